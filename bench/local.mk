@@ -1,0 +1,1 @@
+# what bench adds to the build

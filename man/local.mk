@@ -1,0 +1,1 @@
+# what man adds to the build

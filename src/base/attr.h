@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of one name of a dataset, as origins report it and the
+ * manifest keeps it.
+ */
+#ifndef BASE_ATTR_H
+#define BASE_ATTR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Other kinds (devices, sockets, fifos) are not part of a dataset. */
+enum file_kind {
+	KIND_FILE = 1,
+	KIND_DIR = 2,
+	KIND_LINK = 3,
+};
+
+/* Two equal versions of one path have the same bytes. */
+struct file_version {
+	uint64_t size_bytes;
+	int64_t mtime_ns; /* since the epoch; an origin may put any tag here */
+};
+
+struct file_attr {
+	struct file_version version;
+	enum file_kind kind;
+	uint32_t mode; /* the 12 permission bits */
+	uint32_t uid, gid;
+};
+
+/* One directory entry. Strings are any bytes but NUL; '/' never in a name. */
+struct file_entry {
+	const char *name;
+	const char *target; /* of a symbolic link, else NULL */
+	struct file_attr attr;
+};
+
+static inline bool version_equal(struct file_version a, struct file_version b)
+{
+	return a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scope cleanup: what is declared with one of these is released when the
+ * variable goes out of scope. `steal_fd` and `steal_ptr` hand ownership on.
+ */
+#ifndef BASE_CLEANUP_H
+#define BASE_CLEANUP_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void cleanup_freep(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_closep(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd); /* nothing to do about a failing close */
+	errno = saved;
+}
+
+static inline void cleanup_closedirp(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir); /* as above */
+}
+
+static inline void cleanup_unlockp(pthread_mutex_t **mutex)
+{
+	if (*mutex)
+		(void)pthread_mutex_unlock(*mutex); /* held by construction */
+}
+
+static inline int steal_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+static inline void *steal_ptr_impl(void *p)
+{
+	void *taken = *(void **)p;
+
+	*(void **)p = NULL;
+	return taken;
+}
+
+#define steal_ptr(p) ((__typeof__(*(p)))steal_ptr_impl(p))
+
+#define CLEANUP_FREE __attribute__((cleanup(cleanup_freep)))
+#define CLEANUP_FD __attribute__((cleanup(cleanup_closep)))
+#define CLEANUP_DIR __attribute__((cleanup(cleanup_closedirp)))
+
+#define LOCK_NAME_(line) lock_scope_##line
+#define LOCK_NAME(line) LOCK_NAME_(line)
+/* Hold the mutex until the end of the enclosing scope. */
+#define LOCK_SCOPE(mutex)                                                      \
+	pthread_mutex_t *LOCK_NAME(__LINE__)                                   \
+		__attribute__((cleanup(cleanup_unlockp), unused)) =            \
+			(pthread_mutex_lock(mutex), (mutex))
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Derivation of item keys; see doc/formats.md. Pure functions. */
+#include "base/key.h"
+
+#include <endian.h>
+#include <string.h>
+
+static void put_u64(unsigned char *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/*
+ * key = XXH3-128(digest(dataset) digest(path) size mtime offset length): six
+ * fields of fixed width, so no two inputs run together.
+ */
+struct hash128 key_item(const char *dataset, const char *path,
+	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
+{
+	struct hash128 d = hash128(dataset, strlen(dataset));
+	struct hash128 p = hash128(path, strlen(path));
+	unsigned char text[8 * 8];
+
+	put_u64(text, d.hi);
+	put_u64(text + 8, d.lo);
+	put_u64(text + 16, p.hi);
+	put_u64(text + 24, p.lo);
+	put_u64(text + 32, version.size_bytes);
+	put_u64(text + 40, (uint64_t)version.mtime_ns);
+	put_u64(text + 48, offset_bytes);
+	put_u64(text + 56, size_bytes);
+	return hash128(text, sizeof(text));
+}
+
+uint64_t key_inode(
+	const char *dataset, const char *path, struct file_version version)
+{
+	struct hash128 k =
+		key_item(dataset, path, version, 0, version.size_bytes);
+
+	return k.lo > 1 ? k.lo : k.lo + 2;
+}

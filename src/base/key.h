@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The key of an item: 128 bits that name (dataset, path, version, place of the
+ * item in the file). A changed file simply has other keys. The derivation is
+ * in doc/formats.md and never changes: entries on disk carry it, and the
+ * loader library computes it to open hits directly.
+ */
+#ifndef BASE_KEY_H
+#define BASE_KEY_H
+
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/hash.h"
+
+/*
+ * `dataset` is the source as the tier records it, `path` is relative to it
+ * with no leading or trailing slash. offset_bytes and size_bytes place the
+ * item in its file.
+ */
+struct hash128 key_item(const char *dataset, const char *path,
+	struct file_version version, uint64_t offset_bytes,
+	uint64_t size_bytes);
+
+/*
+ * The inode number of one version of a file: 64 bits of the key of the whole
+ * file, never 0 or 1. Directories pass a zero version and so keep theirs.
+ */
+uint64_t key_inode(
+	const char *dataset, const char *path, struct file_version version);
+
+#endif

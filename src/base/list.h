@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intrusive doubly linked list with a head node. A node that is on no list
+ * points to itself once list_init() has run, so list_del() is idempotent.
+ * Locking is the caller's.
+ */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list {
+	struct list *next, *prev;
+};
+
+#define CONTAINER_OF(ptr, type, member)                                        \
+	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+#define LIST_FOREACH(pos, head)                                                \
+	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
+
+/* As LIST_FOREACH; `pos` may be deleted in the body. */
+#define LIST_FOREACH_SAFE(pos, tmp, head)                                      \
+	for (struct list *pos = (head)->next, *tmp = pos->next; pos != (head); \
+		pos = tmp, tmp = pos->next)
+
+static inline void list_init(struct list *l)
+{
+	l->next = l->prev = l;
+}
+
+static inline bool list_empty(const struct list *head)
+{
+	return head->next == head;
+}
+
+static inline void list_add_tail(struct list *head, struct list *l)
+{
+	l->prev = head->prev;
+	l->next = head;
+	head->prev->next = l;
+	head->prev = l;
+}
+
+static inline void list_del(struct list *l)
+{
+	l->prev->next = l->next;
+	l->next->prev = l->prev;
+	list_init(l);
+}
+
+/* Move all of `from` to the end of `to`. */
+static inline void list_splice_tail(struct list *to, struct list *from)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	list_init(from);
+}
+
+#endif

@@ -1,0 +1,15 @@
+noinst_LTLIBRARIES += libbase.la
+libbase_la_SOURCES = \
+	src/base/attr.h \
+	src/base/cleanup.h \
+	src/base/clock.h \
+	src/base/counters.c src/base/counters.def src/base/counters.h \
+	src/base/err.c src/base/err.h \
+	src/base/feature.c src/base/feature.h \
+	src/base/hash.c src/base/hash.h \
+	src/base/key.c src/base/key.h \
+	src/base/list.h \
+	src/base/size.h \
+	src/base/timer.h
+libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)
+libbase_la_LIBADD = $(URING_LIBS) $(XXHASH_LIBS)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timers: one thread that runs callbacks at given times. Used for time-outs,
+ * backoff and injected delays. Any thread may set or cancel.
+ */
+#ifndef BASE_TIMER_H
+#define BASE_TIMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct timers;
+
+/* Embedded in its owner; zero it before first use. */
+struct timer {
+	void (*fire)(struct timer *t); /* set once by the owner */
+	uint64_t at_ns;		       /* private: lock of the timers */
+	size_t slot;		       /* private: heap position + 1; 0 unset */
+};
+
+/* Start the thread. -errno. */
+int timers_new(struct timers **out);
+
+/* Stop the thread; timers still set never fire. NULL is allowed. */
+void timers_free(struct timers *ts);
+
+/*
+ * Fire once at clock_now_ns() >= at_ns, on the timer thread, no lock held.
+ * Setting a set timer moves it. The callback must not block. -ENOMEM.
+ */
+int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns);
+
+/*
+ * True if the timer was set and now will not fire. False if it was not set,
+ * has fired or is firing right now: the callback may still be running, so the
+ * owner keeps a reference for it.
+ */
+bool timer_cancel(struct timers *ts, struct timer *t);
+
+#endif

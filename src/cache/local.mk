@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libcache.la
+libcache_la_SOURCES =

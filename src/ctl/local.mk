@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libctl.la
+libctl_la_SOURCES =

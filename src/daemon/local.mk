@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libdaemon.la
+libdaemon_la_SOURCES =

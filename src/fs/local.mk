@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libfs.la
+libfs_la_SOURCES =

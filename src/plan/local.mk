@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libplan.la
+libplan_la_SOURCES =

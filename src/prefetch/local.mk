@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libprefetch.la
+libprefetch_la_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libstore.la
+libstore_la_SOURCES = src/store/store.h

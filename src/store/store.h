@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store: tiers (directories with budgets) that hold entries (one file an
+ * item: its bytes and a trailer of checksums). Nothing here ever makes room:
+ * there is admission and there is a budget. The format is in doc/formats.md.
+ *
+ * All functions may be called from any thread.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/counters.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+struct store;
+
+#define STORE_TIERS_MAX 16
+
+/* Checksums are of blocks of this many content bytes. */
+#define STORE_BLOCK_BYTES ((size_t)64 << 10)
+
+/* No single store_read() is longer. */
+#define STORE_READ_MAX_BYTES ((size_t)1 << 20)
+
+struct tier_config {
+	const char *dir;  /* made if missing (its parent must exist) */
+	const char *size; /* SIZE or N% of the file system, as on the command
+			     line */
+};
+
+struct store_config {
+	const char *dataset; /* the source, as recorded in each tier */
+	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
+	size_t ntiers;
+	bool verify;	 /* false: entries' blocks are not hashed on reads */
+	const char *group; /* group that may read the tiers, or NULL */
+};
+
+/*
+ * Open and lock every tier, make what is missing. Ready at once: entries of
+ * an earlier mount are found when asked for, admission waits until a
+ * background thread has read the tiers' directories. `counters` outlives the
+ * store. Errors, each one line that says what to do: not a directory, not
+ * writable, not a cache and not empty, of another dataset (-EEXIST), in use
+ * by another daemon (-EBUSY), a size that is nonsense, zero or larger than
+ * the file system, the same directory twice.
+ */
+int store_open(struct store **out, const struct store_config *config,
+	struct counters *counters, struct error *err);
+
+/* Stop the background thread, unlock. Nothing may be in progress. */
+void store_close(struct store *s);
+
+/* Wait until the directories have been read and admission is open. */
+void store_wait_ready(struct store *s);
+
+/* Is there an entry? Cheap: memory only (before ready: may look on disk). */
+bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes);
+
+/* One per thread that reads; holds a buffer. NULL for want of memory. */
+struct store_scratch *store_scratch_new(void);
+void store_scratch_free(struct store_scratch *scratch);
+
+/*
+ * Bytes [off, off + len) of an item of item_bytes, verified. On success
+ * returns len, and *data points into the scratch until its next use.
+ * -ENOENT: no entry (or one was lost or damaged: then it has been dropped,
+ * uncharged and counted, and the caller fetches the item again).
+ */
+ssize_t store_read(struct store *s, struct store_scratch *scratch,
+	struct hash128 key, uint64_t item_bytes, uint64_t off, size_t len,
+	const void **data);
+
+/*
+ * Room for one item, reserved before its first byte is fetched. Exactly one
+ * of store_publish() and store_unreserve() ends it.
+ */
+struct reservation {
+	size_t tier;	   /* index */
+	uint64_t charged_bytes; /* 0: none held */
+};
+
+/*
+ * Reserve in the first tier with room. -ENOSPC if none has any (or admission
+ * is not open yet: -EAGAIN).
+ */
+int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
+void store_unreserve(struct store *s, struct reservation *r);
+
+/*
+ * Write an entry and link it; blocks. Ends the reservation whatever happens.
+ * 0, also if the entry was there already; -errno if the tier failed (counted).
+ */
+int store_publish(struct store *s, struct reservation *r, struct hash128 key,
+	const void *data, uint64_t item_bytes);
+
+/* The version ceased: delete its entry, if any, and count it invalidated. */
+void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
+
+/*
+ * Garbage of versions that ceased while nothing was mounted. Mark starts with
+ * nothing kept; keep() what exists; sweep deletes the rest, counted as
+ * invalidated, and returns how many. Entries published in between are kept.
+ */
+void store_mark(struct store *s);
+void store_keep(struct store *s, struct hash128 key);
+uint64_t store_sweep(struct store *s);
+
+struct tier_status {
+	const char *dir; /* the store's; valid until store_close() */
+	uint64_t capacity_bytes;
+	uint64_t used_bytes;	 /* charged, reservations not included */
+	uint64_t reserved_bytes; /* charged + reserved <= capacity, always */
+	uint64_t resident_bytes; /* content bytes of the entries */
+	uint64_t entries;
+};
+
+size_t store_tiers(const struct store *s);
+void store_tier_status(
+	struct store *s, size_t tier, struct tier_status *status);
+bool store_ready(struct store *s);
+
+/*
+ * Offline and online check of one tier directory: re-hash every entry and
+ * call bad(path, why) for each that differs. No lock is taken: it may run
+ * beside a mount. Returns the number of bad entries or -errno; *checked gets
+ * the number looked at.
+ */
+typedef void store_bad_fn(void *arg, const char *path, const char *why);
+typedef void store_progress_fn(void *arg, uint64_t done, uint64_t bytes);
+int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
+	store_progress_fn *progress, void *arg, uint64_t *checked,
+	struct error *err);
+
+/*
+ * Delete every entry of a tier directory that no mount uses, and what makes
+ * it a tier; the directory itself stays. -EBUSY if a daemon holds it,
+ * -EINVAL if it is no tier. *removed gets the number of entries.
+ */
+int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);
+
+#endif

@@ -1,0 +1,1 @@
+# scripts; each skips with 77

@@ -1,0 +1,1 @@
+# one program a part

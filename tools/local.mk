@@ -1,0 +1,1 @@
+# what tools adds to the build
