@@ -11,21 +11,24 @@ static void put_u64(unsigned char *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
+struct hash128 key_digest(const char *text)
+{
+	return hash128(text, strlen(text));
+}
+
 /*
  * key = XXH3-128(digest(dataset) digest(path) size mtime offset length): six
  * fields of fixed width, so no two inputs run together.
  */
-struct hash128 key_item(const char *dataset, const char *path,
+struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
 {
-	struct hash128 d = hash128(dataset, strlen(dataset));
-	struct hash128 p = hash128(path, strlen(path));
 	unsigned char text[8 * 8];
 
-	put_u64(text, d.hi);
-	put_u64(text + 8, d.lo);
-	put_u64(text + 16, p.hi);
-	put_u64(text + 24, p.lo);
+	put_u64(text, dataset.hi);
+	put_u64(text + 8, dataset.lo);
+	put_u64(text + 16, path.hi);
+	put_u64(text + 24, path.lo);
 	put_u64(text + 32, version.size_bytes);
 	put_u64(text + 40, (uint64_t)version.mtime_ns);
 	put_u64(text + 48, offset_bytes);
@@ -33,11 +36,18 @@ struct hash128 key_item(const char *dataset, const char *path,
 	return hash128(text, sizeof(text));
 }
 
+struct hash128 key_item(const char *dataset, const char *path,
+	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
+{
+	return key_item_of(key_digest(dataset), key_digest(path), version,
+		offset_bytes, size_bytes);
+}
+
 uint64_t key_inode(
-	const char *dataset, const char *path, struct file_version version)
+	struct hash128 dataset, struct hash128 path, struct file_version version)
 {
 	struct hash128 k =
-		key_item(dataset, path, version, 0, version.size_bytes);
+		key_item_of(dataset, path, version, 0, version.size_bytes);
 
 	return k.lo > 1 ? k.lo : k.lo + 2;
 }

@@ -13,6 +13,14 @@
 #include "base/attr.h"
 #include "base/hash.h"
 
+/* The digest of a dataset's source or of a path, as keys contain it. */
+struct hash128 key_digest(const char *text);
+
+/* As key_item(), from digests that the caller keeps. */
+struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
+	struct file_version version, uint64_t offset_bytes,
+	uint64_t size_bytes);
+
 /*
  * `dataset` is the source as the tier records it, `path` is relative to it
  * with no leading or trailing slash. offset_bytes and size_bytes place the
@@ -26,7 +34,7 @@ struct hash128 key_item(const char *dataset, const char *path,
  * The inode number of one version of a file: 64 bits of the key of the whole
  * file, never 0 or 1. Directories pass a zero version and so keep theirs.
  */
-uint64_t key_inode(
-	const char *dataset, const char *path, struct file_version version);
+uint64_t key_inode(struct hash128 dataset, struct hash128 path,
+	struct file_version version);
 
 #endif
