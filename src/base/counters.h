@@ -32,7 +32,8 @@ extern const struct counter_info counter_table[];
 static inline uint64_t counter_get(
 	const struct counters *c, const struct counter_info *info)
 {
-	const _Atomic uint64_t *v = (const void *)((const char *)c + info->offset);
+	const _Atomic uint64_t *v =
+		(const void *)((const char *)c + info->offset);
 
 	return atomic_load_explicit(v, memory_order_relaxed);
 }

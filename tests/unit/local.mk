@@ -1,1 +1,9 @@
-# one program a part
+# Unit tests: one Check program a part.
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/test_base
+TESTS += tests/unit/test_base
+
+tests_unit_test_base_SOURCES = tests/unit/test_base.c
+tests_unit_test_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_base_LDADD = libbase.la $(CHECK_LIBS)
+endif

@@ -1,0 +1,1 @@
+# Scripts that hold the tree to its style.

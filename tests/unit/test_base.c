@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of src/base's pure parts: size, err, feature, hash, key, list. */
+#include <check.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/counters.h"
+#include "base/err.h"
+#include "base/feature.h"
+#include "base/hash.h"
+#include "base/key.h"
+#include "base/list.h"
+#include "base/size.h"
+
+/* -- size -- */
+
+static uint64_t parsed(const char *text, uint64_t whole_bytes)
+{
+	struct error err = {""};
+	uint64_t bytes = 0;
+
+	ck_assert_msg(size_parse(text, whole_bytes, &bytes, &err) == 0,
+		"'%s': %s", text, err.msg);
+	return bytes;
+}
+
+START_TEST(test_size_takes_suffixes_as_powers_of_1024)
+{
+	ck_assert_uint_eq(parsed("0", 0), 0);
+	ck_assert_uint_eq(parsed("4096", 0), 4096);
+	ck_assert_uint_eq(parsed("64K", 0), 65536);
+	ck_assert_uint_eq(parsed("3M", 0), UINT64_C(3) << 20);
+	ck_assert_uint_eq(parsed("2G", 0), UINT64_C(2) << 30);
+	ck_assert_uint_eq(parsed("16777215T", 0), UINT64_C(16777215) << 40);
+	ck_assert_uint_eq(parsed("18446744073709551615", 0), UINT64_MAX);
+}
+END_TEST
+
+START_TEST(test_size_takes_fractions_of_a_unit_exactly)
+{
+	ck_assert_uint_eq(parsed("1.5G", 0), UINT64_C(3) << 29);
+	ck_assert_uint_eq(parsed("0.25K", 0), 256);
+	ck_assert_uint_eq(parsed("0.000001T", 0), 1099511);
+	ck_assert_uint_eq(parsed("7.0", 0), 7);
+}
+END_TEST
+
+START_TEST(test_size_takes_percentages_of_the_whole)
+{
+	ck_assert_uint_eq(parsed("10%", 1000), 100);
+	ck_assert_uint_eq(parsed("0.5%", 1000), 5);
+	ck_assert_uint_eq(parsed("100%", UINT64_MAX), UINT64_MAX);
+	ck_assert_uint_eq(parsed("50%", UINT64_MAX), UINT64_MAX / 2);
+	ck_assert_uint_eq(parsed("0%", 1000), 0);
+}
+END_TEST
+
+static const char *const size_nonsense[] = {"", " ", "K", "-1", "+1", " 1",
+	"1 ", "1 K", "1KB", "1k", "1.K", ".5K", "1..5K", "0x10", "1e3", "1.5",
+	"1.0000001K", "%", "101%", "100.000001%", "1%%", "1K%", "nan"};
+
+START_TEST(test_size_refuses_nonsense_and_names_it)
+{
+	const char *text = size_nonsense[_i];
+	struct error err = {""};
+	uint64_t bytes = 42;
+
+	ck_assert_int_eq(size_parse(text, 1000, &bytes, &err), -EINVAL);
+	ck_assert_uint_eq(bytes, 42);
+	ck_assert_ptr_nonnull(strstr(err.msg, text));
+}
+END_TEST
+
+static const char *const size_too_large[] = {"18446744073709551616",
+	"99999999999999999999999", "16777216T", "18014398509481984K"};
+
+START_TEST(test_size_refuses_what_does_not_fit_64_bits)
+{
+	uint64_t bytes = 42;
+
+	ck_assert_int_eq(
+		size_parse(size_too_large[_i], 0, &bytes, NULL), -ERANGE);
+	ck_assert_uint_eq(bytes, 42);
+}
+END_TEST
+
+START_TEST(test_size_refuses_percentages_of_nothing)
+{
+	struct error err = {""};
+	uint64_t bytes;
+
+	ck_assert_int_eq(size_parse("10%", 0, &bytes, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "percentage"));
+}
+END_TEST
+
+static const struct {
+	uint64_t bytes;
+	const char *text;
+} size_texts[] = {
+	{0, "0 B"},
+	{1023, "1023 B"},
+	{1024, "1.0 KiB"},
+	{1536, "1.5 KiB"},
+	{1048575, "1.0 MiB"},
+	{UINT64_C(3) << 29, "1.5 GiB"},
+	{UINT64_C(1) << 40, "1.0 TiB"},
+	{UINT64_MAX, "16.0 EiB"},
+};
+
+START_TEST(test_size_formats_for_people)
+{
+	char buf[SIZE_TEXT_MAX];
+
+	ck_assert_str_eq(
+		size_format(size_texts[_i].bytes, buf), size_texts[_i].text);
+}
+END_TEST
+
+/* -- err -- */
+
+START_TEST(test_error_keeps_the_code_and_formats_it)
+{
+	struct error err;
+
+	errno = EINTR;
+	ck_assert_int_eq(
+		error_set(&err, -ENOENT, "cannot open '%s': %m", "x"), -ENOENT);
+	ck_assert_str_eq(err.msg, "cannot open 'x': No such file or directory");
+	ck_assert_int_eq(errno, EINTR);
+}
+END_TEST
+
+START_TEST(test_error_wrap_puts_context_before_the_cause)
+{
+	struct error err;
+
+	(void)error_set(&err, -EIO, "cause");
+	ck_assert_int_eq(error_wrap(&err, -EIO, "tier '%s'", "/c"), -EIO);
+	ck_assert_str_eq(err.msg, "tier '/c': cause");
+}
+END_TEST
+
+START_TEST(test_error_may_be_null)
+{
+	ck_assert_int_eq(error_set(NULL, -EIO, "x"), -EIO);
+	ck_assert_int_eq(error_wrap(NULL, -EIO, "x"), -EIO);
+}
+END_TEST
+
+START_TEST(test_error_cuts_what_is_too_long)
+{
+	char longer[2 * sizeof(struct error)];
+	struct error err;
+
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	(void)error_set(&err, -EIO, "%s", longer);
+	ck_assert_uint_eq(strlen(err.msg), sizeof(err.msg) - 1);
+	(void)error_wrap(&err, -EIO, "context");
+	ck_assert_uint_eq(strlen(err.msg), sizeof(err.msg) - 1);
+	ck_assert_int_eq(strncmp(err.msg, "context: xxx", 12), 0);
+}
+END_TEST
+
+/* -- feature -- */
+
+START_TEST(test_feature_is_on_unless_listed)
+{
+	(void)unsetenv("REFRAIN_DISABLE");
+	ck_assert(feature_enabled("io_uring"));
+	ck_assert_int_eq(setenv("REFRAIN_DISABLE", "tmpfile,io_uring", 1), 0);
+	ck_assert(!feature_enabled("io_uring"));
+	ck_assert(!feature_enabled("tmpfile"));
+	ck_assert(feature_enabled("direct_io"));
+	ck_assert_int_eq(setenv("REFRAIN_DISABLE", "", 1), 0);
+	ck_assert(feature_enabled("io_uring"));
+}
+END_TEST
+
+START_TEST(test_feature_names_match_whole)
+{
+	ck_assert_int_eq(setenv("REFRAIN_DISABLE", "io,io_uring2,allx", 1), 0);
+	ck_assert(feature_enabled("io_uring"));
+}
+END_TEST
+
+START_TEST(test_feature_all_disables_every_one)
+{
+	ck_assert_int_eq(setenv("REFRAIN_DISABLE", "x,all", 1), 0);
+	ck_assert(!feature_enabled("io_uring"));
+	ck_assert(!feature_enabled("readdirplus"));
+}
+END_TEST
+
+/* -- hash and key: on disk for ever, so pinned to constants -- */
+
+/* The published test vectors of XXH3 for the empty input. */
+START_TEST(test_hash_is_xxh3)
+{
+	struct hash128 h = hash128("", 0);
+
+	ck_assert(hash64("", 0, 0) == UINT64_C(0x2d06800538d394c2));
+	ck_assert(h.hi == UINT64_C(0x99aa06d3014798d8));
+	ck_assert(h.lo == UINT64_C(0x6001c324468d497f));
+}
+END_TEST
+
+START_TEST(test_hash_depends_on_seed_and_every_byte)
+{
+	ck_assert(hash64("abc", 3, 0) != hash64("abc", 3, 1));
+	ck_assert(hash64("abc", 3, 0) != hash64("abd", 3, 0));
+	ck_assert(hash64("abc", 3, 0) != hash64("abc\0", 4, 0));
+}
+END_TEST
+
+static uint64_t inode(const char *d, const char *p, struct file_version v)
+{
+	return key_inode(key_digest(d), key_digest(p), v);
+}
+
+static const struct file_version version_a = {
+	.size_bytes = 110000,
+	.mtime_ns = INT64_C(1700000000123456789),
+};
+
+START_TEST(test_key_never_changes)
+{
+	struct hash128 k = key_item(
+		"/data/train", "n01440764/a.JPEG", version_a, 65536, 44464);
+
+	ck_assert(k.hi == UINT64_C(0x57faaccde5918433));
+	ck_assert(k.lo == UINT64_C(0xa5e6fd77cb50c272));
+	ck_assert(inode("/data/train", "n01440764/a.JPEG", version_a) ==
+		UINT64_C(0x2d64e37d8b3f84be));
+	ck_assert(inode("/data/train", "", (struct file_version){0, 0}) ==
+		UINT64_C(0xe1df982c4f4cb655));
+}
+END_TEST
+
+static bool same(struct hash128 a, struct hash128 b)
+{
+	return a.hi == b.hi && a.lo == b.lo;
+}
+
+START_TEST(test_key_depends_on_every_field)
+{
+	struct file_version b = version_a, c = version_a;
+	struct hash128 k = key_item("d", "p", version_a, 0, 10);
+
+	b.size_bytes++;
+	c.mtime_ns++;
+	ck_assert(same(k, key_item("d", "p", version_a, 0, 10)));
+	ck_assert(!same(k, key_item("e", "p", version_a, 0, 10)));
+	ck_assert(!same(k, key_item("d", "q", version_a, 0, 10)));
+	ck_assert(!same(k, key_item("d", "p", b, 0, 10)));
+	ck_assert(!same(k, key_item("d", "p", c, 0, 10)));
+	ck_assert(!same(k, key_item("d", "p", version_a, 1, 10)));
+	ck_assert(!same(k, key_item("d", "p", version_a, 0, 11)));
+	ck_assert(!same(key_item("dp", "", version_a, 0, 10), k));
+}
+END_TEST
+
+START_TEST(test_key_inode_is_of_the_version_and_never_reserved)
+{
+	struct file_version b = version_a;
+	char path[16];
+
+	b.mtime_ns++;
+	ck_assert(inode("d", "p", version_a) != inode("d", "p", b));
+	for (int i = 0; i < 1000; i++) {
+		(void)snprintf(path, sizeof(path), "%d", i);
+		ck_assert(inode("d", path, version_a) > 1);
+	}
+}
+END_TEST
+
+/* -- list -- */
+
+struct node {
+	int value;
+	struct list link;
+};
+
+static void list_is(struct list *head, const int *values, size_t n)
+{
+	size_t i = 0;
+
+	LIST_FOREACH(pos, head) {
+		ck_assert_uint_lt(i, n);
+		ck_assert_int_eq(CONTAINER_OF(pos, struct node, link)->value,
+			values[i++]);
+	}
+	ck_assert_uint_eq(i, n);
+}
+
+static void fill(struct list *head, struct node *nodes, int n)
+{
+	list_init(head);
+	for (int i = 0; i < n; i++) {
+		nodes[i].value = i;
+		list_add_tail(head, &nodes[i].link);
+	}
+}
+
+START_TEST(test_list_keeps_order_of_arrival)
+{
+	struct node nodes[3];
+	struct list head;
+
+	fill(&head, nodes, 0);
+	ck_assert(list_empty(&head));
+	fill(&head, nodes, 3);
+	list_is(&head, (int[]){0, 1, 2}, 3);
+}
+END_TEST
+
+START_TEST(test_list_del_is_idempotent)
+{
+	struct node nodes[3];
+	struct list head;
+
+	fill(&head, nodes, 3);
+	list_del(&nodes[1].link);
+	list_del(&nodes[1].link);
+	list_is(&head, (int[]){0, 2}, 2);
+}
+END_TEST
+
+START_TEST(test_list_can_be_emptied_in_a_loop)
+{
+	struct node nodes[4];
+	struct list head;
+
+	fill(&head, nodes, 4);
+	LIST_FOREACH_SAFE(pos, next, &head)
+		list_del(pos);
+	ck_assert(list_empty(&head));
+}
+END_TEST
+
+START_TEST(test_list_splice_moves_all_to_the_end)
+{
+	struct node a[2], b[2];
+	struct list to, from;
+
+	fill(&to, a, 2);
+	fill(&from, b, 2);
+	list_splice_tail(&to, &from);
+	list_is(&to, (int[]){0, 1, 0, 1}, 4);
+	ck_assert(list_empty(&from));
+	list_splice_tail(&to, &from);
+	list_is(&to, (int[]){0, 1, 0, 1}, 4);
+}
+END_TEST
+
+/* -- cleanup -- */
+
+START_TEST(test_cleanup_steal_hands_ownership_on)
+{
+	CLEANUP_FREE char *p = strdup("x");
+	char *q = steal_ptr(&p);
+	int fd = 7;
+
+	ck_assert_ptr_null(p);
+	ck_assert_str_eq(q, "x");
+	free(q);
+	ck_assert_int_eq(steal_fd(&fd), 7);
+	ck_assert_int_eq(fd, -1);
+}
+END_TEST
+
+START_TEST(test_cleanup_lock_is_dropped_at_the_end_of_scope)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+
+	{
+		LOCK_SCOPE(&m);
+		ck_assert_int_eq(pthread_mutex_trylock(&m), EBUSY);
+	}
+	ck_assert_int_eq(pthread_mutex_trylock(&m), 0);
+	ck_assert_int_eq(pthread_mutex_unlock(&m), 0);
+}
+END_TEST
+
+/* -- counters -- */
+
+START_TEST(test_counter_table_reaches_every_counter)
+{
+	struct counters c = {0};
+	size_t n = 0;
+
+	COUNT_ADD(&c, hit_bytes, 5);
+	COUNT(&c, hit_bytes);
+	for (const struct counter_info *i = counter_table; i->name; i++, n++) {
+		bool it = strcmp(i->name, "hit_bytes") == 0;
+
+		ck_assert_uint_eq(counter_get(&c, i), it ? 6 : 0);
+		ck_assert_int_eq(i->help[strlen(i->help) - 1], '.');
+	}
+	ck_assert_uint_eq(n, sizeof(c) / sizeof(uint64_t));
+}
+END_TEST
+
+#define COUNTOF(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static void add_size(Suite *s)
+{
+	TCase *t = tcase_create("size");
+
+	tcase_add_test(t, test_size_takes_suffixes_as_powers_of_1024);
+	tcase_add_test(t, test_size_takes_fractions_of_a_unit_exactly);
+	tcase_add_test(t, test_size_takes_percentages_of_the_whole);
+	tcase_add_loop_test(t, test_size_refuses_nonsense_and_names_it, 0,
+		COUNTOF(size_nonsense));
+	tcase_add_loop_test(t, test_size_refuses_what_does_not_fit_64_bits, 0,
+		COUNTOF(size_too_large));
+	tcase_add_test(t, test_size_refuses_percentages_of_nothing);
+	tcase_add_loop_test(
+		t, test_size_formats_for_people, 0, COUNTOF(size_texts));
+	suite_add_tcase(s, t);
+}
+
+static void add_err(Suite *s)
+{
+	TCase *t = tcase_create("err");
+
+	tcase_add_test(t, test_error_keeps_the_code_and_formats_it);
+	tcase_add_test(t, test_error_wrap_puts_context_before_the_cause);
+	tcase_add_test(t, test_error_may_be_null);
+	tcase_add_test(t, test_error_cuts_what_is_too_long);
+	tcase_add_test(t, test_feature_is_on_unless_listed);
+	tcase_add_test(t, test_feature_names_match_whole);
+	tcase_add_test(t, test_feature_all_disables_every_one);
+	suite_add_tcase(s, t);
+}
+
+static void add_key(Suite *s)
+{
+	TCase *t = tcase_create("key");
+
+	tcase_add_test(t, test_hash_is_xxh3);
+	tcase_add_test(t, test_hash_depends_on_seed_and_every_byte);
+	tcase_add_test(t, test_key_never_changes);
+	tcase_add_test(t, test_key_depends_on_every_field);
+	tcase_add_test(t, test_key_inode_is_of_the_version_and_never_reserved);
+	suite_add_tcase(s, t);
+}
+
+static void add_list(Suite *s)
+{
+	TCase *t = tcase_create("list");
+
+	tcase_add_test(t, test_list_keeps_order_of_arrival);
+	tcase_add_test(t, test_list_del_is_idempotent);
+	tcase_add_test(t, test_list_can_be_emptied_in_a_loop);
+	tcase_add_test(t, test_list_splice_moves_all_to_the_end);
+	tcase_add_test(t, test_cleanup_steal_hands_ownership_on);
+	tcase_add_test(t, test_cleanup_lock_is_dropped_at_the_end_of_scope);
+	tcase_add_test(t, test_counter_table_reaches_every_counter);
+	suite_add_tcase(s, t);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("base");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	add_size(s);
+	add_err(s);
+	add_key(s);
+	add_list(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
