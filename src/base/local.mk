@@ -9,6 +9,7 @@ libbase_la_SOURCES = \
 	src/base/hash.c src/base/hash.h \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
+	src/base/option.c src/base/option.h src/base/option_print.c \
 	src/base/size.c src/base/size.h \
 	src/base/timer.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)

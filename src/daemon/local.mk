@@ -1,2 +1,2 @@
 noinst_LTLIBRARIES += libdaemon.la
-libdaemon_la_SOURCES =
+libdaemon_la_SOURCES = src/daemon/daemon.h

@@ -6,4 +6,10 @@ TESTS += tests/unit/test_base
 tests_unit_test_base_SOURCES = tests/unit/test_base.c
 tests_unit_test_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_base_LDADD = libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_option
+TESTS += tests/unit/test_option
+tests_unit_test_option_SOURCES = tests/unit/test_option.c
+tests_unit_test_option_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_option_LDADD = libbase.la $(CHECK_LIBS)
 endif

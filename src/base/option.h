@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Command line options as data: one entry of a table an option. Parsing,
+ * --help, usage errors, shell completion and the OPTIONS section of the
+ * manual page all come from it. No state; a table is constant.
+ */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/* What an option's argument is turned into, and the type of its field. */
+enum option_kind {
+	OPTION_FLAG,   /* bool, set to true; takes no argument */
+	OPTION_TEXT,   /* const char *, points into argv */
+	OPTION_NUMBER, /* unsigned */
+	OPTION_SIZE,   /* uint64_t, bytes; not 0, no percentages */
+	OPTION_CALL,   /* whatever `call` makes of it; may be repeated */
+};
+
+struct option_def {
+	const char *name; /* without the dashes */
+	char letter;	  /* of the short form, or 0 */
+	const char *arg;  /* what --help calls the argument; NULL: none */
+	const char *help; /* one sentence */
+	enum option_kind kind;
+	size_t offset; /* of the field in the command's struct */
+	/* OPTION_CALL: `out` is the command's struct; -errno with err set. */
+	int (*call)(void *out, const char *value, struct error *err);
+	bool required;
+};
+
+#define OPTION_OPERANDS_ANY UINT_MAX
+
+/* What one command takes. --help is understood by all and in no table. */
+struct option_usage {
+	const char *name;		  /* as typed after `refrain` */
+	const char *operands;		  /* "SOURCE MOUNTPOINT" */
+	const char *summary;		  /* one sentence */
+	const struct option_def *options; /* ends with name NULL; or NULL */
+	unsigned min_operands, max_operands;
+};
+
+/*
+ * Parse argv[1] to argv[argc - 1] into *out, which holds the defaults. Long
+ * options are --name=value or --name value, short ones -nvalue or -n value;
+ * "--" ends them, and they may follow operands. The operands are moved to
+ * argv[1], argv[2], ... and their number is returned. -ECANCELED if --help
+ * was asked for; -EINVAL for wrong usage, with a message that names the
+ * command and the option.
+ */
+int option_parse(const struct option_usage *usage, int argc, char **argv,
+	void *out, struct error *err);
+
+/* The entry of a name of `len` bytes ('_' stands for '-'), or NULL. */
+const struct option_def *option_find(
+	const struct option_usage *usage, const char *name, size_t len);
+
+/* What --help prints. */
+void option_print_help(const struct option_usage *usage, FILE *to);
+
+/* The entries of the manual page's OPTIONS section, in man(7). */
+void option_print_man(const struct option_usage *usage, FILE *to);
+
+/* For completion: a line "--name", and " ARG" if it takes one, an option. */
+void option_print_words(const struct option_usage *usage, FILE *to);
+
+#endif

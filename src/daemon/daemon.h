@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon of one mount: builds the graph of parts from the options, runs
+ * it until the mount is gone, and takes it down.
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "store/store.h"
+
+#define MOUNT_LIMIT_BYTES ((uint64_t)16 << 20)
+#define MOUNT_CHUNK_BYTES ((uint64_t)1 << 20)
+#define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
+#define MOUNT_TIMEOUT_S 120
+
+/* What `refrain mount` was asked for; strings are the caller's. */
+struct mount_options {
+	const char *source, *mountpoint; /* as typed; may be relative */
+	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
+	size_t ntiers;
+	bool foreground;
+	uint64_t limit_bytes;	/* of a file that is one item */
+	uint64_t chunk_bytes;	/* of the items of larger files */
+	uint64_t staging_bytes; /* bound of the staging buffer */
+	unsigned revalidate_s;	/* 0: only on refresh */
+	bool verify;		/* hash the blocks of every read */
+	bool allow_other;
+	const char *group;  /* may use the socket and read the tiers; or NULL */
+	const char *fault;  /* spec of the fault origin, or NULL */
+	unsigned timeout_s; /* of an origin request */
+};
+
+/*
+ * Mount, and serve until unmounted or SIGTERM: 0, or -errno with err set and
+ * nothing left behind. In the background, unless options say foreground: then
+ * the call returns in the parent once the mount is ready (or has failed), and
+ * the child never returns.
+ */
+int daemon_run(const struct mount_options *options, struct error *err);
+
+#endif
