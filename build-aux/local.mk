@@ -1,1 +1,48 @@
-# Scripts that hold the tree to its style.
+# Style gates, and the test-suite under other builds.
+TESTS += build-aux/check-layers
+EXTRA_DIST += \
+	build-aux/check-layers build-aux/check-totals build-aux/lint \
+	build-aux/cppcheck.supp build-aux/codespell.words
+
+# A clean tree in another folder is the same tree: make distcheck builds so.
+AM_DISTCHECK_CONFIGURE_FLAGS = --enable-werror
+
+lint:
+	@srcdir='$(srcdir)' $(SHELL) '$(srcdir)/build-aux/lint'
+
+# Each of these configures and builds in a folder of its own below the build
+# folder, so that they never disturb each other; the second time is quick. No
+# --enable-werror: with other optimisation gcc warns of other things.
+SUB_CONFIGURE = '$(abs_srcdir)/configure' --quiet CC='$(CC)'
+SUB_ENTER = $(MKDIR_P) $@ && cd $@ && { test -f config.status ||
+
+check-asan:
+	$(SUB_ENTER) $(SUB_CONFIGURE) --enable-sanitizer=address \
+		CFLAGS='-O1 -g'; }
+	cd $@ && CK_TIMEOUT_MULTIPLIER=10 $(MAKE) check
+
+# ThreadSanitizer wants the old address layout where the kernel has a new one.
+check-tsan:
+	$(SUB_ENTER) $(SUB_CONFIGURE) --enable-sanitizer=thread \
+		CFLAGS='-O1 -g'; }
+	cd $@ && wrap='setarch -R'; $$wrap true 2>/dev/null || wrap=; \
+	CK_TIMEOUT_MULTIPLIER=20 \
+	TSAN_OPTIONS="second_deadlock_stack=1 $$TSAN_OPTIONS" \
+		$$wrap $(MAKE) check
+
+# Unit tests only; valgrind knows little of io_uring, so that is off.
+VALGRIND = valgrind --quiet --error-exitcode=99 --leak-check=full \
+	--errors-for-leak-kinds=definite
+check-valgrind:
+	$(SUB_ENTER) $(SUB_CONFIGURE) CFLAGS='-O1 -g'; }
+	cd $@ && units=; \
+	for t in $(TESTS); do \
+		case $$t in tests/unit/*) units="$$units $$t";; esac; \
+	done; \
+	REFRAIN_DISABLE=io_uring CK_TIMEOUT_MULTIPLIER=50 \
+		$(MAKE) check TESTS="$$units" LOG_COMPILER='$(VALGRIND)'
+
+distclean-local:
+	rm -rf check-asan check-tsan check-valgrind
+
+.PHONY: lint check-asan check-tsan check-valgrind

@@ -43,8 +43,8 @@ struct hash128 key_item(const char *dataset, const char *path,
 		offset_bytes, size_bytes);
 }
 
-uint64_t key_inode(
-	struct hash128 dataset, struct hash128 path, struct file_version version)
+uint64_t key_inode(struct hash128 dataset, struct hash128 path,
+	struct file_version version)
 {
 	struct hash128 k =
 		key_item_of(dataset, path, version, 0, version.size_bytes);

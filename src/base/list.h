@@ -14,8 +14,11 @@ struct list {
 	struct list *next, *prev;
 };
 
+/* Left alone by clang-format, which takes the minus for a sign. */
+/* clang-format off */
 #define CONTAINER_OF(ptr, type, member)                                        \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+/* clang-format on */
 
 #define LIST_FOREACH(pos, head)                                                \
 	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)

@@ -38,7 +38,7 @@ struct store_config {
 	const char *dataset; /* the source, as recorded in each tier */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
-	bool verify;	 /* false: entries' blocks are not hashed on reads */
+	bool verify;	   /* false: entries' blocks are not hashed on reads */
 	const char *group; /* group that may read the tiers, or NULL */
 };
 
@@ -82,7 +82,7 @@ ssize_t store_read(struct store *s, struct store_scratch *scratch,
  * of store_publish() and store_unreserve() ends it.
  */
 struct reservation {
-	size_t tier;	   /* index */
+	size_t tier;		/* index */
 	uint64_t charged_bytes; /* 0: none held */
 };
 

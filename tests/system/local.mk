@@ -1,1 +1,3 @@
-# scripts; each skips with 77
+# System tests: scripts; each exits 77 to skip, with the reason.
+TESTS += tests/system/check-layers.sh
+EXTRA_DIST += tests/system/check-layers.sh
