@@ -235,7 +235,8 @@ int main(void)
 	int failed;
 
 	suite_add_tcase(suite, tc);
-	tcase_add_test(tc, test_option_takes_values_after_equals_or_as_next_word);
+	tcase_add_test(
+		tc, test_option_takes_values_after_equals_or_as_next_word);
 	tcase_add_test(
 		tc, test_option_takes_short_forms_alone_clustered_and_joined);
 	tcase_add_test(tc, test_option_follows_operands_until_two_dashes);
