@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the manifest: nodes, the name table and the directories. Shared by
+ * the manifest*.c files only. All fields are guarded by manifest.lock unless
+ * they say something else.
+ */
+#ifndef PLAN_MANIFEST_IMPL_H
+#define PLAN_MANIFEST_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "plan/manifest.h"
+
+#define NODES_PER_SEGMENT 4096u
+#define SEGMENTS_MAX (1u << 20)
+#define NAMES_BLOCK_BYTES ((size_t)1 << 18)
+
+struct directory {
+	node_id *child; /* 0: the name went away; positions never move */
+	uint32_t n, cap;
+	uint32_t kids; /* nodes that have this one as parent, retired too */
+	bool listed;
+};
+
+/*
+ * 96 bytes. `ino`, `digest`, `version` and `kind` are set before the node is
+ * visible and stay until it is freed.
+ */
+struct node {
+	uint64_t ino;
+	struct hash128 digest;
+	struct file_version version;
+	const char *name; /* in manifest.names, or "" for the root */
+	union {
+		struct directory *dir; /* KIND_DIR */
+		char *target;	       /* KIND_LINK, owned */
+	};
+	_Atomic uint64_t refs; /* held by the kernel */
+	node_id parent;
+	uint32_t hash;	    /* of (parent, name) */
+	uint32_t stamp;	    /* of the last put */
+	uint32_t checked_s;
+	uint32_t uid, gid;
+	uint16_t mode;
+	uint8_t kind; /* 0: free */
+	bool retired;
+	uint32_t slot; /* in the parent's directory, while it has its name */
+};
+
+struct names_block {
+	struct names_block *next;
+	size_t used;
+	char text[];
+};
+
+struct manifest {
+	pthread_rwlock_t lock;
+	struct hash128 dataset; /* set once */
+	/* Segments are never moved or freed, so nodes can be read unlocked. */
+	_Atomic(struct node *) *segment;
+	node_id end;	   /* first number never used */
+	node_id free_list; /* linked by parent */
+	node_id *table;	   /* open addressing, by hash; 0 empty */
+	uint32_t table_size; /* power of two */
+	uint32_t table_used; /* with tombstones */
+	uint32_t stamp;
+	struct names_block *names;
+	struct manifest_totals totals;
+};
+
+/* Marks a slot of the table whose node has gone. */
+#define NODE_TOMBSTONE ((node_id)UINT32_MAX)
+
+static inline struct node *manifest_node(const struct manifest *m, node_id id)
+{
+	struct node *s = NULL;
+
+	if (id != 0 && id / NODES_PER_SEGMENT < SEGMENTS_MAX)
+		s = atomic_load_explicit(&m->segment[id / NODES_PER_SEGMENT],
+			memory_order_acquire);
+	if (!s || s[id % NODES_PER_SEGMENT].kind == 0)
+		return NULL;
+	return &s[id % NODES_PER_SEGMENT];
+}
+
+/* As manifest_node(), for a number known to be in use or being made. */
+static inline struct node *manifest_slot(const struct manifest *m, node_id id)
+{
+	return &atomic_load_explicit(&m->segment[id / NODES_PER_SEGMENT],
+		memory_order_acquire)[id % NODES_PER_SEGMENT];
+}
+
+/* manifest_node.c; the caller holds the lock for writing. */
+node_id manifest_node_new(struct manifest *m);
+void manifest_node_free(struct manifest *m, node_id id);
+const char *manifest_name_new(struct manifest *m, const char *name);
+uint32_t manifest_name_hash(node_id parent, const char *name);
+node_id manifest_table_find(
+	const struct manifest *m, node_id parent, const char *name);
+int manifest_table_add(struct manifest *m, node_id id);
+void manifest_table_del(struct manifest *m, node_id id);
+void manifest_info(
+	const struct manifest *m, node_id id, struct node_info *info);
+int manifest_path_locked(
+	const struct manifest *m, node_id id, char *path, size_t size);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The plan part: what a dataset holds and, later, in which order it is read.
+ * Its nouns have headers of their own; other parts include those named here.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "plan/manifest.h"
+
+#endif
