@@ -1,2 +1,6 @@
 noinst_LTLIBRARIES += libcache.la
-libcache_la_SOURCES =
+libcache_la_SOURCES = \
+	src/cache/cache.c src/cache/cache.h \
+	src/cache/fetch.c \
+	src/cache/fill.c src/cache/fill.h \
+	src/cache/publish.c

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache's front: reads, warming, invalidation, start and stop. Entered by
+ * handlers, by the loader of plans and by commands. One lock guards fills;
+ * a hit in a tier never takes it. Lock order: cache.lock, then those inside
+ * the store, the origin, the timers and the manifest (path()).
+ */
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/key.h"
+
+/* Between a look and the read an entry can come and go; not for ever. */
+#define READ_TRIES 3
+
+struct cache_scratch {
+	struct store_scratch *store;
+};
+
+struct cache_scratch *cache_scratch_new(void)
+{
+	struct cache_scratch *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->store = store_scratch_new();
+	if (!s->store) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void cache_scratch_free(struct cache_scratch *s)
+{
+	if (!s)
+		return;
+	store_scratch_free(s->store);
+	free(s);
+}
+
+void after_init(struct after *a)
+{
+	list_init(&a->reads);
+	list_init(&a->warms);
+	a->stale = NULL;
+}
+
+/* Answer one read; back with the lock held. r is gone after done(). */
+static void run_read(struct cache *c, struct cache_read *r)
+{
+	struct fill *f = r->fill;
+
+	list_del(&r->link);
+	pthread_mutex_unlock(&c->lock);
+	if (r->status > 0)
+		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
+	pthread_mutex_lock(&c->lock);
+	fill_unref(c, f);
+}
+
+static void run_warm(struct cache *c, struct cache_warm *w)
+{
+	list_del(&w->link);
+	pthread_mutex_unlock(&c->lock);
+	w->done(w, w->status);
+	pthread_mutex_lock(&c->lock);
+}
+
+static void run_stale(struct cache *c, struct fill *f)
+{
+	pthread_mutex_unlock(&c->lock);
+	c->config.stale(c->config.arg, f->item.cookie);
+	pthread_mutex_lock(&c->lock);
+	fill_unref(c, f);
+}
+
+void cache_unlock(struct cache *c, struct after *a)
+{
+	for (;;) {
+		/* Each answer may give memory back, for others to start. */
+		fetch_dispatch(c, a);
+		if (!list_empty(&a->reads))
+			run_read(c, CONTAINER_OF(a->reads.next,
+					    struct cache_read, link));
+		else if (!list_empty(&a->warms))
+			run_warm(c, CONTAINER_OF(a->warms.next,
+					    struct cache_warm, link));
+		else if (a->stale)
+			run_stale(c, steal_ptr(&a->stale));
+		else
+			break;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* -- Start and stop ------------------------------------------------------ */
+
+static void dispatch_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, dispatch_timer);
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	cache_unlock(c, &a);
+}
+
+static void drain_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, drain_timer);
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fill_expire_drained(c, clock_now_ns());
+	cache_unlock(c, &a);
+}
+
+static void last_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
+
+	pthread_mutex_lock(&c->lock);
+	c->timers_quiet = true;
+	pthread_cond_broadcast(&c->idle_cond);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void init_lists(struct cache *c)
+{
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		list_init(&c->table[i]);
+	for (unsigned i = 0; i < PRIO_COUNT; i++)
+		list_init(&c->queue[i]);
+	list_init(&c->staged);
+	list_init(&c->drained);
+	list_init(&c->publish);
+	list_init(&c->inflight);
+	list_init(&c->slow);
+}
+
+/* None of these can fail on Linux. */
+static void init_locks(struct cache *c)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_mutex_init(&c->lock, NULL);
+	(void)pthread_cond_init(&c->publish_cond, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&c->idle_cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+static int check_config(const struct cache_config *config, struct error *err)
+{
+	uint64_t item = config->limit_bytes > config->chunk_bytes
+		? config->limit_bytes
+		: config->chunk_bytes;
+
+	if (config->chunk_bytes < STORE_BLOCK_BYTES ||
+		config->chunk_bytes % STORE_BLOCK_BYTES != 0)
+		return error_set(err, -EINVAL,
+			"--chunk must be a multiple of 64K");
+	if (config->limit_bytes < STORE_BLOCK_BYTES)
+		return error_set(err, -EINVAL, "--limit must be at least 64K");
+	if (item > UINT32_MAX)
+		return error_set(err, -EINVAL,
+			"--limit and --chunk must be below 4G");
+	if (config->staging_bytes < 4 * item)
+		return error_set(err, -EINVAL,
+			"--staging must be at least four times --limit and "
+			"--chunk, so that four items fit");
+	return 0;
+}
+
+int cache_new(
+	struct cache **out, const struct cache_config *config, struct error *err)
+{
+	struct cache *c;
+	int rc = check_config(config, err);
+
+	if (rc < 0)
+		return rc;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	c->config = *config;
+	init_locks(c);
+	init_lists(c);
+	c->dispatch_timer.fire = dispatch_fire;
+	c->drain_timer.fire = drain_fire;
+	c->last_timer.fire = last_fire;
+	rc = publish_start(c, err);
+	if (rc < 0) {
+		cache_stop(c);
+		cache_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+static void fail_all(struct cache *c, struct after *a)
+{
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		LIST_FOREACH_SAFE (l, next, &c->table[i]) {
+			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
+
+			/* What is complete is still published. */
+			if (f->phase != FILL_PUBLISHING)
+				fill_fail(c, f, -ENOTCONN, a);
+		}
+}
+
+/* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
+static void abandon_all(struct cache *c)
+{
+	LIST_FOREACH (l, &c->inflight)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	LIST_FOREACH (l, &c->slow)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	while (c->ninflight + c->nslow > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+static void quiet_timers(struct cache *c)
+{
+	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
+	(void)timer_cancel(c->config.timers, &c->drain_timer);
+	/* Callbacks run one after another: when the last has, all have. */
+	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
+		return;
+	while (!c->timers_quiet)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+void cache_stop(struct cache *c)
+{
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	fail_all(c, &a);
+	cache_unlock(c, &a);
+	pthread_mutex_lock(&c->lock);
+	abandon_all(c);
+	quiet_timers(c);
+	pthread_mutex_unlock(&c->lock);
+	publish_stop(c);
+}
+
+void cache_free(struct cache *c)
+{
+	struct after a;
+
+	if (!c)
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fail_all(c, &a);
+	cache_unlock(c, &a);
+	(void)pthread_cond_destroy(&c->publish_cond); /* nobody is left */
+	(void)pthread_cond_destroy(&c->idle_cond);
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* -- Items --------------------------------------------------------------- */
+
+void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
+{
+	uint64_t size = item->version.size_bytes;
+	uint64_t chunk = c->config.chunk_bytes;
+
+	item->base = 0;
+	item->size = size;
+	if (size <= c->config.limit_bytes)
+		return;
+	item->base = off - off % chunk;
+	item->size = size - item->base < chunk ? size - item->base : chunk;
+}
+
+static struct hash128 item_key(
+	const struct cache *c, const struct cache_item *item)
+{
+	return key_item_of(c->config.dataset, item->digest, item->version,
+		item->base, item->size);
+}
+
+bool cache_resident(struct cache *c, const struct cache_item *item)
+{
+	return store_has(c->config.store, item_key(c, item), item->size);
+}
+
+void cache_keep(struct cache *c, const struct cache_item *item)
+{
+	store_keep(c->config.store, item_key(c, item));
+}
+
+/* -- Reads --------------------------------------------------------------- */
+
+static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
+	const struct cache_item *item, struct hash128 key, struct cache_read *r)
+{
+	ssize_t n = store_read(c->config.store, s->store, key, item->size,
+		r->off, r->len, &r->data);
+
+	if (n <= 0)
+		return 0;
+	if (r->off == 0)
+		COUNT(c->config.counters, hits);
+	COUNT_ADD(c->config.counters, hit_bytes, n);
+	r->fill = NULL;
+	return n;
+}
+
+static void want_read(struct cache *c, struct fill *f,
+	const struct cache_read *r)
+{
+	size_t first = r->off / FILL_PAGE_BYTES;
+	size_t last = (r->off + r->len - 1) / FILL_PAGE_BYTES;
+
+	fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
+		PRIO_DEMAND);
+}
+
+/* Join a fill: answered from its memory, or parked. Lock held. */
+static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
+{
+	r->fill = f;
+	list_init(&r->link);
+	if (r->off == 0)
+		COUNT(c->config.counters, misses);
+	if (fill_has(f, r->off, r->len)) {
+		fill_serve(c, f, r->off, r->len);
+		fill_ref(f);
+		r->data = f->buf + r->off;
+		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+		return (ssize_t)r->len;
+	}
+	list_add_tail(&f->waiters, &r->link);
+	c->parked++;
+	want_read(c, f, r);
+	return 0;
+}
+
+/* The fill of an item, made if it is in no tier. Lock held. */
+static int find_or_make(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, bool last_try,
+	struct fill **out)
+{
+	struct fill *f = fill_find(c, key);
+
+	if (c->stopping)
+		return -ENOTCONN;
+	if (!f) {
+		/* Published between the caller's look and the lock? */
+		if (!last_try &&
+			store_has(c->config.store, key, item->size))
+			return -EEXIST;
+		f = fill_new(c, item, key, prio);
+	}
+	if (!f)
+		return -ENOMEM;
+	*out = f;
+	return 0;
+}
+
+ssize_t cache_read(struct cache *c, struct cache_scratch *s,
+	const struct cache_item *item, struct cache_read *r)
+{
+	struct hash128 key = item_key(c, item);
+	struct after a;
+	struct fill *f;
+	ssize_t n;
+
+	after_init(&a);
+	for (int i = 0;; i++) {
+		if (store_has(c->config.store, key, item->size)) {
+			n = read_hit(c, s, item, key, r);
+			if (n > 0)
+				return n;
+		}
+		pthread_mutex_lock(&c->lock);
+		n = find_or_make(c, item, key, PRIO_DEMAND,
+			i == READ_TRIES, &f);
+		if (n != -EEXIST)
+			break;
+		pthread_mutex_unlock(&c->lock);
+	}
+	if (n == 0)
+		n = read_join(c, f, r);
+	cache_unlock(c, &a);
+	return n;
+}
+
+void cache_read_end(struct cache *c, struct cache_read *r)
+{
+	struct after a;
+
+	if (!r->fill)
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fill_unref(c, r->fill);
+	r->fill = NULL;
+	cache_unlock(c, &a);
+}
+
+void cache_prefetch(struct cache *c, const struct cache_item *item, size_t off,
+	size_t len)
+{
+	struct hash128 key = item_key(c, item);
+	struct fill *f;
+	struct after a;
+
+	if (store_has(c->config.store, key, item->size))
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	f = fill_find(c, key);
+	if (!f && find_or_make(c, item, key, PRIO_FILL, false, &f) == 0) {
+		f->prefetched = true;
+		COUNT(c->config.counters, prefetch_issued);
+	}
+	if (f) {
+		size_t first = off / FILL_PAGE_BYTES;
+		size_t last = (off + len - 1) / FILL_PAGE_BYTES;
+
+		fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
+			PRIO_FILL);
+	}
+	cache_unlock(c, &a);
+}
+
+int cache_warm(struct cache *c, const struct cache_item *item,
+	struct cache_warm *w)
+{
+	struct hash128 key = item_key(c, item);
+	struct fill *f = NULL;
+	struct after a;
+	bool made;
+	int rc;
+
+	if (store_has(c->config.store, key, item->size))
+		return -EEXIST;
+	if (!store_ready(c->config.store))
+		return -EAGAIN;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	made = !fill_find(c, key);
+	rc = find_or_make(c, item, key, PRIO_FILL, false, &f);
+	if (rc == 0 && f->res.charged_bytes == 0 &&
+		f->phase != FILL_PUBLISHING) {
+		rc = -ENOSPC;
+		if (made)
+			fill_leave_table(c, f);
+	}
+	if (rc == 0) {
+		list_add_tail(&f->warms, &w->link);
+		fill_want(c, f, 0, f->npages, PRIO_FILL);
+	}
+	cache_unlock(c, &a);
+	return rc;
+}
+
+void cache_invalidate(struct cache *c, const struct cache_item *item)
+{
+	struct hash128 key = item_key(c, item);
+	struct fill *f;
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	f = fill_find(c, key);
+	if (f) {
+		f->ceased = true;
+		fill_fail(c, f, -ESTALE, &a);
+	}
+	cache_unlock(c, &a);
+	store_invalidate(c->config.store, key, item->size);
+}
+
+void cache_settle(struct cache *c, uint64_t timeout_ns)
+{
+	uint64_t until = clock_now_ns() + timeout_ns;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->npublishing > 0 && rc == 0)
+		rc = pthread_cond_timedwait(&c->idle_cond, &c->lock, &ts);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_status(struct cache *c, struct cache_status *status)
+{
+	pthread_mutex_lock(&c->lock);
+	*status = (struct cache_status){
+		.staging_bytes = c->staging_used,
+		.staging_peak_bytes = c->staging_peak,
+		.staging_capacity_bytes = c->config.staging_bytes,
+		.inflight = c->ninflight + c->nslow,
+		.parked = c->parked,
+	};
+	pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The read-through cache: a read is answered from a tier, or joins the one
+ * fetch of its item, however many ask. Nobody waits in here: a read that
+ * cannot be answered now is parked and its callback runs when the bytes come.
+ *
+ * An item is a whole file up to the limit, else one chunk of a larger file.
+ * All functions may be called from any thread.
+ */
+#ifndef CACHE_CACHE_H
+#define CACHE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/counters.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/timer.h"
+
+struct cache;
+struct cache_scratch; /* one a thread that reads */
+struct fill;
+struct origin;
+struct store;
+
+/* No single cache_read() is longer. */
+#define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
+
+struct cache_config {
+	struct store *store;	   /* all four outlive the cache */
+	struct origin *origin;
+	struct timers *timers;
+	struct counters *counters;
+	struct hash128 dataset;	   /* digest, for keys */
+	uint64_t limit_bytes;	   /* larger files are cut into chunks */
+	uint64_t chunk_bytes;
+	uint64_t staging_bytes;	   /* bound on items held in memory */
+	unsigned depth;		   /* origin requests in flight */
+	/*
+	 * The path of the file that a cookie stands for: length or -errno.
+	 * Called with the cache's lock held.
+	 */
+	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
+	/* The origin's file is not of this version any more. No lock held. */
+	void (*stale)(void *arg, uint64_t cookie);
+	void *arg;
+};
+
+/* -EINVAL if the staging bound cannot hold a few items; -ENOMEM. */
+int cache_new(
+	struct cache **out, const struct cache_config *config, struct error *err);
+
+/*
+ * Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
+ * is being published, and stop. Later reads fail with -ENOTCONN.
+ */
+void cache_stop(struct cache *c);
+void cache_free(struct cache *c);
+
+/* A place in the dataset that is cached as a unit. */
+struct cache_item {
+	struct hash128 digest;	     /* of the file's path */
+	struct file_version version; /* of the file */
+	uint64_t cookie;	     /* the caller's name for the file */
+	uint64_t base, size;	     /* where in the file; size > 0 */
+};
+
+/* Set base and size to the item that holds byte `off` of the file. */
+void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item);
+
+struct cache_scratch *cache_scratch_new(void);
+void cache_scratch_free(struct cache_scratch *s);
+
+/* One read of one item; the caller's memory until it has been answered. */
+struct cache_read {
+	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
+	/*
+	 * Called once if cache_read() parked the read; status is `len` or
+	 * -errno, data is lent for the call.
+	 */
+	void (*done)(struct cache_read *r, int status, const void *data);
+	const void *data;  /* after an answer at once: until cache_read_end() */
+	struct fill *fill; /* private: lock of the cache */
+	struct list link;  /* private: lock of the cache */
+	int status;	   /* private */
+};
+
+/*
+ * Returns len: answered at once, r->data holds the bytes until
+ * cache_read_end() and no longer than the next use of the scratch. Returns 0:
+ * parked. Otherwise -errno: -ESTALE (the version is gone), -EIO, -ETIMEDOUT.
+ */
+ssize_t cache_read(struct cache *c, struct cache_scratch *s,
+	const struct cache_item *item, struct cache_read *r);
+void cache_read_end(struct cache *c, struct cache_read *r);
+
+/* Is the item in a tier? */
+bool cache_resident(struct cache *c, const struct cache_item *item);
+
+/*
+ * Fetch bytes of an item before anybody asks, if memory is free. Nothing is
+ * pushed out for it and demand goes first.
+ */
+void cache_prefetch(struct cache *c, const struct cache_item *item, size_t off,
+	size_t len);
+
+/* A fetch of one item into a tier. */
+struct cache_warm {
+	/* 0: it is in a tier now; -errno. Once, if cache_warm() returned 0. */
+	void (*done)(struct cache_warm *w, int status);
+	struct list link; /* private: lock of the cache */
+	int status;	  /* private */
+};
+
+/*
+ * Returns 0: started. -EEXIST: it is in a tier already. -ENOSPC: no tier has
+ * room for it. -EAGAIN: admission is not open yet. -ENOMEM, -ENOTCONN.
+ */
+int cache_warm(struct cache *c, const struct cache_item *item,
+	struct cache_warm *w);
+
+/* The version ceased: nobody gets its bytes any more, its entry goes. */
+void cache_invalidate(struct cache *c, const struct cache_item *item);
+
+/* An item exists; see store_mark(). */
+void cache_keep(struct cache *c, const struct cache_item *item);
+
+/* Wait until what is being published is in its tier, at most timeout_ns. */
+void cache_settle(struct cache *c, uint64_t timeout_ns);
+
+struct cache_status {
+	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
+	uint64_t inflight; /* origin requests */
+	uint64_t parked;   /* reads that wait for bytes */
+};
+void cache_status(struct cache *c, struct cache_status *status);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests to the origin: which goes next, how many are out, what becomes of
+ * the answer. Three queues, demand first; within one, fills take turns, so
+ * that many readers of a slow origin all make progress. Runs with the cache's
+ * lock held on any thread; answers come on the origin's threads.
+ */
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Hung requests beyond this count against the depth again. */
+#define SLOW_MAX 1024u
+
+static void mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
+{
+	for (unsigned i = first; i < first + n; i++)
+		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
+}
+
+/* A good answer: the pages are there; tell who waits for them. */
+static void fetch_arrived(struct fetch *x, struct after *a)
+{
+	struct counters *counters = x->c->config.counters;
+	struct fill *f = x->f;
+
+	COUNT(counters, origin_reads);
+	COUNT_ADD(counters, origin_bytes, x->r.len);
+	mark(f, x->first, x->n, PAGE_PRESENT);
+	f->present += x->n;
+	if (f->phase == FILL_GONE)
+		return;
+	if (f->present == f->npages)
+		fill_complete(x->c, f, a);
+	fill_answer(x->c, f, a);
+}
+
+static void fetch_forget(struct fetch *x)
+{
+	struct cache *c = x->c;
+
+	list_del(&x->link);
+	if (x->slow)
+		c->nslow--;
+	else
+		c->ninflight--;
+	if (c->ninflight + c->nslow == 0)
+		pthread_cond_broadcast(&c->idle_cond);
+}
+
+static void fetch_done(struct origin_read *r, int status, const void *data)
+{
+	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
+	struct cache *c = x->c;
+	struct fill *f = x->f;
+	struct after a;
+
+	after_init(&a);
+	/* INFLIGHT pages belong to this request: no lock for the copy. */
+	if (status > 0)
+		memcpy(f->buf + (size_t)x->first * FILL_PAGE_BYTES, data,
+			x->r.len);
+	pthread_mutex_lock(&c->lock);
+	fetch_forget(x);
+	if (status > 0)
+		fetch_arrived(x, &a);
+	else if (f->phase != FILL_GONE)
+		fill_fail(c, f, status, &a);
+	fill_unref(c, f);
+	free(x);
+	cache_unlock(c, &a);
+}
+
+/* The next run of wanted pages, from the cursor on, round to it again. */
+static void next_run(struct fill *f, unsigned *first, unsigned *n)
+{
+	unsigned max = (unsigned)(FETCH_MAX_BYTES / FILL_PAGE_BYTES);
+	unsigned i = f->cursor;
+
+	while ((f->page[i] & PAGE_STATE_MASK) != PAGE_WANTED)
+		i = i + 1 < f->npages ? i + 1 : 0;
+	*first = i;
+	while (i < f->npages && i - *first < max &&
+		(f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED)
+		i++;
+	*n = i - *first;
+	f->cursor = i < f->npages ? i : 0;
+}
+
+static int fetch_start(struct cache *c, struct fill *f)
+{
+	struct fetch *x = calloc(1, sizeof(*x));
+	uint64_t off;
+
+	if (x && !f->file)
+		f->file = origin_file_new(c->config.origin, f->path);
+	if (!x || !f->file) {
+		free(x);
+		return -ENOMEM;
+	}
+	next_run(f, &x->first, &x->n);
+	mark(f, x->first, x->n, PAGE_INFLIGHT);
+	f->wanted -= x->n;
+	off = (uint64_t)x->first * FILL_PAGE_BYTES;
+	x->c = c;
+	x->f = f;
+	x->started_ns = clock_now_ns();
+	x->r.file = f->file;
+	x->r.want = f->item.version;
+	x->r.off = f->item.base + off;
+	x->r.len = (size_t)x->n * FILL_PAGE_BYTES;
+	if (off + x->r.len > f->item.size)
+		x->r.len = (size_t)(f->item.size - off);
+	x->r.done = fetch_done;
+	fill_ref(f);
+	list_add_tail(&c->inflight, &x->link);
+	c->ninflight++;
+	origin_read(c->config.origin, &x->r);
+	return 0;
+}
+
+/*
+ * Requests that hang must not keep others from the origin: after a while they
+ * do not count against the depth any more.
+ */
+static void set_slow_aside(struct cache *c, uint64_t now_ns)
+{
+	while (!list_empty(&c->inflight) && c->nslow < SLOW_MAX) {
+		struct fetch *x = CONTAINER_OF(
+			c->inflight.next, struct fetch, link);
+
+		if (x->started_ns + FETCH_SLOW_NS > now_ns)
+			return;
+		list_del(&x->link);
+		list_add_tail(&c->slow, &x->link);
+		x->slow = true;
+		c->ninflight--;
+		c->nslow++;
+	}
+}
+
+struct dispatch {
+	struct cache *c;
+	struct after *after;
+	unsigned depth; /* of the queue at hand */
+	bool waiting;	/* something is left that could not be started */
+	bool no_room;	/* somebody waits for memory: nobody overtakes */
+};
+
+/* Start one request of a fill. False: it has to wait. */
+static bool dispatch_fill(struct dispatch *d, struct list *queue,
+	struct fill *f)
+{
+	struct cache *c = d->c;
+	int rc = 0;
+
+	if (!f->buf)
+		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);
+	if (rc == -EAGAIN) {
+		d->no_room = d->waiting = true;
+		return false;
+	}
+	if (rc == 0)
+		rc = fetch_start(c, f);
+	if (rc < 0) {
+		fill_fail(c, f, rc, d->after);
+		return true;
+	}
+	list_del(&f->queue);
+	if (f->wanted > 0)
+		list_add_tail(queue, &f->queue);
+	return true;
+}
+
+/*
+ * Start what this queue and the depth allow. Fills that have memory go on
+ * even while another waits for room: what they finish makes it.
+ */
+static void dispatch_queue(struct dispatch *d, struct list *queue)
+{
+	bool progress = true;
+
+	while (progress && !list_empty(queue)) {
+		progress = false;
+		LIST_FOREACH_SAFE (l, next, queue) {
+			if (d->c->ninflight >= d->depth)
+				set_slow_aside(d->c, clock_now_ns());
+			if (d->c->ninflight >= d->depth) {
+				d->waiting = true;
+				return;
+			}
+			if (dispatch_fill(d, queue,
+				    CONTAINER_OF(l, struct fill, queue)))
+				progress = true;
+		}
+	}
+}
+
+void fetch_dispatch(struct cache *c, struct after *a)
+{
+	struct dispatch d = {.c = c, .after = a};
+
+	if (c->stopping)
+		return;
+	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
+		/* Half the depth stays free for readers. */
+		d.depth = prio == PRIO_DEMAND ? c->config.depth
+					      : c->config.depth / 2;
+		dispatch_queue(&d, &c->queue[prio]);
+	}
+	if (d.waiting && !list_empty(&c->inflight)) {
+		struct fetch *x = CONTAINER_OF(
+			c->inflight.next, struct fetch, link);
+
+		/* Any completion dispatches as well; this is for hung ones. */
+		(void)timer_set(c->config.timers, &c->dispatch_timer,
+			x->started_ns + FETCH_SLOW_NS);
+	}
+}

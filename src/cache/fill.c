@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a fill; see the table in fill.h. Everything here runs with the
+ * cache's lock held, on whatever thread asks: handlers, origins, publishers.
+ */
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* The longest path that an origin is asked for, NUL included. */
+#define FILL_PATH_MAX 8192
+
+static struct list *bucket_of(struct cache *c, struct hash128 key)
+{
+	return &c->table[key.lo % CACHE_BUCKETS];
+}
+
+struct fill *fill_find(struct cache *c, struct hash128 key)
+{
+	struct list *head = bucket_of(c, key);
+
+	LIST_FOREACH (l, head) {
+		struct fill *f = CONTAINER_OF(l, struct fill, bucket);
+
+		if (f->key.lo == key.lo && f->key.hi == key.hi)
+			return f;
+	}
+	return NULL;
+}
+
+static char *copy_path(struct cache *c, uint64_t cookie)
+{
+	char path[FILL_PATH_MAX];
+	int len = c->config.path(c->config.arg, cookie, path, sizeof(path));
+
+	return len < 0 ? NULL : strdup(path);
+}
+
+/*
+ * A fill in the table, with room in a tier reserved if there is some. Returns
+ * NULL for want of memory.
+ */
+struct fill *fill_new(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio)
+{
+	unsigned npages = (unsigned)((item->size + FILL_PAGE_BYTES - 1) /
+		FILL_PAGE_BYTES);
+	struct fill *f = calloc(1, sizeof(*f) + npages);
+
+	if (!f)
+		return NULL;
+	f->path = copy_path(c, item->cookie);
+	if (!f->path) {
+		free(f);
+		return NULL;
+	}
+	f->key = key;
+	f->item = *item;
+	f->prio = prio;
+	f->npages = npages;
+	f->whole = item->size == item->version.size_bytes;
+	f->phase = FILL_WAITING;
+	f->refs = 1;
+	list_init(&f->queue);
+	list_init(&f->age);
+	list_init(&f->publish);
+	list_init(&f->waiters);
+	list_init(&f->warms);
+	list_add_tail(bucket_of(c, key), &f->bucket);
+	/* Without room in a tier the item passes through. */
+	if (store_reserve(c->config.store, item->size, &f->res) < 0)
+		f->res = (struct reservation){0};
+	return f;
+}
+
+void fill_ref(struct fill *f)
+{
+	f->refs++;
+}
+
+static void fill_free(struct cache *c, struct fill *f)
+{
+	list_del(&f->age);
+	if (f->buf)
+		c->staging_used -= f->item.size;
+	if (f->file)
+		origin_file_free(c->config.origin, f->file);
+	free(f->buf);
+	free(f->path);
+	free(f);
+}
+
+void fill_unref(struct cache *c, struct fill *f)
+{
+	if (--f->refs == 0)
+		fill_free(c, f);
+}
+
+/* Out of the table for good; the reservation ends. */
+void fill_leave_table(struct cache *c, struct fill *f)
+{
+	if (f->phase == FILL_GONE)
+		return;
+	f->phase = FILL_GONE;
+	list_del(&f->bucket);
+	list_del(&f->queue);
+	list_del(&f->age);
+	store_unreserve(c->config.store, &f->res);
+	if (f->prefetched)
+		COUNT(c->config.counters, prefetch_wasted);
+	fill_unref(c, f);
+}
+
+/*
+ * Ask for pages [first, first + n), or for all of a whole file's. A request
+ * of higher priority lifts what is queued.
+ */
+void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	enum fetch_prio prio)
+{
+	unsigned from = f->whole ? 0 : first;
+	unsigned to = f->whole ? f->npages : first + n;
+
+	if (f->present + f->wanted < f->npages)
+		for (unsigned i = from; i < to; i++)
+			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_ABSENT) {
+				f->page[i] |= PAGE_WANTED;
+				f->wanted++;
+			}
+	if (f->wanted == 0)
+		return;
+	if ((f->page[first] & PAGE_STATE_MASK) == PAGE_WANTED)
+		f->cursor = first;
+	if (prio < f->prio) {
+		f->prio = prio;
+		list_del(&f->queue);
+	}
+	if (list_empty(&f->queue))
+		list_add_tail(&c->queue[f->prio], &f->queue);
+}
+
+bool fill_has(const struct fill *f, size_t off, size_t len)
+{
+	size_t last = (off + len - 1) / FILL_PAGE_BYTES;
+
+	if (f->present == f->npages)
+		return true;
+	for (size_t i = off / FILL_PAGE_BYTES; i <= last; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) != PAGE_PRESENT)
+			return false;
+	return true;
+}
+
+static void arm_drain_timer(struct cache *c, uint64_t at_ns)
+{
+	/* Without the timer the item stays until its memory is wanted. */
+	if (!c->stopping)
+		(void)timer_set(c->config.timers, &c->drain_timer, at_ns);
+}
+
+/* All bytes were served: the first to go. */
+static void fill_drained(struct cache *c, struct fill *f)
+{
+	bool first = list_empty(&c->drained);
+
+	list_del(&f->age);
+	list_add_tail(&c->drained, &f->age);
+	if (first)
+		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
+}
+
+/*
+ * Bytes [off, off + len) go to a reader. A page counts as served with its
+ * last byte.
+ */
+void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len)
+{
+	size_t end = off + len;
+	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
+
+	if (f->prefetched) {
+		f->prefetched = false;
+		COUNT(c->config.counters, prefetch_used);
+	}
+	for (size_t i = off / FILL_PAGE_BYTES; i < to; i++) {
+		f->served += !(f->page[i] & PAGE_SERVED);
+		f->page[i] |= PAGE_SERVED;
+	}
+	f->last_read_ns = clock_now_ns();
+	if (f->phase == FILL_STAGED && f->served == f->npages)
+		fill_drained(c, f);
+}
+
+static bool fill_is_idle(const struct fill *f)
+{
+	return f->refs == 1 && f->wanted == 0 && list_empty(&f->waiters);
+}
+
+static void fill_drop(struct cache *c, struct fill *f)
+{
+	if (f->phase == FILL_STAGED && f->served < f->npages)
+		COUNT(c->config.counters, staging_dropped);
+	fill_leave_table(c, f);
+}
+
+void fill_expire_drained(struct cache *c, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE (l, next, &c->drained) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (f->last_read_ns + DRAINED_GRACE_NS > now_ns) {
+			arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
+			return;
+		}
+		if (fill_is_idle(f))
+			fill_drop(c, f);
+	}
+	if (!list_empty(&c->drained))
+		arm_drain_timer(c, now_ns + DRAINED_GRACE_NS);
+}
+
+/* Drop idle fills of one list, oldest first, until `need` bytes fit. */
+static bool make_room(struct cache *c, struct list *head, uint64_t need)
+{
+	uint64_t bound = c->config.staging_bytes;
+
+	LIST_FOREACH_SAFE (l, next, head) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (c->staging_used + need <= bound)
+			return true;
+		if (fill_is_idle(f))
+			fill_drop(c, f);
+	}
+	return c->staging_used + need <= bound;
+}
+
+/*
+ * Memory for the item, within the bound. For a reader idle items are pushed
+ * out, oldest first; for anything else only those that were served.
+ * -EAGAIN: not now; -ENOMEM.
+ */
+int fill_take_room(struct cache *c, struct fill *f)
+{
+	uint64_t need = f->item.size;
+
+	if (!make_room(c, &c->drained, need) &&
+		(f->prio != PRIO_DEMAND || !make_room(c, &c->staged, need)))
+		return -EAGAIN;
+	f->buf = malloc(need);
+	if (!f->buf)
+		return -ENOMEM;
+	c->staging_used += need;
+	if (c->staging_used > c->staging_peak)
+		c->staging_peak = c->staging_used;
+	f->phase = FILL_FETCHING;
+	list_add_tail(&c->staged, &f->age);
+	return 0;
+}
+
+static void warms_answer(struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH (l, &f->warms)
+		CONTAINER_OF(l, struct cache_warm, link)->status = status;
+	list_splice_tail(&a->warms, &f->warms);
+}
+
+/* It will not be published: serve it from memory while there is room. */
+void fill_stage(struct cache *c, struct fill *f)
+{
+	f->phase = FILL_STAGED;
+	f->last_read_ns = clock_now_ns();
+	if (f->served == f->npages)
+		fill_drained(c, f);
+}
+
+void fill_complete(struct cache *c, struct fill *f, struct after *a)
+{
+	if (f->res.charged_bytes > 0) {
+		f->phase = FILL_PUBLISHING;
+		fill_ref(f);
+		list_add_tail(&c->publish, &f->publish);
+		c->npublishing++;
+		pthread_cond_signal(&c->publish_cond);
+		return;
+	}
+	COUNT(c->config.counters, passed_through);
+	warms_answer(f, -ENOSPC, a);
+	fill_stage(c, f);
+}
+
+/* Answer a parked read; it keeps a reference to the fill until then. */
+static void read_answer(
+	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
+{
+	list_del(&r->link);
+	list_add_tail(&a->reads, &r->link);
+	r->fill = f;
+	fill_ref(f);
+	c->parked--;
+}
+
+/* Answer the parked reads whose bytes have come. */
+void fill_answer(struct cache *c, struct fill *f, struct after *a)
+{
+	LIST_FOREACH_SAFE (l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		if (!fill_has(f, r->off, r->len))
+			continue;
+		r->status = (int)r->len;
+		read_answer(c, f, r, a);
+		fill_serve(c, f, r->off, r->len);
+	}
+}
+
+/* The fetch failed: everybody who asked for this item hears of it. */
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH_SAFE (l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		r->status = status;
+		read_answer(c, f, r, a);
+	}
+	warms_answer(f, status, a);
+	if (status == -ESTALE && !a->stale && !f->ceased) {
+		COUNT(c->config.counters, stale_reads);
+		f->ceased = true;
+		fill_ref(f);
+		a->stale = f;
+	}
+	fill_leave_table(c, f);
+}

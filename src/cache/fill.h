@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the cache: fills, and the cache itself.
+ *
+ * A fill is one item being fetched or held in memory. It lives in the table
+ * while readers may join it:
+ *
+ *                       room in staging
+ *   WAITING (no memory) ----------------> FETCHING --+-- an error --> GONE
+ *                                            |       |
+ *                           all pages came   |       +-- idle, memory is
+ *                                            |           wanted -> GONE
+ *              room in a tier was reserved   |   no room in any tier
+ *                      +---------------------+-------------+
+ *                      v                                   v
+ *                  PUBLISHING -- the tier failed -----> STAGED
+ *                      |                                   |
+ *                      | in its tier        all served and |
+ *                      v                    idle, or memory is wanted
+ *                     GONE <-------------------------------+
+ *
+ * GONE fills are out of the table and go with their last reference. Pages of
+ * a fill are ABSENT, WANTED, INFLIGHT, PRESENT, in this order; an item of a
+ * whole file wants all of its pages at once, a chunk only what is read of it.
+ */
+#ifndef CACHE_FILL_H
+#define CACHE_FILL_H
+
+#include <pthread.h>
+
+#include "cache/cache.h"
+#include "origin/origin.h"
+#include "store/store.h"
+
+/* A fill's pages: what is asked of the origin is a run of them. */
+#define FILL_PAGE_BYTES ((size_t)4096)
+
+/*
+ * The longest request to an origin. Long enough for a disk's rate, short
+ * enough that a reader of another item waits little behind it, and a reader
+ * of a slow origin sees its first bytes early.
+ */
+#define FETCH_MAX_BYTES ((size_t)256 << 10)
+
+/* A request that takes longer does not count against the depth any more. */
+#define FETCH_SLOW_NS NS_PER_S
+
+/*
+ * A staged item whose every byte was served is kept this long after its last
+ * read, for readers of the same file that are a little behind.
+ */
+#define DRAINED_GRACE_NS (50 * NS_PER_MS)
+
+#define CACHE_BUCKETS 4096u
+#define PUBLISHERS 2u
+
+enum fill_phase {
+	FILL_WAITING,
+	FILL_FETCHING,
+	FILL_PUBLISHING,
+	FILL_STAGED,
+	FILL_GONE,
+};
+
+enum fetch_prio {
+	PRIO_DEMAND, /* a reader is parked */
+	PRIO_PLANNED,
+	PRIO_FILL, /* read-ahead and warming */
+	PRIO_COUNT,
+};
+
+enum page_state {
+	PAGE_ABSENT = 0,
+	PAGE_WANTED = 1,
+	PAGE_INFLIGHT = 2,
+	PAGE_PRESENT = 3,
+	PAGE_STATE_MASK = 3,
+	PAGE_SERVED = 4, /* flag */
+};
+
+/* Everything is guarded by cache.lock, but where it says otherwise. */
+struct fill {
+	struct list bucket; /* in the table */
+	struct list queue;  /* in cache.queue[prio], if something is wanted */
+	struct list age;    /* in cache.staged or .drained, if it has memory */
+	struct list publish; /* in cache.publish */
+	struct list waiters; /* of struct cache_read */
+	struct list warms;   /* of struct cache_warm */
+	struct hash128 key;	  /* set once */
+	struct cache_item item;	  /* set once */
+	struct origin_file *file; /* set by the first fetch */
+	char *path;		  /* set once; owned */
+	struct reservation res;	  /* charged: it will be published */
+	enum fill_phase phase;
+	enum fetch_prio prio;
+	unsigned refs; /* the table's, and one for each use */
+	unsigned npages, present, wanted, served;
+	unsigned cursor;  /* where to look for a wanted page next */
+	bool whole;	  /* wants all pages */
+	bool prefetched;  /* nobody has asked for it yet */
+	bool ceased;	  /* its version is gone */
+	uint64_t last_read_ns;
+	/* A page's bytes belong to its request while INFLIGHT, then to all. */
+	uint8_t *buf;
+	uint8_t page[]; /* enum page_state */
+};
+
+/* One request to the origin. */
+struct fetch {
+	struct origin_read r;
+	struct cache *c;
+	struct fill *f;
+	struct list link; /* in cache.inflight or .slow */
+	unsigned first, n; /* pages */
+	bool slow;	   /* on cache.slow */
+	uint64_t started_ns;
+};
+
+struct cache {
+	struct cache_config config; /* set once */
+	pthread_mutex_t lock;
+	pthread_cond_t publish_cond; /* something to publish, or stopping */
+	pthread_cond_t idle_cond;    /* published all, or nothing in flight */
+	struct list table[CACHE_BUCKETS];
+	struct list queue[PRIO_COUNT];
+	struct list staged;  /* with memory, oldest first */
+	struct list drained; /* all served, least recently read first */
+	struct list publish; /* complete, in order of completion */
+	struct list inflight; /* of struct fetch, oldest first */
+	struct list slow;     /* out for longer than FETCH_SLOW_NS */
+	unsigned ninflight;   /* on cache.inflight */
+	unsigned nslow;
+	unsigned npublishing;
+	uint64_t parked;
+	uint64_t staging_used, staging_peak;
+	struct timer dispatch_timer, drain_timer;
+	struct timer last_timer; /* fires after all others have, at stop */
+	bool timers_quiet;	 /* it has */
+	bool stopping;
+	pthread_t publisher[PUBLISHERS]; /* set once */
+	unsigned npublishers;
+};
+
+/*
+ * What is to be done once the lock has been released: callbacks. Only
+ * cache_unlock() runs them.
+ */
+struct after {
+	struct list reads;
+	struct list warms;
+	struct fill *stale; /* tell the owner; holds a reference */
+};
+
+void after_init(struct after *a);
+
+/* Start what can be started, unlock, run the callbacks. */
+void cache_unlock(struct cache *c, struct after *a);
+
+/* fill.c; all want the lock. */
+struct fill *fill_find(struct cache *c, struct hash128 key);
+struct fill *fill_new(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio);
+void fill_ref(struct fill *f);
+void fill_unref(struct cache *c, struct fill *f);
+void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	enum fetch_prio prio);
+bool fill_has(const struct fill *f, size_t off, size_t len);
+void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len);
+int fill_take_room(struct cache *c, struct fill *f);
+void fill_leave_table(struct cache *c, struct fill *f);
+void fill_complete(struct cache *c, struct fill *f, struct after *a);
+void fill_stage(struct cache *c, struct fill *f);
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
+void fill_answer(struct cache *c, struct fill *f, struct after *a);
+void fill_expire_drained(struct cache *c, uint64_t now_ns);
+
+/* fetch.c; want the lock. */
+void fetch_dispatch(struct cache *c, struct after *a);
+
+/* publish.c */
+int publish_start(struct cache *c, struct error *err);
+void publish_stop(struct cache *c);
+
+#endif
