@@ -12,4 +12,10 @@ TESTS += tests/unit/test_option
 tests_unit_test_option_SOURCES = tests/unit/test_option.c
 tests_unit_test_option_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_option_LDADD = libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_ctl
+TESTS += tests/unit/test_ctl
+tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c
+tests_unit_test_ctl_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_ctl_LDADD = libctl.la libbase.la $(CHECK_LIBS) $(JANSSON_LIBS)
 endif

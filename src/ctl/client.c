@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The client of the control socket. What the daemon sends is bounded and
+ * checked like anything from outside. No threads.
+ */
+#include "ctl/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/line.h"
+
+/* A status line has some kilobytes. */
+#define ANSWER_MAX_BYTES ((size_t)16 << 20)
+#define SEND_TIMEOUT_MS 10000
+
+struct ctl_client {
+	int fd; /* non-blocking */
+	pid_t pid;
+	struct lines lines;
+};
+
+/* Why the attribute cannot be read, in words. */
+static int no_attribute(int code, const char *mountpoint, struct error *err)
+{
+	switch (code) {
+	case -ENODATA:
+	case -EOPNOTSUPP:
+	case -ERANGE:
+		return error_set(err, -ENODATA,
+			"'%s' is not the root of a refrain mount", mountpoint);
+	case -ENOTCONN:
+	case -ECONNABORTED:
+		return error_set(err, -ENOTCONN,
+			"the daemon of '%s' is dead: detach the mount with "
+			"'refrain umount %s'",
+			mountpoint, mountpoint);
+	case -EACCES:
+		return error_set(err, code,
+			"cannot look at '%s': %m: it may be the mount of "
+			"another user",
+			mountpoint);
+	default:
+		return error_set(
+			err, code, "cannot look at '%s': %m", mountpoint);
+	}
+}
+
+static int no_connection(int code, const char *path, struct error *err)
+{
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		return error_set(err, -EACCES,
+			"cannot open the control socket '%s': the mount is "
+			"another user's: mount it with --group to share it",
+			path);
+	case -ENOENT:
+		return error_set(err, code,
+			"the control socket '%s' is not here: run this where "
+			"the mount was made",
+			path);
+	case -ECONNREFUSED:
+		return error_set(err, code,
+			"nobody listens on the control socket '%s': the "
+			"daemon has ended",
+			path);
+	case -EAGAIN:
+		return error_set(err, code,
+			"the daemon does not answer on '%s': try again", path);
+	default:
+		return error_set(
+			err, code, "cannot connect to '%s': %m", path);
+	}
+}
+
+static int connect_fd(int fd, const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, strlen(path));
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	return 0;
+}
+
+int ctl_connect_path(
+	struct ctl_client **out, const char *path, struct error *err)
+{
+	CLEANUP_FD int fd = -1;
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+	struct ctl_client *c;
+	int rc;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_set(err, -errno, "cannot make a socket: %m");
+	rc = connect_fd(fd, path);
+	if (rc < 0)
+		return no_connection(rc, path, err);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot connect: %m");
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		c->pid = peer.pid;
+	c->lines.max_bytes = ANSWER_MAX_BYTES;
+	c->fd = steal_fd(&fd);
+	*out = c;
+	return 0;
+}
+
+int ctl_connect(
+	struct ctl_client **out, const char *mountpoint, struct error *err)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	ssize_t n = getxattr(mountpoint, CTL_XATTR, path, sizeof(path) - 1);
+
+	if (n < 0)
+		return no_attribute(-errno, mountpoint, err);
+	path[n] = '\0';
+	if (path[0] != '/')
+		return no_attribute(-ENODATA, mountpoint, err);
+	return ctl_connect_path(out, path, err);
+}
+
+void ctl_disconnect(struct ctl_client *c)
+{
+	if (!c)
+		return;
+	lines_release(&c->lines);
+	(void)close(c->fd);
+	free(c);
+}
+
+pid_t ctl_client_pid(const struct ctl_client *c)
+{
+	return c->pid;
+}
+
+static int send_request(struct ctl_client *c, json_t *request)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!request)
+		return -ENOMEM;
+	text = json_dumps(request, JSON_COMPACT);
+	json_decref(request);
+	if (!text)
+		return -ENOMEM;
+	len = strlen(text);
+	text[len] = '\n'; /* in place of the NUL */
+	return line_send(c->fd, text, len + 1, -1, SEND_TIMEOUT_MS);
+}
+
+/* 1: readable or hung up, 0: the time (-1: none) is over. */
+static int wait_readable(int fd, int timeout_ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&pfd, 1, timeout_ms);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int read_line(struct ctl_client *c, unsigned timeout_s, char **line,
+	size_t *len)
+{
+	int timeout_ms = -1, rc;
+
+	if (timeout_s > 0)
+		timeout_ms = timeout_s > INT32_MAX / 1000
+			? INT32_MAX
+			: (int)timeout_s * 1000;
+	while (!lines_next(&c->lines, line, len)) {
+		rc = wait_readable(c->fd, timeout_ms);
+		if (rc == 0)
+			return -ETIMEDOUT;
+		if (rc > 0)
+			rc = lines_fill(&c->lines, c->fd);
+		if (rc == 0 || rc == -ECONNRESET)
+			return -EPIPE;
+		if (rc < 0 && rc != -EAGAIN)
+			return rc;
+	}
+	return 0;
+}
+
+static int lost(int code, struct error *err)
+{
+	if (code == -EPIPE)
+		return error_set(err, code, "the daemon hung up");
+	if (code == -ETIMEDOUT)
+		return error_set(err, code, "the daemon does not answer");
+	return error_set(err, code, "cannot talk to the daemon: %m");
+}
+
+/*
+ * 1 if this was the last line of the answer, which the caller then owns;
+ * -EREMOTEIO if it was an error.
+ */
+static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
+	json_t **reply, struct error *err)
+{
+	const json_t *ok = json_object_get(line, "ok");
+	const char *why = json_string_value(json_object_get(line, "error"));
+	int rc = 0;
+
+	if (json_is_true(ok)) {
+		*reply = line;
+		return 1;
+	}
+	if (ok)
+		rc = error_set(
+			err, -EREMOTEIO, "%s", why ? why : "the daemon failed");
+	else if (progress)
+		progress(arg, line);
+	json_decref(line);
+	return rc;
+}
+
+int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+{
+	int rc = send_request(c, request);
+
+	/* Even when it did not take all, its answer says why. */
+	if (rc < 0 && rc != -EPIPE)
+		return lost(rc, err);
+	for (;;) {
+		json_error_t why;
+		json_t *line;
+		char *text;
+		size_t len;
+
+		rc = read_line(c, timeout_s, &text, &len);
+		if (rc < 0)
+			return lost(rc, err);
+		line = json_loadb(text, len, 0, &why);
+		if (!line)
+			return error_set(err, -EBADMSG,
+				"the daemon answered nonsense: %s", why.text);
+		rc = take_answer(line, progress, arg, reply, err);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
+}
+
+/* The peer hung up: what it still sent is read and dropped. */
+static int wait_hung_up(struct ctl_client *c, int timeout_ms)
+{
+	uint64_t until_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	char dropped[4096];
+
+	for (;;) {
+		uint64_t now_ns = clock_now_ns();
+		int rc;
+
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		rc = wait_readable(
+			c->fd, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+		if (rc < 0)
+			return rc;
+		if (rc > 0 && read(c->fd, dropped, sizeof(dropped)) <= 0)
+			return 0;
+	}
+}
+
+int ctl_wait_gone(struct ctl_client *c, int timeout_ms)
+{
+	CLEANUP_FD int pidfd = -1;
+	int rc;
+
+	if (c->pid > 0)
+		pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	if (c->pid > 0 && pidfd < 0 && errno == ESRCH)
+		return 0;
+	if (pidfd < 0)
+		return wait_hung_up(c, timeout_ms);
+	rc = wait_readable(pidfd, timeout_ms);
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The other end of the control socket: finds the socket of a mount, sends
+ * requests, hands out the lines of their answers. A client is used by one
+ * thread at a time.
+ */
+#ifndef CTL_CLIENT_H
+#define CTL_CLIENT_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct ctl_client;
+
+/*
+ * Connect to the daemon of the mount whose root this is. Errors say what to
+ * do: -ENODATA if it is no refrain mount, -ENOTCONN if its daemon is dead,
+ * -EACCES if it is somebody else's, others of the system.
+ */
+int ctl_connect(
+	struct ctl_client **out, const char *mountpoint, struct error *err);
+
+/* As above, given the path of the socket. */
+int ctl_connect_path(
+	struct ctl_client **out, const char *path, struct error *err);
+
+/* NULL is allowed. */
+void ctl_disconnect(struct ctl_client *client);
+
+/* The daemon's process id; 0 if this process cannot see it. */
+pid_t ctl_client_pid(const struct ctl_client *client);
+
+/* A progress line; borrowed. */
+typedef void ctl_line_fn(void *arg, const json_t *line);
+
+/*
+ * Send a request (takes ownership; NULL is -ENOMEM) and wait for its last
+ * line, which the caller gets to own. `progress` may be NULL. -EREMOTEIO: the
+ * daemon answered with an error, which is in err. -ETIMEDOUT: no line came
+ * for timeout_s seconds (0: no limit). -EPIPE: the daemon is gone. After
+ * the last two the client is of no more use.
+ */
+int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
+
+/*
+ * Wait until the daemon's process has ended (where it cannot be seen: until
+ * it hung up). -ETIMEDOUT.
+ */
+int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control socket of a mount: an owner-only Unix stream socket that speaks
+ * line-delimited JSON, as doc/control-protocol.md says. server.h is the
+ * daemon's end, client.h everybody else's, text.h how names become JSON.
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include "ctl/client.h"
+#include "ctl/server.h"
+#include "ctl/text.h"
+
+/* The attribute of a mount's root whose value is the path of its socket. */
+#define CTL_XATTR "user.refrain.control"
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon's end of the control socket: one thread accepts, one a
+ * connection reads requests and runs commands. Only the daemon's user, root
+ * and, where a group was given, its members get in: by the modes of socket
+ * and directory, and by the credentials of the peer.
+ */
+#ifndef CTL_SERVER_H
+#define CTL_SERVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct ctl_server;
+struct ctl_conn;
+
+#define CTL_CONNECTIONS_MAX 64
+#define CTL_REQUEST_MAX_BYTES ((size_t)1 << 20)
+
+/*
+ * A command runs on its connection's thread. It sends any number of progress
+ * lines and then one with "ok"; it borrows the request.
+ */
+struct ctl_command {
+	const char *name;
+	void (*run)(void *arg, struct ctl_conn *conn, const json_t *request);
+};
+
+/*
+ * Make the socket and start to serve. `commands` ends with name NULL, and it
+ * and `arg` outlive the server; `group` may be NULL. -errno, with nothing
+ * left behind.
+ */
+int ctl_server_start(struct ctl_server **out, const char *mountpoint,
+	const char *group, const struct ctl_command *commands, void *arg,
+	struct error *err);
+
+/* The absolute path of the socket; valid until ctl_server_stop(). */
+const char *ctl_server_path(const struct ctl_server *server);
+
+/*
+ * How long the rest of a line may take after its first byte, and a peer may
+ * refuse to read an answer; 10 s at first.
+ */
+void ctl_server_set_patience(struct ctl_server *server, unsigned ms);
+
+/*
+ * Remove the socket, wake all connections (ctl_gone() turns true), wait for
+ * their commands to return, close. NULL is allowed.
+ */
+void ctl_server_stop(struct ctl_server *server);
+
+/*
+ * Send one line; takes ownership of it. One thread at a time. -EPIPE when
+ * the peer is gone, -ENOMEM also if the line is NULL.
+ */
+int ctl_send(struct ctl_conn *conn, json_t *line);
+
+/* Send the last line of a request that failed; returns as ctl_send(). */
+int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Has the peer hung up or is the server stopping? One system call. */
+bool ctl_gone(struct ctl_conn *conn);
+
+#endif
