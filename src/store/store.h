@@ -28,6 +28,9 @@ struct store;
 /* No single store_read() is longer. */
 #define STORE_READ_MAX_BYTES ((size_t)1 << 20)
 
+/* Nor is an item longer (its trailer is 128 KiB then). */
+#define STORE_ITEM_MAX_BYTES ((uint64_t)1 << 30)
+
 struct tier_config {
 	const char *dir;  /* made if missing (its parent must exist) */
 	const char *size; /* SIZE or N% of the file system, as on the command
@@ -87,8 +90,8 @@ struct reservation {
 };
 
 /*
- * Reserve in the first tier with room. -ENOSPC if none has any (or admission
- * is not open yet: -EAGAIN).
+ * Reserve in the first tier with room. -ENOSPC if none has any (or the item is
+ * over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
  */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
@@ -96,6 +99,7 @@ void store_unreserve(struct store *s, struct reservation *r);
 /*
  * Write an entry and link it; blocks. Ends the reservation whatever happens.
  * 0, also if the entry was there already; -errno if the tier failed (counted).
+ * Counts `admitted` if it made the entry.
  */
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);
@@ -104,9 +108,10 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /*
- * Garbage of versions that ceased while nothing was mounted. Mark starts with
- * nothing kept; keep() what exists; sweep deletes the rest, counted as
- * invalidated, and returns how many. Entries published in between are kept.
+ * Garbage of versions that ceased while nothing was mounted. Mark waits until
+ * the store is ready, then starts with nothing kept; keep() what exists; sweep
+ * deletes the rest, counted as invalidated, and returns how many. Entries
+ * published in between are kept.
  */
 void store_mark(struct store *s);
 void store_keep(struct store *s, struct hash128 key);
@@ -140,8 +145,9 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 
 /*
  * Delete every entry of a tier directory that no mount uses, and what makes
- * it a tier; the directory itself stays. -EBUSY if a daemon holds it,
- * -EINVAL if it is no tier. *removed gets the number of entries.
+ * it a tier, manifests ("manifest*") included; the directory itself stays.
+ * -EBUSY if a daemon holds it, -EINVAL if it is no tier. *removed gets the
+ * number of entries.
  */
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);
 

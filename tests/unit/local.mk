@@ -18,4 +18,11 @@ TESTS += tests/unit/test_ctl
 tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c
 tests_unit_test_ctl_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_ctl_LDADD = libctl.la libbase.la $(CHECK_LIBS) $(JANSSON_LIBS)
+
+check_PROGRAMS += tests/unit/test_store
+TESTS += tests/unit/test_store
+tests_unit_test_store_SOURCES = tests/unit/test_store.c \
+	tests/unit/store_fixture.h
+tests_unit_test_store_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_store_LDADD = libstore.la $(CHECK_LIBS)
 endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The background thread of a store: empties tmp/, reads the names in every
+ * tier's directories, indexes and charges what it finds, and opens admission.
+ * It stats nothing and deletes no entry but second copies. One thread, once a
+ * mount.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "store/entry.h"
+#include "store/identity.h"
+#include "store/impl.h"
+
+static DIR *open_subdir(const struct tier *t, const char *name)
+{
+	CLEANUP_FD int fd = openat(
+		t->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir)
+		(void)steal_fd(&fd);
+	return dir;
+}
+
+static bool stopping(struct store *s)
+{
+	return atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+static void empty_tmp(struct store *s, struct tier *t)
+{
+	CLEANUP_DIR DIR *dir = open_subdir(t, TMP_DIR_NAME);
+	const struct dirent *e;
+
+	while (dir && !stopping(s) && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			(void)unlinkat(dirfd(dir), e->d_name, 0); /* or later */
+}
+
+/* -ENOMEM; an entry that another tier holds as well is deleted here. */
+static int take_name(struct store *s, size_t tier, unsigned int sub, int dir_fd,
+	const struct dirent *e)
+{
+	struct index_ref ref = {.tier = tier}, now;
+	int rc;
+
+	if ((e->d_type != DT_REG && e->d_type != DT_UNKNOWN) ||
+		!entry_parse_name(e->d_name, sub, &ref.key, &ref.item_bytes))
+		return 0;
+	rc = store_adopt(s, &ref, &now);
+	if (rc == 0 && now.tier != tier)
+		(void)unlinkat(dir_fd, e->d_name, 0); /* or at the next start */
+	return rc < 0 ? rc : 0;
+}
+
+static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
+{
+	char name[3];
+	CLEANUP_DIR DIR *dir = NULL;
+	const struct dirent *e;
+	int rc = 0;
+
+	(void)snprintf(name, sizeof(name), "%02x", sub & 0xff);
+	dir = open_subdir(&s->tiers[tier], name);
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	for (errno = 0; rc == 0 && (e = readdir(dir)); errno = 0)
+		rc = take_name(s, tier, sub, dirfd(dir), e);
+	return rc ? rc : -errno;
+}
+
+void *store_scan(void *arg)
+{
+	struct store *s = arg;
+
+	for (size_t i = 0; i < s->ntiers; i++) {
+		empty_tmp(s, &s->tiers[i]);
+		for (unsigned int sub = 0; sub < TIER_SUBDIRS; sub++) {
+			if (stopping(s))
+				return NULL;
+			if (scan_subdir(s, i, sub) == 0)
+				continue;
+			COUNT(s->counters, tier_errors);
+			tier_close_admission(&s->tiers[i]);
+		}
+	}
+	index_scanned(s->index);
+	LOCK_SCOPE(&s->ready_lock);
+	atomic_store_explicit(&s->ready, true, memory_order_release);
+	(void)pthread_cond_broadcast(&s->ready_cond);
+	return NULL;
+}

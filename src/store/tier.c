@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One tier: opening its directory and keeping its budget. Owns the directory's
+ * descriptor and lock.
+ */
+#include "store/tier.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/feature.h"
+#include "base/size.h"
+#include "store/entry.h"
+#include "store/identity.h"
+
+#define TIER_BLOCK_BYTES UINT64_C(4096)
+
+static int open_dir(struct tier *t, struct error *err)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int rc;
+
+	t->fd = open(t->dir, flags);
+	if (t->fd < 0 && errno == ENOENT) {
+		if (mkdir(t->dir, 0700) < 0)
+			return error_set(err, -errno,
+				"cannot make cache directory '%s': %m; make "
+				"its parent or choose another",
+				t->dir);
+		t->made_dir = true;
+		t->fd = open(t->dir, flags);
+	}
+	if (t->fd >= 0)
+		return 0;
+	rc = -errno;
+	if (rc == -ENOTDIR)
+		return error_set(err, rc,
+			"cache '%s' is not a directory; choose one, or a name "
+			"that does not exist",
+			t->dir);
+	return error_set(err, rc,
+		"cannot open cache directory '%s': %m; choose one that you can "
+		"write",
+		t->dir);
+}
+
+static int check_dir(struct tier *t, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(t->fd, &st) < 0)
+		return error_set(err, -errno, "cannot stat '%s': %m", t->dir);
+	if (faccessat(t->fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return error_set(err, -errno,
+			"cannot write cache directory '%s': %m; choose one "
+			"that you can write",
+			t->dir);
+	/* Its owner could put links where entries are written. */
+	if (st.st_uid != geteuid())
+		return error_set(err, -EPERM,
+			"cache directory '%s' belongs to user %u; choose one "
+			"of your own",
+			t->dir, (unsigned int)st.st_uid);
+	t->dev = st.st_dev;
+	t->ino = st.st_ino;
+	return 0;
+}
+
+static int check_size(struct tier *t, const char *text, struct error *err)
+{
+	struct statvfs fs;
+	uint64_t whole;
+	int rc;
+
+	if (fstatvfs(t->fd, &fs) < 0)
+		return error_set(err, -errno, "cannot statfs '%s': %m", t->dir);
+	/* A tmpfs without limit says 0. */
+	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
+	rc = size_parse(text, whole, &t->capacity_bytes, err);
+	if (rc)
+		return error_wrap(err, rc, "cache '%s'", t->dir);
+	if (t->capacity_bytes == 0)
+		return error_set(err, -EINVAL,
+			"size of cache '%s' is zero; give some bytes, as in "
+			"'%s:10G'",
+			t->dir, t->dir);
+	if (whole && t->capacity_bytes > whole)
+		return error_set(err, -EFBIG,
+			"size %s of cache '%s' is larger than its file system; "
+			"give less, or a percentage as in '%s:80%%'",
+			text, t->dir, t->dir);
+	t->block_bytes = fs.f_frsize >= 512 && fs.f_frsize <= 65536
+		? fs.f_frsize
+		: TIER_BLOCK_BYTES;
+	return 0;
+}
+
+/* May this daemon have it? It is a tier of the dataset, or empty. */
+static int check_identity(
+	const struct tier *t, const char *dataset, struct error *err)
+{
+	CLEANUP_FREE char *found = NULL;
+	CLEANUP_FREE char *wanted = identity_encode(dataset);
+	char name[256] = "";
+	int rc;
+
+	if (!wanted)
+		return error_set(err, -ENOMEM, "cannot open '%s': %m", t->dir);
+	rc = identity_read(t->fd, t->dir, &found, err);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 && strcmp(found, wanted) != 0)
+		return error_set(err, -EEXIST,
+			"cache directory '%s' is of dataset '%.300s'; use "
+			"another, or drop it with 'refrain clear %s'",
+			t->dir, found, t->dir);
+	if (rc == 0)
+		return 0;
+	rc = identity_dir_empty(t->fd, name, sizeof(name));
+	if (rc < 0)
+		return error_set(err, rc, "cannot list '%s': %m", t->dir);
+	if (rc == 0)
+		return error_set(err, -ENOTEMPTY,
+			"directory '%s' is no cache and not empty (it has "
+			"'%s'); choose an empty one",
+			t->dir, name);
+	return 0;
+}
+
+static int open_and_lock(struct tier *t, const struct tier_config *config,
+	const char *dataset, struct error *err)
+{
+	int rc = open_dir(t, err);
+
+	if (rc == 0)
+		rc = check_dir(t, err);
+	if (rc == 0)
+		rc = check_size(t, config->size, err);
+	if (rc == 0)
+		rc = check_identity(t, dataset, err);
+	if (rc)
+		return rc;
+	t->lock_fd = identity_lock(t->fd, t->dir, &t->made_lock, err);
+	if (t->lock_fd < 0) {
+		t->made_lock = false;
+		return t->lock_fd;
+	}
+	/* Again: somebody may have been faster. */
+	return check_identity(t, dataset, err);
+}
+
+int tier_open(struct tier *t, const struct tier_config *config,
+	const char *dataset, gid_t group, struct error *err)
+{
+	int rc;
+
+	*t = (struct tier){.fd = -1, .lock_fd = -1, .group = group};
+	atomic_init(&t->tmpfile, feature_enabled("tmpfile"));
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail */
+	t->dir = strdup(config->dir);
+	if (!t->dir)
+		rc = error_set(err, -ENOMEM, "cannot open a cache: %m");
+	else
+		rc = open_and_lock(t, config, dataset, err);
+	if (rc)
+		tier_close(t, true);
+	return rc;
+}
+
+/* Modes are set apart from mkdir() for the sake of the umask. */
+static int set_modes(const struct tier *t, int fd)
+{
+	if (t->group == (gid_t)-1)
+		return fchmod(fd, 0700) < 0 ? -errno : 0;
+	if (fchown(fd, (uid_t)-1, t->group) < 0 || fchmod(fd, 02750) < 0)
+		return -errno;
+	return 0;
+}
+
+int tier_make_subdir(const struct tier *t, const char *name)
+{
+	CLEANUP_FD int fd = -1;
+	struct stat st;
+	bool made = mkdirat(t->fd, name, 0700) == 0;
+
+	if (!made && errno != EEXIST)
+		return -errno;
+	fd = openat(
+		t->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	return set_modes(t, fd);
+}
+
+int tier_make(struct tier *t, const char *dataset, struct error *err)
+{
+	CLEANUP_FREE char *found = NULL;
+	CLEANUP_FREE char *encoded = identity_encode(dataset);
+	char name[] = "00";
+	int rc;
+
+	if (!encoded)
+		return error_set(err, -ENOMEM, "cannot make '%s': %m", t->dir);
+	rc = set_modes(t, t->fd);
+	if (rc)
+		return error_set(err, rc,
+			"cannot set the mode of cache directory '%s': %m",
+			t->dir);
+	rc = identity_read(t->fd, t->dir, &found, err);
+	if (rc > 0)
+		rc = identity_write(t->fd, t->dir, encoded, err);
+	if (rc)
+		return rc;
+	rc = tier_make_subdir(t, TMP_DIR_NAME);
+	for (unsigned int i = 0; rc == 0 && i < TIER_SUBDIRS; i++) {
+		(void)snprintf(name, sizeof(name), "%02x", i & 0xff);
+		rc = tier_make_subdir(t, name);
+	}
+	if (rc)
+		return error_set(err, rc,
+			"cannot make sub-directories of cache '%s': %m; drop "
+			"it with 'refrain clear %s' or choose another",
+			t->dir, t->dir);
+	return 0;
+}
+
+void tier_close(struct tier *t, bool undo)
+{
+	if (undo && t->made_lock)
+		(void)unlinkat(t->fd, LOCK_FILE_NAME, 0); /* best effort */
+	if (undo && t->made_dir)
+		(void)rmdir(t->dir); /* not if somebody uses it */
+	if (t->lock_fd >= 0)
+		(void)close(t->lock_fd); /* was not written through */
+	if (t->fd >= 0)
+		(void)close(t->fd);	       /* a directory */
+	(void)pthread_mutex_destroy(&t->lock); /* unused by now */
+	free(t->dir);
+	*t = (struct tier){.fd = -1, .lock_fd = -1};
+}
+
+uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
+{
+	uint64_t bytes = item_bytes + entry_trailer_bytes(item_bytes);
+
+	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
+}
+
+bool tier_reserve(struct tier *t, uint64_t charge_bytes)
+{
+	uint64_t held;
+
+	LOCK_SCOPE(&t->lock);
+	held = t->charged_bytes + t->reserved_bytes;
+	if (t->closed || held > t->capacity_bytes ||
+		charge_bytes > t->capacity_bytes - held)
+		return false;
+	t->reserved_bytes += charge_bytes;
+	return true;
+}
+
+void tier_unreserve(struct tier *t, uint64_t charge_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+	assert(t->reserved_bytes >= charge_bytes);
+	t->reserved_bytes -= charge_bytes;
+}
+
+void tier_commit(struct tier *t, uint64_t item_bytes)
+{
+	uint64_t charge_bytes = tier_charge_of(t, item_bytes);
+
+	LOCK_SCOPE(&t->lock);
+	assert(t->reserved_bytes >= charge_bytes);
+	t->reserved_bytes -= charge_bytes;
+	t->charged_bytes += charge_bytes;
+	t->resident_bytes += item_bytes;
+	t->entries++;
+}
+
+void tier_charge(struct tier *t, uint64_t item_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+	t->charged_bytes += tier_charge_of(t, item_bytes);
+	t->resident_bytes += item_bytes;
+	t->entries++;
+}
+
+void tier_uncharge(struct tier *t, uint64_t item_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+	assert(t->entries && t->resident_bytes >= item_bytes);
+	t->charged_bytes -= tier_charge_of(t, item_bytes);
+	t->resident_bytes -= item_bytes;
+	t->entries--;
+}
+
+void tier_close_admission(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+	t->closed = true;
+}
+
+void tier_status(struct tier *t, struct tier_status *status)
+{
+	LOCK_SCOPE(&t->lock);
+	*status = (struct tier_status){
+		.dir = t->dir,
+		.capacity_bytes = t->capacity_bytes,
+		.used_bytes = t->charged_bytes,
+		.reserved_bytes = t->reserved_bytes,
+		.resident_bytes = t->resident_bytes,
+		.entries = t->entries,
+	};
+}

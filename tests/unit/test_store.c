@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/* What the store promises, one behaviour a test. */
+#include "store_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "store/entry.h"
+
+#define ITEM ((uint64_t)110000)
+
+static struct fixture fx;
+
+static void setup(void)
+{
+	fixture_init(&fx);
+}
+
+static void teardown(void)
+{
+	fixture_release(&fx);
+}
+
+static struct tier_status status_of(size_t tier)
+{
+	struct tier_status st;
+
+	store_tier_status(fx.store, tier, &st);
+	return st;
+}
+
+START_TEST(test_store_reads_back_every_range)
+{
+	static const uint64_t sizes[] = {1, 7, 65535, 65536, 65537, 131072,
+		200000, 1 << 20, (1 << 20) + 65537, 3000001};
+
+	fixture_open_one(&fx, "100M");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t n = sizes[i];
+		struct hash128 key = fixture_key(i);
+
+		ck_assert_int_eq(fixture_get(&fx, key, n, 0, 1), -ENOENT);
+		ck_assert_int_eq(fixture_put(&fx, key, n), 0);
+		ck_assert(store_has(fx.store, key, n));
+		for (uint64_t off = 0; off < n; off += n / 13 + 1) {
+			size_t len = (size_t)(n - off);
+
+			if (len > STORE_READ_MAX_BYTES)
+				len = STORE_READ_MAX_BYTES;
+			ck_assert_int_eq(fixture_get(&fx, key, n, off, 1), 0);
+			ck_assert_int_eq(fixture_get(&fx, key, n, off, len), 0);
+			ck_assert_int_eq(
+				fixture_get(&fx, key, n, off, (len + 1) / 2),
+				0);
+		}
+	}
+	ck_assert_uint_eq(fixture_count(&fx.counters.admitted), 10);
+	ck_assert_uint_eq(fixture_count(&fx.counters.checksum_errors), 0);
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_read_outside_of_the_item)
+{
+	struct hash128 key = fixture_key(1);
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, 100), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, 100, 50, 51), -EINVAL);
+	ck_assert_int_eq(fixture_get(&fx, key, 100, 101, 1), -EINVAL);
+	ck_assert_int_eq(fixture_get(&fx, key, 100, UINT64_MAX, 2), -EINVAL);
+	ck_assert_int_eq(fixture_get(&fx, key, 100, 0, 0), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_store_refuses_admission_when_full)
+{
+	struct tier_status st;
+	uint64_t i = 0;
+
+	fixture_open_one(&fx, "1M");
+	while (fixture_put(&fx, fixture_key(i), ITEM) == 0)
+		i++;
+	ck_assert_uint_eq(i, (1 << 20) / (27 * 4096)); /* 110 K is 27 blocks */
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), -ENOSPC);
+	/* A smaller one may still be admitted. */
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(i), 4000), 0);
+	st = status_of(0);
+	ck_assert_uint_le(st.used_bytes + st.reserved_bytes, st.capacity_bytes);
+	ck_assert_uint_eq(st.resident_bytes, i * ITEM + 4000);
+	ck_assert_uint_eq(fixture_count(&fx.counters.evictions), 0);
+}
+END_TEST
+
+START_TEST(test_store_counts_reservations_against_the_budget)
+{
+	struct reservation a, b;
+
+	fixture_open_one(&fx, "200K");
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &a), 0);
+	ck_assert_uint_eq(status_of(0).reserved_bytes, 27 * 4096);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &b), -ENOSPC);
+	ck_assert_uint_eq(b.charged_bytes, 0);
+	store_unreserve(fx.store, &a);
+	store_unreserve(fx.store, &a);
+	ck_assert_uint_eq(status_of(0).reserved_bytes, 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &b), 0);
+	store_unreserve(fx.store, &b);
+}
+END_TEST
+
+START_TEST(test_store_admits_to_the_first_tier_with_room)
+{
+	static const char *const sizes[] = {"200K", "300K"};
+	struct reservation r;
+
+	ck_assert_int_eq(fixture_open(&fx, 2, sizes), 0);
+	store_wait_ready(fx.store);
+	for (uint64_t i = 0; i < 3; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	ck_assert_uint_eq(status_of(0).entries, 1);
+	ck_assert_uint_eq(status_of(1).entries, 2);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), -ENOSPC);
+	ck_assert_int_eq(store_reserve(fx.store, 50000, &r), 0);
+	ck_assert_uint_eq(r.tier, 0);
+	store_unreserve(fx.store, &r);
+	for (uint64_t i = 0; i < 3; i++)
+		ck_assert_int_eq(
+			fixture_get(&fx, fixture_key(i), ITEM, 0, ITEM), 0);
+}
+END_TEST
+
+START_TEST(test_store_takes_an_entry_published_twice_once)
+{
+	struct reservation a, b;
+	struct hash128 key = fixture_key(5);
+	unsigned char *p = fixture_bytes(key, ITEM);
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &a), 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &b), 0);
+	ck_assert_int_eq(store_publish(fx.store, &a, key, p, ITEM), 0);
+	ck_assert_int_eq(store_publish(fx.store, &b, key, p, ITEM), 0);
+	free(p);
+	ck_assert_uint_eq(status_of(0).used_bytes, 27 * 4096);
+	ck_assert_uint_eq(status_of(0).reserved_bytes, 0);
+	ck_assert_uint_eq(fixture_count(&fx.counters.admitted), 1);
+}
+END_TEST
+
+START_TEST(test_store_keeps_entries_over_a_restart)
+{
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 50; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM + i), 0);
+	for (int round = 0; round < 3; round++) {
+		uint64_t used = status_of(0).used_bytes;
+		const char *size = "10M";
+
+		fixture_close(&fx);
+		ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
+		/* At once, while the directories are still being read. */
+		for (uint64_t i = 0; i < 50; i++)
+			ck_assert_int_eq(fixture_get(&fx, fixture_key(i),
+						 ITEM + i, i, ITEM),
+				0);
+		store_wait_ready(fx.store);
+		ck_assert_uint_eq(status_of(0).used_bytes, used);
+		ck_assert_uint_eq(status_of(0).entries, 50);
+	}
+}
+END_TEST
+
+START_TEST(test_store_closes_admission_when_reopened_smaller)
+{
+	fixture_open_one(&fx, "1M");
+	for (uint64_t i = 0; i < 9; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	fixture_close(&fx);
+	fixture_open_one(&fx, "500K");
+	ck_assert_uint_eq(status_of(0).entries, 9);
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(10), 1), -ENOSPC);
+	ck_assert_int_eq(fixture_get(&fx, fixture_key(8), ITEM, 0, 1), 0);
+}
+END_TEST
+
+/* Each way to damage the last of three entries; then it must be dropped. */
+enum damage {
+	FLIP_CONTENT,
+	FLIP_TABLE,
+	FLIP_FOOTER,
+	CUT,
+	CUT_ALL,
+	EXTEND,
+	SWAP,
+	LINK,
+	FIFO,
+	DAMAGES,
+};
+
+static void do_damage(enum damage how, const char *path, const char *other)
+{
+	char tmp[300];
+
+	(void)snprintf(tmp, sizeof(tmp), "%s/tmp-swap", fx.root);
+	switch (how) {
+	case FLIP_CONTENT:
+		fixture_flip(path, 70000, 3);
+		break;
+	case FLIP_TABLE:
+		fixture_flip(path, (off_t)ITEM + 3, 0);
+		break;
+	case FLIP_FOOTER:
+		fixture_flip(path, (off_t)ITEM + 16 + 44, 0);
+		break;
+	case CUT:
+		ck_assert_int_eq(truncate(path, (off_t)ITEM), 0);
+		break;
+	case CUT_ALL:
+		ck_assert_int_eq(truncate(path, 0), 0);
+		break;
+	case EXTEND:
+		ck_assert_int_eq(truncate(path, (off_t)ITEM + 65), 0);
+		break;
+	case SWAP:
+		ck_assert_int_eq(rename(path, tmp), 0);
+		ck_assert_int_eq(rename(other, path), 0);
+		ck_assert_int_eq(rename(tmp, other), 0);
+		break;
+	case LINK:
+		ck_assert_int_eq(rename(path, tmp), 0);
+		ck_assert_int_eq(symlink(tmp, path), 0);
+		break;
+	case FIFO:
+	default:
+		ck_assert_int_eq(unlink(path), 0);
+		ck_assert_int_eq(mkfifo(path, 0600), 0);
+		break;
+	}
+}
+
+static void damage_and_read(enum damage how, bool read_before)
+{
+	struct hash128 key = fixture_key(2), other = fixture_key(1);
+	char path[256], path_other[256];
+
+	fixture_open_one(&fx, "1M");
+	for (uint64_t i = 0; i < 3; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	if (read_before)
+		ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	do_damage(how, fixture_path(&fx, 0, key, ITEM, path),
+		fixture_path(&fx, 0, other, ITEM, path_other));
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), -ENOENT);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), -ENOENT);
+	ck_assert_uint_eq(fixture_count(&fx.counters.checksum_errors), 1);
+	ck_assert_uint_eq(status_of(0).entries, 2);
+	ck_assert_uint_eq(status_of(0).used_bytes, 2 * 27 * 4096);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, fixture_key(0), ITEM, 0, ITEM), 0);
+}
+
+START_TEST(test_store_drops_a_damaged_entry_before_its_first_use)
+{
+	damage_and_read((enum damage)_i, false);
+}
+END_TEST
+
+START_TEST(test_store_drops_a_damaged_entry_after_its_first_use)
+{
+	damage_and_read((enum damage)_i, true);
+}
+END_TEST
+
+START_TEST(test_store_serves_right_blocks_of_a_damaged_entry)
+{
+	struct hash128 key = fixture_key(0);
+	char path[256];
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	fixture_flip(fixture_path(&fx, 0, key, ITEM, path), 109999, 7);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, 65536), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 65535, 2), -ENOENT);
+}
+END_TEST
+
+START_TEST(test_store_without_verify_still_checks_length_and_key)
+{
+	struct store_config config = {.dataset = "/data/set", .ntiers = 1};
+	struct hash128 key = fixture_key(0);
+	char path[256], other[256];
+	const void *data;
+
+	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
+	ck_assert_int_eq(
+		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);
+	store_wait_ready(fx.store);
+	for (uint64_t i = 0; i < 3; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 5, 100), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 5, ITEM - 5), 0);
+	fixture_flip(fixture_path(&fx, 0, key, ITEM, path), 0, 0);
+	ck_assert_int_eq(
+		store_read(fx.store, fx.scratch, key, ITEM, 0, 10, &data), 10);
+	do_damage(
+		SWAP, path, fixture_path(&fx, 0, fixture_key(1), ITEM, other));
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, 10), -ENOENT);
+	do_damage(
+		EXTEND, fixture_path(&fx, 0, fixture_key(2), ITEM, path), NULL);
+	ck_assert_int_eq(fixture_get(&fx, fixture_key(2), ITEM, 0, 9), -ENOENT);
+	ck_assert_uint_eq(fixture_count(&fx.counters.checksum_errors), 2);
+}
+END_TEST
+
+START_TEST(test_store_notices_a_deleted_entry)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(unlink(fixture_path(&fx, 0, key, ITEM, path)), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, 10), -ENOENT);
+	ck_assert_uint_eq(fixture_count(&fx.counters.entries_lost), 1);
+	ck_assert_uint_eq(status_of(0).used_bytes, 0);
+	ck_assert(!store_has(fx.store, key, ITEM));
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, 10), 0);
+}
+END_TEST
+
+START_TEST(test_store_replaces_a_file_that_it_does_not_know)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+	FILE *file;
+
+	fixture_open_one(&fx, "1M");
+	file = fopen(fixture_path(&fx, 0, key, ITEM, path), "we");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fclose(file), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	ck_assert_uint_eq(status_of(0).entries, 1);
+}
+END_TEST
+
+START_TEST(test_store_makes_a_deleted_subdirectory_again)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+
+	fixture_open_one(&fx, "1M");
+	(void)fixture_path(&fx, 0, key, ITEM, path);
+	path[strlen(fx.dirs[0]) + 3] = '\0';
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+}
+END_TEST
+
+START_TEST(test_store_counts_a_failing_write_and_gives_the_room_back)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+
+	fixture_open_one(&fx, "1M");
+	/* A directory in the entry's place fails for root, too. */
+	ck_assert_int_eq(mkdir(fixture_path(&fx, 0, key, ITEM, path), 0700), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), -EISDIR);
+	ck_assert_uint_eq(fixture_count(&fx.counters.tier_errors), 1);
+	ck_assert_uint_eq(status_of(0).reserved_bytes, 0);
+	ck_assert_uint_eq(status_of(0).used_bytes, 0);
+	ck_assert(!store_has(fx.store, key, ITEM));
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+}
+END_TEST
+
+START_TEST(test_store_invalidates)
+{
+	struct hash128 key = fixture_key(9);
+	const char *size = "1M";
+	char path[256];
+
+	fixture_open_one(&fx, size);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	store_invalidate(fx.store, key, ITEM);
+	store_invalidate(fx.store, key, ITEM);
+	ck_assert_uint_eq(fixture_count(&fx.counters.invalidated), 1);
+	ck_assert_uint_eq(status_of(0).used_bytes, 0);
+	ck_assert_int_ne(access(fixture_path(&fx, 0, key, ITEM, path), 0), 0);
+	/* And before the directories are read. */
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	fixture_close(&fx);
+	ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
+	store_invalidate(fx.store, key, ITEM);
+	ck_assert(!store_has(fx.store, key, ITEM));
+	store_wait_ready(fx.store);
+	ck_assert(!store_has(fx.store, key, ITEM));
+	ck_assert_uint_eq(status_of(0).entries, 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+}
+END_TEST
+
+START_TEST(test_store_sweeps_what_was_not_kept)
+{
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 40; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	store_mark(fx.store);
+	for (uint64_t i = 0; i < 40; i += 4)
+		store_keep(fx.store, fixture_key(i));
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(99), ITEM), 0);
+	ck_assert_uint_eq(store_sweep(fx.store), 30);
+	ck_assert_uint_eq(store_sweep(fx.store), 0);
+	ck_assert_uint_eq(fixture_count(&fx.counters.invalidated), 30);
+	ck_assert_uint_eq(status_of(0).entries, 11);
+	for (uint64_t i = 0; i < 40; i++)
+		ck_assert_int_eq(
+			store_has(fx.store, fixture_key(i), ITEM), i % 4 == 0);
+	ck_assert(store_has(fx.store, fixture_key(99), ITEM));
+}
+END_TEST
+
+START_TEST(test_store_keeps_one_of_two_copies)
+{
+	static const char *const sizes[] = {"1M", "1M"};
+	struct hash128 key = fixture_key(3);
+	char dir[80], path[256];
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	fixture_close(&fx);
+	memcpy(dir, fx.dirs[0], sizeof(dir));
+	memcpy(fx.dirs[0], fx.dirs[1], sizeof(dir));
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	fixture_close(&fx);
+	memcpy(fx.dirs[1], dir, sizeof(dir));
+	ck_assert_int_eq(fixture_open(&fx, 2, sizes), 0);
+	store_wait_ready(fx.store);
+	ck_assert_uint_eq(status_of(0).entries, 1);
+	ck_assert_uint_eq(status_of(1).entries, 0);
+	ck_assert_int_ne(access(fixture_path(&fx, 1, key, ITEM, path), 0), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+}
+END_TEST
+
+START_TEST(test_store_empties_tmp_at_the_start)
+{
+	char path[256];
+	FILE *file;
+
+	fixture_open_one(&fx, "1M");
+	fixture_close(&fx);
+	(void)snprintf(path, sizeof(path), "%s/tmp/left", fx.dirs[0]);
+	file = fopen(path, "we");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fclose(file), 0);
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_store_files_are_the_owners_only)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+	struct stat st;
+
+	ck_assert_int_eq(mkdir(fx.dirs[0], 0777), 0);
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(stat(fx.dirs[0], &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
+	ck_assert_int_eq(stat(fixture_path(&fx, 0, key, ITEM, path), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+	ck_assert_uint_eq(
+		(uint64_t)st.st_size, ITEM + entry_trailer_bytes(ITEM));
+}
+END_TEST
+
+static Suite *store_suite(void)
+{
+	Suite *suite = suite_create("store");
+	TCase *tc = tcase_create("store");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_store_reads_back_every_range);
+	tcase_add_test(tc, test_store_refuses_a_read_outside_of_the_item);
+	tcase_add_test(tc, test_store_refuses_admission_when_full);
+	tcase_add_test(tc, test_store_counts_reservations_against_the_budget);
+	tcase_add_test(tc, test_store_admits_to_the_first_tier_with_room);
+	tcase_add_test(tc, test_store_takes_an_entry_published_twice_once);
+	tcase_add_test(tc, test_store_keeps_entries_over_a_restart);
+	tcase_add_test(tc, test_store_closes_admission_when_reopened_smaller);
+	tcase_add_loop_test(tc,
+		test_store_drops_a_damaged_entry_before_its_first_use, 0,
+		DAMAGES);
+	tcase_add_loop_test(tc,
+		test_store_drops_a_damaged_entry_after_its_first_use, 0,
+		DAMAGES);
+	tcase_add_test(tc, test_store_serves_right_blocks_of_a_damaged_entry);
+	tcase_add_test(
+		tc, test_store_without_verify_still_checks_length_and_key);
+	tcase_add_test(tc, test_store_notices_a_deleted_entry);
+	tcase_add_test(tc, test_store_replaces_a_file_that_it_does_not_know);
+	tcase_add_test(tc, test_store_makes_a_deleted_subdirectory_again);
+	tcase_add_test(
+		tc, test_store_counts_a_failing_write_and_gives_the_room_back);
+	tcase_add_test(tc, test_store_invalidates);
+	tcase_add_test(tc, test_store_sweeps_what_was_not_kept);
+	tcase_add_test(tc, test_store_keeps_one_of_two_copies);
+	tcase_add_test(tc, test_store_empties_tmp_at_the_start);
+	tcase_add_test(tc, test_store_files_are_the_owners_only);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(store_suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
