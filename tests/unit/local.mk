@@ -25,4 +25,12 @@ tests_unit_test_store_SOURCES = tests/unit/test_store.c \
 	tests/unit/store_fixture.h
 tests_unit_test_store_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_store_LDADD = libstore.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_dataset
+TESTS += tests/unit/test_dataset
+
+tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c
+tests_unit_test_dataset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JPEG_CFLAGS)
+tests_unit_test_dataset_LDADD = libdataset.la libbase.la $(JPEG_LIBS) \
+	$(CHECK_LIBS) -lm
 endif

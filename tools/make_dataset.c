@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain make-dataset: JPEGs in a directory a class, which a classifier can
+ * learn and which are the same for the same seed, whatever the number of
+ * threads. Draws with tools/picture; threads take the next picture from a
+ * counter, and the first failure stops them all.
+ */
+#include "make_dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <turbojpeg.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/size.h"
+#include "picture.h"
+
+#define CLASSES_MAX 100000
+#define IMAGES_MAX 99999999 /* as many as names of eight digits hold */
+#define SIDE_MAX 8192	    /* 200 MB of pixels a thread */
+#define THREADS_MAX 64
+#define NAME_MAX_BYTES 64 /* of "class_00000/00000000.jpg" */
+
+struct dataset {
+	/* Set once, before the threads start. */
+	const char *dir;
+	unsigned classes, images, threads, seed;
+	unsigned width, height; /* 0: natural sizes */
+	int dir_fd;
+	int class_digits;
+
+	_Atomic unsigned next;	/* picture to make; relaxed */
+	_Atomic uint64_t bytes; /* written so far; relaxed */
+	_Atomic bool failed;	/* relaxed; the threads' join orders it */
+	pthread_mutex_t mutex;	/* of what follows */
+	struct error first;	/* failure */
+};
+
+static int parse_size(void *out, const char *value, struct error *err)
+{
+	struct dataset *d = out;
+	char end;
+
+	if (sscanf(value, "%5ux%5u%c", &d->width, &d->height, &end) != 2 ||
+		!d->width || !d->height || d->width > SIDE_MAX ||
+		d->height > SIDE_MAX)
+		return error_set(err, -EINVAL,
+			"'%s' is no size; write WxH, as 500x375, up to %d "
+			"a side",
+			value, SIDE_MAX);
+	return 0;
+}
+
+#define FIELD(f) offsetof(struct dataset, f)
+
+static const struct option_def options[] = {
+	{"classes", 'k', "K", "Number of classes, a directory each.",
+		OPTION_NUMBER, FIELD(classes), NULL, true},
+	{"images", 'n', "N", "Number of images in all.", OPTION_NUMBER,
+		FIELD(images), NULL, true},
+	{"size", 's', "WxH",
+		"Size of every image in pixels; sizes vary as those of "
+		"photographs do unless this is given.",
+		OPTION_CALL, 0, parse_size, false},
+	{"seed", 0, "S", "Another seed makes other images; default 0.",
+		OPTION_NUMBER, FIELD(seed), NULL, false},
+	{"threads", 't', "T", "Threads that draw; default one a processor.",
+		OPTION_NUMBER, FIELD(threads), NULL, false},
+	{.name = NULL},
+};
+
+const struct option_usage make_dataset_usage = {
+	.name = "make-dataset",
+	.operands = "DIR",
+	.summary = "Make a dataset of JPEGs whose classes can be learned.",
+	.options = options,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+/* -- One thread's part -- */
+
+struct painter {
+	struct dataset *d;
+	tjhandle jpeg;
+	uint8_t *rgb;
+	unsigned char *file;
+	size_t rgb_bytes;
+	unsigned long file_bytes; /* room in `file` */
+};
+
+static void painter_release(struct painter *p)
+{
+	if (p->jpeg)
+		(void)tjDestroy(p->jpeg); /* frees, cannot usefully fail */
+	tjFree(p->file);
+	free(p->rgb);
+}
+
+/* Room for one picture and for the largest file that it can become. */
+static int painter_grow(struct painter *p, const struct picture_spec *spec)
+{
+	size_t need = (size_t)spec->width * spec->height * 3;
+
+	if (need <= p->rgb_bytes)
+		return 0;
+	free(p->rgb);
+	p->rgb = malloc(need);
+	p->rgb_bytes = p->rgb ? need : 0;
+	return p->rgb ? 0 : -ENOMEM;
+}
+
+static int painter_paint(struct painter *p, const struct picture_spec *spec,
+	unsigned long *bytes)
+{
+	unsigned long most =
+		tjBufSize((int)spec->width, (int)spec->height, TJSAMP_420);
+	int rc = painter_grow(p, spec);
+
+	if (rc < 0)
+		return rc;
+	if (most > p->file_bytes) {
+		tjFree(p->file);
+		p->file_bytes = 0;
+		p->file = tjAlloc((int)most);
+		if (!p->file)
+			return -ENOMEM;
+		p->file_bytes = most;
+	}
+	rc = picture_draw(spec, p->rgb);
+	if (rc < 0)
+		return rc;
+	*bytes = p->file_bytes;
+	/* The accurate DCT is the same on every machine. */
+	if (tjCompress2(p->jpeg, p->rgb, (int)spec->width, 0, (int)spec->height,
+		    TJPF_RGB, &p->file, bytes, TJSAMP_420, (int)spec->quality,
+		    TJFLAG_NOREALLOC | TJFLAG_ACCURATEDCT) < 0)
+		return -EIO;
+	return 0;
+}
+
+static int write_all(int fd, const unsigned char *data, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = write(fd, data, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_file(
+	int dir_fd, const char *name, const unsigned char *data, size_t bytes)
+{
+	CLEANUP_FD int fd = openat(
+		dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = write_all(fd, data, bytes);
+	if (rc == 0 && close(steal_fd(&fd)) < 0)
+		rc = -errno;
+	if (rc < 0)
+		(void)unlinkat(dir_fd, name, 0); /* half a file is no use */
+	return rc;
+}
+
+static void class_name(
+	const struct dataset *d, unsigned class, char name[NAME_MAX_BYTES])
+{
+	(void)snprintf(name, NAME_MAX_BYTES, "class_%0*u", d->class_digits,
+		class); /* fits: CLASSES_MAX */
+}
+
+/* Images go round the classes, so that these differ by one at most. */
+static int make_one(struct painter *p, unsigned i)
+{
+	struct dataset *d = p->d;
+	struct picture_spec spec = picture_spec(d->seed, i, i % d->classes);
+	char class[NAME_MAX_BYTES], name[2 * NAME_MAX_BYTES];
+	unsigned long bytes = 0;
+	int rc;
+
+	if (d->width) {
+		spec.width = d->width;
+		spec.height = d->height;
+	}
+	class_name(d, spec.class, class);
+	(void)snprintf(name, sizeof(name), "%s/%08u.jpg", class,
+		i / d->classes + 1); /* fits: IMAGES_MAX */
+	rc = painter_paint(p, &spec, &bytes);
+	if (rc == 0)
+		rc = write_file(d->dir_fd, name, p->file, bytes);
+	if (rc == 0) {
+		(void)atomic_fetch_add_explicit(
+			&d->bytes, bytes, memory_order_relaxed);
+		return 0;
+	}
+	LOCK_SCOPE(&d->mutex);
+	if (!atomic_exchange(&d->failed, true))
+		return error_set(&d->first, rc,
+			"cannot make '%s/%s': %m; what was made so far is "
+			"still there",
+			d->dir, name);
+	return rc;
+}
+
+static void *painter_run(void *arg)
+{
+	struct painter p = {.d = arg, .jpeg = tjInitCompress()};
+	struct dataset *d = arg;
+
+	while (p.jpeg && !atomic_load(&d->failed)) {
+		unsigned i = atomic_fetch_add_explicit(
+			&d->next, 1, memory_order_relaxed);
+
+		if (i >= d->images || make_one(&p, i) < 0)
+			break;
+	}
+	painter_release(&p);
+	return NULL;
+}
+
+/* -- The whole -- */
+
+static int start_and_join(struct dataset *d, struct error *err)
+{
+	pthread_t threads[THREADS_MAX];
+	unsigned n = 0;
+	int rc = 0;
+
+	for (; n < d->threads && rc == 0; n++)
+		rc = -pthread_create(&threads[n], NULL, painter_run, d);
+	if (rc < 0)
+		n--; /* the last one is not there: those before it do it */
+	for (unsigned i = 0; i < n; i++)
+		(void)pthread_join(threads[i], NULL); /* joinable, ours */
+	if (atomic_load(&d->failed)) {
+		*err = d->first;
+		return -EIO;
+	}
+	if (atomic_load(&d->next) < d->images)
+		return error_set(err, -ENOMEM, "cannot start threads: %m");
+	return 0;
+}
+
+static int make_classes(const struct dataset *d, struct error *err)
+{
+	char name[NAME_MAX_BYTES];
+
+	for (unsigned c = 0; c < d->classes; c++) {
+		class_name(d, c, name);
+		if (mkdirat(d->dir_fd, name, 0755) < 0)
+			return error_set(err, -errno, "cannot make '%s/%s': %m",
+				d->dir, name);
+	}
+	return 0;
+}
+
+/* The directory, made if missing, must be empty: nothing is overwritten. */
+static int open_empty_dir(struct dataset *d, struct error *err)
+{
+	CLEANUP_DIR DIR *dir = NULL;
+	struct dirent *e;
+
+	if (mkdir(d->dir, 0755) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "cannot make '%s': %m", d->dir);
+	dir = opendir(d->dir);
+	if (!dir)
+		return error_set(err, -errno, "cannot open '%s': %m", d->dir);
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			return error_set(err, -ENOTEMPTY,
+				"'%s' is not empty; give a directory that is, "
+				"or one that does not exist",
+				d->dir);
+	d->dir_fd = fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);
+	return d->dir_fd < 0 ? -errno : 0;
+}
+
+static int check_numbers(struct dataset *d, struct error *err)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!d->classes || d->classes > CLASSES_MAX)
+		return error_set(err, -EINVAL,
+			"make-dataset: --classes must be 1 to %d", CLASSES_MAX);
+	if (d->images < d->classes || d->images > IMAGES_MAX)
+		return error_set(err, -EINVAL,
+			"make-dataset: --images must be at least the number of "
+			"classes (%u) "
+			"and at most %d",
+			d->classes, IMAGES_MAX);
+	if (!d->threads)
+		d->threads = cpus < 1 ? 1 : (unsigned)cpus;
+	if (d->threads > THREADS_MAX)
+		d->threads = THREADS_MAX;
+	d->class_digits = snprintf(NULL, 0, "%u", d->classes - 1);
+	if (d->class_digits < 3)
+		d->class_digits = 3;
+	return 0;
+}
+
+static int make_dataset(struct dataset *d, struct error *err)
+{
+	char size[SIZE_TEXT_MAX];
+	int rc = open_empty_dir(d, err);
+
+	if (rc == 0)
+		rc = make_classes(d, err);
+	if (rc == 0)
+		rc = start_and_join(d, err);
+	if (rc < 0)
+		return rc;
+	printf("%u images of %u classes, %s, in %s\n", d->images, d->classes,
+		size_format(atomic_load(&d->bytes), size), d->dir);
+	return 0;
+}
+
+int cmd_make_dataset(int argc, char **argv)
+{
+	struct dataset d = {.dir_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct error err = {""};
+	int rc = option_parse(&make_dataset_usage, argc, argv, &d, &err);
+
+	if (rc == -ECANCELED) {
+		option_print_help(&make_dataset_usage, stdout);
+		return 0;
+	}
+	if (rc >= 0) {
+		d.dir = argv[1];
+		rc = check_numbers(&d, &err);
+	}
+	if (rc < 0) {
+		fprintf(stderr, "refrain: %s\n", err.msg);
+		return 2;
+	}
+	rc = make_dataset(&d, &err);
+	if (d.dir_fd >= 0)
+		(void)close(d.dir_fd); /* a directory, nothing to flush */
+	if (rc < 0)
+		fprintf(stderr, "refrain: %s\n", err.msg);
+	return rc < 0 ? 1 : 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The subcommand make-dataset. */
+#ifndef TOOLS_MAKE_DATASET_H
+#define TOOLS_MAKE_DATASET_H
+
+#include "base/option.h"
+
+extern const struct option_usage make_dataset_usage;
+
+/* argv[0] is the subcommand's name; returns the exit status. */
+int cmd_make_dataset(int argc, char **argv);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drawing of made-up photographs: a smooth field, a grating, some shapes,
+ * noise. Pure functions without shared state, entered by any thread.
+ */
+#include "picture.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#define GRID 6 /* nodes a side of the smooth field */
+#define CHANNELS 3
+
+/* -- Random numbers: a counter, well mixed (an LCG would show stripes) -- */
+
+struct rng {
+	uint64_t state;
+};
+
+static uint64_t rng_next(struct rng *r)
+{
+	r->state++;
+	return hash64(&r->state, sizeof(r->state), 0);
+}
+
+/* A stream of its own for each (seed, what, number). */
+static struct rng rng_of(uint64_t seed, uint64_t what, uint64_t number)
+{
+	uint64_t text[2] = {what, number};
+
+	return (struct rng){hash64(text, sizeof(text), seed)};
+}
+
+/* Even over lo..hi, both included. */
+static int rng_range(struct rng *r, int lo, int hi)
+{
+	return lo + (int)(rng_next(r) % (uint64_t)(hi - lo + 1));
+}
+
+enum stream {
+	OF_CLASS = 1,
+	OF_PICTURE,
+	OF_NOISE,
+	OF_SIZE,
+};
+
+/* -- What a class looks like, and how one picture of it differs -- */
+
+enum shape_kind {
+	SHAPE_DISC,
+	SHAPE_RING,
+	SHAPE_BOX,
+	SHAPE_FRAME,
+	SHAPE_DIAMOND,
+	SHAPE_CROSS,
+	SHAPE_KINDS,
+};
+
+struct look {
+	int field[CHANNELS][GRID][GRID]; /* zero mean a channel */
+	int waves_x, waves_y;		 /* of the grating over the frame */
+	int tint[CHANNELS];		 /* of the grating, percent */
+	enum shape_kind shape;
+	int nshapes;
+};
+
+static void look_field(struct rng *r, int field[GRID][GRID])
+{
+	int sum = 0;
+
+	for (int y = 0; y < GRID; y++)
+		for (int x = 0; x < GRID; x++)
+			sum += field[y][x] = rng_range(r, -44, 44);
+	/* Without its mean: the mean colour shall not tell the class. */
+	for (int y = 0; y < GRID; y++)
+		for (int x = 0; x < GRID; x++)
+			field[y][x] -= sum / (GRID * GRID);
+}
+
+static struct look look_of(uint64_t seed, unsigned class)
+{
+	struct rng r = rng_of(seed, OF_CLASS, class);
+	struct look look = {.nshapes = rng_range(&r, 1, 5)};
+
+	for (int c = 0; c < CHANNELS; c++) {
+		look_field(&r, look.field[c]);
+		look.tint[c] = rng_range(&r, -24, 24);
+	}
+	look.waves_x = rng_range(&r, -20, 20);
+	look.waves_y = rng_range(&r, 4, 20);
+	look.shape = (enum shape_kind)rng_range(&r, 0, SHAPE_KINDS - 1);
+	return look;
+}
+
+struct canvas {
+	uint8_t *rgb;
+	int width, height;
+};
+
+static uint8_t clamp(int v)
+{
+	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+/* -- Field, grating, noise: one pass over the frame -- */
+
+/* Where a pixel lies between two nodes of the field. */
+struct between {
+	int node;
+	int weight; /* of the next node, of 256 */
+};
+
+/* Eased, so that the nodes leave no creases. */
+static struct between between(int at, int length, int shift)
+{
+	int64_t span = (int64_t)(GRID - 1) << 16;
+	int64_t pos = at * span / length + shift;
+	struct between b;
+	int64_t t;
+
+	pos = pos < 0 ? 0 : pos >= span ? span - 1 : pos;
+	b.node = (int)(pos >> 16);
+	t = (pos & 0xffff) >> 8;
+	b.weight = (int)((t * t * (768 - 2 * t)) >> 16);
+	return b;
+}
+
+static int mix(int a, int b, int weight)
+{
+	return a + (b - a) * weight / 256;
+}
+
+/* A wave of amplitude 128 and period 2^32: a parabola, close to a sine. */
+static int wave(uint32_t phase)
+{
+	int p = (int16_t)(phase >> 16);
+
+	return p * (32768 - abs(p)) / (1 << 21);
+}
+
+struct ground {
+	struct look look;
+	int base[CHANNELS]; /* mean colour of this picture */
+	int strength;	    /* of the field, percent */
+	int shift_y;	    /* of the field, in 1/65536 of a node */
+	struct between *columns;
+	uint32_t phase, step_x, step_y; /* of the grating, 2^32 a turn */
+	int noise;			/* amplitude, 0..255 */
+	struct rng rng;			/* of the noise */
+};
+
+static uint32_t turns(struct rng *r, int waves, int length)
+{
+	/* Within a tenth of the class's pitch. */
+	int64_t percent = rng_range(r, 90, 110);
+
+	return (uint32_t)(waves * percent * (INT64_C(1) << 32) /
+		(INT64_C(100) * length));
+}
+
+static int ground_init(struct ground *g, const struct picture_spec *spec,
+	const struct canvas *cv, struct rng *r)
+{
+	int shift_x = rng_range(r, -26000, 26000);
+
+	g->look = look_of(spec->seed, spec->class);
+	for (int c = 0; c < CHANNELS; c++)
+		g->base[c] = rng_range(r, 80, 176);
+	g->strength = rng_range(r, 60, 130);
+	g->shift_y = rng_range(r, -26000, 26000);
+	g->phase = (uint32_t)rng_next(r);
+	g->step_x = turns(r, g->look.waves_x, cv->width);
+	g->step_y = turns(r, g->look.waves_y, cv->height);
+	g->noise = rng_range(r, 6, 50);
+	g->rng = rng_of(spec->seed, OF_NOISE, spec->index);
+	g->columns = malloc((size_t)cv->width * sizeof(*g->columns));
+	if (!g->columns)
+		return -ENOMEM;
+	for (int x = 0; x < cv->width; x++)
+		g->columns[x] = between(x, cv->width, shift_x);
+	return 0;
+}
+
+/* The field's nodes on the height of one row. */
+static void ground_row_nodes(
+	const struct ground *g, struct between row, int nodes[CHANNELS][GRID])
+{
+	for (int c = 0; c < CHANNELS; c++)
+		for (int x = 0; x < GRID; x++)
+			nodes[c][x] = mix(g->look.field[c][row.node][x],
+					      g->look.field[c][row.node + 1][x],
+					      row.weight) *
+				g->strength / 100;
+}
+
+static void ground_row(struct ground *g, struct canvas *cv, int y)
+{
+	uint8_t *px = cv->rgb + (size_t)y * (size_t)cv->width * CHANNELS;
+	uint32_t phase = g->phase + (uint32_t)y * g->step_y;
+	int nodes[CHANNELS][GRID];
+	uint64_t bits = 0;
+
+	ground_row_nodes(g, between(y, cv->height, g->shift_y), nodes);
+	for (int x = 0; x < cv->width; x++, phase += g->step_x) {
+		struct between at = g->columns[x];
+		int w = wave(phase), noise;
+
+		if (x % 8 == 0)
+			bits = rng_next(&g->rng);
+		noise = ((int)(bits & 0xff) - 128) * g->noise / 128;
+		bits >>= 8;
+		for (int c = 0; c < CHANNELS; c++)
+			*px++ = clamp(g->base[c] + noise +
+				w * g->look.tint[c] / 128 +
+				mix(nodes[c][at.node], nodes[c][at.node + 1],
+					at.weight));
+	}
+}
+
+/* -- Shapes -- */
+
+static bool inside(enum shape_kind kind, int dx, int dy, int r)
+{
+	int ax = abs(dx), ay = abs(dy);
+	int high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
+	int64_t square = (int64_t)dx * dx + (int64_t)dy * dy;
+	int64_t rr = (int64_t)r * r;
+
+	switch (kind) {
+	case SHAPE_DISC:
+		return square < rr;
+	case SHAPE_RING:
+		return square < rr && square > rr * 2 / 5;
+	case SHAPE_BOX:
+		return high < r;
+	case SHAPE_FRAME:
+		return high < r && high > r * 5 / 8;
+	case SHAPE_DIAMOND:
+		return ax + ay < r;
+	case SHAPE_CROSS:
+		return high < r && low < r / 4;
+	case SHAPE_KINDS:
+		break;
+	}
+	return false;
+}
+
+static void shape_draw(struct canvas *cv, enum shape_kind kind, struct rng *rng)
+{
+	int least = cv->width < cv->height ? cv->width : cv->height;
+	int r = least * rng_range(rng, 60, 140) / 1000;
+	int cx = rng_range(rng, 0, cv->width - 1);
+	int cy = rng_range(rng, 0, cv->height - 1);
+	int colour[CHANNELS];
+
+	for (int c = 0; c < CHANNELS; c++)
+		colour[c] = rng_range(rng, 20, 235);
+	for (int y = cy - r < 0 ? 0 : cy - r; y < cv->height && y < cy + r; y++)
+		for (int x = cx - r < 0 ? 0 : cx - r;
+			x < cv->width && x < cx + r; x++) {
+			uint8_t *px = cv->rgb +
+				((size_t)y * (size_t)cv->width + (size_t)x) *
+					CHANNELS;
+
+			if (!inside(kind, x - cx, y - cy, r))
+				continue;
+			/* Let some of the ground and its noise through. */
+			for (int c = 0; c < CHANNELS; c++)
+				px[c] = (uint8_t)mix(px[c], colour[c], 190);
+		}
+}
+
+int picture_draw(const struct picture_spec *spec, uint8_t *rgb)
+{
+	struct canvas cv = {rgb, (int)spec->width, (int)spec->height};
+	struct rng r = rng_of(spec->seed, OF_PICTURE, spec->index);
+	CLEANUP_FREE struct between *columns = NULL;
+	struct ground g;
+	int rc = ground_init(&g, spec, &cv, &r);
+
+	if (rc < 0)
+		return rc;
+	columns = g.columns;
+	for (int y = 0; y < cv.height; y++)
+		ground_row(&g, &cv, y);
+	for (int i = 0; i < g.look.nshapes; i++)
+		shape_draw(&cv, g.look.shape, &r);
+	return 0;
+}
+
+struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class)
+{
+	static const struct {
+		int width, height;
+	} aspects[] = {{4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {3, 4},
+		{3, 4}, {3, 2}, {1, 1}};
+	struct rng r = rng_of(seed, OF_SIZE, index);
+	/* Products of even numbers lean to the right, as sizes do. */
+	int side = 468 * rng_range(&r, 62, 140) / 100 * rng_range(&r, 62, 140) /
+		100;
+	size_t a = (size_t)rng_range(&r, 0, 9);
+	int sum = aspects[a].width + aspects[a].height;
+
+	return (struct picture_spec){
+		.seed = seed,
+		.index = index,
+		.class = class,
+		.width = (unsigned)(side * 2 * aspects[a].width / sum),
+		.height = (unsigned)(side * 2 * aspects[a].height / sum),
+		.quality = (unsigned)rng_range(&r, 82, 96),
+	};
+}
