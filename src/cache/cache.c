@@ -181,8 +181,8 @@ static int check_config(const struct cache_config *config, struct error *err)
 	return 0;
 }
 
-int cache_new(
-	struct cache **out, const struct cache_config *config, struct error *err)
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err)
 {
 	struct cache *c;
 	int rc = check_config(config, err);

@@ -52,8 +52,8 @@ struct cache_config {
 };
 
 /* -EINVAL if the staging bound cannot hold a few items; -ENOMEM. */
-int cache_new(
-	struct cache **out, const struct cache_config *config, struct error *err);
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err);
 
 /*
  * Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
@@ -71,7 +71,8 @@ struct cache_item {
 };
 
 /* Set base and size to the item that holds byte `off` of the file. */
-void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item);
+void cache_item_at(
+	const struct cache *c, uint64_t off, struct cache_item *item);
 
 struct cache_scratch *cache_scratch_new(void);
 void cache_scratch_free(struct cache_scratch *s);

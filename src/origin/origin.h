@@ -131,8 +131,9 @@ static inline void origin_list(struct origin *o, struct origin_list *l)
 /*
  * Give up on a read that was started. done() is called with -ECANCELED, soon,
  * unless it has been called or is being called with something else; either
- * way exactly once, and never from inside this call. What the read holds inside the origin (memory that the
- * kernel may still write to) is released whenever the kernel answers.
+ * way exactly once, and never from inside this call. What the read holds inside
+ * the origin (memory that the kernel may still write to) is released whenever
+ * the kernel answers.
  */
 static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 {

@@ -39,7 +39,7 @@ struct node_info {
 	struct file_attr attr;
 	bool listed;	   /* directory: all of its names are known */
 	bool retired;	   /* the name now stands for something else */
-	uint64_t checked_s; /* when the origin last vouched for it (monotonic) */
+	uint64_t checked_s; /* monotonic, when the origin vouched for it */
 };
 
 /* What a change did to one name. Strings are lent for the call. */

@@ -309,9 +309,9 @@ static int put_locked(struct manifest *m, node_id dir,
 	return 0;
 }
 
-int manifest_put(struct manifest *m, node_id dir, const struct file_entry *entry,
-	uint64_t now_s, bool ref, struct node_info *info,
-	manifest_event_fn *fn, void *arg)
+int manifest_put(struct manifest *m, node_id dir,
+	const struct file_entry *entry, uint64_t now_s, bool ref,
+	struct node_info *info, manifest_event_fn *fn, void *arg)
 {
 	node_id id = 0;
 	int rc;
