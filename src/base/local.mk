@@ -11,6 +11,6 @@ libbase_la_SOURCES = \
 	src/base/list.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
 	src/base/size.c src/base/size.h \
-	src/base/timer.h
+	src/base/timer.c src/base/timer.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(URING_LIBS) $(XXHASH_LIBS)

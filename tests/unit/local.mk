@@ -1,5 +1,11 @@
 # Unit tests: one Check program a part.
 if HAVE_CHECK
+check_PROGRAMS += tests/unit/test_timer
+TESTS += tests/unit/test_timer
+tests_unit_test_timer_SOURCES = tests/unit/test_timer.c
+tests_unit_test_timer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_timer_LDADD = libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_base
 TESTS += tests/unit/test_base
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of src/base/timer: order, moving, cancelling, many setters. */
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/timer.h"
+
+#define N 200
+
+struct probe {
+	struct timer timer;
+	struct bench *bench;
+	unsigned fired;	  /* bench lock */
+	uint64_t late_ns; /* bench lock */
+};
+
+struct bench {
+	struct timers *timers;
+	pthread_mutex_t lock;
+	pthread_cond_t some;
+	unsigned fired;		/* lock */
+	struct probe *order[N]; /* lock */
+	struct probe probes[N];
+};
+
+static void on_fire(struct timer *t)
+{
+	struct probe *p = CONTAINER_OF(t, struct probe, timer);
+	struct bench *b = p->bench;
+
+	pthread_mutex_lock(&b->lock);
+	p->late_ns = clock_now_ns() - t->at_ns;
+	p->fired++;
+	if (b->fired < N)
+		b->order[b->fired] = p;
+	b->fired++;
+	pthread_cond_signal(&b->some);
+	pthread_mutex_unlock(&b->lock);
+}
+
+static struct bench *bench_new(void)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	ck_assert_ptr_nonnull(b);
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->some, NULL);
+	ck_assert_int_eq(timers_new(&b->timers), 0);
+	for (size_t i = 0; i < N; i++) {
+		b->probes[i].bench = b;
+		b->probes[i].timer.fire = on_fire;
+	}
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	timers_free(b->timers);
+	pthread_cond_destroy(&b->some);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+static void bench_wait(struct bench *b, unsigned fired)
+{
+	pthread_mutex_lock(&b->lock);
+	while (b->fired < fired)
+		pthread_cond_wait(&b->some, &b->lock);
+	pthread_mutex_unlock(&b->lock);
+}
+
+START_TEST(test_timers_fire_in_order_of_time_and_never_early)
+{
+	struct bench *b = bench_new();
+	uint64_t base_ns = clock_now_ns() + 20 * NS_PER_MS;
+
+	for (size_t i = 0; i < N; i++)
+		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
+					 base_ns + i * 7919 % N * 10000),
+			0);
+	bench_wait(b, N);
+	for (size_t i = 0; i < N; i++) {
+		ck_assert_uint_eq(b->probes[i].fired, 1);
+		/* Would wrap round if one had fired early. */
+		ck_assert_uint_lt(b->probes[i].late_ns, 60 * NS_PER_S);
+		if (i > 0)
+			ck_assert_uint_gt(b->order[i]->timer.at_ns,
+				b->order[i - 1]->timer.at_ns);
+	}
+	bench_free(b);
+}
+END_TEST
+
+START_TEST(test_timer_cancelled_in_time_never_fires)
+{
+	struct bench *b = bench_new();
+	uint64_t base_ns = clock_now_ns() + 30 * NS_PER_MS;
+	unsigned cancelled = 0;
+
+	for (size_t i = 0; i < N; i++)
+		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
+					 base_ns + i * 1000),
+			0);
+	for (size_t i = 0; i < N; i += 2)
+		cancelled += timer_cancel(b->timers, &b->probes[i].timer);
+	bench_wait(b, N - cancelled);
+	ck_assert_uint_gt(cancelled, 0);
+	ck_assert(!timer_cancel(b->timers, &b->probes[0].timer));
+	timers_free(b->timers);
+	b->timers = NULL;
+	ck_assert_uint_eq(b->fired, N - cancelled);
+	bench_free(b);
+}
+END_TEST
+
+START_TEST(test_timer_that_is_set_again_moves)
+{
+	struct bench *b = bench_new();
+	struct timer *first = &b->probes[0].timer;
+	struct timer *second = &b->probes[1].timer;
+	uint64_t now_ns = clock_now_ns();
+
+	ck_assert_int_eq(
+		timer_set(b->timers, first, now_ns + NS_PER_S * 999), 0);
+	ck_assert_int_eq(
+		timer_set(b->timers, second, now_ns + NS_PER_MS * 5), 0);
+	ck_assert_int_eq(
+		timer_set(b->timers, first, now_ns + NS_PER_MS * 2), 0);
+	bench_wait(b, 2);
+	ck_assert_uint_eq(b->probes[0].fired, 1);
+	ck_assert_ptr_eq(b->order[0], &b->probes[0]);
+	bench_free(b);
+}
+END_TEST
+
+START_TEST(test_timers_still_set_never_fire_after_free)
+{
+	struct bench *b = bench_new();
+
+	ck_assert_int_eq(timer_set(b->timers, &b->probes[0].timer,
+				 clock_now_ns() + NS_PER_S * 999),
+		0);
+	timers_free(b->timers);
+	b->timers = NULL;
+	ck_assert_uint_eq(b->fired, 0);
+	bench_free(b);
+}
+END_TEST
+
+static void *set_and_cancel(void *arg)
+{
+	struct bench *b = arg;
+	static _Atomic unsigned turn;
+	size_t first = atomic_fetch_add(&turn, 1) % 4;
+	unsigned *cancelled = calloc(1, sizeof(*cancelled));
+
+	for (size_t i = first; i < N; i += 4) {
+		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
+					 clock_now_ns() + i % 3 * 100000),
+			0);
+		if (i % 2)
+			*cancelled +=
+				timer_cancel(b->timers, &b->probes[i].timer);
+	}
+	return cancelled;
+}
+
+START_TEST(test_timers_take_many_setters_and_fire_each_once)
+{
+	struct bench *b = bench_new();
+	pthread_t threads[4];
+	unsigned cancelled = 0;
+
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, set_and_cancel, b),
+			0);
+	for (size_t i = 0; i < 4; i++) {
+		void *n;
+
+		pthread_join(threads[i], &n);
+		cancelled += *(unsigned *)n;
+		free(n);
+	}
+	bench_wait(b, N - cancelled);
+	timers_free(b->timers);
+	b->timers = NULL;
+	ck_assert_uint_eq(b->fired, N - cancelled);
+	bench_free(b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("timer");
+	TCase *tc = tcase_create("timer");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_test(tc, test_timers_fire_in_order_of_time_and_never_early);
+	tcase_add_test(tc, test_timer_cancelled_in_time_never_fires);
+	tcase_add_test(tc, test_timer_that_is_set_again_moves);
+	tcase_add_test(tc, test_timers_still_set_never_fire_after_free);
+	tcase_add_test(tc, test_timers_take_many_setters_and_fire_each_once);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
