@@ -7,3 +7,37 @@ libdataset_la_SOURCES = \
 	tools/picture.c tools/picture.h
 libdataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
 libdataset_la_LIBADD = libbase.la $(JPEG_LIBS)
+
+bin_PROGRAMS += refrain
+refrain_SOURCES = \
+	tools/absent.c \
+	tools/ask.c tools/ask.h \
+	tools/clear.c \
+	tools/command.c tools/command.h \
+	tools/fault.c \
+	tools/gauges.c tools/gauges.h \
+	tools/main.c \
+	tools/manual.c \
+	tools/mount.c \
+	tools/mount_helper.c \
+	tools/mounts.c tools/mounts.h \
+	tools/progress.c tools/progress.h \
+	tools/refresh.c \
+	tools/status.c \
+	tools/status_prom.c \
+	tools/status_view.c tools/status_view.h \
+	tools/umount.c \
+	tools/verify.c \
+	tools/warm.c
+refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+refrain_LDADD = libdaemon.la libstore.la libctl.la libdataset.la libbase.la \
+	$(JANSSON_LIBS)
+
+# mount(8) looks for helpers in sbin.
+install-exec-hook:
+	$(MKDIR_P) '$(DESTDIR)$(sbindir)'
+	cd '$(DESTDIR)$(sbindir)' && rm -f mount.refrain && \
+		$(LN_S) '$(bindir)/refrain' mount.refrain
+
+uninstall-hook:
+	rm -f '$(DESTDIR)$(sbindir)/mount.refrain'

@@ -202,6 +202,15 @@ static int check_complete(const struct parse *p, int noperands)
 	return 0;
 }
 
+/* No pointer is lost: the caller may have to free them. */
+static void swap_words(char **argv, int a, int b)
+{
+	char *word = argv[a];
+
+	argv[a] = argv[b];
+	argv[b] = word;
+}
+
 int option_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, struct error *err)
 {
@@ -214,7 +223,7 @@ int option_parse(const struct option_usage *usage, int argc, char **argv,
 		char *word = argv[p.at++];
 
 		if (ended || word[0] != '-' || !word[1])
-			argv[1 + n++] = word;
+			swap_words(argv, 1 + n++, p.at - 1);
 		else if (strcmp(word, "--") == 0)
 			ended = true;
 		else if (word[1] == '-')

@@ -49,8 +49,9 @@ struct option_usage {
 /*
  * Parse argv[1] to argv[argc - 1] into *out, which holds the defaults. Long
  * options are --name=value or --name value, short ones -nvalue or -n value;
- * "--" ends them, and they may follow operands. The operands are moved to
- * argv[1], argv[2], ... and their number is returned. -ECANCELED if --help
+ * "--" ends them, and they may follow operands. The words are
+ * reordered so that the operands are argv[1], argv[2], ...; their number is
+ * returned. -ECANCELED if --help
  * was asked for; -EINVAL for wrong usage, with a message that names the
  * command and the option.
  */

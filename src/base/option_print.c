@@ -10,22 +10,21 @@
 /* `text` wrapped at spaces, starting at column `at`, going on at `indent`. */
 static void print_wrapped(const char *text, size_t at, size_t indent, FILE *to)
 {
+	const char *space = "";
+
 	while (*text) {
 		size_t len = strcspn(text, " ");
 
-		if (at + len > LINE_COLUMNS && at > indent) {
+		if (at + strlen(space) + len > LINE_COLUMNS && at > indent) {
 			(void)fprintf(to, "\n%*s", (int)indent, "");
 			at = indent;
+			space = "";
 		}
-		(void)fprintf(to, "%.*s", (int)len, text);
-		at += len;
+		(void)fprintf(to, "%s%.*s", space, (int)len, text);
+		at += strlen(space) + len;
 		text += len;
-		if (*text == ' ') {
-			text++;
-			if (at < LINE_COLUMNS && *text)
-				(void)fputc(' ', to);
-			at++;
-		}
+		text += strspn(text, " ");
+		space = " ";
 	}
 	(void)fputc('\n', to);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain clear: empty a cache directory that no mount uses. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "command.h"
+#include "store/store.h"
+
+const struct option_usage clear_usage = {
+	.name = "clear",
+	.operands = "DIR",
+	.summary = "Delete everything in the cache directory DIR, which no "
+		   "mount may be using; the directory itself stays.",
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+int cmd_clear(int argc, char **argv)
+{
+	struct error err = {""};
+	uint64_t removed = 0;
+	int status;
+
+	if (command_parse(&clear_usage, argc, argv, NULL, &status) < 0)
+		return status;
+	if (store_clear_dir(argv[1], &removed, &err) < 0)
+		return command_fail("clear", &err);
+	(void)printf("%" PRIu64 " entries removed\n", removed);
+	return EXIT_OK;
+}

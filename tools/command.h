@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the subcommands of `refrain` share: their entry points, one file each,
+ * the tables of their options, and how they end.
+ */
+#ifndef TOOLS_COMMAND_H
+#define TOOLS_COMMAND_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/option.h"
+
+/* Exit statuses. */
+#define EXIT_OK 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+
+/* argv[0] is the name of the command; returns the exit status. */
+typedef int command_fn(int argc, char **argv);
+
+struct command {
+	const char *name, *summary;
+	command_fn *run;
+	const struct option_usage *usage; /* NULL: it knows --help itself */
+};
+
+/* All of them, in the order of --help; ends with name NULL. */
+extern const struct command command_table[];
+
+command_fn cmd_mount, cmd_umount, cmd_status, cmd_warm, cmd_refresh;
+command_fn cmd_verify, cmd_clear, cmd_fault;
+
+extern const struct option_usage mount_usage, umount_usage, status_usage,
+	warm_usage, refresh_usage, verify_usage, clear_usage, fault_usage;
+
+/* What mount(8) runs: mount.refrain SOURCE MOUNTPOINT [-sfnv] [-o OPTIONS]. */
+int mount_helper(int argc, char **argv);
+
+/* The manual page on standard input with its tables filled in. */
+int manual_fill(void);
+
+/*
+ * option_parse() for a subcommand: the number of operands, or -1 if the
+ * command is to end with *status: help was printed, or what is wrong.
+ */
+int command_parse(const struct option_usage *usage, int argc, char **argv,
+	void *out, int *status);
+
+/* Print "refrain: what: why" and return EXIT_FAILED. */
+int command_fail(const char *what, const struct error *err);
+
+#endif

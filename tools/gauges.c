@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of gauges; constant data. */
+#include "gauges.h"
+
+#include <stddef.h>
+
+const struct gauge gauge_table[] = {
+	{"uptime_s", "seconds", "Time since the mount."},
+	{"files_known", "files", "Files in the manifest."},
+	{"cache_capacity_bytes", "bytes", "What all tiers may hold."},
+	{"cache_used_bytes", "bytes",
+		"What the entries are charged: content and trailer in the "
+		"tier's blocks."},
+	{"resident_bytes", "bytes", "Content bytes of the entries."},
+	{"entries", "entries", "Items in the cache."},
+	{"inflight", "requests", "Fetches from the origin that are running."},
+	{"staging_bytes", "bytes", "Content in the staging buffer."},
+	{"staging_peak_bytes", "bytes", "The most that ever was in it."},
+	{"staging_capacity_bytes", "bytes", "The bound of the staging buffer."},
+	{"memory_rss_bytes", "bytes", "Resident memory of the daemon."},
+	{"open_fds", "descriptors", "Open descriptors of the daemon."},
+	{"read_ahead_kib", "KiB", "What the kernel reads ahead on the mount."},
+	{NULL, NULL, NULL},
+};
+
+const struct gauge tier_gauge_table[] = {
+	{"capacity_bytes", "bytes", "What the tier may hold."},
+	{"used_bytes", "bytes", "What its entries are charged."},
+	{"reserved_bytes", "bytes",
+		"Room that is promised to items on their way."},
+	{"resident_bytes", "bytes", "Content bytes of its entries."},
+	{"entries", "entries", "Items in it."},
+	{NULL, NULL, NULL},
+};

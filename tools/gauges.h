@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The numbers of a status that are no counters, as data: for Prometheus and
+ * the manual page.
+ */
+#ifndef TOOLS_GAUGES_H
+#define TOOLS_GAUGES_H
+
+struct gauge {
+	const char *name; /* also in the JSON object */
+	const char *unit, *help;
+};
+
+/* Of the mount, and of each tier; both end with name NULL. */
+extern const struct gauge gauge_table[], tier_gauge_table[];
+
+#endif

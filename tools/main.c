@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The `refrain` command: finds the subcommand and runs it. Under the name
+ * mount.refrain it is the helper of mount(8).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "make_dataset.h"
+
+const struct command command_table[] = {
+	{"mount", "mount a dataset behind a cache", cmd_mount, &mount_usage},
+	{"umount", "unmount it", cmd_umount, &umount_usage},
+	{"status", "show how a mount is doing", cmd_status, &status_usage},
+	{"warm", "fill the cache now", cmd_warm, &warm_usage},
+	{"refresh", "look at the origin again", cmd_refresh, &refresh_usage},
+	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
+	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},
+	{"fault", "change the faults of a drill", cmd_fault, &fault_usage},
+	{"make-dataset", "make a dataset of JPEGs to try things with",
+		cmd_make_dataset, &make_dataset_usage},
+	{NULL, NULL, NULL, NULL},
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *c = command_table; c->name; c++)
+		if (strcmp(c->name, name) == 0)
+			return c;
+	return NULL;
+}
+
+static void print_usage(FILE *to)
+{
+	(void)fputs("Usage: refrain COMMAND [OPTION ...] [ARGUMENT ...]\n"
+		    "A never-evict cache in front of slow storage.\n\n"
+		    "Commands:\n",
+		to);
+	for (const struct command *c = command_table; c->name; c++)
+		(void)fprintf(to, "  %-14s%s\n", c->name, c->summary);
+	(void)fputs("\n'refrain help COMMAND' says more, and so does "
+		    "refrain(1).\n",
+		to);
+}
+
+static int unknown(const char *name)
+{
+	(void)fprintf(stderr,
+		"refrain: there is no command '%s': 'refrain --help' lists "
+		"them\n",
+		name);
+	return EXIT_USAGE;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	static char help[] = "--help";
+	const struct command *c;
+	char *child[3] = {NULL, help, NULL};
+
+	if (argc < 2) {
+		print_usage(stdout);
+		return EXIT_OK;
+	}
+	c = find_command(argv[1]);
+	if (!c)
+		return unknown(argv[1]);
+	child[0] = argv[1];
+	return c->run(2, child);
+}
+
+/* For completion: the commands, or the options of one. */
+static int print_words(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc < 2) {
+		for (c = command_table; c->name; c++)
+			(void)printf("%s\n", c->name);
+		return EXIT_OK;
+	}
+	c = find_command(argv[1]);
+	if (c && c->usage)
+		option_print_words(c->usage, stdout);
+	return c ? EXIT_OK : EXIT_USAGE;
+}
+
+static int print_version(void)
+{
+	(void)printf("refrain %s\n", PACKAGE_VERSION);
+	return EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *c;
+
+	if (!name) {
+		print_usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return print_version();
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+		strcmp(name, "help") == 0)
+		return cmd_help(argc - 1, argv + 1);
+	if (strcmp(name, "--words") == 0)
+		return print_words(argc - 1, argv + 1);
+	if (strcmp(name, "--fill-man") == 0)
+		return manual_fill();
+	c = find_command(name);
+	return c ? c->run(argc - 1, argv + 1) : unknown(name);
+}
+
+int main(int argc, char **argv)
+{
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+	int status;
+
+	if (strcmp(name, "mount.refrain") == 0)
+		return mount_helper(argc, argv);
+	status = run(argc, argv);
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	(void)fprintf(stderr, "refrain: cannot write the output: %s\n",
+		strerror(errno));
+	return EXIT_FAILED;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Manual pages get their tables from the program: a line "@OPTIONS name@"
+ * becomes the options of that command, "@COMMANDS@", "@COUNTERS@" and
+ * "@GAUGES@" the tables of these names, "@VERSION@" in any line the version.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/counters.h"
+#include "command.h"
+#include "gauges.h"
+
+static void print_entry(const char *name, const char *unit, const char *help)
+{
+	(void)printf(".TP\n\\fB%s\\fR", name);
+	if (unit)
+		(void)printf(" (%s)", unit);
+	(void)printf("\n\\&%s\n", help);
+}
+
+static void fill_commands(void)
+{
+	for (const struct command *c = command_table; c->name; c++)
+		(void)printf(".TP\n\\fBrefrain\\-%s\\fR(1)\n\\&%s\n", c->name,
+			c->summary);
+}
+
+static void fill_counters(void)
+{
+	for (const struct counter_info *c = counter_table; c->name; c++)
+		print_entry(c->name, c->unit, c->help);
+}
+
+static void fill_gauges(const struct gauge *table)
+{
+	for (; table->name; table++)
+		print_entry(table->name, table->unit, table->help);
+}
+
+static int fill_options(char *line)
+{
+	char *name = line + strlen("@OPTIONS ");
+
+	name[strcspn(name, "@")] = '\0';
+	for (const struct command *c = command_table; c->name; c++) {
+		if (strcmp(c->name, name) != 0 || !c->usage)
+			continue;
+		option_print_man(c->usage, stdout);
+		return EXIT_OK;
+	}
+	(void)fprintf(stderr, "refrain: no options of '%s'\n", name);
+	return EXIT_FAILED;
+}
+
+static void fill_version(const char *line)
+{
+	const char *mark = strstr(line, "@VERSION@");
+
+	if (mark)
+		(void)printf("%.*s" PACKAGE_VERSION "%s", (int)(mark - line),
+			line, mark + strlen("@VERSION@"));
+	else
+		(void)fputs(line, stdout);
+}
+
+static int fill_line(char *line)
+{
+	if (strncmp(line, "@OPTIONS ", 9) == 0)
+		return fill_options(line);
+	if (strcmp(line, "@COMMANDS@\n") == 0)
+		fill_commands();
+	else if (strcmp(line, "@COUNTERS@\n") == 0)
+		fill_counters();
+	else if (strcmp(line, "@GAUGES@\n") == 0)
+		fill_gauges(gauge_table);
+	else if (strcmp(line, "@TIER_GAUGES@\n") == 0)
+		fill_gauges(tier_gauge_table);
+	else
+		fill_version(line);
+	return EXIT_OK;
+}
+
+int manual_fill(void)
+{
+	CLEANUP_FREE char *line = NULL;
+	size_t room = 0;
+	int status = EXIT_OK;
+
+	while (status == EXIT_OK && getline(&line, &room, stdin) > 0)
+		status = fill_line(line);
+	return status;
+}

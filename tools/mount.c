@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain mount: the options of a mount, handed to the daemon. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+#include "daemon/daemon.h"
+
+struct mount_args {
+	struct mount_options options;
+	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
+};
+
+/* DIR:SIZE, at the last colon: the directory may have some, too. */
+static int add_cache(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+	struct mount_options *o = &args->options;
+	const char *colon = strrchr(value, ':');
+	char *dir;
+
+	if (!colon || colon == value || !colon[1])
+		return error_set(err, -EINVAL,
+			"'%s' is not DIR:SIZE, as in /dev/shm/cache:64G",
+			value);
+	if (o->ntiers == STORE_TIERS_MAX)
+		return error_set(err, -EINVAL, "there can be at most %d",
+			STORE_TIERS_MAX);
+	dir = strndup(value, (size_t)(colon - value));
+	if (!dir)
+		return error_set(err, -ENOMEM, "%m");
+	args->dirs[o->ntiers] = dir;
+	o->tiers[o->ntiers++] = (struct tier_config){dir, colon + 1};
+	return 0;
+}
+
+static int set_verify(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+
+	args->options.verify = strcmp(value, "always") == 0;
+	if (args->options.verify || strcmp(value, "never") == 0)
+		return 0;
+	return error_set(
+		err, -EINVAL, "'%s' is neither 'always' nor 'never'", value);
+}
+
+#define FIELD(f) offsetof(struct mount_args, options.f)
+
+static const struct option_def mount_table[] = {
+	{
+		.name = "cache",
+		.arg = "DIR:SIZE",
+		.help = "Keep up to SIZE of the dataset in the directory DIR; "
+			"give it once for each tier, fastest first. SIZE takes "
+			"K, M, G, T or N% of the file system.",
+		.kind = OPTION_CALL,
+		.call = add_cache,
+		.required = true,
+	},
+	{
+		.name = "foreground",
+		.letter = 'f',
+		.help = "Stay in the foreground until unmounted.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(foreground),
+	},
+	{
+		.name = "limit",
+		.arg = "SIZE",
+		.help = "Cache files up to SIZE as a whole, larger ones in "
+			"chunks (default 16M).",
+		.kind = OPTION_SIZE,
+		.offset = FIELD(limit_bytes),
+	},
+	{
+		.name = "chunk",
+		.arg = "SIZE",
+		.help = "The size of these chunks (default 1M).",
+		.kind = OPTION_SIZE,
+		.offset = FIELD(chunk_bytes),
+	},
+	{
+		.name = "staging",
+		.arg = "SIZE",
+		.help = "Memory for what is on its way from the origin or did "
+			"not fit the cache (default 256M).",
+		.kind = OPTION_SIZE,
+		.offset = FIELD(staging_bytes),
+	},
+	{
+		.name = "revalidate",
+		.arg = "SECONDS",
+		.help = "Ask the origin whether a file has changed, at most "
+			"once in SECONDS a file (default: only when 'refrain "
+			"refresh' says so).",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(revalidate_s),
+	},
+	{
+		.name = "verify",
+		.arg = "always|never",
+		.help = "Whether each read from the cache checks the bytes "
+			"against their checksums (default always).",
+		.kind = OPTION_CALL,
+		.call = set_verify,
+	},
+	{
+		.name = "allow-other",
+		.help = "Let other users read the mount, as the files' modes "
+			"permit.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(allow_other),
+	},
+	{
+		.name = "group",
+		.arg = "GROUP",
+		.help = "Let the members of GROUP control the mount and read "
+			"its cache.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(group),
+	},
+	{
+		.name = "timeout",
+		.arg = "SECONDS",
+		.help = "Give up a request to the origin, retries included, "
+			"after SECONDS (default 120).",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(timeout_s),
+	},
+	{
+		.name = "fault",
+		.arg = "SPEC",
+		.help = "Make the origin slow or faulty, for tests and drills; "
+			"see refrain-fault(1).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(fault),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage mount_usage = {
+	.name = "mount",
+	.operands = "SOURCE MOUNTPOINT",
+	.summary = "Mount the dataset SOURCE at MOUNTPOINT, read-only, behind "
+		   "a cache that never evicts.",
+	.options = mount_table,
+	.min_operands = 2,
+	.max_operands = 2,
+};
+
+static int run(struct mount_args *args, char **argv)
+{
+	struct error err = {""};
+	struct mount_options *o = &args->options;
+
+	o->source = argv[1];
+	o->mountpoint = argv[2];
+	if (o->timeout_s == 0) {
+		(void)error_set(&err, -EINVAL, "--timeout must not be 0");
+		(void)command_fail("mount", &err);
+		return EXIT_USAGE;
+	}
+	if (daemon_run(o, &err) < 0)
+		return command_fail("mount", &err);
+	return EXIT_OK;
+}
+
+int cmd_mount(int argc, char **argv)
+{
+	struct mount_args args = {
+		.options =
+			{
+				.limit_bytes = MOUNT_LIMIT_BYTES,
+				.chunk_bytes = MOUNT_CHUNK_BYTES,
+				.staging_bytes = MOUNT_STAGING_BYTES,
+				.verify = true,
+				.timeout_s = MOUNT_TIMEOUT_S,
+			},
+	};
+	int status;
+
+	if (command_parse(&mount_usage, argc, argv, &args, &status) >= 0)
+		status = run(&args, argv);
+	for (size_t i = 0; i < args.options.ntiers; i++)
+		free(args.dirs[i]);
+	return status;
+}

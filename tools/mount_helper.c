@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mount.refrain: what mount(8) runs for file system type `refrain`, fstab
+ * lines included. Turns -o lists into the command line of `refrain mount`.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+
+/* What mount(8) and systemd put into the list for themselves. */
+static const char *const generic[] = {
+	"rw", "ro", "defaults", "auto", "noauto", "user", "nouser", "users",
+	"owner", "group", "_netdev", "nofail", "suid", "nosuid", "dev",
+	"nodev", "exec", "noexec", "atime", "noatime", "relatime",
+	"norelatime", "strictatime", "nodiratime", "diratime", "lazytime",
+	"nolazytime", "sync", "async", "dirsync", "silent", "loud", "mand",
+	"nomand", "iversion", "noiversion", NULL};
+
+struct helper_args {
+	bool sloppy; /* unknown options are not errors */
+	bool fake;   /* all but the mount itself */
+	bool ignored;
+	const char *ignored_text;
+	char *list; /* all -o lists, joined by commas; ours */
+};
+
+static int add_list(void *out, const char *value, struct error *err)
+{
+	struct helper_args *args = out;
+	char *list = NULL;
+
+	if (asprintf(&list, "%s%s%s", args->list ? args->list : "",
+		    args->list ? "," : "", value) < 0)
+		return error_set(err, -ENOMEM, "%m");
+	free(args->list);
+	args->list = list;
+	return 0;
+}
+
+#define FIELD(f) offsetof(struct helper_args, f)
+
+static const struct option_def helper_table[] = {
+	{"options", 'o', "OPTIONS", "The options of the mount.", OPTION_CALL,
+		0, add_list, false},
+	{"sloppy", 's', NULL, "Ignore unknown options.", OPTION_FLAG,
+		FIELD(sloppy), NULL, false},
+	{"fake", 'f', NULL, "Do not mount.", OPTION_FLAG, FIELD(fake), NULL,
+		false},
+	{"no-mtab", 'n', NULL, "Ignored.", OPTION_FLAG, FIELD(ignored), NULL,
+		false},
+	{"verbose", 'v', NULL, "Ignored.", OPTION_FLAG, FIELD(ignored), NULL,
+		false},
+	{"types", 't', "TYPE", "Ignored.", OPTION_TEXT, FIELD(ignored_text),
+		NULL, false},
+	{.name = NULL},
+};
+
+static const struct option_usage helper_usage = {
+	.name = "mount",
+	.operands = "SOURCE MOUNTPOINT",
+	.summary = "Mount as mount(8) wants it.",
+	.options = helper_table,
+	.min_operands = 2,
+	.max_operands = 2,
+};
+
+static bool is_generic(const char *word)
+{
+	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0 ||
+		strncmp(word, "comment=", 8) == 0)
+		return true;
+	for (const char *const *g = generic; *g; g++)
+		if (strcmp(*g, word) == 0)
+			return true;
+	return false;
+}
+
+/* The command line that is being made; its words are allocated. */
+struct words {
+	char **v;
+	int n;
+};
+
+static int add_word(struct words *w, const char *dashes, const char *text)
+{
+	char **v = realloc(w->v, ((size_t)w->n + 2) * sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	w->v = v;
+	if (asprintf(&w->v[w->n], "%s%s", dashes, text) < 0)
+		return -ENOMEM;
+	w->v[++w->n] = NULL;
+	return 0;
+}
+
+static void words_release(struct words *w)
+{
+	for (int i = 0; i < w->n; i++)
+		free(w->v[i]);
+	free(w->v);
+}
+
+/* One element of the list: ours, mount(8)'s, or unknown. */
+static int add_option(
+	struct words *w, const char *word, bool sloppy, struct error *err)
+{
+	const struct option_def *o;
+	int rc = 0;
+
+	if (!*word || is_generic(word))
+		return 0;
+	o = option_find(&mount_usage, word, strcspn(word, "="));
+	if (!o && !sloppy)
+		return error_set(err, -EINVAL,
+			"option '%s': unknown: refrain-mount(1) lists them",
+			word);
+	if (o)
+		rc = add_word(w, "--", word);
+	return rc < 0 ? error_set(err, rc, "%m") : 0;
+}
+
+static int make_words(struct words *w, const struct helper_args *args,
+	char **operands, struct error *err)
+{
+	char *save = NULL, *word = NULL;
+	int rc = add_word(w, "", "mount");
+
+	if (args->list)
+		word = strtok_r(args->list, ",", &save);
+	for (; rc == 0 && word; word = strtok_r(NULL, ",", &save)) {
+		rc = add_option(w, word, args->sloppy, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (rc == 0)
+		rc = add_word(w, "", "--");
+	for (int i = 0; rc == 0 && i < 2; i++)
+		rc = add_word(w, "", operands[i]);
+	return rc < 0 ? error_set(err, rc, "%m") : 0;
+}
+
+static int run(const struct helper_args *args, char **argv)
+{
+	struct error err = {""};
+	struct words w = {NULL, 0};
+	int rc = make_words(&w, args, argv + 1, &err), status;
+
+	if (rc < 0) {
+		(void)command_fail("mount", &err);
+		status = rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	} else if (args->fake) {
+		status = EXIT_OK;
+	} else {
+		status = cmd_mount(w.n, w.v);
+	}
+	words_release(&w);
+	return status;
+}
+
+int mount_helper(int argc, char **argv)
+{
+	struct helper_args args = {.list = NULL};
+	int status;
+
+	if (command_parse(&helper_usage, argc, argv, &args, &status) >= 0)
+		status = run(&args, argv);
+	free(args.list);
+	return status;
+}

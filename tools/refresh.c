@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain refresh: the daemon looks at the origin again. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ask.h"
+#include "command.h"
+
+const struct option_usage refresh_usage = {
+	.name = "refresh",
+	.operands = "MOUNTPOINT [PATH ...]",
+	.summary = "Look at the source again, below each PATH or everywhere, "
+		   "and show what has changed there.",
+	.min_operands = 1,
+	.max_operands = OPTION_OPERANDS_ANY,
+};
+
+static int report(const json_t *reply)
+{
+	uint64_t unreachable = ask_number(reply, "unreachable");
+
+	(void)printf("%" PRIu64 " directories: %" PRIu64 " files changed, "
+		     "%" PRIu64 " added, %" PRIu64 " removed\n",
+		ask_number(reply, "directories"), ask_number(reply, "changed"),
+		ask_number(reply, "added"), ask_number(reply, "removed"));
+	if (unreachable == 0)
+		return EXIT_OK;
+	(void)fprintf(stderr,
+		"refrain: refresh: %" PRIu64 " directories could not be read "
+		"at the source, what was known of them stays: run it again\n",
+		unreachable);
+	return EXIT_FAILED;
+}
+
+int cmd_refresh(int argc, char **argv)
+{
+	struct error err = {""};
+	json_t *reply = NULL;
+	int status;
+	int n = command_parse(&refresh_usage, argc, argv, NULL, &status);
+
+	if (n < 0)
+		return status;
+	if (ask(argv[1],
+		    ask_about_paths("refresh", argv[1], argv + 2, n - 1), NULL,
+		    NULL, &reply, &err) < 0)
+		return command_fail("refresh", &err);
+	status = report(reply);
+	json_decref(reply);
+	return status;
+}

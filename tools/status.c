@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain status: one screen, JSON, Prometheus, or a screen a second. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ask.h"
+#include "base/clock.h"
+#include "command.h"
+#include "status_view.h"
+
+struct status_args {
+	bool json, prometheus, watch;
+};
+
+#define FIELD(f) offsetof(struct status_args, f)
+
+static const struct option_def status_table[] = {
+	{
+		.name = "json",
+		.help = "Print everything as one JSON object.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(json),
+	},
+	{
+		.name = "prometheus",
+		.help = "Print everything in the text format of Prometheus.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(prometheus),
+	},
+	{
+		.name = "watch",
+		.letter = 'w',
+		.help = "Show it again each second, with rates, until "
+			"interrupted or unmounted.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(watch),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage status_usage = {
+	.name = "status",
+	.operands = "MOUNTPOINT",
+	.summary = "Show how the mount at MOUNTPOINT is doing.",
+	.options = status_table,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+static void print(const struct status_args *args, const json_t *status)
+{
+	if (args->json) {
+		(void)json_dumpf(status, stdout,
+			JSON_COMPACT | JSON_PRESERVE_ORDER);
+		(void)putchar('\n');
+	} else if (args->prometheus) {
+		status_print_prometheus(status);
+	} else {
+		status_print(status, NULL, 0);
+	}
+}
+
+static void redraw(const json_t *now, const json_t *before, double elapsed_s)
+{
+	if (isatty(STDOUT_FILENO) == 1)
+		(void)fputs("\033[H\033[2J", stdout);
+	status_print(now, before, elapsed_s);
+	(void)fflush(stdout);
+}
+
+static int watch(struct ctl_client *client, struct error *err)
+{
+	const struct timespec second = {.tv_sec = 1};
+	json_t *before = NULL, *now = NULL;
+	uint64_t before_ns = 0, now_ns;
+	int rc;
+
+	while ((rc = ask_status(client, &now, err)) == 0 && !ferror(stdout)) {
+		now_ns = clock_now_ns();
+		redraw(now, before, (double)(now_ns - before_ns) / NS_PER_S);
+		json_decref(before);
+		before = now;
+		before_ns = now_ns;
+		(void)nanosleep(&second, NULL); /* sooner does no harm */
+	}
+	json_decref(before);
+	return rc == -EPIPE ? 0 : rc; /* unmounted */
+}
+
+static int show(const struct status_args *args, const char *mountpoint,
+	struct error *err)
+{
+	struct ctl_client *client = NULL;
+	json_t *status = NULL;
+	int rc = ctl_connect(&client, mountpoint, err);
+
+	if (rc < 0)
+		return rc;
+	if (args->watch) {
+		rc = watch(client, err);
+	} else {
+		rc = ask_status(client, &status, err);
+		if (rc == 0)
+			print(args, status);
+		json_decref(status);
+	}
+	ctl_disconnect(client);
+	return rc;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct status_args args = {.json = false};
+	struct error err = {""};
+	int status;
+
+	if (command_parse(&status_usage, argc, argv, &args, &status) < 0)
+		return status;
+	if (args.json + args.prometheus + args.watch > 1) {
+		(void)error_set(&err, -EINVAL,
+			"only one of --json, --prometheus and --watch");
+		(void)command_fail("status", &err);
+		return EXIT_USAGE;
+	}
+	if (show(&args, argv[1], &err) < 0)
+		return command_fail("status", &err);
+	return EXIT_OK;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A status in the text format of Prometheus, from the tables of counters and
+ * gauges. No state.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ask.h"
+#include "base/counters.h"
+#include "gauges.h"
+#include "status_view.h"
+
+/* name="value", with what the format wants escaped. */
+static void print_label(const char *name, const char *value)
+{
+	(void)printf("%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n')
+			(void)fputs("\\n", stdout);
+		else if (*value == '"' || *value == '\\')
+			(void)printf("\\%c", *value);
+		else
+			(void)putchar(*value);
+	}
+	(void)putchar('"');
+}
+
+static void print_head(const char *prefix, const char *name,
+	const char *suffix, const char *type, const char *help)
+{
+	(void)printf("# HELP %s%s%s %s\n# TYPE %s%s%s %s\n", prefix, name,
+		suffix, help, prefix, name, suffix, type);
+}
+
+/* One sample; `dir` is NULL for what is not of a tier. */
+static void print_sample(const json_t *status, const char *metric,
+	const char *suffix, const char *dir, uint64_t value)
+{
+	(void)printf("%s%s{", metric, suffix);
+	print_label("mountpoint", ask_text(status, "mountpoint"));
+	if (dir) {
+		(void)putchar(',');
+		print_label("dir", dir);
+	}
+	(void)printf("} %" PRIu64 "\n", value);
+}
+
+static void print_counters(const json_t *status)
+{
+	char metric[128];
+
+	for (const struct counter_info *c = counter_table; c->name; c++) {
+		if (!json_object_get(status, c->name))
+			continue;
+		(void)snprintf(metric, sizeof(metric), "refrain_%s", c->name);
+		print_head("refrain_", c->name, "_total", "counter", c->help);
+		print_sample(status, metric, "_total", NULL,
+			ask_number(status, c->name));
+	}
+}
+
+static void print_gauges(const json_t *status)
+{
+	char metric[128];
+
+	for (const struct gauge *g = gauge_table; g->name; g++) {
+		if (!json_object_get(status, g->name))
+			continue;
+		(void)snprintf(metric, sizeof(metric), "refrain_%s", g->name);
+		print_head("refrain_", g->name, "", "gauge", g->help);
+		print_sample(status, metric, "", NULL,
+			ask_number(status, g->name));
+	}
+}
+
+static void print_tiers(const json_t *status)
+{
+	const json_t *tiers = json_object_get(status, "tiers"), *tier;
+	char metric[128];
+	size_t i;
+
+	for (const struct gauge *g = tier_gauge_table; g->name; g++) {
+		(void)snprintf(
+			metric, sizeof(metric), "refrain_tier_%s", g->name);
+		print_head("refrain_tier_", g->name, "", "gauge", g->help);
+		json_array_foreach(tiers, i, tier)
+			print_sample(status, metric, "", ask_text(tier, "dir"),
+				ask_number(tier, g->name));
+	}
+}
+
+void status_print_prometheus(const json_t *status)
+{
+	print_counters(status);
+	print_gauges(status);
+	print_tiers(status);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* One screen that tells at a glance how a mount is doing. No state. */
+#include "status_view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ask.h"
+#include "base/counters.h"
+#include "base/size.h"
+#include "progress.h"
+
+/* Where the second column begins. */
+#define LABEL "  %-10s"
+
+/* What a status and the one before it say. */
+struct view {
+	const json_t *now, *before;
+	double elapsed_s;
+};
+
+static const char *size_of(const json_t *s, const char *key, char *buf)
+{
+	return size_format(ask_number(s, key), buf);
+}
+
+/* Growth of a counter a second; 0 without a status before. */
+static double rate(const struct view *v, const char *key)
+{
+	uint64_t now = ask_number(v->now, key);
+	uint64_t then = ask_number(v->before, key);
+
+	if (!v->before || v->elapsed_s <= 0 || now < then)
+		return 0;
+	return (double)(now - then) / v->elapsed_s;
+}
+
+static void print_byte_rate(const struct view *v, const char *key)
+{
+	char text[SIZE_TEXT_MAX];
+
+	if (v->before)
+		(void)printf(", now %s/s",
+			size_format((uint64_t)rate(v, key), text));
+}
+
+static void print_time(uint64_t s)
+{
+	if (s < 120)
+		(void)printf("%" PRIu64 " s", s);
+	else if (s < 7200)
+		(void)printf("%" PRIu64 " min", s / 60);
+	else if (s < 2 * 86400)
+		(void)printf("%" PRIu64 " h %" PRIu64 " min", s / 3600,
+			s % 3600 / 60);
+	else
+		(void)printf("%" PRIu64 " days %" PRIu64 " h", s / 86400,
+			s % 86400 / 3600);
+}
+
+static void print_head(const struct view *v)
+{
+	const char *scan = ask_text(v->now, "scan");
+
+	(void)printf("%s on %s, up ", ask_text(v->now, "source"),
+		ask_text(v->now, "mountpoint"));
+	print_time(ask_number(v->now, "uptime_s"));
+	(void)printf("\n" LABEL "%" PRIu64 " known", "files",
+		ask_number(v->now, "files_known"));
+	if (*scan)
+		(void)printf(", scan %s", scan);
+	if (json_is_false(json_object_get(v->now, "ready")))
+		(void)printf(", cache is still being listed");
+	(void)putchar('\n');
+}
+
+static void print_fill(const char *label, const json_t *object,
+	const char *used_key, const char *capacity_key, const char *name)
+{
+	uint64_t used = ask_number(object, used_key);
+	uint64_t capacity = ask_number(object, capacity_key);
+	char bar[BAR_COLUMNS + 3], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
+
+	(void)printf(LABEL "%s %3.0f %%  %s of %s, %" PRIu64 " entries%s%s\n",
+		label, progress_bar(used, capacity, bar),
+		capacity ? 100.0 * (double)used / (double)capacity : 0,
+		size_format(used, a), size_format(capacity, b),
+		ask_number(object, "entries"), *name ? "  " : "", name);
+}
+
+static void print_cache(const struct view *v)
+{
+	const json_t *tiers = json_object_get(v->now, "tiers");
+	const json_t *only = json_array_get(tiers, 0), *tier;
+	size_t i;
+
+	print_fill("cache", v->now, "cache_used_bytes", "cache_capacity_bytes",
+		json_array_size(tiers) == 1 ? ask_text(only, "dir") : "");
+	for (i = 0; json_array_size(tiers) > 1 && i < json_array_size(tiers);
+		i++) {
+		tier = json_array_get(tiers, i);
+		print_fill(i == 0 ? "tiers" : "", tier, "used_bytes",
+			"capacity_bytes", ask_text(tier, "dir"));
+	}
+}
+
+/* The share of hits, since the mount or, with rates, of the last moments. */
+static void print_hits(const struct view *v)
+{
+	uint64_t hits = ask_number(v->now, "hits");
+	uint64_t all = hits + ask_number(v->now, "misses");
+	double all_rate = rate(v, "hits") + rate(v, "misses");
+	char bar[BAR_COLUMNS + 3], bytes[SIZE_TEXT_MAX];
+
+	(void)printf(LABEL "%s %3.0f %%  of %" PRIu64 " reads, %s from the "
+			   "cache",
+		"hits", progress_bar(hits, all, bar),
+		all ? 100.0 * (double)hits / (double)all : 0, all,
+		size_of(v->now, "hit_bytes", bytes));
+	print_byte_rate(v, "hit_bytes");
+	(void)putchar('\n');
+	if (all_rate > 0)
+		(void)printf(LABEL "%.0f items/s, %.0f %% of them hits\n", "",
+			all_rate, 100.0 * rate(v, "hits") / all_rate);
+}
+
+static void print_origin(const struct view *v)
+{
+	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
+
+	(void)printf(LABEL "%s in %" PRIu64 " reads, %" PRIu64 " in flight",
+		"origin", size_of(v->now, "origin_bytes", a),
+		ask_number(v->now, "origin_reads"),
+		ask_number(v->now, "inflight"));
+	print_byte_rate(v, "origin_bytes");
+	(void)printf("\n" LABEL "%s of %s, at most %s so far\n", "staging",
+		size_of(v->now, "staging_bytes", a),
+		size_of(v->now, "staging_capacity_bytes", b),
+		size_of(v->now, "staging_peak_bytes", c));
+	(void)printf(LABEL "%s of memory, %" PRIu64 " descriptors\n", "daemon",
+		size_of(v->now, "memory_rss_bytes", a),
+		ask_number(v->now, "open_fds"));
+}
+
+/* Counters that stay 0 as long as all is well. */
+static const char *const trouble[] = {"origin_errors", "origin_timeouts",
+	"origin_failures", "stale_reads", "checksum_errors", "entries_lost",
+	"tier_errors", "staging_dropped", "evictions", NULL};
+
+static const char *explain(const char *counter)
+{
+	for (const struct counter_info *c = counter_table; c->name; c++)
+		if (strcmp(c->name, counter) == 0)
+			return c->help;
+	return "";
+}
+
+static void print_trouble(const struct view *v)
+{
+	const char *fault = ask_text(v->now, "fault");
+	const char *label = "errors";
+
+	for (const char *const *t = trouble; *t; t++) {
+		uint64_t n = ask_number(v->now, *t);
+
+		if (n == 0)
+			continue;
+		(void)printf(LABEL "%" PRIu64 " %s: %s\n", label, n, *t,
+			explain(*t));
+		label = "";
+	}
+	if (*fault)
+		(void)printf(LABEL "%s\n", "drill", fault);
+}
+
+static void print_limits(const struct view *v)
+{
+	const json_t *limits = json_object_get(v->now, "limits"), *limit;
+	size_t i;
+
+	json_array_foreach(limits, i, limit)
+		(void)printf(LABEL "%s\n", i == 0 ? "limits" : "",
+			json_is_string(limit) ? json_string_value(limit) : "");
+}
+
+void status_print(const json_t *now, const json_t *before, double elapsed_s)
+{
+	const struct view v = {now, before, elapsed_s};
+
+	print_head(&v);
+	print_cache(&v);
+	print_hits(&v);
+	print_origin(&v);
+	print_trouble(&v);
+	print_limits(&v);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain umount: detach the mount, then wait for its daemon to be gone. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+#include "ctl/ctl.h"
+#include "mounts.h"
+
+/* The daemon gives up what it is doing within seconds. */
+#define GONE_TIMEOUT_MS 30000
+
+struct umount_args {
+	bool lazy;
+};
+
+static const struct option_def umount_table[] = {
+	{
+		.name = "lazy",
+		.letter = 'l',
+		.help = "Take the mount out of sight at once; its daemon ends "
+			"when the last program that uses it does.",
+		.kind = OPTION_FLAG,
+		.offset = offsetof(struct umount_args, lazy),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage umount_usage = {
+	.name = "umount",
+	.operands = "MOUNTPOINT",
+	.summary = "Unmount MOUNTPOINT and wait until its daemon has ended; "
+		   "a mount whose daemon is dead is detached.",
+	.options = umount_table,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+extern char **environ;
+
+/* Run fusermount3 with its messages going to `fd`; its wait status. */
+static int spawn_fusermount(const char *path, bool lazy, int fd, int *status)
+{
+	char program[] = "fusermount3", option_u[] = "-u", option_z[] = "-uz",
+	     end[] = "--";
+	CLEANUP_FREE char *mountpoint = strdup(path);
+	char *argv[] = {
+		program, lazy ? option_z : option_u, end, mountpoint, NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int rc;
+
+	if (!mountpoint || posix_spawn_file_actions_init(&actions) != 0)
+		return -ENOMEM;
+	rc = -posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
+	if (rc == 0)
+		rc = -posix_spawnp(
+			&pid, program, &actions, NULL, argv, environ);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	if (rc == 0 && waitpid(pid, status, 0) < 0)
+		rc = -errno;
+	return rc;
+}
+
+/* What an ordinary user has: a setuid helper. */
+static int fusermount(const char *path, bool lazy, struct error *err)
+{
+	int pipe_fds[2], status = 0, rc;
+	char said[512] = "";
+	ssize_t n;
+
+	/* Its few lines fit the pipe: nothing waits for us to read. */
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "cannot make a pipe: %m");
+	rc = spawn_fusermount(path, lazy, pipe_fds[1], &status);
+	(void)close(pipe_fds[1]);
+	n = read(pipe_fds[0], said, sizeof(said) - 1);
+	(void)close(pipe_fds[0]);
+	if (rc < 0)
+		return error_set(err, rc,
+			"cannot run fusermount3: %m: is fuse3 installed?");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	if (strstr(said, "busy"))
+		return -EBUSY;
+	return error_set(err, -EIO, "cannot unmount '%s': %s", path,
+		*said ? said : "fusermount3 failed");
+}
+
+static int detach(const char *path, bool lazy, struct error *err)
+{
+	int rc = 0;
+
+	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) < 0)
+		rc = -errno;
+	if (rc == -EPERM)
+		rc = fusermount(path, lazy, err);
+	else if (rc < 0)
+		(void)error_set(err, rc, "cannot unmount '%s': %m", path);
+	if (rc == -EBUSY)
+		return error_set(err, rc,
+			"'%s' is busy: end the programs that use it "
+			"('fuser -vm %s' lists them), or detach it with "
+			"--lazy",
+			path, path);
+	return rc;
+}
+
+static int unmount(const char *mountpoint, bool lazy, struct error *err)
+{
+	CLEANUP_FREE char *path = NULL;
+	struct ctl_client *client = NULL;
+	struct error unused = {""};
+	bool dead = false;
+	int rc = mounts_find(mountpoint, &path, err);
+
+	if (rc < 0)
+		return rc;
+	/* A lazy one must not wait for a daemon that may be stuck. */
+	if (!lazy)
+		dead = ctl_connect(&client, path, &unused) == -ENOTCONN;
+	rc = detach(path, lazy || dead, err);
+	if (rc == 0 && client && ctl_wait_gone(client, GONE_TIMEOUT_MS) < 0)
+		rc = error_set(err, -ETIMEDOUT,
+			"'%s' is unmounted, but its daemon (process %d) has "
+			"not ended after %d s",
+			path, (int)ctl_client_pid(client),
+			GONE_TIMEOUT_MS / 1000);
+	ctl_disconnect(client);
+	return rc;
+}
+
+int cmd_umount(int argc, char **argv)
+{
+	struct umount_args args = {.lazy = false};
+	struct error err = {""};
+	int status;
+
+	if (command_parse(&umount_usage, argc, argv, &args, &status) < 0)
+		return status;
+	if (unmount(argv[1], args.lazy, &err) < 0)
+		return command_fail("umount", &err);
+	return EXIT_OK;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain verify: re-hash every entry of a tier directory, or of all tiers
+ * of a mount, beside whatever uses them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ask.h"
+#include "base/size.h"
+#include "command.h"
+#include "progress.h"
+#include "store/store.h"
+
+const struct option_usage verify_usage = {
+	.name = "verify",
+	.operands = "DIR|MOUNTPOINT",
+	.summary = "Check every byte of a cache directory, or of all caches "
+		   "of a mount, and list the entries that are damaged.",
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+struct verify {
+	struct progress progress;
+	uint64_t bytes, before_bytes; /* of this directory, of those before */
+	uint64_t checked, before;
+	uint64_t bad;
+};
+
+static void bad_entry(void *arg, const char *path, const char *why)
+{
+	struct verify *v = arg;
+
+	progress_end(&v->progress);
+	(void)printf("%s: %s\n", path, why);
+}
+
+static void show(void *arg, uint64_t done, uint64_t bytes)
+{
+	struct verify *v = arg;
+
+	v->bytes = bytes;
+	progress_show(&v->progress, v->before + done, v->before_bytes + bytes,
+		0, " checked");
+}
+
+static int verify_dir(struct verify *v, const char *dir, struct error *err)
+{
+	uint64_t checked = 0;
+	int64_t bad = store_verify_dir(dir, bad_entry, show, v, &checked, err);
+
+	v->before += checked;
+	v->before_bytes += v->bytes;
+	v->bytes = 0;
+	if (bad < 0)
+		return (int)bad;
+	v->bad += (uint64_t)bad;
+	return 0;
+}
+
+static int verify_mount(
+	struct verify *v, struct ctl_client *client, struct error *err)
+{
+	json_t *state = NULL, *tier;
+	size_t i;
+	int rc = ask_status(client, &state, err);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach(json_object_get(state, "tiers"), i, tier) {
+		rc = verify_dir(v, ask_text(tier, "dir"), err);
+		if (rc < 0)
+			break;
+	}
+	json_decref(state);
+	return rc;
+}
+
+static int verify(struct verify *v, const char *path, struct error *err)
+{
+	struct ctl_client *client = NULL;
+	int rc = ctl_connect(&client, path, err);
+
+	if (rc == -ENODATA)
+		return verify_dir(v, path, err);
+	if (rc < 0)
+		return rc;
+	rc = verify_mount(v, client, err);
+	ctl_disconnect(client);
+	return rc;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+	struct verify v = {.bad = 0};
+	struct error err = {""};
+	char size[SIZE_TEXT_MAX];
+	int status, rc;
+
+	if (command_parse(&verify_usage, argc, argv, NULL, &status) < 0)
+		return status;
+	progress_begin(&v.progress);
+	rc = verify(&v, argv[1], &err);
+	progress_end(&v.progress);
+	if (rc < 0)
+		return command_fail("verify", &err);
+	(void)printf("%" PRIu64 " entries (%s) checked, %" PRIu64 " bad\n",
+		v.before, size_format(v.before_bytes, size), v.bad);
+	return v.bad ? EXIT_FAILED : EXIT_OK;
+}
