@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ways in which programs read a whole file. A reader belongs to one
+ * thread.
+ */
+#ifndef BENCH_READ_FILE_H
+#define BENCH_READ_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum read_way {
+	READ_READ,    /* open, read up to 1 MiB at a time, close */
+	READ_MMAP,    /* open, map, touch every page, unmap, close */
+	READ_DIRECT,  /* open O_DIRECT, read up to 1 MiB at a time, close */
+	READ_PREAD4K, /* open, pread 4 KiB at a time, close */
+};
+
+/* By its name on the command line: read, mmap, direct, pread4k; -EINVAL. */
+int read_way_parse(const char *name, enum read_way *way);
+
+struct reader {
+	enum read_way way;
+	bool sum;	     /* hash what is read */
+	unsigned char *buf;  /* READ_BUF_BYTES, aligned for O_DIRECT */
+	unsigned char *part; /* of the block that is being summed */
+	size_t part_bytes;
+	uint64_t so_far;
+};
+
+#define READ_BUF_BYTES ((size_t)1 << 20)
+
+/* -ENOMEM. */
+int reader_init(struct reader *r, enum read_way way, bool sum);
+void reader_release(struct reader *r);
+
+/*
+ * Read a file of size_bytes as known from before: exactly that much, or
+ * -EBADMSG if it ends early. *sum gets the XXH3 of its blocks, chained, the
+ * same whichever way it was read; 0 if sums are off. -errno.
+ */
+int read_file(struct reader *r, int dir_fd, const char *path,
+	uint64_t size_bytes, uint64_t *sum);
+
+#endif
