@@ -252,7 +252,6 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 		if (rc == 0) {
 			tier_commit(&s->tiers[r->tier], item_bytes);
 			r->charged_bytes = 0;
-			COUNT(s->counters, admitted);
 			if (!index_publish(s->index, key) &&
 				store_remove(s, &ref, REMOVE_ANY, NULL))
 				COUNT(s->counters, invalidated);

@@ -99,7 +99,6 @@ void store_unreserve(struct store *s, struct reservation *r);
 /*
  * Write an entry and link it; blocks. Ends the reservation whatever happens.
  * 0, also if the entry was there already; -errno if the tier failed (counted).
- * Counts `admitted` if it made the entry.
  */
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);

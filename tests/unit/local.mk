@@ -39,4 +39,18 @@ tests_unit_test_dataset_SOURCES = tests/unit/test_dataset.c
 tests_unit_test_dataset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JPEG_CFLAGS)
 tests_unit_test_dataset_LDADD = libdataset.la libbase.la $(JPEG_LIBS) \
 	$(CHECK_LIBS) -lm
+
+check_PROGRAMS += tests/unit/test_store_errors
+TESTS += tests/unit/test_store_errors
+tests_unit_test_store_errors_SOURCES = tests/unit/test_store_errors.c \
+	tests/unit/store_fixture.h
+tests_unit_test_store_errors_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_store_errors_LDADD = libstore.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_store_model
+TESTS += tests/unit/test_store_model
+tests_unit_test_store_model_SOURCES = tests/unit/test_store_model.c \
+	tests/unit/store_fixture.h
+tests_unit_test_store_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_store_model_LDADD = libstore.la $(CHECK_LIBS)
 endif

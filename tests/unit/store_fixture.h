@@ -145,7 +145,7 @@ static inline const char *fixture_path(const struct fixture *f, size_t t,
 	struct hash128 key, uint64_t size, char buf[256])
 {
 	(void)snprintf(buf, 256,
-		"%s/%02x/%016" PRIx64 "%016" PRIx64 "-%" PRIu64, f->dirs[t],
+		"%.79s/%02x/%016" PRIx64 "%016" PRIx64 "-%" PRIu64, f->dirs[t],
 		(unsigned int)(key.hi >> 56), key.hi, key.lo, size);
 	return buf;
 }

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the store refuses, in one line that names the thing and what to do;
+ * and the check and the clearing of a tier directory.
+ */
+#include "store_fixture.h"
+
+#include <errno.h>
+#include <sys/statvfs.h>
+
+#define ITEM ((uint64_t)110000)
+
+static struct fixture fx;
+
+static void setup(void)
+{
+	fixture_init(&fx);
+}
+
+static void teardown(void)
+{
+	fixture_release(&fx);
+}
+
+/* The message is one line and has all of these words, which end with NULL. */
+static void check_message(const char *const *words)
+{
+	ck_assert_ptr_null(strchr(fx.err.msg, '\n'));
+	for (; *words; words++)
+		ck_assert_msg(strstr(fx.err.msg, *words), "no '%s' in: %s",
+			*words, fx.err.msg);
+}
+
+#define CHECK_MESSAGE(...)                                                     \
+	check_message((const char *const[]){__VA_ARGS__, NULL})
+
+static int open_one(const char *dataset, const char *dir, const char *size)
+{
+	struct store_config config = {.dataset = dataset, .ntiers = 1};
+	struct store *s = NULL;
+	int rc;
+
+	config.tiers[0] = (struct tier_config){dir, size};
+	rc = store_open(&s, &config, &fx.counters, &fx.err);
+	store_close(s);
+	return rc;
+}
+
+static void touch(const char *dir, const char *name, const char *text)
+{
+	char path[200];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "we");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_ge(fputs(text, file), 0);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(test_store_refuses_a_size_that_is_nonsense)
+{
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "12Q"), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], "12Q");
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "0"), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], "zero", ":10G");
+	/* Nothing is left behind. */
+	ck_assert_int_ne(access(fx.dirs[0], F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_size_over_the_file_system)
+{
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "900000T"), -EFBIG);
+	CHECK_MESSAGE(fx.dirs[0], "900000T", "larger than its file system");
+	ck_assert_int_ne(access(fx.dirs[0], F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_store_takes_a_percentage_of_the_file_system)
+{
+	struct tier_status st;
+	struct statvfs fs;
+	const char *size = "10%";
+
+	ck_assert_int_eq(statvfs(fx.root, &fs), 0);
+	ck_assert_int_eq(fixture_open(&fx, 1, &size), 0);
+	store_tier_status(fx.store, 0, &st);
+	ck_assert_uint_ge(st.capacity_bytes, fs.f_blocks / 11 * fs.f_frsize);
+	ck_assert_uint_le(st.capacity_bytes,
+		fs.f_blocks / 10 * fs.f_frsize + fs.f_frsize);
+}
+END_TEST
+
+START_TEST(test_store_refuses_what_is_no_directory)
+{
+	char path[100];
+
+	touch(fx.root, "file", "");
+	(void)snprintf(path, sizeof(path), "%s/file", fx.root);
+	ck_assert_int_eq(open_one("d", path, "1M"), -ENOTDIR);
+	CHECK_MESSAGE(path, "not a directory", "choose");
+	(void)snprintf(path, sizeof(path), "%s/no/parent", fx.root);
+	ck_assert_int_eq(open_one("d", path, "1M"), -ENOENT);
+	CHECK_MESSAGE(path, "make its parent");
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_directory_that_it_cannot_write)
+{
+	ck_assert_int_eq(mkdir(fx.dirs[0], 0500), 0);
+	if (geteuid() == 0) { /* whom modes do not stop */
+		ck_assert_int_eq(chown(fx.dirs[0], 12345, 12345), 0);
+		ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -EPERM);
+		CHECK_MESSAGE(fx.dirs[0], "12345", "your own");
+		return;
+	}
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -EACCES);
+	CHECK_MESSAGE(fx.dirs[0], "cannot write", "choose");
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_directory_with_somebodys_files)
+{
+	ck_assert_int_eq(mkdir(fx.dirs[0], 0700), 0);
+	touch(fx.dirs[0], "thesis.tex", "");
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -ENOTEMPTY);
+	CHECK_MESSAGE(fx.dirs[0], "no cache", "thesis.tex", "choose");
+	touch(fx.root, "file", "");
+	ck_assert_int_eq(open_one("d", fx.root, "1M"), -ENOTEMPTY);
+}
+END_TEST
+
+START_TEST(test_store_takes_what_a_killed_start_left)
+{
+	ck_assert_int_eq(mkdir(fx.dirs[0], 0700), 0);
+	touch(fx.dirs[0], "refrain-lock", "4711\n");
+	touch(fx.dirs[0], "refrain-tier.new", "refrain ti");
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), 0);
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), 0);
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_tier_of_another_dataset)
+{
+	ck_assert_int_eq(open_one("/data/a\nb%\xff", fx.dirs[0], "1M"), 0);
+	ck_assert_int_eq(open_one("/data/a\nb%\xff", fx.dirs[0], "1M"), 0);
+	ck_assert_int_eq(open_one("/data/a\nb%", fx.dirs[0], "1M"), -EEXIST);
+	CHECK_MESSAGE(fx.dirs[0], "'/data/a%0Ab%25%FF'", "'refrain clear ");
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_tier_in_use)
+{
+	char pid[32];
+
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(open_one("/data/set", fx.dirs[0], "1M"), -EBUSY);
+	(void)snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
+	CHECK_MESSAGE(fx.dirs[0], "in use", pid, "unmount");
+	fixture_close(&fx);
+	ck_assert_int_eq(open_one("/data/set", fx.dirs[0], "1M"), 0);
+}
+END_TEST
+
+START_TEST(test_store_refuses_one_directory_twice)
+{
+	static const char *const sizes[] = {"1M", "1M"};
+
+	(void)snprintf(fx.dirs[1], sizeof(fx.dirs[1]), "%s/./t0", fx.root);
+	ck_assert_int_eq(fixture_open(&fx, 2, sizes), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], fx.dirs[1], "same", "once");
+	ck_assert_int_ne(access(fx.dirs[0], F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_store_leaves_no_tier_behind_when_another_is_refused)
+{
+	static const char *const sizes[] = {"1M", "nonsense"};
+
+	ck_assert_int_eq(fixture_open(&fx, 2, sizes), -EINVAL);
+	ck_assert_int_ne(access(fx.dirs[0], F_OK), 0);
+	ck_assert_int_ne(access(fx.dirs[1], F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_damaged_or_newer_identity)
+{
+	static const char *const texts[] = {"", "refrain tier 1\n",
+		"refrain tier 2\ndataset d\n", "refrain tier 1\ndataset d",
+		"refrain tier 1\ndataset \n", "refrain tier 1\ndataset d\n\n",
+		"refrain tier 1\ndataset %zz\n", "refrain tier 1\ndataset %4",
+		"refrain tier 1\ndataset a b\n"};
+
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		touch(fx.dirs[0], "refrain-tier", texts[i]);
+		ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -EBADMSG);
+		CHECK_MESSAGE(fx.dirs[0], "damaged or of another version",
+			"'refrain clear ");
+	}
+}
+END_TEST
+
+START_TEST(test_store_refuses_planted_links)
+{
+	char path[200];
+
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), 0);
+	(void)snprintf(path, sizeof(path), "%s/7f", fx.dirs[0]);
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(symlink("/tmp", path), 0);
+	ck_assert_int_lt(open_one("d", fx.dirs[0], "1M"), 0);
+	CHECK_MESSAGE(fx.dirs[0], "'refrain clear ");
+}
+END_TEST
+
+START_TEST(test_store_refuses_an_unknown_group)
+{
+	struct store_config config = {
+		.dataset = "d", .ntiers = 1, .group = "no-such-group-here"};
+
+	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
+	ck_assert_int_eq(
+		store_open(&fx.store, &config, &fx.counters, &fx.err), -EINVAL);
+	CHECK_MESSAGE("no-such-group-here", "getent group");
+}
+END_TEST
+
+struct bad {
+	unsigned int calls, progress;
+	char path[300];
+};
+
+static void on_bad(void *arg, const char *path, const char *why)
+{
+	struct bad *bad = arg;
+
+	ck_assert_ptr_nonnull(why);
+	(void)snprintf(bad->path, sizeof(bad->path), "%s", path);
+	bad->calls++;
+}
+
+static void on_progress(void *arg, uint64_t done, uint64_t bytes)
+{
+	struct bad *bad = arg;
+
+	ck_assert_uint_eq(done, ++bad->progress);
+	ck_assert_uint_eq(bytes, done * ITEM);
+}
+
+static int64_t verify(const char *dir, struct bad *bad, uint64_t *checked)
+{
+	*bad = (struct bad){0};
+	return store_verify_dir(
+		dir, on_bad, on_progress, bad, checked, &fx.err);
+}
+
+START_TEST(test_verify_names_what_differs_beside_a_mount)
+{
+	static const off_t at[] = {0, 109999, 110000, 110016 + 47};
+	struct bad bad;
+	uint64_t checked;
+	char path[256];
+
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 20; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	ck_assert_int_eq(verify(fx.dirs[0], &bad, &checked), 0);
+	ck_assert_uint_eq(checked, 20);
+	ck_assert_uint_eq(bad.progress, 20);
+	(void)fixture_path(&fx, 0, fixture_key(7), ITEM, path);
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		fixture_flip(path, at[i], 5);
+		ck_assert_int_eq(verify(fx.dirs[0], &bad, &checked), 1);
+		ck_assert_str_eq(bad.path, path);
+		fixture_flip(path, at[i], 5);
+	}
+	ck_assert_int_eq(truncate(path, 110000), 0);
+	ck_assert_int_eq(verify(fx.dirs[0], &bad, &checked), 1);
+	ck_assert_uint_eq(bad.calls, 1);
+}
+END_TEST
+
+START_TEST(test_verify_and_clear_refuse_what_is_no_tier)
+{
+	struct bad bad;
+	uint64_t n;
+
+	ck_assert_int_eq(verify(fx.root, &bad, &n), -EINVAL);
+	CHECK_MESSAGE(fx.root, "no cache");
+	ck_assert_int_eq(verify(fx.dirs[0], &bad, &n), -ENOENT);
+	CHECK_MESSAGE(fx.dirs[0]);
+	ck_assert_int_eq(store_clear_dir(fx.root, &n, &fx.err), -EINVAL);
+	CHECK_MESSAGE(fx.root, "no cache");
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -ENOENT);
+}
+END_TEST
+
+START_TEST(test_clear_leaves_an_empty_directory)
+{
+	uint64_t n;
+
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 20; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -EBUSY);
+	CHECK_MESSAGE(fx.dirs[0], "in use");
+	fixture_close(&fx);
+	touch(fx.dirs[0], "manifest", "x");
+	touch(fx.dirs[0], "tmp/left", "x");
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
+	ck_assert_uint_eq(n, 20);
+	ck_assert_int_eq(rmdir(fx.dirs[0]), 0);
+}
+END_TEST
+
+START_TEST(test_clear_spares_what_is_not_ours)
+{
+	char path[200];
+	uint64_t n;
+
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), 0);
+	touch(fx.dirs[0], "00/notes", "x");
+	touch(fx.dirs[0], "refrain-tier", "rubbish");
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
+	(void)snprintf(path, sizeof(path), "%s/00/notes", fx.dirs[0]);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -ENOTEMPTY);
+}
+END_TEST
+
+static Suite *errors_suite(void)
+{
+	Suite *suite = suite_create("store_errors");
+	TCase *tc = tcase_create("errors");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_store_refuses_a_size_that_is_nonsense);
+	tcase_add_test(tc, test_store_refuses_a_size_over_the_file_system);
+	tcase_add_test(tc, test_store_takes_a_percentage_of_the_file_system);
+	tcase_add_test(tc, test_store_refuses_what_is_no_directory);
+	tcase_add_test(tc, test_store_refuses_a_directory_that_it_cannot_write);
+	tcase_add_test(tc, test_store_refuses_a_directory_with_somebodys_files);
+	tcase_add_test(tc, test_store_takes_what_a_killed_start_left);
+	tcase_add_test(tc, test_store_refuses_a_tier_of_another_dataset);
+	tcase_add_test(tc, test_store_refuses_a_tier_in_use);
+	tcase_add_test(tc, test_store_refuses_one_directory_twice);
+	tcase_add_test(
+		tc, test_store_leaves_no_tier_behind_when_another_is_refused);
+	tcase_add_test(tc, test_store_refuses_a_damaged_or_newer_identity);
+	tcase_add_test(tc, test_store_refuses_planted_links);
+	tcase_add_test(tc, test_store_refuses_an_unknown_group);
+	tcase_add_test(tc, test_verify_names_what_differs_beside_a_mount);
+	tcase_add_test(tc, test_verify_and_clear_refuse_what_is_no_tier);
+	tcase_add_test(tc, test_clear_leaves_an_empty_directory);
+	tcase_add_test(tc, test_clear_spares_what_is_not_ours);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(errors_suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
