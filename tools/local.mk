@@ -41,3 +41,18 @@ install-exec-hook:
 
 uninstall-hook:
 	rm -f '$(DESTDIR)$(sbindir)/mount.refrain'
+
+# What goes with the command: completion for bash, and a systemd unit for
+# mounts that an fstab line does not suit.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = completions/refrain
+
+EXTRA_DIST += systemd/refrain@.service.in doc/control-protocol.md
+systemdsystemunit_DATA = systemd/refrain@.service
+CLEANFILES += systemd/refrain@.service
+
+systemd/refrain@.service: systemd/refrain@.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) systemd && \
+	sed 's|@bindir[@]|$(bindir)|g' \
+		'$(srcdir)/systemd/refrain@.service.in' > $@.tmp && \
+	mv $@.tmp $@
