@@ -56,6 +56,7 @@ struct manifest_event {
 	node_id dir;		/* where the name is */
 	const char *name;
 	node_id id;		/* the node now; 0 when removed */
+	bool seen; /* somebody may remember that the name was missing */
 	struct node_info old;	/* before; REPLACED, REMOVED and ATTR */
 };
 
@@ -149,6 +150,9 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 int manifest_put(struct manifest *m, node_id dir,
 	const struct file_entry *entry, uint64_t now_s, bool ref,
 	struct node_info *info, manifest_event_fn *fn, void *arg);
+
+/* Somebody was told that the directory lacks a name. */
+void manifest_negative(struct manifest *m, node_id dir);
 
 /* The origin vouched for a node at now_s. */
 void manifest_checked(struct manifest *m, node_id id, uint64_t now_s);

@@ -78,11 +78,13 @@ static void report(struct manifest *m, enum manifest_change change,
 	node_id dir, const char *name, node_id id, node_id old,
 	manifest_event_fn *fn, void *arg)
 {
+	const struct directory *d = manifest_slot(m, dir)->dir;
 	struct manifest_event ev = {
 		.change = change, .dir = dir, .name = name, .id = id};
 
 	if (!fn)
 		return;
+	ev.seen = d->listed || d->negative;
 	if (old != 0)
 		manifest_info(m, old, &ev.old);
 	fn(arg, &ev);
@@ -326,6 +328,17 @@ int manifest_put(struct manifest *m, node_id dir,
 		manifest_info(m, id, info);
 	pthread_rwlock_unlock(&m->lock);
 	return rc;
+}
+
+void manifest_negative(struct manifest *m, node_id dir)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&m->lock);
+	n = manifest_node(m, dir);
+	if (n && n->kind == KIND_DIR)
+		n->dir->negative = true;
+	pthread_rwlock_unlock(&m->lock);
 }
 
 void manifest_checked(struct manifest *m, node_id id, uint64_t now_s)

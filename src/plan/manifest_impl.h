@@ -21,6 +21,7 @@ struct directory {
 	uint32_t n, cap;
 	uint32_t kids; /* nodes that have this one as parent, retired too */
 	bool listed;
+	bool negative; /* somebody was told that it lacks a name */
 };
 
 /*

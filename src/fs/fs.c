@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of the FUSE session: mount, a fixed set of threads that read and
+ * answer requests, kernel invalidations, unmount. The loop is ours so that a
+ * stop is prompt and certain: threads blocked in a read are woken by a signal
+ * until the last has gone.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+/* Wakes a worker from read(2); nothing else in the daemon uses it. */
+#define WAKE_SIGNAL SIGUSR1
+
+/* -- Workers ------------------------------------------------------------- */
+
+struct fs_worker *fs_worker(struct fs *fs)
+{
+	struct fs_worker *w = pthread_getspecific(fs->worker_key);
+
+	if (w)
+		return w;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->scratch = cache_scratch_new();
+	if (!w->scratch || pthread_setspecific(fs->worker_key, w) != 0) {
+		fs_worker_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void fs_worker_free(void *worker)
+{
+	struct fs_worker *w = worker;
+
+	cache_scratch_free(w->scratch);
+	if (w->spare)
+		fs_read_free(w->spare);
+	free(w);
+}
+
+static void *worker_main(void *arg)
+{
+	struct fs *fs = arg;
+	struct fuse_buf buf = {0};
+
+	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
+		int rc = fuse_session_receive_buf(fs->se, &buf);
+
+		if (rc == -EINTR || rc == -EAGAIN)
+			continue;
+		if (rc <= 0)
+			break; /* unmounted */
+		fuse_session_process_buf(fs->se, &buf);
+	}
+	free(buf.mem);
+	LOCK_SCOPE(&fs->lock);
+	fs->running--;
+	atomic_store(&fs->exiting, true);
+	pthread_cond_broadcast(&fs->cond);
+	return NULL;
+}
+
+static void wake(int sig)
+{
+	(void)sig; /* to interrupt a system call is all it is for */
+}
+
+static void install_wake(void)
+{
+	struct sigaction sa = {.sa_handler = wake};
+
+	(void)sigemptyset(&sa.sa_mask);
+	(void)sigaction(WAKE_SIGNAL, &sa, NULL); /* a valid signal */
+}
+
+static void wait_10ms(struct fs *fs)
+{
+	uint64_t until = clock_now_ns() + 10 * NS_PER_MS;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+
+	(void)pthread_cond_timedwait(&fs->cond, &fs->lock, &ts);
+}
+
+/* A signal can come just before the read it is to interrupt: repeat it. */
+static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
+{
+	LOCK_SCOPE(&fs->lock);
+	while (fs->running > 0) {
+		for (unsigned i = 0; i < n; i++)
+			(void)pthread_kill(worker[i], WAKE_SIGNAL);
+		wait_10ms(fs);
+	}
+}
+
+int fs_run(struct fs *fs, void (*ready)(void *arg), void *arg,
+	struct error *err)
+{
+	pthread_t worker[FS_WORKERS];
+	unsigned n = 0;
+	int rc = 0;
+
+	fs->ready = ready;
+	fs->ready_arg = arg;
+	install_wake();
+	while (n < FS_WORKERS && rc == 0) {
+		pthread_mutex_lock(&fs->lock);
+		fs->running++;
+		pthread_mutex_unlock(&fs->lock);
+		rc = -pthread_create(&worker[n], NULL, worker_main, fs);
+		if (rc == 0)
+			n++;
+	}
+	pthread_mutex_lock(&fs->lock);
+	if (rc < 0) {
+		fs->running--;
+		atomic_store(&fs->exiting, true);
+	}
+	while (!atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
+	pthread_mutex_unlock(&fs->lock);
+	stop_workers(fs, worker, n);
+	while (n > 0)
+		pthread_join(worker[--n], NULL);
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+void fs_exit(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	atomic_store(&fs->exiting, true);
+	pthread_cond_broadcast(&fs->cond);
+}
+
+/* -- Mounting ------------------------------------------------------------ */
+
+/* libfuse talks to stderr through this; what it says goes into our line. */
+struct capture {
+	int memfd, saved;
+};
+
+static void capture_begin(struct capture *c)
+{
+	c->saved = -1;
+	c->memfd = memfd_create("messages", MFD_CLOEXEC);
+	if (c->memfd < 0)
+		return;
+	(void)fflush(stderr);
+	c->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (c->saved >= 0)
+		(void)dup2(c->memfd, STDERR_FILENO);
+}
+
+/* The first line of what was said, without its newline. */
+static void capture_end(struct capture *c, char *text, size_t size)
+{
+	ssize_t n = -1;
+
+	(void)fflush(stderr);
+	if (c->saved >= 0) {
+		(void)dup2(c->saved, STDERR_FILENO);
+		(void)close(c->saved);
+	}
+	if (c->memfd >= 0) {
+		n = pread(c->memfd, text, size - 1, 0);
+		(void)close(c->memfd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+}
+
+static int check_device(struct error *err)
+{
+	if (access("/dev/fuse", R_OK | W_OK) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return error_set(err, -ENOENT,
+			"/dev/fuse is missing: load the fuse module, or start "
+			"the container with --device /dev/fuse");
+	return error_set(err, -errno,
+		"cannot open /dev/fuse: %m; ask root for access to it "
+		"(mode 0666 is usual)");
+}
+
+static int fill_options(struct fuse_args *args, const struct fs_config *c)
+{
+	char opts[8192];
+	int n = snprintf(opts, sizeof(opts),
+		"ro,nosuid,nodev,default_permissions,subtype=refrain%s",
+		c->allow_other ? ",allow_other" : "");
+	CLEANUP_FREE char *fsname = NULL;
+
+	if (n < 0 || (size_t)n >= sizeof(opts))
+		return -ENAMETOOLONG;
+	if (asprintf(&fsname, "-ofsname=%s", c->source) < 0)
+		return -ENOMEM;
+	/* A comma would end the option. */
+	for (char *p = fsname; *p; p++)
+		if (*p == ',' || *p == '\\')
+			*p = '_';
+	if (fuse_opt_add_arg(args, "refrain") < 0 ||
+		fuse_opt_add_arg(args, "-o") < 0 ||
+		fuse_opt_add_arg(args, opts) < 0 ||
+		fuse_opt_add_arg(args, fsname) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int session_mount(struct fs *fs, struct error *err)
+{
+	const struct fs_config *c = &fs->config;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct capture capture;
+	char text[512];
+	int rc = fill_options(&args, c);
+
+	if (rc < 0) {
+		fuse_opt_free_args(&args);
+		return error_set(err, rc, "cannot mount: %m");
+	}
+	capture_begin(&capture);
+	fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+	if (fs->se && fuse_session_mount(fs->se, c->mountpoint) != 0) {
+		fuse_session_destroy(fs->se);
+		fs->se = NULL;
+	}
+	capture_end(&capture, text, sizeof(text));
+	fuse_opt_free_args(&args);
+	if (fs->se)
+		return 0;
+	return error_set(err, -EPERM, "cannot mount on '%s': %s%s",
+		c->mountpoint, text[0] ? text : "the kernel refused",
+		strstr(text, "user_allow_other")
+			? " (add that line, or leave out --allow-other)"
+			: "");
+}
+
+static void fs_free(struct fs *fs)
+{
+	void *w = pthread_getspecific(fs->worker_key);
+
+	if (w) {
+		(void)pthread_setspecific(fs->worker_key, NULL);
+		fs_worker_free(w);
+	}
+	(void)pthread_key_delete(fs->worker_key); /* threads have gone */
+	(void)pthread_cond_destroy(&fs->cond);
+	(void)pthread_mutex_destroy(&fs->lock);
+	free(fs);
+}
+
+int fs_mount(
+	struct fs **out, const struct fs_config *config, struct error *err)
+{
+	pthread_condattr_t attr;
+	struct fs *fs;
+	int rc = check_device(err);
+
+	if (rc < 0)
+		return rc;
+	fs = calloc(1, sizeof(*fs));
+	if (!fs)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	fs->config = *config;
+	rc = -pthread_key_create(&fs->worker_key, fs_worker_free);
+	if (rc < 0) {
+		free(fs);
+		return error_set(err, rc, "cannot mount: %m");
+	}
+	(void)pthread_mutex_init(&fs->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&fs->cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	rc = session_mount(fs, err);
+	if (rc < 0) {
+		fs_free(fs);
+		return rc;
+	}
+	*out = fs;
+	return 0;
+}
+
+void fs_unmount(struct fs *fs)
+{
+	if (!fs)
+		return;
+	fuse_session_unmount(fs->se);
+	fuse_session_destroy(fs->se);
+	fs_free(fs);
+}
+
+/* -- Kernel caches ------------------------------------------------------- */
+
+/* What the kernel does not remember needs no dropping. */
+void fs_forget_name(struct fs *fs, node_id dir, const char *name)
+{
+	(void)fuse_lowlevel_notify_inval_entry(
+		fs->se, dir, name, strlen(name));
+	/* The listing that it keeps of the directory. */
+	(void)fuse_lowlevel_notify_inval_inode(fs->se, dir, 0, 0);
+}
+
+void fs_forget_attr(struct fs *fs, node_id id)
+{
+	(void)fuse_lowlevel_notify_inval_inode(fs->se, id, -1, 0);
+}

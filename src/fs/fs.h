@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The FUSE front: mounts, reads requests, answers them from the tree and the
+ * cache. The only part that knows libfuse. Always read-only, nosuid, nodev,
+ * default_permissions.
+ */
+#ifndef FS_FS_H
+#define FS_FS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "cache/cache.h"
+#include "fs/tree.h"
+#include "plan/plan.h"
+#include "prefetch/prefetch.h"
+
+struct fs;
+
+struct fs_config {
+	struct manifest *manifest; /* all four outlive the fs */
+	struct tree *tree;
+	struct cache *cache;
+	struct prefetch *prefetch;
+	const char *source;	/* shown by mount(8) */
+	const char *mountpoint;
+	const char *control;	/* path of the socket, shown as an xattr */
+	bool allow_other;
+	unsigned revalidate_s;
+};
+
+/*
+ * Mount. On failure nothing is left behind and err says what to do: /dev/fuse
+ * absent, no permission, allow_other not allowed.
+ */
+int fs_mount(struct fs **out, const struct fs_config *config,
+	struct error *err);
+
+/*
+ * Serve until somebody unmounts or fs_exit(); ready() is called once, when
+ * the kernel has been greeted.
+ */
+int fs_run(struct fs *fs, void (*ready)(void *arg), void *arg,
+	struct error *err);
+
+/* Have fs_run() return; any thread. */
+void fs_exit(struct fs *fs);
+
+/* Unmount (lazily, if files are open) and free. NULL is allowed. */
+void fs_unmount(struct fs *fs);
+
+/* Kernel caches to drop; for the tree's thread only, as both can block. */
+void fs_forget_name(struct fs *fs, node_id dir, const char *name);
+void fs_forget_attr(struct fs *fs, node_id id);
+
+/* How the mount runs, for people: read-ahead in KiB (0: not known yet). */
+unsigned fs_read_ahead_kib(struct fs *fs);
+
+/*
+ * Sentences about what could be faster and what to do about it; returns how
+ * many were set, at most max. They live as long as the fs.
+ */
+size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
+
+/*
+ * What is mounted at a path: 0 nothing, 1 a live refrain mount, -ENOTCONN a
+ * dead FUSE mount, -EBUSY something else.
+ */
+int fs_probe(const char *mountpoint);
+
+/* Detach a dead mount. -errno. */
+int fs_detach(const char *mountpoint);
+
+#endif

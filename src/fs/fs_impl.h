@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the FUSE front; the one place that includes libfuse. */
+#ifndef FS_FS_IMPL_H
+#define FS_FS_IMPL_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/fs.h"
+
+#define FS_WORKERS 10u
+
+struct fs {
+	struct fs_config config; /* set once; strings owned */
+	struct fuse_session *se; /* set once */
+	pthread_key_t worker_key; /* of struct fs_worker */
+	bool stateless;		 /* opens need no request; set by init */
+	void (*ready)(void *arg); /* set before the workers start */
+	void *ready_arg;
+	atomic_uint read_ahead_kib;
+	atomic_bool exiting;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	unsigned running; /* workers */
+};
+
+/* What a thread that answers requests keeps. */
+struct fs_worker {
+	struct cache_scratch *scratch;
+	struct fs_read *spare; /* so that a hit allocates nothing */
+};
+
+/* The calling thread's; NULL for want of memory. */
+struct fs_worker *fs_worker(struct fs *fs);
+void fs_worker_free(void *worker);
+
+extern const struct fuse_lowlevel_ops fs_ops;
+
+/* read.c */
+void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+void fs_read_free(struct fs_read *r);
+
+/* readdir.c */
+void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+
+/* ops.c: how long the kernel may believe a name, and a node's attributes. */
+double fs_entry_timeout(const struct fs *fs);
+double fs_attr_timeout(const struct fs *fs, const struct node_info *info);
+void fs_entry(const struct fs *fs, const struct node_info *info,
+	struct fuse_entry_param *e);
+
+#endif

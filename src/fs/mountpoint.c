@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is mounted where, and the settings of our own mount that root could
+ * change: /proc/self/mountinfo and the read-ahead of the mount's device.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* What read-ahead is worth having for files of some hundred KiB and more. */
+#define GOOD_READ_AHEAD_KIB 1024u
+
+struct mount_line {
+	unsigned major, minor;
+	char type[64];
+	bool found;
+};
+
+/* Octal escapes of mountinfo: blank, tab, newline, backslash. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	for (; *s; s++) {
+		unsigned c;
+
+		if (s[0] == '\\' && sscanf(s + 1, "%3o", &c) == 1 && s[1] &&
+			s[2] && s[3]) {
+			*out++ = (char)c;
+			s += 3;
+		} else {
+			*out++ = *s;
+		}
+	}
+	*out = '\0';
+}
+
+static void parse_line(char *line, const char *path, struct mount_line *m)
+{
+	char *save = NULL;
+	char *field = strtok_r(line, " ", &save);
+	unsigned major = 0, minor = 0;
+	bool match = false;
+
+	for (int i = 0; field; i++, field = strtok_r(NULL, " ", &save)) {
+		if (i == 2 && sscanf(field, "%u:%u", &major, &minor) != 2)
+			return;
+		if (i == 4) {
+			unescape(field);
+			match = strcmp(field, path) == 0;
+		}
+		if (i > 5 && strcmp(field, "-") == 0)
+			break;
+	}
+	field = strtok_r(NULL, " ", &save);
+	if (!match || !field)
+		return;
+	/* The last line of a path is the mount on top. */
+	m->found = true;
+	m->major = major;
+	m->minor = minor;
+	(void)snprintf(m->type, sizeof(m->type), "%s", field);
+}
+
+static void find_mount(const char *path, struct mount_line *m)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	CLEANUP_FREE char *line = NULL;
+	size_t cap = 0;
+
+	m->found = false;
+	if (!f)
+		return;
+	while (getline(&line, &cap, f) > 0)
+		parse_line(line, path, m);
+	(void)fclose(f);
+}
+
+int fs_probe(const char *mountpoint)
+{
+	struct mount_line m = {.found = false};
+	struct stat st;
+
+	find_mount(mountpoint, &m);
+	if (!m.found)
+		return 0;
+	if (stat(mountpoint, &st) < 0 && errno == ENOTCONN)
+		return -ENOTCONN;
+	return strcmp(m.type, "fuse.refrain") == 0 ? 1 : -EBUSY;
+}
+
+static int run_fusermount(const char *mountpoint)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		(void)execlp("fusermount3", "fusermount3", "-u", "-z", "-q",
+			"--", mountpoint, (char *)NULL);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
+}
+
+int fs_detach(const char *mountpoint)
+{
+	if (umount2(mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		return 0;
+	if (errno != EPERM)
+		return -errno;
+	return run_fusermount(mountpoint);
+}
+
+/* -- Read-ahead ---------------------------------------------------------- */
+
+static int open_read_ahead(const struct fs *fs, int flags)
+{
+	struct mount_line m = {.found = false};
+	char path[64];
+
+	find_mount(fs->config.mountpoint, &m);
+	if (!m.found)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
+		m.major, m.minor);
+	return open(path, flags | O_CLOEXEC);
+}
+
+static unsigned get_read_ahead(const struct fs *fs)
+{
+	CLEANUP_FD int fd = open_read_ahead(fs, O_RDONLY);
+	char text[32];
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return (unsigned)strtoul(text, NULL, 10);
+}
+
+static void raise_read_ahead(const struct fs *fs)
+{
+	CLEANUP_FD int fd = open_read_ahead(fs, O_WRONLY);
+
+	if (fd >= 0)
+		(void)dprintf(fd, "%u\n", GOOD_READ_AHEAD_KIB);
+}
+
+unsigned fs_read_ahead_kib(struct fs *fs)
+{
+	unsigned kib = atomic_load(&fs->read_ahead_kib);
+
+	if (kib != 0)
+		return kib;
+	kib = get_read_ahead(fs);
+	if (kib != 0 && kib < GOOD_READ_AHEAD_KIB) {
+		raise_read_ahead(fs); /* root may */
+		kib = get_read_ahead(fs);
+	}
+	atomic_store(&fs->read_ahead_kib, kib);
+	return kib;
+}
+
+size_t fs_limits(struct fs *fs, const char **sentence, size_t max)
+{
+	size_t n = 0;
+
+	if (n < max && fs_read_ahead_kib(fs) < GOOD_READ_AHEAD_KIB)
+		sentence[n++] = "read-ahead of the mount is below 1024 KiB: "
+				"root can raise it in "
+				"/sys/class/bdi/<device>/read_ahead_kb";
+	if (n < max && !fs->stateless)
+		sentence[n++] = "the kernel asks for every open: stateless "
+				"opens are missing or switched off";
+	return n;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * READ. A request is cut at the borders of items; each part is answered by
+ * the cache at once or later. The common one, a part of one item, is answered
+ * from where its bytes lie; several parts are gathered first.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A request whose bytes come from several items. */
+struct gather {
+	fuse_req_t req;
+	size_t len;
+	atomic_uint left; /* parts, and the handler until it is through */
+	atomic_int status; /* of the first part that failed */
+	char buf[];
+};
+
+/* One read of the cache. */
+struct fs_read {
+	struct cache_read r;
+	fuse_req_t req;	       /* of a request that is one part */
+	struct gather *gather; /* of one that is several; else NULL */
+	size_t at;	       /* in gather.buf */
+};
+
+void fs_read_free(struct fs_read *r)
+{
+	free(r);
+}
+
+/* The kernel aborts requests of its own; there is nobody to tell. */
+static void reply(fuse_req_t req, int status, const void *data, size_t len)
+{
+	if (status < 0)
+		(void)fuse_reply_err(req, -status);
+	else
+		(void)fuse_reply_buf(req, data, len);
+}
+
+/* What a reader may be told; the origin's own errors are all I/O errors. */
+static int reader_errno(int status)
+{
+	if (status >= 0 || status == -ESTALE || status == -ENOMEM ||
+		status == -ENOTCONN)
+		return status;
+	return -EIO;
+}
+
+static void gather_put(struct gather *g)
+{
+	if (atomic_fetch_sub(&g->left, 1) != 1)
+		return;
+	reply(g->req, atomic_load(&g->status), g->buf, g->len);
+	free(g);
+}
+
+static void gather_part(
+	struct gather *g, size_t at, size_t len, int status, const void *data)
+{
+	int none = 0;
+
+	if (status < 0)
+		(void)atomic_compare_exchange_strong(
+			&g->status, &none, reader_errno(status));
+	else
+		memcpy(g->buf + at, data, len);
+	gather_put(g);
+}
+
+static void read_done(struct cache_read *cr, int status, const void *data)
+{
+	struct fs_read *r = CONTAINER_OF(cr, struct fs_read, r);
+
+	if (r->gather)
+		gather_part(r->gather, r->at, r->r.len, status, data);
+	else
+		reply(r->req, reader_errno(status), data, r->r.len);
+	fs_read_free(r);
+}
+
+static struct fs_read *read_take(struct fs_worker *w)
+{
+	struct fs_read *r = w->spare;
+
+	w->spare = NULL;
+	return r ? r : malloc(sizeof(*r));
+}
+
+static void read_give(struct fs_worker *w, struct fs_read *r)
+{
+	if (w->spare)
+		fs_read_free(r);
+	else
+		w->spare = r;
+}
+
+/* One part; answers the request or the gather, now or later. */
+static void read_part(struct fs *fs, struct fs_worker *w,
+	const struct cache_item *item, struct fs_read *r)
+{
+	ssize_t n;
+
+	r->r.done = read_done;
+	n = cache_read(fs->config.cache, w->scratch, item, &r->r);
+	if (n == 0)
+		return;
+	if (r->gather)
+		gather_part(r->gather, r->at, r->r.len, (int)n, r->r.data);
+	else
+		reply(r->req, reader_errno((int)n), r->r.data, r->r.len);
+	if (n > 0)
+		cache_read_end(fs->config.cache, &r->r);
+	read_give(w, r);
+}
+
+/* Parts one after another; the handler holds one count of its own. */
+static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
+	struct cache_item *item, uint64_t off, size_t len)
+{
+	struct gather *g = malloc(sizeof(*g) + len);
+	size_t at = 0;
+
+	if (!g) {
+		reply(req, -ENOMEM, NULL, 0);
+		return;
+	}
+	g->req = req;
+	g->len = len;
+	atomic_init(&g->left, 1);
+	atomic_init(&g->status, 0);
+	while (at < len) {
+		struct fs_read *r = read_take(w);
+		size_t part;
+
+		cache_item_at(fs->config.cache, off + at, item);
+		part = (size_t)(item->base + item->size - (off + at));
+		if (part > len - at)
+			part = len - at;
+		if (part > CACHE_READ_MAX_BYTES)
+			part = CACHE_READ_MAX_BYTES;
+		atomic_fetch_add(&g->left, 1);
+		if (!r) {
+			gather_part(g, at, part, -ENOMEM, NULL);
+			break;
+		}
+		r->gather = g;
+		r->at = at;
+		r->r.off = (size_t)(off + at - item->base);
+		r->r.len = part;
+		read_part(fs, w, item, r);
+		at += part;
+	}
+	gather_put(g);
+}
+
+static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
+	uint64_t off, size_t len)
+{
+	struct fs_worker *w = fs_worker(fs);
+	struct fs_read *r;
+
+	cache_item_at(fs->config.cache, off, item);
+	if (w && (off + len > item->base + item->size ||
+			 len > CACHE_READ_MAX_BYTES)) {
+		read_gather(fs, w, req, item, off, len);
+		return;
+	}
+	r = w ? read_take(w) : NULL;
+	if (!r) {
+		reply(req, -ENOMEM, NULL, 0);
+		return;
+	}
+	r->req = req;
+	r->gather = NULL;
+	r->r.off = (size_t)(off - item->base);
+	r->r.len = len;
+	read_part(fs, w, item, r);
+}
+
+void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	struct cache_item item = {.cookie = ino};
+	uint64_t at = (uint64_t)off;
+
+	(void)fi; /* opens have no state */
+	if (!manifest_identity(fs->config.manifest, (node_id)ino, &item.digest,
+		    &item.version)) {
+		reply(req, -EISDIR, NULL, 0);
+		return;
+	}
+	if (off < 0 || at >= item.version.size_bytes || size == 0) {
+		reply(req, 0, NULL, 0);
+		return;
+	}
+	if (size > item.version.size_bytes - at)
+		size = (size_t)(item.version.size_bytes - at);
+	read_file(fs, req, &item, at, size);
+	cache_item_at(fs->config.cache, at, &item);
+	if (item.size < item.version.size_bytes)
+		prefetch_note(fs->config.prefetch, &item, at, size);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * READDIR and READDIRPLUS. A directory that is not known yet is listed first;
+ * the request is answered when that is through. Positions: 0 and 1 are "."
+ * and "..", then the manifest's positions + 2.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/inode.h"
+
+struct dir_read {
+	struct tree_wait w;
+	struct fs *fs;
+	fuse_req_t req;
+	node_id dir;
+	uint64_t pos;
+	size_t size, used;
+	bool plus;
+	char buf[];
+};
+
+/* Room for one more name? Then it is in the buffer. */
+static bool add(struct dir_read *d, const char *name,
+	const struct node_info *info, bool known, uint64_t next)
+{
+	struct fuse_entry_param e;
+	size_t left = d->size - d->used;
+	size_t need;
+
+	if (d->plus) {
+		fs_entry(d->fs, info, &e);
+		if (!known)
+			e.ino = 0; /* "." and "..": no reference is given */
+		need = fuse_add_direntry_plus(d->req, d->buf + d->used, left,
+			name, &e, (off_t)next);
+	} else {
+		struct stat st;
+
+		inode_stat(info, &st);
+		need = fuse_add_direntry(d->req, d->buf + d->used, left, name,
+			&st, (off_t)next);
+	}
+	if (need > left)
+		return false;
+	d->used += need;
+	return true;
+}
+
+static bool add_name(void *arg, const char *name, const struct node_info *info,
+	uint64_t next_pos)
+{
+	return add(arg, name, info, true, next_pos + 2);
+}
+
+static bool add_dots(struct dir_read *d)
+{
+	struct manifest *m = d->fs->config.manifest;
+	struct node_info info;
+
+	if (d->pos == 0) {
+		if (manifest_get(m, d->dir, &info) < 0 ||
+			!add(d, ".", &info, false, 1))
+			return false;
+		d->pos = 1;
+	}
+	if (d->pos == 1) {
+		if (manifest_get(m, manifest_parent(m, d->dir), &info) < 0 ||
+			!add(d, "..", &info, false, 2))
+			return false;
+		d->pos = 2;
+	}
+	return true;
+}
+
+static void answer(struct dir_read *d)
+{
+	int rc = 0;
+
+	if (add_dots(d))
+		rc = manifest_readdir(d->fs->config.manifest, d->dir,
+			d->pos - 2, d->plus, add_name, d);
+	if (rc < 0)
+		(void)fuse_reply_err(d->req, -rc); /* nobody else to tell */
+	else
+		(void)fuse_reply_buf(d->req, d->buf, d->used);
+	free(d);
+}
+
+static void listed(struct tree_wait *w, int status)
+{
+	struct dir_read *d = CONTAINER_OF(w, struct dir_read, w);
+
+	if (status >= 0) {
+		answer(d);
+		return;
+	}
+	if (status != -ENOENT && status != -ESTALE && status != -EACCES)
+		status = -EIO;
+	(void)fuse_reply_err(d->req, -status); /* nobody else to tell */
+	free(d);
+}
+
+static void op_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	struct dir_read *d = malloc(sizeof(*d) + size);
+	struct node_info info;
+	int rc;
+
+	if (!d) {
+		(void)fuse_reply_err(req, ENOMEM); /* nobody else to tell */
+		return;
+	}
+	*d = (struct dir_read){
+		.w = {.done = listed},
+		.fs = fs,
+		.req = req,
+		.dir = (node_id)ino,
+		.pos = (uint64_t)off,
+		.size = size,
+		.plus = plus,
+	};
+	if (off == 0 && manifest_get(fs->config.manifest, d->dir, &info) == 0)
+		tree_revalidate_dir(fs->config.tree, &info);
+	rc = tree_list(fs->config.tree, d->dir, false, &d->w);
+	if (rc != 0)
+		listed(&d->w, rc);
+}
+
+void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	(void)fi; /* opens have no state */
+	op_readdir(req, ino, size, off, false);
+}
+
+void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_readdir(req, ino, size, off, true);
+}

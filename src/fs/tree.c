@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tree's own thread, which acts on changes: the manifest reports them
+ * with its lock held and kernel notifications may block on directory locks,
+ * so they are queued here and done one after another.
+ */
+#include "fs/tree_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+uint64_t tree_now_s(void)
+{
+	return clock_now_ns() / NS_PER_S;
+}
+
+bool tree_request_begin(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (t->stopping)
+		return false;
+	t->requests++;
+	return true;
+}
+
+void tree_request_end(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (--t->requests == 0)
+		pthread_cond_broadcast(&t->done_cond);
+}
+
+static void count_event(struct tree *t, const struct manifest_event *ev)
+{
+	if (ev->change == MANIFEST_ADDED)
+		t->added++;
+	else if (ev->change == MANIFEST_REMOVED)
+		t->removed++;
+	else if (ev->change == MANIFEST_REPLACED)
+		t->changed++;
+}
+
+void tree_on_event(void *arg, const struct manifest_event *ev)
+{
+	struct tree *t = arg;
+	size_t len = strlen(ev->name) + 1;
+	struct tree_event *e;
+
+	LOCK_SCOPE(&t->lock);
+	count_event(t, ev);
+	/* Nobody can remember that the name was missing. */
+	if (ev->change == MANIFEST_ADDED && !ev->seen)
+		return;
+	e = malloc(sizeof(*e) + len);
+	if (!e)
+		return; /* a stale dentry, until the next change of the name */
+	e->change = ev->change;
+	e->dir = ev->dir;
+	e->id = ev->id;
+	e->old = ev->old;
+	memcpy(e->name, ev->name, len);
+	list_add_tail(&t->events, &e->link);
+	pthread_cond_signal(&t->event_cond);
+}
+
+static void act(struct tree *t, const struct tree_event *e)
+{
+	const struct tree_config *c = &t->config;
+
+	if (e->change == MANIFEST_ATTR) {
+		c->changed(c->arg, e->id);
+		/* A directory with another mtime has other names. */
+		if (e->old.attr.kind == KIND_DIR && e->old.listed)
+			(void)tree_list(t, e->id, true, NULL);
+		return;
+	}
+	if (e->change != MANIFEST_ADDED && e->old.attr.kind == KIND_FILE)
+		c->ceased(c->arg, &e->old);
+	c->renamed(c->arg, e->dir, e->name);
+}
+
+static void *tree_main(void *arg)
+{
+	struct tree *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	for (;;) {
+		struct tree_event *e;
+
+		while (list_empty(&t->events) && !t->stopping)
+			pthread_cond_wait(&t->event_cond, &t->lock);
+		if (list_empty(&t->events))
+			break;
+		e = CONTAINER_OF(t->events.next, struct tree_event, link);
+		list_del(&e->link);
+		t->acting = true;
+		pthread_mutex_unlock(&t->lock);
+		act(t, e);
+		free(e);
+		pthread_mutex_lock(&t->lock);
+		t->acting = false;
+		pthread_cond_broadcast(&t->done_cond);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+void tree_flush(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	while (!list_empty(&t->events) || t->acting)
+		pthread_cond_wait(&t->done_cond, &t->lock);
+}
+
+uint64_t tree_changes(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	return t->changed + t->added + t->removed;
+}
+
+int tree_new(
+	struct tree **out, const struct tree_config *config, struct error *err)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	pthread_condattr_t attr;
+	int rc;
+
+	if (!t)
+		return error_set(err, -ENOMEM, "cannot make the tree: %m");
+	t->config = *config;
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&t->event_cond, NULL);
+	(void)pthread_cond_init(&t->done_cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	list_init(&t->events);
+	list_init(&t->listings);
+	rc = pthread_create(&t->thread, NULL, tree_main, t);
+	if (rc != 0) {
+		free(t);
+		return error_set(err, -rc, "cannot start a thread: %m");
+	}
+	*out = t;
+	return 0;
+}
+
+bool tree_stop(struct tree *t)
+{
+	uint64_t until = clock_now_ns() + NS_PER_S;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+	bool quiet;
+	int rc = 0;
+
+	pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	pthread_cond_broadcast(&t->event_cond);
+	while (t->requests > 0 && rc == 0)
+		rc = pthread_cond_timedwait(&t->done_cond, &t->lock, &ts);
+	quiet = t->requests == 0;
+	pthread_mutex_unlock(&t->lock);
+	pthread_join(t->thread, NULL);
+	return quiet;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	(void)pthread_cond_destroy(&t->event_cond); /* nobody is left */
+	(void)pthread_cond_destroy(&t->done_cond);
+	(void)pthread_mutex_destroy(&t->lock);
+	free(t);
+}

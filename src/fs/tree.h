@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tree: the manifest kept in step with the origin. Names that are not
+ * known are asked for, directories are listed once, changes are found by
+ * refreshing or revalidating, and what they mean for caches is passed on.
+ * Nobody waits in here; answers that need the origin come by callback, on
+ * the origin's threads.
+ */
+#ifndef FS_TREE_H
+#define FS_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "origin/origin.h"
+#include "plan/plan.h"
+
+struct tree;
+
+struct tree_config {
+	struct origin *origin; /* both outlive the tree */
+	struct manifest *manifest;
+	unsigned revalidate_s; /* 0: the manifest is the truth until refresh */
+	/*
+	 * Consequences of changes, each called on the tree's own thread, in
+	 * order, with no lock held. A version of a file ceased:
+	 */
+	void (*ceased)(void *arg, const struct node_info *old);
+	/* A name stands for something else now, or for nothing. */
+	void (*renamed)(void *arg, node_id dir, const char *name);
+	/* The attributes of a node changed. */
+	void (*changed)(void *arg, node_id id);
+	void *arg;
+};
+
+/* Starts one thread. -errno. */
+int tree_new(
+	struct tree **out, const struct tree_config *config, struct error *err);
+
+/*
+ * Stop. False if requests to the origin are still out after a second: then
+ * the tree (and what it uses) must not be freed.
+ */
+bool tree_stop(struct tree *t);
+void tree_free(struct tree *t);
+
+/* Look at the source itself; waits for the origin. Used at start-up. */
+int tree_open_root(struct tree *t, struct error *err);
+
+/* -- One name ------------------------------------------------------------ */
+
+struct tree_lookup {
+	/* Once, if tree_lookup() returned 0. Status 0: info is referenced. */
+	void (*done)(struct tree_lookup *l, int status,
+		const struct node_info *info);
+};
+
+/*
+ * Find a name. 1: info is set, with a reference. 0: done() will be called.
+ * -ENOENT: there is no such name; otherwise -errno.
+ */
+int tree_lookup(struct tree *t, node_id dir, const char *name,
+	struct tree_lookup *l, struct node_info *info);
+
+/* The origin has something else under this node's name: find out what. */
+void tree_recheck(struct tree *t, node_id id);
+
+/* With revalidation: look at a directory again if its time has come. */
+void tree_revalidate_dir(struct tree *t, const struct node_info *dir);
+
+/* -- Directories --------------------------------------------------------- */
+
+struct tree_wait {
+	void (*done)(struct tree_wait *w, int status); /* once */
+	struct list link;			       /* private */
+};
+
+/*
+ * Have a directory's names known. 1: they are. 0: done() will be called.
+ * `again`: ask the origin even if they are.
+ */
+int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
+
+/* -- Whole trees --------------------------------------------------------- */
+
+struct tree_walk_result {
+	uint64_t directories, changed, added, removed;
+	uint64_t failed; /* directories that could not be listed */
+};
+
+/*
+ * Walk everything below a directory, several listings at a time, and wait for
+ * the end. `again`: list directories that are known, too. Returns -ENOTCONN
+ * when the tree is being stopped.
+ */
+int tree_walk(struct tree *t, node_id top, bool again,
+	struct tree_walk_result *result);
+
+/* Refresh one path (a file, a directory with all below it); waits. */
+int tree_refresh(struct tree *t, const char *path,
+	struct tree_walk_result *result, struct error *err);
+
+/* Wait until the consequences of all changes so far have been acted on. */
+void tree_flush(struct tree *t);
+
+/* Changes since the start: for tests and status. */
+uint64_t tree_changes(struct tree *t);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the tree; shared by the tree*.c files only. */
+#ifndef FS_TREE_IMPL_H
+#define FS_TREE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/tree.h"
+
+/* A consequence of a change, to be acted on by the tree's thread. */
+struct tree_event {
+	struct list link;
+	enum manifest_change change;
+	node_id dir, id;
+	struct node_info old;
+	char name[];
+};
+
+struct tree {
+	struct tree_config config; /* set once */
+	pthread_t thread;	   /* set once */
+	pthread_mutex_t lock;	   /* guards all below */
+	pthread_cond_t event_cond; /* an event came, or stopping */
+	pthread_cond_t done_cond;  /* requests or events ended */
+	struct list events;
+	bool acting; /* the thread is at work on an event */
+	bool stopping;
+	unsigned requests;    /* out at the origin */
+	struct list listings; /* of struct listing */
+	uint64_t changed, added, removed; /* names, since the start */
+};
+
+/* manifest_event_fn; arg is the tree. */
+void tree_on_event(void *arg, const struct manifest_event *ev);
+
+/* Count a request to the origin; false when stopping. */
+bool tree_request_begin(struct tree *t);
+void tree_request_end(struct tree *t);
+
+uint64_t tree_now_s(void);
+
+/* tree_name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
+int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
+	struct tree_lookup *l);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listing directories and walking trees. A directory is listed by one request
+ * however many wait for it. A walk keeps a few listings going and takes the
+ * next directory from a stack; it is what scans, warming and refreshes use.
+ */
+#include "fs/tree_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Listings that a walk keeps going. */
+#define WALK_PARALLEL 8u
+
+struct listing {
+	struct origin_list l;
+	struct tree *t;
+	struct list link;    /* in tree.listings; tree.lock */
+	struct list waiters; /* of struct tree_wait; tree.lock */
+	node_id dir;
+	uint32_t stamp; /* one listing is one sequence of callbacks */
+	int status;	/* of a put that failed */
+	char path[];
+};
+
+static void listing_batch(
+	struct origin_list *l, const struct file_entry *entries, size_t n)
+{
+	struct listing *g = CONTAINER_OF(l, struct listing, l);
+	uint64_t now_s = tree_now_s();
+
+	for (size_t i = 0; i < n; i++) {
+		int rc = manifest_put(g->t->config.manifest, g->dir,
+			&entries[i], now_s, false, NULL, tree_on_event, g->t);
+
+		/* A name that cannot be is left out; want of memory is not. */
+		if (rc < 0 && rc != -EINVAL)
+			g->status = rc;
+	}
+}
+
+static void listing_restart(struct origin_list *l)
+{
+	struct listing *g = CONTAINER_OF(l, struct listing, l);
+
+	g->status = 0;
+	g->stamp = manifest_list_begin(g->t->config.manifest);
+}
+
+/* The directory itself is gone: so says its parent's name for it. */
+static void directory_gone(struct tree *t, node_id dir)
+{
+	if (dir != NODE_ROOT)
+		tree_recheck(t, dir);
+}
+
+static void listing_done(struct origin_list *l, int status)
+{
+	struct listing *g = CONTAINER_OF(l, struct listing, l);
+	struct tree *t = g->t;
+	struct list waiters;
+
+	if (status == 0)
+		status = g->status;
+	if (status == 0)
+		status = manifest_list_end(t->config.manifest, g->dir,
+			g->stamp, tree_on_event, t);
+	else if (status == -ENOENT || status == -ENOTDIR)
+		directory_gone(t, g->dir);
+	list_init(&waiters);
+	pthread_mutex_lock(&t->lock);
+	list_del(&g->link);
+	list_splice_tail(&waiters, &g->waiters);
+	pthread_mutex_unlock(&t->lock);
+	LIST_FOREACH_SAFE (w, next, &waiters) {
+		struct tree_wait *wait = CONTAINER_OF(w, struct tree_wait, link);
+
+		wait->done(wait, status);
+	}
+	free(g);
+	tree_request_end(t);
+}
+
+static struct listing *listing_new(struct tree *t, node_id dir)
+{
+	char path[MANIFEST_PATH_MAX];
+	int len = manifest_path(t->config.manifest, dir, path, sizeof(path));
+	struct listing *g;
+
+	if (len < 0)
+		return NULL;
+	g = calloc(1, sizeof(*g) + (size_t)len + 1);
+	if (!g)
+		return NULL;
+	memcpy(g->path, path, (size_t)len + 1);
+	g->t = t;
+	g->dir = dir;
+	g->l = (struct origin_list){
+		.path = g->path,
+		.batch = listing_batch,
+		.restart = listing_restart,
+		.done = listing_done,
+	};
+	list_init(&g->waiters);
+	return g;
+}
+
+/* Wait with a listing that is going on. Lock held. */
+static bool join(struct tree *t, node_id dir, struct tree_wait *w)
+{
+	LIST_FOREACH (l, &t->listings) {
+		struct listing *g = CONTAINER_OF(l, struct listing, link);
+
+		if (g->dir != dir)
+			continue;
+		if (w)
+			list_add_tail(&g->waiters, &w->link);
+		return true;
+	}
+	return false;
+}
+
+int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w)
+{
+	struct node_info info;
+	struct listing *g;
+	int rc = manifest_get(t->config.manifest, dir, &info);
+
+	if (rc < 0)
+		return rc;
+	if (info.attr.kind != KIND_DIR)
+		return -ENOTDIR;
+	if (info.listed && !again)
+		return 1;
+	g = listing_new(t, dir);
+	if (!g)
+		return -ENOMEM;
+	pthread_mutex_lock(&t->lock);
+	if (t->stopping || join(t, dir, w)) {
+		rc = t->stopping ? -ENOTCONN : 0;
+		pthread_mutex_unlock(&t->lock);
+		free(g);
+		return rc;
+	}
+	t->requests++;
+	list_add_tail(&t->listings, &g->link);
+	if (w)
+		list_add_tail(&g->waiters, &w->link);
+	pthread_mutex_unlock(&t->lock);
+	g->stamp = manifest_list_begin(t->config.manifest);
+	origin_list(t->config.origin, &g->l);
+	return 0;
+}
+
+/* -- Walks --------------------------------------------------------------- */
+
+struct walk {
+	struct tree *t;
+	bool again;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	node_id *stack;
+	size_t n, cap;
+	unsigned active;
+	struct tree_walk_result result;
+};
+
+struct walk_step {
+	struct tree_wait w;
+	struct walk *walk;
+	node_id dir;
+};
+
+static void push(struct walk *k, node_id dir)
+{
+	if (k->n == k->cap) {
+		size_t cap = k->cap ? 2 * k->cap : 64;
+		node_id *stack = realloc(k->stack, cap * sizeof(*stack));
+
+		if (!stack) {
+			k->result.failed++;
+			return;
+		}
+		k->stack = stack;
+		k->cap = cap;
+	}
+	k->stack[k->n++] = dir;
+}
+
+static bool push_subdir(void *arg, const char *name,
+	const struct node_info *info, uint64_t next_pos)
+{
+	(void)name;
+	(void)next_pos;
+	if (info->attr.kind == KIND_DIR)
+		push(arg, info->id);
+	return true;
+}
+
+/* A directory has been listed, or not; what is below it comes next. */
+static void step_done(struct walk *k, node_id dir, int status)
+{
+	LOCK_SCOPE(&k->lock);
+	k->active--;
+	k->result.directories++;
+	if (status < 0 && status != -ENOENT && status != -ESTALE)
+		k->result.failed++;
+	(void)manifest_readdir(k->t->config.manifest, dir, 0, false,
+		push_subdir, k); /* a directory that went has nothing below */
+	pthread_cond_signal(&k->cond);
+}
+
+static void step_listed(struct tree_wait *w, int status)
+{
+	struct walk_step *s = CONTAINER_OF(w, struct walk_step, w);
+	struct walk *k = s->walk;
+	node_id dir = s->dir;
+
+	free(s);
+	step_done(k, dir, status);
+}
+
+/* Called without the walk's lock; k->active counts this step already. */
+static void step_start(struct walk *k, node_id dir)
+{
+	struct walk_step *s = calloc(1, sizeof(*s));
+	int rc = -ENOMEM;
+
+	if (s) {
+		s->w.done = step_listed;
+		s->walk = k;
+		s->dir = dir;
+		rc = tree_list(k->t, dir, k->again, &s->w);
+	}
+	if (rc == 0)
+		return;
+	free(s);
+	step_done(k, dir, rc);
+}
+
+static void walk_run(struct walk *k)
+{
+	pthread_mutex_lock(&k->lock);
+	while (k->n > 0 || k->active > 0) {
+		node_id dir;
+
+		if (k->n == 0 || k->active >= WALK_PARALLEL) {
+			pthread_cond_wait(&k->cond, &k->lock);
+			continue;
+		}
+		dir = k->stack[--k->n];
+		k->active++;
+		pthread_mutex_unlock(&k->lock);
+		step_start(k, dir);
+		pthread_mutex_lock(&k->lock);
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+int tree_walk(struct tree *t, node_id top, bool again,
+	struct tree_walk_result *result)
+{
+	struct walk k = {
+		.t = t,
+		.again = again,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER,
+	};
+	bool stopping;
+
+	pthread_mutex_lock(&t->lock);
+	k.result.changed = t->changed;
+	k.result.added = t->added;
+	k.result.removed = t->removed;
+	pthread_mutex_unlock(&t->lock);
+	push(&k, top);
+	walk_run(&k);
+	free(k.stack);
+	pthread_mutex_lock(&t->lock);
+	k.result.changed = t->changed - k.result.changed;
+	k.result.added = t->added - k.result.added;
+	k.result.removed = t->removed - k.result.removed;
+	stopping = t->stopping;
+	pthread_mutex_unlock(&t->lock);
+	*result = k.result;
+	return stopping ? -ENOTCONN : 0;
+}
+
+/* -- Refreshing one path ------------------------------------------------- */
+
+struct wait_listed {
+	struct tree_wait w;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	bool done;
+	int status;
+};
+
+static void wait_listed_done(struct tree_wait *w, int status)
+{
+	struct wait_listed *wait = CONTAINER_OF(w, struct wait_listed, w);
+
+	LOCK_SCOPE(&wait->lock);
+	wait->done = true;
+	wait->status = status;
+	pthread_cond_signal(&wait->cond);
+}
+
+/* List one directory again and wait for it. */
+static int list_and_wait(struct tree *t, node_id dir)
+{
+	struct wait_listed wait = {
+		.w = {.done = wait_listed_done},
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER,
+	};
+	int rc = tree_list(t, dir, true, &wait.w);
+
+	if (rc != 0)
+		return rc;
+	LOCK_SCOPE(&wait.lock);
+	while (!wait.done)
+		pthread_cond_wait(&wait.cond, &wait.lock);
+	return wait.status;
+}
+
+/* The deepest directory on the way to a path that is known; cuts the path. */
+static node_id deepest_directory(struct manifest *m, char *path)
+{
+	struct node_info info;
+
+	while (manifest_resolve(m, path, &info) < 0 ||
+		info.attr.kind != KIND_DIR) {
+		char *slash = strrchr(path, '/');
+
+		if (slash)
+			*slash = '\0';
+		else
+			path[0] = '\0';
+	}
+	return info.id;
+}
+
+int tree_refresh(struct tree *t, const char *path,
+	struct tree_walk_result *result, struct error *err)
+{
+	CLEANUP_FREE char *copy = strdup(path);
+	struct manifest *m = t->config.manifest;
+	struct node_info info;
+	uint64_t before = tree_changes(t);
+	int rc;
+
+	*result = (struct tree_walk_result){0};
+	if (!copy)
+		return error_set(err, -ENOMEM, "cannot refresh '%s': %m", path);
+	if (*path && (manifest_resolve(m, path, &info) < 0 ||
+			     info.attr.kind != KIND_DIR)) {
+		rc = list_and_wait(t, deepest_directory(m, copy));
+		if (rc < 0)
+			return error_set(
+				err, rc, "cannot refresh '%s': %m", path);
+		result->directories = 1;
+		result->changed = tree_changes(t) - before;
+	}
+	if (manifest_resolve(m, path, &info) == 0) {
+		if (info.attr.kind == KIND_DIR)
+			rc = tree_walk(t, info.id, true, result);
+		else
+			rc = 0;
+		if (rc < 0)
+			return error_set(
+				err, rc, "cannot refresh '%s': %m", path);
+	} else if (tree_changes(t) == before) {
+		return error_set(err, -ENOENT,
+			"cannot refresh '%s': the source has no such name",
+			path);
+	}
+	tree_flush(t);
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequential detection. A small table of recent readers, one slot a file
+ * (files that fall on one slot take turns, and then merely read ahead less);
+ * each slot has its own lock, held for a few instructions.
+ */
+#include "prefetch/prefetch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define SLOTS 256u
+#define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
+
+/* The kernel's own read-ahead arrives a little out of order. */
+#define SLACK_BYTES ((uint64_t)512 << 10)
+
+struct slot {
+	pthread_mutex_t lock; /* guards the rest */
+	uint64_t cookie;
+	uint64_t next;	 /* where a sequential reader reads next */
+	uint64_t ahead;	 /* fetched up to here */
+	uint64_t window; /* 0: not sequential so far */
+};
+
+struct prefetch {
+	struct cache *cache; /* set once */
+	struct slot slot[SLOTS];
+};
+
+struct prefetch *prefetch_new(struct cache *cache)
+{
+	struct prefetch *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->cache = cache;
+	for (unsigned i = 0; i < SLOTS; i++)
+		(void)pthread_mutex_init(&p->slot[i].lock, NULL);
+	return p;
+}
+
+void prefetch_free(struct prefetch *p)
+{
+	free(p);
+}
+
+/* Is this read where the one before it ended, give or take? */
+static bool is_sequential(const struct slot *s, uint64_t off, uint64_t end)
+{
+	return off <= s->next + SLACK_BYTES && end + SLACK_BYTES > s->next;
+}
+
+/* Note the read; sets the range to fetch, if any. */
+static bool advance(struct slot *s, uint64_t cookie, uint64_t size,
+	uint64_t off, uint64_t end, uint64_t *from, uint64_t *to)
+{
+	if (s->cookie != cookie || !is_sequential(s, off, end)) {
+		s->cookie = cookie;
+		s->next = s->ahead = end;
+		s->window = 0;
+		return false;
+	}
+	if (end <= s->next)
+		return false;
+	s->next = end;
+	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
+	if (s->window > PREFETCH_WINDOW_MAX_BYTES)
+		s->window = PREFETCH_WINDOW_MAX_BYTES;
+	if (s->ahead < end)
+		s->ahead = end;
+	*from = s->ahead;
+	*to = end + s->window < size ? end + s->window : size;
+	if (*to <= *from)
+		return false;
+	s->ahead = *to;
+	return true;
+}
+
+void prefetch_note(struct prefetch *p, const struct cache_item *file,
+	uint64_t off, size_t len)
+{
+	struct slot *s = &p->slot[file->cookie % SLOTS];
+	struct cache_item item = *file;
+	uint64_t from = 0, to = 0;
+	bool go;
+
+	pthread_mutex_lock(&s->lock);
+	go = advance(s, file->cookie, file->version.size_bytes, off, off + len,
+		&from, &to);
+	pthread_mutex_unlock(&s->lock);
+	while (go && from < to) {
+		uint64_t end;
+
+		cache_item_at(p->cache, from, &item);
+		end = item.base + item.size < to ? item.base + item.size : to;
+		cache_prefetch(p->cache, &item, (size_t)(from - item.base),
+			(size_t)(end - from));
+		from = end;
+	}
+}

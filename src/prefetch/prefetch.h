@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prefetch without a plan: a reader that goes through a large file from front
+ * to back has the bytes ahead of it fetched, a window that doubles with each
+ * step. Whole files up to the limit need none: their first read fetches all.
+ */
+#ifndef PREFETCH_PREFETCH_H
+#define PREFETCH_PREFETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache/cache.h"
+
+struct prefetch;
+
+/* How far ahead of a sequential reader the cache fetches, at most. */
+#define PREFETCH_WINDOW_MAX_BYTES ((uint64_t)8 << 20)
+
+/* The cache outlives it. NULL for want of memory. */
+struct prefetch *prefetch_new(struct cache *cache);
+void prefetch_free(struct prefetch *p);
+
+/*
+ * Somebody read [off, off + len) of a file; `file` has digest, version and
+ * cookie set. Any thread; does not block.
+ */
+void prefetch_note(struct prefetch *p, const struct cache_item *file,
+	uint64_t off, size_t len);
+
+#endif
