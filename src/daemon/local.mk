@@ -1,2 +1,11 @@
 noinst_LTLIBRARIES += libdaemon.la
-libdaemon_la_SOURCES = src/daemon/daemon.h
+libdaemon_la_SOURCES = \
+	src/daemon/background.c \
+	src/daemon/commands.c \
+	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/mount.h \
+	src/daemon/scan.c \
+	src/daemon/source.c \
+	src/daemon/status.c \
+	src/daemon/warm.c
+libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

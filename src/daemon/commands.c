@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the control socket understands; doc/control-protocol.md is the manual.
+ * Each command runs on its connection's thread and may take its time.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static void command_status(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)request; /* no arguments */
+	(void)ctl_send(conn, json_pack("{s:b, s:o}", "ok", 1, "status",
+				     mount_status(arg)));
+}
+
+static void add_result(
+	struct tree_walk_result *sum, const struct tree_walk_result *one)
+{
+	sum->directories += one->directories;
+	sum->changed += one->changed;
+	sum->added += one->added;
+	sum->removed += one->removed;
+	sum->failed += one->failed;
+}
+
+static int refresh_one(struct mount *m, const json_t *value,
+	struct tree_walk_result *sum, struct error *err)
+{
+	struct tree_walk_result one;
+	CLEANUP_FREE char *path = NULL;
+	int rc = ctl_path_get(value, &path);
+
+	if (rc < 0)
+		return error_set(err, rc, "a path is malformed");
+	rc = tree_refresh(m->tree, path, &one, err);
+	if (rc == 0)
+		add_result(sum, &one);
+	return rc;
+}
+
+static void command_refresh(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct mount *m = arg;
+	const json_t *paths = json_object_get(request, "paths");
+	struct tree_walk_result sum = {0};
+	struct error err;
+	int rc = 0;
+
+	if (json_array_size(paths) == 0)
+		rc = tree_refresh(m->tree, "", &sum, &err);
+	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
+		rc = refresh_one(m, json_array_get(paths, i), &sum, &err);
+	if (rc < 0) {
+		(void)ctl_fail(conn, "%s", err.msg);
+		return;
+	}
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "ok", 1,
+			"directories", (json_int_t)sum.directories, "changed",
+			(json_int_t)sum.changed, "added", (json_int_t)sum.added,
+			"removed", (json_int_t)sum.removed, "unreachable",
+			(json_int_t)sum.failed));
+}
+
+static void command_fault(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct mount *m = arg;
+	const char *spec = json_string_value(json_object_get(request, "spec"));
+	struct error err;
+
+	if (!m->fault) {
+		(void)ctl_fail(conn,
+			"this mount has no fault origin; mount it with "
+			"--fault \"\" to be able to inject faults");
+		return;
+	}
+	if (!spec) {
+		(void)ctl_fail(conn, "\"spec\" must be a string");
+		return;
+	}
+	if (origin_fault_set(m->fault, spec, &err) < 0) {
+		(void)ctl_fail(conn, "%s", err.msg);
+		return;
+	}
+	pthread_mutex_lock(&m->lock);
+	free(m->fault_spec);
+	m->fault_spec = strdup(spec);
+	pthread_mutex_unlock(&m->lock);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
+const struct ctl_command mount_commands[] = {
+	{"status", command_status},
+	{"warm", command_warm},
+	{"refresh", command_refresh},
+	{"fault", command_fault},
+	{NULL, NULL},
+};

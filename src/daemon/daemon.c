@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon: builds the parts from the bottom up, serves, takes them down
+ * from the top. The main thread does both; a thread of its own waits for
+ * signals, so that no handler ever runs in the middle of anything.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Requests that are out at the origin at once, at most. */
+#define ORIGIN_DEPTH 64
+
+/* -- What the parts call back ------------------------------------------- */
+
+static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
+{
+	const struct mount *m = arg;
+
+	return manifest_path(m->manifest, (node_id)cookie, buf, size);
+}
+
+static void file_stale(void *arg, uint64_t cookie)
+{
+	const struct mount *m = arg;
+
+	tree_recheck(m->tree, (node_id)cookie);
+}
+
+static bool invalidate_item(void *arg, const struct cache_item *item)
+{
+	struct mount *m = arg;
+
+	cache_invalidate(m->cache, item);
+	return true;
+}
+
+static void version_ceased(void *arg, const struct node_info *old)
+{
+	struct mount *m = arg;
+
+	(void)mount_items(m, old, invalidate_item, m);
+}
+
+static void name_changed(void *arg, node_id dir, const char *name)
+{
+	const struct mount *m = arg;
+
+	if (m->fs)
+		fs_forget_name(m->fs, dir, name);
+}
+
+static void attr_changed(void *arg, node_id id)
+{
+	const struct mount *m = arg;
+
+	if (m->fs)
+		fs_forget_attr(m->fs, id);
+}
+
+/* -- Building ------------------------------------------------------------ */
+
+static int build_store(struct mount *m, struct error *err)
+{
+	struct store_config config = {
+		.dataset = m->source,
+		.ntiers = m->options.ntiers,
+		.verify = m->options.verify,
+		.group = m->options.group,
+	};
+
+	memcpy(config.tiers, m->options.tiers, sizeof(config.tiers));
+	return store_open(&m->store, &config, &m->counters, err);
+}
+
+static int build_tree(struct mount *m, struct error *err)
+{
+	struct tree_config config = {
+		.revalidate_s = m->options.revalidate_s,
+		.ceased = version_ceased,
+		.renamed = name_changed,
+		.changed = attr_changed,
+		.arg = m,
+	};
+	int rc = manifest_new(&m->manifest, m->source);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot make the manifest: %m");
+	config.origin = m->origin;
+	config.manifest = m->manifest;
+	rc = tree_new(&m->tree, &config, err);
+	return rc < 0 ? rc : tree_open_root(m->tree, err);
+}
+
+static int build_cache(struct mount *m, struct error *err)
+{
+	struct cache_config config = {
+		.store = m->store,
+		.origin = m->origin,
+		.timers = m->timers,
+		.counters = &m->counters,
+		.dataset = manifest_dataset(m->manifest),
+		.limit_bytes = m->options.limit_bytes,
+		.chunk_bytes = m->options.chunk_bytes,
+		.staging_bytes = m->options.staging_bytes,
+		.depth = ORIGIN_DEPTH,
+		.path = file_path,
+		.stale = file_stale,
+		.arg = m,
+	};
+	int rc = cache_new(&m->cache, &config, err);
+
+	if (rc < 0)
+		return rc;
+	m->prefetch = prefetch_new(m->cache);
+	if (!m->prefetch)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	return 0;
+}
+
+static int build_fs(struct mount *m, struct error *err)
+{
+	struct fs_config config = {
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.prefetch = m->prefetch,
+		.source = m->source,
+		.mountpoint = m->mountpoint,
+		.allow_other = m->options.allow_other,
+		.revalidate_s = m->options.revalidate_s,
+	};
+	int rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
+		mount_commands, m, err);
+
+	if (rc < 0)
+		return rc;
+	config.control = ctl_server_path(m->ctl);
+	return fs_mount(&m->fs, &config, err);
+}
+
+/* Files of the origin stay open while they are fetched. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
+}
+
+static int build(struct mount *m, struct error *err)
+{
+	int rc = timers_new(&m->timers);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	rc = mount_open_origin(m, err);
+	if (rc == 0)
+		rc = build_store(m, err);
+	if (rc == 0)
+		rc = build_tree(m, err);
+	if (rc == 0)
+		rc = build_cache(m, err);
+	if (rc == 0)
+		rc = build_fs(m, err);
+	return rc;
+}
+
+/* -- Serving ------------------------------------------------------------- */
+
+static void *signal_main(void *arg)
+{
+	struct mount *m = arg;
+	sigset_t set;
+	int sig;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	while (sigwait(&set, &sig) != 0)
+		;
+	fs_exit(m->fs);
+	return NULL;
+}
+
+/* Before any thread is made, so that all inherit it. */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+static void stop_signals(struct mount *m)
+{
+	if (!m->signal_started)
+		return;
+	(void)pthread_kill(m->signal_thread, SIGTERM);
+	pthread_join(m->signal_thread, NULL);
+	m->signal_started = false;
+}
+
+static void kernel_greeted(void *arg)
+{
+	background_ready(arg);
+}
+
+static int serve(struct mount *m, struct error *err)
+{
+	int rc = -pthread_create(&m->signal_thread, NULL, signal_main, m);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	m->signal_started = true;
+	rc = scan_start(m, err);
+	if (rc < 0)
+		return rc;
+	return fs_run(m->fs, kernel_greeted, m, err);
+}
+
+/* -- Taking down --------------------------------------------------------- */
+
+/*
+ * An origin that hangs must not keep the daemon: what its answers would need
+ * cannot be freed, and the process is all that would hold it. Everything that
+ * outlives a process has been brought to an end by now.
+ */
+static void leave_at_once(struct mount *m, int status)
+{
+	if (m->ctl)
+		(void)unlink(ctl_server_path(m->ctl));
+	_exit(status);
+}
+
+static void take_down(struct mount *m, int status)
+{
+	bool quiet = true;
+
+	notify_systemd("STOPPING=1");
+	pthread_mutex_lock(&m->lock);
+	m->stopping = true;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+	stop_signals(m);
+	/* Parked readers are answered while there is a session to answer in. */
+	if (m->cache)
+		cache_stop(m->cache);
+	if (m->tree)
+		quiet = tree_stop(m->tree);
+	fs_unmount(m->fs);
+	if (!quiet)
+		leave_at_once(m, status);
+	scan_stop(m);
+	ctl_server_stop(m->ctl);
+	prefetch_free(m->prefetch);
+	cache_free(m->cache);
+	tree_free(m->tree);
+	manifest_free(m->manifest);
+	if (m->store)
+		store_close(m->store);
+	origin_free(m->origin);
+	timers_free(m->timers);
+}
+
+static void mount_free(struct mount *m)
+{
+	for (size_t i = 0; i < STORE_TIERS_MAX; i++)
+		free(m->tier_dir[i]);
+	(void)pthread_cond_destroy(&m->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&m->lock);
+	free(m->fault_spec);
+	free(m->mountpoint);
+	free(m->source);
+	free(m);
+}
+
+static struct mount *mount_new(const struct mount_options *options)
+{
+	struct mount *m = calloc(1, sizeof(*m));
+	pthread_condattr_t attr;
+
+	if (!m)
+		return NULL;
+	m->options = *options;
+	m->started_ns = clock_now_ns();
+	m->ready_fd = -1;
+	(void)pthread_mutex_init(&m->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&m->cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	return m;
+}
+
+static int run(struct mount *m, struct error *err)
+{
+	int rc;
+
+	/* Items are big: give them back to the system when they are freed. */
+	(void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	block_signals();
+	raise_fd_limit();
+	rc = build(m, err);
+	if (rc == 0)
+		rc = serve(m, err);
+	take_down(m, rc < 0);
+	return rc;
+}
+
+int daemon_run(const struct mount_options *options, struct error *err)
+{
+	struct mount *m = mount_new(options);
+	bool parent = false;
+	int rc;
+
+	if (!m)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	rc = mount_resolve(m, err);
+	if (rc == 0)
+		rc = background_fork(m, err, &parent);
+	if (rc < 0 || parent) {
+		mount_free(m);
+		return rc;
+	}
+	rc = run(m, err);
+	if (rc < 0 && m->ready_fd >= 0)
+		background_failed(m, err);
+	if (!options->foreground) {
+		mount_free(m);
+		exit(rc < 0);
+	}
+	mount_free(m);
+	return rc;
+}

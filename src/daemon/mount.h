@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the daemon: the graph of a mount, shared by the daemon's files. */
+#ifndef DAEMON_MOUNT_H
+#define DAEMON_MOUNT_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/counters.h"
+#include "base/timer.h"
+#include "cache/cache.h"
+#include "ctl/ctl.h"
+#include "daemon/daemon.h"
+#include "fs/fs.h"
+#include "origin/origin.h"
+#include "plan/plan.h"
+#include "prefetch/prefetch.h"
+#include "store/store.h"
+
+enum scan_state {
+	SCAN_RUNNING,
+	SCAN_COMPLETE,
+	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
+};
+
+/* One mount. Set once while it is built, but where it says otherwise. */
+struct mount {
+	struct mount_options options; /* strings owned by the caller */
+	char *source;	  /* the dataset as tiers record it */
+	char *mountpoint; /* absolute, no links */
+	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	struct counters counters;
+	uint64_t started_ns;
+	struct timers *timers;
+	struct origin *origin; /* the outermost decorator */
+	struct origin *fault;  /* in the stack, or NULL */
+	struct store *store;
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct prefetch *prefetch;
+	struct ctl_server *ctl;
+	struct fs *fs;
+	int ready_fd; /* the parent waits for the outcome here, or -1 */
+
+	pthread_t scan_thread, signal_thread;
+	bool scan_started, signal_started;
+	atomic_int scan; /* enum scan_state; relaxed */
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	bool stopping;
+	char *fault_spec; /* the faults in force */
+};
+
+/* source.c: paths, the origin's stack. */
+int mount_resolve(struct mount *m, struct error *err);
+int mount_open_origin(struct mount *m, struct error *err);
+
+/* background.c */
+int background_fork(struct mount *m, struct error *err, bool *parent);
+void background_ready(struct mount *m);
+void background_failed(struct mount *m, const struct error *err);
+void notify_systemd(const char *state);
+
+/* scan.c: the background scan, and what a whole manifest is good for. */
+int scan_start(struct mount *m, struct error *err);
+void scan_stop(struct mount *m);
+
+/* Called for every item of a file; false stops. */
+typedef bool mount_item_fn(void *arg, const struct cache_item *item);
+bool mount_items(struct mount *m, const struct node_info *info,
+	mount_item_fn *fn, void *arg);
+
+/* status.c: the object of `refrain status --json`; NULL: no memory. */
+json_t *mount_status(struct mount *m);
+
+/* commands.c, warm.c: what the control socket understands. */
+extern const struct ctl_command mount_commands[];
+void command_warm(void *arg, struct ctl_conn *conn, const json_t *request);
+
+#endif

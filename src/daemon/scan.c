@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The background scan: lists the whole dataset once, so that statfs is right,
+ * later look-ups cost the origin nothing, and entries of versions that ceased
+ * while nothing was mounted can be told from the rest. An origin that cannot
+ * be reached is not taken for an empty one: the scan is tried again later,
+ * and nothing is swept before it has seen everything.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define SCAN_AGAIN_NS (60 * NS_PER_S)
+
+bool mount_items(struct mount *m, const struct node_info *info,
+	mount_item_fn *fn, void *arg)
+{
+	struct cache_item item = {
+		.digest = info->digest,
+		.version = info->attr.version,
+		.cookie = info->id,
+	};
+	uint64_t off = 0;
+
+	while (off < info->attr.version.size_bytes) {
+		cache_item_at(m->cache, off, &item);
+		if (!fn(arg, &item))
+			return false;
+		off = item.base + item.size;
+	}
+	return true;
+}
+
+static bool keep_item(void *arg, const struct cache_item *item)
+{
+	struct mount *m = arg;
+
+	cache_keep(m->cache, item);
+	return true;
+}
+
+static bool is_stopping(struct mount *m)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&m->lock);
+	stopping = m->stopping;
+	pthread_mutex_unlock(&m->lock);
+	return stopping;
+}
+
+/* Entries that no item of the manifest has are garbage of old versions. */
+static void sweep(struct mount *m)
+{
+	struct node_info info;
+
+	store_wait_ready(m->store);
+	store_mark(m->store);
+	for (node_id id = NODE_ROOT; id < manifest_end(m->manifest); id++) {
+		if (id % 1024 == 0 && is_stopping(m))
+			return;
+		if (manifest_get(m->manifest, id, &info) == 0 &&
+			!info.retired && info.attr.kind == KIND_FILE)
+			(void)mount_items(m, &info, keep_item, m);
+	}
+	(void)store_sweep(m->store); /* counted as invalidated */
+}
+
+static void wait_for_next(struct mount *m)
+{
+	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+	int rc = 0;
+
+	pthread_mutex_lock(&m->lock);
+	while (!m->stopping && rc == 0)
+		rc = pthread_cond_timedwait(&m->cond, &m->lock, &ts);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void *scan_main(void *arg)
+{
+	struct mount *m = arg;
+	struct tree_walk_result result;
+
+	while (!is_stopping(m)) {
+		if (tree_walk(m->tree, NODE_ROOT, false, &result) < 0)
+			break;
+		if (result.failed == 0) {
+			sweep(m);
+			atomic_store(&m->scan, SCAN_COMPLETE);
+			break;
+		}
+		atomic_store(&m->scan, SCAN_INCOMPLETE);
+		wait_for_next(m);
+	}
+	return NULL;
+}
+
+int scan_start(struct mount *m, struct error *err)
+{
+	int rc = pthread_create(&m->scan_thread, NULL, scan_main, m);
+
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	m->scan_started = true;
+	return 0;
+}
+
+/* The tree has been stopped, so a walk that goes on ends. */
+void scan_stop(struct mount *m)
+{
+	if (m->scan_started)
+		pthread_join(m->scan_thread, NULL);
+	m->scan_started = false;
+}

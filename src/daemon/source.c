@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From what was typed to what is used: the source and its origin, the
+ * mountpoint and what is on it now, the tiers' directories. Runs once, before
+ * any thread exists.
+ */
+#include "daemon/mount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define SYNTHETIC "synthetic:"
+
+static bool is_synthetic(const char *source)
+{
+	return strncmp(source, SYNTHETIC, strlen(SYNTHETIC)) == 0;
+}
+
+static int resolve_source(struct mount *m, struct error *err)
+{
+	const char *source = m->options.source;
+	struct stat st;
+
+	if (is_synthetic(source)) {
+		m->source = strdup(source);
+		return m->source ? 0 : error_set(err, -ENOMEM, "%m");
+	}
+	if (strstr(source, "://"))
+		return error_set(err, -EINVAL,
+			"cannot mount '%s': this version reads directories "
+			"only; mount the store as a directory first",
+			source);
+	m->source = realpath(source, NULL);
+	if (!m->source)
+		return error_set(err, -errno,
+			"cannot open source '%s': %m; check the path, and that "
+			"its storage is mounted",
+			source);
+	if (stat(m->source, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(err, -ENOTDIR,
+			"cannot use source '%s': not a directory; name the "
+			"directory that holds the dataset",
+			source);
+	return 0;
+}
+
+/* -- The mountpoint ------------------------------------------------------ */
+
+/*
+ * The path of a mountpoint whose mount may be dead: realpath() of the last
+ * component would fail, so only its directory is resolved.
+ */
+static char *resolve_mountpoint(const char *path)
+{
+	CLEANUP_FREE char *copy = strdup(path);
+	CLEANUP_FREE char *dir = NULL;
+	char *slash, *full = NULL;
+	size_t n;
+
+	if (!copy)
+		return NULL;
+	n = strlen(copy);
+	while (n > 1 && copy[n - 1] == '/')
+		copy[--n] = '\0';
+	slash = strrchr(copy, '/');
+	if (slash && slash[1] == '\0')
+		return strdup("/");
+	if (strcmp(slash ? slash + 1 : copy, "..") == 0 ||
+		strcmp(slash ? slash + 1 : copy, ".") == 0)
+		return realpath(copy, NULL);
+	if (slash)
+		*slash = '\0';
+	dir = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!dir || asprintf(&full, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
+			    slash ? slash + 1 : copy) < 0)
+		return NULL;
+	return full;
+}
+
+static int probe_mountpoint(const char *path, struct error *err)
+{
+	int rc = fs_probe(path);
+
+	if (rc == -ENOTCONN) {
+		/* What a daemon that died left behind. */
+		rc = fs_detach(path);
+		if (rc < 0)
+			return error_set(err, rc,
+				"cannot detach the dead mount on '%s': %m; "
+				"try 'umount -l %s'",
+				path, path);
+		return 0;
+	}
+	if (rc == 1)
+		return error_set(err, -EBUSY,
+			"'%s' is a refrain mount already; 'refrain umount %s' "
+			"ends it",
+			path, path);
+	if (rc == -EBUSY)
+		return error_set(err, -EBUSY,
+			"'%s' has something else mounted on it; choose another "
+			"directory",
+			path);
+	return 0;
+}
+
+static int check_empty(const char *path, struct error *err)
+{
+	CLEANUP_DIR DIR *dir = opendir(path);
+	const struct dirent *e;
+
+	if (!dir)
+		return error_set(err, -errno,
+			"cannot use mountpoint '%s': %m; make it with "
+			"'mkdir -p %s', or choose a directory of your own",
+			path, path);
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			return error_set(err, -ENOTEMPTY,
+				"mountpoint '%s' is not empty; choose an empty "
+				"directory",
+				path);
+	return 0;
+}
+
+static int check_mountpoint(struct mount *m, struct error *err)
+{
+	const char *typed = m->options.mountpoint;
+	char *real;
+	int rc;
+
+	m->mountpoint = resolve_mountpoint(typed);
+	if (!m->mountpoint)
+		return error_set(err, -errno,
+			"cannot use mountpoint '%s': %m; make it with "
+			"'mkdir -p %s'",
+			typed, typed);
+	rc = probe_mountpoint(m->mountpoint, err);
+	if (rc < 0)
+		return rc;
+	real = realpath(m->mountpoint, NULL);
+	if (real) {
+		free(m->mountpoint);
+		m->mountpoint = real;
+		rc = probe_mountpoint(m->mountpoint, err);
+		if (rc < 0)
+			return rc;
+	}
+	return check_empty(m->mountpoint, err);
+}
+
+/* -- Tiers --------------------------------------------------------------- */
+
+static bool is_inside(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	if (strcmp(top, "/") == 0)
+		return true;
+	return strncmp(path, top, n) == 0 &&
+		(path[n] == '/' || path[n] == '\0');
+}
+
+/* Absolute, so that the background process may leave the directory. */
+static int resolve_tier(struct mount *m, size_t i, struct error *err)
+{
+	const char *typed = m->options.tiers[i].dir;
+	CLEANUP_FREE char *path = resolve_mountpoint(typed);
+	CLEANUP_FREE char *real = NULL;
+
+	if (!path)
+		return error_set(err, -errno,
+			"cannot use cache directory '%s': %m; make the "
+			"directory that it is to be in",
+			typed);
+	real = realpath(path, NULL);
+	m->tier_dir[i] = real ? steal_ptr(&real) : steal_ptr(&path);
+	if (!is_synthetic(m->source) && is_inside(m->tier_dir[i], m->source))
+		return error_set(err, -EINVAL,
+			"cache directory '%s' is inside the source, which is "
+			"never written to; choose another place",
+			typed);
+	if (is_inside(m->tier_dir[i], m->mountpoint))
+		return error_set(err, -EINVAL,
+			"cache directory '%s' is inside the mountpoint; choose "
+			"another place",
+			typed);
+	m->options.tiers[i].dir = m->tier_dir[i];
+	return 0;
+}
+
+int mount_resolve(struct mount *m, struct error *err)
+{
+	int rc = resolve_source(m, err);
+
+	if (rc == 0)
+		rc = check_mountpoint(m, err);
+	for (size_t i = 0; rc == 0 && i < m->options.ntiers; i++)
+		rc = resolve_tier(m, i, err);
+	return rc;
+}
+
+/* -- The origin ---------------------------------------------------------- */
+
+static int open_bottom(
+	const char *source, struct origin **out, struct error *err)
+{
+	if (is_synthetic(source))
+		return origin_synthetic_new(
+			out, source + strlen(SYNTHETIC), err);
+	return origin_posix_new(out, source, err);
+}
+
+int mount_open_origin(struct mount *m, struct error *err)
+{
+	struct retry_config retry = {
+		.total_ns = m->options.timeout_s * NS_PER_S,
+	};
+	struct origin *o = NULL, *next = NULL;
+	int rc = open_bottom(m->source, &o, err);
+
+	if (rc < 0)
+		return rc;
+	if (m->options.fault) {
+		rc = origin_fault_new(
+			&next, o, m->options.fault, m->timers, err);
+		if (rc < 0) {
+			origin_free(o);
+			return rc;
+		}
+		m->fault = o = next;
+		m->fault_spec = strdup(m->options.fault);
+	}
+	rc = origin_retry_new(&m->origin, o, &retry, m->timers, &m->counters,
+		err);
+	if (rc < 0)
+		origin_free(o);
+	return rc;
+}

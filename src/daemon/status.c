@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The object of `refrain status --json`; runs on a control connection. */
+#include "daemon/mount.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+/* So that the counters of an epoch that just ended are complete. */
+#define SETTLE_NS NS_PER_S
+
+#define LIMITS_MAX 8
+
+static void set_int(json_t *o, const char *name, uint64_t value)
+{
+	/* Want of memory shows as a missing field. */
+	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+static uint64_t rss_bytes(void)
+{
+	unsigned long total, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu %lu", &total, &resident) != 2)
+		resident = 0;
+	(void)fclose(f);
+	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t open_fds(void)
+{
+	CLEANUP_DIR DIR *dir = opendir("/proc/self/fd");
+	uint64_t n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	return n > 3 ? n - 3 : 0; /* ".", ".." and this directory */
+}
+
+static json_t *tier_object(const struct tier_status *s)
+{
+	json_t *o = json_object();
+
+	(void)json_object_set_new(o, "dir", ctl_text_new(s->dir));
+	set_int(o, "capacity_bytes", s->capacity_bytes);
+	set_int(o, "used_bytes", s->used_bytes);
+	set_int(o, "reserved_bytes", s->reserved_bytes);
+	set_int(o, "resident_bytes", s->resident_bytes);
+	set_int(o, "entries", s->entries);
+	return o;
+}
+
+static void add_store(json_t *o, struct mount *m)
+{
+	struct tier_status sum = {0};
+	json_t *tiers = json_array();
+
+	for (size_t i = 0; i < store_tiers(m->store); i++) {
+		struct tier_status s;
+
+		store_tier_status(m->store, i, &s);
+		sum.capacity_bytes += s.capacity_bytes;
+		sum.used_bytes += s.used_bytes;
+		sum.resident_bytes += s.resident_bytes;
+		sum.entries += s.entries;
+		(void)json_array_append_new(tiers, tier_object(&s));
+	}
+	set_int(o, "cache_capacity_bytes", sum.capacity_bytes);
+	set_int(o, "cache_used_bytes", sum.used_bytes);
+	set_int(o, "resident_bytes", sum.resident_bytes);
+	set_int(o, "entries", sum.entries);
+	(void)json_object_set_new(
+		o, "ready", json_boolean(store_ready(m->store)));
+	(void)json_object_set_new(o, "tiers", tiers);
+}
+
+static void add_cache(json_t *o, struct mount *m)
+{
+	struct cache_status s;
+
+	cache_status(m->cache, &s);
+	set_int(o, "inflight", s.inflight);
+	set_int(o, "parked", s.parked);
+	set_int(o, "staging_bytes", s.staging_bytes);
+	set_int(o, "staging_peak_bytes", s.staging_peak_bytes);
+	set_int(o, "staging_capacity_bytes", s.staging_capacity_bytes);
+}
+
+static const char *scan_text(struct mount *m)
+{
+	switch ((enum scan_state)atomic_load(&m->scan)) {
+	case SCAN_RUNNING:
+		return "running";
+	case SCAN_COMPLETE:
+		return "complete";
+	case SCAN_INCOMPLETE:
+		return "incomplete";
+	}
+	return "";
+}
+
+static void add_limits(json_t *o, struct mount *m)
+{
+	const char *sentence[LIMITS_MAX];
+	json_t *limits = json_array();
+	size_t n = fs_limits(m->fs, sentence, LIMITS_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(limits, json_string(sentence[i]));
+	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
+	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
+	(void)json_object_set_new(o, "limits", limits);
+}
+
+json_t *mount_status(struct mount *m)
+{
+	json_t *o = json_object();
+	struct manifest_totals totals;
+
+	if (!o)
+		return NULL;
+	cache_settle(m->cache, SETTLE_NS);
+	manifest_totals(m->manifest, &totals);
+	(void)json_object_set_new(o, "source", ctl_text_new(m->source));
+	(void)json_object_set_new(o, "mountpoint", ctl_text_new(m->mountpoint));
+	set_int(o, "pid", (uint64_t)getpid());
+	set_int(o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
+	set_int(o, "files_known", totals.files);
+	set_int(o, "bytes_known", totals.bytes);
+	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
+	add_store(o, m);
+	for (const struct counter_info *c = counter_table; c->name; c++)
+		set_int(o, c->name, counter_get(&m->counters, c));
+	add_cache(o, m);
+	set_int(o, "memory_rss_bytes", rss_bytes());
+	set_int(o, "open_fds", open_fds());
+	add_limits(o, m);
+	pthread_mutex_lock(&m->lock);
+	if (m->fault_spec)
+		(void)json_object_set_new(
+			o, "fault", ctl_text_new(m->fault_spec));
+	pthread_mutex_unlock(&m->lock);
+	return o;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Warming: fetch every item of the given paths into the tiers, a bounded
+ * number at a time, and tell how far it is. What is cached already is
+ * skipped, so a warming that was interrupted goes on where it stopped.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define WARM_ITEMS_MAX 128u
+#define PROGRESS_NS (200 * NS_PER_MS)
+
+struct warm_count {
+	uint64_t items, bytes;
+};
+
+struct warm {
+	struct mount *m;
+	struct ctl_conn *conn;
+	/* The command's thread only. */
+	struct warm_count total, already, not_fitting;
+	uint64_t files;
+	uint64_t told_ns;
+	bool gone;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	unsigned out; /* items being fetched */
+	uint64_t out_bytes;
+	struct warm_count cached, failed, late; /* late: room went away */
+};
+
+struct warm_item {
+	struct cache_warm w;
+	struct warm *warm;
+	uint64_t bytes;
+};
+
+static void count(struct warm_count *c, uint64_t bytes)
+{
+	c->items++;
+	c->bytes += bytes;
+}
+
+static void item_done(struct cache_warm *w, int status)
+{
+	struct warm_item *i = CONTAINER_OF(w, struct warm_item, w);
+	struct warm *k = i->warm;
+
+	pthread_mutex_lock(&k->lock);
+	if (status == 0)
+		count(&k->cached, i->bytes);
+	else if (status == -ENOSPC)
+		count(&k->late, i->bytes);
+	else
+		count(&k->failed, i->bytes);
+	k->out--;
+	k->out_bytes -= i->bytes;
+	pthread_cond_signal(&k->cond);
+	pthread_mutex_unlock(&k->lock);
+	free(i);
+}
+
+static void tell(struct warm *k, bool scanning)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct warm_count done;
+
+	if (now_ns < k->told_ns + PROGRESS_NS)
+		return;
+	k->told_ns = now_ns;
+	pthread_mutex_lock(&k->lock);
+	done.items = k->cached.items + k->failed.items + k->late.items;
+	done.bytes = k->cached.bytes + k->failed.bytes + k->late.bytes;
+	pthread_mutex_unlock(&k->lock);
+	done.items += k->already.items + k->not_fitting.items;
+	done.bytes += k->already.bytes + k->not_fitting.bytes;
+	if (ctl_gone(k->conn) ||
+		ctl_send(k->conn,
+			json_pack("{s:b, s:I, s:I, s:I, s:I, s:b}", "progress",
+				1, "items_done", (json_int_t)done.items,
+				"items_total", (json_int_t)k->total.items,
+				"bytes_done", (json_int_t)done.bytes,
+				"bytes_total", (json_int_t)k->total.bytes,
+				"scanning", scanning)) < 0)
+		k->gone = true;
+}
+
+/* Wait until fewer are out than the bound, telling how it goes. */
+static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
+{
+	uint64_t until;
+	struct timespec ts;
+
+	for (;;) {
+		pthread_mutex_lock(&k->lock);
+		if (k->out < items && (k->out == 0 || k->out_bytes < bytes)) {
+			pthread_mutex_unlock(&k->lock);
+			return;
+		}
+		until = clock_now_ns() + PROGRESS_NS;
+		ts.tv_sec = (time_t)(until / NS_PER_S);
+		ts.tv_nsec = (long)(until % NS_PER_S);
+		(void)pthread_cond_timedwait(&k->cond, &k->lock, &ts);
+		pthread_mutex_unlock(&k->lock);
+		tell(k, false);
+	}
+}
+
+static void start_item(struct warm *k, const struct cache_item *item)
+{
+	struct warm_item *i = malloc(sizeof(*i));
+	int rc = -ENOMEM;
+
+	pthread_mutex_lock(&k->lock);
+	k->out++;
+	k->out_bytes += item->size;
+	pthread_mutex_unlock(&k->lock);
+	if (i) {
+		i->w.done = item_done;
+		i->warm = k;
+		i->bytes = item->size;
+		rc = cache_warm(k->m->cache, item, &i->w);
+	}
+	if (rc == 0)
+		return;
+	free(i);
+	pthread_mutex_lock(&k->lock);
+	k->out--;
+	k->out_bytes -= item->size;
+	if (rc != -EEXIST && rc != -ENOSPC)
+		count(&k->failed, item->size);
+	pthread_mutex_unlock(&k->lock);
+	if (rc == -EEXIST)
+		count(&k->already, item->size);
+	else if (rc == -ENOSPC)
+		count(&k->not_fitting, item->size);
+}
+
+static bool warm_item(void *arg, const struct cache_item *item)
+{
+	struct warm *k = arg;
+
+	tell(k, false);
+	wait_below(k, WARM_ITEMS_MAX, k->m->options.staging_bytes / 2);
+	if (!k->gone)
+		start_item(k, item);
+	return !k->gone;
+}
+
+static bool count_item(void *arg, const struct cache_item *item)
+{
+	struct warm *k = arg;
+
+	count(&k->total, item->size);
+	return true;
+}
+
+/* Call fn for every item of the files below a node. */
+static void each_item(struct warm *k, node_id top, mount_item_fn *fn)
+{
+	struct manifest *mf = k->m->manifest;
+	struct node_info info;
+
+	for (node_id id = NODE_ROOT; id < manifest_end(mf) && !k->gone; id++)
+		if (manifest_get(mf, id, &info) == 0 && !info.retired &&
+			info.attr.kind == KIND_FILE &&
+			manifest_is_under(mf, id, top)) {
+			if (fn == count_item)
+				k->files++;
+			(void)mount_items(k->m, &info, fn, k);
+		}
+}
+
+/* The node of a path; its directories are listed on the way. */
+static int find(struct warm *k, const json_t *value, node_id *top,
+	struct error *err)
+{
+	struct tree_walk_result result;
+	CLEANUP_FREE char *path = NULL;
+	struct node_info info;
+	int rc = 0;
+
+	if (value)
+		rc = ctl_path_get(value, &path);
+	if (rc < 0)
+		return error_set(err, rc, "a path is malformed");
+	if (path && manifest_resolve(k->m->manifest, path, &info) < 0)
+		rc = tree_refresh(k->m->tree, path, &result, err);
+	if (rc == 0 &&
+		manifest_resolve(k->m->manifest, path ? path : "", &info) < 0)
+		rc = error_set(err, -ENOENT,
+			"cannot warm '%s': the source has no such name", path);
+	if (rc < 0)
+		return rc;
+	*top = info.id;
+	if (info.attr.kind != KIND_DIR)
+		return 0;
+	tell(k, true);
+	rc = tree_walk(k->m->tree, info.id, false, &result);
+	if (rc == 0 && result.failed > 0)
+		rc = error_set(err, -EIO,
+			"cannot warm '%s': %llu directories cannot be listed",
+			path ? path : "/", (unsigned long long)result.failed);
+	return rc;
+}
+
+static void send_result(struct warm *k)
+{
+	(void)ctl_send(k->conn,
+		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ok", 1,
+			"files", (json_int_t)k->files, "cached_items",
+			(json_int_t)(k->cached.items + k->already.items),
+			"cached_bytes",
+			(json_int_t)(k->cached.bytes + k->already.bytes),
+			"already_items", (json_int_t)k->already.items,
+			"not_fitting_items",
+			(json_int_t)(k->not_fitting.items + k->late.items),
+			"not_fitting_bytes",
+			(json_int_t)(k->not_fitting.bytes + k->late.bytes),
+			"failed_items", (json_int_t)k->failed.items));
+}
+
+static int run(struct warm *k, const json_t *paths, struct error *err)
+{
+	size_t n = json_array_size(paths);
+	node_id *top = calloc(n ? n : 1, sizeof(*top));
+	int rc = top ? 0 : error_set(err, -ENOMEM, "cannot warm: %m");
+
+	store_wait_ready(k->m->store);
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		rc = find(k, n ? json_array_get(paths, i) : NULL, &top[i], err);
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		each_item(k, top[i], count_item);
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		each_item(k, top[i], warm_item);
+	wait_below(k, 1, 0);
+	free(top);
+	return rc;
+}
+
+void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct warm k = {
+		.m = arg,
+		.conn = conn,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	pthread_condattr_t attr;
+	struct error err;
+
+	(void)pthread_condattr_init(&attr); /* cannot fail on Linux */
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&k.cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	if (run(&k, json_object_get(request, "paths"), &err) < 0)
+		(void)ctl_fail(conn, "%s", err.msg);
+	else
+		send_result(&k);
+	(void)pthread_cond_destroy(&k.cond);
+}
