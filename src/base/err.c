@@ -34,8 +34,12 @@ int error_wrap(struct error *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(err->msg))
-		(void)snprintf(err->msg + n, sizeof(err->msg) - (size_t)n,
-			": %s", inner);
+	if (n < 0 || (size_t)n + 3 > sizeof(err->msg))
+		return code;
+	memcpy(err->msg + n, ": ", 2);
+	n += 2;
+	/* What does not fit is cut. */
+	memcpy(err->msg + n, inner, sizeof(err->msg) - (size_t)n);
+	err->msg[sizeof(err->msg) - 1] = '\0';
 	return code;
 }

@@ -53,4 +53,10 @@ tests_unit_test_store_model_SOURCES = tests/unit/test_store_model.c \
 	tests/unit/store_fixture.h
 tests_unit_test_store_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_store_model_LDADD = libstore.la $(CHECK_LIBS)
+check_PROGRAMS += tests/unit/test_cache
+TESTS += tests/unit/test_cache
+tests_unit_test_cache_SOURCES = tests/unit/test_cache.c \
+	tests/unit/store_fixture.h
+tests_unit_test_cache_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_cache_LDADD = libcache.la libstore.la $(CHECK_LIBS)
 endif
