@@ -27,6 +27,7 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 		CONTAINER_OF(l, struct cache_warm, link)->status = rc;
 	list_splice_tail(&a->warms, &f->warms);
 	if (rc == 0) {
+		COUNT(c->config.counters, admitted);
 		f->prefetched = false;
 		fill_leave_table(c, f);
 	} else if (f->phase == FILL_PUBLISHING) {
