@@ -9,3 +9,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/status.c \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la libplan.la \
+	liborigin.la libstore.la libbase.la

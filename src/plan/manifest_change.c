@@ -94,9 +94,13 @@ static void report(struct manifest *m, enum manifest_change change,
 static void unname(struct manifest *m, node_id id)
 {
 	struct node *n = manifest_slot(m, id);
+	struct directory *d = manifest_slot(m, n->parent)->dir;
 
 	manifest_table_del(m, id);
-	manifest_slot(m, n->parent)->dir->child[n->slot] = 0;
+	d->child[n->slot] = 0;
+	d->holes++;
+	if (n->slot < d->hole)
+		d->hole = n->slot;
 	totals_add(m, n, -1);
 	n->retired = true;
 }
@@ -124,22 +128,44 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	reap(m, id);
 }
 
+static int directory_grow(struct directory *d)
+{
+	uint32_t cap = d->cap ? d->cap + d->cap / 2 + 1 : 4;
+	node_id *child;
+
+	if (cap < d->cap)
+		return -EOVERFLOW;
+	child = realloc(d->child, cap * sizeof(*child));
+	if (!child)
+		return -ENOMEM;
+	d->child = child;
+	d->cap = cap;
+	return 0;
+}
+
+/*
+ * A position for a new name: an empty one, so that a directory whose names
+ * come and go does not grow, or the next.
+ */
 static int directory_add(struct manifest *m, struct directory *d, node_id id)
 {
-	if (d->n == d->cap) {
-		uint32_t cap = d->cap ? d->cap + d->cap / 2 + 1 : 4;
-		node_id *child;
+	uint32_t slot = d->n;
 
-		if (cap < d->cap)
-			return -EOVERFLOW;
-		child = realloc(d->child, cap * sizeof(*child));
-		if (!child)
-			return -ENOMEM;
-		d->child = child;
-		d->cap = cap;
+	if (d->holes > 0) {
+		for (slot = d->hole; d->child[slot] != 0; slot++)
+			;
+		d->holes--;
+		d->hole = slot + 1;
+	} else if (d->n == d->cap) {
+		int rc = directory_grow(d);
+
+		if (rc < 0)
+			return rc;
 	}
-	manifest_slot(m, id)->slot = d->n;
-	d->child[d->n++] = id;
+	if (slot == d->n)
+		d->n++;
+	manifest_slot(m, id)->slot = slot;
+	d->child[slot] = id;
 	d->kids++;
 	return 0;
 }
@@ -273,7 +299,7 @@ static int put_existing(struct manifest *m, node_id *id,
 	if (rc < 0)
 		return rc;
 	retire(m, old, MANIFEST_REPLACED, *id, fn, arg);
-	return 0;
+	return 0; /* the position that it leaves is for the next name */
 }
 
 static bool name_is_valid(const char *name)

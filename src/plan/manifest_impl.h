@@ -19,6 +19,8 @@
 struct directory {
 	node_id *child; /* 0: the name went away; positions never move */
 	uint32_t n, cap;
+	uint32_t holes; /* empty positions, */
+	uint32_t hole;	/* none of them before this one */
 	uint32_t kids; /* nodes that have this one as parent, retired too */
 	bool listed;
 	bool negative; /* somebody was told that it lacks a name */

@@ -59,4 +59,10 @@ tests_unit_test_cache_SOURCES = tests/unit/test_cache.c \
 	tests/unit/store_fixture.h
 tests_unit_test_cache_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_cache_LDADD = libcache.la libstore.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_manifest
+TESTS += tests/unit/test_manifest
+tests_unit_test_manifest_SOURCES = tests/unit/test_manifest.c
+tests_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_manifest_LDADD = libplan.la libbase.la $(CHECK_LIBS)
 endif

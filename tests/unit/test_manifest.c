@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* The manifest: names, versions, references, listings. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+static struct manifest *m;
+static unsigned events[5]; /* by enum manifest_change */
+static struct manifest_event last;
+
+static void on_event(void *arg, const struct manifest_event *ev)
+{
+	(void)arg;
+	events[ev->change]++;
+	last = *ev;
+}
+
+static void setup(void)
+{
+	memset(events, 0, sizeof(events));
+	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
+}
+
+static void teardown(void)
+{
+	manifest_free(m);
+}
+
+static struct file_entry entry(
+	const char *name, enum file_kind kind, uint64_t size, int64_t mtime)
+{
+	return (struct file_entry){
+		.name = name,
+		.target = kind == KIND_LINK ? "elsewhere" : NULL,
+		.attr = {
+			.kind = kind,
+			.mode = 0644,
+			.version = {.size_bytes = size, .mtime_ns = mtime},
+		},
+	};
+}
+
+static struct node_info put(node_id dir, const char *name, enum file_kind kind,
+	uint64_t size, int64_t mtime, bool ref)
+{
+	struct file_entry e = entry(name, kind, size, mtime);
+	struct node_info info;
+
+	ck_assert_int_eq(
+		manifest_put(m, dir, &e, 1, ref, &info, on_event, NULL), 0);
+	return info;
+}
+
+START_TEST(test_a_name_that_was_put_is_found_with_its_attributes)
+{
+	struct node_info a = put(NODE_ROOT, "a", KIND_FILE, 10, 5, false);
+	struct node_info found;
+
+	ck_assert_int_eq(manifest_lookup(m, NODE_ROOT, "a", false, &found), 0);
+	ck_assert_uint_eq(found.id, a.id);
+	ck_assert_uint_eq(found.attr.version.size_bytes, 10);
+	ck_assert_uint_eq(found.attr.mode, 0644);
+	ck_assert_int_eq(
+		manifest_lookup(m, NODE_ROOT, "b", false, &found), -ENOENT);
+	ck_assert_int_eq(manifest_lookup(m, a.id, "x", false, &found),
+		-ENOTDIR);
+	ck_assert_int_eq(manifest_lookup(m, 999999, "x", false, &found),
+		-ESTALE);
+}
+END_TEST
+
+START_TEST(test_a_new_version_is_a_new_node_and_the_old_one_keeps_its_own)
+{
+	struct node_info old = put(NODE_ROOT, "a", KIND_FILE, 10, 5, true);
+	struct node_info now = put(NODE_ROOT, "a", KIND_FILE, 11, 6, false);
+	struct node_info info;
+
+	ck_assert_uint_ne(old.id, now.id);
+	ck_assert_uint_ne(old.ino, now.ino);
+	ck_assert_uint_eq(events[MANIFEST_REPLACED], 1);
+	ck_assert_uint_eq(last.old.attr.version.size_bytes, 10);
+	ck_assert_int_eq(manifest_get(m, old.id, &info), 0);
+	ck_assert(info.retired);
+	ck_assert_uint_eq(info.attr.version.size_bytes, 10);
+	manifest_unref(m, old.id, 1);
+	ck_assert_int_eq(manifest_get(m, old.id, &info), -ESTALE);
+	ck_assert_int_eq(manifest_get(m, now.id, &info), 0);
+}
+END_TEST
+
+START_TEST(test_the_same_version_keeps_its_node_and_other_modes_are_told)
+{
+	struct node_info a = put(NODE_ROOT, "a", KIND_FILE, 10, 5, false);
+	struct file_entry e = entry("a", KIND_FILE, 10, 5);
+	struct node_info b;
+
+	e.attr.mode = 0600;
+	ck_assert_int_eq(
+		manifest_put(m, NODE_ROOT, &e, 2, false, &b, on_event, NULL), 0);
+	ck_assert_uint_eq(a.id, b.id);
+	ck_assert_uint_eq(b.attr.mode, 0600);
+	ck_assert_uint_eq(events[MANIFEST_ATTR], 1);
+	ck_assert_uint_eq(events[MANIFEST_REPLACED], 0);
+}
+END_TEST
+
+START_TEST(test_inode_numbers_are_the_same_in_another_manifest)
+{
+	struct node_info d = put(NODE_ROOT, "d", KIND_DIR, 0, 1, false);
+	struct node_info a = put(d.id, "a", KIND_FILE, 10, 5, false);
+	struct node_info d2, a2;
+
+	manifest_free(m);
+	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
+	(void)put(NODE_ROOT, "other", KIND_FILE, 1, 1, false);
+	/* A directory's number does not follow its time. */
+	d2 = put(NODE_ROOT, "d", KIND_DIR, 0, 2, false);
+	a2 = put(d2.id, "a", KIND_FILE, 10, 5, false);
+	ck_assert_uint_eq(d.ino, d2.ino);
+	ck_assert_uint_eq(a.ino, a2.ino);
+	ck_assert_uint_ne(a.id, a2.id);
+}
+END_TEST
+
+START_TEST(test_a_listing_removes_what_it_did_not_name)
+{
+	struct node_info info;
+	uint32_t stamp;
+
+	(void)put(NODE_ROOT, "keep", KIND_FILE, 1, 1, false);
+	(void)put(NODE_ROOT, "drop", KIND_FILE, 1, 1, false);
+	stamp = manifest_list_begin(m);
+	(void)put(NODE_ROOT, "keep", KIND_FILE, 1, 1, false);
+	(void)put(NODE_ROOT, "new", KIND_FILE, 1, 1, false);
+	ck_assert_int_eq(
+		manifest_list_end(m, NODE_ROOT, stamp, on_event, NULL), 0);
+	ck_assert_int_eq(
+		manifest_lookup(m, NODE_ROOT, "drop", false, &info), -ENOENT);
+	ck_assert_int_eq(
+		manifest_lookup(m, NODE_ROOT, "keep", false, &info), 0);
+	ck_assert_uint_eq(events[MANIFEST_REMOVED], 1);
+	ck_assert_int_eq(manifest_get(m, NODE_ROOT, &info), 0);
+	ck_assert(info.listed);
+}
+END_TEST
+
+START_TEST(test_a_removed_directory_takes_all_below_it_deepest_first)
+{
+	struct node_info d = put(NODE_ROOT, "d", KIND_DIR, 0, 1, false);
+	struct node_info e = put(d.id, "e", KIND_DIR, 0, 1, false);
+	struct node_info f = put(e.id, "f", KIND_FILE, 7, 1, true);
+	struct manifest_totals totals;
+	char path[64];
+
+	ck_assert_int_eq(
+		manifest_remove(m, NODE_ROOT, "d", on_event, NULL), 0);
+	ck_assert_uint_eq(events[MANIFEST_REMOVED], 3);
+	ck_assert_uint_eq(last.old.id, d.id);
+	manifest_totals(m, &totals);
+	ck_assert_uint_eq(totals.files + totals.directories, 0);
+	ck_assert_uint_eq(totals.bytes, 0);
+	/* A reader of the file still can be told where it was. */
+	ck_assert_int_eq(manifest_path(m, f.id, path, sizeof(path)), 5);
+	ck_assert_str_eq(path, "d/e/f");
+	ck_assert(!manifest_is_under(m, f.id, NODE_ROOT));
+	manifest_unref(m, f.id, 1);
+	ck_assert_int_eq(manifest_get(m, d.id, &d), -ESTALE);
+}
+END_TEST
+
+struct seen {
+	char names[8][8];
+	uint64_t pos[8];
+	size_t n, max;
+};
+
+static bool note(void *arg, const char *name, const struct node_info *info,
+	uint64_t next_pos)
+{
+	struct seen *s = arg;
+
+	(void)info;
+	if (s->n == s->max)
+		return false;
+	(void)snprintf(s->names[s->n], sizeof(s->names[0]), "%s", name);
+	s->pos[s->n++] = next_pos;
+	return true;
+}
+
+START_TEST(test_positions_hold_while_names_come_and_go)
+{
+	struct seen s = {.max = 2};
+
+	for (int i = 0; i < 6; i++)
+		(void)put(NODE_ROOT, (char[]){(char)('a' + i), 0}, KIND_FILE, 1,
+			1, false);
+	ck_assert_int_eq(
+		manifest_readdir(m, NODE_ROOT, 0, false, note, &s), 0);
+	ck_assert_uint_eq(s.n, 2);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "a", NULL, NULL), 0);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "d", NULL, NULL), 0);
+	(void)put(NODE_ROOT, "g", KIND_FILE, 1, 1, false);
+	s.max = 8;
+	ck_assert_int_eq(
+		manifest_readdir(m, NODE_ROOT, s.pos[1], false, note, &s), 0);
+	ck_assert_uint_eq(s.n, 6);
+	ck_assert_str_eq(s.names[2], "c");
+	ck_assert_str_eq(s.names[3], "e");
+	ck_assert_str_eq(s.names[5], "g");
+}
+END_TEST
+
+START_TEST(test_names_that_no_directory_can_hold_are_refused)
+{
+	const char *bad[] = {"", ".", "..", "a/b", "/"};
+	char longest[257];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct file_entry e = entry(bad[i], KIND_FILE, 1, 1);
+
+		ck_assert_int_eq(manifest_put(m, NODE_ROOT, &e, 1, false, NULL,
+					 NULL, NULL),
+			-EINVAL);
+	}
+	memset(longest, 'x', 256);
+	longest[256] = '\0';
+	struct file_entry e = entry(longest, KIND_FILE, 1, 1);
+	ck_assert_int_eq(
+		manifest_put(m, NODE_ROOT, &e, 1, false, NULL, NULL, NULL),
+		-EINVAL);
+	longest[255] = '\0';
+	ck_assert_int_eq(
+		manifest_put(m, NODE_ROOT, &e, 1, false, NULL, NULL, NULL), 0);
+}
+END_TEST
+
+START_TEST(test_a_link_keeps_its_target_and_a_new_target_is_a_new_node)
+{
+	struct node_info a = put(NODE_ROOT, "l", KIND_LINK, 9, 1, true);
+	struct file_entry e = entry("l", KIND_LINK, 9, 1);
+	struct node_info b;
+	char target[64];
+
+	ck_assert_int_eq(manifest_target(m, a.id, target, sizeof(target)), 9);
+	ck_assert_str_eq(target, "elsewhere");
+	e.target = "somewhere";
+	ck_assert_int_eq(
+		manifest_put(m, NODE_ROOT, &e, 1, false, &b, on_event, NULL), 0);
+	ck_assert_uint_ne(a.id, b.id);
+	ck_assert_int_eq(manifest_target(m, b.id, target, sizeof(target)), 9);
+	ck_assert_str_eq(target, "somewhere");
+}
+END_TEST
+
+START_TEST(test_a_hundred_thousand_names_come_and_go_and_numbers_are_reused)
+{
+	struct node_info info;
+	char name[16];
+	node_id end;
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 100000; i++) {
+			(void)snprintf(name, sizeof(name), "f%d", i);
+			(void)put(NODE_ROOT, name, KIND_FILE, 1, round, false);
+		}
+		if (round == 0)
+			end = manifest_end(m);
+		for (int i = 0; i < 100000; i += 997) {
+			(void)snprintf(name, sizeof(name), "f%d", i);
+			ck_assert_int_eq(manifest_lookup(m, NODE_ROOT, name,
+						 false, &info),
+				0);
+			ck_assert_int_eq(info.attr.version.mtime_ns, round);
+		}
+	}
+	ck_assert_uint_eq(events[MANIFEST_REPLACED], 200000);
+	ck_assert_uint_le(manifest_end(m), end + 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("manifest");
+	TCase *t = tcase_create("manifest");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(
+		t, test_a_name_that_was_put_is_found_with_its_attributes);
+	tcase_add_test(t,
+		test_a_new_version_is_a_new_node_and_the_old_one_keeps_its_own);
+	tcase_add_test(t,
+		test_the_same_version_keeps_its_node_and_other_modes_are_told);
+	tcase_add_test(
+		t, test_inode_numbers_are_the_same_in_another_manifest);
+	tcase_add_test(t, test_a_listing_removes_what_it_did_not_name);
+	tcase_add_test(
+		t, test_a_removed_directory_takes_all_below_it_deepest_first);
+	tcase_add_test(t, test_positions_hold_while_names_come_and_go);
+	tcase_add_test(t, test_names_that_no_directory_can_hold_are_refused);
+	tcase_add_test(t,
+		test_a_link_keeps_its_target_and_a_new_target_is_a_new_node);
+	tcase_add_test(t,
+		test_a_hundred_thousand_names_come_and_go_and_numbers_are_reused);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
