@@ -170,6 +170,22 @@ static int directory_add(struct manifest *m, struct directory *d, node_id id)
 	return 0;
 }
 
+/*
+ * A name keeps its position when its node is replaced, so that a listing that
+ * is going on does not miss it. `slot` is empty.
+ */
+static void directory_move(struct manifest *m, struct directory *d, node_id id,
+	uint32_t slot)
+{
+	struct node *n = manifest_slot(m, id);
+
+	d->child[n->slot] = 0;
+	if (n->slot < d->hole)
+		d->hole = n->slot;
+	d->child[slot] = id;
+	n->slot = slot;
+}
+
 /* What depends on the kind: a directory's table, a link's target. */
 static int fill_kind(struct node *n, const struct file_entry *e)
 {
@@ -284,6 +300,7 @@ static int put_existing(struct manifest *m, node_id *id,
 	node_id dir = n->parent;
 	const char *name = n->name;
 	node_id old = *id;
+	uint32_t slot;
 	int rc;
 
 	if (same_node(n, e)) {
@@ -298,8 +315,10 @@ static int put_existing(struct manifest *m, node_id *id,
 	rc = add(m, dir, e, name, id);
 	if (rc < 0)
 		return rc;
+	slot = n->slot;
 	retire(m, old, MANIFEST_REPLACED, *id, fn, arg);
-	return 0; /* the position that it leaves is for the next name */
+	directory_move(m, manifest_slot(m, dir)->dir, *id, slot);
+	return 0;
 }
 
 static bool name_is_valid(const char *name)
