@@ -19,6 +19,13 @@ tests_unit_test_option_SOURCES = tests/unit/test_option.c
 tests_unit_test_option_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_option_LDADD = libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_mount_options
+TESTS += tests/unit/test_mount_options
+tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
+	tools/command.c tools/mount.c tools/mount_helper.c
+tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_mount_options_LDADD = libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_ctl
 TESTS += tests/unit/test_ctl
 tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c

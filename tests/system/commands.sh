@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The subcommands that talk to a daemon, against a stand-in for it: what they
+# print, how they exit, and that every error is one line that names the thing.
+set -eu
+refrain=$PWD/refrain
+stand_in=$PWD/tests/system/stand_in
+# In the build tree: /tmp may be a tmpfs without extended attributes.
+work=$(mktemp -d "$PWD/commands.XXXXXX")
+pid=
+trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT
+mnt=$work/m
+mkdir -m 700 "$mnt" "$work/run"
+XDG_RUNTIME_DIR=$work/run
+# The path of a socket is short; this one may not be.
+[ ${#XDG_RUNTIME_DIR} -lt 60 ] || unset XDG_RUNTIME_DIR
+[ -z "${XDG_RUNTIME_DIR+x}" ] || export XDG_RUNTIME_DIR
+
+fail() {
+	echo "$*"
+	cat "$work/out" "$work/err" 2>/dev/null
+	exit 1
+}
+
+# ends STATUS WORD...: run refrain; what it printed is in out and err.
+ends() {
+	want=$1
+	shift
+	got=0
+	"$refrain" "$@" >"$work/out" 2>"$work/err" || got=$?
+	[ "$got" -eq "$want" ] || fail "refrain $*: exit $got, not $want"
+}
+
+# says FILE TEXT: the text is in it.
+says() {
+	grep -qF -- "$2" "$work/$1" || fail "std$1 does not say '$2'"
+}
+
+# An error is one line with our name before it.
+one_line() {
+	[ "$(wc -l <"$work/err")" -eq 1 ] || fail 'not one line'
+	grep -q '^refrain: ' "$work/err" || fail 'no name before it'
+}
+
+mkfifo "$work/ready"
+"$stand_in" "$mnt" >"$work/ready" 2>"$work/stand_in.err" &
+pid=$!
+read -r line <"$work/ready" || line=
+[ "$line" = ready ] || {
+	got=0
+	wait "$pid" || got=$?
+	pid=
+	cat "$work/stand_in.err"
+	exit "$got"
+}
+
+# Before any mount: usage and help.
+ends 0 --help && says out make-dataset
+ends 0 --version && says out 'refrain '
+ends 2 && says err Usage
+ends 2 frobnicate && one_line && says err "'frobnicate'"
+ends 2 help frobnicate && one_line
+for c in $("$refrain" --words); do
+	ends 0 help "$c" && says out "Usage: refrain $c"
+	ends 0 "$c" --help && says out --help
+	ends 2 "$c" --no-such-option && one_line && says err no-such-option
+	ends 2 "$c" && one_line
+done
+
+# What is no mount.
+for c in status warm refresh verify; do
+	ends 1 $c "$work/nowhere" && one_line && says err nowhere
+done
+ends 1 status "$work" && one_line && says err 'not the root of a refrain'
+ends 1 verify "$work" && one_line
+ends 1 clear "$work" && one_line
+ends 1 umount "$work" && one_line && says err 'nothing is mounted'
+ends 1 umount "$work/nowhere" && one_line && says err nowhere
+ends 1 umount /proc && one_line && says err 'not a refrain mount'
+
+# status
+ends 0 status "$mnt"
+says out '/src on '
+says out '2 h 5 min'
+says out '25 %  1.0 MiB of 4.0 MiB, 10 entries'
+says out 'reads ahead 128 KiB'
+ends 0 status "$mnt" --json
+[ "$(wc -l <"$work/out")" -eq 1 ] || fail 'the JSON is not one line'
+says out '"limits":["the kernel'
+ends 0 status --prometheus "$mnt"
+says out '# TYPE refrain_hits_total counter'
+says out "refrain_hits_total{mountpoint=\"$mnt\"} "
+says out 'refrain_entries{mountpoint='
+says out ',dir="/cache/\"1\""} 1048576'
+# A name is announced once, and every sample has one.
+awk '/^# TYPE/ { if (seen[$3]++) exit 1; next }
+	/^#/ { next }
+	{ name = $1; sub(/[{].*/, "", name); if (!seen[name]) exit 1 }' \
+	"$work/out" || fail 'not the format of Prometheus'
+ends 2 status --json --prometheus "$mnt" && one_line
+"$refrain" status --watch "$mnt" >"$work/out" 2>"$work/err" &
+watch=$!
+tries=0
+until [ "$(grep -c ' on ' "$work/out")" -ge 2 ]; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 200 ] || fail 'watch shows nothing more'
+	sleep 0.1
+done
+kill "$watch"
+wait "$watch" 2>/dev/null || :
+
+# warm
+ends 0 warm "$mnt"
+says out '3 items (2.0 KiB) fetched into the cache, 4 were there already'
+says out '5 items (1.0 KiB) do not fit'
+ends 0 warm "$mnt" --json a b "$mnt/c" && says out '"files":3'
+ends 0 warm "$mnt" --json a "$mnt/" && says out '"files":0'
+ends 1 warm "$mnt" ./lost && one_line && says err '1 items could not'
+ends 1 warm "$mnt" "$mnt/lost"
+ends 0 warm "$mnt" --json "$(printf 'caf\351')" && says out '"files":1'
+
+# refresh, fault
+ends 0 refresh "$mnt" a
+says out '1 directories: 1 files changed, 2 added, 3 removed'
+ends 1 refresh "$mnt" a b c && one_line && says err 'could not be read'
+ends 0 fault "$mnt" delay=5ms
+ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is no fault"
+
+# The daemon is gone.
+kill -9 "$pid"
+wait "$pid" 2>/dev/null || :
+pid=
+ends 1 status "$mnt" && one_line && says err 'the daemon has ended'
+
+# Output that cannot be written is a failure.
+if [ -w /dev/full ]; then
+	if "$refrain" --help >/dev/full 2>"$work/err"; then
+		fail 'a full device was no failure'
+	fi
+	one_line
+fi

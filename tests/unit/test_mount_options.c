@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of tools/mount.c and tools/mount_helper.c: what a command line or a
+ * line of fstab asks of the daemon, which is a stand-in here.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tools/command.h"
+#include "daemon/daemon.h"
+
+static struct mount_options asked;
+/* The strings are the caller's, who frees them. */
+static char first_dir[256], source[256], mountpoint[256], group[256];
+static int calls, answer;
+
+int daemon_run(const struct mount_options *options, struct error *err)
+{
+	calls++;
+	asked = *options;
+	(void)snprintf(
+		first_dir, sizeof(first_dir), "%s", options->tiers[0].dir);
+	(void)snprintf(source, sizeof(source), "%s", options->source);
+	(void)snprintf(
+		mountpoint, sizeof(mountpoint), "%s", options->mountpoint);
+	(void)snprintf(group, sizeof(group), "%s",
+		options->group ? options->group : "");
+	return answer < 0 ? error_set(err, answer, "no: %m") : 0;
+}
+
+/* Run a command with words that are ours to keep until the next. */
+static int run(command_fn *command, const char *const *words)
+{
+	static char copies[64][256];
+	char *argv[64];
+	int argc = 0;
+
+	calls = 0;
+	memset(&asked, 0, sizeof(asked));
+	for (; words[argc]; argc++) {
+		(void)snprintf(copies[argc], sizeof(copies[0]), "%s",
+			words[argc]);
+		argv[argc] = copies[argc];
+	}
+	argv[argc] = NULL;
+	return command(argc, argv);
+}
+
+#define RUN(command, ...) run(command, (const char *const[]){__VA_ARGS__, NULL})
+
+START_TEST(test_mount_asks_for_the_documented_defaults)
+{
+	ck_assert_int_eq(
+		RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G"), 0);
+	ck_assert_int_eq(calls, 1);
+	ck_assert_str_eq(source, "src");
+	ck_assert_str_eq(mountpoint, "mnt");
+	ck_assert_uint_eq(asked.ntiers, 1);
+	ck_assert_str_eq(first_dir, "/c");
+	ck_assert_uint_eq(asked.limit_bytes, 16 << 20);
+	ck_assert_uint_eq(asked.chunk_bytes, 1 << 20);
+	ck_assert_uint_eq(asked.staging_bytes, 256 << 20);
+	ck_assert_uint_eq(asked.revalidate_s, 0);
+	ck_assert_uint_eq(asked.timeout_s, 120);
+	ck_assert(asked.verify && !asked.foreground && !asked.allow_other);
+	ck_assert_ptr_null(asked.group);
+	ck_assert_ptr_null(asked.fault);
+}
+END_TEST
+
+START_TEST(test_mount_passes_every_option_on)
+{
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "--cache=/a:1G",
+				 "--cache=/b:50%", "--foreground",
+				 "--limit=32M", "--chunk", "2M", "--staging",
+				 "1G", "--revalidate", "60", "--verify",
+				 "never", "--allow-other", "--group", "g",
+				 "--timeout", "7", "--fault", "delay=5ms",
+				 "src", "mnt"),
+		0);
+	ck_assert_uint_eq(asked.ntiers, 2);
+	ck_assert_str_eq(asked.tiers[0].size, "1G");
+	ck_assert_str_eq(asked.tiers[1].size, "50%");
+	ck_assert(asked.foreground && asked.allow_other && !asked.verify);
+	ck_assert_uint_eq(asked.limit_bytes, 32 << 20);
+	ck_assert_uint_eq(asked.chunk_bytes, 2 << 20);
+	ck_assert_uint_eq(asked.staging_bytes, 1 << 30);
+	ck_assert_uint_eq(asked.revalidate_s, 60);
+	ck_assert_uint_eq(asked.timeout_s, 7);
+	ck_assert_str_eq(group, "g");
+	ck_assert_str_eq(asked.fault, "delay=5ms");
+}
+END_TEST
+
+START_TEST(test_mount_splits_a_cache_at_its_last_colon)
+{
+	ck_assert_int_eq(
+		RUN(cmd_mount, "mount", "s", "m", "--cache", "/a:b:c:10%"), 0);
+	ck_assert_str_eq(first_dir, "/a:b:c");
+	ck_assert_str_eq(asked.tiers[0].size, "10%");
+}
+END_TEST
+
+static const char *const bad_lines[][8] = {
+	{"mount", "s", "m"},
+	{"mount", "s", "--cache=/c:1"},
+	{"mount", "s", "m", "--cache=/c"},
+	{"mount", "s", "m", "--cache=/c:"},
+	{"mount", "s", "m", "--cache=:1G"},
+	{"mount", "s", "m", "--cache=/c:1", "--verify=perhaps"},
+	{"mount", "s", "m", "--cache=/c:1", "--timeout=0"},
+	{"mount", "s", "m", "--cache=/c:1", "--limit=many"},
+};
+
+START_TEST(test_mount_calls_wrong_usage_2_and_starts_nothing)
+{
+	ck_assert_int_eq(run(cmd_mount, bad_lines[_i]), 2);
+	ck_assert_int_eq(calls, 0);
+}
+END_TEST
+
+START_TEST(test_mount_refuses_more_tiers_than_there_can_be)
+{
+	const char *words[STORE_TIERS_MAX + 5] = {"mount", "s", "m"};
+
+	for (int i = 0; i < STORE_TIERS_MAX; i++)
+		words[3 + i] = "--cache=/c:1";
+	ck_assert_int_eq(run(cmd_mount, words), 0);
+	ck_assert_uint_eq(asked.ntiers, STORE_TIERS_MAX);
+	words[3 + STORE_TIERS_MAX] = "--cache=/c:1";
+	ck_assert_int_eq(run(cmd_mount, words), 2);
+}
+END_TEST
+
+START_TEST(test_mount_that_fails_exits_1)
+{
+	answer = -ENOENT;
+	ck_assert_int_eq(
+		RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1"), 1);
+}
+END_TEST
+
+START_TEST(test_helper_takes_a_line_of_fstab)
+{
+	ck_assert_int_eq(
+		RUN(mount_helper, "mount.refrain", "/src", "/mnt", "-n", "-o",
+			"rw,noauto,_netdev,nofail,user,group,x-systemd.idle=5,"
+			"cache=/a:1G,cache=/b:2G,allow_other,group=g,"
+			"revalidate=5,timeout=9",
+			"-v", "-o", "limit=32M"),
+		0);
+	ck_assert_str_eq(source, "/src");
+	ck_assert_str_eq(mountpoint, "/mnt");
+	ck_assert_uint_eq(asked.ntiers, 2);
+	ck_assert_str_eq(first_dir, "/a");
+	ck_assert(asked.allow_other && !asked.foreground);
+	ck_assert_str_eq(group, "g");
+	ck_assert_uint_eq(asked.revalidate_s, 5);
+	ck_assert_uint_eq(asked.timeout_s, 9);
+	ck_assert_uint_eq(asked.limit_bytes, 32 << 20);
+}
+END_TEST
+
+START_TEST(test_helper_refuses_unknown_options_unless_sloppy)
+{
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-o",
+				 "cache=/c:1,cash=/d:1"),
+		2);
+	ck_assert_int_eq(calls, 0);
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-so",
+				 "cache=/c:1,cash=/d:1"),
+		0);
+	ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+START_TEST(test_helper_mounts_nothing_when_it_is_only_to_pretend)
+{
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-f",
+				 "-o", "cache=/c:1"),
+		0);
+	ck_assert_int_eq(calls, 0);
+}
+END_TEST
+
+START_TEST(test_helper_keeps_a_source_that_begins_with_a_dash)
+{
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "-o",
+				 "cache=/c:1", "--", "-s", "m"),
+		0);
+	ck_assert_str_eq(source, "-s");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("mount_options");
+	TCase *tc = tcase_create("mount_options");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_test(tc, test_mount_asks_for_the_documented_defaults);
+	tcase_add_test(tc, test_mount_passes_every_option_on);
+	tcase_add_test(tc, test_mount_splits_a_cache_at_its_last_colon);
+	tcase_add_loop_test(tc,
+		test_mount_calls_wrong_usage_2_and_starts_nothing, 0,
+		(int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
+	tcase_add_test(tc, test_mount_refuses_more_tiers_than_there_can_be);
+	tcase_add_test(tc, test_mount_that_fails_exits_1);
+	tcase_add_test(tc, test_helper_takes_a_line_of_fstab);
+	tcase_add_test(tc, test_helper_refuses_unknown_options_unless_sloppy);
+	tcase_add_test(
+		tc, test_helper_mounts_nothing_when_it_is_only_to_pretend);
+	tcase_add_test(
+		tc, test_helper_keeps_a_source_that_begins_with_a_dash);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
