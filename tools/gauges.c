@@ -7,6 +7,7 @@
 const struct gauge gauge_table[] = {
 	{"uptime_s", "seconds", "Time since the mount."},
 	{"files_known", "files", "Files in the manifest."},
+	{"bytes_known", "bytes", "Their size."},
 	{"cache_capacity_bytes", "bytes", "What all tiers may hold."},
 	{"cache_used_bytes", "bytes",
 		"What the entries are charged: content and trailer in the "
@@ -14,11 +15,14 @@ const struct gauge gauge_table[] = {
 	{"resident_bytes", "bytes", "Content bytes of the entries."},
 	{"entries", "entries", "Items in the cache."},
 	{"inflight", "requests", "Fetches from the origin that are running."},
+	{"parked", "reads", "READs that wait for the origin."},
 	{"staging_bytes", "bytes", "Content in the staging buffer."},
 	{"staging_peak_bytes", "bytes", "The most that ever was in it."},
 	{"staging_capacity_bytes", "bytes", "The bound of the staging buffer."},
 	{"memory_rss_bytes", "bytes", "Resident memory of the daemon."},
 	{"open_fds", "descriptors", "Open descriptors of the daemon."},
+	{"prefetch_window_bytes", "bytes",
+		"How far ahead of a reader is fetched, at most."},
 	{"read_ahead_kib", "KiB", "What the kernel reads ahead on the mount."},
 	{NULL, NULL, NULL},
 };

@@ -62,12 +62,14 @@ static void print_time(uint64_t s)
 static void print_head(const struct view *v)
 {
 	const char *scan = ask_text(v->now, "scan");
+	char known[SIZE_TEXT_MAX];
 
 	(void)printf("%s on %s, up ", ask_text(v->now, "source"),
 		ask_text(v->now, "mountpoint"));
 	print_time(ask_number(v->now, "uptime_s"));
-	(void)printf("\n" LABEL "%" PRIu64 " known", "files",
-		ask_number(v->now, "files_known"));
+	(void)printf("\n" LABEL "%" PRIu64 " known, %s", "files",
+		ask_number(v->now, "files_known"),
+		size_of(v->now, "bytes_known", known));
 	if (*scan)
 		(void)printf(", scan %s", scan);
 	if (json_is_false(json_object_get(v->now, "ready")))
@@ -129,10 +131,11 @@ static void print_origin(const struct view *v)
 {
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
 
-	(void)printf(LABEL "%s in %" PRIu64 " reads, %" PRIu64 " in flight",
+	(void)printf(LABEL "%s in %" PRIu64 " reads, %" PRIu64 " in flight, "
+			   "%" PRIu64 " readers wait",
 		"origin", size_of(v->now, "origin_bytes", a),
 		ask_number(v->now, "origin_reads"),
-		ask_number(v->now, "inflight"));
+		ask_number(v->now, "inflight"), ask_number(v->now, "parked"));
 	print_byte_rate(v, "origin_bytes");
 	(void)printf("\n" LABEL "%s of %s, at most %s so far\n", "staging",
 		size_of(v->now, "staging_bytes", a),
