@@ -92,7 +92,9 @@ static int link_file(const struct tier *t, int fd, const char *path)
 		if (linkat(AT_FDCWD, proc, t->fd, path, AT_SYMLINK_FOLLOW) == 0)
 			return 0;
 		if (errno == EEXIST)
-			rc = unlinkat(t->fd, path, 0) ? -errno : 0;
+			rc = unlinkat(t->fd, path, 0) && errno != ENOENT
+				? -errno
+				: 0;
 		else if (errno == ENOENT)
 			rc = remake_subdir(t, path);
 		else

@@ -60,6 +60,7 @@ tests_unit_test_store_model_SOURCES = tests/unit/test_store_model.c \
 	tests/unit/store_fixture.h
 tests_unit_test_store_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_store_model_LDADD = libstore.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_cache
 TESTS += tests/unit/test_cache
 tests_unit_test_cache_SOURCES = tests/unit/test_cache.c \
@@ -72,4 +73,11 @@ TESTS += tests/unit/test_manifest
 tests_unit_test_manifest_SOURCES = tests/unit/test_manifest.c
 tests_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_manifest_LDADD = libplan.la libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_store_threads
+TESTS += tests/unit/test_store_threads
+tests_unit_test_store_threads_SOURCES = tests/unit/test_store_threads.c \
+	tests/unit/store_fixture.h
+tests_unit_test_store_threads_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_store_threads_LDADD = libstore.la $(CHECK_LIBS)
 endif

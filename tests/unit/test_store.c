@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
 
 #include "store/entry.h"
 
@@ -182,6 +182,12 @@ START_TEST(test_store_closes_admission_when_reopened_smaller)
 	ck_assert_int_eq(fixture_get(&fx, fixture_key(8), ITEM, 0, 1), 0);
 }
 END_TEST
+
+static void on_bad(void *arg, const char *path, const char *why)
+{
+	(void)arg;
+	ck_abort_msg("%s: %s", path, why);
+}
 
 /* Each way to damage the last of three entries; then it must be dropped. */
 enum damage {
@@ -379,6 +385,33 @@ START_TEST(test_store_counts_a_failing_write_and_gives_the_room_back)
 }
 END_TEST
 
+START_TEST(test_store_leaves_nothing_of_a_write_that_fails_half_way)
+{
+	const struct rlimit limit = {50000, RLIM_INFINITY};
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+	struct hash128 key = fixture_key(9);
+	uint64_t checked;
+
+	if (_i) /* into a named file */
+		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "tmpfile", 1), 0);
+	fixture_open_one(&fx, "1M");
+	ck_assert_ptr_ne(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), -EFBIG);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	ck_assert_uint_eq(fixture_count(&fx.counters.tier_errors), 1);
+	ck_assert_uint_eq(
+		status_of(0).reserved_bytes + status_of(0).used_bytes, 0);
+	ck_assert_int_eq(store_verify_dir(fx.dirs[0], on_bad, NULL, NULL,
+				 &checked, &fx.err),
+		0);
+	ck_assert_uint_eq(checked, 0);
+	/* And recovers. */
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+}
+END_TEST
+
 START_TEST(test_store_invalidates)
 {
 	struct hash128 key = fixture_key(9);
@@ -511,6 +544,8 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_makes_a_deleted_subdirectory_again);
 	tcase_add_test(
 		tc, test_store_counts_a_failing_write_and_gives_the_room_back);
+	tcase_add_loop_test(tc,
+		test_store_leaves_nothing_of_a_write_that_fails_half_way, 0, 2);
 	tcase_add_test(tc, test_store_invalidates);
 	tcase_add_test(tc, test_store_sweeps_what_was_not_kept);
 	tcase_add_test(tc, test_store_keeps_one_of_two_copies);
