@@ -5,4 +5,15 @@ bench_epoch_reader_SOURCES = \
 	bench/file_list.c bench/file_list.h \
 	bench/read_file.c bench/read_file.h
 bench_epoch_reader_LDADD = libbase.la
-EXTRA_DIST += bench/lru-model
+
+BENCHES = bench/hot.sh bench/cold.sh
+EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
+CLEANFILES += bench-hot.json bench-cold.json
+
+# 77: not to be measured here, which is no failure.
+bench: all
+	@for b in $(BENCHES); do \
+		'$(srcdir)'/$$b || test $$? -eq 77 || exit 1; \
+	done
+
+.PHONY: bench

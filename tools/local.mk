@@ -1,5 +1,5 @@
 # The command, one subcommand a file, and the newcomer's scripts.
-EXTRA_DIST += tools/packages tools/run-tests
+EXTRA_DIST += tools/packages tools/quickstart tools/run-tests
 
 noinst_LTLIBRARIES += libdataset.la
 libdataset_la_SOURCES = \
