@@ -76,7 +76,8 @@ static void listing_done(struct origin_list *l, int status)
 	list_splice_tail(&waiters, &g->waiters);
 	pthread_mutex_unlock(&t->lock);
 	LIST_FOREACH_SAFE (w, next, &waiters) {
-		struct tree_wait *wait = CONTAINER_OF(w, struct tree_wait, link);
+		struct tree_wait *wait =
+			CONTAINER_OF(w, struct tree_wait, link);
 
 		wait->done(wait, status);
 	}

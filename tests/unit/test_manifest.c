@@ -100,7 +100,8 @@ START_TEST(test_the_same_version_keeps_its_node_and_other_modes_are_told)
 
 	e.attr.mode = 0600;
 	ck_assert_int_eq(
-		manifest_put(m, NODE_ROOT, &e, 2, false, &b, on_event, NULL), 0);
+		manifest_put(m, NODE_ROOT, &e, 2, false, &b, on_event, NULL),
+		0);
 	ck_assert_uint_eq(a.id, b.id);
 	ck_assert_uint_eq(b.attr.mode, 0600);
 	ck_assert_uint_eq(events[MANIFEST_ATTR], 1);
@@ -252,14 +253,15 @@ START_TEST(test_a_link_keeps_its_target_and_a_new_target_is_a_new_node)
 	ck_assert_str_eq(target, "elsewhere");
 	e.target = "somewhere";
 	ck_assert_int_eq(
-		manifest_put(m, NODE_ROOT, &e, 1, false, &b, on_event, NULL), 0);
+		manifest_put(m, NODE_ROOT, &e, 1, false, &b, on_event, NULL),
+		0);
 	ck_assert_uint_ne(a.id, b.id);
 	ck_assert_int_eq(manifest_target(m, b.id, target, sizeof(target)), 9);
 	ck_assert_str_eq(target, "somewhere");
 }
 END_TEST
 
-START_TEST(test_a_hundred_thousand_names_come_and_go_and_numbers_are_reused)
+START_TEST(test_a_hundred_thousand_names_come_and_go_with_their_numbers)
 {
 	struct node_info info;
 	char name[16];
@@ -307,10 +309,10 @@ int main(void)
 		t, test_a_removed_directory_takes_all_below_it_deepest_first);
 	tcase_add_test(t, test_positions_hold_while_names_come_and_go);
 	tcase_add_test(t, test_names_that_no_directory_can_hold_are_refused);
+	tcase_add_test(
+		t, test_a_link_keeps_its_target_and_a_new_target_is_a_new_node);
 	tcase_add_test(t,
-		test_a_link_keeps_its_target_and_a_new_target_is_a_new_node);
-	tcase_add_test(t,
-		test_a_hundred_thousand_names_come_and_go_and_numbers_are_reused);
+		test_a_hundred_thousand_names_come_and_go_with_their_numbers);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
