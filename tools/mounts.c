@@ -39,16 +39,21 @@ static char *parent_realpath(const char *path)
 	return joined;
 }
 
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
 /* Undo \040 and the like, in place. */
 static void unescape(char *text)
 {
 	char *to = text;
 
 	for (; *text; to++) {
-		unsigned code;
-
-		if (sscanf(text, "\\%3o", &code) == 1) {
-			*to = (char)code;
+		if (text[0] == '\\' && is_octal(text[1]) &&
+			is_octal(text[2]) && is_octal(text[3])) {
+			*to = (char)((text[1] - '0') << 6 |
+				(text[2] - '0') << 3 | (text[3] - '0'));
 			text += 4;
 		} else {
 			*to = *text++;

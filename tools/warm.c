@@ -47,8 +47,8 @@ static void summarise(const json_t *r)
 	char cached[SIZE_TEXT_MAX], rest[SIZE_TEXT_MAX];
 	uint64_t rest_items = ask_number(r, "not_fitting_items");
 
-	(void)printf("%" PRIu64 " items (%s) fetched into the cache, %" PRIu64
-		     " were there already\n",
+	(void)printf("%" PRIu64 " items (%s) are cached, %" PRIu64
+		     " of them were before\n",
 		ask_number(r, "cached_items"),
 		size_format(ask_number(r, "cached_bytes"), cached),
 		ask_number(r, "already_items"));

@@ -112,7 +112,7 @@ wait "$watch" 2>/dev/null || :
 
 # warm
 ends 0 warm "$mnt"
-says out '3 items (2.0 KiB) fetched into the cache, 4 were there already'
+says out '7 items (2.0 KiB) are cached, 4 of them were before'
 says out '5 items (1.0 KiB) do not fit'
 ends 0 warm "$mnt" --json a b "$mnt/c" && says out '"files":3'
 ends 0 warm "$mnt" --json a "$mnt/" && says out '"files":0'

@@ -74,7 +74,7 @@ static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 			"bytes_total", 2, "scanning", 0));
 	(void)ctl_send(conn,
 		json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:I,s:I}", "ok", 1,
-			"cached_items", 3, "cached_bytes", 2048,
+			"cached_items", 7, "cached_bytes", 2048,
 			"already_items", 4, "not_fitting_items", 5,
 			"not_fitting_bytes", 1024, "failed_items", lost,
 			"files", (json_int_t)n));

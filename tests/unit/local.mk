@@ -28,9 +28,16 @@ tests_unit_test_mount_options_LDADD = libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_ctl
 TESTS += tests/unit/test_ctl
-tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c
+tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c tests/unit/ctl_fixture.h
 tests_unit_test_ctl_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_ctl_LDADD = libctl.la libbase.la $(CHECK_LIBS) $(JANSSON_LIBS)
+
+check_PROGRAMS += tests/unit/test_ctl_place
+TESTS += tests/unit/test_ctl_place
+tests_unit_test_ctl_place_SOURCES = tests/unit/test_ctl_place.c \
+	tests/unit/ctl_fixture.h
+tests_unit_test_ctl_place_CFLAGS = $(tests_unit_test_ctl_CFLAGS)
+tests_unit_test_ctl_place_LDADD = $(tests_unit_test_ctl_LDADD)
 
 check_PROGRAMS += tests/unit/test_store
 TESTS += tests/unit/test_store

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of src/ctl share: a server in a runtime directory of its own
+ * whose commands do what tests need, and peers that behave or do not.
+ */
+#ifndef TESTS_CTL_FIXTURE_H
+#define TESTS_CTL_FIXTURE_H
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "ctl/ctl.h"
+
+static char dir[] = "/tmp/refrain-test-XXXXXX";
+static struct ctl_server *server;
+static struct error err;
+static sem_t entered, left;
+
+/* -- the commands of the test daemon -- */
+
+static void cmd_echo(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	json_t *line = json_deep_copy(request);
+
+	(void)arg;
+	ck_assert_int_eq(json_object_set_new(line, "ok", json_true()), 0);
+	(void)ctl_send(conn, line);
+}
+
+static void cmd_count(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	json_int_t n = json_integer_value(json_object_get(request, "n"));
+
+	(void)arg;
+	for (json_int_t i = 0; i < n; i++)
+		(void)ctl_send(conn,
+			json_pack("{s:b,s:I}", "progress", 1, "i", i));
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
+static void cmd_fail(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)arg;
+	(void)request;
+	(void)ctl_fail(conn, "cannot read '%s'", "caf\xe9");
+}
+
+static void cmd_forget(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)arg;
+	(void)conn;
+	(void)request;
+}
+
+/* Runs until nobody wants its answer. */
+static void cmd_wait(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)arg;
+	(void)request;
+	sem_post(&entered);
+	while (!ctl_gone(conn))
+		(void)poll(NULL, 0, 1);
+	sem_post(&left);
+}
+
+/* Sends until it cannot. */
+static void cmd_flood(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)arg;
+	(void)request;
+	while (ctl_send(conn, json_pack("{s:b}", "progress", 1)) == 0)
+		;
+	sem_post(&left);
+}
+
+static const struct ctl_command commands[] = {
+	{"echo", cmd_echo},
+	{"count", cmd_count},
+	{"fail", cmd_fail},
+	{"forget", cmd_forget},
+	{"wait", cmd_wait},
+	{"flood", cmd_flood},
+	{NULL, NULL},
+};
+
+static inline void setup(void)
+{
+	(void)umask(022);
+	(void)snprintf(dir, sizeof(dir), "/tmp/refrain-test-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", dir, 1), 0);
+	ck_assert_int_eq(sem_init(&entered, 0, 0), 0);
+	ck_assert_int_eq(sem_init(&left, 0, 0), 0);
+	ck_assert_msg(ctl_server_start(&server, "/mnt/x", NULL, commands, NULL,
+			      &err) == 0,
+		"%s", err.msg);
+}
+
+static inline void teardown(void)
+{
+	char refrain[64];
+
+	ctl_server_stop(server);
+	(void)snprintf(refrain, sizeof(refrain), "%s/refrain", dir);
+	(void)rmdir(refrain); /* gone already unless a test left things */
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+
+static inline struct ctl_client *client(void)
+{
+	struct ctl_client *c = NULL;
+
+	ck_assert_msg(ctl_connect_path(&c, ctl_server_path(server), &err) == 0,
+		"%s", err.msg);
+	return c;
+}
+
+/* A bare connection, for peers that do not behave. */
+static inline int raw(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct timeval limit = {.tv_sec = 20};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s",
+		ctl_server_path(server));
+	ck_assert_int_eq(
+		connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit,
+				 sizeof(limit)),
+		0);
+	return fd;
+}
+
+static inline void put(int fd, const void *data, size_t len)
+{
+	ck_assert_int_eq(send(fd, data, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+/* One line, newline included, read byte by byte; its length, 0 at the end. */
+static inline size_t get_line(int fd, char *line, size_t room)
+{
+	size_t len = 0;
+
+	while (len + 1 < room && read(fd, line + len, 1) == 1)
+		if (line[len++] == '\n')
+			break;
+	line[len] = '\0';
+	return len;
+}
+
+static inline void wait_sem(sem_t *sem)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	ck_assert_int_eq(sem_timedwait(sem, &until), 0);
+}
+
+static inline void expect_refusal(int fd)
+{
+	char line[2048];
+	json_t *answer;
+
+	ck_assert_uint_gt(get_line(fd, line, sizeof(line)), 0);
+	answer = json_loads(line, 0, NULL);
+	ck_assert_msg(answer != NULL, "%s", line);
+	ck_assert(json_is_false(json_object_get(answer, "ok")));
+	ck_assert(json_is_string(json_object_get(answer, "error")));
+	json_decref(answer);
+}
+
+/* The connection still works. */
+static inline void expect_echo(int fd, int n)
+{
+	char line[4096], request[64];
+	int at = -1;
+
+	(void)snprintf(request, sizeof(request),
+		"{\"cmd\":\"echo\",\"mark\":%d}\n", n);
+	put(fd, request, strlen(request));
+	while (at != n) {
+		json_t *answer;
+
+		ck_assert_uint_gt(get_line(fd, line, sizeof(line)), 0);
+		answer = json_loads(line, 0, NULL);
+		if (json_object_get(answer, "mark"))
+			at = (int)json_integer_value(
+				json_object_get(answer, "mark"));
+		json_decref(answer);
+	}
+}
+
+#endif
