@@ -17,3 +17,7 @@ bench: all
 	done
 
 .PHONY: bench
+
+noinst_PROGRAMS += bench/bench-store
+bench_bench_store_SOURCES = bench/bench-store.c
+bench_bench_store_LDADD = libstore.la

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast entries are read, verified and not, next to bare files of the same
+ * size in the same directory; and how soon a tier of many entries is ready.
+ * One thread; what the kernel's page cache holds is not read from the device.
+ *
+ *   bench-store DIR            110 KB items: reads a second, median of 7 rounds
+ *   bench-store DIR ENTRIES    so many entries of a byte: time to open, to
+ * ready
+ *
+ * DIR must not exist; it is cleared and removed.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+#define ITEMS 500
+#define ITEM_BYTES ((size_t)110000)
+#define ROUNDS 7
+#define PASSES 8
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench-store: %s\n", what);
+	exit(EXIT_FAILURE);
+}
+
+static struct store *open_store(const char *dir, bool verify)
+{
+	static struct counters counters;
+	struct store_config config = {
+		.dataset = "bench", .ntiers = 1, .verify = verify};
+	struct store *s;
+	struct error err;
+
+	config.tiers[0] = (struct tier_config){dir, "50%"};
+	if (store_open(&s, &config, &counters, &err))
+		die(err.msg);
+	return s;
+}
+
+static void put(struct store *s, uint64_t i, const void *data, size_t bytes)
+{
+	struct reservation r;
+
+	if (store_reserve(s, bytes, &r) ||
+		store_publish(s, &r, hash128(&i, sizeof(i)), data, bytes))
+		die("cannot publish");
+}
+
+/* Reads a second of all items, from the store. */
+static double read_store(const char *dir, bool verify)
+{
+	struct store_scratch *scratch = store_scratch_new();
+	struct store *s = open_store(dir, verify);
+	const void *data;
+	uint64_t begin;
+
+	if (!scratch)
+		die("out of memory");
+	store_wait_ready(s);
+	begin = clock_now_ns();
+	for (uint64_t n = 0; n < PASSES * ITEMS; n++) {
+		uint64_t i = n % ITEMS;
+
+		if (store_read(s, scratch, hash128(&i, sizeof(i)), ITEM_BYTES,
+			    0, ITEM_BYTES, &data) < 0)
+			die("cannot read an entry");
+	}
+	begin = clock_now_ns() - begin;
+	store_close(s);
+	store_scratch_free(scratch);
+	return PASSES * ITEMS * 1e9 / (double)begin;
+}
+
+/* The same of bare files, by name in an open directory. */
+static double read_bare(int dir_fd, void *buf)
+{
+	uint64_t begin = clock_now_ns();
+
+	for (uint64_t n = 0; n < PASSES * ITEMS; n++) {
+		char name[32];
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "%" PRIu64, n % ITEMS);
+		fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || pread(fd, buf, ITEM_BYTES, 0) < 0)
+			die("cannot read a bare file");
+		(void)close(fd);
+	}
+	begin = clock_now_ns() - begin;
+	return PASSES * ITEMS * 1e9 / (double)begin;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(double *v)
+{
+	qsort(v, ROUNDS, sizeof(*v), by_value);
+	return v[ROUNDS / 2];
+}
+
+static int make_bare(const char *dir, const void *data)
+{
+	int dir_fd;
+
+	if (mkdir(dir, 0700) < 0)
+		die("cannot make a directory for bare files");
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned int i = 0; i < ITEMS; i++) {
+		char name[32];
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || write(fd, data, ITEM_BYTES) < 0)
+			die("cannot write a bare file");
+		(void)close(fd);
+	}
+	return dir_fd;
+}
+
+static void remove_bare(const char *dir, int dir_fd)
+{
+	for (unsigned int i = 0; i < ITEMS; i++) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		(void)unlinkat(dir_fd, name, 0); /* rmdir() would say */
+	}
+	(void)close(dir_fd);
+	if (rmdir(dir) < 0)
+		die("cannot remove the bare files");
+}
+
+static void bench_reads(const char *dir)
+{
+	double bare[ROUNDS], verified[ROUNDS], unverified[ROUNDS], b;
+	unsigned char *data = calloc(1, ITEM_BYTES);
+	struct store *s = open_store(dir, true);
+	char bare_dir[4096];
+	int fd;
+
+	if (!data)
+		die("out of memory");
+	(void)snprintf(bare_dir, sizeof(bare_dir), "%s.bare", dir);
+	fd = make_bare(bare_dir, data);
+	store_wait_ready(s);
+	for (uint64_t i = 0; i < ITEMS; i++)
+		put(s, i, data, ITEM_BYTES);
+	store_close(s);
+	for (int r = 0; r < ROUNDS; r++) {
+		bare[r] = read_bare(fd, data);
+		verified[r] = read_store(dir, true);
+		unverified[r] = read_store(dir, false);
+	}
+	b = median(bare);
+	printf("110 KB items, reads/s: bare %.0f, entries verified %.0f "
+	       "(%.2f), not %.0f (%.2f)\n",
+		b, median(verified), median(verified) / b, median(unverified),
+		median(unverified) / b);
+	remove_bare(bare_dir, fd);
+	free(data);
+}
+
+static void bench_start(const char *dir, uint64_t entries)
+{
+	struct store *s = open_store(dir, true);
+	uint64_t begin, opened, ready;
+
+	store_wait_ready(s);
+	begin = clock_now_ns();
+	for (uint64_t i = 0; i < entries; i++)
+		put(s, i, "x", 1);
+	printf("%" PRIu64 " entries, published at %.0f/s\n", entries,
+		(double)entries * 1e9 / (double)(clock_now_ns() - begin));
+	store_close(s);
+	begin = clock_now_ns();
+	s = open_store(dir, true);
+	opened = clock_now_ns() - begin;
+	store_wait_ready(s);
+	ready = clock_now_ns() - begin;
+	printf("reopened: hits after %.1f ms, admission after %.1f ms\n",
+		(double)opened / NS_PER_MS, (double)ready / NS_PER_MS);
+	store_close(s);
+}
+
+int main(int argc, char **argv)
+{
+	struct error err;
+	uint64_t removed;
+
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "usage: bench-store DIR [ENTRIES]\n");
+		return 2;
+	}
+	if (access(argv[1], F_OK) == 0)
+		die("the directory exists; name one that does not");
+	if (argc == 3)
+		bench_start(argv[1], strtoull(argv[2], NULL, 10));
+	else
+		bench_reads(argv[1]);
+	if (store_clear_dir(argv[1], &removed, &err))
+		die(err.msg);
+	if (rmdir(argv[1]) < 0)
+		die("cannot remove the directory");
+	return EXIT_SUCCESS;
+}
