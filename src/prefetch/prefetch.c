@@ -15,9 +15,13 @@
 /* The kernel's own read-ahead arrives a little out of order. */
 #define SLACK_BYTES ((uint64_t)512 << 10)
 
+/* Reads behind the front, in a row, after which it is taken for left. */
+#define BEHIND_MAX 8u
+
 struct slot {
 	pthread_mutex_t lock; /* guards the rest */
 	uint64_t cookie;
+	unsigned behind; /* reads before `next` since the last one there */
 	uint64_t next;	 /* where a sequential reader reads next */
 	uint64_t ahead;	 /* fetched up to here */
 	uint64_t window; /* 0: not sequential so far */
@@ -45,23 +49,41 @@ void prefetch_free(struct prefetch *p)
 	free(p);
 }
 
-/* Is this read where the one before it ended, give or take? */
-static bool is_sequential(const struct slot *s, uint64_t off, uint64_t end)
+static void restart(struct slot *s, uint64_t cookie, uint64_t end)
 {
-	return off <= s->next + SLACK_BYTES && end + SLACK_BYTES > s->next;
+	s->cookie = cookie;
+	s->behind = 0;
+	s->next = s->ahead = end;
+	s->window = 0;
+}
+
+/*
+ * Does this read move the front on? Several readers of one file are led by
+ * the first: what those behind it read has been fetched already, and must not
+ * be fetched again. Only when nobody reads at the front any more does one of
+ * them become the first.
+ */
+static bool moves_on(struct slot *s, uint64_t cookie, uint64_t off,
+	uint64_t end)
+{
+	if (s->cookie != cookie || off > s->next + SLACK_BYTES) {
+		restart(s, cookie, end);
+		return false;
+	}
+	if (end <= s->next) {
+		if (end + SLACK_BYTES <= s->next && ++s->behind >= BEHIND_MAX)
+			restart(s, cookie, end);
+		return false;
+	}
+	s->behind = 0;
+	return true;
 }
 
 /* Note the read; sets the range to fetch, if any. */
 static bool advance(struct slot *s, uint64_t cookie, uint64_t size,
 	uint64_t off, uint64_t end, uint64_t *from, uint64_t *to)
 {
-	if (s->cookie != cookie || !is_sequential(s, off, end)) {
-		s->cookie = cookie;
-		s->next = s->ahead = end;
-		s->window = 0;
-		return false;
-	}
-	if (end <= s->next)
+	if (!moves_on(s, cookie, off, end))
 		return false;
 	s->next = end;
 	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
