@@ -227,7 +227,8 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 	rc = set_modes(t, t->fd);
 	if (rc)
 		return error_set(err, rc,
-			"cannot set the mode of cache directory '%s': %m",
+			"cannot set mode and group of cache directory '%s': "
+			"%m; give a --group that you belong to",
 			t->dir);
 	rc = identity_read(t->fd, t->dir, &found, err);
 	if (rc > 0)

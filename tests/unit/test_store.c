@@ -3,6 +3,7 @@
 #include "store_fixture.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -516,6 +517,37 @@ START_TEST(test_store_files_are_the_owners_only)
 }
 END_TEST
 
+START_TEST(test_store_files_are_readable_by_the_group)
+{
+	const struct group *group = getgrgid(getegid());
+	struct store_config config = {.dataset = "/data/set", .ntiers = 1};
+	struct hash128 key = fixture_key(9);
+	char path[256];
+	struct stat st;
+
+	if (!group)
+		return; /* a group without a name cannot be given */
+	config.group = group->gr_name;
+	config.tiers[0] = (struct tier_config){fx.dirs[0], "1M"};
+	(void)umask(077);
+	ck_assert_int_eq(
+		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);
+	store_wait_ready(fx.store);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(stat(fixture_path(&fx, 0, key, ITEM, path), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	ck_assert_uint_eq(st.st_gid, getegid());
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 02750);
+	/* And no longer, when mounted without. */
+	fixture_close(&fx);
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
+}
+END_TEST
+
 static Suite *store_suite(void)
 {
 	Suite *suite = suite_create("store");
@@ -551,6 +583,7 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_keeps_one_of_two_copies);
 	tcase_add_test(tc, test_store_empties_tmp_at_the_start);
 	tcase_add_test(tc, test_store_files_are_the_owners_only);
+	tcase_add_test(tc, test_store_files_are_readable_by_the_group);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
