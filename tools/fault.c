@@ -20,8 +20,8 @@ int cmd_fault(int argc, char **argv)
 
 	if (command_parse(&fault_usage, argc, argv, NULL, &status) < 0)
 		return status;
-	request = json_pack("{s:s,s:o}", "cmd", "fault", "spec",
-		ctl_text_new(argv[2]));
+	request = json_pack(
+		"{s:s,s:o}", "cmd", "fault", "spec", ctl_text_new(argv[2]));
 	if (ask(argv[1], request, NULL, NULL, &reply, &err) < 0)
 		return command_fail("fault", &err);
 	json_decref(reply);

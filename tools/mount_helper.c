@@ -12,13 +12,12 @@
 #include "command.h"
 
 /* What mount(8) and systemd put into the list for themselves. */
-static const char *const generic[] = {
-	"rw", "ro", "defaults", "auto", "noauto", "user", "nouser", "users",
-	"owner", "group", "_netdev", "nofail", "suid", "nosuid", "dev",
-	"nodev", "exec", "noexec", "atime", "noatime", "relatime",
-	"norelatime", "strictatime", "nodiratime", "diratime", "lazytime",
-	"nolazytime", "sync", "async", "dirsync", "silent", "loud", "mand",
-	"nomand", "iversion", "noiversion", NULL};
+static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
+	"user", "nouser", "users", "owner", "group", "_netdev", "nofail",
+	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime",
+	"relatime", "norelatime", "strictatime", "nodiratime", "diratime",
+	"lazytime", "nolazytime", "sync", "async", "dirsync", "silent", "loud",
+	"mand", "nomand", "iversion", "noiversion", NULL};
 
 struct helper_args {
 	bool sloppy; /* unknown options are not errors */
@@ -44,8 +43,8 @@ static int add_list(void *out, const char *value, struct error *err)
 #define FIELD(f) offsetof(struct helper_args, f)
 
 static const struct option_def helper_table[] = {
-	{"options", 'o', "OPTIONS", "The options of the mount.", OPTION_CALL,
-		0, add_list, false},
+	{"options", 'o', "OPTIONS", "The options of the mount.", OPTION_CALL, 0,
+		add_list, false},
 	{"sloppy", 's', NULL, "Ignore unknown options.", OPTION_FLAG,
 		FIELD(sloppy), NULL, false},
 	{"fake", 'f', NULL, "Do not mount.", OPTION_FLAG, FIELD(fake), NULL,

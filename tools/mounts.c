@@ -32,9 +32,10 @@ static char *parent_realpath(const char *path)
 	if (slash)
 		*slash = '\0';
 	parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!parent || asprintf(&joined, "%s/%s",
-			       strcmp(parent, "/") == 0 ? "" : parent,
-			       slash ? slash + 1 : copy) < 0)
+	if (!parent ||
+		asprintf(&joined, "%s/%s",
+			strcmp(parent, "/") == 0 ? "" : parent,
+			slash ? slash + 1 : copy) < 0)
 		return NULL;
 	return joined;
 }
@@ -50,8 +51,8 @@ static void unescape(char *text)
 	char *to = text;
 
 	for (; *text; to++) {
-		if (text[0] == '\\' && is_octal(text[1]) &&
-			is_octal(text[2]) && is_octal(text[3])) {
+		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
+			is_octal(text[3])) {
 			*to = (char)((text[1] - '0') << 6 |
 				(text[2] - '0') << 3 | (text[3] - '0'));
 			text += 4;
@@ -110,19 +111,17 @@ int mounts_find(const char *path, char **canonical, struct error *err)
 	int rc;
 
 	if (!real && (errno == ENOENT || errno == ENOTDIR))
-		return error_set(
-			err, -errno, "cannot find '%s': %m", path);
+		return error_set(err, -errno, "cannot find '%s': %m", path);
 	if (!real)
 		real = parent_realpath(path);
 	if (!real)
 		return error_set(err, -errno, "cannot find '%s': %m", path);
 	rc = find_type(real);
 	if (rc == -ENOENT)
-		return error_set(err, -EINVAL,
-			"nothing is mounted at '%s'", path);
-	if (rc < 0)
 		return error_set(
-			err, rc, "cannot read the list of mounts: %m");
+			err, -EINVAL, "nothing is mounted at '%s'", path);
+	if (rc < 0)
+		return error_set(err, rc, "cannot read the list of mounts: %m");
 	if (rc == 0)
 		return error_set(err, -EINVAL,
 			"'%s' is not a refrain mount: use umount(8)", path);

@@ -41,9 +41,8 @@ int cmd_refresh(int argc, char **argv)
 
 	if (n < 0)
 		return status;
-	if (ask(argv[1],
-		    ask_about_paths("refresh", argv[1], argv + 2, n - 1), NULL,
-		    NULL, &reply, &err) < 0)
+	if (ask(argv[1], ask_about_paths("refresh", argv[1], argv + 2, n - 1),
+		    NULL, NULL, &reply, &err) < 0)
 		return command_fail("refresh", &err);
 	status = report(reply);
 	json_decref(reply);

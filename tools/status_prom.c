@@ -26,8 +26,8 @@ static void print_label(const char *name, const char *value)
 	(void)putchar('"');
 }
 
-static void print_head(const char *prefix, const char *name,
-	const char *suffix, const char *type, const char *help)
+static void print_head(const char *prefix, const char *name, const char *suffix,
+	const char *type, const char *help)
 {
 	(void)printf("# HELP %s%s%s %s\n# TYPE %s%s%s %s\n", prefix, name,
 		suffix, help, prefix, name, suffix, type);
@@ -69,8 +69,8 @@ static void print_gauges(const json_t *status)
 			continue;
 		(void)snprintf(metric, sizeof(metric), "refrain_%s", g->name);
 		print_head("refrain_", g->name, "", "gauge", g->help);
-		print_sample(status, metric, "", NULL,
-			ask_number(status, g->name));
+		print_sample(
+			status, metric, "", NULL, ask_number(status, g->name));
 	}
 }
 
@@ -84,9 +84,8 @@ static void print_tiers(const json_t *status)
 		(void)snprintf(
 			metric, sizeof(metric), "refrain_tier_%s", g->name);
 		print_head("refrain_tier_", g->name, "", "gauge", g->help);
-		json_array_foreach(tiers, i, tier)
-			print_sample(status, metric, "", ask_text(tier, "dir"),
-				ask_number(tier, g->name));
+		json_array_foreach(tiers, i, tier) print_sample(status, metric,
+			"", ask_text(tier, "dir"), ask_number(tier, g->name));
 	}
 }
 

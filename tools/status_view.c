@@ -182,8 +182,8 @@ static void print_limits(const struct view *v)
 	const json_t *limits = json_object_get(v->now, "limits"), *limit;
 	size_t i;
 
-	json_array_foreach(limits, i, limit)
-		(void)printf(LABEL "%s\n", i == 0 ? "limits" : "",
+	json_array_foreach(limits, i, limit)(void)
+		printf(LABEL "%s\n", i == 0 ? "limits" : "",
 			json_is_string(limit) ? json_string_value(limit) : "");
 }
 

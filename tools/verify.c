@@ -69,7 +69,8 @@ static int verify_mount(
 
 	if (rc < 0)
 		return rc;
-	json_array_foreach(json_object_get(state, "tiers"), i, tier) {
+	json_array_foreach(json_object_get(state, "tiers"), i, tier)
+	{
 		rc = verify_dir(v, ask_text(tier, "dir"), err);
 		if (rc < 0)
 			break;

@@ -214,8 +214,12 @@ static void swap_words(char **argv, int a, int b)
 int option_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, struct error *err)
 {
-	struct parse p = {.usage = usage, .argv = argv, .argc = argc, .at = 1,
-		.out = out, .err = err};
+	struct parse p = {.usage = usage,
+		.argv = argv,
+		.argc = argc,
+		.at = 1,
+		.out = out,
+		.err = err};
 	bool ended = false;
 	int n = 0, rc = 0;
 

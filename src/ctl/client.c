@@ -81,8 +81,7 @@ static int no_connection(int code, const char *path, struct error *err)
 		return error_set(err, code,
 			"the daemon does not answer on '%s': try again", path);
 	default:
-		return error_set(
-			err, code, "cannot connect to '%s': %m", path);
+		return error_set(err, code, "cannot connect to '%s': %m", path);
 	}
 }
 
@@ -180,8 +179,8 @@ static int wait_readable(int fd, int timeout_ms)
 	return n < 0 ? -errno : n;
 }
 
-static int read_line(struct ctl_client *c, unsigned timeout_s, char **line,
-	size_t *len)
+static int read_line(
+	struct ctl_client *c, unsigned timeout_s, char **line, size_t *len)
 {
 	int timeout_ms = -1, rc;
 

@@ -57,8 +57,8 @@ int ctl_send(struct ctl_conn *conn, json_t *line)
 		return -ENOMEM;
 	len = strlen(text);
 	text[len] = '\n'; /* in place of the NUL */
-	return line_send(conn->fd, text, len + 1, conn->stop_fd,
-		(int)conn->patience_ms);
+	return line_send(
+		conn->fd, text, len + 1, conn->stop_fd, (int)conn->patience_ms);
 }
 
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
@@ -116,8 +116,7 @@ static int run_request(struct ctl_conn *conn, const json_t *request)
 static int take_line(struct ctl_conn *conn, const char *line, size_t len)
 {
 	json_error_t why;
-	json_t *request =
-		json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
+	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
 	int rc;
 
 	conn->answered = false;

@@ -12,14 +12,14 @@
 #include "ctl/server.h"
 
 struct ctl_conn {
-	struct list link;  /* lock of the server */
-	pthread_t thread;  /* set once, before the thread can be joined */
-	int fd;		   /* set once; non-blocking */
-	int stop_fd;	   /* set once; readable when the server stops */
+	struct list link;     /* lock of the server */
+	pthread_t thread;     /* set once, before the thread can be joined */
+	int fd;		      /* set once; non-blocking */
+	int stop_fd;	      /* set once; readable when the server stops */
 	unsigned patience_ms; /* set once */
 	const struct ctl_command *commands; /* set once */
 	void *arg;			    /* set once */
-	struct lines lines; /* the connection's thread */
+	struct lines lines;		    /* the connection's thread */
 	/*
 	 * The last line of the running request was sent. The connection's
 	 * thread, or the one that its command sends from.

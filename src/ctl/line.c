@@ -98,8 +98,7 @@ static int wait_writable(int fd, int stop_fd, int timeout_ms)
 	return n > 0 && !fds[1].revents ? 0 : -EPIPE;
 }
 
-int line_send(int fd, const char *data, size_t len, int stop_fd,
-	int timeout_ms)
+int line_send(int fd, const char *data, size_t len, int stop_fd, int timeout_ms)
 {
 	while (len > 0) {
 		ssize_t n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);

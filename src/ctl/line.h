@@ -40,7 +40,7 @@ void lines_release(struct lines *l);
  * takes nothing for timeout_ms, or would have to be waited for while the
  * descriptor stop_fd (if not -1) is readable.
  */
-int line_send(int fd, const char *data, size_t len, int stop_fd,
-	int timeout_ms);
+int line_send(
+	int fd, const char *data, size_t len, int stop_fd, int timeout_ms);
 
 #endif

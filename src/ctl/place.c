@@ -117,8 +117,8 @@ static int publish(struct place *place, const char *dir, const char *from,
 		if (connect_to(place->path) == 0)
 			continue;
 		if (rename(from, place->path) < 0)
-			return error_set(err, -errno,
-				"cannot make '%s': %m", place->path);
+			return error_set(err, -errno, "cannot make '%s': %m",
+				place->path);
 		return 0;
 	}
 	return error_set(err, -EADDRINUSE, "too many sockets in '%s'", dir);
@@ -215,7 +215,8 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	if (rc < 0)
 		return rc;
 	xdg = user_runtime_dir(place->has_group);
-	if (xdg && snprintf(dirs[n], sizeof(dirs[n]), "%s/refrain", xdg) <
+	if (xdg &&
+		snprintf(dirs[n], sizeof(dirs[n]), "%s/refrain", xdg) <
 			(int)sizeof(dirs[n]))
 		n++;
 	(void)snprintf(dirs[n++], sizeof(dirs[0]), "/run/refrain");
@@ -254,8 +255,7 @@ static bool in_group(int fd, gid_t gid)
 		errno != ERANGE)
 		return false;
 	gids = malloc(len);
-	if (!gids ||
-		getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &len) < 0)
+	if (!gids || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &len) < 0)
 		return false;
 	for (size_t i = 0; i < len / sizeof(*gids); i++)
 		if (gids[i] == gid)

@@ -26,7 +26,7 @@
 
 struct ctl_server {
 	struct place place; /* set once */
-	int stop_fd; /* set once; an eventfd, readable from stop on */
+	int stop_fd;	    /* set once; an eventfd, readable from stop on */
 	const struct ctl_command *commands; /* set once */
 	void *arg;			    /* set once */
 	pthread_t acceptor;		    /* set once */
@@ -145,8 +145,8 @@ static void *acceptor_thread(void *arg)
 			fd = accept4(s->place.fd, NULL, NULL,
 				SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-			struct pollfd stop = {.fd = s->stop_fd,
-				.events = POLLIN};
+			struct pollfd stop = {
+				.fd = s->stop_fd, .events = POLLIN};
 
 			(void)poll(&stop, 1, ACCEPT_RETRY_MS);
 		}

@@ -85,8 +85,8 @@ int ctl_path_get(const json_t *value, char **path)
 	const char *text = json_string_value(value);
 
 	if (json_is_string(hex))
-		return from_hex(json_string_value(hex),
-			json_string_length(hex), path);
+		return from_hex(
+			json_string_value(hex), json_string_length(hex), path);
 	if (!text || !*text || strlen(text) != json_string_length(value))
 		return -EINVAL;
 	*path = strdup(text);

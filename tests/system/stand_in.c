@@ -23,14 +23,13 @@ static json_t *make_status(void)
 	json_t *s = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s,s:s}",
 		"source", "/src", "mountpoint", directory, "uptime_s",
 		(json_int_t)7500, "files_known", (json_int_t)1000,
-		"cache_capacity_bytes", (json_int_t)4 << 20,
-		"cache_used_bytes", (json_int_t)1 << 20, "entries",
-		(json_int_t)10, "ready", 1, "scan", "complete", "fault", "");
+		"cache_capacity_bytes", (json_int_t)4 << 20, "cache_used_bytes",
+		(json_int_t)1 << 20, "entries", (json_int_t)10, "ready", 1,
+		"scan", "complete", "fault", "");
 	json_int_t value = 0;
 
 	for (const struct counter_info *c = counter_table; c->name; c++)
-		(void)json_object_set_new(
-			s, c->name, json_integer(value++));
+		(void)json_object_set_new(s, c->name, json_integer(value++));
 	(void)json_object_set_new(s, "limits",
 		json_pack("[s]", "the kernel reads ahead 128 KiB only"));
 	(void)json_object_set_new(s, "tiers",
@@ -80,8 +79,7 @@ static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 			"files", (json_int_t)n));
 }
 
-static void cmd_refresh(
-	void *arg, struct ctl_conn *conn, const json_t *request)
+static void cmd_refresh(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	size_t n = json_array_size(json_object_get(request, "paths"));
 
@@ -94,8 +92,7 @@ static void cmd_refresh(
 
 static void cmd_fault(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	const char *spec =
-		json_string_value(json_object_get(request, "spec"));
+	const char *spec = json_string_value(json_object_get(request, "spec"));
 
 	(void)arg;
 	if (spec && strcmp(spec, "delay=5ms") == 0)
@@ -125,8 +122,8 @@ int main(int argc, char **argv)
 	(void)sigemptyset(&term);
 	(void)sigaddset(&term, SIGTERM);
 	(void)pthread_sigmask(SIG_BLOCK, &term, NULL);
-	if (ctl_server_start(
-		    &server, directory, NULL, commands, NULL, &err) < 0) {
+	if (ctl_server_start(&server, directory, NULL, commands, NULL, &err) <
+		0) {
 		(void)fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}

@@ -49,8 +49,8 @@ static void cmd_count(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	(void)arg;
 	for (json_int_t i = 0; i < n; i++)
-		(void)ctl_send(conn,
-			json_pack("{s:b,s:I}", "progress", 1, "i", i));
+		(void)ctl_send(
+			conn, json_pack("{s:b,s:I}", "progress", 1, "i", i));
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -143,8 +143,8 @@ static inline int raw(void)
 		ctl_server_path(server));
 	ck_assert_int_eq(
 		connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit,
-				 sizeof(limit)),
+	ck_assert_int_eq(
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)),
 		0);
 	return fd;
 }

@@ -42,12 +42,12 @@ START_TEST(test_ctl_request_reports_the_daemons_error_in_its_words)
 				 NULL, NULL, &reply, &err),
 		-EREMOTEIO);
 	ck_assert_str_eq(err.msg, "cannot read 'caf?'");
-	ck_assert_int_eq(ctl_request(c, json_pack("{s:s}", "cmd", "nosuch"),
-				 20, NULL, NULL, &reply, &err),
+	ck_assert_int_eq(ctl_request(c, json_pack("{s:s}", "cmd", "nosuch"), 20,
+				 NULL, NULL, &reply, &err),
 		-EREMOTEIO);
 	ck_assert_str_eq(err.msg, "there is no command 'nosuch'");
-	ck_assert_int_eq(ctl_request(c, json_pack("{s:s}", "cmd", "forget"),
-				 20, NULL, NULL, &reply, &err),
+	ck_assert_int_eq(ctl_request(c, json_pack("{s:s}", "cmd", "forget"), 20,
+				 NULL, NULL, &reply, &err),
 		-EREMOTEIO);
 	ctl_disconnect(c);
 }
@@ -132,7 +132,10 @@ static const struct {
 	const char *data;
 	size_t len;
 } garbage[] = {
-#define GARBAGE(text) {text, sizeof(text) - 1}
+#define GARBAGE(text)                                                          \
+	{                                                                      \
+		text, sizeof(text) - 1                                         \
+	}
 	GARBAGE(""),
 	GARBAGE("\r"),
 	GARBAGE("hello"),
@@ -279,8 +282,8 @@ START_TEST(test_ctl_survives_ten_thousand_mutations)
 		size_t len = mutate(line, good[random_next() % 4]);
 
 		/* A count of a billion would be answered, too. */
-		if (memmem(line, len, "count", 5) && memmem(line, len, "\"n\":",
-							   4) &&
+		if (memmem(line, len, "count", 5) &&
+			memmem(line, len, "\"n\":", 4) &&
 			!memmem(line, len, "\"n\":3}", 6))
 			continue;
 		line[len] = '\n';
@@ -349,8 +352,8 @@ START_TEST(test_ctl_path_refuses_what_is_no_path)
 	char *path = NULL;
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		json_t *value = json_loads(values[i],
-			JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+		json_t *value = json_loads(
+			values[i], JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 
 		ck_assert_ptr_nonnull(value);
 		ck_assert_int_eq(ctl_path_get(value, &path), -EINVAL);
@@ -372,8 +375,7 @@ static TCase *requests(void)
 		tc, test_ctl_request_times_out_when_the_daemon_is_silent);
 	tcase_add_test(tc, test_ctl_answers_a_peer_that_only_stopped_sending);
 	tcase_add_test(tc, test_ctl_command_learns_that_its_peer_hung_up);
-	tcase_add_test(
-		tc, test_ctl_stop_wakes_commands_and_removes_the_socket);
+	tcase_add_test(tc, test_ctl_stop_wakes_commands_and_removes_the_socket);
 	tcase_add_test(tc, test_ctl_drops_a_peer_that_does_not_read);
 	tcase_add_test(tc, test_ctl_paths_of_any_bytes_go_through_json);
 	tcase_add_test(tc, test_ctl_path_refuses_what_is_no_path);

@@ -104,8 +104,8 @@ START_TEST(test_ctl_servers_of_one_mountpoint_do_not_share_a_socket)
 {
 	struct ctl_server *other = NULL;
 
-	ck_assert_int_eq(ctl_server_start(&other, "/mnt/x", NULL, commands,
-				 NULL, &err),
+	ck_assert_int_eq(
+		ctl_server_start(&other, "/mnt/x", NULL, commands, NULL, &err),
 		0);
 	ck_assert_str_ne(ctl_server_path(other), ctl_server_path(server));
 	ctl_server_stop(other);
@@ -123,8 +123,8 @@ START_TEST(test_ctl_start_removes_the_sockets_of_dead_daemons)
 		"%.80s/refrain/dead.sock", dir);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	(void)close(fd);
-	ck_assert_int_eq(ctl_server_start(&other, "/mnt/y", NULL, commands,
-				 NULL, &err),
+	ck_assert_int_eq(
+		ctl_server_start(&other, "/mnt/y", NULL, commands, NULL, &err),
 		0);
 	ck_assert_int_eq(access(addr.sun_path, F_OK), -1);
 	ck_assert_int_eq(access(ctl_server_path(server), F_OK), 0);
@@ -256,8 +256,7 @@ static TCase *places(void)
 	tcase_add_test(tc, test_ctl_socket_is_the_owners_only);
 	tcase_add_test(
 		tc, test_ctl_keeps_other_users_out_by_mode_and_by_credentials);
-	tcase_add_test(
-		tc, test_ctl_lets_members_of_the_group_in_and_no_others);
+	tcase_add_test(tc, test_ctl_lets_members_of_the_group_in_and_no_others);
 	tcase_add_test(tc, test_ctl_refuses_a_group_that_does_not_exist);
 	tcase_add_test(
 		tc, test_ctl_servers_of_one_mountpoint_do_not_share_a_socket);

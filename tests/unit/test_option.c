@@ -32,8 +32,8 @@ static int add_cache(void *out, const char *value, struct error *err)
 #define FIELD(f) offsetof(struct sample, f)
 
 static const struct option_def sample_options[] = {
-	{"cache", 'c', "DIR:SIZE", "Keep SIZE of items in DIR.", OPTION_CALL,
-		0, add_cache, true},
+	{"cache", 'c', "DIR:SIZE", "Keep SIZE of items in DIR.", OPTION_CALL, 0,
+		add_cache, true},
 	{"quiet", 'q', NULL, "Say nothing.", OPTION_FLAG, FIELD(quiet), NULL,
 		false},
 	{"verbose", 'v', NULL, "Say more.", OPTION_FLAG, FIELD(verbose), NULL,
