@@ -8,3 +8,6 @@ check_PROGRAMS += tests/system/stand_in
 tests_system_stand_in_SOURCES = tests/system/stand_in.c
 tests_system_stand_in_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_system_stand_in_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
+
+# What the tests of a mount share.
+EXTRA_DIST += tests/system/lib.sh

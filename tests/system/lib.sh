@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
+#
+# What the system tests share. A test sets `name`, sources this, says what it
+# `requires` and goes on; it runs in the build folder. One mount at a time.
+#
+# Makes $work, a directory on a disk: $src and $mnt are two in it, for the
+# source and the mount; the rest is the test's. At the end, however it comes,
+# the daemon is gone, nothing is mounted below $work, and $work is removed.
+
+refrain=$PWD/refrain
+reader=$PWD/bench/epoch-reader
+helpers=$PWD/tests/system
+work=$(mktemp -d "$PWD/$name.XXXXXX") || exit 1
+src=$work/src
+mnt=$work/mnt
+daemon=
+daemons=0
+# Valgrind and sanitizers make everything slower.
+patience=${CK_TIMEOUT_MULTIPLIER:-1}
+mkdir "$src" "$mnt" "$work/run"
+# Sockets of tests that run at the same time stay apart, if the path is short
+# enough for one.
+if [ ${#work} -lt 60 ]; then
+	XDG_RUNTIME_DIR=$work/run
+	export XDG_RUNTIME_DIR
+	chmod 700 "$work/run"
+fi
+
+# mounts_below DIR: the mountpoints there, the innermost first.
+mounts_below() {
+	awk -v top="$1/" 'index($5 "/", top) == 1 { print $5 }' \
+		/proc/self/mountinfo | sort -r
+}
+
+cleanup() {
+	status=$?
+	trap - EXIT
+	cd / || :
+	if [ -n "$daemon" ]; then
+		kill -9 "$daemon" 2>/dev/null || :
+		wait "$daemon" 2>/dev/null || :
+	fi
+	mounts_below "$work" | while read -r m; do
+		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
+	done
+	[ -n "${KEEP:-}" ] || rm -rf "$work"
+	exit $status
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+# What went wrong, and what the daemons said.
+fail() {
+	echo "FAILED: $*"
+	for f in "$work"/daemon.*.err; do
+		[ ! -s "$f" ] || { echo "-- $f"; tail -n 40 "$f"; }
+	done
+	exit 1
+}
+
+note() {
+	echo "$name: $*"
+}
+
+# requires WHAT ...: skip where this machine cannot. `root`, `fuse`,
+# `drop_caches`, or the name of a program.
+requires() {
+	for what; do
+		case $what in
+		root) [ "$(id -u)" -eq 0 ] || skip 'needs root' ;;
+		fuse) [ -w /dev/fuse ] || skip 'cannot open /dev/fuse' ;;
+		drop_caches) [ -w /proc/sys/vm/drop_caches ] ||
+			skip 'cannot write /proc/sys/vm/drop_caches' ;;
+		*) command -v "$what" >/dev/null || skip "needs $what" ;;
+		esac
+	done
+}
+
+# wait_for SECONDS COMMAND ...: until it succeeds; false after that long.
+wait_for() {
+	tries=$(($1 * 20 * patience))
+	shift
+	until "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+# -- Mounts ------------------------------------------------------------------
+
+# status_field NAME [MOUNTPOINT]: a member of `refrain status --json` itself,
+# not of one of its tiers.
+status_field() {
+	"$refrain" status "${2:-$mnt}" --json |
+		sed 's/"tiers":\[[^]]*\]//; s/[{,]/\n/g' |
+		sed -n "s/^\"$1\":\"\\{0,1\\}\\([^\"}]*\\).*/\\1/p"
+}
+
+has_status() {
+	[ "$(status_field "$1" 2>/dev/null)" = "$2" ]
+}
+
+daemon_gone() {
+	! kill -0 "$daemon" 2>/dev/null
+}
+
+mount_answers() {
+	daemon_gone || has_status ready true
+}
+
+# start_mount SOURCE MOUNTPOINT OPTION ...: a daemon in the foreground, in the
+# background; $daemon is its process, "$daemon_err" what it says. Returns when
+# the mount answers and admission is open.
+start_mount() {
+	mnt=$2
+	daemons=$((daemons + 1))
+	daemon_err=$work/daemon.$daemons.err
+	"$refrain" mount --foreground "$@" 2>"$daemon_err" &
+	daemon=$!
+	wait_for 20 mount_answers || fail "no mount after 20 s: $*"
+	daemon_gone && fail "the daemon did not start: $*"
+	return 0
+}
+
+# The whole source has been listed, and old versions have been swept.
+scan_through() {
+	wait_for 20 has_status scan complete || fail 'the scan does not end'
+}
+
+# The daemon has ended: with status 0, or it says why.
+daemon_ended() {
+	wait_for 20 daemon_gone || fail 'the daemon does not end'
+	ended=0
+	wait "$daemon" || ended=$?
+	daemon=
+	[ $ended -eq 0 ] || fail "the daemon ended with $ended"
+}
+
+stop_mount() {
+	"$refrain" umount "$mnt" || fail 'cannot unmount'
+	daemon_ended
+}
+
+# kill -9: the mount stays, dead.
+kill_mount() {
+	kill -9 "$daemon"
+	wait "$daemon" 2>/dev/null || :
+	daemon=
+}
+
+# The kernel forgets what it has of all files. Nothing is written back first:
+# a read-only mount has no dirty pages.
+drop_caches() {
+	echo 3 >/proc/sys/vm/drop_caches
+}
+
+# -- Data --------------------------------------------------------------------
+
+# make_tree DIR SEED FILES MAX_BYTES: files of 0 to MAX_BYTES random bytes, of
+# every order of magnitude, in a few directories: the same for the same seed.
+# Their SHA-256, as sha256sum prints them, go to DIR.sums.
+make_tree() {
+	python3 - "$@" <<'END' || fail "cannot make $1"
+import hashlib, math, os, random, sys
+
+top, seed, files, most = sys.argv[1], *map(int, sys.argv[2:])
+rng = random.Random(seed)
+edges = [0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 131072, 1 << 20]
+with open(top + '.sums', 'w') as sums:
+    for i in range(files):
+        if i < 2 * len(edges):
+            size = min(edges[i // 2], most)
+        else:
+            size = int(math.exp(rng.uniform(0, math.log(most + 1))))
+        path = 'd%d/e%d/f%05d' % (i % 7, i % 3, i)
+        os.makedirs(os.path.dirname(os.path.join(top, path)),
+                    exist_ok=True)
+        data = rng.randbytes(size)
+        with open(os.path.join(top, path), 'wb') as f:
+            f.write(data)
+        sums.write('%s  %s\n' % (hashlib.sha256(data).hexdigest(), path))
+END
+}
+
+# tree_bytes DIR: of its regular files.
+tree_bytes() {
+	find "$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# sums_right SUMS DIR: every file there has the sum of the list.
+sums_right() {
+	(cd "$2" && sha256sum --quiet --strict -c "$1") ||
+		fail "wrong bytes in $2"
+}
+
+# expect WHAT GOT WANT
+expect() {
+	[ "$2" = "$3" ] || fail "$1: $2, not $3"
+}
+
+if [ ! -x "$refrain" ] || [ ! -x "$reader" ]; then
+	fail "run me by 'make check' in the build folder"
+fi
