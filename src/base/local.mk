@@ -1,6 +1,7 @@
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
 	src/base/attr.h \
+	src/base/beneath.c src/base/beneath.h \
 	src/base/cleanup.h \
 	src/base/clock.h \
 	src/base/counters.c src/base/counters.def src/base/counters.h \
@@ -10,7 +11,9 @@ libbase_la_SOURCES = \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
+	src/base/pool.c src/base/pool.h \
 	src/base/size.c src/base/size.h \
-	src/base/timer.c src/base/timer.h
+	src/base/timer.c src/base/timer.h \
+	src/base/uring.c src/base/uring.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(URING_LIBS) $(XXHASH_LIBS)

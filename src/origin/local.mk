@@ -1,3 +1,9 @@
 noinst_LTLIBRARIES += liborigin.la
-liborigin_la_SOURCES = src/origin/origin.h
-liborigin_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS)
+liborigin_la_SOURCES = \
+	src/origin/late.c src/origin/late.h \
+	src/origin/origin.h \
+	src/origin/posix.c src/origin/posix.h \
+	src/origin/posix_meta.c \
+	src/origin/posix_read.c \
+	src/origin/synthetic.c
+liborigin_la_LIBADD = libbase.la

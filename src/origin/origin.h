@@ -161,11 +161,22 @@ static inline void origin_free(struct origin *o)
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
 /*
- * Deterministic bytes from names. spec: "files=N,size=BYTES[,seed=S]
- * [,dirs=D]"; see refrain-mount(1) for the tree that it makes.
+ * Deterministic bytes from names. spec: "files=N,size=SIZE[,seed=S][,dirs=D]".
+ * The tree: D directories (default: one for each 1,000 files begun) d0000,
+ * d0001, ... with ceil(N / D) files each (the last may have fewer) f000000.bin,
+ * f000001.bin, ... numbered through all directories. Numbers have as many
+ * digits as the greatest needs, but at least 4 and 6. All were modified at
+ * 2001-09-09 01:46:40 UTC, can only be read, and are this user's.
  */
 int origin_synthetic_new(
 	struct origin **out, const char *spec, struct error *err);
+
+/*
+ * The bytes of a synthetic file: a pure function of (seed, path, offset), in
+ * 8-byte words, whatever ranges are asked for.
+ */
+void origin_synthetic_fill(
+	uint64_t seed, const char *path, uint64_t off, size_t len, void *buf);
 
 /*
  * Repeat failed requests with jittered exponential backoff, give up attempts

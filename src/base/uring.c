@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asynchronous file operations. Starters put an op on a queue under the lock
+ * and wake the ring's thread through an eventfd, for which the ring always has
+ * a read in flight; only that thread touches the ring. An op:
+ *
+ *   idle --start--> queued --taken--> in flight --completion--> idle, done()
+ *                     | cancelled                                  ^
+ *                     +--------------------------------------------+
+ *
+ * Without a ring each op is a job of a thread pool.
+ */
+#include "base/uring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "base/beneath.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/feature.h"
+
+#define SQ_ENTRIES 256
+/* Hung reads hold a worker of the kernel's each; the default is few. */
+#define WORKERS_MAX 256
+#define STATX_WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME)
+#define STATX_HOW (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
+
+struct uring {
+	struct pool *pool;	/* set once: stands in for the ring, or NULL */
+	struct io_uring ring;	/* ring thread */
+	unsigned depth;		/* set once */
+	unsigned in_flight;	/* ring thread: ops that the kernel has */
+	bool wake_armed;	/* ring thread: the eventfd's read is there */
+	uint64_t wake_value;	/* the kernel's, while wake_armed */
+	int wake_fd;		/* set once; any thread writes */
+	pthread_t thread;	/* set once */
+	pthread_mutex_t lock;	/* rank: a leaf */
+	pthread_cond_t ended_c; /* `ended` was set */
+	struct list queue;	/* lock */
+	struct list cancels;	/* lock: ops in flight */
+	bool woken;		/* lock: an eventfd write is on its way */
+	bool stop, ended;	/* lock */
+};
+
+/* -- The ring ------------------------------------------------------------ */
+
+/* A free entry of the submission queue, or NULL: try later. */
+static struct io_uring_sqe *get_sqe(struct uring *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+
+	if (!sqe) {
+		(void)io_uring_submit(&u->ring); /* only room counts here */
+		sqe = io_uring_get_sqe(&u->ring);
+	}
+	return sqe;
+}
+
+static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
+{
+	switch (op->kind) {
+	case URING_OPEN:
+		io_uring_prep_openat2(
+			sqe, op->fd, op->path, (struct open_how *)op->how);
+		break;
+	case URING_READ:
+		io_uring_prep_read(
+			sqe, op->fd, op->buf, (unsigned)op->len, op->off);
+		break;
+	case URING_STATX:
+		io_uring_prep_statx(
+			sqe, op->fd, "", STATX_HOW, STATX_WANTED, op->buf);
+		break;
+	}
+	io_uring_sqe_set_data(sqe, op);
+}
+
+/* Completions of cancels and of the wake-up carry no op. */
+static void arm_wake(struct uring *u)
+{
+	struct io_uring_sqe *sqe;
+
+	if (u->wake_armed)
+		return;
+	sqe = get_sqe(u);
+	if (!sqe)
+		return;
+	io_uring_prep_read(
+		sqe, u->wake_fd, &u->wake_value, sizeof(u->wake_value), 0);
+	io_uring_sqe_set_data(sqe, &u->wake_value);
+	u->wake_armed = true;
+}
+
+/* Lock held. */
+static void submit_cancels(struct uring *u)
+{
+	while (!list_empty(&u->cancels)) {
+		struct uring_op *op =
+			CONTAINER_OF(u->cancels.next, struct uring_op, cancel);
+		struct io_uring_sqe *sqe = get_sqe(u);
+
+		if (!sqe)
+			return;
+		list_del(&op->cancel);
+		io_uring_prep_cancel(sqe, op, 0);
+		io_uring_sqe_set_data(sqe, NULL);
+	}
+}
+
+/*
+ * Move ops from the queue to the kernel; cancelled ones to `dropped`. True
+ * when the ring has come to its end. Called before every wait, so a start
+ * from within done() needs no wake-up.
+ */
+static bool take_queued(struct uring *u, struct list *dropped)
+{
+	LOCK_SCOPE(&u->lock);
+
+	u->woken = false;
+	submit_cancels(u);
+	LIST_FOREACH_SAFE(pos, tmp, &u->queue) {
+		struct uring_op *op = CONTAINER_OF(pos, struct uring_op, node);
+		struct io_uring_sqe *sqe;
+
+		if (u->stop ||
+			atomic_load_explicit(
+				&op->cancelled, memory_order_relaxed)) {
+			list_del(&op->node);
+			list_add_tail(dropped, &op->node);
+			continue;
+		}
+		if (u->in_flight >= u->depth)
+			continue;
+		sqe = get_sqe(u);
+		if (!sqe)
+			break;
+		list_del(&op->node);
+		prepare(sqe, op);
+		op->in_flight = true;
+		u->in_flight++;
+	}
+	if (!u->stop)
+		arm_wake(u);
+	return u->stop && u->in_flight == 0 && !u->wake_armed &&
+		list_empty(dropped);
+}
+
+static void complete(struct uring *u, void *data, int res)
+{
+	struct uring_op *op = data;
+
+	if (!data)
+		return;
+	if (data == &u->wake_value) {
+		u->wake_armed = false;
+		return;
+	}
+	u->in_flight--;
+	pthread_mutex_lock(&u->lock);
+	op->in_flight = false;
+	list_del(&op->cancel);
+	pthread_mutex_unlock(&u->lock);
+	op->done(op, res);
+}
+
+static void reap(struct uring *u)
+{
+	struct io_uring_cqe *cqe;
+
+	while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
+		void *data = io_uring_cqe_get_data(cqe);
+		int res = cqe->res;
+
+		io_uring_cqe_seen(&u->ring, cqe);
+		complete(u, data, res);
+	}
+}
+
+static void *ring_thread(void *arg)
+{
+	struct uring *u = arg;
+	struct list dropped;
+
+	list_init(&dropped);
+	while (!take_queued(u, &dropped)) {
+		int rc;
+
+		if (!list_empty(&dropped)) {
+			struct list *first = dropped.next;
+
+			list_del(first);
+			CONTAINER_OF(first, struct uring_op, node)
+				->done(CONTAINER_OF(
+					       first, struct uring_op, node),
+					-ECANCELED);
+			continue;
+		}
+		rc = io_uring_submit_and_wait(&u->ring, 1);
+		if (rc == -EAGAIN || rc == -ENOMEM)
+			(void)poll(NULL, 0, 1); /* the kernel is out of it */
+		reap(u);
+	}
+	pthread_mutex_lock(&u->lock);
+	u->ended = true;
+	pthread_cond_signal(&u->ended_c);
+	pthread_mutex_unlock(&u->lock);
+	return NULL;
+}
+
+static void wake(struct uring *u)
+{
+	uint64_t one = 1;
+	ssize_t rc;
+
+	do
+		rc = write(u->wake_fd, &one, sizeof(one));
+	while (rc < 0 && errno == EINTR);
+}
+
+static bool ops_supported(struct io_uring *ring)
+{
+	static const int needed[] = {IORING_OP_OPENAT2, IORING_OP_READ,
+		IORING_OP_STATX, IORING_OP_ASYNC_CANCEL};
+	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+	bool all = probe != NULL;
+
+	for (size_t i = 0; all && i < sizeof(needed) / sizeof(*needed); i++)
+		all = io_uring_opcode_supported(probe, needed[i]);
+	io_uring_free_probe(probe);
+	return all;
+}
+
+static int ring_init(struct uring *u)
+{
+	unsigned workers[2] = {WORKERS_MAX, WORKERS_MAX};
+	int rc = io_uring_queue_init(SQ_ENTRIES, &u->ring, 0);
+
+	if (rc)
+		return rc;
+	if (!ops_supported(&u->ring)) {
+		io_uring_queue_exit(&u->ring);
+		return -ENOSYS;
+	}
+	/* Older kernels keep their default. */
+	(void)io_uring_register_iowq_max_workers(&u->ring, workers);
+	u->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (u->wake_fd < 0) {
+		rc = -errno;
+		io_uring_queue_exit(&u->ring);
+	}
+	return rc;
+}
+
+static int ring_start(struct uring *u)
+{
+	int rc = ring_init(u);
+
+	if (rc)
+		return rc;
+	rc = -pthread_create(&u->thread, NULL, ring_thread, u);
+	if (rc) {
+		(void)close(u->wake_fd); /* nothing was written */
+		io_uring_queue_exit(&u->ring);
+	}
+	return rc;
+}
+
+/* True when the thread has seen the last completion. */
+static bool ring_stop(struct uring *u, uint64_t wait_ns)
+{
+	uint64_t until_ns = clock_now_ns() + wait_ns;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
+	};
+	bool ended;
+
+	pthread_mutex_lock(&u->lock);
+	u->stop = true;
+	wake(u);
+	while (!u->ended)
+		if (pthread_cond_timedwait(&u->ended_c, &u->lock, &ts))
+			break;
+	ended = u->ended;
+	pthread_mutex_unlock(&u->lock);
+	if (!ended) {
+		pthread_detach(u->thread);
+		return false;
+	}
+	pthread_join(u->thread, NULL);
+	io_uring_queue_exit(&u->ring);
+	(void)close(u->wake_fd); /* as above */
+	return true;
+}
+
+/* -- The threads that stand in ------------------------------------------- */
+
+static int run_plainly(struct uring_op *op)
+{
+	ssize_t n;
+
+	switch (op->kind) {
+	case URING_OPEN:
+		return beneath_open(op->fd, op->path, op->flags);
+	case URING_READ:
+		n = pread(op->fd, op->buf, op->len, (off_t)op->off);
+		return n < 0 ? -errno : (int)n;
+	case URING_STATX:
+		return statx(op->fd, "", STATX_HOW, STATX_WANTED, op->buf)
+			? -errno
+			: 0;
+	}
+	return -EINVAL;
+}
+
+static void run_job(struct pool_job *job)
+{
+	struct uring_op *op = CONTAINER_OF(job, struct uring_op, job);
+	int res = -ECANCELED;
+
+	if (!atomic_load_explicit(&op->cancelled, memory_order_relaxed))
+		res = run_plainly(op);
+	op->done(op, res);
+}
+
+/* -- Both ------------------------------------------------------------------ */
+
+int uring_new(struct uring **out, unsigned depth, unsigned threads)
+{
+	struct uring *u = calloc(1, sizeof(*u));
+	pthread_condattr_t attr;
+	int rc = -ENOSYS;
+
+	if (!u)
+		return -ENOMEM;
+	u->depth = depth;
+	list_init(&u->queue);
+	list_init(&u->cancels);
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&u->ended_c, &attr);
+	pthread_condattr_destroy(&attr);
+	if (feature_enabled("io_uring"))
+		rc = ring_start(u);
+	if (rc)
+		rc = pool_new(&u->pool, threads);
+	if (rc) {
+		pthread_cond_destroy(&u->ended_c);
+		pthread_mutex_destroy(&u->lock);
+		free(u);
+		return rc;
+	}
+	*out = u;
+	return 0;
+}
+
+bool uring_is_ring(const struct uring *u)
+{
+	return !u->pool;
+}
+
+static void start(struct uring *u, struct uring_op *op)
+{
+	op->ring = u;
+	if (u->pool) {
+		op->job.run = run_job;
+		pool_submit(u->pool, &op->job);
+		return;
+	}
+	list_init(&op->cancel);
+	pthread_mutex_lock(&u->lock);
+	list_add_tail(&u->queue, &op->node);
+	if (!u->woken && !pthread_equal(pthread_self(), u->thread)) {
+		u->woken = true;
+		wake(u);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
+	const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			RESOLVE_NO_MAGICLINKS,
+	};
+
+	_Static_assert(sizeof(op->how) == sizeof(how), "struct open_how");
+	op->kind = URING_OPEN;
+	op->fd = dir_fd;
+	op->path = path;
+	op->flags = flags;
+	memcpy(op->how, &how, sizeof(how));
+	start(u, op);
+}
+
+void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
+	size_t len, uint64_t off)
+{
+	op->kind = URING_READ;
+	op->fd = fd;
+	op->buf = buf;
+	op->len = len;
+	op->off = off;
+	start(u, op);
+}
+
+void uring_statx(
+	struct uring *u, struct uring_op *op, int fd, struct statx *stx)
+{
+	op->kind = URING_STATX;
+	op->fd = fd;
+	op->buf = stx;
+	start(u, op);
+}
+
+void uring_cancel(struct uring *u, struct uring_op *op)
+{
+	atomic_store_explicit(&op->cancelled, true, memory_order_relaxed);
+	if (u->pool)
+		return;
+	pthread_mutex_lock(&u->lock);
+	if (op->in_flight && list_empty(&op->cancel))
+		list_add_tail(&u->cancels, &op->cancel);
+	if (!u->woken) {
+		u->woken = true;
+		wake(u);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+bool uring_free(struct uring *u, uint64_t wait_ns)
+{
+	if (!u)
+		return true;
+	if (u->pool ? !pool_free(u->pool, wait_ns) : !ring_stop(u, wait_ns))
+		return false;
+	pthread_cond_destroy(&u->ended_c);
+	pthread_mutex_destroy(&u->lock);
+	free(u);
+	return true;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the posix origin share; private to them. */
+#ifndef ORIGIN_POSIX_H
+#define ORIGIN_POSIX_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/pool.h"
+#include "base/uring.h"
+#include "origin/late.h"
+#include "origin/origin.h"
+
+struct stat;
+struct statx;
+
+struct posix {
+	struct origin base;
+	char *dir;   /* set once: absolute */
+	int root_fd; /* set once: O_PATH */
+	dev_t root_dev;
+	ino_t root_ino;
+	struct uring *ring; /* reads */
+	struct pool *pool;  /* stats, lists, looks at the root */
+	struct late *late;
+	_Atomic bool
+		direct; /* relaxed: a hint; false for good once it failed */
+	pthread_mutex_t lock; /* rank: above the ring's and the pools' */
+	struct list waiting;  /* lock: reads that wait for a buffer */
+	struct list spare;    /* lock: unused buffers, newest first */
+	unsigned buffers;     /* lock: all that exist */
+	unsigned spares;      /* lock */
+};
+
+/*
+ * What a failed look at a name means: `code` if the source still is where it
+ * was, else -EIO (a source that went away has deleted nothing). Blocks.
+ */
+int posix_judge(struct posix *p, int code);
+
+struct origin_file *posix_file_new(struct origin *o, const char *path);
+void posix_file_free(struct origin *o, struct origin_file *f);
+void posix_read(struct origin *o, struct origin_read *r);
+void posix_abandon(struct origin *o, struct origin_read *r);
+void posix_stat(struct origin *o, struct origin_stat *s);
+void posix_list(struct origin *o, struct origin_list *l);
+
+/* Unmap the spare buffers; no read is left. */
+void posix_free_buffers(struct posix *p);
+
+#endif

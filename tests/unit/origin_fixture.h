@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tests of origins: requests that are waited for, a source directory with
+ * the names and bytes of a synthetic origin, and the origins to be tested, as
+ * a table. One test thread; callbacks only touch what `fixture_lock` guards.
+ */
+#ifndef TESTS_ORIGIN_FIXTURE_H
+#define TESTS_ORIGIN_FIXTURE_H
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/timer.h"
+#include "origin/origin.h"
+
+#define FILES 6
+#define DIRS 2
+#define SIZE_BYTES 300001
+#define SEED 7
+#define SPEC "files=6,dirs=2,size=300001,seed=7"
+#define MTIME_NS INT64_C(1000000000000000000)
+
+static pthread_mutex_t fixture_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t fixture_some = PTHREAD_COND_INITIALIZER;
+
+/* -- Requests that can be waited for -- */
+
+struct read_wait {
+	struct origin_read r;
+	unsigned done; /* fixture_lock, as the next two */
+	int status;
+	unsigned char *data;
+};
+
+static inline void read_wait_done(
+	struct origin_read *r, int status, const void *data)
+{
+	struct read_wait *w = CONTAINER_OF(r, struct read_wait, r);
+
+	pthread_mutex_lock(&fixture_lock);
+	if (status > 0) {
+		w->data = malloc((size_t)status);
+		memcpy(w->data, data, (size_t)status);
+	}
+	w->status = status;
+	w->done++;
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline void read_begin(struct origin *o, struct read_wait *w,
+	struct origin_file *f, struct file_version want, uint64_t off,
+	size_t len)
+{
+	memset(w, 0, sizeof(*w));
+	w->r.file = f;
+	w->r.want = want;
+	w->r.off = off;
+	w->r.len = len;
+	w->r.done = read_wait_done;
+	origin_read(o, &w->r);
+}
+
+static inline int read_end(struct read_wait *w)
+{
+	int status;
+
+	pthread_mutex_lock(&fixture_lock);
+	while (!w->done)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	status = w->status;
+	pthread_mutex_unlock(&fixture_lock);
+	return status;
+}
+
+/* One read through a file of its own; the caller frees *data. */
+static inline int read_once(struct origin *o, const char *path,
+	struct file_version want, uint64_t off, size_t len,
+	unsigned char **data)
+{
+	struct origin_file *f = origin_file_new(o, path);
+	struct read_wait w;
+	int status;
+
+	ck_assert_ptr_nonnull(f);
+	read_begin(o, &w, f, want, off, len);
+	status = read_end(&w);
+	origin_file_free(o, f);
+	if (data)
+		*data = w.data;
+	else
+		free(w.data);
+	return status;
+}
+
+struct stat_wait {
+	struct origin_stat s;
+	unsigned done; /* fixture_lock, as the rest */
+	int status;
+	struct file_attr attr;
+	char target[4096];
+};
+
+static inline void stat_wait_done(struct origin_stat *s, int status,
+	const struct file_attr *attr, const char *target)
+{
+	struct stat_wait *w = CONTAINER_OF(s, struct stat_wait, s);
+
+	pthread_mutex_lock(&fixture_lock);
+	w->status = status;
+	if (attr)
+		w->attr = *attr;
+	if (target)
+		strcpy(w->target, target);
+	w->done++;
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline int stat_once(
+	struct origin *o, const char *path, struct stat_wait *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->s.path = path;
+	w->s.done = stat_wait_done;
+	origin_stat(o, &w->s);
+	pthread_mutex_lock(&fixture_lock);
+	while (!w->done)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+	return w->status;
+}
+
+struct seen {
+	char *name, *target;
+	struct file_attr attr;
+};
+
+struct list_wait {
+	struct origin_list l;
+	unsigned done; /* fixture_lock, as the rest */
+	int status;
+	struct seen *seen; /* sorted by name when done */
+	size_t n;
+};
+
+static inline void list_wait_batch(
+	struct origin_list *l, const struct file_entry *entries, size_t n)
+{
+	struct list_wait *w = CONTAINER_OF(l, struct list_wait, l);
+
+	pthread_mutex_lock(&fixture_lock);
+	w->seen = realloc(w->seen, (w->n + n) * sizeof(*w->seen));
+	for (size_t i = 0; i < n; i++) {
+		struct seen *s = &w->seen[w->n++];
+
+		s->name = strdup(entries[i].name);
+		s->target =
+			entries[i].target ? strdup(entries[i].target) : NULL;
+		s->attr = entries[i].attr;
+	}
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline void list_forget(struct list_wait *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		free(w->seen[i].name);
+		free(w->seen[i].target);
+	}
+	free(w->seen);
+	w->seen = NULL;
+	w->n = 0;
+}
+
+static inline void list_wait_restart(struct origin_list *l)
+{
+	pthread_mutex_lock(&fixture_lock);
+	list_forget(CONTAINER_OF(l, struct list_wait, l));
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline void list_wait_done(struct origin_list *l, int status)
+{
+	struct list_wait *w = CONTAINER_OF(l, struct list_wait, l);
+
+	pthread_mutex_lock(&fixture_lock);
+	w->status = status;
+	w->done++;
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline int seen_compare(const void *a, const void *b)
+{
+	return strcmp(
+		((const struct seen *)a)->name, ((const struct seen *)b)->name);
+}
+
+/* The caller calls list_forget(). */
+static inline int list_once(
+	struct origin *o, const char *path, struct list_wait *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->l.path = path;
+	w->l.batch = list_wait_batch;
+	w->l.restart = list_wait_restart;
+	w->l.done = list_wait_done;
+	origin_list(o, &w->l);
+	pthread_mutex_lock(&fixture_lock);
+	while (!w->done)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+	if (w->n > 0)
+		qsort(w->seen, w->n, sizeof(*w->seen), seen_compare);
+	return w->status;
+}
+
+/* -- A source -- */
+
+static char source[64];
+
+static inline const char *in_source(const char *path)
+{
+	static char buf[8192];
+
+	(void)snprintf(buf, sizeof(buf), "%s/%s", source, path);
+	return buf;
+}
+
+static inline void set_mtime(const char *path, int64_t mtime_ns)
+{
+	struct timespec ts[2] = {
+		{0, UTIME_OMIT},
+		{mtime_ns / 1000000000, mtime_ns % 1000000000},
+	};
+
+	ck_assert_int_eq(
+		utimensat(AT_FDCWD, in_source(path), ts, AT_SYMLINK_NOFOLLOW),
+		0);
+}
+
+/* A new inode under this name, of the bytes of `like`. */
+static inline void put_file(const char *path, const char *like, uint64_t seed,
+	size_t size, int64_t mtime_ns)
+{
+	unsigned char *bytes = malloc(size + 1);
+	int fd = open(in_source("tmp"), O_WRONLY | O_CREAT | O_EXCL, 0644);
+	char *tmp = strdup(in_source("tmp"));
+
+	origin_synthetic_fill(seed, like, 0, size, bytes);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, bytes, size), (ssize_t)size);
+	ck_assert_int_eq(close(fd), 0);
+	ck_assert_int_eq(rename(tmp, in_source(path)), 0);
+	set_mtime(path, mtime_ns);
+	free(tmp);
+	free(bytes);
+}
+
+static inline const char *file_path(unsigned i)
+{
+	static char buf[FILES][32];
+
+	(void)snprintf(buf[i], sizeof(buf[i]), "d%04u/f%06u.bin",
+		i / (FILES / DIRS), i);
+	return buf[i];
+}
+
+static inline void make_source(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)snprintf(source, sizeof(source), "%s/refrain-origin-XXXXXX",
+		tmp && strlen(tmp) < 30 ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(source));
+	for (unsigned i = 0; i < FILES; i++) {
+		char dir[16];
+
+		(void)snprintf(dir, sizeof(dir), "d%04u", i / (FILES / DIRS));
+		(void)mkdir(in_source(dir), 0755);
+		put_file(
+			file_path(i), file_path(i), SEED, SIZE_BYTES, MTIME_NS);
+	}
+}
+
+static inline int remove_one(
+	const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+static inline void remove_source(void)
+{
+	(void)nftw(source, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static const struct file_version version = {SIZE_BYTES, MTIME_NS};
+
+/* `len` bytes at `off` of what file `like` should have. */
+static inline void check_bytes(
+	const char *like, uint64_t off, size_t len, const unsigned char *data)
+{
+	unsigned char *expected = malloc(len);
+
+	origin_synthetic_fill(SEED, like, off, len, expected);
+	ck_assert_msg(memcmp(expected, data, len) == 0,
+		"%s: other bytes at %llu + %zu", like, (unsigned long long)off,
+		len);
+	free(expected);
+}
+
+#endif
