@@ -78,14 +78,16 @@ static void print_tiers(const json_t *status)
 {
 	const json_t *tiers = json_object_get(status, "tiers"), *tier;
 	char metric[128];
-	size_t i;
 
 	for (const struct gauge *g = tier_gauge_table; g->name; g++) {
 		(void)snprintf(
 			metric, sizeof(metric), "refrain_tier_%s", g->name);
 		print_head("refrain_tier_", g->name, "", "gauge", g->help);
-		json_array_foreach(tiers, i, tier) print_sample(status, metric,
-			"", ask_text(tier, "dir"), ask_number(tier, g->name));
+		for (size_t i = 0; i < json_array_size(tiers); i++) {
+			tier = json_array_get(tiers, i);
+			print_sample(status, metric, "", ask_text(tier, "dir"),
+				ask_number(tier, g->name));
+		}
 	}
 }
 

@@ -180,11 +180,12 @@ static void print_trouble(const struct view *v)
 static void print_limits(const struct view *v)
 {
 	const json_t *limits = json_object_get(v->now, "limits"), *limit;
-	size_t i;
 
-	json_array_foreach(limits, i, limit)(void)
-		printf(LABEL "%s\n", i == 0 ? "limits" : "",
+	for (size_t i = 0; i < json_array_size(limits); i++) {
+		limit = json_array_get(limits, i);
+		(void)printf(LABEL "%s\n", i == 0 ? "limits" : "",
 			json_is_string(limit) ? json_string_value(limit) : "");
+	}
 }
 
 void status_print(const json_t *now, const json_t *before, double elapsed_s)

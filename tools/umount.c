@@ -47,18 +47,16 @@ const struct option_usage umount_usage = {
 extern char **environ;
 
 /* Run fusermount3 with its messages going to `fd`; its wait status. */
-static int spawn_fusermount(const char *path, bool lazy, int fd, int *status)
+static int spawn_fusermount(char *path, bool lazy, int fd, int *status)
 {
 	char program[] = "fusermount3", option_u[] = "-u", option_z[] = "-uz",
 	     end[] = "--";
-	CLEANUP_FREE char *mountpoint = strdup(path);
-	char *argv[] = {
-		program, lazy ? option_z : option_u, end, mountpoint, NULL};
+	char *argv[] = {program, lazy ? option_z : option_u, end, path, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int rc;
 
-	if (!mountpoint || posix_spawn_file_actions_init(&actions) != 0)
+	if (posix_spawn_file_actions_init(&actions) != 0)
 		return -ENOMEM;
 	rc = -posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
 	if (rc == 0)
@@ -71,7 +69,7 @@ static int spawn_fusermount(const char *path, bool lazy, int fd, int *status)
 }
 
 /* What an ordinary user has: a setuid helper. */
-static int fusermount(const char *path, bool lazy, struct error *err)
+static int fusermount(char *path, bool lazy, struct error *err)
 {
 	int pipe_fds[2], status = 0, rc;
 	char said[512] = "";
@@ -97,7 +95,7 @@ static int fusermount(const char *path, bool lazy, struct error *err)
 		*said ? said : "fusermount3 failed");
 }
 
-static int detach(const char *path, bool lazy, struct error *err)
+static int detach(char *path, bool lazy, struct error *err)
 {
 	int rc = 0;
 

@@ -63,18 +63,16 @@ static int verify_dir(struct verify *v, const char *dir, struct error *err)
 static int verify_mount(
 	struct verify *v, struct ctl_client *client, struct error *err)
 {
-	json_t *state = NULL, *tier;
-	size_t i;
+	json_t *state = NULL;
+	const json_t *tiers;
 	int rc = ask_status(client, &state, err);
 
 	if (rc < 0)
 		return rc;
-	json_array_foreach(json_object_get(state, "tiers"), i, tier)
-	{
-		rc = verify_dir(v, ask_text(tier, "dir"), err);
-		if (rc < 0)
-			break;
-	}
+	tiers = json_object_get(state, "tiers");
+	for (size_t i = 0; rc == 0 && i < json_array_size(tiers); i++)
+		rc = verify_dir(
+			v, ask_text(json_array_get(tiers, i), "dir"), err);
 	json_decref(state);
 	return rc;
 }

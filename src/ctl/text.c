@@ -62,12 +62,13 @@ static int digit(char c)
 
 static int from_hex(const char *hex, size_t len, char **path)
 {
-	CLEANUP_FREE char *bytes = calloc(1, len / 2 + 1);
+	CLEANUP_FREE char *bytes = NULL;
 
-	if (!bytes)
-		return -ENOMEM;
 	if (len == 0 || len % 2)
 		return -EINVAL;
+	bytes = calloc(1, len / 2 + 1);
+	if (!bytes)
+		return -ENOMEM;
 	for (size_t i = 0; i < len / 2; i++) {
 		int hi = digit(hex[2 * i]), lo = digit(hex[2 * i + 1]);
 

@@ -51,16 +51,14 @@ static void cmd_status(void *arg, struct ctl_conn *conn, const json_t *request)
 static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	size_t n = json_array_size(paths), i;
-	const json_t *value;
+	size_t n = json_array_size(paths);
 	json_int_t lost = 0;
 
 	(void)arg;
-	json_array_foreach(paths, i, value)
-	{
+	for (size_t i = 0; i < n; i++) {
 		char *path;
 
-		if (ctl_path_get(value, &path) < 0) {
+		if (ctl_path_get(json_array_get(paths, i), &path) < 0) {
 			(void)ctl_fail(conn, "no path");
 			return;
 		}
