@@ -66,6 +66,14 @@ for c in $("$refrain" --words); do
 	ends 0 "$c" --help && says out --help
 	ends 2 "$c" --no-such-option && one_line && says err no-such-option
 	ends 2 "$c" && one_line
+	# Its page is there and its tables are filled in.
+	grep -q '^\.SH OPTIONS' "man/refrain-$c.1" || fail "no page of $c"
+	! grep '^@' "man/refrain-$c.1" || fail "not filled in"
+	"$refrain" --words "$c" | while read -r word _; do
+		escaped=$(printf %s "${word#--}" | sed 's/-/\\-/g')
+		grep -qF -- "\\-\\-$escaped" "man/refrain-$c.1" ||
+			fail "$word is not in the page of $c"
+	done
 done
 
 # What is no mount.

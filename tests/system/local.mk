@@ -11,3 +11,7 @@ tests_system_stand_in_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
 
 # What the tests of a mount share.
 EXTRA_DIST += tests/system/lib.sh
+
+# The commands.
+TESTS += tests/system/completion.sh
+EXTRA_DIST += tests/system/completion.sh
