@@ -13,5 +13,5 @@ tests_system_stand_in_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
 EXTRA_DIST += tests/system/lib.sh
 
 # The commands.
-TESTS += tests/system/completion.sh
-EXTRA_DIST += tests/system/completion.sh
+TESTS += tests/system/completion.sh tests/system/umount.sh
+EXTRA_DIST += tests/system/completion.sh tests/system/umount.sh

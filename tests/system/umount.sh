@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# How a mount ends: when `refrain umount` returns the daemon is gone and its
+# cache free; a busy mount stays, or goes out of sight with --lazy; a dead one
+# is detached. And mount.refrain mounts as mount(8) asks it to.
+set -eu
+name=umount
+# shellcheck source=tests/system/lib.sh
+. "${srcdir:-.}/tests/system/lib.sh"
+requires fuse
+if "$refrain" mount "$work/none" "$mnt" --cache "$work/c:1M" 2>&1 |
+	grep -q 'has no daemon'; then
+	skip 'this build has no daemon'
+fi
+
+make_tree "$src" 1 40 100000
+cache=$work/cache
+
+# in_background: mount and return, as `refrain mount` does by itself.
+in_background() {
+	"$refrain" mount "$src" "$mnt" --cache "$cache:8M" ||
+		fail 'cannot mount'
+	pid=$(status_field pid)
+}
+
+is_mounted() {
+	[ -n "$(mounts_below "$work")" ]
+}
+
+# A process that has ended stays a zombie where nobody adopts orphans.
+not_running() {
+	! grep '^State:' "/proc/$1/status" 2>/dev/null | grep -qv '[ZX] '
+}
+
+# complains TEXT ...: the last error was one line that says so.
+complains() {
+	expect 'lines of the error' "$(wc -l <"$work/err")" 1
+	for text; do
+		grep -qF -- "$text" "$work/err" ||
+			fail "not '$text', but: $(cat "$work/err")"
+	done
+}
+
+# Gone means gone, every time: the next mount can have the cache.
+for _ in 1 2 3 4 5; do
+	in_background
+	sums_right "$src.sums" "$mnt"
+	"$refrain" umount "$mnt" || fail 'cannot unmount'
+	not_running "$pid" || fail 'the daemon is still there'
+	! is_mounted || fail 'the mount is still there'
+done
+
+# What watches it ends with it.
+in_background
+"$refrain" status --watch "$mnt" >"$work/watched" 2>&1 &
+watch=$!
+wait_for 20 grep -qs 'scan' "$work/watched" || fail 'watch shows nothing'
+"$refrain" umount "$mnt" || fail 'cannot unmount'
+wait "$watch" || fail "watch failed: $(cat "$work/watched")"
+
+# A busy one stays as it is, and can be taken out of sight.
+in_background
+exec 9<"$mnt/d0/e0/f00000"
+! "$refrain" umount "$mnt" 2>"$work/err" || fail 'a busy mount was unmounted'
+complains "$mnt" busy --lazy
+expect 'the mount that stayed' "$(status_field pid)" "$pid"
+"$refrain" umount --lazy "$mnt" || fail 'cannot detach'
+! is_mounted || fail 'the mount is still in sight'
+exec 9<&-
+wait_for 20 not_running "$pid" || fail 'the daemon outlives its last user'
+
+# A dead one says what to do, and that helps.
+in_background
+kill -9 "$pid"
+wait_for 20 not_running "$pid" || fail 'kill -9 does not'
+! "$refrain" status "$mnt" 2>"$work/err" || fail 'a dead mount has a status'
+complains "$mnt" "refrain umount $mnt"
+"$refrain" umount "$mnt" || fail 'cannot detach a dead mount'
+! is_mounted || fail 'the dead mount is still there'
+! "$refrain" umount "$mnt" 2>"$work/err" || fail 'unmounted what is none'
+complains "$mnt" 'nothing is mounted'
+
+# The helper of mount(8), as an fstab line has it.
+ln -s "$refrain" "$work/mount.refrain"
+"$work/mount.refrain" "$src" "$mnt" -n -o \
+	"rw,noauto,_netdev,x-systemd.automount,cache=$cache:8M,limit=1M" ||
+	fail 'the helper cannot mount'
+sums_right "$src.sums" "$mnt"
+"$refrain" umount "$mnt" || fail 'cannot unmount'
