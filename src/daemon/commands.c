@@ -61,6 +61,7 @@ static void command_refresh(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
+	manifest_keep(m);
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "ok", 1,
 			"directories", (json_int_t)sum.directories, "changed",

@@ -90,10 +90,10 @@ static int build_tree(struct mount *m, struct error *err)
 		.changed = attr_changed,
 		.arg = m,
 	};
-	int rc = manifest_new(&m->manifest, m->source);
+	int rc = manifest_open(m, err);
 
 	if (rc < 0)
-		return error_set(err, rc, "cannot make the manifest: %m");
+		return rc;
 	config.origin = m->origin;
 	config.manifest = m->manifest;
 	rc = tree_new(&m->tree, &config, err);
@@ -268,6 +268,8 @@ static void take_down(struct mount *m, int status)
 		leave_at_once(m, status);
 	scan_stop(m);
 	ctl_server_stop(m->ctl);
+	if (m->cache)
+		manifest_keep(m);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
 	tree_free(m->tree);

@@ -51,6 +51,7 @@ struct mount {
 	pthread_cond_t cond;
 	bool stopping;
 	char *fault_spec; /* the faults in force */
+	uint64_t kept;	  /* tree_generation() of the manifest that was kept */
 };
 
 /* source.c: paths, the origin's stack. */
@@ -66,6 +67,13 @@ void notify_systemd(const char *state);
 /* scan.c: the background scan, and what a whole manifest is good for. */
 int scan_start(struct mount *m, struct error *err);
 void scan_stop(struct mount *m);
+
+/*
+ * The manifest in the last tier: load it into m->manifest (which is made
+ * anew), save it if it has changed since. What cannot be saved is counted.
+ */
+int manifest_open(struct mount *m, struct error *err);
+void manifest_keep(struct mount *m);
 
 /* Called for every item of a file; false stops. */
 typedef bool mount_item_fn(void *arg, const struct cache_item *item);

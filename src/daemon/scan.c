@@ -9,8 +9,10 @@
 #include "daemon/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
@@ -84,6 +86,67 @@ static void wait_for_next(struct mount *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
+/* -- The manifest that is kept with the cache ----------------------------- */
+
+static int open_last_tier(const struct mount *m)
+{
+	return open(m->tier_dir[m->options.ntiers - 1],
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int manifest_open(struct mount *m, struct error *err)
+{
+	CLEANUP_FD int dir = open_last_tier(m);
+	int rc = manifest_new(&m->manifest, m->source);
+
+	if (rc == 0 && dir >= 0)
+		rc = manifest_load(m->manifest, dir);
+	if (rc == -EBADMSG) {
+		/* Damaged or of an older version: the scan makes a new one. */
+		COUNT(&m->counters, checksum_errors);
+		manifest_free(m->manifest);
+		m->manifest = NULL;
+		rc = manifest_new(&m->manifest, m->source);
+	}
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, rc, "cannot load the manifest: %m");
+	return 0;
+}
+
+void manifest_keep(struct mount *m)
+{
+	CLEANUP_FD int dir = -1;
+	uint64_t now = tree_generation(m->tree);
+	bool changed;
+
+	pthread_mutex_lock(&m->lock);
+	changed = m->kept != now;
+	m->kept = now;
+	pthread_mutex_unlock(&m->lock);
+	if (!changed)
+		return;
+	dir = open_last_tier(m);
+	/* Without it the next mount scans again. */
+	if (dir < 0 || manifest_save(m->manifest, dir) < 0)
+		COUNT(&m->counters, tier_errors);
+}
+
+/* -- The scan ------------------------------------------------------------ */
+
+/*
+ * All names are known. If the manifest that was kept had them, nothing was
+ * asked of the origin and it is the truth until a refresh; else it is time to
+ * sweep and to keep it.
+ */
+static void scanned(struct mount *m)
+{
+	if (tree_generation(m->tree) > 0) {
+		sweep(m);
+		manifest_keep(m);
+	}
+	atomic_store(&m->scan, SCAN_COMPLETE);
+}
+
 static void *scan_main(void *arg)
 {
 	struct mount *m = arg;
@@ -93,8 +156,7 @@ static void *scan_main(void *arg)
 		if (tree_walk(m->tree, NODE_ROOT, false, &result) < 0)
 			break;
 		if (result.failed == 0) {
-			sweep(m);
-			atomic_store(&m->scan, SCAN_COMPLETE);
+			scanned(m);
 			break;
 		}
 		atomic_store(&m->scan, SCAN_INCOMPLETE);

@@ -42,6 +42,8 @@ static void count_event(struct tree *t, const struct manifest_event *ev)
 		t->removed++;
 	else if (ev->change == MANIFEST_REPLACED)
 		t->changed++;
+	else if (ev->change == MANIFEST_ATTR)
+		t->attrs++;
 }
 
 void tree_on_event(void *arg, const struct manifest_event *ev)
@@ -120,6 +122,12 @@ uint64_t tree_changes(struct tree *t)
 {
 	LOCK_SCOPE(&t->lock);
 	return t->changed + t->added + t->removed;
+}
+
+uint64_t tree_generation(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	return t->changed + t->added + t->removed + t->attrs + t->listed;
 }
 
 int tree_new(

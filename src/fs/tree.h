@@ -105,7 +105,10 @@ int tree_refresh(struct tree *t, const char *path,
 /* Wait until the consequences of all changes so far have been acted on. */
 void tree_flush(struct tree *t);
 
-/* Changes since the start: for tests and status. */
+/* Names that were added, removed or replaced since the start. */
 uint64_t tree_changes(struct tree *t);
+
+/* Grows with whatever makes a kept manifest out of date; 0 at the start. */
+uint64_t tree_generation(struct tree *t);
 
 #endif

@@ -29,6 +29,7 @@ struct tree {
 	unsigned requests;    /* out at the origin */
 	struct list listings; /* of struct listing */
 	uint64_t changed, added, removed; /* names, since the start */
+	uint64_t attrs, listed; /* other modes; directories listed */
 };
 
 /* manifest_event_fn; arg is the tree. */

@@ -188,7 +188,7 @@ static void root_done(struct origin_stat *s, int status,
 			!version_equal(old.attr.version, attr->version);
 
 		manifest_put_root(t->config.manifest, attr);
-		if (changed && old.listed)
+		if (!a->wait && changed && old.listed)
 			(void)tree_list(t, NODE_ROOT, true, NULL);
 	}
 	if (!a->wait) {

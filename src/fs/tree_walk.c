@@ -73,6 +73,7 @@ static void listing_done(struct origin_list *l, int status)
 	list_init(&waiters);
 	pthread_mutex_lock(&t->lock);
 	list_del(&g->link);
+	t->listed += status == 0;
 	list_splice_tail(&waiters, &g->waiters);
 	pthread_mutex_unlock(&t->lock);
 	LIST_FOREACH_SAFE (w, next, &waiters) {

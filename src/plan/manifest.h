@@ -172,4 +172,23 @@ uint32_t manifest_list_begin(struct manifest *m);
 int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 	manifest_event_fn *fn, void *arg);
 
+/* -- Keeping ------------------------------------------------------------ */
+
+/* The file's name in the directory that it is kept in. */
+#define MANIFEST_FILE "manifest"
+
+/*
+ * Write everything that is known to MANIFEST_FILE in a directory: a new file
+ * that takes the old one's place when it is complete. -errno. Format:
+ * doc/formats.md.
+ */
+int manifest_save(struct manifest *m, int dirfd);
+
+/*
+ * Fill an empty manifest from a file that manifest_save() wrote. 0; -ENOENT
+ * if there is none; -EBADMSG if it is damaged, of another version or of
+ * another dataset: then the manifest may hold a part of it and must be freed.
+ */
+int manifest_load(struct manifest *m, int dirfd);
+
 #endif

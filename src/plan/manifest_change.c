@@ -329,7 +329,7 @@ static bool name_is_valid(const char *name)
 		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static int put_locked(struct manifest *m, node_id dir,
+int manifest_put_locked(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint64_t now_s, node_id *id,
 	manifest_event_fn *fn, void *arg)
 {
@@ -337,6 +337,8 @@ static int put_locked(struct manifest *m, node_id dir,
 	struct node *n;
 	int rc;
 
+	if (!name_is_valid(e->name))
+		return -EINVAL;
 	if (!d || d->kind != KIND_DIR || d->retired)
 		return -ESTALE;
 	*id = manifest_table_find(m, dir, e->name);
@@ -363,10 +365,8 @@ int manifest_put(struct manifest *m, node_id dir,
 	node_id id = 0;
 	int rc;
 
-	if (!name_is_valid(entry->name))
-		return -EINVAL;
 	pthread_rwlock_wrlock(&m->lock);
-	rc = put_locked(m, dir, entry, now_s, &id, fn, arg);
+	rc = manifest_put_locked(m, dir, entry, now_s, &id, fn, arg);
 	if (rc == 0 && ref)
 		atomic_fetch_add(&manifest_slot(m, id)->refs, 1);
 	if (rc == 0 && info)

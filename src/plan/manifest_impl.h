@@ -108,4 +108,9 @@ void manifest_info(
 int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
+/* manifest_change.c; as manifest_put(), the lock held for writing. */
+int manifest_put_locked(struct manifest *m, node_id dir,
+	const struct file_entry *e, uint64_t now_s, node_id *id,
+	manifest_event_fn *fn, void *arg);
+
 #endif

@@ -2,9 +2,11 @@
 /* The manifest: names, versions, references, listings. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plan/plan.h"
 
@@ -287,6 +289,114 @@ START_TEST(test_a_hundred_thousand_names_come_and_go_with_their_numbers)
 }
 END_TEST
 
+/* -- Keeping ------------------------------------------------------------- */
+
+static int keep_dir(char path[64])
+{
+	(void)snprintf(path, 64, "/tmp/refrain-manifest-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(path));
+	return open(path, O_RDONLY | O_DIRECTORY);
+}
+
+static void keep_remove(const char *path, int fd)
+{
+	(void)unlinkat(fd, MANIFEST_FILE, 0);
+	(void)close(fd);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+
+static void fill_some(void)
+{
+	struct node_info d = put(NODE_ROOT, "d", KIND_DIR, 0, 1, false);
+
+	(void)put(d.id, "\xff\n", KIND_FILE, 1234567890123, -5, false);
+	(void)put(d.id, "link", KIND_LINK, 9, 1, false);
+	(void)put(NODE_ROOT, "gone", KIND_FILE, 1, 1, false);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "gone", NULL, NULL), 0);
+	ck_assert_int_eq(manifest_list_end(m, d.id, manifest_list_begin(m) - 1,
+				 NULL, NULL),
+		0);
+}
+
+START_TEST(test_a_kept_manifest_is_the_same_after_loading)
+{
+	struct manifest_totals before, after;
+	struct node_info a, b;
+	char path[64], target[64];
+	int fd = keep_dir(path);
+
+	fill_some();
+	manifest_totals(m, &before);
+	ck_assert_int_eq(manifest_resolve(m, "d/\xff\n", &a), 0);
+	ck_assert_int_eq(manifest_save(m, fd), 0);
+	manifest_free(m);
+	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
+	ck_assert_int_eq(manifest_load(m, fd), 0);
+	manifest_totals(m, &after);
+	ck_assert_mem_eq(&before, &after, sizeof(before));
+	ck_assert_int_eq(manifest_resolve(m, "d/\xff\n", &b), 0);
+	ck_assert_uint_eq(a.ino, b.ino);
+	ck_assert_int_eq(b.attr.version.mtime_ns, -5);
+	ck_assert_int_eq(manifest_resolve(m, "d/link", &b), 0);
+	ck_assert_int_eq(manifest_target(m, b.id, target, sizeof(target)), 9);
+	ck_assert_str_eq(target, "elsewhere");
+	ck_assert_int_eq(manifest_resolve(m, "d", &b), 0);
+	ck_assert(b.listed);
+	ck_assert_int_eq(manifest_resolve(m, "", &b), 0);
+	ck_assert(!b.listed);
+	keep_remove(path, fd);
+}
+END_TEST
+
+START_TEST(test_every_flipped_byte_and_every_cut_of_a_kept_manifest_is_found)
+{
+	unsigned char bytes[4096];
+	struct manifest *other;
+	char path[64];
+	int fd = keep_dir(path);
+	ssize_t n;
+	int file;
+
+	fill_some();
+	ck_assert_int_eq(manifest_save(m, fd), 0);
+	file = openat(fd, MANIFEST_FILE, O_RDWR);
+	n = pread(file, bytes, sizeof(bytes), 0);
+	ck_assert_int_gt(n, 64);
+	for (ssize_t i = 0; i < n; i++) {
+		unsigned char flipped = bytes[i] ^ 0x10;
+
+		ck_assert_int_eq(pwrite(file, &flipped, 1, i), 1);
+		ck_assert_int_eq(manifest_new(&other, "/data"), 0);
+		ck_assert_int_eq(manifest_load(other, fd), -EBADMSG);
+		manifest_free(other);
+		ck_assert_int_eq(pwrite(file, &bytes[i], 1, i), 1);
+	}
+	for (ssize_t i = n - 1; i >= 0; i--) {
+		ck_assert_int_eq(ftruncate(file, i), 0);
+		ck_assert_int_eq(manifest_new(&other, "/data"), 0);
+		ck_assert_int_eq(manifest_load(other, fd), -EBADMSG);
+		manifest_free(other);
+	}
+	(void)close(file);
+	keep_remove(path, fd);
+}
+END_TEST
+
+START_TEST(test_the_manifest_of_another_dataset_is_refused)
+{
+	struct manifest *other;
+	char path[64];
+	int fd = keep_dir(path);
+
+	ck_assert_int_eq(manifest_load(m, fd), -ENOENT);
+	ck_assert_int_eq(manifest_save(m, fd), 0);
+	ck_assert_int_eq(manifest_new(&other, "/other"), 0);
+	ck_assert_int_eq(manifest_load(other, fd), -EBADMSG);
+	manifest_free(other);
+	keep_remove(path, fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("manifest");
@@ -313,6 +423,10 @@ int main(void)
 		t, test_a_link_keeps_its_target_and_a_new_target_is_a_new_node);
 	tcase_add_test(t,
 		test_a_hundred_thousand_names_come_and_go_with_their_numbers);
+	tcase_add_test(t, test_a_kept_manifest_is_the_same_after_loading);
+	tcase_add_test(t,
+		test_every_flipped_byte_and_every_cut_of_a_kept_manifest_is_found);
+	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
