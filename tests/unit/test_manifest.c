@@ -348,7 +348,7 @@ START_TEST(test_a_kept_manifest_is_the_same_after_loading)
 }
 END_TEST
 
-START_TEST(test_every_flipped_byte_and_every_cut_of_a_kept_manifest_is_found)
+START_TEST(test_every_flip_and_every_cut_of_a_kept_manifest_is_found)
 {
 	unsigned char bytes[4096];
 	struct manifest *other;
@@ -425,7 +425,7 @@ int main(void)
 		test_a_hundred_thousand_names_come_and_go_with_their_numbers);
 	tcase_add_test(t, test_a_kept_manifest_is_the_same_after_loading);
 	tcase_add_test(t,
-		test_every_flipped_byte_and_every_cut_of_a_kept_manifest_is_found);
+		test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
 	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
