@@ -1,9 +1,11 @@
 noinst_LTLIBRARIES += liborigin.la
 liborigin_la_SOURCES = \
+	src/origin/fault.c \
 	src/origin/late.c src/origin/late.h \
 	src/origin/origin.h \
 	src/origin/posix.c src/origin/posix.h \
 	src/origin/posix_meta.c \
 	src/origin/posix_read.c \
+	src/origin/retry.c \
 	src/origin/synthetic.c
 liborigin_la_LIBADD = libbase.la

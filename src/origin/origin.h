@@ -182,11 +182,14 @@ void origin_synthetic_fill(
  * Repeat failed requests with jittered exponential backoff, give up attempts
  * that are not answered in time, and report -EIO (or -ETIMEDOUT) at the end.
  * Takes ownership of `inner` on success. -ESTALE, -ENOENT, -EACCES, -EPERM,
- * -ENOTDIR, -ELOOP and -ENAMETOOLONG are answers, not failures.
+ * -ENOTDIR, -ELOOP, -ENAMETOOLONG and -EINVAL (a name that cannot be beneath
+ * the source) are answers, not failures. A listing that delivers entries gets
+ * more time.
  */
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */
 	uint64_t total_ns;   /* give up the request after this; 0: 120 s */
+	uint64_t pause_ns;   /* the first pause, it doubles; 0: 100 ms */
 	unsigned attempts;   /* tries that fail, at most; 0: 6 */
 };
 int origin_retry_new(struct origin **out, struct origin *inner,

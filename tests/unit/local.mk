@@ -1,5 +1,12 @@
 # Unit tests: one Check program a part.
 if HAVE_CHECK
+check_PROGRAMS += tests/unit/test_retry
+TESTS += tests/unit/test_retry
+tests_unit_test_retry_SOURCES = tests/unit/test_retry.c \
+	tests/unit/origin_fixture.h
+tests_unit_test_retry_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_retry_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_origin
 TESTS += tests/unit/test_origin
 tests_unit_test_origin_SOURCES = tests/unit/test_origin.c \

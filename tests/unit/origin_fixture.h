@@ -229,7 +229,7 @@ static inline int list_once(
 
 /* -- A source -- */
 
-static char source[64];
+static char source[64] __attribute__((unused));
 
 static inline const char *in_source(const char *path)
 {

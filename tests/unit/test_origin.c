@@ -20,12 +20,23 @@ static const struct setup {
 	{"posix buffered", "direct_io", POSIX, 0, NULL},
 	{"posix threads", "io_uring", POSIX | DIRECT, 0, NULL},
 	{"posix plain", "all", POSIX, 0, NULL},
+	{"retry of posix", "", POSIX, 1, NULL},
+	{"fault of posix", "", POSIX, 0, ""},
+	{"retry of faulty posix", "", POSIX, 1,
+		"error=0.2,short=0.2,delay=2ms,seed=3"},
+	{"retry of faulty posix plain", "all", POSIX, 1,
+		"error=0.2,short=0.2,meta=1,seed=4"},
 	{"synthetic", "", 0, 0, NULL},
+	{"retry of slow synthetic", "", 0, 1, "rate=1G,delay=1ms,meta=1"},
 };
 #define SETUPS ((int)(sizeof(setups) / sizeof(setups[0])))
 
 static struct origin *o;
 static struct timers *timers;
+static struct counters counters;
+/* So many that a request that gives up is a failure of the test. */
+static const struct retry_config tries = {
+	.attempts = 40, .pause_ns = NS_PER_MS};
 
 static void setup_source(void)
 {
@@ -51,6 +62,14 @@ static void open_row(int row)
 	else
 		rc = origin_synthetic_new(&o, SPEC, &err);
 	ck_assert_msg(rc == 0, "%s: %s", s->name, err.msg);
+	if (s->fault)
+		ck_assert_msg(
+			origin_fault_new(&o, o, s->fault, timers, &err) == 0,
+			"%s", err.msg);
+	if (s->retry)
+		ck_assert_int_eq(origin_retry_new(&o, o, &tries, timers,
+					 &counters, &err),
+			0);
 }
 
 /* The rows over the posix origin come before the others. */
@@ -471,7 +490,8 @@ static bool read_one_version(const char *path)
 	/* Looked at while it was being written, it is of no version yet. */
 	seed = (uint64_t)(s.attr.version.mtime_ns - MTIME_NS);
 	if (status > 0 && seed <= UINT32_MAX) {
-		origin_synthetic_fill(seed, path, 0, SIZE_BYTES, expected);
+		origin_synthetic_fill(
+			seed ? seed : SEED, path, 0, SIZE_BYTES, expected);
 		ck_assert(memcmp(expected, data, SIZE_BYTES) == 0);
 	}
 	free(expected);
@@ -603,8 +623,8 @@ static void add_posix_rows(TCase *tc)
 		tc, test_posix_never_delivers_a_changed_file, 0, SETUPS);
 	tcase_add_loop_test(
 		tc, test_posix_never_mixes_versions_in_mid_read, 0, SETUPS);
-	tcase_add_loop_test(tc,
-		test_posix_says_io_error_when_its_source_went_away, 0, SETUPS);
+	tcase_add_loop_test(
+		tc, test_posix_says_io_error_when_its_source_went_away, 0, 4);
 }
 
 int main(void)

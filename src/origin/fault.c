@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fault origin: delays, errors, stalls and a rate in front of another
+ * origin, for tests and drills. Requests come from any thread; no thread
+ * waits: a delayed request is a timer, a stalled one lies on a list. The
+ * verdicts are drawn from (seed, number of the request).
+ *
+ *   drawn --at once, or delayed--> passed on ----> answered by the inner one
+ *     |  ^      |                                       ^
+ *     |  |      '-- error, short read, abandoned -------'
+ *     '-stalled-- abandoned ----------------------------'
+ */
+#include "origin/origin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "origin/late.h"
+
+struct spec {
+	uint64_t delay_ns, rate_bytes, seed;
+	double error, cut, stall; /* shares, 0 to 1 */
+	bool meta;
+	char match[256]; /* "": all */
+};
+
+struct fault {
+	struct origin base;
+	struct origin *inner; /* set once, as the next two */
+	struct timers *timers;
+	struct late *late;
+	pthread_mutex_t lock; /* rank: above the timers' and the inner's */
+	struct spec spec;     /* lock, as the rest */
+	uint64_t drawn;	      /* requests since the spec was set */
+	uint64_t free_ns;     /* when the rate allows the next byte */
+	struct list stalled;
+};
+
+struct origin_file {
+	struct origin_file *inner;
+	char path[];
+};
+
+enum what { READ, STAT, LIST };
+enum verdict { PASS, FAIL, CUT, STALL };
+
+/* A request in hand: one that waits, or that the inner origin has. */
+struct request {
+	struct timer timer; /* while WAITING */
+	struct fault *o;
+	enum what what;
+	enum { WAITING, STALLED, PASSED } state; /* lock */
+	enum verdict verdict;			 /* lock */
+	bool abandoned;				 /* lock */
+	void *outer;	  /* set once: what we were asked */
+	const char *path; /* set once: the outer request's */
+	struct list node; /* lock: while STALLED */
+	struct pool_job note;
+	union {
+		struct origin_read read;
+		struct origin_stat stat;
+		struct origin_list list;
+	} in;
+};
+
+static struct fault *fault_of(struct origin *o)
+{
+	return (struct fault *)(void *)o;
+}
+
+/* -- The specification ----------------------------------------------------- */
+
+static int parse_time(const char *text, uint64_t *ns, struct error *err)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", NS_PER_MS},
+		{"s", NS_PER_S}, {"m", 60 * NS_PER_S}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (end != text && strcmp(end, units[i].suffix) == 0 &&
+			value >= 0 && value <= 1e6) {
+			*ns = (uint64_t)(value * (double)units[i].ns);
+			return 0;
+		}
+	return error_set(err, -EINVAL,
+		"'%s' is not a time; give 500us, 20ms or 1.5s", text);
+}
+
+static int parse_share(const char *text, double *share, struct error *err)
+{
+	char *end;
+
+	*share = strtod(text, &end);
+	if (end == text || *end || !(*share >= 0 && *share <= 1))
+		return error_set(
+			err, -EINVAL, "'%s' is not between 0 and 1", text);
+	return 0;
+}
+
+static int parse_number(const char *text, uint64_t *n, struct error *err)
+{
+	char *end;
+
+	errno = 0;
+	*n = strtoull(text, &end, 0);
+	if (errno || end == text || *end)
+		return error_set(err, -EINVAL, "'%s' is not a number", text);
+	return 0;
+}
+
+static int parse_match(struct spec *s, const char *text, struct error *err)
+{
+	if (strlen(text) >= sizeof(s->match))
+		return error_set(err, -EINVAL, "match= is too long");
+	strcpy(s->match, text);
+	return 0;
+}
+
+static int parse_word(struct spec *s, char *word, struct error *err)
+{
+	char *value = strchr(word, '=');
+	uint64_t n = 0;
+	int rc;
+
+	if (!value)
+		return error_set(err, -EINVAL, "'%s' is not NAME=VALUE", word);
+	*value++ = '\0';
+	if (strcmp(word, "delay") == 0)
+		return parse_time(value, &s->delay_ns, err);
+	if (strcmp(word, "error") == 0)
+		return parse_share(value, &s->error, err);
+	if (strcmp(word, "short") == 0)
+		return parse_share(value, &s->cut, err);
+	if (strcmp(word, "stall") == 0)
+		return parse_share(value, &s->stall, err);
+	if (strcmp(word, "rate") == 0)
+		return size_parse(value, 0, &s->rate_bytes, err);
+	if (strcmp(word, "seed") == 0)
+		return parse_number(value, &s->seed, err);
+	if (strcmp(word, "match") == 0)
+		return parse_match(s, value, err);
+	if (strcmp(word, "meta") != 0)
+		return error_set(err, -EINVAL,
+			"no '%s' here; known are delay, error, short, stall, "
+			"rate, meta, match and seed",
+			word);
+	rc = parse_number(value, &n, err);
+	s->meta = n != 0;
+	return rc;
+}
+
+static int parse_spec(struct spec *s, const char *text, struct error *err)
+{
+	CLEANUP_FREE char *copy = strdup(text);
+	char *save = NULL;
+
+	memset(s, 0, sizeof(*s));
+	if (!copy)
+		return error_set(err, -ENOMEM, "fault: %m");
+	for (char *word = strtok_r(copy, ",", &save); word;
+		word = strtok_r(NULL, ",", &save)) {
+		int rc = parse_word(s, word, err);
+
+		if (rc)
+			return error_wrap(err, rc, "fault '%s'", text);
+	}
+	return 0;
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+/* Lock held: from here on abandon() finds nothing. */
+static void let_go(struct request *q)
+{
+	if (q->what == READ)
+		((struct origin_read *)q->outer)->priv = NULL;
+}
+
+/* No lock held; frees q. An error, from ourselves. */
+static void tell(struct request *q, int status)
+{
+	void *outer = q->outer;
+
+	if (q->what == READ)
+		((struct origin_read *)outer)->done(outer, status, NULL);
+	else if (q->what == STAT)
+		((struct origin_stat *)outer)->done(outer, status, NULL, NULL);
+	else
+		((struct origin_list *)outer)->done(outer, status);
+	free(q);
+}
+
+static void run_note(struct pool_job *job)
+{
+	tell(CONTAINER_OF(job, struct request, note), -ECANCELED);
+}
+
+/* Lock held: answer -ECANCELED from another thread. */
+static void cancel_later(struct request *q)
+{
+	let_go(q);
+	q->note.run = run_note;
+	late_run(q->o->late, &q->note);
+}
+
+static void read_done(struct origin_read *in, int status, const void *data)
+{
+	struct request *q = CONTAINER_OF(in, struct request, in.read);
+	struct origin_read *r = q->outer;
+
+	pthread_mutex_lock(&q->o->lock);
+	let_go(q);
+	pthread_mutex_unlock(&q->o->lock);
+	if (q->verdict == CUT && status > 0) {
+		status = -EIO;
+		data = NULL;
+	}
+	free(q);
+	r->done(r, status, data);
+}
+
+static void stat_done(struct origin_stat *in, int status,
+	const struct file_attr *attr, const char *target)
+{
+	struct request *q = CONTAINER_OF(in, struct request, in.stat);
+	struct origin_stat *s = q->outer;
+
+	free(q);
+	s->done(s, status, attr, target);
+}
+
+static void list_batch(
+	struct origin_list *in, const struct file_entry *entries, size_t n)
+{
+	struct request *q = CONTAINER_OF(in, struct request, in.list);
+	struct origin_list *l = q->outer;
+
+	l->batch(l, entries, n);
+}
+
+static void list_restart(struct origin_list *in)
+{
+	struct request *q = CONTAINER_OF(in, struct request, in.list);
+	struct origin_list *l = q->outer;
+
+	l->restart(l);
+}
+
+static void list_done(struct origin_list *in, int status)
+{
+	struct request *q = CONTAINER_OF(in, struct request, in.list);
+	struct origin_list *l = q->outer;
+
+	free(q);
+	l->done(l, status);
+}
+
+/* -- What happens to a request --------------------------------------------- */
+
+/* Lock held: hand it to the inner origin. */
+static void pass(struct request *q)
+{
+	struct fault *o = q->o;
+
+	q->state = PASSED;
+	if (q->what == READ) {
+		q->in.read = *(struct origin_read *)q->outer;
+		q->in.read.file = q->in.read.file->inner;
+		q->in.read.done = read_done;
+		q->in.read.priv = NULL;
+		if (q->verdict == CUT && q->in.read.len > 1)
+			q->in.read.len /= 2;
+		origin_read(o->inner, &q->in.read);
+	} else if (q->what == STAT) {
+		q->in.stat.path = q->path;
+		q->in.stat.done = stat_done;
+		origin_stat(o->inner, &q->in.stat);
+	} else {
+		q->in.list.path = q->path;
+		q->in.list.batch = list_batch;
+		q->in.list.restart = list_restart;
+		q->in.list.done = list_done;
+		origin_list(o->inner, &q->in.list);
+	}
+}
+
+static void on_timer(struct timer *t)
+{
+	struct request *q = CONTAINER_OF(t, struct request, timer);
+	struct fault *o = q->o;
+	int status;
+
+	pthread_mutex_lock(&o->lock);
+	if (!q->abandoned && q->verdict != FAIL) {
+		pass(q);
+		pthread_mutex_unlock(&o->lock);
+		return;
+	}
+	status = q->abandoned ? -ECANCELED : -EIO;
+	let_go(q);
+	pthread_mutex_unlock(&o->lock);
+	tell(q, status);
+}
+
+/* Lock held: a number from 0 to 1. */
+static double draw(struct fault *o)
+{
+	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
+
+	o->drawn++;
+	return (double)(x >> 11) * 0x1p-53;
+}
+
+/* Lock held. */
+static bool is_hit(const struct request *q)
+{
+	const struct spec *s = &q->o->spec;
+
+	return (q->what == READ || s->meta) &&
+		(!*s->match || strstr(q->path, s->match));
+}
+
+/* Lock held. */
+static enum verdict judge(struct request *q)
+{
+	const struct spec *s = &q->o->spec;
+	double x = draw(q->o);
+
+	if (x < s->stall)
+		return STALL;
+	if (x < s->stall + s->error)
+		return FAIL;
+	if (x < s->stall + s->error + s->cut)
+		return q->what == READ ? CUT : FAIL;
+	return PASS;
+}
+
+/* Lock held: when the bytes of a read may be sent. */
+static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
+{
+	struct fault *o = q->o;
+	const struct origin_read *r = q->outer;
+
+	if (q->what != READ || !o->spec.rate_bytes)
+		return at_ns;
+	if (o->free_ns < at_ns)
+		o->free_ns = at_ns;
+	/* Reads are of 1 MiB at most: this cannot overflow. */
+	o->free_ns += r->len * NS_PER_S / o->spec.rate_bytes;
+	return o->free_ns;
+}
+
+/* Lock held: decide what happens to q and begin it. -ENOMEM: nothing was. */
+static int begin(struct request *q)
+{
+	struct fault *o = q->o;
+	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
+
+	q->verdict = PASS;
+	if (is_hit(q)) {
+		q->verdict = judge(q);
+		at_ns = rated_ns(q, now_ns + o->spec.delay_ns);
+	}
+	if (q->verdict == STALL) {
+		q->state = STALLED;
+		list_add_tail(&o->stalled, &q->node);
+		return 0;
+	}
+	if (q->verdict != FAIL && at_ns == now_ns) {
+		pass(q);
+		return 0;
+	}
+	q->state = WAITING;
+	return timer_set(o->timers, &q->timer, at_ns);
+}
+
+static struct request *request_new(
+	struct fault *o, enum what what, void *outer, const char *path)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->timer.fire = on_timer;
+	q->o = o;
+	q->what = what;
+	q->outer = outer;
+	q->path = path;
+	list_init(&q->node);
+	return q;
+}
+
+static int request_start(struct request *q)
+{
+	struct fault *o;
+	int rc;
+
+	if (!q)
+		return -ENOMEM;
+	o = q->o;
+	pthread_mutex_lock(&o->lock);
+	if (q->what == READ)
+		((struct origin_read *)q->outer)->priv = q;
+	rc = begin(q);
+	if (rc)
+		let_go(q);
+	pthread_mutex_unlock(&o->lock);
+	if (rc)
+		free(q);
+	return rc;
+}
+
+static void fault_read(struct origin *base, struct origin_read *r)
+{
+	struct fault *o = fault_of(base);
+
+	if (request_start(request_new(o, READ, r, r->file->path)))
+		late_read(o->late, r);
+}
+
+static void fault_stat(struct origin *base, struct origin_stat *s)
+{
+	struct fault *o = fault_of(base);
+
+	if (request_start(request_new(o, STAT, s, s->path)))
+		late_stat(o->late, s);
+}
+
+static void fault_list(struct origin *base, struct origin_list *l)
+{
+	struct fault *o = fault_of(base);
+
+	if (request_start(request_new(o, LIST, l, l->path)))
+		late_list(o->late, l);
+}
+
+static void fault_abandon(struct origin *base, struct origin_read *r)
+{
+	struct fault *o = fault_of(base);
+	struct request *q;
+
+	if (late_has_read(o->late, r))
+		return;
+	pthread_mutex_lock(&o->lock);
+	q = r->priv;
+	if (q && q->state == PASSED) {
+		origin_read_abandon(o->inner, &q->in.read);
+	} else if (q && q->state == STALLED) {
+		list_del(&q->node);
+		cancel_later(q);
+	} else if (q) {
+		q->abandoned = true; /* in case it is firing just now */
+		if (timer_cancel(o->timers, &q->timer))
+			cancel_later(q);
+	}
+	pthread_mutex_unlock(&o->lock);
+}
+
+static struct origin_file *fault_file_new(struct origin *base, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct origin_file *f = malloc(sizeof(*f) + size);
+
+	if (!f)
+		return NULL;
+	memcpy(f->path, path, size);
+	f->inner = origin_file_new(fault_of(base)->inner, path);
+	if (!f->inner) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+static void fault_file_free(struct origin *base, struct origin_file *f)
+{
+	origin_file_free(fault_of(base)->inner, f->inner);
+	free(f);
+}
+
+/* -- The origin ------------------------------------------------------------ */
+
+static void fault_free(struct origin *base)
+{
+	struct fault *o = fault_of(base);
+
+	late_free(o->late);
+	origin_free(o->inner);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+static const struct origin_ops fault_ops = {
+	.name = "fault",
+	.file_new = fault_file_new,
+	.file_free = fault_file_free,
+	.read = fault_read,
+	.stat = fault_stat,
+	.list = fault_list,
+	.abandon = fault_abandon,
+	.free = fault_free,
+};
+
+int origin_fault_new(struct origin **out, struct origin *inner,
+	const char *spec, struct timers *timers, struct error *err)
+{
+	CLEANUP_FREE struct fault *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return error_set(err, -ENOMEM, "fault: %m");
+	rc = parse_spec(&o->spec, spec, err);
+	if (rc)
+		return rc;
+	rc = late_new(&o->late);
+	if (rc)
+		return error_set(err, rc, "cannot start threads: %m");
+	o->base.ops = &fault_ops;
+	o->inner = inner;
+	o->timers = timers;
+	pthread_mutex_init(&o->lock, NULL);
+	list_init(&o->stalled);
+	*out = &steal_ptr(&o)->base;
+	return 0;
+}
+
+/* Lock held: one that stalled goes on, whatever that is now. */
+static void resume(struct request *q)
+{
+	if (begin(q) == 0)
+		return;
+	/* No memory for its timer; it is answered all the same. */
+	cancel_later(q);
+}
+
+int origin_fault_set(struct origin *fault, const char *text, struct error *err)
+{
+	struct fault *o = fault_of(fault);
+	struct list stalled;
+	struct spec spec;
+	int rc = parse_spec(&spec, text, err);
+
+	if (rc)
+		return rc;
+	list_init(&stalled);
+	pthread_mutex_lock(&o->lock);
+	o->spec = spec;
+	o->drawn = 0;
+	o->free_ns = 0;
+	list_splice_tail(&stalled, &o->stalled);
+	while (!list_empty(&stalled)) {
+		struct request *q =
+			CONTAINER_OF(stalled.next, struct request, node);
+
+		list_del(&q->node);
+		resume(q);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return 0;
+}

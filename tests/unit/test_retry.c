@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of the retry origin over a faulty synthetic one: what is counted,
+ * what is given up and when. Time-outs come from small limits, not sleeps.
+ */
+#include "origin_fixture.h"
+
+static struct timers *timers;
+static struct counters counters;
+static struct origin *fault, *o;
+
+static void open_stack(const char *spec, struct retry_config config)
+{
+	struct origin *inner;
+
+	config.pause_ns = NS_PER_MS;
+	memset(&counters, 0, sizeof(counters));
+	ck_assert_int_eq(timers_new(&timers), 0);
+	ck_assert_int_eq(origin_synthetic_new(&inner, SPEC, NULL), 0);
+	ck_assert_int_eq(
+		origin_fault_new(&fault, inner, spec, timers, NULL), 0);
+	ck_assert_int_eq(
+		origin_retry_new(&o, fault, &config, timers, &counters, NULL),
+		0);
+}
+
+static void close_stack(void)
+{
+	origin_free(o);
+	timers_free(timers);
+}
+
+START_TEST(test_retry_counts_nothing_when_all_is_well)
+{
+	struct stat_wait s;
+
+	open_stack("", (struct retry_config){0});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
+	ck_assert_int_eq(stat_once(o, "nothing", &s), -ENOENT);
+	ck_assert_uint_eq(counters.origin_retries, 0);
+	ck_assert_uint_eq(counters.origin_errors, 0);
+	ck_assert_uint_eq(counters.origin_timeouts, 0);
+	ck_assert_uint_eq(counters.origin_failures, 0);
+	ck_assert_uint_eq(counters.origin_stats, 1);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_reports_io_error_after_all_tries)
+{
+	open_stack("error=1", (struct retry_config){.attempts = 4});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
+	ck_assert_uint_eq(counters.origin_errors, 4);
+	ck_assert_uint_eq(counters.origin_retries, 3);
+	ck_assert_uint_eq(counters.origin_failures, 1);
+	ck_assert_uint_eq(counters.origin_timeouts, 0);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_reports_timeout_of_an_origin_that_never_answers)
+{
+	open_stack("stall=1",
+		(struct retry_config){
+			.attempt_ns = 10 * NS_PER_MS, .attempts = 3});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -ETIMEDOUT);
+	ck_assert_uint_eq(counters.origin_timeouts, 3);
+	ck_assert_uint_eq(counters.origin_retries, 2);
+	ck_assert_uint_eq(counters.origin_failures, 1);
+	ck_assert_uint_eq(counters.origin_errors, 0);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_ends_at_its_total_bound)
+{
+	uint64_t begun_ns = clock_now_ns();
+
+	open_stack("stall=1",
+		(struct retry_config){.attempt_ns = 20 * NS_PER_MS,
+			.total_ns = 50 * NS_PER_MS,
+			.attempts = 1000});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -ETIMEDOUT);
+	ck_assert_uint_ge(clock_now_ns() - begun_ns, 50 * NS_PER_MS);
+	ck_assert_uint_eq(counters.origin_timeouts, 3);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_goes_on_when_the_origin_returns)
+{
+	struct origin_file *f;
+	struct read_wait w;
+
+	open_stack("stall=1",
+		(struct retry_config){
+			.attempt_ns = 5 * NS_PER_MS, .attempts = 100000});
+	f = origin_file_new(o, file_path(2));
+	read_begin(o, &w, f, version, 77, 5000);
+	while (counters.origin_timeouts < 3)
+		(void)usleep(100); /* a condition, not a time */
+	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
+	ck_assert_int_eq(read_end(&w), 5000);
+	check_bytes(file_path(2), 77, 5000, w.data);
+	free(w.data);
+	origin_file_free(o, f);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_abandons_a_stalled_read_at_once)
+{
+	struct origin_file *f;
+	struct read_wait w;
+
+	open_stack("stall=1", (struct retry_config){0});
+	f = origin_file_new(o, file_path(2));
+	read_begin(o, &w, f, version, 77, 5000);
+	origin_read_abandon(o, &w.r);
+	ck_assert_int_eq(read_end(&w), -ECANCELED);
+	origin_read_abandon(o, &w.r); /* nothing is left to give up */
+	origin_file_free(o, f);
+	close_stack();
+	ck_assert_uint_eq(w.done, 1);
+}
+END_TEST
+
+START_TEST(test_retry_lists_whole_directories_in_spite_of_errors)
+{
+	open_stack("error=0.5,meta=1,seed=9",
+		(struct retry_config){.attempts = 50});
+	for (unsigned i = 0; i < 8; i++) {
+		struct list_wait l;
+
+		ck_assert_int_eq(list_once(o, "d0001", &l), 0);
+		ck_assert_uint_eq(l.n, FILES / DIRS);
+		list_forget(&l);
+	}
+	ck_assert_uint_gt(counters.origin_errors, 0);
+	ck_assert_uint_eq(counters.origin_errors, counters.origin_retries);
+	ck_assert_uint_eq(counters.origin_lists, 8 + counters.origin_retries);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_takes_changed_files_for_an_answer)
+{
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1};
+
+	open_stack("", (struct retry_config){0});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), newer, 0, 1000, NULL), -ESTALE);
+	ck_assert_uint_eq(counters.origin_errors, 0);
+	close_stack();
+}
+END_TEST
+
+static const char *const bad_specs[] = {"error", "error=2", "error=x",
+	"delay=5", "delay=-1s", "colour=red", "rate=", "seed=x"};
+
+START_TEST(test_fault_refuses_bad_specifications)
+{
+	struct error err = {""};
+
+	open_stack("", (struct retry_config){0});
+	ck_assert_int_eq(origin_fault_set(fault, bad_specs[_i], &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "fault '"));
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_fault_hits_only_paths_that_match)
+{
+	open_stack(
+		"error=1,match=f000001", (struct retry_config){.attempts = 1});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
+	ck_assert_int_eq(
+		read_once(o, file_path(1), version, 0, 1000, NULL), -EIO);
+	close_stack();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("retry");
+	TCase *tc = tcase_create("retry");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_retry_counts_nothing_when_all_is_well);
+	tcase_add_test(tc, test_retry_reports_io_error_after_all_tries);
+	tcase_add_test(
+		tc, test_retry_reports_timeout_of_an_origin_that_never_answers);
+	tcase_add_test(tc, test_retry_ends_at_its_total_bound);
+	tcase_add_test(tc, test_retry_goes_on_when_the_origin_returns);
+	tcase_add_test(tc, test_retry_abandons_a_stalled_read_at_once);
+	tcase_add_test(
+		tc, test_retry_lists_whole_directories_in_spite_of_errors);
+	tcase_add_test(tc, test_retry_takes_changed_files_for_an_answer);
+	tcase_add_loop_test(tc, test_fault_refuses_bad_specifications, 0,
+		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
+	tcase_add_test(tc, test_fault_hits_only_paths_that_match);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
