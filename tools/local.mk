@@ -10,7 +10,6 @@ libdataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
-	tools/absent.c \
 	tools/ask.c tools/ask.h \
 	tools/clear.c \
 	tools/command.c tools/command.h \

@@ -9,10 +9,6 @@ name=umount
 # shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires fuse
-if "$refrain" mount "$work/none" "$mnt" --cache "$work/c:1M" 2>&1 |
-	grep -q 'has no daemon'; then
-	skip 'this build has no daemon'
-fi
 
 make_tree "$src" 1 40 100000
 cache=$work/cache
