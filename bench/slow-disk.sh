@@ -64,10 +64,12 @@ slow_disk_make() {
 	# Room for the data, the inodes and a journal.
 	mib=$(($(du -sm "$data" | cut -f1) * 11 / 10 + 64))
 	mkdir "$slow_dir" && truncate -s "${mib}M" "$work/slow.img" || return 1
+	# Without lost+found, which only root can read.
 	mkfs.ext4 -q -F -d "$data" "$work/slow.img" >/dev/null 2>&1 || {
 		slow_why='mkfs.ext4 failed'
 		return 1
 	}
+	debugfs -w -R 'rmdir lost+found' "$work/slow.img" >/dev/null 2>&1
 	# shellcheck disable=SC2086
 	slow_loop=$($slow_sudo losetup --find --show --read-only \
 		"$work/slow.img" 2>/dev/null) || {
