@@ -248,6 +248,20 @@ static void leave_at_once(struct mount *m, int status)
 	_exit(status);
 }
 
+/* A mount that could not be made leaves no new cache behind. */
+static void leave_no_tier(struct mount *m)
+{
+	uint64_t removed;
+
+	for (size_t i = 0; i < m->options.ntiers; i++) {
+		/* There is an error to be told already. */
+		if (m->tier_new[i])
+			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
+		if (m->tier_dir_new[i])
+			(void)rmdir(m->tier_dir[i]);
+	}
+}
+
 static void take_down(struct mount *m, int status)
 {
 	bool quiet = true;
@@ -278,6 +292,8 @@ static void take_down(struct mount *m, int status)
 		store_close(m->store);
 	origin_free(m->origin);
 	timers_free(m->timers);
+	if (status != 0)
+		leave_no_tier(m);
 }
 
 static void mount_free(struct mount *m)

@@ -30,6 +30,8 @@ struct mount {
 	char *source;	  /* the dataset as tiers record it */
 	char *mountpoint; /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	/* What a mount that fails has to take away again. */
+	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
 	uint64_t started_ns;
 	struct timers *timers;

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,16 @@ static bool is_inside(const char *path, const char *top)
 		(path[n] == '/' || path[n] == '\0');
 }
 
+static void note_new_tier(struct mount *m, size_t i)
+{
+	CLEANUP_FD int dir =
+		open(m->tier_dir[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	m->tier_dir_new[i] = dir < 0 && errno == ENOENT;
+	m->tier_new[i] = m->tier_dir_new[i] ||
+		(dir >= 0 && !store_is_tier(dir));
+}
+
 /* Absolute, so that the background process may leave the directory. */
 static int resolve_tier(struct mount *m, size_t i, struct error *err)
 {
@@ -194,6 +205,7 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 			"another place",
 			typed);
 	m->options.tiers[i].dir = m->tier_dir[i];
+	note_new_tier(m, i);
 	return 0;
 }
 

@@ -145,3 +145,8 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 	*removed = c.removed;
 	return rc;
 }
+
+bool store_is_tier(int dir_fd)
+{
+	return faccessat(dir_fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}

@@ -142,6 +142,9 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
 
+/* Is this directory a tier? It may be damaged or of another version. */
+bool store_is_tier(int dir_fd);
+
 /*
  * Delete every entry of a tier directory that no mount uses, and what makes
  * it a tier, manifests ("manifest*") included; the directory itself stays.
