@@ -87,11 +87,13 @@ void cache_unlock(struct cache *c, struct after *a)
 		/* Each answer may give memory back, for others to start. */
 		fetch_dispatch(c, a);
 		if (!list_empty(&a->reads))
-			run_read(c, CONTAINER_OF(a->reads.next,
-					    struct cache_read, link));
+			run_read(c,
+				CONTAINER_OF(a->reads.next, struct cache_read,
+					link));
 		else if (!list_empty(&a->warms))
-			run_warm(c, CONTAINER_OF(a->warms.next,
-					    struct cache_warm, link));
+			run_warm(c,
+				CONTAINER_OF(a->warms.next, struct cache_warm,
+					link));
 		else if (a->stale)
 			run_stale(c, steal_ptr(&a->stale));
 		else
@@ -167,13 +169,13 @@ static int check_config(const struct cache_config *config, struct error *err)
 
 	if (config->chunk_bytes < STORE_BLOCK_BYTES ||
 		config->chunk_bytes % STORE_BLOCK_BYTES != 0)
-		return error_set(err, -EINVAL,
-			"--chunk must be a multiple of 64K");
+		return error_set(
+			err, -EINVAL, "--chunk must be a multiple of 64K");
 	if (config->limit_bytes < STORE_BLOCK_BYTES)
 		return error_set(err, -EINVAL, "--limit must be at least 64K");
 	if (item > UINT32_MAX)
-		return error_set(err, -EINVAL,
-			"--limit and --chunk must be below 4G");
+		return error_set(
+			err, -EINVAL, "--limit and --chunk must be below 4G");
 	if (config->staging_bytes < 4 * item)
 		return error_set(err, -EINVAL,
 			"--staging must be at least four times --limit and "
@@ -211,7 +213,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 static void fail_all(struct cache *c, struct after *a)
 {
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
-		LIST_FOREACH_SAFE (l, next, &c->table[i]) {
+		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
 			/* What is complete is still published. */
@@ -223,10 +225,10 @@ static void fail_all(struct cache *c, struct after *a)
 /* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
 static void abandon_all(struct cache *c)
 {
-	LIST_FOREACH (l, &c->inflight)
+	LIST_FOREACH(l, &c->inflight)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
-	LIST_FOREACH (l, &c->slow)
+	LIST_FOREACH(l, &c->slow)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
 	while (c->ninflight + c->nslow > 0)
@@ -325,8 +327,8 @@ static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	return n;
 }
 
-static void want_read(struct cache *c, struct fill *f,
-	const struct cache_read *r)
+static void want_read(
+	struct cache *c, struct fill *f, const struct cache_read *r)
 {
 	size_t first = r->off / FILL_PAGE_BYTES;
 	size_t last = (r->off + r->len - 1) / FILL_PAGE_BYTES;
@@ -366,8 +368,7 @@ static int find_or_make(struct cache *c, const struct cache_item *item,
 		return -ENOTCONN;
 	if (!f) {
 		/* Published between the caller's look and the lock? */
-		if (!last_try &&
-			store_has(c->config.store, key, item->size))
+		if (!last_try && store_has(c->config.store, key, item->size))
 			return -EEXIST;
 		f = fill_new(c, item, key, prio);
 	}
@@ -393,8 +394,8 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 				return n;
 		}
 		pthread_mutex_lock(&c->lock);
-		n = find_or_make(c, item, key, PRIO_DEMAND,
-			i == READ_TRIES, &f);
+		n = find_or_make(
+			c, item, key, PRIO_DEMAND, i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
 		pthread_mutex_unlock(&c->lock);
@@ -418,8 +419,8 @@ void cache_read_end(struct cache *c, struct cache_read *r)
 	cache_unlock(c, &a);
 }
 
-void cache_prefetch(struct cache *c, const struct cache_item *item, size_t off,
-	size_t len)
+void cache_prefetch(
+	struct cache *c, const struct cache_item *item, size_t off, size_t len)
 {
 	struct hash128 key = item_key(c, item);
 	struct fill *f;
@@ -444,8 +445,8 @@ void cache_prefetch(struct cache *c, const struct cache_item *item, size_t off,
 	cache_unlock(c, &a);
 }
 
-int cache_warm(struct cache *c, const struct cache_item *item,
-	struct cache_warm *w)
+int cache_warm(
+	struct cache *c, const struct cache_item *item, struct cache_warm *w)
 {
 	struct hash128 key = item_key(c, item);
 	struct fill *f = NULL;

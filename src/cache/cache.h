@@ -32,15 +32,15 @@ struct store;
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
 
 struct cache_config {
-	struct store *store;	   /* all four outlive the cache */
+	struct store *store; /* all four outlive the cache */
 	struct origin *origin;
 	struct timers *timers;
 	struct counters *counters;
-	struct hash128 dataset;	   /* digest, for keys */
-	uint64_t limit_bytes;	   /* larger files are cut into chunks */
+	struct hash128 dataset; /* digest, for keys */
+	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
-	uint64_t staging_bytes;	   /* bound on items held in memory */
-	unsigned depth;		   /* origin requests in flight */
+	uint64_t staging_bytes; /* bound on items held in memory */
+	unsigned depth;		/* origin requests in flight */
 	/*
 	 * The path of the file that a cookie stands for: length or -errno.
 	 * Called with the cache's lock held.
@@ -107,8 +107,8 @@ bool cache_resident(struct cache *c, const struct cache_item *item);
  * Fetch bytes of an item before anybody asks, if memory is free. Nothing is
  * pushed out for it and demand goes first.
  */
-void cache_prefetch(struct cache *c, const struct cache_item *item, size_t off,
-	size_t len);
+void cache_prefetch(
+	struct cache *c, const struct cache_item *item, size_t off, size_t len);
 
 /* A fetch of one item into a tier. */
 struct cache_warm {
@@ -122,8 +122,8 @@ struct cache_warm {
  * Returns 0: started. -EEXIST: it is in a tier already. -ENOSPC: no tier has
  * room for it. -EAGAIN: admission is not open yet. -ENOMEM, -ENOTCONN.
  */
-int cache_warm(struct cache *c, const struct cache_item *item,
-	struct cache_warm *w);
+int cache_warm(
+	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
 /* The version ceased: nobody gets its bytes any more, its entry goes. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);

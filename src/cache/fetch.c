@@ -130,8 +130,8 @@ static int fetch_start(struct cache *c, struct fill *f)
 static void set_slow_aside(struct cache *c, uint64_t now_ns)
 {
 	while (!list_empty(&c->inflight) && c->nslow < SLOW_MAX) {
-		struct fetch *x = CONTAINER_OF(
-			c->inflight.next, struct fetch, link);
+		struct fetch *x =
+			CONTAINER_OF(c->inflight.next, struct fetch, link);
 
 		if (x->started_ns + FETCH_SLOW_NS > now_ns)
 			return;
@@ -152,8 +152,8 @@ struct dispatch {
 };
 
 /* Start one request of a fill. False: it has to wait. */
-static bool dispatch_fill(struct dispatch *d, struct list *queue,
-	struct fill *f)
+static bool dispatch_fill(
+	struct dispatch *d, struct list *queue, struct fill *f)
 {
 	struct cache *c = d->c;
 	int rc = 0;
@@ -186,7 +186,7 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 
 	while (progress && !list_empty(queue)) {
 		progress = false;
-		LIST_FOREACH_SAFE (l, next, queue) {
+		LIST_FOREACH_SAFE(l, next, queue) {
 			if (d->c->ninflight >= d->depth)
 				set_slow_aside(d->c, clock_now_ns());
 			if (d->c->ninflight >= d->depth) {
@@ -213,8 +213,8 @@ void fetch_dispatch(struct cache *c, struct after *a)
 		dispatch_queue(&d, &c->queue[prio]);
 	}
 	if (d.waiting && !list_empty(&c->inflight)) {
-		struct fetch *x = CONTAINER_OF(
-			c->inflight.next, struct fetch, link);
+		struct fetch *x =
+			CONTAINER_OF(c->inflight.next, struct fetch, link);
 
 		/* Any completion dispatches as well; this is for hung ones. */
 		(void)timer_set(c->config.timers, &c->dispatch_timer,

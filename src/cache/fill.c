@@ -23,7 +23,7 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 {
 	struct list *head = bucket_of(c, key);
 
-	LIST_FOREACH (l, head) {
+	LIST_FOREACH(l, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
 		if (f->key.lo == key.lo && f->key.hi == key.hi)
@@ -209,7 +209,7 @@ static void fill_drop(struct cache *c, struct fill *f)
 
 void fill_expire_drained(struct cache *c, uint64_t now_ns)
 {
-	LIST_FOREACH_SAFE (l, next, &c->drained) {
+	LIST_FOREACH_SAFE(l, next, &c->drained) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (f->last_read_ns + DRAINED_GRACE_NS > now_ns) {
@@ -228,7 +228,7 @@ static bool make_room(struct cache *c, struct list *head, uint64_t need)
 {
 	uint64_t bound = c->config.staging_bytes;
 
-	LIST_FOREACH_SAFE (l, next, head) {
+	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (c->staging_used + need <= bound)
@@ -264,7 +264,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 
 static void warms_answer(struct fill *f, int status, struct after *a)
 {
-	LIST_FOREACH (l, &f->warms)
+	LIST_FOREACH(l, &f->warms)
 		CONTAINER_OF(l, struct cache_warm, link)->status = status;
 	list_splice_tail(&a->warms, &f->warms);
 }
@@ -307,7 +307,7 @@ static void read_answer(
 /* Answer the parked reads whose bytes have come. */
 void fill_answer(struct cache *c, struct fill *f, struct after *a)
 {
-	LIST_FOREACH_SAFE (l, next, &f->waiters) {
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
 		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
 
 		if (!fill_has(f, r->off, r->len))
@@ -321,7 +321,7 @@ void fill_answer(struct cache *c, struct fill *f, struct after *a)
 /* The fetch failed: everybody who asked for this item hears of it. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
-	LIST_FOREACH_SAFE (l, next, &f->waiters) {
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
 		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
 
 		r->status = status;

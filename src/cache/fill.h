@@ -80,13 +80,13 @@ enum page_state {
 
 /* Everything is guarded by cache.lock, but where it says otherwise. */
 struct fill {
-	struct list bucket; /* in the table */
-	struct list queue;  /* in cache.queue[prio], if something is wanted */
-	struct list age;    /* in cache.staged or .drained, if it has memory */
+	struct list bucket;  /* in the table */
+	struct list queue;   /* in cache.queue[prio], if something is wanted */
+	struct list age;     /* in cache.staged or .drained, if it has memory */
 	struct list publish; /* in cache.publish */
 	struct list waiters; /* of struct cache_read */
 	struct list warms;   /* of struct cache_warm */
-	struct hash128 key;	  /* set once */
+	struct hash128 key;  /* set once */
 	struct cache_item item;	  /* set once */
 	struct origin_file *file; /* set by the first fetch */
 	char *path;		  /* set once; owned */
@@ -95,10 +95,10 @@ struct fill {
 	enum fetch_prio prio;
 	unsigned refs; /* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned cursor;  /* where to look for a wanted page next */
-	bool whole;	  /* wants all pages */
-	bool prefetched;  /* nobody has asked for it yet */
-	bool ceased;	  /* its version is gone */
+	unsigned cursor; /* where to look for a wanted page next */
+	bool whole;	 /* wants all pages */
+	bool prefetched; /* nobody has asked for it yet */
+	bool ceased;	 /* its version is gone */
 	uint64_t last_read_ns;
 	/* A page's bytes belong to its request while INFLIGHT, then to all. */
 	uint8_t *buf;
@@ -110,7 +110,7 @@ struct fetch {
 	struct origin_read r;
 	struct cache *c;
 	struct fill *f;
-	struct list link; /* in cache.inflight or .slow */
+	struct list link;  /* in cache.inflight or .slow */
 	unsigned first, n; /* pages */
 	bool slow;	   /* on cache.slow */
 	uint64_t started_ns;
@@ -123,9 +123,9 @@ struct cache {
 	pthread_cond_t idle_cond;    /* published all, or nothing in flight */
 	struct list table[CACHE_BUCKETS];
 	struct list queue[PRIO_COUNT];
-	struct list staged;  /* with memory, oldest first */
-	struct list drained; /* all served, least recently read first */
-	struct list publish; /* complete, in order of completion */
+	struct list staged;   /* with memory, oldest first */
+	struct list drained;  /* all served, least recently read first */
+	struct list publish;  /* complete, in order of completion */
 	struct list inflight; /* of struct fetch, oldest first */
 	struct list slow;     /* out for longer than FETCH_SLOW_NS */
 	unsigned ninflight;   /* on cache.inflight */

@@ -23,7 +23,7 @@ static struct fill *next_fill(struct cache *c)
 /* The outcome; readers find the item in its tier from here on. */
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
-	LIST_FOREACH (l, &f->warms)
+	LIST_FOREACH(l, &f->warms)
 		CONTAINER_OF(l, struct cache_warm, link)->status = rc;
 	list_splice_tail(&a->warms, &f->warms);
 	if (rc == 0) {
@@ -83,8 +83,8 @@ static void *publisher_main(void *arg)
 int publish_start(struct cache *c, struct error *err)
 {
 	while (c->npublishers < PUBLISHERS) {
-		int rc = pthread_create(&c->publisher[c->npublishers], NULL,
-			publisher_main, c);
+		int rc = pthread_create(
+			&c->publisher[c->npublishers], NULL, publisher_main, c);
 
 		if (rc != 0)
 			return error_set(err, -rc, "cannot start a thread: %m");

@@ -15,8 +15,8 @@ static void command_status(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	(void)request; /* no arguments */
-	(void)ctl_send(conn, json_pack("{s:b, s:o}", "ok", 1, "status",
-				     mount_status(arg)));
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:o}", "ok", 1, "status", mount_status(arg)));
 }
 
 static void add_result(

@@ -178,8 +178,8 @@ static void each_item(struct warm *k, node_id top, mount_item_fn *fn)
 }
 
 /* The node of a path; its directories are listed on the way. */
-static int find(struct warm *k, const json_t *value, node_id *top,
-	struct error *err)
+static int find(
+	struct warm *k, const json_t *value, node_id *top, struct error *err)
 {
 	struct tree_walk_result result;
 	CLEANUP_FREE char *path = NULL;

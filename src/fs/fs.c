@@ -107,8 +107,8 @@ static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 	}
 }
 
-int fs_run(struct fs *fs, void (*ready)(void *arg), void *arg,
-	struct error *err)
+int fs_run(
+	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err)
 {
 	pthread_t worker[FS_WORKERS];
 	unsigned n = 0;
@@ -263,8 +263,7 @@ static void fs_free(struct fs *fs)
 	free(fs);
 }
 
-int fs_mount(
-	struct fs **out, const struct fs_config *config, struct error *err)
+int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 {
 	pthread_condattr_t attr;
 	struct fs *fs;
@@ -309,8 +308,7 @@ void fs_unmount(struct fs *fs)
 /* What the kernel does not remember needs no dropping. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {
-	(void)fuse_lowlevel_notify_inval_entry(
-		fs->se, dir, name, strlen(name));
+	(void)fuse_lowlevel_notify_inval_entry(fs->se, dir, name, strlen(name));
 	/* The listing that it keeps of the directory. */
 	(void)fuse_lowlevel_notify_inval_inode(fs->se, dir, 0, 0);
 }

@@ -22,9 +22,9 @@ struct fs_config {
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
-	const char *source;	/* shown by mount(8) */
+	const char *source; /* shown by mount(8) */
 	const char *mountpoint;
-	const char *control;	/* path of the socket, shown as an xattr */
+	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
 	unsigned revalidate_s;
 };
@@ -33,15 +33,15 @@ struct fs_config {
  * Mount. On failure nothing is left behind and err says what to do: /dev/fuse
  * absent, no permission, allow_other not allowed.
  */
-int fs_mount(struct fs **out, const struct fs_config *config,
-	struct error *err);
+int fs_mount(
+	struct fs **out, const struct fs_config *config, struct error *err);
 
 /*
  * Serve until somebody unmounts or fs_exit(); ready() is called once, when
  * the kernel has been greeted.
  */
-int fs_run(struct fs *fs, void (*ready)(void *arg), void *arg,
-	struct error *err);
+int fs_run(
+	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
 
 /* Have fs_run() return; any thread. */
 void fs_exit(struct fs *fs);

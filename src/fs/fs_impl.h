@@ -14,10 +14,10 @@
 #define FS_WORKERS 10u
 
 struct fs {
-	struct fs_config config; /* set once; strings owned */
-	struct fuse_session *se; /* set once */
+	struct fs_config config;  /* set once; strings owned */
+	struct fuse_session *se;  /* set once */
 	pthread_key_t worker_key; /* of struct fs_worker */
-	atomic_bool stateless; /* opens need no request; set by init */
+	atomic_bool stateless;	  /* opens need no request; set by init */
 	void (*ready)(void *arg); /* set before the workers start */
 	void *ready_arg;
 	atomic_uint read_ahead_kib;

@@ -14,7 +14,7 @@
 struct gather {
 	fuse_req_t req;
 	size_t len;
-	atomic_uint left; /* parts, and the handler until it is through */
+	atomic_uint left;  /* parts, and the handler until it is through */
 	atomic_int status; /* of the first part that failed */
 	char buf[];
 };
@@ -164,8 +164,9 @@ static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
 	struct fs_read *r;
 
 	cache_item_at(fs->config.cache, off, item);
-	if (w && (off + len > item->base + item->size ||
-			 len > CACHE_READ_MAX_BYTES)) {
+	if (w &&
+		(off + len > item->base + item->size ||
+			len > CACHE_READ_MAX_BYTES)) {
 		read_gather(fs, w, req, item, off, len);
 		return;
 	}

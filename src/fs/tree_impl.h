@@ -26,10 +26,10 @@ struct tree {
 	struct list events;
 	bool acting; /* the thread is at work on an event */
 	bool stopping;
-	unsigned requests;    /* out at the origin */
-	struct list listings; /* of struct listing */
+	unsigned requests;		  /* out at the origin */
+	struct list listings;		  /* of struct listing */
 	uint64_t changed, added, removed; /* names, since the start */
-	uint64_t attrs, listed; /* other modes; directories listed */
+	uint64_t attrs, listed;		  /* other modes; directories listed */
 };
 
 /* manifest_event_fn; arg is the tree. */

@@ -17,7 +17,7 @@ struct ask {
 	struct tree *t;
 	struct tree_lookup *l; /* NULL: nobody waits */
 	node_id dir;
-	node_id known; /* the node that the name had; 0: none */
+	node_id known;	  /* the node that the name had; 0: none */
 	const char *name; /* in path */
 	char path[MANIFEST_PATH_MAX];
 };
@@ -109,8 +109,8 @@ static bool is_listed(struct manifest *m, node_id dir)
 }
 
 /* A name that the manifest lacks: perhaps the origin has it. */
-static int lookup_unknown(struct tree *t, node_id dir, const char *name,
-	struct tree_lookup *l)
+static int lookup_unknown(
+	struct tree *t, node_id dir, const char *name, struct tree_lookup *l)
 {
 	struct manifest *m = t->config.manifest;
 
@@ -156,8 +156,8 @@ void tree_recheck(struct tree *t, node_id id)
 		return;
 	name = strrchr(path, '/');
 	/* If this fails the next reader tries again. */
-	(void)tree_ask(t, manifest_parent(m, id), name ? name + 1 : path, id,
-		NULL);
+	(void)tree_ask(
+		t, manifest_parent(m, id), name ? name + 1 : path, id, NULL);
 }
 
 /* -- The root, which has no name ----------------------------------------- */
@@ -182,10 +182,9 @@ static void root_done(struct origin_stat *s, int status,
 	(void)target; /* a directory */
 	if (status == 0 && attr->kind != KIND_DIR)
 		status = -ENOTDIR;
-	if (status == 0 && manifest_get(t->config.manifest, NODE_ROOT, &old) ==
-			0) {
-		bool changed =
-			!version_equal(old.attr.version, attr->version);
+	if (status == 0 &&
+		manifest_get(t->config.manifest, NODE_ROOT, &old) == 0) {
+		bool changed = !version_equal(old.attr.version, attr->version);
 
 		manifest_put_root(t->config.manifest, attr);
 		if (!a->wait && changed && old.listed)

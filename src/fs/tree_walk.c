@@ -66,8 +66,8 @@ static void listing_done(struct origin_list *l, int status)
 	if (status == 0)
 		status = g->status;
 	if (status == 0)
-		status = manifest_list_end(t->config.manifest, g->dir,
-			g->stamp, tree_on_event, t);
+		status = manifest_list_end(
+			t->config.manifest, g->dir, g->stamp, tree_on_event, t);
 	else if (status == -ENOENT || status == -ENOTDIR)
 		directory_gone(t, g->dir);
 	list_init(&waiters);
@@ -76,7 +76,7 @@ static void listing_done(struct origin_list *l, int status)
 	t->listed += status == 0;
 	list_splice_tail(&waiters, &g->waiters);
 	pthread_mutex_unlock(&t->lock);
-	LIST_FOREACH_SAFE (w, next, &waiters) {
+	LIST_FOREACH_SAFE(w, next, &waiters) {
 		struct tree_wait *wait =
 			CONTAINER_OF(w, struct tree_wait, link);
 
@@ -113,7 +113,7 @@ static struct listing *listing_new(struct tree *t, node_id dir)
 /* Wait with a listing that is going on. Lock held. */
 static bool join(struct tree *t, node_id dir, struct tree_wait *w)
 {
-	LIST_FOREACH (l, &t->listings) {
+	LIST_FOREACH(l, &t->listings) {
 		struct listing *g = CONTAINER_OF(l, struct listing, link);
 
 		if (g->dir != dir)
@@ -358,8 +358,9 @@ int tree_refresh(struct tree *t, const char *path,
 	*result = (struct tree_walk_result){0};
 	if (!copy)
 		return error_set(err, -ENOMEM, "cannot refresh '%s': %m", path);
-	if (*path && (manifest_resolve(m, path, &info) < 0 ||
-			     info.attr.kind != KIND_DIR)) {
+	if (*path &&
+		(manifest_resolve(m, path, &info) < 0 ||
+			info.attr.kind != KIND_DIR)) {
 		rc = list_and_wait(t, deepest_directory(m, copy));
 		if (rc < 0)
 			return error_set(

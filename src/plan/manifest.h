@@ -37,8 +37,8 @@ struct node_info {
 	uint64_t ino;	       /* stable over remounts; new for a new version */
 	struct hash128 digest; /* of the path, for keys */
 	struct file_attr attr;
-	bool listed;	   /* directory: all of its names are known */
-	bool retired;	   /* the name now stands for something else */
+	bool listed;	    /* directory: all of its names are known */
+	bool retired;	    /* the name now stands for something else */
 	uint64_t checked_s; /* monotonic, when the origin vouched for it */
 };
 
@@ -46,18 +46,18 @@ struct node_info {
 enum manifest_change {
 	MANIFEST_SAME,
 	MANIFEST_ADDED,
-	MANIFEST_ATTR,	  /* same version, other mode or owner */
+	MANIFEST_ATTR,	   /* same version, other mode or owner */
 	MANIFEST_REPLACED, /* a new version: `old` was retired */
-	MANIFEST_REMOVED, /* `old` was retired */
+	MANIFEST_REMOVED,  /* `old` was retired */
 };
 
 struct manifest_event {
 	enum manifest_change change;
-	node_id dir;		/* where the name is */
+	node_id dir; /* where the name is */
 	const char *name;
-	node_id id;		/* the node now; 0 when removed */
-	bool seen; /* somebody may remember that the name was missing */
-	struct node_info old;	/* before; REPLACED, REMOVED and ATTR */
+	node_id id; /* the node now; 0 when removed */
+	bool seen;  /* somebody may remember that the name was missing */
+	struct node_info old; /* before; REPLACED, REMOVED and ATTR */
 };
 
 /*
@@ -91,8 +91,8 @@ bool manifest_identity(const struct manifest *m, node_id id,
  * at `listed` of the directory), or -ESTALE (no such directory). With `ref`
  * the node found gets a reference; see manifest_unref().
  */
-int manifest_lookup(struct manifest *m, node_id dir, const char *name,
-	bool ref, struct node_info *info);
+int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
+	struct node_info *info);
 
 /* Find a relative path ("" is the root); as manifest_lookup(). */
 int manifest_resolve(

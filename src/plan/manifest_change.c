@@ -74,9 +74,9 @@ static void totals_add(struct manifest *m, const struct node *n, int sign)
 	}
 }
 
-static void report(struct manifest *m, enum manifest_change change,
-	node_id dir, const char *name, node_id id, node_id old,
-	manifest_event_fn *fn, void *arg)
+static void report(struct manifest *m, enum manifest_change change, node_id dir,
+	const char *name, node_id id, node_id old, manifest_event_fn *fn,
+	void *arg)
 {
 	const struct directory *d = manifest_slot(m, dir)->dir;
 	struct manifest_event ev = {
@@ -119,8 +119,8 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	if (n->kind == KIND_DIR) {
 		for (uint32_t i = 0; i < n->dir->n; i++)
 			if (n->dir->child[i] != 0)
-				retire(m, n->dir->child[i], MANIFEST_REMOVED,
-					0, fn, arg);
+				retire(m, n->dir->child[i], MANIFEST_REMOVED, 0,
+					fn, arg);
 		n->dir->listed = false;
 	}
 	unname(m, id);
@@ -174,8 +174,8 @@ static int directory_add(struct manifest *m, struct directory *d, node_id id)
  * A name keeps its position when its node is replaced, so that a listing that
  * is going on does not miss it. `slot` is empty.
  */
-static void directory_move(struct manifest *m, struct directory *d, node_id id,
-	uint32_t slot)
+static void directory_move(
+	struct manifest *m, struct directory *d, node_id id, uint32_t slot)
 {
 	struct node *n = manifest_slot(m, id);
 

@@ -32,8 +32,8 @@ struct file_header {
 	uint32_t header_bytes;
 	uint64_t dataset_hi, dataset_lo;
 	uint64_t records;
-	uint64_t body_bytes; /* of the records */
-	uint64_t body_hash;  /* XXH3-64 of the records, seed: version */
+	uint64_t body_bytes;  /* of the records */
+	uint64_t body_hash;   /* XXH3-64 of the records, seed: version */
 	uint64_t header_hash; /* XXH3-64 of the fields before, likewise */
 };
 
@@ -91,8 +91,8 @@ static int append_node(struct body *b, const struct node *n, uint32_t parent)
 		.gid = htole32(n->gid),
 		.mode = htole16(n->mode),
 		.kind = n->kind,
-		.flags = n->kind == KIND_DIR && n->dir->listed ? FLAG_LISTED
-							       : 0,
+		.flags =
+			n->kind == KIND_DIR && n->dir->listed ? FLAG_LISTED : 0,
 		.name_bytes = htole16((uint16_t)name_bytes),
 		.target_bytes = htole16((uint16_t)target_bytes),
 	};
@@ -109,8 +109,8 @@ static int append_node(struct body *b, const struct node *n, uint32_t parent)
 /* Breadth first, so that a parent's record comes before its children's. */
 static int encode(const struct manifest *m, struct body *b)
 {
-	uint64_t nodes = m->totals.files + m->totals.directories +
-		m->totals.links + 1;
+	uint64_t nodes =
+		m->totals.files + m->totals.directories + m->totals.links + 1;
 	CLEANUP_FREE node_id *queue = malloc(nodes * sizeof(*queue));
 	uint64_t n = 1;
 	int rc;
@@ -128,15 +128,15 @@ static int encode(const struct manifest *m, struct body *b)
 			if (d->dir->child[k] == 0)
 				continue;
 			queue[n++] = d->dir->child[k];
-			rc = append_node(b, manifest_slot(m, queue[n - 1]),
-				(uint32_t)i);
+			rc = append_node(
+				b, manifest_slot(m, queue[n - 1]), (uint32_t)i);
 		}
 	}
 	return rc;
 }
 
-static void fill_header(const struct manifest *m, const struct body *b,
-	struct file_header *h)
+static void fill_header(
+	const struct manifest *m, const struct body *b, struct file_header *h)
 {
 	*h = (struct file_header){
 		.version = htole32(FILE_VERSION),
@@ -169,8 +169,8 @@ static int write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-static int write_file(int dirfd, const struct file_header *h,
-	const struct body *b)
+static int write_file(
+	int dirfd, const struct file_header *h, const struct body *b)
 {
 	CLEANUP_FD int fd = openat(dirfd, FILE_TMP,
 		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -251,8 +251,7 @@ static int take_node(struct reader *r, const struct file_entry *e,
 
 	if (parent >= r->n)
 		return -EBADMSG;
-	rc = manifest_put_locked(
-		r->m, r->ids[parent], e, 0, &id, NULL, NULL);
+	rc = manifest_put_locked(r->m, r->ids[parent], e, 0, &id, NULL, NULL);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EBADMSG;
 	if (e->attr.kind == KIND_DIR)
@@ -273,8 +272,8 @@ static int take_record(struct reader *r)
 	memcpy(&rec, r->at, sizeof(rec));
 	r->at += sizeof(rec);
 	if (!take_text(r, le16toh(rec.name_bytes), name, sizeof(name)) ||
-		!take_text(r, le16toh(rec.target_bytes), target,
-			sizeof(target)))
+		!take_text(
+			r, le16toh(rec.target_bytes), target, sizeof(target)))
 		return -EBADMSG;
 	e.attr = (struct file_attr){
 		.version.size_bytes = le64toh(rec.size_bytes),
@@ -308,8 +307,8 @@ static int check_header(const struct manifest *m, const unsigned char *map,
 		le64toh(h->dataset_hi) != m->dataset.hi ||
 		le64toh(h->dataset_lo) != m->dataset.lo ||
 		le64toh(h->body_bytes) != size - sizeof(*h) ||
-		le64toh(h->records) > (size - sizeof(*h)) /
-				sizeof(struct file_record) ||
+		le64toh(h->records) >
+			(size - sizeof(*h)) / sizeof(struct file_record) ||
 		le64toh(h->records) > UINT32_MAX)
 		return -EBADMSG;
 	if (le64toh(h->body_hash) !=

@@ -21,7 +21,7 @@ struct directory {
 	uint32_t n, cap;
 	uint32_t holes; /* empty positions, */
 	uint32_t hole;	/* none of them before this one */
-	uint32_t kids; /* nodes that have this one as parent, retired too */
+	uint32_t kids;	/* nodes that have this one as parent, retired too */
 	bool listed;
 	bool negative; /* somebody was told that it lacks a name */
 };
@@ -41,8 +41,8 @@ struct node {
 	};
 	_Atomic uint64_t refs; /* held by the kernel */
 	node_id parent;
-	uint32_t hash;	    /* of (parent, name) */
-	uint32_t stamp;	    /* of the last put */
+	uint32_t hash;	/* of (parent, name) */
+	uint32_t stamp; /* of the last put */
 	uint32_t checked_s;
 	uint32_t uid, gid;
 	uint16_t mode;
@@ -62,9 +62,9 @@ struct manifest {
 	struct hash128 dataset; /* set once */
 	/* Segments are never moved or freed, so nodes can be read unlocked. */
 	_Atomic(struct node *) *segment;
-	node_id end;	   /* first number never used */
-	node_id free_list; /* linked by parent */
-	node_id *table;	   /* open addressing, by hash; 0 empty */
+	node_id end;	     /* first number never used */
+	node_id free_list;   /* linked by parent */
+	node_id *table;	     /* open addressing, by hash; 0 empty */
 	uint32_t table_size; /* power of two */
 	uint32_t table_used; /* with tombstones */
 	uint32_t stamp;

@@ -114,8 +114,8 @@ static void table_insert(
 /* Twice the size, or the same without its tombstones. */
 static int table_grow(struct manifest *m)
 {
-	uint64_t live = m->totals.files + m->totals.directories +
-		m->totals.links;
+	uint64_t live =
+		m->totals.files + m->totals.directories + m->totals.links;
 	uint32_t size = m->table_size;
 	uint32_t used = 0;
 	node_id *table;
@@ -170,13 +170,14 @@ void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
 		.id = id,
 		.ino = n->ino,
 		.digest = n->digest,
-		.attr = {
-			.version = n->version,
-			.kind = n->kind,
-			.mode = n->mode,
-			.uid = n->uid,
-			.gid = n->gid,
-		},
+		.attr =
+			{
+				.version = n->version,
+				.kind = n->kind,
+				.mode = n->mode,
+				.uid = n->uid,
+				.gid = n->gid,
+			},
 		.listed = n->kind == KIND_DIR && n->dir->listed,
 		.retired = n->retired,
 		.checked_s = n->checked_s,

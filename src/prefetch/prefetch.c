@@ -63,8 +63,8 @@ static void restart(struct slot *s, uint64_t cookie, uint64_t end)
  * be fetched again. Only when nobody reads at the front any more does one of
  * them become the first.
  */
-static bool moves_on(struct slot *s, uint64_t cookie, uint64_t off,
-	uint64_t end)
+static bool moves_on(
+	struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
 {
 	if (s->cookie != cookie || off > s->next + SLACK_BYTES) {
 		restart(s, cookie, end);

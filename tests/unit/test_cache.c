@@ -517,7 +517,7 @@ START_TEST(test_requests_that_hang_do_not_keep_others_from_the_origin)
 	rig_start(&g, "16M");
 	for (uint64_t i = 0; i < 9; i++)
 		probe_read(&g, &p[i], file_item(&g, i, 1000, 0), 0, 1000);
-	ck_assert_uint_eq(g.hand.n, 8); /* the depth */
+	ck_assert_uint_eq(g.hand.n, 8);	  /* the depth */
 	answer(hand_take(&g.hand, 8), 0); /* waits until it is started */
 	ck_assert(p[8].right);
 	ck_assert(!p[0].done);
@@ -605,8 +605,8 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(t, 30);
-	tcase_add_test(t,
-		test_many_first_readers_cause_one_origin_read_of_each_byte);
+	tcase_add_test(
+		t, test_many_first_readers_cause_one_origin_read_of_each_byte);
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
 	tcase_add_test(t, test_a_published_item_is_a_hit_without_the_origin);

@@ -38,11 +38,13 @@ static struct file_entry entry(
 	return (struct file_entry){
 		.name = name,
 		.target = kind == KIND_LINK ? "elsewhere" : NULL,
-		.attr = {
-			.kind = kind,
-			.mode = 0644,
-			.version = {.size_bytes = size, .mtime_ns = mtime},
-		},
+		.attr =
+			{
+				.kind = kind,
+				.mode = 0644,
+				.version = {.size_bytes = size,
+					.mtime_ns = mtime},
+			},
 	};
 }
 
@@ -68,10 +70,10 @@ START_TEST(test_a_name_that_was_put_is_found_with_its_attributes)
 	ck_assert_uint_eq(found.attr.mode, 0644);
 	ck_assert_int_eq(
 		manifest_lookup(m, NODE_ROOT, "b", false, &found), -ENOENT);
-	ck_assert_int_eq(manifest_lookup(m, a.id, "x", false, &found),
-		-ENOTDIR);
-	ck_assert_int_eq(manifest_lookup(m, 999999, "x", false, &found),
-		-ESTALE);
+	ck_assert_int_eq(
+		manifest_lookup(m, a.id, "x", false, &found), -ENOTDIR);
+	ck_assert_int_eq(
+		manifest_lookup(m, 999999, "x", false, &found), -ESTALE);
 }
 END_TEST
 
@@ -159,8 +161,7 @@ START_TEST(test_a_removed_directory_takes_all_below_it_deepest_first)
 	struct manifest_totals totals;
 	char path[64];
 
-	ck_assert_int_eq(
-		manifest_remove(m, NODE_ROOT, "d", on_event, NULL), 0);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "d", on_event, NULL), 0);
 	ck_assert_uint_eq(events[MANIFEST_REMOVED], 3);
 	ck_assert_uint_eq(last.old.id, d.id);
 	manifest_totals(m, &totals);
@@ -201,8 +202,7 @@ START_TEST(test_positions_hold_while_names_come_and_go)
 	for (int i = 0; i < 6; i++)
 		(void)put(NODE_ROOT, (char[]){(char)('a' + i), 0}, KIND_FILE, 1,
 			1, false);
-	ck_assert_int_eq(
-		manifest_readdir(m, NODE_ROOT, 0, false, note, &s), 0);
+	ck_assert_int_eq(manifest_readdir(m, NODE_ROOT, 0, false, note, &s), 0);
 	ck_assert_uint_eq(s.n, 2);
 	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "a", NULL, NULL), 0);
 	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "d", NULL, NULL), 0);
@@ -412,8 +412,7 @@ int main(void)
 		test_a_new_version_is_a_new_node_and_the_old_one_keeps_its_own);
 	tcase_add_test(t,
 		test_the_same_version_keeps_its_node_and_other_modes_are_told);
-	tcase_add_test(
-		t, test_inode_numbers_are_the_same_in_another_manifest);
+	tcase_add_test(t, test_inode_numbers_are_the_same_in_another_manifest);
 	tcase_add_test(t, test_a_listing_removes_what_it_did_not_name);
 	tcase_add_test(
 		t, test_a_removed_directory_takes_all_below_it_deepest_first);
@@ -424,8 +423,8 @@ int main(void)
 	tcase_add_test(t,
 		test_a_hundred_thousand_names_come_and_go_with_their_numbers);
 	tcase_add_test(t, test_a_kept_manifest_is_the_same_after_loading);
-	tcase_add_test(t,
-		test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
+	tcase_add_test(
+		t, test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
 	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
