@@ -92,6 +92,15 @@ static const struct option_def mount_table[] = {
 		.offset = FIELD(staging_bytes),
 	},
 	{
+		.name = "pages",
+		.arg = "SIZE",
+		.help = "Let the kernel keep at most SIZE of its pages of items "
+			"that did not fit the cache, oldest out first "
+			"(default: as many as it likes).",
+		.kind = OPTION_SIZE,
+		.offset = FIELD(pages_bytes),
+	},
+	{
 		.name = "revalidate",
 		.arg = "SECONDS",
 		.help = "Ask the origin whether a file has changed, at most "

@@ -23,6 +23,7 @@
 #include "base/timer.h"
 
 struct cache;
+struct cache_item;
 struct cache_scratch; /* one a thread that reads */
 struct fill;
 struct origin;
@@ -48,6 +49,11 @@ struct cache_config {
 	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
 	/* The origin's file is not of this version any more. No lock held. */
 	void (*stale)(void *arg, uint64_t cookie);
+	/*
+	 * An item that passed through has been served to its end, and the
+	 * kernel alone has it now. The cache's lock is held. May be NULL.
+	 */
+	void (*passed)(void *arg, const struct cache_item *item);
 	void *arg;
 };
 

@@ -204,6 +204,8 @@ static void fill_drop(struct cache *c, struct fill *f)
 {
 	if (f->phase == FILL_STAGED && f->served < f->npages)
 		COUNT(c->config.counters, staging_dropped);
+	else if (f->phase == FILL_STAGED && c->config.passed)
+		c->config.passed(c->config.arg, &f->item);
 	fill_leave_table(c, f);
 }
 

@@ -35,6 +35,14 @@ static void file_stale(void *arg, uint64_t cookie)
 	tree_recheck(m->tree, (node_id)cookie);
 }
 
+static void item_passed(void *arg, const struct cache_item *item)
+{
+	const struct mount *m = arg;
+
+	if (m->pages)
+		pages_passed(m->pages, item);
+}
+
 static bool invalidate_item(void *arg, const struct cache_item *item)
 {
 	struct mount *m = arg;
@@ -114,10 +122,15 @@ static int build_cache(struct mount *m, struct error *err)
 		.depth = ORIGIN_DEPTH,
 		.path = file_path,
 		.stale = file_stale,
+		.passed = item_passed,
 		.arg = m,
 	};
-	int rc = cache_new(&m->cache, &config, err);
+	int rc = 0;
 
+	if (m->options.pages_bytes > 0)
+		rc = pages_new(&m->pages, m, err);
+	if (rc == 0)
+		rc = cache_new(&m->cache, &config, err);
 	if (rc < 0)
 		return rc;
 	m->prefetch = prefetch_new(m->cache);
@@ -277,6 +290,8 @@ static void take_down(struct mount *m, int status)
 		cache_stop(m->cache);
 	if (m->tree)
 		quiet = tree_stop(m->tree);
+	pages_free(m->pages);
+	m->pages = NULL;
 	fs_unmount(m->fs);
 	if (!quiet)
 		leave_at_once(m, status);

@@ -27,6 +27,7 @@ struct mount_options {
 	uint64_t limit_bytes;	/* of a file that is one item */
 	uint64_t chunk_bytes;	/* of the items of larger files */
 	uint64_t staging_bytes; /* bound of the staging buffer */
+	uint64_t pages_bytes;	/* of passed-through items; 0: no bound */
 	unsigned revalidate_s;	/* 0: only on refresh */
 	bool verify;		/* hash the blocks of every read */
 	bool allow_other;

@@ -4,6 +4,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/mount.h \
+	src/daemon/pages.c \
 	src/daemon/scan.c \
 	src/daemon/source.c \
 	src/daemon/status.c \

@@ -44,6 +44,7 @@ struct mount {
 	struct prefetch *prefetch;
 	struct ctl_server *ctl;
 	struct fs *fs;
+	struct pages *pages; /* NULL: their number is not bounded */
 	int ready_fd; /* the parent waits for the outcome here, or -1 */
 
 	pthread_t scan_thread, signal_thread;
@@ -81,6 +82,12 @@ void manifest_keep(struct mount *m);
 typedef bool mount_item_fn(void *arg, const struct cache_item *item);
 bool mount_items(struct mount *m, const struct node_info *info,
 	mount_item_fn *fn, void *arg);
+
+/* pages.c: a bound on the kernel's pages of passed-through items. */
+struct pages;
+int pages_new(struct pages **out, struct mount *m, struct error *err);
+void pages_free(struct pages *p); /* before the fs; NULL is allowed */
+void pages_passed(struct pages *p, const struct cache_item *item);
 
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);

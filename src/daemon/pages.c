@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bound on the pages that the kernel keeps of items that passed through:
+ * they are of no use before the next epoch, and push out pages of others.
+ * Items that were served to their end queue up here, and when more than the
+ * bound is in the queue the oldest are dropped. Dropping pages can block, so
+ * a thread of its own does it, never a handler.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+struct passed {
+	struct list link;
+	node_id id;
+	uint64_t off, len;
+};
+
+struct pages {
+	struct mount *m; /* set once */
+	pthread_t thread; /* set once */
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	struct list queue; /* of struct passed, oldest first */
+	uint64_t bytes;	   /* in the queue */
+	bool stopping;
+};
+
+static bool is_over(const struct pages *p)
+{
+	return p->bytes > p->m->options.pages_bytes;
+}
+
+static void *pages_main(void *arg)
+{
+	struct pages *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		struct passed *i;
+
+		while (!is_over(p) && !p->stopping)
+			pthread_cond_wait(&p->cond, &p->lock);
+		if (p->stopping)
+			break;
+		i = CONTAINER_OF(p->queue.next, struct passed, link);
+		list_del(&i->link);
+		p->bytes -= i->len;
+		pthread_mutex_unlock(&p->lock);
+		fs_forget_pages(p->m->fs, i->id, i->off, i->len);
+		COUNT_ADD(&p->m->counters, pages_dropped, i->len);
+		free(i);
+		pthread_mutex_lock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+void pages_passed(struct pages *p, const struct cache_item *item)
+{
+	struct passed *i = malloc(sizeof(*i));
+
+	if (!i)
+		return; /* then the kernel's own reclaim is the bound */
+	i->id = (node_id)item->cookie;
+	i->off = item->base;
+	i->len = item->size;
+	LOCK_SCOPE(&p->lock);
+	list_add_tail(&p->queue, &i->link);
+	p->bytes += i->len;
+	if (is_over(p))
+		pthread_cond_signal(&p->cond);
+}
+
+int pages_new(struct pages **out, struct mount *m, struct error *err)
+{
+	struct pages *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "cannot bound pages: %m");
+	p->m = m;
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_cond_init(&p->cond, NULL);
+	list_init(&p->queue);
+	rc = -pthread_create(&p->thread, NULL, pages_main, p);
+	if (rc < 0) {
+		free(p);
+		return error_set(err, rc, "cannot start a thread: %m");
+	}
+	*out = p;
+	return 0;
+}
+
+void pages_free(struct pages *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_signal(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	LIST_FOREACH_SAFE (l, next, &p->queue)
+		free(CONTAINER_OF(l, struct passed, link));
+	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}
