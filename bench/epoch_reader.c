@@ -81,6 +81,7 @@ static const struct option_usage usage = {
 	.options = options,
 	.min_operands = 1,
 	.max_operands = 1,
+	.alone = true,
 };
 
 struct epoch {
@@ -315,10 +316,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (rc >= 0 && (!s.threads || s.threads > THREADS_MAX))
-		rc = error_set(&err, -EINVAL, "--threads must be 1 to %d",
-			THREADS_MAX);
+		rc = error_set(&err, -EINVAL,
+			"epoch-reader: --threads must be 1 to %d", THREADS_MAX);
 	if (rc < 0) {
-		fprintf(stderr, "epoch-reader: %s\n", err.msg);
+		fprintf(stderr, "%s\n", err.msg);
 		return 2;
 	}
 	rc = run(&s, argv[1], &err);

@@ -65,8 +65,9 @@ static const struct option_def *find_letter(
 /* -EINVAL with "NAME: OPTION: why: see ..." */
 static int wrong(const struct parse *p, const char *what, const char *why)
 {
-	return error_set(p->err, -EINVAL, "%s: %s: %s: see 'refrain %s --help'",
-		p->usage->name, what, why, p->usage->name);
+	return error_set(p->err, -EINVAL, "%s: %s: %s: see '%s%s --help'",
+		p->usage->name, what, why, p->usage->alone ? "" : "refrain ",
+		p->usage->name);
 }
 
 static int wrong_option(

@@ -44,6 +44,7 @@ struct option_usage {
 	const char *summary;		  /* one sentence */
 	const struct option_def *options; /* ends with name NULL; or NULL */
 	unsigned min_operands, max_operands;
+	bool alone; /* a program of its own, no subcommand of `refrain` */
 };
 
 /*

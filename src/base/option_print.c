@@ -57,14 +57,15 @@ void option_print_help(const struct option_usage *usage, FILE *to)
 {
 	const struct option_def *o = usage->options;
 
-	(void)fprintf(to, "Usage: refrain %s [OPTION ...] %s\n", usage->name,
-		usage->operands);
+	(void)fprintf(to, "Usage: %s%s [OPTION ...] %s\n",
+		usage->alone ? "" : "refrain ", usage->name, usage->operands);
 	print_wrapped(usage->summary, 0, 0, to);
 	(void)fputs("\nOptions:\n", to);
 	for (; o && o->name; o++)
 		print_option(o, to);
 	print_option(&help_entry, to);
-	(void)fprintf(to, "\nSee refrain-%s(1).\n", usage->name);
+	if (!usage->alone)
+		(void)fprintf(to, "\nSee refrain-%s(1).\n", usage->name);
 }
 
 /* Escape what troff would take for its own. */

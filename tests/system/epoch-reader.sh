@@ -61,6 +61,7 @@ truncate -s 4095 "$work/data/c/4"
 	fail "a short file went unnoticed"
 
 "$reader" "$work/nowhere" 2>/dev/null && fail "a missing directory"
+"$reader" --help | grep -q refrain && fail "it is no part of refrain"
 
 # Room for two of three: a, b, c miss; c hits, a takes b's place, b takes c's.
 cat >"$work/order" <<END
