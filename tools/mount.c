@@ -94,8 +94,8 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "pages",
 		.arg = "SIZE",
-		.help = "Let the kernel keep at most SIZE of its pages of items "
-			"that did not fit the cache, oldest out first "
+		.help = "Let the kernel keep at most SIZE of its pages of "
+			"items that did not fit the cache, oldest out first "
 			"(default: as many as it likes).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(pages_bytes),
