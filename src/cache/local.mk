@@ -3,4 +3,5 @@ libcache_la_SOURCES = \
 	src/cache/cache.c src/cache/cache.h \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill.h \
+	src/cache/life.c \
 	src/cache/publish.c

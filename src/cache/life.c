@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of the cache: making it, its timers, and stopping it in an order
+ * that answers everybody. Entered by the thread that builds the mount; the
+ * timers' callbacks run on theirs.
+ */
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static void dispatch_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, dispatch_timer);
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	cache_unlock(c, &a);
+}
+
+static void drain_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, drain_timer);
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fill_expire_drained(c, clock_now_ns());
+	cache_unlock(c, &a);
+}
+
+static void last_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
+
+	pthread_mutex_lock(&c->lock);
+	c->timers_quiet = true;
+	pthread_cond_broadcast(&c->idle_cond);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void init_lists(struct cache *c)
+{
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		list_init(&c->table[i]);
+	for (unsigned i = 0; i < PRIO_COUNT; i++)
+		list_init(&c->queue[i]);
+	list_init(&c->staged);
+	list_init(&c->drained);
+	list_init(&c->publish);
+	list_init(&c->inflight);
+	list_init(&c->slow);
+}
+
+/* None of these can fail on Linux. */
+static void init_locks(struct cache *c)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_mutex_init(&c->lock, NULL);
+	(void)pthread_cond_init(&c->publish_cond, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&c->idle_cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+static int check_config(const struct cache_config *config, struct error *err)
+{
+	uint64_t item = config->limit_bytes > config->chunk_bytes
+		? config->limit_bytes
+		: config->chunk_bytes;
+
+	if (config->chunk_bytes < STORE_BLOCK_BYTES ||
+		config->chunk_bytes % STORE_BLOCK_BYTES != 0)
+		return error_set(
+			err, -EINVAL, "--chunk must be a multiple of 64K");
+	if (config->limit_bytes < STORE_BLOCK_BYTES)
+		return error_set(err, -EINVAL, "--limit must be at least 64K");
+	if (item > UINT32_MAX)
+		return error_set(
+			err, -EINVAL, "--limit and --chunk must be below 4G");
+	if (config->staging_bytes < 4 * item)
+		return error_set(err, -EINVAL,
+			"--staging must be at least four times --limit and "
+			"--chunk, so that four items fit");
+	return 0;
+}
+
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err)
+{
+	struct cache *c;
+	int rc = check_config(config, err);
+
+	if (rc < 0)
+		return rc;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	c->config = *config;
+	init_locks(c);
+	init_lists(c);
+	c->dispatch_timer.fire = dispatch_fire;
+	c->drain_timer.fire = drain_fire;
+	c->last_timer.fire = last_fire;
+	rc = publish_start(c, err);
+	if (rc < 0) {
+		cache_stop(c);
+		cache_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+static void fail_all(struct cache *c, struct after *a)
+{
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
+			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
+
+			/* What is complete is still published. */
+			if (f->phase != FILL_PUBLISHING)
+				fill_fail(c, f, -ENOTCONN, a);
+		}
+}
+
+/* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
+static void abandon_all(struct cache *c)
+{
+	LIST_FOREACH(l, &c->inflight)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	LIST_FOREACH(l, &c->slow)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	while (c->ninflight + c->nslow > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+static void quiet_timers(struct cache *c)
+{
+	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
+	(void)timer_cancel(c->config.timers, &c->drain_timer);
+	/* Callbacks run one after another: when the last has, all have. */
+	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
+		return;
+	while (!c->timers_quiet)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+void cache_stop(struct cache *c)
+{
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	fail_all(c, &a);
+	cache_unlock(c, &a);
+	pthread_mutex_lock(&c->lock);
+	abandon_all(c);
+	quiet_timers(c);
+	pthread_mutex_unlock(&c->lock);
+	publish_stop(c);
+}
+
+void cache_free(struct cache *c)
+{
+	struct after a;
+
+	if (!c)
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fail_all(c, &a);
+	cache_unlock(c, &a);
+	(void)pthread_cond_destroy(&c->publish_cond); /* nobody is left */
+	(void)pthread_cond_destroy(&c->idle_cond);
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
+}
