@@ -293,6 +293,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
+	/* The kernel would believe that an open it never sent truncated. */
+	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, false);
 	want(conn, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS, true);
