@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,12 +88,13 @@ static void find_mount(const char *path, struct mount_line *m)
 int fs_probe(const char *mountpoint)
 {
 	struct mount_line m = {.found = false};
-	struct stat st;
+	struct statfs st;
 
 	find_mount(mountpoint, &m);
 	if (!m.found)
 		return 0;
-	if (stat(mountpoint, &st) < 0 && errno == ENOTCONN)
+	/* Not stat(): the kernel answers that itself, daemon or not. */
+	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return strcmp(m.type, "fuse.refrain") == 0 ? 1 : -EBUSY;
 }
