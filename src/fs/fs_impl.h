@@ -50,9 +50,7 @@ void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* ops.c: how long the kernel may believe a name, and a node's attributes. */
-double fs_entry_timeout(const struct fs *fs);
-double fs_attr_timeout(const struct fs *fs, const struct node_info *info);
+/* ops.c: a node as the kernel is told of it, and for how long it holds. */
 void fs_entry(const struct fs *fs, const struct node_info *info,
 	struct fuse_entry_param *e);
 

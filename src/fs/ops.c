@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/feature.h"
 #include "fs/inode.h"
 
@@ -21,16 +22,33 @@
 /* Requests that the kernel keeps out at once: hits must not queue there. */
 #define MAX_BACKGROUND 4096u
 
-double fs_entry_timeout(const struct fs *fs)
+/* That a name is missing was looked up just now. */
+static double missing_timeout(const struct fs *fs)
 {
 	return fs->config.revalidate_s > 0 ? fs->config.revalidate_s
 					   : FOREVER_S;
 }
 
-/* A version's attributes never change; a directory's may be looked at. */
-double fs_attr_timeout(const struct fs *fs, const struct node_info *info)
+/*
+ * Until the origin is to be asked again: what the kernel got late in a period
+ * it must not believe for a whole one.
+ */
+static double due_timeout(const struct fs *fs, const struct node_info *info)
 {
-	return info->attr.kind == KIND_DIR ? fs_entry_timeout(fs) : FOREVER_S;
+	uint64_t due_ns =
+		(info->checked_s + fs->config.revalidate_s) * NS_PER_S;
+	uint64_t now_ns = clock_now_ns();
+
+	if (fs->config.revalidate_s == 0)
+		return FOREVER_S;
+	return now_ns < due_ns ? (double)(due_ns - now_ns) / (double)NS_PER_S
+			       : 0;
+}
+
+/* A version's attributes never change; a directory's may be looked at. */
+static double attr_timeout(const struct fs *fs, const struct node_info *info)
+{
+	return info->attr.kind == KIND_DIR ? due_timeout(fs, info) : FOREVER_S;
 }
 
 void fs_entry(const struct fs *fs, const struct node_info *info,
@@ -39,8 +57,8 @@ void fs_entry(const struct fs *fs, const struct node_info *info,
 	memset(e, 0, sizeof(*e));
 	e->ino = info->id;
 	inode_stat(info, &e->attr);
-	e->attr_timeout = fs_attr_timeout(fs, info);
-	e->entry_timeout = fs_entry_timeout(fs);
+	e->attr_timeout = attr_timeout(fs, info);
+	e->entry_timeout = due_timeout(fs, info);
 }
 
 /* -- Names --------------------------------------------------------------- */
@@ -51,8 +69,8 @@ struct name_read {
 	fuse_req_t req;
 };
 
-static void reply_name(struct fs *fs, fuse_req_t req, int status,
-	const struct node_info *info)
+static void reply_name(
+	struct fs *fs, fuse_req_t req, int status, const struct node_info *info)
 {
 	struct fuse_entry_param e;
 
@@ -64,7 +82,7 @@ static void reply_name(struct fs *fs, fuse_req_t req, int status,
 	}
 	if (status == -ENOENT) {
 		memset(&e, 0, sizeof(e));
-		e.entry_timeout = fs_entry_timeout(fs);
+		e.entry_timeout = missing_timeout(fs);
 		(void)fuse_reply_entry(req, &e);
 		return;
 	}
@@ -97,8 +115,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	n->l.done = name_done;
 	n->fs = fs;
 	n->req = req;
-	rc = tree_lookup(
-		fs->config.tree, (node_id)parent, name, &n->l, &info);
+	rc = tree_lookup(fs->config.tree, (node_id)parent, name, &n->l, &info);
 	if (rc == 0)
 		return;
 	reply_name(fs, req, rc, &info);
@@ -141,7 +158,7 @@ static void op_getattr(
 	if (info.attr.kind == KIND_DIR)
 		tree_revalidate_dir(fs->config.tree, &info);
 	inode_stat(&info, &st);
-	(void)fuse_reply_attr(req, &st, fs_attr_timeout(fs, &info));
+	(void)fuse_reply_attr(req, &st, attr_timeout(fs, &info));
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
