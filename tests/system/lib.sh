@@ -8,6 +8,19 @@
 # source and the mount; the rest is the test's. At the end, however it comes,
 # the daemon is gone, nothing is mounted below $work, and $work is removed.
 
+# In a mount namespace of its own, if it may have one: another test's copy of
+# our mount would keep the daemon alive after we have unmounted it. Nor are the
+# copies that we got of others to be kept.
+if [ -z "${REFRAIN_TEST_NAMESPACE:-}" ] && unshare -m true 2>/dev/null; then
+	REFRAIN_TEST_NAMESPACE=1 exec unshare -m sh "$0" "$@"
+fi
+if [ -n "${REFRAIN_TEST_NAMESPACE:-}" ]; then
+	awk '/ - fuse.refrain / { print $5 }' /proc/self/mountinfo |
+		while read -r m; do
+			umount -l "$m" 2>/dev/null || :
+		done
+fi
+
 refrain=$PWD/refrain
 reader=$PWD/bench/epoch-reader
 helpers=$PWD/tests/system
