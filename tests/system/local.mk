@@ -15,3 +15,25 @@ EXTRA_DIST += tests/system/lib.sh
 # The commands.
 TESTS += tests/system/completion.sh tests/system/umount.sh
 EXTRA_DIST += tests/system/completion.sh tests/system/umount.sh
+
+# The mount: what it costs the origin, what it shows, what it survives.
+mount_tests = \
+	tests/system/changes.sh \
+	tests/system/damage.sh \
+	tests/system/epochs.sh \
+	tests/system/herd.sh \
+	tests/system/hits-spread.sh \
+	tests/system/programs.sh \
+	tests/system/remount.sh \
+	tests/system/semantics.sh
+TESTS += $(mount_tests)
+EXTRA_DIST += $(mount_tests) \
+	tests/system/changes.py tests/system/damage.py \
+	tests/system/loader.py tests/system/semantics.py \
+	tests/system/watch_budgets.py
+check_PROGRAMS += \
+	tests/system/herd tests/system/read_ways tests/system/refused
+tests_system_herd_SOURCES = tests/system/herd.c
+tests_system_read_ways_SOURCES = tests/system/read_ways.c \
+	tests/system/ring_read.c tests/system/ring_read.h
+tests_system_refused_SOURCES = tests/system/refused.c

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What an epoch costs the origin, to the byte: the dataset less what is
+# resident when it begins, in every epoch, however it is read, with one tier
+# and with two. Nothing is evicted, no budget is passed at any time that
+# somebody looks, and every byte is right.
+set -eu
+name=epochs
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse drop_caches python3 sha256sum shuf
+
+samples=$work/samples
+sampler=
+
+# watch_budgets: until `unwatch_budgets`, several connections ask again and
+# again what is charged and reserved; and the entries are added up, too.
+watch_budgets() {
+	python3 "$(dirname "$0")/watch_budgets.py" "$mnt" "$samples" &
+	sampler=$!
+	wait_for 10 test -e "$samples" || fail 'no sampler'
+}
+
+unwatch_budgets() {
+	kill "$sampler"
+	wait "$sampler" || fail "over budget: $(cat "$samples")"
+	note "$(cat "$samples")"
+	rm "$samples"
+}
+
+# Nothing is on its way, and the publications are through.
+settled() {
+	seen=$(status_field resident_bytes) &&
+		[ "$(status_field inflight)" -eq 0 ] &&
+		[ "$(status_field resident_bytes)" -eq "$seen" ]
+}
+
+# epoch WAY: read everything once, so; the origin gives what was not resident.
+epoch() {
+	number=$((number + 1))
+	wait_for 20 settled || fail 'publications do not end'
+	resident=$(status_field resident_bytes)
+	before=$(status_field origin_bytes)
+	drop_caches
+	case $1 in
+	programs) # eight at a time; who is an ordinary program
+		sed 's/^[^ ]*  //' "$src.sums" | shuf |
+			(cd "$mnt" && xargs -P 8 -n 5 sha256sum) |
+			sort >"$work/got.sums"
+		sort "$src.sums" | cmp - "$work/got.sums" ||
+			fail "epoch $number: wrong bytes"
+		;;
+	*) "$reader" "$mnt" --threads 8 --first-epoch "$number" --io "$1" \
+		--sums "$work/sums" >/dev/null ||
+		fail "epoch $number by $1: wrong bytes"
+		;;
+	esac
+	after=$(status_field origin_bytes)
+	expect "origin bytes of epoch $number by $1, $resident resident" \
+		$((after - before)) $((bytes - resident))
+}
+
+# epochs PERCENT TIERS WAY ...: an epoch in each way; the first fills.
+epochs() {
+	capacity=$((bytes * $1 / 100))
+	tiers=$2
+	shift 2
+	number=0
+	rm -rf "$work/fast" "$work/slow"
+	if [ "$tiers" -eq 1 ]; then
+		start_mount "$src" "$mnt" --cache "$work/slow:$capacity"
+	else
+		start_mount "$src" "$mnt" \
+			--cache "$work/fast:$((capacity / 4))" \
+			--cache "$work/slow:$((capacity * 3 / 4))"
+	fi
+	watch_budgets
+	for way; do
+		epoch "$way"
+	done
+	wait_for 20 settled || fail 'publications do not end'
+	unwatch_budgets
+	resident=$(status_field resident_bytes)
+	[ "$resident" -gt $((capacity * 9 / 10)) ] ||
+		fail "only $resident resident of $capacity"
+	for counter in evictions invalidated checksum_errors entries_lost \
+		tier_errors origin_retries stale_reads origin_failures; do
+		expect $counter "$(status_field $counter)" 0
+	done
+	note "$number epochs of $bytes bytes ($*), $tiers tier(s) of" \
+		"$capacity: $resident resident, each epoch exact"
+	stop_mount
+	"$refrain" verify "$work/slow" >/dev/null || fail 'verify finds damage'
+}
+
+make_tree "$src" 1 320 8388608
+bytes=$(tree_bytes "$src")
+"$reader" "$src" --make-sums "$work/sums" >/dev/null
+
+epochs 35 1 read read programs pread4k
+epochs 50 2 pread4k mmap read direct
+epochs 65 1 mmap direct programs
+epochs 50 1 direct direct read
