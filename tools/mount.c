@@ -79,7 +79,7 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "chunk",
 		.arg = "SIZE",
-		.help = "The size of these chunks (default 1M).",
+		.help = "The size of these chunks (default 256K).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(chunk_bytes),
 	},

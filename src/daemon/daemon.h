@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 #define MOUNT_LIMIT_BYTES ((uint64_t)16 << 20)
-#define MOUNT_CHUNK_BYTES ((uint64_t)1 << 20)
+#define MOUNT_CHUNK_BYTES ((uint64_t)256 << 10)
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 

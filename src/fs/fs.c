@@ -47,6 +47,7 @@ void fs_worker_free(void *worker)
 	cache_scratch_free(w->scratch);
 	if (w->spare)
 		fs_read_free(w->spare);
+	fs_gather_free(w->gather);
 	free(w);
 }
 

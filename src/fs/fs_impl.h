@@ -27,10 +27,13 @@ struct fs {
 	unsigned running; /* workers */
 };
 
+struct gather;
+
 /* What a thread that answers requests keeps. */
 struct fs_worker {
 	struct cache_scratch *scratch;
 	struct fs_read *spare; /* so that a hit allocates nothing */
+	struct gather *gather; /* likewise, one over several items */
 };
 
 /* The calling thread's; NULL for want of memory. */
@@ -43,6 +46,7 @@ extern const struct fuse_lowlevel_ops fs_ops;
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 void fs_read_free(struct fs_read *r);
+void fs_gather_free(struct gather *g);
 
 /* readdir.c */
 void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

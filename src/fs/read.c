@@ -16,8 +16,12 @@ struct gather {
 	size_t len;
 	atomic_uint left;  /* parts, and the handler until it is through */
 	atomic_int status; /* of the first part that failed */
+	size_t cap;	   /* of buf */
 	char buf[];
 };
+
+/* A spare one has room for any request of the usual size. */
+#define GATHER_BYTES CACHE_READ_MAX_BYTES
 
 /* One read of the cache. */
 struct fs_read {
@@ -30,6 +34,11 @@ struct fs_read {
 void fs_read_free(struct fs_read *r)
 {
 	free(r);
+}
+
+void fs_gather_free(struct gather *g)
+{
+	free(g);
 }
 
 /* The kernel aborts requests of its own; there is nobody to tell. */
@@ -50,12 +59,13 @@ static int reader_errno(int status)
 	return -EIO;
 }
 
-static void gather_put(struct gather *g)
+/* True for the last part, which has answered the request. */
+static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
-		return;
+		return false;
 	reply(g->req, atomic_load(&g->status), g->buf, g->len);
-	free(g);
+	return true;
 }
 
 static void gather_part(
@@ -68,7 +78,8 @@ static void gather_part(
 			&g->status, &none, reader_errno(status));
 	else
 		memcpy(g->buf + at, data, len);
-	gather_put(g);
+	if (gather_end(g))
+		free(g);
 }
 
 static void read_done(struct cache_read *cr, int status, const void *data)
@@ -117,11 +128,34 @@ static void read_part(struct fs *fs, struct fs_worker *w,
 	read_give(w, r);
 }
 
+static struct gather *gather_take(struct fs_worker *w, size_t len)
+{
+	size_t cap = len > GATHER_BYTES ? len : GATHER_BYTES;
+	struct gather *g = w->gather;
+
+	if (g && g->cap >= len) {
+		w->gather = NULL;
+		return g;
+	}
+	g = malloc(sizeof(*g) + cap);
+	if (g)
+		g->cap = cap;
+	return g;
+}
+
+static void gather_give(struct fs_worker *w, struct gather *g)
+{
+	if (w->gather)
+		free(g);
+	else
+		w->gather = g;
+}
+
 /* Parts one after another; the handler holds one count of its own. */
 static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
 	struct cache_item *item, uint64_t off, size_t len)
 {
-	struct gather *g = malloc(sizeof(*g) + len);
+	struct gather *g = gather_take(w, len);
 	size_t at = 0;
 
 	if (!g) {
@@ -154,7 +188,8 @@ static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
 		read_part(fs, w, item, r);
 		at += part;
 	}
-	gather_put(g);
+	if (gather_end(g))
+		gather_give(w, g);
 }
 
 static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
