@@ -37,3 +37,14 @@ tests_system_herd_SOURCES = tests/system/herd.c
 tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h
 tests_system_refused_SOURCES = tests/system/refused.c
+
+# What it survives: killed at any moment. Many more times, at the end, by
+# `make check-faults`; REFRAIN_SEED repeats one.
+TESTS += tests/system/kill.sh
+EXTRA_DIST += tests/system/kill.sh
+
+check-faults: all $(check_PROGRAMS)
+	REFRAIN_KILLS=$${REFRAIN_KILLS:-500} srcdir='$(srcdir)' \
+		$(SHELL) '$(srcdir)/tests/system/kill.sh'
+
+.PHONY: check-faults

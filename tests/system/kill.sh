@@ -1,0 +1,243 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# kill -9 at any moment: while it starts, while readers fill the cache, while
+# it looks for changes, while it ends. The next mount detaches the dead one,
+# gives right bytes at once, keeps to its budget, and leaves no file in its
+# caches that is not theirs.
+#
+# REFRAIN_KILLS is how many times (15), REFRAIN_SEED which moments.
+set -eu
+name='kill'
+# shellcheck source=tests/system/lib.sh
+. "${srcdir:-.}/tests/system/lib.sh"
+requires fuse python3
+
+kills=${REFRAIN_KILLS:-15}
+first_seed=${REFRAIN_SEED:-$(date +%N | sed 's/^0*//')}
+seed=${first_seed:-1}
+note "seed $seed, $kills times; again with REFRAIN_SEED=$seed"
+
+# draw N: $drawn is one of 0 to N - 1.
+draw() {
+	seed=$(((seed * 1103515245 + 12345) & 0x7fffffff))
+	drawn=$(((seed >> 12) % $1))
+}
+
+ms() {
+	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+}
+
+# Files of one item and of several; less room than they need.
+make_tree "$src" 7 160 400000
+sums=$work/sums
+"$reader" "$src" --make-sums "$sums" >/dev/null
+(cd "$src" && find . -type f -size +0) >"$work/files"
+# In memory where we may mount a tmpfs, else on the disk, too.
+fast=$work/fast
+mkdir "$fast"
+mount -t tmpfs -o mode=700 tmpfs "$fast" 2>/dev/null || :
+slow=$work/slow
+bytes=$(tree_bytes "$src")
+fast_size=$((bytes / 5))
+slow_size=$((bytes / 2))
+
+# mount_it OPTION ...: a daemon as all rounds have it, not waited for.
+mount_it() {
+	daemons=$((daemons + 1))
+	daemon_err=$work/daemon.$daemons.err
+	rm -f "$work/daemon.$((daemons - 6)).err"
+	"$refrain" mount --foreground "$src" "$mnt" --limit 128K --chunk 64K \
+		--cache "$fast:$fast_size" --cache "$slow:$slow_size" "$@" \
+		2>"$daemon_err" &
+	daemon=$!
+}
+
+# Not the dead one, of which the kernel still knows much.
+is_mounted() {
+	daemon_gone || "$refrain" status "$mnt" --json >/dev/null 2>&1
+}
+
+# change_source: some files get other bytes and another size.
+change_source() {
+	for _ in 1 2 3 4; do
+		draw "$(wc -l <"$work/files")"
+		file=$(sed -n "$((drawn + 1))p" "$work/files")
+		draw 300000
+		head -c $((drawn + 1)) /dev/urandom >"$work/new"
+		mv "$work/new" "$src/$file"
+	done
+	"$reader" "$src" --make-sums "$sums" >/dev/null
+}
+
+# -- What goes on when it is killed -------------------------------------------
+
+# Until there is $work/dead: the kernel goes on with what it has in its caches
+# when the daemon is gone. $1 has the sums, or nothing.
+readers() {
+	for n in 1 2; do
+		while [ ! -e "$work/dead" ] && "$reader" "$mnt" --threads 3 --seed $n \
+			${1:+--sums "$1"} >>"$work/read.$n" 2>&1; do
+			:
+		done &
+	done
+	wait
+}
+
+# The rest of what one can do to a mount.
+busy() {
+	case $1 in
+	warm) "$refrain" warm "$mnt" ;;
+	refresh) "$refrain" refresh "$mnt" ;;
+	umount) "$refrain" umount "$mnt" ;;
+	esac >/dev/null 2>&1 || :
+}
+
+killed_while() {
+	: >"$work/read.1"
+	: >"$work/read.2"
+	rm -f "$work/dead"
+	delay=1
+	draw 3
+	[ "$drawn" -gt 0 ] || delay=0
+	mount_it --fault "delay=${delay}ms"
+	if [ "$1" = start ]; then
+		draw 60
+		sleep "$(ms "$drawn")"
+		kill_mount
+		return
+	fi
+	wait_for 20 is_mounted || fail 'no mount'
+	compare=$sums
+	[ "$1" != refresh ] || compare=
+	readers "$compare" &
+	load=$!
+	draw 250
+	[ "$1" != umount ] || sleep "$(ms "$drawn")"
+	busy "$1" &
+	doing=$!
+	draw 250
+	[ "$1" != umount ] || drawn=$((drawn / 8))
+	sleep "$(ms "$drawn")"
+	kill_mount 2>/dev/null || : # it may have ended already
+	: >"$work/dead"
+	wait_for 20 ended "$load" "$doing" || fail 'somebody hangs'
+	wait "$load" "$doing" || :
+	[ "$1" = refresh ] || # files have another size than was listed
+		! grep -h 'not the bytes' "$work/read.1" "$work/read.2" ||
+		fail 'wrong bytes before the kill'
+}
+
+ended() {
+	for pid; do
+		! kill -0 "$pid" 2>/dev/null || return 1
+	done
+}
+
+# -- What must hold afterwards ------------------------------------------------
+
+# tier_number N FIELD: of the Nth tier.
+tier_number() {
+	sed 's/.*"tiers":\[//; s/\].*//; s/},{/}\n{/g' "$work/status" |
+		sed -n "$1s/.*\"$2\":\\([0-9]*\\).*/\\1/p"
+}
+
+# What its entries are charged, by their files.
+charges() {
+	find "$1" -mindepth 2 -type f -printf '%s\n' |
+		awk -v block="$(stat -f -c %S "$1")" '
+			{ n += int(($1 + block - 1) / block) * block }
+			END { printf("%d\n", n) }'
+}
+
+strangers() {
+	(cd "$1" && find . ! -type d) | grep -vE \
+		'^\./(refrain-tier|refrain-lock|manifest|([0-9a-f]{2})/\2[0-9a-f]{30}-[1-9][0-9]*)$'
+}
+
+no_strangers() {
+	! strangers "$1"
+}
+
+tier_right() {
+	used=$(tier_number "$1" used_bytes)
+	expect "used bytes of $2" "$used" "$(charges "$2")"
+	[ "$used" -le "$3" ] || fail "$2 is over its budget: $used of $3"
+	no_strangers "$2" >"$work/strangers" ||
+		fail "strangers in $2: $(cat "$work/strangers")"
+	"$refrain" verify "$2" >"$work/verify" 2>&1 ||
+		fail "verify: $(cat "$work/verify")"
+}
+
+all_right() {
+	wait_for 20 has_status ready true || fail 'never ready'
+	scan_through
+	"$refrain" status "$mnt" --json >"$work/status"
+	tier_right 1 "$fast" "$fast_size"
+	tier_right 2 "$slow" "$slow_size"
+}
+
+read_right() {
+	"$reader" "$mnt" --threads 3 --sums "$sums" >"$work/read" 2>&1 ||
+		fail "wrong after the kill: $(cat "$work/read")"
+}
+
+# remounted WHILE: the next mount, as soon as it is there.
+remounted() {
+	mount_it
+	wait_for 20 is_mounted || fail 'no mount after the kill'
+	! daemon_gone || fail 'the daemon did not start after the kill'
+	if [ "$1" = refresh ]; then
+		"$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
+	fi
+	read_right
+	all_right
+}
+
+# Another start: from nothing, with holes, or as it is.
+prepare() {
+	draw 4
+	case $drawn in
+	0)
+		for dir in "$fast" "$slow"; do
+			[ ! -e "$dir/refrain-tier" ] ||
+				"$refrain" clear "$dir" >/dev/null ||
+				fail "cannot clear $dir"
+		done ;;
+	1) find "$fast" "$slow" -mindepth 2 -path '*[0-7]-*' -delete ;;
+	esac 2>/dev/null
+	draw 3
+	export REFRAIN_DISABLE=
+	[ "$drawn" -gt 0 ] || REFRAIN_DISABLE=tmpfile
+}
+
+round=0
+while [ $round -lt "$kills" ]; do
+	round=$((round + 1))
+	prepare
+	draw 6
+	what=$(echo start read read warm refresh umount |
+		cut -d ' ' -f $((drawn + 1)))
+	[ "$what" != refresh ] || change_source
+	note "$round: $what"
+	killed_while "$what"
+	remounted "$what"
+	draw 2
+	if [ "$drawn" -eq 0 ]; then stop_mount; else kill_mount; fi
+done
+[ -z "$daemon" ] || stop_mount
+
+# Nothing is left of versions that ceased, whatever was killed when.
+fast_size=$((bytes * 2))
+slow_size=$((bytes * 2))
+mount_it
+wait_for 20 is_mounted || fail 'no mount at the end'
+scan_through
+"$refrain" refresh "$mnt" >/dev/null
+"$refrain" warm "$mnt" >/dev/null || fail 'cannot warm'
+read_right
+all_right
+expect 'bytes that are cached' "$(status_field resident_bytes)" \
+	"$(tree_bytes "$src")"
+stop_mount
+note "$round times killed"
