@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
+#include "base/timer.h"
 
 #define RING_DEPTH 512
 #define READ_THREADS 32
@@ -47,9 +48,14 @@ static void posix_free(struct origin *o)
 	struct posix *p = (struct posix *)(void *)o;
 	uint64_t until_ns = clock_now_ns() + NS_PER_S;
 	uint64_t now_ns;
-	bool ended = uring_free(p->ring, NS_PER_S);
+	bool ended;
 
-	/* Either may have left the pool something to do, never the reverse. */
+	/*
+	 * From here down, each may have left the next something to do, never
+	 * the reverse. No timer is set, but one may be firing.
+	 */
+	timers_free(p->timers);
+	ended = uring_free(p->ring, NS_PER_S);
 	late_free(p->late);
 	now_ns = clock_now_ns();
 	if (!pool_free(p->pool, now_ns < until_ns ? until_ns - now_ns : 0))
@@ -96,6 +102,8 @@ static int start_threads(struct posix *p, struct error *err)
 {
 	int rc = late_new(&p->late);
 
+	if (!rc)
+		rc = timers_new(&p->timers);
 	if (!rc)
 		rc = pool_new(&p->pool, META_THREADS);
 	if (!rc)

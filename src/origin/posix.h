@@ -24,9 +24,10 @@ struct posix {
 	struct uring *ring; /* reads */
 	struct pool *pool;  /* stats, lists, looks at the root */
 	struct late *late;
+	struct timers *timers; /* reads that wait to begin */
 	_Atomic bool
 		direct; /* relaxed: a hint; false for good once it failed */
-	pthread_mutex_t lock; /* rank: above the ring's and the pools' */
+	pthread_mutex_t lock; /* rank: above the ring's, pools', timers' */
 	struct list waiting;  /* lock: reads that wait for a buffer */
 	struct list spare;    /* lock: unused buffers, newest first */
 	unsigned buffers;     /* lock: all that exist */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's reads. A read waits for its file to be open and for a
- * buffer, reads until it has its range, looks at the file's version *after*
- * that, and answers. The steps run on threads of the ring; starts and abandons
- * come from any thread.
+ * The posix origin's reads. A read waits for its version to be settled, for its
+ * file to be open and for a buffer, reads until it has its range, looks at the
+ * file's version *after* that, and answers. The steps run on threads of the
+ * ring; starts and abandons come from any thread.
  *
  * A file, under the origin's lock:
  *
@@ -40,6 +40,20 @@
 /* How often one step is done over when the kernel says EAGAIN and the like. */
 #define AGAIN_MAX 16
 
+/*
+ * No read begins while the version that it wants is younger than this. write(2)
+ * sets the mtime *before* it copies the bytes: a version that was seen while a
+ * write was under way is current, before the read and after it, although its
+ * bytes are still changing. Once the mtime is old, the write that set it is
+ * over, and any other gives the file another mtime before it changes a byte.
+ *
+ * What this cannot see: a single write that lasts longer than this; stores
+ * through a shared mapping (their mtime is that of the first to each page since
+ * it was last written back); size and mtime put back exactly after a change;
+ * and a server whose clock differs from ours by more than this.
+ */
+#define SETTLE_NS ((int64_t)(100 * NS_PER_MS))
+
 struct buffer {
 	struct list node; /* origin lock: spare */
 	char *bytes;	  /* mapped, BUFFER_BYTES */
@@ -70,6 +84,7 @@ struct posix_read {
 	unsigned refs;		     /* origin lock: the steps, a note */
 	struct origin_read *r;	     /* origin lock: NULL once answered */
 	struct origin_read *dropped; /* set by abandon for its note */
+	struct timer settle;	     /* set under the origin lock */
 	struct list node; /* origin lock: waits for open or a buffer */
 	struct origin_file *f;
 	struct file_version want;
@@ -565,15 +580,35 @@ static void start(struct posix_read *pr)
 		open_now(f);
 }
 
-static void start_job(struct pool_job *job)
+static void on_settled(struct timer *t)
 {
-	start(CONTAINER_OF(job, struct posix_read, job));
+	start(CONTAINER_OF(t, struct posix_read, settle));
+}
+
+/*
+ * How long to wait for a version to be settled: at most SETTLE_NS, and not at
+ * all for one of a far future, where waiting would show nothing.
+ */
+static int64_t unsettled_ns(int64_t mtime_ns)
+{
+	struct timespec ts;
+	int64_t age_ns;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail */
+	if (__builtin_sub_overflow(ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec,
+		    mtime_ns, &age_ns))
+		return 0;
+	if (age_ns >= SETTLE_NS || age_ns <= -SETTLE_NS)
+		return 0;
+	return age_ns > 0 ? SETTLE_NS - age_ns : SETTLE_NS;
 }
 
 void posix_read(struct origin *o, struct origin_read *r)
 {
 	struct posix *p = (struct posix *)(void *)o;
 	struct posix_read *pr = calloc(1, sizeof(*pr));
+	int64_t wait_ns = unsettled_ns(r->want.mtime_ns);
+	int rc = 0;
 
 	if (!pr) {
 		late_read(p->late, r);
@@ -586,13 +621,19 @@ void posix_read(struct origin *o, struct origin_read *r)
 	pr->want = r->want;
 	pr->off = r->off;
 	pr->len = r->len;
-	pr->job.run = start_job;
+	pr->settle.fire = on_settled;
 	list_init(&pr->node);
 	pthread_mutex_lock(&p->lock);
 	r->priv = pr;
 	pr->f->refs++;
+	if (wait_ns > 0)
+		rc = timer_set(p->timers, &pr->settle,
+			clock_now_ns() + (uint64_t)wait_ns);
 	pthread_mutex_unlock(&p->lock);
-	start(pr);
+	if (rc)
+		fail(pr, rc);
+	else if (wait_ns <= 0)
+		start(pr);
 }
 
 /* -- Giving up ------------------------------------------------------------- */
@@ -617,6 +658,8 @@ static bool detach(struct posix_read *pr)
 	pr->r->priv = NULL;
 	pr->r = NULL;
 	pr->refs++;
+	if (timer_cancel(f->p->timers, &pr->settle))
+		return true;
 	if (list_empty(&pr->node))
 		return false;
 	list_del(&pr->node);
