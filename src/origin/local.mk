@@ -6,6 +6,7 @@ liborigin_la_SOURCES = \
 	src/origin/posix.c src/origin/posix.h \
 	src/origin/posix_meta.c \
 	src/origin/posix_read.c \
+	src/origin/posix_root.c \
 	src/origin/retry.c \
 	src/origin/synthetic.c
 liborigin_la_LIBADD = libbase.la

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The posix origin: a directory of any mounted file system. This file makes
- * and frees it; posix_read.c reads, posix_meta.c looks at names. The source is
- * opened once and every path is resolved beneath that descriptor, links never
+ * and frees it; posix_read.c reads, posix_meta.c looks at names. Every path is
+ * resolved beneath the descriptor that posix_root.c keeps, links never
  * followed: nothing outside it can be named.
  */
 #include "origin/posix.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
 #include "base/timer.h"
@@ -23,23 +19,11 @@
 /* Room for some hung calls; see retry for what bounds their number. */
 #define META_THREADS 32
 
-int posix_judge(struct posix *p, int code)
-{
-	struct stat st;
-
-	if (stat(p->dir, &st) || st.st_dev != p->root_dev ||
-		st.st_ino != p->root_ino)
-		return -EIO;
-	return code;
-}
-
 static void release(struct posix *p)
 {
 	posix_free_buffers(p);
-	if (p->root_fd >= 0)
-		(void)close(p->root_fd); /* O_PATH: nothing to fail */
+	posix_root_close(p);
 	pthread_mutex_destroy(&p->lock);
-	free(p->dir);
 	free(p);
 }
 
@@ -75,29 +59,6 @@ static const struct origin_ops posix_ops = {
 	.free = posix_free,
 };
 
-static int open_root(struct posix *p, const char *dir, struct error *err)
-{
-	struct stat st;
-
-	p->root_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (p->root_fd < 0 && errno == ENOENT)
-		return error_set(err, -ENOENT,
-			"cannot open '%s': %m; is the storage mounted?", dir);
-	if (p->root_fd < 0)
-		return error_set(err, -errno, "cannot open '%s': %m", dir);
-	/* O_PATH needs no permission; listing will. */
-	if (faccessat(p->root_fd, ".", R_OK | X_OK, AT_EACCESS))
-		return error_set(err, -errno,
-			"cannot read '%s': %m; it needs r and x for this user",
-			dir);
-	p->dir = realpath(dir, NULL);
-	if (!p->dir || fstat(p->root_fd, &st))
-		return error_set(err, -errno, "cannot look at '%s': %m", dir);
-	p->root_dev = st.st_dev;
-	p->root_ino = st.st_ino;
-	return 0;
-}
-
 static int start_threads(struct posix *p, struct error *err)
 {
 	int rc = late_new(&p->late);
@@ -127,7 +88,7 @@ int origin_posix_new(struct origin **out, const char *dir, struct error *err)
 	pthread_mutex_init(&p->lock, NULL);
 	list_init(&p->waiting);
 	list_init(&p->spare);
-	rc = open_root(p, dir, err);
+	rc = posix_root_open(p, dir, err);
 	if (!rc)
 		rc = start_threads(p, err);
 	if (rc) {

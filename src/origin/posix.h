@@ -15,30 +15,45 @@
 struct stat;
 struct statx;
 
+/* By what a source is known when it comes back. */
+struct posix_root {
+	dev_t dev;
+	ino_t ino;
+	long fs_type; /* as of statfs() */
+};
+
 struct posix {
 	struct origin base;
 	char *dir;   /* set once: absolute */
-	int root_fd; /* set once: O_PATH */
-	dev_t root_dev;
-	ino_t root_ino;
+	int root_fd; /* set once, O_PATH; what it shows: see posix_root.c */
 	struct uring *ring; /* reads */
 	struct pool *pool;  /* stats, lists, looks at the root */
 	struct late *late;
 	struct timers *timers; /* reads that wait to begin */
 	_Atomic bool
 		direct; /* relaxed: a hint; false for good once it failed */
-	pthread_mutex_t lock; /* rank: above the ring's, pools', timers' */
-	struct list waiting;  /* lock: reads that wait for a buffer */
-	struct list spare;    /* lock: unused buffers, newest first */
-	unsigned buffers;     /* lock: all that exist */
-	unsigned spares;      /* lock */
+	pthread_mutex_t lock;	/* rank: above the ring's, pools', timers' */
+	struct posix_root root; /* lock: what root_fd shows */
+	unsigned root_turn;	/* lock: how often that was replaced */
+	struct list waiting;	/* lock: reads that wait for a buffer */
+	struct list spare;	/* lock: unused buffers, newest first */
+	unsigned buffers;	/* lock: all that exist */
+	unsigned spares;	/* lock */
 };
 
+/* -errno, with the reason in err; posix_root_close() even then. */
+int posix_root_open(struct posix *p, const char *dir, struct error *err);
+void posix_root_close(struct posix *p);
+
+/* How often the source came back; to be given to posix_judge(). */
+unsigned posix_root_turn(struct posix *p);
+
 /*
- * What a failed look at a name means: `code` if the source still is where it
- * was, else -EIO (a source that went away has deleted nothing). Blocks.
+ * What an answer, or a failure, that was got since `turn` means: `code` if the
+ * source was there all the time, else -EIO (a source that went away has deleted
+ * nothing; one that came back is to be asked again). Blocks.
  */
-int posix_judge(struct posix *p, int code);
+int posix_judge(struct posix *p, unsigned turn, int code);
 
 struct origin_file *posix_file_new(struct origin *o, const char *path);
 void posix_file_free(struct origin *o, struct origin_file *f);

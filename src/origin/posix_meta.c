@@ -94,6 +94,7 @@ static void run_stat(struct pool_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
 	struct origin_stat *s = m->stat;
+	unsigned turn = posix_root_turn(m->p);
 	CLEANUP_FD int fd = beneath_open(m->p->root_fd, s->path, O_PATH);
 	struct file_attr attr;
 	char target[PATH_MAX];
@@ -103,8 +104,8 @@ static void run_stat(struct pool_job *job)
 		rc = look(fd, "", &attr, target);
 	if (rc == 0)
 		rc = -ENOENT;
-	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ESTALE)
-		rc = posix_judge(m->p, rc);
+	if (rc < 0)
+		rc = posix_judge(m->p, turn, rc);
 	free(m);
 	if (rc < 0)
 		s->done(s, rc, NULL, NULL);
@@ -213,10 +214,11 @@ static void run_list(struct pool_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
 	struct origin_list *l = m->list;
+	unsigned turn = posix_root_turn(m->p);
 	int rc = list_path(m->p, l);
 
 	/* An empty root may be the bare mount point of storage that left. */
-	rc = posix_judge(m->p, rc);
+	rc = posix_judge(m->p, turn, rc);
 	free(m);
 	l->done(l, rc);
 }

@@ -62,6 +62,7 @@ struct buffer {
 struct descriptor {
 	unsigned refs; /* origin lock */
 	int fd;	       /* this and the rest set once */
+	unsigned turn; /* of the root that it was opened beneath, or earlier */
 	bool direct;
 	struct pool_job close_job;
 };
@@ -74,6 +75,7 @@ struct origin_file {
 	struct list waiting;	 /* origin lock: reads, while FILE_OPENING */
 	struct uring_op op;	 /* of the opening */
 	bool direct;		 /* of the opening */
+	unsigned turn;		 /* of the opening */
 	unsigned again;		 /* of the opening */
 	int bad;		 /* set once: -errno for a path that escapes */
 	char path[];
@@ -90,6 +92,7 @@ struct posix_read {
 	struct file_version want;
 	uint64_t off, start; /* asked; where the widened range begins */
 	size_t len, got;     /* asked; read from `start` on */
+	unsigned turn;	     /* of the root, when the read came */
 	struct descriptor *d;
 	struct buffer *buf;
 	unsigned again, rounds;
@@ -291,7 +294,7 @@ static void run_judge(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, job);
 
-	answer(pr, posix_judge(pr->p, pr->status), NULL);
+	answer(pr, posix_judge(pr->p, pr->turn, pr->status), NULL);
 }
 
 /*
@@ -453,13 +456,14 @@ static void open_now(struct origin_file *f)
 {
 	int flags = O_RDONLY | O_NOCTTY;
 
+	f->turn = posix_root_turn(f->p);
 	f->direct = atomic_load_explicit(&f->p->direct, memory_order_relaxed);
 	if (f->direct)
 		flags |= O_DIRECT;
 	uring_open(f->p->ring, &f->op, f->p->root_fd, f->path, flags);
 }
 
-static struct descriptor *descriptor_new(int fd, bool direct)
+static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 {
 	struct descriptor *d = calloc(1, sizeof(*d));
 
@@ -468,7 +472,8 @@ static struct descriptor *descriptor_new(int fd, bool direct)
 		return NULL;
 	}
 	d->fd = fd;
-	d->direct = direct;
+	d->turn = f->turn;
+	d->direct = f->direct;
 	d->refs = 1;
 	return d;
 }
@@ -536,7 +541,7 @@ static void on_open(struct uring_op *op, int res)
 		return;
 	}
 	if (res >= 0) {
-		d = descriptor_new(res, f->direct);
+		d = descriptor_new(f, res);
 		res = -ENOMEM;
 	}
 	opened(f, d, res);
@@ -549,6 +554,9 @@ static bool want_descriptor(struct posix_read *pr, bool *open_it)
 	LOCK_SCOPE(&pr->p->lock);
 
 	*open_it = false;
+	/* None of a source that went away and came back. */
+	if (f->state == FILE_OPEN && f->open->turn != pr->p->root_turn)
+		file_forget(f, f->open);
 	if (f->state == FILE_OPEN) {
 		pr->fresh = false;
 		pr->d = f->open;
@@ -625,6 +633,7 @@ void posix_read(struct origin *o, struct origin_read *r)
 	list_init(&pr->node);
 	pthread_mutex_lock(&p->lock);
 	r->priv = pr;
+	pr->turn = p->root_turn;
 	pr->f->refs++;
 	if (wait_ns > 0)
 		rc = timer_set(p->timers, &pr->settle,

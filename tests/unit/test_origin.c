@@ -6,6 +6,9 @@
  */
 #include "origin_fixture.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #define POSIX 1u
 #define DIRECT 2u
 
@@ -656,6 +659,133 @@ START_TEST(test_posix_says_io_error_when_its_source_went_away)
 }
 END_TEST
 
+/* Mounts of this thread, and of those that it starts, are its own now. */
+static bool own_mounts(void)
+{
+	if (unshare(CLONE_NEWNS) == 0 &&
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		return true;
+	(void)fprintf(stderr, "skipped: mounting takes root\n");
+	return false;
+}
+
+/* The fixture's source is the directory m in it, for a while. */
+static void enter_storage(void)
+{
+	strcat(source, "/m");
+}
+
+static void leave_storage(void)
+{
+	*strrchr(source, '/') = '\0';
+}
+
+/* Storage with one file. */
+static void mount_storage(const char *file, const char *like)
+{
+	enter_storage();
+	ck_assert_int_eq(mount("refrain", source, "tmpfs", 0, "size=4m"), 0);
+	put_file(file, like, SEED, SIZE_BYTES, MTIME_NS);
+	leave_storage();
+}
+
+static void unmount_storage(void)
+{
+	ck_assert_int_eq(umount2(in_source("m"), MNT_DETACH), 0);
+}
+
+static void open_storage(int row)
+{
+	enter_storage();
+	open_row(row);
+	leave_storage();
+}
+
+/* What a stat says in the end, when it says -EIO at first. */
+static int stat_again(const char *path)
+{
+	struct stat_wait s;
+
+	if (stat_once(o, path, &s) != -EIO)
+		return s.status;
+	return stat_once(o, path, &s);
+}
+
+START_TEST(test_posix_goes_on_when_its_source_is_mounted_again)
+{
+	struct origin_file *f;
+	struct stat_wait s;
+	struct list_wait l;
+	struct read_wait w;
+
+	ck_assert_int_eq(mkdir(in_source("m"), 0755), 0);
+	if (!own_mounts())
+		return;
+	mount_storage("f", "before");
+	open_storage(_i);
+	f = origin_file_new(o, "f");
+	read_begin(o, &w, f, version, 0, 1000);
+	ck_assert_int_eq(read_end(&w), 1000);
+	check_bytes("before", 0, 1000, w.data);
+	free(w.data);
+
+	/* The bare directory is no empty dataset. */
+	unmount_storage();
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(stat_once(o, "nothing", &s), -EIO);
+		ck_assert_int_eq(list_once(o, "", &l), -EIO);
+		list_forget(&l);
+		ck_assert_int_eq(
+			read_once(o, "nothing", version, 0, 1, NULL), -EIO);
+	}
+
+	mount_storage("f", "after");
+	ck_assert_int_eq(stat_again("nothing"), -ENOENT);
+	ck_assert_int_eq(list_once(o, "", &l), 0);
+	ck_assert_uint_eq(l.n, 1);
+	list_forget(&l);
+	/* An open file is of the old storage, whatever it looks like. */
+	read_begin(o, &w, f, version, 0, 1000);
+	ck_assert_int_eq(read_end(&w), 1000);
+	check_bytes("after", 0, 1000, w.data);
+	free(w.data);
+	origin_file_free(o, f);
+	close_row();
+	unmount_storage();
+}
+END_TEST
+
+START_TEST(test_posix_takes_no_other_directory_for_its_source)
+{
+	struct stat_wait s;
+	struct list_wait l;
+
+	ck_assert_int_eq(mkdir(in_source("m"), 0755), 0);
+	ck_assert_int_eq(mkdir(in_source("other"), 0755), 0);
+	if (!own_mounts())
+		return;
+	mount_storage("f", "before");
+	open_storage(_i);
+	unmount_storage();
+	/* Another inode, then another type of file system. */
+	for (unsigned i = 0; i < 2; i++) {
+		const char *type = i ? "ramfs" : NULL;
+		char other[128];
+
+		(void)snprintf(other, sizeof(other), "%s/other", source);
+		ck_assert_int_eq(mount(other, in_source("m"), type,
+					 type ? 0 : MS_BIND, NULL),
+			0);
+		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
+		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
+		ck_assert_int_eq(list_once(o, "", &l), -EIO);
+		list_forget(&l);
+		unmount_storage();
+	}
+	close_row();
+}
+END_TEST
+
 /* -- The rest -- */
 
 START_TEST(test_posix_refuses_what_is_no_directory)
@@ -728,8 +858,20 @@ static void add_posix_rows(TCase *tc)
 	tcase_add_loop_test(
 		tc, test_posix_shows_links_and_never_follows_them, 0, SETUPS);
 	tcase_add_loop_test(tc, test_posix_lists_a_large_directory_whole, 0, 4);
+}
+
+static TCase *away_case(void)
+{
+	TCase *tc = tcase_create("away");
+
+	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	tcase_add_loop_test(
 		tc, test_posix_says_io_error_when_its_source_went_away, 0, 4);
+	tcase_add_loop_test(
+		tc, test_posix_goes_on_when_its_source_is_mounted_again, 0, 4);
+	tcase_add_loop_test(
+		tc, test_posix_takes_no_other_directory_for_its_source, 0, 4);
+	return tc;
 }
 
 static TCase *versions_case(void)
@@ -767,6 +909,7 @@ int main(void)
 		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
 	suite_add_tcase(suite, tc);
 	suite_add_tcase(suite, versions_case());
+	suite_add_tcase(suite, away_case());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

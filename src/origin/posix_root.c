@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The posix origin's root: the descriptor that all names are resolved beneath,
+ * and whether it still is what the path shows. Entered by the thread that makes
+ * the origin and, from then on, by those of its pool.
+ *
+ * A source that goes away (its file system is unmounted, its server dies) has
+ * deleted nothing: until its path shows it again, every answer is -EIO. It is
+ * taken for the same if its inode number and its type of file system are those
+ * of the start; the device number may be another, as after a remount. The bare
+ * directory below a mountpoint has another inode number. What the path shows
+ * then is opened in place of the old root, under the same number, so that
+ * nobody has to ask which descriptor to use.
+ */
+#include "origin/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* What the descriptor of a directory shows. -errno. */
+static int look(int fd, struct posix_root *root)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
+		return -errno;
+	root->dev = st.st_dev;
+	root->ino = st.st_ino;
+	root->fs_type = fs.f_type;
+	return 0;
+}
+
+int posix_root_open(struct posix *p, const char *dir, struct error *err)
+{
+	p->root_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (p->root_fd < 0 && errno == ENOENT)
+		return error_set(err, -ENOENT,
+			"cannot open '%s': %m; is the storage mounted?", dir);
+	if (p->root_fd < 0)
+		return error_set(err, -errno, "cannot open '%s': %m", dir);
+	/* O_PATH needs no permission; listing will. */
+	if (faccessat(p->root_fd, ".", R_OK | X_OK, AT_EACCESS))
+		return error_set(err, -errno,
+			"cannot read '%s': %m; it needs r and x for this user",
+			dir);
+	p->dir = realpath(dir, NULL);
+	if (!p->dir || look(p->root_fd, &p->root))
+		return error_set(err, -errno, "cannot look at '%s': %m", dir);
+	return 0;
+}
+
+void posix_root_close(struct posix *p)
+{
+	if (p->root_fd >= 0)
+		(void)close(p->root_fd); /* O_PATH: nothing to fail */
+	free(p->dir);
+}
+
+unsigned posix_root_turn(struct posix *p)
+{
+	LOCK_SCOPE(&p->lock);
+
+	return p->root_turn;
+}
+
+/*
+ * Lock held. Put `fd` in the place of the root. Returns the old one, which the
+ * caller closes without the lock (that can be the end of a whole mount), or
+ * -errno.
+ */
+static int replace(struct posix *p, int fd, const struct posix_root *now)
+{
+	int old = fcntl(p->root_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (old < 0)
+		return -errno;
+	if (dup3(fd, p->root_fd, O_CLOEXEC) < 0) {
+		int rc = -errno;
+
+		(void)close(old); /* the root has it, too */
+		return rc;
+	}
+	p->root = *now;
+	p->root_turn++;
+	return old;
+}
+
+/* Whether the root is what it was at `turn`; if it came back, take it. */
+static bool is_there(
+	struct posix *p, unsigned turn, int fd, const struct posix_root *now)
+{
+	CLEANUP_FD int old = -1; /* closed after the lock is released */
+	LOCK_SCOPE(&p->lock);
+
+	if (now->ino != p->root.ino || now->fs_type != p->root.fs_type)
+		return false;
+	if (now->dev != p->root.dev)
+		old = replace(p, fd, now);
+	return p->root_turn == turn && now->dev == p->root.dev;
+}
+
+int posix_judge(struct posix *p, unsigned turn, int code)
+{
+	CLEANUP_FD int fd = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct posix_root now;
+
+	if (fd < 0 || look(fd, &now))
+		return -EIO;
+	return is_there(p, turn, fd, &now) ? code : -EIO;
+}
