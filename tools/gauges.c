@@ -15,6 +15,8 @@ const struct gauge gauge_table[] = {
 	{"resident_bytes", "bytes", "Content bytes of the entries."},
 	{"entries", "entries", "Items in the cache."},
 	{"inflight", "requests", "Fetches from the origin that are running."},
+	{"surplus_depth", "requests",
+		"Fetches ahead of readers that are kept running, at most."},
 	{"parked", "reads", "READs that wait for the origin."},
 	{"staging_bytes", "bytes", "Content in the staging buffer."},
 	{"staging_peak_bytes", "bytes", "The most that ever was in it."},

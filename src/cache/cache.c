@@ -341,6 +341,7 @@ void cache_status(struct cache *c, struct cache_status *status)
 		.staging_capacity_bytes = c->config.staging_bytes,
 		.inflight = c->ninflight + c->nslow,
 		.parked = c->parked,
+		.surplus_depth = depth_limit(&c->surplus),
 	};
 	pthread_mutex_unlock(&c->lock);
 }

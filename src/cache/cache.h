@@ -144,6 +144,7 @@ struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
 	uint64_t inflight; /* origin requests */
 	uint64_t parked;   /* reads that wait for bytes */
+	uint64_t surplus_depth; /* requests kept going ahead of readers */
 };
 void cache_status(struct cache *c, struct cache_status *status);
 

@@ -44,6 +44,7 @@ static void fetch_forget(struct fetch *x)
 	struct cache *c = x->c;
 
 	list_del(&x->link);
+	c->nsurplus -= x->surplus;
 	if (x->slow)
 		c->nslow--;
 	else
@@ -65,6 +66,10 @@ static void fetch_done(struct origin_read *r, int status, const void *data)
 		memcpy(f->buf + (size_t)x->first * FILL_PAGE_BYTES, data,
 			x->r.len);
 	pthread_mutex_lock(&c->lock);
+	if (x->surplus)
+		depth_note(&c->surplus, status > 0 ? x->r.len : 0,
+			c->nsurplus >= depth_limit(&c->surplus),
+			clock_now_ns());
 	fetch_forget(x);
 	if (status > 0)
 		fetch_arrived(x, &a);
@@ -116,9 +121,11 @@ static int fetch_start(struct cache *c, struct fill *f)
 	if (off + x->r.len > f->item.size)
 		x->r.len = (size_t)(f->item.size - off);
 	x->r.done = fetch_done;
+	x->surplus = f->prio != PRIO_DEMAND;
 	fill_ref(f);
 	list_add_tail(&c->inflight, &x->link);
 	c->ninflight++;
+	c->nsurplus += x->surplus;
 	origin_read(c->config.origin, &x->r);
 	return 0;
 }
@@ -138,6 +145,8 @@ static void set_slow_aside(struct cache *c, uint64_t now_ns)
 		list_del(&x->link);
 		list_add_tail(&c->slow, &x->link);
 		x->slow = true;
+		c->nsurplus -= x->surplus;
+		x->surplus = false;
 		c->ninflight--;
 		c->nslow++;
 	}
@@ -146,7 +155,7 @@ static void set_slow_aside(struct cache *c, uint64_t now_ns)
 struct dispatch {
 	struct cache *c;
 	struct after *after;
-	unsigned depth; /* of the queue at hand */
+	bool surplus;	/* the queue at hand is of what nobody waits for */
 	bool waiting;	/* something is left that could not be started */
 	bool no_room;	/* somebody waits for memory: nobody overtakes */
 };
@@ -177,6 +186,20 @@ static bool dispatch_fill(
 }
 
 /*
+ * May another request go out? Half of the depth stays free for readers, and
+ * surplus keeps to the fewest that reach the origin's rate.
+ */
+static bool may_start(const struct dispatch *d)
+{
+	const struct cache *c = d->c;
+
+	if (!d->surplus)
+		return c->ninflight < c->config.depth;
+	return c->ninflight < c->config.depth / 2 &&
+		c->nsurplus < depth_limit(&c->surplus);
+}
+
+/*
  * Start what this queue and the depth allow. Fills that have memory go on
  * even while another waits for room: what they finish makes it.
  */
@@ -187,9 +210,9 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	while (progress && !list_empty(queue)) {
 		progress = false;
 		LIST_FOREACH_SAFE(l, next, queue) {
-			if (d->c->ninflight >= d->depth)
+			if (!may_start(d))
 				set_slow_aside(d->c, clock_now_ns());
-			if (d->c->ninflight >= d->depth) {
+			if (!may_start(d)) {
 				d->waiting = true;
 				return;
 			}
@@ -207,9 +230,7 @@ void fetch_dispatch(struct cache *c, struct after *a)
 	if (c->stopping)
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
-		/* Half the depth stays free for readers. */
-		d.depth = prio == PRIO_DEMAND ? c->config.depth
-					      : c->config.depth / 2;
+		d.surplus = prio != PRIO_DEMAND;
 		dispatch_queue(&d, &c->queue[prio]);
 	}
 	if (d.waiting && !list_empty(&c->inflight)) {

@@ -29,6 +29,7 @@
 #include <pthread.h>
 
 #include "cache/cache.h"
+#include "cache/depth.h"
 #include "origin/origin.h"
 #include "store/store.h"
 
@@ -113,6 +114,7 @@ struct fetch {
 	struct list link;  /* in cache.inflight or .slow */
 	unsigned first, n; /* pages */
 	bool slow;	   /* on cache.slow */
+	bool surplus;	   /* counted in cache.nsurplus */
 	uint64_t started_ns;
 };
 
@@ -129,6 +131,8 @@ struct cache {
 	struct list inflight; /* of struct fetch, oldest first */
 	struct list slow;     /* out for longer than FETCH_SLOW_NS */
 	unsigned ninflight;   /* on cache.inflight */
+	unsigned nsurplus;    /* of all, those that nobody waits for */
+	struct depth surplus; /* how many of them there should be */
 	unsigned nslow;
 	unsigned npublishing;
 	uint64_t parked;

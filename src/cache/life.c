@@ -53,6 +53,7 @@ static void init_lists(struct cache *c)
 	list_init(&c->publish);
 	list_init(&c->inflight);
 	list_init(&c->slow);
+	depth_init(&c->surplus);
 }
 
 /* None of these can fail on Linux. */

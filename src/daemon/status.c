@@ -87,6 +87,7 @@ static void add_cache(json_t *o, struct mount *m)
 	cache_status(m->cache, &s);
 	set_int(o, "inflight", s.inflight);
 	set_int(o, "parked", s.parked);
+	set_int(o, "surplus_depth", s.surplus_depth);
 	set_int(o, "staging_bytes", s.staging_bytes);
 	set_int(o, "staging_peak_bytes", s.staging_peak_bytes);
 	set_int(o, "staging_capacity_bytes", s.staging_capacity_bytes);

@@ -101,4 +101,10 @@ tests_unit_test_store_threads_SOURCES = tests/unit/test_store_threads.c \
 	tests/unit/store_fixture.h
 tests_unit_test_store_threads_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_store_threads_LDADD = libstore.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_depth
+TESTS += tests/unit/test_depth
+tests_unit_test_depth_SOURCES = tests/unit/test_depth.c
+tests_unit_test_depth_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_depth_LDADD = libcache.la libbase.la $(CHECK_LIBS)
 endif
