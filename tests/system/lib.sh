@@ -125,6 +125,11 @@ daemon_gone() {
 	! kill -0 "$daemon" 2>/dev/null
 }
 
+# has_ended PID: also if nobody has waited for it yet.
+has_ended() {
+	! grep -q '^State:[[:space:]]*[A-WYa-y]' "/proc/$1/status" 2>/dev/null
+}
+
 mount_answers() {
 	daemon_gone || has_status ready true
 }

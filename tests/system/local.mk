@@ -2,6 +2,14 @@
 TESTS += tests/system/check-layers.sh tests/system/epoch-reader.sh
 EXTRA_DIST += tests/system/check-layers.sh tests/system/epoch-reader.sh
 
+# Who may, and what is said to who may not.
+user_tests = \
+	tests/system/closed.sh \
+	tests/system/errors.sh \
+	tests/system/unprivileged.sh
+TESTS += $(user_tests)
+EXTRA_DIST += $(user_tests) tests/system/user.sh
+
 TESTS += tests/system/commands.sh
 EXTRA_DIST += tests/system/commands.sh
 check_PROGRAMS += tests/system/stand_in
