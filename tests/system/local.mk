@@ -10,6 +10,17 @@ user_tests = \
 TESTS += $(user_tests)
 EXTRA_DIST += $(user_tests) tests/system/user.sh
 
+# Origins that hang or fail, and kernels that lack something.
+origin_tests = \
+	tests/system/faulty-origin.sh \
+	tests/system/stalled-origin.sh \
+	tests/system/switches.sh
+TESTS += $(origin_tests)
+EXTRA_DIST += $(origin_tests)
+check_PROGRAMS += tests/system/hit_times
+tests_system_hit_times_SOURCES = tests/system/hit_times.c
+tests_system_hit_times_LDADD = libbase.la
+
 TESTS += tests/system/commands.sh
 EXTRA_DIST += tests/system/commands.sh
 check_PROGRAMS += tests/system/stand_in

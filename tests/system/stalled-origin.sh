@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# No handler waits for an origin (M26). While 64 reads hang there, and while
+# look-ups and listings do, what is cached is served as fast as without them,
+# names that are known are shown, and a miss elsewhere gets through; when the
+# origin goes on, everybody gets the right bytes.
+set -eu
+name=stalled-origin
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse drop_caches
+
+held=64
+rounds=7
+# The hundredth part of 1000 reads is at the mercy of whatever else runs
+# here; a hit that had waited for the origin would take seconds.
+floor_us=$((5000 * patience))
+
+# files DIR COUNT BYTES
+files() {
+	mkdir -p "$src/$1"
+	head -c $(($2 * $3)) /dev/urandom |
+		(cd "$src/$1" && split -a 3 -b "$3" - f)
+}
+
+# p99: of hits, their bytes dropped from the kernel; microseconds.
+p99() {
+	"$helpers/hit_times" "$mnt" 1000 <"$work/hits" >"$work/times" ||
+		fail 'hits fail'
+	cut -d' ' -f2 "$work/times"
+}
+
+median() {
+	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
+# compare WHAT: medians of the two lists of p99.
+compare() {
+	free_us=$(median "$work/free")
+	beside_us=$(median "$work/beside")
+	note "p99 of hits beside $1: $beside_us us, without: $free_us us"
+	[ "$beside_us" -le $((2 * free_us)) ] ||
+		[ "$beside_us" -le "$floor_us" ] ||
+		fail "hits wait for $1: $beside_us us, not $free_us us"
+	rm "$work/free" "$work/beside"
+}
+
+inflight_at_least() {
+	n=$(status_field inflight)
+	[ "${n:-0}" -ge "$1" ]
+}
+
+files hit 200 110000
+for r in $(seq $rounds); do
+	files "hang/$r" $held 4096
+	(cd "$src" && find "hang/$r" -type f) >"$work/hang.$r"
+	"$reader" "$src" --files-from "$work/hang.$r" \
+		--make-sums "$work/sums.$r" >/dev/null
+done
+files other 1 300000
+(cd "$src" && find hit -type f) >"$work/hits"
+names=$(find "$src" -type f | wc -l)
+
+# -- Reads -------------------------------------------------------------------
+
+start_mount "$src" "$mnt" --cache "$work/cache:100M" --fault ''
+scan_through
+"$refrain" warm "$mnt" hit >/dev/null
+before=$(status_field hits)
+
+# What needs nothing but names that are known.
+names_answered() {
+	echo 2 >/proc/sys/vm/drop_caches
+	timeout 5 ls -lR "$mnt" >"$work/listed" || fail 'listings wait'
+	[ "$(grep -c '^-' "$work/listed")" -eq "$names" ] ||
+		fail 'names are missing'
+	[ ! -e "$mnt/hit/nothing" ] || fail 'a name that is not there'
+}
+
+for r in $(seq $rounds); do
+	p99 >>"$work/free"
+	"$refrain" fault "$mnt" stall=1,match=hang/
+	"$reader" "$mnt" --threads $held --files-from "$work/hang.$r" \
+		--sums "$work/sums.$r" >"$work/readers" 2>&1 &
+	readers=$!
+	wait_for 10 inflight_at_least $held || fail "not $held reads hang"
+	p99 >>"$work/beside"
+	if [ "$r" -eq 1 ]; then
+		names_answered
+		timeout 10 cmp "$mnt/other/faaa" "$src/other/faaa" ||
+			fail 'a miss elsewhere does not get through'
+	fi
+	[ "$(status_field inflight)" -ge $held ] ||
+		fail 'the reads did not hang until the end'
+	"$refrain" fault "$mnt" ''
+	wait $readers || fail "after the stall: $(cat "$work/readers")"
+done
+compare "$held reads that hang"
+# They were hits, and it was the daemon that answered them.
+hits=$(($(status_field hits) - before))
+[ $hits -ge $((rounds * 1900)) ] || fail "only $hits hits"
+expect 'bytes from the origin' "$(status_field origin_bytes)" \
+	$((200 * 110000 + rounds * held * 4096 + 300000))
+stop_mount
+
+# -- Look-ups and listings ---------------------------------------------------
+
+# A source of which no manifest is kept.
+mv "$src" "$work/src.2"
+src=$work/src.2
+for d in far/near far/away; do
+	files $d 30 100
+done
+start_mount "$src" "$mnt" --cache "$work/cache.2:100M" \
+	--fault stall=1,meta=1,match=far/
+"$refrain" warm "$mnt" hit >/dev/null
+ls "$mnt/far" >/dev/null
+pids=
+for f in "$src"/far/near/*; do
+	stat -c %s "$mnt/far/near/${f##*/}" >"$work/stat.${f##*/}" 2>&1 &
+	pids="$pids $!"
+done
+for i in 1 2 3 4; do
+	ls "$mnt/far/away" >"$work/ls.$i" 2>&1 &
+	pids="$pids $!"
+done
+
+# All of them sleep in the kernel, so their requests are at the daemon.
+all_asleep() {
+	for pid in $pids; do
+		read -r _ comm state _ 2>/dev/null <"/proc/$pid/stat" ||
+			return 1
+		case $comm:$state in
+		*stat*:[SD] | *ls*:[SD]) ;;
+		*) return 1 ;;
+		esac
+	done
+}
+wait_for 10 all_asleep || fail 'look-ups do not hang'
+for r in $(seq $rounds); do
+	p99 >>"$work/beside"
+done
+all_asleep || fail 'look-ups did not hang until the end'
+"$refrain" fault "$mnt" ''
+for pid in $pids; do
+	wait "$pid" ||
+		fail "after the stall: $(cat "$work"/stat.* "$work"/ls.*)"
+done
+for r in $(seq $rounds); do
+	p99 >>"$work/free"
+done
+compare 'look-ups that hang'
+[ "$(cat "$work"/stat.* | sort -u)" = 100 ] || fail 'wrong attributes'
+for i in 1 2 3 4; do
+	[ "$(wc -l <"$work/ls.$i")" -eq 30 ] || fail 'a wrong listing'
+done
+stop_mount
