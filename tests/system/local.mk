@@ -21,6 +21,13 @@ check_PROGRAMS += tests/system/hit_times
 tests_system_hit_times_SOURCES = tests/system/hit_times.c
 tests_system_hit_times_LDADD = libbase.la
 
+# A mount from its beginning to its end, and what it tells.
+life_tests = \
+	tests/system/ending.sh \
+	tests/system/warm.sh
+TESTS += $(life_tests)
+EXTRA_DIST += $(life_tests)
+
 TESTS += tests/system/commands.sh
 EXTRA_DIST += tests/system/commands.sh
 check_PROGRAMS += tests/system/stand_in
