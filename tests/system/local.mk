@@ -74,3 +74,13 @@ check-faults: all $(check_PROGRAMS)
 		$(SHELL) '$(srcdir)/tests/system/kill.sh'
 
 .PHONY: check-faults
+
+# Allocations that fail while a mount starts. The library is preloaded, so it
+# is built without sanitizers.
+TESTS += tests/system/no-memory.sh
+EXTRA_DIST += tests/system/no-memory.sh
+check_LTLIBRARIES = tests/system/no_memory.la
+tests_system_no_memory_la_SOURCES = tests/system/no_memory.c
+tests_system_no_memory_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
+tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
