@@ -42,6 +42,10 @@ EXTRA_DIST += tests/system/lib.sh
 TESTS += tests/system/completion.sh tests/system/umount.sh
 EXTRA_DIST += tests/system/completion.sh tests/system/umount.sh
 
+# What is written about them.
+TESTS += tests/system/operations.sh
+EXTRA_DIST += tests/system/operations.sh
+
 # The mount: what it costs the origin, what it shows, what it survives.
 mount_tests = \
 	tests/system/changes.sh \
