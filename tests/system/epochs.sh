@@ -36,27 +36,40 @@ settled() {
 		[ "$(status_field resident_bytes)" -eq "$seen" ]
 }
 
-# epoch WAY: read everything once, so; the origin gives what was not resident.
+# read_all WAY: everything once, with the right bytes.
+read_all() {
+	if [ "$1" != programs ]; then
+		"$reader" "$mnt" --threads 8 --first-epoch "$number" \
+			--io "$1" --sums "$work/sums" >/dev/null ||
+			fail "epoch $number by $1: wrong bytes"
+		return
+	fi
+	# Eight at a time, each of them some files.
+	sed 's/^[^ ]*  //' "$src.sums" | shuf |
+		(cd "$mnt" && xargs -P 8 -n 5 sha256sum) |
+		sort >"$work/got.sums"
+	sort "$src.sums" | cmp - "$work/got.sums" ||
+		fail "epoch $number: wrong bytes"
+}
+
+# epoch WAY: what was not resident comes from the origin, no more and no less.
+# If others dropped the caches meanwhile it was none, and is begun again.
 epoch() {
 	number=$((number + 1))
-	wait_for 20 settled || fail 'publications do not end'
-	resident=$(status_field resident_bytes)
-	before=$(status_field origin_bytes)
-	drop_caches
-	case $1 in
-	programs) # eight at a time; who is an ordinary program
-		sed 's/^[^ ]*  //' "$src.sums" | shuf |
-			(cd "$mnt" && xargs -P 8 -n 5 sha256sum) |
-			sort >"$work/got.sums"
-		sort "$src.sums" | cmp - "$work/got.sums" ||
-			fail "epoch $number: wrong bytes"
-		;;
-	*) "$reader" "$mnt" --threads 8 --first-epoch "$number" --io "$1" \
-		--sums "$work/sums" >/dev/null ||
-		fail "epoch $number by $1: wrong bytes"
-		;;
-	esac
-	after=$(status_field origin_bytes)
+	rounds=0
+	while [ $rounds -lt 10 ]; do
+		wait_for 20 settled || fail 'publications do not end'
+		resident=$(status_field resident_bytes)
+		before=$(status_field origin_bytes)
+		drop_caches
+		dropped=$(drops)
+		read_all "$1"
+		after=$(status_field origin_bytes)
+		[ "$(drops)" != "$dropped" ] || break
+		note "epoch $number again: the caches were dropped in it"
+		rounds=$((rounds + 1))
+	done
+	[ $rounds -lt 10 ] || skip 'others drop the caches all the time'
 	expect "origin bytes of epoch $number by $1, $resident resident" \
 		$((after - before)) $((bytes - resident))
 }

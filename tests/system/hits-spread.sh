@@ -34,13 +34,15 @@ random_for() {
 	}'
 }
 
-# tenths EPOCH: its hits, a line for each tenth.
+# tenths EPOCH: its hits, a line for each tenth; false if others dropped the
+# caches in it.
 tenths() {
 	random_for "$1" >"$work/random"
 	shuf --random-source="$work/random" "$work/names" >"$work/order"
 	rm -f "$work"/part.*
 	split -l $tenth "$work/order" "$work/part."
 	drop_caches
+	dropped=$(drops)
 	before=$(status_field hits)
 	for part in "$work"/part.*; do
 		"$reader" "$mnt" --threads 8 --files-from "$part" >/dev/null ||
@@ -49,6 +51,7 @@ tenths() {
 		echo $((after - before))
 		before=$after
 	done
+	[ "$(drops)" = "$dropped" ]
 }
 
 for percent in 35 65; do
@@ -56,11 +59,13 @@ for percent in 35 65; do
 	# A file and its trailer are two blocks.
 	start_mount "$src" "$mnt" \
 		--cache "$work/cache:$((files * 8192 * percent / 100))"
-	tenths 1 >/dev/null
+	tenths 1 >/dev/null || : # it has filled the cache
 	resident=$(status_field entries)
 	expect 'entries' "$resident" $((files * percent / 100))
 	for epoch in 2 3; do
-		tenths $epoch >"$work/hits"
+		wait_for 20 tenths $epoch >"$work/hits.all" ||
+			skip 'others drop the caches all the time'
+		tail -n 10 "$work/hits.all" >"$work/hits"
 		expect 'tenths' "$(wc -l <"$work/hits")" 10
 		awk -v all=$files -v good="$resident" -v n=$tenth '
 			{ sum += $1; if (min == "" || $1 < min) min = $1

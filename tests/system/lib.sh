@@ -98,11 +98,11 @@ requires() {
 
 # wait_for SECONDS COMMAND ...: until it succeeds; false after that long.
 wait_for() {
-	tries=$(($1 * 20 * patience))
+	waits_left=$(($1 * 20 * patience))
 	shift
 	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
+		waits_left=$((waits_left - 1))
+		[ $waits_left -gt 0 ] || return 1
 		sleep 0.05
 	done
 }
@@ -178,6 +178,12 @@ kill_mount() {
 # a read-only mount has no dirty pages.
 drop_caches() {
 	echo 3 >/proc/sys/vm/drop_caches
+}
+
+# How often the caches were dropped since the machine started: whoever counts
+# what an epoch costs looks whether somebody else did that in the middle of it.
+drops() {
+	awk '$1 == "drop_pagecache" { print $2 }' /proc/vmstat
 }
 
 # -- Data --------------------------------------------------------------------

@@ -46,6 +46,13 @@ def ask(files):
     s = socket.socket(socket.AF_UNIX)
     s.connect(control)
     f = s.makefile('rw')
+    try:
+        look(f, files)
+    except (OSError, ValueError):  # the daemon has gone: so does the test
+        stop.set()
+
+
+def look(f, files):
     while not stop.is_set():
         f.write('{"cmd":"status"}\n')
         f.flush()
