@@ -14,32 +14,24 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/size.h"
+#include "origin/fault_spec.h"
 #include "origin/late.h"
-
-struct spec {
-	uint64_t delay_ns, rate_bytes, seed;
-	double error, cut, stall; /* shares, 0 to 1 */
-	bool meta;
-	char match[256]; /* "": all */
-};
 
 struct fault {
 	struct origin base;
 	struct origin *inner; /* set once, as the next two */
 	struct timers *timers;
 	struct late *late;
-	pthread_mutex_t lock; /* rank: above the timers' and the inner's */
-	struct spec spec;     /* lock, as the rest */
-	uint64_t drawn;	      /* requests since the spec was set */
-	uint64_t free_ns;     /* when the rate allows the next byte */
+	pthread_mutex_t lock;	/* rank: above the timers' and the inner's */
+	struct fault_spec spec; /* lock, as the rest */
+	uint64_t drawn;		/* requests since the spec was set */
+	uint64_t free_ns;	/* when the rate allows the next byte */
 	struct list stalled;
 };
 
@@ -73,109 +65,6 @@ struct request {
 static struct fault *fault_of(struct origin *o)
 {
 	return (struct fault *)(void *)o;
-}
-
-/* -- The specification ----------------------------------------------------- */
-
-static int parse_time(const char *text, uint64_t *ns, struct error *err)
-{
-	static const struct {
-		const char *suffix;
-		uint64_t ns;
-	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", NS_PER_MS},
-		{"s", NS_PER_S}, {"m", 60 * NS_PER_S}};
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (end != text && strcmp(end, units[i].suffix) == 0 &&
-			value >= 0 && value <= 1e6) {
-			*ns = (uint64_t)(value * (double)units[i].ns);
-			return 0;
-		}
-	return error_set(err, -EINVAL,
-		"'%s' is not a time; give 500us, 20ms or 1.5s", text);
-}
-
-static int parse_share(const char *text, double *share, struct error *err)
-{
-	char *end;
-
-	*share = strtod(text, &end);
-	if (end == text || *end || !(*share >= 0 && *share <= 1))
-		return error_set(
-			err, -EINVAL, "'%s' is not between 0 and 1", text);
-	return 0;
-}
-
-static int parse_number(const char *text, uint64_t *n, struct error *err)
-{
-	char *end;
-
-	errno = 0;
-	*n = strtoull(text, &end, 0);
-	if (errno || end == text || *end)
-		return error_set(err, -EINVAL, "'%s' is not a number", text);
-	return 0;
-}
-
-static int parse_match(struct spec *s, const char *text, struct error *err)
-{
-	if (strlen(text) >= sizeof(s->match))
-		return error_set(err, -EINVAL, "match= is too long");
-	strcpy(s->match, text);
-	return 0;
-}
-
-static int parse_word(struct spec *s, char *word, struct error *err)
-{
-	char *value = strchr(word, '=');
-	uint64_t n = 0;
-	int rc;
-
-	if (!value)
-		return error_set(err, -EINVAL, "'%s' is not NAME=VALUE", word);
-	*value++ = '\0';
-	if (strcmp(word, "delay") == 0)
-		return parse_time(value, &s->delay_ns, err);
-	if (strcmp(word, "error") == 0)
-		return parse_share(value, &s->error, err);
-	if (strcmp(word, "short") == 0)
-		return parse_share(value, &s->cut, err);
-	if (strcmp(word, "stall") == 0)
-		return parse_share(value, &s->stall, err);
-	if (strcmp(word, "rate") == 0)
-		return size_parse(value, 0, &s->rate_bytes, err);
-	if (strcmp(word, "seed") == 0)
-		return parse_number(value, &s->seed, err);
-	if (strcmp(word, "match") == 0)
-		return parse_match(s, value, err);
-	if (strcmp(word, "meta") != 0)
-		return error_set(err, -EINVAL,
-			"no '%s' here; known are delay, error, short, stall, "
-			"rate, meta, match and seed",
-			word);
-	rc = parse_number(value, &n, err);
-	s->meta = n != 0;
-	return rc;
-}
-
-static int parse_spec(struct spec *s, const char *text, struct error *err)
-{
-	CLEANUP_FREE char *copy = strdup(text);
-	char *save = NULL;
-
-	memset(s, 0, sizeof(*s));
-	if (!copy)
-		return error_set(err, -ENOMEM, "fault: %m");
-	for (char *word = strtok_r(copy, ",", &save); word;
-		word = strtok_r(NULL, ",", &save)) {
-		int rc = parse_word(s, word, err);
-
-		if (rc)
-			return error_wrap(err, rc, "fault '%s'", text);
-	}
-	return 0;
 }
 
 /* -- Answers --------------------------------------------------------------- */
@@ -325,7 +214,7 @@ static double draw(struct fault *o)
 /* Lock held. */
 static bool is_hit(const struct request *q)
 {
-	const struct spec *s = &q->o->spec;
+	const struct fault_spec *s = &q->o->spec;
 
 	return (q->what == READ || s->meta) &&
 		(!*s->match || strstr(q->path, s->match));
@@ -334,7 +223,7 @@ static bool is_hit(const struct request *q)
 /* Lock held. */
 static enum verdict judge(struct request *q)
 {
-	const struct spec *s = &q->o->spec;
+	const struct fault_spec *s = &q->o->spec;
 	double x = draw(q->o);
 
 	if (x < s->stall)
@@ -520,7 +409,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 
 	if (!o)
 		return error_set(err, -ENOMEM, "fault: %m");
-	rc = parse_spec(&o->spec, spec, err);
+	rc = fault_spec_parse(&o->spec, spec, err);
 	if (rc)
 		return rc;
 	rc = late_new(&o->late);
@@ -548,8 +437,8 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 {
 	struct fault *o = fault_of(fault);
 	struct list stalled;
-	struct spec spec;
-	int rc = parse_spec(&spec, text, err);
+	struct fault_spec spec;
+	int rc = fault_spec_parse(&spec, text, err);
 
 	if (rc)
 		return rc;

@@ -1,12 +1,17 @@
 noinst_LTLIBRARIES += liborigin.la
 liborigin_la_SOURCES = \
 	src/origin/fault.c \
+	src/origin/fault_spec.c src/origin/fault_spec.h \
 	src/origin/late.c src/origin/late.h \
 	src/origin/origin.h \
 	src/origin/posix.c src/origin/posix.h \
+	src/origin/posix_buffer.c \
+	src/origin/posix_file.c \
 	src/origin/posix_meta.c \
-	src/origin/posix_read.c \
+	src/origin/posix_read.c src/origin/posix_read.h \
 	src/origin/posix_root.c \
-	src/origin/retry.c \
+	src/origin/retry.c src/origin/retry.h \
+	src/origin/retry_answer.c \
+	src/origin/retry_attempt.c \
 	src/origin/synthetic.c
 liborigin_la_LIBADD = libbase.la

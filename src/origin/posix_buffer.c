@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The posix origin's buffers: what reads read into. Their number bounds the
+ * reads in progress; a read that finds none waits until another ends. Any
+ * thread that starts or ends a read.
+ */
+#include "origin/posix_read.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+
+/* Reads in progress at most, hung and abandoned ones included. */
+#define BUFFERS_MAX 512
+/* Unused buffers that are kept. */
+#define SPARES_MAX 32
+
+static void buffer_free(struct buffer *b)
+{
+	if (!b)
+		return;
+	if (b->bytes)
+		(void)munmap(b->bytes, BUFFER_BYTES); /* ours: cannot fail */
+	free(b);
+}
+
+/* Mapped: aligned, and no page is used before a read needs it. */
+static struct buffer *buffer_new(void)
+{
+	struct buffer *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->bytes = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->bytes == MAP_FAILED) {
+		free(b);
+		return NULL;
+	}
+	return b;
+}
+
+/*
+ * A buffer for the read: 0, or -ENOMEM, or -EINPROGRESS when it has to wait
+ * for another's.
+ */
+int posix_buffer_get(struct posix_read *pr)
+{
+	struct posix *p = pr->p;
+	LOCK_SCOPE(&p->lock);
+
+	if (!list_empty(&p->spare)) {
+		pr->buf = CONTAINER_OF(p->spare.next, struct buffer, node);
+		list_del(&pr->buf->node);
+		p->spares--;
+		return 0;
+	}
+	if (p->buffers == BUFFERS_MAX) {
+		list_add_tail(&p->waiting, &pr->node);
+		return -EINPROGRESS;
+	}
+	pr->buf = buffer_new();
+	if (!pr->buf)
+		return -ENOMEM;
+	p->buffers++;
+	return 0;
+}
+
+/* Lock held. Returns a read that waited and has the buffer now, or NULL. */
+struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
+{
+	struct posix_read *next;
+
+	if (!b)
+		return NULL;
+	if (!list_empty(&p->waiting)) {
+		next = CONTAINER_OF(p->waiting.next, struct posix_read, node);
+		list_del(&next->node);
+		next->buf = b;
+		return next;
+	}
+	if (p->spares < SPARES_MAX) {
+		p->spares++;
+		list_add_tail(&p->spare, &b->node);
+		return NULL;
+	}
+	p->buffers--;
+	buffer_free(b);
+	return NULL;
+}
+
+void posix_free_buffers(struct posix *p)
+{
+	LIST_FOREACH_SAFE(pos, tmp, &p->spare)
+		buffer_free(CONTAINER_OF(pos, struct buffer, node));
+}

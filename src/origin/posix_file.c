@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The posix origin's files: opened by their first read, closed when nobody has
+ * them any more. Openings end on threads of the ring, closings are jobs of the
+ * pool, since they can take a while on network storage.
+ *
+ * A file, under the origin's lock:
+ *
+ *   closed --first read--> opening --descriptor--> open
+ *     ^  ^----- error -------'                      |
+ *     |-- version differs, or no O_DIRECT after all-|
+ *     '-- the source went away and came back -------'
+ *
+ * The descriptor has its own count, so that reads that still use one that was
+ * given up go on undisturbed.
+ */
+#include "origin/posix_read.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/cleanup.h"
+
+static void close_now(struct pool_job *job)
+{
+	struct descriptor *d = CONTAINER_OF(job, struct descriptor, close_job);
+
+	/* What we fetched is cached by the tiers, not here (a hint). */
+	if (!d->direct)
+		(void)posix_fadvise(d->fd, 0, 0, POSIX_FADV_DONTNEED);
+	(void)close(d->fd); /* read only: nothing was lost */
+	free(d);
+}
+
+/* Lock held. Closing can take a while on network storage. */
+void posix_descriptor_put(struct posix *p, struct descriptor *d)
+{
+	if (!d || --d->refs > 0)
+		return;
+	d->close_job.run = close_now;
+	pool_submit(p->pool, &d->close_job);
+}
+
+/* Lock held. */
+void posix_file_put(struct origin_file *f)
+{
+	if (--f->refs > 0)
+		return;
+	posix_descriptor_put(f->p, f->open);
+	free(f);
+}
+
+/* Lock held: the next read is to open the file anew. */
+void posix_file_forget(struct origin_file *f, struct descriptor *d)
+{
+	if (f->state != FILE_OPEN || f->open != d)
+		return;
+	f->state = FILE_CLOSED;
+	f->open = NULL;
+	posix_descriptor_put(f->p, d);
+}
+
+struct origin_file *posix_file_new(struct origin *o, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct origin_file *f = calloc(1, sizeof(*f) + size);
+
+	if (!f)
+		return NULL;
+	f->p = (struct posix *)(void *)o;
+	f->refs = 1;
+	f->bad = beneath_check(path);
+	list_init(&f->waiting);
+	memcpy(f->path, path, size);
+	return f;
+}
+
+void posix_file_free(struct origin *o, struct origin_file *f)
+{
+	struct posix *p = (struct posix *)(void *)o;
+	LOCK_SCOPE(&p->lock);
+
+	posix_file_put(f);
+}
+
+/* -- Opening ----------------------------------------------------------- */
+
+static void open_now(struct origin_file *f)
+{
+	int flags = O_RDONLY | O_NOCTTY;
+
+	f->turn = posix_root_turn(f->p);
+	f->direct = atomic_load_explicit(&f->p->direct, memory_order_relaxed);
+	if (f->direct)
+		flags |= O_DIRECT;
+	uring_open(f->p->ring, &f->op, f->p->root_fd, f->path, flags);
+}
+
+static struct descriptor *descriptor_new(struct origin_file *f, int fd)
+{
+	struct descriptor *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		(void)close(fd); /* nothing was read */
+		return NULL;
+	}
+	d->fd = fd;
+	d->turn = f->turn;
+	d->direct = f->direct;
+	d->refs = 1;
+	return d;
+}
+
+/* The end of opening: all who waited go on, with `d` or the error. */
+static void opened(struct origin_file *f, struct descriptor *d, int rc)
+{
+	struct posix *p = f->p;
+	struct list ready;
+
+	list_init(&ready);
+	pthread_mutex_lock(&p->lock);
+	f->state = d ? FILE_OPEN : FILE_CLOSED;
+	f->open = d;
+	while (!list_empty(&f->waiting)) {
+		struct posix_read *pr =
+			CONTAINER_OF(f->waiting.next, struct posix_read, node);
+
+		list_del(&pr->node);
+		pr->fresh = true;
+		pr->d = d;
+		if (d)
+			d->refs++;
+		/* Nobody else looks at a read that waits for nothing. */
+		list_add_tail(&ready, &pr->op.node);
+	}
+	posix_file_put(f);
+	pthread_mutex_unlock(&p->lock);
+	while (!list_empty(&ready)) {
+		struct posix_read *pr =
+			CONTAINER_OF(ready.next, struct posix_read, op.node);
+
+		list_del(&pr->op.node);
+		if (d)
+			posix_read_begin(pr);
+		else
+			posix_read_fail(pr, rc);
+	}
+}
+
+/* Cancelled for want of readers, but there is one by now. */
+static bool wanted_after_all(struct origin_file *f, int res)
+{
+	LOCK_SCOPE(&f->p->lock);
+
+	if ((res != -ECANCELED && res != -EINTR) || list_empty(&f->waiting))
+		return false;
+	atomic_store_explicit(&f->op.cancelled, false, memory_order_relaxed);
+	return true;
+}
+
+static void on_open(struct uring_op *op, int res)
+{
+	struct origin_file *f = CONTAINER_OF(op, struct origin_file, op);
+	struct descriptor *d = NULL;
+
+	if (res == -EINVAL && f->direct) {
+		atomic_store_explicit(
+			&f->p->direct, false, memory_order_relaxed);
+		open_now(f);
+		return;
+	}
+	if (posix_again(&f->again, res) || wanted_after_all(f, res)) {
+		open_now(f);
+		return;
+	}
+	if (res >= 0) {
+		d = descriptor_new(f, res);
+		res = -ENOMEM;
+	}
+	opened(f, d, res);
+}
+
+/* True when the file is open and the read has its descriptor. */
+static bool want_descriptor(struct posix_read *pr, bool *open_it)
+{
+	struct origin_file *f = pr->f;
+	LOCK_SCOPE(&pr->p->lock);
+
+	*open_it = false;
+	/* None of a source that went away and came back. */
+	if (f->state == FILE_OPEN && f->open->turn != pr->p->root_turn)
+		posix_file_forget(f, f->open);
+	if (f->state == FILE_OPEN) {
+		pr->fresh = false;
+		pr->d = f->open;
+		pr->d->refs++;
+		return true;
+	}
+	list_add_tail(&f->waiting, &pr->node);
+	if (f->state == FILE_CLOSED) {
+		f->state = FILE_OPENING;
+		f->refs++;
+		f->again = 0;
+		memset(&f->op, 0, sizeof(f->op));
+		f->op.done = on_open;
+		*open_it = true;
+	}
+	return false;
+}
+
+bool posix_file_get(struct posix_read *pr)
+{
+	struct origin_file *f = pr->f; /* pr may be abandoned from here on */
+	bool open_it;
+
+	if (want_descriptor(pr, &open_it))
+		return true;
+	if (open_it)
+		open_now(f);
+	return false;
+}
+
+void posix_file_unwait(struct posix_read *pr)
+{
+	struct origin_file *f = pr->f;
+
+	list_del(&pr->node);
+	if (f->state == FILE_OPENING && list_empty(&f->waiting))
+		uring_cancel(f->p->ring, &f->op);
+}
