@@ -10,9 +10,23 @@ tests_unit_test_retry_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
 check_PROGRAMS += tests/unit/test_origin
 TESTS += tests/unit/test_origin
 tests_unit_test_origin_SOURCES = tests/unit/test_origin.c \
-	tests/unit/origin_fixture.h
+	tests/unit/origin_rows.h tests/unit/origin_fixture.h
 tests_unit_test_origin_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_origin_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_posix
+TESTS += tests/unit/test_posix
+tests_unit_test_posix_SOURCES = tests/unit/test_posix.c \
+	tests/unit/origin_rows.h tests/unit/origin_fixture.h
+tests_unit_test_posix_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_posix_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_posix_versions
+TESTS += tests/unit/test_posix_versions
+tests_unit_test_posix_versions_SOURCES = tests/unit/test_posix_versions.c \
+	tests/unit/origin_rows.h tests/unit/origin_fixture.h
+tests_unit_test_posix_versions_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_posix_versions_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_timer
 TESTS += tests/unit/test_timer

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The origins to be tested, as a table: all show the same tree. Tests of what
+ * only the posix origin can show run on the rows that end in one.
+ */
+#ifndef TESTS_ORIGIN_ROWS_H
+#define TESTS_ORIGIN_ROWS_H
+
+#include "origin_fixture.h"
+
+#define POSIX 1u
+#define DIRECT 2u
+
+static const struct setup {
+	const char *name;
+	const char *disable; /* features */
+	unsigned flags;
+	int retry;	   /* put a retry on top */
+	const char *fault; /* and a fault below that, or NULL */
+} setups[] = {
+	{"posix", "", POSIX | DIRECT, 0, NULL},
+	{"posix buffered", "direct_io", POSIX, 0, NULL},
+	{"posix threads", "io_uring", POSIX | DIRECT, 0, NULL},
+	{"posix plain", "all", POSIX, 0, NULL},
+	{"retry of posix", "", POSIX, 1, NULL},
+	{"fault of posix", "", POSIX, 0, ""},
+	{"retry of faulty posix", "", POSIX, 1,
+		"error=0.2,short=0.2,delay=2ms,seed=3"},
+	{"retry of faulty posix plain", "all", POSIX, 1,
+		"error=0.2,short=0.2,meta=1,seed=4"},
+	{"synthetic", "", 0, 0, NULL},
+	{"retry of slow synthetic", "", 0, 1, "rate=1G,delay=1ms,meta=1"},
+};
+#define SETUPS ((int)(sizeof(setups) / sizeof(setups[0])))
+
+static struct origin *o;
+static struct timers *timers;
+static struct counters counters;
+/* So many that a request that gives up is a failure of the test. */
+static const struct retry_config tries = {
+	.attempts = 40, .pause_ns = NS_PER_MS};
+
+static inline void setup_source(void)
+{
+	make_source();
+	ck_assert_int_eq(timers_new(&timers), 0);
+}
+
+static inline void teardown_source(void)
+{
+	timers_free(timers);
+	remove_source();
+}
+
+static inline void open_row(int row)
+{
+	const struct setup *s = &setups[row];
+	struct error err = {""};
+	int rc;
+
+	setenv("REFRAIN_DISABLE", s->disable, 1);
+	if (s->flags & POSIX)
+		rc = origin_posix_new(&o, source, &err);
+	else
+		rc = origin_synthetic_new(&o, SPEC, &err);
+	ck_assert_msg(rc == 0, "%s: %s", s->name, err.msg);
+	if (s->fault)
+		ck_assert_msg(
+			origin_fault_new(&o, o, s->fault, timers, &err) == 0,
+			"%s", err.msg);
+	if (s->retry)
+		ck_assert_int_eq(origin_retry_new(&o, o, &tries, timers,
+					 &counters, &err),
+			0);
+}
+
+/* The rows over the posix origin come before the others. */
+static inline bool is_posix(int row)
+{
+	return setups[row].flags & POSIX;
+}
+
+static inline void close_row(void)
+{
+	origin_free(o);
+	o = NULL;
+}
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* What only the posix origin can show: names, links, a source that leaves. */
+#include "origin_rows.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+START_TEST(test_posix_lists_an_empty_directory)
+{
+	struct list_wait l;
+
+	if (!is_posix(_i))
+		return;
+	ck_assert_int_eq(mkdir(in_source("empty"), 0755), 0);
+	open_row(_i);
+	ck_assert_int_eq(list_once(o, "empty", &l), 0);
+	ck_assert_uint_eq(l.n, 0);
+	list_forget(&l);
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_takes_any_bytes_as_names)
+{
+	char longest[NAME_MAX + 1];
+	const char *names[] = {"\xff\xfe \n*", "-rf", longest, "..."};
+	struct list_wait l;
+
+	if (!is_posix(_i))
+		return;
+	memset(longest, 'x', NAME_MAX);
+	longest[NAME_MAX] = '\0';
+	ck_assert_int_eq(mkdir(in_source("odd"), 0755), 0);
+	open_row(_i);
+	for (size_t i = 0; i < 4; i++) {
+		char path[NAME_MAX + 8];
+		unsigned char *data;
+
+		(void)snprintf(path, sizeof(path), "odd/%s", names[i]);
+		put_file(path, "any", SEED, SIZE_BYTES, MTIME_NS);
+		ck_assert_int_eq(
+			read_once(o, path, version, 5, 7000, &data), 7000);
+		check_bytes("any", 5, 7000, data);
+		free(data);
+	}
+	ck_assert_int_eq(list_once(o, "odd", &l), 0);
+	ck_assert_uint_eq(l.n, 4);
+	ck_assert_str_eq(l.seen[3].name, names[0]);
+	ck_assert_str_eq(l.seen[2].name, longest);
+	list_forget(&l);
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_reads_deep_paths)
+{
+	char path[4000] = "";
+	unsigned char *data;
+
+	if (!is_posix(_i))
+		return;
+	for (unsigned i = 0; i < 300; i++) {
+		strcat(path, i ? "/deepdeep" : "deepdeep");
+		ck_assert_int_eq(mkdir(in_source(path), 0755), 0);
+	}
+	strcat(path, "/file");
+	put_file(path, "any", SEED, SIZE_BYTES, MTIME_NS);
+	open_row(_i);
+	ck_assert_int_eq(
+		read_once(o, path, version, 0, SIZE_BYTES, &data), SIZE_BYTES);
+	check_bytes("any", 0, SIZE_BYTES, data);
+	free(data);
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_shows_links_and_never_follows_them)
+{
+	struct stat_wait s;
+	struct list_wait l;
+
+	if (!is_posix(_i))
+		return;
+	ck_assert_int_eq(symlink("/etc", in_source("out")), 0);
+	ck_assert_int_eq(symlink("d0000", in_source("in")), 0);
+	ck_assert_int_eq(symlink("/etc/passwd", in_source("passwd")), 0);
+	ck_assert_int_eq(mkfifo(in_source("fifo"), 0644), 0);
+	open_row(_i);
+	ck_assert_int_eq(stat_once(o, "out", &s), 0);
+	ck_assert(s.attr.kind == KIND_LINK);
+	ck_assert_str_eq(s.target, "/etc");
+	ck_assert_int_lt(stat_once(o, "out/passwd", &s), 0);
+	ck_assert_int_lt(stat_once(o, "in/f000000.bin", &s), 0);
+	ck_assert_int_eq(stat_once(o, "fifo", &s), -ENOENT);
+	ck_assert_int_lt(list_once(o, "out", &l), 0);
+	ck_assert_uint_eq(l.n, 0);
+	ck_assert_int_lt(read_once(o, "out/passwd", version, 0, 1, NULL), 0);
+	ck_assert_int_lt(read_once(o, "passwd", version, 0, 1, NULL), 0);
+	ck_assert_int_eq(list_once(o, "", &l), 0);
+	ck_assert_uint_eq(l.n, 5); /* without the fifo */
+	ck_assert_str_eq(l.seen[2].name, "in");
+	ck_assert_str_eq(l.seen[2].target, "d0000");
+	list_forget(&l);
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_lists_a_large_directory_whole)
+{
+	struct list_wait l;
+
+	if (!is_posix(_i))
+		return;
+	ck_assert_int_eq(mkdir(in_source("large"), 0755), 0);
+	for (unsigned i = 0; i < 5000; i++) {
+		char name[64];
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "large/%05u", i);
+		fd = open(in_source(name), O_WRONLY | O_CREAT, 0640);
+		ck_assert_int_ge(fd, 0);
+		close(fd);
+	}
+	open_row(_i);
+	ck_assert_int_eq(list_once(o, "large", &l), 0);
+	ck_assert_uint_eq(l.n, 5000);
+	for (unsigned i = 0; i < 5000; i++) {
+		ck_assert_int_eq(atoi(l.seen[i].name), (int)i);
+		ck_assert(l.seen[i].attr.kind == KIND_FILE);
+		ck_assert_uint_eq(l.seen[i].attr.mode, 0640);
+	}
+	list_forget(&l);
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_says_io_error_when_its_source_went_away)
+{
+	struct stat_wait s;
+	struct list_wait l;
+	char away[sizeof(source) + 8];
+
+	if (!is_posix(_i))
+		return;
+	open_row(_i);
+	(void)snprintf(away, sizeof(away), "%s.away", source);
+	ck_assert_int_eq(rename(source, away), 0);
+	ck_assert_int_eq(mkdir(source, 0755), 0);
+	ck_assert_int_eq(stat_once(o, "d0000/nothing", &s), -EIO);
+	ck_assert_int_eq(list_once(o, "nothing", &l), -EIO);
+	ck_assert_int_eq(list_once(o, "", &l), -EIO);
+	list_forget(&l);
+	ck_assert_int_eq(
+		read_once(o, "d0000/nothing", version, 0, 1, NULL), -EIO);
+	ck_assert_int_eq(rmdir(source), 0);
+	ck_assert_int_eq(stat_once(o, "d0000/nothing", &s), -EIO);
+	ck_assert_int_eq(rename(away, source), 0);
+	ck_assert_int_eq(stat_once(o, "d0000/nothing", &s), -ENOENT);
+	close_row();
+}
+END_TEST
+
+/* Mounts of this thread, and of those that it starts, are its own now. */
+static bool own_mounts(void)
+{
+	if (unshare(CLONE_NEWNS) == 0 &&
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		return true;
+	(void)fprintf(stderr, "skipped: mounting takes root\n");
+	return false;
+}
+
+/* The fixture's source is the directory m in it, for a while. */
+static void enter_storage(void)
+{
+	strcat(source, "/m");
+}
+
+static void leave_storage(void)
+{
+	*strrchr(source, '/') = '\0';
+}
+
+/* Storage with one file. */
+static void mount_storage(const char *file, const char *like)
+{
+	enter_storage();
+	ck_assert_int_eq(mount("refrain", source, "tmpfs", 0, "size=4m"), 0);
+	put_file(file, like, SEED, SIZE_BYTES, MTIME_NS);
+	leave_storage();
+}
+
+static void unmount_storage(void)
+{
+	ck_assert_int_eq(umount2(in_source("m"), MNT_DETACH), 0);
+}
+
+static void open_storage(int row)
+{
+	enter_storage();
+	open_row(row);
+	leave_storage();
+}
+
+/* What a stat says in the end, when it says -EIO at first. */
+static int stat_again(const char *path)
+{
+	struct stat_wait s;
+
+	if (stat_once(o, path, &s) != -EIO)
+		return s.status;
+	return stat_once(o, path, &s);
+}
+
+START_TEST(test_posix_goes_on_when_its_source_is_mounted_again)
+{
+	struct origin_file *f;
+	struct stat_wait s;
+	struct list_wait l;
+	struct read_wait w;
+
+	ck_assert_int_eq(mkdir(in_source("m"), 0755), 0);
+	if (!own_mounts())
+		return;
+	mount_storage("f", "before");
+	open_storage(_i);
+	f = origin_file_new(o, "f");
+	read_begin(o, &w, f, version, 0, 1000);
+	ck_assert_int_eq(read_end(&w), 1000);
+	check_bytes("before", 0, 1000, w.data);
+	free(w.data);
+
+	/* The bare directory is no empty dataset. */
+	unmount_storage();
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(stat_once(o, "nothing", &s), -EIO);
+		ck_assert_int_eq(list_once(o, "", &l), -EIO);
+		list_forget(&l);
+		ck_assert_int_eq(
+			read_once(o, "nothing", version, 0, 1, NULL), -EIO);
+	}
+
+	mount_storage("f", "after");
+	ck_assert_int_eq(stat_again("nothing"), -ENOENT);
+	ck_assert_int_eq(list_once(o, "", &l), 0);
+	ck_assert_uint_eq(l.n, 1);
+	list_forget(&l);
+	/* An open file is of the old storage, whatever it looks like. */
+	read_begin(o, &w, f, version, 0, 1000);
+	ck_assert_int_eq(read_end(&w), 1000);
+	check_bytes("after", 0, 1000, w.data);
+	free(w.data);
+	origin_file_free(o, f);
+	close_row();
+	unmount_storage();
+}
+END_TEST
+
+START_TEST(test_posix_takes_no_other_directory_for_its_source)
+{
+	struct stat_wait s;
+	struct list_wait l;
+
+	ck_assert_int_eq(mkdir(in_source("m"), 0755), 0);
+	ck_assert_int_eq(mkdir(in_source("other"), 0755), 0);
+	if (!own_mounts())
+		return;
+	mount_storage("f", "before");
+	open_storage(_i);
+	unmount_storage();
+	/* Another inode, then another type of file system. */
+	for (unsigned i = 0; i < 2; i++) {
+		const char *type = i ? "ramfs" : NULL;
+		char other[128];
+
+		(void)snprintf(other, sizeof(other), "%s/other", source);
+		ck_assert_int_eq(mount(other, in_source("m"), type,
+					 type ? 0 : MS_BIND, NULL),
+			0);
+		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
+		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
+		ck_assert_int_eq(list_once(o, "", &l), -EIO);
+		list_forget(&l);
+		unmount_storage();
+	}
+	close_row();
+}
+END_TEST
+
+START_TEST(test_posix_refuses_what_is_no_directory)
+{
+	struct error err = {""};
+
+	ck_assert_int_eq(origin_posix_new(&o, in_source("no"), &err), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(err.msg, "mounted"));
+	ck_assert_int_eq(
+		origin_posix_new(&o, in_source(file_path(0)), &err), -ENOTDIR);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_loop_test(tc, test_posix_lists_an_empty_directory, 0, SETUPS);
+	tcase_add_loop_test(tc, test_posix_takes_any_bytes_as_names, 0, SETUPS);
+	tcase_add_loop_test(tc, test_posix_reads_deep_paths, 0, SETUPS);
+	tcase_add_loop_test(
+		tc, test_posix_shows_links_and_never_follows_them, 0, SETUPS);
+	tcase_add_loop_test(tc, test_posix_lists_a_large_directory_whole, 0, 4);
+	tcase_add_loop_test(
+		tc, test_posix_says_io_error_when_its_source_went_away, 0, 4);
+	tcase_add_loop_test(
+		tc, test_posix_goes_on_when_its_source_is_mounted_again, 0, 4);
+	tcase_add_loop_test(
+		tc, test_posix_takes_no_other_directory_for_its_source, 0, 4);
+	tcase_add_test(tc, test_posix_refuses_what_is_no_directory);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("posix");
+	TCase *tc = tcase_create("posix");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup_source, teardown_source);
+	add_tests(tc);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
