@@ -6,9 +6,9 @@ bench_epoch_reader_SOURCES = \
 	bench/read_file.c bench/read_file.h
 bench_epoch_reader_LDADD = libbase.la
 
-BENCHES = bench/hot.sh bench/cold.sh
+BENCHES = bench/hot.sh bench/cold.sh bench/scale.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
-CLEANFILES += bench-hot.json bench-cold.json
+CLEANFILES += bench-hot.json bench-cold.json bench-scale.json
 
 # 77: not to be measured here, which is no failure.
 bench: all

@@ -1,0 +1,139 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Scale: a dataset of 1.3 million files (of the synthetic origin, that nothing
+# but the mount is measured), and a tier of very many entries.
+#
+#   FILES=1300000 ENTRIES=200000 bench/scale.sh
+#
+# Memory of the daemon for a file, after the scan and a walk that stats all,
+# less that of an empty mount; time to mount from the manifest that was kept;
+# entries a second of the first `find -size +1` then, and what all of it asked
+# of the origin; how soon a tier serves hits, and admits, after a restart.
+# Processor time of the daemon stands beside wall time: on a busy machine it
+# tells what the wall time would be. Prints a table, writes bench-scale.json.
+set -u
+name=scale
+bench=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/lib.sh
+. "$bench/lib.sh"
+
+files=${FILES:-1300000} entries=${ENTRIES:-200000}
+source=synthetic:files=$files,size=110000
+
+now() {
+	date +%s.%N
+}
+
+since() {
+	awk -v a="$1" -v b="$(now)" 'BEGIN { printf("%.3f\n", b - a) }'
+}
+
+# Seconds of processor time that the daemon has had.
+cpu_s() {
+	awk -v hz="$(getconf CLK_TCK)" '{
+		sub(/.*[)] /, "") # its name may hold spaces
+		printf("%.2f\n", ($12 + $13) / hz)
+	}' "/proc/$(status_of pid)/stat"
+}
+
+status_of() {
+	"$refrain" status "$mnt" --json | sed 's/"tiers":[^]]*]//' |
+		number "$1"
+}
+
+mount_it() {
+	"$refrain" mount "$1" "$mnt" --cache "$work/cache.$2:1G" ||
+		bench_fail "the mount failed"
+}
+
+umount_it() {
+	"$refrain" umount "$mnt" || bench_fail "the mount did not go away"
+}
+
+scan_through() {
+	tries=1200
+	until "$refrain" status "$mnt" --json | grep -q '"scan":"complete"'; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || bench_fail "the scan does not end"
+		sleep 0.1
+	done
+}
+
+walk() {
+	found=$(find "$mnt" -type f -size +1 | wc -l)
+	[ "$found" -eq "$files" ] || bench_fail "$found files, not $files"
+}
+
+row() {
+	printf '%-52s %12s  %s\n' "$1" "$2" "$3"
+}
+
+per() {
+	awk -v a="$1" -v b="$2" 'BEGIN { printf("%.0f\n", a / b) }'
+}
+
+echo "scale: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
+mkdir "$mnt" "$work/empty"
+mount_it "$work/empty" empty
+scan_through
+empty=$(status_of memory_rss_bytes)
+umount_it
+
+mount_it "$source" full
+start=$(now)
+scan_through
+scan_s=$(since "$start")
+walk
+rss=$(status_of memory_rss_bytes)
+umount_it
+manifest=$(stat -c %s "$work/cache.full/manifest")
+
+forget # what the kernel has of the manifest, too
+start=$(now)
+mount_it "$source" full
+mount_s=$(since "$start") mount_cpu_s=$(cpu_s)
+start=$(now)
+walk
+walk_s=$(since "$start") walk_cpu_s=$(cpu_s)
+again=$(status_of memory_rss_bytes)
+lists=$(status_of origin_lists) stats=$(status_of origin_stats)
+reads=$(status_of origin_reads)
+start=$(now)
+walk
+hot_s=$(since "$start")
+umount_it
+
+"$PWD/bench/bench-store" "$work/tier" "$entries" >"$work/store" ||
+	bench_fail "$(cat "$work/store")"
+opened=$(sed -n 's/.*first hit after \([0-9.]*\) ms.*/\1/p' "$work/store")
+ready=$(sed -n 's/.*admission after \([0-9.]*\) ms.*/\1/p' "$work/store")
+million=$(awk -v t="$ready" -v n="$entries" \
+	'BEGIN { printf("%.2f\n", t / n * 1e3) }')
+
+file_bytes=$(per $((rss - empty)) "$files")
+again_bytes=$(per $((again - empty)) "$files")
+walk_rate=$(per "$files" "$walk_s") hot_rate=$(per "$files" "$hot_s")
+row "memory a file after scan and walk, bytes" "$file_bytes" "(bar 200)"
+row "  after a mount from the manifest and a walk" "$again_bytes" "(bar 200)"
+row "manifest on disk, bytes a file" "$(per "$manifest" "$files")" ""
+row "scan of the source, s" "$scan_s" ""
+row "mount from the manifest, s" "$mount_s" \
+	"(bar 2; daemon's processor $mount_cpu_s)"
+row "first find -size +1 after it, entries/s" "$walk_rate" \
+	"(bar 200000; daemon's processor $walk_cpu_s s in all)"
+row "  the second, entries/s" "$hot_rate" ""
+row "  stats, lists, reads at the origin by then" "$stats, $lists, $reads" \
+	"(1 stat is the mount's, of the source itself)"
+row "first hit in a tier of $entries, ms" "$opened" ""
+row "  its admission opens after, ms" "$ready" ""
+row "  with 1,000,000, in proportion, s" "$million" "(bar 2)"
+cat >"$json_out" <<END
+{"bench": "scale", "machine": "$(machine)", "files": $files,
+ "bytes_per_file": $file_bytes, "bytes_per_file_remounted": $again_bytes,
+ "manifest_bytes": $manifest, "scan_s": $scan_s, "mount_s": $mount_s,
+ "mount_cpu_s": $mount_cpu_s, "walk_per_s": $walk_rate,
+ "walk_again_per_s": $hot_rate, "origin_stats": $stats,
+ "origin_lists": $lists, "origin_reads": $reads, "entries": $entries,
+ "first_hit_ms": $opened, "admission_ms": $ready}
+END
