@@ -352,6 +352,11 @@ static int run(struct mount *m, struct error *err)
 	rc = build(m, err);
 	if (rc == 0)
 		rc = serve(m, err);
+	if (rc == 0 && m->ready_fd >= 0)
+		rc = error_set(err, -EIO,
+			"cannot serve '%s': it was unmounted, or memory ran "
+			"out, before it was ready; try again",
+			m->mountpoint);
 	take_down(m, rc < 0);
 	return rc;
 }

@@ -221,30 +221,48 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 	return 0;
 }
 
-static int session_mount(struct fs *fs, struct error *err)
+/* What libfuse says while it serves, nobody could act on. */
+static void say_nothing(
+	enum fuse_log_level level, const char *fmt, va_list args)
 {
-	const struct fs_config *c = &fs->config;
-	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	struct capture capture;
-	char text[512];
-	int rc = fill_options(&args, c);
+	(void)level;
+	(void)fmt;
+	(void)args;
+}
 
-	if (rc < 0) {
-		fuse_opt_free_args(&args);
-		return error_set(err, rc, "cannot mount: %m");
+static int session_open(struct fs *fs)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	int rc = fill_options(&args, &fs->config);
+
+	if (rc == 0) {
+		fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+		rc = fs->se ? 0 : -EINVAL;
 	}
-	capture_begin(&capture);
-	fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
-	if (fs->se && fuse_session_mount(fs->se, c->mountpoint) != 0) {
+	fuse_opt_free_args(&args);
+	if (rc == 0 &&
+		fuse_session_mount(fs->se, fs->config.mountpoint) != 0) {
 		fuse_session_destroy(fs->se);
 		fs->se = NULL;
+		rc = -EPERM;
 	}
+	return rc;
+}
+
+static int session_mount(struct fs *fs, struct error *err)
+{
+	struct capture capture;
+	char text[512];
+	int rc;
+
+	capture_begin(&capture);
+	rc = session_open(fs);
 	capture_end(&capture, text, sizeof(text));
-	fuse_opt_free_args(&args);
-	if (fs->se)
+	fuse_set_log_func(say_nothing);
+	if (rc == 0)
 		return 0;
-	return error_set(err, -EPERM, "cannot mount on '%s': %s%s",
-		c->mountpoint, text[0] ? text : "the kernel refused",
+	return error_set(err, rc, "cannot mount on '%s': %s%s",
+		fs->config.mountpoint, text[0] ? text : "the kernel refused",
 		strstr(text, "user_allow_other")
 			? " (add that line, or leave out --allow-other)"
 			: "");

@@ -5,6 +5,7 @@
 
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
+#include <fuse_log.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
