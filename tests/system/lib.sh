@@ -31,14 +31,13 @@ daemon=
 daemons=0
 # Valgrind and sanitizers make everything slower.
 patience=${CK_TIMEOUT_MULTIPLIER:-1}
-mkdir "$src" "$mnt" "$work/run"
-# Sockets of tests that run at the same time stay apart, if the path is short
-# enough for one.
-if [ ${#work} -lt 60 ]; then
-	XDG_RUNTIME_DIR=$work/run
-	export XDG_RUNTIME_DIR
-	chmod 700 "$work/run"
-fi
+mkdir "$src" "$mnt"
+# Sockets of tests that run at the same time stay apart. The path of a socket
+# is short, that of a build folder need not be.
+short=$(mktemp -d "/tmp/refrain.XXXXXX") || exit 1
+XDG_RUNTIME_DIR=$short/run
+export XDG_RUNTIME_DIR
+mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 # mounts_below DIR: the mountpoints there, the innermost first.
 mounts_below() {
@@ -57,7 +56,7 @@ cleanup() {
 	mounts_below "$work" | while read -r m; do
 		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
 	done
-	[ -n "${KEEP:-}" ] || rm -rf "$work"
+	[ -n "${KEEP:-}" ] || rm -rf "$work" "$short"
 	exit $status
 }
 trap cleanup EXIT

@@ -26,9 +26,9 @@ mount --bind "$work/dev/fuse" /dev/fuse
 { ! mount | grep -q " on / .*nosuid"; } || skip 'setuid is of no use here'
 
 # A runtime directory for each; theirs is closed, as systemd makes it.
-mkdir "$work/nobody"
-chown nobody "$work/nobody"
-chmod 700 "$work/nobody"
+mkdir "$short/nobody" "$work/nobody"
+chown nobody "$short/nobody" "$work/nobody"
+chmod 700 "$short/nobody" "$work/nobody"
 mkdir "$work/m"
 chown nobody "$work/m"
 
@@ -55,7 +55,7 @@ modes() {
 }
 
 as_owner() {
-	user_runtime=$work/nobody
+	user_runtime=$short/nobody
 	done=0
 	as nobody "$@" || done=$?
 	user_runtime=
@@ -78,7 +78,7 @@ user_umount() {
 	as_owner "$refrain" umount "$work/m" || fail 'the owner cannot unmount'
 	has_ended "$pid" || fail 'the daemon stays'
 	[ -z "$(mounts_below "$work/m")" ] || fail 'the mount stays'
-	[ -z "$(find "$work/nobody" -name '*.sock')" ] || fail 'a socket stays'
+	[ -z "$(find "$short/nobody" -name '*.sock')" ] || fail 'a socket stays'
 }
 
 # -- A user's mount ----------------------------------------------------------
@@ -102,13 +102,13 @@ expect 'the user of the daemon' "$(stat -c %U "/proc/$pid")" nobody
 
 # Neither the mount nor the socket nor the cache are for others.
 cannot daemon "$work/m/all" 'Permission denied'
-chmod 711 "$work/nobody"
+chmod 711 "$work/nobody" "$short/nobody"
 as daemon ls "$work/m" >"$work/got" 2>&1 && fail 'another user lists it'
 as daemon "$refrain" status "$work/m" >"$work/got" 2>&1 &&
 	fail 'another user asks'
 as daemon "$refrain" umount "$work/m" >"$work/got" 2>&1 &&
 	fail 'another user unmounts'
-socket=$(find "$work/nobody" -name '*.sock')
+socket=$(find "$short/nobody" -name '*.sock')
 expect 'modes of the socket' "$(stat -c '%a %U' "$socket")" '600 nobody'
 as daemon python3 - "$socket" <<'END' || fail 'another user connects'
 import socket, sys

@@ -2,9 +2,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
 #
 # Ordinary users, for tests that root runs. Sourced after lib.sh; makes $work
-# passable.
+# and $short passable.
 
-chmod 711 "$work"
+chmod 711 "$work" "$short"
 
 # as USER COMMAND ...: with that user's rights and a bare environment.
 as() {
