@@ -111,7 +111,9 @@ static void read_done(struct origin_read *in, int status, const void *data)
 	pthread_mutex_lock(&q->o->lock);
 	let_go(q);
 	pthread_mutex_unlock(&q->o->lock);
+	r->lost_bytes = in->lost_bytes;
 	if (q->verdict == CUT && status > 0) {
+		r->lost_bytes = (size_t)status;
 		status = -EIO;
 		data = NULL;
 	}
@@ -168,6 +170,7 @@ static void pass(struct request *q)
 		q->in.read.file = q->in.read.file->inner;
 		q->in.read.done = read_done;
 		q->in.read.priv = NULL;
+		q->in.read.lost_bytes = 0;
 		if (q->verdict == CUT && q->in.read.len > 1)
 			q->in.read.len /= 2;
 		origin_read(o->inner, &q->in.read);

@@ -45,8 +45,10 @@ struct origin_read {
 	struct origin_file *file; /* set by the caller, from the same origin */
 	struct file_version want; /* set by the caller */
 	uint64_t off;		  /* set by the caller */
-	size_t len; /* set by the caller; 1..ORIGIN_READ_MAX_BYTES,
-		       inside want.size_bytes */
+	size_t len;	   /* set by the caller; 1..ORIGIN_READ_MAX_BYTES,
+			      inside want.size_bytes */
+	size_t lost_bytes; /* set by the origin with an error: what had come by
+			      then, where it knows; see origin_retry_bytes */
 	void (*done)(struct origin_read *r, int status, const void *data);
 	void *priv; /* for the origin that has it in hand */
 };

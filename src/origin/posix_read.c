@@ -61,6 +61,16 @@ static void put(struct posix_read *pr)
 		read_more(next);
 }
 
+/* Of what was asked, what is in the buffer. */
+static size_t have_bytes(const struct posix_read *pr)
+{
+	uint64_t end = pr->start + pr->got;
+
+	if (end <= pr->off)
+		return 0;
+	return end - pr->off < pr->len ? (size_t)(end - pr->off) : pr->len;
+}
+
 static void answer(struct posix_read *pr, int status, const void *data)
 {
 	struct origin_read *r;
@@ -68,8 +78,10 @@ static void answer(struct posix_read *pr, int status, const void *data)
 	pthread_mutex_lock(&pr->p->lock);
 	r = pr->r;
 	pr->r = NULL;
-	if (r)
+	if (r) {
 		r->priv = NULL;
+		r->lost_bytes = status < 0 ? have_bytes(pr) : 0;
+	}
 	pthread_mutex_unlock(&pr->p->lock);
 	if (r)
 		r->done(r, status, data);

@@ -64,12 +64,17 @@ static void attempt_free(struct attempt *a)
 void retry_read_done(struct origin_read *in, int status, const void *data)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
-	struct origin_read *r = attempt_ended(a, status);
+	struct counters *counters = a->q->o->counters;
+	struct origin_read *r;
 
+	/* Before anybody who asked can look. */
+	if (!is_answer(status))
+		COUNT_ADD(counters, origin_retry_bytes, in->lost_bytes);
+	r = attempt_ended(a, status);
 	if (r)
 		r->done(r, status, data);
 	else if (status > 0) /* too late, but the origin did send it */
-		COUNT_ADD(a->q->o->counters, origin_retry_bytes, status);
+		COUNT_ADD(counters, origin_retry_bytes, status);
 	attempt_free(a);
 }
 

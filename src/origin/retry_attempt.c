@@ -109,6 +109,7 @@ static struct attempt *attempt_new(struct request *q)
 		a->in.read.file = q->file->inner;
 		a->in.read.done = retry_read_done;
 		a->in.read.priv = NULL;
+		a->in.read.lost_bytes = 0;
 	} else if (q->what == STAT) {
 		a->in.stat.path = q->path;
 		a->in.stat.done = retry_stat_done;

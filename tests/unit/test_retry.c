@@ -60,6 +60,20 @@ START_TEST(test_retry_reports_io_error_after_all_tries)
 }
 END_TEST
 
+START_TEST(test_retry_counts_the_bytes_of_short_reads)
+{
+	open_stack("short=1", (struct retry_config){.attempts = 3});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
+	ck_assert_uint_eq(counters.origin_retry_bytes, 3 * 500);
+	ck_assert_int_eq(origin_fault_set(fault, "error=1", NULL), 0);
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
+	ck_assert_uint_eq(counters.origin_retry_bytes, 3 * 500);
+	close_stack();
+}
+END_TEST
+
 START_TEST(test_retry_reports_timeout_of_an_origin_that_never_answers)
 {
 	open_stack("stall=1",
@@ -197,6 +211,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_retry_counts_nothing_when_all_is_well);
 	tcase_add_test(tc, test_retry_reports_io_error_after_all_tries);
+	tcase_add_test(tc, test_retry_counts_the_bytes_of_short_reads);
 	tcase_add_test(
 		tc, test_retry_reports_timeout_of_an_origin_that_never_answers);
 	tcase_add_test(tc, test_retry_ends_at_its_total_bound);
