@@ -52,26 +52,34 @@ read_all() {
 		fail "epoch $number: wrong bytes"
 }
 
+# count_epoch WAY: sets what was $resident before and what the origin $gave;
+# false if others dropped the caches meanwhile. Readers then came back for parts
+# of files, and the rest of those is staged: the next epoch uses that up.
+count_epoch() {
+	wait_for 20 settled || fail 'publications do not end'
+	wait_for 2 has_status staging_bytes 0 || : # or this epoch does it
+	staged=$(status_field staging_bytes)
+	resident=$(status_field resident_bytes)
+	gave=$(status_field origin_bytes)
+	drop_caches
+	dropped=$(drops)
+	read_all "$1"
+	gave=$(($(status_field origin_bytes) - gave))
+	[ "$(drops)" = "$dropped" ] || return 1
+	[ "$staged" -eq 0 ]
+}
+
 # epoch WAY: what was not resident comes from the origin, no more and no less.
-# If others dropped the caches meanwhile it was none, and is begun again.
 epoch() {
 	number=$((number + 1))
 	rounds=0
-	while [ $rounds -lt 10 ]; do
-		wait_for 20 settled || fail 'publications do not end'
-		resident=$(status_field resident_bytes)
-		before=$(status_field origin_bytes)
-		drop_caches
-		dropped=$(drops)
-		read_all "$1"
-		after=$(status_field origin_bytes)
-		[ "$(drops)" != "$dropped" ] || break
-		note "epoch $number again: the caches were dropped in it"
+	until count_epoch "$1"; do
+		note "epoch $number again: the caches were dropped"
 		rounds=$((rounds + 1))
+		[ $rounds -lt 10 ] || skip 'others drop the caches all the time'
 	done
-	[ $rounds -lt 10 ] || skip 'others drop the caches all the time'
 	expect "origin bytes of epoch $number by $1, $resident resident" \
-		$((after - before)) $((bytes - resident))
+		"$gave" $((bytes - resident))
 }
 
 # epochs PERCENT TIERS WAY ...: an epoch in each way; the first fills.
