@@ -84,7 +84,8 @@ int origin_posix_new(struct origin **out, const char *dir, struct error *err)
 		return error_set(err, -ENOMEM, "cannot open '%s': %m", dir);
 	p->base.ops = &posix_ops;
 	p->root_fd = -1;
-	atomic_init(&p->direct, feature_enabled("direct_io"));
+	p->direct = feature_enabled("direct_io");
+	atomic_init(&p->refused, 0);
 	pthread_mutex_init(&p->lock, NULL);
 	list_init(&p->waiting);
 	list_init(&p->spare);

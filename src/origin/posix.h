@@ -29,16 +29,17 @@ struct posix {
 	struct uring *ring; /* reads */
 	struct pool *pool;  /* stats, lists, looks at the root */
 	struct late *late;
-	struct timers *timers; /* reads that wait to begin */
-	_Atomic bool
-		direct; /* relaxed: a hint; false for good once it failed */
-	pthread_mutex_t lock;	/* rank: above the ring's, pools', timers' */
-	struct posix_root root; /* lock: what root_fd shows */
-	unsigned root_turn;	/* lock: how often that was replaced */
-	struct list waiting;	/* lock: reads that wait for a buffer */
-	struct list spare;	/* lock: unused buffers, newest first */
-	unsigned buffers;	/* lock: all that exist */
-	unsigned spares;	/* lock */
+	struct timers *timers;	  /* reads that wait to begin */
+	bool direct;		  /* set once: try direct I/O at all */
+	_Atomic unsigned refused; /* relaxed, a hint: files in a row that could
+				     not be read directly */
+	pthread_mutex_t lock;	  /* rank: above the ring's, pools', timers' */
+	struct posix_root root;	  /* lock: what root_fd shows */
+	unsigned root_turn;	  /* lock: how often that was replaced */
+	struct list waiting;	  /* lock: reads that wait for a buffer */
+	struct list spare;	  /* lock: unused buffers, newest first */
+	unsigned buffers;	  /* lock: all that exist */
+	unsigned spares;	  /* lock */
 };
 
 /* -errno, with the reason in err; posix_root_close() even then. */

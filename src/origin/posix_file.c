@@ -86,14 +86,91 @@ void posix_file_free(struct origin *o, struct origin_file *f)
 	posix_file_put(f);
 }
 
+/* -- Direct I/O -----------------------------------------------------------
+ *
+ * Each file is opened for direct I/O, so that its pages do not push others out
+ * of memory, and read through the page cache where the kernel says that it
+ * cannot be read directly at our alignment. Older kernels and some file systems
+ * do not say, but answer EINVAL: then the file is opened anew. Where that
+ * happens to all files, no more of them are tried.
+ */
+
+/* Since Linux 6.1; older headers lack it and its two words. */
+#ifndef STATX_DIOALIGN
+#define STATX_DIOALIGN 0x00002000U
+#endif
+#define DIO_ALIGN_OFFSET 0x98
+
+/* As many files in a row as may refuse. */
+#define REFUSED_MAX 8
+
+static bool try_direct(struct posix *p)
+{
+	return p->direct &&
+		atomic_load_explicit(&p->refused, memory_order_relaxed) <
+		REFUSED_MAX;
+}
+
+/*
+ * Whether reads of the open file can be direct, as far as the kernel says. Asks
+ * for what it has at hand: does not block.
+ */
+static bool can_direct(int fd)
+{
+	struct statx stx = {0};
+	uint32_t align[2]; /* of memory, of offsets; 0: no direct I/O */
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_DIOALIGN,
+		    &stx) ||
+		!(stx.stx_mask & STATX_DIOALIGN))
+		return true;
+	memcpy(align, (const char *)&stx + DIO_ALIGN_OFFSET, sizeof(align));
+	return align[0] > 0 && align[0] <= ALIGN_BYTES && align[1] > 0 &&
+		align[1] <= ALIGN_BYTES && ALIGN_BYTES % align[1] == 0;
+}
+
+/* Whether the descriptor, one for direct I/O, stays one. */
+static bool keep_direct(int fd)
+{
+	int flags;
+
+	if (can_direct(fd))
+		return true;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_DIRECT))
+		return true; /* its reads will say EINVAL */
+	return false;
+}
+
+void posix_file_refuses_direct(struct origin_file *f)
+{
+	LOCK_SCOPE(&f->p->lock);
+
+	f->buffered = true;
+	atomic_fetch_add_explicit(&f->p->refused, 1, memory_order_relaxed);
+}
+
+void posix_file_takes_direct(struct origin_file *f)
+{
+	if (atomic_load_explicit(&f->p->refused, memory_order_relaxed) > 0)
+		atomic_store_explicit(&f->p->refused, 0, memory_order_relaxed);
+}
+
 /* -- Opening ----------------------------------------------------------- */
+
+static bool wants_direct(struct origin_file *f)
+{
+	LOCK_SCOPE(&f->p->lock);
+
+	return !f->buffered && try_direct(f->p);
+}
 
 static void open_now(struct origin_file *f)
 {
 	int flags = O_RDONLY | O_NOCTTY;
 
 	f->turn = posix_root_turn(f->p);
-	f->direct = atomic_load_explicit(&f->p->direct, memory_order_relaxed);
+	f->direct = wants_direct(f);
 	if (f->direct)
 		flags |= O_DIRECT;
 	uring_open(f->p->ring, &f->op, f->p->root_fd, f->path, flags);
@@ -167,8 +244,7 @@ static void on_open(struct uring_op *op, int res)
 	struct descriptor *d = NULL;
 
 	if (res == -EINVAL && f->direct) {
-		atomic_store_explicit(
-			&f->p->direct, false, memory_order_relaxed);
+		posix_file_refuses_direct(f);
 		open_now(f);
 		return;
 	}
@@ -177,6 +253,7 @@ static void on_open(struct uring_op *op, int res)
 		return;
 	}
 	if (res >= 0) {
+		f->direct = f->direct && keep_direct(res);
 		d = descriptor_new(f, res);
 		res = -ENOMEM;
 	}

@@ -197,13 +197,14 @@ static void on_read(struct uring_op *op, int res)
 {
 	struct posix_read *pr = CONTAINER_OF(op, struct posix_read, op);
 
+	if (res >= 0 && pr->d->direct)
+		posix_file_takes_direct(pr->f);
 	if (res >= 0)
 		got_bytes(pr, (size_t)res);
 	else if (posix_again(&pr->again, res))
 		read_more(pr);
 	else if (res == -EINVAL && pr->d->direct) {
-		atomic_store_explicit(
-			&pr->p->direct, false, memory_order_relaxed);
+		posix_file_refuses_direct(pr->f);
 		reopen(pr);
 	} else if (res == -ESTALE)
 		mismatch(pr);

@@ -39,6 +39,7 @@ struct origin_file {
 	struct uring_op op;	 /* of the opening */
 	bool direct;		 /* of the opening */
 	unsigned turn;		 /* of the opening */
+	bool buffered;		 /* origin lock: refused direct I/O */
 	unsigned again;		 /* of the opening */
 	int bad;		 /* set once: -errno for a path that escapes */
 	char path[];
@@ -83,6 +84,12 @@ bool posix_file_get(struct posix_read *pr);
 
 /* Lock held. A read that waits is taken out; the opening ends if it can. */
 void posix_file_unwait(struct posix_read *pr);
+
+/* The next opening of the file is not for direct I/O. */
+void posix_file_refuses_direct(struct origin_file *f);
+
+/* It was read directly. */
+void posix_file_takes_direct(struct origin_file *f);
 
 /* Lock held. */
 void posix_file_put(struct origin_file *f);

@@ -28,6 +28,13 @@ tests_unit_test_posix_versions_SOURCES = tests/unit/test_posix_versions.c \
 tests_unit_test_posix_versions_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_posix_versions_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_posix_direct
+TESTS += tests/unit/test_posix_direct
+tests_unit_test_posix_direct_SOURCES = tests/unit/test_posix_direct.c \
+	tests/unit/origin_rows.h tests/unit/origin_fixture.h
+tests_unit_test_posix_direct_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_posix_direct_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_timer
 TESTS += tests/unit/test_timer
 tests_unit_test_timer_SOURCES = tests/unit/test_timer.c

@@ -2,7 +2,6 @@
 /* What only the posix origin can show: names, links, a source that leaves. */
 #include "origin_rows.h"
 
-#include <sched.h>
 #include <sys/mount.h>
 
 START_TEST(test_posix_lists_an_empty_directory)
@@ -159,16 +158,6 @@ START_TEST(test_posix_says_io_error_when_its_source_went_away)
 	close_row();
 }
 END_TEST
-
-/* Mounts of this thread, and of those that it starts, are its own now. */
-static bool own_mounts(void)
-{
-	if (unshare(CLONE_NEWNS) == 0 &&
-		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
-		return true;
-	(void)fprintf(stderr, "skipped: mounting takes root\n");
-	return false;
-}
 
 /* The fixture's source is the directory m in it, for a while. */
 static void enter_storage(void)
