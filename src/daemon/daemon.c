@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -254,11 +255,15 @@ static int serve(struct mount *m, struct error *err)
  * cannot be freed, and the process is all that would hold it. Everything that
  * outlives a process has been brought to an end by now.
  */
-static void leave_at_once(struct mount *m, int status)
+static void leave_at_once(struct mount *m, const struct error *why)
 {
 	if (m->ctl)
 		(void)unlink(ctl_server_path(m->ctl));
-	_exit(status);
+	if (why && m->ready_fd >= 0)
+		background_failed(m, why);
+	else if (why)
+		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
+	_exit(why != NULL);
 }
 
 /* A mount that could not be made leaves no new cache behind. */
@@ -275,7 +280,8 @@ static void leave_no_tier(struct mount *m)
 	}
 }
 
-static void take_down(struct mount *m, int status)
+/* `why` the mount failed, or NULL. */
+static void take_down(struct mount *m, const struct error *why)
 {
 	bool quiet = true;
 
@@ -294,7 +300,7 @@ static void take_down(struct mount *m, int status)
 	m->pages = NULL;
 	fs_unmount(m->fs);
 	if (!quiet)
-		leave_at_once(m, status);
+		leave_at_once(m, why);
 	scan_stop(m);
 	ctl_server_stop(m->ctl);
 	if (m->cache)
@@ -307,7 +313,7 @@ static void take_down(struct mount *m, int status)
 		store_close(m->store);
 	origin_free(m->origin);
 	timers_free(m->timers);
-	if (status != 0)
+	if (why)
 		leave_no_tier(m);
 }
 
@@ -357,7 +363,7 @@ static int run(struct mount *m, struct error *err)
 			"cannot serve '%s': it was unmounted, or memory ran "
 			"out, before it was ready; try again",
 			m->mountpoint);
-	take_down(m, rc < 0);
+	take_down(m, rc < 0 ? err : NULL);
 	return rc;
 }
 
