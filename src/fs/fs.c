@@ -51,16 +51,43 @@ void fs_worker_free(void *worker)
 	free(w);
 }
 
+/* Lock held. */
+static void wait_10ms(struct fs *fs)
+{
+	uint64_t until = clock_now_ns() + 10 * NS_PER_MS;
+	struct timespec ts = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+
+	(void)pthread_cond_timedwait(&fs->cond, &fs->lock, &ts);
+}
+
+/* The first request says that we are ready: not before that is true. */
+static void wait_for_all(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	while (!fs->complete && !atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
+}
+
 static void *worker_main(void *arg)
 {
 	struct fs *fs = arg;
 	struct fuse_buf buf = {0};
 
+	wait_for_all(fs);
 	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
 		int rc = fuse_session_receive_buf(fs->se, &buf);
 
 		if (rc == -EINTR || rc == -EAGAIN)
 			continue;
+		if (rc == -ENOMEM) {
+			/* For its buffer. The others go on meanwhile. */
+			LOCK_SCOPE(&fs->lock);
+			wait_10ms(fs);
+			continue;
+		}
 		if (rc <= 0)
 			break; /* unmounted */
 		fuse_session_process_buf(fs->se, &buf);
@@ -84,17 +111,6 @@ static void install_wake(void)
 
 	(void)sigemptyset(&sa.sa_mask);
 	(void)sigaction(WAKE_SIGNAL, &sa, NULL); /* a valid signal */
-}
-
-static void wait_10ms(struct fs *fs)
-{
-	uint64_t until = clock_now_ns() + 10 * NS_PER_MS;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until / NS_PER_S),
-		.tv_nsec = (long)(until % NS_PER_S),
-	};
-
-	(void)pthread_cond_timedwait(&fs->cond, &fs->lock, &ts);
 }
 
 /* A signal can come just before the read it is to interrupt: repeat it. */
@@ -131,6 +147,8 @@ int fs_run(
 		fs->running--;
 		atomic_store(&fs->exiting, true);
 	}
+	fs->complete = rc == 0;
+	pthread_cond_broadcast(&fs->cond);
 	while (!atomic_load(&fs->exiting))
 		pthread_cond_wait(&fs->cond, &fs->lock);
 	pthread_mutex_unlock(&fs->lock);

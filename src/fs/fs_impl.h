@@ -26,6 +26,7 @@ struct fs {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	unsigned running; /* workers */
+	bool complete;	  /* all workers have been started */
 };
 
 struct gather;
