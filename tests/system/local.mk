@@ -68,12 +68,14 @@ tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h
 tests_system_refused_SOURCES = tests/system/refused.c
 
-# What it survives: killed at any moment. Many more times, at the end, by
-# `make check-faults`; REFRAIN_SEED repeats one.
-TESTS += tests/system/kill.sh
-EXTRA_DIST += tests/system/kill.sh
+# What it survives: faults below it; being killed at any moment. All faults
+# and many more kills by `make check-faults`; REFRAIN_SEED repeats the latter.
+TESTS += tests/system/faults.sh tests/system/kill.sh
+EXTRA_DIST += tests/system/faults.sh tests/system/kill.sh
 
 check-faults: all $(check_PROGRAMS)
+	REFRAIN_FAULTS=$${REFRAIN_FAULTS:-all} srcdir='$(srcdir)' \
+		$(SHELL) '$(srcdir)/tests/system/faults.sh'
 	REFRAIN_KILLS=$${REFRAIN_KILLS:-500} srcdir='$(srcdir)' \
 		$(SHELL) '$(srcdir)/tests/system/kill.sh'
 

@@ -1,0 +1,456 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What goes wrong below a mount, and what its readers may see of it: a table of
+# {origin, cache disk, memory} x {delay, error, short, corrupt, vanish, full}.
+# In every cell: right bytes or an error within the stated time, nothing hangs,
+# the daemon lives, what happened is counted, and once it is mended everything
+# is as before.
+#
+# REFRAIN_FAULTS=all runs every cell, a list of names those, and nothing the
+# quick ones.
+set -eu
+name=faults
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse drop_caches python3 mkfs.ext4 losetup
+
+quick='origin-error origin-vanish disk-full disk-inodes disk-readonly
+	memory-full'
+timeout_s=2
+
+make_tree "$src" 3 120 200000
+"$reader" "$src" --make-sums "$work/sums" >/dev/null
+items=$(find "$src" -type f -size +0 | wc -l)
+cache=$work/cache
+disk=$work/disk
+loop=
+
+# -- Steps --------------------------------------------------------------------
+
+start() {
+	start_mount "$src" "$mnt" --timeout $timeout_s --fault '' "$@"
+}
+
+# An epoch from the daemon, not from the kernel's caches: right bytes.
+epoch() {
+	drop_caches
+	"$reader" "$mnt" --threads 4 --sums "$work/sums" >"$work/read" 2>&1 ||
+		fail "$1: $(cat "$work/read")"
+}
+
+# The same, but errors are allowed where the time is; wrong bytes never are.
+epoch_or_error() {
+	drop_caches
+	began=$(date +%s)
+	! timeout $((60 * patience)) "$reader" "$mnt" --threads 64 \
+		--sums "$work/sums" >"$work/read" 2>&1 || return 0
+	[ $(($(date +%s) - began)) -lt $((60 * patience)) ] || fail "$1 hangs"
+	! grep 'not the bytes' "$work/read" || fail "$1: wrong bytes"
+}
+
+whole() {
+	[ "$(status_field entries)" -eq "$items" ]
+}
+
+# What staging still holds is cached when it is fetched again.
+cached_by_reading() {
+	epoch 'after it was mended'
+	whole
+}
+
+# Caching goes on where it had to stop: in the end everything is a hit.
+mended() {
+	wait_for 20 cached_by_reading ||
+		fail "$(status_field entries) entries of $items"
+	before=$(status_field misses)
+	epoch 'after it was cached'
+	expect 'misses of a cached epoch' "$(status_field misses)" "$before"
+	"$refrain" verify "$mnt" >"$work/verify" || fail "$(cat "$work/verify")"
+	expect evictions "$(status_field evictions)" 0
+}
+
+# counted FIELD: it is not 0.
+counted() {
+	[ "$(status_field "$1")" -gt 0 ] || fail "$1 is 0"
+}
+
+fault() {
+	"$refrain" fault "$mnt" "$1" || fail "cannot inject '$1'"
+}
+
+# every_second: of the files, so that one half is cached.
+every_second() {
+	(cd "$src" && find . -type f -size +0 | sort | sed 's|^\./||' |
+		awk 'NR % 2') >"$work/half"
+	"$reader" "$mnt" --threads 4 --files-from "$work/half" >/dev/null ||
+		fail 'cannot read one half'
+}
+
+half_right() {
+	drop_caches
+	timeout $((20 * patience)) "$reader" "$mnt" --threads 4 \
+		--files-from "$work/half" >"$work/read" 2>&1 ||
+		fail "what is cached: $(cat "$work/read")"
+}
+
+# make_disk MIB [OPTION ...]: an ext4 of its own at $disk.
+make_disk() {
+	truncate -s "$1M" "$work/disk.img"
+	shift
+	mkfs.ext4 -q -F -m 0 "$@" "$work/disk.img" 2>/dev/null
+	mkdir -p "$disk"
+	mount -o loop "$work/disk.img" "$disk" 2>/dev/null ||
+		skip 'no loop device is to be had'
+	rmdir "$disk/lost+found"
+}
+
+remove_disk() {
+	umount "$disk"
+	rm -f "$work/disk.img"
+}
+
+# -- The origin ---------------------------------------------------------------
+
+origin_delay() {
+	start --cache "$cache:64M"
+	fault delay=20ms
+	epoch 'with a slow origin'
+	every_second
+	fault stall=1
+	half_right # hits do not wait for it
+	fault ''
+	mended
+}
+
+origin_error() {
+	start --cache "$cache:64M"
+	every_second
+	fault error=0.2
+	epoch 'with errors'
+	counted origin_retries
+	counted origin_errors
+	stop_mount
+	rm -rf "$cache"
+	start --cache "$cache:64M"
+	every_second
+	fault error=1
+	epoch_or_error 'with nothing but errors'
+	counted origin_failures
+	half_right
+	fault ''
+	mended
+}
+
+origin_short() {
+	start --cache "$cache:64M"
+	fault short=0.2
+	epoch 'with short reads'
+	counted origin_retries
+	fault ''
+	mended
+}
+
+# Changed in place before it was fetched. (Other bytes with the same size and
+# time cannot be told from the right ones by anybody.)
+origin_corrupt() {
+	start --cache "$cache:64M"
+	scan_through
+	file=$src/d3/e1/f00031
+	head -c 70001 /dev/urandom >"$file"
+	"$reader" "$src" --make-sums "$work/sums.new" >/dev/null
+	drop_caches
+	# The first one may be told that its version is gone.
+	"$reader" "$mnt" --threads 4 >/dev/null 2>&1 || :
+	"$refrain" refresh "$mnt" >/dev/null
+	mv "$work/sums.new" "$work/sums"
+	mended
+}
+
+# The disk of the source is gone for a while, and back.
+origin_vanish() {
+	truncate -s 64M "$work/source.img"
+	mkfs.ext4 -q -F -d "$src" "$work/source.img" 2>/dev/null
+	cp "$work/source.img" "$work/source.copy"
+	loop=$(losetup -f --show --direct-io=on "$work/source.img") ||
+		skip 'no loop device is to be had'
+	mkdir -p "$work/other"
+	mount -o ro "$loop" "$work/other"
+	start_mount "$work/other" "$mnt" --timeout $timeout_s \
+		--cache "$cache:64M"
+	scan_through
+	every_second
+	known=$(status_field files_known)
+	truncate -s 0 "$work/source.img"
+	half_right
+	epoch_or_error 'without the source'
+	counted origin_failures
+	half_right
+	cat "$work/source.copy" >"$work/source.img"
+	expect 'files that are known' "$(status_field files_known)" "$known"
+	expect invalidated "$(status_field invalidated)" 0
+	mended
+	stop_mount
+	umount "$work/other"
+	losetup -d "$loop"
+	rm -f "$work"/source.*
+}
+
+# -- The cache's disk ---------------------------------------------------------
+
+# Frozen: whoever writes there waits. Readers do not.
+disk_delay() {
+	make_disk 64
+	start --cache "$disk:40M"
+	every_second
+	wait_for 20 has_some || fail 'nothing was cached'
+	fsfreeze -f "$disk"
+	( drop_caches
+	timeout $((20 * patience)) "$reader" "$mnt" --threads 4 \
+		--sums "$work/sums" ) >"$work/read" 2>&1 || {
+		fsfreeze -u "$disk"
+		fail "with a frozen disk: $(cat "$work/read")"
+	}
+	fsfreeze -u "$disk"
+	mended
+	stop_mount
+	remove_disk
+}
+
+has_some() {
+	[ "$(status_field entries)" -gt 0 ]
+}
+
+# Reads of the disk fail.
+disk_error() {
+	make_disk 64
+	start --cache "$disk:40M"
+	epoch 'at first'
+	wait_for 20 whole || fail 'not everything was cached'
+	sync -f "$disk"
+	losetup --direct-io=on "$(findmnt -no SOURCE "$disk")" ||
+		skip 'no direct I/O on a loop device here'
+	cp "$work/disk.img" "$work/disk.copy"
+	drop_caches
+	truncate -s 0 "$work/disk.img"
+	"$reader" "$mnt" --threads 4 --sums "$work/sums" >"$work/read" 2>&1 ||
+		fail "with a failing disk: $(cat "$work/read")"
+	[ $(($(status_field tier_errors) + $(status_field entries_lost) + \
+		$(status_field checksum_errors))) -gt 0 ] ||
+		fail 'nothing was counted'
+	cat "$work/disk.copy" >"$work/disk.img"
+	epoch 'after the disk came back'
+	# What the file system itself has lost is no business of ours.
+	kill_mount
+	umount -l "$mnt"
+	umount -l "$disk"
+	rm -f "$work"/disk.*
+}
+
+# An error of the file system has made it read-only; it is mended by hand.
+disk_readonly() {
+	make_disk 64 -e remount-ro
+	start --cache "$disk:40M"
+	every_second
+	wait_for 20 has_some || fail 'nothing was cached'
+	entries=$(status_field entries)
+	sync -f "$disk"
+	loop=$(findmnt -no SOURCE "$disk")
+	echo drill >"/sys/fs/ext4/${loop#/dev/}/trigger_fs_error" ||
+		skip 'this ext4 has no trigger_fs_error'
+	! touch "$disk/x" 2>/dev/null || fail 'the disk is not read-only'
+	epoch 'with a read-only disk'
+	counted tier_errors
+	half_right
+	stop_mount
+	umount "$disk"
+	e2fsck -fy "$work/disk.img" >/dev/null 2>&1 || :
+	mount -o loop "$work/disk.img" "$disk"
+	rmdir "$disk/lost+found" 2>/dev/null || :
+	start --cache "$disk:40M"
+	[ "$(status_field entries)" -ge $((entries / 2)) ] ||
+		fail "$(status_field entries) entries of $entries are left"
+	mended
+	stop_mount
+	remove_disk
+}
+
+# A third of the entries in $cache.
+some_entries() {
+	find "$cache" -mindepth 2 -path '*/??/*-*' -type f | sort |
+		awk 'NR % 3 == 0'
+}
+
+disk_short() {
+	start --cache "$cache:64M"
+	epoch 'at first'
+	wait_for 20 whole || fail 'not everything was cached'
+	some_entries | xargs truncate -s -9
+	epoch 'with entries that were cut'
+	counted checksum_errors
+	mended
+}
+
+disk_corrupt() {
+	start --cache "$cache:64M"
+	epoch 'at first'
+	wait_for 20 whole || fail 'not everything was cached'
+	some_entries | while read -r entry; do
+		printf '\377\000\377' |
+			dd of="$entry" bs=1 conv=notrunc status=none
+	done
+	epoch 'with entries that were overwritten'
+	counted checksum_errors
+	mended
+}
+
+disk_vanish() {
+	start --cache "$cache:64M"
+	epoch 'at first'
+	wait_for 20 whole || fail 'not everything was cached'
+	find "$cache" -mindepth 1 -maxdepth 1 -type d -exec rm -rf {} +
+	epoch 'without entries'
+	counted entries_lost
+	mended
+}
+
+# fill_up DIR: until nothing fits.
+fill_up() {
+	dd if=/dev/zero of="$1/filler" bs=64K 2>/dev/null || :
+	dd if=/dev/zero of="$1/filler.end" bs=512 2>/dev/null || :
+}
+
+# Somebody else has filled it: a disk, then memory.
+disk_full() {
+	make_disk 64
+	start --cache "$disk:40M"
+	every_second
+	fill_up "$disk"
+	epoch 'with a full disk'
+	counted tier_errors
+	rm "$disk"/filler*
+	mended
+	stop_mount
+	remove_disk
+	mount -t tmpfs -o size=40M,mode=700 tmpfs "$disk"
+	start --cache "$disk:32M"
+	fill_up "$disk"
+	epoch 'with a full tmpfs'
+	counted tier_errors
+	rm "$disk"/filler*
+	mended
+	stop_mount
+	umount "$disk"
+}
+
+disk_inodes() {
+	make_disk 64 -N 600
+	start --cache "$disk:40M"
+	every_second
+	n=0
+	while touch "$disk/filler$n" 2>/dev/null; do n=$((n + 1)); done
+	epoch 'without inodes'
+	counted tier_errors
+	find "$disk" -maxdepth 1 -name 'filler*' -delete
+	mended
+	stop_mount
+	remove_disk
+}
+
+# -- Memory -------------------------------------------------------------------
+
+# Any limit of its address space: it says in one line why it cannot start, or
+# it does, and then reads may fail for want of memory, too.
+memory_error() {
+	kib=20000
+	failed=0
+	started=0
+	while [ $kib -lt 2600000 ]; do
+		status=0
+		(
+			# shellcheck disable=SC3045 # dash and bash have it
+			ulimit -v $kib
+			exec timeout 20 "$refrain" mount "$src" "$mnt" \
+				--cache "$cache:64M"
+		) >"$work/said" 2>&1 || status=$?
+		case $status in
+		0)
+			started=$((started + 1))
+			epoch_or_error "with $kib KiB"
+			"$refrain" umount "$mnt" || fail 'cannot unmount' ;;
+		1 | 127)
+			failed=$((failed + 1))
+			expect "lines with $kib KiB" "$(wc -l <"$work/said")" 1 ;;
+		*) fail "exit $status with $kib KiB: $(cat "$work/said")" ;;
+		esac
+		rm -rf "$cache"
+		kib=$((kib * 5 / 4))
+	done
+	[ $started -gt 0 ] || fail 'it never starts'
+	note "$failed limits were too small to start with"
+}
+
+# A control group with less memory than the data: it is reclaimed, not killed.
+memory_full() {
+	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' \
+		/proc/mounts)
+	[ -n "$v1" ] || { note 'no memory control group'; return 0; }
+	group=$v1/refrain-faults-$$
+	mkdir "$group" || return 0
+	echo $((24 << 20)) >"$group/memory.limit_in_bytes"
+	start --cache "$cache:64M" --staging 4M --limit 512K --chunk 512K
+	echo "$daemon" >"$group/cgroup.procs"
+	epoch 'with little memory'
+	epoch 'with little memory, again'
+	! daemon_gone || fail 'the daemon was killed'
+	mended
+	stop_mount
+	rmdir "$group" || :
+}
+
+# -- The table ----------------------------------------------------------------
+
+not_there() {
+	printf '%-8s %-9s n/a: %s\n' "$1" "$2" "$3"
+}
+
+# cell PART FAULT EXPECTED
+cell() {
+	case " $wanted " in
+	*" $1-$2 "* | ' all ') ;;
+	*) return 0 ;;
+	esac
+	began=$(date +%s)
+	"$1_$2"
+	[ -z "$daemon" ] || stop_mount
+	rm -rf "$cache"
+	printf '%-8s %-9s ok, %2d s: %s\n' "$1" "$2" \
+		$(($(date +%s) - began)) "$3"
+	cells=$((cells + 1))
+}
+
+# In words of one blank each.
+# shellcheck disable=SC2086,SC2116
+wanted=$(echo ${REFRAIN_FAULTS:-$quick})
+cells=0
+cell origin delay 'right bytes; hits do not wait'
+cell origin error 'retried, right bytes; at last EIO for what is not cached'
+cell origin short 'retried, right bytes'
+cell origin corrupt 'a version is whole; the new one after refresh'
+cell origin vanish 'hits go on, others EIO in time; nothing is forgotten'
+not_there origin full 'nothing is ever written to it'
+cell disk delay 'right bytes while nothing can be written'
+cell disk error 'right bytes from the origin, counted'
+cell disk readonly 'right bytes from the origin, counted; resumes'
+cell disk short 'cut entries are dropped, counted, fetched again'
+cell disk corrupt 'bad entries are dropped, counted, fetched again'
+cell disk vanish 'lost entries are counted and fetched again'
+cell disk full 'right bytes from the origin, counted; resumes'
+cell disk inodes 'right bytes from the origin, counted; resumes'
+not_there memory delay 'that is the cell of the slow disk that pages lie on'
+cell memory error 'mounts, or one line says why not'
+not_there memory short 'an allocation is whole or fails'
+not_there memory corrupt 'what memory holds is not checked again'
+not_there memory vanish 'that is kill -9: kill.sh'
+cell memory full 'staging stays in its bound; reclaimed, not killed'
+note "$cells cells"
