@@ -258,12 +258,14 @@ static int session_open(struct fs *fs)
 		rc = fs->se ? 0 : -EINVAL;
 	}
 	fuse_opt_free_args(&args);
-	if (rc == 0 &&
-		fuse_session_mount(fs->se, fs->config.mountpoint) != 0) {
+	if (rc == 0 && fuse_session_mount(fs->se, fs->config.mountpoint) != 0) {
 		fuse_session_destroy(fs->se);
 		fs->se = NULL;
 		rc = -EPERM;
 	}
+	/* Files that are opened later keep what it is now. */
+	if (rc == 0)
+		(void)fs_read_ahead_kib(fs);
 	return rc;
 }
 

@@ -15,6 +15,13 @@
 /* The kernel's own read-ahead arrives a little out of order. */
 #define SLACK_BYTES ((uint64_t)512 << 10)
 
+/*
+ * So much has to be read in a row before anything is fetched ahead: the kernel
+ * cuts one read of a program into several, and a range that is read for itself
+ * must not cost the window.
+ */
+#define RUN_MIN_BYTES ((uint64_t)512 << 10)
+
 /* Reads behind the front, in a row, after which it is taken for left. */
 #define BEHIND_MAX 8u
 
@@ -22,6 +29,7 @@ struct slot {
 	pthread_mutex_t lock; /* guards the rest */
 	uint64_t cookie;
 	unsigned behind; /* reads before `next` since the last one there */
+	uint64_t begin;	 /* where this run of reads began */
 	uint64_t next;	 /* where a sequential reader reads next */
 	uint64_t ahead;	 /* fetched up to here */
 	uint64_t window; /* 0: not sequential so far */
@@ -49,10 +57,11 @@ void prefetch_free(struct prefetch *p)
 	free(p);
 }
 
-static void restart(struct slot *s, uint64_t cookie, uint64_t end)
+static void restart(struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
 {
 	s->cookie = cookie;
 	s->behind = 0;
+	s->begin = off;
 	s->next = s->ahead = end;
 	s->window = 0;
 }
@@ -67,12 +76,12 @@ static bool moves_on(
 	struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
 {
 	if (s->cookie != cookie || off > s->next + SLACK_BYTES) {
-		restart(s, cookie, end);
+		restart(s, cookie, off, end);
 		return false;
 	}
 	if (end <= s->next) {
 		if (end + SLACK_BYTES <= s->next && ++s->behind >= BEHIND_MAX)
-			restart(s, cookie, end);
+			restart(s, cookie, off, end);
 		return false;
 	}
 	s->behind = 0;
@@ -86,6 +95,8 @@ static bool advance(struct slot *s, uint64_t cookie, uint64_t size,
 	if (!moves_on(s, cookie, off, end))
 		return false;
 	s->next = end;
+	if (end < s->begin + RUN_MIN_BYTES)
+		return false;
 	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
 	if (s->window > PREFETCH_WINDOW_MAX_BYTES)
 		s->window = PREFETCH_WINDOW_MAX_BYTES;

@@ -54,6 +54,7 @@ mount_tests = \
 	tests/system/herd.sh \
 	tests/system/hits-spread.sh \
 	tests/system/programs.sh \
+	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
 	tests/system/semantics.sh
 TESTS += $(mount_tests)
