@@ -259,12 +259,12 @@ START_TEST(test_posix_takes_no_other_directory_for_its_source)
 	unmount_storage();
 	/* Another inode, then another type of file system. */
 	for (unsigned i = 0; i < 2; i++) {
-		const char *type = i ? "ramfs" : NULL;
+		const char *type = i ? "ramfs" : "none";
 		char other[128];
 
 		(void)snprintf(other, sizeof(other), "%s/other", source);
 		ck_assert_int_eq(mount(other, in_source("m"), type,
-					 type ? 0 : MS_BIND, NULL),
+					 i ? 0 : MS_BIND, NULL),
 			0);
 		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
 		ck_assert_int_eq(stat_once(o, "f.no", &s), -EIO);
