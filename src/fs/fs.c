@@ -335,9 +335,14 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 
 void fs_unmount(struct fs *fs)
 {
+	struct capture capture;
+	char text[512]; /* of a mount that somebody else took away */
+
 	if (!fs)
 		return;
+	capture_begin(&capture);
 	fuse_session_unmount(fs->se);
+	capture_end(&capture, text, sizeof(text));
 	fuse_session_destroy(fs->se);
 	fs_free(fs);
 }
