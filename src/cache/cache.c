@@ -186,20 +186,15 @@ static int find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out)
 {
-	struct fill *f = fill_find(c, key);
-
 	if (c->stopping)
 		return -ENOTCONN;
-	if (!f) {
-		/* Published between the caller's look and the lock? */
-		if (!last_try && store_has(c->config.store, key, item->size))
-			return -EEXIST;
-		f = fill_new(c, item, key, prio);
-	}
-	if (!f)
-		return -ENOMEM;
-	*out = f;
-	return 0;
+	*out = fill_find(c, key);
+	if (*out)
+		return 0;
+	/* Published between the caller's look and the lock? */
+	if (!last_try && store_has(c->config.store, key, item->size))
+		return -EEXIST;
+	return fill_new(c, item, key, prio, out);
 }
 
 ssize_t cache_read(struct cache *c, struct cache_scratch *s,

@@ -43,7 +43,8 @@ struct cache_config {
 	uint64_t staging_bytes; /* bound on items held in memory */
 	unsigned depth;		/* origin requests in flight */
 	/*
-	 * The path of the file that a cookie stands for: length or -errno.
+	 * The path of the file that a cookie stands for: length, or -ESTALE if
+	 * that version is gone, or another -errno.
 	 * Called with the cache's lock held.
 	 */
 	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);

@@ -32,31 +32,44 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 	return NULL;
 }
 
-static char *copy_path(struct cache *c, uint64_t cookie)
+static int copy_path(struct cache *c, uint64_t cookie, char **out)
 {
 	char path[FILL_PATH_MAX];
 	int len = c->config.path(c->config.arg, cookie, path, sizeof(path));
 
-	return len < 0 ? NULL : strdup(path);
+	if (len < 0)
+		return len;
+	*out = strdup(path);
+	return *out ? 0 : -ENOMEM;
+}
+
+static void init_lists(struct fill *f)
+{
+	list_init(&f->queue);
+	list_init(&f->age);
+	list_init(&f->publish);
+	list_init(&f->waiters);
+	list_init(&f->warms);
 }
 
 /*
- * A fill in the table, with room in a tier reserved if there is some. Returns
- * NULL for want of memory.
+ * A fill in the table, with room in a tier reserved if there is some. 0,
+ * -ENOMEM, or what path() says.
  */
-struct fill *fill_new(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio)
+int fill_new(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, struct fill **out)
 {
 	unsigned npages = (unsigned)((item->size + FILL_PAGE_BYTES - 1) /
 		FILL_PAGE_BYTES);
 	struct fill *f = calloc(1, sizeof(*f) + npages);
+	int rc;
 
 	if (!f)
-		return NULL;
-	f->path = copy_path(c, item->cookie);
-	if (!f->path) {
+		return -ENOMEM;
+	rc = copy_path(c, item->cookie, &f->path);
+	if (rc < 0) {
 		free(f);
-		return NULL;
+		return rc;
 	}
 	f->key = key;
 	f->item = *item;
@@ -65,16 +78,13 @@ struct fill *fill_new(struct cache *c, const struct cache_item *item,
 	f->whole = item->size == item->version.size_bytes;
 	f->phase = FILL_WAITING;
 	f->refs = 1;
-	list_init(&f->queue);
-	list_init(&f->age);
-	list_init(&f->publish);
-	list_init(&f->waiters);
-	list_init(&f->warms);
+	init_lists(f);
 	list_add_tail(bucket_of(c, key), &f->bucket);
 	/* Without room in a tier the item passes through. */
 	if (store_reserve(c->config.store, item->size, &f->res) < 0)
 		f->res = (struct reservation){0};
-	return f;
+	*out = f;
+	return 0;
 }
 
 void fill_ref(struct fill *f)

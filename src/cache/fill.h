@@ -162,8 +162,8 @@ void cache_unlock(struct cache *c, struct after *a);
 
 /* fill.c; all want the lock. */
 struct fill *fill_find(struct cache *c, struct hash128 key);
-struct fill *fill_new(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio);
+int fill_new(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, struct fill **out);
 void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,

@@ -25,7 +25,12 @@
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 {
 	const struct mount *m = arg;
+	struct node_info info;
 
+	/* The origin does not have this version any more: do not ask. */
+	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
+		info.retired)
+		return -ESTALE;
 	return manifest_path(m->manifest, (node_id)cookie, buf, size);
 }
 

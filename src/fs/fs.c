@@ -21,6 +21,9 @@
 /* Wakes a worker from read(2); nothing else in the daemon uses it. */
 #define WAKE_SIGNAL SIGUSR1
 
+/* The kernel's first request comes with the mount. */
+#define GREETING_NS (10 * NS_PER_S)
+
 /* -- Workers ------------------------------------------------------------- */
 
 struct fs_worker *fs_worker(struct fs *fs)
@@ -52,15 +55,20 @@ void fs_worker_free(void *worker)
 }
 
 /* Lock held. */
-static void wait_10ms(struct fs *fs)
+/* False when the time has come. Lock held. */
+static bool wait_until(struct fs *fs, uint64_t until_ns)
 {
-	uint64_t until = clock_now_ns() + 10 * NS_PER_MS;
 	struct timespec ts = {
-		.tv_sec = (time_t)(until / NS_PER_S),
-		.tv_nsec = (long)(until % NS_PER_S),
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
 	};
 
-	(void)pthread_cond_timedwait(&fs->cond, &fs->lock, &ts);
+	return pthread_cond_timedwait(&fs->cond, &fs->lock, &ts) == 0;
+}
+
+static void wait_10ms(struct fs *fs)
+{
+	(void)wait_until(fs, clock_now_ns() + 10 * NS_PER_MS);
 }
 
 /* The first request says that we are ready: not before that is true. */
@@ -124,6 +132,28 @@ static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 	}
 }
 
+/*
+ * Wait until somebody ends the session. A kernel that was not greeted right
+ * (for want of memory, say) asks for nothing ever after. Lock held.
+ */
+static void wait_for_end(struct fs *fs)
+{
+	uint64_t until_ns = clock_now_ns() + GREETING_NS;
+
+	while (!fs->greeted && !atomic_load(&fs->exiting))
+		if (!wait_until(fs, until_ns))
+			atomic_store(&fs->exiting, true);
+	while (!atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
+}
+
+void fs_greeted(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	fs->greeted = true;
+	pthread_cond_broadcast(&fs->cond);
+}
+
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err)
 {
@@ -149,8 +179,7 @@ int fs_run(
 	}
 	fs->complete = rc == 0;
 	pthread_cond_broadcast(&fs->cond);
-	while (!atomic_load(&fs->exiting))
-		pthread_cond_wait(&fs->cond, &fs->lock);
+	wait_for_end(fs);
 	pthread_mutex_unlock(&fs->lock);
 	stop_workers(fs, worker, n);
 	while (n > 0)

@@ -25,6 +25,7 @@ struct fs {
 	atomic_bool exiting;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
+	bool greeted;	  /* the kernel's first request has come */
 	unsigned running; /* workers */
 	bool complete;	  /* all workers have been started */
 };
@@ -37,6 +38,9 @@ struct fs_worker {
 	struct fs_read *spare; /* so that a hit allocates nothing */
 	struct gather *gather; /* likewise, one over several items */
 };
+
+/* The kernel's first request was answered. */
+void fs_greeted(struct fs *fs);
 
 /* The calling thread's; NULL for want of memory. */
 struct fs_worker *fs_worker(struct fs *fs);

@@ -327,6 +327,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND;
 	fs->ready(fs->ready_arg);
+	fs_greeted(fs);
 }
 
 const struct fuse_lowlevel_ops fs_ops = {
