@@ -48,6 +48,6 @@ check-valgrind:
 		$(MAKE) check TESTS="$$units" LOG_COMPILER='$(VALGRIND)'
 
 distclean-local:
-	rm -rf check-asan check-tsan check-valgrind
+	rm -rf check-asan check-tsan check-valgrind fuzz
 
 .PHONY: lint format check-asan check-tsan check-valgrind

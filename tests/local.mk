@@ -1,3 +1,4 @@
-# Unit tests (Check) and system tests (scripts).
+# Unit tests (Check), system tests (scripts), fuzz targets.
 include tests/unit/local.mk
 include tests/system/local.mk
+include tests/fuzz/local.mk
