@@ -51,9 +51,10 @@ static void command_refresh(
 	const json_t *paths = json_object_get(request, "paths");
 	struct tree_walk_result sum = {0};
 	struct error err;
+	bool all = json_array_size(paths) == 0;
 	int rc = 0;
 
-	if (json_array_size(paths) == 0)
+	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
 		rc = refresh_one(m, json_array_get(paths, i), &sum, &err);
@@ -61,6 +62,12 @@ static void command_refresh(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
+	/*
+	 * Of a mount that was killed there may be entries of versions that
+	 * no manifest was left to tell of. Now everything is known.
+	 */
+	if (all && sum.failed == 0)
+		mount_sweep(m);
 	manifest_keep(m);
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "ok", 1,

@@ -328,6 +328,7 @@ static void mount_free(struct mount *m)
 		free(m->tier_dir[i]);
 	(void)pthread_cond_destroy(&m->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&m->lock);
+	(void)pthread_mutex_destroy(&m->sweep_lock);
 	free(m->fault_spec);
 	free(m->mountpoint);
 	free(m->source);
@@ -345,6 +346,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->started_ns = clock_now_ns();
 	m->ready_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&m->sweep_lock, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&m->cond, &attr);

@@ -26,9 +26,9 @@ enum scan_state {
 
 /* One mount. Set once while it is built, but where it says otherwise. */
 struct mount {
-	struct mount_options options; /* strings owned by the caller */
-	char *source;	  /* the dataset as tiers record it */
-	char *mountpoint; /* absolute, no links */
+	struct mount_options options;	 /* strings owned by the caller */
+	char *source;			 /* the dataset as tiers record it */
+	char *mountpoint;		 /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
 	/* What a mount that fails has to take away again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
@@ -45,12 +45,13 @@ struct mount {
 	struct ctl_server *ctl;
 	struct fs *fs;
 	struct pages *pages; /* NULL: their number is not bounded */
-	int ready_fd; /* the parent waits for the outcome here, or -1 */
+	int ready_fd;	     /* the parent waits for the outcome here, or -1 */
 
 	pthread_t scan_thread, signal_thread;
 	bool scan_started, signal_started;
-	atomic_int scan; /* enum scan_state; relaxed */
-	pthread_mutex_t lock; /* guards all below */
+	atomic_int scan;	    /* enum scan_state; relaxed */
+	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
+	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
 	bool stopping;
 	char *fault_spec; /* the faults in force */
@@ -70,6 +71,12 @@ void notify_systemd(const char *state);
 /* scan.c: the background scan, and what a whole manifest is good for. */
 int scan_start(struct mount *m, struct error *err);
 void scan_stop(struct mount *m);
+
+/*
+ * Entries that no item of the manifest has are garbage of old versions: they
+ * go, counted as invalidated. For when the manifest is known to be right.
+ */
+void mount_sweep(struct mount *m);
 
 /*
  * The manifest in the last tier: load it into m->manifest (which is made

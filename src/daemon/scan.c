@@ -54,12 +54,12 @@ static bool is_stopping(struct mount *m)
 	return stopping;
 }
 
-/* Entries that no item of the manifest has are garbage of old versions. */
-static void sweep(struct mount *m)
+void mount_sweep(struct mount *m)
 {
 	struct node_info info;
 
 	store_wait_ready(m->store);
+	LOCK_SCOPE(&m->sweep_lock);
 	store_mark(m->store);
 	for (node_id id = NODE_ROOT; id < manifest_end(m->manifest); id++) {
 		if (id % 1024 == 0 && is_stopping(m))
@@ -141,7 +141,7 @@ void manifest_keep(struct mount *m)
 static void scanned(struct mount *m)
 {
 	if (tree_generation(m->tree) > 0) {
-		sweep(m);
+		mount_sweep(m);
 		manifest_keep(m);
 	}
 	atomic_store(&m->scan, SCAN_COMPLETE);

@@ -185,7 +185,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 int manifest_save(struct manifest *m, int dirfd);
 
 /*
- * Fill an empty manifest from a file that manifest_save() wrote. 0; -ENOENT
+ * Fill an empty manifest from a file that manifest_save() wrote, and remove
+ * what a save that was killed left. Nobody may be saving there. 0; -ENOENT
  * if there is none; -EBADMSG if it is damaged, of another version or of
  * another dataset: then the manifest may hold a part of it and must be freed.
  */

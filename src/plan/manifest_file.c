@@ -346,10 +346,11 @@ int manifest_load(struct manifest *m, int dirfd)
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 	void *map;
-	int rc;
+	int rc, why = errno;
 
+	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : -EBADMSG;
+		return why == ENOENT ? -ENOENT : -EBADMSG;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return -EBADMSG;
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ,

@@ -227,17 +227,37 @@ while [ $round -lt "$kills" ]; do
 done
 [ -z "$daemon" ] || stop_mount
 
-# Nothing is left of versions that ceased, whatever was killed when.
+# Nothing is left of versions that ceased, whatever was killed when: nor of one
+# that was found and cached while no manifest was written, and is no more.
 fast_size=$((bytes * 2))
 slow_size=$((bytes * 2))
+mount_it --revalidate 1
+wait_for 20 is_mounted || fail 'no mount at the end'
+scan_through
+file=$(sed -n 5p "$work/files")
+echo 'the second version' >"$work/new"
+mv "$work/new" "$src/$file"
+wait_for 20 cmp -s "$src/$file" "$mnt/$file" || fail 'a change is not seen'
+status_field ready >/dev/null # what was fetched is published by then
+kill_mount
+echo 'and a third one' >"$work/new"
+mv "$work/new" "$src/$file"
+"$reader" "$src" --make-sums "$sums" >/dev/null
 mount_it
 wait_for 20 is_mounted || fail 'no mount at the end'
 scan_through
-"$refrain" refresh "$mnt" >/dev/null
+"$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
 "$refrain" warm "$mnt" >/dev/null || fail 'cannot warm'
 read_right
 all_right
 expect 'bytes that are cached' "$(status_field resident_bytes)" \
 	"$(tree_bytes "$src")"
+stop_mount
+
+# Killed while it wrote the manifest, with nothing to write the next time.
+: >"$slow/manifest.new"
+mount_it
+wait_for 20 is_mounted || fail 'no mount at the end'
+all_right
 stop_mount
 note "$round times killed"
