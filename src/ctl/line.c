@@ -57,10 +57,11 @@ int lines_fill(struct lines *l, int fd)
 
 bool lines_next(struct lines *l, char **line, size_t *len)
 {
-	char *from = l->data + l->start, *end;
+	char *from, *end;
 
 	if (l->start == l->used)
-		return false;
+		return false; /* perhaps nothing was ever read */
+	from = l->data + l->start;
 	end = memchr(from, '\n', l->used - l->start);
 	if (!end)
 		return false;
