@@ -204,7 +204,10 @@ prepare() {
 				"$refrain" clear "$dir" >/dev/null ||
 				fail "cannot clear $dir"
 		done ;;
-	1) find "$fast" "$slow" -mindepth 2 -path '*[0-7]-*' -delete ;;
+	1)
+		find "$fast" "$slow" -mindepth 2 -path '*[0-7]-*' -delete ||
+			: # there is none yet
+		;;
 	esac 2>/dev/null
 	draw 3
 	export REFRAIN_DISABLE=
