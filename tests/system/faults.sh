@@ -380,7 +380,9 @@ memory_error() {
 			"$refrain" umount "$mnt" || fail 'cannot unmount' ;;
 		1 | 127)
 			failed=$((failed + 1))
-			expect "lines with $kib KiB" "$(wc -l <"$work/said")" 1 ;;
+			expect "lines with $kib KiB" \
+				"$(wc -l <"$work/said")" 1
+			;;
 		*) fail "exit $status with $kib KiB: $(cat "$work/said")" ;;
 		esac
 		rm -rf "$cache"
@@ -392,13 +394,16 @@ memory_error() {
 
 # A control group with less memory than the data: it is reclaimed, not killed.
 memory_full() {
-	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ { print $2; exit }' \
-		/proc/mounts)
+	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)memory(,|$)/ {
+			print $2
+			exit
+		}' /proc/mounts)
 	[ -n "$v1" ] || { note 'no memory control group'; return 0; }
 	group=$v1/refrain-faults-$$
 	mkdir "$group" || return 0
 	echo $((24 << 20)) >"$group/memory.limit_in_bytes"
-	start --cache "$cache:64M" --staging 4M --limit 512K --chunk 512K
+	start --cache "$cache:64M" --staging 4M --limit 512K \
+		--chunk 512K
 	echo "$daemon" >"$group/cgroup.procs"
 	epoch 'with little memory'
 	epoch 'with little memory, again'

@@ -76,7 +76,8 @@ change_source() {
 # when the daemon is gone. $1 has the sums, or nothing.
 readers() {
 	for n in 1 2; do
-		while [ ! -e "$work/dead" ] && "$reader" "$mnt" --threads 3 --seed $n \
+		while [ ! -e "$work/dead" ] &&
+			"$reader" "$mnt" --threads 3 --seed $n \
 			${1:+--sums "$1"} >>"$work/read.$n" 2>&1; do
 			:
 		done &
@@ -151,8 +152,9 @@ charges() {
 }
 
 strangers() {
-	(cd "$1" && find . ! -type d) | grep -vE \
-		'^\./(refrain-tier|refrain-lock|manifest|([0-9a-f]{2})/\2[0-9a-f]{30}-[1-9][0-9]*)$'
+	entry='([0-9a-f]{2})/\2[0-9a-f]{30}-[1-9][0-9]*'
+	(cd "$1" && find . ! -type d) |
+		grep -vE "^\./(refrain-tier|refrain-lock|manifest|$entry)\$"
 }
 
 no_strangers() {
