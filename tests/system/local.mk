@@ -80,7 +80,13 @@ check-faults: all $(check_PROGRAMS)
 	REFRAIN_KILLS=$${REFRAIN_KILLS:-500} srcdir='$(srcdir)' \
 		$(SHELL) '$(srcdir)/tests/system/kill.sh'
 
-.PHONY: check-faults
+# Everything at once for MINUTES; in a build with a sanitizer, too.
+EXTRA_DIST += tests/system/soak.sh
+MINUTES = 3
+soak: all $(check_PROGRAMS)
+	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
+
+.PHONY: check-faults soak
 
 # Allocations that fail while a mount starts. The library is preloaded, so it
 # is built without sanitizers.
