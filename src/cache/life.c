@@ -81,9 +81,9 @@ static int check_config(const struct cache_config *config, struct error *err)
 			err, -EINVAL, "--chunk must be a multiple of 64K");
 	if (config->limit_bytes < STORE_BLOCK_BYTES)
 		return error_set(err, -EINVAL, "--limit must be at least 64K");
-	if (item > UINT32_MAX)
-		return error_set(
-			err, -EINVAL, "--limit and --chunk must be below 4G");
+	if (item > STORE_ITEM_MAX_BYTES)
+		return error_set(err, -EINVAL,
+			"--limit and --chunk must be at most 1G");
 	if (config->staging_bytes < 4 * item)
 		return error_set(err, -EINVAL,
 			"--staging must be at least four times --limit and "
