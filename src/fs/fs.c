@@ -378,9 +378,17 @@ void fs_unmount(struct fs *fs)
 
 /* -- Kernel caches ------------------------------------------------------- */
 
-/* What the kernel does not remember needs no dropping. */
+/*
+ * What the kernel does not remember needs no dropping. A number whose
+ * directory has gone may stand for a file by now; libfuse would complain.
+ */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {
+	struct node_info info;
+
+	if (manifest_get(fs->config.manifest, dir, &info) < 0 ||
+		info.attr.kind != KIND_DIR)
+		return;
 	(void)fuse_lowlevel_notify_inval_entry(fs->se, dir, name, strlen(name));
 	/* The listing that it keeps of the directory. */
 	(void)fuse_lowlevel_notify_inval_inode(fs->se, dir, 0, 0);
