@@ -197,6 +197,25 @@ static int build(struct mount *m, struct error *err)
 
 /* -- Serving ------------------------------------------------------------- */
 
+/*
+ * Bring everything to an end that a handler waits for and that waits for the
+ * kernel. Handlers still run: a look-up that nobody answers any more would
+ * hold a lock of the kernel's that a notification wants.
+ */
+static void quiesce(struct mount *m)
+{
+	if (m->quiesced)
+		return;
+	m->quiesced = m->quiet = true;
+	/* Parked readers are answered while there is a session to answer in. */
+	if (m->cache)
+		cache_stop(m->cache);
+	if (m->tree)
+		m->quiet = tree_stop(m->tree);
+	pages_free(m->pages);
+	m->pages = NULL;
+}
+
 static void *signal_main(void *arg)
 {
 	struct mount *m = arg;
@@ -209,6 +228,8 @@ static void *signal_main(void *arg)
 	(void)sigaddset(&set, SIGHUP);
 	while (sigwait(&set, &sig) != 0)
 		;
+	notify_systemd("STOPPING=1");
+	quiesce(m);
 	fs_exit(m->fs);
 	return NULL;
 }
@@ -288,23 +309,14 @@ static void leave_no_tier(struct mount *m)
 /* `why` the mount failed, or NULL. */
 static void take_down(struct mount *m, const struct error *why)
 {
-	bool quiet = true;
-
-	notify_systemd("STOPPING=1");
 	pthread_mutex_lock(&m->lock);
 	m->stopping = true;
 	pthread_cond_broadcast(&m->cond);
 	pthread_mutex_unlock(&m->lock);
 	stop_signals(m);
-	/* Parked readers are answered while there is a session to answer in. */
-	if (m->cache)
-		cache_stop(m->cache);
-	if (m->tree)
-		quiet = tree_stop(m->tree);
-	pages_free(m->pages);
-	m->pages = NULL;
+	quiesce(m);
 	fs_unmount(m->fs);
-	if (!quiet)
+	if (!m->quiet)
 		leave_at_once(m, why);
 	scan_stop(m);
 	ctl_server_stop(m->ctl);

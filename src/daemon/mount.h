@@ -49,6 +49,8 @@ struct mount {
 
 	pthread_t scan_thread, signal_thread;
 	bool scan_started, signal_started;
+	bool quiesced; /* by the signal thread or, when it is gone, the main */
+	bool quiet;    /* likewise; nothing is out at the origin any more */
 	atomic_int scan;	    /* enum scan_state; relaxed */
 	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
 	pthread_mutex_t lock;	    /* guards all below */

@@ -148,6 +148,7 @@ int tree_new(
 	(void)pthread_condattr_destroy(&attr);
 	list_init(&t->events);
 	list_init(&t->listings);
+	list_init(&t->asks);
 	rc = pthread_create(&t->thread, NULL, tree_main, t);
 	if (rc != 0) {
 		free(t);
@@ -174,6 +175,12 @@ bool tree_stop(struct tree *t)
 		rc = pthread_cond_timedwait(&t->done_cond, &t->lock, &ts);
 	quiet = t->requests == 0;
 	pthread_mutex_unlock(&t->lock);
+	/*
+	 * Who looks for a name holds the kernel's lock of its directory, which
+	 * the thread may be waiting for.
+	 */
+	tree_fail_asks(t);
+	tree_fail_listings(t);
 	pthread_join(t->thread, NULL);
 	return quiet;
 }

@@ -40,8 +40,9 @@ int tree_new(
 	struct tree **out, const struct tree_config *config, struct error *err);
 
 /*
- * Stop. False if requests to the origin are still out after a second: then
- * the tree (and what it uses) must not be freed.
+ * Stop. Who still waits for the origin after a second is told -ENOTCONN; then
+ * this returns false, and the tree (and what it uses) must not be freed.
+ * Handlers must be running, as the thread may wait for the kernel.
  */
 bool tree_stop(struct tree *t);
 void tree_free(struct tree *t);

@@ -28,6 +28,7 @@ struct tree {
 	bool stopping;
 	unsigned requests;		  /* out at the origin */
 	struct list listings;		  /* of struct listing */
+	struct list asks;		  /* of struct ask */
 	uint64_t changed, added, removed; /* names, since the start */
 	uint64_t attrs, listed;		  /* other modes; directories listed */
 };
@@ -44,5 +45,12 @@ uint64_t tree_now_s(void);
 /* tree_name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
 int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 	struct tree_lookup *l);
+
+/*
+ * When stopping: whoever waits for an answer that has not come gets -ENOTCONN.
+ * tree_name.c, tree_walk.c.
+ */
+void tree_fail_asks(struct tree *t);
+void tree_fail_listings(struct tree *t);
 
 #endif

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 /* A question to the origin about one name. */
 struct ask {
 	struct origin_stat s;
 	struct tree *t;
-	struct tree_lookup *l; /* NULL: nobody waits */
+	struct list link;      /* in tree.asks; tree.lock */
+	struct tree_lookup *l; /* tree.lock; NULL: nobody waits */
 	node_id dir;
 	node_id known;	  /* the node that the name had; 0: none */
 	const char *name; /* in path */
@@ -23,45 +26,91 @@ struct ask {
 };
 
 /* The origin did not answer: what is known stays true. */
-static int answer_known(struct ask *a, int status, struct node_info *info)
+static int answer_known(
+	struct ask *a, int status, bool ref, struct node_info *info)
 {
 	struct manifest *m = a->t->config.manifest;
 
 	if (a->known == 0)
 		return status;
-	return manifest_lookup(m, a->dir, a->name, a->l != NULL, info);
+	return manifest_lookup(m, a->dir, a->name, ref, info);
 }
 
 static int answer(struct ask *a, int status, const struct file_attr *attr,
-	const char *target, struct node_info *info)
+	const char *target, bool ref, struct node_info *info)
 {
 	struct manifest *m = a->t->config.manifest;
 	struct file_entry e = {.name = a->name, .target = target};
 
 	if (status == 0) {
 		e.attr = *attr;
-		return manifest_put(m, a->dir, &e, tree_now_s(), a->l != NULL,
-			info, tree_on_event, a->t);
+		return manifest_put(m, a->dir, &e, tree_now_s(), ref, info,
+			tree_on_event, a->t);
 	}
 	if (status != -ENOENT && status != -ENOTDIR)
-		return answer_known(a, status, info);
+		return answer_known(a, status, ref, info);
 	manifest_negative(m, a->dir);
 	(void)manifest_remove(m, a->dir, a->name, tree_on_event, a->t);
 	return -ENOENT;
+}
+
+/* Who waits for the answer: ours to tell, and nobody else's. */
+static struct tree_lookup *take_lookup(struct ask *a)
+{
+	struct tree_lookup *l;
+
+	LOCK_SCOPE(&a->t->lock);
+	list_del(&a->link);
+	l = a->l;
+	a->l = NULL;
+	return l;
 }
 
 static void ask_done(struct origin_stat *s, int status,
 	const struct file_attr *attr, const char *target)
 {
 	struct ask *a = CONTAINER_OF(s, struct ask, s);
+	struct tree_lookup *l = take_lookup(a);
 	struct tree *t = a->t;
 	struct node_info info;
 
-	status = answer(a, status, attr, target, &info);
-	if (a->l)
-		a->l->done(a->l, status, status == 0 ? &info : NULL);
+	status = answer(a, status, attr, target, l != NULL, &info);
+	if (l)
+		l->done(l, status, status == 0 ? &info : NULL);
 	free(a);
 	tree_request_end(t);
+}
+
+/* The first who still waits; NULL: nobody. */
+static struct tree_lookup *next_lookup(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	LIST_FOREACH(i, &t->asks) {
+		struct ask *a = CONTAINER_OF(i, struct ask, link);
+
+		if (a->l)
+			return steal_ptr(&a->l);
+	}
+	return NULL;
+}
+
+void tree_fail_asks(struct tree *t)
+{
+	struct tree_lookup *l;
+
+	while ((l = next_lookup(t)))
+		l->done(l, -ENOTCONN, NULL);
+}
+
+/* As tree_request_begin(), and whoever waits can be found. */
+static bool ask_begin(struct tree *t, struct ask *a)
+{
+	LOCK_SCOPE(&t->lock);
+	if (t->stopping)
+		return false;
+	t->requests++;
+	list_add_tail(&t->asks, &a->link);
+	return true;
 }
 
 int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
@@ -87,7 +136,7 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 	a->dir = dir;
 	a->known = known;
 	a->s = (struct origin_stat){.path = a->path, .done = ask_done};
-	if (!tree_request_begin(t)) {
+	if (!ask_begin(t, a)) {
 		free(a);
 		return -ENOTCONN;
 	}

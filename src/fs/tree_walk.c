@@ -57,6 +57,16 @@ static void directory_gone(struct tree *t, node_id dir)
 		tree_recheck(t, dir);
 }
 
+static void tell_waiters(struct list *waiters, int status)
+{
+	LIST_FOREACH_SAFE(w, next, waiters) {
+		struct tree_wait *wait =
+			CONTAINER_OF(w, struct tree_wait, link);
+
+		wait->done(wait, status);
+	}
+}
+
 static void listing_done(struct origin_list *l, int status)
 {
 	struct listing *g = CONTAINER_OF(l, struct listing, l);
@@ -76,14 +86,22 @@ static void listing_done(struct origin_list *l, int status)
 	t->listed += status == 0;
 	list_splice_tail(&waiters, &g->waiters);
 	pthread_mutex_unlock(&t->lock);
-	LIST_FOREACH_SAFE(w, next, &waiters) {
-		struct tree_wait *wait =
-			CONTAINER_OF(w, struct tree_wait, link);
-
-		wait->done(wait, status);
-	}
+	tell_waiters(&waiters, status);
 	free(g);
 	tree_request_end(t);
+}
+
+void tree_fail_listings(struct tree *t)
+{
+	struct list waiters;
+
+	list_init(&waiters);
+	pthread_mutex_lock(&t->lock);
+	LIST_FOREACH(l, &t->listings)
+		list_splice_tail(&waiters,
+			&CONTAINER_OF(l, struct listing, link)->waiters);
+	pthread_mutex_unlock(&t->lock);
+	tell_waiters(&waiters, -ENOTCONN);
 }
 
 static struct listing *listing_new(struct tree *t, node_id dir)

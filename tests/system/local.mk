@@ -97,3 +97,7 @@ tests_system_no_memory_la_SOURCES = tests/system/no_memory.c
 tests_system_no_memory_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
 tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
+
+# How it stops while others wait.
+TESTS += tests/system/stop-waiting.sh
+EXTRA_DIST += tests/system/stop-waiting.sh
