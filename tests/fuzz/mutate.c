@@ -78,11 +78,11 @@ static size_t mutate(uint8_t *buf, size_t size)
 
 static unsigned long run(const struct fuzz_target *t, unsigned rounds)
 {
-	uint8_t buf[FUZZ_MAX_BYTES], copy[FUZZ_MAX_BYTES];
+	uint8_t buf[FUZZ_MAX_BYTES], copy[FUZZ_MAX_BYTES] = {0};
 	unsigned long runs = 0;
 	size_t size;
 
-	t->one(NULL, 0);
+	t->one(copy, 0);
 	for (unsigned i = 0; (size = t->seed(i, buf)) > 0; i++) {
 		t->one(buf, size);
 		for (unsigned r = 0; r < rounds; r++) {
