@@ -6,9 +6,11 @@ bench_epoch_reader_SOURCES = \
 	bench/read_file.c bench/read_file.h
 bench_epoch_reader_LDADD = libbase.la
 
-BENCHES = bench/hot.sh bench/cold.sh bench/ranges.sh bench/scale.sh
+BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
+	bench/scale.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
-CLEANFILES += bench-hot.json bench-cold.json bench-ranges.json bench-scale.json
+CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
+	bench-ranges.json bench-scale.json
 
 # 77: not to be measured here, which is no failure.
 bench: all
@@ -25,3 +27,8 @@ bench_bench_store_LDADD = libstore.la
 noinst_PROGRAMS += bench/range-reader
 bench_range_reader_SOURCES = bench/range_reader.c
 bench_range_reader_LDADD = libbase.la
+
+noinst_PROGRAMS += bench/slow-fs
+bench_slow_fs_SOURCES = bench/slow_fs.c
+bench_slow_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
+bench_slow_fs_LDADD = libbase.la $(FUSE3_LIBS)

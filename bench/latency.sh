@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A far origin: a cold epoch of small files from a directory whose opens and
+# reads take 5 ms each, any number at once. A bare reader at its best number
+# of threads against the mount with an empty cache, read by as many. The
+# processors' idle time stands beside: where it is near 0 it is they that
+# limit, the far origin's stand-in and the reader having their share of them.
+#
+#   MS=5 FILES=1000 bench/latency.sh
+#
+# Needs root (kernel caches are dropped), FUSE. Prints a table and the ratio of
+# the best of each, and writes bench-latency.json.
+set -u
+name=latency
+bench=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/lib.sh
+. "$bench/lib.sh"
+
+ms=${MS:-5} files=${FILES:-1000} file_bytes=112640 rounds=3
+slow_fs=$PWD/bench/slow-fs
+
+[ -w /dev/fuse ] || bench_skip "cannot open /dev/fuse"
+slow_root || bench_skip "$slow_why"
+
+far=$work/far
+far_pid=
+latency_cleanup() {
+	"$refrain" umount "$mnt" 2>/dev/null
+	[ -z "$far_pid" ] || {
+		fusermount3 -uz "$far" || umount -l "$far"
+		wait "$far_pid"
+	} 2>/dev/null
+	bench_cleanup
+}
+trap latency_cleanup EXIT
+
+# rate DIR THREADS: files a second.
+rate() {
+	"$reader" "$1" --threads "$2" --json >"$work/epoch" ||
+		bench_fail "reading failed"
+	number files_per_s <"$work/epoch"
+}
+
+# Time that the processors had and that they were idle, in ticks.
+ticks() {
+	awk '/^cpu / { for (i = 2; i < 10; i++) n += $i; print n, $5 + $6 }' \
+		/proc/stat
+}
+
+# idle TICKS TICKS: the share of the time between, in per cent.
+idle() {
+	echo "$1 $2" | awk '{ printf("%.0f\n", 100 * ($4 - $2) / ($3 - $1)) }'
+}
+
+bare_rate() {
+	forget
+	rate "$far" "$1"
+}
+
+mount_rate() {
+	rm -rf "$work/cache"
+	"$refrain" mount "$far" "$mnt" --cache "$work/cache:1G" ||
+		bench_fail "the mount failed"
+	forget
+	before=$(ticks)
+	rate "$mnt" "$1"
+	idle "$before" "$(ticks)" >>"$work/idle.$1"
+	"$refrain" umount "$mnt" || bench_fail "the mount did not go away"
+}
+
+best() {
+	sort -n "$work/$1.$2" | tail -n 1
+}
+
+echo "latency: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
+mkdir "$mnt" "$far"
+files_of $file_bytes "$files" "$work/data"
+"$slow_fs" "$work/data" "$far" "$ms" &
+far_pid=$!
+until mountpoint -q "$far"; do
+	kill -0 $far_pid || bench_fail "the far origin did not start"
+	sleep 0.1
+done
+
+echo "threads  bare files/s  mount files/s   ratio  idle %"
+for threads in ${THREADS:-1 2 4 8 16 32 64}; do
+	round=1
+	while [ $round -le $rounds ]; do
+		bare_rate $threads >>"$work/bare.$threads"
+		mount_rate $threads >>"$work/mount.$threads"
+		round=$((round + 1))
+	done
+	bare=$(best bare $threads) ours=$(best mount $threads)
+	r=$(ratio "$ours" "$bare")
+	printf '%7d  %12.1f  %13.1f  %6s  %6s\n' $threads "$bare" "$ours" "$r" \
+		"$(median <"$work/idle.$threads")"
+	echo "$bare" >>"$work/bare.best"
+	echo "$ours" >>"$work/mount.best"
+	printf '%s{"threads": %d, "bare": %s, "mount": %s}' \
+		"${comma-}" $threads "$bare" "$ours" >>"$work/json"
+	comma=', '
+done
+all=$(ratio "$(sort -n "$work/mount.best" | tail -n 1)" \
+	"$(sort -n "$work/bare.best" | tail -n 1)")
+echo "best of each: ratio $all (bar 0.95)"
+cat >"$json_out" <<END
+{"bench": "latency", "machine": "$(machine)", "ms": $ms,
+ "ratio": $all, "threads": [$(cat "$work/json")]}
+END
