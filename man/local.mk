@@ -3,6 +3,7 @@ man_pages = \
 	man/refrain.1 \
 	man/refrain-clear.1 \
 	man/refrain-fault.1 \
+	man/refrain-index.1 \
 	man/refrain-make-dataset.1 \
 	man/refrain-mount.1 \
 	man/refrain-refresh.1 \

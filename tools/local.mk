@@ -15,6 +15,7 @@ refrain_SOURCES = \
 	tools/command.c tools/command.h \
 	tools/fault.c \
 	tools/gauges.c tools/gauges.h \
+	tools/index.c \
 	tools/main.c \
 	tools/manual.c \
 	tools/mount.c \

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "store/store.h"
@@ -43,5 +44,14 @@ struct mount_options {
  * the child never returns.
  */
 int daemon_run(const struct mount_options *options, struct error *err);
+
+/*
+ * List a source and write the table of its files; no mount. progress is called
+ * several times a second, and at the end of the listing. 0, or -errno with err
+ * set: then nothing was written, or writing failed.
+ */
+typedef void index_progress_fn(void *arg, uint64_t files, uint64_t bytes);
+int daemon_index(const char *source, FILE *out, index_progress_fn *progress,
+	void *arg, struct error *err);
 
 #endif

@@ -3,6 +3,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/background.c \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/index.c \
 	src/daemon/mount.h \
 	src/daemon/pages.c \
 	src/daemon/scan.c \

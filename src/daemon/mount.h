@@ -62,6 +62,7 @@ struct mount {
 
 /* source.c: paths, the origin's stack. */
 int mount_resolve(struct mount *m, struct error *err);
+int mount_resolve_source(struct mount *m, struct error *err);
 int mount_open_origin(struct mount *m, struct error *err);
 
 /* background.c */

@@ -25,7 +25,7 @@ static bool is_synthetic(const char *source)
 	return strncmp(source, SYNTHETIC, strlen(SYNTHETIC)) == 0;
 }
 
-static int resolve_source(struct mount *m, struct error *err)
+int mount_resolve_source(struct mount *m, struct error *err)
 {
 	const char *source = m->options.source;
 	struct stat st;
@@ -211,7 +211,7 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 int mount_resolve(struct mount *m, struct error *err)
 {
-	int rc = resolve_source(m, err);
+	int rc = mount_resolve_source(m, err);
 
 	if (rc == 0)
 		rc = check_mountpoint(m, err);

@@ -40,6 +40,8 @@ offers make-dataset refrain ''
 offers --version refrain --v
 offers 'status' refrain st
 offers status refrain help st
+offers index refrain in
+offers --output refrain index --
 offers '--cache|--foreground' refrain mount --
 offers --allow-other refrain mount --a
 offers 'always|never' refrain mount --verify ''

@@ -39,8 +39,9 @@ tests_system_stand_in_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
 EXTRA_DIST += tests/system/lib.sh
 
 # The commands.
-TESTS += tests/system/completion.sh tests/system/umount.sh
-EXTRA_DIST += tests/system/completion.sh tests/system/umount.sh
+TESTS += tests/system/completion.sh tests/system/index.sh tests/system/umount.sh
+EXTRA_DIST += tests/system/completion.sh tests/system/index.sh \
+	tests/system/umount.sh
 
 # What is written about them.
 TESTS += tests/system/operations.sh

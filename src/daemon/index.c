@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An index of a source, without a mount: the scan that a first mount does, and
+ * then a table of the files in bytewise order of their paths, so that the
+ * place of a line is the index of its file. The walk has a thread of its own;
+ * the caller's shows progress and writes the table.
+ */
+#include "daemon/mount.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define PROGRESS_NS (200 * NS_PER_MS)
+
+/* What a scan needs of a mount; one thread builds and frees it. */
+struct scan {
+	struct mount *m;
+	struct tree_walk_result result; /* the walk's, then the caller's */
+	int status;			/* the same */
+};
+
+struct row {
+	char *path;
+	struct file_version version;
+};
+
+struct table {
+	struct row *row;
+	size_t n, room;
+};
+
+/* -- The walk ------------------------------------------------------------ */
+
+/* Nobody has seen anything yet that could change. */
+static void no_version(void *arg, const struct node_info *old)
+{
+	(void)arg;
+	(void)old;
+}
+
+static void no_name(void *arg, node_id dir, const char *name)
+{
+	(void)arg;
+	(void)dir;
+	(void)name;
+}
+
+static void no_node(void *arg, node_id id)
+{
+	(void)arg;
+	(void)id;
+}
+
+static int open_tree(struct mount *m, struct error *err)
+{
+	struct tree_config config = {
+		.ceased = no_version,
+		.renamed = no_name,
+		.changed = no_node,
+	};
+	int rc = timers_new(&m->timers);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	rc = mount_open_origin(m, err);
+	if (rc < 0)
+		return rc;
+	rc = manifest_new(&m->manifest, m->source);
+	if (rc < 0)
+		return error_set(err, rc, "%m");
+	config.origin = m->origin;
+	config.manifest = m->manifest;
+	rc = tree_new(&m->tree, &config, err);
+	return rc < 0 ? rc : tree_open_root(m->tree, err);
+}
+
+static void *walk_main(void *arg)
+{
+	struct scan *s = arg;
+
+	s->status = tree_walk(s->m->tree, NODE_ROOT, false, &s->result);
+	return NULL;
+}
+
+static void tell(const struct mount *m, index_progress_fn *progress, void *arg)
+{
+	struct manifest_totals totals;
+
+	manifest_totals(m->manifest, &totals);
+	progress(arg, totals.files, totals.bytes);
+}
+
+/* Wait for the walk, and say now and then how far it is. */
+static int walk(struct scan *s, index_progress_fn *progress, void *arg,
+	struct error *err)
+{
+	struct timespec until;
+	pthread_t thread;
+	int rc = pthread_create(&thread, NULL, walk_main, s);
+
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	do {
+		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+		until.tv_nsec += PROGRESS_NS;
+		until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+		until.tv_nsec %= (long)NS_PER_S;
+		rc = pthread_timedjoin_np(thread, NULL, &until);
+		tell(s->m, progress, arg);
+	} while (rc == ETIMEDOUT);
+	if (s->status < 0)
+		return error_set(
+			err, s->status, "cannot list '%s': %m", s->m->source);
+	if (s->result.failed > 0)
+		return error_set(err, -EIO,
+			"%" PRIu64 " directories of '%s' could not be listed, "
+			"so nothing is written; see that they can be read, and "
+			"run it again",
+			s->result.failed, s->m->source);
+	return 0;
+}
+
+/* -- The table ----------------------------------------------------------- */
+
+static void table_release(struct table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->row[i].path);
+	free(t->row);
+}
+
+static int add_row(struct table *t, const char *path, struct file_version v)
+{
+	if (t->n == t->room) {
+		size_t room = t->room ? t->room * 2 : 1024;
+		struct row *row = reallocarray(t->row, room, sizeof(*row));
+
+		if (!row)
+			return -ENOMEM;
+		t->row = row;
+		t->room = room;
+	}
+	t->row[t->n] = (struct row){strdup(path), v};
+	return t->row[t->n].path ? (t->n++, 0) : -ENOMEM;
+}
+
+static int fill_table(struct table *t, struct manifest *m)
+{
+	char path[MANIFEST_PATH_MAX];
+	struct node_info info;
+	int rc = 0;
+
+	for (node_id id = NODE_ROOT; rc >= 0 && id < manifest_end(m); id++) {
+		if (manifest_get(m, id, &info) < 0 || info.retired ||
+			info.attr.kind != KIND_FILE)
+			continue;
+		rc = manifest_path(m, id, path, sizeof(path));
+		if (rc >= 0)
+			rc = add_row(t, path, info.attr.version);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* A field ends at a tab and a line at a newline, so these are escaped. */
+static void put_text(const char *text, size_t len, FILE *out)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\t')
+			(void)fputs("\\t", out);
+		else if (text[i] == '\n')
+			(void)fputs("\\n", out);
+		else if (text[i] == '\\')
+			(void)fputs("\\\\", out);
+		else
+			(void)putc(text[i], out);
+	}
+}
+
+/* Errors stay with the stream, and are looked at once. */
+static void put_row(const struct row *r, FILE *out)
+{
+	const char *slash = strchr(r->path, '/');
+	int64_t mtime_ns = r->version.mtime_ns;
+	/* Unsigned, so that the most negative one has a size, too. */
+	uint64_t ns = mtime_ns < 0 ? -(uint64_t)mtime_ns : (uint64_t)mtime_ns;
+
+	put_text(r->path, strlen(r->path), out);
+	(void)fprintf(out, "\t%" PRIu64 "\t%s%" PRIu64 ".%09" PRIu64 "\t",
+		r->version.size_bytes, mtime_ns < 0 ? "-" : "", ns / NS_PER_S,
+		ns % NS_PER_S);
+	put_text(r->path, slash ? (size_t)(slash - r->path) : 0, out);
+	(void)putc('\n', out);
+}
+
+static int write_table(struct manifest *m, FILE *out, struct error *err)
+{
+	struct table t = {.row = NULL};
+	int rc = fill_table(&t, m);
+
+	if (rc == 0) {
+		if (t.n > 0)
+			qsort(t.row, t.n, sizeof(*t.row), by_path);
+		(void)fputs(
+			"# refrain index 1: path, size, mtime, label\n", out);
+		for (size_t i = 0; i < t.n; i++)
+			put_row(&t.row[i], out);
+		if (fflush(out) != 0 || ferror(out))
+			rc = -EIO;
+	}
+	table_release(&t);
+	return rc < 0 ? error_set(err, rc, "cannot write the index: %m") : 0;
+}
+
+/* -- All of it ------------------------------------------------------------ */
+
+static void scan_free(struct mount *m)
+{
+	/* What still waits for a hung origin cannot be freed under it. */
+	if (m->tree && !tree_stop(m->tree))
+		return;
+	tree_free(m->tree);
+	if (m->manifest)
+		manifest_free(m->manifest);
+	if (m->origin)
+		origin_free(m->origin);
+	if (m->timers)
+		timers_free(m->timers);
+	free(m->source);
+	free(m);
+}
+
+int daemon_index(const char *source, FILE *out, index_progress_fn *progress,
+	void *arg, struct error *err)
+{
+	struct scan s = {.m = calloc(1, sizeof(*s.m))};
+	int rc;
+
+	if (!s.m)
+		return error_set(err, -ENOMEM, "%m");
+	s.m->options.source = source;
+	s.m->options.timeout_s = MOUNT_TIMEOUT_S;
+	rc = mount_resolve_source(s.m, err);
+	if (rc == 0)
+		rc = open_tree(s.m, err);
+	if (rc == 0)
+		rc = walk(&s, progress, arg, err);
+	if (rc == 0)
+		rc = write_table(s.m->manifest, out, err);
+	scan_free(s.m);
+	return rc;
+}

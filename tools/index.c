@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* refrain index: a table of the files of a source, without a mount. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+#include "daemon/daemon.h"
+#include "progress.h"
+
+struct index_args {
+	const char *output;
+};
+
+static const struct option_def index_table[] = {
+	{
+		.name = "output",
+		.letter = 'o',
+		.arg = "FILE",
+		.help = "Write it to FILE, which is replaced when the index "
+			"is complete (default: standard output).",
+		.kind = OPTION_TEXT,
+		.offset = offsetof(struct index_args, output),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage index_usage = {
+	.name = "index",
+	.operands = "SOURCE",
+	.summary = "List the files of the dataset SOURCE: path, size, time of "
+		   "change and label, one line each.",
+	.options = index_table,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+static void show(void *arg, uint64_t files, uint64_t bytes)
+{
+	progress_show(arg, files, bytes, 0, " found");
+}
+
+static int index_to(const char *source, FILE *out, struct error *err)
+{
+	struct progress progress;
+	int rc;
+
+	progress_begin(&progress);
+	rc = daemon_index(source, out, show, &progress, err);
+	progress_end(&progress);
+	return rc;
+}
+
+/* The file appears whole or not at all. */
+static int index_to_file(
+	const char *source, const char *output, struct error *err)
+{
+	CLEANUP_FREE char *fresh = NULL;
+	FILE *out;
+	int rc;
+
+	if (asprintf(&fresh, "%s.new", output) < 0) {
+		fresh = NULL;
+		return error_set(err, -ENOMEM, "%m");
+	}
+	out = fopen(fresh, "we");
+	if (!out)
+		return error_set(err, -errno,
+			"cannot write '%s': %m; give -o a place that you can "
+			"write",
+			fresh);
+	rc = index_to(source, out, err);
+	if (fclose(out) != 0 && rc == 0)
+		rc = error_set(err, -errno, "cannot write '%s': %m", fresh);
+	if (rc == 0 && rename(fresh, output) < 0)
+		rc = error_set(err, -errno, "cannot write '%s': %m", output);
+	if (rc < 0)
+		(void)unlink(fresh); /* there is an error to be told */
+	return rc;
+}
+
+int cmd_index(int argc, char **argv)
+{
+	struct index_args args = {.output = NULL};
+	struct error err = {""};
+	int status, rc;
+
+	if (command_parse(&index_usage, argc, argv, &args, &status) < 0)
+		return status;
+	if (args.output && strcmp(args.output, "-") != 0)
+		rc = index_to_file(argv[1], args.output, &err);
+	else
+		rc = index_to(argv[1], stdout, &err);
+	return rc < 0 ? command_fail("index", &err) : EXIT_OK;
+}
