@@ -29,6 +29,8 @@ latency_cleanup() {
 	"$refrain" umount "$mnt" 2>/dev/null
 	[ -z "$far_pid" ] || {
 		fusermount3 -uz "$far" || umount -l "$far"
+		# Not by itself, if another mount namespace has a copy.
+		kill "$far_pid"
 		wait "$far_pid"
 	} 2>/dev/null
 	bench_cleanup
