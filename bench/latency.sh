@@ -89,18 +89,18 @@ echo "threads  bare files/s  mount files/s   ratio  idle %"
 for threads in ${THREADS:-1 2 4 8 16 32 64}; do
 	round=1
 	while [ $round -le $rounds ]; do
-		bare_rate $threads >>"$work/bare.$threads"
-		mount_rate $threads >>"$work/mount.$threads"
+		bare_rate "$threads" >>"$work/bare.$threads"
+		mount_rate "$threads" >>"$work/mount.$threads"
 		round=$((round + 1))
 	done
-	bare=$(best bare $threads) ours=$(best mount $threads)
+	bare=$(best bare "$threads") ours=$(best mount "$threads")
 	r=$(ratio "$ours" "$bare")
-	printf '%7d  %12.1f  %13.1f  %6s  %6s\n' $threads "$bare" "$ours" "$r" \
+	printf '%7d  %12.1f  %13.1f  %6s  %6s\n' "$threads" "$bare" "$ours" "$r" \
 		"$(median <"$work/idle.$threads")"
 	echo "$bare" >>"$work/bare.best"
 	echo "$ours" >>"$work/mount.best"
 	printf '%s{"threads": %d, "bare": %s, "mount": %s}' \
-		"${comma-}" $threads "$bare" "$ours" >>"$work/json"
+		"${comma-}" "$threads" "$bare" "$ours" >>"$work/json"
 	comma=', '
 done
 all=$(ratio "$(sort -n "$work/mount.best" | tail -n 1)" \
