@@ -95,8 +95,8 @@ for threads in ${THREADS:-1 2 4 8 16 32 64}; do
 	done
 	bare=$(best bare "$threads") ours=$(best mount "$threads")
 	r=$(ratio "$ours" "$bare")
-	printf '%7d  %12.1f  %13.1f  %6s  %6s\n' "$threads" "$bare" "$ours" "$r" \
-		"$(median <"$work/idle.$threads")"
+	printf '%7d  %12.1f  %13.1f  %6s  %6s\n' "$threads" "$bare" "$ours" \
+		"$r" "$(median <"$work/idle.$threads")"
 	echo "$bare" >>"$work/bare.best"
 	echo "$ours" >>"$work/mount.best"
 	printf '%s{"threads": %d, "bare": %s, "mount": %s}' \
