@@ -39,6 +39,21 @@ struct fs_worker {
 	struct gather *gather; /* likewise, one over several items */
 };
 
+/*
+ * A request that may wait for the origin; see interrupt.c. It is answered by
+ * whoever claims it, once; until then its memory stays.
+ */
+struct parked {
+	fuse_req_t req;
+	atomic_bool answered;
+	atomic_bool armed; /* an interrupt may answer it */
+};
+
+void parked_init(struct parked *p, fuse_req_t req);
+
+/* True: the caller answers p->req. False: somebody has. */
+bool parked_claim(struct parked *p);
+
 /* The kernel's first request was answered. */
 void fs_greeted(struct fs *fs);
 

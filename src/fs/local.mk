@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += libfs.la
 libfs_la_SOURCES = \
 	src/fs/fs.c src/fs/fs.h src/fs/fs_impl.h \
 	src/fs/inode.c src/fs/inode.h \
+	src/fs/interrupt.c \
 	src/fs/mountpoint.c \
 	src/fs/ops.c \
 	src/fs/read.c \

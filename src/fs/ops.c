@@ -66,7 +66,7 @@ void fs_entry(const struct fs *fs, const struct node_info *info,
 struct name_read {
 	struct tree_lookup l;
 	struct fs *fs;
-	fuse_req_t req;
+	struct parked p;
 };
 
 static void reply_name(
@@ -92,13 +92,21 @@ static void reply_name(
 	(void)fuse_reply_err(req, -status);
 }
 
+/* Answer; with a name that was found comes a reference. */
+static void name_end(
+	struct name_read *n, int status, const struct node_info *info)
+{
+	if (parked_claim(&n->p))
+		reply_name(n->fs, n->p.req, status, info);
+	else if (status >= 0)
+		manifest_unref(n->fs->config.manifest, info->id, 1);
+	free(n);
+}
+
 static void name_done(
 	struct tree_lookup *l, int status, const struct node_info *info)
 {
-	struct name_read *n = CONTAINER_OF(l, struct name_read, l);
-
-	reply_name(n->fs, n->req, status, info);
-	free(n);
+	name_end(CONTAINER_OF(l, struct name_read, l), status, info);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -114,12 +122,10 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	n->l.done = name_done;
 	n->fs = fs;
-	n->req = req;
+	parked_init(&n->p, req);
 	rc = tree_lookup(fs->config.tree, (node_id)parent, name, &n->l, &info);
-	if (rc == 0)
-		return;
-	reply_name(fs, req, rc, &info);
-	free(n);
+	if (rc != 0)
+		name_end(n, rc, &info);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)

@@ -12,7 +12,7 @@
 
 /* A request whose bytes come from several items. */
 struct gather {
-	fuse_req_t req;
+	struct parked p;
 	size_t len;
 	atomic_uint left;  /* parts, and the handler until it is through */
 	atomic_int status; /* of the first part that failed */
@@ -26,7 +26,7 @@ struct gather {
 /* One read of the cache. */
 struct fs_read {
 	struct cache_read r;
-	fuse_req_t req;	       /* of a request that is one part */
+	struct parked p;       /* of a request that is one part */
 	struct gather *gather; /* of one that is several; else NULL */
 	size_t at;	       /* in gather.buf */
 };
@@ -50,6 +50,12 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 		(void)fuse_reply_buf(req, data, len);
 }
 
+static void answer(struct parked *p, int status, const void *data, size_t len)
+{
+	if (parked_claim(p))
+		reply(p->req, status, data, len);
+}
+
 /* What a reader may be told; the origin's own errors are all I/O errors. */
 static int reader_errno(int status)
 {
@@ -64,7 +70,7 @@ static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
 		return false;
-	reply(g->req, atomic_load(&g->status), g->buf, g->len);
+	answer(&g->p, atomic_load(&g->status), g->buf, g->len);
 	return true;
 }
 
@@ -89,7 +95,7 @@ static void read_done(struct cache_read *cr, int status, const void *data)
 	if (r->gather)
 		gather_part(r->gather, r->at, r->r.len, status, data);
 	else
-		reply(r->req, reader_errno(status), data, r->r.len);
+		answer(&r->p, reader_errno(status), data, r->r.len);
 	fs_read_free(r);
 }
 
@@ -122,7 +128,7 @@ static void read_part(struct fs *fs, struct fs_worker *w,
 	if (r->gather)
 		gather_part(r->gather, r->at, r->r.len, (int)n, r->r.data);
 	else
-		reply(r->req, reader_errno((int)n), r->r.data, r->r.len);
+		answer(&r->p, reader_errno((int)n), r->r.data, r->r.len);
 	if (n > 0)
 		cache_read_end(fs->config.cache, &r->r);
 	read_give(w, r);
@@ -162,7 +168,7 @@ static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
 		reply(req, -ENOMEM, NULL, 0);
 		return;
 	}
-	g->req = req;
+	parked_init(&g->p, req);
 	g->len = len;
 	atomic_init(&g->left, 1);
 	atomic_init(&g->status, 0);
@@ -210,7 +216,7 @@ static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
 		reply(req, -ENOMEM, NULL, 0);
 		return;
 	}
-	r->req = req;
+	parked_init(&r->p, req);
 	r->gather = NULL;
 	r->r.off = (size_t)(off - item->base);
 	r->r.len = len;

@@ -15,7 +15,7 @@
 struct dir_read {
 	struct tree_wait w;
 	struct fs *fs;
-	fuse_req_t req;
+	struct parked p;
 	node_id dir;
 	uint64_t pos;
 	size_t size, used;
@@ -36,13 +36,13 @@ static bool add(struct dir_read *d, const char *name,
 		if (!known)
 			e.ino = 0; /* "." and "..": no reference is given */
 		need = fuse_add_direntry_plus(
-			d->req, d->buf + d->used, left, name, &e, (off_t)next);
+			d->p.req, d->buf + d->used, left, name, &e, (off_t)next);
 	} else {
 		struct stat st;
 
 		inode_stat(info, &st);
 		need = fuse_add_direntry(
-			d->req, d->buf + d->used, left, name, &st, (off_t)next);
+			d->p.req, d->buf + d->used, left, name, &st, (off_t)next);
 	}
 	if (need > left)
 		return false;
@@ -84,9 +84,9 @@ static void answer(struct dir_read *d)
 		rc = manifest_readdir(d->fs->config.manifest, d->dir,
 			d->pos - 2, d->plus, add_name, d);
 	if (rc < 0)
-		(void)fuse_reply_err(d->req, -rc); /* nobody else to tell */
+		(void)fuse_reply_err(d->p.req, -rc); /* nobody else to tell */
 	else
-		(void)fuse_reply_buf(d->req, d->buf, d->used);
+		(void)fuse_reply_buf(d->p.req, d->buf, d->used);
 	free(d);
 }
 
@@ -94,13 +94,17 @@ static void listed(struct tree_wait *w, int status)
 {
 	struct dir_read *d = CONTAINER_OF(w, struct dir_read, w);
 
+	if (!parked_claim(&d->p)) {
+		free(d);
+		return;
+	}
 	if (status >= 0) {
 		answer(d);
 		return;
 	}
 	if (status != -ENOENT && status != -ESTALE && status != -EACCES)
 		status = -EIO;
-	(void)fuse_reply_err(d->req, -status); /* nobody else to tell */
+	(void)fuse_reply_err(d->p.req, -status); /* nobody else to tell */
 	free(d);
 }
 
@@ -119,12 +123,12 @@ static void op_readdir(
 	*d = (struct dir_read){
 		.w = {.done = listed},
 		.fs = fs,
-		.req = req,
 		.dir = (node_id)ino,
 		.pos = (uint64_t)off,
 		.size = size,
 		.plus = plus,
 	};
+	parked_init(&d->p, req);
 	if (off == 0 && manifest_get(fs->config.manifest, d->dir, &info) == 0)
 		tree_revalidate_dir(fs->config.tree, &info);
 	rc = tree_list(fs->config.tree, d->dir, false, &d->w);

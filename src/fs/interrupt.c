@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that wait for an origin, and processes that are killed meanwhile.
+ * The kernel waits for the answer to a request even for a process that has
+ * been killed, unless the answer comes: so a killed process gets EINTR at
+ * once, and what the origin says later is dropped. Any other signal is none
+ * of our business: programs do not expect a read of a file to be interrupted.
+ *
+ * Who answers is decided by one exchange. libfuse calls on_interrupt() with
+ * the request held, so it may answer there; while it is set it may be called
+ * at once, without being held, so then it may not.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Is SIGKILL, or what the kernel makes of a fatal signal, pending? */
+static bool is_dying(pid_t pid)
+{
+	unsigned long long pending, kill_bit = 1ULL << (SIGKILL - 1);
+	char path[64], line[256];
+	bool dying = false;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT;
+	while (!dying && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigPnd: %llx", &pending) == 1 ||
+			sscanf(line, "ShdPnd: %llx", &pending) == 1)
+			dying = pending & kill_bit;
+	(void)fclose(f);
+	return dying;
+}
+
+static void on_interrupt(fuse_req_t req, void *data)
+{
+	struct parked *p = data;
+
+	if (!atomic_load(&p->armed) || !is_dying(fuse_req_ctx(req)->pid))
+		return;
+	if (!atomic_exchange(&p->answered, true))
+		(void)fuse_reply_err(req, EINTR); /* p is not ours any more */
+}
+
+void parked_init(struct parked *p, fuse_req_t req)
+{
+	p->req = req;
+	atomic_init(&p->answered, false);
+	atomic_init(&p->armed, false);
+	fuse_req_interrupt_func(req, on_interrupt, p);
+	atomic_store(&p->armed, true);
+}
+
+bool parked_claim(struct parked *p)
+{
+	if (atomic_exchange(&p->answered, true))
+		return false;
+	/* Waits for a call of on_interrupt() that is under way. */
+	fuse_req_interrupt_func(p->req, NULL, NULL);
+	return true;
+}
