@@ -236,10 +236,9 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
 }
 
 /* Drop idle fills of one list, oldest first, until `need` bytes fit. */
-static bool make_room(struct cache *c, struct list *head, uint64_t need)
+static bool make_room(
+	struct cache *c, struct list *head, uint64_t need, uint64_t bound)
 {
-	uint64_t bound = c->config.staging_bytes;
-
 	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
@@ -253,15 +252,20 @@ static bool make_room(struct cache *c, struct list *head, uint64_t need)
 
 /*
  * Memory for the item, within the bound. For a reader idle items are pushed
- * out, oldest first; for anything else only those that were served.
- * -EAGAIN: not now; -ENOMEM.
+ * out, oldest first. Anything else has half of the bound and pushes out only
+ * what was served: what is fetched ahead of many readers must not be pushed
+ * out by them before they come to it. -EAGAIN: not now; -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
+	uint64_t bound = c->config.staging_bytes;
 	uint64_t need = f->item.size;
 
-	if (!make_room(c, &c->drained, need) &&
-		(f->prio != PRIO_DEMAND || !make_room(c, &c->staged, need)))
+	if (f->prio != PRIO_DEMAND)
+		bound /= 2;
+	if (!make_room(c, &c->drained, need, bound) &&
+		(f->prio != PRIO_DEMAND ||
+			!make_room(c, &c->staged, need, bound)))
 		return -EAGAIN;
 	f->buf = malloc(need);
 	if (!f->buf)

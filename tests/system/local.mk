@@ -102,3 +102,7 @@ tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \
 # How it stops while others wait.
 TESTS += tests/system/stop-waiting.sh
 EXTRA_DIST += tests/system/stop-waiting.sh
+
+# Who is killed while an origin hangs.
+TESTS += tests/system/killed-reader.sh
+EXTRA_DIST += tests/system/killed-reader.sh

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A process that is killed while its look-up or its listing waits for an
+# origin that hangs ends at once, not at the origin's time-out; the mount goes
+# on, and the names are right when the origin is back.
+set -eu
+name=killed-reader
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse timeout
+
+mkdir "$src/dir"
+for i in 1 2 3; do
+	echo "$i" >"$src/dir/f$i"
+done
+
+# The delay keeps the first scan away from the directory until it hangs.
+start_mount "$src" "$mnt" --cache "$work/cache:10M" \
+	--fault 'delay=400ms,meta=1'
+"$refrain" fault "$mnt" 'stall=1,meta=1'
+
+# ended COMMAND ...: killed after a moment, it is gone well before 120 s.
+ended() {
+	begin=$(date +%s)
+	timeout -s KILL 0.5 "$@" >/dev/null 2>&1 && fail "'$*' was answered"
+	took=$(($(date +%s) - begin))
+	[ $took -le $((10 * patience)) ] || fail "'$*' took $took s to die"
+}
+
+ended ls "$mnt/dir"
+ended cat "$mnt/dir/f1"
+ended stat "$mnt/dir/none"
+ended stat "$mnt/none"
+[ "$(status_field parked)" = 0 ] || note 'a read is parked, too'
+
+"$refrain" fault "$mnt" ''
+[ "$(ls "$mnt/dir")" = 'f1
+f2
+f3' ] || fail 'the listing is not right afterwards'
+[ "$(cat "$mnt/dir/f1" "$mnt/dir/f2" "$mnt/dir/f3" | tr -d '\n')" = 123 ] ||
+	fail 'the bytes are not right afterwards'
+stop_mount
