@@ -370,8 +370,13 @@ static int run(struct mount *m, struct error *err)
 {
 	int rc;
 
-	/* Items are big: give them back to the system when they are freed. */
-	(void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	/*
+	 * Memory of small items is used again, for mapping it anew costs a
+	 * fault a page; that of larger ones goes back when it is freed.
+	 */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	(void)mallopt(M_ARENA_MAX, 2);
 	block_signals();
 	raise_fd_limit();
 	rc = build(m, err);
