@@ -37,7 +37,7 @@ static void listing_batch(
 			&entries[i], now_s, false, NULL, tree_on_event, g->t);
 
 		/* A name that cannot be is left out; want of memory is not. */
-		if (rc < 0 && rc != -EINVAL)
+		if (rc < 0 && rc != -EINVAL && rc != -ENAMETOOLONG)
 			g->status = rc;
 	}
 }

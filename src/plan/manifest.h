@@ -143,6 +143,7 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 /*
  * What the origin says of one name; makes, keeps or replaces its node. now_s
  * is the time of the answer. 0, -ENOMEM, -ESTALE (no such directory),
+ * -ENAMETOOLONG for a path over MANIFEST_PATH_MAX,
  * -EINVAL for a name that no directory can hold ("", ".", "..", with '/', over
  * 255 bytes). With `ref` the node gets a reference; info may be NULL, as may
  * fn.

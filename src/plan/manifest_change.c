@@ -232,35 +232,39 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 }
 
 /* A complete node, not visible yet; `name` is a string to reuse or NULL. */
-static node_id build(struct manifest *m, node_id parent,
-	const struct file_entry *e, const char *name)
+static int build(struct manifest *m, node_id parent, const struct file_entry *e,
+	const char *name, node_id *out)
 {
 	node_id id = manifest_node_new(m);
 	struct node *n;
+	int rc = -ENOMEM;
 
 	if (id == 0)
-		return 0;
+		return rc;
 	n = manifest_slot(m, id);
 	n->name = name ? name : manifest_name_new(m, e->name);
-	if (!n->name || fill_identity(m, n, parent, e) < 0 ||
-		fill_kind(n, e) < 0) {
-		n->kind = 0;
+	if (n->name)
+		rc = fill_identity(m, n, parent, e);
+	if (rc == 0)
+		rc = fill_kind(n, e);
+	if (rc < 0) {
 		manifest_node_free(m, id);
-		return 0;
+		return rc;
 	}
 	set_attr(n, &e->attr);
 	n->kind = (uint8_t)e->attr.kind;
-	return id;
+	*out = id;
+	return 0;
 }
 
 static int add(struct manifest *m, node_id dir, const struct file_entry *e,
 	const char *name, node_id *out)
 {
-	node_id id = build(m, dir, e, name);
-	int rc;
+	node_id id;
+	int rc = build(m, dir, e, name, &id);
 
-	if (id == 0)
-		return -ENOMEM;
+	if (rc < 0)
+		return rc;
 	rc = manifest_table_add(m, id);
 	if (rc == 0) {
 		rc = directory_add(m, manifest_slot(m, dir)->dir, id);
