@@ -4,6 +4,7 @@ libbase_la_SOURCES = \
 	src/base/beneath.c src/base/beneath.h \
 	src/base/cleanup.h \
 	src/base/clock.h \
+	src/base/cond.h \
 	src/base/counters.c src/base/counters.def src/base/counters.h \
 	src/base/err.c src/base/err.h \
 	src/base/feature.c src/base/feature.h \

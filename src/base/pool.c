@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 struct pool {
 	pthread_mutex_t lock; /* rank: a leaf */
@@ -69,7 +70,6 @@ int pool_new(struct pool **out, unsigned max_threads)
 {
 	struct pool *p =
 		calloc(1, sizeof(*p) + max_threads * sizeof(p->threads[0]));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!p)
@@ -78,10 +78,7 @@ int pool_new(struct pool **out, unsigned max_threads)
 	list_init(&p->queue);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->ended, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&p->ended);
 	pthread_mutex_lock(&p->lock);
 	rc = start_thread(p);
 	pthread_mutex_unlock(&p->lock);
@@ -108,16 +105,12 @@ void pool_submit(struct pool *p, struct pool_job *job)
 static bool stop_threads(struct pool *p, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until_ns / NS_PER_S),
-		.tv_nsec = (long)(until_ns % NS_PER_S),
-	};
 	LOCK_SCOPE(&p->lock);
 
 	p->stop = true;
 	pthread_cond_broadcast(&p->wake);
 	while (p->running > 0)
-		if (pthread_cond_timedwait(&p->ended, &p->lock, &ts))
+		if (!cond_wait_until(&p->ended, &p->lock, until_ns))
 			break;
 	return p->running == 0;
 }

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 struct timers {
 	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
@@ -84,15 +85,11 @@ static int heap_grow(struct timers *ts)
 /* Lock held; wakes early or late are harmless, the caller looks again. */
 static void wait_for_first(struct timers *ts)
 {
-	struct timespec at;
-
 	if (ts->n == 0) {
 		(void)pthread_cond_wait(&ts->wake, &ts->lock);
 		return;
 	}
-	at.tv_sec = (time_t)(ts->heap[0]->at_ns / NS_PER_S);
-	at.tv_nsec = (long)(ts->heap[0]->at_ns % NS_PER_S);
-	(void)pthread_cond_timedwait(&ts->wake, &ts->lock, &at);
+	(void)cond_wait_until(&ts->wake, &ts->lock, ts->heap[0]->at_ns);
 }
 
 static void *timers_thread(void *arg)
@@ -120,16 +117,12 @@ static void *timers_thread(void *arg)
 int timers_new(struct timers **out)
 {
 	CLEANUP_FREE struct timers *ts = calloc(1, sizeof(*ts));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!ts)
 		return -ENOMEM;
 	pthread_mutex_init(&ts->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&ts->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&ts->wake);
 	rc = pthread_create(&ts->thread, NULL, timers_thread, ts);
 	if (rc) {
 		pthread_cond_destroy(&ts->wake);

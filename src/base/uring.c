@@ -27,6 +27,7 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/feature.h"
 
 #define SQ_ENTRIES 256
@@ -279,17 +280,13 @@ static int ring_start(struct uring *u)
 static bool ring_stop(struct uring *u, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until_ns / NS_PER_S),
-		.tv_nsec = (long)(until_ns % NS_PER_S),
-	};
 	bool ended;
 
 	pthread_mutex_lock(&u->lock);
 	u->stop = true;
 	wake(u);
 	while (!u->ended)
-		if (pthread_cond_timedwait(&u->ended_c, &u->lock, &ts))
+		if (!cond_wait_until(&u->ended_c, &u->lock, until_ns))
 			break;
 	ended = u->ended;
 	pthread_mutex_unlock(&u->lock);
@@ -338,7 +335,6 @@ static void run_job(struct pool_job *job)
 int uring_new(struct uring **out, unsigned depth, unsigned threads)
 {
 	struct uring *u = calloc(1, sizeof(*u));
-	pthread_condattr_t attr;
 	int rc = -ENOSYS;
 
 	if (!u)
@@ -347,10 +343,7 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads)
 	list_init(&u->queue);
 	list_init(&u->cancels);
 	pthread_mutex_init(&u->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&u->ended_c, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&u->ended_c);
 	if (feature_enabled("io_uring"))
 		rc = ring_start(u);
 	if (rc)

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/key.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */
@@ -315,15 +316,11 @@ void cache_invalidate(struct cache *c, const struct cache_item *item)
 void cache_settle(struct cache *c, uint64_t timeout_ns)
 {
 	uint64_t until = clock_now_ns() + timeout_ns;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until / NS_PER_S),
-		.tv_nsec = (long)(until % NS_PER_S),
-	};
-	int rc = 0;
 
 	pthread_mutex_lock(&c->lock);
-	while (c->npublishing > 0 && rc == 0)
-		rc = pthread_cond_timedwait(&c->idle_cond, &c->lock, &ts);
+	while (c->npublishing > 0 &&
+		cond_wait_until(&c->idle_cond, &c->lock, until))
+		;
 	pthread_mutex_unlock(&c->lock);
 }
 

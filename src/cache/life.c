@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 static void dispatch_fire(struct timer *t)
 {
@@ -59,14 +60,10 @@ static void init_lists(struct cache *c)
 /* None of these can fail on Linux. */
 static void init_locks(struct cache *c)
 {
-	pthread_condattr_t attr;
 
 	(void)pthread_mutex_init(&c->lock, NULL);
 	(void)pthread_cond_init(&c->publish_cond, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&c->idle_cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cond_init(&c->idle_cond);
 }
 
 static int check_config(const struct cache_config *config, struct error *err)

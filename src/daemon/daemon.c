@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 /* Requests that are out at the origin at once, at most. */
 #define ORIGIN_DEPTH 64
@@ -350,7 +351,6 @@ static void mount_free(struct mount *m)
 static struct mount *mount_new(const struct mount_options *options)
 {
 	struct mount *m = calloc(1, sizeof(*m));
-	pthread_condattr_t attr;
 
 	if (!m)
 		return NULL;
@@ -359,10 +359,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->ready_fd = -1;
 	(void)pthread_mutex_init(&m->lock, NULL); /* cannot fail on Linux */
 	(void)pthread_mutex_init(&m->sweep_lock, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&m->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cond_init(&m->cond);
 	return m;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
 
@@ -74,15 +75,10 @@ void mount_sweep(struct mount *m)
 static void wait_for_next(struct mount *m)
 {
 	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until / NS_PER_S),
-		.tv_nsec = (long)(until % NS_PER_S),
-	};
-	int rc = 0;
 
 	pthread_mutex_lock(&m->lock);
-	while (!m->stopping && rc == 0)
-		rc = pthread_cond_timedwait(&m->cond, &m->lock, &ts);
+	while (!m->stopping && cond_wait_until(&m->cond, &m->lock, until))
+		;
 	pthread_mutex_unlock(&m->lock);
 }
 

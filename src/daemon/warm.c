@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
@@ -94,19 +95,14 @@ static void tell(struct warm *k, bool scanning)
 /* Wait until fewer are out than the bound, telling how it goes. */
 static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
 {
-	uint64_t until;
-	struct timespec ts;
-
 	for (;;) {
 		pthread_mutex_lock(&k->lock);
 		if (k->out < items && (k->out == 0 || k->out_bytes < bytes)) {
 			pthread_mutex_unlock(&k->lock);
 			return;
 		}
-		until = clock_now_ns() + PROGRESS_NS;
-		ts.tv_sec = (time_t)(until / NS_PER_S);
-		ts.tv_nsec = (long)(until % NS_PER_S);
-		(void)pthread_cond_timedwait(&k->cond, &k->lock, &ts);
+		(void)cond_wait_until(
+			&k->cond, &k->lock, clock_now_ns() + PROGRESS_NS);
 		pthread_mutex_unlock(&k->lock);
 		tell(k, false);
 	}
@@ -251,13 +247,9 @@ void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 		.conn = conn,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
-	pthread_condattr_t attr;
 	struct error err;
 
-	(void)pthread_condattr_init(&attr); /* cannot fail on Linux */
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&k.cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cond_init(&k.cond);
 	if (run(&k, json_object_get(request, "paths"), &err) < 0)
 		(void)ctl_fail(conn, "%s", err.msg);
 	else

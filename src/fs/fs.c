@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 /* Wakes a worker from read(2); nothing else in the daemon uses it. */
 #define WAKE_SIGNAL SIGUSR1
@@ -55,20 +56,10 @@ void fs_worker_free(void *worker)
 }
 
 /* Lock held. */
-/* False when the time has come. Lock held. */
-static bool wait_until(struct fs *fs, uint64_t until_ns)
-{
-	struct timespec ts = {
-		.tv_sec = (time_t)(until_ns / NS_PER_S),
-		.tv_nsec = (long)(until_ns % NS_PER_S),
-	};
-
-	return pthread_cond_timedwait(&fs->cond, &fs->lock, &ts) == 0;
-}
-
 static void wait_10ms(struct fs *fs)
 {
-	(void)wait_until(fs, clock_now_ns() + 10 * NS_PER_MS);
+	(void)cond_wait_until(
+		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
 /* The first request says that we are ready: not before that is true. */
@@ -141,7 +132,7 @@ static void wait_for_end(struct fs *fs)
 	uint64_t until_ns = clock_now_ns() + GREETING_NS;
 
 	while (!fs->greeted && !atomic_load(&fs->exiting))
-		if (!wait_until(fs, until_ns))
+		if (!cond_wait_until(&fs->cond, &fs->lock, until_ns))
 			atomic_store(&fs->exiting, true);
 	while (!atomic_load(&fs->exiting))
 		pthread_cond_wait(&fs->cond, &fs->lock);
@@ -333,7 +324,6 @@ static void fs_free(struct fs *fs)
 
 int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 {
-	pthread_condattr_t attr;
 	struct fs *fs;
 	int rc = check_device(err);
 
@@ -349,10 +339,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 		return error_set(err, rc, "cannot mount: %m");
 	}
 	(void)pthread_mutex_init(&fs->lock, NULL); /* cannot fail on Linux */
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&fs->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cond_init(&fs->cond);
 	rc = session_mount(fs, err);
 	if (rc < 0) {
 		fs_free(fs);

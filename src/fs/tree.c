@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 uint64_t tree_now_s(void)
 {
@@ -134,18 +135,14 @@ int tree_new(
 	struct tree **out, const struct tree_config *config, struct error *err)
 {
 	struct tree *t = calloc(1, sizeof(*t));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!t)
 		return error_set(err, -ENOMEM, "cannot make the tree: %m");
 	t->config = *config;
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&t->event_cond, NULL);
-	(void)pthread_cond_init(&t->done_cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cond_init(&t->done_cond);
 	list_init(&t->events);
 	list_init(&t->listings);
 	list_init(&t->asks);
@@ -161,18 +158,14 @@ int tree_new(
 bool tree_stop(struct tree *t)
 {
 	uint64_t until = clock_now_ns() + NS_PER_S;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until / NS_PER_S),
-		.tv_nsec = (long)(until % NS_PER_S),
-	};
 	bool quiet;
-	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
 	pthread_cond_broadcast(&t->event_cond);
-	while (t->requests > 0 && rc == 0)
-		rc = pthread_cond_timedwait(&t->done_cond, &t->lock, &ts);
+	while (t->requests > 0 &&
+		cond_wait_until(&t->done_cond, &t->lock, until))
+		;
 	quiet = t->requests == 0;
 	pthread_mutex_unlock(&t->lock);
 	/*

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 #define ATTEMPT_DEFAULT_NS (30 * NS_PER_S)
 #define TOTAL_DEFAULT_NS (120 * NS_PER_S)
@@ -183,14 +184,10 @@ static void retry_file_free(struct origin *base, struct origin_file *f)
 static bool wait_quiet(struct retry *o)
 {
 	uint64_t until_ns = clock_now_ns() + NS_PER_S;
-	struct timespec ts = {
-		.tv_sec = (time_t)(until_ns / NS_PER_S),
-		.tv_nsec = (long)(until_ns % NS_PER_S),
-	};
 	LOCK_SCOPE(&o->lock);
 
 	while (o->requests > 0)
-		if (pthread_cond_timedwait(&o->quiet, &o->lock, &ts))
+		if (!cond_wait_until(&o->quiet, &o->lock, until_ns))
 			break;
 	return o->requests == 0;
 }
@@ -225,7 +222,6 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	struct counters *counters, struct error *err)
 {
 	struct retry *o = calloc(1, sizeof(*o));
-	pthread_condattr_t attr;
 	int rc = o ? late_new(&o->late) : -ENOMEM;
 
 	if (rc) {
@@ -248,10 +244,7 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	if (!o->config.attempts)
 		o->config.attempts = ATTEMPTS_DEFAULT;
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&o->quiet, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&o->quiet);
 	*out = &o->base;
 	return 0;
 }

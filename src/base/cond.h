@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Condition variables that wait until a time of clock_now_ns(), which does not
+ * jump when somebody sets the date.
+ */
+#ifndef BASE_COND_H
+#define BASE_COND_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+/* For cond_wait_until(). None of these calls can fail on Linux. */
+static inline void cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+/* False when the time has come; as pthread_cond_wait() otherwise. */
+static inline bool cond_wait_until(
+	pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
+	};
+
+	return pthread_cond_timedwait(cond, mutex, &ts) == 0;
+}
+
+#endif
