@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -69,6 +70,9 @@ int background_fork(struct mount *m, struct error *err, bool *parent)
 		*parent = true;
 		rc = wait_for_child(fd[0], err);
 		(void)close(fd[0]);
+		/* Who is told of a failure finds nothing left of it. */
+		if (rc < 0)
+			(void)waitpid(pid, NULL, 0);
 		return rc;
 	}
 	(void)close(fd[0]);
