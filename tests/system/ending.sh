@@ -21,8 +21,8 @@ all_gone() {
 	[ -z "$(ls -A "$mnt")" ] || fail "$1: something in the mountpoint"
 	[ -z "$(sockets)" ] || fail "$1: a socket stays"
 	flock -n "$cache/refrain-lock" true || fail "$1: the lock is held"
-	[ -z "$(find "$cache" -path "*/tmp/*" -type f)" ] ||
-		fail "$1: temporary files: $(find "$cache" -path "*/tmp/*")"
+	[ -z "$(find "$cache/tmp" -type f 2>/dev/null)" ] ||
+		fail "$1: temporary files: $(ls "$cache/tmp")"
 	"$refrain" verify "$cache" >"$work/verified" ||
 		fail "$1: $(cat "$work/verified")"
 }
