@@ -358,11 +358,6 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads)
 	return 0;
 }
 
-bool uring_is_ring(const struct uring *u)
-{
-	return !u->pool;
-}
-
 static void start(struct uring *u, struct uring_op *op)
 {
 	op->ring = u;

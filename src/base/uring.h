@@ -54,9 +54,6 @@ struct uring_op {
  */
 int uring_new(struct uring **out, unsigned depth, unsigned threads);
 
-/* Whether this is an io_uring, for status pages and tests. */
-bool uring_is_ring(const struct uring *u);
-
 /* As beneath_open(), but the path is not checked. res: a descriptor. */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags);
