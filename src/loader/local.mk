@@ -1,0 +1,25 @@
+# The loader library: a convenience library for the tests, which reach inside,
+# and the installed one, which exports the public header's names alone.
+pkginclude_HEADERS = include/refrain/loader.h
+
+noinst_LTLIBRARIES += libloader.la
+libloader_la_SOURCES = \
+	src/loader/augment.h \
+	src/loader/dataset.h \
+	src/loader/decode.h \
+	src/loader/image.h \
+	src/loader/version.c
+libloader_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
+libloader_la_LIBADD = libbase.la $(JPEG_LIBS) -lm
+
+lib_LTLIBRARIES += librefrain.la
+librefrain_la_SOURCES =
+librefrain_la_LIBADD = libloader.la
+librefrain_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
+	-Wl,--version-script=$(srcdir)/src/loader/librefrain.map
+librefrain_la_DEPENDENCIES = libloader.la \
+	$(srcdir)/src/loader/librefrain.map
+EXTRA_DIST += src/loader/librefrain.map
+
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = src/loader/refrain.pc
