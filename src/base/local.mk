@@ -12,6 +12,7 @@ libbase_la_SOURCES = \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
+	src/base/permute.c src/base/permute.h \
 	src/base/pool.c src/base/pool.h \
 	src/base/size.c src/base/size.h \
 	src/base/timer.c src/base/timer.h \

@@ -41,6 +41,12 @@ tests_unit_test_timer_SOURCES = tests/unit/test_timer.c
 tests_unit_test_timer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_timer_LDADD = libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_permute
+TESTS += tests/unit/test_permute
+tests_unit_test_permute_SOURCES = tests/unit/test_permute.c
+tests_unit_test_permute_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_permute_LDADD = libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_base
 TESTS += tests/unit/test_base
 
