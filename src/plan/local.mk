@@ -5,4 +5,5 @@ libplan_la_SOURCES = \
 	src/plan/manifest_file.c \
 	src/plan/manifest_impl.h \
 	src/plan/manifest_node.c \
-	src/plan/plan.h
+	src/plan/plan.h \
+	src/plan/schedule.h
