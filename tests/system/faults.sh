@@ -15,8 +15,8 @@ name=faults
 . "$(dirname "$0")/lib.sh"
 requires root fuse drop_caches python3 mkfs.ext4 losetup
 
-quick='origin-error origin-vanish disk-full disk-inodes disk-readonly
-	memory-full'
+quick='origin-error origin-vanish disk-error disk-full disk-quota disk-inodes
+	disk-readonly memory-full'
 timeout_s=2
 
 make_tree "$src" 3 120 200000
@@ -103,6 +103,25 @@ make_disk() {
 	mount -o loop "$work/disk.img" "$disk" 2>/dev/null ||
 		skip 'no loop device is to be had'
 	rmdir "$disk/lost+found"
+}
+
+# make_failing_disk: at $disk, which fails as the file $work/fails says.
+make_failing_disk() {
+	mkdir -p "$disk"
+	mkdir -m 700 "$work/platter"
+	"$helpers/failing_fs" "$work/platter" "$disk" "$work/fails" &
+	wait_for 10 mountpoint -q "$disk" || fail 'no disk that fails'
+}
+
+# disk_fails HOW: an epoch that does without it, and it is mended.
+disk_fails() {
+	before=$(status_field tier_errors)
+	echo "$1" >"$work/fails"
+	epoch "with a disk that fails ($1)"
+	[ "$(status_field tier_errors)" -gt "$before" ] ||
+		fail "errors of the disk ($1) are not counted"
+	rm "$work/fails"
+	mended
 }
 
 remove_disk() {
@@ -221,8 +240,34 @@ has_some() {
 	[ "$(status_field entries)" -gt 0 ]
 }
 
-# Reads of the disk fail.
+# Every read and write fails, then everything; while one half is cached, and
+# while all is. A start says what is the matter.
 disk_error() {
+	make_failing_disk
+	start --cache "$disk:40M"
+	every_second
+	wait_for 20 has_some || fail 'nothing was cached'
+	disk_fails data
+	disk_fails data
+	disk_fails all
+	echo all >"$work/fails"
+	half_right
+	stop_mount
+	got=0
+	"$refrain" mount "$src" "$mnt" --cache "$disk:40M" 2>"$work/said" ||
+		got=$?
+	expect 'exit status of a mount with a failing disk' $got 1
+	grep -q 'Input/output error' "$work/said" || fail "$(cat "$work/said")"
+	rm "$work/fails"
+	start --cache "$disk:40M"
+	mended
+	stop_mount
+	umount "$disk"
+	rm -rf "$work/platter"
+}
+
+# Its device is gone, and comes back.
+disk_gone() {
 	make_disk 64
 	start --cache "$disk:40M"
 	epoch 'at first'
@@ -343,6 +388,46 @@ disk_full() {
 	umount "$disk"
 }
 
+# Its owner may have so much and no more: by a quota of btrfs, and by a disk
+# that says so.
+disk_quota() {
+	if quota_disk; then
+		start --cache "$disk:60M"
+		every_second
+		fill_up "$disk"
+		epoch 'without quota'
+		counted tier_errors
+		rm "$disk"/filler*
+		sync -f "$disk" # what was removed counts until it is written
+		mended
+		stop_mount
+		remove_disk
+	else
+		note 'no btrfs here; EDQUOT comes from a stand-in only'
+	fi
+	make_failing_disk
+	start --cache "$disk:40M"
+	every_second
+	disk_fails quota
+	stop_mount
+	umount "$disk"
+	rm -rf "$work/platter"
+}
+
+# 40 MiB of a btrfs at $disk.
+quota_disk() {
+	truncate -s 128M "$work/disk.img"
+	mkdir -p "$disk"
+	mkfs.btrfs -q "$work/disk.img" >/dev/null 2>&1 &&
+		mount -o loop "$work/disk.img" "$disk" 2>/dev/null ||
+		return 1
+	if btrfs quota enable "$disk" && btrfs qgroup limit 40M "$disk"; then
+		return 0
+	fi
+	remove_disk
+	return 1
+}
+
 disk_inodes() {
 	make_disk 64 -N 600
 	start --cache "$disk:40M"
@@ -449,12 +534,14 @@ cell origin corrupt 'a version is whole; the new one after refresh'
 cell origin vanish 'hits go on, others EIO in time; nothing is forgotten'
 not_there origin full 'nothing is ever written to it'
 cell disk delay 'right bytes while nothing can be written'
-cell disk error 'right bytes from the origin, counted'
+cell disk error 'right bytes from the origin, counted; resumes'
+cell disk gone 'right bytes from the origin, counted'
 cell disk readonly 'right bytes from the origin, counted; resumes'
 cell disk short 'cut entries are dropped, counted, fetched again'
 cell disk corrupt 'bad entries are dropped, counted, fetched again'
 cell disk vanish 'lost entries are counted and fetched again'
 cell disk full 'right bytes from the origin, counted; resumes'
+cell disk quota 'right bytes from the origin, counted; resumes'
 cell disk inodes 'right bytes from the origin, counted; resumes'
 not_there memory delay 'that is the cell of the slow disk that pages lie on'
 cell memory error 'mounts, or one line says why not'

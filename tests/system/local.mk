@@ -74,6 +74,10 @@ tests_system_refused_SOURCES = tests/system/refused.c
 # and many more kills by `make check-faults`; REFRAIN_SEED repeats the latter.
 TESTS += tests/system/faults.sh tests/system/kill.sh
 EXTRA_DIST += tests/system/faults.sh tests/system/kill.sh
+check_PROGRAMS += tests/system/failing_fs
+tests_system_failing_fs_SOURCES = tests/system/failing_fs.c
+tests_system_failing_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
+tests_system_failing_fs_LDADD = libbase.la $(FUSE3_LIBS)
 
 check-faults: all $(check_PROGRAMS)
 	REFRAIN_FAULTS=$${REFRAIN_FAULTS:-all} srcdir='$(srcdir)' \

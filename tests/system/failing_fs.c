@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * failing-fs: shows a directory below another name, as a disk that can fail
+ * and be mended again. A stand-in for tests, nothing more.
+ *
+ *   failing-fs DIR MOUNTPOINT SWITCH   in the foreground until unmounted
+ *
+ * While the file SWITCH holds "all", everything that needs the disk fails with
+ * EIO; while it holds "data", reads and writes do, and names can still be
+ * looked up, made and removed; while it holds "quota", writes fail with
+ * EDQUOT. While there is no such file all is well. Nothing
+ * is kept in the kernel, or it would hide the failure. Unnamed files are not
+ * supported. libfuse's threads enter it; all that they share is set once.
+ */
+#define FUSE_USE_VERSION 314
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+struct failing_fs {
+	int top_fd;		 /* set once: the directory shown */
+	const char *switch_path; /* set once */
+};
+
+static struct failing_fs *the_fs(void)
+{
+	return fuse_get_context()->private_data;
+}
+
+static int top(void)
+{
+	return the_fs()->top_fd;
+}
+
+static const char *relative(const char *path)
+{
+	return path[1] ? path + 1 : ".";
+}
+
+static int result(int rc)
+{
+	return rc < 0 ? -errno : 0;
+}
+
+static bool switched_to(const char *what)
+{
+	char word[16] = "";
+	CLEANUP_FD int fd = open(the_fs()->switch_path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && read(fd, word, sizeof(word) - 1) > 0 &&
+		strncmp(word, what, strlen(what)) == 0;
+}
+
+static int no_names(void)
+{
+	return switched_to("all") ? -EIO : 0;
+}
+
+static int no_data(void)
+{
+	return switched_to("all") || switched_to("data") ? -EIO : 0;
+}
+
+static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
+{
+	(void)conn;
+	config->entry_timeout = config->attr_timeout = 0;
+	config->negative_timeout = 0;
+	config->direct_io = 1;
+	config->use_ino = 1; /* an entry is known by it */
+	config->hard_remove = 1;
+	return the_fs();
+}
+
+static int fs_getattr(
+	const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+	int rc = no_names();
+
+	if (rc)
+		return rc;
+	return result(
+		fi ? fstat((int)fi->fh, st)
+		   : fstatat(top(), relative(path), st, AT_SYMLINK_NOFOLLOW));
+}
+
+static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
+	off_t off, struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+	int fd = openat(
+		top(), relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	int rc = no_names();
+
+	(void)off;
+	(void)fi;
+	(void)flags;
+	if (rc || !dir)
+		return rc ? rc : -errno;
+	while ((e = readdir(dir))) {
+		struct stat st = {.st_ino = e->d_ino,
+			.st_mode = (mode_t)DTTOIF(e->d_type)};
+
+		if (fill(buf, e->d_name, &st, 0, 0))
+			break;
+	}
+	return 0;
+}
+
+static int open_it(const char *path, mode_t mode, struct fuse_file_info *fi)
+{
+	int rc = no_names();
+	int fd;
+
+	if (rc)
+		return rc;
+	fd = openat(top(), relative(path), fi->flags | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	fi->fh = (uint64_t)fd;
+	return 0;
+}
+
+static int fs_open(const char *path, struct fuse_file_info *fi)
+{
+	return open_it(path, 0, fi);
+}
+
+static int fs_create(const char *path, mode_t mode, struct fuse_file_info *fi)
+{
+	return open_it(path, mode, fi);
+}
+
+static int fs_read(const char *path, char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	int rc = no_data();
+	ssize_t n = rc ? 0 : pread((int)fi->fh, buf, size, off);
+
+	(void)path;
+	return rc ? rc : n < 0 ? -errno : (int)n;
+}
+
+static int fs_write(const char *path, const char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	int rc = switched_to("quota") ? -EDQUOT : no_data();
+	ssize_t n = rc ? 0 : pwrite((int)fi->fh, buf, size, off);
+
+	(void)path;
+	return rc ? rc : n < 0 ? -errno : (int)n;
+}
+
+static int fs_release(const char *path, struct fuse_file_info *fi)
+{
+	(void)path;
+	return result(close((int)fi->fh));
+}
+
+static int fs_fsync(const char *path, int data_only, struct fuse_file_info *fi)
+{
+	int rc = no_data();
+
+	(void)path;
+	(void)data_only;
+	return rc ? rc : result(fsync((int)fi->fh));
+}
+
+static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
+{
+	CLEANUP_FD int fd = -1;
+	int rc = no_data();
+
+	if (rc)
+		return rc;
+	if (fi)
+		return result(ftruncate((int)fi->fh, size));
+	fd = openat(top(), relative(path), O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : result(ftruncate(fd, size));
+}
+
+static int fs_mkdir(const char *path, mode_t mode)
+{
+	int rc = no_names();
+
+	return rc ? rc : result(mkdirat(top(), relative(path), mode));
+}
+
+static int fs_unlink(const char *path)
+{
+	int rc = no_names();
+
+	return rc ? rc : result(unlinkat(top(), relative(path), 0));
+}
+
+static int fs_rmdir(const char *path)
+{
+	int rc = no_names();
+
+	return rc ? rc : result(unlinkat(top(), relative(path), AT_REMOVEDIR));
+}
+
+static int fs_rename(const char *from, const char *to, unsigned int flags)
+{
+	int rc = no_names();
+
+	if (rc || flags)
+		return rc ? rc : -EINVAL;
+	return result(renameat(top(), relative(from), top(), relative(to)));
+}
+
+static int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
+{
+	int rc = no_names();
+
+	(void)fi;
+	return rc ? rc : result(fchmodat(top(), relative(path), mode, 0));
+}
+
+static int fs_statfs(const char *path, struct statvfs *st)
+{
+	(void)path;
+	return result(fstatvfs(top(), st));
+}
+
+static const struct fuse_operations operations = {
+	.init = fs_init,
+	.getattr = fs_getattr,
+	.readdir = fs_readdir,
+	.open = fs_open,
+	.create = fs_create,
+	.read = fs_read,
+	.write = fs_write,
+	.release = fs_release,
+	.fsync = fs_fsync,
+	.truncate = fs_truncate,
+	.mkdir = fs_mkdir,
+	.unlink = fs_unlink,
+	.rmdir = fs_rmdir,
+	.rename = fs_rename,
+	.chmod = fs_chmod,
+	.statfs = fs_statfs,
+};
+
+int main(int argc, char **argv)
+{
+	char options[] = "-ofsname=failing,subtype=failing,default_permissions,"
+			 "max_threads=8,max_idle_threads=8";
+	char foreground[] = "-f";
+	struct failing_fs fs = {.top_fd = -1};
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: failing-fs DIR MOUNTPOINT SWITCH\n");
+		return 2;
+	}
+	fs.switch_path = argv[3];
+	fs.top_fd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fs.top_fd < 0) {
+		fprintf(stderr, "failing-fs: cannot open '%s'\n", argv[1]);
+		return EXIT_FAILURE;
+	}
+	(void)umask(0); /* that of who asks counts */
+	return fuse_main(4, ((char *[]){argv[0], argv[2], foreground, options}),
+		&operations, &fs);
+}
