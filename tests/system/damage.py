@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""damage.py SEED COUNT KINDS SECONDS TIER ...: damages that many entries of the
-tiers, chosen blindly, one after another; KINDS is a list of flip, trailer, cut,
-extend, zero, empty, swap, delete. Prints how many are damaged, and how many
-went.
+"""damage.py SEED COUNT KINDS SECONDS TIER ...: that many operations on entries
+of the tiers, chosen blindly, one after another and none twice; KINDS is a list
+of flip, trailer, cut, extend, zero, empty, swap, delete. Prints how many entries
+are damaged (a swap damages two), and how many went.
 """
+import ctypes
 import os
 import random
 import sys
@@ -18,11 +19,16 @@ entries = sorted(os.path.join(top, name)
                  for top, _, names in os.walk(tier)
                  for name in names
                  if len(os.path.basename(top)) == 2 and '-' in name)
-rng.shuffle(entries)
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def content_bytes(path):
     return int(path.rsplit('-', 1)[1])
+
+
+# Names are other ones in each run, sizes are not: a seed means the same.
+entries.sort(key=content_bytes)
+rng.shuffle(entries)
 
 
 def flip_at(path, at):
@@ -64,30 +70,28 @@ def zero(path):
         f.write(b'\0\0')
 
 
+def swap(a, b):
+    """At once: neither name is missing for a moment, which would count."""
+    at_fdcwd, exchange = -100, 2
+    if libc.renameat2(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b),
+                      exchange) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), a)
+
+
 bad = gone = 0
-while bad + gone < count:
+for _ in range(count):
     kind = rng.choice(kinds)
-    if kind == 'swap' and bad + gone + 1 < count:
-        a, b = entries.pop(), entries.pop()
-        os.rename(a, a + '.tmp')
-        os.rename(b, a)
-        os.rename(a + '.tmp', b)
-        bad += 2
-        continue
-    if kind == 'swap':  # one is left: give it another's bytes
-        a, b = entries.pop(), entries[0]
-        with open(b, 'rb') as f, open(a + '.tmp', 'wb') as g:
-            g.write(f.read())
-        os.rename(a + '.tmp', a)
-        bad += 1
-        continue
     path = entries.pop()
-    if kind == 'delete':
+    if kind == 'swap':
+        swap(path, entries.pop())
+        bad += 2
+    elif kind == 'delete':
         os.unlink(path)
         gone += 1
-        continue
-    {'flip': flip, 'trailer': trailer, 'cut': cut, 'extend': extend,
-     'zero': zero, 'empty': empty}[kind](path)
-    bad += 1
+    else:
+        {'flip': flip, 'trailer': trailer, 'cut': cut, 'extend': extend,
+         'zero': zero, 'empty': empty}[kind](path)
+        bad += 1
     time.sleep(pause_s)
 print(bad, gone)

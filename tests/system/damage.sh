@@ -4,26 +4,34 @@
 # Entries that were flipped, cut, extended, zeroed, swapped or deleted behind
 # the daemon's back: readers get the right bytes, each is counted and fetched
 # again, and `refrain verify` names the bad ones until then.
+#
+# REFRAIN_SEED says which, and where; DAMAGES how many of them while they are
+# being read.
 set -eu
 name=damage
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse drop_caches python3
 
+seed=${REFRAIN_SEED:-$(date +%N | sed 's/^0*//')}
+seed=${seed:-1}
+note "seed $seed; again with REFRAIN_SEED=$seed"
+
 start() {
 	start_mount "$src" "$mnt" --cache "$work/fast:20M" \
 		--cache "$work/slow:200M" "$@"
 }
 
-# damage SEED COUNT KINDS [SECONDS]: to that many entries, so long after each
-# other; sets $bad, $gone, $hit.
+# damage COUNT KINDS [SECONDS]: so many operations, so long after each other;
+# sets $bad and $gone, and $hit, their sum.
 damage() {
-	hit=$2
-	set -- "$(python3 "$(dirname "$0")/damage.py" "$1" "$2" "$3" "${4:-0}" \
-		"$work/fast" "$work/slow")" || fail 'cannot damage'
-	bad=${1% *}
-	gone=${1#* }
-	[ $((bad + gone)) -eq "$hit" ] || fail "only $1 damaged"
+	seed=$((seed + 1))
+	counts=$(python3 "$(dirname "$0")/damage.py" $seed "$1" "$2" "${3:-0}" \
+		"$work/fast" "$work/slow") || fail 'cannot damage'
+	bad=${counts% *}
+	gone=${counts#* }
+	hit=$((bad + gone))
+	[ "$hit" -ge "$1" ] || fail "only $counts damaged"
 }
 
 # verified STATUS COUNT: what `refrain verify` finds, by the mount.
@@ -56,7 +64,7 @@ read_and_count() {
 		'fetched again'
 }
 
-make_tree "$src" 6 400 400000
+make_tree "$src" 6 1400 300000
 "$reader" "$src" --make-sums "$work/sums" >/dev/null
 items=$(find "$src" -type f -size +0 | wc -l)
 all=flip,trailer,cut,extend,zero,empty,swap,delete
@@ -67,16 +75,14 @@ start
 wait_for 20 whole || fail 'not everything was admitted'
 verified 0 0
 before=$(counted)
-damage 1 150 $all
+damage 150 $all
 verified 1 "$bad"
 read_and_count 'after their first use'
 
 # Each kind alone.
-seed=10
 for kind in flip trailer cut extend zero empty swap delete; do
-	seed=$((seed + 1))
 	before=$(counted)
-	damage $seed 30 $kind
+	damage 30 $kind
 	read_and_count "$kind"
 done
 stop_mount
@@ -84,29 +90,34 @@ stop_mount
 # Under the live mount, before their first use: of an earlier mount.
 start
 before=$(counted)
-damage 2 150 $all
+damage 150 $all
 verified 1 "$bad"
 read_and_count 'before their first use'
 
-# While they are being read, epoch after epoch; each once.
+# While they are being read, epoch after epoch: a thousand.
 read_on() {
 	while [ ! -e "$work/enough" ]; do
-		"$reader" "$mnt" --threads 4 --drop --sums "$work/sums" || exit
+		"$reader" "$mnt" --drop --sums "$work/sums" "$@" || exit
 	done
 }
 before=$(counted)
-read_on >/dev/null 2>"$work/errors" &
+read_on --threads 4 >/dev/null 2>"$work/errors" &
 readers=$!
-damage 3 150 flip,trailer,cut,extend,zero,empty,delete 0.01
+read_on --threads 2 --io mmap >/dev/null 2>"$work/errors.mmap" &
+mappers=$!
+damage "${DAMAGES:-1000}" $all 0.002
 touch "$work/enough"
 wait $readers || fail "while being read: $(cat "$work/errors")"
+wait $mappers || fail "while being mapped: $(cat "$work/errors.mmap")"
+seen=$(($(counted) - before))
+note "of $hit damaged while being read $seen were met meanwhile"
 read_and_count 'while being read'
 stop_mount
 
 # Before the mount is there; and where blocks are not hashed, what does not
 # need that.
 before=0
-damage 4 100 cut,extend,empty,swap,delete
+damage 100 cut,extend,empty,swap,delete
 hit=$bad # what went before the mount is not missed
 start --verify never
 read_and_count 'with --verify never'
