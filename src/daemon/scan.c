@@ -97,9 +97,12 @@ int manifest_open(struct mount *m, struct error *err)
 
 	if (rc == 0 && dir >= 0)
 		rc = manifest_load(m->manifest, dir);
-	if (rc == -EBADMSG) {
-		/* Damaged or of an older version: the scan makes a new one. */
-		COUNT(&m->counters, checksum_errors);
+	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
+		/* Damaged, old or not to be read: the scan makes a new one. */
+		if (rc == -EBADMSG)
+			COUNT(&m->counters, checksum_errors);
+		else
+			COUNT(&m->counters, tier_errors);
 		manifest_free(m->manifest);
 		m->manifest = NULL;
 		rc = manifest_new(&m->manifest, m->source);

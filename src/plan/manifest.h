@@ -189,7 +189,8 @@ int manifest_save(struct manifest *m, int dirfd);
  * Fill an empty manifest from a file that manifest_save() wrote, and remove
  * what a save that was killed left. Nobody may be saving there. 0; -ENOENT
  * if there is none; -EBADMSG if it is damaged, of another version or of
- * another dataset: then the manifest may hold a part of it and must be freed.
+ * another dataset: then the manifest may hold a part of it and must be freed;
+ * -errno of a read that failed, or -ENOMEM.
  */
 int manifest_load(struct manifest *m, int dirfd);
 

@@ -2,8 +2,9 @@
 /*
  * The manifest as a file, so that a mount starts with all names and asks the
  * origin for none: doc/formats.md has the format. A file is written under
- * another name and renamed; it is read through a mapping, checked as a whole
- * by its checksum and record by record by its bounds.
+ * another name and renamed; it is read whole, checked by its checksum and
+ * record by record by its bounds. It is not mapped: a page of it that a bad
+ * disk cannot read would kill the daemon.
  */
 #include "plan/manifest_impl.h"
 
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -291,19 +291,19 @@ static int take_record(struct reader *r)
 			 : take_node(r, &e, le32toh(rec.parent), listed);
 }
 
-static int check_header(const struct manifest *m, const unsigned char *map,
+static int check_header(const struct manifest *m, const unsigned char *bytes,
 	size_t size, struct file_header *h)
 {
 	const size_t before_hash = offsetof(struct file_header, header_hash);
 
 	if (size < sizeof(*h))
 		return -EBADMSG;
-	memcpy(h, map, sizeof(*h));
+	memcpy(h, bytes, sizeof(*h));
 	if (memcmp(h->magic, FILE_MAGIC, sizeof(h->magic)) != 0 ||
 		le32toh(h->version) != FILE_VERSION ||
 		le32toh(h->header_bytes) != sizeof(*h) ||
 		le64toh(h->header_hash) !=
-			hash64(map, before_hash, FILE_VERSION) ||
+			hash64(bytes, before_hash, FILE_VERSION) ||
 		le64toh(h->dataset_hi) != m->dataset.hi ||
 		le64toh(h->dataset_lo) != m->dataset.lo ||
 		le64toh(h->body_bytes) != size - sizeof(*h) ||
@@ -312,20 +312,20 @@ static int check_header(const struct manifest *m, const unsigned char *map,
 		le64toh(h->records) > UINT32_MAX)
 		return -EBADMSG;
 	if (le64toh(h->body_hash) !=
-		hash64(map + sizeof(*h), size - sizeof(*h), FILE_VERSION))
+		hash64(bytes + sizeof(*h), size - sizeof(*h), FILE_VERSION))
 		return -EBADMSG;
 	return 0;
 }
 
-static int decode(struct manifest *m, const unsigned char *map, size_t size)
+static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 {
-	struct reader r = {.m = m, .end = map + size};
+	struct reader r = {.m = m, .end = bytes + size};
 	struct file_header h;
-	int rc = check_header(m, map, size, &h);
+	int rc = check_header(m, bytes, size, &h);
 
 	if (rc < 0)
 		return rc;
-	r.at = map + sizeof(h);
+	r.at = bytes + sizeof(h);
 	r.records = le64toh(h.records);
 	r.ids = malloc((size_t)r.records * sizeof(*r.ids) + 1);
 	if (!r.ids)
@@ -340,12 +340,32 @@ static int decode(struct manifest *m, const unsigned char *map, size_t size)
 	return rc;
 }
 
+/* What a file of a known size holds, to be freed; a shorter one is damaged. */
+static int read_file(int fd, size_t size, unsigned char **out)
+{
+	CLEANUP_FREE unsigned char *bytes = malloc(size);
+
+	if (!bytes)
+		return -ENOMEM;
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(fd, bytes + done, size - done, (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		done += (size_t)n;
+	}
+	*out = steal_ptr(&bytes);
+	return 0;
+}
+
 int manifest_load(struct manifest *m, int dirfd)
 {
 	CLEANUP_FD int fd = openat(dirfd, MANIFEST_FILE,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	CLEANUP_FREE unsigned char *bytes = NULL;
 	struct stat st;
-	void *map;
 	int rc, why = errno;
 
 	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
@@ -353,11 +373,6 @@ int manifest_load(struct manifest *m, int dirfd)
 		return why == ENOENT ? -ENOENT : -EBADMSG;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return -EBADMSG;
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ,
-		MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	rc = decode(m, map, (size_t)st.st_size);
-	(void)munmap(map, (size_t)st.st_size); /* ours: cannot fail */
-	return rc;
+	rc = read_file(fd, (size_t)st.st_size, &bytes);
+	return rc ? rc : decode(m, bytes, (size_t)st.st_size);
 }

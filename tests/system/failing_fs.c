@@ -7,10 +7,11 @@
  *
  * While the file SWITCH holds "all", everything that needs the disk fails with
  * EIO; while it holds "data", reads and writes do, and names can still be
- * looked up, made and removed; while it holds "quota", writes fail with
- * EDQUOT. While there is no such file all is well. Nothing
- * is kept in the kernel, or it would hide the failure. Unnamed files are not
- * supported. libfuse's threads enter it; all that they share is set once.
+ * looked up, made and removed; "data NAME" means the files in whose paths that
+ * is. While it holds "quota", writes fail with EDQUOT, and while there is no
+ * such file all is well. Nothing is kept in the kernel, or it would hide the
+ * failure. Unnamed files are not supported. libfuse's threads enter it; all
+ * that they share is set once.
  */
 #define FUSE_USE_VERSION 314
 #include <dirent.h>
@@ -52,23 +53,25 @@ static int result(int rc)
 	return rc < 0 ? -errno : 0;
 }
 
-static bool switched_to(const char *what)
+/* The switch holds that word, and no other or one that is in the path. */
+static bool switched_to(const char *what, const char *path)
 {
-	char word[16] = "";
+	char text[64] = "", word[32] = "", name[32] = "";
 	CLEANUP_FD int fd = open(the_fs()->switch_path, O_RDONLY | O_CLOEXEC);
 
-	return fd >= 0 && read(fd, word, sizeof(word) - 1) > 0 &&
-		strncmp(word, what, strlen(what)) == 0;
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
+		sscanf(text, "%31s %31s", word, name) >= 1 &&
+		strcmp(word, what) == 0 && strstr(path, name);
 }
 
-static int no_names(void)
+static int no_names(const char *path)
 {
-	return switched_to("all") ? -EIO : 0;
+	return switched_to("all", path) ? -EIO : 0;
 }
 
-static int no_data(void)
+static int no_data(const char *path)
 {
-	return switched_to("all") || switched_to("data") ? -EIO : 0;
+	return switched_to("data", path) ? -EIO : no_names(path);
 }
 
 static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
@@ -85,7 +88,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
 static int fs_getattr(
 	const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 
 	if (rc)
 		return rc;
@@ -101,7 +104,7 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 		top(), relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
-	int rc = no_names();
+	int rc = no_names(path);
 
 	(void)off;
 	(void)fi;
@@ -120,7 +123,7 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 
 static int open_it(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 	int fd;
 
 	if (rc)
@@ -145,20 +148,18 @@ static int fs_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 static int fs_read(const char *path, char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
-	int rc = no_data();
+	int rc = no_data(path);
 	ssize_t n = rc ? 0 : pread((int)fi->fh, buf, size, off);
 
-	(void)path;
 	return rc ? rc : n < 0 ? -errno : (int)n;
 }
 
 static int fs_write(const char *path, const char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
-	int rc = switched_to("quota") ? -EDQUOT : no_data();
+	int rc = switched_to("quota", path) ? -EDQUOT : no_data(path);
 	ssize_t n = rc ? 0 : pwrite((int)fi->fh, buf, size, off);
 
-	(void)path;
 	return rc ? rc : n < 0 ? -errno : (int)n;
 }
 
@@ -170,9 +171,8 @@ static int fs_release(const char *path, struct fuse_file_info *fi)
 
 static int fs_fsync(const char *path, int data_only, struct fuse_file_info *fi)
 {
-	int rc = no_data();
+	int rc = no_data(path);
 
-	(void)path;
 	(void)data_only;
 	return rc ? rc : result(fsync((int)fi->fh));
 }
@@ -180,7 +180,7 @@ static int fs_fsync(const char *path, int data_only, struct fuse_file_info *fi)
 static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
 	CLEANUP_FD int fd = -1;
-	int rc = no_data();
+	int rc = no_data(path);
 
 	if (rc)
 		return rc;
@@ -192,28 +192,28 @@ static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 
 static int fs_mkdir(const char *path, mode_t mode)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 
 	return rc ? rc : result(mkdirat(top(), relative(path), mode));
 }
 
 static int fs_unlink(const char *path)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 
 	return rc ? rc : result(unlinkat(top(), relative(path), 0));
 }
 
 static int fs_rmdir(const char *path)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 
 	return rc ? rc : result(unlinkat(top(), relative(path), AT_REMOVEDIR));
 }
 
 static int fs_rename(const char *from, const char *to, unsigned int flags)
 {
-	int rc = no_names();
+	int rc = no_names(from);
 
 	if (rc || flags)
 		return rc ? rc : -EINVAL;
@@ -222,7 +222,7 @@ static int fs_rename(const char *from, const char *to, unsigned int flags)
 
 static int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-	int rc = no_names();
+	int rc = no_names(path);
 
 	(void)fi;
 	return rc ? rc : result(fchmodat(top(), relative(path), mode, 0));
