@@ -110,9 +110,12 @@ faulting() {
 
 # -- What must stay flat -------------------------------------------------------
 
+# RSS, open files, and what of the RSS no file is behind.
 sample() {
-	echo "$(awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status")" \
-		"$(find "/proc/$daemon/fd" 2>/dev/null | wc -l)"
+	awk -v files="$(find "/proc/$daemon/fd" 2>/dev/null | wc -l)" '
+		/^VmRSS/ { rss = $2 }
+		/^RssAnon/ { anon = $2 }
+		END { print rss, files, anon }' "/proc/$daemon/status"
 }
 
 # The median of a column, of the samples from one to another.
@@ -153,6 +156,13 @@ wait_for 60 jobs_gone || [ -e "$work/wrong" ] || fail 'somebody hangs'
 [ ! -e "$work/wrong" ] ||
 	fail "$(cat "$work/wrong"): $(tail -n 20 "$work/log")"
 cat "$work/done"
+# How it came there: the medians of ten parts of the time.
+course=
+for part in 0 1 2 3 4 5 6 7 8 9; do
+	course="$course $(median_of 1 $((n * part / 10 + 1)) \
+		$((n * (part + 1) / 10)))"
+done
+note "RSS in KiB, every tenth of the time:$course"
 note "$(status_field hits) hits, $(status_field misses) misses," \
 	"$(status_field checksum_errors) damaged," \
 	"$(status_field entries_lost) lost," \
