@@ -5,7 +5,13 @@
  * came. What an origin across a network is to its reader, any number of
  * requests at once. Read-only; a stand-in for measurements, nothing more.
  *
- *   slow-fs DIR MOUNTPOINT MS      stays in the foreground until unmounted
+ *   slow-fs [-a] [-s SLOTS] DIR MOUNTPOINT MS
+ *
+ *   -a  names and attributes take as long, and are asked for again and again
+ *   -s  as many requests are served at once; the others wait their turn
+ *
+ * Stays in the foreground until unmounted. MOUNTPOINT/.requests, which is not
+ * listed, says what was asked since it was last read, and how much at once.
  *
  * libfuse's threads enter it; each request sleeps on the thread that has it,
  * so there are as many threads as requests.
@@ -15,6 +21,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +37,23 @@
 /* Requests that are slept at once, at most; the kernel's own bound, too. */
 #define THREADS 256
 
+/* Of which the answers are counted. */
+enum kind { NAME, LIST, OPEN, READ, RELEASE, KINDS };
+
+static const char *const kind_names[KINDS] = {
+	"names", "lists", "opens", "reads", "releases"};
+
+#define COUNTS_PATH "/.requests"
+#define COUNTS_BYTES 512
+
 struct slow_fs {
-	int top_fd;    /* set once: the directory shown */
-	long delay_ns; /* set once */
+	int top_fd;			    /* set once: the directory shown */
+	long delay_ns;			    /* set once */
+	bool all;			    /* set once: names take time, too */
+	unsigned slots;			    /* set once; 0: any number */
+	sem_t free;			    /* slots that nobody has */
+	_Atomic unsigned long count[KINDS]; /* relaxed, as the next two */
+	_Atomic unsigned long now[KINDS], most[KINDS]; /* at once */
 };
 
 static struct slow_fs *the_fs(void)
@@ -43,15 +66,40 @@ static const char *relative(const char *path)
 	return path[1] ? path + 1 : ".";
 }
 
-static void take_time(void)
+static void count_begin(struct slow_fs *fs, enum kind kind)
+{
+	unsigned long now = atomic_fetch_add(&fs->now[kind], 1) + 1;
+	unsigned long most = atomic_load(&fs->most[kind]);
+
+	(void)atomic_fetch_add(&fs->count[kind], 1);
+	while (now > most &&
+		!atomic_compare_exchange_weak(&fs->most[kind], &most, now))
+		;
+}
+
+static void sleep_a_while(struct slow_fs *fs)
 {
 	struct timespec left = {
-		.tv_sec = the_fs()->delay_ns / NS_PER_S,
-		.tv_nsec = the_fs()->delay_ns % NS_PER_S,
+		.tv_sec = fs->delay_ns / NS_PER_S,
+		.tv_nsec = fs->delay_ns % NS_PER_S,
 	};
 
+	while (fs->slots && sem_wait(&fs->free) < 0 && errno == EINTR)
+		;
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
+	if (fs->slots)
+		(void)sem_post(&fs->free); /* cannot overflow */
+}
+
+static void take_time(enum kind kind)
+{
+	struct slow_fs *fs = the_fs();
+
+	count_begin(fs, kind);
+	if (fs->all || (kind != NAME && kind != RELEASE))
+		sleep_a_while(fs);
+	(void)atomic_fetch_sub(&fs->now[kind], 1);
 }
 
 static void *slow_init(struct fuse_conn_info *conn, struct fuse_config *config)
@@ -59,18 +107,52 @@ static void *slow_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	conn->max_background = THREADS;
 	conn->congestion_threshold = THREADS;
 	/* Names and attributes are asked once: they are not what is slow. */
-	config->entry_timeout = config->attr_timeout = 3600;
+	if (!the_fs()->all)
+		config->entry_timeout = config->attr_timeout = 3600;
 	return the_fs();
+}
+
+static bool is_counts(const char *path)
+{
+	return strcmp(path, COUNTS_PATH) == 0;
+}
+
+static int read_counts(char *buf, size_t size, off_t off)
+{
+	struct slow_fs *fs = the_fs();
+	char text[COUNTS_BYTES] = "";
+	size_t len = 0;
+
+	if (off > 0)
+		return 0;
+	for (int i = 0; i < KINDS; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+			"\"%s\": %lu, \"%s_at_once\": %lu%s", kind_names[i],
+			atomic_exchange(&fs->count[i], 0), kind_names[i],
+			atomic_exchange(&fs->most[i], 0),
+			i + 1 < KINDS ? ", " : "\n");
+	if (len > size)
+		len = size;
+	memcpy(buf, text, len);
+	return (int)len;
 }
 
 static int slow_getattr(
 	const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-	int rc = fi ? fstat((int)fi->fh, st)
-		    : fstatat(the_fs()->top_fd, relative(path), st,
-			      AT_SYMLINK_NOFOLLOW);
+	int rc;
 
-	return rc < 0 ? -errno : 0;
+	if (is_counts(path)) {
+		*st = (struct stat){.st_mode = S_IFREG | 0444, .st_nlink = 1};
+		return 0;
+	}
+	rc = fi ? fstat((int)fi->fh, st)
+		: fstatat(the_fs()->top_fd, relative(path), st,
+			  AT_SYMLINK_NOFOLLOW);
+	if (rc < 0)
+		return -errno;
+	take_time(NAME);
+	return 0;
 }
 
 static int slow_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
@@ -86,7 +168,7 @@ static int slow_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 	(void)flags;
 	if (!dir)
 		return -errno;
-	take_time();
+	take_time(LIST);
 	while ((e = readdir(dir)))
 		if (fill(buf, e->d_name, NULL, 0, 0))
 			break;
@@ -95,11 +177,16 @@ static int slow_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 
 static int slow_open(const char *path, struct fuse_file_info *fi)
 {
-	int fd = openat(the_fs()->top_fd, relative(path), O_RDONLY | O_CLOEXEC);
+	int fd;
 
+	if (is_counts(path)) {
+		fi->direct_io = 1;
+		return 0;
+	}
+	fd = openat(the_fs()->top_fd, relative(path), O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	take_time();
+	take_time(OPEN);
 	fi->fh = (uint64_t)fd;
 	return 0;
 }
@@ -107,16 +194,22 @@ static int slow_open(const char *path, struct fuse_file_info *fi)
 static int slow_read(const char *path, char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
-	ssize_t n = pread((int)fi->fh, buf, size, off);
+	ssize_t n;
 
-	(void)path;
-	take_time();
-	return n < 0 ? -errno : (int)n;
+	if (is_counts(path))
+		return read_counts(buf, size, off);
+	n = pread((int)fi->fh, buf, size, off);
+	if (n < 0)
+		return -errno;
+	take_time(READ);
+	return (int)n;
 }
 
 static int slow_release(const char *path, struct fuse_file_info *fi)
 {
-	(void)path;
+	if (is_counts(path))
+		return 0;
+	take_time(RELEASE);
 	return close((int)fi->fh) < 0 ? -errno : 0;
 }
 
@@ -129,7 +222,7 @@ static const struct fuse_operations operations = {
 	.release = slow_release,
 };
 
-static int serve(struct slow_fs *fs, char *program, const char *mountpoint)
+static int serve(struct slow_fs *fs, const char *mountpoint)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	struct fuse_loop_config *loop = fuse_loop_cfg_create();
@@ -141,7 +234,7 @@ static int serve(struct slow_fs *fs, char *program, const char *mountpoint)
 	fuse_loop_cfg_set_max_threads(loop, THREADS);
 	fuse_loop_cfg_set_idle_threads(loop, THREADS);
 
-	if (fuse_opt_add_arg(&args, program) < 0 ||
+	if (fuse_opt_add_arg(&args, "slow-fs") < 0 ||
 		fuse_opt_add_arg(&args, "-oro,fsname=slow,subtype=slow") < 0)
 		return EXIT_FAILURE;
 	fuse = fuse_new(&args, &operations, sizeof(operations), fs);
@@ -155,22 +248,41 @@ static int serve(struct slow_fs *fs, char *program, const char *mountpoint)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* What goes before the operands; how many words that is, or -EINVAL. */
+static int parse(struct slow_fs *fs, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "as:")) != -1) {
+		if (c == 'a')
+			fs->all = true;
+		else if (c == 's')
+			fs->slots = (unsigned)strtoul(optarg, NULL, 10);
+		else
+			return -EINVAL;
+	}
+	return argc - optind == 3 ? optind : -EINVAL;
+}
+
 int main(int argc, char **argv)
 {
 	struct slow_fs fs = {.top_fd = -1};
+	int at = parse(&fs, argc, argv);
 	int status;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: slow-fs DIR MOUNTPOINT MS\n");
+	if (at < 0) {
+		fprintf(stderr,
+			"usage: slow-fs [-a] [-s SLOTS] DIR MOUNTPOINT MS\n");
 		return 2;
 	}
-	fs.delay_ns = (long)(strtod(argv[3], NULL) * (double)NS_PER_MS);
-	fs.top_fd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fs.top_fd < 0) {
-		fprintf(stderr, "slow-fs: cannot open '%s'\n", argv[1]);
+	argv += at;
+	fs.delay_ns = (long)(strtod(argv[2], NULL) * (double)NS_PER_MS);
+	fs.top_fd = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fs.top_fd < 0 || sem_init(&fs.free, 0, fs.slots) < 0) {
+		fprintf(stderr, "slow-fs: cannot open '%s'\n", argv[0]);
 		return EXIT_FAILURE;
 	}
-	status = serve(&fs, argv[0], argv[2]);
+	status = serve(&fs, argv[1]);
 	(void)close(fs.top_fd);
 	return status;
 }
