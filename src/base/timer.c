@@ -20,6 +20,7 @@ struct timers {
 	pthread_cond_t wake;  /* the earliest time or `stop` has changed */
 	struct timer **heap;  /* lock: heap[i]->slot == i + 1 */
 	size_t n, max;	      /* lock */
+	uint64_t until_ns;    /* lock: the thread sleeps no longer than that */
 	bool stop;	      /* lock */
 	pthread_t thread;     /* set once */
 };
@@ -85,11 +86,12 @@ static int heap_grow(struct timers *ts)
 /* Lock held; wakes early or late are harmless, the caller looks again. */
 static void wait_for_first(struct timers *ts)
 {
-	if (ts->n == 0) {
+	ts->until_ns = ts->n > 0 ? ts->heap[0]->at_ns : UINT64_MAX;
+	if (ts->n == 0)
 		(void)pthread_cond_wait(&ts->wake, &ts->lock);
-		return;
-	}
-	(void)cond_wait_until(&ts->wake, &ts->lock, ts->heap[0]->at_ns);
+	else
+		(void)cond_wait_until(&ts->wake, &ts->lock, ts->until_ns);
+	ts->until_ns = 0;
 }
 
 static void *timers_thread(void *arg)
@@ -162,8 +164,11 @@ int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 	}
 	t->at_ns = at_ns;
 	heap_up(ts, ts->n++, t);
-	if (t->slot == 1)
+	/* Else it wakes in time, for this or one that was cancelled. */
+	if (at_ns < ts->until_ns) {
+		ts->until_ns = at_ns;
 		pthread_cond_signal(&ts->wake);
+	}
 	return 0;
 }
 
