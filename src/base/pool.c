@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool of threads: one lock, one queue. Any thread submits; jobs run on the
- * pool's threads with no lock held.
+ * pool's threads with no lock held. The first job that a job submits is kept by
+ * its thread, which is about to be free: a call that follows from another costs
+ * no wake-up.
  */
 #include "base/pool.h"
 
@@ -23,13 +25,30 @@ struct pool {
 	unsigned running;     /* lock: threads that have not ended */
 	unsigned n, max;      /* lock; max set once */
 	bool stop;	      /* lock */
+	pthread_key_t self;   /* set once: of struct worker */
 	pthread_t threads[];  /* lock: the first n were started */
 };
+
+/* A thread of the pool; only it looks at it. */
+struct worker {
+	struct pool_job *next; /* submitted by the one that runs, or NULL */
+};
+
+static void run_jobs(struct worker *w, struct pool_job *job)
+{
+	while (job) {
+		job->run(job);
+		job = steal_ptr(&w->next);
+	}
+}
 
 static void *pool_thread(void *arg)
 {
 	struct pool *p = arg;
+	struct worker w = {.next = NULL};
 
+	/* Without memory for it, all jobs go through the queue. */
+	(void)pthread_setspecific(p->self, &w);
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		struct pool_job *job;
@@ -45,7 +64,7 @@ static void *pool_thread(void *arg)
 		list_del(&job->node);
 		p->queued--;
 		pthread_mutex_unlock(&p->lock);
-		job->run(job);
+		run_jobs(&w, job);
 		pthread_mutex_lock(&p->lock);
 	}
 	p->running--;
@@ -74,6 +93,11 @@ int pool_new(struct pool **out, unsigned max_threads)
 
 	if (!p)
 		return -ENOMEM;
+	rc = -pthread_key_create(&p->self, NULL);
+	if (rc) {
+		free(p);
+		return rc;
+	}
 	p->max = max_threads;
 	list_init(&p->queue);
 	pthread_mutex_init(&p->lock, NULL);
@@ -92,8 +116,13 @@ int pool_new(struct pool **out, unsigned max_threads)
 
 void pool_submit(struct pool *p, struct pool_job *job)
 {
-	LOCK_SCOPE(&p->lock);
+	struct worker *w = pthread_getspecific(p->self);
 
+	if (w && !w->next) {
+		w->next = job;
+		return;
+	}
+	LOCK_SCOPE(&p->lock);
 	list_add_tail(&p->queue, &job->node);
 	p->queued++;
 	if (p->queued > p->idle && p->n < p->max)
@@ -129,6 +158,7 @@ bool pool_free(struct pool *p, uint64_t wait_ns)
 	pthread_cond_destroy(&p->ended);
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
+	(void)pthread_key_delete(p->self); /* its threads have gone */
 	free(p);
 	return true;
 }

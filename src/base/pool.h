@@ -22,7 +22,10 @@ struct pool_job {
 /* Start the first thread; -errno. */
 int pool_new(struct pool **out, unsigned max_threads);
 
-/* Run the job on a thread of the pool, in order of submission. Any thread. */
+/*
+ * Run the job on a thread of the pool, in order of submission; but the first
+ * that a running job submits follows that one on its thread. Any thread.
+ */
 void pool_submit(struct pool *p, struct pool_job *job);
 
 /*

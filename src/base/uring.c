@@ -67,16 +67,22 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 	return sqe;
 }
 
+/*
+ * Once a name is in the kernel's cache the rest of an open is done on the spot,
+ * and on FUSE that waits for the server: it goes to the kernel's threads.
+ */
 static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
 	switch (op->kind) {
 	case URING_OPEN:
 		io_uring_prep_openat2(
 			sqe, op->fd, op->path, (struct open_how *)op->how);
+		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
 		break;
 	case URING_READ:
 		io_uring_prep_read(
 			sqe, op->fd, op->buf, (unsigned)op->len, op->off);
+		io_uring_sqe_set_flags(sqe, op->blocking ? IOSQE_ASYNC : 0);
 		break;
 	case URING_STATX:
 		io_uring_prep_statx(
@@ -332,7 +338,8 @@ static void run_job(struct pool_job *job)
 
 /* -- Both ------------------------------------------------------------------ */
 
-int uring_new(struct uring **out, unsigned depth, unsigned threads)
+/* With a ring where `depth` is not 0 and there can be one. */
+static int make(struct uring **out, unsigned depth, unsigned threads)
 {
 	struct uring *u = calloc(1, sizeof(*u));
 	int rc = -ENOSYS;
@@ -344,7 +351,7 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads)
 	list_init(&u->cancels);
 	pthread_mutex_init(&u->lock, NULL);
 	cond_init(&u->ended_c);
-	if (feature_enabled("io_uring"))
+	if (depth > 0 && feature_enabled("io_uring"))
 		rc = ring_start(u);
 	if (rc)
 		rc = pool_new(&u->pool, threads);
@@ -356,6 +363,21 @@ int uring_new(struct uring **out, unsigned depth, unsigned threads)
 	}
 	*out = u;
 	return 0;
+}
+
+int uring_new(struct uring **out, unsigned depth, unsigned threads)
+{
+	return make(out, depth, threads);
+}
+
+int uring_new_threads(struct uring **out, unsigned threads)
+{
+	return make(out, 0, threads);
+}
+
+struct pool *uring_pool(struct uring *u)
+{
+	return u->pool;
 }
 
 static void start(struct uring *u, struct uring_op *op)

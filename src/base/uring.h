@@ -32,6 +32,8 @@ enum uring_kind {
 struct uring_op {
 	void (*done)(struct uring_op *op, int res); /* res: as the call's,
 						       or -errno */
+	bool blocking; /* set by the starter: a read of a file that the kernel
+			  may read on the spot, however long that takes */
 	/* All private. */
 	enum uring_kind kind; /* with its arguments: set by the starter */
 	int fd, flags;
@@ -53,6 +55,16 @@ struct uring_op {
  * ring, `threads` threads stand in. -errno.
  */
 int uring_new(struct uring **out, unsigned depth, unsigned threads);
+
+/*
+ * Threads alone, for files whose calls all block: an operation that is started
+ * by the done() of another follows it on the same thread, where a ring would
+ * hand both over to threads of the kernel's and back. -errno.
+ */
+int uring_new_threads(struct uring **out, unsigned threads);
+
+/* Those threads, for what belongs to an operation; NULL: there is a ring. */
+struct pool *uring_pool(struct uring *u);
 
 /* As beneath_open(), but the path is not checked. res: a descriptor. */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,

@@ -92,13 +92,19 @@ void fill_ref(struct fill *f)
 	f->refs++;
 }
 
+static void close_file(struct cache *c, struct fill *f)
+{
+	if (f->file)
+		origin_file_free(c->config.origin, f->file);
+	f->file = NULL;
+}
+
 static void fill_free(struct cache *c, struct fill *f)
 {
 	list_del(&f->age);
 	if (f->buf)
 		c->staging_used -= f->item.size;
-	if (f->file)
-		origin_file_free(c->config.origin, f->file);
+	close_file(c, f);
 	free(f->buf);
 	free(f->path);
 	free(f);
@@ -296,6 +302,7 @@ void fill_stage(struct cache *c, struct fill *f)
 
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
+	close_file(c, f);
 	if (f->res.charged_bytes > 0) {
 		f->phase = FILL_PUBLISHING;
 		fill_ref(f);

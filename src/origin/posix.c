@@ -16,6 +16,8 @@
 
 #define RING_DEPTH 512
 #define READ_THREADS 32
+/* On a file system where each of them may wait for a server. */
+#define FAR_THREADS 256
 /* Room for some hung calls; see retry for what bounds their number. */
 #define META_THREADS 32
 
@@ -39,6 +41,9 @@ static void posix_free(struct origin *o)
 	 * the reverse. No timer is set, but one may be firing.
 	 */
 	timers_free(p->timers);
+	pthread_mutex_lock(&p->lock);
+	p->closer = p->pool;
+	pthread_mutex_unlock(&p->lock);
 	ended = uring_free(p->ring, NS_PER_S);
 	late_free(p->late);
 	now_ns = clock_now_ns();
@@ -67,8 +72,14 @@ static int start_threads(struct posix *p, struct error *err)
 		rc = timers_new(&p->timers);
 	if (!rc)
 		rc = pool_new(&p->pool, META_THREADS);
-	if (!rc)
+	if (!rc && posix_root_is_far(p))
+		rc = uring_new_threads(&p->ring, FAR_THREADS);
+	else if (!rc)
 		rc = uring_new(&p->ring, RING_DEPTH, READ_THREADS);
+	if (!rc)
+		p->closer = uring_pool(p->ring);
+	if (!rc && !p->closer)
+		p->closer = p->pool;
 	if (rc)
 		return error_set(err, rc,
 			"cannot start threads: %m; see ulimit -u and -v");

@@ -26,8 +26,9 @@ struct posix {
 	struct origin base;
 	char *dir;   /* set once: absolute */
 	int root_fd; /* set once, O_PATH; what it shows: see posix_root.c */
-	struct uring *ring; /* reads */
-	struct pool *pool;  /* stats, lists, looks at the root */
+	struct uring *ring;  /* reads */
+	struct pool *closer; /* lock: where files are closed */
+	struct pool *pool;   /* stats, lists, looks at the root */
 	struct late *late;
 	struct timers *timers;	  /* reads that wait to begin */
 	bool direct;		  /* set once: try direct I/O at all */
@@ -46,8 +47,17 @@ struct posix {
 int posix_root_open(struct posix *p, const char *dir, struct error *err);
 void posix_root_close(struct posix *p);
 
+/*
+ * Whether the source is on a file system that asks somebody else (a server, a
+ * process) for whatever it is asked.
+ */
+bool posix_root_is_far(const struct posix *p);
+
 /* How often the source came back; to be given to posix_judge(). */
 unsigned posix_root_turn(struct posix *p);
+
+/* The device that the source is on. */
+dev_t posix_root_dev(struct posix *p);
 
 /*
  * What an answer, or a failure, that was got since `turn` means: `code` if the

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -41,7 +42,7 @@ void posix_descriptor_put(struct posix *p, struct descriptor *d)
 	if (!d || --d->refs > 0)
 		return;
 	d->close_job.run = close_now;
-	pool_submit(p->pool, &d->close_job);
+	pool_submit(p->closer, &d->close_job);
 }
 
 /* Lock held. */
@@ -112,34 +113,40 @@ static bool try_direct(struct posix *p)
 }
 
 /*
- * Whether reads of the open file can be direct, as far as the kernel says. Asks
- * for what it has at hand: does not block.
+ * What is to be known of an open file before it is read, as far as the kernel
+ * has it at hand: does not block.
  */
-static bool can_direct(int fd)
+struct look {
+	bool direct; /* it can be read directly */
+	bool far;    /* on another file system than the root: any kind */
+};
+
+static struct look look(struct posix *p, int fd)
 {
+	struct look l = {.direct = true, .far = true};
 	struct statx stx = {0};
 	uint32_t align[2]; /* of memory, of offsets; 0: no direct I/O */
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_DIOALIGN,
-		    &stx) ||
-		!(stx.stx_mask & STATX_DIOALIGN))
-		return true;
+		    &stx))
+		return l;
+	l.far = makedev(stx.stx_dev_major, stx.stx_dev_minor) !=
+		posix_root_dev(p);
+	if (!(stx.stx_mask & STATX_DIOALIGN))
+		return l;
 	memcpy(align, (const char *)&stx + DIO_ALIGN_OFFSET, sizeof(align));
-	return align[0] > 0 && align[0] <= ALIGN_BYTES && align[1] > 0 &&
+	l.direct = align[0] > 0 && align[0] <= ALIGN_BYTES && align[1] > 0 &&
 		align[1] <= ALIGN_BYTES && ALIGN_BYTES % align[1] == 0;
+	return l;
 }
 
-/* Whether the descriptor, one for direct I/O, stays one. */
-static bool keep_direct(int fd)
+/* Whether the descriptor, one for direct I/O, is none any more. */
+static bool stop_direct(int fd)
 {
-	int flags;
+	int flags = fcntl(fd, F_GETFL);
 
-	if (can_direct(fd))
-		return true;
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_DIRECT))
-		return true; /* its reads will say EINVAL */
-	return false;
+	/* If that fails its reads will say EINVAL. */
+	return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
 void posix_file_refuses_direct(struct origin_file *f)
@@ -179,6 +186,7 @@ static void open_now(struct origin_file *f)
 static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 {
 	struct descriptor *d = calloc(1, sizeof(*d));
+	struct look l;
 
 	if (!d) {
 		(void)close(fd); /* nothing was read */
@@ -186,7 +194,9 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	}
 	d->fd = fd;
 	d->turn = f->turn;
-	d->direct = f->direct;
+	l = look(f->p, fd);
+	d->far = l.far;
+	d->direct = f->direct && (l.direct || !stop_direct(fd));
 	d->refs = 1;
 	return d;
 }
@@ -253,7 +263,6 @@ static void on_open(struct uring_op *op, int res)
 		return;
 	}
 	if (res >= 0) {
-		f->direct = f->direct && keep_direct(res);
 		d = descriptor_new(f, res);
 		res = -ENOMEM;
 	}

@@ -224,6 +224,7 @@ static void read_more(struct posix_read *pr)
 	if (pr->d->direct)
 		end = (end + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1);
 	pr->op.done = on_read;
+	pr->op.blocking = pr->d->far;
 	uring_read(pr->p->ring, &pr->op, pr->d->fd, pr->buf->bytes + pr->got,
 		(size_t)(end - pr->start) - pr->got, pr->start + pr->got);
 }

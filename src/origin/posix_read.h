@@ -27,6 +27,7 @@ struct descriptor {
 	int fd;	       /* this and the rest set once */
 	unsigned turn; /* of the root that it was opened beneath, or earlier */
 	bool direct;
+	bool far; /* what can be said of the root's files is not said of it */
 	struct pool_job close_job;
 };
 

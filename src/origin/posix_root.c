@@ -16,12 +16,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+/* What <linux/magic.h> lacks, in older versions or in all. */
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xFF534D42
+#endif
+#ifndef SMB2_SUPER_MAGIC
+#define SMB2_SUPER_MAGIC 0xFE534D42
+#endif
+#ifndef CEPH_SUPER_MAGIC
+#define CEPH_SUPER_MAGIC 0x00C36400
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+#define BEEGFS_MAGIC 0x19830326
+#define GPFS_MAGIC 0x47504653
+#define LUSTRE_MAGIC 0x0BD00BD0
 
 /* What the descriptor of a directory shows. -errno. */
 static int look(int fd, struct posix_root *root)
@@ -56,6 +75,20 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 	return 0;
 }
 
+bool posix_root_is_far(const struct posix *p)
+{
+	static const uint32_t far[] = {AFS_SUPER_MAGIC, AFS_FS_MAGIC,
+		CEPH_SUPER_MAGIC, CIFS_SUPER_MAGIC, CODA_SUPER_MAGIC,
+		FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
+		SMB2_SUPER_MAGIC, V9FS_MAGIC, BEEGFS_MAGIC, GPFS_MAGIC,
+		LUSTRE_MAGIC};
+
+	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+		if ((uint32_t)p->root.fs_type == far[i])
+			return true;
+	return false;
+}
+
 void posix_root_close(struct posix *p)
 {
 	if (p->root_fd >= 0)
@@ -68,6 +101,13 @@ unsigned posix_root_turn(struct posix *p)
 	LOCK_SCOPE(&p->lock);
 
 	return p->root_turn;
+}
+
+dev_t posix_root_dev(struct posix *p)
+{
+	LOCK_SCOPE(&p->lock);
+
+	return p->root.dev;
 }
 
 /*

@@ -12,6 +12,7 @@ EXTRA_DIST += $(user_tests) tests/system/user.sh
 
 # Origins that hang or fail, and kernels that lack something.
 origin_tests = \
+	tests/system/far-origin.sh \
 	tests/system/faulty-origin.sh \
 	tests/system/stalled-origin.sh \
 	tests/system/switches.sh

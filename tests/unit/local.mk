@@ -35,6 +35,12 @@ tests_unit_test_posix_direct_SOURCES = tests/unit/test_posix_direct.c \
 tests_unit_test_posix_direct_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_posix_direct_LDADD = liborigin.la libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_pool
+TESTS += tests/unit/test_pool
+tests_unit_test_pool_SOURCES = tests/unit/test_pool.c
+tests_unit_test_pool_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_pool_LDADD = libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_timer
 TESTS += tests/unit/test_timer
 tests_unit_test_timer_SOURCES = tests/unit/test_timer.c
