@@ -27,9 +27,14 @@ struct augment_config {
 	uint32_t cutout;
 };
 
-/* One augmentation of one image. */
+/*
+ * One augmentation of one image. What is resampled may begin and end within a
+ * pixel (EVAL), and its filters may then look beyond it; what they never look
+ * beyond is `box`. TRAIN and NONE resample the box itself.
+ */
 struct crop {
-	struct rect box; /* in the upright image at full size */
+	struct rect box;	    /* in the upright image at full size */
+	double x, y, width, height; /* what is resampled, likewise */
 	bool flip;
 	float jitter[3];	     /* factors; 1: as it is */
 	uint32_t cutout_x, cutout_y; /* top left corner, in the sample */
@@ -40,10 +45,21 @@ struct crop {
 size_t augment_sample_bytes(const struct augment_config *c);
 
 /*
- * The augmentation of a seed for an image of this size. TRAIN: box as in
- * torchvision's RandomResizedCrop (ten draws of area and log-uniform aspect,
- * then the largest centre crop of an admissible aspect). EVAL and NONE ignore
- * the seed.
+ * The augmentation of a seed for an image of this size (neither side 0).
+ *
+ * TRAIN: as torchvision's RandomResizedCrop: ten draws of area and log-uniform
+ * aspect, then the largest centre crop of an admissible aspect. Mirrored with
+ * probability 1/2; jitter factors uniform in [max(0, 1 - x), 1 + x]; the
+ * centre of the cutout uniform over the sample, what sticks out cut off. Each
+ * is a draw of its own from (seed, its number), so that switching one off
+ * moves no other. Only additions, multiplications, divisions and square roots
+ * of doubles are used, which IEEE 754 defines to the bit, and no function of
+ * libm that is not: a seed is the same crop on every machine.
+ *
+ * EVAL and NONE ignore the seed. EVAL: resize so that the shorter side (the
+ * one that is tighter, if the sample is no square) becomes size * 8 / 7
+ * rounded down, the other in proportion rounded down, then the centre (halves
+ * to even), as torchvision's Resize and CenterCrop.
  */
 void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out);
@@ -69,8 +85,24 @@ void augmenter_free(struct augmenter *a);
 
 /*
  * Make a sample: `out` has augment_sample_bytes(), 64-byte aligned or not.
- * `in` holds the box of the crop. -ENOMEM, and only while scratch memory still
- * grows (it is kept; see augmenter_memory_bytes()).
+ * `in` holds the box of the crop, outward to whole pixels of its scale.
+ * -EINVAL if it does not; -ENOMEM, and only while scratch memory still grows
+ * (it is kept; see augmenter_memory_bytes()).
+ *
+ * The resize is that of Pillow's BILINEAR after a crop to the box. Along an
+ * axis, in pixels of `in`, `length` pixels from `start` on become n: with
+ * scale = length / n, support = max(scale, 1) and c = start + (i + 1/2) *
+ * scale, output i is the mean of the pixels j in [floor(c - support + 1/2),
+ * floor(c + support + 1/2)) that the box touches, weighted with
+ * max(0, 1 - |j + 1/2 - c| / support). In the unmirrored u8 sample, without
+ * jitter, every value is within 1 of that in real numbers, rounded once.
+ *
+ * Then, on u8 values, each rounded to nearest: brightness (v * f), contrast
+ * (m + (v - m) * f, m the mean grey of the sample), saturation (g + (v - g) *
+ * f, g the grey of the pixel), grey being 0.299 R + 0.587 G + 0.114 B rounded.
+ * Floats are v * (1 / (255 std)) + (-mean / std), two roundings to binary32,
+ * or v * (1 / 255), and F16 those rounded to nearest even. The cutout is the
+ * mean of the configuration: 0 where values are normalised.
  */
 int augment(struct augmenter *a, const struct image *in,
 	const struct crop *crop, void *out);
