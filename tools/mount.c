@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/size.h"
 #include "command.h"
 #include "daemon/daemon.h"
 
@@ -20,12 +21,18 @@ static int add_cache(void *out, const char *value, struct error *err)
 	struct mount_args *args = out;
 	struct mount_options *o = &args->options;
 	const char *colon = strrchr(value, ':');
+	uint64_t bytes;
 	char *dir;
+	int rc;
 
 	if (!colon || colon == value || !colon[1])
 		return error_set(err, -EINVAL,
 			"'%s' is not DIR:SIZE, as in /dev/shm/cache:64G",
 			value);
+	/* Of how much a percentage is, the daemon sees when it opens it. */
+	rc = size_parse(colon + 1, UINT64_MAX, &bytes, err);
+	if (rc < 0)
+		return rc;
 	if (o->ntiers == STORE_TIERS_MAX)
 		return error_set(err, -EINVAL, "there can be at most %d",
 			STORE_TIERS_MAX);

@@ -127,12 +127,12 @@ mount_refused 1 "'$work/theirs'" 'of your own' -- \
 
 # -- Sizes -------------------------------------------------------------------
 
-for wrong in nonsense 10X -5M 1.2.3G 150% ''; do
+for wrong in nonsense 12Q -5M 1.2.3G 150% ''; do
 	case $wrong in
-	'') texts=DIR:SIZE status=2 ;;
-	*) texts="'$wrong'" status=1 ;;
+	'') texts=DIR:SIZE ;;
+	*) texts="'$wrong'" ;;
 	esac
-	mount_refused $status "$texts" -- \
+	mount_refused 2 "$texts" -- \
 		"$src" "$mnt" --cache "$c:$wrong"
 done
 mount_refused 1 zero "$c" give -- "$src" "$mnt" --cache "$c:0"
