@@ -187,13 +187,12 @@ static int find(
 	if (rc < 0)
 		return error_set(err, rc, "a path is malformed");
 	if (path && manifest_resolve(k->m->manifest, path, &info) < 0)
-		rc = tree_refresh(k->m->tree, path, &result, err);
-	if (rc == 0 &&
-		manifest_resolve(k->m->manifest, path ? path : "", &info) < 0)
-		rc = error_set(err, -ENOENT,
+		rc = tree_refresh(k->m->tree, path, &result, NULL);
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, rc, "cannot warm '%s': %m", path);
+	if (manifest_resolve(k->m->manifest, path ? path : "", &info) < 0)
+		return error_set(err, -ENOENT,
 			"cannot warm '%s': the source has no such name", path);
-	if (rc < 0)
-		return rc;
 	*top = info.id;
 	if (info.attr.kind != KIND_DIR)
 		return 0;

@@ -75,7 +75,9 @@ expect 'bytes from the origin' "$(status_field origin_bytes)" "$all"
 sums_right "$src.sums" "$mnt"
 expect 'misses of what was warmed' "$(status_field misses)" 0
 ends 0 "$all_items items (.*) are cached, $all_items of them were" warm "$mnt"
-ends 1 "'nowhere'" warm "$mnt" nowhere
+ends 1 "cannot warm 'nowhere': the source has no such name" warm "$mnt" nowhere
+ends 1 "cannot warm 'd1/nowhere': the source has no such name" \
+	warm "$mnt" d1/nowhere
 ends 1 . warm "$mnt" ../src
 ends 1 . warm "$mnt" d1/../../src
 
