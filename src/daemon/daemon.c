@@ -82,6 +82,62 @@ static void attr_changed(void *arg, node_id id)
 		fs_forget_attr(m->fs, id);
 }
 
+/* -- Leaving --------------------------------------------------------------- */
+
+/*
+ * An origin that hangs must not keep the daemon: what its answers would need
+ * cannot be freed, and the process is all that would hold it. Everything that
+ * outlives a process has been brought to an end by now.
+ */
+static void leave_at_once(struct mount *m, const struct error *why)
+{
+	if (m->ctl)
+		(void)unlink(ctl_server_path(m->ctl));
+	if (why && m->ready_fd >= 0)
+		background_failed(m, why);
+	else if (why)
+		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
+	/* _exit() of a sanitizer would look for leaks, and find these. */
+	(void)syscall(SYS_exit_group, why != NULL);
+}
+
+/* A mount that could not be made leaves no new cache behind. */
+static void leave_no_tier(struct mount *m)
+{
+	uint64_t removed;
+
+	for (size_t i = 0; i < m->options.ntiers; i++) {
+		/* There is an error to be told already. */
+		if (m->tier_new[i])
+			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
+		if (m->tier_dir_new[i])
+			(void)rmdir(m->tier_dir[i]);
+	}
+}
+
+/* The lock is held, and the main thread waits for the origin or the lock. */
+static void give_up(struct mount *m)
+{
+	struct error why;
+
+	(void)error_set(&why, -EINTR,
+		"stopped by a signal while source '%s' did not answer",
+		m->source);
+	if (m->store)
+		store_close(m->store);
+	leave_no_tier(m);
+	leave_at_once(m, &why);
+}
+
+/* From here on to the next call a signal need not wait for the main thread. */
+static void set_asking(struct mount *m, bool asking)
+{
+	pthread_mutex_lock(&m->lock);
+	m->asking = asking;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+}
+
 /* -- Building ------------------------------------------------------------ */
 
 static int build_store(struct mount *m, struct error *err)
@@ -113,7 +169,12 @@ static int build_tree(struct mount *m, struct error *err)
 	config.origin = m->origin;
 	config.manifest = m->manifest;
 	rc = tree_new(&m->tree, &config, err);
-	return rc < 0 ? rc : tree_open_root(m->tree, err);
+	if (rc < 0)
+		return rc;
+	set_asking(m, true);
+	rc = tree_open_root(m->tree, err);
+	set_asking(m, false);
+	return rc;
 }
 
 static int build_cache(struct mount *m, struct error *err)
@@ -185,7 +246,9 @@ static int build(struct mount *m, struct error *err)
 
 	if (rc < 0)
 		return error_set(err, rc, "cannot start a thread: %m");
+	set_asking(m, true);
 	rc = mount_open_origin(m, err);
+	set_asking(m, false);
 	if (rc == 0)
 		rc = build_store(m, err);
 	if (rc == 0)
@@ -218,6 +281,18 @@ static void quiesce(struct mount *m)
 	m->pages = NULL;
 }
 
+/* A start may be waited for as long as it makes progress. */
+static void wait_until_built(struct mount *m)
+{
+	pthread_mutex_lock(&m->lock);
+	while (!m->serving && !m->stopping) {
+		if (m->asking)
+			give_up(m);
+		pthread_cond_wait(&m->cond, &m->lock);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
 static void *signal_main(void *arg)
 {
 	struct mount *m = arg;
@@ -231,8 +306,10 @@ static void *signal_main(void *arg)
 	while (sigwait(&set, &sig) != 0)
 		;
 	notify_systemd("STOPPING=1");
+	wait_until_built(m);
 	quiesce(m);
-	fs_exit(m->fs);
+	if (m->fs)
+		fs_exit(m->fs);
 	return NULL;
 }
 
@@ -247,6 +324,16 @@ static void block_signals(void)
 	(void)sigaddset(&set, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int start_signals(struct mount *m, struct error *err)
+{
+	int rc = -pthread_create(&m->signal_thread, NULL, signal_main, m);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	m->signal_started = true;
+	return 0;
 }
 
 static void stop_signals(struct mount *m)
@@ -265,49 +352,17 @@ static void kernel_greeted(void *arg)
 
 static int serve(struct mount *m, struct error *err)
 {
-	int rc = -pthread_create(&m->signal_thread, NULL, signal_main, m);
+	int rc;
 
-	if (rc < 0)
-		return error_set(err, rc, "cannot start a thread: %m");
-	m->signal_started = true;
+	pthread_mutex_lock(&m->lock);
+	m->serving = true;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
 	rc = scan_start(m, err);
-	if (rc < 0)
-		return rc;
-	return fs_run(m->fs, kernel_greeted, m, err);
+	return rc < 0 ? rc : fs_run(m->fs, kernel_greeted, m, err);
 }
 
 /* -- Taking down --------------------------------------------------------- */
-
-/*
- * An origin that hangs must not keep the daemon: what its answers would need
- * cannot be freed, and the process is all that would hold it. Everything that
- * outlives a process has been brought to an end by now.
- */
-static void leave_at_once(struct mount *m, const struct error *why)
-{
-	if (m->ctl)
-		(void)unlink(ctl_server_path(m->ctl));
-	if (why && m->ready_fd >= 0)
-		background_failed(m, why);
-	else if (why)
-		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
-	/* _exit() of a sanitizer would look for leaks, and find these. */
-	(void)syscall(SYS_exit_group, why != NULL);
-}
-
-/* A mount that could not be made leaves no new cache behind. */
-static void leave_no_tier(struct mount *m)
-{
-	uint64_t removed;
-
-	for (size_t i = 0; i < m->options.ntiers; i++) {
-		/* There is an error to be told already. */
-		if (m->tier_new[i])
-			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
-		if (m->tier_dir_new[i])
-			(void)rmdir(m->tier_dir[i]);
-	}
-}
 
 /* `why` the mount failed, or NULL. */
 static void take_down(struct mount *m, const struct error *why)
@@ -378,7 +433,9 @@ static int run(struct mount *m, struct error *err)
 	(void)mallopt(M_ARENA_MAX, 2);
 	block_signals();
 	raise_fd_limit();
-	rc = build(m, err);
+	rc = start_signals(m, err);
+	if (rc == 0)
+		rc = build(m, err);
 	if (rc == 0)
 		rc = serve(m, err);
 	if (rc == 0 && m->ready_fd >= 0)

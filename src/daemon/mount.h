@@ -55,6 +55,8 @@ struct mount {
 	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
 	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
+	bool asking;  /* the start waits for the origin */
+	bool serving; /* all parts are there */
 	bool stopping;
 	char *fault_spec; /* the faults in force */
 	uint64_t kept;	  /* tree_generation() of the manifest that was kept */

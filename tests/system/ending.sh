@@ -110,6 +110,26 @@ for what in match=d3 meta=1,match=d3; do
 	note "stall=1,$what: ended in $took s"
 done
 
+# The start itself waits for it.
+for how in --foreground ''; do
+	cache=$work/cache.hangs
+	# shellcheck disable=SC2086 # an option, or none
+	timeout $((30 * patience)) "$refrain" mount $how "$src" "$mnt" \
+		--cache "$cache:200M" --fault meta=1,stall=1 \
+		>"$work/said" 2>&1 &
+	starting=$!
+	wait_for 10 test -e "$cache/refrain-tier" || fail "$how: no start"
+	kill "$(cat "$cache/refrain-lock")"
+	wait_for 5 has_ended $starting || fail "$how: it goes on waiting"
+	got=0
+	wait $starting || got=$?
+	expect "exit status of a start that was stopped" $got 1
+	grep -q "^refrain: mount: .*'$src' did not answer" "$work/said" ||
+		fail "it says: $(cat "$work/said")"
+	[ ! -e "$cache" ] || fail "$how: a cache is left"
+	[ -z "$(sockets)" ] || fail "$how: a socket stays"
+done
+
 # -- umount ------------------------------------------------------------------
 
 # ends STATUS TEXT COMMAND ...
