@@ -6,4 +6,8 @@ libplan_la_SOURCES = \
 	src/plan/manifest_impl.h \
 	src/plan/manifest_node.c \
 	src/plan/plan.h \
-	src/plan/schedule.h
+	src/plan/schedule.c src/plan/schedule.h src/plan/schedule_impl.h \
+	src/plan/schedule_change.c \
+	src/plan/schedule_config.c \
+	src/plan/schedule_state.c \
+	src/plan/schedule_stream.c

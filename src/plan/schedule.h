@@ -30,7 +30,7 @@
 #define SCHEDULE_WINDOW_MAX ((uint64_t)UINT32_MAX)
 #define SCHEDULE_GLOBAL_MAX ((uint64_t)1 << 56) /* examples x epochs */
 #define SCHEDULE_SEGMENTS 8			/* of the log, that are kept */
-#define SCHEDULE_STATE_BYTES 128		/* a saved position, at most */
+#define SCHEDULE_STATE_BYTES 144		/* a saved position, at most */
 
 /* The echo factor p / q >= 1, in lowest terms. */
 struct schedule_echo {
@@ -86,14 +86,16 @@ struct schedule_segment {
 
 /* Private to schedule*.c, but for copying. */
 struct schedule {
-	struct schedule_config c;     /* with the defaults filled in */
-	uint64_t total;		      /* global numbers of the run end here */
-	uint64_t base;		      /* ... and began here for this world */
-	uint64_t step_base;	      /* the step where that was */
-	uint64_t fresh;		      /* examples of this rank */
-	uint64_t units, units_common; /* of this rank; that all have */
-	uint64_t spread;     /* ticks from a unit's first to last serving */
-	uint64_t first_slot; /* earlier ones are forgotten */
+	struct schedule_config c; /* with the defaults filled in */
+	uint64_t total;		  /* global numbers of the run end here */
+	uint64_t base;		  /* ... and began here for this world */
+	uint64_t step_base;	  /* the step where that was */
+	uint64_t fresh;		  /* examples of this rank */
+	uint64_t units;		  /* of this rank */
+	uint64_t units_common;	  /* the first so many every rank has, whole */
+	uint64_t spread; /* ticks from a unit's first to last serving */
+	bool forgotten;	 /* segments before these: positions before
+			  * segment[1] cannot be answered */
 	uint32_t unit_examples, slots_a_step;
 	uint32_t segments;
 	struct schedule_segment segment[SCHEDULE_SEGMENTS];
@@ -184,6 +186,9 @@ uint64_t schedule_augment_seed(
 int schedule_serving_step(
 	const struct schedule *s, uint64_t f, uint32_t k, uint64_t *step);
 
+/* One more than the last step of the run; UINT64_MAX without end. */
+uint64_t schedule_steps(const struct schedule *s);
+
 /*
  * Steps after which `epoch` is over: one more than the step with this rank's
  * last fresh example of it (or of an earlier epoch, if it has none of it).
@@ -201,12 +206,18 @@ uint64_t schedule_epoch_end(const struct schedule *s, uint64_t epoch);
  * order, to a schedule of the same configuration gives the same stream.
  *
  * -EINVAL above echo_max; -EBUSY while the last change has not begun by
- * `step`; -ERANGE if the run has no fresh example left for it.
+ * `step`; -ERANGE if less than a spread of fresh units would be left for it.
  * Of the log the last SCHEDULE_SEGMENTS stretches are kept: positions
  * more than SCHEDULE_SEGMENTS - 2 changes ago cannot be sought any more.
  */
 int schedule_change(
 	struct schedule *s, uint64_t step, struct schedule_echo echo);
+
+/*
+ * The first f with the factor of the newest change (0 if there was none): the
+ * step where the change begins is schedule_fresh()'s need_by of it.
+ */
+uint64_t schedule_change_begins(const struct schedule *s);
 
 /* The factor for units that are decoded in or after the batch of `step`. */
 struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
@@ -214,14 +225,20 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
 /* --- saving and restoring --- */
 
 struct schedule_restored {
-	uint64_t step;		 /* the next batch */
-	bool world_changed;	 /* numbering began anew */
-	uint64_t echoes_dropped; /* servings that all old ranks still owed */
+	uint64_t step;	    /* the next batch */
+	bool world_changed; /* numbering began anew */
+	/*
+	 * Servings that all old ranks still owed, the schedule of each being
+	 * that of the state; a short last batch of SCHEDULE_BATCH as a whole.
+	 */
+	uint64_t echoes_dropped;
 };
 
 /*
- * Save the position before batch `step`: returns the size written to `out`.
- * The same on every rank: any rank's saved state restores all ranks.
+ * Save the position before batch `step`: returns the size written to `out`,
+ * the same bytes on every rank. Any rank's state restores all ranks, if all
+ * made the same changes. 0 if `step` cannot be sought, or if more than two
+ * changes begin after it.
  */
 size_t schedule_save(const struct schedule *s, uint64_t step,
 	uint8_t out[SCHEDULE_STATE_BYTES]);

@@ -49,7 +49,8 @@ tests_unit_test_timer_LDADD = libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_permute
 TESTS += tests/unit/test_permute
-tests_unit_test_permute_SOURCES = tests/unit/test_permute.c
+tests_unit_test_permute_SOURCES = tests/unit/test_permute.c \
+	tests/unit/expect.h
 tests_unit_test_permute_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_permute_LDADD = libbase.la $(CHECK_LIBS)
 
@@ -127,6 +128,13 @@ TESTS += tests/unit/test_manifest
 tests_unit_test_manifest_SOURCES = tests/unit/test_manifest.c
 tests_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_manifest_LDADD = libplan.la libbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_schedule
+TESTS += tests/unit/test_schedule
+tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
+	tests/unit/expect.h tests/unit/schedule_fixture.h
+tests_unit_test_schedule_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_schedule_LDADD = libplan.la libbase.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_store_threads
 TESTS += tests/unit/test_store_threads

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run of a schedule written down: every batch of every rank, so that tests
+ * can count in the obvious way. Small runs only.
+ */
+#ifndef TESTS_SCHEDULE_FIXTURE_H
+#define TESTS_SCHEDULE_FIXTURE_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "expect.h"
+#include "plan/schedule.h"
+
+/* Test inputs that have nothing to do with the hashes of the schedule. */
+struct dice {
+	uint64_t state;
+};
+
+static inline uint64_t roll(struct dice *d, uint64_t below)
+{
+	d->state = d->state * UINT64_C(6364136223846793005) +
+		UINT64_C(1442695040888963407);
+	return (d->state >> 33) % below;
+}
+
+/* The slots of one rank, in order, and where its batches begin. */
+struct stream {
+	struct schedule_slot *slots;
+	uint64_t *begin; /* of batch first_step + i; one more than batches */
+	uint64_t n, batches, first_step;
+	uint64_t room, batch_room;
+};
+
+static inline void stream_free(struct stream *st)
+{
+	free(st->slots);
+	free(st->begin);
+	*st = (struct stream){0};
+}
+
+static inline void stream_reserve(struct stream *st, uint32_t batch)
+{
+	if (st->n + batch > st->room) {
+		st->room = 2 * st->room + batch + 64;
+		st->slots = realloc(st->slots, st->room * sizeof(*st->slots));
+		expect(st->slots);
+	}
+	if (st->batches + 2 > st->batch_room) {
+		st->batch_room = 2 * st->batch_room + 64;
+		st->begin =
+			realloc(st->begin, st->batch_room * sizeof(*st->begin));
+		expect(st->begin);
+	}
+}
+
+/* Write down the next batch; false at the end. */
+static inline bool stream_step(struct stream *st, const struct schedule *s,
+	struct schedule_cursor *cursor)
+{
+	uint32_t n;
+
+	stream_reserve(st, s->c.batch);
+	if (!st->batches)
+		st->first_step = cursor->step;
+	st->begin[st->batches] = st->n;
+	n = schedule_next(s, cursor, st->slots + st->n);
+	expect_le(n, s->c.batch);
+	st->n += n;
+	st->batches += n > 0;
+	st->begin[st->batches] = st->n;
+	return n > 0;
+}
+
+static inline void stream_run(
+	struct stream *st, const struct schedule *s, uint64_t step)
+{
+	struct schedule_cursor cursor;
+
+	expect_eq(schedule_seek(s, &cursor, step), 0);
+	while (stream_step(st, s, &cursor))
+		;
+}
+
+static inline bool same_slot(
+	const struct schedule_slot *a, const struct schedule_slot *b)
+{
+	return a->index == b->index && a->fresh == b->fresh &&
+		a->global == b->global && a->epoch == b->epoch &&
+		a->augment_seed == b->augment_seed && a->echo == b->echo &&
+		a->servings == b->servings && a->last == b->last &&
+		a->padded == b->padded;
+}
+
+#endif
