@@ -33,14 +33,16 @@ struct saved {
 struct codec {
 	uint8_t *out;
 	const uint8_t *in;
-	size_t at, size;
+	size_t at, size; /* at > size: there were too few */
 };
 
 static void field(struct codec *c, uint64_t *value, unsigned bytes)
 {
 	if (c->in)
 		*value = 0;
-	for (unsigned i = 0; i < bytes && c->at < c->size; i++, c->at++) {
+	for (unsigned i = 0; i < bytes; i++, c->at++) {
+		if (c->at >= c->size)
+			continue;
 		if (c->in)
 			*value |= (uint64_t)c->in[c->at] << (8 * i);
 		else

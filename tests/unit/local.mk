@@ -136,6 +136,13 @@ tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 tests_unit_test_schedule_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_schedule_LDADD = libplan.la libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_schedule_cases
+TESTS += tests/unit/test_schedule_cases
+tests_unit_test_schedule_cases_SOURCES = tests/unit/test_schedule_cases.c \
+	tests/unit/expect.h tests/unit/schedule_fixture.h
+tests_unit_test_schedule_cases_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_schedule_cases_LDADD = libplan.la libbase.la $(CHECK_LIBS) -lm
+
 check_PROGRAMS += tests/unit/test_store_threads
 TESTS += tests/unit/test_store_threads
 tests_unit_test_store_threads_SOURCES = tests/unit/test_store_threads.c \
