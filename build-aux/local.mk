@@ -12,7 +12,7 @@ lint:
 
 # What lint's clang-format asks for; version 14.
 format:
-	cd '$(srcdir)' && find src tools bench tests -name '*.[ch]' \
+	cd '$(srcdir)' && find src tools bench tests examples -name '*.[ch]' \
 		-exec clang-format -i {} +
 
 # Each of these configures and builds in a folder of its own below the build

@@ -155,4 +155,13 @@ TESTS += tests/unit/test_depth
 tests_unit_test_depth_SOURCES = tests/unit/test_depth.c
 tests_unit_test_depth_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_depth_LDADD = libcache.la libbase.la $(CHECK_LIBS)
+
+if HAVE_BLAS
+check_PROGRAMS += tests/unit/test_nn
+TESTS += tests/unit/test_nn
+tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
+tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
+tests_unit_test_nn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(BLAS_CFLAGS)
+tests_unit_test_nn_LDADD = $(CHECK_LIBS) $(BLAS_LIBS) -lm
+endif
 endif
