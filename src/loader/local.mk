@@ -10,16 +10,30 @@ libloader_la_SOURCES = \
 	src/loader/image.h \
 	src/loader/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
-libloader_la_LIBADD = libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =
 librefrain_la_LIBADD = libloader.la
-librefrain_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
+librefrain_la_LDFLAGS = $(AM_LDFLAGS) -shared -version-info 0:0:0 -no-undefined \
 	-Wl,--version-script=$(srcdir)/src/loader/librefrain.map
 librefrain_la_DEPENDENCIES = libloader.la \
 	$(srcdir)/src/loader/librefrain.map
 EXTRA_DIST += src/loader/librefrain.map
+
+# Of the archive, too: one object, in which all other names are made local, so
+# that a program may have a hash64() of its own.
+if ENABLE_STATIC
+archivedir = $(libdir)
+archive_DATA = librefrain.a
+CLEANFILES += librefrain.a
+librefrain.a: libloader.la
+	$(AM_V_GEN)rm -f $@ && \
+	$(CC) -r -nostdlib -o $@.o \
+		-Wl,--whole-archive .libs/libloader.a && \
+	$(OBJCOPY) --wildcard --keep-global-symbol='refrain_*' $@.o && \
+	$(AR) cr $@ $@.o && rm -f $@.o
+endif
 
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = src/loader/refrain.pc

@@ -156,6 +156,12 @@ tests_unit_test_depth_SOURCES = tests/unit/test_depth.c
 tests_unit_test_depth_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_depth_LDADD = libcache.la libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_abi
+TESTS += tests/unit/test_abi
+tests_unit_test_abi_SOURCES = tests/unit/test_abi.c
+tests_unit_test_abi_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_abi_LDADD = librefrain.la $(CHECK_LIBS)
+
 if HAVE_BLAS
 check_PROGRAMS += tests/unit/test_nn
 TESTS += tests/unit/test_nn

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The binary interface of the library, as programs have been built with it:
+ * sizes, offsets and values. What fails here breaks them. New members go to
+ * the end of a struct and get a line; no line ever changes.
+ */
+#include <check.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "refrain/loader.h"
+
+struct row {
+	const char *name;
+	size_t is, was, is_bytes, was_bytes;
+};
+
+#define SIZE(s, bytes)                                                         \
+	{                                                                      \
+#s, sizeof(struct s), bytes, 0, 0                              \
+	}
+#define MEMBER(s, m, offset, bytes)                                            \
+	{                                                                      \
+#s "." #m, offsetof(struct s, m), offset,                      \
+			sizeof(((struct s *)NULL)->m), bytes                   \
+	}
+#define VALUE(v, is)                                                           \
+	{                                                                      \
+#v, v, is, 0, 0                                                \
+	}
+
+/* Of machines with pointers of 64 bits. */
+static const struct row layout[] = {
+	SIZE(refrain_encoded, 32),
+	MEMBER(refrain_encoded, data, 0, 8),
+	MEMBER(refrain_encoded, bytes, 8, 8),
+	MEMBER(refrain_encoded, path, 16, 8),
+	MEMBER(refrain_encoded, index, 24, 8),
+	SIZE(refrain_decoded, 32),
+	MEMBER(refrain_decoded, data, 0, 8),
+	MEMBER(refrain_decoded, bytes, 8, 8),
+	MEMBER(refrain_decoded, width, 16, 4),
+	MEMBER(refrain_decoded, height, 20, 4),
+	MEMBER(refrain_decoded, channels, 24, 4),
+	SIZE(refrain_config, 312),
+	MEMBER(refrain_config, size, 0, 8),
+	MEMBER(refrain_config, dataset, 8, 8),
+	MEMBER(refrain_config, source, 16, 4),
+	MEMBER(refrain_config, root, 24, 8),
+	MEMBER(refrain_config, record_bytes, 32, 4),
+	MEMBER(refrain_config, label_bytes, 36, 4),
+	MEMBER(refrain_config, batch, 40, 4),
+	MEMBER(refrain_config, epochs, 44, 4),
+	MEMBER(refrain_config, seed, 48, 8),
+	MEMBER(refrain_config, echo, 56, 8),
+	MEMBER(refrain_config, echo_point, 64, 4),
+	MEMBER(refrain_config, window, 68, 4),
+	MEMBER(refrain_config, min_lag, 72, 4),
+	MEMBER(refrain_config, shuffle_window, 76, 4),
+	MEMBER(refrain_config, rank, 80, 4),
+	MEMBER(refrain_config, world, 84, 4),
+	MEMBER(refrain_config, last, 88, 4),
+	MEMBER(refrain_config, flags, 92, 4),
+	MEMBER(refrain_config, height, 96, 4),
+	MEMBER(refrain_config, width, 100, 4),
+	MEMBER(refrain_config, type, 104, 4),
+	MEMBER(refrain_config, layout, 108, 4),
+	MEMBER(refrain_config, augment, 112, 4),
+	MEMBER(refrain_config, mean, 116, 12),
+	MEMBER(refrain_config, std, 128, 12),
+	MEMBER(refrain_config, area_min, 140, 4),
+	MEMBER(refrain_config, area_max, 144, 4),
+	MEMBER(refrain_config, aspect_min, 148, 4),
+	MEMBER(refrain_config, aspect_max, 152, 4),
+	MEMBER(refrain_config, jitter, 156, 12),
+	MEMBER(refrain_config, cutout, 168, 4),
+	MEMBER(refrain_config, decode, 176, 8),
+	MEMBER(refrain_config, augment_fn, 184, 8),
+	MEMBER(refrain_config, ctx, 192, 8),
+	MEMBER(refrain_config, decoded_max_bytes, 200, 8),
+	MEMBER(refrain_config, sample_bytes, 208, 8),
+	MEMBER(refrain_config, policy, 216, 4),
+	MEMBER(refrain_config, max_pixels, 224, 8),
+	MEMBER(refrain_config, threads, 232, 4),
+	MEMBER(refrain_config, batches_ahead, 236, 4),
+	MEMBER(refrain_config, reads_ahead, 240, 4),
+	MEMBER(refrain_config, memory_bytes, 248, 8),
+	MEMBER(refrain_config, cpus, 256, 8),
+	MEMBER(refrain_config, cpu_count, 264, 4),
+	MEMBER(refrain_config, nice, 268, 4),
+	MEMBER(refrain_config, alloc, 272, 8),
+	MEMBER(refrain_config, free, 280, 8),
+	MEMBER(refrain_config, alloc_ctx, 288, 8),
+	MEMBER(refrain_config, state, 296, 8),
+	MEMBER(refrain_config, state_bytes, 304, 8),
+	SIZE(refrain_batch, 152),
+	MEMBER(refrain_batch, size, 0, 8),
+	MEMBER(refrain_batch, data, 8, 8),
+	MEMBER(refrain_batch, data_bytes, 16, 8),
+	MEMBER(refrain_batch, sample_bytes, 24, 8),
+	MEMBER(refrain_batch, count, 32, 4),
+	MEMBER(refrain_batch, type, 36, 4),
+	MEMBER(refrain_batch, layout, 40, 4),
+	MEMBER(refrain_batch, ndim, 44, 4),
+	MEMBER(refrain_batch, shape, 48, 32),
+	MEMBER(refrain_batch, step, 80, 8),
+	MEMBER(refrain_batch, epoch, 88, 8),
+	MEMBER(refrain_batch, fresh, 96, 4),
+	MEMBER(refrain_batch, ends_epoch, 100, 4),
+	MEMBER(refrain_batch, labels, 104, 8),
+	MEMBER(refrain_batch, indices, 112, 8),
+	MEMBER(refrain_batch, substitutes, 120, 8),
+	MEMBER(refrain_batch, echoes, 128, 8),
+	MEMBER(refrain_batch, seeds, 136, 8),
+	MEMBER(refrain_batch, status, 144, 8),
+	SIZE(refrain_stage, 40),
+	MEMBER(refrain_stage, items, 0, 8),
+	MEMBER(refrain_stage, bytes, 8, 8),
+	MEMBER(refrain_stage, cpu_ns, 16, 8),
+	MEMBER(refrain_stage, busy_ns, 24, 8),
+	MEMBER(refrain_stage, wait_ns, 32, 8),
+	SIZE(refrain_stats, 440),
+	MEMBER(refrain_stats, size, 0, 8),
+	MEMBER(refrain_stats, epochs, 8, 8),
+	MEMBER(refrain_stats, steps, 16, 8),
+	MEMBER(refrain_stats, fresh, 24, 8),
+	MEMBER(refrain_stats, served, 32, 8),
+	MEMBER(refrain_stats, files_read, 40, 8),
+	MEMBER(refrain_stats, bytes_read, 48, 8),
+	MEMBER(refrain_stats, decodes, 56, 8),
+	MEMBER(refrain_stats, redecodes, 64, 8),
+	MEMBER(refrain_stats, rereads, 72, 8),
+	MEMBER(refrain_stats, errors, 80, 8),
+	MEMBER(refrain_stats, errors_read, 88, 8),
+	MEMBER(refrain_stats, errors_format, 96, 8),
+	MEMBER(refrain_stats, errors_damaged, 104, 8),
+	MEMBER(refrain_stats, errors_too_large, 112, 8),
+	MEMBER(refrain_stats, substituted, 120, 8),
+	MEMBER(refrain_stats, zero_filled, 128, 8),
+	MEMBER(refrain_stats, dropped_examples, 136, 8),
+	MEMBER(refrain_stats, dropped_echoes, 144, 8),
+	MEMBER(refrain_stats, in_batch_duplicates, 152, 8),
+	MEMBER(refrain_stats, min_lag_steps, 160, 8),
+	MEMBER(refrain_stats, mean_lag_steps, 168, 8),
+	MEMBER(refrain_stats, echo_factor, 176, 8),
+	MEMBER(refrain_stats, pool_bytes, 184, 8),
+	MEMBER(refrain_stats, pool_bytes_peak, 192, 8),
+	MEMBER(refrain_stats, memory_bytes, 200, 8),
+	MEMBER(refrain_stats, memory_bytes_peak, 208, 8),
+	MEMBER(refrain_stats, reads_abandoned, 216, 8),
+	MEMBER(refrain_stats, stages, 224, 160),
+	MEMBER(refrain_stats, t_upstream_ms, 384, 8),
+	MEMBER(refrain_stats, t_downstream_ms, 392, 8),
+	MEMBER(refrain_stats, r, 400, 8),
+	MEMBER(refrain_stats, stall_pct, 408, 8),
+	MEMBER(refrain_stats, stream_hash, 416, 8),
+	MEMBER(refrain_stats, bottleneck, 424, 8),
+	MEMBER(refrain_stats, suggested_point, 432, 8),
+};
+
+static const struct row values[] = {
+	VALUE(REFRAIN_SOURCE_AUTO, 0),
+	VALUE(REFRAIN_SOURCE_FOLDER, 1),
+	VALUE(REFRAIN_SOURCE_LIST, 2),
+	VALUE(REFRAIN_SOURCE_TAR, 3),
+	VALUE(REFRAIN_SOURCE_RAW, 4),
+	VALUE(REFRAIN_ECHO_BEFORE, 0),
+	VALUE(REFRAIN_ECHO_AFTER, 1),
+	VALUE(REFRAIN_ECHO_BATCH, 2),
+	VALUE(REFRAIN_AUGMENT_TRAIN, 0),
+	VALUE(REFRAIN_AUGMENT_EVAL, 1),
+	VALUE(REFRAIN_AUGMENT_NONE, 2),
+	VALUE(REFRAIN_U8, 0),
+	VALUE(REFRAIN_F16, 1),
+	VALUE(REFRAIN_F32, 2),
+	VALUE(REFRAIN_NHWC, 0),
+	VALUE(REFRAIN_NCHW, 1),
+	VALUE(REFRAIN_SUBSTITUTE, 0),
+	VALUE(REFRAIN_ZERO_FILL, 1),
+	VALUE(REFRAIN_FAIL, 2),
+	VALUE(REFRAIN_LAST_SHORT, 0),
+	VALUE(REFRAIN_LAST_DROP, 1),
+	VALUE(REFRAIN_FLAG_IN_ORDER, 1),
+	VALUE(REFRAIN_FLAG_NO_FLIP, 2),
+	VALUE(REFRAIN_FLAG_NO_ORIENT, 4),
+	VALUE(REFRAIN_FLAG_PAD_RANKS, 8),
+	VALUE(REFRAIN_FLAG_ALLOW_DUPLICATES, 16),
+	VALUE(REFRAIN_FLAG_NO_NORMALISE, 32),
+	VALUE(REFRAIN_STAGE_READ, 0),
+	VALUE(REFRAIN_STAGE_DECODE, 1),
+	VALUE(REFRAIN_STAGE_AUGMENT, 2),
+	VALUE(REFRAIN_STAGE_TRAINER, 3),
+	VALUE(REFRAIN_STAGES, 4),
+	VALUE(REFRAIN_STATE_MAX, 256),
+};
+
+static void check_rows(const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_msg(rows[i].is == rows[i].was, "%s is %zu, not %zu",
+			rows[i].name, rows[i].is, rows[i].was);
+		ck_assert_msg(rows[i].is_bytes == rows[i].was_bytes,
+			"%s has %zu bytes, not %zu", rows[i].name,
+			rows[i].is_bytes, rows[i].was_bytes);
+	}
+}
+
+START_TEST(test_structs_are_laid_out_as_they_were)
+{
+	if (sizeof(void *) == 8)
+		check_rows(layout, sizeof(layout) / sizeof(*layout));
+}
+END_TEST
+
+START_TEST(test_constants_are_what_they_were)
+{
+	check_rows(values, sizeof(values) / sizeof(*values));
+}
+END_TEST
+
+START_TEST(test_a_new_config_is_zero_but_for_its_size)
+{
+	static const struct refrain_config zero;
+	struct refrain_config c;
+
+	memset(&c, 0xff, sizeof(c));
+	refrain_config_init(&c);
+	ck_assert_uint_eq(c.size, sizeof(c));
+	c.size = 0;
+	ck_assert_mem_eq(&c, &zero, sizeof(c));
+}
+END_TEST
+
+START_TEST(test_the_library_is_as_old_as_its_header)
+{
+	ck_assert_int_eq(refrain_version(), REFRAIN_VERSION);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("abi");
+	TCase *t = tcase_create("abi");
+
+	tcase_add_test(t, test_structs_are_laid_out_as_they_were);
+	tcase_add_test(t, test_constants_are_what_they_were);
+	tcase_add_test(t, test_a_new_config_is_zero_but_for_its_size);
+	tcase_add_test(t, test_the_library_is_as_old_as_its_header);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
