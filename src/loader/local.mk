@@ -15,7 +15,8 @@ libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =
 librefrain_la_LIBADD = libloader.la
-librefrain_la_LDFLAGS = $(AM_LDFLAGS) -shared -version-info 0:0:0 -no-undefined \
+librefrain_la_LDFLAGS = $(AM_LDFLAGS) -shared -no-undefined \
+	-version-info 0:0:0 \
 	-Wl,--version-script=$(srcdir)/src/loader/librefrain.map
 librefrain_la_DEPENDENCIES = libloader.la \
 	$(srcdir)/src/loader/librefrain.map
