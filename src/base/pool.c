@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -17,11 +19,9 @@
 
 struct pool {
 	pthread_mutex_t lock; /* rank: a leaf */
-	pthread_cond_t wake;  /* a job was queued, or `stop` */
 	pthread_cond_t ended; /* `running` has fallen */
-	struct list queue;    /* lock */
-	unsigned queued;      /* lock: jobs in `queue` */
-	unsigned idle;	      /* lock: threads that wait */
+	struct list queue;    /* lock: of struct pool_job */
+	struct list idle;     /* lock: of struct worker, the latest first */
 	unsigned running;     /* lock: threads that have not ended */
 	unsigned n, max;      /* lock; max set once */
 	bool stop;	      /* lock */
@@ -29,9 +29,16 @@ struct pool {
 	pthread_t threads[];  /* lock: the first n were started */
 };
 
-/* A thread of the pool; only it looks at it. */
+/*
+ * A thread of the pool. One that is idle is given its job, and woken when the
+ * lock has been released: it need not take the lock, and who woke it need not
+ * look at the pool again, which may be gone by then.
+ */
 struct worker {
-	struct pool_job *next; /* submitted by the one that runs, or NULL */
+	struct list node; /* lock: in `idle` */
+	sem_t wake;
+	/* Idle: whoever takes it from `idle`, before `wake`; else its own. */
+	struct pool_job *next;
 };
 
 static void run_jobs(struct worker *w, struct pool_job *job)
@@ -42,34 +49,53 @@ static void run_jobs(struct worker *w, struct pool_job *job)
 	}
 }
 
-static void *pool_thread(void *arg)
+/* Lock held, but while it waits. NULL: the pool may have stopped. */
+static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 {
-	struct pool *p = arg;
-	struct worker w = {.next = NULL};
+	list_add_tail(p->idle.next, &w->node); /* becomes the first */
+	pthread_mutex_unlock(&p->lock);
+	while (sem_wait(&w->wake) < 0 && errno == EINTR)
+		;
+	return steal_ptr(&w->next);
+}
 
-	/* Without memory for it, all jobs go through the queue. */
-	(void)pthread_setspecific(p->self, &w);
+static void serve(struct pool *p, struct worker *w)
+{
 	pthread_mutex_lock(&p->lock);
-	for (;;) {
+	while (!list_empty(&p->queue) || !p->stop) {
 		struct pool_job *job;
 
-		while (list_empty(&p->queue) && !p->stop) {
-			p->idle++;
-			pthread_cond_wait(&p->wake, &p->lock);
-			p->idle--;
+		if (list_empty(&p->queue)) {
+			job = wait_for_job(p, w);
+		} else {
+			job = CONTAINER_OF(
+				p->queue.next, struct pool_job, node);
+			list_del(&job->node);
+			pthread_mutex_unlock(&p->lock);
 		}
-		if (list_empty(&p->queue))
-			break;
-		job = CONTAINER_OF(p->queue.next, struct pool_job, node);
-		list_del(&job->node);
-		p->queued--;
-		pthread_mutex_unlock(&p->lock);
-		run_jobs(&w, job);
+		run_jobs(w, job);
 		pthread_mutex_lock(&p->lock);
 	}
 	p->running--;
 	pthread_cond_signal(&p->ended);
 	pthread_mutex_unlock(&p->lock);
+}
+
+/*
+ * What runs here is not what a reader waits for on the spot: when woken it does
+ * not push aside the thread that runs, which may hold a lock (a hint).
+ */
+static void *pool_thread(void *arg)
+{
+	struct pool *p = arg;
+	struct worker w = {.next = NULL};
+
+	(void)sem_init(&w.wake, 0, 0); /* 0 is a value that it can have */
+	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+	/* Without memory for it, all jobs go through the queue. */
+	(void)pthread_setspecific(p->self, &w);
+	serve(p, &w);
+	(void)sem_destroy(&w.wake); /* nobody waits */
 	return NULL;
 }
 
@@ -100,8 +126,8 @@ int pool_new(struct pool **out, unsigned max_threads)
 	}
 	p->max = max_threads;
 	list_init(&p->queue);
+	list_init(&p->idle);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->wake, NULL);
 	cond_init(&p->ended);
 	pthread_mutex_lock(&p->lock);
 	rc = start_thread(p);
@@ -114,6 +140,24 @@ int pool_new(struct pool **out, unsigned max_threads)
 	return 0;
 }
 
+/* An idle thread gets the job; NULL: none is, so it is queued. */
+static struct worker *give(struct pool *p, struct pool_job *job)
+{
+	struct worker *w;
+	LOCK_SCOPE(&p->lock);
+
+	if (list_empty(&p->idle)) {
+		list_add_tail(&p->queue, &job->node);
+		if (p->n < p->max)
+			(void)start_thread(p); /* the others get there, later */
+		return NULL;
+	}
+	w = CONTAINER_OF(p->idle.next, struct worker, node);
+	list_del(&w->node);
+	w->next = job;
+	return w;
+}
+
 void pool_submit(struct pool *p, struct pool_job *job)
 {
 	struct worker *w = pthread_getspecific(p->self);
@@ -122,12 +166,9 @@ void pool_submit(struct pool *p, struct pool_job *job)
 		w->next = job;
 		return;
 	}
-	LOCK_SCOPE(&p->lock);
-	list_add_tail(&p->queue, &job->node);
-	p->queued++;
-	if (p->queued > p->idle && p->n < p->max)
-		(void)start_thread(p); /* the others get there, later */
-	pthread_cond_signal(&p->wake);
+	w = give(p, job);
+	if (w)
+		(void)sem_post(&w->wake); /* one post a wait: no overflow */
 }
 
 /* True when all threads have ended. */
@@ -137,7 +178,13 @@ static bool stop_threads(struct pool *p, uint64_t wait_ns)
 	LOCK_SCOPE(&p->lock);
 
 	p->stop = true;
-	pthread_cond_broadcast(&p->wake);
+	while (!list_empty(&p->idle)) {
+		struct worker *w =
+			CONTAINER_OF(p->idle.next, struct worker, node);
+
+		list_del(&w->node);
+		(void)sem_post(&w->wake); /* as above */
+	}
 	while (p->running > 0)
 		if (!cond_wait_until(&p->ended, &p->lock, until_ns))
 			break;
@@ -156,7 +203,6 @@ bool pool_free(struct pool *p, uint64_t wait_ns)
 	for (unsigned i = 0; i < p->n; i++)
 		pthread_join(p->threads[i], NULL);
 	pthread_cond_destroy(&p->ended);
-	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 	(void)pthread_key_delete(p->self); /* its threads have gone */
 	free(p);
