@@ -49,6 +49,8 @@ void after_init(struct after *a)
 {
 	list_init(&a->reads);
 	list_init(&a->warms);
+	list_init(&a->starts);
+	list_init(&a->fills);
 	a->stale = NULL;
 }
 
@@ -82,12 +84,25 @@ static void run_stale(struct cache *c, struct fill *f)
 	fill_unref(c, f);
 }
 
+static void run_publish(struct cache *c, struct fill *f)
+{
+	list_del(&f->publish);
+	pthread_mutex_unlock(&c->lock);
+	publish_submit(c, f);
+	pthread_mutex_lock(&c->lock);
+}
+
+/* Requests to the origin first, for they take the longest. */
 void cache_unlock(struct cache *c, struct after *a)
 {
 	for (;;) {
 		/* Each answer may give memory back, for others to start. */
 		fetch_dispatch(c, a);
-		if (!list_empty(&a->reads))
+		if (!list_empty(&a->starts))
+			fetch_run(c,
+				CONTAINER_OF(
+					a->starts.next, struct fetch, start));
+		else if (!list_empty(&a->reads))
 			run_read(c,
 				CONTAINER_OF(a->reads.next, struct cache_read,
 					link));
@@ -97,6 +112,10 @@ void cache_unlock(struct cache *c, struct after *a)
 					link));
 		else if (a->stale)
 			run_stale(c, steal_ptr(&a->stale));
+		else if (!list_empty(&a->fills))
+			run_publish(c,
+				CONTAINER_OF(
+					a->fills.next, struct fill, publish));
 		else
 			break;
 	}

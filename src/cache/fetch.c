@@ -96,7 +96,7 @@ static void next_run(struct fill *f, unsigned *first, unsigned *n)
 	f->cursor = i < f->npages ? i : 0;
 }
 
-static int fetch_start(struct cache *c, struct fill *f)
+static int fetch_start(struct cache *c, struct fill *f, struct after *a)
 {
 	struct fetch *x = calloc(1, sizeof(*x));
 	uint64_t off;
@@ -126,8 +126,20 @@ static int fetch_start(struct cache *c, struct fill *f)
 	list_add_tail(&c->inflight, &x->link);
 	c->ninflight++;
 	c->nsurplus += x->surplus;
-	origin_read(c->config.origin, &x->r);
+	c->nstarting++;
+	list_add_tail(&a->starts, &x->start);
 	return 0;
+}
+
+/* Nobody answers it, or gives it up, before it is the origin's. */
+void fetch_run(struct cache *c, struct fetch *x)
+{
+	list_del(&x->start);
+	pthread_mutex_unlock(&c->lock);
+	origin_read(c->config.origin, &x->r);
+	pthread_mutex_lock(&c->lock);
+	if (--c->nstarting == 0 && c->stopping)
+		pthread_cond_broadcast(&c->idle_cond);
 }
 
 /*
@@ -155,9 +167,9 @@ static void set_slow_aside(struct cache *c, uint64_t now_ns)
 struct dispatch {
 	struct cache *c;
 	struct after *after;
-	bool surplus;	/* the queue at hand is of what nobody waits for */
-	bool waiting;	/* something is left that could not be started */
-	bool no_room;	/* somebody waits for memory: nobody overtakes */
+	bool surplus; /* the queue at hand is of what nobody waits for */
+	bool waiting; /* something is left that could not be started */
+	bool no_room; /* somebody waits for memory: nobody overtakes */
 };
 
 /* Start one request of a fill. False: it has to wait. */
@@ -174,7 +186,7 @@ static bool dispatch_fill(
 		return false;
 	}
 	if (rc == 0)
-		rc = fetch_start(c, f);
+		rc = fetch_start(c, f, d->after);
 	if (rc < 0) {
 		fill_fail(c, f, rc, d->after);
 		return true;

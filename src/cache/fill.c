@@ -56,8 +56,8 @@ static void init_lists(struct fill *f)
  * A fill in the table, with room in a tier reserved if there is some. 0,
  * -ENOMEM, or what path() says.
  */
-int fill_new(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio, struct fill **out)
+int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
+	enum fetch_prio prio, struct fill **out)
 {
 	unsigned npages = (unsigned)((item->size + FILL_PAGE_BYTES - 1) /
 		FILL_PAGE_BYTES);
@@ -71,6 +71,7 @@ int fill_new(struct cache *c, const struct cache_item *item,
 		free(f);
 		return rc;
 	}
+	f->cache = c;
 	f->key = key;
 	f->item = *item;
 	f->prio = prio;
@@ -306,9 +307,8 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	if (f->res.charged_bytes > 0) {
 		f->phase = FILL_PUBLISHING;
 		fill_ref(f);
-		list_add_tail(&c->publish, &f->publish);
+		list_add_tail(&a->fills, &f->publish);
 		c->npublishing++;
-		pthread_cond_signal(&c->publish_cond);
 		return;
 	}
 	COUNT(c->config.counters, passed_through);

@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 
+#include "base/pool.h"
 #include "cache/cache.h"
 #include "cache/depth.h"
 #include "origin/origin.h"
@@ -84,10 +85,12 @@ struct fill {
 	struct list bucket;  /* in the table */
 	struct list queue;   /* in cache.queue[prio], if something is wanted */
 	struct list age;     /* in cache.staged or .drained, if it has memory */
-	struct list publish; /* in cache.publish */
-	struct list waiters; /* of struct cache_read */
-	struct list warms;   /* of struct cache_warm */
-	struct hash128 key;  /* set once */
+	struct list publish; /* in after.fills, then none */
+	struct pool_job publish_job;
+	struct list waiters;	  /* of struct cache_read */
+	struct list warms;	  /* of struct cache_warm */
+	struct cache *cache;	  /* set once */
+	struct hash128 key;	  /* set once */
 	struct cache_item item;	  /* set once */
 	struct origin_file *file; /* set by the first fetch */
 	char *path;		  /* set once; owned */
@@ -112,6 +115,7 @@ struct fetch {
 	struct cache *c;
 	struct fill *f;
 	struct list link;  /* in cache.inflight or .slow */
+	struct list start; /* in after.starts */
 	unsigned first, n; /* pages */
 	bool slow;	   /* on cache.slow */
 	bool surplus;	   /* counted in cache.nsurplus */
@@ -121,19 +125,19 @@ struct fetch {
 struct cache {
 	struct cache_config config; /* set once */
 	pthread_mutex_t lock;
-	pthread_cond_t publish_cond; /* something to publish, or stopping */
-	pthread_cond_t idle_cond;    /* published all, or nothing in flight */
+	pthread_cond_t idle_cond; /* published all, started all, or nothing in
+				     flight */
 	struct list table[CACHE_BUCKETS];
 	struct list queue[PRIO_COUNT];
 	struct list staged;   /* with memory, oldest first */
 	struct list drained;  /* all served, least recently read first */
-	struct list publish;  /* complete, in order of completion */
 	struct list inflight; /* of struct fetch, oldest first */
 	struct list slow;     /* out for longer than FETCH_SLOW_NS */
 	unsigned ninflight;   /* on cache.inflight */
 	unsigned nsurplus;    /* of all, those that nobody waits for */
 	struct depth surplus; /* how many of them there should be */
 	unsigned nslow;
+	unsigned nstarting; /* of both lists, not given to the origin yet */
 	unsigned npublishing;
 	uint64_t parked;
 	uint64_t staging_used, staging_peak;
@@ -141,17 +145,18 @@ struct cache {
 	struct timer last_timer; /* fires after all others have, at stop */
 	bool timers_quiet;	 /* it has */
 	bool stopping;
-	pthread_t publisher[PUBLISHERS]; /* set once */
-	unsigned npublishers;
+	struct pool *publishers; /* set once */
 };
 
 /*
- * What is to be done once the lock has been released: callbacks. Only
- * cache_unlock() runs them.
+ * What is to be done once the lock has been released: callbacks, and what wakes
+ * other threads, which would run into the lock. Only cache_unlock() does it.
  */
 struct after {
 	struct list reads;
 	struct list warms;
+	struct list starts; /* of struct fetch */
+	struct list fills;  /* to be published */
 	struct fill *stale; /* tell the owner; holds a reference */
 };
 
@@ -162,8 +167,8 @@ void cache_unlock(struct cache *c, struct after *a);
 
 /* fill.c; all want the lock. */
 struct fill *fill_find(struct cache *c, struct hash128 key);
-int fill_new(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio, struct fill **out);
+int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
+	enum fetch_prio prio, struct fill **out);
 void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
@@ -180,9 +185,11 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns);
 
 /* fetch.c; want the lock. */
 void fetch_dispatch(struct cache *c, struct after *a);
+void fetch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
 
 /* publish.c */
 int publish_start(struct cache *c, struct error *err);
 void publish_stop(struct cache *c);
+void publish_submit(struct cache *c, struct fill *f); /* without the lock */
 
 #endif

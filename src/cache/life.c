@@ -51,7 +51,6 @@ static void init_lists(struct cache *c)
 		list_init(&c->queue[i]);
 	list_init(&c->staged);
 	list_init(&c->drained);
-	list_init(&c->publish);
 	list_init(&c->inflight);
 	list_init(&c->slow);
 	depth_init(&c->surplus);
@@ -62,7 +61,6 @@ static void init_locks(struct cache *c)
 {
 
 	(void)pthread_mutex_init(&c->lock, NULL);
-	(void)pthread_cond_init(&c->publish_cond, NULL);
 	cond_init(&c->idle_cond);
 }
 
@@ -79,8 +77,8 @@ static int check_config(const struct cache_config *config, struct error *err)
 	if (config->limit_bytes < STORE_BLOCK_BYTES)
 		return error_set(err, -EINVAL, "--limit must be at least 64K");
 	if (item > STORE_ITEM_MAX_BYTES)
-		return error_set(err, -EINVAL,
-			"--limit and --chunk must be at most 1G");
+		return error_set(
+			err, -EINVAL, "--limit and --chunk must be at most 1G");
 	if (config->staging_bytes < 4 * item)
 		return error_set(err, -EINVAL,
 			"--staging must be at least four times --limit and "
@@ -130,6 +128,8 @@ static void fail_all(struct cache *c, struct after *a)
 /* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
 static void abandon_all(struct cache *c)
 {
+	while (c->nstarting > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
 	LIST_FOREACH(l, &c->inflight)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
@@ -177,8 +177,7 @@ void cache_free(struct cache *c)
 	pthread_mutex_lock(&c->lock);
 	fail_all(c, &a);
 	cache_unlock(c, &a);
-	(void)pthread_cond_destroy(&c->publish_cond); /* nobody is left */
-	(void)pthread_cond_destroy(&c->idle_cond);
+	(void)pthread_cond_destroy(&c->idle_cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
 }

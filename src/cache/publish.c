@@ -7,18 +7,7 @@
 
 #include <errno.h>
 
-static struct fill *next_fill(struct cache *c)
-{
-	struct fill *f;
-
-	while (list_empty(&c->publish) && !c->stopping)
-		pthread_cond_wait(&c->publish_cond, &c->lock);
-	if (list_empty(&c->publish))
-		return NULL;
-	f = CONTAINER_OF(c->publish.next, struct fill, publish);
-	list_del(&f->publish);
-	return f;
-}
+#include "base/cleanup.h"
 
 /* The outcome; readers find the item in its tier from here on. */
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
@@ -37,18 +26,29 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 		pthread_cond_broadcast(&c->idle_cond);
 }
 
-static void publish(struct cache *c, struct fill *f)
+/* The reservation is ours: leaving the table must not end it. */
+static struct reservation take_reservation(
+	struct cache *c, struct fill *f, bool *ceased)
 {
+	struct reservation res;
+	LOCK_SCOPE(&c->lock);
+
+	res = f->res;
+	f->res = (struct reservation){0};
+	*ceased = f->ceased;
+	return res;
+}
+
+static void publish(struct pool_job *job)
+{
+	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
+	struct cache *c = f->cache;
 	struct hash128 key = f->key;
 	uint64_t size = f->item.size;
-	struct reservation res = f->res;
-	bool ceased = f->ceased;
+	bool ceased;
+	struct reservation res = take_reservation(c, f, &ceased);
 	struct after a;
 	int rc = -ESTALE;
-
-	/* The reservation is ours: leaving the table must not end it. */
-	f->res = (struct reservation){0};
-	pthread_mutex_unlock(&c->lock);
 
 	if (ceased)
 		store_unreserve(c->config.store, &res);
@@ -57,8 +57,8 @@ static void publish(struct cache *c, struct fill *f)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	published(c, f, rc, &a);
 	ceased = f->ceased;
+	published(c, f, rc, &a);
 	fill_unref(c, f);
 	cache_unlock(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its entry. */
@@ -66,39 +66,25 @@ static void publish(struct cache *c, struct fill *f)
 		store_invalidate(c->config.store, key, size);
 }
 
-static void *publisher_main(void *arg)
+void publish_submit(struct cache *c, struct fill *f)
 {
-	struct cache *c = arg;
-	struct fill *f;
-
-	pthread_mutex_lock(&c->lock);
-	while ((f = next_fill(c))) {
-		publish(c, f);
-		pthread_mutex_lock(&c->lock);
-	}
-	pthread_mutex_unlock(&c->lock);
-	return NULL;
+	f->publish_job.run = publish;
+	pool_submit(c->publishers, &f->publish_job);
 }
 
 int publish_start(struct cache *c, struct error *err)
 {
-	while (c->npublishers < PUBLISHERS) {
-		int rc = pthread_create(
-			&c->publisher[c->npublishers], NULL, publisher_main, c);
+	int rc = pool_new(&c->publishers, PUBLISHERS);
 
-		if (rc != 0)
-			return error_set(err, -rc, "cannot start a thread: %m");
-		c->npublishers++;
-	}
-	return 0;
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
+/* What is complete is still published. */
 void publish_stop(struct cache *c)
 {
 	pthread_mutex_lock(&c->lock);
-	c->stopping = true;
-	pthread_cond_broadcast(&c->publish_cond);
+	while (c->npublishing > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
 	pthread_mutex_unlock(&c->lock);
-	while (c->npublishers > 0)
-		pthread_join(c->publisher[--c->npublishers], NULL);
+	(void)pool_free(steal_ptr(&c->publishers), UINT64_MAX / 4);
 }
