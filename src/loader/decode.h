@@ -20,7 +20,7 @@ struct decoder;
 struct decode_limits {
 	uint64_t max_pixels;	   /* of an image */
 	uint64_t max_memory_bytes; /* that libjpeg may take for one image */
-	unsigned max_scans;	   /* of a progressive one */
+	unsigned max_scans;	   /* of a progressive one; at least 1 */
 	bool ignore_orientation;
 };
 
@@ -30,6 +30,11 @@ struct image_info {
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */
 	bool progressive;
 	uint8_t components; /* 1, 3 or 4 */
+	uint8_t mcu_width;  /* as stored, pixels: what libjpeg can crop to */
+	bool whole_rows;    /* it cannot, unless denom is 1 */
+	/* The most that decode_region() takes while it runs, the decoder's
+	 * kept memory included, out->data not. */
+	uint64_t memory_bytes;
 };
 
 /* -ENOMEM. */
@@ -37,13 +42,16 @@ int decoder_new(struct decoder **out, const struct decode_limits *limits);
 void decoder_free(struct decoder *d);
 
 /*
- * Read the header. 0, or
+ * Read the header, and look whether the file has an end. 0, or
  *	-EMEDIUMTYPE	no JPEG (empty, HTML, another kind), or one of a kind
  *			that is not decoded (12 bits, lossless, arithmetic if
  *			the library lacks it)
- *	-EBADMSG	damaged, or too short for what its header claims
+ *	-EBADMSG	damaged, cut off (no end-of-image marker follows the
+ *			header), or too short for what its header claims
  *	-E2BIG		over a limit
- * with a message that says what is wrong, the path not included.
+ *	-ENOMEM
+ * with a message that says what is wrong, the path not included. Nothing that
+ * grows with what the header claims is allocated.
  */
 int decode_probe(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err);
@@ -51,7 +59,8 @@ int decode_probe(struct decoder *d, const void *data, size_t bytes,
 /*
  * How the smallest image that holds `region` at 1/denom would look: fills all
  * of *out but `data` (with the margin that decoding needs, if any) and returns
- * the bytes that data must have. denom is 1, 2, 4 or 8.
+ * the bytes that data must have. denom is 1, 2, 4 or 8; the region is not
+ * empty and lies within the image.
  */
 size_t decode_layout(const struct image_info *info, const struct rect *region,
 	unsigned denom, struct image *out);
@@ -59,14 +68,22 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
 /*
  * Decode into out->data, as decode_layout() laid it out. Pixels of `region`
  * (outward to whole scaled pixels) are those of a full decode at the same
- * scale and upsampling, bit for bit; around them there may be a margin of
- * anything. Grey, CMYK and YCCK become RGB. A file that ends early or is
- * corrupt inside the rows that are needed is -EBADMSG, as above.
+ * scale with libjpeg's default upsampling, bit for bit; around them there may
+ * be a margin of anything. Grey, CMYK and YCCK become RGB.
+ *
+ * 0, or as decode_probe(). What comes back is a function of the bytes, the
+ * region and denom alone. A file that is cut off is refused whatever the
+ * region is. Corrupt data is refused if it lies above the region's last row
+ * (for a progressive file: anywhere), and not looked for below it: whoever
+ * decodes an example for several servings passes the union of all of them
+ * every time, or the answer would depend on which are still to come. -EINVAL:
+ * `out` was not laid out for this image.
  */
 int decode_region(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err);
 
-/* The bytes that libjpeg and we hold for this decoder now. */
+/* The bytes that it holds now, between calls; see image_info.memory_bytes for
+ * those within one. */
 size_t decoder_memory_bytes(const struct decoder *d);
 
 #endif

@@ -6,7 +6,12 @@ noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/augment.h \
 	src/loader/dataset.h \
-	src/loader/decode.h \
+	src/loader/decode.c src/loader/decode.h \
+	src/loader/decode_exif.c \
+	src/loader/decode_header.c \
+	src/loader/decode_impl.h \
+	src/loader/decode_lib.c \
+	src/loader/decode_turn.c \
 	src/loader/image.h \
 	src/loader/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)

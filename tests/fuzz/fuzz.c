@@ -18,6 +18,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_synthetic,
 	&fuzz_size,
 	&fuzz_option,
+	&fuzz_decode,
 	NULL,
 };
 

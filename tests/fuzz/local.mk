@@ -1,25 +1,27 @@
 # Fuzzing of every format that is read back: always the same mutations in
 # `make check`, libFuzzer in `make fuzz`, for FUZZ_SECONDS a target.
 fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
+	tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/store.c tests/fuzz/text.c
-fuzz_libs = libstore.la libplan.la liborigin.la libctl.la libbase.la \
-	$(JANSSON_LIBS)
+fuzz_libs = libstore.la libplan.la liborigin.la libctl.la libloader.la \
+	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
 
 check_PROGRAMS += tests/fuzz/mutate
 TESTS += tests/fuzz/mutate
 tests_fuzz_mutate_SOURCES = tests/fuzz/mutate.c $(fuzz_sources)
-tests_fuzz_mutate_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_fuzz_mutate_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(JPEG_CFLAGS)
 tests_fuzz_mutate_LDADD = $(fuzz_libs)
 
 # Needs clang: built by `make fuzz` alone.
 EXTRA_PROGRAMS = tests/fuzz/fuzz
 tests_fuzz_fuzz_SOURCES = tests/fuzz/libfuzzer.c $(fuzz_sources)
-tests_fuzz_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_fuzz_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(JPEG_CFLAGS)
 tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 
 FUZZ_SECONDS = 60
-FUZZ_TARGETS = manifest identity entry name ctl fault synthetic size option
+FUZZ_TARGETS = manifest identity entry name ctl fault synthetic size option \
+	decode
 FUZZ_CC = clang
 
 fuzz:

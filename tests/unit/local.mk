@@ -170,4 +170,26 @@ tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
 tests_unit_test_nn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(BLAS_CFLAGS)
 tests_unit_test_nn_LDADD = $(CHECK_LIBS) $(BLAS_LIBS) -lm
 endif
+
+check_PROGRAMS += tests/unit/test_decode
+TESTS += tests/unit/test_decode
+tests_unit_test_decode_SOURCES = tests/unit/test_decode.c \
+	tests/unit/jpeg_fixture.h
+tests_unit_test_decode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JPEG_CFLAGS)
+tests_unit_test_decode_LDADD = libloader.la libbase.la $(JPEG_LIBS) \
+	$(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_decode_bad
+TESTS += tests/unit/test_decode_bad
+tests_unit_test_decode_bad_SOURCES = tests/unit/test_decode_bad.c \
+	tests/unit/jpeg_fixture.h
+tests_unit_test_decode_bad_CFLAGS = $(tests_unit_test_decode_CFLAGS)
+tests_unit_test_decode_bad_LDADD = $(tests_unit_test_decode_LDADD)
+
+check_PROGRAMS += tests/unit/test_decode_memory
+TESTS += tests/unit/test_decode_memory
+tests_unit_test_decode_memory_SOURCES = tests/unit/test_decode_memory.c \
+	tests/unit/jpeg_fixture.h
+tests_unit_test_decode_memory_CFLAGS = $(tests_unit_test_decode_CFLAGS)
+tests_unit_test_decode_memory_LDADD = $(tests_unit_test_decode_LDADD)
 endif

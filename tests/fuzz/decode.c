@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fuzz target: JPEGs. Whatever the bytes are, the header is refused with a
+ * message or some of the pixels are decoded; the same bytes give the same
+ * answer and the same pixels by a decoder that has seen other files.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "fuzz.h"
+#include "loader/decode.h"
+#include "../unit/jpeg_fixture.h"
+
+static const struct decode_limits limits = {
+	.max_pixels = 1 << 18,
+	.max_memory_bytes = 4 << 20,
+	.max_scans = 20,
+};
+
+static struct decoder *used;
+
+static void free_used(void)
+{
+	decoder_free(used);
+}
+
+static int check(int rc, const struct error *err)
+{
+	FUZZ_MUST(rc == 0 || err->msg[0] != '\0');
+	FUZZ_MUST(rc == 0 || rc == -EBADMSG || rc == -EMEDIUMTYPE ||
+		rc == -E2BIG);
+	return rc;
+}
+
+/* The bytes choose the region, too. */
+static struct rect region_of(
+	const struct image_info *info, const uint8_t *data, size_t size)
+{
+	uint64_t state = hash64(data, size, 0);
+	struct rect r;
+
+	r.width = 1 + jpeg_below(&state, info->width);
+	r.height = 1 + jpeg_below(&state, info->height);
+	r.x = jpeg_below(&state, info->width - r.width + 1);
+	r.y = jpeg_below(&state, info->height - r.height + 1);
+	return r;
+}
+
+static int decode(
+	struct decoder *d, const uint8_t *data, size_t size, uint64_t *hash)
+{
+	struct image_info info;
+	struct error err = {""};
+	struct image out;
+	struct rect r;
+	size_t bytes;
+	int rc;
+
+	*hash = 0;
+	rc = check(decode_probe(d, data, size, &info, &err), &err);
+	if (rc < 0)
+		return rc;
+	FUZZ_MUST((uint64_t)info.width * info.height <= limits.max_pixels);
+	FUZZ_MUST(info.orientation >= 1 && info.orientation <= 8);
+	r = region_of(&info, data, size);
+	bytes = decode_layout(&info, &r, 1U << size % 4, &out);
+	out.data = calloc(1, bytes);
+	FUZZ_MUST(out.data);
+	rc = check(decode_region(d, data, size, &info, &out, &err), &err);
+	if (rc == 0)
+		*hash = hash64(out.data, bytes, 1);
+	free(out.data);
+	return rc;
+}
+
+static void one(const uint8_t *data, size_t size)
+{
+	uint64_t a, b;
+	struct decoder *fresh;
+	int rc;
+
+	if (!used) {
+		FUZZ_MUST(decoder_new(&used, &limits) == 0);
+		(void)atexit(free_used);
+	}
+	FUZZ_MUST(decoder_new(&fresh, &limits) == 0);
+	rc = decode(fresh, data, size, &a);
+	FUZZ_MUST(decode(used, data, size, &b) == rc);
+	FUZZ_MUST(a == b);
+	decoder_free(fresh);
+}
+
+static size_t seed(unsigned i, uint8_t *buf)
+{
+	struct jpeg_file f;
+
+	if (i >= JPEG_KINDS)
+		return 0;
+	f = jpeg_make(&jpeg_kinds[i], 25 + i % 3, 21 - i % 4, i % 9, i, true);
+	FUZZ_MUST(f.bytes <= FUZZ_MAX_BYTES);
+	memcpy(buf, f.data, f.bytes);
+	free(f.data);
+	return f.bytes;
+}
+
+const struct fuzz_target fuzz_decode = {"decode", one, seed};
