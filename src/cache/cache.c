@@ -116,6 +116,8 @@ void cache_unlock(struct cache *c, struct after *a)
 			run_publish(c,
 				CONTAINER_OF(
 					a->fills.next, struct fill, publish));
+		else if (!list_empty(&c->planned_done))
+			planned_run(c);
 		else
 			break;
 	}
@@ -137,8 +139,7 @@ void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
 	item->size = size - item->base < chunk ? size - item->base : chunk;
 }
 
-static struct hash128 item_key(
-	const struct cache *c, const struct cache_item *item)
+struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 {
 	return key_item_of(c->config.dataset, item->digest, item->version,
 		item->base, item->size);
@@ -146,12 +147,12 @@ static struct hash128 item_key(
 
 bool cache_resident(struct cache *c, const struct cache_item *item)
 {
-	return store_has(c->config.store, item_key(c, item), item->size);
+	return store_has(c->config.store, cache_key(c, item), item->size);
 }
 
 void cache_keep(struct cache *c, const struct cache_item *item)
 {
-	store_keep(c->config.store, item_key(c, item));
+	store_keep(c->config.store, cache_key(c, item));
 }
 
 /* -- Reads --------------------------------------------------------------- */
@@ -201,8 +202,7 @@ static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 	return 0;
 }
 
-/* The fill of an item, made if it is in no tier. Lock held. */
-static int find_or_make(struct cache *c, const struct cache_item *item,
+int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out)
 {
@@ -220,7 +220,7 @@ static int find_or_make(struct cache *c, const struct cache_item *item,
 ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 	const struct cache_item *item, struct cache_read *r)
 {
-	struct hash128 key = item_key(c, item);
+	struct hash128 key = cache_key(c, item);
 	struct after a;
 	struct fill *f;
 	ssize_t n;
@@ -233,7 +233,7 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 				return n;
 		}
 		pthread_mutex_lock(&c->lock);
-		n = find_or_make(
+		n = fill_find_or_make(
 			c, item, key, PRIO_DEMAND, i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
@@ -261,7 +261,7 @@ void cache_read_end(struct cache *c, struct cache_read *r)
 void cache_prefetch(
 	struct cache *c, const struct cache_item *item, size_t off, size_t len)
 {
-	struct hash128 key = item_key(c, item);
+	struct hash128 key = cache_key(c, item);
 	struct fill *f;
 	struct after a;
 
@@ -270,7 +270,7 @@ void cache_prefetch(
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	f = fill_find(c, key);
-	if (!f && find_or_make(c, item, key, PRIO_FILL, false, &f) == 0) {
+	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0) {
 		f->prefetched = true;
 		COUNT(c->config.counters, prefetch_issued);
 	}
@@ -287,7 +287,7 @@ void cache_prefetch(
 int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w)
 {
-	struct hash128 key = item_key(c, item);
+	struct hash128 key = cache_key(c, item);
 	struct fill *f = NULL;
 	struct after a;
 	bool made;
@@ -300,7 +300,7 @@ int cache_warm(
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	made = !fill_find(c, key);
-	rc = find_or_make(c, item, key, PRIO_FILL, false, &f);
+	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
 	if (rc == 0 && f->res.charged_bytes == 0 &&
 		f->phase != FILL_PUBLISHING) {
 		rc = -ENOSPC;
@@ -317,7 +317,7 @@ int cache_warm(
 
 void cache_invalidate(struct cache *c, const struct cache_item *item)
 {
-	struct hash128 key = item_key(c, item);
+	struct hash128 key = cache_key(c, item);
 	struct fill *f;
 	struct after a;
 
@@ -353,6 +353,8 @@ void cache_status(struct cache *c, struct cache_status *status)
 		.inflight = c->ninflight + c->nslow,
 		.parked = c->parked,
 		.surplus_depth = depth_limit(&c->surplus),
+		.planned_bytes = c->planned,
+		.planned_capacity_bytes = c->config.staging_bytes / 2,
 	};
 	pthread_mutex_unlock(&c->lock);
 }

@@ -81,6 +81,9 @@ struct cache_item {
 void cache_item_at(
 	const struct cache *c, uint64_t off, struct cache_item *item);
 
+/* What the item's entry in a tier is called by; see base/key.h. */
+struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
+
 struct cache_scratch *cache_scratch_new(void);
 void cache_scratch_free(struct cache_scratch *s);
 
@@ -132,6 +135,37 @@ struct cache_warm {
 int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
+/*
+ * An item that somebody is going to read: it is fetched ahead, in the order
+ * of the calls, and kept in memory until it was read to its end, is in a tier,
+ * or is not planned any more. One item may be planned several times.
+ */
+struct cache_plan {
+	/*
+	 * Once, if cache_plan() returned 0; no lock held. 1: it was read to
+	 * its end. 0: it is in a tier. -ECANCELED: by cache_unplan(); other
+	 * -errno: the fetch failed, or the version is gone.
+	 */
+	void (*done)(struct cache_plan *p, int status);
+	struct fill *fill; /* private: lock of the cache */
+	struct list link;  /* private: lock of the cache */
+	int status;	   /* private */
+};
+
+/*
+ * 0: planned. -EEXIST: it is in a tier. -EALREADY: it is in memory, but has
+ * been read to its end. -EAGAIN: planned items may not have more memory now.
+ * -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
+ */
+int cache_plan(
+	struct cache *c, const struct cache_item *item, struct cache_plan *p);
+
+/*
+ * Not planned any more. The caller knows that *p is there: done() is called,
+ * now or by another thread a moment ago or soon. What nobody has read goes.
+ */
+void cache_unplan(struct cache *c, struct cache_plan *p);
+
 /* The version ceased: nobody gets its bytes any more, its entry goes. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
@@ -146,6 +180,8 @@ struct cache_status {
 	uint64_t inflight; /* origin requests */
 	uint64_t parked;   /* reads that wait for bytes */
 	uint64_t surplus_depth; /* requests kept going ahead of readers */
+	uint64_t planned_bytes; /* of items that are planned, fetched or not */
+	uint64_t planned_capacity_bytes; /* their part of staging */
 };
 void cache_status(struct cache *c, struct cache_status *status);
 

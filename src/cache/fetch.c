@@ -2,7 +2,8 @@
 /*
  * Requests to the origin: which goes next, how many are out, what becomes of
  * the answer. Three queues, demand first; within one, fills take turns, so
- * that many readers of a slow origin all make progress. Runs with the cache's
+ * that many readers of a slow origin all make progress, but what is planned
+ * comes in the order of the plans. Runs with the cache's
  * lock held on any thread; answers come on the origin's threads.
  */
 #include "cache/fill.h"
@@ -191,6 +192,8 @@ static bool dispatch_fill(
 		fill_fail(c, f, rc, d->after);
 		return true;
 	}
+	if (f->wanted > 0 && f->prio == PRIO_PLANNED)
+		return true;
 	list_del(&f->queue);
 	if (f->wanted > 0)
 		list_add_tail(queue, &f->queue);
@@ -235,6 +238,22 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	}
 }
 
+/* The first of the queue as long as it wants something, then the next. */
+static void dispatch_in_order(struct dispatch *d, struct list *queue)
+{
+	while (!list_empty(queue)) {
+		if (!may_start(d))
+			set_slow_aside(d->c, clock_now_ns());
+		if (!may_start(d)) {
+			d->waiting = true;
+			return;
+		}
+		if (!dispatch_fill(d, queue,
+			    CONTAINER_OF(queue->next, struct fill, queue)))
+			return;
+	}
+}
+
 void fetch_dispatch(struct cache *c, struct after *a)
 {
 	struct dispatch d = {.c = c, .after = a};
@@ -243,7 +262,10 @@ void fetch_dispatch(struct cache *c, struct after *a)
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
 		d.surplus = prio != PRIO_DEMAND;
-		dispatch_queue(&d, &c->queue[prio]);
+		if (prio == PRIO_PLANNED)
+			dispatch_in_order(&d, &c->queue[prio]);
+		else
+			dispatch_queue(&d, &c->queue[prio]);
 	}
 	if (d.waiting && !list_empty(&c->inflight)) {
 		struct fetch *x =

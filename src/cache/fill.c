@@ -50,6 +50,7 @@ static void init_lists(struct fill *f)
 	list_init(&f->publish);
 	list_init(&f->waiters);
 	list_init(&f->warms);
+	list_init(&f->plans);
 }
 
 /*
@@ -129,6 +130,7 @@ void fill_leave_table(struct cache *c, struct fill *f)
 	store_unreserve(c->config.store, &f->res);
 	if (f->prefetched)
 		COUNT(c->config.counters, prefetch_wasted);
+	planned_end(c, f, -ECANCELED);
 	fill_unref(c, f);
 }
 
@@ -142,6 +144,8 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned from = f->whole ? 0 : first;
 	unsigned to = f->whole ? f->npages : first + n;
 
+	if (prio == PRIO_DEMAND)
+		f->ahead = false;
 	if (f->present + f->wanted < f->npages)
 		for (unsigned i = from; i < to; i++)
 			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_ABSENT) {
@@ -184,6 +188,7 @@ static void fill_drained(struct cache *c, struct fill *f)
 {
 	bool first = list_empty(&c->drained);
 
+	planned_end(c, f, 1);
 	list_del(&f->age);
 	list_add_tail(&c->drained, &f->age);
 	if (first)
@@ -214,7 +219,8 @@ void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len)
 
 static bool fill_is_idle(const struct fill *f)
 {
-	return f->refs == 1 && f->wanted == 0 && list_empty(&f->waiters);
+	return f->refs == 1 && f->wanted == 0 && list_empty(&f->waiters) &&
+		list_empty(&f->plans);
 }
 
 static void fill_drop(struct cache *c, struct fill *f)
@@ -259,20 +265,22 @@ static bool make_room(
 
 /*
  * Memory for the item, within the bound. For a reader idle items are pushed
- * out, oldest first. Anything else has half of the bound and pushes out only
- * what was served: what is fetched ahead of many readers must not be pushed
- * out by them before they come to it. -EAGAIN: not now; -ENOMEM.
+ * out, oldest first, and so they are for what is planned, which never has more
+ * than half of the bound and is never idle. Anything else has half of the
+ * bound, and of what plans have of it, and pushes out only what was served:
+ * what is fetched ahead of many readers must not be pushed out by them before
+ * they come to it. -EAGAIN: not now; -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
+	bool push = f->prio == PRIO_DEMAND || !list_empty(&f->plans);
 	uint64_t bound = c->config.staging_bytes;
 	uint64_t need = f->item.size;
 
-	if (f->prio != PRIO_DEMAND)
-		bound /= 2;
+	if (!push)
+		bound = bound / 2 + c->planned / 2;
 	if (!make_room(c, &c->drained, need, bound) &&
-		(f->prio != PRIO_DEMAND ||
-			!make_room(c, &c->staged, need, bound)))
+		(!push || !make_room(c, &c->staged, need, bound)))
 		return -EAGAIN;
 	f->buf = malloc(need);
 	if (!f->buf)
@@ -280,6 +288,11 @@ int fill_take_room(struct cache *c, struct fill *f)
 	c->staging_used += need;
 	if (c->staging_used > c->staging_peak)
 		c->staging_peak = c->staging_used;
+	if (f->ahead) {
+		f->ahead = false;
+		f->prefetched = true;
+		COUNT(c->config.counters, prefetch_issued);
+	}
 	f->phase = FILL_FETCHING;
 	list_add_tail(&c->staged, &f->age);
 	return 0;
@@ -351,6 +364,7 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 		read_answer(c, f, r, a);
 	}
 	warms_answer(f, status, a);
+	planned_end(c, f, status);
 	if (status == -ESTALE && !a->stale && !f->ceased) {
 		COUNT(c->config.counters, stale_reads);
 		f->ceased = true;

@@ -89,6 +89,7 @@ struct fill {
 	struct pool_job publish_job;
 	struct list waiters;	  /* of struct cache_read */
 	struct list warms;	  /* of struct cache_warm */
+	struct list plans;	  /* of struct cache_plan */
 	struct cache *cache;	  /* set once */
 	struct hash128 key;	  /* set once */
 	struct cache_item item;	  /* set once */
@@ -102,6 +103,7 @@ struct fill {
 	unsigned cursor; /* where to look for a wanted page next */
 	bool whole;	 /* wants all pages */
 	bool prefetched; /* nobody has asked for it yet */
+	bool ahead;	 /* planned, and nothing has been fetched yet */
 	bool ceased;	 /* its version is gone */
 	uint64_t last_read_ns;
 	/* A page's bytes belong to its request while INFLIGHT, then to all. */
@@ -141,6 +143,8 @@ struct cache {
 	unsigned npublishing;
 	uint64_t parked;
 	uint64_t staging_used, staging_peak;
+	uint64_t planned;	  /* bytes of fills with plans */
+	struct list planned_done; /* of struct cache_plan, to be told */
 	struct timer dispatch_timer, drain_timer;
 	struct timer last_timer; /* fires after all others have, at stop */
 	bool timers_quiet;	 /* it has */
@@ -169,6 +173,10 @@ void cache_unlock(struct cache *c, struct after *a);
 struct fill *fill_find(struct cache *c, struct hash128 key);
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out);
+/* -EEXIST: it is in a tier, and this is not the last try. cache.c */
+int fill_find_or_make(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, bool last_try,
+	struct fill **out);
 void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
@@ -186,6 +194,10 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns);
 /* fetch.c; want the lock. */
 void fetch_dispatch(struct cache *c, struct after *a);
 void fetch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
+
+/* planned.c; want the lock. */
+void planned_end(struct cache *c, struct fill *f, int status);
+void planned_run(struct cache *c); /* lock dropped meanwhile */
 
 /* publish.c */
 int publish_start(struct cache *c, struct error *err);

@@ -53,6 +53,7 @@ static void init_lists(struct cache *c)
 	list_init(&c->drained);
 	list_init(&c->inflight);
 	list_init(&c->slow);
+	list_init(&c->planned_done);
 	depth_init(&c->surplus);
 }
 

@@ -5,4 +5,5 @@ libcache_la_SOURCES = \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill.h \
 	src/cache/life.c \
+	src/cache/planned.c \
 	src/cache/publish.c

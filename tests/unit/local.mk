@@ -119,9 +119,16 @@ tests_unit_test_store_model_LDADD = libstore.la $(CHECK_LIBS)
 check_PROGRAMS += tests/unit/test_cache
 TESTS += tests/unit/test_cache
 tests_unit_test_cache_SOURCES = tests/unit/test_cache.c \
-	tests/unit/store_fixture.h
+	tests/unit/cache_fixture.h tests/unit/store_fixture.h
 tests_unit_test_cache_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_cache_LDADD = libcache.la libstore.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_planned
+TESTS += tests/unit/test_planned
+tests_unit_test_planned_SOURCES = tests/unit/test_planned.c \
+	tests/unit/cache_fixture.h tests/unit/store_fixture.h
+tests_unit_test_planned_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_planned_LDADD = libcache.la libstore.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/test_manifest
 TESTS += tests/unit/test_manifest

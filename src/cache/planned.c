@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Items that are planned: fetched ahead in the order of the plans, and held
+ * until they were read, never pushed out before. They have half of staging at
+ * most, so that a reader of anything else always finds room. Entered by who
+ * follows the plans; the rest runs with the cache's lock held.
+ */
+#include "cache/fill.h"
+
+#include <errno.h>
+
+static void tell(struct cache *c, struct cache_plan *p, int status)
+{
+	p->fill = NULL;
+	p->status = status;
+	list_del(&p->link);
+	list_add_tail(&c->planned_done, &p->link);
+}
+
+/* The fill is planned no more; cache_unlock() tells who did. */
+void planned_end(struct cache *c, struct fill *f, int status)
+{
+	if (list_empty(&f->plans))
+		return;
+	LIST_FOREACH_SAFE(l, next, &f->plans)
+		tell(c, CONTAINER_OF(l, struct cache_plan, link), status);
+	c->planned -= f->item.size;
+}
+
+void planned_run(struct cache *c)
+{
+	struct cache_plan *p =
+		CONTAINER_OF(c->planned_done.next, struct cache_plan, link);
+
+	list_del(&p->link);
+	pthread_mutex_unlock(&c->lock);
+	p->done(p, p->status);
+	pthread_mutex_lock(&c->lock);
+}
+
+/* Its fill, which is wanted from now on. */
+static int attach(struct cache *c, const struct cache_item *item,
+	struct hash128 key, struct cache_plan *p)
+{
+	struct fill *f = fill_find(c, key);
+	bool made = !f;
+	int rc;
+
+	if (f && f->phase == FILL_STAGED && f->served == f->npages)
+		return -EALREADY;
+	if ((!f || list_empty(&f->plans)) &&
+		c->planned + item->size > c->config.staging_bytes / 2)
+		return -EAGAIN;
+	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
+	if (rc < 0)
+		return rc;
+	f->ahead |= made;
+	if (list_empty(&f->plans))
+		c->planned += f->item.size;
+	list_add_tail(&f->plans, &p->link);
+	p->fill = f;
+	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
+	return 0;
+}
+
+int cache_plan(
+	struct cache *c, const struct cache_item *item, struct cache_plan *p)
+{
+	struct hash128 key = cache_key(c, item);
+	struct after a;
+	int rc;
+
+	if (store_has(c->config.store, key, item->size))
+		return -EEXIST;
+	p->fill = NULL;
+	list_init(&p->link);
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	rc = attach(c, item, key, p);
+	cache_unlock(c, &a);
+	return rc;
+}
+
+/* Nobody plans it any more: what only the plan wanted is not kept. */
+static void forget(struct cache *c, struct fill *f)
+{
+	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
+
+	c->planned -= f->item.size;
+	if (!alone)
+		return;
+	/* What will be in a tier, or was begun to be read, stays. */
+	if (f->ahead ||
+		(f->prefetched && f->res.charged_bytes == 0 &&
+			f->phase != FILL_PUBLISHING))
+		fill_leave_table(c, f);
+}
+
+void cache_unplan(struct cache *c, struct cache_plan *p)
+{
+	struct fill *f;
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	f = p->fill;
+	if (f) {
+		tell(c, p, -ECANCELED);
+		if (list_empty(&f->plans))
+			forget(c, f);
+	}
+	cache_unlock(c, &a);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Planned items in the cache: in which order they are fetched, how long they
+ * are held, and what they leave to others.
+ */
+#include "cache_fixture.h"
+
+struct held {
+	struct cache_plan p;
+	struct cache_item item;
+	_Atomic bool told;
+	int status;
+};
+
+static void held_done(struct cache_plan *p, int status)
+{
+	struct held *h = CONTAINER_OF(p, struct held, p);
+
+	h->status = status;
+	h->told = true;
+}
+
+static int hold(struct rig *g, struct held *h, uint64_t cookie, uint64_t size)
+{
+	*h = (struct held){.p = {.done = held_done}};
+	h->item = file_item(g, cookie, size, 0);
+	return cache_plan(g->cache, &h->item, &h->p);
+}
+
+static uint64_t planned(struct rig *g)
+{
+	struct cache_status s;
+
+	cache_status(g->cache, &s);
+	return s.planned_bytes;
+}
+
+START_TEST(test_a_planned_item_is_held_until_it_was_read)
+{
+	struct held h;
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h, 1, 500000), 0);
+	answer_all(&g.hand);
+	ck_assert(!h.told);
+	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 1);
+	probe_read(&g, &p, h.item, 0, 250000);
+	ck_assert(p.done && p.right && !h.told);
+	ck_assert_uint_eq(planned(&g), 500000);
+	probe_read(&g, &p, h.item, 250000, 250000);
+	ck_assert(p.done && p.right && h.told);
+	ck_assert_int_eq(h.status, 1);
+	ck_assert_uint_eq(planned(&g), 0);
+	/* It was read a moment ago. */
+	ck_assert_int_eq(hold(&g, &h, 1, 500000), -EALREADY);
+	wait_staged(&g, 0);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_used, 1);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_readers_of_other_items_never_push_out_a_planned_one)
+{
+	struct held h[2];
+	struct cache_status s;
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
+	answer_all(&g.hand);
+	for (uint64_t i = 10; i < 30; i++) {
+		/* A half: it stays until it is pushed out. */
+		probe_read(&g, &p, file_item(&g, i, LIMIT, 0), 0, LIMIT / 2);
+		answer_all(&g.hand);
+		ck_assert(p.done && p.right);
+	}
+	for (int i = 0; i < 2; i++) {
+		probe_read(&g, &p, h[i].item, 0, LIMIT);
+		ck_assert(p.done && p.right);
+	}
+	cache_status(g.cache, &s);
+	ck_assert_uint_le(s.staging_peak_bytes, STAGING);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_planned_items_have_half_of_staging)
+{
+	struct held h[3];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[2], 3, 1), -EAGAIN);
+	/* One of these, once more: it is there only once. */
+	ck_assert_int_eq(hold(&g, &h[2], 2, LIMIT), 0);
+	answer_all(&g.hand);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * LIMIT);
+	probe_read(&g, &p, h[2].item, 0, LIMIT);
+	ck_assert(h[1].told && h[2].told && !h[0].told);
+	ck_assert_int_eq(hold(&g, &h[2], 3, LIMIT), 0);
+	rig_stop(&g);
+	ck_assert(h[0].told && h[2].told);
+}
+END_TEST
+
+START_TEST(test_planned_items_are_fetched_one_after_another)
+{
+	struct held h[2];
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[1], 2, LIMIT), 0);
+	/* Four requests are out: all of the first item, in 256 KiB each. */
+	ck_assert_uint_eq(g.hand.n, 4);
+	for (uint64_t i = 0; i < 4; i++) {
+		struct origin_read *r = hand_take(&g.hand, 0);
+
+		ck_assert_uint_eq(r->off, i * CHUNK);
+		ck_assert_uint_eq(r->len, CHUNK);
+		answer(r, 0);
+	}
+	ck_assert_uint_eq(g.fix.counters.passed_through, 1);
+	answer_all(&g.hand);
+	ck_assert_uint_eq(g.fix.counters.passed_through, 2);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_reader_lifts_what_is_planned)
+{
+	struct held h[2];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
+	ck_assert_uint_eq(g.hand.n, 4);
+	probe_read(&g, &p, h[1].item, 0, 200000);
+	ck_assert_uint_eq(g.hand.n, 5);
+	answer(hand_take(&g.hand, 4), 0);
+	ck_assert(p.right);
+	ck_assert_int_eq(h[1].status, 1);
+	/* Nobody fetched it before it was asked for. */
+	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 1);
+	answer_all(&g.hand);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_fits_goes_into_its_tier)
+{
+	struct held h;
+	struct rig g;
+
+	rig_start(&g, "16M");
+	ck_assert_int_eq(hold(&g, &h, 1, 5000), 0);
+	answer_all(&g.hand);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	wait_staged(&g, 0);
+	while (!h.told)
+		sched_yield();
+	ck_assert_int_eq(h.status, 0);
+	ck_assert_int_eq(hold(&g, &h, 1, 5000), -EEXIST);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
+{
+	struct held h[4];
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
+	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
+	ck_assert_int_eq(hold(&g, &h[2], 3, 210000), 0);
+	/* Never begun: that is no waste. */
+	cache_unplan(g.cache, &h[2].p);
+	ck_assert(h[2].told);
+	ck_assert_int_eq(h[2].status, -ECANCELED);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	answer_all(&g.hand);
+	cache_unplan(g.cache, &h[1].p);
+	ck_assert_int_eq(h[1].status, -ECANCELED);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 1);
+	ck_assert_uint_eq(planned(&g), LIMIT);
+	wait_staged(&g, LIMIT);
+	/* Told already: nothing happens. */
+	h[1].told = false;
+	cache_unplan(g.cache, &h[1].p);
+	ck_assert(!h[1].told);
+	/* Under way. */
+	ck_assert_int_eq(hold(&g, &h[3], 4, 220000), 0);
+	ck_assert_uint_eq(g.hand.n, 1);
+	cache_unplan(g.cache, &h[3].p);
+	answer_all(&g.hand);
+	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 3);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 2);
+	wait_staged(&g, LIMIT);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, LIMIT + 200000 + 220000);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_failed_fetch_ends_its_plan)
+{
+	struct held h;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h, 1, 5000), 0);
+	answer(hand_take(&g.hand, 0), -EIO);
+	ck_assert(h.told);
+	ck_assert_int_eq(h.status, -EIO);
+	ck_assert_uint_eq(planned(&g), 0);
+	rig_stop(&g);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("planned");
+	TCase *t = tcase_create("planned");
+	SRunner *r;
+	int failed;
+
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, test_a_planned_item_is_held_until_it_was_read);
+	tcase_add_test(
+		t, test_readers_of_other_items_never_push_out_a_planned_one);
+	tcase_add_test(t, test_planned_items_have_half_of_staging);
+	tcase_add_test(t, test_planned_items_are_fetched_one_after_another);
+	tcase_add_test(t, test_a_reader_lifts_what_is_planned);
+	tcase_add_test(t, test_what_fits_goes_into_its_tier);
+	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
+	tcase_add_test(t, test_a_failed_fetch_ends_its_plan);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
