@@ -6,8 +6,10 @@
 # of threads against the mount with an empty cache, read by as many. The
 # processors' idle time stands beside: where it is near 0 it is they that
 # limit, the far origin's stand-in and the reader having their share of them.
+# With SLOTS the origin serves so many requests at once. What the last epoch of
+# either asked of it is printed at the end.
 #
-#   MS=5 FILES=1000 bench/latency.sh
+#   MS=5 FILES=1000 THREADS='8 64' SLOTS=32 bench/latency.sh
 #
 # Needs root (kernel caches are dropped), FUSE. Prints a table and the ratio of
 # the best of each, and writes bench-latency.json.
@@ -55,18 +57,33 @@ idle() {
 	echo "$1 $2" | awk '{ printf("%.0f\n", 100 * ($4 - $2) / ($3 - $1)) }'
 }
 
-bare_rate() {
-	forget
-	rate "$far" "$1"
+# What the origin was asked since this was last asked.
+requests() {
+	sed 's/"[a-z]*_at_once": [0-9]*,* *//g; s/, *$//' "$far/.requests"
 }
 
-mount_rate() {
-	rm -rf "$work/cache"
-	"$refrain" mount "$far" "$mnt" --cache "$work/cache:1G" ||
-		bench_fail "the mount failed"
+bare_rate() {
 	forget
+	requests >/dev/null
+	rate "$far" "$1"
+	requests >"$work/requests.bare"
+}
+
+# Caches stay until the end: where many files were deleted just now, ext4 takes
+# its time to find a free inode.
+caches=0
+mount_rate() {
+	caches=$((caches + 1))
+	"$refrain" mount "$far" "$mnt" --cache "$work/cache.$caches:1G" ||
+		bench_fail "the mount failed"
+	until "$refrain" status "$mnt" --json | grep -q '"scan":"complete"'; do
+		sleep 0.1
+	done
+	forget
+	requests >/dev/null
 	before=$(ticks)
 	rate "$mnt" "$1"
+	requests >"$work/requests.mount"
 	idle "$before" "$(ticks)" >>"$work/idle.$1"
 	"$refrain" umount "$mnt" || bench_fail "the mount did not go away"
 }
@@ -78,7 +95,7 @@ best() {
 echo "latency: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 mkdir "$mnt" "$far"
 files_of $file_bytes "$files" "$work/data"
-"$slow_fs" "$work/data" "$far" "$ms" &
+"$slow_fs" ${SLOTS:+-s "$SLOTS"} "$work/data" "$far" "$ms" &
 far_pid=$!
 until mountpoint -q "$far"; do
 	kill -0 $far_pid || bench_fail "the far origin did not start"
@@ -106,7 +123,9 @@ done
 all=$(ratio "$(sort -n "$work/mount.best" | tail -n 1)" \
 	"$(sort -n "$work/bare.best" | tail -n 1)")
 echo "best of each: ratio $all (bar 0.95)"
+echo "requests for $files files, bare:  $(cat "$work/requests.bare")"
+echo "requests for $files files, mount: $(cat "$work/requests.mount")"
 cat >"$json_out" <<END
-{"bench": "latency", "machine": "$(machine)", "ms": $ms,
+{"bench": "latency", "machine": "$(machine)", "ms": $ms, "slots": ${SLOTS:-0},
  "ratio": $all, "threads": [$(cat "$work/json")]}
 END
