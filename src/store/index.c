@@ -3,7 +3,9 @@
  * The index of entries: 64 shards, each an open-addressed table with linear
  * probing and deletion by shifting back, 24 bytes a slot. Keys are uniform, so
  * their own bits are the hash: the low word picks the shard, the high word the
- * slot.
+ * slot. Its first byte is left out: a start reads one sub-directory, which is
+ * that byte, after the other, and all that it has read would lie in one part of
+ * the table, in runs as long as that part.
  */
 #include "store/index.h"
 
@@ -96,7 +98,7 @@ static struct shard *shard_of(struct index *x, struct hash128 key)
 /* Any table size will do: the key is scaled to it. */
 static size_t slot_home(const struct shard *sh, struct hash128 key)
 {
-	return (size_t)((unsigned __int128)key.hi * sh->nslots >> 64);
+	return (size_t)((unsigned __int128)(key.hi << 8) * sh->nslots >> 64);
 }
 
 /* The slot of the key, or the free one where it would go. */

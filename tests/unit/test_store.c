@@ -6,8 +6,10 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "store/entry.h"
+#include "store/index.h"
 
 #define ITEM ((uint64_t)110000)
 
@@ -548,6 +550,46 @@ START_TEST(test_store_files_are_readable_by_the_group)
 }
 END_TEST
 
+#define INDEX_ENTRIES 400000
+
+static void charge_nothing(void *arg, const struct index_ref *ref)
+{
+	(void)arg;
+	(void)ref;
+}
+
+/* Seconds to index all entries, as if sub-directories were read in order. */
+static double time_to_adopt(bool in_order)
+{
+	struct index *x = index_new();
+	clock_t begin = clock();
+	int64_t adopted = 0;
+
+	ck_assert_ptr_nonnull(x);
+	for (uint64_t i = 0; i < INDEX_ENTRIES; i++) {
+		uint64_t sub = in_order ? i * 256 / INDEX_ENTRIES : i % 256;
+		struct index_ref ref = {.key = hash128(&i, sizeof(i)),
+					 .item_bytes = 1},
+				 now;
+
+		ref.key.hi = ref.key.hi >> 8 | sub << 56;
+		adopted += index_adopt(x, &ref, charge_nothing, NULL, &now);
+	}
+	begin = clock() - begin;
+	ck_assert_int_eq(adopted, INDEX_ENTRIES);
+	index_free(x);
+	return (double)begin / CLOCKS_PER_SEC;
+}
+
+/* The keys of a start come sorted by their first byte. */
+START_TEST(test_index_takes_entries_in_any_order_equally_fast)
+{
+	double mixed = time_to_adopt(false), in_order = time_to_adopt(true);
+
+	ck_assert_double_lt(in_order, 3 * mixed + 0.1);
+}
+END_TEST
+
 static Suite *store_suite(void)
 {
 	Suite *suite = suite_create("store");
@@ -584,6 +626,7 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_empties_tmp_at_the_start);
 	tcase_add_test(tc, test_store_files_are_the_owners_only);
 	tcase_add_test(tc, test_store_files_are_readable_by_the_group);
+	tcase_add_test(tc, test_index_takes_entries_in_any_order_equally_fast);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
