@@ -5,7 +5,17 @@ pkginclude_HEADERS = include/refrain/loader.h
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/augment.h \
-	src/loader/dataset.h \
+	src/loader/dataset.c src/loader/dataset.h \
+	src/loader/dataset_folder.c \
+	src/loader/dataset_impl.h \
+	src/loader/dataset_index.c \
+	src/loader/dataset_list.c \
+	src/loader/dataset_look.c \
+	src/loader/dataset_query.c \
+	src/loader/dataset_raw.c \
+	src/loader/dataset_table.c \
+	src/loader/dataset_tar.c \
+	src/loader/dataset_tarfile.c src/loader/dataset_tarfile.h \
 	src/loader/decode.c src/loader/decode.h \
 	src/loader/decode_exif.c \
 	src/loader/decode_header.c \

@@ -102,6 +102,27 @@ tests_unit_test_dataset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JPEG_CFLAGS)
 tests_unit_test_dataset_LDADD = libdataset.la libbase.la $(JPEG_LIBS) \
 	$(CHECK_LIBS) -lm
 
+check_PROGRAMS += tests/unit/test_examples
+TESTS += tests/unit/test_examples
+tests_unit_test_examples_SOURCES = tests/unit/test_examples.c \
+	tests/unit/examples_fixture.h
+tests_unit_test_examples_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_examples_LDADD = libloader.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_examples_tar
+TESTS += tests/unit/test_examples_tar
+tests_unit_test_examples_tar_SOURCES = tests/unit/test_examples_tar.c \
+	tests/unit/examples_fixture.h
+tests_unit_test_examples_tar_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_examples_tar_LDADD = libloader.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_examples_index
+TESTS += tests/unit/test_examples_index
+tests_unit_test_examples_index_SOURCES = tests/unit/test_examples_index.c \
+	tests/unit/examples_fixture.h
+tests_unit_test_examples_index_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_examples_index_LDADD = libloader.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_store_errors
 TESTS += tests/unit/test_store_errors
 tests_unit_test_store_errors_SOURCES = tests/unit/test_store_errors.c \
