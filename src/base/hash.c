@@ -22,3 +22,32 @@ struct hash128 hash128(const void *data, size_t size_bytes)
 
 	return (struct hash128){.hi = h.high64, .lo = h.low64};
 }
+
+static XXH3_state_t *state_of(struct hash_stream *h)
+{
+	return (XXH3_state_t *)(void *)h;
+}
+
+struct hash_stream *hash_stream_new(void)
+{
+	XXH3_state_t *state = XXH3_createState();
+
+	if (state)
+		(void)XXH3_64bits_reset(state); /* fails for NULL alone */
+	return (struct hash_stream *)(void *)state;
+}
+
+void hash_stream_free(struct hash_stream *h)
+{
+	(void)XXH3_freeState(state_of(h)); /* always 0 */
+}
+
+void hash_stream_add(struct hash_stream *h, const void *data, size_t bytes)
+{
+	(void)XXH3_64bits_update(state_of(h), data, bytes); /* as reset */
+}
+
+uint64_t hash_stream_value(const struct hash_stream *h)
+{
+	return XXH3_64bits_digest((const XXH3_state_t *)(const void *)h);
+}

@@ -19,4 +19,14 @@ uint64_t hash64(const void *data, size_t size_bytes, uint64_t seed);
 /* XXH3-128 of the bytes, no seed. */
 struct hash128 hash128(const void *data, size_t size_bytes);
 
+/* XXH3-64, no seed, of bytes that come one after the other. */
+struct hash_stream;
+
+/* NULL: no memory. */
+struct hash_stream *hash_stream_new(void);
+void hash_stream_free(struct hash_stream *h); /* NULL is allowed */
+void hash_stream_add(struct hash_stream *h, const void *data, size_t bytes);
+/* Of what came until now; more may come. */
+uint64_t hash_stream_value(const struct hash_stream *h);
+
 #endif

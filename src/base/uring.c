@@ -88,6 +88,9 @@ static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 		io_uring_prep_statx(
 			sqe, op->fd, "", STATX_HOW, STATX_WANTED, op->buf);
 		break;
+	case URING_CLOSE:
+		io_uring_prep_close(sqe, op->fd);
+		break;
 	}
 	io_uring_sqe_set_data(sqe, op);
 }
@@ -237,7 +240,7 @@ static void wake(struct uring *u)
 static bool ops_supported(struct io_uring *ring)
 {
 	static const int needed[] = {IORING_OP_OPENAT2, IORING_OP_READ,
-		IORING_OP_STATX, IORING_OP_ASYNC_CANCEL};
+		IORING_OP_STATX, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
 	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
 	bool all = probe != NULL;
 
@@ -322,6 +325,8 @@ static int run_plainly(struct uring_op *op)
 		return statx(op->fd, "", STATX_HOW, STATX_WANTED, op->buf)
 			? -errno
 			: 0;
+	case URING_CLOSE:
+		return close(op->fd) ? -errno : 0;
 	}
 	return -EINVAL;
 }
@@ -433,6 +438,13 @@ void uring_statx(
 	op->kind = URING_STATX;
 	op->fd = fd;
 	op->buf = stx;
+	start(u, op);
+}
+
+void uring_close(struct uring *u, struct uring_op *op, int fd)
+{
+	op->kind = URING_CLOSE;
+	op->fd = fd;
 	start(u, op);
 }
 

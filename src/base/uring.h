@@ -23,6 +23,7 @@ enum uring_kind {
 	URING_OPEN,
 	URING_READ,
 	URING_STATX,
+	URING_CLOSE,
 };
 
 /*
@@ -76,6 +77,9 @@ void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
 /* Type, size and mtime of an open file, from the server where there is one. */
 void uring_statx(
 	struct uring *u, struct uring_op *op, int fd, struct statx *stx);
+
+/* Closing can wait, too, for a server that is told of it. */
+void uring_close(struct uring *u, struct uring_op *op, int fd);
 
 /*
  * Ask that an operation end soon (-ECANCELED, or its own result). A hint: one

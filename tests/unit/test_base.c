@@ -210,6 +210,24 @@ START_TEST(test_hash_is_xxh3)
 }
 END_TEST
 
+START_TEST(test_hash_of_a_stream_is_that_of_the_whole)
+{
+	struct hash_stream *h = hash_stream_new();
+	char bytes[1000];
+
+	memset(bytes, 5, sizeof(bytes));
+	ck_assert_ptr_nonnull(h);
+	ck_assert(hash_stream_value(h) == hash64("", 0, 0));
+	for (size_t at = 0, n = 1; at < sizeof(bytes); at += n++) {
+		n = n < sizeof(bytes) - at ? n : sizeof(bytes) - at;
+		hash_stream_add(h, bytes + at, n);
+		ck_assert(hash_stream_value(h) == hash64(bytes, at + n, 0));
+	}
+	hash_stream_free(h);
+	hash_stream_free(NULL);
+}
+END_TEST
+
 START_TEST(test_hash_depends_on_seed_and_every_byte)
 {
 	ck_assert(hash64("abc", 3, 0) != hash64("abc", 3, 1));
@@ -444,6 +462,7 @@ static void add_key(Suite *s)
 	TCase *t = tcase_create("key");
 
 	tcase_add_test(t, test_hash_is_xxh3);
+	tcase_add_test(t, test_hash_of_a_stream_is_that_of_the_whole);
 	tcase_add_test(t, test_hash_depends_on_seed_and_every_byte);
 	tcase_add_test(t, test_key_never_changes);
 	tcase_add_test(t, test_key_depends_on_every_field);
