@@ -27,6 +27,26 @@ libloader_la_SOURCES = \
 libloader_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
 libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
 
+# The pipeline; part of libloader.la as soon as all that it calls is.
+noinst_LTLIBRARIES += libpipeline.la
+libpipeline_la_SOURCES = \
+	src/loader/config.c src/loader/config.h \
+	src/loader/entry.c \
+	src/loader/impl.h \
+	src/loader/loader.c \
+	src/loader/make.c src/loader/make.h \
+	src/loader/make_image.c \
+	src/loader/memory.c src/loader/memory.h \
+	src/loader/next.c \
+	src/loader/planner.c \
+	src/loader/reader.c \
+	src/loader/room.c \
+	src/loader/slab.c src/loader/slab.h \
+	src/loader/state.c \
+	src/loader/stats.c \
+	src/loader/watch.c \
+	src/loader/worker.c
+
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =
 librefrain_la_LIBADD = libloader.la

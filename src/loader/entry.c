@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pool: entries by fresh number, from when an example is first to be read
+ * until its last serving is over. Entered under the loader's lock.
+ *
+ *	        pump              read              taken by a worker
+ *	ABSENT ------> READING --------> ENCODED -------------------> WORKING
+ *	  ^ ^             |                 ^  |                       |  | |
+ *	  | +-------------+ (read again,    |  +--> ABSENT (dropped)   |  | |
+ *	  |   or a substitute)              +--------------------------+  | |
+ *	  |                                   no room to keep it decoded  | |
+ *	  +---- dropped, or a substitute ---------------------------------+ |
+ *	  +---- dropped --- KEPT <-- decoded, or made ----------------------+
+ *	READING, WORKING --> FAILED: by policy, or no substitute is whole
+ *
+ * An entry without a planned serving is on one of the lists: to be read ahead,
+ * read ahead, or idle. The latter two are what is dropped for want of memory:
+ * what became idle last is needed last, as is what was read ahead last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "loader/impl.h"
+
+#define SUBSTITUTES_MAX 16
+#define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */
+
+/* -- The table ------------------------------------------------------------- */
+
+static uint32_t bucket_count(uint64_t count)
+{
+	uint32_t n = 16;
+
+	while (n < count && n < (UINT32_C(1) << 30))
+		n *= 2;
+	return n;
+}
+
+uint64_t entries_bytes(uint64_t count)
+{
+	return count * sizeof(struct entry) +
+		bucket_count(count) * sizeof(struct entry *);
+}
+
+int entries_init(struct refrain_loader *l, uint64_t count)
+{
+	uint32_t buckets = bucket_count(count);
+
+	list_init(&l->urgent);
+	list_init(&l->ahead);
+	list_init(&l->read_ahead);
+	list_init(&l->idle_entries);
+	if (count > UINT32_MAX / 2)
+		return -ENOMEM;
+	l->entries = calloc(count, sizeof(*l->entries));
+	l->buckets = calloc(buckets, sizeof(struct entry *));
+	if (!l->entries || !l->buckets)
+		return -ENOMEM;
+	l->entries_count = l->free_entries = (uint32_t)count;
+	l->bucket_mask = buckets - 1;
+	for (uint64_t i = 0; i < count; i++) {
+		l->entries[i].next = l->entries_free;
+		l->entries_free = &l->entries[i];
+	}
+	return 0;
+}
+
+/* Buffers of entries that a read has stay. */
+void entries_release(struct refrain_loader *l)
+{
+	for (uint32_t i = 0; l->entries && i < l->entries_count; i++) {
+		struct entry *e = &l->entries[i];
+
+		free(e->why);
+		memory_put(&l->memory, e->encoded);
+		memory_put(&l->memory, e->kept);
+	}
+	free(l->entries);
+	free(l->buckets);
+	l->entries = NULL;
+	l->buckets = NULL;
+}
+
+static struct entry **bucket_of(const struct refrain_loader *l, uint64_t fresh)
+{
+	return &l->buckets[fresh & l->bucket_mask];
+}
+
+struct entry *entry_find(struct refrain_loader *l, uint64_t fresh)
+{
+	struct entry *e = *bucket_of(l, fresh);
+
+	while (e && e->slot.fresh != fresh)
+		e = e->next;
+	return e;
+}
+
+struct entry *entry_add(struct refrain_loader *l,
+	const struct schedule_slot *slot, const struct example *example)
+{
+	struct entry **bucket = bucket_of(l, slot->fresh), *e = l->entries_free;
+
+	l->entries_free = e->next;
+	l->free_entries--;
+	*e = (struct entry){
+		.next = *bucket,
+		.slot = *slot,
+		.index = slot->index,
+		.example = *example,
+		.label = example->label,
+		.left = slot->servings - slot->echo,
+		.low = slot->echo,
+		.was_read = slot->echo > 0,
+		.was_decoded = slot->echo > 0,
+		.since_ns = clock_now_ns(),
+	};
+	list_init(&e->node);
+	list_init(&e->waiting);
+	*bucket = e;
+	return e;
+}
+
+static void drop_kept(struct refrain_loader *l, struct entry *e)
+{
+	if (!e->kept)
+		return;
+	l->kept_bytes -= memory_cost(e->kept_bytes);
+	l->kept_count--;
+	memory_put(&l->memory, e->kept);
+	e->kept = NULL;
+}
+
+void entry_drop_encoded(struct refrain_loader *l, struct entry *e)
+{
+	memory_put(&l->memory, e->encoded);
+	e->encoded = NULL;
+}
+
+static void entry_free(struct refrain_loader *l, struct entry *e)
+{
+	struct entry **at = bucket_of(l, e->slot.fresh);
+
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	entry_list(l, e, ON_NONE);
+	drop_kept(l, e);
+	entry_drop_encoded(l, e);
+	free(e->why);
+	e->why = NULL;
+	e->next = l->entries_free;
+	l->entries_free = e;
+	l->free_entries++;
+}
+
+/* -- States and lists ------------------------------------------------------ */
+
+void entry_state(struct entry *e, enum entry_state state)
+{
+	e->state = state;
+	e->since_ns = clock_now_ns();
+}
+
+void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on)
+{
+	struct list *heads[] = {
+		[ON_NONE] = NULL,
+		[ON_URGENT] = &l->urgent,
+		[ON_AHEAD] = &l->ahead,
+		[ON_READY] = &l->read_ahead,
+		[ON_IDLE] = &l->idle_entries,
+	};
+
+	if (e->on == on)
+		return;
+	list_del(&e->node);
+	e->on = on;
+	if (on != ON_NONE)
+		list_add_tail(heads[on], &e->node);
+}
+
+/* To the front of what is to be read. */
+static void read_first(struct refrain_loader *l, struct entry *e)
+{
+	struct list *head = e->planned ? &l->urgent : &l->ahead;
+
+	list_del(&e->node);
+	e->on = e->planned ? ON_URGENT : ON_AHEAD;
+	list_add_tail(head->next, &e->node);
+}
+
+static void queue(struct refrain_loader *l, struct serving *s)
+{
+	s->state = SERVING_QUEUED;
+	s->since_ns = clock_now_ns();
+	list_add_tail(&s->step->ready, &s->node);
+	l->ready++;
+}
+
+static void wait_for(struct entry *e, struct serving *s)
+{
+	s->state = SERVING_WAITS;
+	list_add_tail(&e->waiting, &s->node);
+}
+
+void entry_plan(struct refrain_loader *l, struct entry *e, struct serving *s)
+{
+	e->planned++;
+	l->unfinished++;
+	switch (e->state) {
+	case ENTRY_ABSENT:
+		entry_list(l, e, ON_URGENT);
+		wait_for(e, s);
+		break;
+	case ENTRY_READING:
+	case ENTRY_WORKING:
+		wait_for(e, s);
+		break;
+	case ENTRY_ENCODED:
+	case ENTRY_KEPT:
+	case ENTRY_FAILED:
+		entry_list(l, e, ON_NONE);
+		queue(l, s);
+		break;
+	}
+}
+
+void entry_wake(struct refrain_loader *l, struct entry *e)
+{
+	while (!list_empty(&e->waiting)) {
+		struct serving *s =
+			CONTAINER_OF(e->waiting.next, struct serving, node);
+
+		list_del(&s->node);
+		queue(l, s);
+	}
+}
+
+void entry_served(struct refrain_loader *l, struct entry *e, uint32_t echo)
+{
+	l->unfinished--;
+	e->planned--;
+	e->left--;
+	if (e->low == echo)
+		e->low++;
+}
+
+void entry_settle(struct refrain_loader *l, struct entry *e)
+{
+	if (e->state == ENTRY_WORKING || e->state == ENTRY_READING || e->users)
+		return;
+	if (!e->left) {
+		entry_free(l, e);
+		return;
+	}
+	if (e->state == ENTRY_ABSENT) {
+		if (e->planned)
+			entry_list(l, e, ON_URGENT);
+		return;
+	}
+	entry_wake(l, e);
+	if (!e->planned && e->state != ENTRY_FAILED)
+		entry_list(l, e, e->planned_once ? ON_IDLE : ON_READY);
+}
+
+/* -- Dropping -------------------------------------------------------------- */
+
+static void drop(struct refrain_loader *l, struct entry *e)
+{
+	drop_kept(l, e);
+	entry_drop_encoded(l, e);
+	entry_state(e, ENTRY_ABSENT);
+}
+
+bool entries_reclaim(struct refrain_loader *l)
+{
+	struct entry *e;
+
+	if (!list_empty(&l->idle_entries)) {
+		e = CONTAINER_OF(l->idle_entries.prev, struct entry, node);
+		drop(l, e);
+		entry_list(l, e, ON_NONE);
+		return true;
+	}
+	if (list_empty(&l->read_ahead))
+		return false;
+	e = CONTAINER_OF(l->read_ahead.prev, struct entry, node);
+	drop(l, e);
+	read_first(l, e);
+	return true;
+}
+
+/* Servings of the entry that are queued wait again. */
+static void unqueue(struct refrain_loader *l, struct entry *e)
+{
+	for (uint64_t n = l->step_first; n < l->step_end; n++) {
+		struct step *st = step_of(l, n);
+
+		LIST_FOREACH_SAFE(pos, tmp, &st->ready) {
+			struct serving *s =
+				CONTAINER_OF(pos, struct serving, node);
+
+			if (s->entry != e)
+				continue;
+			list_del(&s->node);
+			l->ready--;
+			wait_for(e, s);
+		}
+	}
+}
+
+bool entries_reclaim_queued(struct refrain_loader *l)
+{
+	for (uint64_t n = l->step_end; n-- > l->step_first;) {
+		struct step *st = step_of(l, n);
+
+		LIST_FOREACH(pos, &st->ready) {
+			struct entry *e =
+				CONTAINER_OF(pos, struct serving, node)->entry;
+
+			if ((e->state != ENTRY_ENCODED &&
+				    e->state != ENTRY_KEPT) ||
+				e->users)
+				continue;
+			unqueue(l, e);
+			drop(l, e);
+			entry_list(l, e, ON_URGENT);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* -- Damage ---------------------------------------------------------------- */
+
+static void count_error(struct refrain_stats *out, int error, const char *stage)
+{
+	out->errors++;
+	if (error == -E2BIG)
+		out->errors_too_large++;
+	else if (error == -EMEDIUMTYPE)
+		out->errors_format++;
+	else if (error == -EBADMSG || strcmp(stage, "read") != 0)
+		out->errors_damaged++;
+	else
+		out->errors_read++;
+}
+
+/* The next candidate. */
+static void substitute(struct refrain_loader *l, struct entry *e)
+{
+	uint64_t words[] = {
+		SUBSTITUTE_PURPOSE, e->slot.epoch, e->slot.index, ++e->attempt};
+
+	e->index = hash64(words, sizeof(words), l->s.c.seed) % l->examples;
+	dataset_example(l->dataset, e->index, &e->example);
+	e->label = e->example.label;
+	e->size_hint = 0;
+	e->tries = 0;
+	e->probed = e->verified = false;
+	e->was_read = e->was_decoded = e->slot.echo > 0;
+	entry_state(e, ENTRY_ABSENT);
+	read_first(l, e);
+}
+
+void entry_fail(struct refrain_loader *l, struct entry *e, int error,
+	const char *stage, const char *what)
+{
+	(void)error_set(&l->damage, error, "cannot %s '%s': %s", stage,
+		e->example.name, what);
+	drop_kept(l, e);
+	entry_drop_encoded(l, e);
+	if (error == -ENOMEM) {
+		l->stopped = error;
+		l->message = l->damage;
+		pthread_cond_broadcast(&l->next_c);
+	}
+	count_error(&l->meter.out, error, stage);
+	if (!e->error) {
+		e->error = error;
+		e->why = strdup(l->damage.msg); /* without it: the number */
+	}
+	if (l->s.c.policy == REFRAIN_SUBSTITUTE && l->examples > 1 &&
+		e->attempt < SUBSTITUTES_MAX) {
+		substitute(l, e);
+		return;
+	}
+	entry_list(l, e, ON_NONE);
+	entry_state(e, ENTRY_FAILED);
+	entry_settle(l, e);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One serving: how it is made from what its entry holds, and what the entry
+ * holds then. Where servings are to come, a decoded region (echo point before)
+ * or the sample itself (after, batch) is kept if there is room; else it goes
+ * through the worker's scratch memory, which stays in its cache, and the file
+ * is kept if there is room for that. Echoes after augmentation, and of whole
+ * batches, are copies of the sample that is kept: a copy costs a hundredth of
+ * what making it does, and no batch has to be held for as long as the window.
+ * Workers come here with the lock and release it meanwhile.
+ */
+#include "loader/make.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* -- What is told of it ---------------------------------------------------- */
+
+static void fill_place(struct refrain_loader *l, struct serving *s, int status)
+{
+	const struct schedule_slot *slot = &s->step->slots[s->place];
+	const struct entry *e = s->entry;
+	struct slab *slab = s->step->slab;
+	bool replaced = e->attempt && e->state != ENTRY_FAILED;
+	struct example own;
+
+	slab->indices[s->place] = slot->index;
+	slab->substitutes[s->place] = replaced ? e->index : slot->index;
+	slab->echoes[s->place] = slot->echo;
+	slab->seeds[s->place] = slot->augment_seed;
+	slab->status[s->place] = status;
+	slab->labels[s->place] = e->label;
+	if (e->attempt && !replaced) {
+		dataset_example(l->dataset, slot->index, &own);
+		slab->labels[s->place] = own.label;
+	}
+	s->step->substituted += replaced;
+	s->step->zero_filled += status && !replaced;
+}
+
+static uint8_t *place_of(const struct refrain_loader *l, struct serving *s)
+{
+	return s->step->slab->data + s->place * l->s.sample_bytes;
+}
+
+/* What augment_fn() said of this serving alone; 0: nothing. */
+static int zero(struct refrain_loader *l, struct serving *s, int rc)
+{
+	memset(place_of(l, s), 0, l->s.sample_bytes);
+	return rc;
+}
+
+/* With REFRAIN_FAIL the lowest place of a batch decides what is said. */
+static void note_failure(
+	struct refrain_loader *l, struct serving *s, int status)
+{
+	struct step *st = s->step;
+
+	if (l->s.c.policy != REFRAIN_FAIL || !status)
+		return;
+	if (st->error && st->error_place < s->place)
+		return;
+	st->error = status;
+	st->error_place = s->place;
+	free(st->why);
+	st->why = s->entry->why ? strdup(s->entry->why) : NULL;
+}
+
+static void count_augment(struct refrain_loader *l, const struct make *m)
+{
+	struct refrain_stage *st = &l->meter.out.stages[REFRAIN_STAGE_AUGMENT];
+
+	st->items++;
+	st->bytes += l->s.sample_bytes;
+	st->cpu_ns += m->augment_cpu_ns;
+	st->busy_ns += m->augment_ns;
+	l->meter.now.augment_ns += m->augment_ns;
+}
+
+static void count_decode(struct refrain_loader *l, const struct make *m)
+{
+	struct refrain_stage *st = &l->meter.out.stages[REFRAIN_STAGE_DECODE];
+
+	st->items++;
+	st->bytes += m->e->encoded_bytes;
+	st->cpu_ns += m->decode_cpu_ns;
+	st->busy_ns += m->decode_ns;
+	l->meter.now.decode_ns += m->decode_ns;
+	l->meter.now.decoded++;
+	l->meter.out.decodes++;
+	l->meter.out.redecodes += m->e->was_decoded;
+	m->e->was_decoded = true;
+}
+
+/* -- From what is kept ----------------------------------------------------- */
+
+static int copy_kept(struct make *m)
+{
+	struct refrain_loader *l = m->w->l;
+	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
+	uint64_t cpu_ns = thread_cpu_ns(), now_ns = clock_now_ns();
+	struct decoded d;
+	int rc = 0;
+
+	if (l->s.c.echo_point == REFRAIN_ECHO_BEFORE || l->s.plain) {
+		make_kept(l, m->e, &d);
+		rc = make_sample(
+			m->w, m->e, &d, slot->augment_seed, place_of(l, m->s));
+	} else {
+		memcpy(place_of(l, m->s), m->e->kept->data, l->s.sample_bytes);
+	}
+	if (rc < 0)
+		rc = zero(l, m->s, rc);
+	m->augment_cpu_ns = thread_cpu_ns() - cpu_ns;
+	m->augment_ns = clock_now_ns() - now_ns;
+	return rc;
+}
+
+static void make_from_kept(struct make *m)
+{
+	struct refrain_loader *l = m->w->l;
+	int rc;
+
+	m->e->users++;
+	pthread_mutex_unlock(l->lock);
+	rc = copy_kept(m);
+	pthread_mutex_lock(l->lock);
+	m->e->users--;
+	count_augment(l, m);
+	if (!rc && m->e->attempt)
+		rc = m->e->error;
+	fill_place(l, m->s, rc);
+}
+
+static void make_nothing(struct make *m)
+{
+	struct refrain_loader *l = m->w->l;
+
+	m->e->users++;
+	pthread_mutex_unlock(l->lock);
+	(void)zero(l, m->s, 0);
+	pthread_mutex_lock(l->lock);
+	m->e->users--;
+	fill_place(l, m->s, m->e->error);
+	note_failure(l, m->s, m->e->error);
+}
+
+/* -- From the file --------------------------------------------------------- */
+
+/* The region is decoded and the sample made; the lock is not held. */
+static int decode_and_make(
+	struct make *m, struct decoded *d, int *status, struct error *err)
+{
+	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
+	struct refrain_loader *l = m->w->l;
+	uint64_t cpu_ns = thread_cpu_ns(), now_ns = clock_now_ns();
+	uint64_t cpu_then_ns, then_ns;
+	int rc = make_decode(m, d, err);
+
+	cpu_then_ns = thread_cpu_ns();
+	then_ns = clock_now_ns();
+	m->decode_cpu_ns = cpu_then_ns - cpu_ns;
+	m->decode_ns = then_ns - now_ns;
+	if (rc < 0)
+		return rc;
+	rc = make_sample(m->w, m->e, d, slot->augment_seed, place_of(l, m->s));
+	*status = rc < 0 ? zero(l, m->s, rc) : 0;
+	m->augment_cpu_ns = thread_cpu_ns() - cpu_then_ns;
+	m->augment_ns = clock_now_ns() - then_ns;
+	return 0;
+}
+
+/* What the entry keeps becomes its own. */
+static void adopt(
+	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
+{
+	struct entry *e = m->e;
+
+	e->kept = b;
+	e->kept_bytes = bytes;
+	e->image = d->image;
+	e->width = d->width;
+	e->height = d->height;
+	e->channels = d->channels;
+	entry_drop_encoded(m->w->l, e);
+	entry_state(e, ENTRY_KEPT);
+}
+
+/* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
+static void keep_copy(struct make *m, const struct decoded *d,
+	const uint8_t *from, size_t bytes)
+{
+	struct refrain_loader *l = m->w->l;
+	struct buffer *b = room_to_keep(l, bytes);
+
+	if (!b)
+		return;
+	pthread_mutex_unlock(l->lock);
+	memcpy(b->data, from, bytes);
+	pthread_mutex_lock(l->lock);
+	adopt(m, d, b, bytes);
+}
+
+/* A record is kept as it is: its file is what was decoded. */
+static void keep_encoded(struct make *m, const struct decoded *d)
+{
+	struct refrain_loader *l = m->w->l;
+	struct buffer *b = m->e->encoded;
+
+	m->e->encoded = NULL;
+	room_count_kept(l, memory_cost(d->bytes));
+	adopt(m, d, b, d->bytes);
+}
+
+/* The entry after a decode that went well. Lock held, not meanwhile. */
+static void settle_decoded(struct make *m, const struct decoded *d)
+{
+	struct refrain_loader *l = m->w->l;
+	struct entry *e = m->e;
+
+	e->verified = true;
+	if (!m->more)
+		entry_drop_encoded(l, e);
+	else if (l->s.plain)
+		keep_encoded(m, d);
+	else if (m->keep)
+		adopt(m, d, m->keep, m->decoded_bytes);
+	else if (l->s.c.echo_point != REFRAIN_ECHO_BEFORE)
+		keep_copy(m, d, place_of(l, m->s), l->s.sample_bytes);
+	else if (!l->s.jpeg)
+		keep_copy(m, d, d->data, d->bytes);
+	if (e->state == ENTRY_KEPT)
+		return;
+	if (m->more && room_for_encoded(l)) {
+		entry_state(e, ENTRY_ENCODED);
+		return;
+	}
+	entry_drop_encoded(l, e);
+	entry_state(e, ENTRY_ABSENT);
+}
+
+static void give_back_keep(struct make *m, size_t bytes)
+{
+	struct refrain_loader *l = m->w->l;
+
+	if (!m->keep)
+		return;
+	l->kept_bytes -= memory_cost(bytes);
+	l->kept_count--;
+	memory_put(&l->memory, m->keep);
+	m->keep = NULL;
+}
+
+/* Memory for what make_layout() says, in the pool or in scratch. */
+static int find_room(struct make *m)
+{
+	struct refrain_loader *l = m->w->l;
+	bool pool = m->more && l->s.jpeg &&
+		l->s.c.echo_point == REFRAIN_ECHO_BEFORE;
+	size_t bytes = m->decoded_bytes;
+	int rc;
+
+	if (pool)
+		m->keep = room_to_keep(l, bytes);
+	if (!m->keep)
+		make_layout(m); /* this serving's part alone will do */
+	rc = room_to_work(m);
+	if (rc < 0)
+		give_back_keep(m, bytes);
+	return rc;
+}
+
+static int probe(struct make *m, struct error *err)
+{
+	struct refrain_loader *l = m->w->l;
+	struct buffer there;
+	int rc;
+
+	pthread_mutex_unlock(l->lock);
+	rc = make_probe(m, err);
+	if (rc == 0) {
+		m->keep = &there; /* for the layout alone */
+		make_layout(m);
+		m->keep = NULL;
+	}
+	pthread_mutex_lock(l->lock);
+	return rc;
+}
+
+static void wait_on(struct make *m)
+{
+	m->s->state = SERVING_WAITS;
+	list_add_tail(&m->e->waiting, &m->s->node);
+}
+
+/* False: it failed, or waits; what is to be done then is done. */
+static bool make_from_file(struct make *m)
+{
+	struct refrain_loader *l = m->w->l;
+	struct decoded d;
+	struct error err = {""};
+	int status = 0, rc = probe(m, &err);
+
+	if (rc == 0)
+		rc = find_room(m);
+	if (rc == -E2BIG && !err.msg[0])
+		(void)error_set(&err, rc, "it is larger than the memory");
+	if (rc == -EAGAIN || rc == -ECANCELED) {
+		wait_on(m);
+		entry_state(m->e, ENTRY_ENCODED);
+		entry_settle(l, m->e);
+		return false;
+	}
+	if (rc == 0) {
+		pthread_mutex_unlock(l->lock);
+		rc = decode_and_make(m, &d, &status, &err);
+		pthread_mutex_lock(l->lock);
+		meter_tick(l);
+		if (rc < 0) {
+			give_back_keep(m, m->decoded_bytes);
+		} else {
+			count_decode(l, m);
+			settle_decoded(m, &d);
+		}
+		room_done(m);
+	}
+	if (l->alone == m->w)
+		l->alone = NULL;
+	if (rc < 0) {
+		wait_on(m);
+		entry_fail(l, m->e, rc, "decode", err.msg);
+		return false;
+	}
+	count_augment(l, m);
+	fill_place(l, m->s, status || !m->e->attempt ? status : m->e->error);
+	return true;
+}
+
+bool serving_make(struct worker *w, struct serving *s, enum entry_state state)
+{
+	struct make m = {.w = w, .s = s, .e = s->entry};
+
+	m.more = m.e->left > 1;
+	switch (state) {
+	case ENTRY_KEPT:
+		make_from_kept(&m);
+		return true;
+	case ENTRY_FAILED:
+		make_nothing(&m);
+		return true;
+	default:
+		return make_from_file(&m);
+	}
+}

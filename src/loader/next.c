@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handing batches over: waiting for the next one, lending it, and the
+ * descriptor that says whether one would wait. The user's threads, under the
+ * loader's lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "loader/impl.h"
+
+static struct step *finished(const struct refrain_loader *l)
+{
+	struct step *st = step_of(l, l->step_first);
+
+	return l->step_first < l->step_end && !st->left ? st : NULL;
+}
+
+static bool all_lent(const struct refrain_loader *l)
+{
+	return l->lender->lent == l->lender->n;
+}
+
+static bool at_end(const struct refrain_loader *l)
+{
+	return l->planner.at_end && l->step_first == l->step_end;
+}
+
+void loader_tell(struct refrain_loader *l)
+{
+	bool now = l->closing || l->stopped || finished(l) || at_end(l) ||
+		all_lent(l);
+	uint64_t value = 1;
+
+	if (now)
+		pthread_cond_broadcast(&l->next_c);
+	if (now == l->event_set)
+		return;
+	l->event_set = now;
+	/* It holds 0 or 1, so that neither can block or fail. */
+	if (now)
+		(void)!write(l->event_fd, &value, sizeof(value));
+	else
+		(void)!read(l->event_fd, &value, sizeof(value));
+}
+
+/* A batch has failed for good. */
+static int stop(struct refrain_loader *l, const struct step *st)
+{
+	l->stopped = st->error;
+	(void)error_set(&l->message, st->error, "step %" PRIu64 ": %s",
+		st->number, st->why ? st->why : "%m");
+	loader_tell(l);
+	return l->stopped;
+}
+
+/* 1, 0, -errno, or -EAGAIN: it would wait. */
+static int look(struct refrain_loader *l)
+{
+	struct step *st = finished(l);
+
+	if (l->closing)
+		return error_set(&l->message, -ESHUTDOWN, "it is closed");
+	if (l->stopped)
+		return l->stopped;
+	if (st)
+		return st->error ? stop(l, st) : 1;
+	if (at_end(l))
+		return 0;
+	if (all_lent(l))
+		return error_set(&l->message, -EBUSY,
+			"all %u batches are lent: release one", l->lender->n);
+	return -EAGAIN;
+}
+
+static int timed_out(struct refrain_loader *l, uint64_t called_ns)
+{
+	watch_describe(l, &l->message, -ETIMEDOUT, clock_now_ns() - called_ns);
+	return -ETIMEDOUT;
+}
+
+static int wait_for_step(
+	struct refrain_loader *l, int timeout_ms, uint64_t called_ns)
+{
+	uint64_t until_ns = called_ns + (uint64_t)timeout_ms * NS_PER_MS;
+	int rc;
+
+	while ((rc = look(l)) == -EAGAIN) {
+		if (timeout_ms < 0)
+			pthread_cond_wait(&l->next_c, l->lock);
+		else if (clock_now_ns() >= until_ns)
+			return timed_out(l, called_ns);
+		else
+			(void)cond_wait_until(&l->next_c, l->lock, until_ns);
+	}
+	return rc;
+}
+
+static void set_shape(const struct refrain_loader *l, struct refrain_batch *b)
+{
+	const struct refrain_config *c = &l->s.c;
+	uint64_t nhwc[] = {b->count, c->height, c->width, 3};
+	uint64_t nchw[] = {b->count, 3, c->height, c->width};
+
+	if (!l->s.image_sample) {
+		b->ndim = 2;
+		b->shape[0] = b->count;
+		b->shape[1] = l->s.sample_bytes;
+		return;
+	}
+	b->ndim = 4;
+	memcpy(b->shape, c->layout == REFRAIN_NHWC ? nhwc : nchw,
+		sizeof(b->shape));
+}
+
+static const struct refrain_batch *hand_over(
+	struct refrain_loader *l, uint64_t called_ns)
+{
+	struct step *st = step_of(l, l->step_first);
+	struct refrain_batch *b = &st->slab->batch;
+
+	b->count = st->count;
+	b->data_bytes = st->count * l->s.sample_bytes;
+	b->step = st->number;
+	b->epoch = st->epoch;
+	b->fresh = st->fresh;
+	b->ends_epoch = st->epochs_ended > 0;
+	set_shape(l, b);
+	slab_lend(st->slab);
+	st->slab = NULL;
+	meter_returned(l, st, called_ns, clock_now_ns());
+	l->step_first++;
+	l->returned++;
+	loader_tell(l);
+	wake_workers(l);
+	return b;
+}
+
+int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
+	int timeout_ms)
+{
+	uint64_t called_ns = clock_now_ns();
+	int rc;
+
+	*out = NULL;
+	if (l->pid != getpid())
+		return -ECHILD;
+	pthread_mutex_lock(l->lock);
+	l->callers++;
+	rc = wait_for_step(l, timeout_ms, called_ns);
+	if (rc == 1)
+		*out = hand_over(l, called_ns);
+	l->callers--;
+	if (l->closing)
+		pthread_cond_broadcast(&l->next_c);
+	pthread_mutex_unlock(l->lock);
+	return rc;
+}
+
+int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
+	int64_t *labels, size_t label_count, int timeout_ms)
+{
+	const struct refrain_batch *b;
+	size_t needed = l->s.c.batch * l->s.sample_bytes;
+	int rc;
+
+	if (l->pid != getpid())
+		return -ECHILD;
+	if (data_bytes < needed || (labels && label_count < l->s.c.batch)) {
+		LOCK_SCOPE(l->lock);
+		return error_set(&l->message, -ENOSPC,
+			"a batch needs %zu bytes and %u labels", needed,
+			l->s.c.batch);
+	}
+	rc = refrain_next(l, &b, timeout_ms);
+	if (rc <= 0)
+		return rc;
+	memcpy(data, b->data, b->data_bytes);
+	if (labels)
+		memcpy(labels, b->labels, b->count * sizeof(*labels));
+	rc = (int)b->count;
+	refrain_release(b);
+	return rc;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slabs and their lender. Entered by workers, by whoever calls
+ * refrain_next() and, for refrain_release(), by any thread at any time.
+ *
+ *	free --take--> filled --lend--> lent --refrain_release()--> free
+ *	  ^              | put
+ *	  +--------------+
+ *
+ * After a fork the child's copy of the lock may be held for ever: a release
+ * there does nothing.
+ */
+#include "loader/slab.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ALIGN 64
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Of the arrays of one slab. */
+static size_t meta_bytes(const struct settings *s)
+{
+	return s->c.batch *
+		(3 * sizeof(uint64_t) + sizeof(int64_t) + sizeof(uint32_t) +
+			sizeof(refrain_status));
+}
+
+static size_t data_bytes(const struct settings *s)
+{
+	return round_up(s->c.batch * s->sample_bytes);
+}
+
+uint64_t lender_bytes(const struct settings *s, uint32_t n)
+{
+	return sizeof(struct lender) +
+		n *
+		((uint64_t)sizeof(struct slab) + meta_bytes(s) + data_bytes(s));
+}
+
+static void *default_alloc(void *ctx, size_t bytes)
+{
+	(void)ctx;
+	return aligned_alloc(ALIGN, bytes);
+}
+
+static void default_release(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	free(p);
+}
+
+static void slab_release(struct lender *lender, struct slab *slab)
+{
+	if (slab->data)
+		lender->release(lender->ctx, slab->data, lender->data_bytes);
+	free(slab->seeds);
+	slab->data = NULL;
+	slab->seeds = NULL;
+}
+
+/* The arrays are one piece of memory, which begins with the seeds. */
+static int slab_init(
+	struct lender *lender, struct slab *slab, const struct settings *s)
+{
+	uint32_t n = s->c.batch;
+
+	slab->lender = lender;
+	slab->data = lender->alloc(lender->ctx, lender->data_bytes);
+	slab->seeds = malloc(meta_bytes(s));
+	if (!slab->data || !slab->seeds)
+		return -ENOMEM;
+	slab->indices = slab->seeds + n;
+	slab->substitutes = slab->indices + n;
+	slab->labels = (int64_t *)(void *)(slab->substitutes + n);
+	slab->echoes = (uint32_t *)(void *)(slab->labels + n);
+	slab->status = (refrain_status *)(void *)(slab->echoes + n);
+	slab->batch = (struct refrain_batch){
+		.size = sizeof(slab->batch),
+		.data = slab->data,
+		.sample_bytes = s->sample_bytes,
+		.type = s->c.type,
+		.layout = s->c.layout,
+		.labels = slab->labels,
+		.indices = slab->indices,
+		.substitutes = slab->substitutes,
+		.echoes = slab->echoes,
+		.seeds = slab->seeds,
+		.status = slab->status,
+	};
+	list_add_tail(&lender->free, &slab->node);
+	return 0;
+}
+
+static void lender_free(struct lender *lender)
+{
+	for (uint32_t i = 0; i < lender->n; i++)
+		slab_release(lender, &lender->slabs[i]);
+	pthread_mutex_destroy(&lender->lock);
+	free(lender);
+}
+
+int lender_new(struct lender **out, const struct settings *s, uint32_t n,
+	void (*on_free)(void *arg), void *arg)
+{
+	struct lender *lender =
+		calloc(1, sizeof(*lender) + n * sizeof(struct slab));
+	int rc = 0;
+
+	if (!lender)
+		return -ENOMEM;
+	pthread_mutex_init(&lender->lock, NULL);
+	list_init(&lender->free);
+	lender->on_free = on_free;
+	lender->arg = arg;
+	lender->pid = getpid();
+	lender->n = n;
+	lender->alloc = s->c.alloc ? s->c.alloc : default_alloc;
+	lender->release = s->c.free ? s->c.free : default_release;
+	lender->ctx = s->c.alloc_ctx;
+	lender->data_bytes = data_bytes(s);
+	for (uint32_t i = 0; rc == 0 && i < n; i++)
+		rc = slab_init(lender, &lender->slabs[i], s);
+	if (rc < 0) {
+		lender_free(lender);
+		return rc;
+	}
+	*out = lender;
+	return 0;
+}
+
+void lender_leave(struct lender *lender)
+{
+	bool last;
+
+	pthread_mutex_lock(&lender->lock);
+	lender->left = true;
+	for (uint32_t i = 0; i < lender->n; i++)
+		if (!lender->slabs[i].lent)
+			slab_release(lender, &lender->slabs[i]);
+	last = lender->lent == 0;
+	pthread_mutex_unlock(&lender->lock);
+	if (last)
+		lender_free(lender);
+}
+
+struct slab *slab_take(struct lender *lender)
+{
+	struct slab *slab;
+
+	if (list_empty(&lender->free))
+		return NULL;
+	slab = CONTAINER_OF(lender->free.next, struct slab, node);
+	list_del(&slab->node);
+	return slab;
+}
+
+void slab_put(struct slab *slab)
+{
+	list_add_tail(&slab->lender->free, &slab->node);
+}
+
+void slab_lend(struct slab *slab)
+{
+	slab->lent = true;
+	slab->lender->lent++;
+}
+
+void refrain_release(const struct refrain_batch *b)
+{
+	struct slab *slab = CONTAINER_OF((uintptr_t)b, struct slab, batch);
+	struct lender *lender;
+	bool last;
+
+	if (!b)
+		return;
+	lender = slab->lender;
+	if (lender->pid != getpid())
+		return;
+	pthread_mutex_lock(&lender->lock);
+	if (!slab->lent) { /* given back twice: once is enough */
+		pthread_mutex_unlock(&lender->lock);
+		return;
+	}
+	slab->lent = false;
+	lender->lent--;
+	last = lender->left && lender->lent == 0;
+	if (lender->left) {
+		slab_release(lender, slab);
+	} else {
+		slab_put(slab);
+		lender->on_free(lender->arg);
+	}
+	pthread_mutex_unlock(&lender->lock);
+	if (last)
+		lender_free(lender);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The saved state of a loader (doc/formats.md): where the schedule is, and of
+ * everything else that decides the stream a hash, each member its own, so that
+ * a mismatch has a name. All numbers are little endian. Called by the user's
+ * threads.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "loader/impl.h"
+
+#define MAGIC UINT32_C(0x53464552) /* "REFS" */
+#define STATE_VERSION 1
+#define HEAD_BYTES 20 /* magic, version, size, fingerprint, two counts */
+#define SUM_BYTES 8
+
+struct member {
+	const char *name;
+	size_t offset, bytes;
+};
+
+#define MEMBER(m)                                                              \
+	{                                                                      \
+#m, offsetof(struct refrain_config, m),                        \
+			sizeof(((struct refrain_config *)0)->m)                \
+	}
+
+/* What decides samples and is not in the schedule; only ever appended to. */
+static const struct member members[] = {
+	MEMBER(height),
+	MEMBER(width),
+	MEMBER(type),
+	MEMBER(layout),
+	MEMBER(augment),
+	MEMBER(mean),
+	MEMBER(std),
+	MEMBER(area_min),
+	MEMBER(area_max),
+	MEMBER(aspect_min),
+	MEMBER(aspect_max),
+	MEMBER(jitter),
+	MEMBER(cutout),
+	MEMBER(flags),
+	MEMBER(record_bytes),
+	MEMBER(label_bytes),
+	MEMBER(sample_bytes),
+	MEMBER(policy),
+	MEMBER(max_pixels),
+	MEMBER(decode),
+	MEMBER(augment_fn),
+};
+
+#define MEMBERS (sizeof(members) / sizeof(*members))
+
+_Static_assert(HEAD_BYTES + 2 * MEMBERS + SCHEDULE_STATE_BYTES + SUM_BYTES <=
+		REFRAIN_STATE_MAX,
+	"a state is too large");
+
+/* Flags that the schedule has are not compared again. */
+static void normalise(struct refrain_config *c)
+{
+	c->flags &= REFRAIN_FLAG_NO_FLIP | REFRAIN_FLAG_NO_ORIENT |
+		REFRAIN_FLAG_NO_NORMALISE;
+}
+
+/* Of a callback it is compared whether there is one. */
+static uint16_t member_hash(
+	const struct refrain_config *c, const struct member *m)
+{
+	const char *at = (const char *)c + m->offset;
+	bool there;
+
+	if (m->offset == offsetof(struct refrain_config, decode))
+		there = c->decode != NULL;
+	else if (m->offset == offsetof(struct refrain_config, augment_fn))
+		there = c->augment_fn != NULL;
+	else
+		return (uint16_t)hash64(at, m->bytes, STATE_VERSION);
+	return there;
+}
+
+static void put(uint8_t **at, uint64_t v, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		*(*at)++ = (uint8_t)(v >> (8 * i));
+}
+
+static uint64_t get(const uint8_t **at, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		v |= (uint64_t) * (*at)++ << (8 * i);
+	return v;
+}
+
+static int save(struct refrain_loader *l, uint8_t *out, size_t room)
+{
+	struct refrain_config c = l->s.c;
+	uint8_t schedule[SCHEDULE_STATE_BYTES], *at = out;
+	size_t n = schedule_save(&l->planner.schedule, l->returned, schedule);
+	size_t size = HEAD_BYTES + 2 * MEMBERS + n + SUM_BYTES;
+
+	if (!n)
+		return error_set(&l->message, -EAGAIN,
+			"the echo factor has changed too often to be saved "
+			"here: try again after the next batch");
+	if (size > room)
+		return error_set(&l->message, -ENOSPC,
+			"the state needs %zu bytes", size);
+	normalise(&c);
+	put(&at, MAGIC, 4);
+	put(&at, STATE_VERSION, 2);
+	put(&at, size, 2);
+	put(&at, dataset_fingerprint(l->dataset), 8);
+	put(&at, MEMBERS, 2);
+	put(&at, n, 2);
+	for (size_t i = 0; i < MEMBERS; i++)
+		put(&at, member_hash(&c, &members[i]), 2);
+	memcpy(at, schedule, n);
+	at += n;
+	put(&at, hash64(out, (size_t)(at - out), 0), SUM_BYTES);
+	return (int)size;
+}
+
+int refrain_save(struct refrain_loader *l, void *buf, size_t size)
+{
+	if (l->pid != getpid())
+		return -ECHILD;
+	LOCK_SCOPE(l->lock);
+	return save(l, buf, size);
+}
+
+/* -- Going on from there --------------------------------------------------- */
+
+/* What the head says; checked. */
+struct head {
+	uint64_t fingerprint;
+	size_t members, schedule;
+	const uint8_t *rest;
+};
+
+static int parse(
+	struct head *h, const uint8_t *in, size_t size, struct error *err)
+{
+	const uint8_t *at = in, *sum;
+	uint64_t version, bytes;
+
+	if (size < HEAD_BYTES + SUM_BYTES || get(&at, 4) != MAGIC)
+		return error_set(err, -EBADMSG, "this is no saved state");
+	version = get(&at, 2);
+	bytes = get(&at, 2);
+	if (version != STATE_VERSION)
+		return error_set(err, -EBADMSG,
+			"the state is of version %" PRIu64
+			": this library reads version %d",
+			version, STATE_VERSION);
+	if (bytes > size || bytes < HEAD_BYTES + SUM_BYTES)
+		return error_set(err, -EBADMSG,
+			"the state is cut off: %zu bytes of %" PRIu64, size,
+			bytes);
+	sum = in + bytes - SUM_BYTES;
+	if (hash64(in, bytes - SUM_BYTES, 0) != get(&sum, SUM_BYTES))
+		return error_set(err, -EBADMSG, "the state is damaged");
+	h->fingerprint = get(&at, 8);
+	h->members = get(&at, 2);
+	h->schedule = get(&at, 2);
+	h->rest = at;
+	if (HEAD_BYTES + 2 * h->members + h->schedule + SUM_BYTES != bytes)
+		return error_set(err, -EBADMSG, "the state is damaged");
+	return 0;
+}
+
+/* A state of an older library knows fewer members. */
+static int compare(
+	const struct refrain_loader *l, struct head *h, struct error *err)
+{
+	struct refrain_config c = l->s.c;
+
+	normalise(&c);
+	if (h->fingerprint != dataset_fingerprint(l->dataset))
+		return error_set(err, -ESTALE,
+			"the state is of another dataset: names, positions "
+			"or labels differ");
+	for (size_t i = 0; i < h->members; i++) {
+		uint16_t hash = (uint16_t)get(&h->rest, 2);
+
+		if (i >= MEMBERS)
+			return error_set(err, -ESTALE,
+				"the state is of a newer library");
+		if (hash != member_hash(&c, &members[i]))
+			return error_set(err, -ESTALE,
+				"the state is of another configuration: %s "
+				"differs",
+				members[i].name);
+	}
+	return 0;
+}
+
+int state_restore(struct refrain_loader *l,
+	const struct schedule_config *config, uint64_t *step, struct error *err)
+{
+	struct schedule *s = &l->planner.schedule;
+	struct schedule_restored restored;
+	struct head h = {0};
+	int rc;
+
+	*step = 0;
+	if (!l->s.c.state)
+		return schedule_init(s, config, err);
+	rc = parse(&h, l->s.c.state, l->s.c.state_bytes, err);
+	if (rc == 0)
+		rc = compare(l, &h, err);
+	if (rc < 0)
+		return rc;
+	rc = schedule_restore(s, config, h.rest, h.schedule, &restored, err);
+	if (rc == -EINVAL)
+		return error_wrap(
+			err, -ESTALE, "the state is of another configuration");
+	if (rc < 0)
+		return rc;
+	*step = restored.step;
+	l->meter.out.dropped_echoes = restored.echoes_dropped;
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that decode and augment: each takes the oldest serving that is
+ * ready, makes it, and looks at what can go on because of it. A worker that
+ * finds nothing sleeps; nothing here waits for a time.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cond.h"
+#include "loader/impl.h"
+
+/* -- Servings -------------------------------------------------------------- */
+
+static struct serving *take_ready(struct refrain_loader *l)
+{
+	if (!l->ready)
+		return NULL;
+	for (uint64_t n = l->step_first; n < l->step_end; n++) {
+		struct step *st = step_of(l, n);
+		struct serving *s;
+
+		if (list_empty(&st->ready))
+			continue;
+		s = CONTAINER_OF(st->ready.next, struct serving, node);
+		list_del(&s->node);
+		l->ready--;
+		return s;
+	}
+	return NULL;
+}
+
+/* Its place in the batch is filled. */
+static void finish(struct refrain_loader *l, struct serving *s)
+{
+	struct step *st = s->step;
+	struct entry *e = s->entry;
+
+	s->state = SERVING_DONE;
+	st->left--;
+	entry_served(l, e, s->echo);
+	entry_settle(l, e);
+	if (!st->left)
+		loader_tell(l);
+}
+
+/* Memory that a decoder or augmenter has taken for good. */
+static void charge_worker(struct worker *w)
+{
+	struct memory *m = &w->l->memory;
+	uint64_t held = augmenter_memory_bytes(w->augmenter);
+
+	if (w->decoder)
+		held += decoder_memory_bytes(w->decoder);
+	if (held > w->charged)
+		memory_charge_over(m, held - w->charged);
+	else
+		memory_uncharge(m, w->charged - held);
+	w->charged = held;
+}
+
+static void work(struct worker *w, struct serving *s)
+{
+	struct refrain_loader *l = w->l;
+	struct entry *e = s->entry;
+	enum entry_state state = e->state;
+	bool made;
+
+	if (state != ENTRY_ENCODED && state != ENTRY_KEPT &&
+		state != ENTRY_FAILED) {
+		s->state = SERVING_WAITS; /* another worker was faster */
+		list_add_tail(&e->waiting, &s->node);
+		return;
+	}
+	meter_tick(l);
+	s->state = SERVING_WORKS;
+	l->meter.out.stages[REFRAIN_STAGE_DECODE].wait_ns +=
+		clock_now_ns() - s->since_ns;
+	s->since_ns = clock_now_ns();
+	if (state == ENTRY_ENCODED)
+		entry_state(e, ENTRY_WORKING);
+	l->working++;
+	w->busy = true;
+	made = serving_make(w, s, state);
+	meter_tick(l);
+	l->working--;
+	w->busy = false;
+	charge_worker(w);
+	if (made)
+		finish(l, s);
+	if (l->alone)
+		pthread_cond_broadcast(&l->memory_c);
+	reader_pump(l);
+	wake_workers(l);
+}
+
+/* -- The thread ------------------------------------------------------------ */
+
+static void be_nice(const struct refrain_loader *l)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+
+	/* What is not allowed is not done: it only makes things slower. */
+	if (l->s.c.nice)
+		(void)setpriority(PRIO_PROCESS, (id_t)tid,
+			getpriority(PRIO_PROCESS, (id_t)tid) + l->s.c.nice);
+	if (l->s.c.cpu_count)
+		(void)sched_setaffinity(tid, sizeof(l->cpus), &l->cpus);
+}
+
+static void sleep_idle(struct refrain_loader *l)
+{
+	meter_tick(l);
+	l->idle++;
+	pthread_cond_wait(&l->work_c, l->lock);
+	meter_tick(l);
+	l->idle--;
+}
+
+static void *worker_thread(void *arg)
+{
+	struct worker *w = arg;
+	struct refrain_loader *l = w->l;
+
+	be_nice(l);
+	pthread_mutex_lock(l->lock);
+	while (!l->closing) {
+		struct serving *s;
+
+		if (l->alone) {
+			sleep_idle(l);
+			continue;
+		}
+		if (planner_wants(l)) {
+			planner_run(l);
+			continue;
+		}
+		s = take_ready(l);
+		if (s)
+			work(w, s);
+		else
+			sleep_idle(l);
+	}
+	l->running--;
+	pthread_cond_broadcast(&l->next_c);
+	pthread_mutex_unlock(l->lock);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int workers_init(struct refrain_loader *l, struct error *err)
+{
+	struct decode_limits limits = {
+		.max_pixels = l->s.c.max_pixels,
+		.max_memory_bytes = l->s.c.memory_bytes,
+		.max_scans = 500,
+		.ignore_orientation = l->s.c.flags & REFRAIN_FLAG_NO_ORIENT,
+	};
+	int rc = 0;
+
+	for (uint32_t i = 0; i < l->s.c.cpu_count; i++)
+		CPU_SET(l->s.c.cpus[i], &l->cpus);
+	l->threads = l->s.c.threads;
+	l->workers = calloc(l->threads, sizeof(*l->workers));
+	if (!l->workers)
+		return error_set(err, -ENOMEM, "no memory for the workers");
+	for (uint32_t i = 0; rc == 0 && i < l->threads; i++) {
+		struct worker *w = &l->workers[i];
+
+		w->l = l;
+		rc = augmenter_new(&w->augmenter, &l->s.augment);
+		if (rc == 0 && l->s.jpeg)
+			rc = decoder_new(&w->decoder, &limits);
+		if (rc == 0)
+			charge_worker(w);
+	}
+	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
+}
+
+/* Signals are for the threads of the program. */
+int workers_start(struct refrain_loader *l, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < l->threads; i++) {
+		struct worker *w = &l->workers[i];
+
+		pthread_mutex_lock(l->lock);
+		l->running++;
+		pthread_mutex_unlock(l->lock);
+		rc = -pthread_create(&w->thread, NULL, worker_thread, w);
+		w->started = rc == 0;
+		if (rc == 0)
+			continue;
+		pthread_mutex_lock(l->lock);
+		l->running--;
+		pthread_mutex_unlock(l->lock);
+	}
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+bool workers_stop(struct refrain_loader *l, uint64_t until_ns)
+{
+	bool ended;
+
+	pthread_mutex_lock(l->lock);
+	while (l->running > 0)
+		if (!cond_wait_until(&l->next_c, l->lock, until_ns))
+			break;
+	ended = l->running == 0;
+	pthread_mutex_unlock(l->lock);
+	for (uint32_t i = 0; l->workers && i < l->threads; i++) {
+		if (!l->workers[i].started)
+			continue;
+		if (ended)
+			pthread_join(l->workers[i].thread, NULL);
+		else
+			pthread_detach(l->workers[i].thread);
+	}
+	return ended;
+}
+
+void workers_release(struct refrain_loader *l)
+{
+	for (uint32_t i = 0; l->workers && i < l->threads; i++) {
+		struct worker *w = &l->workers[i];
+
+		decoder_free(w->decoder);
+		augmenter_free(w->augmenter);
+		memory_put(&l->memory, w->scratch);
+	}
+	free(l->workers);
+}
