@@ -182,7 +182,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	ds_finish(l->ds);
 	if (l->ds->count == 0)
 		return no_example(l);
-	index_keep(l);
+	ds_index_keep(l);
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static int find(struct look *l)
 	if (!l->real || stat(l->real, &st) < 0)
 		return look_fail(l, -errno, "cannot open '%s': %m", l->path);
 	rc = open_base(l, &st);
-	if (rc == 0 && index_open(l) < 0)
+	if (rc == 0 && ds_index_open(l) < 0)
 		rc = look_anew(l, &st);
 	return rc;
 }

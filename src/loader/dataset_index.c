@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 
 /* -- Names ----------------------------------------------------------------- */
 
-struct hash128 index_key(const struct look *l)
+struct hash128 ds_index_key(const struct look *l)
 {
 	const char *root = l->real_root ? l->real_root : "";
 	struct {
@@ -70,7 +70,7 @@ struct hash128 index_key(const struct look *l)
 	return hash128(&of, sizeof(of));
 }
 
-void index_name(struct hash128 key, char name[INDEX_NAME_MAX])
+void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
 {
 	(void)snprintf(name, INDEX_NAME_MAX,
 		"examples-%016" PRIx64 "%016" PRIx64, key.hi, key.lo);
@@ -87,7 +87,7 @@ static void make_dir(const char *path)
 	(void)mkdir(path, 0700);
 }
 
-int index_open_dir(const char *path, bool make)
+int ds_index_open_dir(const char *path, bool make)
 {
 	CLEANUP_FD int fd = -1;
 	struct stat st;
@@ -164,7 +164,7 @@ static int create(int cache_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int index_write(const struct dataset *ds, int cache_fd, const char *name,
+int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
 	struct hash128 key)
 {
 	char new_name[INDEX_NAME_MAX + 8];
@@ -350,7 +350,7 @@ static void unmap(struct dataset *ds)
 	ds->dir = dir;
 }
 
-int index_map(
+int ds_index_map(
 	struct dataset *ds, int cache_fd, const char *name, struct hash128 key)
 {
 	CLEANUP_FD int fd = openat(
@@ -403,7 +403,7 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 	return 0;
 }
 
-bool index_is_fresh(struct look *l, const struct dataset *ds)
+bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
 {
 	struct freshness f = {.ds = ds};
 	uint64_t n =
@@ -426,37 +426,38 @@ static bool is_quiet(const struct look *l)
 	return true;
 }
 
-int index_open(struct look *l)
+int ds_index_open(struct look *l)
 {
 	CLEANUP_FD int fd =
-		l->cache_dir ? index_open_dir(l->cache_dir, false) : -ENOENT;
-	struct hash128 key = index_key(l);
+		l->cache_dir ? ds_index_open_dir(l->cache_dir, false) : -ENOENT;
+	struct hash128 key = ds_index_key(l);
 	char name[INDEX_NAME_MAX];
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	index_name(key, name);
-	rc = index_map(l->ds, fd, name, key);
+	ds_index_name(key, name);
+	rc = ds_index_map(l->ds, fd, name, key);
 	if (rc < 0)
 		return rc;
-	if (index_is_fresh(l, l->ds))
+	if (ds_index_is_fresh(l, l->ds))
 		return 0;
 	unmap(l->ds);
 	return -ESTALE;
 }
 
-void index_keep(struct look *l)
+void ds_index_keep(struct look *l)
 {
 	CLEANUP_FD int fd = -1;
-	struct hash128 key = index_key(l);
+	struct hash128 key = ds_index_key(l);
 	char name[INDEX_NAME_MAX];
 
 	if (!l->cache_dir || l->ds->kind == EXAMPLES_RECORDS || !is_quiet(l))
 		return;
-	fd = index_open_dir(l->cache_dir, true);
+	fd = ds_index_open_dir(l->cache_dir, true);
 	if (fd < 0)
 		return;
-	index_name(key, name);
-	(void)index_write(l->ds, fd, name, key); /* the next one looks again */
+	ds_index_name(key, name);
+	(void)ds_index_write(
+		l->ds, fd, name, key); /* the next one looks again */
 }

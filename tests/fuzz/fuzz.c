@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 const struct fuzz_target *const fuzz_targets[] = {
+	&fuzz_tar,
+	&fuzz_list,
+	&fuzz_index,
 	&fuzz_manifest,
 	&fuzz_identity,
 	&fuzz_entry,

@@ -22,6 +22,7 @@ struct fuzz_target {
 	size_t (*seed)(unsigned i, uint8_t *buf);
 };
 
+extern const struct fuzz_target fuzz_tar, fuzz_list, fuzz_index;
 extern const struct fuzz_target fuzz_manifest, fuzz_identity, fuzz_entry,
 	fuzz_name, fuzz_ctl, fuzz_fault, fuzz_synthetic, fuzz_size, fuzz_option,
 	fuzz_decode;

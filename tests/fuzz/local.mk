@@ -1,7 +1,7 @@
 # Fuzzing of every format that is read back: always the same mutations in
 # `make check`, libFuzzer in `make fuzz`, for FUZZ_SECONDS a target.
 fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
-	tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
+	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/store.c tests/fuzz/text.c
 fuzz_libs = libstore.la libplan.la liborigin.la libctl.la libloader.la \
 	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
@@ -20,7 +20,8 @@ tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 
 FUZZ_SECONDS = 60
-FUZZ_TARGETS = manifest identity entry name ctl fault synthetic size option \
+FUZZ_TARGETS = tar list index manifest identity entry name ctl fault \
+	synthetic size option \
 	decode
 FUZZ_CC = clang
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fuzz targets: what the loader finds datasets in. Tars and lists as files that
+ * are looked at, the index as one that is mapped. Checksums are set right
+ * unless the first byte says otherwise, so that mutations get past them; what
+ * opens must answer every question from within its tables.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "loader/dataset_impl.h"
+#include "refrain/loader.h"
+
+#define BLOCK 512
+#define INDEX_NAME "index"
+
+static const struct hash128 key = {1, 2};
+static char path[80];
+static int dir = -1;
+
+static void open_dir(void)
+{
+	if (dir >= 0)
+		return;
+	dir = fuzz_dir(path);
+	/* No look is to find what another has kept. */
+	FUZZ_MUST(setenv("XDG_CACHE_HOME", "/dev/null", 1) == 0);
+}
+
+static size_t text_bytes(const char *text)
+{
+	FUZZ_MUST(text);
+	return strlen(text);
+}
+
+/* All questions; the size of what shards are of, or UINT64_MAX. */
+static void ask(const struct dataset *ds, uint64_t shard_bytes)
+{
+	uint64_t classes = dataset_classes(ds);
+	struct example ex;
+	size_t n;
+
+	FUZZ_MUST(dataset_count(ds) > 0);
+	for (uint64_t i = 0; i < dataset_count(ds); i++) {
+		dataset_example(ds, i, &ex);
+		FUZZ_MUST(text_bytes(ex.name) + text_bytes(ex.file) < 8192);
+		FUZZ_MUST(ex.label >= -1);
+		FUZZ_MUST(ex.whole || ex.shard < dataset_shards(ds));
+		FUZZ_MUST(ex.whole ||
+			(ex.offset <= shard_bytes &&
+				ex.bytes <= shard_bytes - ex.offset));
+	}
+	for (uint32_t i = 0; i < dataset_shards(ds); i++)
+		(void)text_bytes(dataset_shard_file(ds, i));
+	for (uint64_t i = 0; i < classes && i < 4096; i++) {
+		const char *name = dataset_class_name(ds, i, &n);
+
+		FUZZ_MUST(!name || name[n] == '\0');
+	}
+	(void)dataset_class_name(ds, classes, NULL);
+}
+
+static void look(const char *name, int source, uint64_t bytes)
+{
+	char full[128];
+	struct dataset_options o = {.path = full, .source = source};
+	struct dataset *ds;
+	struct error err;
+	int rc;
+
+	(void)snprintf(full, sizeof(full), "%s/%s", path, name);
+	rc = dataset_open(&ds, &o, &err);
+	if (rc == 0) {
+		FUZZ_MUST(!dataset_was_indexed(ds));
+		ask(ds, bytes);
+	}
+	FUZZ_MUST(rc == 0 || rc == -EBADMSG || rc == -ENODATA);
+	dataset_close(ds);
+}
+
+static size_t read_back(const char *name, uint8_t *buf)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	FUZZ_MUST(fd >= 0);
+	buf[0] = 0;
+	n = read(fd, buf + 1, FUZZ_MAX_BYTES - 1);
+	FUZZ_MUST(n > 0);
+	(void)close(fd);
+	return (size_t)n + 1;
+}
+
+/* -- Tars ------------------------------------------------------------------ */
+
+static void set_checksum(uint8_t *block)
+{
+	unsigned sum = 8 * ' ';
+	char digits[16];
+
+	for (size_t i = 0; i < BLOCK; i++)
+		sum += i >= 148 && i < 156 ? 0 : block[i];
+	(void)snprintf(digits, sizeof(digits), "%06o", sum);
+	memcpy(block + 148, digits, 7);
+	block[155] = ' ';
+}
+
+/* Of the blocks that are headers, if the sizes that they say are right. */
+static void set_checksums(uint8_t *tar, size_t size)
+{
+	for (size_t at = 0; at + BLOCK <= size;) {
+		char digits[13] = "";
+		size_t bytes;
+
+		if (tar[at] == 0)
+			return;
+		set_checksum(tar + at);
+		memcpy(digits, tar + at + 124, 12);
+		bytes = (size_t)strtoul(digits, NULL, 8);
+		if (bytes > size)
+			return;
+		at += BLOCK + (bytes + BLOCK - 1) / BLOCK * BLOCK;
+	}
+}
+
+static void one_tar(const uint8_t *data, size_t size)
+{
+	uint8_t file[FUZZ_MAX_BYTES];
+
+	open_dir();
+	if (size == 0 || size > sizeof(file))
+		return;
+	memcpy(file, data + 1, --size);
+	if (data[0] % 8 != 7)
+		set_checksums(file, size);
+	fuzz_file(dir, "x.tar", file, size);
+	look("x.tar", REFRAIN_SOURCE_TAR, size);
+}
+
+struct made_member {
+	char type;
+	const char *name, *data;
+};
+
+static size_t put_member(uint8_t *to, const struct made_member *m)
+{
+	size_t n = strlen(m->data);
+	char digits[32];
+
+	memset(to, 0, 2 * BLOCK);
+	memcpy(to, m->name, strlen(m->name));
+	(void)snprintf(digits, sizeof(digits), "%011zo", n);
+	memcpy(to + 124, digits, 12);
+	to[156] = (uint8_t)m->type;
+	memcpy(to + 257, "ustar\00000", 8);
+	memcpy(to + BLOCK, m->data, n);
+	set_checksum(to);
+	return n > 0 ? 2 * BLOCK : BLOCK;
+}
+
+static size_t seed_tar(unsigned i, uint8_t *buf)
+{
+	static const struct made_member made[][3] = {
+		{{'0', "a/1.jpg", "image"}, {'0', "a/1.cls", "3\n"}},
+		{{'L', "././@LongLink", "dir/long name.jpg"},
+			{'0', "dir/long", "image"}, {'2', "link", ""}},
+		{{'x', "pax", "17 path=b/2.jpeg\n10 size=3\n"},
+			{'0', "b", "abc"}, {'\0', "c.jpg", "x"}},
+		{{'g', "pax", "11 path=zz\n"}, {'5', "d/", ""},
+			{'0', "d/1.seg.jpg", "x"}},
+	};
+	size_t n = 1;
+
+	if (i >= sizeof(made) / sizeof(made[0]))
+		return 0;
+	buf[0] = 0;
+	for (unsigned k = 0; k < 3 && made[i][k].name; k++)
+		n += put_member(buf + n, &made[i][k]);
+	memset(buf + n, 0,
+		(size_t)2 * BLOCK < FUZZ_MAX_BYTES - n ? (size_t)2 * BLOCK
+						       : FUZZ_MAX_BYTES - n);
+	return n + BLOCK <= FUZZ_MAX_BYTES ? n + BLOCK : FUZZ_MAX_BYTES;
+}
+
+/* -- Lists ----------------------------------------------------------------- */
+
+static void one_list(const uint8_t *data, size_t size)
+{
+	open_dir();
+	fuzz_file(dir, "list", data, size);
+	look("list", REFRAIN_SOURCE_LIST, 0);
+}
+
+static size_t seed_list(unsigned i, uint8_t *buf)
+{
+	static const char *const texts[] = {
+		"a/1.jpg\tcat\nb/2.jpg\tdog\n# no\n\na/1.jpg\tdog\r\n",
+		"./1\t0\n2\t17\n3\t2147483647\n4\n",
+		"# refrain index 1: path, size, mtime, label\n"
+		"a/1.jpg\t10\t1.000000000\ta\n"
+		"a/\\t\\n\\\\.jpg\t0\t-1.000000000\ta\n",
+		NULL,
+	};
+
+	return fuzz_seed_text(texts, i, buf);
+}
+
+/* -- Indexes --------------------------------------------------------------- */
+
+static void set_hashes(uint8_t *file, size_t size)
+{
+	size_t at = 176;
+	uint64_t hash;
+
+	memcpy(file + 16, &key, sizeof(key));
+	for (unsigned i = 0; i < SECTIONS; i++) {
+		uint64_t n;
+
+		memcpy(&n, file + 72 + 8 * (size_t)i, 8);
+		if (n > size - at)
+			break;
+		hash = hash64(file + at, (size_t)n, i);
+		memcpy(file + 120 + 8 * (size_t)i, &hash, 8);
+		at += (size_t)n;
+	}
+	hash = hash64(file, 168, 1);
+	memcpy(file + 168, &hash, 8);
+}
+
+static void one_index(const uint8_t *data, size_t size)
+{
+	struct dataset ds = {.dir = -1};
+	uint8_t file[FUZZ_MAX_BYTES];
+
+	open_dir();
+	if (size == 0 || size > sizeof(file))
+		return;
+	memcpy(file, data + 1, --size);
+	if (data[0] % 8 != 7 && size >= 176)
+		set_hashes(file, size);
+	/* Another file: this one's pages may still be mapped. */
+	(void)unlinkat(dir, INDEX_NAME, 0);
+	fuzz_file(dir, INDEX_NAME, file, size);
+	if (ds_index_map(&ds, dir, INDEX_NAME, key) == 0) {
+		struct dataset *copy = malloc(sizeof(*copy));
+
+		FUZZ_MUST(copy);
+		*copy = ds;
+		ask(copy, UINT64_MAX);
+		dataset_close(copy);
+	}
+}
+
+/* As a look at what the other targets have would keep it. */
+static size_t seed_index(unsigned i, uint8_t *buf)
+{
+	char full[128];
+	struct dataset_options o = {.path = full};
+	struct dataset *ds;
+	size_t n;
+
+	if (i > 1)
+		return 0;
+	open_dir();
+	n = i == 0 ? seed_list(0, buf) : seed_tar(0, buf);
+	fuzz_file(dir, "x", i == 0 ? buf : buf + 1, i == 0 ? n : n - 1);
+	o.source = i == 0 ? REFRAIN_SOURCE_LIST : REFRAIN_SOURCE_TAR;
+	(void)snprintf(full, sizeof(full), "%s/x", path);
+	FUZZ_MUST(dataset_open(&ds, &o, NULL) == 0);
+	FUZZ_MUST(ds_index_write(ds, dir, INDEX_NAME, key) == 0);
+	dataset_close(ds);
+	return read_back(INDEX_NAME, buf);
+}
+
+const struct fuzz_target fuzz_tar = {"tar", one_tar, seed_tar};
+const struct fuzz_target fuzz_list = {"list", one_list, seed_list};
+const struct fuzz_target fuzz_index = {"index", one_index, seed_index};
