@@ -66,7 +66,8 @@ enum refrain_source {
 				    no directories, else FOLDER; a file: TAR if
 				    its name ends so, else LIST */
 	REFRAIN_SOURCE_FOLDER,	 /* images below a directory; the label is the
-				    first directory of a path */
+				    first directory of a path. Symbolic links
+				    are not followed */
 	REFRAIN_SOURCE_LIST,	 /* a text file, see refrain_config.root */
 	REFRAIN_SOURCE_TAR,	 /* a tar file, or a directory of them: each
 				    example is the members of one base name,
@@ -157,7 +158,11 @@ struct refrain_config {
 	const char *dataset; /* a path; required */
 	int32_t source;	     /* enum refrain_source */
 	/* LIST: paths are relative to it; NULL: to the list's directory. Lines
-	 * are "PATH", "PATH<TAB>LABEL" or those of `refrain index`. */
+	 * are "PATH", "PATH<TAB>LABEL" or those of `refrain index`; empty ones
+	 * and those that begin with '#' are none. A path that is there twice is
+	 * two examples. Labels are names of classes, numbered by their bytewise
+	 * order, or numbers if all are decimal ones below 2^31 without leading
+	 * zeros; so are the texts of NAME.cls in a tar. */
 	const char *root;
 	uint32_t record_bytes; /* RAW: of a record, its label included */
 	uint32_t label_bytes;  /* RAW: of the label that begins a record,
