@@ -3,7 +3,8 @@
  * The background thread of a store: empties tmp/, reads the names in every
  * tier's directories, indexes and charges what it finds, and opens admission.
  * It stats nothing and deletes no entry but second copies. One thread, once a
- * mount.
+ * mount; with a few more it reads a tier's directories, for those of a disk
+ * come a block at a time to who reads one, and one processor is soon busy.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +17,9 @@
 #include "store/entry.h"
 #include "store/identity.h"
 #include "store/impl.h"
+
+/* Threads that read directories, besides the one that is always there. */
+#define SCAN_HELPERS 3
 
 static DIR *open_subdir(const struct tier *t, const char *name)
 {
@@ -75,20 +79,57 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 	return rc ? rc : -errno;
 }
 
+/* Of one tier; shared by the threads that read it. */
+struct tier_scan {
+	struct store *s;	   /* set once */
+	size_t tier;		   /* set once */
+	_Atomic unsigned int next; /* relaxed: the sub-directory to read next */
+};
+
+static void *scan_subdirs(void *arg)
+{
+	struct tier_scan *scan = arg;
+	struct store *s = scan->s;
+
+	while (!stopping(s)) {
+		unsigned int sub = atomic_fetch_add_explicit(
+			&scan->next, 1, memory_order_relaxed);
+
+		if (sub >= TIER_SUBDIRS)
+			break;
+		if (scan_subdir(s, scan->tier, sub) == 0)
+			continue;
+		COUNT(s->counters, tier_errors);
+		tier_close_admission(&s->tiers[scan->tier]);
+	}
+	return NULL;
+}
+
+/* One tier after the other: of two copies that of the faster one stays. */
+static void scan_tier(struct store *s, size_t tier)
+{
+	struct tier_scan scan = {.s = s, .tier = tier};
+	pthread_t helpers[SCAN_HELPERS];
+	unsigned int n = 0;
+
+	/* As many as can be had; signals are blocked in this thread. */
+	while (n < SCAN_HELPERS &&
+		pthread_create(&helpers[n], NULL, scan_subdirs, &scan) == 0)
+		n++;
+	(void)scan_subdirs(&scan);
+	while (n > 0)
+		(void)pthread_join(helpers[--n], NULL); /* just started */
+}
+
 void *store_scan(void *arg)
 {
 	struct store *s = arg;
 
 	for (size_t i = 0; i < s->ntiers; i++) {
 		empty_tmp(s, &s->tiers[i]);
-		for (unsigned int sub = 0; sub < TIER_SUBDIRS; sub++) {
-			if (stopping(s))
-				return NULL;
-			if (scan_subdir(s, i, sub) == 0)
-				continue;
-			COUNT(s->counters, tier_errors);
-			tier_close_admission(&s->tiers[i]);
-		}
+		scan_tier(s, i);
+		if (stopping(s))
+			return NULL;
 	}
 	index_scanned(s->index);
 	LOCK_SCOPE(&s->ready_lock);
