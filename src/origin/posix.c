@@ -47,8 +47,10 @@ static void posix_free(struct origin *o)
 	ended = uring_free(p->ring, NS_PER_S);
 	late_free(p->late);
 	now_ns = clock_now_ns();
-	if (!pool_free(p->pool, now_ns < until_ns ? until_ns - now_ns : 0))
-		ended = false;
+	/* What still hangs in the ring would give the pool a job one day. */
+	if (ended)
+		ended = pool_free(
+			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);
 	if (ended)
 		release(p);
 }
