@@ -11,7 +11,8 @@
 
 /*
  * True unless `name` is listed in REFRAIN_DISABLE (or it says "all"). Names
- * in use: io_uring, openat2, direct_io, tmpfile, stateless_open, readdirplus.
+ * in use: io_uring, openat2, direct_io, tmpfile, stateless_open, readdirplus,
+ * simd.
  */
 bool feature_enabled(const char *name);
 

@@ -4,7 +4,8 @@ pkginclude_HEADERS = include/refrain/loader.h
 
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
-	src/loader/augment.h \
+	src/loader/augment.c src/loader/augment.h \
+	src/loader/crop.c \
 	src/loader/dataset.c src/loader/dataset.h \
 	src/loader/dataset_folder.c \
 	src/loader/dataset_impl.h \
@@ -22,9 +23,16 @@ libloader_la_SOURCES = \
 	src/loader/decode_impl.h \
 	src/loader/decode_lib.c \
 	src/loader/decode_turn.c \
+	src/loader/emitter.c src/loader/emitter.h \
+	src/loader/filter.c src/loader/filter.h \
 	src/loader/image.h \
+	src/loader/jitter.c src/loader/jitter.h \
+	src/loader/kernels.c src/loader/kernels.h \
+	src/loader/kernels_avx2.c \
 	src/loader/version.c
-libloader_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
+# Samples are the same to the bit on every machine: float operations are not
+# fused where the processor could.
+libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
 
 # The pipeline; part of libloader.la as soon as all that it calls is.

@@ -220,4 +220,18 @@ tests_unit_test_decode_memory_SOURCES = tests/unit/test_decode_memory.c \
 	tests/unit/jpeg_fixture.h
 tests_unit_test_decode_memory_CFLAGS = $(tests_unit_test_decode_CFLAGS)
 tests_unit_test_decode_memory_LDADD = $(tests_unit_test_decode_LDADD)
+
+check_PROGRAMS += tests/unit/test_resize
+TESTS += tests/unit/test_resize
+tests_unit_test_resize_SOURCES = tests/unit/test_resize.c \
+	tests/unit/augment_fixture.h
+tests_unit_test_resize_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_resize_LDADD = libloader.la $(CHECK_LIBS) -lm
+
+check_PROGRAMS += tests/unit/test_augment
+TESTS += tests/unit/test_augment
+tests_unit_test_augment_SOURCES = tests/unit/test_augment.c \
+	tests/unit/augment_fixture.h
+tests_unit_test_augment_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_augment_LDADD = libloader.la $(CHECK_LIBS) -lm
 endif
