@@ -7,10 +7,10 @@ bench_epoch_reader_SOURCES = \
 bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
-	bench/scale.sh bench/tier.sh
+	bench/scale.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
-	bench-ranges.json bench-scale.json bench-tier.json
+	bench-ranges.json bench-scale.json
 
 # 77: not to be measured here, which is no failure.
 bench: all
@@ -32,3 +32,7 @@ noinst_PROGRAMS += bench/slow-fs
 bench_slow_fs_SOURCES = bench/slow_fs.c
 bench_slow_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 bench_slow_fs_LDADD = libbase.la $(FUSE3_LIBS)
+
+noinst_PROGRAMS += bench/resize
+bench_resize_SOURCES = bench/resize.c
+bench_resize_LDADD = libloader.la
