@@ -67,7 +67,7 @@ enum refrain_source {
 				    its name ends so, else LIST */
 	REFRAIN_SOURCE_FOLDER,	 /* images below a directory; the label is the
 				    first directory of a path. Symbolic links
-				    are not followed */
+				    are followed */
 	REFRAIN_SOURCE_LIST,	 /* a text file, see refrain_config.root */
 	REFRAIN_SOURCE_TAR,	 /* a tar file, or a directory of them: each
 				    example is the members of one base name,

@@ -311,13 +311,23 @@ static bool ring_stop(struct uring *u, uint64_t wait_ns)
 
 /* -- The threads that stand in ------------------------------------------- */
 
+static int open_plainly(const struct uring_op *op)
+{
+	int fd;
+
+	if (op->flags & O_NOFOLLOW)
+		return beneath_open(op->fd, op->path, op->flags);
+	fd = openat(op->fd, op->path, op->flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static int run_plainly(struct uring_op *op)
 {
 	ssize_t n;
 
 	switch (op->kind) {
 	case URING_OPEN:
-		return beneath_open(op->fd, op->path, op->flags);
+		return open_plainly(op);
 	case URING_READ:
 		n = pread(op->fd, op->buf, op->len, (off_t)op->off);
 		return n < 0 ? -errno : (int)n;
@@ -407,10 +417,12 @@ void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-			RESOLVE_NO_MAGICLINKS,
+		.flags = (uint64_t)(flags | O_CLOEXEC),
 	};
+
+	if (flags & O_NOFOLLOW)
+		how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			RESOLVE_NO_MAGICLINKS;
 
 	_Static_assert(sizeof(op->how) == sizeof(how), "struct open_how");
 	op->kind = URING_OPEN;

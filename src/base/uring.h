@@ -67,7 +67,11 @@ int uring_new_threads(struct uring **out, unsigned threads);
 /* Those threads, for what belongs to an operation; NULL: there is a ring. */
 struct pool *uring_pool(struct uring *u);
 
-/* As beneath_open(), but the path is not checked. res: a descriptor. */
+/*
+ * res: a descriptor. With O_NOFOLLOW as beneath_open(), but the path is not
+ * checked; without it as openat(), through symbolic links to wherever they
+ * lead.
+ */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags);
 

@@ -158,9 +158,8 @@ static int no_example(struct look *l)
 {
 	if (l->ds->links > 0)
 		return look_fail(l, -ENODATA,
-			"no example in '%s': its %llu symbolic links are not "
-			"followed; a list whose root is '/' can name what they "
-			"point to",
+			"no example in '%s': its %llu symbolic links lead "
+			"nowhere",
 			l->path, (unsigned long long)l->ds->links);
 	return look_fail(l, -ENODATA, "no example in '%s'", l->path);
 }

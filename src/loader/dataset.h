@@ -7,14 +7,14 @@
  *
  * Which files are examples. FOLDER: regular files whose names end in .jpg,
  * .jpeg or .jpe in either case, or all with `any_file`, below the directory;
- * what begins with a dot and lost+found in the root are passed over, and so are
- * symbolic links: following them would leave the directory. dataset_links()
- * counts them; a list whose root is "/" reaches what they point to. LIST: every
- * line, or of a table of `refrain index` those that FOLDER would take. TAR:
- * each base name (up to the first dot after the last slash) that has an image:
- * the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg; with
- * `any_file` the first that is not .cls, .txt or .json. RAW: each record of the
- * file, or of the files in the directory itself.
+ * what begins with a dot and lost+found in the root are passed over. Symbolic
+ * links are what they lead to, wherever that is: whoever makes a link in a
+ * dataset wants it read; dataset_links() counts those that lead nowhere or in a
+ * circle. LIST: every line, or of a table of `refrain index` those that FOLDER
+ * would take. TAR: each base name (up to the first dot after the last slash)
+ * that has an image: the first member NAME.jpg or NAME.jpeg, else the first
+ * NAME.*.jpg; with `any_file` the first that is not .cls, .txt or .json. RAW:
+ * each record of the file, or of the files in the directory itself.
  *
  * Examples are numbered by the bytewise order of their paths, '/' included
  * (LIST: of equal ones, by line); TAR: by shard, then the first member of the
@@ -99,7 +99,10 @@ const char *dataset_class_name(
 /* A hash of all names, positions and labels: not of contents or mtimes. */
 uint64_t dataset_fingerprint(const struct dataset *ds);
 
-/* Symbolic links that were passed over. */
+/*
+ * Symbolic links that were passed over: they lead nowhere, or to a directory
+ * that they are in.
+ */
 uint64_t dataset_links(const struct dataset *ds);
 
 /* Memory of the process's own that it takes; what is mapped is shared. */

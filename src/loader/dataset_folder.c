@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/beneath.h"
 #include "base/cleanup.h"
 
 /* A directory: the job's until it ended, then the driver's. */
@@ -27,7 +26,10 @@ struct dir {
 	struct dir **child; /* in the order of their names */
 	size_t children;
 	uint64_t links;
-	bool listed;	 /* false: it was gone */
+	const struct dir *parent; /* NULL for the root */
+	dev_t dev;		  /* with ino, which it is */
+	ino_t ino;
+	bool listed;	 /* false: it was gone, or is one that it is in */
 	size_t path_len; /* with a slash at the end, but for the root */
 	char path[];
 };
@@ -56,6 +58,7 @@ static struct dir *dir_new(
 		return NULL;
 	d->job.run = dir_main;
 	d->l = l;
+	d->parent = parent;
 	d->path_len = at + n;
 	if (at > 0)
 		memcpy(d->path, parent->path, at);
@@ -171,7 +174,25 @@ static int dir_open(const struct dir *d)
 
 	if (d->path_len > 0)
 		memcpy(path, d->path, d->path_len - 1);
-	return beneath_open(d->l->ds->dir, path, O_RDONLY | O_DIRECTORY);
+	return openat(d->l->ds->dir, d->path_len > 0 ? path : ".",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Did a link lead back to a directory that this one is in? */
+static bool is_loop(const struct dir *d)
+{
+	for (const struct dir *up = d->parent; up; up = up->parent)
+		if (up->dev == d->dev && up->ino == d->ino)
+			return true;
+	return false;
+}
+
+/* Removed, or replaced, since its parent was listed; which shows in the mtime
+ * of that one. */
+static bool is_gone(const struct dir *d, int error)
+{
+	return d->path_len > 0 &&
+		(error == ENOENT || error == ENOTDIR || error == ELOOP);
 }
 
 static int dir_read(struct dir *d)
@@ -179,15 +200,13 @@ static int dir_read(struct dir *d)
 	struct stat st;
 	int fd = dir_open(d), rc;
 
-	/* Removed, or replaced, since its parent was listed; which shows in
-	 * the mtime of that one. */
-	if ((fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) &&
-		d->path_len > 0)
-		return 0;
 	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0) {
-		rc = -errno;
+		return is_gone(d, errno) ? 0 : -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : 0;
+	d->dev = st.st_dev;
+	d->ino = st.st_ino;
+	if (rc < 0 || is_loop(d)) {
+		d->links += rc == 0;
 		(void)close(fd); /* only read */
 		return rc;
 	}

@@ -172,7 +172,7 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
 enum look_type {
 	LOOK_FILE,
 	LOOK_DIR,
-	LOOK_LINK,
+	LOOK_LINK, /* that leads nowhere */
 };
 
 /*

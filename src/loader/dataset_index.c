@@ -393,7 +393,7 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 	(void)l;
 	if (atomic_load_explicit(&f->changed, memory_order_relaxed))
 		return 0;
-	if (fstatat(f->ds->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (fstatat(f->ds->dir, path, &st, 0) == 0 &&
 		stat_mtime_ns(&st) == w[i].mtime_ns &&
 		(w[i].bytes == WATCH_DIRECTORY ? S_ISDIR(st.st_mode)
 					       : S_ISREG(st.st_mode) &&

@@ -142,7 +142,7 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 
 /* -- Directories ----------------------------------------------------------- */
 
-/* -1: of no kind that matters, or gone. */
+/* A link is what it leads to. -1: of no kind that matters, or gone. */
 static int type_of(int dir_fd, const struct dirent *d)
 {
 	struct stat st;
@@ -153,19 +153,16 @@ static int type_of(int dir_fd, const struct dirent *d)
 	case DT_DIR:
 		return LOOK_DIR;
 	case DT_LNK:
-		return LOOK_LINK;
 	case DT_UNKNOWN:
 		break;
 	default:
 		return -1;
 	}
-	if (fstatat(dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -1;
+	if (fstatat(dir_fd, d->d_name, &st, 0) < 0)
+		return d->d_type == DT_LNK ? LOOK_LINK : -1;
 	if (S_ISREG(st.st_mode))
 		return LOOK_FILE;
-	if (S_ISDIR(st.st_mode))
-		return LOOK_DIR;
-	return S_ISLNK(st.st_mode) ? LOOK_LINK : -1;
+	return S_ISDIR(st.st_mode) ? LOOK_DIR : -1;
 }
 
 static int list_one(DIR *dir, const struct dirent *d, list_fn *fn, void *arg)
@@ -289,7 +286,7 @@ static int stat_shard(struct look *l, void *arg, uint64_t i)
 	int64_t *mtime_ns = arg;
 	struct stat st;
 
-	if (fstatat(l->ds->dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(l->ds->dir, file, &st, 0) < 0)
 		return look_fail(l, -errno, "cannot look at '%s' of '%s': %m",
 			file, l->path);
 	if (!S_ISREG(st.st_mode))

@@ -13,7 +13,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/beneath.h"
 #include "base/cleanup.h"
 
 #define LABEL_FILE_MAX 255 /* bytes of a .cls */
@@ -255,14 +254,14 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 {
 	struct shard *s = &((struct shards *)arg)->shard[i];
 	const char *file = dataset_shard_file(l->ds, (uint32_t)i);
-	CLEANUP_FD int fd = beneath_open(
-		l->ds->dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	CLEANUP_FD int fd = openat(
+		l->ds->dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int rc;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return look_fail(l, fd < 0 ? fd : -errno,
-			"cannot open '%s' of '%s': %m", file, l->path);
+		return look_fail(l, -errno, "cannot open '%s' of '%s': %m",
+			file, l->path);
 	if (!S_ISREG(st.st_mode))
 		return look_fail(l, -EINVAL, "'%s' of '%s' is no regular file",
 			file, l->path);

@@ -174,7 +174,7 @@ static bool wants_direct(struct origin_file *f)
 
 static void open_now(struct origin_file *f)
 {
-	int flags = O_RDONLY | O_NOCTTY;
+	int flags = O_RDONLY | O_NOCTTY | O_NOFOLLOW;
 
 	f->turn = posix_root_turn(f->p);
 	f->direct = wants_direct(f);

@@ -95,17 +95,21 @@ START_TEST(test_only_images_count_unless_any_file_does)
 }
 END_TEST
 
-START_TEST(test_links_are_passed_over_and_counted)
+START_TEST(test_links_are_followed_but_in_circles)
 {
 	struct dataset_options o = options_of(in_tree("d"), 0);
 	struct dataset *ds;
 
 	put("d/c/1.jpg");
-	sh("ln -s /etc d/out; ln -s . d/c/loop; ln -s 1.jpg d/c/2.jpg; "
-	   "mkdir links; ln -s ../d/c/1.jpg links/1.jpg");
+	put("far/5.jpg");
+	sh("ln -s ../far d/out; ln -s .. d/c/loop; ln -s 1.jpg d/c/2.jpg; "
+	   "ln -s none d/c/3.jpg; mkdir links; ln -s none links/1.jpg");
 	ds = open_with(&o);
-	ck_assert_uint_eq(dataset_count(ds), 1);
-	ck_assert_uint_eq(dataset_links(ds), 3);
+	ck_assert_uint_eq(dataset_count(ds), 3);
+	example_is(ds, 0, "c/1.jpg", 0);
+	example_is(ds, 1, "c/2.jpg", 0);
+	example_is(ds, 2, "out/5.jpg", 1);
+	ck_assert_uint_eq(dataset_links(ds), 2);
 	dataset_close(ds);
 	o.path = in_tree("links");
 	refused(&o, -ENODATA, "symbolic links");
@@ -422,7 +426,7 @@ int main(void)
 	tcase_add_test(c, test_a_folder_is_in_the_order_of_sort);
 	tcase_add_test(c, test_classes_are_in_the_order_of_their_names);
 	tcase_add_test(c, test_only_images_count_unless_any_file_does);
-	tcase_add_test(c, test_links_are_passed_over_and_counted);
+	tcase_add_test(c, test_links_are_followed_but_in_circles);
 	tcase_add_test(c, test_a_folder_may_be_deep_and_its_names_long);
 	tcase_add_test(c, test_a_path_that_no_call_could_open_is_refused);
 	tcase_add_test(c, test_a_directory_that_cannot_be_read_is_a_failure);

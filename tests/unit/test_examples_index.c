@@ -35,7 +35,7 @@ static void make_folder(void)
 	put("d/a/2.jpg");
 	put("d/b/deep/3.jpg");
 	put("d/none/x.txt");
-	sh("mkdir d/empty; ln -s a d/link");
+	sh("mkdir d/empty; ln -s gone d/link");
 	age();
 }
 
