@@ -5,6 +5,7 @@ pkginclude_HEADERS = include/refrain/loader.h
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/augment.c src/loader/augment.h \
+	src/loader/config.c src/loader/config.h \
 	src/loader/crop.c \
 	src/loader/dataset.c src/loader/dataset.h \
 	src/loader/dataset_folder.c \
@@ -24,23 +25,13 @@ libloader_la_SOURCES = \
 	src/loader/decode_lib.c \
 	src/loader/decode_turn.c \
 	src/loader/emitter.c src/loader/emitter.h \
+	src/loader/entry.c \
 	src/loader/filter.c src/loader/filter.h \
 	src/loader/image.h \
+	src/loader/impl.h \
 	src/loader/jitter.c src/loader/jitter.h \
 	src/loader/kernels.c src/loader/kernels.h \
 	src/loader/kernels_avx2.c \
-	src/loader/version.c
-# Samples are the same to the bit on every machine: float operations are not
-# fused where the processor could.
-libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
-
-# The pipeline; part of libloader.la as soon as all that it calls is.
-noinst_LTLIBRARIES += libpipeline.la
-libpipeline_la_SOURCES = \
-	src/loader/config.c src/loader/config.h \
-	src/loader/entry.c \
-	src/loader/impl.h \
 	src/loader/loader.c \
 	src/loader/make.c src/loader/make.h \
 	src/loader/make_image.c \
@@ -52,8 +43,13 @@ libpipeline_la_SOURCES = \
 	src/loader/slab.c src/loader/slab.h \
 	src/loader/state.c \
 	src/loader/stats.c \
+	src/loader/version.c \
 	src/loader/watch.c \
 	src/loader/worker.c
+# Samples are the same to the bit on every machine: float operations are not
+# fused where the processor could.
+libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
+libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

@@ -163,14 +163,30 @@ static const char *bottleneck_of(const struct rates *r)
 	return r->augment > r->decode ? "augment" : "decode";
 }
 
+/*
+ * Per batch of decoded examples, not per step. When nothing was decoded of
+ * late, as at the end of a run with echoes, it is that of the whole run.
+ */
+static double upstream_ms(const struct refrain_loader *l)
+{
+	const struct sums none = {0}, *now = &l->meter.now;
+	const struct sums *from = &l->meter.older;
+	uint64_t ns;
+
+	if (now->decoded == from->decoded)
+		from = &none;
+	ns = now->read_wait_ns - from->read_wait_ns + now->decode_ns -
+		from->decode_ns;
+	return ratio((double)ns * l->s.c.batch,
+		(double)(now->decoded - from->decoded) * l->threads * 1e6);
+}
+
 static void derive(struct refrain_loader *l, struct refrain_stats *out)
 {
 	const struct meter *m = &l->meter;
 	const struct sums *now = &m->now;
 	struct schedule_echo e =
 		schedule_echo_at(&l->planner.schedule, l->returned);
-	double decoded = (double)(now->decoded - m->older.decoded);
-	double steps = (double)(now->steps - m->older.steps);
 	struct rates r;
 
 	rates_of(l, &r);
@@ -182,9 +198,7 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 	out->pool_bytes = l->kept_bytes;
 	out->memory_bytes = l->memory.charged;
 	out->memory_bytes_peak = l->memory.peak;
-	/* Per batch of decoded examples, not per step. */
-	out->t_upstream_ms =
-		(r.read + r.decode) * ratio(steps * l->s.c.batch, decoded);
+	out->t_upstream_ms = upstream_ms(l);
 	out->t_downstream_ms = r.trainer + r.augment;
 	out->r = ratio(out->t_upstream_ms, out->t_downstream_ms);
 	out->stall_pct = 100 *

@@ -234,4 +234,40 @@ tests_unit_test_augment_SOURCES = tests/unit/test_augment.c \
 	tests/unit/augment_fixture.h
 tests_unit_test_augment_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_augment_LDADD = libloader.la $(CHECK_LIBS) -lm
+
+check_PROGRAMS += tests/unit/test_loader
+TESTS += tests/unit/test_loader
+tests_unit_test_loader_SOURCES = tests/unit/test_loader.c \
+	tests/unit/loader_fixture.h
+tests_unit_test_loader_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JPEG_CFLAGS)
+tests_unit_test_loader_LDADD = libloader.la libdataset.la $(JPEG_LIBS) \
+	$(CHECK_LIBS)
+
+check_PROGRAMS += tests/unit/test_loader_alloc
+TESTS += tests/unit/test_loader_alloc
+tests_unit_test_loader_alloc_SOURCES = tests/unit/test_loader_alloc.c \
+	tests/unit/loader_fixture.h
+tests_unit_test_loader_alloc_CFLAGS = $(tests_unit_test_loader_CFLAGS)
+tests_unit_test_loader_alloc_LDADD = $(tests_unit_test_loader_LDADD)
+
+check_PROGRAMS += tests/unit/test_loader_damage
+TESTS += tests/unit/test_loader_damage
+tests_unit_test_loader_damage_SOURCES = tests/unit/test_loader_damage.c \
+	tests/unit/loader_fixture.h
+tests_unit_test_loader_damage_CFLAGS = $(tests_unit_test_loader_CFLAGS)
+tests_unit_test_loader_damage_LDADD = $(tests_unit_test_loader_LDADD)
+
+check_PROGRAMS += tests/unit/test_loader_life
+TESTS += tests/unit/test_loader_life
+tests_unit_test_loader_life_SOURCES = tests/unit/test_loader_life.c \
+	tests/unit/loader_fixture.h
+tests_unit_test_loader_life_CFLAGS = $(tests_unit_test_loader_CFLAGS)
+tests_unit_test_loader_life_LDADD = $(tests_unit_test_loader_LDADD)
+
+check_PROGRAMS += tests/unit/test_loader_state
+TESTS += tests/unit/test_loader_state
+tests_unit_test_loader_state_SOURCES = tests/unit/test_loader_state.c \
+	tests/unit/loader_fixture.h
+tests_unit_test_loader_state_CFLAGS = $(tests_unit_test_loader_CFLAGS)
+tests_unit_test_loader_state_LDADD = $(tests_unit_test_loader_LDADD)
 endif

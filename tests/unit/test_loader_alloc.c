@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of a loader that gets no memory: one allocation after the other fails,
+ * while it is opened and while it runs. The program's own malloc() stands in
+ * for that of the C library; sanitizers have theirs, so that they skip it.
+ */
+#include "loader_fixture.h"
+
+#include <stdatomic.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+int main(void)
+{
+	(void)puts("the sanitizer has an allocator of its own");
+	return 77;
+}
+#else
+
+/* glibc's names for its own. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_memalign(size_t align, size_t bytes);
+
+/* How many are left until one fails; below 0: none does. */
+static _Atomic long countdown = -1;
+
+static bool fails(void)
+{
+	if (atomic_load(&countdown) < 0 || atomic_fetch_sub(&countdown, 1) != 0)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t bytes)
+{
+	return fails() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+	return fails() ? NULL : __libc_calloc(n, bytes);
+}
+
+void *aligned_alloc(size_t align, size_t bytes)
+{
+	return fails() ? NULL : __libc_memalign(align, bytes);
+}
+
+START_TEST(test_open_without_memory_is_a_clean_error)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	long n = 0;
+
+	l = open_loader(&c); /* the dataset's index is there from now on */
+	ck_assert_int_eq(refrain_close(l), 0);
+	for (;; n++) {
+		int rc;
+
+		atomic_store(&countdown, n);
+		rc = refrain_open(&l, &c);
+		if (atomic_exchange(&countdown, -1) >= 0)
+			break; /* it needs no more than that */
+		if (rc == 0) { /* one that it can do without */
+			ck_assert_int_eq(refrain_close(l), 0);
+			continue;
+		}
+		ck_assert_ptr_null(l);
+		ck_assert_msg(rc == -ENOMEM || rc == -EAGAIN, "%ld: %d: %s", n,
+			rc, refrain_message(NULL));
+		ck_assert_str_ne(refrain_message(NULL), "");
+	}
+	ck_assert_int_gt(n, 20);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* Every batch comes, or the loader says that there is no memory. */
+START_TEST(test_run_without_memory_is_a_clean_error)
+{
+	struct refrain_config c = config_of();
+	unsigned whole = 0, failed = 0;
+
+	c.echo = 2;
+	for (long n = 0; n < 60; n++) {
+		struct refrain_loader *l = open_loader(&c);
+		const struct refrain_batch *b;
+		int rc;
+
+		atomic_store(&countdown, n);
+		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
+			refrain_release(b);
+		atomic_store(&countdown, -1);
+		ck_assert_msg(rc == 0 || rc == -ENOMEM, "%ld: %d: %s", n, rc,
+			refrain_message(l));
+		if (rc < 0)
+			ck_assert_msg(strstr(refrain_message(l), "memory") ||
+					strstr(refrain_message(l), "Cannot"),
+				"%s", refrain_message(l));
+		whole += rc == 0;
+		failed += rc < 0;
+		if (rc == 0)
+			ck_assert_uint_eq(
+				stats_of(l).served, (uint64_t)2 * IMAGES);
+		ck_assert_int_eq(refrain_close(l), 0);
+	}
+	ck_assert_uint_eq(whole + failed, 60);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("loader_alloc");
+	TCase *tc = tcase_create("alloc");
+
+	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_open_without_memory_is_a_clean_error);
+	tcase_add_test(tc, test_run_without_memory_is_a_clean_error);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *sr = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+#endif

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of the handle: what refrain_open() refuses, lending and releasing,
+ * closing, the descriptor, fork, several loaders, statistics.
+ */
+#include "loader_fixture.h"
+
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+/* -- Opening --------------------------------------------------------------- */
+
+static void refused(const struct refrain_config *c, int rc, const char *word)
+{
+	struct refrain_loader *l = (struct refrain_loader *)top;
+
+	ck_assert_int_eq(refrain_open(&l, c), rc);
+	ck_assert_ptr_null(l);
+	ck_assert_msg(strstr(refrain_message(NULL), word), "%s",
+		refrain_message(NULL));
+}
+
+#define REFUSED(member, value, rc)                                             \
+	do {                                                                   \
+		struct refrain_config bad = config_of();                       \
+                                                                               \
+		bad.member = value;                                            \
+		refused(&bad, rc, #member);                                    \
+	} while (0)
+
+START_TEST(test_open_names_the_member_that_is_wrong)
+{
+	REFUSED(size, 0, -EINVAL);
+	REFUSED(dataset, NULL, -EINVAL);
+	REFUSED(batch, 0, -EINVAL);
+	REFUSED(source, 9, -EINVAL);
+	REFUSED(echo, 0.5, -EINVAL);
+	REFUSED(echo, (double)NAN, -EINVAL);
+	REFUSED(echo_point, 3, -EINVAL);
+	REFUSED(rank, 1, -EINVAL);
+	REFUSED(window, 3, -EINVAL);
+	REFUSED(flags, 0x8000, -EINVAL);
+	REFUSED(type, 3, -EINVAL);
+	REFUSED(layout, -1, -EINVAL);
+	REFUSED(augment, 7, -EINVAL);
+	REFUSED(area_min, 2, -EINVAL);
+	REFUSED(aspect_min, 2, -EINVAL);
+	REFUSED(mean[1], 1e9F, -EINVAL);
+	REFUSED(std[1], -1, -EINVAL);
+	REFUSED(policy, 3, -EINVAL);
+	REFUSED(nice, 20, -EINVAL);
+	REFUSED(cpu_count, 1, -EINVAL);
+	REFUSED(state_bytes, 1, -EINVAL);
+	REFUSED(sample_bytes, 10, -EINVAL);
+	REFUSED(memory_bytes, 1000, -ENOMEM);
+}
+END_TEST
+
+START_TEST(test_open_says_which_dataset_it_cannot_open)
+{
+	struct refrain_config c = config_of();
+
+	c.dataset = "no/such/place";
+	refused(&c, -ENOENT, "no/such/place");
+}
+END_TEST
+
+/* A program that was built with a later header, or an earlier one. */
+START_TEST(test_open_takes_a_longer_struct_only_if_its_tail_is_zero)
+{
+	struct {
+		struct refrain_config c;
+		uint64_t later[4];
+	} longer = {.c = config_of()};
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+
+	longer.c.size = sizeof(longer);
+	l = open_loader(&longer.c);
+	ck_assert_int_eq(refrain_close(l), 0);
+	longer.later[3] = 1;
+	refused(&longer.c, -E2BIG, "does not know");
+	c.size = offsetof(struct refrain_config, threads);
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_open_with_the_memory_it_asks_for_opens)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+
+	c.memory_bytes = 1000;
+	ck_assert_int_eq(refrain_open(&l, &c), -ENOMEM);
+	c.memory_bytes =
+		strtoull(strstr(refrain_message(NULL), " need ") + 6, NULL, 10);
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_close(l), 0);
+	c.memory_bytes--;
+	ck_assert_int_eq(refrain_open(&l, &c), -ENOMEM);
+}
+END_TEST
+
+/* -- Lending --------------------------------------------------------------- */
+
+START_TEST(test_all_batches_lent_is_an_error_until_one_is_back)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *lent[8], *b;
+	int n = 0, rc;
+
+	c.batches_ahead = 3;
+	l = open_loader(&c);
+	while ((rc = refrain_next(l, &lent[n], WAIT_MS)) == 1)
+		ck_assert_int_lt(n++, 7);
+	ck_assert_int_eq(rc, -EBUSY);
+	ck_assert_int_eq(n, 4);
+	ck_assert_ptr_nonnull(strstr(refrain_message(l), "release"));
+	refrain_release(lent[2]);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	ck_assert_uint_eq(b->step, 4);
+	refrain_release(b);
+	for (int i = 0; i < n; i++)
+		if (i != 2)
+			refrain_release(lent[i]);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+static unsigned allocated;
+
+static void *count_alloc(void *ctx, size_t bytes)
+{
+	(*(unsigned *)ctx)++;
+	return aligned_alloc(64, bytes);
+}
+
+static void count_free(void *ctx, void *p, size_t bytes)
+{
+	ck_assert_uint_gt(bytes, 0);
+	(*(unsigned *)ctx)--;
+	free(p);
+}
+
+START_TEST(test_batches_outlive_the_loader_in_the_caller_s_memory)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *a, *b;
+	uint8_t *copy;
+
+	c.alloc = count_alloc;
+	c.free = count_free;
+	c.alloc_ctx = &allocated;
+	l = open_loader(&c);
+	ck_assert_uint_eq(allocated, 5);
+	ck_assert_int_eq(refrain_next(l, &a, WAIT_MS), 1);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	copy = malloc(a->data_bytes);
+	memcpy(copy, a->data, a->data_bytes);
+	ck_assert_uint_eq((uintptr_t)a->data % 64, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert_uint_eq(allocated, 2);
+	ck_assert(memcmp(copy, a->data, a->data_bytes) == 0);
+	ck_assert_int_eq(a->status[0], 0);
+	refrain_release(b);
+	ck_assert_uint_eq(allocated, 1);
+	refrain_release(a);
+	ck_assert_uint_eq(allocated, 0);
+	free(copy);
+}
+END_TEST
+
+START_TEST(test_next_into_gives_what_next_does)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c), *m = open_loader(&c);
+	const struct refrain_batch *b;
+	size_t bytes = (size_t)c.batch * SIDE * SIDE * 3;
+	uint8_t *data = malloc(bytes);
+	int64_t labels[16];
+	int n;
+
+	ck_assert_int_eq(
+		refrain_next_into(m, data, bytes - 1, labels, 16, WAIT_MS),
+		-ENOSPC);
+	ck_assert_int_eq(refrain_next_into(m, data, bytes, labels, 15, WAIT_MS),
+		-ENOSPC);
+	while (refrain_next(l, &b, WAIT_MS) == 1) {
+		n = refrain_next_into(m, data, bytes, labels, 16, WAIT_MS);
+		ck_assert_int_eq(n, (int)b->count);
+		ck_assert(memcmp(data, b->data, b->data_bytes) == 0);
+		ck_assert(memcmp(labels, b->labels, b->count * 8) == 0);
+		refrain_release(b);
+	}
+	ck_assert_int_eq(
+		refrain_next_into(m, data, bytes, NULL, 0, WAIT_MS), 0);
+	ck_assert_uint_eq(stats_of(l).stream_hash, stats_of(m).stream_hash);
+	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert_int_eq(refrain_close(m), 0);
+	free(data);
+}
+END_TEST
+
+static void *release_later(void *b)
+{
+	refrain_release(b);
+	return NULL;
+}
+
+START_TEST(test_any_thread_releases)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	pthread_t t;
+	uint64_t n = 0;
+
+	c.epochs = 4;
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1) {
+		n += b->count;
+		ck_assert_int_eq(pthread_create(&t, NULL, release_later,
+					 (void *)(uintptr_t)b),
+			0);
+		ck_assert_int_eq(pthread_join(t, NULL), 0);
+	}
+	ck_assert_uint_eq(n, 4 * IMAGES);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_last_short_batch_is_dropped_if_asked)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	uint64_t steps;
+
+	c.last = REFRAIN_LAST_DROP;
+	l = open_loader(&c);
+	steps = refrain_steps_left(l);
+	ck_assert_uint_eq(steps, IMAGES / 16);
+	for (uint64_t i = 0; i < steps; i++) {
+		ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+		ck_assert_uint_eq(b->count, 16);
+		refrain_release(b);
+	}
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 0);
+	ck_assert_uint_eq(stats_of(l).dropped_examples, IMAGES % 16);
+	ck_assert_uint_eq(stats_of(l).files_read, IMAGES - IMAGES % 16);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* -- Waiting --------------------------------------------------------------- */
+
+START_TEST(test_descriptor_is_readable_while_next_would_not_wait)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c);
+	struct pollfd p = {.fd = refrain_fd(l), .events = POLLIN};
+	const struct refrain_batch *b;
+	int rc;
+
+	for (;;) {
+		ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+		rc = refrain_next(l, &b, 0);
+		ck_assert_int_ge(rc, 0);
+		if (!rc)
+			break;
+		refrain_release(b);
+	}
+	ck_assert_int_eq(poll(&p, 1, 0), 1); /* the end does not wait */
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+static void *wait_for_ever(void *arg)
+{
+	const struct refrain_batch *b;
+	int rc;
+
+	while ((rc = refrain_next(arg, &b, -1)) == 1)
+		refrain_release(b);
+	return (void *)(intptr_t)rc;
+}
+
+/* decode() that waits until it is told. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static int decode_at_gate(void *ctx, const struct refrain_encoded *in,
+	struct refrain_decoded *out)
+{
+	(void)ctx;
+	(void)in;
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+	memset(out->data, 1, 8);
+	out->bytes = 8;
+	return 0;
+}
+
+START_TEST(test_timeout_names_stage_and_file)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+
+	c.decode = decode_at_gate;
+	c.decoded_max_bytes = c.sample_bytes = 8;
+	pthread_mutex_lock(&gate);
+	l = open_loader(&c);
+	while (!stats_of(l).files_read)
+		(void)sched_yield();
+	ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
+	ck_assert_msg(strstr(refrain_message(l), "decod") &&
+			strstr(refrain_message(l), ".jpg"),
+		"%s", refrain_message(l));
+	pthread_mutex_unlock(&gate);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	refrain_release(b);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_close_ends_a_call_that_waits)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	pthread_t t;
+	void *rc;
+
+	c.decode = decode_at_gate;
+	c.decoded_max_bytes = c.sample_bytes = 8;
+	pthread_mutex_lock(&gate);
+	l = open_loader(&c);
+	ck_assert_int_eq(pthread_create(&t, NULL, wait_for_ever, l), 0);
+	while (!stats_of(l).files_read)
+		(void)sched_yield();
+	/* One that decodes for ever: the loader is left behind in time. */
+	uint64_t then_ns = clock_now_ns();
+	left_behind = l;
+	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert_uint_lt(clock_now_ns() - then_ns, NS_PER_S);
+	ck_assert_int_eq(pthread_join(t, &rc), 0);
+	ck_assert_int_eq((int)(intptr_t)rc, -ESHUTDOWN);
+	pthread_mutex_unlock(&gate);
+}
+END_TEST
+
+START_TEST(test_idle_loader_uses_no_processor_time)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c);
+	struct timespec a, b, pause = {.tv_nsec = 200000000};
+	struct refrain_stats st;
+
+	do /* until all batches are made */
+		st = stats_of(l);
+	while (st.stages[REFRAIN_STAGE_AUGMENT].items < 4 * 16 ||
+		st.files_read < 4 * 16 + 64);
+	(void)nanosleep(&pause, NULL); /* what is measured */
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+	(void)nanosleep(&pause, NULL);
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+	ck_assert_int_lt(
+		(b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec,
+		2000000);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* -- Processes and neighbours ---------------------------------------------- */
+
+START_TEST(test_child_of_a_fork_can_only_close)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c);
+	const struct refrain_batch *b, *other;
+	char state[REFRAIN_STATE_MAX], json[8192];
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	pid = fork();
+	if (pid == 0) {
+		struct refrain_stats st = {.size = sizeof(st)};
+		bool right = refrain_next(l, &other, -1) == -ECHILD &&
+			refrain_save(l, state, sizeof(state)) == -ECHILD &&
+			refrain_stats_get(l, &st) == -ECHILD &&
+			refrain_stats_json(l, json, sizeof(json)) == -ECHILD &&
+			refrain_fd(l) == -ECHILD &&
+			strstr(refrain_message(l), "fork");
+
+		refrain_release(b);
+		right = refrain_close(l) == 0 && right;
+		_exit(right ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	refrain_release(b);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	refrain_release(b);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_two_loaders_do_not_know_of_each_other)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l[2];
+	const struct refrain_batch *b;
+	uint64_t n[2] = {0};
+	bool going = true;
+
+	c.world = 2;
+	for (c.rank = 0; c.rank < 2; c.rank++)
+		l[c.rank] = open_loader(&c);
+	while (going) {
+		going = false;
+		for (unsigned i = 0; i < 2; i++) {
+			if (refrain_next(l[i], &b, WAIT_MS) != 1)
+				continue;
+			n[i] += b->count;
+			going = true;
+			refrain_release(b);
+		}
+	}
+	ck_assert_uint_eq(n[0], IMAGES / 2);
+	ck_assert_uint_eq(n[1], IMAGES / 2);
+	ck_assert_int_eq(refrain_close(l[0]), 0);
+	ck_assert_int_eq(refrain_close(l[1]), 0);
+}
+END_TEST
+
+START_TEST(test_loader_runs_on_the_processors_it_is_given)
+{
+	struct refrain_config c = config_of();
+	uint32_t cpus[] = {0};
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+
+	c.cpus = cpus;
+	c.cpu_count = 1;
+	c.nice = 5;
+	l = open_loader(&c);
+	cpus[0] = 4095; /* was copied */
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	refrain_release(b);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* -- Figures --------------------------------------------------------------- */
+
+START_TEST(test_statistics_add_up)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	struct refrain_stats st;
+	char json[8192];
+
+	c.echo = 4;
+	c.epochs = 2;
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1)
+		refrain_release(b);
+	st = stats_of(l);
+	ck_assert_uint_eq(st.fresh, 2 * IMAGES);
+	ck_assert_uint_eq(st.served, 8 * IMAGES);
+	ck_assert_uint_eq(st.steps, 8 * IMAGES / 16);
+	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_AUGMENT].items, 8 * IMAGES);
+	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_DECODE].items, 2 * IMAGES);
+	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_READ].items, 2 * IMAGES);
+	ck_assert_uint_ge(st.min_lag_steps, 1);
+	ck_assert_double_ge(st.mean_lag_steps, (double)st.min_lag_steps);
+	ck_assert_uint_gt(st.pool_bytes_peak, 0);
+	ck_assert_uint_eq(st.pool_bytes, 0);
+	ck_assert_double_gt(st.t_upstream_ms, 0);
+	ck_assert_double_gt(st.t_downstream_ms, 0);
+	ck_assert_int_gt(refrain_stats_json(l, json, sizeof(json)), 0);
+	ck_assert_ptr_nonnull(strstr(json, "\"served\":2400,"));
+	ck_assert_int_eq(json[strlen(json) - 1], '}');
+	ck_assert_int_eq(refrain_stats_json(l, json, 100), -ENOSPC);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_names_are_those_of_the_dataset)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c);
+	size_t bytes;
+
+	ck_assert_uint_eq(refrain_examples(l), IMAGES);
+	ck_assert_uint_eq(refrain_classes(l), CLASSES);
+	ck_assert_str_eq(refrain_path(l, 0), "c0/0000.jpg");
+	ck_assert_ptr_null(refrain_path(l, IMAGES));
+	ck_assert_str_eq(refrain_class_name(l, 3, &bytes), "c3");
+	ck_assert_uint_eq(bytes, 2);
+	ck_assert_ptr_null(refrain_class_name(l, -1, &bytes));
+	ck_assert_ptr_null(refrain_class_name(l, CLASSES, &bytes));
+	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert_int_eq(refrain_close(NULL), 0);
+	refrain_release(NULL);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("loader_life");
+	TCase *tc = tcase_create("life");
+
+	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_open_names_the_member_that_is_wrong);
+	tcase_add_test(tc, test_open_says_which_dataset_it_cannot_open);
+	tcase_add_test(
+		tc, test_open_takes_a_longer_struct_only_if_its_tail_is_zero);
+	tcase_add_test(tc, test_open_with_the_memory_it_asks_for_opens);
+	tcase_add_test(tc, test_all_batches_lent_is_an_error_until_one_is_back);
+	tcase_add_test(
+		tc, test_batches_outlive_the_loader_in_the_caller_s_memory);
+	tcase_add_test(tc, test_next_into_gives_what_next_does);
+	tcase_add_test(tc, test_any_thread_releases);
+	tcase_add_test(tc, test_last_short_batch_is_dropped_if_asked);
+	tcase_add_test(
+		tc, test_descriptor_is_readable_while_next_would_not_wait);
+	tcase_add_test(tc, test_timeout_names_stage_and_file);
+	tcase_add_test(tc, test_close_ends_a_call_that_waits);
+	tcase_add_test(tc, test_idle_loader_uses_no_processor_time);
+	tcase_add_test(tc, test_child_of_a_fork_can_only_close);
+	tcase_add_test(tc, test_two_loaders_do_not_know_of_each_other);
+	tcase_add_test(tc, test_loader_runs_on_the_processors_it_is_given);
+	tcase_add_test(tc, test_statistics_add_up);
+	tcase_add_test(tc, test_names_are_those_of_the_dataset);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *sr = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

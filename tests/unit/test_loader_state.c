@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of saving and restoring: the stream and the pixels after a restore are
+ * those of a run that was not interrupted.
+ */
+#include "loader_fixture.h"
+
+#include "base/hash.h"
+
+#define STEPS_MAX 1024
+
+/* One hash a step, of all that a batch says and holds. */
+static uint64_t hash_batch(const struct refrain_batch *b)
+{
+	uint64_t h = hash64(b->data, b->data_bytes, b->count);
+
+	h = hash64(b->labels, b->count * sizeof(*b->labels), h);
+	h = hash64(b->indices, b->count * sizeof(*b->indices), h);
+	h = hash64(b->substitutes, b->count * sizeof(*b->indices), h);
+	h = hash64(b->echoes, b->count * sizeof(*b->echoes), h);
+	h = hash64(b->seeds, b->count * sizeof(*b->seeds), h);
+	h = hash64(b->status, b->count * sizeof(*b->status), h);
+	return h + b->step * 31 + b->epoch * 7 + b->ends_epoch + b->fresh * 3;
+}
+
+/* Take up to `n` steps; how many there were. */
+static uint64_t take_steps(struct refrain_loader *l, uint64_t n, uint64_t *out)
+{
+	const struct refrain_batch *b;
+	uint64_t taken = 0;
+
+	for (; taken < n; taken++) {
+		int rc = refrain_next(l, &b, WAIT_MS);
+
+		ck_assert_msg(rc >= 0, "%d: %s", rc, refrain_message(l));
+		if (!rc)
+			break;
+		if (out)
+			out[taken] = hash_batch(b);
+		refrain_release(b);
+	}
+	return taken;
+}
+
+static int save_and_close(struct refrain_loader *l, char *state)
+{
+	int n = refrain_save(l, state, REFRAIN_STATE_MAX);
+
+	ck_assert_msg(n > 0, "%s", refrain_message(l));
+	ck_assert_int_eq(refrain_close(l), 0);
+	return n;
+}
+
+static struct refrain_config config_with_echo(int i)
+{
+	static const double factors[] = {1, 1.5, 2, 4};
+	struct refrain_config c = config_of();
+
+	c.echo = factors[i % 4];
+	c.echo_point = i / 4;
+	c.epochs = 2;
+	return c;
+}
+
+/* Interrupted again and again, also at the very beginning and end. */
+START_TEST(test_restored_run_goes_on_with_the_same_batches)
+{
+	struct refrain_config c = config_with_echo(_i);
+	static uint64_t whole[STEPS_MAX], parts[STEPS_MAX];
+	char state[REFRAIN_STATE_MAX];
+	struct refrain_loader *l = open_loader(&c);
+	uint64_t steps = take_steps(l, STEPS_MAX, whole), done = 0;
+	const uint64_t pieces[] = {0, 1, 7, 23, 2, 31, STEPS_MAX};
+
+	ck_assert_int_eq(refrain_close(l), 0);
+	for (unsigned i = 0; i < 7; i++) {
+		l = open_loader(&c);
+		ck_assert_uint_eq(refrain_steps_left(l), steps - done);
+		done += take_steps(l, pieces[i], parts + done);
+		c.state_bytes = (size_t)save_and_close(l, state);
+		c.state = state;
+		c.threads = 1 + i % 4;
+		c.batches_ahead = 1 + i;
+	}
+	ck_assert_uint_eq(done, steps);
+	for (uint64_t i = 0; i < steps; i++)
+		ck_assert_msg(whole[i] == parts[i], "step %lu differs",
+			(unsigned long)i);
+	l = open_loader(&c); /* nothing is left */
+	ck_assert_uint_eq(take_steps(l, 1, NULL), 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_restore_decodes_again_what_was_partly_used)
+{
+	struct refrain_config c = config_with_echo(3);
+	char state[REFRAIN_STATE_MAX];
+	struct refrain_loader *l = open_loader(&c);
+
+	ck_assert_uint_eq(take_steps(l, 40, NULL), 40);
+	c.state_bytes = (size_t)save_and_close(l, state);
+	c.state = state;
+	l = open_loader(&c);
+	(void)take_steps(l, STEPS_MAX, NULL);
+	ck_assert_uint_gt(stats_of(l).redecodes, 0);
+	ck_assert_uint_le(stats_of(l).redecodes, c.window);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* What each rank of the first world saw, and each of the second after it. */
+START_TEST(test_another_world_sees_the_rest_fresh_once)
+{
+	static const uint32_t worlds[] = {1, 2, 3, 7};
+	uint32_t from = worlds[_i / 4], to = worlds[_i % 4];
+	unsigned seen[IMAGES] = {0};
+	char state[REFRAIN_STATE_MAX];
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	int size = 0;
+
+	c.echo = 2;
+	c.batch = 4;
+	for (unsigned part = 0; part < 2; part++) {
+		c.world = part ? to : from;
+		c.state = part ? state : NULL;
+		c.state_bytes = (size_t)size;
+		for (c.rank = 0; c.rank < c.world; c.rank++) {
+			uint64_t steps = part ? UINT64_MAX : 10;
+
+			l = open_loader(&c);
+			for (; steps && refrain_next(l, &b, WAIT_MS) == 1;
+				steps--) {
+				for (uint32_t i = 0; i < b->count; i++)
+					seen[b->indices[i]] += !b->echoes[i];
+				refrain_release(b);
+			}
+			if (!part)
+				size = refrain_save(l, state, sizeof(state));
+			else if (from != to)
+				ck_assert_uint_gt(
+					stats_of(l).dropped_echoes, 0);
+			ck_assert_int_gt(size, 0);
+			ck_assert_int_eq(refrain_close(l), 0);
+		}
+	}
+	for (unsigned i = 0; i < IMAGES; i++)
+		ck_assert_uint_eq(seen[i], 1);
+}
+END_TEST
+
+/* -- Refusals -------------------------------------------------------------- */
+
+static int save_one(const struct refrain_config *c, char *state)
+{
+	struct refrain_loader *l = open_loader(c);
+
+	ck_assert_uint_eq(take_steps(l, 3, NULL), 3);
+	return save_and_close(l, state);
+}
+
+static void refused(const struct refrain_config *c, int rc, const char *word)
+{
+	struct refrain_loader *l;
+
+	ck_assert_int_eq(refrain_open(&l, c), rc);
+	ck_assert_msg(strstr(refrain_message(NULL), word), "%s",
+		refrain_message(NULL));
+}
+
+#define OTHER(member, value)                                                   \
+	do {                                                                   \
+		struct refrain_config other = c;                               \
+                                                                               \
+		other.member = value;                                          \
+		refused(&other, -ESTALE, #member);                             \
+	} while (0)
+
+START_TEST(test_state_of_another_configuration_is_refused_by_name)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX];
+
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	OTHER(seed, 8);
+	OTHER(batch, 8);
+	OTHER(epochs, 9);
+	OTHER(height, 16);
+	OTHER(type, REFRAIN_F32);
+	OTHER(layout, REFRAIN_NCHW);
+	OTHER(augment, REFRAIN_AUGMENT_NONE);
+	OTHER(area_min, 0.5F);
+	OTHER(aspect_max, 2);
+	OTHER(cutout, 4);
+	OTHER(flags, REFRAIN_FLAG_NO_FLIP);
+	OTHER(policy, REFRAIN_ZERO_FILL);
+	OTHER(max_pixels, 1 << 20);
+}
+END_TEST
+
+START_TEST(test_damaged_state_is_refused)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX];
+	int n = save_one(&c, state);
+
+	c.state = state;
+	for (int i = 0; i < n; i++) {
+		c.state_bytes = (size_t)n;
+		state[i] ^= 0x10;
+		refused(&c, -EBADMSG, "state");
+		state[i] ^= 0x10;
+		c.state_bytes = (size_t)i;
+		if (i > 0)
+			refused(&c, -EBADMSG, "state");
+	}
+}
+END_TEST
+
+START_TEST(test_state_of_another_dataset_is_refused)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX], path[256];
+
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	(void)snprintf(path, sizeof(path), "%s/c1/more.jpg", top);
+	write_file(path, "", 0);
+	refused(&c, -ESTALE, "dataset");
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(test_save_says_how_much_room_it_needs)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l = open_loader(&c);
+	char state[REFRAIN_STATE_MAX];
+
+	ck_assert_int_eq(refrain_save(l, state, 10), -ENOSPC);
+	ck_assert_int_le(
+		refrain_save(l, state, sizeof(state)), REFRAIN_STATE_MAX);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("loader_state");
+	TCase *tc = tcase_create("state");
+
+	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(
+		tc, test_restored_run_goes_on_with_the_same_batches, 0, 12);
+	tcase_add_test(tc, test_restore_decodes_again_what_was_partly_used);
+	tcase_add_loop_test(
+		tc, test_another_world_sees_the_rest_fresh_once, 0, 16);
+	tcase_add_test(
+		tc, test_state_of_another_configuration_is_refused_by_name);
+	tcase_add_test(tc, test_damaged_state_is_refused);
+	tcase_add_test(tc, test_state_of_another_dataset_is_refused);
+	tcase_add_test(tc, test_save_says_how_much_room_it_needs);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *sr = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
