@@ -1,2 +1,7 @@
 noinst_LTLIBRARIES += libprefetch.la
-libprefetch_la_SOURCES = src/prefetch/prefetch.c src/prefetch/prefetch.h
+libprefetch_la_SOURCES = \
+	src/prefetch/order.c src/prefetch/order.h \
+	src/prefetch/plan.c src/prefetch/plan.h src/prefetch/plan_impl.h \
+	src/prefetch/plan_follow.c \
+	src/prefetch/plan_pace.c \
+	src/prefetch/prefetch.c src/prefetch/prefetch.h

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cache/cache.h"
+#include "prefetch/plan.h"
 
 struct prefetch;
 

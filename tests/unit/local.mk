@@ -151,6 +151,14 @@ tests_unit_test_planned_SOURCES = tests/unit/test_planned.c \
 tests_unit_test_planned_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_planned_LDADD = libcache.la libstore.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_plan
+TESTS += tests/unit/test_plan
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c \
+	tests/unit/cache_fixture.h tests/unit/store_fixture.h
+tests_unit_test_plan_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_plan_LDADD = libprefetch.la libcache.la libplan.la \
+	libstore.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_manifest
 TESTS += tests/unit/test_manifest
 tests_unit_test_manifest_SOURCES = tests/unit/test_manifest.c

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of a plan. The index is a hash table whose buckets are rings of
+ * positions in ascending order, told by their last element, so that both
+ * appending and finding the first take a step. Positions that are done leave
+ * it when a search comes by.
+ */
+#include "prefetch/order.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define ROOM_FIRST 1024u
+
+void order_release(struct order *o)
+{
+	free(o->file);
+	free(o->next);
+	free(o->place);
+	free(o->last);
+	free(o->seen);
+	free(o->epoch);
+	*o = (struct order){.room = 0};
+}
+
+static uint32_t *bucket_of(const struct order *o, uint32_t file)
+{
+	uint32_t h = file * UINT32_C(2654435761);
+
+	return &o->last[(h ^ h >> 16) & (o->buckets - 1)];
+}
+
+/* Indices are those of the arrays, not positions. */
+static void link_index(struct order *o, uint32_t i)
+{
+	uint32_t *last = bucket_of(o, o->file[i]);
+
+	if (*last == NONE) {
+		o->next[i] = i;
+	} else {
+		o->next[i] = o->next[*last];
+		o->next[*last] = i;
+	}
+	*last = i;
+}
+
+static void build_index(struct order *o)
+{
+	memset(o->last, 0xff, o->buckets * sizeof(*o->last));
+	for (uint32_t i = 0; i < o->end - o->first; i++)
+		link_index(o, i);
+}
+
+static int grow_array(void *array, size_t room, size_t size)
+{
+	void *bigger = reallocarray(*(void **)array, room, size);
+
+	if (!bigger)
+		return -ENOMEM;
+	*(void **)array = bigger;
+	return 0;
+}
+
+/* Forget positions before `done`, and with them epochs that ended. */
+static void forget(struct order *o, uint64_t done)
+{
+	size_t drop = (size_t)(done - o->first);
+	size_t left = (size_t)(o->end - done);
+	unsigned past = 0;
+
+	memmove(o->file, o->file + drop, left * sizeof(*o->file));
+	memmove(o->place, o->place + drop, left);
+	o->first = done;
+	while (past + 1 < o->epochs && o->epoch[past + 1].begin <= done)
+		past++;
+	o->epochs -= past;
+	memmove(o->epoch, o->epoch + past, o->epochs * sizeof(*o->epoch));
+	build_index(o);
+}
+
+static int make_room(struct order *o, uint64_t done)
+{
+	size_t n = (size_t)(o->end - o->first);
+	size_t room = n < ROOM_FIRST ? ROOM_FIRST : n + n / 2;
+
+	if (n < o->room)
+		return 0;
+	if (done - o->first > n / 2) {
+		forget(o, done);
+		return 0;
+	}
+	if (grow_array(&o->file, room, sizeof(*o->file)) < 0 ||
+		grow_array(&o->next, room, sizeof(*o->next)) < 0 ||
+		grow_array(&o->place, room, sizeof(*o->place)) < 0)
+		return -ENOMEM;
+	o->room = room;
+	if (room <= o->buckets + o->buckets / 2)
+		return 0;
+	/* Without the memory the chains are longer, that is all. */
+	if (grow_array(&o->last, o->buckets ? o->buckets * 2 : ROOM_FIRST,
+		    sizeof(*o->last)) < 0)
+		return o->buckets ? 0 : -ENOMEM;
+	o->buckets = o->buckets ? o->buckets * 2 : ROOM_FIRST;
+	build_index(o);
+	return 0;
+}
+
+static int begin_epoch(struct order *o, uint64_t number)
+{
+	if (o->epochs > 0 && o->epoch[o->epochs - 1].number == number)
+		return 0;
+	if (o->epochs > 0 && o->epoch[o->epochs - 1].number > number)
+		return -EINVAL;
+	if (o->epochs == ORDER_EPOCHS_MAX)
+		return -ENOSPC;
+	if (grow_array(&o->epoch, o->epochs + 1, sizeof(*o->epoch)) < 0)
+		return -ENOMEM;
+	o->epoch[o->epochs++] = (struct order_epoch){number, o->end};
+	if (o->seen)
+		memset(o->seen, 0, o->seen_bytes);
+	return 0;
+}
+
+/* -EEXIST if it was there. */
+static int see(struct order *o, uint32_t file)
+{
+	size_t at = file / 8;
+	uint8_t bit = (uint8_t)(1u << file % 8);
+
+	if (at >= o->seen_bytes) {
+		size_t bytes = at + at / 2 + 4096;
+
+		if (grow_array(&o->seen, bytes, 1) < 0)
+			return -ENOMEM;
+		memset(o->seen + o->seen_bytes, 0, bytes - o->seen_bytes);
+		o->seen_bytes = bytes;
+	}
+	if (o->seen[at] & bit)
+		return -EEXIST;
+	o->seen[at] |= bit;
+	return 0;
+}
+
+int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
+{
+	int rc = make_room(o, done);
+	uint32_t i;
+
+	if (rc == 0)
+		rc = begin_epoch(o, epoch);
+	if (rc == 0)
+		rc = see(o, file);
+	if (rc < 0)
+		return rc;
+	i = (uint32_t)(o->end - o->first);
+	o->file[i] = file;
+	o->place[i] = PLACE_WAITING;
+	o->end++;
+	link_index(o, i);
+	return 0;
+}
+
+static bool is_done(const struct order *o, uint32_t i, uint64_t horizon)
+{
+	uint8_t place = o->place[i] & PLACE_MASK;
+
+	return place == PLACE_SERVED || place == PLACE_RETIRED ||
+		(place == PLACE_SKIPPED && o->first + i < horizon);
+}
+
+bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
+{
+	uint32_t *last, i;
+
+	if (o->buckets == 0)
+		return false;
+	last = bucket_of(o, file);
+	while (*last != NONE && is_done(o, o->next[*last], horizon)) {
+		i = o->next[*last];
+		if (i == *last)
+			*last = NONE;
+		else
+			o->next[*last] = o->next[i];
+	}
+	if (*last == NONE)
+		return false;
+	i = *last;
+	do {
+		i = o->next[i];
+		if (o->file[i] == file && !is_done(o, i, horizon)) {
+			*pos = o->first + i;
+			return true;
+		}
+	} while (i != *last);
+	return false;
+}
+
+uint64_t order_epoch_of(const struct order *o, uint64_t pos)
+{
+	unsigned low = 0, high = o->epochs;
+
+	while (high - low > 1) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (o->epoch[middle].begin <= pos)
+			low = middle;
+		else
+			high = middle;
+	}
+	return o->epochs ? o->epoch[low].number : 0;
+}

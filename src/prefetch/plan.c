@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of the positions of plans: appended by their owners, read by
+ * readers, given up. One lock guards all plans; it is held for short, never
+ * over a call of the cache that may call back.
+ *
+ * Who reads is not known, only what is read, and readers that go through one
+ * order in several threads are not in step. So a read at a position does not
+ * by itself end what comes before it: that is given up when more than `slack`
+ * positions beyond it have been read. A read of a file whose turn is far off
+ * is somebody else's (who leaves it in the kernel's cache, so it need not be
+ * fetched again), unless so many come in a row, and none near, that the
+ * readers must have moved there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "prefetch/plan_impl.h"
+
+#define SLACK_MIN 256u
+#define SLACK_BATCHES 16u
+
+int plans_new(struct plans **out, const struct plans_config *config)
+{
+	struct plans *ps = calloc(1, sizeof(*ps));
+	struct cache_status s;
+
+	if (!ps)
+		return -ENOMEM;
+	ps->config = *config;
+	cache_status(config->cache, &s);
+	ps->window_bytes = s.planned_capacity_bytes;
+	(void)pthread_mutex_init(&ps->lock, NULL); /* cannot fail on Linux */
+	cond_init(&ps->work_cond);
+	cond_init(&ps->done_cond);
+	list_init(&ps->plans);
+	list_init(&ps->gone);
+	*out = ps;
+	return 0;
+}
+
+void plans_free(struct plans *ps)
+{
+	if (!ps)
+		return;
+	pthread_mutex_lock(&ps->lock);
+	ps->stopping = true;
+	plans_kick(ps, true);
+	pthread_mutex_unlock(&ps->lock);
+	if (ps->started)
+		(void)pthread_join(ps->pacer, NULL); /* it is ours */
+	(void)pthread_cond_destroy(&ps->work_cond);  /* nobody is left */
+	(void)pthread_cond_destroy(&ps->done_cond);
+	(void)pthread_mutex_destroy(&ps->lock);
+	free(ps);
+}
+
+/*
+ * There is work for the pacer. What is not urgent can wait until more has
+ * come together, or a few milliseconds.
+ */
+void plans_kick(struct plans *ps, bool urgent)
+{
+	bool wake = urgent || !ps->resting;
+
+	ps->urgent |= urgent;
+	if (ps->work && !urgent)
+		return;
+	ps->work = true;
+	if (wake)
+		pthread_cond_signal(&ps->work_cond);
+}
+
+/* -- Positions ------------------------------------------------------------- */
+
+/* Pass the position at base, if it is done with or has to be. */
+static bool pass(struct plan *plan)
+{
+	uint8_t place = order_place(&plan->order, plan->base);
+
+	switch (place & PLACE_MASK) {
+	case PLACE_WAITING:
+	case PLACE_ISSUED:
+		if (plan->base >= plan->retire_to &&
+			plan->ahead <= plan->params.slack)
+			return false;
+		order_set(&plan->order, plan->base, PLACE_RETIRED);
+		break;
+	default:
+		plan->ahead -= place & PLACE_COUNTED ? 1 : 0;
+		break;
+	}
+	plan->base++;
+	plan->plans->positions--;
+	return true;
+}
+
+/* Is there something held that need not be any more? */
+static bool may_release(const struct plan *plan)
+{
+	const struct hold *h =
+		CONTAINER_OF(plan->holds.next, struct hold, link);
+
+	if (list_empty(&plan->holds) || h->pos >= plan->base)
+		return false;
+	return h->pos < plan->retire_to ||
+		h->pos + plan->params.slack < plan->base ||
+		(order_place(&plan->order, h->pos) & PLACE_MASK) ==
+		PLACE_RETIRED;
+}
+
+/* After anything that may end positions. */
+void plan_advance(struct plan *plan)
+{
+	uint64_t before = plan->base;
+
+	while (plan->base < plan->order.end && pass(plan))
+		;
+	if (plan->cursor < plan->base) {
+		plan->cursor = plan->base;
+		plan->cursor_off = 0;
+	}
+	if (plan->base == before)
+		return;
+	if (plan->base == plan->order.end)
+		pthread_cond_broadcast(&plan->plans->done_cond);
+	if (may_release(plan))
+		plans_kick(plan->plans, false);
+}
+
+/* The file's turn is far off. */
+static void read_astray(struct plan *plan, uint64_t pos)
+{
+	if (order_epoch_of(&plan->order, pos) !=
+		order_epoch_of(&plan->order, plan->cursor))
+		return;
+	order_set(&plan->order, pos, PLACE_SERVED);
+	if (plan->stray == 0 || pos < plan->stray_min)
+		plan->stray_min = pos;
+	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
+		return;
+	/* Nobody has read near the cursor for long: they went there. */
+	plan->retire_to = plan->stray_min;
+	plan->stray = 0;
+	plan_advance(plan);
+}
+
+static void read_near(struct plan *plan, uint64_t pos)
+{
+	plan->stray = 0;
+	plan->s.read++;
+	if (pos >= plan->front)
+		plan->front = pos + 1;
+	if (pos >= plan->base) {
+		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		plan->ahead++;
+	} else {
+		order_set(&plan->order, pos, PLACE_SERVED);
+	}
+	plan_advance(plan);
+}
+
+static void note(struct plan *plan, uint32_t file)
+{
+	uint64_t slack = plan->params.slack, pos;
+	uint64_t horizon = plan->front > slack ? plan->front - slack : 0;
+
+	if (!order_find(&plan->order, file, horizon, &pos))
+		return;
+	if (pos < plan->cursor + slack)
+		read_near(plan, pos);
+	else
+		read_astray(plan, pos);
+}
+
+void plans_note(struct plans *ps, const struct cache_item *file, uint64_t off,
+	size_t len)
+{
+	uint64_t size = file->version.size_bytes;
+
+	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
+		return;
+	/* A file in one piece is read when it is begun, else at its end. */
+	if (file->size == size ? off != 0 : off + len < size)
+		return;
+	LOCK_SCOPE(&ps->lock);
+	LIST_FOREACH(l, &ps->plans)
+		note(CONTAINER_OF(l, struct plan, link),
+			(uint32_t)file->cookie);
+}
+
+void plans_forget(struct plans *ps, uint64_t cookie)
+{
+	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
+		return;
+	LOCK_SCOPE(&ps->lock);
+	LIST_FOREACH(l, &ps->plans) {
+		struct plan *plan = CONTAINER_OF(l, struct plan, link);
+		uint64_t pos;
+
+		while (order_find(
+			&plan->order, (uint32_t)cookie, plan->base, &pos)) {
+			order_set(&plan->order, pos, PLACE_RETIRED);
+			plan->s.gone++;
+		}
+		plan_advance(plan);
+	}
+}
+
+/* -- One plan -------------------------------------------------------------- */
+
+static int init_schedule(struct plan *plan, struct error *err)
+{
+	struct plan_params *p = &plan->params;
+	/* Names come in order, so what the schedule would draw is not asked. */
+	struct schedule_config config = {
+		.examples = 1,
+		.batch = p->batch,
+		.window = p->window,
+		.echo = p->echo,
+		.echo_max = p->echo_max,
+		.order = SCHEDULE_IN_ORDER,
+	};
+
+	return schedule_init(&plan->schedule, &config, err);
+}
+
+static int start_pacer(struct plans *ps)
+{
+	int rc = ps->started
+		? 0
+		: -pthread_create(&ps->pacer, NULL, follow_main, ps);
+
+	ps->started |= rc == 0;
+	return rc;
+}
+
+static int join_plans(struct plans *ps, struct plan *plan, struct error *err)
+{
+	LOCK_SCOPE(&ps->lock);
+	if (ps->nplans >= PLANS_MAX)
+		return error_set(err, -EUSERS,
+			"this mount has %u plans already: end one", PLANS_MAX);
+	if (start_pacer(ps) < 0)
+		return error_set(err, -EAGAIN, "cannot start a thread: %m");
+	list_add_tail(&ps->plans, &plan->link);
+	ps->nplans++;
+	(void)atomic_fetch_add_explicit(&ps->active, 1, memory_order_relaxed);
+	return 0;
+}
+
+int plan_open(struct plans *ps, const struct plan_params *params,
+	struct plan **out, struct error *err)
+{
+	CLEANUP_FREE struct plan *plan = calloc(1, sizeof(*plan));
+	int rc;
+
+	if (!plan)
+		return error_set(err, -ENOMEM, "cannot make a plan: %m");
+	plan->plans = ps;
+	plan->params = *params;
+	plan->params.batch = params->batch ? params->batch : 1;
+	if (!params->slack) {
+		plan->params.slack =
+			(uint64_t)SLACK_BATCHES * plan->params.batch;
+		if (plan->params.slack < SLACK_MIN)
+			plan->params.slack = SLACK_MIN;
+	}
+	plan->step_ns = params->step_ns;
+	list_init(&plan->holds);
+	rc = init_schedule(plan, err);
+	if (rc == 0)
+		rc = join_plans(ps, plan, err);
+	if (rc == 0)
+		*out = steal_ptr(&plan);
+	return rc;
+}
+
+void plan_close(struct plan *plan)
+{
+	struct plans *ps = plan->plans;
+
+	LOCK_SCOPE(&ps->lock);
+	plan->closing = true;
+	ps->positions -= plan->order.end - plan->base;
+	ps->nplans--;
+	(void)atomic_fetch_sub_explicit(&ps->active, 1, memory_order_relaxed);
+	plans_kick(ps, true);
+}
+
+/* Positions that nobody will ask about again. */
+static uint64_t forgettable(const struct plan *plan)
+{
+	const struct hold *h =
+		CONTAINER_OF(plan->holds.next, struct hold, link);
+
+	if (list_empty(&plan->holds) || h->pos > plan->base)
+		return plan->base;
+	return h->pos;
+}
+
+int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie)
+{
+	struct plans *ps = plan->plans;
+	int rc;
+
+	LOCK_SCOPE(&ps->lock);
+	if (ps->positions >= PLAN_POSITIONS_MAX || cookie > UINT32_MAX)
+		return -ENOSPC;
+	rc = order_add(
+		&plan->order, epoch, (uint32_t)cookie, forgettable(plan));
+	if (rc < 0)
+		return rc;
+	ps->positions++;
+	plans_kick(ps, false);
+	return 0;
+}
+
+static void progress(struct plan *plan, uint64_t position)
+{
+	if (position > plan->order.end)
+		position = plan->order.end;
+	if (position > plan->retire_to)
+		plan->retire_to = position;
+	if (position > plan->front)
+		plan->front = position;
+	plan_advance(plan);
+	if (may_release(plan))
+		plans_kick(plan->plans, false);
+}
+
+void plan_progress(struct plan *plan, uint64_t position)
+{
+	LOCK_SCOPE(&plan->plans->lock);
+	progress(plan, position);
+}
+
+void plan_progress_step(struct plan *plan, uint64_t step)
+{
+	uint64_t fresh;
+
+	LOCK_SCOPE(&plan->plans->lock);
+	fresh = schedule_fresh_before(&plan->schedule, step);
+	if (fresh > plan->params.fresh)
+		progress(plan, fresh - plan->params.fresh);
+	if (step > plan->step_told) {
+		plan->step_told = step;
+		plan->step_told_pos = plan->front;
+	}
+}
+
+int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo)
+{
+	LOCK_SCOPE(&plan->plans->lock);
+	return schedule_change(&plan->schedule, step, echo);
+}
+
+void plan_status(struct plan *plan, struct plan_status *status)
+{
+	LOCK_SCOPE(&plan->plans->lock);
+	*status = plan->s;
+	status->positions = plan->order.end;
+	status->done = plan->base;
+	status->front = plan->front;
+	status->cursor = plan->cursor;
+	status->step = pace_step(plan);
+	status->step_ns = plan->step_ns;
+}
+
+bool plan_wait(struct plan *plan, uint64_t timeout_ns)
+{
+	struct plans *ps = plan->plans;
+	uint64_t until = clock_now_ns() + timeout_ns;
+
+	LOCK_SCOPE(&ps->lock);
+	while (plan->base < plan->order.end &&
+		cond_wait_until(&ps->done_cond, &ps->lock, until))
+		;
+	return plan->base == plan->order.end;
+}
+
+void plans_status(struct plans *ps, struct plans_status *status)
+{
+	LOCK_SCOPE(&ps->lock);
+	*status = (struct plans_status){ps->nplans, ps->positions};
+}

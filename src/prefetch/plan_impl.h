@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the plans. Private to src/prefetch. */
+#ifndef PREFETCH_PLAN_IMPL_H
+#define PREFETCH_PLAN_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "prefetch/order.h"
+#include "prefetch/plan.h"
+
+/* An item that is fetched ahead for a position. */
+struct hold {
+	struct cache_plan p;
+	struct plan *plan; /* set once */
+	uint64_t pos;	   /* set once */
+	uint64_t bytes;	   /* set once */
+	struct list link;  /* in plan.holds, as issued; lock */
+	struct list gone;  /* in plans.gone; lock */
+	int status;	   /* of done(); lock */
+	bool given_up;	   /* cache_unplan() was called; lock */
+};
+
+/* Everything is guarded by the lock of the plans. */
+struct plan {
+	struct plans *plans; /* set once */
+	struct list link;    /* in plans.plans */
+	struct order order;
+	struct schedule schedule;
+	struct plan_params params;
+	/*
+	 * base <= cursor: positions before base are done with; from cursor on
+	 * nothing has been looked at. Bytes before cursor_off of the file at
+	 * the cursor have.
+	 */
+	uint64_t base, cursor, cursor_off;
+	uint64_t retire_to; /* the owner, or readers, will not come back */
+	uint64_t front;
+	uint64_t ahead; /* positions from base on that were read */
+	uint64_t stray; /* reads far ahead since the last that was not */
+	uint64_t stray_min;
+	struct list holds;
+	bool closing;
+	/* The clock of steps. */
+	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
+	uint64_t measured_ns, measured_step;
+	uint64_t step_ns;     /* 0: not known */
+	struct plan_status s; /* the counts in it */
+};
+
+struct plans {
+	struct plans_config config; /* set once */
+	uint64_t window_bytes;	    /* set once; of planned items in memory */
+	pthread_mutex_t lock;
+	pthread_cond_t work_cond; /* for the pacer */
+	pthread_cond_t done_cond; /* a plan has come to its end */
+	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
+	struct list plans;
+	struct list gone; /* of struct hold */
+	unsigned nplans, nholds;
+	uint64_t positions; /* of all orders */
+	uint64_t freed;	    /* bytes since the pacer last looked */
+	bool work, urgent;
+	bool resting; /* the pacer waits for more to be freed */
+	bool stopping;
+	bool started;
+	pthread_t pacer; /* set with started */
+};
+
+/* plan.c; want the lock. */
+void plan_advance(struct plan *plan);
+void plans_kick(struct plans *ps, bool urgent);
+
+/* plan_pace.c; want the lock. */
+uint64_t pace_step(const struct plan *plan);
+uint64_t pace_due_ns(struct plan *plan);
+void pace_measure(struct plan *plan, uint64_t now_ns);
+
+/* plan_follow.c */
+void *follow_main(void *plans);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the item at a plan's cursor is needed: the step comes from the echo
+ * schedule, ramp included, the time of a step from the owner or from how fast
+ * the plan is read. Runs with the lock of the plans held.
+ */
+#include "base/clock.h"
+#include "prefetch/plan_impl.h"
+
+/* As long as nothing is known, all plans have the same step time. */
+#define STEP_GUESS_NS NS_PER_S
+
+/* How long one measurement of the step time is. */
+#define MEASURE_NS (250 * NS_PER_MS)
+
+/* The step that needs a position; the last one, beyond what is kept. */
+static uint64_t step_of(const struct plan *plan, uint64_t pos)
+{
+	struct schedule_slot slot;
+	uint64_t step;
+
+	if (schedule_fresh(&plan->schedule, plan->params.fresh + pos, &slot,
+		    &step) < 0)
+		return plan->step_told;
+	return step;
+}
+
+/* The step that the readers are at. */
+uint64_t pace_step(const struct plan *plan)
+{
+	uint64_t step = step_of(plan, plan->front);
+
+	return step > plan->step_told ? step : plan->step_told;
+}
+
+/* How long until the item at the cursor is needed. */
+uint64_t pace_due_ns(struct plan *plan)
+{
+	uint64_t now = pace_step(plan);
+	uint64_t step = step_of(plan, plan->cursor);
+	uint64_t step_ns = plan->step_ns ? plan->step_ns : STEP_GUESS_NS;
+	uint64_t due_ns;
+
+	if (step <= now)
+		return 0;
+	if (__builtin_mul_overflow(step - now, step_ns, &due_ns))
+		return UINT64_MAX;
+	return due_ns;
+}
+
+/* Steps and time since the last look make the step time, half of it new. */
+void pace_measure(struct plan *plan, uint64_t now_ns)
+{
+	uint64_t step, step_ns;
+
+	if (plan->params.step_ns || now_ns < plan->measured_ns + MEASURE_NS)
+		return;
+	step = pace_step(plan);
+	if (plan->measured_ns && step > plan->measured_step) {
+		step_ns = (now_ns - plan->measured_ns) /
+			(step - plan->measured_step);
+		plan->step_ns =
+			plan->step_ns ? (plan->step_ns + step_ns) / 2 : step_ns;
+	}
+	if (!plan->measured_ns || step > plan->measured_step) {
+		plan->measured_ns = now_ns;
+		plan->measured_step = step;
+	}
+}

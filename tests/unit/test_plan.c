@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plans over a real cache and an origin by hand: what is fetched in which
+ * order, what is given up, what is held, whose turn it is.
+ */
+#include <stdio.h>
+
+#include "cache_fixture.h"
+#include "prefetch/order.h"
+#include "prefetch/prefetch.h"
+
+#define SIZE 200000u /* does not fit the tier */
+#define AHEAD (STAGING / 2 / SIZE)
+#define GONE 666u /* the file of this cookie */
+
+struct course {
+	struct rig g;
+	struct plans *plans;
+	struct cache_scratch *scratch;
+};
+
+static bool course_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	char path[32];
+
+	(void)arg;
+	if (cookie == GONE)
+		return false;
+	(void)rig_path(NULL, cookie, path, sizeof(path));
+	*file = (struct cache_item){
+		.digest = key_digest(path),
+		.version = {.size_bytes = cookie == 0 ? 0 : SIZE,
+			.mtime_ns = 1},
+		.cookie = cookie,
+	};
+	return true;
+}
+
+static void course_start(struct course *k, const char *tier)
+{
+	struct plans_config config = {.file = course_file};
+
+	rig_start(&k->g, tier);
+	config.cache = k->g.cache;
+	ck_assert_int_eq(plans_new(&k->plans, &config), 0);
+}
+
+static void course_stop(struct course *k)
+{
+	plans_free(k->plans);
+	rig_stop(&k->g);
+}
+
+static struct plan *open_plan(struct course *k, uint64_t slack)
+{
+	struct plan_params params = {.slack = slack};
+	struct plan *plan;
+
+	ck_assert_int_eq(plan_open(k->plans, &params, &plan, &k->g.fix.err), 0);
+	return plan;
+}
+
+static void add(struct plan *plan, uint64_t epoch, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++)
+		ck_assert_int_eq(plan_add(plan, epoch, i), 0);
+}
+
+/* Read a file as the fs does: note it, then read all of it. */
+static void read_file(struct course *k, uint64_t cookie)
+{
+	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
+	struct probe p;
+
+	plans_note(k->plans, &item, 0, SIZE);
+	probe_read(&k->g, &p, item, 0, SIZE);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&k->g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+}
+
+static uint64_t field(struct plan *plan, size_t offset)
+{
+	struct plan_status s;
+
+	plan_status(plan, &s);
+	return *(uint64_t *)((char *)&s + offset);
+}
+
+/* Wait, while the origin answers; the test's time-out ends it. */
+#define WAIT_FOR(k, plan, name, value)                                         \
+	while (field(plan, offsetof(struct plan_status, name)) != (value)) {   \
+		answer_all(&(k)->g.hand);                                      \
+		sched_yield();                                                 \
+	}
+
+static uint64_t wasted(struct course *k)
+{
+	return k->g.fix.counters.prefetch_wasted;
+}
+
+START_TEST(test_a_plan_is_fetched_in_order_up_to_its_window)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 0);
+	add(plan, 1, 1, 101);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	ck_assert_uint_eq(
+		field(plan, offsetof(struct plan_status, cursor)), AHEAD);
+	while (k.g.fix.counters.passed_through < AHEAD)
+		answer_all(&k.g.hand);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, AHEAD * SIZE);
+	for (uint64_t i = 1; i <= AHEAD; i++) {
+		struct cache_item item = file_item(&k.g, i, SIZE, 0);
+		struct probe p;
+
+		probe_read(&k.g, &p, item, 0, 1);
+		ck_assert(p.done && p.right);
+	}
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_an_exact_plan_costs_each_byte_once_and_wastes_nothing)
+{
+	struct cache_status s;
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 0);
+	add(plan, 1, 1, 101);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)), 0);
+	for (uint64_t i = 1; i < 101; i++)
+		read_file(&k, i);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	plan_close(plan);
+	cache_status(k.g.cache, &s);
+	ck_assert_uint_le(s.staging_peak_bytes, STAGING);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 100 * SIZE);
+	ck_assert_uint_eq(wasted(&k), 0);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 8);
+	add(plan, 1, 1, 97);
+	/* Four readers, each two files at a time. */
+	for (uint64_t i = 1; i < 97; i += 8)
+		for (uint64_t j = 0; j < 8; j++)
+			read_file(&k, i + (j * 3 + 5) % 8);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 96 * SIZE);
+	ck_assert_uint_eq(wasted(&k), 0);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_what_readers_have_passed_by_is_given_up)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 2);
+	add(plan, 1, 1, 41);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	/* The first three are left out. */
+	for (uint64_t i = 4; i < 41; i++)
+		read_file(&k, i);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	WAIT_FOR(&k, plan, wasted, 3);
+	ck_assert_uint_eq(wasted(&k), 3);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_progress_retires_all_before_it)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 0);
+	add(plan, 1, 1, 41);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	plan_progress(plan, 4);
+	WAIT_FOR(&k, plan, done, 4);
+	WAIT_FOR(&k, plan, wasted, 4);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	ck_assert_uint_eq(
+		field(plan, offsetof(struct plan_status, cursor)), AHEAD + 4);
+	plan_progress(plan, 1000000);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	WAIT_FOR(&k, plan, ahead_items, 0);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_a_closed_plan_gives_all_back)
+{
+	struct cache_status s;
+	struct course k;
+
+	course_start(&k, "128K");
+	for (int i = 0; i < 5; i++) {
+		struct plan *plan = open_plan(&k, 0);
+
+		add(plan, 1, 1, 41);
+		plan_close(plan);
+	}
+	do {
+		answer_all(&k.g.hand);
+		cache_status(k.g.cache, &s);
+	} while (s.planned_bytes > 0 || s.staging_bytes > 0);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_what_is_in_a_tier_is_skipped)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "64M");
+	plan = open_plan(&k, 0);
+	add(plan, 1, 1, 41);
+	/* All of it comes into the tier, with no reader. */
+	while (!plan_wait(plan, NS_PER_MS))
+		answer_all(&k.g.hand);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
+	add(plan, 2, 1, 41);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(
+		field(plan, offsetof(struct plan_status, resident)), 40);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
+	ck_assert_uint_eq(wasted(&k), 0);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_epochs_follow_one_another)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 4);
+	for (uint64_t epoch = 1; epoch < 4; epoch++)
+		add(plan, epoch, 1, 31);
+	for (uint64_t epoch = 1; epoch < 4; epoch++)
+		for (uint64_t i = 1; i < 31; i++)
+			read_file(&k, i);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(wasted(&k), 0);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 90 * SIZE);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_a_read_far_ahead_is_somebody_elses)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 4);
+	add(plan, 1, 1, 101);
+	WAIT_FOR(&k, plan, ahead_items, AHEAD);
+	for (uint64_t i = 60; i < 80; i++)
+		read_file(&k, i);
+	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)), 0);
+	ck_assert_uint_eq(wasted(&k), 0);
+	/* What was read is in the kernel's cache: each item once. */
+	for (uint64_t i = 1; i < 101; i++)
+		if (i < 60 || i >= 80)
+			read_file(&k, i);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(wasted(&k), 0);
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 100 * SIZE);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_two_plans_share_by_when_they_need)
+{
+	struct plan_params quick = {.batch = 1, .step_ns = NS_PER_MS};
+	struct plan_params slow = {.batch = 1, .step_ns = 4 * NS_PER_MS};
+	struct plan *a, *b;
+	struct course k;
+	uint64_t na, nb;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &slow, &b, &k.g.fix.err), 0);
+	ck_assert_int_eq(plan_open(k.plans, &quick, &a, &k.g.fix.err), 0);
+	add(b, 1, 1001, 1101);
+	add(a, 1, 1, 101);
+	/* As their readers go on, each has what it reads in the same time. */
+	for (uint64_t i = 1; i < 61; i++) {
+		read_file(&k, i);
+		if (i % 4 == 0)
+			read_file(&k, 1000 + i / 4);
+	}
+	do {
+		answer_all(&k.g.hand);
+		na = field(a, offsetof(struct plan_status, ahead_items));
+		nb = field(b, offsetof(struct plan_status, ahead_items));
+	} while (na + nb < AHEAD);
+	ck_assert_uint_ge(na, 7);
+	ck_assert_uint_ge(nb, 1);
+	ck_assert_uint_eq(wasted(&k), 0);
+	plan_close(a);
+	plan_close(b);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_echo_makes_steps_of_fewer_examples)
+{
+	struct plan_params params = {.batch = 8, .echo = {2, 1}};
+	struct schedule_config config = {.examples = 1,
+		.batch = 8,
+		.echo = {2, 1},
+		.order = SCHEDULE_IN_ORDER};
+	struct schedule_slot slot;
+	struct schedule s;
+	struct course k;
+	struct plan *plan;
+	uint64_t step;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	add(plan, 1, 1, 51);
+	plan_progress(plan, 40);
+	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
+	ck_assert_int_eq(schedule_fresh(&s, 40, &slot, &step), 0);
+	ck_assert_uint_eq(
+		field(plan, offsetof(struct plan_status, step)), step);
+	/* And back: a step retires what no later one needs. */
+	plan_progress_step(plan, step + 1);
+	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)),
+		schedule_fresh_before(&s, step + 1));
+	plan_close(plan);
+	/* A window that cannot be is refused, with the size that would do. */
+	params.window = 3;
+	ck_assert_int_eq(
+		plan_open(k.plans, &params, &plan, &k.g.fix.err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(k.g.fix.err.msg, "24"));
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_wrong_names_cost_nothing)
+{
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	plan = open_plan(&k, 0);
+	ck_assert_int_eq(plan_add(plan, 1, GONE), 0);
+	ck_assert_int_eq(plan_add(plan, 1, 0), 0); /* is empty */
+	ck_assert_int_eq(plan_add(plan, 1, 7), 0);
+	ck_assert_int_eq(plan_add(plan, 1, 7), -EEXIST);
+	ck_assert_int_eq(plan_add(plan, 2, 7), 0);
+	ck_assert_int_eq(plan_add(plan, 1, 8), -EINVAL);
+	WAIT_FOR(&k, plan, gone, 1);
+	read_file(&k, 7);
+	plans_forget(k.plans, 7);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_plans_have_a_bound)
+{
+	struct plan_params params = {.batch = 1};
+	struct plan *plan[PLANS_MAX + 1];
+	struct course k;
+
+	course_start(&k, "128K");
+	for (unsigned i = 0; i < PLANS_MAX; i++)
+		plan[i] = open_plan(&k, 0);
+	ck_assert_int_eq(
+		plan_open(k.plans, &params, &plan[PLANS_MAX], &k.g.fix.err),
+		-EUSERS);
+	for (unsigned i = 0; i < PLANS_MAX; i++)
+		plan_close(plan[i]);
+	course_stop(&k);
+}
+END_TEST
+
+/* -- The order alone ------------------------------------------------------- */
+
+START_TEST(test_an_order_finds_where_a_file_comes_next)
+{
+	const uint32_t n = 5000;
+	struct order o = {.room = 0};
+	uint64_t pos;
+
+	for (uint32_t e = 0; e < 3; e++)
+		for (uint32_t i = 0; i < n; i++)
+			ck_assert_int_eq(
+				order_add(&o, e, (i * 7 + e) % n, 0), 0);
+	ck_assert_int_eq(order_add(&o, 2, 5, 0), -EEXIST);
+	for (uint32_t e = 0; e < 3; e++)
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t file = (i * 7 + e) % n;
+
+			ck_assert(order_find(&o, file, 0, &pos));
+			ck_assert_uint_eq(pos, (uint64_t)e * n + i);
+			ck_assert_uint_eq(order_epoch_of(&o, pos), e);
+			order_set(&o, pos, PLACE_SERVED);
+		}
+	ck_assert(!order_find(&o, 5, 0, &pos));
+	ck_assert(!order_find(&o, n + 5, 0, &pos));
+	order_release(&o);
+}
+END_TEST
+
+START_TEST(test_an_order_that_is_extended_for_ever_stays_small)
+{
+	const uint32_t n = 1000;
+	struct order o = {.room = 0};
+	uint64_t done = 0, pos;
+	bool right = true;
+
+	for (uint32_t e = 0; e < 2000; e++) {
+		for (uint32_t i = 0; i < n; i++)
+			right &= order_add(&o, e, i, done) == 0;
+		if (e == 0)
+			continue;
+		/* One epoch behind. */
+		for (uint32_t i = 0; i < n; i++) {
+			right &= order_find(&o, i, 0, &pos) && pos == done;
+			order_set(&o, done++, PLACE_SERVED);
+		}
+	}
+	ck_assert(right);
+	ck_assert_uint_le(o.room, 8 * n);
+	ck_assert_uint_le(o.epochs, 8);
+	order_release(&o);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("plan");
+	TCase *t = tcase_create("plan");
+	SRunner *r;
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_a_plan_is_fetched_in_order_up_to_its_window);
+	tcase_add_test(
+		t, test_an_exact_plan_costs_each_byte_once_and_wastes_nothing);
+	tcase_add_test(
+		t, test_readers_out_of_step_waste_nothing_within_the_slack);
+	tcase_add_test(t, test_what_readers_have_passed_by_is_given_up);
+	tcase_add_test(t, test_progress_retires_all_before_it);
+	tcase_add_test(t, test_a_closed_plan_gives_all_back);
+	tcase_add_test(t, test_what_is_in_a_tier_is_skipped);
+	tcase_add_test(t, test_epochs_follow_one_another);
+	tcase_add_test(t, test_a_read_far_ahead_is_somebody_elses);
+	tcase_add_test(t, test_two_plans_share_by_when_they_need);
+	tcase_add_test(t, test_echo_makes_steps_of_fewer_examples);
+	tcase_add_test(t, test_wrong_names_cost_nothing);
+	tcase_add_test(t, test_plans_have_a_bound);
+	tcase_add_test(t, test_an_order_finds_where_a_file_comes_next);
+	tcase_add_test(t, test_an_order_that_is_extended_for_ever_stays_small);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
