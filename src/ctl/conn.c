@@ -73,6 +73,19 @@ int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 		json_pack("{s:b,s:o}", "ok", 0, "error", ctl_text_new(text)));
 }
 
+void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned))
+{
+	if (conn->owned)
+		conn->release(conn->owned);
+	conn->owned = owned;
+	conn->release = release;
+}
+
+void *ctl_owned(struct ctl_conn *conn)
+{
+	return conn->owned;
+}
+
 bool ctl_gone(struct ctl_conn *conn)
 {
 	/*
@@ -176,7 +189,7 @@ static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 	return rc == 0 ? -EPIPE : rc;
 }
 
-void conn_serve(struct ctl_conn *conn)
+static void serve_lines(struct ctl_conn *conn)
 {
 	uint64_t begun_ns = 0;
 	char *line;
@@ -193,4 +206,10 @@ void conn_serve(struct ctl_conn *conn)
 		if (read_more(conn, begun_ns) < 0)
 			return;
 	}
+}
+
+void conn_serve(struct ctl_conn *conn)
+{
+	serve_lines(conn);
+	ctl_own(conn, NULL, NULL);
 }

@@ -25,6 +25,8 @@ struct ctl_conn {
 	 * thread, or the one that its command sends from.
 	 */
 	bool answered;
+	void *owned; /* the connection's thread; see ctl_own() */
+	void (*release)(void *owned);
 };
 
 /* Takes ownership of the descriptor. NULL for want of memory. */

@@ -62,6 +62,13 @@ int ctl_send(struct ctl_conn *conn, json_t *line);
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/*
+ * Something of the connection's: release() is called on its thread when it
+ * ends, or at once when something else (or NULL) takes its place.
+ */
+void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned));
+void *ctl_owned(struct ctl_conn *conn);
+
 /* Has the peer hung up or is the server stopping? One system call. */
 bool ctl_gone(struct ctl_conn *conn);
 

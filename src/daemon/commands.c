@@ -110,5 +110,12 @@ const struct ctl_command mount_commands[] = {
 	{"warm", command_warm},
 	{"refresh", command_refresh},
 	{"fault", command_fault},
+	{"keys", command_keys},
+	{"plan", command_plan},
+	{"plan-add", command_plan_add},
+	{"plan-progress", command_plan_progress},
+	{"plan-status", command_plan_status},
+	{"plan-follow", command_plan_follow},
+	{"plan-drop", command_plan_drop},
 	{NULL, NULL},
 };

@@ -51,6 +51,22 @@ static void item_passed(void *arg, const struct cache_item *item)
 		pages_passed(m->pages, item);
 }
 
+static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	const struct mount *m = arg;
+	struct node_info info;
+
+	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
+		info.retired || info.attr.kind != KIND_FILE)
+		return false;
+	*file = (struct cache_item){
+		.digest = info.digest,
+		.version = info.attr.version,
+		.cookie = cookie,
+	};
+	return true;
+}
+
 static bool invalidate_item(void *arg, const struct cache_item *item)
 {
 	struct mount *m = arg;
@@ -63,6 +79,7 @@ static void version_ceased(void *arg, const struct node_info *old)
 {
 	struct mount *m = arg;
 
+	plans_forget(m->plans, old->id);
 	(void)mount_items(m, old, invalidate_item, m);
 }
 
@@ -194,6 +211,7 @@ static int build_cache(struct mount *m, struct error *err)
 		.passed = item_passed,
 		.arg = m,
 	};
+	struct plans_config plans = {.file = planned_file, .arg = m};
 	int rc = 0;
 
 	if (m->options.pages_bytes > 0)
@@ -202,8 +220,9 @@ static int build_cache(struct mount *m, struct error *err)
 		rc = cache_new(&m->cache, &config, err);
 	if (rc < 0)
 		return rc;
+	plans.cache = m->cache;
 	m->prefetch = prefetch_new(m->cache);
-	if (!m->prefetch)
+	if (!m->prefetch || plans_new(&m->plans, &plans) < 0)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	return 0;
 }
@@ -215,6 +234,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.tree = m->tree,
 		.cache = m->cache,
 		.prefetch = m->prefetch,
+		.plans = m->plans,
 		.source = m->source,
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
@@ -380,6 +400,7 @@ static void take_down(struct mount *m, const struct error *why)
 	ctl_server_stop(m->ctl);
 	if (m->cache)
 		manifest_keep(m);
+	plans_free(m->plans);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
 	tree_free(m->tree);

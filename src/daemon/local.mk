@@ -5,7 +5,10 @@ libdaemon_la_SOURCES = \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/index.c \
 	src/daemon/mount.h \
+	src/daemon/keys.c \
+	src/daemon/names.c \
 	src/daemon/pages.c \
+	src/daemon/plans.c \
 	src/daemon/scan.c \
 	src/daemon/source.c \
 	src/daemon/status.c \

@@ -42,6 +42,7 @@ struct mount {
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
+	struct plans *plans;
 	struct ctl_server *ctl;
 	struct fs *fs;
 	struct pages *pages; /* NULL: their number is not bounded */
@@ -104,8 +105,25 @@ void pages_passed(struct pages *p, const struct cache_item *item);
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* commands.c, warm.c: what the control socket understands. */
+/* commands.c and the rest: what the control socket understands. */
+typedef void mount_command_fn(
+	void *arg, struct ctl_conn *conn, const json_t *request);
 extern const struct ctl_command mount_commands[];
-void command_warm(void *arg, struct ctl_conn *conn, const json_t *request);
+mount_command_fn command_warm;
+mount_command_fn command_keys;
+mount_command_fn command_plan, command_plan_add, command_plan_progress,
+	command_plan_status, command_plan_follow, command_plan_drop;
+
+/* names.c: the names in a request, for commands that take many of them. */
+struct names {
+	struct mount *m;
+	bool listed; /* the whole source was, for want of a name */
+};
+
+/*
+ * The node of a name. -EINVAL: it is no path; -ENOENT: the source has no such
+ * name. What is not known yet is looked for once a request.
+ */
+int names_find(struct names *n, const json_t *name, struct node_info *info);
 
 #endif

@@ -82,6 +82,7 @@ static void add_store(json_t *o, struct mount *m)
 
 static void add_cache(json_t *o, struct mount *m)
 {
+	struct plans_status plans;
 	struct cache_status s;
 
 	cache_status(m->cache, &s);
@@ -91,6 +92,11 @@ static void add_cache(json_t *o, struct mount *m)
 	set_int(o, "staging_bytes", s.staging_bytes);
 	set_int(o, "staging_peak_bytes", s.staging_peak_bytes);
 	set_int(o, "staging_capacity_bytes", s.staging_capacity_bytes);
+	plans_status(m->plans, &plans);
+	set_int(o, "plans", plans.plans);
+	set_int(o, "planned_positions", plans.positions);
+	set_int(o, "planned_bytes", s.planned_bytes);
+	set_int(o, "planned_capacity_bytes", s.planned_capacity_bytes);
 }
 
 static const char *scan_text(struct mount *m)

@@ -18,10 +18,11 @@
 struct fs;
 
 struct fs_config {
-	struct manifest *manifest; /* all four outlive the fs */
+	struct manifest *manifest; /* all five outlive the fs */
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
+	struct plans *plans;
 	const char *source; /* shown by mount(8) */
 	const char *mountpoint;
 	const char *control; /* path of the socket, shown as an xattr */

@@ -242,6 +242,9 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	}
 	if (size > item.version.size_bytes - at)
 		size = (size_t)(item.version.size_bytes - at);
+	cache_item_at(fs->config.cache, at, &item);
+	/* Before the answer, for what it ends may be another's turn then. */
+	plans_note(fs->config.plans, &item, at, size);
 	read_file(fs, req, &item, at, size);
 	cache_item_at(fs->config.cache, at, &item);
 	if (item.size < item.version.size_bytes)

@@ -89,7 +89,26 @@ static void cmd_flood(void *arg, struct ctl_conn *conn, const json_t *request)
 	sem_post(&left);
 }
 
+static void owned_gone(void *owned)
+{
+	++*(int *)owned;
+	sem_post(&left);
+}
+
+static int owned_ends[2];
+
+/* The connection owns one of these. */
+static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	json_int_t n = json_integer_value(json_object_get(request, "n"));
+
+	(void)arg;
+	ctl_own(conn, n < 0 ? NULL : &owned_ends[n], owned_gone);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
 static const struct ctl_command commands[] = {
+	{"own", cmd_own},
 	{"echo", cmd_echo},
 	{"count", cmd_count},
 	{"fail", cmd_fail},

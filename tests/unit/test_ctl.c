@@ -94,6 +94,25 @@ START_TEST(test_ctl_command_learns_that_its_peer_hung_up)
 }
 END_TEST
 
+START_TEST(test_ctl_releases_what_a_connection_owns_when_it_ends)
+{
+	static const char own[] = "{\"cmd\":\"own\",\"n\":0}\n"
+				  "{\"cmd\":\"own\",\"n\":1}\n"
+				  "{\"cmd\":\"own\",\"n\":0}\n{\"cmd\":\"ow";
+	int fd = raw();
+
+	/* Each takes the place of the one before; it dies in mid-line. */
+	put(fd, own, strlen(own));
+	wait_sem(&left);
+	wait_sem(&left);
+	ck_assert_int_eq(owned_ends[0], 1);
+	ck_assert_int_eq(owned_ends[1], 1);
+	(void)close(fd);
+	wait_sem(&left);
+	ck_assert_int_eq(owned_ends[0], 2);
+}
+END_TEST
+
 START_TEST(test_ctl_stop_wakes_commands_and_removes_the_socket)
 {
 	static const char request[] = "{\"cmd\":\"wait\"}\n";
@@ -375,6 +394,8 @@ static TCase *requests(void)
 		tc, test_ctl_request_times_out_when_the_daemon_is_silent);
 	tcase_add_test(tc, test_ctl_answers_a_peer_that_only_stopped_sending);
 	tcase_add_test(tc, test_ctl_command_learns_that_its_peer_hung_up);
+	tcase_add_test(
+		tc, test_ctl_releases_what_a_connection_owns_when_it_ends);
 	tcase_add_test(tc, test_ctl_stop_wakes_commands_and_removes_the_socket);
 	tcase_add_test(tc, test_ctl_drops_a_peer_that_does_not_read);
 	tcase_add_test(tc, test_ctl_paths_of_any_bytes_go_through_json);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plans over the control socket: a connection has one at most, and it ends
+ * with it. Runs on the connection's thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "daemon/mount.h"
+
+/* Names that were left out and are named in an answer. */
+#define EXAMPLES_MAX 8u
+#define EXAMPLE_BYTES_MAX 400
+
+#define FOLLOW_NS (200 * NS_PER_MS)
+
+/* The most that a number in a request may be. */
+#define NUMBER_MAX ((json_int_t)1 << 53)
+#define STEP_MS_MAX 1e9
+
+/* A connection's plan. */
+struct course {
+	struct mount *m;
+	struct plan *plan;
+	uint64_t epoch; /* of the last names */
+};
+
+static void course_free(void *arg)
+{
+	struct course *k = arg;
+
+	plan_close(k->plan);
+	free(k);
+}
+
+/* NULL, and the answer has been given. */
+static struct course *course_of(struct ctl_conn *conn)
+{
+	struct course *k = ctl_owned(conn);
+
+	if (!k)
+		(void)ctl_fail(conn,
+			"this connection has no plan: begin with \"plan\"");
+	return k;
+}
+
+/* -- Members of a request -------------------------------------------------- */
+
+static int get_number(const json_t *request, const char *name, uint64_t most,
+	uint64_t *out, struct error *err)
+{
+	const json_t *value = json_object_get(request, name);
+	json_int_t n = json_integer_value(value);
+
+	if (!value)
+		return 0;
+	if (!json_is_integer(value) || n < 0 || (uint64_t)n > most)
+		return error_set(err, -EINVAL,
+			"\"%s\" must be a whole number of at most %llu", name,
+			(unsigned long long)most);
+	*out = (uint64_t)n;
+	return 0;
+}
+
+static int get_echo(const json_t *request, const char *name,
+	struct schedule_echo *out, struct error *err)
+{
+	const json_t *value = json_object_get(request, name);
+	const char *text = json_string_value(value);
+
+	if (!value)
+		return 0;
+	if (text)
+		return schedule_echo_parse(text, out, err);
+	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
+		json_integer_value(value) > SCHEDULE_ECHO_MAX)
+		return error_set(err, -EINVAL,
+			"\"%s\" must be text such as \"2.5\" or \"5/2\", or a "
+			"whole number from 1 to %d",
+			name, SCHEDULE_ECHO_MAX);
+	*out = (struct schedule_echo){(uint32_t)json_integer_value(value), 1};
+	return 0;
+}
+
+static int get_step_ns(const json_t *request, uint64_t *out, struct error *err)
+{
+	const json_t *value = json_object_get(request, "step_ms");
+	double ms = json_number_value(value);
+
+	if (!value)
+		return 0;
+	if (!json_is_number(value) || !(ms >= 0 && ms <= STEP_MS_MAX))
+		return error_set(err, -EINVAL,
+			"\"step_ms\" must be a number of milliseconds");
+	*out = (uint64_t)(ms * 1e6);
+	return 0;
+}
+
+static int get_params(
+	const json_t *request, struct plan_params *p, struct error *err)
+{
+	uint64_t batch = 0;
+	int rc = get_number(request, "batch", SCHEDULE_BATCH_MAX, &batch, err);
+
+	p->batch = (uint32_t)batch;
+	if (rc == 0)
+		rc = get_number(request, "window", SCHEDULE_WINDOW_MAX,
+			&p->window, err);
+	if (rc == 0)
+		rc = get_number(request, "fresh", SCHEDULE_GLOBAL_MAX / 2,
+			&p->fresh, err);
+	if (rc == 0)
+		rc = get_number(
+			request, "slack", PLAN_POSITIONS_MAX, &p->slack, err);
+	if (rc == 0)
+		rc = get_echo(request, "echo", &p->echo, err);
+	if (rc == 0)
+		rc = get_echo(request, "echo_max", &p->echo_max, err);
+	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
+}
+
+/* -- Opening and extending ------------------------------------------------- */
+
+void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct mount *m = arg;
+	CLEANUP_FREE struct course *k = calloc(1, sizeof(*k));
+	struct plan_params params = {.batch = 0};
+	struct cache_status s;
+	struct error err = {""};
+
+	/* It takes the place of one that is there, whatever comes of it. */
+	ctl_own(conn, NULL, NULL);
+	if (!k || get_params(request, &params, &err) < 0 ||
+		plan_open(m->plans, &params, &k->plan, &err) < 0) {
+		(void)ctl_fail(conn, "%s", k ? err.msg : "out of memory");
+		return;
+	}
+	k->m = m;
+	ctl_own(conn, steal_ptr(&k), course_free);
+	cache_status(m->cache, &s);
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:I}", "ok", 1, "ahead_bytes_max",
+			(json_int_t)s.planned_capacity_bytes));
+}
+
+/* What became of the names of one request. */
+struct added {
+	uint64_t added, unknown, not_file, empty, duplicate;
+	json_t *examples;
+};
+
+static void leave_out(
+	struct added *a, uint64_t *count, const json_t *name, const char *why)
+{
+	char text[EXAMPLE_BYTES_MAX];
+	const char *path = json_string_value(name);
+
+	(*count)++;
+	if (json_array_size(a->examples) >= EXAMPLES_MAX)
+		return;
+	(void)snprintf(text, sizeof(text), "%.300s: %s",
+		path ? path : "(no text)", why);
+	(void)json_array_append_new(a->examples, ctl_text_new(text));
+}
+
+/* 0, or the error that ends the request. */
+static int add_name(struct course *k, struct names *names, const json_t *name,
+	struct added *a)
+{
+	struct node_info info;
+	int rc;
+
+	if (names_find(names, name, &info) < 0)
+		leave_out(a, &a->unknown, name, "the source has no such name");
+	else if (info.attr.kind != KIND_FILE)
+		leave_out(a, &a->not_file, name, "is no file");
+	else if (info.attr.version.size_bytes == 0)
+		leave_out(a, &a->empty, name, "is empty");
+	else {
+		rc = plan_add(k->plan, k->epoch, info.id);
+		if (rc == -EEXIST)
+			leave_out(a, &a->duplicate, name,
+				"is in this epoch already");
+		else if (rc < 0)
+			return rc;
+		else
+			a->added++;
+	}
+	return 0;
+}
+
+static int add_names(struct course *k, const json_t *request, struct added *a,
+	struct error *err)
+{
+	const json_t *paths = json_object_get(request, "paths");
+	struct names names = {.m = k->m};
+	uint64_t epoch = k->epoch;
+	int rc = get_number(request, "epoch", NUMBER_MAX, &epoch, err);
+
+	if (rc < 0)
+		return rc;
+	if (!json_is_array(paths))
+		return error_set(err, -EINVAL, "\"paths\" must be an array");
+	if (epoch < k->epoch)
+		return error_set(err, -EINVAL,
+			"epoch %llu comes before %llu, which was there already",
+			(unsigned long long)epoch,
+			(unsigned long long)k->epoch);
+	k->epoch = epoch;
+	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
+		rc = add_name(k, &names, json_array_get(paths, i), a);
+	if (rc == -ENOSPC)
+		return error_set(err, rc,
+			"the plans of a mount may have %llu positions that are "
+			"not done with, and one plan %u epochs: add the rest "
+			"later",
+			(unsigned long long)PLAN_POSITIONS_MAX, 4096u);
+	return rc < 0 ? error_set(err, rc, "cannot add to the plan: %m") : 0;
+}
+
+void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct course *k = course_of(conn);
+	struct added a = {.examples = json_array()};
+	struct plan_status s;
+	struct error err;
+
+	(void)arg;
+	if (k && add_names(k, request, &a, &err) < 0) {
+		(void)ctl_fail(conn, "%s", err.msg);
+	} else if (k) {
+		plan_status(k->plan, &s);
+		(void)ctl_send(conn,
+			json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:O}",
+				"ok", 1, "positions", (json_int_t)s.positions,
+				"added", (json_int_t)a.added, "unknown",
+				(json_int_t)a.unknown, "not_file",
+				(json_int_t)a.not_file, "empty",
+				(json_int_t)a.empty, "duplicate",
+				(json_int_t)a.duplicate, "left_out",
+				a.examples));
+	}
+	json_decref(a.examples);
+}
+
+/* -- Going on -------------------------------------------------------------- */
+
+void command_plan_progress(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct course *k = course_of(conn);
+	uint64_t position = 0, step = 0;
+	struct schedule_echo echo = {0, 0};
+	struct error err = {""};
+	int rc;
+
+	(void)arg;
+	if (!k)
+		return;
+	rc = get_number(request, "position", NUMBER_MAX, &position, &err);
+	if (rc == 0)
+		rc = get_number(request, "step", NUMBER_MAX, &step, &err);
+	if (rc == 0)
+		rc = get_echo(request, "echo", &echo, &err);
+	if (rc == 0 && echo.p) {
+		rc = plan_echo(k->plan, step, echo);
+		if (rc < 0)
+			(void)error_set(&err, rc,
+				"the echo factor cannot change to this, or "
+				"not at this step: %m");
+	}
+	if (rc < 0) {
+		(void)ctl_fail(conn, "%s", err.msg);
+		return;
+	}
+	plan_progress(k->plan, position);
+	if (step)
+		plan_progress_step(k->plan, step);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
+static json_t *status_line(struct plan *plan, const char *kind)
+{
+	struct plan_status s;
+
+	plan_status(plan, &s);
+	return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+			 "s:I, s:I, s:I, s:I, s:I, s:f}",
+		kind, 1, "positions", (json_int_t)s.positions, "done",
+		(json_int_t)s.done, "front", (json_int_t)s.front, "cursor",
+		(json_int_t)s.cursor, "step", (json_int_t)s.step, "read",
+		(json_int_t)s.read, "resident", (json_int_t)s.resident,
+		"fetched_items", (json_int_t)s.fetched_items, "fetched_bytes",
+		(json_int_t)s.fetched_bytes, "ahead_items",
+		(json_int_t)s.ahead_items, "ahead_bytes",
+		(json_int_t)s.ahead_bytes, "wasted_items", (json_int_t)s.wasted,
+		"failed_items", (json_int_t)s.failed, "changed",
+		(json_int_t)s.gone, "step_ms", (double)s.step_ns / 1e6);
+}
+
+void command_plan_status(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct course *k = course_of(conn);
+
+	(void)arg;
+	(void)request; /* no arguments */
+	if (k)
+		(void)ctl_send(conn, status_line(k->plan, "ok"));
+}
+
+void command_plan_follow(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct course *k = course_of(conn);
+
+	(void)arg;
+	(void)request; /* no arguments */
+	if (!k)
+		return;
+	while (!plan_wait(k->plan, FOLLOW_NS))
+		if (ctl_gone(conn) ||
+			ctl_send(conn, status_line(k->plan, "progress")) < 0)
+			break;
+	(void)ctl_send(conn, status_line(k->plan, "ok"));
+}
+
+void command_plan_drop(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct course *k = course_of(conn);
+
+	(void)arg;
+	(void)request; /* no arguments */
+	if (!k)
+		return;
+	ctl_own(conn, NULL, NULL);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
