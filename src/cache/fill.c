@@ -248,16 +248,19 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
 		arm_drain_timer(c, now_ns + DRAINED_GRACE_NS);
 }
 
-/* Drop idle fills of one list, oldest first, until `need` bytes fit. */
-static bool make_room(
-	struct cache *c, struct list *head, uint64_t need, uint64_t bound)
+/*
+ * Drop idle fills of one list, oldest first, until `need` bytes fit: those that
+ * nobody has read since `quiet_ns`.
+ */
+static bool make_room(struct cache *c, struct list *head, uint64_t need,
+	uint64_t bound, uint64_t quiet_ns)
 {
 	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (c->staging_used + need <= bound)
 			return true;
-		if (fill_is_idle(f))
+		if (fill_is_idle(f) && f->last_read_ns <= quiet_ns)
 			fill_drop(c, f);
 	}
 	return c->staging_used + need <= bound;
@@ -265,22 +268,25 @@ static bool make_room(
 
 /*
  * Memory for the item, within the bound. For a reader idle items are pushed
- * out, oldest first, and so they are for what is planned, which never has more
- * than half of the bound and is never idle. Anything else has half of the
- * bound, and of what plans have of it, and pushes out only what was served:
- * what is fetched ahead of many readers must not be pushed out by them before
- * they come to it. -EAGAIN: not now; -ENOMEM.
+ * out, oldest first, and so are those that nobody is reading just now for what
+ * is planned, which never has more than half of the bound and is never idle.
+ * Anything else has half of the bound, and of what plans have of it, and pushes
+ * out only what was served: what is fetched ahead of many readers must not be
+ * pushed out by them before they come to it. -EAGAIN: not now; -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
 	bool push = f->prio == PRIO_DEMAND || !list_empty(&f->plans);
 	uint64_t bound = c->config.staging_bytes;
 	uint64_t need = f->item.size;
+	uint64_t quiet_ns = UINT64_MAX;
 
+	if (f->prio != PRIO_DEMAND && push)
+		quiet_ns = clock_now_ns() - READING_NS;
 	if (!push)
 		bound = bound / 2 + c->planned / 2;
-	if (!make_room(c, &c->drained, need, bound) &&
-		(!push || !make_room(c, &c->staged, need, bound)))
+	if (!make_room(c, &c->drained, need, bound, UINT64_MAX) &&
+		(!push || !make_room(c, &c->staged, need, bound, quiet_ns)))
 		return -EAGAIN;
 	f->buf = malloc(need);
 	if (!f->buf)

@@ -53,6 +53,10 @@
  */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
 
+/* For so long after a read an item is taken to be in the middle of being read.
+ */
+#define READING_NS NS_PER_S
+
 #define CACHE_BUCKETS 4096u
 #define PUBLISHERS 2u
 

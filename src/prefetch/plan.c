@@ -117,6 +117,8 @@ void plan_advance(struct plan *plan)
 {
 	uint64_t before = plan->base;
 
+	if (plan->closing)
+		return;
 	while (plan->base < plan->order.end && pass(plan))
 		;
 	if (plan->cursor < plan->base) {
@@ -168,7 +170,7 @@ static void note(struct plan *plan, uint32_t file)
 	uint64_t slack = plan->params.slack, pos;
 	uint64_t horizon = plan->front > slack ? plan->front - slack : 0;
 
-	if (!order_find(&plan->order, file, horizon, &pos))
+	if (plan->closing || !order_find(&plan->order, file, horizon, &pos))
 		return;
 	if (pos < plan->cursor + slack)
 		read_near(plan, pos);
