@@ -6,6 +6,7 @@ man_pages = \
 	man/refrain-index.1 \
 	man/refrain-make-dataset.1 \
 	man/refrain-mount.1 \
+	man/refrain-plan.1 \
 	man/refrain-refresh.1 \
 	man/refrain-status.1 \
 	man/refrain-umount.1 \

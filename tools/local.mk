@@ -21,6 +21,7 @@ refrain_SOURCES = \
 	tools/mount.c \
 	tools/mount_helper.c \
 	tools/mounts.c tools/mounts.h \
+	tools/plan.c \
 	tools/progress.c tools/progress.h \
 	tools/refresh.c \
 	tools/status.c \
@@ -32,6 +33,9 @@ refrain_SOURCES = \
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 refrain_LDADD = libdaemon.la libstore.la libctl.la libdataset.la libbase.la \
 	$(JANSSON_LIBS)
+
+# For trainers in Python; they copy it, or put its directory on their path.
+dist_pkgdata_DATA = tools/refrain_plan.py
 
 # mount(8) looks for helpers in sbin.
 install-exec-hook:

@@ -15,6 +15,7 @@ const struct command command_table[] = {
 	{"umount", "unmount it", cmd_umount, &umount_usage},
 	{"status", "show how a mount is doing", cmd_status, &status_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},
+	{"plan", "tell the order of reading", cmd_plan, &plan_usage},
 	{"refresh", "look at the origin again", cmd_refresh, &refresh_usage},
 	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
 	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},

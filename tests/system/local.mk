@@ -54,6 +54,7 @@ mount_tests = \
 	tests/system/damage.sh \
 	tests/system/epochs.sh \
 	tests/system/herd.sh \
+	tests/system/plan.sh \
 	tests/system/hits-spread.sh \
 	tests/system/programs.sh \
 	tests/system/read-ahead.sh \
@@ -63,6 +64,7 @@ TESTS += $(mount_tests)
 EXTRA_DIST += $(mount_tests) \
 	tests/system/changes.py tests/system/damage.py \
 	tests/system/loader.py tests/system/semantics.py \
+	tests/system/trainer.py \
 	tests/system/watch_budgets.py
 check_PROGRAMS += \
 	tests/system/herd tests/system/read_ways tests/system/refused

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain plan: tells a mount in which order files are going to be read, and
+ * stays until they were. One thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "command.h"
+#include "plan/plan.h"
+#include "progress.h"
+
+/* Of the names of one request, which may have 1 MiB. */
+#define REQUEST_BYTES ((size_t)768 << 10)
+#define NAME_BYTES_MAX 8192
+
+struct plan_args {
+	unsigned epoch, batch, window, slack;
+	const char *echo, *step_ms;
+	bool null, json;
+};
+
+#define FIELD(f) offsetof(struct plan_args, f)
+
+static const struct option_def plan_table[] = {
+	{
+		.name = "epoch",
+		.arg = "N",
+		.help = "The number of the epoch.",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(epoch),
+	},
+	{
+		.name = "echo",
+		.arg = "E",
+		.help = "How often each example is served: 2, 2.5 or 5/2.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(echo),
+	},
+	{
+		.name = "batch",
+		.arg = "B",
+		.help = "Examples of a step.",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(batch),
+	},
+	{
+		.name = "window",
+		.arg = "W",
+		.help = "The window of the echo schedule, in examples.",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(window),
+	},
+	{
+		.name = "step-ms",
+		.arg = "T",
+		.help = "Milliseconds of a step; measured, if not given.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(step_ms),
+	},
+	{
+		.name = "slack",
+		.arg = "N",
+		.help = "How many files readers of this order may be apart; "
+			"16 batches, at least 256, if not given.",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(slack),
+	},
+	{
+		.name = "null",
+		.letter = '0',
+		.help = "Names end with NUL, not with a newline.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(null),
+	},
+	{
+		.name = "json",
+		.help = "Print the result as one JSON object, and no progress.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(json),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage plan_usage = {
+	.name = "plan",
+	.operands = "MOUNTPOINT",
+	.summary = "Tell a mount the order, on standard input, in which files "
+		   "will be read; one relative path a line.",
+	.options = plan_table,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+struct planner {
+	const struct plan_args *args;
+	struct ctl_client *client;
+	struct progress progress;
+	json_t *names; /* of the next request */
+	size_t bytes;
+	/* Lines that got no position. */
+	uint64_t unknown, not_file, empty, duplicate, too_long;
+	uint64_t added;
+	json_t *examples; /* of such lines; NULL: none yet */
+};
+
+/* A number of the command line that a request can have. */
+static int set_number(
+	json_t *request, const char *name, const char *text, struct error *err)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0))
+		return error_set(err, -EINVAL,
+			"plan: --step-ms: '%s' is no number of milliseconds",
+			text);
+	(void)json_object_set_new(request, name, json_real(value));
+	return 0;
+}
+
+static void set_unsigned(json_t *request, const char *name, unsigned value)
+{
+	if (value > 0)
+		(void)json_object_set_new(request, name, json_integer(value));
+}
+
+static int request_of(
+	const struct plan_args *args, json_t **out, struct error *err)
+{
+	json_t *request = json_pack("{s:s}", "cmd", "plan");
+	struct schedule_echo echo;
+	struct error why;
+	int rc = 0;
+
+	if (args->echo && schedule_echo_parse(args->echo, &echo, &why) < 0)
+		rc = error_set(err, -EINVAL, "plan: --echo: %s", why.msg);
+
+	set_unsigned(request, "batch", args->batch);
+	set_unsigned(request, "window", args->window);
+	set_unsigned(request, "slack", args->slack);
+	if (args->echo)
+		(void)json_object_set_new(
+			request, "echo", ctl_text_new(args->echo));
+	if (args->step_ms && rc == 0)
+		rc = set_number(request, "step_ms", args->step_ms, err);
+	*out = request;
+	return rc;
+}
+
+static void add_up(struct planner *p, const json_t *reply)
+{
+	json_t *examples = json_object_get(reply, "left_out");
+
+	p->added += ask_number(reply, "added");
+	p->unknown += ask_number(reply, "unknown");
+	p->not_file += ask_number(reply, "not_file");
+	p->empty += ask_number(reply, "empty");
+	p->duplicate += ask_number(reply, "duplicate");
+	if (!p->examples && json_array_size(examples) > 0)
+		p->examples = json_incref(examples);
+}
+
+static int send_names(struct planner *p, struct error *err)
+{
+	json_t *reply = NULL;
+	int rc;
+
+	if (json_array_size(p->names) == 0)
+		return 0;
+	rc = ctl_request(p->client,
+		json_pack("{s:s, s:I, s:O}", "cmd", "plan-add", "epoch",
+			(json_int_t)p->args->epoch, "paths", p->names),
+		0, NULL, NULL, &reply, err);
+	(void)json_array_clear(p->names);
+	p->bytes = 0;
+	if (rc < 0)
+		return rc;
+	add_up(p, reply);
+	json_decref(reply);
+	return 0;
+}
+
+static int add_line(
+	struct planner *p, char *line, size_t len, struct error *err)
+{
+	/* What escapes may make of it. */
+	size_t bytes = 6 * len + 16;
+	int rc = 0;
+
+	if (len >= NAME_BYTES_MAX || strlen(line) != len) {
+		p->too_long++;
+		return 0;
+	}
+	if (p->bytes + bytes > REQUEST_BYTES)
+		rc = send_names(p, err);
+	if (rc == 0 && json_array_append_new(p->names, ctl_path_new(line)) < 0)
+		rc = error_set(err, -ENOMEM, "%m");
+	/* Most need none: what was reckoned too high is given back. */
+	for (size_t i = 0; i < len; i++)
+		if (line[i] >= ' ' && line[i] < 127 && line[i] != '"' &&
+			line[i] != '\\')
+			bytes -= 5;
+	p->bytes += bytes;
+	return rc;
+}
+
+static int read_order(struct planner *p, struct error *err)
+{
+	const int end = p->args->null ? '\0' : '\n';
+	CLEANUP_FREE char *line = NULL;
+	size_t room = 0;
+	int rc = 0;
+
+	while (rc == 0) {
+		ssize_t len = getdelim(&line, &room, end, stdin);
+
+		if (len < 0)
+			break;
+		if (line[len - 1] == end)
+			line[--len] = '\0';
+		if (len > 0)
+			rc = add_line(p, line, (size_t)len, err);
+	}
+	if (rc == 0 && ferror(stdin))
+		rc = error_set(err, -EIO, "cannot read the order: %m");
+	return rc < 0 ? rc : send_names(p, err);
+}
+
+static void show(void *arg, const json_t *line)
+{
+	struct planner *p = arg;
+	char note[96];
+
+	(void)snprintf(note, sizeof(note),
+		" fetched ahead, %" PRIu64 " of %" PRIu64 " files done with",
+		ask_number(line, "done"), ask_number(line, "positions"));
+	progress_show(&p->progress, ask_number(line, "fetched_items"),
+		ask_number(line, "fetched_bytes"), 0, note);
+}
+
+static void print_left_out(const struct planner *p)
+{
+	uint64_t n = p->unknown + p->not_file + p->empty + p->duplicate +
+		p->too_long;
+	const char *first = json_string_value(json_array_get(p->examples, 0));
+
+	if (n == 0)
+		return;
+	(void)printf("%" PRIu64 " lines were left out: %" PRIu64
+		     " unknown names, %" PRIu64 " no files, %" PRIu64
+		     " empty files, %" PRIu64 " twice, %" PRIu64 " too long",
+		n, p->unknown, p->not_file, p->empty, p->duplicate,
+		p->too_long);
+	if (first)
+		(void)printf("; the first is %s", first);
+	(void)putchar('\n');
+}
+
+static void report(const struct planner *p, json_t *reply)
+{
+	char bytes[SIZE_TEXT_MAX];
+
+	if (p->args->json) {
+		(void)json_object_update_new(reply,
+			json_pack("{s:I, s:I, s:I, s:I, s:I}", "unknown",
+				(json_int_t)p->unknown, "not_file",
+				(json_int_t)p->not_file, "empty",
+				(json_int_t)p->empty, "duplicate",
+				(json_int_t)p->duplicate, "too_long",
+				(json_int_t)p->too_long));
+		(void)json_dumpf(reply, stdout, JSON_COMPACT);
+		(void)putchar('\n');
+		return;
+	}
+	(void)printf("%" PRIu64 " files: %" PRIu64
+		     " were in the cache, %" PRIu64
+		     " items (%s) were fetched ahead, %" PRIu64
+		     " of them for nothing\n",
+		ask_number(reply, "positions"), ask_number(reply, "resident"),
+		ask_number(reply, "fetched_items"),
+		size_format(ask_number(reply, "fetched_bytes"), bytes),
+		ask_number(reply, "wasted_items"));
+	print_left_out(p);
+}
+
+static int run(struct planner *p, json_t *request, struct error *err)
+{
+	json_t *reply = NULL;
+	int rc = ctl_request(p->client, request, 0, NULL, NULL, &reply, err);
+
+	json_decref(reply);
+	reply = NULL;
+	if (rc == 0)
+		rc = read_order(p, err);
+	if (rc == 0 && p->added == 0)
+		rc = error_set(err, -ENOENT,
+			"no line is the path of a file in the mount, relative "
+			"to its root: %s",
+			p->examples ? json_string_value(
+					      json_array_get(p->examples, 0))
+				    : "there are none");
+	if (rc < 0)
+		return rc;
+	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,
+		p->args->json ? NULL : show, p, &reply, err);
+	progress_end(&p->progress);
+	if (rc == 0)
+		report(p, reply);
+	json_decref(reply);
+	return rc;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	struct plan_args args = {.epoch = 0};
+	struct planner p = {.args = &args};
+	struct error err = {""};
+	json_t *request = NULL;
+	int status, rc;
+
+	if (command_parse(&plan_usage, argc, argv, &args, &status) < 0)
+		return status;
+	if (request_of(&args, &request, &err) < 0) {
+		json_decref(request);
+		(void)fprintf(stderr, "refrain: %s\n", err.msg);
+		return EXIT_USAGE;
+	}
+	progress_begin(&p.progress);
+	p.names = json_array();
+	rc = ctl_connect(&p.client, argv[1], &err);
+	if (rc == 0)
+		rc = run(&p, request, &err);
+	else
+		json_decref(request);
+	if (p.client)
+		ctl_disconnect(p.client);
+	json_decref(p.names);
+	json_decref(p.examples);
+	return rc < 0 ? command_fail("plan", &err) : EXIT_OK;
+}
