@@ -7,10 +7,10 @@ bench_epoch_reader_SOURCES = \
 bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
-	bench/scale.sh
+	bench/scale.sh bench/tier.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
-	bench-ranges.json bench-scale.json
+	bench-ranges.json bench-scale.json bench-tier.json
 
 # 77: not to be measured here, which is no failure.
 bench: all

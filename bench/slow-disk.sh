@@ -5,8 +5,10 @@
 # whose reads of it are throttled. Sourced; keeps its state in variables that
 # begin with slow_. Needs root, or sudo that does not ask.
 #
-#   slow_disk_make WORK DATA RATE   copy DATA to the disk, mount it read-only
-#                                   at $slow_dir; 1 and $slow_why if it cannot
+#   slow_disk_make WORK DATA RATE [SPARE]
+#                                   copy DATA to the disk, mount it at $slow_dir:
+#                                   read-only, or with SPARE MB of room to write;
+#                                   1 and $slow_why if it cannot
 #   slow_disk_run COMMAND...        run with reads throttled to RATE bytes/s
 #   slow_disk_remove                undo all of it, whatever there is
 
@@ -58,11 +60,13 @@ slow_limit() {
 }
 
 slow_disk_make() {
-	work=$1 data=$2 rate=$3
+	work=$1 data=$2 rate=$3 spare=${4:-0}
+	ro=--read-only
+	[ "$spare" -eq 0 ] || ro=''
 	slow_root || return 1
 	slow_dir=$work/slow
 	# Room for the data, the inodes and a journal.
-	mib=$(($(du -sm "$data" | cut -f1) * 11 / 10 + 64))
+	mib=$(($(du -sm "$data" | cut -f1) * 11 / 10 + 64 + spare))
 	mkdir "$slow_dir" && truncate -s "${mib}M" "$work/slow.img" || return 1
 	# Without lost+found, which only root can read.
 	mkfs.ext4 -q -F -d "$data" "$work/slow.img" >/dev/null 2>&1 || {
@@ -71,13 +75,13 @@ slow_disk_make() {
 	}
 	debugfs -w -R 'rmdir lost+found' "$work/slow.img" >/dev/null 2>&1
 	# shellcheck disable=SC2086
-	slow_loop=$($slow_sudo losetup --find --show --read-only \
+	slow_loop=$($slow_sudo losetup --find --show $ro \
 		"$work/slow.img" 2>/dev/null) || {
 		slow_why='no loop device is to be had'
 		return 1
 	}
 	# shellcheck disable=SC2086
-	$slow_sudo mount -o ro "$slow_loop" "$slow_dir" 2>/dev/null || {
+	$slow_sudo mount ${ro:+-o ro} "$slow_loop" "$slow_dir" 2>/dev/null || {
 		slow_why='the loop device cannot be mounted'
 		return 1
 	}
