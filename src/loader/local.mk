@@ -55,22 +55,24 @@ lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =
 librefrain_la_LIBADD = libloader.la
 librefrain_la_LDFLAGS = $(AM_LDFLAGS) -shared -no-undefined \
-	-version-info 0:0:0 \
+	-version-info 0:0:0 -Wl,--gc-sections \
 	-Wl,--version-script=$(srcdir)/src/loader/librefrain.map
 librefrain_la_DEPENDENCIES = libloader.la \
 	$(srcdir)/src/loader/librefrain.map
 EXTRA_DIST += src/loader/librefrain.map
 
-# Of the archive, too: one object, in which all other names are made local, so
-# that a program may have a hash64() of its own.
+# The archive, too: one object, of what the public names need, in which all
+# other names are made local: a program may have a hash64() of its own.
 if ENABLE_STATIC
 archivedir = $(libdir)
 archive_DATA = librefrain.a
 CLEANFILES += librefrain.a
 librefrain.a: libloader.la
 	$(AM_V_GEN)rm -f $@ && \
-	$(CC) -r -nostdlib -o $@.o \
-		-Wl,--whole-archive .libs/libloader.a && \
+	$(CC) -r -nostdlib -o $@.o $$(sed -n \
+		's/^REFRAIN_API.*[ *]\(refrain_[a-z_]*\)(.*/-Wl,-u,\1/p' \
+		'$(srcdir)/include/refrain/loader.h') \
+		.libs/libloader.a && \
 	$(OBJCOPY) --wildcard --keep-global-symbol='refrain_*' $@.o && \
 	$(AR) cr $@ $@.o && rm -f $@.o
 endif
