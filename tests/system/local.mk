@@ -113,3 +113,9 @@ EXTRA_DIST += tests/system/stop-waiting.sh
 # Who is killed while an origin hangs.
 TESTS += tests/system/killed-reader.sh
 EXTRA_DIST += tests/system/killed-reader.sh
+
+# The loader: its command, and the library as it is installed.
+TESTS += tests/system/library.sh \
+	tests/system/train.sh
+EXTRA_DIST += tests/system/library.sh \
+	tests/system/train.sh
