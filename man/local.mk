@@ -4,6 +4,7 @@ man_pages = \
 	man/refrain-clear.1 \
 	man/refrain-fault.1 \
 	man/refrain-index.1 \
+	man/refrain-load.1 \
 	man/refrain-make-dataset.1 \
 	man/refrain-mount.1 \
 	man/refrain-plan.1 \

@@ -29,11 +29,11 @@ struct command {
 extern const struct command command_table[];
 
 command_fn cmd_mount, cmd_umount, cmd_status, cmd_warm, cmd_refresh;
-command_fn cmd_verify, cmd_clear, cmd_fault, cmd_index, cmd_plan;
+command_fn cmd_verify, cmd_clear, cmd_fault, cmd_index, cmd_plan, cmd_load;
 
 extern const struct option_usage mount_usage, umount_usage, status_usage,
 	warm_usage, refresh_usage, verify_usage, clear_usage, fault_usage,
-	index_usage, plan_usage;
+	index_usage, plan_usage, load_usage;
 
 /* What mount(8) runs: mount.refrain SOURCE MOUNTPOINT [-sfnv] [-o OPTIONS]. */
 int mount_helper(int argc, char **argv);

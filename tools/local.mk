@@ -16,6 +16,10 @@ refrain_SOURCES = \
 	tools/fault.c \
 	tools/gauges.c tools/gauges.h \
 	tools/index.c \
+	tools/load.c tools/load.h \
+	tools/load_options.c \
+	tools/load_report.c \
+	tools/load_state.c \
 	tools/main.c \
 	tools/manual.c \
 	tools/mount.c \
@@ -31,8 +35,8 @@ refrain_SOURCES = \
 	tools/verify.c \
 	tools/warm.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-refrain_LDADD = libdaemon.la libstore.la libctl.la libdataset.la libbase.la \
-	$(JANSSON_LIBS)
+refrain_LDADD = libloader.la libdaemon.la libstore.la libctl.la \
+	libdataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path.
 dist_pkgdata_DATA = tools/refrain_plan.py

@@ -19,6 +19,8 @@ const struct command command_table[] = {
 	{"refresh", "look at the origin again", cmd_refresh, &refresh_usage},
 	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
 	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},
+	{"load", "load a dataset as a trainer would, with echoes", cmd_load,
+		&load_usage},
 	{"index", "list the files of a dataset", cmd_index, &index_usage},
 	{"fault", "change the faults of a drill", cmd_fault, &fault_usage},
 	{"make-dataset", "make a dataset of JPEGs to try things with",

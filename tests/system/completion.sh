@@ -11,6 +11,7 @@ work=$(mktemp -d "$PWD/completion.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 src=$(cd "${srcdir:-.}" && pwd)
 mkdir "$work/some dir" "$work/other"
+: >"$work/a-list"
 PATH=$PWD:$PATH
 export PATH
 cd "$work"
@@ -50,3 +51,6 @@ offers 'some dir' refrain mount --cache so
 offers other refrain warm ot
 offers root refrain mount --group roo
 offers '--json' refrain status --j
+offers 'before|after|batch' refrain load --echo-point ''
+offers a-list refrain load a
+offers a-list refrain load --state a

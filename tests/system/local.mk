@@ -115,7 +115,7 @@ TESTS += tests/system/killed-reader.sh
 EXTRA_DIST += tests/system/killed-reader.sh
 
 # The loader: its command, and the library as it is installed.
-TESTS += tests/system/library.sh \
+TESTS += tests/system/library.sh tests/system/load.sh \
 	tests/system/train.sh
-EXTRA_DIST += tests/system/library.sh \
+EXTRA_DIST += tests/system/library.sh tests/system/load.sh \
 	tests/system/train.sh

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain load: drives the loader as a trainer would whose steps take a given
+ * time, and says what that cost. One thread beside the library's.
+ */
+#include "load.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "command.h"
+#include "progress.h"
+
+const struct option_usage load_usage = {
+	.name = "load",
+	.operands = "DATASET",
+	.summary = "Load DATASET as a trainer would, with echoes, and say how "
+		   "fast that was and what it read.",
+	.options = load_table,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+struct load {
+	struct load_options o;
+	struct load_state state;
+	struct refrain_loader *loader;
+	struct hash_stream *pixels;
+	struct load_result r;
+	struct progress progress;
+	uint64_t total_bytes; /* that the run will serve; 0: not known yet */
+	uint64_t step_end_ns; /* when the trainer is through */
+};
+
+static int open_loader(struct load *ld, const char *dataset, struct error *err)
+{
+	struct refrain_config *c = &ld->o.config;
+	uint64_t begun_ns = clock_now_ns();
+	int rc;
+
+	c->dataset = dataset;
+	if (ld->state.loader_bytes) {
+		c->state = ld->state.loader;
+		c->state_bytes = ld->state.loader_bytes;
+	}
+	rc = refrain_open(&ld->loader, c);
+	if (rc < 0)
+		return error_set(err, rc, "%s", refrain_message(NULL));
+	ld->r.open_ns = clock_now_ns() - begun_ns;
+	ld->r.examples = refrain_examples(ld->loader);
+	ld->r.classes = refrain_classes(ld->loader);
+	return 0;
+}
+
+/*
+ * An accelerator's step: it takes its time from when the batch is there,
+ * whatever this thread does meanwhile. What one sleep takes too long the next
+ * one makes up for.
+ */
+static void step(struct load *ld, uint64_t waited_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct timespec until;
+
+	ld->step_end_ns += waited_ns + ld->o.step_ms * NS_PER_MS;
+	if (ld->step_end_ns <= now_ns) {
+		ld->step_end_ns = now_ns;
+		return;
+	}
+	until.tv_sec = (time_t)(ld->step_end_ns / NS_PER_S);
+	until.tv_nsec = (long)(ld->step_end_ns % NS_PER_S);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
+		EINTR)
+		;
+}
+
+static void count(struct load *ld, const struct refrain_batch *b)
+{
+	struct load_result *r = &ld->r;
+	uint64_t left = refrain_steps_left(ld->loader);
+
+	if (ld->o.steps && left > ld->o.steps - r->steps - 1)
+		left = ld->o.steps - r->steps - 1;
+	if (!ld->total_bytes)
+		ld->total_bytes = (left + 1) * b->data_bytes;
+	r->steps++;
+	r->fresh += b->fresh;
+	r->served += b->count;
+	r->bytes += b->data_bytes;
+	hash_stream_add(ld->pixels, b->data, b->data_bytes);
+	progress_show(&ld->progress, r->served, r->bytes,
+		left ? ld->total_bytes : r->bytes, "");
+}
+
+static int timeout_of(unsigned seconds)
+{
+	if (!seconds)
+		return -1;
+	return seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
+}
+
+/* 1, or 0 at the end. */
+static int one_step(struct load *ld, struct error *err)
+{
+	int timeout_ms = timeout_of(ld->o.timeout_s);
+	const struct refrain_batch *b;
+	uint64_t asked_ns = clock_now_ns();
+	int rc = refrain_next(ld->loader, &b, timeout_ms);
+	uint64_t waited_ns = clock_now_ns() - asked_ns;
+
+	if (rc < 0)
+		return error_set(err, rc, "%s", refrain_message(ld->loader));
+	if (rc == 0)
+		return 0;
+	if (!ld->r.steps)
+		ld->r.first_ns = waited_ns;
+	count(ld, b);
+	step(ld, waited_ns);
+	rc = load_state_used(&ld->state, ld->loader, b, err);
+	refrain_release(b);
+	return rc < 0 ? rc : 1;
+}
+
+static int run(struct load *ld, struct error *err)
+{
+	uint64_t begun_ns = clock_now_ns();
+	int rc = 1;
+
+	ld->step_end_ns = begun_ns;
+	progress_begin(&ld->progress);
+	while (rc > 0 && (!ld->o.steps || ld->r.steps < ld->o.steps))
+		rc = one_step(ld, err);
+	progress_end(&ld->progress);
+	ld->r.run_ns = clock_now_ns() - begun_ns;
+	ld->r.pixel_hash = hash_stream_value(ld->pixels);
+	ld->r.stats.size = sizeof(ld->r.stats);
+	if (rc >= 0)
+		rc = refrain_stats_get(ld->loader, &ld->r.stats);
+	return rc;
+}
+
+static int load(struct load *ld, const char *dataset, struct error *err)
+{
+	int rc = load_state_open(&ld->state, ld->o.state, ld->o.trace, err);
+
+	if (rc < 0)
+		return rc;
+	ld->pixels = hash_stream_new();
+	if (!ld->pixels)
+		return error_set(err, -ENOMEM, "%m");
+	rc = open_loader(ld, dataset, err);
+	if (rc == 0)
+		rc = run(ld, err);
+	return rc;
+}
+
+/* A configuration that makes no sense is wrong usage. */
+static int load_failed(int rc, const struct error *err)
+{
+	(void)command_fail("load", err);
+	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int cmd_load(int argc, char **argv)
+{
+	struct load ld = {.o.timeout_s = 60};
+	struct error err = {""};
+	int status, rc;
+
+	refrain_config_init(&ld.o.config);
+	if (command_parse(&load_usage, argc, argv, &ld.o, &status) < 0)
+		return status;
+	rc = load_options_finish(&ld.o, &err);
+	if (rc < 0)
+		return load_failed(rc, &err);
+	rc = load(&ld, argv[1], &err);
+	if (rc >= 0 && ld.o.json)
+		rc = load_print_json(&ld.o, &ld.r);
+	else if (rc >= 0)
+		load_print(&ld.o, &ld.r);
+	(void)refrain_close(ld.loader); /* reads that hang end with us */
+	load_state_close(&ld.state);
+	hash_stream_free(ld.pixels);
+	return rc < 0 ? load_failed(rc, &err) : EXIT_OK;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of `refrain load` share: its options, what it has counted,
+ * the state that it saves and the trace that it writes. One thread.
+ */
+#ifndef TOOLS_LOAD_H
+#define TOOLS_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/option.h"
+#include "refrain/loader.h"
+
+struct load_options {
+	struct refrain_config config; /* all of it but dataset and state */
+	bool drop_last, pad, duplicates, in_order, no_augment;
+	bool json;
+	unsigned step_ms, timeout_s;
+	uint64_t steps; /* 0: to the end */
+	const char *state, *trace;
+};
+
+/*
+ * What is kept between two runs, in two files: the state of the loader after
+ * the last batch that was used, with the length that the trace had then, and
+ * the trace, a line a sample.
+ */
+struct load_state {
+	const char *path, *trace_path; /* or NULL */
+	char *fresh_path;	       /* where it is written first */
+	FILE *trace;
+	uint64_t trace_bytes;
+	unsigned char loader[REFRAIN_STATE_MAX];
+	size_t loader_bytes; /* 0: from the beginning */
+};
+
+/* What the command has seen. */
+struct load_result {
+	uint64_t steps, fresh, served, bytes;
+	uint64_t examples, classes;
+	uint64_t pixel_hash;
+	uint64_t open_ns, first_ns, run_ns;
+	struct refrain_stats stats;
+};
+
+/* -- load_options.c -- */
+
+extern const struct option_def load_table[];
+
+/* What the table cannot say; -EINVAL. */
+int load_options_finish(struct load_options *o, struct error *err);
+
+/* -- load_state.c -- */
+
+/*
+ * Read what an earlier run left, if anything, and open the trace where that
+ * run was. -EBADMSG for what was not written by it, or -errno.
+ */
+int load_state_open(struct load_state *s, const char *path,
+	const char *trace_path, struct error *err);
+void load_state_close(struct load_state *s);
+
+/* Append a batch that was used to the trace, then save the state after it. */
+int load_state_used(struct load_state *s, struct refrain_loader *l,
+	const struct refrain_batch *b, struct error *err);
+
+/* -- load_report.c -- */
+
+void load_print(const struct load_options *o, const struct load_result *r);
+/* One line; -ENOMEM. */
+int load_print_json(const struct load_options *o, const struct load_result *r);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* What `refrain load` says at its end: a table, or a JSON object. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "load.h"
+
+static const char *const stage_names[REFRAIN_STAGES] = {
+	[REFRAIN_STAGE_READ] = "read",
+	[REFRAIN_STAGE_DECODE] = "decode",
+	[REFRAIN_STAGE_AUGMENT] = "augment",
+	[REFRAIN_STAGE_TRAINER] = "trainer",
+};
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static double ms(uint64_t ns)
+{
+	return (double)ns / NS_PER_MS;
+}
+
+static double images_per_s(const struct load_result *r)
+{
+	return ratio((double)r->served, (double)r->run_ns / NS_PER_S);
+}
+
+/* -- For people -- */
+
+static void print_stages(const struct refrain_stats *s)
+{
+	char size[SIZE_TEXT_MAX];
+
+	(void)printf("\n%-10s%12s%12s%14s%14s%14s\n", "stage", "items", "bytes",
+		"CPU ms", "ms an item", "waited ms");
+	for (int i = 0; i < REFRAIN_STAGES; i++) {
+		const struct refrain_stage *st = &s->stages[i];
+
+		(void)printf("%-10s%12" PRIu64 "%12s%14.1f%14.3f%14.1f\n",
+			stage_names[i], st->items, size_format(st->bytes, size),
+			ms(st->cpu_ns),
+			ratio(ms(st->busy_ns), (double)st->items),
+			ms(st->wait_ns));
+	}
+}
+
+static void print_damage(const struct refrain_stats *s)
+{
+	if (s->errors)
+		(void)printf("damage    %" PRIu64 " examples: %" PRIu64
+			     " not readable, %" PRIu64 " no image, %" PRIu64
+			     " damaged, %" PRIu64 " too large; %" PRIu64
+			     " servings substituted, %" PRIu64 " zeroed\n",
+			s->errors, s->errors_read, s->errors_format,
+			s->errors_damaged, s->errors_too_large, s->substituted,
+			s->zero_filled);
+	if (s->dropped_examples || s->dropped_echoes)
+		(void)printf("dropped   %" PRIu64 " examples of a short last "
+			     "batch, %" PRIu64 " echoes as the world changed\n",
+			s->dropped_examples, s->dropped_echoes);
+}
+
+static void print_echoes(
+	const struct load_options *o, const struct refrain_stats *s)
+{
+	if (o->config.echo <= 1)
+		return;
+	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f in the "
+		     "mean; %" PRIu64 " pairs in one batch\n",
+		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates);
+}
+
+void load_print(const struct load_options *o, const struct load_result *r)
+{
+	const struct refrain_stats *s = &r->stats;
+	char read[SIZE_TEXT_MAX], peak[SIZE_TEXT_MAX], pool[SIZE_TEXT_MAX];
+
+	if (!r->steps) {
+		(void)printf("the run is at its end: nothing is left\n");
+		return;
+	}
+	(void)printf("served    %" PRIu64 " examples in %" PRIu64
+		     " steps, %" PRIu64
+		     " of them fresh (echo %.2f), %.1f a second\n",
+		r->served, r->steps, r->fresh,
+		ratio((double)r->served, (double)r->fresh), images_per_s(r));
+	(void)printf("read      %s of %" PRIu64 " files, %" PRIu64
+		     " decodes (%" PRIu64 " of them again)\n",
+		size_format(s->bytes_read, read), s->files_read, s->decodes,
+		s->redecodes);
+	(void)printf("a batch   %.2f ms to make, %.2f ms to use: r = %.2f; "
+		     "stalled %.1f %% of the time\n",
+		s->t_upstream_ms, s->t_downstream_ms, s->r, s->stall_pct);
+	print_echoes(o, s);
+	(void)printf("memory    %s at most, %s of it decoded examples\n",
+		size_format(s->memory_bytes_peak, peak),
+		size_format(s->pool_bytes_peak, pool));
+	print_damage(s);
+	(void)printf("started   in %.1f ms, first batch after %.1f ms\n",
+		ms(r->open_ns), ms(r->first_ns));
+	(void)printf("hashes    stream %016" PRIx64 ", pixels %016" PRIx64 "\n",
+		s->stream_hash, r->pixel_hash);
+	print_stages(s);
+	(void)printf("\nslowest is %s; if echoes are to help, then those from "
+		     "--echo-point %s\n",
+		s->bottleneck, s->suggested_point);
+}
+
+/* -- For programs -- */
+
+static json_t *stage_json(const struct refrain_stage *s)
+{
+	return json_pack("{s:I,s:I,s:f,s:f,s:f}", "items", (json_int_t)s->items,
+		"bytes", (json_int_t)s->bytes, "cpu_ms", ms(s->cpu_ns),
+		"busy_ms", ms(s->busy_ns), "wait_ms", ms(s->wait_ns));
+}
+
+static void set_int(json_t *o, const char *name, uint64_t value)
+{
+	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+static void set_real(json_t *o, const char *name, double value)
+{
+	(void)json_object_set_new(o, name, json_real(value));
+}
+
+static void set_hash(json_t *o, const char *name, uint64_t value)
+{
+	char text[17];
+
+	(void)snprintf(text, sizeof(text), "%016" PRIx64, value);
+	(void)json_object_set_new(o, name, json_string(text));
+}
+
+/* What the run was and did. */
+static void add_run(json_t *o, const struct load_options *options,
+	const struct load_result *r)
+{
+	const struct refrain_stats *s = &r->stats;
+
+	set_int(o, "examples", r->examples);
+	set_int(o, "classes", r->classes);
+	set_int(o, "epochs", s->epochs);
+	set_int(o, "steps", r->steps);
+	set_int(o, "batch", options->config.batch);
+	set_int(o, "fresh", r->fresh);
+	set_int(o, "served", r->served);
+	set_real(
+		o, "realised_echo", ratio((double)r->served, (double)r->fresh));
+	set_int(o, "decodes", s->decodes);
+	set_int(o, "redecodes", s->redecodes);
+	set_int(o, "bytes_read", s->bytes_read);
+	set_int(o, "files_read", s->files_read);
+	set_int(o, "rereads", s->rereads);
+	set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
+	set_int(o, "min_lag_steps", s->min_lag_steps);
+	set_real(o, "mean_lag_steps", s->mean_lag_steps);
+	set_hash(o, "stream_hash", s->stream_hash);
+	set_hash(o, "pixel_hash", r->pixel_hash);
+}
+
+static void add_damage(json_t *o, const struct refrain_stats *s)
+{
+	set_int(o, "errors", s->errors);
+	set_int(o, "errors_read", s->errors_read);
+	set_int(o, "errors_format", s->errors_format);
+	set_int(o, "errors_damaged", s->errors_damaged);
+	set_int(o, "errors_too_large", s->errors_too_large);
+	set_int(o, "substituted", s->substituted);
+	set_int(o, "zero_filled", s->zero_filled);
+	set_int(o, "dropped_examples", s->dropped_examples);
+	set_int(o, "dropped_echoes", s->dropped_echoes);
+}
+
+static void add_speed(json_t *o, const struct load_result *r)
+{
+	const struct refrain_stats *s = &r->stats;
+
+	set_real(o, "seconds", (double)r->run_ns / NS_PER_S);
+	set_real(o, "open_ms", ms(r->open_ns));
+	set_real(o, "first_batch_ms", ms(r->first_ns));
+	set_real(o, "images_per_s", images_per_s(r));
+	set_real(o, "stall_pct", s->stall_pct);
+	set_real(o, "t_upstream_ms", s->t_upstream_ms);
+	set_real(o, "t_downstream_ms", s->t_downstream_ms);
+	set_real(o, "r", s->r);
+	set_real(o, "echo_factor_last", s->echo_factor);
+	set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
+	set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
+	(void)json_object_set_new(o, "bottleneck", json_string(s->bottleneck));
+	(void)json_object_set_new(
+		o, "suggested_point", json_string(s->suggested_point));
+}
+
+static void add_stages(json_t *o, const struct refrain_stats *s)
+{
+	json_t *stages = json_object();
+
+	for (int i = 0; i < REFRAIN_STAGES; i++)
+		(void)json_object_set_new(
+			stages, stage_names[i], stage_json(&s->stages[i]));
+	(void)json_object_set_new(o, "stages", stages);
+}
+
+int load_print_json(
+	const struct load_options *options, const struct load_result *r)
+{
+	CLEANUP_FREE char *text = NULL;
+	json_t *o = json_object();
+
+	add_run(o, options, r);
+	add_damage(o, &r->stats);
+	add_speed(o, r);
+	add_stages(o, &r->stats);
+	/* A value that there was no memory for is not in it. */
+	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	json_decref(o);
+	if (!text)
+		return -ENOMEM;
+	(void)puts(text); /* main() sees whether it was written */
+	return 0;
+}
