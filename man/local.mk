@@ -13,12 +13,16 @@ man_pages = \
 	man/refrain-umount.1 \
 	man/refrain-verify.1 \
 	man/refrain-warm.1
-man_MANS = $(man_pages)
-CLEANFILES += $(man_pages)
-EXTRA_DIST += $(man_pages:.1=.man)
+man_pages_3 = man/refrain_loader.3
+man_MANS = $(man_pages) $(man_pages_3)
+CLEANFILES += $(man_pages) $(man_pages_3)
+EXTRA_DIST += $(man_pages:.1=.man) $(man_pages_3:.3=.man)
 
-SUFFIXES = .man .1
+SUFFIXES = .man .1 .3
 .man.1:
 	$(AM_V_GEN)$(MKDIR_P) man && ./refrain --fill-man < '$<' > $@.tmp && \
 	mv $@.tmp $@
-$(man_pages): refrain$(EXEEXT)
+.man.3:
+	$(AM_V_GEN)$(MKDIR_P) man && ./refrain --fill-man < '$<' > $@.tmp && \
+	mv $@.tmp $@
+$(man_pages) $(man_pages_3): refrain$(EXEEXT)
