@@ -5,6 +5,10 @@
  */
 #include "loader/kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "base/feature.h"
 
 #define BLOCK 64
@@ -125,11 +129,21 @@ static void emit(
 
 const struct kernels kernels_plain = {vertical, horizontal, emit};
 
+#if defined(__x86_64__)
+/* Not every compiler that we build with lets one ask for F16C by name. */
+static bool has_avx2_and_f16c(void)
+{
+	unsigned a, b, c, d;
+
+	return __builtin_cpu_supports("avx2") &&
+		__get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 const struct kernels *kernels_best(void)
 {
 #if defined(__x86_64__)
-	if (feature_enabled("simd") && __builtin_cpu_supports("avx2") &&
-		__builtin_cpu_supports("f16c"))
+	if (feature_enabled("simd") && has_avx2_and_f16c())
 		return &kernels_avx2;
 #endif
 	return &kernels_plain;

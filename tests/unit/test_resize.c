@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "augment_fixture.h"
+#include "loader/filter.h"
 
 #define PYTHON "/usr/bin/python3"
 
@@ -166,6 +167,36 @@ START_TEST(test_very_large_factors_stay_precise)
 	printf("factors to 65535: %zu same, %zu by 1, %zu by more\n", h.same,
 		h.one, h.more);
 	ck_assert_uint_eq(h.more, 0);
+}
+END_TEST
+
+START_TEST(test_weights_sum_to_one_and_fit_16_bits)
+{
+	struct filter f = {0};
+	uint64_t state = 8;
+
+	for (unsigned t = 0; t < 3000; t++) {
+		uint32_t limit = 1 + chance(&state, t % 50 ? 900 : 65535);
+		uint32_t count = 1 + chance(&state, t % 3 ? 300 : 4);
+		double length = 0.125 + chance(&state, 8 * limit) / 8.0;
+		struct span span = {0, length, limit};
+
+		span.start = chance(&state, 1000) * (limit - length) / 1000;
+		ck_assert_int_eq(filter_make(&f, &span, count, t % 2), 0);
+		for (size_t i = 0; i < count; i++) {
+			const int16_t *w = f.weights + 2 * f.pairs * i;
+			int64_t sum = 0;
+
+			ck_assert_uint_lt(f.start[i], limit);
+			for (unsigned j = 0; j < 2 * f.pairs; j++) {
+				ck_assert_int_ge(w[j], 0);
+				ck_assert(w[j] == 0 || f.start[i] + j < limit);
+				sum += w[j];
+			}
+			ck_assert_int_eq(sum, INT64_C(1) << f.bits);
+		}
+	}
+	filter_release(&f);
 }
 END_TEST
 
@@ -430,6 +461,7 @@ int main(void)
 		tcase, test_training_crops_are_within_one_of_the_reference);
 	tcase_add_test(tcase, test_evaluation_is_within_one_of_the_reference);
 	tcase_add_test(tcase, test_very_large_factors_stay_precise);
+	tcase_add_test(tcase, test_weights_sum_to_one_and_fit_16_bits);
 	tcase_add_test(tcase, test_flat_colours_stay_as_they_are);
 	tcase_add_test(tcase, test_simd_gives_the_same_bytes_as_plain_c);
 	tcase_add_test(tcase, test_values_are_within_one_of_pillow);
