@@ -17,6 +17,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_entry,
 	&fuzz_name,
 	&fuzz_ctl,
+	&fuzz_plan,
 	&fuzz_fault,
 	&fuzz_synthetic,
 	&fuzz_size,

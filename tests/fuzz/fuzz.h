@@ -24,8 +24,8 @@ struct fuzz_target {
 
 extern const struct fuzz_target fuzz_tar, fuzz_list, fuzz_index;
 extern const struct fuzz_target fuzz_manifest, fuzz_identity, fuzz_entry,
-	fuzz_name, fuzz_ctl, fuzz_fault, fuzz_synthetic, fuzz_size, fuzz_option,
-	fuzz_decode;
+	fuzz_name, fuzz_ctl, fuzz_plan, fuzz_fault, fuzz_synthetic, fuzz_size,
+	fuzz_option, fuzz_decode;
 
 /* All of them; ends with NULL. */
 extern const struct fuzz_target *const fuzz_targets[];

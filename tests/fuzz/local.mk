@@ -1,10 +1,12 @@
 # Fuzzing of every format that is read back: always the same mutations in
 # `make check`, libFuzzer in `make fuzz`, for FUZZ_SECONDS a target.
 fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
+	tests/fuzz/peer.h tests/fuzz/plan.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/store.c tests/fuzz/text.c
-fuzz_libs = libstore.la libplan.la liborigin.la libctl.la libloader.la \
-	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
+fuzz_libs = libdaemon.la libfs.la libprefetch.la libcache.la libstore.la \
+	libplan.la liborigin.la libctl.la libloader.la libbase.la \
+	$(JANSSON_LIBS) $(JPEG_LIBS)
 
 check_PROGRAMS += tests/fuzz/mutate
 TESTS += tests/fuzz/mutate
@@ -20,7 +22,7 @@ tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 
 FUZZ_SECONDS = 60
-FUZZ_TARGETS = tar list index manifest identity entry name ctl fault \
+FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size option \
 	decode
 FUZZ_CC = clang

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fuzz target: what a peer sends about plans and keys, to the daemon's own
+ * commands over a small dataset. Whatever it was, nothing is left of its
+ * plan when the connection has ended. The plans' thread, the cache's and the
+ * origin's run beside it.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/mount.h"
+#include "peer.h"
+
+#define NAMES 8u
+
+static struct mount *m;
+
+static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
+{
+	(void)arg;
+	return manifest_path(m->manifest, (node_id)cookie, buf, size);
+}
+
+static void file_stale(void *arg, uint64_t cookie)
+{
+	(void)arg, (void)cookie;
+}
+
+static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	struct node_info info;
+
+	(void)arg;
+	FUZZ_MUST(manifest_get(m->manifest, (node_id)cookie, &info) == 0);
+	FUZZ_MUST(info.attr.kind == KIND_FILE);
+	*file = (struct cache_item){
+		.digest = info.digest,
+		.version = info.attr.version,
+		.cookie = cookie,
+	};
+	return true;
+}
+
+/* a to h: a directory, an empty file, one of several items, small ones. */
+static void fill_manifest(void)
+{
+	char name[2] = "a";
+
+	FUZZ_MUST(manifest_new(&m->manifest, "/data/set") == 0);
+	for (unsigned i = 0; i < NAMES; i++, name[0]++) {
+		struct file_entry e = {
+			.name = name,
+			.attr = {.kind = i == 0 ? KIND_DIR : KIND_FILE,
+				.version = {.size_bytes = i == 1 ? 0
+						: i == 2	 ? 300000
+								 : 100 * i,
+					.mtime_ns = 1}},
+		};
+
+		FUZZ_MUST(manifest_put(m->manifest, NODE_ROOT, &e, 0, false,
+				  NULL, NULL, NULL) == 0);
+	}
+}
+
+/* The source has none of these: each fetch fails, sooner or later. */
+static void open_all(void)
+{
+	static struct mount mount;
+	static char path[64];
+	struct store_config store = {.dataset = "/data/set", .ntiers = 1};
+	struct cache_config cache = {
+		.limit_bytes = 128 << 10,
+		.chunk_bytes = 64 << 10,
+		.staging_bytes = 1 << 20,
+		.depth = 8,
+		.path = file_path,
+		.stale = file_stale,
+	};
+	struct plans_config plans = {.file = planned_file};
+	struct error err;
+
+	m = &mount;
+	(void)fuzz_dir(path);
+	store.tiers[0] = (struct tier_config){path, "1M"};
+	atomic_init(&m->scan, SCAN_COMPLETE);
+	fill_manifest();
+	FUZZ_MUST(store_open(&m->store, &store, &m->counters, &err) == 0);
+	FUZZ_MUST(timers_new(&m->timers) == 0);
+	FUZZ_MUST(
+		origin_synthetic_new(&m->origin, "files=1,size=1", &err) == 0);
+	cache.store = m->store;
+	cache.origin = m->origin;
+	cache.timers = m->timers;
+	cache.counters = &m->counters;
+	FUZZ_MUST(cache_new(&m->cache, &cache, &err) == 0);
+	plans.cache = m->cache;
+	FUZZ_MUST(plans_new(&m->plans, &plans) == 0);
+}
+
+/* Not plan-follow, which waits for readers. */
+static const struct ctl_command commands[] = {
+	{"keys", command_keys},
+	{"plan", command_plan},
+	{"plan-add", command_plan_add},
+	{"plan-progress", command_plan_progress},
+	{"plan-status", command_plan_status},
+	{"plan-drop", command_plan_drop},
+	{NULL, NULL},
+};
+
+static void one(const uint8_t *data, size_t size)
+{
+	struct plans_status plans;
+	struct cache_status cache;
+
+	if (!m)
+		open_all();
+	fuzz_peer(commands, m, data, size);
+	plans_status(m->plans, &plans);
+	FUZZ_MUST(plans.plans == 0 && plans.positions == 0);
+	for (;;) {
+		cache_status(m->cache, &cache);
+		if (cache.planned_bytes == 0)
+			break;
+		(void)sched_yield();
+	}
+	FUZZ_MUST(cache.staging_peak_bytes <= 1 << 20);
+}
+
+static size_t seed(unsigned i, uint8_t *buf)
+{
+	static const char *const texts[] = {
+		"{\"cmd\":\"plan\",\"batch\":4,\"echo\":\"2.5\"}\n"
+		"{\"cmd\":\"plan-add\",\"paths\":[\"c\",\"d\",\"e\",\"f\"]}\n"
+		"{\"cmd\":\"plan-status\"}\n{\"cmd\":\"plan-drop\"}\n",
+		"{\"cmd\":\"plan\",\"echo\":\"5/2\",\"echo_max\":4,"
+		"\"window\":64,\"fresh\":7,\"slack\":2,\"step_ms\":1.5}\n"
+		"{\"cmd\":\"plan-add\",\"epoch\":3,\"paths\":[\"a\",\"b\","
+		"\"c\",\"c\",\"./g\",\"x\",{\"hex\":\"64\"},7]}\n"
+		"{\"cmd\":\"plan-progress\",\"position\":1}\n"
+		"{\"cmd\":\"plan-progress\",\"step\":3,\"echo\":\"3\"}\n"
+		"{\"cmd\":\"plan-add\",\"epoch\":4,\"paths\":[\"h\"]}\n",
+		"{\"cmd\":\"keys\",\"paths\":[\"a\",\"b\",\"c\",\"d\",\"..\","
+		"\"/\"]}\n{\"cmd\":\"plan-status\"}\n"
+		"{\"cmd\":\"plan\",\"batch\":16777216,\"echo\":64}\n"
+		"{\"cmd\":\"plan\"}\n{\"cmd\":\"plan-add\",\"pa",
+		NULL,
+	};
+
+	return fuzz_seed_text(texts, i, buf);
+}
+
+const struct fuzz_target fuzz_plan = {"plan", one, seed};
