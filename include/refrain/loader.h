@@ -116,6 +116,9 @@ enum refrain_last {
 	REFRAIN_LAST_DROP,	/* dropped, and counted */
 };
 
+/* refrain_config.echo: the factor is found by measuring, and follows. */
+#define REFRAIN_ECHO_AUTO (-1.0)
+
 /* refrain_config.flags */
 #define REFRAIN_FLAG_IN_ORDER 0x1  /* no shuffling: index order */
 #define REFRAIN_FLAG_NO_FLIP 0x2   /* never mirror */
@@ -173,7 +176,7 @@ struct refrain_config {
 	uint32_t epochs;    /* 0: 1 */
 	uint64_t seed;	    /* of order and augmentation */
 	double echo;	    /* e >= 1, taken as the nearest p/q with q <= 64;
-			       0: 1 */
+			       0: 1; REFRAIN_ECHO_AUTO: see echo_max */
 	int32_t echo_point; /* enum refrain_echo_point */
 	uint32_t window;    /* the most examples with echoes outstanding;
 			       0: max(16 * batch, 1024) */
@@ -236,6 +239,26 @@ struct refrain_config {
 	/* What refrain_save() gave, to go on from there; NULL: the start. */
 	const void *state;
 	size_t state_bytes;
+
+	/*
+	 * With REFRAIN_ECHO_AUTO the run begins with e = 1. The loader measures
+	 * how long the upstream takes for a batch of fresh examples and the
+	 * trainer for a step, and changes e to follow their ratio r, up to
+	 * echo_max, at most once a window: the time in which window - batch
+	 * fresh examples are served, which is also what a change takes to take
+	 * full effect. e stays exactly 1 while r is at most 1.04. After a
+	 * change of speed e is within 15 % of r in three windows. Reads are
+	 * then done in bursts, up to three times reads_ahead further ahead, as
+	 * only an upstream that is busy can be timed; a window of less than
+	 * (batches_ahead + 4) * batch + 3 * reads_ahead + 16 is refused.
+	 *
+	 * Where e changes depends on time: refrain_echo_log() says where it
+	 * was. Given back as echo_log the same stream comes again, and nothing
+	 * is measured; after its last line e stays. Ranks must change alike:
+	 * with world > 1 an echo_log is required, the same for all.
+	 */
+	double echo_max;      /* 0: 4 */
+	const char *echo_log; /* NULL: measure; "": e stays 1 */
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -323,6 +346,7 @@ struct refrain_stats {
 				   little endian each, of all served */
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
 	const char *suggested_point; /* "before", "after", "batch" */
+	uint64_t echo_changes; /* of the whole run, also before a restart */
 };
 
 /* -- Calls -------------------------------------------------------------- */
@@ -373,6 +397,17 @@ REFRAIN_API int refrain_fd(struct refrain_loader *l);
 #define REFRAIN_STATE_MAX 256
 REFRAIN_API int refrain_save(struct refrain_loader *l, void *buf, size_t size);
 
+/*
+ * With REFRAIN_ECHO_AUTO: the changes of e that this handle made so far, for
+ * refrain_config.echo_log: lines "STEP P/Q", of at most 32 bytes, with a NUL
+ * after the last. The length, or -ENOSPC. A change may be there some steps
+ * before its step. What was made before a restart is not there again: it is
+ * the first echo_changes lines of what was logged then, with the
+ * refrain_stats.echo_changes that refrain_open() found in the state.
+ */
+REFRAIN_API int refrain_echo_log(
+	struct refrain_loader *l, char *buf, size_t size);
+
 /* Fill as much of *out as out->size says (set it first). */
 REFRAIN_API int refrain_stats_get(
 	struct refrain_loader *l, struct refrain_stats *out);
@@ -387,7 +422,9 @@ REFRAIN_API int refrain_stats_json(
 /* How many examples the dataset has, and how many classes. */
 REFRAIN_API uint64_t refrain_examples(struct refrain_loader *l);
 REFRAIN_API uint64_t refrain_classes(struct refrain_loader *l);
-/* How many batches this rank's run has left from here, the next one included.
+/*
+ * How many batches this rank's run has left from here, the next one included;
+ * with REFRAIN_ECHO_AUTO, if the factor changed no more.
  */
 REFRAIN_API uint64_t refrain_steps_left(struct refrain_loader *l);
 

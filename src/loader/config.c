@@ -79,6 +79,7 @@ static const struct rule rules[] = {
 	RULE(reads_ahead, U32, 64, 1, 4096),
 	RULE(cpu_count, U32, 0, 0, 4096),
 	RULE(nice, I32, 0, 0, 19),
+	RULE(echo_max, F64, 4, 1, SCHEDULE_ECHO_MAX),
 };
 
 static double member_get(const struct refrain_config *c, const struct rule *r)
@@ -219,6 +220,73 @@ static struct schedule_echo nearest(double echo)
 	return best;
 }
 
+/* -- The echo factor that changes ------------------------------------------ */
+
+/* Bursts are of twice what is read at a time, so that half of one is read with
+ * something to follow; what is left between bursts is enough for the other. */
+#define BURSTS_AHEAD 3
+#define AHEAD_SPARE 16
+
+static int take_echo(struct settings *s, struct error *err)
+{
+	struct refrain_config *c = &s->c;
+
+	s->changes = c->echo == REFRAIN_ECHO_AUTO;
+	s->measures = s->changes && !c->echo_log;
+	if (s->changes)
+		c->echo = 1;
+	else if (c->echo_log || c->echo_max != 0.)
+		return error_set(err, -EINVAL,
+			"%s is set: it needs an echo of REFRAIN_ECHO_AUTO",
+			c->echo_log ? "echo_log" : "echo_max");
+	return 0;
+}
+
+/*
+ * What is read ahead has its number of servings: a window must be longer, or a
+ * change would begin after the next one is due.
+ */
+static uint64_t changes_window(const struct refrain_config *c)
+{
+	return ((uint64_t)c->batches_ahead + 4) * c->batch +
+		(uint64_t)BURSTS_AHEAD * c->reads_ahead + AHEAD_SPARE;
+}
+
+static int check_changes(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+
+	if (!s->changes)
+		return 0;
+	if (s->measures && c->world > 1)
+		return error_set(err, -EINVAL,
+			"echo is auto with world %u: ranks must change it at "
+			"the same steps; give all the same echo_log, or a "
+			"number, such as the r of a run with world 1",
+			c->world);
+	if (c->augment == REFRAIN_AUGMENT_EVAL)
+		return error_set(err, -EINVAL,
+			"echo is auto: evaluation serves each example once");
+	if (c->window && c->window < changes_window(c))
+		return error_set(err, -EINVAL,
+			"window is %u: with echo auto, batches_ahead %u and "
+			"reads_ahead %u it must be at least %" PRIu64,
+			c->window, c->batches_ahead, c->reads_ahead,
+			changes_window(c));
+	return 0;
+}
+
+/* The window of 0, as the schedule has it but for a longer way ahead. */
+static uint64_t default_window(
+	const struct settings *s, const struct schedule_config *out)
+{
+	uint64_t usual = schedule_default_window(
+		out->batch, s->echo_max, out->lag, out->point);
+	uint64_t least = changes_window(&s->c);
+
+	return usual > least ? usual : least;
+}
+
 /* -- Members that concern each other --------------------------------------- */
 
 static int check_samples(struct settings *s, struct error *err)
@@ -280,6 +348,15 @@ static int check_together(struct settings *s, struct error *err)
 		return error_set(err, -EINVAL,
 			"state and state_bytes must be set both or not at all");
 	return check_samples(s, err);
+}
+
+static void derive_echo(struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+
+	s->echo = nearest(c->echo);
+	s->echo_max = s->changes ? nearest(c->echo_max) : s->echo;
+	s->ahead_max = c->reads_ahead * (s->measures ? BURSTS_AHEAD : 1);
 }
 
 static void derive(struct settings *s)
@@ -344,11 +421,15 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc < 0)
 		return rc;
 	fill_in(&s->c);
-	rc = apply_rules(&s->c, err);
+	rc = take_echo(s, err);
+	if (rc == 0)
+		rc = apply_rules(&s->c, err);
 	if (rc < 0)
 		return rc;
-	s->echo = nearest(s->c.echo);
+	derive_echo(s);
 	rc = check_together(s, err);
+	if (rc == 0)
+		rc = check_changes(s, err);
 	if (rc == 0)
 		derive(s);
 	return rc;
@@ -374,6 +455,7 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.lag = c->min_lag,
 		.window = c->window,
 		.echo = s->echo,
+		.echo_max = s->echo_max,
 		.point = points[c->echo_point],
 		.order = SCHEDULE_SHUFFLE,
 		.share = c->flags & REFRAIN_FLAG_PAD_RANKS ? SCHEDULE_PAD
@@ -383,6 +465,8 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.allow_small_window =
 			(c->flags & REFRAIN_FLAG_ALLOW_DUPLICATES) != 0,
 	};
+	if (s->changes && !c->window)
+		out->window = default_window(s, out);
 	if (c->flags & REFRAIN_FLAG_IN_ORDER)
 		out->order = SCHEDULE_IN_ORDER;
 	else if (c->shuffle_window)

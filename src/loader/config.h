@@ -17,7 +17,12 @@ struct settings {
 	/* Pointers in it are the caller's: good during refrain_open(), but for
 	 * functions and their contexts. */
 	struct refrain_config c;
-	struct schedule_echo echo;
+	struct schedule_echo echo; /* at the beginning */
+	struct schedule_echo echo_max;
+	bool changes;	    /* the factor does: REFRAIN_ECHO_AUTO */
+	bool measures;	    /* ... by what is measured, not by a log */
+	uint32_t ahead_max; /* examples that may be read before their steps
+			       are planned */
 	struct augment_config augment;
 	bool jpeg;	   /* decoded by our decoder */
 	bool plain;	   /* neither decoded nor augmented: copied */

@@ -163,6 +163,12 @@ void entry_state(struct entry *e, enum entry_state state)
 	e->since_ns = clock_now_ns();
 }
 
+static void take_off(struct refrain_loader *l, struct entry *e)
+{
+	list_del(&e->node);
+	l->ahead_count -= e->on == ON_AHEAD;
+}
+
 void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on)
 {
 	struct list *heads[] = {
@@ -175,8 +181,9 @@ void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on)
 
 	if (e->on == on)
 		return;
-	list_del(&e->node);
+	take_off(l, e);
 	e->on = on;
+	l->ahead_count += on == ON_AHEAD;
 	if (on != ON_NONE)
 		list_add_tail(heads[on], &e->node);
 }
@@ -186,8 +193,9 @@ static void read_first(struct refrain_loader *l, struct entry *e)
 {
 	struct list *head = e->planned ? &l->urgent : &l->ahead;
 
-	list_del(&e->node);
+	take_off(l, e);
 	e->on = e->planned ? ON_URGENT : ON_AHEAD;
+	l->ahead_count += e->on == ON_AHEAD;
 	list_add_tail(head->next, &e->node);
 }
 

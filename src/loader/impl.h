@@ -27,6 +27,7 @@
 #include "base/list.h"
 #include "base/uring.h"
 #include "loader/augment.h"
+#include "loader/auto.h"
 #include "loader/config.h"
 #include "loader/dataset.h"
 #include "loader/decode.h"
@@ -142,7 +143,8 @@ struct planner {
 	uint64_t read_fresh;	  /* ... that were given to the reader */
 	uint64_t first_step;	  /* of this handle */
 	uint64_t epoch;		  /* of the newest fresh example planned */
-	struct schedule schedule; /* constant after refrain_open() */
+	struct schedule schedule; /* changed with the lock while busy; read
+				     with the lock or while busy */
 	struct schedule_cursor cursor;
 	struct example *examples;	/* of a step that is being planned */
 	struct schedule_slot ahead[16]; /* a few that are to be read */
@@ -183,6 +185,8 @@ struct reader {
 	uint32_t allowed; /* ops that may be busy: fewer without descriptors */
 	uint32_t busy;	  /* ops that are */
 	uint32_t reading; /* of those: with an entry */
+	bool full;	  /* as many as may be, and more are to be read */
+	bool bursting;	  /* settings.measures: what is ahead is read */
 	int *shard_fds;	  /* -1: not open */
 	uint32_t shards_open, shards_max;
 };
@@ -193,6 +197,8 @@ struct sums {
 	uint64_t steps, decoded;
 	uint64_t decode_ns, augment_ns, read_wait_ns; /* of workers */
 	uint64_t trainer_ns, wait_ns;
+	uint64_t full_ns, full_reads; /* see struct auto_sums */
+	uint64_t reading_ns, reads;
 };
 
 struct meter {
@@ -206,6 +212,26 @@ struct meter {
 	uint64_t lag_sum, lags;
 	struct hash_stream *stream;
 	uint64_t encoded_sum, encoded_count; /* charged bytes of files read */
+};
+
+/* A line of the log: what schedule_change() was told. */
+struct echo_change {
+	uint64_t step;
+	struct schedule_echo echo;
+};
+
+/* The changes of the echo factor. */
+struct echoes {
+	struct auto_echo measured; /* settings.measures */
+	bool due;   /* a step was returned since it was looked at */
+	bool ended; /* no more changes in this run */
+	/* Those of the run from number `base` on; to be replayed, they are all
+	 * there, else those that were made. */
+	struct echo_change *log;
+	uint32_t logged, room;
+	uint64_t base;
+	uint64_t before; /* set once: made before this handle */
+	uint64_t made;	 /* before, and by this handle */
 };
 
 struct refrain_loader {
@@ -235,6 +261,7 @@ struct refrain_loader {
 	uint64_t memory_share; /* set once: what is not taken at open */
 	struct reader reader;
 	struct planner planner;
+	struct echoes echoes;
 
 	/* Steps: a ring of batches_ahead, by number. */
 	struct step *steps;
@@ -249,7 +276,8 @@ struct refrain_loader {
 	struct entry **buckets;
 	uint32_t bucket_mask;
 	struct list urgent, ahead, read_ahead, idle_entries;
-	uint64_t kept_bytes; /* charged for `kept` */
+	uint32_t ahead_count; /* entries on `ahead` */
+	uint64_t kept_bytes;  /* charged for `kept` */
 	uint32_t kept_count;
 	struct worker *alone; /* who may take all memory, see work_memory.c */
 
@@ -301,6 +329,16 @@ void planner_run(struct refrain_loader *l);
 struct step *step_of(const struct refrain_loader *l, uint64_t number);
 /* Wake as many workers as have something to do. */
 void wake_workers(struct refrain_loader *l);
+
+/* -- echo.c: the echo factor changes -- */
+
+/* After planner_init(): what the configuration and the state say. */
+int echo_init(struct refrain_loader *l, struct error *err);
+void echo_release(struct refrain_loader *l);
+/* The planner, busy: change the factor, if it is to be changed. */
+void echo_plan(struct refrain_loader *l);
+/* A batch was returned and metered. */
+void echo_returned(struct refrain_loader *l);
 
 /* -- reader.c -- */
 

@@ -43,7 +43,7 @@ static uint64_t entry_count(const struct refrain_loader *l)
 	const struct refrain_config *c = &l->s.c;
 
 	return l->outstanding_max +
-		((uint64_t)c->batches_ahead + 2) * c->batch + c->reads_ahead +
+		((uint64_t)c->batches_ahead + 2) * c->batch + l->s.ahead_max +
 		ENTRIES_SPARE;
 }
 
@@ -142,6 +142,8 @@ static int open_parts(struct refrain_loader *l, struct error *err)
 	if (rc == 0)
 		rc = planner_init(l, err);
 	if (rc == 0)
+		rc = echo_init(l, err);
+	if (rc == 0)
 		rc = open_tables(l, err);
 	if (rc == 0)
 		rc = workers_init(l, err);
@@ -178,6 +180,7 @@ int refrain_open(
 	l->s.c.dataset = l->s.c.root = NULL; /* were the caller's */
 	l->s.c.cpus = NULL;
 	l->s.c.state = NULL;
+	l->s.c.echo_log = NULL;
 	*out = l;
 	return 0;
 }
@@ -226,6 +229,7 @@ static void loader_free(struct refrain_loader *l)
 	workers_release(l);
 	entries_release(l);
 	planner_release(l);
+	echo_release(l);
 	meter_release(l);
 	memory_trim(&l->memory);
 	if (l->lender)

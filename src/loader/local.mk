@@ -5,6 +5,7 @@ pkginclude_HEADERS = include/refrain/loader.h
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/augment.c src/loader/augment.h \
+	src/loader/auto.c src/loader/auto.h \
 	src/loader/config.c src/loader/config.h \
 	src/loader/crop.c \
 	src/loader/dataset.c src/loader/dataset.h \
@@ -24,6 +25,7 @@ libloader_la_SOURCES = \
 	src/loader/decode_impl.h \
 	src/loader/decode_lib.c \
 	src/loader/decode_turn.c \
+	src/loader/echo.c \
 	src/loader/emitter.c src/loader/emitter.h \
 	src/loader/entry.c \
 	src/loader/filter.c src/loader/filter.h \

@@ -48,7 +48,7 @@ static bool wants_ahead(const struct refrain_loader *l)
 	const struct planner *p = &l->planner;
 
 	return p->read_fresh < p->fresh_end &&
-		p->read_fresh < p->planned_fresh + l->s.c.reads_ahead &&
+		p->read_fresh < p->planned_fresh + l->s.ahead_max &&
 		l->free_entries >= l->s.c.batch + AHEAD_MAX;
 }
 
@@ -189,7 +189,7 @@ static void plan_ahead(struct refrain_loader *l)
 {
 	struct planner *p = &l->planner;
 	uint64_t from = p->read_fresh;
-	uint64_t to = p->planned_fresh + l->s.c.reads_ahead;
+	uint64_t to = p->planned_fresh + l->s.ahead_max;
 	uint32_t n;
 
 	pthread_mutex_unlock(l->lock);
@@ -206,7 +206,10 @@ static void plan_ahead(struct refrain_loader *l)
 void planner_run(struct refrain_loader *l)
 {
 	l->planner.busy = true;
-	if (wants_step(l))
+	echo_plan(l);
+	if (l->stopped)
+		; /* the log of changes is of another run */
+	else if (wants_step(l))
 		plan_step(l);
 	else
 		plan_ahead(l);

@@ -157,6 +157,8 @@ static void read_whole(struct refrain_loader *l, struct read_op *r)
 	e->encoded_bytes = bytes;
 	e->size_hint = bytes + e->example.whole;
 	take_label(l, e);
+	l->meter.now.reads++;
+	l->meter.now.full_reads += l->reader.full;
 	out->files_read++;
 	out->bytes_read += bytes;
 	out->rereads += e->was_read;
@@ -385,22 +387,47 @@ static bool start_ahead(struct refrain_loader *l, struct entry *e)
 	return b != NULL;
 }
 
+/*
+ * To be timed, reading must be as busy as it can be for a while. When the
+ * trainer is slower it would be asked for an example now and then; so what is
+ * read ahead is then read in bursts, of twice what is read at a time.
+ */
+static bool reads_ahead(struct refrain_loader *l)
+{
+	struct reader *reader = &l->reader;
+
+	if (!l->s.measures)
+		return !list_empty(&l->ahead);
+	if (list_empty(&l->ahead))
+		reader->bursting = false;
+	else if (l->ahead_count >= 2 * l->s.c.reads_ahead ||
+		l->planner.read_fresh >= l->planner.fresh_end)
+		reader->bursting = true;
+	return reader->bursting;
+}
+
+/* False: there is nothing more to be read, or no room. */
+static bool start_next(struct refrain_loader *l)
+{
+	struct list *urgent = &l->urgent, *ahead = &l->ahead;
+
+	if (!list_empty(urgent))
+		return start_urgent(
+			l, CONTAINER_OF(urgent->next, struct entry, node));
+	return reads_ahead(l) &&
+		start_ahead(l, CONTAINER_OF(ahead->next, struct entry, node));
+}
+
 void reader_pump(struct refrain_loader *l)
 {
 	struct reader *reader = &l->reader;
 
+	meter_tick(l);
 	while (!l->closing && !l->stopped && !l->alone && reader->free &&
-		reader->busy < reader->allowed) {
-		bool urgent = !list_empty(&l->urgent);
-		struct list *head = urgent ? &l->urgent : &l->ahead;
-		struct entry *e;
-
-		if (list_empty(head))
-			return;
-		e = CONTAINER_OF(head->next, struct entry, node);
-		if (!(urgent ? start_urgent(l, e) : start_ahead(l, e)))
-			return;
-	}
+		reader->busy < reader->allowed && start_next(l))
+		;
+	reader->full = reader->busy >= reader->allowed &&
+		(!list_empty(&l->urgent) || reads_ahead(l));
 }
 
 /* -- Life ------------------------------------------------------------------ */

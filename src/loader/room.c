@@ -36,7 +36,7 @@ void room_count_kept(struct refrain_loader *l, uint64_t cost)
 struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
-	uint64_t others = l->outstanding_max + l->s.c.reads_ahead;
+	uint64_t others = l->outstanding_max + l->s.ahead_max;
 	uint64_t reserve = l->memory_share / 8;
 	struct buffer *b;
 
@@ -53,7 +53,7 @@ struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 
 bool room_for_encoded(const struct refrain_loader *l)
 {
-	uint64_t reads = l->s.c.reads_ahead * encoded_mean(l);
+	uint64_t reads = l->s.ahead_max * encoded_mean(l);
 
 	if (reads > l->memory_share / 4)
 		reads = l->memory_share / 4;

@@ -16,7 +16,7 @@
 
 #define MAGIC UINT32_C(0x53464552) /* "REFS" */
 #define STATE_VERSION 1
-#define HEAD_BYTES 20 /* magic, version, size, fingerprint, two counts */
+#define HEAD_BYTES 24 /* magic, version, size, fingerprint, three counts */
 #define SUM_BYTES 8
 
 struct member {
@@ -120,6 +120,7 @@ static int save(struct refrain_loader *l, uint8_t *out, size_t room)
 	put(&at, dataset_fingerprint(l->dataset), 8);
 	put(&at, MEMBERS, 2);
 	put(&at, n, 2);
+	put(&at, l->echoes.made, 4);
 	for (size_t i = 0; i < MEMBERS; i++)
 		put(&at, member_hash(&c, &members[i]), 2);
 	memcpy(at, schedule, n);
@@ -142,6 +143,7 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 struct head {
 	uint64_t fingerprint;
 	size_t members, schedule;
+	uint64_t changes; /* of the echo factor */
 	const uint8_t *rest;
 };
 
@@ -170,6 +172,7 @@ static int parse(
 	h->fingerprint = get(&at, 8);
 	h->members = get(&at, 2);
 	h->schedule = get(&at, 2);
+	h->changes = get(&at, 4);
 	h->rest = at;
 	if (HEAD_BYTES + 2 * h->members + h->schedule + SUM_BYTES != bytes)
 		return error_set(err, -EBADMSG, "the state is damaged");
@@ -225,6 +228,7 @@ int state_restore(struct refrain_loader *l,
 	if (rc < 0)
 		return rc;
 	*step = restored.step;
+	l->echoes.before = h.changes;
 	l->meter.out.dropped_echoes = restored.echoes_dropped;
 	return 0;
 }

@@ -46,6 +46,10 @@ void meter_tick(struct refrain_loader *l)
 
 	if (l->unfinished > l->working + l->ready)
 		m->now.read_wait_ns += l->idle * (now_ns - m->ticked_ns);
+	if (l->reader.full)
+		m->now.full_ns += now_ns - m->ticked_ns;
+	if (l->reader.reading)
+		m->now.reading_ns += now_ns - m->ticked_ns;
 	m->ticked_ns = now_ns;
 }
 
@@ -126,6 +130,7 @@ void meter_returned(struct refrain_loader *l, const struct step *st,
 	count_step(m, st);
 	count_times(l, called_ns, now_ns);
 	m->returned_ns = now_ns;
+	echo_returned(l);
 }
 
 /* -- What is asked for ----------------------------------------------------- */
@@ -187,6 +192,7 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 	const struct sums *now = &m->now;
 	struct schedule_echo e =
 		schedule_echo_at(&l->planner.schedule, l->returned);
+	struct auto_part measured;
 	struct rates r;
 
 	rates_of(l, &r);
@@ -195,11 +201,16 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 	if (!m->lags)
 		out->min_lag_steps = 0;
 	out->echo_factor = ratio(e.p, e.q);
+	out->echo_changes = l->echoes.made;
 	out->pool_bytes = l->kept_bytes;
 	out->memory_bytes = l->memory.charged;
 	out->memory_bytes_peak = l->memory.peak;
 	out->t_upstream_ms = upstream_ms(l);
 	out->t_downstream_ms = r.trainer + r.augment;
+	if (auto_measured(&l->echoes.measured, &measured)) {
+		out->t_upstream_ms = measured.up_ns / NS_PER_MS;
+		out->t_downstream_ms = measured.down_ns / NS_PER_MS;
+	}
 	out->r = ratio(out->t_upstream_ms, out->t_downstream_ms);
 	out->stall_pct = 100 *
 		ratio((double)(now->wait_ns - m->first.wait_ns),
@@ -298,6 +309,7 @@ static const struct field fields[] = {
 	FIELD(stream_hash, HASH),
 	FIELD(bottleneck, TEXT),
 	FIELD(suggested_point, TEXT),
+	FIELD(echo_changes, UINT),
 };
 
 /* One member; as snprintf(). No text of ours needs quoting. */

@@ -279,3 +279,18 @@ tests_unit_test_loader_state_SOURCES = tests/unit/test_loader_state.c \
 tests_unit_test_loader_state_CFLAGS = $(tests_unit_test_loader_CFLAGS)
 tests_unit_test_loader_state_LDADD = $(tests_unit_test_loader_LDADD)
 endif
+
+check_PROGRAMS += tests/unit/test_auto
+TESTS += tests/unit/test_auto
+tests_unit_test_auto_SOURCES = tests/unit/test_auto.c \
+	tests/unit/expect.h tests/unit/schedule_fixture.h
+tests_unit_test_auto_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_auto_LDADD = libloader.la libdataset.la libbase.la \
+	$(CHECK_LIBS) -lm
+
+check_PROGRAMS += tests/unit/test_loader_echo
+TESTS += tests/unit/test_loader_echo
+tests_unit_test_loader_echo_SOURCES = tests/unit/test_loader_echo.c
+tests_unit_test_loader_echo_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_loader_echo_LDADD = libloader.la libdataset.la libbase.la \
+	$(JPEG_LIBS) $(CHECK_LIBS) -lm

@@ -42,7 +42,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_decoded, width, 16, 4),
 	MEMBER(refrain_decoded, height, 20, 4),
 	MEMBER(refrain_decoded, channels, 24, 4),
-	SIZE(refrain_config, 312),
+	SIZE(refrain_config, 328),
 	MEMBER(refrain_config, size, 0, 8),
 	MEMBER(refrain_config, dataset, 8, 8),
 	MEMBER(refrain_config, source, 16, 4),
@@ -93,6 +93,8 @@ static const struct row layout[] = {
 	MEMBER(refrain_config, alloc_ctx, 288, 8),
 	MEMBER(refrain_config, state, 296, 8),
 	MEMBER(refrain_config, state_bytes, 304, 8),
+	MEMBER(refrain_config, echo_max, 312, 8),
+	MEMBER(refrain_config, echo_log, 320, 8),
 	SIZE(refrain_batch, 152),
 	MEMBER(refrain_batch, size, 0, 8),
 	MEMBER(refrain_batch, data, 8, 8),
@@ -119,7 +121,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 440),
+	SIZE(refrain_stats, 448),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -156,6 +158,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, stream_hash, 416, 8),
 	MEMBER(refrain_stats, bottleneck, 424, 8),
 	MEMBER(refrain_stats, suggested_point, 432, 8),
+	MEMBER(refrain_stats, echo_changes, 440, 8),
 };
 
 static const struct row values[] = {

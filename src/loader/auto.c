@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which echo factor, from sums of times; auto.h says how. Pure functions: the
+ * owner of the struct calls them.
+ */
+#include "loader/auto.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define PARTS_LEAST 3
+/* Fewer than that say little about a rate. */
+#define FULL_READS 32
+/* A part that reading is not seen in ends after so many parts' examples. */
+#define PART_MOST 4
+/* Parts that differ by more are of another speed. */
+#define JUMP 1.15
+/* The bounds of R that echoing ends and begins at. */
+#define R_END 1.04
+#define R_BEGIN 1.09
+/* A change of less waits until all parts are of one speed. */
+#define LARGE 1.25
+/* Aimed above R, as more echoes cost nothing there and fewer make it wait. */
+#define AIM 1.04
+/* The factor stays while it is so many times what is wanted. */
+#define STAY_MIN 0.97
+#define STAY_MAX 1.10
+
+void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
+	uint64_t spread, struct schedule_echo max, struct schedule_echo now)
+{
+	*a = (struct auto_echo){
+		.batch = batch,
+		.threads = threads ? threads : 1,
+		.part_fresh = spread / AUTO_PARTS + 1,
+		.max = max,
+		.asked = now,
+	};
+}
+
+/* -- Parts ----------------------------------------------------------------- */
+
+static double each(uint64_t ns, uint64_t n)
+{
+	return n ? (double)ns / (double)n : 0;
+}
+
+static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
+{
+	uint64_t fresh = now->fresh - a->begun.fresh;
+	uint64_t reads = now->full_reads - a->begun.full_reads;
+
+	if (fresh < a->part_fresh || now->steps == a->begun.steps)
+		return false;
+	return reads >= FULL_READS || fresh >= PART_MOST * a->part_fresh;
+}
+
+static void measure(const struct auto_echo *a, const struct auto_sums *now,
+	struct auto_part *part)
+{
+	const struct auto_sums *then = &a->begun;
+	uint64_t full = now->full_reads - then->full_reads;
+	double read, decode, steps = (double)(now->steps - then->steps);
+
+	/* Where memory or the trainer never let them queue: what was seen. */
+	read = each(now->read_ns - then->read_ns, now->reads - then->reads);
+	if (full >= FULL_READS)
+		read = each(now->full_ns - then->full_ns, full);
+	decode = each(now->decode_ns - then->decode_ns,
+			 now->decodes - then->decodes) /
+		a->threads;
+	part->up_ns = a->batch * (read > decode ? read : decode);
+	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
+	part->down_ns += (double)(now->augment_ns - then->augment_ns) /
+		(steps * a->threads);
+}
+
+static double time_of(const struct auto_part *part, bool up)
+{
+	return up ? part->up_ns : part->down_ns;
+}
+
+static double median(const struct auto_part *parts, uint32_t n, bool up)
+{
+	double v[AUTO_PARTS];
+
+	for (uint32_t i = 0; i < n; i++) {
+		double x = time_of(&parts[i], up);
+		uint32_t at = i;
+
+		for (; at > 0 && v[at - 1] > x; at--)
+			v[at] = v[at - 1];
+		v[at] = x;
+	}
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+/*
+ * Do the last two parts agree that it is another speed than before: off by
+ * more than a little, and outside all that was seen?
+ */
+static bool jumped(const struct auto_echo *a, bool up)
+{
+	const struct auto_part *last = &a->part[a->parts - 2];
+	double middle = median(a->part, a->parts - 2, up);
+	double least = middle / JUMP, most = middle * JUMP;
+	double x = time_of(last, up), y = time_of(last + 1, up);
+
+	for (const struct auto_part *p = a->part; p < last; p++) {
+		least = fmin(least, time_of(p, up));
+		most = fmax(most, time_of(p, up));
+	}
+	return (x > most && y > most) || (x < least && y < least);
+}
+
+static void forget(struct auto_echo *a, uint32_t n)
+{
+	a->parts -= n;
+	memmove(a->part, a->part + n, a->parts * sizeof(a->part[0]));
+}
+
+static void add_part(struct auto_echo *a, const struct auto_part *part)
+{
+	if (a->parts == AUTO_PARTS)
+		forget(a, 1);
+	a->part[a->parts++] = *part;
+	if (a->parts > 2 && (jumped(a, true) || jumped(a, false)))
+		forget(a, a->parts - 2);
+}
+
+void auto_step(struct auto_echo *a, const struct auto_sums *now)
+{
+	struct auto_part part;
+
+	/* What came before the first batch is the start of everything. */
+	if (a->begun_once && !is_whole(a, now))
+		return;
+	if (a->begun_once) {
+		measure(a, now, &part);
+		add_part(a, &part);
+	}
+	a->begun = *now;
+	a->begun_once = true;
+}
+
+bool auto_measured(const struct auto_echo *a, struct auto_part *out)
+{
+	if (a->parts < PARTS_LEAST)
+		return false;
+	out->up_ns = median(a->part, a->parts, true);
+	out->down_ns = median(a->part, a->parts, false);
+	return true;
+}
+
+/* -- The factor ------------------------------------------------------------ */
+
+static double value(struct schedule_echo e)
+{
+	return (double)e.p / e.q;
+}
+
+/* Coarser where it is large: a step is an eighth at most. */
+static uint32_t denominator(double e)
+{
+	if (e < 4)
+		return 8;
+	if (e < 8)
+		return 4;
+	return e < 16 ? 2 : 1;
+}
+
+static struct schedule_echo factor_for(const struct auto_echo *a, double r)
+{
+	double most = value(a->max), want = r * AIM;
+	struct schedule_echo e = {1, 1};
+	bool echoes = a->asked.p > a->asked.q;
+
+	if (r <= (echoes ? R_END : R_BEGIN))
+		return e;
+	if (want >= most)
+		return a->max;
+	e.q = denominator(want);
+	e.p = (uint32_t)lround(want * e.q);
+	while (e.p % 2 == 0 && e.q % 2 == 0) {
+		e.p /= 2;
+		e.q /= 2;
+	}
+	return value(e) < most ? e : a->max;
+}
+
+static bool will_do(double now, double want)
+{
+	return now >= want * STAY_MIN && now <= want * STAY_MAX;
+}
+
+bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo)
+{
+	double most = value(a->max), now = value(a->asked), r = 0;
+	struct auto_part m;
+
+	if (!auto_measured(a, &m))
+		return false;
+	if (m.up_ns > 0)
+		r = m.down_ns > 0 ? m.up_ns / m.down_ns : INFINITY;
+	*echo = factor_for(a, r);
+	if (value(*echo) == now)
+		return false;
+	if (a->parts < AUTO_PARTS && value(*echo) < now * LARGE &&
+		value(*echo) * LARGE > now)
+		return false;
+	if (now == 1. || echo->p == echo->q)
+		return true;
+	return !will_do(now, r < most ? r : most);
+}
+
+/* -- The schedule ---------------------------------------------------------- */
+
+int auto_change(
+	struct auto_echo *a, struct schedule *s, uint64_t given, uint64_t *step)
+{
+	uint64_t spread = s->spread * s->unit_examples;
+	struct schedule_slot slot;
+	struct schedule_echo echo;
+	uint64_t begins;
+	int rc;
+
+	if (!auto_wish(a, &echo))
+		return 0;
+	if (schedule_fresh(s, given, &slot, step) < 0)
+		return -ERANGE;
+	begins = schedule_fresh_before(s, ++*step);
+	if (begins < schedule_change_begins(s) + spread)
+		return 0;
+	rc = schedule_change(s, *step, echo);
+	if (rc < 0)
+		return rc;
+	a->asked = echo;
+	return 1;
+}

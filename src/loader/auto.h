@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The echo factor that hides a slow upstream, from what was measured: pure
+ * arithmetic without clocks, threads or allocation.
+ *
+ * A *window* is the time in which `spread` fresh examples are served: what a
+ * change takes to take full effect (plan/schedule.h). It is measured in parts
+ * of an eighth. Of each part are kept
+ *	t_upstream	the slower of reading and decoding `batch` examples,
+ *	t_downstream	the trainer's time of a step and its augmentation.
+ * Reading is timed only while more is to be read than is read at a time, so
+ * that an upstream that has to wait for the trainer is not taken for slow, nor
+ * one that answers many requests at a time for as slow as one answer is.
+ * R is the ratio of the medians of the last eight parts; a single odd part does
+ * not count. When two parts in a row differ from all before them, those are
+ * forgotten: the speed has changed. Three parts are enough for a large change
+ * of the factor.
+ */
+#ifndef LOADER_AUTO_H
+#define LOADER_AUTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/plan.h"
+
+#define AUTO_PARTS 8 /* of a window, and how many are looked at */
+
+/* Sums that only grow; the differences of two are a part. */
+struct auto_sums {
+	uint64_t steps, fresh; /* returned to the trainer */
+	/* While reads were queued behind as many as are done at a time. */
+	uint64_t full_ns, full_reads;
+	uint64_t read_ns, reads; /* while anything was being read */
+	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
+	uint64_t trainer_ns;
+};
+
+struct auto_part {
+	double up_ns, down_ns; /* a batch */
+};
+
+struct auto_echo {
+	uint32_t batch, threads;
+	uint64_t part_fresh;	    /* a part has at least so many */
+	struct schedule_echo max;   /* never above it */
+	struct schedule_echo asked; /* the newest factor */
+	struct auto_sums begun;	    /* when the present part began */
+	bool begun_once;
+	uint32_t parts; /* how many of `part`, oldest first */
+	struct auto_part part[AUTO_PARTS];
+};
+
+void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
+	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
+
+/* After each step. */
+void auto_step(struct auto_echo *a, const struct auto_sums *now);
+
+/* The estimates; false if too little is known so far. */
+bool auto_measured(const struct auto_echo *a, struct auto_part *out);
+
+/*
+ * Should the factor be another one? True and which: exactly 1 for R up to 1.04
+ * and beyond (up to 1.09 while it is 1), else R and a little, so that
+ * rounding and noise do not make the trainer wait; whole eighths below 4,
+ * quarters below 8.
+ */
+bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo);
+
+/*
+ * Ask the schedule for what auto_wish() says, from the first examples on that
+ * come after fresh number `given`: 1, and the step that was said to
+ * schedule_change(); 0: nothing is wished, or the last change is not yet a
+ * window old; -ERANGE: the run ends before it could take effect.
+ */
+int auto_change(struct auto_echo *a, struct schedule *s, uint64_t given,
+	uint64_t *step);
+
+#endif

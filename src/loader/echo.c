@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The echo factor that changes in mid-run: as measured (auto.h), or as a log
+ * says. The planner asks before each of its turns, under the loader's lock; a
+ * change concerns only examples that were given to nobody yet. What was
+ * changed is logged, and the log, given to another run, makes the same stream.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "loader/impl.h"
+
+/* One a window: a run with more keeps the last factor. */
+#define CHANGES_MAX (UINT32_C(1) << 20)
+#define LINE_MAX_BYTES 32
+
+static int reserve(struct echoes *e)
+{
+	uint32_t room = e->room ? 2 * e->room : 16;
+	struct echo_change *more;
+
+	if (e->logged < e->room)
+		return 0;
+	if (room > CHANGES_MAX)
+		return -ENOSPC;
+	more = realloc(e->log, room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	e->log = more;
+	e->room = room;
+	return 0;
+}
+
+static void changed(struct refrain_loader *l)
+{
+	struct schedule_facts facts;
+
+	l->echoes.made++;
+	schedule_facts(&l->planner.schedule, &facts);
+	l->planner.steps = facts.steps;
+	if (l->s.c.last == REFRAIN_LAST_DROP)
+		l->meter.out.dropped_examples = facts.fresh_dropped;
+}
+
+/* -- As measured ----------------------------------------------------------- */
+
+void echo_returned(struct refrain_loader *l)
+{
+	const struct sums *now = &l->meter.now;
+	struct auto_sums sums = {
+		.steps = l->meter.out.steps,
+		.fresh = l->meter.out.fresh,
+		.full_ns = now->full_ns,
+		.full_reads = now->full_reads,
+		.read_ns = now->reading_ns,
+		.reads = now->reads,
+		.decode_ns = now->decode_ns,
+		.decodes = now->decoded,
+		.augment_ns = now->augment_ns,
+		.trainer_ns = now->trainer_ns,
+	};
+
+	if (!l->s.measures)
+		return;
+	auto_step(&l->echoes.measured, &sums);
+	l->echoes.due = true;
+}
+
+static void follow(struct refrain_loader *l)
+{
+	struct echoes *e = &l->echoes;
+	struct planner *p = &l->planner;
+	uint64_t step;
+	int rc;
+
+	if (!e->due || e->ended)
+		return;
+	e->due = false;
+	rc = reserve(e);
+	if (rc == 0)
+		rc = auto_change(
+			&e->measured, &p->schedule, p->read_fresh, &step);
+	if (rc < 0)
+		e->ended = true; /* the factor stays as it is */
+	if (rc <= 0)
+		return;
+	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
+	changed(l);
+}
+
+/* -- As a log says --------------------------------------------------------- */
+
+static int parse_line(const char *line, size_t n, struct echo_change *out)
+{
+	char text[LINE_MAX_BYTES + 1], *end;
+	unsigned long long step;
+
+	if (n > LINE_MAX_BYTES || *line < '0' || *line > '9')
+		return -EINVAL;
+	memcpy(text, line, n);
+	text[n] = '\0';
+	errno = 0;
+	step = strtoull(text, &end, 10);
+	if (errno || *end != ' ')
+		return -EINVAL;
+	out->step = step;
+	return schedule_echo_parse(end + 1, &out->echo, NULL);
+}
+
+static int parse_log(struct echoes *e, const char *text, struct error *err)
+{
+	for (; *text; text += text[0] == '\n') {
+		size_t n = strcspn(text, "\n");
+		struct echo_change change;
+
+		if (parse_line(text, n, &change) < 0)
+			return error_set(err, -EINVAL,
+				"echo_log line %u is not \"STEP P/Q\"",
+				e->logged + 1);
+		if (reserve(e) < 0)
+			return error_set(
+				err, -ENOMEM, "no memory for the echo_log");
+		e->log[e->logged++] = change;
+		text += n;
+	}
+	return 0;
+}
+
+/* The first fresh number that the change would be for. */
+static uint64_t begins(const struct planner *p, const struct echo_change *c)
+{
+	const struct schedule *s = &p->schedule;
+	uint64_t asked = schedule_fresh_before(s, c->step);
+	uint64_t due = schedule_change_begins(s) + s->spread * s->unit_examples;
+
+	return asked > due ? asked : due;
+}
+
+/* As soon as the one before has begun: at most one is then to come. */
+static void replay(struct refrain_loader *l)
+{
+	struct echoes *e = &l->echoes;
+	struct planner *p = &l->planner;
+
+	while (e->made < e->logged &&
+		schedule_change_begins(&p->schedule) <= p->planned_fresh) {
+		const struct echo_change *c = &e->log[e->made];
+		int rc = -ESTALE;
+
+		if (begins(p, c) >= p->read_fresh)
+			rc = schedule_change(&p->schedule, c->step, c->echo);
+		if (rc < 0) {
+			l->stopped = error_set(&l->message, -ESTALE,
+				"echo_log line %" PRIu64 " is of another "
+				"configuration: no change is possible at step "
+				"%" PRIu64,
+				e->made + 1, c->step);
+			loader_tell(l);
+			return;
+		}
+		changed(l);
+	}
+}
+
+void echo_plan(struct refrain_loader *l)
+{
+	if (l->s.measures)
+		follow(l);
+	else if (l->s.changes)
+		replay(l);
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int echo_init(struct refrain_loader *l, struct error *err)
+{
+	const struct schedule *s = &l->planner.schedule;
+	struct echoes *e = &l->echoes;
+	int rc;
+
+	e->made = e->before;
+	if (l->s.measures) {
+		e->base = e->before;
+		auto_init(&e->measured, l->s.c.batch, l->s.c.threads,
+			s->spread * s->unit_examples, l->s.echo_max,
+			schedule_echo_at(s, UINT64_MAX));
+		return 0;
+	}
+	if (!l->s.changes)
+		return 0;
+	rc = parse_log(e, l->s.c.echo_log, err);
+	if (rc == 0 && e->logged < e->before)
+		rc = error_set(err, -ESTALE,
+			"the state is of a run with %" PRIu64
+			" changes of the echo factor, echo_log has %u",
+			e->before, e->logged);
+	return rc;
+}
+
+void echo_release(struct refrain_loader *l)
+{
+	free(l->echoes.log);
+}
+
+/* -- The log --------------------------------------------------------------- */
+
+static int print_log(const struct echoes *e, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	if (!size)
+		return -ENOSPC;
+	*buf = '\0';
+	for (uint64_t i = e->before - e->base; i < e->made - e->base; i++) {
+		const struct echo_change *c = &e->log[i];
+		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
+			c->step, c->echo.p, c->echo.q);
+
+		if ((size_t)n >= size - used)
+			return -ENOSPC;
+		used += (size_t)n;
+	}
+	return (int)used;
+}
+
+int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
+{
+	if (l->pid != getpid())
+		return -ECHILD;
+	LOCK_SCOPE(l->lock);
+	return print_log(&l->echoes, buf, size);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The echo factor that is found: a real schedule, and a storage and a trainer
+ * that are only simulated, so that speeds are exact and nothing takes time.
+ * Storage makes one example after the other, at most so many ahead of the
+ * trainer; a step waits for its fresh examples.
+ */
+#include <check.h>
+#include <math.h>
+
+#include "loader/auto.h"
+#include "schedule_fixture.h"
+
+#define BATCH 32
+#define AHEAD 224 /* examples that are made before they are needed */
+#define DOWN_NS 10000000.
+#define MAX_ECHO 4.
+
+/* How R goes on, in windows of V fresh examples. */
+struct phase {
+	double r;
+	uint32_t windows;
+};
+
+struct plant {
+	struct schedule s;
+	struct schedule_cursor cursor;
+	struct auto_echo a;
+	struct auto_sums sums;
+	struct schedule_slot slots[BATCH];
+	struct dice dice;
+	double noise;	 /* share of each time, either way */
+	double spike_ns; /* now and then, of a step */
+	double ready_ns[1024], used_ns[1024]; /* of the last examples */
+	uint64_t made;
+	double now_ns;
+	uint64_t changes, last_begin;
+	bool too_often, echoed;
+};
+
+static void plant_init(struct plant *p, double noise, double max)
+{
+	struct schedule_config c = {.examples = 1 << 20,
+		.batch = BATCH,
+		.seed = 3,
+		.echo = {1, 1},
+		.echo_max = {(uint32_t)(max * 2), 2}};
+	struct error err;
+
+	*p = (struct plant){.noise = noise, .dice = {7}};
+	ck_assert_int_eq(schedule_init(&p->s, &c, &err), 0);
+	ck_assert_int_eq(schedule_seek(&p->s, &p->cursor, 0), 0);
+	auto_init(&p->a, BATCH, 1, p->s.spread, p->s.c.echo_max, c.echo);
+}
+
+static double noisy(struct plant *p, double ns)
+{
+	double x = (double)roll(&p->dice, 2001) / 1000 - 1;
+
+	return ns * (1 + p->noise * x);
+}
+
+/* Until example f is there. */
+static void make_until(struct plant *p, uint64_t f, double each_ns)
+{
+	for (; p->made <= f; p->made++) {
+		double begin = p->made ? p->ready_ns[(p->made - 1) % 1024] : 0;
+		double took = noisy(p, each_ns);
+
+		if (p->made >= AHEAD &&
+			p->used_ns[(p->made - AHEAD) % 1024] > begin)
+			begin = p->used_ns[(p->made - AHEAD) % 1024];
+		p->ready_ns[p->made % 1024] = begin + took;
+		p->sums.full_ns += (uint64_t)took;
+		p->sums.full_reads++;
+	}
+}
+
+static void control(struct plant *p)
+{
+	uint64_t step, given = p->sums.fresh + AHEAD, begin;
+	int rc = auto_change(&p->a, &p->s, given, &step);
+
+	ck_assert_int_ge(rc, 0);
+	if (!rc)
+		return;
+	begin = schedule_change_begins(&p->s);
+	p->too_often |= begin < p->last_begin + p->s.spread;
+	p->last_begin = begin;
+	p->changes++;
+	p->echoed |= p->a.asked.p > p->a.asked.q;
+}
+
+/* One step with an upstream of ratio r. */
+static void one_step(struct plant *p, double r)
+{
+	uint32_t n = schedule_next(&p->s, &p->cursor, p->slots);
+	double took = noisy(p, DOWN_NS);
+
+	ck_assert_uint_eq(n, BATCH);
+	if (p->spike_ns > 0 && roll(&p->dice, 100) == 0)
+		took += p->spike_ns;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t f = p->slots[i].fresh;
+
+		if (p->slots[i].echo)
+			continue;
+		make_until(p, f, r * DOWN_NS / BATCH);
+		if (p->ready_ns[f % 1024] > p->now_ns)
+			p->now_ns = p->ready_ns[f % 1024];
+		p->sums.fresh++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (!p->slots[i].echo)
+			p->used_ns[p->slots[i].fresh % 1024] = p->now_ns;
+	p->now_ns += took;
+	p->sums.trainer_ns += (uint64_t)took;
+	p->sums.steps++;
+	/* What is made meanwhile, as far as it may be. */
+	while (p->made < p->sums.fresh + AHEAD &&
+		p->ready_ns[(p->made - 1) % 1024] < p->now_ns)
+		make_until(p, p->made, r * DOWN_NS / BATCH);
+	auto_step(&p->a, &p->sums);
+	control(p);
+}
+
+static double echo_now(const struct plant *p)
+{
+	struct schedule_echo e = schedule_echo_at(&p->s, p->sums.steps);
+
+	return (double)e.p / e.q;
+}
+
+static void run_until(struct plant *p, double r, uint64_t fresh)
+{
+	while (p->sums.fresh < fresh)
+		one_step(p, r);
+}
+
+static double clamped(double r, double max)
+{
+	if (r < 1)
+		return 1;
+	return r < max ? r : max;
+}
+
+/* Three windows after its beginning a phase has what E8 asks for. */
+static void run_phase(struct plant *p, const struct phase *ph, double max)
+{
+	uint64_t begun = p->sums.fresh, v = p->s.spread, steps;
+	double want = clamped(ph->r, max), least, ns;
+
+	run_until(p, ph->r, begun + 3 * v);
+	steps = p->sums.steps;
+	ns = p->now_ns;
+	while (p->sums.fresh < begun + ph->windows * v) {
+		one_step(p, ph->r);
+		ck_assert_msg(fabs(echo_now(p) - want) <= 0.15 * want,
+			"R %.3f: e is %.3f", ph->r, echo_now(p));
+	}
+	least = 1 / DOWN_NS;
+	if (max / (ph->r * DOWN_NS) < least)
+		least = max / (ph->r * DOWN_NS);
+	ck_assert_double_ge((double)(p->sums.steps - steps) / (p->now_ns - ns),
+		0.9 * least);
+}
+
+static const struct phase phases[] = {{3.8, 7}, {0.5, 7}, {1.5, 6}, {2.6, 6},
+	{9, 6}, {1.25, 6}, {0.98, 6}, {1.2, 6}, {3, 6}, {1.04, 5}};
+
+#define PHASES (sizeof(phases) / sizeof(*phases))
+
+static void run_all(struct plant *p, double max)
+{
+	for (unsigned i = 0; i < PHASES; i++)
+		run_phase(p, &phases[i], max);
+	ck_assert(!p->too_often);
+	ck_assert_uint_gt(p->changes, 5);
+}
+
+START_TEST(test_follows_every_change_of_speed_within_three_windows)
+{
+	struct plant p;
+
+	plant_init(&p, 0, MAX_ECHO);
+	run_all(&p, MAX_ECHO);
+}
+END_TEST
+
+START_TEST(test_follows_through_noise_of_a_seventh)
+{
+	struct plant p;
+
+	plant_init(&p, 1 / 7., MAX_ECHO);
+	run_all(&p, MAX_ECHO);
+}
+END_TEST
+
+START_TEST(test_goes_up_to_the_highest_factor_that_is_allowed)
+{
+	struct plant p;
+
+	plant_init(&p, 0.05, 8.5);
+	run_phase(&p, &(struct phase){30, 6}, 8.5);
+	ck_assert_double_eq(echo_now(&p), 8.5);
+}
+END_TEST
+
+START_TEST(test_follows_wherever_in_a_window_the_speed_changes)
+{
+	/* The last change is then of any age below a window. */
+	for (uint64_t at = 0; at < 16; at++) {
+		struct plant p;
+
+		plant_init(&p, 0.05, MAX_ECHO);
+		run_until(&p, 3.8, 3 * p.s.spread);
+		run_until(&p, 1.5, (48 + at) * p.s.spread / 16);
+		run_phase(&p, &(struct phase){3.2, 5}, MAX_ECHO);
+		run_phase(&p, &(struct phase){0.7, 5}, MAX_ECHO);
+	}
+}
+END_TEST
+
+START_TEST(test_never_echoes_when_r_is_at_most_one)
+{
+	static const double rs[] = {0.1, 0.9, 1, 1.04};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct plant p;
+
+		plant_init(&p, 0.1, MAX_ECHO);
+		run_until(&p, rs[i], 20 * p.s.spread);
+		ck_assert_msg(!p.echoed, "R %.3f: echoed", rs[i]);
+	}
+}
+END_TEST
+
+START_TEST(test_lets_a_few_long_steps_pass)
+{
+	struct plant p;
+
+	plant_init(&p, 0.05, MAX_ECHO);
+	run_until(&p, 2, 4 * p.s.spread);
+	p.changes = 0;
+	p.spike_ns = 2 * DOWN_NS;
+	run_until(&p, 2, 20 * p.s.spread);
+	ck_assert_uint_le(p.changes, 1);
+	ck_assert_double_ge(echo_now(&p), 1.7);
+	ck_assert_double_le(echo_now(&p), 2.3);
+}
+END_TEST
+
+START_TEST(test_stays_where_it_is_when_nothing_changes)
+{
+	struct plant p;
+
+	plant_init(&p, 0.1, MAX_ECHO);
+	run_until(&p, 2.5, 40 * p.s.spread);
+	ck_assert_uint_le(p.changes, 2);
+}
+END_TEST
+
+START_TEST(test_takes_the_slower_of_reading_and_decoding)
+{
+	struct auto_echo a;
+	struct auto_sums sums = {0};
+	struct auto_part m;
+
+	auto_init(&a, 10, 4, 80, (struct schedule_echo){4, 1},
+		(struct schedule_echo){1, 1});
+	for (unsigned i = 0; i < 200; i++) {
+		auto_step(&a, &sums);
+		sums.steps++;
+		sums.fresh += 5;
+		sums.full_ns += 500;
+		sums.full_reads += 5;
+		sums.decode_ns += 4 * 5 * 300;
+		sums.decodes += 5;
+		sums.trainer_ns += 900;
+		sums.augment_ns += 4 * 100;
+	}
+	ck_assert(auto_measured(&a, &m));
+	ck_assert_double_eq_tol(m.up_ns, 3000, 1e-6);
+	ck_assert_double_eq_tol(m.down_ns, 1000, 1e-6);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	const TTest *const tests[] = {
+		test_follows_every_change_of_speed_within_three_windows,
+		test_follows_through_noise_of_a_seventh,
+		test_goes_up_to_the_highest_factor_that_is_allowed,
+		test_follows_wherever_in_a_window_the_speed_changes,
+		test_never_echoes_when_r_is_at_most_one,
+		test_lets_a_few_long_steps_pass,
+		test_stays_where_it_is_when_nothing_changes,
+		test_takes_the_slower_of_reading_and_decoding,
+	};
+	Suite *s = suite_create("auto");
+	TCase *tc = tcase_create("simulated");
+
+	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		tcase_add_test(tc, tests[i]);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *sr = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
