@@ -27,6 +27,7 @@ const struct option_usage load_usage = {
 struct load {
 	struct load_options o;
 	struct load_state state;
+	struct load_echo echo;
 	struct refrain_loader *loader;
 	struct hash_stream *pixels;
 	struct load_result r;
@@ -53,6 +54,17 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	ld->r.examples = refrain_examples(ld->loader);
 	ld->r.classes = refrain_classes(ld->loader);
 	return 0;
+}
+
+static int open_log(struct load *ld, struct error *err)
+{
+	struct refrain_stats stats = {.size = sizeof(stats)};
+	int rc = refrain_stats_get(ld->loader, &stats);
+
+	if (rc < 0 || !ld->o.echo_log)
+		return rc;
+	return load_echo_open(
+		&ld->echo, ld->o.echo_log, stats.echo_changes, err);
 }
 
 /*
@@ -144,14 +156,23 @@ static int run(struct load *ld, struct error *err)
 
 static int load(struct load *ld, const char *dataset, struct error *err)
 {
-	int rc = load_state_open(&ld->state, ld->o.state, ld->o.trace, err);
+	int rc;
+
+	ld->state.echo = &ld->echo;
+	rc = load_state_open(&ld->state, ld->o.state, ld->o.trace, err);
 
 	if (rc < 0)
 		return rc;
 	ld->pixels = hash_stream_new();
 	if (!ld->pixels)
 		return error_set(err, -ENOMEM, "%m");
-	rc = open_loader(ld, dataset, err);
+	if (ld->o.echo_replay)
+		rc = load_echo_replay(&ld->echo, ld->o.echo_replay, err);
+	ld->o.config.echo_log = ld->echo.replayed;
+	if (rc == 0)
+		rc = open_loader(ld, dataset, err);
+	if (rc == 0)
+		rc = open_log(ld, err);
 	if (rc == 0)
 		rc = run(ld, err);
 	return rc;
@@ -183,6 +204,7 @@ int cmd_load(int argc, char **argv)
 		load_print(&ld.o, &ld.r);
 	(void)refrain_close(ld.loader); /* reads that hang end with us */
 	load_state_close(&ld.state);
+	load_echo_close(&ld.echo);
 	hash_stream_free(ld.pixels);
 	return rc < 0 ? load_failed(rc, &err) : EXIT_OK;
 }

@@ -22,6 +22,15 @@ struct load_options {
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end */
 	const char *state, *trace;
+	const char *echo_log, *echo_replay;
+};
+
+/* The log of echo changes that is replayed, and the one that is written. */
+struct load_echo {
+	char *replayed; /* or NULL */
+	const char *path;
+	FILE *log;		  /* or NULL */
+	uint64_t before, written; /* changes: of runs before, in the file */
 };
 
 /*
@@ -34,6 +43,7 @@ struct load_state {
 	char *fresh_path;	       /* where it is written first */
 	FILE *trace;
 	uint64_t trace_bytes;
+	struct load_echo *echo;
 	unsigned char loader[REFRAIN_STATE_MAX];
 	size_t loader_bytes; /* 0: from the beginning */
 };
@@ -54,6 +64,18 @@ extern const struct option_def load_table[];
 /* What the table cannot say; -EINVAL. */
 int load_options_finish(struct load_options *o, struct error *err);
 
+/* -- load_echo.c -- */
+
+/* Read a log for struct refrain_config. */
+int load_echo_replay(struct load_echo *e, const char *path, struct error *err);
+/* Begin to write, after `before` changes that an earlier run has written. */
+int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
+	struct error *err);
+/* Write what was changed since. */
+int load_echo_used(
+	struct load_echo *e, struct refrain_loader *l, struct error *err);
+void load_echo_close(struct load_echo *e);
+
 /* -- load_state.c -- */
 
 /*
@@ -64,7 +86,8 @@ int load_state_open(struct load_state *s, const char *path,
 	const char *trace_path, struct error *err);
 void load_state_close(struct load_state *s);
 
-/* Append a batch that was used to the trace, then save the state after it. */
+/* Append a batch that was used to the trace, then save the state after it,
+ * with the echo changes that it stands for written before it. */
 int load_state_used(struct load_state *s, struct refrain_loader *l,
 	const struct refrain_batch *b, struct error *err);
 

@@ -85,27 +85,39 @@ static int parse_steps(void *out, const char *value, struct error *err)
 }
 
 /* 2, 2.5 or 5/2. */
-static int parse_echo(void *out, const char *value, struct error *err)
+static int parse_factor(const char *value, double *out, struct error *err)
 {
-	struct load_options *o = out;
 	double over = 1;
 	char *end;
 
-	if (strcmp(value, "auto") == 0)
-		return error_set(err, -EINVAL,
-			"'auto' is to come; give a number, such as the r that "
-			"is printed at the end");
-	o->config.echo = strtod(value, &end);
+	*out = strtod(value, &end);
 	if (end != value && *end == '/') {
 		value = end + 1;
 		over = strtod(value, &end);
 	}
-	o->config.echo /= over;
-	if (end == value || *end || !isfinite(o->config.echo) ||
-		o->config.echo < 1)
+	*out /= over;
+	if (end == value || *end || !isfinite(*out) || *out < 1)
 		return error_set(err, -EINVAL,
 			"it must be a number from 1 on, as 2, 2.5 or 5/2");
 	return 0;
+}
+
+static int parse_echo(void *out, const char *value, struct error *err)
+{
+	struct load_options *o = out;
+
+	if (strcmp(value, "auto") == 0) {
+		o->config.echo = REFRAIN_ECHO_AUTO;
+		return 0;
+	}
+	return parse_factor(value, &o->config.echo, err);
+}
+
+static int parse_echo_max(void *out, const char *value, struct error *err)
+{
+	struct load_options *o = out;
+
+	return parse_factor(value, &o->config.echo_max, err);
 }
 
 /* 224, or WxH. */
@@ -151,8 +163,18 @@ const struct option_def load_table[] = {
 		FIELD(config.batch), NULL, true},
 	CALL("echo", 'e', "E",
 		"Serve each decoded example E times, as 2, 2.5 or 5/2; "
-		"default 1. (auto is to come.)",
+		"default 1. With auto, as often as hides the time it takes "
+		"to be made.",
 		parse_echo),
+	CALL("echo-max", 0, "E", "Of --echo auto at most; default 4.",
+		parse_echo_max),
+	TEXT("echo-log", "FILE",
+		"Write a line for each change that --echo auto makes.",
+		echo_log),
+	TEXT("echo-replay", "FILE",
+		"Make the changes that --echo-log wrote, and so the same "
+		"stream, instead of measuring.",
+		echo_replay),
 	CALL("echo-point", 0, POINTS,
 		"What is served again: the decoded example with a new crop "
 		"(default), the augmented example, or the whole batch.",
@@ -259,6 +281,12 @@ int load_options_finish(struct load_options *o, struct error *err)
 	if (!c->world && c->rank)
 		return error_set(
 			err, -EINVAL, "--rank needs --world, their number");
+	if (c->echo != REFRAIN_ECHO_AUTO &&
+		(o->echo_log || o->echo_replay || c->echo_max > 0))
+		return error_set(err, -EINVAL, "%s needs --echo auto",
+			o->echo_log		 ? "--echo-log"
+				: o->echo_replay ? "--echo-replay"
+						 : "--echo-max");
 	if (o->no_augment)
 		c->augment = REFRAIN_AUGMENT_NONE;
 	if (o->drop_last)

@@ -70,8 +70,13 @@ static void print_damage(const struct refrain_stats *s)
 static void print_echoes(
 	const struct load_options *o, const struct refrain_stats *s)
 {
-	if (o->config.echo <= 1)
+	bool changes = o->config.echo == REFRAIN_ECHO_AUTO;
+
+	if (!changes && o->config.echo <= 1)
 		return;
+	if (changes)
+		(void)printf("factor    %.3f now, after %" PRIu64 " changes\n",
+			s->echo_factor, s->echo_changes);
 	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f in the "
 		     "mean; %" PRIu64 " pairs in one batch\n",
 		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates);
@@ -193,6 +198,7 @@ static void add_speed(json_t *o, const struct load_result *r)
 	set_real(o, "t_downstream_ms", s->t_downstream_ms);
 	set_real(o, "r", s->r);
 	set_real(o, "echo_factor_last", s->echo_factor);
+	set_int(o, "echo_changes", s->echo_changes);
 	set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
 	set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
 	(void)json_object_set_new(o, "bottleneck", json_string(s->bottleneck));

@@ -100,7 +100,8 @@ int load_state_open(struct load_state *s, const char *path,
 {
 	int rc = 0;
 
-	*s = (struct load_state){.path = path, .trace_path = trace_path};
+	s->path = path;
+	s->trace_path = trace_path;
 	if (path && asprintf(&s->fresh_path, "%s.new", path) < 0) {
 		s->fresh_path = NULL;
 		return error_set(err, -ENOMEM, "%m");
@@ -157,6 +158,9 @@ static int save(
 
 	if (n < 0)
 		return error_set(err, n, "%s", refrain_message(l));
+	rc = load_echo_used(s->echo, l, err);
+	if (rc < 0)
+		return rc;
 	memcpy(file, MAGIC, sizeof(MAGIC));
 	put64(file + 8, s->trace_bytes);
 	put64(file + 16, (uint64_t)n);
@@ -177,5 +181,5 @@ int load_state_used(struct load_state *s, struct refrain_loader *l,
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot write '%s': %m", s->trace_path);
-	return s->path ? save(s, l, err) : 0;
+	return s->path ? save(s, l, err) : load_echo_used(s->echo, l, err);
 }

@@ -17,6 +17,7 @@ refrain_SOURCES = \
 	tools/gauges.c tools/gauges.h \
 	tools/index.c \
 	tools/load.c tools/load.h \
+	tools/load_echo.c \
 	tools/load_options.c \
 	tools/load_report.c \
 	tools/load_state.c \

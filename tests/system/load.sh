@@ -281,7 +281,8 @@ refused echo --echo 3 --state "$work/state"
 refused shorter --echo 2 --state "$work/state" --trace "$work/new"
 printf x >>"$work/state"
 refused damaged --echo 2 --state "$work/state"
-refused auto --echo auto
+refused auto --echo auto --world 2
+refused "needs --echo auto" --echo-log "$work/log"
 refused 'before|after|batch' --echo-point middle
 refused echo --echo 0.5
 refused rank --world 2 --rank 2

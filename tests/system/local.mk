@@ -116,6 +116,8 @@ EXTRA_DIST += tests/system/killed-reader.sh
 
 # The loader: its command, and the library as it is installed.
 TESTS += tests/system/library.sh tests/system/load.sh \
+	tests/system/load-auto.sh \
 	tests/system/train.sh
 EXTRA_DIST += tests/system/library.sh tests/system/load.sh \
+	tests/system/load-auto.sh \
 	tests/system/train.sh

@@ -1,0 +1,125 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# `refrain load --echo auto` on a mount whose origin is slow, and then is not:
+# the factor follows, the origin is read once for each fresh example, the log
+# makes the same stream on other storage, and a run that was killed goes on
+# with its log.
+set -eu
+name=load-auto
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse python3 timeout
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+
+images=3000
+batch=32
+"$refrain" make-dataset --classes 4 --images $images --size 32x32 \
+	"$work/data" >/dev/null
+
+# 64 reads at a time: a batch of 32 takes about 13 ms, a step 5. What the kernel
+# keeps of a mount goes with it.
+slow_mount() {
+	[ -z "$daemon" ] || stop_mount
+	start_mount "$work/data" "$work/mnt" --cache "$work/tier:64K" \
+		--fault delay=26ms
+	scan_through
+}
+slow_mount
+
+# load DIR OPTION ...: its JSON is in $work/json.
+load() {
+	dir=$1
+	shift
+	timeout 120 "$refrain" load "$dir" --batch $batch --size 32 --seed 5 \
+		--window 512 --threads 2 --json "$@" \
+		>"$work/json" 2>"$work/err" || {
+		cat "$work/err"
+		fail "refrain load $*"
+	}
+}
+
+value() {
+	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$work/json"
+}
+
+holds() {
+	awk "BEGIN { exit !($1) }" || {
+		cat "$work/json"
+		fail "not so: $1"
+	}
+}
+
+hashes() {
+	echo "$(value stream_hash) $(value pixel_hash)"
+}
+
+# -- It follows ---------------------------------------------------------------
+before=$(status_field origin_reads)
+load "$mnt" --echo auto --echo-log "$work/log" --step-ms 5
+origin=$(($(status_field origin_reads) - before))
+expect 'fresh' "$(value fresh)" $images
+expect 'decodes' "$(value decodes)" $images
+expect 'files read' "$(value files_read)" $images
+expect 'reads of the origin' "$origin" $images
+expect 'lines of the log' "$(wc -l <"$work/log")" "$(value echo_changes)"
+r=$(value r)
+e=$(value echo_factor_last)
+holds "$e <= 4 && $e >= 0.85 * ($r > 4 ? 4 : $r)"
+holds "$e <= 1.15 * ($r > 1 ? $r : 1)"
+holds "$e > 1 && $(value served) > 1.5 * $images"
+followed=$(hashes)
+note "r $r, e $e, stalled $(value stall_pct) %"
+
+load "$work/data" --echo auto --echo-replay "$work/log" --threads 1
+expect 'replayed' "$(hashes)" "$followed"
+expect 'replayed changes' "$(value echo_changes)" "$(wc -l <"$work/log")"
+expect 'decodes of a replay' "$(value decodes)" $images
+
+load "$work/data" --echo auto --echo-log "$work/none" --step-ms 4
+holds "$(value r) <= 1"
+expect 'factor when the upstream is faster' "$(value echo_factor_last)" 1.0
+expect 'lines when the upstream is faster' "$(wc -l <"$work/none")" 0
+expect 'served when the upstream is faster' "$(value served)" $images
+
+# -- The origin becomes fast --------------------------------------------------
+echoes() {
+	[ -s "$work/log" ]
+}
+rm "$work/log"
+slow_mount
+load "$mnt" --echo auto --echo-log "$work/log" --step-ms 5 --epochs 2 &
+loading=$!
+wait_for 30 echoes || fail 'it does not begin to echo'
+"$refrain" fault "$mnt" delay=0ms || fail 'cannot set a fault'
+wait $loading || exit 1
+holds "$(value r) <= 1"
+expect 'factor when the origin is fast' "$(value echo_factor_last)" 1.0
+expect 'the last change' "$(tail -n 1 "$work/log" | cut -d ' ' -f 2)" 1/1
+
+# -- It is killed and goes on -------------------------------------------------
+rm "$work/log"
+slow_mount
+"$refrain" load "$mnt" --batch $batch --size 32 --seed 5 --window 512 \
+	--threads 2 --echo auto --echo-log "$work/log" --step-ms 5 \
+	--epochs 2 --state "$work/state" --trace "$work/trace" \
+	>/dev/null 2>&1 &
+loading=$!
+wait_for 30 echoes || fail 'it does not begin to echo'
+kill -9 $loading
+wait $loading 2>/dev/null || :
+load "$work/data" --echo auto --echo-log "$work/log" --epochs 2 \
+	--state "$work/state" --trace "$work/trace"
+holds "$(value echo_changes) >= 1"
+expect 'lines of both logs' "$(wc -l <"$work/log")" "$(value echo_changes)"
+load "$work/data" --echo auto --echo-replay "$work/log" --epochs 2 \
+	--trace "$work/trace.again"
+cmp "$work/trace" "$work/trace.again" ||
+	fail 'the log does not make the stream of both runs'
+: >"$work/log"
+"$refrain" load "$work/data" --batch $batch --size 32 --seed 5 --window 512 \
+	--epochs 2 --echo auto --echo-log "$work/log" --state "$work/state" \
+	>/dev/null 2>"$work/err" && fail 'a log that is too short is taken'
+grep -q 'fewer' "$work/err" || fail "$(cat "$work/err")"
+stop_mount

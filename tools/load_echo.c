@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The logs of `refrain load --echo auto`: one that is replayed, and one that
+ * is written: a line for each change of the echo factor, before any state
+ * that stands for the change. A run that goes on from a state keeps the lines
+ * that the state knows of and appends to them. One thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "load.h"
+
+#define LINE_MAX_BYTES 32 /* refrain_echo_log() */
+#define FILE_MAX ((size_t)64 << 20)
+
+/* The whole file, and a NUL after it. */
+static int read_all(int fd, char **out)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t used = 0, room = 0;
+	ssize_t n = 1;
+
+	while (n > 0) {
+		if (room - used < 2) {
+			char *more;
+
+			room = room ? 2 * room : 4096;
+			more = room <= FILE_MAX ? realloc(text, room) : NULL;
+			if (!more)
+				return room <= FILE_MAX ? -ENOMEM : -EFBIG;
+			text = more;
+		}
+		n = read(fd, text + used, room - used - 1);
+		if (n < 0)
+			return -errno;
+		used += (size_t)n;
+	}
+	text[used] = '\0';
+	*out = text;
+	text = NULL;
+	return 0;
+}
+
+int load_echo_replay(struct load_echo *e, const char *path, struct error *err)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : read_all(fd, &e->replayed);
+
+	if (rc < 0) {
+		errno = -rc;
+		return error_set(err, rc, "cannot read '%s': %m", path);
+	}
+	return 0;
+}
+
+/* Where the first `lines` lines end; -1: there are fewer. */
+static off_t lines_end(const char *text, uint64_t lines)
+{
+	const char *at = text;
+
+	for (; lines > 0; lines--) {
+		at = strchr(at, '\n');
+		if (!at)
+			return -1;
+		at++;
+	}
+	return at - text;
+}
+
+static int cut(struct load_echo *e, int fd, uint64_t lines, struct error *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	int rc = read_all(fd, &text);
+	off_t end = rc < 0 ? 0 : lines_end(text, lines);
+
+	if (end < 0)
+		return error_set(err, -EBADMSG,
+			"'%s' has fewer than the %" PRIu64 " changes that the "
+			"state knows of; give the log that belongs to it",
+			e->path, lines);
+	if (rc == 0 && (ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0))
+		rc = -errno;
+	errno = -rc;
+	return rc < 0 ? error_set(err, rc, "cannot write '%s': %m", e->path)
+		      : 0;
+}
+
+static uint64_t changes(struct refrain_loader *l)
+{
+	struct refrain_stats stats = {.size = sizeof(stats)};
+
+	(void)refrain_stats_get(l, &stats); /* fails in a child alone */
+	return stats.echo_changes;
+}
+
+int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
+	struct error *err)
+{
+	CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	int rc;
+
+	e->path = path;
+	e->before = e->written = before;
+	if (fd < 0)
+		return error_set(err, -errno, "cannot write '%s': %m", path);
+	rc = cut(e, fd, before, err);
+	if (rc < 0)
+		return rc;
+	e->log = fdopen(fd, "w");
+	if (!e->log)
+		return error_set(err, -ENOMEM, "%m");
+	(void)steal_fd(&fd); /* the stream's now */
+	return 0;
+}
+
+/* What the loader has logged since. */
+static int append(struct load_echo *e, const char *text)
+{
+	off_t from = lines_end(text, e->written - e->before);
+
+	if (from < 0)
+		return -EIO;
+	for (const char *c = text + from; *c; c++)
+		e->written += *c == '\n';
+	return fputs(text + from, e->log) >= 0 && fflush(e->log) == 0 ? 0
+								      : -errno;
+}
+
+int load_echo_used(
+	struct load_echo *e, struct refrain_loader *l, struct error *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	uint64_t n = e->log ? changes(l) : 0;
+	size_t room;
+	int rc;
+
+	if (!e->log || n == e->written)
+		return 0;
+	/* One more may come meanwhile. */
+	room = (size_t)(n - e->before + 2) * LINE_MAX_BYTES;
+	text = malloc(room);
+	if (!text)
+		return error_set(err, -ENOMEM, "%m");
+	rc = refrain_echo_log(l, text, room);
+	if (rc < 0)
+		return error_set(err, rc, "%s", refrain_message(l));
+	rc = append(e, text);
+	errno = -rc;
+	return rc < 0 ? error_set(err, rc, "cannot write '%s': %m", e->path)
+		      : 0;
+}
+
+void load_echo_close(struct load_echo *e)
+{
+	if (e->log)
+		(void)fclose(e->log); /* was flushed after each change */
+	free(e->replayed);
+}
