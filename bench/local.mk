@@ -7,10 +7,11 @@ bench_epoch_reader_SOURCES = \
 bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
-	bench/scale.sh bench/tier.sh
-EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh
+	bench/scale.sh bench/tier.sh bench/loader.sh
+EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
+	bench/peer_ffcv.py bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
-	bench-ranges.json bench-scale.json bench-tier.json
+	bench-ranges.json bench-scale.json bench-tier.json bench-loader.json
 
 # 77: not to be measured here, which is no failure.
 bench: all
@@ -36,3 +37,13 @@ bench_slow_fs_LDADD = libbase.la $(FUSE3_LIBS)
 noinst_PROGRAMS += bench/resize
 bench_resize_SOURCES = bench/resize.c
 bench_resize_LDADD = libloader.la
+
+noinst_PROGRAMS += bench/loader-run
+bench_loader_run_SOURCES = bench/loader_run.c \
+	bench/loader_options.c bench/loader_options.h
+bench_loader_run_LDADD = libloader.la
+
+noinst_PROGRAMS += bench/loader-bare
+bench_loader_bare_SOURCES = bench/loader_bare.c \
+	bench/loader_options.c bench/loader_options.h
+bench_loader_bare_LDADD = libloader.la

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loader-bare: what a loader could cost at best. One thread, all files in
+ * memory, no queue, no lock, no budget: the same examples in the same order
+ * with the same crops as refrain's loader makes of these options, decoded and
+ * augmented by the same functions into batches that are reused. With --hash
+ * it says that its batches are the loader's. Where echoes are asked for, the
+ * decoded regions are kept until the last serving.
+ *
+ * One line of JSON: the processor time of a served image, and its parts: the
+ * decode of an image's region (that of all its crops, with the header) and the
+ * rest of a serving (resize, mirror, normalise, layout), each timed where the
+ * loop does it, so with the caches as they are there.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "loader/augment.h"
+#include "loader/config.h"
+#include "loader/dataset.h"
+#include "loader/decode.h"
+#include "loader_options.h"
+#include "plan/plan.h"
+
+#define BATCHES 4      /* that are written in turn */
+#define SPARE_BYTES ((size_t)1 << 20) /* so that most images fit any */
+#define SETTLE_STEPS 8 /* until caches and memory are as they stay */
+
+struct file {
+	uint8_t *data;
+	size_t bytes;
+};
+
+/* What is decoded of an example, until its last serving. */
+struct held {
+	struct image_info info;
+	struct image image;
+	size_t bytes; /* that image.data has; 0: none */
+};
+
+/* Memory of images that are done with: the last one is still in the cache. */
+struct spare {
+	uint8_t *data;
+	size_t bytes;
+};
+
+struct part {
+	uint64_t ns, n;
+};
+
+struct bare {
+	struct loader_options *o;
+	struct settings s;
+	struct dataset *dataset;
+	struct schedule schedule;
+	struct file *files;
+	uint64_t files_n;
+	struct held *ring; /* by fresh number */
+	uint64_t ring_n;
+	struct spare *spares; /* at most ring_n */
+	uint64_t spares_n;
+	uint8_t *batches[BATCHES];
+	struct decoder *decoder;
+	struct augmenter *augmenter;
+	struct loader_usage usage;
+	struct part decode, rest, full;
+	uint64_t images, hash;
+};
+
+_Noreturn static void die(const char *what)
+{
+	fprintf(stderr, "loader-bare: %s\n", what);
+	exit(EXIT_FAILURE);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* cannot fail */
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* -- Before anything is timed ---------------------------------------------- */
+
+static void load(int dir_fd, const char *path, struct file *f)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die(path);
+	f->bytes = (size_t)st.st_size;
+	f->data = malloc(f->bytes);
+	if (!f->data || read(fd, f->data, f->bytes) != st.st_size)
+		die(path);
+	(void)close(fd); /* was only read */
+}
+
+static void load_files(struct bare *b)
+{
+	struct dataset_options options = {
+		.path = b->s.c.dataset, .source = REFRAIN_SOURCE_FOLDER};
+	struct error err;
+
+	if (dataset_open(&b->dataset, &options, &err) < 0)
+		die(err.msg);
+	b->files_n = dataset_count(b->dataset);
+	b->files = calloc(b->files_n, sizeof(*b->files));
+	if (!b->files)
+		die("out of memory");
+	for (uint64_t i = 0; i < b->files_n; i++) {
+		struct example e;
+
+		dataset_example(b->dataset, i, &e);
+		load(dataset_dir(b->dataset), e.file, &b->files[i]);
+	}
+}
+
+static void make_schedule(struct bare *b)
+{
+	struct schedule_config config;
+	struct schedule_facts facts;
+	struct error err;
+
+	settings_schedule(&b->s, b->files_n, &config);
+	if (schedule_init(&b->schedule, &config, &err) < 0)
+		die(err.msg);
+	schedule_facts(&b->schedule, &facts);
+	if (b->o->steady) {
+		b->o->skip = (unsigned)facts.ramp_steps + SETTLE_STEPS;
+		b->o->steps = (unsigned)(facts.steps - facts.drain_steps);
+	}
+	b->ring_n = 2 * (facts.window + b->s.c.batch);
+	b->ring = calloc(b->ring_n, sizeof(*b->ring));
+	b->spares = calloc(b->ring_n, sizeof(*b->spares));
+	if (!b->ring || !b->spares)
+		die("out of memory");
+}
+
+static void make_tools(struct bare *b)
+{
+	struct decode_limits limits = {.max_pixels = b->s.c.max_pixels,
+		.max_memory_bytes = UINT64_C(1) << 32,
+		.max_scans = 500};
+	size_t bytes = b->s.sample_bytes * b->s.c.batch;
+
+	/* Pages that were touched stay: the kernel's work is not our limit. */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	if (decoder_new(&b->decoder, &limits) < 0 ||
+		augmenter_new(&b->augmenter, &b->s.augment) < 0)
+		die("out of memory");
+	for (unsigned i = 0; i < BATCHES; i++) {
+		b->batches[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+		if (!b->batches[i])
+			die("out of memory");
+		memset(b->batches[i], 1, bytes); /* the pages are there */
+	}
+}
+
+/* -- The work -------------------------------------------------------------- */
+
+/* The crops of all servings: where they are, and at which scale. */
+static unsigned find_region(const struct bare *b, const struct held *h,
+	const struct schedule_slot *slot, struct rect *region)
+{
+	unsigned least = 8;
+
+	*region = (struct rect){0};
+	for (uint32_t k = 0; k < slot->servings; k++) {
+		struct crop crop;
+		unsigned denom;
+
+		crop_of(&b->s.augment,
+			schedule_augment_seed(&b->schedule, slot, k),
+			h->info.width, h->info.height, &crop);
+		crop_union(region, &crop);
+		denom = crop_denom(&b->s.augment, &crop);
+		if (denom < least)
+			least = denom;
+	}
+	return least;
+}
+
+static void lay_out(struct bare *b, struct held *h, const struct rect *region,
+	unsigned denom)
+{
+	size_t bytes = decode_layout(&h->info, region, denom, &h->image);
+	struct spare spare = {0};
+
+	if (b->spares_n > 0)
+		spare = b->spares[--b->spares_n];
+	if (bytes > spare.bytes) {
+		free(spare.data);
+		spare.bytes = (bytes / SPARE_BYTES + 1) * SPARE_BYTES;
+		spare.data = aligned_alloc(64, spare.bytes);
+		if (!spare.data)
+			die("out of memory");
+	}
+	h->image.data = spare.data;
+	h->bytes = spare.bytes;
+}
+
+static void let_go(struct bare *b, struct held *h)
+{
+	b->spares[b->spares_n++] = (struct spare){h->image.data, h->bytes};
+	*h = (struct held){0};
+}
+
+static void decode(
+	struct bare *b, struct held *h, const struct schedule_slot *slot)
+{
+	const struct file *f = &b->files[slot->index];
+	struct rect region;
+	struct error err;
+	unsigned denom;
+
+	if (decode_probe(b->decoder, f->data, f->bytes, &h->info, &err) < 0)
+		die(err.msg);
+	denom = find_region(b, h, slot, &region);
+	lay_out(b, h, &region, denom);
+	if (decode_region(b->decoder, f->data, f->bytes, &h->info, &h->image,
+		    &err) < 0)
+		die(err.msg);
+}
+
+static void serve(struct bare *b, const struct schedule_slot *slot,
+	uint8_t *sample, bool measured)
+{
+	struct held *h = &b->ring[slot->fresh % b->ring_n];
+	uint64_t begin = cpu_ns(), decoded = begin;
+	struct crop crop;
+
+	if (slot->echo == 0) {
+		decode(b, h, slot);
+		decoded = cpu_ns();
+	}
+	crop_of(&b->s.augment, slot->augment_seed, h->info.width,
+		h->info.height, &crop);
+	if (augment(b->augmenter, &h->image, &crop, sample) < 0)
+		die("out of memory");
+	if (slot->last)
+		let_go(b, h);
+	if (!measured)
+		return;
+	b->rest.ns += cpu_ns() - decoded;
+	b->rest.n++;
+	b->decode.ns += decoded - begin;
+	b->decode.n += slot->echo == 0;
+}
+
+static void run(struct bare *b)
+{
+	struct schedule_slot *slots = calloc(b->s.c.batch, sizeof(*slots));
+	struct schedule_cursor cursor;
+	uint64_t step = 0;
+	uint32_t n;
+
+	if (!slots || schedule_seek(&b->schedule, &cursor, 0) < 0)
+		die("out of memory");
+	loader_usage_now(&b->usage);
+	while ((!b->o->steps || step < b->o->steps) &&
+		(n = schedule_next(&b->schedule, &cursor, slots)) > 0) {
+		uint8_t *batch = b->batches[step % BATCHES];
+		bool measured = step++ >= b->o->skip;
+
+		for (uint32_t i = 0; i < n; i++)
+			serve(b, &slots[i], batch + i * b->s.sample_bytes,
+				measured);
+		if (b->o->hash)
+			b->hash = hash64(batch, n * b->s.sample_bytes, b->hash);
+		b->images += measured ? n : 0;
+		if (step == b->o->skip)
+			loader_usage_now(&b->usage);
+	}
+	loader_usage_since(&b->usage);
+	free(slots);
+}
+
+/* What decoding would cost if it had to be all of the image. */
+static void run_full(struct bare *b)
+{
+	for (uint64_t i = 0; i < b->files_n; i++) {
+		const struct file *f = &b->files[i];
+		uint64_t begin = cpu_ns();
+		struct held h = {.bytes = 0};
+		struct rect all = {0};
+		struct error err;
+
+		if (decode_probe(b->decoder, f->data, f->bytes, &h.info, &err) <
+			0)
+			die(err.msg);
+		all.width = h.info.width;
+		all.height = h.info.height;
+		lay_out(b, &h, &all, 1);
+		if (decode_region(b->decoder, f->data, f->bytes, &h.info,
+			    &h.image, &err) < 0)
+			die(err.msg);
+		b->full.ns += cpu_ns() - begin;
+		b->full.n++;
+		let_go(b, &h);
+	}
+}
+
+/* -- What came of it ------------------------------------------------------- */
+
+static double ms(const struct part *p)
+{
+	return p->n ? (double)p->ns / 1e6 / (double)p->n : 0;
+}
+
+static void print(const struct bare *b)
+{
+	double n = (double)(b->images ? b->images : 1) * 1e6;
+
+	printf("{\"what\": \"bare\", \"echo\": %g, \"images\": %" PRIu64
+	       ", \"decodes\": %" PRIu64
+	       ", \"cpu_ms\": %.5f, \"wall_ms\": %.5f",
+		b->o->echo, b->images, b->decode.n, (double)b->usage.cpu_ns / n,
+		(double)b->usage.wall_ns / n);
+	printf(", \"decode_ms\": %.5f, \"augment_ms\": %.5f, \"full_ms\": %.5f",
+		ms(&b->decode), ms(&b->rest), ms(&b->full));
+	printf(", \"skip\": %u, \"steps\": %u", b->o->skip, b->o->steps);
+	printf(", \"faults\": %" PRIu64 ", \"peak_bytes\": %" PRIu64,
+		b->usage.faults, loader_peak_bytes());
+	if (b->o->hash)
+		printf(", \"hash\": \"%016" PRIx64 "\"", b->hash);
+	printf("}\n");
+}
+
+static void release(struct bare *b)
+{
+	for (unsigned i = 0; i < BATCHES; i++)
+		free(b->batches[i]);
+	for (uint64_t i = 0; i < b->ring_n; i++)
+		free(b->ring[i].image.data);
+	for (uint64_t i = 0; i < b->spares_n; i++)
+		free(b->spares[i].data);
+	for (uint64_t i = 0; i < b->files_n; i++)
+		free(b->files[i].data);
+	free(b->spares);
+	free(b->ring);
+	free(b->files);
+	augmenter_free(b->augmenter);
+	decoder_free(b->decoder);
+	dataset_close(b->dataset);
+}
+
+int main(int argc, char **argv)
+{
+	struct loader_options o;
+	struct refrain_config c;
+	struct bare b = {.o = &o};
+	struct error err;
+	bool done;
+	int rc = loader_options_parse(&o, "loader-bare",
+		"Time the same work as refrain's loader in a bare loop.", argc,
+		argv, &done);
+
+	if (done)
+		return rc;
+	loader_options_config(&o, &c);
+	if (settings_init(&b.s, &c, &err) < 0)
+		die(err.msg);
+	load_files(&b);
+	make_schedule(&b);
+	make_tools(&b);
+	run(&b);
+	if (o.full)
+		run_full(&b);
+	print(&b);
+	release(&b);
+	return 0;
+}

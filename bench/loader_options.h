@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the programs that measure the loader have in common: the options that
+ * say which batches are made, so that each of them makes the same ones, and
+ * the processor time and memory of the process. No state, one thread.
+ */
+#ifndef BENCH_LOADER_OPTIONS_H
+#define BENCH_LOADER_OPTIONS_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/option.h"
+
+struct loader_options {
+	const char *dataset;
+	unsigned batch, epochs, seed, threads, ahead;
+	unsigned skip;	/* steps before anything is measured */
+	unsigned steps; /* steps in all; 0: the whole run */
+	double echo;
+	uint64_t memory_bytes;
+	bool u8;     /* else f32, normalised; both NCHW */
+	bool hash;   /* of all that the batches hold */
+	bool full;   /* bare: time decoding whole images, too */
+	bool steady; /* bare: skip and steps as the schedule says */
+};
+
+/* 0, or the status to exit with. Says what is wrong on stderr. */
+int loader_options_parse(struct loader_options *o, const char *name,
+	const char *summary, int argc, char **argv, bool *done);
+
+/* The loader's configuration for them. */
+void loader_options_config(
+	const struct loader_options *o, struct refrain_config *c);
+
+/* Where a measurement began, or how long it took. */
+struct loader_usage {
+	uint64_t wall_ns, cpu_ns; /* of all threads, with the kernel's part */
+	uint64_t faults;	  /* pages that were mapped */
+};
+
+void loader_usage_now(struct loader_usage *u);
+/* From `*begin` until now, into *begin. */
+void loader_usage_since(struct loader_usage *begin);
+uint64_t loader_peak_bytes(void);
+
+#endif
