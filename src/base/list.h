@@ -38,6 +38,14 @@ static inline bool list_empty(const struct list *head)
 	return head->next == head;
 }
 
+static inline void list_add(struct list *head, struct list *l)
+{
+	l->next = head->next;
+	l->prev = head;
+	head->next->prev = l;
+	head->next = l;
+}
+
 static inline void list_add_tail(struct list *head, struct list *l)
 {
 	l->prev = head->prev;

@@ -172,6 +172,7 @@ struct read_op {
 	struct buffer *buffer;
 	bool busy;
 	int fd;
+	bool unsized;	 /* set when it starts: ask how large the file is */
 	bool shared_fd;	 /* that of a shard, which stays open */
 	uint64_t offset; /* of the example in its file */
 	size_t got, want;
@@ -181,6 +182,7 @@ struct read_op {
 struct reader {
 	struct uring *ring;
 	struct read_op *ops, *free;
+	bool local;	  /* set once: files that the kernel answers for */
 	uint32_t depth;	  /* set once: ops */
 	uint32_t allowed; /* ops that may be busy: fewer without descriptors */
 	uint32_t busy;	  /* ops that are */

@@ -182,6 +182,7 @@ void memory_put(struct memory *m, struct buffer *b)
 {
 	if (!b)
 		return;
-	list_add_tail(&m->free[b->size_class], &b->node);
+	/* The one that was used last is taken first: it is still in a cache. */
+	list_add(&m->free[b->size_class], &b->node);
 	m->kept += class_bytes(b->size_class);
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -257,10 +258,44 @@ static void share_fd(struct refrain_loader *l, struct read_op *r)
 	r->shared_fd = true;
 }
 
+/*
+ * A folder is looked at without asking for sizes, which would cost as much as
+ * opening; once a file is open, its size costs nothing where files are local.
+ * Without it a read more would have to find the end, and what was guessed too
+ * small or too large be copied. 0: unknown.
+ */
+static uint64_t size_of_open(const struct read_op *r, int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || !r->unsized || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+/* A buffer of that size, and one byte more, if there is one; else grow() will
+ * have to see to it. */
+static void take_size(struct refrain_loader *l, struct read_op *r, size_t bytes)
+{
+	uint64_t cost = memory_cost(bytes + 1);
+	struct buffer *b;
+
+	r->want = bytes;
+	r->entry->size_hint = bytes + 1;
+	if (cost == memory_cost(r->buffer->bytes))
+		return;
+	b = memory_get(&l->memory, bytes + 1);
+	if (!b)
+		return;
+	memory_put(&l->memory, r->buffer);
+	r->buffer = b;
+}
+
 static void on_open(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
 	struct refrain_loader *l = r->l;
+	uint64_t bytes = size_of_open(r, res);
 
 	pthread_mutex_lock(l->lock);
 	if (res >= 0)
@@ -270,6 +305,8 @@ static void on_open(struct uring_op *op, int res)
 		after_read(l);
 	} else {
 		share_fd(l, r);
+		if (bytes)
+			take_size(l, r, bytes);
 		read_on(l, r);
 	}
 	pthread_mutex_unlock(l->lock);
@@ -313,6 +350,8 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = false;
+	r->unsized = reader->local && e->example.whole && !e->size_hint &&
+		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)
 		r->fd = reader->shard_fds[e->example.shard];
 	if (r->fd >= 0) {
@@ -470,9 +509,9 @@ int reader_init(struct refrain_loader *l, struct error *err)
 {
 	struct reader *reader = &l->reader;
 	uint32_t n = l->s.c.reads_ahead;
-	bool local = is_local(dataset_dir(l->dataset));
 	int rc;
 
+	reader->local = is_local(dataset_dir(l->dataset));
 	reader->depth = reader->allowed = n;
 	reader->ops = calloc(n, sizeof(*reader->ops));
 	if (!reader->ops || shards_init(l) < 0)
@@ -484,8 +523,8 @@ int reader_init(struct refrain_loader *l, struct error *err)
 		r->next = reader->free;
 		reader->free = r;
 	}
-	rc = local ? uring_new(&reader->ring, n, n)
-		   : uring_new_threads(&reader->ring, n);
+	rc = reader->local ? uring_new(&reader->ring, n, n)
+			   : uring_new_threads(&reader->ring, n);
 	if (rc < 0)
 		return error_set(err, rc, "cannot start reading: %m");
 	return 0;
