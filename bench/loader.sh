@@ -24,6 +24,7 @@ rounds=${ROUNDS:-3}
 bare=$PWD/bench/loader-bare ours=$PWD/bench/loader-run
 data=${REFRAIN_TEST_DATA:-$bench/../../shared/data}
 python=/usr/bin/python3
+machine=$(machine) # before OMP_NUM_THREADS, by which nproc goes
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
 # sort_tar TAR DIR: its images, into twenty directories.
@@ -58,23 +59,19 @@ measure() {
 	cat "$work/line" >>"$work/$what.out"
 }
 
-# pair NAME OPTIONS...: the bare loop and the loader, in turns first.
+# pair NAME OPTIONS...: the bare loop and the loader, the other one first in
+# each round. The loop says which steps are even; so it begins the first one.
 pair() {
 	key=$1
 	shift
-	if [ $((round % 2)) -eq 1 ]; then
+	[ $((round % 2)) -eq 1 ] &&
 		measure "bare-$key" "$bare" "$files" "$@" --steady --full
-		set -- "$@" --skip "$(tail -n 1 "$work/bare-$key.out" |
-			number skip)" --steps "$(tail -n 1 \
-			"$work/bare-$key.out" | number steps)"
-		measure "refrain-$key" "$ours" "$files" "$@"
-	else
-		skip=$(tail -n 1 "$work/bare-$key.out" | number skip)
-		steps=$(tail -n 1 "$work/bare-$key.out" | number steps)
-		measure "refrain-$key" "$ours" "$files" "$@" --skip "$skip" \
-			--steps "$steps"
+	skip=$(tail -n 1 "$work/bare-$key.out" | number skip)
+	steps=$(tail -n 1 "$work/bare-$key.out" | number steps)
+	measure "refrain-$key" "$ours" "$files" "$@" --skip "$skip" \
+		--steps "$steps"
+	[ $((round % 2)) -eq 1 ] ||
 		measure "bare-$key" "$bare" "$files" "$@" --steady --full
-	fi
 }
 
 # values NAME KEY
@@ -118,9 +115,9 @@ row() {
 	awk -v what="$1" -v cpu="$cpu" -v wall="$wall" -v peak="$peak" \
 		'BEGIN { printf("%-18s %10.0f %10.3f %10.3f %8.0f\n", what,
 			1000 / cpu, cpu, wall, peak / 1048576) }'
-	printf '%s{"what": "%s", "cpu_ms": %s, "wall_ms": %s, "peak_bytes": %s' \
-		"$comma" "$1" "$cpu" "$wall" "$peak" >>"$work/json"
-	printf '}' >>"$work/json"
+	printf '%s{"what": "%s", "cpu_ms": %s, "wall_ms": %s, ' \
+		"$comma" "$1" "$cpu" "$wall" >>"$work/json"
+	printf '"peak_bytes": %s}' "$peak" >>"$work/json"
 	comma=', '
 }
 
@@ -130,7 +127,7 @@ say() {
 	printf ', "%s": %s' "$1" "$2" >>"$work/ratios"
 }
 
-echo "loader: $(machine)"
+echo "loader: $machine"
 find_files
 # Every example is decoded once, and served four times: of a whole run.
 measure whole "$ours" "$files" --echo 4 --epochs 2
@@ -179,8 +176,10 @@ echo "parts, ms: whole image $(of bare-e1 full_ms)," \
 	"of four $(of bare-e4 decode_ms)," \
 	"rest $(of bare-e1 augment_ms), of four $(of bare-e4 augment_ms)"
 : >"$work/ratios"
-say limit_e1 "$(ratio_of bare-e1 refrain-e1)" "of the bare loop, e = 1 (bar 0.95):"
-say limit_e4 "$(parts_ratio e4)" "of the bare loop's parts, e = 4 (bar 0.95):"
+say limit_e1 "$(ratio_of bare-e1 refrain-e1)" \
+	"of the bare loop, e = 1 (bar 0.95):"
+say limit_e4 "$(parts_ratio e4)" \
+	"of the bare loop's parts, e = 4 (bar 0.95):"
 [ $torchvision = yes ] && {
 	best="torchvision-0"
 	say torchvision_e1 "$(ratio_of $best refrain-e1)" \
@@ -195,6 +194,6 @@ say limit_e4 "$(parts_ratio e4)" "of the bare loop's parts, e = 4 (bar 0.95):"
 		"times FFCV, bytes, e = 1 (bar 1):"
 }
 cat >"$json_out" <<END
-{"bench": "loader", "machine": "$(machine)", "rounds": $rounds,
+{"bench": "loader", "machine": "$machine", "rounds": $rounds,
  "rows": [$(cat "$work/json")]$(cat "$work/ratios")}
 END
