@@ -3,8 +3,9 @@
  * A loader with REFRAIN_ECHO_AUTO between an upstream and a trainer that take
  * their time: decode() sleeps as long as the test says, and so does the test
  * between batches. What both really took is measured here, so that a machine
- * that is busy with other things changes what is expected, too; and as it may
- * be busy just so for a while, a run that fails is done again.
+ * that is busy with other things changes what is expected, too; and as that
+ * also delays who is to wake up, a run that fails is done again with all times
+ * twice as long.
  */
 #include <check.h>
 #include <errno.h>
@@ -28,8 +29,8 @@
 #define RECORD 8
 #define BATCH 16
 #define WINDOW 256
-#define FRESH (WINDOW - BATCH) /* examples of a window in time */
-#define STEP_NS (4 * NS_PER_MS)
+#define FRESH (WINDOW - BATCH)	/* examples of a window in time */
+#define STEP_NS (4 * NS_PER_MS) /* of the first try */
 #define MAX_ECHO 4.
 #define TRIES 4
 
@@ -73,8 +74,8 @@ struct run {
 	struct upstream upstream;
 	struct refrain_loader *l;
 	struct hash_stream *pixels;
+	uint64_t trainer_ns; /* of a step */
 	uint64_t fresh, steps, step_ns, wait_ns, last_ns;
-	uint64_t fresh_at_change;
 	char log[4096];
 };
 
@@ -151,7 +152,7 @@ static bool run_windows(struct run *r, double windows)
 	uint64_t until = r->fresh + (uint64_t)(windows * FRESH);
 
 	while (r->fresh < until)
-		if (!one_step(r, STEP_NS))
+		if (!one_step(r, r->trainer_ns))
 			return false;
 	return true;
 }
@@ -160,7 +161,7 @@ static bool run_windows(struct run *r, double windows)
 static void set_ratio(struct run *r, double ratio)
 {
 	atomic_store(&r->upstream.sleep_ns,
-		(unsigned long long)(ratio * (double)STEP_NS / BATCH));
+		(unsigned long long)(ratio * (double)r->trainer_ns / BATCH));
 }
 
 /* -- What is to hold ------------------------------------------------------- */
@@ -264,13 +265,13 @@ START_TEST(test_follows_the_upstream_and_the_log_makes_the_same_stream)
 	bool ok = false;
 
 	for (unsigned i = 0; !ok && i < TRIES; i++) {
-		struct run r = {0};
+		struct run r = {.trainer_ns = STEP_NS << i};
 		struct refrain_config c = config_of(&r);
 
 		run_open(&r, &c);
 		ok = follows_all(&r);
 		finish(&r, &st, &pixels);
-		ck_assert_uint_ge(st.echo_changes, 3);
+		ok = ok && st.echo_changes >= 5;
 		ck_assert_uint_eq(st.fresh, RECORDS);
 		if (ok)
 			replays(&st, pixels, r.log, 3);
@@ -284,7 +285,8 @@ START_TEST(test_hardly_stalls_where_no_echo_stalls_most_of_the_time)
 	bool ok = false;
 
 	for (unsigned i = 0; !ok && i < TRIES; i++) {
-		struct run with = {0}, without = {0};
+		struct run with = {.trainer_ns = STEP_NS << i};
+		struct run without = {.trainer_ns = STEP_NS << i};
 		struct refrain_config c = config_of(&with);
 		struct seen a, b;
 
@@ -310,13 +312,25 @@ END_TEST
 
 /* -- Going on, and what is refused ----------------------------------------- */
 
+/* A change may have been made between saving and asking for the log. */
+static void cut(char *log, uint64_t lines)
+{
+	for (; lines > 0; lines--) {
+		log = strchr(log, '\n');
+		ck_assert_ptr_nonnull(log);
+		log++;
+	}
+	*log = '\0';
+}
+
 START_TEST(test_goes_on_from_a_state_and_its_log)
 {
-	struct run a = {0}, b = {0}, all = {0};
+	struct run a = {.trainer_ns = STEP_NS}, all = {0}, last = {0};
+	struct run b = {.trainer_ns = STEP_NS};
 	struct refrain_config c = config_of(&a);
 	uint8_t state[REFRAIN_STATE_MAX];
 	struct refrain_stats st, st_all;
-	uint64_t pixels;
+	uint64_t pixels, before;
 	char log[8192];
 	int n;
 
@@ -326,17 +340,18 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	n = refrain_save(a.l, state, sizeof(state));
 	ck_assert_int_gt(n, 0);
 	ck_assert_int_ge(refrain_echo_log(a.l, log, sizeof(log)), 0);
-	ck_assert_uint_ge(stats_of(&a).echo_changes, 1);
 	c = config_of(&b);
 	c.state = state;
 	c.state_bytes = (size_t)n;
 	run_open(&b, &c);
-	ck_assert_uint_eq(stats_of(&b).echo_changes, stats_of(&a).echo_changes);
+	before = stats_of(&b).echo_changes;
+	ck_assert_uint_ge(before, 1);
+	cut(log, before);
 	ck_assert_double_eq(stats_of(&b).echo_factor, stats_of(&a).echo_factor);
 	set_ratio(&b, 0.3);
 	ck_assert(run_windows(&b, 4));
 	finish(&b, &st, &pixels);
-	ck_assert_uint_gt(st.echo_changes, stats_of(&a).echo_changes);
+	ck_assert_uint_gt(st.echo_changes, before);
 	(void)strcat(log, b.log);
 	/* The whole run, from its two logs, ends as the restored one. */
 	c = config_of(&all);
@@ -350,13 +365,12 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	ck_assert_uint_eq(st_all.steps, a.steps + st.steps);
 	ck_assert_uint_eq(st_all.fresh, RECORDS);
 	/* And so does one that goes on with the log alone. */
-	struct run c2 = {0};
-	c = config_of(&c2);
+	c = config_of(&last);
 	c.echo_log = log;
 	c.state = state;
 	c.state_bytes = (size_t)n;
-	run_open(&c2, &c);
-	finish(&c2, &st_all, &pixels);
+	run_open(&last, &c);
+	finish(&last, &st_all, &pixels);
 	ck_assert_uint_eq(st_all.stream_hash, st.stream_hash);
 	run_close(&a);
 }
@@ -456,6 +470,7 @@ int main(void)
 	SRunner *sr = srunner_create(suite());
 	int failed;
 
+	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* also what fails is told */
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
 	srunner_free(sr);
