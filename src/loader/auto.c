@@ -83,7 +83,7 @@ static double time_of(const struct auto_part *part, bool up)
 
 static double median(const struct auto_part *parts, uint32_t n, bool up)
 {
-	double v[AUTO_PARTS];
+	double v[AUTO_PARTS] = {0};
 
 	for (uint32_t i = 0; i < n; i++) {
 		double x = time_of(&parts[i], up);
