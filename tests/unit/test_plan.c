@@ -202,9 +202,9 @@ START_TEST(test_progress_retires_all_before_it)
 	plan_progress(plan, 4);
 	WAIT_FOR(&k, plan, done, 4);
 	WAIT_FOR(&k, plan, wasted, 4);
+	/* What is given up and what is taken on are two steps. */
+	WAIT_FOR(&k, plan, cursor, AHEAD + 4);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	ck_assert_uint_eq(
-		field(plan, offsetof(struct plan_status, cursor)), AHEAD + 4);
 	plan_progress(plan, 1000000);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	WAIT_FOR(&k, plan, ahead_items, 0);
