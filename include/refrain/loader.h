@@ -328,7 +328,8 @@ struct refrain_stats {
 	uint64_t errors_damaged;	   /* truncated or corrupt */
 	uint64_t errors_too_large;	   /* over max_pixels or the memory */
 	uint64_t substituted, zero_filled; /* servings */
-	uint64_t dropped_examples;    /* in a last batch that was dropped */
+	uint64_t dropped_examples;    /* servings of the run's last batch, if
+					 it is short and dropped */
 	uint64_t dropped_echoes;      /* owed when the world changed */
 	uint64_t in_batch_duplicates; /* pairs of servings of one example */
 	uint64_t min_lag_steps;

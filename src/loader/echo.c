@@ -44,7 +44,7 @@ static void changed(struct refrain_loader *l)
 	schedule_facts(&l->planner.schedule, &facts);
 	l->planner.steps = facts.steps;
 	if (l->s.c.last == REFRAIN_LAST_DROP)
-		l->meter.out.dropped_examples = facts.fresh_dropped;
+		l->meter.out.dropped_examples = facts.slots_dropped;
 }
 
 /* -- As measured ----------------------------------------------------------- */

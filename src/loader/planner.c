@@ -280,7 +280,7 @@ int planner_init(struct refrain_loader *l, struct error *err)
 	if (l->outstanding_max > facts.fresh)
 		l->outstanding_max = facts.fresh;
 	if (l->s.c.last == REFRAIN_LAST_DROP)
-		l->meter.out.dropped_examples = facts.fresh_dropped;
+		l->meter.out.dropped_examples = facts.slots_dropped;
 	if (steps_init(l) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
 	return 0;

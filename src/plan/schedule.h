@@ -265,6 +265,7 @@ struct schedule_facts {
 	uint64_t spread; /* units from a unit's first to its last serving */
 	uint64_t fresh;	 /* examples of this rank from here to the end */
 	uint64_t fresh_dropped; /* of this rank: never in a batch */
+	uint64_t slots_dropped; /* of a short last batch; of its servings */
 	uint64_t servings;	/* slots of all batches */
 	uint64_t steps;		/* the run's end: one more than the last step */
 	uint64_t ramp_steps;	/* until each batch has its share of fresh */

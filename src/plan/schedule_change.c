@@ -74,6 +74,20 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step)
 
 /* --- figures --- */
 
+/* Servings of examples that drop_last leaves out of the stream. */
+static uint64_t count_dropped(const struct schedule *s, uint64_t slots)
+{
+	const struct schedule_segment *last = &s->segment[s->segments - 1];
+	uint64_t begun = s->units * s->unit_examples;
+
+	if (!s->c.drop_last)
+		return 0;
+	if (s->unit_examples == 1)
+		return slots % s->slots_a_step;
+	return (s->fresh - min_u64(s->fresh, begun)) *
+		segment_servings(last, s->units - last->start);
+}
+
 static void count_run(const struct schedule *s, struct schedule_facts *f)
 {
 	uint64_t rest = s->total - s->base, served = s->fresh, begun;
@@ -83,6 +97,7 @@ static void count_run(const struct schedule *s, struct schedule_facts *f)
 	f->servings = s->c.epochs ? slots : UINT64_MAX;
 	if (!s->c.epochs)
 		return;
+	f->slots_dropped = count_dropped(s, slots);
 	begun = s->units * s->unit_examples;
 	served = min_u64(served, begun);
 	if (s->unit_examples == 1 && s->c.drop_last) {

@@ -260,6 +260,28 @@ START_TEST(test_last_short_batch_is_dropped_if_asked)
 }
 END_TEST
 
+START_TEST(test_echoes_of_a_dropped_last_batch_are_counted)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	uint64_t served;
+
+	c.last = REFRAIN_LAST_DROP;
+	c.echo = 1.5;
+	l = open_loader(&c);
+	served = refrain_steps_left(l) * 16;
+	ck_assert_uint_eq(
+		served + stats_of(l).dropped_examples, IMAGES + IMAGES / 2);
+	ck_assert_int_eq(refrain_close(l), 0);
+	c.echo_point = REFRAIN_ECHO_BATCH;
+	c.echo = 3;
+	l = open_loader(&c);
+	served = refrain_steps_left(l) * 16;
+	ck_assert_uint_eq(served + stats_of(l).dropped_examples, 3 * IMAGES);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 /* -- Waiting --------------------------------------------------------------- */
 
 START_TEST(test_descriptor_is_readable_while_next_would_not_wait)
@@ -533,6 +555,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_next_into_gives_what_next_does);
 	tcase_add_test(tc, test_any_thread_releases);
 	tcase_add_test(tc, test_last_short_batch_is_dropped_if_asked);
+	tcase_add_test(tc, test_echoes_of_a_dropped_last_batch_are_counted);
 	tcase_add_test(
 		tc, test_descriptor_is_readable_while_next_would_not_wait);
 	tcase_add_test(tc, test_timeout_names_stage_and_file);
