@@ -205,6 +205,9 @@ mount_refused 1 "'$c'" "process $daemon" 'use another' -- \
 	"$src" "$work/m3" --cache "$c:$size"
 refused 1 "'$c'" "process $daemon" -- "$refrain" clear "$c"
 sums_right "$src.sums" "$mnt"
+# A reader is answered before what it read is in its tier.
+wait_for 20 has_status entries "$(find "$src" -type f ! -empty | wc -l)" ||
+	fail 'publications do not end'
 kill_mount
 start_mount "$src" "$mnt" --cache "$c:$size"
 sums_right "$src.sums" "$mnt"
