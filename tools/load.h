@@ -17,7 +17,7 @@
 
 struct load_options {
 	struct refrain_config config; /* all of it but dataset and state */
-	bool drop_last, pad, duplicates, in_order, no_augment;
+	bool drop_last, pad, duplicates, no_mount_help, in_order, no_augment;
 	bool json;
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end */

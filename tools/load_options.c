@@ -256,6 +256,10 @@ const struct option_def load_table[] = {
 		"Fail if a batch does not come for so long; default 60, 0 "
 		"waits for ever.",
 		timeout_s),
+	FLAG("no-mount-help",
+		"On a mount of refrain: do not tell it the order, and read all "
+		"through it.",
+		no_mount_help),
 	TEXT("state", "FILE",
 		"Save the position after each batch, and go on from there if "
 		"FILE exists.",
@@ -295,6 +299,8 @@ int load_options_finish(struct load_options *o, struct error *err)
 		c->flags |= REFRAIN_FLAG_IN_ORDER;
 	if (o->pad)
 		c->flags |= REFRAIN_FLAG_PAD_RANKS;
+	if (o->no_mount_help)
+		c->flags |= REFRAIN_FLAG_NO_MOUNT_HELP;
 	if (o->duplicates)
 		c->flags |= REFRAIN_FLAG_ALLOW_DUPLICATES;
 	return 0;

@@ -164,6 +164,7 @@ static void add_run(json_t *o, const struct load_options *options,
 	set_int(o, "redecodes", s->redecodes);
 	set_int(o, "bytes_read", s->bytes_read);
 	set_int(o, "files_read", s->files_read);
+	set_int(o, "direct_hits", s->direct_hits);
 	set_int(o, "rereads", s->rereads);
 	set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
 	set_int(o, "min_lag_steps", s->min_lag_steps);

@@ -130,6 +130,15 @@ enum refrain_last {
 	0x10			       /* take a window below the minimum      \
 					*/
 #define REFRAIN_FLAG_NO_NORMALISE 0x20 /* F16, F32: value / 255 alone */
+/*
+ * A dataset on a mount of refrain (FOLDER, LIST) is read with the mount's help:
+ * a thread tells the mount the order of the run, so that it fetches in that
+ * order, and what lies in the mount's cache already is opened there, verified,
+ * without asking the mount. What is not there, or is damaged, is read through
+ * the mount; with this flag everything is. The stream and the pixels are the
+ * same.
+ */
+#define REFRAIN_FLAG_NO_MOUNT_HELP 0x40
 
 /* An example before it is decoded, lent for a call. */
 struct refrain_encoded {
@@ -348,6 +357,8 @@ struct refrain_stats {
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
 	const char *suggested_point; /* "before", "after", "batch" */
 	uint64_t echo_changes; /* of the whole run, also before a restart */
+	uint64_t direct_hits;  /* of files_read: from the cache of a mount of
+				  refrain, without asking the mount */
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -21,7 +21,8 @@
 #define KNOWN_FLAGS                                                            \
 	(REFRAIN_FLAG_IN_ORDER | REFRAIN_FLAG_NO_FLIP |                        \
 		REFRAIN_FLAG_NO_ORIENT | REFRAIN_FLAG_PAD_RANKS |              \
-		REFRAIN_FLAG_ALLOW_DUPLICATES | REFRAIN_FLAG_NO_NORMALISE)
+		REFRAIN_FLAG_ALLOW_DUPLICATES | REFRAIN_FLAG_NO_NORMALISE |    \
+		REFRAIN_FLAG_NO_MOUNT_HELP)
 
 enum kind { U32, I32, F32, F64 };
 

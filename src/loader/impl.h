@@ -34,10 +34,12 @@
 #include "loader/memory.h"
 #include "loader/slab.h"
 #include "plan/plan.h"
+#include "store/store.h"
 
 struct refrain_loader;
 struct step;
 struct read_op;
+struct mount;
 
 /* See entry.c for what leads from where to where. */
 enum entry_state {
@@ -172,8 +174,13 @@ struct read_op {
 	struct buffer *buffer;
 	bool busy;
 	int fd;
-	bool unsized;	 /* set when it starts: ask how large the file is */
-	bool shared_fd;	 /* that of a shard, which stays open */
+	bool unsized;	/* set when it starts: ask how large the file is */
+	bool shared_fd; /* that of a shard, which stays open */
+	/* An entry of a mount's tier is tried. */
+	bool direct;
+	unsigned tier;
+	struct hash128 key;
+	char path[STORE_ENTRY_PATH_MAX];
 	uint64_t offset; /* of the example in its file */
 	size_t got, want;
 	uint64_t started_ns;
@@ -181,6 +188,8 @@ struct read_op {
 
 struct reader {
 	struct uring *ring;
+	struct uring *direct; /* for entries of tiers; NULL until there is a
+				 mount's, may be the same */
 	struct read_op *ops, *free;
 	bool local;	  /* set once: files that the kernel answers for */
 	uint32_t depth;	  /* set once: ops */
@@ -249,6 +258,7 @@ struct refrain_loader {
 	cpu_set_t cpus;		  /* that workers may run on */
 	struct worker *workers;
 	uint32_t threads;
+	struct mount *mount; /* that the dataset lies on, or NULL */
 
 	pthread_cond_t work_c;	 /* workers: something may be to be done */
 	pthread_cond_t next_c;	 /* refrain_next(), refrain_close() */
@@ -347,9 +357,21 @@ void echo_returned(struct refrain_loader *l);
 int reader_init(struct refrain_loader *l, struct error *err);
 /* Start what may be read. */
 void reader_pump(struct refrain_loader *l);
+/* What direct.c ends with: read the file itself, after all; the content is in
+ * the buffer, `got` bytes; or closing has begun. */
+void reader_open(struct refrain_loader *l, struct read_op *r);
+void reader_done(struct refrain_loader *l, struct read_op *r);
+void reader_cancel(struct refrain_loader *l, struct read_op *r);
 /* End all reads: how many were left behind. Lock not held. */
 uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns);
 void reader_release(struct refrain_loader *l);
+
+/* -- direct.c: entries of a mount's tiers -- */
+
+/* Bytes for the file of the entry that is to be tried first, or 0. */
+size_t direct_bytes(const struct refrain_loader *l, const struct entry *e);
+/* Begin with it, if there is one; else false. */
+bool direct_start(struct refrain_loader *l, struct read_op *r);
 
 /* -- worker.c, make.c -- */
 

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "loader/impl.h"
+#include "loader/mount.h"
 
 #define READS_END_NS (400 * NS_PER_MS)
 #define CLOSE_NS (900 * NS_PER_MS)
@@ -130,6 +131,8 @@ static int open_threads(struct refrain_loader *l, struct error *err)
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
 	rc = reader_init(l, err);
 	if (rc == 0)
+		mount_start(l);
+	if (rc == 0)
 		rc = workers_start(l, err);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
@@ -149,6 +152,7 @@ static int open_parts(struct refrain_loader *l, struct error *err)
 		rc = workers_init(l, err);
 	if (rc < 0)
 		return rc;
+	mount_new(l);
 	l->memory_share = memory_room(&l->memory);
 	return open_threads(l, err);
 }
@@ -226,6 +230,7 @@ static void abandon(struct refrain_loader *l)
 static void loader_free(struct refrain_loader *l)
 {
 	reader_release(l);
+	mount_free(l);
 	workers_release(l);
 	entries_release(l);
 	planner_release(l);
@@ -258,6 +263,7 @@ int refrain_close(struct refrain_loader *l)
 	say_closing(l);
 	left = reader_stop(l, READS_END_NS);
 	ended = workers_stop(l, until_ns) && callers_left(l, until_ns);
+	ended = mount_stop(l, until_ns) && ended;
 	if (ended && !left)
 		loader_free(l);
 	else if (ended)

@@ -5,6 +5,7 @@ pkginclude_HEADERS = include/refrain/loader.h
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/augment.c src/loader/augment.h \
+	src/loader/answer.c src/loader/answer.h \
 	src/loader/auto.c src/loader/auto.h \
 	src/loader/config.c src/loader/config.h \
 	src/loader/crop.c \
@@ -25,6 +26,7 @@ libloader_la_SOURCES = \
 	src/loader/decode_impl.h \
 	src/loader/decode_lib.c \
 	src/loader/decode_turn.c \
+	src/loader/direct.c \
 	src/loader/echo.c \
 	src/loader/emitter.c src/loader/emitter.h \
 	src/loader/entry.c \
@@ -38,6 +40,10 @@ libloader_la_SOURCES = \
 	src/loader/make.c src/loader/make.h \
 	src/loader/make_image.c \
 	src/loader/memory.c src/loader/memory.h \
+	src/loader/mount.c src/loader/mount.h \
+	src/loader/mount_find.c \
+	src/loader/mount_plan.c \
+	src/loader/mount_talk.c \
 	src/loader/next.c \
 	src/loader/planner.c \
 	src/loader/reader.c \
@@ -51,7 +57,7 @@ libloader_la_SOURCES = \
 # Samples are the same to the bit on every machine: float operations are not
 # fused where the processor could.
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libschedule.la libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

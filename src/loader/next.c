@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "loader/impl.h"
+#include "loader/mount.h"
 
 static struct step *finished(const struct refrain_loader *l)
 {
@@ -136,6 +137,7 @@ static const struct refrain_batch *hand_over(
 	meter_returned(l, st, called_ns, clock_now_ns());
 	l->step_first++;
 	l->returned++;
+	mount_moved(l);
 	loader_tell(l);
 	wake_workers(l);
 	return b;

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "loader/impl.h"
+#include "loader/mount.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -52,6 +53,12 @@ static void release_op(struct refrain_loader *l, struct read_op *r)
 	l->reader.busy--;
 }
 
+static struct uring *ring_of(
+	const struct refrain_loader *l, const struct read_op *r)
+{
+	return r->direct ? l->reader.direct : l->reader.ring;
+}
+
 /* The entry goes its way; the file, if it is not shared, is closed. */
 static struct entry *part(struct refrain_loader *l, struct read_op *r)
 {
@@ -70,7 +77,7 @@ static struct entry *part(struct refrain_loader *l, struct read_op *r)
 		release_op(l, r);
 	} else {
 		r->op.done = on_close;
-		uring_close(l->reader.ring, &r->op, fd);
+		uring_close(ring_of(l, r), &r->op, fd);
 	}
 	return e;
 }
@@ -312,6 +319,18 @@ static void on_open(struct uring_op *op, int res)
 	pthread_mutex_unlock(l->lock);
 }
 
+void reader_done(struct refrain_loader *l, struct read_op *r)
+{
+	meter_tick(l);
+	read_whole(l, r);
+	after_read(l);
+}
+
+void reader_cancel(struct refrain_loader *l, struct read_op *r)
+{
+	read_failed(l, r, -ECANCELED);
+}
+
 static void on_close(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
@@ -326,6 +345,13 @@ static void on_close(struct uring_op *op, int res)
 }
 
 /* -- Which is next --------------------------------------------------------- */
+
+void reader_open(struct refrain_loader *l, struct read_op *r)
+{
+	r->op.done = on_open;
+	uring_open(l->reader.ring, &r->op, dataset_dir(l->dataset),
+		r->entry->example.file, O_RDONLY);
+}
 
 static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 {
@@ -349,7 +375,9 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->offset = e->example.whole ? 0 : e->example.offset;
 	r->started_ns = now_ns;
 	r->fd = -1;
-	r->shared_fd = false;
+	r->shared_fd = r->direct = r->unsized = false;
+	if (direct_start(l, r))
+		return;
 	r->unsized = reader->local && e->example.whole && !e->size_hint &&
 		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)
@@ -359,9 +387,7 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 		read_on(l, r);
 		return;
 	}
-	r->op.done = on_open;
-	uring_open(reader->ring, &r->op, dataset_dir(l->dataset),
-		e->example.file, O_RDONLY);
+	reader_open(l, r);
 }
 
 /* What files have been like, and a quarter more; no large share of memory. */
@@ -380,6 +406,10 @@ static size_t guess(const struct refrain_loader *l)
 static size_t bytes_needed(
 	const struct refrain_loader *l, const struct entry *e)
 {
+	size_t direct = direct_bytes(l, e);
+
+	if (direct)
+		return direct;
 	if (!e->example.whole)
 		return e->example.bytes + !e->example.bytes;
 	if (e->size_hint)
@@ -448,13 +478,16 @@ static bool reads_ahead(struct refrain_loader *l)
 /* False: there is nothing more to be read, or no room. */
 static bool start_next(struct refrain_loader *l)
 {
-	struct list *urgent = &l->urgent, *ahead = &l->ahead;
+	bool urgent = !list_empty(&l->urgent);
+	struct entry *e;
 
-	if (!list_empty(urgent))
-		return start_urgent(
-			l, CONTAINER_OF(urgent->next, struct entry, node));
-	return reads_ahead(l) &&
-		start_ahead(l, CONTAINER_OF(ahead->next, struct entry, node));
+	if (!urgent && !reads_ahead(l))
+		return false;
+	e = CONTAINER_OF(
+		(urgent ? &l->urgent : &l->ahead)->next, struct entry, node);
+	if (!mount_knows(l, e))
+		return false;
+	return urgent ? start_urgent(l, e) : start_ahead(l, e);
 }
 
 void reader_pump(struct refrain_loader *l)
@@ -530,20 +563,32 @@ int reader_init(struct refrain_loader *l, struct error *err)
 	return 0;
 }
 
+static uint64_t time_left(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return now_ns < until_ns ? until_ns - now_ns : 0;
+}
+
 uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
 {
 	struct reader *reader = &l->reader;
-	struct uring *ring = reader->ring;
+	uint64_t until_ns = clock_now_ns() + wait_ns;
+	struct uring *direct;
 	uint32_t left = 0;
 
-	if (!ring)
+	if (!reader->ring)
 		return 0;
 	pthread_mutex_lock(l->lock);
+	direct = reader->direct;
 	for (uint32_t i = 0; i < reader->depth; i++)
 		if (reader->ops[i].busy && reader->ops[i].entry)
-			uring_cancel(ring, &reader->ops[i].op);
+			uring_cancel(ring_of(l, &reader->ops[i]),
+				&reader->ops[i].op);
 	pthread_mutex_unlock(l->lock);
-	if (uring_free(ring, wait_ns)) {
+	if ((!direct || direct == reader->ring ||
+		    uring_free(direct, wait_ns)) &&
+		uring_free(reader->ring, time_left(until_ns))) {
 		reader->ring = NULL;
 		return 0;
 	}

@@ -277,6 +277,7 @@ static const struct field fields[] = {
 	FIELD(served, UINT),
 	FIELD(files_read, UINT),
 	FIELD(bytes_read, UINT),
+	FIELD(direct_hits, UINT),
 	FIELD(decodes, UINT),
 	FIELD(redecodes, UINT),
 	FIELD(rereads, UINT),

@@ -5,6 +5,7 @@
 #include "store/entry.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,4 +164,33 @@ bool entry_check_blocks(const void *trailer, struct hash128 key,
 		len -= n;
 	}
 	return true;
+}
+
+/* -- For who opens entries by himself -------------------------------------- */
+
+const char *store_entry_path(
+	char buf[STORE_ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
+{
+	return entry_path(buf, key, item_bytes);
+}
+
+size_t store_entry_bytes(uint64_t item_bytes)
+{
+	return (size_t)item_bytes + entry_trailer_bytes(item_bytes);
+}
+
+int store_entry_check(const void *file, size_t file_bytes, struct hash128 key,
+	uint64_t item_bytes)
+{
+	const unsigned char *trailer;
+
+	if (!item_bytes || item_bytes > STORE_ITEM_MAX_BYTES ||
+		file_bytes != store_entry_bytes(item_bytes))
+		return -EBADMSG;
+	trailer = (const unsigned char *)file + item_bytes;
+	if (entry_check_trailer(trailer, key, item_bytes, true))
+		return -EBADMSG;
+	return entry_check_blocks(trailer, key, file, (size_t)item_bytes, 0)
+		? 0
+		: -EBADMSG;
 }

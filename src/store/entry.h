@@ -19,7 +19,7 @@
 	(STORE_ITEM_MAX_BYTES / STORE_BLOCK_BYTES * 8 + ENTRY_FOOTER_BYTES)
 
 /* "ab/", 32 digits, '-', up to 10 digits of size, NUL; rounded up. */
-#define ENTRY_PATH_MAX 64
+#define ENTRY_PATH_MAX STORE_ENTRY_PATH_MAX
 
 static inline uint64_t entry_blocks(uint64_t item_bytes)
 {

@@ -142,6 +142,19 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
 
+/*
+ * For who opens entries by himself, as `keys` of doc/control-protocol.md has
+ * it: the name of the file in the tier (into buf, which is returned), how many
+ * bytes it has, and whether these are it: 0, or -EBADMSG. `file_bytes` are all
+ * there are. They need nothing else of a store, nor of this library.
+ */
+#define STORE_ENTRY_PATH_MAX 64
+const char *store_entry_path(char buf[STORE_ENTRY_PATH_MAX], struct hash128 key,
+	uint64_t item_bytes);
+size_t store_entry_bytes(uint64_t item_bytes);
+int store_entry_check(const void *file, size_t file_bytes, struct hash128 key,
+	uint64_t item_bytes);
+
 /* Is this directory a tier? It may be damaged or of another version. */
 bool store_is_tier(int dir_fd);
 

@@ -52,6 +52,7 @@ EXTRA_DIST += tests/system/operations.sh
 mount_tests = \
 	tests/system/changes.sh \
 	tests/system/damage.sh \
+	tests/system/direct.sh \
 	tests/system/epochs.sh \
 	tests/system/herd.sh \
 	tests/system/plan.sh \

@@ -280,6 +280,12 @@ tests_unit_test_loader_state_CFLAGS = $(tests_unit_test_loader_CFLAGS)
 tests_unit_test_loader_state_LDADD = $(tests_unit_test_loader_LDADD)
 endif
 
+check_PROGRAMS += tests/unit/test_answer
+TESTS += tests/unit/test_answer
+tests_unit_test_answer_SOURCES = tests/unit/test_answer.c
+tests_unit_test_answer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_answer_LDADD = libloader.la libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_auto
 TESTS += tests/unit/test_auto
 tests_unit_test_auto_SOURCES = tests/unit/test_auto.c \

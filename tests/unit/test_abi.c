@@ -121,7 +121,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 448),
+	SIZE(refrain_stats, 456),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -159,6 +159,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, bottleneck, 424, 8),
 	MEMBER(refrain_stats, suggested_point, 432, 8),
 	MEMBER(refrain_stats, echo_changes, 440, 8),
+	MEMBER(refrain_stats, direct_hits, 448, 8),
 };
 
 static const struct row values[] = {
@@ -189,6 +190,7 @@ static const struct row values[] = {
 	VALUE(REFRAIN_FLAG_PAD_RANKS, 8),
 	VALUE(REFRAIN_FLAG_ALLOW_DUPLICATES, 16),
 	VALUE(REFRAIN_FLAG_NO_NORMALISE, 32),
+	VALUE(REFRAIN_FLAG_NO_MOUNT_HELP, 64),
 	VALUE(REFRAIN_STAGE_READ, 0),
 	VALUE(REFRAIN_STAGE_DECODE, 1),
 	VALUE(REFRAIN_STAGE_AUGMENT, 2),

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entries of a mount's tiers, opened without asking the mount: content and
+ * trailer in one read, verified as the mount verifies them. Whatever is wrong,
+ * the file is then read through the mount, which puts it right. Entered under
+ * the loader's lock, and by the ring's threads, which take it; hashing is done
+ * without it.
+ *
+ *	tier opening -> reading -> verified -> reader_done()
+ *	   |  ^  |         |
+ *	   +--+  |         +-> closing -+
+ *	 (next)  +---------------------+-> reader_open(): through the mount
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "loader/impl.h"
+#include "loader/mount.h"
+
+static struct read_op *of(struct uring_op *op)
+{
+	return CONTAINER_OF(op, struct read_op, op);
+}
+
+/* One byte more than the file has, so that its end is seen. */
+static size_t file_room(uint64_t item_bytes)
+{
+	return store_entry_bytes(item_bytes) + 1;
+}
+
+size_t direct_bytes(const struct refrain_loader *l, const struct entry *e)
+{
+	const struct mount_key *key = mount_key(l, e);
+
+	return key ? file_room(key->bytes) : 0;
+}
+
+/* Lock taken. */
+static void go_through_mount(struct refrain_loader *l, struct read_op *r)
+{
+	r->direct = false;
+	r->fd = -1;
+	if (l->closing)
+		reader_cancel(l, r);
+	else
+		reader_open(l, r);
+}
+
+static void on_bad_closed(struct uring_op *op, int res)
+{
+	struct read_op *r = of(op);
+	struct refrain_loader *l = r->l;
+
+	(void)res; /* was only read */
+	pthread_mutex_lock(l->lock);
+	go_through_mount(l, r);
+	pthread_mutex_unlock(l->lock);
+}
+
+static void on_entry_read(struct uring_op *op, int res)
+{
+	struct read_op *r = of(op);
+	struct refrain_loader *l = r->l;
+	/* Nobody else touches the operation's buffer and key meanwhile. */
+	int rc = res < 0 ? res
+			 : store_entry_check(r->buffer->data, (size_t)res,
+				   r->key, r->want);
+
+	pthread_mutex_lock(l->lock);
+	if (l->closing) {
+		reader_cancel(l, r);
+	} else if (rc == 0) {
+		r->got = r->want;
+		l->meter.out.direct_hits++;
+		reader_done(l, r);
+	} else {
+		r->op.done = on_bad_closed;
+		uring_close(l->reader.direct, &r->op, r->fd);
+	}
+	pthread_mutex_unlock(l->lock);
+}
+
+static void on_entry_open(struct uring_op *op, int res);
+
+static void open_entry(struct refrain_loader *l, struct read_op *r)
+{
+	r->op.done = on_entry_open;
+	uring_open(l->reader.direct, &r->op, l->mount->tier_fds[r->tier],
+		r->path, O_RDONLY | O_NOFOLLOW);
+}
+
+static void on_entry_open(struct uring_op *op, int res)
+{
+	struct read_op *r = of(op);
+	struct refrain_loader *l = r->l;
+
+	pthread_mutex_lock(l->lock);
+	if (res >= 0)
+		r->fd = res;
+	if (l->closing) {
+		reader_cancel(l, r);
+	} else if (res >= 0) {
+		r->op.done = on_entry_read;
+		uring_read(l->reader.direct, &r->op, r->fd, r->buffer->data,
+			file_room(r->want), 0);
+	} else if (res == -ENOENT && ++r->tier < l->mount->tiers) {
+		open_entry(l, r);
+	} else {
+		go_through_mount(l, r);
+	}
+	pthread_mutex_unlock(l->lock);
+}
+
+bool direct_start(struct refrain_loader *l, struct read_op *r)
+{
+	const struct mount_key *key = mount_key(l, r->entry);
+
+	if (!key || r->buffer->bytes < file_room(key->bytes))
+		return false;
+	r->direct = true;
+	r->tier = 0;
+	r->key = key->key;
+	r->want = key->bytes;
+	(void)store_entry_path(r->path, key->key, key->bytes);
+	open_entry(l, r);
+	return true;
+}

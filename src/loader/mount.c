@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that gets a mount's help, and what the reader asks of it. The
+ * thread takes the loader's lock for a few list operations, as all do, and
+ * waits for the daemon without it.
+ */
+#include "loader/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "loader/impl.h"
+
+/* A daemon that takes longer is left alone. */
+#define ANSWER_MS 10000
+/* Keys are asked for so many examples before they are read. */
+#define KEYS_AHEAD 16384u
+#define KEYS_FIRST 256u
+/* Examples of the plan before they are read, at most. */
+#define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
+/* Between two reports. */
+#define REPORT_NS (20 * NS_PER_MS)
+/* What the lines and their tables take, as a rule. */
+#define TALK_BYTES (2 * MOUNT_REQUEST_BYTES)
+
+/* -- What the reader asks -------------------------------------------------- */
+
+bool mount_knows(struct refrain_loader *l, const struct entry *e)
+{
+	struct mount *m = l->mount;
+
+	if (!m || m->late || m->state == MOUNT_OFF || !e->example.whole)
+		return true;
+	if (m->state == MOUNT_ON &&
+		(!m->tiers || e->index != e->slot.index ||
+			e->slot.fresh < m->answered))
+		return true;
+	if (m->waiting)
+		pthread_cond_signal(&m->moved);
+	return false;
+}
+
+const struct mount_key *mount_key(
+	const struct refrain_loader *l, const struct entry *e)
+{
+	const struct mount *m = l->mount;
+	const struct mount_key *k;
+
+	if (!m || !l->reader.direct || !e->example.whole)
+		return NULL;
+	k = &m->keys[e->index % m->keys_count];
+	return k->index_1 == e->index + 1 && k->bytes ? k : NULL;
+}
+
+/* -- What is to be done ---------------------------------------------------- */
+
+enum work { WORK_NONE, WORK_KEYS, WORK_PLAN, WORK_REPORT, WORK_END };
+
+static uint64_t fresh_returned(const struct mount *m)
+{
+	return m->first_fresh + m->l->meter.out.fresh;
+}
+
+static bool keys_due(const struct mount *m)
+{
+	return m->tiers && m->answered < UINT64_MAX &&
+		m->answered < m->l->planner.read_fresh + KEYS_AHEAD;
+}
+
+/* This epoch and the next one, or less of large ones. */
+static uint64_t plan_ahead(const struct mount *m)
+{
+	return m->epoch_fresh < PLAN_AHEAD_MAX / 2 ? 2 * m->epoch_fresh
+						   : PLAN_AHEAD_MAX;
+}
+
+static uint64_t plan_end(const struct mount *m)
+{
+	return fresh_returned(m) + plan_ahead(m);
+}
+
+static bool plan_due(const struct mount *m)
+{
+	uint64_t piece = plan_ahead(m) / 4;
+
+	if (piece > MOUNT_NAMES_MAX)
+		piece = MOUNT_NAMES_MAX;
+	piece += !piece;
+	return m->planning && !m->plan.full &&
+		m->plan.added + piece <= plan_end(m);
+}
+
+static enum work work_due(struct mount *m)
+{
+	bool plan = plan_due(m), keys = keys_due(m);
+
+	if (m->l->closing)
+		return WORK_END;
+	if (plan && (m->plan_turn || !keys))
+		return WORK_PLAN;
+	if (keys)
+		return WORK_KEYS;
+	if (m->planning && fresh_returned(m) > m->plan.reported &&
+		clock_now_ns() >= m->due_ns)
+		return WORK_REPORT;
+	return WORK_NONE;
+}
+
+/* What is known of the run when it is done. */
+struct now {
+	uint64_t answered, plan_end, returned, step;
+};
+
+static enum work wait_for_work(struct mount *m, struct now *now)
+{
+	struct refrain_loader *l = m->l;
+	enum work work;
+
+	LOCK_SCOPE(l->lock);
+	while ((work = work_due(m)) == WORK_NONE) {
+		m->waiting = true;
+		pthread_cond_wait(&m->moved, l->lock);
+		m->waiting = false;
+	}
+	*now = (struct now){
+		m->answered, plan_end(m), fresh_returned(m), l->returned};
+	m->schedule = l->planner.schedule;
+	m->plan_turn = work == WORK_KEYS;
+	if (work == WORK_REPORT)
+		m->due_ns = clock_now_ns() + REPORT_NS;
+	return work;
+}
+
+void mount_moved(struct refrain_loader *l)
+{
+	struct mount *m = l->mount;
+
+	if (m && m->waiting && work_due(m) != WORK_NONE)
+		pthread_cond_signal(&m->moved);
+}
+
+/* -- Doing it -------------------------------------------------------------- */
+
+static void set_late(struct mount *m, bool late)
+{
+	LOCK_SCOPE(m->l->lock);
+
+	m->late = late;
+	if (late)
+		reader_pump(m->l);
+}
+
+int mount_ask(
+	struct mount *m, size_t bytes, const char **line, size_t *line_bytes)
+{
+	int rc = talk_send(&m->talk, m->request, bytes);
+
+	if (rc == 0)
+		rc = talk_wait(&m->talk, MOUNT_LATE_MS, line, line_bytes);
+	if (rc != -ETIMEDOUT)
+		return rc;
+	set_late(m, true);
+	rc = talk_wait(&m->talk, ANSWER_MS, line, line_bytes);
+	set_late(m, false);
+	return rc;
+}
+
+static int get_keys(struct mount *m, uint64_t from)
+{
+	struct refrain_loader *l = m->l;
+	uint32_t count, most = MOUNT_NAMES_MAX;
+	uint64_t next;
+	int rc;
+
+	if (from == m->first_fresh)
+		most = KEYS_FIRST;
+	rc = mount_keys_ask(m, from, most, &count, &next);
+	if (rc < 0)
+		return rc;
+	LOCK_SCOPE(l->lock);
+	for (uint32_t i = 0; i < count; i++)
+		m->keys[m->asked[i] % m->keys_count] = (struct mount_key){
+			.key = m->answers[i].key,
+			.bytes = m->answers[i].bytes,
+			.index_1 = (uint32_t)(m->asked[i] + 1),
+		};
+	m->answered = next;
+	reader_pump(l);
+	return 0;
+}
+
+static void serve(struct mount *m)
+{
+	struct now now;
+	int rc = 0;
+
+	while (rc >= 0) {
+		switch (wait_for_work(m, &now)) {
+		case WORK_KEYS:
+			rc = get_keys(m, now.answered);
+			break;
+		case WORK_PLAN:
+			rc = mount_plan_add(m, now.plan_end);
+			break;
+		case WORK_REPORT:
+			rc = mount_plan_report(m, now.returned, now.step);
+			break;
+		case WORK_NONE:
+		case WORK_END:
+			return;
+		}
+	}
+}
+
+/* -- The thread ------------------------------------------------------------ */
+
+/* Closing shuts the socket down from now on. */
+static int say_socket(struct mount *m)
+{
+	LOCK_SCOPE(m->l->lock);
+
+	m->socket = m->talk.fd;
+	m->schedule = m->l->planner.schedule;
+	return m->l->closing ? -ECANCELED : 0;
+}
+
+static int meet(struct mount *m)
+{
+	char path[PATH_MAX];
+	int rc = mount_find(dataset_dir(m->l->dataset), path, m->below);
+
+	if (rc == 0)
+		rc = talk_open(&m->talk, path);
+	return rc < 0 ? rc : say_socket(m);
+}
+
+/* Tiers that are closed to us are passed over: others may hold entries, too. */
+static int open_tiers(struct mount *m)
+{
+	static const char request[] = "{\"cmd\":\"status\"}\n";
+	CLEANUP_FREE char(*dirs)[PATH_MAX] =
+		calloc(ANSWER_TIERS_MAX, sizeof(*dirs));
+	const char *line;
+	size_t n;
+	int rc;
+
+	if (!dirs)
+		return -ENOMEM;
+	memcpy(m->request, request, sizeof(request) - 1);
+	rc = mount_ask(m, sizeof(request) - 1, &line, &n);
+	if (rc == 0)
+		rc = answer_tiers(line, n, dirs);
+	for (int i = 0; i < rc; i++) {
+		int fd = open(dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			m->tier_fds[m->tiers++] = fd;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The threads that wait for the mount do for the tiers, where there is no
+ * io_uring. */
+static struct uring *make_ring(struct mount *m)
+{
+	struct uring *ring;
+
+	if (!m->tiers || uring_new(&ring, m->l->reader.depth, 1) < 0)
+		return NULL;
+	if (!uring_pool(ring))
+		return ring;
+	(void)uring_free(ring, NS_PER_S); /* has done nothing */
+	return m->l->reader.ring;
+}
+
+static void close_tiers(struct mount *m)
+{
+	while (m->tiers > 0)
+		(void)close(m->tier_fds[--m->tiers]); /* only looked through */
+}
+
+/* False: closing has begun. */
+static bool say_on(struct mount *m, struct uring *ring)
+{
+	struct refrain_loader *l = m->l;
+
+	LOCK_SCOPE(l->lock);
+	if (l->closing)
+		return false;
+	l->reader.direct = ring;
+	m->state = MOUNT_ON;
+	reader_pump(l);
+	return true;
+}
+
+static int go_on(struct mount *m)
+{
+	struct uring *ring = make_ring(m);
+
+	if (!ring)
+		close_tiers(m);
+	if (say_on(m, ring))
+		return 0;
+	if (ring && ring != m->l->reader.ring)
+		(void)uring_free(ring, NS_PER_S); /* has done nothing */
+	return -ECANCELED;
+}
+
+static void end(struct mount *m)
+{
+	struct refrain_loader *l = m->l;
+
+	pthread_mutex_lock(l->lock);
+	m->socket = -1;
+	m->state = MOUNT_OFF;
+	pthread_mutex_unlock(l->lock);
+	talk_close(&m->talk);
+	pthread_mutex_lock(l->lock);
+	reader_pump(l);
+	m->ended = true;
+	pthread_cond_broadcast(&l->next_c);
+	pthread_mutex_unlock(l->lock);
+}
+
+static void *mount_thread(void *arg)
+{
+	struct mount *m = arg;
+	int rc = meet(m);
+
+	if (rc == 0)
+		rc = open_tiers(m);
+	if (rc == 0)
+		rc = go_on(m);
+	if (rc == 0)
+		rc = mount_plan_begin(m);
+	if (rc == 0)
+		serve(m);
+	end(m);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static bool may_help(const struct refrain_loader *l)
+{
+	struct statfs fs;
+	struct example first;
+
+	if (l->s.c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
+		dataset_shards(l->dataset) || l->examples >= UINT32_MAX ||
+		fstatfs(dataset_dir(l->dataset), &fs) < 0 ||
+		(uint32_t)fs.f_type != FUSE_SUPER_MAGIC)
+		return false;
+	dataset_example(l->dataset, 0, &first);
+	return first.whole;
+}
+
+/* As many keys as an eighth of the memory has room for. */
+static int new_tables(struct mount *m)
+{
+	struct refrain_loader *l = m->l;
+	uint64_t room = memory_room(&l->memory) / 8;
+
+	if (room < TALK_BYTES + KEYS_FIRST * sizeof(*m->keys))
+		return -ENOMEM;
+	m->keys_count = (room - TALK_BYTES) / sizeof(*m->keys);
+	if (m->keys_count > l->examples)
+		m->keys_count = l->examples;
+	m->keys = calloc(m->keys_count, sizeof(*m->keys));
+	m->request = malloc(MOUNT_REQUEST_BYTES);
+	m->asked = calloc(MOUNT_NAMES_MAX, sizeof(*m->asked));
+	m->answers = calloc(MOUNT_NAMES_MAX, sizeof(*m->answers));
+	if (!m->keys || !m->request || !m->asked || !m->answers)
+		return -ENOMEM;
+	m->charged = TALK_BYTES + m->keys_count * sizeof(*m->keys);
+	memory_charge_over(&l->memory, m->charged);
+	return 0;
+}
+
+void mount_new(struct refrain_loader *l)
+{
+	uint32_t world = l->s.c.world;
+	struct mount *m;
+
+	if (!may_help(l))
+		return;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return;
+	m->l = l;
+	m->first_fresh = m->answered = l->planner.planned_fresh;
+	m->epoch_fresh = (l->examples + world - 1) / world;
+	m->talk.fd = m->socket = -1;
+	(void)pthread_cond_init(&m->moved, NULL); /* cannot fail on Linux */
+	l->mount = m;
+	if (new_tables(m) < 0)
+		mount_free(l);
+}
+
+void mount_start(struct refrain_loader *l)
+{
+	struct mount *m = l->mount;
+
+	if (!m)
+		return;
+	m->state = MOUNT_STARTING;
+	m->started = pthread_create(&m->thread, NULL, mount_thread, m) == 0;
+	if (!m->started)
+		m->state = MOUNT_OFF;
+}
+
+bool mount_stop(struct refrain_loader *l, uint64_t until_ns)
+{
+	struct mount *m = l->mount;
+	bool ended;
+
+	if (!m || !m->started)
+		return true;
+	pthread_mutex_lock(l->lock);
+	if (m->socket >= 0)
+		(void)shutdown(m->socket, SHUT_RDWR); /* or it is already */
+	pthread_cond_signal(&m->moved);
+	while (!m->ended)
+		if (!cond_wait_until(&l->next_c, l->lock, until_ns))
+			break;
+	ended = m->ended;
+	pthread_mutex_unlock(l->lock);
+	if (ended)
+		pthread_join(m->thread, NULL);
+	else
+		pthread_detach(m->thread);
+	return ended;
+}
+
+void mount_free(struct refrain_loader *l)
+{
+	struct mount *m = l->mount;
+
+	if (!m)
+		return;
+	close_tiers(m);
+	memory_uncharge(&l->memory, m->charged);
+	pthread_cond_destroy(&m->moved);
+	free(m->keys);
+	free(m->request);
+	free(m->asked);
+	free(m->answers);
+	free(m);
+	l->mount = NULL;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the thread of mount.c says to the mount: the plan of the run, how far it
+ * has come, and the names whose keys are wanted. Without the loader's lock, on
+ * a copy of the schedule.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "loader/impl.h"
+#include "loader/mount.h"
+
+/* How far apart reads of a loader may be, and something more. */
+static uint64_t slack(const struct refrain_loader *l)
+{
+	const struct refrain_config *c = &l->s.c;
+	uint64_t batches = (uint64_t)c->batches_ahead + 16;
+
+	return batches * c->batch + 2 * (uint64_t)l->s.ahead_max + 256;
+}
+
+/* 1, 0 (refused), or -errno. */
+static int ask(struct mount *m, int bytes)
+{
+	const char *line;
+	size_t n;
+	int rc = mount_ask(m, (size_t)bytes, &line, &n);
+
+	return rc < 0 ? rc : answer_ok(line, n);
+}
+
+int mount_plan_begin(struct mount *m)
+{
+	const struct schedule_config *c = &m->schedule.c;
+	uint32_t batch = m->l->s.c.batch;
+	char window[64] = "";
+	int rc;
+
+	m->plan = (struct mount_plan){
+		.added = m->first_fresh,
+		.reported = m->first_fresh,
+		.echo = schedule_echo_at(
+			&m->schedule, m->l->planner.first_step),
+	};
+	/* Those of whole batches, and small ones, the mount would refuse. */
+	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
+		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
+			c->window);
+	rc = ask(m,
+		snprintf(m->request, MOUNT_REQUEST_BYTES,
+			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
+			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64
+			",\"slack\":%" PRIu64 "%s}\n",
+			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
+			c->echo_max.q, m->first_fresh, slack(m->l), window));
+	if (rc == 0)
+		rc = ask(m,
+			snprintf(m->request, MOUNT_REQUEST_BYTES,
+				"{\"cmd\":\"plan\",\"batch\":%u,"
+				"\"slack\":%" PRIu64 "}\n",
+				batch, slack(m->l)));
+	m->planning = rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+/* -- Names ----------------------------------------------------------------- */
+
+/* The end of a request that is being written. */
+struct names {
+	char *at, *end;
+	uint32_t count;
+};
+
+static struct names names_begin(struct mount *m, const char *head)
+{
+	int n = snprintf(m->request, MOUNT_REQUEST_BYTES, "%s", head);
+
+	return (struct names){
+		m->request + n, m->request + MOUNT_REQUEST_BYTES - 8, 0};
+}
+
+/* False: the request is full. */
+static bool names_add(struct mount *m, struct names *names, uint64_t index)
+{
+	char path[2 * PATH_MAX];
+	struct example example;
+	size_t n;
+
+	dataset_example(m->l->dataset, index, &example);
+	n = (size_t)snprintf(
+		path, sizeof(path), "%s%s", m->below, example.file);
+	if (n >= sizeof(path))
+		n = 0; /* there is no such file */
+	if (names->count == MOUNT_NAMES_MAX ||
+		(size_t)(names->end - names->at) < ANSWER_NAME_ROOM(n))
+		return false;
+	if (names->count)
+		*names->at++ = ',';
+	names->at = answer_put_name(names->at, path, n);
+	m->asked[names->count++] = index;
+	return true;
+}
+
+static int names_end(struct mount *m, struct names *names)
+{
+	memcpy(names->at, "]}\n", 3);
+	return (int)(names->at + 3 - m->request);
+}
+
+/* The slot of a fresh example that the run needs; false: after its end. */
+static bool needed(struct mount *m, uint64_t fresh, struct schedule_slot *slot)
+{
+	uint64_t need_by;
+
+	return schedule_fresh(&m->schedule, fresh, slot, &need_by) == 0 &&
+		need_by < schedule_steps(&m->schedule);
+}
+
+/* -- The plan -------------------------------------------------------------- */
+
+static int added(struct mount *m, const char *line, size_t bytes, uint64_t next)
+{
+	struct mount_plan *p = &m->plan;
+	uint64_t n;
+	int rc = answer_number(line, bytes, "added", &n);
+
+	if (rc == 0)
+		p->full = true;
+	if (rc <= 0)
+		return rc;
+	p->positions += n;
+	p->added = next;
+	return 0;
+}
+
+int mount_plan_add(struct mount *m, uint64_t to)
+{
+	struct schedule_slot slot;
+	uint64_t f = m->plan.added, epoch;
+	const char *line;
+	struct names names;
+	char head[80];
+	size_t n;
+	int rc;
+
+	if (!needed(m, f, &slot)) {
+		m->plan.full = true;
+		return 0;
+	}
+	epoch = slot.epoch;
+	(void)snprintf(head, sizeof(head),
+		"{\"cmd\":\"plan-add\",\"epoch\":%" PRIu64 ",\"paths\":[",
+		epoch);
+	names = names_begin(m, head);
+	while (f < to && needed(m, f, &slot) && slot.epoch == epoch &&
+		names_add(m, &names, slot.index))
+		f++;
+	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &n);
+	return rc < 0 ? rc : added(m, line, n, f);
+}
+
+/* What the mount has left out has no position. Which that was is not said: each
+ * name may stand so much earlier. */
+int mount_plan_report(struct mount *m, uint64_t fresh, uint64_t step)
+{
+	struct mount_plan *p = &m->plan;
+	uint64_t missing = p->added - m->first_fresh - p->positions;
+	uint64_t position = fresh - m->first_fresh;
+	struct schedule_echo echo = schedule_echo_at(&m->schedule, step);
+	char change[96] = "";
+	int rc;
+
+	p->reported = fresh;
+	p->full = false;
+	position = position > missing ? position - missing : 0;
+	if (position > p->positions)
+		position = p->positions;
+	if (echo.p != p->echo.p || echo.q != p->echo.q)
+		(void)snprintf(change, sizeof(change),
+			",\"step\":%" PRIu64 ",\"echo\":\"%u/%u\"", step,
+			echo.p, echo.q);
+	p->echo = echo;
+	rc = ask(m,
+		snprintf(m->request, MOUNT_REQUEST_BYTES,
+			"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64
+			"%s}\n",
+			position, change));
+	return rc < 0 ? rc : 0;
+}
+
+/* -- Keys ------------------------------------------------------------------ */
+
+static bool is_known(const struct mount *m, uint64_t index)
+{
+	LOCK_SCOPE(m->l->lock);
+
+	return m->keys[index % m->keys_count].index_1 == index + 1;
+}
+
+int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
+	uint32_t *count, uint64_t *next)
+{
+	struct names names = names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
+	struct schedule_slot slot;
+	const char *line;
+	size_t n;
+	int rc;
+
+	for (*next = from; *next < from + most; (*next)++) {
+		if (!needed(m, *next, &slot)) {
+			*next = UINT64_MAX;
+			break;
+		}
+		if (!is_known(m, slot.index) &&
+			!names_add(m, &names, slot.index))
+			break;
+	}
+	*count = names.count;
+	if (!names.count)
+		return 0;
+	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &n);
+	if (rc == 0)
+		rc = answer_keys(line, n, m->answers, names.count);
+	/* Refused: then there is none. */
+	if (rc == 0)
+		memset(m->answers, 0, names.count * sizeof(*m->answers));
+	return rc < 0 ? rc : 0;
+}

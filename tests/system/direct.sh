@@ -1,0 +1,163 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A loader on a mount: what is in the tier is read there, without the mount;
+# what is not is fetched in the order of the run. The samples are those of the
+# bare directory whatever becomes of the entries, and of the mount.
+set -eu
+name=direct
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse python3 timeout
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+
+images=300
+"$refrain" make-dataset --classes 3 --images $images --size 96x72 \
+	"$work/data" >/dev/null
+rm -rf "$src"
+mkdir "$src"
+mv "$work/data" "$src/train"
+bytes=$(tree_bytes "$src/train")
+
+# load DATASET OPTION ...: its JSON is in $work/json.
+load() {
+	timeout 120 "$refrain" load "$@" --batch 16 --size 32 --seed 5 --json \
+		>"$work/json" 2>"$work/err" || {
+		cat "$work/err"
+		fail "refrain load $*"
+	}
+}
+
+value() {
+	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$work/json"
+}
+
+# Reads that the mount has answered.
+mount_reads() {
+	echo $(($(status_field hits) + $(status_field misses)))
+}
+
+load "$src/train" --epochs 2 --echo 2
+want=$(value pixel_hash)
+expect 'direct hits in a directory' "$(value direct_hits)" 0
+
+# same WHAT OPTION ...: a run on the mount has the pixels of the directory.
+same() {
+	what=$1
+	shift
+	load "$mnt/train" --epochs 2 --echo 2 "$@"
+	expect "pixels, $what" "$(value pixel_hash)" "$want"
+	expect "errors, $what" "$(value errors)" 0
+	expect "files, $what" "$(value files_read)" $((2 * images))
+}
+
+# -- Cold: fetched in the order of the run ------------------------------------
+start_mount "$src" "$mnt" --cache "$work/tier:64M"
+scan_through
+same cold --step-ms 10 --reads-ahead 8 --batches-ahead 2
+expect 'origin bytes, cold' "$(status_field origin_bytes)" "$bytes"
+[ "$(status_field prefetch_used)" -gt 0 ] || fail 'the plan was of no use'
+expect 'wasted' "$(status_field prefetch_wasted)" 0
+wait_for 10 has_status plans 0 || fail 'a plan is left'
+note "cold: $(status_field prefetch_used) fetched ahead," \
+	"$(value direct_hits) of $((2 * images)) direct"
+
+# -- Warm: the mount is not asked ---------------------------------------------
+"$refrain" warm "$mnt" >/dev/null 2>&1 || fail 'cannot warm'
+bytes_before=$(status_field origin_bytes)
+reads=$(mount_reads)
+for threads in 1 4; do
+	same "warm, $threads threads" --threads $threads
+	expect "direct hits, $threads threads" "$(value direct_hits)" \
+		$((2 * images))
+done
+"$refrain" index "$mnt/train" >"$work/list"
+load "$work/list" --root "$mnt/train" --epochs 2 --echo 2
+expect 'pixels of a list' "$(value pixel_hash)" "$want"
+expect 'direct hits of a list' "$(value direct_hits)" $((2 * images))
+expect 'reads that came to the mount' "$(mount_reads)" "$reads"
+expect 'origin bytes, warm' "$(status_field origin_bytes)" "$bytes_before"
+same 'without help' --no-mount-help
+expect 'direct hits without help' "$(value direct_hits)" 0
+wait_for 10 has_status plans 0 || fail 'a plan is left'
+note 'warm: all direct'
+
+# -- Damaged entries ----------------------------------------------------------
+python3 - "$work/tier" <<'END' || fail 'cannot damage the tier'
+import os, random, sys
+
+top = sys.argv[1]
+rng = random.Random(3)
+files = sorted(os.path.join(d, f) for d, _, fs in os.walk(top) for f in fs
+               if '-' in f and len(f) > 33)
+bad = rng.sample(files, 60)
+for n, path in enumerate(bad):
+    size = os.path.getsize(path)
+    content = int(path.rsplit('-', 1)[1])
+    if n % 6 == 0:
+        os.truncate(path, rng.randrange(size))
+    elif n % 6 == 1:
+        with open(path, 'ab') as f:
+            f.write(b'x')
+    elif n % 6 == 2:
+        os.unlink(path)
+        os.symlink(files[0], path)
+    elif n % 6 == 3:
+        os.unlink(path)
+    else:
+        at = rng.randrange(content) if n % 6 == 4 else \
+            rng.randrange(content, size)
+        with open(path, 'r+b') as f:
+            f.seek(at)
+            old = f.read(1)
+            f.seek(at)
+            f.write(bytes([old[0] ^ 1]))
+END
+same 'damaged entries'
+hits=$(value direct_hits)
+[ "$hits" -lt $((2 * images)) ] || fail 'damaged entries were taken'
+[ "$hits" -ge $((2 * (images - 60))) ] || fail "only $hits direct hits"
+
+# -- A file that changes ------------------------------------------------------
+changed=$(find "$src/train" -name '*.jpg' | sort | head -n 1)
+other=$(find "$src/train" -name '*.jpg' | sort | tail -n 1)
+cp "$other" "$changed"
+"$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
+load "$src/train" --epochs 2 --echo 2
+[ "$(value pixel_hash)" != "$want" ] || fail 'the change changes nothing'
+want=$(value pixel_hash)
+same 'a changed file'
+stop_mount
+
+# -- Cold, and only half of it fits -------------------------------------------
+start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2 / 1024))K"
+scan_through
+same 'half of it'
+expect 'wasted, half' "$(status_field prefetch_wasted)" 0
+note "half: $(value direct_hits) of $((2 * images)) direct"
+
+# -- A mount that dies --------------------------------------------------------
+# What the kernel has of a mount's files outlives the daemon: a fresh one.
+stop_mount
+start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2 / 1024))K"
+scan_through
+reads=$(mount_reads)
+timeout 120 "$refrain" load "$mnt/train" --batch 4 --reads-ahead 8 \
+	--batches-ahead 2 --step-ms 10 --epochs 4 --timeout 20 \
+	--policy zero --size 32 --json >"$work/json" 2>"$work/err" &
+loader=$!
+some_reads() {
+	[ "$(mount_reads)" -ge $((reads + 20)) ]
+}
+wait_for 20 some_reads || fail 'the loader does not start'
+kill_mount
+status=0
+wait $loader || status=$?
+expect 'exit status when the mount dies' $status 0
+expect 'served when the mount dies' "$(value served)" $((4 * images))
+[ "$(value direct_hits)" -gt 0 ] || fail 'no direct hits when the mount dies'
+[ "$(value zero_filled)" -gt 0 ] ||
+	fail "nothing was filled in: $(cat "$work/json")"
+note "dead: $(value direct_hits) direct, $(value zero_filled) filled in"
+umount -l "$mnt"
