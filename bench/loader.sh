@@ -11,6 +11,7 @@
 #	FILES=DIR	images in directories, one a class; else the test data
 #			(imagenet-500.tar) or pictures that are made
 #	ROUNDS=3
+#	PEERS=no	the bare loop alone
 #
 # Prints a table and the bars, and writes bench-loader.json. A peer that is
 # not installed is left out.
@@ -135,8 +136,10 @@ measure whole "$ours" "$files" --echo 4 --epochs 2
 	bench_fail "e = 4: not a quarter of the images was decoded"
 
 torchvision=no ffcv=no
-$python -c 'import torch, torchvision' 2>/dev/null && torchvision=yes
-if $python -c 'import ffcv' >/dev/null 2>&1; then
+if [ "${PEERS:-yes}" = yes ]; then
+	$python -c 'import torch, torchvision' 2>/dev/null && torchvision=yes
+fi
+if [ "${PEERS:-yes}" = yes ] && $python -c 'import ffcv' >/dev/null 2>&1; then
 	$python "$bench/peer_ffcv.py" write "$files" "$work/files.beton" \
 		>/dev/null 2>&1 && ffcv=yes
 fi

@@ -32,7 +32,7 @@
 #include "loader_options.h"
 #include "plan/plan.h"
 
-#define BATCHES 4      /* that are written in turn */
+#define BATCHES 4		      /* that are written in turn */
 #define SPARE_BYTES ((size_t)1 << 20) /* so that most images fit any */
 #define SETTLE_STEPS 8 /* until caches and memory are as they stay */
 
@@ -93,6 +93,17 @@ static uint64_t cpu_ns(void)
 
 /* -- Before anything is timed ---------------------------------------------- */
 
+static struct spare spare_new(size_t bytes)
+{
+	struct spare spare = {.bytes = (bytes / SPARE_BYTES + 1) * SPARE_BYTES};
+
+	spare.data = aligned_alloc(64, spare.bytes);
+	if (!spare.data)
+		die("out of memory");
+	memset(spare.data, 1, spare.bytes); /* the pages are there */
+	return spare;
+}
+
 static void load(int dir_fd, const char *path, struct file *f)
 {
 	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
@@ -146,6 +157,8 @@ static void make_schedule(struct bare *b)
 	b->spares = calloc(b->ring_n, sizeof(*b->spares));
 	if (!b->ring || !b->spares)
 		die("out of memory");
+	for (uint64_t i = 0; i <= facts.pool_max; i++)
+		b->spares[b->spares_n++] = spare_new(0);
 }
 
 static void make_tools(struct bare *b)
@@ -156,7 +169,7 @@ static void make_tools(struct bare *b)
 	size_t bytes = b->s.sample_bytes * b->s.c.batch;
 
 	/* Pages that were touched stay: the kernel's work is not our limit. */
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 25); /* the most */
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	if (decoder_new(&b->decoder, &limits) < 0 ||
 		augmenter_new(&b->augmenter, &b->s.augment) < 0)
@@ -203,10 +216,7 @@ static void lay_out(struct bare *b, struct held *h, const struct rect *region,
 		spare = b->spares[--b->spares_n];
 	if (bytes > spare.bytes) {
 		free(spare.data);
-		spare.bytes = (bytes / SPARE_BYTES + 1) * SPARE_BYTES;
-		spare.data = aligned_alloc(64, spare.bytes);
-		if (!spare.data)
-			die("out of memory");
+		spare = spare_new(bytes);
 	}
 	h->image.data = spare.data;
 	h->bytes = spare.bytes;
@@ -374,8 +384,8 @@ int main(int argc, char **argv)
 	if (settings_init(&b.s, &c, &err) < 0)
 		die(err.msg);
 	load_files(&b);
-	make_schedule(&b);
 	make_tools(&b);
+	make_schedule(&b);
 	run(&b);
 	if (o.full)
 		run_full(&b);
