@@ -177,8 +177,8 @@ void cache_settle(struct cache *c, uint64_t timeout_ns);
 
 struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
-	uint64_t inflight; /* origin requests */
-	uint64_t parked;   /* reads that wait for bytes */
+	uint64_t inflight;	/* origin requests */
+	uint64_t parked;	/* reads that wait for bytes */
 	uint64_t surplus_depth; /* requests kept going ahead of readers */
 	uint64_t planned_bytes; /* of items that are planned, fetched or not */
 	uint64_t planned_capacity_bytes; /* their part of staging */

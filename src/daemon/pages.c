@@ -20,8 +20,8 @@ struct passed {
 };
 
 struct pages {
-	struct mount *m; /* set once */
-	pthread_t thread; /* set once */
+	struct mount *m;      /* set once */
+	pthread_t thread;     /* set once */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	struct list queue; /* of struct passed, oldest first */
@@ -104,7 +104,7 @@ void pages_free(struct pages *p)
 	pthread_cond_signal(&p->cond);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
-	LIST_FOREACH_SAFE (l, next, &p->queue)
+	LIST_FOREACH_SAFE(l, next, &p->queue)
 		free(CONTAINER_OF(l, struct passed, link));
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&p->lock);

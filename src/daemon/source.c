@@ -80,8 +80,9 @@ static char *resolve_mountpoint(const char *path)
 	if (slash)
 		*slash = '\0';
 	dir = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!dir || asprintf(&full, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
-			    slash ? slash + 1 : copy) < 0)
+	if (!dir ||
+		asprintf(&full, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
+			slash ? slash + 1 : copy) < 0)
 		return NULL;
 	return full;
 }
@@ -176,8 +177,8 @@ static void note_new_tier(struct mount *m, size_t i)
 		open(m->tier_dir[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	m->tier_dir_new[i] = dir < 0 && errno == ENOENT;
-	m->tier_new[i] = m->tier_dir_new[i] ||
-		(dir >= 0 && !store_is_tier(dir));
+	m->tier_new[i] =
+		m->tier_dir_new[i] || (dir >= 0 && !store_is_tier(dir));
 }
 
 /* Absolute, so that the background process may leave the directory. */
@@ -251,8 +252,8 @@ int mount_open_origin(struct mount *m, struct error *err)
 		m->fault = o = next;
 		m->fault_spec = strdup(m->options.fault);
 	}
-	rc = origin_retry_new(&m->origin, o, &retry, m->timers, &m->counters,
-		err);
+	rc = origin_retry_new(
+		&m->origin, o, &retry, m->timers, &m->counters, err);
 	if (rc < 0)
 		origin_free(o);
 	return rc;

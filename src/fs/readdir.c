@@ -35,14 +35,14 @@ static bool add(struct dir_read *d, const char *name,
 		fs_entry(d->fs, info, &e);
 		if (!known)
 			e.ino = 0; /* "." and "..": no reference is given */
-		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used,
-			left, name, &e, (off_t)next);
+		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used, left,
+			name, &e, (off_t)next);
 	} else {
 		struct stat st;
 
 		inode_stat(info, &st);
-		need = fuse_add_direntry(d->p.req, d->buf + d->used, left,
-			name, &st, (off_t)next);
+		need = fuse_add_direntry(d->p.req, d->buf + d->used, left, name,
+			&st, (off_t)next);
 	}
 	if (need > left)
 		return false;

@@ -92,8 +92,8 @@ static void free_store(struct store *s, bool undo)
 {
 	for (size_t i = 0; i < s->ntiers; i++)
 		/* One that did not come to be is undone in any case. */
-		tier_close(&s->tiers[i],
-			undo || !store_is_tier(s->tiers[i].fd));
+		tier_close(
+			&s->tiers[i], undo || !store_is_tier(s->tiers[i].fd));
 	index_free(s->index);
 	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
 	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */

@@ -86,7 +86,7 @@ for epoch in 1 2 3; do
 	expect 'items wasted' "$(counted prefetch_wasted)" 0
 	expect 'items dropped' "$(counted staging_dropped)" 0
 	expect 'positions' "$(planned positions)" $files
-	expect 'done' "$(planned done)" $files
+	expect 'positions done' "$(planned "done")" $files
 	expect 'wasted of the plan' "$(planned wasted_items)" 0
 	note "epoch $epoch: $rest bytes in $seconds s"
 done
@@ -133,9 +133,10 @@ else
 	more=$(($(counted origin_bytes) - rest))
 	note "three readers at once: $rest bytes and $more more," \
 		"$(counted prefetch_wasted) items wasted"
-	[ $more -le $((size * (5 + $(counted prefetch_wasted)))) ] &&
-		[ "$(counted prefetch_wasted)" -le $((files / 20)) ] ||
+	if [ $more -gt $((size * (5 + $(counted prefetch_wasted)))) ] ||
+		[ "$(counted prefetch_wasted)" -gt $((files / 20)) ]; then
 		fail 'items are fetched more than once'
+	fi
 fi
 
 # -- Clients that die, orders that are wrong ---------------------------------

@@ -19,8 +19,8 @@ static void run(struct depth *d, struct formula o, uint64_t *now_ns, unsigned n)
 		double by_latency = o.latency_ns / depth_limit(d);
 		double by_rate = REQUEST_BYTES * 1e9 / o.bytes_per_s;
 
-		*now_ns += (uint64_t)(by_latency > by_rate ? by_latency
-							   : by_rate);
+		*now_ns +=
+			(uint64_t)(by_latency > by_rate ? by_latency : by_rate);
 		depth_note(d, REQUEST_BYTES, true, *now_ns);
 	}
 }
@@ -48,22 +48,18 @@ static unsigned usual_depth(struct formula o)
 START_TEST(test_an_origin_that_one_request_fills_is_asked_for_one)
 {
 	/* 50 MB/s: 5 ms a request, of which 1 is latency. */
-	ck_assert_uint_eq(
-		usual_depth((struct formula){1e6, 50e6}), 1);
+	ck_assert_uint_eq(usual_depth((struct formula){1e6, 50e6}), 1);
 }
 END_TEST
 
 START_TEST(test_a_distant_origin_is_asked_for_as_much_as_it_takes)
 {
 	/* 100 ms and 50 MB/s: 20 requests fill it. */
-	ck_assert_uint_eq(
-		usual_depth((struct formula){100e6, 50e6}), 32);
+	ck_assert_uint_eq(usual_depth((struct formula){100e6, 50e6}), 32);
 	/* 20 ms and 50 MB/s: 4 nearly do. */
-	ck_assert_uint_eq(
-		usual_depth((struct formula){20e6, 50e6}), 4);
+	ck_assert_uint_eq(usual_depth((struct formula){20e6, 50e6}), 4);
 	/* No limit but latency: as deep as it goes. */
-	ck_assert_uint_eq(
-		usual_depth((struct formula){5e6, 1e12}), 32);
+	ck_assert_uint_eq(usual_depth((struct formula){5e6, 1e12}), 32);
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <errno.h>
 #include <malloc.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -242,8 +243,8 @@ static void expect_lag(const struct schedule *s,
 		return;
 	expect_msg(before <= facts->exception_step &&
 			facts->exception_step <= step,
-		"steps %ju and %ju, exception at %ju", before, step,
-		facts->exception_step);
+		"steps %" PRIu64 " and %" PRIu64 ", exception at %" PRIu64,
+		before, step, facts->exception_step);
 }
 
 static void expect_serving(const struct scene *sc, uint32_t rank,
@@ -365,7 +366,7 @@ static void expect_steady(const struct scene *sc, uint32_t rank)
 		for (uint64_t i = st->begin[t]; i < st->begin[t + 1]; i++)
 			fresh += st->slots[i].echo == 0;
 		expect_msg(fresh == low || fresh == high,
-			"%ju fresh in batch %ju", fresh, t);
+			"%" PRIu64 " fresh in batch %" PRIu64, fresh, t);
 	}
 }
 
@@ -399,8 +400,9 @@ static void cover_add(struct cover *cv, const struct scene *sc,
 	if (slot->echo || slot->padded)
 		return;
 	expect_lt(slot->global, cv->total);
-	expect_msg(!cv->global[slot->global]++, "%ju twice", slot->global);
-	expect_msg(!cv->index[place]++, "index %ju twice", slot->index);
+	expect_msg(
+		!cv->global[slot->global]++, "%" PRIu64 " twice", slot->global);
+	expect_msg(!cv->index[place]++, "index %" PRIu64 " twice", slot->index);
 	cv->seen++;
 }
 
@@ -697,7 +699,8 @@ static void describe(const struct scene *sc, uint64_t seed)
 {
 	const struct schedule_config *c = &sc->c;
 
-	printf("# case %ju: N %ju x %ju B %u W %ju E %u/%u world %u lag %u",
+	printf("# case %" PRIu64 ": N %" PRIu64 " x %" PRIu64 " B %u W %" PRIu64
+	       " E %u/%u world %u lag %u",
 		seed, c->examples, c->epochs, c->batch, c->window, c->echo.p,
 		c->echo.q, c->world, c->lag);
 	printf(" point %d order %d share %d drop %d small %d\n", c->point,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -463,8 +464,9 @@ START_TEST(test_echoes_mix_and_keep_their_distance)
 		again += meet_again(&s, &st, t);
 	again /= (double)steps;
 	measure_lag(&st, &s, &mean, &least, &most);
-	printf("# e %s: ramp %ju drain %ju lag %ju / %.1f / %ju, facts %ju / "
-	       "%.1f / %ju, again %.4f, pool %ju\n",
+	printf("# e %s: ramp %" PRIu64 " drain %" PRIu64 " lag %" PRIu64
+	       " / %.1f / %" PRIu64 ", facts %" PRIu64 " / "
+	       "%.1f / %" PRIu64 ", again %.4f, pool %" PRIu64 "\n",
 		row->echo, facts.ramp_steps, facts.drain_steps, least, mean,
 		most, facts.lag_min, facts.lag_mean, facts.lag_max, again,
 		facts.pool_max);
