@@ -36,6 +36,13 @@ struct load {
 	uint64_t step_end_ns; /* when the trainer is through */
 };
 
+static int timeout_of(unsigned seconds)
+{
+	if (!seconds)
+		return -1;
+	return seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
+}
+
 static int open_loader(struct load *ld, const char *dataset, struct error *err)
 {
 	struct refrain_config *c = &ld->o.config;
@@ -43,6 +50,7 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	int rc;
 
 	c->dataset = dataset;
+	c->open_timeout_ms = timeout_of(ld->o.timeout_s);
 	if (ld->state.loader_bytes) {
 		c->state = ld->state.loader;
 		c->state_bytes = ld->state.loader_bytes;
@@ -105,13 +113,6 @@ static void count(struct load *ld, const struct refrain_batch *b)
 	hash_stream_add(ld->pixels, b->data, b->data_bytes);
 	progress_show(&ld->progress, r->served, r->bytes,
 		left ? ld->total_bytes : r->bytes, "");
-}
-
-static int timeout_of(unsigned seconds)
-{
-	if (!seconds)
-		return -1;
-	return seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
 }
 
 /* 1, or 0 at the end. */

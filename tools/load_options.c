@@ -253,8 +253,9 @@ const struct option_def load_table[] = {
 	NUMBER("step-ms", 0, "T",
 		"A step takes the trainer T milliseconds; default 0.", step_ms),
 	NUMBER("timeout", 0, "SECONDS",
-		"Fail if a batch does not come for so long; default 60, 0 "
-		"waits for ever.",
+		"Fail if a batch does not come, or the dataset does not "
+		"answer when it is opened, for so long; default 60, 0 waits "
+		"for ever.",
 		timeout_s),
 	FLAG("no-mount-help",
 		"On a mount of refrain: do not tell it the order, and read all "

@@ -268,6 +268,16 @@ struct refrain_config {
 	 */
 	double echo_max;      /* 0: 4 */
 	const char *echo_log; /* NULL: measure; "": e stays 1 */
+
+	/*
+	 * refrain_open() fails with -ETIMEDOUT when the storage has answered
+	 * nothing for so long, as on a mount that hangs; a first look at
+	 * millions of files may take longer than that, as long as it goes on.
+	 * 0: 30000; -1: wait for ever. What hangs is left behind with the
+	 * memory that it may still write to.
+	 */
+	int32_t open_timeout_ms;
+	uint32_t reserved; /* 0 */
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -370,7 +380,8 @@ struct refrain_stats {
  * -ENOENT, -ENOTDIR, -EACCES (the dataset), -ENODATA (no example in it),
  * -ENOMEM (memory_bytes is below what the batches alone take, or none is
  * left), -EBADMSG (a state that is damaged), -ESTALE (a state of another
- * dataset or configuration; the member is named).
+ * dataset or configuration; the member is named), -ETIMEDOUT (the message says
+ * what did not answer: see open_timeout_ms).
  */
 REFRAIN_API int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config);

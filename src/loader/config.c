@@ -81,6 +81,8 @@ static const struct rule rules[] = {
 	RULE(cpu_count, U32, 0, 0, 4096),
 	RULE(nice, I32, 0, 0, 19),
 	RULE(echo_max, F64, 4, 1, SCHEDULE_ECHO_MAX),
+	RULE(open_timeout_ms, I32, 30000, -1, INT32_MAX),
+	RULE(reserved, U32, 0, 0, 0),
 };
 
 static double member_get(const struct refrain_config *c, const struct rule *r)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -144,12 +145,16 @@ static int look_at(struct look *l, int source)
 {
 	switch (source) {
 	case REFRAIN_SOURCE_FOLDER:
+		look_doing(l, "listing its directories");
 		return look_folder(l);
 	case REFRAIN_SOURCE_LIST:
+		look_doing(l, "reading the list");
 		return look_list_file(l);
 	case REFRAIN_SOURCE_TAR:
+		look_doing(l, "reading the headers of its tar files");
 		return look_tar(l);
 	default:
+		look_doing(l, "looking at its files of records");
 		return look_raw(l);
 	}
 }
@@ -167,8 +172,10 @@ static int no_example(struct look *l)
 static int look_anew(struct look *l, const struct stat *st)
 {
 	int rc = S_ISDIR(st->st_mode) ? watch_root(l) : 0;
-	int source = rc < 0 ? rc : choose(l, st);
+	int source;
 
+	look_doing(l, "looking at what it is");
+	source = rc < 0 ? rc : choose(l, st);
 	if (source < 0)
 		return source;
 	rc = check_source(l, source, st);
@@ -181,6 +188,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	ds_finish(l->ds);
 	if (l->ds->count == 0)
 		return no_example(l);
+	look_doing(l, "writing its index to the cache directory");
 	ds_index_keep(l);
 	return 0;
 }
@@ -195,18 +203,29 @@ static int open_base(struct look *l, const struct stat *st)
 	return open_parent(l);
 }
 
+static void note_fs_type(struct dataset *ds)
+{
+	struct statfs fs;
+
+	if (fstatfs(ds->dir, &fs) == 0)
+		ds->fs_type = (uint32_t)fs.f_type;
+}
+
 static int find(struct look *l)
 {
 	struct stat st;
 	int rc;
 
+	look_doing(l, "looking for it");
 	l->real = realpath(l->path, NULL);
 	if (!l->real || stat(l->real, &st) < 0)
 		return look_fail(l, -errno, "cannot open '%s': %m", l->path);
 	rc = open_base(l, &st);
-	if (rc == 0 && ds_index_open(l) < 0)
-		rc = look_anew(l, &st);
-	return rc;
+	if (rc < 0)
+		return rc;
+	note_fs_type(l->ds);
+	look_doing(l, "comparing it with its index");
+	return ds_index_open(l) < 0 ? look_anew(l, &st) : 0;
 }
 
 static void look_free(struct look *l)
@@ -286,6 +305,7 @@ static struct look *look_new(const struct dataset_options *o)
 		return NULL;
 	pthread_mutex_init(&l->lock, NULL);
 	cond_init(&l->changed);
+	atomic_init(&l->doing, "starting a thread");
 	l->path = strdup(o->path);
 	l->root = o->root ? strdup(o->root) : NULL;
 	l->cache_dir = cache_dir();
@@ -318,17 +338,55 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 	return l->done;
 }
 
-/* True when the driver is through; else the look is the driver's from now on.
- */
-static bool wait_for_driver(struct look *l, const struct dataset_options *o)
+/* What the caller has seen of the storage. */
+struct patience {
+	uint64_t answers, since_ns;
+};
+
+/* Has nothing come for too long? */
+static bool is_late(
+	struct look *l, const struct dataset_options *o, struct patience *p)
 {
+	uint64_t answers =
+		atomic_load_explicit(&l->answers, memory_order_relaxed);
+	uint64_t now_ns = clock_now_ns();
+
+	if (answers != p->answers)
+		*p = (struct patience){answers, now_ns};
+	return o->timeout_ns && now_ns - p->since_ns >= o->timeout_ns;
+}
+
+static int say_late(struct look *l, uint64_t silent_ns, struct error *err)
+{
+	return error_set(err, -ETIMEDOUT,
+		"opening '%s': no answer for %.1f s while %s", l->path,
+		(double)silent_ns / 1e9,
+		atomic_load_explicit(&l->doing, memory_order_relaxed));
+}
+
+/*
+ * 0 when the driver is through. Else -errno, and the driver was told to stop;
+ * *left: it does not, and the look is its own from now on.
+ */
+static int wait_for_driver(struct look *l, const struct dataset_options *o,
+	bool *left, struct error *err)
+{
+	struct patience p = {0, clock_now_ns()};
+	int rc;
+
 	LOCK_SCOPE(&l->lock);
-	while (!cancelled(o))
+	*left = false;
+	while (!cancelled(o) && !is_late(l, o, &p))
 		if (wait_until(l, clock_now_ns() + CANCEL_POLL_NS))
-			return true;
+			return 0;
+	if (cancelled(o))
+		rc = error_set(err, -ECANCELED, "opening '%s': %m", o->path);
+	else
+		rc = say_late(l, clock_now_ns() - p.since_ns, err);
 	atomic_store_explicit(&l->stop, true, memory_order_relaxed);
-	l->abandoned = !wait_until(l, clock_now_ns() + CANCEL_WAIT_NS);
-	return l->done;
+	*left = !wait_until(l, clock_now_ns() + CANCEL_WAIT_NS);
+	l->abandoned = *left;
+	return rc;
 }
 
 /* Signals are for the program's threads; those of the library inherit this. */
@@ -348,8 +406,6 @@ static int take_result(struct dataset **out, struct look *l, struct error *err)
 {
 	if (l->status < 0)
 		return error_set(err, l->status, "%s", l->err.msg);
-	if (look_stopped(l))
-		return error_set(err, -ECANCELED, "opening '%s': %m", l->path);
 	*out = steal_ptr(&l->ds);
 	return 0;
 }
@@ -358,18 +414,21 @@ static int run(struct dataset **out, struct look *l,
 	const struct dataset_options *o, struct error *err)
 {
 	pthread_t thread;
+	bool left;
 	int rc = start_driver(l, &thread);
 
 	if (rc < 0) {
 		look_free(l);
 		return error_set(err, rc, "cannot start a thread: %m");
 	}
-	if (!wait_for_driver(l, o)) {
+	rc = wait_for_driver(l, o, &left, err);
+	if (left) {
 		(void)pthread_detach(thread);
-		return error_set(err, -ECANCELED, "opening '%s': %m", o->path);
+		return rc;
 	}
 	(void)pthread_join(thread, NULL);
-	rc = take_result(out, l, err);
+	if (rc == 0)
+		rc = take_result(out, l, err);
 	look_free(l);
 	return rc;
 }

@@ -50,6 +50,9 @@ struct dataset_options {
 	 * A call that hangs keeps its thread and its memory until it returns.
 	 */
 	const _Atomic bool *cancel;
+	/* Fail as soon with -ETIMEDOUT when nothing has come from the storage
+	 * for so long; 0: never. A look that goes on is never too long. */
+	uint64_t timeout_ns;
 };
 
 /* Where an example is. Strings are the dataset's. */
@@ -72,8 +75,9 @@ struct example {
  * size (where it is kept: doc/formats.md). On failure *out is NULL and err says
  * what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no example), -EBADMSG
  * (a list, tar or file of records that is malformed), -ENAMETOOLONG (a path
- * that no call could open), -EINVAL, -ENOMEM, -ECANCELED. A directory that
- * cannot be read is a failure; an index that cannot be written is none.
+ * that no call could open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
+ * directory that cannot be read is a failure; an index that cannot be written
+ * is none.
  */
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err);
@@ -85,6 +89,10 @@ void dataset_example(
 
 /* Paths are opened below this descriptor (and never escape it). */
 int dataset_dir(const struct dataset *ds);
+
+/* The kind of file system that it is on, as statfs() has it; 0: unknown. Of
+ * the time when it was opened, as asking may hang. */
+uint32_t dataset_fs_type(const struct dataset *ds);
 
 /* Files that hold several examples each: shards, raw files. */
 uint32_t dataset_shards(const struct dataset *ds);

@@ -200,6 +200,7 @@ static int dir_read(struct dir *d)
 	struct stat st;
 	int fd = dir_open(d), rc;
 
+	look_answered(d->l);
 	if (fd < 0)
 		return is_gone(d, errno) ? 0 : -errno;
 	rc = fstat(fd, &st) < 0 ? -errno : 0;

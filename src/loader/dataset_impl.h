@@ -73,6 +73,7 @@ struct table {
 
 struct dataset {
 	int dir;
+	uint32_t fs_type; /* of it */
 	enum ds_kind kind;
 	uint64_t count, links, fingerprint;
 	uint32_t record_bytes, label_bytes;
@@ -137,6 +138,10 @@ struct look {
 	struct dataset *ds;
 
 	_Atomic bool stop; /* relaxed: end soon */
+	/* Relaxed: what has come from the storage, and what the driver is at,
+	 * a string that stays; for whoever waits for it. */
+	_Atomic uint64_t answers;
+	const char *_Atomic doing;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* `pending` is 0, or `done` */
 	unsigned pending;	/* lock: jobs of workers */
@@ -149,6 +154,19 @@ struct look {
 static inline bool look_stopped(const struct look *l)
 {
 	return atomic_load_explicit(&l->stop, memory_order_relaxed);
+}
+
+/* Something has come from the storage. Any thread. */
+static inline void look_answered(struct look *l)
+{
+	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
+}
+
+/* What comes now, after "while". Driver. */
+static inline void look_doing(struct look *l, const char *what)
+{
+	look_answered(l);
+	atomic_store_explicit(&l->doing, what, memory_order_relaxed);
 }
 
 /* Note the first failure, end the others soon; returns `code`. Any thread. */
@@ -181,7 +199,7 @@ enum look_type {
  * that is not 0.
  */
 typedef int list_fn(void *arg, const char *name, enum look_type type);
-int look_list(const struct look *l, int dir_fd, list_fn *fn, void *arg);
+int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
 
 /* By its name, with or without a callback that decodes. */
 bool look_is_image(const struct look *l, const char *name);

@@ -343,11 +343,8 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 
 static void unmap(struct dataset *ds)
 {
-	int dir = ds->dir;
-
 	(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
-	memset(ds, 0, sizeof(*ds));
-	ds->dir = dir;
+	*ds = (struct dataset){.dir = ds->dir, .fs_type = ds->fs_type};
 }
 
 int ds_index_map(

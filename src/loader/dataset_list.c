@@ -227,6 +227,7 @@ static int read_text(struct listing *t, int fd)
 		do
 			n = read(fd, to, READ_BYTES);
 		while (n < 0 && errno == EINTR);
+		look_answered(t->l);
 		t->text.bytes -= READ_BYTES - (n > 0 ? (size_t)n : 0);
 		if (n < 0)
 			return -errno;

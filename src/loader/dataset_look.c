@@ -102,6 +102,7 @@ static void each_run(struct each *e)
 			return;
 		/* What fails has said so, and stops the others. */
 		(void)e->fn(e->l, e->arg, i);
+		look_answered(e->l);
 	}
 }
 
@@ -175,7 +176,7 @@ static int list_one(DIR *dir, const struct dirent *d, list_fn *fn, void *arg)
 	return type < 0 ? 0 : fn(arg, d->d_name, (enum look_type)type);
 }
 
-int look_list(const struct look *l, int dir_fd, list_fn *fn, void *arg)
+int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg)
 {
 	CLEANUP_DIR DIR *dir = fdopendir(dir_fd);
 
@@ -195,6 +196,7 @@ int look_list(const struct look *l, int dir_fd, list_fn *fn, void *arg)
 		d = readdir(dir);
 		if (!d)
 			return -errno;
+		look_answered(l);
 		rc = list_one(dir, d, fn, arg);
 		if (rc != 0)
 			return rc;

@@ -114,6 +114,11 @@ int dataset_dir(const struct dataset *ds)
 	return ds->dir;
 }
 
+uint32_t dataset_fs_type(const struct dataset *ds)
+{
+	return ds->fs_type;
+}
+
 uint32_t dataset_shards(const struct dataset *ds)
 {
 	return (uint32_t)(ds->section[SECTION_SHARDS].bytes /

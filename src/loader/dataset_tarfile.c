@@ -70,6 +70,7 @@ static int read_at(struct tar_reader *t, void *buf, size_t n, uint64_t at)
 				t->l, -errno, "cannot read '%s': %m", t->file);
 		if (done == 0)
 			return damaged(t, at, "the file has become shorter");
+		look_answered(t->l);
 		to += done;
 		at += (uint64_t)done;
 		n -= (size_t)done;

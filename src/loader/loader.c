@@ -85,6 +85,9 @@ static int open_dataset(struct refrain_loader *l, struct error *err)
 		.record_bytes = c->record_bytes,
 		.label_bytes = c->label_bytes,
 		.any_file = c->decode != NULL,
+		.timeout_ns = c->open_timeout_ms < 0
+			? 0
+			: (uint64_t)c->open_timeout_ms * NS_PER_MS,
 	};
 	int rc = dataset_open(&l->dataset, &options, err);
 

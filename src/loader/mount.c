@@ -351,13 +351,11 @@ static void *mount_thread(void *arg)
 
 static bool may_help(const struct refrain_loader *l)
 {
-	struct statfs fs;
 	struct example first;
 
 	if (l->s.c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
 		dataset_shards(l->dataset) || l->examples >= UINT32_MAX ||
-		fstatfs(dataset_dir(l->dataset), &fs) < 0 ||
-		(uint32_t)fs.f_type != FUSE_SUPER_MAGIC)
+		dataset_fs_type(l->dataset) != FUSE_SUPER_MAGIC)
 		return false;
 	dataset_example(l->dataset, 0, &first);
 	return first.whole;

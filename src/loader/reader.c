@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -505,17 +504,13 @@ void reader_pump(struct refrain_loader *l)
 /* -- Life ------------------------------------------------------------------ */
 
 /* Does the kernel answer reads of cached files there on the spot? */
-static bool is_local(int dir_fd)
+static bool is_local(uint32_t fs_type)
 {
 	static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
 		BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC,
 		F2FS_SUPER_MAGIC, SQUASHFS_MAGIC};
-	struct statfs fs;
-
-	if (fstatfs(dir_fd, &fs) < 0)
-		return false;
 	for (size_t i = 0; i < sizeof(local) / sizeof(*local); i++)
-		if ((uint32_t)fs.f_type == local[i])
+		if (fs_type == local[i])
 			return true;
 	return false;
 }
@@ -544,7 +539,7 @@ int reader_init(struct refrain_loader *l, struct error *err)
 	uint32_t n = l->s.c.reads_ahead;
 	int rc;
 
-	reader->local = is_local(dataset_dir(l->dataset));
+	reader->local = is_local(dataset_fs_type(l->dataset));
 	reader->depth = reader->allowed = n;
 	reader->ops = calloc(n, sizeof(*reader->ops));
 	if (!reader->ops || shards_init(l) < 0)

@@ -353,6 +353,20 @@ if [ "$(id -u)" -ne 0 ] || [ ! -w /dev/fuse ]; then
 fi
 start_mount "$data" "$mnt" --cache "$work/tier:1M"
 scan_through
+# What is opened hangs: the kernel knows the root's name, but not what is in it.
+kill -STOP "$daemon"
+stopped=$(date +%s%N)
+status=0
+"$refrain" load "$mnt" --batch 4 --timeout 1 >"$work/out" 2>"$work/err" ||
+	status=$?
+took_ms=$((($(date +%s%N) - stopped) / 1000000))
+kill -CONT "$daemon"
+expect 'exit status of an open that hangs' $status 1
+grep -q "opening '$mnt': no answer for 1.0 s while " "$work/err" ||
+	fail "it does not say where: $(cat "$work/err")"
+[ $took_ms -lt $((2500 * patience)) ] || fail "that took $took_ms ms"
+note "an open that hangs is left after $took_ms ms: $(cat "$work/err")"
+
 : >"$work/trace"
 # What is in the tier could be read without the mount.
 "$refrain" load "$mnt" --batch 4 --reads-ahead 8 --batches-ahead 2 \
