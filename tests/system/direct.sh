@@ -132,16 +132,67 @@ same 'a changed file'
 stop_mount
 
 # -- Cold, and only half of it fits -------------------------------------------
-start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2 / 1024))K"
+half=$((bytes / 2))
+start_mount "$src" "$mnt" --cache "$work/half:$((half / 1024))K"
 scan_through
 same 'half of it'
 expect 'wasted, half' "$(status_field prefetch_wasted)" 0
 note "half: $(value direct_hits) of $((2 * images)) direct"
 
+# -- Echoes: a step costs the source B (1 - c) / e ----------------------------
+# All that the kernel and the mount still have of an epoch would be missing in
+# the next, so each run has a mount of its own, staging is small, and runs of
+# several epochs go in order: no file comes again before it was forgotten.
+tiny=960
+"$refrain" make-dataset --classes 2 --images $tiny --size 32x32 \
+	"$work/tiny" >/dev/null
+bytes=$(tree_bytes "$work/tiny")
+
+mount_tiny() {
+	stop_mount
+	start_mount "$work/tiny" "$mnt" --cache "$work/part:$((tiny * 2))K" \
+		--pages 64K --limit 64K --chunk 64K --staging 256K
+	scan_through
+}
+
+# echo_reads E EPOCHS OPTION ...: a run that begins with the second epoch.
+echo_reads() {
+	e=$1 epochs=$2
+	shift 2
+	mount_tiny
+	load "$mnt" --echo "$e" --epochs "$epochs" "$@"
+	awk -v e="$e" -v n=$tiny -v kept="$(status_field entries)" \
+		-v steps="$(value steps)" \
+		-v reads="$(status_field origin_reads)" \
+		-v bytes="$(status_field origin_bytes)" \
+		-v rest=$((bytes - $(status_field resident_bytes))) 'BEGIN {
+		want = 16 * (n - kept) / n / e
+		off = reads / steps / want - 1
+		off_bytes = bytes / steps / (16 * rest / n / e) - 1
+		printf("e %s, c %.3f: %.3f reads a step for %.3f, bytes " \
+			"%+.2f %%\n", e, kept / n, reads / steps, want,
+			100 * off_bytes)
+		exit !(kept > 0.4 * n && kept < 0.6 * n &&
+			off * off < 0.0001 && off_bytes * off_bytes < 0.0001)
+	}' >"$work/echo" || fail "not within 1 %: $(cat "$work/echo")"
+	note "$(cat "$work/echo")"
+	expect "fresh, e $e" "$(value fresh)" $((epochs * tiny))
+	expect "wasted, e $e" "$(status_field prefetch_wasted)" 0
+	[ "$(status_field prefetch_issued)" -gt 0 ] || fail 'nothing was ahead'
+}
+
+mount_tiny
+load "$mnt"
+expect 'origin bytes, first epoch' "$(status_field origin_bytes)" "$bytes"
+for e in 1 2 2.5 4; do
+	echo_reads $e 1
+done
+echo_reads 2.5 3 --in-order
+
 # -- A mount that dies --------------------------------------------------------
 # What the kernel has of a mount's files outlives the daemon: a fresh one.
 stop_mount
-start_mount "$src" "$mnt" --cache "$work/half:$((bytes / 2 / 1024))K"
+start_mount "$src" "$mnt" --cache "$work/half:$((half / 1024))K"
 scan_through
 reads=$(mount_reads)
 timeout 120 "$refrain" load "$mnt/train" --batch 4 --reads-ahead 8 \
