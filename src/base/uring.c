@@ -69,15 +69,17 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 
 /*
  * Once a name is in the kernel's cache the rest of an open is done on the spot,
- * and on FUSE that waits for the server: it goes to the kernel's threads.
+ * by the ring's thread, which saves two hand-overs. On FUSE that would wait for
+ * the server; so what lies on another file system than its directory, and ends
+ * with -EXDEV at first, goes to the kernel's threads.
  */
 static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
 	switch (op->kind) {
 	case URING_OPEN:
-		io_uring_prep_openat2(
-			sqe, op->fd, op->path, (struct open_how *)op->how);
-		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+		io_uring_prep_openat2(sqe, op->fd, op->path, &op->how);
+		io_uring_sqe_set_flags(sqe,
+			op->how.resolve & RESOLVE_NO_XDEV ? 0 : IOSQE_ASYNC);
 		break;
 	case URING_READ:
 		io_uring_prep_read(
@@ -165,9 +167,22 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		list_empty(dropped);
 }
 
+/* True: it is queued once more, to be opened by a thread of the kernel's. */
+static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
+{
+	if (op->kind != URING_OPEN || res != -EXDEV ||
+		!(op->how.resolve & RESOLVE_NO_XDEV))
+		return false;
+	op->how.resolve &= ~(uint64_t)RESOLVE_NO_XDEV;
+	list_init(&op->cancel);
+	list_add_tail(&u->queue, &op->node);
+	return true;
+}
+
 static void complete(struct uring *u, void *data, int res)
 {
 	struct uring_op *op = data;
+	bool again;
 
 	if (!data)
 		return;
@@ -179,8 +194,10 @@ static void complete(struct uring *u, void *data, int res)
 	pthread_mutex_lock(&u->lock);
 	op->in_flight = false;
 	list_del(&op->cancel);
+	again = opens_elsewhere(u, op, res);
 	pthread_mutex_unlock(&u->lock);
-	op->done(op, res);
+	if (!again)
+		op->done(op, res);
 }
 
 static void reap(struct uring *u)
@@ -416,20 +433,16 @@ static void start(struct uring *u, struct uring_op *op)
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-	};
-
+	memset(&op->how, 0, sizeof(op->how));
+	op->how.flags = (uint64_t)(flags | O_CLOEXEC);
+	op->how.resolve = RESOLVE_NO_XDEV;
 	if (flags & O_NOFOLLOW)
-		how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+		op->how.resolve |= RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
 			RESOLVE_NO_MAGICLINKS;
-
-	_Static_assert(sizeof(op->how) == sizeof(how), "struct open_how");
 	op->kind = URING_OPEN;
 	op->fd = dir_fd;
 	op->path = path;
 	op->flags = flags;
-	memcpy(op->how, &how, sizeof(how));
 	start(u, op);
 }
 

@@ -8,6 +8,7 @@
 #ifndef BASE_URING_H
 #define BASE_URING_H
 
+#include <linux/openat2.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ struct uring_op {
 	bool in_flight;		/* ring lock: the kernel has it */
 	_Atomic bool cancelled; /* relaxed: only makes things faster */
 	struct pool_job job;
-	uint64_t how[3]; /* struct open_how */
+	struct open_how how;
 };
 
 /*

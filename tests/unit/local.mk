@@ -41,6 +41,12 @@ tests_unit_test_pool_SOURCES = tests/unit/test_pool.c
 tests_unit_test_pool_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_test_pool_LDADD = libbase.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/test_uring
+TESTS += tests/unit/test_uring
+tests_unit_test_uring_SOURCES = tests/unit/test_uring.c
+tests_unit_test_uring_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_test_uring_LDADD = libbase.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/test_timer
 TESTS += tests/unit/test_timer
 tests_unit_test_timer_SOURCES = tests/unit/test_timer.c
