@@ -270,7 +270,9 @@ struct refrain_loader {
 	uint32_t running, idle, working, callers;
 	bool event_set;
 	struct memory memory;
-	uint64_t memory_share; /* set once: what is not taken at open */
+	uint64_t memory_share;	/* set once: what is not taken at open */
+	uint64_t memory_alone;	/* set once: that, and workers_bytes then */
+	uint64_t workers_bytes; /* charged for what workers hold */
 	struct reader reader;
 	struct planner planner;
 	struct echoes echoes;
@@ -372,6 +374,11 @@ void reader_release(struct refrain_loader *l);
 size_t direct_bytes(const struct refrain_loader *l, const struct entry *e);
 /* Begin with it, if there is one; else false. */
 bool direct_start(struct refrain_loader *l, struct read_op *r);
+
+/* -- room.c -- */
+
+/* Would buffers of so many bytes fit if all were dropped that can be? */
+bool room_alone(const struct refrain_loader *l, uint64_t bytes);
 
 /* -- worker.c, make.c -- */
 

@@ -53,7 +53,8 @@ static uint64_t tables_bytes(const struct refrain_loader *l)
 	const struct refrain_config *c = &l->s.c;
 	uint64_t place = sizeof(struct schedule_slot) + sizeof(struct serving);
 
-	return sizeof(*l) + entries_bytes(entry_count(l)) +
+	return sizeof(*l) + dataset_memory_bytes(l->dataset) +
+		entries_bytes(entry_count(l)) +
 		(uint64_t)c->batches_ahead * c->batch * place +
 		c->batch * sizeof(struct example) +
 		c->reads_ahead * sizeof(struct read_op);
@@ -157,6 +158,7 @@ static int open_parts(struct refrain_loader *l, struct error *err)
 		return rc;
 	mount_new(l);
 	l->memory_share = memory_room(&l->memory);
+	l->memory_alone = l->memory_share + l->workers_bytes;
 	return open_threads(l, err);
 }
 

@@ -268,6 +268,11 @@ static int find_room(struct make *m)
 	if (!m->keep)
 		make_layout(m); /* this serving's part alone will do */
 	rc = room_to_work(m);
+	if (rc == -E2BIG && m->keep) {
+		give_back_keep(m, bytes);
+		make_layout(m);
+		rc = room_to_work(m);
+	}
 	if (rc < 0)
 		give_back_keep(m, bytes);
 	return rc;

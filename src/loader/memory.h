@@ -24,7 +24,7 @@ struct buffer {
 };
 
 struct memory {
-	uint64_t limit;	  /* the owner's to set */
+	uint64_t limit;	  /* the owner's to set, before the first buffer */
 	uint64_t charged; /* what is held, kept buffers included */
 	uint64_t kept;	  /* of that: buffers that nobody uses */
 	uint64_t peak;	  /* of charged */

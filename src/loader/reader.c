@@ -426,16 +426,18 @@ static bool at_rest(const struct refrain_loader *l)
 /* False: later. */
 static bool start_urgent(struct refrain_loader *l, struct entry *e)
 {
+	size_t bytes = bytes_needed(l, e);
+	bool fits = room_alone(l, memory_cost(bytes));
 	struct buffer *b;
 
 	do
-		b = memory_get(&l->memory, bytes_needed(l, e));
-	while (!b && entries_reclaim(l));
+		b = memory_get(&l->memory, bytes);
+	while (!b && fits && entries_reclaim(l));
 	if (b) {
 		start(l, e, b);
 		return true;
 	}
-	if (!at_rest(l))
+	if (fits && !at_rest(l))
 		return false;
 	entry_list(l, e, ON_NONE);
 	entry_fail(l, e, -E2BIG, "read", "it is larger than the memory");

@@ -6,7 +6,8 @@
  * dropped; then one worker is `alone`: nothing is read or begun until it has
  * what it needs, and everything else that was read is dropped for it. So the
  * oldest batch gets through with any budget that holds one file and its
- * region at a time. Under the loader's lock.
+ * region at a time; for what would not fit even so nothing is dropped. Under
+ * the loader's lock.
  */
 #include <errno.h>
 
@@ -58,6 +59,23 @@ bool room_for_encoded(const struct refrain_loader *l)
 	if (reads > l->memory_share / 4)
 		reads = l->memory_share / 4;
 	return memory_room(&l->memory) >= reads;
+}
+
+bool room_alone(const struct refrain_loader *l, uint64_t bytes)
+{
+	return l->workers_bytes + bytes <= l->memory_alone;
+}
+
+/* Else nothing is to be dropped for it. */
+static bool may_fit(const struct make *m)
+{
+	uint64_t bytes = m->extra_bytes + memory_cost(m->e->encoded->bytes);
+
+	if (m->keep)
+		bytes += memory_cost(m->keep->bytes);
+	else if (m->decoded_bytes)
+		bytes += memory_cost(m->decoded_bytes);
+	return room_alone(m->w->l, bytes);
 }
 
 static bool try_to_work(struct make *m)
@@ -118,6 +136,8 @@ int room_to_work(struct make *m)
 	struct refrain_loader *l = m->w->l;
 
 	while (!try_to_work(m)) {
+		if (!may_fit(m))
+			return -E2BIG;
 		if (l->alone && l->alone != m->w)
 			return -EAGAIN;
 		if (!entries_reclaim(l))

@@ -61,6 +61,7 @@ static void charge_worker(struct worker *w)
 		memory_charge_over(m, held - w->charged);
 	else
 		memory_uncharge(m, w->charged - held);
+	w->l->workers_bytes += held - w->charged;
 	w->charged = held;
 }
 

@@ -271,6 +271,13 @@ tests_unit_test_loader_damage_SOURCES = tests/unit/test_loader_damage.c \
 tests_unit_test_loader_damage_CFLAGS = $(tests_unit_test_loader_CFLAGS)
 tests_unit_test_loader_damage_LDADD = $(tests_unit_test_loader_LDADD)
 
+check_PROGRAMS += tests/unit/test_loader_kinds
+TESTS += tests/unit/test_loader_kinds
+tests_unit_test_loader_kinds_SOURCES = tests/unit/test_loader_kinds.c \
+	tests/unit/loader_fixture.h tests/unit/jpeg_fixture.h
+tests_unit_test_loader_kinds_CFLAGS = $(tests_unit_test_loader_CFLAGS)
+tests_unit_test_loader_kinds_LDADD = $(tests_unit_test_loader_LDADD)
+
 check_PROGRAMS += tests/unit/test_loader_life
 TESTS += tests/unit/test_loader_life
 tests_unit_test_loader_life_SOURCES = tests/unit/test_loader_life.c \
