@@ -70,9 +70,12 @@ EXTRA_DIST += $(mount_tests) \
 check_PROGRAMS += \
 	tests/system/herd tests/system/read_ways tests/system/refused
 tests_system_herd_SOURCES = tests/system/herd.c
+tests_system_herd_LDADD =
 tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h
+tests_system_read_ways_LDADD =
 tests_system_refused_SOURCES = tests/system/refused.c
+tests_system_refused_LDADD =
 
 # What it survives: faults below it; being killed at any moment. All faults
 # and many more kills by `make check-faults`; REFRAIN_SEED repeats the latter.
@@ -101,7 +104,7 @@ soak: all $(check_PROGRAMS)
 # is built without sanitizers.
 TESTS += tests/system/no-memory.sh
 EXTRA_DIST += tests/system/no-memory.sh
-check_LTLIBRARIES = tests/system/no_memory.la
+check_LTLIBRARIES += tests/system/no_memory.la
 tests_system_no_memory_la_SOURCES = tests/system/no_memory.c
 tests_system_no_memory_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
 tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \

@@ -184,15 +184,4 @@ static inline void class_is(
 	ck_assert_uint_eq(n, strlen(name));
 }
 
-static inline int run_suite(Suite *s)
-{
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 #endif

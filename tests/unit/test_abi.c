@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "refrain/loader.h"
+#include "suite.h"
 
 struct row {
 	const char *name;
@@ -247,23 +248,16 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("abi");
-	TCase *t = tcase_create("abi");
+	TCase *t = case_of(s, "abi");
 
 	tcase_add_test(t, test_structs_are_laid_out_as_they_were);
 	tcase_add_test(t, test_constants_are_what_they_were);
 	tcase_add_test(t, test_a_new_config_is_zero_but_for_its_size);
 	tcase_add_test(t, test_the_library_is_as_old_as_its_header);
-	suite_add_tcase(s, t);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(suite());
 }

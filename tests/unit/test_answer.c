@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "loader/answer.h"
+#include "suite.h"
 
 static const char keys_line[] =
 	"{\"ok\": true, \"keys\": [{\"key\": "
@@ -214,9 +215,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("answer");
-	TCase *tc = tcase_create("answer");
-	SRunner *sr = srunner_create(s);
-	int failed;
+	TCase *tc = case_of(s, "answer");
 
 	tcase_add_test(tc, keys_are_taken_from_an_answer);
 	tcase_add_test(tc, another_number_of_keys_is_no_answer);
@@ -227,9 +226,5 @@ int main(void)
 	tcase_add_test(tc, deep_nesting_is_refused);
 	tcase_add_test(tc, no_mutation_leads_astray);
 	tcase_add_test(tc, names_are_text_or_digits);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

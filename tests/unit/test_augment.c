@@ -5,6 +5,7 @@
 
 #include "augment_fixture.h"
 #include "loader/emitter.h"
+#include "suite.h"
 
 /* -- Crops -------------------------------------------------------------- */
 
@@ -573,16 +574,8 @@ static void add_tests(TCase *tcase)
 int main(void)
 {
 	Suite *suite = suite_create("augment");
-	TCase *tcase = tcase_create("augment");
-	SRunner *runner;
-	int failed;
+	TCase *tcase = case_of(suite, "augment");
 
-	tcase_set_timeout(tcase, 60);
 	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 
 #include "loader/auto.h"
 #include "schedule_fixture.h"
+#include "suite.h"
 
 #define BATCH 32
 #define AHEAD 224 /* examples that are made before they are needed */
@@ -298,21 +299,14 @@ static Suite *suite(void)
 		test_takes_the_slower_of_reading_and_decoding,
 	};
 	Suite *s = suite_create("auto");
-	TCase *tc = tcase_create("simulated");
+	TCase *tc = case_of(s, "simulated");
 
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite(suite());
 }

@@ -15,6 +15,7 @@
 #include "base/key.h"
 #include "base/list.h"
 #include "base/size.h"
+#include "suite.h"
 
 /* -- size -- */
 
@@ -428,7 +429,7 @@ END_TEST
 
 static void add_size(Suite *s)
 {
-	TCase *t = tcase_create("size");
+	TCase *t = case_of(s, "size");
 
 	tcase_add_test(t, test_size_takes_suffixes_as_powers_of_1024);
 	tcase_add_test(t, test_size_takes_fractions_of_a_unit_exactly);
@@ -440,12 +441,11 @@ static void add_size(Suite *s)
 	tcase_add_test(t, test_size_refuses_percentages_of_nothing);
 	tcase_add_loop_test(
 		t, test_size_formats_for_people, 0, COUNTOF(size_texts));
-	suite_add_tcase(s, t);
 }
 
 static void add_err(Suite *s)
 {
-	TCase *t = tcase_create("err");
+	TCase *t = case_of(s, "err");
 
 	tcase_add_test(t, test_error_keeps_the_code_and_formats_it);
 	tcase_add_test(t, test_error_wrap_puts_context_before_the_cause);
@@ -454,12 +454,11 @@ static void add_err(Suite *s)
 	tcase_add_test(t, test_feature_is_on_unless_listed);
 	tcase_add_test(t, test_feature_names_match_whole);
 	tcase_add_test(t, test_feature_all_disables_every_one);
-	suite_add_tcase(s, t);
 }
 
 static void add_key(Suite *s)
 {
-	TCase *t = tcase_create("key");
+	TCase *t = case_of(s, "key");
 
 	tcase_add_test(t, test_hash_is_xxh3);
 	tcase_add_test(t, test_hash_of_a_stream_is_that_of_the_whole);
@@ -467,12 +466,11 @@ static void add_key(Suite *s)
 	tcase_add_test(t, test_key_never_changes);
 	tcase_add_test(t, test_key_depends_on_every_field);
 	tcase_add_test(t, test_key_inode_is_of_the_version_and_never_reserved);
-	suite_add_tcase(s, t);
 }
 
 static void add_list(Suite *s)
 {
-	TCase *t = tcase_create("list");
+	TCase *t = case_of(s, "list");
 
 	tcase_add_test(t, test_list_keeps_order_of_arrival);
 	tcase_add_test(t, test_list_del_is_idempotent);
@@ -481,21 +479,15 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_cleanup_steal_hands_ownership_on);
 	tcase_add_test(t, test_cleanup_lock_is_dropped_at_the_end_of_scope);
 	tcase_add_test(t, test_counter_table_reaches_every_counter);
-	suite_add_tcase(s, t);
 }
 
 int main(void)
 {
 	Suite *s = suite_create("base");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	add_size(s);
 	add_err(s);
 	add_key(s);
 	add_list(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

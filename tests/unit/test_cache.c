@@ -4,6 +4,7 @@
  * so: what is asked of the origin, who is answered when, what stays.
  */
 #include "cache_fixture.h"
+#include "suite.h"
 
 /* -- Behaviour ----------------------------------------------------------- */
 
@@ -314,11 +315,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("cache");
-	TCase *t = tcase_create("cache");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "cache");
 
-	tcase_set_timeout(t, 30);
 	tcase_add_test(
 		t, test_many_first_readers_cause_one_origin_read_of_each_byte);
 	tcase_add_test(
@@ -342,10 +340,5 @@ int main(void)
 	tcase_add_test(t,
 		test_an_invalidated_item_fails_its_readers_and_leaves_its_tier);
 	tcase_add_test(t, test_a_staging_bound_too_small_for_items_is_refused);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/ctl: requests and their answers, and hostile peers. */
 #include "ctl_fixture.h"
+#include "suite.h"
 
 /* -- requests -- */
 
@@ -381,9 +382,9 @@ START_TEST(test_ctl_path_refuses_what_is_no_path)
 }
 END_TEST
 
-static TCase *requests(void)
+static void add_requests(Suite *s)
 {
-	TCase *tc = tcase_create("requests");
+	TCase *tc = case_of(s, "requests");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc,
@@ -400,15 +401,13 @@ static TCase *requests(void)
 	tcase_add_test(tc, test_ctl_drops_a_peer_that_does_not_read);
 	tcase_add_test(tc, test_ctl_paths_of_any_bytes_go_through_json);
 	tcase_add_test(tc, test_ctl_path_refuses_what_is_no_path);
-	return tc;
 }
 
-static TCase *hostile(void)
+static void add_hostile(Suite *s)
 {
-	TCase *tc = tcase_create("hostile");
+	TCase *tc = case_of(s, "hostile");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_ctl_refuses_garbage_and_goes_on, 0,
 		(int)(sizeof(garbage) / sizeof(garbage[0])));
 	tcase_add_test(tc, test_ctl_refuses_deep_nesting);
@@ -419,19 +418,13 @@ static TCase *hostile(void)
 	tcase_add_test(tc, test_ctl_survives_ten_thousand_mutations);
 	tcase_add_test(
 		tc, test_ctl_refuses_the_65th_connection_until_one_closes);
-	return tc;
 }
 
 int main(void)
 {
 	Suite *suite = suite_create("ctl");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
-	suite_add_tcase(suite, requests());
-	suite_add_tcase(suite, hostile());
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	add_requests(suite);
+	add_hostile(suite);
+	return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/ctl: where the socket lies, who may use it, who finds it. */
 #include "ctl_fixture.h"
+#include "suite.h"
 
 /* -- where the socket lies, and who may use it -- */
 
@@ -248,9 +249,9 @@ START_TEST(test_ctl_wait_gone_waits_for_the_process_to_end)
 }
 END_TEST
 
-static TCase *places(void)
+static void add_places(Suite *s)
 {
-	TCase *tc = tcase_create("places");
+	TCase *tc = case_of(s, "places");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_ctl_socket_is_the_owners_only);
@@ -267,27 +268,20 @@ static TCase *places(void)
 		tc, test_ctl_follows_no_link_that_somebody_planted_in_tmp);
 	tcase_add_test(tc, test_ctl_connect_says_what_is_no_refrain_mount);
 	tcase_add_test(tc, test_ctl_connect_finds_the_socket_by_the_attribute);
-	return tc;
 }
 
-static TCase *processes(void)
+static void add_processes(Suite *s)
 {
-	TCase *tc = tcase_create("processes");
+	TCase *tc = case_of(s, "processes");
 
 	tcase_add_test(tc, test_ctl_wait_gone_waits_for_the_process_to_end);
-	return tc;
 }
 
 int main(void)
 {
 	Suite *suite = suite_create("ctl_place");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
-	suite_add_tcase(suite, places());
-	suite_add_tcase(suite, processes());
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	add_places(suite);
+	add_processes(suite);
+	return run_suite(suite);
 }

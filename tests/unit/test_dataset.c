@@ -17,6 +17,7 @@
 #include "../../tools/make_dataset.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "suite.h"
 
 static char top[64]; /* a directory of the test's own */
 
@@ -380,12 +381,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("dataset");
-	TCase *t = tcase_create("dataset");
-	SRunner *r = srunner_create(s);
-	int failed;
+	TCase *t = case_of(s, "dataset");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
 	tcase_add_test(
 		t, test_dataset_of_one_seed_is_the_same_at_any_thread_count);
 	tcase_add_test(t, test_dataset_of_another_seed_has_other_bytes);
@@ -401,9 +399,5 @@ int main(void)
 		sizeof(wrong_usage) / sizeof(wrong_usage[0]));
 	tcase_add_test(
 		t, test_dataset_names_the_file_that_could_not_be_written);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

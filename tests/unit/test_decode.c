@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "jpeg_fixture.h"
 #include "loader/decode.h"
+#include "suite.h"
 
 #define CROPS 10 /* of a file, at each scale */
 #define GUARD 0xa5
@@ -491,20 +492,18 @@ START_TEST(test_real_images_are_decoded_by_region)
 }
 END_TEST
 
-static TCase *case_of(Suite *s, const char *name)
+static TCase *part_of(Suite *s, const char *name)
 {
-	TCase *tc = tcase_create(name);
+	TCase *tc = case_of(s, name);
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
 	return tc;
 }
 
 static Suite *decode_suite(void)
 {
 	Suite *s = suite_create("decode");
-	TCase *tc = case_of(s, "region");
+	TCase *tc = part_of(s, "region");
 
 	tcase_add_loop_test(
 		tc, test_region_is_that_of_the_whole_image, 0, JPEG_KINDS);
@@ -513,12 +512,12 @@ static Suite *decode_suite(void)
 	tcase_add_test(tc, test_wide_and_tall_images_are_decoded);
 	tcase_add_loop_test(
 		tc, test_every_small_region_of_a_small_image_is_right, 0, 6);
-	tc = case_of(s, "orientation");
+	tc = part_of(s, "orientation");
 	tcase_add_loop_test(
 		tc, test_every_orientation_is_turned_upright, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_header_tells_what_the_image_is);
 	tcase_add_test(tc, test_orientation_can_be_ignored);
-	tc = case_of(s, "elsewhere");
+	tc = part_of(s, "elsewhere");
 	tcase_add_loop_test(tc, test_pixels_are_those_of_djpeg, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_real_images_are_decoded_by_region);
 	return s;
@@ -526,11 +525,5 @@ static Suite *decode_suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(decode_suite());
-	int failed;
-
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(decode_suite());
 }

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "jpeg_fixture.h"
 #include "loader/decode.h"
+#include "suite.h"
 
 #define MUTATIONS 3000
 
@@ -458,31 +459,29 @@ START_TEST(test_limits_are_kept_to_the_pixel_the_byte_and_the_scan)
 }
 END_TEST
 
-static TCase *case_of(Suite *s, const char *name)
+static TCase *part_of(Suite *s, const char *name)
 {
-	TCase *tc = tcase_create(name);
+	TCase *tc = case_of(s, name);
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
 	return tc;
 }
 
 static Suite *bad_suite(void)
 {
 	Suite *s = suite_create("decode-bad");
-	TCase *tc = case_of(s, "kind");
+	TCase *tc = part_of(s, "kind");
 
 	tcase_add_test(tc, test_what_is_no_jpeg_is_told_apart_from_damage);
 	tcase_add_test(tc, test_kinds_that_are_not_decoded_are_named);
-	tc = case_of(s, "cut");
+	tc = part_of(s, "cut");
 	tcase_add_loop_test(
 		tc, test_file_that_is_cut_anywhere_is_refused, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_cut_file_is_refused_for_a_region_above_the_cut);
 	tcase_add_loop_test(
 		tc, test_lower_part_of_zeros_is_refused, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_bytes_behind_the_end_do_no_harm);
-	tc = case_of(s, "corrupt");
+	tc = part_of(s, "corrupt");
 	tcase_add_test(tc, test_harmless_oddities_are_decoded);
 	tcase_add_test(tc, test_corrupt_rows_are_refused_with_libjpegs_words);
 	tcase_add_test(tc,
@@ -490,10 +489,10 @@ static Suite *bad_suite(void)
 	tcase_add_test(tc,
 		test_file_without_tables_is_not_decoded_with_those_of_another);
 	tcase_add_loop_test(tc, test_flipped_bytes_do_no_harm, 0, JPEG_KINDS);
-	tc = case_of(s, "exif");
+	tc = part_of(s, "exif");
 	tcase_add_loop_test(tc, test_damaged_exif_data_say_nothing, 0, 10);
 	tcase_add_test(tc, test_exif_with_too_many_entries_is_read_to_its_end);
-	tc = case_of(s, "limits");
+	tc = part_of(s, "limits");
 	tcase_add_loop_test(tc,
 		test_header_that_claims_more_than_the_file_can_hold_is_refused,
 		0, 3);
@@ -506,11 +505,5 @@ static Suite *bad_suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(bad_suite());
-	int failed;
-
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(bad_suite());
 }

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "jpeg_fixture.h"
 #include "loader/decode.h"
+#include "suite.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 int main(void)
@@ -205,9 +206,8 @@ END_TEST
 static Suite *memory_suite(void)
 {
 	Suite *s = suite_create("decode-memory");
-	TCase *tc = tcase_create("memory");
+	TCase *tc = case_of(s, "memory");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_decoding_takes_no_more_than_the_probe_said,
 		0, JPEG_KINDS);
 	tcase_add_loop_test(tc,
@@ -220,7 +220,6 @@ static Suite *memory_suite(void)
 		test_hundred_megapixels_are_decoded_in_little_memory, 13, 14);
 	tcase_add_test(
 		tc, test_hundred_megapixels_in_several_scans_can_be_refused);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
@@ -236,18 +235,11 @@ static bool counts(void)
 
 int main(void)
 {
-	SRunner *r;
-	int failed;
-
 	if (!counts()) {
 		printf("skipped: the heap is somebody else's\n");
 		return 77;
 	}
-	r = srunner_create(memory_suite());
 
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(memory_suite());
 }
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cache/depth.h"
+#include "suite.h"
 
 #define REQUEST_BYTES 262144
 
@@ -96,9 +97,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("depth");
-	TCase *t = tcase_create("depth");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "depth");
 
 	tcase_add_test(
 		t, test_an_origin_that_one_request_fills_is_asked_for_one);
@@ -106,10 +105,5 @@ int main(void)
 		t, test_a_distant_origin_is_asked_for_as_much_as_it_takes);
 	tcase_add_test(t, test_an_origin_that_changes_is_followed);
 	tcase_add_test(t, test_times_when_we_did_not_ask_do_not_count);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

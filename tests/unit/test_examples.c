@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "examples_fixture.h"
+#include "suite.h"
 
 /* -- Folders --------------------------------------------------------------- */
 
@@ -419,10 +420,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples");
-	TCase *c = tcase_create("sources");
+	TCase *c = case_of(s, "sources");
 
 	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, test_a_folder_is_in_the_order_of_sort);
 	tcase_add_test(c, test_classes_are_in_the_order_of_their_names);
 	tcase_add_test(c, test_only_images_count_unless_any_file_does);
@@ -444,6 +444,5 @@ int main(void)
 	tcase_add_test(c, test_records_are_computed_from_their_files);
 	tcase_add_test(
 		c, test_a_file_that_is_no_whole_number_of_records_is_refused);
-	suite_add_tcase(s, c);
 	return run_suite(s);
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "examples_fixture.h"
+#include "suite.h"
 
 /* Looked at once, so that the next may be mapped; its fingerprint. */
 static uint64_t look_once(const struct dataset_options *o)
@@ -394,10 +395,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples_index");
-	TCase *c = tcase_create("index");
+	TCase *c = case_of(s, "index");
 
 	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, test_an_index_says_what_the_look_said);
 	tcase_add_loop_test(c, test_a_change_of_names_is_seen, 0, 9);
 	tcase_add_test(c, test_what_a_file_holds_does_not_matter);
@@ -413,6 +413,5 @@ int main(void)
 	tcase_add_test(c, test_a_fifo_is_refused_and_not_waited_for);
 	tcase_add_loop_test(
 		c, test_a_look_that_hangs_is_left_behind_in_time, 0, 4);
-	suite_add_tcase(s, c);
 	return run_suite(s);
 }

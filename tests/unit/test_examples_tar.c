@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Datasets from tars: all that tar(1) writes, WebDataset's names, damage. */
 #include "examples_fixture.h"
+#include "suite.h"
 
 #define BLOCK 512
 
@@ -278,10 +279,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples_tar");
-	TCase *c = tcase_create("tar");
+	TCase *c = case_of(s, "tar");
 
 	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, test_every_format_of_tar_is_read, 0, 4);
 	tcase_add_loop_test(c, test_very_long_names_are_read, 0, 2);
 	tcase_add_test(c, test_members_of_one_base_name_are_one_example);
@@ -292,6 +292,5 @@ int main(void)
 	tcase_add_test(c, test_a_tar_that_is_cut_off_is_refused_wherever);
 	tcase_add_test(c, test_a_changed_header_is_refused_with_its_place);
 	tcase_add_test(c, test_a_tar_and_its_folder_have_the_same_examples);
-	suite_add_tcase(s, c);
 	return run_suite(s);
 }

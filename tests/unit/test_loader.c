@@ -4,6 +4,7 @@
  * the number of threads, the memory and the way of reading.
  */
 #include "loader_fixture.h"
+#include "suite.h"
 
 /* Every batch of a run is that of the simple loader. */
 static struct refrain_stats run_against_simple(const struct refrain_config *c)
@@ -308,7 +309,7 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader");
-	TCase *tc = tcase_create("batches");
+	TCase *tc = case_of(s, "batches");
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_set_timeout(tc, 120);
@@ -323,24 +324,16 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_loader_without_io_uring_is_the_same);
 	tcase_add_test(tc, test_loader_evaluates_in_order);
 	tcase_add_test(tc, test_loader_takes_each_example_fresh_once_an_epoch);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("callbacks");
+	tc = case_of(s, "callbacks");
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_loop_test(tc, test_loader_copies_raw_records, 0, 3);
 	tcase_add_loop_test(
 		tc, test_loader_augments_what_a_callback_decodes, 0, 3);
 	tcase_add_test(tc, test_loader_lets_a_callback_augment);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -5,6 +5,7 @@
  * for that of the C library; sanitizers have theirs, so that they skip it.
  */
 #include "loader_fixture.h"
+#include "suite.h"
 
 #include <stdatomic.h>
 
@@ -112,24 +113,16 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_alloc");
-	TCase *tc = tcase_create("alloc");
+	TCase *tc = case_of(s, "alloc");
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
-	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_open_without_memory_is_a_clean_error);
 	tcase_add_test(tc, test_run_without_memory_is_a_clean_error);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }
 #endif

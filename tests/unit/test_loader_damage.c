@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "suite.h"
 
 /* Each test damages images of its own copy of the dataset. */
 
@@ -346,10 +347,9 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_damage");
-	TCase *tc = tcase_create("damage");
+	TCase *tc = case_of(s, "damage");
 
 	tcase_add_checked_fixture(tc, fixture_make, fixture_remove);
-	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
 		tc, test_substitutes_are_chosen_by_the_seed_alone, 0, 6);
 	tcase_add_test(tc, test_damage_is_counted_by_cause_and_described);
@@ -362,17 +362,10 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_decode_that_fails_is_damage);
 	tcase_add_loop_test(
 		tc, test_read_that_hangs_is_named_and_left_behind, 0, 2);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "suite.h"
 
 #define RECORDS 12000
 #define RECORD 8
@@ -455,24 +456,16 @@ static Suite *suite(void)
 		test_a_log_of_another_run_stops_it,
 	};
 	Suite *s = suite_create("loader_echo");
-	TCase *tc = tcase_create("auto");
+	TCase *tc = case_of(s, "auto");
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_unchecked_fixture(tc, make_records, remove_records);
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* also what fails is told */
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite(suite());
 }

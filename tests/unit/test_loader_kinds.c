@@ -6,6 +6,7 @@
  */
 #include "jpeg_fixture.h"
 #include "loader_fixture.h"
+#include "suite.h"
 
 #include "base/hash.h"
 
@@ -335,10 +336,9 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_kinds");
-	TCase *tc = tcase_create("kinds"), *large = tcase_create("large");
+	TCase *tc = case_of(s, "kinds"), *large = case_of(s, "large");
 
 	tcase_add_checked_fixture(tc, make_set, remove_set);
-	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_rare_kinds_are_decoded_as_a_simple_loader_does);
 	tcase_add_loop_test(
 		tc, test_counts_are_exact_whatever_is_damaged, 0, 4);
@@ -346,27 +346,16 @@ static Suite *suite(void)
 		tc, test_failing_loader_names_a_file_of_the_batch, 0, 2);
 	tcase_add_loop_test(tc,
 		test_ranks_have_equally_many_batches_whatever_is_damaged, 0, 4);
-	suite_add_tcase(s, tc);
-	tcase_set_timeout(large, 60);
 	tcase_add_checked_fixture(large, put_large, fixture_remove);
 	tcase_add_loop_test(large,
 		test_nothing_is_dropped_for_what_would_not_fit_alone, 0, 3);
-	suite_add_tcase(s, large);
-	large = tcase_create("largest");
-	tcase_set_timeout(large, 60);
+	large = case_of(s, "largest");
 	tcase_add_test(large,
 		test_image_of_100_megapixels_is_decoded_within_the_budget);
-	suite_add_tcase(s, large);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "suite.h"
 
 /* -- Opening --------------------------------------------------------------- */
 
@@ -540,10 +541,9 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_life");
-	TCase *tc = tcase_create("life");
+	TCase *tc = case_of(s, "life");
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
-	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_open_names_the_member_that_is_wrong);
 	tcase_add_test(tc, test_open_says_which_dataset_it_cannot_open);
 	tcase_add_test(
@@ -566,17 +566,10 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_loader_runs_on_the_processors_it_is_given);
 	tcase_add_test(tc, test_statistics_add_up);
 	tcase_add_test(tc, test_names_are_those_of_the_dataset);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -6,6 +6,7 @@
 #include "loader_fixture.h"
 
 #include "base/hash.h"
+#include "suite.h"
 
 #define STEPS_MAX 1024
 
@@ -250,10 +251,9 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_state");
-	TCase *tc = tcase_create("state");
+	TCase *tc = case_of(s, "state");
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
-	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
 		tc, test_restored_run_goes_on_with_the_same_batches, 0, 12);
 	tcase_add_test(tc, test_restore_decodes_again_what_was_partly_used);
@@ -264,17 +264,10 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_damaged_state_is_refused);
 	tcase_add_test(tc, test_state_of_another_dataset_is_refused);
 	tcase_add_test(tc, test_save_says_how_much_room_it_needs);
-	suite_add_tcase(s, tc);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *sr = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "plan/plan.h"
+#include "suite.h"
 
 static struct manifest *m;
 static unsigned events[5]; /* by enum manifest_change */
@@ -400,12 +401,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("manifest");
-	TCase *t = tcase_create("manifest");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "manifest");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
 	tcase_add_test(
 		t, test_a_name_that_was_put_is_found_with_its_attributes);
 	tcase_add_test(t,
@@ -426,10 +424,5 @@ int main(void)
 	tcase_add_test(
 		t, test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
 	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

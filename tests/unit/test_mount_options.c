@@ -11,6 +11,7 @@
 
 #include "../../tools/command.h"
 #include "daemon/daemon.h"
+#include "suite.h"
 
 static struct mount_options asked;
 /* The strings are the caller's, who frees them. */
@@ -197,11 +198,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("mount_options");
-	TCase *tc = tcase_create("mount_options");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "mount_options");
 
-	suite_add_tcase(suite, tc);
 	tcase_add_test(tc, test_mount_asks_for_the_documented_defaults);
 	tcase_add_test(tc, test_mount_passes_every_option_on);
 	tcase_add_test(tc, test_mount_splits_a_cache_at_its_last_colon);
@@ -215,8 +213,5 @@ int main(void)
 	tcase_add_test(
 		tc, test_helper_mounts_nothing_when_it_is_only_to_pretend);
 	tcase_add_test(tc, test_helper_keeps_a_source_that_begins_with_a_dash);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

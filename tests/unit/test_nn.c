@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../examples/nn.h"
+#include "suite.h"
 
 #define SIDE 16
 #define CHANNELS 3
@@ -177,7 +178,7 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("nn");
-	TCase *t = tcase_create("nn");
+	TCase *t = case_of(s, "nn");
 
 	tcase_add_checked_fixture(t, make_pictures, NULL);
 	tcase_add_test(t, test_each_gradient_is_the_slope_of_the_loss);
@@ -185,18 +186,10 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_few_pictures_are_learned_by_heart);
 	tcase_add_test(t, test_a_call_may_have_fewer_pictures);
 	tcase_add_test(t, test_nonsense_is_refused);
-	tcase_set_timeout(t, 60);
-	suite_add_tcase(s, t);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(suite());
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/option.h"
+#include "suite.h"
 
 struct sample {
 	bool quiet, verbose;
@@ -230,11 +231,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("option");
-	TCase *tc = tcase_create("option");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "option");
 
-	suite_add_tcase(suite, tc);
 	tcase_add_test(
 		tc, test_option_takes_values_after_equals_or_as_next_word);
 	tcase_add_test(
@@ -249,8 +247,5 @@ int main(void)
 		tc, test_option_help_fits_80_columns_and_has_every_option);
 	tcase_add_test(tc, test_option_man_page_escapes_dashes);
 	tcase_add_test(tc, test_option_words_say_which_take_an_argument);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

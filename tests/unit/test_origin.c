@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What all origins do: each test runs on every row of the table. */
 #include "origin_rows.h"
+#include "suite.h"
 
 /* -- What every origin does -- */
 
@@ -257,16 +258,9 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("origin");
-	TCase *tc = tcase_create("origin");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "origin");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

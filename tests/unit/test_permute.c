@@ -5,6 +5,7 @@
 
 #include "base/permute.h"
 #include "expect.h"
+#include "suite.h"
 
 /* A sequence of test inputs that has nothing to do with the permutation. */
 static uint64_t next(uint64_t *state)
@@ -173,21 +174,13 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("permute");
-	TCase *t = tcase_create("permute");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "permute");
 
-	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_every_small_size_is_permuted_with_its_inverse);
 	tcase_add_test(t, test_huge_sizes_stay_inside_and_come_back);
 	tcase_add_test(t, test_each_position_goes_everywhere_equally_often);
 	tcase_add_test(t, test_all_orders_of_a_tiny_set_are_equally_frequent);
 	tcase_add_test(t, test_neighbours_go_to_unrelated_places);
 	tcase_add_test(t, test_values_are_those_of_every_release);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

@@ -8,6 +8,7 @@
 #include "cache_fixture.h"
 #include "prefetch/order.h"
 #include "prefetch/prefetch.h"
+#include "suite.h"
 
 #define SIZE 200000u /* does not fit the tier */
 #define AHEAD (STAGING / 2 / SIZE)
@@ -465,11 +466,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("plan");
-	TCase *t = tcase_create("plan");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "plan");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_a_plan_is_fetched_in_order_up_to_its_window);
 	tcase_add_test(
 		t, test_an_exact_plan_costs_each_byte_once_and_wastes_nothing);
@@ -487,10 +485,5 @@ int main(void)
 	tcase_add_test(t, test_plans_have_a_bound);
 	tcase_add_test(t, test_an_order_finds_where_a_file_comes_next);
 	tcase_add_test(t, test_an_order_that_is_extended_for_ever_stays_small);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

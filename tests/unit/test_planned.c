@@ -4,6 +4,7 @@
  * are held, and what they leave to others.
  */
 #include "cache_fixture.h"
+#include "suite.h"
 
 struct held {
 	struct cache_plan p;
@@ -232,11 +233,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("planned");
-	TCase *t = tcase_create("planned");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "planned");
 
-	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_a_planned_item_is_held_until_it_was_read);
 	tcase_add_test(
 		t, test_readers_of_other_items_never_push_out_a_planned_one);
@@ -246,10 +244,5 @@ int main(void)
 	tcase_add_test(t, test_what_fits_goes_into_its_tier);
 	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
 	tcase_add_test(t, test_a_failed_fetch_ends_its_plan);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "suite.h"
 
 #define THREADS 4
 #define FOLLOWERS 3
@@ -107,15 +108,9 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("pool");
-	TCase *t = tcase_create("pool");
-	SRunner *r = srunner_create(s);
-	int failed;
+	TCase *t = case_of(s, "pool");
 
 	tcase_add_test(t, test_pool_runs_the_first_job_of_a_job_on_its_thread);
 	tcase_add_test(t, test_pool_keeps_no_more_than_one_job_for_a_thread);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

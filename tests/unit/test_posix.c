@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What only the posix origin can show: names, links, a source that leaves. */
 #include "origin_rows.h"
+#include "suite.h"
 
 #include <sys/mount.h>
 
@@ -307,16 +308,9 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("posix");
-	TCase *tc = tcase_create("posix");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "posix");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

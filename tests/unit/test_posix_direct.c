@@ -4,6 +4,7 @@
  * leaving pages of the source in memory.
  */
 #include "origin_rows.h"
+#include "suite.h"
 
 #include <dirent.h>
 #include <sys/mman.h>
@@ -147,16 +148,9 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("posix_direct");
-	TCase *tc = tcase_create("posix_direct");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "posix_direct");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The posix origin's files while they change: one version or -ESTALE. */
 #include "origin_rows.h"
+#include "suite.h"
 
 START_TEST(test_posix_never_delivers_a_changed_file)
 {
@@ -239,16 +240,9 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("posix_versions");
-	TCase *tc = tcase_create("versions");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "versions");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "augment_fixture.h"
 #include "loader/filter.h"
+#include "suite.h"
 
 #define PYTHON "/usr/bin/python3"
 
@@ -451,9 +452,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("resize");
-	TCase *tcase = tcase_create("resize");
-	SRunner *runner;
-	int failed;
+	TCase *tcase = case_of(suite, "resize");
 
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, test_every_value_is_within_one_of_the_reference);
@@ -465,10 +464,5 @@ int main(void)
 	tcase_add_test(tcase, test_flat_colours_stay_as_they_are);
 	tcase_add_test(tcase, test_simd_gives_the_same_bytes_as_plain_c);
 	tcase_add_test(tcase, test_values_are_within_one_of_pillow);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

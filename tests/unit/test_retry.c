@@ -4,6 +4,7 @@
  * what is given up and when. Time-outs come from small limits, not sleeps.
  */
 #include "origin_fixture.h"
+#include "suite.h"
 
 static struct timers *timers;
 static struct counters counters;
@@ -204,11 +205,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("retry");
-	TCase *tc = tcase_create("retry");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "retry");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_retry_counts_nothing_when_all_is_well);
 	tcase_add_test(tc, test_retry_reports_io_error_after_all_tries);
 	tcase_add_test(tc, test_retry_counts_the_bytes_of_short_reads);
@@ -223,9 +221,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_fault_refuses_bad_specifications, 0,
 		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
 	tcase_add_test(tc, test_fault_hits_only_paths_that_match);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "schedule_fixture.h"
+#include "suite.h"
 
 #define WORLD_MAX 7
 #define CHANGES_MAX 6
@@ -734,9 +735,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("schedule");
-	TCase *t = tcase_create("schedule");
-	SRunner *r;
-	int failed;
+	TCase *t = case_of(s, "schedule");
 
 	/* Streams come and go by the thousand: keep their pages. */
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -744,10 +743,5 @@ int main(void)
 	tcase_set_timeout(t, 600);
 	tcase_add_loop_test(
 		t, test_random_schedules_are_what_plain_counting_says, 0, 4);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }

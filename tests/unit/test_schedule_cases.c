@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "schedule_fixture.h"
+#include "suite.h"
 
 static struct schedule_config config(uint32_t batch, const char *echo)
 {
@@ -514,9 +515,8 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("schedule");
-	TCase *t = tcase_create("cases");
+	TCase *t = case_of(s, "cases");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_echo_factors_are_read_exactly);
 	tcase_add_test(t,
 		test_a_window_too_small_is_refused_with_the_size_that_would_do);
@@ -533,18 +533,11 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_damaged_state_never_does_harm);
 	tcase_add_loop_test(t, test_echoes_mix_and_keep_their_distance, 0, 5);
 	tcase_add_test(t, test_a_slot_costs_well_under_a_microsecond);
-	suite_add_tcase(s, t);
 	return s;
 }
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	int failed;
-
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite());
 }

@@ -10,6 +10,7 @@
 
 #include "store/entry.h"
 #include "store/index.h"
+#include "suite.h"
 
 #define ITEM ((uint64_t)110000)
 
@@ -593,7 +594,7 @@ END_TEST
 static Suite *store_suite(void)
 {
 	Suite *suite = suite_create("store");
-	TCase *tc = tcase_create("store");
+	TCase *tc = case_of(suite, "store");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_store_reads_back_every_range);
@@ -627,17 +628,10 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_files_are_the_owners_only);
 	tcase_add_test(tc, test_store_files_are_readable_by_the_group);
 	tcase_add_test(tc, test_index_takes_entries_in_any_order_equally_fast);
-	suite_add_tcase(suite, tc);
 	return suite;
 }
 
 int main(void)
 {
-	SRunner *runner = srunner_create(store_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(store_suite());
 }

@@ -4,6 +4,7 @@
  * and the check and the clearing of a tier directory.
  */
 #include "store_fixture.h"
+#include "suite.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -333,7 +334,7 @@ END_TEST
 static Suite *errors_suite(void)
 {
 	Suite *suite = suite_create("store_errors");
-	TCase *tc = tcase_create("errors");
+	TCase *tc = case_of(suite, "errors");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_store_refuses_a_size_that_is_nonsense);
@@ -355,17 +356,10 @@ static Suite *errors_suite(void)
 	tcase_add_test(tc, test_verify_and_clear_refuse_what_is_no_tier);
 	tcase_add_test(tc, test_clear_leaves_an_empty_directory);
 	tcase_add_test(tc, test_clear_spares_what_is_not_ours);
-	suite_add_tcase(suite, tc);
 	return suite;
 }
 
 int main(void)
 {
-	SRunner *runner = srunner_create(errors_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(errors_suite());
 }

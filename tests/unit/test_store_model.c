@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "store/entry.h"
+#include "suite.h"
 
 #define KEYS 40
 #define TIERS 2
@@ -569,19 +570,11 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("store_model");
-	TCase *tc = tcase_create("model");
-	SRunner *runner;
-	int failed;
+	TCase *tc = case_of(suite, "model");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_store_agrees_with_its_model);
 	tcase_add_test(
 		tc, test_store_agrees_with_its_model_without_unnamed_files);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "store/entry.h"
 #include "store/index.h"
+#include "suite.h"
 
 #define KEYS 48
 #define THREADS 4
@@ -323,11 +324,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("store_threads");
-	TCase *tc = tcase_create("threads");
-	SRunner *runner;
-	int failed;
+	TCase *tc = case_of(suite, "threads");
 
-	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(
 		tc, test_store_serves_threads_that_publish_and_read_and_delete);
@@ -339,10 +337,5 @@ int main(void)
 	tcase_add_test(
 		tc, test_index_drops_what_was_invalidated_while_it_was_linked);
 	tcase_add_test(tc, test_index_finds_all_of_many_while_half_of_them_go);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/timer.h"
+#include "suite.h"
 
 #define N 200
 
@@ -198,18 +199,12 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("timer");
-	TCase *tc = tcase_create("timer");
-	SRunner *runner = srunner_create(suite);
-	int failed;
+	TCase *tc = case_of(suite, "timer");
 
 	tcase_add_test(tc, test_timers_fire_in_order_of_time_and_never_early);
 	tcase_add_test(tc, test_timer_cancelled_in_time_never_fires);
 	tcase_add_test(tc, test_timer_that_is_set_again_moves);
 	tcase_add_test(tc, test_timers_still_set_never_fire_after_free);
 	tcase_add_test(tc, test_timers_take_many_setters_and_fire_each_once);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/uring.h"
+#include "suite.h"
 
 #define DEPTH 4
 
@@ -103,17 +104,11 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("uring");
-	TCase *t = tcase_create("uring");
-	SRunner *r = srunner_create(s);
-	int failed;
+	TCase *t = case_of(s, "uring");
 
 	tcase_add_test(t, test_uring_opens_what_lies_on_another_file_system);
 	tcase_add_test(
 		t, test_uring_follows_no_link_out_of_a_directory_unless_it_may);
 	tcase_add_test(t, test_uring_says_that_a_name_does_not_exist);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(s);
 }
