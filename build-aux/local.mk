@@ -12,8 +12,8 @@ lint:
 
 # What lint's clang-format asks for; version 14.
 format:
-	cd '$(srcdir)' && find src tools bench tests examples -name '*.[ch]' \
-		-exec clang-format -i {} +
+	cd '$(srcdir)' && find src tools bench tests examples experiments \
+		-name '*.[ch]' -exec clang-format -i {} +
 
 # Each of these configures and builds in a folder of its own below the build
 # folder, so that they never disturb each other; the second time is quick. No

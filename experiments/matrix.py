@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""The runs of the experiments, as data: one factor at a time round a base.
+
+A run is a dict: `id`, `group` (what it is plotted with), `stage` (what is
+done at a time) and `options` of echo-train. A learning rate is a number, or
+the name of the group of trials from which it is picked: the one that took the
+fewest fresh examples to the target, at a seed that nothing else uses.
+"""
+
+TUNING_SEED = 100
+SEEDS = (1, 2, 3)
+TARGET = 0.55
+RATES = (0.015, 0.03, 0.06, 0.12)  # at a batch of 64; in proportion at others
+SERVED = 4500 * 64  # at most, to the target
+
+IMAGES = {'width': 12, 'size': 24, 'batch': 64}
+TEXT = {'width': 64, 'batch': 64, 'target': 1.85, 'epochs': 100,
+        'steps': 3000}
+TEXT_RATES = (0.4, 0.8, 1.6)
+
+
+def run(stage, group, seed, options, rate):
+    return {'id': f'{group}-seed{seed}' +
+            (f'-lr{rate}' if not isinstance(rate, str) else ''),
+            'stage': stage, 'group': group,
+            'options': dict(options, seed=seed), 'rate': rate}
+
+
+def tuned(stage, group, options, rates, seeds=SEEDS):
+    """Trials at each rate, and then runs at the best of them."""
+    trials = [run(stage + ' trials', 'trial-' + group, TUNING_SEED, options,
+                  rate) for rate in rates]
+    return trials + [run(stage, group, seed, options, 'trial-' + group)
+                     for seed in seeds]
+
+
+def images(**changes):
+    options = dict(IMAGES, target=TARGET, epochs=100)
+    options.update(changes)
+    return dict(options, steps=SERVED // options['batch'])
+
+
+def factors():
+    """Echo factor, at the base of all else."""
+    runs = []
+    for e in (1, 2, 4, 8):
+        runs += tuned('factor', f'e{e}', images(echo=e), RATES)
+    return runs
+
+
+def points():
+    runs = []
+    for point in ('after', 'batch'):
+        runs += tuned('point', point, images(echo=4, point=point), RATES)
+    return runs
+
+
+def windows():
+    """With the learning rate of the base."""
+    runs = []
+    for name, change in (
+            ('window4096', {'window': 4096}),
+            ('window448', {'window': 448}),  # the least without duplicates
+            ('window192', {'window': 192, 'allow-duplicates': True}),
+            ('window64', {'window': 64, 'allow-duplicates': True})):
+        runs += [run('window', name, seed, images(echo=4, **change),
+                     'trial-e4') for seed in SEEDS]
+    return runs
+
+
+def batches(batch):
+    """Each against e = 1 at the same batch."""
+    rates = [round(rate * batch / 64, 6) for rate in RATES]
+    runs = []
+    for name, change in ((f'batch{batch}-e1', {'echo': 1}),
+                         (f'batch{batch}-before', {'echo': 4}),
+                         (f'batch{batch}-batch',
+                          {'echo': 4, 'point': 'batch'})):
+        options = images(batch=batch, **change)
+        # 16 batches; the library's least default is 1024.
+        if name.endswith('before'):
+            options['window'] = 16 * batch
+        runs += tuned(f'batch {batch}', name, options, rates)
+    return runs
+
+
+def final():
+    """Equal fresh data, a falling learning rate; scored on the test set."""
+    runs = []
+    for e in (1, 2, 4):
+        options = dict(IMAGES, echo=e, schedule='linear')
+        trials = [run('final trials', f'trial-final-e{e}', TUNING_SEED,
+                      dict(options, epochs=1), rate)
+                  for rate in (0.03, 0.06, 0.12)]
+        runs += trials + [run('final', f'final-e{e}', seed,
+                              dict(options, epochs=3),
+                              f'trial-final-e{e}') for seed in SEEDS]
+    return runs
+
+
+def text():
+    runs = []
+    for e in (1, 2, 4, 8):
+        runs += tuned('text', f'text-e{e}', dict(TEXT, text=True, echo=e,
+                                                 decay=0), TEXT_RATES)
+    return runs
+
+
+def in_stages(runs):
+    """Trials first, then what picks from them; else in the order given."""
+    stages = {}
+    for r in runs:
+        if r['stage'].endswith('trials'):
+            stages.setdefault(r['stage'], []).append(r)
+    for r in runs:
+        if not r['stage'].endswith('trials'):
+            stages.setdefault(r['stage'], []).append(r)
+    # Seed by seed, so that what is cut off lacks a seed and no variant.
+    return [sorted(s, key=lambda r: r['options']['seed'])
+            for s in stages.values()]
+
+
+def whole():
+    """The most important first."""
+    stages = []
+    for part in (factors(), points(), windows(), text(), batches(16),
+                 final(), batches(256)):
+        stages += in_stages(part)
+    return stages
+
+
+def smoke():
+    """The direction of each claim, one seed, within a minute."""
+    base = dict(images(), width=8, target=0.45)
+    variants = (('e1', {'echo': 1}), ('e2', {'echo': 2}),
+                ('e4', {'echo': 4}),
+                ('batch', {'echo': 4, 'point': 'batch'}),
+                ('window64', {'echo': 4, 'window': 64,
+                              'allow-duplicates': True}))
+    return [[run('smoke', 'smoke-' + name, 1, dict(base, **change), 0.03)
+             for name, change in variants]]

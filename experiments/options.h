@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of the trainer of the experiments, and the loader's
+ * configuration that they make. No state.
+ */
+#ifndef EXPERIMENTS_OPTIONS_H
+#define EXPERIMENTS_OPTIONS_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SMOOTH_MAX 64
+
+enum train_schedule { SCHEDULE_CONSTANT, SCHEDULE_LINEAR };
+
+struct train_options {
+	const char *dataset;
+	const char *root;     /* of the paths of a list; NULL: its folder */
+	const char *held_out; /* NULL: nothing is scored */
+	const char *test;     /* scored once, at the end; may be NULL */
+	bool text;	      /* datasets are raw records; else images */
+	double echo;	      /* REFRAIN_ECHO_AUTO: by measuring */
+	double echo_max;
+	int32_t point;
+	unsigned window, min_lag;
+	bool allow_duplicates;
+	unsigned batch, epochs, steps, seed, threads, memory_mb;
+	unsigned width, size; /* of the network; of an image */
+	double rate, momentum, decay;
+	int schedule;	       /* #define SMOOTH_MAX 64
+	 
+enum train_schedule */
+	double target;	       /* 0: none */
+	unsigned smooth;       /* scores whose mean is compared with it */
+	unsigned report_every; /* examples served between reports */
+};
+
+/* 0, or the status to exit with; *done: there is nothing more to do. */
+int train_options_parse(
+	struct train_options *o, int argc, char **argv, bool *done);
+
+/* The loader's configuration for training on `dataset`. */
+void train_config(const struct train_options *o, struct refrain_config *c);
+/* For reading all of `path` once, in order, as it is. */
+void score_config(const struct train_options *o, const char *path,
+	struct refrain_config *c);
+
+const char *train_point_name(const struct train_options *o);
+const char *train_schedule_name(const struct train_options *o);
+
+#endif
