@@ -6,10 +6,12 @@
 #include "load.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "command.h"
 #include "progress.h"
@@ -31,6 +33,7 @@ struct load {
 	struct refrain_loader *loader;
 	struct hash_stream *pixels;
 	struct load_result r;
+	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
 	uint64_t total_bytes; /* that the run will serve; 0: not known yet */
 	uint64_t step_end_ns; /* when the trainer is through */
@@ -115,6 +118,38 @@ static void count(struct load *ld, const struct refrain_batch *b)
 		left ? ld->total_bytes : r->bytes, "");
 }
 
+/* What was not written is told when the log is closed. */
+static void log_step(
+	struct load *ld, const struct refrain_batch *b, uint64_t waited_ns)
+{
+	if (ld->steps)
+		(void)fprintf(ld->steps,
+			"%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%u\t%u\n",
+			b->step, clock_now_ns() / NS_PER_US,
+			waited_ns / NS_PER_US, b->fresh, b->ends_epoch);
+}
+
+static int open_steps(struct load *ld, struct error *err)
+{
+	if (!ld->o.step_log)
+		return 0;
+	ld->steps = fopen(ld->o.step_log, "we");
+	return ld->steps ? 0
+			 : error_set(err, -errno, "cannot write '%s': %m",
+				   ld->o.step_log);
+}
+
+static int close_steps(struct load *ld, struct error *err)
+{
+	FILE *steps = steal_ptr(&ld->steps);
+	bool bad = steps && ferror(steps);
+
+	if (steps && (fclose(steps) < 0 || bad))
+		return error_set(
+			err, -EIO, "cannot write '%s'", ld->o.step_log);
+	return 0;
+}
+
 /* 1, or 0 at the end. */
 static int one_step(struct load *ld, struct error *err)
 {
@@ -130,6 +165,7 @@ static int one_step(struct load *ld, struct error *err)
 		return 0;
 	if (!ld->r.steps)
 		ld->r.first_ns = waited_ns;
+	log_step(ld, b, waited_ns);
 	count(ld, b);
 	step(ld, waited_ns);
 	rc = load_state_used(&ld->state, ld->loader, b, err);
@@ -175,8 +211,10 @@ static int load(struct load *ld, const char *dataset, struct error *err)
 	if (rc == 0)
 		rc = open_log(ld, err);
 	if (rc == 0)
+		rc = open_steps(ld, err);
+	if (rc == 0)
 		rc = run(ld, err);
-	return rc;
+	return rc < 0 ? rc : close_steps(ld, err);
 }
 
 /* A configuration that makes no sense is wrong usage. */

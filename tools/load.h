@@ -21,7 +21,7 @@ struct load_options {
 	bool json;
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end */
-	const char *state, *trace;
+	const char *state, *trace, *step_log;
 	const char *echo_log, *echo_replay;
 };
 

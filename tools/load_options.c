@@ -269,6 +269,11 @@ const struct option_def load_table[] = {
 		"Write a line for each sample: step, index, echo number, "
 		"augmentation seed.",
 		trace),
+	TEXT("step-log", "FILE",
+		"Write a line for each step: when its batch was there, how "
+		"long it was waited for, fresh examples, whether an epoch "
+		"ends.",
+		step_log),
 	FLAG("json", "Print one JSON object.", json),
 	{.name = NULL},
 };

@@ -170,7 +170,12 @@ covers() {
 		}' || fail "the examples are not covered by $*"
 }
 
-load --echo 2 --trace "$work/all"
+load --echo 2 --trace "$work/all" --step-log "$work/steps"
+expect 'lines of the step log' "$(wc -l <"$work/steps")" "$(value steps)"
+expect 'fresh and ends of the step log' "$(awk '
+	$2 < t || $3 > 60e6 { print "wrong", $0 }
+	{ t = $2; fresh += $4; ends += $5 }
+	END { print fresh, ends }' "$work/steps")" "$fresh $epochs"
 covers $epochs "$work/all"
 awk '$3 == 0' "$work/all" | head -n $images >"$work/epoch"
 covers 1 "$work/epoch"
