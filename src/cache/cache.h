@@ -142,6 +142,12 @@ int cache_warm(
  */
 struct cache_plan {
 	/*
+	 * When it will be needed, by the clock; 0: at once. Set before
+	 * cache_plan(), and at any time after it: relaxed, a moment more or
+	 * less does not matter. What has time goes to the origin alone.
+	 */
+	_Atomic uint64_t due_ns;
+	/*
 	 * Once, if cache_plan() returned 0; no lock held. 1: it was read to
 	 * its end. 0: it is in a tier. -ECANCELED: by cache_unplan(); other
 	 * -errno: the fetch failed, or the version is gone.
@@ -150,6 +156,9 @@ struct cache_plan {
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */
 	int status;	   /* private */
+	/* With status 0: it was fetched ahead, and nobody has read it. Of the
+	 * plans of one item, one has it. */
+	bool unread;
 };
 
 /*

@@ -49,17 +49,18 @@ static unsigned lowest_good(const struct depth *d)
 }
 
 /*
- * Where to go after a window: up as long as that is unknown and this level is
- * the best so far, down while that is unknown and this level is good enough.
+ * Where to go after a window: down while that is unknown and this level is good
+ * enough, for what waits behind us costs readers more than a slow start costs
+ * us; then up, as long as that is unknown.
  */
 static unsigned next_level(struct depth *d)
 {
 	unsigned level = lowest_good(d);
 
-	if (level + 1 < DEPTH_LEVELS && d->rate[level + 1] == 0)
-		return level + 1;
 	if (level > 0 && d->rate[level - 1] == 0)
 		return level - 1;
+	if (level + 1 < DEPTH_LEVELS && d->rate[level + 1] == 0)
+		return level + 1;
 	return level;
 }
 

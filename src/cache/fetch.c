@@ -201,17 +201,31 @@ static bool dispatch_fill(
 }
 
 /*
- * May another request go out? Half of the depth stays free for readers, and
- * surplus keeps to the fewest that reach the origin's rate.
+ * May another request of the fill go out? Half of the depth stays free for
+ * readers, and surplus keeps to the fewest that reach the origin's rate, or to
+ * one as long as there is time.
  */
-static bool may_start(const struct dispatch *d)
+static bool may_start(const struct dispatch *d, const struct fill *f)
 {
 	const struct cache *c = d->c;
 
 	if (!d->surplus)
 		return c->ninflight < c->config.depth;
 	return c->ninflight < c->config.depth / 2 &&
-		c->nsurplus < depth_limit(&c->surplus);
+		c->nsurplus < depth_limit(&c->surplus) &&
+		(c->nsurplus == 0 || !planned_early(f, clock_now_ns()));
+}
+
+/* Once more when what hangs is not counted. */
+static bool may_start_now(struct dispatch *d, const struct fill *f)
+{
+	if (may_start(d, f))
+		return true;
+	set_slow_aside(d->c, clock_now_ns());
+	if (may_start(d, f))
+		return true;
+	d->waiting = true;
+	return false;
 }
 
 /*
@@ -225,15 +239,11 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	while (progress && !list_empty(queue)) {
 		progress = false;
 		LIST_FOREACH_SAFE(l, next, queue) {
-			if (!may_start(d))
-				set_slow_aside(d->c, clock_now_ns());
-			if (!may_start(d)) {
-				d->waiting = true;
+			struct fill *f = CONTAINER_OF(l, struct fill, queue);
+
+			if (!may_start_now(d, f))
 				return;
-			}
-			if (dispatch_fill(d, queue,
-				    CONTAINER_OF(l, struct fill, queue)))
-				progress = true;
+			progress |= dispatch_fill(d, queue, f);
 		}
 	}
 }
@@ -242,14 +252,9 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 static void dispatch_in_order(struct dispatch *d, struct list *queue)
 {
 	while (!list_empty(queue)) {
-		if (!may_start(d))
-			set_slow_aside(d->c, clock_now_ns());
-		if (!may_start(d)) {
-			d->waiting = true;
-			return;
-		}
-		if (!dispatch_fill(d, queue,
-			    CONTAINER_OF(queue->next, struct fill, queue)))
+		struct fill *f = CONTAINER_OF(queue->next, struct fill, queue);
+
+		if (!may_start_now(d, f) || !dispatch_fill(d, queue, f))
 			return;
 	}
 }

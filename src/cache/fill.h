@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "base/pool.h"
 #include "cache/cache.h"
 #include "cache/depth.h"
@@ -56,6 +57,13 @@
 /* For so long after a read an item is taken to be in the middle of being read.
  */
 #define READING_NS NS_PER_S
+
+/*
+ * What is planned for later than this is fetched one request at a time: it
+ * comes early enough, and a reader of anything else waits behind one at most.
+ * Long enough to fetch at full depth what is needed until then.
+ */
+#define PLANNED_SOON_NS (NS_PER_S / 2)
 
 #define CACHE_BUCKETS 4096u
 #define PUBLISHERS 2u
@@ -200,6 +208,8 @@ void fetch_dispatch(struct cache *c, struct after *a);
 void fetch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
 
 /* planned.c; want the lock. */
+void planned_unread(struct fill *f);
+bool planned_early(const struct fill *f, uint64_t now_ns);
 void planned_end(struct cache *c, struct fill *f, int status);
 void planned_run(struct cache *c); /* lock dropped meanwhile */
 

@@ -17,6 +17,29 @@ static void tell(struct cache *c, struct cache_plan *p, int status)
 	list_add_tail(&c->planned_done, &p->link);
 }
 
+/* It is in a tier: who planned it says when it is read from there. */
+void planned_unread(struct fill *f)
+{
+	if (f->prefetched && !list_empty(&f->plans))
+		CONTAINER_OF(f->plans.next, struct cache_plan, link)->unread =
+			true;
+	f->prefetched = false;
+}
+
+/* Is there time until one of its plans needs it? */
+bool planned_early(const struct fill *f, uint64_t now_ns)
+{
+	LIST_FOREACH(l, &f->plans) {
+		const struct cache_plan *p =
+			CONTAINER_OF(l, struct cache_plan, link);
+
+		if (atomic_load_explicit(&p->due_ns, memory_order_relaxed) <
+			now_ns + PLANNED_SOON_NS)
+			return false;
+	}
+	return !list_empty(&f->plans);
+}
+
 /* The fill is planned no more; cache_unlock() tells who did. */
 void planned_end(struct cache *c, struct fill *f, int status)
 {
@@ -73,6 +96,7 @@ int cache_plan(
 	if (store_has(c->config.store, key, item->size))
 		return -EEXIST;
 	p->fill = NULL;
+	p->unread = false;
 	list_init(&p->link);
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);

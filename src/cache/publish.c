@@ -17,7 +17,7 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 	list_splice_tail(&a->warms, &f->warms);
 	if (rc == 0) {
 		COUNT(c->config.counters, admitted);
-		f->prefetched = false;
+		planned_unread(f);
 		planned_end(c, f, 0);
 		fill_leave_table(c, f);
 	} else if (f->phase == FILL_PUBLISHING) {

@@ -211,7 +211,8 @@ static int build_cache(struct mount *m, struct error *err)
 		.passed = item_passed,
 		.arg = m,
 	};
-	struct plans_config plans = {.file = planned_file, .arg = m};
+	struct plans_config plans = {
+		.file = planned_file, .arg = m, .counters = &m->counters};
 	int rc = 0;
 
 	if (m->options.pages_bytes > 0)

@@ -253,7 +253,7 @@ void command_plan_progress(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct course *k = course_of(conn);
-	uint64_t position = 0, step = 0;
+	uint64_t position = 0, step = 0, step_ns = 0;
 	struct schedule_echo echo = {0, 0};
 	struct error err = {""};
 	int rc;
@@ -264,6 +264,8 @@ void command_plan_progress(
 	rc = get_number(request, "position", NUMBER_MAX, &position, &err);
 	if (rc == 0)
 		rc = get_number(request, "step", NUMBER_MAX, &step, &err);
+	if (rc == 0)
+		rc = get_step_ns(request, &step_ns, &err);
 	if (rc == 0)
 		rc = get_echo(request, "echo", &echo, &err);
 	if (rc == 0 && echo.p) {
@@ -277,6 +279,8 @@ void command_plan_progress(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
+	if (step_ns)
+		plan_step_time(k->plan, step_ns);
 	plan_progress(k->plan, position);
 	if (step)
 		plan_progress_step(k->plan, step);

@@ -116,8 +116,19 @@ static enum work work_due(struct mount *m)
 
 /* What is known of the run when it is done. */
 struct now {
-	uint64_t answered, plan_end, returned, step;
+	uint64_t answered, plan_end;
+	struct mount_report report;
 };
+
+/* What the trainer takes for a step, waiting not counted; 0: not known. */
+static uint64_t step_ns(const struct refrain_loader *l)
+{
+	const struct sums *then = &l->meter.older, *now = &l->meter.now;
+
+	return now->steps > then->steps ? (now->trainer_ns - then->trainer_ns) /
+			(now->steps - then->steps)
+					: 0;
+}
 
 static enum work wait_for_work(struct mount *m, struct now *now)
 {
@@ -130,8 +141,8 @@ static enum work wait_for_work(struct mount *m, struct now *now)
 		pthread_cond_wait(&m->moved, l->lock);
 		m->waiting = false;
 	}
-	*now = (struct now){
-		m->answered, plan_end(m), fresh_returned(m), l->returned};
+	*now = (struct now){m->answered, plan_end(m),
+		{fresh_returned(m), l->returned, step_ns(l)}};
 	m->schedule = l->planner.schedule;
 	m->plan_turn = work == WORK_KEYS;
 	if (work == WORK_REPORT)
@@ -211,7 +222,7 @@ static void serve(struct mount *m)
 			rc = mount_plan_add(m, now.plan_end);
 			break;
 		case WORK_REPORT:
-			rc = mount_plan_report(m, now.returned, now.step);
+			rc = mount_plan_report(m, &now.report);
 			break;
 		case WORK_NONE:
 		case WORK_END:

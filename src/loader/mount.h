@@ -104,6 +104,7 @@ struct mount {
 		uint64_t positions; /* of the plan */
 		bool full;	    /* the mount takes no more for now */
 		uint64_t reported;  /* fresh number */
+		uint64_t step_ns;   /* that the mount was told */
 		struct schedule_echo echo;
 	} plan;
 };
@@ -139,7 +140,11 @@ int mount_plan_begin(struct mount *m);
 /* Add names to it, up to fresh number `to`. As above. */
 int mount_plan_add(struct mount *m, uint64_t to);
 /* Fresh examples before `fresh` were returned, as were steps before `step`. */
-int mount_plan_report(struct mount *m, uint64_t fresh, uint64_t step);
+struct mount_report {
+	uint64_t fresh, step;
+	uint64_t step_ns; /* of the trainer; 0: not known */
+};
+int mount_plan_report(struct mount *m, const struct mount_report *now);
 /* Ask for keys from fresh number `from` on, `most` of them; *next is the first
  * not asked for. The answers are in m->answers, *count of them. */
 int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,

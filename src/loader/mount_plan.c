@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "loader/impl.h"
 #include "loader/mount.h"
 
@@ -162,32 +163,50 @@ int mount_plan_add(struct mount *m, uint64_t to)
 	return rc < 0 ? rc : added(m, line, n, f);
 }
 
+/* What is not as it was: the time of a step by a tenth, and the factor. */
+static void put_changes(struct mount *m, const struct mount_report *now,
+	char *text, size_t size)
+{
+	struct mount_plan *p = &m->plan;
+	struct schedule_echo echo = schedule_echo_at(&m->schedule, now->step);
+	uint64_t apart = now->step_ns > p->step_ns ? now->step_ns - p->step_ns
+						   : p->step_ns - now->step_ns;
+	int n = 0;
+
+	text[0] = '\0';
+	if (now->step_ns && apart > p->step_ns / 10) {
+		n = snprintf(text, size, ",\"step_ms\":%" PRIu64 ".%06" PRIu64,
+			now->step_ns / NS_PER_MS, now->step_ns % NS_PER_MS);
+		p->step_ns = now->step_ns;
+	}
+	if (echo.p != p->echo.p || echo.q != p->echo.q)
+		(void)snprintf(text + n, size - (size_t)n,
+			",\"step\":%" PRIu64 ",\"echo\":\"%u/%u\"", now->step,
+			echo.p, echo.q);
+	p->echo = echo;
+}
+
 /* What the mount has left out has no position. Which that was is not said: each
  * name may stand so much earlier. */
-int mount_plan_report(struct mount *m, uint64_t fresh, uint64_t step)
+int mount_plan_report(struct mount *m, const struct mount_report *now)
 {
 	struct mount_plan *p = &m->plan;
 	uint64_t missing = p->added - m->first_fresh - p->positions;
-	uint64_t position = fresh - m->first_fresh;
-	struct schedule_echo echo = schedule_echo_at(&m->schedule, step);
-	char change[96] = "";
+	uint64_t position = now->fresh - m->first_fresh;
+	char changes[160];
 	int rc;
 
-	p->reported = fresh;
+	p->reported = now->fresh;
 	p->full = false;
 	position = position > missing ? position - missing : 0;
 	if (position > p->positions)
 		position = p->positions;
-	if (echo.p != p->echo.p || echo.q != p->echo.q)
-		(void)snprintf(change, sizeof(change),
-			",\"step\":%" PRIu64 ",\"echo\":\"%u/%u\"", step,
-			echo.p, echo.q);
-	p->echo = echo;
+	put_changes(m, now, changes, sizeof(changes));
 	rc = ask(m,
 		snprintf(m->request, MOUNT_REQUEST_BYTES,
 			"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64
 			"%s}\n",
-			position, change));
+			position, changes));
 	return rc < 0 ? rc : 0;
 }
 

@@ -29,6 +29,9 @@ enum place {
 	PLACE_RETIRED,
 	PLACE_MASK = 7,
 	PLACE_COUNTED = 8, /* flag: in plan.ahead */
+	/* SKIPPED: items that were fetched ahead and are not read yet, 15 at
+	 * most, times this. */
+	PLACE_UNREAD = 16,
 };
 
 /* A run of positions of one epoch. */

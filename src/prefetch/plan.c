@@ -133,12 +133,25 @@ void plan_advance(struct plan *plan)
 		plans_kick(plan->plans, false);
 }
 
+/* What was fetched ahead into a tier for the position has been read there. */
+void plan_count_used(struct plan *plan, uint64_t pos)
+{
+	uint8_t place = order_place(&plan->order, pos);
+
+	if (place < PLACE_UNREAD)
+		return;
+	COUNT_ADD(plan->plans->config.counters, prefetch_used,
+		place / PLACE_UNREAD);
+	order_set(&plan->order, pos, place % PLACE_UNREAD);
+}
+
 /* The file's turn is far off. */
 static void read_astray(struct plan *plan, uint64_t pos)
 {
 	if (order_epoch_of(&plan->order, pos) !=
 		order_epoch_of(&plan->order, plan->cursor))
 		return;
+	plan_count_used(plan, pos);
 	order_set(&plan->order, pos, PLACE_SERVED);
 	if (plan->stray == 0 || pos < plan->stray_min)
 		plan->stray_min = pos;
@@ -152,6 +165,7 @@ static void read_astray(struct plan *plan, uint64_t pos)
 
 static void read_near(struct plan *plan, uint64_t pos)
 {
+	plan_count_used(plan, pos);
 	plan->stray = 0;
 	plan->s.read++;
 	if (pos >= plan->front)
@@ -298,10 +312,16 @@ static uint64_t forgettable(const struct plan *plan)
 {
 	const struct hold *h =
 		CONTAINER_OF(plan->holds.next, struct hold, link);
+	uint64_t pos = plan->base;
 
-	if (list_empty(&plan->holds) || h->pos > plan->base)
-		return plan->base;
-	return h->pos;
+	/* What is in a tier is looked for a while longer. */
+	if (plan->front < pos + plan->params.slack)
+		pos = plan->front > plan->params.slack
+			? plan->front - plan->params.slack
+			: 0;
+	if (!list_empty(&plan->holds) && h->pos < pos)
+		pos = h->pos;
+	return pos > plan->order.first ? pos : plan->order.first;
 }
 
 int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie)
@@ -323,8 +343,13 @@ int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie)
 
 static void progress(struct plan *plan, uint64_t position)
 {
+	uint64_t pos = plan->retire_to > plan->order.first ? plan->retire_to
+							   : plan->order.first;
+
 	if (position > plan->order.end)
 		position = plan->order.end;
+	while (pos < position)
+		plan_count_used(plan, pos++);
 	if (position > plan->retire_to)
 		plan->retire_to = position;
 	if (position > plan->front)
@@ -352,6 +377,12 @@ void plan_progress_step(struct plan *plan, uint64_t step)
 		plan->step_told = step;
 		plan->step_told_pos = plan->front;
 	}
+}
+
+void plan_step_time(struct plan *plan, uint64_t step_ns)
+{
+	LOCK_SCOPE(&plan->plans->lock);
+	pace_tell(plan, step_ns, clock_now_ns());
 }
 
 int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo)

@@ -38,6 +38,7 @@ struct plans_config {
 	 */
 	bool (*file)(void *arg, uint64_t cookie, struct cache_item *file);
 	void *arg;
+	struct counters *counters; /* outlive the plans */
 };
 
 int plans_new(struct plans **out, const struct plans_config *config);
@@ -88,6 +89,9 @@ int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
 /* Everything before the position, or the step, is done with. */
 void plan_progress(struct plan *plan, uint64_t position);
 void plan_progress_step(struct plan *plan, uint64_t step);
+
+/* What a step takes from now on; 0: to be measured. */
+void plan_step_time(struct plan *plan, uint64_t step_ns);
 
 /* The echo factor changes; as schedule_change(). */
 int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo);

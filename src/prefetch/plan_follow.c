@@ -41,18 +41,35 @@ static void hold_done(struct cache_plan *p, int status)
 /* An item of the position is not held any more; was it the last one? */
 static void settle(struct plan *plan, uint64_t pos, int status)
 {
-	if (pos < plan->base || pos >= plan->cursor ||
-		(order_place(&plan->order, pos) & PLACE_MASK) != PLACE_ISSUED)
+	uint8_t place;
+
+	if (pos < plan->base || pos >= plan->cursor)
+		return;
+	place = order_place(&plan->order, pos);
+	if ((place & PLACE_MASK) != PLACE_ISSUED)
 		return;
 	if (status == 1) {
 		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
 		plan->ahead++;
 		plan->s.read++;
-	} else {
+	} else if (status == 0) {
 		order_set(&plan->order, pos,
-			status == 0 ? PLACE_SKIPPED : PLACE_RETIRED);
+			place + PLACE_SKIPPED - PLACE_ISSUED);
+	} else {
+		order_set(&plan->order, pos, PLACE_RETIRED);
 	}
 	plan_advance(plan);
+}
+
+/* It came into a tier before anybody read it. */
+static void note_unread(struct plan *plan, uint64_t pos)
+{
+	uint8_t place = order_place(&plan->order, pos);
+
+	if (place / PLACE_UNREAD < UINT8_MAX / PLACE_UNREAD)
+		order_set(&plan->order, pos, place + PLACE_UNREAD);
+	if ((place & PLACE_MASK) == PLACE_SERVED)
+		plan_count_used(plan, pos);
 }
 
 static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
@@ -77,6 +94,8 @@ static void hold_free(struct hold *h)
 					  PLACE_MASK) != PLACE_SERVED;
 	else if (h->status < 0)
 		plan->s.failed++;
+	if (h->status == 0 && h->p.unread)
+		note_unread(plan, h->pos);
 	if (last)
 		settle(plan, h->pos, h->status);
 	free(h);
@@ -232,6 +251,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	h->pos = pos;
 	h->bytes = item->size;
 	h->p.done = hold_done;
+	pace_hold(h, clock_now_ns());
 	list_init(&h->gone);
 	list_add_tail(&plan->holds, &h->link);
 	ps->nholds++;

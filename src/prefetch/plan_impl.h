@@ -46,6 +46,7 @@ struct plan {
 	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
 	uint64_t measured_ns, measured_step;
 	uint64_t step_ns;     /* 0: not known */
+	uint64_t due_step_ns; /* with which the holds' due_ns was reckoned */
 	struct plan_status s; /* the counts in it */
 };
 
@@ -70,11 +71,14 @@ struct plans {
 
 /* plan.c; want the lock. */
 void plan_advance(struct plan *plan);
+void plan_count_used(struct plan *plan, uint64_t pos);
 void plans_kick(struct plans *ps, bool urgent);
 
 /* plan_pace.c; want the lock. */
 uint64_t pace_step(const struct plan *plan);
 uint64_t pace_due_ns(struct plan *plan);
+void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns);
+void pace_hold(struct hold *h, uint64_t now_ns);
 void pace_measure(struct plan *plan, uint64_t now_ns);
 
 /* plan_follow.c */

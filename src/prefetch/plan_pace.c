@@ -33,11 +33,11 @@ uint64_t pace_step(const struct plan *plan)
 	return step > plan->step_told ? step : plan->step_told;
 }
 
-/* How long until the item at the cursor is needed. */
-uint64_t pace_due_ns(struct plan *plan)
+/* How long until a position is needed. */
+static uint64_t due_in_ns(const struct plan *plan, uint64_t pos)
 {
 	uint64_t now = pace_step(plan);
-	uint64_t step = step_of(plan, plan->cursor);
+	uint64_t step = step_of(plan, pos);
 	uint64_t step_ns = plan->step_ns ? plan->step_ns : STEP_GUESS_NS;
 	uint64_t due_ns;
 
@@ -46,6 +46,46 @@ uint64_t pace_due_ns(struct plan *plan)
 	if (__builtin_mul_overflow(step - now, step_ns, &due_ns))
 		return UINT64_MAX;
 	return due_ns;
+}
+
+/* How long until the item at the cursor is needed. */
+uint64_t pace_due_ns(struct plan *plan)
+{
+	return due_in_ns(plan, plan->cursor);
+}
+
+/* When an item is needed; at once, as long as the pace is not known. */
+void pace_hold(struct hold *h, uint64_t now_ns)
+{
+	uint64_t due_ns = 0;
+
+	if (h->plan->step_ns &&
+		__builtin_add_overflow(
+			now_ns, due_in_ns(h->plan, h->pos), &due_ns))
+		due_ns = UINT64_MAX;
+	atomic_store_explicit(&h->p.due_ns, due_ns, memory_order_relaxed);
+}
+
+/* The pace is another one by a quarter: so are the times of what is held. */
+static void pace_again(struct plan *plan, uint64_t now_ns)
+{
+	uint64_t before = plan->due_step_ns;
+
+	if (plan->step_ns >= before - before / 4 &&
+		plan->step_ns <= before + before / 4)
+		return;
+	plan->due_step_ns = plan->step_ns;
+	LIST_FOREACH(l, &plan->holds)
+		pace_hold(CONTAINER_OF(l, struct hold, link), now_ns);
+}
+
+/* What the owner says is not measured. */
+void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
+{
+	plan->params.step_ns = step_ns;
+	if (step_ns)
+		plan->step_ns = step_ns;
+	pace_again(plan, now_ns);
 }
 
 /* Steps and time since the last look make the step time, half of it new. */
@@ -61,6 +101,7 @@ void pace_measure(struct plan *plan, uint64_t now_ns)
 			(step - plan->measured_step);
 		plan->step_ns =
 			plan->step_ns ? (plan->step_ns + step_ns) / 2 : step_ns;
+		pace_again(plan, now_ns);
 	}
 	if (!plan->measured_ns || step > plan->measured_step) {
 		plan->measured_ns = now_ns;

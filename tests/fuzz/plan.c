@@ -95,6 +95,7 @@ static void open_all(void)
 	cache.counters = &m->counters;
 	FUZZ_MUST(cache_new(&m->cache, &cache, &err) == 0);
 	plans.cache = m->cache;
+	plans.counters = &m->counters;
 	FUZZ_MUST(plans_new(&m->plans, &plans) == 0);
 }
 

@@ -90,6 +90,8 @@ for epoch in 1 2 3; do
 	expect 'wasted of the plan' "$(planned wasted_items)" 0
 	note "epoch $epoch: $rest bytes in $seconds s"
 done
+expect 'items used' "$(status_field prefetch_used)" \
+	"$(status_field prefetch_issued)"
 peak=$(status_field staging_peak_bytes)
 [ "$peak" -le $((2 << 20)) ] || fail "staging came to $peak"
 [ "$(status_field prefetch_issued)" -gt $((files / 4)) ] ||

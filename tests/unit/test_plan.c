@@ -43,6 +43,7 @@ static void course_start(struct course *k, const char *tier)
 
 	rig_start(&k->g, tier);
 	config.cache = k->g.cache;
+	config.counters = &k->g.fix.counters;
 	ck_assert_int_eq(plans_new(&k->plans, &config), 0);
 }
 
@@ -335,6 +336,55 @@ START_TEST(test_two_plans_share_by_when_they_need)
 }
 END_TEST
 
+START_TEST(test_what_steps_do_not_need_yet_comes_one_request_at_a_time)
+{
+	struct plan_params params = {.batch = 1, .step_ns = 3600 * NS_PER_S};
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	add(plan, 1, 1, 101);
+	while (field(plan, offsetof(struct plan_status, ahead_items)) < AHEAD)
+		sched_yield();
+	ck_assert_uint_eq(k.g.hand.n, 1);
+	answer(hand_take(&k.g.hand, 0), 0);
+	ck_assert_uint_eq(k.g.hand.n, 1);
+	/* The steps are shorter than was thought. */
+	plan_step_time(plan, 1);
+	answer(hand_take(&k.g.hand, 0), 0);
+	ck_assert_uint_gt(k.g.hand.n, 1);
+	plan_close(plan);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_what_came_into_a_tier_is_used_when_it_is_read)
+{
+	struct plan *plan;
+	struct course k;
+
+	course_start(&k, "16M");
+	plan = open_plan(&k, 0);
+	add(plan, 1, 1, 21);
+	WAIT_FOR(&k, plan, cursor, 20);
+	WAIT_FOR(&k, plan, ahead_items, 0);
+	ck_assert_uint_eq(k.g.fix.counters.prefetch_issued, 20);
+	ck_assert_uint_eq(k.g.fix.counters.prefetch_used, 0);
+	for (uint64_t i = 1; i < 6; i++) {
+		read_file(&k, i);
+		read_file(&k, i);
+		ck_assert_uint_eq(k.g.fix.counters.prefetch_used, i);
+	}
+	/* By its owner, without the mount. */
+	plan_progress(plan, 13);
+	ck_assert_uint_eq(k.g.fix.counters.prefetch_used, 13);
+	plan_close(plan);
+	ck_assert_uint_eq(wasted(&k), 0);
+	course_stop(&k);
+}
+END_TEST
+
 START_TEST(test_echo_makes_steps_of_fewer_examples)
 {
 	struct plan_params params = {.batch = 8, .echo = {2, 1}};
@@ -480,6 +530,9 @@ int main(void)
 	tcase_add_test(t, test_epochs_follow_one_another);
 	tcase_add_test(t, test_a_read_far_ahead_is_somebody_elses);
 	tcase_add_test(t, test_two_plans_share_by_when_they_need);
+	tcase_add_test(
+		t, test_what_steps_do_not_need_yet_comes_one_request_at_a_time);
+	tcase_add_test(t, test_what_came_into_a_tier_is_used_when_it_is_read);
 	tcase_add_test(t, test_echo_makes_steps_of_fewer_examples);
 	tcase_add_test(t, test_wrong_names_cost_nothing);
 	tcase_add_test(t, test_plans_have_a_bound);

@@ -21,11 +21,18 @@ static void held_done(struct cache_plan *p, int status)
 	h->told = true;
 }
 
-static int hold(struct rig *g, struct held *h, uint64_t cookie, uint64_t size)
+static int hold_until(struct rig *g, struct held *h, uint64_t cookie,
+	uint64_t size, uint64_t due_ns)
 {
 	*h = (struct held){.p = {.done = held_done}};
+	h->p.due_ns = due_ns;
 	h->item = file_item(g, cookie, size, 0);
 	return cache_plan(g->cache, &h->item, &h->p);
+}
+
+static int hold(struct rig *g, struct held *h, uint64_t cookie, uint64_t size)
+{
+	return hold_until(g, h, cookie, size, 0);
 }
 
 static uint64_t planned(struct rig *g)
@@ -138,6 +145,35 @@ START_TEST(test_planned_items_are_fetched_one_after_another)
 }
 END_TEST
 
+START_TEST(test_what_is_not_needed_soon_is_fetched_one_request_at_a_time)
+{
+	uint64_t later_ns = clock_now_ns() + 3600 * NS_PER_S;
+	struct held h[2];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold_until(&g, &h[0], 1, LIMIT, later_ns), 0);
+	ck_assert_int_eq(hold_until(&g, &h[1], 2, LIMIT, later_ns), 0);
+	ck_assert_uint_eq(g.hand.n, 1);
+	answer(hand_take(&g.hand, 0), 0);
+	ck_assert_uint_eq(g.hand.n, 1);
+	/* A reader of something else waits for no more than that. */
+	probe_read(&g, &p, file_item(&g, 3, 5000, 0), 0, 5000);
+	ck_assert_uint_eq(g.hand.n, 2);
+	answer(hand_take(&g.hand, 1), 0);
+	ck_assert(p.right);
+	ck_assert_uint_eq(g.hand.n, 1);
+	/* Now it is. */
+	h[0].p.due_ns = 1;
+	answer(hand_take(&g.hand, 0), 0);
+	ck_assert_uint_gt(g.hand.n, 1);
+	answer_all(&g.hand);
+	ck_assert_uint_eq(g.fix.counters.passed_through, 2);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_reader_lifts_what_is_planned)
 {
 	struct held h[2];
@@ -240,6 +276,8 @@ int main(void)
 		t, test_readers_of_other_items_never_push_out_a_planned_one);
 	tcase_add_test(t, test_planned_items_have_half_of_staging);
 	tcase_add_test(t, test_planned_items_are_fetched_one_after_another);
+	tcase_add_test(t,
+		test_what_is_not_needed_soon_is_fetched_one_request_at_a_time);
 	tcase_add_test(t, test_a_reader_lifts_what_is_planned);
 	tcase_add_test(t, test_what_fits_goes_into_its_tier);
 	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
