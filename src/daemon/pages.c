@@ -3,13 +3,24 @@
  * A bound on the pages that the kernel keeps of items that passed through:
  * they are of no use before the next epoch, and push out pages of others.
  * Items that were served to their end queue up here, and when more than the
- * bound is in the queue the oldest are dropped. Dropping pages can block, so
- * a thread of its own does it, never a handler.
+ * bound is in the queue the oldest are dropped. That can wait, so a thread of
+ * its own does it, never a handler.
+ *
+ * It does it as any program would, through the mount: that passes over pages
+ * that are mapped, or locked because somebody is reading them. A notification
+ * to the kernel would wait for those, where a thread cannot be killed, with the
+ * descriptor of the session in its hands: after a kill -9 the reader would wait
+ * for the daemon, and the daemon for the reader. For the same reason the
+ * thread has a table of descriptors of its own, without that one.
  */
 #include "daemon/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -34,10 +45,29 @@ static bool is_over(const struct pages *p)
 	return p->bytes > p->m->options.pages_bytes;
 }
 
+/* What has gone, or is not to be had, has no pages that are to be dropped. */
+static void forget(const struct pages *p, const struct passed *i)
+{
+	char path[MANIFEST_PATH_MAX];
+	CLEANUP_FREE char *name = NULL;
+	CLEANUP_FD int fd = -1;
+
+	if (manifest_path(p->m->manifest, i->id, path, sizeof(path)) < 0 ||
+		asprintf(&name, "%s/%s", p->m->mountpoint, path) < 0)
+		return;
+	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 &&
+		posix_fadvise(fd, (off_t)i->off, (off_t)i->len,
+			POSIX_FADV_DONTNEED) == 0)
+		COUNT_ADD(&p->m->counters, pages_dropped, i->len);
+}
+
 static void *pages_main(void *arg)
 {
 	struct pages *p = arg;
 
+	/* Where it may not: as in any other daemon that looks at itself. */
+	(void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE);
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		struct passed *i;
@@ -50,8 +80,7 @@ static void *pages_main(void *arg)
 		list_del(&i->link);
 		p->bytes -= i->len;
 		pthread_mutex_unlock(&p->lock);
-		fs_forget_pages(p->m->fs, i->id, i->off, i->len);
-		COUNT_ADD(&p->m->counters, pages_dropped, i->len);
+		forget(p, i);
 		free(i);
 		pthread_mutex_lock(&p->lock);
 	}

@@ -385,9 +385,3 @@ void fs_forget_attr(struct fs *fs, node_id id)
 {
 	(void)fuse_lowlevel_notify_inval_inode(fs->se, id, -1, 0);
 }
-
-void fs_forget_pages(struct fs *fs, node_id id, uint64_t off, uint64_t len)
-{
-	(void)fuse_lowlevel_notify_inval_inode(
-		fs->se, id, (off_t)off, (off_t)len);
-}

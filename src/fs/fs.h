@@ -54,9 +54,6 @@ void fs_unmount(struct fs *fs);
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
 void fs_forget_attr(struct fs *fs, node_id id);
 
-/* Drop the kernel's pages of a range; from no handler, as it can block. */
-void fs_forget_pages(struct fs *fs, node_id id, uint64_t off, uint64_t len);
-
 /* How the mount runs, for people: read-ahead in KiB (0: not known yet). */
 unsigned fs_read_ahead_kib(struct fs *fs);
 

@@ -115,8 +115,8 @@ TESTS += tests/system/stop-waiting.sh
 EXTRA_DIST += tests/system/stop-waiting.sh
 
 # Who is killed while an origin hangs.
-TESTS += tests/system/killed-reader.sh
-EXTRA_DIST += tests/system/killed-reader.sh
+TESTS += tests/system/killed-reader.sh tests/system/pages.sh
+EXTRA_DIST += tests/system/killed-reader.sh tests/system/pages.sh
 
 # The loader: its command, and the library as it is installed.
 TESTS += tests/system/library.sh tests/system/load.sh \

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The bound on the kernel's pages of what passed through: the oldest go, but
+# nobody waits for those that a reader holds who waits for the daemon. If that
+# is killed then it is gone at once, and the reader gets an error.
+set -eu
+name=pages
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse drop_caches fincore
+
+for f in held other third; do
+	head -c 110000 /dev/urandom >"$src/$f"
+done
+
+# None has room in the cache; the kernel may keep the pages of one.
+start_mount "$src" "$mnt" --cache "$work/cache:64K" --pages 150K --fault ''
+scan_through
+cat "$mnt/other" "$mnt/held" >/dev/null
+wait_for 10 has_status pages_dropped 110000 ||
+	fail "dropped: $(status_field pages_dropped)"
+pages() {
+	fincore --bytes --noheadings --output RES "$mnt/$1" | tr -d ' '
+}
+expect 'pages of the oldest' "$(pages other)" 0
+[ "$(pages held)" -ge 110000 ] || fail 'the latest has lost its pages'
+wait_for 10 has_status staging_bytes 0 || fail 'what was served is kept'
+
+# The pages of `held` are locked for a second reader when they are to go.
+drop_caches
+"$refrain" fault "$mnt" stall=1,match=held
+cat "$mnt/held" >/dev/null 2>&1 &
+second=$!
+wait_for 10 has_status parked 1 || fail 'the second read is not parked'
+cat "$mnt/third" >/dev/null
+wait_for 10 has_status pages_dropped 220000 || fail 'a page is waited for'
+
+kill -9 "$daemon"
+# A zombie is its first thread alone.
+threads_gone() {
+	set -- /proc/"$daemon"/task/*
+	[ $# -le 1 ]
+}
+wait_for 10 threads_gone || fail 'the killed daemon stays in the kernel'
+wait "$second" && fail 'the second reader was answered'
+wait "$daemon" 2>/dev/null || :
+daemon=
