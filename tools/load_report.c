@@ -36,17 +36,21 @@ static double images_per_s(const struct load_result *r)
 
 static void print_stages(const struct refrain_stats *s)
 {
-	char size[SIZE_TEXT_MAX];
+	char size[SIZE_TEXT_MAX], cpu[32];
 
 	(void)printf("\n%-10s%12s%12s%14s%14s%14s\n", "stage", "items", "bytes",
 		"CPU ms", "ms an item", "waited ms");
 	for (int i = 0; i < REFRAIN_STAGES; i++) {
 		const struct refrain_stage *st = &s->stages[i];
 
-		(void)printf("%-10s%12" PRIu64 "%12s%14.1f%14.3f%14.1f\n",
+		if (i == REFRAIN_STAGE_TRAINER)
+			(void)snprintf(cpu, sizeof(cpu), "-");
+		else
+			(void)snprintf(
+				cpu, sizeof(cpu), "%.1f", ms(st->cpu_ns));
+		(void)printf("%-10s%12" PRIu64 "%12s%14s%14.3f%14.1f\n",
 			stage_names[i], st->items, size_format(st->bytes, size),
-			ms(st->cpu_ns),
-			ratio(ms(st->busy_ns), (double)st->items),
+			cpu, ratio(ms(st->busy_ns), (double)st->items),
 			ms(st->wait_ns));
 	}
 }
@@ -78,8 +82,10 @@ static void print_echoes(
 		(void)printf("factor    %.3f now, after %" PRIu64 " changes\n",
 			s->echo_factor, s->echo_changes);
 	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f in the "
-		     "mean; %" PRIu64 " pairs in one batch\n",
-		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates);
+		     "mean; %" PRIu64 " pairs in one batch, %" PRIu64
+		     " of them at the end of the run\n",
+		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates,
+		s->end_duplicates);
 }
 
 void load_print(const struct load_options *o, const struct load_result *r)
@@ -122,9 +128,9 @@ void load_print(const struct load_options *o, const struct load_result *r)
 
 static json_t *stage_json(const struct refrain_stage *s)
 {
-	return json_pack("{s:I,s:I,s:f,s:f,s:f}", "items", (json_int_t)s->items,
-		"bytes", (json_int_t)s->bytes, "cpu_ms", ms(s->cpu_ns),
-		"busy_ms", ms(s->busy_ns), "wait_ms", ms(s->wait_ns));
+	return json_pack("{s:I,s:I,s:f,s:f}", "items", (json_int_t)s->items,
+		"bytes", (json_int_t)s->bytes, "busy_ms", ms(s->busy_ns),
+		"wait_ms", ms(s->wait_ns));
 }
 
 static void set_int(json_t *o, const char *name, uint64_t value)
@@ -167,6 +173,7 @@ static void add_run(json_t *o, const struct load_options *options,
 	set_int(o, "direct_hits", s->direct_hits);
 	set_int(o, "rereads", s->rereads);
 	set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
+	set_int(o, "end_duplicates", s->end_duplicates);
 	set_int(o, "min_lag_steps", s->min_lag_steps);
 	set_real(o, "mean_lag_steps", s->mean_lag_steps);
 	set_hash(o, "stream_hash", s->stream_hash);
@@ -211,9 +218,13 @@ static void add_stages(json_t *o, const struct refrain_stats *s)
 {
 	json_t *stages = json_object();
 
-	for (int i = 0; i < REFRAIN_STAGES; i++)
-		(void)json_object_set_new(
-			stages, stage_names[i], stage_json(&s->stages[i]));
+	for (int i = 0; i < REFRAIN_STAGES; i++) {
+		json_t *stage = stage_json(&s->stages[i]);
+
+		if (i != REFRAIN_STAGE_TRAINER) /* its CPU time is not ours */
+			set_real(stage, "cpu_ms", ms(s->stages[i].cpu_ns));
+		(void)json_object_set_new(stages, stage_names[i], stage);
+	}
 	(void)json_object_set_new(o, "stages", stages);
 }
 

@@ -319,7 +319,10 @@ struct refrain_batch {
 /* Time and work of one stage. */
 struct refrain_stage {
 	uint64_t items, bytes;
-	uint64_t cpu_ns;  /* of its threads, while at it */
+	uint64_t cpu_ns;  /* of its threads: READ: those that read, without
+			     the kernel's own of io_uring; DECODE and AUGMENT:
+			     those of `threads`, shared as busy_ns is;
+			     TRAINER: 0, as it is not ours */
 	uint64_t busy_ns; /* wall, summed over items */
 	uint64_t wait_ns; /* wall, summed over items, waiting for it */
 };
@@ -350,7 +353,9 @@ struct refrain_stats {
 	uint64_t dropped_examples;    /* servings of the run's last batch, if
 					 it is short and dropped */
 	uint64_t dropped_echoes;      /* owed when the world changed */
-	uint64_t in_batch_duplicates; /* pairs of servings of one example */
+	uint64_t in_batch_duplicates; /* pairs of servings of one decoded
+					 example; what is decoded again in the
+					 next epoch is another */
 	uint64_t min_lag_steps;
 	double mean_lag_steps;
 	double echo_factor;			  /* asked for now */
@@ -365,10 +370,18 @@ struct refrain_stats {
 	uint64_t stream_hash;	/* XXH3 of (index, echo number, seed), 8 bytes
 				   little endian each, of all served */
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
-	const char *suggested_point; /* "before", "after", "batch" */
+	/* Right after the slowest stage: "before" or "after". Never "batch":
+	 * samples are augmented where they lie in the batch, so there is no
+	 * stage between. */
+	const char *suggested_point;
 	uint64_t echo_changes; /* of the whole run, also before a restart */
 	uint64_t direct_hits;  /* of files_read: from the cache of a mount of
 				  refrain, without asking the mount */
+	/* Of in_batch_duplicates: in the one batch near the end of a run where
+	 * an echo that is not whole may leave some, however large the window
+	 * is. All are, unless the window was allowed to be too small or the
+	 * run has fewer than 2 * batch * min_lag fresh examples. */
+	uint64_t end_duplicates;
 };
 
 /* -- Calls -------------------------------------------------------------- */

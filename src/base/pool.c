@@ -171,6 +171,16 @@ void pool_submit(struct pool *p, struct pool_job *job)
 		(void)sem_post(&w->wake); /* one post a wait: no overflow */
 }
 
+uint64_t pool_cpu_ns(struct pool *p)
+{
+	uint64_t ns = 0;
+	LOCK_SCOPE(&p->lock);
+
+	for (unsigned i = 0; i < p->n; i++)
+		ns += clock_cpu_of_ns(p->threads[i]);
+	return ns;
+}
+
 /* True when all threads have ended. */
 static bool stop_threads(struct pool *p, uint64_t wait_ns)
 {

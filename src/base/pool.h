@@ -28,6 +28,9 @@ int pool_new(struct pool **out, unsigned max_threads);
  */
 void pool_submit(struct pool *p, struct pool_job *job);
 
+/* CPU time of its threads so far. */
+uint64_t pool_cpu_ns(struct pool *p);
+
 /*
  * Run what is queued, stop the threads and free the pool. If a thread does not
  * end within wait_ns, the pool is left as it is and false returned: whatever

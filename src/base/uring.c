@@ -488,6 +488,11 @@ void uring_cancel(struct uring *u, struct uring_op *op)
 	pthread_mutex_unlock(&u->lock);
 }
 
+uint64_t uring_cpu_ns(struct uring *u)
+{
+	return u->pool ? pool_cpu_ns(u->pool) : clock_cpu_of_ns(u->thread);
+}
+
 bool uring_free(struct uring *u, uint64_t wait_ns)
 {
 	if (!u)

@@ -93,6 +93,13 @@ void uring_close(struct uring *u, struct uring_op *op, int fd);
 void uring_cancel(struct uring *u, struct uring_op *op);
 
 /*
+ * CPU time so far of the ring's thread, or of those that stand in for it; what
+ * threads of the kernel's own do for the ring is not in it. Before
+ * uring_free().
+ */
+uint64_t uring_cpu_ns(struct uring *u);
+
+/*
  * End everything and free. False if the kernel still holds operations after
  * wait_ns: then they and the ring stay as they are, for ever.
  */

@@ -367,6 +367,8 @@ void reader_cancel(struct refrain_loader *l, struct read_op *r);
 /* End all reads: how many were left behind. Lock not held. */
 uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns);
 void reader_release(struct refrain_loader *l);
+/* CPU time of its threads so far. */
+uint64_t reader_cpu_ns(const struct refrain_loader *l);
 
 /* -- direct.c: entries of a mount's tiers -- */
 
@@ -387,6 +389,8 @@ int workers_start(struct refrain_loader *l, struct error *err);
 /* After `closing` was set: false if one does not end in time. */
 bool workers_stop(struct refrain_loader *l, uint64_t until_ns);
 void workers_release(struct refrain_loader *l);
+/* CPU time of its threads so far. */
+uint64_t workers_cpu_ns(const struct refrain_loader *l);
 /*
  * Make a serving, whose entry is as the state says: KEPT, and counted among
  * its users, or WORKING for this worker. Lock held before and after, not

@@ -75,7 +75,6 @@ static void count_augment(struct refrain_loader *l, const struct make *m)
 
 	st->items++;
 	st->bytes += l->s.sample_bytes;
-	st->cpu_ns += m->augment_cpu_ns;
 	st->busy_ns += m->augment_ns;
 	l->meter.now.augment_ns += m->augment_ns;
 }
@@ -86,7 +85,6 @@ static void count_decode(struct refrain_loader *l, const struct make *m)
 
 	st->items++;
 	st->bytes += m->e->encoded_bytes;
-	st->cpu_ns += m->decode_cpu_ns;
 	st->busy_ns += m->decode_ns;
 	l->meter.now.decode_ns += m->decode_ns;
 	l->meter.now.decoded++;
@@ -101,7 +99,7 @@ static int copy_kept(struct make *m)
 {
 	struct refrain_loader *l = m->w->l;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
-	uint64_t cpu_ns = thread_cpu_ns(), now_ns = clock_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	struct decoded d;
 	int rc = 0;
 
@@ -114,7 +112,6 @@ static int copy_kept(struct make *m)
 	}
 	if (rc < 0)
 		rc = zero(l, m->s, rc);
-	m->augment_cpu_ns = thread_cpu_ns() - cpu_ns;
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
 }
@@ -156,19 +153,15 @@ static int decode_and_make(
 {
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	struct refrain_loader *l = m->w->l;
-	uint64_t cpu_ns = thread_cpu_ns(), now_ns = clock_now_ns();
-	uint64_t cpu_then_ns, then_ns;
+	uint64_t now_ns = clock_now_ns(), then_ns;
 	int rc = make_decode(m, d, err);
 
-	cpu_then_ns = thread_cpu_ns();
 	then_ns = clock_now_ns();
-	m->decode_cpu_ns = cpu_then_ns - cpu_ns;
 	m->decode_ns = then_ns - now_ns;
 	if (rc < 0)
 		return rc;
 	rc = make_sample(m->w, m->e, d, slot->augment_seed, place_of(l, m->s));
 	*status = rc < 0 ? zero(l, m->s, rc) : 0;
-	m->augment_cpu_ns = thread_cpu_ns() - cpu_then_ns;
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
 }

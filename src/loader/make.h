@@ -27,11 +27,8 @@ struct make {
 	size_t decoded_bytes;
 	uint64_t extra_bytes; /* that libjpeg takes meanwhile */
 	struct buffer *keep;  /* decode into that, or NULL: scratch */
-	uint64_t decode_cpu_ns, decode_ns, augment_cpu_ns, augment_ns;
+	uint64_t decode_ns, augment_ns;
 };
-
-/* Of this thread. */
-uint64_t thread_cpu_ns(void);
 
 /* -- make_image.c: what to decode, and decoding -- */
 

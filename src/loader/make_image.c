@@ -9,18 +9,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "loader/make.h"
-
-uint64_t thread_cpu_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* cannot fail */
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* How many different crops the servings have. */
 static uint32_t crops(const struct refrain_loader *l, const struct entry *e)

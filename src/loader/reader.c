@@ -596,6 +596,14 @@ uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
 	return left ? left : 1;
 }
 
+uint64_t reader_cpu_ns(const struct refrain_loader *l)
+{
+	struct uring *ring = l->reader.ring, *direct = l->reader.direct;
+	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
+
+	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;
+}
+
 void reader_release(struct refrain_loader *l)
 {
 	for (uint32_t i = 0; i < l->reader.shards_max; i++)

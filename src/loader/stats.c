@@ -77,8 +77,18 @@ static void hash_slots(struct meter *m, const struct step *st)
 	}
 }
 
-static void count_step(struct meter *m, const struct step *st)
+/* Rare, so it may cost something. */
+static bool is_exception(const struct refrain_loader *l, uint64_t step)
 {
+	struct schedule_facts facts;
+
+	schedule_facts(&l->planner.schedule, &facts);
+	return facts.apart && step == facts.exception_step;
+}
+
+static void count_step(struct refrain_loader *l, const struct step *st)
+{
+	struct meter *m = &l->meter;
 	struct refrain_stats *out = &m->out;
 
 	out->steps++;
@@ -88,6 +98,8 @@ static void count_step(struct meter *m, const struct step *st)
 	out->substituted += st->substituted;
 	out->zero_filled += st->zero_filled;
 	out->in_batch_duplicates += st->duplicates;
+	if (st->duplicates && is_exception(l, st->number))
+		out->end_duplicates += st->duplicates;
 	m->lag_sum += st->lag_sum;
 	m->lags += st->lags;
 	if (st->lag_min < out->min_lag_steps)
@@ -127,7 +139,7 @@ void meter_returned(struct refrain_loader *l, const struct step *st,
 
 	meter_tick(l);
 	hash_slots(m, st);
-	count_step(m, st);
+	count_step(l, st);
 	count_times(l, called_ns, now_ns);
 	m->returned_ns = now_ns;
 	echo_returned(l);
@@ -186,6 +198,23 @@ static double upstream_ms(const struct refrain_loader *l)
 		(double)(now->decoded - from->decoded) * l->threads * 1e6);
 }
 
+/*
+ * By threads, which costs nothing where the work is done. What a worker does
+ * beside its stages (planning, locks) is shared among them as their time is.
+ */
+static void derive_cpu(struct refrain_loader *l, struct refrain_stats *out)
+{
+	struct refrain_stage *decode = &out->stages[REFRAIN_STAGE_DECODE];
+	struct refrain_stage *augment = &out->stages[REFRAIN_STAGE_AUGMENT];
+	double all = (double)workers_cpu_ns(l);
+	double busy = (double)(decode->busy_ns + augment->busy_ns);
+
+	out->stages[REFRAIN_STAGE_READ].cpu_ns = reader_cpu_ns(l);
+	decode->cpu_ns = (uint64_t)(all * ratio((double)decode->busy_ns, busy));
+	augment->cpu_ns =
+		(uint64_t)(all * ratio((double)augment->busy_ns, busy));
+}
+
 static void derive(struct refrain_loader *l, struct refrain_stats *out)
 {
 	const struct meter *m = &l->meter;
@@ -197,6 +226,7 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 
 	rates_of(l, &r);
 	out->size = sizeof(*out);
+	derive_cpu(l, out);
 	out->mean_lag_steps = ratio((double)m->lag_sum, (double)m->lags);
 	if (!m->lags)
 		out->min_lag_steps = 0;
@@ -217,6 +247,8 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 			(double)(now->wall_ns - m->first.wall_ns));
 	out->stream_hash = hash_stream_value(m->stream);
 	out->bottleneck = bottleneck_of(&r);
+	/* A batch is put together as its samples are made: echoes of whole
+	 * ones would save no more than echoes after augmentation. */
 	out->suggested_point =
 		strcmp(out->bottleneck, "augment") == 0 ? "after" : "before";
 }
@@ -266,9 +298,9 @@ struct field {
 			offsetof(struct refrain_stage, member),                \
 			UINT                                                   \
 	}
-#define STAGE_FIELDS(i, name)                                                  \
-	STAGE(i, name, items), STAGE(i, name, bytes), STAGE(i, name, cpu_ns),  \
-		STAGE(i, name, busy_ns), STAGE(i, name, wait_ns)
+#define TIME_FIELDS(i, name)                                                   \
+	STAGE(i, name, items), STAGE(i, name, bytes), STAGE(i, name, busy_ns), \
+		STAGE(i, name, wait_ns)
 
 static const struct field fields[] = {
 	FIELD(epochs, UINT),
@@ -291,6 +323,7 @@ static const struct field fields[] = {
 	FIELD(dropped_examples, UINT),
 	FIELD(dropped_echoes, UINT),
 	FIELD(in_batch_duplicates, UINT),
+	FIELD(end_duplicates, UINT),
 	FIELD(min_lag_steps, UINT),
 	FIELD(mean_lag_steps, REAL),
 	FIELD(echo_factor, REAL),
@@ -299,10 +332,13 @@ static const struct field fields[] = {
 	FIELD(memory_bytes, UINT),
 	FIELD(memory_bytes_peak, UINT),
 	FIELD(reads_abandoned, UINT),
-	STAGE_FIELDS(REFRAIN_STAGE_READ, "read"),
-	STAGE_FIELDS(REFRAIN_STAGE_DECODE, "decode"),
-	STAGE_FIELDS(REFRAIN_STAGE_AUGMENT, "augment"),
-	STAGE_FIELDS(REFRAIN_STAGE_TRAINER, "trainer"),
+	TIME_FIELDS(REFRAIN_STAGE_READ, "read"),
+	STAGE(REFRAIN_STAGE_READ, "read", cpu_ns),
+	TIME_FIELDS(REFRAIN_STAGE_DECODE, "decode"),
+	STAGE(REFRAIN_STAGE_DECODE, "decode", cpu_ns),
+	TIME_FIELDS(REFRAIN_STAGE_AUGMENT, "augment"),
+	STAGE(REFRAIN_STAGE_AUGMENT, "augment", cpu_ns),
+	TIME_FIELDS(REFRAIN_STAGE_TRAINER, "trainer"),
 	FIELD(t_upstream_ms, REAL),
 	FIELD(t_downstream_ms, REAL),
 	FIELD(r, REAL),

@@ -70,6 +70,10 @@ static void work(struct worker *w, struct serving *s)
 	struct refrain_loader *l = w->l;
 	struct entry *e = s->entry;
 	enum entry_state state = e->state;
+	enum refrain_stage_name stage = state == ENTRY_ENCODED
+		? REFRAIN_STAGE_DECODE
+		: REFRAIN_STAGE_AUGMENT;
+	uint64_t now_ns;
 	bool made;
 
 	if (state != ENTRY_ENCODED && state != ENTRY_KEPT &&
@@ -79,10 +83,10 @@ static void work(struct worker *w, struct serving *s)
 		return;
 	}
 	meter_tick(l);
+	now_ns = l->meter.ticked_ns;
 	s->state = SERVING_WORKS;
-	l->meter.out.stages[REFRAIN_STAGE_DECODE].wait_ns +=
-		clock_now_ns() - s->since_ns;
-	s->since_ns = clock_now_ns();
+	l->meter.out.stages[stage].wait_ns += now_ns - s->since_ns;
+	s->since_ns = now_ns;
 	if (state == ENTRY_ENCODED)
 		entry_state(e, ENTRY_WORKING);
 	l->working++;
@@ -204,6 +208,16 @@ int workers_start(struct refrain_loader *l, struct error *err)
 		pthread_mutex_unlock(l->lock);
 	}
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+uint64_t workers_cpu_ns(const struct refrain_loader *l)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < l->threads; i++)
+		if (l->workers[i].started)
+			ns += clock_cpu_of_ns(l->workers[i].thread);
+	return ns;
 }
 
 bool workers_stop(struct refrain_loader *l, uint64_t until_ns)

@@ -124,7 +124,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 456),
+	SIZE(refrain_stats, 464),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -163,6 +163,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, suggested_point, 432, 8),
 	MEMBER(refrain_stats, echo_changes, 440, 8),
 	MEMBER(refrain_stats, direct_hits, 448, 8),
+	MEMBER(refrain_stats, end_duplicates, 456, 8),
 };
 
 static const struct row values[] = {

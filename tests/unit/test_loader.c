@@ -306,6 +306,52 @@ START_TEST(test_loader_lets_a_callback_augment)
 }
 END_TEST
 
+/* Some seeds leave such pairs; all are where they may be. */
+START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
+{
+	struct refrain_config c = config_of();
+	uint64_t pairs = 0;
+
+	c.height = 8;
+	c.echo = 2.5;
+	c.batch = 24;
+	c.window = 120; /* the least */
+	for (c.seed = 0; c.seed < 6; c.seed++) {
+		struct refrain_loader *l = open_loader(&c);
+		const struct refrain_batch *b;
+		struct refrain_stats st;
+
+		while (refrain_next(l, &b, WAIT_MS) == 1)
+			refrain_release(b);
+		st = stats_of(l);
+		ck_assert_uint_eq(st.in_batch_duplicates, st.end_duplicates);
+		pairs += st.end_duplicates;
+		ck_assert_int_eq(refrain_close(l), 0);
+	}
+	ck_assert_uint_gt(pairs, 0);
+}
+END_TEST
+
+START_TEST(test_duplicates_of_a_small_window_are_anywhere)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	struct refrain_stats st;
+
+	c.echo = 2.5;
+	c.window = 20;
+	c.flags = REFRAIN_FLAG_ALLOW_DUPLICATES;
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1)
+		refrain_release(b);
+	st = stats_of(l);
+	ck_assert_uint_gt(st.in_batch_duplicates, 0);
+	ck_assert_uint_eq(st.end_duplicates, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader");
@@ -324,6 +370,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_loader_without_io_uring_is_the_same);
 	tcase_add_test(tc, test_loader_evaluates_in_order);
 	tcase_add_test(tc, test_loader_takes_each_example_fresh_once_an_epoch);
+	tcase_add_test(tc, test_duplicates_are_those_at_the_end_of_a_run);
+	tcase_add_test(tc, test_duplicates_of_a_small_window_are_anywhere);
 	tc = case_of(s, "callbacks");
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_loop_test(tc, test_loader_copies_raw_records, 0, 3);

@@ -484,6 +484,27 @@ END_TEST
 
 /* -- Figures --------------------------------------------------------------- */
 
+static uint64_t process_cpu_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void cpu_adds_up(const struct refrain_stats *st)
+{
+	uint64_t sum = 0;
+
+	for (int i = REFRAIN_STAGE_READ; i <= REFRAIN_STAGE_AUGMENT; i++) {
+		ck_assert_uint_gt(st->stages[i].cpu_ns, 0);
+		sum += st->stages[i].cpu_ns;
+	}
+	ck_assert_uint_le(sum, process_cpu_ns());
+	ck_assert_uint_gt(st->stages[REFRAIN_STAGE_DECODE].cpu_ns,
+		st->stages[REFRAIN_STAGE_AUGMENT].cpu_ns / 100);
+}
+
 START_TEST(test_statistics_add_up)
 {
 	struct refrain_config c = config_of();
@@ -504,6 +525,7 @@ START_TEST(test_statistics_add_up)
 	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_AUGMENT].items, 8 * IMAGES);
 	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_DECODE].items, 2 * IMAGES);
 	ck_assert_uint_eq(st.stages[REFRAIN_STAGE_READ].items, 2 * IMAGES);
+	cpu_adds_up(&st);
 	ck_assert_uint_ge(st.min_lag_steps, 1);
 	ck_assert_double_ge(st.mean_lag_steps, (double)st.min_lag_steps);
 	ck_assert_uint_gt(st.pool_bytes_peak, 0);
