@@ -23,7 +23,6 @@
 
 #define READ_BYTES 65536
 #define FILES_MAX 4096
-#define NS_PER_US 1000
 
 struct names {
 	char *path[FILES_MAX];
