@@ -63,26 +63,17 @@ static int parse_u64(const char *value, uint64_t *out, struct error *err)
 	return 0;
 }
 
-static int parse_seed(void *out, const char *value, struct error *err)
-{
-	struct load_options *o = out;
-
-	return parse_u64(value, &o->config.seed, err);
-}
-
-static int parse_max_pixels(void *out, const char *value, struct error *err)
-{
-	struct load_options *o = out;
-
-	return parse_u64(value, &o->config.max_pixels, err);
-}
-
-static int parse_steps(void *out, const char *value, struct error *err)
-{
-	struct load_options *o = out;
-
-	return parse_u64(value, &o->steps, err);
-}
+#define PARSE_U64(name, member)                                                \
+	static int parse_##name(                                               \
+		void *out, const char *value, struct error *err)               \
+	{                                                                      \
+		struct load_options *o = out;                                  \
+                                                                               \
+		return parse_u64(value, &o->member, err);                      \
+	}
+PARSE_U64(seed, config.seed)
+PARSE_U64(max_pixels, config.max_pixels)
+PARSE_U64(steps, steps)
 
 /* 2, 2.5 or 5/2. */
 static int parse_factor(const char *value, double *out, struct error *err)

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
+#include "base/write.h"
 #include "picture.h"
 
 #define CLASSES_MAX 100000
@@ -144,21 +145,6 @@ static int painter_paint(struct painter *p, const struct picture_spec *spec,
 		    TJPF_RGB, &p->file, bytes, TJSAMP_420, (int)spec->quality,
 		    TJFLAG_NOREALLOC | TJFLAG_ACCURATEDCT) < 0)
 		return -EIO;
-	return 0;
-}
-
-static int write_all(int fd, const unsigned char *data, size_t bytes)
-{
-	while (bytes > 0) {
-		ssize_t n = write(fd, data, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		bytes -= (size_t)n;
-	}
 	return 0;
 }
 

@@ -16,6 +16,7 @@ libbase_la_SOURCES = \
 	src/base/pool.c src/base/pool.h \
 	src/base/size.c src/base/size.h \
 	src/base/timer.c src/base/timer.h \
-	src/base/uring.c src/base/uring.h
+	src/base/uring.c src/base/uring.h \
+	src/base/write.c src/base/write.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(URING_LIBS) $(XXHASH_LIBS)

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/write.h"
 
 #define INDEX_MAGIC "refrdset"
 #define INDEX_VERSION 1u
@@ -127,23 +128,6 @@ static void fill_header(
 	}
 	h->header_hash = hash64(
 		h, offsetof(struct index_header, header_hash), INDEX_VERSION);
-}
-
-static int write_all(int fd, const void *data, size_t n)
-{
-	const unsigned char *p = data;
-
-	while (n > 0) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
 }
 
 /* The file to write; -EEXIST while somebody else is at it. */

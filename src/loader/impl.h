@@ -354,11 +354,19 @@ void echo_plan(struct refrain_loader *l);
 /* A batch was returned and metered. */
 void echo_returned(struct refrain_loader *l);
 
-/* -- reader.c -- */
+/* -- reader.c: one file; reader_next.c: which; reader_life.c -- */
 
 int reader_init(struct refrain_loader *l, struct error *err);
 /* Start what may be read. */
 void reader_pump(struct refrain_loader *l);
+/* Of the open file, what is still to come. */
+void reader_read(struct refrain_loader *l, struct read_op *r);
+/* That an operation is given to. */
+static inline struct uring *reader_ring_of(
+	const struct refrain_loader *l, const struct read_op *r)
+{
+	return r->direct ? l->reader.direct : l->reader.ring;
+}
 /* What direct.c ends with: read the file itself, after all; the content is in
  * the buffer, `got` bytes; or closing has begun. */
 void reader_open(struct refrain_loader *l, struct read_op *r);

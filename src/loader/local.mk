@@ -47,6 +47,8 @@ libloader_la_SOURCES = \
 	src/loader/next.c \
 	src/loader/planner.c \
 	src/loader/reader.c \
+	src/loader/reader_life.c \
+	src/loader/reader_next.c \
 	src/loader/room.c \
 	src/loader/slab.c src/loader/slab.h \
 	src/loader/state.c \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who gets memory when there is little. In this order less is held: less is
- * read ahead (reader.c); decoded examples are not kept, their files are; files
- * are not kept. When decoding itself finds no room, what is not needed soon is
- * dropped; then one worker is `alone`: nothing is read or begun until it has
- * what it needs, and everything else that was read is dropped for it. So the
- * oldest batch gets through with any budget that holds one file and its
+ * read ahead (reader_next.c); decoded examples are not kept, their files are;
+ * files are not kept. When decoding itself finds no room, what is not needed
+ * soon is dropped; then one worker is `alone`: nothing is read or begun until
+ * it has what it needs, and everything else that was read is dropped for it. So
+ * the oldest batch gets through with any budget that holds one file and its
  * region at a time; for what would not fit even so nothing is dropped. Under
  * the loader's lock.
  */

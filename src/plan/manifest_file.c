@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/write.h"
 
 #define FILE_MAGIC "refrmani"
 #define FILE_VERSION 1u
@@ -150,23 +151,6 @@ static void fill_header(
 	memcpy(h->magic, FILE_MAGIC, sizeof(h->magic));
 	h->header_hash = htole64(hash64(
 		h, offsetof(struct file_header, header_hash), FILE_VERSION));
-}
-
-static int write_all(int fd, const void *data, size_t n)
-{
-	const unsigned char *p = data;
-
-	while (n > 0) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
 }
 
 static int write_file(
