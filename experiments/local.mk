@@ -1,6 +1,8 @@
 # Experiments with data echoing (doc/echoing.md): a trainer and its driver;
 # built, not installed.
-EXTRA_DIST += experiments/matrix.py experiments/run.py
+EXTRA_DIST += experiments/matrix.py experiments/plot.py \
+	experiments/plots.py experiments/report.py experiments/results.py \
+	experiments/run.py experiments/store.py experiments/tables.py
 
 if HAVE_BLAS
 noinst_PROGRAMS += experiments/echo-train

@@ -5,12 +5,18 @@ A run is a dict: `id`, `group` (what it is plotted with), `stage` (what is
 done at a time) and `options` of echo-train. A learning rate is a number, or
 the name of the group of trials from which it is picked: the one that took the
 fewest fresh examples to the target, at a seed that nothing else uses.
+
+A run on slow storage is another run over again (`like`), as many steps and
+blind: the same seed makes the same model on any storage, so how long these
+steps take is how long it takes to the target. Its storage is so slow that the
+ratio of upstream to trainer, R, is about `ratio` at e = 1, by what the control
+of the same seed measured of the trainer.
 """
 
 TUNING_SEED = 100
 SEEDS = (1, 2, 3)
 TARGET = 0.55
-RATES = (0.015, 0.03, 0.06, 0.12)  # at a batch of 64; in proportion at others
+RATES = (0.015, 0.03, 0.06, 0.12)
 SERVED = 4500 * 64  # at most, to the target
 
 IMAGES = {'width': 12, 'size': 24, 'batch': 64}
@@ -20,9 +26,8 @@ TEXT_RATES = (0.4, 0.8, 1.6)
 
 
 def run(stage, group, seed, options, rate):
-    return {'id': f'{group}-seed{seed}' +
-            (f'-lr{rate}' if not isinstance(rate, str) else ''),
-            'stage': stage, 'group': group,
+    trial = f'-lr{rate}' if group.startswith('trial-') else ''
+    return {'id': f'{group}-seed{seed}{trial}', 'stage': stage, 'group': group,
             'options': dict(options, seed=seed), 'rate': rate}
 
 
@@ -70,7 +75,8 @@ def windows():
 
 def batches(batch):
     """Each against e = 1 at the same batch."""
-    rates = [round(rate * batch / 64, 6) for rate in RATES]
+    middle = 0.06 * batch / 64 if batch < 64 else 0.12
+    rates = [round(middle * by, 6) for by in (0.5, 1, 2)]
     runs = []
     for name, change in ((f'batch{batch}-e1', {'echo': 1}),
                          (f'batch{batch}-before', {'echo': 4}),
@@ -106,6 +112,24 @@ def text():
     return runs
 
 
+def slow(seed, like, most, variants):
+    """Storage that is slow, and a control where it is not; alone, in turn."""
+    runs = []
+    for name, e, ratio in variants:
+        r = run(f'slow {seed}', f'slow-{name}', seed,
+                dict(IMAGES, echo=e, epochs=100, blind=True), None)
+        if e == 'auto':
+            r['options']['echo-max'] = 8
+        r.update(like=f'{like}{1 if e == "auto" else e}-seed{seed}',
+                 ratio=ratio, most=600 if e == 'auto' else most)
+        runs.append(r)
+    return runs
+
+
+SLOW = (('control-e1', 1, 0), ('control-e4', 4, 0), ('e1', 1, 4),
+        ('e2', 2, 4), ('e4', 4, 4), ('e8', 8, 4), ('auto', 'auto', 4))
+
+
 def in_stages(runs):
     """Trials first, then what picks from them; else in the order given."""
     stages = {}
@@ -123,19 +147,22 @@ def in_stages(runs):
 def whole():
     """The most important first."""
     stages = []
-    for part in (factors(), points(), windows(), text(), batches(16),
-                 final(), batches(256)):
+    for part in (factors(), points(), windows(), text(), final(),
+                 batches(16), batches(256)):
         stages += in_stages(part)
-    return stages
+    return stages + [slow(seed, 'e', None, SLOW) for seed in SEEDS]
 
 
-def smoke():
-    """The direction of each claim, one seed, within a minute."""
-    base = dict(images(), width=8, target=0.45)
+def smoke(made):
+    """The direction of each claim, one seed, within a minute. `made`: on a
+    made set, which is easier."""
+    base = dict(images(), width=8, size=16, target=0.97 if made else 0.4,
+                steps=800)
+    base['report-every'] = 1600
     variants = (('e1', {'echo': 1}), ('e2', {'echo': 2}),
                 ('e4', {'echo': 4}),
-                ('batch', {'echo': 4, 'point': 'batch'}),
                 ('window64', {'echo': 4, 'window': 64,
                               'allow-duplicates': True}))
-    return [[run('smoke', 'smoke-' + name, 1, dict(base, **change), 0.03)
-             for name, change in variants]]
+    return [[run('smoke', 'smoke-' + name, 1, dict(base, **change), 0.05)
+             for name, change in variants],
+            slow(1, 'smoke-e', 200, (SLOW[0], SLOW[2], SLOW[4]))]

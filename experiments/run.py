@@ -12,17 +12,22 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
 import time
 
 import matrix
+import results
+import store
+import tables
 
 HERE = pathlib.Path(__file__).resolve().parent
 HELD_OUT = 20  # every so many images of the training set are held out
-REPORT = ('step', 'fresh', 'served', 'files_read', 'decodes', 'loss', 'score',
-          'mean', 'echo_factor', 'r', 'seconds', 'evaluating', 'waited')
+# Columns of what is kept of a report.
+LEARNING = ('step', 'fresh', 'served', 'decodes', 'loss', 'score', 'mean')
+PACE = ('step', 'fresh', 'served', 'echo_factor', 'r', 'seconds', 'waited')
 
 
 def die(what):
@@ -42,7 +47,8 @@ def write_list(path, files):
 def make_images(build, out):
     """A set that can be learned, where CIFAR-10 is not at hand."""
     data = out / 'synthetic'
-    if not (data / 'train').exists():
+    if not (data / 'test').exists():
+        data.mkdir(exist_ok=True)
         for part, images, seed in (('train', 12000, 1), ('test', 500, 2)):
             subprocess.run(
                 [build / 'refrain', 'make-dataset', '--classes', '10',
@@ -54,11 +60,13 @@ def make_images(build, out):
 
 def split_images(data, out):
     """Lists of what is trained on, held out, and left for the end."""
+    # Their paths begin where they are.
+    (out / 'data').symlink_to(data)
+    for part in ('train', 'test'):
+        (out / part).symlink_to(f'data/{part}')
     for part in ('train', 'test'):
         if not (data / part).is_dir():
             die(f"no directory '{data / part}'")
-        # The lists' paths begin where the lists are.
-        (out / part).symlink_to(data / part)
     files = {part: sorted(f'{part}/{p.parent.name}/{p.name}'
                           for p in (data / part).glob('*/*.jpg'))
              for part in ('train', 'test')}
@@ -100,6 +108,7 @@ class Driver:
         self.program = args.build / 'experiments' / 'echo-train'
         self.until = time.monotonic() + args.minutes * 60
         self.lock = threading.Lock()  # of what is printed
+        self.children = set()
         self.failed = 0
         if not os.access(self.program, os.X_OK):
             die(f"'{self.program}' is not built: make, with a BLAS; or say "
@@ -127,20 +136,33 @@ class Driver:
                 words.append(str(value))
         return words + [str(self.out / dataset)]
 
-    def run(self, run, rate, root=None):
+    def call(self, words, to):
+        """Its exit status; it does not outlive us."""
+        child = subprocess.Popen(
+            words, stdout=to, env=dict(os.environ, OPENBLAS_NUM_THREADS='1'))
+        self.children.add(child)
+        try:
+            return child.wait()
+        finally:
+            self.children.discard(child)
+            child.kill()
+            child.wait()
+
+    def run(self, run, rate, root=None, note=None):
         """Its lines go to a file that has its name once it is whole."""
         path, part = self.path(run), self.path(run).with_suffix('.part')
         begun = time.monotonic()
         words = self.command(run, rate, root)
         with open(part, 'wb') as f:
-            status = subprocess.run(
-                words, stdout=f, check=False,
-                env=dict(os.environ, OPENBLAS_NUM_THREADS='1')).returncode
+            status = self.call(words, f)
         with self.lock:
             if status != 0:
                 self.failed += 1
                 say(f'{run["id"]}: FAILED ({status}): {" ".join(words)}')
                 return
+            if note:
+                with open(part, 'ab') as f:
+                    f.write((json.dumps(note) + '\n').encode())
             part.rename(path)
             say(f'{run["id"]}: {brief(read_run(path))}, '
                 f'{time.monotonic() - begun:.0f} s')
@@ -149,6 +171,8 @@ class Driver:
 
     def rate_of(self, run, runs):
         """A number; or that of the best trial of a group."""
+        if 'like' in run:
+            return read_run(self.path({'id': run['like']}))['begin']['lr']
         if not isinstance(run['rate'], str):
             return run['rate']
         trials = [(cost(read_run(self.path(r))), r['rate'])
@@ -158,18 +182,50 @@ class Driver:
             die(f'{run["id"]}: there are no trials {run["rate"]}')
         return min(trials)[1]
 
+    def slow(self, run, runs):
+        """Alone, on a mount of its own; see matrix.py."""
+        like = read_run(self.path({'id': run['like']}))
+        steps = like['reports'][-1]['step']
+        run['options']['steps'] = min(steps, run['most'] or steps)
+        run['options']['width'] = like['begin']['width']
+        run['options']['size'] = like['begin']['size']
+        delay = 0
+        if run['ratio']:
+            control = next(r for r in runs if r['group'] == 'slow-control-e1'
+                           and r['stage'] == run['stage'])
+            stats = read_run(self.path(control))['end']['stats']
+            delay = round(run['ratio'] * stats['t_downstream_ms'])
+        with store.mount(self.args.build / 'refrain',
+                         (self.out / 'data').resolve(), delay) as root:
+            self.run(run, self.rate_of(run, runs), root,
+                     {'event': 'store', 'delay_ms': delay})
+
     def stage(self, stage, runs):
         todo = [r for r in stage if not self.path(r).exists()]
-        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
+        if 'like' in stage[0]:
             for r in todo:
-                pool.submit(self.one_of_stage, r, runs)
+                self.one_of_stage(r, runs)
+            return
+        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
+            try:
+                for f in [pool.submit(self.one_of_stage, r, runs)
+                          for r in todo]:
+                    f.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in list(self.children):
+                    child.kill()
+                raise
 
     def one_of_stage(self, run, runs):
         if time.monotonic() > self.until:
             return
         try:
-            self.run(run, self.rate_of(run, runs))
-        except BaseException as e:  # a thread's would be lost
+            if 'like' in run:
+                self.slow(run, runs)
+            else:
+                self.run(run, self.rate_of(run, runs))
+        except Exception as e:  # the others go on
             with self.lock:
                 self.failed += 1
                 say(f'{run["id"]}: {e!r}')
@@ -178,8 +234,14 @@ class Driver:
 # -- Results ------------------------------------------------------------------
 
 def read_run(path):
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {'begin': lines[0], 'reports': lines[1:-1], 'end': lines[-1]}
+    result = {'reports': []}
+    for line in map(json.loads, path.read_text().splitlines()):
+        event = line.pop('event')
+        if event == 'report':
+            result['reports'].append(line)
+        else:
+            result[event] = line
+    return result
 
 
 def cost(result):
@@ -211,15 +273,14 @@ def collect(out, stages, path):
             'in_batch_duplicates', 'min_lag_steps', 'mean_lag_steps',
             'echo_factor', 't_upstream_ms', 't_downstream_ms', 'r',
             'stall_pct', 'bottleneck', 'suggested_point') if k in stats}
-        begin = result['begin']
-        begin.pop('event')
-        end.pop('event')
-        lines.append(json.dumps(
-            {'id': run['id'], 'group': run['group'], 'begin': begin,
-             'columns': REPORT,
-             'reports': [[r.get(c) for c in REPORT]
-                         for r in result['reports']], 'end': end},
-            separators=(',', ':')))
+        columns = PACE if 'store' in result else LEARNING
+        line = {'id': run['id'], 'group': run['group'],
+                'begin': result['begin'], 'columns': columns,
+                'reports': [[r.get(c) for c in columns]
+                            for r in result['reports']], 'end': end}
+        if 'store' in result:
+            line['store'] = result['store']
+        lines.append(json.dumps(line, separators=(',', ':')))
     path.write_text(''.join(line + '\n' for line in lines))
     say(f'{len(lines)} runs in {path}')
 
@@ -245,7 +306,8 @@ def parse():
     p.add_argument('--out', type=pathlib.Path, required=True,
                    help='a folder for the result of each run')
     p.add_argument('--results', type=pathlib.Path,
-                   help='write all results there, a line a run')
+                   help='write all results there, a line a run; default '
+                   'all.jsonl in --out')
     p.add_argument('--smoke', action='store_true',
                    help='the smallest size: within a minute')
     p.add_argument('--stage', action='append',
@@ -257,6 +319,7 @@ def parse():
                    help='begin no run after so many')
     p.add_argument('--jobs', type=int, default=2, help='runs at a time')
     args = p.parse_args()
+    args.build = args.build.resolve()
     if not args.smoke and not args.data and not args.collect \
             and not args.list:
         die('--data is needed, but for --smoke')
@@ -264,9 +327,11 @@ def parse():
 
 
 def main():
+    # So that what is mounted is unmounted.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args = parse()
     args.out.mkdir(parents=True, exist_ok=True)
-    stages = matrix.smoke() if args.smoke else matrix.whole()
+    stages = matrix.smoke(not args.data) if args.smoke else matrix.whole()
     runs = [r for stage in stages for r in stage]
     driver = Driver(args)
     if args.list:
@@ -280,8 +345,13 @@ def main():
             name = stage[0]['stage'].removesuffix(' trials')
             if not args.stage or name in args.stage:
                 driver.stage(stage, runs)
-    if args.results:
-        collect(args.out, stages, args.results)
+    path = args.results or args.out / 'all.jsonl'
+    collect(args.out, stages, path)
+    if args.smoke:
+        for claim, figure, holds in tables.verdicts(
+                results.Results([path])):
+            say(f'{"yes" if holds else "NO "} {figure:.2f}: {claim}')
+            driver.failed += not holds
     return 1 if driver.failed else 0
 
 

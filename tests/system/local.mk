@@ -121,7 +121,7 @@ EXTRA_DIST += tests/system/killed-reader.sh tests/system/pages.sh
 # The loader: its command, and the library as it is installed.
 TESTS += tests/system/library.sh tests/system/load.sh \
 	tests/system/load-auto.sh \
-	tests/system/train.sh
+	tests/system/train.sh tests/system/experiments.sh
 EXTRA_DIST += tests/system/library.sh tests/system/load.sh \
 	tests/system/load-auto.sh \
-	tests/system/train.sh
+	tests/system/train.sh tests/system/experiments.sh

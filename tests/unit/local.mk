@@ -46,7 +46,7 @@ unit_tests = \
 	tests/unit/test_timer \
 	tests/unit/test_uring
 if HAVE_BLAS
-unit_tests += tests/unit/test_nn
+unit_tests += tests/unit/test_lm tests/unit/test_nn
 endif
 
 # The runner and the fixtures.
@@ -83,4 +83,9 @@ tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
 tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
 tests_unit_test_nn_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS)
 tests_unit_test_nn_LDADD = $(unit_libs) $(BLAS_LIBS)
+tests_unit_test_lm_SOURCES = tests/unit/test_lm.c \
+	experiments/lm.c experiments/lm.h
+tests_unit_test_lm_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
+tests_unit_test_lm_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS)
+tests_unit_test_lm_LDADD = $(unit_libs) $(BLAS_LIBS)
 endif
