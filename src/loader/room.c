@@ -32,17 +32,19 @@ void room_count_kept(struct refrain_loader *l, uint64_t cost)
 
 /*
  * Decoded examples may take what encoded ones will not need: all that can be
- * outstanding or read ahead, less those that are kept decoded.
+ * outstanding or read ahead, less those that are kept decoded. Where a decoded
+ * one is the smaller, as of a small crop, those outstanding are kept so, too.
  */
 struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
-	uint64_t others = l->outstanding_max + l->s.ahead_max;
-	uint64_t reserve = l->memory_share / 8;
+	uint64_t file = encoded_mean(l);
+	uint64_t reserve = l->memory_share / 8 + l->s.ahead_max * file;
 	struct buffer *b;
 
-	if (others > l->kept_count)
-		reserve += (others - l->kept_count) * encoded_mean(l);
+	if (l->outstanding_max > l->kept_count)
+		reserve += (l->outstanding_max - l->kept_count) *
+			(cost < file ? cost : file);
 	if (l->kept_bytes + cost + reserve > l->memory_share)
 		return NULL;
 	b = memory_get(&l->memory, bytes);

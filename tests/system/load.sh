@@ -100,6 +100,19 @@ load --drop-last
 is steps $((fresh / batch))
 is dropped_examples $((fresh % batch))
 
+# Files that are larger than what is decoded of them: that is kept instead.
+about='large files'
+find "$data" -name '*.jpg' -exec sh -c 'for f; do
+	cp "$f" "$0.$((i += 1)).jpg" && head -c 60000 /dev/urandom >>"$f"
+done' "$work/kept" {} +
+load --echo 4 --window 512 --memory 20M
+is decodes $fresh
+is files_read $fresh
+is redecodes 0
+find "$data" -name '*.jpg' -exec sh -c 'for f; do
+	mv "$0.$((i += 1)).jpg" "$f"
+done' "$work/kept" {} +
+
 # -- The same at any number of threads ----------------------------------------
 for point in before after batch; do
 	about="threads, $point"
