@@ -59,13 +59,14 @@ mount_tests = \
 	tests/system/hits-spread.sh \
 	tests/system/programs.sh \
 	tests/system/read-ahead.sh \
+	tests/system/torch.sh \
 	tests/system/remount.sh \
 	tests/system/semantics.sh
 TESTS += $(mount_tests)
 EXTRA_DIST += $(mount_tests) \
 	tests/system/changes.py tests/system/damage.py \
 	tests/system/loader.py tests/system/semantics.py \
-	tests/system/trainer.py \
+	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/watch_budgets.py
 check_PROGRAMS += \
 	tests/system/herd tests/system/read_ways tests/system/refused
