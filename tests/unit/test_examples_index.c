@@ -380,7 +380,8 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 		refused(&o, -ETIMEDOUT,
 			_i % 2 ? "/d': no answer for 0.1 s while listing"
 			       : "/d': no answer for 0.1 s while looking for");
-	ck_assert_uint_lt(clock_now_ns() - start_ns, 600 * NS_PER_MS);
+	/* It would have hung until the end; machines are busy at times. */
+	ck_assert_uint_lt(clock_now_ns() - start_ns, 5 * NS_PER_S);
 	if (_i < 2)
 		(void)pthread_join(thread, NULL);
 	/* Now those that were left behind wake up, and find all they need. */
