@@ -1,7 +1,8 @@
 # Style gates, and the test-suite under other builds.
 TESTS += build-aux/check-layers
 EXTRA_DIST += \
-	build-aux/check-layers build-aux/check-totals build-aux/lint \
+	build-aux/check-lanes.mk build-aux/check-layers \
+	build-aux/check-totals build-aux/lint \
 	build-aux/cppcheck.supp build-aux/codespell.words
 
 # A clean tree in another folder is the same tree: make distcheck builds so.

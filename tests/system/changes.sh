@@ -33,6 +33,6 @@ part refresh
 part miss
 part descriptor
 part race
-part revalidate --revalidate 2
+part revalidate --revalidate 1
 part race --revalidate 1 --fault rate=100M
-part unreachable --timeout 2
+part unreachable --timeout 1

@@ -6,7 +6,7 @@
 # again, and `refrain verify` names the bad ones until then.
 #
 # REFRAIN_SEED says which, and where; DAMAGES how many of them while they are
-# being read.
+# being read: a thousand in `make check-faults`.
 set -eu
 name=damage
 # shellcheck source=tests/system/lib.sh
@@ -64,7 +64,8 @@ read_and_count() {
 		'fetched again'
 }
 
-make_tree "$src" 6 1400 300000
+damages=${DAMAGES:-200}
+make_tree "$src" 6 $((400 + damages)) 300000
 "$reader" "$src" --make-sums "$work/sums" >/dev/null
 items=$(find "$src" -type f -size +0 | wc -l)
 all=flip,trailer,cut,extend,zero,empty,swap,delete
@@ -94,7 +95,7 @@ damage 150 $all
 verified 1 "$bad"
 read_and_count 'before their first use'
 
-# While they are being read, epoch after epoch: a thousand.
+# While they are being read, epoch after epoch.
 read_on() {
 	while [ ! -e "$work/enough" ]; do
 		"$reader" "$mnt" --drop --sums "$work/sums" "$@" || exit
@@ -105,7 +106,7 @@ read_on --threads 4 >/dev/null 2>"$work/errors" &
 readers=$!
 read_on --threads 2 --io mmap >/dev/null 2>"$work/errors.mmap" &
 mappers=$!
-damage "${DAMAGES:-1000}" $all 0.002
+damage "$damages" $all 0.002
 touch "$work/enough"
 wait $readers || fail "while being read: $(cat "$work/errors")"
 wait $mappers || fail "while being mapped: $(cat "$work/errors.mmap")"

@@ -4,7 +4,7 @@
 # What an epoch costs the origin, to the byte: the dataset less what is
 # resident when it begins, in every epoch, however it is read, with one tier
 # and with two. Nothing is evicted, no budget is passed at any time that
-# somebody looks, and every byte is right.
+# somebody looks, and every byte is right. EPOCH_FILE_BYTES: the largest file.
 set -eu
 name=epochs
 # shellcheck source=tests/system/lib.sh
@@ -115,7 +115,7 @@ epochs() {
 	"$refrain" verify "$work/slow" >/dev/null || fail 'verify finds damage'
 }
 
-make_tree "$src" 1 320 8388608
+make_tree "$src" 1 320 "${EPOCH_FILE_BYTES:-3000000}"
 bytes=$(tree_bytes "$src")
 "$reader" "$src" --make-sums "$work/sums" >/dev/null
 

@@ -33,8 +33,10 @@ daemons=0
 patience=${CK_TIMEOUT_MULTIPLIER:-1}
 mkdir "$src" "$mnt"
 # Sockets of tests that run at the same time stay apart. The path of a socket
-# is short, that of a build folder need not be.
-short=$(mktemp -d "/tmp/refrain.XXXXXX") || exit 1
+# is short, that of a build folder need not be; and in memory, if there is any
+# for files, what a test makes a hundred times costs little.
+short=$(mktemp -d /dev/shm/refrain.XXXXXX 2>/dev/null ||
+	mktemp -d /tmp/refrain.XXXXXX) || exit 1
 XDG_RUNTIME_DIR=$short/run
 export XDG_RUNTIME_DIR
 mkdir -m 700 "$XDG_RUNTIME_DIR"

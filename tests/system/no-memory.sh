@@ -38,16 +38,16 @@ check_refusal() {
 		fail "no name at $at: $(cat "$work/err")"
 	! grep -q 'died' "$work/err" || fail "it died at $at"
 	[ -z "$(mounts_below "$work")" ] || fail "a mount is left at $at"
-	[ ! -e "$work/cache" ] || fail "a cache is left at $at"
+	[ ! -e "$short/cache" ] || fail "a cache is left at $at"
 }
 
 at=1
 served=0
 refused=0
 while [ "$at" -le "$last" ]; do
-	rm -rf "$work/cache"
+	rm -rf "$short/cache"
 	if FAIL_AT=$at LD_PRELOAD=$shim "$refrain" mount "$src" "$mnt" \
-		--cache "$work/cache:1M" 2>"$work/err"; then
+		--cache "$short/cache:1M" 2>"$work/err"; then
 		read_both || fail "wrong bytes after failure $at"
 		"$refrain" umount "$mnt" || fail "no umount after failure $at"
 		served=$((served + 1))

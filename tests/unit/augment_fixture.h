@@ -4,13 +4,13 @@
 #ifndef TESTS_UNIT_AUGMENT_FIXTURE_H
 #define TESTS_UNIT_AUGMENT_FIXTURE_H
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/augment.h"
 #include "refrain/loader.h"
+#include "suite.h"
 
 /* Unlike any generator of the library. */
 static inline uint32_t chance(uint64_t *state, uint32_t below)

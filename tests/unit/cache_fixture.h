@@ -6,7 +6,6 @@
 #ifndef CACHE_FIXTURE_H
 #define CACHE_FIXTURE_H
 
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "cache/cache.h"
 #include "origin/origin.h"
 #include "store_fixture.h"
+#include "suite.h"
 
 #define LIMIT ((uint64_t)1 << 20)
 #define CHUNK ((uint64_t)256 << 10)

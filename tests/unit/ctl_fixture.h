@@ -6,7 +6,6 @@
 #ifndef TESTS_CTL_FIXTURE_H
 #define TESTS_CTL_FIXTURE_H
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -26,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"
+#include "suite.h"
 
 static char dir[] = "/tmp/refrain-test-XXXXXX";
 static struct ctl_server *server;

@@ -6,7 +6,6 @@
 #ifndef TESTS_EXAMPLES_FIXTURE_H
 #define TESTS_EXAMPLES_FIXTURE_H
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -21,6 +20,7 @@
 
 #include "loader/dataset.h"
 #include "refrain/loader.h"
+#include "suite.h"
 
 static char base[64];  /* holds the two: */
 static char tree[80];  /* datasets */

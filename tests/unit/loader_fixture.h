@@ -8,7 +8,6 @@
 #ifndef LOADER_FIXTURE_H
 #define LOADER_FIXTURE_H
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -25,6 +24,7 @@
 #include "loader/config.h"
 #include "loader/dataset.h"
 #include "loader/decode.h"
+#include "suite.h"
 
 #define IMAGES 300
 #define CLASSES 10

@@ -40,22 +40,27 @@ unit_tests = \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_store \
+	tests/unit/test_store_damage \
 	tests/unit/test_store_errors \
 	tests/unit/test_store_model \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
 	tests/unit/test_uring
+# It sleeps, and looks at when it wakes up.
+timed_unit_tests = tests/unit/test_loader_echo
+
 if HAVE_BLAS
 unit_tests += tests/unit/test_lm tests/unit/test_nn
 endif
 
 # The runner and the fixtures.
-unit_sources = tests/unit/suite.c tests/unit/suite.h tests/unit/expect.h \
+unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/augment_fixture.h tests/unit/cache_fixture.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_rows.h \
-	tests/unit/schedule_fixture.h tests/unit/store_fixture.h
+	tests/unit/schedule_fixture.h tests/unit/store_case.h \
+	tests/unit/store_fixture.h
 
 # All programs that say nothing else are linked with all parts.
 unit_libs = tests/unit/libsuite.la $(CHECK_LIBS) $(JANSSON_LIBS) $(JPEG_LIBS) \
@@ -78,6 +83,10 @@ tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
 tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 	tools/command.c tools/mount.c tools/mount_helper.c
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
+
+tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
+	tests/unit/schedule_scene.c tests/unit/schedule_scene.h \
+	tests/unit/schedule_cover.c tests/unit/schedule_stream.c
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
 tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE

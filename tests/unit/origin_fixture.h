@@ -7,7 +7,6 @@
 #ifndef TESTS_ORIGIN_FIXTURE_H
 #define TESTS_ORIGIN_FIXTURE_H
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -23,6 +22,7 @@
 #include "base/counters.h"
 #include "base/timer.h"
 #include "origin/origin.h"
+#include "suite.h"
 
 #define FILES 6
 #define DIRS 2
@@ -280,10 +280,8 @@ static inline const char *file_path(unsigned i)
 
 static inline void make_source(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	(void)snprintf(source, sizeof(source), "%s/refrain-origin-XXXXXX",
-		tmp && strlen(tmp) < 30 ? tmp : "/tmp");
+	(void)snprintf(
+		source, sizeof(source), "%s/refrain-origin-XXXXXX", test_dir());
 	ck_assert_ptr_nonnull(mkdtemp(source));
 	for (unsigned i = 0; i < FILES; i++) {
 		char dir[16];

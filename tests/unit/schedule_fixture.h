@@ -6,11 +6,10 @@
 #ifndef TESTS_SCHEDULE_FIXTURE_H
 #define TESTS_SCHEDULE_FIXTURE_H
 
-#include <check.h>
 #include <stdlib.h>
 
-#include "expect.h"
 #include "plan/schedule.h"
+#include "suite.h"
 
 /* Test inputs that have nothing to do with the hashes of the schedule. */
 struct dice {
@@ -44,13 +43,13 @@ static inline void stream_reserve(struct stream *st, uint32_t batch)
 	if (st->n + batch > st->room) {
 		st->room = 2 * st->room + batch + 64;
 		st->slots = realloc(st->slots, st->room * sizeof(*st->slots));
-		expect(st->slots);
+		ck_assert(st->slots);
 	}
 	if (st->batches + 2 > st->batch_room) {
 		st->batch_room = 2 * st->batch_room + 64;
 		st->begin =
 			realloc(st->begin, st->batch_room * sizeof(*st->begin));
-		expect(st->begin);
+		ck_assert(st->begin);
 	}
 }
 
@@ -65,7 +64,7 @@ static inline bool stream_step(struct stream *st, const struct schedule *s,
 		st->first_step = cursor->step;
 	st->begin[st->batches] = st->n;
 	n = schedule_next(s, cursor, st->slots + st->n);
-	expect_le(n, s->c.batch);
+	ck_assert_uint_le(n, s->c.batch);
 	st->n += n;
 	st->batches += n > 0;
 	st->begin[st->batches] = st->n;
@@ -77,7 +76,7 @@ static inline void stream_run(
 {
 	struct schedule_cursor cursor;
 
-	expect_eq(schedule_seek(s, &cursor, step), 0);
+	ck_assert_uint_eq(schedule_seek(s, &cursor, step), 0);
 	while (stream_step(st, s, &cursor))
 		;
 }

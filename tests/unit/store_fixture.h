@@ -6,7 +6,6 @@
 #ifndef STORE_FIXTURE_H
 #define STORE_FIXTURE_H
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,6 +18,7 @@
 
 #include "base/counters.h"
 #include "store/store.h"
+#include "suite.h"
 
 struct fixture {
 	char root[64];	  /* deleted by fixture_release() */
@@ -38,11 +38,9 @@ static inline int fixture_unlink(
 
 static inline void fixture_init(struct fixture *f)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	memset(f, 0, sizeof(*f));
 	(void)snprintf(f->root, sizeof(f->root), "%s/refrain-test-XXXXXX",
-		tmp && strlen(tmp) < 30 ? tmp : "/tmp");
+		test_memory_dir());
 	ck_assert_ptr_nonnull(mkdtemp(f->root));
 	for (size_t i = 0; i < 3; i++)
 		(void)snprintf(

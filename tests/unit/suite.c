@@ -4,8 +4,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #define TIMEOUT_S 60
+#define MEMORY_DIR "/dev/shm"
+#define MEMORY_BYTES_MIN (UINT64_C(256) << 20)
 
 TCase *case_of(Suite *s, const char *name)
 {
@@ -14,6 +19,24 @@ TCase *case_of(Suite *s, const char *name)
 	tcase_set_timeout(t, TIMEOUT_S);
 	suite_add_tcase(s, t);
 	return t;
+}
+
+const char *test_dir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	return tmp && strlen(tmp) < 30 ? tmp : "/tmp";
+}
+
+const char *test_memory_dir(void)
+{
+	struct statvfs fs;
+
+	if (getenv("TMPDIR") || access(MEMORY_DIR, W_OK) != 0 ||
+		statvfs(MEMORY_DIR, &fs) != 0 ||
+		(uint64_t)fs.f_bavail * fs.f_frsize < MEMORY_BYTES_MIN)
+		return test_dir();
+	return MEMORY_DIR;
 }
 
 int run_suite(Suite *s)

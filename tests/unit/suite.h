@@ -4,6 +4,24 @@
 #define TESTS_SUITE_H
 
 #include <check.h>
+#include <stdatomic.h>
+
+/*
+ * Check writes a message for every assertion that holds, to tell where a test
+ * was that crashes; millions of them were half of what the tests cost. The
+ * first few at each place say as much.
+ */
+#define MARKS_MAX 4
+#define _mark_point(file, line)                                                \
+	(__extension__({                                                       \
+		static atomic_uint marks_;                                     \
+		if (atomic_load_explicit(&marks_, memory_order_relaxed) <      \
+			MARKS_MAX) {                                           \
+			atomic_fetch_add_explicit(                             \
+				&marks_, 1, memory_order_relaxed);             \
+			(_mark_point)(file, line);                             \
+		}                                                              \
+	}))
 
 /*
  * A new case of the suite. Each of its tests may take a minute, times
@@ -16,5 +34,12 @@ TCase *case_of(Suite *s, const char *name);
  * free it: the exit status of the program.
  */
 int run_suite(Suite *s);
+
+/*
+ * Where a test makes its files: $TMPDIR if that is a short one; or else, where
+ * nothing hangs on a file system of the disk, in memory if there is room.
+ */
+const char *test_dir(void);
+const char *test_memory_dir(void);
 
 #endif

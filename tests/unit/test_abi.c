@@ -4,7 +4,6 @@
  * sizes, offsets and values. What fails here breaks them. New members go to
  * the end of a struct and get a line; no line ever changes.
  */
-#include <check.h>
 #include <stddef.h>
 #include <stdlib.h>
 

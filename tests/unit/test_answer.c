@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The loader's reader of answers of the control socket: see answer.h. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

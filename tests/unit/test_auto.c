@@ -5,7 +5,6 @@
  * Storage makes one example after the other, at most so many ahead of the
  * trainer; a step waits for its fresh examples.
  */
-#include <check.h>
 #include <math.h>
 
 #include "loader/auto.h"

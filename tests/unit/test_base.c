@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/base's pure parts: size, err, feature, hash, key, list. */
-#include <check.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>

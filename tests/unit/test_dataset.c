@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of `refrain make-dataset`: what it makes, and how it fails. */
-#include <check.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>

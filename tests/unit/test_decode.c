@@ -4,7 +4,6 @@
  * orientation and the region, pixels are those of decoding all of it and
  * looking at a part.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

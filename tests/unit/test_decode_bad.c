@@ -4,7 +4,6 @@
  * corrupt, something else, or claiming to be enormous. There is an error with
  * a message, and it does not depend on what was asked for before.
  */
-#include <check.h>
 #include <errno.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
  * nothing that stays, nothing of ours for each image. This program counts its
  * own heap, libjpeg's part included. One thread.
  */
-#include <check.h>
 #include <errno.h>
 #include <malloc.h>
 

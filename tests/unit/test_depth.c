@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The depth of surplus requests against origins that are a formula. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
  * The experiments' model of text, in double: its gradients are those of its
  * loss, it foretells from the bytes before and no others, and it learns.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The manifest: names, versions, references, listings. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * Tests of tools/mount.c and tools/mount_helper.c: what a command line or a
  * line of fstab asks of the daemon, which is a stand-in here.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * The network of the examples, in double: its gradients are those of its loss,
  * its results do not depend on threads, and it learns.
  */
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

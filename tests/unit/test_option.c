@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of base/option: parsing by table, and what is printed from tables. */
-#include <check.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>

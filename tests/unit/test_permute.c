@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The keyed permutation: a bijection with an inverse, and evenly spread. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "base/permute.h"
-#include "expect.h"
 #include "suite.h"
 
 /* A sequence of test inputs that has nothing to do with the permutation. */
@@ -19,15 +17,15 @@ static void expect_bijection(uint64_t n, uint64_t key)
 	unsigned char *seen = calloc(n, 1);
 	struct permute p;
 
-	expect(seen);
+	ck_assert(seen);
 	permute_init(&p, n, key);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t x = permute_at(&p, i);
 
-		expect_lt(x, n);
-		expect_msg(!seen[x], "n %ju: %ju twice", n, x);
+		ck_assert_uint_lt(x, n);
+		ck_assert_msg(!seen[x], "n %ju: %ju twice", n, x);
 		seen[x] = 1;
-		expect_eq(permute_find(&p, x), i);
+		ck_assert_uint_eq(permute_find(&p, x), i);
 	}
 	free(seen);
 }
@@ -56,8 +54,8 @@ START_TEST(test_huge_sizes_stay_inside_and_come_back)
 		i = (next(&state) << 11 ^ next(&state)) % n;
 		permute_init(&p, n, next(&state));
 		x = permute_at(&p, i);
-		expect_lt(x, n);
-		expect_eq(permute_find(&p, x), i);
+		ck_assert_uint_lt(x, n);
+		ck_assert_uint_eq(permute_find(&p, x), i);
 	}
 }
 END_TEST
@@ -80,7 +78,7 @@ static void expect_even(const unsigned *count, unsigned cells, double expected)
 {
 	double df = cells - 1, d = chi2(count, cells, expected) - df;
 
-	expect_msg(
+	ck_assert_msg(
 		d * d < 25 * 2 * df + 200, "chi-square %f of %f", d + df, df);
 }
 
@@ -123,7 +121,7 @@ START_TEST(test_all_orders_of_a_tiny_set_are_equally_frequent)
 		for (unsigned i = 0; i < 3125; i++)
 			if (count[i])
 				orders[found++ % 120] = count[i];
-		expect_eq(found, cells);
+		ck_assert_uint_eq(found, cells);
 		expect_even(orders, cells, (double)KEYS / cells);
 	}
 }
@@ -150,7 +148,7 @@ START_TEST(test_neighbours_go_to_unrelated_places)
 		}
 		expect_even(count, CELLS, (double)(N - apart[s]) / CELLS);
 		/* Poisson of mean 1: more than 8 is one in a million. */
-		expect_le(adjacent, 8);
+		ck_assert_uint_le(adjacent, 8);
 	}
 }
 END_TEST
@@ -166,7 +164,7 @@ START_TEST(test_values_are_those_of_every_release)
 		struct permute p;
 
 		permute_init(&p, sizes[i], 42);
-		expect_eq(permute_at(&p, 7), expected[i]);
+		ck_assert_uint_eq(permute_at(&p, 7), expected[i]);
 	}
 }
 END_TEST

@@ -90,9 +90,11 @@ static uint64_t field(struct plan *plan, size_t offset)
 	return *(uint64_t *)((char *)&s + offset);
 }
 
+#define STATUS(plan, name) field(plan, offsetof(struct plan_status, name))
+
 /* Wait, while the origin answers; the test's time-out ends it. */
 #define WAIT_FOR(k, plan, name, value)                                         \
-	while (field(plan, offsetof(struct plan_status, name)) != (value)) {   \
+	while (STATUS(plan, name) != (value)) {                                \
 		answer_all(&(k)->g.hand);                                      \
 		sched_yield();                                                 \
 	}
@@ -102,17 +104,47 @@ static uint64_t wasted(struct course *k)
 	return k->g.fix.counters.prefetch_wasted;
 }
 
+/* A plan for the files 1 to n. */
+static struct plan *begin(
+	struct course *k, const char *tier, uint64_t slack, uint64_t n)
+{
+	struct plan *plan;
+
+	course_start(k, tier);
+	plan = open_plan(k, slack);
+	add(plan, 1, 1, n + 1);
+	return plan;
+}
+
+static void end(struct course *k, struct plan *plan)
+{
+	plan_close(plan);
+	course_stop(k);
+}
+
+static void read_files(struct course *k, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++)
+		read_file(k, i);
+}
+
+/* All is done, and so many files were fetched, and so many given up. */
+static void finish(struct course *k, struct plan *plan, uint64_t fetched,
+	uint64_t given_up)
+{
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(k->g.fix.counters.origin_bytes, fetched * SIZE);
+	ck_assert_uint_eq(wasted(k), given_up);
+}
+
 START_TEST(test_a_plan_is_fetched_in_order_up_to_its_window)
 {
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 0);
-	add(plan, 1, 1, 101);
+	plan = begin(&k, "128K", 0, 100);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	ck_assert_uint_eq(
-		field(plan, offsetof(struct plan_status, cursor)), AHEAD);
+	ck_assert_uint_eq(STATUS(plan, cursor), AHEAD);
 	while (k.g.fix.counters.passed_through < AHEAD)
 		answer_all(&k.g.hand);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, AHEAD * SIZE);
@@ -123,8 +155,7 @@ START_TEST(test_a_plan_is_fetched_in_order_up_to_its_window)
 		probe_read(&k.g, &p, item, 0, 1);
 		ck_assert(p.done && p.right);
 	}
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 
@@ -134,13 +165,10 @@ START_TEST(test_an_exact_plan_costs_each_byte_once_and_wastes_nothing)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 0);
-	add(plan, 1, 1, 101);
+	plan = begin(&k, "128K", 0, 100);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)), 0);
-	for (uint64_t i = 1; i < 101; i++)
-		read_file(&k, i);
+	ck_assert_uint_eq(STATUS(plan, done), 0);
+	read_files(&k, 1, 101);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	plan_close(plan);
 	cache_status(k.g.cache, &s);
@@ -156,18 +184,13 @@ START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 8);
-	add(plan, 1, 1, 97);
+	plan = begin(&k, "128K", 8, 96);
 	/* Four readers, each two files at a time. */
 	for (uint64_t i = 1; i < 97; i += 8)
 		for (uint64_t j = 0; j < 8; j++)
 			read_file(&k, i + (j * 3 + 5) % 8);
-	ck_assert(plan_wait(plan, 10 * NS_PER_S));
-	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 96 * SIZE);
-	ck_assert_uint_eq(wasted(&k), 0);
-	plan_close(plan);
-	course_stop(&k);
+	finish(&k, plan, 96, 0);
+	end(&k, plan);
 }
 END_TEST
 
@@ -176,19 +199,15 @@ START_TEST(test_what_readers_have_passed_by_is_given_up)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 2);
-	add(plan, 1, 1, 41);
+	plan = begin(&k, "128K", 2, 40);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
 	/* The first three are left out. */
-	for (uint64_t i = 4; i < 41; i++)
-		read_file(&k, i);
+	read_files(&k, 4, 41);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	WAIT_FOR(&k, plan, wasted, 3);
 	ck_assert_uint_eq(wasted(&k), 3);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 
@@ -197,9 +216,7 @@ START_TEST(test_progress_retires_all_before_it)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 0);
-	add(plan, 1, 1, 41);
+	plan = begin(&k, "128K", 0, 40);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
 	plan_progress(plan, 4);
 	WAIT_FOR(&k, plan, done, 4);
@@ -210,8 +227,7 @@ START_TEST(test_progress_retires_all_before_it)
 	plan_progress(plan, 1000000);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
 	WAIT_FOR(&k, plan, ahead_items, 0);
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 
@@ -240,21 +256,17 @@ START_TEST(test_what_is_in_a_tier_is_skipped)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "64M");
-	plan = open_plan(&k, 0);
-	add(plan, 1, 1, 41);
+	plan = begin(&k, "64M", 0, 40);
 	/* All of it comes into the tier, with no reader. */
 	while (!plan_wait(plan, NS_PER_MS))
 		answer_all(&k.g.hand);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
 	add(plan, 2, 1, 41);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
-	ck_assert_uint_eq(
-		field(plan, offsetof(struct plan_status, resident)), 40);
+	ck_assert_uint_eq(STATUS(plan, resident), 40);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 40 * SIZE);
 	ck_assert_uint_eq(wasted(&k), 0);
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 
@@ -270,11 +282,8 @@ START_TEST(test_epochs_follow_one_another)
 	for (uint64_t epoch = 1; epoch < 4; epoch++)
 		for (uint64_t i = 1; i < 31; i++)
 			read_file(&k, i);
-	ck_assert(plan_wait(plan, 10 * NS_PER_S));
-	ck_assert_uint_eq(wasted(&k), 0);
-	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 90 * SIZE);
-	plan_close(plan);
-	course_stop(&k);
+	finish(&k, plan, 90, 0);
+	end(&k, plan);
 }
 END_TEST
 
@@ -283,23 +292,17 @@ START_TEST(test_a_read_far_ahead_is_somebody_elses)
 	struct course k;
 	struct plan *plan;
 
-	course_start(&k, "128K");
-	plan = open_plan(&k, 4);
-	add(plan, 1, 1, 101);
+	plan = begin(&k, "128K", 4, 100);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	for (uint64_t i = 60; i < 80; i++)
-		read_file(&k, i);
-	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)), 0);
+	read_files(&k, 60, 80);
+	ck_assert_uint_eq(STATUS(plan, done), 0);
 	ck_assert_uint_eq(wasted(&k), 0);
 	/* What was read is in the kernel's cache: each item once. */
 	for (uint64_t i = 1; i < 101; i++)
 		if (i < 60 || i >= 80)
 			read_file(&k, i);
-	ck_assert(plan_wait(plan, 10 * NS_PER_S));
-	ck_assert_uint_eq(wasted(&k), 0);
-	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 100 * SIZE);
-	plan_close(plan);
-	course_stop(&k);
+	finish(&k, plan, 100, 0);
+	end(&k, plan);
 }
 END_TEST
 
@@ -324,8 +327,8 @@ START_TEST(test_two_plans_share_by_when_they_need)
 	}
 	do {
 		answer_all(&k.g.hand);
-		na = field(a, offsetof(struct plan_status, ahead_items));
-		nb = field(b, offsetof(struct plan_status, ahead_items));
+		na = STATUS(a, ahead_items);
+		nb = STATUS(b, ahead_items);
 	} while (na + nb < AHEAD);
 	ck_assert_uint_ge(na, 7);
 	ck_assert_uint_ge(nb, 1);
@@ -345,7 +348,7 @@ START_TEST(test_what_steps_do_not_need_yet_comes_one_request_at_a_time)
 	course_start(&k, "128K");
 	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
 	add(plan, 1, 1, 101);
-	while (field(plan, offsetof(struct plan_status, ahead_items)) < AHEAD)
+	while (STATUS(plan, ahead_items) < AHEAD)
 		sched_yield();
 	ck_assert_uint_eq(k.g.hand.n, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
@@ -354,8 +357,7 @@ START_TEST(test_what_steps_do_not_need_yet_comes_one_request_at_a_time)
 	plan_step_time(plan, 1);
 	answer(hand_take(&k.g.hand, 0), 0);
 	ck_assert_uint_gt(k.g.hand.n, 1);
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 
@@ -364,9 +366,7 @@ START_TEST(test_what_came_into_a_tier_is_used_when_it_is_read)
 	struct plan *plan;
 	struct course k;
 
-	course_start(&k, "16M");
-	plan = open_plan(&k, 0);
-	add(plan, 1, 1, 21);
+	plan = begin(&k, "16M", 0, 20);
 	WAIT_FOR(&k, plan, cursor, 20);
 	WAIT_FOR(&k, plan, ahead_items, 0);
 	ck_assert_uint_eq(k.g.fix.counters.prefetch_issued, 20);
@@ -404,12 +404,11 @@ START_TEST(test_echo_makes_steps_of_fewer_examples)
 	plan_progress(plan, 40);
 	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
 	ck_assert_int_eq(schedule_fresh(&s, 40, &slot, &step), 0);
-	ck_assert_uint_eq(
-		field(plan, offsetof(struct plan_status, step)), step);
+	ck_assert_uint_eq(STATUS(plan, step), step);
 	/* And back: a step retires what no later one needs. */
 	plan_progress_step(plan, step + 1);
-	ck_assert_uint_eq(field(plan, offsetof(struct plan_status, done)),
-		schedule_fresh_before(&s, step + 1));
+	ck_assert_uint_eq(
+		STATUS(plan, done), schedule_fresh_before(&s, step + 1));
 	plan_close(plan);
 	/* A window that cannot be is refused, with the size that would do. */
 	params.window = 3;
@@ -437,8 +436,7 @@ START_TEST(test_wrong_names_cost_nothing)
 	read_file(&k, 7);
 	plans_forget(k.plans, 7);
 	ck_assert(plan_wait(plan, 10 * NS_PER_S));
-	plan_close(plan);
-	course_stop(&k);
+	end(&k, plan);
 }
 END_TEST
 

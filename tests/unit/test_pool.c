@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/base/pool: who runs what is submitted, and that all of it is. */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

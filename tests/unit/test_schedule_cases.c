@@ -3,7 +3,6 @@
  * The schedule, case by case: what is refused, what a position saves, how well
  * echoes mix, and what a slot costs.
  */
-#include <check.h>
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
@@ -122,9 +121,9 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 	stream_run(&a, &s, 0);
 	ck_assert_uint_eq(a.n, c.examples);
 	for (uint64_t i = 0; i < a.n; i++) {
-		expect_eq(a.slots[i].global, i);
-		expect_eq(a.slots[i].echo, 0);
-		expect(a.slots[i].last);
+		ck_assert_uint_eq(a.slots[i].global, i);
+		ck_assert_uint_eq(a.slots[i].echo, 0);
+		ck_assert(a.slots[i].last);
 	}
 	/* Fresh ones with echo are the same, with the same seeds. */
 	c = config(64, "2.5");
@@ -134,8 +133,8 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 		if (!b.slots[i].echo) {
 			uint64_t f = b.slots[i].fresh;
 
-			expect_eq(b.slots[i].index, a.slots[f].index);
-			expect_eq(b.slots[i].augment_seed,
+			ck_assert_uint_eq(b.slots[i].index, a.slots[f].index);
+			ck_assert_uint_eq(b.slots[i].augment_seed,
 				a.slots[f].augment_seed);
 		}
 	stream_free(&a);
@@ -155,8 +154,8 @@ START_TEST(test_batches_echo_at_once_in_a_window_of_one_batch)
 	stream_run(&st, &s, 0);
 	ck_assert_uint_eq(st.batches, 3 * 400);
 	for (uint64_t i = 0; i < st.n; i++) {
-		expect_eq(st.slots[i].fresh, i / 150 * 50 + i % 50);
-		expect_eq(st.slots[i].echo, i / 50 % 3);
+		ck_assert_uint_eq(st.slots[i].fresh, i / 150 * 50 + i % 50);
+		ck_assert_uint_eq(st.slots[i].echo, i / 50 % 3);
 	}
 	stream_free(&st);
 }
@@ -174,7 +173,7 @@ START_TEST(test_a_shuffle_of_neighbours_stays_near)
 	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 	stream_run(&st, &s, 0);
 	for (uint64_t i = 0; i < st.n; i++) {
-		expect_eq(st.slots[i].index / 300, i / 300);
+		ck_assert_uint_eq(st.slots[i].index / 300, i / 300);
 		moved += st.slots[i].index != i;
 	}
 	ck_assert_uint_gt(moved, 19000);
@@ -245,11 +244,13 @@ START_TEST(test_any_number_of_changes_keeps_the_stream_exact)
 	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 	ck_assert_uint_gt(run_changes(&s, &st, 40, 3001, state, &size), 50);
 	for (uint64_t i = 0; i < st.n; i++)
-		expect_eq(st.slots[i].echo, served[st.slots[i].fresh]++);
+		ck_assert_uint_eq(
+			st.slots[i].echo, served[st.slots[i].fresh]++);
 	for (uint64_t f = 0; f < c.examples; f++)
-		expect(served[f] > 0);
+		ck_assert(served[f] > 0);
 	for (uint64_t i = 0; i < st.n; i++)
-		expect_eq(st.slots[i].servings, served[st.slots[i].fresh]);
+		ck_assert_uint_eq(
+			st.slots[i].servings, served[st.slots[i].fresh]);
 	/* The old is forgotten, and says so. */
 	ck_assert_int_eq(schedule_seek(&s, &cursor, 3001), -ERANGE);
 	/* From the middle, with the changes not yet begun, on to the next. */
@@ -260,7 +261,7 @@ START_TEST(test_any_number_of_changes_keeps_the_stream_exact)
 	for (int i = 0; i < 30; i++)
 		(void)stream_step(&rest, &again, &cursor);
 	for (uint64_t i = 0; i < rest.n; i++)
-		expect(same_slot(
+		ck_assert(same_slot(
 			&rest.slots[i], &st.slots[st.begin[3001] + i]));
 	stream_free(&st);
 	stream_free(&rest);
@@ -346,7 +347,8 @@ START_TEST(test_a_damaged_state_never_does_harm)
 	run_changes(&s, &st, 40, 3001, state, &size);
 	stream_free(&st);
 	for (size_t cut = 0; cut < size; cut++)
-		expect_eq(schedule_restore(&s, &c, state, cut, &restored, NULL),
+		ck_assert_uint_eq(
+			schedule_restore(&s, &c, state, cut, &restored, NULL),
 			-EBADMSG);
 	for (int i = 0; i < 20000; i++) {
 		struct schedule_cursor cursor;
@@ -357,7 +359,7 @@ START_TEST(test_a_damaged_state_never_does_harm)
 				(uint8_t)(1 + roll(&dice, 255));
 		if (schedule_restore(&s, &c, bad, size, &restored, NULL) < 0)
 			continue;
-		expect_eq(schedule_seek(&s, &cursor, restored.step), 0);
+		ck_assert_uint_eq(schedule_seek(&s, &cursor, restored.step), 0);
 		for (int t = 0; t < 3; t++)
 			(void)schedule_next(&s, &cursor, slots);
 	}
@@ -393,8 +395,9 @@ static double meet_again(
 
 	for (uint64_t i = st->begin[step]; i < st->begin[step + 1]; i++)
 		if (!st->slots[i].last) {
-			expect_eq(schedule_serving_step(s, st->slots[i].fresh,
-					  st->slots[i].echo + 1, &next[n]),
+			ck_assert_uint_eq(
+				schedule_serving_step(s, st->slots[i].fresh,
+					st->slots[i].echo + 1, &next[n]),
 				0);
 			n++;
 		}

@@ -3,25 +3,11 @@
  * What the store refuses, in one line that names the thing and what to do;
  * and the check and the clearing of a tier directory.
  */
-#include "store_fixture.h"
+#include "store_case.h"
 #include "suite.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
-
-#define ITEM ((uint64_t)110000)
-
-static struct fixture fx;
-
-static void setup(void)
-{
-	fixture_init(&fx);
-}
-
-static void teardown(void)
-{
-	fixture_release(&fx);
-}
 
 /* The message is one line and has all of these words, which end with NULL. */
 static void check_message(const char *const *words)
@@ -334,9 +320,8 @@ END_TEST
 static Suite *errors_suite(void)
 {
 	Suite *suite = suite_create("store_errors");
-	TCase *tc = case_of(suite, "errors");
+	TCase *tc = store_case(suite, "errors");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_store_refuses_a_size_that_is_nonsense);
 	tcase_add_test(tc, test_store_refuses_a_size_over_the_file_system);
 	tcase_add_test(tc, test_store_takes_a_percentage_of_the_file_system);

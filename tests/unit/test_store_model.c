@@ -5,7 +5,8 @@
  * both must agree, and no wrong byte may ever come back.
  *
  * REFRAIN_TEST_SEED repeats a run (but for the moments of kills),
- * REFRAIN_TEST_STEPS makes it longer.
+ * REFRAIN_TEST_STEPS makes it longer, and TMPDIR puts it
+ * on a disk.
  */
 #include "store_fixture.h"
 
@@ -538,7 +539,7 @@ static void any_step(void)
 
 static void run_model(void)
 {
-	uint64_t steps = env_number("REFRAIN_TEST_STEPS", 6000);
+	uint64_t steps = env_number("REFRAIN_TEST_STEPS", 2000);
 
 	for (uint64_t i = 0; i < steps; i++) {
 		any_step();

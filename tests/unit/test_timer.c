@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/base/timer: order, moving, cancelling, many setters. */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/base/uring: what is opened, wherever it is mounted. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

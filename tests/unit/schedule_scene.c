@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Random cases of the schedule, and the running of them. */
+#include "schedule_scene.h"
+
+static struct schedule_echo random_echo(struct dice *d)
+{
+	static const struct schedule_echo usual[] = {{1, 1}, {3, 2}, {2, 1},
+		{5, 2}, {4, 1}, {8, 1}, {11, 10}, {5, 1}, {3, 1}};
+	struct schedule_echo e;
+
+	if (roll(d, 3))
+		return usual[roll(d, 9)];
+	e.q = 1 + (uint32_t)roll(d, 12);
+	e.p = e.q + (uint32_t)roll(d, 6 * e.q);
+	return e;
+}
+
+static void random_window(struct dice *d, struct schedule_config *c)
+{
+	uint64_t least =
+		schedule_min_window(c->batch, c->echo_max, c->lag, c->point);
+
+	c->allow_small_window = roll(d, 3) == 0;
+	if (c->allow_small_window)
+		c->window = c->batch + roll(d, 3 * least);
+	else
+		c->window = least + (roll(d, 2) ? roll(d, 3 * least) : 0);
+}
+
+static void random_config(struct dice *d, struct schedule_config *c)
+{
+	static const uint32_t worlds[] = {1, 1, 2, 3, 7};
+	uint64_t scale = roll(d, 4) ? 300 : 40;
+
+	*c = (struct schedule_config){
+		.examples = 1 + roll(d, scale),
+		.epochs = 1 + roll(d, 4),
+		.seed = roll(d, 1000),
+		.batch = 1 + (uint32_t)roll(d, roll(d, 3) ? 8 : 40),
+		.world = worlds[roll(d, 5)],
+		.lag = roll(d, 4) ? 1 : 1 + (uint32_t)roll(d, 3),
+		.echo = random_echo(d),
+		.point = (enum schedule_point)roll(d, 3),
+		.order = (enum schedule_order)roll(d, 3),
+		.share = (enum schedule_share)roll(d, 3),
+		.nearby = 1 + roll(d, 50),
+		.drop_last = roll(d, 2),
+	};
+	c->echo_max = (struct schedule_echo){8, 1};
+	if (roll(d, 3))
+		c->echo_max = c->echo;
+	random_window(d, c);
+}
+
+/* --- running it, with changes on the way --- */
+
+static void random_change(struct scene *sc, uint64_t step)
+{
+	struct schedule_echo e = random_echo(&sc->dice);
+	uint64_t begins = 0;
+
+	if (sc->changes == CHANGES_MAX)
+		return;
+	for (uint32_t i = 0; i < sc->c.world; i++) {
+		struct schedule *s = &sc->s[i];
+		uint32_t before = s->segments;
+		bool here;
+
+		here = schedule_change(s, step, e) == 0 && s->segments > before;
+		/* All ranks accept it, and from the same unit on, or none. */
+		ck_assert(i == 0 || here == (begins > 0));
+		if (!here)
+			continue;
+		ck_assert(i == 0 ||
+			begins * s->unit_examples == schedule_change_begins(s));
+		begins = schedule_change_begins(s) / s->unit_examples;
+	}
+	if (!begins)
+		return;
+	sc->changes++;
+	sc->asked[sc->changes] = step;
+	sc->log[sc->changes] = (struct change){begins, e};
+}
+
+void scene_run(struct scene *sc)
+{
+	struct schedule_cursor cur[WORLD_MAX];
+	bool more = true, changing = roll(&sc->dice, 2);
+
+	for (uint32_t i = 0; i < sc->c.world; i++) {
+		sc->c.rank = i;
+		ck_assert_uint_eq(schedule_init(&sc->s[i], &sc->c, NULL), 0);
+		ck_assert_uint_eq(schedule_seek(&sc->s[i], &cur[i], 0), 0);
+	}
+	sc->log[0].echo = sc->s[0].c.echo;
+	for (uint64_t step = 0; more; step++) {
+		more = false;
+		if (changing && roll(&sc->dice, 4) == 0)
+			random_change(sc, step);
+		for (uint32_t i = 0; i < sc->c.world; i++)
+			more |= stream_step(&sc->st[i], &sc->s[i], &cur[i]);
+	}
+}
+
+void scene_draw(struct scene *sc)
+{
+	random_config(&sc->dice, &sc->c);
+}
+
+void scene_free(struct scene *sc)
+{
+	for (uint32_t r = 0; r < sc->c.world; r++)
+		stream_free(&sc->st[r]);
+}
