@@ -41,7 +41,9 @@ static json_t *key_of(struct names *n, const json_t *name)
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	struct names names = {.m = arg};
+	/* Who opens what is in the tiers need not wait for the source to be
+	 * listed: what is not known yet is read through the mount. */
+	struct names names = {.m = arg, .listed = true};
 	json_t *keys;
 
 	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {

@@ -197,12 +197,15 @@ static int get_keys(struct mount *m, uint64_t from)
 	if (rc < 0)
 		return rc;
 	LOCK_SCOPE(l->lock);
+	/* The others may have one when they are read again. */
 	for (uint32_t i = 0; i < count; i++)
-		m->keys[m->asked[i] % m->keys_count] = (struct mount_key){
-			.key = m->answers[i].key,
-			.bytes = m->answers[i].bytes,
-			.index_1 = (uint32_t)(m->asked[i] + 1),
-		};
+		if (m->answers[i].bytes)
+			m->keys[m->asked[i] % m->keys_count] =
+				(struct mount_key){
+					.key = m->answers[i].key,
+					.bytes = m->answers[i].bytes,
+					.index_1 = (uint32_t)(m->asked[i] + 1),
+				};
 	m->answered = next;
 	reader_pump(l);
 	return 0;

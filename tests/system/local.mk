@@ -18,6 +18,7 @@ mount_tests = \
 	tests/system/remount.sh \
 	tests/system/semantics.sh \
 	tests/system/switches.sh \
+	tests/system/torch.sh \
 	tests/system/warm.sh
 
 # Where time is what is looked at.
@@ -57,7 +58,7 @@ EXTRA_DIST += $(system_tests) \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/changes.py tests/system/damage.py \
 	tests/system/loader.py tests/system/semantics.py \
-	tests/system/trainer.py \
+	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/watch_budgets.py
 
 check_PROGRAMS += \
