@@ -8,7 +8,9 @@ from results import median
 
 WIDTH, HEIGHT = 560, 340
 LEFT, RIGHT, TOP, BOTTOM = 70, 16, 34, 52
-COLOURS = ('#1b6ca8', '#c2571a', '#2e7d32', '#7b3fa0', '#8a6d00')
+ASIDE = 150  # for a legend that no line may cross
+COLOURS = ('#1b6ca8', '#c2571a', '#2e7d32', '#7b3fa0', '#8a6d00', '#c0267e',
+           '#0e8a8a')
 
 
 class Axis:
@@ -52,6 +54,7 @@ def number(v):
 class Plot:
     def __init__(self, title, x_label, y_label):
         self.parts = []
+        self.width = WIDTH
         self.text(WIDTH / 2, 20, title, 'middle', 14)
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_label)
         self.parts.append(
@@ -86,23 +89,26 @@ class Plot:
         self.path([(LEFT, TOP), (LEFT, bottom), (WIDTH - RIGHT, bottom)],
                   '#444')
 
-    def legend(self, rows):
+    def legend(self, rows, aside=False):
+        if aside:
+            self.width = WIDTH + ASIDE
         for i, (name, colour) in enumerate(rows):
             y = TOP + 14 + 16 * i
-            self.dot(WIDTH - RIGHT - 8, y - 4, colour)
-            self.text(WIDTH - RIGHT - 18, y, name, 'end', 11)
+            self.dot(self.width - RIGHT - 8, y - 4, colour)
+            self.text(self.width - RIGHT - 18, y, name, 'end', 11)
 
     def svg(self):
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
-                f'height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+                f'height="{HEIGHT}" viewBox="0 0 {self.width} {HEIGHT}" '
                 'font-family="sans-serif" font-size="12">\n'
-                f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n' +
+                f'<rect width="{self.width}" height="{HEIGHT}" fill="white"/>\n' +
                 '\n'.join(self.parts) + '\n</svg>\n')
 
 
-def columns(title, x_label, y_label, names, series, log=True):
+def columns(title, x_label, y_label, names, series, log=True, aside=False):
     """series: {name: one list of values a column, or None}; the medians are
-    joined. A name that ends in '~' is a line for comparison, dashed."""
+    joined. A name that ends in '~' is a line for comparison, dashed. `aside`:
+    the legend is beside the plot, not in it."""
     p = Plot(title, x_label, y_label)
     y = Axis([v for rows in series.values() for r in rows for v in r or ()],
              HEIGHT - BOTTOM, TOP, log, not log)
@@ -122,7 +128,7 @@ def columns(title, x_label, y_label, names, series, log=True):
             for value in v:
                 p.dot(x, y(value), colour)
         rows.append((plain, colour))
-    p.legend(rows)
+    p.legend(rows, aside)
     return p.svg()
 
 
