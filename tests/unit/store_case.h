@@ -27,13 +27,4 @@ static inline struct tier_status status_of(size_t tier)
 	return st;
 }
 
-/* The tests of the case are set up and torn down so. */
-static inline TCase *store_case(Suite *s, const char *name)
-{
-	TCase *t = case_of(s, name);
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	return t;
-}
-
 #endif

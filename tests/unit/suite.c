@@ -21,6 +21,15 @@ TCase *case_of(Suite *s, const char *name)
 	return t;
 }
 
+TCase *case_with(
+	Suite *s, const char *name, void (*setup)(void), void (*teardown)(void))
+{
+	TCase *t = case_of(s, name);
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	return t;
+}
+
 const char *test_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -29,6 +29,10 @@
  */
 TCase *case_of(Suite *s, const char *name);
 
+/* One whose tests each run between these. */
+TCase *case_with(Suite *s, const char *name, void (*setup)(void),
+	void (*teardown)(void));
+
 /*
  * Run it as Check's environment says (CK_VERBOSITY, CK_RUN_CASE, CK_FORK) and
  * free it: the exit status of the program.

@@ -387,9 +387,8 @@ END_TEST
 
 static void add_requests(Suite *s)
 {
-	TCase *tc = case_of(s, "requests");
+	TCase *tc = case_with(s, "requests", setup, teardown);
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc,
 		test_ctl_request_gets_its_progress_lines_and_then_its_reply);
 	tcase_add_test(
@@ -408,9 +407,8 @@ static void add_requests(Suite *s)
 
 static void add_hostile(Suite *s)
 {
-	TCase *tc = case_of(s, "hostile");
+	TCase *tc = case_with(s, "hostile", setup, teardown);
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, test_ctl_refuses_garbage_and_goes_on, 0,
 		(int)(sizeof(garbage) / sizeof(garbage[0])));
 	tcase_add_test(tc, test_ctl_refuses_deep_nesting);

@@ -251,9 +251,8 @@ END_TEST
 
 static void add_places(Suite *s)
 {
-	TCase *tc = case_of(s, "places");
+	TCase *tc = case_with(s, "places", setup, teardown);
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_ctl_socket_is_the_owners_only);
 	tcase_add_test(
 		tc, test_ctl_keeps_other_users_out_by_mode_and_by_credentials);

@@ -380,9 +380,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("dataset");
-	TCase *t = case_of(s, "dataset");
+	TCase *t = case_with(s, "dataset", setup, teardown);
 
-	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(
 		t, test_dataset_of_one_seed_is_the_same_at_any_thread_count);
 	tcase_add_test(t, test_dataset_of_another_seed_has_other_bytes);

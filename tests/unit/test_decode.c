@@ -491,18 +491,10 @@ START_TEST(test_real_images_are_decoded_by_region)
 }
 END_TEST
 
-static TCase *part_of(Suite *s, const char *name)
-{
-	TCase *tc = case_of(s, name);
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	return tc;
-}
-
 static Suite *decode_suite(void)
 {
 	Suite *s = suite_create("decode");
-	TCase *tc = part_of(s, "region");
+	TCase *tc = case_with(s, "region", setup, teardown);
 
 	tcase_add_loop_test(
 		tc, test_region_is_that_of_the_whole_image, 0, JPEG_KINDS);
@@ -511,12 +503,12 @@ static Suite *decode_suite(void)
 	tcase_add_test(tc, test_wide_and_tall_images_are_decoded);
 	tcase_add_loop_test(
 		tc, test_every_small_region_of_a_small_image_is_right, 0, 6);
-	tc = part_of(s, "orientation");
+	tc = case_with(s, "orientation", setup, teardown);
 	tcase_add_loop_test(
 		tc, test_every_orientation_is_turned_upright, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_header_tells_what_the_image_is);
 	tcase_add_test(tc, test_orientation_can_be_ignored);
-	tc = part_of(s, "elsewhere");
+	tc = case_with(s, "elsewhere", setup, teardown);
 	tcase_add_loop_test(tc, test_pixels_are_those_of_djpeg, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_real_images_are_decoded_by_region);
 	return s;

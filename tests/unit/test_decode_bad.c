@@ -458,29 +458,21 @@ START_TEST(test_limits_are_kept_to_the_pixel_the_byte_and_the_scan)
 }
 END_TEST
 
-static TCase *part_of(Suite *s, const char *name)
-{
-	TCase *tc = case_of(s, name);
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	return tc;
-}
-
 static Suite *bad_suite(void)
 {
 	Suite *s = suite_create("decode-bad");
-	TCase *tc = part_of(s, "kind");
+	TCase *tc = case_with(s, "kind", setup, teardown);
 
 	tcase_add_test(tc, test_what_is_no_jpeg_is_told_apart_from_damage);
 	tcase_add_test(tc, test_kinds_that_are_not_decoded_are_named);
-	tc = part_of(s, "cut");
+	tc = case_with(s, "cut", setup, teardown);
 	tcase_add_loop_test(
 		tc, test_file_that_is_cut_anywhere_is_refused, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_cut_file_is_refused_for_a_region_above_the_cut);
 	tcase_add_loop_test(
 		tc, test_lower_part_of_zeros_is_refused, 0, JPEG_KINDS);
 	tcase_add_test(tc, test_bytes_behind_the_end_do_no_harm);
-	tc = part_of(s, "corrupt");
+	tc = case_with(s, "corrupt", setup, teardown);
 	tcase_add_test(tc, test_harmless_oddities_are_decoded);
 	tcase_add_test(tc, test_corrupt_rows_are_refused_with_libjpegs_words);
 	tcase_add_test(tc,
@@ -488,10 +480,10 @@ static Suite *bad_suite(void)
 	tcase_add_test(tc,
 		test_file_without_tables_is_not_decoded_with_those_of_another);
 	tcase_add_loop_test(tc, test_flipped_bytes_do_no_harm, 0, JPEG_KINDS);
-	tc = part_of(s, "exif");
+	tc = case_with(s, "exif", setup, teardown);
 	tcase_add_loop_test(tc, test_damaged_exif_data_say_nothing, 0, 10);
 	tcase_add_test(tc, test_exif_with_too_many_entries_is_read_to_its_end);
-	tc = part_of(s, "limits");
+	tc = case_with(s, "limits", setup, teardown);
 	tcase_add_loop_test(tc,
 		test_header_that_claims_more_than_the_file_can_hold_is_refused,
 		0, 3);

@@ -420,9 +420,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples");
-	TCase *c = case_of(s, "sources");
+	TCase *c = case_with(s, "sources", setup_tree, teardown_tree);
 
-	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
 	tcase_add_test(c, test_a_folder_is_in_the_order_of_sort);
 	tcase_add_test(c, test_classes_are_in_the_order_of_their_names);
 	tcase_add_test(c, test_only_images_count_unless_any_file_does);

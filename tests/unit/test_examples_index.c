@@ -396,9 +396,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples_index");
-	TCase *c = case_of(s, "index");
+	TCase *c = case_with(s, "index", setup_tree, teardown_tree);
 
-	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
 	tcase_add_test(c, test_an_index_says_what_the_look_said);
 	tcase_add_loop_test(c, test_a_change_of_names_is_seen, 0, 9);
 	tcase_add_test(c, test_what_a_file_holds_does_not_matter);

@@ -279,9 +279,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("examples_tar");
-	TCase *c = case_of(s, "tar");
+	TCase *c = case_with(s, "tar", setup_tree, teardown_tree);
 
-	tcase_add_checked_fixture(c, setup_tree, teardown_tree);
 	tcase_add_loop_test(c, test_every_format_of_tar_is_read, 0, 4);
 	tcase_add_loop_test(c, test_very_long_names_are_read, 0, 2);
 	tcase_add_test(c, test_members_of_one_base_name_are_one_example);

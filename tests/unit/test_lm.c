@@ -101,9 +101,8 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("lm");
-	TCase *t = case_of(s, "lm");
+	TCase *t = case_with(s, "lm", make_examples, NULL);
 
-	tcase_add_checked_fixture(t, make_examples, NULL);
 	tcase_add_test(t, test_each_gradient_is_the_slope_of_the_loss);
 	tcase_add_test(t, test_the_last_byte_is_foretold_and_foretells_nothing);
 	tcase_add_test(t, test_a_few_lines_are_learned_by_heart);

@@ -347,9 +347,8 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_damage");
-	TCase *tc = case_of(s, "damage");
+	TCase *tc = case_with(s, "damage", fixture_make, fixture_remove);
 
-	tcase_add_checked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_loop_test(
 		tc, test_substitutes_are_chosen_by_the_seed_alone, 0, 6);
 	tcase_add_test(tc, test_damage_is_counted_by_cause_and_described);

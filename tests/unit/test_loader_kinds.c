@@ -336,9 +336,9 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_kinds");
-	TCase *tc = case_of(s, "kinds"), *large = case_of(s, "large");
+	TCase *tc = case_of(s, "kinds"),
+	      *large = case_with(s, "large", make_set, remove_set);
 
-	tcase_add_checked_fixture(tc, make_set, remove_set);
 	tcase_add_test(tc, test_rare_kinds_are_decoded_as_a_simple_loader_does);
 	tcase_add_loop_test(
 		tc, test_counts_are_exact_whatever_is_damaged, 0, 4);

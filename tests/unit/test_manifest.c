@@ -400,9 +400,8 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("manifest");
-	TCase *t = case_of(s, "manifest");
+	TCase *t = case_with(s, "manifest", setup, teardown);
 
-	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(
 		t, test_a_name_that_was_put_is_found_with_its_attributes);
 	tcase_add_test(t,

@@ -177,9 +177,8 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("nn");
-	TCase *t = case_of(s, "nn");
+	TCase *t = case_with(s, "nn", make_pictures, NULL);
 
-	tcase_add_checked_fixture(t, make_pictures, NULL);
 	tcase_add_test(t, test_each_gradient_is_the_slope_of_the_loss);
 	tcase_add_test(t, test_threads_change_nothing);
 	tcase_add_test(t, test_a_few_pictures_are_learned_by_heart);

@@ -258,9 +258,8 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("origin");
-	TCase *tc = case_of(suite, "origin");
+	TCase *tc = case_with(suite, "origin", setup_source, teardown_source);
 
-	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
 	return run_suite(suite);
 }

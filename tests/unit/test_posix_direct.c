@@ -148,9 +148,9 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("posix_direct");
-	TCase *tc = case_of(suite, "posix_direct");
+	TCase *tc =
+		case_with(suite, "posix_direct", setup_source, teardown_source);
 
-	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
 	return run_suite(suite);
 }

@@ -240,9 +240,8 @@ static void add_tests(TCase *tc)
 int main(void)
 {
 	Suite *suite = suite_create("posix_versions");
-	TCase *tc = case_of(suite, "versions");
+	TCase *tc = case_with(suite, "versions", setup_source, teardown_source);
 
-	tcase_add_checked_fixture(tc, setup_source, teardown_source);
 	add_tests(tc);
 	return run_suite(suite);
 }

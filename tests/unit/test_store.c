@@ -394,7 +394,7 @@ END_TEST
 static Suite *store_suite(void)
 {
 	Suite *suite = suite_create("store");
-	TCase *tc = store_case(suite, "store");
+	TCase *tc = case_with(suite, "store", setup, teardown);
 
 	tcase_add_test(tc, test_store_reads_back_every_range);
 	tcase_add_test(tc, test_store_refuses_a_read_outside_of_the_item);

@@ -188,7 +188,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("store_damage");
-	TCase *tc = store_case(s, "damage");
+	TCase *tc = case_with(s, "damage", setup, teardown);
 
 	tcase_add_loop_test(tc,
 		test_store_drops_a_damaged_entry_before_its_first_use, 0,

@@ -320,7 +320,7 @@ END_TEST
 static Suite *errors_suite(void)
 {
 	Suite *suite = suite_create("store_errors");
-	TCase *tc = store_case(suite, "errors");
+	TCase *tc = case_with(suite, "errors", setup, teardown);
 
 	tcase_add_test(tc, test_store_refuses_a_size_that_is_nonsense);
 	tcase_add_test(tc, test_store_refuses_a_size_over_the_file_system);

@@ -571,9 +571,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("store_model");
-	TCase *tc = case_of(suite, "model");
+	TCase *tc = case_with(suite, "model", setup, teardown);
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_store_agrees_with_its_model);
 	tcase_add_test(
 		tc, test_store_agrees_with_its_model_without_unnamed_files);

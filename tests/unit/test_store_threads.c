@@ -324,9 +324,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("store_threads");
-	TCase *tc = case_of(suite, "threads");
+	TCase *tc = case_with(suite, "threads", setup, teardown);
 
-	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(
 		tc, test_store_serves_threads_that_publish_and_read_and_delete);
 	tcase_add_test(tc, test_store_serves_threads_while_entries_are_damaged);
