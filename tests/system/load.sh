@@ -360,7 +360,28 @@ load --echo 2 --policy zero
 is served $((2 * fresh))
 is substituted 0
 is zero_filled 24
+zeroed=$(hashes)
 refused jpg --policy fail
+# The members of a tar are looked into as the files of a folder are.
+tar --sort=name -C "$work/damaged" -cf "$work/damaged.tar" .
+data=$work/damaged.tar
+about='damage in a tar'
+load --echo 2
+expect "$about" "$(hashes)" "$want"
+load --echo 2 --policy zero
+is zero_filled 24
+is errors $((6 * epochs))
+expect "$about, zeroed" "$(hashes)" "$zeroed"
+refused jpg --policy fail
+# Ranks go in step, whoever has the damaged ones.
+for policy in substitute zero; do
+	for rank in 0 1 2; do
+		about="damage, rank $rank, $policy"
+		load --echo 2 --policy $policy --world 3 --rank $rank
+		is served $((2 * fresh / 3))
+		is steps $(((2 * fresh / 3 + batch - 1) / batch))
+	done
+done
 data=$work/data
 note 'damage is passed over'
 
