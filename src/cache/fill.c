@@ -225,6 +225,10 @@ static bool fill_is_idle(const struct fill *f)
 
 static void fill_drop(struct cache *c, struct fill *f)
 {
+	/* The last page may be shorter; that it came alone is rare. */
+	if (f->phase == FILL_FETCHING)
+		COUNT_ADD(c->config.counters, partial_dropped,
+			f->present * FILL_PAGE_BYTES);
 	if (f->phase == FILL_STAGED && f->served < f->npages)
 		COUNT(c->config.counters, staging_dropped);
 	else if (f->phase == FILL_STAGED && c->config.passed)
