@@ -7,6 +7,7 @@ unit_tests = \
 	tests/unit/test_auto \
 	tests/unit/test_base \
 	tests/unit/test_cache \
+	tests/unit/test_crop \
 	tests/unit/test_ctl \
 	tests/unit/test_ctl_place \
 	tests/unit/test_dataset \
@@ -22,11 +23,13 @@ unit_tests = \
 	tests/unit/test_loader_damage \
 	tests/unit/test_loader_echo \
 	tests/unit/test_loader_kinds \
+	tests/unit/test_loader_lend \
 	tests/unit/test_loader_life \
 	tests/unit/test_loader_state \
 	tests/unit/test_manifest \
 	tests/unit/test_mount_options \
 	tests/unit/test_option \
+	tests/unit/test_order \
 	tests/unit/test_origin \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
@@ -39,6 +42,7 @@ unit_tests = \
 	tests/unit/test_retry \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
+	tests/unit/test_schedule_change \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
 	tests/unit/test_store_errors \

@@ -91,4 +91,15 @@ static inline bool same_slot(
 		a->padded == b->padded;
 }
 
+/* A run of one epoch of 20,000 examples. */
+static inline struct schedule_config run_config(
+	uint32_t batch, const char *echo)
+{
+	struct schedule_config c = {
+		.examples = 20000, .epochs = 1, .seed = 3, .batch = batch};
+
+	ck_assert_int_eq(schedule_echo_parse(echo, &c.echo, NULL), 0);
+	return c;
+}
+
 #endif

@@ -458,59 +458,6 @@ START_TEST(test_plans_have_a_bound)
 }
 END_TEST
 
-/* -- The order alone ------------------------------------------------------- */
-
-START_TEST(test_an_order_finds_where_a_file_comes_next)
-{
-	const uint32_t n = 5000;
-	struct order o = {.room = 0};
-	uint64_t pos;
-
-	for (uint32_t e = 0; e < 3; e++)
-		for (uint32_t i = 0; i < n; i++)
-			ck_assert_int_eq(
-				order_add(&o, e, (i * 7 + e) % n, 0), 0);
-	ck_assert_int_eq(order_add(&o, 2, 5, 0), -EEXIST);
-	for (uint32_t e = 0; e < 3; e++)
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t file = (i * 7 + e) % n;
-
-			ck_assert(order_find(&o, file, 0, &pos));
-			ck_assert_uint_eq(pos, (uint64_t)e * n + i);
-			ck_assert_uint_eq(order_epoch_of(&o, pos), e);
-			order_set(&o, pos, PLACE_SERVED);
-		}
-	ck_assert(!order_find(&o, 5, 0, &pos));
-	ck_assert(!order_find(&o, n + 5, 0, &pos));
-	order_release(&o);
-}
-END_TEST
-
-START_TEST(test_an_order_that_is_extended_for_ever_stays_small)
-{
-	const uint32_t n = 1000;
-	struct order o = {.room = 0};
-	uint64_t done = 0, pos;
-	bool right = true;
-
-	for (uint32_t e = 0; e < 2000; e++) {
-		for (uint32_t i = 0; i < n; i++)
-			right &= order_add(&o, e, i, done) == 0;
-		if (e == 0)
-			continue;
-		/* One epoch behind. */
-		for (uint32_t i = 0; i < n; i++) {
-			right &= order_find(&o, i, 0, &pos) && pos == done;
-			order_set(&o, done++, PLACE_SERVED);
-		}
-	}
-	ck_assert(right);
-	ck_assert_uint_le(o.room, 8 * n);
-	ck_assert_uint_le(o.epochs, 8);
-	order_release(&o);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("plan");
@@ -534,7 +481,5 @@ int main(void)
 	tcase_add_test(t, test_echo_makes_steps_of_fewer_examples);
 	tcase_add_test(t, test_wrong_names_cost_nothing);
 	tcase_add_test(t, test_plans_have_a_bound);
-	tcase_add_test(t, test_an_order_finds_where_a_file_comes_next);
-	tcase_add_test(t, test_an_order_that_is_extended_for_ever_stays_small);
 	return run_suite(s);
 }

@@ -14,15 +14,6 @@
 #include "schedule_fixture.h"
 #include "suite.h"
 
-static struct schedule_config config(uint32_t batch, const char *echo)
-{
-	struct schedule_config c = {
-		.examples = 20000, .epochs = 1, .seed = 3, .batch = batch};
-
-	ck_assert_int_eq(schedule_echo_parse(echo, &c.echo, NULL), 0);
-	return c;
-}
-
 START_TEST(test_echo_factors_are_read_exactly)
 {
 	static const char *const good[] = {
@@ -47,7 +38,7 @@ END_TEST
 
 START_TEST(test_a_window_too_small_is_refused_with_the_size_that_would_do)
 {
-	struct schedule_config c = config(32, "4");
+	struct schedule_config c = run_config(32, "4");
 	struct schedule s;
 	struct error err;
 
@@ -73,7 +64,7 @@ START_TEST(test_the_default_window_is_never_refused)
 
 	for (uint32_t batch = 1; batch < 3001; batch = batch * 3 + 1)
 		for (int i = 0; i < 5; i++) {
-			struct schedule_config c = config(batch, echoes[i]);
+			struct schedule_config c = run_config(batch, echoes[i]);
 
 			ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 			ck_assert_uint_ge(s.c.window, 16 * batch);
@@ -84,7 +75,7 @@ END_TEST
 
 START_TEST(test_nonsense_is_refused)
 {
-	struct schedule_config good = config(32, "2"), c;
+	struct schedule_config good = run_config(32, "2"), c;
 	struct schedule s;
 
 #define REFUSED(field, value)                                                  \
@@ -113,7 +104,7 @@ END_TEST
 
 START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 {
-	struct schedule_config c = config(64, "1");
+	struct schedule_config c = run_config(64, "1");
 	struct stream a = {0}, b = {0};
 	struct schedule s;
 
@@ -126,7 +117,7 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 		ck_assert(a.slots[i].last);
 	}
 	/* Fresh ones with echo are the same, with the same seeds. */
-	c = config(64, "2.5");
+	c = run_config(64, "2.5");
 	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
 	stream_run(&b, &s, 0);
 	for (uint64_t i = 0; i < b.n; i++)
@@ -144,7 +135,7 @@ END_TEST
 
 START_TEST(test_batches_echo_at_once_in_a_window_of_one_batch)
 {
-	struct schedule_config c = config(50, "3");
+	struct schedule_config c = run_config(50, "3");
 	struct stream st = {0};
 	struct schedule s;
 
@@ -163,7 +154,7 @@ END_TEST
 
 START_TEST(test_a_shuffle_of_neighbours_stays_near)
 {
-	struct schedule_config c = config(64, "1");
+	struct schedule_config c = run_config(64, "1");
 	uint64_t moved = 0;
 	struct stream st = {0};
 	struct schedule s;
@@ -183,7 +174,7 @@ END_TEST
 
 START_TEST(test_a_run_without_end_goes_on)
 {
-	struct schedule_config c = config(64, "2.5");
+	struct schedule_config c = run_config(64, "2.5");
 	struct schedule_slot slots[64];
 	struct schedule_cursor cursor;
 	struct schedule_facts facts;
@@ -203,166 +194,6 @@ START_TEST(test_a_run_without_end_goes_on)
 	schedule_facts(&s, &facts);
 	ck_assert_uint_eq(facts.steps, UINT64_MAX);
 	ck_assert(facts.apart && facts.exception_step == UINT64_MAX);
-}
-END_TEST
-
-/* --- changes and states --- */
-
-/* A change asked for every `every` steps; returns how many were made. */
-static unsigned run_changes(struct schedule *s, struct stream *st,
-	uint64_t every, uint64_t save_at, uint8_t *state, size_t *size)
-{
-	static const struct schedule_echo echoes[] = {
-		{2, 1}, {4, 1}, {1, 1}, {5, 2}, {3, 2}};
-	struct schedule_cursor cursor;
-	unsigned made = 0;
-
-	ck_assert_int_eq(schedule_seek(s, &cursor, s->step_base), 0);
-	do {
-		if (cursor.step == save_at)
-			*size = schedule_save(s, save_at, state);
-		if (cursor.step % every == 0 &&
-			schedule_change(s, cursor.step, echoes[made % 5]) == 0)
-			made++;
-	} while (stream_step(st, s, &cursor));
-	return made;
-}
-
-START_TEST(test_any_number_of_changes_keeps_the_stream_exact)
-{
-	struct schedule_config c = config(8, "2");
-	uint8_t state[SCHEDULE_STATE_BYTES];
-	uint32_t *served = calloc(c.examples, 4);
-	struct stream st = {0}, rest = {0};
-	struct schedule_restored restored;
-	struct schedule_cursor cursor;
-	struct schedule s, again;
-	size_t size = 0;
-
-	c.echo_max = (struct schedule_echo){4, 1};
-	c.window = 128;
-	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
-	ck_assert_uint_gt(run_changes(&s, &st, 40, 3001, state, &size), 50);
-	for (uint64_t i = 0; i < st.n; i++)
-		ck_assert_uint_eq(
-			st.slots[i].echo, served[st.slots[i].fresh]++);
-	for (uint64_t f = 0; f < c.examples; f++)
-		ck_assert(served[f] > 0);
-	for (uint64_t i = 0; i < st.n; i++)
-		ck_assert_uint_eq(
-			st.slots[i].servings, served[st.slots[i].fresh]);
-	/* The old is forgotten, and says so. */
-	ck_assert_int_eq(schedule_seek(&s, &cursor, 3001), -ERANGE);
-	/* From the middle, with the changes not yet begun, on to the next. */
-	ck_assert_uint_gt(size, 0);
-	ck_assert_int_eq(
-		schedule_restore(&again, &c, state, size, &restored, NULL), 0);
-	ck_assert_int_eq(schedule_seek(&again, &cursor, restored.step), 0);
-	for (int i = 0; i < 30; i++)
-		(void)stream_step(&rest, &again, &cursor);
-	for (uint64_t i = 0; i < rest.n; i++)
-		ck_assert(same_slot(
-			&rest.slots[i], &st.slots[st.begin[3001] + i]));
-	stream_free(&st);
-	stream_free(&rest);
-	free(served);
-}
-END_TEST
-
-START_TEST(test_a_change_waits_for_the_one_before)
-{
-	struct schedule_config c = config(8, "2");
-	struct schedule_echo four = {4, 1}, one = {1, 1}, nine = {9, 1};
-	struct schedule_slot slot;
-	uint64_t begins;
-	struct schedule s;
-
-	c.echo_max = four;
-	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
-	ck_assert_int_eq(schedule_change(&s, 10, nine), -EINVAL);
-	ck_assert_int_eq(schedule_change(&s, 10, four), 0);
-	ck_assert_int_eq(schedule_change(&s, 11, one), -EBUSY);
-	ck_assert_int_eq(
-		schedule_fresh(&s, schedule_change_begins(&s), &slot, &begins),
-		0);
-	ck_assert_uint_eq(slot.servings, 4);
-	ck_assert_uint_eq(schedule_echo_at(&s, begins + 1).p, 4);
-	ck_assert_uint_eq(schedule_echo_at(&s, begins - 1).p, 2);
-	ck_assert_int_eq(schedule_change(&s, begins + 1, one), 0);
-	ck_assert_int_eq(
-		schedule_change(&s, schedule_steps(&s), four), -ERANGE);
-}
-END_TEST
-
-START_TEST(test_a_state_of_other_options_is_refused_by_name)
-{
-	struct schedule_config good = config(32, "2"), c;
-	uint8_t state[SCHEDULE_STATE_BYTES];
-	struct schedule_restored restored;
-	struct schedule s, t;
-	struct error err;
-	size_t size;
-
-	ck_assert_int_eq(schedule_init(&s, &good, NULL), 0);
-	size = schedule_save(&s, 100, state);
-	ck_assert_uint_le(size, 110);
-#define NAMED(field, value, name)                                              \
-	do {                                                                   \
-		c = good;                                                      \
-		c.field = (value);                                             \
-		ck_assert_int_eq(schedule_restore(&t, &c, state, size,         \
-					 &restored, &err),                     \
-			-EINVAL);                                              \
-		ck_assert_msg(strstr(err.msg, name), "%s", err.msg);           \
-	} while (0)
-	NAMED(examples, 20001, "examples");
-	NAMED(epochs, 2, "epochs");
-	NAMED(seed, 4, "seed");
-	NAMED(batch, 33, "batch");
-	NAMED(window, 1025, "window");
-	NAMED(lag, 2, "lag");
-	NAMED(echo.p, 3, "echo factor");
-	NAMED(point, SCHEDULE_AFTER, "echo point");
-	NAMED(order, SCHEDULE_IN_ORDER, "order");
-	NAMED(share, SCHEDULE_PAD, "share");
-	NAMED(drop_last, true, "drop_last");
-#undef NAMED
-}
-END_TEST
-
-START_TEST(test_a_damaged_state_never_does_harm)
-{
-	struct schedule_config c = config(8, "2");
-	uint8_t state[SCHEDULE_STATE_BYTES], bad[SCHEDULE_STATE_BYTES];
-	struct schedule_slot slots[8];
-	struct schedule_restored restored;
-	struct dice dice = {1};
-	struct stream st = {0};
-	struct schedule s;
-	size_t size = 0;
-
-	c.echo_max = (struct schedule_echo){4, 1};
-	c.window = 128;
-	ck_assert_int_eq(schedule_init(&s, &c, NULL), 0);
-	run_changes(&s, &st, 40, 3001, state, &size);
-	stream_free(&st);
-	for (size_t cut = 0; cut < size; cut++)
-		ck_assert_uint_eq(
-			schedule_restore(&s, &c, state, cut, &restored, NULL),
-			-EBADMSG);
-	for (int i = 0; i < 20000; i++) {
-		struct schedule_cursor cursor;
-
-		memcpy(bad, state, size);
-		for (uint64_t n = 1 + roll(&dice, 3); n > 0; n--)
-			bad[roll(&dice, size)] ^=
-				(uint8_t)(1 + roll(&dice, 255));
-		if (schedule_restore(&s, &c, bad, size, &restored, NULL) < 0)
-			continue;
-		ck_assert_uint_eq(schedule_seek(&s, &cursor, restored.step), 0);
-		for (int t = 0; t < 3; t++)
-			(void)schedule_next(&s, &cursor, slots);
-	}
 }
 END_TEST
 
@@ -447,7 +278,7 @@ static const struct mix_row mix_rows[] = {
 START_TEST(test_echoes_mix_and_keep_their_distance)
 {
 	const struct mix_row *row = &mix_rows[_i];
-	struct schedule_config c = config(256, row->echo);
+	struct schedule_config c = run_config(256, row->echo);
 	struct schedule_facts facts;
 	uint64_t least, most, steps = 0, dups = 0;
 	double mean, again = 0;
@@ -494,7 +325,7 @@ START_TEST(test_a_slot_costs_well_under_a_microsecond)
 	struct schedule_slot slots[256];
 
 	for (int i = 0; i < 4; i++) {
-		struct schedule_config c = config(256, echoes[i]);
+		struct schedule_config c = run_config(256, echoes[i]);
 		struct schedule_cursor cursor;
 		clock_t begin = clock();
 		struct schedule s;
@@ -530,10 +361,6 @@ static Suite *suite(void)
 	tcase_add_test(t, test_batches_echo_at_once_in_a_window_of_one_batch);
 	tcase_add_test(t, test_a_shuffle_of_neighbours_stays_near);
 	tcase_add_test(t, test_a_run_without_end_goes_on);
-	tcase_add_test(t, test_any_number_of_changes_keeps_the_stream_exact);
-	tcase_add_test(t, test_a_change_waits_for_the_one_before);
-	tcase_add_test(t, test_a_state_of_other_options_is_refused_by_name);
-	tcase_add_test(t, test_a_damaged_state_never_does_harm);
 	tcase_add_loop_test(t, test_echoes_mix_and_keep_their_distance, 0, 5);
 	tcase_add_test(t, test_a_slot_costs_well_under_a_microsecond);
 	return s;
