@@ -336,8 +336,8 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_kinds");
-	TCase *tc = case_of(s, "kinds"),
-	      *large = case_with(s, "large", make_set, remove_set);
+	TCase *tc = case_with(s, "kinds", make_set, remove_set);
+	TCase *large = case_with(s, "large", put_large, fixture_remove);
 
 	tcase_add_test(tc, test_rare_kinds_are_decoded_as_a_simple_loader_does);
 	tcase_add_loop_test(
@@ -346,7 +346,6 @@ static Suite *suite(void)
 		tc, test_failing_loader_names_a_file_of_the_batch, 0, 2);
 	tcase_add_loop_test(tc,
 		test_ranks_have_equally_many_batches_whatever_is_damaged, 0, 4);
-	tcase_add_checked_fixture(large, put_large, fixture_remove);
 	tcase_add_loop_test(large,
 		test_nothing_is_dropped_for_what_would_not_fit_alone, 0, 3);
 	large = case_of(s, "largest");
