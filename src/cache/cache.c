@@ -182,6 +182,16 @@ static void want_read(
 		PRIO_DEMAND);
 }
 
+/* A fill that was made for this read: does it want no more than that? */
+static bool asks_again(
+	const struct cache *c, const struct fill *f, const struct cache_read *r)
+{
+	return f->present + f->wanted == 0 && f->phase == FILL_WAITING &&
+		f->res.charged_bytes == 0 && r->len < f->item.size &&
+		r->len <= AGAIN_MAX_BYTES &&
+		c->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
+}
+
 /* Join a fill: answered from its memory, or parked. Lock held. */
 static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 {
@@ -198,6 +208,8 @@ static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 	}
 	list_add_tail(&f->waiters, &r->link);
 	c->parked++;
+	if (asks_again(c, f, r))
+		f->whole = false;
 	want_read(c, f, r);
 	return 0;
 }

@@ -223,6 +223,13 @@ static bool fill_is_idle(const struct fill *f)
 		list_empty(&f->plans);
 }
 
+static void fill_passed(struct cache *c, const struct fill *f)
+{
+	c->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
+	if (c->config.passed)
+		c->config.passed(c->config.arg, &f->item);
+}
+
 static void fill_drop(struct cache *c, struct fill *f)
 {
 	/* The last page may be shorter; that it came alone is rare. */
@@ -231,8 +238,8 @@ static void fill_drop(struct cache *c, struct fill *f)
 			f->present * FILL_PAGE_BYTES);
 	if (f->phase == FILL_STAGED && f->served < f->npages)
 		COUNT(c->config.counters, staging_dropped);
-	else if (f->phase == FILL_STAGED && c->config.passed)
-		c->config.passed(c->config.arg, &f->item);
+	else if (f->phase == FILL_STAGED)
+		fill_passed(c, f);
 	fill_leave_table(c, f);
 }
 

@@ -65,6 +65,14 @@
  */
 #define PLANNED_SOON_NS (NS_PER_S / 2)
 
+/*
+ * Of an item that was served to its end and has gone, a read of no more than
+ * this is of pages that the kernel has dropped one by one, and is no reason to
+ * fetch all of it again.
+ */
+#define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
+#define AGAIN_ITEMS 4096u
+
 #define CACHE_BUCKETS 4096u
 #define PUBLISHERS 2u
 
@@ -155,8 +163,10 @@ struct cache {
 	unsigned npublishing;
 	uint64_t parked;
 	uint64_t staging_used, staging_peak;
-	uint64_t planned;	  /* bytes of fills with plans */
-	struct list planned_done; /* of struct cache_plan, to be told */
+	uint64_t planned;	      /* bytes of fills with plans */
+	struct list planned_done;     /* of struct cache_plan, to be told */
+	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
+					 gone, by themselves modulo its size */
 	struct timer dispatch_timer, drain_timer;
 	struct timer last_timer; /* fires after all others have, at stop */
 	bool timers_quiet;	 /* it has */

@@ -338,6 +338,39 @@ START_TEST(test_a_staging_bound_too_small_for_items_is_refused)
 }
 END_TEST
 
+START_TEST(test_a_page_of_what_has_gone_costs_a_page)
+{
+	struct cache_item item;
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	item = file_item(&g, 1, 500000, 0);
+	probe_read(&g, &p, item, 0, 500000);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	wait_staged(&g, 0);
+	/* The kernel drops a page, and somebody reads there. */
+	probe_read(&g, &p, item, 40960, 4096);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000 + 4096);
+	/* And of all of it what is not there. */
+	probe_read(&g, &p, item, 0, 500000);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * 500000);
+	/* What was never here is fetched whole. */
+	probe_read(&g, &p, file_item(&g, 2, 500000, 0), 40960, 4096);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 3 * 500000);
+	rig_stop(&g);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cache");
@@ -360,6 +393,7 @@ int main(void)
 		test_staging_never_passes_its_bound_and_the_oldest_goes_first);
 	tcase_add_test(
 		t, test_readers_beyond_the_staging_bound_wait_and_are_served);
+	tcase_add_test(t, test_a_page_of_what_has_gone_costs_a_page);
 	tcase_add_test(t, test_demand_goes_before_prefetch);
 	tcase_add_test(
 		t, test_requests_that_hang_do_not_keep_others_from_the_origin);
