@@ -29,6 +29,8 @@ IMAGE = 32              # side of what the trainer gets
 MEMORY = 40 << 20       # of the trainer
 STAGING = 16 << 20      # of the mount
 LIMIT = 4 << 20
+# That the kernel may keep of what the cache does not hold: it hides reads.
+PAGES = 1 << 20
 # Of a control group, beside the cache: trainer, daemon, staging.
 BESIDE = 112 << 20
 BLOCK = 4096
@@ -153,7 +155,7 @@ class Refrain:
         self.process = group.start(
             [a.refrain, 'mount', '--foreground', a.slow, self.mnt, '--cache',
              '%s:%d' % (self.tier, cache_bytes), '--limit', str(LIMIT),
-             '--staging', str(STAGING), '--pages', str(STAGING // 4)])
+             '--staging', str(STAGING), '--pages', str(PAGES)])
         wait_until('the mount does not come', 20, self._ready)
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(self._place())
@@ -312,8 +314,9 @@ def utilisation(log, first):
 
 def load(a, group, where, run, log):
     args = [a.refrain, 'load', where, '--batch', str(BATCH), '--size',
-            str(IMAGE), '--policy', 'fail', '--step-ms', str(STEP_MS), '--memory', str(MEMORY),
-            '--step-log', log, '--json', '--seed', '3']
+            str(IMAGE), '--policy', 'fail', '--step-ms', str(STEP_MS),
+            '--memory', str(MEMORY), '--step-log', log, '--json',
+            '--seed', '3']
     args += CONTENDERS[run['contender']].get('load', [])
     if run['steps']:
         args += ['--steps', str(run['steps']), '--epochs', '1000']
@@ -356,12 +359,18 @@ def warm(a, group, mount, rate):
     group.throttle(rate)
 
 
+def drops():
+    """How often somebody dropped the kernel's caches."""
+    return next(int(f[1]) for f in fields('/proc/vmstat')
+                if f[0] == 'drop_pagecache')
+
+
 def measure(a, run, group, mount, rate):
     """The trainer's run; returns its log and the watch."""
     if run['start'] == 'warmed':
         warm(a, group, mount, rate)
     ours = isinstance(mount, Refrain)
-    before = group.read_bytes()
+    before, dropped = group.read_bytes(), drops()
     origin = mount.status()['origin_bytes'] if ours else 0
     log = os.path.join(a.work, 'steps')
     watch = Watch(group)
@@ -369,6 +378,7 @@ def measure(a, run, group, mount, rate):
         run['load'] = load(a, group, mount.mnt if mount else a.slow, run, log)
     finally:
         watch.end(before)
+    run['caches_dropped'] = drops() - dropped
     run['disk_bytes'] = group.read_bytes() - before
     run['page_cache_bytes'] = group.page_cache()
     run['memory_peak_bytes'] = group.memory_peak()
@@ -480,8 +490,9 @@ def options():
     p = argparse.ArgumentParser()
     p.add_argument('--pad')
     p.add_argument('--file-bytes', type=int)
-    for name in ('refrain', 'slow', 'loop', 'group', 'work', 'disk', 'id', 'machine', 'out',
-                 'shares', 'speeds', 'orders', 'starts', 'contenders'):
+    for name in ('refrain', 'slow', 'loop', 'group', 'work', 'disk', 'id',
+                 'machine', 'out', 'shares', 'speeds', 'orders', 'starts',
+                 'contenders'):
         p.add_argument('--' + name)
     p.add_argument('--epochs', type=int)
     p.add_argument('--steps', type=int)
@@ -506,6 +517,9 @@ def main():
     print(HEAD, flush=True)
     for number, run in enumerate(runs_of(a)):
         go(a, run, number, data)
+        if run['caches_dropped']:
+            print('epoch: somebody dropped the caches %d times in this run:' %
+                  run['caches_dropped'])
         runs = [r for r in runs if key(r) != key(run)] + [run]
         print(line(run), flush=True)
         write(a, data, runs)

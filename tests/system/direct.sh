@@ -187,7 +187,7 @@ expect 'origin bytes, first epoch' "$(status_field origin_bytes)" "$bytes"
 for e in 1 2 2.5 4; do
 	echo_reads $e 1
 done
-echo_reads 2.5 3 --in-order
+echo_reads 2.5 3 --in-order --step-ms 4
 
 # -- A mount that dies --------------------------------------------------------
 # What the kernel has of a mount's files outlives the daemon: a fresh one.
