@@ -27,8 +27,9 @@ void depth_init(struct depth *d);
 unsigned depth_limit(const struct depth *d);
 
 /*
- * A request was answered with so many bytes. `busy`: as many were going as
- * the limit allows, so the time tells about the origin and not about us.
+ * A request, of surplus or of a reader, was answered with so many bytes.
+ * `busy`: as many of surplus were going as the limit allows, so the time tells
+ * about the origin and not about us.
  */
 void depth_note(struct depth *d, uint64_t bytes, bool busy, uint64_t now_ns);
 

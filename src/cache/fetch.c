@@ -67,10 +67,10 @@ static void fetch_done(struct origin_read *r, int status, const void *data)
 		memcpy(f->buf + (size_t)x->first * FILL_PAGE_BYTES, data,
 			x->r.len);
 	pthread_mutex_lock(&c->lock);
-	if (x->surplus)
-		depth_note(&c->surplus, status > 0 ? x->r.len : 0,
-			c->nsurplus >= depth_limit(&c->surplus),
-			clock_now_ns());
+	/* Also what readers got: they share one origin, and more surplus that
+	 * only takes their part of it is no gain. */
+	depth_note(&c->surplus, status > 0 ? x->r.len : 0,
+		c->nsurplus >= depth_limit(&c->surplus), clock_now_ns());
 	fetch_forget(x);
 	if (status > 0)
 		fetch_arrived(x, &a);

@@ -7,7 +7,10 @@
 #include "base/clock.h"
 #include "prefetch/plan_impl.h"
 
-/* As long as nothing is known, all plans have the same step time. */
+/*
+ * As long as nothing is known, all plans have the same step time: so long that
+ * what the first step does not need has time.
+ */
 #define STEP_GUESS_NS NS_PER_S
 
 /* How long one measurement of the step time is. */
@@ -54,14 +57,11 @@ uint64_t pace_due_ns(struct plan *plan)
 	return due_in_ns(plan, plan->cursor);
 }
 
-/* When an item is needed; at once, as long as the pace is not known. */
 void pace_hold(struct hold *h, uint64_t now_ns)
 {
-	uint64_t due_ns = 0;
+	uint64_t due_ns;
 
-	if (h->plan->step_ns &&
-		__builtin_add_overflow(
-			now_ns, due_in_ns(h->plan, h->pos), &due_ns))
+	if (__builtin_add_overflow(now_ns, due_in_ns(h->plan, h->pos), &due_ns))
 		due_ns = UINT64_MAX;
 	atomic_store_explicit(&h->p.due_ns, due_ns, memory_order_relaxed);
 }
