@@ -186,7 +186,7 @@ expect 'items of one file' "$(warmed cached_items)" "$(items "$src/$file")"
 
 some_more() {
 	n=$(status_field entries)
-	[ "$n" -gt $((first + 30)) ]
+	[ "$n" -gt $((first + 10)) ]
 }
 first=$(status_field entries)
 # Half of the requests hang: it cannot come to an end.
