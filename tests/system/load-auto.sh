@@ -19,9 +19,10 @@ batch=32
 	"$work/data" >/dev/null
 
 # slow_mount STEP_MS: 64 reads at a time: a batch of 32 takes about 2.6 steps.
-# What the kernel keeps of a mount goes with it.
+# What the kernel keeps of a mount goes with it, and so does what is cached.
 slow_mount() {
 	[ -z "$daemon" ] || stop_mount
+	rm -rf "$work/tier"
 	start_mount "$work/data" "$work/mnt" --cache "$work/tier:64K" \
 		--fault delay=$((26 * $1 / 5))ms
 	scan_through
