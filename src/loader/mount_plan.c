@@ -46,6 +46,10 @@ int mount_plan_begin(struct mount *m)
 		.echo = schedule_echo_at(
 			&m->schedule, m->l->planner.first_step),
 	};
+	/* What was fetched ahead would be taken for a fast upstream, and the
+	 * factor would fall until the trainer waits. */
+	if (m->l->s.measures)
+		return 0;
 	/* Those of whole batches, and small ones, the mount would refuse. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,

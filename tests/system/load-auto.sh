@@ -84,6 +84,7 @@ follows() {
 	expect 'decodes' "$(value decodes)" $images
 	expect 'files read' "$(value files_read)" $images
 	expect 'reads of the origin' "$origin" $images
+	expect 'fetched ahead' "$(status_field prefetch_issued)" 0
 	expect 'lines of the log' "$(wc -l <"$work/log")" \
 		"$(value echo_changes)"
 	r=$(value r)
