@@ -26,13 +26,12 @@ import time
 BATCH = 32
 STEP_MS = 32
 IMAGE = 32              # side of what the trainer gets
-MEMORY = 40 << 20       # of the trainer
 STAGING = 16 << 20      # of the mount
 LIMIT = 4 << 20
 # That the kernel may keep of what the cache does not hold: it hides reads.
 PAGES = 1 << 20
-# Of a control group, beside the cache: trainer, daemon, staging.
-BESIDE = 112 << 20
+# Of a control group, beside cache and trainer: daemon, staging, the kernel's.
+BESIDE = 72 << 20
 BLOCK = 4096
 TRAILER_MAX = 512       # of an entry, with few blocks
 
@@ -236,9 +235,7 @@ CONTENDERS = {
     'plan': {'mount': Refrain},
     'plan-2': {'mount': Refrain, 'load': ['--echo', '2']},
     'plan-4': {'mount': Refrain, 'load': ['--echo', '4']},
-    # It reads up to three times as far ahead, in bursts, to time them.
-    'plan-auto': {'mount': Refrain,
-                  'load': ['--echo', 'auto', '--reads-ahead', '16']},
+    'plan-auto': {'mount': Refrain, 'load': ['--echo', 'auto']},
 }
 
 
@@ -315,8 +312,8 @@ def utilisation(log, first):
 def load(a, group, where, run, log):
     args = [a.refrain, 'load', where, '--batch', str(BATCH), '--size',
             str(IMAGE), '--policy', 'fail', '--step-ms', str(STEP_MS),
-            '--memory', str(MEMORY), '--step-log', log, '--json',
-            '--seed', '3']
+            '--memory', '%dM' % a.trainer_mib, '--reads-ahead',
+            str(a.reads_ahead), '--step-log', log, '--json', '--seed', '3']
     args += CONTENDERS[run['contender']].get('load', [])
     if run['steps']:
         args += ['--steps', str(run['steps']), '--epochs', '1000']
@@ -393,9 +390,10 @@ def go(a, run, number, data):
     charged = -(-(data['file_bytes'] + TRAILER_MAX) // BLOCK) * BLOCK
     cache = round(run['share'] * data['files']) * charged
     rate = int(trainer_rate(data) * run['speed'])
-    run['memory_bytes'] = cache + BESIDE
+    run['memory_bytes'] = cache + BESIDE + (a.trainer_mib << 20)
+    run['reads_ahead'] = a.reads_ahead
     remount(a)
-    group = Group(a, number, rate, cache + BESIDE)
+    group = Group(a, number, rate, run['memory_bytes'])
     mount = None
     try:
         kind = CONTENDERS[run['contender']]['mount']
@@ -496,6 +494,8 @@ def options():
         p.add_argument('--' + name)
     p.add_argument('--epochs', type=int)
     p.add_argument('--steps', type=int)
+    p.add_argument('--trainer-mib', type=int)
+    p.add_argument('--reads-ahead', type=int)
     p.add_argument('--add', action='store_true')
     return p.parse_args()
 

@@ -11,6 +11,8 @@
 #   SHARES='0.35 0.5' SPEEDS='0.3 0.6' ORDERS='permuted cyclic'
 #   CONTENDERS='page-cache plan plan-2 ...' STARTS='cold warmed'
 #   STEPS=1000                 steps of a run, instead of EPOCHS=3
+#   TRAINER_MIB=40 READS_AHEAD=64   of the trainer; e auto reads three times as
+#                              far ahead, in bursts, to time them
 #   ADD=yes                    keep the runs that bench-epoch.json has
 #   bench/epoch.sh
 #
@@ -70,5 +72,7 @@ python3 "$bench/epoch.py" --refrain "$refrain" --slow "$slow_dir" \
 	--machine "$(machine)" --shares "${SHARES:-0.25 0.35 0.5 0.65 0.8}" \
 	--speeds "${SPEEDS:-0.3 0.6}" --orders "${ORDERS:-permuted cyclic}" \
 	--starts "${STARTS:-cold}" --contenders "${CONTENDERS:-}" \
-	--epochs "${EPOCHS:-3}" --steps "${STEPS:-0}" ${ADD:+--add} \
+	--epochs "${EPOCHS:-3}" --steps "${STEPS:-0}" \
+	--trainer-mib "${TRAINER_MIB:-40}" --reads-ahead "${READS_AHEAD:-64}" \
+	${ADD:+--add} \
 	--out "$json_out"
