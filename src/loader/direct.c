@@ -52,7 +52,7 @@ static void on_bad_closed(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 
 	(void)res; /* was only read */
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	go_through_mount(l, r);
 	pthread_mutex_unlock(l->lock);
 }
@@ -66,7 +66,7 @@ static void on_entry_read(struct uring_op *op, int res)
 			 : store_entry_check(r->buffer->data, (size_t)res,
 				   r->key, r->want);
 
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	if (l->closing) {
 		reader_cancel(l, r);
 	} else if (rc == 0) {
@@ -94,7 +94,7 @@ static void on_entry_open(struct uring_op *op, int res)
 	struct read_op *r = of(op);
 	struct refrain_loader *l = r->l;
 
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	if (res >= 0)
 		r->fd = res;
 	if (l->closing) {

@@ -114,7 +114,7 @@ struct entry *entry_add(struct refrain_loader *l,
 		.low = slot->echo,
 		.was_read = slot->echo > 0,
 		.was_decoded = slot->echo > 0,
-		.since_ns = clock_now_ns(),
+		.since_ns = l->meter.ticked_ns,
 	};
 	list_init(&e->node);
 	list_init(&e->waiting);
@@ -157,10 +157,11 @@ static void entry_free(struct refrain_loader *l, struct entry *e)
 
 /* -- States and lists ------------------------------------------------------ */
 
-void entry_state(struct entry *e, enum entry_state state)
+void entry_state(
+	struct refrain_loader *l, struct entry *e, enum entry_state state)
 {
 	e->state = state;
-	e->since_ns = clock_now_ns();
+	e->since_ns = l->meter.ticked_ns;
 }
 
 static void take_off(struct refrain_loader *l, struct entry *e)
@@ -202,7 +203,7 @@ static void read_first(struct refrain_loader *l, struct entry *e)
 static void queue(struct refrain_loader *l, struct serving *s)
 {
 	s->state = SERVING_QUEUED;
-	s->since_ns = clock_now_ns();
+	s->since_ns = l->meter.ticked_ns;
 	list_add_tail(&s->step->ready, &s->node);
 	l->ready++;
 }
@@ -279,7 +280,7 @@ static void drop(struct refrain_loader *l, struct entry *e)
 {
 	drop_kept(l, e);
 	entry_drop_encoded(l, e);
-	entry_state(e, ENTRY_ABSENT);
+	entry_state(l, e, ENTRY_ABSENT);
 }
 
 bool entries_reclaim(struct refrain_loader *l)
@@ -369,7 +370,7 @@ static void substitute(struct refrain_loader *l, struct entry *e)
 	e->tries = 0;
 	e->probed = e->verified = false;
 	e->was_read = e->was_decoded = e->slot.echo > 0;
-	entry_state(e, ENTRY_ABSENT);
+	entry_state(l, e, ENTRY_ABSENT);
 	read_first(l, e);
 }
 
@@ -396,6 +397,6 @@ void entry_fail(struct refrain_loader *l, struct entry *e, int error,
 		return;
 	}
 	entry_list(l, e, ON_NONE);
-	entry_state(e, ENTRY_FAILED);
+	entry_state(l, e, ENTRY_FAILED);
 	entry_settle(l, e);
 }

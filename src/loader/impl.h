@@ -218,7 +218,7 @@ struct meter {
 	uint64_t window_steps;
 	uint64_t windows;
 	struct sums first;    /* when the first window had passed */
-	uint64_t ticked_ns;   /* until when read_wait_ns is right */
+	uint64_t ticked_ns;   /* until when the sums are right */
 	uint64_t returned_ns; /* when the last batch was, or 0 */
 	uint64_t lag_sum, lags;
 	struct hash_stream *stream;
@@ -310,7 +310,8 @@ struct entry *entry_find(struct refrain_loader *l, uint64_t fresh);
 /* One that is not there yet; there must be a free one. */
 struct entry *entry_add(struct refrain_loader *l,
 	const struct schedule_slot *slot, const struct example *example);
-void entry_state(struct entry *e, enum entry_state state);
+void entry_state(
+	struct refrain_loader *l, struct entry *e, enum entry_state state);
 void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on);
 /* A serving is planned: queue it, or let it wait for its entry. */
 void entry_plan(struct refrain_loader *l, struct entry *e, struct serving *s);
@@ -415,8 +416,13 @@ void loader_tell(struct refrain_loader *l);
 
 int meter_init(struct refrain_loader *l);
 void meter_release(struct refrain_loader *l);
-/* Before workers or servings change their state: count the time until now. */
+/*
+ * Count the time until now, which is then the time of all that happens under
+ * the lock: before workers, servings or reads change their state.
+ */
 void meter_tick(struct refrain_loader *l);
+/* Take the loader's lock in order to do so. */
+void meter_lock(struct refrain_loader *l);
 void meter_returned(struct refrain_loader *l, const struct step *st,
 	uint64_t called_ns, uint64_t now_ns);
 

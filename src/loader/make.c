@@ -124,7 +124,7 @@ static void make_from_kept(struct make *m)
 	m->e->users++;
 	pthread_mutex_unlock(l->lock);
 	rc = copy_kept(m);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	m->e->users--;
 	count_augment(l, m);
 	if (!rc && m->e->attempt)
@@ -139,7 +139,7 @@ static void make_nothing(struct make *m)
 	m->e->users++;
 	pthread_mutex_unlock(l->lock);
 	(void)zero(l, m->s, 0);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	m->e->users--;
 	fill_place(l, m->s, m->e->error);
 	note_failure(l, m->s, m->e->error);
@@ -170,6 +170,7 @@ static int decode_and_make(
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
+	struct refrain_loader *l = m->w->l;
 	struct entry *e = m->e;
 
 	e->kept = b;
@@ -178,8 +179,8 @@ static void adopt(
 	e->width = d->width;
 	e->height = d->height;
 	e->channels = d->channels;
-	entry_drop_encoded(m->w->l, e);
-	entry_state(e, ENTRY_KEPT);
+	entry_drop_encoded(l, e);
+	entry_state(l, e, ENTRY_KEPT);
 }
 
 /* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
@@ -193,7 +194,7 @@ static void keep_copy(struct make *m, const struct decoded *d,
 		return;
 	pthread_mutex_unlock(l->lock);
 	memcpy(b->data, from, bytes);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	adopt(m, d, b, bytes);
 }
 
@@ -228,11 +229,11 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 	if (e->state == ENTRY_KEPT)
 		return;
 	if (m->more && room_for_encoded(l)) {
-		entry_state(e, ENTRY_ENCODED);
+		entry_state(l, e, ENTRY_ENCODED);
 		return;
 	}
 	entry_drop_encoded(l, e);
-	entry_state(e, ENTRY_ABSENT);
+	entry_state(l, e, ENTRY_ABSENT);
 }
 
 static void give_back_keep(struct make *m, size_t bytes)
@@ -308,15 +309,14 @@ static bool make_from_file(struct make *m)
 		(void)error_set(&err, rc, "it is larger than the memory");
 	if (rc == -EAGAIN || rc == -ECANCELED) {
 		wait_on(m);
-		entry_state(m->e, ENTRY_ENCODED);
+		entry_state(l, m->e, ENTRY_ENCODED);
 		entry_settle(l, m->e);
 		return false;
 	}
 	if (rc == 0) {
 		pthread_mutex_unlock(l->lock);
 		rc = decode_and_make(m, &d, &status, &err);
-		pthread_mutex_lock(l->lock);
-		meter_tick(l);
+		meter_lock(l);
 		if (rc < 0) {
 			give_back_keep(m, m->decoded_bytes);
 		} else {

@@ -165,6 +165,7 @@ static void set_late(struct mount *m, bool late)
 	LOCK_SCOPE(m->l->lock);
 
 	m->late = late;
+	meter_tick(m->l);
 	if (late)
 		reader_pump(m->l);
 }
@@ -207,6 +208,7 @@ static int get_keys(struct mount *m, uint64_t from)
 					.index_1 = (uint32_t)(m->asked[i] + 1),
 				};
 	m->answered = next;
+	meter_tick(l);
 	reader_pump(l);
 	return 0;
 }
@@ -311,6 +313,7 @@ static bool say_on(struct mount *m, struct uring *ring)
 		return false;
 	l->reader.direct = ring;
 	m->state = MOUNT_ON;
+	meter_tick(l);
 	reader_pump(l);
 	return true;
 }
@@ -337,7 +340,7 @@ static void end(struct mount *m)
 	m->state = MOUNT_OFF;
 	pthread_mutex_unlock(l->lock);
 	talk_close(&m->talk);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	reader_pump(l);
 	m->ended = true;
 	pthread_cond_broadcast(&l->next_c);

@@ -94,7 +94,7 @@ static void publish_serving(struct refrain_loader *l, struct step *st,
 		.place = place,
 		.echo = slot->echo,
 		.lag = UINT64_MAX,
-		.since_ns = clock_now_ns()};
+		.since_ns = l->meter.ticked_ns};
 	list_init(&s->node);
 	count_lag(l, st, s);
 	e->planned_once = true;
@@ -124,7 +124,6 @@ static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
 	struct planner *p = &l->planner;
 	uint64_t first_epoch = p->epoch;
 
-	meter_tick(l);
 	st->slab = slab_take(l->lender);
 	st->count = st->left = n;
 	st->lag_min = UINT64_MAX;
@@ -156,7 +155,7 @@ static void plan_step(struct refrain_loader *l)
 	for (uint32_t i = 0; i < n; i++)
 		dataset_example(
 			l->dataset, st->slots[i].index, &p->examples[i]);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	if (!n) {
 		p->at_end = true;
 		loader_tell(l);
@@ -194,7 +193,7 @@ static void plan_ahead(struct refrain_loader *l)
 
 	pthread_mutex_unlock(l->lock);
 	n = look_ahead(l, from, to);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	if (n < AHEAD_MAX && from + n < to)
 		p->fresh_end = from + n;
 	p->read_fresh = from + n;

@@ -44,7 +44,7 @@ static struct entry *part(struct refrain_loader *l, struct read_op *r)
 {
 	struct entry *e = r->entry;
 	int fd = r->fd;
-	uint64_t ns = clock_now_ns() - r->started_ns;
+	uint64_t ns = l->meter.ticked_ns - r->started_ns;
 
 	l->meter.out.stages[REFRAIN_STAGE_READ].busy_ns += ns;
 	r->entry = NULL;
@@ -89,7 +89,7 @@ static void read_failed(struct refrain_loader *l, struct read_op *r, int rc)
 		return;
 	if (rc == -ENOBUFS || lack_descriptors(&l->reader, rc) ||
 		(may_pass(rc) && e->tries++ < TRIES_MAX)) {
-		entry_state(e, ENTRY_ABSENT);
+		entry_state(l, e, ENTRY_ABSENT);
 		entry_list(l, e, e->planned ? ON_URGENT : ON_AHEAD);
 		return;
 	}
@@ -155,7 +155,7 @@ static void read_whole(struct refrain_loader *l, struct read_op *r)
 	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
 	l->meter.encoded_sum += memory_cost(bytes);
 	l->meter.encoded_count++;
-	entry_state(e, ENTRY_ENCODED);
+	entry_state(l, e, ENTRY_ENCODED);
 	entry_settle(l, e);
 }
 
@@ -215,8 +215,7 @@ static void on_read(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 	int rc;
 
-	pthread_mutex_lock(l->lock);
-	meter_tick(l);
+	meter_lock(l);
 	rc = l->closing ? -ECANCELED : res;
 	if (rc >= 0)
 		rc = got_some(l, r, (size_t)res);
@@ -289,7 +288,7 @@ static void on_open(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 	uint64_t bytes = size_of_open(r, res);
 
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	if (res >= 0)
 		r->fd = res;
 	if (res < 0 || l->closing) {
@@ -306,7 +305,6 @@ static void on_open(struct uring_op *op, int res)
 
 void reader_done(struct refrain_loader *l, struct read_op *r)
 {
-	meter_tick(l);
 	read_whole(l, r);
 	after_read(l);
 }
@@ -322,7 +320,7 @@ static void on_close(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 
 	(void)res; /* was only read */
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	release_op(l, r);
 	if (!l->closing)
 		reader_pump(l);

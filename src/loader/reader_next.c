@@ -18,14 +18,14 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 {
 	struct reader *reader = &l->reader;
 	struct read_op *r = reader->free;
-	uint64_t now_ns = clock_now_ns();
+	uint64_t now_ns = l->meter.ticked_ns;
 
 	reader->free = r->next;
 	reader->busy++;
 	reader->reading++;
 	l->meter.out.stages[REFRAIN_STAGE_READ].wait_ns += now_ns - e->since_ns;
 	entry_list(l, e, ON_NONE);
-	entry_state(e, ENTRY_READING);
+	entry_state(l, e, ENTRY_READING);
 	r->busy = true;
 	r->entry = e;
 	r->buffer = b;
@@ -157,7 +157,6 @@ void reader_pump(struct refrain_loader *l)
 {
 	struct reader *reader = &l->reader;
 
-	meter_tick(l);
 	while (!l->closing && !l->stopped && !l->alone && reader->free &&
 		reader->busy < reader->allowed && start_next(l))
 		;

@@ -129,6 +129,7 @@ static int work_alone(struct make *m)
 		if (l->working <= 1 && !l->reader.reading)
 			return -E2BIG;
 		pthread_cond_wait(&l->memory_c, l->lock);
+		meter_tick(l);
 	}
 	return 0;
 }

@@ -53,6 +53,12 @@ void meter_tick(struct refrain_loader *l)
 	m->ticked_ns = now_ns;
 }
 
+void meter_lock(struct refrain_loader *l)
+{
+	pthread_mutex_lock(l->lock);
+	meter_tick(l);
+}
+
 /* -- A batch is returned --------------------------------------------------- */
 
 static void put64(uint8_t *at, uint64_t v)

@@ -73,7 +73,7 @@ static void work(struct worker *w, struct serving *s)
 	enum refrain_stage_name stage = state == ENTRY_ENCODED
 		? REFRAIN_STAGE_DECODE
 		: REFRAIN_STAGE_AUGMENT;
-	uint64_t now_ns;
+	uint64_t now_ns = l->meter.ticked_ns;
 	bool made;
 
 	if (state != ENTRY_ENCODED && state != ENTRY_KEPT &&
@@ -82,17 +82,14 @@ static void work(struct worker *w, struct serving *s)
 		list_add_tail(&e->waiting, &s->node);
 		return;
 	}
-	meter_tick(l);
-	now_ns = l->meter.ticked_ns;
 	s->state = SERVING_WORKS;
 	l->meter.out.stages[stage].wait_ns += now_ns - s->since_ns;
 	s->since_ns = now_ns;
 	if (state == ENTRY_ENCODED)
-		entry_state(e, ENTRY_WORKING);
+		entry_state(l, e, ENTRY_WORKING);
 	l->working++;
 	w->busy = true;
 	made = serving_make(w, s, state);
-	meter_tick(l);
 	l->working--;
 	w->busy = false;
 	charge_worker(w);
@@ -133,7 +130,7 @@ static void *worker_thread(void *arg)
 	struct refrain_loader *l = w->l;
 
 	be_nice(l);
-	pthread_mutex_lock(l->lock);
+	meter_lock(l);
 	while (!l->closing) {
 		struct serving *s;
 
