@@ -2,7 +2,8 @@
 # built, not installed.
 EXTRA_DIST += experiments/matrix.py experiments/plot.py \
 	experiments/plots.py experiments/report.py experiments/results.py \
-	experiments/run.py experiments/store.py experiments/tables.py
+	experiments/run.py experiments/store.py experiments/tables.py \
+	experiments/results/runs.jsonl
 
 if HAVE_BLAS
 noinst_PROGRAMS += experiments/echo-train

@@ -6,7 +6,7 @@ import math
 
 from results import median
 
-WIDTH, HEIGHT = 560, 340
+WIDTH, HEIGHT = 560, 360
 LEFT, RIGHT, TOP, BOTTOM = 70, 16, 34, 52
 ASIDE = 150  # for a legend that no line may cross
 COLOURS = ('#1b6ca8', '#c2571a', '#2e7d32', '#7b3fa0', '#8a6d00', '#c0267e',
@@ -52,15 +52,16 @@ def number(v):
 
 
 class Plot:
-    def __init__(self, title, x_label, y_label):
+    def __init__(self, title, x_label, y_label, legends=0):
         self.parts = []
         self.width = WIDTH
+        self.top = TOP + 16 * legends
         self.text(WIDTH / 2, 20, title, 'middle', 14)
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_label)
         self.parts.append(
-            f'<text transform="translate(18 {(TOP + HEIGHT - BOTTOM) / 2}) '
-            f'rotate(-90)" text-anchor="middle">{html.escape(y_label)}'
-            '</text>')
+            '<text transform="translate(18 '
+            f'{(self.top + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
+            f'text-anchor="middle">{html.escape(y_label)}</text>')
 
     def text(self, x, y, what, anchor='middle', size=12, colour='#222'):
         self.parts.append(
@@ -86,14 +87,15 @@ class Plot:
                 f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" '
                 f'y2="{y(v):.1f}" stroke="#ddd"/>')
             self.text(LEFT - 6, y(v) + 4, number(v), 'end', 11)
-        self.path([(LEFT, TOP), (LEFT, bottom), (WIDTH - RIGHT, bottom)],
+        self.path([(LEFT, self.top), (LEFT, bottom), (WIDTH - RIGHT, bottom)],
                   '#444')
 
     def legend(self, rows, aside=False):
+        """Between the title and the plot, or beside it."""
         if aside:
             self.width = WIDTH + ASIDE
         for i, (name, colour) in enumerate(rows):
-            y = TOP + 14 + 16 * i
+            y = TOP + (14 if aside else 6) + 16 * i
             self.dot(self.width - RIGHT - 8, y - 4, colour)
             self.text(self.width - RIGHT - 18, y, name, 'end', 11)
 
@@ -108,10 +110,10 @@ class Plot:
 def columns(title, x_label, y_label, names, series, log=True, aside=False):
     """series: {name: one list of values a column, or None}; the medians are
     joined. A name that ends in '~' is a line for comparison, dashed. `aside`:
-    the legend is beside the plot, not in it."""
-    p = Plot(title, x_label, y_label)
+    the legend is beside the plot, not above it."""
+    p = Plot(title, x_label, y_label, 0 if aside else len(series))
     y = Axis([v for rows in series.values() for r in rows for v in r or ()],
-             HEIGHT - BOTTOM, TOP, log, not log)
+             HEIGHT - BOTTOM, p.top, log, not log)
     p.frame(y)
     gap = (WIDTH - LEFT - RIGHT) / len(names)
     for i, name in enumerate(names):
@@ -137,7 +139,8 @@ def curves(title, x_label, y_label, series):
     p = Plot(title, x_label, y_label)
     x = Axis([a for s in series.values() for a, _ in s], LEFT,
              WIDTH - RIGHT, False, True)
-    y = Axis([b for s in series.values() for _, b in s], HEIGHT - BOTTOM, TOP)
+    y = Axis([b for s in series.values() for _, b in s], HEIGHT - BOTTOM,
+             p.top)
     p.frame(y)
     for v in x.ticks():
         p.text(x(v), HEIGHT - BOTTOM + 18, number(v), 'middle', 11)

@@ -3,7 +3,8 @@
 
 import plot
 from results import FACTORS, Run, median
-from tables import WINDOWS, batch_groups, ceiling
+from tables import (WINDOWS, batch_groups, limits, speed_ups,
+                    throughputs)
 
 
 def by_factor(r, prefix, what, title, label):
@@ -52,26 +53,21 @@ def curve_plot(r):
 
 def slow_plot(r):
     """Relative to e = 1 of the same seed; the paper's one point beside."""
-    def shares(what):
-        base = {x.begin['seed']: what(x) for x in r.of('slow-e1')}
-        return [[what(x) / base[x.begin['seed']]
-                 for x in r.of(f'slow-e{e}')] or None for e in FACTORS]
-
-    throughput = shares(Run.rate)
-    speed = [[1 / v for v in row or ()] or None
-             for row in shares(lambda x: x.last['seconds'])]
     names = [str(e) for e in FACTORS]
+    found = [[of(r, f'e{e}') or None for e in FACTORS]
+             for of in (throughputs, speed_ups)]
+    found.append([[median(limits(r, f'e{e}', e))] for e in FACTORS])
     where = names.index('4') + 1
     names.insert(where, '5')
-    limits = [[ceiling(r, int(n), 'slow-e1')] for n in names]
-    throughput.insert(where, None)
-    speed.insert(where, None)
+    for rows in found:
+        rows.insert(where, None)
+    throughput, speed, limit = found
     paper = [[3.25] if n == '5' else None for n in names]
     return plot.columns(
         'Against e = 1, storage with R about 4', 'echo factor e',
         'ratio to e = 1', names,
         {'throughput': throughput, 'speed-up to target': speed,
-         'min(e, R)~': limits,
+         'min(e, R)~': limit,
          'paper: ResNet-50, R about 6, speed-up': paper}, log=False)
 
 

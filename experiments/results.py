@@ -35,21 +35,25 @@ class Run:
         return next((r['fresh'] for r in self.reports
                      if r['mean'] and r['mean'] >= score), None)
 
+    def since(self, what):
+        """Of a slow run, once the first window is filled."""
+        first = next(r for r in self.reports if r['step'] >= SKIPPED_STEPS)
+        return self.last[what] - first[what]
+
     def rate(self):
-        """Examples a second, once the first window is filled."""
-        a = next(r for r in self.reports if r['step'] >= SKIPPED_STEPS)
-        b = self.last
-        return (b['served'] - a['served']) / (b['seconds'] - a['seconds'])
+        """Examples a second."""
+        return self.since('served') / self.since('seconds')
 
     def stall(self):
-        a = next(r for r in self.reports if r['step'] >= SKIPPED_STEPS)
-        b = self.last
-        return (b['waited'] - a['waited']) / (b['seconds'] - a['seconds'])
+        return self.since('waited') / self.since('seconds')
 
-    def ratio(self):
-        """R as the loader measured it, once the first window is filled."""
-        return median([r['r'] for r in self.reports
-                            if r['step'] >= SKIPPED_STEPS])
+    def step_s(self):
+        return self.since('seconds') / self.since('step')
+
+    def work_s(self):
+        """Of a step, less waiting: t_downstream."""
+        return (self.since('seconds') - self.since('waited')) / self.since(
+            'step')
 
 
 class Results:
@@ -62,6 +66,12 @@ class Results:
 
     def of(self, group):
         return self.groups.get(group, [])
+
+    def pairs(self, group, base):
+        """Runs of both at the same seed."""
+        seeds = {r.begin['seed']: r for r in self.of(base)}
+        return [(r, seeds[r.begin['seed']]) for r in self.of(group)
+                if r.begin['seed'] in seeds]
 
     def values(self, group, what):
         """Of the runs that have one."""

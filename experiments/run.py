@@ -189,6 +189,10 @@ class Driver:
         run['options']['steps'] = min(steps, run['most'] or steps)
         run['options']['width'] = like['begin']['width']
         run['options']['size'] = like['begin']['size']
+        if run['ratio'] is None:
+            self.run(run, self.rate_of(run, runs), None,
+                     {'event': 'store', 'delay_ms': 0})
+            return
         delay = 0
         if run['ratio']:
             control = next(r for r in runs if r['group'] == 'slow-control-e1'

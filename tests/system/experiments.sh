@@ -97,6 +97,18 @@ command -v python3 >/dev/null || exit 0
 python3 "$experiments/run.py" --list --build . --out "$work/results" \
 	>"$work/out" || fail 'the driver lists nothing'
 grep -q 'factor: e4-seed1$' "$work/out" || fail "$(cat "$work/out")"
-[ -f "$experiments/results/runs.jsonl" ] || exit 0
 python3 "$experiments/report.py" --check ||
 	fail 'doc/echoing.md is not what experiments/report.py makes'
+mkdir "$work/doc"
+cp "$experiments/../doc/echoing.md" "$work/doc"
+cp -r "$experiments/../doc/echoing" "$work/doc"
+chmod -R u+w "$work/doc"
+report() {
+	python3 "$experiments/report.py" --document "$work/doc/echoing.md" "$@"
+}
+report --check || fail 'a copy of the document is not the same'
+sed -i 's/^| e = 4 | \(.*\)0/| e = 4 | \11/' "$work/doc/echoing.md"
+report --check >/dev/null && fail 'a wrong figure is not noticed'
+report >/dev/null
+cmp "$experiments/../doc/echoing.md" "$work/doc/echoing.md" ||
+	fail 'a wrong figure is not mended'
