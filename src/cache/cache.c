@@ -186,9 +186,9 @@ static void want_read(
 static bool asks_again(
 	const struct cache *c, const struct fill *f, const struct cache_read *r)
 {
-	return f->present + f->wanted == 0 && f->phase == FILL_WAITING &&
-		f->res.charged_bytes == 0 && r->len < f->item.size &&
-		r->len <= AGAIN_MAX_BYTES &&
+	return r->off > 0 && f->present + f->wanted == 0 &&
+		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
+		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
 		c->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 

@@ -68,7 +68,8 @@
 /*
  * Of an item that was served to its end and has gone, a read of no more than
  * this is of pages that the kernel has dropped one by one, and is no reason to
- * fetch all of it again.
+ * fetch all of it again. At its beginning it is: there the kernel asks for no
+ * more when a program begins to read in small pieces.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u

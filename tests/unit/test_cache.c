@@ -371,6 +371,29 @@ START_TEST(test_a_page_of_what_has_gone_costs_a_page)
 }
 END_TEST
 
+START_TEST(test_what_has_gone_comes_whole_when_read_from_its_beginning)
+{
+	struct cache_item item;
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	item = file_item(&g, 1, 500000, 0);
+	for (unsigned epoch = 1; epoch <= 2; epoch++) {
+		/* So much the kernel asks for when a program wants a page. */
+		probe_read(&g, &p, item, 0, 16384);
+		answer_all(&g.hand);
+		probe_wait(&p);
+		ck_assert_uint_eq(g.fix.counters.origin_bytes, epoch * 500000);
+		probe_read(&g, &p, item, 16384, 500000 - 16384);
+		probe_wait(&p);
+		ck_assert(p.right);
+		wait_staged(&g, 0);
+	}
+	rig_stop(&g);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cache");
@@ -394,6 +417,8 @@ int main(void)
 	tcase_add_test(
 		t, test_readers_beyond_the_staging_bound_wait_and_are_served);
 	tcase_add_test(t, test_a_page_of_what_has_gone_costs_a_page);
+	tcase_add_test(
+		t, test_what_has_gone_comes_whole_when_read_from_its_beginning);
 	tcase_add_test(t, test_demand_goes_before_prefetch);
 	tcase_add_test(
 		t, test_requests_that_hang_do_not_keep_others_from_the_origin);
