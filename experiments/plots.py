@@ -3,7 +3,7 @@
 
 import plot
 from results import FACTORS, Run, median
-from tables import (WINDOWS, batch_groups, limits, speed_ups,
+from tables import (WINDOWS, batch_groups, batches, limits, speed_ups,
                     throughputs)
 
 
@@ -27,19 +27,18 @@ def by_name(r, title, x_label, rows):
 
 
 def batch_plot(r):
-    batches = (16, 64, 256)
     series = {}
     for k, name in (('before', 'before augmentation'), ('batch', 'batch')):
         rows = []
-        for b in batches:
+        for b in batches(r):
             base = r.median(batch_groups(b)['e1'], Run.fresh)
             values = r.values(batch_groups(b)[k], Run.fresh)
             rows.append([v / base for v in values] if base else None)
         series[name] = rows
-    series['ideal, 1/4~'] = [[0.25]] * len(batches)
+    series['ideal, 1/4~'] = [[0.25]] * len(batches(r))
     return plot.columns('Fresh examples at e = 4, of those at e = 1',
                         'batch', 'share of e = 1',
-                        [str(b) for b in batches], series, log=False)
+                        [str(b) for b in batches(r)], series, log=False)
 
 
 def curve_plot(r):
@@ -64,7 +63,7 @@ def slow_plot(r):
     throughput, speed, limit = found
     paper = [[3.25] if n == '5' else None for n in names]
     return plot.columns(
-        'Against e = 1, storage with R about 4', 'echo factor e',
+        'Against e = 1, from slow storage', 'echo factor e',
         'ratio to e = 1', names,
         {'throughput': throughput, 'speed-up to target': speed,
          'min(e, R)~': limit,

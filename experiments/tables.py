@@ -89,9 +89,15 @@ def batch_groups(batch):
     return {k: f'batch{batch}-{k}' for k in ('e1', 'before', 'batch')}
 
 
+def batches(r):
+    """Those of which all variants were run."""
+    return [b for b in (16, 64, 256)
+            if all(r.of(g) for g in batch_groups(b).values())]
+
+
 def batch_table(r):
     rows = []
-    for batch in (16, 64, 256):
+    for batch in batches(r):
         g = batch_groups(batch)
         rows += [(f'{batch}, {name}', g[k], g['e1'])
                  for k, name in (('e1', 'e = 1'),
@@ -258,7 +264,7 @@ def of_one(r, group, base='e1'):
 def gain_row(r):
     """Is the share of e = 1 less with each larger batch?"""
     shares = {}
-    for batch in (16, 64, 256):
+    for batch in batches(r):
         g = batch_groups(batch)
         a, b = (r.median(g[k], Run.fresh) for k in ('batch', 'e1'))
         if a and b:
