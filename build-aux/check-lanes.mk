@@ -19,7 +19,8 @@ check_mounts := $(filter $(addsuffix .log,$(mount_tests)),$(TEST_LOGS))
 check_timed := $(filter $(addsuffix .log, \
 	$(timed_tests) $(timed_unit_tests)),$(TEST_LOGS))
 check_others := $(filter-out $(check_mounts) $(check_timed),$(TEST_LOGS))
-check_lanes := $(lastword 1 $(shell seq 1 $$(($(CHECK_JOBS) - 1))))
+check_lanes := $(lastword 1 $(shell seq 1 \
+	$$(($(CHECK_JOBS) - $(if $(check_mounts),1,0)))))
 
 # check_follow LIST,N: each begins when the one N before it in the list, or in
 # what came before, is through.

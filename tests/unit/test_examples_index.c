@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sched.h>
 #include <sys/mount.h>
 
 #include "base/clock.h"
@@ -337,6 +338,12 @@ static int mount_silent(const char *path)
 
 	if (fd < 0)
 		return -1;
+	/* Nobody else sees it, and it goes with us, however we end. */
+	if (unshare(CLONE_NEWNS) != 0 ||
+		mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0) {
+		(void)close(fd);
+		return -1;
+	}
 	(void)snprintf(data, sizeof(data),
 		"fd=%d,rootmode=40000,user_id=%d,group_id=%d", fd,
 		(int)getuid(), (int)getgid());
