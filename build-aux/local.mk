@@ -37,8 +37,8 @@ check-tsan:
 		$$wrap $(MAKE) check
 
 # Unit tests only; valgrind knows little of io_uring, so that is off, and takes
-# what libjpeg's SIMD code reads beyond a row for a part of what it writes. Unless
-# told it runs no other thread while one waits for a file system that hangs.
+# what libjpeg's SIMD code reads beyond a row for a part of what it writes.
+# Unless told so it runs nothing while a thread waits for a mount that hangs.
 VALGRIND = valgrind --quiet --error-exitcode=99 --leak-check=full \
 	--errors-for-leak-kinds=definite --sim-hints=fuse-compatible
 check-valgrind:
