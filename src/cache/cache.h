@@ -147,6 +147,9 @@ struct cache_plan {
 	 * less does not matter. What has time goes to the origin alone.
 	 */
 	_Atomic uint64_t due_ns;
+	/* Items of one owner are fetched in the order in which they were
+	 * planned, those of several as they are due. */
+	const void *owner;
 	/*
 	 * Once, if cache_plan() returned 0; no lock held. 1: it was read to
 	 * its end. 0: it is in a tier. -ECANCELED: by cache_unplan(); other

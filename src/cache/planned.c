@@ -26,18 +26,56 @@ void planned_unread(struct fill *f)
 	f->prefetched = false;
 }
 
-/* Is there time until one of its plans needs it? */
-bool planned_early(const struct fill *f, uint64_t now_ns)
+/* When the first of its plans needs it; without any: at once. */
+static uint64_t due_ns(const struct fill *f)
 {
+	uint64_t due_ns = list_empty(&f->plans) ? 0 : UINT64_MAX;
+
 	LIST_FOREACH(l, &f->plans) {
 		const struct cache_plan *p =
 			CONTAINER_OF(l, struct cache_plan, link);
+		uint64_t ns =
+			atomic_load_explicit(&p->due_ns, memory_order_relaxed);
 
-		if (atomic_load_explicit(&p->due_ns, memory_order_relaxed) <
-			now_ns + PLANNED_SOON_NS)
-			return false;
+		if (ns < due_ns)
+			due_ns = ns;
 	}
-	return !list_empty(&f->plans);
+	return due_ns;
+}
+
+/* Is there time until one of its plans needs it? */
+bool planned_early(const struct fill *f, uint64_t now_ns)
+{
+	return due_ns(f) >= now_ns + PLANNED_SOON_NS;
+}
+
+static bool is_owned(const struct fill *f, const void *owner)
+{
+	LIST_FOREACH(l, &f->plans)
+		if (CONTAINER_OF(l, struct cache_plan, link)->owner == owner)
+			return true;
+	return false;
+}
+
+/*
+ * A new fill, at the end of the queue, goes before what others need later, of
+ * which a queue may be full. What was begun stays before it: memory that it
+ * has is not to wait for memory.
+ */
+static void overtake(
+	struct cache *c, struct fill *f, const struct cache_plan *p)
+{
+	struct list *queue = &c->queue[PRIO_PLANNED], *at = f->queue.prev;
+	uint64_t due = due_ns(f);
+
+	for (; at != queue; at = at->prev) {
+		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
+
+		if (g->buf || is_owned(g, p->owner) || due_ns(g) <= due)
+			break;
+	}
+	list_del(&f->queue);
+	list_add_tail(at->next, &f->queue);
 }
 
 /* The fill is planned no more; cache_unlock() tells who did. */
@@ -83,6 +121,8 @@ static int attach(struct cache *c, const struct cache_item *item,
 	list_add_tail(&f->plans, &p->link);
 	p->fill = f;
 	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
+	if (made)
+		overtake(c, f, p);
 	return 0;
 }
 

@@ -251,6 +251,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	h->pos = pos;
 	h->bytes = item->size;
 	h->p.done = hold_done;
+	h->p.owner = plan;
 	pace_hold(h, clock_now_ns());
 	list_init(&h->gone);
 	list_add_tail(&plan->holds, &h->link);

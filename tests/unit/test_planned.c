@@ -174,6 +174,33 @@ START_TEST(test_what_is_not_needed_soon_is_fetched_one_request_at_a_time)
 }
 END_TEST
 
+START_TEST(test_what_is_due_overtakes_what_another_needs_later)
+{
+	static const uint64_t due_s[] = {60, 61, 30, 1};
+	uint64_t now_ns = clock_now_ns();
+	struct held h[4];
+	struct rig g;
+
+	rig_start(&g, "128K");
+	/* The first two are of one owner, so are the others. */
+	for (uint64_t i = 0; i < 4; i++) {
+		h[i] = (struct held){.p = {.done = held_done}};
+		h[i].p.due_ns = now_ns + due_s[i] * NS_PER_S;
+		h[i].p.owner = &h[i - i % 2];
+		h[i].item = file_item(&g, i + 1, 200000 + i, 0);
+		ck_assert_int_eq(cache_plan(g.cache, &h[i].item, &h[i].p), 0);
+	}
+	for (uint64_t i = 0; i < 4; i++) {
+		static const uint64_t order[] = {0, 2, 3, 1};
+
+		ck_assert_uint_eq(g.hand.n, 1);
+		ck_assert_uint_eq(g.hand.read[0]->len, 200000 + order[i]);
+		answer(hand_take(&g.hand, 0), 0);
+	}
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_reader_lifts_what_is_planned)
 {
 	struct held h[2];
@@ -278,6 +305,7 @@ int main(void)
 	tcase_add_test(t, test_planned_items_are_fetched_one_after_another);
 	tcase_add_test(t,
 		test_what_is_not_needed_soon_is_fetched_one_request_at_a_time);
+	tcase_add_test(t, test_what_is_due_overtakes_what_another_needs_later);
 	tcase_add_test(t, test_a_reader_lifts_what_is_planned);
 	tcase_add_test(t, test_what_fits_goes_into_its_tier);
 	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
