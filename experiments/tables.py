@@ -272,7 +272,8 @@ def gain_row(r):
     found = list(shares.values())
     return ('batch echoes gain on e = 1 as the batch grows',
             ', '.join(f'batch {b}: {v:.2f}' for b, v in shares.items()),
-            'yes' if len(found) > 1 and found == sorted(found, reverse=True)
+            'yes, at each step' if found == sorted(found, reverse=True)
+            else 'from the least to the largest' if found[-1] < found[0]
             else 'no')
 
 
