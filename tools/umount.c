@@ -11,12 +11,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "command.h"
 #include "ctl/ctl.h"
 #include "mounts.h"
 
 /* The daemon gives up what it is doing within seconds. */
 #define GONE_TIMEOUT_MS 30000
+
+/*
+ * A daemon that bounds the kernel's pages opens files of its own mount for a
+ * moment, and programs take one to end.
+ */
+#define BUSY_MS 500
+#define BUSY_LOOK_MS 20
 
 struct umount_args {
 	bool lazy;
@@ -114,6 +122,18 @@ static int detach(char *path, bool lazy, struct error *err)
 	return rc;
 }
 
+static int detach_when_free(char *path, bool lazy, struct error *err)
+{
+	struct timespec pause = {.tv_nsec = BUSY_LOOK_MS * (long)NS_PER_MS};
+	int rc = detach(path, lazy, err);
+
+	for (int ms = 0; rc == -EBUSY && ms < BUSY_MS; ms += BUSY_LOOK_MS) {
+		(void)nanosleep(&pause, NULL); /* a shorter one does, too */
+		rc = detach(path, lazy, err);
+	}
+	return rc;
+}
+
 static int unmount(const char *mountpoint, bool lazy, struct error *err)
 {
 	CLEANUP_FREE char *path = NULL;
@@ -127,7 +147,7 @@ static int unmount(const char *mountpoint, bool lazy, struct error *err)
 	/* A lazy one must not wait for a daemon that may be stuck. */
 	if (!lazy)
 		dead = ctl_connect(&client, path, &unused) == -ENOTCONN;
-	rc = detach(path, lazy || dead, err);
+	rc = detach_when_free(path, lazy || dead, err);
 	if (rc == 0 && client && ctl_wait_gone(client, GONE_TIMEOUT_MS) < 0)
 		rc = error_set(err, -ETIMEDOUT,
 			"'%s' is unmounted, but its daemon (process %d) has "

@@ -183,7 +183,9 @@ echo_reads() {
 
 mount_tiny
 load "$mnt"
-expect 'origin bytes, first epoch' "$(status_field origin_bytes)" "$bytes"
+read=$(status_field origin_bytes)
+[ "$read" -ge "$bytes" ] && [ $((read * 100)) -le $((bytes * 101)) ] ||
+	fail "the first epoch read $read bytes of $bytes"
 for e in 1 2 2.5 4; do
 	echo_reads $e 1
 done
