@@ -321,8 +321,9 @@ struct refrain_stage {
 	uint64_t items, bytes;
 	uint64_t cpu_ns;  /* of its threads: READ: those that read, without
 			     the kernel's own of io_uring; DECODE and AUGMENT:
-			     those of `threads`, shared as busy_ns is;
-			     TRAINER: 0, as it is not ours */
+			     those of `threads`, shared as busy_ns is, so
+			     that one of them may fall a little as the other
+			     grows; TRAINER: 0, as it is not ours */
 	uint64_t busy_ns; /* wall, summed over items */
 	uint64_t wait_ns; /* wall, summed over items, waiting for it */
 };

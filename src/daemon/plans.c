@@ -279,7 +279,7 @@ void command_plan_progress(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
-	if (step_ns)
+	if (json_object_get(request, "step_ms"))
 		plan_step_time(k->plan, step_ns);
 	plan_progress(k->plan, position);
 	if (step)

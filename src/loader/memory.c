@@ -14,7 +14,6 @@
 #define SMALLEST_BYTES 1024
 /* From there on classes are whole pages. */
 #define MAPPED_LEAST_BYTES ((size_t)16 << 10)
-#define MAPPED_MOST_BYTES ((size_t)256 << 10)
 #define MAPPED_MAX_LOG 14
 
 _Static_assert(sizeof(struct buffer) <= HEAD_BYTES, "head of a buffer");
@@ -50,11 +49,8 @@ void memory_init(struct memory *m, uint64_t limit)
 /* A process may have 65,530 mappings: these are 2^14 at most. */
 static bool is_mapped(const struct memory *m, size_t bytes)
 {
-	uint64_t from = m->limit >> MAPPED_MAX_LOG;
-
-	if (from > MAPPED_MOST_BYTES)
-		from = MAPPED_MOST_BYTES;
-	return bytes >= MAPPED_LEAST_BYTES && bytes >= from;
+	return bytes >= MAPPED_LEAST_BYTES &&
+		bytes >= m->limit >> MAPPED_MAX_LOG;
 }
 
 static struct buffer *buffer_new(const struct memory *m, unsigned c)

@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,11 +92,11 @@ static void cmd_flood(void *arg, struct ctl_conn *conn, const json_t *request)
 
 static void owned_gone(void *owned)
 {
-	++*(int *)owned;
+	atomic_fetch_add((atomic_int *)owned, 1);
 	sem_post(&left);
 }
 
-static int owned_ends[2];
+static atomic_int owned_ends[2];
 
 /* The connection owns one of these. */
 static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
