@@ -38,9 +38,8 @@ check-tsan:
 
 # Unit tests only; valgrind knows little of io_uring, so that is off, and takes
 # what libjpeg's SIMD code reads beyond a row for a part of what it writes.
-# Unless told so it runs nothing while a thread waits for a mount that hangs.
 VALGRIND = valgrind --quiet --error-exitcode=99 --leak-check=full \
-	--errors-for-leak-kinds=definite --sim-hints=fuse-compatible
+	--errors-for-leak-kinds=definite
 check-valgrind:
 	$(SUB_ENTER) $(SUB_CONFIGURE) CFLAGS='-O1 -g'; }
 	cd $@ && units=; \

@@ -30,6 +30,13 @@ TCase *case_with(
 	return t;
 }
 
+bool test_on_valgrind(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return preload && strstr(preload, "/vgpreload_");
+}
+
 const char *test_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");

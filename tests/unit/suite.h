@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /*
  * Check writes a message for every assertion that holds, to tell where a test
@@ -38,6 +39,12 @@ TCase *case_with(Suite *s, const char *name, void (*setup)(void),
  * free it: the exit status of the program.
  */
 int run_suite(Suite *s);
+
+/*
+ * Valgrind runs no other thread while one looks for a name: nobody can leave
+ * behind what hangs there.
+ */
+bool test_on_valgrind(void);
 
 /*
  * Where a test makes its files: $TMPDIR if that is a short one; or else, where
