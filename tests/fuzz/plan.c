@@ -64,6 +64,16 @@ static void fill_manifest(void)
 }
 
 /* The source has none of these: each fetch fails, sooner or later. */
+static void close_all(void)
+{
+	cache_stop(m->cache);
+	plans_free(m->plans);
+	cache_free(m->cache);
+	store_close(m->store);
+	origin_free(m->origin);
+	timers_free(m->timers);
+}
+
 static void open_all(void)
 {
 	static struct mount mount;
@@ -97,6 +107,7 @@ static void open_all(void)
 	plans.cache = m->cache;
 	plans.counters = &m->counters;
 	FUZZ_MUST(plans_new(&m->plans, &plans) == 0);
+	(void)atexit(close_all); /* before the directory is removed */
 }
 
 /* Not plan-follow, which waits for readers. */
