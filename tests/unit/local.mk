@@ -51,7 +51,7 @@ unit_tests = \
 	tests/unit/test_timer \
 	tests/unit/test_uring
 # It sleeps, and looks at when it wakes up.
-timed_unit_tests = tests/unit/test_loader_echo
+timed_unit_tests = tests/unit/test_loader_echo tests/unit/test_plan
 
 if HAVE_BLAS
 unit_tests += tests/unit/test_lm tests/unit/test_nn
