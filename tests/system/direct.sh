@@ -184,8 +184,9 @@ echo_reads() {
 mount_tiny
 load "$mnt"
 read=$(status_field origin_bytes)
-[ "$read" -ge "$bytes" ] && [ $((read * 100)) -le $((bytes * 101)) ] ||
+if [ "$read" -lt "$bytes" ] || [ $((read * 100)) -gt $((bytes * 101)) ]; then
 	fail "the first epoch read $read bytes of $bytes"
+fi
 for e in 1 2 2.5 4; do
 	echo_reads $e 1
 done

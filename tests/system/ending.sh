@@ -29,7 +29,7 @@ all_gone() {
 
 # begin OPTION ...: a mount with a cache of its own.
 begin() {
-	cache=$work/cache.$((daemons + 1))
+	cache=$short/cache.$((daemons + 1))
 	start_mount "$src" "$mnt" --cache "$cache:200M" "$@"
 }
 

@@ -145,7 +145,7 @@ entry=$(find "$work/cache/"?? -type f -size +40k | sort | head -n 1)
 other=X
 [ "$(dd if="$entry" bs=1 skip=20000 count=1 2>/dev/null | tr -d '\0')" != X ] ||
 	other=Y
-printf $other | dd of="$entry" bs=1 seek=20000 conv=notrunc 2>/dev/null
+printf %s $other | dd of="$entry" bs=1 seek=20000 conv=notrunc 2>/dev/null
 ends 1 "^.*${entry##*/}: " verify "$mnt"
 grep -q "$all_items entries .* checked, 1 bad" "$work/out" || fail 'not 1 bad'
 drop_caches

@@ -108,18 +108,22 @@ END_TEST
 START_TEST(test_posix_lists_a_large_directory_whole)
 {
 	struct list_wait l;
+	char first[8192];
+	int fd;
 
 	if (!is_posix(_i))
 		return;
 	ck_assert_int_eq(mkdir(in_source("large"), 0755), 0);
-	for (unsigned i = 0; i < 5000; i++) {
+	(void)snprintf(first, sizeof(first), "%s", in_source("large/00000"));
+	fd = open(first, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	ck_assert_int_ge(fd, 0);
+	(void)close(fd);
+	/* Names are what counts; files would take seconds. */
+	for (unsigned i = 1; i < 5000; i++) {
 		char name[64];
-		int fd;
 
 		(void)snprintf(name, sizeof(name), "large/%05u", i);
-		fd = open(in_source(name), O_WRONLY | O_CREAT, 0640);
-		ck_assert_int_ge(fd, 0);
-		close(fd);
+		ck_assert_int_eq(link(first, in_source(name)), 0);
 	}
 	open_row(_i);
 	ck_assert_int_eq(list_once(o, "large", &l), 0);
