@@ -198,6 +198,7 @@ refused 1 "'$work/other'" 'Permission denied' -- \
 # -- Beside a mount that lives, and one that is dead -------------------------
 
 start_mount "$src" "$mnt" --cache "$c:$size"
+wait_for 20 test -e "$c/manifest" || fail 'the manifest is not kept'
 mkdir "$work/m3"
 mount_refused 1 "'$mnt'" "refrain umount $mnt" -- \
 	"$src" "$mnt" --cache "$work/c2:$size"
