@@ -147,6 +147,12 @@ struct cache_plan {
 	 * less does not matter. What has time goes to the origin alone.
 	 */
 	_Atomic uint64_t due_ns;
+	/*
+	 * Its reader has come, which is said before the reader asks the cache:
+	 * if the item is not in memory by then, it is not fetched once more.
+	 * False before cache_plan(); set at any time after that was called.
+	 */
+	_Atomic bool read;
 	/* Items of one owner are fetched in the order in which they were
 	 * planned, those of several as they are due. */
 	const void *owner;
@@ -165,8 +171,8 @@ struct cache_plan {
 };
 
 /*
- * 0: planned. -EEXIST: it is in a tier. -EALREADY: it is in memory, but has
- * been read to its end. -EAGAIN: planned items may not have more memory now.
+ * 0: planned. -EEXIST: it is in a tier. -EALREADY: it has been read to its
+ * end. -EAGAIN: planned items may not have more memory now.
  * -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
  */
 int cache_plan(

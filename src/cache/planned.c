@@ -109,6 +109,8 @@ static int attach(struct cache *c, const struct cache_item *item,
 
 	if (f && f->phase == FILL_STAGED && f->served == f->npages)
 		return -EALREADY;
+	if (!f && atomic_load_explicit(&p->read, memory_order_relaxed))
+		return -EALREADY;
 	if ((!f || list_empty(&f->plans)) &&
 		c->planned + item->size > c->config.staging_bytes / 2)
 		return -EAGAIN;

@@ -163,8 +163,18 @@ static void read_astray(struct plan *plan, uint64_t pos)
 	plan_advance(plan);
 }
 
+/* If it is being asked for just now, it may come too late for its reader. */
+static void tell_issuing(struct plan *plan, uint64_t pos)
+{
+	struct hold *h = plan->plans->issuing;
+
+	if (h && h->plan == plan && h->pos == pos)
+		atomic_store_explicit(&h->p.read, true, memory_order_relaxed);
+}
+
 static void read_near(struct plan *plan, uint64_t pos)
 {
+	tell_issuing(plan, pos);
 	plan_count_used(plan, pos);
 	plan->stray = 0;
 	plan->s.read++;

@@ -258,9 +258,11 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	ps->nholds++;
 	plan->s.ahead_items++;
 	plan->s.ahead_bytes += h->bytes;
+	ps->issuing = h;
 	pthread_mutex_unlock(&ps->lock);
 	rc = cache_plan(ps->config.cache, item, &h->p);
 	pthread_mutex_lock(&ps->lock);
+	ps->issuing = NULL;
 	if (rc == 0) {
 		plan->s.fetched_items++;
 		plan->s.fetched_bytes += h->bytes;

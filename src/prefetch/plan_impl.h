@@ -59,6 +59,7 @@ struct plans {
 	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
 	struct list plans;
 	struct list gone; /* of struct hold */
+	struct hold *issuing; /* the cache is being asked for it, or NULL */
 	unsigned nplans, nholds;
 	uint64_t positions; /* of all orders */
 	uint64_t freed;	    /* bytes since the pacer last looked */

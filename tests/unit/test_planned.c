@@ -71,6 +71,30 @@ START_TEST(test_a_planned_item_is_held_until_it_was_read)
 }
 END_TEST
 
+START_TEST(test_what_its_reader_has_read_meanwhile_is_not_fetched_again)
+{
+	struct held h = {.p = {.done = held_done, .read = true}};
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	h.item = file_item(&g, 1, 500000, 0);
+	/* The reader comes and goes, and leaves nothing in memory. */
+	ck_assert_int_eq(cache_plan(g.cache, &h.item, &h.p), -EALREADY);
+	ck_assert_uint_eq(planned(&g), 0);
+	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 0);
+	/* It is still being read: planned with its reader. */
+	probe_read(&g, &p, h.item, 0, 500000);
+	ck_assert(!p.done);
+	ck_assert_int_eq(cache_plan(g.cache, &h.item, &h.p), 0);
+	answer_all(&g.hand);
+	ck_assert(p.done && p.right && h.told);
+	ck_assert_int_eq(h.status, 1);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_readers_of_other_items_never_push_out_a_planned_one)
 {
 	struct held h[2];
@@ -299,6 +323,8 @@ int main(void)
 	TCase *t = case_of(s, "planned");
 
 	tcase_add_test(t, test_a_planned_item_is_held_until_it_was_read);
+	tcase_add_test(t,
+		test_what_its_reader_has_read_meanwhile_is_not_fetched_again);
 	tcase_add_test(
 		t, test_readers_of_other_items_never_push_out_a_planned_one);
 	tcase_add_test(t, test_planned_items_have_half_of_staging);
