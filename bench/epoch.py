@@ -321,6 +321,9 @@ def load(a, group, where, run, log):
         args += ['--epochs', str(run['epochs'])]
     if run['order'] == 'cyclic':
         args.append('--in-order')
+    changes = os.path.join(a.work, 'changes')
+    if 'auto' in args:
+        args += ['--echo-log', changes]
     with tempfile.TemporaryFile() as said:
         p = group.start(
             args, stdout=subprocess.PIPE, stderr=said, env=dict(
@@ -331,6 +334,10 @@ def load(a, group, where, run, log):
             sys.exit('epoch: %s: the trainer ended with %d: %s' % (
                 run['contender'], p.returncode,
                 said.read().decode(errors='replace')[-300:]))
+    if 'auto' in args:
+        with open(changes, encoding='ascii') as f:
+            run['echo_changes'] = [line.split() for line in f]
+        os.unlink(changes)
     return json.loads(out)
 
 

@@ -257,8 +257,9 @@ struct refrain_config {
 	 * fresh examples are served, which is also what a change takes to take
 	 * full effect. e stays exactly 1 while r is at most 1.04. After a
 	 * change of speed e is within 15 % of r in three windows. Reads are
-	 * then done in bursts, up to three times reads_ahead further ahead, as
-	 * only an upstream that is busy can be timed; a window of less than
+	 * then done in bursts of twice reads_ahead, or 128 where the window has
+	 * room for them, as only an upstream that is busy can be timed; a
+	 * window of less than
 	 * (batches_ahead + 4) * batch + 3 * reads_ahead + 16 is refused.
 	 *
 	 * Where e changes depends on time: refrain_echo_log() says where it

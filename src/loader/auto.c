@@ -21,11 +21,13 @@
 #define R_BEGIN 1.09
 /* A change of less waits until all parts are of one speed. */
 #define LARGE 1.25
-/* Aimed above R, as more echoes cost nothing there and fewer make it wait. */
-#define AIM 1.04
-/* The factor stays while it is so many times what is wanted. */
-#define STAY_MIN 0.97
-#define STAY_MAX 1.10
+/* The factor stays while it is so many times R. */
+#define STAY_MIN 0.98
+#define STAY_MAX 1.03
+/* The trainer waits if that is more of its time. */
+#define WAITS 0.003
+/* To that share of the factor is a small step. */
+#define SMALL 0.92
 
 void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	uint64_t spread, struct schedule_echo max, struct schedule_echo now)
@@ -61,32 +63,52 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 {
 	const struct auto_sums *then = &a->begun;
 	uint64_t full = now->full_reads - then->full_reads;
+	uint64_t lengthy = now->long_reads - then->long_reads;
 	double read, decode, steps = (double)(now->steps - then->steps);
+	double waited_ns = (double)(now->wait_ns - then->wait_ns);
+	uint64_t saved_ns = 0;
 
 	/* Where memory or the trainer never let them queue: what was seen. */
 	read = each(now->read_ns - then->read_ns, now->reads - then->reads);
-	if (full >= FULL_READS)
+	if (lengthy >= FULL_READS)
+		read = each(now->long_ns - then->long_ns, lengthy);
+	else if (full >= FULL_READS) {
 		read = each(now->full_ns - then->full_ns, full);
+		saved_ns = (now->bursts - then->bursts) * AUTO_LONG_NS / full;
+	}
 	decode = each(now->decode_ns - then->decode_ns,
 			 now->decodes - then->decodes) /
 		a->threads;
-	part->up_ns = a->batch * (read > decode ? read : decode);
+	part->up_ns = a->batch * fmax(read, decode);
+	part->up_most_ns = a->batch * fmax(read + (double)saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
+	part->waited = waited_ns > WAITS * part->down_ns * steps;
 	part->down_ns += (double)(now->augment_ns - then->augment_ns) /
 		(steps * a->threads);
 }
 
-static double time_of(const struct auto_part *part, bool up)
+enum which { UP, UP_MOST, DOWN };
+
+static double time_of(const struct auto_part *part, enum which which)
 {
-	return up ? part->up_ns : part->down_ns;
+	switch (which) {
+	case UP:
+		return part->up_ns;
+	case UP_MOST:
+		return part->up_most_ns;
+	case DOWN:
+		break;
+	}
+	return part->down_ns;
 }
 
-static double median(const struct auto_part *parts, uint32_t n, bool up)
+static double median(
+	const struct auto_part *parts, uint32_t n, enum which which)
 {
 	double v[AUTO_PARTS] = {0};
 
 	for (uint32_t i = 0; i < n; i++) {
-		double x = time_of(&parts[i], up);
+		double x = time_of(&parts[i], which);
 		uint32_t at = i;
 
 		for (; at > 0 && v[at - 1] > x; at--)
@@ -100,16 +122,16 @@ static double median(const struct auto_part *parts, uint32_t n, bool up)
  * Do the last two parts agree that it is another speed than before: off by
  * more than a little, and outside all that was seen?
  */
-static bool jumped(const struct auto_echo *a, bool up)
+static bool jumped(const struct auto_echo *a, enum which which)
 {
 	const struct auto_part *last = &a->part[a->parts - 2];
-	double middle = median(a->part, a->parts - 2, up);
+	double middle = median(a->part, a->parts - 2, which);
 	double least = middle / JUMP, most = middle * JUMP;
-	double x = time_of(last, up), y = time_of(last + 1, up);
+	double x = time_of(last, which), y = time_of(last + 1, which);
 
 	for (const struct auto_part *p = a->part; p < last; p++) {
-		least = fmin(least, time_of(p, up));
-		most = fmax(most, time_of(p, up));
+		least = fmin(least, time_of(p, which));
+		most = fmax(most, time_of(p, which));
 	}
 	return (x > most && y > most) || (x < least && y < least);
 }
@@ -120,13 +142,24 @@ static void forget(struct auto_echo *a, uint32_t n)
 	memmove(a->part, a->part + n, a->parts * sizeof(a->part[0]));
 }
 
+/* Did the trainer wait most of the time? Then the estimates hold. */
+static bool waited(const struct auto_echo *a)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < a->parts; i++)
+		n += a->part[i].waited;
+	return 2 * n >= a->parts;
+}
+
 static void add_part(struct auto_echo *a, const struct auto_part *part)
 {
 	if (a->parts == AUTO_PARTS)
 		forget(a, 1);
 	a->part[a->parts++] = *part;
-	if (a->parts > 2 && (jumped(a, true) || jumped(a, false)))
+	if (a->parts > 2 && (jumped(a, UP) || jumped(a, DOWN)))
 		forget(a, a->parts - 2);
+	a->tried &= !waited(a);
 }
 
 void auto_step(struct auto_echo *a, const struct auto_sums *now)
@@ -148,8 +181,10 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 {
 	if (a->parts < PARTS_LEAST)
 		return false;
-	out->up_ns = median(a->part, a->parts, true);
-	out->down_ns = median(a->part, a->parts, false);
+	out->up_ns = median(a->part, a->parts, UP);
+	out->up_most_ns = median(a->part, a->parts, UP_MOST);
+	out->down_ns = median(a->part, a->parts, DOWN);
+	out->waited = waited(a);
 	return true;
 }
 
@@ -160,28 +195,28 @@ static double value(struct schedule_echo e)
 	return (double)e.p / e.q;
 }
 
-/* Coarser where it is large: a step is an eighth at most. */
+/* Coarser where it is large: a step is a thirtieth at most. */
 static uint32_t denominator(double e)
 {
 	if (e < 4)
-		return 8;
+		return 32;
 	if (e < 8)
-		return 4;
-	return e < 16 ? 2 : 1;
+		return 16;
+	return e < 16 ? 8 : 4;
 }
 
 static struct schedule_echo factor_for(const struct auto_echo *a, double r)
 {
-	double most = value(a->max), want = r * AIM;
+	double most = value(a->max);
 	struct schedule_echo e = {1, 1};
 	bool echoes = a->asked.p > a->asked.q;
 
 	if (r <= (echoes ? R_END : R_BEGIN))
 		return e;
-	if (want >= most)
+	if (r >= most)
 		return a->max;
-	e.q = denominator(want);
-	e.p = (uint32_t)lround(want * e.q);
+	e.q = denominator(r);
+	e.p = (uint32_t)lround(r * e.q);
 	while (e.p % 2 == 0 && e.q % 2 == 0) {
 		e.p /= 2;
 		e.q /= 2;
@@ -194,15 +229,33 @@ static bool will_do(double now, double want)
 	return now >= want * STAY_MIN && now <= want * STAY_MAX;
 }
 
+static double ratio(double up_ns, double down_ns)
+{
+	if (up_ns <= 0)
+		return 0;
+	return down_ns > 0 ? up_ns / down_ns : INFINITY;
+}
+
+/* R, or what is to be tried before a fall to it; auto.h says why. */
+static double cautious(const struct auto_echo *a, const struct auto_part *m)
+{
+	double now = value(a->asked);
+	double r = ratio(m->up_ns, m->down_ns);
+	double most = ratio(m->up_most_ns, m->down_ns);
+
+	if (m->waited || a->tried || most > now * JUMP)
+		return r;
+	return fmax(r, fmin(most, now * SMALL));
+}
+
 bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo)
 {
-	double most = value(a->max), now = value(a->asked), r = 0;
+	double most = value(a->max), now = value(a->asked), r;
 	struct auto_part m;
 
 	if (!auto_measured(a, &m))
 		return false;
-	if (m.up_ns > 0)
-		r = m.down_ns > 0 ? m.up_ns / m.down_ns : INFINITY;
+	r = cautious(a, &m);
 	*echo = factor_for(a, r);
 	if (value(*echo) == now)
 		return false;
@@ -235,6 +288,7 @@ int auto_change(
 	rc = schedule_change(s, *step, echo);
 	if (rc < 0)
 		return rc;
+	a->tried = !waited(a) && !a->tried && value(echo) < value(a->asked);
 	a->asked = echo;
 	return 1;
 }

@@ -22,22 +22,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "plan/plan.h"
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */
+#define AUTO_LONG_NS (100 * NS_PER_MS)
 
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
 	uint64_t steps, fresh; /* returned to the trainer */
 	/* While reads were queued behind as many as are done at a time. */
 	uint64_t full_ns, full_reads;
-	uint64_t read_ns, reads; /* while anything was being read */
+	uint64_t long_ns, long_reads; /* of these, after AUTO_LONG_NS of it */
+	uint64_t bursts;	      /* how often it began */
+	uint64_t read_ns, reads;      /* while anything was being read */
 	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
-	uint64_t trainer_ns;
+	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
 };
 
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
+	double up_most_ns;     /* had storage saved up AUTO_LONG_NS of work */
+	bool waited;	       /* the trainer, for more than a moment */
 };
 
 struct auto_echo {
@@ -47,6 +53,8 @@ struct auto_echo {
 	struct schedule_echo asked; /* the newest factor */
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
+	bool tried;	/* the last change was a part of a fall, and the trainer
+			   did not wait since */
 	uint32_t parts; /* how many of `part`, oldest first */
 	struct auto_part part[AUTO_PARTS];
 };
@@ -62,9 +70,16 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out);
 
 /*
  * Should the factor be another one? True and which: exactly 1 for R up to 1.04
- * and beyond (up to 1.09 while it is 1), else R and a little, so that
- * rounding and noise do not make the trainer wait; whole eighths below 4,
- * quarters below 8.
+ * and beyond (up to 1.09 while it is 1), else R, in whole 32nds below 4,
+ * 16ths below 8.
+ *
+ * As a rule the trainer then waits a moment each step and the upstream is
+ * always busy: what it does is what it can do for ever. Of bursts that is not
+ * known: what storage saved up while it was idle, as a control group's throttle
+ * does for a tenth of a second, it may do at once. If they are so short that
+ * the factor may be right as it is, a fall begins with a small step; if it is
+ * too high in any case, with one to what is certain. Unless the trainer has to
+ * wait then, the rest follows.
  */
 bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo);
 

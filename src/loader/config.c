@@ -228,6 +228,8 @@ static struct schedule_echo nearest(double echo)
 /* Bursts are of twice what is read at a time, so that half of one is read with
  * something to follow; what is left between bursts is enough for the other. */
 #define BURSTS_AHEAD 3
+/* So many are a better measure, where the window has room for them. */
+#define BURST_WANTED 128
 #define AHEAD_SPARE 16
 
 static int take_echo(struct settings *s, struct error *err)
@@ -249,10 +251,26 @@ static int take_echo(struct settings *s, struct error *err)
  * What is read ahead has its number of servings: a window must be longer, or a
  * change would begin after the next one is due.
  */
-static uint64_t changes_window(const struct refrain_config *c)
+static uint64_t window_for(const struct refrain_config *c, uint64_t ahead)
 {
-	return ((uint64_t)c->batches_ahead + 4) * c->batch +
-		(uint64_t)BURSTS_AHEAD * c->reads_ahead + AHEAD_SPARE;
+	return ((uint64_t)c->batches_ahead + 4) * c->batch + ahead +
+		AHEAD_SPARE;
+}
+
+static uint64_t least_window(const struct refrain_config *c)
+{
+	return window_for(c, (uint64_t)BURSTS_AHEAD * c->reads_ahead);
+}
+
+/* What check_changes() has seen. */
+static uint32_t burst_of(const struct refrain_config *c)
+{
+	uint32_t least = (BURSTS_AHEAD - 1) * c->reads_ahead;
+	uint64_t room = BURST_WANTED;
+
+	if (c->window && c->window - window_for(c, c->reads_ahead) < room)
+		room = c->window - window_for(c, c->reads_ahead);
+	return room > least ? (uint32_t)room : least;
 }
 
 static int check_changes(const struct settings *s, struct error *err)
@@ -270,12 +288,12 @@ static int check_changes(const struct settings *s, struct error *err)
 	if (c->augment == REFRAIN_AUGMENT_EVAL)
 		return error_set(err, -EINVAL,
 			"echo is auto: evaluation serves each example once");
-	if (c->window && c->window < changes_window(c))
+	if (c->window && c->window < least_window(c))
 		return error_set(err, -EINVAL,
 			"window is %u: with echo auto, batches_ahead %u and "
 			"reads_ahead %u it must be at least %" PRIu64,
 			c->window, c->batches_ahead, c->reads_ahead,
-			changes_window(c));
+			least_window(c));
 	return 0;
 }
 
@@ -285,7 +303,7 @@ static uint64_t default_window(
 {
 	uint64_t usual = schedule_default_window(
 		out->batch, s->echo_max, out->lag, out->point);
-	uint64_t least = changes_window(&s->c);
+	uint64_t least = least_window(&s->c);
 
 	return usual > least ? usual : least;
 }
@@ -359,7 +377,8 @@ static void derive_echo(struct settings *s)
 
 	s->echo = nearest(c->echo);
 	s->echo_max = s->changes ? nearest(c->echo_max) : s->echo;
-	s->ahead_max = c->reads_ahead * (s->measures ? BURSTS_AHEAD : 1);
+	s->burst = s->measures ? burst_of(c) : 0;
+	s->ahead_max = c->reads_ahead + s->burst;
 }
 
 static void derive(struct settings *s)

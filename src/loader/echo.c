@@ -57,12 +57,16 @@ void echo_returned(struct refrain_loader *l)
 		.fresh = l->meter.out.fresh,
 		.full_ns = now->full_ns,
 		.full_reads = now->full_reads,
+		.long_ns = now->long_ns,
+		.long_reads = now->long_reads,
+		.bursts = now->bursts,
 		.read_ns = now->reading_ns,
 		.reads = now->reads,
 		.decode_ns = now->decode_ns,
 		.decodes = now->decoded,
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
+		.wait_ns = now->wait_ns,
 	};
 
 	if (!l->s.measures)

@@ -197,8 +197,9 @@ struct reader {
 	uint32_t busy;	  /* ops that are */
 	uint32_t reading; /* of those: with an entry */
 	bool full;	  /* as many as may be, and more are to be read */
-	bool bursting;	  /* settings.measures: what is ahead is read */
-	int *shard_fds;	  /* -1: not open */
+	uint64_t full_since_ns;
+	bool bursting;	/* settings.measures: what is ahead is read */
+	int *shard_fds; /* -1: not open */
 	uint32_t shards_open, shards_max;
 };
 
@@ -209,6 +210,7 @@ struct sums {
 	uint64_t decode_ns, augment_ns, read_wait_ns; /* of workers */
 	uint64_t trainer_ns, wait_ns;
 	uint64_t full_ns, full_reads; /* see struct auto_sums */
+	uint64_t long_ns, long_reads, bursts;
 	uint64_t reading_ns, reads;
 };
 
@@ -421,6 +423,7 @@ void meter_release(struct refrain_loader *l);
  * the lock: before workers, servings or reads change their state.
  */
 void meter_tick(struct refrain_loader *l);
+void meter_read(struct refrain_loader *l);
 /* Take the loader's lock in order to do so. */
 void meter_lock(struct refrain_loader *l);
 void meter_returned(struct refrain_loader *l, const struct step *st,

@@ -145,8 +145,7 @@ static void read_whole(struct refrain_loader *l, struct read_op *r)
 	e->encoded_bytes = bytes;
 	e->size_hint = bytes + e->example.whole;
 	take_label(l, e);
-	l->meter.now.reads++;
-	l->meter.now.full_reads += l->reader.full;
+	meter_read(l);
 	out->files_read++;
 	out->bytes_read += bytes;
 	out->rereads += e->was_read;

@@ -122,7 +122,7 @@ static bool start_ahead(struct refrain_loader *l, struct entry *e)
 /*
  * To be timed, reading must be as busy as it can be for a while. When the
  * trainer is slower it would be asked for an example now and then; so what is
- * read ahead is then read in bursts, of twice what is read at a time.
+ * read ahead is then read in bursts. Between them what is left is enough.
  */
 static bool reads_ahead(struct refrain_loader *l)
 {
@@ -132,7 +132,7 @@ static bool reads_ahead(struct refrain_loader *l)
 		return !list_empty(&l->ahead);
 	if (list_empty(&l->ahead))
 		reader->bursting = false;
-	else if (l->ahead_count >= 2 * l->s.c.reads_ahead ||
+	else if (l->ahead_count >= l->s.burst ||
 		l->planner.read_fresh >= l->planner.fresh_end)
 		reader->bursting = true;
 	return reader->bursting;
@@ -156,10 +156,16 @@ static bool start_next(struct refrain_loader *l)
 void reader_pump(struct refrain_loader *l)
 {
 	struct reader *reader = &l->reader;
+	bool full;
 
 	while (!l->closing && !l->stopped && !l->alone && reader->free &&
 		reader->busy < reader->allowed && start_next(l))
 		;
-	reader->full = reader->busy >= reader->allowed &&
+	full = reader->busy >= reader->allowed &&
 		(!list_empty(&l->urgent) || reads_ahead(l));
+	if (full && !reader->full) {
+		reader->full_since_ns = l->meter.ticked_ns;
+		l->meter.now.bursts++;
+	}
+	reader->full = full;
 }

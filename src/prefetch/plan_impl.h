@@ -58,7 +58,7 @@ struct plans {
 	pthread_cond_t done_cond; /* a plan has come to its end */
 	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
 	struct list plans;
-	struct list gone; /* of struct hold */
+	struct list gone;     /* of struct hold */
 	struct hold *issuing; /* the cache is being asked for it, or NULL */
 	unsigned nplans, nholds;
 	uint64_t positions; /* of all orders */

@@ -32,8 +32,14 @@ struct plant {
 	double noise;	 /* share of each time, either way */
 	double spike_ns; /* now and then, of a step */
 	double ready_ns[1024], used_ns[1024]; /* of the last examples */
+	/*
+	 * Storage that is throttled: what it was idle it makes up for, so long
+	 * at most. Then what is ahead is read in bursts.
+	 */
+	double bucket_ns, due_ns, full_since_ns;
+	bool burst;
 	uint64_t made;
-	double now_ns;
+	double now_ns, waited_ns;
 	uint64_t changes, last_begin;
 	bool too_often, echoed;
 };
@@ -60,19 +66,72 @@ static double noisy(struct plant *p, double ns)
 	return ns * (1 + p->noise * x);
 }
 
+static void count_full(struct plant *p, double ns, bool for_long)
+{
+	p->sums.full_ns += (uint64_t)ns;
+	p->sums.full_reads++;
+	p->sums.long_ns += for_long ? (uint64_t)ns : 0;
+	p->sums.long_reads += for_long;
+}
+
+static double made_ns(const struct plant *p)
+{
+	return p->made ? p->ready_ns[(p->made - 1) % 1024] : 0;
+}
+
+/* The next example, at the earliest then. */
+static void make_throttled(struct plant *p, double begin, double each_ns)
+{
+	uint64_t behind = p->sums.fresh + AHEAD - p->made;
+	double ready;
+
+	begin = fmax(begin, made_ns(p));
+	if (begin > made_ns(p)) {
+		p->full_since_ns = begin;
+		p->sums.bursts++;
+	}
+	if (begin > made_ns(p) + p->bucket_ns / 4)
+		p->due_ns = begin - p->bucket_ns;
+	p->due_ns =
+		fmax(p->due_ns, made_ns(p) - p->bucket_ns) + noisy(p, each_ns);
+	ready = fmax(p->due_ns, begin + 1000);
+	p->ready_ns[p->made++ % 1024] = ready;
+	if (behind > AHEAD / 3)
+		count_full(p, ready - begin,
+			begin - p->full_since_ns >= AUTO_LONG_NS);
+	else
+		p->full_since_ns = ready;
+	p->sums.reads++;
+	p->sums.read_ns += (uint64_t)(ready - begin);
+}
+
+/* In the time until now. */
+static void make_bursts(struct plant *p, double since_ns, double each_ns)
+{
+	for (;;) {
+		uint64_t room = p->sums.fresh + AHEAD - p->made;
+
+		p->burst = room > 0 && (p->burst || room >= 2 * AHEAD / 3);
+		if (!p->burst || made_ns(p) >= p->now_ns)
+			return;
+		make_throttled(p, since_ns, each_ns);
+	}
+}
+
 /* Until example f is there. */
 static void make_until(struct plant *p, uint64_t f, double each_ns)
 {
+	while (p->bucket_ns > 0 && p->made <= f)
+		make_throttled(p, p->now_ns, each_ns);
 	for (; p->made <= f; p->made++) {
-		double begin = p->made ? p->ready_ns[(p->made - 1) % 1024] : 0;
+		double begin = made_ns(p);
 		double took = noisy(p, each_ns);
 
 		if (p->made >= AHEAD &&
 			p->used_ns[(p->made - AHEAD) % 1024] > begin)
 			begin = p->used_ns[(p->made - AHEAD) % 1024];
 		p->ready_ns[p->made % 1024] = begin + took;
-		p->sums.full_ns += (uint64_t)took;
-		p->sums.full_reads++;
+		count_full(p, took, true);
 	}
 }
 
@@ -106,8 +165,10 @@ static void one_step(struct plant *p, double r)
 		if (p->slots[i].echo)
 			continue;
 		make_until(p, f, r * DOWN_NS / BATCH);
-		if (p->ready_ns[f % 1024] > p->now_ns)
+		if (p->ready_ns[f % 1024] > p->now_ns) {
+			p->waited_ns += p->ready_ns[f % 1024] - p->now_ns;
 			p->now_ns = p->ready_ns[f % 1024];
+		}
 		p->sums.fresh++;
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -115,11 +176,15 @@ static void one_step(struct plant *p, double r)
 			p->used_ns[p->slots[i].fresh % 1024] = p->now_ns;
 	p->now_ns += took;
 	p->sums.trainer_ns += (uint64_t)took;
+	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
 	/* What is made meanwhile, as far as it may be. */
-	while (p->made < p->sums.fresh + AHEAD &&
-		p->ready_ns[(p->made - 1) % 1024] < p->now_ns)
-		make_until(p, p->made, r * DOWN_NS / BATCH);
+	if (p->bucket_ns > 0)
+		make_bursts(p, p->now_ns - took, r * DOWN_NS / BATCH);
+	else
+		while (p->made < p->sums.fresh + AHEAD &&
+			p->ready_ns[(p->made - 1) % 1024] < p->now_ns)
+			make_until(p, p->made, r * DOWN_NS / BATCH);
 	auto_step(&p->a, &p->sums);
 	control(p);
 }
@@ -196,6 +261,16 @@ START_TEST(test_follows_through_noise_of_a_seventh)
 }
 END_TEST
 
+START_TEST(test_follows_storage_that_is_throttled)
+{
+	struct plant p;
+
+	plant_init(&p, 0.05, MAX_ECHO);
+	p.bucket_ns = 30 * DOWN_NS / BATCH;
+	run_all(&p, MAX_ECHO);
+}
+END_TEST
+
 START_TEST(test_goes_up_to_the_highest_factor_that_is_allowed)
 {
 	struct plant p;
@@ -255,8 +330,38 @@ START_TEST(test_stays_where_it_is_when_nothing_changes)
 	struct plant p;
 
 	plant_init(&p, 0.1, MAX_ECHO);
-	run_until(&p, 2.5, 40 * p.s.spread);
-	ck_assert_uint_le(p.changes, 2);
+	run_until(&p, 2.5, 2 * p.s.spread);
+	for (uint64_t i = 3; i <= 40; i++) {
+		run_until(&p, 2.5, i * p.s.spread);
+		ck_assert_double_eq_tol(echo_now(&p), 2.5, 0.1);
+	}
+	ck_assert_uint_le(p.changes, 10);
+}
+END_TEST
+
+/*
+ * A control group's throttle lets a tenth of a second's bytes pass at once
+ * after a pause.
+ */
+START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
+{
+	static const double rs[] = {1.3, 2, 3.5};
+	/* In examples at R = 1: none of a burst to all of some. */
+	static const double buckets[] = {1, 20, 60, 200, 300};
+
+	for (unsigned i = 0; i < 15; i++) {
+		struct plant p;
+		double r = rs[i % 3], begun, before;
+
+		plant_init(&p, 0.1, MAX_ECHO);
+		p.bucket_ns = buckets[i / 3] * DOWN_NS / BATCH;
+		run_until(&p, r, 3 * p.s.spread);
+		before = p.waited_ns;
+		begun = p.now_ns;
+		run_until(&p, r, 60 * p.s.spread);
+		ck_assert_double_le(
+			p.waited_ns - before, 0.025 * (p.now_ns - begun));
+	}
 }
 END_TEST
 
@@ -290,11 +395,13 @@ static Suite *suite(void)
 	const TTest *const tests[] = {
 		test_follows_every_change_of_speed_within_three_windows,
 		test_follows_through_noise_of_a_seventh,
+		test_follows_storage_that_is_throttled,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
 		test_never_echoes_when_r_is_at_most_one,
 		test_lets_a_few_long_steps_pass,
 		test_stays_where_it_is_when_nothing_changes,
+		test_keeps_up_with_storage_that_saves_up_while_it_is_idle,
 		test_takes_the_slower_of_reading_and_decoding,
 	};
 	Suite *s = suite_create("auto");
