@@ -41,6 +41,22 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	};
 }
 
+uint64_t auto_burst_read(struct auto_burst *b, uint64_t now_ns)
+{
+	uint64_t pause_ns = now_ns - b->last_ns;
+	uint64_t all_ns = now_ns - b->first_ns;
+
+	if (b->reads == 0) {
+		b->first_ns = now_ns;
+		pause_ns = 0;
+	} else if (all_ns >= AUTO_LONG_NS && pause_ns >= all_ns / b->reads) {
+		b->lasts = true;
+	}
+	b->last_ns = now_ns;
+	b->reads++;
+	return b->lasts ? pause_ns : 0;
+}
+
 /* -- Parts ----------------------------------------------------------------- */
 
 static double each(uint64_t ns, uint64_t n)

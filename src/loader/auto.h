@@ -33,11 +33,17 @@ struct auto_sums {
 	uint64_t steps, fresh; /* returned to the trainer */
 	/* While reads were queued behind as many as are done at a time. */
 	uint64_t full_ns, full_reads;
-	uint64_t long_ns, long_reads; /* of these, after AUTO_LONG_NS of it */
+	uint64_t long_ns, long_reads; /* of these, by auto_burst_read() */
 	uint64_t bursts;	      /* how often it began */
 	uint64_t read_ns, reads;      /* while anything was being read */
 	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
 	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
+};
+
+/* What was read since reads are queued. All 0: nothing yet. */
+struct auto_burst {
+	uint64_t first_ns, last_ns, reads;
+	bool lasts; /* what storage had saved up is spent */
 };
 
 struct auto_part {
@@ -61,6 +67,15 @@ struct auto_echo {
 
 void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
+
+/*
+ * A read of the burst is done. What it took after the one before it, if that is
+ * what storage can do for ever, else 0: of what is done AUTO_LONG_NS after the
+ * first read, from the first pause on that is no shorter than the mean. For
+ * reads that are answered many at a time it is those that begin with the last
+ * of one answer; while there is no answer nothing that was saved up is spent.
+ */
+uint64_t auto_burst_read(struct auto_burst *b, uint64_t now_ns);
 
 /* After each step. */
 void auto_step(struct auto_echo *a, const struct auto_sums *now);

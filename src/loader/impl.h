@@ -197,9 +197,9 @@ struct reader {
 	uint32_t busy;	  /* ops that are */
 	uint32_t reading; /* of those: with an entry */
 	bool full;	  /* as many as may be, and more are to be read */
-	uint64_t full_since_ns;
-	bool bursting;	/* settings.measures: what is ahead is read */
-	int *shard_fds; /* -1: not open */
+	struct auto_burst burst; /* since it is full */
+	bool bursting;		 /* settings.measures: what is ahead is read */
+	int *shard_fds;		 /* -1: not open */
 	uint32_t shards_open, shards_max;
 };
 

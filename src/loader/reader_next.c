@@ -164,7 +164,7 @@ void reader_pump(struct refrain_loader *l)
 	full = reader->busy >= reader->allowed &&
 		(!list_empty(&l->urgent) || reads_ahead(l));
 	if (full && !reader->full) {
-		reader->full_since_ns = l->meter.ticked_ns;
+		reader->burst = (struct auto_burst){0};
 		l->meter.now.bursts++;
 	}
 	reader->full = full;

@@ -39,20 +39,17 @@ void meter_release(struct refrain_loader *l)
 	hash_stream_free(l->meter.stream);
 }
 
-static bool full_for_long(const struct refrain_loader *l)
-{
-	return l->reader.full &&
-		l->meter.ticked_ns >= l->reader.full_since_ns + AUTO_LONG_NS;
-}
-
 /* A file was read. */
 void meter_read(struct refrain_loader *l)
 {
 	struct sums *now = &l->meter.now;
 
 	now->reads++;
-	now->full_reads += l->reader.full;
-	now->long_reads += full_for_long(l);
+	if (!l->reader.full)
+		return;
+	now->full_reads++;
+	now->long_ns += auto_burst_read(&l->reader.burst, l->meter.ticked_ns);
+	now->long_reads += l->reader.burst.lasts;
 }
 
 void meter_tick(struct refrain_loader *l)
@@ -64,8 +61,6 @@ void meter_tick(struct refrain_loader *l)
 		m->now.read_wait_ns += l->idle * (now_ns - m->ticked_ns);
 	if (l->reader.full)
 		m->now.full_ns += now_ns - m->ticked_ns;
-	if (full_for_long(l))
-		m->now.long_ns += now_ns - m->ticked_ns;
 	if (l->reader.reading)
 		m->now.reading_ns += now_ns - m->ticked_ns;
 	m->ticked_ns = now_ns;

@@ -36,7 +36,8 @@ struct plant {
 	 * Storage that is throttled: what it was idle it makes up for, so long
 	 * at most. Then what is ahead is read in bursts.
 	 */
-	double bucket_ns, due_ns, full_since_ns;
+	double bucket_ns, due_ns;
+	struct auto_burst reads;
 	bool burst;
 	uint64_t made;
 	double now_ns, waited_ns;
@@ -66,12 +67,10 @@ static double noisy(struct plant *p, double ns)
 	return ns * (1 + p->noise * x);
 }
 
-static void count_full(struct plant *p, double ns, bool for_long)
+static void count_full(struct plant *p, double ns)
 {
 	p->sums.full_ns += (uint64_t)ns;
 	p->sums.full_reads++;
-	p->sums.long_ns += for_long ? (uint64_t)ns : 0;
-	p->sums.long_reads += for_long;
 }
 
 static double made_ns(const struct plant *p)
@@ -87,7 +86,7 @@ static void make_throttled(struct plant *p, double begin, double each_ns)
 
 	begin = fmax(begin, made_ns(p));
 	if (begin > made_ns(p)) {
-		p->full_since_ns = begin;
+		p->reads = (struct auto_burst){0};
 		p->sums.bursts++;
 	}
 	if (begin > made_ns(p) + p->bucket_ns / 4)
@@ -96,11 +95,13 @@ static void make_throttled(struct plant *p, double begin, double each_ns)
 		fmax(p->due_ns, made_ns(p) - p->bucket_ns) + noisy(p, each_ns);
 	ready = fmax(p->due_ns, begin + 1000);
 	p->ready_ns[p->made++ % 1024] = ready;
-	if (behind > AHEAD / 3)
-		count_full(p, ready - begin,
-			begin - p->full_since_ns >= AUTO_LONG_NS);
-	else
-		p->full_since_ns = ready;
+	if (behind > AHEAD / 3) {
+		count_full(p, ready - begin);
+		p->sums.long_ns += auto_burst_read(&p->reads, (uint64_t)ready);
+		p->sums.long_reads += p->reads.lasts;
+	} else {
+		p->reads = (struct auto_burst){0};
+	}
 	p->sums.reads++;
 	p->sums.read_ns += (uint64_t)(ready - begin);
 }
@@ -131,7 +132,7 @@ static void make_until(struct plant *p, uint64_t f, double each_ns)
 			p->used_ns[(p->made - AHEAD) % 1024] > begin)
 			begin = p->used_ns[(p->made - AHEAD) % 1024];
 		p->ready_ns[p->made % 1024] = begin + took;
-		count_full(p, took, true);
+		count_full(p, took);
 	}
 }
 
@@ -365,6 +366,50 @@ START_TEST(test_keeps_up_with_storage_that_saves_up_while_it_is_idle)
 }
 END_TEST
 
+/* The mean of what is counted of a burst; 0: nothing is. */
+static double burst_mean(const uint64_t *at_ns, unsigned n)
+{
+	struct auto_burst b = {0};
+	uint64_t sum_ns = 0, reads = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		sum_ns += auto_burst_read(&b, at_ns[i]);
+		reads += b.lasts;
+	}
+	return reads ? (double)sum_ns / (double)reads : 0;
+}
+
+START_TEST(test_the_beginning_of_a_burst_says_nothing)
+{
+	uint64_t at_ns[256], now_ns = 7 * NS_PER_MS;
+
+	/* What was saved up comes at once, the rest each 2 ms. */
+	for (unsigned i = 0; i < 256; i++)
+		at_ns[i] = now_ns += (i < 60 ? 0 : 2) * NS_PER_MS;
+	ck_assert_double_eq(burst_mean(at_ns, 100), 0);
+	ck_assert_double_eq(burst_mean(at_ns, 256), 2 * NS_PER_MS);
+}
+END_TEST
+
+START_TEST(test_many_answers_at_a_time_are_timed_as_what_they_are)
+{
+	/* 16 reads in all that long, each time. */
+	static const uint64_t waits_ms[] = {20, 60, 99, 101, 150, 1000};
+
+	for (unsigned w = 0; w < 6; w++) {
+		uint64_t at_ns[256];
+
+		for (unsigned i = 0; i < 256; i++)
+			at_ns[i] = (1 + i / 16) * waits_ms[w] * NS_PER_MS +
+				i % 16 * 1000;
+		/* The first answer, however late it is. */
+		ck_assert_double_eq(burst_mean(at_ns, 16), 0);
+		ck_assert_double_eq_tol(burst_mean(at_ns, 256),
+			(double)(waits_ms[w] * NS_PER_MS) / 16, 1000);
+	}
+}
+END_TEST
+
 START_TEST(test_takes_the_slower_of_reading_and_decoding)
 {
 	struct auto_echo a;
@@ -402,6 +447,8 @@ static Suite *suite(void)
 		test_lets_a_few_long_steps_pass,
 		test_stays_where_it_is_when_nothing_changes,
 		test_keeps_up_with_storage_that_saves_up_while_it_is_idle,
+		test_the_beginning_of_a_burst_says_nothing,
+		test_many_answers_at_a_time_are_timed_as_what_they_are,
 		test_takes_the_slower_of_reading_and_decoding,
 	};
 	Suite *s = suite_create("auto");
