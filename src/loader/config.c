@@ -226,9 +226,9 @@ static struct schedule_echo nearest(double echo)
 /* -- The echo factor that changes ------------------------------------------ */
 
 /* Bursts are of twice what is read at a time, so that half of one is read with
- * something to follow; what is left between bursts is enough for the other. */
+ * something to follow; what is left between bursts is enough for the other. So
+ * many are a better measure, where the window has room for them. */
 #define BURSTS_AHEAD 3
-/* So many are a better measure, where the window has room for them. */
 #define BURST_WANTED 128
 #define AHEAD_SPARE 16
 
@@ -262,15 +262,16 @@ static uint64_t least_window(const struct refrain_config *c)
 	return window_for(c, (uint64_t)BURSTS_AHEAD * c->reads_ahead);
 }
 
-/* What check_changes() has seen. */
+/* A window that is too small for any is refused later. */
 static uint32_t burst_of(const struct refrain_config *c)
 {
-	uint32_t least = (BURSTS_AHEAD - 1) * c->reads_ahead;
+	uint64_t least = (uint64_t)(BURSTS_AHEAD - 1) * c->reads_ahead;
+	uint64_t without = window_for(c, c->reads_ahead);
 	uint64_t room = BURST_WANTED;
 
-	if (c->window && c->window - window_for(c, c->reads_ahead) < room)
-		room = c->window - window_for(c, c->reads_ahead);
-	return room > least ? (uint32_t)room : least;
+	if (c->window && c->window < without + room)
+		room = c->window > without ? c->window - without : 0;
+	return (uint32_t)(room > least ? room : least);
 }
 
 static int check_changes(const struct settings *s, struct error *err)
@@ -297,13 +298,14 @@ static int check_changes(const struct settings *s, struct error *err)
 	return 0;
 }
 
-/* The window of 0, as the schedule has it but for a longer way ahead. */
+/* The window of 0, measured or replayed: usual, or room for a burst. */
 static uint64_t default_window(
 	const struct settings *s, const struct schedule_config *out)
 {
 	uint64_t usual = schedule_default_window(
 		out->batch, s->echo_max, out->lag, out->point);
-	uint64_t least = least_window(&s->c);
+	uint64_t least =
+		window_for(&s->c, (uint64_t)s->c.reads_ahead + burst_of(&s->c));
 
 	return usual > least ? usual : least;
 }

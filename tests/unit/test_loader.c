@@ -306,6 +306,42 @@ START_TEST(test_loader_lets_a_callback_augment)
 }
 END_TEST
 
+/* Else a change would begin after the next one is due. */
+static void has_room(const struct refrain_config *c)
+{
+	struct schedule_config config;
+	struct settings s;
+	struct error err;
+
+	ck_assert_msg(settings_init(&s, c, &err) == 0, "%s", err.msg);
+	settings_schedule(&s, 1000, &config);
+	ck_assert_uint_ge(s.burst, 2 * c->reads_ahead);
+	ck_assert_uint_eq(s.ahead_max, s.burst + c->reads_ahead);
+	ck_assert_uint_ge(config.window,
+		(c->batches_ahead + 4) * c->batch + s.ahead_max + 16);
+}
+
+START_TEST(test_a_window_that_follows_has_room_for_what_is_read_ahead)
+{
+	static const uint32_t ahead[] = {1, 8, 42, 43, 64, 4096};
+
+	for (unsigned i = 0; i < 36; i++) {
+		struct refrain_config c = config_of();
+
+		c.echo = REFRAIN_ECHO_AUTO;
+		c.reads_ahead = ahead[i % 6];
+		c.batches_ahead = ahead[i / 6];
+		c.batch = 4;
+		c.window = 0;
+		has_room(&c);
+		c.window = (c.batches_ahead + 4) * c.batch + 3 * c.reads_ahead +
+			16;
+		for (unsigned more = 0; more < 150; more++, c.window++)
+			has_room(&c);
+	}
+}
+END_TEST
+
 /* Some seeds leave such pairs; all are where they may be. */
 START_TEST(test_duplicates_are_those_at_the_end_of_a_run)
 {
@@ -370,6 +406,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_loader_without_io_uring_is_the_same);
 	tcase_add_test(tc, test_loader_evaluates_in_order);
 	tcase_add_test(tc, test_loader_takes_each_example_fresh_once_an_epoch);
+	tcase_add_test(
+		tc, test_a_window_that_follows_has_room_for_what_is_read_ahead);
 	tcase_add_test(tc, test_duplicates_are_those_at_the_end_of_a_run);
 	tcase_add_test(tc, test_duplicates_of_a_small_window_are_anywhere);
 	tc = case_of(s, "callbacks");
