@@ -64,6 +64,7 @@ scan_through() {
 
 # bare_walk: seconds of it. Needs root.
 bare_walk() {
+	slow_root || return 1
 	i=0
 	while [ $i -lt "$files" ]; do
 		mkdir -p "$work/tree/$i" && cd "$work/tree/$i" || return 1
@@ -71,7 +72,7 @@ bare_walk() {
 		i=$((i + 1000))
 	done
 	sync
-	slow_root && slow_put 2 /proc/sys/vm/drop_caches || return 1
+	slow_put 2 /proc/sys/vm/drop_caches || return 1
 	start=$(now)
 	found=$(find "$work/tree" -type f -size -1 | wc -l)
 	[ "$found" -eq "$files" ] || bench_fail "$found bare files, not $files"

@@ -259,8 +259,8 @@ struct refrain_config {
 	 * change of speed e is within 15 % of r in three windows. Reads are
 	 * then done in bursts of twice reads_ahead, or 128 where the window has
 	 * room for them, as only an upstream that is busy can be timed; a
-	 * window of less than
-	 * (batches_ahead + 4) * batch + 3 * reads_ahead + 16 is refused.
+	 * window must be (batches_ahead + 4) * batch + 3 * reads_ahead + 16 at
+	 * least.
 	 *
 	 * Where e changes depends on time: refrain_echo_log() says where it
 	 * was. Given back as echo_log the same stream comes again, and nothing
