@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/key.h"
+#include "cache/part.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */
 #define READ_TRIES 3
@@ -152,7 +153,10 @@ bool cache_resident(struct cache *c, const struct cache_item *item)
 
 void cache_keep(struct cache *c, const struct cache_item *item)
 {
-	store_keep(c->config.store, cache_key(c, item));
+	struct hash128 key = cache_key(c, item);
+
+	store_keep(c->config.store, key);
+	part_keep(c, item, key);
 }
 
 /* -- Reads --------------------------------------------------------------- */
@@ -342,6 +346,7 @@ void cache_invalidate(struct cache *c, const struct cache_item *item)
 	}
 	cache_unlock(c, &a);
 	store_invalidate(c->config.store, key, item->size);
+	part_discard(c, item, key);
 }
 
 void cache_settle(struct cache *c, uint64_t timeout_ns)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cache/part.h"
 
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
@@ -180,8 +181,13 @@ static bool dispatch_fill(
 	struct cache *c = d->c;
 	int rc = 0;
 
-	if (!f->buf)
+	if (f->phase == FILL_SPILLING)
+		return false;
+	if (!f->buf) {
 		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);
+		if (rc == 0 && part_load(c, f))
+			return false;
+	}
 	if (rc == -EAGAIN) {
 		d->no_room = d->waiting = true;
 		return false;

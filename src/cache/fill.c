@@ -10,6 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cache/part.h"
+
+/* Parts that make room for one more item. */
+#define SPILL_AT_ONCE 2
 
 /* The longest path that an origin is asked for, NUL included. */
 #define FILL_PATH_MAX 8192
@@ -217,7 +221,7 @@ void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len)
 		fill_drained(c, f);
 }
 
-static bool fill_is_idle(const struct fill *f)
+bool fill_is_idle(const struct fill *f)
 {
 	return f->refs == 1 && f->wanted == 0 && list_empty(&f->waiters) &&
 		list_empty(&f->plans);
@@ -230,12 +234,12 @@ static void fill_passed(struct cache *c, const struct fill *f)
 		c->config.passed(c->config.arg, &f->item);
 }
 
-static void fill_drop(struct cache *c, struct fill *f)
+void fill_drop(struct cache *c, struct fill *f)
 {
 	/* The last page may be shorter; that it came alone is rare. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(c->config.counters, partial_dropped,
-			f->present * FILL_PAGE_BYTES);
+			(f->present - f->kept) * FILL_PAGE_BYTES);
 	if (f->phase == FILL_STAGED && f->served < f->npages)
 		COUNT(c->config.counters, staging_dropped);
 	else if (f->phase == FILL_STAGED)
@@ -299,7 +303,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 	if (!make_room(c, &c->drained, need, bound, UINT64_MAX) &&
 		(!push || !make_room(c, &c->staged, need, bound, quiet_ns)))
 		return -EAGAIN;
-	f->buf = malloc(need);
+	f->buf = malloc(need + part_tail_bytes(&f->item));
 	if (!f->buf)
 		return -ENOMEM;
 	c->staging_used += need;
@@ -312,6 +316,9 @@ int fill_take_room(struct cache *c, struct fill *f)
 	}
 	f->phase = FILL_FETCHING;
 	list_add_tail(&c->staged, &f->age);
+	/* So that room is there when it is wanted, and nothing is dropped. */
+	if (c->staging_used > bound / 4 * 3)
+		part_spill(c, SPILL_AT_ONCE);
 	return 0;
 }
 

@@ -76,10 +76,12 @@
 
 #define CACHE_BUCKETS 4096u
 #define PUBLISHERS 2u
+#define LOADERS 2u
 
 enum fill_phase {
 	FILL_WAITING,
 	FILL_FETCHING,
+	FILL_SPILLING, /* part.c */
 	FILL_PUBLISHING,
 	FILL_STAGED,
 	FILL_GONE,
@@ -121,6 +123,8 @@ struct fill {
 	enum fetch_prio prio;
 	unsigned refs; /* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
+	unsigned kept;	 /* of `present`, in a tier as a part */
+	uint8_t *map;	 /* of part.c; with SPILLING the job's alone */
 	unsigned cursor; /* where to look for a wanted page next */
 	bool whole;	 /* wants all pages */
 	bool prefetched; /* nobody has asked for it yet */
@@ -160,8 +164,9 @@ struct cache {
 	unsigned nsurplus;    /* of all, those that nobody waits for */
 	struct depth surplus; /* how many of them there should be */
 	unsigned nslow;
-	unsigned nstarting; /* of both lists, not given to the origin yet */
-	unsigned npublishing;
+	unsigned nstarting;   /* of both lists, not given to the origin yet */
+	unsigned npublishing; /* parts, too */
+	unsigned nspilling;
 	uint64_t parked;
 	uint64_t staging_used, staging_peak;
 	uint64_t planned;	      /* bytes of fills with plans */
@@ -173,6 +178,7 @@ struct cache {
 	bool timers_quiet;	 /* it has */
 	bool stopping;
 	struct pool *publishers; /* set once */
+	struct pool *loaders;	 /* set once: of parts */
 };
 
 /*
@@ -204,6 +210,8 @@ void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio);
+bool fill_is_idle(const struct fill *f);
+void fill_drop(struct cache *c, struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);
 void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len);
 int fill_take_room(struct cache *c, struct fill *f);
@@ -228,5 +236,9 @@ void planned_run(struct cache *c); /* lock dropped meanwhile */
 int publish_start(struct cache *c, struct error *err);
 void publish_stop(struct cache *c);
 void publish_submit(struct cache *c, struct fill *f); /* without the lock */
+/* The reservation is the caller's from then on. Takes the lock. */
+struct reservation publish_take_reservation(
+	struct cache *c, struct fill *f, bool *ceased);
+void publish_ended(struct cache *c); /* wants the lock */
 
 #endif

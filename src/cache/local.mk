@@ -5,5 +5,6 @@ libcache_la_SOURCES = \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill.h \
 	src/cache/life.c \
+	src/cache/part.c src/cache/part.h \
 	src/cache/planned.c \
 	src/cache/publish.c

@@ -8,6 +8,13 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "cache/part.h"
+
+void publish_ended(struct cache *c)
+{
+	if (--c->npublishing == 0)
+		pthread_cond_broadcast(&c->idle_cond);
+}
 
 /* The outcome; readers find the item in its tier from here on. */
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
@@ -23,12 +30,11 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 	} else if (f->phase == FILL_PUBLISHING) {
 		fill_stage(c, f);
 	}
-	if (--c->npublishing == 0)
-		pthread_cond_broadcast(&c->idle_cond);
+	publish_ended(c);
 }
 
 /* The reservation is ours: leaving the table must not end it. */
-static struct reservation take_reservation(
+struct reservation publish_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased)
 {
 	struct reservation res;
@@ -47,7 +53,7 @@ static void publish(struct pool_job *job)
 	struct hash128 key = f->key;
 	uint64_t size = f->item.size;
 	bool ceased;
-	struct reservation res = take_reservation(c, f, &ceased);
+	struct reservation res = publish_take_reservation(c, f, &ceased);
 	struct after a;
 	int rc = -ESTALE;
 
@@ -56,6 +62,8 @@ static void publish(struct pool_job *job)
 	else
 		rc = store_publish(c->config.store, &res, key, f->buf, size);
 
+	if (rc == 0)
+		part_discard(c, &f->item, key);
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	ceased = f->ceased;
@@ -77,6 +85,8 @@ int publish_start(struct cache *c, struct error *err)
 {
 	int rc = pool_new(&c->publishers, PUBLISHERS);
 
+	if (rc == 0)
+		rc = pool_new(&c->loaders, LOADERS);
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
@@ -88,4 +98,5 @@ void publish_stop(struct cache *c)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 	pthread_mutex_unlock(&c->lock);
 	(void)pool_free(steal_ptr(&c->publishers), UINT64_MAX / 4);
+	(void)pool_free(steal_ptr(&c->loaders), UINT64_MAX / 4);
 }

@@ -305,14 +305,24 @@ bool store_remove(struct store *s, const struct index_ref *ref,
 	return true;
 }
 
-void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
+static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	struct index_ref ref;
 
 	/* So that it is indexed, if it is there. */
 	(void)store_has(s, key, item_bytes);
-	if (index_drop(s->index, key, &ref) &&
-		store_remove(s, &ref, REMOVE_ANY, NULL))
+	return index_drop(s->index, key, &ref) &&
+		store_remove(s, &ref, REMOVE_ANY, NULL);
+}
+
+void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	(void)discard(s, key, item_bytes); /* counted, if that failed */
+}
+
+void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	if (discard(s, key, item_bytes))
 		COUNT(s->counters, invalidated);
 }
 

@@ -103,6 +103,9 @@ void store_unreserve(struct store *s, struct reservation *r);
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);
 
+/* Delete an entry, if there is one. */
+void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
+
 /* The version ceased: delete its entry, if any, and count it invalidated. */
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
 

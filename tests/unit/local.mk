@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/test_option \
 	tests/unit/test_order \
 	tests/unit/test_origin \
+	tests/unit/test_parts \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
 	tests/unit/test_planned \

@@ -91,32 +91,6 @@ START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 }
 END_TEST
 
-START_TEST(test_parts_of_chunks_wait_for_the_rest_while_there_is_room)
-{
-	static struct probe p[STAGING / CHUNK + 1];
-	const unsigned room = STAGING / CHUNK;
-	struct rig g;
-
-	rig_start(&g, "16M");
-	for (unsigned i = 0; i <= room; i++) {
-		ck_assert_uint_eq(g.fix.counters.partial_dropped, 0);
-		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
-			0, 8192);
-		answer_all(&g.hand);
-		probe_wait(&p[i]);
-	}
-	/* The one too many has pushed the first out. */
-	ck_assert_uint_eq(g.fix.counters.partial_dropped, 8192);
-	probe_read(&g, &p[room], p[room].item, 0, 8192);
-	ck_assert(p[room].done && p[room].right);
-	ck_assert_uint_eq(g.fix.counters.origin_bytes, (room + 1) * 8192);
-	probe_read(&g, &p[0], p[0].item, 0, 8192);
-	answer_all(&g.hand);
-	ck_assert_uint_eq(g.fix.counters.origin_bytes, (room + 2) * 8192);
-	rig_stop(&g);
-}
-END_TEST
-
 START_TEST(test_a_failed_fetch_is_told_to_its_readers_and_tried_anew)
 {
 	struct probe p, other;
@@ -405,8 +379,6 @@ int main(void)
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
 	tcase_add_test(t, test_a_published_item_is_a_hit_without_the_origin);
 	tcase_add_test(t, test_a_chunk_fetches_only_the_pages_that_are_read);
-	tcase_add_test(
-		t, test_parts_of_chunks_wait_for_the_rest_while_there_is_room);
 	tcase_add_test(
 		t, test_a_failed_fetch_is_told_to_its_readers_and_tried_anew);
 	tcase_add_test(t, test_a_stale_version_is_reported_and_never_cached);

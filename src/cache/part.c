@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts of chunks in the tiers. A chunk is an entry once all of it was
+ * fetched; of one of which only ranges are read, what was fetched has to leave
+ * memory before. It is then kept as an entry of its own: the bytes of the
+ * chunk, zeros where none were fetched, and a bitmap of its pages. When more
+ * of the chunk is wanted it is loaded first; when that is whole it goes.
+ *
+ * Writing them is a publisher's job, reading that of other threads, for a
+ * reader waits; meanwhile the fill is
+ * SPILLING: it answers readers from memory, but nothing is fetched into it.
+ */
+#include "cache/part.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Written at a time: a tier that hangs is not to keep more of memory. */
+#define SPILLS_MAX 16u
+/* Of the oldest fills with memory, so many are looked at for one to spill. */
+#define LOOK_MAX 64u
+
+/* -- Their form ------------------------------------------------------------ */
+
+static size_t map_bytes(uint64_t item_bytes)
+{
+	uint64_t pages = (item_bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES;
+
+	return (size_t)((pages + 63) / 64 * 8);
+}
+
+size_t part_tail_bytes(const struct cache_item *item)
+{
+	/* A part is read at once, so that its map is that of its bytes. */
+	if (item->size == item->version.size_bytes ||
+		item->size + map_bytes(item->size) > STORE_READ_MAX_BYTES)
+		return 0;
+	return map_bytes(item->size);
+}
+
+static uint64_t part_bytes(const struct cache_item *item)
+{
+	return item->size + part_tail_bytes(item);
+}
+
+static struct hash128 part_key(struct hash128 key)
+{
+	/* Any bits will do, as keys are hashes. */
+	key.lo ^= UINT64_C(0x7061727473206f66);
+	key.hi ^= UINT64_C(0x206368756e6b732e);
+	return key;
+}
+
+static bool map_has(const uint8_t *map, size_t page)
+{
+	return map[page / 8] >> (page % 8) & 1;
+}
+
+static void map_set(uint8_t *map, size_t page)
+{
+	map[page / 8] |= (uint8_t)(1u << (page % 8));
+}
+
+/* -- What blocks ------------------------------------------------------------
+ */
+
+static size_t page_len(const struct fill *f, size_t page)
+{
+	size_t off = page * FILL_PAGE_BYTES;
+
+	return f->item.size - off < FILL_PAGE_BYTES
+		? (size_t)(f->item.size - off)
+		: FILL_PAGE_BYTES;
+}
+
+/* True: what the part has is in memory, and `map` says which pages that are. */
+static bool read_part(struct fill *f, uint8_t *map)
+{
+	struct store_scratch *scratch = store_scratch_new();
+	uint64_t bytes = part_bytes(&f->item);
+	const void *data;
+	bool read = scratch &&
+		store_read(f->cache->config.store, scratch, part_key(f->key),
+			bytes, 0, (size_t)bytes, &data) > 0;
+
+	if (read) {
+		memcpy(f->buf, data, f->item.size);
+		memcpy(map, (const uint8_t *)data + f->item.size,
+			map_bytes(f->item.size));
+	}
+	store_scratch_free(scratch);
+	return read;
+}
+
+/* The reservation was for the chunk; this one ends it. */
+static int write_part(
+	struct fill *f, struct reservation *res, const uint8_t *map)
+{
+	struct store *store = f->cache->config.store;
+	uint64_t bytes = part_bytes(&f->item);
+	int rc;
+
+	for (size_t i = 0; i < f->npages; i++)
+		if (!map_has(map, i))
+			memset(f->buf + i * FILL_PAGE_BYTES, 0, page_len(f, i));
+	memcpy(f->buf + f->item.size, map, map_bytes(f->item.size));
+	store_unreserve(store, res);
+	store_discard(store, part_key(f->key), bytes);
+	rc = store_reserve(store, bytes, res);
+	if (rc < 0)
+		return rc;
+	return store_publish(store, res, part_key(f->key), f->buf, bytes);
+}
+
+static int write_out(struct fill *f, const uint8_t *map)
+{
+	struct reservation res;
+	bool ceased;
+
+	res = publish_take_reservation(f->cache, f, &ceased);
+	if (!ceased && res.charged_bytes > 0)
+		return write_part(f, &res, map);
+	store_unreserve(f->cache->config.store, &res);
+	return -ESTALE;
+}
+
+/* -- Beginning and end of the job, with the lock --------------------------- */
+
+static void begin(struct cache *c, struct pool *pool, struct fill *f,
+	uint8_t *map, void (*run)(struct pool_job *job))
+{
+	f->map = map;
+	f->phase = FILL_SPILLING;
+	fill_ref(f);
+	c->nspilling++;
+	c->npublishing++;
+	f->publish_job.run = run;
+	pool_submit(pool, &f->publish_job);
+}
+
+static void end(struct cache *c, struct fill *f, struct after *a)
+{
+	c->nspilling--;
+	publish_ended(c);
+	fill_unref(c, f);
+	cache_unlock(c, a);
+}
+
+/* What the part had is in memory; what is missing is fetched. */
+static void take_loaded(struct fill *f, const uint8_t *map)
+{
+	for (size_t i = 0; i < f->npages; i++) {
+		if (!map_has(map, i))
+			continue;
+		f->wanted -= (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED;
+		f->page[i] |= PAGE_PRESENT;
+		f->present++;
+	}
+	f->kept = f->present;
+	if (f->wanted == 0)
+		list_del(&f->queue);
+}
+
+static void load(struct pool_job *job)
+{
+	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
+	struct cache *c = f->cache;
+	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
+	bool read = read_part(f, map);
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	if (f->phase == FILL_SPILLING) {
+		f->phase = FILL_FETCHING;
+		if (read)
+			take_loaded(f, map);
+		if (f->present == f->npages)
+			fill_complete(c, f, &a);
+		fill_answer(c, f, &a);
+	}
+	end(c, f, &a);
+}
+
+bool part_load(struct cache *c, struct fill *f)
+{
+	uint8_t *map;
+
+	if (!part_tail_bytes(&f->item) ||
+		!store_has(c->config.store, part_key(f->key),
+			part_bytes(&f->item)))
+		return false;
+	map = calloc(1, map_bytes(f->item.size));
+	if (!map)
+		return false; /* all of it is fetched */
+	begin(c, c->loaders, f, map, load);
+	return true;
+}
+
+static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
+{
+	if (f->phase == FILL_GONE)
+		return;
+	f->phase = FILL_FETCHING;
+	f->kept = rc == 0 ? f->present : 0;
+	/* Asked for meanwhile: it goes on. Else its memory is what was wanted,
+	 * also if it could not be written. */
+	if (f->refs == 2 && f->wanted == 0 && list_empty(&f->waiters) &&
+		list_empty(&f->warms) && list_empty(&f->plans)) {
+		fill_drop(c, f);
+		return;
+	}
+	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
+		f->res = (struct reservation){0};
+	fill_answer(c, f, a);
+}
+
+static void spill(struct pool_job *job)
+{
+	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
+	struct cache *c = f->cache;
+	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
+	struct cache_item item = f->item;
+	struct hash128 key = f->key;
+	int rc = write_out(f, map);
+	struct after a;
+	bool ceased;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	ceased = f->ceased;
+	spilled(c, f, rc, &a);
+	end(c, f, &a);
+	/* Its version ceased meanwhile, perhaps after a look for its part. */
+	if (ceased)
+		part_discard(c, &item, key);
+}
+
+static bool may_spill(const struct cache *c, const struct fill *f)
+{
+	return f->phase == FILL_FETCHING && f->present > f->kept &&
+		fill_is_idle(f) && !f->prefetched && !f->ceased &&
+		f->res.charged_bytes > 0 && !c->stopping &&
+		part_tail_bytes(&f->item) > 0;
+}
+
+void part_spill(struct cache *c, unsigned n)
+{
+	unsigned looked = 0;
+
+	LIST_FOREACH(l, &c->staged) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+		uint8_t *map;
+
+		if (n == 0 || c->nspilling >= SPILLS_MAX ||
+			looked++ >= LOOK_MAX)
+			return;
+		if (!may_spill(c, f))
+			continue;
+		map = calloc(1, map_bytes(f->item.size));
+		if (!map)
+			return;
+		for (size_t i = 0; i < f->npages; i++)
+			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
+				map_set(map, i);
+		begin(c, c->publishers, f, map, spill);
+		n--;
+	}
+}
+
+/* -- Their end ------------------------------------------------------------- */
+
+void part_discard(
+	struct cache *c, const struct cache_item *item, struct hash128 key)
+{
+	if (part_tail_bytes(item))
+		store_discard(c->config.store, part_key(key), part_bytes(item));
+}
+
+void part_keep(
+	struct cache *c, const struct cache_item *item, struct hash128 key)
+{
+	if (part_tail_bytes(item))
+		store_keep(c->config.store, part_key(key));
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of chunks in the tiers; see part.c. Private to src/cache. */
+#ifndef CACHE_PART_H
+#define CACHE_PART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cache/fill.h"
+
+/* What a part has behind the bytes of its chunk; 0: there are none of it. */
+size_t part_tail_bytes(const struct cache_item *item);
+
+/*
+ * The fill has memory, and nothing in it: true if what is in a tier of it is
+ * being read; until then nothing is to be fetched. Wants the lock.
+ */
+bool part_load(struct cache *c, struct fill *f);
+
+/* Begin to write up to n parts, oldest first, to free memory. The lock. */
+void part_spill(struct cache *c, unsigned n);
+
+/* The chunk is whole, or its version ceased. Without the lock. */
+void part_discard(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+
+/* As store_keep(). */
+void part_keep(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+
+#endif

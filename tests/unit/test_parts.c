@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks of which ranges are read: where what was fetched goes when its memory
+ * is wanted, and that it is not fetched again.
+ */
+#include "cache_fixture.h"
+#include "suite.h"
+
+#define SHARD (64 * LIMIT)
+#define PART ((size_t)8192)
+#define CHUNKS 40u /* more than fit into memory */
+
+static struct cache_item chunk(struct rig *g, uint64_t i)
+{
+	return file_item(g, 1, SHARD, i * CHUNK);
+}
+
+/* A read that is right, and what it asked of the origin. */
+static uint64_t asked(
+	struct rig *g, struct cache_item item, size_t off, size_t len)
+{
+	uint64_t before = g->fix.counters.origin_bytes;
+	struct probe p;
+
+	probe_read(g, &p, item, off, len);
+	for (bool done = false; !done;) {
+		answer_all(&g->hand);
+		pthread_mutex_lock(&p.lock);
+		done = p.done;
+		pthread_mutex_unlock(&p.lock);
+	}
+	ck_assert(p.right);
+	return g->fix.counters.origin_bytes - before;
+}
+
+/* A part of each chunk. */
+static void read_parts(struct rig *g, size_t off)
+{
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		ck_assert_uint_eq(asked(g, chunk(g, i), off, PART), PART);
+		cache_settle(g->cache, 10 * NS_PER_S);
+	}
+	ck_assert_uint_eq(g->fix.counters.partial_dropped, 0);
+}
+
+static struct tier_status tier(struct rig *g)
+{
+	struct tier_status st;
+
+	store_tier_status(g->fix.store, 0, &st);
+	return st;
+}
+
+START_TEST(test_parts_go_to_a_tier_before_their_memory_is_wanted)
+{
+	struct rig g;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	ck_assert_uint_ge(tier(&g).entries, CHUNKS - STAGING / CHUNK);
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
+{
+	struct cache_item item;
+	struct rig g;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 4 * PART);
+	item = chunk(&g, 0);
+	/* One page more at either end. */
+	ck_assert_uint_eq(
+		asked(&g, item, 4 * PART - 4096, PART + 2 * 4096), 2 * 4096);
+	ck_assert_uint_eq(asked(&g, item, 0, CHUNK), CHUNK - PART - 2 * 4096);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert(cache_resident(g.cache, &item));
+	ck_assert_uint_eq(asked(&g, item, 0, CHUNK), 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_parts_grow_until_their_chunks_are_whole)
+{
+	const uint64_t most = CHUNKS * (CHUNK + 3 * 4096);
+	struct rig g;
+
+	rig_start(&g, "32M");
+	for (size_t off = 0; off < CHUNK; off += PART)
+		read_parts(&g, off);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, CHUNKS * CHUNK);
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		struct cache_item item = chunk(&g, i);
+
+		ck_assert(cache_resident(g.cache, &item));
+		ck_assert_uint_eq(asked(&g, item, 0, CHUNK), 0);
+	}
+	/* The parts are gone. */
+	ck_assert_uint_eq(tier(&g).entries, CHUNKS);
+	ck_assert_uint_le(tier(&g).used_bytes, most);
+	ck_assert_uint_eq(tier(&g).reserved_bytes, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_parts_of_a_version_that_ceased_are_deleted)
+{
+	struct rig g;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		struct cache_item item = chunk(&g, i);
+
+		cache_invalidate(g.cache, &item);
+	}
+	ck_assert_uint_eq(tier(&g).entries, 0);
+	ck_assert_uint_eq(tier(&g).used_bytes + tier(&g).reserved_bytes, 0);
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), PART);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_still_exists_keeps_its_parts)
+{
+	struct rig g;
+	uint64_t entries;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	entries = tier(&g).entries;
+	store_mark(g.fix.store);
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		struct cache_item item = chunk(&g, i);
+
+		cache_keep(g.cache, &item);
+	}
+	ck_assert_uint_eq(store_sweep(g.fix.store), 0);
+	ck_assert_uint_eq(tier(&g).entries, entries);
+	store_mark(g.fix.store);
+	ck_assert_uint_eq(store_sweep(g.fix.store), entries);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
+{
+	const unsigned room = STAGING / CHUNK;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (unsigned i = 0; i <= room; i++) {
+		ck_assert_uint_eq(g.fix.counters.partial_dropped, 0);
+		ck_assert_uint_eq(asked(&g, chunk(&g, i), 0, PART), PART);
+	}
+	/* The one too many has pushed the first out. */
+	ck_assert_uint_eq(g.fix.counters.partial_dropped, PART);
+	ck_assert_uint_eq(asked(&g, chunk(&g, room), 0, PART), 0);
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), PART);
+	rig_stop(&g);
+}
+END_TEST
+
+/* -- Many readers ---------------------------------------------------------- */
+
+#define READERS 4
+#define READS 3000
+
+struct reader {
+	struct rig *g;
+	pthread_t thread;
+	unsigned seed;
+	struct probe probe[READS];
+};
+
+static _Atomic bool readers_done;
+
+static void *reader_main(void *arg)
+{
+	struct reader *r = arg;
+	struct rig own = {.cache = r->g->cache};
+
+	own.scratch = cache_scratch_new();
+	for (int i = 0; i < READS; i++) {
+		struct probe *p = &r->probe[i];
+		size_t page = (size_t)rand_r(&r->seed) % (CHUNK / 4096 - 4);
+		size_t pages = 1 + (size_t)rand_r(&r->seed) % 4;
+
+		probe_read(&own, p,
+			chunk(&own, (uint64_t)rand_r(&r->seed) % CHUNKS),
+			page * 4096, pages * 4096);
+		probe_wait(p);
+		ck_assert(p->right);
+	}
+	cache_scratch_free(own.scratch);
+	return NULL;
+}
+
+static void *origin_main(void *arg)
+{
+	struct rig *g = arg;
+
+	while (!readers_done) {
+		answer_all(&g->hand);
+		sched_yield();
+	}
+	return NULL;
+}
+
+START_TEST(test_readers_that_meet_parts_on_their_way_get_the_right_bytes)
+{
+	static struct reader readers[READERS];
+	pthread_t origin;
+	struct rig g;
+
+	rig_start(&g, "32M");
+	readers_done = false;
+	ck_assert_int_eq(pthread_create(&origin, NULL, origin_main, &g), 0);
+	for (unsigned i = 0; i < READERS; i++) {
+		readers[i].g = &g;
+		readers[i].seed = i + 1;
+		ck_assert_int_eq(pthread_create(&readers[i].thread, NULL,
+					 reader_main, &readers[i]),
+			0);
+	}
+	for (unsigned i = 0; i < READERS; i++)
+		ck_assert_int_eq(pthread_join(readers[i].thread, NULL), 0);
+	readers_done = true;
+	ck_assert_int_eq(pthread_join(origin, NULL), 0);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(g.fix.counters.checksum_errors, 0);
+	ck_assert_uint_le(g.fix.counters.origin_bytes,
+		CHUNKS * CHUNK + g.fix.counters.partial_dropped);
+	rig_stop(&g);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	const TTest *const tests[] = {
+		test_parts_go_to_a_tier_before_their_memory_is_wanted,
+		test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone,
+		test_parts_grow_until_their_chunks_are_whole,
+		test_parts_of_a_version_that_ceased_are_deleted,
+		test_what_still_exists_keeps_its_parts,
+		test_without_room_in_a_tier_the_oldest_parts_leave_memory,
+		test_readers_that_meet_parts_on_their_way_get_the_right_bytes,
+	};
+	Suite *s = suite_create("parts");
+	TCase *tc = case_of(s, "parts");
+
+	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		tcase_add_test(tc, tests[i]);
+	return s;
+}
+
+int main(void)
+{
+	return run_suite(suite());
+}
