@@ -13,6 +13,7 @@ mount_tests = \
 	tests/system/herd.sh \
 	tests/system/hits-spread.sh \
 	tests/system/pages.sh \
+	tests/system/parts.sh \
 	tests/system/programs.sh \
 	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
@@ -56,7 +57,7 @@ system_tests = $(mount_tests) $(other_tests) $(timed_tests)
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
-	tests/system/changes.py tests/system/damage.py \
+	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
 	tests/system/loader.py tests/system/semantics.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/watch_budgets.py
