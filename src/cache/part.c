@@ -149,6 +149,13 @@ static void end(struct cache *c, struct fill *f, struct after *a)
 	cache_unlock(c, a);
 }
 
+/* Without room in a tier it passes through. */
+static void reserve(struct cache *c, struct fill *f)
+{
+	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
+		f->res = (struct reservation){0};
+}
+
 /* What the part had is in memory; what is missing is fetched. */
 static void take_loaded(struct fill *f, const uint8_t *map)
 {
@@ -164,20 +171,35 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
+static bool has_room(struct cache *c, const struct fill *f)
+{
+	LOCK_SCOPE(&c->lock);
+
+	return f->res.charged_bytes > 0;
+}
+
 static void load(struct pool_job *job)
 {
 	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
 	struct cache *c = f->cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
 	bool read = read_part(f, map);
+	bool room = has_room(c, f);
 	struct after a;
 
+	/* The part has the room of the chunk, which gets it. */
+	if (read && !room)
+		part_discard(c, &f->item, f->key);
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	if (f->phase == FILL_SPILLING) {
 		f->phase = FILL_FETCHING;
 		if (read)
 			take_loaded(f, map);
+		if (read && !room) {
+			f->kept = 0;
+			reserve(c, f);
+		}
 		if (f->present == f->npages)
 			fill_complete(c, f, &a);
 		fill_answer(c, f, &a);
@@ -213,8 +235,7 @@ static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 		fill_drop(c, f);
 		return;
 	}
-	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
-		f->res = (struct reservation){0};
+	reserve(c, f);
 	fill_answer(c, f, a);
 }
 
