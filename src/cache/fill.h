@@ -19,11 +19,11 @@
  *                      v                    idle, or memory is wanted
  *                     GONE <-------------------------------+
  *
- * A chunk that is FETCHING is SPILLING while a part of it is read from a tier or
- * written to one (part.c). GONE fills are out of the table and go with their
- * last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT, PRESENT, in this
- * order; an item of a whole file wants all of its pages at once, a chunk only
- * what is read of it.
+ * A chunk that is FETCHING is SPILLING while a part of it is read from a tier
+ * or written to one (part.c). GONE fills are out of the table and go with
+ * their last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT, PRESENT,
+ * in this order; an item of a whole file wants all of its pages at once, a
+ * chunk only what is read of it.
  */
 #ifndef CACHE_FILL_H
 #define CACHE_FILL_H

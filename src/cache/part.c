@@ -20,6 +20,8 @@
 
 /* Written at a time: a tier that hangs is not to keep more of memory. */
 #define SPILLS_MAX 16u
+/* A part takes the room of its chunk: less of one than this is not worth it. */
+#define PART_SHARE 4
 /* Of the oldest fills with memory, so many are looked at for one to spill. */
 #define LOOK_MAX 64u
 
@@ -263,6 +265,7 @@ static void spill(struct pool_job *job)
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && f->present > f->kept &&
+		f->present >= f->npages / PART_SHARE &&
 		fill_is_idle(f) && !f->prefetched && !f->ceased &&
 		f->res.charged_bytes > 0 && !c->stopping &&
 		part_tail_bytes(&f->item) > 0;

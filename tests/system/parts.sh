@@ -81,7 +81,7 @@ stop_mount
 "$refrain" clear "$work/tier" >/dev/null
 for seed in 4 5 6; do
 	start
-	read_pieces $seed 4096 1 >"$work/out" 2>&1 &
+	read_pieces $seed 16384 1 >"$work/out" 2>&1 &
 	reader=$!
 	wait_for 20 has_entries $((20 * (seed - 3))) || fail 'no parts'
 	kill_mount

@@ -7,7 +7,7 @@
 #include "suite.h"
 
 #define SHARD (64 * LIMIT)
-#define PART ((size_t)8192)
+#define PART ((size_t)65536)
 #define CHUNKS 40u /* more than fit into memory */
 
 static struct cache_item chunk(struct rig *g, uint64_t i)
@@ -69,11 +69,11 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 	struct rig g;
 
 	rig_start(&g, "32M");
-	read_parts(&g, 4 * PART);
+	read_parts(&g, PART);
 	item = chunk(&g, 0);
 	/* One page more at either end. */
 	ck_assert_uint_eq(
-		asked(&g, item, 4 * PART - 4096, PART + 2 * 4096), 2 * 4096);
+		asked(&g, item, PART - 4096, PART + 2 * 4096), 2 * 4096);
 	ck_assert_uint_eq(asked(&g, item, 0, CHUNK), CHUNK - PART - 2 * 4096);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert(cache_resident(g.cache, &item));
@@ -146,6 +146,21 @@ START_TEST(test_what_still_exists_keeps_its_parts)
 }
 END_TEST
 
+START_TEST(test_small_parts_are_not_worth_the_room_of_their_chunks)
+{
+	struct rig g;
+
+	rig_start(&g, "32M");
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		ck_assert_uint_eq(asked(&g, chunk(&g, i), 0, 8192), 8192);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(tier(&g).entries, 0);
+	ck_assert_uint_eq(g.fix.counters.partial_dropped,
+		(CHUNKS - STAGING / CHUNK) * 8192);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 {
 	const unsigned room = STAGING / CHUNK;
@@ -186,8 +201,8 @@ static void *reader_main(void *arg)
 	own.scratch = cache_scratch_new();
 	for (int i = 0; i < READS; i++) {
 		struct probe *p = &r->probe[i];
-		size_t page = (size_t)rand_r(&r->seed) % (CHUNK / 4096 - 4);
-		size_t pages = 1 + (size_t)rand_r(&r->seed) % 4;
+		size_t page = (size_t)rand_r(&r->seed) % (CHUNK / 4096 - 24);
+		size_t pages = 1 + (size_t)rand_r(&r->seed) % 24;
 
 		probe_read(&own, p,
 			chunk(&own, (uint64_t)rand_r(&r->seed) % CHUNKS),
@@ -245,6 +260,7 @@ static Suite *suite(void)
 		test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone,
 		test_parts_of_a_version_that_ceased_are_deleted,
 		test_what_still_exists_keeps_its_parts,
+		test_small_parts_are_not_worth_the_room_of_their_chunks,
 		test_without_room_in_a_tier_the_oldest_parts_leave_memory,
 		test_readers_that_meet_parts_on_their_way_get_the_right_bytes,
 	};
