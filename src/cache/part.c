@@ -173,11 +173,21 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 		list_del(&f->queue);
 }
 
-static bool has_room(struct cache *c, const struct fill *f)
+/* It has no room in a tier, and is not GONE, which says nothing of its part. */
+static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	LOCK_SCOPE(&c->lock);
 
-	return f->res.charged_bytes > 0;
+	return f->phase == FILL_SPILLING && f->res.charged_bytes == 0;
+}
+
+/* The part has the room of the chunk, which gets it; if not, the part stays. */
+static bool move_room(
+	struct cache *c, const struct fill *f, struct reservation *res)
+{
+	return lacks_room(c, f) &&
+		store_exchange(c->config.store, part_key(f->key),
+			part_bytes(&f->item), f->item.size, res);
 }
 
 static void load(struct pool_job *job)
@@ -186,26 +196,26 @@ static void load(struct pool_job *job)
 	struct cache *c = f->cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
 	bool read = read_part(f, map);
-	bool room = has_room(c, f);
+	struct reservation res = {0};
+	bool moved = read && move_room(c, f, &res);
 	struct after a;
 
-	/* The part has the room of the chunk, which gets it. */
-	if (read && !room)
-		part_discard(c, &f->item, f->key);
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	if (f->phase == FILL_SPILLING) {
 		f->phase = FILL_FETCHING;
 		if (read)
 			take_loaded(f, map);
-		if (read && !room) {
+		if (moved) {
 			f->kept = 0;
-			reserve(c, f);
+			f->res = res;
+			res = (struct reservation){0};
 		}
 		if (f->present == f->npages)
 			fill_complete(c, f, &a);
 		fill_answer(c, f, &a);
 	}
+	store_unreserve(c->config.store, &res);
 	end(c, f, &a);
 }
 

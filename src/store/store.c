@@ -320,6 +320,27 @@ void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 	(void)discard(s, key, item_bytes); /* counted, if that failed */
 }
 
+bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
+	uint64_t item_bytes, struct reservation *r)
+{
+	struct index_ref ref;
+	struct tier *t;
+
+	*r = (struct reservation){0};
+	if (!store_ready(s) || !store_has(s, key, old_bytes) ||
+		!index_drop(s->index, key, &ref))
+		return false;
+	t = &s->tiers[ref.tier];
+	if (!tier_may_exchange(t, old_bytes, item_bytes)) {
+		index_restore(s->index, key);
+		return false;
+	}
+	if (!store_remove(s, &ref, REMOVE_ANY, NULL))
+		return false;
+	(void)store_reserve(s, item_bytes, r); /* without it passes through */
+	return true;
+}
+
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	if (discard(s, key, item_bytes))

@@ -106,6 +106,14 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 /* Delete an entry, if there is one. */
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
 
+/*
+ * Delete an entry, if its tier can hold an item of item_bytes instead, and
+ * reserve for that. False if the entry stays. True and nothing reserved:
+ * somebody else was faster to have the room.
+ */
+bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
+	uint64_t item_bytes, struct reservation *r);
+
 /* The version ceased: delete its entry, if any, and count it invalidated. */
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
 

@@ -283,6 +283,16 @@ bool tier_reserve(struct tier *t, uint64_t charge_bytes)
 	return true;
 }
 
+bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes)
+{
+	uint64_t held;
+
+	LOCK_SCOPE(&t->lock);
+	held = t->charged_bytes + t->reserved_bytes -
+		tier_charge_of(t, old_bytes) + tier_charge_of(t, item_bytes);
+	return !t->closed && held <= t->capacity_bytes;
+}
+
 void tier_unreserve(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);

@@ -63,6 +63,9 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
+/* Would an item fit, were this entry not there? */
+bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
+
 /* A reservation becomes an entry. */
 void tier_commit(struct tier *t, uint64_t item_bytes);
 

@@ -164,7 +164,8 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 	g->stale = cookie;
 }
 
-static inline void rig_start(struct rig *g, const char *size)
+/* A cache over the tier that there is, or a new one. */
+static inline void rig_open(struct rig *g, const char *size)
 {
 	struct cache_config config = {
 		.counters = &g->fix.counters,
@@ -177,8 +178,6 @@ static inline void rig_start(struct rig *g, const char *size)
 		.arg = g,
 	};
 
-	memset(g, 0, sizeof(*g));
-	fixture_init(&g->fix);
 	fixture_open_one(&g->fix, size);
 	g->hand.o.ops = &hand_ops;
 	pthread_mutex_init(&g->hand.lock, NULL);
@@ -192,13 +191,26 @@ static inline void rig_start(struct rig *g, const char *size)
 	g->scratch = cache_scratch_new();
 }
 
-static inline void rig_stop(struct rig *g)
+static inline void rig_start(struct rig *g, const char *size)
+{
+	memset(g, 0, sizeof(*g));
+	fixture_init(&g->fix);
+	rig_open(g, size);
+}
+
+static inline void rig_close(struct rig *g)
 {
 	cache_stop(g->cache);
 	cache_scratch_free(g->scratch);
 	cache_free(g->cache);
 	ck_assert_uint_eq(g->hand.files, 0);
 	timers_free(g->timers);
+	fixture_close(&g->fix);
+}
+
+static inline void rig_stop(struct rig *g)
+{
+	rig_close(g);
 	fixture_release(&g->fix);
 }
 

@@ -179,6 +179,47 @@ START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 }
 END_TEST
 
+/* Fewer than are loaded at a time are under way; the others wait. */
+START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
+{
+	static struct probe p[STAGING / CHUNK];
+	struct rig g;
+	uint64_t entries;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	entries = tier(&g).entries;
+	rig_close(&g);
+	rig_open(&g, "32M");
+	for (uint64_t i = 0; i < STAGING / CHUNK; i++)
+		probe_read(&g, &p[i], chunk(&g, i), 4 * PART, PART);
+	rig_close(&g);
+	rig_open(&g, "32M");
+	ck_assert_uint_eq(tier(&g).entries, entries);
+	rig_stop(&g);
+}
+END_TEST
+
+/* The tier has become too small to admit the chunk in its place. */
+START_TEST(test_a_part_stays_if_its_chunk_cannot_have_its_room)
+{
+	struct rig g;
+	uint64_t entries;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	entries = tier(&g).entries;
+	rig_close(&g);
+	rig_open(&g, "1M");
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, 2 * PART), PART);
+	ck_assert_uint_eq(asked(&g, chunk(&g, 1), 0, CHUNK), CHUNK - PART);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(tier(&g).entries, entries);
+	ck_assert_uint_eq(tier(&g).reserved_bytes, 0);
+	rig_stop(&g);
+}
+END_TEST
+
 /* -- Many readers ---------------------------------------------------------- */
 
 #define READERS 4
@@ -261,6 +302,8 @@ static Suite *suite(void)
 		test_parts_of_a_version_that_ceased_are_deleted,
 		test_what_still_exists_keeps_its_parts,
 		test_small_parts_are_not_worth_the_room_of_their_chunks,
+		test_parts_that_are_being_loaded_at_the_end_stay,
+		test_a_part_stays_if_its_chunk_cannot_have_its_room,
 		test_without_room_in_a_tier_the_oldest_parts_leave_memory,
 		test_readers_that_meet_parts_on_their_way_get_the_right_bytes,
 	};
