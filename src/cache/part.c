@@ -317,6 +317,8 @@ void part_discard(
 void part_keep(
 	struct cache *c, const struct cache_item *item, struct hash128 key)
 {
-	if (part_tail_bytes(item))
+	/* One that was left beside its whole chunk, by a kill, is swept. */
+	if (part_tail_bytes(item) &&
+		!store_has(c->config.store, key, item->size))
 		store_keep(c->config.store, part_key(key));
 }

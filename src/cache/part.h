@@ -24,7 +24,7 @@ void part_spill(struct cache *c, unsigned n);
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
 
-/* As store_keep(). */
+/* As store_keep(), unless the chunk is whole. */
 void part_keep(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
 

@@ -161,6 +161,33 @@ START_TEST(test_small_parts_are_not_worth_the_room_of_their_chunks)
 }
 END_TEST
 
+/* As a kill leaves one, between the writing of the chunk and its deletion. */
+START_TEST(test_a_part_beside_its_whole_chunk_is_swept)
+{
+	struct reservation res;
+	void *data;
+	struct cache_item item;
+	struct hash128 key;
+	struct rig g;
+
+	rig_start(&g, "32M");
+	read_parts(&g, 0);
+	item = chunk(&g, 0);
+	key = cache_key(g.cache, &item);
+	data = calloc(1, CHUNK);
+	ck_assert_int_eq(store_reserve(g.fix.store, CHUNK, &res), 0);
+	ck_assert_int_eq(store_publish(g.fix.store, &res, key, data, CHUNK), 0);
+	free(data);
+	store_mark(g.fix.store);
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		item = chunk(&g, i);
+		cache_keep(g.cache, &item);
+	}
+	ck_assert_uint_eq(store_sweep(g.fix.store), 1);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_without_room_in_a_tier_the_oldest_parts_leave_memory)
 {
 	const unsigned room = STAGING / CHUNK;
@@ -303,6 +330,7 @@ static Suite *suite(void)
 		test_what_still_exists_keeps_its_parts,
 		test_small_parts_are_not_worth_the_room_of_their_chunks,
 		test_parts_that_are_being_loaded_at_the_end_stay,
+		test_a_part_beside_its_whole_chunk_is_swept,
 		test_a_part_stays_if_its_chunk_cannot_have_its_room,
 		test_without_room_in_a_tier_the_oldest_parts_leave_memory,
 		test_readers_that_meet_parts_on_their_way_get_the_right_bytes,
