@@ -275,10 +275,9 @@ static void spill(struct pool_job *job)
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
 	return f->phase == FILL_FETCHING && f->present > f->kept &&
-		f->present >= f->npages / PART_SHARE &&
-		fill_is_idle(f) && !f->prefetched && !f->ceased &&
-		f->res.charged_bytes > 0 && !c->stopping &&
-		part_tail_bytes(&f->item) > 0;
+		f->present >= f->npages / PART_SHARE && fill_is_idle(f) &&
+		!f->prefetched && !f->ceased && f->res.charged_bytes > 0 &&
+		!c->stopping && part_tail_bytes(&f->item) > 0;
 }
 
 void part_spill(struct cache *c, unsigned n)

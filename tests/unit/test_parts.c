@@ -219,7 +219,7 @@ START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 	rig_close(&g);
 	rig_open(&g, "32M");
 	for (uint64_t i = 0; i < STAGING / CHUNK; i++)
-		probe_read(&g, &p[i], chunk(&g, i), 4 * PART, PART);
+		probe_read(&g, &p[i], chunk(&g, i), 2 * PART, PART);
 	rig_close(&g);
 	rig_open(&g, "32M");
 	ck_assert_uint_eq(tier(&g).entries, entries);
