@@ -318,7 +318,7 @@ int cache_warm(
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
 	if (rc == 0 && f->res.charged_bytes == 0 &&
-		f->phase != FILL_PUBLISHING && f->phase != FILL_SPILLING) {
+		f->phase != FILL_PUBLISHING && f->phase != FILL_MOVING) {
 		rc = -ENOSPC;
 		if (made)
 			fill_leave_table(c, f);

@@ -181,7 +181,7 @@ static bool dispatch_fill(
 	struct cache *c = d->c;
 	int rc = 0;
 
-	if (f->phase == FILL_SPILLING)
+	if (f->phase == FILL_MOVING)
 		return false;
 	if (!f->buf) {
 		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);

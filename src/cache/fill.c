@@ -57,6 +57,13 @@ static void init_lists(struct fill *f)
 	list_init(&f->plans);
 }
 
+/* Without room in a tier the item passes through. */
+void fill_reserve(struct cache *c, struct fill *f)
+{
+	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
+		f->res = (struct reservation){0};
+}
+
 /*
  * A fill in the table, with room in a tier reserved if there is some. 0,
  * -ENOMEM, or what path() says.
@@ -86,9 +93,8 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	f->refs = 1;
 	init_lists(f);
 	list_add_tail(bucket_of(c, key), &f->bucket);
-	/* Without room in a tier the item passes through. */
-	if (store_reserve(c->config.store, item->size, &f->res) < 0)
-		f->res = (struct reservation){0};
+	c->nchunks += part_tail_bytes(item) > 0;
+	fill_reserve(c, f);
 	*out = f;
 	return 0;
 }
@@ -128,6 +134,7 @@ void fill_leave_table(struct cache *c, struct fill *f)
 	if (f->phase == FILL_GONE)
 		return;
 	f->phase = FILL_GONE;
+	c->nchunks -= part_tail_bytes(&f->item) > 0;
 	list_del(&f->bucket);
 	list_del(&f->queue);
 	list_del(&f->age);

@@ -19,7 +19,7 @@
  *                      v                    idle, or memory is wanted
  *                     GONE <-------------------------------+
  *
- * A chunk that is FETCHING is SPILLING while a part of it is read from a tier
+ * A chunk that is FETCHING is MOVING while a part of it is read from a tier
  * or written to one (part.c). GONE fills are out of the table and go with
  * their last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT, PRESENT,
  * in this order; an item of a whole file wants all of its pages at once, a
@@ -83,7 +83,7 @@
 enum fill_phase {
 	FILL_WAITING,
 	FILL_FETCHING,
-	FILL_SPILLING, /* part.c */
+	FILL_MOVING, /* part.c */
 	FILL_PUBLISHING,
 	FILL_STAGED,
 	FILL_GONE,
@@ -126,7 +126,7 @@ struct fill {
 	unsigned refs; /* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
 	unsigned kept;	 /* of `present`, in a tier as a part */
-	uint8_t *map;	 /* of part.c; with SPILLING the job's alone */
+	uint8_t *map;	 /* of part.c; while MOVING the job's alone */
 	unsigned cursor; /* where to look for a wanted page next */
 	bool whole;	 /* wants all pages */
 	bool prefetched; /* nobody has asked for it yet */
@@ -168,7 +168,8 @@ struct cache {
 	unsigned nslow;
 	unsigned nstarting;   /* of both lists, not given to the origin yet */
 	unsigned npublishing; /* parts, too */
-	unsigned nspilling;
+	unsigned nmoving;     /* parts */
+	unsigned nchunks;     /* in the table, of which parts may be kept */
 	uint64_t parked;
 	uint64_t staging_used, staging_peak;
 	uint64_t planned;	      /* bytes of fills with plans */
@@ -212,6 +213,7 @@ void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio);
+void fill_reserve(struct cache *c, struct fill *f);
 bool fill_is_idle(const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);

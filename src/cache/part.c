@@ -7,8 +7,8 @@
  * of the chunk is wanted it is loaded first; when that is whole it goes.
  *
  * Writing them is a publisher's job, reading that of other threads, for a
- * reader waits; meanwhile the fill is
- * SPILLING: it answers readers from memory, but nothing is fetched into it.
+ * reader waits; meanwhile the fill is MOVING: it answers readers from memory,
+ * but nothing is fetched into it.
  */
 #include "cache/part.h"
 
@@ -18,8 +18,8 @@
 
 #include "base/cleanup.h"
 
-/* Written at a time: a tier that hangs is not to keep more of memory. */
-#define SPILLS_MAX 16u
+/* Moved at a time: a tier that hangs is not to keep more of memory. */
+#define MOVES_MAX 16u
 /* A part takes the room of its chunk: less of one than this is not worth it. */
 #define PART_SHARE 4
 /* Of the oldest fills with memory, so many are looked at for one to spill. */
@@ -66,8 +66,7 @@ static void map_set(uint8_t *map, size_t page)
 	map[page / 8] |= (uint8_t)(1u << (page % 8));
 }
 
-/* -- What blocks ------------------------------------------------------------
- */
+/* -- What blocks ----------------------------------------------------------- */
 
 static size_t page_len(const struct fill *f, size_t page)
 {
@@ -135,27 +134,25 @@ static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	uint8_t *map, void (*run)(struct pool_job *job))
 {
 	f->map = map;
-	f->phase = FILL_SPILLING;
+	f->phase = FILL_MOVING;
 	fill_ref(f);
-	c->nspilling++;
+	c->nmoving++;
 	c->npublishing++;
 	f->publish_job.run = run;
 	pool_submit(pool, &f->publish_job);
 }
 
-static void end(struct cache *c, struct fill *f, struct after *a)
+/* True: the fill is still there, and no reference but that of others to it. */
+static bool end(struct cache *c, struct fill *f)
 {
-	c->nspilling--;
+	bool there = f->phase == FILL_MOVING;
+
+	if (there)
+		f->phase = FILL_FETCHING;
+	c->nmoving--;
 	publish_ended(c);
 	fill_unref(c, f);
-	cache_unlock(c, a);
-}
-
-/* Without room in a tier it passes through. */
-static void reserve(struct cache *c, struct fill *f)
-{
-	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
-		f->res = (struct reservation){0};
+	return there;
 }
 
 /* What the part had is in memory; what is missing is fetched. */
@@ -178,7 +175,7 @@ static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	LOCK_SCOPE(&c->lock);
 
-	return f->phase == FILL_SPILLING && f->res.charged_bytes == 0;
+	return f->phase == FILL_MOVING && f->res.charged_bytes == 0;
 }
 
 /* The part has the room of the chunk, which gets it; if not, the part stays. */
@@ -202,8 +199,7 @@ static void load(struct pool_job *job)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	if (f->phase == FILL_SPILLING) {
-		f->phase = FILL_FETCHING;
+	if (end(c, f)) {
 		if (read)
 			take_loaded(f, map);
 		if (moved) {
@@ -216,7 +212,7 @@ static void load(struct pool_job *job)
 		fill_answer(c, f, &a);
 	}
 	store_unreserve(c->config.store, &res);
-	end(c, f, &a);
+	cache_unlock(c, &a);
 }
 
 bool part_load(struct cache *c, struct fill *f)
@@ -234,20 +230,18 @@ bool part_load(struct cache *c, struct fill *f)
 	return true;
 }
 
+/*
+ * Asked for meanwhile: it goes on. Else its memory is what was wanted, also if
+ * it could not be written.
+ */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
-	if (f->phase == FILL_GONE)
-		return;
-	f->phase = FILL_FETCHING;
 	f->kept = rc == 0 ? f->present : 0;
-	/* Asked for meanwhile: it goes on. Else its memory is what was wanted,
-	 * also if it could not be written. */
-	if (f->refs == 2 && f->wanted == 0 && list_empty(&f->waiters) &&
-		list_empty(&f->warms) && list_empty(&f->plans)) {
+	if (fill_is_idle(f)) {
 		fill_drop(c, f);
 		return;
 	}
-	reserve(c, f);
+	fill_reserve(c, f);
 	fill_answer(c, f, a);
 }
 
@@ -265,8 +259,9 @@ static void spill(struct pool_job *job)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	ceased = f->ceased;
-	spilled(c, f, rc, &a);
-	end(c, f, &a);
+	if (end(c, f))
+		spilled(c, f, rc, &a);
+	cache_unlock(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its part. */
 	if (ceased)
 		part_discard(c, &item, key);
@@ -284,12 +279,13 @@ void part_spill(struct cache *c, unsigned n)
 {
 	unsigned looked = 0;
 
+	if (c->nchunks == 0)
+		return;
 	LIST_FOREACH(l, &c->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 		uint8_t *map;
 
-		if (n == 0 || c->nspilling >= SPILLS_MAX ||
-			looked++ >= LOOK_MAX)
+		if (n == 0 || c->nmoving >= MOVES_MAX || looked++ >= LOOK_MAX)
 			return;
 		if (!may_spill(c, f))
 			continue;

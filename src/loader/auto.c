@@ -79,15 +79,15 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 {
 	const struct auto_sums *then = &a->begun;
 	uint64_t full = now->full_reads - then->full_reads;
-	uint64_t lengthy = now->long_reads - then->long_reads;
+	uint64_t lasting = now->long_reads - then->long_reads;
 	double read, decode, steps = (double)(now->steps - then->steps);
 	double waited_ns = (double)(now->wait_ns - then->wait_ns);
 	uint64_t saved_ns = 0;
 
 	/* Where memory or the trainer never let them queue: what was seen. */
 	read = each(now->read_ns - then->read_ns, now->reads - then->reads);
-	if (lengthy >= FULL_READS)
-		read = each(now->long_ns - then->long_ns, lengthy);
+	if (lasting >= FULL_READS)
+		read = each(now->long_ns - then->long_ns, lasting);
 	else if (full >= FULL_READS) {
 		read = each(now->full_ns - then->full_ns, full);
 		saved_ns = (now->bursts - then->bursts) * AUTO_LONG_NS / full;

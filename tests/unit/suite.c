@@ -30,6 +30,12 @@ TCase *case_with(
 	return t;
 }
 
+void case_add(TCase *t, const TTest *const tests[], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		tcase_add_test(t, tests[i]);
+}
+
 bool test_on_valgrind(void)
 {
 	const char *preload = getenv("LD_PRELOAD");

@@ -40,6 +40,8 @@ TCase *case_with(Suite *s, const char *name, void (*setup)(void),
  */
 int run_suite(Suite *s);
 
+void case_add(TCase *t, const TTest *const tests[], unsigned n);
+
 /*
  * Valgrind runs no other thread while one looks for a name: nobody can leave
  * behind what hangs there.

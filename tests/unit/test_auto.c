@@ -454,8 +454,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("auto");
 	TCase *tc = case_of(s, "simulated");
 
-	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-		tcase_add_test(tc, tests[i]);
+	case_add(tc, tests, sizeof(tests) / sizeof(*tests));
 	return s;
 }
 

@@ -483,8 +483,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_unchecked_fixture(tc, make_records, remove_records);
-	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-		tcase_add_test(tc, tests[i]);
+	case_add(tc, tests, sizeof(tests) / sizeof(*tests));
 	return s;
 }
 

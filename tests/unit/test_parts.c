@@ -51,13 +51,31 @@ static struct tier_status tier(struct rig *g)
 	return st;
 }
 
+/* With a part of each chunk; how many of them are in the tier. */
+static uint64_t start_with_parts(struct rig *g)
+{
+	rig_start(g, "32M");
+	read_parts(g, 0);
+	return tier(g).entries;
+}
+
+/* What is swept when all chunks exist. */
+static uint64_t swept(struct rig *g)
+{
+	store_mark(g->fix.store);
+	for (uint64_t i = 0; i < CHUNKS; i++) {
+		struct cache_item item = chunk(g, i);
+
+		cache_keep(g->cache, &item);
+	}
+	return store_sweep(g->fix.store);
+}
+
 START_TEST(test_parts_go_to_a_tier_before_their_memory_is_wanted)
 {
 	struct rig g;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
-	ck_assert_uint_ge(tier(&g).entries, CHUNKS - STAGING / CHUNK);
+	ck_assert_uint_ge(start_with_parts(&g), CHUNKS - STAGING / CHUNK);
 	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), 0);
 	rig_stop(&g);
 }
@@ -110,8 +128,7 @@ START_TEST(test_parts_of_a_version_that_ceased_are_deleted)
 {
 	struct rig g;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
+	(void)start_with_parts(&g);
 	for (uint64_t i = 0; i < CHUNKS; i++) {
 		struct cache_item item = chunk(&g, i);
 
@@ -129,16 +146,8 @@ START_TEST(test_what_still_exists_keeps_its_parts)
 	struct rig g;
 	uint64_t entries;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
-	entries = tier(&g).entries;
-	store_mark(g.fix.store);
-	for (uint64_t i = 0; i < CHUNKS; i++) {
-		struct cache_item item = chunk(&g, i);
-
-		cache_keep(g.cache, &item);
-	}
-	ck_assert_uint_eq(store_sweep(g.fix.store), 0);
+	entries = start_with_parts(&g);
+	ck_assert_uint_eq(swept(&g), 0);
 	ck_assert_uint_eq(tier(&g).entries, entries);
 	store_mark(g.fix.store);
 	ck_assert_uint_eq(store_sweep(g.fix.store), entries);
@@ -170,20 +179,14 @@ START_TEST(test_a_part_beside_its_whole_chunk_is_swept)
 	struct hash128 key;
 	struct rig g;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
+	(void)start_with_parts(&g);
 	item = chunk(&g, 0);
 	key = cache_key(g.cache, &item);
 	data = calloc(1, CHUNK);
 	ck_assert_int_eq(store_reserve(g.fix.store, CHUNK, &res), 0);
 	ck_assert_int_eq(store_publish(g.fix.store, &res, key, data, CHUNK), 0);
 	free(data);
-	store_mark(g.fix.store);
-	for (uint64_t i = 0; i < CHUNKS; i++) {
-		item = chunk(&g, i);
-		cache_keep(g.cache, &item);
-	}
-	ck_assert_uint_eq(store_sweep(g.fix.store), 1);
+	ck_assert_uint_eq(swept(&g), 1);
 	rig_stop(&g);
 }
 END_TEST
@@ -213,9 +216,7 @@ START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 	struct rig g;
 	uint64_t entries;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
-	entries = tier(&g).entries;
+	entries = start_with_parts(&g);
 	rig_close(&g);
 	rig_open(&g, "32M");
 	for (uint64_t i = 0; i < STAGING / CHUNK; i++)
@@ -233,9 +234,7 @@ START_TEST(test_a_part_stays_if_its_chunk_cannot_have_its_room)
 	struct rig g;
 	uint64_t entries;
 
-	rig_start(&g, "32M");
-	read_parts(&g, 0);
-	entries = tier(&g).entries;
+	entries = start_with_parts(&g);
 	rig_close(&g);
 	rig_open(&g, "1M");
 	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, 2 * PART), PART);
@@ -338,8 +337,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("parts");
 	TCase *tc = case_of(s, "parts");
 
-	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-		tcase_add_test(tc, tests[i]);
+	case_add(tc, tests, sizeof(tests) / sizeof(*tests));
 	tcase_add_loop_test(
 		tc, test_parts_grow_until_their_chunks_are_whole, 0, 2);
 	return s;
