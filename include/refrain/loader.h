@@ -257,8 +257,8 @@ struct refrain_config {
 	 * fresh examples are served, which is also what a change takes to take
 	 * full effect. e stays exactly 1 while r is at most 1.04. After a
 	 * change of speed e is within 15 % of r in three windows. Reads are
-	 * then done in bursts of twice reads_ahead, or 128 where the window has
-	 * room for them, as only an upstream that is busy can be timed; a
+	 * then done in bursts of 3/8 of a window, at most 384 and at least
+	 * twice reads_ahead, as only an upstream that is busy can be timed; a
 	 * window must be (batches_ahead + 4) * batch + 3 * reads_ahead + 16 at
 	 * least.
 	 *

@@ -7,9 +7,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define PARTS_LEAST 3
+#define PARTS_LEAST 2
+/* So many parts' examples at least are looked at. */
+#define LOOKED_AT 3
 /* Fewer than that say little about a rate. */
 #define FULL_READS 32
 /* A part that reading is not seen in ends after so many parts' examples. */
@@ -41,20 +45,27 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	};
 }
 
-uint64_t auto_burst_read(struct auto_burst *b, uint64_t now_ns)
+uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns)
 {
-	uint64_t pause_ns = now_ns - b->last_ns;
-	uint64_t all_ns = now_ns - b->first_ns;
+	uint64_t pause_ns, all_ns;
+	uint32_t timed = 0;
 
-	if (b->reads == 0) {
-		b->first_ns = now_ns;
-		pause_ns = 0;
-	} else if (all_ns >= AUTO_LONG_NS && pause_ns >= all_ns / b->reads) {
-		b->lasts = true;
-	}
+	if (b->reads == 0)
+		b->first_ns = b->last_ns = now_ns;
+	pause_ns = now_ns - b->last_ns;
+	all_ns = now_ns - b->first_ns;
 	b->last_ns = now_ns;
-	b->reads++;
-	return b->lasts ? pause_ns : 0;
+	*ns = 0;
+	if (b->reads++ && all_ns >= AUTO_LONG_NS &&
+		pause_ns >= all_ns / b->reads) {
+		timed = b->since;
+		*ns = timed ? now_ns - b->since_ns : 0;
+		b->since_ns = now_ns;
+		b->since = 1;
+	} else if (b->since) {
+		b->since++;
+	}
+	return timed;
 }
 
 /* -- Parts ----------------------------------------------------------------- */
@@ -64,14 +75,19 @@ static double each(uint64_t ns, uint64_t n)
 	return n ? (double)ns / (double)n : 0;
 }
 
+/* Not in the middle of a burst of which nothing that lasts was seen. */
 static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
-	uint64_t fresh = now->fresh - a->begun.fresh;
-	uint64_t reads = now->full_reads - a->begun.full_reads;
+	const struct auto_sums *then = &a->begun;
+	uint64_t fresh = now->fresh - then->fresh;
 
-	if (fresh < a->part_fresh || now->steps == a->begun.steps)
+	if (fresh < a->part_fresh || now->steps == then->steps)
 		return false;
-	return reads >= FULL_READS || fresh >= PART_MOST * a->part_fresh;
+	if (fresh >= PART_MOST * a->part_fresh)
+		return true;
+	return now->long_reads - then->long_reads >= FULL_READS ||
+		(!now->in_burst &&
+			now->full_reads - then->full_reads >= FULL_READS);
 }
 
 static void measure(const struct auto_echo *a, const struct auto_sums *now,
@@ -90,11 +106,12 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 		read = each(now->long_ns - then->long_ns, lasting);
 	else if (full >= FULL_READS) {
 		read = each(now->full_ns - then->full_ns, full);
-		saved_ns = (now->bursts - then->bursts) * AUTO_LONG_NS / full;
+		saved_ns = (now->bursts - then->bursts) * AUTO_SAVED_NS / full;
 	}
 	decode = each(now->decode_ns - then->decode_ns,
 			 now->decodes - then->decodes) /
 		a->threads;
+	part->fresh = now->fresh - then->fresh;
 	part->up_ns = a->batch * fmax(read, decode);
 	part->up_most_ns = a->batch * fmax(read + (double)saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
@@ -195,7 +212,11 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 
 bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 {
-	if (a->parts < PARTS_LEAST)
+	uint64_t fresh = 0;
+
+	for (uint32_t i = 0; i < a->parts; i++)
+		fresh += a->part[i].fresh;
+	if (a->parts < PARTS_LEAST || fresh < LOOKED_AT * a->part_fresh)
 		return false;
 	out->up_ns = median(a->part, a->parts, UP);
 	out->up_most_ns = median(a->part, a->parts, UP_MOST);
@@ -252,31 +273,37 @@ static double ratio(double up_ns, double down_ns)
 	return down_ns > 0 ? up_ns / down_ns : INFINITY;
 }
 
-/* R, or what is to be tried before a fall to it; auto.h says why. */
-static double cautious(const struct auto_echo *a, const struct auto_part *m)
+/*
+ * A fall to R that only bursts tell of begins with one to a little less than is
+ * certain: whether the trainer has to wait then shows if the rest is right.
+ */
+static double first_step(const struct auto_echo *a, const struct auto_part *m)
 {
-	double now = value(a->asked);
-	double r = ratio(m->up_ns, m->down_ns);
-	double most = ratio(m->up_most_ns, m->down_ns);
+	return SMALL *
+		fmin(value(a->asked), ratio(m->up_most_ns, m->down_ns));
+}
 
-	if (m->waited || a->tried || most > now * JUMP)
-		return r;
-	return fmax(r, fmin(most, now * SMALL));
+static bool tries(const struct auto_echo *a, const struct auto_part *m)
+{
+	return !m->waited && !a->tried &&
+		ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
 bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo)
 {
-	double most = value(a->max), now = value(a->asked), r;
+	double most = value(a->max), now = value(a->asked), r, aim;
 	struct auto_part m;
 
 	if (!auto_measured(a, &m))
 		return false;
-	r = cautious(a, &m);
+	r = ratio(m.up_ns, m.down_ns);
+	aim = value(factor_for(a, r));
+	if (tries(a, &m))
+		r = first_step(a, &m);
 	*echo = factor_for(a, r);
 	if (value(*echo) == now)
 		return false;
-	if (a->parts < AUTO_PARTS && value(*echo) < now * LARGE &&
-		value(*echo) * LARGE > now)
+	if (a->parts < AUTO_PARTS && aim < now * LARGE && aim * LARGE > now)
 		return false;
 	if (now == 1. || echo->p == echo->q)
 		return true;
@@ -291,6 +318,7 @@ int auto_change(
 	uint64_t spread = s->spread * s->unit_examples;
 	struct schedule_slot slot;
 	struct schedule_echo echo;
+	struct auto_part m;
 	uint64_t begins;
 	int rc;
 
@@ -304,7 +332,7 @@ int auto_change(
 	rc = schedule_change(s, *step, echo);
 	if (rc < 0)
 		return rc;
-	a->tried = !waited(a) && !a->tried && value(echo) < value(a->asked);
+	a->tried = auto_measured(a, &m) && tries(a, &m);
 	a->asked = echo;
 	return 1;
 }

@@ -13,7 +13,7 @@
  * one that answers many requests at a time for as slow as one answer is.
  * R is the ratio of the medians of the last eight parts; a single odd part does
  * not count. When two parts in a row differ from all before them, those are
- * forgotten: the speed has changed. Three parts are enough for a large change
+ * forgotten: the speed has changed. Three eighths are enough for a large change
  * of the factor.
  */
 #ifndef LOADER_AUTO_H
@@ -27,6 +27,7 @@
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */
 #define AUTO_LONG_NS (100 * NS_PER_MS)
+#define AUTO_SAVED_NS (150 * NS_PER_MS)
 
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
@@ -35,6 +36,7 @@ struct auto_sums {
 	uint64_t full_ns, full_reads;
 	uint64_t long_ns, long_reads; /* of these, by auto_burst_read() */
 	uint64_t bursts;	      /* how often it began */
+	bool in_burst;		      /* there is one now */
 	uint64_t read_ns, reads;      /* while anything was being read */
 	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
 	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
@@ -43,12 +45,14 @@ struct auto_sums {
 /* What was read since reads are queued. All 0: nothing yet. */
 struct auto_burst {
 	uint64_t first_ns, last_ns, reads;
-	bool lasts; /* what storage had saved up is spent */
+	uint64_t since_ns; /* the end of the last pause that counts */
+	uint32_t since;	   /* reads from there on; 0: there was none */
 };
 
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
-	double up_most_ns;     /* had storage saved up AUTO_LONG_NS of work */
+	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
+	uint64_t fresh;
 	bool waited;	       /* the trainer, for more than a moment */
 };
 
@@ -59,8 +63,8 @@ struct auto_echo {
 	struct schedule_echo asked; /* the newest factor */
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
-	bool tried;	/* the last change was a part of a fall, and the trainer
-			   did not wait since */
+	bool tried;	/* the last change was the first step of a fall, and the
+			   trainer did not wait since */
 	uint32_t parts; /* how many of `part`, oldest first */
 	struct auto_part part[AUTO_PARTS];
 };
@@ -69,15 +73,15 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
 
 /*
- * A read of the burst is done. What it took after the one before it, if that is
- * what storage can do for ever, else 0: of what is done AUTO_LONG_NS after the
- * first read, from the first pause on that is no shorter than the mean. For
- * reads that are answered many at a time it is those that begin with the last
- * of one answer; while there is no answer nothing that was saved up is spent.
+ * A read of the burst is done. How many are thereby known to have taken `ns` at
+ * what storage can do for ever: from AUTO_LONG_NS after the first read on, those
+ * from one pause that is no shorter than the mean to the next. So answers to
+ * many reads at a time count as often as what was waited for them; while there
+ * is no answer nothing that was saved up is spent.
  */
-uint64_t auto_burst_read(struct auto_burst *b, uint64_t now_ns);
+uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 
-/* After each step. */
+/* After each step. A part does not end in the middle of a burst. */
 void auto_step(struct auto_echo *a, const struct auto_sums *now);
 
 /* The estimates; false if too little is known so far. */
@@ -89,12 +93,11 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out);
  * 16ths below 8.
  *
  * As a rule the trainer then waits a moment each step and the upstream is
- * always busy: what it does is what it can do for ever. Of bursts that is not
- * known: what storage saved up while it was idle, as a control group's throttle
- * does for a tenth of a second, it may do at once. If they are so short that
- * the factor may be right as it is, a fall begins with a small step; if it is
- * too high in any case, with one to what is certain. Unless the trainer has to
- * wait then, the rest follows.
+ * always busy: what it does is what it can do for ever. Of short bursts that is
+ * not known: what storage saved up while it was idle, as a control group's
+ * throttle does for a tenth of a second, it may do at once. So a fall to what
+ * they say begins with a step to a little less than what is certain; unless the
+ * trainer has to wait then, the rest follows.
  */
 bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo);
 

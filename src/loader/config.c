@@ -225,11 +225,12 @@ static struct schedule_echo nearest(double echo)
 
 /* -- The echo factor that changes ------------------------------------------ */
 
-/* Bursts are of twice what is read at a time, so that half of one is read with
- * something to follow; what is left between bursts is enough for the other. So
- * many are a better measure, where the window has room for them. */
+/* Bursts are of twice what is read at a time at least, so that half of one is
+ * read with something to follow; what is left between bursts is enough for the
+ * other. More are a better measure, but there must be some in each window. */
 #define BURSTS_AHEAD 3
-#define BURST_WANTED 128
+#define BURST_MOST 384
+#define BURST_OF_WINDOW 3 / 8
 #define AHEAD_SPARE 16
 
 static int take_echo(struct settings *s, struct error *err)
@@ -248,30 +249,23 @@ static int take_echo(struct settings *s, struct error *err)
 }
 
 /*
- * What is read ahead has its number of servings: a window must be longer, or a
+ * What is planned has its number of servings: a window must be longer, or a
  * change would begin after the next one is due.
  */
-static uint64_t window_for(const struct refrain_config *c, uint64_t ahead)
-{
-	return ((uint64_t)c->batches_ahead + 4) * c->batch + ahead +
-		AHEAD_SPARE;
-}
-
 static uint64_t least_window(const struct refrain_config *c)
 {
-	return window_for(c, (uint64_t)BURSTS_AHEAD * c->reads_ahead);
+	return ((uint64_t)c->batches_ahead + 4) * c->batch +
+		(uint64_t)BURSTS_AHEAD * c->reads_ahead + AHEAD_SPARE;
 }
 
-/* A window that is too small for any is refused later. */
-static uint32_t burst_of(const struct refrain_config *c)
+static uint32_t burst_of(const struct refrain_config *c, uint64_t window)
 {
 	uint64_t least = (uint64_t)(BURSTS_AHEAD - 1) * c->reads_ahead;
-	uint64_t without = window_for(c, c->reads_ahead);
-	uint64_t room = BURST_WANTED;
+	uint64_t some = window * BURST_OF_WINDOW;
 
-	if (c->window && c->window < without + room)
-		room = c->window > without ? c->window - without : 0;
-	return (uint32_t)(room > least ? room : least);
+	if (some > BURST_MOST)
+		some = BURST_MOST;
+	return (uint32_t)(some > least ? some : least);
 }
 
 static int check_changes(const struct settings *s, struct error *err)
@@ -296,18 +290,6 @@ static int check_changes(const struct settings *s, struct error *err)
 			c->window, c->batches_ahead, c->reads_ahead,
 			least_window(c));
 	return 0;
-}
-
-/* The window of 0, measured or replayed: usual, or room for a burst. */
-static uint64_t default_window(
-	const struct settings *s, const struct schedule_config *out)
-{
-	uint64_t usual = schedule_default_window(
-		out->batch, s->echo_max, out->lag, out->point);
-	uint64_t least =
-		window_for(&s->c, (uint64_t)s->c.reads_ahead + burst_of(&s->c));
-
-	return usual > least ? usual : least;
 }
 
 /* -- Members that concern each other --------------------------------------- */
@@ -373,13 +355,38 @@ static int check_together(struct settings *s, struct error *err)
 	return check_samples(s, err);
 }
 
+static enum schedule_point point_of(const struct refrain_config *c)
+{
+	static const enum schedule_point points[] = {
+		[REFRAIN_ECHO_BEFORE] = SCHEDULE_BEFORE,
+		[REFRAIN_ECHO_AFTER] = SCHEDULE_AFTER,
+		[REFRAIN_ECHO_BATCH] = SCHEDULE_BATCH,
+	};
+
+	return points[c->echo_point];
+}
+
+/* Measured or replayed: the usual one, or the least. */
+static uint64_t changing_window(const struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+	uint64_t least = least_window(c);
+	uint64_t usual = schedule_default_window(
+		c->batch, s->echo_max, c->min_lag, point_of(c));
+
+	if (c->window)
+		return c->window;
+	return usual > least ? usual : least;
+}
+
 static void derive_echo(struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
 
 	s->echo = nearest(c->echo);
 	s->echo_max = s->changes ? nearest(c->echo_max) : s->echo;
-	s->burst = s->measures ? burst_of(c) : 0;
+	s->window = s->changes ? changing_window(s) : c->window;
+	s->burst = s->measures ? burst_of(c, s->window) : 0;
 	s->ahead_max = c->reads_ahead + s->burst;
 }
 
@@ -462,11 +469,6 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out)
 {
-	static const enum schedule_point points[] = {
-		[REFRAIN_ECHO_BEFORE] = SCHEDULE_BEFORE,
-		[REFRAIN_ECHO_AFTER] = SCHEDULE_AFTER,
-		[REFRAIN_ECHO_BATCH] = SCHEDULE_BATCH,
-	};
 	const struct refrain_config *c = &s->c;
 
 	*out = (struct schedule_config){
@@ -477,10 +479,10 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.rank = c->rank,
 		.world = c->world,
 		.lag = c->min_lag,
-		.window = c->window,
+		.window = s->window,
 		.echo = s->echo,
 		.echo_max = s->echo_max,
-		.point = points[c->echo_point],
+		.point = point_of(c),
 		.order = SCHEDULE_SHUFFLE,
 		.share = c->flags & REFRAIN_FLAG_PAD_RANKS ? SCHEDULE_PAD
 							   : SCHEDULE_UNEVEN,
@@ -489,8 +491,6 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.allow_small_window =
 			(c->flags & REFRAIN_FLAG_ALLOW_DUPLICATES) != 0,
 	};
-	if (s->changes && !c->window)
-		out->window = default_window(s, out);
 	if (c->flags & REFRAIN_FLAG_IN_ORDER)
 		out->order = SCHEDULE_IN_ORDER;
 	else if (c->shuffle_window)

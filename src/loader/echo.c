@@ -36,11 +36,27 @@ static int reserve(struct echoes *e)
 	return 0;
 }
 
+/* What is read ahead is served as often as the new factor says. */
+static void look_again(struct refrain_loader *l)
+{
+	const struct planner *p = &l->planner;
+	struct schedule_slot slot;
+	uint64_t f = schedule_change_begins(&p->schedule), need_by;
+
+	for (; f < p->read_fresh; f++) {
+		struct entry *e = entry_find(l, f);
+
+		if (e && schedule_fresh(&p->schedule, f, &slot, &need_by) == 0)
+			entry_serve(e, &slot);
+	}
+}
+
 static void changed(struct refrain_loader *l)
 {
 	struct schedule_facts facts;
 
 	l->echoes.made++;
+	look_again(l);
 	schedule_facts(&l->planner.schedule, &facts);
 	l->planner.steps = facts.steps;
 	if (l->s.c.last == REFRAIN_LAST_DROP)
@@ -60,6 +76,7 @@ void echo_returned(struct refrain_loader *l)
 		.long_ns = now->long_ns,
 		.long_reads = now->long_reads,
 		.bursts = now->bursts,
+		.in_burst = l->reader.full,
 		.read_ns = now->reading_ns,
 		.reads = now->reads,
 		.decode_ns = now->decode_ns,
@@ -88,7 +105,7 @@ static void follow(struct refrain_loader *l)
 	rc = reserve(e);
 	if (rc == 0)
 		rc = auto_change(
-			&e->measured, &p->schedule, p->read_fresh, &step);
+			&e->measured, &p->schedule, p->planned_fresh, &step);
 	if (rc < 0)
 		e->ended = true; /* the factor stays as it is */
 	if (rc <= 0)
@@ -156,7 +173,7 @@ static void replay(struct refrain_loader *l)
 		const struct echo_change *c = &e->log[e->made];
 		int rc = -ESTALE;
 
-		if (begins(p, c) >= p->read_fresh)
+		if (begins(p, c) >= p->planned_fresh)
 			rc = schedule_change(&p->schedule, c->step, c->echo);
 		if (rc < 0) {
 			l->stopped = error_set(&l->message, -ESTALE,

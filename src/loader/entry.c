@@ -122,6 +122,12 @@ struct entry *entry_add(struct refrain_loader *l,
 	return e;
 }
 
+void entry_serve(struct entry *e, const struct schedule_slot *slot)
+{
+	e->slot = *slot;
+	e->left = slot->servings;
+}
+
 static void drop_kept(struct refrain_loader *l, struct entry *e)
 {
 	if (!e->kept)

@@ -197,7 +197,7 @@ struct reader {
 	uint32_t busy;	  /* ops that are */
 	uint32_t reading; /* of those: with an entry */
 	bool full;	  /* as many as may be, and more are to be read */
-	struct auto_burst burst; /* since it is full */
+	struct auto_burst burst; /* since it was full, while it is busy */
 	bool bursting;		 /* settings.measures: what is ahead is read */
 	int *shard_fds;		 /* -1: not open */
 	uint32_t shards_open, shards_max;
@@ -312,6 +312,8 @@ struct entry *entry_find(struct refrain_loader *l, uint64_t fresh);
 /* One that is not there yet; there must be a free one. */
 struct entry *entry_add(struct refrain_loader *l,
 	const struct schedule_slot *slot, const struct example *example);
+/* Not planned yet: it is served as often as that now says. */
+void entry_serve(struct entry *e, const struct schedule_slot *slot);
 void entry_state(
 	struct refrain_loader *l, struct entry *e, enum entry_state state);
 void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on);

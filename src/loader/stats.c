@@ -43,13 +43,18 @@ void meter_release(struct refrain_loader *l)
 void meter_read(struct refrain_loader *l)
 {
 	struct sums *now = &l->meter.now;
+	struct reader *r = &l->reader;
+	uint64_t ns;
 
 	now->reads++;
-	if (!l->reader.full)
+	now->full_reads += r->full;
+	/* As fast as before is the end of a burst that lasts, too. */
+	if (!r->full && !(r->burst.since && r->reading > r->allowed / 4)) {
+		r->burst = (struct auto_burst){0};
 		return;
-	now->full_reads++;
-	now->long_ns += auto_burst_read(&l->reader.burst, l->meter.ticked_ns);
-	now->long_reads += l->reader.burst.lasts;
+	}
+	now->long_reads += auto_burst_read(&r->burst, l->meter.ticked_ns, &ns);
+	now->long_ns += ns;
 }
 
 void meter_tick(struct refrain_loader *l)

@@ -201,7 +201,7 @@ uint64_t schedule_epoch_end(const struct schedule *s, uint64_t epoch);
  * From the first example that is decoded at or after `step`, but not before
  * one spread (schedule_facts) of examples after the last change began, fresh
  * units are served echo.p / echo.q times. `step` must not be before anything
- * that was already read, decoded or served by this schedule. What was served
+ * that was already decoded or served by this schedule. What was served
  * before stays; what is owed stays owed. The log of (step, p, q), appended in
  * order, to a schedule of the same configuration gives the same stream.
  *

@@ -12,7 +12,9 @@
 #include "suite.h"
 
 #define BATCH 32
-#define AHEAD 224 /* examples that are made before they are needed */
+#define AHEAD (64 + 372) /* examples that are made before they are needed */
+#define AT_A_TIME 64
+#define PLANNED (4 * BATCH) /* ahead of the trainer */
 #define DOWN_NS 10000000.
 #define MAX_ECHO 4.
 
@@ -37,6 +39,12 @@ struct plant {
 	 * at most. Then what is ahead is read in bursts.
 	 */
 	double bucket_ns, due_ns;
+	/*
+	 * Or as a control group's throttle does: what may pass in a slice of
+	 * time passes at its beginning; the first begins after idle time.
+	 */
+	double slice_ns, slices_ns, passed_ns;
+	double down_ns; /* a step */
 	struct auto_burst reads;
 	bool burst;
 	uint64_t made;
@@ -54,7 +62,7 @@ static void plant_init(struct plant *p, double noise, double max)
 		.echo_max = {(uint32_t)(max * 2), 2}};
 	struct error err;
 
-	*p = (struct plant){.noise = noise, .dice = {7}};
+	*p = (struct plant){.noise = noise, .dice = {7}, .down_ns = DOWN_NS};
 	ck_assert_int_eq(schedule_init(&p->s, &c, &err), 0);
 	ck_assert_int_eq(schedule_seek(&p->s, &p->cursor, 0), 0);
 	auto_init(&p->a, BATCH, 1, p->s.spread, p->s.c.echo_max, c.echo);
@@ -78,10 +86,40 @@ static double made_ns(const struct plant *p)
 	return p->made ? p->ready_ns[(p->made - 1) % 1024] : 0;
 }
 
+static bool throttled(const struct plant *p)
+{
+	return p->bucket_ns > 0 || p->slice_ns > 0;
+}
+
+/* When what is asked for then is there. */
+static double pass_ns(struct plant *p, double begin, double each_ns)
+{
+	if (p->slice_ns > 0) {
+		double slices = ceil(p->passed_ns / p->slice_ns);
+
+		if (begin > p->slices_ns + slices * p->slice_ns) {
+			p->slices_ns = begin;
+			p->passed_ns = 0;
+		}
+		p->passed_ns += each_ns;
+		return p->slices_ns +
+			floor(p->passed_ns / p->slice_ns) * p->slice_ns;
+	}
+	if (begin > made_ns(p) + p->bucket_ns / 4)
+		p->due_ns = begin - p->bucket_ns;
+	p->due_ns = fmax(p->due_ns, made_ns(p) - p->bucket_ns) + each_ns;
+	return p->due_ns;
+}
+
+static bool is_full(const struct plant *p)
+{
+	return p->made + AT_A_TIME < p->sums.fresh + AHEAD;
+}
+
 /* The next example, at the earliest then. */
 static void make_throttled(struct plant *p, double begin, double each_ns)
 {
-	uint64_t behind = p->sums.fresh + AHEAD - p->made;
+	uint64_t behind = p->sums.fresh + AHEAD - p->made, ns;
 	double ready;
 
 	begin = fmax(begin, made_ns(p));
@@ -89,19 +127,15 @@ static void make_throttled(struct plant *p, double begin, double each_ns)
 		p->reads = (struct auto_burst){0};
 		p->sums.bursts++;
 	}
-	if (begin > made_ns(p) + p->bucket_ns / 4)
-		p->due_ns = begin - p->bucket_ns;
-	p->due_ns =
-		fmax(p->due_ns, made_ns(p) - p->bucket_ns) + noisy(p, each_ns);
-	ready = fmax(p->due_ns, begin + 1000);
-	p->ready_ns[p->made++ % 1024] = ready;
-	if (behind > AHEAD / 3) {
+	ready = fmax(pass_ns(p, begin, noisy(p, each_ns)), begin + 1000);
+	if (is_full(p))
 		count_full(p, ready - begin);
-		p->sums.long_ns += auto_burst_read(&p->reads, (uint64_t)ready);
-		p->sums.long_reads += p->reads.lasts;
-	} else {
-		p->reads = (struct auto_burst){0};
+	if (behind > AT_A_TIME / 4) {
+		p->sums.long_reads +=
+			auto_burst_read(&p->reads, (uint64_t)ready, &ns);
+		p->sums.long_ns += ns;
 	}
+	p->ready_ns[p->made++ % 1024] = ready;
 	p->sums.reads++;
 	p->sums.read_ns += (uint64_t)(ready - begin);
 }
@@ -112,7 +146,9 @@ static void make_bursts(struct plant *p, double since_ns, double each_ns)
 	for (;;) {
 		uint64_t room = p->sums.fresh + AHEAD - p->made;
 
-		p->burst = room > 0 && (p->burst || room >= 2 * AHEAD / 3);
+		p->burst = room > 0 &&
+			(p->burst || room >= AHEAD - AT_A_TIME);
+		p->sums.in_burst = p->burst && is_full(p);
 		if (!p->burst || made_ns(p) >= p->now_ns)
 			return;
 		make_throttled(p, since_ns, each_ns);
@@ -122,7 +158,7 @@ static void make_bursts(struct plant *p, double since_ns, double each_ns)
 /* Until example f is there. */
 static void make_until(struct plant *p, uint64_t f, double each_ns)
 {
-	while (p->bucket_ns > 0 && p->made <= f)
+	while (throttled(p) && p->made <= f)
 		make_throttled(p, p->now_ns, each_ns);
 	for (; p->made <= f; p->made++) {
 		double begin = made_ns(p);
@@ -138,7 +174,7 @@ static void make_until(struct plant *p, uint64_t f, double each_ns)
 
 static void control(struct plant *p)
 {
-	uint64_t step, given = p->sums.fresh + AHEAD, begin;
+	uint64_t step, given = p->sums.fresh + PLANNED, begin;
 	int rc = auto_change(&p->a, &p->s, given, &step);
 
 	ck_assert_int_ge(rc, 0);
@@ -155,7 +191,7 @@ static void control(struct plant *p)
 static void one_step(struct plant *p, double r)
 {
 	uint32_t n = schedule_next(&p->s, &p->cursor, p->slots);
-	double took = noisy(p, DOWN_NS);
+	double took = noisy(p, p->down_ns);
 
 	ck_assert_uint_eq(n, BATCH);
 	if (p->spike_ns > 0 && roll(&p->dice, 100) == 0)
@@ -165,7 +201,7 @@ static void one_step(struct plant *p, double r)
 
 		if (p->slots[i].echo)
 			continue;
-		make_until(p, f, r * DOWN_NS / BATCH);
+		make_until(p, f, r * p->down_ns / BATCH);
 		if (p->ready_ns[f % 1024] > p->now_ns) {
 			p->waited_ns += p->ready_ns[f % 1024] - p->now_ns;
 			p->now_ns = p->ready_ns[f % 1024];
@@ -180,12 +216,12 @@ static void one_step(struct plant *p, double r)
 	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
 	/* What is made meanwhile, as far as it may be. */
-	if (p->bucket_ns > 0)
-		make_bursts(p, p->now_ns - took, r * DOWN_NS / BATCH);
+	if (throttled(p))
+		make_bursts(p, p->now_ns - took, r * p->down_ns / BATCH);
 	else
 		while (p->made < p->sums.fresh + AHEAD &&
 			p->ready_ns[(p->made - 1) % 1024] < p->now_ns)
-			make_until(p, p->made, r * DOWN_NS / BATCH);
+			make_until(p, p->made, r * p->down_ns / BATCH);
 	auto_step(&p->a, &p->sums);
 	control(p);
 }
@@ -224,9 +260,9 @@ static void run_phase(struct plant *p, const struct phase *ph, double max)
 		ck_assert_msg(fabs(echo_now(p) - want) <= 0.15 * want,
 			"R %.3f: e is %.3f", ph->r, echo_now(p));
 	}
-	least = 1 / DOWN_NS;
-	if (max / (ph->r * DOWN_NS) < least)
-		least = max / (ph->r * DOWN_NS);
+	least = 1 / p->down_ns;
+	if (max / (ph->r * p->down_ns) < least)
+		least = max / (ph->r * p->down_ns);
 	ck_assert_double_ge((double)(p->sums.steps - steps) / (p->now_ns - ns),
 		0.9 * least);
 }
@@ -269,6 +305,25 @@ START_TEST(test_follows_storage_that_is_throttled)
 	plant_init(&p, 0.05, MAX_ECHO);
 	p.bucket_ns = 30 * DOWN_NS / BATCH;
 	run_all(&p, MAX_ECHO);
+}
+END_TEST
+
+START_TEST(test_follows_storage_that_is_throttled_by_slices)
+{
+	static const struct phase speeds[] = {
+		{3.5, 7}, {1.5, 7}, {0.7, 6}, {2.5, 7}, {1.2, 7}, {3.8, 7}};
+	static const double steps_ms[] = {20, 40, 200};
+
+	for (unsigned i = 0; i < 3 * 16; i++) {
+		struct plant p;
+
+		plant_init(&p, 0.05, MAX_ECHO);
+		p.down_ns = steps_ms[i % 3] * NS_PER_MS;
+		p.slice_ns = 100. * NS_PER_MS;
+		run_until(&p, 1, (i + 1) * p.s.spread / 16);
+		for (unsigned k = 0; k < sizeof(speeds) / sizeof(*speeds); k++)
+			run_phase(&p, &speeds[k], MAX_ECHO);
+	}
 }
 END_TEST
 
@@ -370,11 +425,11 @@ END_TEST
 static double burst_mean(const uint64_t *at_ns, unsigned n)
 {
 	struct auto_burst b = {0};
-	uint64_t sum_ns = 0, reads = 0;
+	uint64_t sum_ns = 0, reads = 0, ns;
 
 	for (unsigned i = 0; i < n; i++) {
-		sum_ns += auto_burst_read(&b, at_ns[i]);
-		reads += b.lasts;
+		reads += auto_burst_read(&b, at_ns[i], &ns);
+		sum_ns += ns;
 	}
 	return reads ? (double)sum_ns / (double)reads : 0;
 }
@@ -441,6 +496,7 @@ static Suite *suite(void)
 		test_follows_every_change_of_speed_within_three_windows,
 		test_follows_through_noise_of_a_seventh,
 		test_follows_storage_that_is_throttled,
+		test_follows_storage_that_is_throttled_by_slices,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
 		test_never_echoes_when_r_is_at_most_one,
