@@ -386,8 +386,11 @@ static void derive_echo(struct settings *s)
 	s->echo = nearest(c->echo);
 	s->echo_max = s->changes ? nearest(c->echo_max) : s->echo;
 	s->window = s->changes ? changing_window(s) : c->window;
-	s->burst = s->measures ? burst_of(c, s->window) : 0;
-	s->ahead_max = c->reads_ahead + s->burst;
+	s->ahead_max = s->ahead_least = c->reads_ahead;
+	if (!s->measures)
+		return;
+	s->ahead_least = BURSTS_AHEAD * c->reads_ahead;
+	s->ahead_max += burst_of(c, s->window);
 }
 
 static void derive(struct settings *s)

@@ -24,7 +24,7 @@ struct settings {
 	bool measures;	    /* ... by what is measured, not by a log */
 	uint32_t ahead_max; /* examples that may be read before their steps
 			       are planned */
-	uint32_t burst;	    /* `measures`: so many are read ahead at a time */
+	uint32_t ahead_least; /* ... even if memory is small */
 	struct augment_config augment;
 	bool jpeg;	   /* decoded by our decoder */
 	bool plain;	   /* neither decoded nor augmented: copied */

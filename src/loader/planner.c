@@ -48,7 +48,7 @@ static bool wants_ahead(const struct refrain_loader *l)
 	const struct planner *p = &l->planner;
 
 	return p->read_fresh < p->fresh_end &&
-		p->read_fresh < p->planned_fresh + l->s.ahead_max &&
+		p->read_fresh < p->planned_fresh + room_ahead(l) &&
 		l->free_entries >= l->s.c.batch + AHEAD_MAX;
 }
 
@@ -188,7 +188,7 @@ static void plan_ahead(struct refrain_loader *l)
 {
 	struct planner *p = &l->planner;
 	uint64_t from = p->read_fresh;
-	uint64_t to = p->planned_fresh + l->s.ahead_max;
+	uint64_t to = p->planned_fresh + room_ahead(l);
 	uint32_t n;
 
 	pthread_mutex_unlock(l->lock);

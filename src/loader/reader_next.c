@@ -132,7 +132,7 @@ static bool reads_ahead(struct refrain_loader *l)
 		return !list_empty(&l->ahead);
 	if (list_empty(&l->ahead))
 		reader->bursting = false;
-	else if (l->ahead_count >= l->s.burst ||
+	else if (l->ahead_count + l->s.c.reads_ahead >= room_ahead(l) ||
 		l->planner.read_fresh >= l->planner.fresh_end)
 		reader->bursting = true;
 	return reader->bursting;

@@ -22,6 +22,16 @@ static uint64_t encoded_mean(const struct refrain_loader *l)
 	return m->encoded_count ? m->encoded_sum / m->encoded_count : 0;
 }
 
+uint32_t room_ahead(const struct refrain_loader *l)
+{
+	uint64_t file = encoded_mean(l);
+	uint64_t room = file ? l->memory_share / 4 / file : UINT64_MAX;
+
+	if (room < l->s.ahead_least)
+		return l->s.ahead_least;
+	return room < l->s.ahead_max ? (uint32_t)room : l->s.ahead_max;
+}
+
 void room_count_kept(struct refrain_loader *l, uint64_t cost)
 {
 	l->kept_bytes += cost;
@@ -39,7 +49,7 @@ struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = encoded_mean(l);
-	uint64_t reserve = l->memory_share / 8 + l->s.ahead_max * file;
+	uint64_t reserve = l->memory_share / 8 + room_ahead(l) * file;
 	struct buffer *b;
 
 	if (l->outstanding_max > l->kept_count)
@@ -56,7 +66,7 @@ struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 
 bool room_for_encoded(const struct refrain_loader *l)
 {
-	uint64_t reads = l->s.ahead_max * encoded_mean(l);
+	uint64_t reads = room_ahead(l) * encoded_mean(l);
 
 	if (reads > l->memory_share / 4)
 		reads = l->memory_share / 4;

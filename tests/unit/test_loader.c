@@ -318,12 +318,12 @@ static void has_room(const struct refrain_config *c)
 
 	ck_assert_msg(settings_init(&s, c, &err) == 0, "%s", err.msg);
 	settings_schedule(&s, 1000, &config);
-	ck_assert_uint_ge(s.burst, 2 * c->reads_ahead);
-	ck_assert_uint_eq(s.ahead_max, s.burst + c->reads_ahead);
+	ck_assert_uint_eq(s.ahead_least, 3 * c->reads_ahead);
+	ck_assert_uint_ge(s.ahead_max, s.ahead_least);
 	ck_assert_uint_ge(
 		config.window, (c->batches_ahead + 4) * c->batch + 16);
-	ck_assert(s.burst == 2 * c->reads_ahead ||
-		s.burst <= config.window * 3 / 8);
+	ck_assert(s.ahead_max == s.ahead_least ||
+		s.ahead_max - c->reads_ahead <= config.window * 3 / 8);
 }
 
 START_TEST(test_a_window_that_follows_has_room_for_what_is_planned)
