@@ -32,6 +32,14 @@ uint32_t room_ahead(const struct refrain_loader *l)
 	return room < l->s.ahead_max ? (uint32_t)room : l->s.ahead_max;
 }
 
+/* What they may take before something else gives way. */
+static uint64_t ahead_bytes(const struct refrain_loader *l)
+{
+	uint64_t bytes = room_ahead(l) * encoded_mean(l);
+
+	return bytes < l->memory_share / 4 ? bytes : l->memory_share / 4;
+}
+
 void room_count_kept(struct refrain_loader *l, uint64_t cost)
 {
 	l->kept_bytes += cost;
@@ -49,7 +57,7 @@ struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = encoded_mean(l);
-	uint64_t reserve = l->memory_share / 8 + room_ahead(l) * file;
+	uint64_t reserve = l->memory_share / 8 + ahead_bytes(l);
 	struct buffer *b;
 
 	if (l->outstanding_max > l->kept_count)
@@ -66,11 +74,7 @@ struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
 
 bool room_for_encoded(const struct refrain_loader *l)
 {
-	uint64_t reads = room_ahead(l) * encoded_mean(l);
-
-	if (reads > l->memory_share / 4)
-		reads = l->memory_share / 4;
-	return memory_room(&l->memory) >= reads;
+	return memory_room(&l->memory) >= ahead_bytes(l);
 }
 
 bool room_alone(const struct refrain_loader *l, uint64_t bytes)
