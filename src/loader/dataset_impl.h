@@ -20,9 +20,8 @@
 struct ds_watch {
 	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
 	int64_t mtime_ns;
-	uint64_t bytes; /* of a file; WATCH_DIRECTORY: none */
+	uint64_t what;	/* stat_what() */
 };
-#define WATCH_DIRECTORY UINT64_MAX
 
 struct ds_shard {
 	uint64_t file; /* in SECTION_TEXTS */
@@ -89,7 +88,7 @@ void *table_grow(struct table *t, size_t bytes);
 int64_t table_text(struct table *t, const char *text, size_t bytes);
 
 int ds_add_watch(
-	struct dataset *ds, const char *path, int64_t mtime_ns, uint64_t bytes);
+	struct dataset *ds, const char *path, int64_t mtime_ns, uint64_t what);
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
 
 /* Set the count and the fingerprint, and give back what is not needed. */
@@ -211,6 +210,9 @@ int look_stat_shards(struct look *l);
 
 struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
+/* Of a file its size; a directory's inode and size, hashed, with the highest
+ * bit set. */
+uint64_t stat_what(const struct stat *st);
 
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */
 

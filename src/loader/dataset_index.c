@@ -24,7 +24,7 @@
 #include "base/write.h"
 
 #define INDEX_MAGIC "refrdset"
-#define INDEX_VERSION 1u
+#define INDEX_VERSION 2u
 #define INDEX_ORDER 0x01020304u
 /* An mtime has to be as old when it is looked at: a change within the same tick
  * of a file system's clock (2 s on FAT) would not show. */
@@ -376,9 +376,7 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 		return 0;
 	if (fstatat(f->ds->dir, path, &st, 0) == 0 &&
 		stat_mtime_ns(&st) == w[i].mtime_ns &&
-		(w[i].bytes == WATCH_DIRECTORY ? S_ISDIR(st.st_mode)
-					       : S_ISREG(st.st_mode) &&
-					(uint64_t)st.st_size == w[i].bytes))
+		stat_what(&st) == w[i].what)
 		return 0;
 	atomic_store_explicit(&f->changed, true, memory_order_relaxed);
 	return 0;

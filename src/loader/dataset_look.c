@@ -219,6 +219,15 @@ int64_t stat_mtime_ns(const struct stat *st)
 		st->st_mtim.tv_nsec;
 }
 
+uint64_t stat_what(const struct stat *st)
+{
+	const uint64_t of[] = {st->st_ino, (uint64_t)st->st_size};
+
+	if (S_ISDIR(st->st_mode))
+		return hash64(of, sizeof(of), 0) | (uint64_t)1 << 63;
+	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : UINT64_MAX >> 1;
+}
+
 /* -- Shards: files of a directory that hold several examples each -----------
  */
 

@@ -115,6 +115,22 @@ START_TEST(test_a_change_of_names_is_seen)
 }
 END_TEST
 
+START_TEST(test_other_directories_with_the_same_times_are_seen)
+{
+	struct dataset_options o = options_of(in_tree("d"), 0);
+
+	make_folder();
+	sh("cp -a d e; touch e/a/3.jpg; touch -r d/a e/a");
+	(void)look_once(&o);
+	ck_assert(mapped(&o));
+	sh("mv d old && mv e d"); /* as from another archive */
+	ck_assert(!mapped(&o));
+	ck_assert(mapped(&o));
+	sh("mv d/a e && mv old/a d/ && touch -r e d");
+	ck_assert(!mapped(&o));
+}
+END_TEST
+
 START_TEST(test_what_a_file_holds_does_not_matter)
 {
 	struct dataset_options o = options_of(in_tree("d"), 0);
@@ -410,6 +426,8 @@ int main(void)
 
 	tcase_add_test(c, test_an_index_says_what_the_look_said);
 	tcase_add_loop_test(c, test_a_change_of_names_is_seen, 0, 9);
+	tcase_add_test(
+		c, test_other_directories_with_the_same_times_are_seen);
 	tcase_add_test(c, test_what_a_file_holds_does_not_matter);
 	tcase_add_test(c, test_what_has_just_changed_is_not_kept);
 	tcase_add_test(c, test_other_options_have_another_index);
