@@ -62,7 +62,14 @@ const struct mount_key *mount_key(
 
 /* -- What is to be done ---------------------------------------------------- */
 
-enum work { WORK_NONE, WORK_KEYS, WORK_PLAN, WORK_REPORT, WORK_END };
+enum work {
+	WORK_NONE,
+	WORK_KEYS,
+	WORK_BEGIN,
+	WORK_PLAN,
+	WORK_REPORT,
+	WORK_END
+};
 
 static uint64_t fresh_returned(const struct mount *m)
 {
@@ -87,31 +94,50 @@ static uint64_t plan_end(const struct mount *m)
 	return fresh_returned(m) + plan_ahead(m);
 }
 
-static bool plan_due(const struct mount *m)
+/*
+ * What is in the tiers stays there: after an epoch without a miss, and before
+ * the first one, there is nothing to be fetched.
+ */
+static bool plan_wanted(const struct mount *m)
+{
+	return m->planning && m->in_row < m->epoch_fresh;
+}
+
+static enum work plan_due(const struct mount *m)
 {
 	uint64_t piece = plan_ahead(m) / 4;
 
+	if (!plan_wanted(m))
+		return WORK_NONE;
+	if (!m->begun)
+		return WORK_BEGIN;
 	if (piece > MOUNT_NAMES_MAX)
 		piece = MOUNT_NAMES_MAX;
 	piece += !piece;
-	return m->planning && !m->plan.full &&
-		m->plan.added + piece <= plan_end(m);
+	return !m->plan.full && m->plan.added + piece <= plan_end(m)
+		? WORK_PLAN
+		: WORK_NONE;
 }
 
-static enum work work_due(struct mount *m)
+static bool report_due(const struct mount *m)
 {
-	bool plan = plan_due(m), keys = keys_due(m);
+	return m->begun && m->plan.reported < m->plan.added &&
+		fresh_returned(m) > m->plan.reported &&
+		clock_now_ns() >= m->due_ns;
+}
+
+static enum work work_due(const struct mount *m)
+{
+	enum work plan = plan_due(m);
+	bool keys = keys_due(m);
 
 	if (m->l->closing)
 		return WORK_END;
-	if (plan && (m->plan_turn || !keys))
-		return WORK_PLAN;
+	if (plan != WORK_NONE && (m->plan_turn || !keys))
+		return plan;
 	if (keys)
 		return WORK_KEYS;
-	if (m->planning && fresh_returned(m) > m->plan.reported &&
-		clock_now_ns() >= m->due_ns)
-		return WORK_REPORT;
-	return WORK_NONE;
+	return report_due(m) ? WORK_REPORT : WORK_NONE;
 }
 
 /* What is known of the run when it is done. */
@@ -136,13 +162,17 @@ static enum work wait_for_work(struct mount *m, struct now *now)
 	enum work work;
 
 	LOCK_SCOPE(l->lock);
+	/* All of it is over. */
+	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
+		m->begun = false;
 	while ((work = work_due(m)) == WORK_NONE) {
 		m->waiting = true;
 		pthread_cond_wait(&m->moved, l->lock);
 		m->waiting = false;
 	}
 	*now = (struct now){m->answered, plan_end(m),
-		{fresh_returned(m), l->returned, step_ns(l)}};
+		{fresh_returned(m), l->returned, l->planner.read_fresh,
+			step_ns(l)}};
 	m->schedule = l->planner.schedule;
 	m->plan_turn = work == WORK_KEYS;
 	if (work == WORK_REPORT)
@@ -156,6 +186,17 @@ void mount_moved(struct refrain_loader *l)
 
 	if (m && m->waiting && work_due(m) != WORK_NONE)
 		pthread_cond_signal(&m->moved);
+}
+
+void mount_read(struct refrain_loader *l, bool hit)
+{
+	struct mount *m = l->mount;
+
+	if (!m)
+		return;
+	m->in_row = hit ? m->in_row + 1 : 0;
+	if (!hit)
+		mount_moved(l);
 }
 
 /* -- Doing it -------------------------------------------------------------- */
@@ -185,6 +226,19 @@ int mount_ask(
 	return rc;
 }
 
+static void keep_key(
+	struct mount *m, uint64_t index, const struct answer_key *answer)
+{
+	struct mount_key *key = &m->keys[index % m->keys_count];
+
+	m->known += !key->index_1;
+	*key = (struct mount_key){
+		.key = answer->key,
+		.bytes = answer->bytes,
+		.index_1 = (uint32_t)(index + 1),
+	};
+}
+
 static int get_keys(struct mount *m, uint64_t from)
 {
 	struct refrain_loader *l = m->l;
@@ -201,13 +255,8 @@ static int get_keys(struct mount *m, uint64_t from)
 	/* The others may have one when they are read again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
-			m->keys[m->asked[i] % m->keys_count] =
-				(struct mount_key){
-					.key = m->answers[i].key,
-					.bytes = m->answers[i].bytes,
-					.index_1 = (uint32_t)(m->asked[i] + 1),
-				};
-	m->answered = next;
+			keep_key(m, m->asked[i], &m->answers[i]);
+	m->answered = m->known < l->examples ? next : UINT64_MAX;
 	meter_tick(l);
 	reader_pump(l);
 	return 0;
@@ -222,6 +271,10 @@ static void serve(struct mount *m)
 		switch (wait_for_work(m, &now)) {
 		case WORK_KEYS:
 			rc = get_keys(m, now.answered);
+			break;
+		case WORK_BEGIN:
+			rc = mount_plan_begin(
+				m, now.report.read, now.report.step);
 			break;
 		case WORK_PLAN:
 			rc = mount_plan_add(m, now.plan_end);
@@ -357,8 +410,6 @@ static void *mount_thread(void *arg)
 	if (rc == 0)
 		rc = go_on(m);
 	if (rc == 0)
-		rc = mount_plan_begin(m);
-	if (rc == 0)
 		serve(m);
 	end(m);
 	return NULL;
@@ -413,6 +464,8 @@ void mount_new(struct refrain_loader *l)
 	m->l = l;
 	m->first_fresh = m->answered = l->planner.planned_fresh;
 	m->epoch_fresh = (l->examples + world - 1) / world;
+	m->in_row = m->epoch_fresh;
+	m->planning = mount_plan_may(m);
 	m->talk.fd = m->socket = -1;
 	(void)pthread_cond_init(&m->moved, NULL); /* cannot fail on Linux */
 	l->mount = m;

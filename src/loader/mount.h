@@ -83,7 +83,10 @@ struct mount {
 	pthread_cond_t moved;	/* the thread: look again */
 	int socket;		/* to be shut down at the end; -1 */
 	struct mount_key *keys; /* by index modulo keys_count; NULL: none */
+	uint64_t known;		/* keys in it */
 	uint64_t answered;	/* fresh numbers before: asked for */
+	uint64_t in_row;	/* hits since something was read through the
+				   mount; at first as after an epoch of hits */
 	uint64_t due_ns;	/* not to be woken up before for progress */
 
 	/* Set once by the thread, before ON. */
@@ -97,9 +100,11 @@ struct mount {
 	char *request;
 	uint64_t *asked;	    /* indices of a request */
 	struct answer_key *answers; /* to them */
-	bool planning;		    /* the mount has taken our plan */
+	bool planning;		    /* the mount takes plans of ours */
 	bool plan_turn;		    /* names for the plan before keys */
+	bool begun;		    /* there is a plan */
 	struct mount_plan {
+		uint64_t first;	    /* fresh number of the first in it */
 		uint64_t added;	    /* fresh numbers before: in the plan */
 		uint64_t positions; /* of the plan */
 		bool full;	    /* the mount takes no more for now */
@@ -124,6 +129,8 @@ void mount_free(struct refrain_loader *l);
 
 /* A batch was returned. */
 void mount_moved(struct refrain_loader *l);
+/* Something is read from a tier, or (false) through the mount. */
+void mount_read(struct refrain_loader *l, bool hit);
 /* False: it is soon known whether there is an entry; reader_pump() comes. */
 bool mount_knows(struct refrain_loader *l, const struct entry *e);
 /* The key of the entry to be tried, or NULL. */
@@ -134,14 +141,17 @@ const struct mount_key *mount_key(
 #define MOUNT_NAMES_MAX 2048u
 #define MOUNT_REQUEST_BYTES ((size_t)512 << 10)
 
-/* The plan is offered; not to be taken is no failure. -errno: the talk is
- * over. */
-int mount_plan_begin(struct mount *m);
+/* Whether plans are to be made at all. */
+bool mount_plan_may(const struct mount *m);
+/* A plan from there on is offered; not to be taken is no failure. -errno: the
+ * talk is over. */
+int mount_plan_begin(struct mount *m, uint64_t fresh, uint64_t step);
 /* Add names to it, up to fresh number `to`. As above. */
 int mount_plan_add(struct mount *m, uint64_t to);
-/* Fresh examples before `fresh` were returned, as were steps before `step`. */
+/* Fresh examples before `fresh` were returned, as were steps before `step`; the
+ * reader was given those before `read`. */
 struct mount_report {
-	uint64_t fresh, step;
+	uint64_t fresh, step, read;
 	uint64_t step_ns; /* of the trainer; 0: not known */
 };
 int mount_plan_report(struct mount *m, const struct mount_report *now);

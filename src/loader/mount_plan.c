@@ -14,6 +14,8 @@
 #include "loader/impl.h"
 #include "loader/mount.h"
 
+#define LEFT_OUT UINT64_MAX /* no index of an example */
+
 /* How far apart reads of a loader may be, and something more. */
 static uint64_t slack(const struct refrain_loader *l)
 {
@@ -33,7 +35,14 @@ static int ask(struct mount *m, int bytes)
 	return rc < 0 ? rc : answer_ok(line, n);
 }
 
-int mount_plan_begin(struct mount *m)
+/* What was fetched ahead would be taken for a fast upstream, and the factor
+ * would fall until the trainer waits. */
+bool mount_plan_may(const struct mount *m)
+{
+	return !m->l->s.measures;
+}
+
+int mount_plan_begin(struct mount *m, uint64_t fresh, uint64_t step)
 {
 	const struct schedule_config *c = &m->schedule.c;
 	uint32_t batch = m->l->s.c.batch;
@@ -41,15 +50,11 @@ int mount_plan_begin(struct mount *m)
 	int rc;
 
 	m->plan = (struct mount_plan){
-		.added = m->first_fresh,
-		.reported = m->first_fresh,
-		.echo = schedule_echo_at(
-			&m->schedule, m->l->planner.first_step),
+		.first = fresh,
+		.added = fresh,
+		.reported = fresh,
+		.echo = schedule_echo_at(&m->schedule, step),
 	};
-	/* What was fetched ahead would be taken for a fast upstream, and the
-	 * factor would fall until the trainer waits. */
-	if (m->l->s.measures)
-		return 0;
 	/* Those of whole batches, and small ones, the mount would refuse. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
@@ -60,14 +65,14 @@ int mount_plan_begin(struct mount *m)
 			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64
 			",\"slack\":%" PRIu64 "%s}\n",
 			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
-			c->echo_max.q, m->first_fresh, slack(m->l), window));
+			c->echo_max.q, fresh, slack(m->l), window));
 	if (rc == 0)
 		rc = ask(m,
 			snprintf(m->request, MOUNT_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,"
 				"\"slack\":%" PRIu64 "}\n",
 				batch, slack(m->l)));
-	m->planning = rc == 1;
+	m->planning = m->begun = rc == 1;
 	return rc < 0 ? rc : 0;
 }
 
@@ -195,8 +200,8 @@ static void put_changes(struct mount *m, const struct mount_report *now,
 int mount_plan_report(struct mount *m, const struct mount_report *now)
 {
 	struct mount_plan *p = &m->plan;
-	uint64_t missing = p->added - m->first_fresh - p->positions;
-	uint64_t position = now->fresh - m->first_fresh;
+	uint64_t missing = p->added - p->first - p->positions;
+	uint64_t position = now->fresh > p->first ? now->fresh - p->first : 0;
 	char changes[160];
 	int rc;
 
@@ -216,37 +221,49 @@ int mount_plan_report(struct mount *m, const struct mount_report *now)
 
 /* -- Keys ------------------------------------------------------------------ */
 
-static bool is_known(const struct mount *m, uint64_t index)
+/* The indices of at most `most` examples that are needed; fewer: then the run
+ * ends. */
+static uint32_t look_ahead(struct mount *m, uint64_t from, uint32_t most)
+{
+	struct schedule_slot slot;
+	uint32_t n = 0;
+
+	while (n < most && needed(m, from + n, &slot))
+		m->asked[n++] = slot.index;
+	return n;
+}
+
+static void leave_out_known(struct mount *m, uint32_t n)
 {
 	LOCK_SCOPE(m->l->lock);
 
-	return m->keys[index % m->keys_count].index_1 == index + 1;
+	for (uint32_t i = 0; i < n; i++)
+		if (m->keys[m->asked[i] % m->keys_count].index_1 ==
+			m->asked[i] + 1)
+			m->asked[i] = LEFT_OUT;
 }
 
 int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next)
 {
 	struct names names = names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
-	struct schedule_slot slot;
+	uint32_t i = 0, n = look_ahead(m, from, most);
 	const char *line;
-	size_t n;
+	size_t bytes;
 	int rc;
 
-	for (*next = from; *next < from + most; (*next)++) {
-		if (!needed(m, *next, &slot)) {
-			*next = UINT64_MAX;
-			break;
-		}
-		if (!is_known(m, slot.index) &&
-			!names_add(m, &names, slot.index))
-			break;
-	}
+	leave_out_known(m, n);
+	/* What is asked for takes the place of what was looked at. */
+	while (i < n && (m->asked[i] == LEFT_OUT ||
+				names_add(m, &names, m->asked[i])))
+		i++;
+	*next = i == n && n < most ? UINT64_MAX : from + i;
 	*count = names.count;
 	if (!names.count)
 		return 0;
-	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &n);
+	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &bytes);
 	if (rc == 0)
-		rc = answer_keys(line, n, m->answers, names.count);
+		rc = answer_keys(line, bytes, m->answers, names.count);
 	/* Refused: then there is none. */
 	if (rc == 0)
 		memset(m->answers, 0, names.count * sizeof(*m->answers));
