@@ -7,13 +7,14 @@ bench_epoch_reader_SOURCES = \
 bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
-	bench/scale.sh bench/tier.sh bench/loader.sh bench/epoch.sh
+	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
+	bench/epoch.sh bench/speeds.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
-	bench/epoch.py bench/epoch-plot \
+	bench/epoch.py bench/epoch-plot bench/speeds.py \
 	bench/peer_ffcv.py bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
-	bench-ranges.json bench-scale.json bench-tier.json bench-loader.json \
-	bench-epoch.json
+	bench-ranges.json bench-scale.json bench-tier.json bench-direct.json \
+	bench-loader.json bench-epoch.json bench-speeds.json
 
 # 77: not to be measured here, which is no failure.
 bench: all

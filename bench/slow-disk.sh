@@ -10,9 +10,11 @@
 #                                   read-only, or with SPARE MB of room to write;
 #                                   1 and $slow_why if it cannot
 #   slow_disk_run COMMAND...        run with reads throttled to RATE bytes/s
+#   slow_disk_rate RATE             from now on
+#   slow_disk_kill                  what was run so, and is still running
 #   slow_disk_remove                undo all of it, whatever there is
 
-slow_dir='' slow_loop='' slow_group='' slow_sudo=''
+slow_dir='' slow_loop='' slow_device='' slow_group='' slow_sudo=''
 slow_why=''
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -33,10 +35,20 @@ slow_put() {
 	printf '%s\n' "$1" | $slow_sudo tee "$2" >/dev/null 2>&1
 }
 
+# The group is there. 1: it does not throttle.
+slow_disk_rate() {
+	if [ -e "$slow_group/io.max" ]; then
+		slow_put "$slow_device rbps=$1" "$slow_group/io.max"
+	else
+		slow_put "$slow_device $1" \
+			"$slow_group/blkio.throttle.read_bps_device"
+	fi
+}
+
 # Throttle in version 1 of control groups, where the blkio controller is there
 # (version 2 may be mounted beside it), else in version 2.
 slow_limit() {
-	device=$1 rate=$2
+	slow_device=$1
 	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)blkio(,|$)/ { print $2; exit }' \
 		/proc/mounts)
 	v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
@@ -44,16 +56,13 @@ slow_limit() {
 		slow_group=$v1/refrain-slow-$$
 		# shellcheck disable=SC2086
 		$slow_sudo mkdir "$slow_group" 2>/dev/null &&
-			slow_put "$device $rate" \
-				"$slow_group/blkio.throttle.read_bps_device" &&
-			return 0
+			slow_disk_rate "$2" && return 0
 	elif [ -n "$v2" ]; then
 		slow_group=$v2/refrain-slow-$$
 		slow_put +io "$v2/cgroup.subtree_control"
 		# shellcheck disable=SC2086
 		$slow_sudo mkdir "$slow_group" 2>/dev/null &&
-			slow_put "$device rbps=$rate" "$slow_group/io.max" &&
-			return 0
+			slow_disk_rate "$2" && return 0
 	fi
 	slow_why='no control group can throttle a device here'
 	return 1
@@ -97,10 +106,25 @@ slow_disk_run() {
 		exec "$@"' sh "$slow_sudo" "$slow_group" "$@"
 }
 
+slow_disk_kill() {
+	while read -r pid; do
+		kill "$pid" 2>/dev/null
+	done <"$slow_group/cgroup.procs"
+}
+
+# What has just closed a file may still be at it.
+slow_unmount() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		# shellcheck disable=SC2086
+		$slow_sudo umount "$slow_dir" && return
+		sleep 0.2
+	done
+}
+
 slow_disk_remove() {
 	# shellcheck disable=SC2086
 	{
-		[ -n "$slow_dir" ] && $slow_sudo umount "$slow_dir"
+		[ -n "$slow_dir" ] && slow_unmount
 		[ -n "$slow_loop" ] && $slow_sudo losetup -d "$slow_loop"
 		[ -n "$slow_group" ] && $slow_sudo rmdir "$slow_group"
 	} 2>/dev/null
