@@ -279,8 +279,7 @@ static double ratio(double up_ns, double down_ns)
  */
 static double first_step(const struct auto_echo *a, const struct auto_part *m)
 {
-	return SMALL *
-		fmin(value(a->asked), ratio(m->up_most_ns, m->down_ns));
+	return SMALL * fmin(value(a->asked), ratio(m->up_most_ns, m->down_ns));
 }
 
 static bool tries(const struct auto_echo *a, const struct auto_part *m)

@@ -53,7 +53,7 @@ struct auto_part {
 	double up_ns, down_ns; /* a batch */
 	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
 	uint64_t fresh;
-	bool waited;	       /* the trainer, for more than a moment */
+	bool waited; /* the trainer, for more than a moment */
 };
 
 struct auto_echo {
@@ -74,10 +74,10 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 
 /*
  * A read of the burst is done. How many are thereby known to have taken `ns` at
- * what storage can do for ever: from AUTO_LONG_NS after the first read on, those
- * from one pause that is no shorter than the mean to the next. So answers to
- * many reads at a time count as often as what was waited for them; while there
- * is no answer nothing that was saved up is spent.
+ * what storage can do for ever: from AUTO_LONG_NS after the first read on,
+ * those from one pause that is no shorter than the mean to the next. So answers
+ * to many reads at a time count as often as what was waited for them; while
+ * there is no answer nothing that was saved up is spent.
  */
 uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 

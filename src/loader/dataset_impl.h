@@ -20,7 +20,7 @@
 struct ds_watch {
 	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
 	int64_t mtime_ns;
-	uint64_t what;	/* stat_what() */
+	uint64_t what; /* stat_what() */
 };
 
 struct ds_shard {

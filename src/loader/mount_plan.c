@@ -254,8 +254,8 @@ int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
 
 	leave_out_known(m, n);
 	/* What is asked for takes the place of what was looked at. */
-	while (i < n && (m->asked[i] == LEFT_OUT ||
-				names_add(m, &names, m->asked[i])))
+	while (i < n &&
+		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;
 	*next = i == n && n < most ? UINT64_MAX : from + i;
 	*count = names.count;

@@ -146,8 +146,7 @@ static void make_bursts(struct plant *p, double since_ns, double each_ns)
 	for (;;) {
 		uint64_t room = p->sums.fresh + AHEAD - p->made;
 
-		p->burst = room > 0 &&
-			(p->burst || room >= AHEAD - AT_A_TIME);
+		p->burst = room > 0 && (p->burst || room >= AHEAD - AT_A_TIME);
 		p->sums.in_burst = p->burst && is_full(p);
 		if (!p->burst || made_ns(p) >= p->now_ns)
 			return;

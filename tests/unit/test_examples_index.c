@@ -426,8 +426,7 @@ int main(void)
 
 	tcase_add_test(c, test_an_index_says_what_the_look_said);
 	tcase_add_loop_test(c, test_a_change_of_names_is_seen, 0, 9);
-	tcase_add_test(
-		c, test_other_directories_with_the_same_times_are_seen);
+	tcase_add_test(c, test_other_directories_with_the_same_times_are_seen);
 	tcase_add_test(c, test_what_a_file_holds_does_not_matter);
 	tcase_add_test(c, test_what_has_just_changed_is_not_kept);
 	tcase_add_test(c, test_other_options_have_another_index);
