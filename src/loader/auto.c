@@ -75,7 +75,34 @@ static double each(uint64_t ns, uint64_t n)
 	return n ? (double)ns / (double)n : 0;
 }
 
-/* Not in the middle of a burst of which nothing that lasts was seen. */
+static double value(struct schedule_echo e)
+{
+	return (double)e.p / e.q;
+}
+
+static bool is_waited_for(
+	const struct auto_sums *then, const struct auto_sums *now)
+{
+	return (double)(now->wait_ns - then->wait_ns) >
+		WAITS * (double)(now->trainer_ns - then->trainer_ns);
+}
+
+/* Slower than the trainer takes examples, whatever was saved up. */
+static bool is_slow(const struct auto_echo *a, const struct auto_sums *now)
+{
+	const struct auto_sums *then = &a->begun;
+	double read = each(now->full_ns - then->full_ns,
+		now->full_reads - then->full_reads);
+	double step = each(
+		now->trainer_ns - then->trainer_ns, now->steps - then->steps);
+
+	return read * a->batch > step * value(a->asked) * JUMP;
+}
+
+/*
+ * Not in the middle of a burst that shows nothing yet: of its beginning only a
+ * speed is certain that is too low.
+ */
 static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
@@ -83,11 +110,11 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 
 	if (fresh < a->part_fresh || now->steps == then->steps)
 		return false;
-	if (fresh >= PART_MOST * a->part_fresh)
+	if (fresh >= PART_MOST * a->part_fresh ||
+		now->long_reads - then->long_reads >= FULL_READS)
 		return true;
-	return now->long_reads - then->long_reads >= FULL_READS ||
-		(!now->in_burst &&
-			now->full_reads - then->full_reads >= FULL_READS);
+	return now->full_reads - then->full_reads >= FULL_READS &&
+		(!now->in_burst || is_waited_for(then, now) || is_slow(a, now));
 }
 
 static void measure(const struct auto_echo *a, const struct auto_sums *now,
@@ -97,7 +124,6 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 	uint64_t full = now->full_reads - then->full_reads;
 	uint64_t lasting = now->long_reads - then->long_reads;
 	double read, decode, steps = (double)(now->steps - then->steps);
-	double waited_ns = (double)(now->wait_ns - then->wait_ns);
 	uint64_t saved_ns = 0;
 
 	/* Where memory or the trainer never let them queue: what was seen. */
@@ -115,7 +141,7 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 	part->up_ns = a->batch * fmax(read, decode);
 	part->up_most_ns = a->batch * fmax(read + (double)saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
-	part->waited = waited_ns > WAITS * part->down_ns * steps;
+	part->waited = is_waited_for(then, now);
 	part->down_ns += (double)(now->augment_ns - then->augment_ns) /
 		(steps * a->threads);
 }
@@ -226,11 +252,6 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 }
 
 /* -- The factor ------------------------------------------------------------ */
-
-static double value(struct schedule_echo e)
-{
-	return (double)e.p / e.q;
-}
 
 /* Coarser where it is large: a step is a thirtieth at most. */
 static uint32_t denominator(double e)
