@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS_LEAST 2
-/* So many parts' examples at least are looked at. */
-#define LOOKED_AT 3
+#define PARTS_LEAST 3
 /* Fewer than that say little about a rate. */
 #define FULL_READS 32
 /* A part that reading is not seen in ends after so many parts' examples. */
@@ -137,7 +135,6 @@ static void measure(const struct auto_echo *a, const struct auto_sums *now,
 	decode = each(now->decode_ns - then->decode_ns,
 			 now->decodes - then->decodes) /
 		a->threads;
-	part->fresh = now->fresh - then->fresh;
 	part->up_ns = a->batch * fmax(read, decode);
 	part->up_most_ns = a->batch * fmax(read + (double)saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
@@ -238,11 +235,7 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 
 bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 {
-	uint64_t fresh = 0;
-
-	for (uint32_t i = 0; i < a->parts; i++)
-		fresh += a->part[i].fresh;
-	if (a->parts < PARTS_LEAST || fresh < LOOKED_AT * a->part_fresh)
+	if (a->parts < PARTS_LEAST)
 		return false;
 	out->up_ns = median(a->part, a->parts, UP);
 	out->up_most_ns = median(a->part, a->parts, UP_MOST);

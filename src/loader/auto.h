@@ -13,7 +13,7 @@
  * one that answers many requests at a time for as slow as one answer is.
  * R is the ratio of the medians of the last eight parts; a single odd part does
  * not count. When two parts in a row differ from all before them, those are
- * forgotten: the speed has changed. Three eighths are enough for a large change
+ * forgotten: the speed has changed. Three parts are enough for a large change
  * of the factor.
  */
 #ifndef LOADER_AUTO_H
@@ -52,7 +52,6 @@ struct auto_burst {
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
 	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
-	uint64_t fresh;
 	bool waited; /* the trainer, for more than a moment */
 };
 
