@@ -79,14 +79,14 @@ compare() {
 echo "direct: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 echo "images        bare images/s mount images/s    ratio  mount reads"
 mkdir "$mnt"
-# make NAME IMAGES SIZE: a dataset, in $work/NAME.
-make() {
+# dataset NAME IMAGES SIZE: a dataset, in $work/NAME.
+dataset() {
 	"$refrain" make-dataset --classes 10 --images "$2" --size "$3" \
 		"$work/$1" >/dev/null || bench_fail "no dataset"
 }
 
-make photographs 1000 500x375
-make small 20000 32x32
+dataset photographs 1000 500x375
+dataset small 20000 32x32
 compare photographs "$work/photographs" 224
 rows=$row
 compare small "$work/small" 32
