@@ -52,7 +52,7 @@ struct auto_burst {
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
 	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
-	bool waited; /* the trainer, for more than a moment */
+	bool waited;	       /* the trainer, for more than a moment */
 };
 
 struct auto_echo {
