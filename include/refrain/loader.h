@@ -132,11 +132,12 @@ enum refrain_last {
 #define REFRAIN_FLAG_NO_NORMALISE 0x20 /* F16, F32: value / 255 alone */
 /*
  * A dataset on a mount of refrain (FOLDER, LIST) is read with the mount's help:
- * a thread tells the mount the order of the run, so that it fetches in that
- * order, and what lies in the mount's cache already is opened there, verified,
- * without asking the mount. What is not there, or is damaged, is read through
- * the mount; with this flag everything is. The stream and the pixels are the
- * same.
+ * what lies in the mount's cache already is opened there, verified, without
+ * asking the mount. What is not there, or is damaged, is read through the
+ * mount; from then on until an epoch was all in the cache a thread tells the
+ * mount the order of the run, so that it fetches in that order. With this flag
+ * everything is read through the mount, and it is told nothing. The stream and
+ * the pixels are the same.
  */
 #define REFRAIN_FLAG_NO_MOUNT_HELP 0x40
 
@@ -188,7 +189,8 @@ struct refrain_config {
 			       0: 1; REFRAIN_ECHO_AUTO: see echo_max */
 	int32_t echo_point; /* enum refrain_echo_point */
 	uint32_t window;    /* the most examples with echoes outstanding;
-			       0: max(16 * batch, 1024) */
+			       0: max(16 * batch, 1024), for an echo that
+			       changes the least one if that is more */
 	uint32_t min_lag;   /* steps between servings of one example; 0: 1 */
 	/* Above 0: the order within each `shuffle_window` examples is random,
 	 * that of the windows not, for media that must be read in sequence. */
@@ -257,10 +259,11 @@ struct refrain_config {
 	 * fresh examples are served, which is also what a change takes to take
 	 * full effect. e stays exactly 1 while r is at most 1.04. After a
 	 * change of speed e is within 15 % of r in three windows. Reads are
-	 * then done in bursts of 3/8 of a window, at most 384 and at least
-	 * twice reads_ahead, as only an upstream that is busy can be timed; a
-	 * window must be (batches_ahead + 4) * batch + 3 * reads_ahead + 16 at
-	 * least.
+	 * then done in bursts of 3/8 of a window, at most 384 and a quarter
+	 * of the memory, and at least twice reads_ahead, as only an upstream
+	 * that is busy can be timed; a window must be (batches_ahead + 4) *
+	 * batch + 3 * reads_ahead + 16 at least. Set it where these may differ
+	 * when a log is replayed.
 	 *
 	 * Where e changes depends on time: refrain_echo_log() says where it
 	 * was. Given back as echo_log the same stream comes again, and nothing

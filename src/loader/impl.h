@@ -392,9 +392,9 @@ bool direct_start(struct refrain_loader *l, struct read_op *r);
 
 /* -- room.c -- */
 
-/* Would buffers of so many bytes fit if all were dropped that can be? */
 /* How many examples may be read before they are planned. */
 uint32_t room_ahead(const struct refrain_loader *l);
+/* Would buffers of so many bytes fit if all were dropped that can be? */
 bool room_alone(const struct refrain_loader *l, uint64_t bytes);
 
 /* -- worker.c, make.c -- */

@@ -93,7 +93,7 @@ struct mount {
 	int tier_fds[ANSWER_TIERS_MAX];
 	unsigned tiers;
 
-	/* The thread's. */
+	/* The thread's; while it is `waiting`, others look, with the lock. */
 	struct talk talk;
 	char below[PATH_MAX];
 	struct schedule schedule; /* a copy of the planner's */
