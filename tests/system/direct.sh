@@ -178,7 +178,6 @@ echo_reads() {
 	note "$(cat "$work/echo")"
 	expect "fresh, e $e" "$(value fresh)" $((epochs * tiny))
 	expect "wasted, e $e" "$(status_field prefetch_wasted)" 0
-	[ "$(status_field prefetch_issued)" -gt 0 ] || fail 'nothing was ahead'
 }
 
 mount_tiny
@@ -191,6 +190,8 @@ for e in 1 2 2.5 4; do
 	echo_reads $e 1
 done
 echo_reads 2.5 3 --in-order --step-ms 4
+# Without steps a run may be over before its first miss has made a plan.
+[ "$(status_field prefetch_issued)" -gt 0 ] || fail 'nothing was ahead'
 
 # -- A mount that dies --------------------------------------------------------
 # What the kernel has of a mount's files outlives the daemon: a fresh one.
