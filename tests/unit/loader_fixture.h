@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <refrain/loader.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +87,8 @@ static inline void make_image(unsigned i, unsigned width, unsigned height)
 
 static inline void fixture_make(void)
 {
-	char path[256];
+	CLEANUP_FREE char *cwd = getcwd(NULL, 0);
+	char path[256], cache[PATH_MAX];
 
 	(void)snprintf(top, sizeof(top), "test_loader.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(top));
@@ -96,8 +98,10 @@ static inline void fixture_make(void)
 	}
 	for (unsigned i = 0; i < IMAGES; i++)
 		make_image(i, 64 + i % 7, 48 + i % 5);
-	(void)snprintf(path, sizeof(path), "%s.index", top);
-	ck_assert_int_eq(setenv("XDG_CACHE_HOME", path, 1), 0);
+	/* A relative one would be ignored. */
+	ck_assert_ptr_nonnull(cwd);
+	(void)snprintf(cache, sizeof(cache), "%s/%s.index", cwd, top);
+	ck_assert_int_eq(setenv("XDG_CACHE_HOME", cache, 1), 0);
 }
 
 static inline void fixture_remove(void)
