@@ -96,7 +96,11 @@ START_TEST(test_open_with_the_memory_it_asks_for_opens)
 {
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
+	struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}};
 
+	/* What has just changed is not indexed; an index needs less. */
+	later[1].tv_sec = time(NULL) + 3600;
+	ck_assert_int_eq(utimensat(AT_FDCWD, top, later, 0), 0);
 	c.memory_bytes = 1000;
 	ck_assert_int_eq(refrain_open(&l, &c), -ENOMEM);
 	c.memory_bytes =
@@ -168,7 +172,9 @@ START_TEST(test_timeout_names_stage_and_file)
 	l = open_loader(&c);
 	while (!stats_of(l).files_read)
 		(void)sched_yield();
-	ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
+	do /* until what is missed longest is no read */
+		ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
+	while (strstr(refrain_message(l), " read"));
 	ck_assert_msg(strstr(refrain_message(l), "decod") &&
 			strstr(refrain_message(l), ".jpg"),
 		"%s", refrain_message(l));
