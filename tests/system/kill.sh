@@ -16,6 +16,7 @@ requires fuse python3
 kills=${REFRAIN_KILLS:-15}
 first_seed=${REFRAIN_SEED:-$(date +%N | sed 's/^0*//')}
 seed=${first_seed:-1}
+here=$(cd "$(dirname "$0")" && pwd)
 note "seed $seed, $kills times; again with REFRAIN_SEED=$seed"
 
 # draw N: $drawn is one of 0 to N - 1.
@@ -28,11 +29,13 @@ ms() {
 	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
-# Files of one item and of several; less room than they need.
+# Files of one item and of several, and one that is read in pieces; less room
+# than they need, and too little memory to put pieces together.
 make_tree "$src" 7 160 400000
 sums=$work/sums
-"$reader" "$src" --make-sums "$sums" >/dev/null
 (cd "$src" && find . -type f -size +0) >"$work/files"
+head -c 3000000 /dev/urandom >"$src/shard"
+"$reader" "$src" --make-sums "$sums" >/dev/null
 # In memory where we may mount a tmpfs, else on the disk, too.
 fast=$work/fast
 mkdir "$fast"
@@ -48,8 +51,8 @@ mount_it() {
 	daemon_err=$work/daemon.$daemons.err
 	rm -f "$work/daemon.$((daemons - 6)).err"
 	"$refrain" mount --foreground "$src" "$mnt" --limit 128K --chunk 64K \
-		--cache "$fast:$fast_size" --cache "$slow:$slow_size" "$@" \
-		2>"$daemon_err" &
+		--staging 512K --cache "$fast:$fast_size" \
+		--cache "$slow:$slow_size" "$@" 2>"$daemon_err" &
 	daemon=$!
 }
 
@@ -78,11 +81,30 @@ readers() {
 	for n in 1 2; do
 		while [ ! -e "$work/dead" ] &&
 			"$reader" "$mnt" --threads 3 --seed $n \
+			--files-from "$work/files" \
 			${1:+--sums "$1"} >>"$work/read.$n" 2>&1; do
 			:
 		done &
 	done
 	wait
+}
+
+# Half of a file that nobody else reads.
+pieces() {
+	while [ ! -e "$work/dead" ] &&
+		python3 "$here/parts.py" "$mnt/shard" "$src/shard" 16384 \
+			"$seed" 2 >>"$work/read.1" 2>&1; do
+		:
+	done
+}
+
+# Parts of chunks: their bytes, and a map of them.
+parts_there() {
+	find "$fast" "$slow" -name '*-65544' | wc -l
+}
+
+has_parts() {
+	[ "$(parts_there)" -gt 0 ]
 }
 
 # The rest of what one can do to a mount.
@@ -111,8 +133,13 @@ killed_while() {
 	wait_for 20 is_mounted || fail 'no mount'
 	compare=$sums
 	[ "$1" != refresh ] || compare=
-	readers "$compare" &
+	if [ "$1" = pieces ]; then
+		pieces &
+	else
+		readers "$compare" &
+	fi
 	load=$!
+	[ "$1" != pieces ] || wait_for 20 has_parts || fail 'no parts'
 	draw 250
 	[ "$1" != umount ] || sleep "$(ms "$drawn")"
 	busy "$1" &
@@ -124,8 +151,10 @@ killed_while() {
 	: >"$work/dead"
 	wait_for 20 ended "$load" "$doing" || fail 'somebody hangs'
 	wait "$load" "$doing" || :
+	parts=$((parts + $(parts_there)))
 	[ "$1" = refresh ] || # files have another size than was listed
-		! grep -h 'not the bytes' "$work/read.1" "$work/read.2" ||
+		! grep -h -e 'not the bytes' -e 'wrong bytes' \
+			"$work/read.1" "$work/read.2" ||
 		fail 'wrong bytes before the kill'
 }
 
@@ -196,16 +225,19 @@ remounted() {
 	all_right
 }
 
+clear_tiers() {
+	for dir in "$fast" "$slow"; do
+		[ ! -e "$dir/refrain-tier" ] ||
+			"$refrain" clear "$dir" >/dev/null ||
+			fail "cannot clear $dir"
+	done
+}
+
 # Another start: from nothing, with holes, or as it is.
 prepare() {
 	draw 4
 	case $drawn in
-	0)
-		for dir in "$fast" "$slow"; do
-			[ ! -e "$dir/refrain-tier" ] ||
-				"$refrain" clear "$dir" >/dev/null ||
-				fail "cannot clear $dir"
-		done ;;
+	0) clear_tiers ;;
 	1)
 		find "$fast" "$slow" -mindepth 2 -path '*[0-7]-*' -delete ||
 			: # there is none yet
@@ -217,12 +249,15 @@ prepare() {
 }
 
 round=0
+parts=0
 while [ $round -lt "$kills" ]; do
 	round=$((round + 1))
 	prepare
-	draw 6
-	what=$(echo start read read warm refresh umount |
+	draw 7
+	what=$(echo start read read warm refresh umount pieces |
 		cut -d ' ' -f $((drawn + 1)))
+	# Where there is no room there are no parts.
+	[ "$what" != pieces ] || clear_tiers
 	[ "$what" != refresh ] || change_source
 	note "$round: $what"
 	killed_while "$what"
@@ -265,4 +300,4 @@ mount_it
 wait_for 20 is_mounted || fail 'no mount at the end'
 all_right
 stop_mount
-note "$round times killed"
+note "$round times killed; $parts parts of chunks were there then"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# soak.sh MINUTES: everything at once for a while: readers, a source that
-# changes and is refreshed, warming, faults of the origin, entries that are
-# damaged or deleted, status. Right bytes, nothing hangs, and the memory and
-# the open files of the daemon stay what they were.
+# soak.sh MINUTES: everything at once for a while: readers, also of pieces of
+# chunks, a source that changes and is refreshed, warming, faults of the origin,
+# entries that are damaged or deleted, status. Right bytes, nothing hangs, and
+# the memory and the open files of the daemon stay what they were.
 #
 # Not in `make check`; `make soak MINUTES=3`, also in a build with a sanitizer.
 set -eu
@@ -13,9 +13,18 @@ name='soak'
 . "$(dirname "$0")/lib.sh"
 requires root fuse drop_caches python3
 
+here=$(cd "$(dirname "$0")" && pwd)
 minutes=${1:-3}
 samples=$work/samples
+
+# The file that is read in pieces gets other bytes.
+new_shard() {
+	head -c 4000000 /dev/urandom >"$work/shard"
+	mv "$work/shard" "$src/shard"
+}
+
 make_tree "$src" 9 300 300000
+new_shard
 bytes=$(tree_bytes "$src")
 # What stays as it is has sums; what changes is only read.
 mkdir "$src/still" "$src/moving"
@@ -26,13 +35,14 @@ mv "$src"/d[56] "$src/moving"
 # ASan keeps 256 MB of what was freed, else.
 ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export ASAN_OPTIONS
-start_mount "$src" "$mnt" --limit 128K --chunk 64K --staging 8M \
+start_mount "$src" "$mnt" --limit 128K --chunk 64K --staging 2M \
 	--pages 2M --timeout 20 --fault '' \
 	--cache "$work/fast:$((bytes / 4))" --cache "$work/slow:$((bytes / 3))"
 scan_through
 
+# Or it has failed, and nothing is left.
 enough() {
-	[ -e "$work/enough" ]
+	[ -e "$work/enough" ] || [ ! -d "$work" ]
 }
 
 # -- What goes on, each until it is enough ------------------------------------
@@ -48,6 +58,23 @@ reading() {
 		}
 	done
 	echo "$1 $n epochs" >>"$work/done"
+}
+
+# Half of the pieces, then all; now and then of another version.
+pieces() {
+	n=0
+	until enough; do
+		n=$((n + 1))
+		python3 "$here/parts.py" "$mnt/shard" "$src/shard" 16384 $n \
+			$((2 - n % 2)) || {
+			echo 'pieces: wrong' >>"$work/wrong"
+			return 0
+		}
+		[ $((n % 10)) -eq 0 ] || continue
+		new_shard
+		"$refrain" refresh "$mnt" || echo refresh >>"$work/wrong"
+	done
+	echo "pieces $n times" >>"$work/done"
 }
 
 # A file may go while it is being read; its bytes have no sum.
@@ -110,12 +137,18 @@ faulting() {
 
 # -- What must stay flat -------------------------------------------------------
 
-# RSS, open files, and what of the RSS no file is behind.
+# Parts of chunks in the tiers: their bytes, and a map of them.
+parts() {
+	find "$work/fast" "$work/slow" -name '*-65544' 2>/dev/null | wc -l
+}
+
+# RSS, open files, what of the RSS no file is behind, and parts.
 sample() {
-	awk -v files="$(find "/proc/$daemon/fd" 2>/dev/null | wc -l)" '
+	awk -v files="$(find "/proc/$daemon/fd" 2>/dev/null | wc -l)" \
+		-v parts="$(parts)" '
 		/^VmRSS/ { rss = $2 }
 		/^RssAnon/ { anon = $2 }
-		END { print rss, files, anon }' "/proc/$daemon/status"
+		END { print rss, files, anon, parts }' "/proc/$daemon/status"
 }
 
 # The median of a column, of the samples from one to another.
@@ -133,7 +166,7 @@ flat() {
 }
 
 for job in 'reading read drop' 'reading mmap drop' 'reading pread4k' \
-	reading_what_moves changing warming damaging faulting; do
+	pieces reading_what_moves changing warming damaging faulting; do
 	# shellcheck disable=SC2086 # a function and its arguments
 	$job >>"$work/log" 2>&1 &
 done
@@ -150,7 +183,7 @@ while [ "$(date +%s)" -lt $end ]; do
 done
 : >"$work/enough"
 jobs_gone() {
-	[ "$(wc -l <"$work/done")" -ge 5 ]
+	[ "$(wc -l <"$work/done")" -ge 6 ]
 }
 wait_for 60 jobs_gone || [ -e "$work/wrong" ] || fail 'somebody hangs'
 [ ! -e "$work/wrong" ] ||
@@ -169,6 +202,9 @@ note "$(status_field hits) hits, $(status_field misses) misses," \
 	"$(status_field invalidated) of old versions," \
 	"$(status_field origin_retries) retries"
 expect evictions "$(status_field evictions)" 0
+parts_seen=$(awk '{ n += $4 > 0 } END { print n + 0 }' "$samples")
+note "parts of chunks in $parts_seen of $n samples"
+[ "$parts_seen" -gt 0 ] || fail 'no part of a chunk was kept'
 [ $n -ge 12 ] || fail "only $n samples"
 # A sanitizer keeps what was freed, for every size apart, and a shadow of all
 # addresses that ever were in use; without one the RSS is flat within 1 %.
