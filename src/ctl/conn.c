@@ -42,10 +42,16 @@ void conn_free(struct ctl_conn *conn)
 	free(conn);
 }
 
+static int send_text(struct ctl_conn *conn, char *text, size_t len)
+{
+	text[len] = '\n';
+	return line_send(
+		conn->fd, text, len + 1, conn->stop_fd, (int)conn->patience_ms);
+}
+
 int ctl_send(struct ctl_conn *conn, json_t *line)
 {
 	CLEANUP_FREE char *text = NULL;
-	size_t len;
 
 	if (!line)
 		return -ENOMEM;
@@ -55,10 +61,13 @@ int ctl_send(struct ctl_conn *conn, json_t *line)
 	json_decref(line);
 	if (!text)
 		return -ENOMEM;
-	len = strlen(text);
-	text[len] = '\n'; /* in place of the NUL */
-	return line_send(
-		conn->fd, text, len + 1, conn->stop_fd, (int)conn->patience_ms);
+	return send_text(conn, text, strlen(text)); /* in place of the NUL */
+}
+
+int ctl_send_text(struct ctl_conn *conn, char *text, size_t len)
+{
+	conn->answered = true;
+	return send_text(conn, text, len);
 }
 
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)

@@ -58,6 +58,13 @@ void ctl_server_stop(struct ctl_server *server);
  */
 int ctl_send(struct ctl_conn *conn, json_t *line);
 
+/*
+ * Send the last line of a request that went well, made elsewhere: `len` bytes
+ * of JSON without an end of line, in whose place it is put at text[len].
+ * Returns as ctl_send().
+ */
+int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
+
 /* Send the last line of a request that failed; returns as ctl_send(). */
 int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
