@@ -37,6 +37,20 @@ static XXH3_state_t *state_of(struct hash_stream *h)
 	return (XXH3_state_t *)(void *)h;
 }
 
+static char *put_hex(char *at, uint64_t value)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*at++ = digits[value >> shift & 15];
+	return at;
+}
+
+char *hash128_put(char *at, struct hash128 h)
+{
+	return put_hex(put_hex(at, h.hi), h.lo);
+}
+
 struct hash_stream *hash_stream_new(void)
 {
 	XXH3_state_t *state = XXH3_createState();

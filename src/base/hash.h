@@ -19,6 +19,9 @@ uint64_t hash64(const void *data, size_t size_bytes, uint64_t seed);
 /* XXH3-128 of the bytes, no seed. */
 struct hash128 hash128(const void *data, size_t size_bytes);
 
+/* Its 32 hexadecimal digits, without a NUL; returns their end. */
+char *hash128_put(char *at, struct hash128 h);
+
 /* XXH3-64, no seed, of bytes that come one after the other. */
 struct hash_stream;
 

@@ -21,7 +21,7 @@ static int put_key(struct names *n, const json_t *name, char *at)
 {
 	struct cache_item item = {.base = 0};
 	struct node_info info;
-	struct hash128 key;
+	char key[33] = "";
 
 	if (names_find(n, name, &info) < 0 || info.attr.kind != KIND_FILE)
 		return snprintf(at, KEY_BYTES, "null,");
@@ -35,11 +35,9 @@ static int put_key(struct names *n, const json_t *name, char *at)
 			item.version.size_bytes, item.size);
 	if (item.size == 0)
 		return snprintf(at, KEY_BYTES, "{\"size\":0},");
-	key = cache_key(n->m->cache, &item);
-	return snprintf(at, KEY_BYTES,
-		"{\"key\":\"%016" PRIx64 "%016" PRIx64 "\",\"size\":%" PRIu64
-		"},",
-		key.hi, key.lo, item.version.size_bytes);
+	(void)hash128_put(key, cache_key(n->m->cache, &item));
+	return snprintf(at, KEY_BYTES, "{\"key\":\"%s\",\"size\":%" PRIu64 "},",
+		key, item.version.size_bytes);
 }
 
 /* As text: there are many, and they are all alike. */

@@ -300,17 +300,16 @@ static bool tries(const struct auto_echo *a, const struct auto_part *m)
 		ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
-bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo)
+/* Should the factor be another one? True and which. */
+static bool wish(const struct auto_echo *a, const struct auto_part *m,
+	struct schedule_echo *echo)
 {
-	double most = value(a->max), now = value(a->asked), r, aim;
-	struct auto_part m;
+	double most = value(a->max), now = value(a->asked);
+	double r = ratio(m->up_ns, m->down_ns);
+	double aim = value(factor_for(a, r));
 
-	if (!auto_measured(a, &m))
-		return false;
-	r = ratio(m.up_ns, m.down_ns);
-	aim = value(factor_for(a, r));
-	if (tries(a, &m))
-		r = first_step(a, &m);
+	if (tries(a, m))
+		r = first_step(a, m);
 	*echo = factor_for(a, r);
 	if (value(*echo) == now)
 		return false;
@@ -333,7 +332,7 @@ int auto_change(
 	uint64_t begins;
 	int rc;
 
-	if (!auto_wish(a, &echo))
+	if (!auto_measured(a, &m) || !wish(a, &m, &echo))
 		return 0;
 	if (schedule_fresh(s, given, &slot, step) < 0)
 		return -ERANGE;
@@ -343,7 +342,7 @@ int auto_change(
 	rc = schedule_change(s, *step, echo);
 	if (rc < 0)
 		return rc;
-	a->tried = auto_measured(a, &m) && tries(a, &m);
+	a->tried = tries(a, &m);
 	a->asked = echo;
 	return 1;
 }

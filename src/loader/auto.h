@@ -80,16 +80,16 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
  */
 uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 
-/* After each step. A part does not end in the middle of a burst. */
+/* After each step. */
 void auto_step(struct auto_echo *a, const struct auto_sums *now);
 
 /* The estimates; false if too little is known so far. */
 bool auto_measured(const struct auto_echo *a, struct auto_part *out);
 
 /*
- * Should the factor be another one? True and which: exactly 1 for R up to 1.04
- * and beyond (up to 1.09 while it is 1), else R, in whole 32nds below 4,
- * 16ths below 8.
+ * Ask the schedule for the factor that hides the upstream: exactly 1 for R up
+ * to 1.04 and beyond (up to 1.09 while it is 1), else R, in whole 32nds below
+ * 4, 16ths below 8.
  *
  * As a rule the trainer then waits a moment each step and the upstream is
  * always busy: what it does is what it can do for ever. Of short bursts that is
@@ -97,14 +97,11 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out);
  * throttle does for a tenth of a second, it may do at once. So a fall to what
  * they say begins with a step to a little less than what is certain; unless the
  * trainer has to wait then, the rest follows.
- */
-bool auto_wish(const struct auto_echo *a, struct schedule_echo *echo);
-
-/*
- * Ask the schedule for what auto_wish() says, from the first examples on that
- * come after fresh number `given`: 1, and the step that was said to
- * schedule_change(); 0: nothing is wished, or the last change is not yet a
- * window old; -ERANGE: the run ends before it could take effect.
+ *
+ * From the first examples on that come after fresh number `given`: 1, and the
+ * step that was said to schedule_change(); 0: it is what it should be, or the
+ * last change is not yet a window old; -ERANGE: the run ends before it could
+ * take effect.
  */
 int auto_change(struct auto_echo *a, struct schedule *s, uint64_t given,
 	uint64_t *step);

@@ -230,7 +230,6 @@ static struct schedule_echo nearest(double echo)
  * other. More are a better measure, but there must be some in each window. */
 #define BURSTS_AHEAD 3
 #define BURST_MOST 384
-#define BURST_OF_WINDOW 3 / 8
 #define AHEAD_SPARE 16
 
 static int take_echo(struct settings *s, struct error *err)
@@ -261,7 +260,7 @@ static uint64_t least_window(const struct refrain_config *c)
 static uint32_t burst_of(const struct refrain_config *c, uint64_t window)
 {
 	uint64_t least = (uint64_t)(BURSTS_AHEAD - 1) * c->reads_ahead;
-	uint64_t some = window * BURST_OF_WINDOW;
+	uint64_t some = window * 3 / 8;
 
 	if (some > BURST_MOST)
 		some = BURST_MOST;

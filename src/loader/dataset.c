@@ -133,7 +133,8 @@ static int watch_root(struct look *l)
 
 	if (fstat(l->ds->dir, &st) < 0)
 		return look_fail(l, -errno, "cannot look at '%s': %m", l->path);
-	if (ds_add_watch(l->ds, ".", stat_mtime_ns(&st), stat_what(&st)) < 0)
+	if (ds_add_watch(
+		    l->ds, ".", stat_mtime_ns(&st), stat_fingerprint(&st)) < 0)
 		return look_fail(l, -ENOMEM, "%m");
 	return 0;
 }

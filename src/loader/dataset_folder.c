@@ -21,10 +21,10 @@
 struct dir {
 	struct pool_job job;
 	struct look *l;
-	int64_t mtime_ns;   /* before it was listed */
-	uint64_t what;	    /* likewise, stat_what() */
-	struct table names; /* one after the other, each with its NUL */
-	struct dir **child; /* in the order of their names */
+	int64_t mtime_ns;     /* before it was listed */
+	uint64_t fingerprint; /* likewise */
+	struct table names;   /* one after the other, each with its NUL */
+	struct dir **child;   /* in the order of their names */
 	size_t children;
 	uint64_t links;
 	const struct dir *parent; /* NULL for the root */
@@ -214,7 +214,7 @@ static int dir_read(struct dir *d)
 	}
 	d->listed = true;
 	d->mtime_ns = stat_mtime_ns(&st);
-	d->what = stat_what(&st);
+	d->fingerprint = stat_fingerprint(&st);
 	rc = look_list(d->l, fd, name_seen, d);
 	if (rc == 0)
 		rc = dir_sort(d);
@@ -289,7 +289,7 @@ static int watch_dir(const struct dir *d)
 		return 0;
 	memcpy(path, d->path, d->path_len - 1);
 	path[d->path_len - 1] = '\0';
-	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->what);
+	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
 }
 
 /* In order; the label is made when a file asks for it. */

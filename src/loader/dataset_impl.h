@@ -20,7 +20,7 @@
 struct ds_watch {
 	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
 	int64_t mtime_ns;
-	uint64_t what; /* stat_what() */
+	uint64_t fingerprint; /* stat_fingerprint() */
 };
 
 struct ds_shard {
@@ -87,8 +87,8 @@ void *table_grow(struct table *t, size_t bytes);
 /* A copy of the bytes and a NUL at the end; its offset, or -ENOMEM. */
 int64_t table_text(struct table *t, const char *text, size_t bytes);
 
-int ds_add_watch(
-	struct dataset *ds, const char *path, int64_t mtime_ns, uint64_t what);
+int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
+	uint64_t fingerprint);
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
 
 /* Set the count and the fingerprint, and give back what is not needed. */
@@ -212,7 +212,7 @@ struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
 /* Of a file its size; a directory's inode and size, hashed, with the highest
  * bit set. */
-uint64_t stat_what(const struct stat *st);
+uint64_t stat_fingerprint(const struct stat *st);
 
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */
 

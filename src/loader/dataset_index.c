@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +72,10 @@ struct hash128 ds_index_key(const struct look *l)
 
 void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
 {
-	(void)snprintf(name, INDEX_NAME_MAX,
-		"examples-%016" PRIx64 "%016" PRIx64, key.hi, key.lo);
+	static const char head[] = "examples-";
+
+	memcpy(name, head, sizeof(head));
+	*hash128_put(name + sizeof(head) - 1, key) = '\0';
 }
 
 /* ~/.cache may be missing as well. What fails shows when it is opened. */
@@ -376,7 +377,7 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 		return 0;
 	if (fstatat(f->ds->dir, path, &st, 0) == 0 &&
 		stat_mtime_ns(&st) == w[i].mtime_ns &&
-		stat_what(&st) == w[i].what)
+		stat_fingerprint(&st) == w[i].fingerprint)
 		return 0;
 	atomic_store_explicit(&f->changed, true, memory_order_relaxed);
 	return 0;

@@ -249,7 +249,7 @@ static int read_list(struct listing *t)
 			"a list is a regular file, which '%s' is not",
 			t->l->path);
 	if (ds_add_watch(t->l->ds, t->l->real, stat_mtime_ns(&st),
-		    stat_what(&st)) < 0)
+		    stat_fingerprint(&st)) < 0)
 		return -ENOMEM;
 	return read_text(t, fd);
 }

@@ -219,7 +219,7 @@ int64_t stat_mtime_ns(const struct stat *st)
 		st->st_mtim.tv_nsec;
 }
 
-uint64_t stat_what(const struct stat *st)
+uint64_t stat_fingerprint(const struct stat *st)
 {
 	const uint64_t of[] = {st->st_ino, (uint64_t)st->st_size};
 

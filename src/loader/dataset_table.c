@@ -46,8 +46,8 @@ int64_t table_text(struct table *t, const char *text, size_t bytes)
 	return (int64_t)at;
 }
 
-int ds_add_watch(
-	struct dataset *ds, const char *path, int64_t mtime_ns, uint64_t what)
+int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
+	uint64_t fingerprint)
 {
 	int64_t at =
 		table_text(&ds->section[SECTION_TEXTS], path, strlen(path));
@@ -58,7 +58,7 @@ int ds_add_watch(
 	w = table_grow(&ds->section[SECTION_WATCHES], sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	*w = (struct ds_watch){(uint64_t)at, mtime_ns, what};
+	*w = (struct ds_watch){(uint64_t)at, mtime_ns, fingerprint};
 	return 0;
 }
 

@@ -188,7 +188,7 @@ void mount_moved(struct refrain_loader *l)
 		pthread_cond_signal(&m->moved);
 }
 
-void mount_read(struct refrain_loader *l, bool hit)
+void mount_note_read(struct refrain_loader *l, bool hit)
 {
 	struct mount *m = l->mount;
 
@@ -465,7 +465,9 @@ void mount_new(struct refrain_loader *l)
 	m->first_fresh = m->answered = l->planner.planned_fresh;
 	m->epoch_fresh = (l->examples + world - 1) / world;
 	m->in_row = m->epoch_fresh;
-	m->planning = mount_plan_may(m);
+	/* What was fetched ahead would be taken for a fast upstream, and the
+	 * factor would fall until the trainer waits. */
+	m->planning = !l->s.measures;
 	m->talk.fd = m->socket = -1;
 	(void)pthread_cond_init(&m->moved, NULL); /* cannot fail on Linux */
 	l->mount = m;

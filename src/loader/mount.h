@@ -130,7 +130,7 @@ void mount_free(struct refrain_loader *l);
 /* A batch was returned. */
 void mount_moved(struct refrain_loader *l);
 /* Something is read from a tier, or (false) through the mount. */
-void mount_read(struct refrain_loader *l, bool hit);
+void mount_note_read(struct refrain_loader *l, bool hit);
 /* False: it is soon known whether there is an entry; reader_pump() comes. */
 bool mount_knows(struct refrain_loader *l, const struct entry *e);
 /* The key of the entry to be tried, or NULL. */
@@ -141,8 +141,6 @@ const struct mount_key *mount_key(
 #define MOUNT_NAMES_MAX 2048u
 #define MOUNT_REQUEST_BYTES ((size_t)512 << 10)
 
-/* Whether plans are to be made at all. */
-bool mount_plan_may(const struct mount *m);
 /* A plan from there on is offered; not to be taken is no failure. -errno: the
  * talk is over. */
 int mount_plan_begin(struct mount *m, uint64_t fresh, uint64_t step);

@@ -35,13 +35,6 @@ static int ask(struct mount *m, int bytes)
 	return rc < 0 ? rc : answer_ok(line, n);
 }
 
-/* What was fetched ahead would be taken for a fast upstream, and the factor
- * would fall until the trainer waits. */
-bool mount_plan_may(const struct mount *m)
-{
-	return !m->l->s.measures;
-}
-
 int mount_plan_begin(struct mount *m, uint64_t fresh, uint64_t step)
 {
 	const struct schedule_config *c = &m->schedule.c;

@@ -39,7 +39,7 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->shared_fd = r->direct = r->unsized = false;
 	if (direct_start(l, r))
 		return;
-	mount_read(l, false);
+	mount_note_read(l, false);
 	r->unsized = reader->local && e->example.whole && !e->size_hint &&
 		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)

@@ -24,9 +24,12 @@ static uint64_t encoded_mean(const struct refrain_loader *l)
 
 uint32_t room_ahead(const struct refrain_loader *l)
 {
-	uint64_t file = encoded_mean(l);
-	uint64_t room = file ? l->memory_share / 4 / file : UINT64_MAX;
+	uint64_t file = encoded_mean(l), room;
 
+	/* Asked at each turn of a worker. */
+	if (!file || l->s.ahead_least == l->s.ahead_max)
+		return l->s.ahead_max;
+	room = l->memory_share / 4 / file;
 	if (room < l->s.ahead_least)
 		return l->s.ahead_least;
 	return room < l->s.ahead_max ? (uint32_t)room : l->s.ahead_max;

@@ -31,15 +31,6 @@ static uint64_t entry_seed(struct hash128 key)
 	return key.hi ^ key.lo;
 }
 
-static char *put_hex(char *at, uint64_t value)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (int shift = 60; shift >= 0; shift -= 4)
-		*at++ = digits[value >> shift & 15];
-	return at;
-}
-
 static void put_decimal(char *at, uint64_t value)
 {
 	size_t digits = 1;
@@ -58,11 +49,10 @@ static void put_decimal(char *at, uint64_t value)
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
 {
-	char *at = put_hex(buf + 3, key.hi);
+	char *at = hash128_put(buf + 3, key);
 
 	memcpy(buf, buf + 3, 2);
 	buf[2] = '/';
-	at = put_hex(at, key.lo);
 	*at++ = '-';
 	put_decimal(at, item_bytes);
 	return buf;
