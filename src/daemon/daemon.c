@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 
@@ -398,7 +399,7 @@ static void take_down(struct mount *m, const struct error *why)
 	if (!m->quiet)
 		leave_at_once(m, why);
 	scan_stop(m);
-	ctl_server_stop(m->ctl);
+	ctl_server_stop(steal_ptr(&m->ctl));
 	if (m->cache)
 		manifest_keep(m);
 	plans_free(m->plans);
@@ -408,10 +409,11 @@ static void take_down(struct mount *m, const struct error *why)
 	manifest_free(m->manifest);
 	if (m->store)
 		store_close(m->store);
-	origin_free(m->origin);
-	timers_free(m->timers);
 	if (why)
 		leave_no_tier(m);
+	if (!origin_free(m->origin))
+		leave_at_once(m, why);
+	timers_free(m->timers);
 }
 
 static void mount_free(struct mount *m)

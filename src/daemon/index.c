@@ -234,8 +234,8 @@ static void scan_free(struct mount *m)
 	tree_free(m->tree);
 	if (m->manifest)
 		manifest_free(m->manifest);
-	if (m->origin)
-		origin_free(m->origin);
+	if (!origin_free(m->origin))
+		return;
 	if (m->timers)
 		timers_free(m->timers);
 	free(m->source);

@@ -383,14 +383,16 @@ static void fault_file_free(struct origin *base, struct origin_file *f)
 
 /* -- The origin ------------------------------------------------------------ */
 
-static void fault_free(struct origin *base)
+static bool fault_free(struct origin *base)
 {
 	struct fault *o = fault_of(base);
+	bool ended;
 
 	late_free(o->late);
-	origin_free(o->inner);
+	ended = origin_free(o->inner);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
+	return ended;
 }
 
 static const struct origin_ops fault_ops = {

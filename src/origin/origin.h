@@ -15,6 +15,7 @@
 #ifndef ORIGIN_ORIGIN_H
 #define ORIGIN_ORIGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,7 +92,7 @@ struct origin_ops {
 	void (*list)(struct origin *o, struct origin_list *l);
 	/* Give up on a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
-	void (*free)(struct origin *o);
+	bool (*free)(struct origin *o); /* see origin_free() */
 };
 
 /* Each origin embeds this as its first member. */
@@ -145,12 +146,12 @@ static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 /*
  * Free an origin (a decorator frees what it wraps). No request may be in
  * flight but abandoned ones; waits at most a second for the kernel to give
- * up on those and leaks their memory rather than wait longer.
+ * up on those. False: it did not, and what they need stays for good; so must
+ * the timers and counters that the origin was given.
  */
-static inline void origin_free(struct origin *o)
+static inline bool origin_free(struct origin *o)
 {
-	if (o)
-		o->ops->free(o);
+	return !o || o->ops->free(o);
 }
 
 /* -- The origins ------------------------------------------------------- */

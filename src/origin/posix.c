@@ -29,7 +29,7 @@ static void release(struct posix *p)
 	free(p);
 }
 
-static void posix_free(struct origin *o)
+static bool posix_free(struct origin *o)
 {
 	struct posix *p = (struct posix *)(void *)o;
 	uint64_t until_ns = clock_now_ns() + NS_PER_S;
@@ -53,6 +53,7 @@ static void posix_free(struct origin *o)
 			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);
 	if (ended)
 		release(p);
+	return ended;
 }
 
 static const struct origin_ops posix_ops = {

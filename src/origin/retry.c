@@ -192,18 +192,20 @@ static bool wait_quiet(struct retry *o)
 	return o->requests == 0;
 }
 
-static void retry_free(struct origin *base)
+static bool retry_free(struct origin *base)
 {
 	struct retry *o = retry_of(base);
+	bool ended;
 
 	/* Else the inner origin still has attempts, and they have to stay. */
 	if (!wait_quiet(o))
-		return;
+		return false;
 	late_free(o->late);
-	origin_free(o->inner);
+	ended = origin_free(o->inner);
 	pthread_cond_destroy(&o->quiet);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
+	return ended;
 }
 
 static const struct origin_ops retry_ops = {

@@ -314,13 +314,15 @@ static void synthetic_file_free(struct origin *o, struct origin_file *f)
 	free(f);
 }
 
-static void synthetic_free(struct origin *o)
+static bool synthetic_free(struct origin *o)
 {
 	struct synthetic *s = synthetic_of(o);
 
 	late_free(s->late);
-	if (pool_free(s->pool, UINT64_MAX / 4))
-		free(s);
+	if (!pool_free(s->pool, UINT64_MAX / 4))
+		return false;
+	free(s);
+	return true;
 }
 
 static const struct origin_ops synthetic_ops = {

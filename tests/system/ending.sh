@@ -110,6 +110,15 @@ for what in match=d3 meta=1,match=d3; do
 	note "stall=1,$what: ended in $took s"
 done
 
+# What was asked has been given up, and the origin still has it.
+begin --fault stall=1,meta=1,match=d3 --timeout 1
+ls "$mnt/d3" >/dev/null 2>&1 && fail 'a listing that nobody answers'
+more_than origin_failures 0 || fail 'nothing was given up'
+kill "$daemon"
+ended_within 5
+all_gone 'given up'
+note "given up: ended in $took s"
+
 # The start itself waits for it.
 for how in --foreground ''; do
 	cache=$work/cache.hangs

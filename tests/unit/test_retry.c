@@ -27,7 +27,7 @@ static void open_stack(const char *spec, struct retry_config config)
 
 static void close_stack(void)
 {
-	origin_free(o);
+	ck_assert(origin_free(o));
 	timers_free(timers);
 }
 
@@ -164,6 +164,22 @@ START_TEST(test_retry_lists_whole_directories_in_spite_of_errors)
 }
 END_TEST
 
+START_TEST(test_retry_stays_while_the_origin_still_hangs)
+{
+	struct list_wait l;
+
+	open_stack("stall=1,meta=1",
+		(struct retry_config){
+			.attempt_ns = 5 * NS_PER_MS, .attempts = 2});
+	ck_assert_int_eq(list_once(o, "d0001", &l), -ETIMEDOUT);
+	list_forget(&l);
+	ck_assert(!origin_free(o));
+	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
+	ck_assert(origin_free(o));
+	timers_free(timers);
+}
+END_TEST
+
 START_TEST(test_retry_takes_changed_files_for_an_answer)
 {
 	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1};
@@ -217,6 +233,7 @@ int main(void)
 	tcase_add_test(tc, test_retry_abandons_a_stalled_read_at_once);
 	tcase_add_test(
 		tc, test_retry_lists_whole_directories_in_spite_of_errors);
+	tcase_add_test(tc, test_retry_stays_while_the_origin_still_hangs);
 	tcase_add_test(tc, test_retry_takes_changed_files_for_an_answer);
 	tcase_add_loop_test(tc, test_fault_refuses_bad_specifications, 0,
 		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
