@@ -16,5 +16,8 @@ with open(copy, 'rb') as f:
 begins = list(range(0, len(right), piece * step))
 random.Random(seed).shuffle(begins)
 for at in begins:
-    if os.pread(fd, piece, at) != right[at:at + piece]:
+    got, want = os.pread(fd, piece, at), right[at:at + piece]
+    if got != want[:len(got)]:
         sys.exit('wrong bytes at %d' % at)
+    if len(got) < len(want):  # what a mount gives that is killed meanwhile
+        sys.exit('short read at %d' % at)
