@@ -34,7 +34,7 @@ void inode_stat(const struct node_info *info, struct stat *st)
 	st->st_size = (off_t)info->attr.version.size_bytes;
 	/* Of a directory as many names as the C library asks for at a time. */
 	st->st_blksize = info->attr.kind == KIND_DIR ? 262144 : 4096;
-	st->st_blocks = (st->st_size + 511) / 512;
+	st->st_blocks = st->st_size / 512 + (st->st_size % 512 > 0);
 	if (frac < 0)
 		frac += ns_per_s;
 	st->st_mtim.tv_sec = (mtime_ns - frac) / ns_per_s;

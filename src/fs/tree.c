@@ -64,6 +64,7 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 	e->change = ev->change;
 	e->dir = ev->dir;
 	e->id = ev->id;
+	e->turn = t->turn;
 	e->old = ev->old;
 	memcpy(e->name, ev->name, len);
 	list_add_tail(&t->events, &e->link);
@@ -78,7 +79,7 @@ static void act(struct tree *t, const struct tree_event *e)
 		c->changed(c->arg, e->id);
 		/* A directory with another mtime has other names. */
 		if (e->old.attr.kind == KIND_DIR && e->old.listed)
-			(void)tree_list(t, e->id, true, NULL);
+			(void)tree_list_since(t, e->id, e->turn, NULL);
 		return;
 	}
 	if (e->change != MANIFEST_ADDED && e->old.attr.kind == KIND_FILE)
@@ -94,7 +95,7 @@ static void *tree_main(void *arg)
 	for (;;) {
 		struct tree_event *e;
 
-		while (list_empty(&t->events) && !t->stopping)
+		while (list_empty(&t->events) && !t->ending)
 			pthread_cond_wait(&t->event_cond, &t->lock);
 		if (list_empty(&t->events))
 			break;
@@ -162,11 +163,13 @@ bool tree_stop(struct tree *t)
 
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
-	pthread_cond_broadcast(&t->event_cond);
 	while (t->requests > 0 &&
 		cond_wait_until(&t->done_cond, &t->lock, until))
 		;
 	quiet = t->requests == 0;
+	/* Not before: who waits for what these changed waits for the thread. */
+	t->ending = true;
+	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);
 	/*
 	 * Who looks for a name holds the kernel's lock of its directory, which

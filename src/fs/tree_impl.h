@@ -13,6 +13,7 @@ struct tree_event {
 	struct list link;
 	enum manifest_change change;
 	node_id dir, id;
+	uint64_t turn; /* tree.turn when it happened */
 	struct node_info old;
 	char name[];
 };
@@ -24,11 +25,13 @@ struct tree {
 	pthread_cond_t event_cond; /* an event came, or stopping */
 	pthread_cond_t done_cond;  /* requests or events ended */
 	struct list events;
-	bool acting; /* the thread is at work on an event */
-	bool stopping;
-	unsigned requests;		  /* out at the origin */
-	struct list listings;		  /* of struct listing */
-	struct list asks;		  /* of struct ask */
+	bool acting;	      /* the thread is at work on an event */
+	bool stopping;	      /* no request begins any more */
+	bool ending;	      /* the thread acts on what is left */
+	unsigned requests;    /* out at the origin */
+	uint64_t turn;	      /* listings that began */
+	struct list listings; /* of struct listing */
+	struct list asks;     /* of struct ask */
 	uint64_t changed, added, removed; /* names, since the start */
 	uint64_t attrs, listed;		  /* other modes; directories listed */
 };
@@ -41,6 +44,11 @@ bool tree_request_begin(struct tree *t);
 void tree_request_end(struct tree *t);
 
 uint64_t tree_now_s(void);
+
+/* As tree_list() with `again`, by a listing that began after tree.turn was
+ * `since`: what is under way may have read past the names that matter. */
+int tree_list_since(
+	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
 
 /* tree_name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
 int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,

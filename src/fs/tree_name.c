@@ -19,9 +19,9 @@ struct ask {
 	struct tree *t;
 	struct list link;      /* in tree.asks; tree.lock */
 	struct tree_lookup *l; /* tree.lock; NULL: nobody waits */
-	node_id dir;
-	node_id known;	  /* the node that the name had; 0: none */
-	const char *name; /* in path */
+	node_id dir;	       /* referenced */
+	node_id known;	       /* the node that the name had; 0: none */
+	const char *name;      /* in path */
 	char path[MANIFEST_PATH_MAX];
 };
 
@@ -54,6 +54,12 @@ static int answer(struct ask *a, int status, const struct file_attr *attr,
 	return -ENOENT;
 }
 
+static void ask_free(struct ask *a)
+{
+	manifest_unref(a->t->config.manifest, a->dir, 1);
+	free(a);
+}
+
 /* Who waits for the answer: ours to tell, and nobody else's. */
 static struct tree_lookup *take_lookup(struct ask *a)
 {
@@ -77,7 +83,7 @@ static void ask_done(struct origin_stat *s, int status,
 	status = answer(a, status, attr, target, l != NULL, &info);
 	if (l)
 		l->done(l, status, status == 0 ? &info : NULL);
-	free(a);
+	ask_free(a);
 	tree_request_end(t);
 }
 
@@ -122,22 +128,27 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 
 	if (!a)
 		return -ENOMEM;
+	/* The answer comes when the directory may have gone. */
+	if (!manifest_ref(t->config.manifest, dir)) {
+		free(a);
+		return -ESTALE;
+	}
+	a->t = t;
+	a->dir = dir;
 	len = manifest_path(t->config.manifest, dir, a->path, sizeof(a->path));
 	if (len < 0 || (size_t)len + size > sizeof(a->path)) {
-		free(a);
+		ask_free(a);
 		return -ENAMETOOLONG;
 	}
 	if (len > 0)
 		a->path[len++] = '/';
 	a->name = a->path + len;
 	memcpy(a->path + len, name, size - 1);
-	a->t = t;
 	a->l = l;
-	a->dir = dir;
 	a->known = known;
 	a->s = (struct origin_stat){.path = a->path, .done = ask_done};
 	if (!ask_begin(t, a)) {
-		free(a);
+		ask_free(a);
 		return -ENOTCONN;
 	}
 	origin_stat(t->config.origin, &a->s);

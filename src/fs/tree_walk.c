@@ -20,9 +20,12 @@ struct listing {
 	struct tree *t;
 	struct list link;    /* in tree.listings; tree.lock */
 	struct list waiters; /* of struct tree_wait; tree.lock */
-	node_id dir;
-	uint32_t stamp; /* one listing is one sequence of callbacks */
-	int status;	/* of a put that failed */
+	struct list later;   /* of those of the next one; tree.lock */
+	bool again;	     /* there is to be a next one; tree.lock */
+	uint64_t turn;	     /* when it began; tree.lock */
+	node_id dir;	     /* referenced */
+	uint32_t stamp;	     /* one listing is one sequence of callbacks */
+	int status;	     /* of a put that failed */
 	char path[];
 };
 
@@ -67,11 +70,43 @@ static void tell_waiters(struct list *waiters, int status)
 	}
 }
 
+static void listing_free(struct listing *g)
+{
+	manifest_unref(g->t->config.manifest, g->dir, 1);
+	free(g);
+}
+
+/* It has its place among those that are going on. */
+static void listing_start(struct listing *g)
+{
+	g->status = 0;
+	g->stamp = manifest_list_begin(g->t->config.manifest);
+	origin_list(g->t->config.origin, &g->l);
+}
+
+/*
+ * Lock held. Take those who are to be told; false if the listing goes on, for
+ * those who asked for it when it had begun.
+ */
+static bool listing_ended(struct listing *g, struct list *waiters)
+{
+	list_splice_tail(waiters, &g->waiters);
+	if (!g->again || g->t->stopping) {
+		list_del(&g->link);
+		return true;
+	}
+	list_splice_tail(&g->waiters, &g->later);
+	g->again = false;
+	g->turn = ++g->t->turn;
+	return false;
+}
+
 static void listing_done(struct origin_list *l, int status)
 {
 	struct listing *g = CONTAINER_OF(l, struct listing, l);
 	struct tree *t = g->t;
 	struct list waiters;
+	bool ended;
 
 	if (status == 0)
 		status = g->status;
@@ -82,12 +117,16 @@ static void listing_done(struct origin_list *l, int status)
 		directory_gone(t, g->dir);
 	list_init(&waiters);
 	pthread_mutex_lock(&t->lock);
-	list_del(&g->link);
 	t->listed += status == 0;
-	list_splice_tail(&waiters, &g->waiters);
+	ended = listing_ended(g, &waiters);
 	pthread_mutex_unlock(&t->lock);
 	tell_waiters(&waiters, status);
-	free(g);
+	if (!ended) {
+		listing_start(g);
+		return;
+	}
+	tell_waiters(&g->later, -ENOTCONN);
+	listing_free(g);
 	tree_request_end(t);
 }
 
@@ -97,9 +136,12 @@ void tree_fail_listings(struct tree *t)
 
 	list_init(&waiters);
 	pthread_mutex_lock(&t->lock);
-	LIST_FOREACH(l, &t->listings)
-		list_splice_tail(&waiters,
-			&CONTAINER_OF(l, struct listing, link)->waiters);
+	LIST_FOREACH(l, &t->listings) {
+		struct listing *g = CONTAINER_OF(l, struct listing, link);
+
+		list_splice_tail(&waiters, &g->waiters);
+		list_splice_tail(&waiters, &g->later);
+	}
 	pthread_mutex_unlock(&t->lock);
 	tell_waiters(&waiters, -ENOTCONN);
 }
@@ -113,8 +155,11 @@ static struct listing *listing_new(struct tree *t, node_id dir)
 	if (len < 0)
 		return NULL;
 	g = calloc(1, sizeof(*g) + (size_t)len + 1);
-	if (!g)
+	/* Its names come when the directory may have gone. */
+	if (!g || !manifest_ref(t->config.manifest, dir)) {
+		free(g);
 		return NULL;
+	}
 	memcpy(g->path, path, (size_t)len + 1);
 	g->t = t;
 	g->dir = dir;
@@ -125,25 +170,32 @@ static struct listing *listing_new(struct tree *t, node_id dir)
 		.done = listing_done,
 	};
 	list_init(&g->waiters);
+	list_init(&g->later);
 	return g;
 }
 
-/* Wait with a listing that is going on. Lock held. */
-static bool join(struct tree *t, node_id dir, struct tree_wait *w)
+/* Wait with a listing that is going on, or for the next one. Lock held. */
+static bool join(
+	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
 	LIST_FOREACH(l, &t->listings) {
 		struct listing *g = CONTAINER_OF(l, struct listing, link);
+		bool later = g->turn <= since;
 
 		if (g->dir != dir)
 			continue;
+		g->again |= later;
 		if (w)
-			list_add_tail(&g->waiters, &w->link);
+			list_add_tail(
+				later ? &g->later : &g->waiters, &w->link);
 		return true;
 	}
 	return false;
 }
 
-int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w)
+/* `since` as tree_list_since() has it; 0: any will do. */
+static int list(struct tree *t, node_id dir, bool again, uint64_t since,
+	struct tree_wait *w)
 {
 	struct node_info info;
 	struct listing *g;
@@ -159,20 +211,31 @@ int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w)
 	if (!g)
 		return -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	if (t->stopping || join(t, dir, w)) {
+	if (t->stopping || join(t, dir, since, w)) {
 		rc = t->stopping ? -ENOTCONN : 0;
 		pthread_mutex_unlock(&t->lock);
-		free(g);
+		listing_free(g);
 		return rc;
 	}
 	t->requests++;
+	g->turn = ++t->turn;
 	list_add_tail(&t->listings, &g->link);
 	if (w)
 		list_add_tail(&g->waiters, &w->link);
 	pthread_mutex_unlock(&t->lock);
-	g->stamp = manifest_list_begin(t->config.manifest);
-	origin_list(t->config.origin, &g->l);
+	listing_start(g);
 	return 0;
+}
+
+int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w)
+{
+	return list(t, dir, again, again ? UINT64_MAX : 0, w);
+}
+
+int tree_list_since(
+	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
+{
+	return list(t, dir, true, since, w);
 }
 
 /* -- Walks --------------------------------------------------------------- */
@@ -180,6 +243,7 @@ int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w)
 struct walk {
 	struct tree *t;
 	bool again;
+	uint64_t since;	      /* tree.turn when it began */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	node_id *stack;
@@ -253,7 +317,7 @@ static void step_start(struct walk *k, node_id dir)
 		s->w.done = step_listed;
 		s->walk = k;
 		s->dir = dir;
-		rc = tree_list(k->t, dir, k->again, &s->w);
+		rc = list(k->t, dir, k->again, k->since, &s->w);
 	}
 	if (rc == 0)
 		return;
@@ -292,6 +356,7 @@ int tree_walk(struct tree *t, node_id top, bool again,
 	bool stopping;
 
 	pthread_mutex_lock(&t->lock);
+	k.since = again ? t->turn : 0;
 	k.result.changed = t->changed;
 	k.result.added = t->added;
 	k.result.removed = t->removed;

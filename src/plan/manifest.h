@@ -135,6 +135,12 @@ void manifest_totals(struct manifest *m, struct manifest_totals *totals);
 
 /* -- References --------------------------------------------------------- */
 
+/*
+ * Its number stands for nothing else until it is given back, though the node
+ * may be retired. False if there is no such node.
+ */
+bool manifest_ref(struct manifest *m, node_id id);
+
 /* The kernel forgot a node n times. Retired nodes go with the last one. */
 void manifest_unref(struct manifest *m, node_id id, uint64_t n);
 

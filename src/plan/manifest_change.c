@@ -35,6 +35,18 @@ static void reap(struct manifest *m, node_id id)
 	}
 }
 
+bool manifest_ref(struct manifest *m, node_id id)
+{
+	struct node *node;
+
+	pthread_rwlock_rdlock(&m->lock);
+	node = manifest_node(m, id);
+	if (node)
+		atomic_fetch_add(&node->refs, 1);
+	pthread_rwlock_unlock(&m->lock);
+	return node != NULL;
+}
+
 void manifest_unref(struct manifest *m, node_id id, uint64_t n)
 {
 	struct node *node;

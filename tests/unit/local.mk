@@ -50,6 +50,7 @@ unit_tests = \
 	tests/unit/test_store_model \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
+	tests/unit/test_tree \
 	tests/unit/test_uring
 # It sleeps, and looks at when it wakes up.
 timed_unit_tests = tests/unit/test_loader_echo tests/unit/test_plan
@@ -83,6 +84,9 @@ LDADD += libprefetch.la libcache.la libstore.la libplan.la liborigin.la \
 
 # It has the binary interface alone.
 tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
+
+# Of the FUSE front, what has nothing to do with FUSE.
+tests_unit_test_tree_LDADD = libfs.la $(LDADD)
 
 # The command's files, on a daemon of the test's own.
 tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \

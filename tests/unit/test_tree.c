@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tree over an origin that answers when the test says so: what comes of
+ * answers that arrive after something else has happened.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "fs/inode.h"
+#include "fs/tree.h"
+#include "suite.h"
+
+/* -- An origin by hand --------------------------------------------------- */
+
+static struct hand {
+	struct origin o;
+	pthread_mutex_t lock; /* guards the rest */
+	pthread_cond_t cond;
+	struct origin_stat *stat;
+	struct origin_list *list;
+} hand;
+
+static void hand_stat(struct origin *o, struct origin_stat *s)
+{
+	(void)o;
+	pthread_mutex_lock(&hand.lock);
+	hand.stat = s;
+	pthread_cond_broadcast(&hand.cond);
+	pthread_mutex_unlock(&hand.lock);
+}
+
+static void hand_list(struct origin *o, struct origin_list *l)
+{
+	(void)o;
+	pthread_mutex_lock(&hand.lock);
+	hand.list = l;
+	pthread_cond_broadcast(&hand.cond);
+	pthread_mutex_unlock(&hand.lock);
+}
+
+static const struct origin_ops hand_ops = {
+	.name = "hand", .stat = hand_stat, .list = hand_list};
+
+static struct origin_stat *take_stat(void)
+{
+	struct origin_stat *s;
+
+	pthread_mutex_lock(&hand.lock);
+	while (!hand.stat)
+		pthread_cond_wait(&hand.cond, &hand.lock);
+	s = hand.stat;
+	hand.stat = NULL;
+	pthread_mutex_unlock(&hand.lock);
+	return s;
+}
+
+static void wait_for_listing(void)
+{
+	pthread_mutex_lock(&hand.lock);
+	while (!hand.list)
+		pthread_cond_wait(&hand.cond, &hand.lock);
+	pthread_mutex_unlock(&hand.lock);
+}
+
+static struct origin_list *take_list(void)
+{
+	struct origin_list *l;
+
+	wait_for_listing();
+	pthread_mutex_lock(&hand.lock);
+	l = hand.list;
+	hand.list = NULL;
+	pthread_mutex_unlock(&hand.lock);
+	return l;
+}
+
+static struct file_entry entry(
+	const char *name, enum file_kind kind, int64_t mtime_ns)
+{
+	return (struct file_entry){
+		.name = name,
+		.attr = {.version = {100, mtime_ns},
+			.kind = kind,
+			.mode = 0755},
+	};
+}
+
+/* A listing that has one name, and ends. */
+static void answer_list(const char *name, enum file_kind kind, int64_t mtime_ns)
+{
+	struct origin_list *l = take_list();
+	struct file_entry e = entry(name, kind, mtime_ns);
+
+	l->batch(l, &e, 1);
+	l->done(l, 0);
+}
+
+/* -- One tree ------------------------------------------------------------ */
+
+static struct manifest *m;
+static struct tree *t;
+
+static void ceased(void *arg, const struct node_info *old)
+{
+	(void)arg;
+	(void)old;
+}
+
+static void renamed(void *arg, node_id dir, const char *name)
+{
+	(void)arg;
+	(void)dir;
+	(void)name;
+}
+
+static void changed(void *arg, node_id id)
+{
+	(void)arg;
+	(void)id;
+}
+
+static void setup(void)
+{
+	struct tree_config config = {
+		.origin = &hand.o,
+		.ceased = ceased,
+		.renamed = renamed,
+		.changed = changed,
+	};
+	struct error err;
+
+	hand.o.ops = &hand_ops;
+	pthread_mutex_init(&hand.lock, NULL);
+	pthread_cond_init(&hand.cond, NULL);
+	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
+	config.manifest = m;
+	ck_assert_int_eq(tree_new(&t, &config, &err), 0);
+}
+
+static void teardown(void)
+{
+	tree_free(t);
+	manifest_free(m);
+}
+
+static node_id put(node_id dir, const char *name, enum file_kind kind)
+{
+	struct file_entry e = entry(name, kind, 1);
+	struct node_info info;
+
+	ck_assert_int_eq(
+		manifest_put(m, dir, &e, 0, false, &info, NULL, NULL), 0);
+	return info.id;
+}
+
+static bool has(const char *path)
+{
+	struct node_info info;
+
+	return manifest_resolve(m, path, &info) == 0;
+}
+
+struct waiter {
+	struct tree_wait w;
+	unsigned done;
+	int status;
+};
+
+static void waiter_done(struct tree_wait *w, int status)
+{
+	struct waiter *x = CONTAINER_OF(w, struct waiter, w);
+
+	x->done++;
+	x->status = status;
+}
+
+static struct waiter waiter_new(void)
+{
+	return (struct waiter){.w.done = waiter_done};
+}
+
+/* -- Listings ------------------------------------------------------------ */
+
+START_TEST(test_a_look_that_is_asked_for_during_a_listing_comes_after_it)
+{
+	struct waiter first = waiter_new(), again = waiter_new();
+	struct waiter reader = waiter_new();
+
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &first.w), 0);
+	/* Its names have been read at the origin by now, perhaps. */
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &reader.w), 0);
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, true, &again.w), 0);
+	answer_list("old", KIND_FILE, 1);
+	ck_assert_uint_eq(first.done, 1);
+	ck_assert_uint_eq(reader.done, 1);
+	ck_assert_uint_eq(again.done, 0);
+	answer_list("new", KIND_FILE, 1);
+	ck_assert_uint_eq(again.done, 1);
+	ck_assert_int_eq(again.status, 0);
+	ck_assert(has("new"));
+	ck_assert(!has("old"));
+	ck_assert(tree_stop(t));
+}
+END_TEST
+
+START_TEST(test_a_stop_ends_the_look_that_waits_for_a_listing)
+{
+	struct waiter first = waiter_new(), again = waiter_new();
+	struct origin_list *l;
+
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &first.w), 0);
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, true, &again.w), 0);
+	l = take_list();
+	ck_assert(!tree_stop(t));
+	ck_assert_int_eq(first.status, -ENOTCONN);
+	ck_assert_int_eq(again.status, -ENOTCONN);
+	l->done(l, 0);
+	ck_assert_uint_eq(first.done, 1);
+	ck_assert_uint_eq(again.done, 1);
+}
+END_TEST
+
+START_TEST(test_a_listing_of_a_directory_that_has_gone_fills_no_other)
+{
+	node_id gone = put(NODE_ROOT, "gone", KIND_DIR);
+	struct waiter w = waiter_new();
+
+	ck_assert_int_eq(tree_list(t, gone, false, &w.w), 0);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "gone", NULL, NULL), 0);
+	(void)put(NODE_ROOT, "other", KIND_DIR);
+	answer_list("name", KIND_FILE, 1);
+	ck_assert_int_eq(w.status, -ESTALE);
+	ck_assert(!has("other/name"));
+	ck_assert(tree_stop(t));
+	/* The node of the one that has gone is free again. */
+	ck_assert_uint_eq(put(NODE_ROOT, "third", KIND_DIR), gone);
+}
+END_TEST
+
+START_TEST(test_an_answer_for_a_directory_that_has_gone_is_of_no_other)
+{
+	node_id gone = put(NODE_ROOT, "gone", KIND_DIR);
+	struct origin_stat *s;
+	node_id other;
+
+	tree_recheck(t, put(gone, "name", KIND_FILE));
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "gone", NULL, NULL), 0);
+	other = put(NODE_ROOT, "other", KIND_DIR);
+	/* Numbers are used again, latest first: one of two is a directory. */
+	(void)put(other, "name", KIND_FILE);
+	other = put(NODE_ROOT, "another", KIND_DIR);
+	(void)put(other, "name", KIND_FILE);
+	s = take_stat();
+	s->done(s, -ENOENT, NULL, NULL);
+	ck_assert(has("other/name"));
+	ck_assert(has("another/name"));
+	ck_assert(tree_stop(t));
+}
+END_TEST
+
+/* -- The end ------------------------------------------------------------- */
+
+static void *refresh_main(void *arg)
+{
+	struct tree_walk_result result;
+	struct error err;
+
+	(void)arg;
+	(void)tree_refresh(t, "file", &result, &err);
+	return NULL;
+}
+
+static void *stop_main(void *arg)
+{
+	*(bool *)arg = tree_stop(t);
+	return NULL;
+}
+
+/*
+ * A refresh whose origin answers while the tree is being stopped: it must not
+ * wait for a thread that has gone.
+ */
+START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
+{
+	node_id file = put(NODE_ROOT, "file", KIND_FILE);
+	pthread_t refresh, stop;
+	bool quiet = false;
+
+	ck_assert_uint_ne(file, 0);
+	pthread_create(&refresh, NULL, refresh_main, NULL);
+	wait_for_listing();
+	pthread_create(&stop, NULL, stop_main, &quiet);
+	/* What was begun goes on, nothing else does. */
+	while (tree_list(t, NODE_ROOT, false, NULL) != -ENOTCONN)
+		sched_yield();
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	answer_list("file", KIND_FILE, 2);
+	pthread_join(refresh, NULL);
+	pthread_join(stop, NULL);
+	ck_assert(quiet);
+}
+END_TEST
+
+/* -- Attributes ---------------------------------------------------------- */
+
+START_TEST(test_the_longest_file_has_as_many_blocks_as_it_needs)
+{
+	struct node_info info = {
+		.attr = {.version.size_bytes = INT64_MAX, .kind = KIND_FILE}};
+	struct stat st;
+
+	inode_stat(&info, &st);
+	ck_assert_int_eq(st.st_size, INT64_MAX);
+	ck_assert_int_eq(st.st_blocks, INT64_C(1) << 54);
+	info.attr.version.size_bytes = 513;
+	inode_stat(&info, &st);
+	ck_assert_int_eq(st.st_blocks, 2);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		test_a_look_that_is_asked_for_during_a_listing_comes_after_it,
+		test_a_stop_ends_the_look_that_waits_for_a_listing,
+		test_a_listing_of_a_directory_that_has_gone_fills_no_other,
+		test_an_answer_for_a_directory_that_has_gone_is_of_no_other,
+		test_a_refresh_ends_when_the_tree_is_stopped_meanwhile,
+	};
+	Suite *s = suite_create("tree");
+
+	case_add(case_with(s, "tree", setup, teardown), tests,
+		sizeof(tests) / sizeof(tests[0]));
+	tcase_add_test(case_of(s, "inode"),
+		test_the_longest_file_has_as_many_blocks_as_it_needs);
+	return run_suite(s);
+}
