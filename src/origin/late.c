@@ -32,8 +32,9 @@ static void answer_all(struct pool_job *job)
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
 	while ((r = l->reads) || (s = l->stats) || (x = l->lists)) {
+		/* An abandon that comes now is to find nothing. */
 		if (r)
-			l->reads = r->priv;
+			l->reads = steal_ptr(&r->priv);
 		else if (s)
 			l->stats = s->priv;
 		else

@@ -3,6 +3,7 @@
  * Tests of the retry origin over a faulty synthetic one: what is counted,
  * what is given up and when. Time-outs come from small limits, not sleeps.
  */
+#include "origin/late.h"
 #include "origin_fixture.h"
 #include "suite.h"
 
@@ -218,6 +219,49 @@ START_TEST(test_fault_hits_only_paths_that_match)
 }
 END_TEST
 
+/* -- Answers for want of memory -- */
+
+struct late_wait {
+	struct origin_read r;
+	bool done; /* fixture_lock, as the next */
+	void *priv;
+};
+
+static void late_done(struct origin_read *r, int status, const void *data)
+{
+	struct late_wait *w = CONTAINER_OF(r, struct late_wait, r);
+
+	(void)data;
+	ck_assert_int_eq(status, -ENOMEM);
+	pthread_mutex_lock(&fixture_lock);
+	w->priv = r->priv;
+	w->done = true;
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+/* Who abandons it just then takes what is there for a request of its own. */
+START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
+{
+	struct late_wait w[3] = {0};
+	struct late *l;
+
+	ck_assert_int_eq(late_new(&l), 0);
+	for (int i = 0; i < 3; i++) {
+		w[i].r.done = late_done;
+		late_read(l, &w[i].r);
+	}
+	pthread_mutex_lock(&fixture_lock);
+	for (int i = 0; i < 3; i++) {
+		while (!w[i].done)
+			pthread_cond_wait(&fixture_some, &fixture_lock);
+		ck_assert_ptr_null(w[i].priv);
+	}
+	pthread_mutex_unlock(&fixture_lock);
+	late_free(l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("retry");
@@ -238,5 +282,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_fault_refuses_bad_specifications, 0,
 		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
 	tcase_add_test(tc, test_fault_hits_only_paths_that_match);
+	tcase_add_test(
+		tc, test_late_answers_leave_nothing_of_theirs_in_the_request);
 	return run_suite(suite);
 }
