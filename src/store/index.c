@@ -214,6 +214,11 @@ int index_adopt(struct index *x, const struct index_ref *ref,
 		*now = slot_ref(slot);
 		return 0;
 	}
+	/* Seen on disk while it was read, but all that is there has a slot. */
+	if (!sh->scanning) {
+		*now = *ref;
+		return 0;
+	}
 	rc = shard_insert(sh, ref, INDEX_RESIDENT);
 	if (rc > 0)
 		charge(arg, ref);

@@ -49,7 +49,8 @@ enum index_state index_find(
 
 /*
  * absent -> RESIDENT: 1, after charge(arg, ref) was called with the shard's
- * lock held. 0 if there is a slot: *now tells of it. -ENOMEM.
+ * lock held. 0 if there is a slot: *now tells of it; or if the directories
+ * have been read, so that it has been deleted. -ENOMEM.
  */
 typedef void index_charge_fn(void *arg, const struct index_ref *ref);
 int index_adopt(struct index *x, const struct index_ref *ref,
@@ -76,7 +77,7 @@ void index_restore(struct index *x, struct hash128 key);
 /* LINKING or DROPPING -> absent. */
 void index_forget(struct index *x, struct hash128 key);
 
-/* The directories have been read: no more GONE. */
+/* The directories have been read: no more GONE, nor anything to adopt. */
 void index_scanned(struct index *x);
 
 /*

@@ -274,6 +274,27 @@ START_TEST(test_index_does_not_adopt_what_was_dropped_during_the_scan)
 }
 END_TEST
 
+/*
+ * Who looked for an entry on disk before the scan was through, and found it,
+ * must not charge one that has been deleted since.
+ */
+START_TEST(test_index_adopts_nothing_after_the_scan)
+{
+	struct index *x = index_new();
+	struct index_ref ref = {fixture_key(1), 10, 0}, now;
+	unsigned int charged = 0;
+
+	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 1);
+	index_scanned(x);
+	ck_assert(index_drop(x, ref.key, &now));
+	index_forget(x, ref.key);
+	ck_assert_int_eq(index_adopt(x, &ref, count_charge, &charged, &now), 0);
+	ck_assert_uint_eq(charged, 1);
+	ck_assert_int_eq(index_find(x, ref.key, &now), INDEX_ABSENT);
+	index_free(x);
+}
+END_TEST
+
 START_TEST(test_index_drops_what_was_invalidated_while_it_was_linked)
 {
 	struct index *x = index_new();
@@ -297,13 +318,13 @@ START_TEST(test_index_finds_all_of_many_while_half_of_them_go)
 	unsigned int charged = 0;
 	const uint64_t n = 20000;
 
-	index_scanned(x);
 	for (uint64_t i = 0; i < n; i++) {
 		struct index_ref ref = {fixture_key(i), i + 1, i % 16};
 
 		ck_assert_int_eq(
 			index_adopt(x, &ref, count_charge, &charged, &now), 1);
 	}
+	index_scanned(x);
 	for (uint64_t i = 0; i < n; i += 2) {
 		ck_assert(index_drop(x, fixture_key(i), &now));
 		index_forget(x, fixture_key(i));
@@ -333,6 +354,7 @@ int main(void)
 		tc, test_store_serves_threads_while_directories_are_read);
 	tcase_add_test(
 		tc, test_index_does_not_adopt_what_was_dropped_during_the_scan);
+	tcase_add_test(tc, test_index_adopts_nothing_after_the_scan);
 	tcase_add_test(
 		tc, test_index_drops_what_was_invalidated_while_it_was_linked);
 	tcase_add_test(tc, test_index_finds_all_of_many_while_half_of_them_go);
