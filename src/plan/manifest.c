@@ -46,7 +46,8 @@ int manifest_new(struct manifest **out, const char *dataset)
 	m->table_size = TABLE_FIRST_SIZE;
 	m->end = NODE_ROOT;
 	m->dataset = key_digest(dataset);
-	(void)pthread_rwlock_init(&m->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&m->save_lock, NULL); /* neither can fail */
+	(void)pthread_rwlock_init(&m->lock, NULL);
 	if (!m->segment || !m->table) {
 		manifest_free(m);
 		return -ENOMEM;
@@ -79,6 +80,7 @@ void manifest_free(struct manifest *m)
 		m->names = next;
 	}
 	(void)pthread_rwlock_destroy(&m->lock); /* nobody is left */
+	(void)pthread_mutex_destroy(&m->save_lock);
 	free(m->segment);
 	free(m->table);
 	free(m);

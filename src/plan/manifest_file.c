@@ -180,6 +180,8 @@ int manifest_save(struct manifest *m, int dirfd)
 	struct body b = {0};
 	struct file_header h;
 	int rc;
+	/* They would write to one file, and the older could come last. */
+	LOCK_SCOPE(&m->save_lock);
 
 	pthread_rwlock_rdlock(&m->lock);
 	rc = encode(m, &b);

@@ -58,6 +58,7 @@ struct names_block {
 };
 
 struct manifest {
+	pthread_mutex_t save_lock; /* one save at a time; above `lock` */
 	pthread_rwlock_t lock;
 	struct hash128 dataset; /* set once */
 	/* Segments are never moved or freed, so nodes can be read unlocked. */

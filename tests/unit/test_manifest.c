@@ -2,6 +2,7 @@
 /* The manifest: names, versions, references, listings. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,6 +383,44 @@ START_TEST(test_every_flip_and_every_cut_of_a_kept_manifest_is_found)
 }
 END_TEST
 
+static void *save_main(void *arg)
+{
+	char name[32];
+	struct file_entry e = {
+		.name = name, .attr = {.kind = KIND_FILE, .mode = 0644}};
+
+	for (int i = 0; i < 30; i++) {
+		(void)snprintf(name, sizeof(name), "%p-%d", arg, i);
+		ck_assert_int_eq(manifest_put(m, NODE_ROOT, &e, 0, false, NULL,
+					 NULL, NULL),
+			0);
+		ck_assert_int_eq(manifest_save(m, *(int *)arg), 0);
+	}
+	return NULL;
+}
+
+START_TEST(test_a_manifest_that_several_keep_at_once_can_be_loaded)
+{
+	pthread_t thread[4];
+	struct manifest *other;
+	char path[64];
+	int fd = keep_dir(path);
+	int fds[4] = {fd, fd, fd, fd};
+
+	fill_some();
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(
+			pthread_create(&thread[i], NULL, save_main, &fds[i]),
+			0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_int_eq(manifest_new(&other, "/data"), 0);
+	ck_assert_int_eq(manifest_load(other, fd), 0);
+	manifest_free(other);
+	keep_remove(path, fd);
+}
+END_TEST
+
 START_TEST(test_the_manifest_of_another_dataset_is_refused)
 {
 	struct manifest *other;
@@ -421,6 +460,8 @@ int main(void)
 	tcase_add_test(t, test_a_kept_manifest_is_the_same_after_loading);
 	tcase_add_test(
 		t, test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
+	tcase_add_test(
+		t, test_a_manifest_that_several_keep_at_once_can_be_loaded);
 	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);
 	return run_suite(s);
 }
