@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/key.h"
 #include "cache/part.h"
 
 /* Parts that make room for one more item. */
@@ -36,13 +37,22 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 	return NULL;
 }
 
-static int copy_path(struct cache *c, uint64_t cookie, char **out)
+/*
+ * Its cookie may stand for another file by now, and many files of a dataset are
+ * alike in size and time: the bytes of one must not be kept as another's.
+ */
+static int copy_path(struct cache *c, const struct cache_item *item, char **out)
 {
 	char path[FILL_PATH_MAX];
-	int len = c->config.path(c->config.arg, cookie, path, sizeof(path));
+	int len =
+		c->config.path(c->config.arg, item->cookie, path, sizeof(path));
+	struct hash128 digest;
 
 	if (len < 0)
 		return len;
+	digest = key_digest(path);
+	if (digest.hi != item->digest.hi || digest.lo != item->digest.lo)
+		return -ESTALE;
 	*out = strdup(path);
 	return *out ? 0 : -ENOMEM;
 }
@@ -78,7 +88,7 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 
 	if (!f)
 		return -ENOMEM;
-	rc = copy_path(c, item->cookie, &f->path);
+	rc = copy_path(c, item, &f->path);
 	if (rc < 0) {
 		free(f);
 		return rc;

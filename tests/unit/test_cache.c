@@ -297,6 +297,26 @@ START_TEST(test_an_invalidated_item_fails_its_readers_and_leaves_its_tier)
 }
 END_TEST
 
+/* Who looked the item up may be late: numbers of files are used again. */
+START_TEST(test_an_item_whose_cookie_stands_for_another_file_is_stale)
+{
+	struct cache_item item;
+	struct cache_warm w = {.status = 0};
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "8M");
+	item = file_item(&g, 1, 1000, 0);
+	item.cookie = 2;
+	ck_assert_int_eq(cache_warm(g.cache, &item, &w), -ESTALE);
+	probe_read(&g, &p, item, 0, 1000);
+	ck_assert(p.done);
+	ck_assert_int_eq(p.status, -ESTALE);
+	ck_assert_uint_eq(g.hand.started, 0);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_staging_bound_too_small_for_items_is_refused)
 {
 	struct cache_config config = {
@@ -398,6 +418,8 @@ int main(void)
 		t, test_warming_fetches_what_fits_and_says_what_does_not);
 	tcase_add_test(t,
 		test_an_invalidated_item_fails_its_readers_and_leaves_its_tier);
+	tcase_add_test(
+		t, test_an_item_whose_cookie_stands_for_another_file_is_stale);
 	tcase_add_test(t, test_a_staging_bound_too_small_for_items_is_refused);
 	return run_suite(s);
 }
