@@ -19,6 +19,15 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * A time of a file. Those after the year 2262 wrap round: all that versions
+ * need is that they differ.
+ */
+static inline int64_t clock_file_ns(int64_t s, int64_t ns)
+{
+	return (int64_t)((uint64_t)s * NS_PER_S + (uint64_t)ns);
+}
+
 /* CPU time of a thread that has not been joined; 0: it has ended. A system
  * call of half a microsecond, where the other one costs 20 ns. */
 static inline uint64_t clock_cpu_of_ns(pthread_t thread)

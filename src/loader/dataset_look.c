@@ -215,8 +215,7 @@ bool look_is_image(const struct look *l, const char *name)
 
 int64_t stat_mtime_ns(const struct stat *st)
 {
-	return (int64_t)st->st_mtim.tv_sec * (int64_t)NS_PER_S +
-		st->st_mtim.tv_nsec;
+	return clock_file_ns(st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
 }
 
 uint64_t stat_fingerprint(const struct stat *st)

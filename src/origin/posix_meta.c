@@ -56,8 +56,8 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 		return false;
 	}
 	attr->version.size_bytes = stx->stx_size;
-	attr->version.mtime_ns = stx->stx_mtime.tv_sec * (int64_t)NS_PER_S +
-		stx->stx_mtime.tv_nsec;
+	attr->version.mtime_ns =
+		clock_file_ns(stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec);
 	attr->mode = stx->stx_mode & 07777;
 	attr->uid = stx->stx_uid;
 	attr->gid = stx->stx_gid;

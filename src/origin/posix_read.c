@@ -147,8 +147,8 @@ static void on_statx(struct uring_op *op, int res)
 	struct posix_read *pr = CONTAINER_OF(op, struct posix_read, op);
 	struct file_version now = {
 		.size_bytes = pr->stx.stx_size,
-		.mtime_ns = pr->stx.stx_mtime.tv_sec * (int64_t)NS_PER_S +
-			pr->stx.stx_mtime.tv_nsec,
+		.mtime_ns = clock_file_ns(
+			pr->stx.stx_mtime.tv_sec, pr->stx.stx_mtime.tv_nsec),
 	};
 
 	if (posix_again(&pr->again, res))

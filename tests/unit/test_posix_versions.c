@@ -224,6 +224,25 @@ START_TEST(test_posix_does_not_wait_for_a_far_future)
 }
 END_TEST
 
+/* Nanoseconds of 64 bits end in the year 2262, those of disks later. */
+START_TEST(test_posix_reads_a_file_of_the_year_2400)
+{
+	struct timespec times[2] = {{.tv_sec = INT64_C(13569465600)},
+		{.tv_sec = INT64_C(13569465600)}};
+	struct stat_wait s;
+
+	if (!is_posix(_i))
+		return;
+	put_file("far", "any", SEED, SIZE_BYTES, 0);
+	ck_assert_int_eq(utimensat(AT_FDCWD, in_source("far"), times, 0), 0);
+	open_row(_i);
+	ck_assert_int_eq(stat_once(o, "far", &s), 0);
+	ck_assert_int_eq(
+		read_once(o, "far", s.attr.version, 0, 100, NULL), 100);
+	close_row();
+}
+END_TEST
+
 static void add_tests(TCase *tc)
 {
 	tcase_add_loop_test(
@@ -235,6 +254,7 @@ static void add_tests(TCase *tc)
 		tc, test_posix_abandons_reads_of_young_versions, 0, 5);
 	tcase_add_loop_test(
 		tc, test_posix_does_not_wait_for_a_far_future, 0, 5);
+	tcase_add_loop_test(tc, test_posix_reads_a_file_of_the_year_2400, 0, 5);
 }
 
 int main(void)
