@@ -17,7 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is SIGKILL, or what the kernel makes of a fatal signal, pending? */
+/*
+ * Is SIGKILL, or what the kernel makes of a fatal signal, pending? Of a process
+ * that is not seen from here nobody can tell: one outside our PID namespace,
+ * which has number 0, or one that /proc hides.
+ */
 static bool is_dying(pid_t pid)
 {
 	unsigned long long pending, kill_bit = 1ULL << (SIGKILL - 1);
@@ -25,10 +29,12 @@ static bool is_dying(pid_t pid)
 	bool dying = false;
 	FILE *f;
 
+	if (pid <= 0)
+		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
-		return errno == ENOENT;
+		return errno == ENOENT && kill(pid, 0) < 0 && errno == ESRCH;
 	while (!dying && fgets(line, sizeof(line), f))
 		if (sscanf(line, "SigPnd: %llx", &pending) == 1 ||
 			sscanf(line, "ShdPnd: %llx", &pending) == 1)
