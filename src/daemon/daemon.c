@@ -303,6 +303,14 @@ static void quiesce(struct mount *m)
 	m->pages = NULL;
 }
 
+static void set_stopping(struct mount *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->stopping = true;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+}
+
 /* A start may be waited for as long as it makes progress. */
 static void wait_until_built(struct mount *m)
 {
@@ -329,6 +337,7 @@ static void *signal_main(void *arg)
 		;
 	notify_systemd("STOPPING=1");
 	wait_until_built(m);
+	set_stopping(m);
 	quiesce(m);
 	if (m->fs)
 		fs_exit(m->fs);
@@ -389,10 +398,7 @@ static int serve(struct mount *m, struct error *err)
 /* `why` the mount failed, or NULL. */
 static void take_down(struct mount *m, const struct error *why)
 {
-	pthread_mutex_lock(&m->lock);
-	m->stopping = true;
-	pthread_cond_broadcast(&m->cond);
-	pthread_mutex_unlock(&m->lock);
+	set_stopping(m);
 	stop_signals(m);
 	quiesce(m);
 	fs_unmount(m->fs);

@@ -91,7 +91,7 @@ void mount_sweep(struct mount *m);
 int manifest_open(struct mount *m, struct error *err);
 void manifest_keep(struct mount *m);
 
-/* Called for every item of a file; false stops. */
+/* Called for every item of a file; false stops, and so does the mount's end. */
 typedef bool mount_item_fn(void *arg, const struct cache_item *item);
 bool mount_items(struct mount *m, const struct node_info *info,
 	mount_item_fn *fn, void *arg);

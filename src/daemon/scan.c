@@ -17,6 +17,18 @@
 #include "base/cond.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
+/* Of one file there may be more items than can be counted. */
+#define LOOK_UP_ITEMS 65536u
+
+static bool is_stopping(struct mount *m)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&m->lock);
+	stopping = m->stopping;
+	pthread_mutex_unlock(&m->lock);
+	return stopping;
+}
 
 bool mount_items(struct mount *m, const struct node_info *info,
 	mount_item_fn *fn, void *arg)
@@ -26,11 +38,12 @@ bool mount_items(struct mount *m, const struct node_info *info,
 		.version = info->attr.version,
 		.cookie = info->id,
 	};
-	uint64_t off = 0;
+	uint64_t off = 0, n = 0;
 
 	while (off < info->attr.version.size_bytes) {
 		cache_item_at(m->cache, off, &item);
-		if (!fn(arg, &item))
+		if (!fn(arg, &item) ||
+			(++n % LOOK_UP_ITEMS == 0 && is_stopping(m)))
 			return false;
 		off = item.base + item.size;
 	}
@@ -45,16 +58,6 @@ static bool keep_item(void *arg, const struct cache_item *item)
 	return true;
 }
 
-static bool is_stopping(struct mount *m)
-{
-	bool stopping;
-
-	pthread_mutex_lock(&m->lock);
-	stopping = m->stopping;
-	pthread_mutex_unlock(&m->lock);
-	return stopping;
-}
-
 void mount_sweep(struct mount *m)
 {
 	struct node_info info;
@@ -66,8 +69,9 @@ void mount_sweep(struct mount *m)
 		if (id % 1024 == 0 && is_stopping(m))
 			return;
 		if (manifest_get(m->manifest, id, &info) == 0 &&
-			!info.retired && info.attr.kind == KIND_FILE)
-			(void)mount_items(m, &info, keep_item, m);
+			!info.retired && info.attr.kind == KIND_FILE &&
+			!mount_items(m, &info, keep_item, m))
+			return; /* stopping: not all that exists is marked */
 	}
 	(void)store_sweep(m->store); /* counted as invalidated */
 }
@@ -119,15 +123,20 @@ void manifest_keep(struct mount *m)
 	bool changed;
 
 	pthread_mutex_lock(&m->lock);
-	changed = m->kept != now;
-	m->kept = now;
+	changed = m->kept < now;
 	pthread_mutex_unlock(&m->lock);
 	if (!changed)
 		return;
 	dir = open_last_tier(m);
-	/* Without it the next mount scans again. */
-	if (dir < 0 || manifest_save(m->manifest, dir) < 0)
+	if (dir < 0 || manifest_save(m->manifest, dir) < 0) {
+		/* An older one stays; it is tried again, at the end at last. */
 		COUNT(&m->counters, tier_errors);
+		return;
+	}
+	pthread_mutex_lock(&m->lock);
+	if (m->kept < now)
+		m->kept = now;
+	pthread_mutex_unlock(&m->lock);
 }
 
 /* -- The scan ------------------------------------------------------------ */
