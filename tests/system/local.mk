@@ -41,6 +41,8 @@ other_tests = \
 	tests/system/epoch-reader.sh \
 	tests/system/errors.sh \
 	tests/system/experiments.sh \
+	tests/system/foreign-reader.sh \
+	tests/system/huge-file.sh \
 	tests/system/index.sh \
 	tests/system/kill.sh \
 	tests/system/killed-reader.sh \

@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A file with more items than can be gone through: it is read right near its
+# end, and whatever is at work on its items ends with the mount.
+set -eu
+name=huge-file
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse truncate
+
+# Few file systems take such a size.
+src=$short/src
+mkdir "$src"
+truncate -s 1000000000000000000 "$src/huge" 2>/dev/null ||
+	skip "no file system for a file of 10^18 bytes"
+
+start_mount "$src" "$mnt" --cache "$work/cache:10M"
+[ "$(stat -c %s "$mnt/huge")" = 1000000000000000000 ] || fail 'its size'
+[ "$(tail -c 100000 "$mnt/huge" | tr -d '\0' | wc -c)" = 0 ] ||
+	fail 'its end is not all zeros'
+stop_mount
+
+# By the thread that acts on changes, too.
+start_mount "$src" "$mnt" --cache "$work/cache:10M"
+stat "$mnt/huge" >/dev/null || fail 'it is not there'
+rm "$src/huge"
+timeout 0.5 "$refrain" refresh "$mnt" >/dev/null 2>&1 || :
+kill -TERM "$daemon"
+daemon_ended
