@@ -17,18 +17,21 @@ const struct option_usage refresh_usage = {
 
 static int report(const json_t *reply)
 {
+	uint64_t directories = ask_number(reply, "directories");
+	uint64_t changed = ask_number(reply, "changed");
 	uint64_t unreachable = ask_number(reply, "unreachable");
 
-	(void)printf("%" PRIu64 " directories: %" PRIu64 " files changed, "
+	(void)printf("%" PRIu64 " %s: %" PRIu64 " %s changed, "
 		     "%" PRIu64 " added, %" PRIu64 " removed\n",
-		ask_number(reply, "directories"), ask_number(reply, "changed"),
+		directories, directories == 1 ? "directory" : "directories",
+		changed, changed == 1 ? "file" : "files",
 		ask_number(reply, "added"), ask_number(reply, "removed"));
 	if (unreachable == 0)
 		return EXIT_OK;
 	(void)fprintf(stderr,
-		"refrain: refresh: %" PRIu64 " directories could not be read "
-		"at the source, what was known of them stays: run it again\n",
-		unreachable);
+		"refrain: refresh: %s; what was known there stays: run it "
+		"again\n",
+		ask_text(reply, "unlisted_why"));
 	return EXIT_FAILED;
 }
 

@@ -62,6 +62,7 @@ static void summarise(const json_t *r)
 static int report(const json_t *reply, bool json)
 {
 	uint64_t failed = ask_number(reply, "failed_items");
+	uint64_t unlisted = ask_number(reply, "unlisted");
 
 	if (json) {
 		(void)json_dumpf(reply, stdout, JSON_COMPACT);
@@ -69,13 +70,16 @@ static int report(const json_t *reply, bool json)
 	} else {
 		summarise(reply);
 	}
-	if (failed == 0)
-		return EXIT_OK;
-	(void)fprintf(stderr,
-		"refrain: warm: %" PRIu64 " items could not be fetched: "
-		"'refrain status' counts the errors; run it again to retry\n",
-		failed);
-	return EXIT_FAILED;
+	if (failed > 0)
+		(void)fprintf(stderr,
+			"refrain: warm: %" PRIu64
+			" %s could not be fetched: 'refrain status' counts "
+			"the errors; run it again to retry\n",
+			failed, failed == 1 ? "item" : "items");
+	if (unlisted > 0)
+		(void)fprintf(stderr, "refrain: warm: %s; all else is done\n",
+			ask_text(reply, "unlisted_why"));
+	return failed + unlisted > 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_warm(int argc, char **argv)

@@ -26,7 +26,20 @@ static void add_result(
 	sum->changed += one->changed;
 	sum->added += one->added;
 	sum->removed += one->removed;
-	sum->failed += one->failed;
+	tree_walk_add_failed(sum, one);
+}
+
+void command_add_unlisted(json_t *reply, struct mount *m, const char *number,
+	const struct tree_walk_result *result)
+{
+	struct error why;
+
+	(void)json_object_set_new(
+		reply, number, json_integer((json_int_t)result->failed));
+	if (result->failed == 0)
+		return;
+	(void)tree_walk_error(m->tree, result, &why);
+	(void)json_object_set_new(reply, "unlisted_why", ctl_text_new(why.msg));
 }
 
 static int refresh_one(struct mount *m, const json_t *value,
@@ -51,6 +64,7 @@ static void command_refresh(
 	const json_t *paths = json_object_get(request, "paths");
 	struct tree_walk_result sum = {0};
 	struct error err;
+	json_t *reply;
 	bool all = json_array_size(paths) == 0;
 	int rc = 0;
 
@@ -69,12 +83,12 @@ static void command_refresh(
 	if (all && sum.failed == 0)
 		mount_sweep(m);
 	manifest_keep(m);
-	(void)ctl_send(conn,
-		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "ok", 1,
-			"directories", (json_int_t)sum.directories, "changed",
-			(json_int_t)sum.changed, "added", (json_int_t)sum.added,
-			"removed", (json_int_t)sum.removed, "unreachable",
-			(json_int_t)sum.failed));
+	reply = json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "directories",
+		(json_int_t)sum.directories, "changed", (json_int_t)sum.changed,
+		"added", (json_int_t)sum.added, "removed",
+		(json_int_t)sum.removed);
+	command_add_unlisted(reply, m, "unreachable", &sum);
+	(void)ctl_send(conn, reply);
 }
 
 static void command_fault(

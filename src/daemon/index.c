@@ -118,11 +118,9 @@ static int walk(struct scan *s, index_progress_fn *progress, void *arg,
 		return error_set(
 			err, s->status, "cannot list '%s': %m", s->m->source);
 	if (s->result.failed > 0)
-		return error_set(err, -EIO,
-			"%" PRIu64 " directories of '%s' could not be listed, "
-			"so nothing is written; see that they can be read, and "
-			"run it again",
-			s->result.failed, s->m->source);
+		return error_wrap(err,
+			tree_walk_error(s->m->tree, &s->result, err),
+			"nothing is written of '%s'", s->m->source);
 	return 0;
 }
 

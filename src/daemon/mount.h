@@ -114,6 +114,13 @@ mount_command_fn command_keys;
 mount_command_fn command_plan, command_plan_add, command_plan_progress,
 	command_plan_status, command_plan_follow, command_plan_drop;
 
+/*
+ * What a walk could not list: its number, and a sentence as "unlisted_why".
+ * A NULL reply is allowed.
+ */
+void command_add_unlisted(json_t *reply, struct mount *m, const char *number,
+	const struct tree_walk_result *result);
+
 /* names.c: the names in a request, for commands that take many of them. */
 struct names {
 	struct mount *m;

@@ -26,6 +26,7 @@ struct warm {
 	struct ctl_conn *conn;
 	/* The command's thread only. */
 	struct warm_count total, already, not_fitting;
+	struct tree_walk_result unlisted;
 	uint64_t files;
 	uint64_t told_ns;
 	bool gone;
@@ -198,27 +199,30 @@ static int find(
 		return 0;
 	tell(k, true);
 	rc = tree_walk(k->m->tree, info.id, false, &result);
-	if (rc == 0 && result.failed > 0)
-		rc = error_set(err, -EIO,
-			"cannot warm '%s': %llu directories cannot be listed",
-			path ? path : "/", (unsigned long long)result.failed);
-	return rc;
+	if (rc < 0)
+		return error_set(
+			err, rc, "cannot warm '%s': %m", path ? path : "/");
+	/* What is known of the rest is fetched all the same. */
+	tree_walk_add_failed(&k->unlisted, &result);
+	return 0;
 }
 
 static void send_result(struct warm *k)
 {
-	(void)ctl_send(k->conn,
-		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ok", 1,
-			"files", (json_int_t)k->files, "cached_items",
-			(json_int_t)(k->cached.items + k->already.items),
-			"cached_bytes",
-			(json_int_t)(k->cached.bytes + k->already.bytes),
-			"already_items", (json_int_t)k->already.items,
-			"not_fitting_items",
-			(json_int_t)(k->not_fitting.items + k->late.items),
-			"not_fitting_bytes",
-			(json_int_t)(k->not_fitting.bytes + k->late.bytes),
-			"failed_items", (json_int_t)k->failed.items));
+	json_t *reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"ok", 1, "files", (json_int_t)k->files, "cached_items",
+		(json_int_t)(k->cached.items + k->already.items),
+		"cached_bytes",
+		(json_int_t)(k->cached.bytes + k->already.bytes),
+		"already_items", (json_int_t)k->already.items,
+		"not_fitting_items",
+		(json_int_t)(k->not_fitting.items + k->late.items),
+		"not_fitting_bytes",
+		(json_int_t)(k->not_fitting.bytes + k->late.bytes),
+		"failed_items", (json_int_t)k->failed.items);
+
+	command_add_unlisted(reply, k->m, "unlisted", &k->unlisted);
+	(void)ctl_send(k->conn, reply);
 }
 
 static int run(struct warm *k, const json_t *paths, struct error *err)

@@ -9,6 +9,7 @@ libfs_la_SOURCES = \
 	src/fs/readdir.c \
 	src/fs/tree.c src/fs/tree.h src/fs/tree_impl.h \
 	src/fs/tree_name.c \
+	src/fs/tree_refresh.c \
 	src/fs/tree_walk.c
 libfs_la_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 libfs_la_LIBADD = $(FUSE3_LIBS)

@@ -89,7 +89,20 @@ int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 struct tree_walk_result {
 	uint64_t directories, changed, added, removed;
 	uint64_t failed; /* directories that could not be listed */
+	node_id first;	 /* of these; */
+	int status;	 /* why, as -errno */
 };
+
+/* Directories of a second walk that could not be listed, on top. */
+void tree_walk_add_failed(
+	struct tree_walk_result *sum, const struct tree_walk_result *one);
+
+/*
+ * How many could not be listed, which was the first of them, and why; for a
+ * result that has some. -errno.
+ */
+int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
+	struct error *err);
 
 /*
  * Walk everything below a directory, several listings at a time, and wait for

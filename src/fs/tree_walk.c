@@ -7,6 +7,7 @@
 #include "fs/tree_impl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 
 /* Listings that a walk keeps going. */
 #define WALK_PARALLEL 8u
+/* Of a path in a message. */
+#define PATH_SHOWN_MAX 200
 
 struct listing {
 	struct origin_list l;
@@ -146,19 +149,19 @@ void tree_fail_listings(struct tree *t)
 	tell_waiters(&waiters, -ENOTCONN);
 }
 
-static struct listing *listing_new(struct tree *t, node_id dir)
+static int listing_new(struct tree *t, node_id dir, struct listing **out)
 {
 	char path[MANIFEST_PATH_MAX];
 	int len = manifest_path(t->config.manifest, dir, path, sizeof(path));
 	struct listing *g;
 
 	if (len < 0)
-		return NULL;
+		return len;
 	g = calloc(1, sizeof(*g) + (size_t)len + 1);
 	/* Its names come when the directory may have gone. */
 	if (!g || !manifest_ref(t->config.manifest, dir)) {
 		free(g);
-		return NULL;
+		return -ENOMEM;
 	}
 	memcpy(g->path, path, (size_t)len + 1);
 	g->t = t;
@@ -171,7 +174,8 @@ static struct listing *listing_new(struct tree *t, node_id dir)
 	};
 	list_init(&g->waiters);
 	list_init(&g->later);
-	return g;
+	*out = g;
+	return 0;
 }
 
 /* Wait with a listing that is going on, or for the next one. Lock held. */
@@ -207,9 +211,9 @@ static int list(struct tree *t, node_id dir, bool again, uint64_t since,
 		return -ENOTDIR;
 	if (info.listed && !again)
 		return 1;
-	g = listing_new(t, dir);
-	if (!g)
-		return -ENOMEM;
+	rc = listing_new(t, dir, &g);
+	if (rc < 0)
+		return rc;
 	pthread_mutex_lock(&t->lock);
 	if (t->stopping || join(t, dir, since, w)) {
 		rc = t->stopping ? -ENOTCONN : 0;
@@ -258,6 +262,14 @@ struct walk_step {
 	node_id dir;
 };
 
+static void step_failed(struct walk *k, node_id dir, int status)
+{
+	if (k->result.failed++ > 0)
+		return;
+	k->result.first = dir;
+	k->result.status = status;
+}
+
 static void push(struct walk *k, node_id dir)
 {
 	if (k->n == k->cap) {
@@ -265,7 +277,7 @@ static void push(struct walk *k, node_id dir)
 		node_id *stack = realloc(k->stack, cap * sizeof(*stack));
 
 		if (!stack) {
-			k->result.failed++;
+			step_failed(k, dir, -ENOMEM);
 			return;
 		}
 		k->stack = stack;
@@ -291,7 +303,7 @@ static void step_done(struct walk *k, node_id dir, int status)
 	k->active--;
 	k->result.directories++;
 	if (status < 0 && status != -ENOENT && status != -ESTALE)
-		k->result.failed++;
+		step_failed(k, dir, status);
 	(void)manifest_readdir(k->t->config.manifest, dir, 0, false,
 		push_subdir, k); /* a directory that went has nothing below */
 	pthread_cond_signal(&k->cond);
@@ -374,96 +386,37 @@ int tree_walk(struct tree *t, node_id top, bool again,
 	return stopping ? -ENOTCONN : 0;
 }
 
-/* -- Refreshing one path ------------------------------------------------- */
-
-struct wait_listed {
-	struct tree_wait w;
-	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t cond;
-	bool done;
-	int status;
-};
-
-static void wait_listed_done(struct tree_wait *w, int status)
+void tree_walk_add_failed(
+	struct tree_walk_result *sum, const struct tree_walk_result *one)
 {
-	struct wait_listed *wait = CONTAINER_OF(w, struct wait_listed, w);
-
-	LOCK_SCOPE(&wait->lock);
-	wait->done = true;
-	wait->status = status;
-	pthread_cond_signal(&wait->cond);
+	if (sum->failed == 0) {
+		sum->first = one->first;
+		sum->status = one->status;
+	}
+	sum->failed += one->failed;
 }
 
-/* List one directory again and wait for it. */
-static int list_and_wait(struct tree *t, node_id dir)
+int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
+	struct error *err)
 {
-	struct wait_listed wait = {
-		.w = {.done = wait_listed_done},
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.cond = PTHREAD_COND_INITIALIZER,
-	};
-	int rc = tree_list(t, dir, true, &wait.w);
+	char path[MANIFEST_PATH_MAX];
+	const char *cut = "";
+	int len = manifest_path(
+		t->config.manifest, result->first, path, sizeof(path));
 
-	if (rc != 0)
-		return rc;
-	LOCK_SCOPE(&wait.lock);
-	while (!wait.done)
-		pthread_cond_wait(&wait.cond, &wait.lock);
-	return wait.status;
-}
-
-/* The deepest directory on the way to a path that is known; cuts the path. */
-static node_id deepest_directory(struct manifest *m, char *path)
-{
-	struct node_info info;
-
-	while (manifest_resolve(m, path, &info) < 0 ||
-		info.attr.kind != KIND_DIR) {
-		char *slash = strrchr(path, '/');
-
-		if (slash)
-			*slash = '\0';
-		else
-			path[0] = '\0';
+	if (len < 0)
+		(void)strcpy(path, "?");
+	else if (len == 0)
+		(void)strcpy(path, "/");
+	if (len > PATH_SHOWN_MAX) {
+		path[PATH_SHOWN_MAX] = '\0';
+		cut = "...";
 	}
-	return info.id;
-}
-
-int tree_refresh(struct tree *t, const char *path,
-	struct tree_walk_result *result, struct error *err)
-{
-	CLEANUP_FREE char *copy = strdup(path);
-	struct manifest *m = t->config.manifest;
-	struct node_info info;
-	uint64_t before = tree_changes(t);
-	int rc;
-
-	*result = (struct tree_walk_result){0};
-	if (!copy)
-		return error_set(err, -ENOMEM, "cannot refresh '%s': %m", path);
-	if (*path &&
-		(manifest_resolve(m, path, &info) < 0 ||
-			info.attr.kind != KIND_DIR)) {
-		rc = list_and_wait(t, deepest_directory(m, copy));
-		if (rc < 0)
-			return error_set(
-				err, rc, "cannot refresh '%s': %m", path);
-		result->directories = 1;
-		result->changed = tree_changes(t) - before;
-	}
-	if (manifest_resolve(m, path, &info) == 0) {
-		if (info.attr.kind == KIND_DIR)
-			rc = tree_walk(t, info.id, true, result);
-		else
-			rc = 0;
-		if (rc < 0)
-			return error_set(
-				err, rc, "cannot refresh '%s': %m", path);
-	} else if (tree_changes(t) == before) {
-		return error_set(err, -ENOENT,
-			"cannot refresh '%s': the source has no such name",
-			path);
-	}
-	tree_flush(t);
-	return 0;
+	if (result->failed == 1)
+		return error_set(err, result->status,
+			"1 directory could not be listed: '%s%s': %m", path,
+			cut);
+	return error_set(err, result->status,
+		"%" PRIu64 " directories could not be listed, first '%s%s': %m",
+		result->failed, path, cut);
 }

@@ -124,14 +124,17 @@ says out '7 items (2.0 KiB) are cached, 4 of them were before'
 says out '5 items (1.0 KiB) do not fit'
 ends 0 warm "$mnt" --json a b "$mnt/c" && says out '"files":3'
 ends 0 warm "$mnt" --json a "$mnt/" && says out '"files":0'
-ends 1 warm "$mnt" ./lost && one_line && says err '1 items could not'
+ends 1 warm "$mnt" ./lost && one_line && says err '1 item could not'
 ends 1 warm "$mnt" "$mnt/lost"
+ends 1 warm "$mnt" closed && one_line && says out '7 items'
+says err "1 directory could not be listed: 'closed': Permission denied; "
 ends 0 warm "$mnt" --json "$(printf 'caf\351')" && says out '"files":1'
 
 # refresh, fault
 ends 0 refresh "$mnt" a
-says out '1 directories: 1 files changed, 2 added, 3 removed'
-ends 1 refresh "$mnt" a b c && one_line && says err 'could not be read'
+says out '1 directory: 1 file changed, 2 added, 3 removed'
+ends 1 refresh "$mnt" a b c && one_line
+says err "1 directory could not be listed: 'c': Permission denied; what was"
 ends 0 fault "$mnt" delay=5ms
 ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is no fault"
 

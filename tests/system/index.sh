@@ -74,6 +74,11 @@ refuses "$src" -o "$work/no/such/place"
 chmod 000 "$src/d1"
 if [ "$(id -u)" -ne 0 ]; then
 	refuses "$src"
-	grep -q '1 directories' "$work/err" || fail 'it does not say how many'
+	grep -q "1 directory could not be listed: 'd1': Permission" \
+		"$work/err" || fail 'it does not say how many'
 fi
 chmod 755 "$src/d1"
+make_deep "$src"
+refuses "$src"
+grep -q "'$src': 1 directory could not be listed: 'deep/n.*File name too long" \
+	"$work/err" || fail "$(cat "$work/err")"

@@ -215,6 +215,18 @@ with open(top + '.sums', 'w') as sums:
 END
 }
 
+# make_deep DIR: a path below it that is too long to be listed, but not to be
+# named: 17 directories, one in the other, of 251 bytes each.
+make_deep() (
+	cd "$1" && mkdir deep && cd deep
+	long=$(printf 'n%0250d' 0)
+	i=0
+	while [ $i -lt 17 ]; do
+		mkdir "$long" && cd -P "$long" || exit
+		i=$((i + 1))
+	done
+)
+
 # tree_bytes DIR: of its regular files.
 tree_bytes() {
 	find "$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'

@@ -47,12 +47,21 @@ static void cmd_status(void *arg, struct ctl_conn *conn, const json_t *request)
 		conn, json_pack("{s:b,s:o}", "ok", 1, "status", make_status()));
 }
 
-/* Everything but the path "lost" can be fetched. */
+static void set_unlisted_why(json_t *reply, const char *path)
+{
+	(void)json_object_set_new(reply, "unlisted_why",
+		json_sprintf("1 directory could not be listed: '%s': "
+			     "Permission denied",
+			path));
+}
+
+/* Everything but "lost" can be fetched, and all but "closed" listed. */
 static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
 	size_t n = json_array_size(paths);
-	json_int_t lost = 0;
+	json_int_t lost = 0, closed = 0;
+	json_t *reply;
 
 	(void)arg;
 	for (size_t i = 0; i < n; i++) {
@@ -63,29 +72,32 @@ static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 			return;
 		}
 		lost += strcmp(path, "lost") == 0;
+		closed += strcmp(path, "closed") == 0;
 		free(path);
 	}
 	(void)ctl_send(conn,
 		json_pack("{s:b,s:i,s:i,s:i,s:i,s:b}", "progress", 1,
 			"items_done", 1, "items_total", 2, "bytes_done", 1,
 			"bytes_total", 2, "scanning", 0));
-	(void)ctl_send(conn,
-		json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:I,s:I}", "ok", 1,
-			"cached_items", 7, "cached_bytes", 2048,
-			"already_items", 4, "not_fitting_items", 5,
-			"not_fitting_bytes", 1024, "failed_items", lost,
-			"files", (json_int_t)n));
+	reply = json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:I}", "ok", 1,
+		"cached_items", 7, "cached_bytes", 2048, "already_items", 4,
+		"not_fitting_items", 5, "not_fitting_bytes", 1024,
+		"failed_items", lost, "files", (json_int_t)n, "unlisted",
+		closed);
+	set_unlisted_why(reply, "closed");
+	(void)ctl_send(conn, reply);
 }
 
 static void cmd_refresh(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	size_t n = json_array_size(json_object_get(request, "paths"));
+	json_t *reply = json_pack("{s:b,s:I,s:i,s:i,s:i,s:i}", "ok", 1,
+		"directories", (json_int_t)n, "changed", 1, "added", 2,
+		"removed", 3, "unreachable", n > 2);
 
 	(void)arg;
-	(void)ctl_send(conn,
-		json_pack("{s:b,s:I,s:i,s:i,s:i,s:i}", "ok", 1, "directories",
-			(json_int_t)n, "changed", 1, "added", 2, "removed", 3,
-			"unreachable", n > 2));
+	set_unlisted_why(reply, "c");
+	(void)ctl_send(conn, reply);
 }
 
 static void cmd_fault(void *arg, struct ctl_conn *conn, const json_t *request)
