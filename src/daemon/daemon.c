@@ -186,6 +186,7 @@ static int build_tree(struct mount *m, struct error *err)
 		return rc;
 	config.origin = m->origin;
 	config.manifest = m->manifest;
+	config.timers = m->timers;
 	rc = tree_new(&m->tree, &config, err);
 	if (rc < 0)
 		return rc;

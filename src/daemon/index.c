@@ -76,6 +76,7 @@ static int open_tree(struct mount *m, struct error *err)
 		return error_set(err, rc, "%m");
 	config.origin = m->origin;
 	config.manifest = m->manifest;
+	config.timers = m->timers;
 	rc = tree_new(&m->tree, &config, err);
 	return rc < 0 ? rc : tree_open_root(m->tree, err);
 }

@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/cond.h"
 
+#define PATIENCE_NS (2 * NS_PER_S)
+
 uint64_t tree_now_s(void)
 {
 	return clock_now_ns() / NS_PER_S;
@@ -141,6 +143,8 @@ int tree_new(
 	if (!t)
 		return error_set(err, -ENOMEM, "cannot make the tree: %m");
 	t->config = *config;
+	if (t->config.patience_ns == 0)
+		t->config.patience_ns = PATIENCE_NS;
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
 	(void)pthread_cond_init(&t->event_cond, NULL);
 	cond_init(&t->done_cond);

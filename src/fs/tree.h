@@ -20,9 +20,13 @@
 struct tree;
 
 struct tree_config {
-	struct origin *origin; /* both outlive the tree */
+	struct origin *origin; /* all outlive the tree */
 	struct manifest *manifest;
+	struct timers *timers;
 	unsigned revalidate_s; /* 0: the manifest is the truth until refresh */
+	/* So long a look-up waits to hear whether what is known is still true;
+	 * 0: 2 s. */
+	uint64_t patience_ns;
 	/*
 	 * Consequences of changes, each called on the tree's own thread, in
 	 * order, with no lock held. A version of a file ceased:

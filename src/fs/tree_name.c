@@ -12,6 +12,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+
+/* Of an origin that does not answer, so many questions wait at most. */
+#define PROBES_MAX 8u
 
 /* A question to the origin about one name. */
 struct ask {
@@ -19,6 +23,8 @@ struct ask {
 	struct tree *t;
 	struct list link;      /* in tree.asks; tree.lock */
 	struct tree_lookup *l; /* tree.lock; NULL: nobody waits */
+	unsigned refs;	       /* tree.lock: the request's, the timer's */
+	struct timer late;     /* the end of the patience of who waits */
 	node_id dir;	       /* referenced */
 	node_id known;	       /* the node that the name had; 0: none */
 	const char *name;      /* in path */
@@ -60,31 +66,66 @@ static void ask_free(struct ask *a)
 	free(a);
 }
 
-/* Who waits for the answer: ours to tell, and nobody else's. */
-static struct tree_lookup *take_lookup(struct ask *a)
+/* The request ends with the last reference. */
+static void ask_put(struct ask *a)
 {
-	struct tree_lookup *l;
+	struct tree *t = a->t;
+	bool last;
 
+	pthread_mutex_lock(&t->lock);
+	last = --a->refs == 0;
+	pthread_mutex_unlock(&t->lock);
+	if (!last)
+		return;
+	ask_free(a);
+	tree_request_end(t);
+}
+
+/* Who waits for the answer: ours to tell, and nobody else's. */
+static struct tree_lookup *take_lookup(struct ask *a, int status)
+{
 	LOCK_SCOPE(&a->t->lock);
 	list_del(&a->link);
-	l = a->l;
-	a->l = NULL;
-	return l;
+	/* Other errors are the origin's word, or want of memory here. */
+	a->t->silent =
+		status == -EIO || status == -ETIMEDOUT || status == -ESTALE;
+	return steal_ptr(&a->l);
 }
 
 static void ask_done(struct origin_stat *s, int status,
 	const struct file_attr *attr, const char *target)
 {
 	struct ask *a = CONTAINER_OF(s, struct ask, s);
-	struct tree_lookup *l = take_lookup(a);
-	struct tree *t = a->t;
+	struct tree_lookup *l = take_lookup(a, status);
 	struct node_info info;
 
 	status = answer(a, status, attr, target, l != NULL, &info);
 	if (l)
 		l->done(l, status, status == 0 ? &info : NULL);
-	ask_free(a);
-	tree_request_end(t);
+	if (timer_cancel(a->t->config.timers, &a->late))
+		ask_put(a);
+	ask_put(a);
+}
+
+/* Who waits is told what is known; the answer counts when it comes. */
+static void ask_late(struct timer *timer)
+{
+	struct ask *a = CONTAINER_OF(timer, struct ask, late);
+	struct tree *t = a->t;
+	struct tree_lookup *l;
+	struct node_info info;
+	int rc;
+
+	pthread_mutex_lock(&t->lock);
+	l = steal_ptr(&a->l);
+	t->silent |= l != NULL;
+	pthread_mutex_unlock(&t->lock);
+	if (l) {
+		rc = manifest_lookup(
+			t->config.manifest, a->dir, a->name, true, &info);
+		l->done(l, rc, rc == 0 ? &info : NULL);
+	}
+	ask_put(a);
 }
 
 /* The first who still waits; NULL: nobody. */
@@ -108,6 +149,19 @@ void tree_fail_asks(struct tree *t)
 		l->done(l, -ENOTCONN, NULL);
 }
 
+/* Without memory for the timer it waits as long as it takes. */
+static void ask_arm(struct ask *a)
+{
+	struct tree *t = a->t;
+
+	pthread_mutex_lock(&t->lock);
+	a->refs++;
+	pthread_mutex_unlock(&t->lock);
+	if (timer_set(t->config.timers, &a->late,
+		    clock_now_ns() + t->config.patience_ns) < 0)
+		ask_put(a);
+}
+
 /* As tree_request_begin(), and whoever waits can be found. */
 static bool ask_begin(struct tree *t, struct ask *a)
 {
@@ -119,10 +173,11 @@ static bool ask_begin(struct tree *t, struct ask *a)
 	return true;
 }
 
-int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
-	struct tree_lookup *l)
+/* Without `wait` l does not wait longer than tree_config.patience_ns. */
+static int ask(struct tree *t, node_id dir, const char *name, node_id known,
+	struct tree_lookup *l, bool wait)
 {
-	struct ask *a = malloc(sizeof(*a));
+	struct ask *a = calloc(1, sizeof(*a));
 	size_t size = strlen(name) + 2;
 	int len;
 
@@ -134,6 +189,8 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 		return -ESTALE;
 	}
 	a->t = t;
+	a->refs = 1;
+	a->late.fire = ask_late;
 	a->dir = dir;
 	len = manifest_path(t->config.manifest, dir, a->path, sizeof(a->path));
 	if (len < 0 || (size_t)len + size > sizeof(a->path)) {
@@ -151,8 +208,55 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 		ask_free(a);
 		return -ENOTCONN;
 	}
+	if (!wait)
+		ask_arm(a);
 	origin_stat(t->config.origin, &a->s);
 	return 0;
+}
+
+int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
+	struct tree_lookup *l)
+{
+	return ask(t, dir, name, known, l, true);
+}
+
+/*
+ * True: the origin does not answer, and nobody waits for it who asks about what
+ * is known. *probe: ask all the same, to see whether it does again.
+ */
+static bool is_silent(struct tree *t, bool *probe)
+{
+	uint64_t now_s = tree_now_s();
+	unsigned n = 0;
+
+	LOCK_SCOPE(&t->lock);
+	LIST_FOREACH(l, &t->asks)
+		n++;
+	*probe = t->silent && n < PROBES_MAX && now_s != t->probed_s;
+	if (*probe)
+		t->probed_s = now_s;
+	return t->silent;
+}
+
+/*
+ * Ask whether what is known of a name is still true. 1: it is to be taken for
+ * true. 0: l waits. -errno.
+ */
+static int ask_again(struct tree *t, node_id dir, const char *name,
+	node_id known, struct tree_lookup *l)
+{
+	bool probe;
+
+	if (!is_silent(t, &probe)) {
+		/* At most one question in each period, whoever asks. */
+		if (known != 0)
+			manifest_checked(
+				t->config.manifest, known, tree_now_s());
+		return ask(t, dir, name, known, l, false);
+	}
+	if (probe)
+		(void)ask(t, dir, name, known, NULL, true);
+	return 1;
 }
 
 static bool is_due(const struct tree *t, const struct node_info *info)
@@ -173,14 +277,18 @@ static int lookup_unknown(
 	struct tree *t, node_id dir, const char *name, struct tree_lookup *l)
 {
 	struct manifest *m = t->config.manifest;
+	int rc = 1;
 
 	if (strlen(name) > 255)
 		return -ENAMETOOLONG;
-	if (is_listed(m, dir) && t->config.revalidate_s == 0) {
-		manifest_negative(m, dir);
-		return -ENOENT;
-	}
-	return tree_ask(t, dir, name, 0, l);
+	if (!is_listed(m, dir))
+		return tree_ask(t, dir, name, 0, l);
+	if (t->config.revalidate_s > 0)
+		rc = ask_again(t, dir, name, 0, l);
+	if (rc <= 0)
+		return rc;
+	manifest_negative(m, dir);
+	return -ENOENT;
 }
 
 int tree_lookup(struct tree *t, node_id dir, const char *name,
@@ -195,10 +303,8 @@ int tree_lookup(struct tree *t, node_id dir, const char *name,
 		return rc;
 	if (!is_due(t, info))
 		return 1;
-	/* At most one question in each period, whoever asks. */
-	manifest_checked(m, info->id, tree_now_s());
-	rc = tree_ask(t, dir, name, info->id, l);
-	if (rc < 0)
+	rc = ask_again(t, dir, name, info->id, l);
+	if (rc != 0)
 		return 1;
 	manifest_unref(m, info->id, 1);
 	return 0;
@@ -299,7 +405,9 @@ static void check_root(struct tree *t)
 
 void tree_revalidate_dir(struct tree *t, const struct node_info *dir)
 {
-	if (!is_due(t, dir) || dir->retired)
+	bool probe;
+
+	if (!is_due(t, dir) || dir->retired || (is_silent(t, &probe) && !probe))
 		return;
 	manifest_checked(t->config.manifest, dir->id, tree_now_s());
 	if (dir->id == NODE_ROOT)

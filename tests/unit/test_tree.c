@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "fs/inode.h"
 #include "fs/tree.h"
@@ -102,6 +103,7 @@ static void answer_list(const char *name, enum file_kind kind, int64_t mtime_ns)
 /* -- One tree ------------------------------------------------------------ */
 
 static struct manifest *m;
+static struct timers *timers;
 static struct tree *t;
 
 static void ceased(void *arg, const struct node_info *old)
@@ -123,10 +125,12 @@ static void changed(void *arg, node_id id)
 	(void)id;
 }
 
-static void setup(void)
+static void setup_as(unsigned revalidate_s)
 {
 	struct tree_config config = {
 		.origin = &hand.o,
+		.revalidate_s = revalidate_s,
+		.patience_ns = 300 * NS_PER_MS,
 		.ceased = ceased,
 		.renamed = renamed,
 		.changed = changed,
@@ -138,12 +142,25 @@ static void setup(void)
 	pthread_cond_init(&hand.cond, NULL);
 	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
 	config.manifest = m;
+	ck_assert_int_eq(timers_new(&timers), 0);
+	config.timers = timers;
 	ck_assert_int_eq(tree_new(&t, &config, &err), 0);
+}
+
+static void setup(void)
+{
+	setup_as(0);
+}
+
+static void setup_revalidating(void)
+{
+	setup_as(1);
 }
 
 static void teardown(void)
 {
 	tree_free(t);
+	timers_free(timers);
 	manifest_free(m);
 }
 
@@ -262,6 +279,121 @@ START_TEST(test_an_answer_for_a_directory_that_has_gone_is_of_no_other)
 }
 END_TEST
 
+/* -- Revalidation -------------------------------------------------------- */
+
+struct asker {
+	struct tree_lookup l;
+	unsigned done;
+	int status;
+	int64_t mtime_ns;
+};
+
+/* On the timers' thread, or on that which answers. */
+static void asker_done(
+	struct tree_lookup *l, int status, const struct node_info *info)
+{
+	struct asker *x = CONTAINER_OF(l, struct asker, l);
+
+	pthread_mutex_lock(&hand.lock);
+	x->done++;
+	x->status = status;
+	x->mtime_ns = status == 0 ? info->attr.version.mtime_ns : 0;
+	pthread_cond_broadcast(&hand.cond);
+	pthread_mutex_unlock(&hand.lock);
+	if (status == 0)
+		manifest_unref(m, info->id, 1);
+}
+
+/* What is known of the name, or was heard of it: its mtime, or an error. */
+static int64_t mtime_of(const char *name)
+{
+	struct asker x = {.l.done = asker_done};
+	struct node_info info;
+	int rc = tree_lookup(t, NODE_ROOT, name, &x.l, &info);
+
+	if (rc == 1)
+		manifest_unref(m, info.id, 1);
+	if (rc != 0)
+		return rc == 1 ? info.attr.version.mtime_ns : rc;
+	pthread_mutex_lock(&hand.lock);
+	while (!x.done)
+		pthread_cond_wait(&hand.cond, &hand.lock);
+	pthread_mutex_unlock(&hand.lock);
+	return x.status == 0 ? x.mtime_ns : x.status;
+}
+
+static void answer_stat(struct origin_stat *s, int status, int64_t mtime_ns)
+{
+	struct file_entry e = entry("", KIND_FILE, mtime_ns);
+
+	s->done(s, status, status == 0 ? &e.attr : NULL, NULL);
+}
+
+/* Due for a question, as one that was looked at long ago. */
+static void put_due(const char *name)
+{
+	manifest_checked(m, put(NODE_ROOT, name, KIND_FILE), 0);
+}
+
+/* A probe, if a second has passed since the last. */
+static void fail_left(void)
+{
+	struct origin_stat *s;
+
+	pthread_mutex_lock(&hand.lock);
+	s = hand.stat;
+	hand.stat = NULL;
+	pthread_mutex_unlock(&hand.lock);
+	if (s)
+		answer_stat(s, -EIO, 0);
+}
+
+static void *answer_soon(void *arg)
+{
+	struct origin_stat *s = take_stat();
+
+	answer_stat(s, 0, *(int64_t *)arg);
+	return NULL;
+}
+
+START_TEST(test_an_origin_that_does_not_answer_is_waited_for_once)
+{
+	struct origin_stat *s;
+	int64_t newer = 4;
+	pthread_t thread;
+
+	put_due("a");
+	put_due("b");
+	put_due("c");
+	ck_assert_int_eq(mtime_of("a"), 1); /* in spite of its question */
+	s = take_stat();
+	ck_assert_int_eq(mtime_of("b"), 1); /* which is a probe */
+	answer_stat(take_stat(), -EIO, 0);
+	ck_assert_int_eq(mtime_of("c"), 1);
+	fail_left();
+	answer_stat(s, 0, 3);
+	ck_assert_int_eq(mtime_of("a"), 3);
+	/* It answers again, and is waited for. */
+	ck_assert_int_eq(pthread_create(&thread, NULL, answer_soon, &newer), 0);
+	ck_assert_int_eq(mtime_of("c"), 4);
+	pthread_join(thread, NULL);
+	ck_assert(tree_stop(t));
+}
+END_TEST
+
+START_TEST(test_a_name_that_a_listed_directory_lacks_does_not_wait_either)
+{
+	struct waiter w = waiter_new();
+
+	ck_assert_int_eq(tree_list(t, NODE_ROOT, false, &w.w), 0);
+	answer_list("there", KIND_FILE, 1);
+	ck_assert_int_eq(mtime_of("nothing"), -ENOENT);
+	answer_stat(take_stat(), 0, 2);
+	ck_assert_int_eq(mtime_of("nothing"), 2);
+	ck_assert(tree_stop(t));
+}
+END_TEST
+
 /* -- The end ------------------------------------------------------------- */
 
 static void *refresh_main(void *arg)
@@ -332,10 +464,16 @@ int main(void)
 		test_an_answer_for_a_directory_that_has_gone_is_of_no_other,
 		test_a_refresh_ends_when_the_tree_is_stopped_meanwhile,
 	};
+	const TTest *const revalidating[] = {
+		test_an_origin_that_does_not_answer_is_waited_for_once,
+		test_a_name_that_a_listed_directory_lacks_does_not_wait_either,
+	};
 	Suite *s = suite_create("tree");
 
 	case_add(case_with(s, "tree", setup, teardown), tests,
 		sizeof(tests) / sizeof(tests[0]));
+	case_add(case_with(s, "revalidation", setup_revalidating, teardown),
+		revalidating, sizeof(revalidating) / sizeof(revalidating[0]));
 	tcase_add_test(case_of(s, "inode"),
 		test_the_longest_file_has_as_many_blocks_as_it_needs);
 	return run_suite(s);
