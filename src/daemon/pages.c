@@ -66,8 +66,11 @@ static void *pages_main(void *arg)
 {
 	struct pages *p = arg;
 
-	/* Where it may not: as in any other daemon that looks at itself. */
-	(void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_UNSHARE);
+	/*
+	 * Those that came with the start, too, which somebody may be reading.
+	 * Where it may not: as in any other daemon that looks at itself.
+	 */
+	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		struct passed *i;

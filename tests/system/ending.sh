@@ -180,7 +180,8 @@ all_gone 'refrain umount'
 
 # The pipe of this substitution ends: the daemon has let go of it.
 said=$(cd "$work" && timeout 20 "$refrain" mount src "$mnt" \
-	--cache "cache.9:200M") || fail 'no mount in the background'
+	--cache "cache.9:200M" --pages 100M) ||
+	fail 'no mount in the background'
 cache=$work/cache.9
 [ -z "$said" ] || fail "it says: $said"
 sums_right "$src.sums" "$mnt"
