@@ -17,8 +17,11 @@ echo x >"$src/slow/x"
 # What the daemon is to start_mount(), whose process this becomes.
 inner=$refrain
 refrain=$work/refrain
-printf '#!/bin/sh\n[ "$1" = mount ] || exec "%s" "$@"\n%s\n' "$inner" \
-	"exec unshare -p -f --kill-child \"$inner\" \"\$@\"" >"$refrain"
+cat >"$refrain" <<END
+#!/bin/sh
+[ "\$1" = mount ] || exec "$inner" "\$@"
+exec unshare -p -f --kill-child "$inner" "\$@"
+END
 chmod +x "$refrain"
 
 start_mount "$src" "$mnt" --cache "$work/cache:10M" \
