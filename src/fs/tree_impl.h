@@ -32,8 +32,8 @@ struct tree {
 	uint64_t turn;	      /* listings that began */
 	struct list listings; /* of struct listing */
 	struct list asks;     /* of struct ask */
-	bool silent;	      /* the origin did not answer the last ask in time */
-	uint64_t probed_s;    /* when it was last asked since */
+	bool silent;	   /* the origin did not answer the last ask in time */
+	uint64_t probed_s; /* when it was last asked since */
 	uint64_t changed, added, removed; /* names, since the start */
 	uint64_t attrs, listed;		  /* other modes; directories listed */
 };
