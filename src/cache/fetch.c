@@ -75,6 +75,8 @@ static void fetch_done(struct origin_read *r, int status, const void *data)
 	fetch_forget(x);
 	if (status > 0)
 		fetch_arrived(x, &a);
+	else if (c->stopping && status != -ESTALE)
+		mark(f, x->first, x->n, PAGE_ABSENT);
 	else if (f->phase != FILL_GONE)
 		fill_fail(c, f, status, &a);
 	fill_unref(c, f);

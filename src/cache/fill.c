@@ -395,8 +395,9 @@ void fill_answer(struct cache *c, struct fill *f, struct after *a)
 	}
 }
 
-/* The fetch failed: everybody who asked for this item hears of it. */
-void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
+/* Everybody who asked for this item hears that it will not come. */
+static void answer_failed(
+	struct cache *c, struct fill *f, int status, struct after *a)
 {
 	LIST_FOREACH_SAFE(l, next, &f->waiters) {
 		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
@@ -406,6 +407,24 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 	}
 	warms_answer(f, status, a);
 	planned_end(c, f, status);
+}
+
+/* Nothing more is fetched of it; what it has stays. */
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	answer_failed(c, f, status, a);
+	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED) {
+			f->page[i] &= (uint8_t)~PAGE_STATE_MASK;
+			f->wanted--;
+		}
+	list_del(&f->queue);
+}
+
+/* The fetch failed. */
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	answer_failed(c, f, status, a);
 	if (status == -ESTALE && !a->stale && !f->ceased) {
 		COUNT(c->config.counters, stale_reads);
 		f->ceased = true;

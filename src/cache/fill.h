@@ -180,6 +180,7 @@ struct cache {
 	struct timer last_timer; /* fires after all others have, at stop */
 	bool timers_quiet;	 /* it has */
 	bool stopping;
+	uint64_t keep_until_ns;	 /* no part is begun to be written; 0: ever */
 	struct pool *publishers; /* set once */
 	struct pool *loaders;	 /* set once: of parts */
 };
@@ -222,6 +223,7 @@ int fill_take_room(struct cache *c, struct fill *f);
 void fill_leave_table(struct cache *c, struct fill *f);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
 void fill_stage(struct cache *c, struct fill *f);
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_expire_drained(struct cache *c, uint64_t now_ns);
@@ -238,6 +240,7 @@ void planned_run(struct cache *c); /* lock dropped meanwhile */
 
 /* publish.c */
 int publish_start(struct cache *c, struct error *err);
+void publish_wait(struct cache *c); /* until none is left; the lock */
 void publish_stop(struct cache *c);
 void publish_submit(struct cache *c, struct fill *f); /* without the lock */
 /* The reservation is the caller's from then on. Takes the lock. */

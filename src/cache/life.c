@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "cache/part.h"
 
 static void dispatch_fire(struct timer *t)
 {
@@ -114,7 +115,8 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	return 0;
 }
 
-static void fail_all(struct cache *c, struct after *a)
+static void fail_all(struct cache *c, struct after *a,
+	void (*fail)(struct cache *, struct fill *, int, struct after *))
 {
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
 		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
@@ -122,8 +124,17 @@ static void fail_all(struct cache *c, struct after *a)
 
 			/* What is complete is still published. */
 			if (f->phase != FILL_PUBLISHING)
-				fill_fail(c, f, -ENOTCONN, a);
+				fail(c, f, -ENOTCONN, a);
 		}
+}
+
+/* What a part can be made of stays until part_keep_all(). */
+static void halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	if (part_is_possible(f))
+		fill_halt(c, f, status, a);
+	else
+		fill_fail(c, f, status, a);
 }
 
 /* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
@@ -159,11 +170,14 @@ void cache_stop(struct cache *c)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	c->stopping = true;
-	fail_all(c, &a);
+	fail_all(c, &a, halt);
 	cache_unlock(c, &a);
 	pthread_mutex_lock(&c->lock);
 	abandon_all(c);
 	quiet_timers(c);
+	/* What is being loaded or written is one of those to look at then. */
+	publish_wait(c);
+	part_keep_all(c);
 	pthread_mutex_unlock(&c->lock);
 	publish_stop(c);
 }
@@ -176,7 +190,7 @@ void cache_free(struct cache *c)
 		return;
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	fail_all(c, &a);
+	fail_all(c, &a, fill_fail);
 	cache_unlock(c, &a);
 	(void)pthread_cond_destroy(&c->idle_cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&c->lock);

@@ -22,6 +22,13 @@
 #define MOVES_MAX 16u
 /* A part takes the room of its chunk: less of one than this is not worth it. */
 #define PART_SHARE 4
+/*
+ * At the end of a mount nobody waits for memory, and what is dropped has to be
+ * fetched again: less than that is kept as well, up to this much of its tier.
+ */
+#define KEEP_ROOM_SHARE 2
+/* Then no part is begun later than this: a mount is to end soon. */
+#define KEEP_NS (2 * NS_PER_S)
 /* Of the oldest fills with memory, so many are looked at for one to spill. */
 #define LOOK_MAX 64u
 
@@ -116,13 +123,20 @@ static int write_part(
 	return store_publish(store, res, part_key(f->key), f->buf, bytes);
 }
 
+static bool is_late(struct cache *c)
+{
+	LOCK_SCOPE(&c->lock);
+
+	return c->keep_until_ns && clock_now_ns() > c->keep_until_ns;
+}
+
 static int write_out(struct fill *f, const uint8_t *map)
 {
 	struct reservation res;
 	bool ceased;
 
 	res = publish_take_reservation(f->cache, f, &ceased);
-	if (!ceased && res.charged_bytes > 0)
+	if (!ceased && res.charged_bytes > 0 && !is_late(f->cache))
 		return write_part(f, &res, map);
 	store_unreserve(f->cache->config.store, &res);
 	return -ESTALE;
@@ -175,7 +189,16 @@ static bool lacks_room(struct cache *c, const struct fill *f)
 {
 	LOCK_SCOPE(&c->lock);
 
-	return f->phase == FILL_MOVING && f->res.charged_bytes == 0;
+	return f->phase == FILL_MOVING && f->res.charged_bytes == 0 &&
+		!c->stopping;
+}
+
+/* At the end of a mount what is in a tier is best left there. */
+static bool is_stopping(struct cache *c)
+{
+	LOCK_SCOPE(&c->lock);
+
+	return c->stopping;
 }
 
 /* The part has the room of the chunk, which gets it; if not, the part stays. */
@@ -192,7 +215,7 @@ static void load(struct pool_job *job)
 	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
 	struct cache *c = f->cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
-	bool read = read_part(f, map);
+	bool read = !is_stopping(c) && read_part(f, map);
 	struct reservation res = {0};
 	bool moved = read && move_room(c, f, &res);
 	struct after a;
@@ -267,12 +290,42 @@ static void spill(struct pool_job *job)
 		part_discard(c, &item, key);
 }
 
+bool part_is_possible(const struct fill *f)
+{
+	return (f->phase == FILL_FETCHING || f->phase == FILL_MOVING) &&
+		!f->ceased && part_tail_bytes(&f->item) > 0;
+}
+
+/* There is something to write, and a tier with room for it. */
+static bool has_news(const struct fill *f)
+{
+	return f->phase == FILL_FETCHING && part_is_possible(f) &&
+		f->present > f->kept && f->res.charged_bytes > 0;
+}
+
+static bool is_large(const struct fill *f)
+{
+	return f->present >= f->npages / PART_SHARE;
+}
+
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
-	return f->phase == FILL_FETCHING && f->present > f->kept &&
-		f->present >= f->npages / PART_SHARE && fill_is_idle(f) &&
-		!f->prefetched && !f->ceased && f->res.charged_bytes > 0 &&
-		!c->stopping && part_tail_bytes(&f->item) > 0;
+	return has_news(f) && is_large(f) && fill_is_idle(f) &&
+		!f->prefetched && !c->stopping;
+}
+
+/* False for want of memory. */
+static bool spill_begin(struct cache *c, struct fill *f)
+{
+	uint8_t *map = calloc(1, map_bytes(f->item.size));
+
+	if (!map)
+		return false;
+	for (size_t i = 0; i < f->npages; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
+			map_set(map, i);
+	begin(c, c->publishers, f, map, spill);
+	return true;
 }
 
 void part_spill(struct cache *c, unsigned n)
@@ -283,20 +336,46 @@ void part_spill(struct cache *c, unsigned n)
 		return;
 	LIST_FOREACH(l, &c->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
-		uint8_t *map;
 
 		if (n == 0 || c->nmoving >= MOVES_MAX || looked++ >= LOOK_MAX)
 			return;
 		if (!may_spill(c, f))
 			continue;
-		map = calloc(1, map_bytes(f->item.size));
-		if (!map)
+		if (!spill_begin(c, f))
 			return;
-		for (size_t i = 0; i < f->npages; i++)
-			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
-				map_set(map, i);
-		begin(c, c->publishers, f, map, spill);
 		n--;
+	}
+}
+
+/* Its tier has room to spare, with what is reserved there. */
+static bool tier_is_roomy(struct cache *c, const struct fill *f)
+{
+	struct tier_status st;
+
+	store_tier_status(c->config.store, f->res.tier, &st);
+	return st.used_bytes + st.reserved_bytes <=
+		st.capacity_bytes / KEEP_ROOM_SHARE;
+}
+
+/* Those with more of their chunk first, as there may not be time for all. */
+void part_keep_all(struct cache *c)
+{
+	c->keep_until_ns = clock_now_ns() + KEEP_NS;
+	LIST_FOREACH(l, &c->staged) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (has_news(f) && is_large(f))
+			(void)spill_begin(c, f);
+	}
+	LIST_FOREACH_SAFE(l, next, &c->staged) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (f->phase != FILL_FETCHING ||
+			(has_news(f) && tier_is_roomy(c, f) &&
+				spill_begin(c, f)))
+			continue;
+		if (fill_is_idle(f))
+			fill_drop(c, f);
 	}
 }
 

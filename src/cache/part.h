@@ -20,6 +20,15 @@ bool part_load(struct cache *c, struct fill *f);
 /* Begin to write up to n parts, oldest first, to free memory. The lock. */
 void part_spill(struct cache *c, unsigned n);
 
+/* It has, or is about to have, what could be kept as a part. The lock. */
+bool part_is_possible(const struct fill *f);
+
+/*
+ * The cache stops, and nothing is fetched any more: begin to write all that is
+ * worth it, and drop the rest. The lock.
+ */
+void part_keep_all(struct cache *c);
+
 /* The chunk is whole, or its version ceased. Without the lock. */
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);

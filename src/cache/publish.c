@@ -90,12 +90,17 @@ int publish_start(struct cache *c, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
+void publish_wait(struct cache *c)
+{
+	while (c->npublishing > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
 /* What is complete is still published. */
 void publish_stop(struct cache *c)
 {
 	pthread_mutex_lock(&c->lock);
-	while (c->npublishing > 0)
-		pthread_cond_wait(&c->idle_cond, &c->lock);
+	publish_wait(c);
 	pthread_mutex_unlock(&c->lock);
 	(void)pool_free(steal_ptr(&c->publishers), UINT64_MAX / 4);
 	(void)pool_free(steal_ptr(&c->loaders), UINT64_MAX / 4);

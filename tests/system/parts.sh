@@ -94,6 +94,20 @@ fetched $size
 within_budget
 stop_mount
 
+# At an orderly end what waits in memory is written, too.
+"$refrain" clear "$work/tier" >/dev/null
+start
+read_pieces 10 16384 2 || fail 'wrong bytes'
+before=$(status_field partial_dropped)
+stop_mount
+all_right
+start
+read_pieces 10 16384 2 || fail 'wrong bytes of parts'
+bytes=$(status_field origin_bytes)
+fetched "$before"
+within_budget
+stop_mount
+
 # Damaged: each part that there is.
 "$refrain" clear "$work/tier" >/dev/null
 start

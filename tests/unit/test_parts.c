@@ -216,9 +216,10 @@ START_TEST(test_parts_that_are_being_loaded_at_the_end_stay)
 	struct rig g;
 	uint64_t entries;
 
-	entries = start_with_parts(&g);
+	(void)start_with_parts(&g);
 	rig_close(&g);
 	rig_open(&g, "32M");
+	entries = tier(&g).entries;
 	for (uint64_t i = 0; i < STAGING / CHUNK; i++)
 		probe_read(&g, &p[i], chunk(&g, i), 2 * PART, PART);
 	rig_close(&g);
@@ -234,14 +235,91 @@ START_TEST(test_a_part_stays_if_its_chunk_cannot_have_its_room)
 	struct rig g;
 	uint64_t entries;
 
-	entries = start_with_parts(&g);
+	(void)start_with_parts(&g);
 	rig_close(&g);
 	rig_open(&g, "1M");
+	entries = tier(&g).entries;
 	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, 2 * PART), PART);
 	ck_assert_uint_eq(asked(&g, chunk(&g, 1), 0, CHUNK), CHUNK - PART);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert_uint_eq(tier(&g).entries, entries);
 	ck_assert_uint_eq(tier(&g).reserved_bytes, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+/* -- The end of a mount ---------------------------------------------------- */
+
+#define FEW 6u /* they stay in memory */
+
+/* A mount ends after reads of FEW chunks; how many entries the next one has. */
+static uint64_t ended_with(struct rig *g, const char *size, size_t len)
+{
+	rig_start(g, size);
+	for (uint64_t i = 0; i < FEW; i++)
+		ck_assert_uint_eq(asked(g, chunk(g, i), PART, len), len);
+	ck_assert_uint_eq(tier(g).entries, 0);
+	rig_close(g);
+	rig_open(g, size);
+	ck_assert_uint_eq(tier(g).reserved_bytes, 0);
+	return tier(g).entries;
+}
+
+START_TEST(test_parts_in_memory_are_kept_at_the_end)
+{
+	const size_t len = _i ? 4096 : PART;
+	struct rig g;
+
+	ck_assert_uint_eq(ended_with(&g, "32M", len), FEW);
+	ck_assert_uint_eq(g.fix.counters.partial_dropped, 0);
+	for (uint64_t i = 0; i < FEW; i++) {
+		ck_assert_uint_eq(asked(&g, chunk(&g, i), PART, len), 0);
+		ck_assert_uint_eq(asked(&g, chunk(&g, i), 0, PART + len), PART);
+	}
+	rig_stop(&g);
+}
+END_TEST
+
+/* Room for one and a half of the chunks in the half that they may have. */
+START_TEST(test_small_parts_are_kept_at_the_end_in_half_of_a_tier)
+{
+	const uint64_t charge = CHUNK + 4096;
+	struct rig g;
+	char size[32];
+
+	(void)snprintf(size, sizeof(size), "%u", (unsigned)(3 * charge));
+	ck_assert_uint_eq(ended_with(&g, size, 8192), 1);
+	ck_assert_uint_eq(g.fix.counters.partial_dropped, (FEW - 1) * 8192);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_large_parts_are_kept_at_the_end_in_all_of_a_tier)
+{
+	const uint64_t charge = CHUNK + 4096;
+	struct rig g;
+	char size[32];
+
+	(void)snprintf(size, sizeof(size), "%u", (unsigned)(3 * charge));
+	ck_assert_uint_eq(ended_with(&g, size, PART), 3);
+	ck_assert_uint_eq(g.fix.counters.partial_dropped, (FEW - 3) * PART);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_chunk_is_kept_at_the_end_while_more_of_it_is_on_its_way)
+{
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "32M");
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, PART), PART);
+	probe_read(&g, &p, chunk(&g, 0), PART, PART);
+	rig_close(&g);
+	ck_assert(p.done);
+	ck_assert_int_eq(p.status, -ENOTCONN);
+	rig_open(&g, "32M");
+	ck_assert_uint_eq(asked(&g, chunk(&g, 0), 0, 2 * PART), PART);
 	rig_stop(&g);
 }
 END_TEST
@@ -332,6 +410,9 @@ static Suite *suite(void)
 		test_a_part_beside_its_whole_chunk_is_swept,
 		test_a_part_stays_if_its_chunk_cannot_have_its_room,
 		test_without_room_in_a_tier_the_oldest_parts_leave_memory,
+		test_small_parts_are_kept_at_the_end_in_half_of_a_tier,
+		test_large_parts_are_kept_at_the_end_in_all_of_a_tier,
+		test_a_chunk_is_kept_at_the_end_while_more_of_it_is_on_its_way,
 		test_readers_that_meet_parts_on_their_way_get_the_right_bytes,
 	};
 	Suite *s = suite_create("parts");
@@ -340,6 +421,7 @@ static Suite *suite(void)
 	case_add(tc, tests, sizeof(tests) / sizeof(*tests));
 	tcase_add_loop_test(
 		tc, test_parts_grow_until_their_chunks_are_whole, 0, 2);
+	tcase_add_loop_test(tc, test_parts_in_memory_are_kept_at_the_end, 0, 2);
 	return s;
 }
 
