@@ -25,6 +25,21 @@ static bool is_synthetic(const char *source)
 	return strncmp(source, SYNTHETIC, strlen(SYNTHETIC)) == 0;
 }
 
+static bool is_inside(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	if (strcmp(top, "/") == 0)
+		return true;
+	return strncmp(path, top, n) == 0 &&
+		(path[n] == '/' || path[n] == '\0');
+}
+
+static bool is_in_source(const struct mount *m, const char *path)
+{
+	return !is_synthetic(m->source) && is_inside(path, m->source);
+}
+
 int mount_resolve_source(struct mount *m, struct error *err)
 {
 	const char *source = m->options.source;
@@ -156,20 +171,16 @@ static int check_mountpoint(struct mount *m, struct error *err)
 		if (rc < 0)
 			return rc;
 	}
+	/* It would list itself, in itself, without end. */
+	if (is_in_source(m, m->mountpoint))
+		return error_set(err, -EINVAL,
+			"mountpoint '%s' is inside the source; choose another "
+			"directory",
+			typed);
 	return check_empty(m->mountpoint, err);
 }
 
 /* -- Tiers --------------------------------------------------------------- */
-
-static bool is_inside(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	if (strcmp(top, "/") == 0)
-		return true;
-	return strncmp(path, top, n) == 0 &&
-		(path[n] == '/' || path[n] == '\0');
-}
 
 static void note_new_tier(struct mount *m, size_t i)
 {
@@ -195,7 +206,7 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 			typed);
 	real = realpath(path, NULL);
 	m->tier_dir[i] = real ? steal_ptr(&real) : steal_ptr(&path);
-	if (!is_synthetic(m->source) && is_inside(m->tier_dir[i], m->source))
+	if (is_in_source(m, m->tier_dir[i]))
 		return error_set(err, -EINVAL,
 			"cache directory '%s' is inside the source, which is "
 			"never written to; choose another place",

@@ -109,6 +109,17 @@ mount_refused 1 "'$work/full'" 'choose an empty' -- \
 	"$src" "$work/full" --cache "$c:$size"
 mount_refused 1 "'/proc'" 'choose another' -- "$src" /proc --cache "$c:$size"
 
+mkdir "$src/empty" "$work/none-yet"
+ln -s "$src/empty" "$work/link"
+for at in "$src/empty" "$src" "$src/../src/empty/." "$work/link"; do
+	mount_refused 1 "'$at'" 'inside the source' 'choose another' -- \
+		"$src" "$at" --cache "$c:$size"
+done
+mount_refused 1 "'$work/none-yet'" 'inside the source' -- \
+	"$work/none-yet" "$work/none-yet" --cache "$c:$size"
+rmdir "$src/empty" "$work/none-yet"
+rm "$work/link"
+
 # -- The cache directory -----------------------------------------------------
 
 mount_refused 1 "'$work/foreign'" "'f'" 'choose an empty' -- \
