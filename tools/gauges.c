@@ -8,6 +8,10 @@ const struct gauge gauge_table[] = {
 	{"uptime_s", "seconds", "Time since the mount."},
 	{"files_known", "files", "Files in the manifest."},
 	{"bytes_known", "bytes", "Their size."},
+	{"scan_complete", "0 or 1", "Whether the source has been listed."},
+	{"unlisted_directories", "directories",
+		"Those that the last scan of the source could not list."},
+	{"ready", "0 or 1", "Whether the cache directories have been read."},
 	{"cache_capacity_bytes", "bytes", "What all tiers may hold."},
 	{"cache_used_bytes", "bytes",
 		"What the entries are charged: content and trailer in the "

@@ -60,6 +60,14 @@ static void print_counters(const json_t *status)
 	}
 }
 
+/* A number, or what is true or false. */
+static uint64_t gauge(const json_t *status, const char *name)
+{
+	return json_is_true(json_object_get(status, name))
+		? 1
+		: ask_number(status, name);
+}
+
 static void print_gauges(const json_t *status)
 {
 	char metric[128];
@@ -69,8 +77,7 @@ static void print_gauges(const json_t *status)
 			continue;
 		(void)snprintf(metric, sizeof(metric), "refrain_%s", g->name);
 		print_head("refrain_", g->name, "", "gauge", g->help);
-		print_sample(
-			status, metric, "", NULL, ask_number(status, g->name));
+		print_sample(status, metric, "", NULL, gauge(status, g->name));
 	}
 }
 

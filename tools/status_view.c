@@ -75,6 +75,9 @@ static void print_head(const struct view *v)
 	if (json_is_false(json_object_get(v->now, "ready")))
 		(void)printf(", cache is still being listed");
 	(void)putchar('\n');
+	if (ask_number(v->now, "unlisted_directories") > 0)
+		(void)printf(
+			LABEL "%s\n", "", ask_text(v->now, "unlisted_why"));
 }
 
 static void print_fill(const char *label, const json_t *object,

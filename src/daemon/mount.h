@@ -59,8 +59,9 @@ struct mount {
 	bool asking;  /* the start waits for the origin */
 	bool serving; /* all parts are there */
 	bool stopping;
-	char *fault_spec; /* the faults in force */
-	uint64_t kept;	  /* tree_generation() of the manifest that was kept */
+	struct tree_walk_result unlisted; /* what the last scan could not */
+	char *fault_spec;		  /* the faults in force */
+	uint64_t kept; /* tree_generation() of the manifest that was kept */
 };
 
 /* source.c: paths, the origin's stack. */

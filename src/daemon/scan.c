@@ -163,6 +163,9 @@ static void *scan_main(void *arg)
 	while (!is_stopping(m)) {
 		if (tree_walk(m->tree, NODE_ROOT, false, &result) < 0)
 			break;
+		pthread_mutex_lock(&m->lock);
+		m->unlisted = result;
+		pthread_mutex_unlock(&m->lock);
 		if (result.failed == 0) {
 			scanned(m);
 			break;

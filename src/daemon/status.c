@@ -112,6 +112,19 @@ static const char *scan_text(struct mount *m)
 	return "";
 }
 
+static void add_scan(json_t *o, struct mount *m)
+{
+	bool complete = atomic_load(&m->scan) == SCAN_COMPLETE;
+	struct tree_walk_result unlisted;
+
+	pthread_mutex_lock(&m->lock);
+	unlisted = m->unlisted;
+	pthread_mutex_unlock(&m->lock);
+	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
+	(void)json_object_set_new(o, "scan_complete", json_boolean(complete));
+	command_add_unlisted(o, m, "unlisted_directories", &unlisted);
+}
+
 static void add_limits(json_t *o, struct mount *m)
 {
 	const char *sentence[LIMITS_MAX];
@@ -140,7 +153,7 @@ json_t *mount_status(struct mount *m)
 	set_int(o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
 	set_int(o, "files_known", totals.files);
 	set_int(o, "bytes_known", totals.bytes);
-	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
+	add_scan(o, m);
 	add_store(o, m);
 	for (const struct counter_info *c = counter_table; c->name; c++)
 		set_int(o, c->name, counter_get(&m->counters, c));

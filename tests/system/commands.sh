@@ -93,6 +93,8 @@ says out '/src on '
 says out '2 h 5 min'
 says out '25 %  1.0 MiB of 4.0 MiB, 10 entries'
 says out 'reads ahead 128 KiB'
+says out 'scan incomplete'
+says out "  1 directory could not be listed: 'lost+found': Permission denied"
 ends 0 status "$mnt" --json
 [ "$(wc -l <"$work/out")" -eq 1 ] || fail 'the JSON is not one line'
 says out '"limits":["the kernel'
@@ -100,6 +102,10 @@ ends 0 status --prometheus "$mnt"
 says out '# TYPE refrain_hits_total counter'
 says out "refrain_hits_total{mountpoint=\"$mnt\"} "
 says out 'refrain_entries{mountpoint='
+says out "refrain_ready{mountpoint=\"$mnt\"} 1"
+says out "refrain_scan_complete{mountpoint=\"$mnt\"} 0"
+says out "refrain_unlisted_directories{mountpoint=\"$mnt\"} 1"
+says out '# TYPE refrain_scan_complete gauge'
 says out ',dir="/cache/\"1\""} 1048576'
 # A name is announced once, and every sample has one.
 awk '/^# TYPE/ { if (seen[$3]++) exit 1; next }

@@ -18,16 +18,27 @@
 
 static const char *directory;
 
+static void set_unlisted_why(json_t *reply, const char *path)
+{
+	(void)json_object_set_new(reply, "unlisted_why",
+		json_sprintf("1 directory could not be listed: '%s': "
+			     "Permission denied",
+			path));
+}
+
 static json_t *make_status(void)
 {
-	json_t *s = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s,s:s}",
+	json_t *s = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s,s:b,s:I,"
+			      "s:s}",
 		"source", "/src", "mountpoint", directory, "uptime_s",
 		(json_int_t)7500, "files_known", (json_int_t)1000,
 		"cache_capacity_bytes", (json_int_t)4 << 20, "cache_used_bytes",
 		(json_int_t)1 << 20, "entries", (json_int_t)10, "ready", 1,
-		"scan", "complete", "fault", "");
+		"scan", "incomplete", "scan_complete", 0,
+		"unlisted_directories", (json_int_t)1, "fault", "");
 	json_int_t value = 0;
 
+	set_unlisted_why(s, "lost+found");
 	for (const struct counter_info *c = counter_table; c->name; c++)
 		(void)json_object_set_new(s, c->name, json_integer(value++));
 	(void)json_object_set_new(s, "limits",
@@ -45,14 +56,6 @@ static void cmd_status(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)request;
 	(void)ctl_send(
 		conn, json_pack("{s:b,s:o}", "ok", 1, "status", make_status()));
-}
-
-static void set_unlisted_why(json_t *reply, const char *path)
-{
-	(void)json_object_set_new(reply, "unlisted_why",
-		json_sprintf("1 directory could not be listed: '%s': "
-			     "Permission denied",
-			path));
 }
 
 /* Everything but "lost" can be fetched, and all but "closed" listed. */

@@ -130,6 +130,8 @@ for c in counters:
     assert head.get('refrain_%s_total' % c) == 'counter', c
     assert samples['refrain_%s_total' % c] == s[c], c
 assert samples['refrain_resident_bytes'] == int(total)
+assert samples['refrain_ready'] == samples['refrain_scan_complete'] == 1
+assert samples['refrain_unlisted_directories'] == 0
 assert samples['refrain_tier_used_bytes'] == s['cache_used_bytes']
 assert not set(head) - set(samples), 'a metric without a sample'
 END
