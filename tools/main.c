@@ -116,6 +116,9 @@ static int run(int argc, char **argv)
 	if (strcmp(name, "--fill-man") == 0)
 		return manual_fill();
 	c = find_command(name);
+	/* mount.fuse, which has a remount, does not know our helper. */
+	if (!c && argc > 3 && strchr(name, '/'))
+		return mount_helper(argc, argv);
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);
 }
 

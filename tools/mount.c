@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain mount: the options of a mount, handed to the daemon. */
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include "base/size.h"
 #include "command.h"
 #include "daemon/daemon.h"
+
+/* The option was not given; the daemon has 0 for that. */
+#define REVALIDATE_NEVER UINT_MAX
 
 struct mount_args {
 	struct mount_options options;
@@ -168,6 +172,15 @@ const struct option_usage mount_usage = {
 	.max_operands = 2,
 };
 
+static int refuse(const char *why)
+{
+	struct error err;
+
+	(void)error_set(&err, -EINVAL, "%s", why);
+	(void)command_fail("mount", &err);
+	return EXIT_USAGE;
+}
+
 static int run(struct mount_args *args, char **argv)
 {
 	struct error err = {""};
@@ -175,11 +188,13 @@ static int run(struct mount_args *args, char **argv)
 
 	o->source = argv[1];
 	o->mountpoint = argv[2];
-	if (o->timeout_s == 0) {
-		(void)error_set(&err, -EINVAL, "--timeout must not be 0");
-		(void)command_fail("mount", &err);
-		return EXIT_USAGE;
-	}
+	if (o->timeout_s == 0)
+		return refuse("--timeout must not be 0");
+	if (o->revalidate_s == 0)
+		return refuse("--revalidate must not be 0; without it changes "
+			      "are seen when 'refrain refresh' is run");
+	if (o->revalidate_s == REVALIDATE_NEVER)
+		o->revalidate_s = 0;
 	if (daemon_run(o, &err) < 0)
 		return command_fail("mount", &err);
 	return EXIT_OK;
@@ -195,6 +210,7 @@ int cmd_mount(int argc, char **argv)
 				.staging_bytes = MOUNT_STAGING_BYTES,
 				.verify = true,
 				.timeout_s = MOUNT_TIMEOUT_S,
+				.revalidate_s = REVALIDATE_NEVER,
 			},
 	};
 	int status;

@@ -113,6 +113,10 @@ static int add_option(
 
 	if (!*word || is_generic(word))
 		return 0;
+	if (strcmp(word, "remount") == 0)
+		return error_set(err, -EINVAL,
+			"options of a mount cannot be changed: 'refrain "
+			"umount' it, and mount it again");
 	o = option_find(&mount_usage, word, strcspn(word, "="));
 	if (!o && !sloppy)
 		return error_set(err, -EINVAL,

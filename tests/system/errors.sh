@@ -157,6 +157,9 @@ mount_refused 1 --chunk 'multiple of 64K' -- \
 mount_refused 1 --limit 'at least 64K' -- \
 	"$src" "$mnt" --cache "$c:$size" --limit 1K
 
+mount_refused 2 '--revalidate must not be 0' 'refrain refresh' -- \
+	"$src" "$mnt" --cache "$c:$size" --revalidate 0
+
 # -- Words -------------------------------------------------------------------
 
 help="see 'refrain mount --help'"

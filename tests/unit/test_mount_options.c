@@ -111,6 +111,7 @@ static const char *const bad_lines[][8] = {
 	{"mount", "s", "m", "--cache=:1G"},
 	{"mount", "s", "m", "--cache=/c:1", "--verify=perhaps"},
 	{"mount", "s", "m", "--cache=/c:1", "--timeout=0"},
+	{"mount", "s", "m", "--cache=/c:1", "--revalidate=0"},
 	{"mount", "s", "m", "--cache=/c:1", "--limit=many"},
 };
 
@@ -176,6 +177,15 @@ START_TEST(test_helper_refuses_unknown_options_unless_sloppy)
 }
 END_TEST
 
+START_TEST(test_helper_refuses_to_remount_even_if_sloppy)
+{
+	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-so",
+				 "rw,remount,cache=/c:1"),
+		2);
+	ck_assert_int_eq(calls, 0);
+}
+END_TEST
+
 START_TEST(test_helper_mounts_nothing_when_it_is_only_to_pretend)
 {
 	ck_assert_int_eq(RUN(mount_helper, "mount.refrain", "s", "m", "-f",
@@ -209,6 +219,7 @@ int main(void)
 	tcase_add_test(tc, test_mount_that_fails_exits_1);
 	tcase_add_test(tc, test_helper_takes_a_line_of_fstab);
 	tcase_add_test(tc, test_helper_refuses_unknown_options_unless_sloppy);
+	tcase_add_test(tc, test_helper_refuses_to_remount_even_if_sloppy);
 	tcase_add_test(
 		tc, test_helper_mounts_nothing_when_it_is_only_to_pretend);
 	tcase_add_test(tc, test_helper_keeps_a_source_that_begins_with_a_dash);
