@@ -193,7 +193,7 @@ static int check_complete(const struct parse *p, int noperands)
 			continue;
 		(void)snprintf(what, sizeof(what), "option '--%s %s'",
 			o[i].name, o[i].arg ? o[i].arg : "");
-		return wrong(p, what, "is required");
+		return wrong(p, what, "required");
 	}
 	if ((unsigned)noperands < p->usage->min_operands)
 		return wrong(p, "operand missing", p->usage->operands);

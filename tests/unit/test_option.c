@@ -140,7 +140,7 @@ static const struct {
 	{"-c a:1 --limit 0 src", "--limit: "},
 	{"-c a:1 --limit 10% src", "--limit: "},
 	{"-c nocolon src", "--cache: 'nocolon' has no colon"},
-	{"src mnt", "option '--cache DIR:SIZE': is required"},
+	{"src mnt", "option '--cache DIR:SIZE': required"},
 	{"-c a:1", "operand missing: SOURCE MOUNTPOINT"},
 	{"-c a:1 src mnt more", "too many operands: more"},
 };
