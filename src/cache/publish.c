@@ -19,14 +19,18 @@ void publish_ended(struct cache *c)
 /* The outcome; readers find the item in its tier from here on. */
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
+	/* Of an entry that cannot be read warming has nothing to say. */
 	LIST_FOREACH(l, &f->warms)
-		CONTAINER_OF(l, struct cache_warm, link)->status = rc;
+		CONTAINER_OF(l, struct cache_warm, link)->status =
+			rc == -EEXIST ? 0 : rc;
 	list_splice_tail(&a->warms, &f->warms);
 	if (rc == 0) {
 		COUNT(c->config.counters, admitted);
 		planned_unread(f);
 		planned_end(c, f, 0);
 		fill_leave_table(c, f);
+		/* An entry that was there and cannot be read is none to rely
+		 * on: as if the tier had failed. */
 	} else if (f->phase == FILL_PUBLISHING) {
 		fill_stage(c, f);
 	}

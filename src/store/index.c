@@ -28,6 +28,7 @@ struct slot {
 #define META_STATE UINT64_C(7)
 #define META_KEPT UINT64_C(8)
 #define META_DOOMED UINT64_C(16)
+#define META_TIER UINT64_C(0xff00)
 
 /* A line of its own, so that neighbours' locks do not share one. */
 struct shard {
@@ -233,6 +234,17 @@ int index_claim(struct index *x, const struct index_ref *ref)
 	if (slot_find(sh, ref->key))
 		return 0;
 	return shard_insert(sh, ref, INDEX_LINKING);
+}
+
+void index_move(struct index *x, struct hash128 key, size_t tier)
+{
+	struct shard *sh = shard_of(x, key);
+	struct slot *slot;
+
+	LOCK_SCOPE(&sh->lock);
+	slot = slot_find(sh, key);
+	assert(slot && slot_state(slot) == INDEX_LINKING);
+	slot->meta = (slot->meta & ~META_TIER) | (uint64_t)tier << 8;
 }
 
 bool index_publish(struct index *x, struct hash128 key)

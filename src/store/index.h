@@ -59,6 +59,9 @@ int index_adopt(struct index *x, const struct index_ref *ref,
 /* absent -> LINKING: 1. 0 if there is a slot. -ENOMEM. */
 int index_claim(struct index *x, const struct index_ref *ref);
 
+/* LINKING: it is to be in another tier. */
+void index_move(struct index *x, struct hash128 key, size_t tier);
+
 /*
  * LINKING -> RESIDENT: true. False if the entry was to be dropped meanwhile:
  * it is DROPPING now.

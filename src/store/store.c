@@ -215,6 +215,22 @@ bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
 	return store_locate(s, key, item_bytes, &ref);
 }
 
+/* In the first tier that has room, but for those in `without`, a bit each. */
+static bool reserve_in(struct store *s, uint64_t item_bytes, unsigned without,
+	bool (*reserve)(struct tier *t, uint64_t charge_bytes),
+	struct reservation *r)
+{
+	for (size_t i = 0; i < s->ntiers; i++) {
+		uint64_t charge = tier_charge_of(&s->tiers[i], item_bytes);
+
+		if (without >> i & 1 || !reserve(&s->tiers[i], charge))
+			continue;
+		*r = (struct reservation){i, charge};
+		return true;
+	}
+	return false;
+}
+
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 {
 	*r = (struct reservation){0};
@@ -222,15 +238,10 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 		return -EAGAIN;
 	if (item_bytes == 0 || item_bytes > STORE_ITEM_MAX_BYTES)
 		return -ENOSPC;
-	for (size_t i = 0; i < s->ntiers; i++) {
-		uint64_t charge = tier_charge_of(&s->tiers[i], item_bytes);
-
-		if (!tier_reserve(&s->tiers[i], charge))
-			continue;
-		*r = (struct reservation){i, charge};
-		return 0;
-	}
-	return -ENOSPC;
+	return reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
+			reserve_in(s, item_bytes, 0, tier_reserve, r)
+		? 0
+		: -ENOSPC;
 }
 
 void store_unreserve(struct store *s, struct reservation *r)
@@ -238,6 +249,39 @@ void store_unreserve(struct store *s, struct reservation *r)
 	if (r->charged_bytes)
 		tier_unreserve(&s->tiers[r->tier], r->charged_bytes);
 	r->charged_bytes = 0;
+}
+
+/*
+ * The tier of the reservation failed with `rc`: another one is to have the
+ * entry. False: none can. `failed`: those that did, a bit each.
+ */
+static bool next_tier(struct store *s, struct index_ref *ref, int rc,
+	unsigned *failed, struct reservation *r)
+{
+	COUNT(s->counters, tier_errors);
+	if (rc == -ENOMEM)
+		return false;
+	*failed |= 1U << r->tier;
+	tier_failed(&s->tiers[r->tier]);
+	store_unreserve(s, r);
+	if (!reserve_in(s, ref->item_bytes, *failed, tier_reserve_well, r))
+		return false;
+	ref->tier = r->tier;
+	index_move(s->index, ref->key, r->tier);
+	return true;
+}
+
+/* The slot is ours: write it where it can be written. */
+static int write_somewhere(struct store *s, struct reservation *r,
+	struct index_ref *ref, const void *data)
+{
+	unsigned failed = 0;
+	int rc;
+
+	do
+		rc = store_write_entry(s, ref, data);
+	while (rc < 0 && next_tier(s, ref, rc, &failed, r));
+	return rc;
 }
 
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
@@ -249,22 +293,22 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	assert(r->charged_bytes ==
 		tier_charge_of(&s->tiers[r->tier], item_bytes));
 	rc = index_claim(s->index, &ref);
-	if (rc > 0) {
-		rc = store_write_entry(s, &ref, data);
-		if (rc == 0) {
-			tier_commit(&s->tiers[r->tier], item_bytes);
-			r->charged_bytes = 0;
-			if (!index_publish(s->index, key) &&
-				store_remove(s, &ref, REMOVE_ANY, NULL))
-				COUNT(s->counters, invalidated);
-			return 0;
-		}
-		index_forget(s->index, key);
+	if (rc <= 0) {
+		store_unreserve(s, r);
+		return rc < 0 ? rc : -EEXIST;
 	}
-	if (rc < 0)
-		COUNT(s->counters, tier_errors);
-	store_unreserve(s, r);
-	return rc;
+	rc = write_somewhere(s, r, &ref, data);
+	if (rc < 0) {
+		index_forget(s->index, key);
+		store_unreserve(s, r);
+		return rc;
+	}
+	tier_commit(&s->tiers[r->tier], item_bytes);
+	r->charged_bytes = 0;
+	if (!index_publish(s->index, key) &&
+		store_remove(s, &ref, REMOVE_ANY, NULL))
+		COUNT(s->counters, invalidated);
+	return 0;
 }
 
 /* Does the name stand for the file that is to go? 0, or -errno. */

@@ -90,15 +90,18 @@ struct reservation {
 };
 
 /*
- * Reserve in the first tier with room. -ENOSPC if none has any (or the item is
- * over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
+ * Reserve in the first tier with room; one whose last write failed comes after
+ * all others, but for a try now and then. -ENOSPC if none has any (or the item
+ * is over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
  */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
 
 /*
- * Write an entry and link it; blocks. Ends the reservation whatever happens.
- * 0, also if the entry was there already; -errno if the tier failed (counted).
+ * Write an entry and link it; blocks. Where the tier fails (counted), the next
+ * one with room gets it. Ends the reservation whatever happens. 0: it is in a
+ * tier now. -EEXIST: there was one, or it is being deleted just now; nothing
+ * was written. Other -errno: no tier took it.
  */
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);

@@ -16,12 +16,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/feature.h"
 #include "base/size.h"
 #include "store/entry.h"
 #include "store/identity.h"
 
 #define TIER_BLOCK_BYTES UINT64_C(4096)
+/* A tier that failed is tried again after so long. */
+#define TIER_RETRY_NS NS_PER_S
 
 static int open_dir(struct tier *t, struct error *err)
 {
@@ -270,17 +273,42 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
 }
 
-bool tier_reserve(struct tier *t, uint64_t charge_bytes)
+/* Lock held. */
+static bool reserve(struct tier *t, uint64_t charge_bytes)
 {
-	uint64_t held;
+	uint64_t held = t->charged_bytes + t->reserved_bytes;
 
-	LOCK_SCOPE(&t->lock);
-	held = t->charged_bytes + t->reserved_bytes;
 	if (t->closed || held > t->capacity_bytes ||
 		charge_bytes > t->capacity_bytes - held)
 		return false;
 	t->reserved_bytes += charge_bytes;
 	return true;
+}
+
+bool tier_reserve(struct tier *t, uint64_t charge_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+
+	return reserve(t, charge_bytes);
+}
+
+bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
+{
+	LOCK_SCOPE(&t->lock);
+
+	if (t->retry_ns > clock_now_ns() || !reserve(t, charge_bytes))
+		return false;
+	/* It is the one that tries; no other does for as long. */
+	if (t->retry_ns)
+		t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
+	return true;
+}
+
+void tier_failed(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+
+	t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
 }
 
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes)
@@ -310,6 +338,7 @@ void tier_commit(struct tier *t, uint64_t item_bytes)
 	t->charged_bytes += charge_bytes;
 	t->resident_bytes += item_bytes;
 	t->entries++;
+	t->retry_ns = 0;
 }
 
 void tier_charge(struct tier *t, uint64_t item_bytes)

@@ -38,7 +38,9 @@ struct tier {
 	uint64_t reserved_bytes; /* lock */
 	uint64_t resident_bytes; /* lock */
 	uint64_t entries;	 /* lock */
-	bool closed; /* lock: entries not known, so nothing is admitted */
+	bool closed;	   /* lock: entries not known, so nothing is admitted */
+	uint64_t retry_ns; /* lock: its last write failed; by the clock, when
+			      it is tried again. 0: it did not */
 };
 
 /*
@@ -61,10 +63,16 @@ int tier_make_subdir(const struct tier *t, const char *name);
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
 
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
+
+/* The same of a tier whose last write failed: one reservation a second. */
+bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
 /* Would an item fit, were this entry not there? */
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
+
+/* A write to it failed. Until one succeeds, see tier_reserve_well(). */
+void tier_failed(struct tier *t);
 
 /* A reservation becomes an entry. */
 void tier_commit(struct tier *t, uint64_t item_bytes);

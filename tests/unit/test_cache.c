@@ -66,6 +66,37 @@ START_TEST(test_a_published_item_is_a_hit_without_the_origin)
 }
 END_TEST
 
+/* A directory in its place can be neither read nor deleted. */
+START_TEST(test_an_entry_that_cannot_be_read_is_not_admitted_again)
+{
+	struct cache_item item;
+	struct probe p;
+	char path[256];
+	struct rig g;
+
+	rig_start(&g, "16M");
+	item = file_item(&g, 1, 100000, 0);
+	probe_read(&g, &p, item, 0, 100000);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	fixture_path(&g.fix, 0, cache_key(g.cache, &item), 100000, path);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	probe_read(&g, &p, item, 0, 50000);
+	answer_all(&g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(g.fix.counters.admitted, 1);
+	/* Nor fetched for each read of it. */
+	probe_read(&g, &p, item, 50000, 50000);
+	ck_assert(p.done && p.right);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 200000);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 {
 	struct probe p;
@@ -398,6 +429,8 @@ int main(void)
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
 	tcase_add_test(t, test_a_published_item_is_a_hit_without_the_origin);
+	tcase_add_test(
+		t, test_an_entry_that_cannot_be_read_is_not_admitted_again);
 	tcase_add_test(t, test_a_chunk_fetches_only_the_pages_that_are_read);
 	tcase_add_test(
 		t, test_a_failed_fetch_is_told_to_its_readers_and_tried_anew);

@@ -121,7 +121,7 @@ START_TEST(test_store_takes_an_entry_published_twice_once)
 	ck_assert_int_eq(store_reserve(fx.store, ITEM, &a), 0);
 	ck_assert_int_eq(store_reserve(fx.store, ITEM, &b), 0);
 	ck_assert_int_eq(store_publish(fx.store, &a, key, p, ITEM), 0);
-	ck_assert_int_eq(store_publish(fx.store, &b, key, p, ITEM), 0);
+	ck_assert_int_eq(store_publish(fx.store, &b, key, p, ITEM), -EEXIST);
 	free(p);
 	ck_assert_uint_eq(status_of(0).used_bytes, 27 * 4096);
 	ck_assert_uint_eq(status_of(0).reserved_bytes, 0);
@@ -186,6 +186,78 @@ START_TEST(test_store_counts_a_failing_write_and_gives_the_room_back)
 	ck_assert(!store_has(fx.store, key, ITEM));
 	ck_assert_int_eq(rmdir(path), 0);
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+}
+END_TEST
+
+static const char *const two_sizes[] = {"1M", "1M"};
+
+/* Two tiers, and a directory in the entry's place in the first. */
+static void open_with_a_bad_name(struct hash128 key)
+{
+	char path[256];
+
+	ck_assert_int_eq(fixture_open(&fx, 2, two_sizes), 0);
+	store_wait_ready(fx.store);
+	ck_assert_int_eq(mkdir(fixture_path(&fx, 0, key, ITEM, path), 0700), 0);
+}
+
+START_TEST(test_store_puts_what_a_tier_does_not_take_into_the_next)
+{
+	struct hash128 key = fixture_key(9);
+
+	open_with_a_bad_name(key);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_uint_eq(fixture_count(&fx.counters.tier_errors), 1);
+	ck_assert_uint_eq(
+		status_of(0).used_bytes + status_of(0).reserved_bytes, 0);
+	ck_assert_uint_eq(status_of(1).used_bytes, 27 * 4096);
+	ck_assert_uint_eq(status_of(1).reserved_bytes, 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	store_discard(fx.store, key, ITEM);
+	ck_assert_uint_eq(status_of(1).used_bytes, 0);
+}
+END_TEST
+
+START_TEST(test_store_comes_back_to_a_tier_that_failed)
+{
+	struct hash128 key = fixture_key(9);
+	unsigned char *p = fixture_bytes(key, ITEM);
+	struct reservation r, first;
+
+	open_with_a_bad_name(key);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	ck_assert_uint_eq(r.tier, 1);
+	store_unreserve(fx.store, &r);
+	/* After a second one tries, and when that succeeds all do. */
+	do {
+		store_unreserve(fx.store, &r);
+		ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	} while (r.tier != 0);
+	first = r;
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	ck_assert_uint_eq(r.tier, 1);
+	store_unreserve(fx.store, &r);
+	ck_assert_int_eq(
+		store_publish(fx.store, &first, fixture_key(10), p, ITEM), 0);
+	free(p);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	ck_assert_uint_eq(r.tier, 0);
+	store_unreserve(fx.store, &r);
+}
+END_TEST
+
+START_TEST(test_store_uses_a_tier_that_failed_when_no_other_has_room)
+{
+	struct hash128 key = fixture_key(9);
+	struct reservation r;
+
+	open_with_a_bad_name(key);
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	for (int i = 0; i < 2 * (int)((1 << 20) / (27 * 4096)) - 1; i++)
+		ck_assert_int_eq(
+			fixture_put(&fx, fixture_key(100 + i), ITEM), 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), -ENOSPC);
 }
 END_TEST
 
@@ -406,6 +478,11 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_closes_admission_when_reopened_smaller);
 	tcase_add_test(
 		tc, test_store_counts_a_failing_write_and_gives_the_room_back);
+	tcase_add_test(
+		tc, test_store_puts_what_a_tier_does_not_take_into_the_next);
+	tcase_add_test(tc, test_store_comes_back_to_a_tier_that_failed);
+	tcase_add_test(
+		tc, test_store_uses_a_tier_that_failed_when_no_other_has_room);
 	tcase_add_loop_test(tc,
 		test_store_leaves_nothing_of_a_write_that_fails_half_way, 0, 2);
 	tcase_add_test(tc, test_store_invalidates);

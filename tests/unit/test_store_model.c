@@ -260,7 +260,8 @@ static void publish(struct model_entry *e, struct reservation *r)
 {
 	unsigned char *p = fixture_bytes(e->key, e->size);
 
-	ck_assert_int_eq(store_publish(m.fx.store, r, e->key, p, e->size), 0);
+	ck_assert_int_eq(store_publish(m.fx.store, r, e->key, p, e->size),
+		e->resident ? -EEXIST : 0);
 	free(p);
 	if (e->resident)
 		return;
