@@ -73,9 +73,9 @@ static int report(const json_t *reply, bool json)
 	if (failed > 0)
 		(void)fprintf(stderr,
 			"refrain: warm: %" PRIu64
-			" %s could not be fetched: 'refrain status' counts "
-			"the errors; run it again to retry\n",
-			failed, failed == 1 ? "item" : "items");
+			" %s could not be fetched: %s; run it again to retry\n",
+			failed, failed == 1 ? "item" : "items",
+			ask_text(reply, "failed_why"));
 	if (unlisted > 0)
 		(void)fprintf(stderr, "refrain: warm: %s; all else is done\n",
 			ask_text(reply, "unlisted_why"));

@@ -35,18 +35,32 @@ struct warm {
 	unsigned out; /* items being fetched */
 	uint64_t out_bytes;
 	struct warm_count cached, failed, late; /* late: room went away */
+	node_id failed_file;			/* the first of these; */
+	int failed_status;			/* why, as -errno */
 };
 
 struct warm_item {
 	struct cache_warm w;
 	struct warm *warm;
 	uint64_t bytes;
+	node_id file;
 };
 
 static void count(struct warm_count *c, uint64_t bytes)
 {
 	c->items++;
 	c->bytes += bytes;
+}
+
+/* Lock held. */
+static void count_failed(
+	struct warm *k, uint64_t bytes, node_id file, int status)
+{
+	if (k->failed.items == 0) {
+		k->failed_file = file;
+		k->failed_status = status;
+	}
+	count(&k->failed, bytes);
 }
 
 static void item_done(struct cache_warm *w, int status)
@@ -60,7 +74,7 @@ static void item_done(struct cache_warm *w, int status)
 	else if (status == -ENOSPC)
 		count(&k->late, i->bytes);
 	else
-		count(&k->failed, i->bytes);
+		count_failed(k, i->bytes, i->file, status);
 	k->out--;
 	k->out_bytes -= i->bytes;
 	pthread_cond_signal(&k->cond);
@@ -122,6 +136,7 @@ static void start_item(struct warm *k, const struct cache_item *item)
 		i->w.done = item_done;
 		i->warm = k;
 		i->bytes = item->size;
+		i->file = (node_id)item->cookie;
 		rc = cache_warm(k->m->cache, item, &i->w);
 	}
 	if (rc == 0)
@@ -131,7 +146,7 @@ static void start_item(struct warm *k, const struct cache_item *item)
 	k->out--;
 	k->out_bytes -= item->size;
 	if (rc != -EEXIST && rc != -ENOSPC)
-		count(&k->failed, item->size);
+		count_failed(k, item->size, (node_id)item->cookie, rc);
 	pthread_mutex_unlock(&k->lock);
 	if (rc == -EEXIST)
 		count(&k->already, item->size);
@@ -207,6 +222,19 @@ static int find(
 	return 0;
 }
 
+static void add_failed_why(json_t *reply, struct warm *k)
+{
+	char path[TREE_SHOWN_MAX];
+	struct error why;
+
+	if (k->failed.items == 0)
+		return;
+	tree_show_path(k->m->tree, k->failed_file, path);
+	(void)error_set(&why, k->failed_status, "%s'%s': %m",
+		k->failed.items == 1 ? "" : "first of ", path);
+	(void)json_object_set_new(reply, "failed_why", ctl_text_new(why.msg));
+}
+
 static void send_result(struct warm *k)
 {
 	json_t *reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
@@ -221,6 +249,7 @@ static void send_result(struct warm *k)
 		(json_int_t)(k->not_fitting.bytes + k->late.bytes),
 		"failed_items", (json_int_t)k->failed.items);
 
+	add_failed_why(reply, k);
 	command_add_unlisted(reply, k->m, "unlisted", &k->unlisted);
 	(void)ctl_send(k->conn, reply);
 }

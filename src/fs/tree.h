@@ -101,6 +101,10 @@ struct tree_walk_result {
 void tree_walk_add_failed(
 	struct tree_walk_result *sum, const struct tree_walk_result *one);
 
+/* The path of a node for a message; a long one is cut. */
+#define TREE_SHOWN_MAX 256
+void tree_show_path(struct tree *t, node_id id, char *buf);
+
 /*
  * How many could not be listed, which was the first of them, and why; for a
  * result that has some. -errno.

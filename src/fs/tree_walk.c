@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,6 @@
 
 /* Listings that a walk keeps going. */
 #define WALK_PARALLEL 8u
-/* Of a path in a message. */
-#define PATH_SHOWN_MAX 200
 
 struct listing {
 	struct origin_list l;
@@ -396,27 +395,28 @@ void tree_walk_add_failed(
 	sum->failed += one->failed;
 }
 
+void tree_show_path(struct tree *t, node_id id, char *buf)
+{
+	char path[MANIFEST_PATH_MAX];
+	int len = manifest_path(t->config.manifest, id, path, sizeof(path));
+
+	if (len <= 0)
+		(void)strcpy(path, len < 0 ? "?" : "/");
+	if (len >= TREE_SHOWN_MAX)
+		(void)strcpy(path + TREE_SHOWN_MAX - 4, "...");
+	(void)snprintf(buf, TREE_SHOWN_MAX, "%s", path);
+}
+
 int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 	struct error *err)
 {
-	char path[MANIFEST_PATH_MAX];
-	const char *cut = "";
-	int len = manifest_path(
-		t->config.manifest, result->first, path, sizeof(path));
+	char path[TREE_SHOWN_MAX];
 
-	if (len < 0)
-		(void)strcpy(path, "?");
-	else if (len == 0)
-		(void)strcpy(path, "/");
-	if (len > PATH_SHOWN_MAX) {
-		path[PATH_SHOWN_MAX] = '\0';
-		cut = "...";
-	}
+	tree_show_path(t, result->first, path);
 	if (result->failed == 1)
 		return error_set(err, result->status,
-			"1 directory could not be listed: '%s%s': %m", path,
-			cut);
+			"1 directory could not be listed: '%s': %m", path);
 	return error_set(err, result->status,
-		"%" PRIu64 " directories could not be listed, first '%s%s': %m",
-		result->failed, path, cut);
+		"%" PRIu64 " directories could not be listed, first '%s': %m",
+		result->failed, path);
 }

@@ -26,6 +26,12 @@ static bool is_answer(int status)
 	return status >= 0;
 }
 
+/* To ask again is of no use, but somebody has to look at the file's modes. */
+static bool is_refusal(int status)
+{
+	return status == -EACCES || status == -EPERM;
+}
+
 /*
  * The end of an attempt: what was asked, if this is the answer to it; else
  * NULL, and everything is done but freeing the attempt.
@@ -38,6 +44,8 @@ static void *attempt_ended(struct attempt *a, int status)
 
 	pthread_mutex_lock(&o->lock);
 	if (q->last == a && is_answer(status)) {
+		if (q->what == READ && is_refusal(status))
+			COUNT(o->counters, origin_errors);
 		retry_disarm(q);
 		outer = retry_take_outer(q);
 		pthread_mutex_unlock(&o->lock);

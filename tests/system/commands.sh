@@ -132,7 +132,8 @@ says out '7 items (2.0 KiB) are cached, 4 of them were before'
 says out '5 items (1.0 KiB) do not fit'
 ends 0 warm "$mnt" --json a b "$mnt/c" && says out '"files":3'
 ends 0 warm "$mnt" --json a "$mnt/" && says out '"files":0'
-ends 1 warm "$mnt" ./lost && one_line && says err '1 item could not'
+ends 1 warm "$mnt" ./lost && one_line
+says err "1 item could not be fetched: 'lost': No data available; run"
 ends 1 warm "$mnt" "$mnt/lost"
 ends 1 warm "$mnt" closed && one_line && says out '7 items'
 says err "1 directory could not be listed: 'closed': Permission denied; "

@@ -88,6 +88,8 @@ static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 		"failed_items", lost, "files", (json_int_t)n, "unlisted",
 		closed);
 	set_unlisted_why(reply, "closed");
+	(void)json_object_set_new(
+		reply, "failed_why", json_string("'lost': No data available"));
 	(void)ctl_send(conn, reply);
 }
 

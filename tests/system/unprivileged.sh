@@ -125,6 +125,34 @@ as daemon ls "$work/nobody/cache" >"$work/got" 2>&1 &&
 cannot root "$work/m/all" 'Permission denied'
 user_umount
 
+# -- What a user may not read ------------------------------------------------
+
+# says TEXT: it is in what was printed.
+says() {
+	grep -q -- "$1" "$work/got" || fail "no '$1': $(cat "$work/got")"
+}
+
+chown root "$src/owner" "$src/closed"
+as_owner "$refrain" mount "$src" "$work/m" --cache "$work/nobody/c3:50M" ||
+	fail 'no mount of what is closed in part'
+as_owner "$refrain" warm "$work/m" >"$work/got" 2>&1 && fail 'all is warm'
+closed="1 directory could not be listed: 'closed': Permission denied"
+says "^refrain: warm: $closed"
+says "^refrain: warm: 1 item could not be fetched: 'owner': Permission denied"
+# Without these two.
+says "^$(($(find "$src" -type f ! -empty | wc -l) - 2)) items .* are cached"
+expect 'refusals' "$(user_status origin_errors)" 1
+expect 'whether it is all listed' "$(user_status scan_complete)" false
+expect 'directories' "$(user_status unlisted_directories)" 1
+as_owner "$refrain" status "$work/m" >"$work/got" || fail 'no status'
+says "$closed"
+as_owner "$refrain" refresh "$work/m" >"$work/got" 2>&1 && fail 'all is listed'
+says "^refrain: refresh: $closed"
+as_owner "$refrain" index "$src" >"$work/got" 2>&1 && fail 'all is in the index'
+says "^refrain: index: .*$closed"
+user_umount
+chown -R nobody "$src/owner" "$src/closed"
+
 # -- --allow-other -----------------------------------------------------------
 
 # Only where root has said so.
