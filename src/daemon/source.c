@@ -192,12 +192,29 @@ static void note_new_tier(struct mount *m, size_t i)
 		m->tier_dir_new[i] || (dir >= 0 && !store_is_tier(dir));
 }
 
+/* Two that are the same are for the store to refuse. */
+static int check_nested(const struct mount *m, size_t i, struct error *err)
+{
+	for (size_t k = 0; k < i; k++) {
+		const char *a = m->tier_dir[i], *b = m->tier_dir[k];
+		bool a_inside = is_inside(a, b);
+
+		if (a_inside != is_inside(b, a))
+			return error_set(err, -EINVAL,
+				"cache directory '%s' is inside cache "
+				"directory '%s'; choose another place",
+				a_inside ? a : b, a_inside ? b : a);
+	}
+	return 0;
+}
+
 /* Absolute, so that the background process may leave the directory. */
 static int resolve_tier(struct mount *m, size_t i, struct error *err)
 {
 	const char *typed = m->options.tiers[i].dir;
 	CLEANUP_FREE char *path = resolve_mountpoint(typed);
 	CLEANUP_FREE char *real = NULL;
+	int rc;
 
 	if (!path)
 		return error_set(err, -errno,
@@ -216,6 +233,9 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 			"cache directory '%s' is inside the mountpoint; choose "
 			"another place",
 			typed);
+	rc = check_nested(m, i, err);
+	if (rc < 0)
+		return rc;
 	m->options.tiers[i].dir = m->tier_dir[i];
 	note_new_tier(m, i);
 	return 0;

@@ -132,6 +132,11 @@ mount_refused 1 'inside the source' 'choose another' -- \
 	"$src" "$mnt" --cache "$src/c:$size"
 mount_refused 1 'inside the mountpoint' 'choose another' -- \
 	"$src" "$mnt" --cache "$mnt/c:$size"
+mkdir "$work/outer"
+mount_refused 1 'inside cache' "'$work/outer'" 'choose another' -- \
+	"$src" "$mnt" --cache "$work/outer:$size" --cache "$work/outer/c:$size"
+mount_refused 1 'inside cache' "'$work/outer'" 'choose another' -- \
+	"$src" "$mnt" --cache "$work/outer/c:$size" --cache "$work/outer:$size"
 chown nobody "$work/theirs"
 mount_refused 1 "'$work/theirs'" 'of your own' -- \
 	"$src" "$mnt" --cache "$work/theirs:$size"
