@@ -111,8 +111,10 @@ int identity_read(
 	if (n == -ENOENT)
 		return 1;
 	if (n < 0)
-		return error_set(err, (int)n, "cannot read '%s/%s': %m", dir,
-			IDENTITY_NAME);
+		return error_set(err, (int)n,
+			"cannot read '%s/%s': %m; see to its disk, or use "
+			"another cache directory",
+			dir, IDENTITY_NAME);
 	rc = identity_parse(text, (size_t)n, encoded);
 	if (rc == -EBADMSG)
 		return error_set(err, rc,
@@ -151,8 +153,10 @@ int identity_write(
 	if (rc == 0)
 		return 0;
 	(void)unlinkat(dir_fd, IDENTITY_NEW_NAME, 0); /* may not be there */
-	return error_set(
-		err, rc, "cannot write '%s/%s': %m", dir, IDENTITY_NAME);
+	return error_set(err, rc,
+		"cannot write '%s/%s': %m; make it possible to write there, or "
+		"use another cache directory",
+		dir, IDENTITY_NAME);
 }
 
 static bool may_be_there(const char *name)
@@ -228,8 +232,10 @@ int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 	if (rc == 0)
 		return fd;
 	if (rc != -EBUSY)
-		return error_set(err, rc, "cannot lock '%s/%s': %m", dir,
-			LOCK_FILE_NAME);
+		return error_set(err, rc,
+			"cannot lock '%s/%s': %m; make it possible to write "
+			"there, or use another cache directory",
+			dir, LOCK_FILE_NAME);
 	if (read_small(dir_fd, LOCK_FILE_NAME, holder, sizeof(holder) - 1) < 0)
 		holder[0] = '\0';
 	holder[strspn(holder, "0123456789")] = '\0';

@@ -55,12 +55,21 @@ static int open_dir(struct tier *t, struct error *err)
 		t->dir);
 }
 
+static int disk_failed(
+	const struct tier *t, int rc, const char *what, struct error *err)
+{
+	return error_set(err, rc,
+		"cannot %s '%s': %m; see to its disk, or use another cache "
+		"directory",
+		what, t->dir);
+}
+
 static int check_dir(struct tier *t, struct error *err)
 {
 	struct stat st;
 
 	if (fstat(t->fd, &st) < 0)
-		return error_set(err, -errno, "cannot stat '%s': %m", t->dir);
+		return disk_failed(t, -errno, "stat", err);
 	if (faccessat(t->fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return error_set(err, -errno,
 			"cannot write cache directory '%s': %m; choose one "
@@ -84,7 +93,7 @@ static int check_size(struct tier *t, const char *text, struct error *err)
 	int rc;
 
 	if (fstatvfs(t->fd, &fs) < 0)
-		return error_set(err, -errno, "cannot statfs '%s': %m", t->dir);
+		return disk_failed(t, -errno, "statfs", err);
 	/* A tmpfs without limit says 0. */
 	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
 	rc = size_parse(text, whole, &t->capacity_bytes, err);
@@ -129,7 +138,7 @@ static int check_identity(
 		return 0;
 	rc = identity_dir_empty(t->fd, name, sizeof(name));
 	if (rc < 0)
-		return error_set(err, rc, "cannot list '%s': %m", t->dir);
+		return disk_failed(t, rc, "list", err);
 	if (rc == 0)
 		return error_set(err, -ENOTEMPTY,
 			"directory '%s' is no cache and not empty (it has "

@@ -258,6 +258,11 @@ disk_error() {
 		got=$?
 	expect 'exit status of a mount with a failing disk' $got 1
 	grep -q 'Input/output error' "$work/said" || fail "$(cat "$work/said")"
+	echo data >"$work/fails"
+	! "$refrain" mount "$src" "$mnt" --cache "$disk:40M" 2>"$work/said" ||
+		fail 'a tier that cannot be read is mounted'
+	grep -q 'Input/output error; .*use another' "$work/said" ||
+		fail "$(cat "$work/said")"
 	echo data manifest >"$work/fails"
 	start --cache "$disk:40M"
 	counted tier_errors

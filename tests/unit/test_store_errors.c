@@ -189,6 +189,34 @@ START_TEST(test_store_refuses_a_damaged_or_newer_identity)
 }
 END_TEST
 
+/* A directory in their places fails as a disk would. */
+START_TEST(test_store_says_what_to_do_about_a_directory_that_fails)
+{
+	static const char *const names[][2] = {
+		{"refrain-lock", "cannot lock"},
+		{"refrain-tier", "cannot read"},
+		{"refrain-tier.new", "cannot write"},
+	};
+	char path[200];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		ck_assert_int_eq(mkdir(fx.dirs[0], 0700), 0);
+		(void)snprintf(
+			path, sizeof(path), "%s/%s", fx.dirs[0], names[i][0]);
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		ck_assert_int_lt(open_one("d", fx.dirs[0], "1M"), 0);
+		CHECK_MESSAGE(
+			fx.dirs[0], names[i][1], "use another cache directory");
+		ck_assert_int_eq(rmdir(path), 0);
+		/* What was undone. */
+		(void)snprintf(
+			path, sizeof(path), "%s/refrain-lock", fx.dirs[0]);
+		(void)unlink(path);
+		ck_assert_int_eq(rmdir(fx.dirs[0]), 0);
+	}
+}
+END_TEST
+
 START_TEST(test_store_refuses_planted_links)
 {
 	char path[200];
@@ -335,6 +363,8 @@ static Suite *errors_suite(void)
 	tcase_add_test(
 		tc, test_store_leaves_no_tier_behind_when_another_is_refused);
 	tcase_add_test(tc, test_store_refuses_a_damaged_or_newer_identity);
+	tcase_add_test(
+		tc, test_store_says_what_to_do_about_a_directory_that_fails);
 	tcase_add_test(tc, test_store_refuses_planted_links);
 	tcase_add_test(tc, test_store_refuses_an_unknown_group);
 	tcase_add_test(tc, test_verify_names_what_differs_beside_a_mount);
