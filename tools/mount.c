@@ -83,14 +83,15 @@ static const struct option_def mount_table[] = {
 		.name = "limit",
 		.arg = "SIZE",
 		.help = "Cache files up to SIZE as a whole, larger ones in "
-			"chunks (default 16M).",
+			"chunks (at least 64K, default 16M).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(limit_bytes),
 	},
 	{
 		.name = "chunk",
 		.arg = "SIZE",
-		.help = "The size of these chunks (default 256K).",
+		.help = "The size of these chunks, a multiple of 64K (default "
+			"256K).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(chunk_bytes),
 	},
@@ -98,7 +99,8 @@ static const struct option_def mount_table[] = {
 		.name = "staging",
 		.arg = "SIZE",
 		.help = "Memory for what is on its way from the origin or did "
-			"not fit the cache (default 256M).",
+			"not fit the cache, at least four times --limit and "
+			"--chunk (default 256M).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(staging_bytes),
 	},
