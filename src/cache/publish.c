@@ -29,9 +29,8 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 		planned_unread(f);
 		planned_end(c, f, 0);
 		fill_leave_table(c, f);
-		/* An entry that was there and cannot be read is none to rely
-		 * on: as if the tier had failed. */
 	} else if (f->phase == FILL_PUBLISHING) {
+		/* Nor is an entry that was there one to rely on. */
 		fill_stage(c, f);
 	}
 	publish_ended(c);
