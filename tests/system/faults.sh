@@ -124,6 +124,10 @@ disk_fails() {
 	mended
 }
 
+no_loop() {
+	[ -z "$(losetup -j "$work/disk.img")" ]
+}
+
 remove_disk() {
 	umount "$disk"
 	rm -f "$work/disk.img"
@@ -319,6 +323,8 @@ disk_readonly() {
 	half_right
 	stop_mount
 	umount "$disk"
+	# A loop device that is still there would show what it remembers.
+	wait_for 10 no_loop || fail 'the loop device stays'
 	e2fsck -fy "$work/disk.img" >/dev/null 2>&1 || :
 	mount -o loop "$work/disk.img" "$disk"
 	rmdir "$disk/lost+found" 2>/dev/null || :
