@@ -404,7 +404,7 @@ void tree_show_path(struct tree *t, node_id id, char *buf)
 		(void)strcpy(path, len < 0 ? "?" : "/");
 	if (len >= TREE_SHOWN_MAX)
 		(void)strcpy(path + TREE_SHOWN_MAX - 4, "...");
-	(void)snprintf(buf, TREE_SHOWN_MAX, "%s", path);
+	(void)snprintf(buf, TREE_SHOWN_MAX, "%.*s", TREE_SHOWN_MAX - 1, path);
 }
 
 int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
