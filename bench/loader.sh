@@ -147,7 +147,7 @@ fi
 round=1
 while [ "$round" -le "$rounds" ]; do
 	pair e1 --echo 1 --epochs 6
-	pair e1-u8 --echo 1 --epochs 6 --u8
+	pair e1-u8 --echo 1 --epochs 6 --type u8
 	if [ $torchvision = yes ]; then
 		for workers in 0 1 2; do
 			measure torchvision-$workers $python \

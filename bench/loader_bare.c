@@ -25,12 +25,11 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "loader/augment.h"
-#include "loader/config.h"
-#include "loader/dataset.h"
-#include "loader/decode.h"
+#include "dataset/dataset.h"
+#include "image/image.h"
+#include "loader/config_impl.h"
 #include "loader_options.h"
-#include "plan/plan.h"
+#include "schedule/schedule.h"
 
 #define BATCHES 4		      /* that are written in turn */
 #define SPARE_BYTES ((size_t)1 << 20) /* so that most images fit any */
@@ -199,7 +198,8 @@ static unsigned find_region(const struct bare *b, const struct held *h,
 			schedule_augment_seed(&b->schedule, slot, k),
 			h->info.width, h->info.height, &crop);
 		crop_union(region, &crop);
-		denom = crop_denom(&b->s.augment, &crop);
+		denom = crop_denom(
+			&b->s.augment, &crop, h->info.width, h->info.height);
 		if (denom < least)
 			least = denom;
 	}
@@ -337,8 +337,8 @@ static void print(const struct bare *b)
 	printf("{\"what\": \"bare\", \"echo\": %g, \"images\": %" PRIu64
 	       ", \"decodes\": %" PRIu64
 	       ", \"cpu_ms\": %.5f, \"wall_ms\": %.5f",
-		b->o->echo, b->images, b->decode.n, (double)b->usage.cpu_ns / n,
-		(double)b->usage.wall_ns / n);
+		b->o->config.echo, b->images, b->decode.n,
+		(double)b->usage.cpu_ns / n, (double)b->usage.wall_ns / n);
 	printf(", \"decode_ms\": %.5f, \"augment_ms\": %.5f, \"full_ms\": %.5f",
 		ms(&b->decode), ms(&b->rest), ms(&b->full));
 	printf(", \"skip\": %u, \"steps\": %u", b->o->skip, b->o->steps);
@@ -370,7 +370,6 @@ static void release(struct bare *b)
 int main(int argc, char **argv)
 {
 	struct loader_options o;
-	struct refrain_config c;
 	struct bare b = {.o = &o};
 	struct error err;
 	bool done;
@@ -380,8 +379,7 @@ int main(int argc, char **argv)
 
 	if (done)
 		return rc;
-	loader_options_config(&o, &c);
-	if (settings_init(&b.s, &c, &err) < 0)
+	if (settings_init(&b.s, &o.config, &err) < 0)
 		die(err.msg);
 	load_files(&b);
 	make_tools(&b);

@@ -4,47 +4,19 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
+#include "../tools/config_options.h"
 #include "base/clock.h"
 #include "base/err.h"
 
-static int parse_echo(void *out, const char *value, struct error *err)
-{
-	struct loader_options *o = out;
-	char *end;
-
-	o->echo = strtod(value, &end);
-	return *end || end == value || !(o->echo >= 1)
-		? error_set(
-			  err, -EINVAL, "--echo: '%s' is not 1 or more", value)
-		: 0;
-}
-
 #define FIELD(f) offsetof(struct loader_options, f)
 
-static const struct option_def options[] = {
-	{"batch", 'b', "B", "Examples a step; default 64.", OPTION_NUMBER,
-		FIELD(batch), NULL, false},
-	{"echo", 'e', "E", "Servings of a decoded example; default 1.",
-		OPTION_CALL, 0, parse_echo, false},
-	{"epochs", 'n', "N", "Epochs of the run; default 4.", OPTION_NUMBER,
-		FIELD(epochs), NULL, false},
-	{"seed", 's', "S", "Another seed gives other batches; default 0.",
-		OPTION_NUMBER, FIELD(seed), NULL, false},
-	{"threads", 't', "T", "Workers of the loader; default 1.",
-		OPTION_NUMBER, FIELD(threads), NULL, false},
-	{"ahead", 'a', "N", "Batches ahead; default that of the loader.",
-		OPTION_NUMBER, FIELD(ahead), NULL, false},
-	{"memory", 'm', "SIZE", "Memory that the loader may take.", OPTION_SIZE,
-		FIELD(memory_bytes), NULL, false},
+static const struct option_def own[] = {
 	{"skip", 0, "N", "Steps before the measurement begins; default 0.",
 		OPTION_NUMBER, FIELD(skip), NULL, false},
 	{"steps", 0, "N", "Steps in all; default the whole run.", OPTION_NUMBER,
 		FIELD(steps), NULL, false},
-	{"u8", 0, NULL, "Make samples of bytes, not of normalised floats.",
-		OPTION_FLAG, FIELD(u8), NULL, false},
 	{"hash", 0, NULL, "Print a hash of all samples.", OPTION_FLAG,
 		FIELD(hash), NULL, false},
 	{"full", 0, NULL, "Time the decoding of whole images, too (bare).",
@@ -55,6 +27,46 @@ static const struct option_def options[] = {
 	{.name = NULL},
 };
 
+/* What the bare loop does, too. */
+static const struct config_choice choices[] = {
+	{"batch", NULL, 'b', false, false},
+	{"echo", NULL, 'e', false, false},
+	{"epochs", NULL, 'n', false, false},
+	{"seed", NULL, 's', false, false},
+	{"threads", NULL, 't', false, false},
+	{"batches_ahead", NULL, 'a', false, false},
+	{"memory_bytes", "memory", 'm', false, false},
+	{"type", NULL, 0, false, false},
+	{.member = NULL},
+};
+
+static struct config_options table = {.own = own, .choices = choices};
+
+static const struct option_def *build_loader_table(void)
+{
+	return config_options_table(&table);
+}
+
+static int set_loader_option(void *out, const struct option_def *option,
+	const char *value, struct error *err)
+{
+	struct loader_options *o = out;
+
+	return config_options_set(&table, &o->config, option, value, err);
+}
+
+static void set_defaults(struct loader_options *o)
+{
+	*o = (struct loader_options){.skip = 0};
+	refrain_config_init(&o->config);
+	o->config.batch = 64;
+	o->config.epochs = 4;
+	o->config.threads = 1;
+	o->config.echo = 1;
+	o->config.type = REFRAIN_F32;
+	o->config.layout = REFRAIN_NCHW;
+}
+
 int loader_options_parse(struct loader_options *o, const char *name,
 	const char *summary, int argc, char **argv, bool *done)
 {
@@ -62,7 +74,8 @@ int loader_options_parse(struct loader_options *o, const char *name,
 		.name = name,
 		.operands = "DATASET",
 		.summary = summary,
-		.options = options,
+		.build = build_loader_table,
+		.set = set_loader_option,
 		.min_operands = 1,
 		.max_operands = 1,
 		.alone = true,
@@ -70,8 +83,7 @@ int loader_options_parse(struct loader_options *o, const char *name,
 	struct error err;
 	int rc;
 
-	*o = (struct loader_options){
-		.batch = 64, .epochs = 4, .threads = 1, .echo = 1};
+	set_defaults(o);
 	rc = option_parse(&usage, argc, argv, o, &err);
 	*done = rc < 0;
 	if (rc == -ECANCELED) {
@@ -82,24 +94,8 @@ int loader_options_parse(struct loader_options *o, const char *name,
 		fprintf(stderr, "%s\n", err.msg);
 		return 2;
 	}
-	o->dataset = argv[1];
+	o->config.dataset = argv[1];
 	return 0;
-}
-
-void loader_options_config(
-	const struct loader_options *o, struct refrain_config *c)
-{
-	refrain_config_init(c);
-	c->dataset = o->dataset;
-	c->batch = o->batch;
-	c->epochs = o->epochs;
-	c->seed = o->seed;
-	c->threads = o->threads;
-	c->batches_ahead = o->ahead;
-	c->memory_bytes = o->memory_bytes;
-	c->echo = o->echo;
-	c->type = o->u8 ? REFRAIN_U8 : REFRAIN_F32;
-	c->layout = REFRAIN_NCHW;
 }
 
 static uint64_t ns_of(const struct timeval *t)

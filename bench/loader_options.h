@@ -14,25 +14,17 @@
 #include "base/option.h"
 
 struct loader_options {
-	const char *dataset;
-	unsigned batch, epochs, seed, threads, ahead;
+	struct refrain_config config;
 	unsigned skip;	/* steps before anything is measured */
 	unsigned steps; /* steps in all; 0: the whole run */
-	double echo;
-	uint64_t memory_bytes;
-	bool u8;     /* else f32, normalised; both NCHW */
-	bool hash;   /* of all that the batches hold */
-	bool full;   /* bare: time decoding whole images, too */
-	bool steady; /* bare: skip and steps as the schedule says */
+	bool hash;	/* of all that the batches hold */
+	bool full;	/* bare: time decoding whole images, too */
+	bool steady;	/* bare: skip and steps as the schedule says */
 };
 
 /* 0, or the status to exit with. Says what is wrong on stderr. */
 int loader_options_parse(struct loader_options *o, const char *name,
 	const char *summary, int argc, char **argv, bool *done);
-
-/* The loader's configuration for them. */
-void loader_options_config(
-	const struct loader_options *o, struct refrain_config *c);
 
 /* Where a measurement began, or how long it took. */
 struct loader_usage {

@@ -77,7 +77,7 @@ static void print(const struct run *r)
 	printf("{\"what\": \"refrain\", \"echo\": %g, \"images\": %" PRIu64
 	       ", \"fresh\": %" PRIu64 ", \"decodes\": %" PRIu64
 	       ", \"errors\": %" PRIu64,
-		r->o->echo, r->images, r->fresh,
+		r->o->config.echo, r->images, r->fresh,
 		r->end.decodes - r->begin.decodes, r->end.errors);
 	printf(", \"cpu_ms\": %.5f, \"wall_ms\": %.5f",
 		per_image_ms(r, r->usage.cpu_ns),
@@ -95,7 +95,6 @@ static void print(const struct run *r)
 int main(int argc, char **argv)
 {
 	struct loader_options o;
-	struct refrain_config c;
 	struct run r = {.o = &o};
 	bool done;
 	int rc = loader_options_parse(
@@ -105,8 +104,7 @@ int main(int argc, char **argv)
 		return rc;
 	loader_usage_now(&r.usage);
 	r.begin.size = sizeof(r.begin);
-	loader_options_config(&o, &c);
-	rc = refrain_open(&r.l, &c);
+	rc = refrain_open(&r.l, &o.config);
 	if (rc < 0) {
 		fprintf(stderr, "loader-run: %s\n", refrain_message(NULL));
 		return 1;

@@ -8,13 +8,18 @@ bench_epoch_reader_LDADD = libbase.la
 
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
 	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
-	bench/epoch.sh bench/speeds.sh
+	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
-	bench/epoch.py bench/epoch-plot bench/speeds.py \
-	bench/peer_ffcv.py bench/peer_torchvision.py bench/peer_usage.py
+	bench/epoch.py bench/epoch-plot bench/speeds.py bench/plan_bars.py \
+	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
+	bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 	bench-ranges.json bench-scale.json bench-tier.json bench-direct.json \
-	bench-loader.json bench-epoch.json bench-speeds.json
+	bench-loader.json bench-epoch.json bench-speeds.json bench-python.json
+
+BENCHES += bench/plan-auto.sh
+EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py
+CLEANFILES += bench-plan-auto.json
 
 # 77: not to be measured here, which is no failure.
 bench: all
@@ -43,10 +48,12 @@ bench_resize_LDADD = libloader.la
 
 noinst_PROGRAMS += bench/loader-run
 bench_loader_run_SOURCES = bench/loader_run.c \
-	bench/loader_options.c bench/loader_options.h
+	bench/loader_options.c bench/loader_options.h \
+	tools/config_options.c tools/config_options.h
 bench_loader_run_LDADD = libloader.la
 
 noinst_PROGRAMS += bench/loader-bare
 bench_loader_bare_SOURCES = bench/loader_bare.c \
-	bench/loader_options.c bench/loader_options.h
+	bench/loader_options.c bench/loader_options.h \
+	tools/config_options.c tools/config_options.h
 bench_loader_bare_LDADD = libloader.la

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "loader/augment.h"
+#include "image/image.h"
 #include "refrain/loader.h"
 
 #define IMAGES 16

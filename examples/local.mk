@@ -13,3 +13,6 @@ examples_train_cnn_SOURCES = examples/train-cnn.c $(nn_sources)
 examples_train_cnn_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) -ftree-vectorize
 examples_train_cnn_LDADD = librefrain.la $(BLAS_LIBS) -lm
 endif
+
+# PyTorch, with its own loader and with ours.
+EXTRA_DIST += examples/train.py

@@ -101,21 +101,21 @@ static void print_begin(struct run *r)
 	print_count("examples", refrain_examples(r->loader));
 	print_count("held_out", r->held_out.count);
 	print_count("steps", r->steps == UINT64_MAX ? 0 : r->steps);
-	print_count("batch", o->batch);
-	if (o->echo == REFRAIN_ECHO_AUTO)
+	print_count("batch", o->config.batch);
+	if (o->config.echo == REFRAIN_ECHO_AUTO)
 		printf(",\"echo\":\"auto\"");
 	else
-		print_real("echo", o->echo);
+		print_real("echo", o->config.echo);
 	printf(",\"point\":\"%s\",\"schedule\":\"%s\"", train_point_name(o),
 		train_schedule_name(o));
-	print_count("window", o->window);
-	print_count("epochs", o->epochs);
+	print_count("window", o->config.window);
+	print_count("epochs", o->config.epochs);
 	print_count("width", o->width);
-	print_count("size", o->text ? 0 : o->size);
+	print_count("size", o->text ? 0 : o->config.height);
 	print_real("lr", o->rate);
 	print_real("momentum", o->momentum);
 	print_real("decay", o->decay);
-	print_count("seed", o->seed);
+	print_count("seed", o->config.seed);
 	print_real("target", o->target);
 	print_count("smooth", o->smooth);
 	print_count("report_every", o->report_every);
@@ -214,7 +214,7 @@ static int train(struct run *r)
 			report(r);
 	}
 	if (rc < 0)
-		return fail(r->o->dataset, refrain_message(r->loader));
+		return fail(r->o->config.dataset, refrain_message(r->loader));
 	if (r->done > r->reported)
 		report(r);
 	return 0;
@@ -247,11 +247,12 @@ static int prepare(struct run *r)
 	train_config(o, &c);
 	clock_gettime(CLOCK_MONOTONIC, &r->begun);
 	if (refrain_open(&r->loader, &c) < 0)
-		return fail(o->dataset, refrain_message(NULL));
-	r->every = o->report_every / o->batch;
+		return fail(o->config.dataset, refrain_message(NULL));
+	r->every = o->report_every / o->config.batch;
 	/* By measuring, the steps are as many as they become. */
-	r->steps = o->echo == REFRAIN_ECHO_AUTO ? UINT64_MAX
-						: refrain_steps_left(r->loader);
+	r->steps = o->config.echo == REFRAIN_ECHO_AUTO
+		? UINT64_MAX
+		: refrain_steps_left(r->loader);
 	if (o->steps && o->steps < r->steps)
 		r->steps = o->steps;
 	rc = model_new(&r->model, o, refrain_classes(r->loader));

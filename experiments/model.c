@@ -21,13 +21,13 @@ struct model {
 static int new_nn(struct model *m, uint64_t classes)
 {
 	struct nn_config c = {
-		.side = m->o->size,
+		.side = m->o->config.height,
 		.channels = 3,
 		.classes = (uint32_t)classes,
 		.width = m->o->width,
-		.batch_max = m->o->batch,
+		.batch_max = m->o->config.batch,
 		.threads = 1,
-		.seed = m->o->seed,
+		.seed = m->o->config.seed,
 	};
 
 	return nn_new(&m->nn, &c);
@@ -45,7 +45,7 @@ int model_new(
 	m->o = o;
 	if (!o->text)
 		return new_nn(m, classes);
-	m->lm = lm_new(o->width, o->batch, o->seed);
+	m->lm = lm_new(o->width, o->config.batch, o->config.seed);
 	rc = m->lm ? 0 : -ENOMEM;
 	return rc;
 }
@@ -129,10 +129,11 @@ double model_score(struct model *m, const struct held_out *h,
 {
 	double sum = 0;
 
-	for (uint64_t at = 0; at < h->count; at += o->batch) {
+	for (uint64_t at = 0; at < h->count; at += o->config.batch) {
 		const void *data = h->data + at * h->sample_bytes;
 		uint64_t left = h->count - at;
-		uint32_t n = left < o->batch ? (uint32_t)left : o->batch;
+		uint32_t n = left < o->config.batch ? (uint32_t)left
+						    : o->config.batch;
 
 		if (o->text)
 			sum += n * lm_loss(m->lm, data, n);

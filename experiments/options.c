@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tools/config_options.h"
 #include "base/err.h"
 #include "base/option.h"
 #include "lm.h"
@@ -16,7 +17,7 @@
 /* Of the crops: of pictures this small less says little. */
 #define AREA_MIN 0.6F
 
-static const char *const points[] = {"before", "after", "batch"};
+static const char *const points[] = {"before", "after", "batch"}; /* to print */
 static const char *const schedules[] = {"constant", "linear"};
 
 static int parse_word(const char *const *words, int n, const char *value,
@@ -50,27 +51,10 @@ static int parse_real(
                                                                                \
 		return parse_real(value, least, &o->member, err);              \
 	}
-PARSE_REAL(echo_max, 1)
 PARSE_REAL(rate, 0)
 PARSE_REAL(momentum, 0)
 PARSE_REAL(decay, 0)
 PARSE_REAL(target, 0)
-
-static int parse_echo(void *out, const char *value, struct error *err)
-{
-	struct train_options *o = out;
-
-	o->echo = REFRAIN_ECHO_AUTO;
-	return strcmp(value, "auto") == 0 ? 0
-					  : parse_real(value, 1, &o->echo, err);
-}
-
-static int parse_point(void *out, const char *value, struct error *err)
-{
-	struct train_options *o = out;
-
-	return parse_word(points, 3, value, &o->point, err);
-}
 
 static int parse_schedule(void *out, const char *value, struct error *err)
 {
@@ -97,8 +81,7 @@ static int parse_schedule(void *out, const char *value, struct error *err)
 		n, 0, a, h, OPTION_CALL, 0, c, false                           \
 	}
 
-static const struct option_def table[] = {
-	TEXT("root", "DIR", "Where the paths of a list DATASET begin.", root),
+static const struct option_def own[] = {
 	TEXT("held-out", "DATASET", "Score the model by it at each report.",
 		held_out),
 	TEXT("test", "DATASET", "Score the model by it once, at the end.",
@@ -107,36 +90,12 @@ static const struct option_def table[] = {
 		"Datasets are raw records of text, not images; the score is in "
 		"nats a byte.",
 		text),
-	CALL("echo", "E",
-		"Servings of an example, as 2 or 2.5, or auto; default 1.",
-		parse_echo),
-	CALL("echo-max", "E", "Of --echo auto at most; default 4.",
-		parse_echo_max),
-	CALL("point", "before|after|batch",
-		"Where echoes are made; default before augmentation.",
-		parse_point),
-	NUMBER("window", "N",
-		"Examples with echoes outstanding; default the loader's.",
-		window),
-	NUMBER("min-lag", "N", "Steps between two servings of an example.",
-		min_lag),
-	FLAG("allow-duplicates", "Take a window that is too small.",
-		allow_duplicates),
-	NUMBER("batch", "B", "Examples a step; default 64.", batch),
-	NUMBER("epochs", "N", "How often each example is fresh; default 1.",
-		epochs),
 	NUMBER("steps", "N", "Steps at most; default those of the epochs.",
 		steps),
-	NUMBER("seed", "S", "Of order, augmentation and first weights.", seed),
-	NUMBER("threads", "N", "Of the loader; default 1. The model has one.",
-		threads),
-	NUMBER("memory", "MIB", "For the loader; default 256.", memory_mb),
 	NUMBER("width", "W",
 		"Channels of the first layer, or the hidden layer of a model "
 		"of text; default 8.",
 		width),
-	NUMBER("size", "PIXELS",
-		"Side of an image, a multiple of 8; default 24.", size),
 	CALL("lr", "RATE", "Learning rate; default 0.1.", parse_rate),
 	CALL("momentum", "M", "Default 0.9.", parse_momentum),
 	CALL("decay", "D", "Of weights; default 0.0005.", parse_decay),
@@ -155,22 +114,56 @@ static const struct option_def table[] = {
 	{.name = NULL},
 };
 
+static const struct config_choice choices[] = {
+	{"root", NULL, 0, false, false},
+	{"echo", NULL, 0, false, false},
+	{"echo_max", NULL, 0, false, false},
+	{"echo_point", "point", 0, false, false},
+	{"window", NULL, 0, false, false},
+	{"min_lag", NULL, 0, false, false},
+	{"allow_duplicates", NULL, 0, false, false},
+	{"batch", NULL, 0, false, false},
+	{"epochs", NULL, 0, false, false},
+	{"seed", NULL, 0, false, false},
+	{"threads", NULL, 0, false, false},
+	{"memory_bytes", "memory", 0, false, false},
+	{"size", NULL, 0, false, false},
+	{.member = NULL},
+};
+
+static struct config_options table = {.own = own, .choices = choices};
+
+static const struct option_def *build_train_table(void)
+{
+	return config_options_table(&table);
+}
+
+static int set_train_option(void *out, const struct option_def *option,
+	const char *value, struct error *err)
+{
+	struct train_options *o = out;
+
+	return config_options_set(&table, &o->config, option, value, err);
+}
+
 static int check(const struct train_options *o, struct error *err)
 {
-	if (!o->batch || !o->width || !o->size)
+	const struct refrain_config *c = &o->config;
+
+	if (!c->batch || !o->width || !c->height)
 		return error_set(
 			err, -EINVAL, "--batch, --width, --size: none is 0");
 	if (!o->smooth || o->smooth > SMOOTH_MAX)
 		return error_set(err, -EINVAL, "--smooth: 1 to %d", SMOOTH_MAX);
 	if (o->momentum >= 1)
 		return error_set(err, -EINVAL, "--momentum must be below 1");
-	if (o->report_every < o->batch)
+	if (o->report_every < c->batch)
 		return error_set(
 			err, -EINVAL, "--report-every is less than a batch");
 	if (o->target > 0 && !o->held_out)
 		return error_set(err, -EINVAL,
 			"--target needs --held-out, to score the model by");
-	if (o->echo == REFRAIN_ECHO_AUTO && o->schedule != SCHEDULE_CONSTANT)
+	if (c->echo == REFRAIN_ECHO_AUTO && o->schedule != SCHEDULE_CONSTANT)
 		return error_set(err, -EINVAL,
 			"--echo auto: the number of steps is not known, so "
 			"the learning rate must be constant");
@@ -185,7 +178,8 @@ int train_options_parse(
 		.operands = "DATASET",
 		.summary = "Train a small model through the loader, and print "
 			   "a line of JSON each report.",
-		.options = table,
+		.build = build_train_table,
+		.set = set_train_option,
 		.min_operands = 1,
 		.max_operands = 1,
 		.alone = true,
@@ -194,19 +188,20 @@ int train_options_parse(
 	int rc;
 
 	*o = (struct train_options){
-		.echo = 1,
-		.batch = 64,
-		.epochs = 1,
-		.threads = 1,
-		.memory_mb = 256,
 		.width = 8,
-		.size = 24,
 		.rate = 0.1,
 		.momentum = 0.9,
 		.decay = 5e-4,
 		.smooth = 5,
 		.report_every = 3200,
 	};
+	refrain_config_init(&o->config);
+	o->config.echo = 1;
+	o->config.batch = 64;
+	o->config.epochs = 1;
+	o->config.threads = 1;
+	o->config.memory_bytes = 256 << 20;
+	o->config.height = o->config.width = 24;
 	rc = option_parse(&usage, argc, argv, o, &err);
 	*done = rc < 0;
 	if (rc == -ECANCELED) {
@@ -220,49 +215,40 @@ int train_options_parse(
 		*done = true;
 		return 2;
 	}
-	o->dataset = argv[1];
+	o->config.dataset = argv[1];
 	return 0;
 }
 
-static void common_config(const struct train_options *o, const char *path,
-	struct refrain_config *c)
+static void set_kind(const struct train_options *o, struct refrain_config *c)
 {
-	refrain_config_init(c);
-	c->dataset = path;
-	c->batch = o->batch;
-	c->threads = o->threads;
-	c->memory_bytes = (uint64_t)o->memory_mb << 20;
 	if (o->text) {
 		c->source = REFRAIN_SOURCE_RAW;
 		c->record_bytes = LM_BYTES;
+		c->height = c->width = 0;
 		return;
 	}
-	c->height = c->width = o->size;
 	c->type = REFRAIN_F32;
 }
 
 void train_config(const struct train_options *o, struct refrain_config *c)
 {
-	common_config(o, o->dataset, c);
-	c->root = o->root;
-	c->epochs = o->epochs;
-	c->seed = o->seed;
-	c->echo = o->echo;
-	c->echo_max = o->echo == REFRAIN_ECHO_AUTO ? o->echo_max : 0;
-	c->echo_point = o->point;
-	c->window = o->window;
-	c->min_lag = o->min_lag;
+	*c = o->config;
+	set_kind(o, c);
 	c->last = REFRAIN_LAST_DROP;
 	if (!o->text)
 		c->area_min = AREA_MIN;
-	if (o->allow_duplicates)
-		c->flags |= REFRAIN_FLAG_ALLOW_DUPLICATES;
 }
 
 void score_config(const struct train_options *o, const char *path,
 	struct refrain_config *c)
 {
-	common_config(o, path, c);
+	refrain_config_init(c);
+	c->dataset = path;
+	c->batch = o->config.batch;
+	c->threads = o->config.threads;
+	c->memory_bytes = o->config.memory_bytes;
+	c->height = c->width = o->config.height;
+	set_kind(o, c);
 	c->flags = REFRAIN_FLAG_IN_ORDER;
 	if (!o->text)
 		c->augment = REFRAIN_AUGMENT_EVAL;
@@ -270,7 +256,7 @@ void score_config(const struct train_options *o, const char *path,
 
 const char *train_point_name(const struct train_options *o)
 {
-	return points[o->point];
+	return points[o->config.echo_point];
 }
 
 const char *train_schedule_name(const struct train_options *o)

@@ -15,22 +15,15 @@
 enum train_schedule { SCHEDULE_CONSTANT, SCHEDULE_LINEAR };
 
 struct train_options {
-	const char *dataset;
-	const char *root;     /* of the paths of a list; NULL: its folder */
-	const char *held_out; /* NULL: nothing is scored */
-	const char *test;     /* scored once, at the end; may be NULL */
-	bool text;	      /* datasets are raw records; else images */
-	double echo;	      /* REFRAIN_ECHO_AUTO: by measuring */
-	double echo_max;
-	int32_t point;
-	unsigned window, min_lag;
-	bool allow_duplicates;
-	unsigned batch, epochs, steps, seed, threads, memory_mb;
-	unsigned width, size; /* of the network; of an image */
+	struct refrain_config config; /* of the loader, but what train_config()
+					 and score_config() say */
+	const char *held_out;	      /* NULL: nothing is scored */
+	const char *test;	      /* scored once, at the end; may be NULL */
+	bool text;	/* datasets are raw records; else images */
+	unsigned steps; /* 0: those of the epochs */
+	unsigned width; /* of the network */
 	double rate, momentum, decay;
-	int schedule;	       /* #define SMOOTH_MAX 64
-	 
-enum train_schedule */
+	int schedule;	       /* enum train_schedule */
 	double target;	       /* 0: none */
 	unsigned smooth;       /* scores whose mean is compared with it */
 	unsigned report_every; /* examples served between reports */

@@ -1,4 +1,5 @@
-# Manual pages: NAME.man with its tables filled in by the program itself.
+# Manual pages: NAME.man with its tables filled in by the program itself, or,
+# when cross compiling, by one that was built for this machine.
 man_pages = \
 	man/refrain.1 \
 	man/refrain-clear.1 \
@@ -14,15 +15,18 @@ man_pages = \
 	man/refrain-verify.1 \
 	man/refrain-warm.1
 man_pages_3 = man/refrain_loader.3
+if HAVE_MAN
 man_MANS = $(man_pages) $(man_pages_3)
+endif
+dist_man_MANS += man/refrain-s3.7
 CLEANFILES += $(man_pages) $(man_pages_3)
 EXTRA_DIST += $(man_pages:.1=.man) $(man_pages_3:.3=.man)
 
 SUFFIXES = .man .1 .3
 .man.1:
-	$(AM_V_GEN)$(MKDIR_P) man && ./refrain --fill-man < '$<' > $@.tmp && \
+	$(AM_V_GEN)$(MKDIR_P) man && $(FILL_MAN) < '$<' > $@.tmp && \
 	mv $@.tmp $@
 .man.3:
-	$(AM_V_GEN)$(MKDIR_P) man && ./refrain --fill-man < '$<' > $@.tmp && \
+	$(AM_V_GEN)$(MKDIR_P) man && $(FILL_MAN) < '$<' > $@.tmp && \
 	mv $@.tmp $@
 $(man_pages) $(man_pages_3): refrain$(EXEEXT)

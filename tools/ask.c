@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/escape.h"
+
 /* Everything but the status may take as long as the origin does. */
-#define STATUS_TIMEOUT_S 10
+#define STATUS_TIMEOUT_S 5
 
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
 	void *arg, json_t **reply, struct error *err)
@@ -90,4 +92,21 @@ const char *ask_text(const json_t *object, const char *key)
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
+}
+
+void ask_print(FILE *to, const json_t *object, const char *key)
+{
+	escape_print(to, ask_text(object, key));
+}
+
+void ask_print_json(const json_t *object)
+{
+	(void)json_dumpf(object, stdout,
+		JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
+	(void)putchar('\n');
+}
+
+const char *ask_plural(uint64_t n, const char *one, const char *more)
+{
+	return n == 1 ? one : more;
 }

@@ -4,6 +4,7 @@
 #define TOOLS_ASK_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ctl/ctl.h"
 
@@ -27,7 +28,19 @@ json_t *ask_about_paths(
 /* A number of an object, 0 if it is not there. */
 uint64_t ask_number(const json_t *object, const char *key);
 
-/* A string of an object, "" if it is not there. */
+/*
+ * A string of an object, "" if it is not there. It may hold anything: print it
+ * with escape_print() or ask_print().
+ */
 const char *ask_text(const json_t *object, const char *key);
+
+/* Print a string of an object, escaped for a terminal. */
+void ask_print(FILE *to, const json_t *object, const char *key);
+
+/* Print a line of JSON for programs: ASCII only, so no terminal obeys it. */
+void ask_print_json(const json_t *object);
+
+/* The ending of a plural: "entr" with "y" or "ies", "item" with "" or "s". */
+const char *ask_plural(uint64_t n, const char *one, const char *more);
 
 #endif

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "ask.h"
 #include "command.h"
 #include "store/store.h"
 
@@ -25,6 +26,7 @@ int cmd_clear(int argc, char **argv)
 		return status;
 	if (store_clear_dir(argv[1], &removed, &err) < 0)
 		return command_fail("clear", &err);
-	(void)printf("%" PRIu64 " entries removed\n", removed);
+	(void)printf("%" PRIu64 " %s removed\n", removed,
+		ask_plural(removed, "entry", "entries"));
 	return EXIT_OK;
 }

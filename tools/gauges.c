@@ -47,5 +47,7 @@ const struct gauge tier_gauge_table[] = {
 		"Room that is promised to items on their way."},
 	{"resident_bytes", "bytes", "Content bytes of its entries."},
 	{"entries", "entries", "Items in it."},
+	{"tier_errors", "operations",
+		"Writes, reads and deletions in it that failed."},
 	{NULL, NULL, NULL},
 };

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,15 +17,26 @@
 #include "command.h"
 #include "progress.h"
 
-const struct option_usage load_usage = {
-	.name = "load",
-	.operands = "DATASET",
-	.summary = "Load DATASET as a trainer would, with echoes, and say how "
-		   "fast that was and what it read.",
-	.options = load_table,
-	.min_operands = 1,
-	.max_operands = 1,
-};
+/* The signal that ended the run, or 0. A second one ends the process. */
+static volatile sig_atomic_t load_signal;
+
+static void on_signal(int number)
+{
+	load_signal = number;
+}
+
+/* What was done so far is printed; calls that wait are not restarted. */
+static void catch_signals(void)
+{
+	struct sigaction act = {
+		.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	(void)sigemptyset(&act.sa_mask);
+	(void)sigaction(SIGINT, &act, NULL); /* cannot fail */
+	(void)sigaction(SIGTERM, &act, NULL);
+}
+
+#define SLICE_MS 100 /* a wait that looks for signals in between */
 
 struct load {
 	struct load_options o;
@@ -36,6 +48,7 @@ struct load {
 	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
 	uint64_t total_bytes; /* that the run will serve; 0: not known yet */
+	uint64_t begun_ns;
 	uint64_t step_end_ns; /* when the trainer is through */
 };
 
@@ -60,7 +73,7 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	}
 	rc = refrain_open(&ld->loader, c);
 	if (rc < 0)
-		return error_set(err, rc, "%s", refrain_message(NULL));
+		return load_options_say(refrain_message(NULL), rc, err);
 	ld->r.open_ns = clock_now_ns() - begun_ns;
 	ld->r.examples = refrain_examples(ld->loader);
 	ld->r.classes = refrain_classes(ld->loader);
@@ -95,9 +108,21 @@ static void step(struct load *ld, uint64_t waited_ns)
 	}
 	until.tv_sec = (time_t)(ld->step_end_ns / NS_PER_S);
 	until.tv_nsec = (long)(ld->step_end_ns % NS_PER_S);
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
-		EINTR)
+	while (!load_signal &&
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
+			EINTR)
 		;
+}
+
+static void show(struct load *ld, uint64_t total_bytes)
+{
+	const struct load_result *r = &ld->r;
+	uint64_t ns = clock_now_ns() - ld->begun_ns;
+	char note[64];
+
+	(void)snprintf(note, sizeof(note), ", %" PRIu64 " images, %.0f/s",
+		r->served, (double)r->served * NS_PER_S / (double)(ns + 1));
+	progress_show(&ld->progress, r->served, r->bytes, total_bytes, note);
 }
 
 static void count(struct load *ld, const struct refrain_batch *b)
@@ -113,9 +138,9 @@ static void count(struct load *ld, const struct refrain_batch *b)
 	r->fresh += b->fresh;
 	r->served += b->count;
 	r->bytes += b->data_bytes;
-	hash_stream_add(ld->pixels, b->data, b->data_bytes);
-	progress_show(&ld->progress, r->served, r->bytes,
-		left ? ld->total_bytes : r->bytes, "");
+	if (!ld->o.no_hash)
+		hash_stream_add(ld->pixels, b->data, b->data_bytes);
+	show(ld, left ? ld->total_bytes : r->bytes);
 }
 
 /* What was not written is told when the log is closed. */
@@ -150,17 +175,30 @@ static int close_steps(struct load *ld, struct error *err)
 	return 0;
 }
 
+/* As refrain_next(), but a signal ends it: with 0, as the run does. */
+static int next_or_signal(struct load *ld, const struct refrain_batch **b)
+{
+	int left_ms = timeout_of(ld->o.timeout_s), rc = -ETIMEDOUT;
+
+	while (rc == -ETIMEDOUT && left_ms && !load_signal) {
+		int ms = left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms;
+
+		rc = refrain_next(ld->loader, b, ms);
+		left_ms -= left_ms < 0 ? 0 : ms;
+	}
+	return rc == -ETIMEDOUT && load_signal ? 0 : rc;
+}
+
 /* 1, or 0 at the end. */
 static int one_step(struct load *ld, struct error *err)
 {
-	int timeout_ms = timeout_of(ld->o.timeout_s);
 	const struct refrain_batch *b;
 	uint64_t asked_ns = clock_now_ns();
-	int rc = refrain_next(ld->loader, &b, timeout_ms);
+	int rc = next_or_signal(ld, &b);
 	uint64_t waited_ns = clock_now_ns() - asked_ns;
 
 	if (rc < 0)
-		return error_set(err, rc, "%s", refrain_message(ld->loader));
+		return load_options_say(refrain_message(ld->loader), rc, err);
 	if (rc == 0)
 		return 0;
 	if (!ld->r.steps)
@@ -178,9 +216,11 @@ static int run(struct load *ld, struct error *err)
 	uint64_t begun_ns = clock_now_ns();
 	int rc = 1;
 
-	ld->step_end_ns = begun_ns;
+	ld->step_end_ns = ld->begun_ns = begun_ns;
+	catch_signals();
 	progress_begin(&ld->progress);
-	while (rc > 0 && (!ld->o.steps || ld->r.steps < ld->o.steps))
+	while (rc > 0 && !load_signal &&
+		(!ld->o.steps || ld->r.steps < ld->o.steps))
 		rc = one_step(ld, err);
 	progress_end(&ld->progress);
 	ld->r.run_ns = clock_now_ns() - begun_ns;
@@ -224,6 +264,14 @@ static int load_failed(int rc, const struct error *err)
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
+/* A shell is to know that it was one. */
+static void end_by_signal(void)
+{
+	(void)fflush(stdout);
+	(void)signal(load_signal, SIG_DFL);
+	(void)raise(load_signal);
+}
+
 int cmd_load(int argc, char **argv)
 {
 	struct load ld = {.o.timeout_s = 60};
@@ -245,5 +293,7 @@ int cmd_load(int argc, char **argv)
 	load_state_close(&ld.state);
 	load_echo_close(&ld.echo);
 	hash_stream_free(ld.pixels);
+	if (rc >= 0 && load_signal)
+		end_by_signal();
 	return rc < 0 ? load_failed(rc, &err) : EXIT_OK;
 }

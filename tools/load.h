@@ -13,12 +13,12 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/option.h"
+#include "config_options.h"
 #include "refrain/loader.h"
 
 struct load_options {
 	struct refrain_config config; /* all of it but dataset and state */
-	bool drop_last, pad, duplicates, no_mount_help, in_order, no_augment;
-	bool json;
+	bool drop_last, no_augment, no_hash, json;
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end */
 	const char *state, *trace, *step_log;
@@ -59,9 +59,10 @@ struct load_result {
 
 /* -- load_options.c -- */
 
-extern const struct option_def load_table[];
+/* A message of the loader, with the options in it that members stand for. */
+int load_options_say(const char *message, int rc, struct error *err);
 
-/* What the table cannot say; -EINVAL. */
+/* Check and apply what the tables cannot say; -EINVAL. */
 int load_options_finish(struct load_options *o, struct error *err);
 
 /* -- load_echo.c -- */

@@ -17,6 +17,8 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
+#define R_ECHOES 1.04 /* below it --echo auto makes none */
+
 static double ratio(double a, double b)
 {
 	return b > 0 ? a / b : 0;
@@ -39,7 +41,7 @@ static void print_stages(const struct refrain_stats *s)
 	char size[SIZE_TEXT_MAX], cpu[32];
 
 	(void)printf("\n%-10s%12s%12s%14s%14s%14s\n", "stage", "items", "bytes",
-		"CPU ms", "ms an item", "waited ms");
+		"CPU ms", "ms an item", "wait ms each");
 	for (int i = 0; i < REFRAIN_STAGES; i++) {
 		const struct refrain_stage *st = &s->stages[i];
 
@@ -48,23 +50,24 @@ static void print_stages(const struct refrain_stats *s)
 		else
 			(void)snprintf(
 				cpu, sizeof(cpu), "%.1f", ms(st->cpu_ns));
-		(void)printf("%-10s%12" PRIu64 "%12s%14s%14.3f%14.1f\n",
+		(void)printf("%-10s%12" PRIu64 "%12s%14s%14.3f%14.3f\n",
 			stage_names[i], st->items, size_format(st->bytes, size),
 			cpu, ratio(ms(st->busy_ns), (double)st->items),
-			ms(st->wait_ns));
+			ratio(ms(st->wait_ns), (double)st->items));
 	}
 }
 
 static void print_damage(const struct refrain_stats *s)
 {
 	if (s->errors)
-		(void)printf("damage    %" PRIu64 " examples: %" PRIu64
-			     " not readable, %" PRIu64 " no image, %" PRIu64
-			     " damaged, %" PRIu64 " too large; %" PRIu64
+		(void)printf("damage    %" PRIu64 " examples, %" PRIu64
+			     " times: %" PRIu64 " not readable, %" PRIu64
+			     " no image, %" PRIu64 " damaged, %" PRIu64
+			     " too large; %" PRIu64
 			     " servings substituted, %" PRIu64 " zeroed\n",
-			s->errors, s->errors_read, s->errors_format,
-			s->errors_damaged, s->errors_too_large, s->substituted,
-			s->zero_filled);
+			s->damaged_examples, s->errors, s->errors_read,
+			s->errors_format, s->errors_damaged,
+			s->errors_too_large, s->substituted, s->zero_filled);
 	if (s->dropped_examples || s->dropped_echoes)
 		(void)printf("dropped   %" PRIu64 " examples of a short last "
 			     "batch, %" PRIu64 " echoes as the world changed\n",
@@ -79,13 +82,40 @@ static void print_echoes(
 	if (!changes && o->config.echo <= 1)
 		return;
 	if (changes)
-		(void)printf("factor    %.3f now, after %" PRIu64 " changes\n",
-			s->echo_factor, s->echo_changes);
+		(void)printf("factor    %.3f now, after %" PRIu64
+			     " changes: %s\n",
+			s->echo_factor, s->echo_changes, s->echo_reason);
+	if (changes && !s->echo_changes && s->echo_needs_fresh)
+		(void)printf("          a first change needs a run of %" PRIu64
+			     " fresh examples; a smaller --window less\n",
+			s->echo_needs_fresh);
 	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f in the "
 		     "mean; %" PRIu64 " pairs in one batch, %" PRIu64
 		     " of them at the end of the run\n",
 		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates,
 		s->end_duplicates);
+}
+
+/* Echoes save nothing while the trainer is the slower one. */
+static void print_advice(const struct refrain_stats *s)
+{
+	if (s->r > R_ECHOES)
+		(void)printf("\nslowest is %s; echoes from --echo-point %s "
+			     "would help, --echo %.1f\n",
+			s->bottleneck, s->suggested_point, s->r);
+	else if (s->r > 0) /* 0: nothing was measured */
+		(void)printf("\nslowest is %s; a batch takes less time to make "
+			     "than to use, so echoes would not help\n",
+			s->bottleneck);
+}
+
+static void print_hashes(
+	const struct load_options *o, const struct load_result *r)
+{
+	(void)printf("hashes    stream %016" PRIx64, r->stats.stream_hash);
+	if (!o->no_hash)
+		(void)printf(", pixels %016" PRIx64, r->pixel_hash);
+	(void)printf("\n");
 }
 
 void load_print(const struct load_options *o, const struct load_result *r)
@@ -114,14 +144,13 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		size_format(s->memory_bytes_peak, peak),
 		size_format(s->pool_bytes_peak, pool));
 	print_damage(s);
-	(void)printf("started   in %.1f ms, first batch after %.1f ms\n",
-		ms(r->open_ns), ms(r->first_ns));
-	(void)printf("hashes    stream %016" PRIx64 ", pixels %016" PRIx64 "\n",
-		s->stream_hash, r->pixel_hash);
+	(void)printf("time      %.2f s in all; started in %.1f ms, first batch "
+		     "after %.1f ms\n",
+		ms(r->open_ns + r->run_ns) / 1000, ms(r->open_ns),
+		ms(r->first_ns));
+	print_hashes(o, r);
 	print_stages(s);
-	(void)printf("\nslowest is %s; if echoes are to help, then those from "
-		     "--echo-point %s\n",
-		s->bottleneck, s->suggested_point);
+	print_advice(s);
 }
 
 /* -- For programs -- */
@@ -177,12 +206,15 @@ static void add_run(json_t *o, const struct load_options *options,
 	set_int(o, "min_lag_steps", s->min_lag_steps);
 	set_real(o, "mean_lag_steps", s->mean_lag_steps);
 	set_hash(o, "stream_hash", s->stream_hash);
-	set_hash(o, "pixel_hash", r->pixel_hash);
+	if (!options->no_hash)
+		set_hash(o, "pixel_hash", r->pixel_hash);
 }
 
 static void add_damage(json_t *o, const struct refrain_stats *s)
 {
 	set_int(o, "errors", s->errors);
+	set_int(o, "damaged_examples", s->damaged_examples);
+	set_int(o, "substitute_errors", s->substitute_errors);
 	set_int(o, "errors_read", s->errors_read);
 	set_int(o, "errors_format", s->errors_format);
 	set_int(o, "errors_damaged", s->errors_damaged);
@@ -191,6 +223,7 @@ static void add_damage(json_t *o, const struct refrain_stats *s)
 	set_int(o, "zero_filled", s->zero_filled);
 	set_int(o, "dropped_examples", s->dropped_examples);
 	set_int(o, "dropped_echoes", s->dropped_echoes);
+	set_int(o, "dropped_fresh", s->dropped_fresh);
 }
 
 static void add_speed(json_t *o, const struct load_result *r)
@@ -207,6 +240,9 @@ static void add_speed(json_t *o, const struct load_result *r)
 	set_real(o, "r", s->r);
 	set_real(o, "echo_factor_last", s->echo_factor);
 	set_int(o, "echo_changes", s->echo_changes);
+	set_int(o, "echo_needs_fresh", s->echo_needs_fresh);
+	(void)json_object_set_new(
+		o, "echo_reason", json_string(s->echo_reason));
 	set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
 	set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
 	(void)json_object_set_new(o, "bottleneck", json_string(s->bottleneck));

@@ -1,19 +1,20 @@
 # The command, one subcommand a file, and the newcomer's scripts.
 EXTRA_DIST += tools/packages tools/quickstart tools/run-tests
 
-noinst_LTLIBRARIES += libdataset.la
-libdataset_la_SOURCES = \
+noinst_LTLIBRARIES += libmakedataset.la
+libmakedataset_la_SOURCES = \
 	tools/make_dataset.c tools/make_dataset.h \
 	tools/picture.c tools/picture.h
-libdataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
-libdataset_la_LIBADD = libbase.la $(JPEG_LIBS)
+libmakedataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
+libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
 	tools/ask.c tools/ask.h \
 	tools/clear.c \
 	tools/command.c tools/command.h \
-	tools/fault.c \
+	tools/config_options.c tools/config_options.h \
+	tools/fault.c tools/holders.c tools/holders.h \
 	tools/gauges.c tools/gauges.h \
 	tools/index.c \
 	tools/load.c tools/load.h \
@@ -37,7 +38,7 @@ refrain_SOURCES = \
 	tools/warm.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 refrain_LDADD = libloader.la libdaemon.la libstore.la libctl.la \
-	libdataset.la libbase.la $(JANSSON_LIBS)
+	libmakedataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path.
 dist_pkgdata_DATA = tools/refrain_plan.py

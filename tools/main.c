@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "command.h"
 #include "make_dataset.h"
 
@@ -51,10 +52,9 @@ static void print_usage(FILE *to)
 
 static int unknown(const char *name)
 {
-	(void)fprintf(stderr,
-		"refrain: there is no command '%s': 'refrain --help' lists "
-		"them\n",
-		name);
+	(void)fputs("refrain: there is no command '", stderr);
+	escape_print(stderr, name);
+	(void)fputs("': 'refrain --help' lists them\n", stderr);
 	return EXIT_USAGE;
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/escape.h"
 #include "base/size.h"
 #include "base/write.h"
 #include "picture.h"
@@ -312,8 +313,12 @@ static int make_dataset(struct dataset *d, struct error *err)
 		rc = start_and_join(d, err);
 	if (rc < 0)
 		return rc;
-	printf("%u images of %u classes, %s, in %s\n", d->images, d->classes,
-		size_format(atomic_load(&d->bytes), size), d->dir);
+	printf("%u image%s of %u class%s, %s, in ", d->images,
+		d->images == 1 ? "" : "s", d->classes,
+		d->classes == 1 ? "" : "es",
+		size_format(atomic_load(&d->bytes), size));
+	escape_print(stdout, d->dir);
+	(void)putchar('\n');
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Manual pages get their tables from the program: a line "@OPTIONS name@"
- * becomes the options of that command, "@COMMANDS@", "@COUNTERS@" and
- * "@GAUGES@" the tables of these names, "@VERSION@" in any line the version.
+ * becomes the options of that command, "@COMMANDS@", "@COUNTERS@", "@GAUGES@"
+ * and "@MESSAGES@" (of the log) the tables of these names, "@VERSION@" in any
+ * line the version.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/counters.h"
+#include "base/events.h"
 #include "command.h"
 #include "gauges.h"
 
@@ -38,6 +40,39 @@ static void fill_gauges(const struct gauge *table)
 {
 	for (; table->name; table++)
 		print_entry(table->name, table->unit, table->help);
+}
+
+/* A message of the log, with words for its placeholders. */
+static void print_message(const char *text)
+{
+	static const char letters[] = "pdens";
+	static const char *const words[] = {
+		"PATH", "DIR", "ERROR", "N", "TEXT"};
+	const char *at;
+
+	(void)printf("\\&");
+	for (; *text; text++) {
+		at = *text == '%' && text[1] ? strchr(letters, text[1]) : NULL;
+		if (at) {
+			(void)printf("\\fI%s\\fR", words[at - letters]);
+			text++;
+		} else {
+			(void)putchar(*text);
+		}
+	}
+	(void)putchar('\n');
+}
+
+static void fill_messages(void)
+{
+	for (size_t i = 0; i < EVENT_KINDS; i++) {
+		const struct event_info *e = &event_table[i];
+
+		(void)printf(".TP\n\\fB%s\\fR (%s)\n", e->name,
+			event_level_name(e->level));
+		print_message(e->message);
+		(void)printf(".br\n\\&%s\n", e->action);
+	}
 }
 
 static int fill_options(char *line)
@@ -74,6 +109,8 @@ static int fill_line(char *line)
 		fill_commands();
 	else if (strcmp(line, "@COUNTERS@\n") == 0)
 		fill_counters();
+	else if (strcmp(line, "@MESSAGES@\n") == 0)
+		fill_messages();
 	else if (strcmp(line, "@GAUGES@\n") == 0)
 		fill_gauges(gauge_table);
 	else if (strcmp(line, "@TIER_GAUGES@\n") == 0)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "cache/cache.h"
 #include "command.h"
 #include "daemon/daemon.h"
 
@@ -57,6 +58,21 @@ static int set_verify(void *out, const char *value, struct error *err)
 		return 0;
 	return error_set(
 		err, -EINVAL, "'%s' is neither 'always' nor 'never'", value);
+}
+
+static int set_log_level(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+
+	for (int i = EVENT_ERROR; i <= EVENT_INFO; i++) {
+		if (strcmp(event_level_name((enum event_level)i), value) != 0)
+			continue;
+		args->options.log_level = (enum event_level)i;
+		return 0;
+	}
+	return error_set(err, -EINVAL,
+		"'%s' is not a level; use error, warning, notice or info",
+		value);
 }
 
 #define FIELD(f) offsetof(struct mount_args, options.f)
@@ -141,7 +157,7 @@ static const struct option_def mount_table[] = {
 		.name = "group",
 		.arg = "GROUP",
 		.help = "Let the members of GROUP control the mount and read "
-			"its cache.",
+			"its cache, all files included, whatever their modes.",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(group),
 	},
@@ -152,6 +168,72 @@ static const struct option_def mount_table[] = {
 			"after SECONDS (default 120).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(timeout_s),
+	},
+	{
+		.name = "endpoint-url",
+		.arg = "URL",
+		.help = "Use the S3 store at URL instead of AWS (default: "
+			"AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(endpoint_url),
+	},
+	{
+		.name = "region",
+		.arg = "REGION",
+		.help = "Region of the bucket (default: AWS_REGION, the "
+			"profile's, or as the server says).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(region),
+	},
+	{
+		.name = "profile",
+		.arg = "NAME",
+		.help = "Use the credentials of this profile in ~/.aws "
+			"(default: AWS_PROFILE or 'default').",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(profile),
+	},
+	{
+		.name = "no-sign-request",
+		.help = "Read a public bucket without credentials.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(no_sign_request),
+	},
+	{
+		.name = "requester-pays",
+		.help = "Accept that requests are charged to the credentials' "
+			"account.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(requester_pays),
+	},
+	{
+		.name = "insecure-tls",
+		.help = "Do not verify the server's certificate.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(insecure_tls),
+	},
+	{
+		.name = "log-level",
+		.arg = "LEVEL",
+		.help = "Log messages of LEVEL and above: error, warning, "
+			"notice (the default) or info.",
+		.kind = OPTION_CALL,
+		.call = set_log_level,
+	},
+	{
+		.name = "log-file",
+		.arg = "FILE",
+		.help = "Append the log to FILE; SIGHUP makes the daemon open "
+			"it again (default: standard error or the journal; in "
+			"the background syslog(3)).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(log_file),
+	},
+	{
+		.name = "log-json",
+		.help = "Log one JSON object a line.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(log_json),
 	},
 	{
 		.name = "fault",
@@ -197,6 +279,13 @@ static int run(struct mount_args *args, char **argv)
 			      "are seen when 'refrain refresh' is run");
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
+	/* A chunk that was not given is the source's, which fits. */
+	if (cache_check_sizes(o->limit_bytes,
+		    o->chunk_bytes ? o->chunk_bytes : STORE_BLOCK_BYTES,
+		    o->staging_bytes, &err) < 0) {
+		(void)command_fail("mount", &err);
+		return EXIT_USAGE;
+	}
 	if (daemon_run(o, &err) < 0)
 		return command_fail("mount", &err);
 	return EXIT_OK;
@@ -208,10 +297,10 @@ int cmd_mount(int argc, char **argv)
 		.options =
 			{
 				.limit_bytes = MOUNT_LIMIT_BYTES,
-				.chunk_bytes = MOUNT_CHUNK_BYTES,
 				.staging_bytes = MOUNT_STAGING_BYTES,
 				.verify = true,
 				.timeout_s = MOUNT_TIMEOUT_S,
+				.log_level = EVENT_NOTICE,
 				.revalidate_s = REVALIDATE_NEVER,
 			},
 	};

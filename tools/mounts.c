@@ -3,15 +3,12 @@
 #include "mounts.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-
-#define REFRAIN_TYPE "fuse.refrain"
+#include "base/mountinfo.h"
 
 /*
  * As realpath(), but without looking at the last component, for that fails
@@ -40,68 +37,20 @@ static char *parent_realpath(const char *path)
 	return joined;
 }
 
-static bool is_octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
-/* Undo \040 and the like, in place. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; to++) {
-		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
-			is_octal(text[3])) {
-			*to = (char)((text[1] - '0') << 6 |
-				(text[2] - '0') << 3 | (text[3] - '0'));
-			text += 4;
-		} else {
-			*to = *text++;
-		}
-	}
-	*to = '\0';
-}
-
-/*
- * "ID PARENT MAJ:MIN ROOT MOUNTPOINT OPTIONS [TAG ...] - TYPE SOURCE ...":
- * the type, if the line is of this mountpoint; cuts the line up.
- */
-static const char *type_at(char *line, const char *mountpoint)
-{
-	char *field = NULL, *save = NULL, *rest = strstr(line, " - ");
-
-	if (!rest)
-		return NULL;
-	*rest = '\0';
-	rest += 3;
-	rest[strcspn(rest, " ")] = '\0';
-	for (int i = 0; i < 5; i++) {
-		field = strtok_r(i == 0 ? line : NULL, " ", &save);
-		if (!field)
-			return NULL;
-	}
-	unescape(field);
-	return strcmp(field, mountpoint) == 0 ? rest : NULL;
-}
-
 /* 1: a refrain mount, 0: another, -ENOENT: none. The last one is on top. */
 static int find_type(const char *mountpoint)
 {
-	FILE *list = fopen("/proc/self/mountinfo", "re");
-	CLEANUP_FREE char *line = NULL;
-	size_t room = 0;
-	int found = -ENOENT;
+	struct mountinfo_entry e;
+	struct mountinfo list;
+	int found = mountinfo_open(&list, 0);
 
-	if (!list)
-		return -errno;
-	while (getline(&line, &room, list) > 0) {
-		const char *type = type_at(line, mountpoint);
-
-		if (type)
-			found = strcmp(type, REFRAIN_TYPE) == 0;
-	}
-	(void)fclose(list); /* was only read */
+	if (found < 0)
+		return found;
+	found = -ENOENT;
+	while (mountinfo_next(&list, &e))
+		if (strcmp(e.path, mountpoint) == 0)
+			found = strcmp(e.type, MOUNTINFO_REFRAIN) == 0;
+	mountinfo_close(&list);
 	return found;
 }
 

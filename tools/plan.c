@@ -11,10 +11,11 @@
 
 #include "ask.h"
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/size.h"
 #include "command.h"
-#include "plan/plan.h"
 #include "progress.h"
+#include "schedule/schedule.h"
 
 /* Of the names of one request, which may have 1 MiB. */
 #define REQUEST_BYTES ((size_t)768 << 10)
@@ -32,7 +33,7 @@ static const struct option_def plan_table[] = {
 	{
 		.name = "epoch",
 		.arg = "N",
-		.help = "The number of the epoch.",
+		.help = "The number of the first epoch.",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(epoch),
 	},
@@ -92,7 +93,8 @@ const struct option_usage plan_usage = {
 	.name = "plan",
 	.operands = "MOUNTPOINT",
 	.summary = "Tell a mount the order, on standard input, in which files "
-		   "will be read; one relative path a line.",
+		   "will be read; one relative path a line, an empty line "
+		   "before the next epoch.",
 	.options = plan_table,
 	.min_operands = 1,
 	.max_operands = 1,
@@ -103,6 +105,7 @@ struct planner {
 	struct ctl_client *client;
 	struct progress progress;
 	json_t *names; /* of the next request */
+	uint64_t epoch; /* of these */
 	size_t bytes;
 	/* Lines that got no position. */
 	uint64_t unknown, not_file, empty, duplicate, too_long;
@@ -176,7 +179,7 @@ static int send_names(struct planner *p, struct error *err)
 		return 0;
 	rc = ctl_request(p->client,
 		json_pack("{s:s, s:I, s:O}", "cmd", "plan-add", "epoch",
-			(json_int_t)p->args->epoch, "paths", p->names),
+			(json_int_t)p->epoch, "paths", p->names),
 		0, NULL, NULL, &reply, err);
 	(void)json_array_clear(p->names);
 	p->bytes = 0;
@@ -211,6 +214,15 @@ static int add_line(
 	return rc;
 }
 
+/* An empty line ends an epoch. */
+static int end_epoch(struct planner *p, struct error *err)
+{
+	int rc = send_names(p, err);
+
+	p->epoch++;
+	return rc;
+}
+
 static int read_order(struct planner *p, struct error *err)
 {
 	const int end = p->args->null ? '\0' : '\n';
@@ -218,6 +230,7 @@ static int read_order(struct planner *p, struct error *err)
 	size_t room = 0;
 	int rc = 0;
 
+	p->epoch = p->args->epoch;
 	while (rc == 0) {
 		ssize_t len = getdelim(&line, &room, end, stdin);
 
@@ -225,8 +238,8 @@ static int read_order(struct planner *p, struct error *err)
 			break;
 		if (line[len - 1] == end)
 			line[--len] = '\0';
-		if (len > 0)
-			rc = add_line(p, line, (size_t)len, err);
+		rc = len > 0 ? add_line(p, line, (size_t)len, err)
+			     : end_epoch(p, err);
 	}
 	if (rc == 0 && ferror(stdin))
 		rc = error_set(err, -EIO, "cannot read the order: %m");
@@ -253,18 +266,24 @@ static void print_left_out(const struct planner *p)
 
 	if (n == 0)
 		return;
-	(void)printf("%" PRIu64 " lines were left out: %" PRIu64
+	(void)printf("%" PRIu64 " %s left out: %" PRIu64
 		     " unknown names, %" PRIu64 " no files, %" PRIu64
 		     " empty files, %" PRIu64 " twice, %" PRIu64 " too long",
-		n, p->unknown, p->not_file, p->empty, p->duplicate,
-		p->too_long);
-	if (first)
-		(void)printf("; the first is %s", first);
+		n, ask_plural(n, "line was", "lines were"), p->unknown,
+		p->not_file, p->empty, p->duplicate, p->too_long);
+	if (first) {
+		(void)fputs("; the first is ", stdout);
+		escape_print(stdout, first);
+	}
 	(void)putchar('\n');
 }
 
 static void report(const struct planner *p, json_t *reply)
 {
+	uint64_t files = ask_number(reply, "positions");
+	uint64_t resident = ask_number(reply, "resident");
+	uint64_t items = ask_number(reply, "fetched_items") -
+		ask_number(reply, "failed_items");
 	char bytes[SIZE_TEXT_MAX];
 
 	if (p->args->json) {
@@ -275,19 +294,33 @@ static void report(const struct planner *p, json_t *reply)
 				(json_int_t)p->empty, "duplicate",
 				(json_int_t)p->duplicate, "too_long",
 				(json_int_t)p->too_long));
-		(void)json_dumpf(reply, stdout, JSON_COMPACT);
-		(void)putchar('\n');
+		ask_print_json(reply);
 		return;
 	}
-	(void)printf("%" PRIu64 " files: %" PRIu64
-		     " were in the cache, %" PRIu64
-		     " items (%s) were fetched ahead, %" PRIu64
+	(void)printf("%" PRIu64 " %s: %" PRIu64 " %s in the cache, %" PRIu64
+		     " %s (%s) %s fetched ahead, %" PRIu64
 		     " of them for nothing\n",
-		ask_number(reply, "positions"), ask_number(reply, "resident"),
-		ask_number(reply, "fetched_items"),
+		files, ask_plural(files, "file", "files"), resident,
+		ask_plural(resident, "was", "were"), items,
+		ask_plural(items, "item", "items"),
 		size_format(ask_number(reply, "fetched_bytes"), bytes),
+		ask_plural(items, "was", "were"),
 		ask_number(reply, "wasted_items"));
 	print_left_out(p);
+}
+
+/* Also those that had changed at the source: the next plan has them right. */
+static int check_failed(const json_t *reply, struct error *err)
+{
+	uint64_t n = ask_number(reply, "failed_items");
+
+	if (n == 0)
+		return 0;
+	return error_set(err, -EIO,
+		"%" PRIu64 " %s could not be fetched: %" PRIu64
+		" files have changed at the source, or it failed; see its log, "
+		"run 'refrain refresh', and plan again",
+		n, n == 1 ? "item" : "items", ask_number(reply, "changed"));
 }
 
 static int run(struct planner *p, json_t *request, struct error *err)
@@ -311,8 +344,10 @@ static int run(struct planner *p, json_t *request, struct error *err)
 	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,
 		p->args->json ? NULL : show, p, &reply, err);
 	progress_end(&p->progress);
-	if (rc == 0)
+	if (rc == 0) {
 		report(p, reply);
+		rc = check_failed(reply, err);
+	}
 	json_decref(reply);
 	return rc;
 }

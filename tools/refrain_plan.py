@@ -36,6 +36,7 @@ import json
 import os
 import queue
 import socket
+import struct
 import threading
 
 __all__ = ['Plan', 'PlannedSampler', 'find_mount']
@@ -44,19 +45,64 @@ _XATTR = 'user.refrain.control'
 _REQUEST_BYTES = 512 << 10
 
 
-def find_mount(path):
-    """The root and the control socket of the refrain mount that a path lies
-    on, or (None, None)."""
+def _unescape(field):
+    """A field of mountinfo: blanks and the like are octal there."""
+    parts = field.split(b'\\')
+    return parts[0] + b''.join(
+        bytes([int(p[:3], 8)]) + p[3:] for p in parts[1:])
+
+
+def _mount_owner(path):
+    """The user who owns the refrain mount whose root this is, or None. Any
+    directory can have the attribute; the kernel's list of mounts is right."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        real = os.readlink(b'/proc/self/fd/%d' % fd)
+        with open('/proc/self/fdinfo/%d' % fd) as f:
+            ids = [line.split()[1] for line in f if line[:7] == 'mnt_id:']
+    finally:
+        os.close(fd)
+    with open('/proc/self/mountinfo', 'rb') as f:
+        lines = [line.rstrip(b'\n').partition(b' - ') for line in f]
+    for where, _, what in lines:
+        mount, fs = where.split(b' '), what.split(b' ')
+        if (mount[0].decode() in ids and fs[0] == b'fuse.refrain' and
+                mount[3] == b'/' and _unescape(mount[4]) == real):
+            for option in fs[2].split(b','):
+                if option[:8] == b'user_id=':
+                    return int(option[8:])
+    return None
+
+
+def _find_mount(path):
     path = os.path.realpath(path)
     while True:
         try:
-            return path, os.fsdecode(os.getxattr(path, _XATTR))
-        except (OSError, AttributeError):
+            owner = _mount_owner(path)
+            if owner is not None:
+                return path, os.fsdecode(os.getxattr(path, _XATTR)), owner
+        except (OSError, AttributeError, ValueError, IndexError):
             pass
         parent = os.path.dirname(path)
         if parent == path:
-            return None, None
+            return None, None, None
         path = parent
+
+
+def find_mount(path):
+    """The root and the control socket of the refrain mount that a path lies
+    on, or (None, None)."""
+    return _find_mount(path)[:2]
+
+
+def _connect(sock, path, owner):
+    """Connect to the daemon: a process of the mount's owner or of root."""
+    sock.connect(path)
+    peer = struct.unpack('3i', sock.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i')))
+    if peer[1] & 0xffffffff not in (owner, 0):
+        raise OSError('the control socket is not served by the owner of '
+                      'the mount')
 
 
 def _json_path(path):
@@ -76,7 +122,7 @@ class Plan:
         self.error = None
         self.left_out = 0
         self._root = os.path.realpath(root)
-        self._mount, self._socket_path = find_mount(root)
+        self._mount, self._socket_path, self._owner = _find_mount(root)
         self.active = self._mount is not None
         self._reported = 0
         if not self.active:
@@ -140,7 +186,7 @@ class Plan:
     def _run(self, settings):
         try:
             with socket.socket(socket.AF_UNIX) as sock:
-                sock.connect(self._socket_path)
+                _connect(sock, self._socket_path, self._owner)
                 self._lines = sock.makefile('rwb')
                 self._ask(settings)
                 self._serve()

@@ -23,15 +23,15 @@ static int report(const json_t *reply)
 
 	(void)printf("%" PRIu64 " %s: %" PRIu64 " %s changed, "
 		     "%" PRIu64 " added, %" PRIu64 " removed\n",
-		directories, directories == 1 ? "directory" : "directories",
-		changed, changed == 1 ? "file" : "files",
+		directories,
+		ask_plural(directories, "directory", "directories"), changed,
+		ask_plural(changed, "file", "files"),
 		ask_number(reply, "added"), ask_number(reply, "removed"));
 	if (unreachable == 0)
 		return EXIT_OK;
-	(void)fprintf(stderr,
-		"refrain: refresh: %s; what was known there stays: run it "
-		"again\n",
-		ask_text(reply, "unlisted_why"));
+	(void)fputs("refrain: refresh: ", stderr);
+	ask_print(stderr, reply, "unlisted_why");
+	(void)fputs("; what was known there stays: run it again\n", stderr);
 	return EXIT_FAILED;
 }
 

@@ -52,9 +52,7 @@ const struct option_usage status_usage = {
 static void print(const struct status_args *args, const json_t *status)
 {
 	if (args->json) {
-		(void)json_dumpf(
-			status, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-		(void)putchar('\n');
+		ask_print_json(status);
 	} else if (args->prometheus) {
 		status_print_prometheus(status);
 	} else {

@@ -4,21 +4,24 @@
  * gauges. No state.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "ask.h"
 #include "base/counters.h"
+#include "base/escape.h"
 #include "gauges.h"
 #include "status_view.h"
 
-/* name="value", with what the format wants escaped. */
-static void print_label(const char *name, const char *value)
+/* name="value", fit for a terminal, then with what the format wants escaped. */
+static void print_label(const char *name, const char *raw)
 {
+	char shown[4 * PATH_MAX];
+	const char *value = escape_text(shown, sizeof(shown), raw);
+
 	(void)printf("%s=\"", name);
 	for (; *value; value++) {
-		if (*value == '\n')
-			(void)fputs("\\n", stdout);
-		else if (*value == '"' || *value == '\\')
+		if (*value == '"' || *value == '\\')
 			(void)printf("\\%c", *value);
 		else
 			(void)putchar(*value);

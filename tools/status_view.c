@@ -8,6 +8,7 @@
 
 #include "ask.h"
 #include "base/counters.h"
+#include "base/escape.h"
 #include "base/size.h"
 #include "progress.h"
 
@@ -59,25 +60,35 @@ static void print_time(uint64_t s)
 			s % 86400 / 3600);
 }
 
+/* A line of text from the daemon. */
+static void print_line(const char *label, const char *text)
+{
+	(void)printf(LABEL, label);
+	escape_print(stdout, text);
+	(void)putchar('\n');
+}
+
 static void print_head(const struct view *v)
 {
-	const char *scan = ask_text(v->now, "scan");
 	char known[SIZE_TEXT_MAX];
 
-	(void)printf("%s on %s, up ", ask_text(v->now, "source"),
-		ask_text(v->now, "mountpoint"));
+	ask_print(stdout, v->now, "source");
+	(void)fputs(" on ", stdout);
+	ask_print(stdout, v->now, "mountpoint");
+	(void)fputs(", up ", stdout);
 	print_time(ask_number(v->now, "uptime_s"));
 	(void)printf("\n" LABEL "%" PRIu64 " known, %s", "files",
 		ask_number(v->now, "files_known"),
 		size_of(v->now, "bytes_known", known));
-	if (*scan)
-		(void)printf(", scan %s", scan);
+	if (*ask_text(v->now, "scan")) {
+		(void)fputs(", scan ", stdout);
+		ask_print(stdout, v->now, "scan");
+	}
 	if (json_is_false(json_object_get(v->now, "ready")))
 		(void)printf(", cache is still being listed");
 	(void)putchar('\n');
 	if (ask_number(v->now, "unlisted_directories") > 0)
-		(void)printf(
-			LABEL "%s\n", "", ask_text(v->now, "unlisted_why"));
+		print_line("", ask_text(v->now, "unlisted_why"));
 }
 
 static void print_fill(const char *label, const json_t *object,
@@ -85,13 +96,16 @@ static void print_fill(const char *label, const json_t *object,
 {
 	uint64_t used = ask_number(object, used_key);
 	uint64_t capacity = ask_number(object, capacity_key);
+	uint64_t entries = ask_number(object, "entries");
 	char bar[BAR_COLUMNS + 3], a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
 
-	(void)printf(LABEL "%s %3.0f %%  %s of %s, %" PRIu64 " entries%s%s\n",
-		label, progress_bar(used, capacity, bar),
+	(void)printf(LABEL "%s %3.0f %%  %s of %s, %" PRIu64 " %s%s", label,
+		progress_bar(used, capacity, bar),
 		capacity ? 100.0 * (double)used / (double)capacity : 0,
-		size_format(used, a), size_format(capacity, b),
-		ask_number(object, "entries"), *name ? "  " : "", name);
+		size_format(used, a), size_format(capacity, b), entries,
+		ask_plural(entries, "entry", "entries"), *name ? "  " : "");
+	escape_print(stdout, name);
+	(void)putchar('\n');
 }
 
 static void print_cache(const struct view *v)
@@ -125,9 +139,28 @@ static void print_hits(const struct view *v)
 		size_of(v->now, "hit_bytes", bytes));
 	print_byte_rate(v, "hit_bytes");
 	(void)putchar('\n');
+	if (all > 0)
+		(void)printf(LABEL "reads that the kernel's page cache answers "
+				   "are not counted\n",
+			"");
 	if (all_rate > 0)
 		(void)printf(LABEL "%.0f items/s, %.0f %% of them hits\n", "",
 			all_rate, 100.0 * rate(v, "hits") / all_rate);
+}
+
+/* What loaders opened without the mount; it is in no other figure. */
+static void print_direct(const struct view *v)
+{
+	uint64_t items = ask_number(v->now, "direct_hits");
+	char bytes[SIZE_TEXT_MAX];
+
+	if (!items)
+		return;
+	(void)printf(LABEL "%" PRIu64 " more that loaders opened themselves, "
+			   "%s",
+		"", items, size_of(v->now, "direct_hit_bytes", bytes));
+	print_byte_rate(v, "direct_hit_bytes");
+	(void)putchar('\n');
 }
 
 static void print_origin(const struct view *v)
@@ -177,7 +210,7 @@ static void print_trouble(const struct view *v)
 		label = "";
 	}
 	if (*fault)
-		(void)printf(LABEL "%s\n", "drill", fault);
+		print_line("drill", fault);
 }
 
 static void print_limits(const struct view *v)
@@ -186,7 +219,7 @@ static void print_limits(const struct view *v)
 
 	for (size_t i = 0; i < json_array_size(limits); i++) {
 		limit = json_array_get(limits, i);
-		(void)printf(LABEL "%s\n", i == 0 ? "limits" : "",
+		print_line(i == 0 ? "limits" : "",
 			json_is_string(limit) ? json_string_value(limit) : "");
 	}
 }
@@ -198,6 +231,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 	print_head(&v);
 	print_cache(&v);
 	print_hits(&v);
+	print_direct(&v);
 	print_origin(&v);
 	print_trouble(&v);
 	print_limits(&v);

@@ -12,12 +12,17 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/proc.h"
 #include "command.h"
 #include "ctl/ctl.h"
+#include "holders.h"
 #include "mounts.h"
 
 /* The daemon gives up what it is doing within seconds. */
 #define GONE_TIMEOUT_MS 30000
+#define LOOK_MS 1000
+/* What else keeps it may be about to go, too. */
+#define HELD_TIMEOUT_MS 3000
 
 /*
  * A daemon that bounds the kernel's pages opens files of its own mount for a
@@ -113,13 +118,23 @@ static int detach(char *path, bool lazy, struct error *err)
 		rc = fusermount(path, lazy, err);
 	else if (rc < 0)
 		(void)error_set(err, rc, "cannot unmount '%s': %m", path);
-	if (rc == -EBUSY)
-		return error_set(err, rc,
-			"'%s' is busy: end the programs that use it "
-			"('fuser -vm %s' lists them), or detach it with "
-			"--lazy",
-			path, path);
 	return rc;
+}
+
+static int busy(const char *path, struct error *err)
+{
+	char who[512];
+
+	if (*holders_programs(path, who, sizeof(who)))
+		return error_set(err, -EBUSY,
+			"'%s' is busy: used by %s; end that, or detach the "
+			"mount with --lazy",
+			path, who);
+	return error_set(err, -EBUSY,
+		"'%s' is busy: something is mounted below it, or programs use "
+		"it ('fuser -vm %s' as root lists them); end that, or detach "
+		"it with --lazy",
+		path, path);
 }
 
 static int detach_when_free(char *path, bool lazy, struct error *err)
@@ -131,29 +146,59 @@ static int detach_when_free(char *path, bool lazy, struct error *err)
 		(void)nanosleep(&pause, NULL); /* a shorter one does, too */
 		rc = detach(path, lazy, err);
 	}
-	return rc;
+	return rc == -EBUSY ? busy(path, err) : rc;
+}
+
+/* The mount is out of sight. What keeps its daemon, if it does not end? */
+static int wait_for_end(struct ctl_client *client, const char *path,
+	struct holders_device device, struct error *err)
+{
+	int pid = (int)ctl_client_pid(client), ms = 0;
+	char who[512];
+
+	while (ctl_wait_gone(client, LOOK_MS) == -ETIMEDOUT) {
+		ms += LOOK_MS;
+		if (ms >= HELD_TIMEOUT_MS &&
+			*holders_mounts(device, who, sizeof(who)))
+			return error_set(err, -ETIMEDOUT,
+				"'%s' is unmounted, but its daemon (process "
+				"%d) still serves: %s",
+				path, pid, who);
+		if (proc_state(pid) == 'T')
+			return error_set(err, -ETIMEDOUT,
+				"'%s' is unmounted, but its daemon (process "
+				"%d) is stopped: 'kill -CONT %d' lets it end",
+				path, pid, pid);
+		if (ms >= GONE_TIMEOUT_MS)
+			return error_set(err, -ETIMEDOUT,
+				"'%s' is unmounted, but its daemon (process "
+				"%d) has not ended after %d s; 'kill -9 %d' "
+				"ends it",
+				path, pid, ms / 1000, pid);
+	}
+	return 0;
 }
 
 static int unmount(const char *mountpoint, bool lazy, struct error *err)
 {
 	CLEANUP_FREE char *path = NULL;
 	struct ctl_client *client = NULL;
-	struct error unused = {""};
-	bool dead = false;
-	int rc = mounts_find(mountpoint, &path, err);
+	struct holders_device device;
+	struct error why = {""};
+	int found = 0, rc = mounts_find(mountpoint, &path, err);
 
 	if (rc < 0)
 		return rc;
+	device = holders_device_of(path);
 	/* A lazy one must not wait for a daemon that may be stuck. */
 	if (!lazy)
-		dead = ctl_connect(&client, path, &unused) == -ENOTCONN;
-	rc = detach_when_free(path, lazy || dead, err);
-	if (rc == 0 && client && ctl_wait_gone(client, GONE_TIMEOUT_MS) < 0)
-		rc = error_set(err, -ETIMEDOUT,
-			"'%s' is unmounted, but its daemon (process %d) has "
-			"not ended after %d s",
-			path, (int)ctl_client_pid(client),
-			GONE_TIMEOUT_MS / 1000);
+		found = ctl_connect(&client, path, &why);
+	rc = detach_when_free(path, lazy || found == -ENOTCONN, err);
+	if (rc == 0 && found == -ETIMEDOUT)
+		rc = error_set(
+			err, found, "'%s' is unmounted, but %s", path, why.msg);
+	else if (rc == 0 && client)
+		rc = wait_for_end(client, path, device, err);
 	ctl_disconnect(client);
 	return rc;
 }

@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ask.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/size.h"
 #include "command.h"
 #include "progress.h"
@@ -34,7 +37,8 @@ static void bad_entry(void *arg, const char *path, const char *why)
 	struct verify *v = arg;
 
 	progress_end(&v->progress);
-	(void)printf("%s: %s\n", path, why);
+	escape_print(stdout, path);
+	(void)printf(": %s\n", why);
 }
 
 static void show(void *arg, uint64_t done, uint64_t bytes)
@@ -60,6 +64,20 @@ static int verify_dir(struct verify *v, const char *dir, struct error *err)
 	return 0;
 }
 
+/* One of a status: its path may be no UTF-8. */
+static int verify_tier(struct verify *v, const json_t *tier, struct error *err)
+{
+	const json_t *bytes = json_object_get(tier, "dir_bytes");
+	CLEANUP_FREE char *dir = NULL;
+	int rc = ctl_path_get(
+		bytes ? bytes : json_object_get(tier, "dir"), &dir);
+
+	if (rc < 0)
+		return error_set(
+			err, rc, "the daemon named no cache directory: %m");
+	return verify_dir(v, dir, err);
+}
+
 static int verify_mount(
 	struct verify *v, struct ctl_client *client, struct error *err)
 {
@@ -71,8 +89,7 @@ static int verify_mount(
 		return rc;
 	tiers = json_object_get(state, "tiers");
 	for (size_t i = 0; rc == 0 && i < json_array_size(tiers); i++)
-		rc = verify_dir(
-			v, ask_text(json_array_get(tiers, i), "dir"), err);
+		rc = verify_tier(v, json_array_get(tiers, i), err);
 	json_decref(state);
 	return rc;
 }
@@ -105,7 +122,8 @@ int cmd_verify(int argc, char **argv)
 	progress_end(&v.progress);
 	if (rc < 0)
 		return command_fail("verify", &err);
-	(void)printf("%" PRIu64 " entries (%s) checked, %" PRIu64 " bad\n",
-		v.before, size_format(v.before_bytes, size), v.bad);
+	(void)printf("%" PRIu64 " %s (%s) checked, %" PRIu64 " bad\n", v.before,
+		ask_plural(v.before, "entry", "entries"),
+		size_format(v.before_bytes, size), v.bad);
 	return v.bad ? EXIT_FAILED : EXIT_OK;
 }

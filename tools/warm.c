@@ -45,18 +45,31 @@ static void show(void *arg, const json_t *line)
 static void summarise(const json_t *r)
 {
 	char cached[SIZE_TEXT_MAX], rest[SIZE_TEXT_MAX];
+	uint64_t items = ask_number(r, "cached_items");
+	uint64_t already = ask_number(r, "already_items");
 	uint64_t rest_items = ask_number(r, "not_fitting_items");
 
-	(void)printf("%" PRIu64 " items (%s) are cached, %" PRIu64
-		     " of them were before\n",
-		ask_number(r, "cached_items"),
+	(void)printf("%" PRIu64 " %s (%s) %s cached, %" PRIu64
+		     " of them %s before\n",
+		items, ask_plural(items, "item", "items"),
 		size_format(ask_number(r, "cached_bytes"), cached),
-		ask_number(r, "already_items"));
+		ask_plural(items, "is", "are"), already,
+		ask_plural(already, "was", "were"));
 	if (rest_items > 0)
-		(void)printf("%" PRIu64 " items (%s) do not fit; they will be "
-			     "read from the source each time\n",
-			rest_items,
-			size_format(ask_number(r, "not_fitting_bytes"), rest));
+		(void)printf("%" PRIu64 " %s (%s) %s not fit; each read goes "
+			     "to the source\n",
+			rest_items, ask_plural(rest_items, "item", "items"),
+			size_format(ask_number(r, "not_fitting_bytes"), rest),
+			ask_plural(rest_items, "does", "do"));
+}
+
+static void complain_failed(const json_t *reply, uint64_t failed)
+{
+	(void)fprintf(stderr,
+		"refrain: warm: %" PRIu64 " %s could not be fetched: ", failed,
+		ask_plural(failed, "item", "items"));
+	ask_print(stderr, reply, "failed_why");
+	(void)fputs("; run it again to retry\n", stderr);
 }
 
 static int report(const json_t *reply, bool json)
@@ -65,20 +78,17 @@ static int report(const json_t *reply, bool json)
 	uint64_t unlisted = ask_number(reply, "unlisted");
 
 	if (json) {
-		(void)json_dumpf(reply, stdout, JSON_COMPACT);
-		(void)putchar('\n');
+		ask_print_json(reply);
 	} else {
 		summarise(reply);
 	}
 	if (failed > 0)
-		(void)fprintf(stderr,
-			"refrain: warm: %" PRIu64
-			" %s could not be fetched: %s; run it again to retry\n",
-			failed, failed == 1 ? "item" : "items",
-			ask_text(reply, "failed_why"));
-	if (unlisted > 0)
-		(void)fprintf(stderr, "refrain: warm: %s; all else is done\n",
-			ask_text(reply, "unlisted_why"));
+		complain_failed(reply, failed);
+	if (unlisted > 0) {
+		(void)fputs("refrain: warm: ", stderr);
+		ask_print(stderr, reply, "unlisted_why");
+		(void)fputs("; all else is done\n", stderr);
+	}
 	return failed + unlisted > 0 ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -33,8 +33,10 @@
  * Every function returns 0 or a count, or -errno; refrain_message() says more.
  * Nothing is printed, no signal handler is installed, the process is never
  * ended. A loader may be used by any thread, but refrain_next() and
- * refrain_next_into() by one at a time. After fork() the child can only
- * refrain_close() it, which then frees nothing; all else is -ECHILD.
+ * refrain_next_into() by one at a time. After fork() the child can ask for
+ * what never changes (examples, classes, names, paths) and refrain_close() it,
+ * which then frees nothing, as refrain_release() does. Other calls return
+ * -ECHILD, and those that return a number without sign 0.
  */
 #ifndef REFRAIN_LOADER_H
 #define REFRAIN_LOADER_H
@@ -67,7 +69,9 @@ enum refrain_source {
 				    its name ends so, else LIST */
 	REFRAIN_SOURCE_FOLDER,	 /* images below a directory; the label is the
 				    first directory of a path. Symbolic links
-				    are followed */
+				    are followed. Names end in .jpg or .jpeg in
+				    any case (with decode(): any); files with
+				    other names, .jpe too, are left out */
 	REFRAIN_SOURCE_LIST,	 /* a text file, see refrain_config.root */
 	REFRAIN_SOURCE_TAR,	 /* a tar file, or a directory of them: each
 				    example is the members of one base name,
@@ -102,10 +106,16 @@ enum refrain_layout {
 	REFRAIN_NCHW,
 };
 
-/* What becomes of an example that cannot be read or decoded. */
+/*
+ * What becomes of an example that cannot be read or decoded. What the process
+ * lacks (descriptors: -EMFILE, -ENFILE; memory: -ENOMEM) is no damage: then
+ * refrain_next() fails, whatever the policy is.
+ */
 enum refrain_policy {
 	REFRAIN_SUBSTITUTE = 0, /* another example takes its place, chosen by
-				   the seed alone; status[] says so */
+				   the seed alone; status[] says so. If 16 of
+				   them are damaged, too, refrain_next() fails
+				   at the batch */
 	REFRAIN_ZERO_FILL,	/* zero bytes, its own label */
 	REFRAIN_FAIL,		/* refrain_next() fails at its batch */
 };
@@ -140,6 +150,25 @@ enum refrain_last {
  * the pixels are the same.
  */
 #define REFRAIN_FLAG_NO_MOUNT_HELP 0x40
+/*
+ * AUGMENT_TRAIN: decode every image at full size. Samples are then those of a
+ * full decode, cropped and resized as Pillow does. Without it libjpeg decodes
+ * at 1/2, 1/4 or 1/8 where the crop (with echoes before augmentation: every
+ * crop that the image can have) keeps as many pixels as the sample. Such
+ * samples differ from the exact ones by about 1 of 255 in the mean, by up to
+ * some 90 at single edges. EVAL and NONE are always exact.
+ */
+#define REFRAIN_FLAG_EXACT 0x80
+/*
+ * Ranks get equally many examples, and so equally many batches: up to world - 1
+ * examples of the run are served by nobody, and counted. With REFRAIN_LAST_DROP
+ * all batches are full, too. Not with REFRAIN_FLAG_PAD_RANKS.
+ */
+#define REFRAIN_FLAG_EQUAL_RANKS 0x100
+
+/* What refrain_config.decode returns for an example that it leaves to the
+ * library's JPEG decoder. */
+#define REFRAIN_DECLINE 1
 
 /* An example before it is decoded, lent for a call. */
 struct refrain_encoded {
@@ -215,7 +244,9 @@ struct refrain_config {
 
 	/* Anything that is no JPEG. decode() gets out->data with room for
 	 * decoded_max_bytes, fills it, sets out->bytes (and the shape, for an
-	 * image that is to be augmented), and returns 0 or -errno. augment()
+	 * image that is to be augmented), and returns 0 or -errno; or
+	 * REFRAIN_DECLINE, and the example is decoded as a JPEG, as if there
+	 * were no decode(), whatever decoded_max_bytes is. augment()
 	 * turns a decoded example into sample_bytes bytes of a batch; without
 	 * it, examples without a shape are copied. Both are called from several
 	 * threads and must depend on their arguments alone. */
@@ -228,7 +259,7 @@ struct refrain_config {
 	size_t sample_bytes; /* of one example in a batch; 0: an image's, or a
 				RAW record's less its label */
 
-	/* Damage. */
+	/* Damage. See also max_damage. */
 	int32_t policy;	     /* enum refrain_policy */
 	uint64_t max_pixels; /* of an image; 0: 200 million */
 
@@ -263,7 +294,8 @@ struct refrain_config {
 	 * of the memory, and at least twice reads_ahead, as only an upstream
 	 * that is busy can be timed; a window must be (batches_ahead + 4) *
 	 * batch + 3 * reads_ahead + 16 at least. Set it where these may differ
-	 * when a log is replayed.
+	 * when a log is replayed. On a mount that fetches by the loader's plan
+	 * no bursts are needed: the mount measures what it fetches.
 	 *
 	 * Where e changes depends on time: refrain_echo_log() says where it
 	 * was. Given back as echo_log the same stream comes again, and nothing
@@ -282,6 +314,15 @@ struct refrain_config {
 	 */
 	int32_t open_timeout_ms;
 	uint32_t reserved; /* 0 */
+
+	/*
+	 * SUBSTITUTE and ZERO_FILL: the share of fresh examples that may be
+	 * damaged. If it is more, refrain_next() fails with -EBADMSG: at the
+	 * first batch after 1000 fresh examples, or at the end of the first
+	 * epoch if that comes before, or at any later batch. Counted from
+	 * refrain_open() on. 0: 0.1; 1: all may be.
+	 */
+	double max_damage;
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -290,14 +331,57 @@ static inline void refrain_config_init(struct refrain_config *c)
 	c->size = sizeof(*c);
 }
 
+/* -- Members by name ---------------------------------------------------- */
+
+/* How the text of a member reads. */
+enum refrain_member_type {
+	REFRAIN_MEMBER_NUMBER = 0, /* a whole number */
+	REFRAIN_MEMBER_REAL,  /* 2.5 or 5/2; several have commas between them,
+				 one text for all is allowed */
+	REFRAIN_MEMBER_ECHO,  /* a real number, or "auto" */
+	REFRAIN_MEMBER_BYTES, /* a whole number, with K, M, G or T after it */
+	REFRAIN_MEMBER_WORD,  /* one of the words of `arg` */
+	REFRAIN_MEMBER_FLAG,  /* 1 or 0, true or false, yes or no, on or off */
+	REFRAIN_MEMBER_SIDES, /* 224, or WIDTHxHEIGHT */
+	REFRAIN_MEMBER_TEXT,  /* kept as a pointer to the caller's text */
+};
+
+/* A member of the configuration that can be set by a text. */
+struct refrain_member {
+	size_t size;	  /* of this struct */
+	const char *name; /* as in struct refrain_config; a flag is a member
+			     of its own, and "size" is height and width */
+	const char *arg;  /* a name for its value, or words as "u8|f16|f32";
+			     NULL for a flag */
+	const char *help; /* a sentence */
+	int32_t type;	  /* enum refrain_member_type */
+	uint32_t count;	  /* numbers in it */
+	/* Limits of a number, and what 0 stands for; all 0: none. */
+	double fallback, min, max;
+};
+
 /* -- What is given ------------------------------------------------------ */
 
 /* Of one example of a batch: 0, or why something else stands in its place
  * (-EIO, -EBADMSG, -ENOENT, ...). */
 typedef int32_t refrain_status;
 
-/* A batch; all of it is read only and stays valid until refrain_release(),
- * also after refrain_close(). */
+/*
+ * What a sample shows: the part of the image, in pixels of the upright image at
+ * full size, that was resized to it. All 0 for a sample that the library did
+ * not make from an image (zero-filled, a record, augment_fn()).
+ */
+struct refrain_crop {
+	double x, y, width, height;	    /* not whole for AUGMENT_EVAL */
+	uint32_t image_width, image_height; /* after EXIF orientation */
+	uint32_t flip;			    /* 1: mirrored */
+	uint32_t reserved;		    /* 0 */
+};
+
+/*
+ * A batch; it stays valid until refrain_release(), also after refrain_close().
+ * Who borrows it may write to `data` and `labels`: nobody else reads them.
+ */
 struct refrain_batch {
 	size_t size;	   /* of this struct */
 	const void *data;  /* count samples of sample_bytes each */
@@ -318,6 +402,10 @@ struct refrain_batch {
 	const uint32_t *echoes;	     /* 0: fresh, 1: first echo, ... */
 	const uint64_t *seeds;	     /* of the augmentation */
 	const refrain_status *status;
+	const struct refrain_crop *crops;
+	uint64_t ended_epoch; /* with ends_epoch: which epoch ended (the last,
+				 if several did); `epoch` may be the next one
+				 already. Else UINT64_MAX */
 };
 
 /* Time and work of one stage. */
@@ -349,7 +437,9 @@ struct refrain_stats {
 	uint64_t decodes;
 	uint64_t redecodes; /* of those: again, as memory or a restart asked */
 	uint64_t rereads;
-	uint64_t errors;	/* examples that failed, by cause: */
+	/* Fresh examples that failed, by cause; a damaged one counts again in
+	 * each epoch. See also damaged_examples, substitute_errors. */
+	uint64_t errors;
 	uint64_t errors_read;	/* cannot be opened or read */
 	uint64_t errors_format; /* no image, or of a kind that is not decoded */
 	uint64_t errors_damaged;	   /* truncated or corrupt */
@@ -387,12 +477,42 @@ struct refrain_stats {
 	 * is. All are, unless the window was allowed to be too small or the
 	 * run has fewer than 2 * batch * min_lag fresh examples. */
 	uint64_t end_duplicates;
+	uint64_t damaged_examples;  /* different examples of the dataset that
+				       failed, scheduled or as substitutes */
+	uint64_t substitute_errors; /* substitutes that failed, too */
+	/* With REFRAIN_ECHO_AUTO: why the factor is what it is, a sentence; and
+	 * how many fresh examples this rank's run must have for a first change.
+	 * Else "" and 0. */
+	const char *echo_reason;
+	uint64_t echo_needs_fresh;
+	uint64_t dropped_fresh; /* fresh examples of this rank's run that no
+				   batch has: for REFRAIN_LAST_DROP or
+				   REFRAIN_FLAG_EQUAL_RANKS */
 };
 
 /* -- Calls -------------------------------------------------------------- */
 
 /*
- * Open a dataset and begin to fill the first batches. On failure *out is NULL
+ * Set a member of the configuration by its name ('-' may stand for '_') from a
+ * text. A text of 0 is the default, as everywhere. -ENOENT for a name that no
+ * member has, -EINVAL for a text that does not fit, -E2BIG for a member that
+ * config->size leaves out; refrain_message(NULL) says more. The text must last
+ * until refrain_open() only for REFRAIN_MEMBER_TEXT.
+ */
+REFRAIN_API int refrain_config_set(
+	struct refrain_config *config, const char *name, const char *text);
+
+/*
+ * Describe the n-th member that refrain_config_set() knows, from 0 on: fills as
+ * much of *out as out->size says (set it first). 1, or 0 if there is none.
+ */
+REFRAIN_API int refrain_config_member(uint32_t n, struct refrain_member *out);
+
+/*
+ * Open a dataset and begin to fill the first batches. What was found in it is
+ * kept as an index in $XDG_CACHE_HOME/refrain (or ~/.cache/refrain) and used
+ * again until a directory, list or shard changes; it may be removed at any
+ * time. On failure *out is NULL
  * and refrain_message(NULL) says why: -EINVAL (a member of the configuration;
  * it is named), -E2BIG (a longer configuration than this library knows),
  * -ENOENT, -ENOTDIR, -EACCES (the dataset), -ENODATA (no example in it),
@@ -438,6 +558,11 @@ REFRAIN_API int refrain_fd(struct refrain_loader *l);
 #define REFRAIN_STATE_MAX 256
 REFRAIN_API int refrain_save(struct refrain_loader *l, void *buf, size_t size);
 
+/* The state before the batch of `step`, to begin there: as refrain_save(), or
+ * -ERANGE if the run has no such step or e has changed too often since. */
+REFRAIN_API int refrain_save_at(
+	struct refrain_loader *l, uint64_t step, void *buf, size_t size);
+
 /*
  * With REFRAIN_ECHO_AUTO: the changes of e that this handle made so far, for
  * refrain_config.echo_log: lines "STEP P/Q", of at most 32 bytes, with a NUL
@@ -468,6 +593,16 @@ REFRAIN_API uint64_t refrain_classes(struct refrain_loader *l);
  * with REFRAIN_ECHO_AUTO, if the factor changed no more.
  */
 REFRAIN_API uint64_t refrain_steps_left(struct refrain_loader *l);
+/* The number of the next batch in the run. */
+REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
+
+/*
+ * How many steps of the run there are until `epoch` (from 0) is over: its last
+ * fresh example is in the batch before. With REFRAIN_FLAG_PAD_RANKS it is the
+ * same on all ranks. Echoes of the run's last epoch may follow.
+ */
+REFRAIN_API uint64_t refrain_epoch_end(
+	struct refrain_loader *l, uint64_t epoch);
 
 /* The name of a class (any bytes, NUL after them), or NULL. The loader's. */
 REFRAIN_API const char *refrain_class_name(
@@ -477,15 +612,31 @@ REFRAIN_API const char *refrain_class_name(
 REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
 
 /*
- * Why the last call that failed did; NULL: the last refrain_open() of this
- * thread. Never NULL; valid until the next call on the handle by this thread.
+ * Why the last call that failed did; NULL: the last refrain_open() or
+ * refrain_config_set() of this thread. Never NULL; valid until the next call on
+ * the handle by this thread.
  */
 REFRAIN_API const char *refrain_message(struct refrain_loader *l);
 
+/* The example that the last refrain_next() failed at. */
+struct refrain_failure {
+	size_t size;	/* of this struct */
+	int32_t error;	/* -errno */
+	int32_t stage;	/* enum refrain_stage_name */
+	uint64_t index; /* for refrain_path() */
+	uint64_t step;	/* of the batch that has it */
+};
+
+/* Fill as much of *out as out->size says (set it first): 1, or 0 if it did not
+ * fail or not at an example. */
+REFRAIN_API int refrain_failure_get(
+	struct refrain_loader *l, struct refrain_failure *out);
+
 /*
  * End the loader: waiting calls return -ESHUTDOWN. Returns within a second
- * also when reads hang: 0, or the number of reads that were left behind with
- * their memory. Batches that are lent stay valid. NULL is allowed.
+ * also when reads or callbacks hang: 0, or the number of those that were left
+ * behind with their memory; callbacks and their contexts are needed then.
+ * Batches that are lent stay valid. NULL is allowed.
  */
 REFRAIN_API int refrain_close(struct refrain_loader *l);
 

@@ -19,7 +19,9 @@ enum file_kind {
 /* Two equal versions of one path have the same bytes. */
 struct file_version {
 	uint64_t size_bytes;
-	int64_t mtime_ns; /* since the epoch; an origin may put any tag here */
+	int64_t mtime_ns; /* since the epoch; 0 if the origin has no times */
+	/* A hash of the ETag of an http origin; 0: the origin has no tags. */
+	uint64_t tag;
 };
 
 struct file_attr {
@@ -38,7 +40,8 @@ struct file_entry {
 
 static inline bool version_equal(struct file_version a, struct file_version b)
 {
-	return a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns;
+	return a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns &&
+		a.tag == b.tag;
 }
 
 #endif

@@ -7,6 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
+
+/* Messages quote names, which are arbitrary bytes; what is too long is cut. */
+static void format_escaped(char *to, size_t size, const char *fmt, va_list ap)
+{
+	char raw[sizeof(((struct error *)0)->msg)];
+
+	(void)vsnprintf(raw, sizeof(raw), fmt, ap); /* cut is fine */
+	(void)escape_text(to, size, raw);
+}
+
 int error_set(struct error *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -16,7 +27,7 @@ int error_set(struct error *err, int code, const char *fmt, ...)
 		return code;
 	errno = -code;
 	va_start(ap, fmt);
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap); /* cut is fine */
+	format_escaped(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
 	errno = saved;
 	return code;
@@ -26,20 +37,21 @@ int error_wrap(struct error *err, int code, const char *fmt, ...)
 {
 	char inner[sizeof(err->msg)];
 	va_list ap;
-	int n;
+	size_t n;
 
 	if (!err)
 		return code;
 	memcpy(inner, err->msg, sizeof(inner));
 	va_start(ap, fmt);
-	n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	format_escaped(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n + 3 > sizeof(err->msg))
+	n = strlen(err->msg);
+	if (n + 3 > sizeof(err->msg))
 		return code;
 	memcpy(err->msg + n, ": ", 2);
 	n += 2;
 	/* What does not fit is cut. */
-	memcpy(err->msg + n, inner, sizeof(err->msg) - (size_t)n);
+	memcpy(err->msg + n, inner, sizeof(err->msg) - n);
 	err->msg[sizeof(err->msg) - 1] = '\0';
 	return code;
 }

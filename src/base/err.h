@@ -16,7 +16,8 @@ struct error {
  * Set the message and return `code` (a negative errno), so that
  * `return error_set(err, -EINVAL, "...")` reads well. A NULL err is allowed.
  * %m in the format stands for -code. Messages are lower case, have no full
- * stop, and end with what to do where that is not obvious.
+ * stop, and end with what to do where that is not obvious. The message is one
+ * printable line whatever names it quotes (base/escape.h).
  */
 int error_set(struct error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -17,13 +17,15 @@ struct hash128 key_digest(const char *text)
 }
 
 /*
- * key = XXH3-128(digest(dataset) digest(path) size mtime offset length): six
- * fields of fixed width, so no two inputs run together.
+ * key = XXH3-128(digest(dataset) digest(path) size mtime offset length [tag]):
+ * fields of fixed width, so no two inputs run together. A tag of 0 is left
+ * out: keys of files without tags are those of versions that knew no tags.
  */
 struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
 {
-	unsigned char text[8 * 8];
+	unsigned char text[9 * 8];
+	size_t n = 8 * 8;
 
 	put_u64(text, dataset.hi);
 	put_u64(text + 8, dataset.lo);
@@ -33,7 +35,11 @@ struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	put_u64(text + 40, (uint64_t)version.mtime_ns);
 	put_u64(text + 48, offset_bytes);
 	put_u64(text + 56, size_bytes);
-	return hash128(text, sizeof(text));
+	if (version.tag) {
+		put_u64(text + n, version.tag);
+		n += 8;
+	}
+	return hash128(text, n);
 }
 
 struct hash128 key_item(const char *dataset, const char *path,

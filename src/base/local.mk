@@ -2,18 +2,24 @@ noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
 	src/base/attr.h \
 	src/base/beneath.c src/base/beneath.h \
+	src/base/cgroup.c src/base/cgroup.h \
 	src/base/cleanup.h \
 	src/base/clock.h \
 	src/base/cond.h \
 	src/base/counters.c src/base/counters.def src/base/counters.h \
 	src/base/err.c src/base/err.h \
+	src/base/escape.c src/base/escape.h \
+	src/base/events.c src/base/events.def src/base/events.h \
 	src/base/feature.c src/base/feature.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
+	src/base/mountinfo.c src/base/mountinfo.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
+	src/base/owned.c src/base/owned.h \
 	src/base/permute.c src/base/permute.h \
 	src/base/pool.c src/base/pool.h \
+	src/base/proc.c src/base/proc.h \
 	src/base/size.c src/base/size.h \
 	src/base/timer.c src/base/timer.h \
 	src/base/uring.c src/base/uring.h \

@@ -17,10 +17,11 @@
 /* The state of one option_parse(). */
 struct parse {
 	const struct option_usage *usage;
+	const struct option_def *options;
 	char **argv;
 	int argc, at; /* `at` is the next word to look at */
 	void *out;
-	uint64_t seen; /* bit i: option i of the table was given */
+	uint64_t seen; /* bit i: the i-th option that is required was given */
 	struct error *err;
 };
 
@@ -43,7 +44,7 @@ static bool name_equal(const char *name, const char *given, size_t len)
 const struct option_def *option_find(
 	const struct option_usage *usage, const char *name, size_t len)
 {
-	const struct option_def *o = usage->options;
+	const struct option_def *o = option_table(usage);
 
 	for (; o && o->name; o++)
 		if (name_equal(o->name, name, len))
@@ -51,10 +52,9 @@ const struct option_def *option_find(
 	return NULL;
 }
 
-static const struct option_def *find_letter(
-	const struct option_usage *usage, char letter)
+static const struct option_def *find_letter(const struct parse *p, char letter)
 {
-	const struct option_def *o = usage->options;
+	const struct option_def *o = p->options;
 
 	for (; o && o->name; o++)
 		if (o->letter == letter)
@@ -105,10 +105,10 @@ static int parse_size(const char *value, uint64_t *bytes, struct error *err)
 	return rc;
 }
 
-static int store(const struct option_def *o, void *out, const char *value,
-	struct error *err)
+static int store(
+	const struct parse *p, const struct option_def *o, const char *value)
 {
-	void *field = (char *)out + o->offset;
+	void *field = (char *)p->out + o->offset;
 
 	switch (o->kind) {
 	case OPTION_FLAG:
@@ -118,13 +118,25 @@ static int store(const struct option_def *o, void *out, const char *value,
 		*(const char **)field = value;
 		return 0;
 	case OPTION_NUMBER:
-		return parse_number(value, field, err);
+		return parse_number(value, field, p->err);
 	case OPTION_SIZE:
-		return parse_size(value, field, err);
+		return parse_size(value, field, p->err);
 	case OPTION_CALL:
-		return o->call(out, value, err);
+		return o->call(p->out, value, p->err);
+	case OPTION_SET:
+		return p->usage->set(p->out, o, value, p->err);
 	}
-	return error_set(err, -EINVAL, "bad table");
+	return error_set(p->err, -EINVAL, "bad table");
+}
+
+static uint64_t required_bit(
+	const struct parse *p, const struct option_def *option)
+{
+	uint64_t bit = 1;
+
+	for (const struct option_def *o = p->options; o < option; o++)
+		bit <<= o->required;
+	return option->required ? bit : 0;
 }
 
 /* `given` (of len bytes, with its dashes) was found to be `o`. */
@@ -143,8 +155,8 @@ static int take(struct parse *p, const struct option_def *o, const char *given,
 	}
 	if (!o->arg && value)
 		return wrong_option(p, given, len, "takes no argument");
-	p->seen |= UINT64_C(1) << (o - p->usage->options);
-	if (store(o, p->out, value, p->err) < 0)
+	p->seen |= required_bit(p, o);
+	if (store(p, o, value) < 0)
 		return error_wrap(
 			p->err, -EINVAL, "%s: --%s", p->usage->name, o->name);
 	return 0;
@@ -169,7 +181,7 @@ static int take_short(struct parse *p, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		char given[3] = {'-', *c, '\0'};
-		const struct option_def *o = find_letter(p->usage, *c);
+		const struct option_def *o = find_letter(p, *c);
 		int rc;
 
 		if (!o)
@@ -185,14 +197,14 @@ static int take_short(struct parse *p, const char *word)
 
 static int check_complete(const struct parse *p, int noperands)
 {
-	const struct option_def *o = p->usage->options;
+	const struct option_def *o = p->options;
 	char what[96];
 
-	for (size_t i = 0; o && o[i].name; i++) {
-		if (!o[i].required || (p->seen & (UINT64_C(1) << i)))
+	for (; o && o->name; o++) {
+		if (!o->required || (p->seen & required_bit(p, o)))
 			continue;
-		(void)snprintf(what, sizeof(what), "option '--%s %s'",
-			o[i].name, o[i].arg ? o[i].arg : "");
+		(void)snprintf(what, sizeof(what), "option '--%s %s'", o->name,
+			o->arg ? o->arg : "");
 		return wrong(p, what, "required");
 	}
 	if ((unsigned)noperands < p->usage->min_operands)
@@ -216,6 +228,7 @@ int option_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, struct error *err)
 {
 	struct parse p = {.usage = usage,
+		.options = option_table(usage),
 		.argv = argv,
 		.argc = argc,
 		.at = 1,

@@ -21,6 +21,7 @@ enum option_kind {
 	OPTION_NUMBER, /* unsigned */
 	OPTION_SIZE,   /* uint64_t, bytes; not 0, no percentages */
 	OPTION_CALL,   /* whatever `call` makes of it; may be repeated */
+	OPTION_SET,    /* whatever `set` of the usage makes of it */
 };
 
 struct option_def {
@@ -43,6 +44,12 @@ struct option_usage {
 	const char *operands;		  /* "SOURCE MOUNTPOINT" */
 	const char *summary;		  /* one sentence */
 	const struct option_def *options; /* ends with name NULL; or NULL */
+	/* Makes the table, in place of `options`; or NULL. */
+	const struct option_def *(*build)(void);
+	/* OPTION_SET: `out` is the command's struct, `value` NULL without an
+	 * argument; -errno with err set. */
+	int (*set)(void *out, const struct option_def *option,
+		const char *value, struct error *err);
 	unsigned min_operands, max_operands;
 	bool alone; /* a program of its own, no subcommand of `refrain` */
 };
@@ -58,6 +65,13 @@ struct option_usage {
  */
 int option_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, struct error *err);
+
+/* The table, which ends with name NULL; or NULL. */
+static inline const struct option_def *option_table(
+	const struct option_usage *usage)
+{
+	return usage->build ? usage->build() : usage->options;
+}
 
 /* The entry of a name of `len` bytes ('_' stands for '-'), or NULL. */
 const struct option_def *option_find(

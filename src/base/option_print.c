@@ -55,7 +55,7 @@ static const struct option_def help_entry = {
 
 void option_print_help(const struct option_usage *usage, FILE *to)
 {
-	const struct option_def *o = usage->options;
+	const struct option_def *o = option_table(usage);
 
 	(void)fprintf(to, "Usage: %s%s [OPTION ...] %s\n",
 		usage->alone ? "" : "refrain ", usage->name, usage->operands);
@@ -102,7 +102,7 @@ static void print_man_entry(const struct option_def *o, FILE *to)
 
 void option_print_man(const struct option_usage *usage, FILE *to)
 {
-	const struct option_def *o = usage->options;
+	const struct option_def *o = option_table(usage);
 
 	for (; o && o->name; o++)
 		print_man_entry(o, to);
@@ -111,7 +111,7 @@ void option_print_man(const struct option_usage *usage, FILE *to)
 
 void option_print_words(const struct option_usage *usage, FILE *to)
 {
-	const struct option_def *o = usage->options;
+	const struct option_def *o = option_table(usage);
 
 	for (; o && o->name; o++)
 		(void)fprintf(to, "--%s%s%s\n", o->name, o->arg ? " " : "",

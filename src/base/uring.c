@@ -213,6 +213,15 @@ static void reap(struct uring *u)
 	}
 }
 
+/* It does not get to the kernel; a descriptor is closed all the same. */
+static void drop_op(struct uring_op *op)
+{
+	list_del(&op->node);
+	if (op->kind == URING_CLOSE)
+		(void)close(op->fd); /* was only read */
+	op->done(op, -ECANCELED);
+}
+
 static void *ring_thread(void *arg)
 {
 	struct uring *u = arg;
@@ -223,13 +232,8 @@ static void *ring_thread(void *arg)
 		int rc;
 
 		if (!list_empty(&dropped)) {
-			struct list *first = dropped.next;
-
-			list_del(first);
-			CONTAINER_OF(first, struct uring_op, node)
-				->done(CONTAINER_OF(
-					       first, struct uring_op, node),
-					-ECANCELED);
+			drop_op(CONTAINER_OF(
+				dropped.next, struct uring_op, node));
 			continue;
 		}
 		rc = io_uring_submit_and_wait(&u->ring, 1);

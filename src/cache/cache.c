@@ -5,7 +5,7 @@
  * never takes it. Lock order: cache.lock, then those inside the store, the
  * origin, the timers and the manifest (path()).
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/key.h"
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */
 #define READ_TRIES 3
@@ -176,6 +176,11 @@ static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	return n;
 }
 
+static enum fetch_prio prio_of(const struct cache_read *r)
+{
+	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
+}
+
 static void want_read(
 	struct cache *c, struct fill *f, const struct cache_read *r)
 {
@@ -183,7 +188,7 @@ static void want_read(
 	size_t last = (r->off + r->len - 1) / FILL_PAGE_BYTES;
 
 	fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
-		PRIO_DEMAND);
+		prio_of(r));
 }
 
 /* A fill that was made for this read: does it want no more than that? */
@@ -204,7 +209,7 @@ static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 	if (r->off == 0)
 		COUNT(c->config.counters, misses);
 	if (fill_has(f, r->off, r->len)) {
-		fill_serve(c, f, r->off, r->len);
+		fill_serve(c, f, r);
 		fill_ref(f);
 		r->data = f->buf + r->off;
 		COUNT_ADD(c->config.counters, miss_bytes, r->len);
@@ -250,7 +255,7 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 		}
 		pthread_mutex_lock(&c->lock);
 		n = fill_find_or_make(
-			c, item, key, PRIO_DEMAND, i == READ_TRIES, &f);
+			c, item, key, prio_of(r), i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
 		pthread_mutex_unlock(&c->lock);

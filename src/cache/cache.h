@@ -18,6 +18,7 @@
 #include "base/attr.h"
 #include "base/counters.h"
 #include "base/err.h"
+#include "base/events.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/timer.h"
@@ -41,7 +42,6 @@ struct cache_config {
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
 	uint64_t staging_bytes; /* bound on items held in memory */
-	unsigned depth;		/* origin requests in flight */
 	/*
 	 * The path of the file that a cookie stands for: length, or -ESTALE if
 	 * that version is gone, or another -errno.
@@ -56,7 +56,12 @@ struct cache_config {
 	 */
 	void (*passed)(void *arg, const struct cache_item *item);
 	void *arg;
+	const struct event_sink *events; /* may be NULL */
 };
+
+/* Whether these sizes go together. -EINVAL: the message names the option. */
+int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
+	uint64_t staging_bytes, struct error *err);
 
 /* -EINVAL if the staging bound cannot hold a few items; -ENOMEM. */
 int cache_new(struct cache **out, const struct cache_config *config,
@@ -95,6 +100,12 @@ struct cache_read {
 	 * -errno, data is lent for the call.
 	 */
 	void (*done)(struct cache_read *r, int status, const void *data);
+	/*
+	 * Set by the caller. `planned`: a plan has a position for it. `ahead`:
+	 * and its reader does not wait for it yet, so it goes to the origin as
+	 * what is planned does, not as demand.
+	 */
+	bool planned, ahead;
 	const void *data;  /* after an answer at once: until cache_read_end() */
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */
@@ -136,9 +147,25 @@ int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
 /*
+ * How fetching all that one owner plans goes: zero before its first
+ * cache_plan(), outlives its last. The cache writes, anybody reads: relaxed, as
+ * sums are taken of it over times that are long beside one answer.
+ */
+struct cache_pace {
+	bool at_once; /* set once: what has time is fetched as fast as the
+			 rest */
+	_Atomic uint64_t came_bytes; /* from the origin, of what is planned */
+	_Atomic uint64_t answers;    /* that they came with */
+	_Atomic uint64_t requests;   /* that the rest of it needs */
+	_Atomic uint32_t depth;	     /* requests at a time; 0: still sought */
+};
+
+/*
  * An item that somebody is going to read: it is fetched ahead, in the order
- * of the calls, and kept in memory until it was read to its end, is in a tier,
- * or is not planned any more. One item may be planned several times.
+ * of the calls, and kept in memory until its own reader has read it to its
+ * end, it is in a tier, or it is not planned any more. One item may be planned
+ * several times: what is in memory after one of its readers serves the next,
+ * and prefetch_carried_bytes counts that.
  */
 struct cache_plan {
 	/*
@@ -148,32 +175,38 @@ struct cache_plan {
 	 */
 	_Atomic uint64_t due_ns;
 	/*
-	 * Its reader has come, which is said before the reader asks the cache:
-	 * if the item is not in memory by then, it is not fetched once more.
-	 * False before cache_plan(); set at any time after that was called.
+	 * Its own reader has come, which is said before the reader asks the
+	 * cache: the plan ends when all of the item has been served after
+	 * that, and if the item is not in memory any more, it is not fetched
+	 * once more. Set at any time.
 	 */
 	_Atomic bool read;
 	/* Items of one owner are fetched in the order in which they were
 	 * planned, those of several as they are due. */
 	const void *owner;
+	struct cache_pace *pace; /* the owner's, or NULL */
 	/*
-	 * Once, if cache_plan() returned 0; no lock held. 1: it was read to
-	 * its end. 0: it is in a tier. -ECANCELED: by cache_unplan(); other
-	 * -errno: the fetch failed, or the version is gone.
+	 * Once, if cache_plan() returned 0; no lock held. 1: its reader has
+	 * read it to its end. 0: it is in a tier. -ECANCELED: by
+	 * cache_unplan(); other -errno: the fetch failed, or the version is
+	 * gone.
 	 */
 	void (*done)(struct cache_plan *p, int status);
-	struct fill *fill; /* private: lock of the cache */
-	struct list link;  /* private: lock of the cache */
-	int status;	   /* private */
+	struct fill *fill;   /* private: lock of the cache */
+	struct list link;    /* private: lock of the cache */
+	int status;	     /* private */
+	uint64_t owed_bytes; /* private: to come from the origin */
+	/* By cache_plan(), if it returned 0: bytes that were not there. */
+	uint64_t missing_bytes;
 	/* With status 0: it was fetched ahead, and nobody has read it. Of the
 	 * plans of one item, one has it. */
 	bool unread;
 };
 
 /*
- * 0: planned. -EEXIST: it is in a tier. -EALREADY: it has been read to its
- * end. -EAGAIN: planned items may not have more memory now.
- * -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
+ * 0: planned. -EEXIST: it is in a tier. -EALREADY: its reader came meanwhile,
+ * and has read it to its end. -EAGAIN: planned items may not have more memory
+ * now. -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
  */
 int cache_plan(
 	struct cache *c, const struct cache_item *item, struct cache_plan *p);
@@ -181,8 +214,10 @@ int cache_plan(
 /*
  * Not planned any more. The caller knows that *p is there: done() is called,
  * now or by another thread a moment ago or soon. What nobody has read goes.
+ * `used`: the reader says that it has the bytes, so it had them from the
+ * kernel; if another reader of the item left them there, they were carried.
  */
-void cache_unplan(struct cache *c, struct cache_plan *p);
+void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
 
 /* The version ceased: nobody gets its bytes any more, its entry goes. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);

@@ -6,17 +6,21 @@
  * comes in the order of the plans. Runs with the cache's
  * lock held on any thread; answers come on the origin's threads.
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
+
+/* Beyond the depth that is useful, readers have this part of it. */
+#define RESERVE_SHARE 3u
 
 static void mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 {
@@ -24,21 +28,52 @@ static void mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
 }
 
-/* A good answer: the pages are there; tell who waits for them. */
-static void fetch_arrived(struct fetch *x, struct after *a)
+/* The first n pages of a part: the last page of an item can be short. */
+static size_t first_bytes(const struct fetch_part *p, unsigned n)
 {
-	struct counters *counters = x->c->config.counters;
-	struct fill *f = x->f;
+	uint64_t left = p->f->item.size - (uint64_t)p->first * FILL_PAGE_BYTES;
+	size_t bytes = (size_t)n * FILL_PAGE_BYTES;
 
-	COUNT(counters, origin_reads);
-	COUNT_ADD(counters, origin_bytes, x->r.len);
-	mark(f, x->first, x->n, PAGE_PRESENT);
-	f->present += x->n;
+	return bytes < left ? bytes : (size_t)left;
+}
+
+static size_t part_bytes(const struct fetch_part *p)
+{
+	return first_bytes(p, p->n);
+}
+
+/* The first `got` bytes of a part are there: tell who waits for them. */
+static void part_arrived(
+	struct cache *c, struct fetch_part *p, size_t got, struct after *a)
+{
+	struct fill *f = p->f;
+	unsigned n =
+		got >= part_bytes(p) ? p->n : (unsigned)(got / FILL_PAGE_BYTES);
+
+	if (n == p->there)
+		return;
+	mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
+	f->present += n - p->there;
+	planned_came(
+		c, f, first_bytes(p, n) - first_bytes(p, p->there), n == p->n);
+	p->there = n;
 	if (f->phase == FILL_GONE)
 		return;
 	if (f->present == f->npages)
-		fill_complete(x->c, f, a);
-	fill_answer(x->c, f, a);
+		fill_complete(c, f, a);
+	fill_answer(c, f, a);
+}
+
+static void fetch_arrived(struct fetch *x, struct after *a)
+{
+	size_t got = x->got;
+
+	for (unsigned i = 0; i < x->nparts && got > 0; i++) {
+		size_t bytes = part_bytes(&x->part[i]);
+
+		part_arrived(x->c, &x->part[i], got, a);
+		got -= got < bytes ? got : bytes;
+	}
 }
 
 static void fetch_forget(struct fetch *x)
@@ -55,83 +90,276 @@ static void fetch_forget(struct fetch *x)
 		pthread_cond_broadcast(&c->idle_cond);
 }
 
-static void fetch_done(struct origin_read *r, int status, const void *data)
+/*
+ * INFLIGHT pages belong to this request: no lock for the copy. True: a page or
+ * more is complete.
+ */
+static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
+{
+	size_t at = x->got, before = at;
+
+	x->got += len;
+	for (unsigned i = 0; i < x->nparts && len > 0; i++) {
+		const struct fetch_part *p = &x->part[i];
+		size_t size = part_bytes(p);
+		size_t n = at < size ? size - at : 0;
+
+		if (n > len)
+			n = len;
+		memcpy(p->f->buf + (size_t)p->first * FILL_PAGE_BYTES + at,
+			bytes, n);
+		at = at < size ? 0 : at - size;
+		bytes += n;
+		len -= n;
+	}
+	return x->got / FILL_PAGE_BYTES > before / FILL_PAGE_BYTES;
+}
+
+static void note_depth(const struct fetch *x, uint64_t bytes)
+{
+	struct cache *c = x->c;
+	uint64_t now_ns = clock_now_ns();
+	struct depth_answer a = {
+		.bytes = bytes,
+		.took_ns = now_ns - x->started_ns,
+		.now_ns = now_ns,
+		.surplus = x->surplus,
+		.busy = c->nsurplus >= depth_limit(&c->surplus),
+	};
+
+	/* A reader of what is planned does not come besides: more depth takes
+	 * his place, and the sum would show no gain. */
+	if (x->surplus || !x->part[0].f->carried)
+		depth_note(&c->surplus, &a);
+}
+
+static void fetch_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
 {
 	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
 	struct cache *c = x->c;
-	struct fill *f = x->f;
+	bool news = fetch_copy(x, bytes, len);
+	struct after a;
+
+	(void)off; /* in order: the next */
+	COUNT_ADD(c->config.counters, origin_bytes, len);
+	/* After the last of them done() follows at once. */
+	if (!news || x->got == r->len)
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fetch_arrived(x, &a);
+	cache_unlock(c, &a);
+}
+
+/* What came before that is good. */
+static void part_failed(
+	struct cache *c, struct fetch_part *p, int status, struct after *a)
+{
+	if (p->there == p->n)
+		return;
+	if (c->stopping && status != -ESTALE)
+		mark(p->f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
+	else if (p->f->phase != FILL_GONE)
+		fill_fail(c, p->f, status, a);
+}
+
+static void fetch_done(struct origin_request *q, int status)
+{
+	struct fetch *x = CONTAINER_OF(q, struct fetch, r.req);
+	struct cache *c = x->c;
 	struct after a;
 
 	after_init(&a);
-	/* INFLIGHT pages belong to this request: no lock for the copy. */
-	if (status > 0)
-		memcpy(f->buf + (size_t)x->first * FILL_PAGE_BYTES, data,
-			x->r.len);
+	assert(status < 0 || x->got == x->r.len);
 	pthread_mutex_lock(&c->lock);
-	/* Also what readers got: they share one origin, and more surplus that
-	 * only takes their part of it is no gain. */
-	depth_note(&c->surplus, status > 0 ? x->r.len : 0,
-		c->nsurplus >= depth_limit(&c->surplus), clock_now_ns());
+	note_depth(x, status == 0 ? x->r.len : 0);
 	fetch_forget(x);
-	if (status > 0)
-		fetch_arrived(x, &a);
-	else if (c->stopping && status != -ESTALE)
-		mark(f, x->first, x->n, PAGE_ABSENT);
-	else if (f->phase != FILL_GONE)
-		fill_fail(c, f, status, &a);
-	fill_unref(c, f);
+	fetch_arrived(x, &a);
+	if (status == 0)
+		COUNT(c->config.counters, origin_reads);
+	for (unsigned i = 0; i < x->nparts; i++) {
+		if (status < 0)
+			part_failed(c, &x->part[i], status, &a);
+		fill_unref(c, x->part[i].f);
+	}
 	free(x);
 	cache_unlock(c, &a);
 }
 
-/* The next run of wanted pages, from the cursor on, round to it again. */
-static void next_run(struct fill *f, unsigned *first, unsigned *n)
+struct dispatch {
+	struct cache *c;
+	struct after *after;
+	bool surplus; /* the queue at hand is of what nobody waits for */
+	bool waiting; /* something is left that could not be started */
+	bool merged;  /* fills have left queues beside the one at hand */
+	bool no_room; /* somebody waits for memory: nobody overtakes */
+};
+
+/* Is there so much time that one request after another does? */
+static bool is_early(const struct cache *c, const struct fill *f)
 {
-	unsigned max = (unsigned)(FETCH_MAX_BYTES / FILL_PAGE_BYTES);
+	uint64_t soon_ns =
+		depth_latency_ns(&c->surplus) * PLANNED_SOON_LATENCIES;
+
+	return planned_early(f, clock_now_ns(),
+		soon_ns > PLANNED_SOON_NS ? soon_ns : PLANNED_SOON_NS);
+}
+
+/*
+ * May another request of the fill go out? Readers have something beyond the
+ * depth, and surplus keeps to the fewest that reach the origin's rate, or to
+ * one as long as there is time.
+ */
+static bool may_start(const struct dispatch *d, const struct fill *f)
+{
+	const struct cache *c = d->c;
+	unsigned useful = c->config.origin->traits.depth;
+
+	if (!d->surplus)
+		return c->ninflight < useful + useful / RESERVE_SHARE;
+	return c->ninflight < useful &&
+		c->nsurplus < depth_limit(&c->surplus) &&
+		(c->nsurplus == 0 || !is_early(c, f));
+}
+
+/* The next run of wanted pages, from the cursor on, round to it again. */
+static void next_run(struct fill *f, struct fetch_part *p, size_t max_bytes)
+{
+	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
 	unsigned i = f->cursor;
 
 	while ((f->page[i] & PAGE_STATE_MASK) != PAGE_WANTED)
 		i = i + 1 < f->npages ? i + 1 : 0;
-	*first = i;
-	while (i < f->npages && i - *first < max &&
+	p->f = f;
+	p->first = i;
+	while (i < f->npages && i - p->first < max &&
 		(f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED)
 		i++;
-	*n = i - *first;
+	p->n = i - p->first;
 	f->cursor = i < f->npages ? i : 0;
 }
 
-static int fetch_start(struct cache *c, struct fill *f, struct after *a)
+/* The request takes these pages of the fill. */
+static void take_part(struct fetch *x, struct fill *f)
 {
-	struct fetch *x = calloc(1, sizeof(*x));
-	uint64_t off;
+	struct fetch_part *p = &x->part[x->nparts++];
+
+	next_run(f, p, x->c->request_bytes - x->r.len);
+	mark(f, p->first, p->n, PAGE_INFLIGHT);
+	f->wanted -= p->n;
+	fill_ref(f);
+	x->r.len += part_bytes(p);
+}
+
+/* Memory for a fill that waits for it, where no part of it is kept. */
+static bool has_memory(struct dispatch *d, struct fill *f)
+{
+	if (f->phase == FILL_WAITING && !d->no_room &&
+		fill_take_room(d->c, f) == 0)
+		(void)part_load(d->c, f);
+	return f->phase == FILL_FETCHING;
+}
+
+/*
+ * The fill of the next item of the file, if the request can go on in it: its
+ * first page is wanted, it is not less urgent, and there is memory for it.
+ */
+static struct fill *neighbour(struct dispatch *d, const struct fill *f)
+{
+	struct cache_item item = f->item;
+	struct fill *g;
+
+	item.base += item.size;
+	if (f->whole || item.base >= item.version.size_bytes)
+		return NULL;
+	cache_item_at(d->c, item.base, &item);
+	g = fill_find(d->c, cache_key(d->c, &item));
+	if (!g || g->prio > f->prio ||
+		(g->page[0] & PAGE_STATE_MASK) != PAGE_WANTED ||
+		!has_memory(d, g))
+		return NULL;
+	g->cursor = 0;
+	return g;
+}
+
+static bool reaches_end(const struct fetch *x)
+{
+	const struct fetch_part *p = &x->part[x->nparts - 1];
+
+	return p->first + p->n == p->f->npages;
+}
+
+/*
+ * More requests would not go out now, so this one takes neighbours with it, up
+ * to the best length.
+ */
+static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
+{
+	struct cache *c = d->c;
+
+	while (x->r.len + FILL_PAGE_BYTES <= c->request_bytes &&
+		reaches_end(x) && (f = neighbour(d, f))) {
+		take_part(x, f);
+		if (f->wanted == 0)
+			list_del(&f->queue);
+		d->merged = true;
+	}
+}
+
+/* Would this be the last request that may go out? */
+static bool is_last(const struct dispatch *d, const struct fill *f)
+{
+	struct cache *c = d->c;
+	bool surplus = f->prio != PRIO_DEMAND;
+	bool more;
+
+	c->ninflight++;
+	c->nsurplus += surplus;
+	more = may_start(d, f);
+	c->ninflight--;
+	c->nsurplus -= surplus;
+	return !more;
+}
+
+static struct fetch *fetch_new(struct cache *c, struct fill *f)
+{
+	size_t parts = 2 + c->request_bytes / c->config.chunk_bytes;
+	struct fetch *x =
+		calloc(1, sizeof(*x) + parts * sizeof(struct fetch_part));
 
 	if (x && !f->file)
 		f->file = origin_file_new(c->config.origin, f->path);
 	if (!x || !f->file) {
 		free(x);
-		return -ENOMEM;
+		return NULL;
 	}
-	next_run(f, &x->first, &x->n);
-	mark(f, x->first, x->n, PAGE_INFLIGHT);
-	f->wanted -= x->n;
-	off = (uint64_t)x->first * FILL_PAGE_BYTES;
 	x->c = c;
-	x->f = f;
 	x->started_ns = clock_now_ns();
 	x->r.file = f->file;
 	x->r.want = f->item.version;
-	x->r.off = f->item.base + off;
-	x->r.len = (size_t)x->n * FILL_PAGE_BYTES;
-	if (off + x->r.len > f->item.size)
-		x->r.len = (size_t)(f->item.size - off);
-	x->r.done = fetch_done;
+	x->r.req.done = fetch_done;
+	x->r.data = fetch_data;
+	return x;
+}
+
+static int fetch_start(struct dispatch *d, struct fill *f)
+{
+	struct cache *c = d->c;
+	struct fetch *x = fetch_new(c, f);
+
+	if (!x)
+		return -ENOMEM;
+	take_part(x, f);
+	x->r.off = f->item.base + (uint64_t)x->part[0].first * FILL_PAGE_BYTES;
+	if (is_last(d, f))
+		merge(d, x, f);
 	x->surplus = f->prio != PRIO_DEMAND;
-	fill_ref(f);
 	list_add_tail(&c->inflight, &x->link);
 	c->ninflight++;
 	c->nsurplus += x->surplus;
 	c->nstarting++;
-	list_add_tail(&a->starts, &x->start);
+	list_add_tail(&d->after->starts, &x->start);
 	return 0;
 }
 
@@ -168,14 +396,6 @@ static void set_slow_aside(struct cache *c, uint64_t now_ns)
 	}
 }
 
-struct dispatch {
-	struct cache *c;
-	struct after *after;
-	bool surplus; /* the queue at hand is of what nobody waits for */
-	bool waiting; /* something is left that could not be started */
-	bool no_room; /* somebody waits for memory: nobody overtakes */
-};
-
 /* Start one request of a fill. False: it has to wait. */
 static bool dispatch_fill(
 	struct dispatch *d, struct list *queue, struct fill *f)
@@ -195,7 +415,7 @@ static bool dispatch_fill(
 		return false;
 	}
 	if (rc == 0)
-		rc = fetch_start(c, f, d->after);
+		rc = fetch_start(d, f);
 	if (rc < 0) {
 		fill_fail(c, f, rc, d->after);
 		return true;
@@ -206,22 +426,6 @@ static bool dispatch_fill(
 	if (f->wanted > 0)
 		list_add_tail(queue, &f->queue);
 	return true;
-}
-
-/*
- * May another request of the fill go out? Half of the depth stays free for
- * readers, and surplus keeps to the fewest that reach the origin's rate, or to
- * one as long as there is time.
- */
-static bool may_start(const struct dispatch *d, const struct fill *f)
-{
-	const struct cache *c = d->c;
-
-	if (!d->surplus)
-		return c->ninflight < c->config.depth;
-	return c->ninflight < c->config.depth / 2 &&
-		c->nsurplus < depth_limit(&c->surplus) &&
-		(c->nsurplus == 0 || !planned_early(f, clock_now_ns()));
 }
 
 /* Once more when what hangs is not counted. */
@@ -245,13 +449,15 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 	bool progress = true;
 
 	while (progress && !list_empty(queue)) {
-		progress = false;
+		progress = d->merged = false;
 		LIST_FOREACH_SAFE(l, next, queue) {
 			struct fill *f = CONTAINER_OF(l, struct fill, queue);
 
 			if (!may_start_now(d, f))
 				return;
 			progress |= dispatch_fill(d, queue, f);
+			if (d->merged)
+				break; /* `next` may have left the queue */
 		}
 	}
 }

@@ -3,7 +3,7 @@
  * The life of a fill; see the table in fill.h. Everything here runs with the
  * cache's lock held, on whatever thread asks: handlers, origins, publishers.
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/key.h"
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 /* Parts that make room for one more item. */
 #define SPILL_AT_ONCE 2
@@ -204,38 +204,96 @@ static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 		(void)timer_set(c->config.timers, &c->drain_timer, at_ns);
 }
 
-/* All bytes were served: the first to go. */
-static void fill_drained(struct cache *c, struct fill *f)
+static void tell_passed(struct cache *c, const struct fill *f)
+{
+	if (c->config.passed)
+		c->config.passed(c->config.arg, &f->item);
+}
+
+/* It has been served to its end, and another plan holds it: so once more. */
+void fill_turn(struct cache *c, struct fill *f)
+{
+	for (unsigned i = 0; i < f->npages; i++)
+		f->page[i] &= (uint8_t)~PAGE_SERVED;
+	f->served = 0;
+	f->turned = true;
+	list_del(&f->age);
+	list_add_tail(&c->staged, &f->age);
+}
+
+/* All bytes were served, and nobody plans it: the first to go. */
+void fill_pass(struct cache *c, struct fill *f)
 {
 	bool first = list_empty(&c->drained);
 
-	planned_end(c, f, 1);
+	for (unsigned i = 0; i < f->npages; i++)
+		f->page[i] |= PAGE_SERVED;
+	f->served = f->npages;
 	list_del(&f->age);
 	list_add_tail(&c->drained, &f->age);
 	if (first)
 		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
 }
 
-/*
- * Bytes [off, off + len) go to a reader. A page counts as served with its
- * last byte.
- */
-void fill_serve(struct cache *c, struct fill *f, size_t off, size_t len)
+static void fill_drained(struct cache *c, struct fill *f)
 {
-	size_t end = off + len;
+	planned_read(c, f);
+	if (list_empty(&f->plans)) {
+		fill_pass(c, f);
+		return;
+	}
+	/* The kernel is to ask for it again when its next reader comes. */
+	tell_passed(c, f);
+	fill_turn(c, f);
+}
+
+/* The bytes of a page in [off, end). */
+static size_t page_share(size_t page, size_t off, size_t end)
+{
+	size_t from = page * FILL_PAGE_BYTES, to = from + FILL_PAGE_BYTES;
+
+	return (to < end ? to : end) - (from > off ? from : off);
+}
+
+/*
+ * Its bytes go to a reader. A page counts as served with its last byte, so it
+ * is not known of the first of a read whether it was, unless it begins it.
+ */
+void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
+{
+	size_t end = r->off + r->len, again = 0;
 	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
 
 	if (f->prefetched) {
 		f->prefetched = false;
 		COUNT(c->config.counters, prefetch_used);
 	}
-	for (size_t i = off / FILL_PAGE_BYTES; i < to; i++) {
+	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
+		if (f->page[i] & PAGE_SPENT)
+			again += page_share(i, r->off, end);
 		f->served += !(f->page[i] & PAGE_SERVED);
-		f->page[i] |= PAGE_SERVED;
+		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
 	}
+	f->carried |= r->planned;
+	if (f->carried)
+		COUNT_ADD(c->config.counters, prefetch_carried_bytes, again);
 	f->last_read_ns = clock_now_ns();
 	if (f->phase == FILL_STAGED && f->served == f->npages)
 		fill_drained(c, f);
+}
+
+uint64_t fill_bytes_without(const struct fill *f, unsigned flag)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < f->npages; i++) {
+		uint64_t left = f->item.size - (uint64_t)i * FILL_PAGE_BYTES;
+
+		if (!(f->page[i] & flag))
+			bytes +=
+				left < FILL_PAGE_BYTES ? left : FILL_PAGE_BYTES;
+	}
+	return bytes;
 }
 
 bool fill_is_idle(const struct fill *f)
@@ -247,8 +305,7 @@ bool fill_is_idle(const struct fill *f)
 static void fill_passed(struct cache *c, const struct fill *f)
 {
 	c->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
-	if (c->config.passed)
-		c->config.passed(c->config.arg, &f->item);
+	tell_passed(c, f);
 }
 
 void fill_drop(struct cache *c, struct fill *f)
@@ -308,12 +365,13 @@ static bool make_room(struct cache *c, struct list *head, uint64_t need,
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
-	bool push = f->prio == PRIO_DEMAND || !list_empty(&f->plans);
+	bool waited = f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
+	bool push = waited || !list_empty(&f->plans);
 	uint64_t bound = c->config.staging_bytes;
 	uint64_t need = f->item.size;
 	uint64_t quiet_ns = UINT64_MAX;
 
-	if (f->prio != PRIO_DEMAND && push)
+	if (!waited && push)
 		quiet_ns = clock_now_ns() - READING_NS;
 	if (!push)
 		bound = bound / 2 + c->planned / 2;
@@ -391,7 +449,7 @@ void fill_answer(struct cache *c, struct fill *f, struct after *a)
 			continue;
 		r->status = (int)r->len;
 		read_answer(c, f, r, a);
-		fill_serve(c, f, r->off, r->len);
+		fill_serve(c, f, r);
 	}
 }
 
@@ -421,9 +479,25 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	list_del(&f->queue);
 }
 
+/* What readers are told, but for the end of the mount and want of memory. */
+static void report_failure(struct cache *c, const struct fill *f, int status)
+{
+	struct event e = {.path = f->path, .status = status};
+
+	if (status == -ESTALE && !f->ceased)
+		e.kind = EVENT_VERSION_REFUSED;
+	else if (status != -ESTALE && status != -ENOTCONN &&
+		status != -ENOMEM && !list_empty(&f->waiters))
+		e.kind = EVENT_READ_FAILED;
+	else
+		return;
+	event_report(c->config.events, &e);
+}
+
 /* The fetch failed. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
+	report_failure(c, f, status);
 	answer_failed(c, f, status, a);
 	if (status == -ESTALE && !a->stale && !f->ceased) {
 		COUNT(c->config.counters, stale_reads);

@@ -4,14 +4,14 @@
  * that answers everybody. Entered by the thread that builds the mount; the
  * timers' callbacks run on theirs.
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/cond.h"
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 static void dispatch_fire(struct timer *t)
 {
@@ -55,7 +55,7 @@ static void init_lists(struct cache *c)
 	list_init(&c->inflight);
 	list_init(&c->slow);
 	list_init(&c->planned_done);
-	depth_init(&c->surplus);
+	depth_init(&c->surplus, c->config.origin->traits.depth);
 }
 
 /* None of these can fail on Linux. */
@@ -66,33 +66,41 @@ static void init_locks(struct cache *c)
 	cond_init(&c->idle_cond);
 }
 
-static int check_config(const struct cache_config *config, struct error *err)
+int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
+	uint64_t staging_bytes, struct error *err)
 {
-	uint64_t item = config->limit_bytes > config->chunk_bytes
-		? config->limit_bytes
-		: config->chunk_bytes;
+	uint64_t item = limit_bytes > chunk_bytes ? limit_bytes : chunk_bytes;
 
-	if (config->chunk_bytes < STORE_BLOCK_BYTES ||
-		config->chunk_bytes % STORE_BLOCK_BYTES != 0)
+	if (chunk_bytes < STORE_BLOCK_BYTES ||
+		chunk_bytes % STORE_BLOCK_BYTES != 0)
 		return error_set(
 			err, -EINVAL, "--chunk must be a multiple of 64K");
-	if (config->limit_bytes < STORE_BLOCK_BYTES)
+	if (limit_bytes < STORE_BLOCK_BYTES)
 		return error_set(err, -EINVAL, "--limit must be at least 64K");
 	if (item > STORE_ITEM_MAX_BYTES)
 		return error_set(
 			err, -EINVAL, "--limit and --chunk must be at most 1G");
-	if (config->staging_bytes < 4 * item)
+	if (staging_bytes < 4 * item)
 		return error_set(err, -EINVAL,
 			"--staging must be at least four times --limit and "
 			"--chunk, so that four items fit");
 	return 0;
 }
 
+/* Whole pages, and one at least. */
+static size_t request_bytes(const struct origin *o)
+{
+	size_t pages = o->traits.request_bytes / FILL_PAGE_BYTES;
+
+	return (pages ? pages : 1) * FILL_PAGE_BYTES;
+}
+
 int cache_new(struct cache **out, const struct cache_config *config,
 	struct error *err)
 {
 	struct cache *c;
-	int rc = check_config(config, err);
+	int rc = cache_check_sizes(config->limit_bytes, config->chunk_bytes,
+		config->staging_bytes, err);
 
 	if (rc < 0)
 		return rc;
@@ -100,6 +108,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	if (!c)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	c->config = *config;
+	c->request_bytes = request_bytes(config->origin);
 	init_locks(c);
 	init_lists(c);
 	c->dispatch_timer.fire = dispatch_fire;

@@ -1,10 +1,10 @@
 noinst_LTLIBRARIES += libcache.la
 libcache_la_SOURCES = \
 	src/cache/cache.c src/cache/cache.h \
-	src/cache/depth.c src/cache/depth.h \
+	src/cache/depth.c src/cache/depth_impl.h \
 	src/cache/fetch.c \
-	src/cache/fill.c src/cache/fill.h \
+	src/cache/fill.c src/cache/fill_impl.h \
 	src/cache/life.c \
-	src/cache/part.c src/cache/part.h \
+	src/cache/part.c src/cache/part_impl.h \
 	src/cache/planned.c \
 	src/cache/publish.c

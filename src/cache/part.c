@@ -10,7 +10,7 @@
  * reader waits; meanwhile the fill is MOVING: it answers readers from memory,
  * but nothing is fetched into it.
  */
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,12 +5,62 @@
  * most, so that a reader of anything else always finds room. Entered by who
  * follows the plans; the rest runs with the cache's lock held.
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
 #include <errno.h>
 
+/* -- How fast it is fetched ------------------------------------------------ */
+
+static uint64_t requests_for(const struct cache *c, uint64_t bytes)
+{
+	return (bytes + c->request_bytes - 1) / c->request_bytes;
+}
+
+/* So many bytes of it are still to come. */
+static void owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
+{
+	struct cache_pace *pace = p->pace;
+	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
+
+	p->owed_bytes = bytes;
+	if (!pace)
+		return;
+	/* A difference below 0 wraps round, and so does the sum. */
+	(void)atomic_fetch_add_explicit(
+		&pace->requests, more, memory_order_relaxed);
+	atomic_store_explicit(&pace->depth,
+		depth_settled(&c->surplus) ? depth_limit(&c->surplus) : 0,
+		memory_order_relaxed);
+}
+
+/* The origin has delivered some of the item; a whole request of it, or not. */
+void planned_came(struct cache *c, struct fill *f, size_t bytes, bool answered)
+{
+	LIST_FOREACH(l, &f->plans) {
+		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
+
+		if (p->pace) {
+			(void)atomic_fetch_add_explicit(&p->pace->came_bytes,
+				bytes, memory_order_relaxed);
+			(void)atomic_fetch_add_explicit(&p->pace->answers,
+				answered, memory_order_relaxed);
+		}
+		owe(c, p, p->owed_bytes > bytes ? p->owed_bytes - bytes : 0);
+	}
+}
+
+static uint64_t missing_bytes(const struct fill *f)
+{
+	uint64_t there = (uint64_t)f->present * FILL_PAGE_BYTES;
+
+	return there < f->item.size ? f->item.size - there : 0;
+}
+
+/* -- Plans of an item ------------------------------------------------------ */
+
 static void tell(struct cache *c, struct cache_plan *p, int status)
 {
+	owe(c, p, 0);
 	p->fill = NULL;
 	p->status = status;
 	list_del(&p->link);
@@ -43,10 +93,23 @@ static uint64_t due_ns(const struct fill *f)
 	return due_ns;
 }
 
-/* Is there time until one of its plans needs it? */
-bool planned_early(const struct fill *f, uint64_t now_ns)
+static bool is_at_once(const struct fill *f)
 {
-	return due_ns(f) >= now_ns + PLANNED_SOON_NS;
+	LIST_FOREACH(l, &f->plans) {
+		const struct cache_plan *p =
+			CONTAINER_OF(l, struct cache_plan, link);
+
+		if (p->pace && p->pace->at_once)
+			return true;
+	}
+	return false;
+}
+
+/* Is there time until one of its plans needs it? */
+bool planned_early(const struct fill *f, uint64_t now_ns, uint64_t soon_ns)
+{
+	return list_empty(&f->waiters) && due_ns(f) >= now_ns + soon_ns &&
+		!is_at_once(f);
 }
 
 static bool is_owned(const struct fill *f, const void *owner)
@@ -78,6 +141,22 @@ static void overtake(
 	list_add_tail(at->next, &f->queue);
 }
 
+/* All of it was served: the plans whose own reader has come are at their end;
+ * cache_unlock() tells who made them. */
+void planned_read(struct cache *c, struct fill *f)
+{
+	if (list_empty(&f->plans))
+		return;
+	LIST_FOREACH_SAFE(l, next, &f->plans) {
+		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
+
+		if (atomic_load_explicit(&p->read, memory_order_relaxed))
+			tell(c, p, 1);
+	}
+	if (list_empty(&f->plans))
+		c->planned -= f->item.size;
+}
+
 /* The fill is planned no more; cache_unlock() tells who did. */
 void planned_end(struct cache *c, struct fill *f, int status)
 {
@@ -99,17 +178,22 @@ void planned_run(struct cache *c)
 	pthread_mutex_lock(&c->lock);
 }
 
+/* Its readers have had all of it, and nobody has planned it since. */
+static bool is_passed(const struct fill *f)
+{
+	return f->phase == FILL_STAGED && f->served == f->npages;
+}
+
 /* Its fill, which is wanted from now on. */
 static int attach(struct cache *c, const struct cache_item *item,
 	struct hash128 key, struct cache_plan *p)
 {
 	struct fill *f = fill_find(c, key);
+	bool read = atomic_load_explicit(&p->read, memory_order_relaxed);
 	bool made = !f;
 	int rc;
 
-	if (f && f->phase == FILL_STAGED && f->served == f->npages)
-		return -EALREADY;
-	if (!f && atomic_load_explicit(&p->read, memory_order_relaxed))
+	if (read && (!f || is_passed(f)))
 		return -EALREADY;
 	if ((!f || list_empty(&f->plans)) &&
 		c->planned + item->size > c->config.staging_bytes / 2)
@@ -118,9 +202,14 @@ static int attach(struct cache *c, const struct cache_item *item,
 	if (rc < 0)
 		return rc;
 	f->ahead |= made;
+	f->carried = true;
+	if (is_passed(f))
+		fill_turn(c, f);
 	if (list_empty(&f->plans))
 		c->planned += f->item.size;
 	list_add_tail(&f->plans, &p->link);
+	p->missing_bytes = missing_bytes(f);
+	owe(c, p, p->missing_bytes);
 	p->fill = f;
 	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
 	if (made)
@@ -139,6 +228,7 @@ int cache_plan(
 		return -EEXIST;
 	p->fill = NULL;
 	p->unread = false;
+	p->owed_bytes = 0;
 	list_init(&p->link);
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
@@ -155,6 +245,10 @@ static void forget(struct cache *c, struct fill *f)
 	c->planned -= f->item.size;
 	if (!alone)
 		return;
+	if (f->turned && f->phase == FILL_STAGED) {
+		fill_pass(c, f);
+		return;
+	}
 	/* What will be in a tier, or was begun to be read, stays. */
 	if (f->ahead ||
 		(f->prefetched && f->res.charged_bytes == 0 &&
@@ -162,7 +256,7 @@ static void forget(struct cache *c, struct fill *f)
 		fill_leave_table(c, f);
 }
 
-void cache_unplan(struct cache *c, struct cache_plan *p)
+void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 {
 	struct fill *f;
 	struct after a;
@@ -171,7 +265,12 @@ void cache_unplan(struct cache *c, struct cache_plan *p)
 	pthread_mutex_lock(&c->lock);
 	f = p->fill;
 	if (f) {
-		tell(c, p, -ECANCELED);
+		used &= f->turned;
+		/* What its reader found in the kernel's pages. */
+		if (used)
+			COUNT_ADD(c->config.counters, prefetch_carried_bytes,
+				fill_bytes_without(f, PAGE_SERVED));
+		tell(c, p, used ? 1 : -ECANCELED);
 		if (list_empty(&f->plans))
 			forget(c, f);
 	}

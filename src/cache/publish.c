@@ -3,12 +3,12 @@
  * Publication: threads that write complete items to their tiers, off the
  * readers' path. Until it is in its tier an item is served from memory.
  */
-#include "cache/fill.h"
+#include "cache/fill_impl.h"
 
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "cache/part.h"
+#include "cache/part_impl.h"
 
 void publish_ended(struct cache *c)
 {
@@ -26,6 +26,9 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 	list_splice_tail(&a->warms, &f->warms);
 	if (rc == 0) {
 		COUNT(c->config.counters, admitted);
+		/* A hit will be their first reader. */
+		COUNT_ADD(c->config.counters, admitted_unread_bytes,
+			fill_bytes_without(f, PAGE_SPENT));
 		planned_unread(f);
 		planned_end(c, f, 0);
 		fill_leave_table(c, f);

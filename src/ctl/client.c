@@ -6,6 +6,8 @@
 #include "ctl/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,13 +16,15 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/mountinfo.h"
 #include "ctl/ctl.h"
-#include "ctl/line.h"
+#include "ctl/line_impl.h"
+#include "ctl/place_impl.h"
+#include "ctl/silent_impl.h"
 
 /* A status line has some kilobytes. */
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
@@ -97,13 +101,26 @@ static int connect_fd(int fd, const char *path)
 	return 0;
 }
 
+static int client_new(struct ctl_client **out, int fd)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+	struct ctl_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		c->pid = peer.pid;
+	c->lines.max_bytes = ANSWER_MAX_BYTES;
+	c->fd = fd;
+	*out = c;
+	return 0;
+}
+
 int ctl_connect_path(
 	struct ctl_client **out, const char *path, struct error *err)
 {
 	CLEANUP_FD int fd = -1;
-	struct ucred peer = {.pid = 0};
-	socklen_t len = sizeof(peer);
-	struct ctl_client *c;
 	int rc;
 
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -112,29 +129,78 @@ int ctl_connect_path(
 	rc = connect_fd(fd, path);
 	if (rc < 0)
 		return no_connection(rc, path, err);
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return error_set(err, -ENOMEM, "cannot connect: %m");
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-		c->pid = peer.pid;
-	c->lines.max_bytes = ANSWER_MAX_BYTES;
-	c->fd = steal_fd(&fd);
-	*out = c;
+	rc = client_new(out, fd);
+	if (rc < 0)
+		return error_set(err, rc, "cannot connect: %m");
+	(void)steal_fd(&fd);
 	return 0;
+}
+
+/* The daemon of a mount is the mount owner's; anybody else's would lie. */
+static int check_daemon(const struct ctl_client *c, uid_t owner,
+	const char *mountpoint, struct error *err)
+{
+	int rc = mountinfo_check_peer(c->fd, owner);
+
+	if (rc < 0)
+		return error_set(err, -EPERM,
+			"the control socket of '%s' is not served by user %u, "
+			"who owns the mount, nor by root: it is not used",
+			mountpoint, (unsigned)owner);
+	return 0;
+}
+
+static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
+	const char *mountpoint, struct error *err)
+{
+	int rc = ctl_connect_path(out, path, err);
+
+	if (rc < 0)
+		return rc;
+	rc = check_daemon(*out, owner, mountpoint, err);
+	if (rc < 0) {
+		ctl_disconnect(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+/* Who does not answer, found without asking it. 0: not known. */
+static pid_t silent_pid(const char *root, uid_t owner)
+{
+	struct ctl_client *c = NULL;
+	char path[PLACE_PATH_MAX];
+	pid_t pid = 0;
+
+	if (place_guess(root, path) == 0 &&
+		connect_owned(&c, path, owner, root, NULL) == 0)
+		pid = c->pid;
+	ctl_disconnect(c);
+	return pid;
 }
 
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err)
 {
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	ssize_t n = getxattr(mountpoint, CTL_XATTR, path, sizeof(path) - 1);
+	CLEANUP_FD int fd = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char path[PLACE_PATH_MAX], root[PATH_MAX];
+	uid_t owner;
+	int rc = fd < 0 ? -errno : 0;
 
-	if (n < 0)
-		return no_attribute(-errno, mountpoint, err);
-	path[n] = '\0';
-	if (path[0] != '/')
-		return no_attribute(-ENODATA, mountpoint, err);
-	return ctl_connect_path(out, path, err);
+	*out = NULL;
+	if (rc == -ENOTDIR)
+		rc = -ENODATA;
+	if (rc == 0)
+		rc = mountinfo_refrain_root(fd, &owner, root, sizeof(root));
+	if (rc == 0)
+		rc = attribute_read(fd, CTL_XATTR, path, sizeof(path));
+	if (rc == -ETIMEDOUT)
+		return ctl_silent(mountpoint, silent_pid(root, owner), rc, err);
+	if (rc >= 0 && path[0] != '/')
+		rc = -ENODATA;
+	if (rc < 0)
+		return no_attribute(rc, mountpoint, err);
+	return connect_owned(out, path, owner, mountpoint, err);
 }
 
 void ctl_disconnect(struct ctl_client *c)
@@ -202,12 +268,12 @@ static int read_line(
 	return 0;
 }
 
-static int lost(int code, struct error *err)
+static int lost(const struct ctl_client *c, int code, struct error *err)
 {
 	if (code == -EPIPE)
 		return error_set(err, code, "the daemon hung up");
 	if (code == -ETIMEDOUT)
-		return error_set(err, code, "the daemon does not answer");
+		return ctl_silent(NULL, c->pid, code, err);
 	return error_set(err, code, "cannot talk to the daemon: %m");
 }
 
@@ -242,7 +308,7 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 
 	/* Even when it did not take all, its answer says why. */
 	if (rc < 0 && rc != -EPIPE)
-		return lost(rc, err);
+		return lost(c, rc, err);
 	for (;;) {
 		json_error_t why;
 		json_t *line;
@@ -251,7 +317,7 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 
 		rc = read_line(c, timeout_s, &text, &len);
 		if (rc < 0)
-			return lost(rc, err);
+			return lost(c, rc, err);
 		line = json_loadb(text, len, 0, &why);
 		if (!line)
 			return error_set(err, -EBADMSG,

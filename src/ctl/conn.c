@@ -4,7 +4,7 @@
  * sends answers. Everything runs on the connection's own thread. What peers
  * send is bounded (a line) and timed (the rest of a line once it began).
  */
-#include "ctl/conn.h"
+#include "ctl/conn_impl.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -93,6 +94,16 @@ void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned))
 void *ctl_owned(struct ctl_conn *conn)
 {
 	return conn->owned;
+}
+
+pid_t ctl_peer(const struct ctl_conn *conn)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
+		? 0
+		: peer.pid;
 }
 
 bool ctl_gone(struct ctl_conn *conn)

@@ -5,7 +5,7 @@
  * refuses connections was left by a dead daemon and may be removed. No
  * state but the caller's; called at start and stop.
  */
-#include "ctl/place.h"
+#include "ctl/place_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +25,7 @@
 #define BACKLOG 64
 #define SUFFIX ".sock"
 #define SAME_NAME_MAX 100
+#define DIRS_MAX 3
 
 /* Passable: whoever is no owner can reach what lies in it, but not list it. */
 #define PASSABLE 0011
@@ -179,7 +180,9 @@ static const char *user_runtime_dir(bool passable)
 
 	if (!dir || dir[0] != '/' || stat(dir, &st) < 0)
 		return NULL;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+	/* Who may write it can put another directory in place of ours. */
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+		((st.st_mode & 0022) && !(st.st_mode & S_ISVTX)))
 		return NULL;
 	if (passable && (st.st_mode & PASSABLE) != PASSABLE)
 		return NULL;
@@ -202,26 +205,34 @@ static int find_group(struct place *place, const char *group, struct error *err)
 	return 0;
 }
 
-int place_open(struct place *place, const char *mountpoint, const char *group,
-	struct error *err)
+/* Where sockets may lie, the best place first; how many. */
+static size_t list_dirs(bool passable, char dirs[DIRS_MAX][PLACE_PATH_MAX])
 {
-	char dirs[3][PLACE_PATH_MAX];
-	const char *xdg;
+	const char *xdg = user_runtime_dir(passable);
 	size_t n = 0;
-	int rc;
 
-	*place = (struct place){.fd = -1, .uid = geteuid()};
-	rc = find_group(place, group, err);
-	if (rc < 0)
-		return rc;
-	xdg = user_runtime_dir(place->has_group);
 	if (xdg &&
 		snprintf(dirs[n], sizeof(dirs[n]), "%s/refrain", xdg) <
 			(int)sizeof(dirs[n]))
 		n++;
 	(void)snprintf(dirs[n++], sizeof(dirs[0]), "/run/refrain");
 	(void)snprintf(dirs[n++], sizeof(dirs[0]), "/tmp/refrain-%u",
-		(unsigned)place->uid);
+		(unsigned)geteuid());
+	return n;
+}
+
+int place_open(struct place *place, const char *mountpoint, const char *group,
+	struct error *err)
+{
+	char dirs[DIRS_MAX][PLACE_PATH_MAX];
+	size_t n;
+	int rc;
+
+	*place = (struct place){.fd = -1, .uid = geteuid()};
+	rc = find_group(place, group, err);
+	if (rc < 0)
+		return rc;
+	n = list_dirs(place->has_group, dirs);
 	for (size_t i = 0; i < n; i++) {
 		rc = open_in(place, dirs[i], mountpoint, group, err);
 		if (rc == -ENOENT) /* removed by a daemon that ended */
@@ -231,6 +242,35 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 	}
 	place->fd = -1;
 	return error_wrap(err, rc, "cannot make the control socket");
+}
+
+/* A socket of that hash in the directory, which somebody listens on. */
+static bool find_socket(
+	const char *dir, const char *hash, char path[PLACE_PATH_MAX])
+{
+	CLEANUP_DIR DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, hash, strlen(hash)) == 0 &&
+			snprintf(path, PLACE_PATH_MAX, "%s/%s", dir,
+				e->d_name) < (int)PLACE_PATH_MAX &&
+			connect_to(path) == 0)
+			return true;
+	return false;
+}
+
+int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX])
+{
+	char dirs[DIRS_MAX][PLACE_PATH_MAX], hash[32];
+	size_t n = list_dirs(false, dirs);
+
+	(void)snprintf(hash, sizeof(hash), "%016" PRIx64 "-",
+		hash64(mountpoint, strlen(mountpoint), 0));
+	for (size_t i = 0; i < n; i++)
+		if (find_socket(dirs[i], hash, path))
+			return 0;
+	return -ENOENT;
 }
 
 void place_close(struct place *place)

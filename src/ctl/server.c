@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ctl/conn.h"
-#include "ctl/place.h"
+#include "ctl/conn_impl.h"
+#include "ctl/place_impl.h"
 
 #define PATIENCE_MS 10000
 /* Before the next try when there are no descriptors for a connection. */

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -75,6 +76,9 @@ int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
  */
 void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned));
 void *ctl_owned(struct ctl_conn *conn);
+
+/* The process at the other end; 0: not known, as in another container. */
+pid_t ctl_peer(const struct ctl_conn *conn);
 
 /* Has the peer hung up or is the server stopping? One system call. */
 bool ctl_gone(struct ctl_conn *conn);

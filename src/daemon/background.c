@@ -4,7 +4,7 @@
  * it has threads; the parent waits at a pipe for one byte that says ready, or
  * for the line that says why not. systemd is told by its own datagram.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +98,7 @@ void background_ready(struct mount *m)
 	notify_systemd("READY=1");
 	if (m->ready_fd < 0)
 		return;
+	log_detach(m->log);
 	let_go();
 	(void)!write(m->ready_fd, (char[]){SAY_READY}, 1);
 	(void)close(m->ready_fd);

@@ -3,7 +3,7 @@
  * What the control socket understands; doc/control-protocol.md is the manual.
  * Each command runs on its connection's thread and may take its time.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,19 +29,6 @@ static void add_result(
 	tree_walk_add_failed(sum, one);
 }
 
-void command_add_unlisted(json_t *reply, struct mount *m, const char *number,
-	const struct tree_walk_result *result)
-{
-	struct error why;
-
-	(void)json_object_set_new(
-		reply, number, json_integer((json_int_t)result->failed));
-	if (result->failed == 0)
-		return;
-	(void)tree_walk_error(m->tree, result, &why);
-	(void)json_object_set_new(reply, "unlisted_why", ctl_text_new(why.msg));
-}
-
 static int refresh_one(struct mount *m, const json_t *value,
 	struct tree_walk_result *sum, struct error *err)
 {
@@ -57,17 +44,38 @@ static int refresh_one(struct mount *m, const json_t *value,
 	return rc;
 }
 
+bool command_paths(
+	struct ctl_conn *conn, const json_t *request, const json_t **paths)
+{
+	*paths = json_object_get(request, "paths");
+	if (!*paths || json_is_array(*paths))
+		return true;
+	(void)ctl_fail(conn, "\"paths\" must be an array of names");
+	return false;
+}
+
+static void report_refresh(struct mount *m, const struct tree_walk_result *sum)
+{
+	struct event e = {.kind = EVENT_REFRESHED,
+		.n = sum->changed + sum->added + sum->removed};
+
+	event_report(m->events, &e);
+}
+
 static void command_refresh(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct mount *m = arg;
-	const json_t *paths = json_object_get(request, "paths");
+	const json_t *paths;
 	struct tree_walk_result sum = {0};
 	struct error err;
 	json_t *reply;
-	bool all = json_array_size(paths) == 0;
+	bool all;
 	int rc = 0;
 
+	if (!command_paths(conn, request, &paths))
+		return;
+	all = json_array_size(paths) == 0;
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
@@ -83,12 +91,20 @@ static void command_refresh(
 	if (all && sum.failed == 0)
 		mount_sweep(m);
 	manifest_keep(m);
+	report_refresh(m, &sum);
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "directories",
 		(json_int_t)sum.directories, "changed", (json_int_t)sum.changed,
 		"added", (json_int_t)sum.added, "removed",
 		(json_int_t)sum.removed);
-	command_add_unlisted(reply, m, "unreachable", &sum);
+	status_add_unlisted(reply, m, "unreachable", &sum);
 	(void)ctl_send(conn, reply);
+}
+
+static void report_faults(struct mount *m, const char *spec)
+{
+	struct event e = {.kind = EVENT_FAULTS, .text = spec};
+
+	event_report(m->events, &e);
 }
 
 static void command_fault(
@@ -112,6 +128,7 @@ static void command_fault(
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
+	report_faults(m, spec);
 	pthread_mutex_lock(&m->lock);
 	free(m->fault_spec);
 	m->fault_spec = strdup(spec);
@@ -125,6 +142,7 @@ const struct ctl_command mount_commands[] = {
 	{"refresh", command_refresh},
 	{"fault", command_fault},
 	{"keys", command_keys},
+	{"report", command_report},
 	{"plan", command_plan},
 	{"plan-add", command_plan_add},
 	{"plan-progress", command_plan_progress},

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon: builds the parts from the bottom up, serves, takes them down
- * from the top. The main thread does both; a thread of its own waits for
- * signals, so that no handler ever runs in the middle of anything.
+ * from the top. The main thread does both; signals.c has another one.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +17,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-
-/* Requests that are out at the origin at once, at most. */
-#define ORIGIN_DEPTH 64
 
 /* -- What the parts call back ------------------------------------------- */
 
@@ -79,8 +74,12 @@ static bool invalidate_item(void *arg, const struct cache_item *item)
 static void version_ceased(void *arg, const struct node_info *old)
 {
 	struct mount *m = arg;
+	struct node_info now;
 
-	plans_forget(m->plans, old->id);
+	/* Else the node has another version now, and is still planned. */
+	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
+		now.ino == old->ino)
+		plans_forget(m->plans, old->id);
 	(void)mount_items(m, old, invalidate_item, m);
 }
 
@@ -111,6 +110,7 @@ static void leave_at_once(struct mount *m, const struct error *why)
 {
 	if (m->ctl)
 		(void)unlink(ctl_server_path(m->ctl));
+	log_flush(m->log);
 	if (why && m->ready_fd >= 0)
 		background_failed(m, why);
 	else if (why)
@@ -134,7 +134,7 @@ static void leave_no_tier(struct mount *m)
 }
 
 /* The lock is held, and the main thread waits for the origin or the lock. */
-static void give_up(struct mount *m)
+void mount_give_up(struct mount *m)
 {
 	struct error why;
 
@@ -165,6 +165,7 @@ static int build_store(struct mount *m, struct error *err)
 		.ntiers = m->options.ntiers,
 		.verify = m->options.verify,
 		.group = m->options.group,
+		.events = m->events,
 	};
 
 	memcpy(config.tiers, m->options.tiers, sizeof(config.tiers));
@@ -179,6 +180,7 @@ static int build_tree(struct mount *m, struct error *err)
 		.renamed = name_changed,
 		.changed = attr_changed,
 		.arg = m,
+		.events = m->events,
 	};
 	int rc = manifest_open(m, err);
 
@@ -191,7 +193,9 @@ static int build_tree(struct mount *m, struct error *err)
 	if (rc < 0)
 		return rc;
 	set_asking(m, true);
-	rc = tree_open_root(m->tree, err);
+	rc = mount_probe_origin(m, err);
+	if (rc == 0)
+		rc = tree_open_root(m->tree, err);
 	set_asking(m, false);
 	return rc;
 }
@@ -205,13 +209,15 @@ static int build_cache(struct mount *m, struct error *err)
 		.counters = &m->counters,
 		.dataset = manifest_dataset(m->manifest),
 		.limit_bytes = m->options.limit_bytes,
-		.chunk_bytes = m->options.chunk_bytes,
+		.chunk_bytes = m->options.chunk_bytes
+			? m->options.chunk_bytes
+			: m->origin->traits.chunk_bytes,
 		.staging_bytes = m->options.staging_bytes,
-		.depth = ORIGIN_DEPTH,
 		.path = file_path,
 		.stale = file_stale,
 		.passed = item_passed,
 		.arg = m,
+		.events = m->events,
 	};
 	struct plans_config plans = {
 		.file = planned_file, .arg = m, .counters = &m->counters};
@@ -242,6 +248,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
 		.revalidate_s = m->options.revalidate_s,
+		.events = m->events,
 	};
 	int rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
 		mount_commands, m, err);
@@ -274,8 +281,10 @@ static int build(struct mount *m, struct error *err)
 	set_asking(m, false);
 	if (rc == 0)
 		rc = build_store(m, err);
-	if (rc == 0)
+	if (rc == 0) {
+		limits_of_memory(m, limit_report, m);
 		rc = build_tree(m, err);
+	}
 	if (rc == 0)
 		rc = build_cache(m, err);
 	if (rc == 0)
@@ -290,7 +299,7 @@ static int build(struct mount *m, struct error *err)
  * kernel. Handlers still run: a look-up that nobody answers any more would
  * hold a lock of the kernel's that a notification wants.
  */
-static void quiesce(struct mount *m)
+void mount_quiesce(struct mount *m)
 {
 	if (m->quiesced)
 		return;
@@ -304,7 +313,7 @@ static void quiesce(struct mount *m)
 	m->pages = NULL;
 }
 
-static void set_stopping(struct mount *m)
+void mount_set_stopping(struct mount *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->stopping = true;
@@ -312,74 +321,12 @@ static void set_stopping(struct mount *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A start may be waited for as long as it makes progress. */
-static void wait_until_built(struct mount *m)
-{
-	pthread_mutex_lock(&m->lock);
-	while (!m->serving && !m->stopping) {
-		if (m->asking)
-			give_up(m);
-		pthread_cond_wait(&m->cond, &m->lock);
-	}
-	pthread_mutex_unlock(&m->lock);
-}
-
-static void *signal_main(void *arg)
-{
-	struct mount *m = arg;
-	sigset_t set;
-	int sig;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
-	while (sigwait(&set, &sig) != 0)
-		;
-	notify_systemd("STOPPING=1");
-	wait_until_built(m);
-	set_stopping(m);
-	quiesce(m);
-	if (m->fs)
-		fs_exit(m->fs);
-	return NULL;
-}
-
-/* Before any thread is made, so that all inherit it. */
-static void block_signals(void)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-	(void)signal(SIGPIPE, SIG_IGN);
-}
-
-static int start_signals(struct mount *m, struct error *err)
-{
-	int rc = -pthread_create(&m->signal_thread, NULL, signal_main, m);
-
-	if (rc < 0)
-		return error_set(err, rc, "cannot start a thread: %m");
-	m->signal_started = true;
-	return 0;
-}
-
-static void stop_signals(struct mount *m)
-{
-	if (!m->signal_started)
-		return;
-	(void)pthread_kill(m->signal_thread, SIGTERM);
-	pthread_join(m->signal_thread, NULL);
-	m->signal_started = false;
-}
-
 static void kernel_greeted(void *arg)
 {
-	background_ready(arg);
+	struct mount *m = arg;
+
+	background_ready(m);
+	events_mounted(m);
 }
 
 static int serve(struct mount *m, struct error *err)
@@ -399,10 +346,11 @@ static int serve(struct mount *m, struct error *err)
 /* `why` the mount failed, or NULL. */
 static void take_down(struct mount *m, const struct error *why)
 {
-	set_stopping(m);
-	stop_signals(m);
-	quiesce(m);
+	mount_set_stopping(m);
+	signals_stop(m);
+	mount_quiesce(m);
 	fs_unmount(m->fs);
+	events_ended(m, why);
 	if (!m->quiet)
 		leave_at_once(m, why);
 	scan_stop(m);
@@ -430,6 +378,7 @@ static void mount_free(struct mount *m)
 	(void)pthread_cond_destroy(&m->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&m->lock);
 	(void)pthread_mutex_destroy(&m->sweep_lock);
+	log_free(m->log);
 	free(m->fault_spec);
 	free(m->mountpoint);
 	free(m->source);
@@ -462,9 +411,11 @@ static int run(struct mount *m, struct error *err)
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	(void)mallopt(M_ARENA_MAX, 2);
-	block_signals();
+	signals_block();
 	raise_fd_limit();
-	rc = start_signals(m, err);
+	rc = log_start(m->log, err);
+	if (rc == 0)
+		rc = signals_start(m, err);
 	if (rc == 0)
 		rc = build(m, err);
 	if (rc == 0)
@@ -487,6 +438,8 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	if (!m)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	rc = mount_resolve(m, err);
+	if (rc == 0)
+		rc = events_open(m, err);
 	if (rc == 0)
 		rc = background_fork(m, err, &parent);
 	if (rc < 0 || parent) {

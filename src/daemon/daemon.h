@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/events.h"
 #include "store/store.h"
 
 #define MOUNT_LIMIT_BYTES ((uint64_t)16 << 20)
-#define MOUNT_CHUNK_BYTES ((uint64_t)256 << 10)
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 
@@ -25,8 +25,9 @@ struct mount_options {
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
-	uint64_t limit_bytes;	/* of a file that is one item */
-	uint64_t chunk_bytes;	/* of the items of larger files */
+	uint64_t limit_bytes; /* of a file that is one item */
+	uint64_t
+		chunk_bytes; /* of the items of larger files; 0: the origin's */
 	uint64_t staging_bytes; /* bound of the staging buffer */
 	uint64_t pages_bytes;	/* of passed-through items; 0: no bound */
 	unsigned revalidate_s;	/* 0: only on refresh */
@@ -35,6 +36,12 @@ struct mount_options {
 	const char *group;  /* may use the socket and read the tiers; or NULL */
 	const char *fault;  /* spec of the fault origin, or NULL */
 	unsigned timeout_s; /* of an origin request */
+	/* For sources far away; the environment says the rest. */
+	const char *endpoint_url, *region, *profile; /* or NULL */
+	bool no_sign_request, requester_pays, insecure_tls;
+	enum event_level log_level;
+	const char *log_file; /* NULL: standard error, or syslog */
+	bool log_json;
 };
 
 /*

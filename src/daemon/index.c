@@ -5,16 +5,18 @@
  * place of a line is the index of its file. The walk has a thread of its own;
  * the caller's shows progress and writes the table.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/escape.h"
 
 #define PROGRESS_NS (200 * NS_PER_MS)
 
@@ -78,6 +80,8 @@ static int open_tree(struct mount *m, struct error *err)
 	config.manifest = m->manifest;
 	config.timers = m->timers;
 	rc = tree_new(&m->tree, &config, err);
+	if (rc == 0)
+		rc = mount_probe_origin(m, err);
 	return rc < 0 ? rc : tree_open_root(m->tree, err);
 }
 
@@ -176,6 +180,13 @@ static int by_path(const void *a, const void *b)
 /* A field ends at a tab and a line at a newline, so these are escaped. */
 static void put_text(const char *text, size_t len, FILE *out)
 {
+	char shown[MANIFEST_PATH_MAX];
+
+	if (isatty(fileno(out)) == 1) {
+		(void)snprintf(shown, sizeof(shown), "%.*s", (int)len, text);
+		escape_print(out, shown);
+		return;
+	}
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\t')
 			(void)fputs("\\t", out);
@@ -200,6 +211,9 @@ static void put_row(const struct row *r, FILE *out)
 	(void)fprintf(out, "\t%" PRIu64 "\t%s%" PRIu64 ".%09" PRIu64 "\t",
 		r->version.size_bytes, mtime_ns < 0 ? "-" : "", ns / NS_PER_S,
 		ns % NS_PER_S);
+	if (r->version.tag)
+		(void)fprintf(out, "%016" PRIx64, r->version.tag);
+	(void)putc('\t', out);
 	put_text(r->path, slash ? (size_t)(slash - r->path) : 0, out);
 	(void)putc('\n', out);
 }
@@ -213,7 +227,8 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 		if (t.n > 0)
 			qsort(t.row, t.n, sizeof(*t.row), by_path);
 		(void)fputs(
-			"# refrain index 1: path, size, mtime, label\n", out);
+			"# refrain index 2: path, size, mtime, tag, label\n",
+			out);
 		for (size_t i = 0; i < t.n; i++)
 			put_row(&t.row[i], out);
 		if (fflush(out) != 0 || ferror(out))

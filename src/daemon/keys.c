@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 /* The answer is several times as long as the request. */
 #define KEYS_MAX 65536u

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 /* A mount that was just made may not know all names yet. */
 static bool list_all(struct names *n)

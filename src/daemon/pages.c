@@ -4,7 +4,8 @@
  * they are of no use before the next epoch, and push out pages of others.
  * Items that were served to their end queue up here, and when more than the
  * bound is in the queue the oldest are dropped. That can wait, so a thread of
- * its own does it, never a handler.
+ * its own does it, never a handler. It waits a moment for each: a reader that
+ * was answered may not have run yet, and would have to ask for them again.
  *
  * It does it as any program would, through the mount: that passes over pages
  * that are mapped, or locked because somebody is reading them. A notification
@@ -13,7 +14,7 @@
  * for the daemon, and the daemon for the reader. For the same reason the
  * thread has a table of descriptors of its own, without that one.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +24,18 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+
+/* Pages stay at least this long, unless this many bytes above the bound are
+ * waiting. */
+#define KEEP_NS (100 * NS_PER_MS)
+#define KEEP_BYTES ((uint64_t)64 << 20)
 
 struct passed {
 	struct list link;
 	node_id id;
-	uint64_t off, len;
+	uint64_t off, len, since_ns;
 };
 
 struct pages {
@@ -43,6 +51,23 @@ struct pages {
 static bool is_over(const struct pages *p)
 {
 	return p->bytes > p->m->options.pages_bytes;
+}
+
+static struct passed *oldest(const struct pages *p)
+{
+	return CONTAINER_OF(p->queue.next, struct passed, link);
+}
+
+/* Until the oldest may be dropped, or the end. */
+static void wait_for_pages(struct pages *p)
+{
+	while (!is_over(p) && !p->stopping)
+		pthread_cond_wait(&p->cond, &p->lock);
+	while (!p->stopping &&
+		p->bytes <= p->m->options.pages_bytes + KEEP_BYTES &&
+		cond_wait_until(
+			&p->cond, &p->lock, oldest(p)->since_ns + KEEP_NS))
+		;
 }
 
 /* What has gone, or is not to be had, has no pages that are to be dropped. */
@@ -75,11 +100,10 @@ static void *pages_main(void *arg)
 	for (;;) {
 		struct passed *i;
 
-		while (!is_over(p) && !p->stopping)
-			pthread_cond_wait(&p->cond, &p->lock);
+		wait_for_pages(p);
 		if (p->stopping)
 			break;
-		i = CONTAINER_OF(p->queue.next, struct passed, link);
+		i = oldest(p);
 		list_del(&i->link);
 		p->bytes -= i->len;
 		pthread_mutex_unlock(&p->lock);
@@ -100,6 +124,7 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 	i->id = (node_id)item->cookie;
 	i->off = item->base;
 	i->len = item->size;
+	i->since_ns = clock_now_ns();
 	LOCK_SCOPE(&p->lock);
 	list_add_tail(&p->queue, &i->link);
 	p->bytes += i->len;
@@ -116,7 +141,7 @@ int pages_new(struct pages **out, struct mount *m, struct error *err)
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
 	p->m = m;
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
-	(void)pthread_cond_init(&p->cond, NULL);
+	cond_init(&p->cond);
 	list_init(&p->queue);
 	rc = -pthread_create(&p->thread, NULL, pages_main, p);
 	if (rc < 0) {

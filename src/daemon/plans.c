@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 /* Names that were left out and are named in an answer. */
 #define EXAMPLES_MAX 8u
@@ -116,9 +116,13 @@ static int get_params(
 		rc = get_number(
 			request, "slack", PLAN_POSITIONS_MAX, &p->slack, err);
 	if (rc == 0)
+		rc = get_number(
+			request, "begun", PLAN_POSITIONS_MAX, &p->begun, err);
+	if (rc == 0)
 		rc = get_echo(request, "echo", &p->echo, err);
 	if (rc == 0)
 		rc = get_echo(request, "echo_max", &p->echo_max, err);
+	p->measure = json_is_true(json_object_get(request, "measure"));
 	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
 }
 
@@ -134,6 +138,8 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	/* It takes the place of one that is there, whatever comes of it. */
 	ctl_own(conn, NULL, NULL);
+	if (json_is_true(json_object_get(request, "own")))
+		params.reader = ctl_peer(conn);
 	if (!k || get_params(request, &params, &err) < 0 ||
 		plan_open(m->plans, &params, &k->plan, &err) < 0) {
 		(void)ctl_fail(conn, "%s", k ? err.msg : "out of memory");
@@ -249,42 +255,81 @@ void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
 
 /* -- Going on -------------------------------------------------------------- */
 
+/* What a request of progress says; 0: nothing of it. */
+struct progress {
+	uint64_t position, step, from, step_ns;
+	struct schedule_echo echo;
+	bool has_from;
+};
+
+static int get_progress(
+	const json_t *request, struct progress *p, struct error *err)
+{
+	int rc = get_number(request, "position", NUMBER_MAX, &p->position, err);
+
+	if (rc == 0)
+		rc = get_number(request, "step", NUMBER_MAX, &p->step, err);
+	if (rc == 0)
+		rc = get_number(request, "from", SCHEDULE_GLOBAL_MAX / 2,
+			&p->from, err);
+	if (rc == 0)
+		rc = get_echo(request, "echo", &p->echo, err);
+	p->has_from = json_object_get(request, "from") != NULL;
+	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
+}
+
+static int change_echo(
+	struct course *k, const struct progress *p, struct error *err)
+{
+	int rc = 0;
+
+	if (p->echo.p && p->has_from)
+		rc = plan_echo_from(k->plan, p->from, p->echo);
+	else if (p->echo.p)
+		rc = plan_echo(k->plan, p->step, p->echo);
+	return rc < 0 ? error_set(err, rc,
+				"the echo factor cannot change to this, or "
+				"not at this step: %m")
+		      : 0;
+}
+
+static json_t *rates_line(struct plan *plan)
+{
+	struct plan_rates r;
+
+	plan_rates(plan, &r);
+	return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}",
+		"ok", 1, "full_us", (json_int_t)(r.full_ns / NS_PER_US),
+		"full_bytes", (json_int_t)r.full_bytes, "long_us",
+		(json_int_t)(r.long_ns / NS_PER_US), "long_bytes",
+		(json_int_t)r.long_bytes, "bursts", (json_int_t)r.bursts,
+		"looked", (json_int_t)r.looked, "missing_bytes",
+		(json_int_t)r.missing_bytes, "fetching", (int)r.fetching,
+		"window_full", (int)r.full);
+}
+
 void command_plan_progress(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct course *k = course_of(conn);
-	uint64_t position = 0, step = 0, step_ns = 0;
-	struct schedule_echo echo = {0, 0};
+	struct progress p = {.position = 0};
 	struct error err = {""};
-	int rc;
 
 	(void)arg;
 	if (!k)
 		return;
-	rc = get_number(request, "position", NUMBER_MAX, &position, &err);
-	if (rc == 0)
-		rc = get_number(request, "step", NUMBER_MAX, &step, &err);
-	if (rc == 0)
-		rc = get_step_ns(request, &step_ns, &err);
-	if (rc == 0)
-		rc = get_echo(request, "echo", &echo, &err);
-	if (rc == 0 && echo.p) {
-		rc = plan_echo(k->plan, step, echo);
-		if (rc < 0)
-			(void)error_set(&err, rc,
-				"the echo factor cannot change to this, or "
-				"not at this step: %m");
-	}
-	if (rc < 0) {
+	if (get_progress(request, &p, &err) < 0 ||
+		report_take(k->m, request, &err) < 0 ||
+		change_echo(k, &p, &err) < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
 	if (json_object_get(request, "step_ms"))
-		plan_step_time(k->plan, step_ns);
-	plan_progress(k->plan, position);
-	if (step)
-		plan_progress_step(k->plan, step);
-	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+		plan_step_time(k->plan, p.step_ns);
+	plan_progress(k->plan, p.position);
+	if (p.step)
+		plan_progress_step(k->plan, p.step);
+	(void)ctl_send(conn, rates_line(k->plan));
 }
 
 static json_t *status_line(struct plan *plan, const char *kind)

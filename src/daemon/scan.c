@@ -6,7 +6,7 @@
  * be reached is not taken for an empty one: the scan is tried again later,
  * and nothing is swept before it has seen everything.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,25 +88,34 @@ static void wait_for_next(struct mount *m)
 
 /* -- The manifest that is kept with the cache ----------------------------- */
 
-static int open_last_tier(const struct mount *m)
+/* As it was checked when it was opened: its path may show another by now. */
+static int last_tier(const struct mount *m)
 {
-	return open(m->tier_dir[m->options.ntiers - 1],
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return store_tier_fd(m->store, m->options.ntiers - 1);
+}
+
+static void report_manifest(struct mount *m, enum event_kind kind, int status)
+{
+	struct event e = {.kind = kind,
+		.dir = m->tier_dir[m->options.ntiers - 1],
+		.status = status};
+
+	event_report(m->events, &e);
 }
 
 int manifest_open(struct mount *m, struct error *err)
 {
-	CLEANUP_FD int dir = open_last_tier(m);
 	int rc = manifest_new(&m->manifest, m->source);
 
-	if (rc == 0 && dir >= 0)
-		rc = manifest_load(m->manifest, dir);
+	if (rc == 0)
+		rc = manifest_load(m->manifest, last_tier(m));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
 		/* Damaged, old or not to be read: the scan makes a new one. */
 		if (rc == -EBADMSG)
 			COUNT(&m->counters, checksum_errors);
 		else
 			COUNT(&m->counters, tier_errors);
+		report_manifest(m, EVENT_MANIFEST_DAMAGED, rc);
 		manifest_free(m->manifest);
 		m->manifest = NULL;
 		rc = manifest_new(&m->manifest, m->source);
@@ -118,17 +127,18 @@ int manifest_open(struct mount *m, struct error *err)
 
 void manifest_keep(struct mount *m)
 {
-	CLEANUP_FD int dir = -1;
 	uint64_t now = tree_generation(m->tree);
 	bool changed;
+	int rc;
 
 	pthread_mutex_lock(&m->lock);
 	changed = m->kept < now;
 	pthread_mutex_unlock(&m->lock);
 	if (!changed)
 		return;
-	dir = open_last_tier(m);
-	if (dir < 0 || manifest_save(m->manifest, dir) < 0) {
+	rc = manifest_save(m->manifest, last_tier(m));
+	if (rc < 0) {
+		report_manifest(m, EVENT_MANIFEST_UNSAVED, rc);
 		/* An older one stays; it is tried again, at the end at last. */
 		COUNT(&m->counters, tier_errors);
 		return;
@@ -148,11 +158,31 @@ void manifest_keep(struct mount *m)
  */
 static void scanned(struct mount *m)
 {
+	struct event e = {.kind = EVENT_SCANNED};
+	struct manifest_totals totals;
+
+	manifest_totals(m->manifest, &totals);
+	e.n = totals.files;
+	event_report(m->events, &e);
+	/* What a tier holds is known when it has been read. */
+	store_wait_ready(m->store);
+	limits_of_tiers(m, limit_report, m);
 	if (tree_generation(m->tree) > 0) {
 		mount_sweep(m);
 		manifest_keep(m);
 	}
 	atomic_store(&m->scan, SCAN_COMPLETE);
+}
+
+static void report_unlisted(
+	struct mount *m, const struct tree_walk_result *result)
+{
+	struct event e = {.kind = EVENT_SCAN_INCOMPLETE};
+	struct error why;
+
+	(void)tree_walk_error(m->tree, result, &why);
+	e.text = why.msg;
+	event_report(m->events, &e);
 }
 
 static void *scan_main(void *arg)
@@ -170,6 +200,7 @@ static void *scan_main(void *arg)
 			scanned(m);
 			break;
 		}
+		report_unlisted(m, &result);
 		atomic_store(&m->scan, SCAN_INCOMPLETE);
 		wait_for_next(m);
 	}

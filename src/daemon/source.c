@@ -4,7 +4,7 @@
  * mountpoint and what is on it now, the tiers' directories. Runs once, before
  * any thread exists.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,12 +17,87 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#ifdef HAVE_REMOTE
+#include "remote/remote.h"
+#endif
 
-#define SYNTHETIC "synthetic:"
+/* -- Schemes --------------------------------------------------------------- */
 
-static bool is_synthetic(const char *source)
+struct scheme {
+	const char *prefix;
+	/* The source as tiers record it, to be freed. -errno, err set. */
+	int (*resolve)(const char *source, char **out, struct error *err);
+	int (*open)(struct mount *m, struct origin **out, struct error *err);
+};
+
+static int resolve_synthetic(const char *source, char **out, struct error *err)
 {
-	return strncmp(source, SYNTHETIC, strlen(SYNTHETIC)) == 0;
+	*out = strdup(source);
+	return *out ? 0 : error_set(err, -ENOMEM, "%m");
+}
+
+static int open_synthetic(
+	struct mount *m, struct origin **out, struct error *err)
+{
+	return origin_synthetic_new(out, strchr(m->source, ':') + 1, err);
+}
+
+#ifdef HAVE_REMOTE
+static void log_line(void *arg, const char *line)
+{
+	(void)arg;
+	(void)fprintf(stderr, "refrain: %s\n", line);
+}
+
+static int open_remote(struct mount *m, struct origin **out, struct error *err)
+{
+	struct remote_config config = {
+		.endpoint_url = m->options.endpoint_url,
+		.region = m->options.region,
+		.profile = m->options.profile,
+		.no_sign_request = m->options.no_sign_request,
+		.requester_pays = m->options.requester_pays,
+		.insecure_tls = m->options.insecure_tls,
+		.counters = &m->counters,
+		.say = log_line,
+	};
+	int rc = remote_new(out, m->source, &config, err);
+
+	m->remote = rc == 0 ? *out : NULL;
+	return rc;
+}
+#else
+static int remote_resolve(const char *source, char **out, struct error *err)
+{
+	(void)out;
+	return error_set(err, -EINVAL,
+		"cannot mount '%s': this program was built without http and "
+		"s3; build it with libcurl, libcrypto and expat",
+		source);
+}
+
+static int open_remote(struct mount *m, struct origin **out, struct error *err)
+{
+	(void)out;
+	return error_set(err, -EINVAL, "cannot open '%s'", m->source);
+}
+#endif
+
+static const struct scheme schemes[] = {
+	{"synthetic:", resolve_synthetic, open_synthetic},
+	{"s3://", remote_resolve, open_remote},
+	{"https://", remote_resolve, open_remote},
+	{"http://", remote_resolve, open_remote},
+	{NULL, NULL, NULL},
+};
+
+/* NULL: a path. */
+static const struct scheme *scheme_of(const char *source)
+{
+	for (const struct scheme *s = schemes; s->prefix; s++)
+		if (strncmp(source, s->prefix, strlen(s->prefix)) == 0)
+			return s;
+	return NULL;
 }
 
 static bool is_inside(const char *path, const char *top)
@@ -37,23 +112,13 @@ static bool is_inside(const char *path, const char *top)
 
 static bool is_in_source(const struct mount *m, const char *path)
 {
-	return !is_synthetic(m->source) && is_inside(path, m->source);
+	return !scheme_of(m->source) && is_inside(path, m->source);
 }
 
-int mount_resolve_source(struct mount *m, struct error *err)
+static int resolve_path(struct mount *m, const char *source, struct error *err)
 {
-	const char *source = m->options.source;
 	struct stat st;
 
-	if (is_synthetic(source)) {
-		m->source = strdup(source);
-		return m->source ? 0 : error_set(err, -ENOMEM, "%m");
-	}
-	if (strstr(source, "://"))
-		return error_set(err, -EINVAL,
-			"cannot mount '%s': this version reads directories "
-			"only; mount the store as a directory first",
-			source);
 	m->source = realpath(source, NULL);
 	if (!m->source)
 		return error_set(err, -errno,
@@ -66,6 +131,24 @@ int mount_resolve_source(struct mount *m, struct error *err)
 			"directory that holds the dataset",
 			source);
 	return 0;
+}
+
+int mount_resolve_source(struct mount *m, struct error *err)
+{
+	const char *source = m->options.source;
+	const struct scheme *scheme = scheme_of(source);
+	int rc;
+
+	if (scheme)
+		return scheme->resolve(source, &m->source, err);
+	if (strstr(source, "://"))
+		return error_set(err, -EINVAL,
+			"cannot mount '%s': known are directories, s3://, "
+			"https:// and http://; mount another store as a "
+			"directory first",
+			source);
+	rc = reach_directory(source, m->options.timeout_s, err);
+	return rc < 0 ? rc : resolve_path(m, source, err);
 }
 
 /* -- The mountpoint ------------------------------------------------------ */
@@ -134,6 +217,11 @@ static int check_empty(const char *path, struct error *err)
 	CLEANUP_DIR DIR *dir = opendir(path);
 	const struct dirent *e;
 
+	if (!dir && errno == ENOTDIR)
+		return error_set(err, -ENOTDIR,
+			"cannot use mountpoint '%s': %m; name an empty "
+			"directory",
+			path);
 	if (!dir)
 		return error_set(err, -errno,
 			"cannot use mountpoint '%s': %m; make it with "
@@ -254,22 +342,41 @@ int mount_resolve(struct mount *m, struct error *err)
 
 /* -- The origin ---------------------------------------------------------- */
 
-static int open_bottom(
-	const char *source, struct origin **out, struct error *err)
+static int open_bottom(struct mount *m, struct origin **out, struct error *err)
 {
-	if (is_synthetic(source))
-		return origin_synthetic_new(
-			out, source + strlen(SYNTHETIC), err);
-	return origin_posix_new(out, source, err);
+	const struct scheme *scheme = scheme_of(m->source);
+
+	return scheme ? scheme->open(m, out, err)
+		      : origin_posix_new(out, m->source, err);
+}
+
+/* A store whose names are known is asked when they are not any more. */
+int mount_probe_origin(struct mount *m, struct error *err)
+{
+#ifdef HAVE_REMOTE
+	struct node_info root;
+
+	if (!m->remote ||
+		(manifest_get(m->manifest, NODE_ROOT, &root) == 0 &&
+			root.listed))
+		return 0;
+	if (remote_probe(m->remote, err) < 0)
+		return error_wrap(err, -EIO, "cannot read '%s'", m->source);
+#else
+	(void)m;
+	(void)err;
+#endif
+	return 0;
 }
 
 int mount_open_origin(struct mount *m, struct error *err)
 {
 	struct retry_config retry = {
 		.total_ns = m->options.timeout_s * NS_PER_S,
+		.events = m->events,
 	};
 	struct origin *o = NULL, *next = NULL;
-	int rc = open_bottom(m->source, &o, err);
+	int rc = open_bottom(m, &o, err);
 
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The object of `refrain status --json`; runs on a control connection. */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -11,8 +11,6 @@
 
 /* So that the counters of an epoch that just ended are complete. */
 #define SETTLE_NS NS_PER_S
-
-#define LIMITS_MAX 8
 
 static void set_int(json_t *o, const char *name, uint64_t value)
 {
@@ -43,16 +41,22 @@ static uint64_t open_fds(void)
 	return n > 3 ? n - 3 : 0; /* ".", ".." and this directory */
 }
 
+/* "dir" is for people and JSON; "dir_bytes" where that is not all of it. */
 static json_t *tier_object(const struct tier_status *s)
 {
 	json_t *o = json_object();
+	json_t *path = ctl_path_new(s->dir);
 
 	(void)json_object_set_new(o, "dir", ctl_text_new(s->dir));
+	if (json_is_object(path))
+		(void)json_object_set(o, "dir_bytes", path);
+	json_decref(path);
 	set_int(o, "capacity_bytes", s->capacity_bytes);
 	set_int(o, "used_bytes", s->used_bytes);
 	set_int(o, "reserved_bytes", s->reserved_bytes);
 	set_int(o, "resident_bytes", s->resident_bytes);
 	set_int(o, "entries", s->entries);
+	set_int(o, "tier_errors", s->errors);
 	return o;
 }
 
@@ -112,6 +116,19 @@ static const char *scan_text(struct mount *m)
 	return "";
 }
 
+void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
+	const struct tree_walk_result *result)
+{
+	struct error why;
+
+	(void)json_object_set_new(
+		reply, number, json_integer((json_int_t)result->failed));
+	if (result->failed == 0)
+		return;
+	(void)tree_walk_error(m->tree, result, &why);
+	(void)json_object_set_new(reply, "unlisted_why", ctl_text_new(why.msg));
+}
+
 static void add_scan(json_t *o, struct mount *m)
 {
 	bool complete = atomic_load(&m->scan) == SCAN_COMPLETE;
@@ -122,17 +139,21 @@ static void add_scan(json_t *o, struct mount *m)
 	pthread_mutex_unlock(&m->lock);
 	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
 	(void)json_object_set_new(o, "scan_complete", json_boolean(complete));
-	command_add_unlisted(o, m, "unlisted_directories", &unlisted);
+	status_add_unlisted(o, m, "unlisted_directories", &unlisted);
+}
+
+static void append_limit(void *arg, const char *sentence)
+{
+	(void)json_array_append_new(arg, ctl_text_new(sentence));
 }
 
 static void add_limits(json_t *o, struct mount *m)
 {
-	const char *sentence[LIMITS_MAX];
 	json_t *limits = json_array();
-	size_t n = fs_limits(m->fs, sentence, LIMITS_MAX);
 
-	for (size_t i = 0; i < n; i++)
-		(void)json_array_append_new(limits, json_string(sentence[i]));
+	limits_of_memory(m, append_limit, limits);
+	limits_of_tiers(m, append_limit, limits);
+	limits_of_kernel(m, append_limit, limits);
 	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
 	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
 	(void)json_object_set_new(o, "limits", limits);

@@ -4,7 +4,7 @@
  * number at a time, and tell how far it is. What is cached already is
  * skipped, so a warming that was interrupted goes on where it stopped.
  */
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +16,8 @@
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
+/* Files that change while they are fetched are tried again so often. */
+#define ROUNDS_MAX 3u
 
 struct warm_count {
 	uint64_t items, bytes;
@@ -26,6 +28,7 @@ struct warm {
 	struct ctl_conn *conn;
 	/* The command's thread only. */
 	struct warm_count total, already, not_fitting;
+	struct warm_count earlier; /* cached in rounds before this one */
 	struct tree_walk_result unlisted;
 	uint64_t files;
 	uint64_t told_ns;
@@ -35,8 +38,9 @@ struct warm {
 	unsigned out; /* items being fetched */
 	uint64_t out_bytes;
 	struct warm_count cached, failed, late; /* late: room went away */
-	node_id failed_file;			/* the first of these; */
-	int failed_status;			/* why, as -errno */
+	uint64_t changed;    /* of `failed`: not the version that was listed */
+	node_id failed_file; /* the first of these; */
+	int failed_status;   /* why, as -errno */
 };
 
 struct warm_item {
@@ -61,6 +65,7 @@ static void count_failed(
 		k->failed_status = status;
 	}
 	count(&k->failed, bytes);
+	k->changed += status == -ESTALE;
 }
 
 static void item_done(struct cache_warm *w, int status)
@@ -242,7 +247,8 @@ static void send_result(struct warm *k)
 		(json_int_t)(k->cached.items + k->already.items),
 		"cached_bytes",
 		(json_int_t)(k->cached.bytes + k->already.bytes),
-		"already_items", (json_int_t)k->already.items,
+		"already_items",
+		(json_int_t)(k->already.items - k->earlier.items),
 		"not_fitting_items",
 		(json_int_t)(k->not_fitting.items + k->late.items),
 		"not_fitting_bytes",
@@ -250,17 +256,16 @@ static void send_result(struct warm *k)
 		"failed_items", (json_int_t)k->failed.items);
 
 	add_failed_why(reply, k);
-	command_add_unlisted(reply, k->m, "unlisted", &k->unlisted);
+	status_add_unlisted(reply, k->m, "unlisted", &k->unlisted);
 	(void)ctl_send(k->conn, reply);
 }
 
-static int run(struct warm *k, const json_t *paths, struct error *err)
+static int run_round(struct warm *k, const json_t *paths, struct error *err)
 {
 	size_t n = json_array_size(paths);
 	node_id *top = calloc(n ? n : 1, sizeof(*top));
 	int rc = top ? 0 : error_set(err, -ENOMEM, "cannot warm: %m");
 
-	store_wait_ready(k->m->store);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
 		rc = find(k, n ? json_array_get(paths, i) : NULL, &top[i], err);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
@@ -272,6 +277,50 @@ static int run(struct warm *k, const json_t *paths, struct error *err)
 	return rc;
 }
 
+/* Look at the source again; what cannot be reached fails in the next round. */
+static void refresh_paths(struct warm *k, const json_t *paths)
+{
+	size_t n = json_array_size(paths);
+	struct tree_walk_result result;
+
+	for (size_t i = 0; i < (n ? n : 1); i++) {
+		CLEANUP_FREE char *path = NULL;
+
+		if (n && ctl_path_get(json_array_get(paths, i), &path) < 0)
+			continue;
+		(void)tree_refresh(k->m->tree, path ? path : "", &result, NULL);
+	}
+}
+
+/* Prepare another round, if files had changed at the source. */
+static bool begin_again(struct warm *k)
+{
+	LOCK_SCOPE(&k->lock);
+
+	if (k->changed == 0 || k->gone)
+		return false;
+	k->earlier.items += k->cached.items;
+	k->earlier.bytes += k->cached.bytes;
+	k->cached = k->failed = k->late = (struct warm_count){0};
+	k->total = k->already = k->not_fitting = (struct warm_count){0};
+	k->unlisted = (struct tree_walk_result){0};
+	k->files = k->changed = 0;
+	return true;
+}
+
+static int run(struct warm *k, const json_t *paths, struct error *err)
+{
+	int rc;
+
+	store_wait_ready(k->m->store);
+	rc = run_round(k, paths, err);
+	for (unsigned i = 1; rc == 0 && i < ROUNDS_MAX && begin_again(k); i++) {
+		refresh_paths(k, paths);
+		rc = run_round(k, paths, err);
+	}
+	return rc;
+}
+
 void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct warm k = {
@@ -279,10 +328,13 @@ void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 		.conn = conn,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
+	const json_t *paths;
 	struct error err;
 
+	if (!command_paths(conn, request, &paths))
+		return;
 	cond_init(&k.cond);
-	if (run(&k, json_object_get(request, "paths"), &err) < 0)
+	if (run(&k, paths, &err) < 0)
 		(void)ctl_fail(conn, "%s", err.msg);
 	else
 		send_result(&k);

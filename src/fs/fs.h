@@ -11,9 +11,9 @@
 
 #include "base/err.h"
 #include "cache/cache.h"
-#include "fs/tree.h"
-#include "plan/plan.h"
+#include "manifest/manifest.h"
 #include "prefetch/prefetch.h"
+#include "tree/tree.h"
 
 struct fs;
 
@@ -28,6 +28,7 @@ struct fs_config {
 	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
 	unsigned revalidate_s;
+	const struct event_sink *events; /* may be NULL */
 };
 
 /*

@@ -32,8 +32,17 @@ struct fs {
 
 struct gather;
 
+/* Whose thread it is; see reader.c. */
+struct fs_reader {
+	pid_t thread, process;
+	uint64_t until_ns; /* good until then */
+};
+
+#define FS_READERS 64u
+
 /* What a thread that answers requests keeps. */
 struct fs_worker {
+	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
 	struct cache_scratch *scratch;
 	struct fs_read *spare; /* so that a hit allocates nothing */
 	struct gather *gather; /* likewise, one over several items */
@@ -63,11 +72,30 @@ void fs_worker_free(void *worker);
 
 extern const struct fuse_lowlevel_ops fs_ops;
 
-/* read.c */
+/* A READ as the kernel asked for it. */
+struct asked {
+	struct fs *fs;
+	fuse_ino_t ino;
+	uint64_t off;
+	size_t len;
+	struct file_version version; /* whose bytes are to be read */
+	enum plans_turn turn;	     /* what plans expect of it */
+	bool again;		     /* it has followed a change */
+};
+
+/* follow.c: take a request over whose version is stale. False: it did not. */
+bool fs_follow(const struct asked *ask, fuse_req_t req);
+
+/* read.c: read and answer; w: of this thread, NULL for want of memory. */
+void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req);
+
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 void fs_read_free(struct fs_read *r);
 void fs_gather_free(struct gather *g);
+
+/* reader.c: the process that a thread is of; 0: not known. */
+pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 
 /* readdir.c */
 void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mountinfo.h"
 
 /* What read-ahead is worth having for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
@@ -25,64 +26,24 @@ struct mount_line {
 	bool found;
 };
 
-/* Octal escapes of mountinfo: blank, tab, newline, backslash. */
-static void unescape(char *s)
-{
-	char *out = s;
-
-	for (; *s; s++) {
-		unsigned c;
-
-		if (s[0] == '\\' && sscanf(s + 1, "%3o", &c) == 1 && s[1] &&
-			s[2] && s[3]) {
-			*out++ = (char)c;
-			s += 3;
-		} else {
-			*out++ = *s;
-		}
-	}
-	*out = '\0';
-}
-
-static void parse_line(char *line, const char *path, struct mount_line *m)
-{
-	char *save = NULL;
-	char *field = strtok_r(line, " ", &save);
-	unsigned major = 0, minor = 0;
-	bool match = false;
-
-	for (int i = 0; field; i++, field = strtok_r(NULL, " ", &save)) {
-		if (i == 2 && sscanf(field, "%u:%u", &major, &minor) != 2)
-			return;
-		if (i == 4) {
-			unescape(field);
-			match = strcmp(field, path) == 0;
-		}
-		if (i > 5 && strcmp(field, "-") == 0)
-			break;
-	}
-	field = strtok_r(NULL, " ", &save);
-	if (!match || !field)
-		return;
-	/* The last line of a path is the mount on top. */
-	m->found = true;
-	m->major = major;
-	m->minor = minor;
-	(void)snprintf(m->type, sizeof(m->type), "%s", field);
-}
-
 static void find_mount(const char *path, struct mount_line *m)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	CLEANUP_FREE char *line = NULL;
-	size_t cap = 0;
+	struct mountinfo_entry e;
+	struct mountinfo list;
 
 	m->found = false;
-	if (!f)
+	if (mountinfo_open(&list, 0) < 0)
 		return;
-	while (getline(&line, &cap, f) > 0)
-		parse_line(line, path, m);
-	(void)fclose(f);
+	while (mountinfo_next(&list, &e)) {
+		if (strcmp(e.path, path) != 0)
+			continue;
+		/* The last one is on top. */
+		m->found = true;
+		m->major = e.major;
+		m->minor = e.minor;
+		(void)snprintf(m->type, sizeof(m->type), "%s", e.type);
+	}
+	mountinfo_close(&list);
 }
 
 int fs_probe(const char *mountpoint)
@@ -96,7 +57,7 @@ int fs_probe(const char *mountpoint)
 	/* Not stat(): the kernel answers that itself, daemon or not. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
-	return strcmp(m.type, "fuse.refrain") == 0 ? 1 : -EBUSY;
+	return strcmp(m.type, MOUNTINFO_REFRAIN) == 0 ? 1 : -EBUSY;
 }
 
 static int run_fusermount(const char *mountpoint)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/feature.h"
-#include "fs/inode.h"
+#include "tree/tree.h"
 
 #define CONTROL_XATTR "user.refrain.control"
 

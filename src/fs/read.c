@@ -13,7 +13,7 @@
 /* A request whose bytes come from several items. */
 struct gather {
 	struct parked p;
-	size_t len;
+	struct asked ask;
 	atomic_uint left;  /* parts, and the handler until it is through */
 	atomic_int status; /* of the first part that failed */
 	size_t cap;	   /* of buf */
@@ -27,6 +27,7 @@ struct gather {
 struct fs_read {
 	struct cache_read r;
 	struct parked p;       /* of a request that is one part */
+	struct asked ask;      /* likewise */
 	struct gather *gather; /* of one that is several; else NULL */
 	size_t at;	       /* in gather.buf */
 };
@@ -50,10 +51,20 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 		(void)fuse_reply_buf(req, data, len);
 }
 
-static void answer(struct parked *p, int status, const void *data, size_t len)
+/* Bytes are checked to be of the version that the reader has. */
+static void answer(
+	struct parked *p, const struct asked *ask, int status, const void *data)
 {
-	if (parked_claim(p))
-		reply(p->req, status, data, len);
+	struct asked mine = *ask; /* p and ask may go with the claim */
+	fuse_req_t req = p->req;
+
+	if (status >= 0 &&
+		!manifest_serve(mine.fs->config.manifest, (node_id)mine.ino,
+			&mine.version))
+		status = -ESTALE;
+	if (!parked_claim(p) || (status == -ESTALE && fs_follow(&mine, req)))
+		return;
+	reply(req, status, data, mine.len);
 }
 
 /* What a reader may be told; the origin's own errors are all I/O errors. */
@@ -70,7 +81,7 @@ static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
 		return false;
-	answer(&g->p, atomic_load(&g->status), g->buf, g->len);
+	answer(&g->p, &g->ask, atomic_load(&g->status), g->buf);
 	return true;
 }
 
@@ -95,7 +106,7 @@ static void read_done(struct cache_read *cr, int status, const void *data)
 	if (r->gather)
 		gather_part(r->gather, r->at, r->r.len, status, data);
 	else
-		answer(&r->p, reader_errno(status), data, r->r.len);
+		answer(&r->p, &r->ask, reader_errno(status), data);
 	fs_read_free(r);
 }
 
@@ -128,7 +139,7 @@ static void read_part(struct fs *fs, struct fs_worker *w,
 	if (r->gather)
 		gather_part(r->gather, r->at, r->r.len, (int)n, r->r.data);
 	else
-		answer(&r->p, reader_errno((int)n), r->r.data, r->r.len);
+		answer(&r->p, &r->ask, reader_errno((int)n), r->r.data);
 	if (n > 0)
 		cache_read_end(fs->config.cache, &r->r);
 	read_give(w, r);
@@ -157,19 +168,27 @@ static void gather_give(struct fs_worker *w, struct gather *g)
 		w->gather = g;
 }
 
-/* Parts one after another; the handler holds one count of its own. */
-static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
-	struct cache_item *item, uint64_t off, size_t len)
+static void read_of(struct fs_read *r, enum plans_turn turn)
 {
-	struct gather *g = gather_take(w, len);
-	size_t at = 0;
+	r->r.planned = turn != PLANS_NONE;
+	r->r.ahead = turn == PLANS_LATER;
+}
+
+/* Parts one after another; the handler holds one count of its own. */
+static void read_gather(const struct asked *ask, struct fs_worker *w,
+	fuse_req_t req, struct cache_item *item)
+{
+	struct gather *g = gather_take(w, ask->len);
+	struct fs *fs = ask->fs;
+	uint64_t off = ask->off;
+	size_t at = 0, len = ask->len;
 
 	if (!g) {
 		reply(req, -ENOMEM, NULL, 0);
 		return;
 	}
 	parked_init(&g->p, req);
-	g->len = len;
+	g->ask = *ask;
 	atomic_init(&g->left, 1);
 	atomic_init(&g->status, 0);
 	while (at < len) {
@@ -189,6 +208,7 @@ static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
 		}
 		r->gather = g;
 		r->at = at;
+		read_of(r, ask->turn);
 		r->r.off = (size_t)(off + at - item->base);
 		r->r.len = part;
 		read_part(fs, w, item, r);
@@ -198,17 +218,32 @@ static void read_gather(struct fs *fs, struct fs_worker *w, fuse_req_t req,
 		gather_give(w, g);
 }
 
-static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
-	uint64_t off, size_t len)
+/* Before the answer, for what it ends may be another's turn then. */
+static enum plans_turn note_plans(struct fs *fs, struct fs_worker *w,
+	fuse_req_t req, const struct cache_item *item, uint64_t off, size_t len)
 {
-	struct fs_worker *w = fs_worker(fs);
+	struct plans *plans = fs->config.plans;
+	pid_t pid = w && plans_ask_reader(plans)
+		? fs_process_of(w, fuse_req_ctx(req)->pid)
+		: 0;
+
+	return plans_note(plans, item, off, len, pid);
+}
+
+void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
+{
+	struct cache *cache = ask->fs->config.cache;
+	struct cache_item item = {.cookie = ask->ino, .version = ask->version};
+	struct file_version ignored;
 	struct fs_read *r;
 
-	cache_item_at(fs->config.cache, off, item);
+	(void)manifest_identity(ask->fs->config.manifest, (node_id)ask->ino,
+		&item.digest, &ignored); /* the digest never changes */
+	cache_item_at(cache, ask->off, &item);
 	if (w &&
-		(off + len > item->base + item->size ||
-			len > CACHE_READ_MAX_BYTES)) {
-		read_gather(fs, w, req, item, off, len);
+		(ask->off + ask->len > item.base + item.size ||
+			ask->len > CACHE_READ_MAX_BYTES)) {
+		read_gather(ask, w, req, &item);
 		return;
 	}
 	r = w ? read_take(w) : NULL;
@@ -217,18 +252,22 @@ static void read_file(struct fs *fs, fuse_req_t req, struct cache_item *item,
 		return;
 	}
 	parked_init(&r->p, req);
+	r->ask = *ask;
 	r->gather = NULL;
-	r->r.off = (size_t)(off - item->base);
-	r->r.len = len;
-	read_part(fs, w, item, r);
+	read_of(r, ask->turn);
+	r->r.off = (size_t)(ask->off - item.base);
+	r->r.len = ask->len;
+	read_part(ask->fs, w, &item, r);
 }
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
 	struct fs *fs = fuse_req_userdata(req);
+	struct fs_worker *w = fs_worker(fs);
 	struct cache_item item = {.cookie = ino};
 	uint64_t at = (uint64_t)off;
+	struct asked ask;
 
 	(void)fi; /* opens have no state */
 	if (!manifest_identity(fs->config.manifest, (node_id)ino, &item.digest,
@@ -242,10 +281,13 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	}
 	if (size > item.version.size_bytes - at)
 		size = (size_t)(item.version.size_bytes - at);
-	cache_item_at(fs->config.cache, at, &item);
-	/* Before the answer, for what it ends may be another's turn then. */
-	plans_note(fs->config.plans, &item, at, size);
-	read_file(fs, req, &item, at, size);
+	ask = (struct asked){.fs = fs,
+		.ino = ino,
+		.off = at,
+		.len = size,
+		.version = item.version,
+		.turn = note_plans(fs, w, req, &item, at, size)};
+	fs_read_run(&ask, w, req);
 	cache_item_at(fs->config.cache, at, &item);
 	if (item.size < item.version.size_bytes)
 		prefetch_note(fs->config.prefetch, &item, at, size);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/inode.h"
+#include "tree/tree.h"
 
 struct dir_read {
 	struct tree_wait w;
@@ -90,6 +90,20 @@ static void answer(struct dir_read *d)
 	free(d);
 }
 
+static void report_listing(const struct dir_read *d, int status)
+{
+	char path[MANIFEST_PATH_MAX];
+	struct event e = {
+		.kind = EVENT_NAME_FAILED, .path = path, .status = status};
+	int n = manifest_path(
+		d->fs->config.manifest, d->dir, path, sizeof(path));
+
+	if (n <= 0)
+		(void)strcpy(path, ".");
+	if (status != -ENOMEM && status != -ENOTCONN)
+		event_report(d->fs->config.events, &e);
+}
+
 static void listed(struct tree_wait *w, int status)
 {
 	struct dir_read *d = CONTAINER_OF(w, struct dir_read, w);
@@ -102,8 +116,10 @@ static void listed(struct tree_wait *w, int status)
 		answer(d);
 		return;
 	}
-	if (status != -ENOENT && status != -ESTALE && status != -EACCES)
+	if (status != -ENOENT && status != -ESTALE && status != -EACCES) {
+		report_listing(d, status);
 		status = -EIO;
+	}
 	(void)fuse_reply_err(d->p.req, -status); /* nobody else to tell */
 	free(d);
 }

@@ -4,7 +4,7 @@
  * it was asked for; a bound on the nesting is all the memory that it needs. No
  * state; any thread.
  */
-#include "loader/answer.h"
+#include "loader/answer_impl.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -307,6 +307,54 @@ int answer_number(
 	struct wanted w = {.name = name, .take = take_number, .out = out};
 
 	return answer(line, bytes, &w);
+}
+
+/* -- Several numbers ------------------------------------------------------- */
+
+struct values {
+	int ok;
+	struct answer_value *value;
+	size_t count;
+};
+
+static bool take_value(struct scan *s, uint64_t *out)
+{
+	uint64_t value;
+	int truth;
+
+	if (take_ok(s, &truth)) {
+		*out = (uint64_t)truth;
+		return true;
+	}
+	if (!number(s, &value))
+		return skip(s);
+	if (value != UINT64_MAX)
+		*out = value;
+	return true;
+}
+
+static bool values_member(struct scan *s, const char *name, void *arg)
+{
+	struct values *v = arg;
+
+	if (strcmp(name, "ok") == 0)
+		return take_ok(s, &v->ok);
+	for (size_t i = 0; i < v->count; i++)
+		if (strcmp(name, v->value[i].name) == 0)
+			return take_value(s, &v->value[i].value);
+	return skip(s);
+}
+
+int answer_values(const char *line, size_t bytes, struct answer_value *values,
+	size_t count)
+{
+	struct scan s = {line, line + bytes, 0};
+	struct values v = {-1, values, count};
+
+	if (!object(&s, values_member, &v))
+		return -EBADMSG;
+	blank(&s);
+	return s.at < s.end || v.ok < 0 ? -EBADMSG : v.ok;
 }
 
 /* -- Keys ------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
  * Which echo factor, from sums of times; auto.h says how. Pure functions: the
  * owner of the struct calls them.
  */
-#include "loader/auto.h"
+#include "loader/auto_impl.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,6 +26,8 @@
 #define STAY_MAX 1.03
 /* The trainer waits if that is more of its time. */
 #define WAITS 0.003
+/* How much of what an example misses is by the newest part. */
+#define MISSING_NEW 0.25
 /* To that share of the factor is a small step. */
 #define SMALL 0.92
 
@@ -64,8 +66,6 @@ uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns)
 	return timed;
 }
 
-/* -- Parts ----------------------------------------------------------------- */
-
 static double each(uint64_t ns, uint64_t n)
 {
 	return n ? (double)ns / (double)n : 0;
@@ -83,12 +83,54 @@ static bool is_waited_for(
 		WAITS * (double)(now->trainer_ns - then->trainer_ns);
 }
 
-/* Slower than the trainer takes examples, whatever was saved up. */
-static bool is_slow(const struct auto_echo *a, const struct auto_sums *now)
+/* -- Reading --------------------------------------------------------------- */
+
+/* Of a part, while reading or fetching is as busy as it can be: how many
+ * examples, and how long; as struct auto_sums has it. */
+struct busy {
+	double full, full_ns, lasting, lasting_ns, bursts;
+};
+
+/* The examples that so many bytes are missing of. */
+static double examples(const struct auto_echo *a, uint64_t bytes)
+{
+	return a->missing > 0 ? (double)bytes / a->missing : 0;
+}
+
+static struct busy busy_fetching(const struct auto_echo *a,
+	const struct auto_rates *then, const struct auto_rates *now)
+{
+	return (struct busy){
+		.full = examples(a, now->full_bytes - then->full_bytes),
+		.full_ns = (double)(now->full_ns - then->full_ns),
+		.lasting = examples(a, now->long_bytes - then->long_bytes),
+		.lasting_ns = (double)(now->long_ns - then->long_ns),
+		.bursts = (double)(now->bursts - then->bursts),
+	};
+}
+
+static struct busy busy_of(
+	const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
-	double read = each(now->full_ns - then->full_ns,
-		now->full_reads - then->full_reads);
+
+	if (now->planned)
+		return busy_fetching(a, &then->rates, &now->rates);
+	return (struct busy){
+		.full = (double)(now->full_reads - then->full_reads),
+		.full_ns = (double)(now->full_ns - then->full_ns),
+		.lasting = (double)(now->long_reads - then->long_reads),
+		.lasting_ns = (double)(now->long_ns - then->long_ns),
+		.bursts = (double)(now->bursts - then->bursts),
+	};
+}
+
+/* Slower than the trainer takes examples, whatever was saved up. */
+static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
+	const struct busy *busy)
+{
+	const struct auto_sums *then = &a->begun;
+	double read = busy->full_ns / busy->full;
 	double step = each(
 		now->trainer_ns - then->trainer_ns, now->steps - then->steps);
 
@@ -103,38 +145,88 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
 	uint64_t fresh = now->fresh - then->fresh;
+	struct busy busy = busy_of(a, now);
 
 	if (fresh < a->part_fresh || now->steps == then->steps)
 		return false;
-	if (fresh >= PART_MOST * a->part_fresh ||
-		now->long_reads - then->long_reads >= FULL_READS)
+	if (fresh >= PART_MOST * a->part_fresh || busy.lasting >= FULL_READS ||
+		now->planned != then->planned)
 		return true;
-	return now->full_reads - then->full_reads >= FULL_READS &&
-		(!now->in_burst || is_waited_for(then, now) || is_slow(a, now));
+	return busy.full >= FULL_READS &&
+		(!now->in_burst || is_waited_for(then, now) ||
+			is_slow(a, now, &busy));
 }
 
-static void measure(const struct auto_echo *a, const struct auto_sums *now,
+/*
+ * What was never as busy as it can be, as memory or the trainer did not let it.
+ * Of reads, what was seen. What is fetched by a plan has kept up with the
+ * trainer, who waits for all that there is to wait for: it takes no longer than
+ * the time that passed, and less where the trainer did not wait.
+ */
+static double idle_ns(const struct auto_echo *a, const struct auto_sums *now)
+{
+	const struct auto_sums *then = &a->begun;
+	double passed = each(now->trainer_ns - then->trainer_ns + now->wait_ns -
+			then->wait_ns,
+		now->fresh - then->fresh);
+
+	if (!now->planned)
+		return each(
+			now->read_ns - then->read_ns, now->reads - then->reads);
+	if (!is_waited_for(then, now))
+		passed *= SMALL;
+	return a->byte_ns > 0 ? fmin(a->byte_ns * a->missing, passed) : passed;
+}
+
+/* An example's reading, and how much longer it may take than it was seen to. */
+static double read_ns(
+	struct auto_echo *a, const struct auto_sums *now, double *saved_ns)
+{
+	struct busy busy = busy_of(a, now);
+	double ns;
+
+	*saved_ns = 0;
+	if (busy.lasting < FULL_READS && busy.full < FULL_READS)
+		return idle_ns(a, now);
+	ns = busy.full_ns / busy.full;
+	if (busy.lasting >= FULL_READS)
+		ns = busy.lasting_ns / busy.lasting;
+	else
+		*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
+	if (now->planned)
+		a->byte_ns = ns / a->missing;
+	return ns;
+}
+
+/* Bytes that an example misses; their share changes with what is cached. */
+static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
+{
+	uint64_t looked = now->looked - a->looked.looked;
+	double missing;
+
+	if (looked < a->part_fresh)
+		return;
+	missing = each(now->missing_bytes - a->looked.missing_bytes, looked);
+	a->missing = a->missing > 0
+		? a->missing + (missing - a->missing) * MISSING_NEW
+		: missing;
+	a->looked = *now;
+}
+
+/* -- Parts ----------------------------------------------------------------- */
+
+static void measure(struct auto_echo *a, const struct auto_sums *now,
 	struct auto_part *part)
 {
 	const struct auto_sums *then = &a->begun;
-	uint64_t full = now->full_reads - then->full_reads;
-	uint64_t lasting = now->long_reads - then->long_reads;
-	double read, decode, steps = (double)(now->steps - then->steps);
-	uint64_t saved_ns = 0;
-
-	/* Where memory or the trainer never let them queue: what was seen. */
-	read = each(now->read_ns - then->read_ns, now->reads - then->reads);
-	if (lasting >= FULL_READS)
-		read = each(now->long_ns - then->long_ns, lasting);
-	else if (full >= FULL_READS) {
-		read = each(now->full_ns - then->full_ns, full);
-		saved_ns = (now->bursts - then->bursts) * AUTO_SAVED_NS / full;
-	}
-	decode = each(now->decode_ns - then->decode_ns,
-			 now->decodes - then->decodes) /
+	double saved_ns, read = read_ns(a, now, &saved_ns);
+	double steps = (double)(now->steps - then->steps);
+	double decode = each(now->decode_ns - then->decode_ns,
+				now->decodes - then->decodes) /
 		a->threads;
+
 	part->up_ns = a->batch * fmax(read, decode);
-	part->up_most_ns = a->batch * fmax(read + (double)saved_ns, decode);
+	part->up_most_ns = a->batch * fmax(read + saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
 	part->waited = is_waited_for(then, now);
 	part->down_ns += (double)(now->augment_ns - then->augment_ns) /
@@ -220,6 +312,8 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 {
 	struct auto_part part;
 
+	if (now->planned)
+		look_at_missing(a, &now->rates);
 	/* What came before the first batch is the start of everything. */
 	if (a->begun_once && !is_whole(a, now))
 		return;

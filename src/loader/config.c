@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks and defaults of the configuration. One table says what each member may
- * be; what concerns several at once follows it. Pure functions, but for asking
- * the system how much memory there is.
+ * Checks and defaults of the configuration. The table in member.c says what
+ * each member may be; here is what concerns several at once. Pure functions,
+ * but for asking the system how much memory there is.
  */
-#include "loader/config.h"
+#include "loader/config_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,132 +16,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define ECHO_Q_MAX 64
-#define SIDE_MAX 16384
-#define KNOWN_FLAGS                                                            \
-	(REFRAIN_FLAG_IN_ORDER | REFRAIN_FLAG_NO_FLIP |                        \
-		REFRAIN_FLAG_NO_ORIENT | REFRAIN_FLAG_PAD_RANKS |              \
-		REFRAIN_FLAG_ALLOW_DUPLICATES | REFRAIN_FLAG_NO_NORMALISE |    \
-		REFRAIN_FLAG_NO_MOUNT_HELP)
-
-enum kind { U32, I32, F32, F64 };
-
-/* A member that is a number, its default for 0, and its limits after that. */
-struct rule {
-	const char *name;
-	size_t offset;
-	enum kind kind;
-	double fallback, min, max;
-};
-
-#define RULE(member, kind, fallback, min, max)                                 \
-	{                                                                      \
-#member, offsetof(struct refrain_config, member), kind,        \
-			fallback, min, max                                     \
-	}
-
-static const struct rule rules[] = {
-	RULE(source, I32, 0, 0, REFRAIN_SOURCE_RAW),
-	RULE(record_bytes, U32, 0, 0, UINT32_MAX),
-	RULE(label_bytes, U32, 0, 0, 8),
-	RULE(batch, U32, 0, 1, SCHEDULE_BATCH_MAX),
-	RULE(epochs, U32, 1, 1, UINT32_MAX),
-	RULE(echo, F64, 1, 1, SCHEDULE_ECHO_MAX),
-	RULE(echo_point, I32, 0, 0, REFRAIN_ECHO_BATCH),
-	RULE(window, U32, 0, 0, UINT32_MAX),
-	RULE(min_lag, U32, 1, 1, SCHEDULE_LAG_MAX),
-	RULE(shuffle_window, U32, 0, 0, UINT32_MAX),
-	RULE(world, U32, 1, 1, UINT32_MAX),
-	RULE(rank, U32, 0, 0, UINT32_MAX),
-	RULE(last, I32, 0, 0, REFRAIN_LAST_DROP),
-	RULE(flags, U32, 0, 0, UINT32_MAX),
-	RULE(height, U32, 224, 1, SIDE_MAX),
-	RULE(width, U32, 224, 1, SIDE_MAX),
-	RULE(type, I32, 0, 0, REFRAIN_F32),
-	RULE(layout, I32, 0, 0, REFRAIN_NCHW),
-	RULE(augment, I32, 0, 0, REFRAIN_AUGMENT_NONE),
-	RULE(mean[0], F32, 0, -1000, 1000),
-	RULE(mean[1], F32, 0, -1000, 1000),
-	RULE(mean[2], F32, 0, -1000, 1000),
-	RULE(std[0], F32, 1, 1e-6, 1000),
-	RULE(std[1], F32, 1, 1e-6, 1000),
-	RULE(std[2], F32, 1, 1e-6, 1000),
-	RULE(area_min, F32, 0.08, 1e-4, 1),
-	RULE(area_max, F32, 1, 1e-4, 1),
-	RULE(aspect_min, F32, 3. / 4, 0.01, 100),
-	RULE(aspect_max, F32, 4. / 3, 0.01, 100),
-	RULE(jitter[0], F32, 0, 0, 1000),
-	RULE(jitter[1], F32, 0, 0, 1000),
-	RULE(jitter[2], F32, 0, 0, 1000),
-	RULE(cutout, U32, 0, 0, SIDE_MAX),
-	RULE(policy, I32, 0, 0, REFRAIN_FAIL),
-	RULE(threads, U32, 0, 1, 1024),
-	RULE(batches_ahead, U32, 4, 1, 4096),
-	RULE(reads_ahead, U32, 64, 1, 4096),
-	RULE(cpu_count, U32, 0, 0, 4096),
-	RULE(nice, I32, 0, 0, 19),
-	RULE(echo_max, F64, 4, 1, SCHEDULE_ECHO_MAX),
-	RULE(open_timeout_ms, I32, 30000, -1, INT32_MAX),
-	RULE(reserved, U32, 0, 0, 0),
-};
-
-static double member_get(const struct refrain_config *c, const struct rule *r)
-{
-	const char *at = (const char *)c + r->offset;
-
-	switch (r->kind) {
-	case U32:
-		return *(const uint32_t *)(const void *)at;
-	case I32:
-		return *(const int32_t *)(const void *)at;
-	case F32:
-		return (double)*(const float *)(const void *)at;
-	case F64:
-		break;
-	}
-	return *(const double *)(const void *)at;
-}
-
-/* The fallback of a member that was 0. */
-static void member_set(struct refrain_config *c, const struct rule *r)
-{
-	void *at = (char *)c + r->offset;
-
-	switch (r->kind) {
-	case U32:
-		*(uint32_t *)at = (uint32_t)r->fallback;
-		break;
-	case I32:
-		*(int32_t *)at = (int32_t)r->fallback;
-		break;
-	case F32:
-		*(float *)at = (float)r->fallback;
-		break;
-	case F64:
-		*(double *)at = r->fallback;
-		break;
-	}
-}
-
-static int apply_rules(struct refrain_config *c, struct error *err)
-{
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-		const struct rule *r = &rules[i];
-		double value = member_get(c, r);
-
-		/* A NaN is equal to nothing. */
-		if (value == 0. && r->fallback != 0.) {
-			member_set(c, r);
-			value = member_get(c, r);
-		}
-		if (!(value >= (double)(float)r->min * (1 - 1e-9) - 1e-12 &&
-			    value <= r->max * (1 + 1e-6)))
-			return error_set(err, -EINVAL,
-				"%s is %g: it must be from %g to %g", r->name,
-				value, r->min, r->max);
-	}
-	return 0;
-}
+#include "base/cgroup.h"
+#include "loader/member_impl.h"
 
 /* -- Defaults that depend on the system or on each other ------------------- */
 
@@ -154,34 +30,23 @@ static unsigned processors(void)
 	return 1;
 }
 
-/* The limit of our control group, or `most`. */
-static uint64_t group_limit(uint64_t most)
-{
-	uint64_t limit = most;
-	FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-
-	if (!f)
-		return most;
-	if (fscanf(f, "%" SCNu64, &limit) != 1 || limit > most)
-		limit = most;
-	(void)fclose(f); /* was only read */
-	return limit;
-}
-
 static uint64_t memory_of_process(void)
 {
 	static const int which[] = {RLIMIT_AS, RLIMIT_DATA};
 	uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 		(uint64_t)sysconf(_SC_PAGESIZE);
 	struct rlimit rl;
+	uint64_t group;
 
 	for (unsigned i = 0; i < 2; i++)
 		if (getrlimit(which[i], &rl) == 0 && rl.rlim_cur < most)
 			most = rl.rlim_cur;
-	return group_limit(most);
+	group = cgroup_memory_limit("");
+	return group < most ? group : most;
 }
 
-static void fill_in(struct refrain_config *c)
+/* Both of ImageNet, or both the caller's: a std of 0 would be taken for 1. */
+static int fill_in_normalise(struct refrain_config *c, struct error *err)
 {
 	static const float mean[3] = {0.485F, 0.456F, 0.406F};
 	static const float std[3] = {0.229F, 0.224F, 0.225F};
@@ -193,6 +58,17 @@ static void fill_in(struct refrain_config *c)
 		memcpy(c->mean, mean, sizeof(mean));
 		memcpy(c->std, std, sizeof(std));
 	}
+	for (unsigned i = 0; i < 3; i++)
+		if (c->std[i] == 0.F)
+			return error_set(err, -EINVAL,
+				"std[%u] is 0: mean and std must be set "
+				"together",
+				i);
+	return 0;
+}
+
+static void fill_in(struct refrain_config *c)
+{
 	if (!c->height)
 		c->height = c->width;
 	if (!c->width)
@@ -203,24 +79,6 @@ static void fill_in(struct refrain_config *c)
 		c->memory_bytes = memory_of_process() / 4;
 	if (!c->max_pixels)
 		c->max_pixels = 200000000;
-}
-
-/* The nearest p / q. */
-static struct schedule_echo nearest(double echo)
-{
-	struct schedule_echo best = {1, 1};
-	double best_off = INFINITY;
-
-	for (uint32_t q = 1; q <= ECHO_Q_MAX; q++) {
-		uint32_t p = (uint32_t)lround(echo * q);
-		double off = fabs((double)p / q - echo);
-
-		if (off < best_off - 1e-12) {
-			best = (struct schedule_echo){p, q};
-			best_off = off;
-		}
-	}
-	return best;
 }
 
 /* -- The echo factor that changes ------------------------------------------ */
@@ -319,9 +177,25 @@ static int check_samples(struct settings *s, struct error *err)
 	return 0;
 }
 
+static int check_cpus(const struct refrain_config *c, struct error *err)
+{
+	long count = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (c->cpu_count && !c->cpus)
+		return error_set(
+			err, -EINVAL, "cpu_count is set, but cpus is not");
+	for (uint32_t i = 0; i < c->cpu_count; i++)
+		if (c->cpus[i] >= CPU_SETSIZE || (long)c->cpus[i] >= count)
+			return error_set(err, -EINVAL,
+				"cpus[%u] is %u: there are processors 0 to %ld",
+				i, c->cpus[i], count - 1);
+	return 0;
+}
+
 static int check_together(struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
+	int rc;
 
 	if (!c->dataset || !*c->dataset)
 		return error_set(err, -EINVAL, "dataset is not set");
@@ -329,9 +203,13 @@ static int check_together(struct settings *s, struct error *err)
 		return error_set(err, -EINVAL,
 			"rank is %u: it must be below world, %u", c->rank,
 			c->world);
-	if (c->flags & ~(uint32_t)KNOWN_FLAGS)
+	if (c->flags & ~member_flags_known())
 		return error_set(err, -EINVAL, "flags has unknown bits: 0x%x",
-			c->flags & ~(uint32_t)KNOWN_FLAGS);
+			c->flags & ~member_flags_known());
+	if ((c->flags & REFRAIN_FLAG_EQUAL_RANKS) &&
+		(c->flags & REFRAIN_FLAG_PAD_RANKS))
+		return error_set(err, -EINVAL,
+			"flags: EQUAL_RANKS and PAD_RANKS exclude each other");
 	if (c->area_min > c->area_max)
 		return error_set(
 			err, -EINVAL, "area_min is more than area_max");
@@ -345,9 +223,9 @@ static int check_together(struct settings *s, struct error *err)
 	if (!c->alloc != !c->free)
 		return error_set(err, -EINVAL,
 			"alloc and free must be set both or not at all");
-	if (c->cpu_count && !c->cpus)
-		return error_set(
-			err, -EINVAL, "cpu_count is set, but cpus is not");
+	rc = check_cpus(c, err);
+	if (rc < 0)
+		return rc;
 	if (!c->state != !c->state_bytes)
 		return error_set(err, -EINVAL,
 			"state and state_bytes must be set both or not at all");
@@ -382,14 +260,28 @@ static void derive_echo(struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
 
-	s->echo = nearest(c->echo);
-	s->echo_max = s->changes ? nearest(c->echo_max) : s->echo;
+	s->echo = schedule_echo_nearest(c->echo);
+	s->echo_max = s->changes ? schedule_echo_nearest(c->echo_max) : s->echo;
 	s->window = s->changes ? changing_window(s) : c->window;
 	s->ahead_max = s->ahead_least = c->reads_ahead;
 	if (!s->measures)
 		return;
 	s->ahead_least = BURSTS_AHEAD * c->reads_ahead;
 	s->ahead_max += burst_of(c, s->window);
+}
+
+/* Which scale an image is decoded at must not depend on the crops that its
+ * echoes happen to have, nor on how often this example is served. */
+static enum augment_scale scale_of(const struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+	bool echoes = s->changes || s->echo.p != s->echo.q;
+
+	if (c->augment != REFRAIN_AUGMENT_TRAIN ||
+		(c->flags & REFRAIN_FLAG_EXACT))
+		return SCALE_EXACT;
+	return echoes && c->echo_point == REFRAIN_ECHO_BEFORE ? SCALE_BY_IMAGE
+							      : SCALE_BY_CROP;
 }
 
 static void derive(struct settings *s)
@@ -411,6 +303,7 @@ static void derive(struct settings *s)
 		.aspect_min = c->aspect_min,
 		.aspect_max = c->aspect_max,
 		.cutout = c->cutout,
+		.scale = scale_of(s),
 	};
 	memcpy(a->mean, c->mean, sizeof(a->mean));
 	memcpy(a->std, c->std, sizeof(a->std));
@@ -454,9 +347,11 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc < 0)
 		return rc;
 	fill_in(&s->c);
-	rc = take_echo(s, err);
+	rc = fill_in_normalise(&s->c, err);
 	if (rc == 0)
-		rc = apply_rules(&s->c, err);
+		rc = take_echo(s, err);
+	if (rc == 0)
+		rc = members_check(&s->c, err);
 	if (rc < 0)
 		return rc;
 	derive_echo(s);
@@ -466,6 +361,14 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc == 0)
 		derive(s);
 	return rc;
+}
+
+static enum schedule_share share_of(const struct refrain_config *c)
+{
+	if (c->flags & REFRAIN_FLAG_EQUAL_RANKS)
+		return SCHEDULE_EQUAL;
+	return c->flags & REFRAIN_FLAG_PAD_RANKS ? SCHEDULE_PAD
+						 : SCHEDULE_UNEVEN;
 }
 
 void settings_schedule(const struct settings *s, uint64_t examples,
@@ -486,8 +389,7 @@ void settings_schedule(const struct settings *s, uint64_t examples,
 		.echo_max = s->echo_max,
 		.point = point_of(c),
 		.order = SCHEDULE_SHUFFLE,
-		.share = c->flags & REFRAIN_FLAG_PAD_RANKS ? SCHEDULE_PAD
-							   : SCHEDULE_UNEVEN,
+		.share = share_of(c),
 		.nearby = c->shuffle_window,
 		.drop_last = c->last == REFRAIN_LAST_DROP,
 		.allow_small_window =

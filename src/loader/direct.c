@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "loader/impl.h"
-#include "loader/mount.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
 
 static struct read_op *of(struct uring_op *op)
 {
@@ -40,7 +40,7 @@ static void go_through_mount(struct refrain_loader *l, struct read_op *r)
 {
 	r->direct = false;
 	r->fd = -1;
-	mount_note_read(l, false);
+	mount_note_read(l, 0);
 	if (l->closing)
 		reader_cancel(l, r);
 	else
@@ -73,7 +73,7 @@ static void on_entry_read(struct uring_op *op, int res)
 	} else if (rc == 0) {
 		r->got = r->want;
 		l->meter.out.direct_hits++;
-		mount_note_read(l, true);
+		mount_note_read(l, r->want);
 		reader_done(l, r);
 	} else {
 		r->op.done = on_bad_closed;

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
 
 /* One a window: a run with more keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
 #define LINE_MAX_BYTES 32
+#define ECHO_R_BEGIN 1.09 /* below it no echoes begin, see auto.c */
 
 static int reserve(struct echoes *e)
 {
@@ -61,6 +63,7 @@ static void changed(struct refrain_loader *l)
 	l->planner.steps = facts.steps;
 	if (l->s.c.last == REFRAIN_LAST_DROP)
 		l->meter.out.dropped_examples = facts.slots_dropped;
+	l->meter.out.dropped_fresh = facts.fresh_dropped;
 }
 
 /* -- As measured ----------------------------------------------------------- */
@@ -84,10 +87,15 @@ void echo_returned(struct refrain_loader *l)
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
 		.wait_ns = now->wait_ns,
+		.planned = mount_plans(l),
 	};
 
 	if (!l->s.measures)
 		return;
+	if (sums.planned) {
+		sums.rates = l->mount->rates;
+		sums.in_burst = l->mount->fetching;
+	}
 	auto_step(&l->echoes.measured, &sums);
 	l->echoes.due = true;
 }
@@ -112,6 +120,40 @@ static void follow(struct refrain_loader *l)
 		return;
 	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
 	changed(l);
+}
+
+/*
+ * A first change begins a spread of fresh examples after the start, when three
+ * eighths of one were measured, and a spread must be left for it.
+ */
+static uint64_t needs_fresh(const struct refrain_loader *l)
+{
+	const struct schedule *s = &l->planner.schedule;
+	uint64_t spread = s->spread * s->unit_examples;
+
+	return 2 * spread + ((uint64_t)l->s.c.batches_ahead + 2) * l->s.c.batch;
+}
+
+const char *echo_reason(const struct refrain_loader *l, uint64_t *needs)
+{
+	const struct echoes *e = &l->echoes;
+	struct auto_part m;
+
+	*needs = 0;
+	if (!l->s.changes)
+		return "";
+	if (!l->s.measures)
+		return "it changes where echo_log says";
+	*needs = needs_fresh(l);
+	if (e->made > 0)
+		return "it follows r";
+	if (e->ended || l->planner.schedule.fresh < *needs)
+		return "the run is too short for a change";
+	if (!auto_measured(&e->measured, &m))
+		return "too little is measured so far";
+	if (m.up_ns <= m.down_ns * ECHO_R_BEGIN)
+		return "the trainer is the slower one: r is at most 1.09";
+	return "a change begins after the first window of examples";
 }
 
 /* -- As a log says --------------------------------------------------------- */

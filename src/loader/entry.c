@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 #define SUBSTITUTES_MAX 16
 #define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */
@@ -350,6 +350,25 @@ bool entries_reclaim_queued(struct refrain_loader *l)
 
 /* -- Damage ---------------------------------------------------------------- */
 
+/* Different examples are counted once: a bit each, from the first one on that
+ * fails. Without memory for them each failure counts. */
+static void count_damaged(struct refrain_loader *l, uint64_t index)
+{
+	struct meter *m = &l->meter;
+	uint8_t bit = (uint8_t)(1U << (index % 8));
+
+	if (!m->damaged) {
+		m->damaged = calloc(1, l->examples / 8 + 1);
+		if (m->damaged)
+			memory_charge_over(&l->memory, l->examples / 8 + 1);
+	}
+	if (m->damaged && (m->damaged[index / 8] & bit))
+		return;
+	if (m->damaged)
+		m->damaged[index / 8] |= bit;
+	m->out.damaged_examples++;
+}
+
 static void count_error(struct refrain_stats *out, int error, const char *stage)
 {
 	out->errors++;
@@ -374,10 +393,64 @@ static void substitute(struct refrain_loader *l, struct entry *e)
 	e->label = e->example.label;
 	e->size_hint = 0;
 	e->tries = 0;
-	e->probed = e->verified = false;
+	e->probed = e->verified = e->declined = false;
 	e->was_read = e->was_decoded = e->slot.echo > 0;
 	entry_state(l, e, ENTRY_ABSENT);
 	read_first(l, e);
+}
+
+/* What the process lacks says nothing about the example. */
+static bool is_local(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+static void stop_for_want(
+	struct refrain_loader *l, const struct entry *e, int error)
+{
+	const char *advice = "lower memory_bytes, or give the process more";
+
+	if (error == -EMFILE)
+		advice = "raise the limit of open files (ulimit -n), or lower "
+			 "reads_ahead";
+	else if (error == -ENFILE)
+		advice = "raise /proc/sys/fs/file-max";
+	l->stopped = error;
+	l->failure = (struct refrain_failure){
+		.error = error,
+		.stage = e->error_stage,
+		.index = e->index,
+		.step = l->step_first,
+	};
+	(void)error_set(&l->message, error, "%s; %s", l->damage.msg, advice);
+	loader_tell(l);
+}
+
+/* Keep why the example failed; its substitutes are another matter. */
+static void note_why(
+	struct refrain_loader *l, struct entry *e, int error, const char *stage)
+{
+	count_damaged(l, e->index);
+	if (e->error) {
+		l->meter.out.substitute_errors++;
+		return;
+	}
+	count_error(&l->meter.out, error, stage);
+	e->error = error;
+	e->error_index = e->index;
+	e->why = strdup(l->damage.msg); /* without it: the number */
+}
+
+static void note_no_substitute(struct entry *e)
+{
+	struct error why;
+
+	if (!e->why || !e->attempt)
+		return;
+	(void)error_set(&why, e->error,
+		"%s; none of %u substitutes could be used", e->why, e->attempt);
+	free(e->why);
+	e->why = strdup(why.msg);
 }
 
 void entry_fail(struct refrain_loader *l, struct entry *e, int error,
@@ -387,21 +460,22 @@ void entry_fail(struct refrain_loader *l, struct entry *e, int error,
 		e->example.name, what);
 	drop_kept(l, e);
 	entry_drop_encoded(l, e);
-	if (error == -ENOMEM) {
-		l->stopped = error;
-		l->message = l->damage;
-		pthread_cond_broadcast(&l->next_c);
-	}
-	count_error(&l->meter.out, error, stage);
-	if (!e->error) {
-		e->error = error;
-		e->why = strdup(l->damage.msg); /* without it: the number */
-	}
-	if (l->s.c.policy == REFRAIN_SUBSTITUTE && l->examples > 1 &&
-		e->attempt < SUBSTITUTES_MAX) {
+	if (!e->error)
+		e->error_stage = stage[0] == 'r' ? REFRAIN_STAGE_READ
+						 : REFRAIN_STAGE_DECODE;
+	if (is_local(error))
+		stop_for_want(l, e, error);
+	else
+		note_why(l, e, error, stage);
+	if (!is_local(error) && l->s.c.policy == REFRAIN_SUBSTITUTE &&
+		l->examples > 1 && e->attempt < SUBSTITUTES_MAX) {
 		substitute(l, e);
 		return;
 	}
+	if (is_local(error))
+		e->error = error;
+	else
+		note_no_substitute(e);
 	entry_list(l, e, ON_NONE);
 	entry_state(l, e, ENTRY_FAILED);
 	entry_settle(l, e);

@@ -3,7 +3,7 @@
  * Opening and closing a loader, and asking it. Opening builds the parts in
  * order, on the caller's thread, so that whatever is wrong is said at once;
  * closing is bounded: what hangs in the kernel is left behind with all that it
- * may still write to. impl.h says how the parts work together.
+ * may still write to. loader_impl.h says how the parts work together.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/impl.h"
-#include "loader/mount.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
 
 #define READS_END_NS (400 * NS_PER_MS)
 #define CLOSE_NS (900 * NS_PER_MS)
@@ -27,9 +27,14 @@
 #define WORKER_BYTES ((uint64_t)64 << 10)
 #define ENTRIES_SPARE 64
 
-/* Messages of the calling thread: of the last refrain_open(), and the copy of
- * a handle's that refrain_message() gave out. */
+/* Messages of the calling thread: of its last call without a handle, and the
+ * copy of a handle's that refrain_message() gave out. */
 static __thread struct error open_error, message_copy;
+
+struct error *loader_error(void)
+{
+	return &open_error;
+}
 
 /* -- Opening --------------------------------------------------------------- */
 
@@ -114,7 +119,11 @@ static int open_tables(struct refrain_loader *l, struct error *err)
 	l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->event_fd < 0)
 		return error_set(err, -errno, "cannot make an eventfd: %m");
-	if (lender_new(&l->lender, &l->s, slab_count(l), on_free_slab, l) < 0)
+	rc = lender_new(&l->lender, &l->s, slab_count(l), on_free_slab, l);
+	if (rc == -EINVAL)
+		return error_set(err, rc,
+			"alloc() returned memory that is not 64-byte aligned");
+	if (rc < 0)
 		return error_set(err, -ENOMEM,
 			"no memory for %u batches of %" PRIu64 " bytes",
 			slab_count(l),
@@ -273,7 +282,7 @@ int refrain_close(struct refrain_loader *l)
 		loader_free(l);
 	else if (ended)
 		abandon(l);
-	return (int)left;
+	return (int)left + (ended ? 0 : 1);
 }
 
 /* -- Asking ---------------------------------------------------------------- */
@@ -299,6 +308,34 @@ uint64_t refrain_steps_left(struct refrain_loader *l)
 		return 0;
 	LOCK_SCOPE(l->lock);
 	return l->planner.steps - l->returned;
+}
+
+uint64_t refrain_step(struct refrain_loader *l)
+{
+	if (l->pid != getpid())
+		return 0;
+	LOCK_SCOPE(l->lock);
+	return l->returned;
+}
+
+uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
+{
+	if (l->pid != getpid())
+		return 0;
+	LOCK_SCOPE(l->lock);
+	return schedule_epoch_end_all(&l->planner.schedule, epoch);
+}
+
+int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
+{
+	size_t room = out->size < sizeof(*out) ? out->size : sizeof(*out);
+
+	if (l->pid != getpid())
+		return -ECHILD;
+	LOCK_SCOPE(l->lock);
+	l->failure.size = room;
+	memcpy(out, &l->failure, room);
+	return l->failure.error != 0;
 }
 
 const char *refrain_class_name(

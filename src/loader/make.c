@@ -9,7 +9,7 @@
  * what making it does, and no batch has to be held for as long as the window.
  * Workers come here with the lock and release it meanwhile.
  */
-#include "loader/make.h"
+#include "loader/make_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,6 +39,12 @@ static void fill_place(struct refrain_loader *l, struct serving *s, int status)
 	}
 	s->step->substituted += replaced;
 	s->step->zero_filled += status && !replaced;
+	s->step->damaged += e->error && !slot->echo;
+}
+
+static struct refrain_crop *crop_place(struct serving *s)
+{
+	return &s->step->slab->crops[s->place];
 }
 
 static uint8_t *place_of(const struct refrain_loader *l, struct serving *s)
@@ -46,27 +52,49 @@ static uint8_t *place_of(const struct refrain_loader *l, struct serving *s)
 	return s->step->slab->data + s->place * l->s.sample_bytes;
 }
 
-/* What augment_fn() said of this serving alone; 0: nothing. */
-static int zero(struct refrain_loader *l, struct serving *s, int rc)
+/* Zeros, in no part of an image. */
+static void zero(struct refrain_loader *l, struct serving *s)
 {
 	memset(place_of(l, s), 0, l->s.sample_bytes);
-	return rc;
+	s->step->slab->crops[s->place] = (struct refrain_crop){0};
 }
 
-/* With REFRAIN_FAIL the lowest place of a batch decides what is said. */
-static void note_failure(
-	struct refrain_loader *l, struct serving *s, int status)
+/*
+ * Nothing can take the place of a sample: only REFRAIN_ZERO_FILL asks for
+ * zeros, all else fails. The lowest place of a batch decides what is said.
+ */
+static void note_failure(struct refrain_loader *l, struct serving *s,
+	int status, const char *why)
 {
 	struct step *st = s->step;
 
-	if (l->s.c.policy != REFRAIN_FAIL || !status)
+	if (l->s.c.policy == REFRAIN_ZERO_FILL || !status)
 		return;
 	if (st->error && st->error_place < s->place)
 		return;
 	st->error = status;
 	st->error_place = s->place;
+	st->error_stage = s->entry->error_stage;
+	st->error_index = s->entry->error_index;
 	free(st->why);
-	st->why = s->entry->why ? strdup(s->entry->why) : NULL;
+	st->why = why ? strdup(why) : NULL; /* without it: the number */
+}
+
+/* The entry is whole, but augment() or augment_fn() failed on this serving. */
+static void note_augment(
+	struct refrain_loader *l, struct serving *s, int status)
+{
+	struct error why;
+
+	if (!status)
+		return;
+	(void)error_set(&why, status, "cannot augment '%s': %m",
+		s->entry->example.name);
+	note_failure(l, s, status, why.msg);
+	if (s->step->error_place != s->place)
+		return;
+	s->step->error_stage = REFRAIN_STAGE_AUGMENT;
+	s->step->error_index = s->entry->index;
 }
 
 static void count_augment(struct refrain_loader *l, const struct make *m)
@@ -108,10 +136,13 @@ static int copy_kept(struct make *m)
 		rc = make_sample(
 			m->w, m->e, &d, slot->augment_seed, place_of(l, m->s));
 	} else {
+		make_kept(l, m->e, &d);
 		memcpy(place_of(l, m->s), m->e->kept->data, l->s.sample_bytes);
 	}
 	if (rc < 0)
-		rc = zero(l, m->s, rc);
+		zero(l, m->s);
+	else
+		make_crop(l, m->e, &d, slot->augment_seed, crop_place(m->s));
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
 }
@@ -127,6 +158,7 @@ static void make_from_kept(struct make *m)
 	meter_lock(l);
 	m->e->users--;
 	count_augment(l, m);
+	note_augment(l, m->s, rc);
 	if (!rc && m->e->attempt)
 		rc = m->e->error;
 	fill_place(l, m->s, rc);
@@ -138,16 +170,17 @@ static void make_nothing(struct make *m)
 
 	m->e->users++;
 	pthread_mutex_unlock(l->lock);
-	(void)zero(l, m->s, 0);
+	zero(l, m->s);
 	meter_lock(l);
 	m->e->users--;
 	fill_place(l, m->s, m->e->error);
-	note_failure(l, m->s, m->e->error);
+	note_failure(l, m->s, m->e->error, m->e->why);
 }
 
 /* -- From the file --------------------------------------------------------- */
 
-/* The region is decoded and the sample made; the lock is not held. */
+/* The region is decoded and the sample made; the lock is not held. 0, -errno,
+ * or REFRAIN_DECLINE. */
 static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
 {
@@ -158,10 +191,14 @@ static int decode_and_make(
 
 	then_ns = clock_now_ns();
 	m->decode_ns = then_ns - now_ns;
-	if (rc < 0)
+	if (rc)
 		return rc;
 	rc = make_sample(m->w, m->e, d, slot->augment_seed, place_of(l, m->s));
-	*status = rc < 0 ? zero(l, m->s, rc) : 0;
+	*status = rc < 0 ? rc : 0;
+	if (rc < 0)
+		zero(l, m->s);
+	else
+		make_crop(l, m->e, d, slot->augment_seed, crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
 }
@@ -224,7 +261,7 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 		adopt(m, d, m->keep, m->decoded_bytes);
 	else if (l->s.c.echo_point != REFRAIN_ECHO_BEFORE)
 		keep_copy(m, d, place_of(l, m->s), l->s.sample_bytes);
-	else if (!l->s.jpeg)
+	else if (!make_is_jpeg(l, e))
 		keep_copy(m, d, d->data, d->bytes);
 	if (e->state == ENTRY_KEPT)
 		return;
@@ -252,7 +289,7 @@ static void give_back_keep(struct make *m, size_t bytes)
 static int find_room(struct make *m)
 {
 	struct refrain_loader *l = m->w->l;
-	bool pool = m->more && l->s.jpeg &&
+	bool pool = m->more && make_is_jpeg(l, m->e) &&
 		l->s.c.echo_point == REFRAIN_ECHO_BEFORE;
 	size_t bytes = m->decoded_bytes;
 	int rc;
@@ -295,35 +332,53 @@ static void wait_on(struct make *m)
 	list_add_tail(&m->e->waiting, &m->s->node);
 }
 
+/* Decode in the room that there is now: as decode_and_make(). */
+static int decode_in_room(struct make *m, int *status, struct error *err)
+{
+	struct refrain_loader *l = m->w->l;
+	struct decoded d;
+	int rc;
+
+	pthread_mutex_unlock(l->lock);
+	rc = decode_and_make(m, &d, status, err);
+	meter_lock(l);
+	if (rc) {
+		give_back_keep(m, m->decoded_bytes);
+	} else {
+		count_decode(l, m);
+		settle_decoded(m, &d);
+	}
+	room_done(m);
+	return rc;
+}
+
+static int make_once(struct make *m, int *status, struct error *err)
+{
+	int rc = probe(m, err);
+
+	if (rc == 0)
+		rc = find_room(m);
+	if (rc == -E2BIG && !err->msg[0])
+		(void)error_set(err, rc, "it is larger than the memory");
+	return rc == 0 ? decode_in_room(m, status, err) : rc;
+}
+
 /* False: it failed, or waits; what is to be done then is done. */
 static bool make_from_file(struct make *m)
 {
 	struct refrain_loader *l = m->w->l;
-	struct decoded d;
 	struct error err = {""};
-	int status = 0, rc = probe(m, &err);
+	int status = 0, rc = make_once(m, &status, &err);
 
-	if (rc == 0)
-		rc = find_room(m);
-	if (rc == -E2BIG && !err.msg[0])
-		(void)error_set(&err, rc, "it is larger than the memory");
+	if (rc == REFRAIN_DECLINE) {
+		m->e->declined = true;
+		rc = make_once(m, &status, &err);
+	}
 	if (rc == -EAGAIN || rc == -ECANCELED) {
 		wait_on(m);
 		entry_state(l, m->e, ENTRY_ENCODED);
 		entry_settle(l, m->e);
 		return false;
-	}
-	if (rc == 0) {
-		pthread_mutex_unlock(l->lock);
-		rc = decode_and_make(m, &d, &status, &err);
-		meter_lock(l);
-		if (rc < 0) {
-			give_back_keep(m, m->decoded_bytes);
-		} else {
-			count_decode(l, m);
-			settle_decoded(m, &d);
-		}
-		room_done(m);
 	}
 	if (l->alone == m->w)
 		l->alone = NULL;
@@ -333,6 +388,7 @@ static bool make_from_file(struct make *m)
 		return false;
 	}
 	count_augment(l, m);
+	note_augment(l, m->s, status);
 	fill_place(l, m->s, status || !m->e->attempt ? status : m->e->error);
 	return true;
 }

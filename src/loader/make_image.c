@@ -10,7 +10,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "loader/make.h"
+#include "loader/make_impl.h"
+
+bool make_is_jpeg(const struct refrain_loader *l, const struct entry *e)
+{
+	return l->s.jpeg || e->declined;
+}
 
 /* How many different crops the servings have. */
 static uint32_t crops(const struct refrain_loader *l, const struct entry *e)
@@ -44,7 +49,8 @@ static void find_region(const struct refrain_loader *l, struct entry *e)
 
 		crop_of_serving(l, e, k, &crop);
 		crop_union(&e->region, &crop);
-		denom = crop_denom(&l->s.augment, &crop);
+		denom = crop_denom(
+			&l->s.augment, &crop, e->info.width, e->info.height);
 		if (denom < e->denom)
 			e->denom = denom;
 	}
@@ -56,7 +62,7 @@ int make_probe(struct make *m, struct error *err)
 	struct entry *e = m->e;
 	int rc;
 
-	if (!l->s.jpeg || e->probed)
+	if (!make_is_jpeg(l, e) || e->probed)
 		return 0;
 	rc = decode_probe(m->w->decoder, e->encoded->data, e->encoded_bytes,
 		&e->info, err);
@@ -77,7 +83,7 @@ void make_layout(struct make *m)
 	struct rect region = e->region;
 	uint64_t held;
 
-	if (!l->s.jpeg) {
+	if (!make_is_jpeg(l, e)) {
 		m->decoded_bytes = l->s.plain ? 0 : l->s.c.decoded_max_bytes;
 		m->extra_bytes = 0;
 		return;
@@ -155,6 +161,8 @@ static int decode_other(struct make *m, struct decoded *out, struct error *err)
 	struct refrain_decoded d = {.data = out->data};
 	int rc = c->decode(c->ctx, &in, &d);
 
+	if (rc > 0)
+		return REFRAIN_DECLINE;
 	if (rc < 0)
 		return error_set(err, rc, "decode() said: %m");
 	if (d.bytes > c->decoded_max_bytes)
@@ -201,8 +209,21 @@ int make_decode(struct make *m, struct decoded *out, struct error *err)
 		return check_decoded(l, out, err);
 	}
 	out->data = m->keep ? m->keep->data : m->w->scratch->data;
-	rc = l->s.jpeg ? decode_jpeg(m, out, err) : decode_other(m, out, err);
-	return rc < 0 ? rc : check_decoded(l, out, err);
+	if (make_is_jpeg(l, m->e))
+		rc = decode_jpeg(m, out, err);
+	else
+		rc = decode_other(m, out, err);
+	return rc ? rc : check_decoded(l, out, err);
+}
+
+/* `in` may be a region of a JPEG. */
+static void find_crop(const struct refrain_loader *l, const struct entry *e,
+	const struct decoded *in, uint64_t seed, struct crop *out)
+{
+	bool jpeg = make_is_jpeg(l, e);
+
+	crop_of(&l->s.augment, seed, jpeg ? e->info.width : in->width,
+		jpeg ? e->info.height : in->height, out);
 }
 
 int make_sample(struct worker *w, const struct entry *e,
@@ -227,12 +248,29 @@ int make_sample(struct worker *w, const struct entry *e,
 		memcpy(out, in->data, s->sample_bytes);
 		return 0;
 	}
-	if (s->jpeg)
-		crop_of(&s->augment, seed, e->info.width, e->info.height,
-			&crop);
-	else
-		crop_of(&s->augment, seed, in->width, in->height, &crop);
+	find_crop(w->l, e, in, seed, &crop);
 	return augment(w->augmenter, &in->image, &crop, out);
+}
+
+void make_crop(const struct refrain_loader *l, const struct entry *e,
+	const struct decoded *in, uint64_t seed, struct refrain_crop *out)
+{
+	bool jpeg = make_is_jpeg(l, e);
+	struct crop crop;
+
+	*out = (struct refrain_crop){0};
+	if (!l->s.image_sample)
+		return;
+	find_crop(l, e, in, seed, &crop);
+	*out = (struct refrain_crop){
+		.x = crop.x,
+		.y = crop.y,
+		.width = crop.width,
+		.height = crop.height,
+		.image_width = jpeg ? e->info.width : in->width,
+		.image_height = jpeg ? e->info.height : in->height,
+		.flip = crop.flip,
+	};
 }
 
 void make_kept(const struct refrain_loader *l, const struct entry *e,
@@ -245,7 +283,7 @@ void make_kept(const struct refrain_loader *l, const struct entry *e,
 		.height = e->height,
 		.channels = e->channels,
 	};
-	if (l->s.jpeg)
+	if (make_is_jpeg(l, e))
 		out->image = e->image;
 	else
 		take_shape(out);

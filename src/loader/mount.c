@@ -4,7 +4,7 @@
  * thread takes the loader's lock for a few list operations, as all do, and
  * waits for the daemon without it.
  */
-#include "loader/mount.h"
+#include "loader/mount_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 /* A daemon that takes longer is left alone. */
 #define ANSWER_MS 10000
@@ -28,6 +28,8 @@
 #define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
 /* Between two reports. */
 #define REPORT_NS (20 * NS_PER_MS)
+/* How long closing waits for the thread to end by itself. */
+#define LAST_WORD_NS (200 * NS_PER_MS)
 /* What the lines and their tables take, as a rule. */
 #define TALK_BYTES (2 * MOUNT_REQUEST_BYTES)
 
@@ -39,6 +41,8 @@ bool mount_knows(struct refrain_loader *l, const struct entry *e)
 
 	if (!m || m->late || m->state == MOUNT_OFF || !e->example.whole)
 		return true;
+	if (m->gated)
+		return false;
 	if (m->state == MOUNT_ON &&
 		(!m->tiers || e->index != e->slot.index ||
 			e->slot.fresh < m->answered))
@@ -68,6 +72,7 @@ enum work {
 	WORK_BEGIN,
 	WORK_PLAN,
 	WORK_REPORT,
+	WORK_TELL,
 	WORK_END
 };
 
@@ -85,8 +90,12 @@ static bool keys_due(const struct mount *m)
 /* This epoch and the next one, or less of large ones. */
 static uint64_t plan_ahead(const struct mount *m)
 {
-	return m->epoch_fresh < PLAN_AHEAD_MAX / 2 ? 2 * m->epoch_fresh
-						   : PLAN_AHEAD_MAX;
+	uint64_t read = mount_slack(m->l);
+
+	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
+		return PLAN_AHEAD_MAX;
+	/* In any case what is read before it is returned. */
+	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 
 static uint64_t plan_end(const struct mount *m)
@@ -137,7 +146,9 @@ static enum work work_due(const struct mount *m)
 		return plan;
 	if (keys)
 		return WORK_KEYS;
-	return report_due(m) ? WORK_REPORT : WORK_NONE;
+	if (report_due(m))
+		return WORK_REPORT;
+	return mount_tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
 /* What is known of the run when it is done. */
@@ -156,6 +167,27 @@ static uint64_t step_ns(const struct refrain_loader *l)
 					: 0;
 }
 
+/* Reads go on: the mount has the beginning of the plan, or takes none. */
+static void open_gate(struct mount *m)
+{
+	bool planned = m->begun &&
+		(m->plan.full || m->plan.added >= m->l->planner.read_fresh);
+
+	if (!m->gated || (plan_wanted(m) && !planned))
+		return;
+	m->gated = false;
+	meter_tick(m->l);
+	reader_pump(m->l);
+}
+
+/* How many fresh examples that were not returned may be being read. */
+static uint64_t reads_begun(const struct mount *m)
+{
+	uint64_t returned = fresh_returned(m);
+
+	return m->read_end > returned ? m->read_end - returned : 0;
+}
+
 static enum work wait_for_work(struct mount *m, struct now *now)
 {
 	struct refrain_loader *l = m->l;
@@ -164,19 +196,22 @@ static enum work wait_for_work(struct mount *m, struct now *now)
 	LOCK_SCOPE(l->lock);
 	/* All of it is over. */
 	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
-		m->begun = false;
+		m->begun = m->planned = false;
+	open_gate(m);
 	while ((work = work_due(m)) == WORK_NONE) {
 		m->waiting = true;
 		pthread_cond_wait(&m->moved, l->lock);
 		m->waiting = false;
 	}
 	*now = (struct now){m->answered, plan_end(m),
-		{fresh_returned(m), l->returned, l->planner.read_fresh,
-			step_ns(l)}};
+		{fresh_returned(m), l->returned, reads_begun(m), step_ns(l),
+			{0, 0}}};
 	m->schedule = l->planner.schedule;
 	m->plan_turn = work == WORK_KEYS;
 	if (work == WORK_REPORT)
 		m->due_ns = clock_now_ns() + REPORT_NS;
+	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
+		now->report.untold = mount_untold(m);
 	return work;
 }
 
@@ -188,15 +223,31 @@ void mount_moved(struct refrain_loader *l)
 		pthread_cond_signal(&m->moved);
 }
 
-void mount_note_read(struct refrain_loader *l, bool hit)
+void mount_note_start(struct refrain_loader *l, const struct entry *e)
+{
+	struct mount *m = l->mount;
+
+	if (m && e->slot.fresh >= m->read_end)
+		m->read_end = e->slot.fresh + 1;
+}
+
+/*
+ * The first read that misses makes a plan. What is read before the mount has
+ * it would have no position, or take that of a later epoch: so no more is.
+ */
+void mount_note_read(struct refrain_loader *l, size_t direct_bytes)
 {
 	struct mount *m = l->mount;
 
 	if (!m)
 		return;
-	m->in_row = hit ? m->in_row + 1 : 0;
-	if (!hit)
-		mount_moved(l);
+	m->in_row = direct_bytes ? m->in_row + 1 : 0;
+	m->direct.items += direct_bytes > 0;
+	m->direct.bytes += direct_bytes;
+	if (direct_bytes)
+		return;
+	m->gated |= m->state == MOUNT_ON && plan_wanted(m) && !m->begun;
+	mount_moved(l);
 }
 
 /* -- Doing it -------------------------------------------------------------- */
@@ -273,8 +324,7 @@ static void serve(struct mount *m)
 			rc = get_keys(m, now.answered);
 			break;
 		case WORK_BEGIN:
-			rc = mount_plan_begin(
-				m, now.report.read, now.report.step);
+			rc = mount_plan_begin(m, &now.report);
 			break;
 		case WORK_PLAN:
 			rc = mount_plan_add(m, now.plan_end);
@@ -282,8 +332,13 @@ static void serve(struct mount *m)
 		case WORK_REPORT:
 			rc = mount_plan_report(m, &now.report);
 			break;
-		case WORK_NONE:
+		case WORK_TELL:
+			rc = mount_tell(m, &now.report.untold);
+			break;
 		case WORK_END:
+			mount_tell_last(m, &now.report.untold);
+			return;
+		case WORK_NONE:
 			return;
 		}
 	}
@@ -304,10 +359,11 @@ static int say_socket(struct mount *m)
 static int meet(struct mount *m)
 {
 	char path[PATH_MAX];
-	int rc = mount_find(dataset_dir(m->l->dataset), path, m->below);
+	int rc = mount_find(
+		dataset_dir(m->l->dataset), path, &m->owner, m->below);
 
 	if (rc == 0)
-		rc = talk_open(&m->talk, path);
+		rc = talk_open(&m->talk, path, m->owner);
 	return rc < 0 ? rc : say_socket(m);
 }
 
@@ -328,7 +384,7 @@ static int open_tiers(struct mount *m)
 	if (rc == 0)
 		rc = answer_tiers(line, n, dirs);
 	for (int i = 0; i < rc; i++) {
-		int fd = open(dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int fd = mount_open_tier(dirs[i], m->owner);
 
 		if (fd >= 0)
 			m->tier_fds[m->tiers++] = fd;
@@ -465,9 +521,7 @@ void mount_new(struct refrain_loader *l)
 	m->first_fresh = m->answered = l->planner.planned_fresh;
 	m->epoch_fresh = (l->examples + world - 1) / world;
 	m->in_row = m->epoch_fresh;
-	/* What was fetched ahead would be taken for a fast upstream, and the
-	 * factor would fall until the trainer waits. */
-	m->planning = !l->s.measures;
+	m->planning = true;
 	m->talk.fd = m->socket = -1;
 	(void)pthread_cond_init(&m->moved, NULL); /* cannot fail on Linux */
 	l->mount = m;
@@ -487,20 +541,28 @@ void mount_start(struct refrain_loader *l)
 		m->state = MOUNT_OFF;
 }
 
+static void wait_for_end(struct mount *m, uint64_t until_ns)
+{
+	while (!m->ended)
+		if (!cond_wait_until(&m->l->next_c, m->l->lock, until_ns))
+			break;
+}
+
+/* A daemon that answers lets the thread say its last; else it is cut short. */
 bool mount_stop(struct refrain_loader *l, uint64_t until_ns)
 {
+	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;
 	struct mount *m = l->mount;
 	bool ended;
 
 	if (!m || !m->started)
 		return true;
 	pthread_mutex_lock(l->lock);
+	pthread_cond_signal(&m->moved);
+	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
 	if (m->socket >= 0)
 		(void)shutdown(m->socket, SHUT_RDWR); /* or it is already */
-	pthread_cond_signal(&m->moved);
-	while (!m->ended)
-		if (!cond_wait_until(&l->next_c, l->lock, until_ns))
-			break;
+	wait_for_end(m, until_ns);
 	ended = m->ended;
 	pthread_mutex_unlock(l->lock);
 	if (ended)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whose file system a directory lies on: up from it, as long as it is the same
- * one, until there is the attribute that the root of a mount has. May hang as
- * any call on the mount may. No state; any thread.
+ * one, until there is the root of a refrain mount, which has the attribute. May
+ * hang as any call on the mount may. No state; any thread.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "loader/mount.h"
+#include "base/cleanup.h"
+#include "base/mountinfo.h"
+#include "loader/mount_impl.h"
 
 #define XATTR "user.refrain.control"
 
@@ -49,7 +52,21 @@ static bool go_up(char *path, dev_t dev)
 	return stat(path, &st) == 0 && st.st_dev == dev;
 }
 
-int mount_find(int dir_fd, char socket[PATH_MAX], char below[PATH_MAX])
+/* The attribute of a directory, if it is the root of a refrain mount. */
+static ssize_t read_control(const char *path, char *socket, uid_t *owner)
+{
+	CLEANUP_FD int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char root[64];
+	int rc = fd < 0 ? -errno : mountinfo_refrain_root(fd, owner, NULL, 0);
+
+	if (rc < 0)
+		return rc;
+	(void)snprintf(root, sizeof(root), "/proc/self/fd/%d", fd);
+	return getxattr(root, XATTR, socket, PATH_MAX - 1);
+}
+
+int mount_find(
+	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX])
 {
 	char path[PATH_MAX], whole[PATH_MAX];
 	struct stat st;
@@ -59,7 +76,7 @@ int mount_find(int dir_fd, char socket[PATH_MAX], char below[PATH_MAX])
 		return rc;
 	memcpy(whole, path, sizeof(whole));
 	do {
-		ssize_t n = getxattr(path, XATTR, socket, PATH_MAX - 1);
+		ssize_t n = read_control(path, socket, owner);
 		size_t up = strlen(path);
 
 		if (n <= 0)
@@ -73,4 +90,16 @@ int mount_find(int dir_fd, char socket[PATH_MAX], char below[PATH_MAX])
 		return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 	} while (go_up(path, st.st_dev));
 	return -ENODATA;
+}
+
+int mount_open_tier(const char *dir, uid_t owner)
+{
+	CLEANUP_FD int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_uid != owner && st.st_uid != 0) || (st.st_mode & 0022))
+		return -EPERM;
+	return steal_fd(&fd);
 }

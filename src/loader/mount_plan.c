@@ -11,13 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/impl.h"
-#include "loader/mount.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
 
 #define LEFT_OUT UINT64_MAX /* no index of an example */
 
-/* How far apart reads of a loader may be, and something more. */
-static uint64_t slack(const struct refrain_loader *l)
+uint64_t mount_slack(const struct refrain_loader *l)
 {
 	const struct refrain_config *c = &l->s.c;
 	uint64_t batches = (uint64_t)c->batches_ahead + 16;
@@ -35,36 +34,39 @@ static int ask(struct mount *m, int bytes)
 	return rc < 0 ? rc : answer_ok(line, n);
 }
 
-int mount_plan_begin(struct mount *m, uint64_t fresh, uint64_t step)
+int mount_plan_begin(struct mount *m, const struct mount_report *now)
 {
 	const struct schedule_config *c = &m->schedule.c;
 	uint32_t batch = m->l->s.c.batch;
-	char window[64] = "";
+	const char *measure = m->l->s.measures ? ",\"measure\":true" : "";
+	char window[64] = "", ours[160];
 	int rc;
 
 	m->plan = (struct mount_plan){
-		.first = fresh,
-		.added = fresh,
-		.reported = fresh,
-		.echo = schedule_echo_at(&m->schedule, step),
+		.first = now->fresh,
+		.added = now->fresh,
+		.reported = now->fresh,
+		.echo = schedule_echo_at(&m->schedule, now->step),
+		.before = m->rates,
 	};
 	/* Those of whole batches, and small ones, the mount would refuse. */
 	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window);
+	(void)snprintf(ours, sizeof(ours),
+		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64 "%s",
+		now->begun, mount_slack(m->l), measure);
 	rc = ask(m,
 		snprintf(m->request, MOUNT_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
-			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64
-			",\"slack\":%" PRIu64 "%s}\n",
+			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64 ",%s%s}\n",
 			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
-			c->echo_max.q, fresh, slack(m->l), window));
+			c->echo_max.q, now->fresh, ours, window));
 	if (rc == 0)
 		rc = ask(m,
 			snprintf(m->request, MOUNT_REQUEST_BYTES,
-				"{\"cmd\":\"plan\",\"batch\":%u,"
-				"\"slack\":%" PRIu64 "}\n",
-				batch, slack(m->l)));
+				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
+				ours));
 	m->planning = m->begun = rc == 1;
 	return rc < 0 ? rc : 0;
 }
@@ -165,27 +167,43 @@ int mount_plan_add(struct mount *m, uint64_t to)
 	return rc < 0 ? rc : added(m, line, n, f);
 }
 
+static int put_step_time(
+	struct mount_plan *p, uint64_t step_ns, char *text, size_t size)
+{
+	uint64_t apart = step_ns > p->step_ns ? step_ns - p->step_ns
+					      : p->step_ns - step_ns;
+
+	if (!step_ns || apart <= p->step_ns / 10)
+		return 0;
+	p->step_ns = step_ns;
+	return snprintf(text, size, ",\"step_ms\":%" PRIu64 ".%06" PRIu64,
+		step_ns / NS_PER_MS, step_ns % NS_PER_MS);
+}
+
+/* The newest change of the factor, as soon as it is decided: it is known by
+ * the example that it begins with, as the mount may count other steps. */
+static int put_echo(struct mount *m, char *text, size_t size)
+{
+	struct schedule_echo echo = schedule_echo_at(&m->schedule, UINT64_MAX);
+	struct mount_plan *p = &m->plan;
+
+	if (echo.p == p->echo.p && echo.q == p->echo.q)
+		return 0;
+	p->echo = echo;
+	return snprintf(text, size, ",\"from\":%" PRIu64 ",\"echo\":\"%u/%u\"",
+		schedule_change_begins(&m->schedule), echo.p, echo.q);
+}
+
 /* What is not as it was: the time of a step by a tenth, and the factor. */
 static void put_changes(struct mount *m, const struct mount_report *now,
 	char *text, size_t size)
 {
-	struct mount_plan *p = &m->plan;
-	struct schedule_echo echo = schedule_echo_at(&m->schedule, now->step);
-	uint64_t apart = now->step_ns > p->step_ns ? now->step_ns - p->step_ns
-						   : p->step_ns - now->step_ns;
 	int n = 0;
 
 	text[0] = '\0';
-	if (now->step_ns && apart > p->step_ns / 10) {
-		n = snprintf(text, size, ",\"step_ms\":%" PRIu64 ".%06" PRIu64,
-			now->step_ns / NS_PER_MS, now->step_ns % NS_PER_MS);
-		p->step_ns = now->step_ns;
-	}
-	if (echo.p != p->echo.p || echo.q != p->echo.q)
-		(void)snprintf(text + n, size - (size_t)n,
-			",\"step\":%" PRIu64 ",\"echo\":\"%u/%u\"", now->step,
-			echo.p, echo.q);
-	p->echo = echo;
+	n += put_step_time(&m->plan, now->step_ns, text, size);
+	n += put_echo(m, text + n, size - (size_t)n);
+	(void)mount_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
 /* What the mount has left out has no position. Which that was is not said: each
@@ -195,7 +213,9 @@ int mount_plan_report(struct mount *m, const struct mount_report *now)
 	struct mount_plan *p = &m->plan;
 	uint64_t missing = p->added - p->first - p->positions;
 	uint64_t position = now->fresh > p->first ? now->fresh - p->first : 0;
-	char changes[160];
+	char changes[256];
+	const char *line;
+	size_t n;
 	int rc;
 
 	p->reported = now->fresh;
@@ -204,12 +224,11 @@ int mount_plan_report(struct mount *m, const struct mount_report *now)
 	if (position > p->positions)
 		position = p->positions;
 	put_changes(m, now, changes, sizeof(changes));
-	rc = ask(m,
-		snprintf(m->request, MOUNT_REQUEST_BYTES,
-			"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64
-			"%s}\n",
-			position, changes));
-	return rc < 0 ? rc : 0;
+	rc = snprintf(m->request, MOUNT_REQUEST_BYTES,
+		"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64 "%s}\n",
+		position, changes);
+	rc = mount_ask(m, (size_t)rc, &line, &n);
+	return rc < 0 ? rc : mount_take_rates(m, line, n);
 }
 
 /* -- Keys ------------------------------------------------------------------ */

@@ -14,15 +14,17 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/mount.h"
+#include "base/mountinfo.h"
+#include "loader/mount_impl.h"
 
 #define LINE_MAX_BYTES ((size_t)2 << 20)
 #define SEND_MS 10000
 
-int talk_open(struct talk *t, const char *path)
+int talk_open(struct talk *t, const char *path, uid_t owner)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	CLEANUP_FD int fd = -1;
+	int rc;
 
 	if (strlen(path) >= sizeof(name.sun_path))
 		return -ENAMETOOLONG;
@@ -30,6 +32,9 @@ int talk_open(struct talk *t, const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
 		return -errno;
+	rc = mountinfo_check_peer(fd, owner);
+	if (rc < 0)
+		return rc;
 	*t = (struct talk){.fd = steal_fd(&fd)};
 	return 0;
 }

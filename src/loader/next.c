@@ -12,8 +12,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/impl.h"
-#include "loader/mount.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
+
+/* From so many on, or from an epoch on, it is looked at how many are damaged.
+ */
+#define DAMAGE_EXAMPLES 1000
 
 static struct step *finished(const struct refrain_loader *l)
 {
@@ -54,8 +58,45 @@ void loader_tell(struct refrain_loader *l)
 static int stop(struct refrain_loader *l, const struct step *st)
 {
 	l->stopped = st->error;
+	l->failure = (struct refrain_failure){
+		.error = st->error,
+		.stage = st->error_stage,
+		.index = st->error_index,
+		.step = st->number,
+	};
 	(void)error_set(&l->message, st->error, "step %" PRIu64 ": %s",
 		st->number, st->why ? st->why : "%m");
+	loader_tell(l);
+	return l->stopped;
+}
+
+/*
+ * With this batch, is more of what was served damaged than may be? Counted
+ * batch by batch, so that it is the same one at any number of threads; from a
+ * number on that says something.
+ */
+static bool is_too_damaged(
+	const struct refrain_loader *l, const struct step *st)
+{
+	uint64_t share = l->examples / l->s.c.world;
+	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
+	uint64_t fresh = l->meter.out.fresh + st->fresh;
+	uint64_t damaged = l->meter.damaged_fresh + st->damaged;
+
+	return l->s.c.policy != REFRAIN_FAIL && fresh >= least &&
+		(double)damaged > l->s.c.max_damage * (double)fresh;
+}
+
+static int stop_too_damaged(struct refrain_loader *l, const struct step *st)
+{
+	l->stopped = -EBADMSG;
+	(void)error_set(&l->message, -EBADMSG,
+		"step %" PRIu64 ": %" PRIu64 " of %" PRIu64
+		" examples are damaged, more than max_damage allows (%g %%); "
+		"the last: %s",
+		st->number, l->meter.damaged_fresh + st->damaged,
+		l->meter.out.fresh + st->fresh, 100 * l->s.c.max_damage,
+		l->damage.msg);
 	loader_tell(l);
 	return l->stopped;
 }
@@ -69,8 +110,10 @@ static int look(struct refrain_loader *l)
 		return error_set(&l->message, -ESHUTDOWN, "it is closed");
 	if (l->stopped)
 		return l->stopped;
+	if (st && st->error)
+		return stop(l, st);
 	if (st)
-		return st->error ? stop(l, st) : 1;
+		return is_too_damaged(l, st) ? stop_too_damaged(l, st) : 1;
 	if (at_end(l))
 		return 0;
 	if (all_lent(l))
@@ -81,7 +124,8 @@ static int look(struct refrain_loader *l)
 
 static int timed_out(struct refrain_loader *l, uint64_t called_ns)
 {
-	watch_describe(l, &l->message, -ETIMEDOUT, clock_now_ns() - called_ns);
+	watch_describe(l, &l->message, -ETIMEDOUT,
+		l->waited_ns + clock_now_ns() - called_ns);
 	return -ETIMEDOUT;
 }
 
@@ -131,6 +175,7 @@ static const struct refrain_batch *hand_over(
 	b->epoch = st->epoch;
 	b->fresh = st->fresh;
 	b->ends_epoch = st->epochs_ended > 0;
+	b->ended_epoch = st->epochs_ended ? st->ended_epoch : UINT64_MAX;
 	set_shape(l, b);
 	slab_lend(st->slab);
 	st->slab = NULL;
@@ -154,9 +199,15 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 		return -ECHILD;
 	pthread_mutex_lock(l->lock);
 	l->callers++;
+	l->failure.error = l->stopped ? l->failure.error : 0;
 	rc = wait_for_step(l, timeout_ms, called_ns);
+	/* Who waits in several calls has waited in all of them. */
+	if (rc == -ETIMEDOUT)
+		l->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)
-		*out = hand_over(l, called_ns);
+		*out = hand_over(l, called_ns - l->waited_ns);
+	if (rc == 1)
+		l->waited_ns = 0;
 	l->callers--;
 	if (l->closing)
 		pthread_cond_broadcast(&l->next_c);

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))
@@ -107,16 +107,18 @@ static void publish_serving(struct refrain_loader *l, struct step *st,
 	entry_plan(l, e, s);
 }
 
-/* How many epochs have their last fresh example in this step. */
-static uint32_t epochs_ended(const struct refrain_loader *l,
-	const struct step *st, uint64_t first_epoch)
+/* Which epochs have their last fresh example in this step. */
+static void find_ended(
+	const struct refrain_loader *l, struct step *st, uint64_t first_epoch)
 {
-	uint32_t n = 0;
-
-	for (uint64_t e = first_epoch; st->fresh && e <= st->epoch; e++)
-		n += schedule_epoch_end(&l->planner.schedule, e) ==
-			st->number + 1;
-	return n;
+	st->epochs_ended = 0;
+	for (uint64_t e = first_epoch; st->fresh && e <= st->epoch; e++) {
+		if (schedule_epoch_end(&l->planner.schedule, e) !=
+			st->number + 1)
+			continue;
+		st->epochs_ended++;
+		st->ended_epoch = e;
+	}
 }
 
 static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
@@ -128,7 +130,7 @@ static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
 	st->count = st->left = n;
 	st->lag_min = UINT64_MAX;
 	st->lag_sum = st->lags = st->duplicates = st->fresh = 0;
-	st->substituted = st->zero_filled = 0;
+	st->substituted = st->zero_filled = st->damaged = 0;
 	st->error = 0;
 	free(st->why);
 	st->why = NULL;
@@ -137,7 +139,7 @@ static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		publish_serving(l, st, i, &p->examples[i]);
 	st->epoch = p->epoch;
-	st->epochs_ended = epochs_ended(l, st, first_epoch);
+	find_ended(l, st, first_epoch);
 	if (p->read_fresh < p->planned_fresh)
 		p->read_fresh = p->planned_fresh;
 }
@@ -280,6 +282,7 @@ int planner_init(struct refrain_loader *l, struct error *err)
 		l->outstanding_max = facts.fresh;
 	if (l->s.c.last == REFRAIN_LAST_DROP)
 		l->meter.out.dropped_examples = facts.slots_dropped;
+	l->meter.out.dropped_fresh = facts.fresh_dropped;
 	if (steps_init(l) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
 	return 0;

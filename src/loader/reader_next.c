@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "loader/impl.h"
-#include "loader/mount.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)
 #define GUESS_LEAST_BYTES ((uint64_t)2 << 10)
@@ -37,9 +37,10 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->direct = r->unsized = false;
+	mount_note_start(l, e);
 	if (direct_start(l, r))
 		return;
-	mount_note_read(l, false);
+	mount_note_read(l, 0);
 	r->unsized = reader->local && e->example.whole && !e->size_hint &&
 		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)
@@ -124,12 +125,13 @@ static bool start_ahead(struct refrain_loader *l, struct entry *e)
  * To be timed, reading must be as busy as it can be for a while. When the
  * trainer is slower it would be asked for an example now and then; so what is
  * read ahead is then read in bursts. Between them what is left is enough.
+ * A mount with a plan does the timing itself.
  */
 static bool reads_ahead(struct refrain_loader *l)
 {
 	struct reader *reader = &l->reader;
 
-	if (!l->s.measures)
+	if (!l->s.measures || mount_plans(l))
 		return !list_empty(&l->ahead);
 	if (list_empty(&l->ahead))
 		reader->bursting = false;

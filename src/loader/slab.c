@@ -10,7 +10,7 @@
  * After a fork the child's copy of the lock may be held for ever: a release
  * there does nothing.
  */
-#include "loader/slab.h"
+#include "loader/slab_impl.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +28,8 @@ static size_t round_up(size_t bytes)
 static size_t meta_bytes(const struct settings *s)
 {
 	return s->c.batch *
-		(3 * sizeof(uint64_t) + sizeof(int64_t) + sizeof(uint32_t) +
+		(sizeof(struct refrain_crop) + 3 * sizeof(uint64_t) +
+			sizeof(int64_t) + sizeof(uint32_t) +
 			sizeof(refrain_status));
 }
 
@@ -61,12 +62,12 @@ static void slab_release(struct lender *lender, struct slab *slab)
 {
 	if (slab->data)
 		lender->release(lender->ctx, slab->data, lender->data_bytes);
-	free(slab->seeds);
+	free(slab->crops);
 	slab->data = NULL;
-	slab->seeds = NULL;
+	slab->crops = NULL;
 }
 
-/* The arrays are one piece of memory, which begins with the seeds. */
+/* The arrays are one piece of memory, which begins with the crops. */
 static int slab_init(
 	struct lender *lender, struct slab *slab, const struct settings *s)
 {
@@ -74,9 +75,12 @@ static int slab_init(
 
 	slab->lender = lender;
 	slab->data = lender->alloc(lender->ctx, lender->data_bytes);
-	slab->seeds = malloc(meta_bytes(s));
-	if (!slab->data || !slab->seeds)
+	slab->crops = malloc(meta_bytes(s));
+	if (!slab->data || !slab->crops)
 		return -ENOMEM;
+	if ((uintptr_t)slab->data % ALIGN)
+		return -EINVAL;
+	slab->seeds = (uint64_t *)(void *)(slab->crops + n);
 	slab->indices = slab->seeds + n;
 	slab->substitutes = slab->indices + n;
 	slab->labels = (int64_t *)(void *)(slab->substitutes + n);
@@ -94,6 +98,7 @@ static int slab_init(
 		.echoes = slab->echoes,
 		.seeds = slab->seeds,
 		.status = slab->status,
+		.crops = slab->crops,
 	};
 	list_add_tail(&lender->free, &slab->node);
 	return 0;

@@ -2,86 +2,44 @@
 /*
  * The saved state of a loader (doc/formats.md): where the schedule is, and of
  * everything else that decides the stream a hash, each member its own, so that
- * a mismatch has a name. All numbers are little endian. Called by the user's
- * threads.
+ * a mismatch has a name; the table in member.c says which. All numbers are
+ * little endian. Called by the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
+#include "loader/member_impl.h"
 
 #define MAGIC UINT32_C(0x53464552) /* "REFS" */
 #define STATE_VERSION 1
 #define HEAD_BYTES 24 /* magic, version, size, fingerprint, three counts */
 #define SUM_BYTES 8
 
-struct member {
-	const char *name;
-	size_t offset, bytes;
-};
-
-#define MEMBER(m)                                                              \
-	{                                                                      \
-#m, offsetof(struct refrain_config, m),                        \
-			sizeof(((struct refrain_config *)0)->m)                \
-	}
-
-/* What decides samples and is not in the schedule; only ever appended to. */
-static const struct member members[] = {
-	MEMBER(height),
-	MEMBER(width),
-	MEMBER(type),
-	MEMBER(layout),
-	MEMBER(augment),
-	MEMBER(mean),
-	MEMBER(std),
-	MEMBER(area_min),
-	MEMBER(area_max),
-	MEMBER(aspect_min),
-	MEMBER(aspect_max),
-	MEMBER(jitter),
-	MEMBER(cutout),
-	MEMBER(flags),
-	MEMBER(record_bytes),
-	MEMBER(label_bytes),
-	MEMBER(sample_bytes),
-	MEMBER(policy),
-	MEMBER(max_pixels),
-	MEMBER(decode),
-	MEMBER(augment_fn),
-};
-
-#define MEMBERS (sizeof(members) / sizeof(*members))
-
-_Static_assert(HEAD_BYTES + 2 * MEMBERS + SCHEDULE_STATE_BYTES + SUM_BYTES <=
+_Static_assert(
+	HEAD_BYTES + 2 * SAVED_HASHES + SCHEDULE_STATE_BYTES + SUM_BYTES <=
 		REFRAIN_STATE_MAX,
 	"a state is too large");
 
 /* Flags that the schedule has are not compared again. */
 static void normalise(struct refrain_config *c)
 {
-	c->flags &= REFRAIN_FLAG_NO_FLIP | REFRAIN_FLAG_NO_ORIENT |
-		REFRAIN_FLAG_NO_NORMALISE;
+	c->flags &= member_flags_hashed();
 }
 
-/* Of a callback it is compared whether there is one. */
-static uint16_t member_hash(
-	const struct refrain_config *c, const struct member *m)
+/* The n-th. Of a callback it is compared whether there is one. */
+static uint16_t member_hash(const struct refrain_config *c, size_t n)
 {
+	static const char none[sizeof(c->decode)];
+	const struct member *m = member_of_hash(n);
 	const char *at = (const char *)c + m->offset;
-	bool there;
 
-	if (m->offset == offsetof(struct refrain_config, decode))
-		there = c->decode != NULL;
-	else if (m->offset == offsetof(struct refrain_config, augment_fn))
-		there = c->augment_fn != NULL;
-	else
-		return (uint16_t)hash64(at, m->bytes, STATE_VERSION);
-	return there;
+	if (m->kind == KIND_POINTER)
+		return memcmp(at, none, sizeof(none)) != 0;
+	return (uint16_t)hash64(at, m->bytes, STATE_VERSION);
 }
 
 static void put(uint8_t **at, uint64_t v, unsigned bytes)
@@ -99,13 +57,18 @@ static uint64_t get(const uint8_t **at, unsigned bytes)
 	return v;
 }
 
-static int save(struct refrain_loader *l, uint8_t *out, size_t room)
+static int save(
+	struct refrain_loader *l, uint64_t step, uint8_t *out, size_t room)
 {
 	struct refrain_config c = l->s.c;
 	uint8_t schedule[SCHEDULE_STATE_BYTES], *at = out;
-	size_t n = schedule_save(&l->planner.schedule, l->returned, schedule);
-	size_t size = HEAD_BYTES + 2 * MEMBERS + n + SUM_BYTES;
+	size_t n = schedule_save(&l->planner.schedule, step, schedule);
+	size_t size = HEAD_BYTES + 2 * SAVED_HASHES + n + SUM_BYTES;
 
+	if (!n && step != l->returned)
+		return error_set(&l->message, -ERANGE,
+			"step %" PRIu64 " is not in the run, or too long ago",
+			step);
 	if (!n)
 		return error_set(&l->message, -EAGAIN,
 			"the echo factor has changed too often to be saved "
@@ -118,11 +81,11 @@ static int save(struct refrain_loader *l, uint8_t *out, size_t room)
 	put(&at, STATE_VERSION, 2);
 	put(&at, size, 2);
 	put(&at, dataset_fingerprint(l->dataset), 8);
-	put(&at, MEMBERS, 2);
+	put(&at, SAVED_HASHES, 2);
 	put(&at, n, 2);
 	put(&at, l->echoes.made, 4);
-	for (size_t i = 0; i < MEMBERS; i++)
-		put(&at, member_hash(&c, &members[i]), 2);
+	for (size_t i = 0; i < SAVED_HASHES; i++)
+		put(&at, member_hash(&c, i), 2);
 	memcpy(at, schedule, n);
 	at += n;
 	put(&at, hash64(out, (size_t)(at - out), 0), SUM_BYTES);
@@ -134,7 +97,16 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 	if (l->pid != getpid())
 		return -ECHILD;
 	LOCK_SCOPE(l->lock);
-	return save(l, buf, size);
+	return save(l, l->returned, buf, size);
+}
+
+int refrain_save_at(
+	struct refrain_loader *l, uint64_t step, void *buf, size_t size)
+{
+	if (l->pid != getpid())
+		return -ECHILD;
+	LOCK_SCOPE(l->lock);
+	return save(l, step, buf, size);
 }
 
 /* -- Going on from there --------------------------------------------------- */
@@ -179,6 +151,14 @@ static int parse(
 	return 0;
 }
 
+/* They change no position of the stream, only what takes a damaged example's
+ * place. */
+static bool is_free(const struct member *m)
+{
+	return m->offset == offsetof(struct refrain_config, policy) ||
+		m->offset == offsetof(struct refrain_config, max_pixels);
+}
+
 /* A state of an older library knows fewer members. */
 static int compare(
 	const struct refrain_loader *l, struct head *h, struct error *err)
@@ -193,14 +173,14 @@ static int compare(
 	for (size_t i = 0; i < h->members; i++) {
 		uint16_t hash = (uint16_t)get(&h->rest, 2);
 
-		if (i >= MEMBERS)
+		if (i >= SAVED_HASHES)
 			return error_set(err, -ESTALE,
 				"the state is of a newer library");
-		if (hash != member_hash(&c, &members[i]))
+		if (hash != member_hash(&c, i) && !is_free(member_of_hash(i)))
 			return error_set(err, -ESTALE,
 				"the state is of another configuration: %s "
 				"differs",
-				members[i].name);
+				member_of_hash(i)->name);
 	}
 	return 0;
 }

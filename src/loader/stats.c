@@ -13,12 +13,13 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 #define WINDOW_STEPS_MIN 16
 
@@ -37,6 +38,7 @@ int meter_init(struct refrain_loader *l)
 void meter_release(struct refrain_loader *l)
 {
 	hash_stream_free(l->meter.stream);
+	free(l->meter.damaged);
 }
 
 /* A file was read. */
@@ -117,6 +119,7 @@ static void count_step(struct refrain_loader *l, const struct step *st)
 
 	out->steps++;
 	out->fresh += st->fresh;
+	m->damaged_fresh += st->damaged;
 	out->served += st->count;
 	out->epochs += st->epochs_ended;
 	out->substituted += st->substituted;
@@ -270,6 +273,7 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 		ratio((double)(now->wait_ns - m->first.wait_ns),
 			(double)(now->wall_ns - m->first.wall_ns));
 	out->stream_hash = hash_stream_value(m->stream);
+	out->echo_reason = echo_reason(l, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
 	/* A batch is put together as its samples are made: echoes of whole
 	 * ones would save no more than echoes after augmentation. */
@@ -371,6 +375,11 @@ static const struct field fields[] = {
 	FIELD(bottleneck, TEXT),
 	FIELD(suggested_point, TEXT),
 	FIELD(echo_changes, UINT),
+	FIELD(damaged_examples, UINT),
+	FIELD(substitute_errors, UINT),
+	FIELD(echo_reason, TEXT),
+	FIELD(echo_needs_fresh, UINT),
+	FIELD(dropped_fresh, UINT),
 };
 
 /* One member; as snprintf(). No text of ours needs quoting. */

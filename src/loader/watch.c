@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 static const char *stage_of(const struct serving *s)
 {
@@ -22,6 +22,22 @@ static const char *stage_of(const struct serving *s)
 	if (s->state == SERVING_WORKS && s->entry->state == ENTRY_KEPT)
 		return "augmenting";
 	return words[s->entry->state];
+}
+
+static int32_t stage_number(const struct serving *s)
+{
+	switch (s->entry->state) {
+	case ENTRY_ABSENT:
+	case ENTRY_READING:
+		return REFRAIN_STAGE_READ;
+	case ENTRY_ENCODED:
+	case ENTRY_WORKING:
+		return REFRAIN_STAGE_DECODE;
+	case ENTRY_KEPT:
+	case ENTRY_FAILED:
+		break;
+	}
+	return REFRAIN_STAGE_AUGMENT;
 }
 
 /* The one that has been in its state for longest. */
@@ -53,6 +69,12 @@ void watch_describe(
 			"no batch after %.3f s: none is planned yet", waited);
 		return;
 	}
+	l->failure = (struct refrain_failure){
+		.error = rc,
+		.stage = stage_number(s),
+		.index = s->entry->index,
+		.step = st->number,
+	};
 	(void)error_set(err, rc,
 		"no batch after %.3f s: step %" PRIu64
 		" lacks %u of %u examples, '%s' has been %s for %.3f s",

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/impl.h"
+#include "loader/loader_impl.h"
 
 /* -- Servings -------------------------------------------------------------- */
 
@@ -111,8 +111,6 @@ static void be_nice(const struct refrain_loader *l)
 	if (l->s.c.nice)
 		(void)setpriority(PRIO_PROCESS, (id_t)tid,
 			getpriority(PRIO_PROCESS, (id_t)tid) + l->s.c.nice);
-	if (l->s.c.cpu_count)
-		(void)sched_setaffinity(tid, sizeof(l->cpus), &l->cpus);
 }
 
 static void sleep_idle(struct refrain_loader *l)
@@ -177,12 +175,29 @@ int workers_init(struct refrain_loader *l, struct error *err)
 
 		w->l = l;
 		rc = augmenter_new(&w->augmenter, &l->s.augment);
-		if (rc == 0 && l->s.jpeg)
+		if (rc == 0 && (l->s.jpeg || l->s.c.decode))
 			rc = decoder_new(&w->decoder, &limits);
 		if (rc == 0)
 			charge_worker(w);
 	}
 	return rc < 0 ? error_set(err, rc, "cannot make a worker: %m") : 0;
+}
+
+/* -EINVAL if the process may use none of the processors. */
+static int start_thread(struct refrain_loader *l, struct worker *w)
+{
+	pthread_attr_t attr;
+	int rc = pthread_attr_init(&attr);
+
+	if (rc)
+		return -rc;
+	if (l->s.c.cpu_count)
+		rc = pthread_attr_setaffinity_np(
+			&attr, sizeof(l->cpus), &l->cpus);
+	if (!rc)
+		rc = pthread_create(&w->thread, &attr, worker_thread, w);
+	(void)pthread_attr_destroy(&attr); /* cannot fail on Linux */
+	return -rc;
 }
 
 /* Signals are for the threads of the program. */
@@ -196,7 +211,7 @@ int workers_start(struct refrain_loader *l, struct error *err)
 		pthread_mutex_lock(l->lock);
 		l->running++;
 		pthread_mutex_unlock(l->lock);
-		rc = -pthread_create(&w->thread, NULL, worker_thread, w);
+		rc = start_thread(l, w);
 		w->started = rc == 0;
 		if (rc == 0)
 			continue;
@@ -204,6 +219,9 @@ int workers_start(struct refrain_loader *l, struct error *err)
 		l->running--;
 		pthread_mutex_unlock(l->lock);
 	}
+	if (rc == -EINVAL && l->s.c.cpu_count)
+		return error_set(err, rc,
+			"cpus: this process may use none of these processors");
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 

@@ -20,8 +20,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "origin/fault_spec.h"
-#include "origin/late.h"
+#include "origin/any_impl.h"
+#include "origin/fault_spec_impl.h"
+#include "origin/late_impl.h"
 
 struct fault {
 	struct origin base;
@@ -40,26 +41,21 @@ struct origin_file {
 	char path[];
 };
 
-enum what { READ, STAT, LIST };
 enum verdict { PASS, FAIL, CUT, STALL };
 
 /* A request in hand: one that waits, or that the inner origin has. */
 struct request {
 	struct timer timer; /* while WAITING */
 	struct fault *o;
-	enum what what;
 	enum { WAITING, STALLED, PASSED } state; /* lock */
 	enum verdict verdict;			 /* lock */
 	bool abandoned;				 /* lock */
-	void *outer;	  /* set once: what we were asked */
-	const char *path; /* set once: the outer request's */
-	struct list node; /* lock: while STALLED */
+	struct origin_request *outer; /* set once: what we were asked */
+	const char *path;	      /* set once: the outer request's */
+	struct list node;	      /* lock: while STALLED */
 	struct pool_job note;
-	union {
-		struct origin_read read;
-		struct origin_stat stat;
-		struct origin_list list;
-	} in;
+	size_t piece_bytes; /* lock, until PASSED; 0: as they come */
+	union origin_any in;
 };
 
 static struct fault *fault_of(struct origin *o)
@@ -72,22 +68,16 @@ static struct fault *fault_of(struct origin *o)
 /* Lock held: from here on abandon() finds nothing. */
 static void let_go(struct request *q)
 {
-	if (q->what == READ)
-		((struct origin_read *)q->outer)->priv = NULL;
+	q->outer->priv = NULL;
 }
 
-/* No lock held; frees q. An error, from ourselves. */
+/* No lock held; frees q. */
 static void tell(struct request *q, int status)
 {
-	void *outer = q->outer;
+	struct origin_request *outer = q->outer;
 
-	if (q->what == READ)
-		((struct origin_read *)outer)->done(outer, status, NULL);
-	else if (q->what == STAT)
-		((struct origin_stat *)outer)->done(outer, status, NULL, NULL);
-	else
-		((struct origin_list *)outer)->done(outer, status);
 	free(q);
+	outer->done(outer, status);
 }
 
 static void run_note(struct pool_job *job)
@@ -103,39 +93,23 @@ static void cancel_later(struct request *q)
 	late_run(q->o->late, &q->note);
 }
 
-static void read_done(struct origin_read *in, int status, const void *data)
+static void read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
 {
 	struct request *q = CONTAINER_OF(in, struct request, in.read);
-	struct origin_read *r = q->outer;
+	struct origin_read *r = origin_read_of(q->outer);
+	size_t piece = q->piece_bytes ? q->piece_bytes : len;
 
-	pthread_mutex_lock(&q->o->lock);
-	let_go(q);
-	pthread_mutex_unlock(&q->o->lock);
-	r->lost_bytes = in->lost_bytes;
-	if (q->verdict == CUT && status > 0) {
-		r->lost_bytes = (size_t)status;
-		status = -EIO;
-		data = NULL;
-	}
-	free(q);
-	r->done(r, status, data);
-}
-
-static void stat_done(struct origin_stat *in, int status,
-	const struct file_attr *attr, const char *target)
-{
-	struct request *q = CONTAINER_OF(in, struct request, in.stat);
-	struct origin_stat *s = q->outer;
-
-	free(q);
-	s->done(s, status, attr, target);
+	for (size_t at = 0; at < len; at += piece)
+		r->data(r, off + at, (const char *)bytes + at,
+			len - at < piece ? len - at : piece);
 }
 
 static void list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
 	struct request *q = CONTAINER_OF(in, struct request, in.list);
-	struct origin_list *l = q->outer;
+	struct origin_list *l = origin_list_of(q->outer);
 
 	l->batch(l, entries, n);
 }
@@ -143,18 +117,25 @@ static void list_batch(
 static void list_restart(struct origin_list *in)
 {
 	struct request *q = CONTAINER_OF(in, struct request, in.list);
-	struct origin_list *l = q->outer;
+	struct origin_list *l = origin_list_of(q->outer);
 
 	l->restart(l);
 }
 
-static void list_done(struct origin_list *in, int status)
+static void inner_done(struct origin_request *in, int status)
 {
-	struct request *q = CONTAINER_OF(in, struct request, in.list);
-	struct origin_list *l = q->outer;
+	struct request *q = CONTAINER_OF(in, struct request, in.req);
 
-	free(q);
-	l->done(l, status);
+	pthread_mutex_lock(&q->o->lock);
+	let_go(q);
+	pthread_mutex_unlock(&q->o->lock);
+	if (in->op == ORIGIN_READ)
+		origin_read_of(q->outer)->lost_bytes = q->in.read.lost_bytes;
+	if (in->op == ORIGIN_STAT) {
+		origin_stat_of(q->outer)->attr = q->in.stat.attr;
+		origin_stat_of(q->outer)->target = q->in.stat.target;
+	}
+	tell(q, q->verdict == CUT && status == 0 ? -EIO : status);
 }
 
 /* -- What happens to a request --------------------------------------------- */
@@ -162,29 +143,19 @@ static void list_done(struct origin_list *in, int status)
 /* Lock held: hand it to the inner origin. */
 static void pass(struct request *q)
 {
-	struct fault *o = q->o;
-
 	q->state = PASSED;
-	if (q->what == READ) {
-		q->in.read = *(struct origin_read *)q->outer;
+	any_copy(&q->in, q->outer);
+	q->in.req.done = inner_done;
+	if (q->outer->op == ORIGIN_READ) {
 		q->in.read.file = q->in.read.file->inner;
-		q->in.read.done = read_done;
-		q->in.read.priv = NULL;
-		q->in.read.lost_bytes = 0;
-		if (q->verdict == CUT && q->in.read.len > 1)
+		q->in.read.data = read_data;
+		if (q->verdict == CUT)
 			q->in.read.len /= 2;
-		origin_read(o->inner, &q->in.read);
-	} else if (q->what == STAT) {
-		q->in.stat.path = q->path;
-		q->in.stat.done = stat_done;
-		origin_stat(o->inner, &q->in.stat);
-	} else {
-		q->in.list.path = q->path;
+	} else if (q->outer->op == ORIGIN_LIST) {
 		q->in.list.batch = list_batch;
 		q->in.list.restart = list_restart;
-		q->in.list.done = list_done;
-		origin_list(o->inner, &q->in.list);
 	}
+	q->o->inner->ops->start(q->o->inner, &q->in.req);
 }
 
 static void on_timer(struct timer *t)
@@ -219,8 +190,13 @@ static bool is_hit(const struct request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 
-	return (q->what == READ || s->meta) &&
+	return (q->outer->op == ORIGIN_READ || s->meta) &&
 		(!*s->match || strstr(q->path, s->match));
+}
+
+static bool can_cut(struct origin_request *q)
+{
+	return q->op == ORIGIN_READ && origin_read_of(q)->len > 1;
 }
 
 /* Lock held. */
@@ -234,7 +210,7 @@ static enum verdict judge(struct request *q)
 	if (x < s->stall + s->error)
 		return FAIL;
 	if (x < s->stall + s->error + s->cut)
-		return q->what == READ ? CUT : FAIL;
+		return can_cut(q->outer) ? CUT : FAIL;
 	return PASS;
 }
 
@@ -242,14 +218,14 @@ static enum verdict judge(struct request *q)
 static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
-	const struct origin_read *r = q->outer;
 
-	if (q->what != READ || !o->spec.rate_bytes)
+	if (q->outer->op != ORIGIN_READ || !o->spec.rate_bytes)
 		return at_ns;
 	if (o->free_ns < at_ns)
 		o->free_ns = at_ns;
-	/* Reads are of 1 MiB at most: this cannot overflow. */
-	o->free_ns += r->len * NS_PER_S / o->spec.rate_bytes;
+	/* No read is so long that this could overflow. */
+	o->free_ns +=
+		origin_read_of(q->outer)->len * NS_PER_S / o->spec.rate_bytes;
 	return o->free_ns;
 }
 
@@ -260,9 +236,11 @@ static int begin(struct request *q)
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
 
 	q->verdict = PASS;
+	q->piece_bytes = 0;
 	if (is_hit(q)) {
 		q->verdict = judge(q);
 		at_ns = rated_ns(q, now_ns + o->spec.delay_ns);
+		q->piece_bytes = o->spec.piece_bytes;
 	}
 	if (q->verdict == STALL) {
 		q->state = STALLED;
@@ -277,64 +255,37 @@ static int begin(struct request *q)
 	return timer_set(o->timers, &q->timer, at_ns);
 }
 
-static struct request *request_new(
-	struct fault *o, enum what what, void *outer, const char *path)
+static const char *path_of(struct origin_request *q)
 {
+	if (q->op == ORIGIN_READ)
+		return origin_read_of(q)->file->path;
+	return q->op == ORIGIN_STAT ? origin_stat_of(q)->path
+				    : origin_list_of(q)->path;
+}
+
+static void fault_start(struct origin *base, struct origin_request *outer)
+{
+	struct fault *o = fault_of(base);
 	struct request *q = calloc(1, sizeof(*q));
+	int rc = -ENOMEM;
 
-	if (!q)
-		return NULL;
-	q->timer.fire = on_timer;
-	q->o = o;
-	q->what = what;
-	q->outer = outer;
-	q->path = path;
-	list_init(&q->node);
-	return q;
-}
+	if (q) {
+		LOCK_SCOPE(&o->lock);
 
-static int request_start(struct request *q)
-{
-	struct fault *o;
-	int rc;
-
-	if (!q)
-		return -ENOMEM;
-	o = q->o;
-	pthread_mutex_lock(&o->lock);
-	if (q->what == READ)
-		((struct origin_read *)q->outer)->priv = q;
-	rc = begin(q);
-	if (rc)
-		let_go(q);
-	pthread_mutex_unlock(&o->lock);
-	if (rc)
+		q->timer.fire = on_timer;
+		q->o = o;
+		q->outer = outer;
+		q->path = path_of(outer);
+		list_init(&q->node);
+		outer->priv = q;
+		rc = begin(q);
+		if (rc)
+			let_go(q);
+	}
+	if (rc) {
 		free(q);
-	return rc;
-}
-
-static void fault_read(struct origin *base, struct origin_read *r)
-{
-	struct fault *o = fault_of(base);
-
-	if (request_start(request_new(o, READ, r, r->file->path)))
-		late_read(o->late, r);
-}
-
-static void fault_stat(struct origin *base, struct origin_stat *s)
-{
-	struct fault *o = fault_of(base);
-
-	if (request_start(request_new(o, STAT, s, s->path)))
-		late_stat(o->late, s);
-}
-
-static void fault_list(struct origin *base, struct origin_list *l)
-{
-	struct fault *o = fault_of(base);
-
-	if (request_start(request_new(o, LIST, l, l->path)))
-		late_list(o->late, l);
+		late_answer(o->late, outer);
+	}
 }
 
 static void fault_abandon(struct origin *base, struct origin_read *r)
@@ -342,10 +293,10 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 	struct fault *o = fault_of(base);
 	struct request *q;
 
-	if (late_has_read(o->late, r))
+	if (late_has(o->late, &r->req))
 		return;
 	pthread_mutex_lock(&o->lock);
-	q = r->priv;
+	q = r->req.priv;
 	if (q && q->state == PASSED) {
 		origin_read_abandon(o->inner, &q->in.read);
 	} else if (q && q->state == STALLED) {
@@ -399,9 +350,7 @@ static const struct origin_ops fault_ops = {
 	.name = "fault",
 	.file_new = fault_file_new,
 	.file_free = fault_file_free,
-	.read = fault_read,
-	.stat = fault_stat,
-	.list = fault_list,
+	.start = fault_start,
 	.abandon = fault_abandon,
 	.free = fault_free,
 };
@@ -421,6 +370,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	if (rc)
 		return error_set(err, rc, "cannot start threads: %m");
 	o->base.ops = &fault_ops;
+	o->base.traits = inner->traits;
 	o->inner = inner;
 	o->timers = timers;
 	pthread_mutex_init(&o->lock, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parsing what faults are wanted. No state; any thread. */
-#include "origin/fault_spec.h"
+#include "origin/fault_spec_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -80,14 +80,16 @@ static int parse_word(struct fault_spec *s, char *word, struct error *err)
 		return parse_share(value, &s->stall, err);
 	if (strcmp(word, "rate") == 0)
 		return size_parse(value, 0, &s->rate_bytes, err);
+	if (strcmp(word, "pieces") == 0)
+		return size_parse(value, 0, &s->piece_bytes, err);
 	if (strcmp(word, "seed") == 0)
 		return parse_number(value, &s->seed, err);
 	if (strcmp(word, "match") == 0)
 		return parse_match(s, value, err);
 	if (strcmp(word, "meta") != 0)
 		return error_set(err, -EINVAL,
-			"no '%s' here; known are delay, error, short, stall, "
-			"rate, meta, match and seed",
+			"no '%s' here; known are delay, error, short, pieces, "
+			"stall, rate, meta, match and seed",
 			word);
 	rc = parse_number(value, &n, err);
 	s->meta = n != 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Late answers: three lists through the requests' priv, under one lock, and a
- * thread that empties them.
+ * Late answers: a list through the requests' priv, under a lock, and a thread
+ * that empties it.
  */
-#include "origin/late.h"
+#include "origin/late_impl.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,39 +13,25 @@
 #include "base/clock.h"
 
 struct late {
-	struct pool *pool;	   /* set once */
-	struct pool_job job;	   /* queued: owned by the pool */
-	pthread_mutex_t lock;	   /* rank: above the pool's */
-	bool queued;		   /* lock: `job` is on its way */
-	struct origin_read *reads; /* lock, as the next two */
-	struct origin_stat *stats;
-	struct origin_list *lists;
+	struct pool *pool;	      /* set once */
+	struct pool_job job;	      /* queued: owned by the pool */
+	pthread_mutex_t lock;	      /* rank: above the pool's */
+	bool queued;		      /* lock: `job` is on its way */
+	struct origin_request *first; /* lock */
 };
 
 static void answer_all(struct pool_job *job)
 {
 	struct late *l = CONTAINER_OF(job, struct late, job);
-	struct origin_read *r;
-	struct origin_stat *s;
-	struct origin_list *x;
+	struct origin_request *q;
 
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
-	while ((r = l->reads) || (s = l->stats) || (x = l->lists)) {
+	while ((q = l->first)) {
 		/* An abandon that comes now is to find nothing. */
-		if (r)
-			l->reads = steal_ptr(&r->priv);
-		else if (s)
-			l->stats = s->priv;
-		else
-			l->lists = x->priv;
+		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
-		if (r)
-			r->done(r, -ENOMEM, NULL);
-		else if (s)
-			s->done(s, -ENOMEM, NULL, NULL);
-		else
-			x->done(x, -ENOMEM);
+		q->done(q, -ENOMEM);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -69,47 +55,23 @@ int late_new(struct late **out)
 	return 0;
 }
 
-/* Lock held. */
-static void kick(struct late *l)
+void late_answer(struct late *l, struct origin_request *q)
 {
+	LOCK_SCOPE(&l->lock);
+
+	q->priv = l->first;
+	l->first = q;
 	if (!l->queued)
 		pool_submit(l->pool, &l->job);
 	l->queued = true;
 }
 
-void late_read(struct late *l, struct origin_read *r)
+bool late_has(struct late *l, const struct origin_request *q)
 {
 	LOCK_SCOPE(&l->lock);
 
-	r->priv = l->reads;
-	l->reads = r;
-	kick(l);
-}
-
-void late_stat(struct late *l, struct origin_stat *s)
-{
-	LOCK_SCOPE(&l->lock);
-
-	s->priv = l->stats;
-	l->stats = s;
-	kick(l);
-}
-
-void late_list(struct late *l, struct origin_list *x)
-{
-	LOCK_SCOPE(&l->lock);
-
-	x->priv = l->lists;
-	l->lists = x;
-	kick(l);
-}
-
-bool late_has_read(struct late *l, const struct origin_read *r)
-{
-	LOCK_SCOPE(&l->lock);
-
-	for (const struct origin_read *at = l->reads; at; at = at->priv)
-		if (at == r)
+	for (const struct origin_request *at = l->first; at; at = at->priv)
+		if (at == q)
 			return true;
 	return false;
 }

@@ -1,16 +1,17 @@
 noinst_LTLIBRARIES += liborigin.la
 liborigin_la_SOURCES = \
+	src/origin/any_impl.h \
 	src/origin/fault.c \
-	src/origin/fault_spec.c src/origin/fault_spec.h \
-	src/origin/late.c src/origin/late.h \
+	src/origin/fault_spec.c src/origin/fault_spec_impl.h \
+	src/origin/late.c src/origin/late_impl.h \
 	src/origin/origin.h \
-	src/origin/posix.c src/origin/posix.h \
+	src/origin/posix.c src/origin/posix_impl.h \
 	src/origin/posix_buffer.c \
 	src/origin/posix_file.c \
 	src/origin/posix_meta.c \
-	src/origin/posix_read.c src/origin/posix_read.h \
+	src/origin/posix_read.c src/origin/posix_read_impl.h \
 	src/origin/posix_root.c \
-	src/origin/retry.c src/origin/retry.h \
+	src/origin/retry.c src/origin/retry_impl.h \
 	src/origin/retry_answer.c \
 	src/origin/retry_attempt.c \
 	src/origin/synthetic.c

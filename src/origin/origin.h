@@ -22,64 +22,127 @@
 #include "base/attr.h"
 #include "base/counters.h"
 #include "base/err.h"
+#include "base/events.h"
 #include "base/list.h"
 #include "base/timer.h"
 
 struct origin;
 struct origin_file; /* a lazily opened file; see origin_file_new() */
 
-/* No read request is longer; callers split. */
+/* Any origin takes reads of this length; see also its traits. */
 #define ORIGIN_READ_MAX_BYTES ((size_t)1 << 20)
 
+enum origin_op { ORIGIN_READ, ORIGIN_STAT, ORIGIN_LIST };
+
 /*
- * A ranged read. The caller owns the request and keeps it until done() runs.
- * The origin reads into memory of its own, so that a read that hangs can be
- * abandoned: `data` is lent for the length of the callback.
- *
- * status: `len` (> 0; never short), or
- *   -ESTALE  the file is not (any more) of version `want`, or is gone; every
- *            byte that is delivered was checked to be of that version *after*
- *            it was read, so that readers never see a mixture;
- *   -EIO, -ETIMEDOUT, ... otherwise.
+ * What all requests begin with. The caller owns a request and keeps it until
+ * done() runs. What an origin calls for one request it calls one after another,
+ * done() last and exactly once.
  */
-struct origin_read {
-	struct origin_file *file; /* set by the caller, from the same origin */
-	struct file_version want; /* set by the caller */
-	uint64_t off;		  /* set by the caller */
-	size_t len;	   /* set by the caller; 1..ORIGIN_READ_MAX_BYTES,
-			      inside want.size_bytes */
-	size_t lost_bytes; /* set by the origin with an error: what had come by
-			      then, where it knows; see origin_retry_bytes */
-	void (*done)(struct origin_read *r, int status, const void *data);
+struct origin_request {
+	enum origin_op op; /* set by origin_read() and so on */
+	/* 0: all that was asked for came; else -errno. */
+	void (*done)(struct origin_request *q, int status);
 	void *priv; /* for the origin that has it in hand */
 };
 
 /*
+ * A ranged read. data() is called with bytes as they come: in order, without
+ * gaps, from `off` on; it may be called once with all of them. The bytes are
+ * lent for the call. Soon after the last of them comes done().
+ *
+ * Every byte that data() gets is of version `want`: the origin has checked
+ * that after it read the byte (posix), or by what the answer says of itself
+ * before its first byte (http). So what came before an error is good, and
+ * nobody needs to ask for it again. status:
+ *   -ESTALE  the file is not (any more) of version `want`, or is gone;
+ *   -ECANCELED  by origin_read_abandon();
+ *   -EIO, -ETIMEDOUT, ... otherwise.
+ *
+ * Bytes go through memory of the origin and never straight into that of the
+ * caller: a read that hangs in the kernel can be abandoned and asked again,
+ * and may still write to its memory then.
+ */
+struct origin_read {
+	struct origin_request req;
+	struct origin_file *file; /* set by the caller, from the same origin */
+	struct file_version want; /* set by the caller */
+	uint64_t off;		  /* set by the caller */
+	/* Set by the caller: at least 1, inside want.size_bytes, and no more
+	 * than ORIGIN_READ_MAX_BYTES or the trait request_bytes. */
+	size_t len;
+	/* Set by the origin with an error: bytes that came and were not given
+	 * to data(), where it knows; see origin_retry_bytes. */
+	size_t lost_bytes;
+	void (*data)(struct origin_read *r, uint64_t off, const void *bytes,
+		size_t len); /* `off` is in the file */
+};
+
+/*
  * Look at one name. status 0 with attr (and target for a link), else -errno;
- * -ENOENT only if the origin was reached and said so. attr and target are
- * lent for the length of the callback. Other kinds than files, directories
- * and links are -ENOENT.
+ * -ENOENT only if the origin was reached and said so. Other kinds than files,
+ * directories and links are -ENOENT.
  */
 struct origin_stat {
+	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
-	void (*done)(struct origin_stat *s, int status,
-		const struct file_attr *attr, const char *target);
-	void *priv;
+	/* Set by the origin, lent for done(). */
+	const struct file_attr *attr;
+	const char *target;
 };
 
 /*
  * List one directory: batch() for each some entries (lent for the length of
- * the call, any order, no "." and ".."), one at a time, then done(). On an
- * error some batches may have been delivered. A retry starts over: restart()
- * tells the caller to forget the batches so far.
+ * the call, any order, no "." and ".."), then done(). On an error some batches
+ * may have been delivered. A retry starts over: restart() tells the caller to
+ * forget the batches so far.
  */
 struct origin_list {
+	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
+	/*
+	 * Set by the caller, for origins that list recursively: all files
+	 * below the path, whose names are relative to it and contain slashes;
+	 * no directories are named.
+	 */
+	bool deep;
 	void (*batch)(struct origin_list *l, const struct file_entry *entries,
 		size_t n);
 	void (*restart)(struct origin_list *l);
-	void (*done)(struct origin_list *l, int status);
-	void *priv;
+};
+
+/* The request of a kind, for origins: `op` has been looked at. */
+static inline struct origin_read *origin_read_of(struct origin_request *q)
+{
+	return CONTAINER_OF(q, struct origin_read, req);
+}
+
+static inline struct origin_stat *origin_stat_of(struct origin_request *q)
+{
+	return CONTAINER_OF(q, struct origin_stat, req);
+}
+
+static inline struct origin_list *origin_list_of(struct origin_request *q)
+{
+	return CONTAINER_OF(q, struct origin_list, req);
+}
+
+/*
+ * What an origin is like, for those who ask it. Set by its constructor; a
+ * decorator has the traits of what it wraps.
+ */
+struct origin_traits {
+	/*
+	 * The best length of a read: long enough for the origin's rate, short
+	 * enough that a reader of something else waits little behind it.
+	 */
+	size_t request_bytes;
+	/* More reads in flight do not make it faster. */
+	unsigned depth;
+	/* The default size of the items of large files. */
+	uint64_t chunk_bytes;
+	/* A listing can be of everything below its path at once. */
+	bool lists_recursively;
 };
 
 struct origin_ops {
@@ -87,9 +150,8 @@ struct origin_ops {
 	/* All are required. */
 	struct origin_file *(*file_new)(struct origin *o, const char *path);
 	void (*file_free)(struct origin *o, struct origin_file *f);
-	void (*read)(struct origin *o, struct origin_read *r);
-	void (*stat)(struct origin *o, struct origin_stat *s);
-	void (*list)(struct origin *o, struct origin_list *l);
+	/* Begin a request; its `op` says which of the three it is. */
+	void (*start)(struct origin *o, struct origin_request *q);
 	/* Give up on a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
 	bool (*free)(struct origin *o); /* see origin_free() */
@@ -98,6 +160,7 @@ struct origin_ops {
 /* Each origin embeds this as its first member. */
 struct origin {
 	const struct origin_ops *ops;
+	struct origin_traits traits; /* set once */
 };
 
 /*
@@ -118,23 +181,28 @@ static inline void origin_file_free(struct origin *o, struct origin_file *f)
 
 static inline void origin_read(struct origin *o, struct origin_read *r)
 {
-	o->ops->read(o, r);
+	r->req.op = ORIGIN_READ;
+	o->ops->start(o, &r->req);
 }
 
 static inline void origin_stat(struct origin *o, struct origin_stat *s)
 {
-	o->ops->stat(o, s);
+	s->req.op = ORIGIN_STAT;
+	o->ops->start(o, &s->req);
 }
 
 static inline void origin_list(struct origin *o, struct origin_list *l)
 {
-	o->ops->list(o, l);
+	l->req.op = ORIGIN_LIST;
+	o->ops->start(o, &l->req);
 }
 
 /*
  * Give up on a read that was started. done() is called with -ECANCELED, soon,
  * unless it has been called or is being called with something else; either
- * way exactly once, and never from inside this call. What the read holds inside
+ * way exactly once, and never from inside this call, which data() may make.
+ * Until then data() may still be called.
+ * What the read holds inside
  * the origin (memory that the kernel may still write to) is released whenever
  * the kernel answers.
  */
@@ -184,16 +252,18 @@ void origin_synthetic_fill(
 /*
  * Repeat failed requests with jittered exponential backoff, give up attempts
  * that are not answered in time, and report -EIO (or -ETIMEDOUT) at the end.
- * Takes ownership of `inner` on success. -ESTALE, -ENOENT, -EACCES, -EPERM,
- * -ENOTDIR, -ELOOP, -ENAMETOOLONG and -EINVAL (a name that cannot be beneath
- * the source) are answers, not failures. A listing that delivers entries gets
- * more time.
+ * A read goes on where the last attempt stopped, and bytes give it a new time
+ * limit and new attempts, within total_ns. Takes ownership of `inner` on
+ * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -ENAMETOOLONG
+ * and -EINVAL (a name that cannot be beneath the source) are answers, not
+ * failures. A listing that delivers entries gets more time.
  */
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */
 	uint64_t total_ns;   /* give up the request after this; 0: 120 s */
 	uint64_t pause_ns;   /* the first pause, it doubles; 0: 100 ms */
 	unsigned attempts;   /* tries that fail, at most; 0: 6 */
+	const struct event_sink *events; /* may be NULL */
 };
 int origin_retry_new(struct origin **out, struct origin *inner,
 	const struct retry_config *config, struct timers *timers,
@@ -203,7 +273,8 @@ int origin_retry_new(struct origin **out, struct origin *inner,
  * Faults, for tests and drills. Takes ownership of `inner` on success. spec
  * is a comma-separated list: delay=TIME (each request takes that much
  * longer), error=P (share of reads that fail with -EIO, 0 to 1), short=P
- * (share of reads answered -EIO after half of their bytes came),
+ * (share of reads answered -EIO after half of their bytes came), pieces=SIZE
+ * (bytes are delivered in pieces no longer than that),
  * stall=P (share of reads that are never answered until the spec changes),
  * rate=BYTES (a second, for all reads together), meta=1 (faults hit stats and
  * lists too), match=TEXT (only paths that contain TEXT), seed=S. "" is none.

@@ -5,7 +5,7 @@
  * resolved beneath the descriptor that posix_root.c keeps, links never
  * followed: nothing outside it can be named.
  */
-#include "origin/posix.h"
+#include "origin/posix_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +18,14 @@
 #define READ_THREADS 32
 /* On a file system where each of them may wait for a server. */
 #define FAR_THREADS 256
+/*
+ * Long enough for a disk's rate, short enough that a reader of another item
+ * waits little behind it, and a reader of a slow origin sees its first bytes
+ * early.
+ */
+#define REQUEST_BYTES ((size_t)256 << 10)
+#define REQUESTS 64
+#define CHUNK_BYTES ((uint64_t)256 << 10)
 /* Room for some hung calls; see retry for what bounds their number. */
 #define META_THREADS 32
 
@@ -56,13 +64,21 @@ static bool posix_free(struct origin *o)
 	return ended;
 }
 
+static void posix_start(struct origin *o, struct origin_request *q)
+{
+	struct posix *p = (struct posix *)(void *)o;
+
+	if (q->op == ORIGIN_READ)
+		posix_read(p, origin_read_of(q));
+	else
+		posix_look(p, q);
+}
+
 static const struct origin_ops posix_ops = {
 	.name = "posix",
 	.file_new = posix_file_new,
 	.file_free = posix_file_free,
-	.read = posix_read,
-	.stat = posix_stat,
-	.list = posix_list,
+	.start = posix_start,
 	.abandon = posix_abandon,
 	.free = posix_free,
 };
@@ -97,6 +113,11 @@ int origin_posix_new(struct origin **out, const char *dir, struct error *err)
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot open '%s': %m", dir);
 	p->base.ops = &posix_ops;
+	p->base.traits = (struct origin_traits){
+		.request_bytes = REQUEST_BYTES,
+		.depth = REQUESTS,
+		.chunk_bytes = CHUNK_BYTES,
+	};
 	p->root_fd = -1;
 	p->direct = feature_enabled("direct_io");
 	atomic_init(&p->refused, 0);

@@ -4,7 +4,7 @@
  * reads in progress; a read that finds none waits until another ends. Any
  * thread that starts or ends a read.
  */
-#include "origin/posix_read.h"
+#include "origin/posix_read_impl.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -14,7 +14,7 @@
  * The descriptor has its own count, so that reads that still use one that was
  * given up go on undisturbed.
  */
-#include "origin/posix_read.h"
+#include "origin/posix_read_impl.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

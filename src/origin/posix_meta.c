@@ -4,7 +4,7 @@
  * thread pool, since these calls can hang; the job is the only one that
  * touches its memory.
  */
-#include "origin/posix.h"
+#include "origin/posix_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,8 +27,7 @@
 struct meta {
 	struct pool_job job;
 	struct posix *p;
-	struct origin_stat *stat; /* one of these two */
-	struct origin_list *list;
+	struct origin_request *req;
 };
 
 /* One batch in the making; `text` holds names and targets. */
@@ -55,9 +54,11 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 	default:
 		return false;
 	}
-	attr->version.size_bytes = stx->stx_size;
-	attr->version.mtime_ns =
-		clock_file_ns(stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec);
+	attr->version = (struct file_version){
+		.size_bytes = stx->stx_size,
+		.mtime_ns = clock_file_ns(
+			stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec),
+	};
 	attr->mode = stx->stx_mode & 07777;
 	attr->uid = stx->stx_uid;
 	attr->gid = stx->stx_gid;
@@ -93,7 +94,7 @@ static int look(
 static void run_stat(struct pool_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
-	struct origin_stat *s = m->stat;
+	struct origin_stat *s = origin_stat_of(m->req);
 	unsigned turn = posix_root_turn(m->p);
 	CLEANUP_FD int fd = beneath_open(m->p->root_fd, s->path, O_PATH);
 	struct file_attr attr;
@@ -104,28 +105,13 @@ static void run_stat(struct pool_job *job)
 		rc = look(fd, "", &attr, target);
 	if (rc == 0)
 		rc = -ENOENT;
-	if (rc < 0)
-		rc = posix_judge(m->p, turn, rc);
+	rc = rc < 0 ? posix_judge(m->p, turn, rc) : 0;
 	free(m);
-	if (rc < 0)
-		s->done(s, rc, NULL, NULL);
-	else
-		s->done(s, 0, &attr, attr.kind == KIND_LINK ? target : NULL);
-}
-
-void posix_stat(struct origin *o, struct origin_stat *s)
-{
-	struct posix *p = (struct posix *)(void *)o;
-	struct meta *m = calloc(1, sizeof(*m));
-
-	if (!m) {
-		late_stat(p->late, s);
-		return;
+	if (rc == 0) {
+		s->attr = &attr;
+		s->target = attr.kind == KIND_LINK ? target : NULL;
 	}
-	m->p = p;
-	m->stat = s;
-	m->job.run = run_stat;
-	pool_submit(p->pool, &m->job);
+	s->req.done(&s->req, rc);
 }
 
 static void flush(struct batch *b)
@@ -213,27 +199,26 @@ static int list_path(struct posix *p, struct origin_list *l)
 static void run_list(struct pool_job *job)
 {
 	struct meta *m = CONTAINER_OF(job, struct meta, job);
-	struct origin_list *l = m->list;
+	struct origin_list *l = origin_list_of(m->req);
 	unsigned turn = posix_root_turn(m->p);
 	int rc = list_path(m->p, l);
 
 	/* An empty root may be the bare mount point of storage that left. */
 	rc = posix_judge(m->p, turn, rc);
 	free(m);
-	l->done(l, rc);
+	l->req.done(&l->req, rc);
 }
 
-void posix_list(struct origin *o, struct origin_list *l)
+void posix_look(struct posix *p, struct origin_request *q)
 {
-	struct posix *p = (struct posix *)(void *)o;
 	struct meta *m = calloc(1, sizeof(*m));
 
 	if (!m) {
-		late_list(p->late, l);
+		late_answer(p->late, q);
 		return;
 	}
 	m->p = p;
-	m->list = l;
-	m->job.run = run_list;
+	m->req = q;
+	m->job.run = q->op == ORIGIN_STAT ? run_stat : run_list;
 	pool_submit(p->pool, &m->job);
 }

@@ -14,7 +14,7 @@
  * is answered and forgotten, and the read ends when the kernel says so, with
  * its buffer.
  */
-#include "origin/posix_read.h"
+#include "origin/posix_read_impl.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,7 +71,8 @@ static size_t have_bytes(const struct posix_read *pr)
 	return end - pr->off < pr->len ? (size_t)(end - pr->off) : pr->len;
 }
 
-static void answer(struct posix_read *pr, int status, const void *data)
+/* With what was asked (all of it is in the buffer), or an error. */
+static void answer(struct posix_read *pr, int status)
 {
 	struct origin_read *r;
 
@@ -79,12 +80,15 @@ static void answer(struct posix_read *pr, int status, const void *data)
 	r = pr->r;
 	pr->r = NULL;
 	if (r) {
-		r->priv = NULL;
+		r->req.priv = NULL;
 		r->lost_bytes = status < 0 ? have_bytes(pr) : 0;
 	}
 	pthread_mutex_unlock(&pr->p->lock);
+	if (r && status == 0)
+		r->data(r, pr->off, pr->buf->bytes + (pr->off - pr->start),
+			pr->len);
 	if (r)
-		r->done(r, status, data);
+		r->req.done(&r->req, status);
 	put(pr);
 }
 
@@ -92,7 +96,7 @@ static void run_judge(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, job);
 
-	answer(pr, posix_judge(pr->p, pr->turn, pr->status), NULL);
+	answer(pr, posix_judge(pr->p, pr->turn, pr->status));
 }
 
 /*
@@ -162,8 +166,7 @@ static void on_statx(struct uring_op *op, int res)
 	else if (pr->eof)
 		posix_read_fail(pr, -EIO);
 	else
-		answer(pr, (int)pr->len,
-			pr->buf->bytes + (pr->off - pr->start));
+		answer(pr, 0);
 }
 
 static bool have_all(const struct posix_read *pr)
@@ -278,15 +281,14 @@ static int64_t unsettled_ns(int64_t mtime_ns)
 	return age_ns > 0 ? SETTLE_NS - age_ns : SETTLE_NS;
 }
 
-void posix_read(struct origin *o, struct origin_read *r)
+void posix_read(struct posix *p, struct origin_read *r)
 {
-	struct posix *p = (struct posix *)(void *)o;
 	struct posix_read *pr = calloc(1, sizeof(*pr));
 	int64_t wait_ns = unsettled_ns(r->want.mtime_ns);
 	int rc = 0;
 
 	if (!pr) {
-		late_read(p->late, r);
+		late_answer(p->late, &r->req);
 		return;
 	}
 	pr->p = p;
@@ -299,7 +301,7 @@ void posix_read(struct origin *o, struct origin_read *r)
 	pr->settle.fire = on_settled;
 	list_init(&pr->node);
 	pthread_mutex_lock(&p->lock);
-	r->priv = pr;
+	r->req.priv = pr;
 	pr->turn = p->root_turn;
 	pr->f->refs++;
 	if (wait_ns > 0)
@@ -318,7 +320,7 @@ static void run_note(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, note);
 
-	pr->dropped->done(pr->dropped, -ECANCELED, NULL);
+	pr->dropped->req.done(&pr->dropped->req, -ECANCELED);
 	put(pr);
 }
 
@@ -329,7 +331,7 @@ static void run_note(struct pool_job *job)
 static bool detach(struct posix_read *pr)
 {
 	pr->dropped = pr->r;
-	pr->r->priv = NULL;
+	pr->r->req.priv = NULL;
 	pr->r = NULL;
 	pr->refs++;
 	if (timer_cancel(pr->p->timers, &pr->settle))
@@ -346,10 +348,10 @@ void posix_abandon(struct origin *o, struct origin_read *r)
 	struct posix_read *pr;
 	bool waited;
 
-	if (late_has_read(p->late, r))
+	if (late_has(p->late, &r->req))
 		return;
 	pthread_mutex_lock(&p->lock);
-	pr = r->priv;
+	pr = r->req.priv;
 	if (!pr) {
 		pthread_mutex_unlock(&p->lock);
 		return;

@@ -12,7 +12,7 @@
  * then is opened in place of the old root, under the same number, so that
  * nobody has to ask which descriptor to use.
  */
-#include "origin/posix.h"
+#include "origin/posix_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,9 +14,11 @@
  *
  * An attempt has its own inner request and its own memory: one that timed out
  * is left to itself until the inner origin says something, which nobody hears.
+ * A read's bytes are handed up as they come, those of the attempt that counts;
+ * the next attempt asks for what is missing then.
  * The request is counted: one for each attempt and one for its timer.
  */
-#include "origin/retry.h"
+#include "origin/retry_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,9 +40,19 @@ static struct retry *retry_of(struct origin *o)
 
 /* -- Requests -------------------------------------------------------------- */
 
-static struct request *request_new(
-	struct retry *o, enum what what, void *outer, const char *path)
+/* The path that is kept of it; a read has its file. */
+static const char *path_of(struct origin_request *outer)
 {
+	if (outer->op == ORIGIN_READ)
+		return "";
+	return outer->op == ORIGIN_STAT ? origin_stat_of(outer)->path
+					: origin_list_of(outer)->path;
+}
+
+static struct request *request_new(
+	struct retry *o, struct origin_request *outer)
+{
+	const char *path = path_of(outer);
 	size_t size = strlen(path) + 1;
 	struct request *q = calloc(1, sizeof(*q) + size);
 
@@ -48,7 +60,7 @@ static struct request *request_new(
 		return NULL;
 	q->timer.fire = retry_on_timer;
 	q->o = o;
-	q->what = what;
+	q->op = outer->op;
 	q->outer = outer;
 	q->refs = 1; /* the caller's */
 	q->until_ns = clock_now_ns() + o->config.total_ns;
@@ -56,66 +68,28 @@ static struct request *request_new(
 	return q;
 }
 
-/* Lock held. */
-static int request_start(struct request *q)
-{
-	struct retry *o = q->o;
-	int rc;
-
-	o->requests++;
-	rc = retry_try(q);
-	if (rc)
-		(void)retry_take_outer(q);
-	retry_put(q);
-	return rc;
-}
-
-static void retry_read(struct origin *base, struct origin_read *r)
+static void retry_start(struct origin *base, struct origin_request *outer)
 {
 	struct retry *o = retry_of(base);
-	struct request *q = request_new(o, READ, r, "");
+	struct request *q = request_new(o, outer);
 	int rc = -ENOMEM;
 
 	if (q) {
 		LOCK_SCOPE(&o->lock);
 
-		q->file = r->file;
-		q->file->refs++;
-		r->priv = q;
-		rc = request_start(q);
+		if (q->op == ORIGIN_READ) {
+			q->file = origin_read_of(outer)->file;
+			q->file->refs++;
+		}
+		outer->priv = q;
+		o->requests++;
+		rc = retry_try(q);
+		if (rc)
+			(void)retry_take_outer(q);
+		retry_put(q);
 	}
 	if (rc)
-		late_read(o->late, r);
-}
-
-static void retry_stat(struct origin *base, struct origin_stat *s)
-{
-	struct retry *o = retry_of(base);
-	struct request *q = request_new(o, STAT, s, s->path);
-	int rc = -ENOMEM;
-
-	if (q) {
-		LOCK_SCOPE(&o->lock);
-
-		rc = request_start(q);
-	}
-	if (rc)
-		late_stat(o->late, s);
-}
-
-static void retry_list(struct origin *base, struct origin_list *l)
-{
-	struct retry *o = retry_of(base);
-	struct request *q = request_new(o, LIST, l, l->path);
-	int rc = -ENOMEM;
-
-	if (q) {
-		LOCK_SCOPE(&o->lock);
-
-		rc = request_start(q);
-	}
-	if (rc)
-		late_list(o->late, l);
+		late_answer(o->late, outer);
 }
 
 static void run_note(struct pool_job *job)
@@ -123,43 +97,47 @@ static void run_note(struct pool_job *job)
 	struct request *q = CONTAINER_OF(job, struct request, note);
 	struct retry *o = q->o;
 
-	retry_tell(READ, q->dropped, -ECANCELED);
+	q->dropped->done(q->dropped, -ECANCELED);
 	pthread_mutex_lock(&o->lock);
 	retry_put(q);
 	pthread_mutex_unlock(&o->lock);
 }
 
+/* While bytes are being handed up, the end of that submits the note. */
 static void retry_abandon(struct origin *base, struct origin_read *r)
 {
 	struct retry *o = retry_of(base);
 	struct request *q;
 	struct attempt *a;
 
-	if (late_has_read(o->late, r))
+	if (late_has(o->late, &r->req))
 		return;
 	pthread_mutex_lock(&o->lock);
-	q = r->priv;
+	q = r->req.priv;
 	if (!q) {
 		pthread_mutex_unlock(&o->lock);
 		return;
 	}
 	a = q->last;
 	q->refs++; /* the note's */
+	q->note.run = run_note;
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
 	if (a)
 		origin_read_abandon(o->inner, &a->in.read);
+	if (!q->busy)
+		late_run(o->late, &q->note);
 	pthread_mutex_unlock(&o->lock);
-	q->note.run = run_note;
-	late_run(o->late, &q->note);
 }
 
 static struct origin_file *retry_file_new(struct origin *base, const char *path)
 {
-	struct origin_file *f = calloc(1, sizeof(*f));
+	size_t size = strlen(path) + 1;
+	struct origin_file *f = calloc(1, sizeof(*f) + size);
 
 	if (!f)
 		return NULL;
+	memcpy(f->path, path, size);
 	f->o = retry_of(base);
 	f->refs = 1;
 	f->inner = origin_file_new(f->o->inner, path);
@@ -212,9 +190,7 @@ static const struct origin_ops retry_ops = {
 	.name = "retry",
 	.file_new = retry_file_new,
 	.file_free = retry_file_free,
-	.read = retry_read,
-	.stat = retry_stat,
-	.list = retry_list,
+	.start = retry_start,
 	.abandon = retry_abandon,
 	.free = retry_free,
 };
@@ -231,6 +207,7 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 		return error_set(err, rc, "cannot start threads: %m");
 	}
 	o->base.ops = &retry_ops;
+	o->base.traits = inner->traits;
 	o->inner = inner;
 	o->timers = timers;
 	o->counters = counters;

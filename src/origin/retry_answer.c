@@ -3,7 +3,7 @@
  * What the inner origin says to the attempts of the retry origin. Only the
  * attempt that counts is heard. Threads of the inner origin.
  */
-#include "origin/retry.h"
+#include "origin/retry_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,29 +33,24 @@ static bool is_refusal(int status)
 }
 
 /*
- * The end of an attempt: what was asked, if this is the answer to it; else
- * NULL, and everything is done but freeing the attempt.
+ * Lock held: the end of the attempt that counts. What was asked, if this is
+ * the answer to it; else NULL, and unlocked.
  */
-static void *attempt_ended(struct attempt *a, int status)
+static struct origin_request *attempt_ended(struct attempt *a, int status)
 {
 	struct request *q = a->q;
 	struct retry *o = q->o;
-	void *outer = NULL;
 
-	pthread_mutex_lock(&o->lock);
-	if (q->last == a && is_answer(status)) {
-		if (q->what == READ && is_refusal(status))
-			COUNT(o->counters, origin_errors);
-		retry_disarm(q);
-		outer = retry_take_outer(q);
-		pthread_mutex_unlock(&o->lock);
-	} else if (q->last == a) {
+	if (!is_answer(status)) {
 		COUNT(o->counters, origin_errors);
 		retry_failed(q, status);
-	} else {
-		pthread_mutex_unlock(&o->lock);
+		return NULL;
 	}
-	return outer;
+	if (q->op == ORIGIN_READ && is_refusal(status))
+		COUNT(o->counters, origin_errors);
+	retry_answered(q);
+	retry_disarm(q);
+	return retry_take_outer(q);
 }
 
 static void attempt_free(struct attempt *a)
@@ -69,59 +64,116 @@ static void attempt_free(struct attempt *a)
 	pthread_mutex_unlock(&o->lock);
 }
 
-void retry_read_done(struct origin_read *in, int status, const void *data)
+void retry_done(struct origin_request *in, int status)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
-	struct counters *counters = a->q->o->counters;
-	struct origin_read *r;
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.req);
+	struct request *q = a->q;
+	struct retry *o = q->o;
+	struct origin_request *outer = NULL;
 
 	/* Before anybody who asked can look. */
-	if (!is_answer(status))
-		COUNT_ADD(counters, origin_retry_bytes, in->lost_bytes);
-	r = attempt_ended(a, status);
-	if (r)
-		r->done(r, status, data);
-	else if (status > 0) /* too late, but the origin did send it */
-		COUNT_ADD(counters, origin_retry_bytes, status);
+	if (in->op == ORIGIN_READ && !is_answer(status))
+		COUNT_ADD(
+			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
+	pthread_mutex_lock(&o->lock);
+	if (q->last != a) {
+		pthread_mutex_unlock(&o->lock);
+	} else {
+		/* An error after the last byte says nothing of the bytes. */
+		if (in->op == ORIGIN_READ &&
+			q->got == origin_read_of(q->outer)->len)
+			status = 0;
+		outer = attempt_ended(a, status);
+		if (outer)
+			pthread_mutex_unlock(&o->lock);
+	}
+	if (outer && in->op == ORIGIN_STAT) {
+		origin_stat_of(outer)->attr = a->in.stat.attr;
+		origin_stat_of(outer)->target = a->in.stat.target;
+	}
+	if (outer)
+		outer->done(outer, status);
 	attempt_free(a);
 }
 
-void retry_stat_done(struct origin_stat *in, int status,
-	const struct file_attr *attr, const char *target)
+/* -- What comes before the end --------------------------------------------- */
+
+/*
+ * Something is to be handed up, by the attempt that counts: what was asked.
+ * Else NULL. Until call_end() the timer leaves the attempt alone, and an
+ * abandon is not answered.
+ */
+static struct origin_request *call_begin(struct attempt *a)
 {
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.stat);
-	struct origin_stat *s = attempt_ended(a, status);
+	struct request *q = a->q;
+	struct origin_request *outer = NULL;
 
-	if (s)
-		s->done(s, status, attr, target);
-	attempt_free(a);
+	pthread_mutex_lock(&q->o->lock);
+	if (q->last == a) {
+		outer = q->outer;
+		q->busy = true;
+	}
+	pthread_mutex_unlock(&q->o->lock);
+	return outer;
 }
 
-/* Only the attempt that counts is heard; it is alive, so it gets more time. */
+/* It is alive: another end for this attempt, within the request's. */
+static void attempt_extend(struct request *q)
+{
+	uint64_t end_ns = clock_now_ns() + q->o->config.attempt_ns;
+
+	/* Without memory the attempt has no end of its own; it still ends. */
+	(void)retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
+}
+
+/* Lock held. */
+static void call_end(struct request *q)
+{
+	q->busy = false;
+	if (q->dropped)
+		late_run(q->o->late, &q->note);
+}
+
+void retry_read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
+{
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
+	struct request *q = a->q;
+	struct retry *o = q->o;
+	struct origin_request *outer = call_begin(a);
+
+	if (!outer) { /* too late, but the origin did send it */
+		COUNT_ADD(o->counters, origin_retry_bytes, len);
+		return;
+	}
+	origin_read_of(outer)->data(origin_read_of(outer), off, bytes, len);
+	pthread_mutex_lock(&o->lock);
+	q->got += len;
+	q->failed = 0;
+	if (q->outer && q->got < origin_read_of(q->outer)->len)
+		attempt_extend(q);
+	call_end(q);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* A listing that delivers gets more time, however long it is. */
 void retry_list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
 	struct request *q = a->q;
 	struct retry *o = q->o;
-	struct origin_list *l = NULL;
+	struct origin_request *outer = call_begin(a);
 	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
 
-	pthread_mutex_lock(&o->lock);
-	if (q->last == a) {
-		l = q->outer;
-		q->busy = true;
-		if (q->until_ns < end_ns)
-			q->until_ns = end_ns;
-	}
-	pthread_mutex_unlock(&o->lock);
-	if (!l)
+	if (!outer)
 		return;
-	l->batch(l, entries, n);
+	origin_list_of(outer)->batch(origin_list_of(outer), entries, n);
 	pthread_mutex_lock(&o->lock);
-	q->busy = false;
-	/* Without memory the attempt has no end of its own; it still ends. */
-	(void)retry_arm(q, end_ns);
+	if (q->until_ns < end_ns)
+		q->until_ns = end_ns;
+	attempt_extend(q);
+	call_end(q);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -129,28 +181,12 @@ void retry_list_restart(struct origin_list *in)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
 	struct request *q = a->q;
-	struct origin_list *l = NULL;
+	struct origin_request *outer = call_begin(a);
 
-	pthread_mutex_lock(&q->o->lock);
-	if (q->last == a) {
-		l = q->outer;
-		q->busy = true;
-	}
-	pthread_mutex_unlock(&q->o->lock);
-	if (!l)
+	if (!outer)
 		return;
-	l->restart(l);
+	origin_list_of(outer)->restart(origin_list_of(outer));
 	pthread_mutex_lock(&q->o->lock);
-	q->busy = false;
+	call_end(q);
 	pthread_mutex_unlock(&q->o->lock);
-}
-
-void retry_list_done(struct origin_list *in, int status)
-{
-	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
-	struct origin_list *l = attempt_ended(a, status);
-
-	if (l)
-		l->done(l, status);
-	attempt_free(a);
 }

@@ -3,7 +3,7 @@
  * The retry origin's attempts: begun, given up, repeated after a pause. Any
  * thread that asks, the inner origin's and the timer thread.
  */
-#include "origin/retry.h"
+#include "origin/retry_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,39 +64,24 @@ bool retry_arm(struct request *q, uint64_t at_ns)
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* No lock held: errors of all kinds. */
-void retry_tell(enum what what, void *outer, int status)
-{
-	struct origin_read *r = outer;
-	struct origin_stat *s = outer;
-	struct origin_list *l = outer;
-
-	if (what == READ)
-		r->done(r, status, NULL);
-	else if (what == STAT)
-		s->done(s, status, NULL, NULL);
-	else
-		l->done(l, status);
-}
-
 /*
  * Lock held. Take the request from those in hand, to answer it without the
  * lock; NULL if it has been.
  */
-void *retry_take_outer(struct request *q)
+struct origin_request *retry_take_outer(struct request *q)
 {
-	void *outer = q->outer;
+	struct origin_request *outer = q->outer;
 
 	q->outer = NULL;
 	q->last = NULL;
-	if (outer && q->what == READ)
-		((struct origin_read *)outer)->priv = NULL;
+	if (outer)
+		outer->priv = NULL;
 	return outer;
 }
 
 /* -- Attempts -------------------------------------------------------------- */
 
-/* Lock held: `outer` is there. */
+/* Lock held: `outer` is there. What was handed up is not asked for again. */
 static struct attempt *attempt_new(struct request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
@@ -104,20 +89,19 @@ static struct attempt *attempt_new(struct request *q)
 	if (!a)
 		return NULL;
 	a->q = q;
-	if (q->what == READ) {
-		a->in.read = *(struct origin_read *)q->outer;
+	any_copy(&a->in, q->outer);
+	a->in.req.done = retry_done;
+	if (q->op == ORIGIN_READ) {
 		a->in.read.file = q->file->inner;
-		a->in.read.done = retry_read_done;
-		a->in.read.priv = NULL;
-		a->in.read.lost_bytes = 0;
-	} else if (q->what == STAT) {
+		a->in.read.off += q->got;
+		a->in.read.len -= q->got;
+		a->in.read.data = retry_read_data;
+	} else if (q->op == ORIGIN_STAT) {
 		a->in.stat.path = q->path;
-		a->in.stat.done = retry_stat_done;
 	} else {
 		a->in.list.path = q->path;
 		a->in.list.batch = retry_list_batch;
 		a->in.list.restart = retry_list_restart;
-		a->in.list.done = retry_list_done;
 	}
 	return a;
 }
@@ -139,16 +123,13 @@ int retry_try(struct request *q)
 		return -ENOMEM;
 	}
 	q->last = a;
+	q->started_ns = clock_now_ns();
 	q->refs++;
-	if (q->what == READ) {
-		origin_read(o->inner, &a->in.read);
-	} else if (q->what == STAT) {
+	if (q->op == ORIGIN_STAT)
 		COUNT(o->counters, origin_stats);
-		origin_stat(o->inner, &a->in.stat);
-	} else {
+	if (q->op == ORIGIN_LIST)
 		COUNT(o->counters, origin_lists);
-		origin_list(o->inner, &a->in.list);
-	}
+	o->inner->ops->start(o->inner, &a->in.req);
 	return 0;
 }
 
@@ -165,25 +146,67 @@ static uint64_t pause_ns(struct request *q)
 	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
 }
 
+const char *retry_path(const struct request *q)
+{
+	return q->op == ORIGIN_READ ? q->file->path : q->path;
+}
+
+/* An answer to what was asked before the last failure proves nothing. */
+void retry_answered(const struct request *q)
+{
+	struct retry *o = q->o;
+	struct event e = {.kind = EVENT_ORIGIN_BACK, .n = o->given_up};
+
+	if (o->given_up == 0 || q->started_ns < o->gave_up_ns)
+		return;
+	o->given_up = 0;
+	event_report(o->config.events, &e);
+}
+
+/* Lock held: the attempt failed, and there will be another one. */
+static void report_retry(const struct request *q, int status)
+{
+	struct event e = {.kind = EVENT_ORIGIN_RETRY,
+		.path = retry_path(q),
+		.status = status};
+
+	event_report(q->o->config.events, &e);
+}
+
+/* Lock held. */
+static void report_failed(const struct request *q, int status)
+{
+	struct event e = {.kind = EVENT_ORIGIN_FAILED,
+		.path = retry_path(q),
+		.status = status,
+		.n = q->failed};
+
+	event_report(q->o->config.events, &e);
+	q->o->given_up++;
+	q->o->gave_up_ns = clock_now_ns();
+}
+
 /* Lock held: the request ends with `status`; unlocks, answers. */
 static void give_up(struct request *q, int status)
 {
 	struct retry *o = q->o;
-	void *outer = retry_take_outer(q);
+	struct origin_request *outer = retry_take_outer(q);
 
 	COUNT(o->counters, origin_failures);
+	report_failed(q, status);
 	pthread_mutex_unlock(&o->lock);
 	if (outer)
-		retry_tell(q->what, outer, status);
+		outer->done(outer, status);
 }
 
 /* Lock held; a listing begins anew. Unlocks and locks for the callback. */
 static void forget_batches(struct request *q)
 {
-	struct origin_list *l = q->outer;
+	struct origin_list *l;
 
-	if (q->what != LIST)
+	if (q->op != ORIGIN_LIST)
 		return;
+	l = origin_list_of(q->outer);
 	/* The next attempt is not begun yet: nobody else calls l. */
 	pthread_mutex_unlock(&q->o->lock);
 	l->restart(l);
@@ -211,6 +234,7 @@ void retry_failed(struct request *q, int status)
 		give_up(q, status == -ENOMEM ? -ENOMEM : -EIO);
 		return;
 	}
+	report_retry(q, status);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -222,13 +246,14 @@ static void attempt_late(struct request *q)
 
 	COUNT(o->counters, origin_timeouts);
 	q->last = NULL;
-	if (q->what == READ)
+	if (q->op == ORIGIN_READ)
 		origin_read_abandon(o->inner, &a->in.read);
 	if (++q->failed >= o->config.attempts ||
 		clock_now_ns() >= q->until_ns) {
 		give_up(q, -ETIMEDOUT);
 		return;
 	}
+	report_retry(q, -ETIMEDOUT);
 	forget_batches(q);
 	COUNT(o->counters, origin_retries);
 	if (retry_try(q)) {
@@ -249,7 +274,7 @@ void retry_on_timer(struct timer *t)
 		pthread_mutex_unlock(&o->lock);
 	} else if (q->busy) {
 		if (!retry_arm(q, clock_now_ns() + BUSY_NS))
-			q->due_ns = 0; /* the batch's end arms it */
+			q->due_ns = 0; /* the end of the call arms it */
 		pthread_mutex_unlock(&o->lock);
 	} else if (q->last) {
 		attempt_late(q);

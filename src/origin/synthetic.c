@@ -14,17 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "base/size.h"
-#include "origin/late.h"
+#include "origin/late_impl.h"
 
 #define THREADS 4
+/* As a disk has, for which it stands in. */
+#define REQUESTS 64
 #define FILES_A_DIR 1000
 #define MTIME_NS (INT64_C(1000000000) * INT64_C(1000000000))
 #define BATCH_ENTRIES 512
+/* A read's bytes come in pieces no longer than this. */
+#define PIECE_BYTES ((size_t)256 << 10)
 /* 'd', 20 digits, '/', 'f', 20 digits, ".bin" */
 #define PATH_BYTES 64
 
@@ -47,10 +51,8 @@ struct origin_file {
 struct job {
 	struct pool_job job;
 	struct synthetic *syn;
-	struct origin_read *read; /* one of these three */
-	struct origin_stat *stat;
-	struct origin_list *list;
-	uint64_t words[]; /* of a read */
+	struct origin_request *req;
+	uint64_t words[]; /* of a read: PIECE_BYTES at most */
 };
 
 static struct synthetic *synthetic_of(struct origin *o)
@@ -140,7 +142,7 @@ static enum file_kind parse(
 static struct file_attr attr_of(const struct synthetic *s, enum file_kind kind)
 {
 	struct file_attr attr = {
-		.version = {kind == KIND_FILE ? s->size_bytes : 0, MTIME_NS},
+		.version = {kind == KIND_FILE ? s->size_bytes : 0, MTIME_NS, 0},
 		.kind = kind,
 		.mode = kind == KIND_FILE ? 0444 : 0555,
 		.uid = s->uid,
@@ -152,19 +154,6 @@ static struct file_attr attr_of(const struct synthetic *s, enum file_kind kind)
 
 /* -- Requests -------------------------------------------------------------- */
 
-static struct job *job_new(
-	struct synthetic *s, void (*run)(struct pool_job *), size_t words)
-{
-	struct job *j = malloc(sizeof(*j) + words * sizeof(j->words[0]));
-
-	if (!j)
-		return NULL;
-	memset(j, 0, sizeof(*j));
-	j->syn = s;
-	j->job.run = run;
-	return j;
-}
-
 static int check_read(const struct synthetic *s, const struct origin_read *r)
 {
 	uint64_t dir;
@@ -174,33 +163,27 @@ static int check_read(const struct synthetic *s, const struct origin_read *r)
 		return -ESTALE;
 	if (r->off > s->size_bytes || r->len > s->size_bytes - r->off)
 		return -EIO;
-	return (int)r->len;
+	return 0;
 }
 
 static void run_read(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
-	struct origin_read *r = j->read;
+	struct origin_read *r = origin_read_of(j->req);
 	int status = check_read(j->syn, r);
 
-	if (status > 0)
+	for (size_t at = 0; status == 0 && at < r->len;) {
+		size_t n = r->len - at;
+
+		if (n > PIECE_BYTES)
+			n = PIECE_BYTES;
 		origin_synthetic_fill(
-			j->syn->seed, r->file->path, r->off, r->len, j->words);
-	r->done(r, status, status > 0 ? j->words : NULL);
-	free(j);
-}
-
-static void synthetic_read(struct origin *o, struct origin_read *r)
-{
-	struct synthetic *s = synthetic_of(o);
-	struct job *j = job_new(s, run_read, (r->len + 7) / 8);
-
-	if (!j) {
-		late_read(s->late, r);
-		return;
+			j->syn->seed, r->file->path, r->off + at, n, j->words);
+		r->data(r, r->off + at, j->words, n);
+		at += n;
 	}
-	j->read = r;
-	pool_submit(s->pool, &j->job);
+	free(j);
+	r->req.done(&r->req, status);
 }
 
 /* Every read is answered in microseconds: there is nothing to give up. */
@@ -213,29 +196,15 @@ static void synthetic_abandon(struct origin *o, struct origin_read *r)
 static void run_stat(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
-	struct origin_stat *st = j->stat;
+	struct origin_stat *st = origin_stat_of(j->req);
 	uint64_t dir;
 	enum file_kind kind = parse(j->syn, st->path, &dir);
 	struct file_attr attr = attr_of(j->syn, kind);
 
 	free(j);
-	if (kind)
-		st->done(st, 0, &attr, NULL);
-	else
-		st->done(st, -ENOENT, NULL, NULL);
-}
-
-static void synthetic_stat(struct origin *o, struct origin_stat *st)
-{
-	struct synthetic *s = synthetic_of(o);
-	struct job *j = job_new(s, run_stat, 0);
-
-	if (!j) {
-		late_stat(s->late, st);
-		return;
-	}
-	j->stat = st;
-	pool_submit(s->pool, &j->job);
+	st->attr = &attr;
+	st->target = NULL;
+	st->req.done(&st->req, kind ? 0 : -ENOENT);
 }
 
 /* Deliver the entries first to last - 1 of the root or of a directory. */
@@ -281,23 +250,34 @@ static int list_path(const struct synthetic *s, struct origin_list *l)
 static void run_list(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
-	struct origin_list *l = j->list;
+	struct origin_list *l = origin_list_of(j->req);
 	int rc = list_path(j->syn, l);
 
 	free(j);
-	l->done(l, rc);
+	l->req.done(&l->req, rc);
 }
 
-static void synthetic_list(struct origin *o, struct origin_list *l)
+static void synthetic_start(struct origin *o, struct origin_request *q)
 {
+	static void (*const run[])(struct pool_job *) = {
+		[ORIGIN_READ] = run_read,
+		[ORIGIN_STAT] = run_stat,
+		[ORIGIN_LIST] = run_list,
+	};
 	struct synthetic *s = synthetic_of(o);
-	struct job *j = job_new(s, run_list, 0);
+	size_t bytes = q->op == ORIGIN_READ ? origin_read_of(q)->len : 0;
+	struct job *j;
 
+	if (bytes > PIECE_BYTES)
+		bytes = PIECE_BYTES;
+	j = malloc(sizeof(*j) + (bytes + 7) / 8 * sizeof(j->words[0]));
 	if (!j) {
-		late_list(s->late, l);
+		late_answer(s->late, q);
 		return;
 	}
-	j->list = l;
+	j->job = (struct pool_job){.run = run[q->op]};
+	j->syn = s;
+	j->req = q;
 	pool_submit(s->pool, &j->job);
 }
 
@@ -329,9 +309,7 @@ static const struct origin_ops synthetic_ops = {
 	.name = "synthetic",
 	.file_new = synthetic_file_new,
 	.file_free = synthetic_file_free,
-	.read = synthetic_read,
-	.stat = synthetic_stat,
-	.list = synthetic_list,
+	.start = synthetic_start,
 	.abandon = synthetic_abandon,
 	.free = synthetic_free,
 };
@@ -429,6 +407,11 @@ int origin_synthetic_new(
 	if (!s)
 		return error_set(err, -ENOMEM, "synthetic: %m");
 	s->base.ops = &synthetic_ops;
+	s->base.traits = (struct origin_traits){
+		.request_bytes = PIECE_BYTES,
+		.depth = REQUESTS,
+		.chunk_bytes = PIECE_BYTES,
+	};
 	rc = parse_spec(s, spec, err);
 	if (!rc) {
 		rc = late_new(&s->late);

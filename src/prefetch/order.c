@@ -5,7 +5,7 @@
  * appending and finding the first take a step. Positions that are done leave
  * it when a search comes by.
  */
-#include "prefetch/order.h"
+#include "prefetch/order_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
 	return false;
 }
 
-uint64_t order_epoch_of(const struct order *o, uint64_t pos)
+static unsigned epoch_at(const struct order *o, uint64_t pos)
 {
 	unsigned low = 0, high = o->epochs;
 
@@ -209,5 +209,15 @@ uint64_t order_epoch_of(const struct order *o, uint64_t pos)
 		else
 			high = middle;
 	}
-	return o->epochs ? o->epoch[low].number : 0;
+	return low;
+}
+
+uint64_t order_epoch_of(const struct order *o, uint64_t pos)
+{
+	return o->epochs ? o->epoch[epoch_at(o, pos)].number : 0;
+}
+
+uint64_t order_epoch_begin(const struct order *o, uint64_t pos)
+{
+	return o->epochs ? o->epoch[epoch_at(o, pos)].begin : 0;
 }

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What becomes of the positions of plans: appended by their owners, read by
- * readers, given up. One lock guards all plans; it is held for short, never
- * over a call of the cache that may call back.
- *
- * Who reads is not known, only what is read, and readers that go through one
- * order in several threads are not in step. So a read at a position does not
- * by itself end what comes before it: that is given up when more than `slack`
- * positions beyond it have been read. A read of a file whose turn is far off
- * is somebody else's (who leaves it in the kernel's cache, so it need not be
- * fetched again), unless so many come in a row, and none near, that the
- * readers must have moved there.
+ * readers (plan_note.c), given up. One lock guards all plans; it is held for
+ * short, never over a call of the cache that may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +30,8 @@ int plans_new(struct plans **out, const struct plans_config *config)
 	cond_init(&ps->done_cond);
 	list_init(&ps->plans);
 	list_init(&ps->gone);
+	for (unsigned i = 0; i < HELD_BUCKETS; i++)
+		list_init(&ps->held[i]);
 	*out = ps;
 	return 0;
 }
@@ -145,79 +139,6 @@ void plan_count_used(struct plan *plan, uint64_t pos)
 	order_set(&plan->order, pos, place % PLACE_UNREAD);
 }
 
-/* The file's turn is far off. */
-static void read_astray(struct plan *plan, uint64_t pos)
-{
-	if (order_epoch_of(&plan->order, pos) !=
-		order_epoch_of(&plan->order, plan->cursor))
-		return;
-	plan_count_used(plan, pos);
-	order_set(&plan->order, pos, PLACE_SERVED);
-	if (plan->stray == 0 || pos < plan->stray_min)
-		plan->stray_min = pos;
-	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
-		return;
-	/* Nobody has read near the cursor for long: they went there. */
-	plan->retire_to = plan->stray_min;
-	plan->stray = 0;
-	plan_advance(plan);
-}
-
-/* If it is being asked for just now, it may come too late for its reader. */
-static void tell_issuing(struct plan *plan, uint64_t pos)
-{
-	struct hold *h = plan->plans->issuing;
-
-	if (h && h->plan == plan && h->pos == pos)
-		atomic_store_explicit(&h->p.read, true, memory_order_relaxed);
-}
-
-static void read_near(struct plan *plan, uint64_t pos)
-{
-	tell_issuing(plan, pos);
-	plan_count_used(plan, pos);
-	plan->stray = 0;
-	plan->s.read++;
-	if (pos >= plan->front)
-		plan->front = pos + 1;
-	if (pos >= plan->base) {
-		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
-		plan->ahead++;
-	} else {
-		order_set(&plan->order, pos, PLACE_SERVED);
-	}
-	plan_advance(plan);
-}
-
-static void note(struct plan *plan, uint32_t file)
-{
-	uint64_t slack = plan->params.slack, pos;
-	uint64_t horizon = plan->front > slack ? plan->front - slack : 0;
-
-	if (plan->closing || !order_find(&plan->order, file, horizon, &pos))
-		return;
-	if (pos < plan->cursor + slack)
-		read_near(plan, pos);
-	else
-		read_astray(plan, pos);
-}
-
-void plans_note(struct plans *ps, const struct cache_item *file, uint64_t off,
-	size_t len)
-{
-	uint64_t size = file->version.size_bytes;
-
-	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
-		return;
-	/* A file in one piece is read when it is begun, else at its end. */
-	if (file->size == size ? off != 0 : off + len < size)
-		return;
-	LOCK_SCOPE(&ps->lock);
-	LIST_FOREACH(l, &ps->plans)
-		note(CONTAINER_OF(l, struct plan, link),
-			(uint32_t)file->cookie);
-}
-
 void plans_forget(struct plans *ps, uint64_t cookie)
 {
 	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
@@ -274,6 +195,8 @@ static int join_plans(struct plans *ps, struct plan *plan, struct error *err)
 		return error_set(err, -EAGAIN, "cannot start a thread: %m");
 	list_add_tail(&ps->plans, &plan->link);
 	ps->nplans++;
+	(void)atomic_fetch_add_explicit(&ps->readers,
+		plan->params.reader ? 1 : 0, memory_order_relaxed);
 	(void)atomic_fetch_add_explicit(&ps->active, 1, memory_order_relaxed);
 	return 0;
 }
@@ -296,6 +219,8 @@ int plan_open(struct plans *ps, const struct plan_params *params,
 			plan->params.slack = SLACK_MIN;
 	}
 	plan->step_ns = params->step_ns;
+	plan->pace.at_once = params->measure;
+	plan->cursor = params->begun;
 	list_init(&plan->holds);
 	rc = init_schedule(plan, err);
 	if (rc == 0)
@@ -314,6 +239,8 @@ void plan_close(struct plan *plan)
 	ps->positions -= plan->order.end - plan->base;
 	ps->nplans--;
 	(void)atomic_fetch_sub_explicit(&ps->active, 1, memory_order_relaxed);
+	(void)atomic_fetch_sub_explicit(&ps->readers,
+		plan->params.reader ? 1 : 0, memory_order_relaxed);
 	plans_kick(ps, true);
 }
 
@@ -395,10 +322,34 @@ void plan_step_time(struct plan *plan, uint64_t step_ns)
 	pace_tell(plan, step_ns, clock_now_ns());
 }
 
+/* What is held is needed at other times from now on. */
+static int change_echo(
+	struct plan *plan, uint64_t step, struct schedule_echo echo)
+{
+	int rc = schedule_change(&plan->schedule, step, echo);
+
+	if (rc == 0)
+		pace_holds(plan, clock_now_ns());
+	return rc;
+}
+
 int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo)
 {
 	LOCK_SCOPE(&plan->plans->lock);
-	return schedule_change(&plan->schedule, step, echo);
+	return change_echo(plan, step, echo);
+}
+
+int plan_echo_from(
+	struct plan *plan, uint64_t fresh, struct schedule_echo echo)
+{
+	struct schedule_slot slot;
+	uint64_t step;
+
+	LOCK_SCOPE(&plan->plans->lock);
+	if (schedule_fresh(&plan->schedule, fresh, &slot, &step) < 0)
+		return -ERANGE;
+	step += schedule_fresh_before(&plan->schedule, step) < fresh;
+	return change_echo(plan, step, echo);
 }
 
 void plan_status(struct plan *plan, struct plan_status *status)

@@ -16,10 +16,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "cache/cache.h"
-#include "plan/plan.h"
+#include "schedule/schedule.h"
 
 struct plans;
 struct plan;
@@ -46,12 +47,22 @@ int plans_new(struct plans **out, const struct plans_config *config);
 /* All plans have been closed. NULL is allowed. */
 void plans_free(struct plans *ps);
 
+/* Whose read it is. */
+enum plans_turn {
+	PLANS_NONE,  /* of no position */
+	PLANS_NOW,   /* of a position, and its reader waits for it */
+	PLANS_LATER, /* of a position that its reader has not come to yet */
+};
+
 /*
- * Somebody read [off, off + len) of a file; `file` has cookie, version and
- * the item of `off` set. Costs one relaxed load without plans.
+ * Process `pid` (0: not known) is going to read [off, off + len) of a file;
+ * `file` has cookie and version set. Costs one relaxed load without plans.
  */
-void plans_note(struct plans *ps, const struct cache_item *file, uint64_t off,
-	size_t len);
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+	uint64_t off, size_t len, pid_t pid);
+
+/* Does any plan want to know who reads? */
+bool plans_ask_reader(struct plans *ps);
 
 /* A version of a file ceased. */
 void plans_forget(struct plans *ps, uint64_t cookie);
@@ -68,6 +79,20 @@ struct plan_params {
 	 * before it: as far as threads that read in one order may be apart.
 	 */
 	uint64_t slack; /* 16 batches, at least 256 */
+	/*
+	 * The owner is interested in plan_rates(): what has time is fetched as
+	 * fast as the rest, and in bursts where there is memory for them.
+	 */
+	bool measure;
+	/*
+	 * The only process that reads by this plan, and that reports its
+	 * progress; 0: anybody may. Reads of others end nothing of it, and of
+	 * its own reads those that are for a later step are not demand.
+	 */
+	pid_t reader;
+	/* So many positions at the beginning are being read already: nothing is
+	 * fetched ahead for them. */
+	uint64_t begun;
 };
 
 /*
@@ -95,6 +120,9 @@ void plan_step_time(struct plan *plan, uint64_t step_ns);
 
 /* The echo factor changes; as schedule_change(). */
 int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo);
+/* The same from the example with this number in its schedule on. */
+int plan_echo_from(
+	struct plan *plan, uint64_t fresh, struct schedule_echo echo);
 
 struct plan_status {
 	uint64_t positions;	/* added */
@@ -114,6 +142,19 @@ struct plan_status {
 	uint64_t step_ns; /* given or measured; 0: not known */
 };
 void plan_status(struct plan *plan, struct plan_status *status);
+
+/* Sums that only grow. */
+struct plan_rates {
+	/* What came, and how long that took, while more was to come than the
+	 * origin is asked for at a time; of it, what it can do for ever, as
+	 * that had lasted; how often it began, and whether it goes on. */
+	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
+	bool fetching;
+	uint64_t looked;	/* positions that were looked at */
+	uint64_t missing_bytes; /* of these, to be fetched */
+	bool full;		/* planned items have all memory they may */
+};
+void plan_rates(struct plan *plan, struct plan_rates *out);
 
 /* Wait until all positions are done with, at most so long. True: they are. */
 bool plan_wait(struct plan *plan, uint64_t timeout_ns);

@@ -19,6 +19,8 @@
 /* So long, or until so much is free, the pacer rests when memory is used up. */
 #define REST_NS (5 * NS_PER_MS)
 #define REST_SHARE 8u
+/* The same while a burst is to be measured; see rate_rest_bytes(). */
+#define REST_LONG_NS NS_PER_S
 
 /* The cache: an item was read, or came into a tier, or never came. */
 static void hold_done(struct cache_plan *p, int status)
@@ -31,7 +33,7 @@ static void hold_done(struct cache_plan *p, int status)
 	list_add_tail(&ps->gone, &h->gone);
 	ps->freed += h->bytes;
 	plans_kick(ps, false);
-	if (ps->resting && ps->freed >= ps->window_bytes / REST_SHARE)
+	if (ps->resting && ps->freed >= ps->rest_bytes)
 		pthread_cond_signal(&ps->work_cond);
 	pthread_mutex_unlock(&ps->lock);
 }
@@ -86,6 +88,7 @@ static void hold_free(struct hold *h)
 		!is_of(plan, h->link.next, h->pos);
 
 	list_del(&h->link);
+	list_del(&h->found);
 	plan->plans->nholds--;
 	plan->s.ahead_items--;
 	plan->s.ahead_bytes -= h->bytes;
@@ -139,12 +142,14 @@ static bool give_up_one(struct plans *ps)
 {
 	LIST_FOREACH(l, &ps->plans) {
 		struct hold *h = find_past(CONTAINER_OF(l, struct plan, link));
+		bool used;
 
 		if (!h)
 			continue;
 		h->given_up = true;
+		used = !h->plan->closing && h->pos < h->plan->retire_to;
 		pthread_mutex_unlock(&ps->lock);
-		cache_unplan(ps->config.cache, &h->p);
+		cache_unplan(ps->config.cache, &h->p, used);
 		pthread_mutex_lock(&ps->lock);
 		return true;
 	}
@@ -249,23 +254,25 @@ static int issue(struct plan *plan, const struct cache_item *item)
 		return rc;
 	h->plan = plan;
 	h->pos = pos;
+	h->base = item->base;
 	h->bytes = item->size;
 	h->p.done = hold_done;
 	h->p.owner = plan;
+	h->p.pace = &plan->pace;
 	pace_hold(h, clock_now_ns());
 	list_init(&h->gone);
 	list_add_tail(&plan->holds, &h->link);
 	ps->nholds++;
 	plan->s.ahead_items++;
 	plan->s.ahead_bytes += h->bytes;
-	ps->issuing = h;
+	hold_enter(h);
 	pthread_mutex_unlock(&ps->lock);
 	rc = cache_plan(ps->config.cache, item, &h->p);
 	pthread_mutex_lock(&ps->lock);
-	ps->issuing = NULL;
 	if (rc == 0) {
 		plan->s.fetched_items++;
 		plan->s.fetched_bytes += h->bytes;
+		plan->rate.sum.missing_bytes += h->p.missing_bytes;
 	}
 	/* It may have been read meanwhile. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
@@ -323,21 +330,40 @@ static enum step issue_one(struct plans *ps)
 	return issue(best, &best_item) == -EAGAIN ? STEP_FULL : STEP_AGAIN;
 }
 
-/* When memory was used up, not for each item that is read. */
-static void wait_for_work(struct plans *ps, bool full)
+static void look_at_rates(struct plans *ps)
 {
-	uint64_t until;
+	uint64_t now_ns = clock_now_ns();
 
-	while (!ps->work)
-		pthread_cond_wait(&ps->work_cond, &ps->lock);
-	if (!full || ps->urgent)
-		return;
-	until = clock_now_ns() + REST_NS;
+	LIST_FOREACH(l, &ps->plans)
+		rate_look(CONTAINER_OF(l, struct plan, link), now_ns);
+}
+
+/* Until so much is free, or so long. */
+static void rest(struct plans *ps)
+{
+	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();
+
+	until += long_bytes ? REST_LONG_NS : REST_NS;
+	ps->rest_bytes = ps->window_bytes / REST_SHARE;
+	if (long_bytes)
+		ps->rest_bytes = long_bytes;
 	ps->resting = true;
-	while (!ps->urgent && ps->freed < ps->window_bytes / REST_SHARE &&
+	while (!ps->urgent && ps->freed < ps->rest_bytes &&
 		cond_wait_until(&ps->work_cond, &ps->lock, until))
 		;
 	ps->resting = false;
+}
+
+/* When memory was used up, not for each item that is read. */
+static void wait_for_work(struct plans *ps, bool full)
+{
+	ps->full = full;
+	look_at_rates(ps);
+	while (!ps->work)
+		pthread_cond_wait(&ps->work_cond, &ps->lock);
+	look_at_rates(ps);
+	if (full && !ps->urgent)
+		rest(ps);
 }
 
 void *follow_main(void *arg)

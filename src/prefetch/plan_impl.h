@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "prefetch/order.h"
+#include "prefetch/order_impl.h"
 #include "prefetch/plan.h"
 
 /* An item that is fetched ahead for a position. */
@@ -15,11 +15,25 @@ struct hold {
 	struct cache_plan p;
 	struct plan *plan; /* set once */
 	uint64_t pos;	   /* set once */
+	uint64_t base;	   /* set once: of the item, in its file */
 	uint64_t bytes;	   /* set once */
+	struct list found; /* in plans.held; lock */
 	struct list link;  /* in plan.holds, as issued; lock */
 	struct list gone;  /* in plans.gone; lock */
 	int status;	   /* of done(); lock */
 	bool given_up;	   /* cache_unplan() was called; lock */
+};
+
+/* plan_rate.c */
+struct plan_rate {
+	bool limited; /* by the origin, when it was last looked at: a run */
+	bool timed;   /* ... and what came before it has come */
+	bool lasts;   /* ... for longer than storage saves up work */
+	uint64_t timed_from;		/* that answer */
+	uint64_t looked_ns, came_bytes; /* at the last look */
+	uint64_t run_ns,
+		waited_ns; /* timed of the run; since the last answer */
+	struct plan_rates sum;
 };
 
 /* Everything is guarded by the lock of the plans. */
@@ -41,6 +55,8 @@ struct plan {
 	uint64_t stray; /* reads far ahead since the last that was not */
 	uint64_t stray_min;
 	struct list holds;
+	struct cache_pace pace; /* the cache's */
+	struct plan_rate rate;
 	bool closing;
 	/* The clock of steps. */
 	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
@@ -50,6 +66,8 @@ struct plan {
 	struct plan_status s; /* the counts in it */
 };
 
+#define HELD_BUCKETS 4096u
+
 struct plans {
 	struct plans_config config; /* set once */
 	uint64_t window_bytes;	    /* set once; of planned items in memory */
@@ -58,13 +76,16 @@ struct plans {
 	pthread_cond_t done_cond; /* a plan has come to its end */
 	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
 	struct list plans;
-	struct list gone;     /* of struct hold */
-	struct hold *issuing; /* the cache is being asked for it, or NULL */
+	struct list gone;		/* of struct hold */
+	struct list held[HELD_BUCKETS]; /* of struct hold, by position */
+	_Atomic unsigned readers;	/* plans with a reader; relaxed */
 	unsigned nplans, nholds;
 	uint64_t positions; /* of all orders */
 	uint64_t freed;	    /* bytes since the pacer last looked */
 	bool work, urgent;
-	bool resting; /* the pacer waits for more to be freed */
+	bool full;	     /* planned items may have no more memory */
+	bool resting;	     /* the pacer waits for more to be freed */
+	uint64_t rest_bytes; /* so much more */
 	bool stopping;
 	bool started;
 	pthread_t pacer; /* set with started */
@@ -75,12 +96,21 @@ void plan_advance(struct plan *plan);
 void plan_count_used(struct plan *plan, uint64_t pos);
 void plans_kick(struct plans *ps, bool urgent);
 
+/* plan_note.c; want the lock. */
+void hold_enter(struct hold *h);
+
 /* plan_pace.c; want the lock. */
+bool pace_waits(const struct plan *plan, uint64_t pos);
 uint64_t pace_step(const struct plan *plan);
 uint64_t pace_due_ns(struct plan *plan);
 void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns);
 void pace_hold(struct hold *h, uint64_t now_ns);
+void pace_holds(struct plan *plan, uint64_t now_ns);
 void pace_measure(struct plan *plan, uint64_t now_ns);
+
+/* plan_rate.c; want the lock. */
+void rate_look(struct plan *plan, uint64_t now_ns);
+uint64_t rate_rest_bytes(const struct plans *ps);
 
 /* plan_follow.c */
 void *follow_main(void *plans);

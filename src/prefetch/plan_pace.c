@@ -51,6 +51,17 @@ static uint64_t due_in_ns(const struct plan *plan, uint64_t pos)
 	return due_ns;
 }
 
+/*
+ * Does the reader wait for the position? Only those that report their progress
+ * are known to read ahead.
+ */
+bool pace_waits(const struct plan *plan, uint64_t pos)
+{
+	if (!plan->params.reader)
+		return true;
+	return step_of(plan, pos) <= step_of(plan, plan->retire_to);
+}
+
 /* How long until the item at the cursor is needed. */
 uint64_t pace_due_ns(struct plan *plan)
 {
@@ -61,9 +72,19 @@ void pace_hold(struct hold *h, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	if (__builtin_add_overflow(now_ns, due_in_ns(h->plan, h->pos), &due_ns))
+	/* As long as nothing is known of the pace, nothing has time. */
+	if (!h->plan->step_ns)
+		due_ns = now_ns;
+	else if (__builtin_add_overflow(
+			 now_ns, due_in_ns(h->plan, h->pos), &due_ns))
 		due_ns = UINT64_MAX;
 	atomic_store_explicit(&h->p.due_ns, due_ns, memory_order_relaxed);
+}
+
+void pace_holds(struct plan *plan, uint64_t now_ns)
+{
+	LIST_FOREACH(l, &plan->holds)
+		pace_hold(CONTAINER_OF(l, struct hold, link), now_ns);
 }
 
 /* The pace is another one by a quarter: so are the times of what is held. */
@@ -75,8 +96,7 @@ static void pace_again(struct plan *plan, uint64_t now_ns)
 		plan->step_ns <= before + before / 4)
 		return;
 	plan->due_step_ns = plan->step_ns;
-	LIST_FOREACH(l, &plan->holds)
-		pace_hold(CONTAINER_OF(l, struct hold, link), now_ns);
+	pace_holds(plan, now_ns);
 }
 
 /* What the owner says is not measured. */

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/identity.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
+#include "store/store_impl.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* whole blocks */
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/identity.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
+#include "store/store_impl.h"
 
 struct clear {
 	const char *dir;

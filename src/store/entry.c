@@ -2,7 +2,7 @@
 /*
  * The format of an entry: names and trailers. No state; any thread.
  */
-#include "store/entry.h"
+#include "store/entry_impl.h"
 
 #include <endian.h>
 #include <errno.h>

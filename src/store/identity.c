@@ -3,7 +3,7 @@
  * The identity file and the lock of a tier directory. No state; called while
  * tiers are opened, checked and cleared.
  */
-#include "store/identity.h"
+#include "store/identity_impl.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/owned.h"
 
 static const char first_line[] = "refrain tier 1\n";
 static const char second_word[] = "dataset ";
@@ -91,11 +92,23 @@ static ssize_t read_small(int dir_fd, const char *name, char *text, size_t max)
 
 	if (fd < 0)
 		return -errno;
+	n = owned_file(dir_fd, fd);
+	if (n < 0)
+		return n;
 	n = read(fd, text, max);
 	if (n < 0)
 		return -errno;
 	text[n] = '\0';
 	return n;
+}
+
+static int not_ours(const char *dir, const char *name, struct error *err)
+{
+	return error_set(err, -EPERM,
+		"'%s/%s' is not a file of the directory's owner alone: "
+		"somebody else may have put it there; delete it, or choose "
+		"another cache directory",
+		dir, name);
 }
 
 int identity_read(
@@ -110,6 +123,8 @@ int identity_read(
 	n = read_small(dir_fd, IDENTITY_NAME, text, IDENTITY_MAX_BYTES);
 	if (n == -ENOENT)
 		return 1;
+	if (n == -EPERM)
+		return not_ours(dir, IDENTITY_NAME, err);
 	if (n < 0)
 		return error_set(err, (int)n,
 			"cannot read '%s/%s': %m; see to its disk, or use "
@@ -208,6 +223,10 @@ static int lock_once(int dir_fd, int *out)
 
 	if (fd < 0)
 		return -errno;
+	/* Before its content is changed: it may be a name of another file. */
+	rc = owned_file(dir_fd, fd);
+	if (rc < 0)
+		return rc;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	rc = lock_is_current(dir_fd, fd);
@@ -231,6 +250,8 @@ int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 	while (rc == -EAGAIN);
 	if (rc == 0)
 		return fd;
+	if (rc == -EPERM)
+		return not_ours(dir, LOCK_FILE_NAME, err);
 	if (rc != -EBUSY)
 		return error_set(err, rc,
 			"cannot lock '%s/%s': %m; make it possible to write "

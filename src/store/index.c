@@ -7,7 +7,7 @@
  * that byte, after the other, and all that it has read would lie in one part of
  * the table, in runs as long as that part.
  */
-#include "store/index.h"
+#include "store/index_impl.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/store_impl.h"
 
 /* The blocks that a read touches, and a byte past the end of the file. */
 #define CONTENT_BYTES (STORE_READ_MAX_BYTES + 2 * STORE_BLOCK_BYTES)
@@ -48,13 +48,18 @@ void store_scratch_free(struct store_scratch *scratch)
 int store_open_entry(struct store *s, const struct index_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
-	int fd;
+	CLEANUP_FD int fd = -1;
+	struct stat st;
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
 	/* NONBLOCK for what may have been put there instead. */
 	fd = openat(s->tiers[ref->tier].fd, path,
 		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
+		return steal_fd(&fd);
+	return -EPERM; /* its checksums could be right: they keep no secret */
 }
 
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off)
@@ -159,12 +164,16 @@ static bool find_entry(struct store *s, struct hash128 key, uint64_t item_bytes,
 static void drop_damaged(
 	struct store *s, const struct index_ref *ref, const struct stat *seen)
 {
+	char path[ENTRY_PATH_MAX];
 	struct index_ref now;
 
 	if (!index_drop(s->index, ref->key, &now))
 		return; /* somebody else did, and counted */
-	if (store_remove(s, &now, REMOVE_SEEN, seen))
-		COUNT(s->counters, checksum_errors);
+	if (!store_remove(s, &now, REMOVE_SEEN, seen))
+		return;
+	COUNT(s->counters, checksum_errors);
+	store_report(s, now.tier, EVENT_ENTRY_DAMAGED,
+		entry_path(path, now.key, now.item_bytes));
 }
 
 /* The entry could not be opened, for the reason `rc`. */
@@ -174,30 +183,35 @@ static void open_failed(struct store *s, const struct index_ref *ref, int rc)
 	struct stat st;
 	char path[ENTRY_PATH_MAX];
 
+	(void)entry_path(path, ref->key, ref->item_bytes);
 	if (rc == -ENOENT) {
-		if (index_drop(s->index, ref->key, &now) &&
-			store_remove(s, &now, REMOVE_LOST, NULL))
-			COUNT(s->counters, entries_lost);
+		if (!index_drop(s->index, ref->key, &now) ||
+			!store_remove(s, &now, REMOVE_LOST, NULL))
+			return;
+		COUNT(s->counters, entries_lost);
+		store_report(s, ref->tier, EVENT_ENTRY_LOST, path);
 		return;
 	}
-	(void)entry_path(path, ref->key, ref->item_bytes);
-	if ((rc == -ELOOP || rc == -ENXIO) &&
+	if ((rc == -ELOOP || rc == -ENXIO || rc == -EPERM) &&
 		fstatat(s->tiers[ref->tier].fd, path, &st,
 			AT_SYMLINK_NOFOLLOW) == 0)
-		drop_damaged(s, ref, &st); /* a link, a socket */
-	else
-		COUNT(s->counters, tier_errors); /* the entry may be right */
+		drop_damaged(s, ref, &st); /* a link, a socket, another
+					      user's */
+	else				   /* the entry may be right */
+		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
 }
 
 /* What was read is no use, for the reason `rc`. */
 static void read_failed(
 	struct store *s, const struct index_ref *ref, int fd, int rc)
 {
+	char path[ENTRY_PATH_MAX];
 	struct index_ref now;
 	struct stat seen;
 
 	if (rc != -EBADMSG)
-		COUNT(s->counters, tier_errors);
+		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED,
+			entry_path(path, ref->key, ref->item_bytes), rc);
 	if (fstat(fd, &seen) < 0)
 		return;
 	if (rc == -EBADMSG)

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/identity.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
+#include "store/store_impl.h"
 
 /* Threads that read directories, besides the one that is always there. */
 #define SCAN_HELPERS 3
@@ -90,6 +90,7 @@ static void *scan_subdirs(void *arg)
 {
 	struct tier_scan *scan = arg;
 	struct store *s = scan->s;
+	int rc;
 
 	while (!stopping(s)) {
 		unsigned int sub = atomic_fetch_add_explicit(
@@ -97,9 +98,10 @@ static void *scan_subdirs(void *arg)
 
 		if (sub >= TIER_SUBDIRS)
 			break;
-		if (scan_subdir(s, scan->tier, sub) == 0)
+		rc = scan_subdir(s, scan->tier, sub);
+		if (rc == 0)
 			continue;
-		COUNT(s->counters, tier_errors);
+		store_failed(s, scan->tier, EVENT_TIER_SCAN_FAILED, NULL, rc);
 		tier_close_admission(&s->tiers[scan->tier]);
 	}
 	return NULL;

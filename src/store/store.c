@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/store_impl.h"
 
 static int find_group(const char *name, gid_t *gid, struct error *err)
 {
@@ -108,6 +108,7 @@ static struct store *new_store(
 	if (!s)
 		return NULL;
 	s->counters = counters;
+	s->events = config->events;
 	s->verify = config->verify;
 	s->file_mode = config->group ? 0640 : 0600;
 	(void)pthread_mutex_init(&s->ready_lock, NULL); /* cannot fail */
@@ -215,6 +216,43 @@ bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
 	return store_locate(s, key, item_bytes, &ref);
 }
 
+void store_report(
+	struct store *s, size_t tier, enum event_kind kind, const char *path)
+{
+	struct event e = {
+		.kind = kind, .path = path, .dir = s->tiers[tier].dir};
+
+	event_report(s->events, &e);
+}
+
+void store_failed(struct store *s, size_t tier, enum event_kind kind,
+	const char *path, int status)
+{
+	struct event e = {.kind = kind,
+		.path = path,
+		.dir = s->tiers[tier].dir,
+		.status = status};
+
+	COUNT(s->counters, tier_errors);
+	tier_count_error(&s->tiers[tier]);
+	if (kind == EVENT_TIER_FAILED && tier_was_deleted(&s->tiers[tier]))
+		e.kind = EVENT_TIER_GONE;
+	event_report(s->events, &e);
+}
+
+/* The item did not fit: say so once for each time that the tier is full. */
+static void note_full(struct store *s, size_t tier)
+{
+	if (tier_note_full(&s->tiers[tier]))
+		store_report(s, tier, EVENT_TIER_FULL, NULL);
+}
+
+static void note_room(struct store *s, size_t tier)
+{
+	if (tier_note_room(&s->tiers[tier]))
+		store_report(s, tier, EVENT_TIER_ROOM, NULL);
+}
+
 /* In the first tier that has room, but for those in `without`, a bit each. */
 static bool reserve_in(struct store *s, uint64_t item_bytes, unsigned without,
 	bool (*reserve)(struct tier *t, uint64_t charge_bytes),
@@ -238,10 +276,16 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 		return -EAGAIN;
 	if (item_bytes == 0 || item_bytes > STORE_ITEM_MAX_BYTES)
 		return -ENOSPC;
-	return reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
-			reserve_in(s, item_bytes, 0, tier_reserve, r)
-		? 0
-		: -ENOSPC;
+	if (reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
+		reserve_in(s, item_bytes, 0, tier_reserve, r)) {
+		/* Those before it have no room for this one. */
+		for (size_t i = 0; i < r->tier; i++)
+			note_full(s, i);
+		return 0;
+	}
+	for (size_t i = 0; i < s->ntiers; i++)
+		note_full(s, i);
+	return -ENOSPC;
 }
 
 void store_unreserve(struct store *s, struct reservation *r)
@@ -258,7 +302,10 @@ void store_unreserve(struct store *s, struct reservation *r)
 static bool next_tier(struct store *s, struct index_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
 {
-	COUNT(s->counters, tier_errors);
+	char path[ENTRY_PATH_MAX];
+
+	store_failed(s, r->tier, EVENT_TIER_FAILED,
+		entry_path(path, ref->key, ref->item_bytes), rc);
 	if (rc == -ENOMEM)
 		return false;
 	*failed |= 1U << r->tier;
@@ -303,7 +350,8 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 		store_unreserve(s, r);
 		return rc;
 	}
-	tier_commit(&s->tiers[r->tier], item_bytes);
+	if (tier_commit(&s->tiers[r->tier], item_bytes))
+		store_report(s, r->tier, EVENT_TIER_BACK, NULL);
 	r->charged_bytes = 0;
 	if (!index_publish(s->index, key) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL))
@@ -340,11 +388,13 @@ bool store_remove(struct store *s, const struct index_ref *ref,
 		rc = -errno;
 	if (rc && rc != -ENOENT) {
 		if (rc != -EEXIST)
-			COUNT(s->counters, tier_errors);
+			store_failed(s, ref->tier, EVENT_TIER_DELETE_FAILED,
+				path, rc);
 		index_restore(s->index, ref->key);
 		return false;
 	}
 	tier_uncharge(t, ref->item_bytes);
+	note_room(s, ref->tier);
 	index_forget(s->index, ref->key);
 	return true;
 }
@@ -416,6 +466,11 @@ uint64_t store_sweep(struct store *s)
 	} while (n);
 	COUNT_ADD(s->counters, invalidated, removed);
 	return removed;
+}
+
+int store_tier_fd(const struct store *s, size_t tier)
+{
+	return s->tiers[tier].fd;
 }
 
 size_t store_tiers(const struct store *s)

@@ -16,6 +16,7 @@
 
 #include "base/counters.h"
 #include "base/err.h"
+#include "base/events.h"
 #include "base/hash.h"
 
 struct store;
@@ -43,6 +44,7 @@ struct store_config {
 	size_t ntiers;
 	bool verify;	   /* false: entries' blocks are not hashed on reads */
 	const char *group; /* group that may read the tiers, or NULL */
+	const struct event_sink *events; /* may be NULL */
 };
 
 /*
@@ -56,6 +58,9 @@ struct store_config {
  */
 int store_open(struct store **out, const struct store_config *config,
 	struct counters *counters, struct error *err);
+
+/* The open directory of a tier; the store keeps it. */
+int store_tier_fd(const struct store *s, size_t tier);
 
 /* Stop the background thread, unlock. Nothing may be in progress. */
 void store_close(struct store *s);
@@ -137,6 +142,9 @@ struct tier_status {
 	uint64_t reserved_bytes; /* charged + reserved <= capacity, always */
 	uint64_t resident_bytes; /* content bytes of the entries */
 	uint64_t entries;
+	uint64_t errors; /* writes, reads and deletions that failed */
+	bool in_memory;	 /* a file system that takes memory */
+	bool gone;	 /* its path does not lead to it any more */
 };
 
 size_t store_tiers(const struct store *s);

@@ -3,24 +3,26 @@
  * One tier: opening its directory and keeping its budget. Owns the directory's
  * descriptor and lock.
  */
-#include "store/tier.h"
+#include "store/tier_impl.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
 #include "base/size.h"
-#include "store/entry.h"
-#include "store/identity.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
 
 #define TIER_BLOCK_BYTES UINT64_C(4096)
 /* A tier that failed is tried again after so long. */
@@ -66,6 +68,7 @@ static int disk_failed(
 
 static int check_dir(struct tier *t, struct error *err)
 {
+	struct statfs fs;
 	struct stat st;
 
 	if (fstat(t->fd, &st) < 0)
@@ -75,14 +78,27 @@ static int check_dir(struct tier *t, struct error *err)
 			"cannot write cache directory '%s': %m; choose one "
 			"that you can write",
 			t->dir);
+	if ((st.st_mode & 0022) && (st.st_mode & S_ISVTX))
+		return error_set(err, -EPERM,
+			"others may write in '%s' too; use a directory of your "
+			"own there, such as '%s/refrain'",
+			t->dir, strcmp(t->dir, "/") == 0 ? "" : t->dir);
 	/* Its owner could put links where entries are written. */
 	if (st.st_uid != geteuid())
 		return error_set(err, -EPERM,
 			"cache directory '%s' belongs to user %u; choose one "
 			"of your own",
 			t->dir, (unsigned int)st.st_uid);
+	if (st.st_mode & 0022)
+		return error_set(err, -EPERM,
+			"others may write cache directory '%s', and could "
+			"plant entries; run 'chmod go-w %s', or choose another",
+			t->dir, t->dir);
+	t->uid = st.st_uid;
 	t->dev = st.st_dev;
 	t->ino = st.st_ino;
+	t->in_memory = fstatfs(t->fd, &fs) == 0 &&
+		(fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 	return 0;
 }
 
@@ -227,6 +243,24 @@ int tier_make_subdir(const struct tier *t, const char *name)
 	return set_modes(t, fd);
 }
 
+/* The modes of a directory that was there already are its owner's choice. */
+static int check_group(const struct tier *t, struct error *err)
+{
+	struct stat st;
+
+	if (t->group == (gid_t)-1)
+		return 0;
+	if (fstat(t->fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & 0001) ||
+		(st.st_gid == t->group && (st.st_mode & 0010)))
+		return 0;
+	return error_set(err, -EACCES,
+		"the group cannot enter cache directory '%s'; run 'chgrp GROUP "
+		"%s && chmod 2750 %s', or name one that does not exist yet",
+		t->dir, t->dir, t->dir);
+}
+
 int tier_make(struct tier *t, const char *dataset, struct error *err)
 {
 	CLEANUP_FREE char *found = NULL;
@@ -236,7 +270,9 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 
 	if (!encoded)
 		return error_set(err, -ENOMEM, "cannot make '%s': %m", t->dir);
-	rc = set_modes(t, t->fd);
+	rc = t->made_dir ? set_modes(t, t->fd) : check_group(t, err);
+	if (rc == -EACCES)
+		return rc;
 	if (rc)
 		return error_set(err, rc,
 			"cannot set mode and group of cache directory '%s': "
@@ -337,9 +373,10 @@ void tier_unreserve(struct tier *t, uint64_t charge_bytes)
 	t->reserved_bytes -= charge_bytes;
 }
 
-void tier_commit(struct tier *t, uint64_t item_bytes)
+bool tier_commit(struct tier *t, uint64_t item_bytes)
 {
 	uint64_t charge_bytes = tier_charge_of(t, item_bytes);
+	bool failed;
 
 	LOCK_SCOPE(&t->lock);
 	assert(t->reserved_bytes >= charge_bytes);
@@ -347,7 +384,47 @@ void tier_commit(struct tier *t, uint64_t item_bytes)
 	t->charged_bytes += charge_bytes;
 	t->resident_bytes += item_bytes;
 	t->entries++;
+	failed = t->retry_ns != 0;
 	t->retry_ns = 0;
+	return failed;
+}
+
+void tier_count_error(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+	t->errors++;
+}
+
+bool tier_was_deleted(const struct tier *t)
+{
+	struct stat st;
+
+	return fstat(t->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Lock held. Items differ in size: one that is refused says little. */
+static bool nearly_full(const struct tier *t)
+{
+	return t->charged_bytes + t->reserved_bytes >=
+		t->capacity_bytes / 10 * 9;
+}
+
+bool tier_note_full(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (t->full || t->closed || !nearly_full(t))
+		return false;
+	t->full = true;
+	return true;
+}
+
+bool tier_note_room(struct tier *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (!t->full || nearly_full(t))
+		return false;
+	t->full = false;
+	return true;
 }
 
 void tier_charge(struct tier *t, uint64_t item_bytes)
@@ -373,10 +450,25 @@ void tier_close_admission(struct tier *t)
 	t->closed = true;
 }
 
+/* Deleted, moved, or another one is in its place? */
+static bool tier_is_gone(const struct tier *t)
+{
+	struct stat st;
+
+	if (stat(t->dir, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	return st.st_dev != t->dev || st.st_ino != t->ino;
+}
+
 void tier_status(struct tier *t, struct tier_status *status)
 {
+	bool gone = tier_is_gone(t);
+
 	LOCK_SCOPE(&t->lock);
 	*status = (struct tier_status){
+		.in_memory = t->in_memory,
+		.gone = gone,
+		.errors = t->errors,
 		.dir = t->dir,
 		.capacity_bytes = t->capacity_bytes,
 		.used_bytes = t->charged_bytes,

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/identity.h"
-#include "store/impl.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
+#include "store/store_impl.h"
 
 /* Content and trailer; a file of our own, so from its start to its end. */
 static int write_all(int fd, const void *data, size_t data_bytes,

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataset/index_impl.h"
 #include "fuzz.h"
-#include "loader/dataset_impl.h"
 #include "refrain/loader.h"
 
 #define BLOCK 512
@@ -202,6 +202,8 @@ static size_t seed_list(unsigned i, uint8_t *buf)
 		"# refrain index 1: path, size, mtime, label\n"
 		"a/1.jpg\t10\t1.000000000\ta\n"
 		"a/\\t\\n\\\\.jpg\t0\t-1.000000000\ta\n",
+		"# refrain index 2: path, size, mtime, tag, label\n"
+		"a/1.jpg\t10\t1.000000000\t0123456789abcdef\ta\n",
 		NULL,
 	};
 

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../unit/jpeg_fixture.h"
 #include "base/hash.h"
 #include "fuzz.h"
-#include "loader/decode.h"
-#include "../unit/jpeg_fixture.h"
+#include "image/decode.h"
 
 static const struct decode_limits limits = {
 	.max_pixels = 1 << 18,

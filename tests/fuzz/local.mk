@@ -5,8 +5,8 @@ fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/store.c tests/fuzz/text.c
 fuzz_libs = libdaemon.la libfs.la libprefetch.la libcache.la libstore.la \
-	libplan.la liborigin.la libctl.la libloader.la libbase.la \
-	$(JANSSON_LIBS) $(JPEG_LIBS)
+	libmanifest.la libschedule.la liborigin.la libctl.la libloader.la \
+	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
 
 check_PROGRAMS += tests/fuzz/mutate
 TESTS += tests/fuzz/mutate

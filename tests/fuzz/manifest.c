@@ -13,12 +13,10 @@
 
 #include "base/hash.h"
 #include "fuzz.h"
-#include "plan/plan.h"
+#include "manifest/manifest.h"
 
 #define HEADER_BYTES ((size_t)64)
 #define DATASET "/data"
-#define HASH_SEED 1
-
 static int dir = -1;
 
 static void open_dir(void)
@@ -32,11 +30,13 @@ static void open_dir(void)
 static void set_right(uint8_t *file, size_t size)
 {
 	uint64_t body = size - HEADER_BYTES, hash;
+	uint32_t seed; /* the version */
 
-	hash = hash64(file + HEADER_BYTES, body, HASH_SEED);
+	memcpy(&seed, file + 8, sizeof(seed));
+	hash = hash64(file + HEADER_BYTES, body, seed);
 	memcpy(file + 40, &body, 8);
 	memcpy(file + 48, &hash, 8);
-	hash = hash64(file, 56, HASH_SEED);
+	hash = hash64(file, 56, seed);
 	memcpy(file + 56, &hash, 8);
 }
 
@@ -104,7 +104,7 @@ static void one(const uint8_t *data, size_t size)
 }
 
 static void put(struct manifest *m, node_id parent, const char *name,
-	enum file_kind kind, struct node_info *info)
+	enum file_kind kind, uint64_t tag, struct node_info *info)
 {
 	struct file_entry e = {
 		.name = name,
@@ -113,7 +113,9 @@ static void put(struct manifest *m, node_id parent, const char *name,
 			{
 				.kind = kind,
 				.mode = 0644,
-				.version = {.size_bytes = 1000, .mtime_ns = -5},
+				.version = {.size_bytes = 1000,
+					.mtime_ns = -5,
+					.tag = tag},
 			},
 	};
 
@@ -127,7 +129,7 @@ static size_t seed(unsigned i, uint8_t *buf)
 	ssize_t n;
 	int fd;
 
-	if (i > 2)
+	if (i > 3)
 		return 0;
 	open_dir();
 	FUZZ_MUST(manifest_new(&m, DATASET) == 0);
@@ -136,9 +138,9 @@ static size_t seed(unsigned i, uint8_t *buf)
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "f%u", k);
-		put(m, parent, name, KIND_FILE, &info);
-		put(m, parent, "link", KIND_LINK, &info);
-		put(m, parent, "d", KIND_DIR, &info);
+		put(m, parent, name, KIND_FILE, i > 2, &info);
+		put(m, parent, "link", KIND_LINK, 0, &info);
+		put(m, parent, "d", KIND_DIR, 0, &info);
 	}
 	FUZZ_MUST(manifest_save(m, dir) == 0);
 	manifest_free(m);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/mount.h"
+#include "daemon/mount_impl.h"
 #include "peer.h"
 
 #define NAMES 8u
@@ -83,7 +83,6 @@ static void open_all(void)
 		.limit_bytes = 128 << 10,
 		.chunk_bytes = 64 << 10,
 		.staging_bytes = 1 << 20,
-		.depth = 8,
 		.path = file_path,
 		.stale = file_stale,
 	};

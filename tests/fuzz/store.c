@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "store/entry.h"
-#include "store/identity.h"
+#include "store/entry_impl.h"
+#include "store/identity_impl.h"
 #include "store/store.h"
 
 /* -- The identity file ----------------------------------------------------- */

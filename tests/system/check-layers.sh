@@ -23,7 +23,7 @@ good_tree() {
 	rm -rf "${tree:?}"/*
 	file src/base/err.h
 	file src/store/store.h '#include "base/err.h"'
-	file src/store/entry.h
+	file src/store/entry_impl.h
 	file src/store/entry.c '#include "store/entry.h"' '#include <stdio.h>'
 	file src/cache/cache.c '#include "store/store.h"'
 }

@@ -46,7 +46,11 @@ expect 'direct hits in a directory' "$(value direct_hits)" 0
 same() {
 	what=$1
 	shift
+	told=$(status_field direct_hits)
 	load "$mnt/train" --epochs 2 --echo 2 "$@"
+	expect "direct hits that the mount was told, $what" \
+		"$(($(status_field direct_hits) - told))" \
+		"$(value direct_hits)"
 	expect "pixels, $what" "$(value pixel_hash)" "$want"
 	expect "errors, $what" "$(value errors)" 0
 	expect "files, $what" "$(value files_read)" $((2 * images))
@@ -67,6 +71,7 @@ note "cold: $(status_field prefetch_issued) fetched ahead," \
 # -- Warm: the mount is not asked ---------------------------------------------
 "$refrain" warm "$mnt" >/dev/null 2>&1 || fail 'cannot warm'
 bytes_before=$(status_field origin_bytes)
+direct_before=$(status_field direct_hit_bytes)
 reads=$(mount_reads)
 for threads in 1 4; do
 	same "warm, $threads threads" --threads $threads
@@ -83,6 +88,55 @@ same 'without help' --no-mount-help
 expect 'direct hits without help' "$(value direct_hits)" 0
 wait_for 10 has_status plans 0 || fail 'a plan is left'
 note 'warm: all direct'
+
+# -- Direct hits are reported to the mount ------------------------------------
+# Three runs of two epochs.
+expect 'bytes of direct hits' \
+	"$(($(status_field direct_hit_bytes) - direct_before))" $((6 * bytes))
+"$refrain" status "$mnt" | grep -q 'more that loaders opened themselves' ||
+	fail 'the screen does not show direct hits'
+count=$(status_field direct_hits)
+"$refrain" status "$mnt" --prometheus |
+	grep -q "^refrain_direct_hits_total{.*} $count\$" ||
+	fail 'Prometheus does not get direct hits'
+# A loader that is killed loses only what it had not reported.
+told=$(status_field direct_hits)
+"$refrain" load "$mnt/train" --batch 16 --size 32 --step-ms 50 \
+	--epochs 100 >/dev/null 2>&1 &
+loader=$!
+more_told() {
+	[ "$(status_field direct_hits)" -gt "$told" ]
+}
+wait_for 20 more_told || fail 'direct hits are told at the end only'
+kill -9 $loader
+wait $loader 2>/dev/null || :
+python3 - "$mnt" <<'END' || fail 'malformed reports are taken'
+import json, os, socket, sys
+
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.getxattr(sys.argv[1], 'user.refrain.control'))
+answers = s.makefile()
+
+def ask(**request):
+    s.sendall(json.dumps(request).encode() + b'\n')
+    return json.loads(answers.readline())
+
+def told():
+    status = ask(cmd='status')['status']
+    return status['direct_hits'], status['direct_hit_bytes']
+
+before = told()
+for bad in (-1, 1.5, '1', None, 1 << 60):
+    assert not ask(cmd='report', direct_hits=bad)['ok'], bad
+    assert not ask(cmd='report', direct_hits=1, direct_hit_bytes=bad)['ok']
+assert told() == before
+assert ask(cmd='report')['ok']
+assert ask(cmd='report', direct_hits=3, direct_hit_bytes=40)['ok']
+assert ask(cmd='plan')['ok']
+assert ask(cmd='plan-progress', position=0, direct_hits=2)['ok']
+assert not ask(cmd='plan-progress', direct_hits=-2)['ok']
+assert told() == (before[0] + 5, before[1] + 40), told()
+END
 
 # -- Damaged entries ----------------------------------------------------------
 python3 - "$work/tier" <<'END' || fail 'cannot damage the tier'
@@ -201,7 +255,8 @@ scan_through
 reads=$(mount_reads)
 timeout 120 "$refrain" load "$mnt/train" --batch 4 --reads-ahead 8 \
 	--batches-ahead 2 --step-ms 10 --epochs 4 --timeout 20 \
-	--policy zero --size 32 --json >"$work/json" 2>"$work/err" &
+	--policy zero --max-damage 1 --size 32 --json >"$work/json" \
+	2>"$work/err" &
 loader=$!
 some_reads() {
 	[ "$(mount_reads)" -ge $((reads + 20)) ]

@@ -100,11 +100,12 @@ mount_refused 1 "'$work/none'" 'check the path' -- \
 	"$work/none" "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/file'" 'name the directory' -- \
 	"$work/file" "$mnt" --cache "$c:$size"
-mount_refused 1 'https://host/x' 'mount the store' -- \
-	https://host/x "$mnt" --cache "$c:$size"
+mount_refused 1 'ftp://host/x' 'mount another store' -- \
+	ftp://host/x "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/none'" "mkdir -p $work/none" -- \
 	"$src" "$work/none" --cache "$c:$size"
-mount_refused 1 "'$work/file'" Not -- "$src" "$work/file" --cache "$c:$size"
+mount_refused 1 "'$work/file': Not a directory" 'name an empty' -- \
+	"$src" "$work/file" --cache "$c:$size"
 mount_refused 1 "'$work/full'" 'choose an empty' -- \
 	"$src" "$work/full" --cache "$c:$size"
 mount_refused 1 "'/proc'" 'choose another' -- "$src" /proc --cache "$c:$size"
@@ -155,11 +156,11 @@ mount_refused 1 zero "$c" give -- "$src" "$mnt" --cache "$c:0"
 mount_refused 1 zero "$c" give -- "$src" "$mnt" --cache "$c:0%"
 mount_refused 1 'larger than its file system' "$c" 'give less' -- \
 	"$src" "$mnt" --cache "$c:900000T"
-mount_refused 1 --staging 'at least' -- \
+mount_refused 2 --staging 'at least' -- \
 	"$src" "$mnt" --cache "$c:$size" --staging 8M
-mount_refused 1 --chunk 'multiple of 64K' -- \
+mount_refused 2 --chunk 'multiple of 64K' -- \
 	"$src" "$mnt" --cache "$c:$size" --chunk 100K
-mount_refused 1 --limit 'at least 64K' -- \
+mount_refused 2 --limit 'at least 64K' -- \
 	"$src" "$mnt" --cache "$c:$size" --limit 1K
 
 mount_refused 2 '--revalidate must not be 0' 'refrain refresh' -- \

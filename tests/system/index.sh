@@ -37,10 +37,10 @@ for d, _, names in os.walk(top):
         sign = b'-' if st.st_mtime_ns < 0 else b''
         s, ns = divmod(abs(st.st_mtime_ns), 10**9)
         label = path.split(b'/')[0] if b'/' in path else b''
-        rows.append((path, b'%s\t%d\t%s%d.%09d\t%s\n' % (
+        rows.append((path, b'%s\t%d\t%s%d.%09d\t\t%s\n' % (
             escape(path), st.st_size, sign, s, ns, escape(label))))
 with open(sys.argv[2], 'wb') as f:
-    f.write(b'# refrain index 1: path, size, mtime, label\n')
+    f.write(b'# refrain index 2: path, size, mtime, tag, label\n')
     for _, row in sorted(rows):
         f.write(row)
 END

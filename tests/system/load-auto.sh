@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # `refrain load --echo auto` on a mount whose origin is slow, and then is not:
-# the factor follows, the origin is read once for each fresh example, the log
-# makes the same stream on other storage, and a run that was killed goes on
-# with its log.
+# the factor follows, with the loader's plan and without one; with a plan
+# nothing is fetched in vain, and the bytes are those that were missing; the
+# origin is read once for each fresh example, the log makes the same stream on
+# other storage, and a run that was killed goes on with its log.
 set -eu
 name=load-auto
 # shellcheck source=tests/system/lib.sh
@@ -18,13 +19,17 @@ batch=32
 "$refrain" make-dataset --classes 4 --images $images --size 32x32 \
 	"$work/data" >/dev/null
 
-# slow_mount STEP_MS: 64 reads at a time: a batch of 32 takes about 2.6 steps.
+# slow_mount STEP_MS [TIER [OPTION ...]]: 64 reads at a time: a batch of 32
+# takes about 2.6 steps.
 # What the kernel keeps of a mount goes with it, and so does what is cached.
 slow_mount() {
+	slow_ms=$1 tier=${2:-64K}
+	[ $# -lt 2 ] || shift
+	shift
 	[ -z "$daemon" ] || stop_mount
 	rm -rf "$work/tier"
-	start_mount "$work/data" "$work/mnt" --cache "$work/tier:64K" \
-		--fault delay=$((26 * $1 / 5))ms
+	start_mount "$work/data" "$work/mnt" --cache "$work/tier:$tier" \
+		--fault delay=$((26 * slow_ms / 5))ms "$@"
 	scan_through
 }
 
@@ -78,13 +83,18 @@ follows() {
 	slow_mount "$1"
 	before=$(status_field origin_reads)
 	rm -f "$work/log"
-	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1"
+	# shellcheck disable=SC2086 # none, or one option
+	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" $help
 	origin=$(($(status_field origin_reads) - before))
 	expect 'fresh' "$(value fresh)" $images
 	expect 'decodes' "$(value decodes)" $images
 	expect 'files read' "$(value files_read)" $images
 	expect 'reads of the origin' "$origin" $images
-	expect 'fetched ahead' "$(status_field prefetch_issued)" 0
+	expect 'wasted' "$(status_field prefetch_wasted)" 0
+	[ -z "$help" ] || expect 'fetched ahead without help' \
+		"$(status_field prefetch_issued)" 0
+	[ -n "$help" ] || [ "$(status_field prefetch_issued)" -gt 0 ] ||
+		fail 'there was no plan'
 	expect 'lines of the log' "$(wc -l <"$work/log")" \
 		"$(value echo_changes)"
 	r=$(value r)
@@ -93,6 +103,10 @@ follows() {
 		is_so "$e <= 1.15 * ($r > 1 ? $r : 1)" &&
 		is_so "$e > 1 && $(value served) > 1.5 * $images"
 }
+help=--no-mount-help
+slower follows 5 10 20 40
+note "by reads: r $r, e $e, stalled $(value stall_pct) %"
+help=
 slower follows 5 10 20 40
 followed=$(hashes)
 note "r $r, e $e, stalled $(value stall_pct) %"
@@ -101,6 +115,30 @@ load "$work/data" --echo auto --echo-replay "$work/log" --threads 1
 expect 'replayed' "$(hashes)" "$followed"
 expect 'replayed changes' "$(value echo_changes)" "$(wc -l <"$work/log")"
 expect 'decodes of a replay' "$(value decodes)" $images
+
+# Half of the dataset is cached, which halves R: 64 reads at a time make a
+# batch's 16 misses in 1.3 steps if the delay is this.
+half_cached() {
+	slow_mount "$1" "$((images * 2))K" --limit 64K --chunk 64K \
+		--pages 64K --staging 1M
+	"$refrain" fault "$mnt" delay=$((8 * $1))ms || fail 'cannot set a fault'
+	rm -f "$work/log"
+	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
+		--epochs 4
+	expect 'wasted' "$(status_field prefetch_wasted)" 0
+	# What was cached before anybody read it came, and was a hit as well.
+	expect 'bytes that came, were carried, or were cached' \
+		"$(($(status_field origin_bytes) +
+			$(status_field prefetch_carried_bytes) +
+			$(status_field hit_bytes) +
+			$(status_field direct_hit_bytes) -
+			$(status_field admitted_unread_bytes)))" \
+		"$(value bytes_read)"
+	e=$(value echo_factor_last)
+	is_so "$e >= 0.85 * 2 && $e <= 1.15 * 2"
+}
+slower half_cached 5 10 20 40
+note "half is cached: R 2, e $e, stalled $(value stall_pct) %"
 
 stays_one() {
 	rm -f "$work/none"

@@ -81,6 +81,21 @@ for point in before after batch; do
 done
 note 'counts are right'
 
+# Every member of the configuration is an option; hashing can be left out.
+about='members'
+load --no-flip --jitter 0.4,0.4,0.2 --area-min 1/2 --mean 0.5 --std 0.5 \
+	--type f32 --layout nchw
+is fresh $fresh
+[ "$(hashes)" != "$plain" ] || fail 'members change nothing'
+load --no-hash
+is stream_hash "${plain% *}"
+is pixel_hash ''
+if "$refrain" load "$data" --batch 4 --aspect-min none 2>"$work/err"; then
+	fail 'a word was taken for a number'
+fi
+expect 'the message' "$(cat "$work/err")" "refrain: load: --aspect-min: 'none' \
+is not a number as 2, 2.5 or 5/2"
+
 # The shortest window that is taken: ramp, middle and drain in one run.
 about='least window'
 if "$refrain" load "$data" --batch $batch --echo 4 --window 100 \

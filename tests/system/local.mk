@@ -11,12 +11,17 @@ mount_tests = \
 	tests/system/faults.sh \
 	tests/system/faulty-origin.sh \
 	tests/system/herd.sh \
+	tests/system/http.sh \
 	tests/system/hits-spread.sh \
+	tests/system/old-tier.sh \
 	tests/system/pages.sh \
 	tests/system/parts.sh \
 	tests/system/programs.sh \
 	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
+	tests/system/s3.sh \
+	tests/system/s3-creds.sh \
+	tests/system/s3-swift.sh \
 	tests/system/semantics.sh \
 	tests/system/switches.sh \
 	tests/system/torch.sh \
@@ -26,7 +31,9 @@ mount_tests = \
 timed_tests = \
 	tests/system/far-origin.sh \
 	tests/system/load-auto.sh \
+	tests/system/load-speaks.sh \
 	tests/system/plan.sh \
+	tests/system/plan-epochs.sh \
 	tests/system/stalled-origin.sh
 
 # Who may, and what is said to who may not; a mount from its beginning to its
@@ -43,26 +50,41 @@ other_tests = \
 	tests/system/experiments.sh \
 	tests/system/foreign-reader.sh \
 	tests/system/huge-file.sh \
+	tests/system/hung-source.sh \
 	tests/system/index.sh \
 	tests/system/kill.sh \
+	tests/system/changed.sh \
 	tests/system/killed-reader.sh \
+	tests/system/install.sh \
 	tests/system/library.sh \
+	tests/system/limits.sh \
+	tests/system/log.sh \
 	tests/system/load.sh \
 	tests/system/no-memory.sh \
 	tests/system/operations.sh \
+	tests/system/python.sh \
+	tests/system/python-install.sh \
+	tests/system/s3-sign.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \
+	tests/system/trust.sh \
 	tests/system/umount.sh \
 	tests/system/unprivileged.sh
 
 system_tests = $(mount_tests) $(other_tests) $(timed_tests)
 TESTS += $(system_tests)
-EXTRA_DIST += $(system_tests) \
+EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
 	tests/system/loader.py tests/system/semantics.py \
+	tests/system/sign_vectors.py tests/system/far-lib.sh \
+	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
-	tests/system/watch_budgets.py
+	tests/system/watch_budgets.py \
+	tests/python/conftest.py tests/python/test_errors.py \
+	tests/python/test_examples.py \
+	tests/python/test_loader.py tests/python/test_memory.py \
+	tests/python/test_plan.py tests/python/test_torch.py
 
 check_PROGRAMS += \
 	tests/system/failing_fs tests/system/herd tests/system/hit_times \
@@ -77,8 +99,8 @@ tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 tests_system_read_ways_LDADD =
 tests_system_refused_LDADD =
 tests_system_stand_in_SOURCES = tests/system/stand_in.c
-tests_system_stand_in_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tests_system_stand_in_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
+tests_system_stand_in_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS) $(JANSSON_CFLAGS)
+tests_system_stand_in_LDADD = libctl.la libbase.la $(FUSE3_LIBS) $(JANSSON_LIBS)
 
 # Allocations that fail while a mount starts. The library is preloaded, so it
 # is built without sanitizers.
@@ -110,3 +132,14 @@ soak: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
 
 .PHONY: check-faults soak
+
+# What is far away: a stand-in for a store, and signatures to compare.
+if HAVE_REMOTE
+check_PROGRAMS += tests/system/far tests/system/sign_lines
+tests_system_far_SOURCES = tests/system/far.c tests/system/far.h \
+	tests/system/far_answer.c tests/system/far_keys.c \
+	tests/system/far_sign.c
+tests_system_far_CFLAGS = $(AM_CFLAGS) $(REMOTE_CFLAGS)
+tests_system_far_LDADD = $(REMOTE_LIBS)
+tests_system_sign_lines_LDADD = libweb.la libbase.la
+endif

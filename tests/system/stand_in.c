@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A control socket without a mount, for tests of the commands that talk to
- * one: `stand_in DIR` gives the directory the attribute of a mount's root,
- * prints a line when it is ready and answers until SIGTERM. Exit status 77 if
- * the file system has no extended attributes. Connection threads only read
- * what main() set before it started the server.
+ * A mount that holds nothing, and a control socket, for tests of the commands
+ * that talk to one: `stand_in DIR` mounts an empty file system of refrain's
+ * type whose root has the attribute, prints a line when it is ready and answers
+ * until SIGTERM. `stand_in --socket DIR ATTRIBUTE` does without the server:
+ * its root tells of that socket. Exit status 77 if it cannot mount.
+ * Connection threads only read what main() set before it started the server.
  */
+#define FUSE_USE_VERSION 314
 #include <errno.h>
+#include <fuse_lowlevel.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 
 #include "base/counters.h"
 #include "ctl/ctl.h"
 
 static const char *directory;
+static const char *control; /* the attribute */
 
 static void set_unlisted_why(json_t *reply, const char *path)
 {
@@ -30,21 +33,21 @@ static json_t *make_status(void)
 {
 	json_t *s = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b,s:s,s:b,s:I,"
 			      "s:s}",
-		"source", "/src", "mountpoint", directory, "uptime_s",
-		(json_int_t)7500, "files_known", (json_int_t)1000,
+		"source", "/src\033[31m\nforged", "mountpoint", directory,
+		"uptime_s", (json_int_t)7500, "files_known", (json_int_t)1000,
 		"cache_capacity_bytes", (json_int_t)4 << 20, "cache_used_bytes",
 		(json_int_t)1 << 20, "entries", (json_int_t)10, "ready", 1,
 		"scan", "incomplete", "scan_complete", 0,
 		"unlisted_directories", (json_int_t)1, "fault", "");
 	json_int_t value = 0;
 
-	set_unlisted_why(s, "lost+found");
+	set_unlisted_why(s, "lost+\033[2Jfound");
 	for (const struct counter_info *c = counter_table; c->name; c++)
 		(void)json_object_set_new(s, c->name, json_integer(value++));
 	(void)json_object_set_new(s, "limits",
 		json_pack("[s]", "the kernel reads ahead 128 KiB only"));
 	(void)json_object_set_new(s, "tiers",
-		json_pack("[{s:s,s:I,s:I,s:I}]", "dir", "/cache/\"1\"",
+		json_pack("[{s:s,s:I,s:I,s:I}]", "dir", "/cache/\"1\"\033[1m",
 			"capacity_bytes", (json_int_t)4 << 20, "used_bytes",
 			(json_int_t)1 << 20, "entries", (json_int_t)10));
 	return s;
@@ -87,9 +90,9 @@ static void cmd_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 		"not_fitting_items", 5, "not_fitting_bytes", 1024,
 		"failed_items", lost, "files", (json_int_t)n, "unlisted",
 		closed);
-	set_unlisted_why(reply, "closed");
-	(void)json_object_set_new(
-		reply, "failed_why", json_string("'lost': No data available"));
+	set_unlisted_why(reply, "closed\n\033[5m");
+	(void)json_object_set_new(reply, "failed_why",
+		json_string("'lo\rst': No data available"));
 	(void)ctl_send(conn, reply);
 }
 
@@ -101,7 +104,7 @@ static void cmd_refresh(void *arg, struct ctl_conn *conn, const json_t *request)
 		"removed", 3, "unreachable", n > 2);
 
 	(void)arg;
-	set_unlisted_why(reply, "c");
+	set_unlisted_why(reply, "c\033[0m");
 	(void)ctl_send(conn, reply);
 }
 
@@ -124,33 +127,78 @@ static const struct ctl_command commands[] = {
 	{NULL, NULL},
 };
 
+/* -- The mount -- */
+
+static void op_getattr(
+	fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct stat st = {.st_ino = ino, .st_mode = S_IFDIR | 0755};
+
+	(void)fi;
+	(void)fuse_reply_attr(req, &st, 60);
+}
+
+static void op_getxattr(
+	fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	size_t len = strlen(control);
+
+	(void)ino;
+	if (strcmp(name, CTL_XATTR) != 0)
+		(void)fuse_reply_err(req, ENODATA);
+	else if (size < len)
+		(void)fuse_reply_err(req, ERANGE);
+	else
+		(void)fuse_reply_buf(req, control, len);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+	.getattr = op_getattr,
+	.getxattr = op_getxattr,
+};
+
+static int serve_mount(void)
+{
+	char *argv[] = {(char[]){"stand_in"},
+		(char[]){"-ofsname=stand-in,subtype=refrain"}, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(2, argv);
+	struct fuse_session *s =
+		fuse_session_new(&args, &operations, sizeof(operations), NULL);
+
+	fuse_opt_free_args(&args);
+	if (!s || fuse_set_signal_handlers(s) != 0 ||
+		fuse_session_mount(s, directory) != 0)
+		return 77;
+	(void)puts("ready");
+	(void)fflush(stdout);
+	(void)fuse_session_loop(s); /* until a signal */
+	fuse_session_unmount(s);
+	fuse_remove_signal_handlers(s);
+	fuse_session_destroy(s);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ctl_server *server = NULL;
 	struct error err = {""};
-	sigset_t term;
-	int signal_number;
+	int status;
 
+	if (argc == 4 && strcmp(argv[1], "--socket") == 0) {
+		directory = argv[2];
+		control = argv[3];
+		return serve_mount();
+	}
 	if (argc != 2)
 		return 2;
 	directory = argv[1];
-	(void)sigemptyset(&term);
-	(void)sigaddset(&term, SIGTERM);
-	(void)pthread_sigmask(SIG_BLOCK, &term, NULL);
 	if (ctl_server_start(&server, directory, NULL, commands, NULL, &err) <
 		0) {
 		(void)fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}
-	if (setxattr(directory, CTL_XATTR, ctl_server_path(server),
-		    strlen(ctl_server_path(server)), 0) < 0) {
-		perror("setxattr");
-		ctl_server_stop(server);
-		return 77;
-	}
-	(void)puts("ready");
-	(void)fflush(stdout);
-	(void)sigwait(&term, &signal_number);
+	control = ctl_server_path(server);
+	status = serve_mount();
 	ctl_server_stop(server);
-	return 0;
+	return status;
 }

@@ -59,12 +59,37 @@ wait "$watch" || fail "watch failed: $(cat "$work/watched")"
 in_background
 exec 9<"$mnt/d0/e0/f00000"
 ! "$refrain" umount "$mnt" 2>"$work/err" || fail 'a busy mount was unmounted'
-complains "$mnt" busy --lazy
+complains "$mnt" busy --lazy "(process $$)"
 expect 'the mount that stayed' "$(status_field pid)" "$pid"
 "$refrain" umount --lazy "$mnt" || fail 'cannot detach'
 ! is_mounted || fail 'the mount is still in sight'
 exec 9<&-
 wait_for 20 not_running "$pid" || fail 'the daemon outlives its last user'
+
+# A stopped daemon: who asks is told within seconds what to do.
+in_background
+kill -STOP "$pid"
+for c in status umount; do
+	begun=$(date +%s)
+	! "$refrain" $c "$mnt" 2>"$work/err" || fail "$c of a stopped daemon"
+	took=$(($(date +%s) - begun))
+	[ $took -le $((8 * patience)) ] || fail "$c takes $took s"
+	complains "$mnt" "(process $pid) is stopped" "kill -CONT $pid"
+done
+! is_mounted || fail 'the mount of the stopped daemon is still there'
+kill -CONT "$pid"
+wait_for 20 not_running "$pid" || fail 'the daemon does not go on to its end'
+
+# What keeps a daemon whose mount is out of sight.
+if [ "$(id -u)" -eq 0 ]; then
+	in_background
+	mkdir "$work/bound"
+	mount --bind "$mnt" "$work/bound"
+	! "$refrain" umount "$mnt" 2>"$work/err" || fail 'it ends nevertheless'
+	complains "process $pid" "also mounted at '$work/bound'"
+	umount "$work/bound"
+	wait_for 20 not_running "$pid" || fail 'the daemon outlives the bind'
+fi
 
 # A dead one says what to do, and that helps.
 in_background

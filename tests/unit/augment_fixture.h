@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/augment.h"
+#include "image/augment.h"
 #include "refrain/loader.h"
 #include "suite.h"
 

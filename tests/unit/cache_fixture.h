@@ -59,9 +59,10 @@ static inline void hand_file_free(struct origin *o, struct origin_file *f)
 	free(f);
 }
 
-static inline void hand_read(struct origin *o, struct origin_read *r)
+static inline void hand_start(struct origin *o, struct origin_request *q)
 {
 	struct hand *h = (struct hand *)o;
+	struct origin_read *r = CONTAINER_OF(q, struct origin_read, req);
 
 	pthread_mutex_lock(&h->lock);
 	h->read[h->n++] = r;
@@ -91,8 +92,10 @@ static inline void answer(struct origin_read *r, int status)
 
 	for (size_t i = 0; i < r->len; i++)
 		data[i] = byte_at(r->off + i);
-	r->done(r, status < 0 ? status : (int)r->len, data);
+	if (status == 0)
+		r->data(r, r->off, data, r->len);
 	free(data);
+	r->req.done(&r->req, status);
 }
 
 static inline void answer_all(struct hand *h)
@@ -111,7 +114,7 @@ static inline void *cancel_main(void *arg)
 {
 	struct origin_read *r = arg;
 
-	r->done(r, -ECANCELED, NULL);
+	r->req.done(&r->req, -ECANCELED);
 	return NULL;
 }
 
@@ -136,7 +139,7 @@ static const struct origin_ops hand_ops = {
 	.name = "hand",
 	.file_new = hand_file_new,
 	.file_free = hand_file_free,
-	.read = hand_read,
+	.start = hand_start,
 	.abandon = hand_abandon,
 };
 
@@ -164,6 +167,9 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 	g->stale = cookie;
 }
 
+/* The best request of the origin by hand. */
+static size_t rig_request_bytes = CHUNK;
+
 /* A cache over the tier that there is, or a new one. */
 static inline void rig_open(struct rig *g, const char *size)
 {
@@ -172,7 +178,6 @@ static inline void rig_open(struct rig *g, const char *size)
 		.limit_bytes = LIMIT,
 		.chunk_bytes = CHUNK,
 		.staging_bytes = STAGING,
-		.depth = 8,
 		.path = rig_path,
 		.stale = rig_stale,
 		.arg = g,
@@ -180,6 +185,8 @@ static inline void rig_open(struct rig *g, const char *size)
 
 	fixture_open_one(&g->fix, size);
 	g->hand.o.ops = &hand_ops;
+	g->hand.o.traits = (struct origin_traits){
+		.request_bytes = rig_request_bytes, .depth = 6};
 	pthread_mutex_init(&g->hand.lock, NULL);
 	pthread_cond_init(&g->hand.cond, NULL);
 	ck_assert_int_eq(timers_new(&g->timers), 0);

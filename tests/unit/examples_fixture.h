@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/dataset.h"
+#include "dataset/dataset.h"
 #include "refrain/loader.h"
 #include "suite.h"
 

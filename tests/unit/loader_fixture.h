@@ -22,9 +22,9 @@
 
 #include "../../tools/picture.h"
 #include "base/cleanup.h"
-#include "loader/config.h"
-#include "loader/dataset.h"
-#include "loader/decode.h"
+#include "dataset/dataset.h"
+#include "image/decode.h"
+#include "loader/config_impl.h"
 #include "suite.h"
 
 #define IMAGES 300
@@ -225,7 +225,7 @@ static inline const uint8_t *simple_sample(
 		crop_of(&r->s.augment,
 			schedule_augment_seed(&r->schedule, slot, k),
 			info.width, info.height, &crop);
-		d = crop_denom(&r->s.augment, &crop);
+		d = crop_denom(&r->s.augment, &crop, info.width, info.height);
 		denom = d < denom ? d : denom;
 	}
 	struct rect all = {0, 0, info.width, info.height};

@@ -7,6 +7,8 @@ unit_tests = \
 	tests/unit/test_auto \
 	tests/unit/test_base \
 	tests/unit/test_cache \
+	tests/unit/test_cgroup \
+	tests/unit/test_config \
 	tests/unit/test_crop \
 	tests/unit/test_ctl \
 	tests/unit/test_ctl_place \
@@ -15,17 +17,21 @@ unit_tests = \
 	tests/unit/test_decode_bad \
 	tests/unit/test_decode_memory \
 	tests/unit/test_depth \
+	tests/unit/test_escape \
 	tests/unit/test_examples \
 	tests/unit/test_examples_index \
 	tests/unit/test_examples_tar \
+	tests/unit/test_follow \
 	tests/unit/test_loader \
 	tests/unit/test_loader_alloc \
 	tests/unit/test_loader_damage \
+	tests/unit/test_loader_samples \
 	tests/unit/test_loader_echo \
 	tests/unit/test_loader_kinds \
 	tests/unit/test_loader_lend \
 	tests/unit/test_loader_life \
 	tests/unit/test_loader_state \
+	tests/unit/test_log \
 	tests/unit/test_manifest \
 	tests/unit/test_mount_options \
 	tests/unit/test_option \
@@ -35,6 +41,7 @@ unit_tests = \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
 	tests/unit/test_planned \
+	tests/unit/test_plan_model \
 	tests/unit/test_pool \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
@@ -55,6 +62,10 @@ unit_tests = \
 # It sleeps, and looks at when it wakes up.
 timed_unit_tests = tests/unit/test_loader_echo tests/unit/test_plan
 
+if HAVE_REMOTE
+unit_tests += tests/unit/test_web
+endif
+
 if HAVE_BLAS
 unit_tests += tests/unit/test_lm tests/unit/test_nn
 endif
@@ -65,7 +76,8 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_rows.h \
-	tests/unit/schedule_fixture.h tests/unit/store_case.h \
+	tests/unit/schedule_fixture.h tests/unit/sign_vectors.h \
+	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
 
 # All programs that say nothing else are linked with all parts.
@@ -79,8 +91,9 @@ TESTS += $(unit_tests)
 check_LTLIBRARIES += tests/unit/libsuite.la
 tests_unit_libsuite_la_SOURCES = $(unit_sources)
 AM_CPPFLAGS += $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(JPEG_CFLAGS)
-LDADD += libprefetch.la libcache.la libstore.la libplan.la liborigin.la \
-	libctl.la libloader.la libdataset.la libbase.la $(unit_libs)
+LDADD += libprefetch.la libcache.la libstore.la libmanifest.la \
+	libschedule.la liborigin.la libctl.la libloader.la libmakedataset.la \
+	libbase.la $(unit_libs)
 
 # It has the binary interface alone.
 tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
@@ -93,9 +106,16 @@ tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 	tools/command.c tools/mount.c tools/mount_helper.c
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 
+# The log alone, of the daemon.
+tests_unit_test_log_SOURCES = tests/unit/test_log.c \
+	src/daemon/log.c src/daemon/log_line.c
+tests_unit_test_log_CFLAGS = $(AM_CFLAGS)
+
 tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 	tests/unit/schedule_scene.c tests/unit/schedule_scene.h \
 	tests/unit/schedule_cover.c tests/unit/schedule_stream.c
+
+tests_unit_test_web_LDADD = libweb.la $(LDADD)
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
 tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE

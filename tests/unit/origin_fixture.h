@@ -38,40 +38,66 @@ static pthread_cond_t fixture_some = PTHREAD_COND_INITIALIZER;
 
 struct read_wait {
 	struct origin_read r;
-	unsigned done; /* fixture_lock, as the next two */
+	unsigned done; /* fixture_lock, as the rest */
+	unsigned calls;
 	int status;
-	unsigned char *data;
+	size_t got;
+	unsigned char *data; /* room for r.len; the caller frees it */
 };
 
-static inline void read_wait_done(
-	struct origin_read *r, int status, const void *data)
+/* In order, without gaps, and no more than was asked. */
+static inline void read_wait_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
 {
 	struct read_wait *w = CONTAINER_OF(r, struct read_wait, r);
 
 	pthread_mutex_lock(&fixture_lock);
-	if (status > 0) {
-		w->data = malloc((size_t)status);
-		memcpy(w->data, data, (size_t)status);
-	}
+	ck_assert_uint_eq(w->done, 0);
+	ck_assert_uint_gt(len, 0);
+	ck_assert_uint_eq(off, r->off + w->got);
+	ck_assert_uint_le(len, r->len - w->got);
+	memcpy(w->data + w->got, bytes, len);
+	w->got += len;
+	w->calls++;
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static inline void read_wait_done(struct origin_request *q, int status)
+{
+	struct read_wait *w = CONTAINER_OF(q, struct read_wait, r.req);
+
+	pthread_mutex_lock(&fixture_lock);
+	ck_assert_int_le(status, 0);
+	if (status == 0)
+		ck_assert_uint_eq(w->got, w->r.len);
 	w->status = status;
 	w->done++;
 	pthread_cond_broadcast(&fixture_some);
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-static inline void read_begin(struct origin *o, struct read_wait *w,
-	struct origin_file *f, struct file_version want, uint64_t off,
-	size_t len)
+static inline void read_prepare(struct read_wait *w, struct origin_file *f,
+	struct file_version want, uint64_t off, size_t len)
 {
 	memset(w, 0, sizeof(*w));
 	w->r.file = f;
 	w->r.want = want;
 	w->r.off = off;
 	w->r.len = len;
-	w->r.done = read_wait_done;
+	w->r.req.done = read_wait_done;
+	w->r.data = read_wait_data;
+	w->data = malloc(len);
+}
+
+static inline void read_begin(struct origin *o, struct read_wait *w,
+	struct origin_file *f, struct file_version want, uint64_t off,
+	size_t len)
+{
+	read_prepare(w, f, want, off, len);
 	origin_read(o, &w->r);
 }
 
+/* The length, or -errno. */
 static inline int read_end(struct read_wait *w)
 {
 	int status;
@@ -79,7 +105,11 @@ static inline int read_end(struct read_wait *w)
 	pthread_mutex_lock(&fixture_lock);
 	while (!w->done)
 		pthread_cond_wait(&fixture_some, &fixture_lock);
-	status = w->status;
+	status = w->status < 0 ? w->status : (int)w->r.len;
+	if (status < 0) {
+		free(w->data);
+		w->data = NULL;
+	}
 	pthread_mutex_unlock(&fixture_lock);
 	return status;
 }
@@ -112,17 +142,16 @@ struct stat_wait {
 	char target[4096];
 };
 
-static inline void stat_wait_done(struct origin_stat *s, int status,
-	const struct file_attr *attr, const char *target)
+static inline void stat_wait_done(struct origin_request *q, int status)
 {
-	struct stat_wait *w = CONTAINER_OF(s, struct stat_wait, s);
+	struct stat_wait *w = CONTAINER_OF(q, struct stat_wait, s.req);
 
 	pthread_mutex_lock(&fixture_lock);
 	w->status = status;
-	if (attr)
-		w->attr = *attr;
-	if (target)
-		strcpy(w->target, target);
+	if (status == 0)
+		w->attr = *w->s.attr;
+	if (status == 0 && w->s.target)
+		strcpy(w->target, w->s.target);
 	w->done++;
 	pthread_cond_broadcast(&fixture_some);
 	pthread_mutex_unlock(&fixture_lock);
@@ -133,7 +162,7 @@ static inline int stat_once(
 {
 	memset(w, 0, sizeof(*w));
 	w->s.path = path;
-	w->s.done = stat_wait_done;
+	w->s.req.done = stat_wait_done;
 	origin_stat(o, &w->s);
 	pthread_mutex_lock(&fixture_lock);
 	while (!w->done)
@@ -191,9 +220,9 @@ static inline void list_wait_restart(struct origin_list *l)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-static inline void list_wait_done(struct origin_list *l, int status)
+static inline void list_wait_done(struct origin_request *q, int status)
 {
-	struct list_wait *w = CONTAINER_OF(l, struct list_wait, l);
+	struct list_wait *w = CONTAINER_OF(q, struct list_wait, l.req);
 
 	pthread_mutex_lock(&fixture_lock);
 	w->status = status;
@@ -216,7 +245,7 @@ static inline int list_once(
 	w->l.path = path;
 	w->l.batch = list_wait_batch;
 	w->l.restart = list_wait_restart;
-	w->l.done = list_wait_done;
+	w->l.req.done = list_wait_done;
 	origin_list(o, &w->l);
 	pthread_mutex_lock(&fixture_lock);
 	while (!w->done)
@@ -307,7 +336,7 @@ static inline void remove_source(void)
 	(void)nftw(source, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static const struct file_version version = {SIZE_BYTES, MTIME_NS};
+static const struct file_version version = {SIZE_BYTES, MTIME_NS, 0};
 
 /* `len` bytes at `off` of what file `like` should have. */
 static inline void check_bytes(

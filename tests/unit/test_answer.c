@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "loader/answer.h"
+#include "loader/answer_impl.h"
 #include "suite.h"
 
 static const char keys_line[] =
@@ -177,11 +177,39 @@ static void mutate(const char *line, int (*fn)(const char *line, size_t n))
 	}
 }
 
+static const char rates_line[] =
+	"{\"ok\":true,\"full_us\":12,\"deep\":{\"looked\":9},"
+	"\"fetching\":true,\"text\":\"x\",\"looked\":1.5,\"full\":false}";
+
+static int read_values(const char *line, size_t n)
+{
+	struct answer_value v[] = {{"full_us", 1}, {"looked", 2}, {"full", 3}};
+
+	return answer_values(line, n, v, 3);
+}
+
+START_TEST(several_numbers_are_taken_at_once)
+{
+	struct answer_value v[] = {{"fetching", 7}, {"full", 7}, {"full_us", 7},
+		{"looked", 7}, {"text", 7}, {"none", 7}};
+	static const uint64_t want[] = {1, 0, 12, 7, 7, 7};
+
+	ck_assert_int_eq(
+		answer_values(rates_line, sizeof(rates_line) - 1, v, 6), 1);
+	for (unsigned i = 0; i < 6; i++)
+		ck_assert_msg(v[i].value == want[i], "%s is %llu", v[i].name,
+			(unsigned long long)v[i].value);
+	ck_assert_int_eq(answer_values("{\"ok\":false}", 12, v, 6), 0);
+	ck_assert_int_eq(answer_values("{\"full\":1}", 10, v, 6), -EBADMSG);
+}
+END_TEST
+
 START_TEST(no_mutation_leads_astray)
 {
 	mutate(keys_line, read_keys);
 	mutate(status_line, read_tiers);
 	mutate(added_line, read_added);
+	mutate(rates_line, read_values);
 	mutate(keys_line, answer_ok);
 }
 END_TEST
@@ -221,6 +249,7 @@ int main(void)
 	tcase_add_test(tc, a_size_that_no_entry_has_is_no_key);
 	tcase_add_test(tc, tiers_are_taken_from_a_status);
 	tcase_add_test(tc, a_number_is_taken_from_an_answer);
+	tcase_add_test(tc, several_numbers_are_taken_at_once);
 	tcase_add_test(tc, a_refusal_is_told_from_nonsense);
 	tcase_add_test(tc, deep_nesting_is_refused);
 	tcase_add_test(tc, no_mutation_leads_astray);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "augment_fixture.h"
-#include "loader/emitter.h"
+#include "image/emitter_impl.h"
 #include "suite.h"
 
 /* -- Samples ------------------------------------------------------------ */

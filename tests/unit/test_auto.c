@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "loader/auto.h"
+#include "loader/auto_impl.h"
 #include "schedule_fixture.h"
 #include "suite.h"
 
@@ -16,6 +16,10 @@
 #define AT_A_TIME 64
 #define PLANNED (4 * BATCH) /* ahead of the trainer */
 #define DOWN_NS 10000000.
+/* What a mount with a plan holds; it rests when that is full and has come. */
+#define HELD 600
+#define RESTS 256
+#define SAVED_NS (150. * NS_PER_MS)
 #define MAX_ECHO 4.
 
 /* How R goes on, in windows of V fresh examples. */
@@ -47,6 +51,10 @@ struct plant {
 	double down_ns; /* a step */
 	struct auto_burst reads;
 	bool burst;
+	/* A mount fetches by a plan; one example in so many is cached. */
+	bool planned, rests;
+	unsigned cached_of;
+	double run_ns;
 	uint64_t made;
 	double now_ns, waited_ns;
 	uint64_t changes, last_begin;
@@ -171,6 +179,75 @@ static void make_until(struct plant *p, uint64_t f, double each_ns)
 	}
 }
 
+/* -- By a plan ------------------------------------------------------------- */
+
+/* As prefetch/plan_rate.c counts. */
+static void count_run(struct plant *p, double ns, double bytes)
+{
+	struct auto_rates *r = &p->sums.rates;
+
+	r->full_ns += (uint64_t)ns;
+	r->full_bytes += (uint64_t)bytes;
+	if (p->run_ns >= SAVED_NS) {
+		r->long_ns += (uint64_t)ns;
+		r->long_bytes += (uint64_t)bytes;
+	}
+	p->run_ns += ns;
+}
+
+static bool is_cached(const struct plant *p, uint64_t f)
+{
+	return p->cached_of && f % p->cached_of == 0;
+}
+
+/* Fetching begins no sooner; when the memory is used up it rests. */
+static double planned_begin(struct plant *p, double since_ns)
+{
+	double begin = fmax(made_ns(p), p->rests ? since_ns : 0);
+
+	if (p->rests || !p->made) {
+		p->run_ns = 0;
+		p->sums.rates.bursts++;
+	}
+	p->rests = false;
+	return begin;
+}
+
+static void fetch_planned(struct plant *p, double since_ns, double each_ns)
+{
+	struct auto_rates *r = &p->sums.rates;
+	double begin = planned_begin(p, since_ns), ready = begin;
+	double took = noisy(p, each_ns);
+
+	if (p->cached_of)
+		took *= (double)p->cached_of / (p->cached_of - 1);
+	if (!is_cached(p, p->made)) {
+		ready = throttled(p)
+			? fmax(pass_ns(p, begin, took), begin + 1000)
+			: begin + took;
+		count_run(p, ready - begin, 1000);
+		r->missing_bytes += 1000;
+	}
+	r->looked++;
+	p->ready_ns[p->made++ % 1024] = ready;
+}
+
+/* In the time from then until now. */
+static void plan_ahead(struct plant *p, double since_ns, double each_ns)
+{
+	for (;;) {
+		uint64_t room = p->sums.fresh + HELD - p->made;
+
+		if (!room && made_ns(p) < p->now_ns)
+			p->rests = true;
+		p->sums.in_burst = !p->rests;
+		if (!room || (p->rests && room < RESTS) ||
+			made_ns(p) >= p->now_ns)
+			return;
+		fetch_planned(p, since_ns, each_ns);
+	}
+}
+
 static void control(struct plant *p)
 {
 	uint64_t step, given = p->sums.fresh + PLANNED, begin;
@@ -200,7 +277,10 @@ static void one_step(struct plant *p, double r)
 
 		if (p->slots[i].echo)
 			continue;
-		make_until(p, f, r * p->down_ns / BATCH);
+		if (!p->planned)
+			make_until(p, f, r * p->down_ns / BATCH);
+		while (p->made <= f)
+			fetch_planned(p, p->now_ns, r * p->down_ns / BATCH);
 		if (p->ready_ns[f % 1024] > p->now_ns) {
 			p->waited_ns += p->ready_ns[f % 1024] - p->now_ns;
 			p->now_ns = p->ready_ns[f % 1024];
@@ -215,7 +295,10 @@ static void one_step(struct plant *p, double r)
 	p->sums.wait_ns = (uint64_t)p->waited_ns;
 	p->sums.steps++;
 	/* What is made meanwhile, as far as it may be. */
-	if (throttled(p))
+	p->sums.planned = p->planned;
+	if (p->planned)
+		plan_ahead(p, p->now_ns - took, r * p->down_ns / BATCH);
+	else if (throttled(p))
 		make_bursts(p, p->now_ns - took, r * p->down_ns / BATCH);
 	else
 		while (p->made < p->sums.fresh + AHEAD &&
@@ -307,21 +390,77 @@ START_TEST(test_follows_storage_that_is_throttled)
 }
 END_TEST
 
-START_TEST(test_follows_storage_that_is_throttled_by_slices)
+static void follow_slices(unsigned i, bool planned)
 {
 	static const struct phase speeds[] = {
 		{3.5, 7}, {1.5, 7}, {0.7, 6}, {2.5, 7}, {1.2, 7}, {3.8, 7}};
 	static const double steps_ms[] = {20, 40, 200};
+	struct plant p;
 
-	for (unsigned i = 0; i < 3 * 16; i++) {
+	plant_init(&p, 0.05, MAX_ECHO);
+	p.planned = planned;
+	p.down_ns = steps_ms[i % 3] * NS_PER_MS;
+	p.slice_ns = 100. * NS_PER_MS;
+	run_until(&p, 1, (i + 1) * p.s.spread / 16);
+	for (unsigned k = 0; k < sizeof(speeds) / sizeof(*speeds); k++)
+		run_phase(&p, &speeds[k], MAX_ECHO);
+}
+
+START_TEST(test_follows_storage_that_is_throttled_by_slices)
+{
+	for (unsigned i = 0; i < 3 * 16; i++)
+		follow_slices(i, false);
+}
+END_TEST
+
+/* All missing, then two thirds. */
+START_TEST(test_follows_a_mount_that_fetches_by_a_plan)
+{
+	for (unsigned cached_of = 0; cached_of <= 3; cached_of += 3) {
 		struct plant p;
 
 		plant_init(&p, 0.05, MAX_ECHO);
-		p.down_ns = steps_ms[i % 3] * NS_PER_MS;
-		p.slice_ns = 100. * NS_PER_MS;
-		run_until(&p, 1, (i + 1) * p.s.spread / 16);
-		for (unsigned k = 0; k < sizeof(speeds) / sizeof(*speeds); k++)
-			run_phase(&p, &speeds[k], MAX_ECHO);
+		p.planned = true;
+		p.cached_of = cached_of;
+		run_all(&p, MAX_ECHO);
+	}
+}
+END_TEST
+
+START_TEST(test_follows_throttled_storage_by_a_plan)
+{
+	for (unsigned i = 0; i < 3 * 16; i++)
+		follow_slices(i, true);
+}
+END_TEST
+
+/* Its memory is full when the source becomes faster, which nobody sees. */
+START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
+{
+	struct plant p;
+
+	plant_init(&p, 0, MAX_ECHO);
+	p.planned = true;
+	run_until(&p, 2, 4 * p.s.spread);
+	p.made = p.sums.fresh + HELD;
+	for (uint64_t f = p.sums.fresh; f < p.made; f++)
+		p.ready_ns[f % 1024] = p.now_ns;
+	p.rests = true;
+	run_phase(&p, &(struct phase){0.7, 6}, MAX_ECHO);
+}
+END_TEST
+
+START_TEST(test_a_plan_never_echoes_when_r_is_at_most_one)
+{
+	static const double rs[] = {0.1, 0.9, 1, 1.04};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct plant p;
+
+		plant_init(&p, 0.1, MAX_ECHO);
+		p.planned = true;
+		run_until(&p, rs[i], 20 * p.s.spread);
+		ck_assert_msg(!p.echoed, "R %.3f: echoed", rs[i]);
 	}
 }
 END_TEST
@@ -496,6 +635,10 @@ static Suite *suite(void)
 		test_follows_through_noise_of_a_seventh,
 		test_follows_storage_that_is_throttled,
 		test_follows_storage_that_is_throttled_by_slices,
+		test_follows_a_mount_that_fetches_by_a_plan,
+		test_follows_throttled_storage_by_a_plan,
+		test_finds_out_when_the_source_of_a_plan_is_faster_at_rest,
+		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
 		test_never_echoes_when_r_is_at_most_one,

@@ -255,7 +255,7 @@ START_TEST(test_key_never_changes)
 	ck_assert(k.lo == UINT64_C(0xa5e6fd77cb50c272));
 	ck_assert(inode("/data/train", "n01440764/a.JPEG", version_a) ==
 		UINT64_C(0x2d64e37d8b3f84be));
-	ck_assert(inode("/data/train", "", (struct file_version){0, 0}) ==
+	ck_assert(inode("/data/train", "", (struct file_version){0}) ==
 		UINT64_C(0xe1df982c4f4cb655));
 }
 END_TEST
@@ -265,13 +265,27 @@ static bool same(struct hash128 a, struct hash128 b)
 	return a.hi == b.hi && a.lo == b.lo;
 }
 
+START_TEST(test_key_of_a_tag_never_changes)
+{
+	struct file_version v = version_a;
+	struct hash128 k;
+
+	v.tag = 1;
+	k = key_item("/data/train", "n01440764/a.JPEG", v, 65536, 44464);
+	ck_assert_uint_eq(k.hi, UINT64_C(10334073979317614361));
+	ck_assert_uint_eq(k.lo, UINT64_C(13460645562939669076));
+}
+END_TEST
+
 START_TEST(test_key_depends_on_every_field)
 {
-	struct file_version b = version_a, c = version_a;
+	struct file_version b = version_a, c = version_a, d = version_a;
 	struct hash128 k = key_item("d", "p", version_a, 0, 10);
 
 	b.size_bytes++;
 	c.mtime_ns++;
+	d.tag++;
+	ck_assert(!same(k, key_item("d", "p", d, 0, 10)));
 	ck_assert(same(k, key_item("d", "p", version_a, 0, 10)));
 	ck_assert(!same(k, key_item("e", "p", version_a, 0, 10)));
 	ck_assert(!same(k, key_item("d", "q", version_a, 0, 10)));
@@ -285,11 +299,13 @@ END_TEST
 
 START_TEST(test_key_inode_is_of_the_version_and_never_reserved)
 {
-	struct file_version b = version_a;
+	struct file_version b = version_a, c = version_a;
 	char path[16];
 
 	b.mtime_ns++;
+	c.tag++;
 	ck_assert(inode("d", "p", version_a) != inode("d", "p", b));
+	ck_assert(inode("d", "p", version_a) != inode("d", "p", c));
 	for (int i = 0; i < 1000; i++) {
 		(void)snprintf(path, sizeof(path), "%d", i);
 		ck_assert(inode("d", path, version_a) > 1);
@@ -463,6 +479,7 @@ static void add_key(Suite *s)
 	tcase_add_test(t, test_hash_of_a_stream_is_that_of_the_whole);
 	tcase_add_test(t, test_hash_depends_on_seed_and_every_byte);
 	tcase_add_test(t, test_key_never_changes);
+	tcase_add_test(t, test_key_of_a_tag_never_changes);
 	tcase_add_test(t, test_key_depends_on_every_field);
 	tcase_add_test(t, test_key_inode_is_of_the_version_and_never_reserved);
 }

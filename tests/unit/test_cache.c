@@ -46,6 +46,104 @@ START_TEST(test_a_reader_gets_its_bytes_before_the_item_is_complete)
 }
 END_TEST
 
+START_TEST(test_a_reader_gets_its_bytes_before_its_request_has_ended)
+{
+	uint8_t data[CHUNK];
+	struct origin_read *r;
+	struct probe p[3];
+	struct rig g;
+
+	rig_start(&g, "64M");
+	for (uint64_t i = 0; i < CHUNK; i++)
+		data[i] = byte_at(i);
+	probe_read(&g, &p[0], file_item(&g, 1, CHUNK, 0), 0, 8192);
+	probe_read(&g, &p[1], file_item(&g, 1, CHUNK, 0), 4096, 8192);
+	probe_read(&g, &p[2], file_item(&g, 1, CHUNK, 0), CHUNK - 4096, 4096);
+	r = hand_take(&g.hand, 0);
+	r->data(r, 0, data, 4095);
+	ck_assert(!p[0].done);
+	r->data(r, 4095, data + 4095, 5000);
+	ck_assert(p[0].done && p[0].right && !p[1].done);
+	r->data(r, 9095, data + 9095, CHUNK - 9095);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, CHUNK);
+	r->req.done(&r->req, 0);
+	ck_assert(p[1].done && p[1].right);
+	ck_assert(p[2].done && p[2].right);
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+/* Eight requests of a chunk each are out, and eight more chunks are wanted. */
+static void want_chunks(struct rig *g, struct probe *p)
+{
+	rig_request_bytes = 4 * CHUNK;
+	rig_start(g, "64M");
+	for (uint64_t i = 0; i < 16; i++)
+		probe_read(g, &p[i], file_item(g, 1, 64 * LIMIT, i * CHUNK), 0,
+			CHUNK);
+	ck_assert_uint_eq(g->hand.n, 8);
+}
+
+START_TEST(test_one_request_covers_neighbours_when_no_more_may_go_out)
+{
+	struct probe p[16];
+	struct rig g;
+
+	want_chunks(&g, p);
+	for (int i = 0; i < 8; i++) {
+		struct origin_read *r = hand_take(&g.hand, 0);
+
+		ck_assert_uint_eq(r->len, CHUNK);
+		answer(r, 0);
+	}
+	ck_assert_uint_eq(g.hand.n, 2);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct origin_read *r = hand_take(&g.hand, 0);
+
+		ck_assert_uint_eq(r->off, (8 + 4 * i) * CHUNK);
+		ck_assert_uint_eq(r->len, 4 * CHUNK);
+		answer(r, 0);
+	}
+	for (int i = 0; i < 16; i++)
+		ck_assert(p[i].done && p[i].right);
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 10);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 16 * CHUNK);
+	cache_settle(g.cache, NS_PER_S);
+	ck_assert_uint_eq(g.fix.counters.admitted, 16);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_request_of_neighbours_that_fails_spoils_none_that_came)
+{
+	struct origin_read *r;
+	struct probe p[16];
+	uint8_t *data = malloc(4 * CHUNK);
+	struct rig g;
+
+	want_chunks(&g, p);
+	answer(hand_take(&g.hand, 0), 0);
+	r = hand_take(&g.hand, 7);
+	ck_assert_uint_eq(r->len, 4 * CHUNK);
+	for (size_t i = 0; i < 4 * CHUNK; i++)
+		data[i] = byte_at(r->off + i);
+	/* One byte less than the first chunk, then into the second. */
+	r->data(r, r->off, data, CHUNK - 1);
+	ck_assert(!p[8].done);
+	r->data(r, r->off + CHUNK - 1, data + CHUNK - 1, 9000);
+	ck_assert(p[8].done && p[8].right && !p[9].done);
+	r->req.done(&r->req, -EIO);
+	for (int i = 9; i < 12; i++)
+		ck_assert(p[i].done && p[i].status == -EIO);
+	ck_assert(!p[12].done);
+	answer_all(&g.hand);
+	ck_assert(p[12].done && p[15].right);
+	free(data);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_published_item_is_a_hit_without_the_origin)
 {
 	struct probe p;
@@ -238,7 +336,7 @@ START_TEST(test_demand_goes_before_prefetch)
 	struct rig g;
 
 	rig_start(&g, "64M");
-	/* Fills the half of the depth that prefetch may have. */
+	/* As many as prefetch begins with. */
 	for (uint64_t i = 0; i < 16; i++) {
 		item = file_item(&g, 100, 64 * LIMIT, i * CHUNK);
 		cache_prefetch(g.cache, &item, 0, CHUNK);
@@ -263,7 +361,8 @@ START_TEST(test_requests_that_hang_do_not_keep_others_from_the_origin)
 	rig_start(&g, "16M");
 	for (uint64_t i = 0; i < 9; i++)
 		probe_read(&g, &p[i], file_item(&g, i, 1000, 0), 0, 1000);
-	ck_assert_uint_eq(g.hand.n, 8);	  /* the depth */
+	/* The depth of planned requests, and a third more. */
+	ck_assert_uint_eq(g.hand.n, 8);
 	answer(hand_take(&g.hand, 8), 0); /* waits until it is started */
 	ck_assert(p[8].right);
 	ck_assert(!p[0].done);
@@ -428,6 +527,12 @@ int main(void)
 		t, test_many_first_readers_cause_one_origin_read_of_each_byte);
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
+	tcase_add_test(
+		t, test_a_reader_gets_its_bytes_before_its_request_has_ended);
+	tcase_add_test(t,
+		test_a_request_of_neighbours_that_fails_spoils_none_that_came);
+	tcase_add_test(
+		t, test_one_request_covers_neighbours_when_no_more_may_go_out);
 	tcase_add_test(t, test_a_published_item_is_a_hit_without_the_origin);
 	tcase_add_test(
 		t, test_an_entry_that_cannot_be_read_is_not_admitted_again);

@@ -208,8 +208,9 @@ START_TEST(test_the_scale_never_goes_below_the_sample)
 		config_init(&c, 224);
 		c.height = 100;
 		c.augment = (int)chance(&state, 3);
+		c.scale = SCALE_BY_CROP;
 		crop_of(&c, t, w, h, &crop);
-		d = crop_denom(&c, &crop);
+		d = crop_denom(&c, &crop, w, h);
 		ck_assert(d == 1 || d == 2 || d == 4 || d == 8);
 		counts[d]++;
 		if (d > 1)

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "image/decode.h"
 #include "jpeg_fixture.h"
-#include "loader/decode.h"
 #include "suite.h"
 
 #define CROPS 10 /* of a file, at each scale */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "image/decode.h"
 #include "jpeg_fixture.h"
-#include "loader/decode.h"
 #include "suite.h"
 
 #define MUTATIONS 3000

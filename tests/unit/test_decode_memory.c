@@ -8,8 +8,8 @@
 #include <malloc.h>
 
 #include "base/cleanup.h"
+#include "image/decode.h"
 #include "jpeg_fixture.h"
-#include "loader/decode.h"
 #include "suite.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

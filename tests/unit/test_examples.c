@@ -315,7 +315,9 @@ START_TEST(test_a_list_has_a_root_of_its_own)
 }
 END_TEST
 
+/* The second has tags, which no folder has. */
 #define TABLE "# refrain index 1: path, size, mtime, label\n"
+#define TABLE_TAGS "# refrain index 2: path, size, mtime, tag, label\n"
 
 START_TEST(test_a_table_of_index_gives_what_the_folder_gives)
 {
@@ -352,6 +354,29 @@ START_TEST(test_a_table_of_index_gives_what_the_folder_gives)
 }
 END_TEST
 
+START_TEST(test_a_table_with_tags_is_the_same_dataset)
+{
+	struct dataset_options o = options_of(in_tree("l"), 0);
+	struct dataset *plain, *tagged;
+
+	put("d/9/1.JPEG");
+	o.root = in_tree("d");
+	put_text("l", TABLE "9/1.JPEG\t5\t-1.5\t9\nx/2.jpg\t6\t2.5\tx\n");
+	plain = open_with(&o);
+	put_text("l",
+		TABLE_TAGS "9/1.JPEG\t5\t-1.5\t00f3000000000001\t9\n"
+			   "x/2.jpg\t6\t2.5\t\tx\n");
+	tagged = open_with(&o);
+	ck_assert_uint_eq(dataset_count(tagged), 2);
+	ck_assert_uint_eq(
+		dataset_fingerprint(tagged), dataset_fingerprint(plain));
+	ck_assert_uint_eq(at(tagged, 1).bytes, 6);
+	example_is(tagged, 1, "x/2.jpg", 1);
+	dataset_close(plain);
+	dataset_close(tagged);
+}
+END_TEST
+
 START_TEST(test_a_damaged_table_is_refused)
 {
 	static const char *const bad[] = {"a.jpg", "a.jpg\t1\t1",
@@ -365,7 +390,11 @@ START_TEST(test_a_damaged_table_is_refused)
 		put_text("l", text);
 		refused(&o, -EBADMSG, "line 2");
 	}
+	put_text("l", TABLE_TAGS "a.jpg\t1\t1\tl\n");
+	refused(&o, -EBADMSG, "five fields");
 	put_text("l", "# refrain index 2: path\na.jpg\n");
+	refused(&o, -EBADMSG, "version");
+	put_text("l", "# refrain index 3: path, size\na.jpg\n");
 	refused(&o, -EBADMSG, "version");
 }
 END_TEST
@@ -439,6 +468,7 @@ int main(void)
 		test_a_list_that_leaves_its_directory_is_refused_with_the_line);
 	tcase_add_test(c, test_a_list_has_a_root_of_its_own);
 	tcase_add_test(c, test_a_table_of_index_gives_what_the_folder_gives);
+	tcase_add_test(c, test_a_table_with_tags_is_the_same_dataset);
 	tcase_add_test(c, test_a_damaged_table_is_refused);
 	tcase_add_test(c, test_records_are_computed_from_their_files);
 	tcase_add_test(

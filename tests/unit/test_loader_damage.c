@@ -6,6 +6,7 @@
 #include "loader_fixture.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "suite.h"
@@ -163,6 +164,7 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 	struct refrain_config c = config_damaged(REFRAIN_FAIL);
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
+	struct refrain_failure failure = {.size = sizeof(failure)};
 	unsigned steps = 0;
 	int rc;
 
@@ -182,27 +184,157 @@ START_TEST(test_failing_loader_fails_at_the_same_batch)
 			strstr(refrain_message(l), "step 4"),
 		"%s", refrain_message(l));
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), -EBADMSG);
+	/* For programs: the example itself. */
+	ck_assert_int_eq(refrain_failure_get(l, &failure), 1);
+	ck_assert_int_eq(failure.error, -EBADMSG);
+	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_DECODE);
+	ck_assert_uint_eq(failure.step, 4);
+	ck_assert_ptr_nonnull(
+		strstr(refrain_path(l, failure.index), "c2/0072.jpg"));
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 END_TEST
 
-START_TEST(test_dataset_without_a_whole_image_is_zero_filled)
+/* Nobody is to train on zeros with true labels unless he asked for them. */
+START_TEST(test_dataset_without_a_whole_image_fails)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+
+	for (unsigned i = 0; i < IMAGES; i++)
+		damage_text(i, "");
+	c.threads = 1U << _i;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), -EMEDIUMTYPE);
+	ck_assert_msg(strstr(refrain_message(l), "step 0") &&
+			strstr(refrain_message(l), "none of 16 substitutes"),
+		"%s", refrain_message(l));
+	ck_assert_uint_gt(stats_of(l).substitute_errors, 0);
+	ck_assert_uint_eq(stats_of(l).zero_filled, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_dataset_without_a_whole_image_is_zero_filled_if_asked)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	struct refrain_stats st;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < IMAGES; i++)
+		damage_text(i, "");
+	c.policy = REFRAIN_ZERO_FILL;
+	c.max_damage = 1;
+	c.epochs = 2;
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1) {
+		for (uint32_t i = 0; i < b->count; i++, n++) {
+			ck_assert_int_eq(b->status[i], -EMEDIUMTYPE);
+			ck_assert_uint_eq(b->crops[i].image_width, 0);
+		}
+		refrain_release(b);
+	}
+	st = stats_of(l);
+	ck_assert_uint_eq(n, 2 * IMAGES);
+	ck_assert_uint_eq(st.zero_filled, 2 * IMAGES);
+	ck_assert_uint_eq(st.errors, 2 * IMAGES);
+	ck_assert_uint_eq(st.damaged_examples, IMAGES);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* A fifth is damaged: known when an epoch, or 1000 examples, were served. */
+START_TEST(test_damage_above_its_share_fails)
 {
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
 	unsigned n = 0;
+	int rc;
 
-	for (unsigned i = 0; i < IMAGES; i++)
-		damage_text(i, "");
+	for (unsigned i = 0; i < IMAGES / 5; i++)
+		damage_text(i, "<html>");
+	c.policy = _i % 2 ? REFRAIN_ZERO_FILL : REFRAIN_SUBSTITUTE;
+	c.max_damage = _i / 2 ? 0.25 : 0;
+	c.epochs = 2;
 	l = open_loader(&c);
-	while (refrain_next(l, &b, WAIT_MS) == 1) {
-		for (uint32_t i = 0; i < b->count; i++, n++)
-			ck_assert_int_eq(b->status[i], -EMEDIUMTYPE);
+	while ((rc = refrain_next(l, &b, WAIT_MS)) == 1) {
+		n += b->count;
 		refrain_release(b);
 	}
-	ck_assert_uint_eq(n, IMAGES);
-	ck_assert_uint_eq(stats_of(l).zero_filled, IMAGES);
+	ck_assert_int_eq(rc, _i / 2 ? 0 : -EBADMSG);
+	ck_assert_uint_eq(n, _i / 2 ? 2 * IMAGES : IMAGES / 16 * 16);
+	if (rc < 0)
+		ck_assert_msg(strstr(refrain_message(l), "max_damage") &&
+				strstr(refrain_message(l), "10 %"),
+			"%s", refrain_message(l));
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), rc);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* Descriptors that the process lacks say nothing about the examples. */
+START_TEST(test_without_descriptors_the_loader_fails)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	struct rlimit rl, none;
+	int rc, top_fd;
+
+	c.policy = _i ? REFRAIN_ZERO_FILL : REFRAIN_SUBSTITUTE;
+	c.flags = REFRAIN_FLAG_IN_ORDER;
+	c.batches_ahead = 1;
+	c.reads_ahead = 4;
+	l = open_loader(&c);
+	top_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	none = (struct rlimit){(rlim_t)top_fd + 1, rl.rlim_max};
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	while (dup(top_fd) >= 0)
+		;
+	while ((rc = refrain_next(l, &b, WAIT_MS)) == 1) {
+		for (uint32_t i = 0; i < b->count; i++)
+			ck_assert_int_eq(b->status[i], 0);
+		refrain_release(b);
+		/* A file that was being closed leaves room for one more. */
+		while (dup(top_fd) >= 0)
+			;
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+	ck_assert_int_eq(rc, -EMFILE);
+	ck_assert_msg(
+		strstr(refrain_message(l), "ulimit"), "%s", refrain_message(l));
+	ck_assert_uint_eq(stats_of(l).errors, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+static int failing_augment(void *ctx, const struct refrain_decoded *in,
+	uint64_t seed, void *out, size_t bytes)
+{
+	(void)ctx;
+	(void)in;
+	(void)seed;
+	memset(out, 1, bytes);
+	return -EDOM;
+}
+
+START_TEST(test_augmentation_that_fails_is_not_served_as_zeros)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+
+	c.augment_fn = failing_augment;
+	c.sample_bytes = 100;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), -EDOM);
+	ck_assert_msg(strstr(refrain_message(l), "augment"), "%s",
+		refrain_message(l));
 	ck_assert_int_eq(refrain_close(l), 0);
 }
 END_TEST
@@ -292,6 +424,7 @@ START_TEST(test_decode_that_fails_is_damage)
 	c.augment_fn = NULL;
 	c.sample_bytes = 5; /* no record has as many */
 	c.policy = REFRAIN_ZERO_FILL;
+	c.max_damage = 1;
 	l = open_loader(&c);
 	while (refrain_next(l, &b, WAIT_MS) == 1)
 		refrain_release(b);
@@ -311,6 +444,7 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
+	struct refrain_failure failure = {.size = sizeof(failure)};
 	char path[256], fifo[256];
 	uint64_t then_ns;
 	int rc, fd;
@@ -331,6 +465,9 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	ck_assert_msg(strstr(refrain_message(l), "c9/0299.jpg") &&
 			strstr(refrain_message(l), "reading"),
 		"%s", refrain_message(l));
+	ck_assert_int_eq(refrain_failure_get(l, &failure), 1);
+	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_READ);
+	ck_assert_str_eq(refrain_path(l, failure.index), "c9/0299.jpg");
 	ck_assert_int_eq(refrain_next(l, &b, 0), -ETIMEDOUT);
 	then_ns = clock_now_ns();
 	left_behind = l;
@@ -354,7 +491,13 @@ static Suite *suite(void)
 	tcase_add_test(tc, test_damage_is_counted_by_cause_and_described);
 	tcase_add_loop_test(
 		tc, test_failing_loader_fails_at_the_same_batch, 0, 4);
-	tcase_add_test(tc, test_dataset_without_a_whole_image_is_zero_filled);
+	tcase_add_loop_test(tc, test_dataset_without_a_whole_image_fails, 0, 3);
+	tcase_add_test(
+		tc, test_dataset_without_a_whole_image_is_zero_filled_if_asked);
+	tcase_add_loop_test(tc, test_damage_above_its_share_fails, 0, 4);
+	tcase_add_loop_test(
+		tc, test_without_descriptors_the_loader_fails, 0, 2);
+	tcase_add_test(tc, test_augmentation_that_fails_is_not_served_as_zeros);
 	tcase_add_test(tc, test_restored_run_substitutes_the_same);
 	tcase_add_loop_test(
 		tc, test_image_larger_than_the_memory_is_damage, 0, 3);

@@ -51,14 +51,59 @@ START_TEST(test_open_names_the_member_that_is_wrong)
 	REFUSED(augment, 7, -EINVAL);
 	REFUSED(area_min, 2, -EINVAL);
 	REFUSED(aspect_min, 2, -EINVAL);
-	REFUSED(mean[1], 1e9F, -EINVAL);
-	REFUSED(std[1], -1, -EINVAL);
+	REFUSED(max_damage, 1.5, -EINVAL);
 	REFUSED(policy, 3, -EINVAL);
 	REFUSED(nice, 20, -EINVAL);
 	REFUSED(cpu_count, 1, -EINVAL);
 	REFUSED(state_bytes, 1, -EINVAL);
 	REFUSED(sample_bytes, 10, -EINVAL);
 	REFUSED(memory_bytes, 1000, -ENOMEM);
+}
+END_TEST
+
+static void *misaligned(void *ctx, size_t bytes)
+{
+	char *p = aligned_alloc(64, bytes + 64);
+
+	(void)ctx;
+	return p ? p + 8 : NULL;
+}
+
+static void free_misaligned(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	free((char *)p - 8);
+}
+
+START_TEST(test_open_refuses_what_it_would_misread)
+{
+	static const uint32_t cpus[] = {0, 100000}, far[] = {900};
+	struct refrain_config c = config_of();
+
+	c.mean[0] = c.mean[1] = c.mean[2] = 0.5F; /* without std */
+	refused(&c, -EINVAL, "std[0]");
+	c.std[0] = c.std[1] = 0.5F;
+	refused(&c, -EINVAL, "std[2]");
+	c.std[2] = -1;
+	refused(&c, -EINVAL, "std[2]");
+	c.std[2] = 0.5F;
+	c.mean[1] = 1e9F;
+	refused(&c, -EINVAL, "mean[1]");
+	c = config_of();
+	c.cpus = cpus;
+	c.cpu_count = 2;
+	refused(&c, -EINVAL, "cpus[1]");
+	c.cpus = far;
+	c.cpu_count = 1;
+	refused(&c, -EINVAL, "cpus[0]");
+	c = config_of();
+	c.flags = REFRAIN_FLAG_PAD_RANKS | REFRAIN_FLAG_EQUAL_RANKS;
+	refused(&c, -EINVAL, "flags");
+	c = config_of();
+	c.alloc = misaligned;
+	c.free = free_misaligned;
+	refused(&c, -EINVAL, "aligned");
 }
 END_TEST
 
@@ -147,12 +192,14 @@ static void *wait_for_ever(void *arg)
 
 /* decode() that waits until it is told. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint arrived; /* calls that began */
 
 static int decode_at_gate(void *ctx, const struct refrain_encoded *in,
 	struct refrain_decoded *out)
 {
 	(void)ctx;
 	(void)in;
+	atomic_fetch_add(&arrived, 1);
 	pthread_mutex_lock(&gate);
 	pthread_mutex_unlock(&gate);
 	memset(out->data, 1, 8);
@@ -185,6 +232,37 @@ START_TEST(test_timeout_names_stage_and_file)
 }
 END_TEST
 
+/* Whoever looks for signals now and then waits in many calls. */
+START_TEST(test_waiting_in_many_calls_is_waiting)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+	const struct refrain_batch *b;
+	struct refrain_stage st;
+	uint64_t from_ns;
+
+	c.decode = decode_at_gate;
+	c.decoded_max_bytes = c.sample_bytes = 8;
+	c.batches_ahead = 1;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	pthread_mutex_lock(&gate);
+	refrain_release(b);
+	while (refrain_next(l, &b, 20) == 1) /* what was made before */
+		refrain_release(b);
+	from_ns = clock_now_ns();
+	while (clock_now_ns() < from_ns + 200 * NS_PER_MS)
+		ck_assert_int_eq(refrain_next(l, &b, 20), -ETIMEDOUT);
+	pthread_mutex_unlock(&gate);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	refrain_release(b);
+	st = stats_of(l).stages[REFRAIN_STAGE_TRAINER];
+	ck_assert_uint_ge(st.wait_ns, 200 * NS_PER_MS);
+	ck_assert_uint_lt(st.busy_ns, st.wait_ns / 2);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 START_TEST(test_close_ends_a_call_that_waits)
 {
 	struct refrain_config c = config_of();
@@ -197,12 +275,12 @@ START_TEST(test_close_ends_a_call_that_waits)
 	pthread_mutex_lock(&gate);
 	l = open_loader(&c);
 	ck_assert_int_eq(pthread_create(&t, NULL, wait_for_ever, l), 0);
-	while (!stats_of(l).files_read)
+	while (!atomic_load(&arrived))
 		(void)sched_yield();
 	/* One that decodes for ever: the loader is left behind in time. */
 	uint64_t then_ns = clock_now_ns();
 	left_behind = l;
-	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert_int_eq(refrain_close(l), 1);
 	ck_assert_uint_lt(clock_now_ns() - then_ns, NS_PER_S);
 	ck_assert_int_eq(pthread_join(t, &rc), 0);
 	ck_assert_int_eq((int)(intptr_t)rc, -ESHUTDOWN);
@@ -398,6 +476,7 @@ static Suite *suite(void)
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_test(tc, test_open_names_the_member_that_is_wrong);
+	tcase_add_test(tc, test_open_refuses_what_it_would_misread);
 	tcase_add_test(tc, test_open_says_which_dataset_it_cannot_open);
 	tcase_add_test(
 		tc, test_open_takes_a_longer_struct_only_if_its_tail_is_zero);
@@ -405,6 +484,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		tc, test_descriptor_is_readable_while_next_would_not_wait);
 	tcase_add_test(tc, test_timeout_names_stage_and_file);
+	tcase_add_test(tc, test_waiting_in_many_calls_is_waiting);
 	tcase_add_test(tc, test_close_ends_a_call_that_waits);
 	tcase_add_test(tc, test_idle_loader_uses_no_processor_time);
 	tcase_add_test(tc, test_child_of_a_fork_can_only_close);

@@ -77,6 +77,7 @@ START_TEST(test_restored_run_goes_on_with_the_same_batches)
 	for (unsigned i = 0; i < 7; i++) {
 		l = open_loader(&c);
 		ck_assert_uint_eq(refrain_steps_left(l), steps - done);
+		ck_assert_uint_eq(refrain_step(l), done);
 		done += take_steps(l, pieces[i], parts + done);
 		c.state_bytes = (size_t)save_and_close(l, state);
 		c.state = state;
@@ -188,7 +189,6 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 	c.state = state;
 	OTHER(seed, 8);
 	OTHER(batch, 8);
-	OTHER(epochs, 9);
 	OTHER(height, 16);
 	OTHER(type, REFRAIN_F32);
 	OTHER(layout, REFRAIN_NCHW);
@@ -197,8 +197,103 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 	OTHER(aspect_max, 2);
 	OTHER(cutout, 4);
 	OTHER(flags, REFRAIN_FLAG_NO_FLIP);
-	OTHER(policy, REFRAIN_ZERO_FILL);
-	OTHER(max_pixels, 1 << 20);
+	OTHER(echo, 2.5);
+	OTHER(flags, REFRAIN_FLAG_EXACT);
+}
+END_TEST
+
+START_TEST(test_a_mismatch_of_echo_factors_speaks_of_factors)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX];
+
+	c.echo = 2.5;
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	c.echo = 7. / 3;
+	refused(&c, -ESTALE, "saved with echo 2.5, not 7/3");
+}
+END_TEST
+
+/* What changes nothing about the stream may be another. */
+START_TEST(test_state_goes_on_with_another_policy_or_bound)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX];
+	struct refrain_loader *l;
+
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	c.policy = REFRAIN_FAIL;
+	c.max_pixels = 1 << 20;
+	c.max_damage = 0.5;
+	l = open_loader(&c);
+	ck_assert_uint_gt(take_steps(l, STEPS_MAX, NULL), 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* Saved in the first of two epochs, or a run of one: the same batches. */
+START_TEST(test_state_goes_on_with_more_epochs)
+{
+	struct refrain_config c = config_with_echo(_i);
+	static uint64_t whole[STEPS_MAX], more[STEPS_MAX];
+	char state[REFRAIN_STATE_MAX];
+	struct refrain_loader *l;
+	uint64_t steps, done = 13 + (uint64_t)_i % 3;
+
+	c.epochs = 3;
+	l = open_loader(&c);
+	steps = take_steps(l, STEPS_MAX, whole);
+	ck_assert_int_eq(refrain_close(l), 0);
+	c.epochs = 1;
+	l = open_loader(&c);
+	ck_assert_uint_eq(take_steps(l, done, more), done);
+	c.state_bytes = (size_t)save_and_close(l, state);
+	c.state = state;
+	c.epochs = 3;
+	l = open_loader(&c);
+	ck_assert_uint_eq(refrain_steps_left(l), steps - done);
+	(void)take_steps(l, STEPS_MAX, more + done);
+	ck_assert_int_eq(refrain_close(l), 0);
+	ck_assert(memcmp(whole, more, steps * sizeof(*whole)) == 0);
+	/* And with fewer, as long as they are not over. */
+	c.epochs = 1;
+	l = open_loader(&c);
+	ck_assert_uint_gt(take_steps(l, STEPS_MAX, NULL), 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* A run that is over goes on: each example fresh once in each epoch. */
+START_TEST(test_state_of_a_finished_run_goes_on_with_more_epochs)
+{
+	struct refrain_config c = config_with_echo(_i);
+	unsigned seen[IMAGES] = {0};
+	char state[REFRAIN_STATE_MAX];
+	const struct refrain_batch *b;
+	struct refrain_loader *l;
+	uint64_t step, ended = UINT64_MAX;
+
+	c.epochs = 1;
+	l = open_loader(&c);
+	step = take_steps(l, STEPS_MAX, NULL);
+	c.state_bytes = (size_t)save_and_close(l, state);
+	c.state = state;
+	c.epochs = 2;
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1) {
+		ck_assert_uint_eq(b->step, step++);
+		for (uint32_t i = 0; i < b->count; i++)
+			seen[b->indices[i]] += !b->echoes[i];
+		if (b->ends_epoch)
+			ended = b->ended_epoch;
+		refrain_release(b);
+	}
+	ck_assert_uint_eq(ended, 1);
+	for (unsigned i = 0; i < IMAGES; i++)
+		ck_assert_uint_eq(seen[i], 1);
+	ck_assert_int_eq(refrain_close(l), 0);
 }
 END_TEST
 
@@ -248,6 +343,75 @@ START_TEST(test_save_says_how_much_room_it_needs)
 }
 END_TEST
 
+/* A state of any step, made at any time. */
+START_TEST(test_state_of_any_step_is_what_was_saved_there)
+{
+	struct refrain_config c = config_with_echo(_i);
+	char now[40][REFRAIN_STATE_MAX], later[REFRAIN_STATE_MAX];
+	struct refrain_loader *l = open_loader(&c);
+	const struct refrain_batch *b;
+	int n;
+
+	for (unsigned step = 0; step < 12; step++) {
+		ck_assert_int_gt(refrain_save(l, now[step], sizeof(later)), 0);
+		ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+		refrain_release(b);
+	}
+	for (unsigned step = 0; step < 12; step++) {
+		n = refrain_save_at(l, step, later, sizeof(later));
+		ck_assert_msg(n > 0, "%s", refrain_message(l));
+		ck_assert_mem_eq(later, now[step], n);
+	}
+	ck_assert_int_eq(
+		refrain_save_at(l, STEPS_MAX, later, sizeof(later)), -ERANGE);
+	n = refrain_save_at(l, 30, later, sizeof(later));
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+	c.state = later;
+	c.state_bytes = (size_t)n;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	ck_assert_uint_eq(b->step, 30);
+	refrain_release(b);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* 300 examples for 7 ranks: 43 for the first ones, 42 for the others, so that
+ * with batches of 42 their own parts end at different steps. */
+START_TEST(test_an_epoch_ends_at_the_same_step_on_all_ranks)
+{
+	struct refrain_config c = config_of();
+	uint64_t ends[7][3], apart = 0;
+
+	c.world = 7;
+	c.batch = 42;
+	c.epochs = 3;
+	c.window = 0;
+	c.echo = _i ? 2 : 1;
+	c.flags = REFRAIN_FLAG_PAD_RANKS;
+	for (c.rank = 0; c.rank < 7; c.rank++) {
+		struct refrain_loader *l = open_loader(&c);
+		const struct refrain_batch *b;
+		uint64_t own = 0;
+
+		for (unsigned e = 0; e < 3; e++)
+			ends[c.rank][e] = refrain_epoch_end(l, e);
+		ck_assert_uint_eq(refrain_epoch_end(l, 9), ends[c.rank][2]);
+		while (refrain_next(l, &b, WAIT_MS) == 1) {
+			if (b->ends_epoch && !own)
+				own = b->step + 1;
+			refrain_release(b);
+		}
+		apart += own != ends[c.rank][0];
+		ck_assert_uint_le(own, ends[c.rank][0]);
+		ck_assert_mem_eq(ends[c.rank], ends[0], sizeof(ends[0]));
+		ck_assert_int_eq(refrain_close(l), 0);
+	}
+	ck_assert(_i || apart);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_state");
@@ -261,9 +425,18 @@ static Suite *suite(void)
 		tc, test_another_world_sees_the_rest_fresh_once, 0, 16);
 	tcase_add_test(
 		tc, test_state_of_another_configuration_is_refused_by_name);
+	tcase_add_test(tc, test_a_mismatch_of_echo_factors_speaks_of_factors);
+	tcase_add_test(tc, test_state_goes_on_with_another_policy_or_bound);
+	tcase_add_loop_test(tc, test_state_goes_on_with_more_epochs, 0, 12);
+	tcase_add_loop_test(tc,
+		test_state_of_a_finished_run_goes_on_with_more_epochs, 0, 12);
 	tcase_add_test(tc, test_damaged_state_is_refused);
 	tcase_add_test(tc, test_state_of_another_dataset_is_refused);
 	tcase_add_test(tc, test_save_says_how_much_room_it_needs);
+	tcase_add_loop_test(
+		tc, test_state_of_any_step_is_what_was_saved_there, 0, 12);
+	tcase_add_loop_test(
+		tc, test_an_epoch_ends_at_the_same_step_on_all_ranks, 0, 2);
 	return s;
 }
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/plan.h"
+#include "manifest/manifest.h"
 #include "suite.h"
 
 static struct manifest *m;
-static unsigned events[5]; /* by enum manifest_change */
+static unsigned events[MANIFEST_REMOVED + 1]; /* by enum manifest_change */
 static struct manifest_event last;
 
 static void on_event(void *arg, const struct manifest_event *ev)
@@ -349,6 +349,73 @@ START_TEST(test_a_kept_manifest_is_the_same_after_loading)
 }
 END_TEST
 
+/* The file as the first version wrote it; doc/formats.md. */
+START_TEST(test_a_manifest_without_tags_is_kept_as_it_always_was)
+{
+	unsigned char bytes[4096];
+	char path[64];
+	int fd = keep_dir(path);
+	ssize_t n;
+	int file;
+
+	fill_some();
+	ck_assert_int_eq(manifest_save(m, fd), 0);
+	file = openat(fd, MANIFEST_FILE, O_RDONLY);
+	n = pread(file, bytes, sizeof(bytes), 0);
+	ck_assert_int_eq(n, 240);
+	ck_assert_uint_eq(
+		hash64(bytes, (size_t)n, 0), UINT64_C(11889723970423916288));
+	(void)close(file);
+	keep_remove(path, fd);
+}
+END_TEST
+
+static struct node_info put_tagged(const char *name, uint64_t tag)
+{
+	struct file_entry e = entry(name, KIND_FILE, 10, 5);
+	struct node_info info;
+
+	e.attr.version.tag = tag;
+	ck_assert_int_eq(
+		manifest_put(m, NODE_ROOT, &e, 1, false, &info, on_event, NULL),
+		0);
+	return info;
+}
+
+START_TEST(test_another_tag_is_another_version)
+{
+	struct node_info a = put_tagged("a", 1);
+
+	ck_assert_uint_eq(put_tagged("a", 1).ino, a.ino);
+	ck_assert_uint_eq(events[MANIFEST_REPLACED], 0);
+	ck_assert_uint_ne(put_tagged("a", 2).ino, a.ino);
+	ck_assert(last.change == MANIFEST_REPLACED);
+	ck_assert_uint_eq(last.old.attr.version.tag, 1);
+}
+END_TEST
+
+START_TEST(test_a_kept_manifest_has_its_tags)
+{
+	struct node_info a, b;
+	char path[64];
+	int fd = keep_dir(path);
+
+	fill_some();
+	a = put_tagged("a", UINT64_C(0x8000000000000001));
+	ck_assert_int_eq(manifest_save(m, fd), 0);
+	manifest_free(m);
+	ck_assert_int_eq(manifest_new(&m, "/data"), 0);
+	ck_assert_int_eq(manifest_load(m, fd), 0);
+	ck_assert_int_eq(manifest_resolve(m, "a", &b), 0);
+	ck_assert_uint_eq(b.ino, a.ino);
+	ck_assert(version_equal(a.attr.version, b.attr.version));
+	ck_assert_int_eq(manifest_resolve(m, "d/\xff\n", &b), 0);
+	ck_assert_uint_eq(b.attr.version.tag, 0);
+	keep_remove(path, fd);
+}
+END_TEST
+
+/* _i: with tags. */
 START_TEST(test_every_flip_and_every_cut_of_a_kept_manifest_is_found)
 {
 	unsigned char bytes[4096];
@@ -359,6 +426,8 @@ START_TEST(test_every_flip_and_every_cut_of_a_kept_manifest_is_found)
 	int file;
 
 	fill_some();
+	if (_i)
+		(void)put_tagged("a", 1);
 	ck_assert_int_eq(manifest_save(m, fd), 0);
 	file = openat(fd, MANIFEST_FILE, O_RDWR);
 	n = pread(file, bytes, sizeof(bytes), 0);
@@ -459,7 +528,12 @@ int main(void)
 		test_a_hundred_thousand_names_come_and_go_with_their_numbers);
 	tcase_add_test(t, test_a_kept_manifest_is_the_same_after_loading);
 	tcase_add_test(
-		t, test_every_flip_and_every_cut_of_a_kept_manifest_is_found);
+		t, test_a_manifest_without_tags_is_kept_as_it_always_was);
+	tcase_add_test(t, test_another_tag_is_another_version);
+	tcase_add_test(t, test_a_kept_manifest_has_its_tags);
+	tcase_add_loop_test(t,
+		test_every_flip_and_every_cut_of_a_kept_manifest_is_found, 0,
+		2);
 	tcase_add_test(
 		t, test_a_manifest_that_several_keep_at_once_can_be_loaded);
 	tcase_add_test(t, test_the_manifest_of_another_dataset_is_refused);

@@ -227,6 +227,85 @@ START_TEST(test_option_words_say_which_take_an_argument)
 }
 END_TEST
 
+/* -- A table that is built, and options that one function sets ------------- */
+
+static struct option_def built[80];
+
+/* More than fit the bits of a word; one of them is required. */
+static const struct option_def *build_table(void)
+{
+	static char names[79][8];
+
+	for (unsigned i = 0; i < 79; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "o%u", i);
+		built[i] = (struct option_def){.name = names[i],
+			.arg = i % 2 ? "X" : NULL,
+			.help = "An option.",
+			.kind = OPTION_SET,
+			.required = i == 77};
+	}
+	return built;
+}
+
+static int set_built(void *out, const struct option_def *option,
+	const char *value, struct error *e)
+{
+	const char **seen = out;
+
+	if (value && strcmp(value, "bad") == 0)
+		return error_set(e, -EINVAL, "'bad' is refused");
+	seen[option - built] = value ? value : "flag";
+	return 0;
+}
+
+static const struct option_usage built_usage = {
+	.name = "built",
+	.operands = "",
+	.summary = "Have options that are made.",
+	.build = build_table,
+	.set = set_built,
+};
+
+/* Parse a copy of up to four words. */
+static int parse_built(const char *const *words, int argc, const char **seen)
+{
+	char copies[5][12], *argv[6] = {copies[0]};
+
+	for (int i = 0; i < argc; i++) {
+		(void)snprintf(copies[i], sizeof(copies[i]), "%s", words[i]);
+		argv[i] = copies[i];
+	}
+	return option_parse(&built_usage, argc, argv, seen, &err);
+}
+
+START_TEST(test_option_table_may_be_built_and_set_by_one_function)
+{
+	const char *const words[] = {
+		"built", "--o1", "one", "--o78", "--o77=x"};
+	const char *seen[80] = {NULL};
+
+	ck_assert_int_eq(parse_built(words, 5, seen), 0);
+	ck_assert_str_eq(seen[1], "one");
+	ck_assert_str_eq(seen[78], "flag");
+	ck_assert_str_eq(seen[77], "x");
+	ck_assert_ptr_null(seen[13]);
+	ck_assert_str_eq(option_find(&built_usage, "o13", 3)->name, "o13");
+}
+END_TEST
+
+START_TEST(test_option_that_is_set_may_be_refused_or_missing)
+{
+	const char *const bad[] = {"built", "--o77", "bad"};
+	const char *const missing[] = {"built", "--o13", "x"};
+	const char *seen[80] = {NULL};
+
+	ck_assert_int_eq(parse_built(bad, 3, seen), -EINVAL);
+	ck_assert_str_eq(err.msg, "built: --o77: 'bad' is refused");
+	ck_assert_int_eq(parse_built(missing, 3, seen), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "'--o77 X': required"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("option");
@@ -246,5 +325,8 @@ int main(void)
 		tc, test_option_help_fits_80_columns_and_has_every_option);
 	tcase_add_test(tc, test_option_man_page_escapes_dashes);
 	tcase_add_test(tc, test_option_words_say_which_take_an_argument);
+	tcase_add_test(
+		tc, test_option_table_may_be_built_and_set_by_one_function);
+	tcase_add_test(tc, test_option_that_is_set_may_be_refused_or_missing);
 	return run_suite(suite);
 }

@@ -47,6 +47,72 @@ START_TEST(test_origin_reads_any_odd_range)
 }
 END_TEST
 
+START_TEST(test_origin_states_its_traits)
+{
+	open_row(_i);
+	ck_assert_uint_eq(o->traits.request_bytes, 256 << 10);
+	ck_assert_uint_eq(o->traits.depth, 64);
+	ck_assert_uint_eq(o->traits.chunk_bytes, 256 << 10);
+	ck_assert(!o->traits.lists_recursively);
+	close_row();
+}
+END_TEST
+
+/* The fixture looks at each piece: in order, without gaps, none after the end.
+ */
+START_TEST(test_origin_delivers_each_byte_once_and_then_ends)
+{
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1, 0};
+	struct origin_file *f;
+	struct read_wait w;
+
+	open_row(_i);
+	f = origin_file_new(o, file_path(3));
+	read_begin(o, &w, f, version, 1, SIZE_BYTES - 1);
+	ck_assert_int_eq(read_end(&w), SIZE_BYTES - 1);
+	ck_assert_uint_eq(w.got, SIZE_BYTES - 1);
+	check_bytes(file_path(3), 1, SIZE_BYTES - 1, w.data);
+	free(w.data);
+	read_begin(o, &w, f, newer, 0, SIZE_BYTES);
+	ck_assert_int_eq(read_end(&w), -ESTALE);
+	ck_assert_uint_eq(w.calls, 0);
+	origin_file_free(o, f);
+	close_row();
+	ck_assert_uint_eq(w.done, 1);
+}
+END_TEST
+
+static void abandon_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
+{
+	struct read_wait *w = CONTAINER_OF(r, struct read_wait, r);
+
+	read_wait_data(r, off, bytes, len);
+	if (w->calls == 1)
+		origin_read_abandon(o, r);
+}
+
+/* It may be too late: one piece can be all, or all can be on their way. */
+START_TEST(test_origin_takes_an_abandon_from_inside_data)
+{
+	struct origin_file *f;
+	struct read_wait w;
+	int status;
+
+	open_row(_i);
+	f = origin_file_new(o, file_path(3));
+	read_prepare(&w, f, version, 1, 50000);
+	w.r.data = abandon_data;
+	origin_read(o, &w.r);
+	status = read_end(&w);
+	ck_assert(status == 50000 || status == -ECANCELED);
+	free(w.data);
+	origin_file_free(o, f);
+	close_row();
+	ck_assert_uint_eq(w.done, 1);
+}
+END_TEST
+
 #define PARALLEL 300
 
 START_TEST(test_origin_answers_many_parallel_reads_once_each)
@@ -75,8 +141,8 @@ END_TEST
 
 START_TEST(test_origin_refuses_another_version)
 {
-	struct file_version larger = {SIZE_BYTES + 1, MTIME_NS};
-	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1};
+	struct file_version larger = {SIZE_BYTES + 1, MTIME_NS, 0};
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1, 0};
 
 	open_row(_i);
 	ck_assert_int_eq(
@@ -244,6 +310,11 @@ static void add_tests(TCase *tc)
 {
 	tcase_add_loop_test(tc, test_origin_reads_a_whole_file, 0, SETUPS);
 	tcase_add_loop_test(tc, test_origin_reads_any_odd_range, 0, SETUPS);
+	tcase_add_loop_test(tc, test_origin_states_its_traits, 0, SETUPS);
+	tcase_add_loop_test(tc,
+		test_origin_delivers_each_byte_once_and_then_ends, 0, SETUPS);
+	tcase_add_loop_test(
+		tc, test_origin_takes_an_abandon_from_inside_data, 0, SETUPS);
 	tcase_add_loop_test(tc,
 		test_origin_answers_many_parallel_reads_once_each, 0, SETUPS);
 	tcase_add_loop_test(tc, test_origin_refuses_another_version, 0, SETUPS);

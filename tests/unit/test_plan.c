@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cache_fixture.h"
-#include "prefetch/order.h"
+#include "prefetch/order_impl.h"
 #include "prefetch/prefetch.h"
 #include "suite.h"
 
@@ -74,7 +74,7 @@ static void read_file(struct course *k, uint64_t cookie)
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
 	struct probe p;
 
-	plans_note(k->plans, &item, 0, SIZE);
+	(void)plans_note(k->plans, &item, 0, SIZE, 0);
 	probe_read(&k->g, &p, item, 0, SIZE);
 	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
 		answer_all(&k->g.hand);
@@ -419,6 +419,71 @@ START_TEST(test_echo_makes_steps_of_fewer_examples)
 }
 END_TEST
 
+START_TEST(test_echo_changes_from_an_example_on)
+{
+	struct schedule_config config = {.examples = 1,
+		.batch = 8,
+		.echo = {1, 1},
+		.echo_max = {4, 1},
+		.window = 1024,
+		.order = SCHEDULE_IN_ORDER};
+	struct plan_params params = {.batch = 8,
+		.echo = config.echo,
+		.echo_max = config.echo_max,
+		.window = config.window};
+	struct schedule_slot slot;
+	struct schedule s;
+	struct course k;
+	struct plan *plan;
+	uint64_t step, from;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	ck_assert_int_eq(schedule_init(&s, &config, NULL), 0);
+	ck_assert_int_eq(
+		schedule_change(&s, 3, (struct schedule_echo){5, 2}), 0);
+	from = schedule_change_begins(&s);
+	ck_assert_int_eq(
+		plan_echo_from(plan, from, (struct schedule_echo){5, 2}), 0);
+	add(plan, 1, 1, 51);
+	for (uint64_t pos = from; pos < 50; pos += 7) {
+		plan_progress(plan, pos);
+		ck_assert_int_eq(schedule_fresh(&s, pos, &slot, &step), 0);
+		ck_assert_uint_eq(STATUS(plan, step), step);
+	}
+	ck_assert_int_eq(
+		plan_echo_from(plan, 2000, (struct schedule_echo){5, 1}),
+		-EINVAL);
+	end(&k, plan);
+}
+END_TEST
+
+START_TEST(test_a_plan_that_is_measured_has_no_time)
+{
+	struct plan_params params = {
+		.batch = 1, .step_ns = 3600 * NS_PER_S, .measure = true};
+	struct plan_rates rates;
+	struct course k;
+	struct plan *plan;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	plan_rates(plan, &rates);
+	ck_assert_uint_eq(rates.looked, 0);
+	add(plan, 1, 1, 101);
+	while (STATUS(plan, ahead_items) < AHEAD)
+		sched_yield();
+	ck_assert_uint_gt(k.g.hand.n, 1);
+	do
+		plan_rates(plan, &rates);
+	while (!rates.full);
+	ck_assert_uint_eq(rates.looked, AHEAD);
+	ck_assert_uint_eq(rates.missing_bytes, AHEAD * SIZE);
+	ck_assert_uint_eq(rates.long_bytes, 0);
+	end(&k, plan);
+}
+END_TEST
+
 START_TEST(test_wrong_names_cost_nothing)
 {
 	struct course k;
@@ -479,6 +544,8 @@ int main(void)
 		t, test_what_steps_do_not_need_yet_comes_one_request_at_a_time);
 	tcase_add_test(t, test_what_came_into_a_tier_is_used_when_it_is_read);
 	tcase_add_test(t, test_echo_makes_steps_of_fewer_examples);
+	tcase_add_test(t, test_echo_changes_from_an_example_on);
+	tcase_add_test(t, test_a_plan_that_is_measured_has_no_time);
 	tcase_add_test(t, test_wrong_names_cost_nothing);
 	tcase_add_test(t, test_plans_have_a_bound);
 	return run_suite(s);

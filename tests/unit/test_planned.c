@@ -57,16 +57,99 @@ START_TEST(test_a_planned_item_is_held_until_it_was_read)
 	probe_read(&g, &p, h.item, 0, 250000);
 	ck_assert(p.done && p.right && !h.told);
 	ck_assert_uint_eq(planned(&g), 500000);
+	h.p.read = true;
 	probe_read(&g, &p, h.item, 250000, 250000);
 	ck_assert(p.done && p.right && h.told);
 	ck_assert_int_eq(h.status, 1);
 	ck_assert_uint_eq(planned(&g), 0);
-	/* It was read a moment ago. */
-	ck_assert_int_eq(hold(&g, &h, 1, 500000), -EALREADY);
 	wait_staged(&g, 0);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
 	ck_assert_uint_eq(g.fix.counters.prefetch_used, 1);
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_read_ends_only_the_plan_whose_reader_it_is_of)
+{
+	struct held h[3];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(hold(&g, &h[i], 1, 500000), 0);
+	answer_all(&g.hand);
+	/* A stranger's, then one for each. */
+	probe_read(&g, &p, h[0].item, 0, 500000);
+	ck_assert(p.right && !h[0].told && !h[1].told && !h[2].told);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(planned(&g), 500000);
+		h[i].p.read = true;
+		probe_read(&g, &p, h[i].item, 0, 500000);
+		ck_assert(p.right && h[i].told && h[i].status == 1);
+		ck_assert(i == 2 || !h[i + 1].told);
+	}
+	ck_assert_uint_eq(planned(&g), 0);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 1500000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	wait_staged(&g, 0);
+	ck_assert_uint_eq(g.fix.counters.staging_dropped, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
+{
+	struct held h[2];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, 500000), 0);
+	answer_all(&g.hand);
+	h[0].p.read = true;
+	probe_read(&g, &p, h[0].item, 0, 500000);
+	ck_assert(h[0].told);
+	/* The item is there still, and is not read by the next reader yet. */
+	ck_assert_int_eq(hold(&g, &h[1], 1, 500000), 0);
+	ck_assert(!h[1].told);
+	ck_assert_uint_eq(planned(&g), 500000);
+	h[1].p.read = true;
+	probe_read(&g, &p, h[1].item, 0, 500000);
+	ck_assert(p.right && h[1].told);
+	ck_assert_int_eq(h[1].status, 1);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 500000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 500000);
+	/* Its reader has come, and has had it from somewhere. */
+	h[0] = (struct held){
+		.p = {.done = held_done, .read = true}, .item = h[1].item};
+	ck_assert_int_eq(cache_plan(g.cache, &h[0].item, &h[0].p), -EALREADY);
+	wait_staged(&g, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_its_reader_had_from_the_kernel_was_carried)
+{
+	struct held h[2];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(hold(&g, &h[i], 1, 500000), 0);
+	answer_all(&g.hand);
+	h[0].p.read = true;
+	probe_read(&g, &p, h[0].item, 0, 500000);
+	ck_assert(h[0].told && !h[1].told);
+	cache_unplan(g.cache, &h[1].p, true);
+	ck_assert_int_eq(h[1].status, 1);
+	ck_assert_uint_eq(g.fix.counters.prefetch_carried_bytes, 500000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	wait_staged(&g, 0);
+	ck_assert_uint_eq(g.fix.counters.staging_dropped, 0);
 	rig_stop(&g);
 }
 END_TEST
@@ -137,6 +220,7 @@ START_TEST(test_planned_items_have_half_of_staging)
 	ck_assert_int_eq(hold(&g, &h[2], 2, LIMIT), 0);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * LIMIT);
+	h[1].p.read = h[2].p.read = true;
 	probe_read(&g, &p, h[2].item, 0, LIMIT);
 	ck_assert(h[1].told && h[2].told && !h[0].told);
 	ck_assert_int_eq(hold(&g, &h[2], 3, LIMIT), 0);
@@ -235,6 +319,7 @@ START_TEST(test_a_reader_lifts_what_is_planned)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
 	ck_assert_uint_eq(g.hand.n, 4);
+	h[1].p.read = true;
 	probe_read(&g, &p, h[1].item, 0, 200000);
 	ck_assert_uint_eq(g.hand.n, 5);
 	answer(hand_take(&g.hand, 4), 0);
@@ -275,24 +360,24 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 210000), 0);
 	/* Never begun: that is no waste. */
-	cache_unplan(g.cache, &h[2].p);
+	cache_unplan(g.cache, &h[2].p, false);
 	ck_assert(h[2].told);
 	ck_assert_int_eq(h[2].status, -ECANCELED);
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
 	answer_all(&g.hand);
-	cache_unplan(g.cache, &h[1].p);
+	cache_unplan(g.cache, &h[1].p, false);
 	ck_assert_int_eq(h[1].status, -ECANCELED);
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 1);
 	ck_assert_uint_eq(planned(&g), LIMIT);
 	wait_staged(&g, LIMIT);
 	/* Told already: nothing happens. */
 	h[1].told = false;
-	cache_unplan(g.cache, &h[1].p);
+	cache_unplan(g.cache, &h[1].p, false);
 	ck_assert(!h[1].told);
 	/* Under way. */
 	ck_assert_int_eq(hold(&g, &h[3], 4, 220000), 0);
 	ck_assert_uint_eq(g.hand.n, 1);
-	cache_unplan(g.cache, &h[3].p);
+	cache_unplan(g.cache, &h[3].p, false);
 	answer_all(&g.hand);
 	ck_assert_uint_eq(g.fix.counters.prefetch_issued, 3);
 	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 2);
@@ -323,6 +408,10 @@ int main(void)
 	TCase *t = case_of(s, "planned");
 
 	tcase_add_test(t, test_a_planned_item_is_held_until_it_was_read);
+	tcase_add_test(t, test_a_read_ends_only_the_plan_whose_reader_it_is_of);
+	tcase_add_test(
+		t, test_what_was_read_a_moment_ago_serves_a_later_position);
+	tcase_add_test(t, test_what_its_reader_had_from_the_kernel_was_carried);
 	tcase_add_test(t,
 		test_what_its_reader_has_read_meanwhile_is_not_fetched_again);
 	tcase_add_test(

@@ -5,7 +5,7 @@
 
 START_TEST(test_posix_never_delivers_a_changed_file)
 {
-	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1};
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1, 0};
 	const char *path = file_path(0);
 	struct origin_file *f;
 	struct read_wait w;
@@ -158,7 +158,7 @@ END_TEST
 
 START_TEST(test_posix_lets_a_young_version_settle)
 {
-	struct file_version young = {SIZE_BYTES, wall_now_ns()};
+	struct file_version young = {SIZE_BYTES, wall_now_ns(), 0};
 
 	if (!is_posix(_i))
 		return;
@@ -183,7 +183,7 @@ START_TEST(test_posix_abandons_reads_of_young_versions)
 		return;
 	}
 	open_row(_i);
-	young = (struct file_version){SIZE_BYTES, wall_now_ns()};
+	young = (struct file_version){SIZE_BYTES, wall_now_ns(), 0};
 	put_file("young", "any", SEED, SIZE_BYTES, young.mtime_ns);
 	f = origin_file_new(o, "young");
 	for (unsigned i = 0; i < YOUNG; i++)
@@ -211,8 +211,8 @@ END_TEST
 START_TEST(test_posix_does_not_wait_for_a_far_future)
 {
 	struct file_version v = {
-		SIZE_BYTES, wall_now_ns() + INT64_C(3600000000000)};
-	struct file_version last = {SIZE_BYTES, INT64_MAX};
+		SIZE_BYTES, wall_now_ns() + INT64_C(3600000000000), 0};
+	struct file_version last = {SIZE_BYTES, INT64_MAX, 0};
 
 	if (!is_posix(_i))
 		return;

@@ -3,7 +3,7 @@
  * Tests of the retry origin over a faulty synthetic one: what is counted,
  * what is given up and when. Time-outs come from small limits, not sleeps.
  */
-#include "origin/late.h"
+#include "origin/late_impl.h"
 #include "origin_fixture.h"
 #include "suite.h"
 
@@ -62,16 +62,41 @@ START_TEST(test_retry_reports_io_error_after_all_tries)
 }
 END_TEST
 
-START_TEST(test_retry_counts_the_bytes_of_short_reads)
+/* Each attempt delivers half of what is left, but for the last byte. */
+START_TEST(test_retry_goes_on_where_a_read_was_cut)
 {
+	struct origin_file *f;
+	struct read_wait w;
+
 	open_stack("short=1", (struct retry_config){.attempts = 3});
-	ck_assert_int_eq(
-		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
-	ck_assert_uint_eq(counters.origin_retry_bytes, 3 * 500);
+	f = origin_file_new(o, file_path(0));
+	read_begin(o, &w, f, version, 5, 1000);
+	while (counters.origin_retries < 9) /* 500, 250, ... 1, of 2 */
+		(void)usleep(100);	    /* a condition, not a time */
+	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
+	ck_assert_int_eq(read_end(&w), 1000);
+	check_bytes(file_path(0), 5, 1000, w.data);
+	ck_assert_uint_ge(w.calls, 10);
+	ck_assert_uint_eq(counters.origin_retry_bytes, 0);
+	free(w.data);
+	origin_file_free(o, f);
+	close_stack();
+}
+END_TEST
+
+START_TEST(test_retry_gives_up_a_read_that_gets_no_further)
+{
+	struct origin_file *f;
+	struct read_wait w;
+
+	open_stack("short=1", (struct retry_config){.attempts = 3});
+	f = origin_file_new(o, file_path(0));
+	read_begin(o, &w, f, version, 5, 1000);
 	ck_assert_int_eq(origin_fault_set(fault, "error=1", NULL), 0);
-	ck_assert_int_eq(
-		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
-	ck_assert_uint_eq(counters.origin_retry_bytes, 3 * 500);
+	ck_assert_int_eq(read_end(&w), -EIO);
+	ck_assert_uint_ge(w.got, 500);
+	ck_assert_uint_ge(counters.origin_errors, 3);
+	origin_file_free(o, f);
 	close_stack();
 }
 END_TEST
@@ -183,7 +208,7 @@ END_TEST
 
 START_TEST(test_retry_takes_changed_files_for_an_answer)
 {
-	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1};
+	struct file_version newer = {SIZE_BYTES, MTIME_NS + 1, 0};
 
 	open_stack("", (struct retry_config){0});
 	ck_assert_int_eq(
@@ -219,22 +244,127 @@ START_TEST(test_fault_hits_only_paths_that_match)
 }
 END_TEST
 
+/* -- An origin by hand -- */
+
+static struct hand {
+	struct origin o;
+	struct origin_read *read[4]; /* fixture_lock, as the next */
+	unsigned n;
+} hand;
+
+static struct origin_file *hand_file_new(struct origin *h, const char *path)
+{
+	(void)h;
+	return (struct origin_file *)(void *)strdup(path);
+}
+
+static void hand_file_free(struct origin *h, struct origin_file *f)
+{
+	(void)h;
+	free(f);
+}
+
+static void hand_start(struct origin *h, struct origin_request *q)
+{
+	(void)h;
+	pthread_mutex_lock(&fixture_lock);
+	hand.read[hand.n++] = CONTAINER_OF(q, struct origin_read, req);
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+/* It hangs: the abandoned read is answered when the test says so. */
+static void hand_abandon(struct origin *h, struct origin_read *r)
+{
+	(void)h;
+	(void)r;
+}
+
+static bool hand_free(struct origin *h)
+{
+	(void)h;
+	return true;
+}
+
+static const struct origin_ops hand_ops = {
+	.name = "hand",
+	.file_new = hand_file_new,
+	.file_free = hand_file_free,
+	.start = hand_start,
+	.abandon = hand_abandon,
+	.free = hand_free,
+};
+
+static struct origin_read *hand_take(unsigned i)
+{
+	pthread_mutex_lock(&fixture_lock);
+	while (hand.n <= i)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+	return hand.read[i];
+}
+
+/* The next `n` bytes of a read, whose values are those of their offsets. */
+static void hand_give(struct origin_read *r, uint64_t off, size_t n)
+{
+	unsigned char bytes[64];
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (unsigned char)(off + i);
+	r->data(r, off, bytes, n);
+}
+
+START_TEST(test_retry_hears_only_the_attempt_that_counts)
+{
+	struct retry_config config = {
+		.attempt_ns = NS_PER_S / 2, .attempts = 1000};
+	struct origin_read *first, *second;
+	struct origin_file *f;
+	struct read_wait w;
+
+	hand.o.ops = &hand_ops;
+	memset(&counters, 0, sizeof(counters));
+	ck_assert_int_eq(timers_new(&timers), 0);
+	ck_assert_int_eq(
+		origin_retry_new(&o, &hand.o, &config, timers, &counters, NULL),
+		0);
+	f = origin_file_new(o, "f");
+	read_begin(o, &w, f, version, 100, 60);
+	first = hand_take(0);
+	hand_give(first, 100, 20);
+	second = hand_take(1);
+	ck_assert_uint_eq(second->off, 120);
+	ck_assert_uint_eq(second->len, 40);
+	hand_give(first, 120, 5);
+	hand_give(second, 120, 40);
+	second->req.done(&second->req, 0);
+	ck_assert_int_eq(read_end(&w), 60);
+	for (unsigned i = 0; i < 60; i++)
+		ck_assert_uint_eq(w.data[i], 100 + i);
+	first->lost_bytes = 7;
+	first->req.done(&first->req, -ECANCELED);
+	ck_assert_uint_eq(counters.origin_retry_bytes, 5 + 7);
+	free(w.data);
+	origin_file_free(o, f);
+	close_stack();
+}
+END_TEST
+
 /* -- Answers for want of memory -- */
 
 struct late_wait {
-	struct origin_read r;
+	struct origin_request q;
 	bool done; /* fixture_lock, as the next */
 	void *priv;
 };
 
-static void late_done(struct origin_read *r, int status, const void *data)
+static void late_done(struct origin_request *q, int status)
 {
-	struct late_wait *w = CONTAINER_OF(r, struct late_wait, r);
+	struct late_wait *w = CONTAINER_OF(q, struct late_wait, q);
 
-	(void)data;
 	ck_assert_int_eq(status, -ENOMEM);
 	pthread_mutex_lock(&fixture_lock);
-	w->priv = r->priv;
+	w->priv = q->priv;
 	w->done = true;
 	pthread_cond_broadcast(&fixture_some);
 	pthread_mutex_unlock(&fixture_lock);
@@ -248,8 +378,8 @@ START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
 
 	ck_assert_int_eq(late_new(&l), 0);
 	for (int i = 0; i < 3; i++) {
-		w[i].r.done = late_done;
-		late_read(l, &w[i].r);
+		w[i].q.done = late_done;
+		late_answer(l, &w[i].q);
 	}
 	pthread_mutex_lock(&fixture_lock);
 	for (int i = 0; i < 3; i++) {
@@ -269,7 +399,9 @@ int main(void)
 
 	tcase_add_test(tc, test_retry_counts_nothing_when_all_is_well);
 	tcase_add_test(tc, test_retry_reports_io_error_after_all_tries);
-	tcase_add_test(tc, test_retry_counts_the_bytes_of_short_reads);
+	tcase_add_test(tc, test_retry_goes_on_where_a_read_was_cut);
+	tcase_add_test(tc, test_retry_gives_up_a_read_that_gets_no_further);
+	tcase_add_test(tc, test_retry_hears_only_the_attempt_that_counts);
 	tcase_add_test(
 		tc, test_retry_reports_timeout_of_an_origin_that_never_answers);
 	tcase_add_test(tc, test_retry_ends_at_its_total_bound);

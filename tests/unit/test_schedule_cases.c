@@ -14,15 +14,15 @@
 #include "schedule_fixture.h"
 #include "suite.h"
 
-START_TEST(test_echo_factors_are_read_exactly)
+START_TEST(test_echo_factors_are_read_as_the_loader_takes_them)
 {
-	static const char *const good[] = {
-		"1", "2.5", "5/2", "1.125", "64", "10/4"};
-	static const uint32_t p[] = {1, 5, 5, 9, 64, 5};
-	static const uint32_t q[] = {1, 2, 2, 8, 1, 2};
+	static const char *const good[] = {"1", "2.5", "5/2", "1.125", "64",
+		"10/4", "2.333", "2.3333333", "7/3", "2001/2000"};
+	static const uint32_t p[] = {1, 5, 5, 9, 64, 5, 7, 7, 7, 1};
+	static const uint32_t q[] = {1, 2, 2, 8, 1, 2, 3, 3, 3, 1};
 	static const char *const bad[] = {"", "0", "0.99", "65", "-2", "2.",
-		".5", "2.5555", "2x", "2/", "1/2", "1/0", "99999999999",
-		"2001/2000", "auto"};
+		".5", "2.5.5", "2x", "2/", "1/2", "1/0", "99999999999", "1e1",
+		"auto"};
 	struct schedule_echo e;
 
 	for (size_t i = 0; i < sizeof(p) / sizeof(p[0]); i++) {
@@ -351,7 +351,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("schedule");
 	TCase *t = case_of(s, "cases");
 
-	tcase_add_test(t, test_echo_factors_are_read_exactly);
+	tcase_add_test(t, test_echo_factors_are_read_as_the_loader_takes_them);
 	tcase_add_test(t,
 		test_a_window_too_small_is_refused_with_the_size_that_would_do);
 	tcase_add_test(t, test_the_default_window_is_never_refused);

@@ -114,16 +114,15 @@ START_TEST(test_a_state_of_other_options_is_refused_by_name)
 		ck_assert_msg(strstr(err.msg, name), "%s", err.msg);           \
 	} while (0)
 	NAMED(examples, 20001, "examples");
-	NAMED(epochs, 2, "epochs");
 	NAMED(seed, 4, "seed");
 	NAMED(batch, 33, "batch");
 	NAMED(window, 1025, "window");
 	NAMED(lag, 2, "lag");
-	NAMED(echo.p, 3, "echo factor");
-	NAMED(point, SCHEDULE_AFTER, "echo point");
+	NAMED(echo.p, 3, "echo 2, not 3");
+	NAMED(point, SCHEDULE_AFTER, "echo_point");
 	NAMED(order, SCHEDULE_IN_ORDER, "order");
 	NAMED(share, SCHEDULE_PAD, "share");
-	NAMED(drop_last, true, "drop_last");
+	NAMED(drop_last, true, "last");
 #undef NAMED
 }
 END_TEST

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "store/entry.h"
-#include "store/index.h"
+#include "store/entry_impl.h"
+#include "store/index_impl.h"
 #include "suite.h"
 
 START_TEST(test_store_reads_back_every_range)
@@ -380,7 +380,6 @@ START_TEST(test_store_files_are_the_owners_only)
 	char path[256];
 	struct stat st;
 
-	ck_assert_int_eq(mkdir(fx.dirs[0], 0777), 0);
 	fixture_open_one(&fx, "1M");
 	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
 	ck_assert_int_eq(stat(fx.dirs[0], &st), 0);
@@ -389,6 +388,44 @@ START_TEST(test_store_files_are_the_owners_only)
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 	ck_assert_uint_eq(
 		(uint64_t)st.st_size, ITEM + entry_trailer_bytes(ITEM));
+}
+END_TEST
+
+START_TEST(test_store_leaves_the_mode_of_a_directory_that_was_there)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+	struct stat st;
+
+	ck_assert_int_eq(mkdir(fx.dirs[0], 0755), 0);
+	ck_assert_int_eq(chmod(fx.dirs[0], 0755), 0);
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(stat(fx.dirs[0], &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0755);
+	(void)fixture_path(&fx, 0, key, ITEM, path);
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
+}
+END_TEST
+
+/* Its checksums are right: anybody can compute them. */
+START_TEST(test_store_serves_no_entry_of_another_user)
+{
+	struct hash128 key = fixture_key(9);
+	char path[256];
+
+	if (geteuid() != 0)
+		return; /* cannot give a file away */
+	fixture_open_one(&fx, "1M");
+	ck_assert_int_eq(fixture_put(&fx, key, ITEM), 0);
+	ck_assert_int_eq(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	(void)fixture_path(&fx, 0, key, ITEM, path);
+	ck_assert_int_eq(chown(path, 65534, (gid_t)-1), 0);
+	ck_assert_int_ne(fixture_get(&fx, key, ITEM, 0, ITEM), 0);
+	ck_assert_uint_eq(fixture_count(&fx.counters.checksum_errors), 1);
+	ck_assert_int_ne(access(path, F_OK), 0);
 }
 END_TEST
 
@@ -490,6 +527,9 @@ static Suite *store_suite(void)
 	tcase_add_test(tc, test_store_keeps_one_of_two_copies);
 	tcase_add_test(tc, test_store_empties_tmp_at_the_start);
 	tcase_add_test(tc, test_store_files_are_the_owners_only);
+	tcase_add_test(
+		tc, test_store_leaves_the_mode_of_a_directory_that_was_there);
+	tcase_add_test(tc, test_store_serves_no_entry_of_another_user);
 	tcase_add_test(tc, test_store_files_are_readable_by_the_group);
 	tcase_add_test(tc, test_index_takes_entries_in_any_order_equally_fast);
 	return suite;

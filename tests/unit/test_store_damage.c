@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "store/entry.h"
+#include "store/entry_impl.h"
 #include "suite.h"
 
 /* Each way to damage the last of three entries; then it must be dropped. */

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 
 #include "base/cleanup.h"
-#include "store/entry.h"
-#include "store/index.h"
+#include "store/entry_impl.h"
+#include "store/index_impl.h"
 #include "suite.h"
 
 #define KEYS 48

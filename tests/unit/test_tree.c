@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "fs/inode.h"
-#include "fs/tree.h"
 #include "suite.h"
+#include "tree/inode.h"
+#include "tree/tree.h"
 
 /* -- An origin by hand --------------------------------------------------- */
 
@@ -25,26 +25,19 @@ static struct hand {
 	struct origin_list *list;
 } hand;
 
-static void hand_stat(struct origin *o, struct origin_stat *s)
+static void hand_start(struct origin *o, struct origin_request *q)
 {
 	(void)o;
 	pthread_mutex_lock(&hand.lock);
-	hand.stat = s;
+	if (q->op == ORIGIN_STAT)
+		hand.stat = CONTAINER_OF(q, struct origin_stat, req);
+	else
+		hand.list = CONTAINER_OF(q, struct origin_list, req);
 	pthread_cond_broadcast(&hand.cond);
 	pthread_mutex_unlock(&hand.lock);
 }
 
-static void hand_list(struct origin *o, struct origin_list *l)
-{
-	(void)o;
-	pthread_mutex_lock(&hand.lock);
-	hand.list = l;
-	pthread_cond_broadcast(&hand.cond);
-	pthread_mutex_unlock(&hand.lock);
-}
-
-static const struct origin_ops hand_ops = {
-	.name = "hand", .stat = hand_stat, .list = hand_list};
+static const struct origin_ops hand_ops = {.name = "hand", .start = hand_start};
 
 static struct origin_stat *take_stat(void)
 {
@@ -84,7 +77,7 @@ static struct file_entry entry(
 {
 	return (struct file_entry){
 		.name = name,
-		.attr = {.version = {100, mtime_ns},
+		.attr = {.version = {100, mtime_ns, 0},
 			.kind = kind,
 			.mode = 0755},
 	};
@@ -97,7 +90,7 @@ static void answer_list(const char *name, enum file_kind kind, int64_t mtime_ns)
 	struct file_entry e = entry(name, kind, mtime_ns);
 
 	l->batch(l, &e, 1);
-	l->done(l, 0);
+	l->req.done(&l->req, 0);
 }
 
 /* -- One tree ------------------------------------------------------------ */
@@ -235,7 +228,7 @@ START_TEST(test_a_stop_ends_the_look_that_waits_for_a_listing)
 	ck_assert(!tree_stop(t));
 	ck_assert_int_eq(first.status, -ENOTCONN);
 	ck_assert_int_eq(again.status, -ENOTCONN);
-	l->done(l, 0);
+	l->req.done(&l->req, 0);
 	ck_assert_uint_eq(first.done, 1);
 	ck_assert_uint_eq(again.done, 1);
 }
@@ -272,7 +265,7 @@ START_TEST(test_an_answer_for_a_directory_that_has_gone_is_of_no_other)
 	other = put(NODE_ROOT, "another", KIND_DIR);
 	(void)put(other, "name", KIND_FILE);
 	s = take_stat();
-	s->done(s, -ENOENT, NULL, NULL);
+	s->req.done(&s->req, -ENOENT);
 	ck_assert(has("other/name"));
 	ck_assert(has("another/name"));
 	ck_assert(tree_stop(t));
@@ -326,7 +319,9 @@ static void answer_stat(struct origin_stat *s, int status, int64_t mtime_ns)
 {
 	struct file_entry e = entry("", KIND_FILE, mtime_ns);
 
-	s->done(s, status, status == 0 ? &e.attr : NULL, NULL);
+	s->attr = &e.attr;
+	s->target = NULL;
+	s->req.done(&s->req, status);
 }
 
 /* Due for a question, as one that was looked at long ago. */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A batch that the library lends. It goes back when the object dies, which no
+ * view of its memory outlives, or by release().
+ */
+#include "ext_impl.h"
+
+PyObject *batch_new(
+	struct core *core, const struct refrain_batch *b, PyObject *targets)
+{
+	struct batch *self =
+		PyObject_GC_New(struct batch, (PyTypeObject *)batch_type);
+
+	if (!self) {
+		refrain_release(b);
+		return NULL;
+	}
+	self->core = core_ref(core);
+	self->b = b;
+	self->targets = targets;
+	Py_XINCREF(targets);
+	self->exports = 0;
+	self->readonly = false;
+	PyObject_GC_Track(self);
+	return (PyObject *)self;
+}
+
+static int batch_traverse(PyObject *object, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(object));
+	Py_VISIT(((struct batch *)object)->targets);
+	return 0;
+}
+
+static int batch_clear(PyObject *object)
+{
+	Py_CLEAR(((struct batch *)object)->targets);
+	return 0;
+}
+
+static void batch_dealloc(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	struct batch *self = (struct batch *)object;
+
+	PyObject_GC_UnTrack(object);
+	refrain_release(self->b);
+	core_unref(self->core);
+	Py_XDECREF(self->targets);
+	PyObject_GC_Del(object);
+	Py_DECREF(type);
+}
+
+/* The batch, or NULL with an exception. */
+static const struct refrain_batch *lent(PyObject *object)
+{
+	struct batch *self = (struct batch *)object;
+
+	if (!self->b)
+		PyErr_SetString(PyExc_ValueError, "the batch was released");
+	return self->b;
+}
+
+/* -- Methods --------------------------------------------------------------- */
+
+static PyObject *batch_release(PyObject *object, PyObject *unused)
+{
+	struct batch *self = (struct batch *)object;
+
+	(void)unused;
+	if (self->exports > 0)
+		return PyErr_Format(PyExc_BufferError,
+			"the batch has %zd views: delete them first",
+			self->exports);
+	refrain_release(self->b);
+	self->b = NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *batch_view(PyObject *object, PyObject *name)
+{
+	const struct field *field;
+	PyObject *bytes;
+
+	if (!PyUnicode_Check(name))
+		return PyErr_Format(PyExc_TypeError, "a name is a string");
+	bytes = PyUnicode_AsUTF8String(name);
+	if (!bytes || !lent(object)) {
+		Py_XDECREF(bytes);
+		return NULL;
+	}
+	field = field_find(PyBytes_AsString(bytes));
+	Py_DECREF(bytes);
+	if (!field)
+		return PyErr_Format(
+			PyExc_ValueError, "a batch has no array %R", name);
+	return view_new((struct batch *)object, field);
+}
+
+static PyObject *batch_state(PyObject *object, PyObject *unused)
+{
+	const struct refrain_batch *b = lent(object);
+
+	(void)unused;
+	return b ? core_state(((struct batch *)object)->core, b->step + 1)
+		 : NULL;
+}
+
+static PyObject *batch_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	return dlpack_export((struct batch *)self, field_data(), args, kwargs);
+}
+
+static PyMethodDef batch_methods[] = {
+	{"release", batch_release, METH_NOARGS,
+		"release()\n--\n\nGive the batch back now. BufferError if "
+		"views of it are alive."},
+	{"view", batch_view, METH_O,
+		"view(name)\n--\n\nThe memory of an array, for memoryview() "
+		"and from_dlpack(), without\nNumPy: data, labels, indices, "
+		"substitutes, echoes, seeds or status."},
+	{"state_dict", batch_state, METH_NOARGS,
+		"state_dict()\n--\n\nThe position after this batch, for "
+		"Loader.load_state_dict(): a trainer that\nfetches ahead saves "
+		"this one. Only while the loader is open."},
+	{"__dlpack__", (PyCFunction)(void (*)(void))batch_dlpack,
+		METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of data."},
+	{"__dlpack_device__", dlpack_device, METH_NOARGS,
+		"(1, 0): the memory of the host."},
+	{NULL, NULL, 0, NULL},
+};
+
+/* -- Attributes ------------------------------------------------------------ */
+
+static PyObject *get_array(PyObject *object, void *name)
+{
+	if (!lent(object))
+		return NULL;
+	return as_array(view_new((struct batch *)object, field_find(name)));
+}
+
+/* Substitutes are the examples that are there. */
+static PyObject *get_targets(PyObject *object, void *unused)
+{
+	PyObject *targets = ((struct batch *)object)->targets;
+	PyObject *indices, *result;
+
+	(void)unused;
+	if (!targets)
+		return get_array(object, (void *)(uintptr_t) "labels");
+	indices = get_array(object, (void *)(uintptr_t) "substitutes");
+	if (!indices)
+		return NULL;
+	if (PyCallable_Check(targets))
+		result = PyObject_CallFunctionObjArgs(targets, indices, NULL);
+	else
+		result = PyObject_GetItem(targets, indices);
+	Py_DECREF(indices);
+	return result;
+}
+
+#define GET_NUMBER(name, member)                                               \
+	static PyObject *name(PyObject *object, void *unused)                  \
+	{                                                                      \
+		const struct refrain_batch *b = lent(object);                  \
+                                                                               \
+		(void)unused;                                                  \
+		return b ? PyLong_FromUnsignedLongLong(b->member) : NULL;      \
+	}
+GET_NUMBER(get_count, count)
+GET_NUMBER(get_step, step)
+GET_NUMBER(get_epoch, epoch)
+GET_NUMBER(get_fresh, fresh)
+GET_NUMBER(get_data_bytes, data_bytes)
+
+static PyObject *get_ends_epoch(PyObject *object, void *unused)
+{
+	const struct refrain_batch *b = lent(object);
+
+	(void)unused;
+	return b ? PyBool_FromLong(b->ends_epoch) : NULL;
+}
+
+static PyObject *get_shape(PyObject *object, void *unused)
+{
+	const struct refrain_batch *b = lent(object);
+	PyObject *shape = b ? PyTuple_New((Py_ssize_t)b->ndim) : NULL;
+
+	(void)unused;
+	for (uint32_t i = 0; shape && i < b->ndim; i++) {
+		PyObject *side = PyLong_FromUnsignedLongLong(b->shape[i]);
+
+		if (!side || PyTuple_SetItem(shape, i, side) < 0)
+			Py_CLEAR(shape);
+	}
+	return shape;
+}
+
+static PyObject *get_address(PyObject *object, void *unused)
+{
+	const struct refrain_batch *b = lent(object);
+
+	(void)unused;
+	return b ? PyLong_FromVoidPtr((void *)(uintptr_t)b->data) : NULL;
+}
+
+static Py_ssize_t batch_length(PyObject *object)
+{
+	const struct refrain_batch *b = lent(object);
+
+	return b ? (Py_ssize_t)b->count : -1;
+}
+
+#define ARRAY(n, doc)                                                          \
+	{                                                                      \
+		n, get_array, NULL, doc, (void *)(uintptr_t)n                  \
+	}
+#define ATTRIBUTE(n, get, doc)                                                 \
+	{                                                                      \
+		n, get, NULL, doc, NULL                                        \
+	}
+
+static PyGetSetDef batch_attributes[] = {
+	ARRAY("data",
+		"The samples: (count, height, width, 3) or, with layout "
+		"nchw, (count, 3, height,\nwidth); of records (count, "
+		"bytes). uint8, float16 or float32. May be written to."),
+	ARRAY("labels",
+		"Numbers of classes, int64, -1 for none. May be "
+		"written to."),
+	ARRAY("indices", "The examples that were due, uint64."),
+	ARRAY("substitutes",
+		"The examples that are there, uint64: others than "
+		"indices where one was damaged."),
+	ARRAY("echoes",
+		"0 for a fresh example, 1 for its first echo, ...; "
+		"uint32."),
+	ARRAY("seeds", "Seeds of the augmentation, uint64."),
+	ARRAY("status",
+		"0, or -errno of the damage of the example that was "
+		"due; int32."),
+	ATTRIBUTE("targets", get_targets,
+		"Values of Loader(targets=...) for the examples that are "
+		"there; labels without it."),
+	ATTRIBUTE("count", get_count, "How many examples it has."),
+	ATTRIBUTE("step", get_step, "Number of the step in the run, from 0."),
+	ATTRIBUTE("epoch", get_epoch,
+		"The epoch that its last fresh example belongs to."),
+	ATTRIBUTE("fresh", get_fresh,
+		"How many of its examples are served for the first time."),
+	ATTRIBUTE("ends_epoch", get_ends_epoch,
+		"It has the last fresh example of its epoch on this rank."),
+	ATTRIBUTE("shape", get_shape, "The shape of data."),
+	ATTRIBUTE("nbytes", get_data_bytes, "The bytes of data."),
+	ATTRIBUTE("address", get_address,
+		"Where the library has the data, for comparison."),
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot batch_slots[] = {
+	{Py_tp_doc,
+		"A batch that is lent: its memory is the library's. It goes "
+		"back when this object and\nall views of it have died. Keep no "
+		"more of them than batches_ahead."},
+	{Py_tp_dealloc, batch_dealloc},
+	{Py_tp_traverse, batch_traverse},
+	{Py_tp_clear, batch_clear},
+	{Py_tp_methods, batch_methods},
+	{Py_tp_getset, batch_attributes},
+	{Py_sq_length, batch_length},
+	{Py_bf_getbuffer, batch_buffer},
+	{Py_bf_releasebuffer, batch_buffer_done},
+	{0, NULL},
+};
+
+PyType_Spec batch_spec = {
+	.name = "refrain._refrain.Batch",
+	.basicsize = sizeof(struct batch),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+	.slots = batch_slots,
+};

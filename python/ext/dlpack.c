@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DLPack: how frameworks take each other's tensors without a copy. The structs
+ * are those of its ABI, versions 0 and 1. A tensor of version 0 cannot say that
+ * it is read only, so memory that is gets copied for those who ask for that.
+ */
+#include "ext_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICE_CPU 1
+#define FLAG_READ_ONLY 1
+#define FLAG_COPIED 2
+
+struct dl_tensor {
+	void *data;
+	int32_t device, device_id;
+	int32_t ndim;
+	uint8_t code, bits;
+	uint16_t lanes;
+	int64_t *shape, *strides; /* strides in items */
+	uint64_t byte_offset;
+};
+
+/* Version 0. */
+struct dl_managed {
+	struct dl_tensor tensor;
+	void *context;
+	void (*deleter)(struct dl_managed *self);
+};
+
+/* Version 1. */
+struct dl_versioned {
+	uint32_t major, minor;
+	void *context;
+	void (*deleter)(struct dl_versioned *self);
+	uint64_t flags;
+	struct dl_tensor tensor;
+};
+
+/* Either of them, and what it points to. */
+struct export
+{
+	union {
+		struct dl_managed managed;
+		struct dl_versioned versioned;
+	} as;
+	int64_t shape[4], strides[4];
+	struct batch *batch; /* NULL: `copy` */
+	void *copy;
+};
+
+/* Consumers call it from any thread, also as the interpreter ends. */
+static void export_free(struct export *e)
+{
+	PyGILState_STATE state;
+
+	if (e->batch && Py_IsInitialized()) {
+		state = PyGILState_Ensure();
+		e->batch->exports--;
+		Py_DECREF((PyObject *)e->batch);
+		PyGILState_Release(state);
+	}
+	free(e->copy);
+	free(e);
+}
+
+static void delete_managed(struct dl_managed *self)
+{
+	export_free(self->context);
+}
+
+static void delete_versioned(struct dl_versioned *self)
+{
+	export_free(self->context);
+}
+
+/* A capsule that nobody took. */
+static void capsule_free(PyObject *capsule)
+{
+	const char *name = PyCapsule_GetName(capsule);
+	struct dl_managed *managed;
+	struct dl_versioned *versioned;
+
+	if (name && strcmp(name, "dltensor") == 0) {
+		managed = PyCapsule_GetPointer(capsule, name);
+		managed->deleter(managed);
+	} else if (name && strcmp(name, "dltensor_versioned") == 0) {
+		versioned = PyCapsule_GetPointer(capsule, name);
+		versioned->deleter(versioned);
+	}
+}
+
+static void fill_tensor(
+	struct export *e, const struct layout *at, struct dl_tensor *out)
+{
+	for (int i = 0; i < at->ndim; i++) {
+		e->shape[i] = at->shape[i];
+		e->strides[i] = at->strides[i] / at->item;
+	}
+	*out = (struct dl_tensor){
+		.data = e->copy ? e->copy : at->data,
+		.device = DEVICE_CPU,
+		.ndim = at->ndim,
+		.code = (uint8_t)at->code,
+		.bits = (uint8_t)(at->item * 8),
+		.lanes = 1,
+		.shape = e->shape,
+		.strides = e->strides,
+	};
+}
+
+static PyObject *capsule_of(
+	struct export *e, const struct layout *at, bool versioned)
+{
+	PyObject *capsule;
+
+	if (versioned) {
+		e->as.versioned = (struct dl_versioned){
+			.major = 1,
+			.context = e,
+			.deleter = delete_versioned,
+			.flags = e->copy       ? FLAG_COPIED
+				: at->readonly ? FLAG_READ_ONLY
+					       : 0,
+		};
+		fill_tensor(e, at, &e->as.versioned.tensor);
+		capsule = PyCapsule_New(
+			&e->as, "dltensor_versioned", capsule_free);
+	} else {
+		e->as.managed = (struct dl_managed){
+			.context = e, .deleter = delete_managed};
+		fill_tensor(e, at, &e->as.managed.tensor);
+		capsule = PyCapsule_New(&e->as, "dltensor", capsule_free);
+	}
+	if (!capsule)
+		export_free(e);
+	return capsule;
+}
+
+static struct export *export_new(
+	struct batch *batch, const struct layout *at, bool copied)
+{
+	struct export *e = calloc(1, sizeof(*e));
+
+	if (e && copied) {
+		e->copy = aligned_alloc(64, ((size_t)at->bytes + 64) / 64 * 64);
+		if (e->copy)
+			memcpy(e->copy, at->data, (size_t)at->bytes);
+	}
+	if (!e || (copied && !e->copy)) {
+		free(e);
+		(void)PyErr_NoMemory();
+		return NULL;
+	}
+	if (copied)
+		return e;
+	e->batch = batch;
+	batch->exports++;
+	Py_INCREF((PyObject *)batch);
+	return e;
+}
+
+/* The keywords of __dlpack__(). */
+struct asked {
+	PyObject *stream, *max_version, *device, *copy;
+};
+
+static int check_asked(const struct asked *a)
+{
+	long type = DEVICE_CPU, number = 0;
+
+	if (a->device != Py_None &&
+		!PyArg_ParseTuple(a->device, "ll", &type, &number))
+		return -1;
+	if (type == DEVICE_CPU && number == 0 && a->stream == Py_None)
+		return 0;
+	PyErr_SetString(PyExc_BufferError,
+		"the memory is on the host: there is no stream, and no other "
+		"device");
+	return -1;
+}
+
+static int is_versioned(const struct asked *a)
+{
+	long major = 0, minor = 0;
+
+	if (a->max_version != Py_None &&
+		!PyArg_ParseTuple(a->max_version, "ll", &major, &minor))
+		return -1;
+	return major >= 1;
+}
+
+PyObject *dlpack_export(struct batch *batch, const struct field *field,
+	PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {
+		"stream", "max_version", "dl_device", "copy", NULL};
+	struct asked a = {Py_None, Py_None, Py_None, Py_None};
+	struct layout at;
+	struct export *e;
+	int versioned;
+	bool copied;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names,
+		    &a.stream, &a.max_version, &a.device, &a.copy) ||
+		check_asked(&a) < 0 || field_layout(batch, field, &at) < 0)
+		return NULL;
+	versioned = is_versioned(&a);
+	if (versioned < 0)
+		return NULL;
+	copied = a.copy == Py_True || (at.readonly && !versioned);
+	if (copied && a.copy == Py_False) {
+		PyErr_SetString(PyExc_BufferError,
+			"the memory is read only, which this version of "
+			"DLPack cannot say: it must be copied");
+		return NULL;
+	}
+	e = export_new(batch, &at, copied);
+	return e ? capsule_of(e, &at, versioned) : NULL;
+}
+
+PyObject *dlpack_device(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	return Py_BuildValue("(ii)", DEVICE_CPU, 0);
+}

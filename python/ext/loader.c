@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The type that refrain.Loader is made from: opening, iterating by epochs, and
+ * asking.
+ *
+ *	new --__init__--> between epochs --iter()--> in an epoch
+ *	                        ^                        |
+ *	                        +----- StopIteration ----+
+ *
+ * and closed from any of them.
+ */
+#include "ext_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JSON_BYTES 16384
+#define ECHO_LINE_BYTES 32
+
+struct loader {
+	PyObject ob_base;
+	struct core *core; /* NULL: not opened */
+	PyObject *targets;
+	double timeout_s; /* below 0: none */
+	uint64_t epochs;  /* of the run */
+	uint64_t epoch;	  /* that iter() is in, or comes to next */
+	uint64_t stop;	  /* the epoch's end, in steps of the run */
+	uint64_t step;	  /* the next one */
+	bool iterating;
+	bool moves; /* the end of an epoch depends on time */
+	bool ended; /* the run */
+};
+
+/* -- Opening --------------------------------------------------------------- */
+
+/* Texts of members; `hold` keeps those that are kept as pointers. */
+static int set_members(struct refrain_config *config, PyObject *members)
+{
+	PyObject *name, *text;
+	Py_ssize_t at = 0;
+
+	while (PyDict_Next(members, &at, &name, &text)) {
+		const char *n = PyBytes_AsString(name);
+		const char *t = n ? PyBytes_AsString(text) : NULL;
+		int rc;
+
+		if (!t)
+			return -1;
+		rc = refrain_config_set(config, n, t);
+		if (rc < 0) {
+			(void)raise_open(rc, refrain_message(NULL), Py_None);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int set_cpus(struct refrain_config *config, PyObject *cpus)
+{
+	char *bytes;
+	Py_ssize_t n;
+
+	if (cpus == Py_None)
+		return 0;
+	if (PyBytes_AsStringAndSize(cpus, &bytes, &n) < 0)
+		return -1;
+	config->cpus = (const uint32_t *)(const void *)bytes;
+	config->cpu_count = (uint32_t)((size_t)n / sizeof(uint32_t));
+	return 0;
+}
+
+static int set_state(struct refrain_config *config, PyObject *state)
+{
+	char *bytes;
+	Py_ssize_t n;
+
+	if (state == Py_None)
+		return 0;
+	if (PyBytes_AsStringAndSize(state, &bytes, &n) < 0)
+		return -1;
+	config->state = bytes;
+	config->state_bytes = (size_t)n;
+	return 0;
+}
+
+static PyObject *not_none(PyObject *object)
+{
+	if (object == Py_None)
+		return NULL;
+	Py_INCREF(object);
+	return object;
+}
+
+/* The smallest epoch that ends behind where we are. */
+static void find_epoch(struct loader *self, struct refrain_loader *l)
+{
+	while (self->epoch + 1 < self->epochs &&
+		refrain_epoch_end(l, self->epoch) <= self->step)
+		self->epoch++;
+	self->stop = UINT64_MAX; /* the last one ends with the run */
+	if (self->epoch + 1 < self->epochs)
+		self->stop = refrain_epoch_end(l, self->epoch);
+}
+
+static void note_opened(
+	struct loader *self, const struct refrain_config *config)
+{
+	self->epochs = config->epochs ? config->epochs : 1;
+	self->moves = config->echo == REFRAIN_ECHO_AUTO;
+	self->step = refrain_step(self->core->l);
+	self->epoch = 0;
+	self->iterating = self->ended = false;
+	find_epoch(self, self->core->l);
+}
+
+static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"members", "path", "decode", "augment_fn",
+		"targets", "cpus", "state", "timeout", NULL};
+	struct loader *self = (struct loader *)object;
+	PyObject *members, *path, *decode, *augment, *targets, *cpus, *state;
+	struct refrain_config config;
+	double timeout_s;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOOOOd", names,
+		    &PyDict_Type, &members, &path, &decode, &augment, &targets,
+		    &cpus, &state, &timeout_s))
+		return -1;
+	if (self->core) {
+		PyErr_SetString(PyExc_RuntimeError, "it is open already");
+		return -1;
+	}
+	refrain_config_init(&config);
+	if (set_members(&config, members) < 0 || set_cpus(&config, cpus) < 0 ||
+		set_state(&config, state) < 0)
+		return -1;
+	self->core = core_new();
+	if (!self->core)
+		return PyErr_NoMemory(), -1;
+	self->core->decode = not_none(decode);
+	self->core->augment = not_none(augment);
+	self->targets = not_none(targets);
+	self->timeout_s = timeout_s;
+	callbacks_set(self->core, &config);
+	if (core_open(self->core, &config, args, path) < 0)
+		return -1;
+	note_opened(self, &config);
+	return 0;
+}
+
+/* The handle, or NULL with an exception. */
+static struct refrain_loader *handle(PyObject *object)
+{
+	struct loader *self = (struct loader *)object;
+
+	if (self->core)
+		return core_handle(self->core);
+	PyErr_SetString(PyExc_ValueError, "the loader was not opened");
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static int loader_traverse(PyObject *object, visitproc visit, void *arg)
+{
+	struct loader *self = (struct loader *)object;
+
+	Py_VISIT(Py_TYPE(object));
+	Py_VISIT(self->targets);
+	if (self->core) {
+		Py_VISIT(self->core->decode);
+		Py_VISIT(self->core->augment);
+		Py_VISIT(self->core->cause);
+	}
+	return 0;
+}
+
+/* Closed first: nobody calls what is dropped then. */
+static int loader_clear(PyObject *object)
+{
+	struct loader *self = (struct loader *)object;
+
+	if (self->core) {
+		(void)core_close(self->core); /* counted by close() alone */
+		Py_CLEAR(self->core->decode);
+		Py_CLEAR(self->core->augment);
+		Py_CLEAR(self->core->cause);
+	}
+	Py_CLEAR(self->targets);
+	return 0;
+}
+
+static void loader_dealloc(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	PyObject_GC_UnTrack(object);
+	(void)loader_clear(object);
+	core_unref(((struct loader *)object)->core);
+	release(object);
+	Py_DECREF(type);
+}
+
+static PyObject *loader_close(PyObject *object, PyObject *unused)
+{
+	struct loader *self = (struct loader *)object;
+
+	(void)unused;
+	return PyLong_FromLong(self->core ? core_close(self->core) : 0);
+}
+
+/* Closed: let __init__ open another one. */
+static PyObject *loader_reset(PyObject *object, PyObject *unused)
+{
+	struct loader *self = (struct loader *)object;
+
+	(void)unused;
+	(void)loader_clear(object);
+	core_unref(self->core);
+	self->core = NULL;
+	Py_RETURN_NONE;
+}
+
+/* -- Iterating ------------------------------------------------------------- */
+
+static PyObject *loader_iter(PyObject *object)
+{
+	struct loader *self = (struct loader *)object;
+	struct refrain_loader *l = handle(object);
+
+	if (!l)
+		return NULL;
+	if (self->ended)
+		return PyErr_Format(PyExc_RuntimeError,
+			"the run of %llu epochs is over: open another one, or "
+			"one with more epochs=",
+			(unsigned long long)self->epochs);
+	if (!self->iterating)
+		find_epoch(self, l);
+	self->iterating = true;
+	Py_INCREF(object);
+	return object;
+}
+
+/* Steps that were returned were planned, so their epoch ends for sure. */
+static bool epoch_over(struct loader *self)
+{
+	if (self->moves && self->stop != UINT64_MAX && self->core->l)
+		self->stop = refrain_epoch_end(self->core->l, self->epoch);
+	return self->step >= self->stop;
+}
+
+static PyObject *next_batch(struct loader *self)
+{
+	const struct refrain_batch *b;
+	int rc = core_next(self->core, &b, self->timeout_s);
+
+	if (rc <= 0)
+		return NULL;
+	self->step = b->step + 1;
+	return batch_new(self->core, b, self->targets);
+}
+
+static PyObject *loader_next(PyObject *object)
+{
+	struct loader *self = (struct loader *)object;
+	PyObject *batch;
+
+	if (!handle(object))
+		return NULL;
+	if (self->iterating && epoch_over(self)) {
+		self->iterating = false;
+		return NULL;
+	}
+	batch = next_batch(self);
+	if (!batch && !PyErr_Occurred()) {
+		self->iterating = false;
+		self->ended = true;
+	}
+	return batch;
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+static PyObject *loader_state(PyObject *object, PyObject *args)
+{
+	unsigned long long step = ((struct loader *)object)->step;
+
+	if (!PyArg_ParseTuple(args, "|K", &step) || !handle(object))
+		return NULL;
+	return core_state(((struct loader *)object)->core, step);
+}
+
+static PyObject *loader_epoch_end(PyObject *object, PyObject *args)
+{
+	struct refrain_loader *l = handle(object);
+	unsigned long long epoch;
+
+	if (!l || !PyArg_ParseTuple(args, "K", &epoch))
+		return NULL;
+	return PyLong_FromUnsignedLongLong(refrain_epoch_end(l, epoch));
+}
+
+static PyObject *loader_stats(PyObject *object, PyObject *unused)
+{
+	struct refrain_loader *l = handle(object);
+	char json[JSON_BYTES];
+	int rc;
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	rc = refrain_stats_json(l, json, sizeof(json));
+	if (rc < 0)
+		return raise_error(NULL, rc, refrain_message(l));
+	return PyUnicode_FromStringAndSize(json, rc);
+}
+
+static PyObject *loader_echo_log(PyObject *object, PyObject *unused)
+{
+	struct refrain_loader *l = handle(object);
+	struct refrain_stats stats = {.size = sizeof(stats)};
+	PyObject *text;
+	size_t room;
+	char *log;
+	int rc;
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	(void)refrain_stats_get(l, &stats); /* fails after fork() alone */
+	room = (size_t)(stats.echo_changes + 16) * ECHO_LINE_BYTES;
+	log = PyMem_Malloc(room);
+	if (!log)
+		return PyErr_NoMemory();
+	rc = refrain_echo_log(l, log, room);
+	text = rc < 0 ? raise_error(NULL, rc, refrain_message(l))
+		      : PyUnicode_FromStringAndSize(log, rc);
+	PyMem_Free(log);
+	return text;
+}
+
+/* Integers of NumPy are not ints of Python. */
+static PyObject *loader_path(PyObject *object, PyObject *number)
+{
+	struct refrain_loader *l = handle(object);
+	PyObject *index = l ? PyNumber_Index(number) : NULL;
+	const char *path;
+	uint64_t i;
+
+	if (!index)
+		return NULL;
+	i = PyLong_AsUnsignedLongLong(index);
+	Py_DECREF(index);
+	path = PyErr_Occurred() ? NULL : refrain_path(l, i);
+	if (path)
+		return PyUnicode_DecodeFSDefault(path);
+	PyErr_Clear();
+	return PyErr_Format(PyExc_IndexError, "there is no example %R", number);
+}
+
+static PyObject *loader_class(PyObject *object, PyObject *args)
+{
+	struct refrain_loader *l = handle(object);
+	const char *name;
+	long long label;
+	size_t bytes;
+
+	if (!l || !PyArg_ParseTuple(args, "L", &label))
+		return NULL;
+	name = refrain_class_name(l, label, &bytes);
+	if (name)
+		return PyUnicode_DecodeFSDefaultAndSize(
+			name, (Py_ssize_t)bytes);
+	return PyErr_Format(PyExc_IndexError, "there is no class %lld", label);
+}
+
+static PyMethodDef loader_methods[] = {
+	{"close", loader_close, METH_NOARGS,
+		"close()\n--\n\nEnd the loader within a second. Batches stay "
+		"valid. Returns how many reads and\ncallbacks hang and were "
+		"left behind."},
+	{"_reset", loader_reset, METH_NOARGS, "Let __init__ open again."},
+	{"_state", loader_state, METH_VARARGS, "The position of a step."},
+	{"_epoch_end", loader_epoch_end, METH_VARARGS,
+		"Steps of the run until an epoch is over."},
+	{"_stats_json", loader_stats, METH_NOARGS, "Statistics as JSON."},
+	{"echo_log", loader_echo_log, METH_NOARGS,
+		"echo_log()\n--\n\nThe changes of the echo factor that "
+		"echo='auto' made so far, for echo_log= of a\nrun that is "
+		"to have the same stream."},
+	{"path", loader_path, METH_O,
+		"path(index)\n--\n\nThe path of an example in the dataset. "
+		"IndexError if there is none."},
+	{"_class", loader_class, METH_VARARGS, "The name of a class."},
+	{NULL, NULL, 0, NULL},
+};
+
+/* -- Attributes ------------------------------------------------------------ */
+
+#define GET(name, call)                                                        \
+	static PyObject *name(PyObject *object, void *unused)                  \
+	{                                                                      \
+		struct refrain_loader *l = handle(object);                     \
+                                                                               \
+		(void)unused;                                                  \
+		return l ? PyLong_FromUnsignedLongLong(call(l)) : NULL;        \
+	}
+GET(get_examples, refrain_examples)
+GET(get_class_count, refrain_classes)
+GET(get_steps_left, refrain_steps_left)
+
+static PyObject *get_step(PyObject *object, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(((struct loader *)object)->step);
+}
+
+/* Between epochs it is the one to come. */
+static PyObject *get_epoch(PyObject *object, void *unused)
+{
+	struct loader *self = (struct loader *)object;
+	struct refrain_loader *l = handle(object);
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	if (!self->iterating)
+		find_epoch(self, l);
+	return PyLong_FromUnsignedLongLong(self->epoch);
+}
+
+static PyObject *get_closed(PyObject *object, void *unused)
+{
+	struct loader *self = (struct loader *)object;
+
+	(void)unused;
+	return PyBool_FromLong(
+		!self->core || !self->core->l || self->core->closing);
+}
+
+static PyGetSetDef loader_attributes[] = {
+	{"examples", get_examples, NULL, "Examples of the dataset.", NULL},
+	{"_class_count", get_class_count, NULL, "Classes.", NULL},
+	{"steps_left", get_steps_left, NULL,
+		"Batches that are left of the run; with echo='auto', if the "
+		"factor changed no more.",
+		NULL},
+	{"step", get_step, NULL, "Number of the next step of the run.", NULL},
+	{"epoch", get_epoch, NULL,
+		"Number of the epoch that iter() is in, or begins next.", NULL},
+	{"closed", get_closed, NULL, "close() was called.", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot loader_slots[] = {
+	{Py_tp_doc, "A loader of the library; see refrain.Loader."},
+	{Py_tp_init, loader_init},
+	{Py_tp_dealloc, loader_dealloc},
+	{Py_tp_traverse, loader_traverse},
+	{Py_tp_clear, loader_clear},
+	{Py_tp_iter, loader_iter},
+	{Py_tp_iternext, loader_next},
+	{Py_tp_methods, loader_methods},
+	{Py_tp_getset, loader_attributes},
+	{0, NULL},
+};
+
+PyType_Spec loader_spec = {
+	.name = "refrain._refrain.Loader",
+	.basicsize = sizeof(struct loader),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+	.slots = loader_slots,
+};

@@ -1,0 +1,1 @@
+../../tools/refrain_plan.py

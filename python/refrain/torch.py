@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""refrain for PyTorch: datasets that a training loop iterates, tensors without a
+copy, ranks from torch.distributed, positions to save.
+
+    import refrain.torch
+
+    data = refrain.torch.IterableDataset('/data/train', batch=256, echo=2,
+                                         epochs=90, type='f32', layout='nchw')
+    for epoch in range(90):
+        for images, labels in data:
+            ...
+
+torch.utils.data.DataLoader(data, batch_size=None, num_workers=0) may stand
+between, for those who want one; it makes nothing faster.
+"""
+
+import collections
+
+import torch
+import torch.utils.data
+
+from ._loader import Loader, _state_of
+
+__all__ = ['EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
+           'to_device']
+
+
+def rank_and_world():
+    """(rank, world) of torch.distributed, or (0, 1) if it is not
+    initialised."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def tensor(batch, name='data'):
+    """An array of a batch as a tensor, without a copy: its memory goes back
+    when the tensor dies. Arrays of a type that PyTorch lacks (all but data,
+    labels and status) are not for this."""
+    return torch.from_dlpack(batch.view(name))
+
+
+class _InFlight:
+    """What copies to a device still read: (event behind the copy, owner)."""
+
+    def __init__(self):
+        self._waiting = collections.deque()
+
+    def add(self, event, owner):
+        """Keep the owner until the event has happened."""
+        self._waiting.append((event, owner))
+        self.sweep()
+
+    def sweep(self):
+        """Drop what has happened."""
+        while self._waiting and self._waiting[0][0].query():
+            self._waiting.popleft()
+
+    def __len__(self):
+        return len(self._waiting)
+
+
+in_flight = _InFlight()
+
+
+def _cuda_event():
+    event = torch.cuda.Event()
+    event.record()
+    return event
+
+
+def to_device(tensors, device, event=_cuda_event):
+    """Start copies of tensors to a device. What they are copied from is kept
+    until the event behind the copies has happened, so that a batch does not
+    go back before. Returns the copies."""
+    copies = [t.to(device, non_blocking=True) for t in tensors]
+    if torch.device(device).type != 'cpu':
+        in_flight.add(event(), list(tensors))
+    return copies
+
+
+def _pinned(source):
+    copy = torch.empty(source.shape, dtype=source.dtype, pin_memory=True)
+    return copy.copy_(source)
+
+
+class IterableDataset(torch.utils.data.IterableDataset):
+    """IterableDataset(dataset, *, batch, device=None, pin_memory=False, ...)
+
+    (data, targets) for each batch of an epoch; keywords are those of
+    refrain.Loader. `targets` are its labels, or what targets= makes.
+
+    pin_memory  copy data into pinned memory.
+    device      copy both there, by way of pinned memory if it is a GPU.
+    rank, world those of torch.distributed if it is initialised. Ranks then get
+                equally many examples (pad_ranks) and end each epoch at the
+                same step.
+
+    The loader is opened when it is iterated first, so that the object may be
+    sent to another process before. One iter() is one epoch, and the next goes
+    on. Tensors lend the memory of the loader unless they are copied: keep no
+    more of them than batches_ahead.
+    """
+
+    def __init__(self, dataset, *, batch, device=None, pin_memory=False,
+                 rank=None, world=None, state=None, **keywords):
+        super().__init__()
+        self._dataset = dataset
+        self._keywords = dict(keywords, batch=batch)
+        self._given = (rank, world)
+        self._device = device
+        self._pin = pin_memory or (
+            device is not None and torch.device(device).type == 'cuda')
+        self._state = _state_of(state)
+        self._loader = None
+
+    def __getstate__(self):
+        if self._loader is not None:
+            raise TypeError('a dataset that is open cannot be pickled')
+        return self.__dict__
+
+    @property
+    def loader(self):
+        """The refrain.Loader, opened if it was not."""
+        if self._loader is None:
+            self._loader = self._opened()
+        return self._loader
+
+    def _ranks(self):
+        rank, world = rank_and_world()
+        return (rank if self._given[0] is None else self._given[0],
+                world if self._given[1] is None else self._given[1])
+
+    def _opened(self):
+        rank, world = self._ranks()
+        keywords = dict(self._keywords)
+        if world > 1:
+            keywords.setdefault('pad_ranks', True)
+        return Loader(self._dataset, rank=rank, world=world,
+                      state=self._state, **keywords)
+
+    @staticmethod
+    def _check_worker():
+        if torch.utils.data.get_worker_info() is not None:
+            raise RuntimeError(
+                'refrain decodes in threads of its own, not in worker '
+                'processes: use DataLoader(dataset, batch_size=None, '
+                'num_workers=0), or iterate the dataset')
+
+    def _converted(self, batch):
+        data, targets = tensor(batch), batch.view('labels')
+        if self._keywords.get('targets') is None:
+            targets = torch.from_dlpack(targets)
+        else:
+            targets = torch.as_tensor(batch.targets)
+        if self._pin:
+            data = _pinned(data)
+        if self._device is not None:
+            data, targets = to_device((data, targets), self._device)
+        return data, targets
+
+    def __iter__(self):
+        self._check_worker()
+        for batch in self.loader:
+            converted = self._converted(batch)
+            del batch           # the tensors have it
+            yield converted
+            del converted
+
+    def __len__(self):
+        return len(self.loader)
+
+    def set_epoch(self, epoch):
+        """As that of refrain.Loader."""
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self):
+        """The position after the last batch that was yielded."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state):
+        """Go on from there."""
+        if self._loader is None:
+            self._state = _state_of(state)
+        else:
+            self._loader.load_state_dict(state)
+
+    def stats(self):
+        """The statistics of the loader."""
+        return self.loader.stats()
+
+    def close(self):
+        """Close the loader; the next iter() opens another one."""
+        if self._loader is not None:
+            self._loader.close()
+        self._loader = None
+
+
+class EvalDataset(IterableDataset):
+    """(data, targets, mask) for each batch of an evaluation: every example once
+    over all ranks, in order, with a centre crop. All ranks have equally many
+    steps; mask is False for examples that only fill them up. Each iter()
+    begins anew."""
+
+    def __init__(self, dataset, *, batch, **keywords):
+        keywords = {'augment': 'eval', **keywords, 'in_order': True,
+                    'pad_ranks': True, 'epochs': 1}
+        super().__init__(dataset, batch=batch, **keywords)
+
+    def _mask(self, batch, size, ranks, examples):
+        place = torch.arange(batch.count) + batch.step * size
+        return place * ranks[1] + ranks[0] < examples
+
+    def __iter__(self):
+        self._check_worker()
+        self.close()
+        loader, ranks = self.loader, self._ranks()
+        size, examples = int(self._keywords['batch']), loader.examples
+        for batch in loader:
+            mask = self._mask(batch, size, ranks, examples)
+            if self._device is not None:
+                mask = mask.to(self._device)
+            converted = (*self._converted(batch), mask)
+            del batch
+            yield converted
+            del converted
+        self.close()

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory limit of the control group that this process runs in. */
+#ifndef BASE_CGROUP_H
+#define BASE_CGROUP_H
+
+#include <stdint.h>
+
+#define CGROUP_NO_LIMIT UINT64_MAX
+
+/*
+ * The smallest memory limit of this process' control group and of the groups
+ * above it, as far as they can be seen; CGROUP_NO_LIMIT if none has a limit
+ * or nothing can be read. Control groups of version 1, version 2 and both at
+ * once are read, with and without a cgroup namespace. `root` is the directory
+ * below which proc/ and the mounted hierarchies are looked up: "" outside of
+ * tests. Opens a handful of files: not for hot paths.
+ */
+uint64_t cgroup_memory_limit(const char *root);
+
+#endif

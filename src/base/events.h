@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events that an operator should know of. Parts below the daemon report them
+ * to the sink that they were given; the daemon's log decides which are
+ * written, and where. The table of events is events.def.
+ */
+#ifndef BASE_EVENTS_H
+#define BASE_EVENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the order of syslog's severities. */
+enum event_level {
+	EVENT_ERROR,
+	EVENT_WARNING,
+	EVENT_NOTICE,
+	EVENT_INFO,
+};
+
+enum event_kind {
+#define EVENT(kind, level, name, message, action) EVENT_##kind,
+#include "base/events.def"
+#undef EVENT
+	EVENT_KINDS,
+};
+
+struct event_info {
+	const char *name;
+	enum event_level level;
+	const char *message; /* with %p, %d, %e, %n, %s */
+	const char *action;  /* for the operator */
+};
+
+/* Indexed by kind. */
+extern const struct event_info event_table[EVENT_KINDS];
+
+/* "error", "warning", "notice", "info". */
+const char *event_level_name(enum event_level level);
+
+/* Strings are any bytes, lent for the call; NULL and 0 where not needed. */
+struct event {
+	enum event_kind kind;
+	const char *path; /* %p */
+	const char *dir;  /* %d */
+	const char *text; /* %s */
+	int status;	  /* %e: -errno */
+	uint64_t n;	  /* %n */
+};
+
+/*
+ * Callable from any thread, with any lock held: report() does not block and
+ * calls nobody back.
+ */
+struct event_sink {
+	void (*report)(void *arg, const struct event *e);
+	void *arg;
+};
+
+/* A NULL sink is allowed. */
+static inline void event_report(
+	const struct event_sink *sink, const struct event *e)
+{
+	if (sink)
+		sink->report(sink->arg, e);
+}
+
+/*
+ * The message of an event into buf, one line: names are cut to a length that
+ * a person can read, and what could harm a terminal is escaped. Returns buf.
+ */
+const char *event_format(char *buf, size_t size, const struct event *e);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's list of mounts, and whether a directory is the root of a
+ * refrain mount. No state; any thread.
+ */
+#include "base/mountinfo.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Words of a line before its optional tags. */
+enum { WORD_ID, WORD_PARENT, WORD_DEVICE, WORD_ROOT, WORD_PATH, WORDS };
+
+int mountinfo_open(struct mountinfo *m, pid_t pid)
+{
+	char path[64] = "/proc/self/mountinfo";
+
+	if (pid > 0)
+		(void)snprintf(
+			path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	*m = (struct mountinfo){.file = fopen(path, "re")};
+	return m->file ? 0 : -errno;
+}
+
+void mountinfo_close(struct mountinfo *m)
+{
+	if (m->file)
+		(void)fclose(m->file); /* was only read */
+	free(m->line);
+	*m = (struct mountinfo){.file = NULL};
+}
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Undo \040 and the like, in place. */
+static void undo_octal(char *text)
+{
+	char *to = text;
+
+	for (; *text; to++) {
+		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
+			is_octal(text[3])) {
+			*to = (char)((text[1] - '0') << 6 |
+				(text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*to = *text++;
+		}
+	}
+	*to = '\0';
+}
+
+/*
+ * "ID PARENT MAJ:MIN ROOT PATH OPTIONS [TAG ...] - TYPE SOURCE SUPER": cut it
+ * up. False for a line of another form.
+ */
+static bool parse_mount(char *line, struct mountinfo_entry *e)
+{
+	char *tail = strstr(line, " - "), *save = NULL, *word[WORDS];
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!tail)
+		return false;
+	*tail = '\0';
+	for (int i = 0; i < WORDS; i++) {
+		word[i] = strtok_r(i == 0 ? line : NULL, " ", &save);
+		if (!word[i])
+			return false;
+	}
+	undo_octal(word[WORD_ROOT]);
+	undo_octal(word[WORD_PATH]);
+	e->root = word[WORD_ROOT];
+	e->path = word[WORD_PATH];
+	e->type = strtok_r(tail + 3, " ", &save);
+	(void)strtok_r(NULL, " ", &save); /* the source */
+	e->options = strtok_r(NULL, " ", &save);
+	if (!e->options)
+		e->options = "";
+	return e->type && sscanf(word[WORD_ID], "%u", &e->id) == 1 &&
+		sscanf(word[WORD_DEVICE], "%u:%u", &e->major, &e->minor) == 2;
+}
+
+bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e)
+{
+	while (getline(&m->line, &m->room, m->file) > 0)
+		if (parse_mount(m->line, e))
+			return true;
+	return false;
+}
+
+/* -- The root of a refrain mount ------------------------------------------ */
+
+/* The kernel's number of the mount that an open file lies on. */
+static int mount_id_of(int fd, unsigned *id)
+{
+	CLEANUP_FREE char *line = NULL;
+	char path[64];
+	size_t room = 0;
+	int rc = -ENODATA;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (rc < 0 && getline(&line, &room, f) > 0)
+		if (sscanf(line, "mnt_id: %u", id) == 1)
+			rc = 0;
+	(void)fclose(f); /* was only read */
+	return rc;
+}
+
+static int path_of_fd(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PATH_MAX);
+	if (n < 0)
+		return -errno;
+	if (n == PATH_MAX)
+		return -ENAMETOOLONG;
+	path[n] = '\0';
+	return 0;
+}
+
+/* Its owner as the kernel knows it: the daemon cannot choose this. */
+static int owner_of(const char *options, uid_t *owner)
+{
+	static const char key[] = "user_id=";
+	const char *at = strstr(options, key);
+	unsigned long uid;
+	char *end;
+
+	if (!at || (at != options && at[-1] != ','))
+		return -ENODATA;
+	errno = 0;
+	uid = strtoul(at + strlen(key), &end, 10);
+	if (errno || uid > UINT_MAX || (*end && *end != ','))
+		return -ENODATA;
+	*owner = (uid_t)uid;
+	return 0;
+}
+
+/* The entry of this mount: is it refrain's, and `path` its root? */
+static int check_root(
+	const struct mountinfo_entry *e, const char *path, uid_t *owner)
+{
+	if (strcmp(e->type, MOUNTINFO_REFRAIN) != 0 ||
+		strcmp(e->root, "/") != 0 || strcmp(e->path, path) != 0)
+		return -ENODATA;
+	return owner_of(e->options, owner);
+}
+
+int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	char own[PATH_MAX];
+	unsigned id;
+	int rc = mount_id_of(dir_fd, &id);
+
+	if (rc == 0)
+		rc = path_of_fd(dir_fd, own);
+	if (rc == 0)
+		rc = mountinfo_open(&m, 0);
+	if (rc < 0)
+		return rc;
+	rc = -ENODATA;
+	while (mountinfo_next(&m, &e))
+		if (e.id == id) {
+			rc = check_root(&e, own, owner);
+			break;
+		}
+	mountinfo_close(&m);
+	if (rc == 0 && path && snprintf(path, size, "%s", own) >= (int)size)
+		rc = -ENAMETOOLONG;
+	return rc;
+}
+
+int mountinfo_check_peer(int socket_fd, uid_t owner)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	return peer.uid == owner || peer.uid == 0 ? 0 : -EPERM;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of chunks in the tiers; see part.c. Private to src/cache. */
+#ifndef CACHE_PART_IMPL_H
+#define CACHE_PART_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cache/fill_impl.h"
+
+/* What a part has behind the bytes of its chunk; 0: there are none of it. */
+size_t part_tail_bytes(const struct cache_item *item);
+
+/*
+ * The fill has memory, and nothing in it: true if what is in a tier of it is
+ * being read; until then nothing is to be fetched. Wants the lock.
+ */
+bool part_load(struct cache *c, struct fill *f);
+
+/* Begin to write up to n parts, oldest first, to free memory. The lock. */
+void part_spill(struct cache *c, unsigned n);
+
+/* It has, or is about to have, what could be kept as a part. The lock. */
+bool part_is_possible(const struct fill *f);
+
+/*
+ * The cache stops, and nothing is fetched any more: begin to write all that is
+ * worth it, and drop the rest. The lock.
+ */
+void part_keep_all(struct cache *c);
+
+/* The chunk is whole, or its version ceased. Without the lock. */
+void part_discard(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+
+/* As store_keep(), unless the chunk is whole. */
+void part_keep(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines that arrive on a descriptor in pieces. Private to src/ctl. Owned by
+ * one thread.
+ */
+#ifndef CTL_LINE_IMPL_H
+#define CTL_LINE_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Set max_bytes, zero the rest; release with lines_release(). */
+struct lines {
+	size_t max_bytes; /* of a line, without its newline */
+	char *data;
+	size_t start, used; /* what is unread: data[start] to data[used - 1] */
+	size_t room;
+};
+
+/*
+ * Read once from the descriptor. The number of bytes, 0 at its end; -EAGAIN
+ * as read() says; -EMSGSIZE if a line is longer than max_bytes. Lines handed
+ * out before are gone.
+ */
+int lines_fill(struct lines *l, int fd);
+
+/*
+ * The next complete line, its newline replaced by NUL; false if there is
+ * none. It may hold other NULs.
+ */
+bool lines_next(struct lines *l, char **line, size_t *len);
+
+/* Is there the beginning of a line? Meaningful after lines_next() failed. */
+bool lines_partial(const struct lines *l);
+
+void lines_release(struct lines *l);
+
+/*
+ * Send all of it to a non-blocking socket: 0; -EPIPE if the peer is gone, or
+ * takes nothing for timeout_ms, or would have to be waited for while the
+ * descriptor stop_fd (if not -1) is readable.
+ */
+int line_send(
+	int fd, const char *data, size_t len, int stop_fd, int timeout_ms);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Daemons that do not answer: reading an attribute of their mount without
+ * waiting for ever, and what to tell whoever asked. Private to src/ctl. No
+ * state.
+ */
+#ifndef CTL_SILENT_H
+#define CTL_SILENT_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A daemon that runs answers within milliseconds. */
+#define SILENT_TIMEOUT_MS 3000
+
+/*
+ * Read an attribute of the directory that is open as `dir_fd` (O_PATH does)
+ * into buf, NUL-terminated: its length; -ETIMEDOUT after SILENT_TIMEOUT_MS;
+ * -errno.
+ */
+int attribute_read(int dir_fd, const char *name, char *buf, size_t size);
+
+/*
+ * Set the message about a daemon that does not answer and return `code`.
+ * `mountpoint` may be NULL, `pid` 0 if it is not known.
+ */
+int ctl_silent(const char *mountpoint, pid_t pid, int code, struct error *err);
+
+#endif

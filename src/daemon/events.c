@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What the daemon itself reports to its log. Any thread. */
+#include "daemon/mount_impl.h"
+
+#include <stdio.h>
+
+/* The file is opened where its name is right: before going away. */
+int events_open(struct mount *m, struct error *err)
+{
+	struct log_config config = {
+		.file = m->options.log_file,
+		.mountpoint = m->mountpoint,
+		.level = m->options.log_level,
+		.json = m->options.log_json,
+	};
+	int rc = log_new(&m->log, &config, err);
+
+	if (rc == 0)
+		m->events = log_sink(m->log);
+	return rc;
+}
+
+void events_mounted(struct mount *m)
+{
+	struct event e = {
+		.kind = EVENT_MOUNTED, .path = m->source, .dir = m->mountpoint};
+
+	event_report(m->events, &e);
+}
+
+/* A failure that the caller prints is for other places of the log only. */
+void events_ended(struct mount *m, const struct error *why)
+{
+	struct event e = {.kind = EVENT_ENDED, .dir = m->mountpoint};
+	char text[64];
+
+	e.text = text;
+	if (why) {
+		e.kind = EVENT_START_FAILED;
+		e.text = why->msg;
+		if (!m->options.log_file)
+			return;
+	} else if (m->signal) {
+		(void)snprintf(
+			text, sizeof(text), "stopped by signal %d", m->signal);
+	} else {
+		(void)snprintf(text, sizeof(text), "it was unmounted");
+	}
+	event_report(m->events, &e);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits of a mount as sentences for `status` and the log. Any thread.
+ */
+#include "daemon/mount_impl.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/cgroup.h"
+#include "base/size.h"
+
+#define FS_LIMITS_MAX 8
+#define SENTENCE_MAX (PATH_MAX + 256)
+
+/* A group that is too small ends in the kernel killing the daemon. */
+void limits_of_memory(struct mount *m, limit_fn *fn, void *arg)
+{
+	uint64_t limit = cgroup_memory_limit(""), tiers = 0, needed;
+	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
+	char sentence[SENTENCE_MAX];
+
+	for (size_t i = 0; i < store_tiers(m->store); i++) {
+		struct tier_status s;
+
+		store_tier_status(m->store, i, &s);
+		tiers += s.in_memory ? s.capacity_bytes : 0;
+	}
+	needed = tiers + m->options.staging_bytes;
+	if (tiers == 0 || needed <= limit)
+		return;
+	(void)snprintf(sentence, sizeof(sentence),
+		"the memory control group allows %s, but the tiers in memory "
+		"(%s) and --staging (%s) may need more: the kernel kills the "
+		"daemon then; give the tiers less, or raise the limit",
+		size_format(limit, a), size_format(tiers, b),
+		size_format(m->options.staging_bytes, c));
+	fn(arg, sentence);
+}
+
+static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
+{
+	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], sentence[SENTENCE_MAX];
+
+	if (s->gone) {
+		(void)snprintf(sentence, sizeof(sentence),
+			"cache directory '%s' was deleted or moved: unmount, "
+			"and mount again",
+			s->dir);
+		fn(arg, sentence);
+	}
+	if (s->used_bytes <= s->capacity_bytes)
+		return;
+	(void)snprintf(sentence, sizeof(sentence),
+		"cache '%s' was given %s and holds %s: nothing is added; mount "
+		"with more, or clear it",
+		s->dir, size_format(s->capacity_bytes, a),
+		size_format(s->used_bytes, b));
+	fn(arg, sentence);
+}
+
+void limits_of_tiers(struct mount *m, limit_fn *fn, void *arg)
+{
+	for (size_t i = 0; i < store_tiers(m->store); i++) {
+		struct tier_status s;
+
+		store_tier_status(m->store, i, &s);
+		check_tier(&s, fn, arg);
+	}
+}
+
+void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg)
+{
+	const char *sentence[FS_LIMITS_MAX];
+	size_t n = fs_limits(m->fs, sentence, FS_LIMITS_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		fn(arg, sentence[i]);
+}
+
+void limit_report(void *arg, const char *sentence)
+{
+	const struct mount *m = arg;
+	struct event e = {.kind = EVENT_LIMIT, .text = sentence};
+
+	event_report(m->events, &e);
+}

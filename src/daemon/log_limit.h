@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How often one kind of event may be written: LOG_BURST lines at once, then
+ * one in LOG_REFILL_NS. A day of the same fault is 80 lines of each kind, and
+ * a day of every fault at once is less than 1 MB.
+ */
+#ifndef DAEMON_LOG_LIMIT_H
+#define DAEMON_LOG_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define LOG_BURST 8u
+#define LOG_REFILL_NS (20 * 60 * NS_PER_S)
+
+/* All zero: nothing was written yet. */
+struct log_limit {
+	uint64_t free_ns;    /* when all of the burst will be free again */
+	uint64_t suppressed; /* events since the last line */
+	uint64_t since_ns;   /* the first of these, by the wall clock */
+};
+
+/*
+ * May an event that happens at `now_ns` be written? If not, it is counted.
+ * Once one was suppressed, the next line is the summary of all of them.
+ */
+static inline bool log_limit_take(
+	struct log_limit *l, uint64_t now_ns, uint64_t wall_ns)
+{
+	if (l->suppressed == 0 &&
+		l->free_ns <= now_ns + (LOG_BURST - 1) * LOG_REFILL_NS) {
+		l->free_ns = (l->free_ns > now_ns ? l->free_ns : now_ns) +
+			LOG_REFILL_NS;
+		return true;
+	}
+	if (l->suppressed++ == 0)
+		l->since_ns = wall_ns;
+	return false;
+}
+
+/* When the summary of suppressed events is due; UINT64_MAX: there are none. */
+static inline uint64_t log_limit_due_ns(const struct log_limit *l)
+{
+	uint64_t burst_ns = (LOG_BURST - 1) * LOG_REFILL_NS;
+
+	if (l->suppressed == 0)
+		return UINT64_MAX;
+	return l->free_ns > burst_ns ? l->free_ns - burst_ns : 0;
+}
+
+/* The summary is being written: how many it stands for. */
+static inline uint64_t log_limit_sum(struct log_limit *l, uint64_t now_ns)
+{
+	uint64_t n = l->suppressed;
+
+	l->free_ns =
+		(l->free_ns > now_ns ? l->free_ns : now_ns) + LOG_REFILL_NS;
+	l->suppressed = 0;
+	return n;
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the daemon: the graph of a mount, shared by the daemon's files. */
+#ifndef DAEMON_MOUNT_IMPL_H
+#define DAEMON_MOUNT_IMPL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/counters.h"
+#include "base/timer.h"
+#include "cache/cache.h"
+#include "ctl/ctl.h"
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "fs/fs.h"
+#include "manifest/manifest.h"
+#include "origin/origin.h"
+#include "prefetch/prefetch.h"
+#include "store/store.h"
+
+enum scan_state {
+	SCAN_RUNNING,
+	SCAN_COMPLETE,
+	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
+};
+
+/* One mount. Set once while it is built, but where it says otherwise. */
+struct mount {
+	struct mount_options options;	 /* strings owned by the caller */
+	const struct scheme *scheme;	 /* of the source; source.c */
+	char *source;			 /* the dataset as tiers record it */
+	char *mountpoint;		 /* absolute, no links */
+	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	/* What a mount that fails has to take away again. */
+	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
+	struct counters counters;
+	uint64_t started_ns;
+	struct log *log;
+	const struct event_sink *events; /* of the log */
+	struct timers *timers;
+	struct origin *origin; /* the outermost decorator */
+	struct origin *remote; /* at the bottom, if it is far away */
+	struct origin *fault;  /* in the stack, or NULL */
+	struct store *store;
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct prefetch *prefetch;
+	struct plans *plans;
+	struct ctl_server *ctl;
+	struct fs *fs;
+	struct pages *pages; /* NULL: their number is not bounded */
+	int ready_fd;	     /* the parent waits for the outcome here, or -1 */
+
+	pthread_t scan_thread, signal_thread;
+	bool scan_started, signal_started;
+	bool quiesced; /* by the signal thread or, when it is gone, the main */
+	bool quiet;    /* likewise; nothing is out at the origin any more */
+	atomic_int scan;	    /* enum scan_state; relaxed */
+	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
+	pthread_mutex_t lock;	    /* guards all below */
+	pthread_cond_t cond;
+	bool asking;  /* the start waits for the origin */
+	bool serving; /* all parts are there */
+	bool stopping;
+	int signal; /* the one that stopped it; 0: it was unmounted */
+	struct tree_walk_result unlisted; /* what the last scan could not */
+	char *fault_spec;		  /* the faults in force */
+	uint64_t kept; /* tree_generation() of the manifest that was kept */
+};
+
+/* source.c: paths, the origin's stack. */
+int mount_resolve(struct mount *m, struct error *err);
+int mount_resolve_source(struct mount *m, struct error *err);
+
+/*
+ * reach.c: wait until a directory answers. -ETIMEDOUT after timeout_s seconds;
+ * any answer will do, a failure too. Says so when it takes long.
+ */
+int reach_directory(const char *source, unsigned timeout_s, struct error *err);
+int mount_open_origin(struct mount *m, struct error *err);
+
+/* Whether a source far away can be read; waits a few seconds for it. */
+int mount_probe_origin(struct mount *m, struct error *err);
+
+/*
+ * daemon.c. Leave at once, while the main thread waits for the origin (lock
+ * held); no new work begins; end whatever a handler or the kernel waits for.
+ */
+void mount_give_up(struct mount *m);
+void mount_set_stopping(struct mount *m);
+void mount_quiesce(struct mount *m);
+
+/* signals.c: block them before any thread is made, so that all inherit it. */
+void signals_block(void);
+int signals_start(struct mount *m, struct error *err);
+void signals_stop(struct mount *m);
+
+/* events.c: the log, and what is written there of the mount itself. */
+int events_open(struct mount *m, struct error *err);
+void events_mounted(struct mount *m);
+void events_ended(struct mount *m, const struct error *why); /* or NULL */
+
+/*
+ * limits.c: what makes the mount slower, smaller or less safe than it could
+ * be; fn gets each sentence, lent for the call.
+ */
+typedef void limit_fn(void *arg, const char *sentence);
+void limits_of_memory(struct mount *m, limit_fn *fn, void *arg);
+void limits_of_tiers(struct mount *m, limit_fn *fn, void *arg);
+void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg);
+/* A limit_fn that writes to the log; arg is the mount. */
+void limit_report(void *arg, const char *sentence);
+
+/* background.c */
+int background_fork(struct mount *m, struct error *err, bool *parent);
+void background_ready(struct mount *m);
+void background_failed(struct mount *m, const struct error *err);
+void notify_systemd(const char *state);
+
+/* scan.c: the background scan, and what a whole manifest is good for. */
+int scan_start(struct mount *m, struct error *err);
+void scan_stop(struct mount *m);
+
+/*
+ * Entries that no item of the manifest has are garbage of old versions: they
+ * go, counted as invalidated. For when the manifest is known to be right.
+ */
+void mount_sweep(struct mount *m);
+
+/*
+ * The manifest in the last tier: load it into m->manifest (which is made
+ * anew), save it if it has changed since. What cannot be saved is counted.
+ */
+int manifest_open(struct mount *m, struct error *err);
+void manifest_keep(struct mount *m);
+
+/* Called for every item of a file; false stops, and so does the mount's end. */
+typedef bool mount_item_fn(void *arg, const struct cache_item *item);
+bool mount_items(struct mount *m, const struct node_info *info,
+	mount_item_fn *fn, void *arg);
+
+/* pages.c: a bound on the kernel's pages of passed-through items. */
+struct pages;
+int pages_new(struct pages **out, struct mount *m, struct error *err);
+void pages_free(struct pages *p); /* before the fs; NULL is allowed */
+void pages_passed(struct pages *p, const struct cache_item *item);
+
+/* status.c: the object of `refrain status --json`; NULL: no memory. */
+json_t *mount_status(struct mount *m);
+
+/* commands.c and the rest: what the control socket understands. */
+typedef void mount_command_fn(
+	void *arg, struct ctl_conn *conn, const json_t *request);
+extern const struct ctl_command mount_commands[];
+mount_command_fn command_warm;
+mount_command_fn command_keys;
+mount_command_fn command_report;
+mount_command_fn command_plan, command_plan_add, command_plan_progress,
+	command_plan_status, command_plan_follow, command_plan_drop;
+
+/*
+ * report.c: count what a loader reports in a request, such as its direct hits.
+ * -EINVAL: a count is malformed, and nothing was counted.
+ */
+int report_take(struct mount *m, const json_t *request, struct error *err);
+
+/*
+ * The "paths" of a request: an array, or NULL if there are none. False: it is
+ * something else, and the peer was told.
+ */
+bool command_paths(
+	struct ctl_conn *conn, const json_t *request, const json_t **paths);
+
+/*
+ * What a walk could not list: its number, and a sentence as "unlisted_why".
+ * A NULL reply is allowed.
+ */
+void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
+	const struct tree_walk_result *result);
+
+/* names.c: the names in a request, for commands that take many of them. */
+struct names {
+	struct mount *m;
+	bool listed; /* the whole source was, for want of a name */
+};
+
+/*
+ * The node of a name. -EINVAL: it is no path; -ENOENT: the source has no such
+ * name. What is not known yet is looked for once a request.
+ */
+int names_find(struct names *n, const json_t *name, struct node_info *info);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A look: it finds out what a dataset holds and fills its tables. The *driver*
+ * is one thread that does all that can hang, so that the caller of
+ * dataset_open() can leave it behind; it gives work to *workers*.
+ */
+#ifndef DATASET_LOOK_IMPL_H
+#define DATASET_LOOK_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/pool.h"
+#include "dataset/table_impl.h"
+
+struct look {
+	/* Set once, by the caller. */
+	char *path, *root;
+	char *cache_dir; /* of index files; NULL: nowhere */
+	int source;
+	uint32_t record_bytes, label_bytes;
+	bool any_file;
+	unsigned threads;
+	int64_t start_ns; /* CLOCK_REALTIME */
+
+	/* The driver's alone. */
+	struct pool *workers;	/* set once */
+	char *real, *real_root; /* without symbolic links; set once */
+	struct dataset *ds;
+
+	_Atomic bool stop; /* relaxed: end soon */
+	/* Relaxed: what has come from the storage, and what the driver is at,
+	 * a string that stays; for whoever waits for it. */
+	_Atomic uint64_t answers;
+	const char *_Atomic doing;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* `pending` is 0, or `done` */
+	unsigned pending;	/* lock: jobs of workers */
+	bool done;		/* lock: the driver is through */
+	bool abandoned;		/* lock: so the driver frees the look */
+	int status;		/* lock: 0, or the first failure */
+	struct error err;	/* lock: of it */
+};
+
+static inline bool look_stopped(const struct look *l)
+{
+	return atomic_load_explicit(&l->stop, memory_order_relaxed);
+}
+
+/* Something has come from the storage. Any thread. */
+static inline void look_answered(struct look *l)
+{
+	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
+}
+
+/* What comes now, after "while". Driver. */
+static inline void look_doing(struct look *l, const char *what)
+{
+	look_answered(l);
+	atomic_store_explicit(&l->doing, what, memory_order_relaxed);
+}
+
+/* Note the first failure, end the others soon; returns `code`. Any thread. */
+int look_fail(struct look *l, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The workers, started when they are first asked for. Driver. */
+int look_workers(struct look *l);
+
+/* A job for the workers, which calls look_ended() as its last. */
+void look_submit(struct look *l, struct pool_job *job);
+void look_ended(struct look *l);
+
+/* Until there is no job left; then what became of them. Driver. */
+int look_wait(struct look *l);
+
+/* fn(l, arg, i) for all i below n, by the workers in any order. Driver. */
+typedef int look_fn(struct look *l, void *arg, uint64_t i);
+int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
+
+enum look_type {
+	LOOK_FILE,
+	LOOK_DIR,
+	LOOK_LINK, /* that leads nowhere */
+};
+
+/*
+ * What is in a directory, without what is hidden and what is neither of the
+ * above. Takes dir_fd. 0, -errno (the reading failed), or what fn() returned
+ * that is not 0.
+ */
+typedef int list_fn(void *arg, const char *name, enum look_type type);
+int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
+
+/* By its name, with or without a callback that decodes. */
+bool look_is_image(const struct look *l, const char *name);
+
+/* The regular files in the directory itself, with `suffix`, as shards in order;
+ * sizes and mtimes follow with look_stat_shards(). */
+int look_list_shards(struct look *l, const char *suffix);
+int look_stat_shards(struct look *l);
+
+struct stat;
+int64_t stat_mtime_ns(const struct stat *st);
+/* Of a file its size; a directory's inode and size, hashed, with the highest
+ * bit set. */
+uint64_t stat_fingerprint(const struct stat *st);
+
+/* -- The sources: fill l->ds; its directory is open, and watched. --------- */
+
+int look_folder(struct look *l);
+int look_list_file(struct look *l);
+int look_tar(struct look *l);
+int look_raw(struct look *l);
+
+#endif

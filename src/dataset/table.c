@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of a dataset while they are made, and the texts of labels, which
+ * become classes. One thread at a time, the driver of a look.
+ */
+#include "dataset/table_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define TABLE_FIRST_BYTES ((size_t)4096)
+
+void *table_grow(struct table *t, size_t bytes)
+{
+	void *end;
+
+	if (t->room - t->bytes < bytes) {
+		uint64_t room = t->room + t->room / 2 + bytes;
+		void *data;
+
+		if (room < TABLE_FIRST_BYTES)
+			room = TABLE_FIRST_BYTES;
+		data = realloc(t->data, room);
+		if (!data)
+			return NULL;
+		t->data = data;
+		t->room = room;
+	}
+	end = (char *)t->data + t->bytes;
+	t->bytes += bytes;
+	return end;
+}
+
+int64_t table_text(struct table *t, const char *text, size_t bytes)
+{
+	uint64_t at = t->bytes;
+	char *to = table_grow(t, bytes + 1);
+
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, text, bytes);
+	to[bytes] = '\0';
+	return (int64_t)at;
+}
+
+int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
+	uint64_t fingerprint)
+{
+	int64_t at =
+		table_text(&ds->section[SECTION_TEXTS], path, strlen(path));
+	struct ds_watch *w;
+
+	if (at < 0)
+		return -ENOMEM;
+	w = table_grow(&ds->section[SECTION_WATCHES], sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = (struct ds_watch){(uint64_t)at, mtime_ns, fingerprint};
+	return 0;
+}
+
+int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes)
+{
+	int64_t at =
+		table_text(&ds->section[SECTION_TEXTS], file, strlen(file));
+	struct ds_shard *s;
+
+	if (at < 0)
+		return -ENOMEM;
+	s = table_grow(&ds->section[SECTION_SHARDS], sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct ds_shard){.file = (uint64_t)at, .bytes = bytes};
+	return 0;
+}
+
+size_t ds_example_bytes(enum ds_kind kind)
+{
+	if (kind == EXAMPLES_WHOLE)
+		return sizeof(struct ds_whole);
+	return kind == EXAMPLES_PART ? sizeof(struct ds_part) : 0;
+}
+
+/* -- The fingerprint ------------------------------------------------------- */
+
+/* What it takes of an example; the name is hashed apart. */
+struct print {
+	uint64_t shard, offset, bytes;
+	int64_t label;
+};
+
+static struct print print_of(const struct dataset *ds, uint64_t i)
+{
+	struct example ex;
+
+	dataset_example(ds, i, &ex);
+	if (ex.whole) /* its size is a hint that not all sources have */
+		return (struct print){.label = ex.label};
+	return (struct print){ex.shard, ex.offset, ex.bytes, ex.label};
+}
+
+static uint64_t print_examples(const struct dataset *ds, uint64_t seed)
+{
+	struct print block[256];
+
+	for (uint64_t i = 0; i < ds->count;) {
+		size_t n = 0;
+
+		while (n < 256 && i < ds->count)
+			block[n++] = print_of(ds, i++);
+		seed = hash64(block, n * sizeof(block[0]), seed);
+	}
+	return seed;
+}
+
+static uint64_t fingerprint(const struct dataset *ds)
+{
+	const struct table *names = &ds->section[SECTION_NAMES];
+	const struct table *classes = &ds->section[SECTION_CLASSES];
+	const struct ds_class *c = classes->data;
+	const char *texts = ds->section[SECTION_TEXTS].data;
+	uint64_t h = hash64(names->data ? names->data : "", names->bytes, 1);
+
+	for (uint64_t i = 0; i < classes->bytes / sizeof(*c); i++)
+		h = hash64(texts + c[i].name, c[i].bytes, h ^ c[i].label);
+	for (uint32_t i = 0; i < dataset_shards(ds); i++) {
+		const char *file = dataset_shard_file(ds, i);
+
+		h = hash64(file, strlen(file), h);
+	}
+	if (ds->kind != EXAMPLES_RECORDS)
+		return print_examples(ds, h);
+	return hash64(
+		(uint64_t[3]){ds->count, ds->record_bytes, ds->label_bytes}, 24,
+		h);
+}
+
+static void trim(struct table *t)
+{
+	void *data = t->bytes > 0 ? realloc(t->data, t->bytes) : NULL;
+
+	if (!data)
+		return;
+	t->data = data;
+	t->room = t->bytes;
+}
+
+void ds_finish(struct dataset *ds)
+{
+	size_t each = ds_example_bytes(ds->kind);
+
+	for (unsigned i = 0; i < SECTIONS; i++)
+		trim(&ds->section[i]);
+	if (each > 0)
+		ds->count = ds->section[SECTION_EXAMPLES].bytes / each;
+	ds->fingerprint = fingerprint(ds);
+}
+
+/* -- Labels ---------------------------------------------------------------- */
+
+struct label_entry {
+	uint64_t at; /* in the text */
+	uint32_t bytes;
+	uint32_t label; /* by labels_finish() */
+};
+
+static uint32_t labels_count(const struct labels *l)
+{
+	return (uint32_t)(l->entry.bytes / sizeof(struct label_entry));
+}
+
+static struct label_entry *label_at(const struct labels *l, uint32_t i)
+{
+	return (struct label_entry *)l->entry.data + i;
+}
+
+static const char *label_text(
+	const struct labels *l, const struct label_entry *e)
+{
+	return (const char *)l->text.data + e->at;
+}
+
+/* The slot of the text, or the free one where it goes. */
+static uint32_t *label_slot(
+	const struct labels *l, const char *text, size_t bytes)
+{
+	uint64_t at = hash64(text, bytes, 0);
+
+	for (;; at++) {
+		uint32_t *slot = &l->slot[at & (l->slots - 1)];
+		const struct label_entry *e;
+
+		if (*slot == 0)
+			return slot;
+		e = label_at(l, *slot - 1);
+		if (e->bytes == bytes &&
+			memcmp(label_text(l, e), text, bytes) == 0)
+			return slot;
+	}
+}
+
+static int labels_rehash(struct labels *l)
+{
+	uint32_t slots = l->slots ? 2 * l->slots : 64, n = labels_count(l);
+	uint32_t *slot;
+
+	if (slots < l->slots || n >= INT32_MAX)
+		return -ENOMEM;
+	slot = calloc(slots, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	free(l->slot);
+	l->slot = slot;
+	l->slots = slots;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct label_entry *e = label_at(l, i);
+
+		*label_slot(l, label_text(l, e), e->bytes) = i + 1;
+	}
+	return 0;
+}
+
+int32_t labels_add(struct labels *l, const char *text, size_t bytes)
+{
+	uint32_t n = labels_count(l), *slot;
+	struct label_entry *e;
+	int64_t at;
+
+	if (n >= l->slots / 2 && labels_rehash(l) < 0)
+		return -ENOMEM;
+	slot = label_slot(l, text, bytes);
+	if (*slot != 0)
+		return (int32_t)*slot - 1;
+	at = table_text(&l->text, text, bytes);
+	e = at < 0 ? NULL : table_grow(&l->entry, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	*e = (struct label_entry){(uint64_t)at, (uint32_t)bytes, 0};
+	*slot = n + 1;
+	return (int32_t)n;
+}
+
+void labels_release(struct labels *l)
+{
+	free(l->text.data);
+	free(l->entry.data);
+	free(l->slot);
+	memset(l, 0, sizeof(*l));
+}
+
+/* A number below 2^31, written in the only way. */
+static bool parse_label(const char *text, size_t bytes, uint32_t *out)
+{
+	uint64_t v = 0;
+
+	if (bytes == 0 || bytes > 10 || (bytes > 1 && text[0] == '0'))
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(text[i] - '0');
+	}
+	*out = (uint32_t)v;
+	return v <= INT32_MAX;
+}
+
+static bool all_numbers(struct labels *l)
+{
+	for (uint32_t i = 0; i < labels_count(l); i++) {
+		struct label_entry *e = label_at(l, i);
+
+		if (!parse_label(label_text(l, e), e->bytes, &e->label))
+			return false;
+	}
+	return true;
+}
+
+static int by_number(const void *a, const void *b, void *arg)
+{
+	const struct labels *l = arg;
+	uint32_t x = label_at(l, *(const uint32_t *)a)->label;
+	uint32_t y = label_at(l, *(const uint32_t *)b)->label;
+
+	return x < y ? -1 : x > y;
+}
+
+static int by_text(const void *a, const void *b, void *arg)
+{
+	const struct labels *l = arg;
+	const struct label_entry *x = label_at(l, *(const uint32_t *)a);
+	const struct label_entry *y = label_at(l, *(const uint32_t *)b);
+	int rc = memcmp(label_text(l, x), label_text(l, y),
+		x->bytes < y->bytes ? x->bytes : y->bytes);
+
+	return rc != 0 ? rc : (x->bytes < y->bytes ? -1 : x->bytes > y->bytes);
+}
+
+static int add_class(
+	struct dataset *ds, const struct labels *l, const struct label_entry *e)
+{
+	int64_t at = table_text(
+		&ds->section[SECTION_TEXTS], label_text(l, e), e->bytes);
+	struct ds_class *c;
+
+	if (at < 0)
+		return -ENOMEM;
+	c = table_grow(&ds->section[SECTION_CLASSES], sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	*c = (struct ds_class){(uint64_t)at, e->bytes, e->label};
+	return 0;
+}
+
+static int make_classes(struct labels *l, struct dataset *ds, bool numeric)
+{
+	uint32_t n = labels_count(l);
+	CLEANUP_FREE uint32_t *order = calloc(n, sizeof(*order));
+	int rc = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	numeric = numeric && all_numbers(l);
+	qsort_r(order, n, sizeof(*order), numeric ? by_number : by_text, l);
+	for (uint32_t i = 0; rc == 0 && i < n; i++) {
+		struct label_entry *e = label_at(l, order[i]);
+
+		if (!numeric)
+			e->label = i;
+		rc = add_class(ds, l, e);
+	}
+	return rc;
+}
+
+static void relabel(const struct labels *l, int32_t *label)
+{
+	if (*label >= 0)
+		*label = (int32_t)label_at(l, (uint32_t)*label)->label;
+}
+
+static void relabel_examples(const struct labels *l, struct dataset *ds)
+{
+	struct table *t = &ds->section[SECTION_EXAMPLES];
+	struct ds_whole *whole = t->data;
+	struct ds_part *part = t->data;
+
+	if (ds->kind == EXAMPLES_WHOLE)
+		for (uint64_t i = 0; i < t->bytes / sizeof(*whole); i++)
+			relabel(l, &whole[i].label);
+	else
+		for (uint64_t i = 0; i < t->bytes / sizeof(*part); i++)
+			relabel(l, &part[i].label);
+}
+
+int labels_finish(struct labels *l, struct dataset *ds, bool numeric)
+{
+	int rc = 0;
+
+	if (labels_count(l) > 0)
+		rc = make_classes(l, ds, numeric);
+	if (rc == 0)
+		relabel_examples(l, ds);
+	labels_release(l);
+	return rc;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of a dataset, as they are in memory and in its index file, and
+ * the texts of labels while they are collected. No lock: one thread fills
+ * them, then they are constant.
+ */
+#ifndef DATASET_TABLE_IMPL_H
+#define DATASET_TABLE_IMPL_H
+
+#include <stddef.h>
+
+#include "base/hash.h"
+#include "dataset/dataset.h"
+
+/* What must be as it was for an index to be right. */
+struct ds_watch {
+	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
+	int64_t mtime_ns;
+	uint64_t fingerprint; /* stat_fingerprint() */
+};
+
+struct ds_shard {
+	uint64_t file; /* in SECTION_TEXTS */
+	uint64_t bytes;
+	uint64_t first; /* RAW: number of its first record */
+};
+
+/* In the order of their labels. */
+struct ds_class {
+	uint64_t name; /* in SECTION_TEXTS, a NUL after its bytes */
+	uint32_t bytes;
+	uint32_t label;
+};
+
+struct ds_whole {
+	uint64_t name;	/* in SECTION_NAMES */
+	uint32_t bytes; /* or UINT32_MAX if more; 0: unknown */
+	int32_t label;
+};
+
+struct ds_part {
+	uint64_t name; /* in SECTION_NAMES */
+	uint64_t offset, bytes;
+	uint32_t shard;
+	int32_t label;
+};
+
+enum ds_kind {
+	EXAMPLES_WHOLE,	  /* struct ds_whole */
+	EXAMPLES_PART,	  /* struct ds_part */
+	EXAMPLES_RECORDS, /* no table: computed from the shards */
+};
+
+enum ds_section {
+	SECTION_WATCHES,
+	SECTION_SHARDS,
+	SECTION_CLASSES,
+	SECTION_EXAMPLES,
+	SECTION_TEXTS,
+	SECTION_NAMES, /* of the examples, in their order, a NUL after each */
+	SECTIONS,
+};
+
+struct table {
+	void *data; /* of malloc(), or in the map */
+	uint64_t bytes, room;
+};
+
+struct dataset {
+	int dir;
+	uint32_t fs_type; /* of it */
+	enum ds_kind kind;
+	uint64_t count, links, fingerprint;
+	uint32_t record_bytes, label_bytes;
+	struct table section[SECTIONS];
+	void *map; /* of an index; NULL: the tables are its own */
+	size_t map_bytes;
+};
+
+/* Room for `bytes` more at the end: a pointer to it, or NULL. */
+void *table_grow(struct table *t, size_t bytes);
+
+/* A copy of the bytes and a NUL at the end; its offset, or -ENOMEM. */
+int64_t table_text(struct table *t, const char *text, size_t bytes);
+
+int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
+	uint64_t fingerprint);
+int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
+
+/* Set the count and the fingerprint, and give back what is not needed. */
+void ds_finish(struct dataset *ds);
+
+size_t ds_example_bytes(enum ds_kind kind);
+
+/* -- Labels ---------------------------------------------------------------- */
+
+/* Texts of labels, each once, numbered as they came. Zero it to begin. */
+struct labels {
+	struct table text;
+	struct table entry; /* struct label_entry */
+	uint32_t *slot;	    /* hash table of numbers + 1 */
+	uint32_t slots;
+};
+
+#define LABEL_MAX_BYTES 65535
+
+/* Its number, or -ENOMEM. */
+int32_t labels_add(struct labels *l, const char *text, size_t bytes);
+
+/*
+ * Make the classes, and in all examples turn numbers of texts into labels;
+ * `numeric`: decimal texts are numbers, if all are. Releases the labels, also
+ * when it fails.
+ */
+int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
+void labels_release(struct labels *l);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A READ of a version that the source does not have any more. If the file
+ * changed before any of its bytes was read, the same request is made again
+ * with the new version; else the reader gets ESTALE. Nobody waits: the answer
+ * of the source comes on a thread of the origin's.
+ */
+#include "fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct follow {
+	struct tree_lookup l;
+	struct parked p;
+	struct asked ask;
+};
+
+/* Has its node another version by now? */
+static bool has_followed(struct asked *ask)
+{
+	struct manifest *m = ask->fs->config.manifest;
+	struct file_version old = ask->version;
+	struct hash128 digest;
+	struct node_info info;
+
+	return manifest_get(m, (node_id)ask->ino, &info) == 0 &&
+		!info.retired &&
+		manifest_identity(
+			m, (node_id)ask->ino, &digest, &ask->version) &&
+		!version_equal(old, ask->version);
+}
+
+/* The thread is not one of ours, and keeps nothing. */
+static void run_again(const struct asked *ask, fuse_req_t req)
+{
+	struct fs_worker *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->scratch = cache_scratch_new();
+	fs_read_run(ask, w && w->scratch ? w : NULL, req);
+	if (w)
+		fs_worker_free(w);
+}
+
+static void follow_end(struct follow *f)
+{
+	struct asked ask = f->ask;
+	fuse_req_t req = f->p.req;
+	bool ours = parked_claim(&f->p);
+
+	free(f);
+	if (!ours)
+		return;
+	ask.again = true;
+	if (has_followed(&ask))
+		run_again(&ask, req);
+	else
+		(void)fuse_reply_err(req, ESTALE); /* nobody else to tell */
+}
+
+static void followed(
+	struct tree_lookup *l, int status, const struct node_info *info)
+{
+	struct follow *f = CONTAINER_OF(l, struct follow, l);
+
+	if (status == 0)
+		manifest_unref(f->ask.fs->config.manifest, info->id, 1);
+	follow_end(f);
+}
+
+bool fs_follow(const struct asked *ask, fuse_req_t req)
+{
+	struct follow *f = ask->again ? NULL : malloc(sizeof(*f));
+	struct asked now = *ask;
+
+	if (!f)
+		return false;
+	f->ask = *ask;
+	f->l.done = followed;
+	parked_init(&f->p, req);
+	if (has_followed(&now) ||
+		tree_follow(ask->fs->config.tree, (node_id)ask->ino, &f->l) < 0)
+		follow_end(f);
+	return true;
+}

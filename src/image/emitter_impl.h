@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From u8 values to those of a sample: normalisation and type as tables, and
+ * what a cutout is filled with. Constant once made: any thread.
+ */
+#ifndef IMAGE_EMITTER_IMPL_H
+#define IMAGE_EMITTER_IMPL_H
+
+#include "image/augment.h"
+#include "image/kernels_impl.h"
+
+void emitter_init(struct emitter *e, const struct augment_config *c);
+
+/* The bits of a binary16 that is nearest, of two the even one. */
+uint16_t half_of(float value);
+
+/* Fill the cutout of a crop, in a finished sample. */
+void emitter_cutout(
+	const struct emitter *e, const struct crop *crop, void *sample);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines of the control socket (doc/control-protocol.md), as far as the loader
+ * needs them: names are put into requests, a few members are taken out of
+ * answers. Answers are bytes that may be anything: what is malformed is
+ * -EBADMSG, and nothing of it is used. Pure functions; any thread.
+ */
+#ifndef LOADER_ANSWER_IMPL_H
+#define LOADER_ANSWER_IMPL_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+/* The most bytes that answer_put_name() adds. */
+#define ANSWER_NAME_ROOM(bytes) (2 * (bytes) + 16)
+
+/* As a JSON string, or as {"hex":...} if it needs escapes. Where it ends. */
+char *answer_put_name(char *at, const char *name, size_t bytes);
+
+/* What an entry is called; bytes is 0: read it through the mount. */
+struct answer_key {
+	struct hash128 key;
+	uint32_t bytes;
+};
+
+/* 1: it says "ok". 0: it says no. -EBADMSG: it is no answer. */
+int answer_ok(const char *line, size_t bytes);
+
+/* 1: there are exactly so many keys. Otherwise as answer_ok(). */
+int answer_keys(
+	const char *line, size_t bytes, struct answer_key *keys, size_t count);
+
+/* A number that is a member of the answer itself. Otherwise as answer_ok(). */
+int answer_number(
+	const char *line, size_t bytes, const char *name, uint64_t *out);
+
+/*
+ * Several numbers at once; a truth is 1 or 0. One that is not there, or is no
+ * whole number, keeps its value. Otherwise as answer_ok().
+ */
+struct answer_value {
+	const char *name;
+	uint64_t value;
+};
+int answer_values(const char *line, size_t bytes, struct answer_value *values,
+	size_t count);
+
+/* The tiers' directories out of a status: how many, or as answer_ok(). What is
+ * longer than PATH_MAX, or relative, is left out. */
+#define ANSWER_TIERS_MAX 16
+int answer_tiers(
+	const char *line, size_t bytes, char dirs[ANSWER_TIERS_MAX][PATH_MAX]);
+
+#endif

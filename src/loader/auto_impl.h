@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The echo factor that hides a slow upstream, from what was measured: pure
+ * arithmetic without clocks, threads or allocation.
+ *
+ * A *window* is the time in which `spread` fresh examples are served: what a
+ * change takes to take full effect (plan/schedule.h). It is measured in parts
+ * of an eighth. Of each part are kept
+ *	t_upstream	the slower of reading and decoding `batch` examples,
+ *	t_downstream	the trainer's time of a step and its augmentation.
+ * Reading is timed only while more is to be read than is read at a time, so
+ * that an upstream that has to wait for the trainer is not taken for slow, nor
+ * one that answers many requests at a time for as slow as one answer is.
+ * R is the ratio of the medians of the last eight parts; a single odd part does
+ * not count. When two parts in a row differ from all before them, those are
+ * forgotten: the speed has changed. Three parts are enough for a large change
+ * of the factor.
+ */
+#ifndef LOADER_AUTO_IMPL_H
+#define LOADER_AUTO_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "schedule/schedule.h"
+
+#define AUTO_PARTS 8 /* of a window, and how many are looked at */
+#define AUTO_LONG_NS (100 * NS_PER_MS)
+#define AUTO_SAVED_NS (150 * NS_PER_MS)
+
+/* How fast a mount fetches for the loader's plan. */
+struct auto_rates {
+	/* While more is to come than the source is asked for at a time. */
+	uint64_t full_ns, full_bytes;
+	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
+	uint64_t bursts;	      /* how often it began */
+	uint64_t looked; /* examples that it has looked for in its tiers */
+	uint64_t missing_bytes; /* of these, to be fetched */
+};
+
+/* Sums that only grow; the differences of two are a part. */
+struct auto_sums {
+	uint64_t steps, fresh; /* returned to the trainer */
+	/* While reads were queued behind as many as are done at a time. */
+	uint64_t full_ns, full_reads;
+	uint64_t long_ns, long_reads; /* of these, by auto_burst_read() */
+	uint64_t bursts;	      /* how often it began */
+	bool in_burst;		      /* there is one now */
+	uint64_t read_ns, reads;      /* while anything was being read */
+	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
+	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
+	bool planned; /* a mount fetches by a plan: `rates`, not reads, tell */
+	struct auto_rates rates;
+};
+
+/* What was read since reads are queued. All 0: nothing yet. */
+struct auto_burst {
+	uint64_t first_ns, last_ns, reads;
+	uint64_t since_ns; /* the end of the last pause that counts */
+	uint32_t since;	   /* reads from there on; 0: there was none */
+};
+
+struct auto_part {
+	double up_ns, down_ns; /* a batch */
+	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
+	bool waited;	       /* the trainer, for more than a moment */
+};
+
+struct auto_echo {
+	uint32_t batch, threads;
+	uint64_t part_fresh;	    /* a part has at least so many */
+	struct schedule_echo max;   /* never above it */
+	struct schedule_echo asked; /* the newest factor */
+	struct auto_sums begun;	    /* when the present part began */
+	bool begun_once;
+	struct auto_rates looked; /* when `missing` was reckoned */
+	double missing;		  /* bytes that an example misses; by a plan */
+	double byte_ns;		  /* to fetch one of them; 0: not known */
+	bool tried;	/* the last change was the first step of a fall, and the
+			   trainer did not wait since */
+	uint32_t parts; /* how many of `part`, oldest first */
+	struct auto_part part[AUTO_PARTS];
+};
+
+void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
+	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
+
+/*
+ * A read of the burst is done. How many are thereby known to have taken `ns` at
+ * what storage can do for ever: from AUTO_LONG_NS after the first read on,
+ * those from one pause that is no shorter than the mean to the next. So answers
+ * to many reads at a time count as often as what was waited for them; while
+ * there is no answer nothing that was saved up is spent.
+ */
+uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
+
+/* After each step. */
+void auto_step(struct auto_echo *a, const struct auto_sums *now);
+
+/* The estimates; false if too little is known so far. */
+bool auto_measured(const struct auto_echo *a, struct auto_part *out);
+
+/*
+ * Ask the schedule for the factor that hides the upstream: exactly 1 for R up
+ * to 1.04 and beyond (up to 1.09 while it is 1), else R, in whole 32nds below
+ * 4, 16ths below 8.
+ *
+ * As a rule the trainer then waits a moment each step and the upstream is
+ * always busy: what it does is what it can do for ever. Of short bursts that is
+ * not known: what storage saved up while it was idle, as a control group's
+ * throttle does for a tenth of a second, it may do at once. So a fall to what
+ * they say begins with a step to a little less than what is certain; unless the
+ * trainer has to wait then, the rest follows.
+ *
+ * From the first examples on that come after fresh number `given`: 1, and the
+ * step that was said to schedule_change(); 0: it is what it should be, or the
+ * last change is not yet a window old; -ERANGE: the run ends before it could
+ * take effect.
+ */
+int auto_change(struct auto_echo *a, struct schedule *s, uint64_t given,
+	uint64_t *step);
+
+#endif

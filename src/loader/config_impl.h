@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration of a loader as the loader uses it: checked, with the
+ * defaults filled in. Constant after settings_init().
+ */
+#ifndef LOADER_CONFIG_IMPL_H
+#define LOADER_CONFIG_IMPL_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "image/image.h"
+#include "schedule/schedule.h"
+
+struct settings {
+	/* Pointers in it are the caller's: good during refrain_open(), but for
+	 * functions and their contexts. */
+	struct refrain_config c;
+	struct schedule_echo echo; /* at the beginning */
+	struct schedule_echo echo_max;
+	uint64_t window;      /* of the schedule; 0: as it finds best */
+	bool changes;	      /* the factor does: REFRAIN_ECHO_AUTO */
+	bool measures;	      /* ... by what is measured, not by a log */
+	uint32_t ahead_max;   /* examples that may be read before their steps
+				 are planned */
+	uint32_t ahead_least; /* ... even if memory is small */
+	struct augment_config augment;
+	bool jpeg;	   /* decoded by our decoder */
+	bool plain;	   /* neither decoded nor augmented: copied */
+	bool image_sample; /* our augmenter makes the samples */
+	size_t sample_bytes;
+};
+
+/*
+ * -EINVAL with the member's name, -E2BIG for a longer struct with something
+ * in what is unknown.
+ */
+int settings_init(struct settings *s, const struct refrain_config *config,
+	struct error *err);
+
+/* The schedule that is asked for, of a dataset with so many examples. */
+void settings_schedule(const struct settings *s, uint64_t examples,
+	struct schedule_config *out);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast the mount fetches for the plan, as the answers to its progress say:
+ * what --echo auto measures the source by. The thread of mount.c; the sums are
+ * the lock's.
+ */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
+
+enum {
+	FULL_US,
+	FULL_BYTES,
+	LONG_US,
+	LONG_BYTES,
+	BURSTS,
+	LOOKED,
+	MISSING_BYTES,
+	FETCHING,
+	VALUES
+};
+
+static void add_rates(struct mount *m, const struct answer_value *v)
+{
+	const struct auto_rates *before = &m->plan.before;
+	LOCK_SCOPE(m->l->lock);
+
+	m->rates = (struct auto_rates){
+		.full_ns = before->full_ns + v[FULL_US].value * NS_PER_US,
+		.full_bytes = before->full_bytes + v[FULL_BYTES].value,
+		.long_ns = before->long_ns + v[LONG_US].value * NS_PER_US,
+		.long_bytes = before->long_bytes + v[LONG_BYTES].value,
+		.bursts = before->bursts + v[BURSTS].value,
+		.looked = before->looked + v[LOOKED].value,
+		.missing_bytes = before->missing_bytes + v[MISSING_BYTES].value,
+	};
+	m->fetching = v[FETCHING].value;
+	m->planned = true;
+}
+
+int mount_take_rates(struct mount *m, const char *line, size_t bytes)
+{
+	struct answer_value v[VALUES] = {
+		[FULL_US] = {"full_us", UINT64_MAX},
+		[FULL_BYTES] = {"full_bytes", 0},
+		[LONG_US] = {"long_us", 0},
+		[LONG_BYTES] = {"long_bytes", 0},
+		[BURSTS] = {"bursts", 0},
+		[LOOKED] = {"looked", 0},
+		[MISSING_BYTES] = {"missing_bytes", 0},
+		[FETCHING] = {"fetching", 0},
+	};
+	int rc = answer_values(line, bytes, v, VALUES);
+
+	/* An older mount says nothing of them. */
+	if (rc == 1 && v[FULL_US].value != UINT64_MAX)
+		add_rates(m, v);
+	return rc;
+}
+
+bool mount_plans(const struct refrain_loader *l)
+{
+	return l->mount && l->mount->planned && l->mount->state == MOUNT_ON;
+}

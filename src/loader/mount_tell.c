@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports of direct hits to the mount, which cannot see them: with each
+ * progress of a plan, once a second without a plan, and at the end. Between
+ * reports they are only added up, under the loader's lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "loader/loader_impl.h"
+#include "loader/mount_impl.h"
+
+/* Between two reports without a plan. */
+#define TELL_NS NS_PER_S
+/* The answer to the last report is not waited for any longer. */
+#define LAST_MS 100
+
+bool mount_tell_due(const struct mount *m)
+{
+	return m->direct.items > m->told.items &&
+		clock_now_ns() >= m->tell_due_ns;
+}
+
+struct mount_direct mount_untold(struct mount *m)
+{
+	struct mount_direct untold = {m->direct.items - m->told.items,
+		m->direct.bytes - m->told.bytes};
+
+	m->told = m->direct;
+	m->tell_due_ns = clock_now_ns() + TELL_NS;
+	return untold;
+}
+
+int mount_put_direct(const struct mount_direct *untold, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (!untold->items)
+		return 0;
+	return snprintf(text, size,
+		",\"direct_hits\":%" PRIu64 ",\"direct_hit_bytes\":%" PRIu64,
+		untold->items, untold->bytes);
+}
+
+static size_t put_report(struct mount *m, const struct mount_direct *untold)
+{
+	char counts[MOUNT_DIRECT_TEXT];
+
+	(void)mount_put_direct(untold, counts, sizeof(counts));
+	return (size_t)snprintf(m->request, MOUNT_REQUEST_BYTES,
+		"{\"cmd\":\"report\"%s}\n", counts);
+}
+
+/* An older mount refuses the request, and its counters stay as they are. */
+int mount_tell(struct mount *m, const struct mount_direct *untold)
+{
+	const char *line;
+	size_t n;
+	int rc = mount_ask(m, put_report(m, untold), &line, &n);
+
+	return rc < 0 ? rc : answer_ok(line, n);
+}
+
+void mount_tell_last(struct mount *m, const struct mount_direct *untold)
+{
+	const char *line;
+	size_t n;
+
+	if (!untold->items ||
+		talk_send(&m->talk, m->request, put_report(m, untold)) < 0)
+		return;
+	/* The mount has counted it when the loader is closed, or it is lost. */
+	(void)talk_wait(&m->talk, LAST_MS, &line, &n);
+}

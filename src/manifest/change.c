@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changing the manifest: names put, replaced, removed, and the life of nodes.
+ *
+ *   put ----> CURRENT --- a new version, or removed ---> RETIRED
+ *   (named, in the table and its directory)              (no name)
+ *                                                           |
+ *                       the kernel holds no reference and   |
+ *                       no node has it as parent            v
+ *                                                         FREE
+ */
+#include "manifest/node_impl.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/key.h"
+
+/* Free a retired node that nobody needs, and then perhaps its parent. */
+static void reap(struct manifest *m, node_id id)
+{
+	while (id != NODE_ROOT) {
+		struct node *n = manifest_slot(m, id);
+		node_id parent = n->parent;
+
+		if (!n->retired || atomic_load(&n->refs) > 0)
+			return;
+		if (n->kind == KIND_DIR && n->dir->kids > 0)
+			return;
+		manifest_node_free(m, id);
+		manifest_slot(m, parent)->dir->kids--;
+		id = parent;
+	}
+}
+
+bool manifest_ref(struct manifest *m, node_id id)
+{
+	struct node *node;
+
+	pthread_rwlock_rdlock(&m->lock);
+	node = manifest_node(m, id);
+	if (node)
+		atomic_fetch_add(&node->refs, 1);
+	pthread_rwlock_unlock(&m->lock);
+	return node != NULL;
+}
+
+void manifest_unref(struct manifest *m, node_id id, uint64_t n)
+{
+	struct node *node;
+	bool last = false;
+
+	pthread_rwlock_rdlock(&m->lock);
+	node = manifest_node(m, id);
+	if (node && id != NODE_ROOT) {
+		uint64_t had = atomic_fetch_sub(&node->refs, n);
+
+		last = had <= n && node->retired;
+	}
+	pthread_rwlock_unlock(&m->lock);
+	if (!last)
+		return;
+	pthread_rwlock_wrlock(&m->lock);
+	if (manifest_node(m, id))
+		reap(m, id);
+	pthread_rwlock_unlock(&m->lock);
+}
+
+static void totals_add(struct manifest *m, const struct node *n, int sign)
+{
+	uint64_t one = (uint64_t)(int64_t)sign;
+
+	switch ((enum file_kind)n->kind) {
+	case KIND_FILE:
+		m->totals.files += one;
+		m->totals.bytes += one * n->version.size_bytes;
+		break;
+	case KIND_DIR:
+		m->totals.directories += one;
+		break;
+	case KIND_LINK:
+		m->totals.links += one;
+		break;
+	}
+}
+
+static void report(struct manifest *m, enum manifest_change change, node_id dir,
+	const char *name, node_id id, node_id old, manifest_event_fn *fn,
+	void *arg)
+{
+	const struct directory *d = manifest_slot(m, dir)->dir;
+	struct manifest_event ev = {
+		.change = change, .dir = dir, .name = name, .id = id};
+
+	if (!fn)
+		return;
+	ev.seen = d->listed || d->negative;
+	if (old != 0)
+		manifest_info(m, old, &ev.old);
+	fn(arg, &ev);
+}
+
+/* Take the name away from a node; the slot in its directory is emptied. */
+static void unname(struct manifest *m, node_id id)
+{
+	struct node *n = manifest_slot(m, id);
+	struct directory *d = manifest_slot(m, n->parent)->dir;
+
+	manifest_table_del(m, id);
+	d->child[n->slot] = 0;
+	d->holes++;
+	if (n->slot < d->hole)
+		d->hole = n->slot;
+	totals_add(m, n, -1);
+	n->retired = true;
+}
+
+/*
+ * Retire a node and all below it, deepest first. Recursion is as deep as the
+ * tree, which MANIFEST_PATH_MAX bounds.
+ */
+static void retire(struct manifest *m, node_id id, enum manifest_change change,
+	node_id now, manifest_event_fn *fn, void *arg)
+{
+	struct node *n = manifest_slot(m, id);
+	node_id parent = n->parent;
+	const char *name = n->name;
+
+	if (n->kind == KIND_DIR) {
+		for (uint32_t i = 0; i < n->dir->n; i++)
+			if (n->dir->child[i] != 0)
+				retire(m, n->dir->child[i], MANIFEST_REMOVED, 0,
+					fn, arg);
+		n->dir->listed = false;
+	}
+	unname(m, id);
+	report(m, change, parent, name, now, id, fn, arg);
+	reap(m, id);
+}
+
+static int directory_grow(struct directory *d)
+{
+	uint32_t cap = d->cap ? d->cap + d->cap / 2 + 1 : 4;
+	node_id *child;
+
+	if (cap < d->cap)
+		return -EOVERFLOW;
+	child = realloc(d->child, cap * sizeof(*child));
+	if (!child)
+		return -ENOMEM;
+	d->child = child;
+	d->cap = cap;
+	return 0;
+}
+
+/*
+ * A position for a new name: an empty one, so that a directory whose names
+ * come and go does not grow, or the next.
+ */
+static int directory_add(struct manifest *m, struct directory *d, node_id id)
+{
+	uint32_t slot = d->n;
+
+	if (d->holes > 0) {
+		for (slot = d->hole; d->child[slot] != 0; slot++)
+			;
+		d->holes--;
+		d->hole = slot + 1;
+	} else if (d->n == d->cap) {
+		int rc = directory_grow(d);
+
+		if (rc < 0)
+			return rc;
+	}
+	if (slot == d->n)
+		d->n++;
+	manifest_slot(m, id)->slot = slot;
+	d->child[slot] = id;
+	d->kids++;
+	return 0;
+}
+
+/*
+ * A name keeps its position when its node is replaced, so that a listing that
+ * is going on does not miss it. `slot` is empty.
+ */
+static void directory_move(
+	struct manifest *m, struct directory *d, node_id id, uint32_t slot)
+{
+	struct node *n = manifest_slot(m, id);
+
+	d->child[n->slot] = 0;
+	if (n->slot < d->hole)
+		d->hole = n->slot;
+	d->child[slot] = id;
+	n->slot = slot;
+}
+
+/* What depends on the kind: a directory's table, a link's target. */
+static int fill_kind(struct node *n, const struct file_entry *e)
+{
+	if (e->attr.kind == KIND_DIR) {
+		n->dir = calloc(1, sizeof(*n->dir));
+		return n->dir ? 0 : -ENOMEM;
+	}
+	if (e->attr.kind == KIND_LINK) {
+		n->target = strdup(e->target ? e->target : "");
+		return n->target ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+static void set_attr(struct node *n, const struct file_attr *attr)
+{
+	n->mode = (uint16_t)(attr->mode & 07777);
+	n->uid = attr->uid;
+	n->gid = attr->gid;
+}
+
+/* Identity: the digest of the path and what follows from it. */
+static int fill_identity(struct manifest *m, struct node *n, node_id parent,
+	const struct file_entry *e)
+{
+	struct file_version v = e->attr.version;
+	char path[MANIFEST_PATH_MAX];
+	int len = manifest_path_locked(m, parent, path, sizeof(path));
+	size_t name = strlen(e->name);
+
+	if (len < 0 || (size_t)len + name + 2 > sizeof(path))
+		return -ENAMETOOLONG;
+	if (len > 0)
+		path[len++] = '/';
+	memcpy(path + len, e->name, name + 1);
+	n->digest = key_digest(path);
+	n->version = v;
+	m->tagged |= v.tag != 0;
+	if (e->attr.kind == KIND_DIR)
+		v = (struct file_version){0};
+	n->ino = key_inode(m->dataset, n->digest, v);
+	n->parent = parent;
+	n->hash = manifest_name_hash(parent, e->name);
+	return 0;
+}
+
+/* A complete node, not visible yet; `name` is a string to reuse or NULL. */
+static int build(struct manifest *m, node_id parent, const struct file_entry *e,
+	const char *name, node_id *out)
+{
+	node_id id = manifest_node_new(m);
+	struct node *n;
+	int rc = -ENOMEM;
+
+	if (id == 0)
+		return rc;
+	n = manifest_slot(m, id);
+	n->name = name ? name : manifest_name_new(m, e->name);
+	if (n->name)
+		rc = fill_identity(m, n, parent, e);
+	if (rc == 0)
+		rc = fill_kind(n, e);
+	if (rc < 0) {
+		manifest_node_free(m, id);
+		return rc;
+	}
+	set_attr(n, &e->attr);
+	n->kind = (uint8_t)e->attr.kind;
+	*out = id;
+	return 0;
+}
+
+static int add(struct manifest *m, node_id dir, const struct file_entry *e,
+	const char *name, node_id *out)
+{
+	node_id id;
+	int rc = build(m, dir, e, name, &id);
+
+	if (rc < 0)
+		return rc;
+	rc = manifest_table_add(m, id);
+	if (rc == 0) {
+		rc = directory_add(m, manifest_slot(m, dir)->dir, id);
+		if (rc < 0)
+			manifest_table_del(m, id);
+	}
+	if (rc < 0) {
+		manifest_node_free(m, id);
+		return rc;
+	}
+	totals_add(m, manifest_slot(m, id), 1);
+	*out = id;
+	return 0;
+}
+
+/* Is what the origin says still this node, as far as identity goes? */
+static bool same_node(const struct node *n, const struct file_entry *e)
+{
+	if (n->kind != e->attr.kind)
+		return false;
+	if (n->kind == KIND_LINK)
+		return strcmp(n->target, e->target ? e->target : "") == 0;
+	return n->kind == KIND_DIR ||
+		version_equal(n->version, e->attr.version);
+}
+
+static bool same_attr(const struct node *n, const struct file_attr *a)
+{
+	return n->mode == (a->mode & 07777) && n->uid == a->uid &&
+		n->gid == a->gid && version_equal(n->version, a->version);
+}
+
+static int put_existing(struct manifest *m, node_id *id,
+	const struct file_entry *e, manifest_event_fn *fn, void *arg)
+{
+	struct node *n = manifest_slot(m, *id);
+	node_id dir = n->parent;
+	const char *name = n->name;
+	node_id old = *id;
+	uint32_t slot;
+	int rc;
+
+	if (same_node(n, e)) {
+		if (same_attr(n, &e->attr))
+			return 0;
+		report(m, MANIFEST_ATTR, dir, name, old, old, fn, arg);
+		set_attr(n, &e->attr);
+		n->version = e->attr.version; /* of a directory or a link */
+		return 0;
+	}
+	/* The new node takes the name first, so that a failure loses none. */
+	rc = add(m, dir, e, name, id);
+	if (rc < 0)
+		return rc;
+	slot = n->slot;
+	retire(m, old, MANIFEST_REPLACED, *id, fn, arg);
+	directory_move(m, manifest_slot(m, dir)->dir, *id, slot);
+	return 0;
+}
+
+static bool name_is_valid(const char *name)
+{
+	size_t len = strnlen(name, NAME_MAX + 1);
+
+	return len > 0 && len <= NAME_MAX && !strchr(name, '/') &&
+		strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+int manifest_put_locked(struct manifest *m, node_id dir,
+	const struct file_entry *e, uint64_t now_s, node_id *id,
+	manifest_event_fn *fn, void *arg)
+{
+	struct node *d = manifest_node(m, dir);
+	struct node *n;
+	int rc;
+
+	if (!name_is_valid(e->name))
+		return -EINVAL;
+	if (!d || d->kind != KIND_DIR || d->retired)
+		return -ESTALE;
+	*id = manifest_table_find(m, dir, e->name);
+	if (*id != 0) {
+		rc = put_existing(m, id, e, fn, arg);
+	} else {
+		rc = add(m, dir, e, NULL, id);
+		if (rc == 0)
+			report(m, MANIFEST_ADDED, dir, e->name, *id, 0, fn,
+				arg);
+	}
+	if (rc < 0)
+		return rc;
+	n = manifest_slot(m, *id);
+	n->stamp = m->stamp;
+	n->checked_s = (uint32_t)now_s;
+	return 0;
+}
+
+int manifest_put(struct manifest *m, node_id dir,
+	const struct file_entry *entry, uint64_t now_s, bool ref,
+	struct node_info *info, manifest_event_fn *fn, void *arg)
+{
+	node_id id = 0;
+	int rc;
+
+	pthread_rwlock_wrlock(&m->lock);
+	rc = manifest_put_locked(m, dir, entry, now_s, &id, fn, arg);
+	if (rc == 0 && ref)
+		atomic_fetch_add(&manifest_slot(m, id)->refs, 1);
+	if (rc == 0 && info)
+		manifest_info(m, id, info);
+	pthread_rwlock_unlock(&m->lock);
+	return rc;
+}
+
+void manifest_negative(struct manifest *m, node_id dir)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&m->lock);
+	n = manifest_node(m, dir);
+	if (n && n->kind == KIND_DIR)
+		n->dir->negative = true;
+	pthread_rwlock_unlock(&m->lock);
+}
+
+void manifest_checked(struct manifest *m, node_id id, uint64_t now_s)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&m->lock);
+	n = manifest_node(m, id);
+	if (n)
+		n->checked_s = (uint32_t)now_s;
+	pthread_rwlock_unlock(&m->lock);
+}
+
+void manifest_put_root(struct manifest *m, const struct file_attr *attr)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&m->lock);
+	n = manifest_slot(m, NODE_ROOT);
+	set_attr(n, attr);
+	n->version = attr->version;
+	pthread_rwlock_unlock(&m->lock);
+}
+
+int manifest_remove(struct manifest *m, node_id dir, const char *name,
+	manifest_event_fn *fn, void *arg)
+{
+	node_id id;
+
+	pthread_rwlock_wrlock(&m->lock);
+	id = manifest_table_find(m, dir, name);
+	if (id != 0)
+		retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
+	pthread_rwlock_unlock(&m->lock);
+	return 0;
+}
+
+uint32_t manifest_list_begin(struct manifest *m)
+{
+	uint32_t stamp;
+
+	pthread_rwlock_wrlock(&m->lock);
+	stamp = ++m->stamp;
+	pthread_rwlock_unlock(&m->lock);
+	return stamp;
+}
+
+int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
+	manifest_event_fn *fn, void *arg)
+{
+	struct node *d;
+	int rc = 0;
+
+	pthread_rwlock_wrlock(&m->lock);
+	d = manifest_node(m, dir);
+	if (!d || d->kind != KIND_DIR || d->retired) {
+		rc = -ESTALE;
+	} else {
+		for (uint32_t i = 0; i < d->dir->n; i++) {
+			node_id id = d->dir->child[i];
+
+			/* Difference, so that a wrapped stamp still works. */
+			if (id != 0 &&
+				(int32_t)(manifest_slot(m, id)->stamp - stamp) <
+					0)
+				retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
+		}
+		d->dir->listed = true;
+	}
+	pthread_rwlock_unlock(&m->lock);
+	return rc;
+}

@@ -1,0 +1,9 @@
+noinst_LTLIBRARIES += libmanifest.la
+libmanifest_la_SOURCES = \
+	src/manifest/manifest.c \
+	src/manifest/manifest.h \
+	src/manifest/change.c \
+	src/manifest/file.c \
+	src/manifest/node_impl.h \
+	src/manifest/node.c \
+	src/manifest/serve.c

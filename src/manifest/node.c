@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Storage of the manifest: numbered nodes in segments, names in blocks, and
+ * one hash table from (directory, name) to node. Everything here wants the
+ * manifest's lock, for writing where it changes something.
+ */
+#include "manifest/node_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+node_id manifest_node_new(struct manifest *m)
+{
+	node_id id = m->free_list;
+	uint32_t seg;
+
+	if (id != 0) {
+		m->free_list = manifest_slot(m, id)->parent;
+	} else {
+		id = m->end;
+		seg = id / NODES_PER_SEGMENT;
+		if (seg >= SEGMENTS_MAX)
+			return 0;
+		if (!m->segment[seg]) {
+			struct node *s =
+				calloc(NODES_PER_SEGMENT, sizeof(struct node));
+
+			if (!s)
+				return 0;
+			atomic_store_explicit(
+				&m->segment[seg], s, memory_order_release);
+		}
+		m->end++;
+	}
+	memset(manifest_slot(m, id), 0, sizeof(struct node));
+	return id;
+}
+
+void manifest_node_free(struct manifest *m, node_id id)
+{
+	struct node *n = manifest_slot(m, id);
+
+	if (n->kind == KIND_DIR && n->dir) {
+		free(n->dir->child);
+		free(n->dir);
+	} else if (n->kind == KIND_LINK) {
+		free(n->target);
+	}
+	n->kind = 0;
+	n->dir = NULL;
+	n->parent = m->free_list;
+	m->free_list = id;
+}
+
+/*
+ * Names are kept until the manifest is freed: a new version takes over the
+ * string of the old one, so only names that vanish leave theirs behind.
+ */
+const char *manifest_name_new(struct manifest *m, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct names_block *b = m->names;
+	char *at;
+
+	if (!b || NAMES_BLOCK_BYTES - b->used < len) {
+		b = malloc(sizeof(*b) + NAMES_BLOCK_BYTES);
+		if (!b)
+			return NULL;
+		b->next = m->names;
+		b->used = 0;
+		m->names = b;
+	}
+	at = b->text + b->used;
+	memcpy(at, name, len);
+	b->used += len;
+	return at;
+}
+
+uint32_t manifest_name_hash(node_id parent, const char *name)
+{
+	return (uint32_t)hash64(name, strlen(name), parent);
+}
+
+node_id manifest_table_find(
+	const struct manifest *m, node_id parent, const char *name)
+{
+	uint32_t hash = manifest_name_hash(parent, name);
+	uint32_t i = hash & (m->table_size - 1);
+
+	for (; m->table[i] != 0; i = (i + 1) & (m->table_size - 1)) {
+		struct node *n;
+
+		if (m->table[i] == NODE_TOMBSTONE)
+			continue;
+		n = manifest_slot(m, m->table[i]);
+		if (n->hash == hash && n->parent == parent &&
+			strcmp(n->name, name) == 0)
+			return m->table[i];
+	}
+	return 0;
+}
+
+static void table_insert(
+	node_id *table, uint32_t size, node_id id, uint32_t hash)
+{
+	uint32_t i = hash & (size - 1);
+
+	while (table[i] != 0)
+		i = (i + 1) & (size - 1);
+	table[i] = id;
+}
+
+/* Twice the size, or the same without its tombstones. */
+static int table_grow(struct manifest *m)
+{
+	uint64_t live =
+		m->totals.files + m->totals.directories + m->totals.links;
+	uint32_t size = m->table_size;
+	uint32_t used = 0;
+	node_id *table;
+
+	if (live > size / 3)
+		size *= 2;
+	table = calloc(size, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->table_size; i++) {
+		node_id id = m->table[i];
+
+		if (id == 0 || id == NODE_TOMBSTONE)
+			continue;
+		table_insert(table, size, id, manifest_slot(m, id)->hash);
+		used++;
+	}
+	free(m->table);
+	m->table = table;
+	m->table_size = size;
+	m->table_used = used;
+	return 0;
+}
+
+int manifest_table_add(struct manifest *m, node_id id)
+{
+	if (m->table_used >= m->table_size / 3 * 2) {
+		int rc = table_grow(m);
+
+		if (rc < 0)
+			return rc;
+	}
+	table_insert(m->table, m->table_size, id, manifest_slot(m, id)->hash);
+	m->table_used++;
+	return 0;
+}
+
+void manifest_table_del(struct manifest *m, node_id id)
+{
+	uint32_t i = manifest_slot(m, id)->hash & (m->table_size - 1);
+
+	while (m->table[i] != id)
+		i = (i + 1) & (m->table_size - 1);
+	m->table[i] = NODE_TOMBSTONE;
+}
+
+void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
+{
+	const struct node *n = manifest_slot(m, id);
+
+	*info = (struct node_info){
+		.id = id,
+		.ino = n->ino,
+		.digest = n->digest,
+		.attr =
+			{
+				.version = n->version,
+				.kind = n->kind,
+				.mode = n->mode,
+				.uid = n->uid,
+				.gid = n->gid,
+			},
+		.listed = n->kind == KIND_DIR && n->dir->listed,
+		.retired = n->retired,
+		.checked_s = n->checked_s,
+	};
+}
+
+int manifest_path_locked(
+	const struct manifest *m, node_id id, char *path, size_t size)
+{
+	const struct node *n = manifest_node(m, id);
+	size_t at = size;
+
+	if (!n || size == 0)
+		return -ENAMETOOLONG;
+	path[--at] = '\0';
+	while (n && id != NODE_ROOT) {
+		size_t len = strlen(n->name);
+
+		if (len + 1 > at)
+			return -ENAMETOOLONG;
+		if (path[at] != '\0')
+			path[--at] = '/';
+		at -= len;
+		memcpy(path + at, n->name, len);
+		id = n->parent;
+		n = manifest_node(m, id);
+	}
+	memmove(path, path + at, size - at);
+	return (int)(size - at - 1);
+}

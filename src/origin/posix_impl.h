@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the posix origin share; private to them. */
+#ifndef ORIGIN_POSIX_IMPL_H
+#define ORIGIN_POSIX_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/pool.h"
+#include "base/uring.h"
+#include "origin/late_impl.h"
+#include "origin/origin.h"
+
+struct stat;
+struct statx;
+
+/* By what a source is known when it comes back. */
+struct posix_root {
+	dev_t dev;
+	ino_t ino;
+	long fs_type; /* as of statfs() */
+};
+
+struct posix {
+	struct origin base;
+	char *dir;   /* set once: absolute */
+	int root_fd; /* set once, O_PATH; what it shows: see posix_root.c */
+	struct uring *ring;  /* reads */
+	struct pool *closer; /* lock: where files are closed */
+	struct pool *pool;   /* stats, lists, looks at the root */
+	struct late *late;
+	struct timers *timers;	  /* reads that wait to begin */
+	bool direct;		  /* set once: try direct I/O at all */
+	_Atomic unsigned refused; /* relaxed, a hint: files in a row that could
+				     not be read directly */
+	pthread_mutex_t lock;	  /* rank: above the ring's, pools', timers' */
+	struct posix_root root;	  /* lock: what root_fd shows */
+	unsigned root_turn;	  /* lock: how often that was replaced */
+	struct list waiting;	  /* lock: reads that wait for a buffer */
+	struct list spare;	  /* lock: unused buffers, newest first */
+	unsigned buffers;	  /* lock: all that exist */
+	unsigned spares;	  /* lock */
+};
+
+/* -errno, with the reason in err; posix_root_close() even then. */
+int posix_root_open(struct posix *p, const char *dir, struct error *err);
+void posix_root_close(struct posix *p);
+
+/*
+ * Whether the source is on a file system that asks somebody else (a server, a
+ * process) for whatever it is asked.
+ */
+bool posix_root_is_far(const struct posix *p);
+
+/* How often the source came back; to be given to posix_judge(). */
+unsigned posix_root_turn(struct posix *p);
+
+/* The device that the source is on. */
+dev_t posix_root_dev(struct posix *p);
+
+/*
+ * What an answer, or a failure, that was got since `turn` means: `code` if the
+ * source was there all the time, else -EIO (a source that went away has deleted
+ * nothing; one that came back is to be asked again). Blocks.
+ */
+int posix_judge(struct posix *p, unsigned turn, int code);
+
+struct origin_file *posix_file_new(struct origin *o, const char *path);
+void posix_file_free(struct origin *o, struct origin_file *f);
+void posix_read(struct posix *p, struct origin_read *r);
+void posix_abandon(struct origin *o, struct origin_read *r);
+/* A stat or a list. */
+void posix_look(struct posix *p, struct origin_request *q);
+
+/* Unmap the spare buffers; no read is left. */
+void posix_free_buffers(struct posix *p);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the retry origin share; private to them. retry.c has the
+ * state of a request.
+ */
+#ifndef ORIGIN_RETRY_IMPL_H
+#define ORIGIN_RETRY_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "origin/any_impl.h"
+#include "origin/late_impl.h"
+
+#define PAUSE_MAX_NS (5 * NS_PER_S)
+
+struct retry {
+	struct origin base;
+	/* All set once. */
+	struct origin *inner;
+	struct timers *timers;
+	struct counters *counters;
+	struct late *late;
+	struct retry_config config;
+	_Atomic uint64_t turn; /* relaxed: of the jitter */
+	pthread_mutex_t lock;  /* rank: above the timers' and the inner's */
+	pthread_cond_t quiet;  /* `requests` has fallen to 0 */
+	unsigned requests;     /* lock: that exist */
+	uint64_t given_up;     /* lock: since the last answer */
+	uint64_t gave_up_ns;   /* lock: the last of these */
+};
+
+struct origin_file {
+	struct retry *o;
+	unsigned refs; /* origin lock: the handle, each request of it */
+	struct origin_file *inner;
+	char path[]; /* for messages */
+};
+
+/* A request in hand. */
+struct request {
+	struct timer timer; /* the attempt's end, or the pause's */
+	struct retry *o;
+	enum origin_op op;		/* set once */
+	struct origin_request *outer;	/* lock: what we were asked; NULL:
+					   answered */
+	struct origin_request *dropped; /* lock: by abandon, for the note */
+	struct attempt *last;		/* lock: the one that counts, or NULL */
+	unsigned refs;			/* lock: attempts, timer, note */
+	unsigned failed;     /* lock: attempts that failed or timed out */
+	uint64_t due_ns;     /* lock: what the timer is set for */
+	uint64_t until_ns;   /* lock: end of all tries */
+	uint64_t started_ns; /* lock: the attempt that counts */
+	size_t got;	     /* lock: bytes of a read that were handed up */
+	bool busy;	     /* lock: bytes or a batch are being handed up */
+	struct origin_file *file;
+	struct pool_job note;
+	char path[]; /* of a stat or a list */
+};
+
+/* One try; freed when the inner origin has answered it. */
+struct attempt {
+	struct request *q; /* holds a reference */
+	union origin_any in;
+};
+
+/* -- retry_attempt.c ------------------------------------------------------- */
+
+/* All with the lock held, but for retry_on_timer(). */
+
+void retry_file_put(struct origin_file *f);
+void retry_put(struct request *q);
+
+/* The timer no longer counts, unless it is firing just now. */
+void retry_disarm(struct request *q);
+
+/* True if it was armed; else the caller ends the request. */
+bool retry_arm(struct request *q, uint64_t at_ns);
+
+/*
+ * Take the request from those in hand, to answer it without the lock; NULL if
+ * it has been.
+ */
+struct origin_request *retry_take_outer(struct request *q);
+
+/* What a request is about, for messages. */
+const char *retry_path(const struct request *q);
+
+/* The origin has answered the attempt that counts. */
+void retry_answered(const struct request *q);
+
+/* Begin the next attempt. -ENOMEM: nothing was begun. */
+int retry_try(struct request *q);
+
+/* An attempt failed with `status`. Unlocks. The caller has a reference. */
+void retry_failed(struct request *q, int status);
+
+void retry_on_timer(struct timer *t);
+
+/* -- retry_answer.c -------------------------------------------------------- */
+
+/* What the inner origin calls. */
+void retry_done(struct origin_request *in, int status);
+void retry_read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len);
+void retry_list_batch(
+	struct origin_list *in, const struct file_entry *entries, size_t n);
+void retry_list_restart(struct origin_list *in);
+
+#endif

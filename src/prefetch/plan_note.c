@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose read a read is. Each is of one position at most of a plan, the first
+ * of its file that was not read yet, and ends no hold but those of that
+ * position.
+ *
+ * A plan whose reader is known counts the reads of that process, and no
+ * others. Of any other plan only what is read is known: readers that go
+ * through one order in several threads are not in step, so a read at a
+ * position does not by itself end what comes before it; that is given up when
+ * more than `slack` positions beyond it have been read. A read of a file whose
+ * turn is far off is somebody else's (who leaves it in the kernel's cache, so
+ * that it is not fetched ahead any more), unless so many come in a row, and
+ * none near, that the readers must have moved there. Any thread; the lock of
+ * the plans.
+ */
+#include "base/cleanup.h"
+#include "prefetch/plan_impl.h"
+
+/* How far readers of one order are from the end of an epoch, at most, when
+ * they begin to read the next one. */
+#define EPOCH_SPREAD 128u
+
+/* A plan that nobody has read by yet is begun here, or nearer. */
+#define BEGIN_SPREAD 64u
+
+/* -- Holds by position ----------------------------------------------------- */
+
+static struct list *held_at(const struct plan *plan, uint64_t pos)
+{
+	struct plans *ps = plan->plans;
+
+	return &ps->held[(pos ^ (uintptr_t)plan >> 6) % HELD_BUCKETS];
+}
+
+void hold_enter(struct hold *h)
+{
+	list_add_tail(held_at(h->plan, h->pos), &h->found);
+}
+
+/* The reader of the position comes to the item that begins there. */
+static void tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
+{
+	struct list *bucket = held_at(plan, pos);
+
+	LIST_FOREACH(l, bucket) {
+		struct hold *h = CONTAINER_OF(l, struct hold, found);
+
+		if (h->plan == plan && h->pos == pos && h->base == base)
+			atomic_store_explicit(
+				&h->p.read, true, memory_order_relaxed);
+	}
+}
+
+/* All items that a read begins. */
+static void tell_holds(struct plan *plan, uint64_t pos,
+	const struct cache_item *file, uint64_t off, size_t len)
+{
+	struct cache_item item = *file;
+	uint64_t at = off;
+
+	while (at < off + len) {
+		cache_item_at(plan->plans->config.cache, at, &item);
+		if (item.base >= off)
+			tell_hold(plan, pos, item.base);
+		at = item.base + item.size;
+	}
+}
+
+/* -- Positions ------------------------------------------------------------- */
+
+/* The file's turn is far off: it need not be fetched ahead. */
+static void read_astray(struct plan *plan, uint64_t pos)
+{
+	if (plan->params.reader || pos < plan->cursor ||
+		order_epoch_of(&plan->order, pos) !=
+			order_epoch_of(&plan->order, plan->cursor))
+		return;
+	order_set(&plan->order, pos, PLACE_SKIPPED);
+	if (plan->stray == 0 || pos < plan->stray_min)
+		plan->stray_min = pos;
+	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
+		return;
+	/* Nobody has read near the cursor for long: they went there. */
+	plan->retire_to = plan->stray_min;
+	plan->stray = 0;
+	plan_advance(plan);
+}
+
+static void read_near(struct plan *plan, uint64_t pos)
+{
+	plan_count_used(plan, pos);
+	plan->stray = 0;
+	plan->s.read++;
+	if (pos >= plan->front)
+		plan->front = pos + 1;
+	if (pos >= plan->base) {
+		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		plan->ahead++;
+	} else {
+		order_set(&plan->order, pos, PLACE_SERVED);
+	}
+	plan_advance(plan);
+}
+
+/* Nobody reads the next epoch while much of this one is left. */
+static bool epoch_is_near(const struct plan *plan, uint64_t pos)
+{
+	uint64_t begin = order_epoch_begin(&plan->order, pos);
+	uint64_t left = begin > plan->base ? begin - plan->base : 0;
+	uint64_t most = plan->params.slack < EPOCH_SPREAD ? plan->params.slack
+							  : EPOCH_SPREAD;
+
+	return plan->front > begin || left <= plan->ahead + most;
+}
+
+/* May the readers have come to the position? */
+static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
+{
+	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
+
+	if (pos >= at + 2 * plan->params.slack)
+		return false;
+	if (plan->params.reader)
+		return true;
+	if (taken && plan->front == 0 && pos >= BEGIN_SPREAD)
+		return false;
+	return epoch_is_near(plan, pos);
+}
+
+static bool is_reader(const struct plan *plan, pid_t pid)
+{
+	return !plan->params.reader || !pid || plan->params.reader == pid;
+}
+
+/* A read, and what has become of it. */
+struct note {
+	const struct cache_item *file;
+	uint64_t off;
+	size_t len;
+	pid_t pid;
+	enum plans_turn turn;
+};
+
+/* A file in one piece is read when it is begun, else at its end. */
+static bool reads_position(const struct note *n)
+{
+	uint64_t size = n->file->version.size_bytes;
+
+	return n->file->size == size ? n->off == 0 : n->off + n->len >= size;
+}
+
+/* Does the plan's own reader ask for more of what it has begun to read? */
+static bool goes_on(const struct plan *plan, const struct note *n)
+{
+	return n->pid && plan->params.reader == n->pid && n->off > 0 &&
+		n->file->size == n->file->version.size_bytes;
+}
+
+/* Positions in a tier before it were read from there, or passed by. */
+static uint64_t horizon(const struct plan *plan)
+{
+	uint64_t slack = plan->params.slack;
+
+	if (plan->params.reader)
+		return plan->retire_to;
+	return plan->front > slack ? plan->front - slack : 0;
+}
+
+static void note(struct plan *plan, struct note *n)
+{
+	uint64_t pos;
+
+	if (plan->closing || !is_reader(plan, n->pid))
+		return;
+	if (goes_on(plan, n)) {
+		n->turn = PLANS_LATER;
+		return;
+	}
+	if (!order_find(&plan->order, (uint32_t)n->file->cookie, horizon(plan),
+		    &pos))
+		return;
+	if (!is_near(plan, pos, n->turn != PLANS_NONE)) {
+		if (reads_position(n))
+			read_astray(plan, pos);
+		return;
+	}
+	if (n->turn != PLANS_NOW)
+		n->turn = pace_waits(plan, pos) ? PLANS_NOW : PLANS_LATER;
+	tell_holds(plan, pos, n->file, n->off, n->len);
+	if (reads_position(n))
+		read_near(plan, pos);
+}
+
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+	uint64_t off, size_t len, pid_t pid)
+{
+	struct cache_item item = *file;
+	struct note n = {&item, off, len, pid, PLANS_NONE};
+
+	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
+		return PLANS_NONE;
+	cache_item_at(ps->config.cache, off, &item);
+	LOCK_SCOPE(&ps->lock);
+	LIST_FOREACH(l, &ps->plans)
+		note(CONTAINER_OF(l, struct plan, link), &n);
+	return n.turn;
+}
+
+bool plans_ask_reader(struct plans *ps)
+{
+	return atomic_load_explicit(&ps->readers, memory_order_relaxed) > 0;
+}

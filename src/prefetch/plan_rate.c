@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast a plan is fetched when nothing else holds it back: while more of it
+ * is to come than the origin is asked for at a time. A row of such moments is a
+ * run. It is timed from when all that was on its way when it began has come,
+ * which may have been asked for long before. Storage that was idle may have
+ * saved up work, as a throttle saves up tokens, and does that at once; so only
+ * what comes after the first answer after RATE_SAVED_NS is taken for what
+ * lasts. Runs with the lock of the plans held.
+ */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "prefetch/plan_impl.h"
+
+#define RATE_SAVED_NS (150 * NS_PER_MS)
+#define BURST_DEPTHS 4u
+#define BURST_ITEMS 256u
+
+/*
+ * What came of a run since the last look. The answers of a distant origin come
+ * together: time counts with what it was waited for.
+ */
+static void run_on(struct plan_rate *r, uint64_t ns, uint64_t bytes)
+{
+	r->waited_ns += ns;
+	if (!bytes)
+		return;
+	ns = r->waited_ns;
+	r->waited_ns = 0;
+	r->sum.full_ns += ns;
+	r->sum.full_bytes += bytes;
+	r->run_ns += ns;
+	if (r->lasts) {
+		r->sum.long_ns += ns;
+		r->sum.long_bytes += bytes;
+	} else if (r->run_ns >= RATE_SAVED_NS) {
+		r->lasts = true;
+	}
+}
+
+static void run_begin(struct plan_rate *r, uint64_t answers, uint32_t depth)
+{
+	r->limited = true;
+	r->timed = r->lasts = false;
+	r->timed_from = answers + depth;
+	r->run_ns = r->waited_ns = 0;
+}
+
+void rate_look(struct plan *plan, uint64_t now_ns)
+{
+	struct plan_rate *r = &plan->rate;
+	struct cache_pace *p = &plan->pace;
+	uint32_t depth = atomic_load_explicit(&p->depth, memory_order_relaxed);
+	uint64_t came =
+		atomic_load_explicit(&p->came_bytes, memory_order_relaxed);
+	uint64_t answers =
+		atomic_load_explicit(&p->answers, memory_order_relaxed);
+	uint64_t requests =
+		atomic_load_explicit(&p->requests, memory_order_relaxed);
+
+	if (r->limited && r->timed && requests)
+		run_on(r, now_ns - r->looked_ns, came - r->came_bytes);
+	if (!depth || requests <= depth)
+		r->limited = false;
+	else if (!r->limited)
+		run_begin(r, answers, depth);
+	if (r->limited && !r->timed && answers >= r->timed_from) {
+		r->timed = true;
+		r->sum.bursts++;
+	}
+	r->looked_ns = now_ns;
+	r->came_bytes = came;
+}
+
+/*
+ * When all that is held has come, the only plan rests until there is something
+ * to be measured when it goes on: a burst of several times what the origin is
+ * asked for at a time, but half of the memory at most. 0: it does not rest.
+ */
+uint64_t rate_rest_bytes(const struct plans *ps)
+{
+	const struct plan *plan =
+		CONTAINER_OF(ps->plans.next, struct plan, link);
+	uint64_t most = ps->window_bytes / 2, items = BURST_ITEMS, bytes, depth;
+
+	if (ps->nplans != 1 || !plan->pace.at_once || plan->closing ||
+		atomic_load_explicit(
+			&plan->pace.requests, memory_order_relaxed))
+		return 0;
+	depth = atomic_load_explicit(&plan->pace.depth, memory_order_relaxed);
+	if (!depth || plan->s.ahead_items < BURST_DEPTHS * depth)
+		return 0;
+	if (items < BURST_DEPTHS * depth)
+		items = BURST_DEPTHS * depth;
+	bytes = plan->s.ahead_bytes / plan->s.ahead_items * items;
+	return bytes < most ? bytes : most;
+}
+
+void plan_rates(struct plan *plan, struct plan_rates *out)
+{
+	struct plans *ps = plan->plans;
+
+	LOCK_SCOPE(&ps->lock);
+	rate_look(plan, clock_now_ns());
+	*out = plan->rate.sum;
+	out->looked = plan->cursor;
+	out->full = ps->full;
+	out->fetching = plan->rate.limited && plan->rate.timed;
+}

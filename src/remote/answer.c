@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What answers that are not 2xx mean: whether the call is repeated, and how
+ * it ends otherwise. Loop threads.
+ */
+#include "remote/remote_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "remote/site_impl.h"
+#include "web/web.h"
+
+#define THROTTLED_MAX 64u
+#define PAUSE_MAX_NS (5 * NS_PER_S)
+#define RENEWED_MAX 2u
+#define MOVED_MAX 3u
+#define REDIRECTS_MAX 5u
+#define RENEW_PAUSE_NS (20 * NS_PER_MS)
+
+static void keep_words(struct remote *r, const char *words)
+{
+	LOCK_SCOPE(&r->lock);
+
+	(void)error_set(&r->last, -EIO, "%s", words);
+}
+
+void answer_note_failure(struct call *c, int status)
+{
+	char host[REMOTE_HOST_MAX], words[900];
+
+	pthread_mutex_lock(&c->r->lock);
+	strcpy(host, c->r->host);
+	pthread_mutex_unlock(&c->r->lock);
+	if (status == -EHOSTUNREACH)
+		(void)snprintf(words, sizeof(words),
+			"the host of '%s' has no address; check the name",
+			host);
+	else if (status == -ECONNREFUSED)
+		(void)snprintf(words, sizeof(words),
+			"cannot connect to '%s'; check the host and the port",
+			host);
+	else if (status == -EKEYREJECTED)
+		(void)snprintf(words, sizeof(words),
+			"the certificate of '%s' is not valid (%s); set "
+			"AWS_CA_BUNDLE to its authority's file",
+			host, transfer_why(&c->t));
+	else if (status == -ETIMEDOUT)
+		(void)snprintf(words, sizeof(words),
+			"'%s' does not answer in time", host);
+	else
+		(void)snprintf(words, sizeof(words),
+			"'%s' sent no usable answer (%s)", host,
+			strerror(-status));
+	keep_words(c->r, words);
+}
+
+/* -- Repeating ------------------------------------------------------------- */
+
+/* Twice as long each time, half of it chance. */
+static uint64_t throttle_pause(struct call *c)
+{
+	uint64_t round = engine_round_trip_ns(c->r->engine);
+	uint64_t pause = round << (c->throttled < 12 ? c->throttled - 1 : 11);
+	uint64_t now = clock_now_ns();
+
+	if (pause > PAUSE_MAX_NS)
+		pause = PAUSE_MAX_NS;
+	pause = pause / 2 +
+		hash64(&now, sizeof(now), c->throttled) % (pause / 2 + 1);
+	return pause > c->t.head.retry_after_ns ? pause
+						: c->t.head.retry_after_ns;
+}
+
+static bool repeat_throttled(struct call *c)
+{
+	COUNT(c->r->counters, origin_throttled);
+	engine_throttled(c->r->engine);
+	if (++c->throttled > THROTTLED_MAX)
+		return false;
+	transfer_start_later(c->t.loop, &c->t, throttle_pause(c));
+	return true;
+}
+
+static bool repeat_renewed(struct call *c)
+{
+	if (!c->r->creds || ++c->renewed > RENEWED_MAX)
+		return false;
+	creds_expired(c->r->creds, c->generation);
+	transfer_start_later(c->t.loop, &c->t, RENEW_PAUSE_NS);
+	return true;
+}
+
+static bool repeat_skewed(struct call *c)
+{
+	int64_t server_s = c->t.head.date_ns / (int64_t)NS_PER_S;
+
+	if (server_s == 0 || ++c->skewed > 1)
+		return false;
+	atomic_store_explicit(
+		&c->r->skew_s, server_s - time(NULL), memory_order_relaxed);
+	transfer_start(c->t.loop, &c->t);
+	return true;
+}
+
+/* The region that the server names, in a header or in the document. */
+static bool repeat_moved(struct call *c)
+{
+	char region[REMOTE_REGION_MAX] = "";
+
+	if (c->t.head.region[0])
+		strcpy(region, c->t.head.region);
+	else
+		xml_find(bytes_get(&c->error), c->error.len, "Region", region,
+			sizeof(region));
+	if (!region[0] || ++c->moved > MOVED_MAX)
+		return false;
+	site_set_region(c->r, region);
+	transfer_start(c->t.loop, &c->t);
+	return true;
+}
+
+/* Redirects of http, by hand: nothing secret is in the request. */
+static bool repeat_elsewhere(struct call *c, int *status)
+{
+	struct bytes from = {0};
+	int rc;
+
+	*status = -ELOOP;
+	if (!c->t.head.location[0]) {
+		*status = -EIO;
+		return false;
+	}
+	if (++c->moved > REDIRECTS_MAX)
+		return false;
+	if (c->redirect.len > 0)
+		bytes_text(&from, c->redirect.at);
+	else
+		bytes_printf(&from, "%s://%s%s", c->r->scheme, c->r->host,
+			bytes_get(&c->path));
+	bytes_reset(&c->redirect);
+	rc = url_resolve(bytes_get(&from), c->t.head.location, &c->redirect);
+	bytes_release(&from);
+	if (rc < 0) {
+		*status = rc;
+		return false;
+	}
+	transfer_start(c->t.loop, &c->t);
+	return true;
+}
+
+/* -- S3 -------------------------------------------------------------------- */
+
+struct meaning {
+	const char *code;
+	int status;
+	const char *words; /* after "the server says CODE: " */
+};
+
+static const struct meaning meanings[] = {
+	{"NoSuchKey", -ENOENT, NULL},
+	{"NoSuchBucket", -EIO, "there is no such bucket; check its name"},
+	{"AccessDenied", -EACCES,
+		"these credentials may not do this; check the bucket's policy "
+		"and --profile"},
+	{"AllAccessDisabled", -EACCES, "the bucket is disabled"},
+	{"InvalidObjectState", -EACCES,
+		"the object is archived; restore it first"},
+	{"InvalidAccessKeyId", -EACCES,
+		"the access key is unknown there; check the credentials and "
+		"--endpoint-url"},
+	{"SignatureDoesNotMatch", -EACCES,
+		"the secret key does not belong to the access key; check the "
+		"credentials"},
+	{"AuthorizationHeaderMalformed", -EACCES,
+		"the region is wrong; give it with --region"},
+	{"InvalidToken", -EACCES, "the session token is not valid"},
+	{"ExpiredToken", -EACCES, "the credentials have expired; renew them"},
+	{"RequestTimeTooSkewed", -EACCES,
+		"this machine's clock is wrong; set it"},
+	{"PermanentRedirect", -EIO,
+		"the bucket is elsewhere; check --endpoint-url and --region"},
+	{"PreconditionFailed", -ESTALE, NULL},
+	{"InvalidRange", -ESTALE, NULL},
+	{"InvalidBucketName", -EIO, "the bucket's name is not valid"},
+	{NULL, 0, NULL},
+};
+
+static int status_of_code(unsigned code)
+{
+	switch (code) {
+	case 404:
+	case 410:
+		return -ENOENT;
+	case 401:
+	case 403:
+		return -EACCES;
+	case 412:
+	case 416:
+		return -ESTALE;
+	default:
+		return -EIO;
+	}
+}
+
+static const struct meaning *find_meaning(const char *code)
+{
+	for (const struct meaning *m = meanings; m->code; m++)
+		if (strcmp(m->code, code) == 0)
+			return m;
+	return NULL;
+}
+
+/* The document may be a lie of somebody in between: nothing of it but a code
+ * that is known reaches a message. */
+static int s3_status(struct call *c)
+{
+	const struct meaning *m = find_meaning(c->code);
+	char words[300];
+
+	if (m && m->words) {
+		(void)snprintf(words, sizeof(words), "the server says %s: %s",
+			m->code, m->words);
+		keep_words(c->r, words);
+	} else if (!m) {
+		(void)snprintf(words, sizeof(words),
+			"the server answers with HTTP status %u",
+			c->t.head.code);
+		keep_words(c->r, words);
+	}
+	return m ? m->status : status_of_code(c->t.head.code);
+}
+
+static bool is_code(const struct call *c, const char *code)
+{
+	return strcmp(c->code, code) == 0;
+}
+
+static bool s3_repeats(struct call *c, int *status)
+{
+	unsigned code = c->t.head.code;
+
+	xml_find(bytes_get(&c->error), c->error.len, "Code", c->code,
+		sizeof(c->code));
+	if (code == 503 || code == 429 || is_code(c, "SlowDown"))
+		return repeat_throttled(c);
+	if (is_code(c, "ExpiredToken") || is_code(c, "TokenRefreshRequired"))
+		return repeat_renewed(c);
+	if (is_code(c, "RequestTimeTooSkewed"))
+		return repeat_skewed(c);
+	if (code == 301 || code == 307 ||
+		is_code(c, "AuthorizationHeaderMalformed"))
+		return repeat_moved(c);
+	/* HEAD has no document: a region that is another one says it. */
+	if (code == 400 && c->error.len == 0 && c->t.head.region[0])
+		return repeat_moved(c);
+	(void)status;
+	return false;
+}
+
+/* -- Both ------------------------------------------------------------------ */
+
+static bool is_redirect(unsigned code)
+{
+	return code == 301 || code == 302 || code == 303 || code == 307 ||
+		code == 308;
+}
+
+static int http_status(struct call *c)
+{
+	char words[200];
+
+	(void)snprintf(words, sizeof(words),
+		"the server answers with HTTP status %u", c->t.head.code);
+	keep_words(c->r, words);
+	return status_of_code(c->t.head.code);
+}
+
+bool answer_repeats(struct call *c, int *status)
+{
+	unsigned code = c->t.head.code;
+
+	if (c->r->s3) {
+		if (s3_repeats(c, status))
+			return true;
+		*status = s3_status(c);
+		return false;
+	}
+	if ((code == 503 || code == 429) && repeat_throttled(c))
+		return true;
+	if (is_redirect(code)) {
+		if (repeat_elsewhere(c, status))
+			return true;
+		keep_words(c->r,
+			*status == -ELOOP
+				? "the server redirects in a circle"
+				: "the server redirects to a place that "
+				  "cannot be used");
+		return false;
+	}
+	*status = http_status(c);
+	return false;
+}

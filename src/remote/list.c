@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listing a bucket: ranges of keys, each one page after the other, and as many
+ * at a time as the pages so far make worth while. A range whose page shows
+ * that more follows is split, so that one huge flat directory is listed as
+ * fast as many small ones. Keys beyond a range's end are another one's.
+ *
+ * A range runs on one loop's thread; what the ranges of a listing share is
+ * behind the listing's lock, under which batches are handed up.
+ */
+#include "remote/list_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "remote/page_impl.h"
+
+#define RANGES_MAX 32u
+#define PAGE_KEYS "1000"
+#define PAGE_TRIES 6u
+#define PAGE_PAUSE_NS (100 * NS_PER_MS)
+/* Splits that found nothing: so many, and one for so many pages. */
+#define EMPTY_FREE 16u
+#define EMPTY_PAGES 10u
+/* More names than a manifest can number. */
+#define KEYS_MAX (UINT64_C(1) << 31)
+
+struct s3_listing {
+	struct remote *r;
+	struct origin_list *l;
+	char *prefix;	      /* of the keys, the origin's own included */
+	bool unordered;	      /* a kind of bucket that sorts nothing */
+	bool probe;	      /* one key is enough */
+	pthread_mutex_t lock; /* guards the rest; over the engine's locks */
+	unsigned ranges;      /* that are running */
+	uint64_t pages, empty, keys;
+	int status;
+	struct split_seen seen;
+};
+
+struct s3_range {
+	struct call call;
+	struct s3_listing *g;
+	struct loop *loop;
+	struct post begin;
+	struct s3_page page;
+	struct file_entry *entries;
+	size_t room;
+	unsigned tries;
+	bool first;		    /* no page has come yet */
+	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
+	char end[SPLIT_POINT_MAX + S3_KEY_MAX]; /* and not greater; "" */
+	char token[2048];
+};
+
+/* -- Keys ------------------------------------------------------------------ */
+
+static bool is_good_part(const char *part, size_t len)
+{
+	if (len == 0 || len > 255)
+		return false;
+	if (len <= 2 && part[0] == '.' && part[len - 1] == '.')
+		return false;
+	return memchr(part, '\0', len) == NULL;
+}
+
+int key_to_path(char *key, size_t len)
+{
+	bool marks_dir = len > 0 && key[len - 1] == '/';
+	const char *at = key;
+
+	if (marks_dir)
+		key[--len] = '\0';
+	while (at <= key + len) {
+		const char *slash = memchr(at, '/', (size_t)(key + len - at));
+		const char *end = slash ? slash : key + len;
+
+		if (!is_good_part(at, (size_t)(end - at)))
+			return -EINVAL;
+		at = end + 1;
+	}
+	return marks_dir;
+}
+
+/* Listing's lock held. */
+static void hide_key(struct s3_listing *g, const char *key)
+{
+	struct remote *r = g->r;
+
+	if (g->probe)
+		return; /* the listing proper will see it */
+	COUNT(r->counters, origin_hidden);
+	remote_hidden(r, key);
+}
+
+/* -- A page ---------------------------------------------------------------- */
+
+static void range_end(struct s3_range *x, int status);
+static void range_split(struct s3_range *x);
+
+static int reserve_entries(struct s3_range *x)
+{
+	struct file_entry *entries;
+
+	if (x->room >= x->page.n)
+		return 0;
+	entries = reallocarray(x->entries, x->page.n, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	x->entries = entries;
+	x->room = x->page.n;
+	return 0;
+}
+
+static void fill_entry(const struct remote *r, struct file_entry *e,
+	const char *name, const struct s3_object *o)
+{
+	*e = (struct file_entry){
+		.name = name,
+		.attr =
+			{
+				.version = {o->size_bytes, o->mtime_ns, o->tag},
+				.kind = KIND_FILE,
+				.mode = 0444,
+				.uid = r->uid,
+				.gid = r->gid,
+			},
+	};
+}
+
+/* The result of taking in one page. */
+struct progress {
+	size_t n;		    /* entries */
+	uint64_t new;		    /* keys after the last page's */
+	bool over;		    /* a key beyond the range's end came */
+	char since[S3_KEY_MAX + 1]; /* where the last page ended */
+};
+
+/* Lock held: a key below the listing's prefix as a name. */
+static void take_name(
+	struct s3_range *x, const struct s3_object *o, struct progress *p)
+{
+	struct s3_listing *g = x->g;
+	char *name = x->page.text.at + o->key + strlen(g->prefix);
+	size_t len = o->len - strlen(g->prefix);
+	int rc;
+
+	if (len == 0)
+		return; /* the mark of the directory itself */
+	rc = key_to_path(name, len);
+	if (rc < 0)
+		hide_key(g, x->page.text.at + o->key);
+	else if (o->is_prefix)
+		x->entries[p->n++] = (struct file_entry){
+			.name = name, .attr = remote_dir_attr(g->r)};
+	else if (rc == 0)
+		fill_entry(g->r, &x->entries[p->n++], name, o);
+}
+
+static bool is_readable(
+	const struct s3_listing *g, const char *key, const struct s3_object *o)
+{
+	return !o->bad && o->len <= S3_KEY_MAX && strlen(key) == o->len &&
+		strncmp(key, g->prefix, strlen(g->prefix)) == 0;
+}
+
+/* One key of a page; lock held. */
+static void take_object(
+	struct s3_range *x, const struct s3_object *o, struct progress *p)
+{
+	struct s3_listing *g = x->g;
+	const char *key = x->page.text.at + o->key;
+
+	if (!is_readable(g, key, o)) {
+		hide_key(g, o->bad ? "?" : key);
+		return;
+	}
+	/* A server that does not know start-after, or another range's. */
+	if (!g->unordered && strcmp(key, p->since) <= 0)
+		return;
+	if (x->end[0] && strcmp(key, x->end) > 0) {
+		p->over = true;
+		return;
+	}
+	if (strcmp(key, x->after) > 0)
+		strcpy(x->after, key);
+	p->new ++;
+	split_note(&g->seen, key + strlen(g->prefix));
+	take_name(x, o, p);
+}
+
+/* Lock held. */
+static int take_page(struct s3_range *x, struct progress *p)
+{
+	struct s3_listing *g = x->g;
+	int rc = reserve_entries(x);
+
+	if (rc < 0)
+		return rc;
+	strcpy(p->since, x->after);
+	for (size_t i = 0; i < x->page.n; i++)
+		take_object(x, &x->page.objects[i], p);
+	g->pages++;
+	g->empty += x->first && p->new == 0;
+	g->keys += p->new;
+	if (p->n > 0 && !g->probe)
+		g->l->batch(g->l, x->entries, p->n);
+	return g->keys > KEYS_MAX ? -EFBIG : 0;
+}
+
+/* More to come, but nothing new came: this would never end. */
+static bool stands_still(const struct s3_range *x, const struct progress *p)
+{
+	if (x->g->unordered)
+		return strcmp(x->token, x->page.token) == 0;
+	return p->new == 0;
+}
+
+static void range_next(struct s3_range *x);
+
+static void page_taken(struct s3_range *x)
+{
+	struct s3_listing *g = x->g;
+	struct progress p = {.n = 0};
+	bool more;
+	int rc;
+
+	pthread_mutex_lock(&g->lock);
+	rc = take_page(x, &p);
+	if (rc == 0)
+		rc = g->status;
+	more = rc == 0 && x->page.truncated && !p.over && !g->probe;
+	if (more && stands_still(x, &p)) {
+		remote_words(g->r,
+			"the server's listing does not end: it repeats itself");
+		rc = -EBADMSG;
+		more = false;
+	}
+	x->first = false;
+	x->tries = 0;
+	if (more && !g->unordered)
+		range_split(x);
+	pthread_mutex_unlock(&g->lock);
+	if (!more) {
+		range_end(x, rc);
+		return;
+	}
+	strcpy(x->token, x->page.token);
+	range_next(x);
+}
+
+/* -- Requests -------------------------------------------------------------- */
+
+static struct s3_range *range_of(struct call *c)
+{
+	return CONTAINER_OF(c, struct s3_range, call);
+}
+
+static int range_head(struct call *c, const struct head *h)
+{
+	(void)h;
+	return s3_page_begin(&range_of(c)->page);
+}
+
+static int range_data(struct call *c, const void *data, size_t len)
+{
+	return s3_page_feed(&range_of(c)->page, data, len);
+}
+
+static bool is_passing(int status)
+{
+	return status == -EIO || status == -ETIMEDOUT || status == -EBADMSG ||
+		status == -ECONNRESET || status == -ECONNREFUSED ||
+		status == -EHOSTUNREACH;
+}
+
+static void range_done(struct call *c, int status)
+{
+	struct s3_range *x = range_of(c);
+
+	if (status == 0)
+		status = s3_page_end(&x->page);
+	if (status == 0) {
+		page_taken(x);
+		return;
+	}
+	if (is_passing(status) && !x->g->probe && ++x->tries < PAGE_TRIES) {
+		COUNT(x->g->r->counters, origin_retries);
+		transfer_start_later(
+			x->loop, &c->t, PAGE_PAUSE_NS << (x->tries - 1));
+		return;
+	}
+	range_end(x, status);
+}
+
+static const struct call_ops range_ops = {
+	.head = range_head,
+	.data = range_data,
+	.done = range_done,
+};
+
+static void range_next(struct s3_range *x)
+{
+	struct call *c = &x->call;
+	struct remote *r = x->g->r;
+
+	bytes_reset(&c->path);
+	bytes_reset(&c->query);
+	bytes_text(&c->path, r->base_path[0] ? r->base_path : "/");
+	if (x->token[0])
+		call_query(c, "continuation-token", x->token);
+	if (!x->g->l->deep && !x->g->probe)
+		call_query(c, "delimiter", "/");
+	call_query(c, "encoding-type", "url");
+	call_query(c, "list-type", "2");
+	call_query(c, "max-keys", x->g->probe ? "1" : PAGE_KEYS);
+	call_query(c, "prefix", x->g->prefix);
+	if (!x->token[0] && x->after[0])
+		call_query(c, "start-after", x->after);
+	c->throttled = c->renewed = c->moved = c->skewed = 0;
+	call_start(x->loop, c);
+}
+
+static void range_begin(struct post *p)
+{
+	range_next(CONTAINER_OF(p, struct s3_range, begin));
+}
+
+/* -- Ranges ---------------------------------------------------------------- */
+
+/* Lock held: a range that begins on a loop of its own. */
+static struct s3_range *range_new(struct s3_listing *g)
+{
+	struct s3_range *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	call_init(&x->call, g->r, &range_ops, "GET");
+	x->g = g;
+	x->loop = engine_pick(g->r->engine);
+	x->begin.run = range_begin;
+	x->first = true;
+	g->ranges++;
+	return x;
+}
+
+/* Lock held: how many more ranges are worth while now. */
+static unsigned ranges_wanted(const struct s3_listing *g)
+{
+	uint64_t full = g->pages - g->empty;
+	uint64_t want = 2 * full < RANGES_MAX ? 2 * full : RANGES_MAX;
+
+	if (g->empty > EMPTY_FREE + g->pages / EMPTY_PAGES)
+		return 0;
+	return want > g->ranges ? (unsigned)(want - g->ranges) : 0;
+}
+
+/* Lock held. The range itself keeps what is below the first point. */
+static void range_split(struct s3_range *x)
+{
+	struct s3_listing *g = x->g;
+	size_t skip = strlen(g->prefix);
+	char points[RANGES_MAX][SPLIT_POINT_MAX];
+	unsigned n = split_points(&g->seen, x->after + skip,
+		x->end[0] ? x->end + skip : NULL, ranges_wanted(g), points);
+
+	/* The last one first: each ends where the one before it began. */
+	for (unsigned i = n; i-- > 0;) {
+		struct s3_range *more;
+
+		if (strlen(g->prefix) + strlen(points[i]) > S3_KEY_MAX)
+			continue;
+		more = range_new(g);
+		if (!more)
+			return; /* it takes longer */
+		strcpy(more->end, x->end);
+		strcpy(more->after, g->prefix);
+		strcat(more->after, points[i]);
+		strcpy(x->end, more->after);
+		loop_post(more->loop, &more->begin);
+	}
+}
+
+static void listing_end(struct s3_listing *g)
+{
+	struct origin_list *l = g->l;
+	int status = g->status;
+
+	if (status == 0 && g->keys == 0) {
+		remote_words(
+			g->r, "there are no keys below this prefix; check it");
+		status = -ENOENT;
+	}
+	pthread_mutex_destroy(&g->lock);
+	free(g->prefix);
+	free(g);
+	l->req.done(&l->req, status);
+}
+
+static void range_end(struct s3_range *x, int status)
+{
+	struct s3_listing *g = x->g;
+	unsigned left;
+
+	call_release(&x->call);
+	s3_page_release(&x->page);
+	free(x->entries);
+	free(x);
+	pthread_mutex_lock(&g->lock);
+	if (g->status == 0)
+		g->status = status;
+	left = --g->ranges;
+	pthread_mutex_unlock(&g->lock);
+	if (left == 0)
+		listing_end(g);
+}
+
+/* The prefix of all keys below a path of the source. */
+static char *keys_below(const struct remote *r, const char *path)
+{
+	char *prefix = NULL;
+
+	if (asprintf(&prefix, "%s%s%s", r->prefix, path, *path ? "/" : "") < 0)
+		return NULL;
+	if (strlen(prefix) > S3_KEY_MAX) {
+		free(prefix);
+		return NULL;
+	}
+	return prefix;
+}
+
+static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
+{
+	struct s3_listing *g = calloc(1, sizeof(*g));
+	struct s3_range *x = NULL;
+	size_t len = strlen(r->bucket);
+
+	if (g)
+		g->prefix = keys_below(r, l->path);
+	if (g && g->prefix) {
+		g->r = r;
+		g->l = l;
+		g->probe = probe;
+		g->unordered =
+			len > 6 && strcmp(r->bucket + len - 6, "--x-s3") == 0;
+		pthread_mutex_init(&g->lock, NULL);
+		x = range_new(g);
+	}
+	if (!x) {
+		if (g)
+			free(g->prefix);
+		free(g);
+		remote_late(r, &l->req);
+		return;
+	}
+	loop_post(x->loop, &x->begin);
+}
+
+void s3_list(struct remote *r, struct origin_list *l)
+{
+	listing_begin(r, l, false);
+}
+
+void s3_probe(struct remote *r, struct origin_list *l)
+{
+	listing_begin(r, l, true);
+}

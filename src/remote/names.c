@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of an http origin: a directory is listed by WebDAV if the server has
+ * that, else by its index page, in JSON or HTML. Files whose size the index
+ * does not say are asked for with HEAD, a few at a time. Each listing runs on
+ * one loop's thread.
+ */
+#include "remote/names_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define DOC_MAX ((size_t)48 << 20)
+#define HEADS_PARALLEL 16u
+
+static const char dav_body[] =
+	"<?xml version=\"1.0\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
+	"<getcontentlength/><getlastmodified/><getetag/></prop></propfind>";
+
+struct listing_head {
+	struct call call;
+	struct names_listing *g;
+	size_t which;
+};
+
+struct names_listing {
+	struct call call;
+	struct remote *r;
+	struct loop *loop;
+	struct post begin;
+	struct origin_list *l;
+	struct bytes doc;
+	struct index_names names;
+	bool dav;
+	size_t next; /* name to ask for */
+	unsigned heads;
+	struct listing_head head[HEADS_PARALLEL];
+	int status;
+};
+
+static struct file_attr file_attr_of(
+	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag)
+{
+	return (struct file_attr){
+		.version = {size, mtime_ns, tag},
+		.kind = KIND_FILE,
+		.mode = 0444,
+		.uid = r->uid,
+		.gid = r->gid,
+	};
+}
+
+/* -- The end --------------------------------------------------------------- */
+
+static int names_deliver(struct names_listing *g)
+{
+	struct file_entry *entries = calloc(g->names.n + 1, sizeof(*entries));
+	size_t n = 0;
+
+	if (!entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->names.n; i++) {
+		const struct index_name *x = &g->names.at[i];
+
+		if (!x->is_dir && !x->has_size) {
+			COUNT(g->r->counters, origin_hidden);
+			remote_hidden(g->r, x->name);
+			continue;
+		}
+		entries[n].name = x->name;
+		entries[n++].attr = x->is_dir
+			? remote_dir_attr(g->r)
+			: file_attr_of(
+				  g->r, x->size_bytes, x->mtime_ns, x->tag);
+	}
+	if (n > 0)
+		g->l->batch(g->l, entries, n);
+	free(entries);
+	return 0;
+}
+
+static void names_end(struct names_listing *g, int status)
+{
+	struct origin_list *l = g->l;
+
+	if (status == 0)
+		status = names_deliver(g);
+	call_release(&g->call);
+	bytes_release(&g->doc);
+	index_release(&g->names);
+	free(g);
+	l->req.done(&l->req, status);
+}
+
+/* -- Sizes ----------------------------------------------------------------- */
+
+static void ask_sizes(struct names_listing *g);
+
+static void size_done(struct call *c, int status)
+{
+	struct listing_head *h = CONTAINER_OF(c, struct listing_head, call);
+	struct names_listing *g = h->g;
+	struct index_name *x = &g->names.at[h->which];
+
+	if (status == 0 && c->t.head.has_length) {
+		x->has_size = true;
+		x->size_bytes = c->t.head.length;
+		x->mtime_ns = c->t.head.modified_ns;
+		x->tag = c->t.head.tag;
+	} else if (status < 0 && status != -ENOENT && status != -EACCES) {
+		g->status = status;
+	}
+	call_release(c);
+	h->g = NULL;
+	g->heads--;
+	ask_sizes(g);
+}
+
+static const struct call_ops size_ops = {.done = size_done};
+
+static void ask_one(struct names_listing *g, struct listing_head *h)
+{
+	struct call *c = &h->call;
+
+	call_init(c, g->r, &size_ops, "HEAD");
+	h->g = g;
+	h->which = g->next++;
+	call_path(c, g->l->path);
+	if (*g->l->path)
+		bytes_char(&c->path, '/');
+	bytes_encode(&c->path, g->names.at[h->which].name,
+		strlen(g->names.at[h->which].name), false);
+	bytes_text(&c->more, "Accept-Encoding: identity\n");
+	g->heads++;
+	call_start(g->loop, c);
+}
+
+static void ask_sizes(struct names_listing *g)
+{
+	for (unsigned i = 0; i < HEADS_PARALLEL && g->status == 0; i++) {
+		while (g->next < g->names.n &&
+			(g->names.at[g->next].is_dir ||
+				g->names.at[g->next].has_size))
+			g->next++;
+		if (g->next == g->names.n)
+			break;
+		if (!g->head[i].g)
+			ask_one(g, &g->head[i]);
+	}
+	if (g->heads == 0)
+		names_end(g, g->status);
+}
+
+/* -- The index ------------------------------------------------------------- */
+
+static struct names_listing *names_of(struct call *c)
+{
+	return CONTAINER_OF(c, struct names_listing, call);
+}
+
+static int names_data(struct call *c, const void *data, size_t len)
+{
+	struct names_listing *g = names_of(c);
+
+	if (g->doc.len + len > DOC_MAX)
+		return -EFBIG;
+	bytes_add(&g->doc, data, len);
+	return g->doc.failed ? -ENOMEM : 0;
+}
+
+static void names_send(struct names_listing *g)
+{
+	struct call *c = &g->call;
+
+	call_release(c);
+	call_init(c, g->r, c->ops, g->dav ? "PROPFIND" : "GET");
+	bytes_reset(&g->doc);
+	call_path(c, g->l->path);
+	if (*g->l->path)
+		bytes_char(&c->path, '/');
+	if (g->dav) {
+		bytes_text(&c->more, "Depth: 1\nContent-Type: text/xml\n");
+		c->body = dav_body;
+		c->body_len = strlen(dav_body);
+	} else {
+		bytes_text(&c->more,
+			"Accept: application/json, text/html\n"
+			"Accept-Encoding: identity\n");
+	}
+	call_start(g->loop, c);
+}
+
+/* The directory's path, as absolute links in its index begin. */
+static char *own_path(const struct names_listing *g)
+{
+	struct bytes path = {0};
+
+	bytes_text(&path, g->r->base_path);
+	if (*g->l->path) {
+		bytes_char(&path, '/');
+		bytes_encode(&path, g->l->path, strlen(g->l->path), true);
+	}
+	return path.at ? path.at : strdup("");
+}
+
+static int names_parse(struct names_listing *g, const struct head *h)
+{
+	CLEANUP_FREE char *path = own_path(g);
+	const char *doc = bytes_get(&g->doc);
+
+	if (!path)
+		return -ENOMEM;
+	if (g->dav)
+		return index_from_dav(&g->names, path, doc, g->doc.len);
+	if (strcmp(h->type, "application/json") == 0) {
+		/* Its files have times but no ETags. */
+		atomic_store_explicit(
+			&g->r->untagged, true, memory_order_relaxed);
+		return index_from_json(&g->names, doc, g->doc.len);
+	}
+	if (strcmp(h->type, "text/html") == 0)
+		return index_from_html(&g->names, path, doc, g->doc.len);
+	remote_words(g->r,
+		"the server has no index of this directory (WebDAV, JSON or "
+		"HTML)");
+	return -ENOTDIR;
+}
+
+static void names_done(struct call *c, int status)
+{
+	struct names_listing *g = names_of(c);
+
+	if (g->dav && c->t.head.code != 207) {
+		/* No WebDAV; only an answer says so. */
+		if (status == -ECANCELED || c->t.head.code == 0) {
+			names_end(g, status ? status : -EIO);
+			return;
+		}
+		atomic_store_explicit(
+			&g->r->no_dav, true, memory_order_relaxed);
+		g->dav = false;
+		names_send(g);
+		return;
+	}
+	if (status == 0)
+		status = names_parse(g, &c->t.head);
+	if (status < 0)
+		names_end(g, status);
+	else
+		ask_sizes(g);
+}
+
+static const struct call_ops names_ops = {
+	.data = names_data,
+	.done = names_done,
+};
+
+static void names_begin(struct post *p)
+{
+	names_send(CONTAINER_OF(p, struct names_listing, begin));
+}
+
+void names_list(struct remote *r, struct origin_list *l)
+{
+	struct names_listing *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		remote_late(r, &l->req);
+		return;
+	}
+	g->r = r;
+	g->l = l;
+	g->call.ops = &names_ops;
+	g->loop = engine_pick(r->engine);
+	g->begin.run = names_begin;
+	g->dav = !atomic_load_explicit(&r->no_dav, memory_order_relaxed);
+	loop_post(g->loop, &g->begin);
+}
+
+/* -- One name -------------------------------------------------------------- */
+
+struct names_look {
+	struct call call;
+	struct remote *r;
+	struct loop *loop;
+	struct post begin;
+	struct origin_stat *s;
+};
+
+/* A server redirects from a directory's name to the same with a slash. */
+static bool went_to_dir(const struct call *c)
+{
+	return c->redirect.len > 0 &&
+		c->redirect.at[c->redirect.len - 1] == '/';
+}
+
+static void found(struct names_look *k, int status, struct file_attr attr)
+{
+	struct origin_stat *s = k->s;
+
+	call_release(&k->call);
+	free(k);
+	s->attr = status == 0 ? &attr : NULL;
+	s->target = NULL;
+	s->req.done(&s->req, status);
+}
+
+static void names_look_done(struct call *c, int status)
+{
+	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
+	const struct head *h = &c->t.head;
+	bool untagged =
+		atomic_load_explicit(&k->r->untagged, memory_order_relaxed);
+
+	if (went_to_dir(c) && status != -ECANCELED) {
+		found(k, 0, remote_dir_attr(k->r));
+		return;
+	}
+	if (status == 0 && !h->has_length)
+		status = -ENOENT; /* its size is not known: hidden */
+	found(k, status,
+		file_attr_of(k->r, h->length, h->modified_ns,
+			untagged ? 0 : h->tag));
+}
+
+static const struct call_ops names_look_ops = {.done = names_look_done};
+
+static void names_look_begin(struct post *p)
+{
+	struct names_look *k = CONTAINER_OF(p, struct names_look, begin);
+
+	if (!*k->s->path) {
+		found(k, 0, remote_dir_attr(k->r));
+		return;
+	}
+	call_path(&k->call, k->s->path);
+	bytes_text(&k->call.more, "Accept-Encoding: identity\n");
+	call_start(k->loop, &k->call);
+}
+
+void names_stat(struct remote *r, struct origin_stat *s)
+{
+	struct names_look *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		remote_late(r, &s->req);
+		return;
+	}
+	call_init(&k->call, r, &names_look_ops, "HEAD");
+	k->r = r;
+	k->s = s;
+	k->loop = engine_pick(r->engine);
+	k->begin.run = names_look_begin;
+	loop_post(k->loop, &k->begin);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One page of ListObjectsV2. Keys come percent-encoded if the server followed
+ * encoding-type=url, where '+' is a blank. One thread at a time per page.
+ */
+#include "remote/page_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static void page_begin(void *arg, const char *name)
+{
+	struct s3_page *p = arg;
+
+	if (strcmp(name, "Contents") != 0)
+		return;
+	memset(&p->now, 0, sizeof(p->now));
+	p->now.bad = true; /* until a key comes */
+}
+
+static void page_add(struct s3_page *p)
+{
+	if (p->n == p->room) {
+		size_t room = p->room ? 2 * p->room : 1024;
+		struct s3_object *objects;
+
+		objects = reallocarray(p->objects, room, sizeof(*objects));
+		if (!objects || p->n >= S3_PAGE_MAX) {
+			p->objects = objects ? objects : p->objects;
+			p->failed = true;
+			return;
+		}
+		p->objects = objects;
+		p->room = room;
+	}
+	p->objects[p->n++] = p->now;
+}
+
+/* The text stays in the page, with a NUL after it. */
+static void take_key(struct s3_page *p, const char *text, size_t len)
+{
+	p->now.key = p->text.len;
+	p->now.len = len;
+	p->now.bad = false;
+	bytes_add(&p->text, text, len + 1);
+}
+
+static uint64_t parse_size(const char *text, bool *bad)
+{
+	char *end;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || n > INT64_MAX)
+		*bad = true;
+	return n;
+}
+
+static void contents_end(
+	struct s3_page *p, const char *name, const char *text, size_t len)
+{
+	if (strcmp(name, "Key") == 0)
+		take_key(p, text, len);
+	else if (strcmp(name, "Size") == 0)
+		p->now.size_bytes = parse_size(text, &p->now.bad);
+	else if (strcmp(name, "LastModified") == 0)
+		p->now.mtime_ns = time_parse_iso(text);
+	else if (strcmp(name, "ETag") == 0)
+		p->now.tag = etag_tag(text, len);
+}
+
+static void result_end(
+	struct s3_page *p, const char *name, const char *text, size_t len)
+{
+	if (strcmp(name, "Contents") == 0) {
+		page_add(p);
+	} else if (strcmp(name, "IsTruncated") == 0) {
+		p->truncated = strcmp(text, "true") == 0;
+	} else if (strcmp(name, "EncodingType") == 0) {
+		p->encoded = strcmp(text, "url") == 0;
+	} else if (strcmp(name, "NextContinuationToken") == 0) {
+		if (len < sizeof(p->token))
+			memcpy(p->token, text, len + 1);
+		else
+			p->failed = true;
+	}
+}
+
+static void page_element(
+	void *arg, const char *parent, const char *name, char *text, size_t len)
+{
+	struct s3_page *p = arg;
+
+	if (strcmp(parent, "Contents") == 0) {
+		contents_end(p, name, text, len);
+	} else if (strcmp(parent, "ListBucketResult") == 0) {
+		result_end(p, name, text, len);
+	} else if (strcmp(parent, "CommonPrefixes") == 0 &&
+		strcmp(name, "Prefix") == 0) {
+		memset(&p->now, 0, sizeof(p->now));
+		take_key(p, text, len);
+		p->now.is_prefix = true;
+		page_add(p);
+	} else if (!*parent && strcmp(name, "ListBucketResult") == 0) {
+		p->is_list = true;
+	}
+}
+
+int s3_page_begin(struct s3_page *p)
+{
+	struct xml_events events = {
+		.begin = page_begin, .end = page_element, .arg = p};
+
+	p->token[0] = '\0';
+	p->truncated = p->encoded = p->is_list = p->failed = false;
+	p->n = 0;
+	bytes_reset(&p->text);
+	if (p->xml)
+		return xml_restart(p->xml);
+	p->xml = xml_new(&events);
+	return p->xml ? 0 : -ENOMEM;
+}
+
+int s3_page_feed(struct s3_page *p, const void *data, size_t len)
+{
+	return xml_feed(p->xml, data, len);
+}
+
+/* Decoded in place: no key gets longer. */
+static void decode_keys(struct s3_page *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct s3_object *o = &p->objects[i];
+		int len;
+
+		if (o->bad)
+			continue;
+		len = bytes_decode(p->text.at + o->key, true);
+		o->bad = len < 0;
+		o->len = len < 0 ? 0 : (size_t)len;
+	}
+}
+
+int s3_page_end(struct s3_page *p)
+{
+	int rc = xml_finish(p->xml);
+
+	if (rc == 0 && (!p->is_list || p->failed || p->text.failed))
+		rc = -EBADMSG;
+	if (rc == 0 && p->encoded)
+		decode_keys(p);
+	return rc;
+}
+
+void s3_page_release(struct s3_page *p)
+{
+	xml_free(p->xml);
+	free(p->objects);
+	bytes_release(&p->text);
+	memset(p, 0, sizeof(*p));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* A page of a listing (ListObjectsV2); private to this room. */
+#ifndef REMOTE_PAGE_IMPL_H
+#define REMOTE_PAGE_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "web/web.h"
+
+#define S3_KEY_MAX 1024
+
+/* No page holds more; servers send 1,000. */
+#define S3_PAGE_MAX 100000u
+
+struct s3_object {
+	size_t key, len; /* place in the page's text; decoded at the end */
+	uint64_t size_bytes, tag;
+	int64_t mtime_ns;
+	bool is_prefix; /* a common prefix: only `key` and `len` count */
+	bool bad;	/* the key or the size cannot be understood */
+};
+
+/*
+ * A page is complete or nothing: objects are looked at after s3_page_end(),
+ * because a server may say last whether keys are encoded. Zero it before
+ * first use.
+ */
+struct s3_page {
+	struct xml *xml;
+	struct bytes text;
+	struct s3_object *objects;
+	size_t n, room;
+	struct s3_object now;
+	char token[2048]; /* NextContinuationToken, or "" */
+	bool truncated, encoded, is_list;
+	bool failed; /* a token too long, or no memory */
+};
+
+int s3_page_begin(struct s3_page *p);
+int s3_page_feed(struct s3_page *p, const void *data, size_t len);
+/* 0; -EBADMSG also for a document of another kind. */
+int s3_page_end(struct s3_page *p);
+void s3_page_release(struct s3_page *p);
+
+static inline const char *s3_page_key(
+	const struct s3_page *p, const struct s3_object *o)
+{
+	return p->text.at + o->key;
+}
+
+#endif

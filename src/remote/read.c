@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranged reads, the same for S3 and http: one GET each, and a second one on a
+ * fresh connection if the first is late. Size, ETag and range are checked in
+ * the headers before the first byte counts; who has good headers first wins.
+ *
+ * A get lives on one loop's thread. Others post `begin` and `drop` to it; the
+ * request's priv leads there, under the origin's lock.
+ */
+#include "remote/remote_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* A server without ranges may send this much for a part of it. */
+#define UNRANGED_MAX (UINT64_C(8) << 20)
+#define NOBODY (-1)
+
+struct origin_file {
+	struct remote *r;
+	_Atomic unsigned refs;	  /* the handle, and each get */
+	char etag[HEAD_ETAG_MAX]; /* r->lock: a strong one that was seen */
+	char path[];
+};
+
+/* A first attempt and its hedge. */
+struct get_try {
+	struct call call;
+	struct get *get;
+	bool running;
+};
+
+struct get {
+	struct remote *r;
+	struct origin_read *read;
+	struct origin_file *file;
+	struct loop *loop;
+	struct post begin, drop;
+	/* The loop's. */
+	struct get_try tries[2];
+	int winner;
+	bool whole; /* all of the file is asked for */
+	uint64_t next, end;
+	uint64_t skip; /* bytes before `next` that an unranged answer has */
+};
+
+/* -- Files ----------------------------------------------------------------- */
+
+struct origin_file *remote_file_new(struct origin *o, const char *path)
+{
+	size_t len = strlen(path) + 1;
+	struct origin_file *f = calloc(1, sizeof(*f) + len);
+
+	if (!f)
+		return NULL;
+	f->r = remote_of(o);
+	atomic_init(&f->refs, 1);
+	memcpy(f->path, path, len);
+	return f;
+}
+
+static void file_put(struct origin_file *f)
+{
+	if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1)
+		free(f);
+}
+
+void remote_file_free(struct origin *o, struct origin_file *f)
+{
+	(void)o;
+	file_put(f);
+}
+
+/* -- The end --------------------------------------------------------------- */
+
+/* A read says nothing of names: what is gone is of another version. */
+static int read_status(int status)
+{
+	return status == -ENOENT ? -ESTALE : status;
+}
+
+static void get_end(struct get *g, int status)
+{
+	struct origin_read *r = g->read;
+
+	for (int i = 0; i < 2; i++) {
+		if (g->tries[i].running)
+			call_cancel(&g->tries[i].call);
+		call_release(&g->tries[i].call);
+	}
+	pthread_mutex_lock(&g->r->lock);
+	r->req.priv = NULL; /* from here on nobody posts */
+	pthread_mutex_unlock(&g->r->lock);
+	loop_unpost(g->loop, &g->drop);
+	if (status == 0 && g->next != g->end)
+		status = -ECONNRESET; /* cut short without libcurl's notice */
+	file_put(g->file);
+	free(g);
+	r->req.done(&r->req, read_status(status));
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+static struct get_try *try_of(struct call *c)
+{
+	return CONTAINER_OF(c, struct get_try, call);
+}
+
+/* Is it of the version that is wanted? */
+static int check_version(const struct get *g, const struct head *h)
+{
+	const struct file_version *want = &g->read->want;
+	uint64_t size = h->has_range ? h->total : h->length;
+	bool has_size = h->has_range ? h->has_total : h->has_length;
+
+	/* S3 always sends one: this is somebody else's answer. */
+	if (want->tag && !h->tag && g->r->s3)
+		return -EBADMSG;
+	if (want->tag && h->tag != want->tag)
+		return -ESTALE;
+	if (!want->tag && want->mtime_ns && h->modified_ns &&
+		h->modified_ns != want->mtime_ns)
+		return -ESTALE;
+	return has_size && size != want->size_bytes ? -ESTALE : 0;
+}
+
+/* Is it the part that was asked for? */
+static int check_part(struct get *g, const struct head *h)
+{
+	if (h->code == 206) {
+		if (!h->has_range || h->first != g->next ||
+			h->last != g->end - 1)
+			return -EBADMSG;
+		if (h->has_length && h->length != g->end - g->next)
+			return -EBADMSG;
+		return 0;
+	}
+	if (h->code != 200 || h->has_range)
+		return -EBADMSG;
+	if (g->whole)
+		return 0;
+	/* The server has no ranges. */
+	if (g->r->s3 || g->read->want.size_bytes > UNRANGED_MAX)
+		return -EOPNOTSUPP;
+	g->skip = g->next;
+	return 0;
+}
+
+static void note_etag(struct get *g, const struct head *h)
+{
+	LOCK_SCOPE(&g->r->lock);
+
+	if (!h->weak && h->tag && h->tag == g->read->want.tag)
+		strcpy(g->file->etag, h->etag);
+}
+
+static int get_head(struct call *c, const struct head *h)
+{
+	struct get_try *t = try_of(c);
+	struct get *g = t->get;
+	int rc = 0;
+
+	/*
+	 * The other one was faster. libcurl forbids to remove a transfer from
+	 * inside a callback, so the slower one goes here or with the get.
+	 */
+	if (g->winner != NOBODY)
+		return -ECANCELED;
+	/* Stored with S3 it is a remark; from a web server it is a change. */
+	if (h->encoded && !g->r->s3)
+		rc = -EBADMSG;
+	if (rc == 0)
+		rc = check_version(g, h);
+	if (rc == 0)
+		rc = check_part(g, h);
+	if (rc < 0)
+		return rc;
+	g->winner = t == &g->tries[1];
+	if (g->file->etag[0] == '\0')
+		note_etag(g, h);
+	return 0;
+}
+
+static int get_data(struct call *c, const void *data, size_t len)
+{
+	struct get *g = try_of(c)->get;
+	const char *at = data;
+	size_t n = len;
+
+	if (g->skip > 0) {
+		size_t over = g->skip < n ? (size_t)g->skip : n;
+
+		g->skip -= over;
+		at += over;
+		n -= over;
+	}
+	if (n > g->end - g->next) {
+		/* More than the whole file; of a part, only the rest of it. */
+		if (g->whole)
+			return -EBADMSG;
+		n = (size_t)(g->end - g->next);
+	}
+	if (n > 0) {
+		uint64_t off = g->next;
+
+		g->next += n;
+		g->read->data(g->read, off, at, n);
+	}
+	return 0;
+}
+
+static void get_done(struct call *c, int status)
+{
+	struct get_try *t = try_of(c);
+	struct get *g = t->get;
+
+	t->running = false;
+	if (g->winner != NOBODY && t != &g->tries[g->winner])
+		return;
+	/* The other one may still bring it, and has not begun to. */
+	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
+		(g->tries[0].running || g->tries[1].running))
+		return;
+	get_end(g, status);
+}
+
+static void get_slow(struct call *c);
+
+static const struct call_ops get_ops = {
+	.head = get_head,
+	.data = get_data,
+	.slow = get_slow,
+	.done = get_done,
+};
+
+/* -- Requests -------------------------------------------------------------- */
+
+static void get_send(struct get *g, int which)
+{
+	struct get_try *t = &g->tries[which];
+	struct call *c = &t->call;
+	char etag[HEAD_ETAG_MAX];
+
+	call_init(c, g->r, &get_ops, "GET");
+	t->get = g;
+	c->t.fresh = which > 0;
+	call_path(c, g->file->path);
+	pthread_mutex_lock(&g->r->lock);
+	strcpy(etag, g->file->etag);
+	pthread_mutex_unlock(&g->r->lock);
+	if (!g->whole)
+		bytes_printf(&c->more, "Range: bytes=%" PRIu64 "-%" PRIu64 "\n",
+			g->next, g->end - 1);
+	if (etag[0])
+		bytes_printf(&c->more, "If-Match: %s\n", etag);
+	if (!g->r->s3)
+		bytes_text(&c->more, "Accept-Encoding: identity\n");
+	t->running = true;
+	call_start(g->loop, c);
+}
+
+static void get_slow(struct call *c)
+{
+	struct get *g = try_of(c)->get;
+
+	if (g->tries[1].get || !engine_may_hedge(g->r->engine))
+		return;
+	COUNT(g->r->counters, origin_hedged);
+	get_send(g, 1);
+}
+
+static void get_begin(struct post *p)
+{
+	get_send(CONTAINER_OF(p, struct get, begin), 0);
+}
+
+static void get_drop(struct post *p)
+{
+	get_end(CONTAINER_OF(p, struct get, drop), -ECANCELED);
+}
+
+void remote_read(struct origin *o, struct origin_read *r)
+{
+	struct remote *remote = remote_of(o);
+	struct get *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		remote_late(remote, &r->req);
+		return;
+	}
+	g->r = remote;
+	g->read = r;
+	g->file = r->file;
+	atomic_fetch_add_explicit(&g->file->refs, 1, memory_order_relaxed);
+	g->loop = engine_pick(remote->engine);
+	g->begin.run = get_begin;
+	g->drop.run = get_drop;
+	g->winner = NOBODY;
+	g->next = r->off;
+	g->end = r->off + r->len;
+	g->whole = r->off == 0 && r->len == r->want.size_bytes;
+	r->req.priv = g; /* the caller does not abandon before it began */
+	loop_post(g->loop, &g->begin);
+}
+
+void remote_abandon(struct origin *o, struct origin_read *r)
+{
+	struct remote *remote = remote_of(o);
+	struct get *g;
+	LOCK_SCOPE(&remote->lock);
+
+	g = r->req.priv;
+	if (g && !remote_is_late(remote, &r->req))
+		loop_post(g->loop, &g->drop);
+}

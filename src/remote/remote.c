@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Origins far away: construction, the table of operations, what an operator
+ * is told. Requests come from any thread and are posted to the engine's loops.
+ */
+#include "remote/remote_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "remote/list_impl.h"
+#include "remote/names_impl.h"
+#include "remote/site_impl.h"
+
+/* A GET of this length still leaves other readers a turn. */
+#define REQUEST_BYTES ((size_t)8 << 20)
+#define CHUNK_BYTES (UINT64_C(1) << 20)
+#define PROBE_NS (5 * NS_PER_S)
+
+/* -- What others are told -------------------------------------------------- */
+
+void remote_say(struct remote *r, const char *line)
+{
+	if (r->say)
+		r->say(r->say_arg, line);
+}
+
+void remote_words(struct remote *r, const char *words)
+{
+	LOCK_SCOPE(&r->lock);
+
+	(void)error_set(&r->last, -EIO, "%s", words);
+}
+
+void remote_hidden(struct remote *r, const char *key)
+{
+	struct bytes line = {0};
+	bool first;
+
+	pthread_mutex_lock(&r->lock);
+	first = !r->told_hidden;
+	r->told_hidden = true;
+	pthread_mutex_unlock(&r->lock);
+	if (!first)
+		return;
+	bytes_text(&line, "hidden, because its name cannot be a path: '");
+	/* Encoded, so that nothing in it reaches a terminal. */
+	bytes_encode(&line, key, strnlen(key, 256), true);
+	bytes_text(&line,
+		"'; more may follow, status counts them "
+		"(origin_hidden)");
+	if (!line.failed)
+		remote_say(r, line.at);
+	bytes_release(&line);
+}
+
+void remote_last_error(struct origin *o, struct error *err)
+{
+	struct remote *r = remote_of(o);
+	LOCK_SCOPE(&r->lock);
+
+	*err = r->last;
+}
+
+struct file_attr remote_dir_attr(const struct remote *r)
+{
+	return (struct file_attr){
+		.kind = KIND_DIR,
+		.mode = 0555,
+		.uid = r->uid,
+		.gid = r->gid,
+	};
+}
+
+/* -- Requests for which there is no memory ----------------------------------
+ */
+
+static void answer_late(struct post *p)
+{
+	struct remote *r = CONTAINER_OF(p, struct remote, late);
+	struct origin_request *q;
+
+	pthread_mutex_lock(&r->lock);
+	while ((q = r->no_memory)) {
+		r->no_memory = steal_ptr(&q->priv);
+		pthread_mutex_unlock(&r->lock);
+		q->done(q, -ENOMEM);
+		pthread_mutex_lock(&r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void remote_late(struct remote *r, struct origin_request *q)
+{
+	pthread_mutex_lock(&r->lock);
+	q->priv = r->no_memory;
+	r->no_memory = q;
+	pthread_mutex_unlock(&r->lock);
+	loop_post(r->late_loop, &r->late);
+}
+
+/* Lock held. */
+bool remote_is_late(const struct remote *r, const struct origin_request *q)
+{
+	for (const struct origin_request *at = r->no_memory; at; at = at->priv)
+		if (at == q)
+			return true;
+	return false;
+}
+
+/* -- The table ------------------------------------------------------------- */
+
+static void remote_start(struct origin *o, struct origin_request *q)
+{
+	struct remote *r = remote_of(o);
+	struct origin_stat *s = CONTAINER_OF(q, struct origin_stat, req);
+	struct origin_list *l = CONTAINER_OF(q, struct origin_list, req);
+
+	if (q->op == ORIGIN_READ)
+		remote_read(o, CONTAINER_OF(q, struct origin_read, req));
+	else if (q->op == ORIGIN_STAT)
+		r->s3 ? s3_stat(r, s) : names_stat(r, s);
+	else
+		r->s3 ? s3_list(r, l) : names_list(r, l);
+}
+
+static bool remote_free(struct origin *o)
+{
+	struct remote *r = remote_of(o);
+
+	engine_free(r->engine);
+	creds_free(r->creds);
+	site_release(r);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	return true;
+}
+
+static const struct origin_ops remote_ops = {
+	.name = "remote",
+	.file_new = remote_file_new,
+	.file_free = remote_file_free,
+	.start = remote_start,
+	.abandon = remote_abandon,
+	.free = remote_free,
+};
+
+/* -- Construction ---------------------------------------------------------- */
+
+static const char *ca_file(void)
+{
+	static const char *const names[] = {
+		"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *file = getenv(names[i]);
+
+		if (file && *file)
+			return file;
+	}
+	return NULL;
+}
+
+static void renewal_failed(void *arg, const char *why)
+{
+	struct error line = {""};
+
+	(void)error_set(
+		&line, -EIO, "credentials could not be renewed: %s", why);
+	remote_say(arg, line.msg);
+}
+
+static int open_creds(
+	struct remote *r, const struct remote_config *config, struct error *err)
+{
+	struct creds_config creds = {
+		.profile = config->profile,
+		.ca_file = ca_file(),
+		.region = r->region,
+		.renewed = &r->counters->origin_renewed,
+		.failed = renewal_failed,
+		.arg = r,
+	};
+
+	if (!r->s3 || config->no_sign_request)
+		return 0;
+	return creds_new(&r->creds, &creds, err);
+}
+
+static int open_engine(
+	struct remote *r, const struct remote_config *config, struct error *err)
+{
+	struct engine_config engine = {
+		.loops = config->loops,
+		.depth = config->depth,
+		.ca_file = ca_file(),
+		.insecure = config->insecure_tls,
+		.http2 = config->http2 && !r->s3,
+		.counters = config->counters,
+	};
+	int rc = engine_new(&r->engine, &engine, err);
+
+	if (rc == 0)
+		r->late_loop = engine_pick(r->engine);
+	return rc;
+}
+
+int remote_new(struct origin **out, const char *source,
+	const struct remote_config *config, struct error *err)
+{
+	struct remote *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return error_set(err, -ENOMEM, "%m");
+	r->base.ops = &remote_ops;
+	r->base.traits = (struct origin_traits){
+		.request_bytes = REQUEST_BYTES,
+		.depth = config->depth ? config->depth : ENGINE_DEPTH_DEFAULT,
+		.chunk_bytes = CHUNK_BYTES,
+	};
+	r->counters = config->counters;
+	r->say = config->say;
+	r->say_arg = config->say_arg;
+	r->payer = config->requester_pays;
+	r->uid = geteuid();
+	r->gid = getegid();
+	r->late.run = answer_late;
+	pthread_mutex_init(&r->lock, NULL);
+	rc = site_open(r, source, config, err);
+	if (rc == 0)
+		rc = open_creds(r, config, err);
+	if (rc == 0)
+		rc = open_engine(r, config, err);
+	if (rc < 0) {
+		remote_free(&r->base);
+		return error_wrap(err, rc, "cannot use '%s'", source);
+	}
+	r->base.traits.lists_recursively = r->s3;
+	*out = &r->base;
+	return 0;
+}
+
+/* -- The probe ------------------------------------------------------------- */
+
+/* Shared by who waits and the loop; the last one frees it. */
+struct probe {
+	struct origin_list list;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	int status;
+	bool done, left, any;
+};
+
+static void probe_free(struct probe *p)
+{
+	pthread_cond_destroy(&p->cond);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static void probe_batch(
+	struct origin_list *l, const struct file_entry *entries, size_t n)
+{
+	(void)entries;
+	(void)n;
+	CONTAINER_OF(l, struct probe, list)->any = true;
+}
+
+static void probe_done(struct origin_request *q, int status)
+{
+	struct probe *p = CONTAINER_OF(q, struct probe, list.req);
+	bool left;
+
+	pthread_mutex_lock(&p->lock);
+	p->status = status;
+	p->done = true;
+	left = p->left;
+	pthread_cond_signal(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+	if (left)
+		probe_free(p);
+}
+
+/* -ETIMEDOUT: nobody answered in time. */
+static int probe_wait(struct probe *p)
+{
+	uint64_t until = clock_now_ns() + PROBE_NS;
+	int status;
+	bool done;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->done && cond_wait_until(&p->cond, &p->lock, until))
+		;
+	done = p->done;
+	p->left = !done;
+	status = done ? p->status : -ETIMEDOUT;
+	pthread_mutex_unlock(&p->lock);
+	if (done)
+		probe_free(p);
+	return status;
+}
+
+int remote_probe(struct origin *o, struct error *err)
+{
+	struct remote *r = remote_of(o);
+	struct probe *p = calloc(1, sizeof(*p));
+	struct error why;
+	int status;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "%m");
+	pthread_mutex_init(&p->lock, NULL);
+	cond_init(&p->cond);
+	p->list.path = "";
+	p->list.batch = probe_batch;
+	p->list.req.op = ORIGIN_LIST;
+	p->list.req.done = probe_done;
+	if (r->s3)
+		s3_probe(r, &p->list);
+	else
+		names_list(r, &p->list);
+	status = probe_wait(p);
+	if (status == 0)
+		return 0;
+	remote_last_error(o, &why);
+	if (status == -ETIMEDOUT && !why.msg[0])
+		return error_set(err, status,
+			"no answer within 5 s; check the host and the network");
+	return error_set(
+		err, status, "%s", why.msg[0] ? why.msg : strerror(-status));
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of this room: an origin far away, its place, and a
+ * *call*: one request with everything that a server may want repeated
+ * (throttling, renewed credentials, another region, a clock that is off, a
+ * redirect). A call runs on one loop of the engine; only posts reach it from
+ * other threads.
+ */
+#ifndef REMOTE_REMOTE_IMPL_H
+#define REMOTE_REMOTE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "origin/origin.h"
+#include "web/web.h"
+#include "remote/remote.h"
+
+#define REMOTE_HOST_MAX URL_HOST_MAX
+#define REMOTE_REGION_MAX 64
+
+struct remote {
+	struct origin base;
+	/* Set once. */
+	struct engine *engine;
+	struct counters *counters;
+	struct creds *creds; /* NULL: requests are not signed */
+	bool s3, payer, path_style, aws;
+	char *scheme;	 /* "http" or "https" */
+	char *bucket;	 /* s3 */
+	char *prefix;	 /* of keys: "" or ends with '/'; not encoded */
+	char *base_path; /* encoded; no '/' at its end */
+	uid_t uid;
+	gid_t gid;
+	struct loop *late_loop;
+	struct post late; /* answers `no_memory` */
+	void (*say)(void *arg, const char *line);
+	void *say_arg;
+
+	/* Abilities of an http server, learned from its answers; relaxed. */
+	atomic_bool no_dav, untagged;
+	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
+	/* Guards all below, and where a read's priv leads; over the loops'. */
+	pthread_mutex_t lock;
+	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
+	char region[REMOTE_REGION_MAX];
+	struct error last; /* the last refusal, in words */
+	bool told_hidden;
+	struct origin_request *no_memory; /* to be answered; through priv */
+};
+
+struct call;
+
+struct call_ops {
+	/* An answer of 2xx. As transfer_ops. Either may be NULL. */
+	int (*head)(struct call *c, const struct head *h);
+	int (*data)(struct call *c, const void *data, size_t len);
+	void (*slow)(struct call *c);
+	/* 0: 2xx, and complete; or -errno. */
+	void (*done)(struct call *c, int status);
+};
+
+/* The first error documents that matter are short. */
+#define CALL_ERROR_MAX 16384u
+
+struct call {
+	struct transfer t;
+	struct remote *r;
+	const struct call_ops *ops;
+	const char *method;
+	struct bytes path;  /* encoded, begins with '/' */
+	struct bytes query; /* canonical; "" for none */
+	struct bytes more;  /* further header lines */
+	const char *body;   /* not for s3 */
+	size_t body_len;
+	struct bytes error;    /* the body of an answer that is not 2xx */
+	struct bytes redirect; /* http: go there instead */
+	char code[64];	       /* of the last S3 error document, or "" */
+	unsigned throttled, renewed, moved, skewed; /* times, so far */
+	unsigned generation; /* of the credentials that it was signed with */
+};
+
+/* Zeroed memory becomes a call. Set path, query and more afterwards. */
+void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
+	const char *method);
+
+/* Start on `l`; its thread. */
+void call_start(struct loop *l, struct call *c);
+
+/* End without done(); loop thread. */
+void call_cancel(struct call *c);
+void call_release(struct call *c);
+
+/* The path of a key or of a name below the source, encoded. */
+void call_path(struct call *c, const char *name);
+
+/* Add "name=value" to the query; the caller adds in order of the names. */
+void call_query(struct call *c, const char *name, const char *value);
+
+/* -- answer.c: what an answer that is not 2xx means -------------------------
+ */
+
+/* True: the call was started again. False: *status is how it ends. */
+bool answer_repeats(struct call *c, int *status);
+
+/* A failure of the connection, for remote.last. */
+void answer_note_failure(struct call *c, int status);
+
+/* -- remote.c ----------------------------------------------------------------
+ */
+
+/* A line for the log. */
+void remote_say(struct remote *r, const char *line);
+
+/* Keep the reason of a failure and its remedy for remote_last_error(). */
+void remote_words(struct remote *r, const char *words);
+
+/* Report a key that cannot be a path; only the first one is logged. */
+void remote_hidden(struct remote *r, const char *key);
+
+/* Answer with -ENOMEM, later; uses the request's priv. */
+void remote_late(struct remote *r, struct origin_request *q);
+
+/* Lock held: is it one of those? */
+bool remote_is_late(const struct remote *r, const struct origin_request *q);
+
+struct file_attr remote_dir_attr(const struct remote *r);
+
+/* -- read.c ------------------------------------------------------------------
+ */
+
+struct origin_file *remote_file_new(struct origin *o, const char *path);
+void remote_file_free(struct origin *o, struct origin_file *f);
+void remote_read(struct origin *o, struct origin_read *r);
+void remote_abandon(struct origin *o, struct origin_read *r);
+
+static inline struct remote *remote_of(struct origin *o)
+{
+	return (struct remote *)(void *)o;
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Where an origin is: hosts, regions, and URLs as they are typed. */
+#ifndef REMOTE_SITE_IMPL_H
+#define REMOTE_SITE_IMPL_H
+
+#include "remote/remote_impl.h"
+
+/* Fill in scheme, host, base_path, bucket, prefix, region. -errno, err set. */
+int site_open(struct remote *r, const char *source,
+	const struct remote_config *config, struct error *err);
+void site_release(struct remote *r);
+
+/* The bucket turned out to be in another region. Any thread. */
+void site_set_region(struct remote *r, const char *region);
+
+#endif

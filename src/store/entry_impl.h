@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The format of an entry: its name and its trailer (doc/formats.md). Pure
+ * functions of bytes, callable from any thread; what comes from disk is
+ * checked here and nowhere else.
+ */
+#ifndef STORE_ENTRY_IMPL_H
+#define STORE_ENTRY_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "store/store.h"
+
+#define ENTRY_FOOTER_BYTES ((size_t)48)
+#define ENTRY_TRAILER_MAX_BYTES                                                \
+	(STORE_ITEM_MAX_BYTES / STORE_BLOCK_BYTES * 8 + ENTRY_FOOTER_BYTES)
+
+/* "ab/", 32 digits, '-', up to 10 digits of size, NUL; rounded up. */
+#define ENTRY_PATH_MAX STORE_ENTRY_PATH_MAX
+
+static inline uint64_t entry_blocks(uint64_t item_bytes)
+{
+	return (item_bytes + STORE_BLOCK_BYTES - 1) / STORE_BLOCK_BYTES;
+}
+
+static inline size_t entry_trailer_bytes(uint64_t item_bytes)
+{
+	return (size_t)entry_blocks(item_bytes) * 8 + ENTRY_FOOTER_BYTES;
+}
+
+/* "ab/NAME" into buf, relative to the tier; returns buf. */
+const char *entry_path(
+	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes);
+
+/* Take a name apart; false if it is none, or is not one of this `sub`. */
+bool entry_parse_name(const char *name, unsigned int sub, struct hash128 *key,
+	uint64_t *item_bytes);
+
+/* Fill `trailer` (entry_trailer_bytes() long) for this content. */
+void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
+	uint64_t item_bytes);
+
+/*
+ * NULL if the trailer is the one of this entry, else what is wrong with it, in
+ * words. Without `full` only magic, version, length and key are looked at.
+ */
+const char *entry_check_trailer(const void *trailer, struct hash128 key,
+	uint64_t item_bytes, bool full);
+
+/*
+ * Hash whole blocks: `data` is the content from block `first` on, `len` bytes,
+ * which end at a block's or the content's end. The trailer has been checked.
+ */
+bool entry_check_blocks(const void *trailer, struct hash128 key,
+	const void *data, size_t len, uint64_t first);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the store share: the struct and the steps that more than
+ * one of them takes. Not for other parts.
+ */
+#ifndef STORE_STORE_IMPL_H
+#define STORE_STORE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "store/index_impl.h"
+#include "store/store.h"
+#include "store/tier_impl.h"
+
+struct store {
+	/* Set once, by store_open(). */
+	struct counters *counters;
+	const struct event_sink *events; /* or NULL */
+	struct index *index;
+	struct tier tiers[STORE_TIERS_MAX];
+	size_t ntiers;
+	bool verify;
+	mode_t file_mode;
+	pthread_t scanner;
+
+	/*
+	 * Release by the scanner when every entry is in the index; acquire by
+	 * those who want to know whether the index is all there is.
+	 */
+	_Atomic bool ready;
+	_Atomic bool stop; /* relaxed: store_close() to the scanner */
+
+	/* Rank: alone. For those who wait until ready. */
+	pthread_mutex_t ready_lock;
+	pthread_cond_t ready_cond; /* ready changed */
+};
+
+/*
+ * An operation on a tier failed with `status`: count it, and report it. path:
+ * of the entry, or NULL.
+ */
+void store_failed(struct store *s, size_t tier, enum event_kind kind,
+	const char *path, int status);
+
+/* Report an event of a tier. */
+void store_report(
+	struct store *s, size_t tier, enum event_kind kind, const char *path);
+
+/* Which file a deletion is about. */
+enum removal {
+	REMOVE_ANY,  /* whatever has the name */
+	REMOVE_SEEN, /* the file that was read */
+	REMOVE_LOST, /* none: the entry is in the index only */
+};
+
+/*
+ * Take an entry that index_drop() has made ours off the disk, the budget and
+ * the index. False if it stays: the name stands for another file now, or it
+ * cannot be deleted (counted).
+ */
+bool store_remove(struct store *s, const struct index_ref *ref,
+	enum removal removal, const struct stat *seen);
+
+/*
+ * An entry was found on disk: index and charge it, unless that has been done.
+ * 1 if this call did it, 0 if it had been (*now tells), -ENOMEM.
+ */
+int store_adopt(
+	struct store *s, const struct index_ref *ref, struct index_ref *now);
+
+/* Open an entry for reading. The descriptor or -errno. */
+int store_open_entry(struct store *s, const struct index_ref *ref);
+
+/*
+ * Read len bytes and up to `more` that may follow: fewer than len only at the
+ * end of the file. The number or -errno.
+ */
+ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
+
+/* Before ready: look for an entry in the tiers and adopt it. */
+bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
+	struct index_ref *ref);
+
+/* Write and link one entry; -errno. The caller owns its slot. */
+int store_write_entry(
+	struct store *s, const struct index_ref *ref, const void *data);
+
+/* Thread: read all directories, then open admission. arg: the store. */
+void *store_scan(void *arg);
+
+#endif

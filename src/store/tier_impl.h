@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One tier: the open directory, its lock and its budget. The budget's
+ * functions may be called from any thread; opening and closing from one.
+ */
+#ifndef STORE_TIER_IMPL_H
+#define STORE_TIER_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "store/store.h"
+
+#define TIER_SUBDIRS 256
+
+struct tier {
+	/* Set once, by tier_open(). */
+	char *dir;
+	int fd;
+	int lock_fd;
+	dev_t dev;
+	ino_t ino;
+	uint64_t capacity_bytes;
+	uint64_t block_bytes;
+	uid_t uid;		  /* who owns the directory: this user */
+	bool in_memory;		  /* its file system takes memory */
+	gid_t group;		  /* (gid_t)-1: none */
+	bool made_dir, made_lock; /* to be undone if another tier fails */
+
+	/* Relaxed: cleared by whoever finds that it does not work. */
+	_Atomic bool tmpfile;
+
+	/* Rank: below the index's shards; nothing is locked under it. */
+	pthread_mutex_t lock;
+	uint64_t charged_bytes;	 /* lock */
+	uint64_t reserved_bytes; /* lock */
+	uint64_t resident_bytes; /* lock */
+	uint64_t entries;	 /* lock */
+	uint64_t errors;	 /* lock: operations that failed */
+	bool full;		 /* lock: that was reported */
+	bool closed;	   /* lock: entries not known, so nothing is admitted */
+	uint64_t retry_ns; /* lock: its last write failed; by the clock, when
+			      it is tried again. 0: it did not */
+};
+
+/*
+ * Open, check and lock the directory, which is made if it is missing. Nothing
+ * else in it is touched. On failure nothing is left, nor open.
+ */
+int tier_open(struct tier *t, const struct tier_config *config,
+	const char *dataset, gid_t group, struct error *err);
+
+/* Make it a tier of the dataset: identity and sub-directories. */
+int tier_make(struct tier *t, const char *dataset, struct error *err);
+
+/* Unlock and close. `undo`: and delete what tier_open() made. */
+void tier_close(struct tier *t, bool undo);
+
+/* Make one sub-directory with the tier's modes; 0 if it is there. */
+int tier_make_subdir(const struct tier *t, const char *name);
+
+/* What an entry of so many content bytes is charged. */
+uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
+
+bool tier_reserve(struct tier *t, uint64_t charge_bytes);
+
+/* The same of a tier whose last write failed: one reservation a second. */
+bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
+void tier_unreserve(struct tier *t, uint64_t charge_bytes);
+
+/* Would an item fit, were this entry not there? */
+bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
+
+/* A write to it failed. Until one succeeds, see tier_reserve_well(). */
+void tier_failed(struct tier *t);
+
+/*
+ * A reservation becomes an entry. True: it is the first one after
+ * tier_failed().
+ */
+bool tier_commit(struct tier *t, uint64_t item_bytes);
+
+void tier_count_error(struct tier *t);
+
+/* Has the directory been deleted? */
+bool tier_was_deleted(const struct tier *t);
+
+/*
+ * An item was refused for want of room; room was made. True if that is news:
+ * tiers that are full to nine tenths, and then below that.
+ */
+bool tier_note_full(struct tier *t);
+bool tier_note_room(struct tier *t);
+
+/* An entry was found, or is no more. */
+void tier_charge(struct tier *t, uint64_t item_bytes);
+void tier_uncharge(struct tier *t, uint64_t item_bytes);
+
+/* Entries may be there that are not charged: admit no more. */
+void tier_close_admission(struct tier *t);
+
+void tier_status(struct tier *t, struct tier_status *status);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inode numbers and attributes.
+ *
+ * There are three numbers for a file. The manifest's node number is what the
+ * kernel calls nodeid: it is small, and good for as long as the kernel holds
+ * a reference; it is new for a new version of the file, so an open file never
+ * sees two versions. The inode number that stat() shows is 64 bits of the key
+ * of that version: the same after a remount, on any host. The number in the
+ * origin is nobody's business: two hard links are two files here.
+ */
+#ifndef TREE_INODE_H
+#define TREE_INODE_H
+
+#include <sys/stat.h>
+
+#include "manifest/manifest.h"
+
+/* What stat() shows of a node. */
+void inode_stat(const struct node_info *info, struct stat *st);
+
+#endif

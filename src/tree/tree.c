@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tree's own thread, which acts on changes: the manifest reports them
+ * with its lock held and kernel notifications may block on directory locks,
+ * so they are queued here and done one after another.
+ */
+#include "tree/tree_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+
+#define PATIENCE_NS (2 * NS_PER_S)
+
+uint64_t tree_now_s(void)
+{
+	return clock_now_ns() / NS_PER_S;
+}
+
+bool tree_request_begin(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (t->stopping)
+		return false;
+	t->requests++;
+	return true;
+}
+
+void tree_request_end(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (--t->requests == 0)
+		pthread_cond_broadcast(&t->done_cond);
+}
+
+static void count_event(struct tree *t, const struct manifest_event *ev)
+{
+	if (ev->change == MANIFEST_ADDED)
+		t->added++;
+	else if (ev->change == MANIFEST_REMOVED)
+		t->removed++;
+	else if (ev->change == MANIFEST_REPLACED ||
+		ev->change == MANIFEST_FOLLOWED)
+		t->changed++;
+	else if (ev->change == MANIFEST_ATTR)
+		t->attrs++;
+}
+
+void tree_on_event(void *arg, const struct manifest_event *ev)
+{
+	struct tree *t = arg;
+	size_t len = strlen(ev->name) + 1;
+	struct tree_event *e;
+
+	LOCK_SCOPE(&t->lock);
+	count_event(t, ev);
+	/* Nobody can remember that the name was missing. */
+	if (ev->change == MANIFEST_ADDED && !ev->seen)
+		return;
+	e = malloc(sizeof(*e) + len);
+	if (!e)
+		return; /* a stale dentry, until the next change of the name */
+	e->change = ev->change;
+	e->dir = ev->dir;
+	e->id = ev->id;
+	e->turn = t->turn;
+	e->old = ev->old;
+	memcpy(e->name, ev->name, len);
+	list_add_tail(&t->events, &e->link);
+	pthread_cond_signal(&t->event_cond);
+}
+
+static void act(struct tree *t, const struct tree_event *e)
+{
+	const struct tree_config *c = &t->config;
+
+	if (e->change == MANIFEST_ATTR) {
+		c->changed(c->arg, e->id);
+		/* A directory with another mtime has other names. */
+		if (e->old.attr.kind == KIND_DIR && e->old.listed)
+			(void)tree_list_since(t, e->id, e->turn, NULL);
+		return;
+	}
+	if (e->change == MANIFEST_FOLLOWED) {
+		c->ceased(c->arg, &e->old);
+		c->changed(c->arg, e->id);
+		return;
+	}
+	if (e->change != MANIFEST_ADDED && e->old.attr.kind == KIND_FILE)
+		c->ceased(c->arg, &e->old);
+	c->renamed(c->arg, e->dir, e->name);
+}
+
+static void *tree_main(void *arg)
+{
+	struct tree *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	for (;;) {
+		struct tree_event *e;
+
+		while (list_empty(&t->events) && !t->ending)
+			pthread_cond_wait(&t->event_cond, &t->lock);
+		if (list_empty(&t->events))
+			break;
+		e = CONTAINER_OF(t->events.next, struct tree_event, link);
+		list_del(&e->link);
+		t->acting = true;
+		pthread_mutex_unlock(&t->lock);
+		act(t, e);
+		free(e);
+		pthread_mutex_lock(&t->lock);
+		t->acting = false;
+		pthread_cond_broadcast(&t->done_cond);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+void tree_flush(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	while (!list_empty(&t->events) || t->acting)
+		pthread_cond_wait(&t->done_cond, &t->lock);
+}
+
+uint64_t tree_changes(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	return t->changed + t->added + t->removed;
+}
+
+uint64_t tree_generation(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	return t->changed + t->added + t->removed + t->attrs + t->listed;
+}
+
+int tree_new(
+	struct tree **out, const struct tree_config *config, struct error *err)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return error_set(err, -ENOMEM, "cannot make the tree: %m");
+	t->config = *config;
+	if (t->config.patience_ns == 0)
+		t->config.patience_ns = PATIENCE_NS;
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_cond_init(&t->event_cond, NULL);
+	cond_init(&t->done_cond);
+	list_init(&t->events);
+	list_init(&t->listings);
+	list_init(&t->asks);
+	rc = pthread_create(&t->thread, NULL, tree_main, t);
+	if (rc != 0) {
+		free(t);
+		return error_set(err, -rc, "cannot start a thread: %m");
+	}
+	*out = t;
+	return 0;
+}
+
+bool tree_stop(struct tree *t)
+{
+	uint64_t until = clock_now_ns() + NS_PER_S;
+	bool quiet;
+
+	pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	while (t->requests > 0 &&
+		cond_wait_until(&t->done_cond, &t->lock, until))
+		;
+	quiet = t->requests == 0;
+	/* Not before: who waits for what these changed waits for the thread. */
+	t->ending = true;
+	pthread_cond_broadcast(&t->event_cond);
+	pthread_mutex_unlock(&t->lock);
+	/*
+	 * Who looks for a name holds the kernel's lock of its directory, which
+	 * the thread may be waiting for.
+	 */
+	tree_fail_asks(t);
+	tree_fail_listings(t);
+	pthread_join(t->thread, NULL);
+	return quiet;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	(void)pthread_cond_destroy(&t->event_cond); /* nobody is left */
+	(void)pthread_cond_destroy(&t->done_cond);
+	(void)pthread_mutex_destroy(&t->lock);
+	free(t);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the tree; shared by the tree*.c files only. */
+#ifndef TREE_TREE_IMPL_H
+#define TREE_TREE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tree/tree.h"
+
+/* A consequence of a change, to be acted on by the tree's thread. */
+struct tree_event {
+	struct list link;
+	enum manifest_change change;
+	node_id dir, id;
+	uint64_t turn; /* tree.turn when it happened */
+	struct node_info old;
+	char name[];
+};
+
+struct tree {
+	struct tree_config config; /* set once */
+	pthread_t thread;	   /* set once */
+	pthread_mutex_t lock;	   /* guards all below */
+	pthread_cond_t event_cond; /* an event came, or stopping */
+	pthread_cond_t done_cond;  /* requests or events ended */
+	struct list events;
+	bool acting;	      /* the thread is at work on an event */
+	bool stopping;	      /* no request begins any more */
+	bool ending;	      /* the thread acts on what is left */
+	unsigned requests;    /* out at the origin */
+	uint64_t turn;	      /* listings that began */
+	struct list listings; /* of struct listing */
+	struct list asks;     /* of struct ask */
+	bool silent;	   /* the origin did not answer the last ask in time */
+	uint64_t probed_s; /* when it was last asked since */
+	uint64_t changed, added, removed; /* names, since the start */
+	uint64_t attrs, listed;		  /* other modes; directories listed */
+};
+
+/*
+ * deep.c: list everything below a directory at once and wait for it, at an
+ * origin that can. Adds the directories that there are now. 0 or -errno.
+ */
+int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
+
+/* manifest_event_fn; arg is the tree. */
+void tree_on_event(void *arg, const struct manifest_event *ev);
+
+/* Count a request to the origin; false when stopping. */
+bool tree_request_begin(struct tree *t);
+void tree_request_end(struct tree *t);
+
+uint64_t tree_now_s(void);
+
+/* As tree_list() with `again`, by a listing that began after tree.turn was
+ * `since`: what is under way may have read past the names that matter. */
+int tree_list_since(
+	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
+
+/* tree_name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
+int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
+	struct tree_lookup *l);
+
+/*
+ * When stopping: whoever waits for an answer that has not come gets -ENOTCONN.
+ * tree_name.c, tree_walk.c.
+ */
+void tree_fail_asks(struct tree *t);
+void tree_fail_listings(struct tree *t);
+
+#endif

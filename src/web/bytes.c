@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Growing strings and percent-encoding. One owner each, no shared state. */
+#include "web/bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool bytes_reserve(struct bytes *b, size_t more)
+{
+	size_t room = b->room ? b->room : 256;
+	char *at;
+
+	if (b->failed || more > BYTES_MAX || b->len + more > BYTES_MAX) {
+		b->failed = true;
+		return false;
+	}
+	while (room < b->len + more + 1)
+		room *= 2;
+	if (room == b->room)
+		return true;
+	at = realloc(b->at, room);
+	if (!at) {
+		b->failed = true;
+		return false;
+	}
+	b->at = at;
+	b->room = room;
+	return true;
+}
+
+void bytes_add(struct bytes *b, const void *data, size_t len)
+{
+	if (!bytes_reserve(b, len))
+		return;
+	if (len > 0)
+		memcpy(b->at + b->len, data, len);
+	b->len += len;
+	b->at[b->len] = '\0';
+}
+
+void bytes_text(struct bytes *b, const char *text)
+{
+	bytes_add(b, text, strlen(text));
+}
+
+void bytes_char(struct bytes *b, char c)
+{
+	bytes_add(b, &c, 1);
+}
+
+void bytes_printf(struct bytes *b, const char *fmt, ...)
+{
+	va_list args, again;
+	int n;
+
+	va_start(args, fmt);
+	va_copy(again, args);
+	n = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	if (n >= 0 && bytes_reserve(b, (size_t)n)) {
+		(void)vsnprintf(b->at + b->len, (size_t)n + 1, fmt, again);
+		b->len += (size_t)n;
+	}
+	va_end(again);
+}
+
+void bytes_reset(struct bytes *b)
+{
+	b->len = 0;
+	b->failed = false;
+	if (b->at)
+		b->at[0] = '\0';
+}
+
+void bytes_release(struct bytes *b)
+{
+	free(b->at);
+	memset(b, 0, sizeof(*b));
+}
+
+const char *bytes_get(const struct bytes *b)
+{
+	return b->at ? b->at : "";
+}
+
+/* -- Percent-encoding ------------------------------------------------------ */
+
+static bool is_unreserved(unsigned char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		(c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' ||
+		c == '~';
+}
+
+void bytes_encode(
+	struct bytes *b, const char *text, size_t len, bool keep_slash)
+{
+	static const char digits[] = "0123456789ABCDEF";
+
+	if (!bytes_reserve(b, 3 * len))
+		return;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (is_unreserved(c) || (keep_slash && c == '/')) {
+			b->at[b->len++] = (char)c;
+			continue;
+		}
+		b->at[b->len++] = '%';
+		b->at[b->len++] = digits[c >> 4];
+		b->at[b->len++] = digits[c & 15];
+	}
+	b->at[b->len] = '\0';
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int bytes_decode(char *text, bool plus)
+{
+	char *out = text;
+
+	for (const char *in = text; *in; in++) {
+		int high, low;
+
+		if (*in != '%') {
+			*out++ = (char)(plus && *in == '+' ? ' ' : *in);
+			continue;
+		}
+		high = hex_value(in[1]);
+		low = high < 0 ? -1 : hex_value(in[2]);
+		if (low < 0 || (high == 0 && low == 0))
+			return -1;
+		*out++ = (char)(high * 16 + low);
+		in += 2;
+	}
+	*out = '\0';
+	return (int)(out - text);
+}

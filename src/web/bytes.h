@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing string for requests and answers. An allocation that fails marks
+ * it as failed; the caller checks once, at the end. One owner, no locks.
+ */
+#ifndef WEB_BYTES_H
+#define WEB_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bytes {
+	char *at; /* NUL-terminated, or NULL while empty */
+	size_t len, room;
+	bool failed; /* no memory, or over its maximum */
+};
+
+/* No string of ours is longer. */
+#define BYTES_MAX ((size_t)64 << 20)
+
+void bytes_add(struct bytes *b, const void *data, size_t len);
+void bytes_text(struct bytes *b, const char *text);
+void bytes_char(struct bytes *b, char c);
+void bytes_printf(struct bytes *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Forget the content and keep the memory. */
+void bytes_reset(struct bytes *b);
+void bytes_release(struct bytes *b);
+
+/* The text; "" while empty. */
+const char *bytes_get(const struct bytes *b);
+
+/*
+ * Percent-encode as AWS and RFC 3986 say: unreserved characters stay, the
+ * rest becomes upper-case hexadecimal. '/' stays if keep_slash.
+ */
+void bytes_encode(
+	struct bytes *b, const char *text, size_t len, bool keep_slash);
+
+/*
+ * Decode percent-encoding in place; with `plus`, '+' is a blank. Returns the
+ * length, or -1 for a malformed sequence or a NUL byte.
+ */
+int bytes_decode(char *text, bool plus);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The chain of credentials and their renewal. One thread per origin that signs
+ * waits for the time to renew, for files that change and for the word that the
+ * server refuses what we have. Readers copy under a lock that is never held
+ * over I/O.
+ */
+#include "web/creds.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "web/creds_fetch_impl.h"
+
+/* Renew this long before the end, or after 3/4 of a shorter life. */
+#define EARLY_S 300
+#define AGAIN_NS (2 * NS_PER_S)
+#define LOOK_NS (5 * NS_PER_S)
+
+enum creds_kind { ENVIRONMENT, WEB_IDENTITY, PROFILE, CONTAINER, INSTANCE };
+
+struct creds {
+	/* Set once. */
+	char *profile, *ca_file, *region;
+	bool profile_given;
+	_Atomic uint64_t *renewed;
+	void (*failed)(void *arg, const char *why);
+	void *arg;
+	pthread_t thread;
+	bool started;
+	enum creds_kind kind;
+
+	pthread_mutex_t lock; /* guards all below; innermost */
+	pthread_cond_t cond;
+	struct secret now;
+	uint64_t stamp;	 /* of the profiles' files when they were read */
+	uint64_t due_ns; /* when to renew; UINT64_MAX: never */
+	bool wanted;	 /* the server refused them */
+	bool stop;
+};
+
+/* -- The chain ------------------------------------------------------------- */
+
+static int from_environment(struct secret *out)
+{
+	const char *id = getenv("AWS_ACCESS_KEY_ID");
+	const char *key = getenv("AWS_SECRET_ACCESS_KEY");
+	const char *token = getenv("AWS_SESSION_TOKEN");
+
+	if (!id || !*id || !key || !*key)
+		return -ENOENT;
+	if (strlen(id) >= sizeof(out->access_key) ||
+		strlen(key) >= sizeof(out->key) ||
+		(token && strlen(token) >= sizeof(out->token)))
+		return -ENAMETOOLONG;
+	strcpy(out->access_key, id);
+	strcpy(out->key, key);
+	strcpy(out->token, token ? token : "");
+	return 0;
+}
+
+static int from_web_identity(
+	struct creds *c, struct secret *out, struct error *err)
+{
+	const char *file = getenv("AWS_WEB_IDENTITY_TOKEN_FILE");
+	struct bytes token = {0};
+	struct role role = {
+		.arn = getenv("AWS_ROLE_ARN"),
+		.session = getenv("AWS_ROLE_SESSION_NAME"),
+		.region = c->region,
+		.ca_file = c->ca_file,
+	};
+	int rc;
+
+	if (!file || !*file || !role.arn || !*role.arn)
+		return -ENOENT;
+	rc = read_small_file(file, &token);
+	if (rc < 0)
+		return error_set(err, rc, "cannot read '%s': %m", file);
+	role.token = bytes_get(&token);
+	rc = fetch_role(&role, out, err);
+	bytes_release(&token);
+	return rc;
+}
+
+static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
+	struct error *err)
+{
+	memset(out, 0, sizeof(*out));
+	switch (kind) {
+	case ENVIRONMENT:
+		return from_environment(out);
+	case WEB_IDENTITY:
+		return from_web_identity(c, out, err);
+	case PROFILE:
+		return profile_secret(
+			c->profile, c->region, c->ca_file, out, err);
+	case CONTAINER:
+		return fetch_container(c->ca_file, out, err);
+	case INSTANCE:
+		return fetch_instance(out, err);
+	}
+	return -ENOENT;
+}
+
+/* The first that has any. One that is configured but fails ends the search. */
+static int find_credentials(
+	struct creds *c, struct secret *out, struct error *err)
+{
+	enum creds_kind first = c->profile_given ? PROFILE : ENVIRONMENT;
+	enum creds_kind last = c->profile_given ? PROFILE : INSTANCE;
+
+	for (enum creds_kind k = first; k <= last; k++) {
+		int rc = provide(c, k, out, err);
+
+		if (rc == -ENOENT)
+			continue;
+		c->kind = k;
+		return rc;
+	}
+	if (c->profile_given)
+		return error_set(err, -ENOENT,
+			"profile '%s' has no credentials; check "
+			"~/.aws/credentials and ~/.aws/config",
+			c->profile);
+	return error_set(err, -ENOENT,
+		"no credentials found; set AWS_ACCESS_KEY_ID and "
+		"AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use "
+		"--no-sign-request for a public bucket");
+}
+
+const char *creds_source(const struct creds *c)
+{
+	switch (c->kind) {
+	case ENVIRONMENT:
+		return "the environment";
+	case WEB_IDENTITY:
+		return "a web identity";
+	case PROFILE:
+		return "a profile";
+	case CONTAINER:
+		return "the container";
+	case INSTANCE:
+		return "instance metadata";
+	}
+	return "";
+}
+
+/* -- Renewal --------------------------------------------------------------- */
+
+/* When to renew what was fetched just now. */
+static uint64_t due_after(const struct secret *s)
+{
+	int64_t left = s->expires_s - time(NULL);
+	int64_t early = left / 4 < EARLY_S ? left / 4 : EARLY_S;
+
+	if (s->expires_s == 0)
+		return UINT64_MAX;
+	if (left <= 0)
+		return clock_now_ns() + AGAIN_NS;
+	return clock_now_ns() + (uint64_t)(left - early) * NS_PER_S;
+}
+
+/* Lock held. */
+static bool is_same(const struct secret *a, const struct secret *b)
+{
+	return strcmp(a->access_key, b->access_key) == 0 &&
+		strcmp(a->key, b->key) == 0 && strcmp(a->token, b->token) == 0;
+}
+
+static void renew_failed(struct creds *c, int rc, const struct error *err)
+{
+	if (c->failed)
+		c->failed(c->arg, err->msg[0] ? err->msg : strerror(-rc));
+	pthread_mutex_lock(&c->lock);
+	c->due_ns = clock_now_ns() + AGAIN_NS;
+}
+
+/* Lock held; released while services are asked. */
+static void renew(struct creds *c)
+{
+	struct secret fresh;
+	struct error err = {""};
+	uint64_t stamp;
+	int rc;
+
+	c->wanted = false;
+	pthread_mutex_unlock(&c->lock);
+	stamp = profile_stamp();
+	rc = provide(c, c->kind, &fresh, &err);
+	if (rc < 0) {
+		renew_failed(c, rc, &err);
+		OPENSSL_cleanse(&fresh, sizeof(fresh));
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	c->stamp = stamp;
+	c->due_ns = due_after(&fresh);
+	if (!is_same(&fresh, &c->now)) {
+		fresh.generation = c->now.generation + 1;
+		c->now = fresh;
+		if (c->renewed)
+			atomic_fetch_add_explicit(
+				c->renewed, 1, memory_order_relaxed);
+	}
+	OPENSSL_cleanse(&fresh, sizeof(fresh));
+}
+
+/* Lock held. */
+static bool must_renew(const struct creds *c)
+{
+	return c->wanted || clock_now_ns() >= c->due_ns;
+}
+
+static void *renew_main(void *arg)
+{
+	struct creds *c = arg;
+	LOCK_SCOPE(&c->lock);
+
+	while (!c->stop) {
+		uint64_t until = clock_now_ns() + LOOK_NS;
+		uint64_t stamp;
+
+		if (must_renew(c))
+			renew(c);
+		if (c->stop || must_renew(c))
+			continue;
+		if (c->due_ns < until)
+			until = c->due_ns;
+		(void)cond_wait_until(&c->cond, &c->lock, until);
+		if (c->kind != PROFILE || c->stop)
+			continue;
+		pthread_mutex_unlock(&c->lock);
+		stamp = profile_stamp();
+		pthread_mutex_lock(&c->lock);
+		c->wanted |= stamp != c->stamp;
+	}
+	return NULL;
+}
+
+bool creds_get(struct creds *c, struct secret *out)
+{
+	LOCK_SCOPE(&c->lock);
+
+	if (c->now.expires_s != 0 && time(NULL) >= c->now.expires_s) {
+		c->wanted = true;
+		pthread_cond_signal(&c->cond);
+		return false;
+	}
+	*out = c->now;
+	return true;
+}
+
+void creds_expired(struct creds *c, unsigned generation)
+{
+	LOCK_SCOPE(&c->lock);
+
+	if (c->now.generation != generation)
+		return; /* renewed meanwhile */
+	c->wanted = true;
+	pthread_cond_signal(&c->cond);
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static char *copy_of(const char *text)
+{
+	return text && *text ? strdup(text) : NULL;
+}
+
+int creds_new(struct creds **out, const struct creds_config *config,
+	struct error *err)
+{
+	struct creds *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "%m");
+	c->profile = copy_of(config->profile);
+	c->ca_file = copy_of(config->ca_file);
+	c->region = copy_of(config->region);
+	c->profile_given = c->profile != NULL;
+	c->renewed = config->renewed;
+	c->failed = config->failed;
+	c->arg = config->arg;
+	pthread_mutex_init(&c->lock, NULL);
+	cond_init(&c->cond);
+	c->stamp = profile_stamp();
+	rc = find_credentials(c, &c->now, err);
+	if (rc == 0) {
+		c->due_ns = due_after(&c->now);
+		rc = -pthread_create(&c->thread, NULL, renew_main, c);
+		c->started = rc == 0;
+		if (rc < 0)
+			(void)error_set(err, rc, "cannot start a thread: %m");
+	}
+	if (rc < 0) {
+		creds_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void creds_free(struct creds *c)
+{
+	if (!c)
+		return;
+	if (c->started) {
+		pthread_mutex_lock(&c->lock);
+		c->stop = true;
+		pthread_cond_signal(&c->cond);
+		pthread_mutex_unlock(&c->lock);
+		pthread_join(c->thread, NULL);
+	}
+	pthread_cond_destroy(&c->cond);
+	pthread_mutex_destroy(&c->lock);
+	free(c->profile);
+	free(c->ca_file);
+	free(c->region);
+	OPENSSL_cleanse(c, sizeof(*c));
+	free(c);
+}

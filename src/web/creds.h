@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Credentials for S3: found where AWS' own tools look for them, renewed by a
+ * thread of their own before they expire. Readers copy the current ones and
+ * never wait. Nothing here is ever printed.
+ */
+#ifndef WEB_CREDS_H
+#define WEB_CREDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/err.h"
+
+struct creds;
+
+#define CREDS_TOKEN_MAX 8192
+
+struct secret {
+	char access_key[256];
+	char key[512];
+	char token[CREDS_TOKEN_MAX]; /* "" for none */
+	time_t expires_s;	     /* 0: never */
+	unsigned generation;	     /* grows with each renewal */
+};
+
+struct creds_config {
+	const char *profile;	   /* --profile, or NULL */
+	const char *ca_file;	   /* for TLS to the services, or NULL */
+	const char *region;	   /* for STS; NULL: the profile's */
+	_Atomic uint64_t *renewed; /* a counter */
+	/* A renewal that failed, in one line without secrets. May be NULL. */
+	void (*failed)(void *arg, const char *why);
+	void *arg;
+};
+
+/*
+ * Find credentials and start the thread if they expire or may change. Waits
+ * for services, each a few seconds at most. -ENOENT: none anywhere, err says
+ * where was looked; otherwise -errno.
+ */
+int creds_new(struct creds **out, const struct creds_config *config,
+	struct error *err);
+void creds_free(struct creds *c); /* NULL is allowed */
+
+/* Copy the current ones. False: they have expired and are being renewed. */
+bool creds_get(struct creds *c, struct secret *out);
+
+/* The server says that those of `generation` have expired. */
+void creds_expired(struct creds *c, unsigned generation);
+
+/* How they were found, for messages: "the environment", "profile 'x'". */
+const char *creds_source(const struct creds *c);
+
+/*
+ * A setting of the profile in ~/.aws/config: `region` or `endpoint_url`.
+ * False: there is none.
+ */
+bool creds_profile_setting(
+	const char *profile, const char *name, char *out, size_t size);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Services that hand out credentials: STS, containers, instance metadata, SSO.
+ * Each call blocks its thread, which is the credentials' own, for a few
+ * seconds at most. No message repeats what a service sent.
+ */
+#include "web/creds_fetch_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <curl/curl.h>
+#include <openssl/crypto.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "web/json.h"
+#include "web/sign.h"
+#include "web/time.h"
+#include "web/xml.h"
+
+#define SERVICE_MS 3000u
+#define INSTANCE_MS 1000u
+#define ANSWER_MAX ((size_t)256 << 10)
+#define INSTANCE_URL "http://169.254.169.254"
+#define CONTAINER_URL "http://169.254.170.2"
+
+/* -- HTTP ------------------------------------------------------------------ */
+
+static size_t fetch_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct bytes *out = arg;
+
+	n *= size;
+	if (out->len + n > ANSWER_MAX)
+		return 0;
+	bytes_add(out, data, n);
+	return out->failed ? 0 : n;
+}
+
+static struct curl_slist *fetch_lines(const char *headers)
+{
+	CLEANUP_FREE char *copy = strdup(headers ? headers : "");
+	struct curl_slist *lines = NULL, *more;
+	char *save = NULL;
+
+	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
+		line = strtok_r(NULL, "\n", &save)) {
+		more = curl_slist_append(lines, line);
+		lines = more ? more : lines;
+	}
+	if (copy)
+		OPENSSL_cleanse(copy, headers ? strlen(headers) : 0);
+	return lines;
+}
+
+static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
+{
+	curl_easy_setopt(easy, CURLOPT_URL, f->url);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)f->timeout_ms);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, fetch_body);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, out);
+	if (f->direct)
+		curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+	if (f->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, f->ca_file);
+	if (f->body)
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, f->body);
+	if (f->method)
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, f->method);
+}
+
+int fetch_url(const struct fetch *f, struct bytes *out)
+{
+	CURL *easy = curl_easy_init();
+	struct curl_slist *lines = fetch_lines(f->headers);
+	long status = 0;
+	CURLcode code;
+
+	if (!easy) {
+		curl_slist_free_all(lines);
+		return -ENOMEM;
+	}
+	fetch_options(easy, f, out);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, lines);
+	code = curl_easy_perform(easy);
+	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(easy);
+	curl_slist_free_all(lines);
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return -ETIMEDOUT;
+	return code == CURLE_OK ? (int)status : -EIO;
+}
+
+static int fetch_failed(int status, const char *what, struct error *err)
+{
+	if (status < 0)
+		return error_set(err, status, "%s does not answer (%s)", what,
+			strerror(-status));
+	return error_set(
+		err, -EACCES, "%s answers with HTTP status %d", what, status);
+}
+
+/* -- What services say ----------------------------------------------------- */
+
+int secret_from_json(const char *text, size_t len, struct secret *out)
+{
+	char expires[64];
+	int rc = json_find(text, len, "AccessKeyId", out->access_key,
+		sizeof(out->access_key));
+
+	if (rc < 0)
+		return rc;
+	(void)json_find(
+		text, len, "SecretAccessKey", out->key, sizeof(out->key));
+	(void)json_find(text, len, "Token", out->token, sizeof(out->token));
+	if (!out->token[0])
+		(void)json_find(text, len, "SessionToken", out->token,
+			sizeof(out->token));
+	(void)json_find(text, len, "Expiration", expires, sizeof(expires));
+	out->expires_s = time_parse_iso(expires) / (int64_t)NS_PER_S;
+	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
+}
+
+static int secret_from_sts(const struct bytes *doc, struct secret *out)
+{
+	const char *text = bytes_get(doc);
+	char expires[64];
+
+	xml_find(text, doc->len, "AccessKeyId", out->access_key,
+		sizeof(out->access_key));
+	xml_find(text, doc->len, "SecretAccessKey", out->key, sizeof(out->key));
+	xml_find(
+		text, doc->len, "SessionToken", out->token, sizeof(out->token));
+	xml_find(text, doc->len, "Expiration", expires, sizeof(expires));
+	out->expires_s = time_parse_iso(expires) / (int64_t)NS_PER_S;
+	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
+}
+
+static void wipe_bytes(struct bytes *b)
+{
+	if (b->at)
+		OPENSSL_cleanse(b->at, b->room);
+	bytes_release(b);
+}
+
+/* -- STS ------------------------------------------------------------------- */
+
+static void put_field(struct bytes *b, const char *name, const char *value)
+{
+	bytes_printf(b, "%s%s=", b->len > 0 ? "&" : "", name);
+	bytes_encode(b, value, strlen(value), false);
+}
+
+static void role_body(const struct role *r, struct bytes *b)
+{
+	put_field(b, "Action",
+		r->token ? "AssumeRoleWithWebIdentity" : "AssumeRole");
+	if (r->external_id)
+		put_field(b, "ExternalId", r->external_id);
+	put_field(b, "RoleArn", r->arn);
+	put_field(b, "RoleSessionName", r->session ? r->session : "refrain");
+	put_field(b, "Version", "2011-06-15");
+	if (r->token)
+		put_field(b, "WebIdentityToken", r->token);
+}
+
+/* "https://host[:port]" and the host alone. */
+static void sts_place(
+	const struct role *r, char *url, size_t size, const char **host)
+{
+	const char *given = getenv("AWS_ENDPOINT_URL_STS");
+
+	if (given && *given)
+		(void)snprintf(url, size, "%s", given);
+	else
+		(void)snprintf(
+			url, size, "https://sts.%s.amazonaws.com", r->region);
+	while (*url && url[strlen(url) - 1] == '/')
+		url[strlen(url) - 1] = '\0';
+	*host = strstr(url, "://");
+	*host = *host ? *host + 3 : url;
+}
+
+static int sign_role(const struct role *r, const char *host,
+	const struct bytes *body, struct bytes *headers)
+{
+	char hash[SIGN_HEX_BYTES];
+	struct sign_key key = {.set = false};
+	struct sign_request request = {
+		.method = "POST",
+		.host = host,
+		.path = "/",
+		.query = "",
+		.payload_hash = hash,
+		.access_key = r->from->access_key,
+		.secret = r->from->key,
+		.token = r->from->token[0] ? r->from->token : NULL,
+		.region = r->region,
+		.service = "sts",
+		.now = time(NULL),
+	};
+	int rc;
+
+	sign_sha256_hex(bytes_get(body), body->len, hash);
+	rc = sign_headers(&key, &request, headers);
+	sign_key_wipe(&key);
+	return rc;
+}
+
+int fetch_role(const struct role *r, struct secret *out, struct error *err)
+{
+	struct bytes body = {0}, headers = {0}, answer = {0}, full = {0};
+	char url[512];
+	const char *host;
+	struct fetch f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
+	int rc = 0;
+
+	sts_place(r, url, sizeof(url), &host);
+	role_body(r, &body);
+	bytes_printf(&full, "%s/", url);
+	if (r->from)
+		rc = sign_role(r, host, &body, &headers);
+	if (rc == 0 && (body.failed || full.failed))
+		rc = -ENOMEM;
+	f.url = bytes_get(&full);
+	f.headers = bytes_get(&headers);
+	f.body = bytes_get(&body);
+	if (rc == 0)
+		rc = fetch_url(&f, &answer);
+	if (rc == 200)
+		rc = secret_from_sts(&answer, out);
+	else
+		rc = fetch_failed(rc, "STS", err);
+	if (rc == -EBADMSG)
+		rc = error_set(err, rc, "STS sent no credentials");
+	wipe_bytes(&body);
+	wipe_bytes(&headers);
+	wipe_bytes(&answer);
+	bytes_release(&full);
+	return rc;
+}
+
+/* -- Containers ------------------------------------------------------------ */
+
+/* Plain HTTP only where nobody on the network can listen. */
+static bool is_local_url(const char *url)
+{
+	static const char *const hosts[] = {"http://127.", "http://localhost/",
+		"http://localhost:", "http://[::1]", "http://169.254.170.2/",
+		"http://169.254.170.23/", "http://[fd00:ec2::23]", NULL};
+
+	if (strncasecmp(url, "https://", 8) == 0)
+		return true;
+	for (size_t i = 0; hosts[i]; i++)
+		if (strncmp(url, hosts[i], strlen(hosts[i])) == 0)
+			return true;
+	return false;
+}
+
+static int container_token(struct bytes *headers, struct error *err)
+{
+	const char *file = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	const char *token = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	struct bytes text = {0};
+	int rc = 0;
+
+	if (file && *file) {
+		rc = read_small_file(file, &text);
+		if (rc < 0)
+			rc = error_set(err, rc, "cannot read '%s': %m", file);
+	} else if (token) {
+		bytes_text(&text, token);
+	}
+	if (rc == 0 && strpbrk(bytes_get(&text), "\r\n"))
+		rc = error_set(err, -EINVAL,
+			"the container's authorization token has more than "
+			"one line");
+	if (rc == 0 && text.len > 0)
+		bytes_printf(headers, "Authorization: %s\n", text.at);
+	wipe_bytes(&text);
+	return rc;
+}
+
+int fetch_container(const char *ca_file, struct secret *out, struct error *err)
+{
+	const char *relative = getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *whole = getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	struct bytes url = {0}, headers = {0}, answer = {0};
+	struct fetch f = {
+		.ca_file = ca_file, .timeout_ms = SERVICE_MS, .direct = true};
+	int rc;
+
+	if (relative && *relative)
+		bytes_printf(&url, CONTAINER_URL "%s", relative);
+	else if (whole && *whole)
+		bytes_text(&url, whole);
+	else
+		return -ENOENT;
+	if (!is_local_url(bytes_get(&url))) {
+		bytes_release(&url);
+		return error_set(err, -EINVAL,
+			"AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https "
+			"nor of this machine");
+	}
+	rc = container_token(&headers, err);
+	f.url = bytes_get(&url);
+	f.headers = bytes_get(&headers);
+	if (rc == 0) {
+		rc = fetch_url(&f, &answer);
+		if (rc != 200)
+			rc = fetch_failed(rc, "the container's service", err);
+		else if (secret_from_json(bytes_get(&answer), answer.len, out) <
+			0)
+			rc = error_set(err, -EBADMSG,
+				"the container's service sent no credentials");
+		else
+			rc = 0;
+	}
+	bytes_release(&url);
+	wipe_bytes(&headers);
+	wipe_bytes(&answer);
+	return rc;
+}
+
+/* -- Instance metadata ------------------------------------------------------
+ */
+
+static int ask_instance(const char *base, const char *path, const char *method,
+	const char *headers, struct bytes *out)
+{
+	struct bytes url = {0};
+	struct fetch f = {.method = method,
+		.headers = headers,
+		.timeout_ms = INSTANCE_MS,
+		.direct = true};
+	int rc;
+
+	bytes_printf(&url, "%s%s", base, path);
+	f.url = bytes_get(&url);
+	rc = fetch_url(&f, out);
+	bytes_release(&url);
+	return rc;
+}
+
+static int instance_role(const char *base, const char *headers,
+	struct bytes *path, struct error *err)
+{
+	static const char top[] = "/latest/meta-data/iam/security-credentials/";
+	struct bytes role = {0};
+	int rc = ask_instance(base, top, NULL, headers, &role);
+
+	bytes_printf(path, "%s%.*s", top,
+		(int)strcspn(bytes_get(&role), "\r\n"), bytes_get(&role));
+	if (rc == 200 && (role.len == 0 || path->failed))
+		rc = 404;
+	bytes_release(&role);
+	return rc == 200 ? 0 : fetch_failed(rc, "the instance's role", err);
+}
+
+int fetch_instance(struct secret *out, struct error *err)
+{
+	const char *off = getenv("AWS_EC2_METADATA_DISABLED");
+	const char *base = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+	struct bytes token = {0}, headers = {0}, path = {0}, answer = {0};
+	int rc;
+
+	if (off && strcasecmp(off, "true") == 0)
+		return -ENOENT;
+	if (!base || !*base)
+		base = INSTANCE_URL;
+	rc = ask_instance(base, "/latest/api/token", "PUT",
+		"X-aws-ec2-metadata-token-ttl-seconds: 21600\n", &token);
+	if (rc != 200) {
+		wipe_bytes(&token);
+		return -ENOENT; /* no instance, or nothing for us */
+	}
+	bytes_printf(&headers, "X-aws-ec2-metadata-token: %.*s\n",
+		(int)strcspn(bytes_get(&token), "\r\n"), bytes_get(&token));
+	rc = instance_role(base, bytes_get(&headers), &path, err);
+	if (rc == 0) {
+		rc = ask_instance(base, bytes_get(&path), NULL,
+			bytes_get(&headers), &answer);
+		if (rc != 200)
+			rc = fetch_failed(rc, "instance metadata", err);
+		else if (secret_from_json(bytes_get(&answer), answer.len, out) <
+			0)
+			rc = error_set(err, -EBADMSG,
+				"instance metadata sent no credentials");
+		else
+			rc = 0;
+	}
+	wipe_bytes(&token);
+	wipe_bytes(&headers);
+	wipe_bytes(&answer);
+	bytes_release(&path);
+	return rc;
+}
+
+/* -- SSO ------------------------------------------------------------------- */
+
+static int secret_from_sso(const struct bytes *doc, struct secret *out)
+{
+	const char *text = bytes_get(doc);
+	char expires[64];
+	int rc = json_find(text, doc->len, "accessKeyId", out->access_key,
+		sizeof(out->access_key));
+
+	if (rc < 0)
+		return rc;
+	(void)json_find(
+		text, doc->len, "secretAccessKey", out->key, sizeof(out->key));
+	(void)json_find(
+		text, doc->len, "sessionToken", out->token, sizeof(out->token));
+	(void)json_find(text, doc->len, "expiration", expires, sizeof(expires));
+	out->expires_s = (time_t)(strtoll(expires, NULL, 10) / 1000);
+	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
+}
+
+int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
+{
+	const char *given = getenv("AWS_ENDPOINT_URL_SSO");
+	struct bytes url = {0}, headers = {0}, answer = {0};
+	struct fetch f = {.ca_file = s->ca_file, .timeout_ms = SERVICE_MS};
+	int rc;
+
+	if (given && *given)
+		bytes_text(&url, given);
+	else
+		bytes_printf(
+			&url, "https://portal.sso.%s.amazonaws.com", s->region);
+	bytes_text(&url, "/federation/credentials?account_id=");
+	bytes_encode(&url, s->account, strlen(s->account), false);
+	bytes_text(&url, "&role_name=");
+	bytes_encode(&url, s->role, strlen(s->role), false);
+	bytes_printf(&headers, "x-amz-sso_bearer_token: %s\n", s->token);
+	f.url = bytes_get(&url);
+	f.headers = bytes_get(&headers);
+	rc = url.failed || headers.failed ? -ENOMEM : fetch_url(&f, &answer);
+	if (rc == 200)
+		rc = secret_from_sso(&answer, out);
+	else
+		rc = fetch_failed(rc, "SSO", err);
+	if (rc == -EBADMSG)
+		rc = error_set(err, rc, "SSO sent no credentials");
+	bytes_release(&url);
+	wipe_bytes(&headers);
+	wipe_bytes(&answer);
+	return rc;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files about credentials; private to them. */
+#ifndef WEB_CREDS_FETCH_IMPL_H
+#define WEB_CREDS_FETCH_IMPL_H
+
+#include <stddef.h>
+
+#include "web/bytes.h"
+#include "web/creds.h"
+
+/* -- creds_fetch.c: services; they block, a few seconds at most --------------
+ */
+
+struct fetch {
+	const char *url;
+	const char *method;  /* NULL: GET, or POST with a body */
+	const char *headers; /* lines, or NULL */
+	const char *body;    /* or NULL */
+	const char *ca_file; /* or NULL */
+	unsigned timeout_ms;
+	bool direct; /* never through a proxy */
+};
+
+/* The answer's body, of any status; the status itself, or -errno. */
+int fetch_url(const struct fetch *f, struct bytes *out);
+
+/* STS: trade a web identity token, or other credentials, for a role's. */
+struct role {
+	const char *arn, *session; /* session NULL: "refrain" */
+	const char *external_id;   /* or NULL */
+	const char *token;	   /* web identity: the token */
+	const struct secret *from; /* else: whose credentials to use */
+	const char *region, *ca_file;
+};
+int fetch_role(const struct role *role, struct secret *out, struct error *err);
+
+/* The container's service; -ENOENT if the environment names none. */
+int fetch_container(const char *ca_file, struct secret *out, struct error *err);
+
+/* -ENOENT: no such service here, or AWS_EC2_METADATA_DISABLED. */
+int fetch_instance(struct secret *out, struct error *err);
+
+/* The role's credentials from SSO with the token that `aws sso login` kept. */
+struct sso {
+	const char *token, *region, *account, *role, *ca_file;
+};
+int fetch_sso(const struct sso *sso, struct secret *out, struct error *err);
+
+/* {"AccessKeyId": ..., ...} as services and credential_process write it. */
+int secret_from_json(const char *text, size_t len, struct secret *out);
+
+/* -- creds_file.c ------------------------------------------------------------
+ */
+
+/* A named profile, with what it refers to. -ENOENT: it has no credentials. */
+int profile_secret(const char *profile, const char *region, const char *ca_file,
+	struct secret *out, struct error *err);
+
+/* A number that changes whenever one of the profiles' files does. */
+uint64_t profile_stamp(void);
+
+/* The whole of a small file; -errno. Blanks at its end go. */
+int read_small_file(const char *path, struct bytes *out);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The HTTP engine: a few loop threads, each with a libcurl multi handle, an
+ * epoll, kept connections and a queue. A transfer belongs to one loop: all of
+ * its callbacks run there, and only functions marked "loop thread" touch it.
+ * Other threads do nothing but post.
+ *
+ *   queued --room in the depth--> sent --headers--> arriving --> done
+ *     |  ^                          |
+ *     |  '-- pause over -- paused   '-- slow() once, for a hedge
+ *     '-- cancelled at any time -------------------------------> done
+ */
+#ifndef WEB_ENGINE_H
+#define WEB_ENGINE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "web/bytes.h"
+#include "web/head.h"
+#include "web/sign.h"
+
+struct engine;
+struct loop;
+
+#define ENGINE_LOOPS_MAX 4u
+#define ENGINE_DEPTH_DEFAULT 256u
+
+struct engine_config {
+	unsigned loops; /* 0: by the number of processors */
+	unsigned depth; /* transfers at a time, all loops; 0: the default */
+	const char *ca_file; /* NULL: the system's; copied */
+	bool insecure;	     /* do not verify certificates */
+	bool http2;	     /* try HTTP/2 over TLS */
+	unsigned connect_ms; /* 0: 3,000 */
+	unsigned stall_s;    /* no byte for so long ends a transfer; 0: 5 */
+	struct counters *counters;
+};
+
+/* -errno with err set. */
+int engine_new(struct engine **out, const struct engine_config *config,
+	struct error *err);
+
+/*
+ * End all transfers with -ECANCELED (callbacks run on the loops), stop the
+ * threads and free everything. NULL is allowed.
+ */
+void engine_free(struct engine *e);
+
+/* -- Posts: the way in from other threads -----------------------------------
+ */
+
+struct post {
+	void (*run)(struct post *p); /* on the loop thread */
+	struct list node;	     /* private: lock of the loop */
+	bool queued;		     /* the same */
+};
+
+/* A loop for a new request; the one after the last. Any thread. */
+struct loop *engine_pick(struct engine *e);
+
+/* Run it soon, once, however often it was posted meanwhile. Any thread. */
+void loop_post(struct loop *l, struct post *p);
+
+/* It will not run any more. Loop thread. */
+void loop_unpost(struct loop *l, struct post *p);
+
+struct engine *loop_engine(struct loop *l);
+
+/* The loop's cache of the signing key. Loop thread. */
+struct sign_key *loop_sign_key(struct loop *l);
+
+/* -- Transfers ------------------------------------------------------------- */
+
+struct transfer;
+
+/* One request's text; the engine owns the memory and reuses it. */
+struct request_text {
+	const char *method; /* "GET" unless set */
+	struct bytes url;
+	struct bytes headers; /* lines "Name: value\n" */
+	const char *body;     /* lent until done; NULL: none */
+	size_t body_len;
+};
+
+struct transfer_ops {
+	/*
+	 * It is about to be sent: fill in the text (empty, GET). Not 0: it is
+	 * not sent, and done() says so; -EAGAIN: ask again in 20 ms.
+	 */
+	int (*prepare)(struct transfer *t, struct request_text *text);
+	/* All headers are there; not 0: read no body, end with that status. */
+	int (*head)(struct transfer *t, const struct head *h);
+	/* The body, piece by piece; as head(). */
+	int (*data)(struct transfer *t, const void *data, size_t len);
+	/* No answer within the time in which nearly all come. May be NULL. */
+	void (*slow)(struct transfer *t);
+	/* The end: 0 for a complete answer of any code, or -errno. */
+	void (*done)(struct transfer *t, int status);
+};
+
+struct transfer {
+	const struct transfer_ops *ops; /* set by the owner */
+	bool fresh;	  /* set by the owner: on a new connection */
+	struct head head; /* what came; for the owner until it is freed */
+	/* The engine's; loop thread. */
+	struct loop *loop;
+	struct list node; /* in the queue, the paused or the sent */
+	enum { TRANSFER_IDLE, QUEUED, PAUSED, SENT, ARRIVING } state;
+	uint64_t since_ns; /* sent at; or paused until */
+	void *easy, *lines;
+	int refused; /* what head() or data() said */
+	int why;     /* libcurl's code, for transfer_why() */
+	bool told_slow;
+};
+
+/* Start (again): after done(), or zeroed. Loop thread. */
+void transfer_start(struct loop *l, struct transfer *t);
+
+/* Start after `pause_ns`; otherwise like transfer_start(). Loop thread. */
+void transfer_start_later(
+	struct loop *l, struct transfer *t, uint64_t pause_ns);
+
+/* End it without calling done(). Loop thread; not from its own callbacks. */
+void transfer_cancel(struct transfer *t);
+
+/* Why the connection failed, in libcurl's words; for messages. */
+const char *transfer_why(const struct transfer *t);
+
+/* -- Depth ----------------------------------------------------------------- */
+
+/* The server is busy: halve the depth, at most once a round trip. */
+void engine_throttled(struct engine *e);
+
+/* Note an answer of 2xx: the depth may recover. */
+void engine_answered(struct engine *e);
+
+/* A round trip in this moment, smoothed. */
+uint64_t engine_round_trip_ns(const struct engine *e);
+
+/* May one more request be sent as a hedge? Counts it if so. */
+bool engine_may_hedge(struct engine *e);
+
+/* Transfers that may be out now. */
+unsigned engine_depth(const struct engine *e);
+
+#endif

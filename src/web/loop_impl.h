@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the engine's files; private to them. */
+#ifndef WEB_LOOP_IMPL_H
+#define WEB_LOOP_IMPL_H
+
+#include <pthread.h>
+
+#include "web/engine.h"
+
+#define LOOP_EASY_MAX 64u
+/* First-byte times, eight buckets to each power of two of microseconds. */
+#define TIMES_BUCKETS 256u
+
+struct loop {
+	/* Set once. */
+	struct engine *e;
+	pthread_t thread;
+	bool started;
+	int epoll_fd, event_fd;
+	void *multi; /* CURLM */
+
+	pthread_mutex_t lock; /* guards the next three; rank: innermost */
+	struct list posts;
+	bool awake; /* the loop will look at its posts by itself */
+	bool stop;
+
+	/* The loop thread's own from here on. */
+	struct list queue, paused, sent, arriving;
+	unsigned active;	   /* sent and arriving */
+	uint64_t curl_due_ns;	   /* libcurl wants to be called; 0: not */
+	void *idle[LOOP_EASY_MAX]; /* CURL */
+	unsigned nidle;
+	struct sign_key key;
+	struct request_text text;
+	uint32_t times[TIMES_BUCKETS], ntimes;
+	uint64_t slow_ns; /* 3 x p95, or the least */
+};
+
+struct engine {
+	struct engine_config config; /* set once, as the next two */
+	char *ca_file;
+	unsigned nloops;
+	struct loop loops[ENGINE_LOOPS_MAX];
+	/* All relaxed: they steer, nothing depends on their order. */
+	_Atomic unsigned turn;
+	_Atomic unsigned depth;	   /* now; config.depth at most */
+	_Atomic unsigned credit;   /* answers since the depth last grew */
+	_Atomic uint64_t cut_ns;   /* when it was last halved */
+	_Atomic uint64_t round_ns; /* smoothed time to the headers */
+	_Atomic uint64_t requests, hedges;
+};
+
+/* -- transfer.c: one transfer and libcurl -----------------------------------
+ */
+
+/* Put it on the wire, or end it with what its prepare() said. */
+void transfer_send(struct loop *l, struct transfer *t);
+
+/* libcurl is through with some. */
+void transfer_reap(struct loop *l);
+
+/* End it without a callback and leave libcurl. */
+void transfer_drop(struct transfer *t);
+
+void loop_release_handles(struct loop *l);
+
+/* -- engine.c ----------------------------------------------------------------
+ */
+
+/* Headers came `ns` after the request was sent. Loop thread. */
+void loop_note_time(struct loop *l, uint64_t ns);
+
+/* -- loop.c -------------------------------------------------------------------
+ */
+
+void *loop_main(void *arg);
+
+#endif

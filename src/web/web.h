@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HTTP for those who build on it: an engine of loop threads, documents in XML
+ * and JSON, headers, dates, signatures and credentials. The only user of
+ * libcurl, libcrypto and expat.
+ */
+#ifndef WEB_WEB_H
+#define WEB_WEB_H
+
+#include "web/bytes.h"
+#include "web/creds.h"
+#include "web/engine.h"
+#include "web/head.h"
+#include "web/json.h"
+#include "web/sign.h"
+#include "web/time.h"
+#include "web/url.h"
+#include "web/xml.h"
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers in XML, parsed as they arrive: each element's end is reported with
+ * its text. Documents with a DTD, deep nesting or long texts are refused.
+ */
+#ifndef WEB_XML_H
+#define WEB_XML_H
+
+#include <stddef.h>
+
+struct xml;
+
+struct xml_events {
+	/* Names come without namespace prefix. `parent` is "" at the root. */
+	void (*begin)(void *arg, const char *name);
+	void (*end)(void *arg, const char *parent, const char *name, char *text,
+		size_t len);
+	void *arg;
+};
+
+/* NULL: no memory. `events` is copied. */
+struct xml *xml_new(const struct xml_events *events);
+void xml_free(struct xml *x); /* NULL is allowed */
+
+/* 0, or -EBADMSG for what is not well-formed or over a limit. */
+int xml_feed(struct xml *x, const void *data, size_t len);
+
+/* The document must be complete. 0 or -EBADMSG. */
+int xml_finish(struct xml *x);
+
+/* Make it ready for another document. -ENOMEM. */
+int xml_restart(struct xml *x);
+
+/* -- Errors and other small documents ---------------------------------------
+ */
+
+/* The text of the first element `name` into `out`; "" if there is none. */
+void xml_find(
+	const void *doc, size_t len, const char *name, char *out, size_t size);
+
+#endif

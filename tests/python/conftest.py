@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the Python package share."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get('REFRAIN_TEST_BUILD', '.')).resolve()
+TREE = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = int(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
+IMAGES, CLASSES = 300, 3
+
+
+def command(*words):
+    """The output of `refrain` with these words."""
+    return subprocess.run([BUILD / 'refrain', *map(str, words)], check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
+
+
+@pytest.fixture(scope='session')
+def data(tmp_path_factory):
+    """A directory of small JPEGs; not to be changed."""
+    top = tmp_path_factory.mktemp('data') / 'images'
+    command('make-dataset', '--classes', CLASSES, '--images', IMAGES,
+            '--size', '48x36', top)
+    return top
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Another one, that a test may damage."""
+    top = tmp_path / 'images'
+    command('make-dataset', '--classes', CLASSES, '--images', 60, '--size',
+            '48x36', top)
+    return top
+
+
+@pytest.fixture
+def options():
+    """Keywords of a small loader."""
+    return {'batch': 16, 'size': 32, 'window': 128, 'threads': 2, 'seed': 5,
+            'memory_bytes': '64M'}
+
+
+class Child:
+    """A Python process that runs a text, its lines as they come."""
+
+    def __init__(self, text, *args):
+        self.process = subprocess.Popen(
+            [sys.executable, '-c', text, *map(str, args)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+
+    def say(self, line):
+        """On its standard input."""
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+
+    def line(self):
+        """The next one, without its end."""
+        return self.process.stdout.readline().rstrip('\n')
+
+    def end(self):
+        """(what it still printed, its errors, its status)"""
+        out, err = self.process.communicate(timeout=60 * PATIENCE)
+        return out, err, self.process.returncode
+
+
+@pytest.fixture
+def child():
+    """Child(), killed at the end of the test."""
+    children = []
+
+    def start(text, *args):
+        children.append(Child(text, *args))
+        return children[-1]
+
+    yield start
+    for c in children:
+        c.process.kill()
+        c.process.communicate()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Programs of examples/ that are Python."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from conftest import PATIENCE, TREE
+
+
+@pytest.mark.skipif(importlib.util.find_spec('torch') is None,
+                    reason='needs PyTorch')
+def test_train_prints_a_row_for_each_way(own):
+    out = subprocess.run(
+        [sys.executable, TREE / 'examples/train.py', own, own, '--epochs',
+         '1', '--echo', '1', '2', '--workers', '0', '--size', '8',
+         '--batch', '16'],
+        check=True, stdout=subprocess.PIPE, timeout=120 * PATIENCE)
+    rows = [line.split() for line in out.stdout.decode().splitlines()]
+    names = [' '.join(row[:-5]) for row in rows[1:]]
+    assert names[-2:] == ['refrain, e = 1', 'refrain, e = 2']
+    assert [int(row[-5]) for row in rows[-2:]] == [4, 8]

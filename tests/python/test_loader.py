@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: MIT
+"""The stream: what comes, in which order, by epochs, and from saved states."""
+
+import ctypes
+import ctypes.util
+import json
+import re
+
+import numpy as np
+import pytest
+
+import refrain
+from conftest import CLASSES, IMAGES, TREE, command
+
+
+class Xxh3:
+    """XXH3-64 of what is added, as `refrain load` makes it."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL(ctypes.util.find_library('xxhash') or
+                               'libxxhash.so.0')
+        for name in ('XXH3_createState', 'XXH3_64bits_digest'):
+            getattr(self.lib, name).restype = {
+                'XXH3_createState': ctypes.c_void_p}.get(
+                    name, ctypes.c_uint64)
+        self.state = ctypes.c_void_p(self.lib.XXH3_createState())
+        self.lib.XXH3_64bits_reset(self.state)
+
+    def add(self, batch):
+        """The bytes of a batch."""
+        self.lib.XXH3_64bits_update(self.state,
+                                    ctypes.c_void_p(batch.address),
+                                    ctypes.c_size_t(batch.nbytes))
+
+    def value(self):
+        """In hexadecimal digits."""
+        return '%016x' % self.lib.XXH3_64bits_digest(self.state)
+
+
+@pytest.mark.parametrize('more', [
+    {},
+    {'echo': 4, 'type': 'f32', 'layout': 'nchw'},
+    {'echo': 2.5, 'echo_point': 'after', 'no_flip': True, 'type': 'f16'},
+    {'echo': '5/2', 'echo_point': 'batch', 'mean': (0.5, 0.4, 0.3), 'std': 1},
+])
+def test_stream_and_pixels_are_those_of_the_command(data, options, more):
+    options.update(more, epochs=2)
+    words = []
+    for name, value in options.items():
+        name = {'memory_bytes': 'memory'}.get(name, name.replace('_', '-'))
+        if isinstance(value, tuple):
+            value = ','.join(map(str, value))
+        words += ['--' + name] + ([] if value is True else [value])
+    want = json.loads(command('load', data, *words, '--json'))
+    pixels = Xxh3()
+    with refrain.Loader(data, **options) as loader:
+        steps = 0
+        for _ in range(2):
+            for batch in loader:
+                pixels.add(batch)
+                steps += 1
+        stats = loader.stats()
+    assert steps == want['steps']
+    assert stats['stream_hash'] == want['stream_hash']
+    assert pixels.value() == want['pixel_hash']
+
+
+def test_batch_describes_its_examples(data, options):
+    with refrain.Loader(data, **options) as loader:
+        assert loader.examples == IMAGES
+        assert len(loader.classes) == CLASSES
+        batch = next(iter(loader))
+        assert len(batch) == batch.count == 16
+        assert batch.shape == batch.data.shape == (16, 32, 32, 3)
+        assert batch.data.dtype == np.uint8 and batch.labels.dtype == np.int64
+        assert batch.indices.dtype == batch.seeds.dtype == np.uint64
+        assert batch.echoes.dtype == np.uint32
+        assert batch.status.dtype == np.int32 and not batch.status.any()
+        assert (batch.step, batch.epoch, batch.fresh) == (0, 0, 16)
+        assert batch.ends_epoch is False
+        for index, label in zip(batch.indices, batch.labels):
+            name = loader.path(index).split('/')[0]
+            assert loader.classes[label] == name
+        with pytest.raises(IndexError):
+            loader.path(IMAGES)
+    assert loader.closed
+
+
+@pytest.mark.parametrize('echo', [1, 2])
+def test_one_iter_is_one_epoch_and_the_next_goes_on(data, options, echo):
+    seen = []
+    with refrain.Loader(data, echo=echo, epochs=3, **options) as loader:
+        total = loader.total_steps
+        for epoch in range(3):
+            assert loader.epoch == epoch
+            length = len(loader)
+            steps = [batch.step for batch in loader]
+            assert len(steps) == length
+            seen += steps
+            assert epoch == 2 or loader.epoch == epoch + 1
+        assert seen == list(range(total))
+        assert loader.stats()['fresh'] == 3 * IMAGES
+        assert loader.stats()['served'] == 3 * IMAGES * echo
+        with pytest.raises(RuntimeError, match='3 epochs is over'):
+            iter(loader)
+
+
+def test_a_loop_that_was_left_continues_its_epoch(data, options):
+    with refrain.Loader(data, **options) as loader:
+        length = len(loader)
+        for batch in loader:
+            if batch.step == 3:
+                break
+        assert len(loader) == length
+        assert [b.step for b in loader] == list(range(4, length))
+        assert loader.total_steps is None and loader.epochs is None
+
+
+def test_epochs_are_required_for_echoes(data, options):
+    with pytest.raises(TypeError, match='epochs= is required'):
+        refrain.Loader(data, echo='3/2', **options)
+    refrain.Loader(data, echo=1.0, **options).close()
+
+
+def test_echo_auto_needs_no_epochs_and_logs_its_changes(data, options):
+    options.update(window=512, reads_ahead=16, echo='auto')
+    with refrain.Loader(data, **options) as loader:
+        assert sum(b.fresh for b in loader) >= IMAGES
+        assert loader.epoch == 1
+        assert loader.echo_log() == '' or '/' in loader.echo_log()
+        with pytest.raises(ValueError, match='in order'):
+            loader.set_epoch(3)
+
+
+def test_set_epoch_checks_or_seeks(data, options):
+    options.update(echo=2, epochs=3)
+    with refrain.Loader(data, **options) as loader:
+        whole = [[b.seeds.tolist() for b in loader] for _ in range(3)]
+    with refrain.Loader(data, **options) as loader:
+        loader.set_epoch(0)
+        loader.set_epoch(2)
+        assert loader.epoch == 2
+        assert [b.seeds.tolist() for b in loader] == whole[2]
+        loader.set_epoch(1)
+        next(iter(loader))
+        loader.set_epoch(1)         # in the middle of it: goes on
+        assert [b.seeds.tolist() for b in loader] == whole[1][1:]
+        for epoch in (-1, 3):
+            with pytest.raises(ValueError):
+                loader.set_epoch(epoch)
+
+
+STREAM = '''
+import pickle, sys, refrain
+options = pickle.loads(bytes.fromhex(sys.argv[2]))
+loader = refrain.Loader(sys.argv[1], **options)
+for epoch in range(loader.epoch, loader.epochs):
+    for batch in loader:
+        print(batch.step, batch.seeds.tolist(), batch.data.sum())
+'''
+
+
+def test_a_new_process_goes_on_with_the_same_stream(data, options, child):
+    pickle = pytest.importorskip('pickle')
+    options.update(echo=2, epochs=2)
+    want, state = [], None
+    with refrain.Loader(data, **options) as loader:
+        for _ in range(2):
+            for b in loader:
+                if state:
+                    want.append('%d %s %d' % (b.step, b.seeds.tolist(),
+                                              b.data.sum()))
+                if b.step == 17:
+                    state = loader.state_dict()
+                    assert state == b.state_dict()
+    assert state['step'] == 18
+    again = child(STREAM, data, pickle.dumps(dict(options,
+                                                  state=state)).hex())
+    out, err, status = again.end()
+    assert status == 0, err
+    assert out.splitlines() == want
+
+
+def test_state_of_a_batch_is_the_position_after_it(data, options):
+    with refrain.Loader(data, **options) as loader:
+        it = iter(loader)
+        batches = [next(it) for _ in range(4)]
+        state = batches[1].state_dict()
+        third = batches[2].seeds.copy()
+        del batches
+        loader.load_state_dict(state)
+        assert loader.step == 2
+        batch = next(iter(loader))
+        assert (batch.seeds == third).all()
+    with pytest.raises(refrain.ClosedError):
+        batch.state_dict()
+
+
+def test_states_that_do_not_fit_are_refused(data, own, options):
+    with refrain.Loader(data, **options) as loader:
+        state = loader.state_dict()
+    with pytest.raises(refrain.StateError, match='dataset'):
+        refrain.Loader(own, state=state, **options)
+    bad = dict(state, state=state['state'][:-1])
+    with pytest.raises(refrain.StateError):
+        refrain.Loader(data, state=bad, **options)
+    with pytest.raises(TypeError):
+        refrain.Loader(data, state={'step': 3}, **options)
+    with pytest.raises(ValueError, match='version 2'):
+        refrain.Loader(data, state=dict(state, refrain=2), **options)
+
+
+def test_ranks_end_every_epoch_at_the_same_step(data, options):
+    ends, fresh = [], 0
+    options.update(batch=50, world=7, pad_ranks=True, epochs=3)
+    for rank in range(7):
+        with refrain.Loader(data, rank=rank, **options) as loader:
+            ends.append([[b.step for b in loader][-1] for _ in range(3)])
+            fresh += loader.stats()['fresh']
+    assert ends == [ends[0]] * 7
+    assert 3 * IMAGES <= fresh < 3 * IMAGES + 7
+
+
+def test_targets_are_of_the_examples_that_are_there(own, options):
+    path = next(own.glob('*/*.jpg'))
+    path.write_bytes(b'no image')
+    values = np.arange(60) * 10
+    options.update(epochs=1)
+    with refrain.Loader(own, targets=values, **options) as loader:
+        replaced = 0
+        for b in loader:
+            assert (b.targets == b.substitutes * 10).all()
+            replaced += (b.indices != b.substitutes).sum()
+        assert replaced == 1
+    with refrain.Loader(own, targets=lambda i: -i.astype('int64'),
+                        **options) as loader:
+        b = next(iter(loader))
+        assert (b.targets == -b.substitutes.astype('int64')).all()
+    with refrain.Loader(own, **options) as loader:
+        b = next(iter(loader))
+        assert (b.targets == b.labels).all()
+
+
+# -- The configuration --------------------------------------------------------
+
+def header_members():
+    """Names in struct refrain_config of the header."""
+    text = (TREE / 'include/refrain/loader.h').read_text()
+    text = re.search(r'struct refrain_config \{(.*?)\n\};', text, re.S)[1]
+    text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)
+    names = []
+    for line in text.split(';'):
+        line = ' '.join(line.split())
+        called = re.match(r'.*?\(\*(\w+)\)\(', line)
+        if called:
+            names.append(called[1])
+            continue
+        names += re.findall(r'(\w+)(?:\[\d+\])?(?:,|$)', line)
+    return names
+
+
+def test_every_member_of_the_configuration_is_a_keyword():
+    other = {'size', 'flags', 'decode', 'augment_fn', 'ctx', 'cpus',
+             'cpu_count', 'alloc', 'free', 'alloc_ctx', 'state',
+             'state_bytes', 'reserved'}
+    names = set(header_members())
+    assert len(names) > 45
+    assert names - other - set(refrain.members()) == set()
+    for name in refrain.members():
+        assert name == 'dataset' or '\n    %s: ' % name in \
+            refrain.Loader.__doc__
+
+
+def test_stub_has_every_keyword():
+    stub = (TREE / 'python/refrain/__init__.pyi').read_text()
+    init = re.search(r'class Loader.*?def __init__\((.*?)\) -> None', stub,
+                     re.S)[1]
+    names = set(re.findall(r'^\s+(\w+):', init, re.M)) - {'self'}
+    assert names == set(refrain.members()) | {
+        'decode', 'augment_fn', 'targets', 'cpus', 'state', 'timeout'}
+
+
+def test_values_may_be_of_python_s_types(data, options):
+    options.update(size='40x24', echo=np.float32(1.5), epochs=np.int64(1),
+                   jitter=[0.4, 0.3, 0.1], in_order=True, cpus=[0],
+                   area_min=None)
+    with refrain.Loader(str(data), **options) as loader:
+        batch = next(iter(loader))
+        assert batch.shape == (16, 24, 40, 3)
+        assert (batch.indices == np.arange(16)).all()
+
+
+@pytest.mark.parametrize('bad,error,words', [
+    ({'batch': 0}, refrain.ConfigError, 'batch is 0'),
+    ({'type': 'u16'}, ValueError, 'none of u8'),
+    ({'echo': object()}, TypeError, 'echo cannot be'),
+    ({'bach': 3}, TypeError, "no keyword 'bach'"),
+    ({'dataset': 'x'}, TypeError, 'dataset'),
+    ({'rank': 2, 'world': 2}, ValueError, 'below world'),
+    ({'mean': (1, 2)}, ValueError, '3 numbers'),
+    ({'threads': -1}, ValueError, 'whole number'),
+])
+def test_values_that_make_no_sense_are_refused(data, options, bad, error,
+                                               words):
+    with pytest.raises(error, match=words):
+        refrain.Loader(data, **{**options, **bad})
+
+
+def test_batch_is_required(data):
+    with pytest.raises(TypeError, match='batch= is required'):
+        refrain.Loader(data)

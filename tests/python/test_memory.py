@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Who owns what: views, batches, loaders, garbage."""
+
+import ctypes
+import errno
+import gc
+import os
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import refrain
+
+SANITIZER = 'REFRAIN_TEST_SANITIZER' in os.environ
+
+
+def threads():
+    """How many the process has."""
+    return len(os.listdir('/proc/self/task'))
+
+
+def open_files():
+    return len(os.listdir('/proc/self/fd'))
+
+
+def fall_to(most, count=threads):
+    """What has ended is there for a moment, longer on a busy machine."""
+    until = time.monotonic() + 20
+    while count() > most and time.monotonic() < until:
+        time.sleep(0.01)
+    return count() <= most
+
+
+def test_views_lie_where_the_library_has_the_batch(data, options):
+    with refrain.Loader(data, type='f32', **options) as loader:
+        batch = next(iter(loader))
+        arrays = [np.asarray(batch), batch.data, np.from_dlpack(batch),
+                  np.asarray(memoryview(batch)),
+                  np.asarray(batch.view('data'))]
+        for array in arrays:
+            assert array.ctypes.data == batch.address
+            assert array.shape == batch.shape and array.dtype == np.float32
+        labels = np.from_dlpack(batch.view('labels'))
+        assert labels.ctypes.data == batch.labels.ctypes.data
+
+
+def test_data_and_labels_may_be_written_to(data, options):
+    with refrain.Loader(data, **options) as loader:
+        batch = next(iter(loader))
+        batch.data[:] = 7
+        batch.labels[0] = -5
+        assert (np.asarray(batch) == 7).all() and batch.labels[0] == -5
+        with pytest.raises(ValueError):
+            batch.indices[0] = 1
+        with pytest.raises(TypeError, match='not writable'):
+            ctypes.c_char.from_buffer(batch.view('seeds'))
+
+
+def test_what_is_read_only_is_copied_for_old_dlpack(data, options):
+    with refrain.Loader(data, **options) as loader:
+        batch = next(iter(loader))
+        seeds = np.from_dlpack(batch.view('seeds'))
+        assert (seeds == batch.seeds).all()
+        assert seeds.ctypes.data != batch.seeds.ctypes.data
+        with pytest.raises(BufferError, match='read only'):
+            batch.view('seeds').__dlpack__(copy=False)
+        capsule = batch.view('seeds').__dlpack__(max_version=(1, 0))
+        assert 'dltensor_versioned' in repr(capsule)
+        assert batch.__dlpack_device__() == (1, 0)
+        copy = batch.__dlpack__(copy=True)
+        del capsule, copy           # nobody took them
+        with pytest.raises(BufferError):
+            batch.__dlpack__(dl_device=(2, 0))
+        batch.release()
+
+
+def test_a_batch_goes_back_with_its_last_view(data, options):
+    with refrain.Loader(data, batches_ahead=2, **options) as loader:
+        it = iter(loader)
+        views = [next(it).view('data'), np.asarray(next(it)),
+                 memoryview(next(it))]
+        for kept in range(3):
+            with pytest.raises(refrain.Error, match='all 3 batches') as e:
+                next(it)
+            assert e.value.errno == errno.EBUSY
+            views[kept] = None
+            views[kept] = next(it).labels
+        with pytest.raises(refrain.Error):
+            next(it)
+
+
+def test_release_gives_back_at_once_but_not_under_a_view(data, options):
+    with refrain.Loader(data, batches_ahead=1, **options) as loader:
+        it = iter(loader)
+        batches = []
+        for _ in range(10):
+            batches.append(next(it))
+            array = batches[-1].data
+            with pytest.raises(BufferError, match='1 views'):
+                batches[-1].release()
+            del array
+            batches[-1].release()
+            batches[-1].release()
+        with pytest.raises(ValueError, match='released'):
+            batches[0].data
+        with pytest.raises(ValueError, match='released'):
+            len(batches[0])
+        with pytest.raises(ValueError):
+            memoryview(batches[0])
+
+
+def test_a_batch_outlives_its_loader(data, options):
+    loader = refrain.Loader(data, **options)
+    batch = next(iter(loader))
+    want = batch.data.copy()
+    gone = weakref.ref(loader)
+    before = threads()
+    del loader
+    gc.collect()
+    assert gone() is None and fall_to(before - 1)
+    assert (batch.data == want).all()
+    data_alone = batch.data
+    del batch
+    assert (data_alone == want).all()
+
+
+def test_garbage_in_a_cycle_is_collected(data, options):
+    before = threads()
+
+    class Holder:
+        """Knows its loader, and the loader knows it."""
+
+        def targets(self, indices):
+            """Its own are never asked for."""
+            return indices
+
+        def decode(self, data, path, index):
+            """Some bytes."""
+            return bytes(16)
+
+    holder = Holder()
+    holder.loader = refrain.Loader(
+        data, targets=holder.targets, decode=holder.decode, sample_bytes=16,
+        decoded_max_bytes=16, batch=8)
+    holder.batch = next(iter(holder.loader))
+    gone = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert gone() is None
+    assert fall_to(before)
+
+
+def test_batches_in_garbage_are_found_when_all_are_lent(data, options):
+    with refrain.Loader(data, batches_ahead=1, **options) as loader:
+        usual = gc.get_threshold()
+        gc.set_threshold(0)
+        try:
+            steps = 0
+            for batch in loader:
+                cycle = [batch]
+                cycle.append(cycle)
+                steps += 1
+                if steps == 6:
+                    break
+        finally:
+            gc.set_threshold(*usual)
+        assert steps == 6
+
+
+def rss():
+    """Resident bytes."""
+    with open('/proc/self/statm', encoding='ascii') as f:
+        return int(f.read().split()[1]) * os.sysconf('SC_PAGESIZE')
+
+
+@pytest.mark.skipif(SANITIZER, reason='it keeps what was freed')
+def test_memory_is_flat(data, options):
+    options.update(batch=1, size=8, epochs=60, in_order=True)
+    with refrain.Loader(data, **options) as loader:
+        low = None
+        for epoch in range(60):
+            for batch in loader:
+                batch.data, batch.labels, np.from_dlpack(batch)
+                batch.state_dict()
+            if epoch == 10:
+                low = rss()
+        assert rss() - low < 1 << 20
+
+
+def test_opening_and_closing_leaves_nothing(data, options):
+    def some():
+        for _ in range(5):
+            with refrain.Loader(data, **options) as loader:
+                next(iter(loader))
+            with pytest.raises(refrain.Error):
+                refrain.Loader(data, **dict(options, batch=0))
+
+    some()
+    before, files = threads(), open_files()
+    some()
+    gc.collect()
+    assert fall_to(before)
+    assert fall_to(files, open_files)
+
+
+def test_a_loader_that_is_closed_says_so(data, options):
+    loader = refrain.Loader(data, **options)
+    it = iter(loader)
+    next(it)
+    assert loader.close() == 0 and loader.close() == 0
+    for call in (lambda: next(it), lambda: iter(loader), loader.stats,
+                 loader.state_dict, lambda: loader.path(0), loader.echo_log,
+                 lambda: loader.examples, lambda: len(loader)):
+        with pytest.raises(refrain.ClosedError, match='closed'):
+            call()
+    with pytest.raises(TypeError, match='pickled'):
+        __import__('pickle').dumps(loader)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""refrain.torch, where PyTorch is installed."""
+
+import importlib.util
+import pickle
+
+import numpy as np
+import pytest
+
+if importlib.util.find_spec('torch') is None:
+    pytest.skip('needs PyTorch', allow_module_level=True)
+torch = pytest.importorskip('torch')
+
+import refrain.torch            # noqa: E402 pylint: disable=C0413
+from conftest import IMAGES     # noqa: E402 pylint: disable=C0413
+
+
+@pytest.fixture
+def some(options):
+    """Keywords for tensors of floats."""
+    return dict(options, type='f32', layout='nchw')
+
+
+def test_tensors_lie_where_the_library_has_the_batch(data, some):
+    with refrain.Loader(data, **some) as loader:
+        it = iter(loader)
+        for _ in range(8):
+            batch = next(it)
+            images = torch.from_dlpack(batch)
+            assert images.data_ptr() == batch.address
+            assert images.shape == (16, 3, 32, 32)
+            assert images.dtype == torch.float32
+            labels = refrain.torch.tensor(batch, 'labels')
+            assert labels.tolist() == batch.labels.tolist()
+            images += 1
+            del batch, labels
+
+
+def test_dataset_is_what_the_loader_gives(data, some):
+    with refrain.Loader(data, epochs=2, **some) as loader:
+        want = [[(b.data.copy(), b.labels.copy()) for b in loader]
+                for _ in range(2)]
+    ours = refrain.torch.IterableDataset(data, epochs=2, **some)
+    ours = pickle.loads(pickle.dumps(ours))
+    assert len(ours) == len(want[0])
+    for epoch in range(2):
+        ours.set_epoch(epoch)
+        n = 0
+        for (images, labels), (a, b) in zip(ours, want[epoch]):
+            assert (images.numpy() == a).all() and (labels.numpy() == b).all()
+            n += 1
+        assert n == len(want[epoch])
+        del images, labels
+    with pytest.raises(TypeError, match='pickled'):
+        pickle.dumps(ours)
+    ours.close()
+
+
+def test_a_data_loader_may_stand_between_but_without_workers(data, some):
+    ours = refrain.torch.IterableDataset(data, **some)
+    loader = torch.utils.data.DataLoader(ours, batch_size=None)
+    seen = sum(len(labels) for images, labels in loader)
+    assert seen >= IMAGES
+    ours.close()
+    loader = torch.utils.data.DataLoader(ours, batch_size=None, num_workers=1)
+    with pytest.raises(RuntimeError, match='batch_size=None, num_workers=0'):
+        next(iter(loader))
+
+
+def test_position_is_saved_in_mid_epoch(data, some):
+    ours = refrain.torch.IterableDataset(data, epochs=1, echo=2, **some)
+    sums = []
+    for images, labels in ours:
+        sums.append(float(images.sum()))
+        if len(sums) == 5:
+            state = ours.state_dict()
+    again = refrain.torch.IterableDataset(data, epochs=1, echo=2, **some)
+    again.load_state_dict(state)
+    assert [float(images.sum()) for images, _ in again] == sums[5:]
+    again.load_state_dict(state)        # when it is open, too
+    assert len([1 for _ in again]) == len(sums) - 5
+    ours.close()
+    again.close()
+
+
+def test_ranks_of_unequal_shares_end_at_the_same_step(data, options):
+    options.update(batch=50)
+    ends, seen = [], set()
+    for rank in range(7):
+        ours = refrain.torch.IterableDataset(data, rank=rank, world=7,
+                                             epochs=3, **options)
+        steps = []
+        for _ in range(3):
+            steps.append(0)
+            for batch in ours.loader:
+                steps[-1] += 1
+                seen |= set(batch.indices.tolist())
+                del batch
+        ends.append(steps)
+        ours.close()
+    assert ends == [ends[0]] * 7 and len(seen) == IMAGES
+
+
+def test_rank_and_world_are_those_of_torch_distributed(tmp_path):
+    assert refrain.torch.rank_and_world() == (0, 1)
+    if not torch.distributed.is_available():
+        pytest.skip('PyTorch has no torch.distributed')
+    torch.distributed.init_process_group(
+        'gloo', init_method='file://%s' % (tmp_path / 'store'), rank=0,
+        world_size=1)
+    try:
+        assert refrain.torch.rank_and_world() == (0, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_evaluation_has_each_example_once_and_a_mask(data, options):
+    options.update(batch=20)
+    labels, steps = [], []
+    for rank in range(7):
+        ours = refrain.torch.EvalDataset(data, rank=rank, world=7, **options)
+        for again in range(2):
+            n = 0
+            for images, targets, mask in ours:
+                assert mask.shape == targets.shape == images.shape[:1]
+                n += 1
+                if not again:
+                    labels += targets[mask].tolist()
+        steps.append(n)
+    assert len(labels) == IMAGES and len(set(steps)) == 1
+    assert np.bincount(labels).tolist() == [100, 100, 100]
+
+
+def test_targets_become_tensors(data, options):
+    values = np.linspace(0, 1, IMAGES)
+    ours = refrain.torch.IterableDataset(data, targets=values, **options)
+    images, targets = next(iter(ours))
+    assert targets.dtype == torch.float64 and targets.shape == (16,)
+    ours.close()
+
+
+def test_a_batch_goes_back_after_the_copy_of_it():
+    class Event:
+        """Happens when it is told."""
+
+        done = False
+
+        def query(self):
+            """Has it happened?"""
+            return self.done
+
+    flight, first, second = refrain.torch._InFlight(), Event(), Event()
+    flight.add(first, 'a batch')
+    flight.add(second, 'another one')
+    second.done = True
+    flight.sweep()
+    assert len(flight) == 2         # in their order
+    first.done = True
+    flight.sweep()
+    assert len(flight) == 0
+    copies = refrain.torch.to_device([torch.ones(3)], 'cpu')
+    assert copies[0].sum() == 3 and len(refrain.torch.in_flight) == 0

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+/* The stand-in's answers; see far.h. */
+#include "far.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct text {
+	char *at;
+	size_t len, room;
+};
+
+static void put(struct text *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void room_for(struct text *t, size_t n)
+{
+	if (t->len + n + 1 <= t->room)
+		return;
+	t->room = (t->len + n + 1) * 2;
+	t->at = realloc(t->at, t->room);
+}
+
+static void put(struct text *t, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	room_for(t, 8192);
+	va_start(args, fmt);
+	n = vsnprintf(t->at + t->len, 8192, fmt, args);
+	va_end(args);
+	t->len += (size_t)n;
+}
+
+void far_decode(char *text, bool plus)
+{
+	char *out = text;
+
+	for (; *text; text++) {
+		unsigned c;
+
+		if (*text == '%' && sscanf(text + 1, "%2x", &c) == 1) {
+			*out++ = (char)c;
+			text += 2;
+		} else {
+			*out++ = (char)(plus && *text == '+' ? ' ' : *text);
+		}
+	}
+	*out = '\0';
+}
+
+void far_query(
+	const struct far_request *r, const char *name, char *out, size_t size)
+{
+	char *copy = strdup(r->query), *save = NULL;
+
+	*out = '\0';
+	for (char *p = strtok_r(copy, "&", &save); p;
+		p = strtok_r(NULL, "&", &save)) {
+		char *value = strchr(p, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (strcmp(p, name) == 0 && value)
+			snprintf(out, size, "%s", value);
+	}
+	far_decode(out, true);
+	free(copy);
+}
+
+static bool happens(double share)
+{
+	return share > 0 && (double)random() / 2147483648.0 < share;
+}
+
+static void give_body(struct far_answer *a, struct text *t)
+{
+	a->body = t->at;
+	a->length = t->len;
+}
+
+static void give_error(struct far_answer *a, unsigned status, const char *code)
+{
+	struct text t = {0};
+
+	a->status = status;
+	put(&t,
+		"<?xml version=\"1.0\"?>\n<Error><Code>%s</Code>"
+		"<Message>as you see</Message>",
+		code);
+	if (strcmp(code, "AuthorizationHeaderMalformed") == 0)
+		put(&t, "<Region>eu-far-1</Region>");
+	put(&t, "</Error>");
+	snprintf(a->headers + strlen(a->headers), 200,
+		"Content-Type: application/xml\r\n");
+	give_body(a, &t);
+}
+
+/* -- Control --------------------------------------------------------------- */
+
+static void set_one(const char *name, double value)
+{
+	static const struct {
+		const char *name;
+		double *field;
+	} fields[] = {
+#define FIELD(f) {#f, &far_set.f}
+		FIELD(delay_ms),
+		FIELD(list_ms),
+		FIELD(rate),
+		FIELD(busy),
+		FIELD(never),
+		FIELD(cut),
+		FIELD(bad_range),
+		FIELD(no_range),
+		FIELD(error_doc),
+		FIELD(bad_etag),
+		FIELD(endless),
+		FIELD(loop),
+		FIELD(expire_s),
+		FIELD(verify),
+		FIELD(files),
+		FIELD(size),
+		FIELD(dirs),
+		FIELD(retry_after),
+		FIELD(skew_s),
+		FIELD(no_list),
+		FIELD(truncate_xml),
+		FIELD(move),
+		FIELD(down),
+#undef FIELD
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strcmp(fields[i].name, name) == 0) {
+			*fields[i].field = value;
+			return;
+		}
+	fprintf(stderr, "far: no setting '%s'\n", name);
+	exit(2);
+}
+
+static void control(const struct far_request *r, struct far_answer *a)
+{
+	struct text t = {0};
+	char *copy = strdup(r->query), *save = NULL;
+
+	if (strcmp(r->path, "/-/set") == 0) {
+		for (char *p = strtok_r(copy, "&", &save); p;
+			p = strtok_r(NULL, "&", &save)) {
+			char *value = strchr(p, '=');
+
+			if (!value)
+				continue;
+			*value++ = '\0';
+			set_one(p, atof(value));
+		}
+	} else if (strcmp(r->path, "/-/zero") == 0) {
+		memset(&far_count, 0, sizeof(far_count));
+	}
+	free(copy);
+#define SHOW(f) put(&t, "%s %llu\n", #f, (unsigned long long)far_count.f)
+	SHOW(requests);
+	SHOW(gets);
+	SHOW(heads);
+	SHOW(lists);
+	SHOW(puts);
+	SHOW(busy);
+	SHOW(never);
+	SHOW(cut);
+	SHOW(refused);
+	SHOW(services);
+	SHOW(secrets);
+	SHOW(bytes);
+	SHOW(connections);
+#undef SHOW
+	give_body(a, &t);
+}
+
+/* -- Services -------------------------------------------------------------- */
+
+static void give_json(struct far_answer *a, const char *format)
+{
+	char id[64], secret[96], token[96], expires[40];
+	int64_t end;
+	struct text t = {0};
+
+	far_issue(id, secret, token, expires, &end);
+	if (strcmp(format, "sso") == 0)
+		put(&t,
+			"{\"roleCredentials\":{\"accessKeyId\":\"%s\","
+			"\"secretAccessKey\":\"%s\",\"sessionToken\":\"%s\","
+			"\"expiration\":%lld}}",
+			id, secret, token, (long long)end * 1000);
+	else
+		put(&t,
+			"{\"Code\":\"Success\",\"AccessKeyId\":\"%s\","
+			"\"SecretAccessKey\":\"%s\",\"Token\":\"%s\","
+			"\"Expiration\":\"%s\"}",
+			id, secret, token, expires);
+	give_body(a, &t);
+}
+
+static void give_sts(const struct far_request *r, struct far_answer *a)
+{
+	char id[64], secret[96], token[96], expires[40];
+	const char *why = NULL;
+	bool web = memmem(r->body, r->body_len, "WithWebIdentity", 15);
+	int64_t end;
+	struct text t = {0};
+
+	if (!web)
+		why = far_verify(r);
+	else if (!memmem(r->body, r->body_len, "WebIdentityToken=web%2Bid", 25))
+		why = "InvalidIdentityToken";
+	if (why) {
+		give_error(a, 403, why);
+		return;
+	}
+	far_issue(id, secret, token, expires, &end);
+	put(&t,
+		"<R xmlns=\"https://sts/\"><Result><Credentials>"
+		"<AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s"
+		"</SecretAccessKey><SessionToken>%s</SessionToken>"
+		"<Expiration>%s</Expiration></Credentials></Result></R>",
+		id, secret, token, expires);
+	give_body(a, &t);
+}
+
+static bool has_value(
+	const struct far_request *r, const char *name, const char *want)
+{
+	const char *value = far_header(r, name);
+
+	return value && strcmp(value, want) == 0;
+}
+
+/* True: it was one of them. */
+static bool service(const struct far_request *r, struct far_answer *a)
+{
+	static const char iam[] = "/latest/meta-data/iam/security-credentials/";
+	struct text t = {0};
+
+	if (strcmp(r->path, "/latest/api/token") == 0) {
+		put(&t, "instance-token");
+		give_body(a, &t);
+		a->status = strcmp(r->method, "PUT") == 0 ? 200 : 405;
+	} else if (strncmp(r->path, iam, strlen(iam)) == 0) {
+		if (!has_value(r, "x-aws-ec2-metadata-token", "instance-token"))
+			give_error(a, 401, "Unauthorized");
+		else if (r->path[strlen(iam)])
+			give_json(a, "json");
+		else
+			put(&t, "the-role"), give_body(a, &t);
+	} else if (strcmp(r->path, "/container") == 0) {
+		if (has_value(r, "authorization", "container-token"))
+			give_json(a, "json");
+		else
+			give_error(a, 403, "AccessDenied");
+	} else if (strcmp(r->path, "/federation/credentials") == 0) {
+		if (has_value(r, "x-amz-sso_bearer_token", "sso-token"))
+			give_json(a, "sso");
+		else
+			give_error(a, 401, "UnauthorizedException");
+	} else if (strcmp(r->method, "POST") == 0 &&
+		strcmp(r->path, "/") == 0) {
+		give_sts(r, a);
+	} else {
+		return false;
+	}
+	far_count.services++;
+	return true;
+}
+
+/* -- Listing --------------------------------------------------------------- */
+
+static void put_encoded(struct text *t, const char *key)
+{
+	static const char digits[] = "0123456789ABCDEF";
+
+	room_for(t, strlen(key) * 3);
+	for (; *key; key++) {
+		unsigned char c = (unsigned char)*key;
+
+		if (isalnum(c) || strchr("-_.~/", c)) {
+			t->at[t->len++] = (char)c;
+			continue;
+		}
+		t->at[t->len++] = '%';
+		t->at[t->len++] = digits[c >> 4];
+		t->at[t->len++] = digits[c & 15];
+	}
+	t->at[t->len] = '\0';
+}
+
+static void iso_date(int64_t s, char out[40])
+{
+	time_t at = (time_t)s;
+	struct tm tm;
+
+	gmtime_r(&at, &tm);
+	strftime(out, 40, "%Y-%m-%dT%H:%M:%S.000Z", &tm);
+}
+
+struct lister {
+	const char *bucket, *prefix, *after, *last_key;
+	size_t skip; /* of the stored keys: the bucket's name */
+	bool many;
+	uint64_t i, end;
+	char key[64];
+	struct far_object now;
+};
+
+static bool lister_next(struct lister *l, const char **key)
+{
+	if (l->i >= l->end)
+		return false;
+	if (l->many) {
+		far_many_key(l->i++, l->key);
+		*key = l->key;
+		(void)far_many_find(l->key, &l->now);
+	} else {
+		l->now = *far_stored_at(l->i++);
+		*key = l->now.key + l->skip;
+	}
+	return true;
+}
+
+static void lister_begin(struct lister *l)
+{
+	const char *from =
+		strcmp(l->after, l->prefix) > 0 ? l->after : l->prefix;
+
+	l->many = strcmp(l->bucket, "many") == 0;
+	l->skip = strlen(l->bucket) + 1;
+	if (l->many) {
+		l->i = far_many_after(from, from == l->prefix);
+		l->end = far_many();
+	} else {
+		l->end = far_stored(l->bucket, &l->i);
+		l->end += l->i;
+		while (l->i < l->end) {
+			int order = strcmp(
+				far_stored_at(l->i)->key + l->skip, from);
+
+			if (order > 0 || (order == 0 && from == l->prefix))
+				break;
+			l->i++;
+		}
+	}
+}
+
+static void put_object(struct text *t, const char *key,
+	const struct far_object *o, const char *date)
+{
+	put(t, "<Contents><Key>");
+	put_encoded(t, key);
+	put(t,
+		"</Key><LastModified>%s</LastModified><ETag>&quot;%s&quot;"
+		"</ETag><Size>%llu</Size><StorageClass>STANDARD</StorageClass>"
+		"</Contents>",
+		date, o->etag, (unsigned long long)o->size);
+}
+
+static void give_list(
+	const struct far_request *r, const char *bucket, struct far_answer *a)
+{
+	char prefix[1100], after[1100], token[1100], max[16], date[40];
+	struct lister l = {.bucket = bucket, .prefix = prefix, .after = after};
+	struct text t = {0};
+	const char *key, *last = "";
+	int left, n = 0;
+	bool more = false;
+
+	far_query(r, "prefix", prefix, sizeof(prefix));
+	far_query(r, "start-after", after, sizeof(after));
+	far_query(r, "continuation-token", token, sizeof(token));
+	far_query(r, "max-keys", max, sizeof(max));
+	if (token[0] == 't')
+		snprintf(after, sizeof(after), "%s", token + 1);
+	if (far_set.endless > 0)
+		after[0] = '\0';
+	left = *max ? atoi(max) : 1000;
+	far_count.lists++;
+	a->delay_ms = far_set.list_ms;
+	put(&t,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
+		"2006-03-01/\"><Name>%s</Name><EncodingType>url</EncodingType>",
+		bucket);
+	lister_begin(&l);
+	iso_date(l.many ? 1000000000 : 0, date);
+	while (lister_next(&l, &key)) {
+		if (strncmp(key, prefix, strlen(prefix)) != 0)
+			break;
+		if (n == left) {
+			more = true;
+			break;
+		}
+		n++;
+		if (!l.many)
+			iso_date(l.now.mtime_s, date);
+		put_object(&t, key, &l.now, date);
+		if (!l.many || n == left) {
+			snprintf(token, sizeof(token), "t%s", key);
+			last = token;
+		}
+	}
+	if (far_set.endless > 0)
+		more = true;
+	put(&t, "<IsTruncated>%s</IsTruncated>", more ? "true" : "false");
+	if (more) {
+		put(&t, "<NextContinuationToken>");
+		put_encoded(&t, last);
+		put(&t, "</NextContinuationToken>");
+	}
+	if (!(far_set.truncate_xml > 0))
+		put(&t, "</ListBucketResult>");
+	give_body(a, &t);
+}
+
+/* -- Objects --------------------------------------------------------------- */
+
+static void http_date(int64_t s, char out[40])
+{
+	time_t at = (time_t)s;
+	struct tm tm;
+
+	gmtime_r(&at, &tm);
+	strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+static bool cut_range(const struct far_request *r, uint64_t size,
+	uint64_t *first, uint64_t *last)
+{
+	const char *range = far_header(r, "range");
+	unsigned long long a, b;
+
+	*first = 0;
+	*last = size - 1;
+	if (!range || sscanf(range, "bytes=%llu-%llu", &a, &b) != 2)
+		return false;
+	*first = a;
+	*last = b < size - 1 ? b : size - 1;
+	return true;
+}
+
+static void give_object(const struct far_request *r, const char *key,
+	const struct far_object *o, struct far_answer *a)
+{
+	const char *match = far_header(r, "if-match");
+	char date[40], quoted[64];
+	uint64_t first, last;
+	bool ranged = cut_range(r, o->size, &first, &last) &&
+		!happens(far_set.no_range);
+
+	snprintf(quoted, sizeof(quoted), "\"%s\"", o->etag);
+	if (match && strcmp(match, quoted) != 0) {
+		give_error(a, 412, "PreconditionFailed");
+		return;
+	}
+	if (ranged && first >= o->size) {
+		give_error(a, 416, "InvalidRange");
+		return;
+	}
+	if (!ranged) {
+		first = 0;
+		last = o->size - 1;
+	}
+	a->status = ranged ? 206 : 200;
+	a->length = o->size ? last - first + 1 : 0;
+	http_date(o->mtime_s, date);
+	snprintf(a->headers, sizeof(a->headers),
+		"ETag: \"%s%s\"\r\nLast-Modified: %s\r\n"
+		"Accept-Ranges: bytes\r\n",
+		o->etag, happens(far_set.bad_etag) ? "x" : "", date);
+	if (ranged)
+		snprintf(a->headers + strlen(a->headers), 200,
+			"Content-Range: bytes %llu-%llu/%llu\r\n",
+			(unsigned long long)first +
+				(happens(far_set.bad_range) ? 1 : 0),
+			(unsigned long long)last, (unsigned long long)o->size);
+	if (o->data) {
+		a->body = malloc(a->length + 1);
+		memcpy(a->body, o->data + first, a->length);
+	} else {
+		a->pattern = far_pattern;
+		a->pattern_at = (far_pattern_start(key) + first) % FAR_PATTERN;
+	}
+	if (happens(far_set.cut)) {
+		far_count.cut++;
+		a->send = a->length / 2;
+	}
+}
+
+/* True: a fault takes the place of the answer. */
+static bool fault(const struct far_request *r, struct far_answer *a)
+{
+	if (happens(far_set.never)) {
+		far_count.never++;
+		a->never = true;
+		return true;
+	}
+	if (happens(far_set.busy)) {
+		far_count.busy++;
+		give_error(a, 503, "SlowDown");
+		if (far_set.retry_after > 0)
+			snprintf(a->headers + strlen(a->headers), 64,
+				"Retry-After: %.0f\r\n", far_set.retry_after);
+		return true;
+	}
+	if (happens(far_set.loop)) {
+		a->status = 302;
+		snprintf(a->headers, sizeof(a->headers),
+			"Location: http://%s%s\r\n", far_header(r, "host"),
+			r->target);
+		return true;
+	}
+	return false;
+}
+
+static void get_object(const struct far_request *r, const char *bucket,
+	const char *key, struct far_answer *a)
+{
+	struct far_object o, *stored = far_find(bucket, key);
+
+	a->delay_ms = far_set.delay_ms;
+	if (strcmp(r->method, "HEAD") == 0)
+		far_count.heads++;
+	else
+		far_count.gets++;
+	if (fault(r, a))
+		return;
+	if (happens(far_set.error_doc)) {
+		give_error(a, 200, "InternalError");
+		return;
+	}
+	if (stored)
+		o = *stored;
+	else if (strcmp(bucket, "many") != 0 || !far_many_find(key, &o)) {
+		give_error(a, 404, "NoSuchKey");
+		return;
+	}
+	give_object(r, key, &o, a);
+}
+
+static void bucket_request(const struct far_request *r, char *bucket, char *key,
+	struct far_answer *a)
+{
+	const char *why = far_set.verify > 0 ? far_verify(r) : NULL;
+
+	if (strcmp(r->method, "PUT") == 0) {
+		far_count.puts++;
+		far_put(bucket, key, r->body, r->body_len);
+	} else if (strcmp(r->method, "DELETE") == 0) {
+		far_delete(bucket, key);
+	} else if (why) {
+		char date[40];
+
+		far_count.refused++;
+		http_date(time(NULL) + (time_t)far_set.skew_s, date);
+		snprintf(a->headers, sizeof(a->headers), "Date: %s\r\n", date);
+		give_error(a, strstr(why, "Malformed") ? 400 : 403, why);
+	} else if (!far_has_bucket(bucket)) {
+		give_error(a, 404, "NoSuchBucket");
+	} else if (!*key && far_set.no_list > 0) {
+		give_error(a, 403, "AccessDenied");
+	} else if (!*key) {
+		if (!fault(r, a))
+			give_list(r, bucket, a);
+	} else {
+		get_object(r, bucket, key, a);
+	}
+}
+
+void far_handle(const struct far_request *r, struct far_answer *a)
+{
+	char *path, *key;
+
+	if (strncmp(r->path, "/-/", 3) == 0) {
+		control(r, a);
+		return;
+	}
+	if (service(r, a))
+		return;
+	path = strdup(r->path + 1);
+	far_decode(path, false);
+	key = strchr(path, '/');
+	if (key)
+		*key++ = '\0';
+	bucket_request(r, path, key ? key : path + strlen(path), a);
+	free(path);
+	a->head_only = strcmp(r->method, "HEAD") == 0;
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A source that answers nothing (O5): a mount with a kept manifest does not wait
+# for it, a refresh of everything ends within twice --timeout and says why, and
+# what is cached is served. And `verify` of a mount whose tier's path is not
+# UTF-8.
+set -eu
+name=hung-source
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse
+
+# More directories than a walk lists at a time, several times over.
+for d in $(seq 60); do
+	mkdir -p "$src/top$((d % 3))/d$d"
+	echo "$d" >"$src/top$((d % 3))/d$d/f"
+done
+cache=$work/$(printf 'caf\351')
+
+start_mount "$src" "$mnt" --cache "$cache:20M"
+scan_through
+"$refrain" warm "$mnt" >/dev/null || fail 'cannot warm'
+"$refrain" verify "$mnt" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+grep -q '^60 entries .* 0 bad' "$work/out" || fail "$(cat "$work/out")"
+stop_mount
+
+timeout_s=$((3 * patience))
+begun=$(date +%s)
+start_mount "$src" "$mnt" --cache "$cache:20M" --timeout $timeout_s \
+	--fault stall=1,meta=1
+took=$(($(date +%s) - begun))
+[ $took -lt $timeout_s ] || fail "the mount waits for the source: $took s"
+expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7
+begun=$(date +%s)
+"$refrain" refresh "$mnt" >"$work/out" 2>"$work/err" && fail 'it is refreshed'
+took=$(($(date +%s) - begun))
+[ $took -le $((2 * timeout_s)) ] || fail "a refresh takes $took s"
+grep -q 'could not be listed.*timed out' "$work/err" ||
+	fail "$(cat "$work/err")"
+expect 'a file of the cache' "$(cat "$mnt/top2/d8/f")" 8
+"$refrain" fault "$mnt" ''
+"$refrain" refresh "$mnt" >"$work/out" || fail 'no refresh afterwards'
+stop_mount
+
+# A source that holds whoever looks at it in the kernel: a mount ends after
+# --timeout and says why.
+mkdir "$work/far"
+"$helpers/failing_fs" "$src" "$work/far" "$work/switch" 2>"$work/far.err" &
+far=$!
+daemon=$far # ends with the test
+wait_for 10 test -d "$work/far/top1" || skip "$(cat "$work/far.err")"
+kill -STOP $far
+begun=$(date +%s)
+"$refrain" mount "$work/far" "$mnt" --cache "$work/c:9M" --timeout 2 \
+	2>"$work/err" && fail 'it is mounted'
+took=$(($(date +%s) - begun))
+[ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
+grep -q "^refrain: mount: source '$work/far' has not answered in 2 s" \
+	"$work/err" || fail "$(cat "$work/err")"
+kill -CONT $far
+daemon=
+start_mount "$work/far" "$mnt" --cache "$work/c:9M"
+expect 'a file of it' "$(cat "$mnt/top1/d7/f")" 7
+stop_mount
+fusermount3 -u "$work/far" || umount "$work/far"
+wait $far || :

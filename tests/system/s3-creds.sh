@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Where credentials come from, and their renewal, all of it from stand-ins.
+set -u
+name=s3-creds
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/far-lib.sh"
+requires fuse curl
+[ -x tests/system/far ] || skip 'built without http and s3'
+
+far_start files=40 size=10000
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+mkdir -p "$work/.aws/sso/cache"
+AWS_ENDPOINT_URL_STS=$far
+AWS_ENDPOINT_URL_SSO=$far
+export AWS_ENDPOINT_URL_STS AWS_ENDPOINT_URL_SSO
+
+# reads WHAT OPTION ...: a mount with the credentials of the moment reads all.
+reads() {
+	what=$1
+	shift
+	start_mount s3://many "$work/mnt" --cache "$work/tier:20M" \
+		--endpoint-url "$far" "$@"
+	scan_through
+	[ "$(cat "$mnt"/*.bin | wc -c)" = 400000 ] || fail "$what: cannot read"
+	stop_mount
+	rm -rf "$work/tier"
+}
+
+cat >"$work/.aws/credentials" <<'END'
+[default]
+aws_access_key_id = AKprofile
+aws_secret_access_key = Secret/AKprofile+key
+END
+cat >"$work/.aws/config" <<END
+[profile role]
+role_arn = arn:aws:iam::1:role/x
+source_profile = default
+region = eu-north-7
+[profile process]
+credential_process = cat $work/process.json
+[profile login]
+sso_session = s
+sso_account_id = 1
+sso_role_name = r
+[sso-session s]
+sso_region = eu-west-1
+sso_start_url = https://unused/
+[profile circle]
+role_arn = arn:aws:iam::1:role/x
+source_profile = circle2
+[profile circle2]
+role_arn = arn:aws:iam::1:role/x
+source_profile = circle
+END
+cat >"$work/process.json" <<'END'
+{"Version": 1, "AccessKeyId": "AKproc",
+ "SecretAccessKey": "Secret/AKproc+key"}
+END
+session=$(printf s | sha1sum | cut -d ' ' -f 1)
+echo '{"accessToken":"sso-token","expiresAt":"2099-01-01T00:00:00Z"}' \
+	>"$work/.aws/sso/cache/$session.json"
+
+reads 'the default profile'
+reads 'a role' --profile role
+reads 'credential_process' --profile process
+reads 'an SSO login' --profile login
+"$refrain" mount s3://many "$work/mnt" --cache "$work/tier:20M" --profile \
+	circle --endpoint-url "$far" >"$work/said" 2>&1 &&
+	fail 'a circle mounts'
+grep -q 'in a circle' "$work/said" || fail "says: $(cat "$work/said")"
+rm -rf "$work/.aws/credentials" "$work/tier"
+
+printf 'web+id' >"$work/web.token"
+AWS_WEB_IDENTITY_TOKEN_FILE=$work/web.token AWS_ROLE_ARN=arn:aws:iam::1:role/x \
+	reads 'a web identity'
+printf 'container-token\n' >"$work/container.token"
+AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container \
+	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token \
+	reads 'a container'
+AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$far \
+	reads 'instance metadata'
+far_zero
+"$refrain" mount s3://many "$work/mnt" --cache "$work/tier:20M" \
+	--endpoint-url "$far" >"$work/said" 2>&1 && fail 'mounts without any'
+grep -q 'no credentials found' "$work/said" || fail "says: $(cat "$work/said")"
+expect 'services asked without need' "$(far_count services)" 0
+far_set verify=0
+reads 'no credentials' --no-sign-request
+expect 'services asked for a public bucket' "$(far_count services)" 0
+far_set verify=1
+
+# -- Credentials that live two seconds, under load
+far_set expire_s=2 delay_ms=100
+AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container
+AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token
+export AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
+start_mount s3://many "$work/mnt" --cache "$work/tier:20M" --endpoint-url "$far"
+scan_through
+for f in "$mnt"/*.bin; do
+	cat "$f" >/dev/null || fail "EIO while credentials expire: $f"
+done
+renewed() {
+	[ "$(status_field origin_renewed)" -ge 2 ]
+}
+wait_for 20 renewed || fail 'credentials are not renewed'
+expect failures "$(status_field origin_failures)" 0
+"$refrain" status "$mnt" --json >"$work/status"
+stop_mount
+for f in "$work/status" "$work"/daemon.*.err; do
+	! grep -qE 'Secret/|token/of|container-token|ASIA' "$f" ||
+		fail "a secret is in $f"
+done

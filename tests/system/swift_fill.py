@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""swift_fill.py PORT DIR KEYS: objects with odd keys in s3://bucket, by boto3.
+
+The same files go to DIR, to compare a mount with; their keys are random UTF-8
+with the characters that signatures and listings get wrong.
+"""
+import os
+import random
+import sys
+
+import boto3
+from botocore.config import Config
+
+import sign_vectors
+
+
+def main():
+    port, top, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    rng = random.Random(11)
+    s3 = boto3.client(
+        's3', endpoint_url='http://127.0.0.1:' + port,
+        aws_access_key_id='test:tester', aws_secret_access_key='testing',
+        region_name='us-east-1',
+        config=Config(s3={'addressing_style': 'path'}))
+    s3.create_bucket(Bucket='bucket')
+
+    def put(key, body):
+        s3.put_object(Bucket='bucket', Key=key, Body=body)
+        path = os.path.join(top, key)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'wb') as out:
+            out.write(body)
+
+    for i in range(keys):
+        odd = sign_vectors.make_key(rng).replace('/', '_')
+        put('odd %d/%d%s' % (i % 3, i, odd), b'body %d' % i)
+    for i in range(6):
+        put('large/%d.bin' % i, rng.randbytes(3000001))
+    s3.put_object(Bucket='bucket', Key='a//b', Body=b'hidden')
+
+
+if __name__ == '__main__':
+    main()

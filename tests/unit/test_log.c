@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the events' table and of the daemon's log. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/events.h"
+#include "daemon/log.h"
+#include "daemon/log_limit.h"
+#include "daemon/log_line.h"
+#include "suite.h"
+
+static char dir[64], file[96];
+
+static void setup(void)
+{
+	(void)snprintf(dir, sizeof(dir), "%s/log-XXXXXX", test_dir());
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(file, sizeof(file), "%s/log", dir);
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* What a file holds; the caller frees it. */
+static char *contents(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *text = calloc(1, 1 << 20);
+
+	ck_assert_ptr_nonnull(text);
+	if (f) {
+		(void)!fread(text, 1, (1 << 20) - 1, f);
+		(void)fclose(f);
+	}
+	return text;
+}
+
+static unsigned lines_with(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+static struct log *log_to_file(enum event_level level, bool json)
+{
+	struct log_config config = {file, "/mnt/x", level, json};
+	struct error err = {""};
+	struct log *log;
+
+	ck_assert_msg(log_new(&log, &config, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(log_start(log, &err), 0);
+	return log;
+}
+
+/* -- The table -- */
+
+START_TEST(test_event_messages_are_of_the_table)
+{
+	struct event e = {.kind = EVENT_READ_FAILED,
+		.path = "a\033[2Jb\nc",
+		.status = -EIO};
+	char buf[LOG_MESSAGE_MAX];
+
+	ck_assert_str_eq(event_format(buf, sizeof(buf), &e),
+		"a reader of 'a\\x1b[2Jb\\nc' got an I/O error: Input/output "
+		"error");
+	e = (struct event){.kind = EVENT_ORIGIN_BACK, .n = 7};
+	ck_assert_str_eq(event_format(buf, sizeof(buf), &e),
+		"the source answers again; 7 requests were given up before");
+}
+END_TEST
+
+START_TEST(test_event_message_fits_its_buffer_and_keeps_the_end_of_a_name)
+{
+	char name[4096], buf[LOG_MESSAGE_MAX], small[10];
+	struct event e = {
+		.kind = EVENT_READ_FAILED, .path = name, .status = -EIO};
+
+	memset(name, 'x', sizeof(name) - 1);
+	memcpy(name + sizeof(name) - 5, "last", 5);
+	ck_assert_ptr_nonnull(
+		strstr(event_format(buf, sizeof(buf), &e), "xlast' got"));
+	ck_assert_uint_lt(strlen(buf), 250);
+	ck_assert_str_eq(event_format(small, sizeof(small), &e), "a reader ");
+}
+END_TEST
+
+START_TEST(test_event_table_says_what_to_do)
+{
+	for (size_t i = 0; i < EVENT_KINDS; i++) {
+		const struct event_info *info = &event_table[i];
+
+		ck_assert_int_eq(info->action[strlen(info->action) - 1], '.');
+		ck_assert_int_ne(info->message[strlen(info->message) - 1], '.');
+		for (size_t k = 0; k < i; k++)
+			ck_assert_str_ne(info->name, event_table[k].name);
+	}
+}
+END_TEST
+
+/* -- Lines -- */
+
+static struct log_record record_of(enum event_kind kind, const char *path)
+{
+	struct event e = {.kind = kind, .path = path, .status = -EIO};
+	struct log_record r = {.wall_ns = UINT64_C(1700000000123456789)};
+
+	log_record_fill(&r, &e);
+	return r;
+}
+
+START_TEST(test_line_has_what_its_place_needs)
+{
+	struct log_record r = record_of(EVENT_READ_FAILED, "f");
+	char line[LOG_LINE_MAX], want[256];
+
+	(void)log_line(line, &r, LINE_STDERR, false, "/m");
+	ck_assert_str_eq(line,
+		"refrain: error: a reader of 'f' got an I/O error: "
+		"Input/output error\n");
+	(void)log_line(line, &r, LINE_JOURNAL, false, "/m");
+	ck_assert_str_eq(line,
+		"<3>a reader of 'f' got an I/O error: Input/output error\n");
+	(void)snprintf(want, sizeof(want),
+		"2023-11-14T22:13:20Z refrain[%d]: error: a reader of 'f' got "
+		"an I/O error: Input/output error\n",
+		(int)getpid());
+	(void)log_line(line, &r, LINE_FILE, false, "/m");
+	ck_assert_str_eq(line, want);
+}
+END_TEST
+
+START_TEST(test_line_of_a_summary_says_how_many_and_since_when)
+{
+	struct log_record r = record_of(EVENT_READ_FAILED, "f");
+	char line[LOG_LINE_MAX];
+
+	r.suppressed = 42;
+	r.since_ns = r.wall_ns - 60 * NS_PER_S;
+	(void)log_line(line, &r, LINE_STDERR, false, "/m");
+	ck_assert_str_eq(line,
+		"refrain: error: 42 more like this since 22:12:20Z: a reader "
+		"of 'f' got an I/O error: Input/output error\n");
+}
+END_TEST
+
+START_TEST(test_line_as_json_is_one_object_whatever_the_name)
+{
+	struct log_record r = record_of(EVENT_READ_FAILED, "a\n\xff\"b");
+	char line[LOG_LINE_MAX];
+	json_t *o;
+	size_t n = log_line(line, &r, LINE_FILE, true, "/m");
+
+	ck_assert_ptr_eq(strchr(line, '\n'), line + n - 1);
+	o = json_loads(line, 0, NULL);
+	ck_assert_ptr_nonnull(o);
+#define MEMBER(name) json_string_value(json_object_get(o, name))
+	ck_assert_str_eq(MEMBER("time"), "2023-11-14T22:13:20.123Z");
+	ck_assert_str_eq(MEMBER("level"), "error");
+	ck_assert_str_eq(MEMBER("event"), "read-failed");
+	ck_assert_str_eq(MEMBER("mountpoint"), "/m");
+	ck_assert_str_eq(MEMBER("path"), "a\\n\\xff\"b");
+	ck_assert_int_eq(json_integer_value(json_object_get(o, "errno")), EIO);
+	json_decref(o);
+}
+END_TEST
+
+/* -- The rate -- */
+
+START_TEST(test_limit_lets_a_burst_pass_then_sums_up)
+{
+	struct log_limit l = {0};
+	uint64_t t = 1000 * NS_PER_S;
+
+	for (unsigned i = 0; i < LOG_BURST; i++)
+		ck_assert(log_limit_take(&l, t, t));
+	ck_assert(log_limit_due_ns(&l) == UINT64_MAX);
+	for (unsigned i = 0; i < 1000; i++)
+		ck_assert(!log_limit_take(&l, t + i, t + i));
+	ck_assert(log_limit_due_ns(&l) == t + LOG_REFILL_NS);
+	/* What comes before the summary belongs to it. */
+	ck_assert(!log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));
+	ck_assert_uint_eq(log_limit_sum(&l, t + 2 * LOG_REFILL_NS), 1001);
+	ck_assert(log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));
+}
+END_TEST
+
+#define DAY_NS (24 * 3600 * NS_PER_S)
+
+/* Bytes that one kind writes in a day in which it happens every second. */
+static uint64_t bytes_of_a_day(enum event_kind kind, bool json)
+{
+	static const char name[] =
+		"train/n01440764/a-directory-with-a-long-name/and-another-one/"
+		"n01440764_10026_with_a_name_that_is_rather_long.JPEG";
+	struct event e = {.kind = kind,
+		.path = name,
+		.dir = "/scratch/cache",
+		.text = name,
+		.status = -ETIMEDOUT,
+		.n = 123456};
+	struct log_record r = {.wall_ns = UINT64_C(1700000000000000000)};
+	char line[LOG_LINE_MAX];
+	struct log_limit l = {0};
+	uint64_t bytes = 0, start = NS_PER_S;
+
+	log_record_fill(&r, &e);
+	for (uint64_t t = start; t < start + DAY_NS; t += NS_PER_S) {
+		r.suppressed = 0;
+		if (log_limit_due_ns(&l) <= t)
+			r.suppressed = log_limit_sum(&l, t);
+		else if (!log_limit_take(&l, t, t))
+			continue;
+		bytes += log_line(line, &r, LINE_FILE, json, "/mnt/imagenet");
+	}
+	return bytes;
+}
+
+START_TEST(test_a_day_of_every_fault_at_once_is_less_than_a_megabyte)
+{
+	uint64_t bytes = 0;
+
+	for (size_t kind = 0; kind < EVENT_KINDS; kind++)
+		bytes += bytes_of_a_day((enum event_kind)kind, _i);
+	ck_assert_uint_gt(bytes, 100000);
+	ck_assert_uint_lt(bytes, 1000000);
+}
+END_TEST
+
+/* -- The log -- */
+
+START_TEST(test_log_writes_a_line_an_event_and_sums_up_the_rest)
+{
+	struct log *log = log_to_file(EVENT_NOTICE, false);
+	struct event e = {
+		.kind = EVENT_READ_FAILED, .path = "f", .status = -EIO};
+	char *text;
+
+	for (int i = 0; i < 1000; i++)
+		event_report(log_sink(log), &e);
+	e.kind = EVENT_ORIGIN_BACK;
+	event_report(log_sink(log), &e);
+	e.kind = EVENT_SCANNED; /* of a lower level */
+	event_report(log_sink(log), &e);
+	log_free(log);
+	text = contents(file);
+	ck_assert_uint_eq(lines_with(text, "\n"), LOG_BURST + 2);
+	ck_assert_uint_eq(lines_with(text, "992 more like this"), 1);
+	ck_assert_uint_eq(lines_with(text, "answers again"), 1);
+	free(text);
+}
+END_TEST
+
+static void *report_many(void *arg)
+{
+	struct event e = {.kind = EVENT_ORIGIN_RETRY, .path = "f"};
+
+	for (int i = 0; i < 10000; i++) {
+		e.kind = (enum event_kind)(i % EVENT_KINDS);
+		event_report(log_sink(arg), &e);
+	}
+	return NULL;
+}
+
+START_TEST(test_log_of_many_threads_loses_no_count)
+{
+	struct log *log = log_to_file(EVENT_INFO, true);
+	uint64_t events = 0;
+	pthread_t threads[4];
+	char *text, *save = NULL;
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, report_many, log), 0);
+	for (int i = 0; i < 4; i++)
+		(void)pthread_join(threads[i], NULL);
+	log_free(log);
+	text = contents(file);
+	for (char *line = strtok_r(text, "\n", &save); line;
+		line = strtok_r(NULL, "\n", &save)) {
+		json_t *o = json_loads(line, 0, NULL);
+		const json_t *sum = json_object_get(o, "suppressed");
+
+		ck_assert_ptr_nonnull(o);
+		events += sum ? (uint64_t)json_integer_value(sum) : 1;
+		json_decref(o);
+	}
+	ck_assert_uint_eq(events, 40000);
+	free(text);
+}
+END_TEST
+
+START_TEST(test_log_file_is_opened_again)
+{
+	struct log *log = log_to_file(EVENT_INFO, false);
+	struct event e = {.kind = EVENT_ORIGIN_BACK};
+	char moved[128], *text;
+
+	(void)snprintf(moved, sizeof(moved), "%s.1", file);
+	event_report(log_sink(log), &e);
+	log_flush(log);
+	ck_assert_int_eq(rename(file, moved), 0);
+	ck_assert(log_reopen(log));
+	log_flush(log);
+	event_report(log_sink(log), &e);
+	log_free(log);
+	text = contents(file);
+	ck_assert_uint_eq(lines_with(text, "\n"), 2);
+	ck_assert_uint_eq(lines_with(text, "log file is opened again"), 1);
+	free(text);
+	text = contents(moved);
+	ck_assert_uint_eq(lines_with(text, "\n"), 1);
+	free(text);
+}
+END_TEST
+
+START_TEST(test_log_file_that_cannot_be_opened_is_refused)
+{
+	struct log_config config = {"/nowhere/log", "/m", EVENT_INFO, false};
+	struct error err = {""};
+	struct log *log;
+
+	ck_assert_int_eq(log_new(&log, &config, &err), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(err.msg, "'/nowhere/log'"));
+}
+END_TEST
+
+START_TEST(test_log_file_that_hangs_holds_up_nobody)
+{
+	struct event e = {.kind = EVENT_ORIGIN_BACK};
+	struct log *log;
+	int reader;
+
+	ck_assert_int_eq(mkfifo(file, 0600), 0);
+	reader = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_ge(reader, 0);
+	log = log_to_file(EVENT_INFO, false);
+	for (int i = 0; i < 100000; i++)
+		event_report(log_sink(log), &e);
+	log_free(log);
+	(void)close(reader);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("log");
+	TCase *t = case_of(s, "events");
+
+	tcase_add_test(t, test_event_messages_are_of_the_table);
+	tcase_add_test(t,
+		test_event_message_fits_its_buffer_and_keeps_the_end_of_a_name);
+	tcase_add_test(t, test_event_table_says_what_to_do);
+	tcase_add_test(t, test_line_has_what_its_place_needs);
+	tcase_add_test(t, test_line_of_a_summary_says_how_many_and_since_when);
+	tcase_add_test(t, test_line_as_json_is_one_object_whatever_the_name);
+	tcase_add_test(t, test_limit_lets_a_burst_pass_then_sums_up);
+	tcase_add_loop_test(t,
+		test_a_day_of_every_fault_at_once_is_less_than_a_megabyte, 0,
+		2);
+	t = case_with(s, "log", setup, teardown);
+	tcase_add_test(t, test_log_writes_a_line_an_event_and_sums_up_the_rest);
+	tcase_add_test(t, test_log_of_many_threads_loses_no_count);
+	tcase_add_test(t, test_log_file_is_opened_again);
+	tcase_add_test(t, test_log_file_that_cannot_be_opened_is_refused);
+	tcase_add_test(t, test_log_file_that_hangs_holds_up_nobody);
+	return run_suite(s);
+}

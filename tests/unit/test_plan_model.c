@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Positions against a model: plans over several epochs, read by their owners
+ * somewhat out of order, with strangers and second reads between, and with
+ * memory for more and for less than the dataset. Random, by seed.
+ */
+#include <stdio.h>
+
+#include "cache_fixture.h"
+#include "prefetch/prefetch.h"
+#include "suite.h"
+
+#define FILES_MAX 64u
+#define EPOCHS_MAX 5u
+#define PLANS 3u
+#define POSITIONS_MAX (FILES_MAX * EPOCHS_MAX)
+#define SPREAD 4u  /* reads of one owner are so far apart, at most */
+#define SLACK 8u   /* what its plan allows */
+#define STRANGER 9 /* a process that has no plan */
+#define SEEDS 24u
+
+/* What a plan should know. */
+struct owner {
+	struct plan *plan;
+	pid_t pid;
+	unsigned file[POSITIONS_MAX];
+	bool read[POSITIONS_MAX];
+	unsigned n, first; /* the first that was not read */
+	unsigned reads;
+};
+
+struct scene {
+	struct rig g;
+	struct plans *plans;
+	struct owner owner[PLANS];
+	unsigned nplans, files, epochs;
+	uint64_t size, read_bytes;
+	uint64_t rng;
+	bool seen[FILES_MAX + 1]; /* by the stranger */
+	pthread_t origin;
+	_Atomic bool stop;
+};
+
+static unsigned draw(struct scene *s, unsigned n)
+{
+	s->rng = s->rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (unsigned)(s->rng >> 33) % n;
+}
+
+static bool scene_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	const struct scene *s = arg;
+
+	*file = file_item(&s->g, cookie, s->size, 0);
+	return true;
+}
+
+static void *origin_main(void *arg)
+{
+	struct scene *s = arg;
+
+	while (!s->stop) {
+		answer_all(&s->g.hand);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Each epoch of a plan is its share of the files, in an order of its own. */
+static void make_order(struct scene *s, struct owner *o, unsigned rank)
+{
+	for (unsigned e = 0; e < s->epochs; e++) {
+		unsigned begin = o->n;
+
+		/* The shares move on, as those of ranks do. */
+		for (unsigned f = (rank + e) % s->nplans; f < s->files;
+			f += s->nplans)
+			o->file[o->n++] = f + 1;
+		for (unsigned i = o->n - 1; i > begin; i--) {
+			unsigned j = begin + draw(s, i - begin + 1);
+			unsigned x = o->file[i];
+
+			o->file[i] = o->file[j];
+			o->file[j] = x;
+		}
+		for (unsigned i = begin; i < o->n; i++)
+			ck_assert_int_eq(
+				plan_add(o->plan, e, o->file[i]), 0);
+	}
+}
+
+static void scene_start(struct scene *s, uint64_t seed)
+{
+	struct plans_config config = {.file = scene_file, .arg = s};
+
+	memset(s, 0, sizeof(*s));
+	s->rng = seed;
+	rig_start(&s->g, "128K"); /* nothing fits */
+	config.cache = s->g.cache;
+	config.counters = &s->g.fix.counters;
+	ck_assert_int_eq(plans_new(&s->plans, &config), 0);
+	s->nplans = 1 + draw(s, PLANS);
+	s->files = 16 + draw(s, FILES_MAX - 15);
+	s->epochs = 2 + draw(s, EPOCHS_MAX - 1);
+	/* Plans have half of staging: 4 of these, or more than there are. */
+	s->size = draw(s, 2) ? 500000 : 132000;
+	if (s->files * s->size > STAGING / 2 && s->size < 500000)
+		s->files = (unsigned)(STAGING / 2 / s->size);
+	ck_assert_int_eq(
+		pthread_create(&s->origin, NULL, origin_main, s), 0);
+	for (unsigned i = 0; i < s->nplans; i++) {
+		struct owner *o = &s->owner[i];
+		struct plan_params params = {
+			.slack = SLACK, .reader = 100 + (pid_t)i};
+
+		o->pid = params.reader;
+		ck_assert_int_eq(plan_open(s->plans, &params, &o->plan,
+					 &s->g.fix.err),
+			0);
+		make_order(s, o, i);
+	}
+}
+
+static void scene_stop(struct scene *s)
+{
+	for (unsigned i = 0; i < s->nplans; i++)
+		plan_close(s->owner[i].plan);
+	s->stop = true;
+	(void)pthread_join(s->origin, NULL);
+	plans_free(s->plans);
+	rig_stop(&s->g);
+}
+
+static void begin_read(struct scene *s, struct probe *p,
+	const struct cache_item *item, size_t off, size_t len,
+	enum plans_turn turn)
+{
+	ssize_t n;
+
+	*p = (struct probe){.item = *item};
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->cond, NULL);
+	p->r = (struct cache_read){.off = off,
+		.len = len,
+		.planned = turn != PLANS_NONE,
+		.ahead = turn == PLANS_LATER,
+		.done = probe_done};
+	n = cache_read(s->g.cache, s->g.scratch, item, &p->r);
+	if (n == 0)
+		return;
+	ck_assert_int_eq(n, (int)len);
+	p->done = true;
+	p->right = bytes_right(p, p->r.data);
+	cache_read_end(s->g.cache, &p->r);
+}
+
+/* A read as the fs does it, in one piece or two. */
+static void read_file(struct scene *s, unsigned file, pid_t pid)
+{
+	struct cache_item item = file_item(&s->g, file, s->size, 0);
+	size_t first = draw(s, 3) ? s->size : 65536;
+	struct probe p;
+
+	for (size_t off = 0; off < s->size; off += p.r.len) {
+		size_t len = off ? s->size - off : first;
+		enum plans_turn turn =
+			plans_note(s->plans, &item, off, len, pid);
+
+		ck_assert(turn == PLANS_NONE || pid != STRANGER);
+		begin_read(s, &p, &item, off, len, turn);
+		probe_wait(&p);
+		ck_assert(p.right);
+	}
+	s->read_bytes += s->size;
+}
+
+/* What the plan says is what the model says. */
+static void compare(const struct owner *o)
+{
+	struct plan_status st;
+
+	plan_status(o->plan, &st);
+	ck_assert_uint_eq(st.read, o->reads);
+	ck_assert_uint_eq(st.done, o->first);
+	ck_assert_uint_eq(st.wasted, 0);
+	ck_assert_uint_eq(st.failed, 0);
+	ck_assert_uint_eq(st.resident, 0);
+}
+
+static void read_own(struct scene *s, struct owner *o)
+{
+	/* No more of them before the first one than the plan allows. */
+	bool far = o->reads - o->first >= SPREAD;
+	unsigned pos = o->first + (far ? 0 : draw(s, SPREAD));
+
+	while (pos >= o->n || o->read[pos])
+		pos = pos + 1 < o->n ? pos + 1 : o->first;
+	/* Of one file the first that was not read is meant. */
+	for (unsigned i = o->first; i < pos; i++)
+		if (!o->read[i] && o->file[i] == o->file[pos])
+			pos = i;
+	read_file(s, o->file[pos], o->pid);
+	o->read[pos] = true;
+	o->reads++;
+	while (o->first < o->n && o->read[o->first])
+		o->first++;
+	compare(o);
+}
+
+static void read_strange(struct scene *s)
+{
+	unsigned file = 1 + draw(s, s->files);
+
+	if (s->seen[file])
+		return;
+	s->seen[file] = true;
+	read_file(s, file, STRANGER);
+	for (unsigned i = 0; i < s->nplans; i++)
+		compare(&s->owner[i]);
+}
+
+static bool scene_step(struct scene *s)
+{
+	unsigned i = draw(s, s->nplans), tried = 0;
+
+	while (tried < s->nplans && s->owner[i].first == s->owner[i].n) {
+		i = (i + 1) % s->nplans;
+		tried++;
+	}
+	if (tried == s->nplans)
+		return false;
+	read_own(s, &s->owner[i]);
+	if (draw(s, 8) == 0)
+		read_strange(s);
+	return true;
+}
+
+START_TEST(test_positions_are_those_of_the_model)
+{
+	static struct scene s;
+	const struct counters *c;
+
+	scene_start(&s, (uint64_t)_i + 1);
+	while (scene_step(&s))
+		;
+	c = &s.g.fix.counters;
+	for (unsigned i = 0; i < s.nplans; i++)
+		ck_assert(plan_wait(s.owner[i].plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(c->hits, 0);
+	ck_assert_uint_eq(c->prefetch_wasted, 0);
+	ck_assert_uint_eq(c->prefetch_used, c->prefetch_issued);
+	ck_assert_uint_eq(
+		c->origin_bytes + c->prefetch_carried_bytes, s.read_bytes);
+	scene_stop(&s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("plan_model");
+	TCase *t = case_of(suite, "plan_model");
+
+	tcase_add_loop_test(t, test_positions_are_those_of_the_model, 0, SEEDS);
+	return run_suite(suite);
+}

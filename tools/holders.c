@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Who keeps a mount: a walk over /proc. Nothing on the mount is touched. */
+#include "holders.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mountinfo.h"
+
+#define SHOWN_MAX 3u
+
+/* The next process in /proc, 0 at the end. */
+static pid_t next_process(DIR *proc)
+{
+	const struct dirent *e;
+
+	while (proc && (e = readdir(proc)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			return (pid_t)strtol(e->d_name, NULL, 10);
+	return 0;
+}
+
+/* Does a link in /proc lead to the mount? */
+static bool leads_to(const char *link, const char *path)
+{
+	size_t len = strlen(path);
+	char to[PATH_MAX];
+	ssize_t n = readlink(link, to, sizeof(to) - 1);
+
+	if (n < (ssize_t)len)
+		return false;
+	to[n] = '\0';
+	return strncmp(to, path, len) == 0 && (!to[len] || to[len] == '/');
+}
+
+static bool has_open_file(pid_t pid, const char *path)
+{
+	char name[64], link[PATH_MAX];
+	CLEANUP_DIR DIR *fds = NULL;
+	const struct dirent *e;
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/fd", (int)pid);
+	fds = opendir(name);
+	while (fds && (e = readdir(fds))) {
+		(void)snprintf(link, sizeof(link), "%s/%s", name, e->d_name);
+		if (leads_to(link, path))
+			return true;
+	}
+	return false;
+}
+
+/* A file, the working directory, the root, or a mapped file is there. */
+static bool uses(pid_t pid, const char *path)
+{
+	static const char *const links[] = {"cwd", "root", "exe"};
+	char link[64];
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		(void)snprintf(
+			link, sizeof(link), "/proc/%d/%s", (int)pid, links[i]);
+		if (leads_to(link, path))
+			return true;
+	}
+	return has_open_file(pid, path);
+}
+
+static void command_of(pid_t pid, char name[64])
+{
+	char path[64];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	(void)strcpy(name, "?");
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(name, 64, f))
+		name[strcspn(name, "\n")] = '\0';
+	(void)fclose(f); /* was only read */
+}
+
+const char *holders_programs(const char *path, char *buf, size_t size)
+{
+	CLEANUP_DIR DIR *proc = opendir("/proc");
+	unsigned shown = 0, more = 0;
+	char name[64];
+	size_t used = 0;
+	pid_t pid;
+
+	buf[0] = '\0';
+	while ((pid = next_process(proc)) > 0) {
+		if (pid == getpid() || !uses(pid, path))
+			continue;
+		if (shown == SHOWN_MAX) {
+			more++;
+			continue;
+		}
+		command_of(pid, name);
+		used += (size_t)snprintf(buf + used, size - used,
+			"%s%s (process %d)", shown++ ? ", " : "", name,
+			(int)pid);
+	}
+	if (more > 0)
+		(void)snprintf(buf + used, size - used, " and %u more", more);
+	return buf;
+}
+
+struct holders_device holders_device_of(const char *path)
+{
+	struct holders_device d = {0, 0};
+	struct mountinfo_entry e;
+	struct mountinfo list;
+
+	if (mountinfo_open(&list, 0) < 0)
+		return d;
+	while (mountinfo_next(&list, &e))
+		if (strcmp(e.path, path) == 0)
+			d = (struct holders_device){e.major, e.minor};
+	mountinfo_close(&list);
+	return d;
+}
+
+/* Where process `pid` (0: this one) sees the device; false if nowhere. */
+static bool find_device(
+	pid_t pid, struct holders_device d, char *path, size_t size)
+{
+	struct mountinfo_entry e;
+	struct mountinfo list;
+	bool found = false;
+
+	if (mountinfo_open(&list, pid) < 0)
+		return false;
+	while (!found && mountinfo_next(&list, &e))
+		if (e.major == d.major && e.minor == d.minor) {
+			(void)snprintf(path, size, "%s", e.path);
+			found = true;
+		}
+	mountinfo_close(&list);
+	return found;
+}
+
+static ino_t namespace_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+const char *holders_mounts(struct holders_device device, char *buf, size_t size)
+{
+	CLEANUP_DIR DIR *proc = opendir("/proc");
+	ino_t own = namespace_of(getpid()), last = own;
+	char path[PATH_MAX], name[64];
+	pid_t pid;
+
+	buf[0] = '\0';
+	if (find_device(0, device, path, sizeof(path))) {
+		(void)snprintf(buf, size, "it is also mounted at '%s'", path);
+		return buf;
+	}
+	while ((pid = next_process(proc)) > 0) {
+		ino_t space = namespace_of(pid);
+
+		/* Neighbours are often of one namespace. */
+		if (space == own || space == last || space == 0)
+			continue;
+		last = space;
+		if (!find_device(pid, device, path, sizeof(path)))
+			continue;
+		command_of(pid, name);
+		(void)snprintf(buf, size,
+			"the mount namespace of %s (process %d) has it at '%s'",
+			name, (int)pid, path);
+		return buf;
+	}
+	return buf;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who keeps a mount: programs that have files of it open, and other places
+ * where it is mounted. Only what this user may see in /proc is found.
+ */
+#ifndef TOOLS_HOLDERS_H
+#define TOOLS_HOLDERS_H
+
+#include <stddef.h>
+
+/*
+ * Describe the programs that use the mount at `path`, "" if none is seen.
+ * Returns buf.
+ */
+const char *holders_programs(const char *path, char *buf, size_t size);
+
+/* A file system, as the kernel's lists of mounts name it. */
+struct holders_device {
+	unsigned major, minor;
+};
+
+/* The device of the mount at `path`; {0, 0} if there is none. */
+struct holders_device holders_device_of(const char *path);
+
+/*
+ * Describe where else it is mounted: another path, or the mount namespace of a
+ * process. "" if none is seen. Returns buf.
+ */
+const char *holders_mounts(
+	struct holders_device device, char *buf, size_t size);
+
+#endif
