@@ -150,16 +150,23 @@ stays_one() {
 slower stays_one 4 16 64
 
 # -- The origin becomes fast --------------------------------------------------
-echoes() {
-	[ -s "$work/log" ]
+echoes_or_ended() {
+	[ -s "$work/log" ] || ! kill -0 $loading 2>/dev/null
+}
+# A trainer whose steps take as long as the origin needs has nothing to echo.
+begins_to_echo() {
+	wait_for 60 echoes_or_ended || fail 'it neither echoes nor ends'
+	[ ! -s "$work/log" ] || return 0
+	wait $loading || exit 1
+	return 1
 }
 comes_back() {
 	slow_mount "$1"
-	rm "$work/log"
+	rm -f "$work/log"
 	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
 		--epochs 2 &
 	loading=$!
-	wait_for 30 echoes || fail 'it does not begin to echo'
+	begins_to_echo || return 1
 	"$refrain" fault "$mnt" delay=0ms || fail 'cannot set a fault'
 	wait $loading || exit 1
 	is_so "$(value r) <= 1" && [ "$(value echo_factor_last)" = 1.0 ] &&
@@ -168,16 +175,19 @@ comes_back() {
 slower comes_back 5 20 60
 
 # -- It is killed and goes on -------------------------------------------------
-rm "$work/log"
-slow_mount 5
-"$refrain" load "$mnt" --batch $batch --size 32 --seed 5 --window 512 \
-	--threads 2 --echo auto --echo-log "$work/log" --step-ms 5 \
-	--epochs 2 --state "$work/state" --trace "$work/trace" \
-	>/dev/null 2>&1 &
-loading=$!
-wait_for 30 echoes || fail 'it does not begin to echo'
-kill -9 $loading
-wait $loading 2>/dev/null || :
+is_killed() {
+	rm -f "$work/log" "$work/state" "$work/trace"
+	slow_mount "$1"
+	"$refrain" load "$mnt" --batch $batch --size 32 --seed 5 --window 512 \
+		--threads 2 --echo auto --echo-log "$work/log" --step-ms "$1" \
+		--epochs 2 --state "$work/state" --trace "$work/trace" \
+		>/dev/null 2>&1 &
+	loading=$!
+	begins_to_echo || return 1
+	kill -9 $loading 2>/dev/null || return 1
+	wait $loading 2>/dev/null || :
+}
+slower is_killed 5 20 60
 load "$work/data" --echo auto --echo-log "$work/log" --epochs 2 \
 	--state "$work/state" --trace "$work/trace"
 holds "$(value echo_changes) >= 1"
