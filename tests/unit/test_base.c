@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/key.h"
 #include "base/list.h"
+#include "base/lock.h"
 #include "base/size.h"
 #include "suite.h"
 
@@ -423,6 +424,28 @@ END_TEST
 
 /* -- counters -- */
 
+static void *look_at_lock(void *mutex)
+{
+	return lock_is_held(mutex) ? mutex : NULL;
+}
+
+START_TEST(test_lock_is_held_by_the_thread_that_took_it)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t other;
+	void *seen;
+
+	ck_assert(!lock_is_held(&m));
+	pthread_mutex_lock(&m);
+	ck_assert(lock_is_held(&m));
+	ck_assert_int_eq(pthread_create(&other, NULL, look_at_lock, &m), 0);
+	ck_assert_int_eq(pthread_join(other, &seen), 0);
+	ck_assert_ptr_null(seen);
+	pthread_mutex_unlock(&m);
+	ck_assert(!lock_is_held(&m));
+}
+END_TEST
+
 START_TEST(test_counter_table_reaches_every_counter)
 {
 	struct counters c = {0};
@@ -494,6 +517,7 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_list_splice_moves_all_to_the_end);
 	tcase_add_test(t, test_cleanup_steal_hands_ownership_on);
 	tcase_add_test(t, test_cleanup_lock_is_dropped_at_the_end_of_scope);
+	tcase_add_test(t, test_lock_is_held_by_the_thread_that_took_it);
 	tcase_add_test(t, test_counter_table_reaches_every_counter);
 }
 
