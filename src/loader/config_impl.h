@@ -43,4 +43,7 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out);
 
+/* The message of the calling thread for calls without a handle. */
+struct error *settings_error(void);
+
 #endif

@@ -12,10 +12,17 @@
 #include <strings.h>
 
 #include "base/size.h"
-#include "loader/loader_impl.h"
+#include "loader/config_impl.h"
 #include "loader/member_impl.h"
 
 #define NUMBERS_MAX 3
+
+static __thread struct error no_handle;
+
+struct error *settings_error(void)
+{
+	return &no_handle;
+}
 
 /* -- Texts ----------------------------------------------------------------- */
 
@@ -262,7 +269,7 @@ int refrain_config_set(
 	struct refrain_config *config, const char *name, const char *text)
 {
 	const struct member *m = member_find(name);
-	struct error *err = loader_error();
+	struct error *err = settings_error();
 	struct refrain_config c;
 	size_t known = config->size < sizeof(c) ? config->size : sizeof(c);
 	int rc;

@@ -27,14 +27,8 @@
 #define WORKER_BYTES ((uint64_t)64 << 10)
 #define ENTRIES_SPARE 64
 
-/* Messages of the calling thread: of its last call without a handle, and the
- * copy of a handle's that refrain_message() gave out. */
-static __thread struct error open_error, message_copy;
-
-struct error *loader_error(void)
-{
-	return &open_error;
-}
+/* Of the calling thread: the copy that refrain_message() gave out. */
+static __thread struct error message_copy;
 
 /* -- Opening --------------------------------------------------------------- */
 
@@ -174,7 +168,7 @@ static int open_parts(struct refrain_loader *l, struct error *err)
 int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config)
 {
-	struct error *err = &open_error;
+	struct error *err = settings_error();
 	struct refrain_loader *l;
 	int rc;
 
@@ -359,7 +353,7 @@ const char *refrain_path(struct refrain_loader *l, uint64_t index)
 const char *refrain_message(struct refrain_loader *l)
 {
 	if (!l)
-		return open_error.msg;
+		return settings_error()->msg;
 	if (l->pid != getpid())
 		return "the loader belongs to the process that was forked: "
 		       "open another one";

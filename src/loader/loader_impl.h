@@ -424,11 +424,6 @@ uint64_t workers_cpu_ns(const struct refrain_loader *l);
  */
 bool serving_make(struct worker *w, struct serving *s, enum entry_state state);
 
-/* -- loader.c -- */
-
-/* The message of the calling thread for calls without a handle. */
-struct error *loader_error(void);
-
 /* -- next.c: what is ready, and for whom -- */
 
 /* Would refrain_next() return at once? Tell the descriptor. */
