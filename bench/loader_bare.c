@@ -27,7 +27,7 @@
 #include "base/hash.h"
 #include "dataset/dataset.h"
 #include "image/image.h"
-#include "loader/config_impl.h"
+#include "settings/settings.h"
 #include "loader_options.h"
 #include "schedule/schedule.h"
 

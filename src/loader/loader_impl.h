@@ -29,7 +29,7 @@
 #include "dataset/dataset.h"
 #include "image/image.h"
 #include "loader/auto_impl.h"
-#include "loader/config_impl.h"
+#include "settings/settings.h"
 #include "loader/memory_impl.h"
 #include "loader/slab_impl.h"
 #include "schedule/schedule.h"

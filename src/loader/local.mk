@@ -8,9 +8,6 @@ libloader_la_SOURCES = \
 	src/loader/answer_impl.h \
 	src/loader/auto.c \
 	src/loader/auto_impl.h \
-	src/loader/config.c \
-	src/loader/config_impl.h \
-	src/loader/config_set.c \
 	src/loader/direct.c \
 	src/loader/echo.c \
 	src/loader/entry.c \
@@ -19,8 +16,6 @@ libloader_la_SOURCES = \
 	src/loader/make.c \
 	src/loader/make_image.c \
 	src/loader/make_impl.h \
-	src/loader/member.c \
-	src/loader/member_impl.h \
 	src/loader/memory.c \
 	src/loader/memory_impl.h \
 	src/loader/mount.c \
@@ -44,8 +39,8 @@ libloader_la_SOURCES = \
 	src/loader/watch.c \
 	src/loader/worker.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libdataset.la libimage.la libschedule.la libentry.la \
-	libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libsettings.la libdataset.la libimage.la \
+	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

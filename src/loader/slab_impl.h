@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
-#include "loader/config_impl.h"
+#include "settings/settings.h"
 
 struct lender;
 

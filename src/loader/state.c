@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "loader/loader_impl.h"
-#include "loader/member_impl.h"
+#include "settings/settings.h"
 
 #define MAGIC UINT32_C(0x53464552) /* "REFS" */
 #define STATE_VERSION 1

@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "dataset/dataset.h"
 #include "image/decode.h"
-#include "loader/config_impl.h"
+#include "settings/settings.h"
 #include "suite.h"
 
 #define IMAGES 300

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/member_impl.h"
+#include "settings/member.h"
 #include "suite.h"
 
 /* -- The table ------------------------------------------------------------- */

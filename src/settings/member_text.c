@@ -12,8 +12,8 @@
 #include <strings.h>
 
 #include "base/size.h"
-#include "loader/config_impl.h"
-#include "loader/member_impl.h"
+#include "settings/settings.h"
+#include "settings/member.h"
 
 #define NUMBERS_MAX 3
 

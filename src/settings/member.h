@@ -6,8 +6,8 @@
  * commands, the keywords of other languages and saved states all come from it.
  * Constant, no state.
  */
-#ifndef LOADER_MEMBER_IMPL_H
-#define LOADER_MEMBER_IMPL_H
+#ifndef SETTINGS_MEMBER_H
+#define SETTINGS_MEMBER_H
 
 #include <refrain/loader.h>
 #include <stdbool.h>

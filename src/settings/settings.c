@@ -4,7 +4,7 @@
  * each member may be; here is what concerns several at once. Pure functions,
  * but for asking the system how much memory there is.
  */
-#include "loader/config_impl.h"
+#include "settings/settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cgroup.h"
-#include "loader/member_impl.h"
+#include "settings/member.h"
 
 /* -- Defaults that depend on the system or on each other ------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * The table of the configuration's members; see member_impl.h. Pure functions.
  */
-#include "loader/member_impl.h"
+#include "settings/member.h"
 
 #include <errno.h>
 #include <math.h>

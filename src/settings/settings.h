@@ -3,8 +3,8 @@
  * The configuration of a loader as the loader uses it: checked, with the
  * defaults filled in. Constant after settings_init().
  */
-#ifndef LOADER_CONFIG_IMPL_H
-#define LOADER_CONFIG_IMPL_H
+#ifndef SETTINGS_SETTINGS_H
+#define SETTINGS_SETTINGS_H
 
 #include <refrain/loader.h>
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "image/image.h"
 #include "schedule/schedule.h"
+#include "settings/member.h"
 
 struct settings {
 	/* Pointers in it are the caller's: good during refrain_open(), but for
