@@ -26,6 +26,7 @@ static void add_result(
 	sum->changed += one->changed;
 	sum->added += one->added;
 	sum->removed += one->removed;
+	sum->hung |= one->hung;
 	tree_walk_add_failed(sum, one);
 }
 
@@ -78,8 +79,13 @@ static void command_refresh(
 	all = json_array_size(paths) == 0;
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
-	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
-		rc = refresh_one(m, json_array_get(paths, i), &sum, &err);
+	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
+		if (sum.hung) /* it would not answer for the rest either */
+			sum.failed++;
+		else
+			rc = refresh_one(
+				m, json_array_get(paths, i), &sum, &err);
+	}
 	if (rc < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;

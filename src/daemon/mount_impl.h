@@ -30,6 +30,7 @@ struct mount {
 	struct mount_options options;	 /* strings owned by the caller */
 	const struct scheme *scheme;	 /* of the source; source.c */
 	char *source;			 /* the dataset as tiers record it */
+	bool unreached;			 /* it did not answer at the start */
 	char *mountpoint;		 /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
 	/* What a mount that fails has to take away again. */
@@ -76,9 +77,12 @@ int mount_resolve_source(struct mount *m, struct error *err);
 
 /*
  * reach.c: wait until a directory answers. -ETIMEDOUT after timeout_s seconds;
- * any answer will do, a failure too. Says so when it takes long.
+ * any answer will do, a failure too. Says so when it takes long. With `kept`
+ * it waits 3 s at most, and *path, to be freed, is then the directory's path,
+ * of which links are resolved as far as anything answers; NULL: not known.
  */
-int reach_directory(const char *source, unsigned timeout_s, struct error *err);
+int reach_directory(const char *source, unsigned timeout_s, bool kept,
+	char **path, struct error *err);
 int mount_open_origin(struct mount *m, struct error *err);
 
 /* Whether a source far away can be read; waits a few seconds for it. */

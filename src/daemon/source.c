@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,19 @@ static int resolve_path(struct mount *m, const char *source, struct error *err)
 	return 0;
 }
 
+/* A list of names is kept in the last tier: nobody needs to be asked. */
+static bool has_manifest(const struct mount *m)
+{
+	size_t n = m->options.ntiers;
+	char path[PATH_MAX];
+
+	return n > 0 &&
+		(size_t)snprintf(path, sizeof(path), "%s/%s",
+			m->options.tiers[n - 1].dir,
+			MANIFEST_FILE) < sizeof(path) &&
+		access(path, F_OK) == 0;
+}
+
 int mount_resolve_source(struct mount *m, struct error *err)
 {
 	const char *source = m->options.source;
@@ -147,7 +161,11 @@ int mount_resolve_source(struct mount *m, struct error *err)
 			"https:// and http://; mount another store as a "
 			"directory first",
 			source);
-	rc = reach_directory(source, m->options.timeout_s, err);
+	rc = reach_directory(
+		source, m->options.timeout_s, has_manifest(m), &m->source, err);
+	m->unreached = m->source;
+	if (m->unreached)
+		return 0;
 	return rc < 0 ? rc : resolve_path(m, source, err);
 }
 
@@ -346,8 +364,10 @@ static int open_bottom(struct mount *m, struct origin **out, struct error *err)
 {
 	const struct scheme *scheme = scheme_of(m->source);
 
-	return scheme ? scheme->open(m, out, err)
-		      : origin_posix_new(out, m->source, err);
+	if (scheme)
+		return scheme->open(m, out, err);
+	return m->unreached ? origin_posix_new_later(out, m->source, err)
+			    : origin_posix_new(out, m->source, err);
 }
 
 /* A store whose names are known is asked when they are not any more. */

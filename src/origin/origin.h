@@ -232,6 +232,14 @@ static inline bool origin_free(struct origin *o)
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
 /*
+ * The same for a directory that hangs whoever looks at it: it is not looked at
+ * here, but by each request, and taken for the source when it first answers.
+ * Every answer before is -EIO. `dir` is absolute, without links.
+ */
+int origin_posix_new_later(
+	struct origin **out, const char *dir, struct error *err);
+
+/*
  * Deterministic bytes from names. spec: "files=N,size=SIZE[,seed=S][,dirs=D]".
  * The tree: D directories (default: one for each 1,000 files begun) d0000,
  * d0001, ... with ceil(N / D) files each (the last may have fewer) f000000.bin,

@@ -105,7 +105,10 @@ static int start_threads(struct posix *p, struct error *err)
 	return 0;
 }
 
-int origin_posix_new(struct origin **out, const char *dir, struct error *err)
+typedef int root_open_fn(struct posix *p, const char *dir, struct error *err);
+
+static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
+	struct error *err)
 {
 	struct posix *p = calloc(1, sizeof(*p));
 	int rc;
@@ -124,7 +127,7 @@ int origin_posix_new(struct origin **out, const char *dir, struct error *err)
 	pthread_mutex_init(&p->lock, NULL);
 	list_init(&p->waiting);
 	list_init(&p->spare);
-	rc = posix_root_open(p, dir, err);
+	rc = open_fn(p, dir, err);
 	if (!rc)
 		rc = start_threads(p, err);
 	if (rc) {
@@ -133,4 +136,15 @@ int origin_posix_new(struct origin **out, const char *dir, struct error *err)
 	}
 	*out = &p->base;
 	return 0;
+}
+
+int origin_posix_new(struct origin **out, const char *dir, struct error *err)
+{
+	return new_with(out, dir, posix_root_open, err);
+}
+
+int origin_posix_new_later(
+	struct origin **out, const char *dir, struct error *err)
+{
+	return new_with(out, dir, posix_root_open_later, err);
 }

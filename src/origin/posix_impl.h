@@ -37,6 +37,7 @@ struct posix {
 	pthread_mutex_t lock;	  /* rank: above the ring's, pools', timers' */
 	struct posix_root root;	  /* lock: what root_fd shows */
 	unsigned root_turn;	  /* lock: how often that was replaced */
+	bool absent;		  /* lock: the root has never been seen */
 	struct list waiting;	  /* lock: reads that wait for a buffer */
 	struct list spare;	  /* lock: unused buffers, newest first */
 	unsigned buffers;	  /* lock: all that exist */
@@ -45,11 +46,13 @@ struct posix {
 
 /* -errno, with the reason in err; posix_root_close() even then. */
 int posix_root_open(struct posix *p, const char *dir, struct error *err);
+/* The same without a look at the directory; posix_judge() opens it. */
+int posix_root_open_later(struct posix *p, const char *dir, struct error *err);
 void posix_root_close(struct posix *p);
 
 /*
  * Whether the source is on a file system that asks somebody else (a server, a
- * process) for whatever it is asked.
+ * process) for whatever it is asked; one that has never been seen is.
  */
 bool posix_root_is_far(const struct posix *p);
 

@@ -10,7 +10,8 @@
  * of the start; the device number may be another, as after a remount. The bare
  * directory below a mountpoint has another inode number. What the path shows
  * then is opened in place of the old root, under the same number, so that
- * nobody has to ask which descriptor to use.
+ * nobody has to ask which descriptor to use. A source that hangs from the start
+ * is opened in the same way, when it answers for the first time.
  */
 #include "origin/posix_impl.h"
 
@@ -19,6 +20,8 @@
 #include <linux/magic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -75,6 +78,17 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 	return 0;
 }
 
+int posix_root_open_later(struct posix *p, const char *dir, struct error *err)
+{
+	/* Holds the place of the root: nothing can be opened beneath it. */
+	p->root_fd = eventfd(0, EFD_CLOEXEC);
+	p->dir = strdup(dir);
+	p->absent = true;
+	if (p->root_fd < 0 || !p->dir)
+		return error_set(err, -errno, "cannot open '%s': %m", dir);
+	return 0;
+}
+
 bool posix_root_is_far(const struct posix *p)
 {
 	static const uint32_t far[] = {AFS_SUPER_MAGIC, AFS_FS_MAGIC,
@@ -83,6 +97,8 @@ bool posix_root_is_far(const struct posix *p)
 		SMB2_SUPER_MAGIC, V9FS_MAGIC, BEEGFS_MAGIC, GPFS_MAGIC,
 		LUSTRE_MAGIC};
 
+	if (p->absent)
+		return true;
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
 		if ((uint32_t)p->root.fs_type == far[i])
 			return true;
@@ -128,6 +144,7 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 		return rc;
 	}
 	p->root = *now;
+	p->absent = false;
 	p->root_turn++;
 	return old;
 }
@@ -139,6 +156,10 @@ static bool is_there(
 	CLEANUP_FD int old = -1; /* closed after the lock is released */
 	LOCK_SCOPE(&p->lock);
 
+	if (p->absent) {
+		old = replace(p, fd, now);
+		return false;
+	}
 	if (now->ino != p->root.ino || now->fs_type != p->root.fs_type)
 		return false;
 	if (now->dev != p->root.dev)

@@ -104,6 +104,7 @@ struct tree_walk_result {
 	uint64_t failed; /* directories that could not be listed */
 	node_id first;	 /* of these; */
 	int status;	 /* why, as -errno */
+	bool hung; /* the source answered nobody: the rest was not asked */
 };
 
 /* Directories of a second walk that could not be listed, on top. */

@@ -254,7 +254,6 @@ struct walk {
 	size_t n, cap;
 	unsigned active;
 	uint64_t listed_ns; /* when a directory was last listed */
-	bool hung;	    /* the source answers nobody: ask no more */
 	struct tree_walk_result result;
 };
 
@@ -306,7 +305,7 @@ static bool push_subdir(void *arg, const char *name,
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	if (status == -ETIMEDOUT && k->listed_ns < begun_ns)
-		k->hung = true;
+		k->result.hung = true;
 	else if (status >= 0)
 		k->listed_ns = clock_now_ns();
 }
@@ -371,7 +370,7 @@ static void walk_run(struct walk *k)
 		}
 		dir = k->stack[--k->n];
 		k->active++;
-		hung = k->hung;
+		hung = k->result.hung;
 		pthread_mutex_unlock(&k->lock);
 		step_start(k, dir, hung);
 		pthread_mutex_lock(&k->lock);

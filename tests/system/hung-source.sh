@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A source that answers nothing (O5): a mount with a kept manifest does not wait
-# for it, a refresh of everything ends within twice --timeout and says why, and
-# what is cached is served. And `verify` of a mount whose tier's path is not
-# UTF-8.
+# A source that answers nothing (O5), or holds in the kernel whoever looks at
+# it: a mount with a kept manifest does not wait for it, a refresh ends within
+# twice --timeout and says why, and what is cached is served. And `verify` of a
+# mount whose tier's path is not UTF-8.
 set -eu
 name=hung-source
 # shellcheck source=tests/system/lib.sh
@@ -38,6 +38,13 @@ took=$(($(date +%s) - begun))
 [ $took -le $((2 * timeout_s)) ] || fail "a refresh takes $took s"
 grep -q 'could not be listed.*timed out' "$work/err" ||
 	fail "$(cat "$work/err")"
+begun=$(date +%s)
+"$refrain" refresh "$mnt" top0/d3 top1/d1 top2/d2 top0/d6 top1/d4 top2/d5 \
+	>"$work/out" 2>"$work/err" && fail 'paths are refreshed'
+took=$(($(date +%s) - begun))
+[ $took -le $((2 * timeout_s)) ] || fail "a refresh of paths takes $took s"
+grep -q "6 directories could not be listed, first 'top0/d3'" "$work/err" ||
+	fail "$(cat "$work/err")"
 expect 'a file of the cache' "$(cat "$mnt/top2/d8/f")" 8
 "$refrain" fault "$mnt" ''
 "$refrain" refresh "$mnt" >"$work/out" || fail 'no refresh afterwards'
@@ -50,6 +57,7 @@ mkdir "$work/far"
 far=$!
 daemon=$far # ends with the test
 wait_for 10 test -d "$work/far/top1" || skip "$(cat "$work/far.err")"
+trap 'status=$?; kill -9 $far 2>/dev/null; (exit $status); cleanup' EXIT
 kill -STOP $far
 begun=$(date +%s)
 "$refrain" mount "$work/far" "$mnt" --cache "$work/c:9M" --timeout 2 \
@@ -62,6 +70,30 @@ kill -CONT $far
 daemon=
 start_mount "$work/far" "$mnt" --cache "$work/c:9M"
 expect 'a file of it' "$(cat "$mnt/top1/d7/f")" 7
+scan_through
 stop_mount
+
+# The same with a kept manifest, and a link on the way to it: what is cached is
+# served, a miss fails after --timeout, and all is well when the source answers.
+ln -s far "$work/link"
+kill -STOP $far
+begun=$(date +%s)
+start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2
+took=$(($(date +%s) - begun))
+[ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
+grep -q "^refrain: source '$work/link' does not answer: what is cached" \
+	"$daemon_err" || fail "$(cat "$daemon_err")"
+expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7
+begun=$(date +%s)
+cat "$mnt/top2/d8/f" >"$work/out" 2>"$work/err" && fail 'a miss is read'
+grep -q 'Input/output error' "$work/err" || fail "$(cat "$work/err")"
+took=$(($(date +%s) - begun))
+[ $took -le $((10 * patience)) ] || fail "a miss fails after $took s"
+kill -CONT $far
+expect 'the miss' "$(cat "$mnt/top2/d8/f")" 8
+kill -STOP $far
+"$refrain" umount "$mnt" || fail 'cannot unmount'
+daemon_ended
+kill -CONT $far
 fusermount3 -u "$work/far" || umount "$work/far"
 wait $far || :

@@ -292,6 +292,29 @@ START_TEST(test_posix_refuses_what_is_no_directory)
 }
 END_TEST
 
+START_TEST(test_posix_opens_a_source_that_answers_later)
+{
+	struct error err = {""};
+	struct stat_wait s;
+	struct list_wait l;
+
+	ck_assert_int_eq(
+		origin_posix_new_later(&o, in_source("later"), &err), 0);
+	ck_assert_int_eq(stat_once(o, "", &s), -EIO);
+	ck_assert_int_eq(list_once(o, "", &l), -EIO);
+	list_forget(&l);
+	ck_assert_int_eq(read_once(o, "f", version, 0, 1, NULL), -EIO);
+	ck_assert_int_eq(mkdir(in_source("later"), 0755), 0);
+	put_file("later/f", "any", SEED, SIZE_BYTES, MTIME_NS);
+	ck_assert_int_eq(stat_again("no"), -ENOENT);
+	ck_assert_int_eq(list_once(o, "", &l), 0);
+	ck_assert_uint_eq(l.n, 1);
+	list_forget(&l);
+	ck_assert_int_eq(read_once(o, "f", version, 0, 1, NULL), 1);
+	close_row();
+}
+END_TEST
+
 static void add_tests(TCase *tc)
 {
 	tcase_add_loop_test(tc, test_posix_lists_an_empty_directory, 0, SETUPS);
@@ -307,6 +330,7 @@ static void add_tests(TCase *tc)
 	tcase_add_loop_test(
 		tc, test_posix_takes_no_other_directory_for_its_source, 0, 4);
 	tcase_add_test(tc, test_posix_refuses_what_is_no_directory);
+	tcase_add_test(tc, test_posix_opens_a_source_that_answers_later);
 }
 
 int main(void)
