@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a function needs of a lock, as an assertion: ASSERT_HELD(&x->lock) at
- * its beginning. Builds with --enable-debug or a sanitizer check it; in others
- * it costs nothing.
+ * its beginning, ASSERT_HELD_TO_WRITE() for a read-write lock. Builds with
+ * --enable-debug or a sanitizer check it; in others it costs nothing.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
@@ -24,10 +24,23 @@ static inline bool lock_is_held(const pthread_mutex_t *mutex)
 #endif
 }
 
+/* The same of a lock that is taken for writing; those who read have no name. */
+static inline bool lock_is_held_to_write(const pthread_rwlock_t *lock)
+{
+#ifdef __GLIBC__
+	return lock->__data.__cur_writer == (int)syscall(SYS_gettid);
+#else
+	(void)lock;
+	return true;
+#endif
+}
+
 #ifdef CHECK_LOCKS
 #define ASSERT_HELD(mutex) assert(lock_is_held(mutex))
+#define ASSERT_HELD_TO_WRITE(lock) assert(lock_is_held_to_write(lock))
 #else
 #define ASSERT_HELD(mutex) ((void)0)
+#define ASSERT_HELD_TO_WRITE(lock) ((void)0)
 #endif
 
 #endif
