@@ -423,41 +423,6 @@ START_TEST(test_cleanup_lock_is_dropped_at_the_end_of_scope)
 }
 END_TEST
 
-static pthread_mutex_t held_for_good = PTHREAD_MUTEX_INITIALIZER;
-
-static void *hold_for_good(void *arg)
-{
-	(void)pthread_mutex_lock(&held_for_good);
-	return arg;
-}
-
-START_TEST(test_lock_is_held_by_the_thread_that_took_it)
-{
-	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-	pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
-	pthread_t t;
-
-	pthread_mutex_lock(&m);
-	ck_assert(lock_is_held(&m));
-	ASSERT_HELD(&m);
-	pthread_mutex_unlock(&m);
-	pthread_rwlock_wrlock(&rw);
-	ck_assert(lock_is_held_to_write(&rw));
-	ASSERT_HELD_TO_WRITE(&rw);
-	pthread_rwlock_unlock(&rw);
-#ifdef __GLIBC__
-	ck_assert(!lock_is_held(&m));
-	ck_assert(!lock_is_held_to_write(&rw));
-	ck_assert_int_eq(pthread_create(&t, NULL, hold_for_good, NULL), 0);
-	ck_assert_int_eq(pthread_join(t, NULL), 0);
-	ck_assert_int_eq(pthread_mutex_trylock(&held_for_good), EBUSY);
-	ck_assert(!lock_is_held(&held_for_good));
-#else
-	(void)t;
-#endif
-}
-END_TEST
-
 /* -- counters -- */
 
 static void *look_at_lock(void *mutex)
@@ -479,6 +444,30 @@ START_TEST(test_lock_is_held_by_the_thread_that_took_it)
 	ck_assert_ptr_null(seen);
 	pthread_mutex_unlock(&m);
 	ck_assert(!lock_is_held(&m));
+}
+END_TEST
+
+static void *look_at_write_lock(void *lock)
+{
+	return lock_is_held_to_write(lock) ? lock : NULL;
+}
+
+START_TEST(test_lock_is_held_to_write_by_its_writer)
+{
+	pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_t other;
+	void *seen;
+
+	pthread_rwlock_rdlock(&rw);
+	ck_assert(!lock_is_held_to_write(&rw));
+	pthread_rwlock_unlock(&rw);
+	pthread_rwlock_wrlock(&rw);
+	ck_assert(lock_is_held_to_write(&rw));
+	ck_assert_int_eq(
+		pthread_create(&other, NULL, look_at_write_lock, &rw), 0);
+	ck_assert_int_eq(pthread_join(other, &seen), 0);
+	ck_assert_ptr_null(seen);
+	pthread_rwlock_unlock(&rw);
 }
 END_TEST
 
@@ -554,7 +543,7 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_cleanup_steal_hands_ownership_on);
 	tcase_add_test(t, test_cleanup_lock_is_dropped_at_the_end_of_scope);
 	tcase_add_test(t, test_lock_is_held_by_the_thread_that_took_it);
-	tcase_add_test(t, test_lock_is_held_by_the_thread_that_took_it);
+	tcase_add_test(t, test_lock_is_held_to_write_by_its_writer);
 	tcase_add_test(t, test_counter_table_reaches_every_counter);
 }
 
