@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The meter of locks: definitions of the C library's functions that call the
+ * next ones, with the time around what is held. The sums of a lock are written
+ * by who holds it, so they need no lock of their own.
+ */
+#include "lock_meter.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define PROBE_ROUNDS 10000
+
+struct meter {
+	const pthread_mutex_t *mutex; /* set before others use it */
+	uint64_t since_ns;	      /* the lock's own, as all below */
+	struct lock_use use;
+};
+
+static struct meter meters[LOCK_METERS];
+static unsigned nmeters;
+static uint64_t probe_ns; /* what one look at the clock takes */
+
+static struct {
+	int (*lock)(pthread_mutex_t *);
+	int (*trylock)(pthread_mutex_t *);
+	int (*unlock)(pthread_mutex_t *);
+	int (*wait)(pthread_cond_t *, pthread_mutex_t *);
+	int (*timedwait)(
+		pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+} next;
+
+/* ISO C has no cast from an object pointer to one of a function. */
+#define FIND(member, name) (*(void **)&next.member = dlsym(RTLD_NEXT, name))
+
+__attribute__((constructor)) static void find_next(void)
+{
+	FIND(lock, "pthread_mutex_lock");
+	FIND(trylock, "pthread_mutex_trylock");
+	FIND(unlock, "pthread_mutex_unlock");
+	FIND(wait, "pthread_cond_wait");
+	FIND(timedwait, "pthread_cond_timedwait");
+}
+
+static struct meter *meter_of(const pthread_mutex_t *mutex)
+{
+	for (unsigned i = 0; i < nmeters; i++)
+		if (meters[i].mutex == mutex)
+			return &meters[i];
+	return NULL;
+}
+
+static void meter_taken(const pthread_mutex_t *mutex)
+{
+	struct meter *m = meter_of(mutex);
+
+	if (m)
+		m->since_ns = clock_now_ns();
+}
+
+static void meter_dropped(const pthread_mutex_t *mutex)
+{
+	struct meter *m = meter_of(mutex);
+	uint64_t held_ns;
+
+	if (!m)
+		return;
+	held_ns = clock_now_ns() - m->since_ns;
+	if (held_ns > LOCK_TORN_NS) {
+		m->use.torn++;
+		return;
+	}
+	held_ns -= held_ns < probe_ns ? held_ns : probe_ns;
+	m->use.taken++;
+	m->use.held_ns += held_ns;
+	if (held_ns > m->use.longest_ns)
+		m->use.longest_ns = held_ns;
+}
+
+/* -- In place of the C library's ------------------------------------------- */
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	int rc;
+
+	if (!next.lock) /* a constructor that runs before ours */
+		find_next();
+	rc = next.lock(mutex);
+	meter_taken(mutex);
+	return rc;
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	int rc;
+
+	if (!next.trylock)
+		find_next();
+	rc = next.trylock(mutex);
+	if (rc == 0)
+		meter_taken(mutex);
+	return rc;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (!next.unlock)
+		find_next();
+	meter_dropped(mutex);
+	return next.unlock(mutex);
+}
+
+int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	int rc;
+
+	meter_dropped(mutex);
+	rc = next.wait(cond, mutex);
+	meter_taken(mutex);
+	return rc;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+	const struct timespec *until)
+{
+	int rc;
+
+	meter_dropped(mutex);
+	rc = next.timedwait(cond, mutex, until);
+	meter_taken(mutex);
+	return rc;
+}
+
+/* -- For the program ------------------------------------------------------- */
+
+static void measure_probe(void)
+{
+	uint64_t begin_ns = clock_now_ns();
+
+	for (int i = 0; i < PROBE_ROUNDS; i++)
+		(void)clock_now_ns(); /* how long it takes is wanted */
+	probe_ns = (clock_now_ns() - begin_ns) / PROBE_ROUNDS;
+}
+
+int lock_meter_watch(const pthread_mutex_t *mutex)
+{
+	if (nmeters == LOCK_METERS)
+		return -1;
+	if (nmeters == 0)
+		measure_probe();
+	meters[nmeters] = (struct meter){.mutex = mutex};
+	return (int)nmeters++;
+}
+
+void lock_meter_forget(void)
+{
+	nmeters = 0;
+}
+
+struct lock_use lock_meter_use(int number)
+{
+	return meters[number].use;
+}
+
+void lock_meter_print(
+	int number, const char *name, uint64_t units, const char *unit)
+{
+	struct lock_use use = lock_meter_use(number);
+	double n = (double)(units ? units : 1);
+	double held_ns = (double)use.held_ns;
+
+	printf("%-12s taken %7.2f times and held %8.1f ns a %s, "
+	       "longest %6.1f us, torn %" PRIu64 ": the limit at %.0f %ss/s\n",
+		name, (double)use.taken / n, held_ns / n, unit,
+		(double)use.longest_ns / 1e3, use.torn,
+		held_ns > 0 ? n * 1e9 / held_ns : 0, unit);
+}
