@@ -1,5 +1,6 @@
-# For GNU make: `make check` runs as many tests at a time as there are
-# processors, but those that disturb each other one after another.
+# For GNU make: `make check` runs one test more at a time than there are
+# processors, as many tests mostly wait; tests that disturb each other run one
+# after another.
 #
 # $(mount_tests) drop the kernel's caches and count what comes of it: one lane.
 # $(timed_tests) and $(timed_unit_tests) measure time: one by one, when nothing
@@ -7,7 +8,7 @@
 # a lane for each, not one queue, as make would look at the mounts again only
 # when the queue is empty. The order is no dependency: `make check TESTS=...`
 # runs those tests alone.
-CHECK_JOBS = $(shell nproc 2>/dev/null || echo 1)
+CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
 
 ifneq ($(filter check,$(MAKECMDGOALS)),)
 AM_MAKEFLAGS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(CHECK_JOBS))
