@@ -47,15 +47,19 @@ static void go_through_mount(struct refrain_loader *l, struct read_op *r)
 		reader_open(l, r);
 }
 
+static void begin_bad_close(struct read_op *r);
+static void begin_entry_open(struct read_op *r);
+static void begin_entry_read(struct read_op *r);
+
 static void on_bad_closed(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
 	struct refrain_loader *l = r->l;
 
 	(void)res; /* was only read */
-	meter_lock(l);
+	turn_lock(&l->turn);
 	go_through_mount(l, r);
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 }
 
 static void on_entry_read(struct uring_op *op, int res)
@@ -67,7 +71,7 @@ static void on_entry_read(struct uring_op *op, int res)
 			 : store_entry_check(r->buffer->data, (size_t)res,
 				   r->key, r->want);
 
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (l->closing) {
 		reader_cancel(l, r);
 	} else if (rc == 0) {
@@ -76,19 +80,37 @@ static void on_entry_read(struct uring_op *op, int res)
 		mount_note_read(l, r->want);
 		reader_done(l, r);
 	} else {
-		r->op.done = on_bad_closed;
-		uring_close(l->reader.direct, &r->op, r->fd);
+		reader_queue(l, r, begin_bad_close);
 	}
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 }
 
 static void on_entry_open(struct uring_op *op, int res);
 
-static void open_entry(struct refrain_loader *l, struct read_op *r)
+static void begin_bad_close(struct read_op *r)
+{
+	r->op.done = on_bad_closed;
+	uring_close(r->ring, &r->op, r->fd);
+}
+
+static void begin_entry_open(struct read_op *r)
 {
 	r->op.done = on_entry_open;
-	uring_open(l->reader.direct, &r->op, l->mount->tier_fds[r->tier],
-		r->path, O_RDONLY | O_NOFOLLOW);
+	uring_open(r->ring, &r->op, r->dir_fd, r->path, O_RDONLY | O_NOFOLLOW);
+}
+
+static void begin_entry_read(struct read_op *r)
+{
+	r->op.done = on_entry_read;
+	uring_read(
+		r->ring, &r->op, r->fd, r->buffer->data, file_room(r->want), 0);
+}
+
+static void open_entry(struct refrain_loader *l, struct read_op *r)
+{
+	r->ring = l->reader.direct;
+	r->dir_fd = l->mount->tier_fds[r->tier];
+	reader_queue(l, r, begin_entry_open);
 }
 
 static void on_entry_open(struct uring_op *op, int res)
@@ -96,21 +118,19 @@ static void on_entry_open(struct uring_op *op, int res)
 	struct read_op *r = of(op);
 	struct refrain_loader *l = r->l;
 
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (res >= 0)
 		r->fd = res;
 	if (l->closing) {
 		reader_cancel(l, r);
 	} else if (res >= 0) {
-		r->op.done = on_entry_read;
-		uring_read(l->reader.direct, &r->op, r->fd, r->buffer->data,
-			file_room(r->want), 0);
+		reader_queue(l, r, begin_entry_read);
 	} else if (res == -ENOENT && ++r->tier < l->mount->tiers) {
 		open_entry(l, r);
 	} else {
 		go_through_mount(l, r);
 	}
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 }
 
 bool direct_start(struct refrain_loader *l, struct read_op *r)

@@ -223,7 +223,6 @@ static void replay(struct refrain_loader *l)
 				"configuration: no change is possible at step "
 				"%" PRIu64,
 				e->made + 1, c->step);
-			loader_tell(l);
 			return;
 		}
 		changed(l);
@@ -295,6 +294,6 @@ int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
 {
 	if (l->pid != getpid())
 		return -ECHILD;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return print_log(&l->echoes, buf, size);
 }

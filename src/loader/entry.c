@@ -423,7 +423,6 @@ static void stop_for_want(
 		.step = l->step_first,
 	};
 	(void)error_set(&l->message, error, "%s; %s", l->damage.msg, advice);
-	loader_tell(l);
 }
 
 /* Keep why the example failed; its substitutes are another matter. */

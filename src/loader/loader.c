@@ -11,12 +11,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cond.h"
 #include "loader/loader_impl.h"
 #include "loader/mount_impl.h"
 
@@ -96,12 +94,61 @@ static int open_dataset(struct refrain_loader *l, struct error *err)
 	return rc;
 }
 
+/* -- Turns ----------------------------------------------------------------- */
+
+static void begin_turn(void *arg)
+{
+	meter_tick(arg);
+}
+
+/*
+ * All that can go on because of what was done under the lock: reads are
+ * started, and whoever has something to do now is woken. There is no other
+ * place for that.
+ */
+static void *end_turn(void *arg)
+{
+	struct refrain_loader *l = arg;
+	struct read_op *reads;
+	bool ready;
+
+	reader_pump(l);
+	reads = reader_take_queued(l);
+	l->reader.beginning += reads != NULL;
+	if (l->alone)
+		turn_mark(&l->turn, TURN_ALONE);
+	else
+		turn_mark_workers(
+			&l->turn, (uint64_t)l->ready + planner_wants(l));
+	if (mount_take_stirred(l))
+		turn_mark(&l->turn, TURN_HELP);
+	ready = loader_is_ready(l);
+	turn_ready(&l->turn, ready);
+	if (ready)
+		turn_mark(&l->turn, TURN_CALLERS);
+	return reads;
+}
+
+static void start_reads(void *arg, void *chosen)
+{
+	struct refrain_loader *l = arg;
+
+	reader_begin(chosen);
+	if (--l->reader.beginning > 0 || !l->ending)
+		return;
+	turn_lock(&l->turn);
+	turn_mark(&l->turn, TURN_CLOSER);
+	turn_unlock(&l->turn);
+}
+
+static const struct turn_ops turns = {begin_turn, end_turn, start_reads};
+
 static void on_free_slab(void *arg)
 {
 	struct refrain_loader *l = arg;
 
-	loader_tell(l);
-	wake_workers(l);
+	turn_lock(&l->turn);
+	turn_unlock(&l->turn);
 }
 
 static int open_tables(struct refrain_loader *l, struct error *err)
@@ -110,9 +157,10 @@ static int open_tables(struct refrain_loader *l, struct error *err)
 
 	if (rc < 0)
 		return rc;
-	l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (l->event_fd < 0)
-		return error_set(err, -errno, "cannot make an eventfd: %m");
+	rc = turn_init(&l->turn, &turns, l);
+	l->turns = true;
+	if (rc < 0)
+		return error_set(err, rc, "cannot make an eventfd: %m");
 	rc = lender_new(&l->lender, &l->s, slab_count(l), on_free_slab, l);
 	if (rc == -EINVAL)
 		return error_set(err, rc,
@@ -122,7 +170,6 @@ static int open_tables(struct refrain_loader *l, struct error *err)
 			"no memory for %u batches of %" PRIu64 " bytes",
 			slab_count(l),
 			(uint64_t)l->s.c.batch * l->s.sample_bytes);
-	l->lock = &l->lender->lock;
 	if (entries_init(l, entry_count(l)) < 0 || meter_init(l) < 0)
 		return error_set(err, -ENOMEM, "no memory for the pool");
 	return 0;
@@ -177,11 +224,7 @@ int refrain_open(
 	if (!l)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	l->pid = getpid();
-	l->event_fd = -1;
 	memory_init(&l->memory, 0);
-	(void)pthread_cond_init(&l->work_c, NULL); /* cannot fail on Linux */
-	(void)pthread_cond_init(&l->memory_c, NULL);
-	cond_init(&l->next_c);
 	rc = settings_init(&l->s, config, err);
 	if (rc == 0)
 		rc = open_parts(l, err);
@@ -201,38 +244,34 @@ int refrain_open(
 
 static void say_closing(struct refrain_loader *l)
 {
-	LOCK_SCOPE(l->lock);
-
-	l->closing = true;
-	loader_tell(l);
-	pthread_cond_broadcast(&l->work_c);
-	pthread_cond_broadcast(&l->memory_c);
+	turn_lock(&l->turn);
+	l->closing = l->ending = true;
+	for (int who = 0; who < TURN_WHO; who++)
+		turn_mark(&l->turn, who);
+	turn_mark_workers(&l->turn, UINT32_MAX);
+	turn_unlock(&l->turn);
 }
 
 /* Calls that wait return; false if one does not. */
 static bool callers_left(struct refrain_loader *l, uint64_t until_ns)
 {
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 
 	while (l->callers > 0)
-		if (!cond_wait_until(&l->next_c, l->lock, until_ns))
+		if (!turn_wait_until(&l->turn, TURN_CLOSER, until_ns))
 			return false;
 	return true;
 }
 
-/* What a read that hangs does not need. It keeps the lock, too. */
+/* What a read that hangs does not need. */
 static void abandon(struct refrain_loader *l)
 {
-	pthread_mutex_lock(l->lock);
-	l->lender->lent++;
-	pthread_mutex_unlock(l->lock);
 	lender_leave(l->lender);
-	pthread_mutex_lock(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	workers_release(l);
 	l->workers = NULL;
 	entries_release(l);
 	memory_trim(&l->memory);
-	pthread_mutex_unlock(l->lock);
 }
 
 static void loader_free(struct refrain_loader *l)
@@ -247,12 +286,9 @@ static void loader_free(struct refrain_loader *l)
 	memory_trim(&l->memory);
 	if (l->lender)
 		lender_leave(l->lender);
-	if (l->event_fd >= 0)
-		(void)close(l->event_fd); /* holds nothing */
 	dataset_close(l->dataset);
-	pthread_cond_destroy(&l->work_c);
-	pthread_cond_destroy(&l->next_c);
-	pthread_cond_destroy(&l->memory_c);
+	if (l->turns)
+		turn_release(&l->turn);
 	free(l);
 }
 
@@ -264,7 +300,7 @@ int refrain_close(struct refrain_loader *l)
 
 	if (!l || l->pid != getpid())
 		return 0;
-	if (!l->lock) { /* not opened so far */
+	if (!l->lender) { /* not opened so far */
 		loader_free(l);
 		return 0;
 	}
@@ -283,7 +319,7 @@ int refrain_close(struct refrain_loader *l)
 
 int refrain_fd(struct refrain_loader *l)
 {
-	return l->pid == getpid() ? l->event_fd : -ECHILD;
+	return l->pid == getpid() ? l->turn.event_fd : -ECHILD;
 }
 
 uint64_t refrain_examples(struct refrain_loader *l)
@@ -300,7 +336,7 @@ uint64_t refrain_steps_left(struct refrain_loader *l)
 {
 	if (l->pid != getpid())
 		return 0;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return l->planner.steps - l->returned;
 }
 
@@ -308,7 +344,7 @@ uint64_t refrain_step(struct refrain_loader *l)
 {
 	if (l->pid != getpid())
 		return 0;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return l->returned;
 }
 
@@ -316,7 +352,7 @@ uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 {
 	if (l->pid != getpid())
 		return 0;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return schedule_epoch_end_all(&l->planner.schedule, epoch);
 }
 
@@ -326,7 +362,7 @@ int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 
 	if (l->pid != getpid())
 		return -ECHILD;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	l->failure.size = room;
 	memcpy(out, &l->failure, room);
 	return l->failure.error != 0;
@@ -357,7 +393,7 @@ const char *refrain_message(struct refrain_loader *l)
 	if (l->pid != getpid())
 		return "the loader belongs to the process that was forked: "
 		       "open another one";
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	message_copy = l->message.msg[0] ? l->message : l->damage;
 	return message_copy.msg;
 }

@@ -9,9 +9,10 @@
  * The pool is only a cache: any serving can be made again from the file, with
  * the same pixels, so that dropping what an entry holds is always allowed.
  *
- * One lock, that of the lender of slabs, guards all that follows, but for what
- * is said to be set once or somebody's own. It is held for the time of a few
- * list operations, never while decoding or while a file operation runs.
+ * One lock, that of turn_impl.h, guards all that follows, but for what is said
+ * to be set once or somebody's own. It is held for the time of a few list
+ * operations, never while decoding or while a file operation runs. What follows
+ * from a change is seen to at the end of the turn: loader.c.
  */
 #ifndef LOADER_LOADER_IMPL_H
 #define LOADER_LOADER_IMPL_H
@@ -32,6 +33,7 @@
 #include "settings/settings.h"
 #include "loader/memory_impl.h"
 #include "loader/slab_impl.h"
+#include "loader/turn_impl.h"
 #include "schedule/schedule.h"
 #include "store/store.h"
 
@@ -174,8 +176,12 @@ struct worker {
 struct read_op {
 	struct uring_op op;
 	struct refrain_loader *l;
-	struct read_op *next; /* free ones */
-	struct entry *entry;  /* NULL: only closes its file */
+	struct read_op *next; /* free ones; those that will begin */
+	/* What begins when the lock has been released, with these. */
+	void (*begin)(struct read_op *r);
+	struct uring *ring;
+	int dir_fd, fd_closing;
+	struct entry *entry; /* NULL: only closes its file */
 	struct buffer *buffer;
 	bool busy;
 	int fd;
@@ -196,6 +202,10 @@ struct reader {
 	struct uring *direct; /* for entries of tiers; NULL until there is a
 				 mount's, may be the same */
 	struct read_op *ops, *free;
+	struct read_op *queued, **queued_end; /* begin at the turn's end */
+	/* How many threads are beginning some: sequentially consistent, with
+	 * `ending` of the loader. */
+	_Atomic uint32_t beginning;
 	bool local;	  /* set once: files that the kernel answers for */
 	uint32_t depth;	  /* set once: ops */
 	uint32_t allowed; /* ops that may be busy: fewer without descriptors */
@@ -259,9 +269,9 @@ struct refrain_loader {
 	struct settings s;
 	struct dataset *dataset;
 	struct lender *lender;
-	pthread_mutex_t *lock; /* the lender's */
+	struct turn turn; /* the lock */
+	bool turns;	  /* there is one */
 	pid_t pid;
-	int event_fd;
 	uint64_t examples;
 	uint64_t outstanding_max; /* entries with servings owed, at most */
 	cpu_set_t cpus;		  /* that workers may run on */
@@ -269,15 +279,12 @@ struct refrain_loader {
 	uint32_t threads;
 	struct mount *mount; /* that the dataset lies on, or NULL */
 
-	pthread_cond_t work_c;	 /* workers: something may be to be done */
-	pthread_cond_t next_c;	 /* refrain_next(), refrain_close() */
-	pthread_cond_t memory_c; /* who waits for memory: some is free */
+	_Atomic bool ending; /* as `closing`, for whoever has no lock */
 
 	/* All below: the lock. */
 	bool closing;
 	int stopped; /* why every call fails from now on */
-	uint32_t running, idle, working, callers;
-	bool event_set;
+	uint32_t running, working, callers;
 	struct memory memory;
 	uint64_t memory_share;	/* set once: what is not taken at open */
 	uint64_t memory_alone;	/* set once: that, and workers_bytes then */
@@ -355,8 +362,6 @@ bool planner_wants(const struct refrain_loader *l);
 /* Plan a little. Releases the lock meanwhile. */
 void planner_run(struct refrain_loader *l);
 struct step *step_of(const struct refrain_loader *l, uint64_t number);
-/* Wake as many workers as have something to do. */
-void wake_workers(struct refrain_loader *l);
 
 /* -- echo.c: the echo factor changes -- */
 
@@ -375,14 +380,13 @@ void echo_returned(struct refrain_loader *l);
 int reader_init(struct refrain_loader *l, struct error *err);
 /* Start what may be read. */
 void reader_pump(struct refrain_loader *l);
+/* What begins when the lock has been released; taken with it, then begun. */
+void reader_queue(struct refrain_loader *l, struct read_op *r,
+	void (*begin)(struct read_op *r));
+struct read_op *reader_take_queued(struct refrain_loader *l);
+void reader_begin(struct read_op *first);
 /* Of the open file, what is still to come. */
 void reader_read(struct refrain_loader *l, struct read_op *r);
-/* That an operation is given to. */
-static inline struct uring *reader_ring_of(
-	const struct refrain_loader *l, const struct read_op *r)
-{
-	return r->direct ? l->reader.direct : l->reader.ring;
-}
 /* What direct.c ends with: read the file itself, after all; the content is in
  * the buffer, `got` bytes; or closing has begun. */
 void reader_open(struct refrain_loader *l, struct read_op *r);
@@ -426,8 +430,8 @@ bool serving_make(struct worker *w, struct serving *s, enum entry_state state);
 
 /* -- next.c: what is ready, and for whom -- */
 
-/* Would refrain_next() return at once? Tell the descriptor. */
-void loader_tell(struct refrain_loader *l);
+/* Would refrain_next() return at once? */
+bool loader_is_ready(const struct refrain_loader *l);
 
 /* -- stats.c -- */
 
@@ -439,8 +443,6 @@ void meter_release(struct refrain_loader *l);
  */
 void meter_tick(struct refrain_loader *l);
 void meter_read(struct refrain_loader *l);
-/* Take the loader's lock in order to do so. */
-void meter_lock(struct refrain_loader *l);
 void meter_returned(struct refrain_loader *l, const struct step *st,
 	uint64_t called_ns, uint64_t now_ns);
 

@@ -35,6 +35,8 @@ libloader_la_SOURCES = \
 	src/loader/slab_impl.h \
 	src/loader/state.c \
 	src/loader/stats.c \
+	src/loader/turn.c \
+	src/loader/turn_impl.h \
 	src/loader/version.c \
 	src/loader/watch.c \
 	src/loader/worker.c

@@ -153,9 +153,9 @@ static void make_from_kept(struct make *m)
 	int rc;
 
 	m->e->users++;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	rc = copy_kept(m);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	m->e->users--;
 	count_augment(l, m);
 	note_augment(l, m->s, rc);
@@ -169,9 +169,9 @@ static void make_nothing(struct make *m)
 	struct refrain_loader *l = m->w->l;
 
 	m->e->users++;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	zero(l, m->s);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	m->e->users--;
 	fill_place(l, m->s, m->e->error);
 	note_failure(l, m->s, m->e->error, m->e->why);
@@ -229,9 +229,9 @@ static void keep_copy(struct make *m, const struct decoded *d,
 
 	if (!b)
 		return;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	memcpy(b->data, from, bytes);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	adopt(m, d, b, bytes);
 }
 
@@ -315,14 +315,14 @@ static int probe(struct make *m, struct error *err)
 	struct buffer there;
 	int rc;
 
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	rc = make_probe(m, err);
 	if (rc == 0) {
 		m->keep = &there; /* for the layout alone */
 		make_layout(m);
 		m->keep = NULL;
 	}
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
 	return rc;
 }
 
@@ -339,9 +339,9 @@ static int decode_in_room(struct make *m, int *status, struct error *err)
 	struct decoded d;
 	int rc;
 
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	rc = decode_and_make(m, &d, status, err);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (rc) {
 		give_back_keep(m, m->decoded_bytes);
 	} else {

@@ -47,8 +47,7 @@ bool mount_knows(struct refrain_loader *l, const struct entry *e)
 		(!m->tiers || e->index != e->slot.index ||
 			e->slot.fresh < m->answered))
 		return true;
-	if (m->waiting)
-		pthread_cond_signal(&m->moved);
+	m->stirred = m->waiting;
 	return false;
 }
 
@@ -176,8 +175,6 @@ static void open_gate(struct mount *m)
 	if (!m->gated || (plan_wanted(m) && !planned))
 		return;
 	m->gated = false;
-	meter_tick(m->l);
-	reader_pump(m->l);
 }
 
 /* How many fresh examples that were not returned may be being read. */
@@ -193,14 +190,14 @@ static enum work wait_for_work(struct mount *m, struct now *now)
 	struct refrain_loader *l = m->l;
 	enum work work;
 
-	LOCK_SCOPE(l->lock);
+	turn_lock(&l->turn);
 	/* All of it is over. */
 	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
 		m->begun = m->planned = false;
 	open_gate(m);
 	while ((work = work_due(m)) == WORK_NONE) {
 		m->waiting = true;
-		pthread_cond_wait(&m->moved, l->lock);
+		turn_wait(&l->turn, TURN_HELP);
 		m->waiting = false;
 	}
 	*now = (struct now){m->answered, plan_end(m),
@@ -212,6 +209,7 @@ static enum work wait_for_work(struct mount *m, struct now *now)
 		m->due_ns = clock_now_ns() + REPORT_NS;
 	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
 		now->report.untold = mount_untold(m);
+	turn_unlock(&l->turn);
 	return work;
 }
 
@@ -219,8 +217,17 @@ void mount_moved(struct refrain_loader *l)
 {
 	struct mount *m = l->mount;
 
-	if (m && m->waiting && work_due(m) != WORK_NONE)
-		pthread_cond_signal(&m->moved);
+	if (m && m->waiting && !m->stirred)
+		m->stirred = work_due(m) != WORK_NONE;
+}
+
+bool mount_take_stirred(struct refrain_loader *l)
+{
+	bool stirred = l->mount && l->mount->stirred;
+
+	if (stirred)
+		l->mount->stirred = false;
+	return stirred;
 }
 
 void mount_note_start(struct refrain_loader *l, const struct entry *e)
@@ -254,12 +261,9 @@ void mount_note_read(struct refrain_loader *l, size_t direct_bytes)
 
 static void set_late(struct mount *m, bool late)
 {
-	LOCK_SCOPE(m->l->lock);
-
+	turn_lock(&m->l->turn);
 	m->late = late;
-	meter_tick(m->l);
-	if (late)
-		reader_pump(m->l);
+	turn_unlock(&m->l->turn);
 }
 
 int mount_ask(
@@ -302,14 +306,13 @@ static int get_keys(struct mount *m, uint64_t from)
 	rc = mount_keys_ask(m, from, most, &count, &next);
 	if (rc < 0)
 		return rc;
-	LOCK_SCOPE(l->lock);
+	turn_lock(&l->turn);
 	/* The others may have one when they are read again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
 	m->answered = m->known < l->examples ? next : UINT64_MAX;
-	meter_tick(l);
-	reader_pump(l);
+	turn_unlock(&l->turn);
 	return 0;
 }
 
@@ -349,7 +352,7 @@ static void serve(struct mount *m)
 /* Closing shuts the socket down from now on. */
 static int say_socket(struct mount *m)
 {
-	LOCK_SCOPE(m->l->lock);
+	LOCK_SCOPE(&m->l->turn.lock);
 
 	m->socket = m->talk.fd;
 	m->schedule = m->l->planner.schedule;
@@ -416,15 +419,16 @@ static void close_tiers(struct mount *m)
 static bool say_on(struct mount *m, struct uring *ring)
 {
 	struct refrain_loader *l = m->l;
+	bool on;
 
-	LOCK_SCOPE(l->lock);
-	if (l->closing)
-		return false;
-	l->reader.direct = ring;
-	m->state = MOUNT_ON;
-	meter_tick(l);
-	reader_pump(l);
-	return true;
+	turn_lock(&l->turn);
+	on = !l->closing;
+	if (on) {
+		l->reader.direct = ring;
+		m->state = MOUNT_ON;
+	}
+	turn_unlock(&l->turn);
+	return on;
 }
 
 static int go_on(struct mount *m)
@@ -444,16 +448,15 @@ static void end(struct mount *m)
 {
 	struct refrain_loader *l = m->l;
 
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
 	m->socket = -1;
 	m->state = MOUNT_OFF;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	talk_close(&m->talk);
-	meter_lock(l);
-	reader_pump(l);
+	turn_lock(&l->turn);
 	m->ended = true;
-	pthread_cond_broadcast(&l->next_c);
-	pthread_mutex_unlock(l->lock);
+	turn_mark(&l->turn, TURN_CLOSER);
+	turn_unlock(&l->turn);
 }
 
 static void *mount_thread(void *arg)
@@ -523,7 +526,6 @@ void mount_new(struct refrain_loader *l)
 	m->in_row = m->epoch_fresh;
 	m->planning = true;
 	m->talk.fd = m->socket = -1;
-	(void)pthread_cond_init(&m->moved, NULL); /* cannot fail on Linux */
 	l->mount = m;
 	if (new_tables(m) < 0)
 		mount_free(l);
@@ -544,7 +546,7 @@ void mount_start(struct refrain_loader *l)
 static void wait_for_end(struct mount *m, uint64_t until_ns)
 {
 	while (!m->ended)
-		if (!cond_wait_until(&m->l->next_c, m->l->lock, until_ns))
+		if (!turn_wait_until(&m->l->turn, TURN_CLOSER, until_ns))
 			break;
 }
 
@@ -557,14 +559,14 @@ bool mount_stop(struct refrain_loader *l, uint64_t until_ns)
 
 	if (!m || !m->started)
 		return true;
-	pthread_mutex_lock(l->lock);
-	pthread_cond_signal(&m->moved);
+	turn_lock(&l->turn);
+	turn_mark(&l->turn, TURN_HELP);
 	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
 	if (m->socket >= 0)
 		(void)shutdown(m->socket, SHUT_RDWR); /* or it is already */
 	wait_for_end(m, until_ns);
 	ended = m->ended;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	if (ended)
 		pthread_join(m->thread, NULL);
 	else
@@ -580,7 +582,6 @@ void mount_free(struct refrain_loader *l)
 		return;
 	close_tiers(m);
 	memory_uncharge(&l->memory, m->charged);
-	pthread_cond_destroy(&m->moved);
 	free(m->keys);
 	free(m->request);
 	free(m->asked);

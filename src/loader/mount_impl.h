@@ -95,8 +95,8 @@ struct mount {
 	enum mount_state state;
 	bool ended;		/* the thread has */
 	bool late;		/* nobody waits for keys now */
-	bool waiting;		/* the thread, for `moved` */
-	pthread_cond_t moved;	/* the thread: look again */
+	bool waiting;		/* the thread, until it is stirred */
+	bool stirred;		/* the thread is to look again */
 	int socket;		/* to be shut down at the end; -1 */
 	struct mount_key *keys; /* by index modulo keys_count; NULL: none */
 	uint64_t known;		/* keys in it */
@@ -154,11 +154,13 @@ void mount_free(struct refrain_loader *l);
 
 /* A batch was returned. */
 void mount_moved(struct refrain_loader *l);
+/* Is its thread to be woken? Once. */
+bool mount_take_stirred(struct refrain_loader *l);
 /* A read of the example starts. */
 void mount_note_start(struct refrain_loader *l, const struct entry *e);
 /* So many bytes were read from a tier; 0: it is read through the mount. */
 void mount_note_read(struct refrain_loader *l, size_t direct_bytes);
-/* False: it is soon known whether there is an entry; reader_pump() comes. */
+/* False: it is soon known whether there is an entry. */
 bool mount_knows(struct refrain_loader *l, const struct entry *e);
 /* The key of the entry to be tried, or NULL. */
 const struct mount_key *mount_key(

@@ -247,7 +247,7 @@ static uint32_t look_ahead(struct mount *m, uint64_t from, uint32_t most)
 
 static void leave_out_known(struct mount *m, uint32_t n)
 {
-	LOCK_SCOPE(m->l->lock);
+	LOCK_SCOPE(&m->l->turn.lock);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (m->keys[m->asked[i] % m->keys_count].index_1 ==

@@ -24,7 +24,7 @@ enum {
 static void add_rates(struct mount *m, const struct answer_value *v)
 {
 	const struct auto_rates *before = &m->plan.before;
-	LOCK_SCOPE(m->l->lock);
+	LOCK_SCOPE(&m->l->turn.lock);
 
 	m->rates = (struct auto_rates){
 		.full_ns = before->full_ns + v[FULL_US].value * NS_PER_US,

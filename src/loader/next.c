@@ -28,7 +28,7 @@ static struct step *finished(const struct refrain_loader *l)
 
 static bool all_lent(const struct refrain_loader *l)
 {
-	return l->lender->lent == l->lender->n;
+	return lender_all_lent(l->lender);
 }
 
 static bool at_end(const struct refrain_loader *l)
@@ -36,22 +36,10 @@ static bool at_end(const struct refrain_loader *l)
 	return l->planner.at_end && l->step_first == l->step_end;
 }
 
-void loader_tell(struct refrain_loader *l)
+bool loader_is_ready(const struct refrain_loader *l)
 {
-	bool now = l->closing || l->stopped || finished(l) || at_end(l) ||
+	return l->closing || l->stopped || finished(l) || at_end(l) ||
 		all_lent(l);
-	uint64_t value = 1;
-
-	if (now)
-		pthread_cond_broadcast(&l->next_c);
-	if (now == l->event_set)
-		return;
-	l->event_set = now;
-	/* It holds 0 or 1, so that neither can block or fail. */
-	if (now)
-		(void)!write(l->event_fd, &value, sizeof(value));
-	else
-		(void)!read(l->event_fd, &value, sizeof(value));
 }
 
 /* A batch has failed for good. */
@@ -66,7 +54,6 @@ static int stop(struct refrain_loader *l, const struct step *st)
 	};
 	(void)error_set(&l->message, st->error, "step %" PRIu64 ": %s",
 		st->number, st->why ? st->why : "%m");
-	loader_tell(l);
 	return l->stopped;
 }
 
@@ -97,7 +84,6 @@ static int stop_too_damaged(struct refrain_loader *l, const struct step *st)
 		st->number, l->meter.damaged_fresh + st->damaged,
 		l->meter.out.fresh + st->fresh, 100 * l->s.c.max_damage,
 		l->damage.msg);
-	loader_tell(l);
 	return l->stopped;
 }
 
@@ -118,7 +104,8 @@ static int look(struct refrain_loader *l)
 		return 0;
 	if (all_lent(l))
 		return error_set(&l->message, -EBUSY,
-			"all %u batches are lent: release one", l->lender->n);
+			"all %u batches are lent: release one",
+			lender_count(l->lender));
 	return -EAGAIN;
 }
 
@@ -137,11 +124,11 @@ static int wait_for_step(
 
 	while ((rc = look(l)) == -EAGAIN) {
 		if (timeout_ms < 0)
-			pthread_cond_wait(&l->next_c, l->lock);
+			turn_wait(&l->turn, TURN_CALLERS);
 		else if (clock_now_ns() >= until_ns)
 			return timed_out(l, called_ns);
 		else
-			(void)cond_wait_until(&l->next_c, l->lock, until_ns);
+			(void)turn_wait_until(&l->turn, TURN_CALLERS, until_ns);
 	}
 	return rc;
 }
@@ -183,9 +170,16 @@ static const struct refrain_batch *hand_over(
 	l->step_first++;
 	l->returned++;
 	mount_moved(l);
-	loader_tell(l);
-	wake_workers(l);
 	return b;
+}
+
+/* The last that a call does, as the loader may be gone then. */
+static void leave(struct refrain_loader *l)
+{
+	LOCK_SCOPE(&l->turn.lock);
+	l->callers--;
+	if (l->closing)
+		turn_wake_closer(&l->turn);
 }
 
 int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
@@ -197,7 +191,7 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	*out = NULL;
 	if (l->pid != getpid())
 		return -ECHILD;
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
 	l->callers++;
 	l->failure.error = l->stopped ? l->failure.error : 0;
 	rc = wait_for_step(l, timeout_ms, called_ns);
@@ -208,10 +202,8 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 		*out = hand_over(l, called_ns - l->waited_ns);
 	if (rc == 1)
 		l->waited_ns = 0;
-	l->callers--;
-	if (l->closing)
-		pthread_cond_broadcast(&l->next_c);
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
+	leave(l);
 	return rc;
 }
 
@@ -225,7 +217,7 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 	if (l->pid != getpid())
 		return -ECHILD;
 	if (data_bytes < needed || (labels && label_count < l->s.c.batch)) {
-		LOCK_SCOPE(l->lock);
+		LOCK_SCOPE(&l->turn.lock);
 		return error_set(&l->message, -ENOSPC,
 			"a batch needs %zu bytes and %u labels", needed,
 			l->s.c.batch);

@@ -21,24 +21,11 @@ struct step *step_of(const struct refrain_loader *l, uint64_t number)
 	return &l->steps[number % l->s.c.batches_ahead];
 }
 
-void wake_workers(struct refrain_loader *l)
-{
-	uint64_t n = (uint64_t)l->ready + planner_wants(l);
-
-	if (n >= l->idle) {
-		if (l->idle)
-			pthread_cond_broadcast(&l->work_c);
-		return;
-	}
-	while (n-- > 0)
-		pthread_cond_signal(&l->work_c);
-}
-
 static bool wants_step(const struct refrain_loader *l)
 {
 	const struct planner *p = &l->planner;
 
-	return !p->at_end && !list_empty(&l->lender->free) &&
+	return !p->at_end && lender_has_free(l->lender) &&
 		l->step_end - l->step_first < l->s.c.batches_ahead &&
 		l->free_entries >= l->s.c.batch;
 }
@@ -152,15 +139,14 @@ static void plan_step(struct refrain_loader *l)
 	uint64_t number = l->step_end;
 	uint32_t n;
 
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	n = schedule_next(&p->schedule, &p->cursor, st->slots);
 	for (uint32_t i = 0; i < n; i++)
 		dataset_example(
 			l->dataset, st->slots[i].index, &p->examples[i]);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (!n) {
 		p->at_end = true;
-		loader_tell(l);
 		return;
 	}
 	st->number = number;
@@ -193,9 +179,9 @@ static void plan_ahead(struct refrain_loader *l)
 	uint64_t to = p->planned_fresh + room_ahead(l);
 	uint32_t n;
 
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	n = look_ahead(l, from, to);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (n < AHEAD_MAX && from + n < to)
 		p->fresh_end = from + n;
 	p->read_fresh = from + n;
@@ -215,8 +201,6 @@ void planner_run(struct refrain_loader *l)
 	else
 		plan_ahead(l);
 	l->planner.busy = false;
-	reader_pump(l);
-	wake_workers(l);
 }
 
 /* -- Life ------------------------------------------------------------------ */

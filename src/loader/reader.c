@@ -30,6 +30,63 @@ static struct read_op *of(struct uring_op *op)
 	return CONTAINER_OF(op, struct read_op, op);
 }
 
+/* -- Operations, which begin when the lock has been released ----------------
+ */
+
+void reader_queue(struct refrain_loader *l, struct read_op *r,
+	void (*begin)(struct read_op *r))
+{
+	r->begin = begin;
+	r->next = NULL;
+	*l->reader.queued_end = r;
+	l->reader.queued_end = &r->next;
+}
+
+struct read_op *reader_take_queued(struct refrain_loader *l)
+{
+	struct read_op *first = l->reader.queued;
+
+	l->reader.queued = NULL;
+	l->reader.queued_end = &l->reader.queued;
+	return first;
+}
+
+/* Once begun, it may end and be used again at any time. */
+void reader_begin(struct read_op *first)
+{
+	for (struct read_op *r = first, *next; r; r = next) {
+		next = r->next;
+		r->begin(r);
+	}
+}
+
+static void begin_close(struct read_op *r)
+{
+	r->op.done = on_close;
+	uring_close(r->ring, &r->op, r->fd_closing);
+}
+
+static void begin_read(struct read_op *r)
+{
+	size_t room = r->buffer->bytes - r->got;
+
+	if (!r->entry->example.whole)
+		room = r->want - r->got;
+	r->op.done = on_read;
+	uring_read(r->ring, &r->op, r->fd, r->buffer->data + r->got,
+		room < READ_MAX ? room : READ_MAX, r->offset + r->got);
+}
+
+static void begin_open(struct read_op *r)
+{
+	r->op.done = on_open;
+	uring_open(
+		r->ring, &r->op, r->dir_fd, r->entry->example.file, O_RDONLY);
+}
+
+/* -- Its end ----------------------------------------------------------------
+ */
+
 static void release_op(struct refrain_loader *l, struct read_op *r)
 {
 	r->busy = false;
@@ -56,8 +113,8 @@ static struct entry *part(struct refrain_loader *l, struct read_op *r)
 		(void)close(fd); /* was only read */
 		release_op(l, r);
 	} else {
-		r->op.done = on_close;
-		uring_close(reader_ring_of(l, r), &r->op, fd);
+		r->fd_closing = fd;
+		reader_queue(l, r, begin_close);
 	}
 	return e;
 }
@@ -77,7 +134,7 @@ static bool lack_descriptors(struct reader *reader, int rc)
 	return true;
 }
 
-/* Lock taken by the caller; followed by after_read(). */
+/* Lock taken by the caller. */
 static void read_failed(struct refrain_loader *l, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
@@ -158,25 +215,10 @@ static void read_whole(struct refrain_loader *l, struct read_op *r)
 	entry_settle(l, e);
 }
 
-static void after_read(struct refrain_loader *l)
-{
-	if (l->closing)
-		return;
-	reader_pump(l);
-	wake_workers(l);
-	if (l->alone)
-		pthread_cond_broadcast(&l->memory_c);
-}
-
 void reader_read(struct refrain_loader *l, struct read_op *r)
 {
-	size_t room = r->buffer->bytes - r->got;
-
-	if (!r->entry->example.whole)
-		room = r->want - r->got;
-	r->op.done = on_read;
-	uring_read(l->reader.ring, &r->op, r->fd, r->buffer->data + r->got,
-		room < READ_MAX ? room : READ_MAX, r->offset + r->got);
+	r->ring = l->reader.ring;
+	reader_queue(l, r, begin_read);
 }
 
 /* There is more of it. -ENOBUFS: no room now, to be read later. */
@@ -214,20 +256,17 @@ static void on_read(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 	int rc;
 
-	meter_lock(l);
+	turn_lock(&l->turn);
 	rc = l->closing ? -ECANCELED : res;
 	if (rc >= 0)
 		rc = got_some(l, r, (size_t)res);
-	if (rc == 0) {
+	if (rc == 0)
 		reader_read(l, r);
-	} else {
-		if (rc < 0)
-			read_failed(l, r, rc);
-		else
-			read_whole(l, r);
-		after_read(l);
-	}
-	pthread_mutex_unlock(l->lock);
+	else if (rc < 0)
+		read_failed(l, r, rc);
+	else
+		read_whole(l, r);
+	turn_unlock(&l->turn);
 }
 
 /* Keep the first descriptors of shards that there are. */
@@ -287,25 +326,23 @@ static void on_open(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 	uint64_t bytes = size_of_open(r, res);
 
-	meter_lock(l);
+	turn_lock(&l->turn);
 	if (res >= 0)
 		r->fd = res;
 	if (res < 0 || l->closing) {
 		read_failed(l, r, res < 0 ? res : -ECANCELED);
-		after_read(l);
 	} else {
 		share_fd(l, r);
 		if (bytes)
 			take_size(l, r, bytes);
 		reader_read(l, r);
 	}
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 }
 
 void reader_done(struct refrain_loader *l, struct read_op *r)
 {
 	read_whole(l, r);
-	after_read(l);
 }
 
 void reader_cancel(struct refrain_loader *l, struct read_op *r)
@@ -319,16 +356,14 @@ static void on_close(struct uring_op *op, int res)
 	struct refrain_loader *l = r->l;
 
 	(void)res; /* was only read */
-	meter_lock(l);
+	turn_lock(&l->turn);
 	release_op(l, r);
-	if (!l->closing)
-		reader_pump(l);
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 }
 
 void reader_open(struct refrain_loader *l, struct read_op *r)
 {
-	r->op.done = on_open;
-	uring_open(l->reader.ring, &r->op, dataset_dir(l->dataset),
-		r->entry->example.file, O_RDONLY);
+	r->ring = l->reader.ring;
+	r->dir_fd = dataset_dir(l->dataset);
+	reader_queue(l, r, begin_open);
 }

@@ -55,6 +55,7 @@ int reader_init(struct refrain_loader *l, struct error *err)
 
 	reader->local = is_local(dataset_fs_type(l->dataset));
 	reader->depth = reader->allowed = n;
+	reader->queued_end = &reader->queued;
 	reader->ops = calloc(n, sizeof(*reader->ops));
 	if (!reader->ops || shards_init(l) < 0)
 		return error_set(err, -ENOMEM, "no memory for the reads");
@@ -88,23 +89,24 @@ uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
 
 	if (!reader->ring)
 		return 0;
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
+	while (reader->beginning > 0)
+		(void)turn_wait_until(&l->turn, TURN_CLOSER, UINT64_MAX);
 	direct = reader->direct;
 	for (uint32_t i = 0; i < reader->depth; i++)
 		if (reader->ops[i].busy && reader->ops[i].entry)
-			uring_cancel(reader_ring_of(l, &reader->ops[i]),
-				&reader->ops[i].op);
-	pthread_mutex_unlock(l->lock);
+			uring_cancel(reader->ops[i].ring, &reader->ops[i].op);
+	turn_unlock(&l->turn);
 	if ((!direct || direct == reader->ring ||
 		    uring_free(direct, wait_ns)) &&
 		uring_free(reader->ring, time_left(until_ns))) {
 		reader->ring = NULL;
 		return 0;
 	}
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		left += reader->ops[i].busy;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	return left ? left : 1;
 }
 

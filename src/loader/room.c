@@ -149,8 +149,7 @@ static int work_alone(struct make *m)
 			continue;
 		if (l->working <= 1 && !l->reader.reading)
 			return -E2BIG;
-		pthread_cond_wait(&l->memory_c, l->lock);
-		meter_tick(l);
+		turn_wait(&l->turn, TURN_ALONE);
 	}
 	return 0;
 }

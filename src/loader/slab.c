@@ -4,8 +4,6 @@
  * refrain_next() and, for refrain_release(), by any thread at any time.
  *
  *	free --take--> filled --lend--> lent --refrain_release()--> free
- *	  ^              | put
- *	  +--------------+
  *
  * After a fork the child's copy of the lock may be held for ever: a release
  * there does nothing.
@@ -14,10 +12,37 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/lock.h"
+
 #define ALIGN 64
+
+struct lender {
+	pthread_mutex_t lock;
+	struct list free;    /* lock */
+	uint32_t calls;	     /* lock: of on_free(), going on */
+	pthread_cond_t idle; /* lender_leave(): calls is 0 */
+	bool left;	     /* lock: the loader has ended */
+	/* Lock: slabs that are lent, releases that go on, and the loader. */
+	uint32_t refs;
+	/* Changed with the lock, read without: relaxed, nothing follows from
+	 * them that on_free() does not ask again. */
+	_Atomic uint32_t lent, free_count;
+	void (*on_free)(void *arg);
+	void *arg; /* both: set once; not used once `left` is set */
+	/* Set once. */
+	pid_t pid;
+	uint32_t n;
+	void *(*alloc)(void *ctx, size_t bytes);
+	void (*release)(void *ctx, void *p, size_t bytes);
+	void *ctx;
+	size_t data_bytes;
+	struct slab slabs[];
+};
 
 static size_t round_up(size_t bytes)
 {
@@ -101,6 +126,7 @@ static int slab_init(
 		.crops = slab->crops,
 	};
 	list_add_tail(&lender->free, &slab->node);
+	lender->free_count++;
 	return 0;
 }
 
@@ -108,6 +134,7 @@ static void lender_free(struct lender *lender)
 {
 	for (uint32_t i = 0; i < lender->n; i++)
 		slab_release(lender, &lender->slabs[i]);
+	pthread_cond_destroy(&lender->idle);
 	pthread_mutex_destroy(&lender->lock);
 	free(lender);
 }
@@ -121,8 +148,11 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 
 	if (!lender)
 		return -ENOMEM;
-	pthread_mutex_init(&lender->lock, NULL);
+	(void)pthread_mutex_init(
+		&lender->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_cond_init(&lender->idle, NULL);
 	list_init(&lender->free);
+	lender->refs = 1;
 	lender->on_free = on_free;
 	lender->arg = arg;
 	lender->pid = getpid();
@@ -141,48 +171,84 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	return 0;
 }
 
+bool lender_has_free(const struct lender *lender)
+{
+	return lender->free_count > 0;
+}
+
+bool lender_all_lent(const struct lender *lender)
+{
+	return lender->lent == lender->n;
+}
+
+uint32_t lender_count(const struct lender *lender)
+{
+	return lender->n;
+}
+
+/* Whoever has the last reference frees. Takes the lock that is held. */
+static void unref(struct lender *lender)
+{
+	bool last = --lender->refs == 0;
+
+	ASSERT_HELD(&lender->lock);
+	pthread_mutex_unlock(&lender->lock);
+	if (last)
+		lender_free(lender);
+}
+
 void lender_leave(struct lender *lender)
 {
-	bool last;
-
 	pthread_mutex_lock(&lender->lock);
 	lender->left = true;
 	for (uint32_t i = 0; i < lender->n; i++)
 		if (!lender->slabs[i].lent)
 			slab_release(lender, &lender->slabs[i]);
-	last = lender->lent == 0;
-	pthread_mutex_unlock(&lender->lock);
-	if (last)
-		lender_free(lender);
+	while (lender->calls > 0)
+		pthread_cond_wait(&lender->idle, &lender->lock);
+	unref(lender);
 }
 
 struct slab *slab_take(struct lender *lender)
 {
 	struct slab *slab;
 
+	LOCK_SCOPE(&lender->lock);
 	if (list_empty(&lender->free))
 		return NULL;
 	slab = CONTAINER_OF(lender->free.next, struct slab, node);
 	list_del(&slab->node);
+	lender->free_count--;
 	return slab;
-}
-
-void slab_put(struct slab *slab)
-{
-	list_add_tail(&slab->lender->free, &slab->node);
 }
 
 void slab_lend(struct slab *slab)
 {
+	struct lender *lender = slab->lender;
+
+	LOCK_SCOPE(&lender->lock);
 	slab->lent = true;
-	slab->lender->lent++;
+	lender->lent++;
+	lender->refs++;
+}
+
+/* The loader is told without the lock, and stays until it was. */
+static void give_back(struct lender *lender, struct slab *slab)
+{
+	list_add_tail(&lender->free, &slab->node);
+	lender->free_count++;
+	lender->calls++;
+	pthread_mutex_unlock(&lender->lock);
+	lender->on_free(lender->arg);
+	pthread_mutex_lock(&lender->lock);
+	if (--lender->calls == 0)
+		pthread_cond_signal(&lender->idle);
 }
 
 void refrain_release(const struct refrain_batch *b)
 {
 	struct slab *slab = CONTAINER_OF((uintptr_t)b, struct slab, batch);
 	struct lender *lender;
-	bool last;
 
 	if (!b)
 		return;
@@ -196,14 +262,9 @@ void refrain_release(const struct refrain_batch *b)
 	}
 	slab->lent = false;
 	lender->lent--;
-	last = lender->left && lender->lent == 0;
-	if (lender->left) {
+	if (lender->left)
 		slab_release(lender, slab);
-	} else {
-		slab_put(slab);
-		lender->on_free(lender->arg);
-	}
-	pthread_mutex_unlock(&lender->lock);
-	if (last)
-		lender_free(lender);
+	else
+		give_back(lender, slab);
+	unref(lender);
 }

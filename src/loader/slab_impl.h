@@ -2,10 +2,9 @@
 /*
  * The memory of batches. A slab holds one batch: the samples, in the caller's
  * memory if so configured, and what the batch says of them. It is free, filled
- * by the loader, or lent. The lender, which has them all, lives until the
- * loader is closed and the last lent slab is back, whichever is later; and with
- * it the lock of the loader, which a release needs to know whether there is
- * still one.
+ * by the loader, or lent. The lender, which has them all, has a lock of its own
+ * and lives until the loader is closed and the last lent slab is back,
+ * whichever is later.
  */
 #ifndef LOADER_SLAB_IMPL_H
 #define LOADER_SLAB_IMPL_H
@@ -20,7 +19,6 @@
 
 struct lender;
 
-/* Fields that are said to need a lock need that of the lender. */
 struct slab {
 	struct refrain_batch batch; /* what is lent */
 	struct lender *lender;
@@ -35,43 +33,30 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
-struct lender {
-	pthread_mutex_t lock; /* rank: the loader's, whose lock it is */
-	struct list free;     /* lock */
-	uint32_t lent;	      /* lock: how many are lent */
-	bool left;	      /* lock: the loader has ended */
-	void (*on_free)(void *arg);
-	void *arg; /* both: set once; not used once `left` is set */
-	/* Set once. */
-	pid_t pid;
-	uint32_t n;
-	void *(*alloc)(void *ctx, size_t bytes);
-	void (*release)(void *ctx, void *p, size_t bytes);
-	void *ctx;
-	size_t data_bytes;
-	struct slab slabs[];
-};
-
 /* What a lender of `n` slabs takes, its own memory included. */
 uint64_t lender_bytes(const struct settings *s, uint32_t n);
 
 /*
- * on_free() is called after each refrain_release(), with the lender's lock
- * held, until lender_leave(). -ENOMEM; -EINVAL if the caller's alloc() gave
- * memory that is not aligned.
+ * on_free() is called after each refrain_release(), without a lock, until
+ * lender_leave() returns. -ENOMEM; -EINVAL if the caller's alloc() gave memory
+ * that is not aligned.
  */
 int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	void (*on_free)(void *arg), void *arg);
 
-/* The loader ends. Slabs that are not lent are gone with this call. */
+/*
+ * The loader ends. Slabs that are not lent are gone with this call, which waits
+ * for calls of on_free() to end.
+ */
 void lender_leave(struct lender *lender);
 
-/* These need the lock. */
+/* As of now: another thread may give a slab back. */
+bool lender_has_free(const struct lender *lender);
+bool lender_all_lent(const struct lender *lender);
+uint32_t lender_count(const struct lender *lender);
 
 /* A free slab, or NULL. */
 struct slab *slab_take(struct lender *lender);
-/* Back, unused. */
-void slab_put(struct slab *slab);
 /* To the caller: the batch stays until refrain_release(). */
 void slab_lend(struct slab *slab);
 

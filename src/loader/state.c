@@ -96,7 +96,7 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 {
 	if (l->pid != getpid())
 		return -ECHILD;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return save(l, l->returned, buf, size);
 }
 
@@ -105,7 +105,7 @@ int refrain_save_at(
 {
 	if (l->pid != getpid())
 		return -ECHILD;
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 	return save(l, step, buf, size);
 }
 

@@ -65,18 +65,13 @@ void meter_tick(struct refrain_loader *l)
 	uint64_t now_ns = clock_now_ns();
 
 	if (l->unfinished > l->working + l->ready)
-		m->now.read_wait_ns += l->idle * (now_ns - m->ticked_ns);
+		m->now.read_wait_ns +=
+			turn_idle(&l->turn) * (now_ns - m->ticked_ns);
 	if (l->reader.full)
 		m->now.full_ns += now_ns - m->ticked_ns;
 	if (l->reader.reading)
 		m->now.reading_ns += now_ns - m->ticked_ns;
 	m->ticked_ns = now_ns;
-}
-
-void meter_lock(struct refrain_loader *l)
-{
-	pthread_mutex_lock(l->lock);
-	meter_tick(l);
 }
 
 /* -- A batch is returned --------------------------------------------------- */
@@ -283,7 +278,7 @@ static void derive(struct refrain_loader *l, struct refrain_stats *out)
 
 static void take(struct refrain_loader *l, struct refrain_stats *out)
 {
-	LOCK_SCOPE(l->lock);
+	LOCK_SCOPE(&l->turn.lock);
 
 	meter_tick(l);
 	*out = l->meter.out;

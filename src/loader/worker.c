@@ -45,8 +45,6 @@ static void finish(struct refrain_loader *l, struct serving *s)
 	st->left--;
 	entry_served(l, e, s->echo);
 	entry_settle(l, e);
-	if (!st->left)
-		loader_tell(l);
 }
 
 /* Memory that a decoder or augmenter has taken for good. */
@@ -95,10 +93,6 @@ static void work(struct worker *w, struct serving *s)
 	charge_worker(w);
 	if (made)
 		finish(l, s);
-	if (l->alone)
-		pthread_cond_broadcast(&l->memory_c);
-	reader_pump(l);
-	wake_workers(l);
 }
 
 /* -- The thread ------------------------------------------------------------ */
@@ -113,27 +107,18 @@ static void be_nice(const struct refrain_loader *l)
 			getpriority(PRIO_PROCESS, (id_t)tid) + l->s.c.nice);
 }
 
-static void sleep_idle(struct refrain_loader *l)
-{
-	meter_tick(l);
-	l->idle++;
-	pthread_cond_wait(&l->work_c, l->lock);
-	meter_tick(l);
-	l->idle--;
-}
-
 static void *worker_thread(void *arg)
 {
 	struct worker *w = arg;
 	struct refrain_loader *l = w->l;
 
 	be_nice(l);
-	meter_lock(l);
+	turn_lock(&l->turn);
 	while (!l->closing) {
 		struct serving *s;
 
 		if (l->alone) {
-			sleep_idle(l);
+			turn_wait(&l->turn, TURN_WORKERS);
 			continue;
 		}
 		if (planner_wants(l)) {
@@ -144,11 +129,11 @@ static void *worker_thread(void *arg)
 		if (s)
 			work(w, s);
 		else
-			sleep_idle(l);
+			turn_wait(&l->turn, TURN_WORKERS);
 	}
 	l->running--;
-	pthread_cond_broadcast(&l->next_c);
-	pthread_mutex_unlock(l->lock);
+	turn_mark(&l->turn, TURN_CLOSER);
+	turn_unlock(&l->turn);
 	return NULL;
 }
 
@@ -208,16 +193,16 @@ int workers_start(struct refrain_loader *l, struct error *err)
 	for (uint32_t i = 0; rc == 0 && i < l->threads; i++) {
 		struct worker *w = &l->workers[i];
 
-		pthread_mutex_lock(l->lock);
+		turn_lock(&l->turn);
 		l->running++;
-		pthread_mutex_unlock(l->lock);
+		turn_unlock(&l->turn);
 		rc = start_thread(l, w);
 		w->started = rc == 0;
 		if (rc == 0)
 			continue;
-		pthread_mutex_lock(l->lock);
+		turn_lock(&l->turn);
 		l->running--;
-		pthread_mutex_unlock(l->lock);
+		turn_unlock(&l->turn);
 	}
 	if (rc == -EINVAL && l->s.c.cpu_count)
 		return error_set(err, rc,
@@ -239,12 +224,12 @@ bool workers_stop(struct refrain_loader *l, uint64_t until_ns)
 {
 	bool ended;
 
-	pthread_mutex_lock(l->lock);
+	turn_lock(&l->turn);
 	while (l->running > 0)
-		if (!cond_wait_until(&l->next_c, l->lock, until_ns))
+		if (!turn_wait_until(&l->turn, TURN_CLOSER, until_ns))
 			break;
 	ended = l->running == 0;
-	pthread_mutex_unlock(l->lock);
+	turn_unlock(&l->turn);
 	for (uint32_t i = 0; l->workers && i < l->threads; i++) {
 		if (!l->workers[i].started)
 			continue;

@@ -23,6 +23,7 @@ unit_tests = \
 	tests/unit/test_examples_tar \
 	tests/unit/test_follow \
 	tests/unit/test_loader \
+	tests/unit/test_turn \
 	tests/unit/test_loader_alloc \
 	tests/unit/test_loader_damage \
 	tests/unit/test_loader_samples \

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Turns under the lock of a loader. Entered by every thread that has to do with
+ * the loader.
+ */
+#include "loader/turn_impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/cond.h"
+
+int turn_init(struct turn *t, const struct turn_ops *ops, void *arg)
+{
+	*t = (struct turn){.ops = ops, .arg = arg};
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&t->event_lock, NULL);
+	for (unsigned i = 0; i < TURN_WHO; i++)
+		cond_init(&t->who[i]);
+	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return t->event_fd < 0 ? -errno : 0;
+}
+
+void turn_release(struct turn *t)
+{
+	if (t->event_fd >= 0)
+		(void)close(t->event_fd); /* holds nothing */
+	for (unsigned i = 0; i < TURN_WHO; i++)
+		pthread_cond_destroy(&t->who[i]);
+	pthread_mutex_destroy(&t->event_lock);
+	pthread_mutex_destroy(&t->lock);
+}
+
+/* -- What is woken --------------------------------------------------------- */
+
+/* What end() has marked, to be done without the lock. */
+struct wakes {
+	uint32_t workers;
+	bool all_workers, ready_changed, who[TURN_WHO];
+	void *chosen;
+};
+
+static void end_turn(struct turn *t, struct wakes *w)
+{
+	ASSERT_HELD(&t->lock);
+	w->chosen = t->ops->end(t->arg);
+	w->workers = t->workers;
+	w->all_workers = t->workers >= t->idle;
+	t->workers = 0;
+	w->ready_changed = t->ready_changed;
+	t->ready_changed = false;
+	memcpy(w->who, t->marked, sizeof(w->who));
+	memset(t->marked, 0, sizeof(t->marked));
+}
+
+static bool wakes_any(const struct wakes *w)
+{
+	bool any = w->chosen || w->workers || w->ready_changed;
+
+	for (unsigned i = 0; i < TURN_WHO; i++)
+		any = any || w->who[i];
+	return any;
+}
+
+/* It is up to date when this returns, whoever else is at it. */
+static void write_event(struct turn *t)
+{
+	uint64_t value = 1;
+
+	LOCK_SCOPE(&t->event_lock);
+	if (t->written == t->ready)
+		return;
+	t->written = !t->written;
+	/* It holds 0 or 1, so that neither can block or fail. */
+	if (t->written)
+		(void)!write(t->event_fd, &value, sizeof(value));
+	else
+		(void)!read(t->event_fd, &value, sizeof(value));
+}
+
+static void wake_workers(struct turn *t, const struct wakes *w)
+{
+	pthread_cond_t *workers = &t->who[TURN_WORKERS];
+
+	if (w->workers && w->all_workers)
+		pthread_cond_broadcast(workers);
+	for (uint32_t i = 0; !w->all_workers && i < w->workers; i++)
+		pthread_cond_signal(workers);
+}
+
+static void after_turn(struct turn *t, const struct wakes *w)
+{
+	if (w->ready_changed)
+		write_event(t);
+	wake_workers(t, w);
+	for (unsigned i = 0; i < TURN_WHO; i++)
+		if (w->who[i])
+			pthread_cond_broadcast(&t->who[i]);
+	if (w->chosen)
+		t->ops->start(t->arg, w->chosen);
+}
+
+/* -- Turns ----------------------------------------------------------------- */
+
+void turn_lock(struct turn *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->ops->begin(t->arg);
+}
+
+void turn_unlock(struct turn *t)
+{
+	struct wakes w;
+
+	end_turn(t, &w);
+	pthread_mutex_unlock(&t->lock);
+	after_turn(t, &w);
+}
+
+/*
+ * Whoever is about to sleep ends its turn first. When somebody is to be woken
+ * by that, or something started, it is done without the lock, and the sleeper
+ * looks again: false.
+ */
+static bool may_sleep(struct turn *t)
+{
+	struct wakes w;
+
+	end_turn(t, &w);
+	if (!wakes_any(&w))
+		return true;
+	pthread_mutex_unlock(&t->lock);
+	after_turn(t, &w);
+	pthread_mutex_lock(&t->lock);
+	return false;
+}
+
+static bool sleep_until(struct turn *t, enum turn_who who, uint64_t until_ns)
+{
+	if (until_ns != UINT64_MAX)
+		return cond_wait_until(&t->who[who], &t->lock, until_ns);
+	pthread_cond_wait(&t->who[who], &t->lock);
+	return true;
+}
+
+/* A worker that is awake need not be woken any more. */
+static void wait_for_work(struct turn *t)
+{
+	ASSERT_HELD(&t->lock);
+	t->ops->begin(t->arg);
+	t->idle++;
+	if (may_sleep(t))
+		(void)sleep_until(t, TURN_WORKERS, UINT64_MAX);
+	t->ops->begin(t->arg);
+	t->idle--;
+	t->woken -= t->woken > 0;
+}
+
+bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns)
+{
+	/* The end of every turn tells the one that waits for memory, but not
+	 * that of its own. */
+	bool counted = who != TURN_ALONE, early = true, sleeps;
+	uint32_t round = t->rounds[who];
+
+	ASSERT_HELD(&t->lock);
+	t->asleep[who] += counted;
+	sleeps = may_sleep(t);
+	t->asleep[who] += !counted && sleeps;
+	if (sleeps)
+		early = sleep_until(t, who, until_ns);
+	if (t->rounds[who] == round && (counted || sleeps))
+		t->asleep[who]--;
+	t->ops->begin(t->arg);
+	return early;
+}
+
+void turn_wait(struct turn *t, enum turn_who who)
+{
+	ASSERT_HELD(&t->lock);
+	if (who == TURN_WORKERS)
+		wait_for_work(t);
+	else
+		(void)turn_wait_until(t, who, UINT64_MAX);
+}
+
+/* -- Marks ----------------------------------------------------------------- */
+
+void turn_mark(struct turn *t, enum turn_who who)
+{
+	ASSERT_HELD(&t->lock);
+	if (!t->asleep[who])
+		return;
+	t->marked[who] = true;
+	t->asleep[who] = 0;
+	t->rounds[who]++;
+}
+
+void turn_wake_closer(struct turn *t)
+{
+	ASSERT_HELD(&t->lock);
+	pthread_cond_broadcast(&t->who[TURN_CLOSER]);
+}
+
+void turn_mark_workers(struct turn *t, uint64_t n)
+{
+	uint32_t most = n < t->idle ? (uint32_t)n : t->idle;
+
+	ASSERT_HELD(&t->lock);
+	if (most <= t->woken)
+		return;
+	t->workers += most - t->woken;
+	t->woken = most;
+}
+
+uint32_t turn_idle(const struct turn *t)
+{
+	ASSERT_HELD(&t->lock);
+	return t->idle;
+}
+
+void turn_ready(struct turn *t, bool ready)
+{
+	ASSERT_HELD(&t->lock);
+	t->ready_changed |= t->ready != ready;
+	t->ready = ready;
+}
