@@ -185,7 +185,7 @@ START_TEST(test_turn_descriptor_polls_as_was_said_last)
 }
 END_TEST
 
-Suite *suite(void)
+int main(void)
 {
 	Suite *s = suite_create("turn");
 	TCase *t = tcase_create("turn");
@@ -197,5 +197,5 @@ Suite *suite(void)
 	tcase_add_test(t, test_turn_wakes_as_many_workers_as_there_is_work_for);
 	tcase_add_test(t, test_turn_descriptor_polls_as_was_said_last);
 	suite_add_tcase(s, t);
-	return s;
+	return run_suite(s);
 }
