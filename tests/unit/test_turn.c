@@ -10,7 +10,7 @@
 struct scene {
 	struct turn t;
 	unsigned begun, ended, started;
-	bool mark, held_at_start;
+	bool mark, stop, held_at_start;
 	int chosen;
 };
 
@@ -135,7 +135,7 @@ static void *scene_worker(void *arg)
 	struct scene *s = arg;
 
 	turn_lock(&s->t);
-	while (s->chosen >= 0)
+	while (!s->stop)
 		turn_wait(&s->t, TURN_WORKERS);
 	turn_unlock(&s->t);
 	return NULL;
@@ -157,7 +157,7 @@ START_TEST(test_turn_wakes_as_many_workers_as_there_is_work_for)
 	ck_assert_uint_eq(s.t.workers, 1);
 	turn_mark_workers(&s.t, 5); /* is about to be woken */
 	ck_assert_uint_eq(s.t.workers, 1);
-	s.chosen = -1;
+	s.stop = true;
 	turn_unlock(&s.t);
 	ck_assert_int_eq(pthread_join(worker, NULL), 0);
 	turn_release(&s.t);
