@@ -147,11 +147,16 @@ static void count(struct load *ld, const struct refrain_batch *b)
 static void log_step(
 	struct load *ld, const struct refrain_batch *b, uint64_t waited_ns)
 {
-	if (ld->steps)
-		(void)fprintf(ld->steps,
-			"%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%u\t%u\n",
-			b->step, clock_now_ns() / NS_PER_US,
-			waited_ns / NS_PER_US, b->fresh, b->ends_epoch);
+	if (!ld->steps)
+		return;
+	(void)fprintf(ld->steps,
+		"%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%u\t%u\t", b->step,
+		clock_now_ns() / NS_PER_US, waited_ns / NS_PER_US, b->fresh,
+		b->ends_epoch);
+	if (b->ends_epoch)
+		(void)fprintf(ld->steps, "%" PRIu64 "\n", b->ended_epoch);
+	else
+		(void)fputs("-\n", ld->steps);
 }
 
 static int open_steps(struct load *ld, struct error *err)

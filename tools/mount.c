@@ -38,6 +38,11 @@ static int add_cache(void *out, const char *value, struct error *err)
 	rc = size_parse(colon + 1, UINT64_MAX, &bytes, err);
 	if (rc < 0)
 		return rc;
+	if (bytes == 0)
+		return error_set(err, -EINVAL,
+			"'%s': the size must not be 0; give some bytes, as in "
+			"/dev/shm/cache:64G",
+			value);
 	if (o->ntiers == STORE_TIERS_MAX)
 		return error_set(err, -EINVAL, "there can be at most %d",
 			STORE_TIERS_MAX);
@@ -269,6 +274,7 @@ static int run(struct mount_args *args, char **argv)
 {
 	struct error err = {""};
 	struct mount_options *o = &args->options;
+	int rc;
 
 	o->source = argv[1];
 	o->mountpoint = argv[2];
@@ -286,9 +292,12 @@ static int run(struct mount_args *args, char **argv)
 		(void)command_fail("mount", &err);
 		return EXIT_USAGE;
 	}
-	if (daemon_run(o, &err) < 0)
-		return command_fail("mount", &err);
-	return EXIT_OK;
+	rc = daemon_run(o, &err);
+	if (rc < 0)
+		(void)command_fail("mount", &err);
+	if (rc == -EFBIG) /* a tier that its file system cannot hold */
+		return EXIT_USAGE;
+	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_mount(int argc, char **argv)

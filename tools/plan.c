@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/escape.h"
 #include "base/size.h"
 #include "command.h"
+#include "prefetch/prefetch.h"
 #include "progress.h"
 #include "schedule/schedule.h"
 
@@ -21,8 +23,10 @@
 #define REQUEST_BYTES ((size_t)768 << 10)
 #define NAME_BYTES_MAX 8192
 
+#define NOT_GIVEN UINT_MAX
+
 struct plan_args {
-	unsigned epoch, batch, window, slack;
+	unsigned epoch, batch, window, slack; /* or NOT_GIVEN */
 	const char *echo, *step_ms;
 	bool null, json;
 };
@@ -104,7 +108,7 @@ struct planner {
 	const struct plan_args *args;
 	struct ctl_client *client;
 	struct progress progress;
-	json_t *names; /* of the next request */
+	json_t *names;	/* of the next request */
 	uint64_t epoch; /* of these */
 	size_t bytes;
 	/* Lines that got no position. */
@@ -120,18 +124,25 @@ static int set_number(
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || *end || !(value >= 0))
+	if (end == text || *end || !(value > 0 && value <= PLAN_STEP_MS_MAX))
 		return error_set(err, -EINVAL,
-			"plan: --step-ms: '%s' is no number of milliseconds",
-			text);
+			"plan: --step-ms: '%s' is not a number of milliseconds "
+			"above 0 and up to %.0f",
+			text, PLAN_STEP_MS_MAX);
 	(void)json_object_set_new(request, name, json_real(value));
 	return 0;
 }
 
-static void set_unsigned(json_t *request, const char *name, unsigned value)
+static int set_unsigned(json_t *request, const char *name, unsigned value,
+	uint64_t most, struct error *err)
 {
-	if (value > 0)
-		(void)json_object_set_new(request, name, json_integer(value));
+	if (value == NOT_GIVEN)
+		return 0;
+	if (value == 0 || value > most)
+		return error_set(err, -EINVAL,
+			"plan: --%s must be from 1 to %" PRIu64, name, most);
+	(void)json_object_set_new(request, name, json_integer(value));
+	return 0;
 }
 
 static int request_of(
@@ -144,10 +155,15 @@ static int request_of(
 
 	if (args->echo && schedule_echo_parse(args->echo, &echo, &why) < 0)
 		rc = error_set(err, -EINVAL, "plan: --echo: %s", why.msg);
-
-	set_unsigned(request, "batch", args->batch);
-	set_unsigned(request, "window", args->window);
-	set_unsigned(request, "slack", args->slack);
+	if (rc == 0)
+		rc = set_unsigned(
+			request, "batch", args->batch, SCHEDULE_BATCH_MAX, err);
+	if (rc == 0)
+		rc = set_unsigned(request, "window", args->window,
+			SCHEDULE_WINDOW_MAX, err);
+	if (rc == 0)
+		rc = set_unsigned(
+			request, "slack", args->slack, PLAN_POSITIONS_MAX, err);
 	if (args->echo)
 		(void)json_object_set_new(
 			request, "echo", ctl_text_new(args->echo));
@@ -354,7 +370,8 @@ static int run(struct planner *p, json_t *request, struct error *err)
 
 int cmd_plan(int argc, char **argv)
 {
-	struct plan_args args = {.epoch = 0};
+	struct plan_args args = {
+		.batch = NOT_GIVEN, .window = NOT_GIVEN, .slack = NOT_GIVEN};
 	struct planner p = {.args = &args};
 	struct error err = {""};
 	json_t *request = NULL;

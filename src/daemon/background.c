@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,17 +19,24 @@
 
 #include "base/cleanup.h"
 
-/* What a pipe says: READY, or FAILED and a message. */
+/* What a pipe says: READY, or FAILED with -errno and a message. */
 #define SAY_READY 'r'
 #define SAY_FAILED 'f'
 
+struct failure {
+	char say;
+	int rc;
+	char msg[sizeof(((struct error *)NULL)->msg)];
+};
+
 static int wait_for_child(int fd, struct error *err)
 {
-	char buf[1 + sizeof(err->msg)];
+	struct failure f = {0};
+	char *buf = (char *)&f;
 	size_t n = 0;
 
-	while (n < sizeof(buf) - 1) {
-		ssize_t got = read(fd, buf + n, sizeof(buf) - 1 - n);
+	while (n < sizeof(f) - 1) {
+		ssize_t got = read(fd, buf + n, sizeof(f) - 1 - n);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -35,11 +44,10 @@ static int wait_for_child(int fd, struct error *err)
 			break;
 		n += (size_t)got;
 	}
-	buf[n] = '\0';
-	if (n > 0 && buf[0] == SAY_READY)
+	if (n > 0 && f.say == SAY_READY)
 		return 0;
-	if (n > 1 && buf[0] == SAY_FAILED)
-		return error_set(err, -EIO, "%s", buf + 1);
+	if (n > offsetof(struct failure, msg) && f.say == SAY_FAILED)
+		return error_set(err, f.rc, "%s", f.msg);
 	return error_set(err, -EIO,
 		"the daemon died while starting; try --foreground to see why");
 }
@@ -105,13 +113,13 @@ void background_ready(struct mount *m)
 	m->ready_fd = -1;
 }
 
-void background_failed(struct mount *m, const struct error *err)
+void background_failed(struct mount *m, int rc, const struct error *err)
 {
-	char say = SAY_FAILED;
+	struct failure f = {.say = SAY_FAILED, .rc = rc};
 
+	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
 	/* A parent that has gone does not mind. */
-	if (write(m->ready_fd, &say, 1) == 1)
-		(void)!write(m->ready_fd, err->msg, strlen(err->msg));
+	(void)!write(m->ready_fd, &f, sizeof(f));
 	(void)close(m->ready_fd);
 	m->ready_fd = -1;
 }

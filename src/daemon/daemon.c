@@ -112,7 +112,7 @@ static void leave_at_once(struct mount *m, const struct error *why)
 		(void)unlink(ctl_server_path(m->ctl));
 	log_flush(m->log);
 	if (why && m->ready_fd >= 0)
-		background_failed(m, why);
+		background_failed(m, -EIO, why);
 	else if (why)
 		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
 	/* _exit() of a sanitizer would look for leaks, and find these. */
@@ -448,7 +448,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	}
 	rc = run(m, err);
 	if (rc < 0 && m->ready_fd >= 0)
-		background_failed(m, err);
+		background_failed(m, rc, err);
 	if (!options->foreground) {
 		mount_free(m);
 		exit(rc < 0);

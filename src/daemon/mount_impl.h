@@ -120,7 +120,7 @@ void limit_report(void *arg, const char *sentence);
 /* background.c */
 int background_fork(struct mount *m, struct error *err, bool *parent);
 void background_ready(struct mount *m);
-void background_failed(struct mount *m, const struct error *err);
+void background_failed(struct mount *m, int rc, const struct error *err);
 void notify_systemd(const char *state);
 
 /* scan.c: the background scan, and what a whole manifest is good for. */

@@ -19,7 +19,6 @@
 
 /* The most that a number in a request may be. */
 #define NUMBER_MAX ((json_int_t)1 << 53)
-#define STEP_MS_MAX 1e9
 
 /* A connection's plan. */
 struct course {
@@ -92,7 +91,7 @@ static int get_step_ns(const json_t *request, uint64_t *out, struct error *err)
 
 	if (!value)
 		return 0;
-	if (!json_is_number(value) || !(ms >= 0 && ms <= STEP_MS_MAX))
+	if (!json_is_number(value) || !(ms >= 0 && ms <= PLAN_STEP_MS_MAX))
 		return error_set(err, -EINVAL,
 			"\"step_ms\" must be a number of milliseconds");
 	*out = (uint64_t)(ms * 1e6);

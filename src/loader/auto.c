@@ -16,9 +16,8 @@
 #define PART_MOST 4
 /* Parts that differ by more are of another speed. */
 #define JUMP 1.15
-/* The bounds of R that echoing ends and begins at. */
+/* Echoing ends at that R, and begins at AUTO_R_BEGIN. */
 #define R_END 1.04
-#define R_BEGIN 1.09
 /* A change of less waits until all parts are of one speed. */
 #define LARGE 1.25
 /* The factor stays while it is so many times R. */
@@ -354,7 +353,7 @@ static struct schedule_echo factor_for(const struct auto_echo *a, double r)
 	struct schedule_echo e = {1, 1};
 	bool echoes = a->asked.p > a->asked.q;
 
-	if (r <= (echoes ? R_END : R_BEGIN))
+	if (r <= (echoes ? R_END : AUTO_R_BEGIN))
 		return e;
 	if (r >= most)
 		return a->max;

@@ -19,6 +19,9 @@
 #ifndef LOADER_AUTO_IMPL_H
 #define LOADER_AUTO_IMPL_H
 
+/* The R that echoing begins at. */
+#define AUTO_R_BEGIN 1.09
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -19,7 +19,9 @@
 /* One a window: a run with more keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
 #define LINE_MAX_BYTES 32
-#define ECHO_R_BEGIN 1.09 /* below it no echoes begin, see auto.c */
+
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
 
 static int reserve(struct echoes *e)
 {
@@ -151,8 +153,9 @@ const char *echo_reason(const struct refrain_loader *l, uint64_t *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
 		return "too little is measured so far";
-	if (m.up_ns <= m.down_ns * ECHO_R_BEGIN)
-		return "the trainer is the slower one: r is at most 1.09";
+	if (m.up_ns <= m.down_ns * AUTO_R_BEGIN)
+		return "the trainer is the slower one: r is at most " TEXT_OF(
+			AUTO_R_BEGIN);
 	return "a change begins after the first window of examples";
 }
 

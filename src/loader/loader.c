@@ -63,6 +63,13 @@ static int check_memory(struct refrain_loader *l, struct error *err)
 	uint64_t least = fixed + WORKING_BYTES + l->s.c.threads * WORKER_BYTES;
 
 	l->memory.limit = l->s.c.memory_bytes;
+	if (least > l->s.c.memory_bytes && l->s.memory_of)
+		return error_set(err, -ENOMEM,
+			"memory_bytes is not set, and a quarter of %s is "
+			"%" PRIu64 ": %u batches of %" PRIu64
+			" bytes and what belongs to them need %" PRIu64,
+			l->s.memory_of, l->s.c.memory_bytes, slab_count(l),
+			(uint64_t)l->s.c.batch * l->s.sample_bytes, least);
 	if (least > l->s.c.memory_bytes)
 		return error_set(err, -ENOMEM,
 			"memory_bytes is %" PRIu64 ": %u batches of %" PRIu64

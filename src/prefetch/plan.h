@@ -28,6 +28,9 @@ struct plan;
 #define PLANS_MAX 48u /* fewer than connections, of which each has one */
 /* Of all plans together that are not done with: 15 bytes each as a rule. */
 #define PLAN_POSITIONS_MAX ((uint64_t)64 << 20)
+
+/* The time of a step, at most, in milliseconds. */
+#define PLAN_STEP_MS_MAX 1e9
 /* Items that are fetched ahead and not read yet, of all plans. */
 #define PLAN_ITEMS_MAX 16384u
 

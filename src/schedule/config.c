@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 #define ECHO_Q_MAX 64
-#define DIGITS_MAX 9
+/* More than a double has, so that one that was printed is read. */
+#define DIGITS_MAX 20
 
 int echo_reduce(struct schedule_echo *echo)
 {

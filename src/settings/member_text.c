@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "settings/settings.h"
 #include "settings/member.h"
+#include "schedule/schedule.h"
 
 #define NUMBERS_MAX 3
 
@@ -127,7 +128,8 @@ static int text_sides(
 	char end;
 	int n = sscanf(text, "%5ux%5u%c", width, height, &end);
 
-	if (n == 1 && strspn(text, "0123456789") == strlen(text))
+	if (n == 1 && strlen(text) <= 5 &&
+		strspn(text, "0123456789") == strlen(text))
 		*height = *width;
 	else if (n != 2)
 		*width = *height = 0;
@@ -204,11 +206,26 @@ static int set_reals(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
+/* As the schedule reads them; 0 is the default. */
+static int set_factor(struct refrain_config *c, const struct member *m,
+	const char *text, struct error *err)
+{
+	struct schedule_echo echo = {0, 1};
+	int rc = 0;
+
+	if (strcmp(text, "0") != 0 && strcmp(text, "0.0") != 0)
+		rc = schedule_echo_parse(text, &echo, err);
+	if (rc == 0)
+		*(double *)(void *)((char *)c + m->offset) =
+			(double)echo.p / echo.q;
+	return rc;
+}
+
 static int set_echo(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
 {
 	if (strcmp(text, "auto") != 0)
-		return set_reals(c, m, text, err);
+		return set_factor(c, m, text, err);
 	c->echo = REFRAIN_ECHO_AUTO;
 	return 0;
 }
@@ -260,7 +277,9 @@ static int member_set(struct refrain_config *c, const struct member *m,
 		[REFRAIN_MEMBER_SIDES] = set_sides,
 		[REFRAIN_MEMBER_TEXT] = set_text,
 	};
-	int rc = setters[m->type](c, m, text, err);
+	int rc = m->offset == offsetof(struct refrain_config, echo_max)
+		? set_factor(c, m, text, err)
+		: setters[m->type](c, m, text, err);
 
 	return rc < 0 ? error_wrap(err, rc, "%s", m->name) : 0;
 }

@@ -30,19 +30,32 @@ static unsigned processors(void)
 	return 1;
 }
 
-static uint64_t memory_of_process(void)
+/* The memory that this process can have at most, and what says so. */
+static uint64_t memory_of_process(const char **what)
 {
-	static const int which[] = {RLIMIT_AS, RLIMIT_DATA};
+	static const struct {
+		int which;
+		const char *what;
+	} limits[] = {
+		{RLIMIT_AS, "the address space of this process (ulimit -v)"},
+		{RLIMIT_DATA, "the data of this process (ulimit -d)"},
+	};
 	uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 		(uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t group = cgroup_memory_limit("");
 	struct rlimit rl;
-	uint64_t group;
 
+	*what = "the memory of this machine";
 	for (unsigned i = 0; i < 2; i++)
-		if (getrlimit(which[i], &rl) == 0 && rl.rlim_cur < most)
+		if (getrlimit(limits[i].which, &rl) == 0 &&
+			rl.rlim_cur < most) {
 			most = rl.rlim_cur;
-	group = cgroup_memory_limit("");
-	return group < most ? group : most;
+			*what = limits[i].what;
+		}
+	if (group >= most)
+		return most;
+	*what = "the limit of the memory control group";
+	return group;
 }
 
 /* Both of ImageNet, or both the caller's: a std of 0 would be taken for 1. */
@@ -67,8 +80,10 @@ static int fill_in_normalise(struct refrain_config *c, struct error *err)
 	return 0;
 }
 
-static void fill_in(struct refrain_config *c)
+static void fill_in(struct settings *s)
 {
+	struct refrain_config *c = &s->c;
+
 	if (!c->height)
 		c->height = c->width;
 	if (!c->width)
@@ -76,7 +91,7 @@ static void fill_in(struct refrain_config *c)
 	if (!c->threads)
 		c->threads = processors();
 	if (!c->memory_bytes)
-		c->memory_bytes = memory_of_process() / 4;
+		c->memory_bytes = memory_of_process(&s->memory_of) / 4;
 	if (!c->max_pixels)
 		c->max_pixels = 200000000;
 }
@@ -346,7 +361,7 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	rc = copy_known(&s->c, config, err);
 	if (rc < 0)
 		return rc;
-	fill_in(&s->c);
+	fill_in(s);
 	rc = fill_in_normalise(&s->c, err);
 	if (rc == 0)
 		rc = take_echo(s, err);

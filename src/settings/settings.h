@@ -20,12 +20,13 @@ struct settings {
 	struct refrain_config c;
 	struct schedule_echo echo; /* at the beginning */
 	struct schedule_echo echo_max;
-	uint64_t window;      /* of the schedule; 0: as it finds best */
-	bool changes;	      /* the factor does: REFRAIN_ECHO_AUTO */
-	bool measures;	      /* ... by what is measured, not by a log */
-	uint32_t ahead_max;   /* examples that may be read before their steps
-				 are planned */
-	uint32_t ahead_least; /* ... even if memory is small */
+	uint64_t window;       /* of the schedule; 0: as it finds best */
+	bool changes;	       /* the factor does: REFRAIN_ECHO_AUTO */
+	bool measures;	       /* ... by what is measured, not by a log */
+	uint32_t ahead_max;    /* examples that may be read before their steps
+				  are planned */
+	uint32_t ahead_least;  /* ... even if memory is small */
+	const char *memory_of; /* memory_bytes was not set: a quarter of this */
 	struct augment_config augment;
 	bool jpeg;	   /* decoded by our decoder */
 	bool plain;	   /* neither decoded nor augmented: copied */

@@ -72,6 +72,9 @@ done
 refused 2 '--window is 20' "$data" --batch 16 --echo 4 --window 20
 refused 2 '--reads-ahead 64' "$data" --batch 16 --echo auto --window 20
 refused 1 '--memory is 1048576' "$data" --batch 64 --memory 1M
+(ulimit -d 400000 && refused 1 \
+	'--memory is not set, and a quarter of the data of this process' \
+	"$data" --batch 1024 --size 224) || exit 1
 refused 1 '--max-damage allows' "$work/bad" --batch 8
 refused 2 'single image' "$data/$image" --batch 8
 note 'messages name options'

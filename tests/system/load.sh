@@ -202,6 +202,7 @@ load --echo 2 --trace "$work/all" --step-log "$work/steps"
 expect 'lines of the step log' "$(wc -l <"$work/steps")" "$(value steps)"
 expect 'fresh and ends of the step log' "$(awk '
 	$2 < t || $3 > 60e6 { print "wrong", $0 }
+	$6 != ($5 ? ended++ : "-") { print "wrong epoch", $0 }
 	{ t = $2; fresh += $4; ends += $5 }
 	END { print fresh, ends }' "$work/steps")" "$fresh $epochs"
 covers $epochs "$work/all"

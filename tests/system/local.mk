@@ -64,6 +64,7 @@ other_tests = \
 	tests/system/operations.sh \
 	tests/system/python.sh \
 	tests/system/python-install.sh \
+	tests/system/ranges.sh \
 	tests/system/s3-sign.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \

@@ -148,6 +148,9 @@ START_TEST(test_a_text_sets_its_member)
 	ck_assert_int_eq(
 		config_set("policy", "zero").policy, REFRAIN_ZERO_FILL);
 	ck_assert_double_eq(config_set("echo", "5/2").echo, 2.5);
+	ck_assert_double_eq(config_set("echo", "2.333").echo, 7. / 3);
+	ck_assert_double_eq(config_set("echo_max", "2.3333").echo_max, 7. / 3);
+	ck_assert_double_eq(config_set("echo", "0").echo, 0);
 	ck_assert_double_eq(config_set("echo", "auto").echo, REFRAIN_ECHO_AUTO);
 	ck_assert_double_eq(config_set("echo_max", "3.5").echo_max, 3.5);
 	ck_assert_str_eq(config_set("dataset", "/a b").dataset, "/a b");
@@ -203,10 +206,11 @@ START_TEST(test_a_text_that_does_not_fit_is_refused)
 	refused("batch", "4294967295", "it must be from 1 to");
 	refused("seed", "18446744073709551616", "too large");
 	refused("nice", "-1", "it must be from 0 to 19");
-	refused("echo", "0.5", "it must be from 1 to 64");
-	refused("echo", "twice", "not a number");
-	refused("echo", "2,3", "1 numbers");
-	refused("echo_max", "1/0", "not a number");
+	refused("echo", "0.5", "a number from 1 to 64");
+	refused("echo", "-1", "not an echo factor");
+	refused("echo", "twice", "not an echo factor");
+	refused("echo", "2,3", "not an echo factor");
+	refused("echo_max", "1/0", "not an echo factor");
 	refused("mean", "1,2", "3 numbers");
 	refused("mean", "1,2,3,4", "3 numbers");
 	refused("mean", "1,2000,3", "mean[1] is 2000");

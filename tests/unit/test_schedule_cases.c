@@ -17,9 +17,10 @@
 START_TEST(test_echo_factors_are_read_as_the_loader_takes_them)
 {
 	static const char *const good[] = {"1", "2.5", "5/2", "1.125", "64",
-		"10/4", "2.333", "2.3333333", "7/3", "2001/2000"};
-	static const uint32_t p[] = {1, 5, 5, 9, 64, 5, 7, 7, 7, 1};
-	static const uint32_t q[] = {1, 2, 2, 8, 1, 2, 3, 3, 3, 1};
+		"10/4", "2.333", "2.3333333", "7/3", "2001/2000",
+		"2.3333333333333335"};
+	static const uint32_t p[] = {1, 5, 5, 9, 64, 5, 7, 7, 7, 1, 7};
+	static const uint32_t q[] = {1, 2, 2, 8, 1, 2, 3, 3, 3, 1, 3};
 	static const char *const bad[] = {"", "0", "0.99", "65", "-2", "2.",
 		".5", "2.5.5", "2x", "2/", "1/2", "1/0", "99999999999", "1e1",
 		"auto"};
