@@ -29,7 +29,7 @@ struct settings {
 	unsigned threads, epochs, first_epoch, seed;
 	enum read_way way;
 	const char *names, *sums, *make_sums, *order;
-	bool drop, json;
+	bool drop, forget, json;
 };
 
 static int parse_way(void *out, const char *value, struct error *err)
@@ -69,6 +69,9 @@ static const struct option_def options[] = {
 	{"drop", 0, NULL,
 		"Drop the kernel's caches before each epoch; needs root.",
 		OPTION_FLAG, FIELD(drop), NULL, false},
+	{"forget", 0, NULL,
+		"Drop the kernel's pages of each file once it has been read.",
+		OPTION_FLAG, FIELD(forget), NULL, false},
 	{"json", 'j', NULL, "Print one JSON object an epoch.", OPTION_FLAG,
 		FIELD(json), NULL, false},
 	{.name = NULL},
@@ -135,6 +138,7 @@ static void *read_thread(void *arg)
 	if (reader_init(&r, e->settings->way,
 		    e->settings->sums || e->settings->make_sums) < 0)
 		return NULL;
+	r.forget = e->settings->forget;
 	(void)atomic_fetch_add(&e->readers, 1);
 	while ((place = atomic_fetch_add_explicit(
 			&e->next, 1, memory_order_relaxed)) < e->list->n)

@@ -105,7 +105,7 @@ def measure(a):
         'issued': status['prefetch_issued'],
         'missing': missing,
         # What came, and what did not have to, beside what was read.
-        'balance': status['origin_bytes'] +
+        'balance': status['origin_bytes'] - status['reread_bytes'] +
         status.get('prefetch_carried_bytes', 0) + status['hit_bytes'] +
         status['direct_hit_bytes'] -
         status.get('admitted_unread_bytes', 0) - load['bytes_read'],

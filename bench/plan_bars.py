@@ -1,160 +1,437 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""One cell of bench/plan-bars.sh: `refrain load` on a mount with a slow source.
+"""The cells of bench/plan-bars.sh: epochs with a plan beside what is possible.
 
-Prints one line: the four bounds of an epoch, the ratio of each epoch to the
-greatest of them, and the balance of bytes. Exits with 1 if an epoch from the
-third on is above the bar, if anything was fetched for nothing, or if the
-balance is not 0.
+A cell is a mount that holds half of a dataset and fetches the rest by a plan,
+from a source that is far away (delay), slow (rate), or both, and what reads it:
+`refrain load`, or an ordinary reader beside `refrain plan` or refrain_plan.py.
+The ideal epoch is the greatest of four terms: its steps x the time of a step,
+missing bytes / rate, missing items x delay / depth, and the time that a bare
+reader takes on a mount that holds everything. From the third epoch on each may
+take BAR times that; nothing is fetched in vain; and the bytes of the source,
+those carried in memory, and those from the tier are what was read, exactly.
+
+Exits with 1 if a cell fails.
 """
 import argparse
+import fnmatch
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 
 BATCH = 32
 BAR = 1.05
 DEPTH = 64              # that the source finds useful, if it does not say
 ENTRY_BYTES = 4096      # beside the content of an entry, at most
+FILES = 1500
+FILE_BYTES = 110000
+CACHED = 0.5
+ECHO_MAX = 4
+WINDOW = max(16 * BATCH, 1024) - BATCH  # of the echo schedule, in examples
+KINDS = {'delay': (0.2, 0), 'rate': (0, 20000000), 'both': (0.2, 20000000)}
+DEFAULTS = {'by': 'load', 'kind': 'delay', 'ahead': 8, 'threads': 1,
+            'ranks': 1, 'echo': '1', 'epochs': 5, 'step_ms': 40, 'window': 4}
+QUICK = ('load-delay-ahead-1', 'load-delay-ahead-8', 'load-delay-echo-2',
+         'plan-delay-threads-4')
 
 
-def arguments():
-    p = argparse.ArgumentParser()
-    p.add_argument('--refrain', required=True)
-    p.add_argument('--source', required=True)
-    p.add_argument('--files', type=int, required=True)
-    p.add_argument('--file-bytes', type=int, required=True)
-    p.add_argument('--cached', type=float, default=0.5)
-    p.add_argument('--delay-ms', type=float, default=0)
-    p.add_argument('--rate', type=float, default=0, help='bytes a second')
-    p.add_argument('--reads-ahead', type=int, default=8)
-    p.add_argument('--epochs', type=int, default=6)
-    p.add_argument('--echo', type=int, default=1)
-    p.add_argument('--step-ms', type=float, default=64)
-    p.add_argument('--mount-options', default='')
-    return p.parse_args()
+def grid():
+    """All cells, by name. `window`: the missing bytes are so many times what
+    plans may have in memory; 0: they all fit."""
+    cells = {}
+
+    def cell(name, **settings):
+        cells[name] = dict(DEFAULTS, **settings)
+
+    for kind in KINDS:
+        for ahead in (1, 2, 8, 16, 64):
+            cell('load-%s-ahead-%d' % (kind, ahead), kind=kind, ahead=ahead)
+        for threads in (1, 4, 16):
+            cell('plan-%s-threads-%d' % (kind, threads), by='plan',
+                 kind=kind, threads=threads)
+    for threads in (1, 4, 16):
+        cell('python-delay-threads-%d' % threads, by='python',
+             threads=threads)
+    cell('python-both-threads-4', by='python', kind='both', threads=4)
+    for ahead in (1, 8, 64):
+        cell('load-steps-ahead-%d' % ahead, ahead=ahead, step_ms=80)
+    for by in ('load', 'plan', 'python'):
+        cell('%s-delay-fits' % by, by=by, window=0)
+    for epochs in (2, 3, 12):
+        cell('load-delay-epochs-%d' % epochs, epochs=epochs)
+    cell('plan-delay-epochs-12', by='plan', threads=4, epochs=12)
+    for kind in ('delay', 'rate'):
+        cell('load-%s-ranks-2' % kind, kind=kind, ranks=2)
+        cell('plan-%s-ranks-2' % kind, by='plan', kind=kind, ranks=2,
+             threads=4)
+        for ahead in (8, 64):
+            cell('load-%s-auto-ahead-%d' % (kind, ahead), kind=kind,
+                 ahead=ahead, echo='auto', epochs=8,
+                 step_ms=25 if kind == 'delay' else 44)
+    for ahead in (1, 8):
+        cell('load-delay-echo-2' + ('-ahead-1' if ahead == 1 else ''),
+             ahead=ahead, echo='2', step_ms=25)
+    cell('load-rate-echo-2', kind='rate', echo='2', step_ms=40)
+    return cells
 
 
-def status(a, mnt):
-    done = subprocess.run([a.refrain, 'status', mnt, '--json'],
-                          capture_output=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else {}
+class Failure(Exception):
+    pass
 
 
-def fault(a):
-    parts = []
-    if a.delay_ms:
-        parts.append('delay=%gms' % a.delay_ms)
-    if a.rate:
-        parts.append('rate=%d' % a.rate)
-    return ','.join(parts)
+def call(*argv, **options):
+    done = subprocess.run(argv, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, text=True,
+                          **options)
+    if done.returncode:
+        raise Failure('%s: %s' % (' '.join(argv[:3]), done.stderr.strip()))
+    return done.stdout
 
 
-def mount(a, work, mnt):
-    blocks = (a.file_bytes + ENTRY_BYTES + 4095) // 4096 * 4096
-    cache = int(a.files * a.cached) * blocks
-    daemon = subprocess.Popen(
-        [a.refrain, 'mount', a.source, mnt, '--foreground', '--cache',
-         '%s/cache:%d' % (work, cache), '--pages', '1M', '--fault', fault(a)]
-        + a.mount_options.split())
-    for _ in range(600):
-        if status(a, mnt).get('scan') == 'complete':
-            return daemon
-        if daemon.poll() is not None:
-            break
-        time.sleep(0.1)
-    sys.exit('the mount does not come')
+class Mount:
+    """A mount of the source that goes away with the block."""
+
+    def __init__(self, a, where, *options):
+        self.a = a
+        self.dir = where + '/mnt'
+        self.cache = where + '/cache'
+        os.makedirs(self.dir, exist_ok=True)
+        self.daemon = subprocess.Popen(
+            [a.refrain, 'mount', a.source, self.dir, '--foreground',
+             *[o.replace('CACHE', self.cache) for o in options]],
+            stderr=subprocess.DEVNULL)
+
+    def status(self):
+        try:
+            return json.loads(call(self.a.refrain, 'status', self.dir,
+                                   '--json'))
+        except Failure:
+            return {}
+
+    def __enter__(self):
+        for _ in range(600):
+            if self.status().get('scan') == 'complete':
+                return self
+            if self.daemon.poll() is not None:
+                break
+            time.sleep(0.1)
+        self.__exit__()
+        raise Failure('the mount does not come')
+
+    def __exit__(self, *unused):
+        subprocess.run([self.a.refrain, 'umount', self.dir], check=False,
+                       stdout=subprocess.DEVNULL)
+        self.daemon.wait()
+        shutil.rmtree(self.cache, ignore_errors=True)
 
 
-def epochs(log):
-    """Seconds between the batches that end an epoch."""
-    begin, out = None, []
-    with open(log, encoding='ascii') as f:
-        for line in f:
-            fields = line.split()
-            at = float(fields[1]) / 1e6
-            begin = at if begin is None else begin
-            if fields[-1] != '0':
-                out.append(at - begin)
-                begin = at
+def options_of(c):
+    blocks = (FILE_BYTES + ENTRY_BYTES + 4095) // 4096 * 4096
+    delay_s, rate = KINDS[c['kind']]
+    fault = []
+    if delay_s:
+        fault.append('delay=%dms' % (delay_s * 1000))
+    if rate:
+        fault.append('rate=%d' % rate)
+    options = ['--cache', 'CACHE:%d' % (int(FILES * CACHED) * blocks),
+               '--pages', '1M', '--fault', ','.join(fault)]
+    if c['window']:
+        missing = FILES * (1 - CACHED) * FILE_BYTES
+        # Plans have half of it.
+        options += ['--limit', '1M', '--staging',
+                    '%dK' % (2 * missing / c['window'] / 1024)]
+    return options
+
+
+# -- Readers ------------------------------------------------------------------
+
+def step_log(path):
+    """(seconds, fresh, ends an epoch) of each step."""
+    with open(path, encoding='ascii') as f:
+        rows = [line.split() for line in f]
+    return [(int(r[1]) / 1e6, int(r[3]), r[4] != '0') for r in rows]
+
+
+def epochs_of(steps):
+    """(seconds, steps) of each epoch; the first begins with its first step."""
+    out, begin, first = [], steps[0][0], 0
+    for n, (at, _, ends) in enumerate(steps):
+        if ends:
+            out.append((at - begin, n - first + (not out)))
+            begin, first = at, n
     return out
 
 
-def load(a, mnt, work, n):
-    log = work + '/steps'
-    out = subprocess.run(
-        [a.refrain, 'load', mnt, '--batch', str(BATCH), '--step-ms',
-         str(a.step_ms), '--size', '64', '--threads', '1', '--reads-ahead',
-         str(a.reads_ahead), '--epochs', str(n), '--echo', str(a.echo),
-         '--step-log', log, '--json'],
-        capture_output=True, check=True)
-    return json.loads(out.stdout), epochs(log)
+def run_load(a, c, mount, where):
+    """A row of epochs for each rank, and what the loaders say together."""
+    ranks = []
+    for r in range(c['ranks']):
+        argv = [a.refrain, 'load', mount.dir, '--batch', str(BATCH),
+                '--step-ms', str(c['step_ms']), '--size', '64', '--threads',
+                '1', '--reads-ahead', str(c['ahead']), '--epochs',
+                str(c['epochs']), '--echo', c['echo'], '--world',
+                str(c['ranks']), '--rank', str(r), '--step-log',
+                '%s/steps.%d' % (where, r), '--json']
+        if c['echo'] == 'auto':
+            argv += ['--echo-log', where + '/changes']
+        ranks.append(subprocess.Popen(argv, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True))
+    rows, hit_bytes = [], 0
+    for r, p in enumerate(ranks):
+        out, err = p.communicate()
+        if p.returncode:
+            raise Failure('load: ' + err.strip())
+        hit_bytes += json.loads(out)['direct_hits'] * FILE_BYTES
+        rows.append(epochs_of(step_log('%s/steps.%d' % (where, r))))
+    return rows, hit_bytes
 
 
-def bounds(a, entries, warm_s):
-    missing = a.files - entries
+def make_orders(a, c, where):
+    """Of each rank: the file that names its files, and the order of each
+    epoch as the reader will draw it."""
+    names = sorted(os.path.join('c', n) for n in os.listdir(a.source + '/c'))
+    orders = []
+    for r in range(c['ranks']):
+        mine = '%s/names.%d' % (where, r)
+        order = '%s/order.%d' % (where, r)
+        with open(mine, 'w', encoding='ascii') as f:
+            f.write(''.join(n + '\n' for n in names[r::c['ranks']]))
+        call(*reader_argv(a, c, r, mine, a.source), '--order', order)
+        epochs = [[] for _ in range(c['epochs'])]
+        with open(order, encoding='ascii') as f:
+            for line in f:
+                epoch, _, path = line.split()
+                epochs[int(epoch) - 1].append(path)
+        orders.append((mine, epochs))
+    return orders
+
+
+def reader_argv(a, c, rank, names, where):
+    return [a.reader, where, '--files-from', names, '--threads',
+            str(c['threads']), '--epochs', str(c['epochs']), '--seed',
+            str(rank), '--forget', '--json']
+
+
+def begin_plan(a, c, mount, epochs):
+    """Something to be closed."""
+    if c['by'] == 'python':
+        sys.path.insert(0, a.tools)
+        import refrain_plan  # pylint: disable=import-outside-toplevel
+        plan = refrain_plan.Plan(mount.dir, batch=BATCH)
+        for number, paths in enumerate(epochs):
+            plan.epoch(number, paths)
+        plan.flush(10)
+        if plan.error:
+            raise Failure(plan.error)
+        return plan.close
+    plan = subprocess.Popen([a.refrain, 'plan', mount.dir, '--batch',
+                             str(BATCH), '--json'], stdin=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, text=True)
+    plan.stdin.write('\n\n'.join('\n'.join(e) for e in epochs) + '\n')
+    plan.stdin.close()
+    return plan.wait
+
+
+def wait_for_plans(mount, positions):
+    for _ in range(200):
+        if mount.status().get('planned_positions', 0) >= positions:
+            return
+        time.sleep(0.05)
+    raise Failure('the mount has no plan')
+
+
+def run_ordinary(a, c, mount, where):
+    orders = make_orders(a, c, where)
+    ends = [begin_plan(a, c, mount, epochs) for _, epochs in orders]
+    # The first positions may be in memory, but all of them are still there.
+    wait_for_plans(mount, FILES * c['epochs'])
+    rows = [None] * c['ranks']
+
+    def read(r):
+        rows[r] = call(*reader_argv(a, c, r, orders[r][0], mount.dir))
+
+    threads = [threading.Thread(target=read, args=(r,))
+               for r in range(c['ranks'])]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for end in ends:
+        end()
+    if None in rows:
+        raise Failure('a reader failed')
+    return [[(json.loads(line)['seconds'], 0) for line in out.splitlines()]
+            for out in rows], 0
+
+
+# -- What is possible ---------------------------------------------------------
+
+def bare_reader(a, threads):
+    """Seconds that so many threads take for a mount that holds all files."""
+    size = FILES * (FILE_BYTES + ENTRY_BYTES) // 4096 * 4096 * 2
+    with Mount(a, a.work + '/warm', '--cache', 'CACHE:%d' % size) as mount:
+        call(a.refrain, 'warm', mount.dir)
+        out = call(a.reader, mount.dir, '--threads', str(threads),
+                   '--epochs', '3', '--forget', '--json')
+    return min(json.loads(line)['seconds'] for line in out.splitlines())
+
+
+def bounds(c, missing, steps, warm_s):
+    delay_s, rate = KINDS[c['kind']]
     return {
-        'steps': a.files * a.echo / BATCH * a.step_ms / 1000,
-        'rate': missing * a.file_bytes / a.rate if a.rate else 0,
-        'latency': missing * a.delay_ms / 1000 / DEPTH,
+        'steps': steps * c['step_ms'] / 1000,
+        'rate': missing * FILE_BYTES / rate if rate else 0,
+        'delay': missing * delay_s / DEPTH,
         'reader': warm_s,
     }
 
 
-def bare_reader(a):
-    """Seconds that one thread takes for all files, from the kernel."""
-    begin = time.monotonic()
-    for top, _, names in os.walk(a.source):
-        for name in names:
-            with open(os.path.join(top, name), 'rb') as f:
-                f.read()
-    return time.monotonic() - begin
+# -- Echo auto ----------------------------------------------------------------
+
+def factors(where, steps):
+    """The echo factor of each step."""
+    out = [1.0] * len(steps)
+    if not os.path.exists(where + '/changes'):
+        return out
+    with open(where + '/changes', encoding='ascii') as f:
+        for line in f:
+            begins, e = line.split()
+            p, q = e.split('/')
+            for n in range(int(begins), len(out)):
+                out[n] = int(p) / int(q)
+    return out
 
 
-def measure(a, work):
-    mnt = work + '/mnt'
-    os.mkdir(mnt)
-    daemon = mount(a, work, mnt)
-    try:
-        got, took = load(a, mnt, work, a.epochs)
-        s = status(a, mnt)
-    finally:
-        subprocess.run([a.refrain, 'umount', mnt], check=False)
-        daemon.wait()
-    return got, took, s
+def follow(c, where, missing):
+    """R, the share of steps from three windows on that are more than 15 % off
+    it, and their rate beside what is possible."""
+    steps = step_log(where + '/steps.0')
+    e = factors(where, steps)
+    delay_s, rate = KINDS[c['kind']]
+    example_s = missing / FILES * max(delay_s / DEPTH,
+                                      FILE_BYTES / rate if rate else 0)
+    step_s = c['step_ms'] / 1000
+    r = BATCH * example_s / step_s
+    want = min(max(r, 1), ECHO_MAX)
+    fresh, late = 0, 0
+    while late < len(steps) and fresh < 3 * WINDOW:
+        fresh += steps[late][1]
+        late += 1
+    last = max(n for n, s in enumerate(steps) if s[1])
+    if last - late < 20:
+        return {'r': r, 'off': 1, 'rate': 0, 'least': 0, 'most': 0}
+    here = e[late:last]
+    got = (last - late) / (steps[last][0] - steps[late][0])
+    return {'r': r, 'least': min(here), 'most': max(here),
+            'off': sum(abs(x - want) > .15 * want for x in here) / len(here),
+            'rate': got / min(1 / step_s, ECHO_MAX / (r * step_s)),
+            'reads': sum(s[1] for s in steps) / sum(BATCH / x for x in e)}
 
 
-def report(a, got, took, s, warm_s):
-    ideal = bounds(a, s['entries'], warm_s)
-    best = max(ideal.values())
-    ratios = [t / best for t in took]
-    hits = (s['hit_bytes'] + got['direct_hits'] * a.file_bytes
-            - s['admitted_unread_bytes'])
-    balance = (s['origin_bytes'] + s['prefetch_carried_bytes'] + hits
-               - a.epochs * a.files * a.file_bytes)
-    good = (max(ratios[2:], default=0) <= BAR and balance == 0
-            and s['prefetch_wasted'] == 0)
-    print(' '.join('%s %.2f' % x for x in ideal.items()), '| epochs',
-          ' '.join('%.3f' % r for r in ratios), '| wasted',
-          s['prefetch_wasted'], 'balance', balance,
-          'ok' if good else 'BELOW THE BAR')
-    return good
+# -- A cell -------------------------------------------------------------------
+
+def judge(c, rows, hit_bytes, s, warm_s):
+    missing = FILES - s['entries']
+    ratios, best, ideal = [], [], {}
+    for row in rows:
+        out = []
+        for took, steps in row:
+            ideal = bounds(c, missing, steps, warm_s)
+            out.append(took / max(ideal.values()))
+        ratios.append(out)
+        best = ideal
+    hits = s['hit_bytes'] + hit_bytes - s['admitted_unread_bytes']
+    return {
+        'ideal': best,
+        'epochs': [max(x) for x in zip(*ratios)],
+        'wasted': s['prefetch_wasted'],
+        'balance': s['origin_bytes'] - s['reread_bytes']
+        + s['prefetch_carried_bytes'] + hits - c['epochs'] * FILES * FILE_BYTES,
+        'load': os.getloadavg()[0],
+    }
+
+
+def measure(a, name, c, warm_s):
+    where = a.work + '/cell'
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    run = run_load if c['by'] == 'load' else run_ordinary
+    with Mount(a, where, *options_of(c)) as mount:
+        rows, hit_bytes = run(a, c, mount, where)
+        s = mount.status()
+    m = judge(c, rows, hit_bytes, s, warm_s)
+    m['cell'] = name
+    m['late'] = max(m['epochs'][2:], default=0)
+    m['good'] = m['late'] <= BAR and not m['balance'] and not m['wasted']
+    if c['echo'] == 'auto':
+        m['auto'] = follow(c, where, FILES - s['entries'])
+        m['good'] &= m['auto']['off'] == 0 and m['auto']['rate'] >= .9
+    return m
+
+
+def show(m):
+    print('| %s | %s | %s | %d | %d | %.1f | %s |' % (
+        m['cell'], ' '.join('%.2f' % x for x in m['ideal'].values()),
+        ' '.join('%.3f' % x for x in m['epochs']), m['wasted'],
+        m['balance'], m['load'], 'pass' if m['good'] else 'FAIL'))
+    if 'auto' in m:
+        print('  R %(r).2f, e %(least).2f to %(most).2f, off %(off).2f, step '
+              'rate %(rate).3f of what is possible, fresh %(reads).3f of B/e'
+              % m['auto'])
+    sys.stdout.flush()
+
+
+def arguments():
+    p = argparse.ArgumentParser()
+    for name in ('refrain', 'reader', 'tools', 'source', 'work', 'json',
+                 'machine'):
+        p.add_argument('--' + name, default='')
+    p.add_argument('--list', action='store_true')
+    p.add_argument('cells', nargs='*', help='names or patterns; all; quick')
+    return p.parse_args()
+
+
+def chosen(a):
+    cells = grid()
+    patterns = a.cells or ['quick']
+    if 'quick' in patterns:
+        patterns = patterns + list(QUICK)
+    if 'all' in patterns:
+        patterns = ['*']
+    return {n: c for n, c in cells.items()
+            if any(fnmatch.fnmatch(n, p) for p in patterns)}
 
 
 def main():
     a = arguments()
-    bare_reader(a)
-    warm_s = bare_reader(a)
-    work = tempfile.mkdtemp(prefix='refrain-bars.')
-    try:
-        good = report(a, *measure(a, work), warm_s)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    sys.exit(0 if good else 1)
+    cells = chosen(a)
+    if a.list or not cells:
+        print('\n'.join(grid()))
+        return 0 if a.list else 2
+    print('| cell | ideal: steps rate delay reader, s | epochs / ideal '
+          '| wasted | balance | load | |')
+    print('|---|---|---|---|---|---|---|')
+    warm_s, done = {}, []
+    for name, c in cells.items():
+        try:
+            if c['threads'] not in warm_s:
+                warm_s[c['threads']] = bare_reader(a, c['threads'])
+            done.append(measure(a, name, c, warm_s[c['threads']]))
+            show(done[-1])
+        except Failure as e:
+            print('| %s | %s | | | | | FAIL |' % (name, e))
+            done.append({'cell': name, 'good': False})
+    with open(a.json, 'w', encoding='ascii') as f:
+        json.dump({'bench': 'plan-bars', 'machine': a.machine,
+                   'cells': done}, f, indent=1)
+    below = sum(not m['good'] for m in done)
+    print('%d of %d cells below the bar' % (below, len(done)))
+    return 1 if below else 0
 
 
-main()
+if __name__ == '__main__':
+    sys.exit(main())

@@ -158,6 +158,8 @@ int read_file(struct reader *r, int dir_fd, const char *path,
 	}
 	if (r->sum && r->part_bytes)
 		sum_flush(r);
+	if (r->forget) /* advice: the kernel may keep some */
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	*sum = r->so_far;
 	return rc;
 }

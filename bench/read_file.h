@@ -23,6 +23,7 @@ int read_way_parse(const char *name, enum read_way *way);
 struct reader {
 	enum read_way way;
 	bool sum;	     /* hash what is read */
+	bool forget;	     /* drop the pages of what was read */
 	unsigned char *buf;  /* READ_BUF_BYTES, aligned for O_DIRECT */
 	unsigned char *part; /* of the block that is being summed */
 	size_t part_bytes;
