@@ -201,6 +201,18 @@ static bool asks_again(
 		c->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 
+/*
+ * A planned item that was read, and is fetched again because the kernel has
+ * dropped pages before its reader had them.
+ */
+static void note_reread(struct fill *f, const struct cache_read *r)
+{
+	if (!r->again || f->present + f->wanted > 0)
+		return;
+	f->reread = f->carried = true;
+	fill_spend(f);
+}
+
 /* Join a fill: answered from its memory, or parked. Lock held. */
 static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 {
@@ -219,6 +231,7 @@ static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 	c->parked++;
 	if (asks_again(c, f, r))
 		f->whole = false;
+	note_reread(f, r);
 	want_read(c, f, r);
 	return 0;
 }

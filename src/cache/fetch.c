@@ -54,6 +54,9 @@ static void part_arrived(
 		return;
 	mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
 	f->present += n - p->there;
+	if (f->reread)
+		COUNT_ADD(c->config.counters, reread_bytes,
+			first_bytes(p, n) - first_bytes(p, p->there));
 	planned_came(
 		c, f, first_bytes(p, n) - first_bytes(p, p->there), n == p->n);
 	p->there = n;

@@ -255,9 +255,29 @@ static size_t page_share(size_t page, size_t off, size_t end)
 	return (to < end ? to : end) - (from > off ? from : off);
 }
 
+/* What comes of it is nobody's first read. */
+void fill_spend(struct fill *f)
+{
+	for (unsigned i = 0; i < f->npages; i++)
+		f->page[i] |= PAGE_SPENT;
+}
+
+/*
+ * A position of a plan has come to the item. It has all of it from now on,
+ * whatever of it the kernel still has or asks for twice.
+ */
+void fill_begun(struct cache *c, struct fill *f)
+{
+	COUNT_ADD(c->config.counters, prefetch_carried_bytes,
+		f->item.size - fill_bytes_without(f, PAGE_SPENT));
+	fill_spend(f);
+	f->carried = true;
+}
+
 /*
  * Its bytes go to a reader. A page counts as served with its last byte, so it
- * is not known of the first of a read whether it was, unless it begins it.
+ * is not known of the first of a read whether it was, unless it begins it. Of
+ * a position only the beginning counts.
  */
 void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 {
@@ -268,13 +288,14 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 		f->prefetched = false;
 		COUNT(c->config.counters, prefetch_used);
 	}
+	if (r->planned && r->off == 0 && !r->again)
+		fill_begun(c, f);
 	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
-		if (f->page[i] & PAGE_SPENT)
+		if (!r->planned && f->page[i] & PAGE_SPENT)
 			again += page_share(i, r->off, end);
 		f->served += !(f->page[i] & PAGE_SERVED);
 		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
 	}
-	f->carried |= r->planned;
 	if (f->carried)
 		COUNT_ADD(c->config.counters, prefetch_carried_bytes, again);
 	f->last_read_ns = clock_now_ns();

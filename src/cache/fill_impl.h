@@ -98,7 +98,7 @@ enum page_state {
 	PAGE_PRESENT = 3,
 	PAGE_STATE_MASK = 3,
 	PAGE_SERVED = 4, /* flag: since the last turn */
-	PAGE_SPENT = 8,	 /* flag: ever */
+	PAGE_SPENT = 8,	 /* flag: is a reader's; the next has it carried */
 };
 
 /* Everything is guarded by cache.lock, but where it says otherwise. */
@@ -128,6 +128,7 @@ struct fill {
 	bool prefetched; /* nobody has asked for it yet */
 	bool ahead;	 /* planned, and nothing has been fetched yet */
 	bool carried;	 /* was planned: serving it again is carrying it */
+	bool reread;	 /* fetched again for who has read it */
 	bool turned;	 /* was served to its end, and held for another plan */
 	bool ceased;	 /* its version is gone */
 	uint64_t last_read_ns;
@@ -229,6 +230,8 @@ bool fill_is_idle(const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);
 void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
+void fill_begun(struct cache *c, struct fill *f);
+void fill_spend(struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
 int fill_take_room(struct cache *c, struct fill *f);

@@ -266,10 +266,10 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	f = p->fill;
 	if (f) {
 		used &= f->turned;
-		/* What its reader found in the kernel's pages. */
-		if (used)
-			COUNT_ADD(c->config.counters, prefetch_carried_bytes,
-				fill_bytes_without(f, PAGE_SERVED));
+		/* Its reader found all of it in the kernel's pages. */
+		if (used &&
+			!atomic_load_explicit(&p->read, memory_order_relaxed))
+			fill_begun(c, f);
 		tell(c, p, used ? 1 : -ECANCELED);
 		if (list_empty(&f->plans))
 			forget(c, f);

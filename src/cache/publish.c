@@ -28,7 +28,7 @@ static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 		COUNT(c->config.counters, admitted);
 		/* A hit will be their first reader. */
 		COUNT_ADD(c->config.counters, admitted_unread_bytes,
-			fill_bytes_without(f, PAGE_SPENT));
+			fill_bytes_without(f, PAGE_SERVED));
 		planned_unread(f);
 		planned_end(c, f, 0);
 		fill_leave_table(c, f);

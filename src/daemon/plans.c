@@ -116,6 +116,9 @@ static int get_params(
 			request, "slack", PLAN_POSITIONS_MAX, &p->slack, err);
 	if (rc == 0)
 		rc = get_number(
+			request, "spread", PLAN_POSITIONS_MAX, &p->spread, err);
+	if (rc == 0)
+		rc = get_number(
 			request, "begun", PLAN_POSITIONS_MAX, &p->begun, err);
 	if (rc == 0)
 		rc = get_echo(request, "echo", &p->echo, err);

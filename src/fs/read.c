@@ -171,7 +171,8 @@ static void gather_give(struct fs_worker *w, struct gather *g)
 static void read_of(struct fs_read *r, enum plans_turn turn)
 {
 	r->r.planned = turn != PLANS_NONE;
-	r->r.ahead = turn == PLANS_LATER;
+	r->r.ahead = turn == PLANS_LATER || turn == PLANS_LATER_AGAIN;
+	r->r.again = turn == PLANS_NOW_AGAIN || turn == PLANS_LATER_AGAIN;
 }
 
 /* Parts one after another; the handler holds one count of its own. */

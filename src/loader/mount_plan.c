@@ -24,6 +24,16 @@ uint64_t mount_slack(const struct refrain_loader *l)
 	return batches * c->batch + 2 * (uint64_t)l->s.ahead_max + 256;
 }
 
+/* How far from what was returned reads of a loader may be, and as much again
+ * for what the mount has not been told of. */
+static uint64_t spread(const struct refrain_loader *l)
+{
+	const struct refrain_config *c = &l->s.c;
+	uint64_t batches = (uint64_t)c->batches_ahead + 2;
+
+	return 2 * (batches * c->batch + l->s.ahead_max);
+}
+
 /* 1, 0 (refused), or -errno. */
 static int ask(struct mount *m, int bytes)
 {
@@ -54,8 +64,9 @@ int mount_plan_begin(struct mount *m, const struct mount_report *now)
 		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
 			c->window);
 	(void)snprintf(ours, sizeof(ours),
-		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64 "%s",
-		now->begun, mount_slack(m->l), measure);
+		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
+		",\"spread\":%" PRIu64 "%s",
+		now->begun, mount_slack(m->l), spread(m->l), measure);
 	rc = ask(m,
 		snprintf(m->request, MOUNT_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","

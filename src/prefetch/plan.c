@@ -218,6 +218,8 @@ int plan_open(struct plans *ps, const struct plan_params *params,
 		if (plan->params.slack < SLACK_MIN)
 			plan->params.slack = SLACK_MIN;
 	}
+	if (!params->spread)
+		plan->params.spread = plan->params.slack;
 	plan->step_ns = params->step_ns;
 	plan->pace.at_once = params->measure;
 	plan->cursor = params->begun;

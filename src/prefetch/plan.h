@@ -55,6 +55,9 @@ enum plans_turn {
 	PLANS_NONE,  /* of no position */
 	PLANS_NOW,   /* of a position, and its reader waits for it */
 	PLANS_LATER, /* of a position that its reader has not come to yet */
+	/* The same; the position has begun to read the file before. */
+	PLANS_NOW_AGAIN,
+	PLANS_LATER_AGAIN,
 };
 
 /*
@@ -82,6 +85,12 @@ struct plan_params {
 	 * before it: as far as threads that read in one order may be apart.
 	 */
 	uint64_t slack; /* 16 batches, at least 256 */
+	/*
+	 * A reader that has read a position does not read one so many after it
+	 * before it has used the first: such a read is the kernel's, of the
+	 * position before. 0: slack.
+	 */
+	uint64_t spread;
 	/*
 	 * The owner is interested in plan_rates(): what has time is fetched as
 	 * fast as the rest, and in bursts where there is memory for them.

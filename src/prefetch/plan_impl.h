@@ -36,6 +36,15 @@ struct plan_rate {
 	struct plan_rates sum;
 };
 
+/* The last read of the beginning of a file. */
+struct plan_turn {
+	uint32_t file_1; /* the file, and 1; 0: none */
+	bool ours;	 /* of position `pos`; else somebody else's */
+	uint64_t pos, at_ns;
+};
+
+#define PLAN_TURNS 1024u
+
 /* Everything is guarded by the lock of the plans. */
 struct plan {
 	struct plans *plans; /* set once */
@@ -58,6 +67,7 @@ struct plan {
 	struct cache_pace pace; /* the cache's */
 	struct plan_rate rate;
 	bool closing;
+	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */
 	/* The clock of steps. */
 	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
 	uint64_t measured_ns, measured_step;

@@ -11,10 +11,15 @@
  * more than `slack` positions beyond it have been read. A read of a file whose
  * turn is far off is somebody else's (who leaves it in the kernel's cache, so
  * that it is not fetched ahead any more), unless so many come in a row, and
- * none near, that the readers must have moved there. Any thread; the lock of
- * the plans.
+ * none near, that the readers must have moved there. Nor is a second read of
+ * what was read a moment ago: the kernel dropped its pages before the reader
+ * had them. If the next position of its file is near, that is not told from a
+ * read of the next position, whose own read is then one of the position after
+ * it or of none; so a file is fetched for its reader once an epoch at most.
+ * Any thread; the lock of the plans.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "prefetch/plan_impl.h"
 
 /* How far readers of one order are from the end of an epoch, at most, when
@@ -23,6 +28,9 @@
 
 /* A plan that nobody has read by yet is begun here, or nearer. */
 #define BEGIN_SPREAD 64u
+
+/* So soon a reader goes on, and the kernel asks again for what it dropped. */
+#define AGAIN_NS NS_PER_S
 
 /* -- Holds by position ----------------------------------------------------- */
 
@@ -38,33 +46,38 @@ void hold_enter(struct hold *h)
 	list_add_tail(held_at(h->plan, h->pos), &h->found);
 }
 
-/* The reader of the position comes to the item that begins there. */
-static void tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
+/* The reader of the position comes to the item that begins there. True: he has
+ * been there. */
+static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 {
 	struct list *bucket = held_at(plan, pos);
+	bool again = false;
 
 	LIST_FOREACH(l, bucket) {
 		struct hold *h = CONTAINER_OF(l, struct hold, found);
 
 		if (h->plan == plan && h->pos == pos && h->base == base)
-			atomic_store_explicit(
+			again = atomic_exchange_explicit(
 				&h->p.read, true, memory_order_relaxed);
 	}
+	return again;
 }
 
-/* All items that a read begins. */
-static void tell_holds(struct plan *plan, uint64_t pos,
+/* All items that a read begins. True: the first was begun before. */
+static bool tell_holds(struct plan *plan, uint64_t pos,
 	const struct cache_item *file, uint64_t off, size_t len)
 {
 	struct cache_item item = *file;
 	uint64_t at = off;
+	bool again = false;
 
 	while (at < off + len) {
 		cache_item_at(plan->plans->config.cache, at, &item);
 		if (item.base >= off)
-			tell_hold(plan, pos, item.base);
+			again |= tell_hold(plan, pos, item.base) && at == off;
 		at = item.base + item.size;
 	}
+	return again;
 }
 
 /* -- Positions ------------------------------------------------------------- */
@@ -128,6 +141,14 @@ static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
 	return epoch_is_near(plan, pos);
 }
 
+/* Is it so near that a reader who was at the position before has come? */
+static bool is_next(const struct plan *plan, uint64_t pos)
+{
+	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
+
+	return pos < at + plan->params.spread;
+}
+
 static bool is_reader(const struct plan *plan, pid_t pid)
 {
 	return !plan->params.reader || !pid || plan->params.reader == pid;
@@ -150,11 +171,78 @@ static bool reads_position(const struct note *n)
 	return n->file->size == size ? n->off == 0 : n->off + n->len >= size;
 }
 
-/* Does the plan's own reader ask for more of what it has begun to read? */
-static bool goes_on(const struct plan *plan, const struct note *n)
+static bool is_whole(const struct note *n)
 {
-	return n->pid && plan->params.reader == n->pid && n->off > 0 &&
-		n->file->size == n->file->version.size_bytes;
+	return n->file->size == n->file->version.size_bytes;
+}
+
+/* The turn of a read of a position; of several plans' the most urgent. */
+static void set_turn(
+	const struct plan *plan, struct note *n, uint64_t pos, bool again)
+{
+	bool now = n->turn == PLANS_NOW || n->turn == PLANS_NOW_AGAIN ||
+		pace_waits(plan, pos);
+
+	again &= n->turn != PLANS_NOW && n->turn != PLANS_LATER;
+	if (again)
+		n->turn = now ? PLANS_NOW_AGAIN : PLANS_LATER_AGAIN;
+	else
+		n->turn = now ? PLANS_NOW : PLANS_LATER;
+}
+
+static struct plan_turn *turn_of(struct plan *plan, const struct note *n)
+{
+	return &plan->turn[n->file->cookie % PLAN_TURNS];
+}
+
+/* Who has begun to read the file a moment ago; NULL: not known. */
+static const struct plan_turn *last_turn(
+	struct plan *plan, const struct note *n)
+{
+	const struct plan_turn *t = turn_of(plan, n);
+
+	return t->file_1 == (uint32_t)n->file->cookie + 1 &&
+			clock_now_ns() < t->at_ns + AGAIN_NS
+		? t
+		: NULL;
+}
+
+static void keep_turn(
+	struct plan *plan, const struct note *n, uint64_t pos, bool ours)
+{
+	if (n->off == 0)
+		*turn_of(plan, n) = (struct plan_turn){
+			.file_1 = (uint32_t)n->file->cookie + 1,
+			.ours = ours,
+			.pos = pos,
+			.at_ns = clock_now_ns(),
+		};
+}
+
+/*
+ * More of a file in one piece that was begun: whoever began goes on. The
+ * plan's own reader does in any case.
+ */
+static bool goes_on(struct plan *plan, struct note *n)
+{
+	const struct plan_turn *t = last_turn(plan, n);
+	bool own = n->pid && plan->params.reader == n->pid;
+
+	if (n->off == 0 || !is_whole(n) || (!own && !t))
+		return false;
+	if (t && t->ours)
+		set_turn(plan, n, t->pos, true);
+	else if (own && n->turn == PLANS_NONE)
+		n->turn = PLANS_LATER;
+	return true;
+}
+
+/* Does the kernel ask for what it has dropped? */
+static bool asks_again(struct plan *plan, const struct note *n)
+{
+	const struct plan_turn *t = last_turn(plan, n);
+
+	return n->off == 0 && is_whole(n) && t && t->ours;
 }
 
 /* Positions in a tier before it were read from there, or passed by. */
@@ -169,27 +257,29 @@ static uint64_t horizon(const struct plan *plan)
 
 static void note(struct plan *plan, struct note *n)
 {
-	uint64_t pos;
+	uint64_t pos = 0;
+	bool found, near;
 
 	if (plan->closing || !is_reader(plan, n->pid))
 		return;
-	if (goes_on(plan, n)) {
-		n->turn = PLANS_LATER;
+	if (goes_on(plan, n))
+		return;
+	found = order_find(
+		&plan->order, (uint32_t)n->file->cookie, horizon(plan), &pos);
+	near = found && is_near(plan, pos, n->turn != PLANS_NONE);
+	if (asks_again(plan, n) && !(near && is_next(plan, pos))) {
+		set_turn(plan, n, last_turn(plan, n)->pos, true);
 		return;
 	}
-	if (!order_find(&plan->order, (uint32_t)n->file->cookie, horizon(plan),
-		    &pos))
-		return;
-	if (!is_near(plan, pos, n->turn != PLANS_NONE)) {
+	keep_turn(plan, n, pos, near);
+	if (near) {
+		set_turn(plan, n, pos,
+			tell_holds(plan, pos, n->file, n->off, n->len));
 		if (reads_position(n))
-			read_astray(plan, pos);
-		return;
+			read_near(plan, pos);
+	} else if (found && reads_position(n)) {
+		read_astray(plan, pos);
 	}
-	if (n->turn != PLANS_NOW)
-		n->turn = pace_waits(plan, pos) ? PLANS_NOW : PLANS_LATER;
-	tell_holds(plan, pos, n->file, n->off, n->len);
-	if (reads_position(n))
-		read_near(plan, pos);
 }
 
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,

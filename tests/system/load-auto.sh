@@ -128,7 +128,8 @@ half_cached() {
 	expect 'wasted' "$(status_field prefetch_wasted)" 0
 	# What was cached before anybody read it came, and was a hit as well.
 	expect 'bytes that came, were carried, or were cached' \
-		"$(($(status_field origin_bytes) +
+		"$(($(status_field origin_bytes) -
+			$(status_field reread_bytes) +
 			$(status_field prefetch_carried_bytes) +
 			$(status_field hit_bytes) +
 			$(status_field direct_hit_bytes) -

@@ -42,6 +42,7 @@ unit_tests = \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
 	tests/unit/test_planned \
+	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
 	tests/unit/test_pool \
 	tests/unit/test_posix \

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that are read twice at one position, as the kernel does when it has
+ * dropped pages before their reader had them.
+ */
+#include <stdio.h>
+
+#include "cache_fixture.h"
+#include "prefetch/prefetch.h"
+#include "suite.h"
+
+#define SIZE 200000u
+#define FILES 12u
+#define EPOCHS 3u
+#define SPREAD 8u /* less than an epoch */
+#define READER 7
+
+struct course {
+	struct rig g;
+	struct plans *plans;
+	struct plan *plan;
+};
+
+static bool course_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	struct course *k = arg;
+
+	*file = file_item(&k->g, cookie, SIZE, 0);
+	return true;
+}
+
+static void course_start(struct course *k, pid_t reader, unsigned files)
+{
+	struct plans_config config = {.file = course_file, .arg = k};
+	struct plan_params params = {.spread = SPREAD, .reader = reader};
+
+	rig_start(&k->g, "128K"); /* nothing fits */
+	config.cache = k->g.cache;
+	config.counters = &k->g.fix.counters;
+	ck_assert_int_eq(plans_new(&k->plans, &config), 0);
+	ck_assert_int_eq(
+		plan_open(k->plans, &params, &k->plan, &k->g.fix.err), 0);
+	for (unsigned i = 0; i < EPOCHS * files; i++)
+		ck_assert_int_eq(
+			plan_add(k->plan, i / files, i % files + 1), 0);
+}
+
+static void course_stop(struct course *k)
+{
+	plan_close(k->plan);
+	plans_free(k->plans);
+	rig_stop(&k->g);
+}
+
+static enum plans_turn read_at(struct course *k, uint64_t cookie, uint64_t off)
+{
+	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
+
+	return plans_note(k->plans, &item, off, SIZE - off, READER);
+}
+
+/* Is it the first read of a position? Else it is one more. */
+static bool is_first(struct course *k, uint64_t cookie, uint64_t off)
+{
+	enum plans_turn turn = read_at(k, cookie, off);
+
+	ck_assert(turn != PLANS_NONE);
+	return turn == PLANS_NOW || turn == PLANS_LATER;
+}
+
+static uint64_t reads(struct course *k)
+{
+	struct plan_status s;
+
+	plan_status(k->plan, &s);
+	return s.read;
+}
+
+START_TEST(test_a_second_read_is_not_of_the_next_epoch)
+{
+	struct course k;
+
+	course_start(&k, _i ? READER : 0, FILES);
+	for (unsigned f = 1; f <= 3; f++)
+		ck_assert(is_first(&k, f, 0));
+	ck_assert(!is_first(&k, 1, 0));
+	ck_assert(!is_first(&k, 1, 131072));
+	ck_assert_uint_eq(reads(&k), 3);
+	/* Then what comes is what was to come. */
+	for (unsigned f = 4; f <= FILES; f++)
+		ck_assert(is_first(&k, f, 0));
+	ck_assert(is_first(&k, 1, 0));
+	ck_assert_uint_eq(reads(&k), FILES + 1);
+	course_stop(&k);
+}
+END_TEST
+
+/* An epoch so short that a second read may be of the next one: then each file
+ * still has as many positions as are left, and none is held for ever. */
+START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
+{
+	struct course k;
+
+	course_start(&k, READER, SPREAD / 2);
+	for (unsigned f = 1; f <= 3; f++)
+		ck_assert(is_first(&k, f, 0));
+	ck_assert(is_first(&k, 1, 0));
+	ck_assert_uint_eq(reads(&k), 4);
+	for (unsigned e = 0; e < EPOCHS; e++)
+		for (unsigned f = e ? 1 : 4; f <= SPREAD / 2; f++)
+			(void)read_at(&k, f, 0);
+	plan_progress(k.plan, EPOCHS * SPREAD / 2);
+	ck_assert(plan_wait(k.plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(reads(&k), EPOCHS * SPREAD / 2);
+	course_stop(&k);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("plan_again");
+	TCase *t = case_of(suite, "plan_again");
+
+	tcase_add_loop_test(
+		t, test_a_second_read_is_not_of_the_next_epoch, 0, 2);
+	tcase_add_test(
+		t, test_a_second_read_in_a_short_epoch_takes_one_position);
+	return run_suite(suite);
+}
