@@ -157,10 +157,10 @@ int mount_resolve_source(struct mount *m, struct error *err)
 		return scheme->resolve(source, &m->source, err);
 	if (strstr(source, "://"))
 		return error_set(err, -EINVAL,
-			"cannot mount '%s': known are directories, s3://, "
+			"cannot mount '%.*s': known are directories, s3://, "
 			"https:// and http://; mount another store as a "
 			"directory first",
-			source);
+			(int)(strstr(source, "://") + 3 - source), source);
 	rc = reach_directory(
 		source, m->options.timeout_s, has_manifest(m), &m->source, err);
 	m->unreached = m->source;

@@ -453,10 +453,23 @@ static int run(struct dataset **out, struct look *l,
 	return rc;
 }
 
+/* "s3://...": letters and digits, a colon and two slashes. */
+static bool is_url(const char *path)
+{
+	size_t n = strcspn(path, ":/");
+
+	return n > 0 && strncmp(path + n, "://", 3) == 0;
+}
+
 static int check_options(const struct dataset_options *o, struct error *err)
 {
 	if (!o->path || o->path[0] == '\0')
 		return error_set(err, -EINVAL, "no dataset is named");
+	/* It may hold a password, and is not repeated. */
+	if (is_url(o->path))
+		return error_set(err, -EINVAL,
+			"a dataset cannot be a URL: mount it with 'refrain "
+			"mount', and name a directory of the mount");
 	if (o->source < REFRAIN_SOURCE_AUTO || o->source > REFRAIN_SOURCE_RAW)
 		return error_set(
 			err, -EINVAL, "there is no source %d", o->source);

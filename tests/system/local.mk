@@ -66,6 +66,7 @@ other_tests = \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
 	tests/system/s3-sign.sh \
+	tests/system/secrets.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \
 	tests/system/trust.sh \

@@ -89,6 +89,21 @@ if [ "$(id -u)" -eq 0 ]; then
 	complains "process $pid" "also mounted at '$work/bound'"
 	umount "$work/bound"
 	wait_for 20 not_running "$pid" || fail 'the daemon outlives the bind'
+
+	# A copy of the mount in the mount namespace of somebody else.
+	in_background
+	mkfifo "$work/hold" "$work/held"
+	unshare -m --propagation private sh -c \
+		'echo held >"$2"; read -r _ <"$1"' \
+		sh "$work/hold" "$work/held" &
+	holder=$!
+	read -r _ <"$work/held"
+	! "$refrain" umount "$mnt" 2>"$work/err" || fail 'it ends nevertheless'
+	complains "process $pid" "mount namespace of " \
+		"(process $holder) has it at '$mnt'"
+	echo end >"$work/hold"
+	wait "$holder" || fail 'the holder fails'
+	wait_for 20 not_running "$pid" || fail 'the daemon outlives the holder'
 fi
 
 # A dead one says what to do, and that helps.
