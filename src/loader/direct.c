@@ -15,7 +15,7 @@
 #include <fcntl.h>
 
 #include "loader/loader_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 static struct read_op *of(struct uring_op *op)
 {
@@ -30,7 +30,8 @@ static size_t file_room(uint64_t item_bytes)
 
 size_t direct_bytes(const struct refrain_loader *l, const struct entry *e)
 {
-	const struct mount_key *key = mount_key(l, e);
+	const struct help_key *key =
+		e->example.whole ? help_key(l->help, e->index) : NULL;
 
 	return key ? file_room(key->bytes) : 0;
 }
@@ -40,7 +41,7 @@ static void go_through_mount(struct refrain_loader *l, struct read_op *r)
 {
 	r->direct = false;
 	r->fd = -1;
-	mount_note_read(l, 0);
+	help_note_read(l->help, 0);
 	if (l->closing)
 		reader_cancel(l, r);
 	else
@@ -77,7 +78,7 @@ static void on_entry_read(struct uring_op *op, int res)
 	} else if (rc == 0) {
 		r->got = r->want;
 		l->meter.out.direct_hits++;
-		mount_note_read(l, r->want);
+		help_note_read(l->help, r->want);
 		reader_done(l, r);
 	} else {
 		reader_queue(l, r, begin_bad_close);
@@ -108,8 +109,8 @@ static void begin_entry_read(struct read_op *r)
 
 static void open_entry(struct refrain_loader *l, struct read_op *r)
 {
-	r->ring = l->reader.direct;
-	r->dir_fd = l->mount->tier_fds[r->tier];
+	r->ring = help_ring(l->help);
+	r->dir_fd = help_tier(l->help, r->tier);
 	reader_queue(l, r, begin_entry_open);
 }
 
@@ -125,7 +126,7 @@ static void on_entry_open(struct uring_op *op, int res)
 		reader_cancel(l, r);
 	} else if (res >= 0) {
 		reader_queue(l, r, begin_entry_read);
-	} else if (res == -ENOENT && ++r->tier < l->mount->tiers) {
+	} else if (res == -ENOENT && help_tier(l->help, ++r->tier) >= 0) {
 		open_entry(l, r);
 	} else {
 		go_through_mount(l, r);
@@ -135,7 +136,9 @@ static void on_entry_open(struct uring_op *op, int res)
 
 bool direct_start(struct refrain_loader *l, struct read_op *r)
 {
-	const struct mount_key *key = mount_key(l, r->entry);
+	const struct help_key *key = r->entry->example.whole
+		? help_key(l->help, r->entry->index)
+		: NULL;
 
 	if (!key || r->buffer->bytes < file_room(key->bytes))
 		return false;

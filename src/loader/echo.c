@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 /* One a window: a run with more keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
@@ -89,15 +89,13 @@ void echo_returned(struct refrain_loader *l)
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
 		.wait_ns = now->wait_ns,
-		.planned = mount_plans(l),
+		.planned = help_plans(l->help),
 	};
 
 	if (!l->s.measures)
 		return;
-	if (sums.planned) {
-		sums.rates = l->mount->rates;
-		sums.in_burst = l->mount->fetching;
-	}
+	if (sums.planned)
+		help_rates_get(l->help, &sums.rates, &sums.in_burst);
 	auto_step(&l->echoes.measured, &sums);
 	l->echoes.due = true;
 }

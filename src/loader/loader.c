@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 #define READS_END_NS (400 * NS_PER_MS)
 #define CLOSE_NS (900 * NS_PER_MS)
@@ -127,7 +127,7 @@ static void *end_turn(void *arg)
 	else
 		turn_mark_workers(
 			&l->turn, (uint64_t)l->ready + planner_wants(l));
-	if (mount_take_stirred(l))
+	if (help_take_stirred(l->help))
 		turn_mark(&l->turn, TURN_HELP);
 	ready = loader_is_ready(l);
 	turn_ready(&l->turn, ready);
@@ -182,6 +182,40 @@ static int open_tables(struct refrain_loader *l, struct error *err)
 	return 0;
 }
 
+/* What a mount may know, as of a turn. */
+static void say_run(void *arg, struct help_run *out)
+{
+	struct refrain_loader *l = arg;
+	const struct sums *then = &l->meter.older, *now = &l->meter.now;
+	uint64_t steps = now->steps - then->steps;
+
+	*out = (struct help_run){
+		.fresh = l->meter.out.fresh,
+		.step = l->returned,
+		.read_fresh = l->planner.read_fresh,
+		.step_ns = steps ? (now->trainer_ns - then->trainer_ns) / steps
+				 : 0,
+		.schedule = &l->planner.schedule,
+		.closing = l->closing,
+	};
+}
+
+static void open_help(struct refrain_loader *l)
+{
+	struct help_config config = {
+		.s = &l->s,
+		.dataset = l->dataset,
+		.turn = &l->turn,
+		.run = say_run,
+		.arg = l,
+		.first_fresh = l->planner.planned_fresh,
+		.room_bytes = memory_room(&l->memory),
+	};
+
+	l->help = help_new(&config);
+	memory_charge_over(&l->memory, help_memory_bytes(l->help));
+}
+
 /* Threads of a library take no signals. */
 static int open_threads(struct refrain_loader *l, struct error *err)
 {
@@ -192,7 +226,7 @@ static int open_threads(struct refrain_loader *l, struct error *err)
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
 	rc = reader_init(l, err);
 	if (rc == 0)
-		mount_start(l);
+		help_start(l->help, l->reader.ring, l->reader.depth);
 	if (rc == 0)
 		rc = workers_start(l, err);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -213,7 +247,7 @@ static int open_parts(struct refrain_loader *l, struct error *err)
 		rc = workers_init(l, err);
 	if (rc < 0)
 		return rc;
-	mount_new(l);
+	open_help(l);
 	l->memory_share = memory_room(&l->memory);
 	l->memory_alone = l->memory_share + l->workers_bytes;
 	return open_threads(l, err);
@@ -284,7 +318,7 @@ static void abandon(struct refrain_loader *l)
 static void loader_free(struct refrain_loader *l)
 {
 	reader_release(l);
-	mount_free(l);
+	help_free(l->help);
 	workers_release(l);
 	entries_release(l);
 	planner_release(l);
@@ -314,7 +348,7 @@ int refrain_close(struct refrain_loader *l)
 	say_closing(l);
 	left = reader_stop(l, READS_END_NS);
 	ended = workers_stop(l, until_ns) && callers_left(l, until_ns);
-	ended = mount_stop(l, until_ns) && ended;
+	ended = help_stop(l->help, until_ns) && ended;
 	if (ended && !left)
 		loader_free(l);
 	else if (ended)

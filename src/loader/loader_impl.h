@@ -32,6 +32,7 @@
 #include "loader/auto_impl.h"
 #include "settings/settings.h"
 #include "loader/memory_impl.h"
+#include "loader/mount_help.h"
 #include "loader/slab_impl.h"
 #include "loader/turn_impl.h"
 #include "schedule/schedule.h"
@@ -40,7 +41,6 @@
 struct refrain_loader;
 struct step;
 struct read_op;
-struct mount;
 
 /* See entry.c for what leads from where to where. */
 enum entry_state {
@@ -199,8 +199,6 @@ struct read_op {
 
 struct reader {
 	struct uring *ring;
-	struct uring *direct; /* for entries of tiers; NULL until there is a
-				 mount's, may be the same */
 	struct read_op *ops, *free;
 	struct read_op *queued, **queued_end; /* begin at the turn's end */
 	/* How many threads are beginning some: sequentially consistent, with
@@ -277,7 +275,7 @@ struct refrain_loader {
 	cpu_set_t cpus;		  /* that workers may run on */
 	struct worker *workers;
 	uint32_t threads;
-	struct mount *mount; /* that the dataset lies on, or NULL */
+	struct mount_help *help; /* that the dataset lies on, or NULL */
 
 	_Atomic bool ending; /* as `closing`, for whoever has no lock */
 

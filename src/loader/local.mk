@@ -20,6 +20,7 @@ libloader_la_SOURCES = \
 	src/loader/memory_impl.h \
 	src/loader/mount.c \
 	src/loader/mount_find.c \
+	src/loader/mount_help.h \
 	src/loader/mount_impl.h \
 	src/loader/mount_plan.c \
 	src/loader/mount_rates.c \

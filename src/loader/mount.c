@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/loader_impl.h"
 
 /* A daemon that takes longer is left alone. */
 #define ANSWER_MS 10000
@@ -31,36 +30,42 @@
 /* How long closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
 /* What the lines and their tables take, as a rule. */
-#define TALK_BYTES (2 * MOUNT_REQUEST_BYTES)
+#define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
 /* -- What the reader asks -------------------------------------------------- */
 
-bool mount_knows(struct refrain_loader *l, const struct entry *e)
+bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 {
-	struct mount *m = l->mount;
-
-	if (!m || m->late || m->state == MOUNT_OFF || !e->example.whole)
+	if (!m || m->late || m->state == HELP_OFF)
 		return true;
+	ASSERT_HELD(&m->c.turn->lock);
 	if (m->gated)
 		return false;
-	if (m->state == MOUNT_ON &&
-		(!m->tiers || e->index != e->slot.index ||
-			e->slot.fresh < m->answered))
+	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
 		return true;
 	m->stirred = m->waiting;
 	return false;
 }
 
-const struct mount_key *mount_key(
-	const struct refrain_loader *l, const struct entry *e)
+const struct help_key *help_key(const struct mount_help *m, uint64_t index)
 {
-	const struct mount *m = l->mount;
-	const struct mount_key *k;
+	const struct help_key *k;
 
-	if (!m || !l->reader.direct || !e->example.whole)
+	if (!m || !m->ring)
 		return NULL;
-	k = &m->keys[e->index % m->keys_count];
-	return k->index_1 == e->index + 1 && k->bytes ? k : NULL;
+	ASSERT_HELD(&m->c.turn->lock);
+	k = &m->keys[index % m->keys_count];
+	return k->index_1 == index + 1 && k->bytes ? k : NULL;
+}
+
+struct uring *help_ring(const struct mount_help *m)
+{
+	return m ? m->ring : NULL;
+}
+
+int help_tier(const struct mount_help *m, unsigned n)
+{
+	return n < m->tiers ? m->tier_fds[n] : -1;
 }
 
 /* -- What is to be done ---------------------------------------------------- */
@@ -75,21 +80,32 @@ enum work {
 	WORK_END
 };
 
-static uint64_t fresh_returned(const struct mount *m)
+static struct help_run run_of(const struct mount_help *m)
 {
-	return m->first_fresh + m->l->meter.out.fresh;
+	struct help_run run;
+
+	ASSERT_HELD(&m->c.turn->lock);
+	m->c.run(m->c.arg, &run);
+	return run;
 }
 
-static bool keys_due(const struct mount *m)
+/* A fresh number: those before were returned. */
+static uint64_t fresh_returned(
+	const struct mount_help *m, const struct help_run *run)
+{
+	return m->c.first_fresh + run->fresh;
+}
+
+static bool keys_due(const struct mount_help *m, const struct help_run *run)
 {
 	return m->tiers && m->answered < UINT64_MAX &&
-		m->answered < m->l->planner.read_fresh + KEYS_AHEAD;
+		m->answered < run->read_fresh + KEYS_AHEAD;
 }
 
 /* This epoch and the next one, or less of large ones. */
-static uint64_t plan_ahead(const struct mount *m)
+static uint64_t plan_ahead(const struct mount_help *m)
 {
-	uint64_t read = mount_slack(m->l);
+	uint64_t read = help_slack(m);
 
 	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
 		return PLAN_AHEAD_MAX;
@@ -97,21 +113,22 @@ static uint64_t plan_ahead(const struct mount *m)
 	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
 }
 
-static uint64_t plan_end(const struct mount *m)
+static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 {
-	return fresh_returned(m) + plan_ahead(m);
+	return fresh_returned(m, run) + plan_ahead(m);
 }
 
 /*
  * What is in the tiers stays there: after an epoch without a miss, and before
  * the first one, there is nothing to be fetched.
  */
-static bool plan_wanted(const struct mount *m)
+static bool plan_wanted(const struct mount_help *m)
 {
 	return m->planning && m->in_row < m->epoch_fresh;
 }
 
-static enum work plan_due(const struct mount *m)
+static enum work plan_due(
+	const struct mount_help *m, const struct help_run *run)
 {
 	uint64_t piece = plan_ahead(m) / 4;
 
@@ -119,58 +136,49 @@ static enum work plan_due(const struct mount *m)
 		return WORK_NONE;
 	if (!m->begun)
 		return WORK_BEGIN;
-	if (piece > MOUNT_NAMES_MAX)
-		piece = MOUNT_NAMES_MAX;
+	if (piece > HELP_NAMES_MAX)
+		piece = HELP_NAMES_MAX;
 	piece += !piece;
-	return !m->plan.full && m->plan.added + piece <= plan_end(m)
+	return !m->plan.full && m->plan.added + piece <= plan_end(m, run)
 		? WORK_PLAN
 		: WORK_NONE;
 }
 
-static bool report_due(const struct mount *m)
+static bool report_due(const struct mount_help *m, const struct help_run *run)
 {
 	return m->begun && m->plan.reported < m->plan.added &&
-		fresh_returned(m) > m->plan.reported &&
+		fresh_returned(m, run) > m->plan.reported &&
 		clock_now_ns() >= m->due_ns;
 }
 
-static enum work work_due(const struct mount *m)
+static enum work work_due(
+	const struct mount_help *m, const struct help_run *run)
 {
-	enum work plan = plan_due(m);
-	bool keys = keys_due(m);
+	enum work plan = plan_due(m, run);
+	bool keys = keys_due(m, run);
 
-	if (m->l->closing)
+	if (run->closing)
 		return WORK_END;
 	if (plan != WORK_NONE && (m->plan_turn || !keys))
 		return plan;
 	if (keys)
 		return WORK_KEYS;
-	if (report_due(m))
+	if (report_due(m, run))
 		return WORK_REPORT;
-	return mount_tell_due(m) ? WORK_TELL : WORK_NONE;
+	return help_tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
 /* What is known of the run when it is done. */
 struct now {
 	uint64_t answered, plan_end;
-	struct mount_report report;
+	struct help_report report;
 };
 
-/* What the trainer takes for a step, waiting not counted; 0: not known. */
-static uint64_t step_ns(const struct refrain_loader *l)
-{
-	const struct sums *then = &l->meter.older, *now = &l->meter.now;
-
-	return now->steps > then->steps ? (now->trainer_ns - then->trainer_ns) /
-			(now->steps - then->steps)
-					: 0;
-}
-
 /* Reads go on: the mount has the beginning of the plan, or takes none. */
-static void open_gate(struct mount *m)
+static void open_gate(struct mount_help *m, const struct help_run *run)
 {
-	bool planned = m->begun &&
-		(m->plan.full || m->plan.added >= m->l->planner.read_fresh);
+	bool planned =
+		m->begun && (m->plan.full || m->plan.added >= run->read_fresh);
 
 	if (!m->gated || (plan_wanted(m) && !planned))
 		return;
@@ -178,74 +186,86 @@ static void open_gate(struct mount *m)
 }
 
 /* How many fresh examples that were not returned may be being read. */
-static uint64_t reads_begun(const struct mount *m)
+static uint64_t reads_begun(
+	const struct mount_help *m, const struct help_run *run)
 {
-	uint64_t returned = fresh_returned(m);
+	uint64_t returned = fresh_returned(m, run);
 
 	return m->read_end > returned ? m->read_end - returned : 0;
 }
 
-static enum work wait_for_work(struct mount *m, struct now *now)
+static enum work look_at_run(struct mount_help *m, struct help_run *run)
 {
-	struct refrain_loader *l = m->l;
+	*run = run_of(m);
+	return work_due(m, run);
+}
+
+static enum work sleep_until_due(struct mount_help *m, struct help_run *run)
+{
 	enum work work;
 
-	turn_lock(&l->turn);
+	*run = run_of(m);
 	/* All of it is over. */
 	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
 		m->begun = m->planned = false;
-	open_gate(m);
-	while ((work = work_due(m)) == WORK_NONE) {
+	open_gate(m, run);
+	while ((work = look_at_run(m, run)) == WORK_NONE) {
 		m->waiting = true;
-		turn_wait(&l->turn, TURN_HELP);
+		turn_wait(m->c.turn, TURN_HELP);
 		m->waiting = false;
 	}
-	*now = (struct now){m->answered, plan_end(m),
-		{fresh_returned(m), l->returned, reads_begun(m), step_ns(l),
-			{0, 0}}};
-	m->schedule = l->planner.schedule;
+	return work;
+}
+
+static enum work wait_for_work(struct mount_help *m, struct now *now)
+{
+	struct help_run run;
+	enum work work;
+
+	turn_lock(m->c.turn);
+	work = sleep_until_due(m, &run);
+	*now = (struct now){m->answered, plan_end(m, &run),
+		{fresh_returned(m, &run), run.step, reads_begun(m, &run),
+			run.step_ns, {0, 0}}};
+	m->schedule = *run.schedule;
 	m->plan_turn = work == WORK_KEYS;
 	if (work == WORK_REPORT)
 		m->due_ns = clock_now_ns() + REPORT_NS;
 	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
-		now->report.untold = mount_untold(m);
-	turn_unlock(&l->turn);
+		now->report.untold = help_untold(m);
+	turn_unlock(m->c.turn);
 	return work;
 }
 
-void mount_moved(struct refrain_loader *l)
+void help_moved(struct mount_help *m)
 {
-	struct mount *m = l->mount;
+	struct help_run run;
 
 	if (m && m->waiting && !m->stirred)
-		m->stirred = work_due(m) != WORK_NONE;
+		m->stirred = look_at_run(m, &run) != WORK_NONE;
 }
 
-bool mount_take_stirred(struct refrain_loader *l)
+bool help_take_stirred(struct mount_help *m)
 {
-	bool stirred = l->mount && l->mount->stirred;
+	bool stirred = m && m->stirred;
 
 	if (stirred)
-		l->mount->stirred = false;
+		m->stirred = false;
 	return stirred;
 }
 
-void mount_note_start(struct refrain_loader *l, const struct entry *e)
+void help_note_start(struct mount_help *m, uint64_t fresh)
 {
-	struct mount *m = l->mount;
-
-	if (m && e->slot.fresh >= m->read_end)
-		m->read_end = e->slot.fresh + 1;
+	if (m && fresh >= m->read_end)
+		m->read_end = fresh + 1;
 }
 
 /*
  * The first read that misses makes a plan. What is read before the mount has
  * it would have no position, or take that of a later epoch: so no more is.
  */
-void mount_note_read(struct refrain_loader *l, size_t direct_bytes)
+void help_note_read(struct mount_help *m, size_t direct_bytes)
 {
-	struct mount *m = l->mount;
-
 	if (!m)
 		return;
 	m->in_row = direct_bytes ? m->in_row + 1 : 0;
@@ -253,26 +273,26 @@ void mount_note_read(struct refrain_loader *l, size_t direct_bytes)
 	m->direct.bytes += direct_bytes;
 	if (direct_bytes)
 		return;
-	m->gated |= m->state == MOUNT_ON && plan_wanted(m) && !m->begun;
-	mount_moved(l);
+	m->gated |= m->state == HELP_ON && plan_wanted(m) && !m->begun;
+	help_moved(m);
 }
 
 /* -- Doing it -------------------------------------------------------------- */
 
-static void set_late(struct mount *m, bool late)
+static void set_late(struct mount_help *m, bool late)
 {
-	turn_lock(&m->l->turn);
+	turn_lock(m->c.turn);
 	m->late = late;
-	turn_unlock(&m->l->turn);
+	turn_unlock(m->c.turn);
 }
 
-int mount_ask(
-	struct mount *m, size_t bytes, const char **line, size_t *line_bytes)
+int help_ask(struct mount_help *m, size_t bytes, const char **line,
+	size_t *line_bytes)
 {
 	int rc = talk_send(&m->talk, m->request, bytes);
 
 	if (rc == 0)
-		rc = talk_wait(&m->talk, MOUNT_LATE_MS, line, line_bytes);
+		rc = talk_wait(&m->talk, HELP_LATE_MS, line, line_bytes);
 	if (rc != -ETIMEDOUT)
 		return rc;
 	set_late(m, true);
@@ -282,41 +302,40 @@ int mount_ask(
 }
 
 static void keep_key(
-	struct mount *m, uint64_t index, const struct answer_key *answer)
+	struct mount_help *m, uint64_t index, const struct answer_key *answer)
 {
-	struct mount_key *key = &m->keys[index % m->keys_count];
+	struct help_key *key = &m->keys[index % m->keys_count];
 
 	m->known += !key->index_1;
-	*key = (struct mount_key){
+	*key = (struct help_key){
 		.key = answer->key,
 		.bytes = answer->bytes,
 		.index_1 = (uint32_t)(index + 1),
 	};
 }
 
-static int get_keys(struct mount *m, uint64_t from)
+static int get_keys(struct mount_help *m, uint64_t from)
 {
-	struct refrain_loader *l = m->l;
-	uint32_t count, most = MOUNT_NAMES_MAX;
+	uint32_t count, most = HELP_NAMES_MAX;
 	uint64_t next;
 	int rc;
 
-	if (from == m->first_fresh)
+	if (from == m->c.first_fresh)
 		most = KEYS_FIRST;
-	rc = mount_keys_ask(m, from, most, &count, &next);
+	rc = help_keys_ask(m, from, most, &count, &next);
 	if (rc < 0)
 		return rc;
-	turn_lock(&l->turn);
+	turn_lock(m->c.turn);
 	/* The others may have one when they are read again. */
 	for (uint32_t i = 0; i < count; i++)
 		if (m->answers[i].bytes)
 			keep_key(m, m->asked[i], &m->answers[i]);
-	m->answered = m->known < l->examples ? next : UINT64_MAX;
-	turn_unlock(&l->turn);
+	m->answered = m->known < m->examples ? next : UINT64_MAX;
+	turn_unlock(m->c.turn);
 	return 0;
 }
 
-static void serve(struct mount *m)
+static void serve(struct mount_help *m)
 {
 	struct now now;
 	int rc = 0;
@@ -327,19 +346,19 @@ static void serve(struct mount *m)
 			rc = get_keys(m, now.answered);
 			break;
 		case WORK_BEGIN:
-			rc = mount_plan_begin(m, &now.report);
+			rc = help_plan_begin(m, &now.report);
 			break;
 		case WORK_PLAN:
-			rc = mount_plan_add(m, now.plan_end);
+			rc = help_plan_add(m, now.plan_end);
 			break;
 		case WORK_REPORT:
-			rc = mount_plan_report(m, &now.report);
+			rc = help_plan_report(m, &now.report);
 			break;
 		case WORK_TELL:
-			rc = mount_tell(m, &now.report.untold);
+			rc = help_tell(m, &now.report.untold);
 			break;
 		case WORK_END:
-			mount_tell_last(m, &now.report.untold);
+			help_tell_last(m, &now.report.untold);
 			return;
 		case WORK_NONE:
 			return;
@@ -350,20 +369,22 @@ static void serve(struct mount *m)
 /* -- The thread ------------------------------------------------------------ */
 
 /* Closing shuts the socket down from now on. */
-static int say_socket(struct mount *m)
+static int say_socket(struct mount_help *m)
 {
-	LOCK_SCOPE(&m->l->turn.lock);
+	struct help_run run;
 
+	LOCK_SCOPE(&m->c.turn->lock);
+	run = run_of(m);
 	m->socket = m->talk.fd;
-	m->schedule = m->l->planner.schedule;
-	return m->l->closing ? -ECANCELED : 0;
+	m->schedule = *run.schedule;
+	return run.closing ? -ECANCELED : 0;
 }
 
-static int meet(struct mount *m)
+static int meet(struct mount_help *m)
 {
 	char path[PATH_MAX];
-	int rc = mount_find(
-		dataset_dir(m->l->dataset), path, &m->owner, m->below);
+	int rc =
+		help_find(dataset_dir(m->c.dataset), path, &m->owner, m->below);
 
 	if (rc == 0)
 		rc = talk_open(&m->talk, path, m->owner);
@@ -371,7 +392,7 @@ static int meet(struct mount *m)
 }
 
 /* Tiers that are closed to us are passed over: others may hold entries, too. */
-static int open_tiers(struct mount *m)
+static int open_tiers(struct mount_help *m)
 {
 	static const char request[] = "{\"cmd\":\"status\"}\n";
 	CLEANUP_FREE char(*dirs)[PATH_MAX] =
@@ -383,11 +404,11 @@ static int open_tiers(struct mount *m)
 	if (!dirs)
 		return -ENOMEM;
 	memcpy(m->request, request, sizeof(request) - 1);
-	rc = mount_ask(m, sizeof(request) - 1, &line, &n);
+	rc = help_ask(m, sizeof(request) - 1, &line, &n);
 	if (rc == 0)
 		rc = answer_tiers(line, n, dirs);
 	for (int i = 0; i < rc; i++) {
-		int fd = mount_open_tier(dirs[i], m->owner);
+		int fd = help_open_tier(dirs[i], m->owner);
 
 		if (fd >= 0)
 			m->tier_fds[m->tiers++] = fd;
@@ -397,41 +418,40 @@ static int open_tiers(struct mount *m)
 
 /* The threads that wait for the mount do for the tiers, where there is no
  * io_uring. */
-static struct uring *make_ring(struct mount *m)
+static struct uring *make_ring(struct mount_help *m)
 {
 	struct uring *ring;
 
-	if (!m->tiers || uring_new(&ring, m->l->reader.depth, 1) < 0)
+	if (!m->tiers || uring_new(&ring, m->depth, 1) < 0)
 		return NULL;
 	if (!uring_pool(ring))
 		return ring;
 	(void)uring_free(ring, NS_PER_S); /* has done nothing */
-	return m->l->reader.ring;
+	return m->ours;
 }
 
-static void close_tiers(struct mount *m)
+static void close_tiers(struct mount_help *m)
 {
 	while (m->tiers > 0)
 		(void)close(m->tier_fds[--m->tiers]); /* only looked through */
 }
 
 /* False: closing has begun. */
-static bool say_on(struct mount *m, struct uring *ring)
+static bool say_on(struct mount_help *m, struct uring *ring)
 {
-	struct refrain_loader *l = m->l;
 	bool on;
 
-	turn_lock(&l->turn);
-	on = !l->closing;
+	turn_lock(m->c.turn);
+	on = !run_of(m).closing;
 	if (on) {
-		l->reader.direct = ring;
-		m->state = MOUNT_ON;
+		m->ring = ring;
+		m->state = HELP_ON;
 	}
-	turn_unlock(&l->turn);
+	turn_unlock(m->c.turn);
 	return on;
 }
 
-static int go_on(struct mount *m)
+static int go_on(struct mount_help *m)
 {
 	struct uring *ring = make_ring(m);
 
@@ -439,29 +459,27 @@ static int go_on(struct mount *m)
 		close_tiers(m);
 	if (say_on(m, ring))
 		return 0;
-	if (ring && ring != m->l->reader.ring)
+	if (ring && ring != m->ours)
 		(void)uring_free(ring, NS_PER_S); /* has done nothing */
 	return -ECANCELED;
 }
 
-static void end(struct mount *m)
+static void end(struct mount_help *m)
 {
-	struct refrain_loader *l = m->l;
-
-	turn_lock(&l->turn);
+	turn_lock(m->c.turn);
 	m->socket = -1;
-	m->state = MOUNT_OFF;
-	turn_unlock(&l->turn);
+	m->state = HELP_OFF;
+	turn_unlock(m->c.turn);
 	talk_close(&m->talk);
-	turn_lock(&l->turn);
+	turn_lock(m->c.turn);
 	m->ended = true;
-	turn_mark(&l->turn, TURN_CLOSER);
-	turn_unlock(&l->turn);
+	turn_mark(m->c.turn, TURN_CLOSER);
+	turn_unlock(m->c.turn);
 }
 
-static void *mount_thread(void *arg)
+static void *help_thread(void *arg)
 {
-	struct mount *m = arg;
+	struct mount_help *m = arg;
 	int rc = meet(m);
 
 	if (rc == 0)
@@ -476,97 +494,102 @@ static void *mount_thread(void *arg)
 
 /* -- Life ------------------------------------------------------------------ */
 
-static bool may_help(const struct refrain_loader *l)
+static bool may_help(const struct help_config *c)
 {
 	struct example first;
 
-	if (l->s.c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
-		dataset_shards(l->dataset) || l->examples >= UINT32_MAX ||
-		dataset_fs_type(l->dataset) != FUSE_SUPER_MAGIC)
+	if (c->s->c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
+		dataset_shards(c->dataset) ||
+		dataset_count(c->dataset) >= UINT32_MAX ||
+		dataset_fs_type(c->dataset) != FUSE_SUPER_MAGIC)
 		return false;
-	dataset_example(l->dataset, 0, &first);
+	dataset_example(c->dataset, 0, &first);
 	return first.whole;
 }
 
 /* As many keys as an eighth of the memory has room for. */
-static int new_tables(struct mount *m)
+static int new_tables(struct mount_help *m)
 {
-	struct refrain_loader *l = m->l;
-	uint64_t room = memory_room(&l->memory) / 8;
+	uint64_t room = m->c.room_bytes / 8;
 
 	if (room < TALK_BYTES + KEYS_FIRST * sizeof(*m->keys))
 		return -ENOMEM;
 	m->keys_count = (room - TALK_BYTES) / sizeof(*m->keys);
-	if (m->keys_count > l->examples)
-		m->keys_count = l->examples;
+	if (m->keys_count > m->examples)
+		m->keys_count = m->examples;
 	m->keys = calloc(m->keys_count, sizeof(*m->keys));
-	m->request = malloc(MOUNT_REQUEST_BYTES);
-	m->asked = calloc(MOUNT_NAMES_MAX, sizeof(*m->asked));
-	m->answers = calloc(MOUNT_NAMES_MAX, sizeof(*m->answers));
+	m->request = malloc(HELP_REQUEST_BYTES);
+	m->asked = calloc(HELP_NAMES_MAX, sizeof(*m->asked));
+	m->answers = calloc(HELP_NAMES_MAX, sizeof(*m->answers));
 	if (!m->keys || !m->request || !m->asked || !m->answers)
 		return -ENOMEM;
 	m->charged = TALK_BYTES + m->keys_count * sizeof(*m->keys);
-	memory_charge_over(&l->memory, m->charged);
 	return 0;
 }
 
-void mount_new(struct refrain_loader *l)
+struct mount_help *help_new(const struct help_config *config)
 {
-	uint32_t world = l->s.c.world;
-	struct mount *m;
+	uint32_t world = config->s->c.world;
+	struct mount_help *m;
 
-	if (!may_help(l))
-		return;
+	if (!may_help(config))
+		return NULL;
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return;
-	m->l = l;
-	m->first_fresh = m->answered = l->planner.planned_fresh;
-	m->epoch_fresh = (l->examples + world - 1) / world;
+		return NULL;
+	m->c = *config;
+	m->examples = dataset_count(config->dataset);
+	m->answered = config->first_fresh;
+	m->epoch_fresh = (m->examples + world - 1) / world;
 	m->in_row = m->epoch_fresh;
 	m->planning = true;
 	m->talk.fd = m->socket = -1;
-	l->mount = m;
-	if (new_tables(m) < 0)
-		mount_free(l);
+	if (new_tables(m) == 0)
+		return m;
+	help_free(m);
+	return NULL;
 }
 
-void mount_start(struct refrain_loader *l)
+uint64_t help_memory_bytes(const struct mount_help *m)
 {
-	struct mount *m = l->mount;
+	return m ? m->charged : 0;
+}
 
+void help_start(struct mount_help *m, struct uring *ring, unsigned depth)
+{
 	if (!m)
 		return;
-	m->state = MOUNT_STARTING;
-	m->started = pthread_create(&m->thread, NULL, mount_thread, m) == 0;
+	m->ours = ring;
+	m->depth = depth;
+	m->state = HELP_STARTING;
+	m->started = pthread_create(&m->thread, NULL, help_thread, m) == 0;
 	if (!m->started)
-		m->state = MOUNT_OFF;
+		m->state = HELP_OFF;
 }
 
-static void wait_for_end(struct mount *m, uint64_t until_ns)
+static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 {
 	while (!m->ended)
-		if (!turn_wait_until(&m->l->turn, TURN_CLOSER, until_ns))
+		if (!turn_wait_until(m->c.turn, TURN_CLOSER, until_ns))
 			break;
 }
 
 /* A daemon that answers lets the thread say its last; else it is cut short. */
-bool mount_stop(struct refrain_loader *l, uint64_t until_ns)
+bool help_stop(struct mount_help *m, uint64_t until_ns)
 {
 	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;
-	struct mount *m = l->mount;
 	bool ended;
 
 	if (!m || !m->started)
 		return true;
-	turn_lock(&l->turn);
-	turn_mark(&l->turn, TURN_HELP);
+	turn_lock(m->c.turn);
+	turn_mark(m->c.turn, TURN_HELP);
 	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
 	if (m->socket >= 0)
 		(void)shutdown(m->socket, SHUT_RDWR); /* or it is already */
 	wait_for_end(m, until_ns);
 	ended = m->ended;
-	turn_unlock(&l->turn);
+	turn_unlock(m->c.turn);
 	if (ended)
 		pthread_join(m->thread, NULL);
 	else
@@ -574,18 +597,14 @@ bool mount_stop(struct refrain_loader *l, uint64_t until_ns)
 	return ended;
 }
 
-void mount_free(struct refrain_loader *l)
+void help_free(struct mount_help *m)
 {
-	struct mount *m = l->mount;
-
 	if (!m)
 		return;
 	close_tiers(m);
-	memory_uncharge(&l->memory, m->charged);
 	free(m->keys);
 	free(m->request);
 	free(m->asked);
 	free(m->answers);
 	free(m);
-	l->mount = NULL;
 }

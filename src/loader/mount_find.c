@@ -65,7 +65,7 @@ static ssize_t read_control(const char *path, char *socket, uid_t *owner)
 	return getxattr(root, XATTR, socket, PATH_MAX - 1);
 }
 
-int mount_find(
+int help_find(
 	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX])
 {
 	char path[PATH_MAX], whole[PATH_MAX];
@@ -92,7 +92,7 @@ int mount_find(
 	return -ENODATA;
 }
 
-int mount_open_tier(const char *dir, uid_t owner)
+int help_open_tier(const char *dir, uid_t owner)
 {
 	CLEANUP_FD int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;

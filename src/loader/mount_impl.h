@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dataset that lies on a mount of refrain: the loader tells the mount its
- * order, and opens what the mount has in its tiers by itself. One thread talks
- * with the daemon, over the control socket; whatever goes wrong there only
- * means that the loader reads as on any file system. Reads wait for the first
- * keys, and where they overtake the keys, for MOUNT_LATE_MS at most.
- *
- *	STARTING --> ON --> OFF      STARTING: the mount is being found
- *	    +---------------^        OFF: no help, or no more of it
+ * What the files of a mount's help share.
  */
 #ifndef LOADER_MOUNT_IMPL_H
 #define LOADER_MOUNT_IMPL_H
@@ -18,15 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/hash.h"
 #include "loader/answer_impl.h"
-#include "loader/auto_impl.h"
-#include "schedule/schedule.h"
+#include "loader/mount_help.h"
 
-#define MOUNT_LATE_MS 250
-
-struct refrain_loader;
-struct entry;
+#define HELP_LATE_MS 250
 
 /* -- mount_talk.c: the socket; one thread at a time -- */
 
@@ -48,69 +36,65 @@ int talk_send(struct talk *t, const char *request, size_t bytes);
  */
 int talk_wait(struct talk *t, int timeout_ms, const char **line, size_t *bytes);
 
-/* -- mount_find.c -- */
+/* -- help_find.c -- */
 
 /*
  * The control socket of the refrain mount that a directory lies on, the user
  * who owns the mount, and what leads from the mount's root to the directory:
  * "" or "a/b/". -ENODATA, -errno.
  */
-int mount_find(
+int help_find(
 	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX]);
 
 /*
  * Open a cache directory that the daemon named: O_PATH. -EPERM if it is not
  * the mount owner's or root's, or others may write it; -errno.
  */
-int mount_open_tier(const char *dir, uid_t owner);
+int help_open_tier(const char *dir, uid_t owner);
 
 /* -- mount.c -- */
 
-enum mount_state { MOUNT_OFF, MOUNT_STARTING, MOUNT_ON };
-
-/* What is known of an example: where index + 1 is 0, nothing. */
-struct mount_key {
-	struct hash128 key;
-	uint32_t bytes; /* 0: read it through the mount */
-	uint32_t index_1;
-};
+enum help_state { HELP_OFF, HELP_STARTING, HELP_ON };
 
 /* Items that were read from tiers, and their bytes. */
-struct mount_direct {
+struct help_direct {
 	uint64_t items, bytes;
 };
 
-struct mount {
+struct mount_help {
 	/* Set once, before the thread is there. */
-	struct refrain_loader *l;
-	uint64_t first_fresh; /* number of the handle's first fresh example */
+	struct help_config c;
+	uint64_t examples;
 	uint64_t epoch_fresh; /* fresh examples of an epoch, of this rank */
 	uint64_t keys_count;
-	uint64_t charged; /* of the loader's memory */
+	uint64_t charged;   /* of the loader's memory */
+	struct uring *ours; /* the loader's own */
+	unsigned depth;
 
 	pthread_t thread;
 	bool started; /* the caller of refrain_open() */
 
 	/* The lock, all of these. */
-	enum mount_state state;
-	bool ended;		/* the thread has */
-	bool late;		/* nobody waits for keys now */
-	bool waiting;		/* the thread, until it is stirred */
-	bool stirred;		/* the thread is to look again */
-	int socket;		/* to be shut down at the end; -1 */
-	struct mount_key *keys; /* by index modulo keys_count; NULL: none */
-	uint64_t known;		/* keys in it */
-	uint64_t answered;	/* fresh numbers before: asked for */
-	uint64_t read_end;	/* fresh numbers before: may be being read */
-	bool gated;		/* nothing is read until there is a plan */
-	uint64_t in_row;	/* hits since something was read through the
-				   mount; at first as after an epoch of hits */
-	uint64_t due_ns;	/* not to be woken up before for progress */
-	struct mount_direct direct, told; /* since the start; of these, told */
-	uint64_t tell_due_ns;		  /* not to be told before */
+	enum help_state state;
+	struct uring *ring;    /* for entries; NULL until ON */
+	bool ended;	       /* the thread has */
+	bool late;	       /* nobody waits for keys now */
+	bool waiting;	       /* the thread, until it is stirred */
+	bool stirred;	       /* the thread is to look again */
+	int socket;	       /* to be shut down at the end; -1 */
+	struct help_key *keys; /* by index modulo keys_count; NULL: none */
+	uint64_t known;	       /* keys in it */
+	uint64_t answered;     /* fresh numbers before: asked for */
+	uint64_t read_end;     /* fresh numbers before: may be being read */
+	bool gated;	       /* nothing is read until there is a plan */
+	uint64_t in_row;       /* hits since something was read through the
+				  mount; at first as after an epoch of hits */
+	uint64_t due_ns;       /* not to be woken up before for progress */
+	struct help_direct direct, told; /* since the start; of these, told */
+	uint64_t tell_due_ns;		 /* not to be told before */
 	bool planned;		 /* there is a plan, which says the rates */
 	bool fetching;		 /* with that, as busy as it can be */
-	struct auto_rates rates; /* of this plan and those before */
+	struct help_rates rates; /* of this plan and those before */
 
 	/* Set once by the thread, before ON. */
 	uid_t owner; /* of the mount */
@@ -127,7 +111,7 @@ struct mount {
 	bool planning;		    /* the mount takes plans of ours */
 	bool plan_turn;		    /* names for the plan before keys */
 	bool begun;		    /* there is a plan */
-	struct mount_plan {
+	struct help_plan {
 		uint64_t first;	    /* fresh number of the first in it */
 		uint64_t added;	    /* fresh numbers before: in the plan */
 		uint64_t positions; /* of the plan */
@@ -135,87 +119,58 @@ struct mount {
 		uint64_t reported;  /* fresh number */
 		uint64_t step_ns;   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
-		struct auto_rates before;  /* of plans before */
+		struct help_rates before;  /* of plans before */
 	} plan;
 };
 
-/*
- * Before planner and reader begin; l->mount stays NULL where there can be no
- * help. -ENOMEM is none.
- */
-void mount_new(struct refrain_loader *l);
-/* Start the thread; signals are blocked. Reads wait for it from now on. */
-void mount_start(struct refrain_loader *l);
-/* After `closing` was set: false if the thread does not end in time. */
-bool mount_stop(struct refrain_loader *l, uint64_t until_ns);
-void mount_free(struct refrain_loader *l);
-
-/* All below: under the lock. */
-
-/* A batch was returned. */
-void mount_moved(struct refrain_loader *l);
-/* Is its thread to be woken? Once. */
-bool mount_take_stirred(struct refrain_loader *l);
-/* A read of the example starts. */
-void mount_note_start(struct refrain_loader *l, const struct entry *e);
-/* So many bytes were read from a tier; 0: it is read through the mount. */
-void mount_note_read(struct refrain_loader *l, size_t direct_bytes);
-/* False: it is soon known whether there is an entry. */
-bool mount_knows(struct refrain_loader *l, const struct entry *e);
-/* The key of the entry to be tried, or NULL. */
-const struct mount_key *mount_key(
-	const struct refrain_loader *l, const struct entry *e);
-/* -- mount_plan.c: the thread's -- */
+/* -- help_plan.c: the thread's -- */
 
 /* How far apart reads of a loader may be, and something more. */
-uint64_t mount_slack(const struct refrain_loader *l);
+uint64_t help_slack(const struct mount_help *m);
 
-#define MOUNT_NAMES_MAX 2048u
-#define MOUNT_REQUEST_BYTES ((size_t)512 << 10)
+#define HELP_NAMES_MAX 2048u
+#define HELP_REQUEST_BYTES ((size_t)512 << 10)
 
 /* Fresh examples before `fresh` were returned, as were steps before `step`; the
  * `begun` after those may be being read. */
-struct mount_report {
+struct help_report {
 	uint64_t fresh, step, begun;
 	uint64_t step_ns; /* of the trainer; 0: not known */
-	struct mount_direct untold;
+	struct help_direct untold;
 };
 /* A plan from there on is offered; not to be taken is no failure. -errno: the
  * talk is over. */
-int mount_plan_begin(struct mount *m, const struct mount_report *now);
+int help_plan_begin(struct mount_help *m, const struct help_report *now);
 /* Add names to it, up to fresh number `to`. As above. */
-int mount_plan_add(struct mount *m, uint64_t to);
-int mount_plan_report(struct mount *m, const struct mount_report *now);
+int help_plan_add(struct mount_help *m, uint64_t to);
+int help_plan_report(struct mount_help *m, const struct help_report *now);
 /* Ask for keys from fresh number `from` on, `most` of them; *next is the first
  * not asked for. The answers are in m->answers, *count of them. */
-int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
+int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next);
 
 /* -- mount_rates.c -- */
 
 /* What the answer to a report says of rates: 1, 0 (refused), or -errno. */
-int mount_take_rates(struct mount *m, const char *line, size_t bytes);
-/* Does a plan fetch what the loader reads? The lock. */
-bool mount_plans(const struct refrain_loader *l);
+int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
-/* -- mount_tell.c -- */
+/* -- help_tell.c -- */
 
 /* Are there direct hits to be told now, plan or not? The lock. */
-bool mount_tell_due(const struct mount *m);
+bool help_tell_due(const struct mount_help *m);
 /* Direct hits that the mount does not know; it is told. The lock. */
-struct mount_direct mount_untold(struct mount *m);
+struct help_direct help_untold(struct mount_help *m);
 /* As members of a request; nothing if there are none. */
-#define MOUNT_DIRECT_TEXT 96
-int mount_put_direct(
-	const struct mount_direct *untold, char *text, size_t size);
+#define HELP_DIRECT_TEXT 96
+int help_put_direct(const struct help_direct *untold, char *text, size_t size);
 /* Tell the mount, the thread's: -errno: the talk is over. */
-int mount_tell(struct mount *m, const struct mount_direct *untold);
+int help_tell(struct mount_help *m, const struct help_direct *untold);
 /* The same at the end, when nobody waits long. */
-void mount_tell_last(struct mount *m, const struct mount_direct *untold);
+void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
 /* mount.c: send m->request and wait; reads that wait are let go if it is late.
  */
-int mount_ask(
-	struct mount *m, size_t bytes, const char **line, size_t *line_bytes);
+int help_ask(struct mount_help *m, size_t bytes, const char **line,
+	size_t *line_bytes);
 
 #endif

@@ -11,48 +11,47 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/loader_impl.h"
 #include "loader/mount_impl.h"
 
 #define LEFT_OUT UINT64_MAX /* no index of an example */
 
-uint64_t mount_slack(const struct refrain_loader *l)
+uint64_t help_slack(const struct mount_help *m)
 {
-	const struct refrain_config *c = &l->s.c;
+	const struct refrain_config *c = &m->c.s->c;
 	uint64_t batches = (uint64_t)c->batches_ahead + 16;
 
-	return batches * c->batch + 2 * (uint64_t)l->s.ahead_max + 256;
+	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
 }
 
 /* How far from what was returned reads of a loader may be, and as much again
  * for what the mount has not been told of. */
-static uint64_t spread(const struct refrain_loader *l)
+static uint64_t spread(const struct mount_help *m)
 {
-	const struct refrain_config *c = &l->s.c;
+	const struct refrain_config *c = &m->c.s->c;
 	uint64_t batches = (uint64_t)c->batches_ahead + 2;
 
-	return 2 * (batches * c->batch + l->s.ahead_max);
+	return 2 * (batches * c->batch + m->c.s->ahead_max);
 }
 
 /* 1, 0 (refused), or -errno. */
-static int ask(struct mount *m, int bytes)
+static int ask(struct mount_help *m, int bytes)
 {
 	const char *line;
 	size_t n;
-	int rc = mount_ask(m, (size_t)bytes, &line, &n);
+	int rc = help_ask(m, (size_t)bytes, &line, &n);
 
 	return rc < 0 ? rc : answer_ok(line, n);
 }
 
-int mount_plan_begin(struct mount *m, const struct mount_report *now)
+int help_plan_begin(struct mount_help *m, const struct help_report *now)
 {
 	const struct schedule_config *c = &m->schedule.c;
-	uint32_t batch = m->l->s.c.batch;
-	const char *measure = m->l->s.measures ? ",\"measure\":true" : "";
+	uint32_t batch = m->c.s->c.batch;
+	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
 	char window[64] = "", ours[160];
 	int rc;
 
-	m->plan = (struct mount_plan){
+	m->plan = (struct help_plan){
 		.first = now->fresh,
 		.added = now->fresh,
 		.reported = now->fresh,
@@ -66,16 +65,16 @@ int mount_plan_begin(struct mount *m, const struct mount_report *now)
 	(void)snprintf(ours, sizeof(ours),
 		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
 		",\"spread\":%" PRIu64 "%s",
-		now->begun, mount_slack(m->l), spread(m->l), measure);
+		now->begun, help_slack(m), spread(m), measure);
 	rc = ask(m,
-		snprintf(m->request, MOUNT_REQUEST_BYTES,
+		snprintf(m->request, HELP_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
 			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64 ",%s%s}\n",
 			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
 			c->echo_max.q, now->fresh, ours, window));
 	if (rc == 0)
 		rc = ask(m,
-			snprintf(m->request, MOUNT_REQUEST_BYTES,
+			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
 	m->planning = m->begun = rc == 1;
@@ -90,27 +89,27 @@ struct names {
 	uint32_t count;
 };
 
-static struct names names_begin(struct mount *m, const char *head)
+static struct names names_begin(struct mount_help *m, const char *head)
 {
-	int n = snprintf(m->request, MOUNT_REQUEST_BYTES, "%s", head);
+	int n = snprintf(m->request, HELP_REQUEST_BYTES, "%s", head);
 
 	return (struct names){
-		m->request + n, m->request + MOUNT_REQUEST_BYTES - 8, 0};
+		m->request + n, m->request + HELP_REQUEST_BYTES - 8, 0};
 }
 
 /* False: the request is full. */
-static bool names_add(struct mount *m, struct names *names, uint64_t index)
+static bool names_add(struct mount_help *m, struct names *names, uint64_t index)
 {
 	char path[2 * PATH_MAX];
 	struct example example;
 	size_t n;
 
-	dataset_example(m->l->dataset, index, &example);
+	dataset_example(m->c.dataset, index, &example);
 	n = (size_t)snprintf(
 		path, sizeof(path), "%s%s", m->below, example.file);
 	if (n >= sizeof(path))
 		n = 0; /* there is no such file */
-	if (names->count == MOUNT_NAMES_MAX ||
+	if (names->count == HELP_NAMES_MAX ||
 		(size_t)(names->end - names->at) < ANSWER_NAME_ROOM(n))
 		return false;
 	if (names->count)
@@ -120,14 +119,15 @@ static bool names_add(struct mount *m, struct names *names, uint64_t index)
 	return true;
 }
 
-static int names_end(struct mount *m, struct names *names)
+static int names_end(struct mount_help *m, struct names *names)
 {
 	memcpy(names->at, "]}\n", 3);
 	return (int)(names->at + 3 - m->request);
 }
 
 /* The slot of a fresh example that the run needs; false: after its end. */
-static bool needed(struct mount *m, uint64_t fresh, struct schedule_slot *slot)
+static bool needed(
+	struct mount_help *m, uint64_t fresh, struct schedule_slot *slot)
 {
 	uint64_t need_by;
 
@@ -137,9 +137,10 @@ static bool needed(struct mount *m, uint64_t fresh, struct schedule_slot *slot)
 
 /* -- The plan -------------------------------------------------------------- */
 
-static int added(struct mount *m, const char *line, size_t bytes, uint64_t next)
+static int added(
+	struct mount_help *m, const char *line, size_t bytes, uint64_t next)
 {
-	struct mount_plan *p = &m->plan;
+	struct help_plan *p = &m->plan;
 	uint64_t n;
 	int rc = answer_number(line, bytes, "added", &n);
 
@@ -152,7 +153,7 @@ static int added(struct mount *m, const char *line, size_t bytes, uint64_t next)
 	return 0;
 }
 
-int mount_plan_add(struct mount *m, uint64_t to)
+int help_plan_add(struct mount_help *m, uint64_t to)
 {
 	struct schedule_slot slot;
 	uint64_t f = m->plan.added, epoch;
@@ -174,12 +175,12 @@ int mount_plan_add(struct mount *m, uint64_t to)
 	while (f < to && needed(m, f, &slot) && slot.epoch == epoch &&
 		names_add(m, &names, slot.index))
 		f++;
-	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &n);
+	rc = help_ask(m, (size_t)names_end(m, &names), &line, &n);
 	return rc < 0 ? rc : added(m, line, n, f);
 }
 
 static int put_step_time(
-	struct mount_plan *p, uint64_t step_ns, char *text, size_t size)
+	struct help_plan *p, uint64_t step_ns, char *text, size_t size)
 {
 	uint64_t apart = step_ns > p->step_ns ? step_ns - p->step_ns
 					      : p->step_ns - step_ns;
@@ -193,10 +194,10 @@ static int put_step_time(
 
 /* The newest change of the factor, as soon as it is decided: it is known by
  * the example that it begins with, as the mount may count other steps. */
-static int put_echo(struct mount *m, char *text, size_t size)
+static int put_echo(struct mount_help *m, char *text, size_t size)
 {
 	struct schedule_echo echo = schedule_echo_at(&m->schedule, UINT64_MAX);
-	struct mount_plan *p = &m->plan;
+	struct help_plan *p = &m->plan;
 
 	if (echo.p == p->echo.p && echo.q == p->echo.q)
 		return 0;
@@ -206,7 +207,7 @@ static int put_echo(struct mount *m, char *text, size_t size)
 }
 
 /* What is not as it was: the time of a step by a tenth, and the factor. */
-static void put_changes(struct mount *m, const struct mount_report *now,
+static void put_changes(struct mount_help *m, const struct help_report *now,
 	char *text, size_t size)
 {
 	int n = 0;
@@ -214,14 +215,14 @@ static void put_changes(struct mount *m, const struct mount_report *now,
 	text[0] = '\0';
 	n += put_step_time(&m->plan, now->step_ns, text, size);
 	n += put_echo(m, text + n, size - (size_t)n);
-	(void)mount_put_direct(&now->untold, text + n, size - (size_t)n);
+	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
 /* What the mount has left out has no position. Which that was is not said: each
  * name may stand so much earlier. */
-int mount_plan_report(struct mount *m, const struct mount_report *now)
+int help_plan_report(struct mount_help *m, const struct help_report *now)
 {
-	struct mount_plan *p = &m->plan;
+	struct help_plan *p = &m->plan;
 	uint64_t missing = p->added - p->first - p->positions;
 	uint64_t position = now->fresh > p->first ? now->fresh - p->first : 0;
 	char changes[256];
@@ -235,18 +236,18 @@ int mount_plan_report(struct mount *m, const struct mount_report *now)
 	if (position > p->positions)
 		position = p->positions;
 	put_changes(m, now, changes, sizeof(changes));
-	rc = snprintf(m->request, MOUNT_REQUEST_BYTES,
+	rc = snprintf(m->request, HELP_REQUEST_BYTES,
 		"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64 "%s}\n",
 		position, changes);
-	rc = mount_ask(m, (size_t)rc, &line, &n);
-	return rc < 0 ? rc : mount_take_rates(m, line, n);
+	rc = help_ask(m, (size_t)rc, &line, &n);
+	return rc < 0 ? rc : help_take_rates(m, line, n);
 }
 
 /* -- Keys ------------------------------------------------------------------ */
 
 /* The indices of at most `most` examples that are needed; fewer: then the run
  * ends. */
-static uint32_t look_ahead(struct mount *m, uint64_t from, uint32_t most)
+static uint32_t look_ahead(struct mount_help *m, uint64_t from, uint32_t most)
 {
 	struct schedule_slot slot;
 	uint32_t n = 0;
@@ -256,9 +257,9 @@ static uint32_t look_ahead(struct mount *m, uint64_t from, uint32_t most)
 	return n;
 }
 
-static void leave_out_known(struct mount *m, uint32_t n)
+static void leave_out_known(struct mount_help *m, uint32_t n)
 {
-	LOCK_SCOPE(&m->l->turn.lock);
+	LOCK_SCOPE(&m->c.turn->lock);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (m->keys[m->asked[i] % m->keys_count].index_1 ==
@@ -266,7 +267,7 @@ static void leave_out_known(struct mount *m, uint32_t n)
 			m->asked[i] = LEFT_OUT;
 }
 
-int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
+int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next)
 {
 	struct names names = names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
@@ -284,7 +285,7 @@ int mount_keys_ask(struct mount *m, uint64_t from, uint32_t most,
 	*count = names.count;
 	if (!names.count)
 		return 0;
-	rc = mount_ask(m, (size_t)names_end(m, &names), &line, &bytes);
+	rc = help_ask(m, (size_t)names_end(m, &names), &line, &bytes);
 	if (rc == 0)
 		rc = answer_keys(line, bytes, m->answers, names.count);
 	/* Refused: then there is none. */

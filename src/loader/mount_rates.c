@@ -6,7 +6,6 @@
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/loader_impl.h"
 #include "loader/mount_impl.h"
 
 enum {
@@ -21,12 +20,12 @@ enum {
 	VALUES
 };
 
-static void add_rates(struct mount *m, const struct answer_value *v)
+static void add_rates(struct mount_help *m, const struct answer_value *v)
 {
-	const struct auto_rates *before = &m->plan.before;
-	LOCK_SCOPE(&m->l->turn.lock);
+	const struct help_rates *before = &m->plan.before;
+	LOCK_SCOPE(&m->c.turn->lock);
 
-	m->rates = (struct auto_rates){
+	m->rates = (struct help_rates){
 		.full_ns = before->full_ns + v[FULL_US].value * NS_PER_US,
 		.full_bytes = before->full_bytes + v[FULL_BYTES].value,
 		.long_ns = before->long_ns + v[LONG_US].value * NS_PER_US,
@@ -39,7 +38,7 @@ static void add_rates(struct mount *m, const struct answer_value *v)
 	m->planned = true;
 }
 
-int mount_take_rates(struct mount *m, const char *line, size_t bytes)
+int help_take_rates(struct mount_help *m, const char *line, size_t bytes)
 {
 	struct answer_value v[VALUES] = {
 		[FULL_US] = {"full_us", UINT64_MAX},
@@ -59,7 +58,14 @@ int mount_take_rates(struct mount *m, const char *line, size_t bytes)
 	return rc;
 }
 
-bool mount_plans(const struct refrain_loader *l)
+bool help_plans(const struct mount_help *m)
 {
-	return l->mount && l->mount->planned && l->mount->state == MOUNT_ON;
+	return m && m->planned && m->state == HELP_ON;
+}
+
+void help_rates_get(
+	const struct mount_help *m, struct help_rates *out, bool *fetching)
+{
+	*out = m->rates;
+	*fetching = m->fetching;
 }

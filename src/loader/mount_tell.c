@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
 #include "loader/mount_impl.h"
 
 /* Between two reports without a plan. */
@@ -17,15 +16,15 @@
 /* The answer to the last report is not waited for any longer. */
 #define LAST_MS 100
 
-bool mount_tell_due(const struct mount *m)
+bool help_tell_due(const struct mount_help *m)
 {
 	return m->direct.items > m->told.items &&
 		clock_now_ns() >= m->tell_due_ns;
 }
 
-struct mount_direct mount_untold(struct mount *m)
+struct help_direct help_untold(struct mount_help *m)
 {
-	struct mount_direct untold = {m->direct.items - m->told.items,
+	struct help_direct untold = {m->direct.items - m->told.items,
 		m->direct.bytes - m->told.bytes};
 
 	m->told = m->direct;
@@ -33,7 +32,7 @@ struct mount_direct mount_untold(struct mount *m)
 	return untold;
 }
 
-int mount_put_direct(const struct mount_direct *untold, char *text, size_t size)
+int help_put_direct(const struct help_direct *untold, char *text, size_t size)
 {
 	text[0] = '\0';
 	if (!untold->items)
@@ -43,26 +42,26 @@ int mount_put_direct(const struct mount_direct *untold, char *text, size_t size)
 		untold->items, untold->bytes);
 }
 
-static size_t put_report(struct mount *m, const struct mount_direct *untold)
+static size_t put_report(struct mount_help *m, const struct help_direct *untold)
 {
-	char counts[MOUNT_DIRECT_TEXT];
+	char counts[HELP_DIRECT_TEXT];
 
-	(void)mount_put_direct(untold, counts, sizeof(counts));
-	return (size_t)snprintf(m->request, MOUNT_REQUEST_BYTES,
+	(void)help_put_direct(untold, counts, sizeof(counts));
+	return (size_t)snprintf(m->request, HELP_REQUEST_BYTES,
 		"{\"cmd\":\"report\"%s}\n", counts);
 }
 
 /* An older mount refuses the request, and its counters stay as they are. */
-int mount_tell(struct mount *m, const struct mount_direct *untold)
+int help_tell(struct mount_help *m, const struct help_direct *untold)
 {
 	const char *line;
 	size_t n;
-	int rc = mount_ask(m, put_report(m, untold), &line, &n);
+	int rc = help_ask(m, put_report(m, untold), &line, &n);
 
 	return rc < 0 ? rc : answer_ok(line, n);
 }
 
-void mount_tell_last(struct mount *m, const struct mount_direct *untold)
+void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 {
 	const char *line;
 	size_t n;

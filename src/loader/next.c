@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 /* From so many on, or from an epoch on, it is looked at how many are damaged.
  */
@@ -169,7 +169,7 @@ static const struct refrain_batch *hand_over(
 	meter_returned(l, st, called_ns, clock_now_ns());
 	l->step_first++;
 	l->returned++;
-	mount_moved(l);
+	help_moved(l->help);
 	return b;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "loader/loader_impl.h"
+#include "loader/mount_help.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -92,7 +93,7 @@ uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
 	turn_lock(&l->turn);
 	while (reader->beginning > 0)
 		(void)turn_wait_until(&l->turn, TURN_CLOSER, UINT64_MAX);
-	direct = reader->direct;
+	direct = help_ring(l->help);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		if (reader->ops[i].busy && reader->ops[i].entry)
 			uring_cancel(reader->ops[i].ring, &reader->ops[i].op);
@@ -112,7 +113,7 @@ uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
 
 uint64_t reader_cpu_ns(const struct refrain_loader *l)
 {
-	struct uring *ring = l->reader.ring, *direct = l->reader.direct;
+	struct uring *ring = l->reader.ring, *direct = help_ring(l->help);
 	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
 
 	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;

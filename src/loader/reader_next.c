@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)
 #define GUESS_LEAST_BYTES ((uint64_t)2 << 10)
@@ -37,10 +37,10 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->direct = r->unsized = false;
-	mount_note_start(l, e);
+	help_note_start(l->help, e->slot.fresh);
 	if (direct_start(l, r))
 		return;
-	mount_note_read(l, 0);
+	help_note_read(l->help, 0);
 	r->unsized = reader->local && e->example.whole && !e->size_hint &&
 		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)
@@ -131,7 +131,7 @@ static bool reads_ahead(struct refrain_loader *l)
 {
 	struct reader *reader = &l->reader;
 
-	if (!l->s.measures || mount_plans(l))
+	if (!l->s.measures || help_plans(l->help))
 		return !list_empty(&l->ahead);
 	if (list_empty(&l->ahead))
 		reader->bursting = false;
@@ -151,7 +151,8 @@ static bool start_next(struct refrain_loader *l)
 		return false;
 	e = CONTAINER_OF(
 		(urgent ? &l->urgent : &l->ahead)->next, struct entry, node);
-	if (!mount_knows(l, e))
+	if (e->example.whole &&
+		!help_knows(l->help, e->slot.fresh, e->index == e->slot.index))
 		return false;
 	return urgent ? start_urgent(l, e) : start_ahead(l, e);
 }

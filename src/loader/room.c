@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "loader/make_impl.h"
-#include "loader/mount_impl.h"
+#include "loader/mount_help.h"
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
@@ -28,7 +28,7 @@ uint32_t room_ahead(const struct refrain_loader *l)
 	uint64_t file = encoded_mean(l), room;
 
 	/* No bursts are needed. */
-	if (mount_plans(l))
+	if (help_plans(l->help))
 		return l->s.c.reads_ahead;
 	/* Asked at each turn of a worker. */
 	if (!file || l->s.ahead_least == l->s.ahead_max)
