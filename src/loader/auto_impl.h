@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 #include "schedule/schedule.h"
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */

@@ -15,7 +15,7 @@
 #include <fcntl.h>
 
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 static struct read_op *of(struct uring_op *op)
 {

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 /* One a window: a run with more keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 #define READS_END_NS (400 * NS_PER_MS)
 #define CLOSE_NS (900 * NS_PER_MS)

@@ -32,9 +32,9 @@
 #include "loader/auto_impl.h"
 #include "settings/settings.h"
 #include "loader/memory_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 #include "loader/slab_impl.h"
-#include "loader/turn_impl.h"
+#include "base/turn.h"
 #include "schedule/schedule.h"
 #include "store/store.h"
 

@@ -4,8 +4,6 @@ pkginclude_HEADERS = include/refrain/loader.h
 
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
-	src/loader/answer.c \
-	src/loader/answer_impl.h \
 	src/loader/auto.c \
 	src/loader/auto_impl.h \
 	src/loader/direct.c \
@@ -18,14 +16,6 @@ libloader_la_SOURCES = \
 	src/loader/make_impl.h \
 	src/loader/memory.c \
 	src/loader/memory_impl.h \
-	src/loader/mount.c \
-	src/loader/mount_find.c \
-	src/loader/mount_help.h \
-	src/loader/mount_impl.h \
-	src/loader/mount_plan.c \
-	src/loader/mount_rates.c \
-	src/loader/mount_talk.c \
-	src/loader/mount_tell.c \
 	src/loader/next.c \
 	src/loader/planner.c \
 	src/loader/reader.c \
@@ -36,13 +26,11 @@ libloader_la_SOURCES = \
 	src/loader/slab_impl.h \
 	src/loader/state.c \
 	src/loader/stats.c \
-	src/loader/turn.c \
-	src/loader/turn_impl.h \
 	src/loader/version.c \
 	src/loader/watch.c \
 	src/loader/worker.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libsettings.la libdataset.la libimage.la \
+libloader_la_LIBADD = libmounthelp.la libsettings.la libdataset.la libimage.la \
 	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 /* From so many on, or from an epoch on, it is looked at how many are damaged.
  */

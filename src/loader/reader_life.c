@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342

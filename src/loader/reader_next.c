@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "loader/loader_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)
 #define GUESS_LEAST_BYTES ((uint64_t)2 << 10)

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "loader/make_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/mount_help.h"
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 

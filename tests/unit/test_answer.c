@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "loader/answer_impl.h"
+#include "mount_help/answer_impl.h"
 #include "suite.h"
 
 static const char keys_line[] =

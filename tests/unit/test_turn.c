@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/loader/turn.c: what the end of a turn does, and when. */
+/* Tests of src/base/turn.c: what the end of a turn does, and when. */
 #include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "loader/turn_impl.h"
+#include "base/turn.h"
 #include "suite.h"
 
 struct scene {

@@ -5,8 +5,8 @@
  * answers. Answers are bytes that may be anything: what is malformed is
  * -EBADMSG, and nothing of it is used. Pure functions; any thread.
  */
-#ifndef LOADER_ANSWER_IMPL_H
-#define LOADER_ANSWER_IMPL_H
+#ifndef MOUNT_HELP_ANSWER_IMPL_H
+#define MOUNT_HELP_ANSWER_IMPL_H
 
 #include <limits.h>
 #include <stddef.h>

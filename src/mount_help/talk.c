@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mountinfo.h"
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 #define LINE_MAX_BYTES ((size_t)2 << 20)
 #define SEND_MS 10000

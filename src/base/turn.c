@@ -3,7 +3,7 @@
  * Turns under the lock of a loader. Entered by every thread that has to do with
  * the loader.
  */
-#include "loader/turn_impl.h"
+#include "base/turn.h"
 
 #include <errno.h>
 #include <string.h>

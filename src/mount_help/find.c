@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 #define XATTR "user.refrain.control"
 

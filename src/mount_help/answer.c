@@ -4,7 +4,7 @@
  * it was asked for; a bound on the nesting is all the memory that it needs. No
  * state; any thread.
  */
-#include "loader/answer_impl.h"
+#include "mount_help/answer_impl.h"
 
 #include <errno.h>
 #include <stdbool.h>

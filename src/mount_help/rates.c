@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How fast the mount fetches for the plan, as the answers to its progress say:
- * what --echo auto measures the source by. The thread of mount.c; the sums are
+ * what --echo auto measures the source by. The thread of help.c; the sums are
  * the lock's.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 enum {
 	FULL_US,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the thread of mount.c says to the mount: the plan of the run, how far it
+ * What the thread of help.c says to the mount: the plan of the run, how far it
  * has come, and the names whose keys are wanted. Without the loader's lock, on
  * a copy of the schedule.
  */
@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 #define LEFT_OUT UINT64_MAX /* no index of an example */
 

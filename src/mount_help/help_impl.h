@@ -2,8 +2,8 @@
 /*
  * What the files of a mount's help share.
  */
-#ifndef LOADER_MOUNT_IMPL_H
-#define LOADER_MOUNT_IMPL_H
+#ifndef MOUNT_HELP_HELP_IMPL_H
+#define MOUNT_HELP_HELP_IMPL_H
 
 #include <limits.h>
 #include <pthread.h>
@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "loader/answer_impl.h"
-#include "loader/mount_help.h"
+#include "mount_help/answer_impl.h"
+#include "mount_help/mount_help.h"
 
 #define HELP_LATE_MS 250
 
-/* -- mount_talk.c: the socket; one thread at a time -- */
+/* -- talk.c: the socket; one thread at a time -- */
 
 struct talk {
 	int fd;
@@ -36,7 +36,7 @@ int talk_send(struct talk *t, const char *request, size_t bytes);
  */
 int talk_wait(struct talk *t, int timeout_ms, const char **line, size_t *bytes);
 
-/* -- help_find.c -- */
+/* -- find.c -- */
 
 /*
  * The control socket of the refrain mount that a directory lies on, the user
@@ -52,7 +52,7 @@ int help_find(
  */
 int help_open_tier(const char *dir, uid_t owner);
 
-/* -- mount.c -- */
+/* -- help.c -- */
 
 enum help_state { HELP_OFF, HELP_STARTING, HELP_ON };
 
@@ -123,7 +123,7 @@ struct mount_help {
 	} plan;
 };
 
-/* -- help_plan.c: the thread's -- */
+/* -- plan.c: the thread's -- */
 
 /* How far apart reads of a loader may be, and something more. */
 uint64_t help_slack(const struct mount_help *m);
@@ -149,12 +149,12 @@ int help_plan_report(struct mount_help *m, const struct help_report *now);
 int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next);
 
-/* -- mount_rates.c -- */
+/* -- rates.c -- */
 
 /* What the answer to a report says of rates: 1, 0 (refused), or -errno. */
 int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
-/* -- help_tell.c -- */
+/* -- tell.c -- */
 
 /* Are there direct hits to be told now, plan or not? The lock. */
 bool help_tell_due(const struct mount_help *m);
@@ -168,7 +168,7 @@ int help_tell(struct mount_help *m, const struct help_direct *untold);
 /* The same at the end, when nobody waits long. */
 void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
-/* mount.c: send m->request and wait; reads that wait are let go if it is late.
+/* help.c: send m->request and wait; reads that wait are let go if it is late.
  */
 int help_ask(struct mount_help *m, size_t bytes, const char **line,
 	size_t *line_bytes);

@@ -5,8 +5,8 @@
  * lock back, end() looks once at what can go on because of that, and marks who
  * is to be woken. They are woken after the lock has been released.
  */
-#ifndef LOADER_TURN_IMPL_H
-#define LOADER_TURN_IMPL_H
+#ifndef BASE_TURN_H
+#define BASE_TURN_H
 
 #include <pthread.h>
 #include <stdatomic.h>

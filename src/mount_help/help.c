@@ -4,7 +4,7 @@
  * thread takes the loader's lock for a few list operations, as all do, and
  * waits for the daemon without it.
  */
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,8 +11,8 @@
  *
  * A mount_help of NULL is no help: every call takes it.
  */
-#ifndef LOADER_MOUNT_HELP_H
-#define LOADER_MOUNT_HELP_H
+#ifndef MOUNT_HELP_MOUNT_HELP_H
+#define MOUNT_HELP_MOUNT_HELP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "base/uring.h"
 #include "dataset/dataset.h"
-#include "loader/turn_impl.h"
+#include "base/turn.h"
 #include "schedule/schedule.h"
 #include "settings/settings.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "loader/mount_impl.h"
+#include "mount_help/help_impl.h"
 
 /* Between two reports without a plan. */
 #define TELL_NS NS_PER_S
