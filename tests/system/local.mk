@@ -44,6 +44,7 @@ other_tests = \
 	tests/system/closed.sh \
 	tests/system/commands.sh \
 	tests/system/completion.sh \
+	tests/system/cross.sh \
 	tests/system/ending.sh \
 	tests/system/epoch-reader.sh \
 	tests/system/errors.sh \
