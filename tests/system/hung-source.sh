@@ -57,7 +57,7 @@ mkdir "$work/far"
 far=$!
 daemon=$far # ends with the test
 wait_for 10 test -d "$work/far/top1" || skip "$(cat "$work/far.err")"
-trap 'status=$?; kill -9 $far 2>/dev/null; (exit $status); cleanup' EXIT
+trap 'status=$?; set +e; kill -9 $far 2>/dev/null; (exit $status); cleanup' EXIT
 kill -STOP $far
 begun=$(date +%s)
 "$refrain" mount "$work/far" "$mnt" --cache "$work/c:9M" --timeout 2 \
