@@ -329,14 +329,22 @@ static void report(const struct planner *p, json_t *reply)
 static int check_failed(const json_t *reply, struct error *err)
 {
 	uint64_t n = ask_number(reply, "failed_items");
+	uint64_t changed = ask_number(reply, "changed");
+	const char *items = ask_plural(n, "item", "items");
 
 	if (n == 0)
 		return 0;
+	if (changed == 0)
+		return error_set(err, -EIO,
+			"%" PRIu64 " %s could not be fetched: the source "
+			"failed; see the log of the mount, and plan again",
+			n, items);
 	return error_set(err, -EIO,
 		"%" PRIu64 " %s could not be fetched: %" PRIu64
-		" files have changed at the source, or it failed; see its log, "
-		"run 'refrain refresh', and plan again",
-		n, n == 1 ? "item" : "items", ask_number(reply, "changed"));
+		" %s changed at the source; run 'refrain refresh', and plan "
+		"again",
+		n, items, changed,
+		ask_plural(changed, "file has", "files have"));
 }
 
 static int run(struct planner *p, json_t *request, struct error *err)

@@ -80,6 +80,19 @@ static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
 		CONTAINER_OF(l, struct hold, link)->pos == pos;
 }
 
+/* It never came: its bytes were not fetched, and its file may be another. */
+static void note_failed(struct hold *h, bool last)
+{
+	struct plan_status *s = &h->plan->s;
+
+	s->failed++;
+	if (h->fetched)
+		s->fetched_bytes -= h->bytes;
+	else
+		s->fetched_items++;
+	s->gone += last && h->status == -ESTALE;
+}
+
 static void hold_free(struct hold *h)
 {
 	struct plan *plan = h->plan;
@@ -96,7 +109,7 @@ static void hold_free(struct hold *h)
 		plan->s.wasted += (order_place(&plan->order, h->pos) &
 					  PLACE_MASK) != PLACE_SERVED;
 	else if (h->status < 0)
-		plan->s.failed++;
+		note_failed(h, last);
 	if (h->status == 0 && h->p.unread)
 		note_unread(plan, h->pos);
 	if (last)
@@ -270,6 +283,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	rc = cache_plan(ps->config.cache, item, &h->p);
 	pthread_mutex_lock(&ps->lock);
 	if (rc == 0) {
+		h->fetched = true;
 		plan->s.fetched_items++;
 		plan->s.fetched_bytes += h->bytes;
 		plan->rate.sum.missing_bytes += h->p.missing_bytes;

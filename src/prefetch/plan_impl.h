@@ -21,6 +21,7 @@ struct hold {
 	struct list link;  /* in plan.holds, as issued; lock */
 	struct list gone;  /* in plans.gone; lock */
 	int status;	   /* of done(); lock */
+	bool fetched;	   /* it counts as fetched; lock */
 	bool given_up;	   /* cache_unplan() was called; lock */
 };
 

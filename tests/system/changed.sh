@@ -79,9 +79,9 @@ changed_unmounted 4
 mount_again
 ls "$src" | "$refrain" plan "$mnt" >"$work/said" 2>&1
 expect 'the status of a plan of changed files' $? 1
-grep -q "refrain: plan: $files items could not be fetched" "$work/said" ||
-	fail "plan: $(cat "$work/said")"
-grep -q ' 0 items .* were fetched ahead' "$work/said" ||
+grep -q "refrain: plan: $files items could not be fetched: $files files have" \
+	"$work/said" || fail "plan: $(cat "$work/said")"
+grep -q ' 0 items (0 B) were fetched ahead' "$work/said" ||
 	fail "plan: $(cat "$work/said")"
 "$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
 ls "$src" | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
