@@ -38,7 +38,10 @@ def factor_at(changes, step):
 
 
 def follow(a, steps, changes, begin, end, r):
-    """From LATE windows after `begin` to `end`: what E8 asks for."""
+    """From LATE windows after `begin` to `end`: what E8 asks for. In the first
+    epoch nothing is cached: its end is a change of R, too."""
+    ends = [at for at, _, ended in steps if ended]
+    begin = max(begin, ends[0])
     fresh = 0
     late = None
     for n, (at, of_them, _) in enumerate(steps):

@@ -35,6 +35,10 @@ WINDOW = max(16 * BATCH, 1024) - BATCH  # of the echo schedule, in examples
 KINDS = {'delay': (0.2, 0), 'rate': (0, 20000000), 'both': (0.2, 20000000)}
 DEFAULTS = {'by': 'load', 'kind': 'delay', 'ahead': 8, 'threads': 1,
             'ranks': 1, 'echo': '1', 'epochs': 5, 'step_ms': 40, 'window': 4}
+COUNTERS = ('origin_bytes', 'prefetch_carried_bytes', 'reread_bytes',
+            'hit_bytes', 'admitted_unread_bytes', 'misses', 'hits',
+            'prefetch_issued', 'prefetch_used', 'staging_dropped',
+            'partial_dropped', 'origin_reads', 'passed_through', 'admitted')
 QUICK = ('load-delay-ahead-1', 'load-delay-ahead-8', 'load-delay-echo-2',
          'plan-delay-threads-4')
 
@@ -70,7 +74,7 @@ def grid():
              threads=4)
         for ahead in (8, 64):
             cell('load-%s-auto-ahead-%d' % (kind, ahead), kind=kind,
-                 ahead=ahead, echo='auto', epochs=8,
+                 ahead=ahead, echo='auto', epochs=7,
                  step_ms=25 if kind == 'delay' else 44)
     for ahead in (1, 8):
         cell('load-delay-echo-2' + ('-ahead-1' if ahead == 1 else ''),
@@ -247,8 +251,8 @@ def wait_for_plans(mount, positions):
 def run_ordinary(a, c, mount, where):
     orders = make_orders(a, c, where)
     ends = [begin_plan(a, c, mount, epochs) for _, epochs in orders]
-    # The first positions may be in memory, but all of them are still there.
-    wait_for_plans(mount, FILES * c['epochs'])
+    # What comes into the tier while names are added is done with.
+    wait_for_plans(mount, FILES * (c['epochs'] - 1))
     rows = [None] * c['ranks']
 
     def read(r):
@@ -307,8 +311,9 @@ def factors(where, steps):
 
 
 def follow(c, where, missing):
-    """R, the share of steps from three windows on that are more than 15 % off
-    it, and their rate beside what is possible."""
+    """R, the share of steps from three windows after the first epoch on, in
+    which all was missing, that are more than 15 % off it, and their rate beside
+    what is possible."""
     steps = step_log(where + '/steps.0')
     e = factors(where, steps)
     delay_s, rate = KINDS[c['kind']]
@@ -318,7 +323,7 @@ def follow(c, where, missing):
     r = BATCH * example_s / step_s
     want = min(max(r, 1), ECHO_MAX)
     fresh, late = 0, 0
-    while late < len(steps) and fresh < 3 * WINDOW:
+    while late < len(steps) and fresh < FILES + 3 * WINDOW:
         fresh += steps[late][1]
         late += 1
     last = max(n for n, s in enumerate(steps) if s[1])
@@ -352,6 +357,7 @@ def judge(c, rows, hit_bytes, s, warm_s):
         'balance': s['origin_bytes'] - s['reread_bytes']
         + s['prefetch_carried_bytes'] + hits - c['epochs'] * FILES * FILE_BYTES,
         'load': os.getloadavg()[0],
+        'counters': {n: s[n] for n in COUNTERS},
     }
 
 
@@ -378,6 +384,8 @@ def show(m):
         m['cell'], ' '.join('%.2f' % x for x in m['ideal'].values()),
         ' '.join('%.3f' % x for x in m['epochs']), m['wasted'],
         m['balance'], m['load'], 'pass' if m['good'] else 'FAIL'))
+    if m['balance']:
+        print('  ', m['counters'])
     if 'auto' in m:
         print('  R %(r).2f, e %(least).2f to %(most).2f, off %(off).2f, step '
               'rate %(rate).3f of what is possible, fresh %(reads).3f of B/e'

@@ -32,8 +32,9 @@ struct plan_rate {
 	bool lasts;   /* ... for longer than storage saves up work */
 	uint64_t timed_from;		/* that answer */
 	uint64_t looked_ns, came_bytes; /* at the last look */
-	uint64_t run_ns,
-		waited_ns; /* timed of the run; since the last answer */
+	uint64_t run_ns, answers;	/* timed of the run */
+	uint64_t waited_ns;		/* since the last answer */
+	uint64_t bunch_ns, bunch_bytes; /* a pause, and what came after it */
 	struct plan_rates sum;
 };
 

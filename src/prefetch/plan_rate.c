@@ -16,9 +16,22 @@
 #define BURST_DEPTHS 4u
 #define BURST_ITEMS 256u
 
+/* What came after one pause, up to the next. */
+static void count_bunch(struct plan_rate *r)
+{
+	r->sum.full_ns += r->bunch_ns;
+	r->sum.full_bytes += r->bunch_bytes;
+	if (r->lasts) {
+		r->sum.long_ns += r->bunch_ns;
+		r->sum.long_bytes += r->bunch_bytes;
+	}
+	r->lasts |= r->run_ns >= RATE_SAVED_NS;
+}
+
 /*
  * What came of a run since the last look. The answers of a distant origin come
- * together: time counts with what it was waited for.
+ * together, and a run may begin or end between them: what comes from one pause
+ * that is no shorter than the mean to the next counts with that pause.
  */
 static void run_on(struct plan_rate *r, uint64_t ns, uint64_t bytes)
 {
@@ -27,15 +40,17 @@ static void run_on(struct plan_rate *r, uint64_t ns, uint64_t bytes)
 		return;
 	ns = r->waited_ns;
 	r->waited_ns = 0;
-	r->sum.full_ns += ns;
-	r->sum.full_bytes += bytes;
-	r->run_ns += ns;
-	if (r->lasts) {
-		r->sum.long_ns += ns;
-		r->sum.long_bytes += bytes;
-	} else if (r->run_ns >= RATE_SAVED_NS) {
-		r->lasts = true;
+	if (r->answers && ns >= r->run_ns / r->answers) {
+		if (r->bunch_ns)
+			count_bunch(r);
+		r->bunch_ns = ns;
+		r->bunch_bytes = bytes;
+	} else if (r->bunch_ns) {
+		r->bunch_ns += ns;
+		r->bunch_bytes += bytes;
 	}
+	r->run_ns += ns;
+	r->answers++;
 }
 
 static void run_begin(struct plan_rate *r, uint64_t answers, uint32_t depth)
@@ -43,7 +58,8 @@ static void run_begin(struct plan_rate *r, uint64_t answers, uint32_t depth)
 	r->limited = true;
 	r->timed = r->lasts = false;
 	r->timed_from = answers + depth;
-	r->run_ns = r->waited_ns = 0;
+	r->run_ns = r->waited_ns = r->bunch_ns = 0;
+	r->answers = 0;
 }
 
 void rate_look(struct plan *plan, uint64_t now_ns)

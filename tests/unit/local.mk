@@ -44,6 +44,7 @@ unit_tests = \
 	tests/unit/test_planned \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
+	tests/unit/test_plan_rate \
 	tests/unit/test_pool \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
