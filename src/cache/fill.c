@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a fill; see the table in fill.h. Everything here runs with the
- * cache's lock held, on whatever thread asks: handlers, origins, publishers.
+ * The life of a fill; see the table in fill_impl.h. Everything here runs with
+ * the cache's lock held, on whatever thread asks: handlers, origins,
+ * publishers.
  */
 #include "cache/fill_impl.h"
 

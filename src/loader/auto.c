@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which echo factor, from sums of times; auto.h says how. Pure functions: the
- * owner of the struct calls them.
+ * Which echo factor, from sums of times; auto_impl.h says how. Pure functions:
+ * the owner of the struct calls them.
  */
 #include "loader/auto_impl.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo factor that changes in mid-run: as measured (auto.h), or as a log
- * says. The planner asks before each of its turns, under the loader's lock; a
- * change concerns only examples that are not planned yet. What was
- * changed is logged, and the log, given to another run, makes the same stream.
+ * The echo factor that changes in mid-run: as measured (auto_impl.h), or as a
+ * log says. The planner asks before each of its turns, under the loader's lock;
+ * a change concerns only examples that are not planned yet. What was changed is
+ * logged, and the log, given to another run, makes the same stream.
  */
 #include <errno.h>
 #include <inttypes.h>

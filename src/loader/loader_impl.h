@@ -9,7 +9,7 @@
  * The pool is only a cache: any serving can be made again from the file, with
  * the same pixels, so that dropping what an entry holds is always allowed.
  *
- * One lock, that of turn_impl.h, guards all that follows, but for what is said
+ * One lock, that of base/turn.h, guards all that follows, but for what is said
  * to be set once or somebody's own. It is held for the time of a few list
  * operations, never while decoding or while a file operation runs. What follows
  * from a change is seen to at the end of the turn: loader.c.
@@ -307,7 +307,7 @@ struct refrain_loader {
 	uint32_t ahead_count; /* entries on `ahead` */
 	uint64_t kept_bytes;  /* charged for `kept` */
 	uint32_t kept_count;
-	struct worker *alone; /* who may take all memory, see work_memory.c */
+	struct worker *alone; /* who may take all memory, see make.c */
 
 	struct meter meter;
 	struct error message, damage;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the manifest: look-ups, paths, listings, totals, references. Its
- * changes are in manifest_change.c, its storage in manifest_node.c.
+ * changes are in change.c, its storage in node.c.
  */
 #include "manifest/node_impl.h"
 

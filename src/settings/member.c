@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of the configuration's members; see member_impl.h. Pure functions.
+ * The table of the configuration's members; see member.h. Pure functions.
  */
 #include "settings/member.h"
 

@@ -58,13 +58,13 @@ uint64_t tree_now_s(void);
 int tree_list_since(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
 
-/* tree_name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
+/* name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
 int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 	struct tree_lookup *l);
 
 /*
  * When stopping: whoever waits for an answer that has not come gets -ENOTCONN.
- * tree_name.c, tree_walk.c.
+ * name.c, walk.c.
  */
 void tree_fail_asks(struct tree *t);
 void tree_fail_listings(struct tree *t);

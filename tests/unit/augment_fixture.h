@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random images, crops and configurations for tests of augmentation, and the
- * resize of loader/augment.h in plain doubles. */
+ * resize of image/augment.h in plain doubles. */
 #ifndef TESTS_UNIT_AUGMENT_FIXTURE_H
 #define TESTS_UNIT_AUGMENT_FIXTURE_H
 

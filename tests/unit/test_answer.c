@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader's reader of answers of the control socket: see answer.h. */
+/* The reader of the answers of a mount: see mount_help/answer_impl.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
