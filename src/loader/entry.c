@@ -393,7 +393,7 @@ static void substitute(struct refrain_loader *l, struct entry *e)
 	e->label = e->example.label;
 	e->size_hint = 0;
 	e->tries = 0;
-	e->probed = e->verified = e->declined = false;
+	e->picture = (struct picture){.declined = false};
 	e->was_read = e->was_decoded = e->slot.echo > 0;
 	entry_state(l, e, ENTRY_ABSENT);
 	read_first(l, e);

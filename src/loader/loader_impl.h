@@ -33,6 +33,7 @@
 #include "settings/settings.h"
 #include "loader/memory_impl.h"
 #include "mount_help/mount_help.h"
+#include "loader/sample.h"
 #include "loader/slab_impl.h"
 #include "base/turn.h"
 #include "schedule/schedule.h"
@@ -86,12 +87,7 @@ struct entry {
 	bool was_read, was_decoded; /* before: what comes is the second time */
 	uint64_t since_ns;	    /* in its state */
 	/* Of the image; the worker that has it, then constant. */
-	bool declined; /* by the user's decode(): a JPEG */
-	bool probed;
-	bool verified; /* all that its servings touch was decoded once */
-	struct image_info info;
-	struct rect region; /* of all servings */
-	unsigned denom;	    /* likewise */
+	struct picture picture;
 	/* Encoded bytes, after `skip` bytes that are a label. */
 	struct buffer *encoded;
 	size_t encoded_bytes, skip;
@@ -166,10 +162,9 @@ struct worker {
 	pthread_t thread;
 	bool started;
 	bool busy; /* lock: makes a serving */
-	struct decoder *decoder;
-	struct augmenter *augmenter;
+	struct sampler *sampler;
 	struct buffer *scratch; /* a decoded image that is not kept */
-	uint64_t charged;	/* for decoder and augmenter */
+	uint64_t charged;	/* for the sampler */
 };
 
 /* A file that is being read. */

@@ -12,7 +12,8 @@ libloader_la_SOURCES = \
 	src/loader/loader.c \
 	src/loader/loader_impl.h \
 	src/loader/make.c \
-	src/loader/make_image.c \
+	src/loader/sample.c \
+	src/loader/sample.h \
 	src/loader/make_impl.h \
 	src/loader/memory.c \
 	src/loader/memory_impl.h \

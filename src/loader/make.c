@@ -121,6 +121,65 @@ static void count_decode(struct refrain_loader *l, const struct make *m)
 	m->e->was_decoded = true;
 }
 
+/* -- What an entry holds, for the sampler ---------------------------------- */
+
+static uint64_t seed_of_serving(const void *ctx, uint32_t k)
+{
+	const struct make *m = ctx;
+
+	/* The slot's seed is that of one serving; this is that of any. */
+	return schedule_augment_seed(
+		&m->w->l->planner.schedule, &m->e->slot, k);
+}
+
+/* How many different crops the servings have. */
+static uint32_t crops(const struct make *m)
+{
+	return m->w->l->s.c.echo_point == REFRAIN_ECHO_BEFORE
+		? m->e->slot.servings
+		: 1;
+}
+
+static struct encoded encoded_of(const struct entry *e)
+{
+	return (struct encoded){
+		.data = e->encoded->data,
+		.bytes = e->encoded_bytes,
+		.skip = e->skip,
+		.name = e->example.name,
+		.index = e->index,
+	};
+}
+
+/* Of all servings that are to come, if they are kept; else of this one. */
+static void find_layout(struct make *m, bool keep)
+{
+	struct seeds some = {keep ? m->e->low : m->s->echo,
+		keep ? m->e->slot.servings : m->s->echo + 1, seed_of_serving,
+		m};
+
+	sample_layout(
+		m->w->sampler, &m->e->picture, crops(m), &some, &m->layout);
+}
+
+static struct decoded kept_of(
+	const struct refrain_loader *l, const struct entry *e)
+{
+	struct decoded d = {
+		.data = e->kept->data + (l->s.plain ? e->skip : 0),
+		.bytes = e->kept_bytes,
+		.width = e->width,
+		.height = e->height,
+		.channels = e->channels,
+	};
+
+	if (sample_is_jpeg(&l->s, &e->picture))
+		d.image = e->image;
+	else
+		sample_take_shape(&d);
+	return d;
+}
+
 /* -- From what is kept ----------------------------------------------------- */
 
 static int copy_kept(struct make *m)
@@ -128,21 +187,19 @@ static int copy_kept(struct make *m)
 	struct refrain_loader *l = m->w->l;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
-	struct decoded d;
+	struct decoded d = kept_of(l, m->e);
 	int rc = 0;
 
-	if (l->s.c.echo_point == REFRAIN_ECHO_BEFORE || l->s.plain) {
-		make_kept(l, m->e, &d);
-		rc = make_sample(
-			m->w, m->e, &d, slot->augment_seed, place_of(l, m->s));
-	} else {
-		make_kept(l, m->e, &d);
+	if (l->s.c.echo_point == REFRAIN_ECHO_BEFORE || l->s.plain)
+		rc = sample_augment(m->w->sampler, &m->e->picture, &d,
+			slot->augment_seed, place_of(l, m->s));
+	else
 		memcpy(place_of(l, m->s), m->e->kept->data, l->s.sample_bytes);
-	}
 	if (rc < 0)
 		zero(l, m->s);
 	else
-		make_crop(l, m->e, &d, slot->augment_seed, crop_place(m->s));
+		sample_crop(&l->s, &m->e->picture, &d, slot->augment_seed,
+			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
 }
@@ -187,18 +244,25 @@ static int decode_and_make(
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	struct refrain_loader *l = m->w->l;
 	uint64_t now_ns = clock_now_ns(), then_ns;
-	int rc = make_decode(m, d, err);
+	struct encoded in = encoded_of(m->e);
+	uint8_t *room = m->keep ? m->keep->data
+		: m->w->scratch ? m->w->scratch->data
+				: NULL;
+	int rc = sample_decode(
+		m->w->sampler, &m->e->picture, &in, &m->layout, room, d, err);
 
 	then_ns = clock_now_ns();
 	m->decode_ns = then_ns - now_ns;
 	if (rc)
 		return rc;
-	rc = make_sample(m->w, m->e, d, slot->augment_seed, place_of(l, m->s));
+	rc = sample_augment(m->w->sampler, &m->e->picture, d,
+		slot->augment_seed, place_of(l, m->s));
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
 		zero(l, m->s);
 	else
-		make_crop(l, m->e, d, slot->augment_seed, crop_place(m->s));
+		sample_crop(&l->s, &m->e->picture, d, slot->augment_seed,
+			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
 }
@@ -252,16 +316,16 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 	struct refrain_loader *l = m->w->l;
 	struct entry *e = m->e;
 
-	e->verified = true;
+	e->picture.verified = true;
 	if (!m->more)
 		entry_drop_encoded(l, e);
 	else if (l->s.plain)
 		keep_encoded(m, d);
 	else if (m->keep)
-		adopt(m, d, m->keep, m->decoded_bytes);
+		adopt(m, d, m->keep, m->layout.bytes);
 	else if (l->s.c.echo_point != REFRAIN_ECHO_BEFORE)
 		keep_copy(m, d, place_of(l, m->s), l->s.sample_bytes);
-	else if (!make_is_jpeg(l, e))
+	else if (!sample_is_jpeg(&l->s, &e->picture))
 		keep_copy(m, d, d->data, d->bytes);
 	if (e->state == ENTRY_KEPT)
 		return;
@@ -285,23 +349,23 @@ static void give_back_keep(struct make *m, size_t bytes)
 	m->keep = NULL;
 }
 
-/* Memory for what make_layout() says, in the pool or in scratch. */
+/* Memory for what find_layout() says, in the pool or in scratch. */
 static int find_room(struct make *m)
 {
 	struct refrain_loader *l = m->w->l;
-	bool pool = m->more && make_is_jpeg(l, m->e) &&
+	bool pool = m->more && sample_is_jpeg(&l->s, &m->e->picture) &&
 		l->s.c.echo_point == REFRAIN_ECHO_BEFORE;
-	size_t bytes = m->decoded_bytes;
+	size_t bytes = m->layout.bytes;
 	int rc;
 
 	if (pool)
 		m->keep = room_to_keep(l, bytes);
 	if (!m->keep)
-		make_layout(m); /* this serving's part alone will do */
+		find_layout(m, false); /* this serving's part alone will do */
 	rc = room_to_work(m);
 	if (rc == -E2BIG && m->keep) {
 		give_back_keep(m, bytes);
-		make_layout(m);
+		find_layout(m, false);
 		rc = room_to_work(m);
 	}
 	if (rc < 0)
@@ -312,16 +376,14 @@ static int find_room(struct make *m)
 static int probe(struct make *m, struct error *err)
 {
 	struct refrain_loader *l = m->w->l;
-	struct buffer there;
+	struct encoded in = encoded_of(m->e);
+	struct seeds all = {0, crops(m), seed_of_serving, m};
 	int rc;
 
 	turn_unlock(&l->turn);
-	rc = make_probe(m, err);
-	if (rc == 0) {
-		m->keep = &there; /* for the layout alone */
-		make_layout(m);
-		m->keep = NULL;
-	}
+	rc = sample_probe(m->w->sampler, &m->e->picture, &in, &all, err);
+	if (rc == 0)
+		find_layout(m, true);
 	turn_lock(&l->turn);
 	return rc;
 }
@@ -343,7 +405,7 @@ static int decode_in_room(struct make *m, int *status, struct error *err)
 	rc = decode_and_make(m, &d, status, err);
 	turn_lock(&l->turn);
 	if (rc) {
-		give_back_keep(m, m->decoded_bytes);
+		give_back_keep(m, m->layout.bytes);
 	} else {
 		count_decode(l, m);
 		settle_decoded(m, &d);
@@ -371,7 +433,7 @@ static bool make_from_file(struct make *m)
 	int status = 0, rc = make_once(m, &status, &err);
 
 	if (rc == REFRAIN_DECLINE) {
-		m->e->declined = true;
+		m->e->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
 	if (rc == -EAGAIN || rc == -ECANCELED) {

@@ -9,46 +9,16 @@
 
 #include "loader/loader_impl.h"
 
-/* A decoded example, wherever it lies. */
-struct decoded {
-	struct image image; /* of images; for jpeg: a region */
-	uint8_t *data;	    /* the same memory */
-	size_t bytes;
-	uint32_t width, height, channels; /* 0: no image */
-};
-
 /* What decoding one entry for one serving takes. */
 struct make {
 	struct worker *w;
 	struct serving *s;
 	struct entry *e;
-	bool more;	     /* there are servings to come */
-	struct image layout; /* jpeg: what is decoded */
-	size_t decoded_bytes;
-	uint64_t extra_bytes; /* that libjpeg takes meanwhile */
-	struct buffer *keep;  /* decode into that, or NULL: scratch */
+	bool more; /* there are servings to come */
+	struct sample_layout layout;
+	struct buffer *keep; /* decode into that, or NULL: scratch */
 	uint64_t decode_ns, augment_ns;
 };
-
-/* -- make_image.c: what to decode, and decoding -- */
-
-/* Look at the header, once. 0 or -errno, with err. */
-int make_probe(struct make *m, struct error *err);
-/* Fill in layout, decoded_bytes and extra_bytes. */
-void make_layout(struct make *m);
-/* 0, -errno, or REFRAIN_DECLINE. */
-int make_decode(struct make *m, struct decoded *out, struct error *err);
-/* Is it decoded by our decoder? */
-bool make_is_jpeg(const struct refrain_loader *l, const struct entry *e);
-/* One sample. -errno. */
-int make_sample(struct worker *w, const struct entry *e,
-	const struct decoded *in, uint64_t seed, uint8_t *out);
-/* Say which part of the image it shows. */
-void make_crop(const struct refrain_loader *l, const struct entry *e,
-	const struct decoded *in, uint64_t seed, struct refrain_crop *out);
-/* What `kept` holds. */
-void make_kept(const struct refrain_loader *l, const struct entry *e,
-	struct decoded *out);
 
 /* -- room.c: memory for it; lock held -- */
 

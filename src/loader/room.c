@@ -92,12 +92,13 @@ bool room_alone(const struct refrain_loader *l, uint64_t bytes)
 /* Else nothing is to be dropped for it. */
 static bool may_fit(const struct make *m)
 {
-	uint64_t bytes = m->extra_bytes + memory_cost(m->e->encoded->bytes);
+	uint64_t bytes =
+		m->layout.extra_bytes + memory_cost(m->e->encoded->bytes);
 
 	if (m->keep)
 		bytes += memory_cost(m->keep->bytes);
-	else if (m->decoded_bytes)
-		bytes += memory_cost(m->decoded_bytes);
+	else if (m->layout.bytes)
+		bytes += memory_cost(m->layout.bytes);
 	return room_alone(m->w->l, bytes);
 }
 
@@ -105,19 +106,19 @@ static bool try_to_work(struct make *m)
 {
 	struct memory *memory = &m->w->l->memory;
 	struct worker *w = m->w;
-	size_t bytes = m->keep ? 0 : m->decoded_bytes;
+	size_t bytes = m->keep ? 0 : m->layout.bytes;
 
 	if (w->scratch && w->scratch->bytes < bytes) {
 		memory_put(memory, w->scratch);
 		w->scratch = NULL;
 	}
-	if (!memory_charge(memory, m->extra_bytes))
+	if (!memory_charge(memory, m->layout.extra_bytes))
 		return false;
 	if (bytes && !w->scratch)
 		w->scratch = memory_get(memory, bytes);
 	if (!bytes || w->scratch)
 		return true;
-	memory_uncharge(memory, m->extra_bytes);
+	memory_uncharge(memory, m->layout.extra_bytes);
 	return false;
 }
 
@@ -174,8 +175,8 @@ void room_done(struct make *m)
 	struct worker *w = m->w;
 	struct refrain_loader *l = w->l;
 
-	memory_uncharge(&l->memory, m->extra_bytes);
-	m->extra_bytes = 0;
+	memory_uncharge(&l->memory, m->layout.extra_bytes);
+	m->layout.extra_bytes = 0;
 	if (w->scratch && w->scratch->bytes > SCRATCH_KEPT_MAX) {
 		memory_put(&l->memory, w->scratch);
 		w->scratch = NULL;

@@ -51,10 +51,8 @@ static void finish(struct refrain_loader *l, struct serving *s)
 static void charge_worker(struct worker *w)
 {
 	struct memory *m = &w->l->memory;
-	uint64_t held = augmenter_memory_bytes(w->augmenter);
+	uint64_t held = sampler_memory_bytes(w->sampler);
 
-	if (w->decoder)
-		held += decoder_memory_bytes(w->decoder);
 	if (held > w->charged)
 		memory_charge_over(m, held - w->charged);
 	else
@@ -141,12 +139,6 @@ static void *worker_thread(void *arg)
 
 int workers_init(struct refrain_loader *l, struct error *err)
 {
-	struct decode_limits limits = {
-		.max_pixels = l->s.c.max_pixels,
-		.max_memory_bytes = l->s.c.memory_bytes,
-		.max_scans = 500,
-		.ignore_orientation = l->s.c.flags & REFRAIN_FLAG_NO_ORIENT,
-	};
 	int rc = 0;
 
 	for (uint32_t i = 0; i < l->s.c.cpu_count; i++)
@@ -159,9 +151,7 @@ int workers_init(struct refrain_loader *l, struct error *err)
 		struct worker *w = &l->workers[i];
 
 		w->l = l;
-		rc = augmenter_new(&w->augmenter, &l->s.augment);
-		if (rc == 0 && (l->s.jpeg || l->s.c.decode))
-			rc = decoder_new(&w->decoder, &limits);
+		rc = sampler_new(&w->sampler, &l->s);
 		if (rc == 0)
 			charge_worker(w);
 	}
@@ -246,8 +236,7 @@ void workers_release(struct refrain_loader *l)
 	for (uint32_t i = 0; l->workers && i < l->threads; i++) {
 		struct worker *w = &l->workers[i];
 
-		decoder_free(w->decoder);
-		augmenter_free(w->augmenter);
+		sampler_free(w->sampler);
 		memory_put(&l->memory, w->scratch);
 	}
 	free(l->workers);

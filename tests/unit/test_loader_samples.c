@@ -7,6 +7,7 @@
 #include "loader_fixture.h"
 
 #include "base/hash.h"
+#include "loader/sample.h"
 #include "suite.h"
 
 #define LARGE 40 /* images of it */
@@ -306,6 +307,76 @@ START_TEST(test_ranks_get_equally_many_batches_if_asked)
 }
 END_TEST
 
+/* -- Without a loader ------------------------------------------------------ */
+
+/* Bytes, a seed and a configuration: no more is needed for a sample. */
+static void check_alone(struct sampler *p, const struct settings *s,
+	const struct refrain_batch *b, uint32_t i, const char *path)
+{
+	uint8_t *out = malloc(s->sample_bytes), *bytes;
+	struct refrain_crop crop;
+	struct error err = {""};
+	struct encoded in = {.name = path};
+
+	bytes = slurp(AT_FDCWD, path, &in.bytes);
+	in.data = bytes;
+	ck_assert_msg(sample_make(p, &in, b->seeds[i], out, &crop, &err) == 0,
+		"%s", err.msg);
+	ck_assert_mem_eq(out, (const uint8_t *)b->data + i * b->sample_bytes,
+		s->sample_bytes);
+	ck_assert_mem_eq(&crop, &b->crops[i], sizeof(crop));
+	free(bytes);
+	free(out);
+}
+
+START_TEST(test_sample_of_a_slot_can_be_made_without_a_loader)
+{
+	struct refrain_config c = config_of();
+	const struct refrain_batch *b;
+	struct refrain_loader *l;
+	struct error err = {""};
+	struct settings s;
+	struct sampler *p;
+
+	c.type = _i % 2 ? REFRAIN_F32 : REFRAIN_U8;
+	c.echo = _i < 2 ? 1 : 2.5;
+	ck_assert_int_eq(settings_init(&s, &c, &err), 0);
+	ck_assert_int_eq(sampler_new(&p, &s), 0);
+	l = open_loader(&c);
+	while (refrain_next(l, &b, WAIT_MS) == 1) {
+		for (uint32_t i = 0; i < b->count; i++) {
+			char path[512];
+
+			(void)snprintf(path, sizeof(path), "%s/%s", c.dataset,
+				refrain_path(l, b->indices[i]));
+			check_alone(p, &s, b, i, path);
+		}
+		refrain_release(b);
+	}
+	ck_assert_int_eq(refrain_close(l), 0);
+	sampler_free(p);
+}
+END_TEST
+
+START_TEST(test_sample_of_a_damaged_file_is_refused)
+{
+	struct refrain_config c = config_of();
+	struct encoded in = {(const uint8_t *)"no image", 8, 0, "x", 0};
+	struct error err = {""};
+	struct settings s;
+	struct sampler *p;
+	uint8_t *out;
+
+	ck_assert_int_eq(settings_init(&s, &c, &err), 0);
+	ck_assert_int_eq(sampler_new(&p, &s), 0);
+	out = malloc(s.sample_bytes);
+	ck_assert_int_lt(sample_make(p, &in, 1, out, NULL, &err), 0);
+	ck_assert(err.msg[0]);
+	free(out);
+	sampler_free(p);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_samples");
@@ -318,6 +389,9 @@ static Suite *suite(void)
 	tcase_add_test(
 		large, test_pixels_do_not_depend_on_the_crops_of_other_echoes);
 	tcase_add_test(large, test_scale_of_an_image_does_for_all_of_its_crops);
+	tcase_add_loop_test(large,
+		test_sample_of_a_slot_can_be_made_without_a_loader, 0, 4);
+	tcase_add_test(large, test_sample_of_a_damaged_file_is_refused);
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_loop_test(tc,
 		test_batch_says_which_part_of_the_image_a_sample_shows, 0, 5);

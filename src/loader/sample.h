@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the encoded bytes of an example to a sample: which part of an image is
+ * decoded, at which scale, and which of the callbacks decodes and augments. It
+ * takes bytes, seeds and a configuration, nothing else, and holds no lock.
+ *
+ * What is decoded first is all that any serving of the example touches, also
+ * those that are over (after a restart): whether a damaged file can be used
+ * must not depend on when it is decoded. Later less will do.
+ */
+#ifndef LOADER_SAMPLE_H
+#define LOADER_SAMPLE_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "image/image.h"
+#include "settings/settings.h"
+
+/* What one thread makes samples with. */
+struct sampler;
+
+int sampler_new(struct sampler **out, const struct settings *s);
+void sampler_free(struct sampler *p); /* NULL is allowed */
+/* Memory that it has taken for good. */
+uint64_t sampler_memory_bytes(const struct sampler *p);
+
+/* The encoded bytes of an example; the first `skip` are a label. */
+struct encoded {
+	const uint8_t *data;
+	size_t bytes; /* without the label */
+	size_t skip;
+	const char *name; /* for decode() */
+	uint64_t index;	  /* likewise */
+};
+
+/* The seeds of the servings `first` to `end` - 1 of an example. */
+struct seeds {
+	uint32_t first, end;
+	uint64_t (*of)(const void *ctx, uint32_t k);
+	const void *ctx;
+};
+
+/* What is known of an encoded image. All 0: nothing yet. */
+struct picture {
+	bool declined; /* by the user's decode(): a JPEG */
+	bool probed;
+	bool verified; /* all that its servings touch was decoded once */
+	struct image_info info;
+	struct rect region; /* of all servings */
+	unsigned denom;	    /* likewise */
+};
+
+/* What will be decoded, and the memory that takes. */
+struct sample_layout {
+	struct image image; /* jpeg */
+	size_t bytes;
+	uint64_t extra_bytes; /* that libjpeg takes meanwhile */
+};
+
+/* A decoded example, wherever it lies. */
+struct decoded {
+	struct image image; /* of images; for jpeg: a region */
+	uint8_t *data;	    /* the same memory */
+	size_t bytes;
+	uint32_t width, height, channels; /* 0: no image */
+};
+
+/* Is it decoded by our decoder? */
+bool sample_is_jpeg(const struct settings *s, const struct picture *pic);
+
+/* Look at the header, once; `all`: of all servings. 0 or -errno, with err. */
+int sample_probe(struct sampler *p, struct picture *pic,
+	const struct encoded *in, const struct seeds *all, struct error *err);
+/* For the servings `some`, of `all` there are. */
+void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
+	const struct seeds *some, struct sample_layout *out);
+/* Decode into `room`, of layout->bytes. 0, -errno, or REFRAIN_DECLINE. */
+int sample_decode(struct sampler *p, const struct picture *pic,
+	const struct encoded *in, struct sample_layout *layout, uint8_t *room,
+	struct decoded *out, struct error *err);
+/* A decoded example that is no JPEG: its image is its bytes. */
+void sample_take_shape(struct decoded *d);
+
+/* One sample. -errno. */
+int sample_augment(struct sampler *p, const struct picture *pic,
+	const struct decoded *in, uint64_t seed, uint8_t *out);
+/* Say which part of the image it shows. */
+void sample_crop(const struct settings *s, const struct picture *pic,
+	const struct decoded *in, uint64_t seed, struct refrain_crop *out);
+
+/*
+ * All of that in one call: the sample that a slot with this seed has in a
+ * batch, of settings->sample_bytes. `crop` may be NULL. -errno, with err.
+ */
+int sample_make(struct sampler *p, const struct encoded *in, uint64_t seed,
+	uint8_t *out, struct refrain_crop *crop, struct error *err);
+
+#endif
