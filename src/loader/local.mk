@@ -12,8 +12,6 @@ libloader_la_SOURCES = \
 	src/loader/loader.c \
 	src/loader/loader_impl.h \
 	src/loader/make.c \
-	src/loader/sample.c \
-	src/loader/sample.h \
 	src/loader/make_impl.h \
 	src/loader/memory.c \
 	src/loader/memory_impl.h \
@@ -23,16 +21,15 @@ libloader_la_SOURCES = \
 	src/loader/reader_life.c \
 	src/loader/reader_next.c \
 	src/loader/room.c \
-	src/loader/slab.c \
-	src/loader/slab_impl.h \
 	src/loader/state.c \
 	src/loader/stats.c \
 	src/loader/version.c \
 	src/loader/watch.c \
 	src/loader/worker.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libmounthelp.la libsettings.la libdataset.la libimage.la \
-	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libmounthelp.la libbatch.la libsample.la \
+	libsettings.la libdataset.la libimage.la libschedule.la libentry.la \
+	libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

@@ -7,7 +7,7 @@
 #include "loader_fixture.h"
 
 #include "base/hash.h"
-#include "loader/sample.h"
+#include "sample/sample.h"
 #include "suite.h"
 
 #define LARGE 40 /* images of it */

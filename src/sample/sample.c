@@ -3,7 +3,7 @@
  * Decoding and augmenting of one example; see sample.h. A sampler is its
  * thread's.
  */
-#include "loader/sample.h"
+#include "sample/sample.h"
 
 #include <errno.h>
 #include <stdlib.h>

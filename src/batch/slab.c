@@ -8,7 +8,7 @@
  * After a fork the child's copy of the lock may be held for ever: a release
  * there does nothing.
  */
-#include "loader/slab_impl.h"
+#include "batch/batch.h"
 
 #include <errno.h>
 #include <pthread.h>

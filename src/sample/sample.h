@@ -8,8 +8,8 @@
  * those that are over (after a restart): whether a damaged file can be used
  * must not depend on when it is decoded. Later less will do.
  */
-#ifndef LOADER_SAMPLE_H
-#define LOADER_SAMPLE_H
+#ifndef SAMPLE_SAMPLE_H
+#define SAMPLE_SAMPLE_H
 
 #include <refrain/loader.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * and lives until the loader is closed and the last lent slab is back,
  * whichever is later.
  */
-#ifndef LOADER_SLAB_IMPL_H
-#define LOADER_SLAB_IMPL_H
+#ifndef BATCH_BATCH_H
+#define BATCH_BATCH_H
 
 #include <pthread.h>
 #include <refrain/loader.h>
