@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain's loader: batches of training examples from a directory of JPEGs,
- * a list of files, tar shards or raw records, on local or slow storage, with
- * *echoing*: an example is read and decoded once and served e times, each time
- * augmented afresh, so that a step costs 1/e of the reads and decodes (Choi et
- * al., "Faster Neural Network Training with Data Echoing", 2019).
+ * refrain's loader reads a directory of JPEGs, a list of files, tar shards or
+ * raw records, on local or slow storage, and returns batches of training
+ * examples. It supports data echoing: each example is read and decoded once and
+ * served e times, with a new augmentation each time, so a step needs 1/e of the
+ * reads and decodes (Choi et al., "Faster Neural Network Training with Data
+ * Echoing", 2019).
  *
  *	struct refrain_config c;
  *	struct refrain_loader *l;
@@ -26,17 +27,20 @@
  *		fprintf(stderr, "%s\n", refrain_message(l));
  *	refrain_close(l);
  *
- * Which example is served where, with which random crop, is a pure function of
- * the configuration: the same stream and the same pixels at any number of
- * threads, on any storage, and from any saved state on.
+ * The order of examples and their random crops are a pure function of the
+ * configuration. The stream and its pixels do not depend on the number of
+ * threads, on the storage, or on whether the run was resumed from a state.
+ * (REFRAIN_ECHO_AUTO is the exception: see echo_max.)
  *
- * Every function returns 0 or a count, or -errno; refrain_message() says more.
- * Nothing is printed, no signal handler is installed, the process is never
- * ended. A loader may be used by any thread, but refrain_next() and
- * refrain_next_into() by one at a time. After fork() the child can ask for
- * what never changes (examples, classes, names, paths) and refrain_close() it,
- * which then frees nothing, as refrain_release() does. Other calls return
- * -ECHILD, and those that return a number without sign 0.
+ * Functions return 0 or a count on success and -errno on failure;
+ * refrain_message() returns the error message. The library prints nothing,
+ * installs no signal handler and never ends the process.
+ *
+ * Any thread may use a loader, but only one thread at a time may call
+ * refrain_next() or refrain_next_into(). After fork() the child may query what
+ * never changes (examples, classes, names, paths), and may call
+ * refrain_release() and refrain_close(), which free nothing there. All other
+ * calls return -ECHILD, or 0 if they return an unsigned number.
  */
 #ifndef REFRAIN_LOADER_H
 #define REFRAIN_LOADER_H
@@ -55,44 +59,46 @@ extern "C" {
 #define REFRAIN_API
 #endif
 
-/* Of this header; refrain_version() is that of the library. */
+/* The version of this header. refrain_version() returns the library's. */
 #define REFRAIN_VERSION 100 /* major * 10000 + minor * 100 + patch */
 
 struct refrain_loader;
 
-/* -- What is asked for -------------------------------------------------- */
+/* -- Configuration ------------------------------------------------------ */
 
-/* What `dataset` is. */
+/* The kind of dataset. */
 enum refrain_source {
-	REFRAIN_SOURCE_AUTO = 0, /* a directory: TAR if it holds .tar files and
-				    no directories, else FOLDER; a file: TAR if
-				    its name ends so, else LIST */
-	REFRAIN_SOURCE_FOLDER,	 /* images below a directory; the label is the
-				    first directory of a path. Symbolic links
-				    are followed. Names end in .jpg or .jpeg in
-				    any case (with decode(): any); files with
-				    other names, .jpe too, are left out */
+	REFRAIN_SOURCE_AUTO = 0, /* a directory is TAR if it holds .tar files
+				    and no directories, else FOLDER; a file is
+				    TAR if its name ends in .tar, else LIST */
+	REFRAIN_SOURCE_FOLDER,	 /* images below a directory, labelled by the
+				    first directory of their path. Symbolic
+				    links are followed. Only names that end in
+				    .jpg or .jpeg, in any case, are examples;
+				    with decode() all names are */
 	REFRAIN_SOURCE_LIST,	 /* a text file, see refrain_config.root */
-	REFRAIN_SOURCE_TAR,	 /* a tar file, or a directory of them: each
-				    example is the members of one base name,
+	REFRAIN_SOURCE_TAR,	 /* a tar file or a directory of them. Members
+				    with the same base name form one example:
 				    NAME.jpg and NAME.cls (WebDataset) */
 	REFRAIN_SOURCE_RAW,	 /* a file of records of record_bytes each, or a
 				    directory of such files */
 };
 
-/* Where echoes come from. */
+/* The stage after which an example is repeated. */
 enum refrain_echo_point {
-	REFRAIN_ECHO_BEFORE = 0, /* the decoded example: each its own crop */
-	REFRAIN_ECHO_AFTER,	 /* the augmented example: identical bytes */
-	REFRAIN_ECHO_BATCH,	 /* the whole batch, identical */
+	REFRAIN_ECHO_BEFORE = 0, /* repeat the decoded example; each echo gets
+				    its own crop */
+	REFRAIN_ECHO_AFTER,	 /* repeat the augmented example, unchanged */
+	REFRAIN_ECHO_BATCH,	 /* repeat the whole batch, unchanged */
 };
 
-/* What becomes of a decoded image. */
+/* How to turn a decoded image into a sample. */
 enum refrain_augment {
-	REFRAIN_AUGMENT_TRAIN = 0, /* random resized crop, flip, and what else
-				      is set below */
+	REFRAIN_AUGMENT_TRAIN = 0, /* random resized crop, flip, and the
+				      optional augmentations set below */
 	REFRAIN_AUGMENT_EVAL, /* shorter side to size * 8 / 7, centre crop */
-	REFRAIN_AUGMENT_NONE, /* the whole image resized, aspect not kept */
+	REFRAIN_AUGMENT_NONE, /* resize the whole image, ignoring its aspect
+				 ratio */
 };
 
 enum refrain_type {
@@ -107,26 +113,26 @@ enum refrain_layout {
 };
 
 /*
- * What becomes of an example that cannot be read or decoded. What the process
- * lacks (descriptors: -EMFILE, -ENFILE; memory: -ENOMEM) is no damage: then
- * refrain_next() fails, whatever the policy is.
+ * How to handle an example that cannot be read or decoded. The policy does not
+ * apply when the process runs out of descriptors (-EMFILE, -ENFILE) or memory
+ * (-ENOMEM): refrain_next() then always fails.
  */
 enum refrain_policy {
-	REFRAIN_SUBSTITUTE = 0, /* another example takes its place, chosen by
-				   the seed alone; status[] says so. If 16 of
-				   them are damaged, too, refrain_next() fails
-				   at the batch */
-	REFRAIN_ZERO_FILL,	/* zero bytes, its own label */
-	REFRAIN_FAIL,		/* refrain_next() fails at its batch */
+	REFRAIN_SUBSTITUTE = 0, /* serve another example instead, chosen by the
+				   seed alone, and set status[]. If 16
+				   substitutes are damaged, too, refrain_next()
+				   fails at the batch */
+	REFRAIN_ZERO_FILL,	/* serve zero bytes with the example's label */
+	REFRAIN_FAIL,		/* refrain_next() fails at the batch */
 };
 
-/* What becomes of the last batch of the run, if it is short. */
+/* How to handle a short last batch of the run. */
 enum refrain_last {
-	REFRAIN_LAST_SHORT = 0, /* delivered, `count` < batch */
-	REFRAIN_LAST_DROP,	/* dropped, and counted */
+	REFRAIN_LAST_SHORT = 0, /* deliver it with `count` < batch */
+	REFRAIN_LAST_DROP,	/* drop it and count it */
 };
 
-/* refrain_config.echo: the factor is found by measuring, and follows. */
+/* A value of refrain_config.echo: measure, and adapt the factor. */
 #define REFRAIN_ECHO_AUTO (-1.0)
 
 /* refrain_config.flags */
@@ -134,43 +140,45 @@ enum refrain_last {
 #define REFRAIN_FLAG_NO_FLIP 0x2   /* never mirror */
 #define REFRAIN_FLAG_NO_ORIENT 0x4 /* ignore EXIF orientation */
 #define REFRAIN_FLAG_PAD_RANKS                                                 \
-	0x8 /* ranks get equally many examples:                                \
-	       short ones repeat a first one */
+	0x8 /* give all ranks the same number of examples: short ranks repeat  \
+	       one of their first */
 #define REFRAIN_FLAG_ALLOW_DUPLICATES                                          \
-	0x10			       /* take a window below the minimum      \
+	0x10			       /* accept a window below the minimum    \
 					*/
-#define REFRAIN_FLAG_NO_NORMALISE 0x20 /* F16, F32: value / 255 alone */
+#define REFRAIN_FLAG_NO_NORMALISE 0x20 /* F16, F32: only divide by 255 */
 /*
- * A dataset on a mount of refrain (FOLDER, LIST) is read with the mount's help:
- * what lies in the mount's cache already is opened there, verified, without
- * asking the mount. What is not there, or is damaged, is read through the
- * mount; from then on until an epoch was all in the cache a thread tells the
- * mount the order of the run, so that it fetches in that order. With this flag
- * everything is read through the mount, and it is told nothing. The stream and
- * the pixels are the same.
+ * Do not use the cache of a refrain mount directly. By default, a FOLDER or
+ * LIST dataset on a refrain mount is read with the mount's help: the loader
+ * opens and verifies entries in the mount's cache directly, and reads missing
+ * or damaged ones through the mount. After a first miss, a thread also sends
+ * the mount the order of the run, so that it fetches in that order; this stops
+ * once a whole epoch was in the cache. With this flag the loader reads
+ * everything through the mount and sends it nothing. The stream and the pixels
+ * are the same either way.
  */
 #define REFRAIN_FLAG_NO_MOUNT_HELP 0x40
 /*
- * AUGMENT_TRAIN: decode every image at full size. Samples are then those of a
- * full decode, cropped and resized as Pillow does. Without it libjpeg decodes
- * at 1/2, 1/4 or 1/8 where the crop (with echoes before augmentation: every
- * crop that the image can have) keeps as many pixels as the sample. Such
- * samples differ from the exact ones by about 1 of 255 in the mean, by up to
- * some 90 at single edges. EVAL and NONE are always exact.
+ * AUGMENT_TRAIN: decode every image at full size, then crop and resize it as
+ * Pillow does. Without this flag, libjpeg decodes at 1/2, 1/4 or 1/8 scale when
+ * the crop still has at least as many pixels as the sample (with echoes before
+ * augmentation: every crop that the image can have). Such samples differ from
+ * exact ones by about 1 of 255 on average and by up to about 90 at single
+ * edges. EVAL and NONE are always exact.
  */
 #define REFRAIN_FLAG_EXACT 0x80
 /*
- * Ranks get equally many examples, and so equally many batches: up to world - 1
- * examples of the run are served by nobody, and counted. With REFRAIN_LAST_DROP
- * all batches are full, too. Not with REFRAIN_FLAG_PAD_RANKS.
+ * Give all ranks the same number of examples, and so of batches. Up to
+ * world - 1 examples of the run are then not served; they are counted. With
+ * REFRAIN_LAST_DROP all batches are also full. Cannot be combined with
+ * REFRAIN_FLAG_PAD_RANKS.
  */
 #define REFRAIN_FLAG_EQUAL_RANKS 0x100
 
-/* What refrain_config.decode returns for an example that it leaves to the
- * library's JPEG decoder. */
+/* refrain_config.decode returns this to leave an example to the library's JPEG
+ * decoder. */
 #define REFRAIN_DECLINE 1
 
-/* An example before it is decoded, lent for a call. */
+/* An encoded example, valid during the call. */
 struct refrain_encoded {
 	const void *data;
 	size_t bytes;
@@ -178,8 +186,8 @@ struct refrain_encoded {
 	uint64_t index;
 };
 
-/* An example after decoding: `bytes` bytes, for images height x width x
- * channels of u8. */
+/* A decoded example of `bytes` bytes. An image is height x width x channels of
+ * u8. */
 struct refrain_decoded {
 	void *data;
 	size_t bytes;
@@ -187,11 +195,12 @@ struct refrain_decoded {
 };
 
 /*
- * 0 is the default of every member but those marked required; `size` is
- * sizeof(struct refrain_config). See refrain_config_init(). Members are only
- * ever added at the end; a library that is older than the header takes a longer
- * struct if what it does not know is zero. What pointers point to is copied by
- * refrain_open(), but for `ctx` pointers.
+ * The configuration of a loader. Initialise it with refrain_config_init().
+ * Every member has the default 0, except those marked required; `size` is
+ * sizeof(struct refrain_config). New members are only added at the end. A
+ * library that is older than the header accepts the longer struct if the
+ * members it does not know are zero. refrain_open() copies what the pointers
+ * point to, except for `ctx` and `alloc_ctx`.
  */
 struct refrain_config {
 	size_t size;
@@ -199,128 +208,140 @@ struct refrain_config {
 	/* The dataset. */
 	const char *dataset; /* a path; required */
 	int32_t source;	     /* enum refrain_source */
-	/* LIST: paths are relative to it; NULL: to the list's directory. Lines
-	 * are "PATH", "PATH<TAB>LABEL" or those of `refrain index`; empty ones
-	 * and those that begin with '#' are none. A path that is there twice is
-	 * two examples. Labels are names of classes, numbered by their bytewise
-	 * order, or numbers if all are decimal ones below 2^31 without leading
-	 * zeros; so are the texts of NAME.cls in a tar. */
+	/* LIST: the directory that paths are relative to; NULL: the list's own
+	 * directory. Lines are "PATH", "PATH<TAB>LABEL" or the output of
+	 * `refrain index`; empty lines and lines that begin with '#' are
+	 * skipped. A path listed twice makes two examples. Labels are class
+	 * names, numbered in bytewise order, unless all of them are decimal
+	 * numbers below 2^31 without leading zeros. The same holds for the
+	 * text of NAME.cls in a tar. */
 	const char *root;
-	uint32_t record_bytes; /* RAW: of a record, its label included */
-	uint32_t label_bytes;  /* RAW: of the label that begins a record,
-				  little endian; at most 8 */
+	uint32_t record_bytes; /* RAW: size of a record with its label */
+	uint32_t label_bytes;  /* RAW: size of the little-endian label that
+				  begins a record; at most 8 */
 
 	/* The stream. */
-	uint32_t batch;	    /* examples a step; required */
+	uint32_t batch;	    /* examples per step; required */
 	uint32_t epochs;    /* 0: 1 */
-	uint64_t seed;	    /* of order and augmentation */
-	double echo;	    /* e >= 1, taken as the nearest p/q with q <= 64;
-			       0: 1; REFRAIN_ECHO_AUTO: see echo_max */
+	uint64_t seed;	    /* for shuffling and augmentation */
+	double echo;	    /* e >= 1, rounded to the nearest p/q with
+			       q <= 64; 0: 1; REFRAIN_ECHO_AUTO: see echo_max */
 	int32_t echo_point; /* enum refrain_echo_point */
-	uint32_t window;    /* the most examples with echoes outstanding;
-			       0: max(16 * batch, 1024), for an echo that
-			       changes the least one if that is more */
+	uint32_t window;    /* maximum number of examples with echoes still to
+			       serve; 0: max(16 * batch, 1024), or with
+			       REFRAIN_ECHO_AUTO its minimum if that is more */
 	uint32_t min_lag;   /* steps between servings of one example; 0: 1 */
-	/* Above 0: the order within each `shuffle_window` examples is random,
-	 * that of the windows not, for media that must be read in sequence. */
+	/* If not 0, shuffle only within each `shuffle_window` examples and keep
+	 * the windows in order, for media that must be read in sequence. */
 	uint32_t shuffle_window;
 	uint32_t rank, world; /* world 0: 1 */
 	int32_t last;	      /* enum refrain_last */
 	uint32_t flags;	      /* REFRAIN_FLAG_... */
 
-	/* What a batch holds. */
-	uint32_t height, width;	  /* 0: 224, or the other one */
+	/* The samples. */
+	uint32_t height, width;	  /* 0: the same as the other; both 0: 224 */
 	int32_t type;		  /* enum refrain_type */
 	int32_t layout;		  /* enum refrain_layout */
 	int32_t augment;	  /* enum refrain_augment */
-	float mean[3], std[3];	  /* of values in 0..1, for F16 and F32; all 0:
-				     those of ImageNet */
-	float area_min, area_max; /* of the crop, share of the image; 0: 0.08
-				     and 1 */
-	float aspect_min, aspect_max; /* of the crop; 0: 3/4 and 4/3 */
+	float mean[3], std[3];	  /* F16, F32: for values in 0..1; all 0: the
+				     values for ImageNet */
+	float area_min, area_max; /* crop area as a fraction of the image; 0:
+				     0.08 and 1 */
+	float aspect_min, aspect_max; /* crop aspect ratio; 0: 3/4 and 4/3 */
 	float jitter[3]; /* brightness, contrast, saturation: factors
 			    from 1 - x to 1 + x; 0: none */
-	uint32_t cutout; /* side of a grey square, pixels; 0: none */
+	uint32_t cutout; /* side of a grey square in pixels; 0: none */
 
-	/* Anything that is no JPEG. decode() gets out->data with room for
-	 * decoded_max_bytes, fills it, sets out->bytes (and the shape, for an
-	 * image that is to be augmented), and returns 0 or -errno; or
-	 * REFRAIN_DECLINE, and the example is decoded as a JPEG, as if there
-	 * were no decode(), whatever decoded_max_bytes is. augment()
-	 * turns a decoded example into sample_bytes bytes of a batch; without
-	 * it, examples without a shape are copied. Both are called from several
-	 * threads and must depend on their arguments alone. */
+	/* Callbacks for examples that are not JPEGs. Both are called from
+	 * several threads, and their result must depend only on their
+	 * arguments.
+	 *
+	 * decode() writes at most decoded_max_bytes to out->data, sets
+	 * out->bytes (and the shape, for an image to be augmented) and returns
+	 * 0 or -errno. If it returns REFRAIN_DECLINE, the library decodes the
+	 * example as a JPEG, regardless of decoded_max_bytes.
+	 *
+	 * augment_fn() turns a decoded example into sample_bytes bytes of a
+	 * batch. Without it, examples that have no shape are copied. */
 	int (*decode)(void *ctx, const struct refrain_encoded *in,
 		struct refrain_decoded *out);
 	int (*augment_fn)(void *ctx, const struct refrain_decoded *in,
 		uint64_t seed, void *out, size_t sample_bytes);
 	void *ctx;
 	size_t decoded_max_bytes;
-	size_t sample_bytes; /* of one example in a batch; 0: an image's, or a
-				RAW record's less its label */
+	size_t sample_bytes; /* size of a sample in a batch; 0: that of an
+				image, or of a RAW record without its label */
 
 	/* Damage. See also max_damage. */
 	int32_t policy;	     /* enum refrain_policy */
-	uint64_t max_pixels; /* of an image; 0: 200 million */
+	uint64_t max_pixels; /* limit for one image; 0: 200 million */
 
 	/* Resources. */
-	uint32_t threads;	/* decoding and augmenting; 0: processors */
-	uint32_t batches_ahead; /* ready or being made; 0: 4 */
-	uint32_t reads_ahead;	/* examples being read; 0: 64 */
-	uint64_t memory_bytes;	/* for everything; 0: a quarter of what the
-				   process may use */
-	const uint32_t *cpus;	/* the processors that threads may run on */
-	uint32_t cpu_count;	/* 0: as the caller's */
-	int32_t nice;		/* added to that of the caller, 0 to 19 */
-	/* Memory of batches, such as pinned memory; 64-byte aligned. Called by
-	 * refrain_open(), and free by whoever lets the last batch go. */
+	uint32_t threads;	/* for decoding and augmenting; 0: one for each
+				   processor */
+	uint32_t batches_ahead; /* batches ready or in production; 0: 4 */
+	uint32_t reads_ahead;	/* examples being read at a time; 0: 64 */
+	uint64_t memory_bytes;	/* limit for the whole loader; 0: a quarter of
+				   the memory that the process may use */
+	const uint32_t *cpus;	/* processors that the threads may run on */
+	uint32_t cpu_count;	/* 0: the caller's processors */
+	int32_t nice;		/* added to the caller's nice value, 0 to 19 */
+	/* Allocator for batches, for example of pinned memory; 64-byte aligned.
+	 * refrain_open() calls alloc(). free() is called by the thread that
+	 * releases the last batch. */
 	void *(*alloc)(void *ctx, size_t bytes);
 	void (*free)(void *ctx, void *p, size_t bytes);
 	void *alloc_ctx;
 
-	/* What refrain_save() gave, to go on from there; NULL: the start. */
+	/* A state from refrain_save() to resume from; NULL: start anew. */
 	const void *state;
 	size_t state_bytes;
 
 	/*
-	 * With REFRAIN_ECHO_AUTO the run begins with e = 1. The loader measures
-	 * how long the upstream takes for a batch of fresh examples and the
-	 * trainer for a step, and changes e to follow their ratio r, up to
-	 * echo_max, at most once a window: the time in which window - batch
-	 * fresh examples are served, which is also what a change takes to take
-	 * full effect. e stays exactly 1 while r is at most 1.04. After a
-	 * change of speed e is within 15 % of r in three windows. Reads are
-	 * then done in bursts of 3/8 of a window, at most 384 and a quarter
-	 * of the memory, and at least twice reads_ahead, as only an upstream
-	 * that is busy can be timed; a window must be (batches_ahead + 4) *
-	 * batch + 3 * reads_ahead + 16 at least. Set it where these may differ
-	 * when a log is replayed. On a mount that fetches by the loader's plan
-	 * no bursts are needed: the mount measures what it fetches.
+	 * With REFRAIN_ECHO_AUTO the run starts with e = 1. The loader measures
+	 * the time that the upstream needs for a batch of fresh examples and
+	 * the time that the trainer needs for a step. Their ratio is r, and e
+	 * follows it up to echo_max. e stays exactly 1 while r is at most 1.04.
 	 *
-	 * Where e changes depends on time: refrain_echo_log() says where it
-	 * was. Given back as echo_log the same stream comes again, and nothing
-	 * is measured; after its last line e stays. Ranks must change alike:
-	 * with world > 1 an echo_log is required, the same for all.
+	 * e changes at most once a window, the time in which window - batch
+	 * fresh examples are served; a change also needs that long to take full
+	 * effect. After a change of speed e is within 15 % of r in three
+	 * windows.
+	 *
+	 * Only a busy upstream can be timed, so the loader reads in bursts of
+	 * 3/8 of a window. A burst is at most 384 examples and a quarter of the
+	 * memory, and at least twice reads_ahead. No bursts are needed on a
+	 * mount that fetches by the loader's plan, as the mount measures its
+	 * fetches.
+	 *
+	 * The window must be at least (batches_ahead + 4) * batch +
+	 * 3 * reads_ahead + 16. Set `window` if these may differ when a log is
+	 * replayed.
+	 *
+	 * The steps at which e changes depend on timing. refrain_echo_log()
+	 * returns them. With that text as echo_log the loader repeats the same
+	 * stream and measures nothing; after the last line e stays. All ranks
+	 * must change alike: world > 1 requires the same echo_log on each.
 	 */
 	double echo_max;      /* 0: 4 */
 	const char *echo_log; /* NULL: measure; "": e stays 1 */
 
 	/*
-	 * refrain_open() fails with -ETIMEDOUT when the storage has answered
-	 * nothing for so long, as on a mount that hangs; a first look at
-	 * millions of files may take longer than that, as long as it goes on.
-	 * 0: 30000; -1: wait for ever. What hangs is left behind with the
-	 * memory that it may still write to.
+	 * refrain_open() fails with -ETIMEDOUT when the storage has not
+	 * answered any request for this long, as on a hung mount. The first
+	 * scan of millions of files may take longer, as long as it progresses.
+	 * Requests that hang are abandoned; the memory they may still write to
+	 * is not freed. 0: 30000; -1: wait for ever.
 	 */
 	int32_t open_timeout_ms;
 	uint32_t reserved; /* 0 */
 
 	/*
-	 * SUBSTITUTE and ZERO_FILL: the share of fresh examples that may be
-	 * damaged. If it is more, refrain_next() fails with -EBADMSG: at the
-	 * first batch after 1000 fresh examples, or at the end of the first
-	 * epoch if that comes before, or at any later batch. Counted from
-	 * refrain_open() on. 0: 0.1; 1: all may be.
+	 * SUBSTITUTE and ZERO_FILL: the fraction of fresh examples that may be
+	 * damaged, counted from refrain_open() on. If more are, refrain_next()
+	 * fails with -EBADMSG. The check begins with the first batch after 1000
+	 * fresh examples, or at the end of the first epoch if that is earlier.
+	 * 0: 0.1; 1: no limit.
 	 */
 	double max_damage;
 };
@@ -333,43 +354,43 @@ static inline void refrain_config_init(struct refrain_config *c)
 
 /* -- Members by name ---------------------------------------------------- */
 
-/* How the text of a member reads. */
+/* The format of a member's text. */
 enum refrain_member_type {
 	REFRAIN_MEMBER_NUMBER = 0, /* a whole number */
-	REFRAIN_MEMBER_REAL,  /* 2.5 or 5/2; several have commas between them,
-				 one text for all is allowed */
-	REFRAIN_MEMBER_ECHO,  /* a real number, or "auto" */
-	REFRAIN_MEMBER_BYTES, /* a whole number, with K, M, G or T after it */
-	REFRAIN_MEMBER_WORD,  /* one of the words of `arg` */
+	REFRAIN_MEMBER_REAL,	   /* 2.5 or 5/2; separate several by commas, or
+				      give one for all */
+	REFRAIN_MEMBER_ECHO,	   /* a real number, or "auto" */
+	REFRAIN_MEMBER_BYTES,	   /* a whole number; K, M, G or T may follow */
+	REFRAIN_MEMBER_WORD,	   /* one of the words in `arg` */
 	REFRAIN_MEMBER_FLAG,  /* 1 or 0, true or false, yes or no, on or off */
 	REFRAIN_MEMBER_SIDES, /* 224, or WIDTHxHEIGHT */
 	REFRAIN_MEMBER_TEXT,  /* kept as a pointer to the caller's text */
 };
 
-/* A member of the configuration that can be set by a text. */
+/* A member of the configuration that can be set from text. */
 struct refrain_member {
-	size_t size;	  /* of this struct */
-	const char *name; /* as in struct refrain_config; a flag is a member
-			     of its own, and "size" is height and width */
-	const char *arg;  /* a name for its value, or words as "u8|f16|f32";
-			     NULL for a flag */
+	size_t size;	  /* size of this struct */
+	const char *name; /* as in struct refrain_config; a flag is a separate
+			     member, and "size" sets height and width */
+	const char *arg;  /* a placeholder for the value, or its words as in
+			     "u8|f16|f32"; NULL for a flag */
 	const char *help; /* a sentence */
 	int32_t type;	  /* enum refrain_member_type */
-	uint32_t count;	  /* numbers in it */
-	/* Limits of a number, and what 0 stands for; all 0: none. */
+	uint32_t count;	  /* how many numbers it takes */
+	/* The meaning of 0 and the limits of a number; all 0: no limits. */
 	double fallback, min, max;
 };
 
-/* -- What is given ------------------------------------------------------ */
+/* -- Results ------------------------------------------------------------ */
 
-/* Of one example of a batch: 0, or why something else stands in its place
+/* The status of one example in a batch: 0, or the reason it was replaced
  * (-EIO, -EBADMSG, -ENOENT, ...). */
 typedef int32_t refrain_status;
 
 /*
- * What a sample shows: the part of the image, in pixels of the upright image at
- * full size, that was resized to it. All 0 for a sample that the library did
- * not make from an image (zero-filled, a record, augment_fn()).
+ * The part of the image that was resized to a sample, in pixels of the upright
+ * image at full size. All members are 0 if the library did not make the sample
+ * from an image (zero-filled, a record, augment_fn()).
  */
 struct refrain_crop {
 	double x, y, width, height;	    /* not whole for AUGMENT_EVAL */
@@ -379,45 +400,46 @@ struct refrain_crop {
 };
 
 /*
- * A batch; it stays valid until refrain_release(), also after refrain_close().
- * Who borrows it may write to `data` and `labels`: nobody else reads them.
+ * A batch. It stays valid until refrain_release(), even after refrain_close().
+ * The borrower may write to `data` and `labels`; nobody else reads them.
  */
 struct refrain_batch {
-	size_t size;	   /* of this struct */
+	size_t size;	   /* size of this struct */
 	const void *data;  /* count samples of sample_bytes each */
 	size_t data_bytes; /* count * sample_bytes */
 	size_t sample_bytes;
-	uint32_t count;	       /* examples, at most the configured batch */
-	int32_t type;	       /* enum refrain_type */
-	int32_t layout;	       /* enum refrain_layout */
-	uint32_t ndim;	       /* 4, or 2 for records: count, bytes */
-	uint64_t shape[4];     /* in the order of the layout */
-	uint64_t step;	       /* from 0, of this rank's run */
-	uint64_t epoch;	       /* that its last fresh example belongs to */
-	uint32_t fresh;	       /* how many are served for the first time */
-	uint32_t ends_epoch;   /* 1: it holds the last fresh one of its epoch */
-	const int64_t *labels; /* number of the class; -1: none */
-	const uint64_t *indices;     /* which example was scheduled */
-	const uint64_t *substitutes; /* which one is there (mostly the same) */
+	uint32_t count;	     /* examples, at most the configured batch */
+	int32_t type;	     /* enum refrain_type */
+	int32_t layout;	     /* enum refrain_layout */
+	uint32_t ndim;	     /* 4, or 2 for records: count, bytes */
+	uint64_t shape[4];   /* in the order of the layout */
+	uint64_t step;	     /* counted from 0 in this rank's run */
+	uint64_t epoch;	     /* the epoch of its last fresh example */
+	uint32_t fresh;	     /* examples served for the first time */
+	uint32_t ends_epoch; /* 1: it has the last fresh example of an epoch */
+	const int64_t *labels;	     /* class numbers; -1: none */
+	const uint64_t *indices;     /* the examples that were scheduled */
+	const uint64_t *substitutes; /* the examples in the batch: the same
+					unless one was substituted */
 	const uint32_t *echoes;	     /* 0: fresh, 1: first echo, ... */
-	const uint64_t *seeds;	     /* of the augmentation */
+	const uint64_t *seeds;	     /* seeds of the augmentation */
 	const refrain_status *status;
 	const struct refrain_crop *crops;
-	uint64_t ended_epoch; /* with ends_epoch: which epoch ended (the last,
-				 if several did); `epoch` may be the next one
-				 already. Else UINT64_MAX */
+	uint64_t ended_epoch; /* if ends_epoch is 1, the epoch that ended (the
+				 last one if several did), while `epoch` may
+				 already be the next; else UINT64_MAX */
 };
 
 /* Time and work of one stage. */
 struct refrain_stage {
 	uint64_t items, bytes;
-	uint64_t cpu_ns;  /* of its threads: READ: those that read, without
-			     the kernel's own of io_uring; DECODE and AUGMENT:
-			     those of `threads`, shared as busy_ns is, so
-			     that one of them may fall a little as the other
-			     grows; TRAINER: 0, as it is not ours */
-	uint64_t busy_ns; /* wall, summed over items */
-	uint64_t wait_ns; /* wall, summed over items, waiting for it */
+	uint64_t cpu_ns;  /* CPU time. READ: the reading threads, without the
+			     kernel threads of io_uring. DECODE, AUGMENT: the
+			     `threads`, split as busy_ns is, so one may fall a
+			     little as the other grows. TRAINER: 0, as it is
+			     not measured */
+	uint64_t busy_ns; /* wall time in the stage, summed over items */
+	uint64_t wait_ns; /* wall time waiting for it, summed over items */
 };
 
 enum refrain_stage_name {
@@ -428,219 +450,235 @@ enum refrain_stage_name {
 	REFRAIN_STAGES,
 };
 
-/* Counters since refrain_open(); rates over the last window of steps. */
+/* Counters since refrain_open(), and rates over the last window of steps. */
 struct refrain_stats {
 	size_t size;
-	uint64_t epochs, steps;		 /* completed, of this handle */
-	uint64_t fresh, served;		 /* examples, in returned batches */
-	uint64_t files_read, bytes_read; /* a member of a tar is a file */
+	uint64_t epochs, steps;		 /* completed by this handle */
+	uint64_t fresh, served;		 /* examples in returned batches */
+	uint64_t files_read, bytes_read; /* a tar member counts as a file */
 	uint64_t decodes;
-	uint64_t redecodes; /* of those: again, as memory or a restart asked */
+	uint64_t redecodes; /* decodes repeated for lack of memory or after a
+			       restart */
 	uint64_t rereads;
-	/* Fresh examples that failed, by cause; a damaged one counts again in
-	 * each epoch. See also damaged_examples, substitute_errors. */
+	/* Fresh examples that failed, then the same by cause. A damaged example
+	 * counts again in each epoch. See also damaged_examples and
+	 * substitute_errors. */
 	uint64_t errors;
-	uint64_t errors_read;	/* cannot be opened or read */
-	uint64_t errors_format; /* no image, or of a kind that is not decoded */
-	uint64_t errors_damaged;	   /* truncated or corrupt */
-	uint64_t errors_too_large;	   /* over max_pixels or the memory */
+	uint64_t errors_read;	   /* could not be opened or read */
+	uint64_t errors_format;	   /* not an image, or of an unsupported kind */
+	uint64_t errors_damaged;   /* truncated or corrupt */
+	uint64_t errors_too_large; /* over max_pixels or the memory */
 	uint64_t substituted, zero_filled; /* servings */
-	uint64_t dropped_examples;    /* servings of the run's last batch, if
-					 it is short and dropped */
-	uint64_t dropped_echoes;      /* owed when the world changed */
+	uint64_t dropped_examples;    /* servings in the run's last batch, if it
+					 was short and dropped */
+	uint64_t dropped_echoes;      /* echoes due when the world changed */
 	uint64_t in_batch_duplicates; /* pairs of servings of one decoded
-					 example; what is decoded again in the
-					 next epoch is another */
+					 example in one batch; the decode of the
+					 next epoch is another example */
 	uint64_t min_lag_steps;
 	double mean_lag_steps;
-	double echo_factor;			  /* asked for now */
+	double echo_factor;			  /* the current factor e */
 	uint64_t pool_bytes, pool_bytes_peak;	  /* decoded examples kept */
-	uint64_t memory_bytes, memory_bytes_peak; /* everything */
+	uint64_t memory_bytes, memory_bytes_peak; /* the whole loader */
 	uint64_t reads_abandoned;		  /* hung at refrain_close() */
 	struct refrain_stage stages[REFRAIN_STAGES];
 	double t_upstream_ms;	/* a batch of fresh examples, upstream busy */
-	double t_downstream_ms; /* a step, less waiting */
+	double t_downstream_ms; /* a step without waiting for the batch */
 	double r;		/* t_upstream_ms / t_downstream_ms */
-	double stall_pct;	/* waiting inside refrain_next() / wall */
-	uint64_t stream_hash;	/* XXH3 of (index, echo number, seed), 8 bytes
-				   little endian each, of all served */
+	double stall_pct;	/* share of time waiting in refrain_next() */
+	uint64_t stream_hash;	/* XXH3 over (index, echo number, seed) of each
+				   serving, 8 bytes little endian each */
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
-	/* Right after the slowest stage: "before" or "after". Never "batch":
-	 * samples are augmented where they lie in the batch, so there is no
-	 * stage between. */
+	/* The echo point right after the slowest stage: "before" or "after".
+	 * Never "batch": samples are augmented in place in the batch, so there
+	 * nothing lies between the two. */
 	const char *suggested_point;
-	uint64_t echo_changes; /* of the whole run, also before a restart */
-	uint64_t direct_hits;  /* of files_read: from the cache of a mount of
-				  refrain, without asking the mount */
-	/* Of in_batch_duplicates: in the one batch near the end of a run where
-	 * an echo that is not whole may leave some, however large the window
-	 * is. All are, unless the window was allowed to be too small or the
-	 * run has fewer than 2 * batch * min_lag fresh examples. */
+	uint64_t echo_changes; /* in the whole run, also before a restart */
+	uint64_t direct_hits;  /* files_read that came straight from the cache
+				  of a refrain mount */
+	/* in_batch_duplicates in the one batch near the end of a run where a
+	 * fractional echo may leave some, whatever the window. This is all of
+	 * them, unless the window is allowed to be too small or the run has
+	 * fewer than 2 * batch * min_lag fresh examples. */
 	uint64_t end_duplicates;
-	uint64_t damaged_examples;  /* different examples of the dataset that
+	uint64_t damaged_examples;  /* distinct examples of the dataset that
 				       failed, scheduled or as substitutes */
 	uint64_t substitute_errors; /* substitutes that failed, too */
-	/* With REFRAIN_ECHO_AUTO: why the factor is what it is, a sentence; and
-	 * how many fresh examples this rank's run must have for a first change.
-	 * Else "" and 0. */
+	/* With REFRAIN_ECHO_AUTO, a sentence that explains the current factor,
+	 * and the number of fresh examples that this rank's run must have for a
+	 * first change. Else "" and 0. */
 	const char *echo_reason;
 	uint64_t echo_needs_fresh;
-	uint64_t dropped_fresh; /* fresh examples of this rank's run that no
-				   batch has: for REFRAIN_LAST_DROP or
+	uint64_t dropped_fresh; /* fresh examples of this rank's run that are in
+				   no batch, because of REFRAIN_LAST_DROP or
 				   REFRAIN_FLAG_EQUAL_RANKS */
 };
 
 /* -- Calls -------------------------------------------------------------- */
 
 /*
- * Set a member of the configuration by its name ('-' may stand for '_') from a
- * text. A text of 0 is the default, as everywhere. -ENOENT for a name that no
- * member has, -EINVAL for a text that does not fit, -E2BIG for a member that
- * config->size leaves out; refrain_message(NULL) says more. The text must last
- * until refrain_open() only for REFRAIN_MEMBER_TEXT.
+ * Set the named member of the configuration from text. '-' may stand for '_' in
+ * the name; "0" selects the default. The text of a REFRAIN_MEMBER_TEXT must
+ * stay valid until refrain_open(). Returns -ENOENT for an unknown name, -EINVAL
+ * for an invalid text, and -E2BIG if config->size does not cover the member;
+ * refrain_message(NULL) then has the message.
  */
 REFRAIN_API int refrain_config_set(
 	struct refrain_config *config, const char *name, const char *text);
 
 /*
- * Describe the n-th member that refrain_config_set() knows, from 0 on: fills as
- * much of *out as out->size says (set it first). 1, or 0 if there is none.
+ * Describe the n-th member that refrain_config_set() knows, counted from 0.
+ * Fills the first out->size bytes of *out; set out->size first. Returns 1, or 0
+ * if there is no such member.
  */
 REFRAIN_API int refrain_config_member(uint32_t n, struct refrain_member *out);
 
 /*
- * Open a dataset and begin to fill the first batches. What was found in it is
- * kept as an index in $XDG_CACHE_HOME/refrain (or ~/.cache/refrain) and used
- * again until a directory, list or shard changes; it may be removed at any
- * time. On failure *out is NULL
- * and refrain_message(NULL) says why: -EINVAL (a member of the configuration;
- * it is named), -E2BIG (a longer configuration than this library knows),
- * -ENOENT, -ENOTDIR, -EACCES (the dataset), -ENODATA (no example in it),
- * -ENOMEM (memory_bytes is below what the batches alone take, or none is
- * left), -EBADMSG (a state that is damaged), -ESTALE (a state of another
- * dataset or configuration; the member is named), -ETIMEDOUT (the message says
- * what did not answer: see open_timeout_ms).
+ * Open a dataset and begin to produce the first batches. The list of its
+ * examples is kept as an index in $XDG_CACHE_HOME/refrain (or ~/.cache/refrain)
+ * and reused until a directory, list or shard changes. The index may be removed
+ * at any time. On failure *out is NULL and refrain_message(NULL) has the
+ * message:
+ *
+ *	-EINVAL		a member of the configuration, which the message names
+ *	-E2BIG		the configuration has members this library does not know
+ *	-ENOENT, -ENOTDIR, -EACCES	the dataset
+ *	-ENODATA	the dataset has no examples
+ *	-ENOMEM		memory_bytes does not even hold the batches, or the
+ *			process is out of memory
+ *	-EBADMSG	the state is damaged
+ *	-ESTALE		the state belongs to another dataset or configuration;
+ *			the message names the member
+ *	-ETIMEDOUT	the storage does not answer: see open_timeout_ms
  */
 REFRAIN_API int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config);
 
 /*
- * Lend the next batch: 1 and *out, or 0 at the end of the run. timeout_ms: 0
- * looks only, -1 waits for ever. -ETIMEDOUT (the message names the stage and
- * the file that it waits for), -EBUSY (all batches are lent: release one),
- * -ESHUTDOWN (refrain_close() was called), or what stopped the loader, with
- * the file's name: every later call returns it again.
+ * Lend the next batch: returns 1 and sets *out, or returns 0 at the end of the
+ * run. A timeout_ms of 0 does not wait, -1 waits for ever. Errors:
+ *
+ *	-ETIMEDOUT	no batch in time; the message names the stage and the
+ *			file that it waits for
+ *	-EBUSY		all batches are lent; release one
+ *	-ESHUTDOWN	refrain_close() was called
+ *
+ * Any other error has stopped the loader. The message names the file, and every
+ * later call returns the same error.
  */
 REFRAIN_API int refrain_next(struct refrain_loader *l,
 	const struct refrain_batch **out, int timeout_ms);
 
 /*
- * As refrain_next(), but the samples and labels are put into the caller's
- * memory and nothing is lent: the number of examples, or as above. -ENOSPC if
- * there is less room than for a full batch. labels may be NULL.
+ * Like refrain_next(), but copy the samples and labels into the caller's memory
+ * and lend nothing. Returns the number of examples, 0 or -errno as above, or
+ * -ENOSPC if the memory does not hold a full batch. labels may be NULL.
  */
 REFRAIN_API int refrain_next_into(struct refrain_loader *l, void *data,
 	size_t data_bytes, int64_t *labels, size_t label_count, int timeout_ms);
 
-/* Give a batch back, from any thread, also after refrain_close(). */
+/* Give a batch back, from any thread, even after refrain_close(). */
 REFRAIN_API void refrain_release(const struct refrain_batch *b);
 
 /*
- * A descriptor (an eventfd) that polls readable while refrain_next() would not
- * wait. The loader's own: neither read nor close it.
+ * Return an eventfd that polls readable while refrain_next() would not wait.
+ * The loader owns it: do not read or close it.
  */
 REFRAIN_API int refrain_fd(struct refrain_loader *l);
 
 /*
- * The state after the last batch returned: at most REFRAIN_STATE_MAX bytes.
- * The number of bytes, or -ENOSPC if there is room for fewer.
+ * Save the state after the last returned batch, in at most REFRAIN_STATE_MAX
+ * bytes. Returns the number of bytes, or -ENOSPC if `size` is too small.
  */
 #define REFRAIN_STATE_MAX 256
 REFRAIN_API int refrain_save(struct refrain_loader *l, void *buf, size_t size);
 
-/* The state before the batch of `step`, to begin there: as refrain_save(), or
- * -ERANGE if the run has no such step or e has changed too often since. */
+/* Save the state before the batch of `step`, to resume with that batch. Returns
+ * as refrain_save(), or -ERANGE if the run has no such step or e has changed
+ * too often since. */
 REFRAIN_API int refrain_save_at(
 	struct refrain_loader *l, uint64_t step, void *buf, size_t size);
 
 /*
- * With REFRAIN_ECHO_AUTO: the changes of e that this handle made so far, for
- * refrain_config.echo_log: lines "STEP P/Q", of at most 32 bytes, with a NUL
- * after the last. The length, or -ENOSPC. A change may be there some steps
- * before its step. What was made before a restart is not there again: it is
- * the first echo_changes lines of what was logged then, with the
- * refrain_stats.echo_changes that refrain_open() found in the state.
+ * With REFRAIN_ECHO_AUTO, write the changes of e that this handle has made, in
+ * the format of refrain_config.echo_log: lines "STEP P/Q" of at most 32 bytes,
+ * NUL-terminated. Returns the length, or -ENOSPC. A change may appear some
+ * steps before its step.
+ *
+ * Changes made before a restart are not included. They are the first
+ * refrain_stats.echo_changes lines of the log of the earlier handle, with that
+ * counter read right after refrain_open() with the state.
  */
 REFRAIN_API int refrain_echo_log(
 	struct refrain_loader *l, char *buf, size_t size);
 
-/* Fill as much of *out as out->size says (set it first). */
+/* Fill the first out->size bytes of *out; set out->size first. */
 REFRAIN_API int refrain_stats_get(
 	struct refrain_loader *l, struct refrain_stats *out);
 
 /*
- * The statistics as one line of JSON, NUL-terminated: its length, or -ENOSPC.
- * 8 KiB are enough.
+ * Write the statistics as one NUL-terminated line of JSON. Returns its length,
+ * or -ENOSPC. 8 KiB are enough.
  */
 REFRAIN_API int refrain_stats_json(
 	struct refrain_loader *l, char *buf, size_t size);
 
-/* How many examples the dataset has, and how many classes. */
+/* The number of examples and of classes in the dataset. */
 REFRAIN_API uint64_t refrain_examples(struct refrain_loader *l);
 REFRAIN_API uint64_t refrain_classes(struct refrain_loader *l);
 /*
- * How many batches this rank's run has left from here, the next one included;
- * with REFRAIN_ECHO_AUTO, if the factor changed no more.
+ * The number of batches left in this rank's run, including the next one. With
+ * REFRAIN_ECHO_AUTO this assumes that the factor stays as it is.
  */
 REFRAIN_API uint64_t refrain_steps_left(struct refrain_loader *l);
 /* The number of the next batch in the run. */
 REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
 
 /*
- * How many steps of the run there are until `epoch` (from 0) is over: its last
- * fresh example is in the batch before. With REFRAIN_FLAG_PAD_RANKS it is the
- * same on all ranks. Echoes of the run's last epoch may follow.
+ * The number of steps until `epoch` (counted from 0) is over: the last of them
+ * has the last fresh example of the epoch. With REFRAIN_FLAG_PAD_RANKS it is
+ * the same on all ranks. Echoes of the run's last epoch may follow.
  */
 REFRAIN_API uint64_t refrain_epoch_end(
 	struct refrain_loader *l, uint64_t epoch);
 
-/* The name of a class (any bytes, NUL after them), or NULL. The loader's. */
+/* The name of a class (any bytes, then NUL), or NULL. The loader owns it. */
 REFRAIN_API const char *refrain_class_name(
 	struct refrain_loader *l, int64_t label, size_t *bytes);
 
-/* The path of an example in the dataset, or NULL. The loader's. */
+/* The path of an example in the dataset, or NULL. The loader owns it. */
 REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
 
 /*
- * Why the last call that failed did; NULL: the last refrain_open() or
- * refrain_config_set() of this thread. Never NULL; valid until the next call on
- * the handle by this thread.
+ * The message of the last call that failed on this handle; for NULL, of this
+ * thread's last refrain_open() or refrain_config_set(). Never returns NULL. The
+ * text is valid until this thread's next call on the handle.
  */
 REFRAIN_API const char *refrain_message(struct refrain_loader *l);
 
 /* The example that the last refrain_next() failed at. */
 struct refrain_failure {
-	size_t size;	/* of this struct */
+	size_t size;	/* size of this struct */
 	int32_t error;	/* -errno */
 	int32_t stage;	/* enum refrain_stage_name */
 	uint64_t index; /* for refrain_path() */
-	uint64_t step;	/* of the batch that has it */
+	uint64_t step;	/* step of its batch */
 };
 
-/* Fill as much of *out as out->size says (set it first): 1, or 0 if it did not
- * fail or not at an example. */
+/* Fill the first out->size bytes of *out; set out->size first. Returns 1, or 0
+ * if refrain_next() has not failed at an example. */
 REFRAIN_API int refrain_failure_get(
 	struct refrain_loader *l, struct refrain_failure *out);
 
 /*
- * End the loader: waiting calls return -ESHUTDOWN. Returns within a second
- * also when reads or callbacks hang: 0, or the number of those that were left
- * behind with their memory; callbacks and their contexts are needed then.
- * Batches that are lent stay valid. NULL is allowed.
+ * Close the loader. Calls that wait return -ESHUTDOWN. Lent batches stay valid.
+ * Returns within a second, even if reads or callbacks hang: 0, or the number of
+ * those that were abandoned. Their memory is not freed, and callbacks and their
+ * contexts must stay valid. NULL is allowed.
  */
 REFRAIN_API int refrain_close(struct refrain_loader *l);
 
-/* Of the library, as REFRAIN_VERSION. */
+/* The version of the library, in the format of REFRAIN_VERSION. */
 REFRAIN_API int refrain_version(void);
 
 #ifdef __cplusplus
