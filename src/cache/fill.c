@@ -211,6 +211,20 @@ static void tell_passed(struct cache *c, const struct fill *f)
 		c->config.passed(c->config.arg, &f->item);
 }
 
+/*
+ * To the end of the line of fills that go when memory is wanted, unless the
+ * fill cannot go now: who looks for memory is not to walk past those.
+ */
+void fill_line_up(struct cache *c, struct fill *f)
+{
+	bool stays = !f->buf || !list_empty(&f->plans) ||
+		f->phase == FILL_PUBLISHING || f->phase == FILL_GONE;
+
+	list_del(&f->age);
+	if (!stays)
+		list_add_tail(&c->staged, &f->age);
+}
+
 /* It has been served to its end, and another plan holds it: so once more. */
 void fill_turn(struct cache *c, struct fill *f)
 {
@@ -218,8 +232,7 @@ void fill_turn(struct cache *c, struct fill *f)
 		f->page[i] &= (uint8_t)~PAGE_SERVED;
 	f->served = 0;
 	f->turned = true;
-	list_del(&f->age);
-	list_add_tail(&c->staged, &f->age);
+	fill_line_up(c, f);
 }
 
 /* All bytes were served, and nobody plans it: the first to go. */
@@ -412,7 +425,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 		COUNT(c->config.counters, prefetch_issued);
 	}
 	f->phase = FILL_FETCHING;
-	list_add_tail(&c->staged, &f->age);
+	fill_line_up(c, f);
 	/* So that room is there when it is wanted, and nothing is dropped. */
 	if (c->staging_used > bound / 4 * 3)
 		part_spill(c, SPILL_AT_ONCE);
@@ -431,6 +444,8 @@ void fill_stage(struct cache *c, struct fill *f)
 {
 	f->phase = FILL_STAGED;
 	f->last_read_ns = clock_now_ns();
+	if (list_empty(&f->age))
+		fill_line_up(c, f);
 	if (f->served == f->npages)
 		fill_drained(c, f);
 }
@@ -440,6 +455,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 	close_file(c, f);
 	if (f->res.charged_bytes > 0) {
 		f->phase = FILL_PUBLISHING;
+		fill_line_up(c, f);
 		fill_ref(f);
 		list_add_tail(&a->fills, &f->publish);
 		c->npublishing++;

@@ -105,7 +105,7 @@ enum page_state {
 struct fill {
 	struct list bucket;  /* in the table */
 	struct list queue;   /* in cache.queue[prio], if something is wanted */
-	struct list age;     /* in cache.staged or .drained, if it has memory */
+	struct list age;     /* in cache.staged or .drained, if it may go */
 	struct list publish; /* in after.fills, then none */
 	struct pool_job publish_job;
 	struct list waiters;	  /* of struct cache_read */
@@ -166,7 +166,7 @@ struct cache {
 				     flight */
 	struct list table[CACHE_BUCKETS];
 	struct list queue[PRIO_COUNT];
-	struct list staged;   /* with memory, oldest first */
+	struct list staged;   /* may go for their memory, oldest first */
 	struct list drained;  /* all served, least recently read first */
 	struct list inflight; /* of struct fetch, oldest first */
 	struct list slow;     /* out for longer than FETCH_SLOW_NS */
@@ -232,6 +232,7 @@ bool fill_has(const struct fill *f, size_t off, size_t len);
 void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
 void fill_begun(struct cache *c, struct fill *f);
 void fill_spend(struct fill *f);
+void fill_line_up(struct cache *c, struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
 int fill_take_room(struct cache *c, struct fill *f);

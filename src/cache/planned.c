@@ -165,6 +165,7 @@ void planned_end(struct cache *c, struct fill *f, int status)
 	LIST_FOREACH_SAFE(l, next, &f->plans)
 		tell(c, CONTAINER_OF(l, struct cache_plan, link), status);
 	c->planned -= f->item.size;
+	fill_line_up(c, f);
 }
 
 void planned_run(struct cache *c)
@@ -203,11 +204,13 @@ static int attach(struct cache *c, const struct cache_item *item,
 		return rc;
 	f->ahead |= made;
 	f->carried = true;
-	if (is_passed(f))
-		fill_turn(c, f);
 	if (list_empty(&f->plans))
 		c->planned += f->item.size;
 	list_add_tail(&f->plans, &p->link);
+	if (is_passed(f))
+		fill_turn(c, f);
+	else
+		fill_line_up(c, f);
 	p->missing_bytes = missing_bytes(f);
 	owe(c, p, p->missing_bytes);
 	p->fill = f;
@@ -243,6 +246,7 @@ static void forget(struct cache *c, struct fill *f)
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
 	c->planned -= f->item.size;
+	fill_line_up(c, f);
 	if (!alone)
 		return;
 	if (f->turned && f->phase == FILL_STAGED) {
