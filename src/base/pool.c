@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 
 struct pool {
 	pthread_mutex_t lock; /* rank: a leaf */
@@ -52,6 +53,7 @@ static void run_jobs(struct worker *w, struct pool_job *job)
 /* Lock held, but while it waits. NULL: the pool may have stopped. */
 static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 {
+	ASSERT_HELD(&p->lock);
 	list_add_tail(p->idle.next, &w->node); /* becomes the first */
 	pthread_mutex_unlock(&p->lock);
 	while (sem_wait(&w->wake) < 0 && errno == EINTR)
@@ -99,11 +101,11 @@ static void *pool_thread(void *arg)
 	return NULL;
 }
 
-/* Lock held. */
 static int start_thread(struct pool *p)
 {
 	int rc = pthread_create(&p->threads[p->n], NULL, pool_thread, p);
 
+	ASSERT_HELD(&p->lock);
 	if (rc)
 		return -rc;
 	p->n++;

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 
 struct timers {
 	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
@@ -86,6 +87,7 @@ static int heap_grow(struct timers *ts)
 /* Lock held; wakes early or late are harmless, the caller looks again. */
 static void wait_for_first(struct timers *ts)
 {
+	ASSERT_HELD(&ts->lock);
 	ts->until_ns = ts->n > 0 ? ts->heap[0]->at_ns : UINT64_MAX;
 	if (ts->n == 0)
 		(void)pthread_cond_wait(&ts->wake, &ts->lock);

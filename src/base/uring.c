@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/feature.h"
+#include "base/lock.h"
 
 #define SQ_ENTRIES 256
 /* Hung reads hold a worker of the kernel's each; the default is few. */
@@ -113,9 +114,9 @@ static void arm_wake(struct uring *u)
 	u->wake_armed = true;
 }
 
-/* Lock held. */
 static void submit_cancels(struct uring *u)
 {
+	ASSERT_HELD(&u->lock);
 	while (!list_empty(&u->cancels)) {
 		struct uring_op *op =
 			CONTAINER_OF(u->cancels.next, struct uring_op, cancel);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/key.h"
+#include "base/lock.h"
 #include "cache/part_impl.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */
@@ -60,6 +61,7 @@ static void run_read(struct cache *c, struct cache_read *r)
 {
 	struct fill *f = r->fill;
 
+	ASSERT_HELD(&c->lock);
 	list_del(&r->link);
 	pthread_mutex_unlock(&c->lock);
 	if (r->status > 0)
@@ -71,6 +73,7 @@ static void run_read(struct cache *c, struct cache_read *r)
 
 static void run_warm(struct cache *c, struct cache_warm *w)
 {
+	ASSERT_HELD(&c->lock);
 	list_del(&w->link);
 	pthread_mutex_unlock(&c->lock);
 	w->done(w, w->status);
@@ -79,6 +82,7 @@ static void run_warm(struct cache *c, struct cache_warm *w)
 
 static void run_stale(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	pthread_mutex_unlock(&c->lock);
 	c->config.stale(c->config.arg, f->item.cookie);
 	pthread_mutex_lock(&c->lock);
@@ -87,6 +91,7 @@ static void run_stale(struct cache *c, struct fill *f)
 
 static void run_publish(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	list_del(&f->publish);
 	pthread_mutex_unlock(&c->lock);
 	publish_submit(c, f);
@@ -96,6 +101,7 @@ static void run_publish(struct cache *c, struct fill *f)
 /* Requests to the origin first, for they take the longest. */
 void cache_unlock(struct cache *c, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	for (;;) {
 		/* Each answer may give memory back, for others to start. */
 		fetch_dispatch(c, a);
@@ -216,6 +222,7 @@ static void note_reread(struct fill *f, const struct cache_read *r)
 /* Join a fill: answered from its memory, or parked. Lock held. */
 static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 {
+	ASSERT_HELD(&c->lock);
 	r->fill = f;
 	list_init(&r->link);
 	if (r->off == 0)
@@ -240,6 +247,7 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out)
 {
+	ASSERT_HELD(&c->lock);
 	if (c->stopping)
 		return -ENOTCONN;
 	*out = fill_find(c, key);

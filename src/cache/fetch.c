@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/part_impl.h"
 
 /* Hung requests beyond this count against the depth again. */
@@ -50,6 +51,7 @@ static void part_arrived(
 	unsigned n =
 		got >= part_bytes(p) ? p->n : (unsigned)(got / FILL_PAGE_BYTES);
 
+	ASSERT_HELD(&c->lock);
 	if (n == p->there)
 		return;
 	mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
@@ -159,6 +161,7 @@ static void fetch_data(
 static void part_failed(
 	struct cache *c, struct fetch_part *p, int status, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	if (p->there == p->n)
 		return;
 	if (c->stopping && status != -ESTALE)
@@ -369,6 +372,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 /* Nobody answers it, or gives it up, before it is the origin's. */
 void fetch_run(struct cache *c, struct fetch *x)
 {
+	ASSERT_HELD(&c->lock);
 	list_del(&x->start);
 	pthread_mutex_unlock(&c->lock);
 	origin_read(c->config.origin, &x->r);
@@ -383,6 +387,7 @@ void fetch_run(struct cache *c, struct fetch *x)
  */
 static void set_slow_aside(struct cache *c, uint64_t now_ns)
 {
+	ASSERT_HELD(&c->lock);
 	while (!list_empty(&c->inflight) && c->nslow < SLOW_MAX) {
 		struct fetch *x =
 			CONTAINER_OF(c->inflight.next, struct fetch, link);
@@ -480,6 +485,7 @@ void fetch_dispatch(struct cache *c, struct after *a)
 {
 	struct dispatch d = {.c = c, .after = a};
 
+	ASSERT_HELD(&c->lock);
 	if (c->stopping)
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/key.h"
+#include "base/lock.h"
 #include "cache/part_impl.h"
 
 /* Parts that make room for one more item. */
@@ -29,6 +30,7 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 {
 	struct list *head = bucket_of(c, key);
 
+	ASSERT_HELD(&c->lock);
 	LIST_FOREACH(l, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
@@ -71,6 +73,7 @@ static void init_lists(struct fill *f)
 /* Without room in a tier the item passes through. */
 void fill_reserve(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	if (store_reserve(c->config.store, f->item.size, &f->res) < 0)
 		f->res = (struct reservation){0};
 }
@@ -87,6 +90,7 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	struct fill *f = calloc(1, sizeof(*f) + npages);
 	int rc;
 
+	ASSERT_HELD(&c->lock);
 	if (!f)
 		return -ENOMEM;
 	rc = copy_path(c, item, &f->path);
@@ -135,6 +139,7 @@ static void fill_free(struct cache *c, struct fill *f)
 
 void fill_unref(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	if (--f->refs == 0)
 		fill_free(c, f);
 }
@@ -142,6 +147,7 @@ void fill_unref(struct cache *c, struct fill *f)
 /* Out of the table for good; the reservation ends. */
 void fill_leave_table(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	if (f->phase == FILL_GONE)
 		return;
 	f->phase = FILL_GONE;
@@ -166,6 +172,7 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned from = f->whole ? 0 : first;
 	unsigned to = f->whole ? f->npages : first + n;
 
+	ASSERT_HELD(&c->lock);
 	if (prio == PRIO_DEMAND)
 		f->ahead = false;
 	if (f->present + f->wanted < f->npages)
@@ -220,6 +227,7 @@ void fill_line_up(struct cache *c, struct fill *f)
 	bool stays = !f->buf || !list_empty(&f->plans) ||
 		f->phase == FILL_PUBLISHING || f->phase == FILL_GONE;
 
+	ASSERT_HELD(&c->lock);
 	list_del(&f->age);
 	if (!stays)
 		list_add_tail(&c->staged, &f->age);
@@ -228,6 +236,7 @@ void fill_line_up(struct cache *c, struct fill *f)
 /* It has been served to its end, and another plan holds it: so once more. */
 void fill_turn(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] &= (uint8_t)~PAGE_SERVED;
 	f->served = 0;
@@ -240,6 +249,7 @@ void fill_pass(struct cache *c, struct fill *f)
 {
 	bool first = list_empty(&c->drained);
 
+	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] |= PAGE_SERVED;
 	f->served = f->npages;
@@ -298,6 +308,7 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 	size_t end = r->off + r->len, again = 0;
 	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
 
+	ASSERT_HELD(&c->lock);
 	if (f->prefetched) {
 		f->prefetched = false;
 		COUNT(c->config.counters, prefetch_used);
@@ -345,6 +356,7 @@ static void fill_passed(struct cache *c, const struct fill *f)
 
 void fill_drop(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	/* The last page may be shorter; that it came alone is rare. */
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(c->config.counters, partial_dropped,
@@ -358,6 +370,7 @@ void fill_drop(struct cache *c, struct fill *f)
 
 void fill_expire_drained(struct cache *c, uint64_t now_ns)
 {
+	ASSERT_HELD(&c->lock);
 	LIST_FOREACH_SAFE(l, next, &c->drained) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
@@ -379,6 +392,7 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
 static bool make_room(struct cache *c, struct list *head, uint64_t need,
 	uint64_t bound, uint64_t quiet_ns)
 {
+	ASSERT_HELD(&c->lock);
 	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
@@ -406,6 +420,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 	uint64_t need = f->item.size;
 	uint64_t quiet_ns = UINT64_MAX;
 
+	ASSERT_HELD(&c->lock);
 	if (!waited && push)
 		quiet_ns = clock_now_ns() - READING_NS;
 	if (!push)
@@ -442,6 +457,7 @@ static void warms_answer(struct fill *f, int status, struct after *a)
 /* It will not be published: serve it from memory while there is room. */
 void fill_stage(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	f->phase = FILL_STAGED;
 	f->last_read_ns = clock_now_ns();
 	if (list_empty(&f->age))
@@ -452,6 +468,7 @@ void fill_stage(struct cache *c, struct fill *f)
 
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	close_file(c, f);
 	if (f->res.charged_bytes > 0) {
 		f->phase = FILL_PUBLISHING;
@@ -480,6 +497,7 @@ static void read_answer(
 /* Answer the parked reads whose bytes have come. */
 void fill_answer(struct cache *c, struct fill *f, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	LIST_FOREACH_SAFE(l, next, &f->waiters) {
 		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
 
@@ -508,6 +526,7 @@ static void answer_failed(
 /* Nothing more is fetched of it; what it has stays. */
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	answer_failed(c, f, status, a);
 	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
 		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED) {
@@ -535,6 +554,7 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 /* The fetch failed. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	report_failure(c, f, status);
 	answer_failed(c, f, status, a);
 	if (status == -ESTALE && !a->stale && !f->ceased) {

@@ -213,7 +213,7 @@ void cache_unlock(struct cache *c, struct after *a);
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
-/* fill.c; all want the lock. */
+/* fill.c; all assert the lock. */
 struct fill *fill_find(struct cache *c, struct hash128 key);
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out);
@@ -244,11 +244,11 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_expire_drained(struct cache *c, uint64_t now_ns);
 
-/* fetch.c; want the lock. */
+/* fetch.c; assert the lock. */
 void fetch_dispatch(struct cache *c, struct after *a);
 void fetch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
 
-/* planned.c; want the lock. */
+/* planned.c; assert the lock. */
 void planned_unread(struct fill *f);
 bool planned_early(const struct fill *f, uint64_t now_ns, uint64_t soon_ns);
 void planned_read(struct cache *c, struct fill *f);

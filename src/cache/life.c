@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "cache/part_impl.h"
 
 static void dispatch_fire(struct timer *t)
@@ -127,6 +128,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 static void fail_all(struct cache *c, struct after *a,
 	void (*fail)(struct cache *, struct fill *, int, struct after *))
 {
+	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
 		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
@@ -149,6 +151,7 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 /* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
 static void abandon_all(struct cache *c)
 {
+	ASSERT_HELD(&c->lock);
 	while (c->nstarting > 0)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 	LIST_FOREACH(l, &c->inflight)
@@ -163,6 +166,7 @@ static void abandon_all(struct cache *c)
 
 static void quiet_timers(struct cache *c)
 {
+	ASSERT_HELD(&c->lock);
 	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
 	(void)timer_cancel(c->config.timers, &c->drain_timer);
 	/* Callbacks run one after another: when the last has, all have. */

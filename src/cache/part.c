@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 
 /* Moved at a time: a tier that hangs is not to keep more of memory. */
 #define MOVES_MAX 16u
@@ -147,6 +148,7 @@ static int write_out(struct fill *f, const uint8_t *map)
 static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	uint8_t *map, void (*run)(struct pool_job *job))
 {
+	ASSERT_HELD(&c->lock);
 	f->map = map;
 	f->phase = FILL_MOVING;
 	fill_ref(f);
@@ -161,6 +163,7 @@ static bool end(struct cache *c, struct fill *f)
 {
 	bool there = f->phase == FILL_MOVING;
 
+	ASSERT_HELD(&c->lock);
 	if (there)
 		f->phase = FILL_FETCHING;
 	c->nmoving--;
@@ -242,6 +245,7 @@ bool part_load(struct cache *c, struct fill *f)
 {
 	uint8_t *map;
 
+	ASSERT_HELD(&c->lock);
 	if (!part_tail_bytes(&f->item) ||
 		!store_has(c->config.store, part_key(f->key),
 			part_bytes(&f->item)))
@@ -259,6 +263,7 @@ bool part_load(struct cache *c, struct fill *f)
  */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	f->kept = rc == 0 ? f->present : 0;
 	if (fill_is_idle(f)) {
 		fill_drop(c, f);
@@ -332,6 +337,7 @@ void part_spill(struct cache *c, unsigned n)
 {
 	unsigned looked = 0;
 
+	ASSERT_HELD(&c->lock);
 	if (c->nchunks == 0)
 		return;
 	LIST_FOREACH(l, &c->staged) {
@@ -360,6 +366,7 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 /* Those with more of their chunk first, as there may not be time for all. */
 void part_keep_all(struct cache *c)
 {
+	ASSERT_HELD(&c->lock);
 	c->keep_until_ns = clock_now_ns() + KEEP_NS;
 	LIST_FOREACH(l, &c->staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "base/lock.h"
+
 /* -- How fast it is fetched ------------------------------------------------ */
 
 static uint64_t requests_for(const struct cache *c, uint64_t bytes)
@@ -36,6 +38,7 @@ static void owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 /* The origin has delivered some of the item; a whole request of it, or not. */
 void planned_came(struct cache *c, struct fill *f, size_t bytes, bool answered)
 {
+	ASSERT_HELD(&c->lock);
 	LIST_FOREACH(l, &f->plans) {
 		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
 
@@ -60,6 +63,7 @@ static uint64_t missing_bytes(const struct fill *f)
 
 static void tell(struct cache *c, struct cache_plan *p, int status)
 {
+	ASSERT_HELD(&c->lock);
 	owe(c, p, 0);
 	p->fill = NULL;
 	p->status = status;
@@ -145,6 +149,7 @@ static void overtake(
  * cache_unlock() tells who made them. */
 void planned_read(struct cache *c, struct fill *f)
 {
+	ASSERT_HELD(&c->lock);
 	if (list_empty(&f->plans))
 		return;
 	LIST_FOREACH_SAFE(l, next, &f->plans) {
@@ -160,6 +165,7 @@ void planned_read(struct cache *c, struct fill *f)
 /* The fill is planned no more; cache_unlock() tells who did. */
 void planned_end(struct cache *c, struct fill *f, int status)
 {
+	ASSERT_HELD(&c->lock);
 	if (list_empty(&f->plans))
 		return;
 	LIST_FOREACH_SAFE(l, next, &f->plans)
@@ -173,6 +179,7 @@ void planned_run(struct cache *c)
 	struct cache_plan *p =
 		CONTAINER_OF(c->planned_done.next, struct cache_plan, link);
 
+	ASSERT_HELD(&c->lock);
 	list_del(&p->link);
 	pthread_mutex_unlock(&c->lock);
 	p->done(p, p->status);
@@ -194,6 +201,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	bool made = !f;
 	int rc;
 
+	ASSERT_HELD(&c->lock);
 	if (read && (!f || is_passed(f)))
 		return -EALREADY;
 	if ((!f || list_empty(&f->plans)) &&
@@ -245,6 +253,7 @@ static void forget(struct cache *c, struct fill *f)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
+	ASSERT_HELD(&c->lock);
 	c->planned -= f->item.size;
 	fill_line_up(c, f);
 	if (!alone)

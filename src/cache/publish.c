@@ -8,10 +8,12 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 #include "cache/part_impl.h"
 
 void publish_ended(struct cache *c)
 {
+	ASSERT_HELD(&c->lock);
 	if (--c->npublishing == 0)
 		pthread_cond_broadcast(&c->idle_cond);
 }
@@ -19,6 +21,7 @@ void publish_ended(struct cache *c)
 /* The outcome; readers find the item in its tier from here on. */
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
+	ASSERT_HELD(&c->lock);
 	/* Of an entry that cannot be read warming has nothing to say. */
 	LIST_FOREACH(l, &f->warms)
 		CONTAINER_OF(l, struct cache_warm, link)->status =
@@ -98,6 +101,7 @@ int publish_start(struct cache *c, struct error *err)
 
 void publish_wait(struct cache *c)
 {
+	ASSERT_HELD(&c->lock);
 	while (c->npublishing > 0)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 }

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "daemon/log_limit.h"
 #include "daemon/log_line.h"
 
@@ -65,9 +66,9 @@ static uint64_t wall_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Lock held. */
 static void enqueue(struct log *log, const struct log_record *r)
 {
+	ASSERT_HELD(&log->lock);
 	log->queue[(log->first + log->n) % QUEUE_MAX] = *r;
 	log->n++;
 	pthread_cond_signal(&log->work);
@@ -219,6 +220,7 @@ static bool take_summary(struct log *log, struct log_record *r)
 {
 	uint64_t now_ns = clock_now_ns();
 
+	ASSERT_HELD(&log->lock);
 	for (size_t i = 0; i < EVENT_KINDS; i++) {
 		struct kind_state *k = &log->kinds[i];
 
@@ -233,9 +235,9 @@ static bool take_summary(struct log *log, struct log_record *r)
 	return false;
 }
 
-/* Lock held. */
 static bool take_record(struct log *log, struct log_record *r)
 {
+	ASSERT_HELD(&log->lock);
 	if (log->n == 0)
 		return take_summary(log, r);
 	*r = log->queue[log->first];
@@ -249,6 +251,7 @@ static void wait_for_work(struct log *log)
 {
 	uint64_t due_ns = UINT64_MAX;
 
+	ASSERT_HELD(&log->lock);
 	for (size_t i = 0; i < EVENT_KINDS; i++) {
 		uint64_t at_ns = log_limit_due_ns(&log->kinds[i].limit);
 
@@ -281,6 +284,7 @@ static bool work_once(struct log *log)
 	bool reopen = log->reopen, detached = log->detached;
 	struct log_record r;
 
+	ASSERT_HELD(&log->lock);
 	log->reopen = false;
 	if (!reopen && !take_record(log, &r))
 		return false;
@@ -328,6 +332,7 @@ static bool wait_idle(struct log *log)
 {
 	uint64_t until_ns = clock_now_ns() + FLUSH_NS;
 
+	ASSERT_HELD(&log->lock);
 	pthread_cond_signal(&log->work);
 	while (log->writing || log->n > 0 || log->flush)
 		if (!cond_wait_until(&log->idle, &log->lock, until_ns))

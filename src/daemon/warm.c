@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 
 #define WARM_ITEMS_MAX 128u
 #define PROGRESS_NS (200 * NS_PER_MS)
@@ -56,10 +57,10 @@ static void count(struct warm_count *c, uint64_t bytes)
 	c->bytes += bytes;
 }
 
-/* Lock held. */
 static void count_failed(
 	struct warm *k, uint64_t bytes, node_id file, int status)
 {
+	ASSERT_HELD(&k->lock);
 	if (k->failed.items == 0) {
 		k->failed_file = file;
 		k->failed_status = status;

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 
 /* Wakes a worker from read(2); nothing else in the daemon uses it. */
 #define WAKE_SIGNAL SIGUSR1
@@ -55,9 +56,9 @@ void fs_worker_free(void *worker)
 	free(w);
 }
 
-/* Lock held. */
 static void wait_10ms(struct fs *fs)
 {
+	ASSERT_HELD(&fs->lock);
 	(void)cond_wait_until(
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
@@ -131,6 +132,7 @@ static void wait_for_end(struct fs *fs)
 {
 	uint64_t until_ns = clock_now_ns() + GREETING_NS;
 
+	ASSERT_HELD(&fs->lock);
 	while (!fs->greeted && !atomic_load(&fs->exiting))
 		if (!cond_wait_until(&fs->cond, &fs->lock, until_ns))
 			atomic_store(&fs->exiting, true);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/key.h"
+#include "base/lock.h"
 
 /* Free a retired node that nobody needs, and then perhaps its parent. */
 static void reap(struct manifest *m, node_id id)
@@ -94,6 +95,7 @@ static void report(struct manifest *m, enum manifest_change change, node_id dir,
 	struct manifest_event ev = {
 		.change = change, .dir = dir, .name = name, .id = id};
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!fn)
 		return;
 	ev.seen = d->listed || d->negative;
@@ -108,6 +110,7 @@ static void unname(struct manifest *m, node_id id)
 	struct node *n = manifest_slot(m, id);
 	struct directory *d = manifest_slot(m, n->parent)->dir;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	manifest_table_del(m, id);
 	d->child[n->slot] = 0;
 	d->holes++;
@@ -128,6 +131,7 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	node_id parent = n->parent;
 	const char *name = n->name;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (n->kind == KIND_DIR) {
 		for (uint32_t i = 0; i < n->dir->n; i++)
 			if (n->dir->child[i] != 0)
@@ -354,6 +358,7 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	struct node *n;
 	int rc;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!name_is_valid(e->name))
 		return -EINVAL;
 	if (!d || d->kind != KIND_DIR || d->retired)

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "base/key.h"
+#include "base/lock.h"
 
 /* Readers have no lock: the members that can change are read one by one. */
 static struct file_version version_of(const struct node *n)
@@ -44,6 +45,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 	struct node *n = manifest_node(m, id);
 	uint8_t state = NODE_UNREAD;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!n || n->kind != KIND_FILE)
 		return false;
 	/* Acquire: pairs with the release of a change that is done. */
@@ -56,7 +58,7 @@ bool manifest_serve(const struct manifest *m, node_id id,
 	return version_equal(version_of(n), *version);
 }
 
-/* Lock held for writing; the node is CHANGING. */
+/* The node is CHANGING. */
 static void set_version(
 	struct manifest *m, struct node *n, const struct file_version *version)
 {
@@ -67,7 +69,6 @@ static void set_version(
 	n->ino = key_inode(m->dataset, n->digest, *version);
 }
 
-/* Lock held for writing. */
 static bool can_follow(const struct node *n, const struct file_attr *attr)
 {
 	return n && n->kind == KIND_FILE && !n->retired &&

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "origin/any_impl.h"
 #include "origin/fault_spec_impl.h"
 #include "origin/late_impl.h"
@@ -68,6 +69,7 @@ static struct fault *fault_of(struct origin *o)
 /* Lock held: from here on abandon() finds nothing. */
 static void let_go(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	q->outer->priv = NULL;
 }
 
@@ -88,6 +90,7 @@ static void run_note(struct pool_job *job)
 /* Lock held: answer -ECANCELED from another thread. */
 static void cancel_later(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	let_go(q);
 	q->note.run = run_note;
 	late_run(q->o->late, &q->note);
@@ -143,6 +146,7 @@ static void inner_done(struct origin_request *in, int status)
 /* Lock held: hand it to the inner origin. */
 static void pass(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	q->state = PASSED;
 	any_copy(&q->in, q->outer);
 	q->in.req.done = inner_done;
@@ -181,15 +185,16 @@ static double draw(struct fault *o)
 {
 	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
 
+	ASSERT_HELD(&o->lock);
 	o->drawn++;
 	return (double)(x >> 11) * 0x1p-53;
 }
 
-/* Lock held. */
 static bool is_hit(const struct request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 
+	ASSERT_HELD(&q->o->lock);
 	return (q->outer->op == ORIGIN_READ || s->meta) &&
 		(!*s->match || strstr(q->path, s->match));
 }
@@ -199,12 +204,12 @@ static bool can_cut(struct origin_request *q)
 	return q->op == ORIGIN_READ && origin_read_of(q)->len > 1;
 }
 
-/* Lock held. */
 static enum verdict judge(struct request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 	double x = draw(q->o);
 
+	ASSERT_HELD(&q->o->lock);
 	if (x < s->stall)
 		return STALL;
 	if (x < s->stall + s->error)
@@ -219,6 +224,7 @@ static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
 
+	ASSERT_HELD(&q->o->lock);
 	if (q->outer->op != ORIGIN_READ || !o->spec.rate_bytes)
 		return at_ns;
 	if (o->free_ns < at_ns)
@@ -235,6 +241,7 @@ static int begin(struct request *q)
 	struct fault *o = q->o;
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
 
+	ASSERT_HELD(&q->o->lock);
 	q->verdict = PASS;
 	q->piece_bytes = 0;
 	if (is_hit(q)) {
@@ -382,6 +389,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 /* Lock held: one that stalled goes on, whatever that is now. */
 static void resume(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	if (begin(q) == 0)
 		return;
 	/* No memory for its timer; it is answered all the same. */

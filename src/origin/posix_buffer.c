@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 
 /* Reads in progress at most, hung and abandoned ones included. */
 #define BUFFERS_MAX 512
@@ -72,6 +73,7 @@ struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
 {
 	struct posix_read *next;
 
+	ASSERT_HELD(&p->lock);
 	if (!b)
 		return NULL;
 	if (!list_empty(&p->waiting)) {

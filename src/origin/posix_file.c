@@ -24,6 +24,7 @@
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
+#include "base/lock.h"
 
 static void close_now(struct pool_job *job)
 {
@@ -39,15 +40,16 @@ static void close_now(struct pool_job *job)
 /* Lock held. Closing can take a while on network storage. */
 void posix_descriptor_put(struct posix *p, struct descriptor *d)
 {
+	ASSERT_HELD(&p->lock);
 	if (!d || --d->refs > 0)
 		return;
 	d->close_job.run = close_now;
 	pool_submit(p->closer, &d->close_job);
 }
 
-/* Lock held. */
 void posix_file_put(struct origin_file *f)
 {
+	ASSERT_HELD(&f->p->lock);
 	if (--f->refs > 0)
 		return;
 	posix_descriptor_put(f->p, f->open);
@@ -57,6 +59,7 @@ void posix_file_put(struct origin_file *f)
 /* Lock held: the next read is to open the file anew. */
 void posix_file_forget(struct origin_file *f, struct descriptor *d)
 {
+	ASSERT_HELD(&f->p->lock);
 	if (f->state != FILE_OPEN || f->open != d)
 		return;
 	f->state = FILE_CLOSED;

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 
 /*
  * No read begins while the version that it wants is younger than this. write(2)
@@ -330,6 +331,7 @@ static void run_note(struct pool_job *job)
  */
 static bool detach(struct posix_read *pr)
 {
+	ASSERT_HELD(&pr->p->lock);
 	pr->dropped = pr->r;
 	pr->r->req.priv = NULL;
 	pr->r = NULL;

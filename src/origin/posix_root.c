@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 
 /* What <linux/magic.h> lacks, in older versions or in all. */
 #ifndef CIFS_SUPER_MAGIC
@@ -135,6 +136,7 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 {
 	int old = fcntl(p->root_fd, F_DUPFD_CLOEXEC, 0);
 
+	ASSERT_HELD(&p->lock);
 	if (old < 0)
 		return -errno;
 	if (dup3(fd, p->root_fd, O_CLOEXEC) < 0) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 static bool is_answer(int status)
 {
@@ -41,6 +42,7 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 	struct request *q = a->q;
 	struct retry *o = q->o;
 
+	ASSERT_HELD(&a->q->o->lock);
 	if (!is_answer(status)) {
 		COUNT(o->counters, origin_errors);
 		retry_failed(q, status);
@@ -126,9 +128,9 @@ static void attempt_extend(struct request *q)
 	(void)retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
 }
 
-/* Lock held. */
 static void call_end(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	q->busy = false;
 	if (q->dropped)
 		late_run(q->o->late, &q->note);

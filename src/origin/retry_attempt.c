@@ -10,13 +10,13 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 
 /* How soon to look again at an attempt that was due in mid-callback. */
 #define BUSY_NS (5 * NS_PER_MS)
 
 /* -- Life ------------------------------------------------------------------ */
 
-/* Lock held. */
 void retry_file_put(struct origin_file *f)
 {
 	if (!f || --f->refs > 0)
@@ -25,11 +25,11 @@ void retry_file_put(struct origin_file *f)
 	free(f);
 }
 
-/* Lock held. */
 void retry_put(struct request *q)
 {
 	struct retry *o = q->o;
 
+	ASSERT_HELD(&q->o->lock);
 	if (--q->refs > 0)
 		return;
 	retry_file_put(q->file);
@@ -41,6 +41,7 @@ void retry_put(struct request *q)
 /* Lock held: the timer no longer counts, unless it is firing just now. */
 void retry_disarm(struct request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	if (timer_cancel(q->o->timers, &q->timer))
 		retry_put(q);
 }
@@ -48,6 +49,7 @@ void retry_disarm(struct request *q)
 /* Lock held. True if it was armed; else the caller ends the request. */
 bool retry_arm(struct request *q, uint64_t at_ns)
 {
+	ASSERT_HELD(&q->o->lock);
 	/* The reference of a timer that was set is the new one's. */
 	bool was_set = timer_cancel(q->o->timers, &q->timer);
 
@@ -72,6 +74,7 @@ struct origin_request *retry_take_outer(struct request *q)
 {
 	struct origin_request *outer = q->outer;
 
+	ASSERT_HELD(&q->o->lock);
 	q->outer = NULL;
 	q->last = NULL;
 	if (outer)
@@ -86,6 +89,7 @@ static struct attempt *attempt_new(struct request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
 
+	ASSERT_HELD(&q->o->lock);
 	if (!a)
 		return NULL;
 	a->q = q;
@@ -116,6 +120,7 @@ int retry_try(struct request *q)
 	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
 	struct attempt *a = attempt_new(q);
 
+	ASSERT_HELD(&q->o->lock);
 	if (!a)
 		return -ENOMEM;
 	if (!retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns)) {
@@ -170,10 +175,10 @@ static void report_retry(const struct request *q, int status)
 		.path = retry_path(q),
 		.status = status};
 
+	ASSERT_HELD(&q->o->lock);
 	event_report(q->o->config.events, &e);
 }
 
-/* Lock held. */
 static void report_failed(const struct request *q, int status)
 {
 	struct event e = {.kind = EVENT_ORIGIN_FAILED,
@@ -181,6 +186,7 @@ static void report_failed(const struct request *q, int status)
 		.status = status,
 		.n = q->failed};
 
+	ASSERT_HELD(&q->o->lock);
 	event_report(q->o->config.events, &e);
 	q->o->given_up++;
 	q->o->gave_up_ns = clock_now_ns();
@@ -192,6 +198,7 @@ static void give_up(struct request *q, int status)
 	struct retry *o = q->o;
 	struct origin_request *outer = retry_take_outer(q);
 
+	ASSERT_HELD(&q->o->lock);
 	COUNT(o->counters, origin_failures);
 	report_failed(q, status);
 	pthread_mutex_unlock(&o->lock);
@@ -204,6 +211,7 @@ static void forget_batches(struct request *q)
 {
 	struct origin_list *l;
 
+	ASSERT_HELD(&q->o->lock);
 	if (q->op != ORIGIN_LIST)
 		return;
 	l = origin_list_of(q->outer);
@@ -219,6 +227,7 @@ void retry_failed(struct request *q, int status)
 	struct retry *o = q->o;
 	uint64_t at_ns;
 
+	ASSERT_HELD(&q->o->lock);
 	retry_disarm(q);
 	q->last = NULL;
 	if (++q->failed >= o->config.attempts) {
@@ -244,6 +253,7 @@ static void attempt_late(struct request *q)
 	struct retry *o = q->o;
 	struct attempt *a = q->last;
 
+	ASSERT_HELD(&q->o->lock);
 	COUNT(o->counters, origin_timeouts);
 	q->last = NULL;
 	if (q->op == ORIGIN_READ)

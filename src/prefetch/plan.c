@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "prefetch/plan_impl.h"
 
 #define SLACK_MIN 256u
@@ -60,6 +61,7 @@ void plans_kick(struct plans *ps, bool urgent)
 {
 	bool wake = urgent || !ps->resting;
 
+	ASSERT_HELD(&ps->lock);
 	ps->urgent |= urgent;
 	if (ps->work && !urgent)
 		return;
@@ -111,6 +113,7 @@ void plan_advance(struct plan *plan)
 {
 	uint64_t before = plan->base;
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (plan->closing)
 		return;
 	while (plan->base < plan->order.end && pass(plan))
@@ -132,6 +135,7 @@ void plan_count_used(struct plan *plan, uint64_t pos)
 {
 	uint8_t place = order_place(&plan->order, pos);
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (place < PLACE_UNREAD)
 		return;
 	COUNT_ADD(plan->plans->config.counters, prefetch_used,
@@ -285,6 +289,7 @@ static void progress(struct plan *plan, uint64_t position)
 	uint64_t pos = plan->retire_to > plan->order.first ? plan->retire_to
 							   : plan->order.first;
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (position > plan->order.end)
 		position = plan->order.end;
 	while (pos < position)
@@ -330,6 +335,7 @@ static int change_echo(
 {
 	int rc = schedule_change(&plan->schedule, step, echo);
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (rc == 0)
 		pace_holds(plan, clock_now_ns());
 	return rc;
@@ -341,8 +347,7 @@ int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo)
 	return change_echo(plan, step, echo);
 }
 
-int plan_echo_from(
-	struct plan *plan, uint64_t fresh, struct schedule_echo echo)
+int plan_echo_from(struct plan *plan, uint64_t fresh, struct schedule_echo echo)
 {
 	struct schedule_slot slot;
 	uint64_t step;

@@ -20,6 +20,7 @@
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "prefetch/plan_impl.h"
 
 /* How far readers of one order are from the end of an epoch, at most, when
@@ -43,6 +44,7 @@ static struct list *held_at(const struct plan *plan, uint64_t pos)
 
 void hold_enter(struct hold *h)
 {
+	ASSERT_HELD(&h->plan->plans->lock);
 	list_add_tail(held_at(h->plan, h->pos), &h->found);
 }
 

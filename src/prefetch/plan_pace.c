@@ -5,6 +5,7 @@
  * the plan is read. Runs with the lock of the plans held.
  */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "prefetch/plan_impl.h"
 
 /*
@@ -33,6 +34,7 @@ uint64_t pace_step(const struct plan *plan)
 {
 	uint64_t step = step_of(plan, plan->front);
 
+	ASSERT_HELD(&plan->plans->lock);
 	return step > plan->step_told ? step : plan->step_told;
 }
 
@@ -57,6 +59,7 @@ static uint64_t due_in_ns(const struct plan *plan, uint64_t pos)
  */
 bool pace_waits(const struct plan *plan, uint64_t pos)
 {
+	ASSERT_HELD(&plan->plans->lock);
 	if (!plan->params.reader)
 		return true;
 	return step_of(plan, pos) <= step_of(plan, plan->retire_to);
@@ -65,6 +68,7 @@ bool pace_waits(const struct plan *plan, uint64_t pos)
 /* How long until the item at the cursor is needed. */
 uint64_t pace_due_ns(struct plan *plan)
 {
+	ASSERT_HELD(&plan->plans->lock);
 	return due_in_ns(plan, plan->cursor);
 }
 
@@ -83,6 +87,7 @@ void pace_hold(struct hold *h, uint64_t now_ns)
 
 void pace_holds(struct plan *plan, uint64_t now_ns)
 {
+	ASSERT_HELD(&plan->plans->lock);
 	LIST_FOREACH(l, &plan->holds)
 		pace_hold(CONTAINER_OF(l, struct hold, link), now_ns);
 }
@@ -102,6 +107,7 @@ static void pace_again(struct plan *plan, uint64_t now_ns)
 /* What the owner says is not measured. */
 void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 {
+	ASSERT_HELD(&plan->plans->lock);
 	plan->params.step_ns = step_ns;
 	if (step_ns)
 		plan->step_ns = step_ns;
@@ -113,6 +119,7 @@ void pace_measure(struct plan *plan, uint64_t now_ns)
 {
 	uint64_t step, step_ns;
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (plan->params.step_ns || now_ns < plan->measured_ns + MEASURE_NS)
 		return;
 	step = pace_step(plan);

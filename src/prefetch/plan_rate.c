@@ -10,6 +10,7 @@
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "prefetch/plan_impl.h"
 
 #define RATE_SAVED_NS (150 * NS_PER_MS)
@@ -74,6 +75,7 @@ void rate_look(struct plan *plan, uint64_t now_ns)
 	uint64_t requests =
 		atomic_load_explicit(&p->requests, memory_order_relaxed);
 
+	ASSERT_HELD(&plan->plans->lock);
 	if (r->limited && r->timed && requests)
 		run_on(r, now_ns - r->looked_ns, came - r->came_bytes);
 	if (!depth || requests <= depth)
@@ -99,6 +101,7 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 		CONTAINER_OF(ps->plans.next, struct plan, link);
 	uint64_t most = ps->window_bytes / 2, items = BURST_ITEMS, bytes, depth;
 
+	ASSERT_HELD(&ps->lock);
 	if (ps->nplans != 1 || !plan->pace.at_once || plan->closing ||
 		atomic_load_explicit(
 			&plan->pace.requests, memory_order_relaxed))

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "remote/page_impl.h"
 
 #define RANGES_MAX 32u
@@ -91,6 +92,7 @@ static void hide_key(struct s3_listing *g, const char *key)
 {
 	struct remote *r = g->r;
 
+	ASSERT_HELD(&g->lock);
 	if (g->probe)
 		return; /* the listing proper will see it */
 	COUNT(r->counters, origin_hidden);
@@ -149,6 +151,7 @@ static void take_name(
 	size_t len = o->len - strlen(g->prefix);
 	int rc;
 
+	ASSERT_HELD(&x->g->lock);
 	if (len == 0)
 		return; /* the mark of the directory itself */
 	rc = key_to_path(name, len);
@@ -175,6 +178,7 @@ static void take_object(
 	struct s3_listing *g = x->g;
 	const char *key = x->page.text.at + o->key;
 
+	ASSERT_HELD(&x->g->lock);
 	if (!is_readable(g, key, o)) {
 		hide_key(g, o->bad ? "?" : key);
 		return;
@@ -193,12 +197,12 @@ static void take_object(
 	take_name(x, o, p);
 }
 
-/* Lock held. */
 static int take_page(struct s3_range *x, struct progress *p)
 {
 	struct s3_listing *g = x->g;
 	int rc = reserve_entries(x);
 
+	ASSERT_HELD(&x->g->lock);
 	if (rc < 0)
 		return rc;
 	strcpy(p->since, x->after);
@@ -337,6 +341,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 {
 	struct s3_range *x = calloc(1, sizeof(*x));
 
+	ASSERT_HELD(&g->lock);
 	if (!x)
 		return NULL;
 	call_init(&x->call, g->r, &range_ops, "GET");
@@ -354,6 +359,7 @@ static unsigned ranges_wanted(const struct s3_listing *g)
 	uint64_t full = g->pages - g->empty;
 	uint64_t want = 2 * full < RANGES_MAX ? 2 * full : RANGES_MAX;
 
+	ASSERT_HELD(&g->lock);
 	if (g->empty > EMPTY_FREE + g->pages / EMPTY_PAGES)
 		return 0;
 	return want > g->ranges ? (unsigned)(want - g->ranges) : 0;
@@ -368,6 +374,7 @@ static void range_split(struct s3_range *x)
 	unsigned n = split_points(&g->seen, x->after + skip,
 		x->end[0] ? x->end + skip : NULL, ranges_wanted(g), points);
 
+	ASSERT_HELD(&x->g->lock);
 	/* The last one first: each ends where the one before it began. */
 	for (unsigned i = n; i-- > 0;) {
 		struct s3_range *more;

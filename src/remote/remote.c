@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "remote/list_impl.h"
 #include "remote/names_impl.h"
 #include "remote/site_impl.h"
@@ -104,9 +105,9 @@ void remote_late(struct remote *r, struct origin_request *q)
 	loop_post(r->late_loop, &r->late);
 }
 
-/* Lock held. */
 bool remote_is_late(const struct remote *r, const struct origin_request *q)
 {
+	ASSERT_HELD(&r->lock);
 	for (const struct origin_request *at = r->no_memory; at; at = at->priv)
 		if (at == q)
 			return true;

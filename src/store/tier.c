@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
+#include "base/lock.h"
 #include "base/size.h"
 #include "store/entry_impl.h"
 #include "store/identity_impl.h"
@@ -318,11 +319,11 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
 }
 
-/* Lock held. */
 static bool reserve(struct tier *t, uint64_t charge_bytes)
 {
 	uint64_t held = t->charged_bytes + t->reserved_bytes;
 
+	ASSERT_HELD(&t->lock);
 	if (t->closed || held > t->capacity_bytes ||
 		charge_bytes > t->capacity_bytes - held)
 		return false;
@@ -405,6 +406,7 @@ bool tier_was_deleted(const struct tier *t)
 /* Lock held. Items differ in size: one that is refused says little. */
 static bool nearly_full(const struct tier *t)
 {
+	ASSERT_HELD(&t->lock);
 	return t->charged_bytes + t->reserved_bytes >=
 		t->capacity_bytes / 10 * 9;
 }

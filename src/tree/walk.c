@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 
 /* Listings that a walk keeps going. */
 #define WALK_PARALLEL 8u
@@ -93,6 +94,7 @@ static void listing_start(struct listing *g)
  */
 static bool listing_ended(struct listing *g, struct list *waiters)
 {
+	ASSERT_HELD(&g->t->lock);
 	list_splice_tail(waiters, &g->waiters);
 	if (!g->again || g->t->stopping) {
 		list_del(&g->link);
@@ -182,6 +184,7 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 static bool join(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
+	ASSERT_HELD(&t->lock);
 	LIST_FOREACH(l, &t->listings) {
 		struct listing *g = CONTAINER_OF(l, struct listing, link);
 		bool later = g->turn <= since;
@@ -304,6 +307,7 @@ static bool push_subdir(void *arg, const char *name,
  */
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
+	ASSERT_HELD(&k->lock);
 	if (status == -ETIMEDOUT && k->listed_ns < begun_ns)
 		k->result.hung = true;
 	else if (status >= 0)

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "web/creds_fetch_impl.h"
 
 /* Renew this long before the end, or after 3/4 of a shorter life. */
@@ -170,7 +171,6 @@ static uint64_t due_after(const struct secret *s)
 	return clock_now_ns() + (uint64_t)(left - early) * NS_PER_S;
 }
 
-/* Lock held. */
 static bool is_same(const struct secret *a, const struct secret *b)
 {
 	return strcmp(a->access_key, b->access_key) == 0 &&
@@ -193,6 +193,7 @@ static void renew(struct creds *c)
 	uint64_t stamp;
 	int rc;
 
+	ASSERT_HELD(&c->lock);
 	c->wanted = false;
 	pthread_mutex_unlock(&c->lock);
 	stamp = profile_stamp();
@@ -215,9 +216,9 @@ static void renew(struct creds *c)
 	OPENSSL_cleanse(&fresh, sizeof(fresh));
 }
 
-/* Lock held. */
 static bool must_renew(const struct creds *c)
 {
+	ASSERT_HELD(&c->lock);
 	return c->wanted || clock_now_ns() >= c->due_ns;
 }
 
