@@ -22,6 +22,7 @@ libbase_la_SOURCES = \
 	src/base/pool.c src/base/pool.h \
 	src/base/proc.c src/base/proc.h \
 	src/base/size.c src/base/size.h \
+	src/base/source.h \
 	src/base/timer.c src/base/timer.h \
 	src/base/turn.c src/base/turn.h \
 	src/base/uring.c src/base/uring.h \

@@ -53,6 +53,7 @@ void after_init(struct after *a)
 	list_init(&a->warms);
 	list_init(&a->starts);
 	list_init(&a->fills);
+	list_init(&a->pushes);
 	a->stale = NULL;
 }
 
@@ -119,6 +120,10 @@ void cache_unlock(struct cache *c, struct after *a)
 					link));
 		else if (a->stale)
 			run_stale(c, steal_ptr(&a->stale));
+		else if (!list_empty(&a->pushes))
+			push_run(c,
+				CONTAINER_OF(
+					a->pushes.next, struct push, link));
 		else if (!list_empty(&a->fills))
 			run_publish(c,
 				CONTAINER_OF(

@@ -21,6 +21,7 @@
 #include "base/events.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/source.h"
 #include "base/timer.h"
 
 struct cache;
@@ -38,6 +39,9 @@ struct cache_config {
 	struct origin *origin;
 	struct timers *timers;
 	struct counters *counters;
+	/* Asked in this order before the origin; they outlive the cache. */
+	struct source *source[SOURCES_MAX];
+	unsigned nsources;
 	struct hash128 dataset; /* digest, for keys */
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
@@ -228,6 +232,22 @@ void cache_keep(struct cache *c, const struct cache_item *item);
 
 /* Wait until what is being published is in its tier, at most timeout_ns. */
 void cache_settle(struct cache *c, uint64_t timeout_ns);
+
+/* Of one source; all but `asked` of what has been answered. */
+struct cache_source_counts {
+	uint64_t asked;	       /* reads */
+	uint64_t bytes;	       /* that came and were kept */
+	uint64_t hits, misses; /* all that was asked for; -ENOENT */
+	uint64_t stale;	       /* -ESTALE */
+	uint64_t late;	       /* given up after patience_ns */
+	uint64_t failed;       /* any other -errno */
+	uint64_t pushed;       /* items that it took */
+	uint64_t push_failed;  /* items that it did not take */
+	uint64_t push_dropped; /* for want of room among pushed items */
+};
+/* `source` as in the configuration. */
+void cache_source_counts(
+	struct cache *c, unsigned source, struct cache_source_counts *counts);
 
 struct cache_status {
 	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;

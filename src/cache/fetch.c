@@ -23,6 +23,11 @@
 /* Beyond the depth that is useful, readers have this part of it. */
 #define RESERVE_SHARE 3u
 
+static bool of_origin(const struct fetch *x)
+{
+	return x->level == x->c->nsources;
+}
+
 static void mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 {
 	for (unsigned i = first; i < first + n; i++)
@@ -76,6 +81,7 @@ static void fetch_arrived(struct fetch *x, struct after *a)
 	for (unsigned i = 0; i < x->nparts && got > 0; i++) {
 		size_t bytes = part_bytes(&x->part[i]);
 
+		x->part[i].f->fetched |= of_origin(x);
 		part_arrived(x->c, &x->part[i], got, a);
 		got -= got < bytes ? got : bytes;
 	}
@@ -86,13 +92,16 @@ static void fetch_forget(struct fetch *x)
 	struct cache *c = x->c;
 
 	list_del(&x->link);
+	if (!of_origin(x)) {
+		source_forget(c, x);
+		return;
+	}
 	c->nsurplus -= x->surplus;
 	if (x->slow)
 		c->nslow--;
 	else
 		c->ninflight--;
-	if (c->ninflight + c->nslow == 0)
-		pthread_cond_broadcast(&c->idle_cond);
+	cache_tell_idle(c);
 }
 
 /*
@@ -138,23 +147,34 @@ static void note_depth(const struct fetch *x, uint64_t bytes)
 		depth_note(&c->surplus, &a);
 }
 
-static void fetch_data(
-	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
+static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 {
-	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
 	struct cache *c = x->c;
 	bool news = fetch_copy(x, bytes, len);
 	struct after a;
 
-	(void)off; /* in order: the next */
-	COUNT_ADD(c->config.counters, origin_bytes, len);
 	/* After the last of them done() follows at once. */
-	if (!news || x->got == r->len)
+	if (!news || x->got == x->r.len)
 		return;
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	fetch_arrived(x, &a);
 	cache_unlock(c, &a);
+}
+
+static void fetch_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
+{
+	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
+
+	(void)off; /* in order: the next */
+	COUNT_ADD(x->c->config.counters, origin_bytes, len);
+	fetch_came(x, bytes, len);
+}
+
+static void ask_data(struct source_read *s, const void *bytes, size_t len)
+{
+	fetch_came(CONTAINER_OF(s, struct fetch, s), bytes, len);
 }
 
 /* What came before that is good. */
@@ -168,6 +188,34 @@ static void part_failed(
 		mark(p->f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
 	else if (p->f->phase != FILL_GONE)
 		fill_fail(c, p->f, status, a);
+}
+
+/* Somebody else is asked for what this source did not have. */
+static void part_missing(struct cache *c, struct fetch_part *p, unsigned level)
+{
+	struct fill *f = p->f;
+
+	if (p->there == p->n)
+		return;
+	mark(f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
+	for (unsigned i = p->first + p->there; i < p->first + p->n; i++)
+		page_set_level(&f->page[i], level + 1);
+	if (f->phase != FILL_GONE && !c->stopping)
+		fill_want(c, f, p->first + p->there, p->n - p->there, f->prio);
+}
+
+static void fetch_end(struct fetch *x, int status, struct after *a)
+{
+	struct cache *c = x->c;
+
+	for (unsigned i = 0; i < x->nparts; i++) {
+		if (status < 0 && of_origin(x))
+			part_failed(c, &x->part[i], status, a);
+		else if (status < 0)
+			part_missing(c, &x->part[i], x->level);
+		fill_unref(c, x->part[i].f);
+	}
+	free(x);
 }
 
 static void fetch_done(struct origin_request *q, int status)
@@ -184,12 +232,23 @@ static void fetch_done(struct origin_request *q, int status)
 	fetch_arrived(x, &a);
 	if (status == 0)
 		COUNT(c->config.counters, origin_reads);
-	for (unsigned i = 0; i < x->nparts; i++) {
-		if (status < 0)
-			part_failed(c, &x->part[i], status, &a);
-		fill_unref(c, x->part[i].f);
-	}
-	free(x);
+	fetch_end(x, status, &a);
+	cache_unlock(c, &a);
+}
+
+static void ask_done(struct source_read *s, int status)
+{
+	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
+	struct cache *c = x->c;
+	struct after a;
+
+	after_init(&a);
+	assert(status < 0 || x->got == x->r.len);
+	pthread_mutex_lock(&c->lock);
+	source_count(c, x, status);
+	fetch_forget(x);
+	fetch_arrived(x, &a);
+	fetch_end(x, status, &a);
 	cache_unlock(c, &a);
 }
 
@@ -222,11 +281,20 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 	const struct cache *c = d->c;
 	unsigned useful = c->config.origin->traits.depth;
 
+	if (f->level < c->nsources)
+		return source_may_ask(c, f->level);
 	if (!d->surplus)
 		return c->ninflight < useful + useful / RESERVE_SHARE;
 	return c->ninflight < useful &&
 		c->nsurplus < depth_limit(&c->surplus) &&
 		(c->nsurplus == 0 || !is_early(c, f));
+}
+
+/* Is the page one to ask the fill's next source for? */
+static bool is_next(const struct fill *f, unsigned i)
+{
+	return (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
+		page_level(f->page[i]) == f->level;
 }
 
 /* The next run of wanted pages, from the cursor on, round to it again. */
@@ -235,15 +303,20 @@ static void next_run(struct fill *f, struct fetch_part *p, size_t max_bytes)
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
 	unsigned i = f->cursor;
 
-	while ((f->page[i] & PAGE_STATE_MASK) != PAGE_WANTED)
+	while (!is_next(f, i))
 		i = i + 1 < f->npages ? i + 1 : 0;
 	p->f = f;
 	p->first = i;
-	while (i < f->npages && i - p->first < max &&
-		(f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED)
+	while (i < f->npages && i - p->first < max && is_next(f, i))
 		i++;
 	p->n = i - p->first;
 	f->cursor = i < f->npages ? i : 0;
+}
+
+static size_t request_bytes(const struct fetch *x)
+{
+	return of_origin(x) ? x->c->request_bytes
+			    : source_request_bytes(x->c, x->level);
 }
 
 /* The request takes these pages of the fill. */
@@ -251,7 +324,7 @@ static void take_part(struct fetch *x, struct fill *f)
 {
 	struct fetch_part *p = &x->part[x->nparts++];
 
-	next_run(f, p, x->c->request_bytes - x->r.len);
+	next_run(f, p, request_bytes(x) - x->r.len);
 	mark(f, p->first, p->n, PAGE_INFLIGHT);
 	f->wanted -= p->n;
 	fill_ref(f);
@@ -281,8 +354,7 @@ static struct fill *neighbour(struct dispatch *d, const struct fill *f)
 		return NULL;
 	cache_item_at(d->c, item.base, &item);
 	g = fill_find(d->c, cache_key(d->c, &item));
-	if (!g || g->prio > f->prio ||
-		(g->page[0] & PAGE_STATE_MASK) != PAGE_WANTED ||
+	if (!g || g->prio > f->prio || g->level != f->level || !is_next(g, 0) ||
 		!has_memory(d, g))
 		return NULL;
 	g->cursor = 0;
@@ -296,6 +368,16 @@ static bool reaches_end(const struct fetch *x)
 	return p->first + p->n == p->f->npages;
 }
 
+/* To the end of the queue where what it still wants belongs. */
+static void queue_again(struct cache *c, struct fill *f)
+{
+	list_del(&f->queue);
+	if (f->wanted == 0)
+		return;
+	fill_set_level(c, f);
+	list_add_tail(fill_queue(c, f), &f->queue);
+}
+
 /*
  * More requests would not go out now, so this one takes neighbours with it, up
  * to the best length.
@@ -307,8 +389,7 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 	while (x->r.len + FILL_PAGE_BYTES <= c->request_bytes &&
 		reaches_end(x) && (f = neighbour(d, f))) {
 		take_part(x, f);
-		if (f->wanted == 0)
-			list_del(&f->queue);
+		queue_again(c, f);
 		d->merged = true;
 	}
 }
@@ -328,19 +409,22 @@ static bool is_last(const struct dispatch *d, const struct fill *f)
 	return !more;
 }
 
+/* With a handle of the file, if the origin is asked. */
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
 	size_t parts = 2 + c->request_bytes / c->config.chunk_bytes;
 	struct fetch *x =
 		calloc(1, sizeof(*x) + parts * sizeof(struct fetch_part));
+	bool origin = f->level == c->nsources;
 
-	if (x && !f->file)
+	if (x && !f->file && origin)
 		f->file = origin_file_new(c->config.origin, f->path);
-	if (!x || !f->file) {
+	if (!x || (!f->file && origin)) {
 		free(x);
 		return NULL;
 	}
 	x->c = c;
+	x->level = f->level;
 	x->started_ns = clock_now_ns();
 	x->r.file = f->file;
 	x->r.want = f->item.version;
@@ -358,14 +442,20 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_part(x, f);
 	x->r.off = f->item.base + (uint64_t)x->part[0].first * FILL_PAGE_BYTES;
+	c->nstarting++;
+	list_add_tail(&d->after->starts, &x->start);
+	if (!of_origin(x)) {
+		source_ask(c, x);
+		x->s.data = ask_data;
+		x->s.done = ask_done;
+		return 0;
+	}
 	if (is_last(d, f))
 		merge(d, x, f);
 	x->surplus = f->prio != PRIO_DEMAND;
 	list_add_tail(&c->inflight, &x->link);
 	c->ninflight++;
 	c->nsurplus += x->surplus;
-	c->nstarting++;
-	list_add_tail(&d->after->starts, &x->start);
 	return 0;
 }
 
@@ -375,7 +465,10 @@ void fetch_run(struct cache *c, struct fetch *x)
 	ASSERT_HELD(&c->lock);
 	list_del(&x->start);
 	pthread_mutex_unlock(&c->lock);
-	origin_read(c->config.origin, &x->r);
+	if (of_origin(x))
+		origin_read(c->config.origin, &x->r);
+	else
+		source_read(c, x);
 	pthread_mutex_lock(&c->lock);
 	if (--c->nstarting == 0 && c->stopping)
 		pthread_cond_broadcast(&c->idle_cond);
@@ -405,14 +498,17 @@ static void set_slow_aside(struct cache *c, uint64_t now_ns)
 }
 
 /* Start one request of a fill. False: it has to wait. */
-static bool dispatch_fill(
-	struct dispatch *d, struct list *queue, struct fill *f)
+static bool dispatch_fill(struct dispatch *d, struct fill *f)
 {
 	struct cache *c = d->c;
 	int rc = 0;
 
 	if (f->phase == FILL_MOVING)
 		return false;
+	if (!fill_wants_level(c, f)) {
+		queue_again(c, f);
+		return true;
+	}
 	if (!f->buf) {
 		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);
 		if (rc == 0 && part_load(c, f))
@@ -428,11 +524,9 @@ static bool dispatch_fill(
 		fill_fail(c, f, rc, d->after);
 		return true;
 	}
-	if (f->wanted > 0 && f->prio == PRIO_PLANNED)
+	if (f->wanted > 0 && f->prio == PRIO_PLANNED && fill_wants_level(c, f))
 		return true;
-	list_del(&f->queue);
-	if (f->wanted > 0)
-		list_add_tail(queue, &f->queue);
+	queue_again(c, f);
 	return true;
 }
 
@@ -441,6 +535,8 @@ static bool may_start_now(struct dispatch *d, const struct fill *f)
 {
 	if (may_start(d, f))
 		return true;
+	if (f->level < d->c->nsources)
+		return false;
 	set_slow_aside(d->c, clock_now_ns());
 	if (may_start(d, f))
 		return true;
@@ -463,7 +559,7 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 
 			if (!may_start_now(d, f))
 				return;
-			progress |= dispatch_fill(d, queue, f);
+			progress |= dispatch_fill(d, f);
 			if (d->merged)
 				break; /* `next` may have left the queue */
 		}
@@ -476,7 +572,7 @@ static void dispatch_in_order(struct dispatch *d, struct list *queue)
 	while (!list_empty(queue)) {
 		struct fill *f = CONTAINER_OF(queue->next, struct fill, queue);
 
-		if (!may_start_now(d, f) || !dispatch_fill(d, queue, f))
+		if (!may_start_now(d, f) || !dispatch_fill(d, f))
 			return;
 	}
 }
@@ -490,10 +586,11 @@ void fetch_dispatch(struct cache *c, struct after *a)
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
 		d.surplus = prio != PRIO_DEMAND;
-		if (prio == PRIO_PLANNED)
-			dispatch_in_order(&d, &c->queue[prio]);
-		else
-			dispatch_queue(&d, &c->queue[prio]);
+		for (unsigned i = 0; i <= c->nsources; i++)
+			if (prio == PRIO_PLANNED)
+				dispatch_in_order(&d, &c->queue[i][prio]);
+			else
+				dispatch_queue(&d, &c->queue[i][prio]);
 	}
 	if (d.waiting && !list_empty(&c->inflight)) {
 		struct fetch *x =

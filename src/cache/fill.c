@@ -189,8 +189,10 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 		f->prio = prio;
 		list_del(&f->queue);
 	}
-	if (list_empty(&f->queue))
-		list_add_tail(&c->queue[f->prio], &f->queue);
+	if (list_empty(&f->queue)) {
+		fill_set_level(c, f);
+		list_add_tail(fill_queue(c, f), &f->queue);
+	}
 }
 
 bool fill_has(const struct fill *f, size_t off, size_t len)
@@ -470,6 +472,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
 	ASSERT_HELD(&c->lock);
 	close_file(c, f);
+	sources_push(c, f, a);
 	if (f->res.charged_bytes > 0) {
 		f->phase = FILL_PUBLISHING;
 		fill_line_up(c, f);

@@ -34,6 +34,7 @@
 #include "base/pool.h"
 #include "cache/cache.h"
 #include "cache/depth_impl.h"
+#include "cache/source_impl.h"
 #include "origin/origin.h"
 #include "store/store.h"
 
@@ -91,6 +92,7 @@ enum fetch_prio {
 	PRIO_COUNT,
 };
 
+/* The upper half of a page is the source to ask next; see page_level(). */
 enum page_state {
 	PAGE_ABSENT = 0,
 	PAGE_WANTED = 1,
@@ -104,7 +106,7 @@ enum page_state {
 /* Everything is guarded by cache.lock, but where it says otherwise. */
 struct fill {
 	struct list bucket;  /* in the table */
-	struct list queue;   /* in cache.queue[prio], if something is wanted */
+	struct list queue;   /* in cache.queue, if something is wanted */
 	struct list age;     /* in cache.staged or .drained, if it may go */
 	struct list publish; /* in after.fills, then none */
 	struct pool_job publish_job;
@@ -119,7 +121,8 @@ struct fill {
 	struct reservation res;	  /* charged: it will be published */
 	enum fill_phase phase;
 	enum fetch_prio prio;
-	unsigned refs; /* the table's, and one for each use */
+	unsigned level; /* the source that is asked next, of wanted pages */
+	unsigned refs;	/* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
 	unsigned kept;	 /* of `present`, in a tier as a part */
 	uint8_t *map;	 /* of part.c; while MOVING the job's alone */
@@ -129,6 +132,7 @@ struct fill {
 	bool ahead;	 /* planned, and nothing has been fetched yet */
 	bool carried;	 /* was planned: serving it again is carrying it */
 	bool reread;	 /* fetched again for who has read it */
+	bool fetched;	 /* some of it came from the origin */
 	bool turned;	 /* was served to its end, and held for another plan */
 	bool ceased;	 /* its version is gone */
 	uint64_t last_read_ns;
@@ -144,11 +148,17 @@ struct fetch_part {
 	unsigned there; /* of n, lock */
 };
 
-/* One request to the origin: of one fill, or of neighbours in a file. */
+/*
+ * One request to the origin: of one fill, or of neighbours in a file. Or to
+ * another source, then of one fill.
+ */
 struct fetch {
-	struct origin_read r;
+	struct origin_read r; /* what is asked for, whomever */
+	struct source_read s; /* the same, not of the origin */
+	unsigned level;	      /* the source; cache.nsources: the origin */
+	bool late;	      /* given up, not on a list any more */
 	struct cache *c;
-	struct list link;  /* in cache.inflight or .slow */
+	struct list link;  /* in .inflight of the source, or cache.slow */
 	struct list start; /* in after.starts */
 	size_t got;	   /* bytes; the origin's threads, in turn */
 	bool slow;	   /* on cache.slow */
@@ -165,7 +175,13 @@ struct cache {
 	pthread_cond_t idle_cond; /* published all, started all, or nothing in
 				     flight */
 	struct list table[CACHE_BUCKETS];
-	struct list queue[PRIO_COUNT];
+	/* Beside the origin, in the order in which they are asked. */
+	struct cache_source source[SOURCES_MAX];
+	unsigned nsources; /* set once */
+	unsigned nasking;  /* requests to them */
+	unsigned npushing;
+	/* Of fills with wanted pages, by fill.level. */
+	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
 	struct list staged;   /* may go for their memory, oldest first */
 	struct list drained;  /* all served, least recently read first */
 	struct list inflight; /* of struct fetch, oldest first */
@@ -202,6 +218,7 @@ struct after {
 	struct list warms;
 	struct list starts; /* of struct fetch */
 	struct list fills;  /* to be published */
+	struct list pushes; /* of struct push */
 	struct fill *stale; /* tell the owner; holds a reference */
 };
 
@@ -243,6 +260,15 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_expire_drained(struct cache *c, uint64_t now_ns);
+
+/* The queue that a fill with wanted pages belongs in. */
+static inline struct list *fill_queue(struct cache *c, const struct fill *f)
+{
+	return &c->queue[f->level][f->prio];
+}
+
+/* Set the level to that of the wanted pages; the fill is on no queue. */
+void fill_set_level(struct cache *c, struct fill *f);
 
 /* fetch.c; assert the lock. */
 void fetch_dispatch(struct cache *c, struct after *a);

@@ -49,8 +49,9 @@ static void init_lists(struct cache *c)
 {
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
 		list_init(&c->table[i]);
-	for (unsigned i = 0; i < PRIO_COUNT; i++)
-		list_init(&c->queue[i]);
+	for (unsigned i = 0; i <= SOURCES_MAX; i++)
+		for (unsigned j = 0; j < PRIO_COUNT; j++)
+			list_init(&c->queue[i][j]);
 	list_init(&c->staged);
 	list_init(&c->drained);
 	list_init(&c->inflight);
@@ -112,6 +113,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	c->request_bytes = request_bytes(config->origin);
 	init_locks(c);
 	init_lists(c);
+	sources_init(c);
 	c->dispatch_timer.fire = dispatch_fire;
 	c->drain_timer.fire = drain_fire;
 	c->last_timer.fire = last_fire;
@@ -160,7 +162,8 @@ static void abandon_all(struct cache *c)
 	LIST_FOREACH(l, &c->slow)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
-	while (c->ninflight + c->nslow > 0)
+	sources_abandon(c);
+	while (c->ninflight + c->nslow + c->nasking + c->npushing > 0)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 }
 
@@ -169,6 +172,7 @@ static void quiet_timers(struct cache *c)
 	ASSERT_HELD(&c->lock);
 	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
 	(void)timer_cancel(c->config.timers, &c->drain_timer);
+	sources_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */
 	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
 		return;

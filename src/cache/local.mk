@@ -7,4 +7,5 @@ libcache_la_SOURCES = \
 	src/cache/life.c \
 	src/cache/part.c src/cache/part_impl.h \
 	src/cache/planned.c \
-	src/cache/publish.c
+	src/cache/publish.c \
+	src/cache/source.c src/cache/source_impl.h

@@ -132,7 +132,7 @@ static bool is_owned(const struct fill *f, const void *owner)
 static void overtake(
 	struct cache *c, struct fill *f, const struct cache_plan *p)
 {
-	struct list *queue = &c->queue[PRIO_PLANNED], *at = f->queue.prev;
+	struct list *queue = fill_queue(c, f), *at = f->queue.prev;
 	uint64_t due = due_ns(f);
 
 	for (; at != queue; at = at->prev) {

@@ -170,6 +170,10 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 /* The best request of the origin by hand. */
 static size_t rig_request_bytes = CHUNK;
 
+/* What is asked before it. */
+static struct source *rig_source[SOURCES_MAX];
+static unsigned rig_nsources;
+
 /* A cache over the tier that there is, or a new one. */
 static inline void rig_open(struct rig *g, const char *size)
 {
@@ -192,6 +196,8 @@ static inline void rig_open(struct rig *g, const char *size)
 	ck_assert_int_eq(timers_new(&g->timers), 0);
 	config.store = g->fix.store;
 	config.origin = &g->hand.o;
+	memcpy(config.source, rig_source, sizeof(rig_source));
+	config.nsources = rig_nsources;
 	config.timers = g->timers;
 	config.dataset = key_digest("/data/set");
 	ck_assert_int_eq(cache_new(&g->cache, &config, &g->fix.err), 0);

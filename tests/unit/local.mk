@@ -54,6 +54,7 @@ unit_tests = \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \
+	tests/unit/test_sources \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
 	tests/unit/test_store_errors \

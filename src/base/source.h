@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A source: a place beside the origin that may have bytes of an item. A fill
+ * asks its sources in order, and the origin for what none of them had. Sources
+ * that are written to are told of what only the origin had.
+ *
+ * All is asynchronous. Start functions do not block and do not call back
+ * themselves. What a source calls for one request it calls one after another,
+ * done() last and exactly once, on threads of its own with no lock held.
+ */
+#ifndef BASE_SOURCE_H
+#define BASE_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/hash.h"
+
+/* Beside the origin. */
+#define SOURCES_MAX 4u
+
+struct source;
+
+/* An item: a whole file or a chunk of one. */
+struct source_item {
+	struct hash128 key;	     /* names the item and its version */
+	const char *path;	     /* of the file; until done() */
+	struct file_version version; /* of the file */
+	uint64_t base, size;	     /* the item in its file */
+};
+
+/*
+ * Bytes [off, off + len) of an item. data() is called with bytes as they come:
+ * in order, without gaps, from `off` on, of this version and verified; they are
+ * lent for the call. What came before done() is kept whatever its status.
+ * status: 0: all of them came; -ENOENT: the source does not have the rest;
+ * -ESTALE: it has another version; -ECANCELED: by abandon(); any other -errno:
+ * it failed. Somebody else is asked for what is missing.
+ */
+struct source_read {
+	struct source_item item;
+	uint64_t off; /* in the item */
+	size_t len;   /* no longer than the trait request_bytes */
+	void (*data)(struct source_read *r, const void *bytes, size_t len);
+	void (*done)(struct source_read *r, int status);
+	void *priv; /* the source's */
+};
+
+/* A whole item for a source to keep. The data are lent until done(). */
+struct source_push {
+	struct source_item item;
+	const void *data; /* item.size bytes */
+	void (*done)(struct source_push *p, int status);
+	void *priv; /* the source's */
+};
+
+struct source_ops {
+	const char *name;
+	void (*read)(struct source *s, struct source_read *r);
+	/* Give up on a read: done() comes soon, unless it has come or is being
+	 * called; never from inside this call, which data() may make. */
+	void (*abandon)(struct source *s, struct source_read *r);
+	/* NULL: nothing is pushed. done() comes within a second or so. */
+	void (*push)(struct source *s, struct source_push *p);
+};
+
+struct source_traits {
+	size_t request_bytes;	/* the longest read; at least a page, 4 KiB */
+	unsigned depth;		/* reads at a time, at least 1 */
+	uint64_t patience_ns;	/* a read that takes longer is given up */
+	uint64_t pending_bytes; /* pushed at a time; more is dropped */
+};
+
+/* Each source embeds this as its first member. */
+struct source {
+	const struct source_ops *ops;
+	struct source_traits traits; /* set once */
+};
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sources beside the origin: a fill asks them in order, each for what those
+ * before it did not have, page by page. Each has a depth of its own, so that
+ * one that is slow holds up nobody who asks another. Complete items that came
+ * from the origin are pushed to those that take them: from the fill's memory,
+ * so the bytes that are on their way are bounded by staging, and by the
+ * source's own bound. Runs with the cache's lock on any thread.
+ */
+#include "cache/source_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "cache/fill_impl.h"
+
+static void late_fire(struct timer *t);
+
+void sources_init(struct cache *c)
+{
+	c->nsources = c->config.nsources;
+	assert(c->nsources <= SOURCES_MAX);
+	for (unsigned i = 0; i < c->nsources; i++) {
+		struct cache_source *cs = &c->source[i];
+
+		cs->s = c->config.source[i];
+		assert(cs->s->traits.depth > 0 &&
+			cs->s->traits.request_bytes >= FILL_PAGE_BYTES);
+		cs->cache = c;
+		list_init(&cs->inflight);
+		list_init(&cs->late);
+		cs->timer.fire = late_fire;
+	}
+}
+
+void cache_tell_idle(struct cache *c)
+{
+	ASSERT_HELD(&c->lock);
+	if (c->ninflight + c->nslow + c->nasking + c->npushing == 0)
+		pthread_cond_broadcast(&c->idle_cond);
+}
+
+/* -- Whom a fill asks next ------------------------------------------------- */
+
+bool fill_wants_level(const struct cache *c, const struct fill *f)
+{
+	if (c->nsources == 0)
+		return f->wanted > 0;
+	for (unsigned i = 0; i < f->npages; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
+			page_level(f->page[i]) == f->level)
+			return true;
+	return false;
+}
+
+/* The first source in order that has not been asked for all of it. */
+void fill_set_level(struct cache *c, struct fill *f)
+{
+	unsigned level = c->nsources;
+
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < f->npages && level > 0; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
+			page_level(f->page[i]) < level)
+			level = page_level(f->page[i]);
+	f->level = level;
+}
+
+bool source_may_ask(const struct cache *c, unsigned level)
+{
+	const struct cache_source *cs = &c->source[level];
+
+	return cs->nasked < cs->s->traits.depth;
+}
+
+size_t source_request_bytes(const struct cache *c, unsigned level)
+{
+	size_t bytes = c->source[level].s->traits.request_bytes;
+
+	return bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES;
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+static void item_of(const struct fill *f, struct source_item *item)
+{
+	*item = (struct source_item){
+		.key = f->key,
+		.path = f->path,
+		.version = f->item.version,
+		.base = f->item.base,
+		.size = f->item.size,
+	};
+}
+
+static void arm_late(struct cache *c, struct cache_source *cs)
+{
+	const struct fetch *x;
+
+	if (c->stopping || list_empty(&cs->inflight))
+		return;
+	x = CONTAINER_OF(cs->inflight.next, struct fetch, link);
+	/* Without a timer a reader waits until the source gives up. */
+	(void)timer_set(c->config.timers, &cs->timer,
+		x->started_ns + cs->s->traits.patience_ns);
+}
+
+void source_ask(struct cache *c, struct fetch *x)
+{
+	struct cache_source *cs = &c->source[x->level];
+	bool first = list_empty(&cs->inflight);
+
+	ASSERT_HELD(&c->lock);
+	item_of(x->part[0].f, &x->s.item);
+	x->s.off = x->r.off - x->s.item.base;
+	x->s.len = x->r.len;
+	list_add_tail(&cs->inflight, &x->link);
+	cs->nasked++;
+	cs->counts.asked++;
+	c->nasking++;
+	if (first)
+		arm_late(c, cs);
+}
+
+void source_read(struct cache *c, struct fetch *x)
+{
+	struct source *s = c->source[x->level].s;
+
+	s->ops->read(s, &x->s);
+}
+
+void source_forget(struct cache *c, struct fetch *x)
+{
+	ASSERT_HELD(&c->lock);
+	c->source[x->level].nasked -= !x->late;
+	c->nasking--;
+	cache_tell_idle(c);
+}
+
+void source_count(struct cache *c, const struct fetch *x, int status)
+{
+	struct cache_source_counts *n = &c->source[x->level].counts;
+
+	ASSERT_HELD(&c->lock);
+	n->bytes += x->got;
+	if (status == 0)
+		n->hits++;
+	else if (x->late)
+		n->late++;
+	else if (status == -ENOENT)
+		n->misses++;
+	else if (status == -ESTALE)
+		n->stale++;
+	else if (status != -ECANCELED)
+		n->failed++;
+}
+
+/* Another is asked when the source has answered that it gave up. */
+static void give_up_late(struct cache_source *cs, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE(l, next, &cs->inflight) {
+		struct fetch *x = CONTAINER_OF(l, struct fetch, link);
+
+		if (x->started_ns + cs->s->traits.patience_ns > now_ns)
+			return;
+		list_del(&x->link);
+		list_add_tail(&cs->late, &x->link);
+		x->late = true;
+		cs->nasked--;
+		cs->s->ops->abandon(cs->s, &x->s);
+	}
+}
+
+static void late_fire(struct timer *t)
+{
+	struct cache_source *cs = CONTAINER_OF(t, struct cache_source, timer);
+	struct cache *c = cs->cache;
+	uint64_t now_ns = clock_now_ns();
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	if (c->nstarting == 0) {
+		give_up_late(cs, now_ns);
+		arm_late(c, cs);
+	} else if (!c->stopping) {
+		/* What is not the source's yet cannot be given up. */
+		(void)timer_set(c->config.timers, t, now_ns + NS_PER_MS);
+	}
+	cache_unlock(c, &a);
+}
+
+/* -- Pushing --------------------------------------------------------------- */
+
+static void push_done(struct source_push *sp, int status)
+{
+	struct push *p = CONTAINER_OF(sp, struct push, p);
+	struct cache *c = p->to->cache;
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	p->to->pushing_bytes -= p->f->item.size;
+	if (status == 0)
+		p->to->counts.pushed++;
+	else
+		p->to->counts.push_failed++;
+	c->npushing--;
+	cache_tell_idle(c);
+	fill_unref(c, p->f);
+	free(p);
+	cache_unlock(c, &a);
+}
+
+static struct push *push_new(struct cache_source *cs, struct fill *f)
+{
+	uint64_t bytes = cs->pushing_bytes + f->item.size;
+	struct push *p = NULL;
+
+	if (bytes <= cs->s->traits.pending_bytes)
+		p = calloc(1, sizeof(*p));
+	if (!p) {
+		cs->counts.push_dropped++;
+		return NULL;
+	}
+	cs->pushing_bytes = bytes;
+	p->to = cs;
+	p->f = f;
+	fill_ref(f);
+	item_of(f, &p->p.item);
+	p->p.data = f->buf;
+	p->p.done = push_done;
+	return p;
+}
+
+void sources_push(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < c->nsources && f->fetched; i++) {
+		struct cache_source *cs = &c->source[i];
+		struct push *p;
+
+		if (!cs->s->ops->push || c->stopping || f->ceased)
+			continue;
+		p = push_new(cs, f);
+		if (!p)
+			continue;
+		c->npushing++;
+		list_add_tail(&a->pushes, &p->link);
+	}
+}
+
+void push_run(struct cache *c, struct push *p)
+{
+	struct source *s = p->to->s;
+
+	ASSERT_HELD(&c->lock);
+	list_del(&p->link);
+	pthread_mutex_unlock(&c->lock);
+	s->ops->push(s, &p->p);
+	pthread_mutex_lock(&c->lock);
+}
+
+/* -- The end --------------------------------------------------------------- */
+
+void sources_abandon(struct cache *c)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < c->nsources; i++) {
+		struct cache_source *cs = &c->source[i];
+
+		LIST_FOREACH(l, &cs->inflight)
+			cs->s->ops->abandon(
+				cs->s, &CONTAINER_OF(l, struct fetch, link)->s);
+	}
+}
+
+void sources_quiet(struct cache *c)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < c->nsources; i++)
+		(void)timer_cancel(c->config.timers, &c->source[i].timer);
+}
+
+void cache_source_counts(
+	struct cache *c, unsigned source, struct cache_source_counts *counts)
+{
+	pthread_mutex_lock(&c->lock);
+	*counts = c->source[source].counts;
+	pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the cache has of its sources beside the origin: requests that are out,
+ * counts, items that are pushed. See source.c. Private to src/cache.
+ */
+#ifndef CACHE_SOURCE_IMPL_H
+#define CACHE_SOURCE_IMPL_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "base/source.h"
+#include "base/timer.h"
+#include "cache/cache.h"
+
+struct after;
+struct fetch;
+
+/* Everything is guarded by cache.lock. */
+struct cache_source {
+	struct source *s;     /* set once */
+	struct cache *cache;  /* set once */
+	struct list inflight; /* of struct fetch, oldest first */
+	struct list late;     /* of struct fetch that were given up */
+	unsigned nasked;      /* on .inflight */
+	uint64_t pushing_bytes;
+	struct timer timer; /* the oldest has taken too long */
+	struct cache_source_counts counts;
+};
+
+/* A complete item on its way to a source; holds a reference to its fill. */
+struct push {
+	struct source_push p;
+	struct cache_source *to; /* set once */
+	struct fill *f;		 /* set once */
+	struct list link;	 /* in after.pushes */
+};
+
+/* The upper half of a page's byte. */
+static inline unsigned page_level(uint8_t page)
+{
+	return page >> 4;
+}
+
+static inline void page_set_level(uint8_t *page, unsigned level)
+{
+	*page = (uint8_t)((*page & 0xf) | level << 4);
+}
+
+void sources_init(struct cache *c);
+
+/* All others assert the lock. */
+bool source_may_ask(const struct cache *c, unsigned level);
+size_t source_request_bytes(const struct cache *c, unsigned level);
+/* The request is out from now on; see source_read(). */
+void source_ask(struct cache *c, struct fetch *x);
+void source_forget(struct cache *c, struct fetch *x);
+void source_count(struct cache *c, const struct fetch *x, int status);
+/* Does the fill want something of its level? */
+bool fill_wants_level(const struct cache *c, const struct fill *f);
+/* Its first page came, its last: tell sources of what only the origin had. */
+void sources_push(struct cache *c, struct fill *f, struct after *a);
+void push_run(struct cache *c, struct push *p); /* drops it meanwhile */
+void sources_abandon(struct cache *c);
+void sources_quiet(struct cache *c);
+/* Nothing is out any more? Then who stops goes on. */
+void cache_tell_idle(struct cache *c);
+
+/* Without the lock. */
+void source_read(struct cache *c, struct fetch *x);
+
+#endif

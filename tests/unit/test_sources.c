@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sources between a tier and the origin: stand-ins that answer when the test
+ * says so. Who is asked for what, in which order, and what becomes of it.
+ */
+#include "cache_fixture.h"
+#include "suite.h"
+
+#define UNIT ((size_t)64 << 10)
+#define SIZE ((uint64_t)4 * UNIT) /* of a file */
+#define EVER (UINT64_MAX / 4)
+
+/* A source by hand. */
+struct stand_in {
+	struct source s;
+	pthread_mutex_t lock; /* guards the rest */
+	pthread_cond_t cond;
+	struct source_read *read[256];
+	struct source_push *push[256];
+	size_t nreads, npushes, abandoned;
+};
+
+static struct stand_in stand_in[2];
+
+static void stand_in_read(struct source *s, struct source_read *r)
+{
+	struct stand_in *t = (struct stand_in *)s;
+
+	pthread_mutex_lock(&t->lock);
+	t->read[t->nreads++] = r;
+	pthread_cond_broadcast(&t->cond);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void *give_up_main(void *arg)
+{
+	struct source_read *r = arg;
+
+	r->done(r, -ECANCELED);
+	return NULL;
+}
+
+static void stand_in_abandon(struct source *s, struct source_read *r)
+{
+	struct stand_in *t = (struct stand_in *)s;
+	pthread_t thread;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->nreads; i++)
+		if (t->read[i] == r) {
+			t->read[i] = t->read[--t->nreads];
+			t->abandoned++;
+			ck_assert_int_eq(
+				pthread_create(&thread, NULL, give_up_main, r),
+				0);
+			(void)pthread_detach(thread);
+			break;
+		}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void stand_in_push(struct source *s, struct source_push *p)
+{
+	struct stand_in *t = (struct stand_in *)s;
+
+	pthread_mutex_lock(&t->lock);
+	t->push[t->npushes++] = p;
+	pthread_cond_broadcast(&t->cond);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static const struct source_ops deaf_ops = {
+	.name = "deaf",
+	.read = stand_in_read,
+	.abandon = stand_in_abandon,
+};
+
+static const struct source_ops stand_in_ops = {
+	.name = "stand-in",
+	.read = stand_in_read,
+	.abandon = stand_in_abandon,
+	.push = stand_in_push,
+};
+
+/* The oldest read that it has in hand. */
+static struct source_read *asked(struct stand_in *t)
+{
+	struct source_read *r;
+
+	pthread_mutex_lock(&t->lock);
+	while (t->nreads == 0)
+		pthread_cond_wait(&t->cond, &t->lock);
+	r = t->read[0];
+	memmove(&t->read[0], &t->read[1], --t->nreads * sizeof(t->read[0]));
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+static struct source_push *pushed(struct stand_in *t)
+{
+	struct source_push *p;
+
+	pthread_mutex_lock(&t->lock);
+	while (t->npushes == 0)
+		pthread_cond_wait(&t->cond, &t->lock);
+	p = t->push[--t->npushes];
+	pthread_mutex_unlock(&t->lock);
+	return p;
+}
+
+static size_t in_hand(struct stand_in *t)
+{
+	size_t n;
+
+	pthread_mutex_lock(&t->lock);
+	n = t->nreads;
+	pthread_mutex_unlock(&t->lock);
+	return n;
+}
+
+/* Give the first `bytes` of what is asked for, then say `status`. */
+static void give(struct source_read *r, size_t bytes, int status)
+{
+	uint8_t data[UNIT];
+
+	ck_assert_uint_le(r->len, UNIT);
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = byte_at(r->item.base + r->off + i);
+	if (bytes)
+		r->data(r, data, bytes);
+	r->done(r, status);
+}
+
+static void give_all(struct source_read *r)
+{
+	give(r, r->len, 0);
+}
+
+/* -- The cache over them --------------------------------------------------- */
+
+static struct rig g;
+
+static void start(unsigned sources, unsigned depth, uint64_t patience_ns)
+{
+	rig_nsources = sources;
+	for (unsigned i = 0; i < sources; i++) {
+		stand_in[i] = (struct stand_in){
+			.s = {.ops = i ? &deaf_ops : &stand_in_ops,
+				.traits = {.request_bytes = UNIT,
+					.depth = depth,
+					.patience_ns = patience_ns,
+					.pending_bytes = SIZE}},
+			.lock = PTHREAD_MUTEX_INITIALIZER,
+			.cond = PTHREAD_COND_INITIALIZER};
+		rig_source[i] = &stand_in[i].s;
+	}
+	rig_start(&g, "64M");
+}
+
+static struct cache_source_counts counts(unsigned source)
+{
+	struct cache_source_counts n;
+
+	cache_source_counts(g.cache, source, &n);
+	return n;
+}
+
+static void read_whole(struct probe *p, uint64_t cookie)
+{
+	probe_read(&g, p, file_item(&g, cookie, SIZE, 0), 0, SIZE);
+}
+
+static void finish(struct probe *p)
+{
+	probe_wait(p);
+	ck_assert_int_eq(p->status, (int)SIZE);
+	ck_assert(p->right);
+}
+
+/* The next read of the origin is of these bytes. */
+static void origin_gives(uint64_t off, size_t len)
+{
+	struct origin_read *r = hand_take(&g.hand, 0);
+
+	ck_assert_uint_eq(r->off, off);
+	ck_assert_uint_eq(r->len, len);
+	answer(r, 0);
+}
+
+static void take_push(void)
+{
+	struct source_push *p = pushed(&stand_in[0]);
+
+	p->done(p, 0);
+}
+
+START_TEST(test_what_a_source_has_is_not_asked_of_the_origin)
+{
+	struct probe p;
+
+	start(1, 8, EVER);
+	read_whole(&p, 1);
+	for (size_t i = 0; i < SIZE / UNIT; i++) {
+		struct source_read *r = asked(&stand_in[0]);
+
+		ck_assert_str_eq(r->item.path, "file1");
+		ck_assert_uint_eq(r->off, i * UNIT);
+		ck_assert_uint_eq(r->item.size, SIZE);
+		give_all(r);
+	}
+	finish(&p);
+	ck_assert_uint_eq(g.hand.started, 0);
+	ck_assert_uint_eq(counts(0).hits, SIZE / UNIT);
+	ck_assert_uint_eq(counts(0).bytes, SIZE);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 0);
+	/* Nor is what it had pushed to it. */
+	ck_assert_uint_eq(stand_in[0].npushes, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+static const int refusals[] = {-ENOENT, -ESTALE, -EIO};
+
+START_TEST(test_the_origin_is_asked_for_what_a_source_does_not_give)
+{
+	struct cache_source_counts n;
+	struct probe p;
+
+	start(1, 8, EVER);
+	read_whole(&p, 1);
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, refusals[_i]);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&p);
+	take_push();
+	n = counts(0);
+	ck_assert_uint_eq(_i == 0 ? n.misses
+			: _i == 1 ? n.stale
+				  : n.failed,
+		SIZE / UNIT);
+	ck_assert_uint_eq(n.hits + n.misses + n.stale + n.failed, n.asked);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, SIZE);
+	/* Another version in a source says nothing about the file. */
+	ck_assert_uint_eq(g.stale, 0);
+	ck_assert_uint_eq(g.fix.counters.stale_reads, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_what_came_of_a_source_that_fails_is_kept)
+{
+	struct probe p;
+
+	start(1, 8, EVER);
+	read_whole(&p, 1);
+	give_all(asked(&stand_in[0]));
+	give(asked(&stand_in[0]), UNIT / 2, -EIO);
+	give_all(asked(&stand_in[0]));
+	origin_gives(UNIT + UNIT / 2, UNIT / 2);
+	give_all(asked(&stand_in[0]));
+	finish(&p);
+	take_push();
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, UNIT / 2);
+	ck_assert_uint_eq(counts(0).bytes, SIZE - UNIT / 2);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_late_source_is_given_up_and_the_origin_asked)
+{
+	struct probe p;
+
+	start(1, 8, NS_PER_MS);
+	read_whole(&p, 1);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE)) {
+		answer_all(&g.hand);
+		sched_yield();
+	}
+	finish(&p);
+	take_push();
+	ck_assert_uint_eq(counts(0).late, SIZE / UNIT);
+	ck_assert_uint_eq(stand_in[0].abandoned, SIZE / UNIT);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_sources_are_asked_in_order)
+{
+	struct probe p;
+
+	start(2, 8, EVER);
+	read_whole(&p, 1);
+	give_all(asked(&stand_in[0]));
+	for (size_t i = 1; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ENOENT);
+	give_all(asked(&stand_in[1]));
+	for (size_t i = 2; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[1]), 0, -ENOENT);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&p);
+	take_push();
+	ck_assert_uint_eq(counts(0).hits, 1);
+	ck_assert_uint_eq(counts(0).misses, SIZE / UNIT - 1);
+	ck_assert_uint_eq(counts(1).hits, 1);
+	ck_assert_uint_eq(counts(1).misses, SIZE / UNIT - 2);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, SIZE - 2 * UNIT);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_source_has_a_depth_of_its_own)
+{
+	struct probe p[2];
+
+	start(1, 1, EVER);
+	read_whole(&p[0], 1);
+	read_whole(&p[1], 2);
+	/* File by file in turns, one at a time; the origin is not held up. */
+	for (size_t i = 0; i < SIZE / UNIT * 2; i++) {
+		ck_assert_uint_le(in_hand(&stand_in[0]), 1);
+		give(asked(&stand_in[0]), 0, -ENOENT);
+		answer_all(&g.hand);
+	}
+	while (!__atomic_load_n(&p[0].done, __ATOMIC_ACQUIRE) ||
+		!__atomic_load_n(&p[1].done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&p[0]);
+	finish(&p[1]);
+	take_push();
+	/* The second found the first on its way, or it was done by then. */
+	while (counts(0).pushed + counts(0).push_dropped < 2)
+		if (__atomic_load_n(&stand_in[0].npushes, __ATOMIC_ACQUIRE))
+			take_push();
+	rig_stop(&g);
+}
+END_TEST
+
+/* All of a file from the origin. */
+static void read_from_origin(uint64_t cookie)
+{
+	struct probe p;
+
+	read_whole(&p, cookie);
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ENOENT);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&p);
+}
+
+START_TEST(test_what_only_the_origin_had_is_pushed)
+{
+	struct cache_item item;
+	struct source_push *p;
+	struct hash128 key;
+	const uint8_t *b;
+
+	start(1, 8, EVER);
+	read_from_origin(7);
+	p = pushed(&stand_in[0]);
+	item = file_item(&g, 7, SIZE, 0);
+	key = cache_key(g.cache, &item);
+	ck_assert_uint_eq(p->item.key.lo, key.lo);
+	ck_assert_uint_eq(p->item.key.hi, key.hi);
+	ck_assert_str_eq(p->item.path, "file7");
+	ck_assert_uint_eq(p->item.size, SIZE);
+	/* The entry is in its tier, and the bytes are still there. */
+	cache_settle(g.cache, EVER);
+	b = p->data;
+	for (size_t i = 0; i < SIZE; i++)
+		ck_assert_uint_eq(b[i], byte_at(i));
+	p->done(p, 0);
+	ck_assert_uint_eq(counts(0).pushed, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_pushes_are_bounded_and_dropped_ones_are_counted)
+{
+	struct source_push *p;
+
+	start(1, 8, EVER);
+	read_from_origin(1);
+	p = pushed(&stand_in[0]);
+	read_from_origin(2);
+	ck_assert_uint_eq(counts(0).push_dropped, 1);
+	p->done(p, -ENOSPC);
+	ck_assert_uint_eq(counts(0).push_failed, 1);
+	read_from_origin(3);
+	take_push();
+	ck_assert_uint_eq(counts(0).pushed, 1);
+	ck_assert_uint_eq(counts(0).push_dropped, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_stopping_gives_up_what_sources_were_asked)
+{
+	struct probe p;
+
+	start(2, 8, EVER);
+	read_whole(&p, 1);
+	while (in_hand(&stand_in[0]) < SIZE / UNIT)
+		sched_yield();
+	rig_close(&g);
+	probe_wait(&p);
+	ck_assert_int_eq(p.status, -ENOTCONN);
+	ck_assert_uint_eq(stand_in[0].abandoned, SIZE / UNIT);
+	fixture_release(&g.fix);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sources");
+	TCase *t = case_of(s, "sources");
+
+	tcase_add_test(t, test_what_a_source_has_is_not_asked_of_the_origin);
+	tcase_add_loop_test(t,
+		test_the_origin_is_asked_for_what_a_source_does_not_give, 0, 3);
+	tcase_add_test(t, test_what_came_of_a_source_that_fails_is_kept);
+	tcase_add_test(t, test_a_late_source_is_given_up_and_the_origin_asked);
+	tcase_add_test(t, test_sources_are_asked_in_order);
+	tcase_add_test(t, test_a_source_has_a_depth_of_its_own);
+	tcase_add_test(t, test_what_only_the_origin_had_is_pushed);
+	tcase_add_test(t, test_pushes_are_bounded_and_dropped_ones_are_counted);
+	tcase_add_test(t, test_stopping_gives_up_what_sources_were_asked);
+	return run_suite(s);
+}
