@@ -588,7 +588,9 @@ REFRAIN_API int refrain_fd(struct refrain_loader *l);
 
 /*
  * Save the state after the last returned batch, in at most REFRAIN_STATE_MAX
- * bytes. Returns the number of bytes, or -ENOSPC if `size` is too small.
+ * bytes. Returns the number of bytes, -ENOSPC if `size` is too small, or
+ * -EAGAIN if the echo factor has changed too often to be saved at this step:
+ * call it again after the next batch.
  */
 #define REFRAIN_STATE_MAX 256
 REFRAIN_API int refrain_save(struct refrain_loader *l, void *buf, size_t size);
@@ -612,7 +614,10 @@ REFRAIN_API int refrain_save_at(
 REFRAIN_API int refrain_echo_log(
 	struct refrain_loader *l, char *buf, size_t size);
 
-/* Fill the first out->size bytes of *out; set out->size first. */
+/*
+ * Fill the first out->size bytes of *out; set out->size first. Returns 0, or
+ * -EINVAL if out->size does not cover the member `size` itself.
+ */
 REFRAIN_API int refrain_stats_get(
 	struct refrain_loader *l, struct refrain_stats *out);
 

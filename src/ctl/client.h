@@ -17,7 +17,8 @@ struct ctl_client;
 /*
  * Connect to the daemon of the mount whose root this is. Errors say what to
  * do: -ENODATA if it is no refrain mount, -ENOTCONN if its daemon is dead,
- * -EACCES if it is somebody else's, others of the system.
+ * -EACCES if it is somebody else's, -ETIMEDOUT if it does not answer (stopped,
+ * say), others of the system.
  */
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err);

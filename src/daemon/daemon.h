@@ -46,7 +46,8 @@ struct mount_options {
 
 /*
  * Mount, and serve until unmounted or SIGTERM: 0, or -errno with err set and
- * nothing left behind. In the background, unless options say foreground: then
+ * nothing left behind: -EFBIG if a tier is larger than its file system. In the
+ * background, unless options say foreground: then
  * the call returns in the parent once the mount is ready (or has failed), and
  * the child never returns.
  */

@@ -98,8 +98,8 @@ bool manifest_serve(const struct manifest *m, node_id id,
 
 /*
  * Find a name. 0, or -ENOENT (nobody has this name as far as is known: look
- * at `listed` of the directory), or -ESTALE (no such directory). With `ref`
- * the node found gets a reference; see manifest_unref().
+ * at `listed` of the directory), or -ESTALE (no such directory), or -ENOTDIR.
+ * With `ref` the node found gets a reference; see manifest_unref().
  */
 int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 	struct node_info *info);

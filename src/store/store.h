@@ -54,7 +54,7 @@ struct store_config {
  * store. Errors, each one line that says what to do: not a directory, not
  * writable, not a cache and not empty, of another dataset (-EEXIST), in use
  * by another daemon (-EBUSY), a size that is nonsense, zero or larger than
- * the file system, the same directory twice.
+ * the file system (-EFBIG), the same directory twice.
  */
 int store_open(struct store **out, const struct store_config *config,
 	struct counters *counters, struct error *err);

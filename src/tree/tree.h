@@ -93,7 +93,8 @@ struct tree_wait {
 
 /*
  * Have a directory's names known. 1: they are. 0: done() will be called.
- * `again`: ask the origin even if they are.
+ * `again`: ask the origin even if they are. -ENOTDIR, or -ENOTCONN when the
+ * tree is being stopped.
  */
 int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 
@@ -130,7 +131,8 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 int tree_walk(struct tree *t, node_id top, bool again,
 	struct tree_walk_result *result);
 
-/* Refresh one path (a file, a directory with all below it); waits. */
+/* Refresh one path (a file, a directory with all below it); waits. -ENOENT: the
+ * source has no such name, and had none. */
 int tree_refresh(struct tree *t, const char *path,
 	struct tree_walk_result *result, struct error *err);
 
