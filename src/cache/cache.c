@@ -1,408 +1,215 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache's front: reads, warming, invalidation. Entered by handlers, by
- * the loader of plans and by commands. One lock guards fills; a hit in a tier
- * never takes it. Lock order: cache.lock, then those inside the store, the
- * origin, the timers and the manifest (path()).
+ * The life of the cache: making it, its timers, and stopping it in an order
+ * that answers everybody. Entered by the thread that builds the mount; the
+ * timers' callbacks run on theirs.
  */
 #include "cache/fill_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "base/key.h"
 #include "base/lock.h"
 #include "cache/part_impl.h"
 
-/* Between a look and the read an entry can come and go; not for ever. */
-#define READ_TRIES 3
-
-struct cache_scratch {
-	struct store_scratch *store;
-};
-
-struct cache_scratch *cache_scratch_new(void)
+static void dispatch_fire(struct timer *t)
 {
-	struct cache_scratch *s = calloc(1, sizeof(*s));
+	struct cache *c = CONTAINER_OF(t, struct cache, dispatch_timer);
+	struct after a;
 
-	if (!s)
-		return NULL;
-	s->store = store_scratch_new();
-	if (!s->store) {
-		free(s);
-		return NULL;
-	}
-	return s;
-}
-
-void cache_scratch_free(struct cache_scratch *s)
-{
-	if (!s)
-		return;
-	store_scratch_free(s->store);
-	free(s);
-}
-
-void after_init(struct after *a)
-{
-	list_init(&a->reads);
-	list_init(&a->warms);
-	list_init(&a->starts);
-	list_init(&a->fills);
-	list_init(&a->pushes);
-	a->stale = NULL;
-}
-
-/* Answer one read; back with the lock held. r is gone after done(). */
-static void run_read(struct cache *c, struct cache_read *r)
-{
-	struct fill *f = r->fill;
-
-	ASSERT_HELD(&c->lock);
-	list_del(&r->link);
-	pthread_mutex_unlock(&c->lock);
-	if (r->status > 0)
-		COUNT_ADD(c->config.counters, miss_bytes, r->len);
-	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
+	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	fill_unref(c, f);
+	engine_run(c, &a);
 }
 
-static void run_warm(struct cache *c, struct cache_warm *w)
+static void drain_fire(struct timer *t)
 {
-	ASSERT_HELD(&c->lock);
-	list_del(&w->link);
-	pthread_mutex_unlock(&c->lock);
-	w->done(w, w->status);
+	struct cache *c = CONTAINER_OF(t, struct cache, drain_timer);
+	struct after a;
+
+	after_init(&a);
 	pthread_mutex_lock(&c->lock);
+	fill_expire_drained(c, clock_now_ns());
+	engine_run(c, &a);
 }
 
-static void run_stale(struct cache *c, struct fill *f)
+static void last_fire(struct timer *t)
 {
-	ASSERT_HELD(&c->lock);
-	pthread_mutex_unlock(&c->lock);
-	c->config.stale(c->config.arg, f->item.cookie);
+	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
+
 	pthread_mutex_lock(&c->lock);
-	fill_unref(c, f);
-}
-
-static void run_publish(struct cache *c, struct fill *f)
-{
-	ASSERT_HELD(&c->lock);
-	list_del(&f->publish);
-	pthread_mutex_unlock(&c->lock);
-	publish_submit(c, f);
-	pthread_mutex_lock(&c->lock);
-}
-
-/* Requests to the origin first, for they take the longest. */
-void cache_unlock(struct cache *c, struct after *a)
-{
-	ASSERT_HELD(&c->lock);
-	for (;;) {
-		/* Each answer may give memory back, for others to start. */
-		fetch_dispatch(c, a);
-		if (!list_empty(&a->starts))
-			fetch_run(c,
-				CONTAINER_OF(
-					a->starts.next, struct fetch, start));
-		else if (!list_empty(&a->reads))
-			run_read(c,
-				CONTAINER_OF(a->reads.next, struct cache_read,
-					link));
-		else if (!list_empty(&a->warms))
-			run_warm(c,
-				CONTAINER_OF(a->warms.next, struct cache_warm,
-					link));
-		else if (a->stale)
-			run_stale(c, steal_ptr(&a->stale));
-		else if (!list_empty(&a->pushes))
-			push_run(c,
-				CONTAINER_OF(
-					a->pushes.next, struct push, link));
-		else if (!list_empty(&a->fills))
-			run_publish(c,
-				CONTAINER_OF(
-					a->fills.next, struct fill, publish));
-		else if (!list_empty(&c->planned_done))
-			planned_run(c);
-		else
-			break;
-	}
+	c->timers_quiet = true;
+	pthread_cond_broadcast(&c->idle_cond);
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* -- Items --------------------------------------------------------------- */
-
-void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
+static void init_lists(struct cache *c)
 {
-	uint64_t size = item->version.size_bytes;
-	uint64_t chunk = c->config.chunk_bytes;
-
-	item->base = 0;
-	item->size = size;
-	if (size <= c->config.limit_bytes)
-		return;
-	item->base = off - off % chunk;
-	item->size = size - item->base < chunk ? size - item->base : chunk;
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		list_init(&c->table[i]);
+	for (unsigned i = 0; i <= SOURCES_MAX; i++)
+		for (unsigned j = 0; j < PRIO_COUNT; j++)
+			list_init(&c->queue[i][j]);
+	list_init(&c->staged);
+	list_init(&c->drained);
+	list_init(&c->inflight);
+	list_init(&c->slow);
+	list_init(&c->planned_done);
+	depth_init(&c->surplus, c->config.origin->traits.depth);
 }
 
-struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
+/* None of these can fail on Linux. */
+static void init_locks(struct cache *c)
 {
-	return key_item_of(c->config.dataset, item->digest, item->version,
-		item->base, item->size);
+
+	(void)pthread_mutex_init(&c->lock, NULL);
+	cond_init(&c->idle_cond);
 }
 
-bool cache_resident(struct cache *c, const struct cache_item *item)
+int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
+	uint64_t staging_bytes, struct error *err)
 {
-	return store_has(c->config.store, cache_key(c, item), item->size);
-}
+	uint64_t item = limit_bytes > chunk_bytes ? limit_bytes : chunk_bytes;
 
-void cache_keep(struct cache *c, const struct cache_item *item)
-{
-	struct hash128 key = cache_key(c, item);
-
-	store_keep(c->config.store, key);
-	part_keep(c, item, key);
-}
-
-/* -- Reads --------------------------------------------------------------- */
-
-static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
-	const struct cache_item *item, struct hash128 key, struct cache_read *r)
-{
-	ssize_t n = store_read(c->config.store, s->store, key, item->size,
-		r->off, r->len, &r->data);
-
-	if (n <= 0)
-		return 0;
-	if (r->off == 0)
-		COUNT(c->config.counters, hits);
-	COUNT_ADD(c->config.counters, hit_bytes, n);
-	r->fill = NULL;
-	return n;
-}
-
-static enum fetch_prio prio_of(const struct cache_read *r)
-{
-	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
-}
-
-static void want_read(
-	struct cache *c, struct fill *f, const struct cache_read *r)
-{
-	size_t first = r->off / FILL_PAGE_BYTES;
-	size_t last = (r->off + r->len - 1) / FILL_PAGE_BYTES;
-
-	fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
-		prio_of(r));
-}
-
-/* A fill that was made for this read: does it want no more than that? */
-static bool asks_again(
-	const struct cache *c, const struct fill *f, const struct cache_read *r)
-{
-	return r->off > 0 && f->present + f->wanted == 0 &&
-		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
-		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
-		c->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
-}
-
-/*
- * A planned item that was read, and is fetched again because the kernel has
- * dropped pages before its reader had them.
- */
-static void note_reread(struct fill *f, const struct cache_read *r)
-{
-	if (!r->again || f->present + f->wanted > 0)
-		return;
-	f->reread = f->carried = true;
-	fill_spend(f);
-}
-
-/* Join a fill: answered from its memory, or parked. Lock held. */
-static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
-{
-	ASSERT_HELD(&c->lock);
-	r->fill = f;
-	list_init(&r->link);
-	if (r->off == 0)
-		COUNT(c->config.counters, misses);
-	if (fill_has(f, r->off, r->len)) {
-		fill_serve(c, f, r);
-		fill_ref(f);
-		r->data = f->buf + r->off;
-		COUNT_ADD(c->config.counters, miss_bytes, r->len);
-		return (ssize_t)r->len;
-	}
-	list_add_tail(&f->waiters, &r->link);
-	c->parked++;
-	if (asks_again(c, f, r))
-		f->whole = false;
-	note_reread(f, r);
-	want_read(c, f, r);
+	if (chunk_bytes < STORE_BLOCK_BYTES ||
+		chunk_bytes % STORE_BLOCK_BYTES != 0)
+		return error_set(
+			err, -EINVAL, "--chunk must be a multiple of 64K");
+	if (limit_bytes < STORE_BLOCK_BYTES)
+		return error_set(err, -EINVAL, "--limit must be at least 64K");
+	if (item > STORE_ITEM_MAX_BYTES)
+		return error_set(
+			err, -EINVAL, "--limit and --chunk must be at most 1G");
+	if (staging_bytes < 4 * item)
+		return error_set(err, -EINVAL,
+			"--staging must be at least four times --limit and "
+			"--chunk, so that four items fit");
 	return 0;
 }
 
-int fill_find_or_make(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio, bool last_try,
-	struct fill **out)
+/* Whole pages, and one at least. */
+static size_t request_bytes(const struct origin *o)
+{
+	size_t pages = o->traits.request_bytes / FILL_PAGE_BYTES;
+
+	return (pages ? pages : 1) * FILL_PAGE_BYTES;
+}
+
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err)
+{
+	struct cache *c;
+	int rc = cache_check_sizes(config->limit_bytes, config->chunk_bytes,
+		config->staging_bytes, err);
+
+	if (rc < 0)
+		return rc;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	c->config = *config;
+	c->request_bytes = request_bytes(config->origin);
+	init_locks(c);
+	init_lists(c);
+	sources_init(c);
+	c->dispatch_timer.fire = dispatch_fire;
+	c->drain_timer.fire = drain_fire;
+	c->last_timer.fire = last_fire;
+	rc = publish_start(c, err);
+	if (rc < 0) {
+		cache_stop(c);
+		cache_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+static void fail_all(struct cache *c, struct after *a,
+	void (*fail)(struct cache *, struct fill *, int, struct after *))
 {
 	ASSERT_HELD(&c->lock);
-	if (c->stopping)
-		return -ENOTCONN;
-	*out = fill_find(c, key);
-	if (*out)
-		return 0;
-	/* Published between the caller's look and the lock? */
-	if (!last_try && store_has(c->config.store, key, item->size))
-		return -EEXIST;
-	return fill_new(c, item, key, prio, out);
-}
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
+			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
-ssize_t cache_read(struct cache *c, struct cache_scratch *s,
-	const struct cache_item *item, struct cache_read *r)
-{
-	struct hash128 key = cache_key(c, item);
-	struct after a;
-	struct fill *f;
-	ssize_t n;
-
-	after_init(&a);
-	for (int i = 0;; i++) {
-		if (store_has(c->config.store, key, item->size)) {
-			n = read_hit(c, s, item, key, r);
-			if (n > 0)
-				return n;
+			/* What is complete is still published. */
+			if (f->phase != FILL_PUBLISHING)
+				fail(c, f, -ENOTCONN, a);
 		}
-		pthread_mutex_lock(&c->lock);
-		n = fill_find_or_make(
-			c, item, key, prio_of(r), i == READ_TRIES, &f);
-		if (n != -EEXIST)
-			break;
-		pthread_mutex_unlock(&c->lock);
-	}
-	if (n == 0)
-		n = read_join(c, f, r);
-	cache_unlock(c, &a);
-	return n;
 }
 
-void cache_read_end(struct cache *c, struct cache_read *r)
+/* What a part can be made of stays until part_keep_all(). */
+static void halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	if (part_is_possible(f))
+		fill_halt(c, f, status, a);
+	else
+		fill_fail(c, f, status, a);
+}
+
+/* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
+static void abandon_all(struct cache *c)
+{
+	ASSERT_HELD(&c->lock);
+	while (c->nstarting > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+	LIST_FOREACH(l, &c->inflight)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	LIST_FOREACH(l, &c->slow)
+		origin_read_abandon(c->config.origin,
+			&CONTAINER_OF(l, struct fetch, link)->r);
+	sources_abandon(c);
+	while (c->ninflight + c->nslow + c->nasking + c->npushing > 0)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+static void quiet_timers(struct cache *c)
+{
+	ASSERT_HELD(&c->lock);
+	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
+	(void)timer_cancel(c->config.timers, &c->drain_timer);
+	sources_quiet(c);
+	/* Callbacks run one after another: when the last has, all have. */
+	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
+		return;
+	while (!c->timers_quiet)
+		pthread_cond_wait(&c->idle_cond, &c->lock);
+}
+
+void cache_stop(struct cache *c)
 {
 	struct after a;
 
-	if (!r->fill)
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	fail_all(c, &a, halt);
+	engine_run(c, &a);
+	pthread_mutex_lock(&c->lock);
+	abandon_all(c);
+	quiet_timers(c);
+	/* What is being loaded or written is one of those to look at then. */
+	publish_wait(c);
+	part_keep_all(c);
+	pthread_mutex_unlock(&c->lock);
+	publish_stop(c);
+}
+
+void cache_free(struct cache *c)
+{
+	struct after a;
+
+	if (!c)
 		return;
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	fill_unref(c, r->fill);
-	r->fill = NULL;
-	cache_unlock(c, &a);
-}
-
-void cache_prefetch(
-	struct cache *c, const struct cache_item *item, size_t off, size_t len)
-{
-	struct hash128 key = cache_key(c, item);
-	struct fill *f;
-	struct after a;
-
-	if (store_has(c->config.store, key, item->size))
-		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	f = fill_find(c, key);
-	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0) {
-		f->prefetched = true;
-		COUNT(c->config.counters, prefetch_issued);
-	}
-	if (f) {
-		size_t first = off / FILL_PAGE_BYTES;
-		size_t last = (off + len - 1) / FILL_PAGE_BYTES;
-
-		fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
-			PRIO_FILL);
-	}
-	cache_unlock(c, &a);
-}
-
-int cache_warm(
-	struct cache *c, const struct cache_item *item, struct cache_warm *w)
-{
-	struct hash128 key = cache_key(c, item);
-	struct fill *f = NULL;
-	struct after a;
-	bool made;
-	int rc;
-
-	if (store_has(c->config.store, key, item->size))
-		return -EEXIST;
-	if (!store_ready(c->config.store))
-		return -EAGAIN;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	made = !fill_find(c, key);
-	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
-	if (rc == 0 && f->res.charged_bytes == 0 &&
-		f->phase != FILL_PUBLISHING && f->phase != FILL_MOVING) {
-		rc = -ENOSPC;
-		if (made)
-			fill_leave_table(c, f);
-	}
-	if (rc == 0) {
-		list_add_tail(&f->warms, &w->link);
-		fill_want(c, f, 0, f->npages, PRIO_FILL);
-	}
-	cache_unlock(c, &a);
-	return rc;
-}
-
-void cache_invalidate(struct cache *c, const struct cache_item *item)
-{
-	struct hash128 key = cache_key(c, item);
-	struct fill *f;
-	struct after a;
-
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	f = fill_find(c, key);
-	if (f) {
-		f->ceased = true;
-		fill_fail(c, f, -ESTALE, &a);
-	}
-	cache_unlock(c, &a);
-	store_invalidate(c->config.store, key, item->size);
-	part_discard(c, item, key);
-}
-
-void cache_settle(struct cache *c, uint64_t timeout_ns)
-{
-	uint64_t until = clock_now_ns() + timeout_ns;
-
-	pthread_mutex_lock(&c->lock);
-	while (c->npublishing > 0 &&
-		cond_wait_until(&c->idle_cond, &c->lock, until))
-		;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_status(struct cache *c, struct cache_status *status)
-{
-	pthread_mutex_lock(&c->lock);
-	*status = (struct cache_status){
-		.staging_bytes = c->staging_used,
-		.staging_peak_bytes = c->staging_peak,
-		.staging_capacity_bytes = c->config.staging_bytes,
-		.inflight = c->ninflight + c->nslow,
-		.parked = c->parked,
-		.surplus_depth = depth_limit(&c->surplus),
-		.planned_bytes = c->planned,
-		.planned_capacity_bytes = c->config.staging_bytes / 2,
-	};
-	pthread_mutex_unlock(&c->lock);
+	fail_all(c, &a, fill_fail);
+	engine_run(c, &a);
+	(void)pthread_cond_destroy(&c->idle_cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
 }

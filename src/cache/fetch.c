@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to the origin: which goes next, how many are out, what becomes of
- * the answer. Three queues, demand first; within one, fills take turns, so
- * that many readers of a slow origin all make progress, but what is planned
- * comes in the order of the plans. Runs with the cache's
- * lock held on any thread; answers come on the origin's threads.
+ * Answers of the origin and of other sources: bytes go into the fill's memory,
+ * and who waits for them is answered. Which request goes next is the matter of
+ * dispatch.c. Runs on the threads of those who answer.
  */
 #include "cache/fill_impl.h"
 
@@ -17,18 +15,12 @@
 #include "base/lock.h"
 #include "cache/part_impl.h"
 
-/* Hung requests beyond this count against the depth again. */
-#define SLOW_MAX 1024u
-
-/* Beyond the depth that is useful, readers have this part of it. */
-#define RESERVE_SHARE 3u
-
-static bool of_origin(const struct fetch *x)
+bool fetch_of_origin(const struct fetch *x)
 {
 	return x->level == x->c->nsources;
 }
 
-static void mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
+void fill_mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 {
 	for (unsigned i = first; i < first + n; i++)
 		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
@@ -43,7 +35,7 @@ static size_t first_bytes(const struct fetch_part *p, unsigned n)
 	return bytes < left ? bytes : (size_t)left;
 }
 
-static size_t part_bytes(const struct fetch_part *p)
+size_t fetch_part_bytes(const struct fetch_part *p)
 {
 	return first_bytes(p, p->n);
 }
@@ -53,13 +45,14 @@ static void part_arrived(
 	struct cache *c, struct fetch_part *p, size_t got, struct after *a)
 {
 	struct fill *f = p->f;
-	unsigned n =
-		got >= part_bytes(p) ? p->n : (unsigned)(got / FILL_PAGE_BYTES);
+	unsigned n = got >= fetch_part_bytes(p)
+		? p->n
+		: (unsigned)(got / FILL_PAGE_BYTES);
 
 	ASSERT_HELD(&c->lock);
 	if (n == p->there)
 		return;
-	mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
+	fill_mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
 	f->present += n - p->there;
 	if (f->reread)
 		COUNT_ADD(c->config.counters, reread_bytes,
@@ -79,9 +72,9 @@ static void fetch_arrived(struct fetch *x, struct after *a)
 	size_t got = x->got;
 
 	for (unsigned i = 0; i < x->nparts && got > 0; i++) {
-		size_t bytes = part_bytes(&x->part[i]);
+		size_t bytes = fetch_part_bytes(&x->part[i]);
 
-		x->part[i].f->fetched |= of_origin(x);
+		x->part[i].f->fetched |= fetch_of_origin(x);
 		part_arrived(x->c, &x->part[i], got, a);
 		got -= got < bytes ? got : bytes;
 	}
@@ -92,7 +85,7 @@ static void fetch_forget(struct fetch *x)
 	struct cache *c = x->c;
 
 	list_del(&x->link);
-	if (!of_origin(x)) {
+	if (!fetch_of_origin(x)) {
 		source_forget(c, x);
 		return;
 	}
@@ -115,7 +108,7 @@ static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 	x->got += len;
 	for (unsigned i = 0; i < x->nparts && len > 0; i++) {
 		const struct fetch_part *p = &x->part[i];
-		size_t size = part_bytes(p);
+		size_t size = fetch_part_bytes(p);
 		size_t n = at < size ? size - at : 0;
 
 		if (n > len)
@@ -159,7 +152,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	fetch_arrived(x, &a);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
 static void fetch_data(
@@ -185,7 +178,8 @@ static void part_failed(
 	if (p->there == p->n)
 		return;
 	if (c->stopping && status != -ESTALE)
-		mark(p->f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
+		fill_mark(p->f, p->first + p->there, p->n - p->there,
+			PAGE_ABSENT);
 	else if (p->f->phase != FILL_GONE)
 		fill_fail(c, p->f, status, a);
 }
@@ -197,7 +191,7 @@ static void part_missing(struct cache *c, struct fetch_part *p, unsigned level)
 
 	if (p->there == p->n)
 		return;
-	mark(f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
+	fill_mark(f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
 	for (unsigned i = p->first + p->there; i < p->first + p->n; i++)
 		page_set_level(&f->page[i], level + 1);
 	if (f->phase != FILL_GONE && !c->stopping)
@@ -209,7 +203,7 @@ static void fetch_end(struct fetch *x, int status, struct after *a)
 	struct cache *c = x->c;
 
 	for (unsigned i = 0; i < x->nparts; i++) {
-		if (status < 0 && of_origin(x))
+		if (status < 0 && fetch_of_origin(x))
 			part_failed(c, &x->part[i], status, a);
 		else if (status < 0)
 			part_missing(c, &x->part[i], x->level);
@@ -233,7 +227,7 @@ static void fetch_done(struct origin_request *q, int status)
 	if (status == 0)
 		COUNT(c->config.counters, origin_reads);
 	fetch_end(x, status, &a);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
 static void ask_done(struct source_read *s, int status)
@@ -249,355 +243,13 @@ static void ask_done(struct source_read *s, int status)
 	fetch_forget(x);
 	fetch_arrived(x, &a);
 	fetch_end(x, status, &a);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
-struct dispatch {
-	struct cache *c;
-	struct after *after;
-	bool surplus; /* the queue at hand is of what nobody waits for */
-	bool waiting; /* something is left that could not be started */
-	bool merged;  /* fills have left queues beside the one at hand */
-	bool no_room; /* somebody waits for memory: nobody overtakes */
-};
-
-/* Is there so much time that one request after another does? */
-static bool is_early(const struct cache *c, const struct fill *f)
+void fetch_receive(struct fetch *x)
 {
-	uint64_t soon_ns =
-		depth_latency_ns(&c->surplus) * PLANNED_SOON_LATENCIES;
-
-	return planned_early(f, clock_now_ns(),
-		soon_ns > PLANNED_SOON_NS ? soon_ns : PLANNED_SOON_NS);
-}
-
-/*
- * May another request of the fill go out? Readers have something beyond the
- * depth, and surplus keeps to the fewest that reach the origin's rate, or to
- * one as long as there is time.
- */
-static bool may_start(const struct dispatch *d, const struct fill *f)
-{
-	const struct cache *c = d->c;
-	unsigned useful = c->config.origin->traits.depth;
-
-	if (f->level < c->nsources)
-		return source_may_ask(c, f->level);
-	if (!d->surplus)
-		return c->ninflight < useful + useful / RESERVE_SHARE;
-	return c->ninflight < useful &&
-		c->nsurplus < depth_limit(&c->surplus) &&
-		(c->nsurplus == 0 || !is_early(c, f));
-}
-
-/* Is the page one to ask the fill's next source for? */
-static bool is_next(const struct fill *f, unsigned i)
-{
-	return (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-		page_level(f->page[i]) == f->level;
-}
-
-/* The next run of wanted pages, from the cursor on, round to it again. */
-static void next_run(struct fill *f, struct fetch_part *p, size_t max_bytes)
-{
-	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
-	unsigned i = f->cursor;
-
-	while (!is_next(f, i))
-		i = i + 1 < f->npages ? i + 1 : 0;
-	p->f = f;
-	p->first = i;
-	while (i < f->npages && i - p->first < max && is_next(f, i))
-		i++;
-	p->n = i - p->first;
-	f->cursor = i < f->npages ? i : 0;
-}
-
-static size_t request_bytes(const struct fetch *x)
-{
-	return of_origin(x) ? x->c->request_bytes
-			    : source_request_bytes(x->c, x->level);
-}
-
-/* The request takes these pages of the fill. */
-static void take_part(struct fetch *x, struct fill *f)
-{
-	struct fetch_part *p = &x->part[x->nparts++];
-
-	next_run(f, p, request_bytes(x) - x->r.len);
-	mark(f, p->first, p->n, PAGE_INFLIGHT);
-	f->wanted -= p->n;
-	fill_ref(f);
-	x->r.len += part_bytes(p);
-}
-
-/* Memory for a fill that waits for it, where no part of it is kept. */
-static bool has_memory(struct dispatch *d, struct fill *f)
-{
-	if (f->phase == FILL_WAITING && !d->no_room &&
-		fill_take_room(d->c, f) == 0)
-		(void)part_load(d->c, f);
-	return f->phase == FILL_FETCHING;
-}
-
-/*
- * The fill of the next item of the file, if the request can go on in it: its
- * first page is wanted, it is not less urgent, and there is memory for it.
- */
-static struct fill *neighbour(struct dispatch *d, const struct fill *f)
-{
-	struct cache_item item = f->item;
-	struct fill *g;
-
-	item.base += item.size;
-	if (f->whole || item.base >= item.version.size_bytes)
-		return NULL;
-	cache_item_at(d->c, item.base, &item);
-	g = fill_find(d->c, cache_key(d->c, &item));
-	if (!g || g->prio > f->prio || g->level != f->level || !is_next(g, 0) ||
-		!has_memory(d, g))
-		return NULL;
-	g->cursor = 0;
-	return g;
-}
-
-static bool reaches_end(const struct fetch *x)
-{
-	const struct fetch_part *p = &x->part[x->nparts - 1];
-
-	return p->first + p->n == p->f->npages;
-}
-
-/* To the end of the queue where what it still wants belongs. */
-static void queue_again(struct cache *c, struct fill *f)
-{
-	list_del(&f->queue);
-	if (f->wanted == 0)
-		return;
-	fill_set_level(c, f);
-	list_add_tail(fill_queue(c, f), &f->queue);
-}
-
-/*
- * More requests would not go out now, so this one takes neighbours with it, up
- * to the best length.
- */
-static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
-{
-	struct cache *c = d->c;
-
-	while (x->r.len + FILL_PAGE_BYTES <= c->request_bytes &&
-		reaches_end(x) && (f = neighbour(d, f))) {
-		take_part(x, f);
-		queue_again(c, f);
-		d->merged = true;
-	}
-}
-
-/* Would this be the last request that may go out? */
-static bool is_last(const struct dispatch *d, const struct fill *f)
-{
-	struct cache *c = d->c;
-	bool surplus = f->prio != PRIO_DEMAND;
-	bool more;
-
-	c->ninflight++;
-	c->nsurplus += surplus;
-	more = may_start(d, f);
-	c->ninflight--;
-	c->nsurplus -= surplus;
-	return !more;
-}
-
-/* With a handle of the file, if the origin is asked. */
-static struct fetch *fetch_new(struct cache *c, struct fill *f)
-{
-	size_t parts = 2 + c->request_bytes / c->config.chunk_bytes;
-	struct fetch *x =
-		calloc(1, sizeof(*x) + parts * sizeof(struct fetch_part));
-	bool origin = f->level == c->nsources;
-
-	if (x && !f->file && origin)
-		f->file = origin_file_new(c->config.origin, f->path);
-	if (!x || (!f->file && origin)) {
-		free(x);
-		return NULL;
-	}
-	x->c = c;
-	x->level = f->level;
-	x->started_ns = clock_now_ns();
-	x->r.file = f->file;
-	x->r.want = f->item.version;
 	x->r.req.done = fetch_done;
 	x->r.data = fetch_data;
-	return x;
-}
-
-static int fetch_start(struct dispatch *d, struct fill *f)
-{
-	struct cache *c = d->c;
-	struct fetch *x = fetch_new(c, f);
-
-	if (!x)
-		return -ENOMEM;
-	take_part(x, f);
-	x->r.off = f->item.base + (uint64_t)x->part[0].first * FILL_PAGE_BYTES;
-	c->nstarting++;
-	list_add_tail(&d->after->starts, &x->start);
-	if (!of_origin(x)) {
-		source_ask(c, x);
-		x->s.data = ask_data;
-		x->s.done = ask_done;
-		return 0;
-	}
-	if (is_last(d, f))
-		merge(d, x, f);
-	x->surplus = f->prio != PRIO_DEMAND;
-	list_add_tail(&c->inflight, &x->link);
-	c->ninflight++;
-	c->nsurplus += x->surplus;
-	return 0;
-}
-
-/* Nobody answers it, or gives it up, before it is the origin's. */
-void fetch_run(struct cache *c, struct fetch *x)
-{
-	ASSERT_HELD(&c->lock);
-	list_del(&x->start);
-	pthread_mutex_unlock(&c->lock);
-	if (of_origin(x))
-		origin_read(c->config.origin, &x->r);
-	else
-		source_read(c, x);
-	pthread_mutex_lock(&c->lock);
-	if (--c->nstarting == 0 && c->stopping)
-		pthread_cond_broadcast(&c->idle_cond);
-}
-
-/*
- * Requests that hang must not keep others from the origin: after a while they
- * do not count against the depth any more.
- */
-static void set_slow_aside(struct cache *c, uint64_t now_ns)
-{
-	ASSERT_HELD(&c->lock);
-	while (!list_empty(&c->inflight) && c->nslow < SLOW_MAX) {
-		struct fetch *x =
-			CONTAINER_OF(c->inflight.next, struct fetch, link);
-
-		if (x->started_ns + FETCH_SLOW_NS > now_ns)
-			return;
-		list_del(&x->link);
-		list_add_tail(&c->slow, &x->link);
-		x->slow = true;
-		c->nsurplus -= x->surplus;
-		x->surplus = false;
-		c->ninflight--;
-		c->nslow++;
-	}
-}
-
-/* Start one request of a fill. False: it has to wait. */
-static bool dispatch_fill(struct dispatch *d, struct fill *f)
-{
-	struct cache *c = d->c;
-	int rc = 0;
-
-	if (f->phase == FILL_MOVING)
-		return false;
-	if (!fill_wants_level(c, f)) {
-		queue_again(c, f);
-		return true;
-	}
-	if (!f->buf) {
-		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);
-		if (rc == 0 && part_load(c, f))
-			return false;
-	}
-	if (rc == -EAGAIN) {
-		d->no_room = d->waiting = true;
-		return false;
-	}
-	if (rc == 0)
-		rc = fetch_start(d, f);
-	if (rc < 0) {
-		fill_fail(c, f, rc, d->after);
-		return true;
-	}
-	if (f->wanted > 0 && f->prio == PRIO_PLANNED && fill_wants_level(c, f))
-		return true;
-	queue_again(c, f);
-	return true;
-}
-
-/* Once more when what hangs is not counted. */
-static bool may_start_now(struct dispatch *d, const struct fill *f)
-{
-	if (may_start(d, f))
-		return true;
-	if (f->level < d->c->nsources)
-		return false;
-	set_slow_aside(d->c, clock_now_ns());
-	if (may_start(d, f))
-		return true;
-	d->waiting = true;
-	return false;
-}
-
-/*
- * Start what this queue and the depth allow. Fills that have memory go on
- * even while another waits for room: what they finish makes it.
- */
-static void dispatch_queue(struct dispatch *d, struct list *queue)
-{
-	bool progress = true;
-
-	while (progress && !list_empty(queue)) {
-		progress = d->merged = false;
-		LIST_FOREACH_SAFE(l, next, queue) {
-			struct fill *f = CONTAINER_OF(l, struct fill, queue);
-
-			if (!may_start_now(d, f))
-				return;
-			progress |= dispatch_fill(d, f);
-			if (d->merged)
-				break; /* `next` may have left the queue */
-		}
-	}
-}
-
-/* The first of the queue as long as it wants something, then the next. */
-static void dispatch_in_order(struct dispatch *d, struct list *queue)
-{
-	while (!list_empty(queue)) {
-		struct fill *f = CONTAINER_OF(queue->next, struct fill, queue);
-
-		if (!may_start_now(d, f) || !dispatch_fill(d, f))
-			return;
-	}
-}
-
-void fetch_dispatch(struct cache *c, struct after *a)
-{
-	struct dispatch d = {.c = c, .after = a};
-
-	ASSERT_HELD(&c->lock);
-	if (c->stopping)
-		return;
-	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
-		d.surplus = prio != PRIO_DEMAND;
-		for (unsigned i = 0; i <= c->nsources; i++)
-			if (prio == PRIO_PLANNED)
-				dispatch_in_order(&d, &c->queue[i][prio]);
-			else
-				dispatch_queue(&d, &c->queue[i][prio]);
-	}
-	if (d.waiting && !list_empty(&c->inflight)) {
-		struct fetch *x =
-			CONTAINER_OF(c->inflight.next, struct fetch, link);
-
-		/* Any completion dispatches as well; this is for hung ones. */
-		(void)timer_set(c->config.timers, &c->dispatch_timer,
-			x->started_ns + FETCH_SLOW_NS);
-	}
+	x->s.done = ask_done;
+	x->s.data = ask_data;
 }

@@ -211,7 +211,7 @@ struct cache {
 
 /*
  * What is to be done once the lock has been released: callbacks, and what wakes
- * other threads, which would run into the lock. Only cache_unlock() does it.
+ * other threads, which would run into the lock. Only engine_run() does it.
  */
 struct after {
 	struct list reads;
@@ -224,8 +224,8 @@ struct after {
 
 void after_init(struct after *a);
 
-/* Start what can be started, unlock, run the callbacks. */
-void cache_unlock(struct cache *c, struct after *a);
+/* Start what can be started, run the callbacks; the lock is free then. */
+void engine_run(struct cache *c, struct after *a);
 
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
@@ -234,7 +234,7 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 struct fill *fill_find(struct cache *c, struct hash128 key);
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out);
-/* -EEXIST: it is in a tier, and this is not the last try. cache.c */
+/* -EEXIST: it is in a tier, and this is not the last try. read.c */
 int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out);
@@ -270,9 +270,17 @@ static inline struct list *fill_queue(struct cache *c, const struct fill *f)
 /* Set the level to that of the wanted pages; the fill is on no queue. */
 void fill_set_level(struct cache *c, struct fill *f);
 
-/* fetch.c; assert the lock. */
-void fetch_dispatch(struct cache *c, struct after *a);
-void fetch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
+/* fetch.c */
+bool fetch_of_origin(const struct fetch *x);
+size_t fetch_part_bytes(const struct fetch_part *p);
+void fill_mark(
+	struct fill *f, unsigned first, unsigned n, enum page_state state);
+/* The answer will be for the request's fills. */
+void fetch_receive(struct fetch *x);
+
+/* dispatch.c; assert the lock. */
+void dispatch_all(struct cache *c, struct after *a);
+void dispatch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
 
 /* planned.c; assert the lock. */
 void planned_unread(struct fill *f);

@@ -2,10 +2,12 @@ noinst_LTLIBRARIES += libcache.la
 libcache_la_SOURCES = \
 	src/cache/cache.c src/cache/cache.h \
 	src/cache/depth.c src/cache/depth_impl.h \
+	src/cache/dispatch.c \
+	src/cache/engine.c \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill_impl.h \
-	src/cache/life.c \
 	src/cache/part.c src/cache/part_impl.h \
 	src/cache/planned.c \
 	src/cache/publish.c \
+	src/cache/read.c \
 	src/cache/source.c src/cache/source_impl.h

@@ -238,7 +238,7 @@ static void load(struct pool_job *job)
 		fill_answer(c, f, &a);
 	}
 	store_unreserve(c->config.store, &res);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
 bool part_load(struct cache *c, struct fill *f)
@@ -289,7 +289,7 @@ static void spill(struct pool_job *job)
 	ceased = f->ceased;
 	if (end(c, f))
 		spilled(c, f, rc, &a);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its part. */
 	if (ceased)
 		part_discard(c, &item, key);

@@ -146,7 +146,7 @@ static void overtake(
 }
 
 /* All of it was served: the plans whose own reader has come are at their end;
- * cache_unlock() tells who made them. */
+ * engine_run() tells who made them. */
 void planned_read(struct cache *c, struct fill *f)
 {
 	ASSERT_HELD(&c->lock);
@@ -162,7 +162,7 @@ void planned_read(struct cache *c, struct fill *f)
 		c->planned -= f->item.size;
 }
 
-/* The fill is planned no more; cache_unlock() tells who did. */
+/* The fill is planned no more; engine_run() tells who did. */
 void planned_end(struct cache *c, struct fill *f, int status)
 {
 	ASSERT_HELD(&c->lock);
@@ -244,7 +244,7 @@ int cache_plan(
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	rc = attach(c, item, key, p);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 	return rc;
 }
 
@@ -287,5 +287,5 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 		if (list_empty(&f->plans))
 			forget(c, f);
 	}
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }

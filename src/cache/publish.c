@@ -78,7 +78,7 @@ static void publish(struct pool_job *job)
 	ceased = f->ceased;
 	published(c, f, rc, &a);
 	fill_unref(c, f);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its entry. */
 	if (ceased && rc == 0)
 		store_invalidate(c->config.store, key, size);

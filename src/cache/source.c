@@ -190,7 +190,7 @@ static void late_fire(struct timer *t)
 		/* What is not the source's yet cannot be given up. */
 		(void)timer_set(c->config.timers, t, now_ns + NS_PER_MS);
 	}
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
 /* -- Pushing --------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static void push_done(struct source_push *sp, int status)
 	cache_tell_idle(c);
 	fill_unref(c, p->f);
 	free(p);
-	cache_unlock(c, &a);
+	engine_run(c, &a);
 }
 
 static struct push *push_new(struct cache_source *cs, struct fill *f)
