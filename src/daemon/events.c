@@ -20,12 +20,16 @@ int events_open(struct mount *m, struct error *err)
 	return rc;
 }
 
+/* A silent source has been announced on standard error already. */
 void events_mounted(struct mount *m)
 {
 	struct event e = {
 		.kind = EVENT_MOUNTED, .path = m->source, .dir = m->mountpoint};
 
 	event_report(m->events, &e);
+	e.kind = EVENT_ORIGIN_SILENT;
+	if (m->unreached && (!m->options.foreground || m->options.log_file))
+		event_report(m->events, &e);
 }
 
 /* A failure that the caller prints is for other places of the log only. */

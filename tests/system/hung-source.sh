@@ -78,11 +78,14 @@ stop_mount
 ln -s far "$work/link"
 kill -STOP $far
 begun=$(date +%s)
-start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2
+start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2 \
+	--log-file "$work/log"
 took=$(($(date +%s) - begun))
 [ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
 grep -q "^refrain: source '$work/link' does not answer: what is cached" \
 	"$daemon_err" || fail "$(cat "$daemon_err")"
+grep -q "source '$work/far' does not answer" "$work/log" ||
+	fail "$(cat "$work/log")"
 expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7
 begun=$(date +%s)
 cat "$mnt/top2/d8/f" >"$work/out" 2>"$work/err" && fail 'a miss is read'
