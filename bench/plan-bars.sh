@@ -34,7 +34,14 @@ seq 1 $files | while read -r i; do
 	cp "$work/picture" "$work/src/c/$i.jpg"
 done
 
+# The same beside files of others.
+mkdir -p "$work/both/f"
+cp -rl "$work/src" "$work/both/train"
+seq 0 149 | while read -r i; do
+	cp "$work/picture" "$work/both/f/$i"
+done
+
 echo "plan-bars: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 python3 "$bench/plan_bars.py" --refrain "$refrain" --reader "$reader" \
-	--tools "$bench/../tools" --source "$work/src" --work "$work" \
-	--json "$json_out" --machine "$(machine)" "$@"
+	--tools "$bench/../tools" --source "$work/src" --both "$work/both" \
+	--work "$work" --json "$json_out" --machine "$(machine)" "$@"

@@ -11,6 +11,10 @@ reader takes on a mount that holds everything. From the third epoch on each may
 take BAR times that; nothing is fetched in vain; and the bytes of the source,
 those carried in memory, and those from the tier are what was read, exactly.
 
+A `foreign` cell reads other files of the mount, one at a time, alone, beside
+a trainer without a plan, and beside the same with one, with nothing cached: the
+last p99 may be above the second by what a planned request takes.
+
 Exits with 1 if a cell fails.
 """
 import argparse
@@ -29,6 +33,7 @@ DEPTH = 64              # that the source finds useful, if it does not say
 ENTRY_BYTES = 4096      # beside the content of an entry, at most
 FILES = 1500
 FILE_BYTES = 110000
+FOREIGN_FILES = 150
 CACHED = 0.5
 ECHO_MAX = 4
 WINDOW = max(16 * BATCH, 1024) - BATCH  # of the echo schedule, in examples
@@ -79,6 +84,10 @@ def grid():
     for ahead in (1, 8):
         cell('load-delay-echo-2' + ('-ahead-1' if ahead == 1 else ''),
              ahead=ahead, echo='2', step_ms=25)
+    for kind in KINDS:
+        cell('foreign-' + kind, by='foreign', kind=kind, ahead=64)
+    cell('foreign-rate-steps', by='foreign', kind='rate', ahead=64,
+         step_ms=200)
     cell('load-rate-echo-2', kind='rate', echo='2', step_ms=40)
     return cells
 
@@ -99,13 +108,13 @@ def call(*argv, **options):
 class Mount:
     """A mount of the source that goes away with the block."""
 
-    def __init__(self, a, where, *options):
+    def __init__(self, a, where, *options, source=None):
         self.a = a
         self.dir = where + '/mnt'
         self.cache = where + '/cache'
         os.makedirs(self.dir, exist_ok=True)
         self.daemon = subprocess.Popen(
-            [a.refrain, 'mount', a.source, self.dir, '--foreground',
+            [a.refrain, 'mount', source or a.source, self.dir, '--foreground',
              *[o.replace('CACHE', self.cache) for o in options]],
             stderr=subprocess.DEVNULL)
 
@@ -232,8 +241,11 @@ def begin_plan(a, c, mount, epochs):
         if plan.error:
             raise Failure(plan.error)
         return plan.close
-    plan = subprocess.Popen([a.refrain, 'plan', mount.dir, '--batch',
-                             str(BATCH), '--json'], stdin=subprocess.PIPE,
+    argv = [a.refrain, 'plan', mount.dir, '--batch', str(BATCH), '--json']
+    if c['ranks'] > 1:
+        # Ranks that are told to have one pace share the source evenly.
+        argv += ['--step-ms', '10']
+    plan = subprocess.Popen(argv, stdin=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, text=True)
     plan.stdin.write('\n\n'.join('\n'.join(e) for e in epochs) + '\n')
     plan.stdin.close()
@@ -328,13 +340,16 @@ def follow(c, where, missing):
         late += 1
     last = max(n for n, s in enumerate(steps) if s[1])
     if last - late < 20:
-        return {'r': r, 'off': 1, 'rate': 0, 'least': 0, 'most': 0}
+        return {'r': r, 'off': 1, 'rate': 0, 'least': 0, 'most': 0,
+                'reads': 0}
     here = e[late:last]
     got = (last - late) / (steps[last][0] - steps[late][0])
     return {'r': r, 'least': min(here), 'most': max(here),
             'off': sum(abs(x - want) > .15 * want for x in here) / len(here),
             'rate': got / min(1 / step_s, ECHO_MAX / (r * step_s)),
-            'reads': sum(s[1] for s in steps) / sum(BATCH / x for x in e)}
+            # Each fresh example as often as its factor says: of 1/e.
+            'reads': sum(s[1] * x for s, x in zip(steps, e))
+            / (BATCH * len(steps))}
 
 
 # -- A cell -------------------------------------------------------------------
@@ -379,6 +394,71 @@ def measure(a, name, c, warm_s):
     return m
 
 
+# -- A foreign reader ---------------------------------------------------------
+
+def read_foreign(mount):
+    """Milliseconds of each read."""
+    out = []
+    for n in range(FOREIGN_FILES):
+        begin = time.monotonic()
+        with open('%s/f/%d' % (mount.dir, n), 'rb') as f:
+            f.read()
+        out.append((time.monotonic() - begin) * 1000)
+        time.sleep(0.03)
+    return sorted(out)
+
+
+def beside(a, c, where, *options):
+    """What the reads take beside a trainer with these options; without any:
+    alone."""
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    mount_options = options_of(c)
+    mount_options[1] = 'CACHE:64K'
+    with Mount(a, where, *mount_options, source=a.both) as mount:
+        if not options:
+            return read_foreign(mount)
+        with subprocess.Popen(
+                [a.refrain, 'load', mount.dir + '/train', '--batch', str(BATCH),
+                 '--size', '64', '--threads', '1',
+                 '--step-ms', str(c['step_ms']), '--epochs', '99',
+                 *options], stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL) as trainer:
+            try:
+                while mount.status().get('origin_reads', 0) < FILES:
+                    if trainer.poll() is not None:
+                        raise Failure('the trainer failed')
+                    time.sleep(0.1)
+                return read_foreign(mount)
+            finally:
+                trainer.terminate()
+
+
+def measure_foreign(a, name, c):
+    delay_s, rate = KINDS[c['kind']]
+    request_ms = 1000 * (delay_s + (FILE_BYTES / rate if rate else 0))
+    where = a.work + '/cell'
+    ahead = ['--reads-ahead', str(c['ahead'])]
+    times = [beside(a, c, where),
+             beside(a, c, where, '--no-mount-help', *ahead),
+             beside(a, c, where, *ahead)]
+    p50 = [t[len(t) // 2] for t in times]
+    p99 = [t[len(t) * 99 // 100 - 1] for t in times]
+    return {'cell': name, 'p50_ms': p50, 'p99_ms': p99,
+            'request_ms': request_ms, 'load': os.getloadavg()[0],
+            'good': p99[2] <= p99[1] + request_ms}
+
+
+def show_foreign(m):
+    print('| %s | a request %.1f ms | p50 %s, p99 %s ms alone, beside a '
+          'trainer, with a plan | | | %.1f | %s |' % (
+              m['cell'], m['request_ms'],
+              ' '.join('%.1f' % x for x in m['p50_ms']),
+              ' '.join('%.1f' % x for x in m['p99_ms']), m['load'],
+              'pass' if m['good'] else 'FAIL'))
+    sys.stdout.flush()
+
+
 def show(m):
     print('| %s | %s | %s | %d | %d | %.1f | %s |' % (
         m['cell'], ' '.join('%.2f' % x for x in m['ideal'].values()),
@@ -388,14 +468,15 @@ def show(m):
         print('  ', m['counters'])
     if 'auto' in m:
         print('  R %(r).2f, e %(least).2f to %(most).2f, off %(off).2f, step '
-              'rate %(rate).3f of what is possible, fresh %(reads).3f of B/e'
+              'rate %(rate).3f of what is possible, reads a step %(reads).3f of '
+              'B/e'
               % m['auto'])
     sys.stdout.flush()
 
 
 def arguments():
     p = argparse.ArgumentParser()
-    for name in ('refrain', 'reader', 'tools', 'source', 'work', 'json',
+    for name in ('refrain', 'reader', 'tools', 'source', 'both', 'work', 'json',
                  'machine'):
         p.add_argument('--' + name, default='')
     p.add_argument('--list', action='store_true')
@@ -426,6 +507,10 @@ def main():
     warm_s, done = {}, []
     for name, c in cells.items():
         try:
+            if c['by'] == 'foreign':
+                done.append(measure_foreign(a, name, c))
+                show_foreign(done[-1])
+                continue
             if c['threads'] not in warm_s:
                 warm_s[c['threads']] = bare_reader(a, c['threads'])
             done.append(measure(a, name, c, warm_s[c['threads']]))

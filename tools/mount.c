@@ -130,7 +130,9 @@ static const struct option_def mount_table[] = {
 		.arg = "SIZE",
 		.help = "Let the kernel keep at most SIZE of its pages of "
 			"items that did not fit the cache, oldest out first "
-			"(default: as many as it likes).",
+			"(default: as many as it likes). Pages stay for 100 ms "
+			"at least, unless more than 64M above SIZE wait to be "
+			"dropped.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(pages_bytes),
 	},

@@ -59,7 +59,8 @@ ended() {
 
 # counted COUNTER: since `count`.
 count() {
-	for c in origin_bytes prefetch_wasted staging_dropped; do
+	for c in origin_bytes prefetch_wasted staging_dropped \
+		prefetch_carried_bytes reread_bytes; do
 		eval "had_$c=$(status_field $c)"
 	done
 }
@@ -96,6 +97,36 @@ peak=$(status_field staging_peak_bytes)
 [ "$peak" -le $((2 << 20)) ] || fail "staging came to $peak"
 [ "$(status_field prefetch_issued)" -gt $((files / 4)) ] ||
 	fail 'hardly anything was fetched ahead'
+
+# -- Two epochs on one input ---------------------------------------------------
+
+# An empty line ends an epoch, and without one a name that comes twice is left
+# out.
+order 11 >"$work/order"
+order 12 >"$work/next"
+{
+	cat "$work/order"
+	echo
+	cat "$work/next"
+} >"$work/both"
+rest=$((size * files - $(status_field resident_bytes)))
+count
+begin "$work/both" --batch 16
+train "$work/order"
+train "$work/next"
+ended
+expect 'positions of two epochs' "$(planned positions)" $((2 * files))
+expect 'names that come twice' "$(planned duplicate)" 0
+expect 'items wasted in two epochs' "$(counted prefetch_wasted)" 0
+expect 'bytes of two epochs, or carried' \
+	"$(($(counted origin_bytes) - $(counted reread_bytes) +
+	$(counted prefetch_carried_bytes)))" $((2 * rest))
+cat "$work/order" "$work/next" >"$work/both"
+begin "$work/both"
+train "$work/order"
+ended
+expect 'positions without an empty line' "$(planned positions)" $files
+expect 'names that come twice' "$(planned duplicate)" $files
 
 # -- Two ranks and a stranger ------------------------------------------------
 
