@@ -18,7 +18,7 @@ bench=$(cd "$(dirname "$0")" && pwd)
 
 rounds=${ROUNDS:-5}
 python=$(sed -n 's/^PYTHON = //p' Makefile)
-[ -n "$python" ] && [ -d python/pkg ] || bench_skip 'python/ is not built'
+{ [ -n "$python" ] && [ -d python/pkg ]; } || bench_skip 'python/ is not built'
 LD_LIBRARY_PATH=$PWD/.libs PYTHONPATH=$PWD/python/pkg
 export LD_LIBRARY_PATH PYTHONPATH OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 XDG_CACHE_HOME=$work/index

@@ -6,6 +6,7 @@
 # a reader who has some bytes of the old version never gets any of the new.
 set -u
 name=changed
+# shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires fuse python3
 
@@ -77,14 +78,14 @@ rm -rf "$cache"
 write_files 3
 changed_unmounted 4
 mount_again
-ls "$src" | "$refrain" plan "$mnt" >"$work/said" 2>&1
+find "$src" -type f -printf '%P\n' | "$refrain" plan "$mnt" >"$work/said" 2>&1
 expect 'the status of a plan of changed files' $? 1
 grep -q "refrain: plan: $files items could not be fetched: $files files have" \
 	"$work/said" || fail "plan: $(cat "$work/said")"
 grep -q ' 0 items (0 B) were fetched ahead' "$work/said" ||
 	fail "plan: $(cat "$work/said")"
 "$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
-ls "$src" | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
+find "$src" -type f -printf '%P\n' | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
 	fail "the second plan: $(cat "$work/said")"
 stop_mount
 

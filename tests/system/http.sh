@@ -4,7 +4,9 @@
 # ranges, redirects, a certificate that is not valid.
 set -u
 name=http
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 PATH=$PATH:/usr/sbin
 requires fuse curl nginx openssl python3

@@ -6,6 +6,7 @@
 # against the installed library.
 set -u
 name=install
+# shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires root fuse pkg-config cc
 
@@ -29,8 +30,10 @@ data=$work/data
 mount -t refrain "$data" "$mnt" -o "cache=$work/cache:10M" ||
 	fail 'mount -t refrain'
 daemon=$(status_field pid)
+flags=$(pkg-config --cflags --libs refrain) || fail 'no refrain.pc'
+# shellcheck disable=SC2086 # a list of words
 cc "${srcdir:-.}/examples/minimal.c" -o "$work/minimal" \
-	$(pkg-config --cflags --libs refrain) || fail 'cannot build a program'
+	$flags || fail 'cannot build a program'
 (cd / && env -u LD_LIBRARY_PATH "$work/minimal" "$mnt") >"$work/said" 2>&1 ||
 	fail "the program: $(cat "$work/said")"
 [ "$(status_field misses)" -gt 0 ] || fail 'nothing was read of the mount'
@@ -38,5 +41,6 @@ umount "$mnt" || fail 'cannot unmount'
 wait_for 20 daemon_gone || fail 'the daemon does not end'
 daemon=
 make -s uninstall sbindir=/sbin >/dev/null 2>&1 || fail 'make uninstall'
-[ ! -e /sbin/mount.refrain ] && [ ! -e /usr/local/bin/refrain ] ||
-	fail 'uninstalling leaves something'
+for left in /sbin/mount.refrain /usr/local/bin/refrain; do
+	[ ! -e $left ] || fail "uninstalling leaves $left"
+done

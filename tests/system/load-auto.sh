@@ -152,13 +152,13 @@ slower stays_one 4 16 64
 
 # -- The origin becomes fast --------------------------------------------------
 echoes_or_ended() {
-	[ -s "$work/log" ] || ! kill -0 $loading 2>/dev/null
+	[ -s "$work/log" ] || ! kill -0 "$loading" 2>/dev/null
 }
 # A trainer whose steps take as long as the origin needs has nothing to echo.
 begins_to_echo() {
 	wait_for 60 echoes_or_ended || fail 'it neither echoes nor ends'
 	[ ! -s "$work/log" ] || return 0
-	wait $loading || exit 1
+	wait "$loading" || exit 1
 	return 1
 }
 comes_back() {

@@ -72,6 +72,7 @@ done
 refused 2 '--window is 20' "$data" --batch 16 --echo 4 --window 20
 refused 2 '--reads-ahead 64' "$data" --batch 16 --echo auto --window 20
 refused 1 '--memory is 1048576' "$data" --batch 64 --memory 1M
+# shellcheck disable=SC3045 # dash and bash have it
 (ulimit -d 400000 && refused 1 \
 	'--memory is not set, and a quarter of the data of this process' \
 	"$data" --batch 1024 --size 224) || exit 1

@@ -5,6 +5,7 @@
 # log goes; a flood of errors is a few lines; no name can forge a line.
 set -u
 name=log
+# shellcheck source=tests/system/lib.sh
 . "${srcdir:-.}/tests/system/lib.sh"
 requires fuse python3
 

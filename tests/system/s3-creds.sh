@@ -3,7 +3,9 @@
 # Where credentials come from, and their renewal, all of it from stand-ins.
 set -u
 name=s3-creds
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 requires fuse curl
 [ -x tests/system/far ] || skip 'built without http and s3'

@@ -4,7 +4,9 @@
 # ranges, what is said of wrong secrets, and requests that a remount costs.
 set -u
 name=s3-swift
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 requires fuse
 [ -x tests/system/far ] || skip 'built without http and s3'

@@ -3,7 +3,9 @@
 # A mount of s3:// on the stand-in for a store: names, bytes, requests, faults.
 set -u
 name=s3
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 requires fuse curl drop_caches
 [ -x tests/system/far ] || skip 'built without http and s3'
@@ -18,8 +20,8 @@ s3_mount() {
 
 # same KEY: the mount has the bytes of the store.
 same() {
-	curl -sf "$far/many/$1" -o "$work/want" && cmp "$work/want" "$mnt/$1" ||
-		fail "wrong bytes: $1"
+	curl -sf "$far/many/$1" -o "$work/want" || fail "no object: $1"
+	cmp "$work/want" "$mnt/$1" || fail "wrong bytes: $1"
 }
 
 # -- Names and bytes, and what they cost

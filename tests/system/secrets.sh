@@ -7,7 +7,9 @@
 # a source are refused without being repeated.
 set -u
 name=secrets
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 requires fuse curl
 [ -x tests/system/far ] || skip 'built without http and s3'

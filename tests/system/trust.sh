@@ -18,7 +18,7 @@ listener=
 end_listener() {
 	status=$?
 	set +e
-	kill $listener 2>/dev/null
+	kill "$listener" 2>/dev/null
 	(exit $status)
 	cleanup
 }

@@ -93,6 +93,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	# A copy of the mount in the mount namespace of somebody else.
 	in_background
 	mkfifo "$work/hold" "$work/held"
+	# shellcheck disable=SC2016 # for the inner shell
 	unshare -m --propagation private sh -c \
 		'echo held >"$2"; read -r _ <"$1"' \
 		sh "$work/hold" "$work/held" &
