@@ -78,14 +78,17 @@ rm -rf "$cache"
 write_files 3
 changed_unmounted 4
 mount_again
-find "$src" -type f -printf '%P\n' | "$refrain" plan "$mnt" >"$work/said" 2>&1
+names() {
+	find "$src" -type f -printf '%P\n'
+}
+names | "$refrain" plan "$mnt" >"$work/said" 2>&1
 expect 'the status of a plan of changed files' $? 1
 grep -q "refrain: plan: $files items could not be fetched: $files files have" \
 	"$work/said" || fail "plan: $(cat "$work/said")"
 grep -q ' 0 items (0 B) were fetched ahead' "$work/said" ||
 	fail "plan: $(cat "$work/said")"
 "$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
-find "$src" -type f -printf '%P\n' | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
+names | "$refrain" plan "$mnt" >"$work/said" 2>&1 ||
 	fail "the second plan: $(cat "$work/said")"
 stop_mount
 

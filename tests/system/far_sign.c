@@ -71,7 +71,7 @@ static int by_text(const void *a, const void *b)
 /* Sorted, as the signature has it. */
 static void put_query(char *to, const char *query)
 {
-	char *copy = strdup(query), *parts[64] = { NULL }, *save = NULL;
+	char *copy = strdup(query), *parts[64] = {NULL}, *save = NULL;
 	size_t n = 0;
 
 	for (char *p = strtok_r(copy, "&", &save); p && n < 64;
