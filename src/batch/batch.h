@@ -14,13 +14,44 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "base/list.h"
 #include "settings/settings.h"
 
+/*
+ * A batch that is lent, in the memory of whoever lends it, who says how it is
+ * given back: from any thread, also after its source has been closed.
+ */
+struct lent_batch {
+	struct refrain_batch batch;
+	void (*release)(struct lent_batch *b);
+};
+
+/*
+ * Where the batches of a loader come from: the engine of this process, or that
+ * of another one. The calls mean what refrain_next(), refrain_fd() and
+ * refrain_close() say.
+ */
+struct batch_source {
+	int (*next)(struct batch_source *source, struct lent_batch **out,
+		int timeout_ms);
+	int (*fd)(struct batch_source *source);
+	int (*close)(struct batch_source *source);
+	/* Why the last call that failed did, copied. */
+	void (*message)(struct batch_source *source, struct error *out);
+};
+
 struct lender;
 
+/* Memory that slabs lie in, 64-byte aligned; the giver's for as long as the
+ * lender lives. */
+struct slab_place {
+	void *base;
+	size_t bytes; /* n * slab_bytes() at least */
+};
+
 struct slab {
-	struct refrain_batch batch; /* what is lent */
+	struct lent_batch lent_batch; /* what is lent */
 	struct lender *lender;
 	struct list node; /* lock: free slabs */
 	bool lent;	  /* lock */
@@ -33,16 +64,20 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
+/* Of one slab in a place: samples, and what is said of them. */
+size_t slab_bytes(const struct settings *s);
+
 /* What a lender of `n` slabs takes, its own memory included. */
 uint64_t lender_bytes(const struct settings *s, uint32_t n);
 
 /*
  * on_free() is called after each refrain_release(), without a lock, until
- * lender_leave() returns. -ENOMEM; -EINVAL if the caller's alloc() gave memory
- * that is not aligned.
+ * lender_leave() returns. -ENOMEM; -EINVAL if the caller's alloc(), or `place`,
+ * gave memory that is not aligned; -ENOSPC if the place is too small. `place`
+ * may be NULL: samples then are in memory of alloc().
  */
 int lender_new(struct lender **out, const struct settings *s, uint32_t n,
-	void (*on_free)(void *arg), void *arg);
+	const struct slab_place *place, void (*on_free)(void *arg), void *arg);
 
 /*
  * The loader ends. Slabs that are not lent are gone with this call, which waits

@@ -41,6 +41,7 @@ struct lender {
 	void (*release)(void *ctx, void *p, size_t bytes);
 	void *ctx;
 	size_t data_bytes;
+	bool placed; /* the slabs' memory is another's */
 	struct slab slabs[];
 };
 
@@ -61,6 +62,11 @@ static size_t meta_bytes(const struct settings *s)
 static size_t data_bytes(const struct settings *s)
 {
 	return round_up(s->c.batch * s->sample_bytes);
+}
+
+size_t slab_bytes(const struct settings *s)
+{
+	return data_bytes(s) + round_up(meta_bytes(s));
 }
 
 uint64_t lender_bytes(const struct settings *s, uint32_t n)
@@ -85,34 +91,49 @@ static void default_release(void *ctx, void *p, size_t bytes)
 
 static void slab_release(struct lender *lender, struct slab *slab)
 {
-	if (slab->data)
+	if (slab->data && !lender->placed)
 		lender->release(lender->ctx, slab->data, lender->data_bytes);
-	free(slab->crops);
+	if (!lender->placed)
+		free(slab->crops);
 	slab->data = NULL;
 	slab->crops = NULL;
 }
 
-/* The arrays are one piece of memory, which begins with the crops. */
-static int slab_init(
-	struct lender *lender, struct slab *slab, const struct settings *s)
+/* One after the other. */
+static void find_place(
+	struct slab *slab, const struct settings *s, uint8_t *base, uint32_t i)
 {
-	uint32_t n = s->c.batch;
+	slab->data = base + i * slab_bytes(s);
+	slab->crops = (void *)(slab->data + data_bytes(s));
+}
 
-	slab->lender = lender;
+static int find_memory(struct slab *slab, const struct settings *s)
+{
+	struct lender *lender = slab->lender;
+
 	slab->data = lender->alloc(lender->ctx, lender->data_bytes);
 	slab->crops = malloc(meta_bytes(s));
 	if (!slab->data || !slab->crops)
 		return -ENOMEM;
-	if ((uintptr_t)slab->data % ALIGN)
-		return -EINVAL;
+	return (uintptr_t)slab->data % ALIGN ? -EINVAL : 0;
+}
+
+static void slab_give_back(struct lent_batch *b);
+
+/* The arrays are one piece of memory, which begins with the crops. */
+static void slab_init(struct slab *slab, const struct settings *s)
+{
+	uint32_t n = s->c.batch;
+
 	slab->seeds = (uint64_t *)(void *)(slab->crops + n);
 	slab->indices = slab->seeds + n;
 	slab->substitutes = slab->indices + n;
 	slab->labels = (int64_t *)(void *)(slab->substitutes + n);
 	slab->echoes = (uint32_t *)(void *)(slab->labels + n);
 	slab->status = (refrain_status *)(void *)(slab->echoes + n);
-	slab->batch = (struct refrain_batch){
-		.size = sizeof(slab->batch),
+	slab->lent_batch.release = slab_give_back;
+	slab->lent_batch.batch = (struct refrain_batch){
+		.size = sizeof(struct refrain_batch),
 		.data = slab->data,
 		.sample_bytes = s->sample_bytes,
 		.type = s->c.type,
@@ -125,9 +146,6 @@ static int slab_init(
 		.status = slab->status,
 		.crops = slab->crops,
 	};
-	list_add_tail(&lender->free, &slab->node);
-	lender->free_count++;
-	return 0;
 }
 
 static void lender_free(struct lender *lender)
@@ -139,12 +157,38 @@ static void lender_free(struct lender *lender)
 	free(lender);
 }
 
+static int slabs_new(struct lender *lender, const struct settings *s,
+	const struct slab_place *place)
+{
+	int rc = 0;
+
+	if (place && (uintptr_t)place->base % ALIGN)
+		return -EINVAL;
+	if (place && place->bytes / lender->n < slab_bytes(s))
+		return -ENOSPC;
+	for (uint32_t i = 0; rc == 0 && i < lender->n; i++) {
+		struct slab *slab = &lender->slabs[i];
+
+		slab->lender = lender;
+		if (place)
+			find_place(slab, s, place->base, i);
+		else
+			rc = find_memory(slab, s);
+		if (rc < 0)
+			break;
+		slab_init(slab, s);
+		list_add_tail(&lender->free, &slab->node);
+		lender->free_count++;
+	}
+	return rc;
+}
+
 int lender_new(struct lender **out, const struct settings *s, uint32_t n,
-	void (*on_free)(void *arg), void *arg)
+	const struct slab_place *place, void (*on_free)(void *arg), void *arg)
 {
 	struct lender *lender =
 		calloc(1, sizeof(*lender) + n * sizeof(struct slab));
-	int rc = 0;
+	int rc;
 
 	if (!lender)
 		return -ENOMEM;
@@ -161,14 +205,25 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	lender->release = s->c.free ? s->c.free : default_release;
 	lender->ctx = s->c.alloc_ctx;
 	lender->data_bytes = data_bytes(s);
-	for (uint32_t i = 0; rc == 0 && i < n; i++)
-		rc = slab_init(lender, &lender->slabs[i], s);
+	lender->placed = place != NULL;
+	rc = slabs_new(lender, s, place);
 	if (rc < 0) {
 		lender_free(lender);
 		return rc;
 	}
 	*out = lender;
 	return 0;
+}
+
+/* Takes the lock that is held. Whoever has the last reference frees. */
+static void unref(struct lender *lender)
+{
+	bool last = --lender->refs == 0;
+
+	ASSERT_HELD(&lender->lock);
+	pthread_mutex_unlock(&lender->lock);
+	if (last)
+		lender_free(lender);
 }
 
 bool lender_has_free(const struct lender *lender)
@@ -184,17 +239,6 @@ bool lender_all_lent(const struct lender *lender)
 uint32_t lender_count(const struct lender *lender)
 {
 	return lender->n;
-}
-
-/* Whoever has the last reference frees. Takes the lock that is held. */
-static void unref(struct lender *lender)
-{
-	bool last = --lender->refs == 0;
-
-	ASSERT_HELD(&lender->lock);
-	pthread_mutex_unlock(&lender->lock);
-	if (last)
-		lender_free(lender);
 }
 
 void lender_leave(struct lender *lender)
@@ -245,14 +289,11 @@ static void give_back(struct lender *lender, struct slab *slab)
 		pthread_cond_signal(&lender->idle);
 }
 
-void refrain_release(const struct refrain_batch *b)
+static void slab_give_back(struct lent_batch *b)
 {
-	struct slab *slab = CONTAINER_OF((uintptr_t)b, struct slab, batch);
-	struct lender *lender;
+	struct slab *slab = CONTAINER_OF(b, struct slab, lent_batch);
+	struct lender *lender = slab->lender;
 
-	if (!b)
-		return;
-	lender = slab->lender;
 	if (lender->pid != getpid())
 		return;
 	pthread_mutex_lock(&lender->lock);

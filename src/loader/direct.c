@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 static struct read_op *of(struct uring_op *op)
@@ -28,24 +28,24 @@ static size_t file_room(uint64_t item_bytes)
 	return store_entry_bytes(item_bytes) + 1;
 }
 
-size_t direct_bytes(const struct refrain_loader *l, const struct entry *e)
+size_t direct_bytes(const struct engine *engine, const struct entry *e)
 {
 	const struct help_key *key =
-		e->example.whole ? help_key(l->help, e->index) : NULL;
+		e->example.whole ? help_key(engine->help, e->index) : NULL;
 
 	return key ? file_room(key->bytes) : 0;
 }
 
 /* Lock taken. */
-static void go_through_mount(struct refrain_loader *l, struct read_op *r)
+static void go_through_mount(struct engine *engine, struct read_op *r)
 {
 	r->direct = false;
 	r->fd = -1;
-	help_note_read(l->help, 0);
-	if (l->closing)
-		reader_cancel(l, r);
+	help_note_read(engine->help, 0);
+	if (engine->closing)
+		reader_cancel(engine, r);
 	else
-		reader_open(l, r);
+		reader_open(engine, r);
 }
 
 static void begin_bad_close(struct read_op *r);
@@ -55,35 +55,35 @@ static void begin_entry_read(struct read_op *r);
 static void on_bad_closed(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 
 	(void)res; /* was only read */
-	turn_lock(&l->turn);
-	go_through_mount(l, r);
-	turn_unlock(&l->turn);
+	turn_lock(&engine->turn);
+	go_through_mount(engine, r);
+	turn_unlock(&engine->turn);
 }
 
 static void on_entry_read(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 	/* Nobody else touches the operation's buffer and key meanwhile. */
 	int rc = res < 0 ? res
 			 : store_entry_check(r->buffer->data, (size_t)res,
 				   r->key, r->want);
 
-	turn_lock(&l->turn);
-	if (l->closing) {
-		reader_cancel(l, r);
+	turn_lock(&engine->turn);
+	if (engine->closing) {
+		reader_cancel(engine, r);
 	} else if (rc == 0) {
 		r->got = r->want;
-		l->meter.out.direct_hits++;
-		help_note_read(l->help, r->want);
-		reader_done(l, r);
+		engine->meter.out.direct_hits++;
+		help_note_read(engine->help, r->want);
+		reader_done(engine, r);
 	} else {
-		reader_queue(l, r, begin_bad_close);
+		reader_queue(engine, r, begin_bad_close);
 	}
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 }
 
 static void on_entry_open(struct uring_op *op, int res);
@@ -107,37 +107,37 @@ static void begin_entry_read(struct read_op *r)
 		r->ring, &r->op, r->fd, r->buffer->data, file_room(r->want), 0);
 }
 
-static void open_entry(struct refrain_loader *l, struct read_op *r)
+static void open_entry(struct engine *engine, struct read_op *r)
 {
-	r->ring = help_ring(l->help);
-	r->dir_fd = help_tier(l->help, r->tier);
-	reader_queue(l, r, begin_entry_open);
+	r->ring = help_ring(engine->help);
+	r->dir_fd = help_tier(engine->help, r->tier);
+	reader_queue(engine, r, begin_entry_open);
 }
 
 static void on_entry_open(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	if (res >= 0)
 		r->fd = res;
-	if (l->closing) {
-		reader_cancel(l, r);
+	if (engine->closing) {
+		reader_cancel(engine, r);
 	} else if (res >= 0) {
-		reader_queue(l, r, begin_entry_read);
-	} else if (res == -ENOENT && help_tier(l->help, ++r->tier) >= 0) {
-		open_entry(l, r);
+		reader_queue(engine, r, begin_entry_read);
+	} else if (res == -ENOENT && help_tier(engine->help, ++r->tier) >= 0) {
+		open_entry(engine, r);
 	} else {
-		go_through_mount(l, r);
+		go_through_mount(engine, r);
 	}
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 }
 
-bool direct_start(struct refrain_loader *l, struct read_op *r)
+bool direct_start(struct engine *engine, struct read_op *r)
 {
 	const struct help_key *key = r->entry->example.whole
-		? help_key(l->help, r->entry->index)
+		? help_key(engine->help, r->entry->index)
 		: NULL;
 
 	if (!key || r->buffer->bytes < file_room(key->bytes))
@@ -147,6 +147,6 @@ bool direct_start(struct refrain_loader *l, struct read_op *r)
 	r->key = key->key;
 	r->want = key->bytes;
 	(void)store_entry_path(r->path, key->key, key->bytes);
-	open_entry(l, r);
+	open_entry(engine, r);
 	return true;
 }

@@ -10,10 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 /* One a window: a run with more keeps the last factor. */
@@ -41,47 +40,47 @@ static int reserve(struct echoes *e)
 }
 
 /* What is read ahead is served as often as the new factor says. */
-static void look_again(struct refrain_loader *l)
+static void look_again(struct engine *engine)
 {
-	const struct planner *p = &l->planner;
+	const struct planner *p = &engine->planner;
 	struct schedule_slot slot;
 	uint64_t f = schedule_change_begins(&p->schedule), need_by;
 
 	for (; f < p->read_fresh; f++) {
-		struct entry *e = entry_find(l, f);
+		struct entry *e = entry_find(engine, f);
 
 		if (e && schedule_fresh(&p->schedule, f, &slot, &need_by) == 0)
 			entry_serve(e, &slot);
 	}
 }
 
-static void changed(struct refrain_loader *l)
+static void changed(struct engine *engine)
 {
 	struct schedule_facts facts;
 
-	l->echoes.made++;
-	look_again(l);
-	schedule_facts(&l->planner.schedule, &facts);
-	l->planner.steps = facts.steps;
-	if (l->s.c.last == REFRAIN_LAST_DROP)
-		l->meter.out.dropped_examples = facts.slots_dropped;
-	l->meter.out.dropped_fresh = facts.fresh_dropped;
+	engine->echoes.made++;
+	look_again(engine);
+	schedule_facts(&engine->planner.schedule, &facts);
+	engine->planner.steps = facts.steps;
+	if (engine->s.c.last == REFRAIN_LAST_DROP)
+		engine->meter.out.dropped_examples = facts.slots_dropped;
+	engine->meter.out.dropped_fresh = facts.fresh_dropped;
 }
 
 /* -- As measured ----------------------------------------------------------- */
 
-void echo_returned(struct refrain_loader *l)
+void echo_returned(struct engine *engine)
 {
-	const struct sums *now = &l->meter.now;
+	const struct sums *now = &engine->meter.now;
 	struct auto_sums sums = {
-		.steps = l->meter.out.steps,
-		.fresh = l->meter.out.fresh,
+		.steps = engine->meter.out.steps,
+		.fresh = engine->meter.out.fresh,
 		.full_ns = now->full_ns,
 		.full_reads = now->full_reads,
 		.long_ns = now->long_ns,
 		.long_reads = now->long_reads,
 		.bursts = now->bursts,
-		.in_burst = l->reader.full,
+		.in_burst = engine->reader.full,
 		.read_ns = now->reading_ns,
 		.reads = now->reads,
 		.decode_ns = now->decode_ns,
@@ -89,21 +88,21 @@ void echo_returned(struct refrain_loader *l)
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
 		.wait_ns = now->wait_ns,
-		.planned = help_plans(l->help),
+		.planned = help_plans(engine->help),
 	};
 
-	if (!l->s.measures)
+	if (!engine->s.measures)
 		return;
 	if (sums.planned)
-		help_rates_get(l->help, &sums.rates, &sums.in_burst);
-	auto_step(&l->echoes.measured, &sums);
-	l->echoes.due = true;
+		help_rates_get(engine->help, &sums.rates, &sums.in_burst);
+	auto_step(&engine->echoes.measured, &sums);
+	engine->echoes.due = true;
 }
 
-static void follow(struct refrain_loader *l)
+static void follow(struct engine *engine)
 {
-	struct echoes *e = &l->echoes;
-	struct planner *p = &l->planner;
+	struct echoes *e = &engine->echoes;
+	struct planner *p = &engine->planner;
 	uint64_t step;
 	int rc;
 
@@ -119,35 +118,36 @@ static void follow(struct refrain_loader *l)
 	if (rc <= 0)
 		return;
 	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
-	changed(l);
+	changed(engine);
 }
 
 /*
  * A first change begins a spread of fresh examples after the start, when three
  * eighths of one were measured, and a spread must be left for it.
  */
-static uint64_t needs_fresh(const struct refrain_loader *l)
+static uint64_t needs_fresh(const struct engine *engine)
 {
-	const struct schedule *s = &l->planner.schedule;
+	const struct schedule *s = &engine->planner.schedule;
 	uint64_t spread = s->spread * s->unit_examples;
 
-	return 2 * spread + ((uint64_t)l->s.c.batches_ahead + 2) * l->s.c.batch;
+	return 2 * spread +
+		((uint64_t)engine->s.c.batches_ahead + 2) * engine->s.c.batch;
 }
 
-const char *echo_reason(const struct refrain_loader *l, uint64_t *needs)
+const char *echo_reason(const struct engine *engine, uint64_t *needs)
 {
-	const struct echoes *e = &l->echoes;
+	const struct echoes *e = &engine->echoes;
 	struct auto_part m;
 
 	*needs = 0;
-	if (!l->s.changes)
+	if (!engine->s.changes)
 		return "";
-	if (!l->s.measures)
+	if (!engine->s.measures)
 		return "it changes where echo_log says";
-	*needs = needs_fresh(l);
+	*needs = needs_fresh(engine);
 	if (e->made > 0)
 		return "it follows r";
-	if (e->ended || l->planner.schedule.fresh < *needs)
+	if (e->ended || engine->planner.schedule.fresh < *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
 		return "too little is measured so far";
@@ -206,10 +206,10 @@ static uint64_t begins(const struct planner *p, const struct echo_change *c)
 }
 
 /* As soon as the one before has begun: at most one is then to come. */
-static void replay(struct refrain_loader *l)
+static void replay(struct engine *engine)
 {
-	struct echoes *e = &l->echoes;
-	struct planner *p = &l->planner;
+	struct echoes *e = &engine->echoes;
+	struct planner *p = &engine->planner;
 
 	while (e->made < e->logged &&
 		schedule_change_begins(&p->schedule) <= p->planned_fresh) {
@@ -219,44 +219,44 @@ static void replay(struct refrain_loader *l)
 		if (begins(p, c) >= p->planned_fresh)
 			rc = schedule_change(&p->schedule, c->step, c->echo);
 		if (rc < 0) {
-			l->stopped = error_set(&l->message, -ESTALE,
+			engine->stopped = error_set(&engine->message, -ESTALE,
 				"echo_log line %" PRIu64 " is of another "
 				"configuration: no change is possible at step "
 				"%" PRIu64,
 				e->made + 1, c->step);
 			return;
 		}
-		changed(l);
+		changed(engine);
 	}
 }
 
-void echo_plan(struct refrain_loader *l)
+void echo_plan(struct engine *engine)
 {
-	if (l->s.measures)
-		follow(l);
-	else if (l->s.changes)
-		replay(l);
+	if (engine->s.measures)
+		follow(engine);
+	else if (engine->s.changes)
+		replay(engine);
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-int echo_init(struct refrain_loader *l, struct error *err)
+int echo_init(struct engine *engine, struct error *err)
 {
-	const struct schedule *s = &l->planner.schedule;
-	struct echoes *e = &l->echoes;
+	const struct schedule *s = &engine->planner.schedule;
+	struct echoes *e = &engine->echoes;
 	int rc;
 
 	e->made = e->before;
-	if (l->s.measures) {
+	if (engine->s.measures) {
 		e->base = e->before;
-		auto_init(&e->measured, l->s.c.batch, l->s.c.threads,
-			s->spread * s->unit_examples, l->s.echo_max,
+		auto_init(&e->measured, engine->s.c.batch, engine->s.c.threads,
+			s->spread * s->unit_examples, engine->s.echo_max,
 			schedule_echo_at(s, UINT64_MAX));
 		return 0;
 	}
-	if (!l->s.changes)
+	if (!engine->s.changes)
 		return 0;
-	rc = parse_log(e, l->s.c.echo_log, err);
+	rc = parse_log(e, engine->s.c.echo_log, err);
 	if (rc == 0 && e->logged < e->before)
 		rc = error_set(err, -ESTALE,
 			"the state is of a run with %" PRIu64
@@ -265,9 +265,9 @@ int echo_init(struct refrain_loader *l, struct error *err)
 	return rc;
 }
 
-void echo_release(struct refrain_loader *l)
+void echo_release(struct engine *engine)
 {
-	free(l->echoes.log);
+	free(engine->echoes.log);
 }
 
 /* -- The log --------------------------------------------------------------- */
@@ -291,10 +291,8 @@ static int print_log(const struct echoes *e, char *buf, size_t size)
 	return (int)used;
 }
 
-int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
+int engine_echo_log(struct engine *engine, char *buf, size_t size)
 {
-	if (l->pid != getpid())
-		return -ECHILD;
-	LOCK_SCOPE(&l->turn.lock);
-	return print_log(&l->echoes, buf, size);
+	LOCK_SCOPE(&engine->turn.lock);
+	return print_log(&engine->echoes, buf, size);
 }

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 
 #define SUBSTITUTES_MAX 16
 #define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */
@@ -44,66 +44,68 @@ uint64_t entries_bytes(uint64_t count)
 		bucket_count(count) * sizeof(struct entry *);
 }
 
-int entries_init(struct refrain_loader *l, uint64_t count)
+int entries_init(struct engine *engine, uint64_t count)
 {
 	uint32_t buckets = bucket_count(count);
 
-	list_init(&l->urgent);
-	list_init(&l->ahead);
-	list_init(&l->read_ahead);
-	list_init(&l->idle_entries);
+	list_init(&engine->urgent);
+	list_init(&engine->ahead);
+	list_init(&engine->read_ahead);
+	list_init(&engine->idle_entries);
 	if (count > UINT32_MAX / 2)
 		return -ENOMEM;
-	l->entries = calloc(count, sizeof(*l->entries));
-	l->buckets = calloc(buckets, sizeof(struct entry *));
-	if (!l->entries || !l->buckets)
+	engine->entries = calloc(count, sizeof(*engine->entries));
+	engine->buckets = calloc(buckets, sizeof(struct entry *));
+	if (!engine->entries || !engine->buckets)
 		return -ENOMEM;
-	l->entries_count = l->free_entries = (uint32_t)count;
-	l->bucket_mask = buckets - 1;
+	engine->entries_count = engine->free_entries = (uint32_t)count;
+	engine->bucket_mask = buckets - 1;
 	for (uint64_t i = 0; i < count; i++) {
-		l->entries[i].next = l->entries_free;
-		l->entries_free = &l->entries[i];
+		engine->entries[i].next = engine->entries_free;
+		engine->entries_free = &engine->entries[i];
 	}
 	return 0;
 }
 
 /* Buffers of entries that a read has stay. */
-void entries_release(struct refrain_loader *l)
+void entries_release(struct engine *engine)
 {
-	for (uint32_t i = 0; l->entries && i < l->entries_count; i++) {
-		struct entry *e = &l->entries[i];
+	for (uint32_t i = 0; engine->entries && i < engine->entries_count;
+		i++) {
+		struct entry *e = &engine->entries[i];
 
 		free(e->why);
-		memory_put(&l->memory, e->encoded);
-		memory_put(&l->memory, e->kept);
+		memory_put(&engine->memory, e->encoded);
+		memory_put(&engine->memory, e->kept);
 	}
-	free(l->entries);
-	free(l->buckets);
-	l->entries = NULL;
-	l->buckets = NULL;
+	free(engine->entries);
+	free(engine->buckets);
+	engine->entries = NULL;
+	engine->buckets = NULL;
 }
 
-static struct entry **bucket_of(const struct refrain_loader *l, uint64_t fresh)
+static struct entry **bucket_of(const struct engine *engine, uint64_t fresh)
 {
-	return &l->buckets[fresh & l->bucket_mask];
+	return &engine->buckets[fresh & engine->bucket_mask];
 }
 
-struct entry *entry_find(struct refrain_loader *l, uint64_t fresh)
+struct entry *entry_find(struct engine *engine, uint64_t fresh)
 {
-	struct entry *e = *bucket_of(l, fresh);
+	struct entry *e = *bucket_of(engine, fresh);
 
 	while (e && e->slot.fresh != fresh)
 		e = e->next;
 	return e;
 }
 
-struct entry *entry_add(struct refrain_loader *l,
-	const struct schedule_slot *slot, const struct example *example)
+struct entry *entry_add(struct engine *engine, const struct schedule_slot *slot,
+	const struct example *example)
 {
-	struct entry **bucket = bucket_of(l, slot->fresh), *e = l->entries_free;
+	struct entry **bucket = bucket_of(engine, slot->fresh),
+		     *e = engine->entries_free;
 
-	l->entries_free = e->next;
-	l->free_entries--;
+	engine->entries_free = e->next;
+	engine->free_entries--;
 	*e = (struct entry){
 		.next = *bucket,
 		.slot = *slot,
@@ -114,7 +116,7 @@ struct entry *entry_add(struct refrain_loader *l,
 		.low = slot->echo,
 		.was_read = slot->echo > 0,
 		.was_decoded = slot->echo > 0,
-		.since_ns = l->meter.ticked_ns,
+		.since_ns = engine->meter.ticked_ns,
 	};
 	list_init(&e->node);
 	list_init(&e->waiting);
@@ -128,90 +130,89 @@ void entry_serve(struct entry *e, const struct schedule_slot *slot)
 	e->left = slot->servings;
 }
 
-static void drop_kept(struct refrain_loader *l, struct entry *e)
+static void drop_kept(struct engine *engine, struct entry *e)
 {
 	if (!e->kept)
 		return;
-	l->kept_bytes -= memory_cost(e->kept_bytes);
-	l->kept_count--;
-	memory_put(&l->memory, e->kept);
+	engine->kept_bytes -= memory_cost(e->kept_bytes);
+	engine->kept_count--;
+	memory_put(&engine->memory, e->kept);
 	e->kept = NULL;
 }
 
-void entry_drop_encoded(struct refrain_loader *l, struct entry *e)
+void entry_drop_encoded(struct engine *engine, struct entry *e)
 {
-	memory_put(&l->memory, e->encoded);
+	memory_put(&engine->memory, e->encoded);
 	e->encoded = NULL;
 }
 
-static void entry_free(struct refrain_loader *l, struct entry *e)
+static void entry_free(struct engine *engine, struct entry *e)
 {
-	struct entry **at = bucket_of(l, e->slot.fresh);
+	struct entry **at = bucket_of(engine, e->slot.fresh);
 
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
-	entry_list(l, e, ON_NONE);
-	drop_kept(l, e);
-	entry_drop_encoded(l, e);
+	entry_list(engine, e, ON_NONE);
+	drop_kept(engine, e);
+	entry_drop_encoded(engine, e);
 	free(e->why);
 	e->why = NULL;
-	e->next = l->entries_free;
-	l->entries_free = e;
-	l->free_entries++;
+	e->next = engine->entries_free;
+	engine->entries_free = e;
+	engine->free_entries++;
 }
 
 /* -- States and lists ------------------------------------------------------ */
 
-void entry_state(
-	struct refrain_loader *l, struct entry *e, enum entry_state state)
+void entry_state(struct engine *engine, struct entry *e, enum entry_state state)
 {
 	e->state = state;
-	e->since_ns = l->meter.ticked_ns;
+	e->since_ns = engine->meter.ticked_ns;
 }
 
-static void take_off(struct refrain_loader *l, struct entry *e)
+static void take_off(struct engine *engine, struct entry *e)
 {
 	list_del(&e->node);
-	l->ahead_count -= e->on == ON_AHEAD;
+	engine->ahead_count -= e->on == ON_AHEAD;
 }
 
-void entry_list(struct refrain_loader *l, struct entry *e, enum entry_list on)
+void entry_list(struct engine *engine, struct entry *e, enum entry_list on)
 {
 	struct list *heads[] = {
 		[ON_NONE] = NULL,
-		[ON_URGENT] = &l->urgent,
-		[ON_AHEAD] = &l->ahead,
-		[ON_READY] = &l->read_ahead,
-		[ON_IDLE] = &l->idle_entries,
+		[ON_URGENT] = &engine->urgent,
+		[ON_AHEAD] = &engine->ahead,
+		[ON_READY] = &engine->read_ahead,
+		[ON_IDLE] = &engine->idle_entries,
 	};
 
 	if (e->on == on)
 		return;
-	take_off(l, e);
+	take_off(engine, e);
 	e->on = on;
-	l->ahead_count += on == ON_AHEAD;
+	engine->ahead_count += on == ON_AHEAD;
 	if (on != ON_NONE)
 		list_add_tail(heads[on], &e->node);
 }
 
 /* To the front of what is to be read. */
-static void read_first(struct refrain_loader *l, struct entry *e)
+static void read_first(struct engine *engine, struct entry *e)
 {
-	struct list *head = e->planned ? &l->urgent : &l->ahead;
+	struct list *head = e->planned ? &engine->urgent : &engine->ahead;
 
-	take_off(l, e);
+	take_off(engine, e);
 	e->on = e->planned ? ON_URGENT : ON_AHEAD;
-	l->ahead_count += e->on == ON_AHEAD;
+	engine->ahead_count += e->on == ON_AHEAD;
 	list_add_tail(head->next, &e->node);
 }
 
-static void queue(struct refrain_loader *l, struct serving *s)
+static void queue(struct engine *engine, struct serving *s)
 {
 	s->state = SERVING_QUEUED;
-	s->since_ns = l->meter.ticked_ns;
+	s->since_ns = engine->meter.ticked_ns;
 	list_add_tail(&s->step->ready, &s->node);
-	l->ready++;
+	engine->ready++;
 }
 
 static void wait_for(struct entry *e, struct serving *s)
@@ -220,13 +221,13 @@ static void wait_for(struct entry *e, struct serving *s)
 	list_add_tail(&e->waiting, &s->node);
 }
 
-void entry_plan(struct refrain_loader *l, struct entry *e, struct serving *s)
+void entry_plan(struct engine *engine, struct entry *e, struct serving *s)
 {
 	e->planned++;
-	l->unfinished++;
+	engine->unfinished++;
 	switch (e->state) {
 	case ENTRY_ABSENT:
-		entry_list(l, e, ON_URGENT);
+		entry_list(engine, e, ON_URGENT);
 		wait_for(e, s);
 		break;
 	case ENTRY_READING:
@@ -236,82 +237,82 @@ void entry_plan(struct refrain_loader *l, struct entry *e, struct serving *s)
 	case ENTRY_ENCODED:
 	case ENTRY_KEPT:
 	case ENTRY_FAILED:
-		entry_list(l, e, ON_NONE);
-		queue(l, s);
+		entry_list(engine, e, ON_NONE);
+		queue(engine, s);
 		break;
 	}
 }
 
-void entry_wake(struct refrain_loader *l, struct entry *e)
+void entry_wake(struct engine *engine, struct entry *e)
 {
 	while (!list_empty(&e->waiting)) {
 		struct serving *s =
 			CONTAINER_OF(e->waiting.next, struct serving, node);
 
 		list_del(&s->node);
-		queue(l, s);
+		queue(engine, s);
 	}
 }
 
-void entry_served(struct refrain_loader *l, struct entry *e, uint32_t echo)
+void entry_served(struct engine *engine, struct entry *e, uint32_t echo)
 {
-	l->unfinished--;
+	engine->unfinished--;
 	e->planned--;
 	e->left--;
 	if (e->low == echo)
 		e->low++;
 }
 
-void entry_settle(struct refrain_loader *l, struct entry *e)
+void entry_settle(struct engine *engine, struct entry *e)
 {
 	if (e->state == ENTRY_WORKING || e->state == ENTRY_READING || e->users)
 		return;
 	if (!e->left) {
-		entry_free(l, e);
+		entry_free(engine, e);
 		return;
 	}
 	if (e->state == ENTRY_ABSENT) {
 		if (e->planned)
-			entry_list(l, e, ON_URGENT);
+			entry_list(engine, e, ON_URGENT);
 		return;
 	}
-	entry_wake(l, e);
+	entry_wake(engine, e);
 	if (!e->planned && e->state != ENTRY_FAILED)
-		entry_list(l, e, e->planned_once ? ON_IDLE : ON_READY);
+		entry_list(engine, e, e->planned_once ? ON_IDLE : ON_READY);
 }
 
 /* -- Dropping -------------------------------------------------------------- */
 
-static void drop(struct refrain_loader *l, struct entry *e)
+static void drop(struct engine *engine, struct entry *e)
 {
-	drop_kept(l, e);
-	entry_drop_encoded(l, e);
-	entry_state(l, e, ENTRY_ABSENT);
+	drop_kept(engine, e);
+	entry_drop_encoded(engine, e);
+	entry_state(engine, e, ENTRY_ABSENT);
 }
 
-bool entries_reclaim(struct refrain_loader *l)
+bool entries_reclaim(struct engine *engine)
 {
 	struct entry *e;
 
-	if (!list_empty(&l->idle_entries)) {
-		e = CONTAINER_OF(l->idle_entries.prev, struct entry, node);
-		drop(l, e);
-		entry_list(l, e, ON_NONE);
+	if (!list_empty(&engine->idle_entries)) {
+		e = CONTAINER_OF(engine->idle_entries.prev, struct entry, node);
+		drop(engine, e);
+		entry_list(engine, e, ON_NONE);
 		return true;
 	}
-	if (list_empty(&l->read_ahead))
+	if (list_empty(&engine->read_ahead))
 		return false;
-	e = CONTAINER_OF(l->read_ahead.prev, struct entry, node);
-	drop(l, e);
-	read_first(l, e);
+	e = CONTAINER_OF(engine->read_ahead.prev, struct entry, node);
+	drop(engine, e);
+	read_first(engine, e);
 	return true;
 }
 
 /* Servings of the entry that are queued wait again. */
-static void unqueue(struct refrain_loader *l, struct entry *e)
+static void unqueue(struct engine *engine, struct entry *e)
 {
-	for (uint64_t n = l->step_first; n < l->step_end; n++) {
-		struct step *st = step_of(l, n);
+	for (uint64_t n = engine->step_first; n < engine->step_end; n++) {
+		struct step *st = step_of(engine, n);
 
 		LIST_FOREACH_SAFE(pos, tmp, &st->ready) {
 			struct serving *s =
@@ -320,16 +321,16 @@ static void unqueue(struct refrain_loader *l, struct entry *e)
 			if (s->entry != e)
 				continue;
 			list_del(&s->node);
-			l->ready--;
+			engine->ready--;
 			wait_for(e, s);
 		}
 	}
 }
 
-bool entries_reclaim_queued(struct refrain_loader *l)
+bool entries_reclaim_queued(struct engine *engine)
 {
-	for (uint64_t n = l->step_end; n-- > l->step_first;) {
-		struct step *st = step_of(l, n);
+	for (uint64_t n = engine->step_end; n-- > engine->step_first;) {
+		struct step *st = step_of(engine, n);
 
 		LIST_FOREACH(pos, &st->ready) {
 			struct entry *e =
@@ -339,9 +340,9 @@ bool entries_reclaim_queued(struct refrain_loader *l)
 				    e->state != ENTRY_KEPT) ||
 				e->users)
 				continue;
-			unqueue(l, e);
-			drop(l, e);
-			entry_list(l, e, ON_URGENT);
+			unqueue(engine, e);
+			drop(engine, e);
+			entry_list(engine, e, ON_URGENT);
 			return true;
 		}
 	}
@@ -352,15 +353,16 @@ bool entries_reclaim_queued(struct refrain_loader *l)
 
 /* Different examples are counted once: a bit each, from the first one on that
  * fails. Without memory for them each failure counts. */
-static void count_damaged(struct refrain_loader *l, uint64_t index)
+static void count_damaged(struct engine *engine, uint64_t index)
 {
-	struct meter *m = &l->meter;
+	struct meter *m = &engine->meter;
 	uint8_t bit = (uint8_t)(1U << (index % 8));
 
 	if (!m->damaged) {
-		m->damaged = calloc(1, l->examples / 8 + 1);
+		m->damaged = calloc(1, engine->examples / 8 + 1);
 		if (m->damaged)
-			memory_charge_over(&l->memory, l->examples / 8 + 1);
+			memory_charge_over(
+				&engine->memory, engine->examples / 8 + 1);
 	}
 	if (m->damaged && (m->damaged[index / 8] & bit))
 		return;
@@ -383,20 +385,21 @@ static void count_error(struct refrain_stats *out, int error, const char *stage)
 }
 
 /* The next candidate. */
-static void substitute(struct refrain_loader *l, struct entry *e)
+static void substitute(struct engine *engine, struct entry *e)
 {
 	uint64_t words[] = {
 		SUBSTITUTE_PURPOSE, e->slot.epoch, e->slot.index, ++e->attempt};
 
-	e->index = hash64(words, sizeof(words), l->s.c.seed) % l->examples;
-	dataset_example(l->dataset, e->index, &e->example);
+	e->index = hash64(words, sizeof(words), engine->s.c.seed) %
+		engine->examples;
+	dataset_example(engine->dataset, e->index, &e->example);
 	e->label = e->example.label;
 	e->size_hint = 0;
 	e->tries = 0;
 	e->picture = (struct picture){.declined = false};
 	e->was_read = e->was_decoded = e->slot.echo > 0;
-	entry_state(l, e, ENTRY_ABSENT);
-	read_first(l, e);
+	entry_state(engine, e, ENTRY_ABSENT);
+	read_first(engine, e);
 }
 
 /* What the process lacks says nothing about the example. */
@@ -406,7 +409,7 @@ static bool is_local(int error)
 }
 
 static void stop_for_want(
-	struct refrain_loader *l, const struct entry *e, int error)
+	struct engine *engine, const struct entry *e, int error)
 {
 	const char *advice = "lower memory_bytes, or give the process more";
 
@@ -415,29 +418,30 @@ static void stop_for_want(
 			 "reads_ahead";
 	else if (error == -ENFILE)
 		advice = "raise /proc/sys/fs/file-max";
-	l->stopped = error;
-	l->failure = (struct refrain_failure){
+	engine->stopped = error;
+	engine->failure = (struct refrain_failure){
 		.error = error,
 		.stage = e->error_stage,
 		.index = e->index,
-		.step = l->step_first,
+		.step = engine->step_first,
 	};
-	(void)error_set(&l->message, error, "%s; %s", l->damage.msg, advice);
+	(void)error_set(
+		&engine->message, error, "%s; %s", engine->damage.msg, advice);
 }
 
 /* Keep why the example failed; its substitutes are another matter. */
 static void note_why(
-	struct refrain_loader *l, struct entry *e, int error, const char *stage)
+	struct engine *engine, struct entry *e, int error, const char *stage)
 {
-	count_damaged(l, e->index);
+	count_damaged(engine, e->index);
 	if (e->error) {
-		l->meter.out.substitute_errors++;
+		engine->meter.out.substitute_errors++;
 		return;
 	}
-	count_error(&l->meter.out, error, stage);
+	count_error(&engine->meter.out, error, stage);
 	e->error = error;
 	e->error_index = e->index;
-	e->why = strdup(l->damage.msg); /* without it: the number */
+	e->why = strdup(engine->damage.msg); /* without it: the number */
 }
 
 static void note_no_substitute(struct entry *e)
@@ -452,30 +456,30 @@ static void note_no_substitute(struct entry *e)
 	e->why = strdup(why.msg);
 }
 
-void entry_fail(struct refrain_loader *l, struct entry *e, int error,
+void entry_fail(struct engine *engine, struct entry *e, int error,
 	const char *stage, const char *what)
 {
-	(void)error_set(&l->damage, error, "cannot %s '%s': %s", stage,
+	(void)error_set(&engine->damage, error, "cannot %s '%s': %s", stage,
 		e->example.name, what);
-	drop_kept(l, e);
-	entry_drop_encoded(l, e);
+	drop_kept(engine, e);
+	entry_drop_encoded(engine, e);
 	if (!e->error)
 		e->error_stage = stage[0] == 'r' ? REFRAIN_STAGE_READ
 						 : REFRAIN_STAGE_DECODE;
 	if (is_local(error))
-		stop_for_want(l, e, error);
+		stop_for_want(engine, e, error);
 	else
-		note_why(l, e, error, stage);
-	if (!is_local(error) && l->s.c.policy == REFRAIN_SUBSTITUTE &&
-		l->examples > 1 && e->attempt < SUBSTITUTES_MAX) {
-		substitute(l, e);
+		note_why(engine, e, error, stage);
+	if (!is_local(error) && engine->s.c.policy == REFRAIN_SUBSTITUTE &&
+		engine->examples > 1 && e->attempt < SUBSTITUTES_MAX) {
+		substitute(engine, e);
 		return;
 	}
 	if (is_local(error))
 		e->error = error;
 	else
 		note_no_substitute(e);
-	entry_list(l, e, ON_NONE);
-	entry_state(l, e, ENTRY_FAILED);
-	entry_settle(l, e);
+	entry_list(engine, e, ON_NONE);
+	entry_state(engine, e, ENTRY_FAILED);
+	entry_settle(engine, e);
 }

@@ -1,430 +1,257 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening and closing a loader, and asking it. Opening builds the parts in
- * order, on the caller's thread, so that whatever is wrong is said at once;
- * closing is bounded: what hangs in the kernel is left behind with all that it
- * may still write to. loader_impl.h says how the parts work together.
+ * The public calls: checks, copies of structs of the size that the caller
+ * knows, and messages. Batches come from a source; what else is asked is asked
+ * of the engine. Any thread of the user's.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "loader/engine.h"
 #include "loader/loader_impl.h"
-#include "mount_help/mount_help.h"
 
-#define READS_END_NS (400 * NS_PER_MS)
-#define CLOSE_NS (900 * NS_PER_MS)
-/* Below that nothing can be read and decoded at a time. */
-#define WORKING_BYTES ((uint64_t)256 << 10)
-#define WORKER_BYTES ((uint64_t)64 << 10)
-#define ENTRIES_SPARE 64
+struct refrain_loader {
+	/* Set once. */
+	struct batch_source *source;
+	struct engine *engine; /* NULL: the source is another's */
+	pid_t pid;
+};
 
-/* Of the calling thread: the copy that refrain_message() gave out. */
+/* Of the calling thread: its last message of a handle, and where it is from. */
 static __thread struct error message_copy;
+static __thread const struct refrain_loader *message_of;
 
-/* -- Opening --------------------------------------------------------------- */
-
-/* Slabs in the making, and one that is lent. */
-static uint32_t slab_count(const struct refrain_loader *l)
+/* May the handle's engine be asked? -ECHILD after a fork, -ENOSYS. */
+static int ask(const struct refrain_loader *l)
 {
-	return l->s.c.batches_ahead + 1;
+	if (l->pid != getpid())
+		return -ECHILD;
+	return l->engine ? 0 : -ENOSYS;
 }
 
-static uint64_t entry_count(const struct refrain_loader *l)
+/* -- Life ------------------------------------------------------------------ */
+
+int loader_over(struct refrain_loader **out, struct batch_source *source)
 {
-	const struct refrain_config *c = &l->s.c;
+	struct refrain_loader *l = calloc(1, sizeof(*l));
 
-	return l->outstanding_max +
-		((uint64_t)c->batches_ahead + 2) * c->batch + l->s.ahead_max +
-		ENTRIES_SPARE;
-}
-
-static uint64_t tables_bytes(const struct refrain_loader *l)
-{
-	const struct refrain_config *c = &l->s.c;
-	uint64_t place = sizeof(struct schedule_slot) + sizeof(struct serving);
-
-	return sizeof(*l) + dataset_memory_bytes(l->dataset) +
-		entries_bytes(entry_count(l)) +
-		(uint64_t)c->batches_ahead * c->batch * place +
-		c->batch * sizeof(struct example) +
-		c->reads_ahead * sizeof(struct read_op);
-}
-
-static int check_memory(struct refrain_loader *l, struct error *err)
-{
-	uint64_t fixed = lender_bytes(&l->s, slab_count(l)) + tables_bytes(l);
-	uint64_t least = fixed + WORKING_BYTES + l->s.c.threads * WORKER_BYTES;
-
-	l->memory.limit = l->s.c.memory_bytes;
-	if (least > l->s.c.memory_bytes && l->s.memory_of)
-		return error_set(err, -ENOMEM,
-			"memory_bytes is not set, and a quarter of %s is "
-			"%" PRIu64 ": %u batches of %" PRIu64
-			" bytes and what belongs to them need %" PRIu64,
-			l->s.memory_of, l->s.c.memory_bytes, slab_count(l),
-			(uint64_t)l->s.c.batch * l->s.sample_bytes, least);
-	if (least > l->s.c.memory_bytes)
-		return error_set(err, -ENOMEM,
-			"memory_bytes is %" PRIu64 ": %u batches of %" PRIu64
-			" bytes and what belongs to them need %" PRIu64,
-			l->s.c.memory_bytes, slab_count(l),
-			(uint64_t)l->s.c.batch * l->s.sample_bytes, least);
-	memory_charge_over(&l->memory, fixed);
+	if (!l)
+		return -ENOMEM;
+	message_of = NULL;
+	l->source = source;
+	l->pid = getpid();
+	*out = l;
 	return 0;
-}
-
-static int open_dataset(struct refrain_loader *l, struct error *err)
-{
-	const struct refrain_config *c = &l->s.c;
-	struct dataset_options options = {
-		.path = c->dataset,
-		.source = c->source,
-		.root = c->root,
-		.record_bytes = c->record_bytes,
-		.label_bytes = c->label_bytes,
-		.any_file = c->decode != NULL,
-		.timeout_ns = c->open_timeout_ms < 0
-			? 0
-			: (uint64_t)c->open_timeout_ms * NS_PER_MS,
-	};
-	int rc = dataset_open(&l->dataset, &options, err);
-
-	if (rc == 0)
-		l->examples = dataset_count(l->dataset);
-	return rc;
-}
-
-/* -- Turns ----------------------------------------------------------------- */
-
-static void begin_turn(void *arg)
-{
-	meter_tick(arg);
-}
-
-/*
- * All that can go on because of what was done under the lock: reads are
- * started, and whoever has something to do now is woken. There is no other
- * place for that.
- */
-static void *end_turn(void *arg)
-{
-	struct refrain_loader *l = arg;
-	struct read_op *reads;
-	bool ready;
-
-	reader_pump(l);
-	reads = reader_take_queued(l);
-	l->reader.beginning += reads != NULL;
-	if (l->alone)
-		turn_mark(&l->turn, TURN_ALONE);
-	else
-		turn_mark_workers(
-			&l->turn, (uint64_t)l->ready + planner_wants(l));
-	if (help_take_stirred(l->help))
-		turn_mark(&l->turn, TURN_HELP);
-	ready = loader_is_ready(l);
-	turn_ready(&l->turn, ready);
-	if (ready)
-		turn_mark(&l->turn, TURN_CALLERS);
-	return reads;
-}
-
-static void start_reads(void *arg, void *chosen)
-{
-	struct refrain_loader *l = arg;
-
-	reader_begin(chosen);
-	if (--l->reader.beginning > 0 || !l->ending)
-		return;
-	turn_lock(&l->turn);
-	turn_mark(&l->turn, TURN_CLOSER);
-	turn_unlock(&l->turn);
-}
-
-static const struct turn_ops turns = {begin_turn, end_turn, start_reads};
-
-static void on_free_slab(void *arg)
-{
-	struct refrain_loader *l = arg;
-
-	turn_lock(&l->turn);
-	turn_unlock(&l->turn);
-}
-
-static int open_tables(struct refrain_loader *l, struct error *err)
-{
-	int rc = check_memory(l, err);
-
-	if (rc < 0)
-		return rc;
-	rc = turn_init(&l->turn, &turns, l);
-	l->turns = true;
-	if (rc < 0)
-		return error_set(err, rc, "cannot make an eventfd: %m");
-	rc = lender_new(&l->lender, &l->s, slab_count(l), on_free_slab, l);
-	if (rc == -EINVAL)
-		return error_set(err, rc,
-			"alloc() returned memory that is not 64-byte aligned");
-	if (rc < 0)
-		return error_set(err, -ENOMEM,
-			"no memory for %u batches of %" PRIu64 " bytes",
-			slab_count(l),
-			(uint64_t)l->s.c.batch * l->s.sample_bytes);
-	if (entries_init(l, entry_count(l)) < 0 || meter_init(l) < 0)
-		return error_set(err, -ENOMEM, "no memory for the pool");
-	return 0;
-}
-
-/* What a mount may know, as of a turn. */
-static void say_run(void *arg, struct help_run *out)
-{
-	struct refrain_loader *l = arg;
-	const struct sums *then = &l->meter.older, *now = &l->meter.now;
-	uint64_t steps = now->steps - then->steps;
-
-	*out = (struct help_run){
-		.fresh = l->meter.out.fresh,
-		.step = l->returned,
-		.read_fresh = l->planner.read_fresh,
-		.step_ns = steps ? (now->trainer_ns - then->trainer_ns) / steps
-				 : 0,
-		.schedule = &l->planner.schedule,
-		.closing = l->closing,
-	};
-}
-
-static void open_help(struct refrain_loader *l)
-{
-	struct help_config config = {
-		.s = &l->s,
-		.dataset = l->dataset,
-		.turn = &l->turn,
-		.run = say_run,
-		.arg = l,
-		.first_fresh = l->planner.planned_fresh,
-		.room_bytes = memory_room(&l->memory),
-	};
-
-	l->help = help_new(&config);
-	memory_charge_over(&l->memory, help_memory_bytes(l->help));
-}
-
-/* Threads of a library take no signals. */
-static int open_threads(struct refrain_loader *l, struct error *err)
-{
-	sigset_t all, before;
-	int rc;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
-	rc = reader_init(l, err);
-	if (rc == 0)
-		help_start(l->help, l->reader.ring, l->reader.depth);
-	if (rc == 0)
-		rc = workers_start(l, err);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
-static int open_parts(struct refrain_loader *l, struct error *err)
-{
-	int rc = open_dataset(l, err);
-
-	if (rc == 0)
-		rc = planner_init(l, err);
-	if (rc == 0)
-		rc = echo_init(l, err);
-	if (rc == 0)
-		rc = open_tables(l, err);
-	if (rc == 0)
-		rc = workers_init(l, err);
-	if (rc < 0)
-		return rc;
-	open_help(l);
-	l->memory_share = memory_room(&l->memory);
-	l->memory_alone = l->memory_share + l->workers_bytes;
-	return open_threads(l, err);
 }
 
 int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config)
 {
 	struct error *err = settings_error();
-	struct refrain_loader *l;
+	struct engine *engine;
 	int rc;
 
 	*out = NULL;
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return error_set(err, -ENOMEM, "no memory for a loader");
-	l->pid = getpid();
-	memory_init(&l->memory, 0);
-	rc = settings_init(&l->s, config, err);
-	if (rc == 0)
-		rc = open_parts(l, err);
-	if (rc < 0) {
-		(void)refrain_close(l); /* nothing can hang yet */
+	rc = engine_open(&engine, config, NULL, err);
+	if (rc < 0)
 		return rc;
+	rc = loader_over(out, engine_source(engine));
+	if (rc < 0) {
+		(void)engine_source(engine)->close(engine_source(engine));
+		return error_set(err, rc, "no memory for a loader");
 	}
-	l->s.c.dataset = l->s.c.root = NULL; /* were the caller's */
-	l->s.c.cpus = NULL;
-	l->s.c.state = NULL;
-	l->s.c.echo_log = NULL;
-	*out = l;
+	(*out)->engine = engine;
 	return 0;
-}
-
-/* -- Closing --------------------------------------------------------------- */
-
-static void say_closing(struct refrain_loader *l)
-{
-	turn_lock(&l->turn);
-	l->closing = l->ending = true;
-	for (int who = 0; who < TURN_WHO; who++)
-		turn_mark(&l->turn, who);
-	turn_mark_workers(&l->turn, UINT32_MAX);
-	turn_unlock(&l->turn);
-}
-
-/* Calls that wait return; false if one does not. */
-static bool callers_left(struct refrain_loader *l, uint64_t until_ns)
-{
-	LOCK_SCOPE(&l->turn.lock);
-
-	while (l->callers > 0)
-		if (!turn_wait_until(&l->turn, TURN_CLOSER, until_ns))
-			return false;
-	return true;
-}
-
-/* What a read that hangs does not need. */
-static void abandon(struct refrain_loader *l)
-{
-	lender_leave(l->lender);
-	LOCK_SCOPE(&l->turn.lock);
-	workers_release(l);
-	l->workers = NULL;
-	entries_release(l);
-	memory_trim(&l->memory);
-}
-
-static void loader_free(struct refrain_loader *l)
-{
-	reader_release(l);
-	help_free(l->help);
-	workers_release(l);
-	entries_release(l);
-	planner_release(l);
-	echo_release(l);
-	meter_release(l);
-	memory_trim(&l->memory);
-	if (l->lender)
-		lender_leave(l->lender);
-	dataset_close(l->dataset);
-	if (l->turns)
-		turn_release(&l->turn);
-	free(l);
 }
 
 int refrain_close(struct refrain_loader *l)
 {
-	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
-	uint32_t left;
-	bool ended;
+	int rc;
 
 	if (!l || l->pid != getpid())
 		return 0;
-	if (!l->lender) { /* not opened so far */
-		loader_free(l);
-		return 0;
-	}
-	say_closing(l);
-	left = reader_stop(l, READS_END_NS);
-	ended = workers_stop(l, until_ns) && callers_left(l, until_ns);
-	ended = help_stop(l->help, until_ns) && ended;
-	if (ended && !left)
-		loader_free(l);
-	else if (ended)
-		abandon(l);
-	return (int)left + (ended ? 0 : 1);
+	rc = l->source->close(l->source);
+	/* Calls that hang are left behind with all that they may look at. */
+	if (rc == 0)
+		free(l);
+	return rc;
+}
+
+/* -- Batches --------------------------------------------------------------- */
+
+int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
+	int timeout_ms)
+{
+	struct lent_batch *b;
+	int rc;
+
+	*out = NULL;
+	if (l->pid != getpid())
+		return -ECHILD;
+	message_of = NULL;
+	rc = l->source->next(l->source, &b, timeout_ms);
+	if (rc == 1)
+		*out = &b->batch;
+	return rc;
+}
+
+void refrain_release(const struct refrain_batch *b)
+{
+	struct lent_batch *lent =
+		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch);
+
+	if (b)
+		lent->release(lent);
+}
+
+/* The message is the handle's for this thread until its next call. */
+static int too_little_room(struct refrain_loader *l, size_t needed, uint32_t n)
+{
+	message_of = l;
+	return error_set(&message_copy, -ENOSPC,
+		"a batch needs %zu bytes and %u labels", needed, n);
+}
+
+int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
+	int64_t *labels, size_t label_count, int timeout_ms)
+{
+	const struct refrain_batch *b;
+	const struct settings *s;
+	int rc = ask(l);
+	size_t needed;
+
+	if (rc < 0)
+		return rc;
+	s = engine_settings(l->engine);
+	needed = s->c.batch * s->sample_bytes;
+	if (data_bytes < needed || (labels && label_count < s->c.batch))
+		return too_little_room(l, needed, s->c.batch);
+	rc = refrain_next(l, &b, timeout_ms);
+	if (rc <= 0)
+		return rc;
+	memcpy(data, b->data, b->data_bytes);
+	if (labels)
+		memcpy(labels, b->labels, b->count * sizeof(*labels));
+	rc = (int)b->count;
+	refrain_release(b);
+	return rc;
+}
+
+int refrain_fd(struct refrain_loader *l)
+{
+	return l->pid == getpid() ? l->source->fd(l->source) : -ECHILD;
 }
 
 /* -- Asking ---------------------------------------------------------------- */
 
-int refrain_fd(struct refrain_loader *l)
-{
-	return l->pid == getpid() ? l->turn.event_fd : -ECHILD;
-}
-
 uint64_t refrain_examples(struct refrain_loader *l)
 {
-	return l->examples;
+	return l->engine ? dataset_count(engine_dataset(l->engine)) : 0;
 }
 
 uint64_t refrain_classes(struct refrain_loader *l)
 {
-	return dataset_classes(l->dataset);
+	return l->engine ? dataset_classes(engine_dataset(l->engine)) : 0;
 }
 
 uint64_t refrain_steps_left(struct refrain_loader *l)
 {
-	if (l->pid != getpid())
-		return 0;
-	LOCK_SCOPE(&l->turn.lock);
-	return l->planner.steps - l->returned;
+	return ask(l) < 0 ? 0 : engine_steps_left(l->engine);
 }
 
 uint64_t refrain_step(struct refrain_loader *l)
 {
-	if (l->pid != getpid())
-		return 0;
-	LOCK_SCOPE(&l->turn.lock);
-	return l->returned;
+	return ask(l) < 0 ? 0 : engine_step(l->engine);
 }
 
 uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 {
-	if (l->pid != getpid())
-		return 0;
-	LOCK_SCOPE(&l->turn.lock);
-	return schedule_epoch_end_all(&l->planner.schedule, epoch);
+	return ask(l) < 0 ? 0 : engine_epoch_end(l->engine, epoch);
 }
 
 int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 {
 	size_t room = out->size < sizeof(*out) ? out->size : sizeof(*out);
+	struct refrain_failure failure;
+	int rc = ask(l);
 
-	if (l->pid != getpid())
-		return -ECHILD;
-	LOCK_SCOPE(&l->turn.lock);
-	l->failure.size = room;
-	memcpy(out, &l->failure, room);
-	return l->failure.error != 0;
+	if (rc < 0)
+		return rc;
+	engine_failure(l->engine, &failure);
+	failure.size = room;
+	memcpy(out, &failure, room);
+	return failure.error != 0;
 }
 
 const char *refrain_class_name(
 	struct refrain_loader *l, int64_t label, size_t *bytes)
 {
-	if (label < 0 || (uint64_t)label >= dataset_classes(l->dataset))
+	if (label < 0 || (uint64_t)label >= refrain_classes(l))
 		return NULL;
-	return dataset_class_name(l->dataset, (uint64_t)label, bytes);
+	return dataset_class_name(
+		engine_dataset(l->engine), (uint64_t)label, bytes);
 }
 
 const char *refrain_path(struct refrain_loader *l, uint64_t index)
 {
 	struct example example;
 
-	if (index >= l->examples)
+	if (index >= refrain_examples(l))
 		return NULL;
-	dataset_example(l->dataset, index, &example);
+	dataset_example(engine_dataset(l->engine), index, &example);
 	return example.name;
+}
+
+int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)
+{
+	struct refrain_stats all;
+	size_t size = out->size < sizeof(all) ? out->size : sizeof(all);
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	if (size < sizeof(out->size))
+		return -EINVAL;
+	engine_stats(l->engine, &all);
+	memcpy(out, &all, size);
+	return 0;
+}
+
+int refrain_stats_json(struct refrain_loader *l, char *buf, size_t size)
+{
+	struct refrain_stats all;
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	engine_stats(l->engine, &all);
+	return stats_print(&all, buf, size);
+}
+
+int refrain_save(struct refrain_loader *l, void *buf, size_t size)
+{
+	int rc = ask(l);
+
+	message_of = NULL;
+	return rc < 0 ? rc : engine_save(l->engine, buf, size);
+}
+
+int refrain_save_at(
+	struct refrain_loader *l, uint64_t step, void *buf, size_t size)
+{
+	int rc = ask(l);
+
+	message_of = NULL;
+	return rc < 0 ? rc : engine_save_at(l->engine, step, buf, size);
+}
+
+int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
+{
+	int rc = ask(l);
+
+	return rc < 0 ? rc : engine_echo_log(l->engine, buf, size);
 }
 
 const char *refrain_message(struct refrain_loader *l)
@@ -434,7 +261,7 @@ const char *refrain_message(struct refrain_loader *l)
 	if (l->pid != getpid())
 		return "the loader belongs to the process that was forked: "
 		       "open another one";
-	LOCK_SCOPE(&l->turn.lock);
-	message_copy = l->message.msg[0] ? l->message : l->damage;
+	if (message_of != l)
+		l->source->message(l->source, &message_copy);
 	return message_copy.msg;
 }

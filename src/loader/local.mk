@@ -8,6 +8,9 @@ libloader_la_SOURCES = \
 	src/loader/auto_impl.h \
 	src/loader/direct.c \
 	src/loader/echo.c \
+	src/loader/engine.c \
+	src/loader/engine.h \
+	src/loader/engine_impl.h \
 	src/loader/entry.c \
 	src/loader/loader.c \
 	src/loader/loader_impl.h \
@@ -23,6 +26,7 @@ libloader_la_SOURCES = \
 	src/loader/room.c \
 	src/loader/state.c \
 	src/loader/stats.c \
+	src/loader/stats_json.c \
 	src/loader/version.c \
 	src/loader/watch.c \
 	src/loader/worker.c

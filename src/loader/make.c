@@ -19,7 +19,7 @@
 
 /* -- What is told of it ---------------------------------------------------- */
 
-static void fill_place(struct refrain_loader *l, struct serving *s, int status)
+static void fill_place(struct engine *engine, struct serving *s, int status)
 {
 	const struct schedule_slot *slot = &s->step->slots[s->place];
 	const struct entry *e = s->entry;
@@ -34,7 +34,7 @@ static void fill_place(struct refrain_loader *l, struct serving *s, int status)
 	slab->status[s->place] = status;
 	slab->labels[s->place] = e->label;
 	if (e->attempt && !replaced) {
-		dataset_example(l->dataset, slot->index, &own);
+		dataset_example(engine->dataset, slot->index, &own);
 		slab->labels[s->place] = own.label;
 	}
 	s->step->substituted += replaced;
@@ -47,15 +47,15 @@ static struct refrain_crop *crop_place(struct serving *s)
 	return &s->step->slab->crops[s->place];
 }
 
-static uint8_t *place_of(const struct refrain_loader *l, struct serving *s)
+static uint8_t *place_of(const struct engine *engine, struct serving *s)
 {
-	return s->step->slab->data + s->place * l->s.sample_bytes;
+	return s->step->slab->data + s->place * engine->s.sample_bytes;
 }
 
 /* Zeros, in no part of an image. */
-static void zero(struct refrain_loader *l, struct serving *s)
+static void zero(struct engine *engine, struct serving *s)
 {
-	memset(place_of(l, s), 0, l->s.sample_bytes);
+	memset(place_of(engine, s), 0, engine->s.sample_bytes);
 	s->step->slab->crops[s->place] = (struct refrain_crop){0};
 }
 
@@ -63,12 +63,12 @@ static void zero(struct refrain_loader *l, struct serving *s)
  * Nothing can take the place of a sample: only REFRAIN_ZERO_FILL asks for
  * zeros, all else fails. The lowest place of a batch decides what is said.
  */
-static void note_failure(struct refrain_loader *l, struct serving *s,
-	int status, const char *why)
+static void note_failure(
+	struct engine *engine, struct serving *s, int status, const char *why)
 {
 	struct step *st = s->step;
 
-	if (l->s.c.policy == REFRAIN_ZERO_FILL || !status)
+	if (engine->s.c.policy == REFRAIN_ZERO_FILL || !status)
 		return;
 	if (st->error && st->error_place < s->place)
 		return;
@@ -81,8 +81,7 @@ static void note_failure(struct refrain_loader *l, struct serving *s,
 }
 
 /* The entry is whole, but augment() or augment_fn() failed on this serving. */
-static void note_augment(
-	struct refrain_loader *l, struct serving *s, int status)
+static void note_augment(struct engine *engine, struct serving *s, int status)
 {
 	struct error why;
 
@@ -90,34 +89,36 @@ static void note_augment(
 		return;
 	(void)error_set(&why, status, "cannot augment '%s': %m",
 		s->entry->example.name);
-	note_failure(l, s, status, why.msg);
+	note_failure(engine, s, status, why.msg);
 	if (s->step->error_place != s->place)
 		return;
 	s->step->error_stage = REFRAIN_STAGE_AUGMENT;
 	s->step->error_index = s->entry->index;
 }
 
-static void count_augment(struct refrain_loader *l, const struct make *m)
+static void count_augment(struct engine *engine, const struct make *m)
 {
-	struct refrain_stage *st = &l->meter.out.stages[REFRAIN_STAGE_AUGMENT];
+	struct refrain_stage *st =
+		&engine->meter.out.stages[REFRAIN_STAGE_AUGMENT];
 
 	st->items++;
-	st->bytes += l->s.sample_bytes;
+	st->bytes += engine->s.sample_bytes;
 	st->busy_ns += m->augment_ns;
-	l->meter.now.augment_ns += m->augment_ns;
+	engine->meter.now.augment_ns += m->augment_ns;
 }
 
-static void count_decode(struct refrain_loader *l, const struct make *m)
+static void count_decode(struct engine *engine, const struct make *m)
 {
-	struct refrain_stage *st = &l->meter.out.stages[REFRAIN_STAGE_DECODE];
+	struct refrain_stage *st =
+		&engine->meter.out.stages[REFRAIN_STAGE_DECODE];
 
 	st->items++;
 	st->bytes += m->e->encoded_bytes;
 	st->busy_ns += m->decode_ns;
-	l->meter.now.decode_ns += m->decode_ns;
-	l->meter.now.decoded++;
-	l->meter.out.decodes++;
-	l->meter.out.redecodes += m->e->was_decoded;
+	engine->meter.now.decode_ns += m->decode_ns;
+	engine->meter.now.decoded++;
+	engine->meter.out.decodes++;
+	engine->meter.out.redecodes += m->e->was_decoded;
 	m->e->was_decoded = true;
 }
 
@@ -129,13 +130,13 @@ static uint64_t seed_of_serving(const void *ctx, uint32_t k)
 
 	/* The slot's seed is that of one serving; this is that of any. */
 	return schedule_augment_seed(
-		&m->w->l->planner.schedule, &m->e->slot, k);
+		&m->w->engine->planner.schedule, &m->e->slot, k);
 }
 
 /* How many different crops the servings have. */
 static uint32_t crops(const struct make *m)
 {
-	return m->w->l->s.c.echo_point == REFRAIN_ECHO_BEFORE
+	return m->w->engine->s.c.echo_point == REFRAIN_ECHO_BEFORE
 		? m->e->slot.servings
 		: 1;
 }
@@ -163,17 +164,17 @@ static void find_layout(struct make *m, bool keep)
 }
 
 static struct decoded kept_of(
-	const struct refrain_loader *l, const struct entry *e)
+	const struct engine *engine, const struct entry *e)
 {
 	struct decoded d = {
-		.data = e->kept->data + (l->s.plain ? e->skip : 0),
+		.data = e->kept->data + (engine->s.plain ? e->skip : 0),
 		.bytes = e->kept_bytes,
 		.width = e->width,
 		.height = e->height,
 		.channels = e->channels,
 	};
 
-	if (sample_is_jpeg(&l->s, &e->picture))
+	if (sample_is_jpeg(&engine->s, &e->picture))
 		d.image = e->image;
 	else
 		sample_take_shape(&d);
@@ -184,21 +185,22 @@ static struct decoded kept_of(
 
 static int copy_kept(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
-	struct decoded d = kept_of(l, m->e);
+	struct decoded d = kept_of(engine, m->e);
 	int rc = 0;
 
-	if (l->s.c.echo_point == REFRAIN_ECHO_BEFORE || l->s.plain)
+	if (engine->s.c.echo_point == REFRAIN_ECHO_BEFORE || engine->s.plain)
 		rc = sample_augment(m->w->sampler, &m->e->picture, &d,
-			slot->augment_seed, place_of(l, m->s));
+			slot->augment_seed, place_of(engine, m->s));
 	else
-		memcpy(place_of(l, m->s), m->e->kept->data, l->s.sample_bytes);
+		memcpy(place_of(engine, m->s), m->e->kept->data,
+			engine->s.sample_bytes);
 	if (rc < 0)
-		zero(l, m->s);
+		zero(engine, m->s);
 	else
-		sample_crop(&l->s, &m->e->picture, &d, slot->augment_seed,
+		sample_crop(&engine->s, &m->e->picture, &d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
@@ -206,32 +208,32 @@ static int copy_kept(struct make *m)
 
 static void make_from_kept(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	int rc;
 
 	m->e->users++;
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	rc = copy_kept(m);
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	m->e->users--;
-	count_augment(l, m);
-	note_augment(l, m->s, rc);
+	count_augment(engine, m);
+	note_augment(engine, m->s, rc);
 	if (!rc && m->e->attempt)
 		rc = m->e->error;
-	fill_place(l, m->s, rc);
+	fill_place(engine, m->s, rc);
 }
 
 static void make_nothing(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 
 	m->e->users++;
-	turn_unlock(&l->turn);
-	zero(l, m->s);
-	turn_lock(&l->turn);
+	turn_unlock(&engine->turn);
+	zero(engine, m->s);
+	turn_lock(&engine->turn);
 	m->e->users--;
-	fill_place(l, m->s, m->e->error);
-	note_failure(l, m->s, m->e->error, m->e->why);
+	fill_place(engine, m->s, m->e->error);
+	note_failure(engine, m->s, m->e->error, m->e->why);
 }
 
 /* -- From the file --------------------------------------------------------- */
@@ -242,7 +244,7 @@ static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
 {
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	uint64_t now_ns = clock_now_ns(), then_ns;
 	struct encoded in = encoded_of(m->e);
 	uint8_t *room = m->keep ? m->keep->data
@@ -256,12 +258,12 @@ static int decode_and_make(
 	if (rc)
 		return rc;
 	rc = sample_augment(m->w->sampler, &m->e->picture, d,
-		slot->augment_seed, place_of(l, m->s));
+		slot->augment_seed, place_of(engine, m->s));
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
-		zero(l, m->s);
+		zero(engine, m->s);
 	else
-		sample_crop(&l->s, &m->e->picture, d, slot->augment_seed,
+		sample_crop(&engine->s, &m->e->picture, d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
@@ -271,7 +273,7 @@ static int decode_and_make(
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct entry *e = m->e;
 
 	e->kept = b;
@@ -280,86 +282,86 @@ static void adopt(
 	e->width = d->width;
 	e->height = d->height;
 	e->channels = d->channels;
-	entry_drop_encoded(l, e);
-	entry_state(l, e, ENTRY_KEPT);
+	entry_drop_encoded(engine, e);
+	entry_state(engine, e, ENTRY_KEPT);
 }
 
 /* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
 static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
-	struct refrain_loader *l = m->w->l;
-	struct buffer *b = room_to_keep(l, bytes);
+	struct engine *engine = m->w->engine;
+	struct buffer *b = room_to_keep(engine, bytes);
 
 	if (!b)
 		return;
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	memcpy(b->data, from, bytes);
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	adopt(m, d, b, bytes);
 }
 
 /* A record is kept as it is: its file is what was decoded. */
 static void keep_encoded(struct make *m, const struct decoded *d)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct buffer *b = m->e->encoded;
 
 	m->e->encoded = NULL;
-	room_count_kept(l, memory_cost(d->bytes));
+	room_count_kept(engine, memory_cost(d->bytes));
 	adopt(m, d, b, d->bytes);
 }
 
 /* The entry after a decode that went well. Lock held, not meanwhile. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct entry *e = m->e;
 
 	e->picture.verified = true;
 	if (!m->more)
-		entry_drop_encoded(l, e);
-	else if (l->s.plain)
+		entry_drop_encoded(engine, e);
+	else if (engine->s.plain)
 		keep_encoded(m, d);
 	else if (m->keep)
 		adopt(m, d, m->keep, m->layout.bytes);
-	else if (l->s.c.echo_point != REFRAIN_ECHO_BEFORE)
-		keep_copy(m, d, place_of(l, m->s), l->s.sample_bytes);
-	else if (!sample_is_jpeg(&l->s, &e->picture))
+	else if (engine->s.c.echo_point != REFRAIN_ECHO_BEFORE)
+		keep_copy(m, d, place_of(engine, m->s), engine->s.sample_bytes);
+	else if (!sample_is_jpeg(&engine->s, &e->picture))
 		keep_copy(m, d, d->data, d->bytes);
 	if (e->state == ENTRY_KEPT)
 		return;
-	if (m->more && room_for_encoded(l)) {
-		entry_state(l, e, ENTRY_ENCODED);
+	if (m->more && room_for_encoded(engine)) {
+		entry_state(engine, e, ENTRY_ENCODED);
 		return;
 	}
-	entry_drop_encoded(l, e);
-	entry_state(l, e, ENTRY_ABSENT);
+	entry_drop_encoded(engine, e);
+	entry_state(engine, e, ENTRY_ABSENT);
 }
 
 static void give_back_keep(struct make *m, size_t bytes)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 
 	if (!m->keep)
 		return;
-	l->kept_bytes -= memory_cost(bytes);
-	l->kept_count--;
-	memory_put(&l->memory, m->keep);
+	engine->kept_bytes -= memory_cost(bytes);
+	engine->kept_count--;
+	memory_put(&engine->memory, m->keep);
 	m->keep = NULL;
 }
 
 /* Memory for what find_layout() says, in the pool or in scratch. */
 static int find_room(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
-	bool pool = m->more && sample_is_jpeg(&l->s, &m->e->picture) &&
-		l->s.c.echo_point == REFRAIN_ECHO_BEFORE;
+	struct engine *engine = m->w->engine;
+	bool pool = m->more && sample_is_jpeg(&engine->s, &m->e->picture) &&
+		engine->s.c.echo_point == REFRAIN_ECHO_BEFORE;
 	size_t bytes = m->layout.bytes;
 	int rc;
 
 	if (pool)
-		m->keep = room_to_keep(l, bytes);
+		m->keep = room_to_keep(engine, bytes);
 	if (!m->keep)
 		find_layout(m, false); /* this serving's part alone will do */
 	rc = room_to_work(m);
@@ -375,16 +377,16 @@ static int find_room(struct make *m)
 
 static int probe(struct make *m, struct error *err)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct encoded in = encoded_of(m->e);
 	struct seeds all = {0, crops(m), seed_of_serving, m};
 	int rc;
 
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	rc = sample_probe(m->w->sampler, &m->e->picture, &in, &all, err);
 	if (rc == 0)
 		find_layout(m, true);
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	return rc;
 }
 
@@ -397,17 +399,17 @@ static void wait_on(struct make *m)
 /* Decode in the room that there is now: as decode_and_make(). */
 static int decode_in_room(struct make *m, int *status, struct error *err)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct decoded d;
 	int rc;
 
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	rc = decode_and_make(m, &d, status, err);
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	if (rc) {
 		give_back_keep(m, m->layout.bytes);
 	} else {
-		count_decode(l, m);
+		count_decode(engine, m);
 		settle_decoded(m, &d);
 	}
 	room_done(m);
@@ -428,7 +430,7 @@ static int make_once(struct make *m, int *status, struct error *err)
 /* False: it failed, or waits; what is to be done then is done. */
 static bool make_from_file(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 	struct error err = {""};
 	int status = 0, rc = make_once(m, &status, &err);
 
@@ -438,20 +440,21 @@ static bool make_from_file(struct make *m)
 	}
 	if (rc == -EAGAIN || rc == -ECANCELED) {
 		wait_on(m);
-		entry_state(l, m->e, ENTRY_ENCODED);
-		entry_settle(l, m->e);
+		entry_state(engine, m->e, ENTRY_ENCODED);
+		entry_settle(engine, m->e);
 		return false;
 	}
-	if (l->alone == m->w)
-		l->alone = NULL;
+	if (engine->alone == m->w)
+		engine->alone = NULL;
 	if (rc < 0) {
 		wait_on(m);
-		entry_fail(l, m->e, rc, "decode", err.msg);
+		entry_fail(engine, m->e, rc, "decode", err.msg);
 		return false;
 	}
-	count_augment(l, m);
-	note_augment(l, m->s, status);
-	fill_place(l, m->s, status || !m->e->attempt ? status : m->e->error);
+	count_augment(engine, m);
+	note_augment(engine, m->s, status);
+	fill_place(
+		engine, m->s, status || !m->e->attempt ? status : m->e->error);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 #ifndef LOADER_MAKE_IMPL_H
 #define LOADER_MAKE_IMPL_H
 
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 
 /* What decoding one entry for one serving takes. */
 struct make {
@@ -23,11 +23,11 @@ struct make {
 /* -- room.c: memory for it; lock held -- */
 
 /* Room in the pool for what is kept, or NULL. */
-struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes);
+struct buffer *room_to_keep(struct engine *engine, size_t bytes);
 /* One more is kept, in so many bytes. */
-void room_count_kept(struct refrain_loader *l, uint64_t cost);
+void room_count_kept(struct engine *engine, uint64_t cost);
 /* May the encoded bytes stay, for later? */
-bool room_for_encoded(const struct refrain_loader *l);
+bool room_for_encoded(const struct engine *engine);
 /*
  * Scratch memory for decoding, and the extra bytes: waits if it must. 0,
  * -EAGAIN: another worker has all memory for itself, try later; -E2BIG: it

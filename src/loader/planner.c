@@ -11,44 +11,44 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))
 
-struct step *step_of(const struct refrain_loader *l, uint64_t number)
+struct step *step_of(const struct engine *engine, uint64_t number)
 {
-	return &l->steps[number % l->s.c.batches_ahead];
+	return &engine->steps[number % engine->s.c.batches_ahead];
 }
 
-static bool wants_step(const struct refrain_loader *l)
+static bool wants_step(const struct engine *engine)
 {
-	const struct planner *p = &l->planner;
+	const struct planner *p = &engine->planner;
 
-	return !p->at_end && lender_has_free(l->lender) &&
-		l->step_end - l->step_first < l->s.c.batches_ahead &&
-		l->free_entries >= l->s.c.batch;
+	return !p->at_end && lender_has_free(engine->lender) &&
+		engine->step_end - engine->step_first <
+		engine->s.c.batches_ahead &&
+		engine->free_entries >= engine->s.c.batch;
 }
 
-static bool wants_ahead(const struct refrain_loader *l)
+static bool wants_ahead(const struct engine *engine)
 {
-	const struct planner *p = &l->planner;
+	const struct planner *p = &engine->planner;
 
 	return p->read_fresh < p->fresh_end &&
-		p->read_fresh < p->planned_fresh + room_ahead(l) &&
-		l->free_entries >= l->s.c.batch + AHEAD_MAX;
+		p->read_fresh < p->planned_fresh + room_ahead(engine) &&
+		engine->free_entries >= engine->s.c.batch + AHEAD_MAX;
 }
 
-bool planner_wants(const struct refrain_loader *l)
+bool planner_wants(const struct engine *engine)
 {
-	return !l->planner.busy && !l->closing && !l->stopped &&
-		(wants_step(l) || wants_ahead(l));
+	return !engine->planner.busy && !engine->closing && !engine->stopped &&
+		(wants_step(engine) || wants_ahead(engine));
 }
 
 /* -- A step ---------------------------------------------------------------- */
 
-static void count_lag(
-	struct refrain_loader *l, struct step *st, struct serving *s)
+static void count_lag(struct engine *engine, struct step *st, struct serving *s)
 {
 	struct entry *e = s->entry;
 	uint64_t before = e->last_step;
@@ -56,7 +56,7 @@ static void count_lag(
 	if (!s->echo)
 		return;
 	if (!e->planned_once && /* before a restart */
-		schedule_serving_step(&l->planner.schedule, e->slot.fresh,
+		schedule_serving_step(&engine->planner.schedule, e->slot.fresh,
 			s->echo - 1, &before) < 0)
 		return;
 	s->lag = st->number - before;
@@ -67,40 +67,40 @@ static void count_lag(
 		st->lag_min = s->lag;
 }
 
-static void publish_serving(struct refrain_loader *l, struct step *st,
+static void publish_serving(struct engine *engine, struct step *st,
 	uint32_t place, const struct example *example)
 {
 	const struct schedule_slot *slot = &st->slots[place];
 	struct serving *s = &st->servings[place];
-	struct entry *e = entry_find(l, slot->fresh);
+	struct entry *e = entry_find(engine, slot->fresh);
 
 	if (!e)
-		e = entry_add(l, slot, example);
+		e = entry_add(engine, slot, example);
 	*s = (struct serving){.step = st,
 		.entry = e,
 		.place = place,
 		.echo = slot->echo,
 		.lag = UINT64_MAX,
-		.since_ns = l->meter.ticked_ns};
+		.since_ns = engine->meter.ticked_ns};
 	list_init(&s->node);
-	count_lag(l, st, s);
+	count_lag(engine, st, s);
 	e->planned_once = true;
 	e->last_step = st->number;
 	if (!slot->echo) {
 		st->fresh++;
-		l->planner.epoch = slot->epoch;
-		l->planner.planned_fresh = slot->fresh + 1;
+		engine->planner.epoch = slot->epoch;
+		engine->planner.planned_fresh = slot->fresh + 1;
 	}
-	entry_plan(l, e, s);
+	entry_plan(engine, e, s);
 }
 
 /* Which epochs have their last fresh example in this step. */
 static void find_ended(
-	const struct refrain_loader *l, struct step *st, uint64_t first_epoch)
+	const struct engine *engine, struct step *st, uint64_t first_epoch)
 {
 	st->epochs_ended = 0;
 	for (uint64_t e = first_epoch; st->fresh && e <= st->epoch; e++) {
-		if (schedule_epoch_end(&l->planner.schedule, e) !=
+		if (schedule_epoch_end(&engine->planner.schedule, e) !=
 			st->number + 1)
 			continue;
 		st->epochs_ended++;
@@ -108,12 +108,12 @@ static void find_ended(
 	}
 }
 
-static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
+static void publish_step(struct engine *engine, struct step *st, uint32_t n)
 {
-	struct planner *p = &l->planner;
+	struct planner *p = &engine->planner;
 	uint64_t first_epoch = p->epoch;
 
-	st->slab = slab_take(l->lender);
+	st->slab = slab_take(engine->lender);
 	st->count = st->left = n;
 	st->lag_min = UINT64_MAX;
 	st->lag_sum = st->lags = st->duplicates = st->fresh = 0;
@@ -122,42 +122,42 @@ static void publish_step(struct refrain_loader *l, struct step *st, uint32_t n)
 	free(st->why);
 	st->why = NULL;
 	list_init(&st->ready);
-	l->step_end++;
+	engine->step_end++;
 	for (uint32_t i = 0; i < n; i++)
-		publish_serving(l, st, i, &p->examples[i]);
+		publish_serving(engine, st, i, &p->examples[i]);
 	st->epoch = p->epoch;
-	find_ended(l, st, first_epoch);
+	find_ended(engine, st, first_epoch);
 	if (p->read_fresh < p->planned_fresh)
 		p->read_fresh = p->planned_fresh;
 }
 
 /* Nobody else looks at a step before it is published, nor at the cursor. */
-static void plan_step(struct refrain_loader *l)
+static void plan_step(struct engine *engine)
 {
-	struct planner *p = &l->planner;
-	struct step *st = step_of(l, l->step_end);
-	uint64_t number = l->step_end;
+	struct planner *p = &engine->planner;
+	struct step *st = step_of(engine, engine->step_end);
+	uint64_t number = engine->step_end;
 	uint32_t n;
 
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	n = schedule_next(&p->schedule, &p->cursor, st->slots);
 	for (uint32_t i = 0; i < n; i++)
 		dataset_example(
-			l->dataset, st->slots[i].index, &p->examples[i]);
-	turn_lock(&l->turn);
+			engine->dataset, st->slots[i].index, &p->examples[i]);
+	turn_lock(&engine->turn);
 	if (!n) {
 		p->at_end = true;
 		return;
 	}
 	st->number = number;
-	publish_step(l, st, n);
+	publish_step(engine, st, n);
 }
 
 /* -- Reading ahead --------------------------------------------------------- */
 
-static uint32_t look_ahead(struct refrain_loader *l, uint64_t from, uint64_t to)
+static uint32_t look_ahead(struct engine *engine, uint64_t from, uint64_t to)
 {
-	struct planner *p = &l->planner;
+	struct planner *p = &engine->planner;
 	uint32_t n = 0;
 	uint64_t need_by;
 
@@ -165,55 +165,56 @@ static uint32_t look_ahead(struct refrain_loader *l, uint64_t from, uint64_t to)
 		schedule_fresh(
 			&p->schedule, from + n, &p->ahead[n], &need_by) == 0 &&
 		need_by < p->steps) {
-		dataset_example(
-			l->dataset, p->ahead[n].index, &p->ahead_examples[n]);
+		dataset_example(engine->dataset, p->ahead[n].index,
+			&p->ahead_examples[n]);
 		n++;
 	}
 	return n;
 }
 
-static void plan_ahead(struct refrain_loader *l)
+static void plan_ahead(struct engine *engine)
 {
-	struct planner *p = &l->planner;
+	struct planner *p = &engine->planner;
 	uint64_t from = p->read_fresh;
-	uint64_t to = p->planned_fresh + room_ahead(l);
+	uint64_t to = p->planned_fresh + room_ahead(engine);
 	uint32_t n;
 
-	turn_unlock(&l->turn);
-	n = look_ahead(l, from, to);
-	turn_lock(&l->turn);
+	turn_unlock(&engine->turn);
+	n = look_ahead(engine, from, to);
+	turn_lock(&engine->turn);
 	if (n < AHEAD_MAX && from + n < to)
 		p->fresh_end = from + n;
 	p->read_fresh = from + n;
 	for (uint32_t i = 0; i < n; i++)
-		entry_list(l, entry_add(l, &p->ahead[i], &p->ahead_examples[i]),
+		entry_list(engine,
+			entry_add(engine, &p->ahead[i], &p->ahead_examples[i]),
 			ON_AHEAD);
 }
 
-void planner_run(struct refrain_loader *l)
+void planner_run(struct engine *engine)
 {
-	l->planner.busy = true;
-	echo_plan(l);
-	if (l->stopped)
+	engine->planner.busy = true;
+	echo_plan(engine);
+	if (engine->stopped)
 		; /* the log of changes is of another run */
-	else if (wants_step(l))
-		plan_step(l);
+	else if (wants_step(engine))
+		plan_step(engine);
 	else
-		plan_ahead(l);
-	l->planner.busy = false;
+		plan_ahead(engine);
+	engine->planner.busy = false;
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-static int steps_init(struct refrain_loader *l)
+static int steps_init(struct engine *engine)
 {
-	const struct refrain_config *c = &l->s.c;
+	const struct refrain_config *c = &engine->s.c;
 
-	l->steps = calloc(c->batches_ahead, sizeof(*l->steps));
-	if (!l->steps)
+	engine->steps = calloc(c->batches_ahead, sizeof(*engine->steps));
+	if (!engine->steps)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->batches_ahead; i++) {
-		struct step *st = &l->steps[i];
+		struct step *st = &engine->steps[i];
 
 		list_init(&st->ready);
 		st->slots = calloc(c->batch, sizeof(*st->slots));
@@ -221,8 +222,8 @@ static int steps_init(struct refrain_loader *l)
 		if (!st->slots || !st->servings)
 			return -ENOMEM;
 	}
-	l->planner.examples = calloc(c->batch, sizeof(struct example));
-	return l->planner.examples ? 0 : -ENOMEM;
+	engine->planner.examples = calloc(c->batch, sizeof(struct example));
+	return engine->planner.examples ? 0 : -ENOMEM;
 }
 
 /* The epoch that step `from` begins in. */
@@ -239,15 +240,15 @@ static uint64_t epoch_at(struct planner *p)
 		: 0;
 }
 
-int planner_init(struct refrain_loader *l, struct error *err)
+int planner_init(struct engine *engine, struct error *err)
 {
-	struct planner *p = &l->planner;
+	struct planner *p = &engine->planner;
 	struct schedule_config config;
 	struct schedule_facts facts;
 	int rc;
 
-	settings_schedule(&l->s, l->examples, &config);
-	rc = state_restore(l, &config, &p->first_step, err);
+	settings_schedule(&engine->s, engine->examples, &config);
+	rc = state_restore(engine, &config, &p->first_step, err);
 	if (rc < 0)
 		return rc;
 	schedule_facts(&p->schedule, &facts);
@@ -260,25 +261,27 @@ int planner_init(struct refrain_loader *l, struct error *err)
 	p->planned_fresh = p->read_fresh =
 		schedule_fresh_before(&p->schedule, p->first_step);
 	p->epoch = epoch_at(p);
-	l->step_first = l->step_end = l->returned = p->first_step;
-	l->outstanding_max = facts.window + l->s.c.batch;
-	if (l->outstanding_max > facts.fresh)
-		l->outstanding_max = facts.fresh;
-	if (l->s.c.last == REFRAIN_LAST_DROP)
-		l->meter.out.dropped_examples = facts.slots_dropped;
-	l->meter.out.dropped_fresh = facts.fresh_dropped;
-	if (steps_init(l) < 0)
+	engine->step_first = engine->step_end = engine->returned =
+		p->first_step;
+	engine->outstanding_max = facts.window + engine->s.c.batch;
+	if (engine->outstanding_max > facts.fresh)
+		engine->outstanding_max = facts.fresh;
+	if (engine->s.c.last == REFRAIN_LAST_DROP)
+		engine->meter.out.dropped_examples = facts.slots_dropped;
+	engine->meter.out.dropped_fresh = facts.fresh_dropped;
+	if (steps_init(engine) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
 	return 0;
 }
 
-void planner_release(struct refrain_loader *l)
+void planner_release(struct engine *engine)
 {
-	for (uint32_t i = 0; l->steps && i < l->s.c.batches_ahead; i++) {
-		free(l->steps[i].slots);
-		free(l->steps[i].servings);
-		free(l->steps[i].why);
+	for (uint32_t i = 0; engine->steps && i < engine->s.c.batches_ahead;
+		i++) {
+		free(engine->steps[i].slots);
+		free(engine->steps[i].servings);
+		free(engine->steps[i].why);
 	}
-	free(l->steps);
-	free(l->planner.examples);
+	free(engine->steps);
+	free(engine->planner.examples);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 
 #define TRIES_MAX 2
 /* An operation reads no more at a time. */
@@ -33,21 +33,21 @@ static struct read_op *of(struct uring_op *op)
 /* -- Operations, which begin when the lock has been released ----------------
  */
 
-void reader_queue(struct refrain_loader *l, struct read_op *r,
+void reader_queue(struct engine *engine, struct read_op *r,
 	void (*begin)(struct read_op *r))
 {
 	r->begin = begin;
 	r->next = NULL;
-	*l->reader.queued_end = r;
-	l->reader.queued_end = &r->next;
+	*engine->reader.queued_end = r;
+	engine->reader.queued_end = &r->next;
 }
 
-struct read_op *reader_take_queued(struct refrain_loader *l)
+struct read_op *reader_take_queued(struct engine *engine)
 {
-	struct read_op *first = l->reader.queued;
+	struct read_op *first = engine->reader.queued;
 
-	l->reader.queued = NULL;
-	l->reader.queued_end = &l->reader.queued;
+	engine->reader.queued = NULL;
+	engine->reader.queued_end = &engine->reader.queued;
 	return first;
 }
 
@@ -87,34 +87,34 @@ static void begin_open(struct read_op *r)
 /* -- Its end ----------------------------------------------------------------
  */
 
-static void release_op(struct refrain_loader *l, struct read_op *r)
+static void release_op(struct engine *engine, struct read_op *r)
 {
 	r->busy = false;
 	r->entry = NULL;
-	r->next = l->reader.free;
-	l->reader.free = r;
-	l->reader.busy--;
+	r->next = engine->reader.free;
+	engine->reader.free = r;
+	engine->reader.busy--;
 }
 
 /* The entry goes its way; the file, if it is not shared, is closed. */
-static struct entry *part(struct refrain_loader *l, struct read_op *r)
+static struct entry *part(struct engine *engine, struct read_op *r)
 {
 	struct entry *e = r->entry;
 	int fd = r->fd;
-	uint64_t ns = l->meter.ticked_ns - r->started_ns;
+	uint64_t ns = engine->meter.ticked_ns - r->started_ns;
 
-	l->meter.out.stages[REFRAIN_STAGE_READ].busy_ns += ns;
+	engine->meter.out.stages[REFRAIN_STAGE_READ].busy_ns += ns;
 	r->entry = NULL;
-	l->reader.reading--;
+	engine->reader.reading--;
 	r->fd = -1;
 	if (fd < 0 || r->shared_fd) {
-		release_op(l, r);
-	} else if (l->closing) {
+		release_op(engine, r);
+	} else if (engine->closing) {
 		(void)close(fd); /* was only read */
-		release_op(l, r);
+		release_op(engine, r);
 	} else {
 		r->fd_closing = fd;
-		reader_queue(l, r, begin_close);
+		reader_queue(engine, r, begin_close);
 	}
 	return e;
 }
@@ -135,108 +135,107 @@ static bool lack_descriptors(struct reader *reader, int rc)
 }
 
 /* Lock taken by the caller. */
-static void read_failed(struct refrain_loader *l, struct read_op *r, int rc)
+static void read_failed(struct engine *engine, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
-	struct entry *e = part(l, r);
+	struct entry *e = part(engine, r);
 	struct error why;
 
-	memory_put(&l->memory, buffer);
-	if (l->closing)
+	memory_put(&engine->memory, buffer);
+	if (engine->closing)
 		return;
-	if (rc == -ENOBUFS || lack_descriptors(&l->reader, rc) ||
+	if (rc == -ENOBUFS || lack_descriptors(&engine->reader, rc) ||
 		(may_pass(rc) && e->tries++ < TRIES_MAX)) {
-		entry_state(l, e, ENTRY_ABSENT);
-		entry_list(l, e, e->planned ? ON_URGENT : ON_AHEAD);
+		entry_state(engine, e, ENTRY_ABSENT);
+		entry_list(engine, e, e->planned ? ON_URGENT : ON_AHEAD);
 		return;
 	}
 	if (rc == -EBADMSG)
 		(void)error_set(&why, rc, "the file ends within it");
 	else
 		(void)error_set(&why, rc, "%m");
-	entry_fail(l, e, rc, "read", why.msg);
+	entry_fail(engine, e, rc, "read", why.msg);
 }
 
 /* A record's label is its first bytes. */
-static void take_label(struct refrain_loader *l, struct entry *e)
+static void take_label(struct engine *engine, struct entry *e)
 {
 	uint64_t label = 0;
 
 	if (!e->example.label_in_record)
 		return;
-	for (uint32_t i = 0; i < l->s.c.label_bytes; i++)
+	for (uint32_t i = 0; i < engine->s.c.label_bytes; i++)
 		label |= (uint64_t)e->encoded->data[i] << (8 * i);
 	e->label = (int64_t)label;
-	e->skip = l->s.c.label_bytes;
+	e->skip = engine->s.c.label_bytes;
 	e->encoded_bytes -= e->skip;
 }
 
 /* Sizes are guessed before a first read: give back what was too much. */
-static struct buffer *fit(
-	struct refrain_loader *l, struct buffer *b, size_t bytes)
+static struct buffer *fit(struct engine *engine, struct buffer *b, size_t bytes)
 {
 	struct buffer *less;
 
 	if (memory_cost(bytes) * 8 > memory_cost(b->bytes) * 5)
 		return b;
-	less = memory_get(&l->memory, bytes);
+	less = memory_get(&engine->memory, bytes);
 	if (!less)
 		return b;
 	memcpy(less->data, b->data, bytes);
-	memory_put(&l->memory, b);
+	memory_put(&engine->memory, b);
 	return less;
 }
 
-static void read_whole(struct refrain_loader *l, struct read_op *r)
+static void read_whole(struct engine *engine, struct read_op *r)
 {
-	struct refrain_stats *out = &l->meter.out;
+	struct refrain_stats *out = &engine->meter.out;
 	struct buffer *buffer = r->buffer;
 	size_t bytes = r->got;
-	struct entry *e = part(l, r);
+	struct entry *e = part(engine, r);
 
-	if (l->closing) {
-		memory_put(&l->memory, buffer);
+	if (engine->closing) {
+		memory_put(&engine->memory, buffer);
 		return;
 	}
-	e->encoded = fit(l, buffer, bytes);
+	e->encoded = fit(engine, buffer, bytes);
 	e->encoded_bytes = bytes;
 	e->size_hint = bytes + e->example.whole;
-	take_label(l, e);
-	meter_read(l);
+	take_label(engine, e);
+	meter_read(engine);
 	out->files_read++;
 	out->bytes_read += bytes;
 	out->rereads += e->was_read;
 	e->was_read = true;
 	out->stages[REFRAIN_STAGE_READ].items++;
 	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
-	l->meter.encoded_sum += memory_cost(bytes);
-	l->meter.encoded_count++;
-	entry_state(l, e, ENTRY_ENCODED);
-	entry_settle(l, e);
+	engine->meter.encoded_sum += memory_cost(bytes);
+	engine->meter.encoded_count++;
+	entry_state(engine, e, ENTRY_ENCODED);
+	entry_settle(engine, e);
 }
 
-void reader_read(struct refrain_loader *l, struct read_op *r)
+void reader_read(struct engine *engine, struct read_op *r)
 {
-	r->ring = l->reader.ring;
-	reader_queue(l, r, begin_read);
+	r->ring = engine->reader.ring;
+	reader_queue(engine, r, begin_read);
 }
 
 /* There is more of it. -ENOBUFS: no room now, to be read later. */
-static int grow(struct refrain_loader *l, struct read_op *r)
+static int grow(struct engine *engine, struct read_op *r)
 {
-	struct buffer *more = memory_get(&l->memory, r->buffer->bytes * 2);
+	struct buffer *more = memory_get(&engine->memory, r->buffer->bytes * 2);
 
 	r->entry->size_hint = r->buffer->bytes * 2;
 	if (!more)
 		return -ENOBUFS;
 	memcpy(more->data, r->buffer->data, r->got);
-	memory_put(&l->memory, r->buffer);
+	memory_put(&engine->memory, r->buffer);
 	r->buffer = more;
 	return 0;
 }
 
 /* 1: all is there. 0: it goes on. -errno. */
-static int got_some(struct refrain_loader *l, struct read_op *r, size_t n)
+static int got_some(struct engine *engine, struct read_op *r, size_t n)
 {
 	r->got += n;
 	if (!r->entry->example.whole) {
@@ -247,32 +246,32 @@ static int got_some(struct refrain_loader *l, struct read_op *r, size_t n)
 	/* The size that was expected, and room was left: that is the end. */
 	if (n == 0 || (r->got == r->want && r->got < r->buffer->bytes))
 		return 1;
-	return r->got == r->buffer->bytes ? grow(l, r) : 0;
+	return r->got == r->buffer->bytes ? grow(engine, r) : 0;
 }
 
 static void on_read(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 	int rc;
 
-	turn_lock(&l->turn);
-	rc = l->closing ? -ECANCELED : res;
+	turn_lock(&engine->turn);
+	rc = engine->closing ? -ECANCELED : res;
 	if (rc >= 0)
-		rc = got_some(l, r, (size_t)res);
+		rc = got_some(engine, r, (size_t)res);
 	if (rc == 0)
-		reader_read(l, r);
+		reader_read(engine, r);
 	else if (rc < 0)
-		read_failed(l, r, rc);
+		read_failed(engine, r, rc);
 	else
-		read_whole(l, r);
-	turn_unlock(&l->turn);
+		read_whole(engine, r);
+	turn_unlock(&engine->turn);
 }
 
 /* Keep the first descriptors of shards that there are. */
-static void share_fd(struct refrain_loader *l, struct read_op *r)
+static void share_fd(struct engine *engine, struct read_op *r)
 {
-	struct reader *reader = &l->reader;
+	struct reader *reader = &engine->reader;
 	const struct example *ex = &r->entry->example;
 
 	if (ex->whole || ex->shard >= reader->shards_max ||
@@ -304,7 +303,7 @@ static uint64_t size_of_open(const struct read_op *r, int fd)
 
 /* A buffer of that size, and one byte more, if there is one; else grow() will
  * have to see to it. */
-static void take_size(struct refrain_loader *l, struct read_op *r, size_t bytes)
+static void take_size(struct engine *engine, struct read_op *r, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes + 1);
 	struct buffer *b;
@@ -313,57 +312,57 @@ static void take_size(struct refrain_loader *l, struct read_op *r, size_t bytes)
 	r->entry->size_hint = bytes + 1;
 	if (cost == memory_cost(r->buffer->bytes))
 		return;
-	b = memory_get(&l->memory, bytes + 1);
+	b = memory_get(&engine->memory, bytes + 1);
 	if (!b)
 		return;
-	memory_put(&l->memory, r->buffer);
+	memory_put(&engine->memory, r->buffer);
 	r->buffer = b;
 }
 
 static void on_open(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 	uint64_t bytes = size_of_open(r, res);
 
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	if (res >= 0)
 		r->fd = res;
-	if (res < 0 || l->closing) {
-		read_failed(l, r, res < 0 ? res : -ECANCELED);
+	if (res < 0 || engine->closing) {
+		read_failed(engine, r, res < 0 ? res : -ECANCELED);
 	} else {
-		share_fd(l, r);
+		share_fd(engine, r);
 		if (bytes)
-			take_size(l, r, bytes);
-		reader_read(l, r);
+			take_size(engine, r, bytes);
+		reader_read(engine, r);
 	}
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 }
 
-void reader_done(struct refrain_loader *l, struct read_op *r)
+void reader_done(struct engine *engine, struct read_op *r)
 {
-	read_whole(l, r);
+	read_whole(engine, r);
 }
 
-void reader_cancel(struct refrain_loader *l, struct read_op *r)
+void reader_cancel(struct engine *engine, struct read_op *r)
 {
-	read_failed(l, r, -ECANCELED);
+	read_failed(engine, r, -ECANCELED);
 }
 
 static void on_close(struct uring_op *op, int res)
 {
 	struct read_op *r = of(op);
-	struct refrain_loader *l = r->l;
+	struct engine *engine = r->engine;
 
 	(void)res; /* was only read */
-	turn_lock(&l->turn);
-	release_op(l, r);
-	turn_unlock(&l->turn);
+	turn_lock(&engine->turn);
+	release_op(engine, r);
+	turn_unlock(&engine->turn);
 }
 
-void reader_open(struct refrain_loader *l, struct read_op *r)
+void reader_open(struct engine *engine, struct read_op *r)
 {
-	r->ring = l->reader.ring;
-	r->dir_fd = dataset_dir(l->dataset);
-	reader_queue(l, r, begin_open);
+	r->ring = engine->reader.ring;
+	r->dir_fd = dataset_dir(engine->dataset);
+	reader_queue(engine, r, begin_open);
 }

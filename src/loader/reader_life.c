@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -31,10 +31,10 @@ static bool is_local(uint32_t fs_type)
 }
 
 /* Shards may take half of the descriptors that the process may have. */
-static int shards_init(struct refrain_loader *l)
+static int shards_init(struct engine *engine)
 {
-	struct reader *reader = &l->reader;
-	uint32_t n = dataset_shards(l->dataset);
+	struct reader *reader = &engine->reader;
+	uint32_t n = dataset_shards(engine->dataset);
 	struct rlimit rl;
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && n > rl.rlim_cur / 2)
@@ -48,22 +48,22 @@ static int shards_init(struct refrain_loader *l)
 	return 0;
 }
 
-int reader_init(struct refrain_loader *l, struct error *err)
+int reader_init(struct engine *engine, struct error *err)
 {
-	struct reader *reader = &l->reader;
-	uint32_t n = l->s.c.reads_ahead;
+	struct reader *reader = &engine->reader;
+	uint32_t n = engine->s.c.reads_ahead;
 	int rc;
 
-	reader->local = is_local(dataset_fs_type(l->dataset));
+	reader->local = is_local(dataset_fs_type(engine->dataset));
 	reader->depth = reader->allowed = n;
 	reader->queued_end = &reader->queued;
 	reader->ops = calloc(n, sizeof(*reader->ops));
-	if (!reader->ops || shards_init(l) < 0)
+	if (!reader->ops || shards_init(engine) < 0)
 		return error_set(err, -ENOMEM, "no memory for the reads");
 	for (uint32_t i = 0; i < n; i++) {
 		struct read_op *r = &reader->ops[i];
 
-		r->l = l;
+		r->engine = engine;
 		r->next = reader->free;
 		reader->free = r;
 	}
@@ -81,49 +81,51 @@ static uint64_t time_left(uint64_t until_ns)
 	return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
-uint32_t reader_stop(struct refrain_loader *l, uint64_t wait_ns)
+uint32_t reader_stop(struct engine *engine, uint64_t wait_ns)
 {
-	struct reader *reader = &l->reader;
+	struct reader *reader = &engine->reader;
 	uint64_t until_ns = clock_now_ns() + wait_ns;
 	struct uring *direct;
 	uint32_t left = 0;
 
 	if (!reader->ring)
 		return 0;
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	while (reader->beginning > 0)
-		(void)turn_wait_until(&l->turn, TURN_CLOSER, UINT64_MAX);
-	direct = help_ring(l->help);
+		(void)turn_wait_until(&engine->turn, TURN_CLOSER, UINT64_MAX);
+	direct = help_ring(engine->help);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		if (reader->ops[i].busy && reader->ops[i].entry)
 			uring_cancel(reader->ops[i].ring, &reader->ops[i].op);
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	if ((!direct || direct == reader->ring ||
 		    uring_free(direct, wait_ns)) &&
 		uring_free(reader->ring, time_left(until_ns))) {
 		reader->ring = NULL;
 		return 0;
 	}
-	turn_lock(&l->turn);
+	turn_lock(&engine->turn);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		left += reader->ops[i].busy;
-	turn_unlock(&l->turn);
+	turn_unlock(&engine->turn);
 	return left ? left : 1;
 }
 
-uint64_t reader_cpu_ns(const struct refrain_loader *l)
+uint64_t reader_cpu_ns(const struct engine *engine)
 {
-	struct uring *ring = l->reader.ring, *direct = help_ring(l->help);
+	struct uring *ring = engine->reader.ring,
+		     *direct = help_ring(engine->help);
 	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
 
 	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;
 }
 
-void reader_release(struct refrain_loader *l)
+void reader_release(struct engine *engine)
 {
-	for (uint32_t i = 0; i < l->reader.shards_max; i++)
-		if (l->reader.shard_fds[i] >= 0)
-			(void)close(l->reader.shard_fds[i]); /* only read */
-	free(l->reader.shard_fds);
-	free(l->reader.ops);
+	for (uint32_t i = 0; i < engine->reader.shards_max; i++)
+		if (engine->reader.shard_fds[i] >= 0)
+			(void)close(
+				engine->reader.shard_fds[i]); /* only read */
+	free(engine->reader.shard_fds);
+	free(engine->reader.ops);
 }

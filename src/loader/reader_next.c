@@ -8,24 +8,25 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)
 #define GUESS_LEAST_BYTES ((uint64_t)2 << 10)
 
-static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
+static void start(struct engine *engine, struct entry *e, struct buffer *b)
 {
-	struct reader *reader = &l->reader;
+	struct reader *reader = &engine->reader;
 	struct read_op *r = reader->free;
-	uint64_t now_ns = l->meter.ticked_ns;
+	uint64_t now_ns = engine->meter.ticked_ns;
 
 	reader->free = r->next;
 	reader->busy++;
 	reader->reading++;
-	l->meter.out.stages[REFRAIN_STAGE_READ].wait_ns += now_ns - e->since_ns;
-	entry_list(l, e, ON_NONE);
-	entry_state(l, e, ENTRY_READING);
+	engine->meter.out.stages[REFRAIN_STAGE_READ].wait_ns +=
+		now_ns - e->since_ns;
+	entry_list(engine, e, ON_NONE);
+	entry_state(engine, e, ENTRY_READING);
 	r->busy = true;
 	r->entry = e;
 	r->buffer = b;
@@ -37,27 +38,27 @@ static void start(struct refrain_loader *l, struct entry *e, struct buffer *b)
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->direct = r->unsized = false;
-	help_note_start(l->help, e->slot.fresh);
-	if (direct_start(l, r))
+	help_note_start(engine->help, e->slot.fresh);
+	if (direct_start(engine, r))
 		return;
-	help_note_read(l->help, 0);
+	help_note_read(engine->help, 0);
 	r->unsized = reader->local && e->example.whole && !e->size_hint &&
 		!e->example.bytes;
 	if (!e->example.whole && e->example.shard < reader->shards_max)
 		r->fd = reader->shard_fds[e->example.shard];
 	if (r->fd >= 0) {
 		r->shared_fd = true;
-		reader_read(l, r);
+		reader_read(engine, r);
 		return;
 	}
-	reader_open(l, r);
+	reader_open(engine, r);
 }
 
 /* What files have been like, and a quarter more; no large share of memory. */
-static size_t guess(const struct refrain_loader *l)
+static size_t guess(const struct engine *engine)
 {
-	const struct meter *m = &l->meter;
-	uint64_t bytes = GUESS_BYTES, most = l->memory_share / 64;
+	const struct meter *m = &engine->meter;
+	uint64_t bytes = GUESS_BYTES, most = engine->memory_share / 64;
 
 	if (m->encoded_count)
 		bytes = m->encoded_sum / m->encoded_count * 5 / 4;
@@ -66,10 +67,9 @@ static size_t guess(const struct refrain_loader *l)
 	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
 }
 
-static size_t bytes_needed(
-	const struct refrain_loader *l, const struct entry *e)
+static size_t bytes_needed(const struct engine *engine, const struct entry *e)
 {
-	size_t direct = direct_bytes(l, e);
+	size_t direct = direct_bytes(engine, e);
 
 	if (direct)
 		return direct;
@@ -78,46 +78,46 @@ static size_t bytes_needed(
 	if (e->size_hint)
 		return e->size_hint;
 	/* One more, so that the end is seen in one go. */
-	return e->example.bytes ? e->example.bytes + 1 : guess(l);
+	return e->example.bytes ? e->example.bytes + 1 : guess(engine);
 }
 
 /* Is nothing going on that could make room? */
-static bool at_rest(const struct refrain_loader *l)
+static bool at_rest(const struct engine *engine)
 {
-	return !l->working && !l->reader.reading && !l->ready;
+	return !engine->working && !engine->reader.reading && !engine->ready;
 }
 
 /* False: later. */
-static bool start_urgent(struct refrain_loader *l, struct entry *e)
+static bool start_urgent(struct engine *engine, struct entry *e)
 {
-	size_t bytes = bytes_needed(l, e);
-	bool fits = room_alone(l, memory_cost(bytes));
+	size_t bytes = bytes_needed(engine, e);
+	bool fits = room_alone(engine, memory_cost(bytes));
 	struct buffer *b;
 
 	do
-		b = memory_get(&l->memory, bytes);
-	while (!b && fits && entries_reclaim(l));
+		b = memory_get(&engine->memory, bytes);
+	while (!b && fits && entries_reclaim(engine));
 	if (b) {
-		start(l, e, b);
+		start(engine, e, b);
 		return true;
 	}
-	if (fits && !at_rest(l))
+	if (fits && !at_rest(engine))
 		return false;
-	entry_list(l, e, ON_NONE);
-	entry_fail(l, e, -E2BIG, "read", "it is larger than the memory");
+	entry_list(engine, e, ON_NONE);
+	entry_fail(engine, e, -E2BIG, "read", "it is larger than the memory");
 	return true;
 }
 
 /* What is left alone, so that what is planned does not wait for memory. */
-static bool start_ahead(struct refrain_loader *l, struct entry *e)
+static bool start_ahead(struct engine *engine, struct entry *e)
 {
-	uint64_t cost = memory_cost(bytes_needed(l, e));
+	uint64_t cost = memory_cost(bytes_needed(engine, e));
 	struct buffer *b = NULL;
 
-	if (cost + l->memory_share / 4 <= memory_room(&l->memory))
-		b = memory_get(&l->memory, bytes_needed(l, e));
+	if (cost + engine->memory_share / 4 <= memory_room(&engine->memory))
+		b = memory_get(&engine->memory, bytes_needed(engine, e));
 	if (b)
-		start(l, e, b);
+		start(engine, e, b);
 	return b != NULL;
 }
 
@@ -127,49 +127,52 @@ static bool start_ahead(struct refrain_loader *l, struct entry *e)
  * read ahead is then read in bursts. Between them what is left is enough.
  * A mount with a plan does the timing itself.
  */
-static bool reads_ahead(struct refrain_loader *l)
+static bool reads_ahead(struct engine *engine)
 {
-	struct reader *reader = &l->reader;
+	struct reader *reader = &engine->reader;
 
-	if (!l->s.measures || help_plans(l->help))
-		return !list_empty(&l->ahead);
-	if (list_empty(&l->ahead))
+	if (!engine->s.measures || help_plans(engine->help))
+		return !list_empty(&engine->ahead);
+	if (list_empty(&engine->ahead))
 		reader->bursting = false;
-	else if (l->ahead_count + l->s.c.reads_ahead >= room_ahead(l) ||
-		l->planner.read_fresh >= l->planner.fresh_end)
+	else if (engine->ahead_count + engine->s.c.reads_ahead >=
+			room_ahead(engine) ||
+		engine->planner.read_fresh >= engine->planner.fresh_end)
 		reader->bursting = true;
 	return reader->bursting;
 }
 
 /* False: there is nothing more to be read, or no room. */
-static bool start_next(struct refrain_loader *l)
+static bool start_next(struct engine *engine)
 {
-	bool urgent = !list_empty(&l->urgent);
+	bool urgent = !list_empty(&engine->urgent);
 	struct entry *e;
 
-	if (!urgent && !reads_ahead(l))
+	if (!urgent && !reads_ahead(engine))
 		return false;
-	e = CONTAINER_OF(
-		(urgent ? &l->urgent : &l->ahead)->next, struct entry, node);
+	e = CONTAINER_OF((urgent ? &engine->urgent : &engine->ahead)->next,
+		struct entry, node);
 	if (e->example.whole &&
-		!help_knows(l->help, e->slot.fresh, e->index == e->slot.index))
+		!help_knows(
+			engine->help, e->slot.fresh, e->index == e->slot.index))
 		return false;
-	return urgent ? start_urgent(l, e) : start_ahead(l, e);
+	return urgent ? start_urgent(engine, e) : start_ahead(engine, e);
 }
 
-void reader_pump(struct refrain_loader *l)
+void reader_pump(struct engine *engine)
 {
-	struct reader *reader = &l->reader;
+	struct reader *reader = &engine->reader;
 	bool full;
 
-	while (!l->closing && !l->stopped && !l->alone && reader->free &&
-		reader->busy < reader->allowed && start_next(l))
+	while (!engine->closing && !engine->stopped && !engine->alone &&
+		reader->free && reader->busy < reader->allowed &&
+		start_next(engine))
 		;
 	full = reader->busy >= reader->allowed &&
-		(!list_empty(&l->urgent) || reads_ahead(l));
+		(!list_empty(&engine->urgent) || reads_ahead(engine));
 	if (full && !reader->full) {
 		reader->burst = (struct auto_burst){0};
-		l->meter.now.bursts++;
+		engine->meter.now.bursts++;
 	}
 	reader->full = full;
 }

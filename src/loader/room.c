@@ -16,43 +16,45 @@
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
-static uint64_t encoded_mean(const struct refrain_loader *l)
+static uint64_t encoded_mean(const struct engine *engine)
 {
-	const struct meter *m = &l->meter;
+	const struct meter *m = &engine->meter;
 
 	return m->encoded_count ? m->encoded_sum / m->encoded_count : 0;
 }
 
-uint32_t room_ahead(const struct refrain_loader *l)
+uint32_t room_ahead(const struct engine *engine)
 {
-	uint64_t file = encoded_mean(l), room;
+	uint64_t file = encoded_mean(engine), room;
 
 	/* No bursts are needed. */
-	if (help_plans(l->help))
-		return l->s.c.reads_ahead;
+	if (help_plans(engine->help))
+		return engine->s.c.reads_ahead;
 	/* Asked at each turn of a worker. */
-	if (!file || l->s.ahead_least == l->s.ahead_max)
-		return l->s.ahead_max;
-	room = l->memory_share / 4 / file;
-	if (room < l->s.ahead_least)
-		return l->s.ahead_least;
-	return room < l->s.ahead_max ? (uint32_t)room : l->s.ahead_max;
+	if (!file || engine->s.ahead_least == engine->s.ahead_max)
+		return engine->s.ahead_max;
+	room = engine->memory_share / 4 / file;
+	if (room < engine->s.ahead_least)
+		return engine->s.ahead_least;
+	return room < engine->s.ahead_max ? (uint32_t)room
+					  : engine->s.ahead_max;
 }
 
 /* What they may take before something else gives way. */
-static uint64_t ahead_bytes(const struct refrain_loader *l)
+static uint64_t ahead_bytes(const struct engine *engine)
 {
-	uint64_t bytes = room_ahead(l) * encoded_mean(l);
+	uint64_t bytes = room_ahead(engine) * encoded_mean(engine);
 
-	return bytes < l->memory_share / 4 ? bytes : l->memory_share / 4;
+	return bytes < engine->memory_share / 4 ? bytes
+						: engine->memory_share / 4;
 }
 
-void room_count_kept(struct refrain_loader *l, uint64_t cost)
+void room_count_kept(struct engine *engine, uint64_t cost)
 {
-	l->kept_bytes += cost;
-	l->kept_count++;
-	if (l->kept_bytes > l->meter.out.pool_bytes_peak)
-		l->meter.out.pool_bytes_peak = l->kept_bytes;
+	engine->kept_bytes += cost;
+	engine->kept_count++;
+	if (engine->kept_bytes > engine->meter.out.pool_bytes_peak)
+		engine->meter.out.pool_bytes_peak = engine->kept_bytes;
 }
 
 /*
@@ -60,33 +62,33 @@ void room_count_kept(struct refrain_loader *l, uint64_t cost)
  * outstanding or read ahead, less those that are kept decoded. Where a decoded
  * one is the smaller, as of a small crop, those outstanding are kept so, too.
  */
-struct buffer *room_to_keep(struct refrain_loader *l, size_t bytes)
+struct buffer *room_to_keep(struct engine *engine, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
-	uint64_t file = encoded_mean(l);
-	uint64_t reserve = l->memory_share / 8 + ahead_bytes(l);
+	uint64_t file = encoded_mean(engine);
+	uint64_t reserve = engine->memory_share / 8 + ahead_bytes(engine);
 	struct buffer *b;
 
-	if (l->outstanding_max > l->kept_count)
-		reserve += (l->outstanding_max - l->kept_count) *
+	if (engine->outstanding_max > engine->kept_count)
+		reserve += (engine->outstanding_max - engine->kept_count) *
 			(cost < file ? cost : file);
-	if (l->kept_bytes + cost + reserve > l->memory_share)
+	if (engine->kept_bytes + cost + reserve > engine->memory_share)
 		return NULL;
-	b = memory_get(&l->memory, bytes);
+	b = memory_get(&engine->memory, bytes);
 	if (!b)
 		return NULL;
-	room_count_kept(l, cost);
+	room_count_kept(engine, cost);
 	return b;
 }
 
-bool room_for_encoded(const struct refrain_loader *l)
+bool room_for_encoded(const struct engine *engine)
 {
-	return memory_room(&l->memory) >= ahead_bytes(l);
+	return memory_room(&engine->memory) >= ahead_bytes(engine);
 }
 
-bool room_alone(const struct refrain_loader *l, uint64_t bytes)
+bool room_alone(const struct engine *engine, uint64_t bytes)
 {
-	return l->workers_bytes + bytes <= l->memory_alone;
+	return engine->workers_bytes + bytes <= engine->memory_alone;
 }
 
 /* Else nothing is to be dropped for it. */
@@ -99,12 +101,12 @@ static bool may_fit(const struct make *m)
 		bytes += memory_cost(m->keep->bytes);
 	else if (m->layout.bytes)
 		bytes += memory_cost(m->layout.bytes);
-	return room_alone(m->w->l, bytes);
+	return room_alone(m->w->engine, bytes);
 }
 
 static bool try_to_work(struct make *m)
 {
-	struct memory *memory = &m->w->l->memory;
+	struct memory *memory = &m->w->engine->memory;
 	struct worker *w = m->w;
 	size_t bytes = m->keep ? 0 : m->layout.bytes;
 
@@ -123,14 +125,14 @@ static bool try_to_work(struct make *m)
 }
 
 /* Scratch memory of those who do not work. */
-static bool reclaim_scratch(struct refrain_loader *l)
+static bool reclaim_scratch(struct engine *engine)
 {
-	for (uint32_t i = 0; i < l->threads; i++) {
-		struct worker *w = &l->workers[i];
+	for (uint32_t i = 0; i < engine->threads; i++) {
+		struct worker *w = &engine->workers[i];
 
 		if (w->busy || !w->scratch)
 			continue;
-		memory_put(&l->memory, w->scratch);
+		memory_put(&engine->memory, w->scratch);
 		w->scratch = NULL;
 		return true;
 	}
@@ -139,32 +141,32 @@ static bool reclaim_scratch(struct refrain_loader *l)
 
 static int work_alone(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 
-	l->alone = m->w;
+	engine->alone = m->w;
 	while (!try_to_work(m)) {
-		if (l->closing)
+		if (engine->closing)
 			return -ECANCELED;
-		if (entries_reclaim(l) || entries_reclaim_queued(l) ||
-			reclaim_scratch(l))
+		if (entries_reclaim(engine) || entries_reclaim_queued(engine) ||
+			reclaim_scratch(engine))
 			continue;
-		if (l->working <= 1 && !l->reader.reading)
+		if (engine->working <= 1 && !engine->reader.reading)
 			return -E2BIG;
-		turn_wait(&l->turn, TURN_ALONE);
+		turn_wait(&engine->turn, TURN_ALONE);
 	}
 	return 0;
 }
 
 int room_to_work(struct make *m)
 {
-	struct refrain_loader *l = m->w->l;
+	struct engine *engine = m->w->engine;
 
 	while (!try_to_work(m)) {
 		if (!may_fit(m))
 			return -E2BIG;
-		if (l->alone && l->alone != m->w)
+		if (engine->alone && engine->alone != m->w)
 			return -EAGAIN;
-		if (!entries_reclaim(l))
+		if (!entries_reclaim(engine))
 			return work_alone(m);
 	}
 	return 0;
@@ -173,12 +175,12 @@ int room_to_work(struct make *m)
 void room_done(struct make *m)
 {
 	struct worker *w = m->w;
-	struct refrain_loader *l = w->l;
+	struct engine *engine = w->engine;
 
-	memory_uncharge(&l->memory, m->layout.extra_bytes);
+	memory_uncharge(&engine->memory, m->layout.extra_bytes);
 	m->layout.extra_bytes = 0;
 	if (w->scratch && w->scratch->bytes > SCRATCH_KEPT_MAX) {
-		memory_put(&l->memory, w->scratch);
+		memory_put(&engine->memory, w->scratch);
 		w->scratch = NULL;
 	}
 }

@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 #include "settings/settings.h"
 
 #define MAGIC UINT32_C(0x53464552) /* "REFS" */
@@ -57,33 +56,32 @@ static uint64_t get(const uint8_t **at, unsigned bytes)
 	return v;
 }
 
-static int save(
-	struct refrain_loader *l, uint64_t step, uint8_t *out, size_t room)
+static int save(struct engine *engine, uint64_t step, uint8_t *out, size_t room)
 {
-	struct refrain_config c = l->s.c;
+	struct refrain_config c = engine->s.c;
 	uint8_t schedule[SCHEDULE_STATE_BYTES], *at = out;
-	size_t n = schedule_save(&l->planner.schedule, step, schedule);
+	size_t n = schedule_save(&engine->planner.schedule, step, schedule);
 	size_t size = HEAD_BYTES + 2 * SAVED_HASHES + n + SUM_BYTES;
 
-	if (!n && step != l->returned)
-		return error_set(&l->message, -ERANGE,
+	if (!n && step != engine->returned)
+		return error_set(&engine->message, -ERANGE,
 			"step %" PRIu64 " is not in the run, or too long ago",
 			step);
 	if (!n)
-		return error_set(&l->message, -EAGAIN,
+		return error_set(&engine->message, -EAGAIN,
 			"the echo factor has changed too often to be saved "
 			"here: try again after the next batch");
 	if (size > room)
-		return error_set(&l->message, -ENOSPC,
+		return error_set(&engine->message, -ENOSPC,
 			"the state needs %zu bytes", size);
 	normalise(&c);
 	put(&at, MAGIC, 4);
 	put(&at, STATE_VERSION, 2);
 	put(&at, size, 2);
-	put(&at, dataset_fingerprint(l->dataset), 8);
+	put(&at, dataset_fingerprint(engine->dataset), 8);
 	put(&at, SAVED_HASHES, 2);
 	put(&at, n, 2);
-	put(&at, l->echoes.made, 4);
+	put(&at, engine->echoes.made, 4);
 	for (size_t i = 0; i < SAVED_HASHES; i++)
 		put(&at, member_hash(&c, i), 2);
 	memcpy(at, schedule, n);
@@ -92,21 +90,16 @@ static int save(
 	return (int)size;
 }
 
-int refrain_save(struct refrain_loader *l, void *buf, size_t size)
+int engine_save(struct engine *engine, void *buf, size_t size)
 {
-	if (l->pid != getpid())
-		return -ECHILD;
-	LOCK_SCOPE(&l->turn.lock);
-	return save(l, l->returned, buf, size);
+	LOCK_SCOPE(&engine->turn.lock);
+	return save(engine, engine->returned, buf, size);
 }
 
-int refrain_save_at(
-	struct refrain_loader *l, uint64_t step, void *buf, size_t size)
+int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
 {
-	if (l->pid != getpid())
-		return -ECHILD;
-	LOCK_SCOPE(&l->turn.lock);
-	return save(l, step, buf, size);
+	LOCK_SCOPE(&engine->turn.lock);
+	return save(engine, step, buf, size);
 }
 
 /* -- Going on from there --------------------------------------------------- */
@@ -161,12 +154,12 @@ static bool is_free(const struct member *m)
 
 /* A state of an older library knows fewer members. */
 static int compare(
-	const struct refrain_loader *l, struct head *h, struct error *err)
+	const struct engine *engine, struct head *h, struct error *err)
 {
-	struct refrain_config c = l->s.c;
+	struct refrain_config c = engine->s.c;
 
 	normalise(&c);
-	if (h->fingerprint != dataset_fingerprint(l->dataset))
+	if (h->fingerprint != dataset_fingerprint(engine->dataset))
 		return error_set(err, -ESTALE,
 			"the state is of another dataset: names, positions "
 			"or labels differ");
@@ -185,20 +178,20 @@ static int compare(
 	return 0;
 }
 
-int state_restore(struct refrain_loader *l,
-	const struct schedule_config *config, uint64_t *step, struct error *err)
+int state_restore(struct engine *engine, const struct schedule_config *config,
+	uint64_t *step, struct error *err)
 {
-	struct schedule *s = &l->planner.schedule;
+	struct schedule *s = &engine->planner.schedule;
 	struct schedule_restored restored;
 	struct head h = {0};
 	int rc;
 
 	*step = 0;
-	if (!l->s.c.state)
+	if (!engine->s.c.state)
 		return schedule_init(s, config, err);
-	rc = parse(&h, l->s.c.state, l->s.c.state_bytes, err);
+	rc = parse(&h, engine->s.c.state, engine->s.c.state_bytes, err);
 	if (rc == 0)
-		rc = compare(l, &h, err);
+		rc = compare(engine, &h, err);
 	if (rc < 0)
 		return rc;
 	rc = schedule_restore(s, config, h.rest, h.schedule, &restored, err);
@@ -208,7 +201,7 @@ int state_restore(struct refrain_loader *l,
 	if (rc < 0)
 		return rc;
 	*step = restored.step;
-	l->echoes.before = h.changes;
-	l->meter.out.dropped_echoes = restored.echoes_dropped;
+	engine->echoes.before = h.changes;
+	engine->meter.out.dropped_echoes = restored.echoes_dropped;
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "loader/loader_impl.h"
+#include "loader/engine_impl.h"
 
 static const char *stage_of(const struct serving *s)
 {
@@ -57,11 +57,11 @@ static const struct serving *oldest(const struct step *st)
 }
 
 void watch_describe(
-	struct refrain_loader *l, struct error *err, int rc, uint64_t waited_ns)
+	struct engine *engine, struct error *err, int rc, uint64_t waited_ns)
 {
-	const struct step *st = step_of(l, l->step_first);
+	const struct step *st = step_of(engine, engine->step_first);
 	const struct serving *s =
-		l->step_first < l->step_end ? oldest(st) : NULL;
+		engine->step_first < engine->step_end ? oldest(st) : NULL;
 	double waited = (double)waited_ns / 1e9;
 
 	if (!s) {
@@ -69,7 +69,7 @@ void watch_describe(
 			"no batch after %.3f s: none is planned yet", waited);
 		return;
 	}
-	l->failure = (struct refrain_failure){
+	engine->failure = (struct refrain_failure){
 		.error = rc,
 		.stage = stage_number(s),
 		.index = s->entry->index,

@@ -24,6 +24,7 @@ unit_tests = \
 	tests/unit/test_follow \
 	tests/unit/test_loader \
 	tests/unit/test_turn \
+	tests/unit/test_batch \
 	tests/unit/test_loader_alloc \
 	tests/unit/test_loader_damage \
 	tests/unit/test_loader_samples \

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine of a loader: reads, decodes, pools, augments and batches what its
+ * schedule says. Opening builds the parts in order, on the caller's thread, so
+ * that whatever is wrong is said at once; closing is bounded: what hangs in the
+ * kernel is left behind with all that it may still write to. Any thread may
+ * call, but for engine_open() and engine_close(). Not after a fork.
+ */
+#ifndef LOADER_ENGINE_H
+#define LOADER_ENGINE_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "batch/batch.h"
+#include "dataset/dataset.h"
+#include "settings/settings.h"
+
+struct engine;
+
+/* `place`: where the slabs lie; NULL: in memory of its own. As refrain_open().
+ */
+int engine_open(struct engine **out, const struct refrain_config *config,
+	const struct slab_place *place, struct error *err);
+/* How many slabs there will be, and of how many bytes, for a place. -EINVAL. */
+int engine_place(const struct refrain_config *config, uint32_t *slabs,
+	size_t *bytes, struct error *err);
+
+/* Its batches. Closing that closes the engine. */
+struct batch_source *engine_source(struct engine *engine);
+
+const struct settings *engine_settings(const struct engine *engine);
+const struct dataset *engine_dataset(const struct engine *engine);
+
+/* As refrain_steps_left(), refrain_step() and refrain_epoch_end(). */
+uint64_t engine_steps_left(struct engine *engine);
+uint64_t engine_step(struct engine *engine);
+uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
+/* The last failure; `error` 0: there was none. */
+void engine_failure(struct engine *engine, struct refrain_failure *out);
+/* All of it, `size` included. */
+void engine_stats(struct engine *engine, struct refrain_stats *out);
+/* As refrain_save(), refrain_save_at() and refrain_echo_log(). */
+int engine_save(struct engine *engine, void *buf, size_t size);
+int engine_save_at(
+	struct engine *engine, uint64_t step, void *buf, size_t size);
+int engine_echo_log(struct engine *engine, char *buf, size_t size);
+
+#endif
