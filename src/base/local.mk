@@ -15,6 +15,7 @@ libbase_la_SOURCES = \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
 	src/base/lock.h \
+	src/base/memory.c src/base/memory.h \
 	src/base/mountinfo.c src/base/mountinfo.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
 	src/base/owned.c src/base/owned.h \

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/engine.h"
+#include "engine/engine.h"
 #include "loader/loader_impl.h"
 
 struct refrain_loader {

@@ -4,36 +4,14 @@ pkginclude_HEADERS = include/refrain/loader.h
 
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
-	src/loader/auto.c \
-	src/loader/auto_impl.h \
-	src/loader/direct.c \
-	src/loader/echo.c \
-	src/loader/engine.c \
-	src/loader/engine.h \
-	src/loader/engine_impl.h \
-	src/loader/entry.c \
 	src/loader/loader.c \
 	src/loader/loader_impl.h \
-	src/loader/make.c \
-	src/loader/make_impl.h \
-	src/loader/memory.c \
-	src/loader/memory_impl.h \
-	src/loader/next.c \
-	src/loader/planner.c \
-	src/loader/reader.c \
-	src/loader/reader_life.c \
-	src/loader/reader_next.c \
-	src/loader/room.c \
-	src/loader/state.c \
-	src/loader/stats.c \
 	src/loader/stats_json.c \
-	src/loader/version.c \
-	src/loader/watch.c \
-	src/loader/worker.c
+	src/loader/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libmounthelp.la libbatch.la libsample.la \
-	libsettings.la libdataset.la libimage.la libschedule.la libentry.la \
-	libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libengine.la libmounthelp.la libbatch.la \
+	libsample.la libsettings.la libdataset.la libimage.la \
+	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "loader/auto_impl.h"
+#include "engine/auto_impl.h"
 #include "schedule_fixture.h"
 #include "suite.h"
 

@@ -6,7 +6,7 @@
 #include "loader_fixture.h"
 
 #include "batch/batch.h"
-#include "loader/engine.h"
+#include "engine/engine.h"
 #include "loader/loader_impl.h"
 #include "suite.h"
 

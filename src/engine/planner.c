@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 #define READS_END_NS (400 * NS_PER_MS)

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 
 /* -- Servings -------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 /* One a window: a run with more keeps the last factor. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 #ifndef XFS_SUPER_MAGIC

@@ -3,7 +3,7 @@
  * Which echo factor, from sums of times; auto_impl.h says how. Pure functions:
  * the owner of the struct calls them.
  */
-#include "loader/auto_impl.h"
+#include "engine/auto_impl.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,8 +6,8 @@
  * kernel is left behind with all that it may still write to. Any thread may
  * call, but for engine_open() and engine_close(). Not after a fork.
  */
-#ifndef LOADER_ENGINE_H
-#define LOADER_ENGINE_H
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
 
 #include <refrain/loader.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 /* From so many on, or from an epoch on, it is looked at how many are damaged.

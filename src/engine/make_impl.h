@@ -4,10 +4,10 @@
  * later servings. The arithmetic is in decode.h and augment.h; this is what is
  * held where. A worker's; what needs the loader's lock says so.
  */
-#ifndef LOADER_MAKE_IMPL_H
-#define LOADER_MAKE_IMPL_H
+#ifndef ENGINE_MAKE_IMPL_H
+#define ENGINE_MAKE_IMPL_H
 
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 
 /* What decoding one entry for one serving takes. */
 struct make {

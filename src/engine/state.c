@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "settings/settings.h"
 
 #define MAGIC UINT32_C(0x53464552) /* "REFS" */

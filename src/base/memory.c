@@ -5,7 +5,7 @@
  * system: with the heap's holes a budget of 40 MiB took half as much again.
  * Entered under the lock of the loader.
  */
-#include "loader/memory_impl.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 
 static const char *stage_of(const struct serving *s)
 {

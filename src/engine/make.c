@@ -9,7 +9,7 @@
  * what making it does, and no batch has to be held for as long as the window.
  * Workers come here with the lock and release it meanwhile.
  */
-#include "loader/make_impl.h"
+#include "engine/make_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 
 #define SUBSTITUTES_MAX 16
 #define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */

@@ -14,8 +14,8 @@
  * operations, never while decoding or while a file operation runs. What follows
  * from a change is seen to at the end of the turn: loader.c.
  */
-#ifndef LOADER_ENGINE_IMPL_H
-#define LOADER_ENGINE_IMPL_H
+#ifndef ENGINE_ENGINE_IMPL_H
+#define ENGINE_ENGINE_IMPL_H
 
 #include <pthread.h>
 #include <sched.h>
@@ -28,11 +28,11 @@
 #include "base/list.h"
 #include "base/uring.h"
 #include "dataset/dataset.h"
-#include "loader/engine.h"
+#include "engine/engine.h"
 #include "image/image.h"
-#include "loader/auto_impl.h"
+#include "engine/auto_impl.h"
 #include "settings/settings.h"
-#include "loader/memory_impl.h"
+#include "base/memory.h"
 #include "mount_help/mount_help.h"
 #include "sample/sample.h"
 #include "batch/batch.h"

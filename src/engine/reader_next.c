@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "loader/engine_impl.h"
+#include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)

@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 
-#include "loader/make_impl.h"
+#include "engine/make_impl.h"
 #include "mount_help/mount_help.h"
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)

@@ -15,8 +15,8 @@
  *those are forgotten: the speed has changed. Three parts are enough for a large
  *change of the factor.
  */
-#ifndef LOADER_AUTO_IMPL_H
-#define LOADER_AUTO_IMPL_H
+#ifndef ENGINE_AUTO_IMPL_H
+#define ENGINE_AUTO_IMPL_H
 
 /* The R that echoing begins at. */
 #define AUTO_R_BEGIN 1.09

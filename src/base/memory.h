@@ -5,8 +5,8 @@
  * until their bytes are wanted for another size, so that a loader that has met
  * its sizes allocates nothing. Locking is the caller's.
  */
-#ifndef LOADER_MEMORY_IMPL_H
-#define LOADER_MEMORY_IMPL_H
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
