@@ -8,32 +8,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mountinfo.h"
 #include "ctl/ctl.h"
-#include "ctl/line_impl.h"
 #include "ctl/place_impl.h"
 #include "ctl/silent_impl.h"
 
 /* A status line has some kilobytes. */
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
-#define SEND_TIMEOUT_MS 10000
 
 struct ctl_client {
-	int fd; /* non-blocking */
+	struct talk talk;
 	pid_t pid;
-	struct lines lines;
 };
 
 /* Why the attribute cannot be read, in words. */
@@ -89,50 +83,21 @@ static int no_connection(int code, const char *path, struct error *err)
 	}
 }
 
-static int connect_fd(int fd, const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(addr.sun_path, path, strlen(path));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return -errno;
-	return 0;
-}
-
-static int client_new(struct ctl_client **out, int fd)
-{
-	struct ucred peer = {.pid = 0};
-	socklen_t len = sizeof(peer);
-	struct ctl_client *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-		c->pid = peer.pid;
-	c->lines.max_bytes = ANSWER_MAX_BYTES;
-	c->fd = fd;
-	*out = c;
-	return 0;
-}
-
 int ctl_connect_path(
 	struct ctl_client **out, const char *path, struct error *err)
 {
-	CLEANUP_FD int fd = -1;
+	struct ctl_client *c = calloc(1, sizeof(*c));
 	int rc;
 
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return error_set(err, -errno, "cannot make a socket: %m");
-	rc = connect_fd(fd, path);
-	if (rc < 0)
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot connect: %m");
+	rc = talk_open(&c->talk, path, ANSWER_MAX_BYTES);
+	if (rc < 0) {
+		free(c);
 		return no_connection(rc, path, err);
-	rc = client_new(out, fd);
-	if (rc < 0)
-		return error_set(err, rc, "cannot connect: %m");
-	(void)steal_fd(&fd);
+	}
+	c->pid = talk_pid(&c->talk);
+	*out = c;
 	return 0;
 }
 
@@ -140,7 +105,7 @@ int ctl_connect_path(
 static int check_daemon(const struct ctl_client *c, uid_t owner,
 	const char *mountpoint, struct error *err)
 {
-	int rc = mountinfo_check_peer(c->fd, owner);
+	int rc = talk_check_owner(&c->talk, owner);
 
 	if (rc < 0)
 		return error_set(err, -EPERM,
@@ -207,8 +172,7 @@ void ctl_disconnect(struct ctl_client *c)
 {
 	if (!c)
 		return;
-	lines_release(&c->lines);
-	(void)close(c->fd);
+	talk_close(&c->talk);
 	free(c);
 }
 
@@ -230,42 +194,19 @@ static int send_request(struct ctl_client *c, json_t *request)
 		return -ENOMEM;
 	len = strlen(text);
 	text[len] = '\n'; /* in place of the NUL */
-	return line_send(c->fd, text, len + 1, -1, SEND_TIMEOUT_MS);
-}
-
-/* 1: readable or hung up, 0: the time (-1: none) is over. */
-static int wait_readable(int fd, int timeout_ms)
-{
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	int n;
-
-	do
-		n = poll(&pfd, 1, timeout_ms);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return talk_send(&c->talk, text, len + 1);
 }
 
 static int read_line(
 	struct ctl_client *c, unsigned timeout_s, char **line, size_t *len)
 {
-	int timeout_ms = -1, rc;
+	int timeout_ms = -1;
 
 	if (timeout_s > 0)
 		timeout_ms = timeout_s > INT32_MAX / 1000
 			? INT32_MAX
 			: (int)timeout_s * 1000;
-	while (!lines_next(&c->lines, line, len)) {
-		rc = wait_readable(c->fd, timeout_ms);
-		if (rc == 0)
-			return -ETIMEDOUT;
-		if (rc > 0)
-			rc = lines_fill(&c->lines, c->fd);
-		if (rc == 0 || rc == -ECONNRESET)
-			return -EPIPE;
-		if (rc < 0 && rc != -EAGAIN)
-			return rc;
-	}
-	return 0;
+	return talk_wait(&c->talk, timeout_ms, line, len);
 }
 
 static int lost(const struct ctl_client *c, int code, struct error *err)
@@ -340,11 +281,11 @@ static int wait_hung_up(struct ctl_client *c, int timeout_ms)
 
 		if (now_ns >= until_ns)
 			return -ETIMEDOUT;
-		rc = wait_readable(
-			c->fd, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+		rc = talk_wait_readable(
+			c->talk.fd, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
 		if (rc < 0)
 			return rc;
-		if (rc > 0 && read(c->fd, dropped, sizeof(dropped)) <= 0)
+		if (rc > 0 && read(c->talk.fd, dropped, sizeof(dropped)) <= 0)
 			return 0;
 	}
 }
@@ -360,7 +301,7 @@ int ctl_wait_gone(struct ctl_client *c, int timeout_ms)
 		return 0;
 	if (pidfd < 0)
 		return wait_hung_up(c, timeout_ms);
-	rc = wait_readable(pidfd, timeout_ms);
+	rc = talk_wait_readable(pidfd, timeout_ms);
 	if (rc == 0)
 		return -ETIMEDOUT;
 	return rc < 0 ? rc : 0;

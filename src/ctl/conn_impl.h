@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/list.h"
-#include "ctl/line_impl.h"
+#include "talk/talk.h"
 #include "ctl/server.h"
 
 struct ctl_conn {

@@ -10,8 +10,8 @@
 #include "ctl/client.h"
 #include "ctl/server.h"
 #include "ctl/text.h"
+#include "talk/talk.h"
 
-/* The attribute of a mount's root whose value is the path of its socket. */
-#define CTL_XATTR "user.refrain.control"
+#define CTL_XATTR TALK_XATTR
 
 #endif

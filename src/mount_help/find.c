@@ -17,8 +17,6 @@
 #include "base/mountinfo.h"
 #include "mount_help/help_impl.h"
 
-#define XATTR "user.refrain.control"
-
 /* The name by which the process would find it. */
 static int path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 {
@@ -62,7 +60,7 @@ static ssize_t read_control(const char *path, char *socket, uid_t *owner)
 	if (rc < 0)
 		return rc;
 	(void)snprintf(root, sizeof(root), "/proc/self/fd/%d", fd);
-	return getxattr(root, XATTR, socket, PATH_MAX - 1);
+	return getxattr(root, TALK_XATTR, socket, PATH_MAX - 1);
 }
 
 int help_find(

@@ -289,15 +289,17 @@ static void set_late(struct mount_help *m, bool late)
 int help_ask(struct mount_help *m, size_t bytes, const char **line,
 	size_t *line_bytes)
 {
+	char *text = NULL;
 	int rc = talk_send(&m->talk, m->request, bytes);
 
 	if (rc == 0)
-		rc = talk_wait(&m->talk, HELP_LATE_MS, line, line_bytes);
-	if (rc != -ETIMEDOUT)
-		return rc;
-	set_late(m, true);
-	rc = talk_wait(&m->talk, ANSWER_MS, line, line_bytes);
-	set_late(m, false);
+		rc = talk_wait(&m->talk, HELP_LATE_MS, &text, line_bytes);
+	if (rc == -ETIMEDOUT) {
+		set_late(m, true);
+		rc = talk_wait(&m->talk, ANSWER_MS, &text, line_bytes);
+		set_late(m, false);
+	}
+	*line = text;
 	return rc;
 }
 
@@ -387,8 +389,14 @@ static int meet(struct mount_help *m)
 		help_find(dataset_dir(m->c.dataset), path, &m->owner, m->below);
 
 	if (rc == 0)
-		rc = talk_open(&m->talk, path, m->owner);
-	return rc < 0 ? rc : say_socket(m);
+		rc = talk_open(&m->talk, path, HELP_LINE_MAX_BYTES);
+	if (rc < 0)
+		return rc;
+	rc = talk_check_owner(&m->talk, m->owner);
+	if (rc == 0)
+		return say_socket(m);
+	talk_close(&m->talk);
+	return rc;
 }
 
 /* Tiers that are closed to us are passed over: others may hold entries, too. */

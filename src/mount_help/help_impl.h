@@ -13,28 +13,12 @@
 
 #include "mount_help/answer_impl.h"
 #include "mount_help/mount_help.h"
+#include "talk/talk.h"
 
 #define HELP_LATE_MS 250
 
-/* -- talk.c: the socket; one thread at a time -- */
-
-struct talk {
-	int fd;
-	char *in; /* what came; a line of an answer is at its beginning */
-	size_t got, room;
-};
-
-/* Connect to the daemon of a mount of `owner`. -EPERM: it is not his; -errno.
- */
-int talk_open(struct talk *t, const char *path, uid_t owner);
-void talk_close(struct talk *t);
-/* -errno; the talk is of no more use then. */
-int talk_send(struct talk *t, const char *request, size_t bytes);
-/*
- * Wait for the answer to what was sent, without its newline, good until the
- * next call. -ETIMEDOUT: it may be waited for again.
- */
-int talk_wait(struct talk *t, int timeout_ms, const char **line, size_t *bytes);
+/* No longer line of an answer is taken. */
+#define HELP_LINE_MAX_BYTES ((size_t)2 << 20)
 
 /* -- find.c -- */
 

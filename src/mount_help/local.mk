@@ -8,6 +8,6 @@ libmounthelp_la_SOURCES = \
 	src/mount_help/mount_help.h \
 	src/mount_help/plan.c \
 	src/mount_help/rates.c \
-	src/mount_help/talk.c \
 	src/mount_help/tell.c
 libmounthelp_la_CFLAGS = $(AM_CFLAGS)
+libmounthelp_la_LIBADD = libtalk.la

@@ -63,7 +63,7 @@ int help_tell(struct mount_help *m, const struct help_direct *untold)
 
 void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 {
-	const char *line;
+	char *line;
 	size_t n;
 
 	if (!untold->items ||

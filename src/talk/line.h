@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines that arrive on a descriptor in pieces. Private to src/ctl. Owned by
- * one thread.
+ * Lines that arrive on a descriptor in pieces, and go out whole: of either end
+ * of the control socket. Owned by one thread.
  */
-#ifndef CTL_LINE_IMPL_H
-#define CTL_LINE_IMPL_H
+#ifndef TALK_LINE_H
+#define TALK_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffering of lines; one thread owns each buffer. */
-#include "ctl/line_impl.h"
+#include "talk/line.h"
 
 #include <errno.h>
 #include <poll.h>
