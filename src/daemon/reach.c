@@ -29,42 +29,83 @@
 /* After that long the wait is announced. */
 #define NOTICE_MS 3000
 
-/*
- * How far the child got with resolving a path; in memory that both have. It
- * fills one of the places while the parent may read the other.
- */
-struct progress {
-	_Atomic unsigned parts; /* release: that many are in place parts % 2 */
-	struct {
-		char real[PATH_MAX]; /* of the parts so far */
-		size_t used;	     /* length of those in the path */
-	} place[2];
+/* As many as the kernel follows. */
+#define LINKS_MAX 40
+
+/* A path of which the first part has been looked at. */
+struct way {
+	char real[PATH_MAX]; /* without links; "" is the root */
+	char rest[PATH_MAX]; /* what is left of it */
 };
 
-static void note_parts(struct progress *g, const char *path, size_t used)
-{
-	unsigned n = atomic_load(&g->parts) + 1;
-	char part[PATH_MAX], real[PATH_MAX];
+/*
+ * How far the child got; in memory that both processes have. It fills one of
+ * the places while the parent may read the other.
+ */
+struct progress {
+	_Atomic unsigned steps; /* release: place[steps % 2] is complete */
+	struct way place[2];
+};
 
-	(void)snprintf(part, sizeof(part), "%.*s", (int)used, path);
-	if (!realpath(part, real))
-		return;
-	memcpy(g->place[n % 2].real, real, sizeof(real));
-	g->place[n % 2].used = used;
-	atomic_store(&g->parts, n);
+static bool set_text(char text[PATH_MAX], const char *a, const char *b)
+{
+	char both[PATH_MAX];
+	int n = snprintf(both, sizeof(both), "%s/%s", a, b);
+
+	if (n < 0 || (size_t)n >= sizeof(both))
+		return false;
+	memcpy(text, both, (size_t)n + 1);
+	return true;
+}
+
+/* Look at one more name of the path. False: it ends here. */
+static bool step(struct way *w)
+{
+	char name[PATH_MAX], next[PATH_MAX], target[PATH_MAX];
+	size_t skip = strspn(w->rest, "/"), len;
+	ssize_t n;
+
+	len = strcspn(w->rest + skip, "/");
+	if (len == 0)
+		return false;
+	memcpy(name, w->rest + skip, len);
+	name[len] = '\0';
+	if (strcmp(name, "..") == 0 && strrchr(w->real, '/'))
+		*strrchr(w->real, '/') = '\0';
+	memcpy(next, w->real, sizeof(next));
+	if (strcmp(name, "..") != 0 && strcmp(name, ".") != 0 &&
+		!set_text(next, w->real, name))
+		return false;
+	n = readlink(next, target, sizeof(target) - 1);
+	memmove(w->rest, w->rest + skip + len,
+		strlen(w->rest + skip + len) + 1);
+	if (n < 0) {
+		memcpy(w->real, next, sizeof(next));
+		return true;
+	}
+	target[n] = '\0';
+	if (target[0] == '/')
+		w->real[0] = '\0';
+	return set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
 }
 
 /* The child: all that opening the source will ask, whatever the answers. */
 static void touch(struct progress *g, const char *path)
 {
+	struct way *w = &g->place[0];
 	CLEANUP_FD int fd = -1;
 	struct statfs fs;
 	struct stat st;
 
-	for (size_t i = 1; i < strlen(path); i++)
-		if (path[i] == '/')
-			note_parts(g, path, i);
-	note_parts(g, path, strlen(path));
+	for (unsigned n = 0; n < PATH_MAX + LINKS_MAX; n++) {
+		struct way *next = &g->place[(n + 1) % 2];
+
+		*next = *w;
+		if (!step(next))
+			break;
+		atomic_store(&g->steps, n + 1);
+		w = next;
+	}
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return;
@@ -74,22 +115,23 @@ static void touch(struct progress *g, const char *path)
 }
 
 /* What is known of the path; NULL if what is left of it may lead elsewhere. */
-static char *resolved(struct progress *g, const char *path)
+static char *resolved(struct progress *g)
 {
-	unsigned n = atomic_load(&g->parts);
-	const char *real = n > 0 ? g->place[n % 2].real : "";
-	const char *rest = path + (n > 0 ? g->place[n % 2].used : 0);
-	size_t len = strlen(path);
+	const struct way *w = &g->place[atomic_load(&g->steps) % 2];
+	const char *rest = w->rest + strspn(w->rest, "/");
+	size_t len = strlen(rest);
 	char *whole;
 
-	while (len > 1 && path[len - 1] == '/')
+	while (len > 0 && rest[len - 1] == '/')
 		len--;
-	if (beneath_check(rest + strspn(rest, "/")) < 0 && rest < path + len)
+	if (len == 0)
+		return strdup(*w->real ? w->real : "/");
+	if (asprintf(&whole, "%s/%.*s", w->real, (int)len, rest) < 0)
 		return NULL;
-	if (asprintf(&whole, "%s%.*s", strcmp(real, "/") == 0 ? "" : real,
-		    rest < path + len ? (int)(path + len - rest) : 0, rest) < 0)
-		return NULL;
-	return whole;
+	if (beneath_check(whole + strlen(w->real) + 1) == 0)
+		return whole;
+	free(whole);
+	return NULL;
 }
 
 /* 1: the child has ended, 0: the time is over. */
@@ -112,30 +154,30 @@ static void announce(const char *source, const char *what)
 	(void)fprintf(stderr, "' %s\n", what);
 }
 
-/* 0 or -ETIMEDOUT. */
-static int wait_announced(
-	int fd, const char *source, unsigned timeout_s, bool kept)
+/* 0 or -ETIMEDOUT; at once if *path, where there is one, can be told. */
+static int wait_announced(int fd, const char *source, unsigned timeout_s,
+	struct progress *g, char **path)
 {
 	uint64_t left_ms = (uint64_t)timeout_s * 1000;
+	uint64_t first_ms = left_ms > NOTICE_MS ? NOTICE_MS : left_ms;
 	char what[80];
 
-	if (left_ms > NOTICE_MS) {
-		if (wait_ended(fd, NOTICE_MS))
-			return 0;
-		if (kept)
-			return -ETIMEDOUT;
-		(void)snprintf(what, sizeof(what),
-			"does not answer yet: waiting for %u s at most",
-			timeout_s);
-		announce(source, what);
-		left_ms -= NOTICE_MS;
-	}
+	if (wait_ended(fd, first_ms))
+		return 0;
+	if (path)
+		*path = resolved(g);
+	left_ms -= first_ms;
+	if (left_ms == 0 || (path && *path))
+		return -ETIMEDOUT;
+	(void)snprintf(what, sizeof(what),
+		"does not answer yet: waiting for %u s at most", timeout_s);
+	announce(source, what);
 	return wait_ended(fd, left_ms) ? 0 : -ETIMEDOUT;
 }
 
 /* Look in a child process, which is killed when its time is over. */
-static int look(struct progress *g, const char *source, const char *path,
-	unsigned timeout_s, bool kept, struct error *err)
+static int look(struct progress *g, const char *source, const char *typed,
+	unsigned timeout_s, char **path, struct error *err)
 {
 	int fds[2], rc;
 	pid_t pid;
@@ -144,11 +186,12 @@ static int look(struct progress *g, const char *source, const char *path,
 		return error_set(err, -errno, "cannot make a pipe: %m");
 	pid = fork();
 	if (pid == 0) {
-		touch(g, path);
+		touch(g, typed);
 		_exit(0);
 	}
 	(void)close(fds[1]);
-	rc = pid < 0 ? -errno : wait_announced(fds[0], source, timeout_s, kept);
+	rc = pid < 0 ? -errno
+		     : wait_announced(fds[0], source, timeout_s, g, path);
 	(void)close(fds[0]);
 	if (pid < 0)
 		return error_set(err, rc, "cannot start a process: %m");
@@ -184,9 +227,8 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	if (!typed || g == MAP_FAILED)
 		return error_set(
 			err, -ENOMEM, "cannot open source '%s': %m", source);
-	rc = look(g, source, typed, timeout_s, kept, err);
-	if (rc == -ETIMEDOUT && kept)
-		*path = resolved(g, typed);
+	(void)snprintf(g->place[0].rest, PATH_MAX, "%s", typed);
+	rc = look(g, source, typed, timeout_s, kept ? path : NULL, err);
 	if (*path)
 		announce(source,
 			"does not answer: what is cached is served, and the "

@@ -98,5 +98,17 @@ kill -STOP $far
 "$refrain" umount "$mnt" || fail 'cannot unmount'
 daemon_ended
 kill -CONT $far
+
+# A directory in it, by a link into it.
+ln -s far/top1 "$work/link1"
+start_mount "$work/link1" "$mnt" --cache "$work/c1:9M"
+expect 'a file of it' "$(cat "$mnt/d7/f")" 7
+scan_through
+stop_mount
+kill -STOP $far
+start_mount "$work/link1" "$mnt" --cache "$work/c1:9M" --timeout 1
+expect 'a file of the cache' "$(cat "$mnt/d7/f")" 7
+kill -CONT $far
+stop_mount
 fusermount3 -u "$work/far" || umount "$work/far"
 wait $far || :
