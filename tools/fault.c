@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain fault: change the faults of a mount that was made for a drill. */
-#include "ask.h"
+#include "ctl/ctl.h"
 #include "command.h"
 
 const struct option_usage fault_usage = {

@@ -10,12 +10,10 @@ libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
-	tools/ask.c tools/ask.h \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
 	tools/fault.c tools/holders.c tools/holders.h \
-	tools/gauges.c tools/gauges.h \
 	tools/index.c \
 	tools/load.c tools/load.h \
 	tools/load_echo.c \

@@ -13,7 +13,7 @@
 #include "base/counters.h"
 #include "base/events.h"
 #include "command.h"
-#include "gauges.h"
+#include "ctl/ctl.h"
 
 static void print_entry(const char *name, const char *unit, const char *help)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask.h"
+#include "ctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/size.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "ctl/ctl.h"
 #include "base/clock.h"
 #include "command.h"
 #include "status_view.h"

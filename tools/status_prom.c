@@ -7,10 +7,9 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "ask.h"
+#include "ctl/ctl.h"
 #include "base/counters.h"
 #include "base/escape.h"
-#include "gauges.h"
 #include "status_view.h"
 
 /* name="value", fit for a terminal, then with what the format wants escaped. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ask.h"
+#include "ctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/size.h"

@@ -7,7 +7,9 @@
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
 
+#include "ctl/ask.h"
 #include "ctl/client.h"
+#include "ctl/gauges.h"
 #include "ctl/server.h"
 #include "ctl/text.h"
 #include "talk/talk.h"

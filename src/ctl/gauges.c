@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of gauges; constant data. */
-#include "gauges.h"
+#include "ctl/gauges.h"
 
 #include <stddef.h>
 

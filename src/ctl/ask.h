@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Asking the daemon of a mount one thing; for the subcommands that do. */
-#ifndef TOOLS_ASK_H
-#define TOOLS_ASK_H
+#ifndef CTL_ASK_H
+#define CTL_ASK_H
 
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/ctl.h"
+#include "ctl/client.h"
 
 /*
  * Connect, request (takes ownership), disconnect. *reply gets the last line;

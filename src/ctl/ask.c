@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests to the daemon, and what is read from its answers. No state. */
-#include "ask.h"
+#include "ctl/ask.h"
+#include "ctl/text.h"
 
 #include <errno.h>
 #include <stdint.h>

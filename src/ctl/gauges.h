@@ -3,8 +3,8 @@
  * The numbers of a status that are no counters, as data: for Prometheus and
  * the manual page.
  */
-#ifndef TOOLS_GAUGES_H
-#define TOOLS_GAUGES_H
+#ifndef CTL_GAUGES_H
+#define CTL_GAUGES_H
 
 struct gauge {
 	const char *name; /* also in the JSON object */
