@@ -63,15 +63,12 @@ static const struct option_def own[] = {
 		"Save the position after each batch, and go on from there if "
 		"FILE exists.",
 		state),
-	TEXT("trace", "FILE",
-		"Write a line for each sample: step, index, echo number, "
-		"augmentation seed.",
-		trace),
-	TEXT("step-log", "FILE",
-		"Write a line for each step: when its batch was there, how "
-		"long it was waited for, fresh examples, whether an epoch "
-		"ends.",
-		step_log),
+	/* For tests and benchmarks. A line for each sample: step, index, echo
+	 * number, augmentation seed. */
+	TEXT("trace", "FILE", NULL, trace),
+	/* A line for each step: when its batch was there, how long it was
+	 * waited for, fresh examples, whether an epoch ends. */
+	TEXT("step-log", "FILE", NULL, step_log),
 	FLAG("no-hash",
 		"Do not hash the batches: at high rates the hash takes most "
 		"of the time.",

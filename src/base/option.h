@@ -28,7 +28,8 @@ struct option_def {
 	const char *name; /* without the dashes */
 	char letter;	  /* of the short form, or 0 */
 	const char *arg;  /* what --help calls the argument; NULL: none */
-	const char *help; /* one sentence */
+	/* One sentence. NULL: the option is for tests, and shown nowhere. */
+	const char *help;
 	enum option_kind kind;
 	size_t offset; /* of the field in the command's struct */
 	/* OPTION_CALL: `out` is the command's struct; -errno with err set. */

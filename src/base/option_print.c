@@ -62,7 +62,8 @@ void option_print_help(const struct option_usage *usage, FILE *to)
 	print_wrapped(usage->summary, 0, 0, to);
 	(void)fputs("\nOptions:\n", to);
 	for (; o && o->name; o++)
-		print_option(o, to);
+		if (o->help)
+			print_option(o, to);
 	print_option(&help_entry, to);
 	if (!usage->alone)
 		(void)fprintf(to, "\nSee refrain-%s(1).\n", usage->name);
@@ -105,7 +106,8 @@ void option_print_man(const struct option_usage *usage, FILE *to)
 	const struct option_def *o = option_table(usage);
 
 	for (; o && o->name; o++)
-		print_man_entry(o, to);
+		if (o->help)
+			print_man_entry(o, to);
 	print_man_entry(&help_entry, to);
 }
 
@@ -114,7 +116,8 @@ void option_print_words(const struct option_usage *usage, FILE *to)
 	const struct option_def *o = option_table(usage);
 
 	for (; o && o->name; o++)
-		(void)fprintf(to, "--%s%s%s\n", o->name, o->arg ? " " : "",
-			o->arg ? o->arg : "");
+		if (o->help)
+			(void)fprintf(to, "--%s%s%s\n", o->name,
+				o->arg ? " " : "", o->arg ? o->arg : "");
 	(void)fputs("--help\n", to);
 }

@@ -12,7 +12,7 @@
 
 struct sample {
 	bool quiet, verbose;
-	const char *group;
+	const char *group, *drill;
 	unsigned seconds;
 	uint64_t limit_bytes;
 	const char *caches[4];
@@ -42,6 +42,7 @@ static const struct option_def sample_options[] = {
 		FIELD(group), NULL, false},
 	{"time-out", 't', "SECONDS", "How long to wait.", OPTION_NUMBER,
 		FIELD(seconds), NULL, false},
+	{"drill", 0, "TEXT", NULL, OPTION_TEXT, FIELD(drill), NULL, false},
 	{"limit", 0, "SIZE", "The largest item.", OPTION_SIZE,
 		FIELD(limit_bytes), NULL, false},
 	{.name = NULL},
@@ -200,6 +201,10 @@ START_TEST(test_option_help_fits_80_columns_and_has_every_option)
 		char want[64];
 
 		(void)snprintf(want, sizeof(want), "--%s", o->name);
+		if (!o->help) {
+			ck_assert_ptr_null(strstr(text, want));
+			continue;
+		}
 		ck_assert_ptr_nonnull(strstr(text, want));
 		ck_assert_ptr_nonnull(strstr(text, o->help));
 	}
@@ -224,6 +229,20 @@ START_TEST(test_option_words_say_which_take_an_argument)
 	ck_assert_ptr_nonnull(strstr(text, "--cache DIR:SIZE\n"));
 	ck_assert_ptr_nonnull(strstr(text, "--quiet\n"));
 	ck_assert_ptr_nonnull(strstr(text, "--help\n"));
+}
+END_TEST
+
+START_TEST(test_option_without_help_is_taken_and_shown_nowhere)
+{
+	CLEANUP_FREE char *words = printed(option_print_words);
+	CLEANUP_FREE char *man = printed(option_print_man);
+	struct sample s;
+	char *argv[32];
+
+	ck_assert_int_eq(parse("-c a:1 --drill x src", &s, argv), 1);
+	ck_assert_str_eq(s.drill, "x");
+	ck_assert_ptr_null(strstr(words, "drill"));
+	ck_assert_ptr_null(strstr(man, "drill"));
 }
 END_TEST
 
@@ -325,6 +344,7 @@ int main(void)
 		tc, test_option_help_fits_80_columns_and_has_every_option);
 	tcase_add_test(tc, test_option_man_page_escapes_dashes);
 	tcase_add_test(tc, test_option_words_say_which_take_an_argument);
+	tcase_add_test(tc, test_option_without_help_is_taken_and_shown_nowhere);
 	tcase_add_test(
 		tc, test_option_table_may_be_built_and_set_by_one_function);
 	tcase_add_test(tc, test_option_that_is_set_may_be_refused_or_missing);
