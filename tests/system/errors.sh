@@ -100,7 +100,7 @@ mount_refused 1 "'$work/none'" 'check the path' -- \
 	"$work/none" "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/file'" 'name the directory' -- \
 	"$work/file" "$mnt" --cache "$c:$size"
-mount_refused 1 'ftp://host/x' 'mount another store' -- \
+mount_refused 1 'ftp://' 'mount another store' -- \
 	ftp://host/x "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/none'" "mkdir -p $work/none" -- \
 	"$src" "$work/none" --cache "$c:$size"
@@ -152,9 +152,9 @@ for wrong in nonsense 12Q -5M 1.2.3G 150% ''; do
 	mount_refused 2 "$texts" -- \
 		"$src" "$mnt" --cache "$c:$wrong"
 done
-mount_refused 1 zero "$c" give -- "$src" "$mnt" --cache "$c:0"
-mount_refused 1 zero "$c" give -- "$src" "$mnt" --cache "$c:0%"
-mount_refused 1 'larger than its file system' "$c" 'give less' -- \
+mount_refused 2 "must not be 0" "$c" give -- "$src" "$mnt" --cache "$c:0"
+mount_refused 2 "must not be 0" "$c" give -- "$src" "$mnt" --cache "$c:0%"
+mount_refused 2 'larger than its file system' "$c" 'give less' -- \
 	"$src" "$mnt" --cache "$c:900000T"
 mount_refused 2 --staging 'at least' -- \
 	"$src" "$mnt" --cache "$c:$size" --staging 8M
