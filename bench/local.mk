@@ -62,3 +62,10 @@ bench_loader_bare_SOURCES = bench/loader_bare.c \
 	bench/loader_options.c bench/loader_options.h \
 	tools/config_options.c tools/config_options.h
 bench_loader_bare_LDADD = libloader.la
+
+# Far away: by a stand-in that `make check` builds.
+if HAVE_REMOTE
+BENCHES += bench/s3-list.sh
+CLEANFILES += bench-s3-list.json
+endif
+EXTRA_DIST += bench/s3-list.sh bench/far.sh

@@ -24,9 +24,14 @@
 #define PAGE_KEYS "1000"
 #define PAGE_TRIES 6u
 #define PAGE_PAUSE_NS (100 * NS_PER_MS)
-/* Splits that found nothing: so many, and one for so many pages. */
-#define EMPTY_FREE 16u
-#define EMPTY_PAGES 10u
+/*
+ * Pages that one request after the other would not need, because ranges end
+ * in the middle of them: so many, and one for so many full ones.
+ */
+#define SPARE_FREE 48u
+#define SPARE_PAGES 10u
+/* A range is split while each part has so many pages, as far as known. */
+#define PART_PAGES 2u
 /* More names than a manifest can number. */
 #define KEYS_MAX (UINT64_C(1) << 31)
 
@@ -38,7 +43,8 @@ struct s3_listing {
 	bool probe;	      /* one key is enough */
 	pthread_mutex_t lock; /* guards the rest; over the engine's locks */
 	unsigned ranges;      /* that are running */
-	uint64_t pages, empty, keys;
+	uint64_t pages, keys;
+	uint64_t page_keys; /* in the fullest page */
 	int status;
 	struct split_seen seen;
 };
@@ -52,7 +58,8 @@ struct s3_range {
 	struct file_entry *entries;
 	size_t room;
 	unsigned tries;
-	bool first;		    /* no page has come yet */
+	uint64_t keys;		    /* so far */
+	char from[S3_KEY_MAX + 1];  /* where it began */
 	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
 	char end[SPLIT_POINT_MAX + S3_KEY_MAX]; /* and not greater; "" */
 	char token[2048];
@@ -102,7 +109,6 @@ static void hide_key(struct s3_listing *g, const char *key)
 /* -- A page ---------------------------------------------------------------- */
 
 static void range_end(struct s3_range *x, int status);
-static void range_split(struct s3_range *x);
 
 static int reserve_entries(struct s3_range *x)
 {
@@ -209,8 +215,10 @@ static int take_page(struct s3_range *x, struct progress *p)
 	for (size_t i = 0; i < x->page.n; i++)
 		take_object(x, &x->page.objects[i], p);
 	g->pages++;
-	g->empty += x->first && p->new == 0;
+	if (p->new > g->page_keys)
+		g->page_keys = p->new;
 	g->keys += p->new;
+	x->keys += p->new;
 	if (p->n > 0 && !g->probe)
 		g->l->batch(g->l, x->entries, p->n);
 	return g->keys > KEYS_MAX ? -EFBIG : 0;
@@ -225,6 +233,7 @@ static bool stands_still(const struct s3_range *x, const struct progress *p)
 }
 
 static void range_next(struct s3_range *x);
+static void range_split(struct s3_range *x, const struct progress *p);
 
 static void page_taken(struct s3_range *x)
 {
@@ -244,10 +253,9 @@ static void page_taken(struct s3_range *x)
 		rc = -EBADMSG;
 		more = false;
 	}
-	x->first = false;
 	x->tries = 0;
 	if (more && !g->unordered)
-		range_split(x);
+		range_split(x, &p);
 	pthread_mutex_unlock(&g->lock);
 	if (!more) {
 		range_end(x, rc);
@@ -348,7 +356,6 @@ static struct s3_range *range_new(struct s3_listing *g)
 	x->g = g;
 	x->loop = engine_pick(g->r->engine);
 	x->begin.run = range_begin;
-	x->first = true;
 	g->ranges++;
 	return x;
 }
@@ -356,23 +363,51 @@ static struct s3_range *range_new(struct s3_listing *g)
 /* Lock held: how many more ranges are worth while now. */
 static unsigned ranges_wanted(const struct s3_listing *g)
 {
-	uint64_t full = g->pages - g->empty;
+	uint64_t full = g->keys / g->page_keys;
 	uint64_t want = 2 * full < RANGES_MAX ? 2 * full : RANGES_MAX;
+	uint64_t most = full + SPARE_FREE + full / SPARE_PAGES;
 
 	ASSERT_HELD(&g->lock);
-	if (g->empty > EMPTY_FREE + g->pages / EMPTY_PAGES)
-		return 0;
-	return want > g->ranges ? (unsigned)(want - g->ranges) : 0;
+	want = want > g->ranges ? want - g->ranges : 0;
+	most = most > g->pages + g->ranges ? most - g->pages - g->ranges : 0;
+	return (unsigned)(want < most ? want : most);
+}
+
+/*
+ * Lock held: into how many more parts the rest of the range is worth to be
+ * split. Two guesses, as keys are dense here and sparse there: by the whole
+ * range so far and by its last page.
+ */
+static unsigned parts_left(const struct s3_range *x, const struct progress *p)
+{
+	const struct split_seen *seen = &x->g->seen;
+	size_t skip = strlen(x->g->prefix);
+	const char *after = x->after + skip, *end = x->end + skip;
+	double whole, last, pages;
+
+	ASSERT_HELD(&x->g->lock);
+	if (!x->end[0])
+		return RANGES_MAX; /* nobody knows */
+	whole = split_share(seen, x->from[0] ? x->from + skip : "", after, end);
+	last = split_share(
+		seen, p->since[0] ? p->since + skip : "", after, end);
+	whole *= (double)x->keys / (double)x->g->page_keys;
+	pages = whole > last ? whole : last;
+	return pages > (double)RANGES_MAX * PART_PAGES
+		? RANGES_MAX
+		: (unsigned)(pages / PART_PAGES);
 }
 
 /* Lock held. The range itself keeps what is below the first point. */
-static void range_split(struct s3_range *x)
+static void range_split(struct s3_range *x, const struct progress *p)
 {
 	struct s3_listing *g = x->g;
 	size_t skip = strlen(g->prefix);
 	char points[RANGES_MAX][SPLIT_POINT_MAX];
+	unsigned wanted = ranges_wanted(g), parts = parts_left(x, p);
 	unsigned n = split_points(&g->seen, x->after + skip,
-		x->end[0] ? x->end + skip : NULL, ranges_wanted(g), points);
+		x->end[0] ? x->end + skip : NULL,
+		wanted < parts ? wanted : parts, points);
 
 	ASSERT_HELD(&x->g->lock);
 	/* The last one first: each ends where the one before it began. */
@@ -387,6 +422,7 @@ static void range_split(struct s3_range *x)
 		strcpy(more->end, x->end);
 		strcpy(more->after, g->prefix);
 		strcat(more->after, points[i]);
+		strcpy(more->from, more->after);
 		strcpy(x->end, more->after);
 		loop_post(more->loop, &more->begin);
 	}

@@ -31,6 +31,14 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 	const char *b, unsigned max, char (*points)[SPLIT_POINT_MAX]);
 
 /*
+ * How many keys there may be after `a` up to `b`, for each one between `from`
+ * and `a`: a guess by the bytes that were seen. 0: none, or nothing to guess
+ * by.
+ */
+double split_share(const struct split_seen *seen, const char *from,
+	const char *a, const char *b);
+
+/*
  * A key without its prefix as a path: 0; 1 for the mark of a directory, whose
  * slash is cut off; -EINVAL for a key that cannot be a path: it has empty, "."
  * or ".." components, or one over 255 bytes.

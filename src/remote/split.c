@@ -19,43 +19,62 @@ void split_note(struct split_seen *seen, const char *key)
 	}
 }
 
-static bool was_seen(const struct split_seen *seen, unsigned at, unsigned c)
-{
-	return seen->bytes[at][c / 32] >> (c % 32) & 1;
-}
+/* Words and bits of a map of 256. */
+#define WORD_DIGITS 1
+#define WORD_UPPER 2
+#define WORD_LOWER 3
+#define DIGITS UINT32_C(0x03ff0000)
+#define LETTERS UINT32_C(0x07fffffe) /* of either case */
+#define LETTERS_HEX UINT32_C(0x0000007e)
 
-static bool any_seen(
-	const struct split_seen *seen, unsigned at, unsigned from, unsigned to)
-{
-	for (unsigned c = from; c <= to; c++)
-		if (was_seen(seen, at, c))
-			return true;
-	return false;
-}
+struct alphabet {
+	uint32_t bytes[8];
+	unsigned n;
+};
 
-static unsigned number_seen(const struct split_seen *seen, unsigned at)
+static unsigned count_bits(const uint32_t bytes[8])
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 8; i++)
-		n += (unsigned)__builtin_popcount(seen->bytes[at][i]);
+		n += (unsigned)__builtin_popcount(bytes[i]);
 	return n;
 }
 
-/* May keys have `c` here? */
-static bool is_likely(const struct split_seen *seen, unsigned at, unsigned c)
+/* The bytes that keys may have here. */
+static struct alphabet alphabet_at(const struct split_seen *seen, unsigned at)
 {
-	bool varied = number_seen(seen, at) > 1;
+	const uint32_t *was = seen->bytes[at];
+	struct alphabet a;
+	bool varied = count_bits(was) > 1;
 
-	if (c >= '0' && c <= '9' && any_seen(seen, at, '0', '9'))
-		return true;
-	if (c >= 'a' && c <= 'f' && varied && any_seen(seen, at, 'a', 'f'))
-		return true;
-	if (c >= 'a' && c <= 'z' && varied && any_seen(seen, at, 'g', 'z'))
-		return true;
-	if (c >= 'A' && c <= 'Z' && varied && any_seen(seen, at, 'A', 'Z'))
-		return true;
-	return was_seen(seen, at, c);
+	memcpy(a.bytes, was, sizeof(a.bytes));
+	if (was[WORD_DIGITS] & DIGITS)
+		a.bytes[WORD_DIGITS] |= DIGITS;
+	if (varied && was[WORD_LOWER] & LETTERS & ~LETTERS_HEX)
+		a.bytes[WORD_LOWER] |= LETTERS;
+	else if (varied && was[WORD_LOWER] & LETTERS_HEX)
+		a.bytes[WORD_LOWER] |= LETTERS_HEX;
+	if (varied && was[WORD_UPPER] & LETTERS)
+		a.bytes[WORD_UPPER] |= LETTERS;
+	a.n = count_bits(a.bytes);
+	return a;
+}
+
+static bool alphabet_has(const struct alphabet *a, unsigned c)
+{
+	return a->bytes[c / 32] >> (c % 32) & 1;
+}
+
+/* How many of its bytes are smaller. */
+static unsigned alphabet_rank(const struct alphabet *a, unsigned char c)
+{
+	uint32_t part = a->bytes[c / 32] & ((UINT32_C(1) << c % 32) - 1);
+	unsigned n = (unsigned)__builtin_popcount(part);
+
+	for (unsigned i = 0; i < c / 32u; i++)
+		n += (unsigned)__builtin_popcount(a->bytes[i]);
+	return n;
 }
 
 static unsigned shared_length(const char *a, const char *b)
@@ -75,10 +94,11 @@ static unsigned shared_length(const char *a, const char *b)
 static unsigned candidates(const struct split_seen *seen, unsigned at,
 	unsigned low, unsigned high, bool beyond, char out[128])
 {
+	struct alphabet a = alphabet_at(seen, at);
 	unsigned n = 0;
 
 	for (unsigned c = low + 1; c < high && c < 128; c++)
-		if (is_likely(seen, at, c) || (beyond && c == low + 1))
+		if (alphabet_has(&a, c) || (beyond && c == low + 1))
 			out[n++] = (char)c;
 	return n;
 }
@@ -106,4 +126,35 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 		points[i][at] = '\0';
 	}
 	return max;
+}
+
+/* -- How much is left ------------------------------------------------------ */
+
+/* A key as a number from 0 to 1, if all likely keys were equally many. */
+static double place_of_key(
+	const struct split_seen *seen, const char *key, unsigned at)
+{
+	double place = 0, width = 1;
+
+	for (; at < SPLIT_PLACES && key[at]; at++) {
+		struct alphabet a = alphabet_at(seen, at);
+
+		if (a.n == 0)
+			break;
+		place +=
+			width * alphabet_rank(&a, (unsigned char)key[at]) / a.n;
+		width /= a.n;
+	}
+	return place;
+}
+
+double split_share(const struct split_seen *seen, const char *from,
+	const char *a, const char *b)
+{
+	unsigned at = shared_length(from, b);
+	double first = place_of_key(seen, from, at);
+	double done = place_of_key(seen, a, at) - first;
+	double left = place_of_key(seen, b, at) - first - done;
+
+	return done > 0 && left > 0 ? left / done : 0;
 }

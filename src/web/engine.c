@@ -259,14 +259,14 @@ void engine_free(struct engine *e)
 	free(e);
 }
 
+/* Two parse long listings at the same time. */
 static unsigned default_loops(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (cpus < 4)
+	if (cpus < 2)
 		return 1;
-	return cpus / 4 > ENGINE_LOOPS_MAX ? ENGINE_LOOPS_MAX
-					   : (unsigned)(cpus / 2 > 2 ? 2 : 1);
+	return cpus < 16 ? 2 : ENGINE_LOOPS_MAX;
 }
 
 static void fill_config(struct engine *e, const struct engine_config *config)

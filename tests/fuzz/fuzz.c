@@ -23,6 +23,9 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_size,
 	&fuzz_option,
 	&fuzz_decode,
+#ifdef HAVE_REMOTE
+	&fuzz_answer,
+#endif
 	NULL,
 };
 

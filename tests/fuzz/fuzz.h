@@ -27,6 +27,10 @@ extern const struct fuzz_target fuzz_manifest, fuzz_identity, fuzz_entry,
 	fuzz_name, fuzz_ctl, fuzz_plan, fuzz_fault, fuzz_synthetic, fuzz_size,
 	fuzz_option, fuzz_decode;
 
+#ifdef HAVE_REMOTE
+extern const struct fuzz_target fuzz_answer;
+#endif
+
 /* All of them; ends with NULL. */
 extern const struct fuzz_target *const fuzz_targets[];
 

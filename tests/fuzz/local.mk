@@ -8,6 +8,12 @@ fuzz_libs = libdaemon.la libfs.la libprefetch.la libcache.la libstore.la \
 	libmanifest.la libschedule.la liborigin.la libctl.la libloader.la \
 	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
 
+if HAVE_REMOTE
+fuzz_sources += tests/fuzz/answer.c
+fuzz_libs += libremote.la libweb.la
+FUZZ_REMOTE = answer
+endif
+
 check_PROGRAMS += tests/fuzz/mutate
 TESTS += tests/fuzz/mutate
 tests_fuzz_mutate_SOURCES = tests/fuzz/mutate.c $(fuzz_sources)
@@ -24,7 +30,7 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size option \
-	decode
+	decode $(FUZZ_REMOTE)
 FUZZ_CC = clang
 
 fuzz:

@@ -371,10 +371,13 @@ static int open_listener(int port)
 static void serve(int listener)
 {
 	struct epoll_event listen_event = {.events = EPOLLIN};
+	struct epoll_event input_event = {.events = 0, .data.ptr = &busy};
 	struct epoll_event events[128];
 
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listener, &listen_event);
+	/* Says alone that the writer has gone; a file never does. */
+	(void)epoll_ctl(epoll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &input_event);
 	for (;;) {
 		int n = epoll_wait(epoll_fd, events, 128, work());
 
@@ -383,6 +386,8 @@ static void serve(int listener)
 
 			if (!c)
 				accept_all(listener);
+			else if (c == &busy)
+				return;
 			else if (events[i].events & EPOLLOUT)
 				conn_poll(c, false);
 			else

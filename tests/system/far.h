@@ -52,6 +52,7 @@ uint64_t far_many(void);
 void far_many_key(uint64_t i, char out[64]);
 /* The first whose key is greater (or not smaller); */
 uint64_t far_many_after(const char *key, bool equal_too);
+void far_many_object(const char *key, struct far_object *out);
 bool far_many_find(const char *key, struct far_object *out);
 
 struct far_object *far_find(const char *bucket, const char *key);

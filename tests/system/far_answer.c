@@ -279,6 +279,12 @@ static bool service(const struct far_request *r, struct far_answer *a)
 
 /* -- Listing --------------------------------------------------------------- */
 
+static bool is_unreserved(unsigned char c)
+{
+	return isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~' ||
+		c == '/';
+}
+
 static void put_encoded(struct text *t, const char *key)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -287,7 +293,7 @@ static void put_encoded(struct text *t, const char *key)
 	for (; *key; key++) {
 		unsigned char c = (unsigned char)*key;
 
-		if (isalnum(c) || strchr("-_.~/", c)) {
+		if (is_unreserved(c)) {
 			t->at[t->len++] = (char)c;
 			continue;
 		}
@@ -323,7 +329,7 @@ static bool lister_next(struct lister *l, const char **key)
 	if (l->many) {
 		far_many_key(l->i++, l->key);
 		*key = l->key;
-		(void)far_many_find(l->key, &l->now);
+		far_many_object(l->key, &l->now);
 	} else {
 		l->now = *far_stored_at(l->i++);
 		*key = l->now.key + l->skip;
@@ -355,16 +361,35 @@ static void lister_begin(struct lister *l)
 	}
 }
 
+static void put_text(struct text *t, const char *text)
+{
+	size_t len = strlen(text);
+
+	room_for(t, len);
+	memcpy(t->at + t->len, text, len + 1);
+	t->len += len;
+}
+
+/* Without formats: listings of a million keys spend their time here. */
 static void put_object(struct text *t, const char *key,
 	const struct far_object *o, const char *date)
 {
-	put(t, "<Contents><Key>");
+	char size[24], *at = size + sizeof(size) - 1;
+	uint64_t n = o->size;
+
+	*at = '\0';
+	do {
+		*--at = (char)('0' + n % 10);
+	} while (n /= 10);
+	put_text(t, "<Contents><Key>");
 	put_encoded(t, key);
-	put(t,
-		"</Key><LastModified>%s</LastModified><ETag>&quot;%s&quot;"
-		"</ETag><Size>%llu</Size><StorageClass>STANDARD</StorageClass>"
-		"</Contents>",
-		date, o->etag, (unsigned long long)o->size);
+	put_text(t, "</Key><LastModified>");
+	put_text(t, date);
+	put_text(t, "</LastModified><ETag>&quot;");
+	put_text(t, o->etag);
+	put_text(t, "&quot;</ETag><Size>");
+	put_text(t, at);
+	put_text(t, "</Size><StorageClass>STANDARD</StorageClass></Contents>");
 }
 
 static void give_list(

@@ -68,7 +68,7 @@ unit_tests = \
 timed_unit_tests = tests/unit/test_loader_echo tests/unit/test_plan
 
 if HAVE_REMOTE
-unit_tests += tests/unit/test_web
+unit_tests += tests/unit/test_web tests/unit/test_remote
 endif
 
 if HAVE_BLAS
@@ -121,6 +121,7 @@ tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 	tests/unit/schedule_cover.c tests/unit/schedule_stream.c
 
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
+tests_unit_test_remote_LDADD = libremote.la $(LDADD)
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
 tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
