@@ -67,7 +67,7 @@ static bool is_next(const struct fill *f, unsigned i)
 }
 
 /* The next run of wanted pages, from the cursor on, round to it again. */
-static void next_run(struct fill *f, struct fetch_part *p, size_t max_bytes)
+static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 {
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
 	unsigned i = f->cursor;
@@ -89,15 +89,15 @@ static size_t request_bytes(const struct fetch *x)
 }
 
 /* The request takes these pages of the fill. */
-static void take_part(struct fetch *x, struct fill *f)
+static void take_span(struct fetch *x, struct fill *f)
 {
-	struct fetch_part *p = &x->part[x->nparts++];
+	struct fetch_span *p = &x->span[x->nspans++];
 
 	next_run(f, p, request_bytes(x) - x->r.len);
 	fill_mark(f, p->first, p->n, PAGE_INFLIGHT);
 	f->wanted -= p->n;
 	fill_ref(f);
-	x->r.len += fetch_part_bytes(p);
+	x->r.len += fetch_span_bytes(p);
 }
 
 /* Memory for a fill that waits for it, where no part of it is kept. */
@@ -132,7 +132,7 @@ static struct fill *neighbour(struct dispatch *d, const struct fill *f)
 
 static bool reaches_end(const struct fetch *x)
 {
-	const struct fetch_part *p = &x->part[x->nparts - 1];
+	const struct fetch_span *p = &x->span[x->nspans - 1];
 
 	return p->first + p->n == p->f->npages;
 }
@@ -157,7 +157,7 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 
 	while (x->r.len + FILL_PAGE_BYTES <= c->request_bytes &&
 		reaches_end(x) && (f = neighbour(d, f))) {
-		take_part(x, f);
+		take_span(x, f);
 		queue_again(c, f);
 		d->merged = true;
 	}
@@ -181,9 +181,9 @@ static bool is_last(const struct dispatch *d, const struct fill *f)
 /* With a handle of the file, if the origin is asked. */
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
-	size_t parts = 2 + c->request_bytes / c->config.chunk_bytes;
+	size_t spans = 2 + c->request_bytes / c->config.chunk_bytes;
 	struct fetch *x =
-		calloc(1, sizeof(*x) + parts * sizeof(struct fetch_part));
+		calloc(1, sizeof(*x) + spans * sizeof(struct fetch_span));
 	bool origin = f->level == c->nsources;
 
 	if (x && !f->file && origin)
@@ -208,8 +208,8 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 
 	if (!x)
 		return -ENOMEM;
-	take_part(x, f);
-	x->r.off = f->item.base + (uint64_t)x->part[0].first * FILL_PAGE_BYTES;
+	take_span(x, f);
+	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
 	c->nstarting++;
 	list_add_tail(&d->after->starts, &x->start);
 	if (!fetch_of_origin(x)) {

@@ -26,8 +26,8 @@ void fill_mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
 }
 
-/* The first n pages of a part: the last page of an item can be short. */
-static size_t first_bytes(const struct fetch_part *p, unsigned n)
+/* The first n pages of a span: the last page of an item can be short. */
+static size_t first_bytes(const struct fetch_span *p, unsigned n)
 {
 	uint64_t left = p->f->item.size - (uint64_t)p->first * FILL_PAGE_BYTES;
 	size_t bytes = (size_t)n * FILL_PAGE_BYTES;
@@ -35,17 +35,17 @@ static size_t first_bytes(const struct fetch_part *p, unsigned n)
 	return bytes < left ? bytes : (size_t)left;
 }
 
-size_t fetch_part_bytes(const struct fetch_part *p)
+size_t fetch_span_bytes(const struct fetch_span *p)
 {
 	return first_bytes(p, p->n);
 }
 
-/* The first `got` bytes of a part are there: tell who waits for them. */
-static void part_arrived(
-	struct cache *c, struct fetch_part *p, size_t got, struct after *a)
+/* The first `got` bytes of a span are there: tell who waits for them. */
+static void span_arrived(
+	struct cache *c, struct fetch_span *p, size_t got, struct after *a)
 {
 	struct fill *f = p->f;
-	unsigned n = got >= fetch_part_bytes(p)
+	unsigned n = got >= fetch_span_bytes(p)
 		? p->n
 		: (unsigned)(got / FILL_PAGE_BYTES);
 
@@ -71,11 +71,11 @@ static void fetch_arrived(struct fetch *x, struct after *a)
 {
 	size_t got = x->got;
 
-	for (unsigned i = 0; i < x->nparts && got > 0; i++) {
-		size_t bytes = fetch_part_bytes(&x->part[i]);
+	for (unsigned i = 0; i < x->nspans && got > 0; i++) {
+		size_t bytes = fetch_span_bytes(&x->span[i]);
 
-		x->part[i].f->fetched |= fetch_of_origin(x);
-		part_arrived(x->c, &x->part[i], got, a);
+		x->span[i].f->fetched |= fetch_of_origin(x);
+		span_arrived(x->c, &x->span[i], got, a);
 		got -= got < bytes ? got : bytes;
 	}
 }
@@ -106,9 +106,9 @@ static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 	size_t at = x->got, before = at;
 
 	x->got += len;
-	for (unsigned i = 0; i < x->nparts && len > 0; i++) {
-		const struct fetch_part *p = &x->part[i];
-		size_t size = fetch_part_bytes(p);
+	for (unsigned i = 0; i < x->nspans && len > 0; i++) {
+		const struct fetch_span *p = &x->span[i];
+		size_t size = fetch_span_bytes(p);
 		size_t n = at < size ? size - at : 0;
 
 		if (n > len)
@@ -136,7 +136,7 @@ static void note_depth(const struct fetch *x, uint64_t bytes)
 
 	/* A reader of what is planned does not come besides: more depth takes
 	 * his place, and the sum would show no gain. */
-	if (x->surplus || !x->part[0].f->carried)
+	if (x->surplus || !x->span[0].f->carried)
 		depth_note(&c->surplus, &a);
 }
 
@@ -171,8 +171,8 @@ static void ask_data(struct source_read *s, const void *bytes, size_t len)
 }
 
 /* What came before that is good. */
-static void part_failed(
-	struct cache *c, struct fetch_part *p, int status, struct after *a)
+static void span_failed(
+	struct cache *c, struct fetch_span *p, int status, struct after *a)
 {
 	ASSERT_HELD(&c->lock);
 	if (p->there == p->n)
@@ -185,7 +185,7 @@ static void part_failed(
 }
 
 /* Somebody else is asked for what this source did not have. */
-static void part_missing(struct cache *c, struct fetch_part *p, unsigned level)
+static void span_missing(struct cache *c, struct fetch_span *p, unsigned level)
 {
 	struct fill *f = p->f;
 
@@ -202,12 +202,12 @@ static void fetch_end(struct fetch *x, int status, struct after *a)
 {
 	struct cache *c = x->c;
 
-	for (unsigned i = 0; i < x->nparts; i++) {
+	for (unsigned i = 0; i < x->nspans; i++) {
 		if (status < 0 && fetch_of_origin(x))
-			part_failed(c, &x->part[i], status, a);
+			span_failed(c, &x->span[i], status, a);
 		else if (status < 0)
-			part_missing(c, &x->part[i], x->level);
-		fill_unref(c, x->part[i].f);
+			span_missing(c, &x->span[i], x->level);
+		fill_unref(c, x->span[i].f);
 	}
 	free(x);
 }

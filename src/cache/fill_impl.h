@@ -141,8 +141,8 @@ struct fill {
 	uint8_t page[]; /* enum page_state */
 };
 
-/* Pages of one fill, as a part of a request. */
-struct fetch_part {
+/* Pages of one fill that a request asks for. */
+struct fetch_span {
 	struct fill *f;
 	unsigned first, n;
 	unsigned there; /* of n, lock */
@@ -164,8 +164,8 @@ struct fetch {
 	bool slow;	   /* on cache.slow */
 	bool surplus;	   /* counted in cache.nsurplus */
 	uint64_t started_ns;
-	unsigned nparts;
-	struct fetch_part part[];
+	unsigned nspans;
+	struct fetch_span span[];
 };
 
 struct cache {
@@ -272,7 +272,7 @@ void fill_set_level(struct cache *c, struct fill *f);
 
 /* fetch.c */
 bool fetch_of_origin(const struct fetch *x);
-size_t fetch_part_bytes(const struct fetch_part *p);
+size_t fetch_span_bytes(const struct fetch_span *p);
 void fill_mark(
 	struct fill *f, unsigned first, unsigned n, enum page_state state);
 /* The answer will be for the request's fills. */

@@ -114,7 +114,7 @@ void source_ask(struct cache *c, struct fetch *x)
 	bool first = list_empty(&cs->inflight);
 
 	ASSERT_HELD(&c->lock);
-	item_of(x->part[0].f, &x->s.item);
+	item_of(x->span[0].f, &x->s.item);
 	x->s.off = x->r.off - x->s.item.base;
 	x->s.len = x->r.len;
 	list_add_tail(&cs->inflight, &x->link);

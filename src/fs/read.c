@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * READ. A request is cut at the borders of items; each part is answered by
- * the cache at once or later. The common one, a part of one item, is answered
- * from where its bytes lie; several parts are gathered first.
+ * READ. A request is cut at the borders of items; each piece is answered by
+ * the cache at once or later. The common one, a piece of one item, is answered
+ * from where its bytes lie; several pieces are gathered first.
  */
 #include "fs/fs_impl.h"
 
@@ -14,8 +14,8 @@
 struct gather {
 	struct parked p;
 	struct asked ask;
-	atomic_uint left;  /* parts, and the handler until it is through */
-	atomic_int status; /* of the first part that failed */
+	atomic_uint left;  /* pieces, and the handler until it is through */
+	atomic_int status; /* of the first piece that failed */
 	size_t cap;	   /* of buf */
 	char buf[];
 };
@@ -26,7 +26,7 @@ struct gather {
 /* One read of the cache. */
 struct fs_read {
 	struct cache_read r;
-	struct parked p;       /* of a request that is one part */
+	struct parked p;       /* of a request that is one piece */
 	struct asked ask;      /* likewise */
 	struct gather *gather; /* of one that is several; else NULL */
 	size_t at;	       /* in gather.buf */
@@ -76,7 +76,7 @@ static int reader_errno(int status)
 	return -EIO;
 }
 
-/* True for the last part, which has answered the request. */
+/* True for the last piece, which has answered the request. */
 static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
@@ -85,7 +85,7 @@ static bool gather_end(struct gather *g)
 	return true;
 }
 
-static void gather_part(
+static void gather_piece(
 	struct gather *g, size_t at, size_t len, int status, const void *data)
 {
 	int none = 0;
@@ -104,7 +104,7 @@ static void read_done(struct cache_read *cr, int status, const void *data)
 	struct fs_read *r = CONTAINER_OF(cr, struct fs_read, r);
 
 	if (r->gather)
-		gather_part(r->gather, r->at, r->r.len, status, data);
+		gather_piece(r->gather, r->at, r->r.len, status, data);
 	else
 		answer(&r->p, &r->ask, reader_errno(status), data);
 	fs_read_free(r);
@@ -126,8 +126,8 @@ static void read_give(struct fs_worker *w, struct fs_read *r)
 		w->spare = r;
 }
 
-/* One part; answers the request or the gather, now or later. */
-static void read_part(struct fs *fs, struct fs_worker *w,
+/* One piece; answers the request or the gather, now or later. */
+static void read_piece(struct fs *fs, struct fs_worker *w,
 	const struct cache_item *item, struct fs_read *r)
 {
 	ssize_t n;
@@ -137,7 +137,7 @@ static void read_part(struct fs *fs, struct fs_worker *w,
 	if (n == 0)
 		return;
 	if (r->gather)
-		gather_part(r->gather, r->at, r->r.len, (int)n, r->r.data);
+		gather_piece(r->gather, r->at, r->r.len, (int)n, r->r.data);
 	else
 		answer(&r->p, &r->ask, reader_errno((int)n), r->r.data);
 	if (n > 0)
@@ -194,26 +194,26 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 	atomic_init(&g->status, 0);
 	while (at < len) {
 		struct fs_read *r = read_take(w);
-		size_t part;
+		size_t piece;
 
 		cache_item_at(fs->config.cache, off + at, item);
-		part = (size_t)(item->base + item->size - (off + at));
-		if (part > len - at)
-			part = len - at;
-		if (part > CACHE_READ_MAX_BYTES)
-			part = CACHE_READ_MAX_BYTES;
+		piece = (size_t)(item->base + item->size - (off + at));
+		if (piece > len - at)
+			piece = len - at;
+		if (piece > CACHE_READ_MAX_BYTES)
+			piece = CACHE_READ_MAX_BYTES;
 		atomic_fetch_add(&g->left, 1);
 		if (!r) {
-			gather_part(g, at, part, -ENOMEM, NULL);
+			gather_piece(g, at, piece, -ENOMEM, NULL);
 			break;
 		}
 		r->gather = g;
 		r->at = at;
 		read_of(r, ask->turn);
 		r->r.off = (size_t)(off + at - item->base);
-		r->r.len = part;
-		read_part(fs, w, item, r);
-		at += part;
+		r->r.len = piece;
+		read_piece(fs, w, item, r);
+		at += piece;
 	}
 	if (gather_end(g))
 		gather_give(w, g);
@@ -258,7 +258,7 @@ void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 	read_of(r, ask->turn);
 	r->r.off = (size_t)(ask->off - item.base);
 	r->r.len = ask->len;
-	read_part(ask->fs, w, &item, r);
+	read_piece(ask->fs, w, &item, r);
 }
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
