@@ -7,14 +7,13 @@ libdaemon_la_SOURCES = \
 	src/daemon/index.c \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
+	src/daemon/loaders.c \
 	src/daemon/log.c src/daemon/log.h src/daemon/log_limit.h \
 	src/daemon/log_line.c src/daemon/log_line.h \
-	src/daemon/keys.c \
 	src/daemon/names.c \
 	src/daemon/pages.c \
 	src/daemon/plans.c \
 	src/daemon/reach.c \
-	src/daemon/report.c \
 	src/daemon/scan.c \
 	src/daemon/signals.c \
 	src/daemon/source.c \

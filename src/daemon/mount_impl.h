@@ -165,7 +165,7 @@ mount_command_fn command_plan, command_plan_add, command_plan_progress,
 	command_plan_status, command_plan_follow, command_plan_drop;
 
 /*
- * report.c: count what a loader reports in a request, such as its direct hits.
+ * loaders.c: count what a loader reports in a request, such as its direct hits.
  * -EINVAL: a count is malformed, and nothing was counted.
  */
 int report_take(struct mount *m, const json_t *request, struct error *err);

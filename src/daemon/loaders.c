@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What entries are called, for a loader that opens them in the tiers by
- * itself. Runs on the connection's thread.
+ * Loaders that open entries in the tiers by themselves: they ask what entries
+ * are called, and report what they have read, which the mount cannot see. Runs
+ * on the connection's thread.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 /* The answer is several times as long as the request. */
 #define KEYS_MAX 65536u
 #define KEY_BYTES 96
+
+#define COUNT_MAX ((json_int_t)1 << 53)
 
 /* An element of the answer, and a comma. */
 static int put_key(struct names *n, const json_t *name, char *at)
@@ -76,4 +80,48 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	}
 	(void)send_keys(&names, conn, paths);
+}
+
+/* -- Counts ---------------------------------------------------------------- */
+
+/* A count since the last report; 0 if it is not in the request. */
+static int get_count(const json_t *request, const char *name, uint64_t *out,
+	struct error *err)
+{
+	const json_t *value = json_object_get(request, name);
+
+	*out = 0;
+	if (!value)
+		return 0;
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+		json_integer_value(value) > COUNT_MAX)
+		return error_set(err, -EINVAL,
+			"\"%s\" must be a whole number of at most %lld", name,
+			(long long)COUNT_MAX);
+	*out = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+int report_take(struct mount *m, const json_t *request, struct error *err)
+{
+	uint64_t hits, bytes;
+	int rc = get_count(request, "direct_hits", &hits, err);
+
+	if (rc == 0)
+		rc = get_count(request, "direct_hit_bytes", &bytes, err);
+	if (rc < 0)
+		return rc;
+	COUNT_ADD(&m->counters, direct_hits, hits);
+	COUNT_ADD(&m->counters, direct_hit_bytes, bytes);
+	return 0;
+}
+
+void command_report(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct error err = {""};
+
+	if (report_take(arg, request, &err) < 0)
+		(void)ctl_fail(conn, "%s", err.msg);
+	else
+		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
