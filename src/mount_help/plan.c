@@ -23,14 +23,13 @@ uint64_t help_slack(const struct mount_help *m)
 	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
 }
 
-/* How far from what was returned reads of a loader may be, and as much again
- * for what the mount has not been told of. */
+/* How far from what was returned reads of a loader may be. */
 static uint64_t spread(const struct mount_help *m)
 {
 	const struct refrain_config *c = &m->c.s->c;
 	uint64_t batches = (uint64_t)c->batches_ahead + 2;
 
-	return 2 * (batches * c->batch + m->c.s->ahead_max);
+	return batches * c->batch + m->c.s->ahead_max;
 }
 
 /* 1, 0 (refused), or -errno. */

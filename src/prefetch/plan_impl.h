@@ -45,7 +45,7 @@ struct plan_turn {
 	uint64_t pos, at_ns;
 };
 
-#define PLAN_TURNS 1024u
+#define PLAN_TURNS 4096u
 
 /* Everything is guarded by the lock of the plans. */
 struct plan {
