@@ -30,7 +30,7 @@
 #include "dataset/dataset.h"
 #include "engine/engine.h"
 #include "image/image.h"
-#include "engine/auto_impl.h"
+#include "auto/auto.h"
 #include "settings/settings.h"
 #include "base/memory.h"
 #include "mount_help/mount_help.h"

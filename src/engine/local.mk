@@ -1,7 +1,5 @@
 noinst_LTLIBRARIES += libengine.la
 libengine_la_SOURCES = \
-	src/engine/auto.c \
-	src/engine/auto_impl.h \
 	src/engine/direct.c \
 	src/engine/echo.c \
 	src/engine/engine.c \

@@ -10,7 +10,7 @@ libloader_la_SOURCES = \
 	src/loader/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libloader_la_LIBADD = libengine.la libmounthelp.la libbatch.la \
-	libsample.la libsettings.la libdataset.la libimage.la \
+	libsample.la libauto.la libsettings.la libdataset.la libimage.la \
 	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la

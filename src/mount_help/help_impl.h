@@ -78,7 +78,7 @@ struct mount_help {
 	uint64_t tell_due_ns;		 /* not to be told before */
 	bool planned;		 /* there is a plan, which says the rates */
 	bool fetching;		 /* with that, as busy as it can be */
-	struct help_rates rates; /* of this plan and those before */
+	struct auto_rates rates; /* of this plan and those before */
 
 	/* Set once by the thread, before ON. */
 	uid_t owner; /* of the mount */
@@ -103,7 +103,7 @@ struct mount_help {
 		uint64_t reported;  /* fresh number */
 		uint64_t step_ns;   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
-		struct help_rates before;  /* of plans before */
+		struct auto_rates before;  /* of plans before */
 	} plan;
 };
 

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "auto/auto.h"
 #include "base/hash.h"
 #include "base/uring.h"
 #include "dataset/dataset.h"
@@ -44,16 +45,6 @@ struct help_config {
 	void *arg;
 	uint64_t first_fresh; /* number of the handle's first fresh example */
 	uint64_t room_bytes;  /* of memory: an eighth may be taken */
-};
-
-/* How fast a mount fetches for the loader's plan. */
-struct help_rates {
-	/* While more is to come than the source is asked for at a time. */
-	uint64_t full_ns, full_bytes;
-	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
-	uint64_t bursts;	      /* how often it began */
-	uint64_t looked; /* examples that it has looked for in its tiers */
-	uint64_t missing_bytes; /* of these, to be fetched */
 };
 
 /* What is known of an example: where index + 1 is 0, nothing. */
@@ -94,7 +85,7 @@ const struct help_key *help_key(const struct mount_help *h, uint64_t index);
 /* Does a plan fetch what the loader reads? How fast, and as fast as it can? */
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
-	const struct mount_help *h, struct help_rates *out, bool *fetching);
+	const struct mount_help *h, struct auto_rates *out, bool *fetching);
 
 /* -- From the first key on -- */
 

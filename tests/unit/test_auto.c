@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "engine/auto_impl.h"
+#include "auto/auto.h"
 #include "schedule_fixture.h"
 #include "suite.h"
 
@@ -184,7 +184,7 @@ static void make_until(struct plant *p, uint64_t f, double each_ns)
 /* As prefetch/plan_rate.c counts. */
 static void count_run(struct plant *p, double ns, double bytes)
 {
-	struct help_rates *r = &p->sums.rates;
+	struct auto_rates *r = &p->sums.rates;
 
 	r->full_ns += (uint64_t)ns;
 	r->full_bytes += (uint64_t)bytes;
@@ -215,7 +215,7 @@ static double planned_begin(struct plant *p, double since_ns)
 
 static void fetch_planned(struct plant *p, double since_ns, double each_ns)
 {
-	struct help_rates *r = &p->sums.rates;
+	struct auto_rates *r = &p->sums.rates;
 	double begin = planned_begin(p, since_ns), ready = begin;
 	double took = noisy(p, each_ns);
 

@@ -15,8 +15,8 @@
  *those are forgotten: the speed has changed. Three parts are enough for a large
  *change of the factor.
  */
-#ifndef ENGINE_AUTO_IMPL_H
-#define ENGINE_AUTO_IMPL_H
+#ifndef AUTO_AUTO_H
+#define AUTO_AUTO_H
 
 /* The R that echoing begins at. */
 #define AUTO_R_BEGIN 1.09
@@ -25,12 +25,21 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "mount_help/mount_help.h"
 #include "schedule/schedule.h"
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */
 #define AUTO_LONG_NS (100 * NS_PER_MS)
 #define AUTO_SAVED_NS (150 * NS_PER_MS)
+
+/* How fast a mount fetches for the loader's plan. */
+struct auto_rates {
+	/* While more is to come than the source is asked for at a time. */
+	uint64_t full_ns, full_bytes;
+	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
+	uint64_t bursts;	      /* how often it began */
+	uint64_t looked; /* examples that it has looked for in its tiers */
+	uint64_t missing_bytes; /* of these, to be fetched */
+};
 
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
@@ -44,7 +53,7 @@ struct auto_sums {
 	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
 	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
 	bool planned; /* a mount fetches by a plan: `rates`, not reads, tell */
-	struct help_rates rates;
+	struct auto_rates rates;
 };
 
 /* What was read since reads are queued. All 0: nothing yet. */
@@ -67,7 +76,7 @@ struct auto_echo {
 	struct schedule_echo asked; /* the newest factor */
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
-	struct help_rates looked; /* when `missing` was reckoned */
+	struct auto_rates looked; /* when `missing` was reckoned */
 	double missing;		  /* bytes that an example misses; by a plan */
 	double byte_ns;		  /* to fetch one of them; 0: not known */
 	bool tried;	/* the last change was the first step of a fall, and the

@@ -3,7 +3,7 @@
  * Which echo factor, from sums of times; auto_impl.h says how. Pure functions:
  * the owner of the struct calls them.
  */
-#include "engine/auto_impl.h"
+#include "auto/auto.h"
 
 #include <errno.h>
 #include <math.h>
@@ -97,7 +97,7 @@ static double examples(const struct auto_echo *a, uint64_t bytes)
 }
 
 static struct busy busy_fetching(const struct auto_echo *a,
-	const struct help_rates *then, const struct help_rates *now)
+	const struct auto_rates *then, const struct auto_rates *now)
 {
 	return (struct busy){
 		.full = examples(a, now->full_bytes - then->full_bytes),
@@ -198,7 +198,7 @@ static double read_ns(
 }
 
 /* Bytes that an example misses; their share changes with what is cached. */
-static void look_at_missing(struct auto_echo *a, const struct help_rates *now)
+static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
 {
 	uint64_t looked = now->looked - a->looked.looked;
 	double missing;
