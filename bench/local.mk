@@ -57,6 +57,13 @@ bench_loader_run_SOURCES = bench/loader_run.c \
 	tools/config_options.c tools/config_options.h
 bench_loader_run_LDADD = libloader.la
 
+noinst_PROGRAMS += bench/loader-locks
+bench_loader_locks_SOURCES = bench/loader_locks.c \
+	bench/loader_options.c bench/loader_options.h \
+	bench/lock_meter.c bench/lock_meter.h \
+	tools/config_options.c tools/config_options.h
+bench_loader_locks_LDADD = libloader.la
+
 noinst_PROGRAMS += bench/loader-bare
 bench_loader_bare_SOURCES = bench/loader_bare.c \
 	bench/loader_options.c bench/loader_options.h \

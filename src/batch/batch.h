@@ -89,6 +89,8 @@ void lender_leave(struct lender *lender);
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);
+/* For measuring. */
+const pthread_mutex_t *lender_lock(const struct lender *lender);
 
 /* A free slab, or NULL. */
 struct slab *slab_take(struct lender *lender);

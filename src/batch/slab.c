@@ -215,6 +215,11 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	return 0;
 }
 
+const pthread_mutex_t *lender_lock(const struct lender *lender)
+{
+	return &lender->lock;
+}
+
 /* Takes the lock that is held. Whoever has the last reference frees. */
 static void unref(struct lender *lender)
 {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an image costs in locks of the loader: how often each is taken for it,
+ * how long it is held, and the rate of images at which it would be the limit.
+ * Batches are taken as fast as they come. The rate that this machine reaches
+ * does not matter: what is measured is the time for which nobody else has the
+ * lock.
+ *
+ *	loader-locks DATASET --batch 64 --echo 4 --epochs 4 --threads 4
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "engine/engine_impl.h"
+#include "loader_options.h"
+#include "lock_meter.h"
+
+#define WAIT_MS 60000
+
+struct watched {
+	const char *name;
+	int number;
+};
+
+static struct watched watch(const char *name, const pthread_mutex_t *lock)
+{
+	return (struct watched){name, lock_meter_watch(lock)};
+}
+
+/* Images that were taken, or -errno. */
+static int64_t take_all(struct batch_source *source, unsigned steps)
+{
+	struct lent_batch *b;
+	int64_t images = 0;
+	int rc = 1;
+
+	for (unsigned n = 0; rc > 0 && (!steps || n < steps); n++) {
+		rc = source->next(source, &b, WAIT_MS);
+		if (rc <= 0)
+			break;
+		images += b->batch.count;
+		b->release(b);
+	}
+	return rc < 0 ? rc : images;
+}
+
+static int measure(struct engine *engine, unsigned steps)
+{
+	struct batch_source *source = engine_source(engine);
+	struct watched locks[] = {
+		watch("turn.lock", &engine->turn.lock),
+		watch("event_lock", &engine->turn.event_lock),
+		watch("lender.lock", lender_lock(engine->lender)),
+	};
+	uint64_t begin_ns = clock_now_ns();
+	int64_t images = take_all(source, steps);
+	double seconds = (double)(clock_now_ns() - begin_ns) / 1e9;
+
+	(void)source->close(source); /* nothing hangs in what was read */
+	if (images < 0)
+		return (int)images;
+	printf("%" PRIi64 " images, %.0f images/s here\n", images,
+		(double)images / seconds);
+	for (size_t i = 0; i < sizeof(locks) / sizeof(*locks); i++)
+		lock_meter_print(locks[i].number, locks[i].name,
+			(uint64_t)images, "image");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct loader_options o;
+	struct engine *engine;
+	struct error err = {""};
+	bool done;
+	int rc = loader_options_parse(&o, "loader-locks",
+		"Time the locks of refrain's loader.", argc, argv, &done);
+
+	if (done)
+		return rc;
+	rc = engine_open(&engine, &o.config, NULL, &err);
+	if (rc == 0)
+		rc = measure(engine, o.steps);
+	if (rc < 0)
+		fprintf(stderr, "loader-locks: %s\n",
+			err.msg[0] ? err.msg : "a batch did not come");
+	return rc < 0;
+}
