@@ -18,7 +18,7 @@
 
 struct load_options {
 	struct refrain_config config; /* all of it but dataset and state */
-	bool drop_last, no_augment, no_hash, json;
+	bool drop_last, no_hash, json;
 	unsigned step_ms, timeout_s;
 	uint64_t steps; /* 0: to the end */
 	const char *state, *trace, *step_log;

@@ -40,7 +40,6 @@ static int parse_steps(void *out, const char *value, struct error *err)
 static const struct option_def own[] = {
 	FLAG("drop-last", "Drop the run's last batch if it is short.",
 		drop_last),
-	FLAG("no-augment", "The same as --augment none.", no_augment),
 	TEXT("echo-log", "FILE",
 		"Write a line for each change that --echo auto makes.",
 		echo_log),
@@ -185,8 +184,6 @@ int load_options_finish(struct load_options *o, struct error *err)
 			o->echo_log		 ? "--echo-log"
 				: o->echo_replay ? "--echo-replay"
 						 : "--echo-max");
-	if (o->no_augment)
-		c->augment = REFRAIN_AUGMENT_NONE;
 	if (o->drop_last)
 		c->last = REFRAIN_LAST_DROP;
 	return 0;
