@@ -56,6 +56,7 @@ for dirs in 0 1000 "$files"; do
 		i=$((i + 1))
 		list_once "$dirs" >>"$work/runs" || exit 1
 	done
+	# shellcheck disable=SC2046 # five words
 	set -- $(for k in 1 2 3 4 5; do
 		cut -d ' ' -f $k "$work/runs" | median
 	done)

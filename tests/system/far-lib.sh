@@ -7,10 +7,15 @@ AWS_EC2_METADATA_DISABLED=true
 HOME=$work
 AWS_ACCESS_KEY_ID=AKfar
 AWS_SECRET_ACCESS_KEY=Secret/AKfar+key
-export AWS_EC2_METADATA_DISABLED HOME AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+# A mount that names no endpoint finds nobody, and none beyond this machine.
+AWS_ENDPOINT_URL=http://127.0.0.1:1
+AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL
+AWS_ENDPOINT_URL_SSO=$AWS_ENDPOINT_URL
+export AWS_EC2_METADATA_DISABLED HOME AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY \
+	AWS_ENDPOINT_URL AWS_ENDPOINT_URL_STS AWS_ENDPOINT_URL_SSO
 unset AWS_PROFILE AWS_REGION AWS_DEFAULT_REGION AWS_CA_BUNDLE \
-	AWS_ENDPOINT_URL AWS_ENDPOINT_URL_S3 AWS_SESSION_TOKEN \
-	http_proxy https_proxy all_proxy
+	AWS_ENDPOINT_URL_S3 AWS_SESSION_TOKEN http_proxy https_proxy \
+	all_proxy no_proxy HTTPS_PROXY ALL_PROXY NO_PROXY
 
 # far_start SETTING ...: the stand-in; $far is its URL.
 far_start() {
@@ -41,5 +46,6 @@ far_zero() {
 
 # far_put BUCKET/KEY TEXT: the key as it stands in an URL.
 far_put() {
-	curl -sf --path-as-is -X PUT --data-binary "$2" "$far/$1" || fail "cannot put $1"
+	curl -sf --path-as-is -X PUT --data-binary "$2" "$far/$1" ||
+		fail "cannot put $1"
 }

@@ -151,7 +151,10 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	query = strchr(path, '?');
 	if (query)
 		*query++ = '\0';
-	r->path = path;
+	/* A proxy is asked for whole URLs. */
+	r->path = strncmp(path, "http://", 7) == 0 && strchr(path + 7, '/')
+		? strchr(path + 7, '/')
+		: path;
 	r->query = query ? query : "";
 	a->status = 200;
 	a->send = UINT64_MAX;

@@ -23,12 +23,16 @@ struct far_settings {
 	double verify;		  /* 1: check signatures */
 	double files, size, dirs; /* of the bucket "many" */
 	double retry_after, skew_s, no_list, truncate_xml, move, down;
+	double payer; /* 1: requests must say that they pay */
+	double away;  /* the port that objects are redirected to */
+	double only;  /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;
 
 struct far_counts {
 	uint64_t requests, gets, heads, lists, puts, busy, never, cut, refused,
-		services, hosts, secrets, bytes, connections;
+		services, hosts, secrets, bytes, connections,
+		authorized; /* requests that had anything secret */
 };
 extern struct far_counts far_count;
 

@@ -133,6 +133,9 @@ static void set_one(const char *name, double value)
 		FIELD(truncate_xml),
 		FIELD(move),
 		FIELD(down),
+		FIELD(payer),
+		FIELD(away),
+		FIELD(only),
 #undef FIELD
 	};
 
@@ -178,6 +181,7 @@ static void control(const struct far_request *r, struct far_answer *a)
 	SHOW(secrets);
 	SHOW(bytes);
 	SHOW(connections);
+	SHOW(authorized);
 #undef SHOW
 	give_body(a, &t);
 }
@@ -546,6 +550,13 @@ static bool fault(const struct far_request *r, struct far_answer *a)
 			r->target);
 		return true;
 	}
+	if (far_set.away > 0) {
+		a->status = 307;
+		snprintf(a->headers, sizeof(a->headers),
+			"Location: http://localhost:%.0f%s\r\n", far_set.away,
+			r->target);
+		return true;
+	}
 	return false;
 }
 
@@ -574,10 +585,76 @@ static void get_object(const struct far_request *r, const char *bucket,
 	give_object(r, key, &o, a);
 }
 
+static const char *refusal(const struct far_request *r)
+{
+	if (far_set.payer > 0 &&
+		!has_value(r, "x-amz-request-payer", "requester"))
+		return "AccessDenied";
+	return far_set.verify > 0 ? far_verify(r) : NULL;
+}
+
+static void put_response(struct text *t, const char *path, const char *key,
+	const struct far_object *o)
+{
+	put_text(t, "<D:response><D:href>/");
+	put_encoded(t, path);
+	put_text(t, "/");
+	put_encoded(t, key);
+	put_text(t, "</D:href><D:propstat><D:prop>");
+	if (o)
+		put(t,
+			"<D:getcontentlength>%llu</D:getcontentlength>"
+			"<D:getetag>\"%s\"</D:getetag>",
+			(unsigned long long)o->size, o->etag);
+	else
+		put_text(t, "<D:resourcetype><D:collection/></D:resourcetype>");
+	put_text(t, "</D:prop></D:propstat></D:response>");
+}
+
+/* WebDAV: what was put below a path, one step deep. */
+static void give_dav(const char *bucket, char *below, struct far_answer *a)
+{
+	char path[1100], last[256] = "";
+	struct text t = {0};
+	uint64_t i, n = far_stored(bucket, &i);
+	size_t skip;
+
+	if (*below && below[strlen(below) - 1] == '/')
+		below[strlen(below) - 1] = '\0';
+	snprintf(
+		path, sizeof(path), "%s%s%s", bucket, *below ? "/" : "", below);
+	skip = strlen(path) + 1;
+	put_text(&t, "<D:multistatus xmlns:D=\"DAV:\">");
+	for (n += i; i < n; i++) {
+		const struct far_object *o = far_stored_at(i);
+		char name[256];
+
+		if (strlen(o->key) < skip || o->key[skip - 1] != '/' ||
+			strncmp(o->key, path, skip - 1) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%.*s",
+			(int)strcspn(o->key + skip, "/"), o->key + skip);
+		if (o->key[skip + strlen(name)] == '\0') {
+			put_response(&t, path, name, o);
+		} else if (strcmp(name, last) != 0) {
+			strcpy(last, name);
+			strcat(name, "/");
+			put_response(&t, path, name, NULL);
+		}
+	}
+	put_text(&t, "</D:multistatus>");
+	a->status = 207;
+	give_body(a, &t);
+}
+
 static void bucket_request(const struct far_request *r, char *bucket, char *key,
 	struct far_answer *a)
 {
-	const char *why = far_set.verify > 0 ? far_verify(r) : NULL;
+	const char *why = refusal(r);
+
+	if (far_header(r, "authorization") ||
+		far_header(r, "x-amz-security-token"))
+		far_count.authorized++;
 
 	if (strcmp(r->method, "PUT") == 0) {
 		far_count.puts++;
@@ -591,6 +668,9 @@ static void bucket_request(const struct far_request *r, char *bucket, char *key,
 		http_date(time(NULL) + (time_t)far_set.skew_s, date);
 		snprintf(a->headers, sizeof(a->headers), "Date: %s\r\n", date);
 		give_error(a, strstr(why, "Malformed") ? 400 : 403, why);
+	} else if (strcmp(r->method, "PROPFIND") == 0) {
+		far_count.lists++;
+		give_dav(bucket, key, a);
 	} else if (!far_has_bucket(bucket)) {
 		give_error(a, 404, "NoSuchBucket");
 	} else if (!*key && far_set.no_list > 0) {

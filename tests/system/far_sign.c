@@ -155,7 +155,9 @@ static const char *check_life(const struct far_request *r, const char *id)
 	char right[96];
 
 	if (strncmp(id, "ASIA", 4) != 0)
-		return NULL;
+		return far_set.only > 0 && atof(id + 2) != far_set.only
+			? "ExpiredToken"
+			: NULL;
 	snprintf(right, sizeof(right), "token/of+%s==", id);
 	if (!token || strcmp(token, right) != 0)
 		return "InvalidToken";

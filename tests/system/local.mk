@@ -21,6 +21,7 @@ mount_tests = \
 	tests/system/remount.sh \
 	tests/system/s3.sh \
 	tests/system/s3-creds.sh \
+	tests/system/s3-safety.sh \
 	tests/system/s3-swift.sh \
 	tests/system/semantics.sh \
 	tests/system/switches.sh \
