@@ -10,8 +10,8 @@
 const struct option_usage clear_usage = {
 	.name = "clear",
 	.operands = "DIR",
-	.summary = "Delete everything in the cache directory DIR, which no "
-		   "mount may be using; the directory itself stays.",
+	.summary = "Delete all contents of the cache directory DIR, but not "
+		   "DIR itself. Fails if a mount uses it.",
 	.min_operands = 1,
 	.max_operands = 1,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How subcommands begin and end. No state. */
+/* Start and end of the subcommands. No state. */
 #include "command.h"
 
 #include <errno.h>

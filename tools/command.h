@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the subcommands of `refrain` share: their entry points, one file each,
- * the tables of their options, and how they end.
+ * Shared by the subcommands of `refrain`: their entry points, the tables of
+ * their options, and how they end.
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
@@ -25,7 +25,7 @@ struct command {
 	const struct option_usage *usage; /* NULL: it knows --help itself */
 };
 
-/* All of them, in the order of --help; ends with name NULL. */
+/* All commands, in the order of --help; ends with name NULL. */
 extern const struct command command_table[];
 
 command_fn cmd_mount, cmd_umount, cmd_status, cmd_warm, cmd_refresh;
@@ -35,15 +35,16 @@ extern const struct option_usage mount_usage, umount_usage, status_usage,
 	warm_usage, refresh_usage, verify_usage, clear_usage, fault_usage,
 	index_usage, plan_usage, load_usage;
 
-/* What mount(8) runs: mount.refrain SOURCE MOUNTPOINT [-sfnv] [-o OPTIONS]. */
+/* Entry point for mount(8): mount.refrain SOURCE MOUNTPOINT [-sfnv] [-o
+ * OPTIONS]. */
 int mount_helper(int argc, char **argv);
 
-/* The manual page on standard input with its tables filled in. */
+/* Print the manual page from standard input with its tables filled in. */
 int manual_fill(void);
 
 /*
- * option_parse() for a subcommand: the number of operands, or -1 if the
- * command is to end with *status: help was printed, or what is wrong.
+ * option_parse() for a subcommand. Returns the number of operands, or -1 if the
+ * command should end with *status because help or an error was printed.
  */
 int command_parse(const struct option_usage *usage, int argc, char **argv,
 	void *out, int *status);

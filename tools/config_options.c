@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options from the members of the loader's configuration. */
+/* Builds options from the members of the loader's configuration. */
 #include "config_options.h"
 
 #include <assert.h>
@@ -57,7 +57,8 @@ static void add_member(struct config_options *o, const struct refrain_member *m)
 	};
 }
 
-/* Members first: they say what is done, own options how. */
+/* Members come first, as they say what is done; the program's own options say
+ * how. */
 const struct option_def *config_options_table(struct config_options *o)
 {
 	struct refrain_member m = {.size = sizeof(m)};
@@ -73,7 +74,7 @@ const struct option_def *config_options_table(struct config_options *o)
 	return o->table;
 }
 
-/* Members have a name of their own only if a choice says so. */
+/* An option has a name other than its member's only if a choice gives one. */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n)
 {
@@ -91,7 +92,7 @@ const char *config_options_name(
 	return NULL;
 }
 
-/* A message begins with the member, which the caller puts before it. */
+/* The message without the member's name at its front, which the caller adds. */
 static const char *message_of(const char *member)
 {
 	const char *message = refrain_message(NULL);

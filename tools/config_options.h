@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a program that are members of the loader's configuration. The
- * library says which members there are, what texts they take and what they
- * mean, so that no program has a copy of that. One thread.
+ * Options of a program that stand for members of the loader's configuration.
+ * The library describes the members and their texts, so programs have no copy
+ * of that. One thread.
  */
 #ifndef TOOLS_CONFIG_OPTIONS_H
 #define TOOLS_CONFIG_OPTIONS_H
@@ -16,27 +16,27 @@
 #define CONFIG_OPTIONS_MAX 128
 #define CONFIG_OPTION_NAME_MAX 32
 
-/* A member that a program names or leaves out. */
+/* A member that the program renames or leaves out. */
 struct config_choice {
 	const char *member;
-	const char *name; /* of the option; NULL: that of the member */
+	const char *name; /* name of the option; NULL: the member's */
 	char letter;	  /* or 0 */
 	bool required, left_out;
 };
 
 struct config_options {
-	/* Set by the program; each ends with a name that is NULL. */
+	/* Set by the program. Each table ends with a NULL name. */
 	const struct option_def *own;
 	const struct config_choice *choices;
-	bool all; /* members that are not among the choices, too */
+	bool all; /* also members without a choice */
 	/* Made of that. */
 	struct option_def table[CONFIG_OPTIONS_MAX + 1];
 	char names[CONFIG_OPTIONS_MAX][CONFIG_OPTION_NAME_MAX];
 	unsigned n;
 };
 
-/* Make the table, if it is not there yet: for struct option_usage.build. A
- * member whose name is that of an own option is left out. */
+/* Return the table, building it on first use; for struct option_usage.build. A
+ * member is left out if the program has an option of that name. */
 const struct option_def *config_options_table(struct config_options *o);
 
 /* Set the member that an option stands for; for struct option_usage.set. */

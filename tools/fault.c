@@ -6,8 +6,8 @@
 const struct option_usage fault_usage = {
 	.name = "fault",
 	.operands = "MOUNTPOINT SPEC",
-	.summary = "Change the faults of a mount that was started with "
-		   "--fault; an empty SPEC ends them.",
+	.summary = "Change the injected faults of a mount that was started "
+		   "with --fault. An empty SPEC removes them.",
 	.min_operands = 2,
 	.max_operands = 2,
 };

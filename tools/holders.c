@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who keeps a mount: a walk over /proc. Nothing on the mount is touched. */
+/* Finds what keeps a mount busy by walking /proc. Does not access the mount. */
 #include "holders.h"
 
 #include <ctype.h>
@@ -57,7 +57,8 @@ static bool has_open_file(pid_t pid, const char *path)
 	return false;
 }
 
-/* A file, the working directory, the root, or a mapped file is there. */
+/* Whether the process has an open file, its working directory, its root or a
+ * mapped file there. */
 static bool uses(pid_t pid, const char *path)
 {
 	static const char *const links[] = {"cwd", "root", "exe"};
@@ -128,7 +129,7 @@ struct holders_device holders_device_of(const char *path)
 	return d;
 }
 
-/* Where process `pid` (0: this one) sees the device; false if nowhere. */
+/* Find where process `pid` (0: this one) sees the device; false if nowhere. */
 static bool find_device(
 	pid_t pid, struct holders_device d, char *path, size_t size)
 {
@@ -171,7 +172,7 @@ const char *holders_mounts(struct holders_device device, char *buf, size_t size)
 	while ((pid = next_process(proc)) > 0) {
 		ino_t space = namespace_of(pid);
 
-		/* Neighbours are often of one namespace. */
+		/* Processes with adjacent numbers often share a namespace. */
 		if (space == own || space == last || space == 0)
 			continue;
 		last = space;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who keeps a mount: programs that have files of it open, and other places
- * where it is mounted. Only what this user may see in /proc is found.
+ * Finds what keeps a mount busy: programs with open files on it, and other
+ * places where it is mounted. Sees only what this user may see in /proc.
  */
 #ifndef TOOLS_HOLDERS_H
 #define TOOLS_HOLDERS_H
@@ -23,8 +23,8 @@ struct holders_device {
 struct holders_device holders_device_of(const char *path);
 
 /*
- * Describe where else it is mounted: another path, or the mount namespace of a
- * process. "" if none is seen. Returns buf.
+ * Describe where else the device is mounted: another path, or the mount
+ * namespace of a process. "" if none is seen. Returns buf.
  */
 const char *holders_mounts(
 	struct holders_device device, char *buf, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain index: a table of the files of a source, without a mount. */
+/* refrain index: write a table of the files of a source, without a mount. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static const struct option_def index_table[] = {
 		.name = "output",
 		.letter = 'o',
 		.arg = "FILE",
-		.help = "Write it to FILE, which is replaced when the index "
-			"is complete (default: standard output).",
+		.help = "Write the index to FILE instead of standard output. "
+			"FILE is replaced only when the index is complete.",
 		.kind = OPTION_TEXT,
 		.offset = offsetof(struct index_args, output),
 	},
@@ -31,8 +31,8 @@ static const struct option_def index_table[] = {
 const struct option_usage index_usage = {
 	.name = "index",
 	.operands = "SOURCE",
-	.summary = "List the files of the dataset SOURCE: path, size, time of "
-		   "change and label, one line each.",
+	.summary = "List the files of the dataset SOURCE, one per line: path, "
+		   "size, modification time and label.",
 	.options = index_table,
 	.min_operands = 1,
 	.max_operands = 1,
@@ -54,7 +54,7 @@ static int index_to(const char *source, FILE *out, struct error *err)
 	return rc;
 }
 
-/* The file appears whole or not at all. */
+/* Replace the file only when it is complete. */
 static int index_to_file(
 	const char *source, const char *output, struct error *err)
 {
@@ -78,7 +78,7 @@ static int index_to_file(
 	if (rc == 0 && rename(fresh, output) < 0)
 		rc = error_set(err, -errno, "cannot write '%s': %m", output);
 	if (rc < 0)
-		(void)unlink(fresh); /* there is an error to be told */
+		(void)unlink(fresh); /* the first error is reported */
 	return rc;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain load: drives the loader as a trainer would whose steps take a given
- * time, and says what that cost. One thread beside the library's.
+ * refrain load: drives the loader as a trainer with a given step time would,
+ * and reports the cost. One thread, besides the library's.
  */
 #include "load.h"
 
@@ -25,7 +25,8 @@ static void on_signal(int number)
 	load_signal = number;
 }
 
-/* What was done so far is printed; calls that wait are not restarted. */
+/* On a signal the results so far are printed. Calls that wait are not
+ * restarted. */
 static void catch_signals(void)
 {
 	struct sigaction act = {
@@ -36,7 +37,7 @@ static void catch_signals(void)
 	(void)sigaction(SIGTERM, &act, NULL);
 }
 
-#define SLICE_MS 100 /* a wait that looks for signals in between */
+#define SLICE_MS 100 /* interval at which a wait checks for signals */
 
 struct load {
 	struct load_options o;
@@ -47,9 +48,9 @@ struct load {
 	struct load_result r;
 	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
-	uint64_t total_bytes; /* that the run will serve; 0: not known yet */
+	uint64_t total_bytes; /* bytes the run will serve; 0: not known yet */
 	uint64_t begun_ns;
-	uint64_t step_end_ns; /* when the trainer is through */
+	uint64_t step_end_ns; /* end of the trainer's step */
 };
 
 static int timeout_of(unsigned seconds)
@@ -92,9 +93,9 @@ static int open_log(struct load *ld, struct error *err)
 }
 
 /*
- * An accelerator's step: it takes its time from when the batch is there,
- * whatever this thread does meanwhile. What one sleep takes too long the next
- * one makes up for.
+ * Simulate the step of an accelerator. It takes its time from the arrival of
+ * the batch, whatever this thread does meanwhile. If one sleep takes too long,
+ * the next is shorter.
  */
 static void step(struct load *ld, uint64_t waited_ns)
 {
@@ -143,7 +144,7 @@ static void count(struct load *ld, const struct refrain_batch *b)
 	show(ld, left ? ld->total_bytes : r->bytes);
 }
 
-/* What was not written is told when the log is closed. */
+/* Write errors are reported when the log is closed. */
 static void log_step(
 	struct load *ld, const struct refrain_batch *b, uint64_t waited_ns)
 {
@@ -180,7 +181,7 @@ static int close_steps(struct load *ld, struct error *err)
 	return 0;
 }
 
-/* As refrain_next(), but a signal ends it: with 0, as the run does. */
+/* Like refrain_next(), but returns 0 on a signal, as at the end of the run. */
 static int next_or_signal(struct load *ld, const struct refrain_batch **b)
 {
 	int left_ms = timeout_of(ld->o.timeout_s), rc = -ETIMEDOUT;
@@ -262,14 +263,14 @@ static int load(struct load *ld, const char *dataset, struct error *err)
 	return rc < 0 ? rc : close_steps(ld, err);
 }
 
-/* A configuration that makes no sense is wrong usage. */
+/* An invalid configuration is wrong usage. */
 static int load_failed(int rc, const struct error *err)
 {
 	(void)command_fail("load", err);
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* A shell is to know that it was one. */
+/* End by the same signal, so that a shell sees the cause. */
 static void end_by_signal(void)
 {
 	(void)fflush(stdout);
@@ -294,7 +295,7 @@ int cmd_load(int argc, char **argv)
 		rc = load_print_json(&ld.o, &ld.r);
 	else if (rc >= 0)
 		load_print(&ld.o, &ld.r);
-	(void)refrain_close(ld.loader); /* reads that hang end with us */
+	(void)refrain_close(ld.loader); /* hung reads end with the process */
 	load_state_close(&ld.state);
 	load_echo_close(&ld.echo);
 	hash_stream_free(ld.pixels);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of `refrain load` share: its options, what it has counted,
- * the state that it saves and the trace that it writes. One thread.
+ * Shared by the files of `refrain load`: its options, its counts, the state it
+ * saves and the trace it writes. One thread.
  */
 #ifndef TOOLS_LOAD_H
 #define TOOLS_LOAD_H
@@ -25,22 +25,23 @@ struct load_options {
 	const char *echo_log, *echo_replay;
 };
 
-/* The log of echo changes that is replayed, and the one that is written. */
+/* The log of echo changes to replay, and the log to write. */
 struct load_echo {
 	char *replayed; /* or NULL */
 	const char *path;
-	FILE *log;		  /* or NULL */
-	uint64_t before, written; /* changes: of runs before, in the file */
+	FILE *log; /* or NULL */
+	uint64_t before,
+		written; /* changes by earlier runs; changes in the file */
 };
 
 /*
- * What is kept between two runs, in two files: the state of the loader after
- * the last batch that was used, with the length that the trace had then, and
- * the trace, a line a sample.
+ * The data kept between runs, in two files: the loader's state after the last
+ * consumed batch with the length of the trace at that time, and the trace with
+ * one line per sample.
  */
 struct load_state {
 	const char *path, *trace_path; /* or NULL */
-	char *fresh_path;	       /* where it is written first */
+	char *fresh_path; /* temporary file, renamed when complete */
 	FILE *trace;
 	uint64_t trace_bytes;
 	struct load_echo *echo;
@@ -48,7 +49,7 @@ struct load_state {
 	size_t loader_bytes; /* 0: from the beginning */
 };
 
-/* What the command has seen. */
+/* The results of the run. */
 struct load_result {
 	uint64_t steps, fresh, served, bytes;
 	uint64_t examples, classes;
@@ -59,20 +60,21 @@ struct load_result {
 
 /* -- load_options.c -- */
 
-/* A message of the loader, with the options in it that members stand for. */
+/* Report a message of the loader with member names replaced by options. */
 int load_options_say(const char *message, int rc, struct error *err);
 
-/* Check and apply what the tables cannot say; -EINVAL. */
+/* Check and apply rules that the tables cannot express; -EINVAL. */
 int load_options_finish(struct load_options *o, struct error *err);
 
 /* -- load_echo.c -- */
 
 /* Read a log for struct refrain_config. */
 int load_echo_replay(struct load_echo *e, const char *path, struct error *err);
-/* Begin to write, after `before` changes that an earlier run has written. */
+/* Open the log for writing, after `before` changes written by an earlier run.
+ */
 int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 	struct error *err);
-/* Write what was changed since. */
+/* Write the changes since the last call. */
 int load_echo_used(
 	struct load_echo *e, struct refrain_loader *l, struct error *err);
 void load_echo_close(struct load_echo *e);
@@ -80,15 +82,15 @@ void load_echo_close(struct load_echo *e);
 /* -- load_state.c -- */
 
 /*
- * Read what an earlier run left, if anything, and open the trace where that
- * run was. -EBADMSG for what was not written by it, or -errno.
+ * Read the state of an earlier run, if there is one, and open the trace at that
+ * position. Returns -EBADMSG for a file in another format, or -errno.
  */
 int load_state_open(struct load_state *s, const char *path,
 	const char *trace_path, struct error *err);
 void load_state_close(struct load_state *s);
 
-/* Append a batch that was used to the trace, then save the state after it,
- * with the echo changes that it stands for written before it. */
+/* Append a consumed batch to the trace, then save the state after it. The echo
+ * changes up to that state are written first. */
 int load_state_used(struct load_state *s, struct refrain_loader *l,
 	const struct refrain_batch *b, struct error *err);
 

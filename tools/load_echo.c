@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The logs of `refrain load --echo auto`: one that is replayed, and one that
- * is written: a line for each change of the echo factor, before any state
- * that stands for the change. A run that goes on from a state keeps the lines
- * that the state knows of and appends to them. One thread.
+ * The logs of `refrain load --echo auto`: the one that is replayed and the one
+ * that is written. A log has a line for each change of the echo factor, written
+ * before any state that depends on the change. A run that resumes from a state
+ * keeps the lines up to that state and appends to them. One thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define LINE_MAX_BYTES 32 /* refrain_echo_log() */
 #define FILE_MAX ((size_t)64 << 20)
 
-/* The whole file, and a NUL after it. */
+/* Read the whole file and add a NUL. */
 static int read_all(int fd, char **out)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -58,7 +58,7 @@ int load_echo_replay(struct load_echo *e, const char *path, struct error *err)
 	return 0;
 }
 
-/* Where the first `lines` lines end; -1: there are fewer. */
+/* The offset after the first `lines` lines; -1: there are fewer. */
 static off_t lines_end(const char *text, uint64_t lines)
 {
 	const char *at = text;
@@ -80,8 +80,9 @@ static int cut(struct load_echo *e, int fd, uint64_t lines, struct error *err)
 
 	if (end < 0)
 		return error_set(err, -EBADMSG,
-			"'%s' has fewer than the %" PRIu64 " changes that the "
-			"state knows of; give the log that belongs to it",
+			"'%s' has fewer than the %" PRIu64 " changes that "
+			"were made before the state was saved; give the log "
+			"that belongs to the state",
 			e->path, lines);
 	if (rc == 0 && (ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0))
 		rc = -errno;
@@ -94,7 +95,7 @@ static uint64_t changes(struct refrain_loader *l)
 {
 	struct refrain_stats stats = {.size = sizeof(stats)};
 
-	(void)refrain_stats_get(l, &stats); /* fails in a child alone */
+	(void)refrain_stats_get(l, &stats); /* fails only after fork() */
 	return stats.echo_changes;
 }
 
@@ -114,11 +115,11 @@ int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 	e->log = fdopen(fd, "w");
 	if (!e->log)
 		return error_set(err, -ENOMEM, "%m");
-	(void)steal_fd(&fd); /* the stream's now */
+	(void)steal_fd(&fd); /* the stream owns it now */
 	return 0;
 }
 
-/* What the loader has logged since. */
+/* Append what the loader has logged since the last call. */
 static int append(struct load_echo *e, const char *text)
 {
 	off_t from = lines_end(text, e->written - e->before);
@@ -141,7 +142,7 @@ int load_echo_used(
 
 	if (!e->log || n == e->written)
 		return 0;
-	/* One more may come meanwhile. */
+	/* Another change may come meanwhile. */
 	room = (size_t)(n - e->before + 2) * LINE_MAX_BYTES;
 	text = malloc(room);
 	if (!text)
@@ -158,6 +159,6 @@ int load_echo_used(
 void load_echo_close(struct load_echo *e)
 {
 	if (e->log)
-		(void)fclose(e->log); /* was flushed after each change */
+		(void)fclose(e->log); /* flushed after each change */
 	free(e->replayed);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of `refrain load`: members of a loader's configuration, and how
- * the command drives it. */
+/* The options of `refrain load`: the members of a loader's configuration, and
+ * how the command runs the loader. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,29 +38,29 @@ static int parse_steps(void *out, const char *value, struct error *err)
 	}
 
 static const struct option_def own[] = {
-	FLAG("drop-last", "Drop the run's last batch if it is short.",
+	FLAG("drop-last", "Drop the last batch of the run if it is short.",
 		drop_last),
 	TEXT("echo-log", "FILE",
-		"Write a line for each change that --echo auto makes.",
+		"Write one line to FILE for each change of the factor with "
+		"--echo auto.",
 		echo_log),
 	TEXT("echo-replay", "FILE",
-		"Make the changes that --echo-log wrote, and so the same "
-		"stream, instead of measuring.",
+		"Do not measure; repeat the changes in a FILE written by "
+		"--echo-log, and so the same stream.",
 		echo_replay),
 	{"steps", 0, "N", "Stop after N steps.", OPTION_CALL, 0, parse_steps,
 		false},
 	NUMBER("step-ms", "T",
-		"Let a step take the stand-in trainer T milliseconds; default "
+		"Simulate a trainer whose step takes T milliseconds; default "
 		"0.",
 		step_ms),
 	NUMBER("timeout", "SECONDS",
-		"Fail if a batch does not come, or the dataset does not "
-		"answer when it is opened, for so long; default 60, 0 waits "
-		"for ever.",
+		"Fail if there is no batch, or no answer from the dataset "
+		"when it is opened, for SECONDS; default 60, 0 waits for ever.",
 		timeout_s),
 	TEXT("state", "FILE",
-		"Save the position after each batch, and go on from there if "
-		"FILE exists.",
+		"Save the position to FILE after each batch. If FILE exists, "
+		"resume from it.",
 		state),
 	/* For tests and benchmarks. A line for each sample: step, index, echo
 	 * number, augmentation seed. */
@@ -69,7 +69,7 @@ static const struct option_def own[] = {
 	 * waited for, fresh examples, whether an epoch ends. */
 	TEXT("step-log", "FILE", NULL, step_log),
 	FLAG("no-hash",
-		"Do not hash the batches: at high rates the hash takes most "
+		"Do not hash the batches. At high rates the hash takes most "
 		"of the time.",
 		no_hash),
 	FLAG("json", "Print one JSON object.", json),
@@ -90,7 +90,8 @@ static const struct config_choice choices[] = {
 	{"threads", NULL, 't', false, false},
 	{"memory_bytes", "memory", 'm', false, false},
 	{"pad_ranks", "pad", 0, false, false},
-	/* An operand; --drop-last; --timeout; for callbacks. */
+	/* In this order: the operand; --drop-last; --timeout; for callbacks
+	   only. */
 	LEFT_OUT("dataset"),
 	LEFT_OUT("last"),
 	LEFT_OUT("open_timeout_ms"),
@@ -118,15 +119,15 @@ static int set_load_option(void *out, const struct option_def *option,
 const struct option_usage load_usage = {
 	.name = "load",
 	.operands = "DATASET",
-	.summary = "Load DATASET as a trainer would, with echoes, and say how "
-		   "fast that was and what it read.",
+	.summary = "Load DATASET as a trainer would, with echoes, and report "
+		   "the speed and the amount read.",
 	.build = build_load_table,
 	.set = set_load_option,
 	.min_operands = 1,
 	.max_operands = 1,
 };
 
-/* The option of a member, without its dashes; NULL: there is none. */
+/* The option for a member, without its dashes; NULL if there is none. */
 static const char *option_of(const char *word, size_t n)
 {
 	static const char *const others[][2] = {{"last", "drop-last"},
@@ -139,7 +140,7 @@ static const char *option_of(const char *word, size_t n)
 	return config_options_name(&options, word, n);
 }
 
-/* Members have a '_' in them, or begin the message; else it is a word. */
+/* A word is a member's name only if it contains '_' or begins the message. */
 int load_options_say(const char *message, int rc, struct error *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
@@ -173,11 +174,12 @@ int load_options_finish(struct load_options *o, struct error *err)
 		return error_set(err, -EINVAL, "--batch must not be 0");
 	if (c->world && c->rank >= c->world)
 		return error_set(err, -EINVAL,
-			"--rank %u: ranks go from 0 to %u", c->rank,
+			"--rank is %u, but must be from 0 to %u", c->rank,
 			c->world - 1);
 	if (!c->world && c->rank)
-		return error_set(
-			err, -EINVAL, "--rank needs --world, their number");
+		return error_set(err, -EINVAL,
+			"--rank needs --world, the number of "
+			"ranks");
 	if (c->echo != REFRAIN_ECHO_AUTO &&
 		(o->echo_log || o->echo_replay || c->echo_max > 0))
 		return error_set(err, -EINVAL, "%s needs --echo auto",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `refrain load` says at its end: a table, or a JSON object. */
+/* The final report of `refrain load`: a table or a JSON object. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,7 +17,7 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
-#define R_ECHOES 1.04 /* below it --echo auto makes none */
+#define R_ECHOES 1.04 /* at or below it --echo auto makes no echoes */
 
 static double ratio(double a, double b)
 {
@@ -61,8 +61,8 @@ static void print_damage(const struct refrain_stats *s)
 {
 	if (s->errors)
 		(void)printf("damage    %" PRIu64 " examples, %" PRIu64
-			     " times: %" PRIu64 " not readable, %" PRIu64
-			     " no image, %" PRIu64 " damaged, %" PRIu64
+			     " times: %" PRIu64 " unreadable, %" PRIu64
+			     " not images, %" PRIu64 " damaged, %" PRIu64
 			     " too large; %" PRIu64
 			     " servings substituted, %" PRIu64 " zeroed\n",
 			s->damaged_examples, s->errors, s->errors_read,
@@ -70,7 +70,8 @@ static void print_damage(const struct refrain_stats *s)
 			s->errors_too_large, s->substituted, s->zero_filled);
 	if (s->dropped_examples || s->dropped_echoes)
 		(void)printf("dropped   %" PRIu64 " examples of a short last "
-			     "batch, %" PRIu64 " echoes as the world changed\n",
+			     "batch, %" PRIu64 " echoes because the world "
+			     "changed\n",
 			s->dropped_examples, s->dropped_echoes);
 }
 
@@ -87,16 +88,17 @@ static void print_echoes(
 			s->echo_factor, s->echo_changes, s->echo_reason);
 	if (changes && !s->echo_changes && s->echo_needs_fresh)
 		(void)printf("          a first change needs a run of %" PRIu64
-			     " fresh examples; a smaller --window less\n",
+			     " fresh examples; a smaller --window needs "
+			     "fewer\n",
 			s->echo_needs_fresh);
-	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f in the "
-		     "mean; %" PRIu64 " pairs in one batch, %" PRIu64
+	(void)printf("echoes    at least %" PRIu64 " steps apart, %.1f on "
+		     "average; %" PRIu64 " pairs in one batch, %" PRIu64
 		     " of them at the end of the run\n",
 		s->min_lag_steps, s->mean_lag_steps, s->in_batch_duplicates,
 		s->end_duplicates);
 }
 
-/* Echoes save nothing while the trainer is the slower one. */
+/* Echoes save nothing if the trainer is the slower side. */
 static void print_advice(const struct refrain_stats *s)
 {
 	if (s->r > R_ECHOES)
@@ -104,8 +106,8 @@ static void print_advice(const struct refrain_stats *s)
 			     "would help, --echo %.1f\n",
 			s->bottleneck, s->suggested_point, s->r);
 	else if (s->r > 0) /* 0: nothing was measured */
-		(void)printf("\nslowest is %s; a batch takes less time to make "
-			     "than to use, so echoes would not help\n",
+		(void)printf("\nslowest is %s; a batch is produced faster "
+			     "than it is consumed, so echoes would not help\n",
 			s->bottleneck);
 }
 
@@ -124,7 +126,8 @@ void load_print(const struct load_options *o, const struct load_result *r)
 	char read[SIZE_TEXT_MAX], peak[SIZE_TEXT_MAX], pool[SIZE_TEXT_MAX];
 
 	if (!r->steps) {
-		(void)printf("the run is at its end: nothing is left\n");
+		(void)printf("the run has already ended; there is nothing "
+			     "left to load\n");
 		return;
 	}
 	(void)printf("served    %" PRIu64 " examples in %" PRIu64
@@ -136,8 +139,8 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		     " decodes (%" PRIu64 " of them again)\n",
 		size_format(s->bytes_read, read), s->files_read, s->decodes,
 		s->redecodes);
-	(void)printf("a batch   %.2f ms to make, %.2f ms to use: r = %.2f; "
-		     "stalled %.1f %% of the time\n",
+	(void)printf("a batch   %.2f ms to produce, %.2f ms to consume: r = "
+		     "%.2f; stalled %.1f %% of the time\n",
 		s->t_upstream_ms, s->t_downstream_ms, s->r, s->stall_pct);
 	print_echoes(o, s);
 	(void)printf("memory    %s at most, %s of it decoded examples\n",
@@ -180,7 +183,7 @@ static void set_hash(json_t *o, const char *name, uint64_t value)
 	(void)json_object_set_new(o, name, json_string(text));
 }
 
-/* What the run was and did. */
+/* Add the configuration and results of the run. */
 static void add_run(json_t *o, const struct load_options *options,
 	const struct load_result *r)
 {
@@ -274,11 +277,11 @@ int load_print_json(
 	add_damage(o, &r->stats);
 	add_speed(o, r);
 	add_stages(o, &r->stats);
-	/* A value that there was no memory for is not in it. */
+	/* Without memory for a value, the object lacks it. */
 	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	json_decref(o);
 	if (!text)
 		return -ENOMEM;
-	(void)puts(text); /* main() sees whether it was written */
+	(void)puts(text); /* main() checks for write errors */
 	return 0;
 }

@@ -49,8 +49,8 @@ static int parse(struct load_state *s, const unsigned char *file, size_t size,
 		memcmp(file, MAGIC, sizeof(MAGIC)) != 0 ||
 		get64(file + HEAD_BYTES + n) != hash64(file, HEAD_BYTES + n, 0))
 		return error_set(err, -EBADMSG,
-			"'%s' was not written by --state, or is damaged; "
-			"remove it to begin anew",
+			"'%s' is damaged or was not written by --state; "
+			"remove it to start anew",
 			s->path);
 	s->trace_bytes = get64(file + 8);
 	s->loader_bytes = n;
@@ -58,7 +58,7 @@ static int parse(struct load_state *s, const unsigned char *file, size_t size,
 	return 0;
 }
 
-/* A file that is not there is no failure: nothing was saved yet. */
+/* A missing file is not a failure: nothing was saved yet. */
 static int read_state(struct load_state *s, struct error *err)
 {
 	unsigned char file[FILE_MAX + 1];
@@ -91,7 +91,7 @@ static int open_trace(struct load_state *s, struct error *err)
 	s->trace = fdopen(fd, "w");
 	if (!s->trace)
 		return error_set(err, -ENOMEM, "%m");
-	(void)steal_fd(&fd); /* the stream's now */
+	(void)steal_fd(&fd); /* the stream owns it now */
 	return 0;
 }
 
@@ -116,7 +116,7 @@ int load_state_open(struct load_state *s, const char *path,
 void load_state_close(struct load_state *s)
 {
 	if (s->trace)
-		(void)fclose(s->trace); /* was flushed after each batch */
+		(void)fclose(s->trace); /* flushed after each batch */
 	free(s->fresh_path);
 }
 
@@ -148,7 +148,7 @@ static int write_file(const char *path, const unsigned char *data, size_t n)
 	return close(steal_fd(&fd)) == 0 ? 0 : -errno;
 }
 
-/* What is lost in a crash of the machine is the rename at most: no sync. */
+/* No sync: a crash of the machine loses at most the rename. */
 static int save(
 	struct load_state *s, struct refrain_loader *l, struct error *err)
 {

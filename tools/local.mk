@@ -50,7 +50,7 @@ install-exec-hook:
 uninstall-hook:
 	rm -f '$(DESTDIR)$(sbindir)/mount.refrain'
 
-# What goes with the command: completion for bash, and a systemd unit for
+# Files installed with the command: completion for bash, and a systemd unit for
 # mounts that an fstab line does not suit.
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = completions/refrain

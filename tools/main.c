@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The `refrain` command: finds the subcommand and runs it. Under the name
- * mount.refrain it is the helper of mount(8).
+ * The `refrain` command: finds the subcommand and runs it. When called as
+ * mount.refrain, it is the helper of mount(8).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,17 +14,19 @@
 const struct command command_table[] = {
 	{"mount", "mount a dataset behind a cache", cmd_mount, &mount_usage},
 	{"umount", "unmount it", cmd_umount, &umount_usage},
-	{"status", "show how a mount is doing", cmd_status, &status_usage},
+	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},
-	{"plan", "tell the order of reading", cmd_plan, &plan_usage},
-	{"refresh", "look at the origin again", cmd_refresh, &refresh_usage},
+	{"plan", "announce the order of reading", cmd_plan, &plan_usage},
+	{"refresh", "look for changes at the origin", cmd_refresh,
+		&refresh_usage},
 	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
 	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},
 	{"load", "load a dataset as a trainer would, with echoes", cmd_load,
 		&load_usage},
 	{"index", "list the files of a dataset", cmd_index, &index_usage},
-	{"fault", "change the faults of a drill", cmd_fault, &fault_usage},
-	{"make-dataset", "make a dataset of JPEGs to try things with",
+	{"fault", "change the injected faults of a mount", cmd_fault,
+		&fault_usage},
+	{"make-dataset", "generate a dataset of JPEGs for experiments",
 		cmd_make_dataset, &make_dataset_usage},
 	{NULL, NULL, NULL, NULL},
 };
@@ -45,9 +47,8 @@ static void print_usage(FILE *to)
 		to);
 	for (const struct command *c = command_table; c->name; c++)
 		(void)fprintf(to, "  %-14s%s\n", c->name, c->summary);
-	(void)fputs("\n'refrain help COMMAND' says more, and so does "
-		    "refrain(1).\n",
-		to);
+	(void)fputs(
+		"\nSee 'refrain help COMMAND' and refrain(1) for more.\n", to);
 }
 
 static int unknown(const char *name)
@@ -116,7 +117,7 @@ static int run(int argc, char **argv)
 	if (strcmp(name, "--fill-man") == 0)
 		return manual_fill();
 	c = find_command(name);
-	/* mount.fuse, which has a remount, does not know our helper. */
+	/* mount.fuse, which handles a remount, does not know our helper. */
 	if (!c && argc > 3 && strchr(name, '/'))
 		return mount_helper(argc, argv);
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain make-dataset: JPEGs in a directory a class, which a classifier can
- * learn and which are the same for the same seed, whatever the number of
- * threads. Draws with tools/picture; threads take the next picture from a
+ * refrain make-dataset: generates JPEGs, one directory per class, that a
+ * classifier can learn. The same seed gives the same images with any number of
+ * threads. tools/picture.c draws them. Threads take the next picture from a
  * counter, and the first failure stops them all.
  */
 #include "make_dataset.h"
@@ -39,10 +39,10 @@ struct dataset {
 	int dir_fd;
 	int class_digits;
 
-	_Atomic unsigned next;	/* picture to make; relaxed */
+	_Atomic unsigned next;	/* next picture to draw; relaxed */
 	_Atomic uint64_t bytes; /* written so far; relaxed */
 	_Atomic bool failed;	/* relaxed; the threads' join orders it */
-	pthread_mutex_t mutex;	/* of what follows */
+	pthread_mutex_t mutex;	/* protects the members below */
 	struct error first;	/* failure */
 };
 
@@ -55,8 +55,8 @@ static int parse_size(void *out, const char *value, struct error *err)
 		!d->width || !d->height || d->width > SIDE_MAX ||
 		d->height > SIDE_MAX)
 		return error_set(err, -EINVAL,
-			"'%s' is no size; write WxH, as 500x375, up to %d "
-			"a side",
+			"'%s' is not a valid size; write WxH as in 500x375, "
+			"each side at most %d",
 			value, SIDE_MAX);
 	return 0;
 }
@@ -64,17 +64,17 @@ static int parse_size(void *out, const char *value, struct error *err)
 #define FIELD(f) offsetof(struct dataset, f)
 
 static const struct option_def options[] = {
-	{"classes", 'k', "K", "Number of classes, a directory each.",
+	{"classes", 'k', "K", "Number of classes; each gets a directory.",
 		OPTION_NUMBER, FIELD(classes), NULL, true},
-	{"images", 'n', "N", "Number of images in all.", OPTION_NUMBER,
+	{"images", 'n', "N", "Total number of images.", OPTION_NUMBER,
 		FIELD(images), NULL, true},
 	{"size", 's', "WxH",
-		"Size of every image in pixels; sizes vary as those of "
-		"photographs do unless this is given.",
+		"Size of every image in pixels (default: sizes vary like "
+		"those of photographs).",
 		OPTION_CALL, 0, parse_size, false},
-	{"seed", 0, "S", "Another seed makes other images; default 0.",
-		OPTION_NUMBER, FIELD(seed), NULL, false},
-	{"threads", 't', "T", "Threads that draw; default one a processor.",
+	{"seed", 0, "S", "Seed for the images; default 0.", OPTION_NUMBER,
+		FIELD(seed), NULL, false},
+	{"threads", 't', "T", "Threads that draw; default one per processor.",
 		OPTION_NUMBER, FIELD(threads), NULL, false},
 	{.name = NULL},
 };
@@ -82,7 +82,7 @@ static const struct option_def options[] = {
 const struct option_usage make_dataset_usage = {
 	.name = "make-dataset",
 	.operands = "DIR",
-	.summary = "Make a dataset of JPEGs whose classes can be learned.",
+	.summary = "Generate a dataset of JPEGs whose classes can be learned.",
 	.options = options,
 	.min_operands = 1,
 	.max_operands = 1,
@@ -107,7 +107,7 @@ static void painter_release(struct painter *p)
 	free(p->rgb);
 }
 
-/* Room for one picture and for the largest file that it can become. */
+/* Make room for one picture and for the largest JPEG it can become. */
 static int painter_grow(struct painter *p, const struct picture_spec *spec)
 {
 	size_t need = (size_t)spec->width * spec->height * 3;
@@ -162,7 +162,7 @@ static int write_file(
 	if (rc == 0 && close(steal_fd(&fd)) < 0)
 		rc = -errno;
 	if (rc < 0)
-		(void)unlinkat(dir_fd, name, 0); /* half a file is no use */
+		(void)unlinkat(dir_fd, name, 0); /* do not leave half a file */
 	return rc;
 }
 
@@ -173,7 +173,8 @@ static void class_name(
 		class); /* fits: CLASSES_MAX */
 }
 
-/* Images go round the classes, so that these differ by one at most. */
+/* Images are dealt to the classes in turn, so the counts differ by one at most.
+ */
 static int make_one(struct painter *p, unsigned i)
 {
 	struct dataset *d = p->d;
@@ -200,8 +201,8 @@ static int make_one(struct painter *p, unsigned i)
 	LOCK_SCOPE(&d->mutex);
 	if (!atomic_exchange(&d->failed, true))
 		return error_set(&d->first, rc,
-			"cannot make '%s/%s': %m; what was made so far is "
-			"still there",
+			"cannot create '%s/%s': %m; the images created so far "
+			"remain",
 			d->dir, name);
 	return rc;
 }
@@ -233,7 +234,7 @@ static int start_and_join(struct dataset *d, struct error *err)
 	for (; n < d->threads && rc == 0; n++)
 		rc = -pthread_create(&threads[n], NULL, painter_run, d);
 	if (rc < 0)
-		n--; /* the last one is not there: those before it do it */
+		n--; /* the threads already started do the work */
 	for (unsigned i = 0; i < n; i++)
 		(void)pthread_join(threads[i], NULL); /* joinable, ours */
 	if (atomic_load(&d->failed)) {
@@ -252,27 +253,30 @@ static int make_classes(const struct dataset *d, struct error *err)
 	for (unsigned c = 0; c < d->classes; c++) {
 		class_name(d, c, name);
 		if (mkdirat(d->dir_fd, name, 0755) < 0)
-			return error_set(err, -errno, "cannot make '%s/%s': %m",
+			return error_set(err, -errno,
+				"cannot create '%s/%s': "
+				"%m",
 				d->dir, name);
 	}
 	return 0;
 }
 
-/* The directory, made if missing, must be empty: nothing is overwritten. */
+/* Open the directory, creating it if missing. It must be empty, as nothing is
+ * overwritten. */
 static int open_empty_dir(struct dataset *d, struct error *err)
 {
 	CLEANUP_DIR DIR *dir = NULL;
 	struct dirent *e;
 
 	if (mkdir(d->dir, 0755) < 0 && errno != EEXIST)
-		return error_set(err, -errno, "cannot make '%s': %m", d->dir);
+		return error_set(err, -errno, "cannot create '%s': %m", d->dir);
 	dir = opendir(d->dir);
 	if (!dir)
 		return error_set(err, -errno, "cannot open '%s': %m", d->dir);
 	while ((e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			return error_set(err, -ENOTEMPTY,
-				"'%s' is not empty; give a directory that is, "
+				"'%s' is not empty; give an empty directory "
 				"or one that does not exist",
 				d->dir);
 	d->dir_fd = fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);

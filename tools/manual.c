@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manual pages get their tables from the program: a line "@OPTIONS name@"
- * becomes the options of that command, "@COMMANDS@", "@COUNTERS@", "@GAUGES@"
- * and "@MESSAGES@" (of the log) the tables of these names, "@VERSION@" in any
- * line the version.
+ * Fills in the tables of manual pages. A line "@OPTIONS name@" becomes the
+ * options of that command; "@COMMANDS@", "@COUNTERS@", "@GAUGES@" and
+ * "@MESSAGES@" (of the log) become these tables. "@VERSION@" in any line
+ * becomes the version.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void fill_gauges(const struct gauge *table)
 		print_entry(table->name, table->unit, table->help);
 }
 
-/* A message of the log, with words for its placeholders. */
+/* Print a message of the log with words for its placeholders. */
 static void print_message(const char *text)
 {
 	static const char letters[] = "pdens";
@@ -86,7 +86,7 @@ static int fill_options(char *line)
 		option_print_man(c->usage, stdout);
 		return EXIT_OK;
 	}
-	(void)fprintf(stderr, "refrain: no options of '%s'\n", name);
+	(void)fprintf(stderr, "refrain: '%s' has no options\n", name);
 	return EXIT_FAILED;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain mount: the options of a mount, handed to the daemon. */
+/* refrain mount: parses the options of a mount and passes them to the daemon.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "command.h"
 #include "daemon/daemon.h"
 
-/* The option was not given; the daemon has 0 for that. */
+/* The option was not given. The daemon represents that as 0. */
 #define REVALIDATE_NEVER UINT_MAX
 
 struct mount_args {
@@ -20,7 +21,7 @@ struct mount_args {
 	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
 };
 
-/* DIR:SIZE, at the last colon: the directory may have some, too. */
+/* Parse DIR:SIZE, split at the last colon as DIR may contain colons. */
 static int add_cache(void *out, const char *value, struct error *err)
 {
 	struct mount_args *args = out;
@@ -34,7 +35,7 @@ static int add_cache(void *out, const char *value, struct error *err)
 		return error_set(err, -EINVAL,
 			"'%s' is not DIR:SIZE, as in /dev/shm/cache:64G",
 			value);
-	/* Of how much a percentage is, the daemon sees when it opens it. */
+	/* Percentages are computed by the daemon when it opens the tier. */
 	rc = size_parse(colon + 1, UINT64_MAX, &bytes, err);
 	if (rc < 0)
 		return rc;
@@ -44,7 +45,9 @@ static int add_cache(void *out, const char *value, struct error *err)
 			"/dev/shm/cache:64G",
 			value);
 	if (o->ntiers == STORE_TIERS_MAX)
-		return error_set(err, -EINVAL, "there can be at most %d",
+		return error_set(err, -EINVAL,
+			"at most %d caches are "
+			"supported",
 			STORE_TIERS_MAX);
 	dir = strndup(value, (size_t)(colon - value));
 	if (!dir)
@@ -86,9 +89,9 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "cache",
 		.arg = "DIR:SIZE",
-		.help = "Keep up to SIZE of the dataset in the directory DIR; "
-			"give it once for each tier, fastest first. SIZE takes "
-			"K, M, G, T or N% of the file system.",
+		.help = "Keep up to SIZE of the dataset in the directory DIR. "
+			"Repeat it for each tier, fastest first. SIZE takes "
+			"K, M, G, T, or N% of the file system.",
 		.kind = OPTION_CALL,
 		.call = add_cache,
 		.required = true,
@@ -111,7 +114,7 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "chunk",
 		.arg = "SIZE",
-		.help = "The size of these chunks, a multiple of 64K (default "
+		.help = "Size of these chunks, a multiple of 64K (default "
 			"256K).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(chunk_bytes),
@@ -119,20 +122,19 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "staging",
 		.arg = "SIZE",
-		.help = "Memory for what is on its way from the origin or did "
-			"not fit the cache, at least four times --limit and "
-			"--chunk (default 256M).",
+		.help = "Memory for data being fetched or not fitting the "
+			"cache, at least four times --limit and --chunk "
+			"(default 256M).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(staging_bytes),
 	},
 	{
 		.name = "pages",
 		.arg = "SIZE",
-		.help = "Let the kernel keep at most SIZE of its pages of "
-			"items that did not fit the cache, oldest out first "
-			"(default: as many as it likes). Pages stay for 100 ms "
-			"at least, unless more than 64M above SIZE wait to be "
-			"dropped.",
+		.help = "Limit the kernel's page cache for items that do not "
+			"fit the cache to SIZE, dropping the oldest pages "
+			"first (default: no limit). Pages younger than 100 ms "
+			"are kept, unless more than 64M above SIZE would be.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(pages_bytes),
 	},
@@ -140,16 +142,16 @@ static const struct option_def mount_table[] = {
 		.name = "revalidate",
 		.arg = "SECONDS",
 		.help = "Ask the origin whether a file has changed, at most "
-			"once in SECONDS a file (default: only when 'refrain "
-			"refresh' says so).",
+			"once every SECONDS per file (default: only on "
+			"'refrain refresh').",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(revalidate_s),
 	},
 	{
 		.name = "verify",
 		.arg = "always|never",
-		.help = "Whether each read from the cache checks the bytes "
-			"against their checksums (default always).",
+		.help = "Verify the checksums on each read from the cache, "
+			"always (default) or never.",
 		.kind = OPTION_CALL,
 		.call = set_verify,
 	},
@@ -163,8 +165,8 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "group",
 		.arg = "GROUP",
-		.help = "Let the members of GROUP control the mount and read "
-			"its cache, all files included, whatever their modes.",
+		.help = "Let members of GROUP control the mount and read all "
+			"files in its cache, regardless of their modes.",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(group),
 	},
@@ -188,14 +190,14 @@ static const struct option_def mount_table[] = {
 		.name = "region",
 		.arg = "REGION",
 		.help = "Region of the bucket (default: AWS_REGION, the "
-			"profile's, or as the server says).",
+			"profile's region, or the server's answer).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(region),
 	},
 	{
 		.name = "profile",
 		.arg = "NAME",
-		.help = "Use the credentials of this profile in ~/.aws "
+		.help = "Use the credentials of profile NAME in ~/.aws "
 			"(default: AWS_PROFILE or 'default').",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(profile),
@@ -208,8 +210,8 @@ static const struct option_def mount_table[] = {
 	},
 	{
 		.name = "requester-pays",
-		.help = "Accept that requests are charged to the credentials' "
-			"account.",
+		.help = "Accept charges for requests to a requester-pays "
+			"bucket.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(requester_pays),
 	},
@@ -230,15 +232,15 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "log-file",
 		.arg = "FILE",
-		.help = "Append the log to FILE; SIGHUP makes the daemon open "
-			"it again (default: standard error or the journal; in "
-			"the background syslog(3)).",
+		.help = "Append the log to FILE; SIGHUP reopens it (default: "
+			"standard error or the journal; in the background "
+			"syslog(3)).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(log_file),
 	},
 	{
 		.name = "log-json",
-		.help = "Log one JSON object a line.",
+		.help = "Log one JSON object per line.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(log_json),
 	},
@@ -283,11 +285,12 @@ static int run(struct mount_args *args, char **argv)
 	if (o->timeout_s == 0)
 		return refuse("--timeout must not be 0");
 	if (o->revalidate_s == 0)
-		return refuse("--revalidate must not be 0; without it changes "
-			      "are seen when 'refrain refresh' is run");
+		return refuse("--revalidate must not be 0; omit it to see "
+			      "changes only on 'refrain refresh'");
 	if (o->revalidate_s == REVALIDATE_NEVER)
 		o->revalidate_s = 0;
-	/* A chunk that was not given is the source's, which fits. */
+	/* Without --chunk the source chooses the chunk size, and its choice
+	 * fits. */
 	if (cache_check_sizes(o->limit_bytes,
 		    o->chunk_bytes ? o->chunk_bytes : STORE_BLOCK_BYTES,
 		    o->staging_bytes, &err) < 0) {
@@ -297,7 +300,7 @@ static int run(struct mount_args *args, char **argv)
 	rc = daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
-	if (rc == -EFBIG) /* a tier that its file system cannot hold */
+	if (rc == -EFBIG) /* a tier larger than its file system */
 		return EXIT_USAGE;
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mount.refrain: what mount(8) runs for file system type `refrain`, fstab
- * lines included. Turns -o lists into the command line of `refrain mount`.
+ * mount.refrain: run by mount(8) for the file system type `refrain`, also for
+ * fstab lines. Translates -o lists into the command line of `refrain mount`.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "command.h"
 
-/* What mount(8) and systemd put into the list for themselves. */
+/* Options that mount(8) and systemd add for themselves. */
 static const char *const generic[] = {"rw", "ro", "defaults", "auto", "noauto",
 	"user", "nouser", "users", "owner", "group", "_netdev", "nofail",
 	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime", "noatime",
@@ -47,8 +47,8 @@ static const struct option_def helper_table[] = {
 		add_list, false},
 	{"sloppy", 's', NULL, "Ignore unknown options.", OPTION_FLAG,
 		FIELD(sloppy), NULL, false},
-	{"fake", 'f', NULL, "Do not mount.", OPTION_FLAG, FIELD(fake), NULL,
-		false},
+	{"fake", 'f', NULL, "Do everything but mount.", OPTION_FLAG,
+		FIELD(fake), NULL, false},
 	{"no-mtab", 'n', NULL, "Ignored.", OPTION_FLAG, FIELD(ignored), NULL,
 		false},
 	{"verbose", 'v', NULL, "Ignored.", OPTION_FLAG, FIELD(ignored), NULL,
@@ -61,7 +61,7 @@ static const struct option_def helper_table[] = {
 static const struct option_usage helper_usage = {
 	.name = "mount",
 	.operands = "SOURCE MOUNTPOINT",
-	.summary = "Mount as mount(8) wants it.",
+	.summary = "Mount on behalf of mount(8).",
 	.options = helper_table,
 	.min_operands = 2,
 	.max_operands = 2,
@@ -78,7 +78,7 @@ static bool is_generic(const char *word)
 	return false;
 }
 
-/* The command line that is being made; its words are allocated. */
+/* The command line under construction; its words are allocated. */
 struct words {
 	char **v;
 	int n;
@@ -104,7 +104,7 @@ static void words_release(struct words *w)
 	free(w->v);
 }
 
-/* One element of the list: ours, mount(8)'s, or unknown. */
+/* Handle one element of the list: our option, one of mount(8), or unknown. */
 static int add_option(
 	struct words *w, const char *word, bool sloppy, struct error *err)
 {
@@ -115,13 +115,12 @@ static int add_option(
 		return 0;
 	if (strcmp(word, "remount") == 0)
 		return error_set(err, -EINVAL,
-			"options of a mount cannot be changed: 'refrain "
-			"umount' it, and mount it again");
+			"cannot change the options of a mount; run 'refrain "
+			"umount' and mount again");
 	o = option_find(&mount_usage, word, strcspn(word, "="));
 	if (!o && !sloppy)
 		return error_set(err, -EINVAL,
-			"option '%s': unknown: refrain-mount(1) lists them",
-			word);
+			"unknown option '%s'; see refrain-mount(1)", word);
 	if (o)
 		rc = add_word(w, "--", word);
 	return rc < 0 ? error_set(err, rc, "%m") : 0;

@@ -11,8 +11,8 @@
 #include "base/mountinfo.h"
 
 /*
- * As realpath(), but without looking at the last component, for that fails
- * on a mount whose daemon is dead.
+ * Like realpath(), but does not look at the last component, as that fails on a
+ * mount whose daemon is dead.
  */
 static char *parent_realpath(const char *path)
 {
@@ -73,7 +73,7 @@ int mounts_find(const char *path, char **canonical, struct error *err)
 		return error_set(err, rc, "cannot read the list of mounts: %m");
 	if (rc == 0)
 		return error_set(err, -EINVAL,
-			"'%s' is not a refrain mount: use umount(8)", path);
+			"'%s' is not a refrain mount; use umount(8)", path);
 	*canonical = steal_ptr(&real);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding a refrain mount in the kernel's list, which works for one whose
- * daemon is dead, too.
+ * Finds a refrain mount in the kernel's list of mounts. This also works when
+ * its daemon is dead.
  */
 #ifndef TOOLS_MOUNTS_H
 #define TOOLS_MOUNTS_H
@@ -9,8 +9,9 @@
 #include "base/err.h"
 
 /*
- * The path of the mount at `path` as the kernel knows it; the caller frees
- * it. -EINVAL if nothing or something else is mounted there; -errno.
+ * Return the path of the mount at `path` as the kernel knows it; the caller
+ * frees it. Returns -EINVAL if nothing or something else is mounted there, or
+ * -errno.
  */
 int mounts_find(const char *path, char **canonical, struct error *err);
 

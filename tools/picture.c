@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drawing of made-up photographs: a smooth field, a grating, some shapes,
- * noise. Pure functions without shared state, entered by any thread.
+ * Draws synthetic photographs: a smooth field, a grating, some shapes, noise.
+ * Pure functions without shared state; any thread.
  */
 #include "picture.h"
 
@@ -27,7 +27,7 @@ static uint64_t rng_next(struct rng *r)
 	return hash64(&r->state, sizeof(r->state), 0);
 }
 
-/* A stream of its own for each (seed, what, number). */
+/* A separate random stream for each (seed, what, number). */
 static struct rng rng_of(uint64_t seed, uint64_t what, uint64_t number)
 {
 	uint64_t text[2] = {what, number};
@@ -35,7 +35,7 @@ static struct rng rng_of(uint64_t seed, uint64_t what, uint64_t number)
 	return (struct rng){hash64(text, sizeof(text), seed)};
 }
 
-/* Even over lo..hi, both included. */
+/* Uniform over lo..hi, both included. */
 static int rng_range(struct rng *r, int lo, int hi)
 {
 	return lo + (int)(rng_next(r) % (uint64_t)(hi - lo + 1));
@@ -75,7 +75,7 @@ static void look_field(struct rng *r, int field[GRID][GRID])
 	for (int y = 0; y < GRID; y++)
 		for (int x = 0; x < GRID; x++)
 			sum += field[y][x] = rng_range(r, -44, 44);
-	/* Without its mean: the mean colour shall not tell the class. */
+	/* Subtract the mean, as the mean colour must not reveal the class. */
 	for (int y = 0; y < GRID; y++)
 		for (int x = 0; x < GRID; x++)
 			field[y][x] -= sum / (GRID * GRID);
@@ -108,13 +108,13 @@ static uint8_t clamp(int v)
 
 /* -- Field, grating, noise: one pass over the frame -- */
 
-/* Where a pixel lies between two nodes of the field. */
+/* The position of a pixel between two nodes of the field. */
 struct between {
 	int node;
 	int weight; /* of the next node, of 256 */
 };
 
-/* Eased, so that the nodes leave no creases. */
+/* Ease the weight, so that the nodes leave no creases. */
 static struct between between(int at, int length, int shift)
 {
 	int64_t span = (int64_t)(GRID - 1) << 16;
@@ -185,7 +185,7 @@ static int ground_init(struct ground *g, const struct picture_spec *spec,
 	return 0;
 }
 
-/* The field's nodes on the height of one row. */
+/* Interpolate the field's nodes at the height of one row. */
 static void ground_row_nodes(
 	const struct ground *g, struct between row, int nodes[CHANNELS][GRID])
 {
@@ -299,7 +299,7 @@ struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class)
 	} aspects[] = {{4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {4, 3}, {3, 4},
 		{3, 4}, {3, 2}, {1, 1}};
 	struct rng r = rng_of(seed, OF_SIZE, index);
-	/* Products of even numbers lean to the right, as sizes do. */
+	/* Products of uniform numbers lean to small values, as sizes do. */
 	int side = 468 * rng_range(&r, 62, 140) / 100 * rng_range(&r, 62, 140) /
 		100;
 	size_t a = (size_t)rng_range(&r, 0, 9);

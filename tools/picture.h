@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Made-up photographs of made-up classes, for datasets that anybody can have
- * in a minute. A picture is a pure function of its spec, on every machine:
- * drawing is done in integers.
+ * Synthetic photographs of synthetic classes, for datasets that anybody can
+ * generate in a minute. A picture is a pure function of its spec on every
+ * machine, as it is drawn in integers.
  *
- * What makes a class: where light and colour lie in the frame, direction and
- * pitch of a grating, kind and number of the shapes. What does not: mean
- * colour, the shapes' places and colours, brightness and noise, all of which
- * vary from picture to picture.
+ * A class determines the places of light and colour in the frame, the direction
+ * and pitch of a grating, and the kind and number of shapes. The mean colour,
+ * the places and colours of the shapes, the brightness and the noise vary from
+ * picture to picture.
  */
 #ifndef TOOLS_PICTURE_H
 #define TOOLS_PICTURE_H
@@ -15,17 +15,16 @@
 #include <stdint.h>
 
 struct picture_spec {
-	uint64_t seed; /* of the dataset */
+	uint64_t seed; /* seed of the dataset */
 	uint64_t index;
 	unsigned class;
 	unsigned width, height;
-	unsigned quality; /* that a camera would have saved it with */
+	unsigned quality; /* JPEG quality, as a camera would choose */
 };
 
 /*
- * The spec of one picture with sizes as photographs have them: most about
- * 500 x 375, some a quarter of that and some several times, 110 KB as JPEG in
- * the mean.
+ * The spec of one picture with a size as photographs have: most about 500 x
+ * 375, some a quarter of that, some several times; 110 KB as JPEG on average.
  */
 struct picture_spec picture_spec(uint64_t seed, uint64_t index, unsigned class);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain plan: tells a mount in which order files are going to be read, and
- * stays until they were. One thread.
+ * refrain plan: sends a mount the order in which files will be read, and waits
+ * until they have been. One thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "progress.h"
 #include "schedule/schedule.h"
 
-/* Of the names of one request, which may have 1 MiB. */
+/* Limit for the names in one request; a request may have 1 MiB. */
 #define REQUEST_BYTES ((size_t)768 << 10)
 #define NAME_BYTES_MAX 8192
 
@@ -37,56 +37,59 @@ static const struct option_def plan_table[] = {
 	{
 		.name = "epoch",
 		.arg = "N",
-		.help = "The number of the first epoch.",
+		.help = "Number of the first epoch.",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(epoch),
 	},
 	{
 		.name = "echo",
 		.arg = "E",
-		.help = "How often each example is served: 2, 2.5 or 5/2.",
+		.help = "Number of times each example is served, such as 2, "
+			"2.5 or 5/2.",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(echo),
 	},
 	{
 		.name = "batch",
 		.arg = "B",
-		.help = "Examples of a step.",
+		.help = "Examples per step.",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(batch),
 	},
 	{
 		.name = "window",
 		.arg = "W",
-		.help = "The window of the echo schedule, in examples.",
+		.help = "Window of the echo schedule, in examples.",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(window),
 	},
 	{
 		.name = "step-ms",
 		.arg = "T",
-		.help = "Milliseconds of a step; measured, if not given.",
+		.help = "Duration of a step in milliseconds (default: "
+			"measured).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(step_ms),
 	},
 	{
 		.name = "slack",
 		.arg = "N",
-		.help = "How many files readers of this order may be apart; "
-			"16 batches, at least 256, if not given.",
+		.help = "Maximum distance in files between readers of this "
+			"order (default: 16 batches, at least 256).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(slack),
 	},
 	{
 		.name = "null",
 		.letter = '0',
-		.help = "Names end with NUL, not with a newline.",
+		.help = "Names end with NUL instead of a newline.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(null),
 	},
 	{
 		.name = "json",
-		.help = "Print the result as one JSON object, and no progress.",
+		.help = "Print the result as one JSON object, without "
+			"progress.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(json),
 	},
@@ -96,9 +99,9 @@ static const struct option_def plan_table[] = {
 const struct option_usage plan_usage = {
 	.name = "plan",
 	.operands = "MOUNTPOINT",
-	.summary = "Tell a mount the order, on standard input, in which files "
-		   "will be read; one relative path a line, an empty line "
-		   "before the next epoch.",
+	.summary = "Read from standard input the order in which files will be "
+		   "read, and send it to a mount. Each line is a relative "
+		   "path; an empty line starts the next epoch.",
 	.options = plan_table,
 	.min_operands = 1,
 	.max_operands = 1,
@@ -108,16 +111,16 @@ struct planner {
 	const struct plan_args *args;
 	struct ctl_client *client;
 	struct progress progress;
-	json_t *names;	/* of the next request */
+	json_t *names;	/* names of the next request */
 	uint64_t epoch; /* of these */
 	size_t bytes;
-	/* Lines that got no position. */
+	/* Counts of lines that were left out. */
 	uint64_t unknown, not_file, empty, duplicate, too_long;
 	uint64_t added;
-	json_t *examples; /* of such lines; NULL: none yet */
+	json_t *examples; /* examples of such lines; NULL: none yet */
 };
 
-/* A number of the command line that a request can have. */
+/* Put a number of the command line into the request. */
 static int set_number(
 	json_t *request, const char *name, const char *text, struct error *err)
 {
@@ -209,7 +212,7 @@ static int send_names(struct planner *p, struct error *err)
 static int add_line(
 	struct planner *p, char *line, size_t len, struct error *err)
 {
-	/* What escapes may make of it. */
+	/* An upper bound of its escaped length. */
 	size_t bytes = 6 * len + 16;
 	int rc = 0;
 
@@ -221,7 +224,7 @@ static int add_line(
 		rc = send_names(p, err);
 	if (rc == 0 && json_array_append_new(p->names, ctl_path_new(line)) < 0)
 		rc = error_set(err, -ENOMEM, "%m");
-	/* Most need none: what was reckoned too high is given back. */
+	/* Most bytes need no escape; correct the bound. */
 	for (size_t i = 0; i < len; i++)
 		if (line[i] >= ' ' && line[i] < 127 && line[i] != '"' &&
 			line[i] != '\\')
@@ -268,7 +271,7 @@ static void show(void *arg, const json_t *line)
 	char note[96];
 
 	(void)snprintf(note, sizeof(note),
-		" fetched ahead, %" PRIu64 " of %" PRIu64 " files done with",
+		" fetched ahead, %" PRIu64 " of %" PRIu64 " files done",
 		ask_number(line, "done"), ask_number(line, "positions"));
 	progress_show(&p->progress, ask_number(line, "fetched_items"),
 		ask_number(line, "fetched_bytes"), 0, note);
@@ -283,8 +286,9 @@ static void print_left_out(const struct planner *p)
 	if (n == 0)
 		return;
 	(void)printf("%" PRIu64 " %s left out: %" PRIu64
-		     " unknown names, %" PRIu64 " no files, %" PRIu64
-		     " empty files, %" PRIu64 " twice, %" PRIu64 " too long",
+		     " unknown names, %" PRIu64 " not files, %" PRIu64
+		     " empty files, %" PRIu64 " duplicates, %" PRIu64
+		     " too long",
 		n, ask_plural(n, "line was", "lines were"), p->unknown,
 		p->not_file, p->empty, p->duplicate, p->too_long);
 	if (first) {
@@ -315,7 +319,7 @@ static void report(const struct planner *p, json_t *reply)
 	}
 	(void)printf("%" PRIu64 " %s: %" PRIu64 " %s in the cache, %" PRIu64
 		     " %s (%s) %s fetched ahead, %" PRIu64
-		     " of them for nothing\n",
+		     " of them never read\n",
 		files, ask_plural(files, "file", "files"), resident,
 		ask_plural(resident, "was", "were"), items,
 		ask_plural(items, "item", "items"),
@@ -325,7 +329,8 @@ static void report(const struct planner *p, json_t *reply)
 	print_left_out(p);
 }
 
-/* Also those that had changed at the source: the next plan has them right. */
+/* Also counts files that had changed at the source; the next plan gets them
+ * right. */
 static int check_failed(const json_t *reply, struct error *err)
 {
 	uint64_t n = ask_number(reply, "failed_items");
@@ -358,11 +363,11 @@ static int run(struct planner *p, json_t *request, struct error *err)
 		rc = read_order(p, err);
 	if (rc == 0 && p->added == 0)
 		rc = error_set(err, -ENOENT,
-			"no line is the path of a file in the mount, relative "
-			"to its root: %s",
+			"no line is the path of a file relative to the "
+			"mount's root: %s",
 			p->examples ? json_string_value(
 					      json_array_get(p->examples, 0))
-				    : "there are none");
+				    : "there are no lines");
 	if (rc < 0)
 		return rc;
 	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,

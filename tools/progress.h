@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress on standard error: a bar that is redrawn on a terminal, a line
- * now and then elsewhere. One thread.
+ * Shows progress on standard error: a bar that is redrawn on a terminal, or a
+ * line now and then elsewhere. One thread.
  */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
@@ -17,20 +17,20 @@ struct progress {
 /* Columns of a bar, its brackets not included. */
 #define BAR_COLUMNS 24
 
-/* "[####....]" for done of total into buf; returns buf. */
+/* Write "[####....]" for done of total into buf; returns buf. */
 const char *progress_bar(
 	uint64_t done, uint64_t total, char buf[BAR_COLUMNS + 3]);
 
 void progress_begin(struct progress *p);
 
 /*
- * Show how far it is, unless that was done a moment ago. total_bytes 0: the
- * end is not known, and neither are share and time left.
+ * Show the progress, unless it was just shown. With total_bytes 0 the end is
+ * not known, and neither share nor time left is shown.
  */
 void progress_show(struct progress *p, uint64_t items, uint64_t bytes,
 	uint64_t total_bytes, const char *note);
 
-/* Make room for other output. */
+/* End the bar, to make room for other output. */
 void progress_end(struct progress *p);
 
 #endif

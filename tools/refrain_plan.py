@@ -202,7 +202,7 @@ class Plan:
             if job[0] == 'epoch':
                 self._send_epoch(job[1], job[2])
             elif job[0] == 'progress':
-                # What was left out has no position.
+                # Names that were left out have no position.
                 self._ask({'cmd': 'plan-progress',
                            'position': max(0, job[1] - self.left_out)})
             else:

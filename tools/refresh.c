@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain refresh: the daemon looks at the origin again. */
+/* refrain refresh: makes the daemon look for changes at the origin. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,8 +9,8 @@
 const struct option_usage refresh_usage = {
 	.name = "refresh",
 	.operands = "MOUNTPOINT [PATH ...]",
-	.summary = "Look at the source again, below each PATH or everywhere, "
-		   "and show what has changed there.",
+	.summary = "Look for changes at the source, below each PATH or "
+		   "everywhere, and report them.",
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,
 };
@@ -31,7 +31,8 @@ static int report(const json_t *reply)
 		return EXIT_OK;
 	(void)fputs("refrain: refresh: ", stderr);
 	ask_print(stderr, reply, "unlisted_why");
-	(void)fputs("; what was known there stays: run it again\n", stderr);
+	(void)fputs("; the old listing is kept there; run the command again\n",
+		stderr);
 	return EXIT_FAILED;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain status: one screen, JSON, Prometheus, or a screen a second. */
+/* refrain status: prints one screen, JSON or Prometheus text, or a screen each
+ * second. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -25,15 +26,15 @@ static const struct option_def status_table[] = {
 	},
 	{
 		.name = "prometheus",
-		.help = "Print everything in the text format of Prometheus.",
+		.help = "Print everything in the Prometheus text format.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(prometheus),
 	},
 	{
 		.name = "watch",
 		.letter = 'w',
-		.help = "Show it again each second, with rates, until "
-			"interrupted or unmounted.",
+		.help = "Refresh each second, with rates, until interrupted "
+			"or unmounted.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(watch),
 	},
@@ -43,7 +44,7 @@ static const struct option_def status_table[] = {
 const struct option_usage status_usage = {
 	.name = "status",
 	.operands = "MOUNTPOINT",
-	.summary = "Show how the mount at MOUNTPOINT is doing.",
+	.summary = "Show the state of the mount at MOUNTPOINT.",
 	.options = status_table,
 	.min_operands = 1,
 	.max_operands = 1,
@@ -81,7 +82,8 @@ static int watch(struct ctl_client *client, struct error *err)
 		json_decref(before);
 		before = now;
 		before_ns = now_ns;
-		(void)nanosleep(&second, NULL); /* sooner does no harm */
+		(void)nanosleep(
+			&second, NULL); /* an early return is harmless */
 	}
 	json_decref(before);
 	return rc == -EPIPE ? 0 : rc; /* unmounted */
@@ -118,7 +120,7 @@ int cmd_status(int argc, char **argv)
 		return status;
 	if (args.json + args.prometheus + args.watch > 1) {
 		(void)error_set(&err, -EINVAL,
-			"only one of --json, --prometheus and --watch");
+			"give only one of --json, --prometheus and --watch");
 		(void)command_fail("status", &err);
 		return EXIT_USAGE;
 	}

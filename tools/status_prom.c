@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A status in the text format of Prometheus, from the tables of counters and
- * gauges. No state.
+ * Prints a status in the Prometheus text format, from the tables of counters
+ * and gauges. No state.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "base/escape.h"
 #include "status_view.h"
 
-/* name="value", fit for a terminal, then with what the format wants escaped. */
+/* Print name="value", escaped for a terminal and then for the format. */
 static void print_label(const char *name, const char *raw)
 {
 	char shown[4 * PATH_MAX];
@@ -35,7 +35,7 @@ static void print_head(const char *prefix, const char *name, const char *suffix,
 		suffix, help, prefix, name, suffix, type);
 }
 
-/* One sample; `dir` is NULL for what is not of a tier. */
+/* Print one sample; `dir` is NULL unless it belongs to a tier. */
 static void print_sample(const json_t *status, const char *metric,
 	const char *suffix, const char *dir, uint64_t value)
 {
@@ -62,7 +62,7 @@ static void print_counters(const json_t *status)
 	}
 }
 
-/* A number, or what is true or false. */
+/* The value of a number or a boolean. */
 static uint64_t gauge(const json_t *status, const char *name)
 {
 	return json_is_true(json_object_get(status, name))

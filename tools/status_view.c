@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One screen that tells at a glance how a mount is doing. No state. */
+/* Prints a one-screen summary of a mount. No state. */
 #include "status_view.h"
 
 #include <inttypes.h>
@@ -12,10 +12,10 @@
 #include "base/size.h"
 #include "progress.h"
 
-/* Where the second column begins. */
+/* The start of the second column. */
 #define LABEL "  %-10s"
 
-/* What a status and the one before it say. */
+/* A status and the previous one. */
 struct view {
 	const json_t *now, *before;
 	double elapsed_s;
@@ -26,7 +26,7 @@ static const char *size_of(const json_t *s, const char *key, char *buf)
 	return size_format(ask_number(s, key), buf);
 }
 
-/* Growth of a counter a second; 0 without a status before. */
+/* Growth of a counter per second; 0 without a previous status. */
 static double rate(const struct view *v, const char *key)
 {
 	uint64_t now = ask_number(v->now, key);
@@ -124,7 +124,8 @@ static void print_cache(const struct view *v)
 	}
 }
 
-/* The share of hits, since the mount or, with rates, of the last moments. */
+/* The share of hits, since the mount or, with rates, since the previous status.
+ */
 static void print_hits(const struct view *v)
 {
 	uint64_t hits = ask_number(v->now, "hits");
@@ -148,7 +149,7 @@ static void print_hits(const struct view *v)
 			all_rate, 100.0 * rate(v, "hits") / all_rate);
 }
 
-/* What loaders opened without the mount; it is in no other figure. */
+/* Hits that loaders opened without the mount; no other figure includes them. */
 static void print_direct(const struct view *v)
 {
 	uint64_t items = ask_number(v->now, "direct_hits");
@@ -156,8 +157,7 @@ static void print_direct(const struct view *v)
 
 	if (!items)
 		return;
-	(void)printf(LABEL "%" PRIu64 " more that loaders opened themselves, "
-			   "%s",
+	(void)printf(LABEL "%" PRIu64 " more opened directly by loaders, %s",
 		"", items, size_of(v->now, "direct_hit_bytes", bytes));
 	print_byte_rate(v, "direct_hit_bytes");
 	(void)putchar('\n');

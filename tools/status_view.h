@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A status, for people and for Prometheus. Private to `refrain status`. */
+/* Prints a status for people and for Prometheus. Private to `refrain status`.
+ */
 #ifndef TOOLS_STATUS_VIEW_H
 #define TOOLS_STATUS_VIEW_H
 
 #include <jansson.h>
 
 /*
- * One screen. `before` is the status of elapsed_s seconds ago, for rates, or
- * NULL.
+ * Print one screen. `before` is the status of elapsed_s seconds ago, for rates,
+ * or NULL.
  */
 void status_print(const json_t *now, const json_t *before, double elapsed_s);
 
-/* The text format of Prometheus. */
+/* Print the Prometheus text format. */
 void status_print_prometheus(const json_t *status);
 
 #endif

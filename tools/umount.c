@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain umount: detach the mount, then wait for its daemon to be gone. */
+/* refrain umount: detaches the mount, then waits for its daemon to end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -18,15 +18,15 @@
 #include "holders.h"
 #include "mounts.h"
 
-/* The daemon gives up what it is doing within seconds. */
+/* The daemon ends its own work within seconds. */
 #define GONE_TIMEOUT_MS 30000
 #define LOOK_MS 1000
-/* What else keeps it may be about to go, too. */
+/* Other holders of the daemon may be about to end, too. */
 #define HELD_TIMEOUT_MS 3000
 
 /*
- * A daemon that bounds the kernel's pages opens files of its own mount for a
- * moment, and programs take one to end.
+ * A mount may be busy for a moment: a daemon that bounds the kernel's pages
+ * opens files of its own mount, and programs take time to end.
  */
 #define BUSY_MS 500
 #define BUSY_LOOK_MS 20
@@ -39,8 +39,8 @@ static const struct option_def umount_table[] = {
 	{
 		.name = "lazy",
 		.letter = 'l',
-		.help = "Take the mount out of sight at once; its daemon ends "
-			"when the last program that uses it does.",
+		.help = "Detach the mount at once; its daemon ends when the "
+			"last program stops using it.",
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct umount_args, lazy),
 	},
@@ -59,7 +59,7 @@ const struct option_usage umount_usage = {
 
 extern char **environ;
 
-/* Run fusermount3 with its messages going to `fd`; its wait status. */
+/* Run fusermount3 with its messages sent to `fd`; returns its wait status. */
 static int spawn_fusermount(char *path, bool lazy, int fd, int *status)
 {
 	char program[] = "fusermount3", option_u[] = "-u", option_z[] = "-uz",
@@ -81,14 +81,14 @@ static int spawn_fusermount(char *path, bool lazy, int fd, int *status)
 	return rc;
 }
 
-/* What an ordinary user has: a setuid helper. */
+/* Ordinary users need the setuid helper. */
 static int fusermount(char *path, bool lazy, struct error *err)
 {
 	int pipe_fds[2], status = 0, rc;
 	char said[512] = "";
 	ssize_t n;
 
-	/* Its few lines fit the pipe: nothing waits for us to read. */
+	/* Its few lines fit the pipe, so it never waits for us to read. */
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot make a pipe: %m");
 	rc = spawn_fusermount(path, lazy, pipe_fds[1], &status);
@@ -96,8 +96,8 @@ static int fusermount(char *path, bool lazy, struct error *err)
 	n = read(pipe_fds[0], said, sizeof(said) - 1);
 	(void)close(pipe_fds[0]);
 	if (rc < 0)
-		return error_set(err, rc,
-			"cannot run fusermount3: %m: is fuse3 installed?");
+		return error_set(
+			err, rc, "cannot run fusermount3: %m; install fuse3");
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	said[n > 0 ? n : 0] = '\0';
@@ -127,13 +127,13 @@ static int busy(const char *path, struct error *err)
 
 	if (*holders_programs(path, who, sizeof(who)))
 		return error_set(err, -EBUSY,
-			"'%s' is busy: used by %s; end that, or detach the "
-			"mount with --lazy",
+			"'%s' is busy: used by %s; end these programs, or "
+			"detach the mount with --lazy",
 			path, who);
 	return error_set(err, -EBUSY,
 		"'%s' is busy: something is mounted below it, or programs use "
-		"it ('fuser -vm %s' as root lists them); end that, or detach "
-		"it with --lazy",
+		"it ('fuser -vm %s' as root lists them); end those, or detach "
+		"the mount with --lazy",
 		path, path);
 }
 
@@ -143,13 +143,13 @@ static int detach_when_free(char *path, bool lazy, struct error *err)
 	int rc = detach(path, lazy, err);
 
 	for (int ms = 0; rc == -EBUSY && ms < BUSY_MS; ms += BUSY_LOOK_MS) {
-		(void)nanosleep(&pause, NULL); /* a shorter one does, too */
+		(void)nanosleep(&pause, NULL); /* a shorter pause is harmless */
 		rc = detach(path, lazy, err);
 	}
 	return rc == -EBUSY ? busy(path, err) : rc;
 }
 
-/* The mount is out of sight. What keeps its daemon, if it does not end? */
+/* The mount is detached. Find what keeps its daemon if it does not end. */
 static int wait_for_end(struct ctl_client *client, const char *path,
 	struct holders_device device, struct error *err)
 {
@@ -190,7 +190,7 @@ static int unmount(const char *mountpoint, bool lazy, struct error *err)
 	if (rc < 0)
 		return rc;
 	device = holders_device_of(path);
-	/* A lazy one must not wait for a daemon that may be stuck. */
+	/* A lazy unmount must not wait for a daemon that may be stuck. */
 	if (!lazy)
 		found = ctl_connect(&client, path, &why);
 	rc = detach_when_free(path, lazy || found == -ENOTCONN, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain verify: re-hash every entry of a tier directory, or of all tiers
- * of a mount, beside whatever uses them.
+ * refrain verify: re-hashes every entry of a tier directory, or of all tiers of
+ * a mount, while they are in use.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,8 @@ const struct option_usage verify_usage = {
 
 struct verify {
 	struct progress progress;
-	uint64_t bytes, before_bytes; /* of this directory, of those before */
+	uint64_t bytes,
+		before_bytes; /* in this directory; in the earlier ones */
 	uint64_t checked, before;
 	uint64_t bad;
 };
@@ -64,7 +65,7 @@ static int verify_dir(struct verify *v, const char *dir, struct error *err)
 	return 0;
 }
 
-/* One of a status: its path may be no UTF-8. */
+/* Verify one tier of a status. Its path may not be UTF-8. */
 static int verify_tier(struct verify *v, const json_t *tier, struct error *err)
 {
 	const json_t *bytes = json_object_get(tier, "dir_bytes");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain warm: the daemon fills its cache, this shows how far it is. */
+/* refrain warm: makes the daemon fill its cache and shows the progress. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ struct warm_args {
 static const struct option_def warm_table[] = {
 	{
 		.name = "json",
-		.help = "Print the result as one JSON object, and no progress.",
+		.help = "Print the result as one JSON object, without "
+			"progress.",
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct warm_args, json),
 	},
@@ -26,8 +27,8 @@ static const struct option_def warm_table[] = {
 const struct option_usage warm_usage = {
 	.name = "warm",
 	.operands = "MOUNTPOINT [PATH ...]",
-	.summary = "Fetch the files below each PATH (all, if none is given) "
-		   "into the cache, as far as they fit.",
+	.summary = "Fetch the files below each PATH (default: all files) into "
+		   "the cache, as far as they fit.",
 	.options = warm_table,
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,
@@ -50,14 +51,14 @@ static void summarise(const json_t *r)
 	uint64_t rest_items = ask_number(r, "not_fitting_items");
 
 	(void)printf("%" PRIu64 " %s (%s) %s cached, %" PRIu64
-		     " of them %s before\n",
+		     " of them %s already cached\n",
 		items, ask_plural(items, "item", "items"),
 		size_format(ask_number(r, "cached_bytes"), cached),
 		ask_plural(items, "is", "are"), already,
 		ask_plural(already, "was", "were"));
 	if (rest_items > 0)
-		(void)printf("%" PRIu64 " %s (%s) %s not fit; each read goes "
-			     "to the source\n",
+		(void)printf("%" PRIu64 " %s (%s) %s not fit; reads of them "
+			     "go to the source\n",
 			rest_items, ask_plural(rest_items, "item", "items"),
 			size_format(ask_number(r, "not_fitting_bytes"), rest),
 			ask_plural(rest_items, "does", "do"));
@@ -87,7 +88,7 @@ static int report(const json_t *reply, bool json)
 	if (unlisted > 0) {
 		(void)fputs("refrain: warm: ", stderr);
 		ask_print(stderr, reply, "unlisted_why");
-		(void)fputs("; all else is done\n", stderr);
+		(void)fputs("; everything else is done\n", stderr);
 	}
 	return failed + unlisted > 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -490,7 +490,7 @@ struct refrain_stats {
 				   serving, 8 bytes little endian each */
 	const char *bottleneck; /* "read", "decode", "augment", "trainer" */
 	/* The echo point right after the slowest stage: "before" or "after".
-	 * Never "batch": samples are augmented in place in the batch, so there
+	 * Never "batch": samples are augmented in place in the batch, so
 	 * nothing lies between the two. */
 	const char *suggested_point;
 	uint64_t echo_changes; /* in the whole run, also before a restart */

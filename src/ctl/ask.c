@@ -9,7 +9,7 @@
 
 #include "base/escape.h"
 
-/* Everything but the status may take as long as the origin does. */
+/* All requests but "status" may take as long as the origin does. */
 #define STATUS_TIMEOUT_S 5
 
 int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
@@ -45,7 +45,7 @@ int ask_status(struct ctl_client *client, json_t **status, struct error *err)
 	return 0;
 }
 
-/* The path as the daemon wants it, which "" (the root) may be. */
+/* The path relative to the mount's root, "" for the root itself. */
 static const char *inside(const char *mountpoint, const char *path)
 {
 	size_t len = strlen(mountpoint);
@@ -68,7 +68,7 @@ json_t *ask_about_paths(
 	for (int i = 0; i < npaths; i++) {
 		const char *path = inside(mountpoint, paths[i]);
 
-		/* An empty list stands for everything. */
+		/* An empty list means the whole mount. */
 		if (!*path) {
 			(void)json_array_clear(list);
 			break;

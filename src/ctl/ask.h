@@ -25,19 +25,19 @@ int ask_status(struct ctl_client *client, json_t **status, struct error *err);
 json_t *ask_about_paths(
 	const char *cmd, const char *mountpoint, char **paths, int npaths);
 
-/* A number of an object, 0 if it is not there. */
+/* A number in an object, 0 if it is missing. */
 uint64_t ask_number(const json_t *object, const char *key);
 
 /*
- * A string of an object, "" if it is not there. It may hold anything: print it
- * with escape_print() or ask_print().
+ * A string in an object, "" if it is missing. It may hold any characters; print
+ * it with escape_print() or ask_print().
  */
 const char *ask_text(const json_t *object, const char *key);
 
-/* Print a string of an object, escaped for a terminal. */
+/* Print a string in an object, escaped for a terminal. */
 void ask_print(FILE *to, const json_t *object, const char *key);
 
-/* Print a line of JSON for programs: ASCII only, so no terminal obeys it. */
+/* Print a line of JSON in ASCII, so that it cannot control a terminal. */
 void ask_print_json(const json_t *object);
 
 /* The ending of a plural: "entr" with "y" or "ies", "item" with "" or "s". */

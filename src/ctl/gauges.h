@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers of a status that are no counters, as data: for Prometheus and
- * the manual page.
+ * The gauges of a status as data: for Prometheus and the manual page.
  */
 #ifndef CTL_GAUGES_H
 #define CTL_GAUGES_H
@@ -11,7 +10,7 @@ struct gauge {
 	const char *unit, *help;
 };
 
-/* Of the mount, and of each tier; both end with name NULL. */
+/* The gauges of the mount and of each tier. Both end with name NULL. */
 extern const struct gauge gauge_table[], tier_gauge_table[];
 
 #endif

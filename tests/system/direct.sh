@@ -93,7 +93,7 @@ note 'warm: all direct'
 # Three runs of two epochs.
 expect 'bytes of direct hits' \
 	"$(($(status_field direct_hit_bytes) - direct_before))" $((6 * bytes))
-"$refrain" status "$mnt" | grep -q 'more that loaders opened themselves' ||
+"$refrain" status "$mnt" | grep -q 'more opened directly by loaders' ||
 	fail 'the screen does not show direct hits'
 count=$(status_field direct_hits)
 "$refrain" status "$mnt" --prometheus |

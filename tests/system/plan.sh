@@ -210,7 +210,7 @@ printf 'nowhere\n' >"$work/wrong"
 if "$refrain" plan "$mnt" <"$work/wrong" >"$work/out" 2>"$work/err"; then
 	fail 'an order of nothing is no success'
 fi
-grep -q 'relative to its root' "$work/err" || fail "$(cat "$work/err")"
+grep -q 'relative to the mount.s root' "$work/err" || fail "$(cat "$work/err")"
 got=0
 "$refrain" plan "$mnt" --echo none </dev/null 2>"$work/err" || got=$?
 expect 'a wrong echo factor' $got 2

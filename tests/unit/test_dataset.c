@@ -331,7 +331,7 @@ END_TEST
 START_TEST(test_dataset_names_a_missing_parent)
 {
 	ck_assert_int_eq(RUN("no/such", "--classes=1", "--images=1"), 1);
-	expect_message("cannot make 'no/such': No such file or directory");
+	expect_message("cannot create 'no/such': No such file or directory");
 }
 END_TEST
 
@@ -372,7 +372,7 @@ START_TEST(test_dataset_names_the_file_that_could_not_be_written)
 	small.rlim_cur = RLIM_INFINITY;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
 	expect_message(
-		"cannot make 'd/class_000/00000001.jpg': File too large");
+		"cannot create 'd/class_000/00000001.jpg': File too large");
 	ck_assert_int_ne(access("d/class_000/00000001.jpg", F_OK), 0);
 }
 END_TEST
