@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of one name of a dataset, as origins report it and the
- * manifest keeps it.
+ * The attributes of one name of a dataset, as origins report them and the
+ * manifest keeps them.
  */
 #ifndef BASE_ATTR_H
 #define BASE_ATTR_H
@@ -34,7 +34,7 @@ struct file_attr {
 /* One directory entry. Strings are any bytes but NUL; '/' never in a name. */
 struct file_entry {
 	const char *name;
-	const char *target; /* of a symbolic link, else NULL */
+	const char *target; /* target of a symbolic link, else NULL */
 	struct file_attr attr;
 };
 

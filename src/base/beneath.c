@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening beneath a directory: openat2 where the kernel has it, else one part
- * at a time. No state; callable from any thread.
+ * Opens names beneath a directory: with openat2 where the kernel has it, else
+ * one part at a time. No state; callable from any thread.
  */
 #include "base/beneath.h"
 
@@ -89,7 +89,7 @@ int beneath_open(int dir_fd, const char *path, int flags)
 	fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return open_by_parts(dir_fd, path, (int)how.flags);
-	/* Renames of directories on the way; the kernel asks to try again. */
+	/* Directories on the way were renamed; the kernel asks to try again. */
 	if (fd < 0 && errno == EAGAIN)
 		return open_by_parts(dir_fd, path, (int)how.flags);
 	return fd < 0 ? -errno : (int)fd;

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-/* Version 1 reports "no limit" as the largest multiple of a page. */
+/* Version 1 reports "no limit" as the largest multiple of a page size. */
 #define LIMIT_MAX (UINT64_C(1) << 62)
 
 struct hierarchy {
@@ -48,7 +48,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Replace the octal escapes of mountinfo by the bytes that they stand for. */
+/* Replace the octal escapes of mountinfo by their bytes. */
 static void decode_octal(char *s)
 {
 	char *out = s;
@@ -127,9 +127,9 @@ static char *group_of_process(const char *root, bool v2)
 }
 
 /*
- * The group's path below the mount, "" for the mounted group itself. A group
- * outside of what is mounted ("/..", or another branch: a namespace hides
- * where it is) leaves only the mounted group to look at.
+ * The group's path below the mount, "" for the mounted group itself. A
+ * namespace may hide where the group is: it then lies outside of the mount
+ * ("/..", or another branch), and only the mounted group can be read.
  */
 static const char *below_mount(const char *group, const char *mounted)
 {
@@ -157,7 +157,7 @@ static uint64_t read_limit(
 	f = open_below(root, path);
 	if (!f)
 		return CGROUP_NO_LIMIT;
-	/* "max" is not a number. */
+	/* "max" is skipped, as it is not a number. */
 	while (getline(&line, &cap, f) > 0)
 		if (strncmp(line, key, n) == 0 &&
 			sscanf(line + n, "%" SCNu64, &limit) == 1)
@@ -178,7 +178,7 @@ static uint64_t limit_of_group(const char *root, const char *dir, bool v2)
 	if (v2)
 		return read_limit(root, dir, "memory.max", "");
 	limit = read_limit(root, dir, "memory.limit_in_bytes", "");
-	/* The second also covers parents that are not mounted here. */
+	/* The second value also covers parents that are not mounted here. */
 	return lesser(limit,
 		read_limit(root, dir, "memory.stat",
 			"hierarchical_memory_limit "));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks, in nanoseconds: the monotonic one, and what threads took. */
+/* Clocks in nanoseconds: monotonic time and the CPU time of threads. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -20,16 +20,17 @@ static inline uint64_t clock_now_ns(void)
 }
 
 /*
- * A time of a file. Those after the year 2262 wrap round: all that versions
- * need is that they differ.
+ * The time of a file. Times after the year 2262 wrap round, which is harmless:
+ * versions only need times to differ.
  */
 static inline int64_t clock_file_ns(int64_t s, int64_t ns)
 {
 	return (int64_t)((uint64_t)s * NS_PER_S + (uint64_t)ns);
 }
 
-/* CPU time of a thread that has not been joined; 0: it has ended. A system
- * call of half a microsecond, where the other one costs 20 ns. */
+/* CPU time of a thread that has not been joined; 0 if it has ended. This is a
+ * system call of half a microsecond; the calling thread's own time costs 20 ns.
+ */
 static inline uint64_t clock_cpu_of_ns(pthread_t thread)
 {
 	struct timespec ts = {0};

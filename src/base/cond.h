@@ -22,7 +22,7 @@ static inline void cond_init(pthread_cond_t *cond)
 	(void)pthread_condattr_destroy(&attr);
 }
 
-/* False when the time has come; as pthread_cond_wait() otherwise. */
+/* Returns false when the time has come; otherwise like pthread_cond_wait(). */
 static inline bool cond_wait_until(
 	pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns)
 {

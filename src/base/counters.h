@@ -21,7 +21,8 @@ struct counter_info {
 	size_t offset; /* in struct counters */
 };
 
-/* One element a counter, in the order of counters.def; ends with name NULL. */
+/* One element per counter, in the order of counters.def; ends with name NULL.
+ */
 extern const struct counter_info counter_table[];
 
 #define COUNT_ADD(c, name, n)                                                  \

@@ -9,7 +9,8 @@
 
 #include "base/escape.h"
 
-/* Messages quote names, which are arbitrary bytes; what is too long is cut. */
+/* Messages quote names, which are arbitrary bytes. Messages that are too long
+ * are cut. */
 static void format_escaped(char *to, size_t size, const char *fmt, va_list ap)
 {
 	char raw[sizeof(((struct error *)0)->msg)];
@@ -50,7 +51,7 @@ int error_wrap(struct error *err, int code, const char *fmt, ...)
 		return code;
 	memcpy(err->msg + n, ": ", 2);
 	n += 2;
-	/* What does not fit is cut. */
+	/* The message is cut if it does not fit. */
 	memcpy(err->msg + n, inner, sizeof(err->msg) - n);
 	err->msg[sizeof(err->msg) - 1] = '\0';
 	return code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Error messages of cold paths. A function that can fail for a reason that a
- * person should read takes a caller-owned `struct error *` as its last
- * argument, sets it where the cause is known, and callers add context on the
- * way up. Everything returns -errno as well; hot paths use that alone.
+ * Error messages of cold paths. A function whose failure a person should read
+ * about takes a caller-owned `struct error *` as its last argument. It sets the
+ * message where the cause is known, and callers add context on the way up.
+ * Every such function returns -errno as well; hot paths use that alone.
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H

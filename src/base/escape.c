@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and messages made safe to print; no state, any thread. */
+/* Makes names and messages safe to print. No state; any thread. */
 #include "base/escape.h"
 
 #include <stdbool.h>
@@ -28,7 +28,8 @@ static bool is_unsafe(uint32_t c)
 	return false;
 }
 
-/* Bytes of the UTF-8 character that begins here, and the character; 0: none. */
+/* Decode the UTF-8 character that begins here. Returns its length; 0 if it is
+ * invalid. */
 static size_t decode_utf8(const unsigned char *s, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -51,7 +52,7 @@ static size_t decode_utf8(const unsigned char *s, uint32_t *c)
 	return n;
 }
 
-/* Write `n` bytes as \xHH; the length of that. */
+/* Write `n` bytes as \xHH; returns the length written. */
 static size_t put_hex(char *to, const unsigned char *s, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -65,7 +66,8 @@ static size_t put_hex(char *to, const unsigned char *s, size_t n)
 	return 4 * n;
 }
 
-/* The first character of *text, which moves past it; the bytes in `piece`. */
+/* Put the first character of *text into `piece`, escaped, and move *text past
+ * it. Returns the length of the piece. */
 static size_t next_piece(const unsigned char **text, char piece[PIECE_MAX])
 {
 	static const char named[] = "\nn\tt\rr";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and messages made safe to print. File names are arbitrary bytes: a
- * raw escape sequence could rewrite a terminal, a newline could forge a line
- * of a log. Every name that reaches a person passes through here. No state;
- * any thread.
+ * Makes names and messages safe to print. File names are arbitrary bytes: a raw
+ * escape sequence could rewrite a terminal, and a newline could forge a line of
+ * a log. Every name shown to a person passes through here. No state; any
+ * thread.
  */
 #ifndef BASE_ESCAPE_H
 #define BASE_ESCAPE_H

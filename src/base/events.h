@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that an operator should know of. Parts below the daemon report them
- * to the sink that they were given; the daemon's log decides which are
- * written, and where. The table of events is events.def.
+ * Events that an operator should know of. Parts below the daemon report them to
+ * the sink they were given; the daemon's log decides which to write, and where.
+ * The table of events is events.def.
  */
 #ifndef BASE_EVENTS_H
 #define BASE_EVENTS_H
@@ -66,8 +66,8 @@ static inline void event_report(
 }
 
 /*
- * The message of an event into buf, one line: names are cut to a length that
- * a person can read, and what could harm a terminal is escaped. Returns buf.
+ * Format the message of an event into buf as one line. Long names are cut, and
+ * characters that could harm a terminal are escaped. Returns buf.
  */
 const char *event_format(char *buf, size_t size, const struct event *e);
 

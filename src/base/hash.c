@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one includer of xxHash. Pure functions, callable from any thread. Where
- * the library can choose its vector width at run time it does: the values are
- * the same, and verifying an entry costs half (bench/bench-store).
+ * The only file that includes xxHash. Pure functions, callable from any thread.
+ * Where the library can choose its vector width at run time, it does: the
+ * values are the same, and verifying an entry costs half (bench/bench-store).
  */
 #include "base/hash.h"
 
 #include <xxhash.h>
 #ifdef HAVE_XXH_X86DISPATCH_H
-/* The widest vectors that the CPU has. Static xxHash is often built without
- * what chooses them: then the plain functions do. */
+/* Use the widest vectors of the CPU. A static xxHash is often built without the
+ * dispatch code; the plain functions are used then. */
 #define XXH_DISPATCH_DISABLE_REPLACE
 #include <xxh_x86dispatch.h>
 #pragma weak XXH3_64bits_withSeed_dispatch
@@ -56,7 +56,7 @@ struct hash_stream *hash_stream_new(void)
 	XXH3_state_t *state = XXH3_createState();
 
 	if (state)
-		(void)XXH3_64bits_reset(state); /* fails for NULL alone */
+		(void)XXH3_64bits_reset(state); /* fails only for NULL */
 	return (struct hash_stream *)(void *)state;
 }
 
@@ -67,7 +67,7 @@ void hash_stream_free(struct hash_stream *h)
 
 void hash_stream_add(struct hash_stream *h, const void *data, size_t bytes)
 {
-	/* Fails as reset does. */
+	/* Fails only for NULL. */
 	(void)WIDEST(XXH3_64bits_update)(state_of(h), data, bytes);
 }
 

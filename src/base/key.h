@@ -16,7 +16,7 @@
 /* The digest of a dataset's source or of a path, as keys contain it. */
 struct hash128 key_digest(const char *text);
 
-/* As key_item(), from digests that the caller keeps. */
+/* Like key_item(), with digests that the caller keeps. */
 struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes,
 	uint64_t size_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intrusive doubly linked list with a head node. A node that is on no list
- * points to itself once list_init() has run, so list_del() is idempotent.
- * Locking is the caller's.
+ * Intrusive doubly linked list with a head node. After list_init() a node on no
+ * list points to itself, so list_del() is idempotent. The caller does the
+ * locking.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -14,7 +14,7 @@ struct list {
 	struct list *next, *prev;
 };
 
-/* Left alone by clang-format, which takes the minus for a sign. */
+/* clang-format is off: it takes the minus for a sign. */
 /* clang-format off */
 #define CONTAINER_OF(ptr, type, member)                                        \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
@@ -23,7 +23,7 @@ struct list {
 #define LIST_FOREACH(pos, head)                                                \
 	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 
-/* As LIST_FOREACH; `pos` may be deleted in the body. */
+/* Like LIST_FOREACH, but `pos` may be deleted in the body. */
 #define LIST_FOREACH_SAFE(pos, tmp, head)                                      \
 	for (struct list *pos = (head)->next, *tmp = pos->next; pos != (head); \
 		pos = tmp, tmp = pos->next)

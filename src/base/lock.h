@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a function needs of a lock, as an assertion: ASSERT_HELD(&x->lock) at
- * its beginning, ASSERT_HELD_TO_WRITE() for a read-write lock. Builds with
- * --enable-debug or a sanitizer check it; in others it costs nothing.
+ * Assertions that a function's caller holds a lock: ASSERT_HELD(&x->lock) at
+ * its beginning, or ASSERT_HELD_TO_WRITE() for a read-write lock. Builds with
+ * --enable-debug or a sanitizer check them; other builds compile them to
+ * nothing.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
@@ -13,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Does the calling thread hold the mutex? True where that cannot be told. */
+/* Does the calling thread hold the mutex? Returns true where that is unknown.
+ */
 static inline bool lock_is_held(const pthread_mutex_t *mutex)
 {
 #ifdef __GLIBC__
@@ -24,7 +26,8 @@ static inline bool lock_is_held(const pthread_mutex_t *mutex)
 #endif
 }
 
-/* The same of a lock that is taken for writing; those who read have no name. */
+/* The same for a read-write lock held for writing. Readers are not recorded, so
+ * holding it for reading cannot be checked. */
 static inline bool lock_is_held_to_write(const pthread_rwlock_t *lock)
 {
 #ifdef __GLIBC__

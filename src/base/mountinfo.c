@@ -41,7 +41,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* Undo \040 and the like, in place. */
+/* Undo octal escapes such as \040, in place. */
 static void undo_octal(char *text)
 {
 	char *to = text;
@@ -60,8 +60,8 @@ static void undo_octal(char *text)
 }
 
 /*
- * "ID PARENT MAJ:MIN ROOT PATH OPTIONS [TAG ...] - TYPE SOURCE SUPER": cut it
- * up. False for a line of another form.
+ * Split "ID PARENT MAJ:MIN ROOT PATH OPTIONS [TAG ...] - TYPE SOURCE SUPER".
+ * Returns false for a line in another form.
  */
 static bool parse_mount(char *line, struct mountinfo_entry *e)
 {
@@ -99,7 +99,7 @@ bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e)
 
 /* -- The root of a refrain mount ------------------------------------------ */
 
-/* The kernel's number of the mount that an open file lies on. */
+/* The mount ID of the mount that an open file lies on. */
 static int mount_id_of(int fd, unsigned *id)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -134,7 +134,7 @@ static int path_of_fd(int fd, char path[PATH_MAX])
 	return 0;
 }
 
-/* Its owner as the kernel knows it: the daemon cannot choose this. */
+/* The owner as the kernel knows it, which the daemon cannot choose. */
 static int owner_of(const char *options, uid_t *owner)
 {
 	static const char key[] = "user_id=";
@@ -152,7 +152,7 @@ static int owner_of(const char *options, uid_t *owner)
 	return 0;
 }
 
-/* The entry of this mount: is it refrain's, and `path` its root? */
+/* Check that the entry is a refrain mount and `path` its root. */
 static int check_root(
 	const struct mountinfo_entry *e, const char *path, uid_t *owner)
 {

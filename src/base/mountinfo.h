@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's list of mounts, as /proc/PID/mountinfo has it, and whether a
- * directory is the root of a refrain mount. Nothing here asks a mounted file
- * system anything, so nothing waits for a daemon that hangs. State is the
- * caller's.
+ * The kernel's list of mounts from /proc/PID/mountinfo, and whether a directory
+ * is the root of a refrain mount. No function here accesses a mounted file
+ * system, so none waits for a daemon that hangs. State is the caller's.
  */
 #ifndef BASE_MOUNTINFO_H
 #define BASE_MOUNTINFO_H
@@ -20,7 +19,7 @@ struct mountinfo {
 	size_t room;
 };
 
-/* One mount. The strings are good until the next one is read. */
+/* One mount. The strings are valid until the next entry is read. */
 struct mountinfo_entry {
 	unsigned id, major, minor;
 	const char *root; /* directory of the file system that is mounted */
@@ -32,23 +31,25 @@ struct mountinfo_entry {
 /* Open the list of this process (`pid` 0) or of another one. -errno. */
 int mountinfo_open(struct mountinfo *m, pid_t pid);
 
-/* Read the next mount; false at the end. A later mount lies on top. */
+/* Read the next mount; false at the end. Later mounts lie on top of earlier
+ * ones. */
 bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e);
 
 void mountinfo_close(struct mountinfo *m);
 
 /*
- * The user who owns the refrain mount whose root this open directory (O_PATH
- * does) is, and the canonical path of that root, which may be NULL. Anybody
- * can give a directory of his own any extended attribute, so this comes before
- * the attribute is believed. -ENODATA: it is not the root of a refrain mount;
- * -errno.
+ * Find the owner and the canonical path (may be NULL) of the refrain mount
+ * whose root this open directory is; O_PATH is enough. Anybody can set any
+ * extended attribute on his own directory, so call this before trusting the
+ * attribute. Returns -ENODATA if the directory is not the root of a refrain
+ * mount, or -errno.
  */
 int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size);
 
 /*
- * May the process at the other end of this connected socket speak for a mount
- * of `owner`? 0 if it is the owner's or root's; -EPERM; -errno.
+ * Check that the process at the other end of this connected socket may speak
+ * for a mount of `owner`. Returns 0 if it belongs to the owner or to root,
+ * -EPERM if not, or -errno.
  */
 int mountinfo_check_peer(int socket_fd, uid_t owner);
 

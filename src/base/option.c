@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parsing of command lines by table. Written by hand rather than on
- * getopt_long(): no global state, no abbreviations that break when an option
- * is added, and messages that name the option. Printing is in
- * option_print.c.
+ * Parses command lines by table. It does not use getopt_long(), so it has no
+ * global state, no abbreviations that break when an option is added, and
+ * messages that name the option. Printing is in option_print.c.
  */
 #include "base/option.h"
 
@@ -21,7 +20,7 @@ struct parse {
 	char **argv;
 	int argc, at; /* `at` is the next word to look at */
 	void *out;
-	uint64_t seen; /* bit i: the i-th option that is required was given */
+	uint64_t seen; /* bit i: the i-th required option was given */
 	struct error *err;
 };
 
@@ -62,7 +61,7 @@ static const struct option_def *find_letter(const struct parse *p, char letter)
 	return letter == help_option.letter ? &help_option : NULL;
 }
 
-/* -EINVAL with "NAME: OPTION: why: see ..." */
+/* Return -EINVAL with "NAME: OPTION: why: see ...". */
 static int wrong(const struct parse *p, const char *what, const char *why)
 {
 	return error_set(p->err, -EINVAL, "%s: %s: %s: see '%s%s --help'",
@@ -139,7 +138,7 @@ static uint64_t required_bit(
 	return option->required ? bit : 0;
 }
 
-/* `given` (of len bytes, with its dashes) was found to be `o`. */
+/* Handle option `o`, written as `given` (len bytes, with dashes). */
 static int take(struct parse *p, const struct option_def *o, const char *given,
 	size_t len, const char *value)
 {
@@ -215,7 +214,7 @@ static int check_complete(const struct parse *p, int noperands)
 	return 0;
 }
 
-/* No pointer is lost: the caller may have to free them. */
+/* Swap rather than overwrite: the caller may have to free the words. */
 static void swap_words(char **argv, int a, int b)
 {
 	char *word = argv[a];

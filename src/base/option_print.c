@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is printed from option tables: --help, man(7), completion words. */
+/* Prints option tables: as --help, man(7) and completion words. */
 #include "base/option.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #define LINE_COLUMNS 79
 #define HELP_COLUMN 28
 
-/* `text` wrapped at spaces, starting at column `at`, going on at `indent`. */
+/* Print `text` wrapped at spaces, starting at column `at` and continuing at
+ * `indent`. */
 static void print_wrapped(const char *text, size_t at, size_t indent, FILE *to)
 {
 	const char *space = "";
@@ -69,7 +70,7 @@ void option_print_help(const struct option_usage *usage, FILE *to)
 		(void)fprintf(to, "\nSee refrain-%s(1).\n", usage->name);
 }
 
-/* Escape what troff would take for its own. */
+/* Escape characters that have a meaning in troff. */
 static void print_roff(const char *text, FILE *to)
 {
 	for (; *text; text++) {
@@ -95,7 +96,8 @@ static void print_man_entry(const struct option_def *o, FILE *to)
 		print_roff(o->arg, to);
 		(void)fputs("\\fR", to);
 	}
-	/* \& keeps a sentence that begins with a dot from being a request. */
+	/* \& keeps a sentence that begins with a dot from being a troff
+	 * request. */
 	(void)fputs("\n\\&", to);
 	print_roff(o->help, to);
 	(void)fputc('\n', to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a file was put there by the owner of its directory. No state. */
+/* Checks whether a file was created by the owner of its directory. No state. */
 #include "base/owned.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@ int owned_file(int dir_fd, int fd)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	/* A second name could be the way in which it came here. */
+	/* A second link means that somebody may have linked a foreign file
+	 * here. */
 	return S_ISREG(st.st_mode) && st.st_uid == dir.st_uid &&
 			st.st_nlink <= 1 && !(st.st_mode & 0022)
 		? 0

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a file that lies in a directory of ours was put there by us. No
- * state; any thread.
+ * Checks whether a file in one of our directories was created by us. No state;
+ * any thread.
  */
 #ifndef BASE_OWNED_H
 #define BASE_OWNED_H
 
 /*
- * 0 if the open file is a regular file of the directory's owner, has one name,
- * and can be written by nobody else. -EPERM; -EISDIR; -errno.
+ * Returns 0 if the open file is a regular file of the directory's owner, has
+ * exactly one name, and is writable by nobody else. Otherwise -EPERM, -EISDIR
+ * or -errno.
  */
 int owned_file(int dir_fd, int fd);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Feistel network over [0, 2^shift) x [0, high), which holds [0, n) and less
- * than 2^shift values more; what lands there walks on until it is back (cycle
- * walking: still a bijection, and 2^shift <= sqrt(n) makes it rare). The two
- * parts take turns in moving by a keyed hash of the other, modulo their size.
- * Ten rounds; on tiny domains, where a round has few values to choose from, it
- * takes twenty until all orders are equally frequent. Pure functions, any
- * thread.
+ * A Feistel network over [0, 2^shift) x [0, high). This domain holds [0, n) and
+ * less than 2^shift further values. A result outside of [0, n) is mapped again
+ * until it is inside (cycle walking). The map stays a bijection, and 2^shift <=
+ * sqrt(n) makes this rare. The two parts take turns: each moves by a keyed hash
+ * of the other, modulo its size. Ten rounds are used; tiny domains need twenty,
+ * as a round there has few values to choose from and all orders must be equally
+ * frequent. Pure functions, any thread.
  */
 #include "base/permute.h"
 
@@ -28,7 +28,7 @@ static uint32_t mix(uint64_t x, uint64_t key)
 	return (uint32_t)(x >> 32);
 }
 
-/* How far the upper part moves: in [0, high). */
+/* The distance that the upper part moves, in [0, high). */
 static uint64_t distance(const struct permute *p, uint64_t low, unsigned round)
 {
 	return ((uint64_t)mix(low, round_key(p, round)) * p->high) >> 32;

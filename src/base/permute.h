@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A keyed permutation of [0, n): random access, no memory that grows with n,
- * with its inverse. For shuffling, not for secrets. The values are part of
- * every stream that was ever saved: they never change.
+ * A keyed permutation of [0, n) and its inverse, with random access and
+ * constant memory. For shuffling, not for secrets. The values are part of every
+ * saved stream and never change.
  */
 #ifndef BASE_PERMUTE_H
 #define BASE_PERMUTE_H
@@ -18,13 +18,13 @@ struct permute {
 	unsigned rounds;
 };
 
-/* 1 <= n <= PERMUTE_MAX. Cheap enough to be done for each look-up. */
+/* Requires 1 <= n <= PERMUTE_MAX. Cheap enough to call for each look-up. */
 void permute_init(struct permute *p, uint64_t n, uint64_t key);
 
-/* Where i < n goes. */
+/* The value that i < n maps to. */
 uint64_t permute_at(const struct permute *p, uint64_t i);
 
-/* Which i goes to value < n. */
+/* The i that maps to value < n. */
 uint64_t permute_find(const struct permute *p, uint64_t value);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool of threads: one lock, one queue. Any thread submits; jobs run on the
- * pool's threads with no lock held. The first job that a job submits is kept by
- * its thread, which is about to be free: a call that follows from another costs
- * no wake-up.
+ * pool's threads with no lock held. A thread keeps the first job that its own
+ * job submits, as it is about to be free: this saves a wake-up when one call
+ * follows another.
  */
 #include "base/pool.h"
 
@@ -31,14 +31,15 @@ struct pool {
 };
 
 /*
- * A thread of the pool. One that is idle is given its job, and woken when the
- * lock has been released: it need not take the lock, and who woke it need not
- * look at the pool again, which may be gone by then.
+ * A thread of the pool. An idle thread is handed its job and woken after the
+ * lock has been released. So it need not take the lock, and the waker need not
+ * touch the pool again, which may be gone by then.
  */
 struct worker {
 	struct list node; /* lock: in `idle` */
 	sem_t wake;
-	/* Idle: whoever takes it from `idle`, before `wake`; else its own. */
+	/* While idle: set by the thread that takes it from `idle`, before
+	 * `wake`. Else its own. */
 	struct pool_job *next;
 };
 
@@ -50,7 +51,8 @@ static void run_jobs(struct worker *w, struct pool_job *job)
 	}
 }
 
-/* Lock held, but while it waits. NULL: the pool may have stopped. */
+/* Called with the lock held, which it releases while waiting. NULL: the pool
+ * may have stopped. */
 static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 {
 	ASSERT_HELD(&p->lock);
@@ -84,17 +86,17 @@ static void serve(struct pool *p, struct worker *w)
 }
 
 /*
- * What runs here is not what a reader waits for on the spot: when woken it does
- * not push aside the thread that runs, which may hold a lock (a hint).
+ * Jobs here are not urgent to a reader. A woken thread should not preempt the
+ * running thread, which may hold a lock (a hint).
  */
 static void *pool_thread(void *arg)
 {
 	struct pool *p = arg;
 	struct worker w = {.next = NULL};
 
-	(void)sem_init(&w.wake, 0, 0); /* 0 is a value that it can have */
+	(void)sem_init(&w.wake, 0, 0); /* cannot fail for 0 */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-	/* Without memory for it, all jobs go through the queue. */
+	/* On failure all jobs go through the queue. */
 	(void)pthread_setspecific(p->self, &w);
 	serve(p, &w);
 	(void)sem_destroy(&w.wake); /* nobody waits */
@@ -135,14 +137,14 @@ int pool_new(struct pool **out, unsigned max_threads)
 	rc = start_thread(p);
 	pthread_mutex_unlock(&p->lock);
 	if (rc) {
-		(void)pool_free(p, 0); /* has no thread to wait for */
+		(void)pool_free(p, 0); /* there is no thread to wait for */
 		return rc;
 	}
 	*out = p;
 	return 0;
 }
 
-/* An idle thread gets the job; NULL: none is, so it is queued. */
+/* Give the job to an idle thread; NULL: none is idle, and the job is queued. */
 static struct worker *give(struct pool *p, struct pool_job *job)
 {
 	struct worker *w;
@@ -151,7 +153,8 @@ static struct worker *give(struct pool *p, struct pool_job *job)
 	if (list_empty(&p->idle)) {
 		list_add_tail(&p->queue, &job->node);
 		if (p->n < p->max)
-			(void)start_thread(p); /* the others get there, later */
+			(void)start_thread(
+				p); /* else the other threads run it later */
 		return NULL;
 	}
 	w = CONTAINER_OF(p->idle.next, struct worker, node);

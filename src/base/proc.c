@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc says about other processes. No state; any thread. */
+/* Reads /proc about other processes. No state; any thread. */
 #include "base/proc.h"
 
 #include <fcntl.h>

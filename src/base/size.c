@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIZE arguments and sizes for people. Pure functions, callable from any
- * thread; the decimal point is '.' whatever the locale says.
+ * Parses SIZE arguments and formats sizes for people. Pure functions, callable
+ * from any thread. The decimal point is '.' in every locale.
  */
 #include "base/size.h"
 
@@ -69,7 +69,7 @@ static int parse_number(const char **p, struct number *n)
 	return parse_millionths(p, &n->millionths);
 }
 
-/* Bits to shift for a suffix; -1 if it is none. */
+/* The bits to shift for a suffix; -1 if it is invalid. */
 static int suffix_shift(const char *suffix)
 {
 	static const char letters[] = "KMGT";
@@ -105,7 +105,7 @@ static int scale_percent(
 	share = n->whole * ONE + n->millionths;
 	if (share > all)
 		return -EINVAL;
-	/* In two parts, so that the product fits 64 bits. */
+	/* Computed in two parts, so that the product fits 64 bits. */
 	*bytes = whole / all * share + whole % all * share / all;
 	return 0;
 }
@@ -120,8 +120,8 @@ int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 	if (rc == 0 && strcmp(p, "%") == 0) {
 		if (!whole_bytes)
 			return error_set(err, -EINVAL,
-				"'%s': a percentage has no meaning here; "
-				"give a size such as 64G",
+				"'%s': a percentage is not allowed here; give "
+				"a size such as 64G",
 				text);
 		rc = scale_percent(&n, whole_bytes, bytes);
 	} else if (rc == 0) {
@@ -132,8 +132,8 @@ int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 		return error_set(err, rc, "'%s': size out of range", text);
 	if (rc < 0)
 		return error_set(err, rc,
-			"'%s' is no size; write bytes, or a number with K, M, "
-			"G, T%s",
+			"'%s' is not a valid size; write bytes, or a number "
+			"with K, M, G, T%s",
 			text, whole_bytes ? ", or N% (0 to 100)" : "");
 	return 0;
 }
@@ -149,7 +149,7 @@ const char *size_format(uint64_t bytes, char buf[SIZE_TEXT_MAX])
 		(void)snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64 " B", bytes);
 		return buf;
 	}
-	/* 1023.95 would print as 1024.0: that is one of the next unit. */
+	/* 1023.95 would print as 1024.0, so use the next unit from there. */
 	for (v /= 1024; v >= 1023.95; v /= 1024)
 		i++;
 	(void)snprintf(buf, SIZE_TEXT_MAX, "%.1f %s", v, units[i]);

@@ -9,9 +9,9 @@
 #include "base/err.h"
 
 /*
- * Parse a number with an optional suffix K, M, G or T (powers of 1024), or
- * "N%" of `whole_bytes` (0: percentages are refused). -EINVAL for nonsense,
- * -ERANGE for what does not fit 64 bits.
+ * Parse a number with an optional suffix K, M, G or T (powers of 1024), or "N%"
+ * of `whole_bytes` (0: percentages are refused). Returns -EINVAL for an invalid
+ * text, -ERANGE for a size that exceeds 64 bits.
  */
 int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 	struct error *err);

@@ -84,7 +84,8 @@ static int heap_grow(struct timers *ts)
 	return 0;
 }
 
-/* Lock held; wakes early or late are harmless, the caller looks again. */
+/* Called with the lock held. Waking early or late is harmless, as the caller
+ * looks again. */
 static void wait_for_first(struct timers *ts)
 {
 	ASSERT_HELD(&ts->lock);
@@ -166,7 +167,8 @@ int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 	}
 	t->at_ns = at_ns;
 	heap_up(ts, ts->n++, t);
-	/* Else it wakes in time, for this or one that was cancelled. */
+	/* Otherwise the thread wakes in time anyway, for this timer or a
+	 * cancelled one. */
 	if (at_ns < ts->until_ns) {
 		ts->until_ns = at_ns;
 		pthread_cond_signal(&ts->wake);

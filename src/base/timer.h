@@ -32,9 +32,9 @@ void timers_free(struct timers *ts);
 int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns);
 
 /*
- * True if the timer was set and now will not fire. False if it was not set,
- * has fired or is firing right now: the callback may still be running, so the
- * owner keeps a reference for it.
+ * Returns true if the timer was set and now will not fire. Returns false if it
+ * was not set, has fired or is firing right now: the callback may still be
+ * running, so the owner must keep a reference for it.
  */
 bool timer_cancel(struct timers *ts, struct timer *t);
 

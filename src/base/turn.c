@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns under the lock of a loader. Entered by every thread that has to do with
- * the loader.
+ * Turns under the lock of a loader. Entered by every thread of the loader.
  */
 #include "base/turn.h"
 
@@ -36,7 +35,7 @@ void turn_release(struct turn *t)
 
 /* -- What is woken --------------------------------------------------------- */
 
-/* What end() has marked, to be done without the lock. */
+/* The wake-ups that end() has marked, done without the lock. */
 struct wakes {
 	uint32_t workers;
 	bool all_workers, ready_changed, who[TURN_WHO];
@@ -65,7 +64,7 @@ static bool wakes_any(const struct wakes *w)
 	return any;
 }
 
-/* It is up to date when this returns, whoever else is at it. */
+/* Bring the eventfd up to date, even if other threads do the same. */
 static void write_event(struct turn *t)
 {
 	uint64_t value = 1;
@@ -74,7 +73,7 @@ static void write_event(struct turn *t)
 	if (t->written == t->ready)
 		return;
 	t->written = !t->written;
-	/* It holds 0 or 1, so that neither can block or fail. */
+	/* The eventfd holds 0 or 1, so neither call can block or fail. */
 	if (t->written)
 		(void)!write(t->event_fd, &value, sizeof(value));
 	else
@@ -121,9 +120,9 @@ void turn_unlock(struct turn *t)
 }
 
 /*
- * Whoever is about to sleep ends its turn first. When somebody is to be woken
- * by that, or something started, it is done without the lock, and the sleeper
- * looks again: false.
+ * A thread that is about to sleep ends its turn first. If that wakes somebody
+ * or starts something, it is done without the lock, and this returns false: the
+ * thread must look again.
  */
 static bool may_sleep(struct turn *t)
 {
@@ -161,8 +160,8 @@ static void wait_for_work(struct turn *t)
 
 bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 {
-	/* The end of every turn tells the one that waits for memory, but not
-	 * that of its own. */
+	/* The end of every turn wakes the thread that waits for memory, except
+	 * at the end of its own turn. */
 	bool counted = who != TURN_ALONE, early = true, sleeps;
 	uint32_t round = t->rounds[who];
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a loader, and the end of every turn under it. Whoever has taken
- * the lock changes what it came to change and calls nobody; when it gives the
- * lock back, end() looks once at what can go on because of that, and marks who
- * is to be woken. They are woken after the lock has been released.
+ * The lock of a loader, and the work at the end of every turn under it. The
+ * holder of the lock makes its changes and calls nobody. When it releases the
+ * lock, end() looks once for work that can go on because of the changes and
+ * marks the threads to wake. They are woken after the lock has been released.
  */
 #ifndef BASE_TURN_H
 #define BASE_TURN_H
@@ -15,7 +15,7 @@
 
 #include "base/lock.h"
 
-/* Who sleeps until what. */
+/* The sleepers and what they wait for. */
 enum turn_who {
 	TURN_WORKERS, /* idle ones: a serving, or a walk of the planner */
 	TURN_CALLERS, /* refrain_next(): a batch */
@@ -28,10 +28,10 @@ enum turn_who {
 struct turn_ops {
 	/* The lock was taken. */
 	void (*begin)(void *arg);
-	/* It will be released: do what follows, and mark. What start() gets, or
-	 * NULL. */
+	/* It will be released: do the follow-up work and mark sleepers. Returns
+	 * the argument for start(), or NULL. */
 	void *(*end)(void *arg);
-	/* It was released: start what end() has chosen. */
+	/* It was released: start the work that end() has chosen. */
 	void (*start)(void *arg, void *chosen);
 };
 
@@ -44,19 +44,20 @@ struct turn {
 	/* The lock. */
 	uint32_t idle, woken; /* workers: asleep; of these, those marked */
 	uint32_t workers;     /* to be woken at the end of this turn */
-	/* Of the others: asleep and not marked; how often they were. */
+	/* For the others: how many are asleep and not marked; number of wakes.
+	 */
 	uint32_t asleep[TURN_WHO], rounds[TURN_WHO];
 	bool marked[TURN_WHO];
 	bool ready_changed; /* in this turn */
-	/* The descriptor that polls readable. Whoever changes `ready` writes
-	 * what is then the newest, under a lock that is for nothing else. */
+	/* The descriptor that polls readable. A thread that changes `ready`
+	 * writes the newest value then, under a lock used for nothing else. */
 	pthread_mutex_t event_lock;
 	int event_fd;	    /* set once */
-	_Atomic bool ready; /* changed with the lock; relaxed would do */
+	_Atomic bool ready; /* changed with the lock held; relaxed would do */
 	bool written;	    /* event_lock */
 };
 
-/* -errno: there is no eventfd. */
+/* Returns -errno if no eventfd can be created. */
 int turn_init(struct turn *t, const struct turn_ops *ops, void *arg);
 void turn_release(struct turn *t);
 
@@ -64,23 +65,23 @@ void turn_lock(struct turn *t);
 void turn_unlock(struct turn *t);
 
 /*
- * Give the lock back and sleep until woken; the lock is held again then. It may
- * come back for no reason.
+ * Release the lock and sleep until woken; the lock is then held again. May
+ * return without a reason.
  */
 void turn_wait(struct turn *t, enum turn_who who);
-/* The same until that time: false when it has come. */
+/* The same until a given time; returns false when it has come. */
 bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns);
 
 /* -- With the lock -- */
 
-/* All who sleep until that are to look. Nothing if nobody does. */
+/* Wake all who wait for this. Does nothing if nobody does. */
 void turn_mark(struct turn *t, enum turn_who who);
-/* The same for refrain_close(), at once: for a call that is the last to touch
- * the loader. */
+/* The same for refrain_close(), but at once: for the call that touches the
+ * loader last. */
 void turn_wake_closer(struct turn *t);
-/* There is work for so many workers: as many idle ones are woken. */
+/* There is work for n workers: wake as many idle ones. */
 void turn_mark_workers(struct turn *t, uint64_t n);
 uint32_t turn_idle(const struct turn *t);
-/* Whether the descriptor polls readable. */
+/* Set whether the descriptor polls readable. */
 void turn_ready(struct turn *t, bool ready);
 #endif

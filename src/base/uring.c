@@ -32,7 +32,8 @@
 #include "base/lock.h"
 
 #define SQ_ENTRIES 256
-/* Hung reads hold a worker of the kernel's each; the default is few. */
+/* Each hung read holds a worker thread of the kernel; the kernel's default
+ * limit is low. */
 #define WORKERS_MAX 256
 #define STATX_WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME)
 #define STATX_HOW (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
@@ -43,7 +44,7 @@ struct uring {
 	unsigned depth;		/* set once */
 	unsigned in_flight;	/* ring thread: ops that the kernel has */
 	bool wake_armed;	/* ring thread: the eventfd's read is there */
-	uint64_t wake_value;	/* the kernel's, while wake_armed */
+	uint64_t wake_value;	/* written by the kernel while wake_armed */
 	int wake_fd;		/* set once; any thread writes */
 	pthread_t thread;	/* set once */
 	pthread_mutex_t lock;	/* rank: a leaf */
@@ -69,10 +70,10 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 }
 
 /*
- * Once a name is in the kernel's cache the rest of an open is done on the spot,
- * by the ring's thread, which saves two hand-overs. On FUSE that would wait for
- * the server; so what lies on another file system than its directory, and ends
- * with -EXDEV at first, goes to the kernel's threads.
+ * If a name is in the kernel's cache, the rest of an open is done by the ring's
+ * thread at once, which saves two hand-overs. On FUSE this would wait for the
+ * server. So an open that crosses to another file system, which first ends with
+ * -EXDEV, goes to the kernel's threads.
  */
 static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
@@ -168,7 +169,8 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		list_empty(dropped);
 }
 
-/* True: it is queued once more, to be opened by a thread of the kernel's. */
+/* Returns true if the op is queued once more, to be opened by a kernel thread.
+ */
 static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
 {
 	if (op->kind != URING_OPEN || res != -EXDEV ||
@@ -214,7 +216,7 @@ static void reap(struct uring *u)
 	}
 }
 
-/* It does not get to the kernel; a descriptor is closed all the same. */
+/* The op does not reach the kernel; a descriptor is closed all the same. */
 static void drop_op(struct uring_op *op)
 {
 	list_del(&op->node);
@@ -239,7 +241,8 @@ static void *ring_thread(void *arg)
 		}
 		rc = io_uring_submit_and_wait(&u->ring, 1);
 		if (rc == -EAGAIN || rc == -ENOMEM)
-			(void)poll(NULL, 0, 1); /* the kernel is out of it */
+			(void)poll(NULL, 0,
+				1); /* the kernel is out of resources */
 		reap(u);
 	}
 	pthread_mutex_lock(&u->lock);
@@ -375,7 +378,7 @@ static void run_job(struct pool_job *job)
 
 /* -- Both ------------------------------------------------------------------ */
 
-/* With a ring where `depth` is not 0 and there can be one. */
+/* Use a ring if `depth` is not 0 and a ring is available. */
 static int make(struct uring **out, unsigned depth, unsigned threads)
 {
 	struct uring *u = calloc(1, sizeof(*u));

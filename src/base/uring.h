@@ -28,14 +28,15 @@ enum uring_kind {
 };
 
 /*
- * An operation, embedded in its owner, who keeps it and the memory that it
- * names until done(); it may be used again from then on, in done() too.
+ * An operation, embedded in its owner. The owner keeps it and the memory it
+ * names until done(). It may be reused from then on, also inside done().
  */
 struct uring_op {
 	void (*done)(struct uring_op *op, int res); /* res: as the call's,
 						       or -errno */
 	bool blocking; /* set by the starter: a read of a file that the kernel
-			  may read on the spot, however long that takes */
+			  may read in the ring's thread, however long that takes
+			*/
 	/* All private. */
 	enum uring_kind kind; /* with its arguments: set by the starter */
 	int fd, flags;
@@ -53,25 +54,26 @@ struct uring_op {
 };
 
 /*
- * At most `depth` operations are given to the kernel at a time; without a
- * ring, `threads` threads stand in. -errno.
+ * Give the kernel at most `depth` operations at a time. Without a ring,
+ * `threads` threads take its place. Returns -errno.
  */
 int uring_new(struct uring **out, unsigned depth, unsigned threads);
 
 /*
- * Threads alone, for files whose calls all block: an operation that is started
- * by the done() of another follows it on the same thread, where a ring would
- * hand both over to threads of the kernel's and back. -errno.
+ * Use only threads, for files whose calls all block. An operation that is
+ * started in done() of another follows it on the same thread, where a ring
+ * would hand both to kernel threads and back. Returns -errno.
  */
 int uring_new_threads(struct uring **out, unsigned threads);
 
-/* Those threads, for what belongs to an operation; NULL: there is a ring. */
+/* The pool of these threads, for jobs that belong to an operation; NULL if
+ * there is a ring. */
 struct pool *uring_pool(struct uring *u);
 
 /*
- * res: a descriptor. With O_NOFOLLOW as beneath_open(), but the path is not
- * checked; without it as openat(), through symbolic links to wherever they
- * lead.
+ * res: a descriptor. With O_NOFOLLOW this works like beneath_open(), but does
+ * not check the path. Without it, it works like openat() and follows symbolic
+ * links anywhere.
  */
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	const char *path, int flags);
@@ -79,29 +81,31 @@ void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
 	size_t len, uint64_t off);
 
-/* Type, size and mtime of an open file, from the server where there is one. */
+/* Get type, size and mtime of an open file, from the server if there is one. */
 void uring_statx(
 	struct uring *u, struct uring_op *op, int fd, struct statx *stx);
 
-/* Closing can wait, too, for a server that is told of it. */
+/* Closing is asynchronous because it can wait for a file server. */
 void uring_close(struct uring *u, struct uring_op *op, int fd);
 
 /*
- * Ask that an operation end soon (-ECANCELED, or its own result). A hint: one
- * that hangs in the kernel ends when it ends. The op must not have been freed.
+ * Ask for an operation to end soon, with -ECANCELED or its own result. This is
+ * a hint: a call that hangs in the kernel is not interrupted. The op must not
+ * have been freed.
  */
 void uring_cancel(struct uring *u, struct uring_op *op);
 
 /*
- * CPU time so far of the ring's thread, or of those that stand in for it; what
- * threads of the kernel's own do for the ring is not in it. Before
+ * CPU time so far of the ring's thread, or of the threads in its place. It does
+ * not include kernel threads that work for the ring. Call it before
  * uring_free().
  */
 uint64_t uring_cpu_ns(struct uring *u);
 
 /*
- * End everything and free. False if the kernel still holds operations after
- * wait_ns: then they and the ring stay as they are, for ever.
+ * End all operations and free the ring. If the kernel still holds operations
+ * after wait_ns, returns false and leaves them and the ring as they are, for
+ * ever.
  */
 bool uring_free(struct uring *u, uint64_t wait_ns);
 

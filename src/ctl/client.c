@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client of the control socket. What the daemon sends is bounded and
- * checked like anything from outside. No threads.
+ * The client of the control socket. Data from the daemon is bounded and checked
+ * like any external input. No threads.
  */
 #include "ctl/client.h"
 
@@ -30,7 +30,7 @@ struct ctl_client {
 	pid_t pid;
 };
 
-/* Why the attribute cannot be read, in words. */
+/* Report why the attribute cannot be read. */
 static int no_attribute(int code, const char *mountpoint, struct error *err)
 {
 	switch (code) {
@@ -42,17 +42,17 @@ static int no_attribute(int code, const char *mountpoint, struct error *err)
 	case -ENOTCONN:
 	case -ECONNABORTED:
 		return error_set(err, -ENOTCONN,
-			"the daemon of '%s' is dead: detach the mount with "
+			"the daemon of '%s' is dead; detach the mount with "
 			"'refrain umount %s'",
 			mountpoint, mountpoint);
 	case -EACCES:
 		return error_set(err, code,
-			"cannot look at '%s': %m: it may be the mount of "
+			"cannot access '%s': %m; the mount may belong to "
 			"another user",
 			mountpoint);
 	default:
 		return error_set(
-			err, code, "cannot look at '%s': %m", mountpoint);
+			err, code, "cannot access '%s': %m", mountpoint);
 	}
 }
 
@@ -62,22 +62,23 @@ static int no_connection(int code, const char *path, struct error *err)
 	case -EACCES:
 	case -EPERM:
 		return error_set(err, -EACCES,
-			"cannot open the control socket '%s': the mount is "
-			"another user's: mount it with --group to share it",
+			"cannot open the control socket '%s': the mount "
+			"belongs to another user; mount it with --group to "
+			"share it",
 			path);
 	case -ENOENT:
 		return error_set(err, code,
-			"the control socket '%s' is not here: run this where "
-			"the mount was made",
+			"the control socket '%s' does not exist here; run "
+			"this command where the mount was made",
 			path);
 	case -ECONNREFUSED:
 		return error_set(err, code,
-			"nobody listens on the control socket '%s': the "
-			"daemon has ended",
+			"the daemon has ended: nobody listens on the control "
+			"socket '%s'",
 			path);
 	case -EAGAIN:
 		return error_set(err, code,
-			"the daemon does not answer on '%s': try again", path);
+			"the daemon does not answer on '%s'; try again", path);
 	default:
 		return error_set(err, code, "cannot connect to '%s': %m", path);
 	}
@@ -101,7 +102,8 @@ int ctl_connect_path(
 	return 0;
 }
 
-/* The daemon of a mount is the mount owner's; anybody else's would lie. */
+/* The daemon of a mount runs as the mount's owner. A daemon of another user
+ * could lie. */
 static int check_daemon(const struct ctl_client *c, uid_t owner,
 	const char *mountpoint, struct error *err)
 {
@@ -109,8 +111,8 @@ static int check_daemon(const struct ctl_client *c, uid_t owner,
 
 	if (rc < 0)
 		return error_set(err, -EPERM,
-			"the control socket of '%s' is not served by user %u, "
-			"who owns the mount, nor by root: it is not used",
+			"refusing the control socket of '%s': it is served "
+			"neither by user %u, who owns the mount, nor by root",
 			mountpoint, (unsigned)owner);
 	return 0;
 }
@@ -130,7 +132,7 @@ static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
 	return rc;
 }
 
-/* Who does not answer, found without asking it. 0: not known. */
+/* The process that does not answer, found without asking it. 0: unknown. */
 static pid_t silent_pid(const char *root, uid_t owner)
 {
 	struct ctl_client *c = NULL;
@@ -219,8 +221,8 @@ static int lost(const struct ctl_client *c, int code, struct error *err)
 }
 
 /*
- * 1 if this was the last line of the answer, which the caller then owns;
- * -EREMOTEIO if it was an error.
+ * Returns 1 if this was the last line of the answer, which the caller then
+ * owns; -EREMOTEIO if it was an error.
  */
 static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
 	json_t **reply, struct error *err)
@@ -247,7 +249,8 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 {
 	int rc = send_request(c, request);
 
-	/* Even when it did not take all, its answer says why. */
+	/* Even if the daemon did not take the whole request, its answer says
+	 * why. */
 	if (rc < 0 && rc != -EPIPE)
 		return lost(c, rc, err);
 	for (;;) {
@@ -262,14 +265,15 @@ int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
 		line = json_loadb(text, len, 0, &why);
 		if (!line)
 			return error_set(err, -EBADMSG,
-				"the daemon answered nonsense: %s", why.text);
+				"the daemon sent an invalid answer: %s",
+				why.text);
 		rc = take_answer(line, progress, arg, reply, err);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
 	}
 }
 
-/* The peer hung up: what it still sent is read and dropped. */
+/* Wait until the peer hangs up. Read and drop what it still sends. */
 static int wait_hung_up(struct ctl_client *c, int timeout_ms)
 {
 	uint64_t until_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The other end of the control socket: finds the socket of a mount, sends
- * requests, hands out the lines of their answers. A client is used by one
- * thread at a time.
+ * The client's end of the control socket: finds the socket of a mount, sends
+ * requests and returns the lines of the answers. One thread at a time uses a
+ * client.
  */
 #ifndef CTL_CLIENT_H
 #define CTL_CLIENT_H
@@ -23,7 +23,7 @@ struct ctl_client;
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err);
 
-/* As above, given the path of the socket. */
+/* The same, given the path of the socket. */
 int ctl_connect_path(
 	struct ctl_client **out, const char *path, struct error *err);
 
@@ -37,18 +37,18 @@ pid_t ctl_client_pid(const struct ctl_client *client);
 typedef void ctl_line_fn(void *arg, const json_t *line);
 
 /*
- * Send a request (takes ownership; NULL is -ENOMEM) and wait for its last
- * line, which the caller gets to own. `progress` may be NULL. -EREMOTEIO: the
- * daemon answered with an error, which is in err. -ETIMEDOUT: no line came
- * for timeout_s seconds (0: no limit). -EPIPE: the daemon is gone. After
- * the last two the client is of no more use.
+ * Send a request (takes ownership; NULL is -ENOMEM) and wait for the last line
+ * of the answer, which the caller then owns. `progress` may be NULL. Returns
+ * -EREMOTEIO if the daemon answered with an error, which is in err; -ETIMEDOUT
+ * if no line came for timeout_s seconds (0: no limit); -EPIPE if the daemon is
+ * gone. After the last two the client is unusable.
  */
 int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
 
 /*
- * Wait until the daemon's process has ended (where it cannot be seen: until
- * it hung up). -ETIMEDOUT.
+ * Wait until the daemon's process has ended, or, where it cannot be seen, until
+ * the daemon has hung up. Returns -ETIMEDOUT if it does not.
  */
 int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection: reads lines, checks that they are requests, runs commands,
- * sends answers. Everything runs on the connection's own thread. What peers
- * send is bounded (a line) and timed (the rest of a line once it began).
+ * A connection: reads lines, checks that they are requests, runs commands and
+ * sends answers, all on the connection's own thread. The length of a line is
+ * bounded, and so is the time for the rest of a line once it has begun.
  */
 #include "ctl/conn_impl.h"
 
@@ -109,8 +109,8 @@ pid_t ctl_peer(const struct ctl_conn *conn)
 bool ctl_gone(struct ctl_conn *conn)
 {
 	/*
-	 * POLLHUP is reported unasked, and not for a peer that only will not
-	 * send any more.
+	 * POLLHUP is always reported, but not for a peer that only stops
+	 * sending.
 	 */
 	struct pollfd fds[2] = {
 		{.fd = conn->fd},
@@ -135,17 +135,19 @@ static int run_request(struct ctl_conn *conn, const json_t *request)
 	const struct ctl_command *command;
 
 	if (!name)
-		return ctl_fail(conn, "a request is an object with a \"cmd\"");
+		return ctl_fail(conn,
+			"a request must be an object with a "
+			"\"cmd\"");
 	command = find_command(conn->commands, name);
 	if (!command)
-		return ctl_fail(conn, "there is no command '%.64s'", name);
+		return ctl_fail(conn, "unknown command '%.64s'", name);
 	command->run(conn->arg, conn, request);
 	if (!conn->answered)
-		return ctl_fail(conn, "'%s' did not come to an end", name);
+		return ctl_fail(conn, "'%s' did not finish", name);
 	return 0;
 }
 
-/* -EPIPE: the connection is of no more use. */
+/* Returns -EPIPE if the connection is unusable. */
 static int take_line(struct ctl_conn *conn, const char *line, size_t len)
 {
 	json_error_t why;
@@ -162,8 +164,8 @@ static int take_line(struct ctl_conn *conn, const char *line, size_t len)
 }
 
 /*
- * Wait for bytes: 1 if there are some or the peer is gone, 0 after the time
- * (-1: none), -EPIPE when the server stops.
+ * Wait for bytes. Returns 1 if there are some or the peer is gone, 0 after the
+ * time (-1: no limit), -EPIPE when the server stops.
  */
 static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 {
@@ -181,7 +183,8 @@ static int wait_readable(struct ctl_conn *conn, int timeout_ms)
 	return n > 0;
 }
 
-/* One more piece of a line that began at begun_ns (0: of no line yet). */
+/* Read one more piece of a line that began at begun_ns (0: no line has begun).
+ */
 static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 {
 	int timeout_ms = -1, rc;
@@ -202,7 +205,7 @@ static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 	}
 	rc = lines_fill(&conn->lines, conn->fd);
 	if (rc == -EMSGSIZE)
-		(void)ctl_fail(conn, "a request may have %zu bytes, no more",
+		(void)ctl_fail(conn, "the request is longer than %zu bytes",
 			CTL_REQUEST_MAX_BYTES);
 	if (rc == -EAGAIN)
 		return 0;

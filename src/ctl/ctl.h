@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control socket of a mount: an owner-only Unix stream socket that speaks
- * line-delimited JSON, as doc/control-protocol.md says. server.h is the
- * daemon's end, client.h everybody else's, text.h how names become JSON.
+ * The control socket of a mount: an owner-only Unix stream socket with
+ * line-delimited JSON (doc/control-protocol.md). server.h is the daemon's end,
+ * client.h the other end, text.h converts names to JSON.
  */
 #ifndef CTL_CTL_H
 #define CTL_CTL_H

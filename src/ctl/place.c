@@ -27,12 +27,12 @@
 #define SAME_NAME_MAX 100
 #define DIRS_MAX 3
 
-/* Passable: whoever is no owner can reach what lies in it, but not list it. */
+/* Passable: others can reach entries inside by name, but not list them. */
 #define PASSABLE 0011
 
 /*
- * Make the directory, or check that it is ours and that nobody else can put
- * anything into it. O_NOFOLLOW: in /tmp the name may be somebody's link.
+ * Create the directory, or check that it is ours and that nobody else can write
+ * to it. O_NOFOLLOW, as in /tmp the name may be somebody's link.
  */
 static int prepare_dir(const char *dir, bool passable, struct error *err)
 {
@@ -46,7 +46,7 @@ static int prepare_dir(const char *dir, bool passable, struct error *err)
 		return error_set(err, -errno, "cannot use '%s': %m", dir);
 	if (st.st_uid != geteuid() || (st.st_mode & 0022))
 		return error_set(err, -EPERM,
-			"'%s' belongs to or can be written by somebody else",
+			"'%s' belongs to another user or is writable by others",
 			dir);
 	if (passable && (st.st_mode & PASSABLE) != PASSABLE &&
 		fchmod(fd, (st.st_mode & 07777) | PASSABLE) < 0)
@@ -88,7 +88,7 @@ static void remove_stale(const char *dir)
 	}
 }
 
-/* The socket at `path`, which has no listener yet, gets its owners. */
+/* Set owner and mode of the socket at `path`, before it listens. */
 static int restrict_access(const struct place *place, const char *path,
 	const char *group, struct error *err)
 {
@@ -97,8 +97,8 @@ static int restrict_access(const struct place *place, const char *path,
 			err, -errno, "cannot set the mode of '%s': %m", path);
 	if (place->has_group && chown(path, (uid_t)-1, place->gid) < 0)
 		return error_set(err, -errno,
-			"cannot give '%s' to group '%s': %m: be a member of "
-			"the group or mount as root",
+			"cannot give '%s' to group '%s': %m; join the group "
+			"or mount as root",
 			path, group);
 	return 0;
 }
@@ -172,7 +172,7 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	return 0;
 }
 
-/* XDG_RUNTIME_DIR, if it is ours and, with a group, not closed to others. */
+/* XDG_RUNTIME_DIR, if it is ours and, with a group, accessible to others. */
 static const char *user_runtime_dir(bool passable)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
@@ -180,7 +180,7 @@ static const char *user_runtime_dir(bool passable)
 
 	if (!dir || dir[0] != '/' || stat(dir, &st) < 0)
 		return NULL;
-	/* Who may write it can put another directory in place of ours. */
+	/* A user who can write the directory could replace ours by another. */
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 		((st.st_mode & 0022) && !(st.st_mode & S_ISVTX)))
 		return NULL;
@@ -199,13 +199,13 @@ static int find_group(struct place *place, const char *group, struct error *err)
 	found = getgrnam(group);
 	if (!found)
 		return error_set(err, errno ? -errno : -EINVAL,
-			"there is no group '%s'", group);
+			"unknown group '%s'", group);
 	place->has_group = true;
 	place->gid = found->gr_gid;
 	return 0;
 }
 
-/* Where sockets may lie, the best place first; how many. */
+/* List the directories for sockets, the best first; returns their number. */
 static size_t list_dirs(bool passable, char dirs[DIRS_MAX][PLACE_PATH_MAX])
 {
 	const char *xdg = user_runtime_dir(passable);
@@ -241,10 +241,10 @@ int place_open(struct place *place, const char *mountpoint, const char *group,
 			return 0;
 	}
 	place->fd = -1;
-	return error_wrap(err, rc, "cannot make the control socket");
+	return error_wrap(err, rc, "cannot create the control socket");
 }
 
-/* A socket of that hash in the directory, which somebody listens on. */
+/* Find a socket of that hash in the directory that somebody listens on. */
 static bool find_socket(
 	const char *dir, const char *hash, char path[PLACE_PATH_MAX])
 {
@@ -277,10 +277,10 @@ void place_close(struct place *place)
 {
 	char *slash = strrchr(place->path, '/');
 
-	(void)unlink(place->path); /* if somebody did, so much the better */
+	(void)unlink(place->path); /* a missing one is fine */
 	if (slash) {
 		*slash = '\0';
-		(void)rmdir(place->path); /* others' sockets keep it */
+		(void)rmdir(place->path); /* fails if other sockets are there */
 	}
 	(void)close(place->fd);
 	place->fd = -1;

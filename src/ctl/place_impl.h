@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the control socket lies, and who may open it. Private to src/ctl.
+ * The location of the control socket, and who may open it. Private to src/ctl.
  */
 #ifndef CTL_PLACE_IMPL_H
 #define CTL_PLACE_IMPL_H
@@ -22,16 +22,16 @@ struct place {
 };
 
 /*
- * A listening socket of its own name in the first of these directories that
- * can be used: $XDG_RUNTIME_DIR/refrain, /run/refrain, /tmp/refrain-UID.
- * Sockets that dead daemons left there are removed. `group` may be NULL.
+ * Create a listening socket with a unique name in the first usable directory of
+ * $XDG_RUNTIME_DIR/refrain, /run/refrain and /tmp/refrain-UID. Sockets left
+ * there by dead daemons are removed. `group` may be NULL.
  */
 int place_open(struct place *place, const char *mountpoint, const char *group,
 	struct error *err);
 
 /*
- * Find the socket of a mount by its name alone, in the same directories of
- * this user: for a daemon that does not answer. -ENOENT.
+ * Find the socket of a mount by its name alone, in the same directories of this
+ * user, for a daemon that does not answer. Returns -ENOENT if there is none.
  */
 int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX]);
 

@@ -21,7 +21,7 @@
 #include "ctl/place_impl.h"
 
 #define PATIENCE_MS 10000
-/* Before the next try when there are no descriptors for a connection. */
+/* Delay before the next try when no descriptor is left for a connection. */
 #define ACCEPT_RETRY_MS 100
 
 struct ctl_server {
@@ -49,7 +49,8 @@ static void *conn_thread(void *arg)
 
 	free(arg);
 	conn_serve(start.conn);
-	/* The peer should not wait for the next one to be accepted. */
+	/* Close now: the peer should not wait until the next one is accepted.
+	 */
 	(void)shutdown(start.conn->fd, SHUT_RDWR);
 	LOCK_SCOPE(&start.server->lock);
 	list_del(&start.conn->link);
@@ -84,7 +85,8 @@ static int start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	if (!start)
 		return -ENOMEM;
 	*start = (struct start){s, conn};
-	/* Before the thread can move itself to the other list. */
+	/* The lock is held before the thread can move itself to the other list.
+	 */
 	LOCK_SCOPE(&s->lock);
 	rc = pthread_create(&conn->thread, NULL, conn_thread, start);
 	if (rc != 0) {
@@ -95,7 +97,7 @@ static int start_thread(struct ctl_server *s, struct ctl_conn *conn)
 	return 0;
 }
 
-/* Serve a new connection or say why not. Takes the descriptor. */
+/* Serve a new connection or tell the peer why not. Takes the descriptor. */
 static void admit(struct ctl_server *s, int fd)
 {
 	struct ctl_conn *conn = conn_new(fd, s->stop_fd,
@@ -107,12 +109,12 @@ static void admit(struct ctl_server *s, int fd)
 		return;
 	}
 	if (!place_allows(&s->place, fd))
-		(void)ctl_fail(conn, "this mount belongs to somebody else");
+		(void)ctl_fail(conn, "this mount belongs to another user");
 	else if (s->nconns >= CTL_CONNECTIONS_MAX)
-		(void)ctl_fail(conn, "all %d connections are in use: try again",
+		(void)ctl_fail(conn, "all %d connections are in use; try again",
 			CTL_CONNECTIONS_MAX);
 	else if (start_thread(s, conn) < 0)
-		(void)ctl_fail(conn, "cannot start a thread: try again");
+		(void)ctl_fail(conn, "cannot start a thread; try again");
 	else {
 		s->nconns++;
 		return;
@@ -120,7 +122,7 @@ static void admit(struct ctl_server *s, int fd)
 	conn_free(conn);
 }
 
-/* 1: somebody may be waiting, 0: try again, -EPIPE: stop. */
+/* Returns 1 if a peer may be waiting, 0 to try again, -EPIPE to stop. */
 static int wait_for_peer(struct ctl_server *s)
 {
 	struct pollfd fds[2] = {
@@ -231,12 +233,13 @@ void ctl_server_stop(struct ctl_server *s)
 
 	if (!s)
 		return;
-	/* An eventfd takes the first write whatever happens. */
+	/* The first write to an eventfd cannot fail. */
 	(void)!write(s->stop_fd, &one, sizeof(one));
 	(void)pthread_join(s->acceptor, NULL);
 	place_close(&s->place);
 	while ((conn = any_serving(s))) {
-		/* It moves itself to `ended`; reap() would join it twice. */
+		/* The thread moves itself to `ended`; reap() would join it
+		 * twice. */
 		(void)pthread_join(conn->thread, NULL);
 		pthread_mutex_lock(&s->lock);
 		list_del(&conn->link);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's end of the control socket: one thread accepts, one a
- * connection reads requests and runs commands. Only the daemon's user, root
- * and, where a group was given, its members get in: by the modes of socket
- * and directory, and by the credentials of the peer.
+ * The daemon's end of the control socket. One thread accepts; each connection
+ * has a thread that reads requests and runs commands. Only the daemon's user,
+ * root and, if given, members of the group get access. The modes of socket and
+ * directory and the credentials of the peer enforce that.
  */
 #ifndef CTL_SERVER_H
 #define CTL_SERVER_H
@@ -30,9 +30,9 @@ struct ctl_command {
 };
 
 /*
- * Make the socket and start to serve. `commands` ends with name NULL, and it
- * and `arg` outlive the server; `group` may be NULL. -errno, with nothing
- * left behind.
+ * Create the socket and start serving. `commands` ends with name NULL; it and
+ * `arg` outlive the server. `group` may be NULL. On failure returns -errno and
+ * leaves nothing behind.
  */
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	const char *group, const struct ctl_command *commands, void *arg,
@@ -42,8 +42,8 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 const char *ctl_server_path(const struct ctl_server *server);
 
 /*
- * How long the rest of a line may take after its first byte, and a peer may
- * refuse to read an answer; 10 s at first.
+ * Set the time limit for the rest of a line after its first byte, and for a
+ * peer that does not read an answer. The default is 10 s.
  */
 void ctl_server_set_patience(struct ctl_server *server, unsigned ms);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Daemons that do not answer. A call on the mount of a stopped daemon waits in
- * the kernel, and only a signal that kills ends it: so a child process makes
- * the call, and is killed when its time is over. No state.
+ * Handles daemons that do not answer. A call on the mount of a stopped daemon
+ * waits in the kernel, and only SIGKILL ends it. So a child process makes the
+ * call and is killed on time-out. No state.
  */
 #include "ctl/silent_impl.h"
 
@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/proc.h"
 
-/* The child: the value, or a byte 0 and -errno. */
+/* In the child: write the value, or a byte 0 and -errno. */
 static void write_attribute(
 	int dir_fd, const char *name, int to, char *buf, size_t size)
 {
@@ -99,17 +99,17 @@ int ctl_silent(const char *mountpoint, pid_t pid, int code, struct error *err)
 		(void)snprintf(who, sizeof(who), " (process %d)", (int)pid);
 	if (pid > 0 && proc_state(pid) == 'T')
 		return error_set(err, code,
-			"the daemon%s%s is stopped: continue it with 'kill "
+			"the daemon%s%s is stopped; continue it with 'kill "
 			"-CONT %d'",
 			where, who, (int)pid);
 	if (pid > 0)
 		return error_set(err, code,
-			"the daemon%s%s does not answer: try again, or end it "
+			"the daemon%s%s does not answer; try again, or end it "
 			"with 'kill -9 %d' and detach its mount with 'refrain "
 			"umount'",
 			where, who, (int)pid);
 	return error_set(err, code,
-		"the daemon%s does not answer: it is stopped, or hangs; detach "
+		"the daemon%s does not answer: it is stopped or hangs; detach "
 		"the mount with 'refrain umount --lazy'",
 		where);
 }

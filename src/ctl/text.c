@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names to JSON and back; no state. */
+/* Converts names to JSON and back. No state. */
 #include "ctl/text.h"
 
 #include <errno.h>

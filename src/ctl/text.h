@@ -21,8 +21,8 @@ json_t *ctl_text_new(const char *text);
 json_t *ctl_path_new(const char *path);
 
 /*
- * The path that ctl_path_new() made a value of; the caller frees it.
- * -EINVAL: the value is no path (also: it is empty or holds a NUL).
+ * Get the path from a value of ctl_path_new(); the caller frees it. Returns
+ * -EINVAL if the value is not a valid path, is empty or contains a NUL.
  */
 int ctl_path_get(const json_t *value, char **path);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checking a tier directory: reads and re-hashes every entry, whether a mount
- * uses it or not. Touches nothing. One thread a call.
+ * Checks a tier directory: reads and re-hashes every entry, even while a mount
+ * uses it. Changes nothing. One thread a call.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -132,8 +132,8 @@ static int check_tier(struct check *c, struct error *err)
 
 	if (rc > 0)
 		return error_set(err, -EINVAL,
-			"directory '%s' is no cache; give one that was used "
-			"with --cache",
+			"directory '%s' is not a cache; give one that was "
+			"used with --cache",
 			c->dir);
 	for (unsigned int sub = 0; rc == 0 && sub < TIER_SUBDIRS; sub++) {
 		rc = check_subdir(c, sub);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clearing a tier directory: deletes what the formats say is a tier's and
+ * Clears a tier directory: deletes what belongs to a tier by its format and
  * nothing else, under the tier's lock. One thread a call.
  */
 #include <dirent.h>
@@ -23,7 +23,7 @@ struct clear {
 	struct error *err;
 };
 
-/* Is this name, in that directory, one to delete? */
+/* Should this name in this directory be deleted? */
 typedef bool clear_match_fn(const char *name, unsigned int sub);
 
 static bool match_entry(const char *name, unsigned int sub)
@@ -46,7 +46,8 @@ static bool match_manifest(const char *name, unsigned int sub)
 	return strncmp(name, "manifest", strlen("manifest")) == 0;
 }
 
-/* Delete what matches in one directory; the number or -errno. */
+/* Delete the matching files of one directory; returns their number or -errno.
+ */
 static int64_t clear_matching(struct clear *c, const char *name,
 	clear_match_fn *match, unsigned int sub)
 {
@@ -87,13 +88,13 @@ static int clear_entries(struct clear *c)
 		if (n < 0)
 			return (int)n;
 		c->removed += (uint64_t)n;
-		/* Fails, rightly, if somebody keeps something there. */
+		/* Fails if there are other files in it, as it should. */
 		(void)unlinkat(c->dir_fd, name, AT_REMOVEDIR);
 	}
 	return 0;
 }
 
-/* What a kill leaves behind can be cleared again: the identity goes last. */
+/* The identity goes last, so that a killed clear can be repeated. */
 static int clear_tier(struct clear *c)
 {
 	int64_t n;
@@ -133,8 +134,8 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 	rc = identity_read(fd, dir, &encoded, err);
 	if (rc > 0)
 		return error_set(err, -EINVAL,
-			"directory '%s' is no cache; give one that was used "
-			"with --cache",
+			"directory '%s' is not a cache; give one that was "
+			"used with --cache",
 			dir);
 	if (rc < 0 && rc != -EBADMSG)
 		return rc;

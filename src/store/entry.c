@@ -13,7 +13,7 @@
 
 static const char entry_magic[8] = {'r', 'f', 'r', 'e', 'n', 't', 'r', 'y'};
 
-/* As it lies on disk, little endian; at no particular alignment. */
+/* The footer on disk: little endian, unaligned. */
 struct footer {
 	char magic[8];
 	uint32_t version;
@@ -44,8 +44,8 @@ static void put_decimal(char *at, uint64_t value)
 	}
 }
 
-/* A loader does it for each image: printf() would take a hundredth of that of
- * small ones. */
+/* A loader calls this for each image. printf() would take a hundredth of the
+ * time of a small one. */
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The format of an entry: its name and its trailer (doc/formats.md). Pure
- * functions of bytes, callable from any thread; what comes from disk is
- * checked here and nowhere else.
+ * functions of bytes, callable from any thread. All bytes from disk are checked
+ * here.
  */
 #ifndef STORE_ENTRY_IMPL_H
 #define STORE_ENTRY_IMPL_H
@@ -35,7 +35,7 @@ static inline size_t entry_trailer_bytes(uint64_t item_bytes)
 const char *entry_path(
 	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes);
 
-/* Take a name apart; false if it is none, or is not one of this `sub`. */
+/* Parse a name; false if it is invalid or belongs to another `sub`. */
 bool entry_parse_name(const char *name, unsigned int sub, struct hash128 *key,
 	uint64_t *item_bytes);
 
@@ -44,15 +44,16 @@ void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
 	uint64_t item_bytes);
 
 /*
- * NULL if the trailer is the one of this entry, else what is wrong with it, in
- * words. Without `full` only magic, version, length and key are looked at.
+ * Return NULL if the trailer belongs to this entry, else a text that says what
+ * is wrong. Without `full` only magic, version, length and key are checked.
  */
 const char *entry_check_trailer(const void *trailer, struct hash128 key,
 	uint64_t item_bytes, bool full);
 
 /*
- * Hash whole blocks: `data` is the content from block `first` on, `len` bytes,
- * which end at a block's or the content's end. The trailer has been checked.
+ * Verify whole blocks. `data` is the content from block `first` on, `len`
+ * bytes, up to the end of a block or of the content. The trailer has been
+ * checked.
  */
 bool entry_check_blocks(const void *trailer, struct hash128 key,
 	const void *data, size_t len, uint64_t first);

@@ -22,7 +22,7 @@
 static const char first_line[] = "refrain tier 1\n";
 static const char second_word[] = "dataset ";
 
-/* Room for a source of PATH_MAX bytes, each of them encoded. */
+/* Room for an encoded source of PATH_MAX bytes. */
 #define IDENTITY_MAX_BYTES ((size_t)16 << 10)
 
 static bool plain(unsigned char c)
@@ -83,7 +83,7 @@ static int identity_parse(char *text, size_t size, char **encoded)
 	return *encoded ? 0 : -ENOMEM;
 }
 
-/* Up to max bytes of a small file, NUL-terminated. */
+/* Read up to max bytes of a small file, NUL-terminated. */
 static ssize_t read_small(int dir_fd, const char *name, char *text, size_t max)
 {
 	CLEANUP_FD int fd = openat(
@@ -105,8 +105,8 @@ static ssize_t read_small(int dir_fd, const char *name, char *text, size_t max)
 static int not_ours(const char *dir, const char *name, struct error *err)
 {
 	return error_set(err, -EPERM,
-		"'%s/%s' is not a file of the directory's owner alone: "
-		"somebody else may have put it there; delete it, or choose "
+		"'%s/%s' is not a private file of the directory's owner, so "
+		"another user may have put it there; delete it, or choose "
 		"another cache directory",
 		dir, name);
 }
@@ -127,14 +127,15 @@ int identity_read(
 		return not_ours(dir, IDENTITY_NAME, err);
 	if (n < 0)
 		return error_set(err, (int)n,
-			"cannot read '%s/%s': %m; see to its disk, or use "
+			"cannot read '%s/%s': %m; check its disk, or use "
 			"another cache directory",
 			dir, IDENTITY_NAME);
 	rc = identity_parse(text, (size_t)n, encoded);
 	if (rc == -EBADMSG)
 		return error_set(err, rc,
-			"cache directory '%s' is damaged or of another version "
-			"of refrain; drop it with 'refrain clear %s'",
+			"cache directory '%s' is damaged or was made by "
+			"another version of refrain; empty it with 'refrain "
+			"clear %s'",
 			dir, dir);
 	return rc ? error_set(err, rc, "cannot read '%s': %m", dir) : 0;
 }
@@ -144,7 +145,8 @@ static int write_identity_file(int dir_fd, const char *encoded)
 	CLEANUP_FD int fd = -1;
 	int n;
 
-	(void)unlinkat(dir_fd, IDENTITY_NEW_NAME, 0); /* of a killed start */
+	(void)unlinkat(
+		dir_fd, IDENTITY_NEW_NAME, 0); /* left by a killed start */
 	fd = openat(dir_fd, IDENTITY_NEW_NAME,
 		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -169,7 +171,7 @@ int identity_write(
 		return 0;
 	(void)unlinkat(dir_fd, IDENTITY_NEW_NAME, 0); /* may not be there */
 	return error_set(err, rc,
-		"cannot write '%s/%s': %m; make it possible to write there, or "
+		"cannot write '%s/%s': %m; make the directory writable, or "
 		"use another cache directory",
 		dir, IDENTITY_NAME);
 }
@@ -201,7 +203,8 @@ int identity_dir_empty(int dir_fd, char *name, size_t name_size)
 	return errno ? -errno : 1;
 }
 
-/* 0 if the locked file still has its name: `refrain clear` deletes it. */
+/* Return 0 if the locked file still has its name, as `refrain clear` deletes
+ * it. */
 static int lock_is_current(int dir_fd, int fd)
 {
 	struct stat named, held;
@@ -223,7 +226,8 @@ static int lock_once(int dir_fd, int *out)
 
 	if (fd < 0)
 		return -errno;
-	/* Before its content is changed: it may be a name of another file. */
+	/* Checked before the content is changed, as it may be a link to another
+	 * file. */
 	rc = owned_file(dir_fd, fd);
 	if (rc < 0)
 		return rc;
@@ -254,8 +258,8 @@ int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 		return not_ours(dir, LOCK_FILE_NAME, err);
 	if (rc != -EBUSY)
 		return error_set(err, rc,
-			"cannot lock '%s/%s': %m; make it possible to write "
-			"there, or use another cache directory",
+			"cannot lock '%s/%s': %m; make the directory "
+			"writable, or use another cache directory",
 			dir, LOCK_FILE_NAME);
 	if (read_small(dir_fd, LOCK_FILE_NAME, holder, sizeof(holder) - 1) < 0)
 		holder[0] = '\0';

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What makes a directory a tier: its identity file and its lock
- * (doc/formats.md). Functions take the open directory, and its name for
- * messages only.
+ * The identity file and the lock that make a directory a tier (doc/formats.md).
+ * Functions take the open directory; its name is for messages only.
  */
 #ifndef STORE_IDENTITY_IMPL_H
 #define STORE_IDENTITY_IMPL_H
@@ -18,9 +17,9 @@
 #define TMP_DIR_NAME "tmp"
 
 /*
- * Whose tier is it? 0 and the source as the file has it (encoded; the caller
- * frees it), 1 if there is no identity file, -EBADMSG if it is damaged or of
- * another version.
+ * Read the identity of a tier. Returns 0 and the source as the file has it
+ * (encoded; the caller frees it), 1 if there is no identity file, or -EBADMSG
+ * if it is damaged or of another version.
  */
 int identity_read(
 	int dir_fd, const char *dir, char **encoded, struct error *err);
@@ -29,18 +28,19 @@ int identity_read(
 int identity_write(
 	int dir_fd, const char *dir, const char *encoded, struct error *err);
 
-/* The source as identity files have it: printable. NULL for want of memory. */
+/* The source in the printable form of identity files. NULL for want of memory.
+ */
 char *identity_encode(const char *source);
 
 /*
- * Nothing in the directory but what a killed start leaves: 1, else 0 (-errno).
- * `name` gets one that should not be there.
+ * Return 1 if the directory holds nothing but leftovers of a killed start, else
+ * 0, or -errno. `name` gets one that should not be there.
  */
 int identity_dir_empty(int dir_fd, char *name, size_t name_size);
 
 /*
- * Lock it for this process: the descriptor, or -EBUSY. *made tells whether the
- * lock file was not there before.
+ * Lock the directory for this process. Returns the descriptor, or -EBUSY. *made
+ * tells whether this call created the lock file.
  */
 int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err);
 

@@ -2,10 +2,10 @@
 /*
  * The index of entries: 64 shards, each an open-addressed table with linear
  * probing and deletion by shifting back, 24 bytes a slot. Keys are uniform, so
- * their own bits are the hash: the low word picks the shard, the high word the
- * slot. Its first byte is left out: a start reads one sub-directory, which is
- * that byte, after the other, and all that it has read would lie in one part of
- * the table, in runs as long as that part.
+ * their bits serve as the hash: the low word picks the shard, the high word the
+ * slot. The first byte of the high word is left out. It names the sub-directory
+ * of the entry, and a start reads these one after the other; with it, all
+ * entries read so far would lie in one part of the table, in long runs.
  */
 #include "store/index_impl.h"
 
@@ -30,7 +30,7 @@ struct slot {
 #define META_DOOMED UINT64_C(16)
 #define META_TIER UINT64_C(0xff00)
 
-/* A line of its own, so that neighbours' locks do not share one. */
+/* Aligned to a cache line, so that the locks of neighbours do not share one. */
 struct shard {
 	_Alignas(64) pthread_mutex_t lock;
 	struct slot *slots; /* lock */
@@ -124,7 +124,7 @@ static struct slot *slot_find(const struct shard *sh, struct hash128 key)
 	return slot_state(slot) == INDEX_ABSENT ? NULL : slot;
 }
 
-/* Half as large again when 4/5 full: 30 to 45 bytes an entry. */
+/* Grow by half when 4/5 full: 30 to 45 bytes an entry. */
 static int shard_grow(struct shard *sh)
 {
 	struct shard grown = *sh;
@@ -164,7 +164,7 @@ static int shard_insert(
 	return 1;
 }
 
-/* Free a slot and move back what was displaced past it. */
+/* Free a slot and move back the entries displaced past it. */
 static void shard_remove(struct shard *sh, struct slot *slot)
 {
 	size_t hole = (size_t)(slot - sh->slots);
@@ -177,7 +177,7 @@ static void shard_remove(struct shard *sh, struct slot *slot)
 		if (slot_state(&sh->slots[i]) == INDEX_ABSENT)
 			break;
 		home = slot_home(sh, sh->slots[i].key);
-		/* It may move if its home is not within (hole, i]. */
+		/* The entry may move if its home is not within (hole, i]. */
 		if (hole < i ? (home > hole && home <= i)
 			     : (home > hole || home <= i))
 			continue;
@@ -215,7 +215,7 @@ int index_adopt(struct index *x, const struct index_ref *ref,
 		*now = slot_ref(slot);
 		return 0;
 	}
-	/* Seen on disk while it was read, but all that is there has a slot. */
+	/* The directories have been read, so every entry on disk has a slot. */
 	if (!sh->scanning) {
 		*now = *ref;
 		return 0;
@@ -287,7 +287,7 @@ void index_restore(struct index *x, struct hash128 key)
 	slot = slot_find(sh, key);
 	assert(slot && slot_state(slot) == INDEX_DROPPING);
 	slot_set(slot, INDEX_RESIDENT);
-	slot->meta |= META_KEPT; /* or a sweep would try for ever */
+	slot->meta |= META_KEPT; /* otherwise a sweep would retry it for ever */
 }
 
 void index_forget(struct index *x, struct hash128 key)
@@ -305,8 +305,8 @@ void index_forget(struct index *x, struct hash128 key)
 }
 
 /*
- * A removal moves a later one into the slot: look at it again. What wraps
- * round to the end has been passed already, and is no GONE one.
+ * A removal moves a later entry into the slot, so look at the slot again. An
+ * entry that wraps round to the end has been seen already and is not GONE.
  */
 static void shard_purge(struct shard *sh)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading from an entry: open, read, verify, close. Owns the scratch, which is
- * one thread's; any number of threads enter with theirs.
+ * Reads from an entry: open, read, verify, close. Each thread brings its own
+ * scratch, so any number of threads may enter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ struct store_scratch {
 	unsigned char *buf;
 };
 
-/* One read and what becomes of it. */
+/* One read and its result. */
 struct window {
 	uint64_t begin, end;	      /* content bytes that are read */
 	const unsigned char *trailer; /* in the scratch */
@@ -52,14 +52,14 @@ int store_open_entry(struct store *s, const struct index_ref *ref)
 	struct stat st;
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
-	/* NONBLOCK for what may have been put there instead. */
+	/* O_NONBLOCK, as another file may have been put there. */
 	fd = openat(s->tiers[ref->tier].fd, path,
 		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
 		return steal_fd(&fd);
-	return -EPERM; /* its checksums could be right: they keep no secret */
+	return -EPERM; /* its checksums may be right, as they use no secret */
 }
 
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off)
@@ -117,7 +117,7 @@ static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
 	uint64_t first = w->begin / STORE_BLOCK_BYTES;
 	int rc = read_window(fd, scratch, ref->item_bytes, w);
 
-	/* No regular file any more. */
+	/* It is no longer a regular file. */
 	if (rc == -ESPIPE || rc == -EISDIR || rc == -EINVAL || rc == -ENXIO)
 		return -EBADMSG;
 	if (rc)
@@ -147,11 +147,12 @@ static struct window window_of(
 	return w;
 }
 
-/* Which entry to read; false if there is none. */
+/* Find the entry to read; false if there is none. */
 static bool find_entry(struct store *s, struct hash128 key, uint64_t item_bytes,
 	struct index_ref *ref)
 {
-	/* Before the look-up: what it then lacks is nowhere. */
+	/* Read before the look-up: an entry missing after that exists nowhere.
+	 */
 	bool ready = store_ready(s);
 	enum index_state state = index_find(s->index, key, ref);
 
@@ -168,7 +169,7 @@ static void drop_damaged(
 	struct index_ref now;
 
 	if (!index_drop(s->index, ref->key, &now))
-		return; /* somebody else did, and counted */
+		return; /* another thread dropped and counted it */
 	if (!store_remove(s, &now, REMOVE_SEEN, seen))
 		return;
 	COUNT(s->counters, checksum_errors);
@@ -197,11 +198,11 @@ static void open_failed(struct store *s, const struct index_ref *ref, int rc)
 			AT_SYMLINK_NOFOLLOW) == 0)
 		drop_damaged(s, ref, &st); /* a link, a socket, another
 					      user's */
-	else				   /* the entry may be right */
+	else				   /* the entry may be intact */
 		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
 }
 
-/* What was read is no use, for the reason `rc`. */
+/* The data read is unusable, for the reason `rc`. */
 static void read_failed(
 	struct store *s, const struct index_ref *ref, int fd, int rc)
 {

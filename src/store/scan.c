@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The background thread of a store: empties tmp/, reads the names in every
- * tier's directories, indexes and charges what it finds, and opens admission.
- * It stats nothing and deletes no entry but second copies. One thread, once a
- * mount; with a few more it reads a tier's directories, for those of a disk
- * come a block at a time to who reads one, and one processor is soon busy.
+ * The background thread of a store. It empties tmp/, reads the names in every
+ * tier's directories, indexes and charges the entries, and opens admission. It
+ * calls stat() on nothing and deletes only second copies. It runs once per
+ * mount, with a few helpers: a single reader gets the directories of a disk one
+ * block at a time, and a single processor is soon busy.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "store/identity_impl.h"
 #include "store/store_impl.h"
 
-/* Threads that read directories, besides the one that is always there. */
+/* Threads that read directories, besides the background thread. */
 #define SCAN_HELPERS 3
 
 static DIR *open_subdir(const struct tier *t, const char *name)
@@ -47,7 +47,7 @@ static void empty_tmp(struct store *s, struct tier *t)
 			(void)unlinkat(dirfd(dir), e->d_name, 0); /* or later */
 }
 
-/* -ENOMEM; an entry that another tier holds as well is deleted here. */
+/* Returns -ENOMEM. An entry that another tier also holds is deleted here. */
 static int take_name(struct store *s, size_t tier, unsigned int sub, int dir_fd,
 	const struct dirent *e)
 {
@@ -79,7 +79,7 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 	return rc ? rc : -errno;
 }
 
-/* Of one tier; shared by the threads that read it. */
+/* The scan of one tier; shared by the threads that read it. */
 struct tier_scan {
 	struct store *s;	   /* set once */
 	size_t tier;		   /* set once */
@@ -107,14 +107,14 @@ static void *scan_subdirs(void *arg)
 	return NULL;
 }
 
-/* One tier after the other: of two copies that of the faster one stays. */
+/* Tiers are read in order, so the copy in the faster tier stays. */
 static void scan_tier(struct store *s, size_t tier)
 {
 	struct tier_scan scan = {.s = s, .tier = tier};
 	pthread_t helpers[SCAN_HELPERS];
 	unsigned int n = 0;
 
-	/* As many as can be had; signals are blocked in this thread. */
+	/* Start as many as possible; signals are blocked in this thread. */
 	while (n < SCAN_HELPERS &&
 		pthread_create(&helpers[n], NULL, scan_subdirs, &scan) == 0)
 		n++;

@@ -31,20 +31,20 @@ static int find_group(const char *name, gid_t *gid, struct error *err)
 	rc = getgrnam_r(name, &group, buf, sizeof(buf), &found);
 	if (!found)
 		return error_set(err, rc ? -rc : -EINVAL,
-			"no group '%s'; see 'getent group' for those there are",
+			"unknown group '%s'; 'getent group' lists all groups",
 			name);
 	*gid = found->gr_gid;
 	return 0;
 }
 
-/* Is it one of those that are open already? Before its lock says "busy". */
+/* Check that the directory is not already open. Before its lock says "busy". */
 static int check_same_dir(
 	const struct store *s, const char *dir, struct error *err)
 {
 	struct stat st;
 
 	if (stat(dir, &st) < 0)
-		return 0; /* tier_open() will say why */
+		return 0; /* tier_open() will report the error */
 	for (size_t i = 0; i < s->ntiers; i++)
 		if (s->tiers[i].dev == st.st_dev &&
 			s->tiers[i].ino == st.st_ino)
@@ -91,7 +91,7 @@ static int start_scanner(struct store *s)
 static void free_store(struct store *s, bool undo)
 {
 	for (size_t i = 0; i < s->ntiers; i++)
-		/* One that did not come to be is undone in any case. */
+		/* A tier that failed to open is undone in any case. */
 		tier_close(
 			&s->tiers[i], undo || !store_is_tier(s->tiers[i].fd));
 	index_free(s->index);
@@ -197,14 +197,15 @@ bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
 			continue;
 		if (store_adopt(s, ref, &now) == 0)
 			return index_find(s->index, key, ref) == INDEX_RESIDENT;
-		return true; /* for want of memory it is not indexed */
+		return true; /* without memory it is not indexed */
 	}
 	return false;
 }
 
 bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	/* Before the look-up: what it then lacks is nowhere. */
+	/* Read before the look-up: an entry missing after that exists nowhere.
+	 */
 	bool ready = store_ready(s);
 	struct index_ref ref;
 	enum index_state state = index_find(s->index, key, &ref);
@@ -240,7 +241,7 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 	event_report(s->events, &e);
 }
 
-/* The item did not fit: say so once for each time that the tier is full. */
+/* Report an item that did not fit, once for each time that the tier is full. */
 static void note_full(struct store *s, size_t tier)
 {
 	if (tier_note_full(&s->tiers[tier]))
@@ -253,7 +254,7 @@ static void note_room(struct store *s, size_t tier)
 		store_report(s, tier, EVENT_TIER_ROOM, NULL);
 }
 
-/* In the first tier that has room, but for those in `without`, a bit each. */
+/* Reserve in the first tier with room that is not in the bit mask `without`. */
 static bool reserve_in(struct store *s, uint64_t item_bytes, unsigned without,
 	bool (*reserve)(struct tier *t, uint64_t charge_bytes),
 	struct reservation *r)
@@ -278,7 +279,7 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 		return -ENOSPC;
 	if (reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
 		reserve_in(s, item_bytes, 0, tier_reserve, r)) {
-		/* Those before it have no room for this one. */
+		/* The tiers before this one have no room for it. */
 		for (size_t i = 0; i < r->tier; i++)
 			note_full(s, i);
 		return 0;
@@ -296,8 +297,8 @@ void store_unreserve(struct store *s, struct reservation *r)
 }
 
 /*
- * The tier of the reservation failed with `rc`: another one is to have the
- * entry. False: none can. `failed`: those that did, a bit each.
+ * The tier of the reservation failed with `rc`: choose another one. False: none
+ * can take it. `failed` is a bit mask of the tiers that failed.
  */
 static bool next_tier(struct store *s, struct index_ref *ref, int rc,
 	unsigned *failed, struct reservation *r)
@@ -318,7 +319,7 @@ static bool next_tier(struct store *s, struct index_ref *ref, int rc,
 	return true;
 }
 
-/* The slot is ours: write it where it can be written. */
+/* Write the entry where possible; its slot is ours. */
 static int write_somewhere(struct store *s, struct reservation *r,
 	struct index_ref *ref, const void *data)
 {
@@ -359,7 +360,8 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	return 0;
 }
 
-/* Does the name stand for the file that is to go? 0, or -errno. */
+/* Check that the name still belongs to the file to delete. Returns 0 or -errno.
+ */
 static int check_name(const struct tier *t, const char *path,
 	enum removal removal, const struct stat *seen)
 {
@@ -403,7 +405,7 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	struct index_ref ref;
 
-	/* So that it is indexed, if it is there. */
+	/* Index the entry if it is there. */
 	(void)store_has(s, key, item_bytes);
 	return index_drop(s->index, key, &ref) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL);
@@ -411,7 +413,7 @@ static bool discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
-	(void)discard(s, key, item_bytes); /* counted, if that failed */
+	(void)discard(s, key, item_bytes); /* a failure has been counted */
 }
 
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
@@ -431,7 +433,8 @@ bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	}
 	if (!store_remove(s, &ref, REMOVE_ANY, NULL))
 		return false;
-	(void)store_reserve(s, item_bytes, r); /* without it passes through */
+	(void)store_reserve(s, item_bytes,
+		r); /* without a reservation the item passes through */
 	return true;
 }
 

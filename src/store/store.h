@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The store: tiers (directories with budgets) that hold entries (one file an
- * item: its bytes and a trailer of checksums). Nothing here ever makes room:
- * there is admission and there is a budget. The format is in doc/formats.md.
+ * item: its bytes and a trailer of checksums). Nothing here is ever evicted: an
+ * item is admitted if the budget has room. The format is in doc/formats.md.
  *
  * All functions may be called from any thread.
  */
@@ -23,13 +23,13 @@ struct store;
 
 #define STORE_TIERS_MAX 16
 
-/* Checksums are of blocks of this many content bytes. */
+/* Each checksum covers a block of this many content bytes. */
 #define STORE_BLOCK_BYTES ((size_t)64 << 10)
 
-/* No single store_read() is longer. */
+/* Maximum length of one store_read(). */
 #define STORE_READ_MAX_BYTES ((size_t)1 << 20)
 
-/* Nor is an item longer (its trailer is 128 KiB then). */
+/* Maximum length of an item (its trailer is 128 KiB then). */
 #define STORE_ITEM_MAX_BYTES ((uint64_t)1 << 30)
 
 struct tier_config {
@@ -42,7 +42,7 @@ struct store_config {
 	const char *dataset; /* the source, as recorded in each tier */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
-	bool verify;	   /* false: entries' blocks are not hashed on reads */
+	bool verify;	   /* false: do not verify blocks on reads */
 	const char *group; /* group that may read the tiers, or NULL */
 	const struct event_sink *events; /* may be NULL */
 };
@@ -62,13 +62,13 @@ int store_open(struct store **out, const struct store_config *config,
 /* The open directory of a tier; the store keeps it. */
 int store_tier_fd(const struct store *s, size_t tier);
 
-/* Stop the background thread, unlock. Nothing may be in progress. */
+/* Stop the background thread and unlock. No call may be in progress. */
 void store_close(struct store *s);
 
 /* Wait until the directories have been read and admission is open. */
 void store_wait_ready(struct store *s);
 
-/* Is there an entry? Cheap: memory only (before ready: may look on disk). */
+/* Is there an entry? Looks in memory only, and before ready perhaps on disk. */
 bool store_has(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /* One per thread that reads; holds a buffer. NULL for want of memory. */
@@ -76,10 +76,10 @@ struct store_scratch *store_scratch_new(void);
 void store_scratch_free(struct store_scratch *scratch);
 
 /*
- * Bytes [off, off + len) of an item of item_bytes, verified. On success
- * returns len, and *data points into the scratch until its next use.
- * -ENOENT: no entry (or one was lost or damaged: then it has been dropped,
- * uncharged and counted, and the caller fetches the item again).
+ * Read bytes [off, off + len) of an item of item_bytes, verified. On success
+ * returns len, and *data points into the scratch until its next use. Returns
+ * -ENOENT if there is no entry. A lost or damaged entry is dropped, uncharged
+ * and counted first; the caller fetches the item again.
  */
 ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	struct hash128 key, uint64_t item_bytes, uint64_t off, size_t len,
@@ -95,18 +95,18 @@ struct reservation {
 };
 
 /*
- * Reserve in the first tier with room; one whose last write failed comes after
- * all others, but for a try now and then. -ENOSPC if none has any (or the item
- * is over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
+ * Reserve in the first tier with room. A tier whose last write failed comes
+ * last, but is tried from time to time. Returns -ENOSPC if no tier has room (or
+ * the item is over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
  */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
 
 /*
- * Write an entry and link it; blocks. Where the tier fails (counted), the next
- * one with room gets it. Ends the reservation whatever happens. 0: it is in a
- * tier now. -EEXIST: there was one, or it is being deleted just now; nothing
- * was written. Other -errno: no tier took it.
+ * Write an entry and link it; blocks. If the tier fails (counted), the next one
+ * with room gets it. Ends the reservation in any case. Returns 0 if the item is
+ * in a tier now; -EEXIST if there is an entry already or one is being deleted,
+ * and nothing was written; another -errno if no tier took it.
  */
 int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 	const void *data, uint64_t item_bytes);
@@ -115,21 +115,23 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 void store_discard(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /*
- * Delete an entry, if its tier can hold an item of item_bytes instead, and
- * reserve for that. False if the entry stays. True and nothing reserved:
- * somebody else was faster to have the room.
+ * Delete an entry if its tier could then hold an item of item_bytes, and
+ * reserve for that. Returns false if the entry stays. Returns true without a
+ * reservation if another thread took the room first.
  */
 bool store_exchange(struct store *s, struct hash128 key, uint64_t old_bytes,
 	uint64_t item_bytes, struct reservation *r);
 
-/* The version ceased: delete its entry, if any, and count it invalidated. */
+/* The version no longer exists: delete its entry, if any, and count it as
+ * invalidated. */
 void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
 
 /*
- * Garbage of versions that ceased while nothing was mounted. Mark waits until
- * the store is ready, then starts with nothing kept; keep() what exists; sweep
- * deletes the rest, counted as invalidated, and returns how many. Entries
- * published in between are kept.
+ * Collect entries of versions that disappeared while nothing was mounted.
+ * store_mark() waits until the store is ready, then clears all marks;
+ * store_keep() marks an entry that exists; store_sweep() deletes the rest,
+ * counts them as invalidated, and returns their number. Entries published in
+ * between are kept.
  */
 void store_mark(struct store *s);
 void store_keep(struct store *s, struct hash128 key);
@@ -143,8 +145,8 @@ struct tier_status {
 	uint64_t resident_bytes; /* content bytes of the entries */
 	uint64_t entries;
 	uint64_t errors; /* writes, reads and deletions that failed */
-	bool in_memory;	 /* a file system that takes memory */
-	bool gone;	 /* its path does not lead to it any more */
+	bool in_memory;	 /* a file system in memory */
+	bool gone;	 /* its path no longer leads to it */
 };
 
 size_t store_tiers(const struct store *s);
@@ -153,10 +155,9 @@ void store_tier_status(
 bool store_ready(struct store *s);
 
 /*
- * Offline and online check of one tier directory: re-hash every entry and
- * call bad(path, why) for each that differs. No lock is taken: it may run
- * beside a mount. Returns the number of bad entries or -errno; *checked gets
- * the number looked at.
+ * Check one tier directory, mounted or not: re-hash every entry and call
+ * bad(path, why) for each damaged one. Takes no lock. Returns the number of bad
+ * entries or -errno; *checked gets the number of entries checked.
  */
 typedef void store_bad_fn(void *arg, const char *path, const char *why);
 typedef void store_progress_fn(void *arg, uint64_t done, uint64_t bytes);
@@ -165,10 +166,11 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	struct error *err);
 
 /*
- * For who opens entries by himself, as `keys` of doc/control-protocol.md has
- * it: the name of the file in the tier (into buf, which is returned), how many
- * bytes it has, and whether these are it: 0, or -EBADMSG. `file_bytes` are all
- * there are. They need nothing else of a store, nor of this library.
+ * For programs that open entries themselves (`keys` in
+ * doc/control-protocol.md). The first gives the name of the file in the tier
+ * (into buf, which is returned), the second its size. The third checks its
+ * bytes, given all `file_bytes` of them: 0, or -EBADMSG. They need no open
+ * store.
  */
 #define STORE_ENTRY_PATH_MAX 64
 const char *store_entry_path(char buf[STORE_ENTRY_PATH_MAX], struct hash128 key,
@@ -177,14 +179,15 @@ size_t store_entry_bytes(uint64_t item_bytes);
 int store_entry_check(const void *file, size_t file_bytes, struct hash128 key,
 	uint64_t item_bytes);
 
-/* Is this directory a tier? It may be damaged or of another version. */
+/* Is this directory a tier? True also for one that is damaged or of another
+ * version. */
 bool store_is_tier(int dir_fd);
 
 /*
- * Delete every entry of a tier directory that no mount uses, and what makes
- * it a tier, manifests ("manifest*") included; the directory itself stays.
- * -EBUSY if a daemon holds it, -EINVAL if it is no tier. *removed gets the
- * number of entries.
+ * Delete every entry of a tier directory that no mount uses, its manifests
+ * ("manifest*"), and the files that make it a tier. The directory itself stays.
+ * Returns -EBUSY if a daemon holds it, -EINVAL if it is not a tier. *removed
+ * gets the number of entries.
  */
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the store share: the struct and the steps that more than
- * one of them takes. Not for other parts.
+ * Shared by the files of the store: the struct and common steps. Not for other
+ * parts.
  */
 #ifndef STORE_STORE_IMPL_H
 #define STORE_STORE_IMPL_H
@@ -27,20 +27,20 @@ struct store {
 	pthread_t scanner;
 
 	/*
-	 * Release by the scanner when every entry is in the index; acquire by
-	 * those who want to know whether the index is all there is.
+	 * Released by the scanner when every entry is in the index; acquired by
+	 * readers that need the complete index.
 	 */
 	_Atomic bool ready;
 	_Atomic bool stop; /* relaxed: store_close() to the scanner */
 
-	/* Rank: alone. For those who wait until ready. */
+	/* Rank: taken alone. For threads that wait until ready. */
 	pthread_mutex_t ready_lock;
 	pthread_cond_t ready_cond; /* ready changed */
 };
 
 /*
- * An operation on a tier failed with `status`: count it, and report it. path:
- * of the entry, or NULL.
+ * Count and report an operation on a tier that failed with `status`. `path` is
+ * the entry's, or NULL.
  */
 void store_failed(struct store *s, size_t tier, enum event_kind kind,
 	const char *path, int status);
@@ -49,24 +49,24 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 void store_report(
 	struct store *s, size_t tier, enum event_kind kind, const char *path);
 
-/* Which file a deletion is about. */
+/* The file that a deletion is meant for. */
 enum removal {
-	REMOVE_ANY,  /* whatever has the name */
+	REMOVE_ANY,  /* any file of that name */
 	REMOVE_SEEN, /* the file that was read */
 	REMOVE_LOST, /* none: the entry is in the index only */
 };
 
 /*
- * Take an entry that index_drop() has made ours off the disk, the budget and
- * the index. False if it stays: the name stands for another file now, or it
- * cannot be deleted (counted).
+ * Delete an entry that index_drop() has given us from the disk, the budget and
+ * the index. Returns false if it stays: the name belongs to another file now,
+ * or it cannot be deleted (counted).
  */
 bool store_remove(struct store *s, const struct index_ref *ref,
 	enum removal removal, const struct stat *seen);
 
 /*
- * An entry was found on disk: index and charge it, unless that has been done.
- * 1 if this call did it, 0 if it had been (*now tells), -ENOMEM.
+ * Index and charge an entry found on disk. Returns 1 if this call did so, 0 if
+ * it is known already (its state in *now), or -ENOMEM.
  */
 int store_adopt(
 	struct store *s, const struct index_ref *ref, struct index_ref *now);
@@ -75,8 +75,8 @@ int store_adopt(
 int store_open_entry(struct store *s, const struct index_ref *ref);
 
 /*
- * Read len bytes and up to `more` that may follow: fewer than len only at the
- * end of the file. The number or -errno.
+ * Read len bytes and up to `more` that may follow; fewer than len only at the
+ * end of the file. Returns the number or -errno.
  */
 ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
 

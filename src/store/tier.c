@@ -26,7 +26,7 @@
 #include "store/identity_impl.h"
 
 #define TIER_BLOCK_BYTES UINT64_C(4096)
-/* A tier that failed is tried again after so long. */
+/* A tier that failed is retried after this time. */
 #define TIER_RETRY_NS NS_PER_S
 
 static int open_dir(struct tier *t, struct error *err)
@@ -38,8 +38,8 @@ static int open_dir(struct tier *t, struct error *err)
 	if (t->fd < 0 && errno == ENOENT) {
 		if (mkdir(t->dir, 0700) < 0)
 			return error_set(err, -errno,
-				"cannot make cache directory '%s': %m; make "
-				"its parent or choose another",
+				"cannot create cache directory '%s': %m; "
+				"create its parent or choose another",
 				t->dir);
 		t->made_dir = true;
 		t->fd = open(t->dir, flags);
@@ -62,7 +62,7 @@ static int disk_failed(
 	const struct tier *t, int rc, const char *what, struct error *err)
 {
 	return error_set(err, rc,
-		"cannot %s '%s': %m; see to its disk, or use another cache "
+		"cannot %s '%s': %m; check its disk, or use another cache "
 		"directory",
 		what, t->dir);
 }
@@ -81,8 +81,8 @@ static int check_dir(struct tier *t, struct error *err)
 			t->dir);
 	if ((st.st_mode & 0022) && (st.st_mode & S_ISVTX))
 		return error_set(err, -EPERM,
-			"others may write in '%s' too; use a directory of your "
-			"own there, such as '%s/refrain'",
+			"other users can write to '%s'; use a directory of "
+			"your own in it, such as '%s/refrain'",
 			t->dir, strcmp(t->dir, "/") == 0 ? "" : t->dir);
 	/* Its owner could put links where entries are written. */
 	if (st.st_uid != geteuid())
@@ -92,8 +92,9 @@ static int check_dir(struct tier *t, struct error *err)
 			t->dir, (unsigned int)st.st_uid);
 	if (st.st_mode & 0022)
 		return error_set(err, -EPERM,
-			"others may write cache directory '%s', and could "
-			"plant entries; run 'chmod go-w %s', or choose another",
+			"other users can write to cache directory '%s' and "
+			"could plant entries; run 'chmod go-w %s', or choose "
+			"another",
 			t->dir, t->dir);
 	t->uid = st.st_uid;
 	t->dev = st.st_dev;
@@ -111,7 +112,7 @@ static int check_size(struct tier *t, const char *text, struct error *err)
 
 	if (fstatvfs(t->fd, &fs) < 0)
 		return disk_failed(t, -errno, "statfs", err);
-	/* A tmpfs without limit says 0. */
+	/* A tmpfs without a limit reports 0. */
 	whole = (uint64_t)fs.f_blocks * fs.f_frsize;
 	rc = size_parse(text, whole, &t->capacity_bytes, err);
 	if (rc)
@@ -132,7 +133,7 @@ static int check_size(struct tier *t, const char *text, struct error *err)
 	return 0;
 }
 
-/* May this daemon have it? It is a tier of the dataset, or empty. */
+/* Check that the directory is a tier of the dataset, or empty. */
 static int check_identity(
 	const struct tier *t, const char *dataset, struct error *err)
 {
@@ -148,8 +149,8 @@ static int check_identity(
 		return rc;
 	if (rc == 0 && strcmp(found, wanted) != 0)
 		return error_set(err, -EEXIST,
-			"cache directory '%s' is of dataset '%.300s'; use "
-			"another, or drop it with 'refrain clear %s'",
+			"cache directory '%s' belongs to dataset '%.300s'; "
+			"use another, or empty it with 'refrain clear %s'",
 			t->dir, found, t->dir);
 	if (rc == 0)
 		return 0;
@@ -158,8 +159,8 @@ static int check_identity(
 		return disk_failed(t, rc, "list", err);
 	if (rc == 0)
 		return error_set(err, -ENOTEMPTY,
-			"directory '%s' is no cache and not empty (it has "
-			"'%s'); choose an empty one",
+			"directory '%s' is neither a cache nor empty (it "
+			"contains '%s'); choose an empty one",
 			t->dir, name);
 	return 0;
 }
@@ -182,7 +183,8 @@ static int open_and_lock(struct tier *t, const struct tier_config *config,
 		t->made_lock = false;
 		return t->lock_fd;
 	}
-	/* Again: somebody may have been faster. */
+	/* Check again with the lock held: another daemon may have been faster.
+	 */
 	return check_identity(t, dataset, err);
 }
 
@@ -204,7 +206,7 @@ int tier_open(struct tier *t, const struct tier_config *config,
 	return rc;
 }
 
-/* Modes are set apart from mkdir() for the sake of the umask. */
+/* Modes are set separately from mkdir() because of the umask. */
 static int set_modes(const struct tier *t, int fd)
 {
 	if (t->group == (gid_t)-1)
@@ -214,7 +216,8 @@ static int set_modes(const struct tier *t, int fd)
 	return 0;
 }
 
-/* One look instead of five calls for each of 256, start after start. */
+/* One stat() instead of five calls for each of 256 directories at each start.
+ */
 static bool subdir_right(const struct tier *t, const char *name)
 {
 	bool grouped = t->group != (gid_t)-1;
@@ -244,7 +247,7 @@ int tier_make_subdir(const struct tier *t, const char *name)
 	return set_modes(t, fd);
 }
 
-/* The modes of a directory that was there already are its owner's choice. */
+/* The modes of an existing directory are its owner's choice. */
 static int check_group(const struct tier *t, struct error *err)
 {
 	struct stat st;
@@ -257,8 +260,9 @@ static int check_group(const struct tier *t, struct error *err)
 		(st.st_gid == t->group && (st.st_mode & 0010)))
 		return 0;
 	return error_set(err, -EACCES,
-		"the group cannot enter cache directory '%s'; run 'chgrp GROUP "
-		"%s && chmod 2750 %s', or name one that does not exist yet",
+		"the group cannot enter cache directory '%s'; run 'chgrp "
+		"GROUP %s && chmod 2750 %s', or give one that does not exist "
+		"yet",
 		t->dir, t->dir, t->dir);
 }
 
@@ -291,8 +295,8 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 	}
 	if (rc)
 		return error_set(err, rc,
-			"cannot make sub-directories of cache '%s': %m; drop "
-			"it with 'refrain clear %s' or choose another",
+			"cannot create sub-directories of cache '%s': %m; "
+			"empty it with 'refrain clear %s' or choose another",
 			t->dir, t->dir);
 	return 0;
 }
@@ -304,7 +308,7 @@ void tier_close(struct tier *t, bool undo)
 	if (undo && t->made_dir)
 		(void)rmdir(t->dir); /* not if somebody uses it */
 	if (t->lock_fd >= 0)
-		(void)close(t->lock_fd); /* was not written through */
+		(void)close(t->lock_fd); /* nothing was written through it */
 	if (t->fd >= 0)
 		(void)close(t->fd);	       /* a directory */
 	(void)pthread_mutex_destroy(&t->lock); /* unused by now */
@@ -344,7 +348,7 @@ bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
 
 	if (t->retry_ns > clock_now_ns() || !reserve(t, charge_bytes))
 		return false;
-	/* It is the one that tries; no other does for as long. */
+	/* This reservation is the retry; no other is made for that time. */
 	if (t->retry_ns)
 		t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
 	return true;
@@ -403,7 +407,7 @@ bool tier_was_deleted(const struct tier *t)
 	return fstat(t->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Lock held. Items differ in size: one that is refused says little. */
+/* Lock held. Items differ in size, so one refused item says little. */
 static bool nearly_full(const struct tier *t)
 {
 	ASSERT_HELD(&t->lock);
@@ -452,7 +456,7 @@ void tier_close_admission(struct tier *t)
 	t->closed = true;
 }
 
-/* Deleted, moved, or another one is in its place? */
+/* Has the directory been deleted, moved or replaced? */
 static bool tier_is_gone(const struct tier *t)
 {
 	struct stat st;

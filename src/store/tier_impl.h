@@ -26,12 +26,12 @@ struct tier {
 	ino_t ino;
 	uint64_t capacity_bytes;
 	uint64_t block_bytes;
-	uid_t uid;		  /* who owns the directory: this user */
-	bool in_memory;		  /* its file system takes memory */
+	uid_t uid;		  /* the directory's owner */
+	bool in_memory;		  /* its file system is in memory */
 	gid_t group;		  /* (gid_t)-1: none */
-	bool made_dir, made_lock; /* to be undone if another tier fails */
+	bool made_dir, made_lock; /* undone if another tier fails */
 
-	/* Relaxed: cleared by whoever finds that it does not work. */
+	/* Relaxed: cleared by any thread that finds that it does not work. */
 	_Atomic bool tmpfile;
 
 	/* Rank: below the index's shards; nothing is locked under it. */
@@ -41,15 +41,15 @@ struct tier {
 	uint64_t resident_bytes; /* lock */
 	uint64_t entries;	 /* lock */
 	uint64_t errors;	 /* lock: operations that failed */
-	bool full;		 /* lock: that was reported */
-	bool closed;	   /* lock: entries not known, so nothing is admitted */
-	uint64_t retry_ns; /* lock: its last write failed; by the clock, when
-			      it is tried again. 0: it did not */
+	bool full;		 /* lock: that it is full was reported */
+	bool closed; /* lock: entries are unknown, so nothing is admitted */
+	uint64_t retry_ns; /* lock: time of the next retry after a failed write;
+			      0: the last write did not fail */
 };
 
 /*
- * Open, check and lock the directory, which is made if it is missing. Nothing
- * else in it is touched. On failure nothing is left, nor open.
+ * Open, check and lock the directory; create it if it is missing. Changes
+ * nothing else in it. On failure nothing is left behind or open.
  */
 int tier_open(struct tier *t, const struct tier_config *config,
 	const char *dataset, gid_t group, struct error *err);
@@ -57,29 +57,31 @@ int tier_open(struct tier *t, const struct tier_config *config,
 /* Make it a tier of the dataset: identity and sub-directories. */
 int tier_make(struct tier *t, const char *dataset, struct error *err);
 
-/* Unlock and close. `undo`: and delete what tier_open() made. */
+/* Unlock and close. With `undo` also delete what tier_open() created. */
 void tier_close(struct tier *t, bool undo);
 
 /* Make one sub-directory with the tier's modes; 0 if it is there. */
 int tier_make_subdir(const struct tier *t, const char *name);
 
-/* What an entry of so many content bytes is charged. */
+/* The space charged for an entry of item_bytes content bytes. */
 uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes);
 
 bool tier_reserve(struct tier *t, uint64_t charge_bytes);
 
-/* The same of a tier whose last write failed: one reservation a second. */
+/* The same for a tier whose last write failed: allows one reservation a second.
+ */
 bool tier_reserve_well(struct tier *t, uint64_t charge_bytes);
 void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 
-/* Would an item fit, were this entry not there? */
+/* Would an item fit if this entry were not there? */
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
 
-/* A write to it failed. Until one succeeds, see tier_reserve_well(). */
+/* A write to the tier failed. Until one succeeds, tier_reserve_well() applies.
+ */
 void tier_failed(struct tier *t);
 
 /*
- * A reservation becomes an entry. True: it is the first one after
+ * A reservation becomes an entry. Returns true for the first one after
  * tier_failed().
  */
 bool tier_commit(struct tier *t, uint64_t item_bytes);
@@ -90,17 +92,17 @@ void tier_count_error(struct tier *t);
 bool tier_was_deleted(const struct tier *t);
 
 /*
- * An item was refused for want of room; room was made. True if that is news:
- * tiers that are full to nine tenths, and then below that.
+ * An item was refused for lack of room, or room was made. Returns true if the
+ * state changed; a tier counts as full until it falls below nine tenths.
  */
 bool tier_note_full(struct tier *t);
 bool tier_note_room(struct tier *t);
 
-/* An entry was found, or is no more. */
+/* An entry was found, or was deleted. */
 void tier_charge(struct tier *t, uint64_t item_bytes);
 void tier_uncharge(struct tier *t, uint64_t item_bytes);
 
-/* Entries may be there that are not charged: admit no more. */
+/* There may be entries that are not charged: stop admission. */
 void tier_close_admission(struct tier *t);
 
 void tier_status(struct tier *t, struct tier_status *status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing an entry: into an unnamed file that gets its name when it is
- * complete, or, where the file system has none, into tmp/ and renamed. Entered
- * by publishers; each owns the slot of its entry, so nobody else writes,
- * links or deletes under that name.
+ * Writes an entry: to an unnamed file that gets its name when complete, or, on
+ * file systems without those, to a file in tmp/ that is renamed. Each publisher
+ * owns the slot of its entry, so no other thread writes, links or deletes under
+ * that name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "store/identity_impl.h"
 #include "store/store_impl.h"
 
-/* Content and trailer; a file of our own, so from its start to its end. */
+/* Write content and trailer to a new file, from its start. */
 static int write_all(int fd, const void *data, size_t data_bytes,
 	const void *trailer, size_t trailer_bytes)
 {
@@ -49,14 +49,14 @@ static int fill_file(
 
 	if (!trailer)
 		return -ENOMEM;
-	/* For the sake of the umask, which would hide it from the group. */
+	/* Because of the umask, which would hide the file from the group. */
 	if (s->file_mode != 0600 && fchmod(fd, s->file_mode) < 0)
 		return -errno;
 	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
 	return write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
 }
 
-/* Somebody deleted a sub-directory under the mount: make it again. */
+/* Recreate a sub-directory that was deleted under the mount. */
 static int remake_subdir(const struct tier *t, const char *path)
 {
 	const char sub[] = {path[0], path[1], '\0'};
@@ -64,7 +64,8 @@ static int remake_subdir(const struct tier *t, const char *path)
 	return tier_make_subdir(t, sub);
 }
 
-/* How file systems and kernels say that they cannot make or link one. */
+/* Errors of file systems and kernels that cannot create or link an unnamed
+ * file. */
 static int no_unnamed(int code)
 {
 	switch (code) {
@@ -80,7 +81,7 @@ static int no_unnamed(int code)
 	}
 }
 
-/* A file that is there already is no entry we know of: it gives way. */
+/* An existing file is not a known entry, so replace it. */
 static int link_file(const struct tier *t, int fd, const char *path)
 {
 	char proc[32];
@@ -102,7 +103,7 @@ static int link_file(const struct tier *t, int fd, const char *path)
 		if (rc)
 			return rc;
 	}
-	return -EOPNOTSUPP; /* ENOENT again and again: there is no /proc */
+	return -EOPNOTSUPP; /* repeated ENOENT: there is no /proc */
 }
 
 static int write_unnamed(struct store *s, struct tier *t,

@@ -18,9 +18,9 @@ struct lines {
 };
 
 /*
- * Read once from the descriptor. The number of bytes, 0 at its end; -EAGAIN
- * as read() says; -EMSGSIZE if a line is longer than max_bytes. Lines handed
- * out before are gone.
+ * Read once from the descriptor. Returns the number of bytes, 0 at its end,
+ * -EAGAIN as read(), or -EMSGSIZE if a line is longer than max_bytes.
+ * Invalidates lines returned before.
  */
 int lines_fill(struct lines *l, int fd);
 
@@ -30,15 +30,15 @@ int lines_fill(struct lines *l, int fd);
  */
 bool lines_next(struct lines *l, char **line, size_t *len);
 
-/* Is there the beginning of a line? Meaningful after lines_next() failed. */
+/* Is there an incomplete line? Meaningful after lines_next() failed. */
 bool lines_partial(const struct lines *l);
 
 void lines_release(struct lines *l);
 
 /*
- * Send all of it to a non-blocking socket: 0; -EPIPE if the peer is gone, or
- * takes nothing for timeout_ms, or would have to be waited for while the
- * descriptor stop_fd (if not -1) is readable.
+ * Send all of it to a non-blocking socket. Returns 0, or -EPIPE if the peer is
+ * gone or accepts nothing for timeout_ms, or if the descriptor stop_fd (if not
+ * -1) becomes readable while waiting.
  */
 int line_send(
 	int fd, const char *data, size_t len, int stop_fd, int timeout_ms);

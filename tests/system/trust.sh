@@ -75,7 +75,7 @@ expect 'connections to a planted socket' "$(grep -c connected "$theirs.log")" 0
 daemon=$!
 wait_for 10 grep -q ready "$work/stand_in" || skip 'cannot mount'
 "$refrain" status "$mnt" >"$work/out" 2>"$work/err" && fail 'status believes it'
-grep -q "socket of '$mnt' is not served by user 0" "$work/err" ||
+grep -q "socket of '$mnt' is served neither by user 0" "$work/err" ||
 	fail "$(cat "$work/err")"
 plan_of "$mnt" >"$work/out"
 grep -q 'not served by the owner' "$work/out" || fail "$(cat "$work/out")"

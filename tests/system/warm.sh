@@ -180,7 +180,7 @@ stop_mount
 rm -rf "$src/deep"
 ends 0 ' entries removed' clear "$work/cache"
 [ -z "$(ls -A "$work/cache")" ] || fail "left: $(ls -A "$work/cache")"
-ends 1 'is no cache' clear "$src"
+ends 1 'is not a cache' clear "$src"
 sums=$work/now.sums
 (cd "$src" && find . -type f -print0 | xargs -0 sha256sum) >"$sums"
 all=$(tree_bytes "$src")
