@@ -322,7 +322,7 @@ START_TEST(test_log_file_is_opened_again)
 	log_free(log);
 	text = contents(file);
 	ck_assert_uint_eq(lines_with(text, "\n"), 2);
-	ck_assert_uint_eq(lines_with(text, "log file is opened again"), 1);
+	ck_assert_uint_eq(lines_with(text, "log file has been reopened"), 1);
 	free(text);
 	text = contents(moved);
 	ck_assert_uint_eq(lines_with(text, "\n"), 1);
