@@ -15,10 +15,10 @@
 struct ctl_client;
 
 /*
- * Connect to the daemon of the mount whose root this is. Errors say what to
- * do: -ENODATA if it is no refrain mount, -ENOTCONN if its daemon is dead,
- * -EACCES if it is somebody else's, -ETIMEDOUT if it does not answer (stopped,
- * say), others of the system.
+ * Connect to the daemon of the mount with this root. Errors say what to do:
+ * -ENODATA if it is not a refrain mount, -ENOTCONN if its daemon is dead,
+ * -EACCES if it belongs to another user, -ETIMEDOUT if it does not answer
+ * (because it is stopped, for example), or another -errno.
  */
 int ctl_connect(
 	struct ctl_client **out, const char *mountpoint, struct error *err);

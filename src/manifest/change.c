@@ -19,7 +19,7 @@
 #include "base/key.h"
 #include "base/lock.h"
 
-/* Free a retired node that nobody needs, and then perhaps its parent. */
+/* Free a retired node that is unused, and then perhaps its parent. */
 static void reap(struct manifest *m, node_id id)
 {
 	while (id != NODE_ROOT) {
@@ -160,7 +160,7 @@ static int directory_grow(struct directory *d)
 }
 
 /*
- * A position for a new name: an empty one, so that a directory whose names
+ * Find a position for a new name: an empty one, so that a directory whose names
  * come and go does not grow, or the next.
  */
 static int directory_add(struct manifest *m, struct directory *d, node_id id)
@@ -187,8 +187,8 @@ static int directory_add(struct manifest *m, struct directory *d, node_id id)
 }
 
 /*
- * A name keeps its position when its node is replaced, so that a listing that
- * is going on does not miss it. `slot` is empty.
+ * A name keeps its position when its node is replaced, so that a listing in
+ * progress does not miss it. `slot` is empty.
  */
 static void directory_move(
 	struct manifest *m, struct directory *d, node_id id, uint32_t slot)
@@ -202,7 +202,8 @@ static void directory_move(
 	n->slot = slot;
 }
 
-/* What depends on the kind: a directory's table, a link's target. */
+/* Fill in members that depend on the kind: a directory's table, a link's
+ * target. */
 static int fill_kind(struct node *n, const struct file_entry *e)
 {
 	if (e->attr.kind == KIND_DIR) {
@@ -223,7 +224,7 @@ static void set_attr(struct node *n, const struct file_attr *attr)
 	n->gid = attr->gid;
 }
 
-/* Identity: the digest of the path and what follows from it. */
+/* Fill in the identity: the digest of the path and values derived from it. */
 static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	const struct file_entry *e)
 {
@@ -297,7 +298,7 @@ static int add(struct manifest *m, node_id dir, const struct file_entry *e,
 	return 0;
 }
 
-/* Is what the origin says still this node, as far as identity goes? */
+/* Is the origin's entry still this node, as far as identity goes? */
 static bool same_node(const struct node *n, const struct file_entry *e)
 {
 	if (n->kind != e->attr.kind)
@@ -467,7 +468,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 		for (uint32_t i = 0; i < d->dir->n; i++) {
 			node_id id = d->dir->child[i];
 
-			/* Difference, so that a wrapped stamp still works. */
+			/* Compare by difference, so that a wrapped stamp still
+			 * works. */
 			if (id != 0 &&
 				(int32_t)(manifest_slot(m, id)->stamp - stamp) <
 					0)

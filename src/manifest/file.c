@@ -2,8 +2,8 @@
 /*
  * The manifest as a file, so that a mount starts with all names and asks the
  * origin for none: doc/formats.md has the format. A file is written under
- * another name and renamed; it is read whole, checked by its checksum and
- * record by record by its bounds. It is not mapped: a page of it that a bad
+ * another name and renamed. It is read as a whole, and its checksum and the
+ * bounds of each record are checked. It is not mapped, as a page that a bad
  * disk cannot read would kill the daemon.
  */
 #include "manifest/node_impl.h"
@@ -23,7 +23,7 @@
 #include "base/write.h"
 
 #define FILE_MAGIC "refrmani"
-/* With tags; a manifest that has none is written as version 1. */
+/* Version 2 has tags; a manifest without tags is written as version 1. */
 #define VERSION_PLAIN 1u
 #define VERSION_TAGS 2u
 #define FILE_TMP MANIFEST_FILE ".new"
@@ -178,7 +178,7 @@ static int write_file(
 	rc = write_all(fd, h, sizeof(*h));
 	if (rc == 0)
 		rc = write_all(fd, b->bytes, b->n);
-	/* The name must not be there before the bytes are. */
+	/* The bytes must be on disk before the name is. */
 	if (rc == 0 && fsync(fd) < 0)
 		rc = -errno;
 	if (rc == 0 && renameat(dirfd, FILE_TMP, dirfd, MANIFEST_FILE) < 0)
@@ -193,7 +193,8 @@ int manifest_save(struct manifest *m, int dirfd)
 	struct body b = {0};
 	struct file_header h;
 	int rc;
-	/* They would write to one file, and the older could come last. */
+	/* One save at a time: two would write to one file, and the older could
+	 * come last. */
 	LOCK_SCOPE(&m->save_lock);
 
 	pthread_rwlock_rdlock(&m->lock);
@@ -357,7 +358,8 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	return rc;
 }
 
-/* What a file of a known size holds, to be freed; a shorter one is damaged. */
+/* Read a file of a known size; the caller frees it. A shorter one is damaged.
+ */
 static int read_file(int fd, size_t size, unsigned char **out)
 {
 	CLEANUP_FREE unsigned char *bytes = malloc(size);
@@ -388,7 +390,7 @@ int manifest_load(struct manifest *m, int dirfd)
 	(void)unlinkat(dirfd, FILE_TMP, 0); /* of a save that was killed */
 	if (fd < 0)
 		return why == ENOENT ? -ENOENT : -EBADMSG;
-	/* What it says about modes and sizes is believed. */
+	/* The file must be ours, as its modes and sizes are trusted. */
 	rc = owned_file(dirfd, fd);
 	if (rc < 0)
 		return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the manifest: look-ups, paths, listings, totals, references. Its
- * changes are in change.c, its storage in node.c.
+ * Queries of the manifest: look-ups, paths, listings, totals, references.
+ * change.c changes it, node.c stores it.
  */
 #include "manifest/node_impl.h"
 
@@ -79,7 +79,7 @@ void manifest_free(struct manifest *m)
 		free(m->names);
 		m->names = next;
 	}
-	(void)pthread_rwlock_destroy(&m->lock); /* nobody is left */
+	(void)pthread_rwlock_destroy(&m->lock); /* there are no users left */
 	(void)pthread_mutex_destroy(&m->save_lock);
 	free(m->segment);
 	free(m->table);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Storage of the manifest: numbered nodes in segments, names in blocks, and
- * one hash table from (directory, name) to node. Everything here wants the
- * manifest's lock, for writing where it changes something.
+ * Storage of the manifest: numbered nodes in segments, names in blocks, and one
+ * hash table from (directory, name) to node. All functions need the manifest's
+ * lock, for writing if they change something.
  */
 #include "manifest/node_impl.h"
 
@@ -54,8 +54,8 @@ void manifest_node_free(struct manifest *m, node_id id)
 }
 
 /*
- * Names are kept until the manifest is freed: a new version takes over the
- * string of the old one, so only names that vanish leave theirs behind.
+ * Names are kept until the manifest is freed. A new version reuses the string
+ * of the old one, so only names that vanish leave theirs behind.
  */
 const char *manifest_name_new(struct manifest *m, const char *name)
 {
@@ -111,7 +111,7 @@ static void table_insert(
 	table[i] = id;
 }
 
-/* Twice the size, or the same without its tombstones. */
+/* Double the table, or rebuild it without its tombstones. */
 static int table_grow(struct manifest *m)
 {
 	uint64_t live =

@@ -95,7 +95,7 @@ static inline struct node *manifest_node(const struct manifest *m, node_id id)
 	return &s[id % NODES_PER_SEGMENT];
 }
 
-/* As manifest_node(), for a number known to be in use or being made. */
+/* Like manifest_node(), for a number known to be in use or being created. */
 static inline struct node *manifest_slot(const struct manifest *m, node_id id)
 {
 	return &atomic_load_explicit(&m->segment[id / NODES_PER_SEGMENT],
@@ -116,7 +116,7 @@ void manifest_info(
 int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
-/* change.c; as manifest_put(), the lock held for writing. */
+/* change.c; like manifest_put(), the lock held for writing. */
 int manifest_put_locked(struct manifest *m, node_id dir,
 	const struct file_entry *e, uint64_t now_s, node_id *id,
 	manifest_event_fn *fn, void *arg);

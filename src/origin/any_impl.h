@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request of any kind, for decorators: the copy of somebody's request that
- * is given to the origin inside.
+ * A request of any kind, for decorators: the copy of a request that is passed
+ * to the inner origin.
  */
 #ifndef ORIGIN_ANY_IMPL_H
 #define ORIGIN_ANY_IMPL_H
@@ -15,7 +15,8 @@ union origin_any {
 	struct origin_list list;
 };
 
-/* What is asked, without `priv` and what an origin has set. */
+/* Copy the caller's part of a request, without `priv` and members set by an
+ * origin. */
 static inline void any_copy(union origin_any *to, struct origin_request *from)
 {
 	if (from->op == ORIGIN_READ)

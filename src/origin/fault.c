@@ -27,13 +27,13 @@
 
 struct fault {
 	struct origin base;
-	struct origin *inner; /* set once, as the next two */
+	struct origin *inner; /* this and the next two are set once */
 	struct timers *timers;
 	struct late *late;
 	pthread_mutex_t lock;	/* rank: above the timers' and the inner's */
-	struct fault_spec spec; /* lock, as the rest */
+	struct fault_spec spec; /* lock; so are the members below */
 	uint64_t drawn;		/* requests since the spec was set */
-	uint64_t free_ns;	/* when the rate allows the next byte */
+	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
 };
 
@@ -44,18 +44,18 @@ struct origin_file {
 
 enum verdict { PASS, FAIL, CUT, STALL };
 
-/* A request in hand: one that waits, or that the inner origin has. */
+/* A request that waits or that the inner origin has. */
 struct request {
 	struct timer timer; /* while WAITING */
 	struct fault *o;
 	enum { WAITING, STALLED, PASSED } state; /* lock */
 	enum verdict verdict;			 /* lock */
 	bool abandoned;				 /* lock */
-	struct origin_request *outer; /* set once: what we were asked */
+	struct origin_request *outer; /* set once: the caller's request */
 	const char *path;	      /* set once: the outer request's */
 	struct list node;	      /* lock: while STALLED */
 	struct pool_job note;
-	size_t piece_bytes; /* lock, until PASSED; 0: as they come */
+	size_t piece_bytes; /* lock, until PASSED; 0: pieces as they come */
 	union origin_any in;
 };
 
@@ -66,7 +66,7 @@ static struct fault *fault_of(struct origin *o)
 
 /* -- Answers --------------------------------------------------------------- */
 
-/* Lock held: from here on abandon() finds nothing. */
+/* Lock held: abandon() no longer finds the request. */
 static void let_go(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
@@ -229,13 +229,14 @@ static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
 		return at_ns;
 	if (o->free_ns < at_ns)
 		o->free_ns = at_ns;
-	/* No read is so long that this could overflow. */
+	/* Reads are too short for this to overflow. */
 	o->free_ns +=
 		origin_read_of(q->outer)->len * NS_PER_S / o->spec.rate_bytes;
 	return o->free_ns;
 }
 
-/* Lock held: decide what happens to q and begin it. -ENOMEM: nothing was. */
+/* Lock held: decide the fate of q and begin it. On -ENOMEM nothing was begun.
+ */
 static int begin(struct request *q)
 {
 	struct fault *o = q->o;
@@ -386,13 +387,13 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	return 0;
 }
 
-/* Lock held: one that stalled goes on, whatever that is now. */
+/* Lock held: resume a stalled request under the current faults. */
 static void resume(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	if (begin(q) == 0)
 		return;
-	/* No memory for its timer; it is answered all the same. */
+	/* Without memory for a timer it is answered all the same. */
 	cancel_later(q);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parsing what faults are wanted. No state; any thread. */
+/* Parses a specification of faults. No state; any thread. */
 #include "origin/fault_spec_impl.h"
 
 #include <errno.h>
@@ -88,8 +88,8 @@ static int parse_word(struct fault_spec *s, char *word, struct error *err)
 		return parse_match(s, value, err);
 	if (strcmp(word, "meta") != 0)
 		return error_set(err, -EINVAL,
-			"no '%s' here; known are delay, error, short, pieces, "
-			"stall, rate, meta, match and seed",
+			"unknown fault '%s'; known are delay, error, short, "
+			"pieces, stall, rate, meta, match and seed",
 			word);
 	rc = parse_number(value, &n, err);
 	s->meta = n != 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The faults of a fault origin as text; origin.h has the words. */
+/* The faults of a fault origin as text; origin.h documents the words. */
 #ifndef ORIGIN_FAULT_SPEC_IMPL_H
 #define ORIGIN_FAULT_SPEC_IMPL_H
 
@@ -15,7 +15,7 @@ struct fault_spec {
 	char match[256]; /* "": all */
 };
 
-/* -EINVAL, with what is wrong in err; -ENOMEM. */
+/* Returns -EINVAL with the error in err, or -ENOMEM. */
 int fault_spec_parse(struct fault_spec *s, const char *text, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Late answers: a list through the requests' priv, under a lock, and a thread
- * that empties it.
+ * Late answers: a list linked through the requests' priv under a lock, and a
+ * thread that empties it.
  */
 #include "origin/late_impl.h"
 
@@ -28,7 +28,7 @@ static void answer_all(struct pool_job *job)
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
 	while ((q = l->first)) {
-		/* An abandon that comes now is to find nothing. */
+		/* From now on an abandon must not find it. */
 		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
 		q->done(q, -ENOMEM);

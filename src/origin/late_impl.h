@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers that cannot be given from within the call that asks: -ENOMEM to a
- * request for which there was no memory (the request itself holds the list),
- * and notes that abandoned reads are over. One thread an origin.
+ * Answers that must not be given inside the call that starts a request: -ENOMEM
+ * to a request for which there was no memory (the request itself is the list
+ * node), and notes that abandoned reads have ended. One thread per origin.
  */
 #ifndef ORIGIN_LATE_IMPL_H
 #define ORIGIN_LATE_IMPL_H
@@ -17,13 +17,13 @@ int late_new(struct late **out);
 /* Answer with -ENOMEM, later. Uses the request's priv. */
 void late_answer(struct late *l, struct origin_request *q);
 
-/* Whether late_answer() has this one in hand; for abandon(). */
+/* Whether late_answer() holds this request; for abandon(). */
 bool late_has(struct late *l, const struct origin_request *q);
 
 /* Run the job on the thread. It must not block. */
 void late_run(struct late *l, struct pool_job *job);
 
-/* Answers what is left first. NULL is allowed. */
+/* Answers the remaining requests first. NULL is allowed. */
 void late_free(struct late *l);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An origin: where a dataset's names and bytes come from. A table of
- * operations, all asynchronous, so that nobody who asks ever waits. Origins
- * stack: a decorator (retry, fault) is an origin that forwards to another.
+ * An origin: the source of a dataset's names and bytes. It is a table of
+ * operations, all asynchronous, so that no caller waits. Origins stack: a
+ * decorator (retry, fault) is an origin that forwards to another.
  *
- * Callbacks run on threads of the origin (or of a decorator's timers), each
- * request's exactly once, never before the call that started it could return
- * to a caller holding locks: a start function never calls back itself.
- * Callbacks may start further requests; they must not block.
+ * Callbacks run on threads of the origin or of a decorator's timers. Each
+ * request calls done() exactly once. A start function never calls back itself,
+ * so it may be called with locks held. Callbacks may start further requests;
+ * they must not block.
  *
  * Paths are relative to the source, without leading or trailing slash; "" is
  * the source itself. An origin never writes to its source.
@@ -29,21 +29,21 @@
 struct origin;
 struct origin_file; /* a lazily opened file; see origin_file_new() */
 
-/* Any origin takes reads of this length; see also its traits. */
+/* Every origin accepts reads of this length; see also its traits. */
 #define ORIGIN_READ_MAX_BYTES ((size_t)1 << 20)
 
 enum origin_op { ORIGIN_READ, ORIGIN_STAT, ORIGIN_LIST };
 
 /*
- * What all requests begin with. The caller owns a request and keeps it until
- * done() runs. What an origin calls for one request it calls one after another,
- * done() last and exactly once.
+ * The first member of all requests. The caller owns a request and keeps it
+ * until done() runs. An origin makes the callbacks of one request one after
+ * another, with done() last and exactly once.
  */
 struct origin_request {
 	enum origin_op op; /* set by origin_read() and so on */
-	/* 0: all that was asked for came; else -errno. */
+	/* status 0: the request was answered in full; else -errno. */
 	void (*done)(struct origin_request *q, int status);
-	void *priv; /* for the origin that has it in hand */
+	void *priv; /* for the origin that handles it */
 };
 
 /*
@@ -71,39 +71,39 @@ struct origin_read {
 	/* Set by the caller: at least 1, inside want.size_bytes, and no more
 	 * than ORIGIN_READ_MAX_BYTES or the trait request_bytes. */
 	size_t len;
-	/* Set by the origin with an error: bytes that came and were not given
-	 * to data(), where it knows; see origin_retry_bytes. */
+	/* Set by the origin on an error: bytes received but not passed to
+	 * data(), if known; see origin_retry_bytes. */
 	size_t lost_bytes;
 	void (*data)(struct origin_read *r, uint64_t off, const void *bytes,
 		size_t len); /* `off` is in the file */
 };
 
 /*
- * Look at one name. status 0 with attr (and target for a link), else -errno;
- * -ENOENT only if the origin was reached and said so. Other kinds than files,
- * directories and links are -ENOENT.
+ * Get the attributes of one name. status is 0 with attr (and target for a
+ * link), else -errno. -ENOENT means that the origin was reached and said so.
+ * Names other than files, directories and links are -ENOENT.
  */
 struct origin_stat {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
-	/* Set by the origin, lent for done(). */
+	/* Set by the origin, valid during done(). */
 	const struct file_attr *attr;
 	const char *target;
 };
 
 /*
- * List one directory: batch() for each some entries (lent for the length of
- * the call, any order, no "." and ".."), then done(). On an error some batches
- * may have been delivered. A retry starts over: restart() tells the caller to
- * forget the batches so far.
+ * List one directory. batch() gets some entries at a time (valid during the
+ * call, in any order, without "." and ".."), then done() is called. An error
+ * may follow some batches. A retry starts over: restart() tells the caller to
+ * drop the batches so far.
  */
 struct origin_list {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
 	/*
-	 * Set by the caller, for origins that list recursively: all files
-	 * below the path, whose names are relative to it and contain slashes;
-	 * no directories are named.
+	 * Set by the caller, for origins that list recursively: list all files
+	 * below the path, by names relative to it that contain slashes.
+	 * Directories are not listed.
 	 */
 	bool deep;
 	void (*batch)(struct origin_list *l, const struct file_entry *entries,
@@ -111,7 +111,7 @@ struct origin_list {
 	void (*restart)(struct origin_list *l);
 };
 
-/* The request of a kind, for origins: `op` has been looked at. */
+/* Convert a request to its kind, for origins that have checked `op`. */
 static inline struct origin_read *origin_read_of(struct origin_request *q)
 {
 	return CONTAINER_OF(q, struct origin_read, req);
@@ -128,29 +128,29 @@ static inline struct origin_list *origin_list_of(struct origin_request *q)
 }
 
 /*
- * What an origin is like, for those who ask it. Set by its constructor; a
- * decorator has the traits of what it wraps.
+ * The properties of an origin, for its callers. Set by its constructor; a
+ * decorator has the traits of its inner origin.
  */
 struct origin_traits {
 	/*
-	 * The best length of a read: long enough for the origin's rate, short
-	 * enough that a reader of something else waits little behind it.
+	 * The best length of a read: long enough to reach the origin's rate,
+	 * short enough that other readers wait little behind it.
 	 */
 	size_t request_bytes;
 	/* More reads in flight do not make it faster. */
 	unsigned depth;
 	/* The default size of the items of large files. */
 	uint64_t chunk_bytes;
-	/* A listing can be of everything below its path at once. */
+	/* A listing can cover everything below its path at once. */
 	bool lists_recursively;
 };
 
 struct origin_ops {
 	const char *name;
-	/* All are required. */
+	/* All operations are required. */
 	struct origin_file *(*file_new)(struct origin *o, const char *path);
 	void (*file_free)(struct origin *o, struct origin_file *f);
-	/* Begin a request; its `op` says which of the three it is. */
+	/* Start a request; `op` gives its kind. */
 	void (*start)(struct origin *o, struct origin_request *q);
 	/* Give up on a read; see origin_read_abandon(). */
 	void (*abandon)(struct origin *o, struct origin_read *r);
@@ -164,8 +164,8 @@ struct origin {
 };
 
 /*
- * A handle for reading one file. No I/O: the file is opened by its first read
- * and its descriptor shared by all. NULL for want of memory.
+ * Create a handle for reading one file. Does no I/O: the first read opens the
+ * file, and all reads share its descriptor. NULL for want of memory.
  */
 static inline struct origin_file *origin_file_new(
 	struct origin *o, const char *path)
@@ -173,7 +173,7 @@ static inline struct origin_file *origin_file_new(
 	return o->ops->file_new(o, path);
 }
 
-/* Give the handle back; reads still in flight must have been abandoned. */
+/* Free the handle; reads still in flight must have been abandoned. */
 static inline void origin_file_free(struct origin *o, struct origin_file *f)
 {
 	o->ops->file_free(o, f);
@@ -198,13 +198,11 @@ static inline void origin_list(struct origin *o, struct origin_list *l)
 }
 
 /*
- * Give up on a read that was started. done() is called with -ECANCELED, soon,
- * unless it has been called or is being called with something else; either
- * way exactly once, and never from inside this call, which data() may make.
- * Until then data() may still be called.
- * What the read holds inside
- * the origin (memory that the kernel may still write to) is released whenever
- * the kernel answers.
+ * Give up on a started read. done() is called soon with -ECANCELED, unless it
+ * has been or is being called with another status; exactly once either way, and
+ * never from inside this call, which data() may make. Until then data() may
+ * still be called. Resources of the read inside the origin (memory that the
+ * kernel may still write to) are released when the kernel answers.
  */
 static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 {
@@ -212,10 +210,10 @@ static inline void origin_read_abandon(struct origin *o, struct origin_read *r)
 }
 
 /*
- * Free an origin (a decorator frees what it wraps). No request may be in
- * flight but abandoned ones; waits at most a second for the kernel to give
- * up on those. False: it did not, and what they need stays for good; so must
- * the timers and counters that the origin was given.
+ * Free an origin; a decorator frees its inner origin. Only abandoned requests
+ * may be in flight. Waits at most a second for the kernel to finish those.
+ * Returns false if it did not: their resources then stay for good, and so must
+ * the timers and counters given to the origin.
  */
 static inline bool origin_free(struct origin *o)
 {
@@ -225,16 +223,16 @@ static inline bool origin_free(struct origin *o)
 /* -- The origins ------------------------------------------------------- */
 
 /*
- * A directory of any mounted file system, read with io_uring (plain threads
- * where that is forbidden), O_DIRECT where the file system can. -errno, with
- * what to do in err: -ENOENT, -ENOTDIR, -EACCES.
+ * A directory of any mounted file system, read with io_uring (or plain threads
+ * where that is forbidden), and with O_DIRECT where the file system supports
+ * it. Returns -errno, with advice in err: -ENOENT, -ENOTDIR, -EACCES.
  */
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
 /*
- * The same for a directory that hangs whoever looks at it: it is not looked at
- * here, but by each request, and taken for the source when it first answers.
- * Every answer before is -EIO. `dir` is absolute, without links.
+ * The same for a directory that hangs every access. It is not accessed here but
+ * by each request, and becomes the source when it first answers. Until then
+ * every answer is -EIO. `dir` is absolute and contains no links.
  */
 int origin_posix_new_later(
 	struct origin **out, const char *dir, struct error *err);
@@ -251,16 +249,16 @@ int origin_synthetic_new(
 	struct origin **out, const char *spec, struct error *err);
 
 /*
- * The bytes of a synthetic file: a pure function of (seed, path, offset), in
- * 8-byte words, whatever ranges are asked for.
+ * The bytes of a synthetic file: a pure function of (seed, path, offset) in
+ * 8-byte words, independent of the ranges read.
  */
 void origin_synthetic_fill(
 	uint64_t seed, const char *path, uint64_t off, size_t len, void *buf);
 
 /*
  * Repeat failed requests with jittered exponential backoff, give up attempts
- * that are not answered in time, and report -EIO (or -ETIMEDOUT) at the end.
- * A read goes on where the last attempt stopped, and bytes give it a new time
+ * that are not answered in time, and in the end report -EIO (or -ETIMEDOUT). A
+ * read resumes where the last attempt stopped; progress gives it a new time
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
  * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -ENAMETOOLONG
  * and -EINVAL (a name that cannot be beneath the source) are answers, not
@@ -269,8 +267,8 @@ void origin_synthetic_fill(
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */
 	uint64_t total_ns;   /* give up the request after this; 0: 120 s */
-	uint64_t pause_ns;   /* the first pause, it doubles; 0: 100 ms */
-	unsigned attempts;   /* tries that fail, at most; 0: 6 */
+	uint64_t pause_ns;   /* first pause, which then doubles; 0: 100 ms */
+	unsigned attempts;   /* maximum number of failed attempts; 0: 6 */
 	const struct event_sink *events; /* may be NULL */
 };
 int origin_retry_new(struct origin **out, struct origin *inner,
@@ -278,21 +276,23 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	struct counters *counters, struct error *err);
 
 /*
- * Faults, for tests and drills. Takes ownership of `inner` on success. spec
- * is a comma-separated list: delay=TIME (each request takes that much
- * longer), error=P (share of reads that fail with -EIO, 0 to 1), short=P
- * (share of reads answered -EIO after half of their bytes came), pieces=SIZE
- * (bytes are delivered in pieces no longer than that),
- * stall=P (share of reads that are never answered until the spec changes),
- * rate=BYTES (a second, for all reads together), meta=1 (faults hit stats and
- * lists too), match=TEXT (only paths that contain TEXT), seed=S. "" is none.
+ * Inject faults, for tests and drills. Takes ownership of `inner` on success.
+ * `spec` is a comma-separated list; "" injects none.
+ *
+ * delay=TIME delays each request. error=P makes this share (0 to 1) of reads
+ * fail with -EIO. short=P answers this share of reads with -EIO after half of
+ * their bytes. pieces=SIZE limits the length of the pieces delivered. stall=P
+ * leaves this share of reads unanswered until the spec changes. rate=BYTES
+ * limits all reads together, per second. meta=1 applies the faults to stats and
+ * lists, too. match=TEXT applies them only to paths that contain TEXT. seed=S
+ * seeds the choice.
  */
 int origin_fault_new(struct origin **out, struct origin *inner,
 	const char *spec, struct timers *timers, struct error *err);
 
 /*
- * Change the faults of a running fault origin; requests that were stalled go
- * on under the new ones. Any thread.
+ * Change the faults of a running fault origin. Stalled requests resume under
+ * the new faults. Any thread.
  */
 int origin_fault_set(struct origin *fault, const char *spec, struct error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin: a directory of any mounted file system. This file makes
- * and frees it; posix_read.c reads, posix_meta.c looks at names. Every path is
- * resolved beneath the descriptor that posix_root.c keeps, links never
- * followed: nothing outside it can be named.
+ * The posix origin: a directory of any mounted file system. This file creates
+ * and frees it; posix_read.c reads, posix_meta.c handles names. Every path is
+ * resolved beneath the descriptor that posix_root.c keeps, and links are never
+ * followed, so nothing outside it can be named.
  */
 #include "origin/posix_impl.h"
 
@@ -16,17 +16,16 @@
 
 #define RING_DEPTH 512
 #define READ_THREADS 32
-/* On a file system where each of them may wait for a server. */
+/* For a file system where each thread may wait for a server. */
 #define FAR_THREADS 256
 /*
- * Long enough for a disk's rate, short enough that a reader of another item
- * waits little behind it, and a reader of a slow origin sees its first bytes
- * early.
+ * Long enough to reach a disk's rate, and short enough that other readers wait
+ * little behind it and a reader of a slow origin sees its first bytes early.
  */
 #define REQUEST_BYTES ((size_t)256 << 10)
 #define REQUESTS 64
 #define CHUNK_BYTES ((uint64_t)256 << 10)
-/* Room for some hung calls; see retry for what bounds their number. */
+/* Allows for some hung calls; the retry origin bounds their number. */
 #define META_THREADS 32
 
 static void release(struct posix *p)
@@ -45,7 +44,7 @@ static bool posix_free(struct origin *o)
 	bool ended;
 
 	/*
-	 * From here down, each may have left the next something to do, never
+	 * Free in this order: each part may have left work for the next, never
 	 * the reverse. No timer is set, but one may be firing.
 	 */
 	timers_free(p->timers);
@@ -55,7 +54,8 @@ static bool posix_free(struct origin *o)
 	ended = uring_free(p->ring, NS_PER_S);
 	late_free(p->late);
 	now_ns = clock_now_ns();
-	/* What still hangs in the ring would give the pool a job one day. */
+	/* Operations that hang in the ring may submit a job to the pool later.
+	 */
 	if (ended)
 		ended = pool_free(
 			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);

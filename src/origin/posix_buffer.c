@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's buffers: what reads read into. Their number bounds the
- * reads in progress; a read that finds none waits until another ends. Any
- * thread that starts or ends a read.
+ * The buffers of the posix origin that reads read into. Their number bounds the
+ * reads in progress; a read that finds none waits until another ends. Called by
+ * any thread that starts or ends a read.
  */
 #include "origin/posix_read_impl.h"
 
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 
-/* Reads in progress at most, hung and abandoned ones included. */
+/* Maximum number of reads in progress, including hung and abandoned ones. */
 #define BUFFERS_MAX 512
 /* Unused buffers that are kept. */
 #define SPARES_MAX 32
@@ -43,8 +43,8 @@ static struct buffer *buffer_new(void)
 }
 
 /*
- * A buffer for the read: 0, or -ENOMEM, or -EINPROGRESS when it has to wait
- * for another's.
+ * Get a buffer for the read. Returns 0, -ENOMEM, or -EINPROGRESS if it has to
+ * wait for another read's.
  */
 int posix_buffer_get(struct posix_read *pr)
 {

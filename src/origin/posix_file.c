@@ -30,7 +30,7 @@ static void close_now(struct pool_job *job)
 {
 	struct descriptor *d = CONTAINER_OF(job, struct descriptor, close_job);
 
-	/* What we fetched is cached by the tiers, not here (a hint). */
+	/* Fetched bytes are cached by the tiers, not here (a hint). */
 	if (!d->direct)
 		(void)posix_fadvise(d->fd, 0, 0, POSIX_FADV_DONTNEED);
 	(void)close(d->fd); /* read only: nothing was lost */
@@ -56,7 +56,7 @@ void posix_file_put(struct origin_file *f)
 	free(f);
 }
 
-/* Lock held: the next read is to open the file anew. */
+/* Lock held: make the next read open the file anew. */
 void posix_file_forget(struct origin_file *f, struct descriptor *d)
 {
 	ASSERT_HELD(&f->p->lock);
@@ -105,7 +105,7 @@ void posix_file_free(struct origin *o, struct origin_file *f)
 #endif
 #define DIO_ALIGN_OFFSET 0x98
 
-/* As many files in a row as may refuse. */
+/* Stop trying direct I/O after this many refusals in a row. */
 #define REFUSED_MAX 8
 
 static bool try_direct(struct posix *p)
@@ -116,8 +116,8 @@ static bool try_direct(struct posix *p)
 }
 
 /*
- * What is to be known of an open file before it is read, as far as the kernel
- * has it at hand: does not block.
+ * Properties of an open file that are needed before it is read, as far as the
+ * kernel knows them; does not block.
  */
 struct look {
 	bool direct; /* it can be read directly */
@@ -128,7 +128,8 @@ static struct look look(struct posix *p, int fd)
 {
 	struct look l = {.direct = true, .far = true};
 	struct statx stx = {0};
-	uint32_t align[2]; /* of memory, of offsets; 0: no direct I/O */
+	uint32_t align[2]; /* alignment of memory and of offsets; 0: no direct
+			      I/O */
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_DIOALIGN,
 		    &stx))
@@ -143,12 +144,12 @@ static struct look look(struct posix *p, int fd)
 	return l;
 }
 
-/* Whether the descriptor, one for direct I/O, is none any more. */
+/* Turn off direct I/O on the descriptor; returns whether that worked. */
 static bool stop_direct(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* If that fails its reads will say EINVAL. */
+	/* If that fails, its reads report EINVAL. */
 	return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
@@ -204,7 +205,7 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	return d;
 }
 
-/* The end of opening: all who waited go on, with `d` or the error. */
+/* The end of opening: all waiting reads continue with `d` or the error. */
 static void opened(struct origin_file *f, struct descriptor *d, int rc)
 {
 	struct posix *p = f->p;
@@ -223,7 +224,8 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 		pr->d = d;
 		if (d)
 			d->refs++;
-		/* Nobody else looks at a read that waits for nothing. */
+		/* Nothing else uses the node of a read that waits for nothing.
+		 */
 		list_add_tail(&ready, &pr->op.node);
 	}
 	posix_file_put(f);
@@ -240,7 +242,7 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 	}
 }
 
-/* Cancelled for want of readers, but there is one by now. */
+/* The opening was cancelled because it had no readers, but now it has one. */
 static bool wanted_after_all(struct origin_file *f, int res)
 {
 	LOCK_SCOPE(&f->p->lock);
@@ -272,14 +274,14 @@ static void on_open(struct uring_op *op, int res)
 	opened(f, d, res);
 }
 
-/* True when the file is open and the read has its descriptor. */
+/* Returns true when the file is open and the read has its descriptor. */
 static bool want_descriptor(struct posix_read *pr, bool *open_it)
 {
 	struct origin_file *f = pr->f;
 	LOCK_SCOPE(&pr->p->lock);
 
 	*open_it = false;
-	/* None of a source that went away and came back. */
+	/* Do not use a descriptor of a source that went away and came back. */
 	if (f->state == FILE_OPEN && f->open->turn != pr->p->root_turn)
 		posix_file_forget(f, f->open);
 	if (f->state == FILE_OPEN) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's looks at names. Each stat and each list is one job of a
- * thread pool, since these calls can hang; the job is the only one that
- * touches its memory.
+ * The stats and lists of the posix origin. Each is one job of a thread pool,
+ * since these calls can hang. Only the job touches its memory.
  */
 #include "origin/posix_impl.h"
 
@@ -30,7 +29,7 @@ struct meta {
 	struct origin_request *req;
 };
 
-/* One batch in the making; `text` holds names and targets. */
+/* A batch under construction; `text` holds names and targets. */
 struct batch {
 	struct origin_list *list;
 	size_t n, used;
@@ -66,8 +65,9 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
 }
 
 /*
- * Look at `name` in the directory `fd` ("": at fd itself). 1 with attr, and
- * target for a link; 0 for a name that is gone or of another kind; -errno.
+ * Get attributes of `name` in the directory `fd` ("": of fd itself). Returns 1
+ * with attr, and target for a link; 0 for a name that is gone or of another
+ * kind; -errno.
  */
 static int look(
 	int fd, const char *name, struct file_attr *attr, char target[PATH_MAX])
@@ -138,7 +138,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 	char target[PATH_MAX];
 	int rc;
 
-	/* No name and no target is longer than this leaves room for. */
+	/* No name or target is longer than the remaining room. */
 	if (b->n == BATCH_ENTRIES ||
 		sizeof(b->text) - b->used < NAME_MAX + 1 + PATH_MAX)
 		flush(b);
@@ -203,7 +203,8 @@ static void run_list(struct pool_job *job)
 	unsigned turn = posix_root_turn(m->p);
 	int rc = list_path(m->p, l);
 
-	/* An empty root may be the bare mount point of storage that left. */
+	/* An empty root may be the bare mount point of storage that went away.
+	 */
 	rc = posix_judge(m->p, turn, rc);
 	free(m);
 	l->req.done(&l->req, rc);

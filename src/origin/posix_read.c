@@ -30,10 +30,10 @@
  * bytes are still changing. Once the mtime is old, the write that set it is
  * over, and any other gives the file another mtime before it changes a byte.
  *
- * What this cannot see: a single write that lasts longer than this; stores
- * through a shared mapping (their mtime is that of the first to each page since
- * it was last written back); size and mtime put back exactly after a change;
- * and a server whose clock differs from ours by more than this.
+ * This cannot detect a single write that lasts longer than this; stores through
+ * a shared mapping (their mtime is that of the first store to each page since
+ * its last write-back); a change after which size and mtime are restored
+ * exactly; or a server whose clock differs from ours by more than this.
  */
 #define SETTLE_NS ((int64_t)(100 * NS_PER_MS))
 
@@ -62,7 +62,7 @@ static void put(struct posix_read *pr)
 		read_more(next);
 }
 
-/* Of what was asked, what is in the buffer. */
+/* The number of requested bytes that are in the buffer. */
 static size_t have_bytes(const struct posix_read *pr)
 {
 	uint64_t end = pr->start + pr->got;
@@ -72,7 +72,7 @@ static size_t have_bytes(const struct posix_read *pr)
 	return end - pr->off < pr->len ? (size_t)(end - pr->off) : pr->len;
 }
 
-/* With what was asked (all of it is in the buffer), or an error. */
+/* Answer with the requested bytes (all are in the buffer), or an error. */
 static void answer(struct posix_read *pr, int status)
 {
 	struct origin_read *r;
@@ -101,8 +101,8 @@ static void run_judge(struct pool_job *job)
 }
 
 /*
- * Answer with an error. One that says that the file is gone is believed only
- * if the source is there, and looking at that can block.
+ * Answer with an error. An error that says that the file is gone is believed
+ * only if the source is there; checking that can block.
  */
 void posix_read_fail(struct posix_read *pr, int status)
 {
@@ -123,7 +123,7 @@ static bool abandoned(struct posix_read *pr)
 	return !pr->r;
 }
 
-/* Give up the descriptor, and begin anew with another. */
+/* Give up the descriptor and start over with another. */
 static void reopen(struct posix_read *pr)
 {
 	pthread_mutex_lock(&pr->p->lock);
@@ -134,11 +134,11 @@ static void reopen(struct posix_read *pr)
 	start(pr);
 }
 
-/* The descriptor shows another version than was asked for. */
+/* The descriptor has another version than requested. */
 static void mismatch(struct posix_read *pr)
 {
 	if (!pr->fresh && ++pr->rounds <= 2)
-		reopen(pr); /* it is of before the file was replaced */
+		reopen(pr); /* it was opened before the file was replaced */
 	else {
 		pthread_mutex_lock(&pr->p->lock);
 		posix_file_forget(pr->f, pr->d);
@@ -176,8 +176,8 @@ static bool have_all(const struct posix_read *pr)
 }
 
 /*
- * Account for `n` bytes. Short reads are continued, where O_DIRECT is aligned;
- * no progress is the end of the file.
+ * Account for `n` bytes. Short reads are continued at an offset aligned for
+ * O_DIRECT; a read of 0 bytes is the end of the file.
  */
 static void got_bytes(struct posix_read *pr, size_t n)
 {
@@ -265,8 +265,8 @@ static void on_settled(struct timer *t)
 }
 
 /*
- * How long to wait for a version to be settled: at most SETTLE_NS, and not at
- * all for one of a far future, where waiting would show nothing.
+ * The time to wait for a version to settle: at most SETTLE_NS, and 0 for one
+ * far in the future, where waiting would not help.
  */
 static int64_t unsettled_ns(int64_t mtime_ns)
 {
@@ -326,8 +326,8 @@ static void run_note(struct pool_job *job)
 }
 
 /*
- * Lock held. Detach the request from its read; true if the read only waited,
- * so that its steps end here.
+ * Lock held. Detach the request from its read. Returns true if the read only
+ * waited, so that its steps end here.
  */
 static bool detach(struct posix_read *pr)
 {

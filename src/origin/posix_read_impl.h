@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the posix origin's reads, files and buffers share; private to them. The
- * state of a file is in posix_file.c, the steps of a read are in posix_read.c.
+ * Shared by the posix origin's reads, files and buffers; private to them.
+ * posix_file.c has the states of a file, posix_read.c the steps of a read.
  */
 #ifndef ORIGIN_POSIX_READ_IMPL_H
 #define ORIGIN_POSIX_READ_IMPL_H
@@ -11,10 +11,11 @@
 
 #include "origin/posix_impl.h"
 
-/* Direct reads are widened to this; no file system is known to want more. */
+/* Direct reads are widened to this alignment; no file system is known to need
+ * more. */
 #define ALIGN_BYTES ((size_t)4096)
 #define BUFFER_BYTES (ORIGIN_READ_MAX_BYTES + 2 * ALIGN_BYTES)
-/* How often one step is done over when the kernel says EAGAIN and the like. */
+/* How often one step is repeated on EAGAIN and the like. */
 #define AGAIN_MAX 16
 
 struct buffer {
@@ -25,9 +26,10 @@ struct buffer {
 struct descriptor {
 	unsigned refs; /* origin lock */
 	int fd;	       /* this and the rest set once */
-	unsigned turn; /* of the root that it was opened beneath, or earlier */
+	unsigned turn; /* turn of the root beneath which it was opened, or
+			  earlier */
 	bool direct;
-	bool far; /* what can be said of the root's files is not said of it */
+	bool far; /* on another file system than the root */
 	struct pool_job close_job;
 };
 
@@ -77,33 +79,34 @@ static inline bool posix_again(unsigned *again, int res)
 /* -- posix_file.c ---------------------------------------------------------- */
 
 /*
- * True when the file is open and the read has its descriptor. Else the read
- * waits, and posix_read_begin() or posix_read_fail() is called for it, unless
- * it was abandoned.
+ * Returns true when the file is open and the read has its descriptor. Else the
+ * read waits, and posix_file calls posix_read_begin() or posix_read_fail() for
+ * it unless it is abandoned.
  */
 bool posix_file_get(struct posix_read *pr);
 
-/* Lock held. A read that waits is taken out; the opening ends if it can. */
+/* Lock held. Take a waiting read out of the list; the opening ends if it can.
+ */
 void posix_file_unwait(struct posix_read *pr);
 
-/* The next opening of the file is not for direct I/O. */
+/* Do not use direct I/O at the next opening of the file. */
 void posix_file_refuses_direct(struct origin_file *f);
 
-/* It was read directly. */
+/* The file was read with direct I/O. */
 void posix_file_takes_direct(struct origin_file *f);
 
 /* Lock held. */
 void posix_file_put(struct origin_file *f);
 void posix_descriptor_put(struct posix *p, struct descriptor *d);
 
-/* Lock held: the next read is to open the file anew. */
+/* Lock held: make the next read open the file anew. */
 void posix_file_forget(struct origin_file *f, struct descriptor *d);
 
 /* -- posix_buffer.c -------------------------------------------------------- */
 
 /*
- * A buffer for the read: 0, or -ENOMEM, or -EINPROGRESS when it has to wait
- * for another's.
+ * Get a buffer for the read. Returns 0, -ENOMEM, or -EINPROGRESS if it has to
+ * wait for another read's.
  */
 int posix_buffer_get(struct posix_read *pr);
 

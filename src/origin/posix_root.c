@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's root: the descriptor that all names are resolved beneath,
- * and whether it still is what the path shows. Entered by the thread that makes
- * the origin and, from then on, by those of its pool.
+ * The root of the posix origin: the descriptor that all names are resolved
+ * beneath, and checks that the path still leads to it. Entered by the thread
+ * that creates the origin, later by the threads of its pool.
  *
  * A source that goes away (its file system is unmounted, its server dies) has
- * deleted nothing: until its path shows it again, every answer is -EIO. It is
- * taken for the same if its inode number and its type of file system are those
- * of the start; the device number may be another, as after a remount. The bare
- * directory below a mountpoint has another inode number. What the path shows
- * then is opened in place of the old root, under the same number, so that
- * nobody has to ask which descriptor to use. A source that hangs from the start
- * is opened in the same way, when it answers for the first time.
+ * deleted nothing: every answer is -EIO until its path leads to it again. It
+ * counts as the same source if its inode number and file system type are those
+ * of the start. The device number may differ, as after a remount. The bare
+ * directory below a mountpoint has another inode number. The new root is opened
+ * in place of the old one, under the same descriptor number, so that its users
+ * need not know. A source that hangs from the start is opened in the same way,
+ * when it answers for the first time.
  */
 #include "origin/posix_impl.h"
 
@@ -29,7 +29,7 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 
-/* What <linux/magic.h> lacks, in older versions or in all. */
+/* Constants that <linux/magic.h> lacks, in older versions or in all. */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xFF534D42
 #endif
@@ -46,7 +46,7 @@
 #define GPFS_MAGIC 0x47504653
 #define LUSTRE_MAGIC 0x0BD00BD0
 
-/* What the descriptor of a directory shows. -errno. */
+/* Get the identity of an open directory. Returns -errno. */
 static int look(int fd, struct posix_root *root)
 {
 	struct statfs fs;
@@ -75,13 +75,13 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 			dir);
 	p->dir = realpath(dir, NULL);
 	if (!p->dir || look(p->root_fd, &p->root))
-		return error_set(err, -errno, "cannot look at '%s': %m", dir);
+		return error_set(err, -errno, "cannot access '%s': %m", dir);
 	return 0;
 }
 
 int posix_root_open_later(struct posix *p, const char *dir, struct error *err)
 {
-	/* Holds the place of the root: nothing can be opened beneath it. */
+	/* A placeholder for the root; nothing can be opened beneath it. */
 	p->root_fd = eventfd(0, EFD_CLOEXEC);
 	p->dir = strdup(dir);
 	p->absent = true;
@@ -128,8 +128,8 @@ dev_t posix_root_dev(struct posix *p)
 }
 
 /*
- * Lock held. Put `fd` in the place of the root. Returns the old one, which the
- * caller closes without the lock (that can be the end of a whole mount), or
+ * Lock held. Put `fd` in the place of the root. Returns the old descriptor,
+ * which the caller closes without the lock (that can end a whole mount), or
  * -errno.
  */
 static int replace(struct posix *p, int fd, const struct posix_root *now)
@@ -151,7 +151,7 @@ static int replace(struct posix *p, int fd, const struct posix_root *now)
 	return old;
 }
 
-/* Whether the root is what it was at `turn`; if it came back, take it. */
+/* Whether the root is the same as at `turn`. If it came back, use it. */
 static bool is_there(
 	struct posix *p, unsigned turn, int fd, const struct posix_root *now)
 {

@@ -40,7 +40,7 @@ static struct retry *retry_of(struct origin *o)
 
 /* -- Requests -------------------------------------------------------------- */
 
-/* The path that is kept of it; a read has its file. */
+/* The copy of its path; a read has its file. */
 static const char *path_of(struct origin_request *outer)
 {
 	if (outer->op == ORIGIN_READ)
@@ -103,7 +103,7 @@ static void run_note(struct pool_job *job)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* While bytes are being handed up, the end of that submits the note. */
+/* While bytes are being passed up, the end of that submits the note. */
 static void retry_abandon(struct origin *base, struct origin_read *r)
 {
 	struct retry *o = retry_of(base);
@@ -158,7 +158,7 @@ static void retry_file_free(struct origin *base, struct origin_file *f)
 
 /* -- The origin ------------------------------------------------------------ */
 
-/* Whether all attempts have ended, within a second. */
+/* Wait up to a second for all attempts to end. */
 static bool wait_quiet(struct retry *o)
 {
 	uint64_t until_ns = clock_now_ns() + NS_PER_S;
@@ -175,7 +175,7 @@ static bool retry_free(struct origin *base)
 	struct retry *o = retry_of(base);
 	bool ended;
 
-	/* Else the inner origin still has attempts, and they have to stay. */
+	/* Otherwise the inner origin still has attempts, which must stay. */
 	if (!wait_quiet(o))
 		return false;
 	late_free(o->late);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the inner origin says to the attempts of the retry origin. Only the
- * attempt that counts is heard. Threads of the inner origin.
+ * Callbacks of the inner origin to the attempts of the retry origin. Only the
+ * current attempt is heard. Threads of the inner origin.
  */
 #include "origin/retry_impl.h"
 
@@ -27,15 +27,15 @@ static bool is_answer(int status)
 	return status >= 0;
 }
 
-/* To ask again is of no use, but somebody has to look at the file's modes. */
+/* Retrying is useless, but an operator has to check the file's modes. */
 static bool is_refusal(int status)
 {
 	return status == -EACCES || status == -EPERM;
 }
 
 /*
- * Lock held: the end of the attempt that counts. What was asked, if this is
- * the answer to it; else NULL, and unlocked.
+ * Lock held: the current attempt ends. Returns the caller's request if this
+ * answers it; else NULL, unlocked.
  */
 static struct origin_request *attempt_ended(struct attempt *a, int status)
 {
@@ -73,7 +73,7 @@ void retry_done(struct origin_request *in, int status)
 	struct retry *o = q->o;
 	struct origin_request *outer = NULL;
 
-	/* Before anybody who asked can look. */
+	/* Counted before the caller can look. */
 	if (in->op == ORIGIN_READ && !is_answer(status))
 		COUNT_ADD(
 			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
@@ -81,7 +81,8 @@ void retry_done(struct origin_request *in, int status)
 	if (q->last != a) {
 		pthread_mutex_unlock(&o->lock);
 	} else {
-		/* An error after the last byte says nothing of the bytes. */
+		/* An error after the last byte does not invalidate the bytes.
+		 */
 		if (in->op == ORIGIN_READ &&
 			q->got == origin_read_of(q->outer)->len)
 			status = 0;
@@ -101,9 +102,9 @@ void retry_done(struct origin_request *in, int status)
 /* -- What comes before the end --------------------------------------------- */
 
 /*
- * Something is to be handed up, by the attempt that counts: what was asked.
- * Else NULL. Until call_end() the timer leaves the attempt alone, and an
- * abandon is not answered.
+ * The current attempt has data to pass up: returns the caller's request, else
+ * NULL. Until call_end() the timer leaves the attempt alone, and an abandon is
+ * not answered.
  */
 static struct origin_request *call_begin(struct attempt *a)
 {
@@ -119,12 +120,13 @@ static struct origin_request *call_begin(struct attempt *a)
 	return outer;
 }
 
-/* It is alive: another end for this attempt, within the request's. */
+/* The attempt is alive: extend its time limit, within the request's. */
 static void attempt_extend(struct request *q)
 {
 	uint64_t end_ns = clock_now_ns() + q->o->config.attempt_ns;
 
-	/* Without memory the attempt has no end of its own; it still ends. */
+	/* Without memory the attempt has no time limit of its own, but it still
+	 * ends. */
 	(void)retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
 }
 
@@ -144,7 +146,7 @@ void retry_read_data(
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
 
-	if (!outer) { /* too late, but the origin did send it */
+	if (!outer) { /* it came too late, but the origin did send it */
 		COUNT_ADD(o->counters, origin_retry_bytes, len);
 		return;
 	}

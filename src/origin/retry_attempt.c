@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The retry origin's attempts: begun, given up, repeated after a pause. Any
- * thread that asks, the inner origin's and the timer thread.
+ * The attempts of the retry origin: started, given up, repeated after a pause.
+ * Entered by callers, the inner origin's threads and the timer thread.
  */
 #include "origin/retry_impl.h"
 
@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 
-/* How soon to look again at an attempt that was due in mid-callback. */
+/* Delay before checking again an attempt that was due during a callback. */
 #define BUSY_NS (5 * NS_PER_MS)
 
 /* -- Life ------------------------------------------------------------------ */
@@ -67,8 +67,8 @@ bool retry_arm(struct request *q, uint64_t at_ns)
 /* -- Answers --------------------------------------------------------------- */
 
 /*
- * Lock held. Take the request from those in hand, to answer it without the
- * lock; NULL if it has been.
+ * Lock held. Claim the caller's request, to answer it without the lock; NULL if
+ * it has been answered.
  */
 struct origin_request *retry_take_outer(struct request *q)
 {
@@ -84,7 +84,7 @@ struct origin_request *retry_take_outer(struct request *q)
 
 /* -- Attempts -------------------------------------------------------------- */
 
-/* Lock held: `outer` is there. What was handed up is not asked for again. */
+/* Lock held, with `outer` set. Bytes passed up are not requested again. */
 static struct attempt *attempt_new(struct request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
@@ -138,7 +138,7 @@ int retry_try(struct request *q)
 	return 0;
 }
 
-/* The pause doubles; half of it is chance, so that requests part. */
+/* The pause doubles. Half of it is random, so that requests spread. */
 static uint64_t pause_ns(struct request *q)
 {
 	uint64_t turn =
@@ -156,7 +156,7 @@ const char *retry_path(const struct request *q)
 	return q->op == ORIGIN_READ ? q->file->path : q->path;
 }
 
-/* An answer to what was asked before the last failure proves nothing. */
+/* An answer to a request made before the last failure proves nothing. */
 void retry_answered(const struct request *q)
 {
 	struct retry *o = q->o;
@@ -206,7 +206,7 @@ static void give_up(struct request *q, int status)
 		outer->done(outer, status);
 }
 
-/* Lock held; a listing begins anew. Unlocks and locks for the callback. */
+/* Lock held: restart a listing. Unlocks for the callback, then locks again. */
 static void forget_batches(struct request *q)
 {
 	struct origin_list *l;
@@ -215,7 +215,7 @@ static void forget_batches(struct request *q)
 	if (q->op != ORIGIN_LIST)
 		return;
 	l = origin_list_of(q->outer);
-	/* The next attempt is not begun yet: nobody else calls l. */
+	/* The next attempt has not begun, so nobody else uses l. */
 	pthread_mutex_unlock(&q->o->lock);
 	l->restart(l);
 	pthread_mutex_lock(&q->o->lock);
@@ -280,7 +280,7 @@ void retry_on_timer(struct timer *t)
 
 	pthread_mutex_lock(&o->lock);
 	if (!q->outer || clock_now_ns() < q->due_ns) {
-		/* Fired when it was being cancelled, or moved. */
+		/* The timer fired while it was being cancelled or moved. */
 		pthread_mutex_unlock(&o->lock);
 	} else if (q->busy) {
 		if (!retry_arm(q, clock_now_ns() + BUSY_NS))

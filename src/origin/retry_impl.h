@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the retry origin share; private to them. retry.c has the
- * state of a request.
+ * Shared by the files of the retry origin; private to them. retry.c has the
+ * states of a request.
  */
 #ifndef ORIGIN_RETRY_IMPL_H
 #define ORIGIN_RETRY_IMPL_H
@@ -26,9 +26,9 @@ struct retry {
 	_Atomic uint64_t turn; /* relaxed: of the jitter */
 	pthread_mutex_t lock;  /* rank: above the timers' and the inner's */
 	pthread_cond_t quiet;  /* `requests` has fallen to 0 */
-	unsigned requests;     /* lock: that exist */
-	uint64_t given_up;     /* lock: since the last answer */
-	uint64_t gave_up_ns;   /* lock: the last of these */
+	unsigned requests;     /* lock: number of requests */
+	uint64_t given_up;   /* lock: requests given up since the last answer */
+	uint64_t gave_up_ns; /* lock: time of the last of these */
 };
 
 struct origin_file {
@@ -38,22 +38,22 @@ struct origin_file {
 	char path[]; /* for messages */
 };
 
-/* A request in hand. */
+/* A request in progress. */
 struct request {
-	struct timer timer; /* the attempt's end, or the pause's */
+	struct timer timer; /* end of the attempt or of the pause */
 	struct retry *o;
-	enum origin_op op;		/* set once */
-	struct origin_request *outer;	/* lock: what we were asked; NULL:
-					   answered */
+	enum origin_op op; /* set once */
+	struct origin_request
+		*outer; /* lock: the caller's request; NULL: answered */
 	struct origin_request *dropped; /* lock: by abandon, for the note */
-	struct attempt *last;		/* lock: the one that counts, or NULL */
+	struct attempt *last;		/* lock: the current attempt, or NULL */
 	unsigned refs;			/* lock: attempts, timer, note */
 	unsigned failed;     /* lock: attempts that failed or timed out */
-	uint64_t due_ns;     /* lock: what the timer is set for */
+	uint64_t due_ns;     /* lock: time the timer is set for */
 	uint64_t until_ns;   /* lock: end of all tries */
-	uint64_t started_ns; /* lock: the attempt that counts */
-	size_t got;	     /* lock: bytes of a read that were handed up */
-	bool busy;	     /* lock: bytes or a batch are being handed up */
+	uint64_t started_ns; /* lock: start of the current attempt */
+	size_t got;	     /* lock: bytes of a read passed up */
+	bool busy;	     /* lock: bytes or a batch are being passed up */
 	struct origin_file *file;
 	struct pool_job note;
 	char path[]; /* of a stat or a list */
@@ -79,15 +79,15 @@ void retry_disarm(struct request *q);
 bool retry_arm(struct request *q, uint64_t at_ns);
 
 /*
- * Take the request from those in hand, to answer it without the lock; NULL if
- * it has been.
+ * Claim the caller's request, to answer it without the lock; NULL if it has
+ * been answered.
  */
 struct origin_request *retry_take_outer(struct request *q);
 
-/* What a request is about, for messages. */
+/* The path of a request, for messages. */
 const char *retry_path(const struct request *q);
 
-/* The origin has answered the attempt that counts. */
+/* The origin has answered the current attempt. */
 void retry_answered(const struct request *q);
 
 /* Begin the next attempt. -ENOMEM: nothing was begun. */
@@ -100,7 +100,7 @@ void retry_on_timer(struct timer *t);
 
 /* -- retry_answer.c -------------------------------------------------------- */
 
-/* What the inner origin calls. */
+/* Callbacks of the inner origin. */
 void retry_done(struct origin_request *in, int status);
 void retry_read_data(
 	struct origin_read *in, uint64_t off, const void *bytes, size_t len);

@@ -22,7 +22,7 @@
 #include "origin/late_impl.h"
 
 #define THREADS 4
-/* As a disk has, for which it stands in. */
+/* The depth of a disk, which it stands in for. */
 #define REQUESTS 64
 #define FILES_A_DIR 1000
 #define MTIME_NS (INT64_C(1000000000) * INT64_C(1000000000))
@@ -186,7 +186,7 @@ static void run_read(struct pool_job *job)
 	r->req.done(&r->req, status);
 }
 
-/* Every read is answered in microseconds: there is nothing to give up. */
+/* Nothing to do: every read is answered within microseconds. */
 static void synthetic_abandon(struct origin *o, struct origin_read *r)
 {
 	(void)o;
@@ -345,7 +345,8 @@ static int parse_word(struct synthetic *s, char *word, struct error *err)
 	if (strcmp(word, "seed") == 0)
 		return parse_seed(value, &s->seed, err);
 	return error_set(err, -EINVAL,
-		"no '%s' here; known are files, size, seed and dirs", word);
+		"unknown word '%s'; known are files, size, seed and dirs",
+		word);
 }
 
 static int digits(uint64_t greatest, int least)

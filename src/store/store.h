@@ -48,13 +48,13 @@ struct store_config {
 };
 
 /*
- * Open and lock every tier, make what is missing. Ready at once: entries of
- * an earlier mount are found when asked for, admission waits until a
- * background thread has read the tiers' directories. `counters` outlives the
- * store. Errors, each one line that says what to do: not a directory, not
- * writable, not a cache and not empty, of another dataset (-EEXIST), in use
- * by another daemon (-EBUSY), a size that is nonsense, zero or larger than
- * the file system (-EFBIG), the same directory twice.
+ * Open and lock every tier; create what is missing. The store can be used at
+ * once: entries of an earlier mount are found on demand, and admission waits
+ * until a background thread has read the tiers' directories. `counters`
+ * outlives the store. Every error is one line that says what to do. A directory
+ * may be of the wrong type, unwritable, not empty, of another dataset
+ * (-EEXIST), in use by another daemon (-EBUSY) or given twice; a size may be
+ * invalid, zero or larger than the file system (-EFBIG).
  */
 int store_open(struct store **out, const struct store_config *config,
 	struct counters *counters, struct error *err);
