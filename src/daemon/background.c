@@ -19,7 +19,8 @@
 
 #include "base/cleanup.h"
 
-/* What a pipe says: READY, or FAILED with -errno and a message. */
+/* The first byte on the pipe: READY, or FAILED, followed by -errno and a
+ * message. */
 #define SAY_READY 'r'
 #define SAY_FAILED 'f'
 
@@ -78,7 +79,8 @@ int background_fork(struct mount *m, struct error *err, bool *parent)
 		*parent = true;
 		rc = wait_for_child(fd[0], err);
 		(void)close(fd[0]);
-		/* Who is told of a failure finds nothing left of it. */
+		/* Clean up before reporting a failure, so that nothing is left.
+		 */
 		if (rc < 0)
 			(void)waitpid(pid, NULL, 0);
 		return rc;

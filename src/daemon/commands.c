@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the control socket understands; doc/control-protocol.md is the manual.
+ * The commands of the control socket; doc/control-protocol.md documents them.
  * Each command runs on its connection's thread and may take its time.
  */
 #include "daemon/mount_impl.h"
@@ -91,8 +91,8 @@ static void command_refresh(
 		return;
 	}
 	/*
-	 * Of a mount that was killed there may be entries of versions that
-	 * no manifest was left to tell of. Now everything is known.
+	 * A killed mount may have left entries of versions that no manifest
+	 * lists. Now that everything is known, delete them.
 	 */
 	if (all && sum.failed == 0)
 		mount_sweep(m);

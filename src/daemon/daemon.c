@@ -147,7 +147,8 @@ void mount_give_up(struct mount *m)
 	leave_at_once(m, &why);
 }
 
-/* From here on to the next call a signal need not wait for the main thread. */
+/* Mark that, until the next call, a signal need not wait for the main thread.
+ */
 static void set_asking(struct mount *m, bool asking)
 {
 	pthread_mutex_lock(&m->lock);

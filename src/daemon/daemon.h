@@ -19,24 +19,26 @@
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 
-/* What `refrain mount` was asked for; strings are the caller's. */
+/* The options of `refrain mount`; the caller owns the strings. */
 struct mount_options {
 	const char *source, *mountpoint; /* as typed; may be relative */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
-	uint64_t limit_bytes; /* of a file that is one item */
-	uint64_t
-		chunk_bytes; /* of the items of larger files; 0: the origin's */
+	uint64_t limit_bytes;	/* largest file that is one item */
+	uint64_t chunk_bytes;	/* item size of larger files; 0: the origin's
+				   default */
 	uint64_t staging_bytes; /* bound of the staging buffer */
-	uint64_t pages_bytes;	/* of passed-through items; 0: no bound */
+	uint64_t pages_bytes;	/* limit for pages of passed-through items; 0:
+				   none */
 	unsigned revalidate_s;	/* 0: only on refresh */
 	bool verify;		/* hash the blocks of every read */
 	bool allow_other;
-	const char *group;  /* may use the socket and read the tiers; or NULL */
+	const char *group;  /* group that may use the socket and read the tiers;
+			       or NULL */
 	const char *fault;  /* spec of the fault origin, or NULL */
-	unsigned timeout_s; /* of an origin request */
-	/* For sources far away; the environment says the rest. */
+	unsigned timeout_s; /* time limit of an origin request */
+	/* For remote sources; the environment supplies the rest. */
 	const char *endpoint_url, *region, *profile; /* or NULL */
 	bool no_sign_request, requester_pays, insecure_tls;
 	enum event_level log_level;
@@ -45,18 +47,18 @@ struct mount_options {
 };
 
 /*
- * Mount, and serve until unmounted or SIGTERM: 0, or -errno with err set and
- * nothing left behind: -EFBIG if a tier is larger than its file system. In the
- * background, unless options say foreground: then
- * the call returns in the parent once the mount is ready (or has failed), and
- * the child never returns.
+ * Mount, and serve until unmounted or SIGTERM. Returns 0, or -errno with err
+ * set and nothing left behind; -EFBIG if a tier is larger than its file system.
+ * Unless options say foreground, the daemon runs in the background: the call
+ * returns in the parent once the mount is ready or has failed, and never in the
+ * child.
  */
 int daemon_run(const struct mount_options *options, struct error *err);
 
 /*
- * List a source and write the table of its files; no mount. progress is called
- * several times a second, and at the end of the listing. 0, or -errno with err
- * set: then nothing was written, or writing failed.
+ * List a source and write the table of its files, without a mount. progress is
+ * called several times a second and at the end. Returns 0, or -errno with err
+ * set: the listing or the writing failed.
  */
 typedef void index_progress_fn(void *arg, uint64_t files, uint64_t bytes);
 int daemon_index(const char *source, FILE *out, index_progress_fn *progress,

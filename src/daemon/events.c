@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the daemon itself reports to its log. Any thread. */
+/* Events that the daemon itself reports to its log. Any thread. */
 #include "daemon/mount_impl.h"
 
 #include <stdio.h>

@@ -20,7 +20,7 @@
 
 #define PROGRESS_NS (200 * NS_PER_MS)
 
-/* What a scan needs of a mount; one thread builds and frees it. */
+/* The parts of a mount that a scan needs; one thread builds and frees it. */
 struct scan {
 	struct mount *m;
 	struct tree_walk_result result; /* the walk's, then the caller's */
@@ -242,7 +242,7 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 
 static void scan_free(struct mount *m)
 {
-	/* What still waits for a hung origin cannot be freed under it. */
+	/* A part that still waits for a hung origin cannot be freed. */
 	if (m->tree && !tree_stop(m->tree))
 		return;
 	tree_free(m->tree);

@@ -44,7 +44,7 @@ static int put_key(struct names *n, const json_t *name, char *at)
 		key, item.version.size_bytes);
 }
 
-/* As text: there are many, and they are all alike. */
+/* Written as text, as there are many and all are alike. */
 static int send_keys(
 	struct names *n, struct ctl_conn *conn, const json_t *paths)
 {
@@ -69,8 +69,8 @@ static int send_keys(
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	/* Who opens what is in the tiers need not wait for the source to be
-	 * listed: what is not known yet is read through the mount. */
+	/* A loader need not wait for the source to be listed. It reads unknown
+	 * files through the mount. */
 	struct names names = {.m = arg, .listed = true};
 
 	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {

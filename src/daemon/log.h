@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's log: takes events from any thread, holds each kind to its rate,
- * and writes lines on a thread of its own, so that a full disk or a journal
- * that hangs holds up nobody else.
+ * The daemon's log. It takes events from any thread, limits the rate of each
+ * kind, and writes lines on its own thread, so that a full disk or a hung
+ * journal delays nobody.
  *
- * Lines go to --log-file; without it to standard error while there is one (to
- * the journal if that is what it is), and in the background to syslog(3).
+ * Lines go to --log-file. Without it they go to standard error while that is
+ * open (or to the journal if that is connected to it), and in the background to
+ * syslog(3).
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
@@ -20,7 +21,7 @@ struct log;
 struct log_config {
 	const char *file; /* as typed; NULL: none */
 	const char *mountpoint;
-	enum event_level level; /* the least important that is written */
+	enum event_level level; /* least severe level that is written */
 	bool json;
 };
 
@@ -31,16 +32,17 @@ int log_new(
 /* Start writing; no thread before this. */
 int log_start(struct log *log, struct error *err);
 
-/* Parts report to it; valid until log_free(), also before log_start(). */
+/* The sink that parts report to; valid until log_free(), also before
+ * log_start(). */
 const struct event_sink *log_sink(struct log *log);
 
 /*
- * Standard error is about to be closed, after what was reported so far has
- * been written to it.
+ * Call this before standard error is closed: writes everything reported so far
+ * to it.
  */
 void log_detach(struct log *log);
 
-/* SIGHUP: open the file again. False: there is none. */
+/* Reopen the file, on SIGHUP. False: there is none. */
 bool log_reopen(struct log *log);
 
 /* Write what is queued and what was suppressed; waits a second at most. */

@@ -17,14 +17,14 @@
 
 /* All zero: nothing was written yet. */
 struct log_limit {
-	uint64_t free_ns;    /* when all of the burst will be free again */
+	uint64_t free_ns;    /* when the whole burst is available again */
 	uint64_t suppressed; /* events since the last line */
 	uint64_t since_ns;   /* the first of these, by the wall clock */
 };
 
 /*
- * May an event that happens at `now_ns` be written? If not, it is counted.
- * Once one was suppressed, the next line is the summary of all of them.
+ * May an event at `now_ns` be written? If not, it is counted, and the next line
+ * is the summary of all suppressed ones.
  */
 static inline bool log_limit_take(
 	struct log_limit *l, uint64_t now_ns, uint64_t wall_ns)
@@ -40,7 +40,8 @@ static inline bool log_limit_take(
 	return false;
 }
 
-/* When the summary of suppressed events is due; UINT64_MAX: there are none. */
+/* The time at which the summary of suppressed events is due; UINT64_MAX: there
+ * are none. */
 static inline uint64_t log_limit_due_ns(const struct log_limit *l)
 {
 	uint64_t burst_ns = (LOG_BURST - 1) * LOG_REFILL_NS;
@@ -50,7 +51,7 @@ static inline uint64_t log_limit_due_ns(const struct log_limit *l)
 	return l->free_ns > burst_ns ? l->free_ns - burst_ns : 0;
 }
 
-/* The summary is being written: how many it stands for. */
+/* The summary is being written: returns the number of suppressed events. */
 static inline uint64_t log_limit_sum(struct log_limit *l, uint64_t now_ns)
 {
 	uint64_t n = l->suppressed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One line of the log, as text or JSON, in each of the places it can go to. */
+/* Formats one line of the log, as text or JSON, for each place it can go to. */
 #ifndef DAEMON_LOG_LINE_H
 #define DAEMON_LOG_LINE_H
 
@@ -17,7 +17,7 @@ struct log_record {
 	enum event_kind kind;
 	uint64_t wall_ns;	       /* since 1970 */
 	char message[LOG_MESSAGE_MAX]; /* escaped */
-	uint64_t suppressed;	       /* 0: it is no summary */
+	uint64_t suppressed;	       /* 0: not a summary */
 	uint64_t since_ns;	       /* of a summary; wall clock */
 	char path[LOG_NAME_MAX];       /* raw; the tail of a long one */
 	char dir[LOG_NAME_MAX];
@@ -31,15 +31,15 @@ enum log_style {
 	LINE_SYSLOG,  /* syslog(3) adds the rest */
 };
 
-/* Everything but time and suppression, from an event. */
+/* Fill in everything but time and suppression from an event. */
 void log_record_fill(struct log_record *r, const struct event *e);
 
 /* 3 (error), 4, 5, 6 (info): as in syslog.h. */
 int log_priority(enum event_kind kind);
 
 /*
- * The line with its newline into buf; the length. `mountpoint`: for JSON,
- * which names it.
+ * Format the line with its newline into buf; returns the length. JSON names
+ * `mountpoint`.
  */
 #define LOG_LINE_MAX 2048
 size_t log_line(char buf[LOG_LINE_MAX], const struct log_record *r,

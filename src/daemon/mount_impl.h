@@ -27,13 +27,13 @@ enum scan_state {
 
 /* One mount. Set once while it is built, but where it says otherwise. */
 struct mount {
-	struct mount_options options;	 /* strings owned by the caller */
-	const struct scheme *scheme;	 /* of the source; source.c */
-	char *source;			 /* the dataset as tiers record it */
-	bool unreached;			 /* it did not answer at the start */
-	char *mountpoint;		 /* absolute, no links */
+	struct mount_options options; /* strings owned by the caller */
+	const struct scheme *scheme;  /* of the source; source.c */
+	char *source;		      /* the dataset as tiers record it */
+	bool unreached;	  /* the source did not answer at the start */
+	char *mountpoint; /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
-	/* What a mount that fails has to take away again. */
+	/* Things that a failed mount has to remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
 	uint64_t started_ns;
@@ -56,8 +56,10 @@ struct mount {
 
 	pthread_t scan_thread, signal_thread;
 	bool scan_started, signal_started;
-	bool quiesced; /* by the signal thread or, when it is gone, the main */
-	bool quiet;    /* likewise; nothing is out at the origin any more */
+	bool quiesced; /* set by the signal thread or, when it is gone, the main
+			  thread */
+	bool quiet; /* likewise; no request is in flight at the origin any more
+		     */
 	atomic_int scan;	    /* enum scan_state; relaxed */
 	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
 	pthread_mutex_t lock;	    /* guards all below */
@@ -65,10 +67,11 @@ struct mount {
 	bool asking;  /* the start waits for the origin */
 	bool serving; /* all parts are there */
 	bool stopping;
-	int signal; /* the one that stopped it; 0: it was unmounted */
-	struct tree_walk_result unlisted; /* what the last scan could not */
-	char *fault_spec;		  /* the faults in force */
-	uint64_t kept; /* tree_generation() of the manifest that was kept */
+	int signal; /* the signal that stopped it; 0: it was unmounted */
+	struct tree_walk_result
+		unlisted; /* directories that the last scan could not list */
+	char *fault_spec; /* the faults in force */
+	uint64_t kept;	  /* tree_generation() of the manifest that was kept */
 };
 
 /* source.c: paths, the origin's stack. */
@@ -89,8 +92,9 @@ int mount_open_origin(struct mount *m, struct error *err);
 int mount_probe_origin(struct mount *m, struct error *err);
 
 /*
- * daemon.c. Leave at once, while the main thread waits for the origin (lock
- * held); no new work begins; end whatever a handler or the kernel waits for.
+ * daemon.c. End at once while the main thread waits for the origin (lock held):
+ * accept no new work, and end everything that a handler or the kernel waits
+ * for.
  */
 void mount_give_up(struct mount *m);
 void mount_set_stopping(struct mount *m);
@@ -101,14 +105,14 @@ void signals_block(void);
 int signals_start(struct mount *m, struct error *err);
 void signals_stop(struct mount *m);
 
-/* events.c: the log, and what is written there of the mount itself. */
+/* events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
 void events_mounted(struct mount *m);
 void events_ended(struct mount *m, const struct error *why); /* or NULL */
 
 /*
- * limits.c: what makes the mount slower, smaller or less safe than it could
- * be; fn gets each sentence, lent for the call.
+ * limits.c: reasons why the mount is slower, smaller or less safe than it could
+ * be. fn gets each sentence, valid during the call.
  */
 typedef void limit_fn(void *arg, const char *sentence);
 void limits_of_memory(struct mount *m, limit_fn *fn, void *arg);
@@ -123,24 +127,26 @@ void background_ready(struct mount *m);
 void background_failed(struct mount *m, int rc, const struct error *err);
 void notify_systemd(const char *state);
 
-/* scan.c: the background scan, and what a whole manifest is good for. */
+/* scan.c: the background scan, and uses of a complete manifest. */
 int scan_start(struct mount *m, struct error *err);
 void scan_stop(struct mount *m);
 
 /*
- * Entries that no item of the manifest has are garbage of old versions: they
- * go, counted as invalidated. For when the manifest is known to be right.
+ * Delete entries that belong to no item of the manifest, as garbage of old
+ * versions, and count them as invalidated. Call it only when the manifest is
+ * known to be right.
  */
 void mount_sweep(struct mount *m);
 
 /*
- * The manifest in the last tier: load it into m->manifest (which is made
- * anew), save it if it has changed since. What cannot be saved is counted.
+ * The manifest in the last tier: load it into m->manifest (created anew), and
+ * save it if it has changed since. Failed saves are counted.
  */
 int manifest_open(struct mount *m, struct error *err);
 void manifest_keep(struct mount *m);
 
-/* Called for every item of a file; false stops, and so does the mount's end. */
+/* Called for every item of a file. Returning false stops the walk; so does the
+ * end of the mount. */
 typedef bool mount_item_fn(void *arg, const struct cache_item *item);
 bool mount_items(struct mount *m, const struct node_info *info,
 	mount_item_fn *fn, void *arg);
@@ -154,7 +160,7 @@ void pages_passed(struct pages *p, const struct cache_item *item);
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* commands.c and the rest: what the control socket understands. */
+/* commands.c and others: the commands of the control socket. */
 typedef void mount_command_fn(
 	void *arg, struct ctl_conn *conn, const json_t *request);
 extern const struct ctl_command mount_commands[];
@@ -171,15 +177,15 @@ mount_command_fn command_plan, command_plan_add, command_plan_progress,
 int report_take(struct mount *m, const json_t *request, struct error *err);
 
 /*
- * The "paths" of a request: an array, or NULL if there are none. False: it is
- * something else, and the peer was told.
+ * Get the "paths" of a request: an array, or NULL if there are none. False: it
+ * is something else, and the peer got an error.
  */
 bool command_paths(
 	struct ctl_conn *conn, const json_t *request, const json_t **paths);
 
 /*
- * What a walk could not list: its number, and a sentence as "unlisted_why".
- * A NULL reply is allowed.
+ * Add the directories that a walk could not list: their number, and a sentence
+ * as "unlisted_why". A NULL reply is allowed.
  */
 void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
 	const struct tree_walk_result *result);
@@ -187,12 +193,12 @@ void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
 /* names.c: the names in a request, for commands that take many of them. */
 struct names {
 	struct mount *m;
-	bool listed; /* the whole source was, for want of a name */
+	bool listed; /* the whole source was listed, to find a name */
 };
 
 /*
- * The node of a name. -EINVAL: it is no path; -ENOENT: the source has no such
- * name. What is not known yet is looked for once a request.
+ * Find the node of a name. Unknown names are looked up at most once a request.
+ * Returns -EINVAL if it is not a path, -ENOENT if the source has no such name.
  */
 int names_find(struct names *n, const json_t *name, struct node_info *info);
 

@@ -70,7 +70,7 @@ static void wait_for_pages(struct pages *p)
 		;
 }
 
-/* What has gone, or is not to be had, has no pages that are to be dropped. */
+/* A file that is gone or cannot be opened has no pages to drop. */
 static void forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];

@@ -155,7 +155,7 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 			(json_int_t)s.planned_capacity_bytes));
 }
 
-/* What became of the names of one request. */
+/* The results for the names of one request. */
 struct added {
 	uint64_t added, unknown, not_file, empty, duplicate;
 	json_t *examples;
@@ -185,7 +185,7 @@ static int add_name(struct course *k, struct names *names, const json_t *name,
 	if (names_find(names, name, &info) < 0)
 		leave_out(a, &a->unknown, name, "the source has no such name");
 	else if (info.attr.kind != KIND_FILE)
-		leave_out(a, &a->not_file, name, "is no file");
+		leave_out(a, &a->not_file, name, "is not a file");
 	else if (info.attr.version.size_bytes == 0)
 		leave_out(a, &a->empty, name, "is empty");
 	else {
@@ -257,7 +257,7 @@ void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
 
 /* -- Going on -------------------------------------------------------------- */
 
-/* What a request of progress says; 0: nothing of it. */
+/* The contents of a progress request; 0: not given. */
 struct progress {
 	uint64_t position, step, from, step_ns;
 	struct schedule_echo echo;

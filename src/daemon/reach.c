@@ -29,7 +29,7 @@
 /* After that long the wait is announced. */
 #define NOTICE_MS 3000
 
-/* As many as the kernel follows. */
+/* The limit of links that the kernel follows. */
 #define LINKS_MAX 40
 
 /* A path of which the first part has been looked at. */
@@ -114,7 +114,7 @@ static void touch(struct progress *g, const char *path)
 	(void)fstatfs(fd, &fs);
 }
 
-/* What is known of the path; NULL if what is left of it may lead elsewhere. */
+/* The path as far as it is known; NULL if the rest may lead elsewhere. */
 static char *resolved(struct progress *g)
 {
 	const struct way *w = &g->place[atomic_load(&g->steps) % 2];

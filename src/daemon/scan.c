@@ -17,7 +17,7 @@
 #include "base/cond.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
-/* Of one file there may be more items than can be counted. */
+/* Limit for look-ups in one file, which may have countless items. */
 #define LOOK_UP_ITEMS 65536u
 
 static bool is_stopping(struct mount *m)
@@ -88,7 +88,8 @@ static void wait_for_next(struct mount *m)
 
 /* -- The manifest that is kept with the cache ----------------------------- */
 
-/* As it was checked when it was opened: its path may show another by now. */
+/* Uses the open directory, checked at the start, as its path may lead elsewhere
+ * by now. */
 static int last_tier(const struct mount *m)
 {
 	return store_tier_fd(m->store, m->options.ntiers - 1);
@@ -164,7 +165,7 @@ static void scanned(struct mount *m)
 	manifest_totals(m->manifest, &totals);
 	e.n = totals.files;
 	event_report(m->events, &e);
-	/* What a tier holds is known when it has been read. */
+	/* The contents of a tier are known when it has been read. */
 	store_wait_ready(m->store);
 	limits_of_tiers(m, limit_report, m);
 	if (tree_generation(m->tree) > 0) {

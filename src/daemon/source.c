@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what was typed to what is used: the source and its origin, the
- * mountpoint and what is on it now, the tiers' directories. Runs once, before
- * any thread exists.
+ * Resolves the command line: the source and its origin, the mountpoint and its
+ * current mount, the tiers' directories. Runs once, before any thread exists.
  */
 #include "daemon/mount_impl.h"
 
@@ -208,7 +207,7 @@ static int probe_mountpoint(const char *path, struct error *err)
 	int rc = fs_probe(path);
 
 	if (rc == -ENOTCONN) {
-		/* What a daemon that died left behind. */
+		/* A dead daemon left this mount behind. */
 		rc = fs_detach(path);
 		if (rc < 0)
 			return error_set(err, rc,
@@ -324,8 +323,8 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 	if (!path)
 		return error_set(err, -errno,
-			"cannot use cache directory '%s': %m; make the "
-			"directory that it is to be in",
+			"cannot use cache directory '%s': %m; create its "
+			"parent directory",
 			typed);
 	real = realpath(path, NULL);
 	m->tier_dir[i] = real ? steal_ptr(&real) : steal_ptr(&path);

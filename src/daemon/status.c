@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* So that the counters of an epoch that just ended are complete. */
+/* Delay after which the counters of an epoch that just ended are complete. */
 #define SETTLE_NS NS_PER_S
 
 static void set_int(json_t *o, const char *name, uint64_t value)

@@ -223,7 +223,7 @@ static int find(
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot warm '%s': %m", path ? path : "/");
-	/* What is known of the rest is fetched all the same. */
+	/* Fetch the known files all the same. */
 	tree_walk_add_failed(&k->unlisted, &result);
 	return 0;
 }

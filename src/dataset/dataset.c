@@ -78,7 +78,8 @@ static int check_source(struct look *l, int source, const struct stat *st)
 
 	if (source == REFRAIN_SOURCE_FOLDER && !dir)
 		return look_fail(l, -ENOTDIR,
-			"'%s' is no directory, as a folder of images is",
+			"'%s' is not a directory; a folder of images must be "
+			"one",
 			l->path);
 	if (source == REFRAIN_SOURCE_LIST && dir)
 		return look_fail(l, -EINVAL,
@@ -101,7 +102,7 @@ static int open_dir(struct look *l, const char *path)
 	return 0;
 }
 
-/* That of a file. */
+/* Open the directory of a file. */
 static int open_parent(struct look *l)
 {
 	const char *slash = strrchr(l->real, '/');
@@ -119,7 +120,7 @@ static int open_root(struct look *l)
 	return open_dir(l, l->real_root);
 }
 
-/* A file that is no list is the only shard. */
+/* A file that is not a list is the only shard. */
 static int add_alone(struct look *l)
 {
 	if (ds_add_shard(l->ds, strrchr(l->real, '/') + 1, 0) < 0)
@@ -213,7 +214,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	return 0;
 }
 
-/* What the paths of examples are below. */
+/* Open the directory that the paths of examples are relative to. */
 static int open_base(struct look *l, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
@@ -295,8 +296,8 @@ static char *below(const char *base, const char *middle)
 	return path;
 }
 
-/* NULL is no error: without memory there is no index. The environment is read
- * here, as the program may change it once dataset_open() has returned. */
+/* NULL is not an error: without memory there is no index. The environment is
+ * read here, as the program may change it once dataset_open() has returned. */
 static char *cache_dir(void)
 {
 	const char *xdg = secure_getenv("XDG_CACHE_HOME");
@@ -358,7 +359,7 @@ static bool wait_until(struct look *l, uint64_t until_ns)
 	return l->done;
 }
 
-/* What the caller has seen of the storage. */
+/* The storage's progress as seen by the caller. */
 struct patience {
 	uint64_t answers, since_ns;
 };

@@ -8,13 +8,13 @@
  * Which files are examples. FOLDER: regular files whose names end in .jpg,
  * .jpeg or .jpe in either case, or all with `any_file`, below the directory;
  * what begins with a dot and lost+found in the root are passed over. Symbolic
- * links are what they lead to, wherever that is: whoever makes a link in a
- * dataset wants it read; dataset_links() counts those that lead nowhere or in a
- * circle. LIST: every line, or of a table of `refrain index` those that FOLDER
- * would take. TAR: each base name (up to the first dot after the last slash)
- * that has an image: the first member NAME.jpg or NAME.jpeg, else the first
- * NAME.*.jpg; with `any_file` the first that is not .cls, .txt or .json. RAW:
- * each record of the file, or of the files in the directory itself.
+ * links are what they lead to, wherever that is: links in a dataset are meant
+ * to be read. dataset_links() counts those that lead nowhere or in a circle.
+ * LIST: every line, or of a table of `refrain index` those that FOLDER would
+ * take. TAR: each base name (up to the first dot after the last slash) that has
+ * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
+ * with `any_file` the first that is not .cls, .txt or .json. RAW: each record
+ * of the file, or of the files in the directory itself.
  *
  * Examples are numbered by the bytewise order of their paths, '/' included
  * (LIST: of equal ones, by line); TAR: by shard, then the first member of the
@@ -45,17 +45,17 @@ struct dataset_options {
 	const char *root;		    /* LIST, or NULL */
 	uint32_t record_bytes, label_bytes; /* RAW */
 	bool any_file;			    /* there is a decode callback */
-	unsigned threads;		    /* for looking; 0: 8 */
-	/* Fail with -ECANCELED within half a second of its being true; or NULL.
-	 * A call that hangs keeps its thread and its memory until it returns.
-	 */
+	unsigned threads;		    /* threads for looking; 0: 8 */
+	/* Fail with -ECANCELED within half a second of its becoming true; or
+	 * NULL. A call that hangs keeps its thread and its memory until it
+	 * returns. */
 	const _Atomic bool *cancel;
-	/* Fail as soon with -ETIMEDOUT when nothing has come from the storage
-	 * for so long; 0: never. A look that goes on is never too long. */
+	/* Fail with -ETIMEDOUT as quickly if the storage has not answered for
+	 * this time; 0: never. There is no limit while it answers. */
 	uint64_t timeout_ns;
 };
 
-/* Where an example is. Strings are the dataset's. */
+/* The location of an example. The dataset owns the strings. */
 struct example {
 	const char *file;     /* relative to dataset_dir() */
 	const char *name;     /* for messages: the path, a member's after its
@@ -70,14 +70,14 @@ struct example {
 };
 
 /*
- * Open and look, or map the index of an earlier look if nothing changed since:
- * every directory has the mtime that it had, every list and shard its mtime and
- * size (where it is kept: doc/formats.md). On failure *out is NULL and err says
- * what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no example), -EBADMSG
- * (a list, tar or file of records that is malformed), -ENAMETOOLONG (a path
- * that no call could open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
+ * Open and look, or map the index of an earlier look if nothing has changed
+ * since: every directory has its old mtime, every list and shard its old mtime
+ * and size. doc/formats.md says where the index is kept. On failure *out is
+ * NULL and err says what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no
+ * example), -EBADMSG (a malformed list, tar or file of records), -ENAMETOOLONG
+ * (a path too long to open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
  * directory that cannot be read is a failure; an index that cannot be written
- * is none.
+ * is not.
  */
 int dataset_open(struct dataset **out, const struct dataset_options *options,
 	struct error *err);
@@ -90,16 +90,16 @@ void dataset_example(
 /* Paths are opened below this descriptor (and never escape it). */
 int dataset_dir(const struct dataset *ds);
 
-/* The kind of file system that it is on, as statfs() has it; 0: unknown. Of
- * the time when it was opened, as asking may hang. */
+/* The type of its file system, as statfs() has it; 0: unknown. It is determined
+ * when the dataset is opened, as asking later may hang. */
 uint32_t dataset_fs_type(const struct dataset *ds);
 
 /* Files that hold several examples each: shards, raw files. */
 uint32_t dataset_shards(const struct dataset *ds);
 const char *dataset_shard_file(const struct dataset *ds, uint32_t shard);
 
-/* All labels are below it. The name of a class is any bytes and a NUL; NULL if
- * no example has that label. `bytes` may be NULL. */
+/* The number of classes; all labels are below it. The name of a class is any
+ * bytes and a NUL; NULL if no example has that label. `bytes` may be NULL. */
 uint64_t dataset_classes(const struct dataset *ds);
 const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes);
@@ -108,15 +108,15 @@ const char *dataset_class_name(
 uint64_t dataset_fingerprint(const struct dataset *ds);
 
 /*
- * Symbolic links that were passed over: they lead nowhere, or to a directory
- * that they are in.
+ * The number of symbolic links skipped because they lead nowhere or to a
+ * directory that contains them.
  */
 uint64_t dataset_links(const struct dataset *ds);
 
-/* Memory of the process's own that it takes; what is mapped is shared. */
+/* Private memory that it uses; mapped memory is shared. */
 size_t dataset_memory_bytes(const struct dataset *ds);
 
-/* Was it mapped from an index, not looked at? For statistics. */
+/* Was it mapped from an index rather than looked at? For statistics. */
 bool dataset_was_indexed(const struct dataset *ds);
 
 #endif

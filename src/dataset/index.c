@@ -28,7 +28,7 @@
 /* An mtime has to be as old when it is looked at: a change within the same tick
  * of a file system's clock (2 s on FAT) would not show. */
 #define INDEX_QUIET_NS ((int64_t)(2 * NS_PER_S))
-/* What somebody left half written. */
+/* Half-written files older than this are leftovers. */
 #define INDEX_STALE_S 600
 
 struct index_header {

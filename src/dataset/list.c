@@ -146,7 +146,7 @@ static int table_line(struct listing *t, char *at, char *end)
 			t->has_tags ? "not the five fields of an index"
 				    : "not the four fields of an index");
 	if (!parse_size(size, size_bytes, &bytes))
-		return bad_line(t, "the second field is no size");
+		return bad_line(t, "the second field is not a valid size");
 	path_n = unescape(path, path_bytes);
 	label_n = unescape(at, (size_t)(end - at));
 	if (path_n < 0 || label_n < 0)
@@ -278,7 +278,7 @@ static int by_path(const void *a, const void *b)
 
 static void sort_rows(struct row *row, size_t n)
 {
-	/* What was written in order needs no sorting. */
+	/* Paths already in order need no sorting. */
 	for (size_t i = 1; i < n; i++) {
 		if (by_path(&row[i - 1], &row[i]) > 0) {
 			qsort(row, n, sizeof(*row), by_path);

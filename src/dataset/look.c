@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the looks at all kinds of sources share: work for several threads, the
+ * Shared by the looks at all kinds of sources: work for several threads, the
  * first failure of any, the listing of a directory. The driver waits here for
- * the workers, for as long as it takes: whoever opens the dataset does not wait
- * for the driver.
+ * the workers, however long it takes; the caller of dataset_open() does not
+ * wait for the driver.
  */
 #include "dataset/look_impl.h"
 
@@ -100,7 +100,7 @@ static void each_run(struct each *e)
 
 		if (i >= e->n || look_stopped(e->l))
 			return;
-		/* What fails has said so, and stops the others. */
+		/* A failed call has set the message, and stops the others. */
 		(void)e->fn(e->l, e->arg, i);
 		look_answered(e->l);
 	}
@@ -300,8 +300,8 @@ static int stat_shard(struct look *l, void *arg, uint64_t i)
 		return look_fail(l, -errno, "cannot look at '%s' of '%s': %m",
 			file, l->path);
 	if (!S_ISREG(st.st_mode))
-		return look_fail(l, -EINVAL, "'%s' of '%s' is no regular file",
-			file, l->path);
+		return look_fail(l, -EINVAL,
+			"'%s' of '%s' is not a regular file", file, l->path);
 	s[i].bytes = (uint64_t)st.st_size;
 	mtime_ns[i] = stat_mtime_ns(&st);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A look: it finds out what a dataset holds and fills its tables. The *driver*
- * is one thread that does all that can hang, so that the caller of
- * dataset_open() can leave it behind; it gives work to *workers*.
+ * A look finds the contents of a dataset and fills its tables. The *driver* is
+ * one thread that makes all calls that can hang, so that the caller of
+ * dataset_open() can abandon it. It gives work to *workers*.
  */
 #ifndef DATASET_LOOK_IMPL_H
 #define DATASET_LOOK_IMPL_H
@@ -29,8 +29,8 @@ struct look {
 	struct dataset *ds;
 
 	_Atomic bool stop; /* relaxed: end soon */
-	/* Relaxed: what has come from the storage, and what the driver is at,
-	 * a string that stays; for whoever waits for it. */
+	/* Relaxed: the number of answers from the storage, and the driver's
+	 * current work as a constant string; for the caller that waits. */
 	_Atomic uint64_t answers;
 	const char *_Atomic doing;
 	pthread_mutex_t lock;
@@ -47,13 +47,14 @@ static inline bool look_stopped(const struct look *l)
 	return atomic_load_explicit(&l->stop, memory_order_relaxed);
 }
 
-/* Something has come from the storage. Any thread. */
+/* The storage has answered. Any thread. */
 static inline void look_answered(struct look *l)
 {
 	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
 }
 
-/* What comes now, after "while". Driver. */
+/* Set the next work of the driver, as a text that fits after "while". Driver.
+ */
 static inline void look_doing(struct look *l, const char *what)
 {
 	look_answered(l);
@@ -71,7 +72,7 @@ int look_workers(struct look *l);
 void look_submit(struct look *l, struct pool_job *job);
 void look_ended(struct look *l);
 
-/* Until there is no job left; then what became of them. Driver. */
+/* Wait until no job is left; returns their result. Driver. */
 int look_wait(struct look *l);
 
 /* fn(l, arg, i) for all i below n, by the workers in any order. Driver. */
@@ -85,25 +86,24 @@ enum look_type {
 };
 
 /*
- * What is in a directory, without what is hidden and what is neither of the
- * above. Takes dir_fd. 0, -errno (the reading failed), or what fn() returned
- * that is not 0.
+ * List a directory without hidden names and other types. Takes dir_fd. Returns
+ * 0, -errno if reading failed, or the first non-zero result of fn().
  */
 typedef int list_fn(void *arg, const char *name, enum look_type type);
 int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
 
-/* By its name, with or without a callback that decodes. */
+/* Is it an image by its name, with or without a decode callback? */
 bool look_is_image(const struct look *l, const char *name);
 
-/* The regular files in the directory itself, with `suffix`, as shards in order;
- * sizes and mtimes follow with look_stat_shards(). */
+/* List the regular files with `suffix` in the directory itself as shards, in
+ * order. look_stat_shards() adds sizes and mtimes. */
 int look_list_shards(struct look *l, const char *suffix);
 int look_stat_shards(struct look *l);
 
 struct stat;
 int64_t stat_mtime_ns(const struct stat *st);
-/* Of a file its size; a directory's inode and size, hashed, with the highest
- * bit set. */
+/* The size of a file; for a directory its inode and size, hashed, with the
+ * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */

@@ -14,7 +14,7 @@ static int count_records(struct look *l, struct ds_shard *s, uint64_t *records)
 
 	if (odd != 0)
 		return look_fail(l, -EBADMSG,
-			"'%s': its %" PRIu64 " bytes are no whole number of "
+			"'%s': its %" PRIu64 " bytes are not a whole number of "
 			"records of %" PRIu32 ": %" PRIu64 " are left over",
 			(const char *)l->ds->section[SECTION_TEXTS].data +
 				s->file,

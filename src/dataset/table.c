@@ -86,7 +86,7 @@ size_t ds_example_bytes(enum ds_kind kind)
 
 /* -- The fingerprint ------------------------------------------------------- */
 
-/* What it takes of an example; the name is hashed apart. */
+/* The hashed members of an example; the name is hashed separately. */
 struct print {
 	uint64_t shard, offset, bytes;
 	int64_t label;

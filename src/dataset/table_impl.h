@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "dataset/dataset.h"
 
-/* What must be as it was for an index to be right. */
+/* A file or directory that must be unchanged for an index to be valid. */
 struct ds_watch {
 	uint64_t path; /* in SECTION_TEXTS; absolute, or below the directory */
 	int64_t mtime_ns;
@@ -62,7 +62,7 @@ enum ds_section {
 };
 
 struct table {
-	void *data; /* of malloc(), or in the map */
+	void *data; /* from malloc(), or in the map */
 	uint64_t bytes, room;
 };
 
@@ -77,10 +77,10 @@ struct dataset {
 	size_t map_bytes;
 };
 
-/* Room for `bytes` more at the end: a pointer to it, or NULL. */
+/* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
 void *table_grow(struct table *t, size_t bytes);
 
-/* A copy of the bytes and a NUL at the end; its offset, or -ENOMEM. */
+/* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */
 int64_t table_text(struct table *t, const char *text, size_t bytes);
 
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
@@ -108,9 +108,9 @@ struct labels {
 int32_t labels_add(struct labels *l, const char *text, size_t bytes);
 
 /*
- * Make the classes, and in all examples turn numbers of texts into labels;
- * `numeric`: decimal texts are numbers, if all are. Releases the labels, also
- * when it fails.
+ * Build the classes, and in all examples replace numbers of texts by labels.
+ * With `numeric`, decimal texts are numbers if all of them are. Releases the
+ * labels, also on failure.
  */
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
 void labels_release(struct labels *l);

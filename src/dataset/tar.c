@@ -117,7 +117,7 @@ static struct sample *sample_of(struct shard *s, const char *base, size_t n)
 
 /* -- Members --------------------------------------------------------------- */
 
-/* What follows the first dot; "" without one. */
+/* The part after the first dot; "" without one. */
 static const char *extension(const char *last)
 {
 	const char *dot = strchr(last, '.');
@@ -263,8 +263,8 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 		return look_fail(l, -errno, "cannot open '%s' of '%s': %m",
 			file, l->path);
 	if (!S_ISREG(st.st_mode))
-		return look_fail(l, -EINVAL, "'%s' of '%s' is no regular file",
-			file, l->path);
+		return look_fail(l, -EINVAL,
+			"'%s' of '%s' is not a regular file", file, l->path);
 	s->size = (uint64_t)st.st_size;
 	s->mtime_ns = stat_mtime_ns(&st);
 	/* A read ahead would fetch the data that is skipped. A hint. */

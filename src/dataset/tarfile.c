@@ -154,8 +154,8 @@ static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
 	return true;
 }
 
-/* Of the bytes with the checksum itself as spaces; some tars added them up as
- * signed ones. */
+/* The sum of the bytes, counting the checksum itself as spaces. Some tars
+ * summed signed bytes. */
 static bool checksum_right(const struct tar_header *h)
 {
 	const unsigned char *p = (const void *)h;
@@ -275,7 +275,7 @@ static int take_extra(
 
 /* -- Members --------------------------------------------------------------- */
 
-/* Types that say something about what follows, or are no member at all. */
+/* Types that describe what follows, or are not members. */
 static bool is_extra(char type)
 {
 	return type && strchr("LKxgVX", type);
@@ -287,7 +287,7 @@ static bool has_no_data(char type)
 	return type >= '1' && type <= '6';
 }
 
-/* As the header has it: the parts need no NUL at their end. */
+/* The name in the header, whose parts may lack a NUL. */
 static const char *header_name(struct tar_reader *t, const struct tar_header *h)
 {
 	bool ustar = memcmp(h->magic, "ustar", 6) == 0;
@@ -334,7 +334,7 @@ static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 	if (!checksum_right(h))
 		return damaged(t, at, "no tar header, or a damaged one");
 	if (!parse_number(h->size, sizeof(h->size), bytes))
-		return damaged(t, at, "a size that is no number");
+		return damaged(t, at, "a size that is not a number");
 	if (t->has_size && !is_extra(h->type))
 		*bytes = t->member_bytes;
 	if (has_no_data(h->type))

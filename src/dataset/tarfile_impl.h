@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a tar by its headers: v7, ustar, GNU and pax, as tar(5) describes
- * them. Bytes come from outside: every length is checked against the file
- * before it is used. A reader belongs to one thread.
+ * Reads a tar by its headers: v7, ustar, GNU and pax, as in tar(5). The bytes
+ * come from outside: every length is checked against the file before use. A
+ * reader belongs to one thread.
  */
 #ifndef DATASET_TARFILE_IMPL_H
 #define DATASET_TARFILE_IMPL_H
@@ -11,7 +11,7 @@
 
 #define TAR_BLOCK 512
 #define TAR_WINDOW 4096
-/* Of a name or of extended headers; nobody means more. */
+/* Limit for a name or an extended header; real ones are shorter. */
 #define TAR_EXTRA_MAX ((uint64_t)1 << 20)
 
 /* A regular file in it. */
@@ -24,7 +24,7 @@ struct tar_reader {
 	struct look *l;
 	const char *file; /* for messages */
 	int fd;
-	uint64_t size, at; /* of the file; of the next header */
+	uint64_t size, at; /* size of the file; offset of the next header */
 	char *name;	   /* of the next member, or NULL: as its header says */
 	bool has_size;	   /* and its size: */
 	uint64_t member_bytes;
@@ -38,7 +38,8 @@ void tar_begin(struct tar_reader *t, struct look *l, const char *file, int fd,
 	uint64_t size);
 void tar_release(struct tar_reader *t);
 
-/* 1 and the next regular file, 0 at the end mark, or -errno and a message. */
+/* Returns 1 and the next regular file, 0 at the end mark, or -errno and a
+ * message. */
 int tar_next(struct tar_reader *t, struct tar_member *m);
 
 /* n <= TAR_BLOCK bytes of the file, valid until the next call; -errno. */

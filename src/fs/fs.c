@@ -261,7 +261,7 @@ static int fill_options(struct fuse_args *args, const struct fs_config *c)
 	return 0;
 }
 
-/* What libfuse says while it serves, nobody could act on. */
+/* Drop libfuse's messages while it serves, as nobody could act on them. */
 static void say_nothing(
 	enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -368,8 +368,8 @@ void fs_unmount(struct fs *fs)
 /* -- Kernel caches ------------------------------------------------------- */
 
 /*
- * What the kernel does not remember needs no dropping. A number whose
- * directory has gone may stand for a file by now; libfuse would complain.
+ * Skip names that the kernel does not remember. The number of a deleted
+ * directory may stand for a file by now, and libfuse would complain.
  */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {

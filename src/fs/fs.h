@@ -39,34 +39,34 @@ int fs_mount(
 	struct fs **out, const struct fs_config *config, struct error *err);
 
 /*
- * Serve until somebody unmounts or fs_exit(); ready() is called once, when
- * the kernel has been greeted.
+ * Serve until unmounted or fs_exit(). ready() is called once, after the
+ * handshake with the kernel.
  */
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
 
-/* Have fs_run() return; any thread. */
+/* Make fs_run() return; any thread. */
 void fs_exit(struct fs *fs);
 
 /* Unmount (lazily, if files are open) and free. NULL is allowed. */
 void fs_unmount(struct fs *fs);
 
-/* Kernel caches to drop; for the tree's thread only, as both can block. */
+/* Drop kernel caches; for the tree's thread only, as both can block. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
 void fs_forget_attr(struct fs *fs, node_id id);
 
-/* How the mount runs, for people: read-ahead in KiB (0: not known yet). */
+/* The kernel's read-ahead in KiB (0: not known yet). */
 unsigned fs_read_ahead_kib(struct fs *fs);
 
 /*
- * Sentences about what could be faster and what to do about it; returns how
- * many were set, at most max. They live as long as the fs.
+ * Set sentences about possible speed-ups and how to get them; returns their
+ * number, at most max. They live as long as the fs.
  */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
 
 /*
- * What is mounted at a path: 0 nothing, 1 a live refrain mount, -ENOTCONN a
- * dead FUSE mount, -EBUSY something else.
+ * Find out what is mounted at a path: 0 nothing, 1 a live refrain mount,
+ * -ENOTCONN a dead FUSE mount, -EBUSY something else.
  */
 int fs_probe(const char *mountpoint);
 

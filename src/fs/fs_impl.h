@@ -32,7 +32,7 @@ struct fs {
 
 struct gather;
 
-/* Whose thread it is; see reader.c. */
+/* The process of a thread; see reader.c. */
 struct fs_reader {
 	pid_t thread, process;
 	uint64_t until_ns; /* good until then */
@@ -40,7 +40,7 @@ struct fs_reader {
 
 #define FS_READERS 64u
 
-/* What a thread that answers requests keeps. */
+/* The data of a thread that answers requests. */
 struct fs_worker {
 	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
 	struct cache_scratch *scratch;
@@ -49,8 +49,8 @@ struct fs_worker {
 };
 
 /*
- * A request that may wait for the origin; see interrupt.c. It is answered by
- * whoever claims it, once; until then its memory stays.
+ * A request that may wait for the origin; see interrupt.c. The side that claims
+ * it answers it, once; its memory stays until then.
  */
 struct parked {
 	fuse_req_t req;
@@ -60,7 +60,7 @@ struct parked {
 
 void parked_init(struct parked *p, fuse_req_t req);
 
-/* True: the caller answers p->req. False: somebody has. */
+/* Returns true if the caller must answer p->req, false if somebody else has. */
 bool parked_claim(struct parked *p);
 
 /* The kernel's first request was answered. */
@@ -72,18 +72,19 @@ void fs_worker_free(void *worker);
 
 extern const struct fuse_lowlevel_ops fs_ops;
 
-/* A READ as the kernel asked for it. */
+/* A READ request of the kernel. */
 struct asked {
 	struct fs *fs;
 	fuse_ino_t ino;
 	uint64_t off;
 	size_t len;
 	struct file_version version; /* whose bytes are to be read */
-	enum plans_turn turn;	     /* what plans expect of it */
+	enum plans_turn turn;	     /* its turn in the plans */
 	bool again;		     /* it has followed a change */
 };
 
-/* follow.c: take a request over whose version is stale. False: it did not. */
+/* follow.c: take over a request whose version is stale. Returns false if it did
+ * not. */
 bool fs_follow(const struct asked *ask, fuse_req_t req);
 
 /* read.c: read and answer; w: of this thread, NULL for want of memory. */
@@ -94,7 +95,7 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_read_free(struct fs_read *r);
 void fs_gather_free(struct gather *g);
 
-/* reader.c: the process that a thread is of; 0: not known. */
+/* reader.c: the process of a thread; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 
 /* readdir.c */
@@ -103,7 +104,7 @@ void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* ops.c: a node as the kernel is told of it, and for how long it holds. */
+/* ops.c: fill in a node for the kernel, with its time-outs. */
 void fs_entry(const struct fs *fs, const struct node_info *info,
 	struct fuse_entry_param *e);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that wait for an origin, and processes that are killed meanwhile.
- * The kernel waits for the answer to a request even for a process that has
- * been killed, unless the answer comes: so a killed process gets EINTR at
- * once, and what the origin says later is dropped. Any other signal is none
- * of our business: programs do not expect a read of a file to be interrupted.
+ * Handles processes that are killed while their requests wait for an origin.
+ * The kernel waits for the answer to a request even if the process has been
+ * killed. So a killed process gets EINTR at once, and the origin's later answer
+ * is dropped. Other signals are ignored, as programs do not expect a read of a
+ * file to be interrupted.
  *
- * Who answers is decided by one exchange. libfuse calls on_interrupt() with
- * the request held, so it may answer there; while it is set it may be called
- * at once, without being held, so then it may not.
+ * One atomic exchange decides which side answers. libfuse calls on_interrupt()
+ * with the request held, so it may answer there; while it is set it may be
+ * called at once, without being held, so then it may not.
  */
 #include "fs/fs_impl.h"
 

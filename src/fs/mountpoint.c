@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is mounted where, and the settings of our own mount that root could
- * change: /proc/self/mountinfo and the read-ahead of the mount's device.
+ * Finds mounts, and changes settings of our own mount that root could change:
+ * reads /proc/self/mountinfo and sets the read-ahead of the mount's device.
  */
 #include "fs/fs_impl.h"
 
@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
 
-/* What read-ahead is worth having for files of some hundred KiB and more. */
+/* A good read-ahead for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
 
 struct mount_line {

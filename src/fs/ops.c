@@ -22,7 +22,7 @@
 /* Requests that the kernel keeps out at once: hits must not queue there. */
 #define MAX_BACKGROUND 4096u
 
-/* That a name is missing was looked up just now. */
+/* A missing name was just looked up. */
 static double missing_timeout(const struct fs *fs)
 {
 	return fs->config.revalidate_s > 0 ? fs->config.revalidate_s

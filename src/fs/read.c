@@ -67,7 +67,8 @@ static void answer(
 	reply(req, status, data, mine.len);
 }
 
-/* What a reader may be told; the origin's own errors are all I/O errors. */
+/* Errors that a reader may get; the origin's own errors all become I/O errors.
+ */
 static int reader_errno(int status)
 {
 	if (status >= 0 || status == -ESTALE || status == -ENOMEM ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who reads. A request names the thread; plans want to know the process, which
- * /proc says. A few threads read much, so each worker remembers for a second
- * what it was told: by then the thread may have ended, and its number be
- * another's. A thread of a process that we cannot see has number 0.
+ * Finds the reading process. A request names the thread, but plans need the
+ * process, which /proc tells. A few threads do most reads, so each worker
+ * caches the answer for a second. After that the thread may have ended and its
+ * number been reused. A thread of a process that we cannot see has number 0.
  */
 #include "fs/fs_impl.h"
 

@@ -94,7 +94,7 @@ static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	out->start = start / denom - (double)first;
 	out->length = length / denom;
 	out->limit = (uint32_t)(end - first);
-	/* Also refuses what is no number. */
+	/* Written so that it also refuses a NaN. */
 	if (!(out->start >= 0 && out->length > 0 &&
 		    out->start + out->length <= out->limit + 1e-6))
 		return -EINVAL;

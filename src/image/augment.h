@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a decoded image to a sample of a batch: crop, antialiased resize, flip,
- * colour jitter, cutout, normalisation, type and layout. What is done is a
- * pure function of the configuration, the seed and the size of the image, and
- * is known before the image is decoded, so that only what the crops touch
- * need be. An augmenter (scratch memory) belongs to one thread at a time; its
- * pixels are the same with and without SIMD.
+ * Turns a decoded image into a sample of a batch: crop, antialiased resize,
+ * flip, colour jitter, cutout, normalisation, type and layout. The augmentation
+ * is a pure function of the configuration, the seed and the size of the image.
+ * It is known before the image is decoded, so that only the region of the crops
+ * is decoded. An augmenter (scratch memory) belongs to one thread at a time;
+ * its pixels are the same with and without SIMD.
  */
 #ifndef IMAGE_AUGMENT_H
 #define IMAGE_AUGMENT_H
@@ -16,14 +16,14 @@
 
 #include "image/region.h"
 
-/* Which of libjpeg's smaller scales an image may be decoded at. */
+/* The scales of libjpeg that an image may be decoded at. */
 enum augment_scale {
 	SCALE_EXACT,	/* full size alone: the pixels of a full decode */
 	SCALE_BY_CROP,	/* as few pixels as the crop needs; one crop an image */
 	SCALE_BY_IMAGE, /* the same for all crops that the image can have */
 };
 
-/* Checked by whoever makes it; members as in refrain_config, no defaults. */
+/* Checked by its creator; members as in refrain_config, without defaults. */
 struct augment_config {
 	uint32_t height, width;	   /* of a sample */
 	int type, layout, augment; /* enums of refrain/loader.h */
@@ -57,17 +57,17 @@ size_t augment_sample_bytes(const struct augment_config *c);
  *
  * TRAIN: as torchvision's RandomResizedCrop: ten draws of area and log-uniform
  * aspect, then the largest centre crop of an admissible aspect. Mirrored with
- * probability 1/2; jitter factors uniform in [max(0, 1 - x), 1 + x]; the
- * centre of the cutout uniform over the sample, what sticks out cut off. Each
- * is a draw of its own from (seed, its number), so that switching one off
- * moves no other. Only additions, multiplications, divisions and square roots
- * of doubles are used, which IEEE 754 defines to the bit, and no function of
- * libm that is not: a seed is the same crop on every machine.
+ * probability 1/2; jitter factors uniform in [max(0, 1 - x), 1 + x]; the centre
+ * of the cutout uniform over the sample, clipped at its edges. Each is a draw
+ * of its own from (seed, its number), so that switching one off moves no other.
+ * Only additions, multiplications, divisions and square roots of doubles are
+ * used, which IEEE 754 defines to the bit, and no function of libm that is not:
+ * a seed is the same crop on every machine.
  *
  * EVAL and NONE ignore the seed. EVAL: resize so that the shorter side (the
- * one that is tighter, if the sample is no square) becomes size * 8 / 7
- * rounded down, the other in proportion rounded down, then the centre (halves
- * to even), as torchvision's Resize and CenterCrop.
+ * tighter one, if the sample is not square) becomes size * 8 / 7 rounded down,
+ * the other in proportion rounded down, then the centre (halves to even), as
+ * torchvision's Resize and CenterCrop.
  */
 void crop_of(const struct augment_config *c, uint64_t seed, uint32_t width,
 	uint32_t height, struct crop *out);

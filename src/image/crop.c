@@ -55,7 +55,8 @@ static uint32_t integer(uint64_t seed, unsigned n, uint32_t below)
 	return (uint32_t)(((draw(seed, n) >> 32) * below) >> 32);
 }
 
-/* By the series of 2 artanh((m - 1) / (m + 1)), m in [0.7, 1.5). */
+/* Natural logarithm by the series of 2 artanh((m - 1) / (m + 1)), m in
+ * [0.7, 1.5). */
 static double ln(double x)
 {
 	int exponent;
@@ -71,7 +72,7 @@ static double ln(double x)
 	return 2 * s * sum + exponent * LN2;
 }
 
-/* By the series of e^t, |t| <= ln(2) / 2. */
+/* Exponential by the series of e^t, |t| <= ln(2) / 2. */
 static double power_of_e(double x)
 {
 	double whole = floor(x / LN2 + 0.5), t = x - whole * LN2, sum = 1;

@@ -56,8 +56,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /*
  * A range of pixels at full size as one of scaled pixels. If scaled pixels are
- * counted from the other end (mirrored), a size that is no multiple of denom
- * moves them against ours by less than one.
+ * counted from the other end (mirrored), a size that is not a multiple of denom
+ * shifts them by less than one pixel.
  */
 static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	uint32_t full, bool mirrored)
@@ -71,7 +71,8 @@ static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
 	*size = to - from;
 }
 
-/* What libjpeg can crop to, with the columns that its upsampling spoils. */
+/* Widen the region to one that libjpeg can crop to, with the columns that its
+ * upsampling spoils. */
 static void widen(struct rect *stored, uint32_t step, uint32_t full)
 {
 	uint32_t from = stored->x > 0 ? stored->x - 1 : 0;

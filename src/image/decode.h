@@ -24,7 +24,7 @@ struct decode_limits {
 	bool ignore_orientation;
 };
 
-/* What a header says; checked. */
+/* The checked contents of a header. */
 struct image_info {
 	uint32_t width, height; /* upright */
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */

@@ -234,7 +234,9 @@ int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 	d->err = err;
 	d->cinfo.mem = NULL;
 	if (bytes == 0)
-		return error_set(err, -EMEDIUMTYPE, "empty, which is no JPEG");
+		return error_set(err, -EMEDIUMTYPE,
+			"the file is empty, not a "
+			"JPEG");
 	decoder_set_input(d, data, bytes);
 	return decoder_guard(d, read_header, info);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the decoder share: the decoder itself, how libjpeg is
- * called so that its longjmp() ends here, and where stored pixels go.
+ * Shared by the files of the decoder: the decoder itself, calls to libjpeg such
+ * that its longjmp() ends here, and the places of stored pixels.
  */
 #ifndef IMAGE_DECODE_IMPL_H
 #define IMAGE_DECODE_IMPL_H
@@ -23,7 +23,7 @@ struct decoder {
 	struct decode_limits limits;
 	uint8_t *strip; /* STRIP_ROWS rows as stored; grows, kept */
 	size_t strip_bytes;
-	/* Of the call that runs: */
+	/* For the current call: */
 	uint8_t orientation;
 	bool exif_seen;	   /* the first one counts */
 	struct error *err; /* may be NULL */
@@ -57,10 +57,11 @@ void decoder_set_input(struct decoder *d, const void *data, size_t bytes);
 int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err);
 
-/* Lets go of all that libjpeg holds; also after a failure. */
+/* Releases all memory of libjpeg; also after a failure. */
 void decoder_close_image(struct decoder *d);
 
-/* What turning or converting rows of this width takes; 0: neither is needed. */
+/* The memory for turning or converting rows of this width; 0: neither is
+ * needed. */
 size_t decoder_strip_bytes(const struct image_info *info, uint32_t width);
 
 /* -- decode_exif.c --------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libjpeg calls: errors and warnings, input from memory, markers, the
+ * Callbacks of libjpeg: errors and warnings, input from memory, markers, the
  * count of scans. A failure leaves libjpeg by longjmp() to decoder_guard() and
  * goes no further; nothing is printed. Entered by the decoder's thread.
  */

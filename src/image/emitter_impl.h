@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From u8 values to those of a sample: normalisation and type as tables, and
- * what a cutout is filled with. Constant once made: any thread.
+ * Converts u8 values to those of a sample: tables for normalisation and type,
+ * and the fill value of a cutout. Constant once created: any thread.
  */
 #ifndef IMAGE_EMITTER_IMPL_H
 #define IMAGE_EMITTER_IMPL_H

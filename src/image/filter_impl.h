@@ -25,7 +25,7 @@ struct filter {
 	size_t start_room, weights_room, raw_room;
 };
 
-/* What is resampled along an axis of `limit` inputs. */
+/* The range that is resampled along an axis of `limit` inputs. */
 struct span {
 	double start, length;
 	uint32_t limit;

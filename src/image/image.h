@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an encoded image to a sample: header, decoding of a region, cropping,
+ * Turns an encoded image into a sample: header, decoding of a region, cropping,
  * resizing, normalising.
  */
 #ifndef IMAGE_IMAGE_H

@@ -10,7 +10,7 @@
 /* Would these factors (brightness, contrast, saturation) change anything? */
 bool jitter_needed(const float factors[3]);
 
-/* As augment() says, in place. */
+/* Apply jitter as described at augment(), in place. */
 void jitter(const float factors[3], uint8_t *rgb, size_t pixels);
 
 #endif

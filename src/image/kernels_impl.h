@@ -45,7 +45,7 @@ struct kernels {
 	 */
 	void (*horizontal)(const struct filter *f, unsigned shift,
 		const int16_t *const in[2], uint8_t *const out[2]);
-	/* Row y of a sample that is no u8 in NHWC. */
+	/* Emit row y of a sample that is not u8 in NHWC. */
 	void (*emit)(const struct emitter *e, const uint8_t *rgb, uint32_t y,
 		void *sample);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What decoding and augmenting say to each other: rectangles, and the decoded
- * region of an image. No code, no state.
+ * Types shared by decoding and augmenting: rectangles, and the decoded region
+ * of an image. No code, no state.
  */
 #ifndef IMAGE_REGION_H
 #define IMAGE_REGION_H

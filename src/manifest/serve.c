@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that changed at the source before any of its bytes was read: its node
- * can follow the new version, for nobody can have seen a mixture. Its size has
- * to be the same, because the kernel has told it to readers already.
+ * Handles a file that changed at the source before any of its bytes was read.
+ * Its node can follow the new version, as nobody can have seen a mixture. The
+ * size must be the same, because readers may know it from the kernel.
  *
  *   UNREAD --- bytes go to a reader ---> READ (the version stays)
  *     |  ^

@@ -49,19 +49,19 @@ struct origin_request {
 /*
  * A ranged read. data() is called with bytes as they come: in order, without
  * gaps, from `off` on; it may be called once with all of them. The bytes are
- * lent for the call. Soon after the last of them comes done().
+ * valid during the call. done() follows soon after the last of them.
  *
- * Every byte that data() gets is of version `want`: the origin has checked
- * that after it read the byte (posix), or by what the answer says of itself
- * before its first byte (http). So what came before an error is good, and
- * nobody needs to ask for it again. status:
- *   -ESTALE  the file is not (any more) of version `want`, or is gone;
- *   -ECANCELED  by origin_read_abandon();
+ * Every byte passed to data() is of version `want`: the origin has checked
+ * that after reading it (posix), or from the headers of the answer (http). So
+ * bytes that came before an error are good and need not be requested again.
+ * status:
+ *   -ESTALE  the file is not, or no longer, of version `want`, or is gone;
+ *   -ECANCELED  after origin_read_abandon();
  *   -EIO, -ETIMEDOUT, ... otherwise.
  *
- * Bytes go through memory of the origin and never straight into that of the
- * caller: a read that hangs in the kernel can be abandoned and asked again,
- * and may still write to its memory then.
+ * Bytes go through the origin's memory and never straight into the caller's. A
+ * read that hangs in the kernel can then be abandoned and repeated, although
+ * the kernel may still write to its memory.
  */
 struct origin_read {
 	struct origin_request req;

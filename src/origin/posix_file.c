@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The posix origin's files: opened by their first read, closed when nobody has
- * them any more. Openings end on threads of the ring, closings are jobs of the
- * pool, since they can take a while on network storage.
+ * The files of the posix origin: opened by their first read, closed when no
+ * read uses them. Openings end on threads of the ring. Closings are jobs of
+ * the pool, since they can take a while on network storage.
  *
  * A file, under the origin's lock:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the schedule share: the arithmetic of segments and ticks.
+ * Shared by the files of the schedule: the arithmetic of segments and ticks.
  * lane.c explains the words. Pure functions, any thread.
  */
 #ifndef SCHEDULE_LANE_IMPL_H
@@ -33,12 +33,12 @@ static inline uint64_t div_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* 0, or -EINVAL for what is no factor; lowest terms. */
+/* Reduce to lowest terms. Returns 0, or -EINVAL for an invalid factor. */
 int echo_reduce(struct schedule_echo *echo);
 
 bool echo_above(struct schedule_echo a, struct schedule_echo b);
 
-/* As schedule_init(), for a numbering that begins in mid-run. */
+/* Like schedule_init(), for a numbering that begins in mid-run. */
 int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	struct schedule_echo echo, uint64_t base, uint64_t step_base,
 	struct error *err);
@@ -68,7 +68,7 @@ uint64_t segment_slots(const struct schedule *s,
 /* Units of segment i. */
 uint64_t segment_units(const struct schedule *s, uint32_t i);
 
-/* Whose unit u is, and whose lane 0 serves at tick u. */
+/* The segment of unit u, and the segment whose lane 0 serves at tick u. */
 uint32_t segment_at(const struct schedule *s, uint64_t u);
 
 /* Which unit (from the segment's start) lane k serves at its place v. */

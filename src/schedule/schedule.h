@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo schedule: which example, with which augmentation seed, is in which
- * slot of which batch. A pure function of the configuration, the log of echo
- * changes and the position; no threads, no I/O, no allocation. `struct
- * schedule` holds no pointer: a copy is a snapshot. One thread at a time may
- * change one; any number may read it meanwhile if nobody does.
+ * The echo schedule assigns an example and an augmentation seed to each slot of
+ * each batch. A pure function of the configuration, the log of echo changes and
+ * the position; no threads, no I/O, no allocation. `struct schedule` holds no
+ * pointer: a copy is a snapshot. One thread at a time may change one; any
+ * number may read it meanwhile if nobody does.
  *
  * Words. A *step* is one batch. *Fresh number* f: the f-th example that this
  * rank decodes since its numbering began (at 0, and anew after a change of
  * world). *Global number* g: the same over all ranks and the whole run; its
- * epoch is g / examples. *Echo number* k: 0 for the first (fresh) serving.
- * A *unit* is an example, or with SCHEDULE_BATCH a whole batch.
+ * epoch is g / examples. *Echo number* k: 0 for the first (fresh) serving. A
+ * *unit* is an example, or with SCHEDULE_BATCH a whole batch.
  *
- * What holds, and where not, is in doc/schedule.md; why, in lane.c.
+ * doc/schedule.md lists the guarantees and their exceptions; lane.c gives the
+ * proofs.
  */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
@@ -49,7 +50,8 @@ enum schedule_order {
 	SCHEDULE_NEARBY,   /* by index, shuffled inside blocks of `nearby` */
 };
 
-/* What is left when the run's examples do not divide by the ranks. */
+/* How to handle the remainder when the run's examples do not divide by the
+ * ranks. */
 enum schedule_share {
 	SCHEDULE_UNEVEN, /* some ranks have one fresh example more */
 	SCHEDULE_PAD,	 /* the others get one again, marked `padded` */
@@ -209,17 +211,17 @@ uint64_t schedule_epoch_end_all(const struct schedule *s, uint64_t epoch);
 /* --- the echo factor changes --- */
 
 /*
- * From the first example that is decoded at or after `step`, but not before
- * one spread (schedule_facts) of examples after the last change began, fresh
- * units are served echo.p / echo.q times. `step` must not be before anything
- * that was already decoded or served by this schedule. What was served
- * before stays; what is owed stays owed. The log of (step, p, q), appended in
+ * Change the factor to echo.p / echo.q, from the first example decoded at or
+ * after `step`, but not before one spread (schedule_facts) of examples after
+ * the last change began. `step` must not be before anything that was already
+ * decoded or served by this schedule. Earlier servings do not change, and
+ * echoes already due are still served. The log of (step, p, q), appended in
  * order, to a schedule of the same configuration gives the same stream.
  *
- * -EINVAL above echo_max; -EBUSY while the last change has not begun by
- * `step`; -ERANGE if less than a spread of fresh units would be left for it.
- * Of the log the last SCHEDULE_SEGMENTS stretches are kept: positions
- * more than SCHEDULE_SEGMENTS - 2 changes ago cannot be sought any more.
+ * -EINVAL above echo_max; -EBUSY while the last change has not begun by `step`;
+ * -ERANGE if less than a spread of fresh units would be left for it. Only the
+ * last SCHEDULE_SEGMENTS stretches of the log are kept, so positions more than
+ * SCHEDULE_SEGMENTS - 2 changes ago can no longer be sought.
  */
 int schedule_change(
 	struct schedule *s, uint64_t step, struct schedule_echo echo);
@@ -255,11 +257,11 @@ size_t schedule_save(const struct schedule *s, uint64_t step,
 	uint8_t out[SCHEDULE_STATE_BYTES]);
 
 /*
- * As schedule_init(), at a saved position. With the same world the stream
- * goes on unchanged. With another one (then batch, window and lag may differ,
- * too) every example of the run that no rank had fresh is fresh once; echoes
- * owed are dropped. -EBADMSG: not a saved state; -EINVAL: saved with other
- * options, the message names which.
+ * Like schedule_init(), at a saved position. With the same world the stream
+ * continues unchanged. With another one (then batch, window and lag may differ,
+ * too) every example of the run that no rank had fresh is fresh once, and
+ * echoes still due are dropped. Returns -EBADMSG if it is not a saved state,
+ * -EINVAL if it was saved with other options; the message names them.
  */
 int schedule_restore(struct schedule *s, const struct schedule_config *config,
 	const uint8_t *state, size_t size, struct schedule_restored *restored,

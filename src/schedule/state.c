@@ -18,7 +18,7 @@ struct saved_segment {
 	struct schedule_echo echo;
 };
 
-/* What the bytes say. */
+/* The contents of a saved state. */
 struct saved {
 	struct schedule_config c; /* rank is not saved */
 	uint64_t base, step_base, step;

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/permute.h"
 
-/* What a hash is for: no two uses share their values. */
+/* The purpose of a hash; no two purposes share values. */
 enum purpose { EPOCH_ORDER, NEARBY_ORDER, AUGMENT };
 
 /* --- from global numbers to examples --- */

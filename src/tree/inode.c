@@ -32,7 +32,8 @@ void inode_stat(const struct node_info *info, struct stat *st)
 	st->st_uid = info->attr.uid;
 	st->st_gid = info->attr.gid;
 	st->st_size = (off_t)info->attr.version.size_bytes;
-	/* Of a directory as many names as the C library asks for at a time. */
+	/* For a directory, the size of the buffer in which the C library reads
+	 * names. */
 	st->st_blksize = info->attr.kind == KIND_DIR ? 262144 : 4096;
 	st->st_blocks = st->st_size / 512 + (st->st_size % 512 > 0);
 	if (frac < 0)

@@ -16,7 +16,7 @@
 
 #include "manifest/manifest.h"
 
-/* What stat() shows of a node. */
+/* Fill in the result of stat() for a node. */
 void inode_stat(const struct node_info *info, struct stat *st);
 
 #endif

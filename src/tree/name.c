@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* Of an origin that does not answer, so many questions wait at most. */
+/* Maximum number of questions that wait for an origin that does not answer. */
 #define PROBES_MAX 8u
 
 /* A question to the origin about one name. */
@@ -86,7 +86,8 @@ static void ask_put(struct ask *a)
 	tree_request_end(t);
 }
 
-/* Who waits for the answer: ours to tell, and nobody else's. */
+/* Claim the look-up that waits for the answer; only the claimer may answer it.
+ */
 static struct tree_lookup *take_lookup(struct ask *a, int status)
 {
 	LOCK_SCOPE(&a->t->lock);
@@ -97,7 +98,7 @@ static struct tree_lookup *take_lookup(struct ask *a, int status)
 	return steal_ptr(&a->l);
 }
 
-/* Of what readers are told, this is an I/O error. */
+/* Report an answer that readers get as an I/O error. */
 static void report_name(const struct ask *a, int status)
 {
 	struct event e = {
@@ -123,7 +124,8 @@ static void ask_done(struct origin_request *q, int status)
 	ask_put(a);
 }
 
-/* Who waits is told what is known; the answer counts when it comes. */
+/* Answer the waiting look-up with what is known; the origin's answer is used
+ * when it comes. */
 static void ask_late(struct timer *timer)
 {
 	struct ask *a = CONTAINER_OF(timer, struct ask, late);
@@ -178,7 +180,7 @@ static void ask_arm(struct ask *a)
 		ask_put(a);
 }
 
-/* As tree_request_begin(), and whoever waits can be found. */
+/* Like tree_request_begin(), but the waiting look-up can be found. */
 static bool ask_begin(struct tree *t, struct ask *a)
 {
 	LOCK_SCOPE(&t->lock);

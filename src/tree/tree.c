@@ -182,8 +182,8 @@ bool tree_stop(struct tree *t)
 	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);
 	/*
-	 * Who looks for a name holds the kernel's lock of its directory, which
-	 * the thread may be waiting for.
+	 * A look-up holds the kernel's lock of its directory, which the thread
+	 * may be waiting for.
 	 */
 	tree_fail_asks(t);
 	tree_fail_listings(t);

@@ -26,8 +26,8 @@ struct tree_config {
 	struct manifest *manifest;
 	struct timers *timers;
 	unsigned revalidate_s; /* 0: the manifest is the truth until refresh */
-	/* So long a look-up waits to hear whether what is known is still true;
-	 * 0: 2 s. */
+	/* Time that a look-up waits to confirm that known names are still
+	 * valid; 0: 2 s. */
 	uint64_t patience_ns;
 	/*
 	 * Consequences of changes, each called on the tree's own thread, in

@@ -53,8 +53,8 @@ void tree_request_end(struct tree *t);
 
 uint64_t tree_now_s(void);
 
-/* As tree_list() with `again`, by a listing that began after tree.turn was
- * `since`: what is under way may have read past the names that matter. */
+/* Like tree_list() with `again`, but by a listing that began after tree.turn
+ * was `since`: one in progress may have read past the relevant names. */
 int tree_list_since(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
 
