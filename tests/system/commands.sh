@@ -68,7 +68,8 @@ ends 2 && says err Usage
 ends 2 frobnicate && one_line && says err "'frobnicate'"
 ends 2 help frobnicate && one_line
 # As mount.fuse has it, for 'mount -o remount MOUNTPOINT'.
-ends 2 /src "$mnt" -o rw,remount && one_line && says err 'cannot change the options'
+ends 2 /src "$mnt" -o rw,remount && one_line &&
+	says err 'cannot change the options'
 for c in $("$refrain" --words); do
 	ends 0 help "$c" && says out "Usage: refrain $c"
 	ends 0 "$c" --help && says out --help
