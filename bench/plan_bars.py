@@ -86,6 +86,7 @@ def grid():
              ahead=ahead, echo='2', step_ms=25)
     for kind in KINDS:
         cell('foreign-' + kind, by='foreign', kind=kind, ahead=64)
+    cell('foreign-rate-ahead-8', by='foreign', kind='rate')
     cell('foreign-rate-steps', by='foreign', kind='rate', ahead=64,
          step_ms=200)
     cell('load-rate-echo-2', kind='rate', echo='2', step_ms=40)
