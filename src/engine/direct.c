@@ -77,7 +77,7 @@ static void on_entry_read(struct uring_op *op, int res)
 		reader_cancel(engine, r);
 	} else if (rc == 0) {
 		r->got = r->want;
-		engine->meter.out.direct_hits++;
+		meter_stats(engine->meter)->direct_hits++;
 		help_note_read(engine->help, r->want);
 		reader_done(engine, r);
 	} else {

@@ -63,18 +63,25 @@ static void changed(struct engine *engine)
 	schedule_facts(&engine->planner.schedule, &facts);
 	engine->planner.steps = facts.steps;
 	if (engine->s.c.last == REFRAIN_LAST_DROP)
-		engine->meter.out.dropped_examples = facts.slots_dropped;
-	engine->meter.out.dropped_fresh = facts.fresh_dropped;
+		meter_stats(engine->meter)->dropped_examples =
+			facts.slots_dropped;
+	meter_stats(engine->meter)->dropped_fresh = facts.fresh_dropped;
 }
 
 /* -- As measured ----------------------------------------------------------- */
 
 void echo_returned(struct engine *engine)
 {
-	const struct sums *now = &engine->meter.now;
-	struct auto_sums sums = {
-		.steps = engine->meter.out.steps,
-		.fresh = engine->meter.out.fresh,
+	struct meter_view view;
+	const struct sums *now = &view.now;
+	struct auto_sums sums;
+
+	if (!engine->s.measures)
+		return;
+	meter_view(engine->meter, &view);
+	sums = (struct auto_sums){
+		.steps = meter_stats(engine->meter)->steps,
+		.fresh = meter_stats(engine->meter)->fresh,
 		.full_ns = now->full_ns,
 		.full_reads = now->full_reads,
 		.long_ns = now->long_ns,
@@ -90,9 +97,6 @@ void echo_returned(struct engine *engine)
 		.wait_ns = now->wait_ns,
 		.planned = help_plans(engine->help),
 	};
-
-	if (!engine->s.measures)
-		return;
 	if (sums.planned)
 		help_rates_get(engine->help, &sums.rates, &sums.in_burst);
 	auto_step(&engine->echoes.measured, &sums);

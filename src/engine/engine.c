@@ -102,9 +102,21 @@ static int open_dataset(struct engine *engine, struct error *err)
 
 /* -- Turns ----------------------------------------------------------------- */
 
+void engine_tick(struct engine *engine)
+{
+	bool unread = engine->unfinished > engine->working + engine->ready;
+	struct meter_state state = {
+		.waiting = unread ? turn_idle(&engine->turn) : 0,
+		.full = engine->reader.full,
+		.reading = engine->reader.reading > 0,
+	};
+
+	meter_tick(engine->meter, &state);
+}
+
 static void begin_turn(void *arg)
 {
-	meter_tick(arg);
+	engine_tick(arg);
 }
 
 /*
@@ -179,8 +191,7 @@ static int open_tables(struct engine *engine, struct error *err)
 			"no memory for %u batches of %" PRIu64 " bytes",
 			slab_count(&engine->s),
 			(uint64_t)engine->s.c.batch * engine->s.sample_bytes);
-	if (entries_init(engine, entry_count(engine)) < 0 ||
-		meter_init(engine) < 0)
+	if (entries_init(engine, entry_count(engine)) < 0)
 		return error_set(err, -ENOMEM, "no memory for the pool");
 	return 0;
 }
@@ -189,16 +200,12 @@ static int open_tables(struct engine *engine, struct error *err)
 static void say_run(void *arg, struct help_run *out)
 {
 	struct engine *engine = arg;
-	const struct sums *then = &engine->meter.older,
-			  *now = &engine->meter.now;
-	uint64_t steps = now->steps - then->steps;
 
 	*out = (struct help_run){
-		.fresh = engine->meter.out.fresh,
+		.fresh = meter_stats(engine->meter)->fresh,
 		.step = engine->returned,
 		.read_fresh = engine->planner.read_fresh,
-		.step_ns = steps ? (now->trainer_ns - then->trainer_ns) / steps
-				 : 0,
+		.step_ns = meter_step_ns(engine->meter),
 		.schedule = &engine->planner.schedule,
 		.closing = engine->closing,
 	};
@@ -242,6 +249,8 @@ static int open_parts(struct engine *engine, struct error *err)
 {
 	int rc = open_dataset(engine, err);
 
+	if (rc == 0 && meter_new(&engine->meter) < 0)
+		rc = error_set(err, -ENOMEM, "no memory for the counters");
 	if (rc == 0)
 		rc = planner_init(engine, err);
 	if (rc == 0)
@@ -252,6 +261,8 @@ static int open_parts(struct engine *engine, struct error *err)
 		rc = workers_init(engine, err);
 	if (rc < 0)
 		return rc;
+	meter_set_window(engine->meter,
+		engine->planner.schedule.c.window / engine->s.c.batch);
 	open_help(engine);
 	engine->memory_share = memory_room(&engine->memory);
 	engine->memory_alone = engine->memory_share + engine->workers_bytes;
@@ -345,7 +356,7 @@ static void loader_free(struct engine *engine)
 	entries_release(engine);
 	planner_release(engine);
 	echo_release(engine);
-	meter_release(engine);
+	meter_free(engine->meter);
 	memory_trim(&engine->memory);
 	if (engine->lender)
 		lender_leave(engine->lender);

@@ -29,6 +29,7 @@
 #include "base/uring.h"
 #include "dataset/dataset.h"
 #include "engine/engine.h"
+#include "engine/meter.h"
 #include "image/image.h"
 #include "auto/auto.h"
 #include "settings/settings.h"
@@ -212,32 +213,6 @@ struct reader {
 	uint32_t shards_open, shards_max;
 };
 
-/* Sums that only grow; differences of two are a window. */
-struct sums {
-	uint64_t wall_ns;
-	uint64_t steps, decoded;
-	uint64_t decode_ns, augment_ns, read_wait_ns; /* of workers */
-	uint64_t trainer_ns, wait_ns;
-	uint64_t full_ns, full_reads; /* see struct auto_sums */
-	uint64_t long_ns, long_reads, bursts;
-	uint64_t reading_ns, reads;
-};
-
-struct meter {
-	struct refrain_stats out; /* counters; the rest is made on request */
-	struct sums now, before, older;
-	uint64_t window_steps;
-	uint64_t windows;
-	struct sums first;    /* when the first window had passed */
-	uint64_t ticked_ns;   /* until when the sums are right */
-	uint64_t returned_ns; /* when the last batch was, or 0 */
-	uint64_t lag_sum, lags;
-	struct hash_stream *stream;
-	uint64_t encoded_sum, encoded_count; /* charged bytes of files read */
-	uint64_t damaged_fresh; /* fresh examples of returned batches */
-	uint8_t *damaged;	/* a bit an example; NULL: none failed yet */
-};
-
 /* A line of the log: what schedule_change() was told. */
 struct echo_change {
 	uint64_t step;
@@ -306,7 +281,7 @@ struct engine {
 	uint32_t kept_count;
 	struct worker *alone; /* who may take all memory, see make.c */
 
-	struct meter meter;
+	struct meter *meter;
 	struct error message, damage;
 	struct refrain_failure failure; /* with the message */
 	uint64_t waited_ns; /* in calls for the next batch that timed out */
@@ -425,6 +400,8 @@ bool serving_make(struct worker *w, struct serving *s, enum entry_state state);
 
 /* -- engine.c -- */
 
+/* The meter counts the time until now. */
+void engine_tick(struct engine *engine);
 /* As refrain_close(). */
 int engine_close(struct engine *engine);
 
@@ -435,19 +412,6 @@ int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms);
 
 /* Would refrain_next() return at once? */
 bool loader_is_ready(const struct engine *engine);
-
-/* -- stats.c -- */
-
-int meter_init(struct engine *engine);
-void meter_release(struct engine *engine);
-/*
- * Count the time until now, which is then the time of all that happens under
- * the lock: before workers, servings or reads change their state.
- */
-void meter_tick(struct engine *engine);
-void meter_read(struct engine *engine);
-void meter_returned(struct engine *engine, const struct step *st,
-	uint64_t called_ns, uint64_t now_ns);
 
 /* -- state.c -- */
 

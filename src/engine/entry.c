@@ -116,7 +116,7 @@ struct entry *entry_add(struct engine *engine, const struct schedule_slot *slot,
 		.low = slot->echo,
 		.was_read = slot->echo > 0,
 		.was_decoded = slot->echo > 0,
-		.since_ns = engine->meter.ticked_ns,
+		.since_ns = meter_now_ns(engine->meter),
 	};
 	list_init(&e->node);
 	list_init(&e->waiting);
@@ -168,7 +168,7 @@ static void entry_free(struct engine *engine, struct entry *e)
 void entry_state(struct engine *engine, struct entry *e, enum entry_state state)
 {
 	e->state = state;
-	e->since_ns = engine->meter.ticked_ns;
+	e->since_ns = meter_now_ns(engine->meter);
 }
 
 static void take_off(struct engine *engine, struct entry *e)
@@ -210,7 +210,7 @@ static void read_first(struct engine *engine, struct entry *e)
 static void queue(struct engine *engine, struct serving *s)
 {
 	s->state = SERVING_QUEUED;
-	s->since_ns = engine->meter.ticked_ns;
+	s->since_ns = meter_now_ns(engine->meter);
 	list_add_tail(&s->step->ready, &s->node);
 	engine->ready++;
 }
@@ -351,24 +351,12 @@ bool entries_reclaim_queued(struct engine *engine)
 
 /* -- Damage ---------------------------------------------------------------- */
 
-/* Different examples are counted once: a bit each, from the first one on that
- * fails. Without memory for them each failure counts. */
 static void count_damaged(struct engine *engine, uint64_t index)
 {
-	struct meter *m = &engine->meter;
-	uint8_t bit = (uint8_t)(1U << (index % 8));
+	uint64_t bytes;
 
-	if (!m->damaged) {
-		m->damaged = calloc(1, engine->examples / 8 + 1);
-		if (m->damaged)
-			memory_charge_over(
-				&engine->memory, engine->examples / 8 + 1);
-	}
-	if (m->damaged && (m->damaged[index / 8] & bit))
-		return;
-	if (m->damaged)
-		m->damaged[index / 8] |= bit;
-	m->out.damaged_examples++;
+	meter_damaged(engine->meter, index, engine->examples, &bytes);
+	memory_charge_over(&engine->memory, bytes);
 }
 
 static void count_error(struct refrain_stats *out, int error, const char *stage)
@@ -435,10 +423,10 @@ static void note_why(
 {
 	count_damaged(engine, e->index);
 	if (e->error) {
-		engine->meter.out.substitute_errors++;
+		meter_stats(engine->meter)->substitute_errors++;
 		return;
 	}
-	count_error(&engine->meter.out, error, stage);
+	count_error(meter_stats(engine->meter), error, stage);
 	e->error = error;
 	e->error_index = e->index;
 	e->why = strdup(engine->damage.msg); /* without it: the number */

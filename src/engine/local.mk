@@ -8,6 +8,8 @@ libengine_la_SOURCES = \
 	src/engine/entry.c \
 	src/engine/make.c \
 	src/engine/make_impl.h \
+	src/engine/meter.c \
+	src/engine/meter.h \
 	src/engine/next.c \
 	src/engine/planner.c \
 	src/engine/reader.c \

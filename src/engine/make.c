@@ -98,27 +98,13 @@ static void note_augment(struct engine *engine, struct serving *s, int status)
 
 static void count_augment(struct engine *engine, const struct make *m)
 {
-	struct refrain_stage *st =
-		&engine->meter.out.stages[REFRAIN_STAGE_AUGMENT];
-
-	st->items++;
-	st->bytes += engine->s.sample_bytes;
-	st->busy_ns += m->augment_ns;
-	engine->meter.now.augment_ns += m->augment_ns;
+	meter_augmented(engine->meter, engine->s.sample_bytes, m->augment_ns);
 }
 
 static void count_decode(struct engine *engine, const struct make *m)
 {
-	struct refrain_stage *st =
-		&engine->meter.out.stages[REFRAIN_STAGE_DECODE];
-
-	st->items++;
-	st->bytes += m->e->encoded_bytes;
-	st->busy_ns += m->decode_ns;
-	engine->meter.now.decode_ns += m->decode_ns;
-	engine->meter.now.decoded++;
-	engine->meter.out.decodes++;
-	engine->meter.out.redecodes += m->e->was_decoded;
+	meter_decoded(engine->meter, m->e->encoded_bytes, m->decode_ns,
+		m->e->was_decoded);
 	m->e->was_decoded = true;
 }
 

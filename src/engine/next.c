@@ -65,8 +65,8 @@ static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
 	uint64_t share = engine->examples / engine->s.c.world;
 	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
-	uint64_t fresh = engine->meter.out.fresh + st->fresh;
-	uint64_t damaged = engine->meter.damaged_fresh + st->damaged;
+	uint64_t fresh = meter_stats(engine->meter)->fresh + st->fresh;
+	uint64_t damaged = meter_damaged_fresh(engine->meter) + st->damaged;
 
 	return engine->s.c.policy != REFRAIN_FAIL && fresh >= least &&
 		(double)damaged > engine->s.c.max_damage * (double)fresh;
@@ -79,8 +79,8 @@ static int stop_too_damaged(struct engine *engine, const struct step *st)
 		"step %" PRIu64 ": %" PRIu64 " of %" PRIu64
 		" examples are damaged, more than max_damage allows (%g %%); "
 		"the last: %s",
-		st->number, engine->meter.damaged_fresh + st->damaged,
-		engine->meter.out.fresh + st->fresh,
+		st->number, meter_damaged_fresh(engine->meter) + st->damaged,
+		meter_stats(engine->meter)->fresh + st->fresh,
 		100 * engine->s.c.max_damage, engine->damage.msg);
 	return engine->stopped;
 }
@@ -150,6 +150,43 @@ static void set_shape(const struct engine *engine, struct refrain_batch *b)
 		sizeof(b->shape));
 }
 
+/* Rare, so it may cost something. */
+static bool is_exception(const struct engine *engine, const struct step *st)
+{
+	struct schedule_facts facts;
+
+	if (!st->duplicates)
+		return false;
+	schedule_facts(&engine->planner.schedule, &facts);
+	return facts.apart && st->number == facts.exception_step;
+}
+
+static void count_returned(
+	struct engine *engine, const struct step *st, uint64_t called_ns)
+{
+	struct meter_step counts = {
+		.slots = st->slots,
+		.count = st->count,
+		.fresh = st->fresh,
+		.damaged = st->damaged,
+		.epochs_ended = st->epochs_ended,
+		.substituted = st->substituted,
+		.zero_filled = st->zero_filled,
+		.duplicates = st->duplicates,
+		.exception = is_exception(engine, st),
+		.lag_sum = st->lag_sum,
+		.lag_min = st->lag_min,
+		.lags = st->lags,
+		.bytes = engine->s.sample_bytes * engine->s.c.batch,
+		.called_ns = called_ns,
+		.now_ns = clock_now_ns(),
+	};
+
+	engine_tick(engine);
+	meter_returned(engine->meter, &counts);
+	echo_returned(engine);
+}
+
 static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 {
 	struct step *st = step_of(engine, engine->step_first);
@@ -166,7 +203,7 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	set_shape(engine, b);
 	slab_lend(st->slab);
 	st->slab = NULL;
-	meter_returned(engine, st, called_ns, clock_now_ns());
+	count_returned(engine, st, called_ns);
 	engine->step_first++;
 	engine->returned++;
 	help_moved(engine->help);

@@ -81,7 +81,7 @@ static void publish_serving(struct engine *engine, struct step *st,
 		.place = place,
 		.echo = slot->echo,
 		.lag = UINT64_MAX,
-		.since_ns = engine->meter.ticked_ns};
+		.since_ns = meter_now_ns(engine->meter)};
 	list_init(&s->node);
 	count_lag(engine, st, s);
 	e->planned_once = true;
@@ -267,8 +267,9 @@ int planner_init(struct engine *engine, struct error *err)
 	if (engine->outstanding_max > facts.fresh)
 		engine->outstanding_max = facts.fresh;
 	if (engine->s.c.last == REFRAIN_LAST_DROP)
-		engine->meter.out.dropped_examples = facts.slots_dropped;
-	engine->meter.out.dropped_fresh = facts.fresh_dropped;
+		meter_stats(engine->meter)->dropped_examples =
+			facts.slots_dropped;
+	meter_stats(engine->meter)->dropped_fresh = facts.fresh_dropped;
 	if (steps_init(engine) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
 	return 0;

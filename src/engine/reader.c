@@ -101,9 +101,9 @@ static struct entry *part(struct engine *engine, struct read_op *r)
 {
 	struct entry *e = r->entry;
 	int fd = r->fd;
-	uint64_t ns = engine->meter.ticked_ns - r->started_ns;
+	uint64_t ns = meter_now_ns(engine->meter) - r->started_ns;
 
-	engine->meter.out.stages[REFRAIN_STAGE_READ].busy_ns += ns;
+	meter_stats(engine->meter)->stages[REFRAIN_STAGE_READ].busy_ns += ns;
 	r->entry = NULL;
 	engine->reader.reading--;
 	r->fd = -1;
@@ -186,9 +186,24 @@ static struct buffer *fit(struct engine *engine, struct buffer *b, size_t bytes)
 	return less;
 }
 
+/* As fast as before is the end of a burst that lasts, too. */
+static void time_read(struct engine *engine)
+{
+	struct reader *r = &engine->reader;
+	uint64_t ns;
+	uint32_t timed;
+
+	if (!r->full && !(r->burst.since && r->reading > r->allowed / 4)) {
+		r->burst = (struct auto_burst){0};
+		return;
+	}
+	timed = auto_burst_read(&r->burst, meter_now_ns(engine->meter), &ns);
+	meter_timed(engine->meter, timed, ns);
+}
+
 static void read_whole(struct engine *engine, struct read_op *r)
 {
-	struct refrain_stats *out = &engine->meter.out;
+	struct refrain_stats *out = meter_stats(engine->meter);
 	struct buffer *buffer = r->buffer;
 	size_t bytes = r->got;
 	struct entry *e = part(engine, r);
@@ -201,15 +216,14 @@ static void read_whole(struct engine *engine, struct read_op *r)
 	e->encoded_bytes = bytes;
 	e->size_hint = bytes + e->example.whole;
 	take_label(engine, e);
-	meter_read(engine);
+	time_read(engine);
 	out->files_read++;
 	out->bytes_read += bytes;
 	out->rereads += e->was_read;
 	e->was_read = true;
 	out->stages[REFRAIN_STAGE_READ].items++;
 	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
-	engine->meter.encoded_sum += memory_cost(bytes);
-	engine->meter.encoded_count++;
+	meter_file(engine->meter, memory_cost(bytes), engine->reader.full);
 	entry_state(engine, e, ENTRY_ENCODED);
 	entry_settle(engine, e);
 }

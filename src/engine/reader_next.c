@@ -18,12 +18,12 @@ static void start(struct engine *engine, struct entry *e, struct buffer *b)
 {
 	struct reader *reader = &engine->reader;
 	struct read_op *r = reader->free;
-	uint64_t now_ns = engine->meter.ticked_ns;
+	uint64_t now_ns = meter_now_ns(engine->meter);
 
 	reader->free = r->next;
 	reader->busy++;
 	reader->reading++;
-	engine->meter.out.stages[REFRAIN_STAGE_READ].wait_ns +=
+	meter_stats(engine->meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
 		now_ns - e->since_ns;
 	entry_list(engine, e, ON_NONE);
 	entry_state(engine, e, ENTRY_READING);
@@ -57,11 +57,11 @@ static void start(struct engine *engine, struct entry *e, struct buffer *b)
 /* What files have been like, and a quarter more; no large share of memory. */
 static size_t guess(const struct engine *engine)
 {
-	const struct meter *m = &engine->meter;
-	uint64_t bytes = GUESS_BYTES, most = engine->memory_share / 64;
+	uint64_t bytes = meter_file_mean(engine->meter) * 5 / 4;
+	uint64_t most = engine->memory_share / 64;
 
-	if (m->encoded_count)
-		bytes = m->encoded_sum / m->encoded_count * 5 / 4;
+	if (!bytes)
+		bytes = GUESS_BYTES;
 	if (bytes > most)
 		bytes = most;
 	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
@@ -172,7 +172,7 @@ void reader_pump(struct engine *engine)
 		(!list_empty(&engine->urgent) || reads_ahead(engine));
 	if (full && !reader->full) {
 		reader->burst = (struct auto_burst){0};
-		engine->meter.now.bursts++;
+		meter_burst(engine->meter);
 	}
 	reader->full = full;
 }

@@ -16,16 +16,9 @@
 
 #define SCRATCH_KEPT_MAX ((size_t)4 << 20)
 
-static uint64_t encoded_mean(const struct engine *engine)
-{
-	const struct meter *m = &engine->meter;
-
-	return m->encoded_count ? m->encoded_sum / m->encoded_count : 0;
-}
-
 uint32_t room_ahead(const struct engine *engine)
 {
-	uint64_t file = encoded_mean(engine), room;
+	uint64_t file = meter_file_mean(engine->meter), room;
 
 	/* No bursts are needed. */
 	if (help_plans(engine->help))
@@ -43,7 +36,7 @@ uint32_t room_ahead(const struct engine *engine)
 /* What they may take before something else gives way. */
 static uint64_t ahead_bytes(const struct engine *engine)
 {
-	uint64_t bytes = room_ahead(engine) * encoded_mean(engine);
+	uint64_t bytes = room_ahead(engine) * meter_file_mean(engine->meter);
 
 	return bytes < engine->memory_share / 4 ? bytes
 						: engine->memory_share / 4;
@@ -53,8 +46,9 @@ void room_count_kept(struct engine *engine, uint64_t cost)
 {
 	engine->kept_bytes += cost;
 	engine->kept_count++;
-	if (engine->kept_bytes > engine->meter.out.pool_bytes_peak)
-		engine->meter.out.pool_bytes_peak = engine->kept_bytes;
+	if (engine->kept_bytes > meter_stats(engine->meter)->pool_bytes_peak)
+		meter_stats(engine->meter)->pool_bytes_peak =
+			engine->kept_bytes;
 }
 
 /*
@@ -65,7 +59,7 @@ void room_count_kept(struct engine *engine, uint64_t cost)
 struct buffer *room_to_keep(struct engine *engine, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
-	uint64_t file = encoded_mean(engine);
+	uint64_t file = meter_file_mean(engine->meter);
 	uint64_t reserve = engine->memory_share / 8 + ahead_bytes(engine);
 	struct buffer *b;
 

@@ -202,6 +202,6 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 		return rc;
 	*step = restored.step;
 	engine->echoes.before = h.changes;
-	engine->meter.out.dropped_echoes = restored.echoes_dropped;
+	meter_stats(engine->meter)->dropped_echoes = restored.echoes_dropped;
 	return 0;
 }

@@ -1,170 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted, and what is made of it. Counters are kept under the loader's
- * lock where things happen; rates are differences between now and the last
- * window but one, made when somebody asks.
- *
- * Workers make both halves of the pipeline, so the wall time of the upstream
- * is not seen on a clock: it is what they spend on decoding and on waiting for
- * reads while batches are wanted, shared among them. A worker that sleeps
- * because enough batches are ready counts for neither.
+ * What is made of the meter's counters and times when somebody asks.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "engine/engine_impl.h"
-
-#define WINDOW_STEPS_MIN 16
-
-int meter_init(struct engine *engine)
-{
-	struct meter *m = &engine->meter;
-	uint64_t steps = engine->planner.schedule.c.window / engine->s.c.batch;
-
-	m->window_steps = steps > WINDOW_STEPS_MIN ? steps : WINDOW_STEPS_MIN;
-	m->out.min_lag_steps = UINT64_MAX;
-	m->ticked_ns = clock_now_ns();
-	m->stream = hash_stream_new();
-	return m->stream ? 0 : -ENOMEM;
-}
-
-void meter_release(struct engine *engine)
-{
-	hash_stream_free(engine->meter.stream);
-	free(engine->meter.damaged);
-}
-
-/* A file was read. */
-void meter_read(struct engine *engine)
-{
-	struct sums *now = &engine->meter.now;
-	struct reader *r = &engine->reader;
-	uint64_t ns;
-
-	now->reads++;
-	now->full_reads += r->full;
-	/* As fast as before is the end of a burst that lasts, too. */
-	if (!r->full && !(r->burst.since && r->reading > r->allowed / 4)) {
-		r->burst = (struct auto_burst){0};
-		return;
-	}
-	now->long_reads +=
-		auto_burst_read(&r->burst, engine->meter.ticked_ns, &ns);
-	now->long_ns += ns;
-}
-
-void meter_tick(struct engine *engine)
-{
-	struct meter *m = &engine->meter;
-	uint64_t now_ns = clock_now_ns();
-
-	if (engine->unfinished > engine->working + engine->ready)
-		m->now.read_wait_ns +=
-			turn_idle(&engine->turn) * (now_ns - m->ticked_ns);
-	if (engine->reader.full)
-		m->now.full_ns += now_ns - m->ticked_ns;
-	if (engine->reader.reading)
-		m->now.reading_ns += now_ns - m->ticked_ns;
-	m->ticked_ns = now_ns;
-}
-
-/* -- A batch is returned --------------------------------------------------- */
-
-static void put64(uint8_t *at, uint64_t v)
-{
-	for (unsigned i = 0; i < 8; i++)
-		at[i] = (uint8_t)(v >> (8 * i));
-}
-
-static void hash_slots(struct meter *m, const struct step *st)
-{
-	uint8_t bytes[64][3][8];
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < st->count; i++) {
-		put64(bytes[n][0], st->slots[i].index);
-		put64(bytes[n][1], st->slots[i].echo);
-		put64(bytes[n][2], st->slots[i].augment_seed);
-		if (++n < 64 && i + 1 < st->count)
-			continue;
-		hash_stream_add(m->stream, bytes, n * sizeof(*bytes));
-		n = 0;
-	}
-}
-
-/* Rare, so it may cost something. */
-static bool is_exception(const struct engine *engine, uint64_t step)
-{
-	struct schedule_facts facts;
-
-	schedule_facts(&engine->planner.schedule, &facts);
-	return facts.apart && step == facts.exception_step;
-}
-
-static void count_step(struct engine *engine, const struct step *st)
-{
-	struct meter *m = &engine->meter;
-	struct refrain_stats *out = &m->out;
-
-	out->steps++;
-	out->fresh += st->fresh;
-	m->damaged_fresh += st->damaged;
-	out->served += st->count;
-	out->epochs += st->epochs_ended;
-	out->substituted += st->substituted;
-	out->zero_filled += st->zero_filled;
-	out->in_batch_duplicates += st->duplicates;
-	if (st->duplicates && is_exception(engine, st->number))
-		out->end_duplicates += st->duplicates;
-	m->lag_sum += st->lag_sum;
-	m->lags += st->lags;
-	if (st->lag_min < out->min_lag_steps)
-		out->min_lag_steps = st->lag_min;
-}
-
-static void count_times(
-	struct engine *engine, uint64_t called_ns, uint64_t now_ns)
-{
-	struct meter *m = &engine->meter;
-	struct refrain_stage *trainer = &m->out.stages[REFRAIN_STAGE_TRAINER];
-
-	trainer->items++;
-	trainer->bytes += engine->s.sample_bytes * engine->s.c.batch;
-	m->now.steps++;
-	m->now.wall_ns = now_ns;
-	if (!m->returned_ns) { /* nothing came before the first */
-		m->before = m->older = m->first = m->now;
-		return;
-	}
-	trainer->busy_ns += called_ns - m->returned_ns;
-	trainer->wait_ns += now_ns - called_ns;
-	m->now.trainer_ns += called_ns - m->returned_ns;
-	m->now.wait_ns += now_ns - called_ns;
-	if (m->now.steps - m->before.steps < m->window_steps)
-		return;
-	m->older = m->before;
-	m->before = m->now;
-	if (m->windows++ == 0)
-		m->first = m->now;
-}
-
-void meter_returned(struct engine *engine, const struct step *st,
-	uint64_t called_ns, uint64_t now_ns)
-{
-	struct meter *m = &engine->meter;
-
-	meter_tick(engine);
-	hash_slots(m, st);
-	count_step(engine, st);
-	count_times(engine, called_ns, now_ns);
-	m->returned_ns = now_ns;
-	echo_returned(engine);
-}
-
-/* -- What is asked for ----------------------------------------------------- */
 
 static double ratio(double a, double b)
 {
@@ -176,11 +18,12 @@ struct rates {
 	double read, decode, augment, trainer, wait;
 };
 
-static void rates_of(const struct engine *engine, struct rates *r)
+static void rates_of(
+	const struct meter_view *m, uint32_t threads, struct rates *r)
 {
-	const struct sums *a = &engine->meter.older, *b = &engine->meter.now;
+	const struct sums *a = &m->older, *b = &m->now;
 	double steps = (double)(b->steps - a->steps) * 1e6;
-	double shared = steps * engine->threads;
+	double shared = steps * threads;
 
 	r->read = ratio((double)(b->read_wait_ns - a->read_wait_ns), shared);
 	r->decode = ratio((double)(b->decode_ns - a->decode_ns), shared);
@@ -203,10 +46,10 @@ static const char *bottleneck_of(const struct rates *r)
  * Per batch of decoded examples, not per step. When nothing was decoded of
  * late, as at the end of a run with echoes, it is that of the whole run.
  */
-static double upstream_ms(const struct engine *engine)
+static double upstream_ms(
+	const struct engine *engine, const struct meter_view *m)
 {
-	const struct sums none = {0}, *now = &engine->meter.now;
-	const struct sums *from = &engine->meter.older;
+	const struct sums none = {0}, *now = &m->now, *from = &m->older;
 	uint64_t ns;
 
 	if (now->decoded == from->decoded)
@@ -234,16 +77,16 @@ static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 		(uint64_t)(all * ratio((double)augment->busy_ns, busy));
 }
 
-static void derive(struct engine *engine, struct refrain_stats *out)
+static void derive(struct engine *engine, const struct meter_view *m,
+	struct refrain_stats *out)
 {
-	const struct meter *m = &engine->meter;
 	const struct sums *now = &m->now;
 	struct schedule_echo e =
 		schedule_echo_at(&engine->planner.schedule, engine->returned);
 	struct auto_part measured;
 	struct rates r;
 
-	rates_of(engine, &r);
+	rates_of(m, engine->threads, &r);
 	out->size = sizeof(*out);
 	derive_cpu(engine, out);
 	out->mean_lag_steps = ratio((double)m->lag_sum, (double)m->lags);
@@ -254,7 +97,7 @@ static void derive(struct engine *engine, struct refrain_stats *out)
 	out->pool_bytes = engine->kept_bytes;
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
-	out->t_upstream_ms = upstream_ms(engine);
+	out->t_upstream_ms = upstream_ms(engine, m);
 	out->t_downstream_ms = r.trainer + r.augment;
 	if (auto_measured(&engine->echoes.measured, &measured)) {
 		out->t_upstream_ms = measured.up_ns / NS_PER_MS;
@@ -264,7 +107,7 @@ static void derive(struct engine *engine, struct refrain_stats *out)
 	out->stall_pct = 100 *
 		ratio((double)(now->wait_ns - m->first.wait_ns),
 			(double)(now->wall_ns - m->first.wall_ns));
-	out->stream_hash = hash_stream_value(m->stream);
+	out->stream_hash = m->stream_hash;
 	out->echo_reason = echo_reason(engine, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
 	/* A batch is put together as its samples are made: echoes of whole
@@ -275,9 +118,11 @@ static void derive(struct engine *engine, struct refrain_stats *out)
 
 void engine_stats(struct engine *engine, struct refrain_stats *out)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	struct meter_view view;
 
-	meter_tick(engine);
-	*out = engine->meter.out;
-	derive(engine, out);
+	LOCK_SCOPE(&engine->turn.lock);
+	engine_tick(engine);
+	*out = *meter_stats(engine->meter);
+	meter_view(engine->meter, &view);
+	derive(engine, &view, out);
 }

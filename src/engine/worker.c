@@ -69,7 +69,7 @@ static void work(struct worker *w, struct serving *s)
 	enum refrain_stage_name stage = state == ENTRY_ENCODED
 		? REFRAIN_STAGE_DECODE
 		: REFRAIN_STAGE_AUGMENT;
-	uint64_t now_ns = engine->meter.ticked_ns;
+	uint64_t now_ns = meter_now_ns(engine->meter);
 	bool made;
 
 	if (state != ENTRY_ENCODED && state != ENTRY_KEPT &&
@@ -79,7 +79,8 @@ static void work(struct worker *w, struct serving *s)
 		return;
 	}
 	s->state = SERVING_WORKS;
-	engine->meter.out.stages[stage].wait_ns += now_ns - s->since_ns;
+	meter_stats(engine->meter)->stages[stage].wait_ns +=
+		now_ns - s->since_ns;
 	s->since_ns = now_ns;
 	if (state == ENTRY_ENCODED)
 		entry_state(engine, e, ENTRY_WORKING);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is counted of an engine. Counters are kept where things happen, under
+ * its lock; times are sums that only grow, and rates are differences between
+ * now and the last window but one.
+ *
+ * Workers make both halves of the pipeline, so the wall time of the upstream
+ * is not seen on a clock: it is what they spend on decoding and on waiting for
+ * reads while batches are wanted, shared among them. A worker that sleeps
+ * because enough batches are ready counts for neither.
+ */
+#ifndef ENGINE_METER_H
+#define ENGINE_METER_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schedule/schedule.h"
+
+struct meter;
+
+/* Sums that only grow; differences of two are a window. */
+struct sums {
+	uint64_t wall_ns;
+	uint64_t steps, decoded;
+	uint64_t decode_ns, augment_ns, read_wait_ns; /* of workers */
+	uint64_t trainer_ns, wait_ns;
+	uint64_t full_ns, full_reads; /* see struct auto_sums */
+	uint64_t long_ns, long_reads, bursts;
+	uint64_t reading_ns, reads;
+};
+
+/* -ENOMEM. */
+int meter_new(struct meter **out);
+void meter_free(struct meter *m); /* NULL is allowed */
+
+/* Before the first batch: what is measured is measured over so many steps. */
+void meter_set_window(struct meter *m, uint64_t steps);
+
+/* -- Time ------------------------------------------------------------------ */
+
+/* What went on since the last tick. */
+struct meter_state {
+	uint32_t waiting; /* workers that wait for reads */
+	bool full;	  /* more is to be read than may be at a time */
+	bool reading;
+};
+
+/*
+ * Count the time until now, which is then the time of all that happens under
+ * the lock: before workers, servings or reads change their state.
+ */
+void meter_tick(struct meter *m, const struct meter_state *state);
+/* The time of the last tick. */
+uint64_t meter_now_ns(const struct meter *m);
+
+/* -- Counting -------------------------------------------------------------- */
+
+/* The counters; what is made of them and of times is not in it. */
+struct refrain_stats *meter_stats(struct meter *m);
+
+/* A file of such a cost in memory was read, with more to follow or not. */
+void meter_file(struct meter *m, uint64_t cost, bool full);
+/* So many reads were timed; see auto_burst_read(). */
+void meter_timed(struct meter *m, uint32_t reads, uint64_t ns);
+void meter_burst(struct meter *m);
+void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again);
+void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns);
+/* Different examples are counted once, of so many; they may take memory. */
+void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
+	uint64_t *memory_bytes);
+
+/* A batch that is returned. */
+struct meter_step {
+	const struct schedule_slot *slots;
+	uint32_t count, fresh, damaged, epochs_ended;
+	uint32_t substituted, zero_filled, duplicates;
+	bool exception; /* the one step whose duplicates cannot be helped */
+	uint64_t lag_sum, lag_min;
+	uint32_t lags;
+	uint64_t bytes;
+	uint64_t called_ns, now_ns;
+};
+void meter_returned(struct meter *m, const struct meter_step *step);
+
+/* -- Asking ---------------------------------------------------------------- */
+
+/* The mean cost of files; 0: none was read. */
+uint64_t meter_file_mean(const struct meter *m);
+/* Fresh examples of returned batches that were damaged. */
+uint64_t meter_damaged_fresh(const struct meter *m);
+/* What the trainer takes for a step, waiting not counted; 0: not known. */
+uint64_t meter_step_ns(const struct meter *m);
+
+struct meter_view {
+	struct sums first; /* when the first window had passed */
+	struct sums older; /* when the last window but one had */
+	struct sums now;
+	uint64_t lag_sum, lags;
+	uint64_t stream_hash;
+};
+void meter_view(const struct meter *m, struct meter_view *out);
+
+#endif
