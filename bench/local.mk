@@ -10,7 +10,8 @@ BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
 	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
 	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
-	bench/epoch.py bench/epoch-plot bench/speeds.py bench/plan_bars.py \
+	bench/epoch.py bench/epoch-plot bench/lru-plot bench/speeds.py \
+	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
 	bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
