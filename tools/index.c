@@ -38,7 +38,7 @@ const struct option_usage index_usage = {
 	.max_operands = 1,
 };
 
-static void show(void *arg, uint64_t files, uint64_t bytes)
+static void index_show(void *arg, uint64_t files, uint64_t bytes)
 {
 	progress_show(arg, files, bytes, 0, " found");
 }
@@ -49,7 +49,7 @@ static int index_to(const char *source, FILE *out, struct error *err)
 	int rc;
 
 	progress_begin(&progress);
-	rc = daemon_index(source, out, show, &progress, err);
+	rc = daemon_index(source, out, index_show, &progress, err);
 	progress_end(&progress);
 	return rc;
 }

@@ -81,7 +81,7 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	return 0;
 }
 
-static int open_log(struct load *ld, struct error *err)
+static int load_open_log(struct load *ld, struct error *err)
 {
 	struct refrain_stats stats = {.size = sizeof(stats)};
 	int rc = refrain_stats_get(ld->loader, &stats);
@@ -97,7 +97,7 @@ static int open_log(struct load *ld, struct error *err)
  * the batch, whatever this thread does meanwhile. If one sleep takes too long,
  * the next is shorter.
  */
-static void step(struct load *ld, uint64_t waited_ns)
+static void load_step(struct load *ld, uint64_t waited_ns)
 {
 	uint64_t now_ns = clock_now_ns();
 	struct timespec until;
@@ -115,7 +115,7 @@ static void step(struct load *ld, uint64_t waited_ns)
 		;
 }
 
-static void show(struct load *ld, uint64_t total_bytes)
+static void load_show(struct load *ld, uint64_t total_bytes)
 {
 	const struct load_result *r = &ld->r;
 	uint64_t ns = clock_now_ns() - ld->begun_ns;
@@ -126,7 +126,7 @@ static void show(struct load *ld, uint64_t total_bytes)
 	progress_show(&ld->progress, r->served, r->bytes, total_bytes, note);
 }
 
-static void count(struct load *ld, const struct refrain_batch *b)
+static void load_count(struct load *ld, const struct refrain_batch *b)
 {
 	struct load_result *r = &ld->r;
 	uint64_t left = refrain_steps_left(ld->loader);
@@ -141,7 +141,7 @@ static void count(struct load *ld, const struct refrain_batch *b)
 	r->bytes += b->data_bytes;
 	if (!ld->o.no_hash)
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
-	show(ld, left ? ld->total_bytes : r->bytes);
+	load_show(ld, left ? ld->total_bytes : r->bytes);
 }
 
 /* Write errors are reported when the log is closed. */
@@ -210,14 +210,14 @@ static int one_step(struct load *ld, struct error *err)
 	if (!ld->r.steps)
 		ld->r.first_ns = waited_ns;
 	log_step(ld, b, waited_ns);
-	count(ld, b);
-	step(ld, waited_ns);
+	load_count(ld, b);
+	load_step(ld, waited_ns);
 	rc = load_state_used(&ld->state, ld->loader, b, err);
 	refrain_release(b);
 	return rc < 0 ? rc : 1;
 }
 
-static int run(struct load *ld, struct error *err)
+static int load_run(struct load *ld, struct error *err)
 {
 	uint64_t begun_ns = clock_now_ns();
 	int rc = 1;
@@ -237,7 +237,7 @@ static int run(struct load *ld, struct error *err)
 	return rc;
 }
 
-static int load(struct load *ld, const char *dataset, struct error *err)
+static int load_load(struct load *ld, const char *dataset, struct error *err)
 {
 	int rc;
 
@@ -255,11 +255,11 @@ static int load(struct load *ld, const char *dataset, struct error *err)
 	if (rc == 0)
 		rc = open_loader(ld, dataset, err);
 	if (rc == 0)
-		rc = open_log(ld, err);
+		rc = load_open_log(ld, err);
 	if (rc == 0)
 		rc = open_steps(ld, err);
 	if (rc == 0)
-		rc = run(ld, err);
+		rc = load_run(ld, err);
 	return rc < 0 ? rc : close_steps(ld, err);
 }
 
@@ -290,7 +290,7 @@ int cmd_load(int argc, char **argv)
 	rc = load_options_finish(&ld.o, &err);
 	if (rc < 0)
 		return load_failed(rc, &err);
-	rc = load(&ld, argv[1], &err);
+	rc = load_load(&ld, argv[1], &err);
 	if (rc >= 0 && ld.o.json)
 		rc = load_print_json(&ld.o, &ld.r);
 	else if (rc >= 0)

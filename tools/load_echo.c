@@ -72,7 +72,8 @@ static off_t lines_end(const char *text, uint64_t lines)
 	return at - text;
 }
 
-static int cut(struct load_echo *e, int fd, uint64_t lines, struct error *err)
+static int load_echo_cut(
+	struct load_echo *e, int fd, uint64_t lines, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;
 	int rc = read_all(fd, &text);
@@ -109,7 +110,7 @@ int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 	e->before = e->written = before;
 	if (fd < 0)
 		return error_set(err, -errno, "cannot write '%s': %m", path);
-	rc = cut(e, fd, before, err);
+	rc = load_echo_cut(e, fd, before, err);
 	if (rc < 0)
 		return rc;
 	e->log = fdopen(fd, "w");
@@ -120,7 +121,7 @@ int load_echo_open(struct load_echo *e, const char *path, uint64_t before,
 }
 
 /* Append what the loader has logged since the last call. */
-static int append(struct load_echo *e, const char *text)
+static int load_echo_append(struct load_echo *e, const char *text)
 {
 	off_t from = lines_end(text, e->written - e->before);
 
@@ -150,7 +151,7 @@ int load_echo_used(
 	rc = refrain_echo_log(l, text, room);
 	if (rc < 0)
 		return error_set(err, rc, "%s", refrain_message(l));
-	rc = append(e, text);
+	rc = load_echo_append(e, text);
 	errno = -rc;
 	return rc < 0 ? error_set(err, rc, "cannot write '%s': %m", e->path)
 		      : 0;

@@ -19,7 +19,7 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 
 #define R_ECHOES 1.04 /* at or below it --echo auto makes no echoes */
 
-static double ratio(double a, double b)
+static double load_report_ratio(double a, double b)
 {
 	return b > 0 ? a / b : 0;
 }
@@ -31,7 +31,8 @@ static double ms(uint64_t ns)
 
 static double images_per_s(const struct load_result *r)
 {
-	return ratio((double)r->served, (double)r->run_ns / NS_PER_S);
+	return load_report_ratio(
+		(double)r->served, (double)r->run_ns / NS_PER_S);
 }
 
 /* -- For people -- */
@@ -52,8 +53,9 @@ static void print_stages(const struct refrain_stats *s)
 				cpu, sizeof(cpu), "%.1f", ms(st->cpu_ns));
 		(void)printf("%-10s%12" PRIu64 "%12s%14s%14.3f%14.3f\n",
 			stage_names[i], st->items, size_format(st->bytes, size),
-			cpu, ratio(ms(st->busy_ns), (double)st->items),
-			ratio(ms(st->wait_ns), (double)st->items));
+			cpu,
+			load_report_ratio(ms(st->busy_ns), (double)st->items),
+			load_report_ratio(ms(st->wait_ns), (double)st->items));
 	}
 }
 
@@ -134,7 +136,8 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		     " steps, %" PRIu64
 		     " of them fresh (echo %.2f), %.1f a second\n",
 		r->served, r->steps, r->fresh,
-		ratio((double)r->served, (double)r->fresh), images_per_s(r));
+		load_report_ratio((double)r->served, (double)r->fresh),
+		images_per_s(r));
 	(void)printf("read      %s of %" PRIu64 " files, %" PRIu64
 		     " decodes (%" PRIu64 " of them again)\n",
 		size_format(s->bytes_read, read), s->files_read, s->decodes,
@@ -165,7 +168,7 @@ static json_t *stage_json(const struct refrain_stage *s)
 		"wait_ms", ms(s->wait_ns));
 }
 
-static void set_int(json_t *o, const char *name, uint64_t value)
+static void load_report_set_int(json_t *o, const char *name, uint64_t value)
 {
 	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }
@@ -189,24 +192,24 @@ static void add_run(json_t *o, const struct load_options *options,
 {
 	const struct refrain_stats *s = &r->stats;
 
-	set_int(o, "examples", r->examples);
-	set_int(o, "classes", r->classes);
-	set_int(o, "epochs", s->epochs);
-	set_int(o, "steps", r->steps);
-	set_int(o, "batch", options->config.batch);
-	set_int(o, "fresh", r->fresh);
-	set_int(o, "served", r->served);
-	set_real(
-		o, "realised_echo", ratio((double)r->served, (double)r->fresh));
-	set_int(o, "decodes", s->decodes);
-	set_int(o, "redecodes", s->redecodes);
-	set_int(o, "bytes_read", s->bytes_read);
-	set_int(o, "files_read", s->files_read);
-	set_int(o, "direct_hits", s->direct_hits);
-	set_int(o, "rereads", s->rereads);
-	set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
-	set_int(o, "end_duplicates", s->end_duplicates);
-	set_int(o, "min_lag_steps", s->min_lag_steps);
+	load_report_set_int(o, "examples", r->examples);
+	load_report_set_int(o, "classes", r->classes);
+	load_report_set_int(o, "epochs", s->epochs);
+	load_report_set_int(o, "steps", r->steps);
+	load_report_set_int(o, "batch", options->config.batch);
+	load_report_set_int(o, "fresh", r->fresh);
+	load_report_set_int(o, "served", r->served);
+	set_real(o, "realised_echo",
+		load_report_ratio((double)r->served, (double)r->fresh));
+	load_report_set_int(o, "decodes", s->decodes);
+	load_report_set_int(o, "redecodes", s->redecodes);
+	load_report_set_int(o, "bytes_read", s->bytes_read);
+	load_report_set_int(o, "files_read", s->files_read);
+	load_report_set_int(o, "direct_hits", s->direct_hits);
+	load_report_set_int(o, "rereads", s->rereads);
+	load_report_set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
+	load_report_set_int(o, "end_duplicates", s->end_duplicates);
+	load_report_set_int(o, "min_lag_steps", s->min_lag_steps);
 	set_real(o, "mean_lag_steps", s->mean_lag_steps);
 	set_hash(o, "stream_hash", s->stream_hash);
 	if (!options->no_hash)
@@ -215,18 +218,18 @@ static void add_run(json_t *o, const struct load_options *options,
 
 static void add_damage(json_t *o, const struct refrain_stats *s)
 {
-	set_int(o, "errors", s->errors);
-	set_int(o, "damaged_examples", s->damaged_examples);
-	set_int(o, "substitute_errors", s->substitute_errors);
-	set_int(o, "errors_read", s->errors_read);
-	set_int(o, "errors_format", s->errors_format);
-	set_int(o, "errors_damaged", s->errors_damaged);
-	set_int(o, "errors_too_large", s->errors_too_large);
-	set_int(o, "substituted", s->substituted);
-	set_int(o, "zero_filled", s->zero_filled);
-	set_int(o, "dropped_examples", s->dropped_examples);
-	set_int(o, "dropped_echoes", s->dropped_echoes);
-	set_int(o, "dropped_fresh", s->dropped_fresh);
+	load_report_set_int(o, "errors", s->errors);
+	load_report_set_int(o, "damaged_examples", s->damaged_examples);
+	load_report_set_int(o, "substitute_errors", s->substitute_errors);
+	load_report_set_int(o, "errors_read", s->errors_read);
+	load_report_set_int(o, "errors_format", s->errors_format);
+	load_report_set_int(o, "errors_damaged", s->errors_damaged);
+	load_report_set_int(o, "errors_too_large", s->errors_too_large);
+	load_report_set_int(o, "substituted", s->substituted);
+	load_report_set_int(o, "zero_filled", s->zero_filled);
+	load_report_set_int(o, "dropped_examples", s->dropped_examples);
+	load_report_set_int(o, "dropped_echoes", s->dropped_echoes);
+	load_report_set_int(o, "dropped_fresh", s->dropped_fresh);
 }
 
 static void add_speed(json_t *o, const struct load_result *r)
@@ -242,12 +245,12 @@ static void add_speed(json_t *o, const struct load_result *r)
 	set_real(o, "t_downstream_ms", s->t_downstream_ms);
 	set_real(o, "r", s->r);
 	set_real(o, "echo_factor_last", s->echo_factor);
-	set_int(o, "echo_changes", s->echo_changes);
-	set_int(o, "echo_needs_fresh", s->echo_needs_fresh);
+	load_report_set_int(o, "echo_changes", s->echo_changes);
+	load_report_set_int(o, "echo_needs_fresh", s->echo_needs_fresh);
 	(void)json_object_set_new(
 		o, "echo_reason", json_string(s->echo_reason));
-	set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
-	set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
+	load_report_set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
+	load_report_set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
 	(void)json_object_set_new(o, "bottleneck", json_string(s->bottleneck));
 	(void)json_object_set_new(
 		o, "suggested_point", json_string(s->suggested_point));

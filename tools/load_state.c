@@ -26,7 +26,7 @@
 #define HEAD_BYTES 24
 #define FILE_MAX (HEAD_BYTES + REFRAIN_STATE_MAX + 8)
 
-static void put64(unsigned char *to, uint64_t v)
+static void load_state_put64(unsigned char *to, uint64_t v)
 {
 	v = htole64(v);
 	memcpy(to, &v, sizeof(v));
@@ -40,8 +40,8 @@ static uint64_t get64(const unsigned char *from)
 	return le64toh(v);
 }
 
-static int parse(struct load_state *s, const unsigned char *file, size_t size,
-	struct error *err)
+static int load_state_parse(struct load_state *s, const unsigned char *file,
+	size_t size, struct error *err)
 {
 	uint64_t n = size >= HEAD_BYTES + 8 ? get64(file + 16) : 0;
 
@@ -59,7 +59,7 @@ static int parse(struct load_state *s, const unsigned char *file, size_t size,
 }
 
 /* A missing file is not a failure: nothing was saved yet. */
-static int read_state(struct load_state *s, struct error *err)
+static int load_state_read_state(struct load_state *s, struct error *err)
 {
 	unsigned char file[FILE_MAX + 1];
 	CLEANUP_FD int fd = open(s->path, O_RDONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ static int read_state(struct load_state *s, struct error *err)
 	n = fd < 0 ? -1 : read(fd, file, sizeof(file));
 	if (n < 0)
 		return error_set(err, -errno, "cannot read '%s': %m", s->path);
-	return parse(s, file, (size_t)n, err);
+	return load_state_parse(s, file, (size_t)n, err);
 }
 
 static int open_trace(struct load_state *s, struct error *err)
@@ -107,7 +107,7 @@ int load_state_open(struct load_state *s, const char *path,
 		return error_set(err, -ENOMEM, "%m");
 	}
 	if (path)
-		rc = read_state(s, err);
+		rc = load_state_read_state(s, err);
 	if (rc == 0 && trace_path)
 		rc = open_trace(s, err);
 	return rc;
@@ -135,7 +135,8 @@ static int trace_batch(struct load_state *s, const struct refrain_batch *b)
 	return fflush(s->trace) == 0 ? 0 : -errno;
 }
 
-static int write_file(const char *path, const unsigned char *data, size_t n)
+static int load_state_write_file(
+	const char *path, const unsigned char *data, size_t n)
 {
 	CLEANUP_FD int fd =
 		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -149,7 +150,7 @@ static int write_file(const char *path, const unsigned char *data, size_t n)
 }
 
 /* No sync: a crash of the machine loses at most the rename. */
-static int save(
+static int load_state_save(
 	struct load_state *s, struct refrain_loader *l, struct error *err)
 {
 	unsigned char file[FILE_MAX];
@@ -162,10 +163,12 @@ static int save(
 	if (rc < 0)
 		return rc;
 	memcpy(file, MAGIC, sizeof(MAGIC));
-	put64(file + 8, s->trace_bytes);
-	put64(file + 16, (uint64_t)n);
-	put64(file + HEAD_BYTES + n, hash64(file, HEAD_BYTES + (size_t)n, 0));
-	rc = write_file(s->fresh_path, file, HEAD_BYTES + (size_t)n + 8);
+	load_state_put64(file + 8, s->trace_bytes);
+	load_state_put64(file + 16, (uint64_t)n);
+	load_state_put64(
+		file + HEAD_BYTES + n, hash64(file, HEAD_BYTES + (size_t)n, 0));
+	rc = load_state_write_file(
+		s->fresh_path, file, HEAD_BYTES + (size_t)n + 8);
 	if (rc == 0 && rename(s->fresh_path, s->path) < 0)
 		rc = -errno;
 	if (rc < 0)
@@ -181,5 +184,6 @@ int load_state_used(struct load_state *s, struct refrain_loader *l,
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot write '%s': %m", s->trace_path);
-	return s->path ? save(s, l, err) : load_echo_used(s->echo, l, err);
+	return s->path ? load_state_save(s, l, err)
+		       : load_echo_used(s->echo, l, err);
 }

@@ -31,7 +31,7 @@ const struct command command_table[] = {
 	{NULL, NULL, NULL, NULL},
 };
 
-static const struct command *find_command(const char *name)
+static const struct command *main_find_command(const char *name)
 {
 	for (const struct command *c = command_table; c->name; c++)
 		if (strcmp(c->name, name) == 0)
@@ -69,7 +69,7 @@ static int cmd_help(int argc, char **argv)
 		print_usage(stdout);
 		return EXIT_OK;
 	}
-	c = find_command(argv[1]);
+	c = main_find_command(argv[1]);
 	if (!c)
 		return unknown(argv[1]);
 	child[0] = argv[1];
@@ -86,7 +86,7 @@ static int print_words(int argc, char **argv)
 			(void)printf("%s\n", c->name);
 		return EXIT_OK;
 	}
-	c = find_command(argv[1]);
+	c = main_find_command(argv[1]);
 	if (c && c->usage)
 		option_print_words(c->usage, stdout);
 	return c ? EXIT_OK : EXIT_USAGE;
@@ -98,7 +98,7 @@ static int print_version(void)
 	return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static int main_run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *c;
@@ -116,7 +116,7 @@ static int run(int argc, char **argv)
 		return print_words(argc - 1, argv + 1);
 	if (strcmp(name, "--fill-man") == 0)
 		return manual_fill();
-	c = find_command(name);
+	c = main_find_command(name);
 	/* mount.fuse, which handles a remount, does not know our helper. */
 	if (!c && argc > 3 && strchr(name, '/'))
 		return mount_helper(argc, argv);
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 
 	if (strcmp(name, "mount.refrain") == 0)
 		return mount_helper(argc, argv);
-	status = run(argc, argv);
+	status = main_run(argc, argv);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	(void)fprintf(stderr, "refrain: cannot write the output: %s\n",

@@ -46,7 +46,8 @@ struct dataset {
 	struct error first;	/* failure */
 };
 
-static int parse_size(void *out, const char *value, struct error *err)
+static int make_dataset_parse_size(
+	void *out, const char *value, struct error *err)
 {
 	struct dataset *d = out;
 	char end;
@@ -71,7 +72,7 @@ static const struct option_def options[] = {
 	{"size", 's', "WxH",
 		"Size of every image in pixels (default: sizes vary like "
 		"those of photographs).",
-		OPTION_CALL, 0, parse_size, false},
+		OPTION_CALL, 0, make_dataset_parse_size, false},
 	{"seed", 0, "S", "Seed for the images; default 0.", OPTION_NUMBER,
 		FIELD(seed), NULL, false},
 	{"threads", 't', "T", "Threads that draw; default one per processor.",
@@ -149,7 +150,7 @@ static int painter_paint(struct painter *p, const struct picture_spec *spec,
 	return 0;
 }
 
-static int write_file(
+static int make_dataset_write_file(
 	int dir_fd, const char *name, const unsigned char *data, size_t bytes)
 {
 	CLEANUP_FD int fd = openat(
@@ -192,7 +193,7 @@ static int make_one(struct painter *p, unsigned i)
 		i / d->classes + 1); /* fits: IMAGES_MAX */
 	rc = painter_paint(p, &spec, &bytes);
 	if (rc == 0)
-		rc = write_file(d->dir_fd, name, p->file, bytes);
+		rc = make_dataset_write_file(d->dir_fd, name, p->file, bytes);
 	if (rc == 0) {
 		(void)atomic_fetch_add_explicit(
 			&d->bytes, bytes, memory_order_relaxed);
@@ -246,7 +247,7 @@ static int start_and_join(struct dataset *d, struct error *err)
 	return 0;
 }
 
-static int make_classes(const struct dataset *d, struct error *err)
+static int make_dataset_make_classes(const struct dataset *d, struct error *err)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -283,7 +284,7 @@ static int open_empty_dir(struct dataset *d, struct error *err)
 	return d->dir_fd < 0 ? -errno : 0;
 }
 
-static int check_numbers(struct dataset *d, struct error *err)
+static int make_dataset_check_numbers(struct dataset *d, struct error *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -312,7 +313,7 @@ static int make_dataset(struct dataset *d, struct error *err)
 	int rc = open_empty_dir(d, err);
 
 	if (rc == 0)
-		rc = make_classes(d, err);
+		rc = make_dataset_make_classes(d, err);
 	if (rc == 0)
 		rc = start_and_join(d, err);
 	if (rc < 0)
@@ -338,7 +339,7 @@ int cmd_make_dataset(int argc, char **argv)
 	}
 	if (rc >= 0) {
 		d.dir = argv[1];
-		rc = check_numbers(&d, &err);
+		rc = make_dataset_check_numbers(&d, &err);
 	}
 	if (rc < 0) {
 		fprintf(stderr, "refrain: %s\n", err.msg);

@@ -75,7 +75,7 @@ static void fill_messages(void)
 	}
 }
 
-static int fill_options(char *line)
+static int manual_fill_options(char *line)
 {
 	char *name = line + strlen("@OPTIONS ");
 
@@ -104,7 +104,7 @@ static void fill_version(const char *line)
 static int fill_line(char *line)
 {
 	if (strncmp(line, "@OPTIONS ", 9) == 0)
-		return fill_options(line);
+		return manual_fill_options(line);
 	if (strcmp(line, "@COMMANDS@\n") == 0)
 		fill_commands();
 	else if (strcmp(line, "@COUNTERS@\n") == 0)

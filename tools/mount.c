@@ -22,7 +22,7 @@ struct mount_args {
 };
 
 /* Parse DIR:SIZE, split at the last colon as DIR may contain colons. */
-static int add_cache(void *out, const char *value, struct error *err)
+static int mount_add_cache(void *out, const char *value, struct error *err)
 {
 	struct mount_args *args = out;
 	struct mount_options *o = &args->options;
@@ -93,7 +93,7 @@ static const struct option_def mount_table[] = {
 			"Repeat it for each tier, fastest first. SIZE takes "
 			"K, M, G, T, or N% of the file system.",
 		.kind = OPTION_CALL,
-		.call = add_cache,
+		.call = mount_add_cache,
 		.required = true,
 	},
 	{
@@ -274,7 +274,7 @@ static int refuse(const char *why)
 	return EXIT_USAGE;
 }
 
-static int run(struct mount_args *args, char **argv)
+static int mount_run(struct mount_args *args, char **argv)
 {
 	struct error err = {""};
 	struct mount_options *o = &args->options;
@@ -321,7 +321,7 @@ int cmd_mount(int argc, char **argv)
 	int status;
 
 	if (command_parse(&mount_usage, argc, argv, &args, &status) >= 0)
-		status = run(&args, argv);
+		status = mount_run(&args, argv);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);
 	return status;

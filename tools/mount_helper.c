@@ -146,7 +146,7 @@ static int make_words(struct words *w, const struct helper_args *args,
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
 }
 
-static int run(const struct helper_args *args, char **argv)
+static int mount_helper_run(const struct helper_args *args, char **argv)
 {
 	struct error err = {""};
 	struct words w = {NULL, 0};
@@ -170,7 +170,7 @@ int mount_helper(int argc, char **argv)
 	int status;
 
 	if (command_parse(&helper_usage, argc, argv, &args, &status) >= 0)
-		status = run(&args, argv);
+		status = mount_helper_run(&args, argv);
 	free(args.list);
 	return status;
 }

@@ -81,7 +81,7 @@ static void look_field(struct rng *r, int field[GRID][GRID])
 			field[y][x] -= sum / (GRID * GRID);
 }
 
-static struct look look_of(uint64_t seed, unsigned class)
+static struct look picture_look_of(uint64_t seed, unsigned class)
 {
 	struct rng r = rng_of(seed, OF_CLASS, class);
 	struct look look = {.nshapes = rng_range(&r, 1, 5)};
@@ -129,7 +129,7 @@ static struct between between(int at, int length, int shift)
 	return b;
 }
 
-static int mix(int a, int b, int weight)
+static int picture_mix(int a, int b, int weight)
 {
 	return a + (b - a) * weight / 256;
 }
@@ -167,7 +167,7 @@ static int ground_init(struct ground *g, const struct picture_spec *spec,
 {
 	int shift_x = rng_range(r, -26000, 26000);
 
-	g->look = look_of(spec->seed, spec->class);
+	g->look = picture_look_of(spec->seed, spec->class);
 	for (int c = 0; c < CHANNELS; c++)
 		g->base[c] = rng_range(r, 80, 176);
 	g->strength = rng_range(r, 60, 130);
@@ -191,7 +191,7 @@ static void ground_row_nodes(
 {
 	for (int c = 0; c < CHANNELS; c++)
 		for (int x = 0; x < GRID; x++)
-			nodes[c][x] = mix(g->look.field[c][row.node][x],
+			nodes[c][x] = picture_mix(g->look.field[c][row.node][x],
 					      g->look.field[c][row.node + 1][x],
 					      row.weight) *
 				g->strength / 100;
@@ -216,14 +216,14 @@ static void ground_row(struct ground *g, struct canvas *cv, int y)
 		for (int c = 0; c < CHANNELS; c++)
 			*px++ = clamp(g->base[c] + noise +
 				w * g->look.tint[c] / 128 +
-				mix(nodes[c][at.node], nodes[c][at.node + 1],
-					at.weight));
+				picture_mix(nodes[c][at.node],
+					nodes[c][at.node + 1], at.weight));
 	}
 }
 
 /* -- Shapes -- */
 
-static bool inside(enum shape_kind kind, int dx, int dy, int r)
+static bool picture_inside(enum shape_kind kind, int dx, int dy, int r)
 {
 	int ax = abs(dx), ay = abs(dy);
 	int high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
@@ -266,11 +266,12 @@ static void shape_draw(struct canvas *cv, enum shape_kind kind, struct rng *rng)
 				((size_t)y * (size_t)cv->width + (size_t)x) *
 					CHANNELS;
 
-			if (!inside(kind, x - cx, y - cy, r))
+			if (!picture_inside(kind, x - cx, y - cy, r))
 				continue;
 			/* Let some of the ground and its noise through. */
 			for (int c = 0; c < CHANNELS; c++)
-				px[c] = (uint8_t)mix(px[c], colour[c], 190);
+				px[c] = (uint8_t)picture_mix(
+					px[c], colour[c], 190);
 		}
 }
 

@@ -265,7 +265,7 @@ static int read_order(struct planner *p, struct error *err)
 	return rc < 0 ? rc : send_names(p, err);
 }
 
-static void show(void *arg, const json_t *line)
+static void plan_show(void *arg, const json_t *line)
 {
 	struct planner *p = arg;
 	char note[96];
@@ -298,7 +298,7 @@ static void print_left_out(const struct planner *p)
 	(void)putchar('\n');
 }
 
-static void report(const struct planner *p, json_t *reply)
+static void plan_report(const struct planner *p, json_t *reply)
 {
 	uint64_t files = ask_number(reply, "positions");
 	uint64_t resident = ask_number(reply, "resident");
@@ -352,7 +352,7 @@ static int check_failed(const json_t *reply, struct error *err)
 		ask_plural(changed, "file has", "files have"));
 }
 
-static int run(struct planner *p, json_t *request, struct error *err)
+static int plan_run(struct planner *p, json_t *request, struct error *err)
 {
 	json_t *reply = NULL;
 	int rc = ctl_request(p->client, request, 0, NULL, NULL, &reply, err);
@@ -371,10 +371,10 @@ static int run(struct planner *p, json_t *request, struct error *err)
 	if (rc < 0)
 		return rc;
 	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,
-		p->args->json ? NULL : show, p, &reply, err);
+		p->args->json ? NULL : plan_show, p, &reply, err);
 	progress_end(&p->progress);
 	if (rc == 0) {
-		report(p, reply);
+		plan_report(p, reply);
 		rc = check_failed(reply, err);
 	}
 	json_decref(reply);
@@ -401,7 +401,7 @@ int cmd_plan(int argc, char **argv)
 	p.names = json_array();
 	rc = ctl_connect(&p.client, argv[1], &err);
 	if (rc == 0)
-		rc = run(&p, request, &err);
+		rc = plan_run(&p, request, &err);
 	else
 		json_decref(request);
 	if (p.client)

@@ -49,8 +49,8 @@ static void print_left(uint64_t seconds)
 			(unsigned)(seconds % 3600 / 60));
 }
 
-static void draw(const struct progress *p, uint64_t items, uint64_t bytes,
-	uint64_t total_bytes, const char *note)
+static void progress_draw(const struct progress *p, uint64_t items,
+	uint64_t bytes, uint64_t total_bytes, const char *note)
 {
 	double s = (double)(clock_now_ns() - p->begun_ns) / NS_PER_S;
 	double rate = s > 0 ? (double)bytes / s : 0;
@@ -84,7 +84,7 @@ void progress_show(struct progress *p, uint64_t items, uint64_t bytes,
 		return;
 	p->drawn_ns = now_ns;
 	p->shown = true;
-	draw(p, items, bytes, total_bytes, note);
+	progress_draw(p, items, bytes, total_bytes, note);
 }
 
 void progress_end(struct progress *p)

@@ -15,7 +15,7 @@ const struct option_usage refresh_usage = {
 	.max_operands = OPTION_OPERANDS_ANY,
 };
 
-static int report(const json_t *reply)
+static int refresh_report(const json_t *reply)
 {
 	uint64_t directories = ask_number(reply, "directories");
 	uint64_t changed = ask_number(reply, "changed");
@@ -48,7 +48,7 @@ int cmd_refresh(int argc, char **argv)
 	if (ask(argv[1], ask_about_paths("refresh", argv[1], argv + 2, n - 1),
 		    NULL, NULL, &reply, &err) < 0)
 		return command_fail("refresh", &err);
-	status = report(reply);
+	status = refresh_report(reply);
 	json_decref(reply);
 	return status;
 }

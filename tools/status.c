@@ -89,7 +89,7 @@ static int watch(struct ctl_client *client, struct error *err)
 	return rc == -EPIPE ? 0 : rc; /* unmounted */
 }
 
-static int show(const struct status_args *args, const char *mountpoint,
+static int status_show(const struct status_args *args, const char *mountpoint,
 	struct error *err)
 {
 	struct ctl_client *client = NULL;
@@ -124,7 +124,7 @@ int cmd_status(int argc, char **argv)
 		(void)command_fail("status", &err);
 		return EXIT_USAGE;
 	}
-	if (show(&args, argv[1], &err) < 0)
+	if (status_show(&args, argv[1], &err) < 0)
 		return command_fail("status", &err);
 	return EXIT_OK;
 }

@@ -68,7 +68,7 @@ static void print_line(const char *label, const char *text)
 	(void)putchar('\n');
 }
 
-static void print_head(const struct view *v)
+static void status_view_print_head(const struct view *v)
 {
 	char known[SIZE_TEXT_MAX];
 
@@ -228,7 +228,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 {
 	const struct view v = {now, before, elapsed_s};
 
-	print_head(&v);
+	status_view_print_head(&v);
 	print_cache(&v);
 	print_hits(&v);
 	print_direct(&v);

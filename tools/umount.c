@@ -108,7 +108,7 @@ static int fusermount(char *path, bool lazy, struct error *err)
 		*said ? said : "fusermount3 failed");
 }
 
-static int detach(char *path, bool lazy, struct error *err)
+static int umount_detach(char *path, bool lazy, struct error *err)
 {
 	int rc = 0;
 
@@ -140,17 +140,17 @@ static int busy(const char *path, struct error *err)
 static int detach_when_free(char *path, bool lazy, struct error *err)
 {
 	struct timespec pause = {.tv_nsec = BUSY_LOOK_MS * (long)NS_PER_MS};
-	int rc = detach(path, lazy, err);
+	int rc = umount_detach(path, lazy, err);
 
 	for (int ms = 0; rc == -EBUSY && ms < BUSY_MS; ms += BUSY_LOOK_MS) {
 		(void)nanosleep(&pause, NULL); /* a shorter pause is harmless */
-		rc = detach(path, lazy, err);
+		rc = umount_detach(path, lazy, err);
 	}
 	return rc == -EBUSY ? busy(path, err) : rc;
 }
 
 /* The mount is detached. Find what keeps its daemon if it does not end. */
-static int wait_for_end(struct ctl_client *client, const char *path,
+static int umount_wait_for_end(struct ctl_client *client, const char *path,
 	struct holders_device device, struct error *err)
 {
 	int pid = (int)ctl_client_pid(client), ms = 0;
@@ -198,7 +198,7 @@ static int unmount(const char *mountpoint, bool lazy, struct error *err)
 		rc = error_set(
 			err, found, "'%s' is unmounted, but %s", path, why.msg);
 	else if (rc == 0 && client)
-		rc = wait_for_end(client, path, device, err);
+		rc = umount_wait_for_end(client, path, device, err);
 	ctl_disconnect(client);
 	return rc;
 }

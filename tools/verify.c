@@ -42,7 +42,7 @@ static void bad_entry(void *arg, const char *path, const char *why)
 	(void)printf(": %s\n", why);
 }
 
-static void show(void *arg, uint64_t done, uint64_t bytes)
+static void verify_show(void *arg, uint64_t done, uint64_t bytes)
 {
 	struct verify *v = arg;
 
@@ -54,7 +54,8 @@ static void show(void *arg, uint64_t done, uint64_t bytes)
 static int verify_dir(struct verify *v, const char *dir, struct error *err)
 {
 	uint64_t checked = 0;
-	int64_t bad = store_verify_dir(dir, bad_entry, show, v, &checked, err);
+	int64_t bad =
+		store_verify_dir(dir, bad_entry, verify_show, v, &checked, err);
 
 	v->before += checked;
 	v->before_bytes += v->bytes;

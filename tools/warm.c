@@ -34,7 +34,7 @@ const struct option_usage warm_usage = {
 	.max_operands = OPTION_OPERANDS_ANY,
 };
 
-static void show(void *arg, const json_t *line)
+static void warm_show(void *arg, const json_t *line)
 {
 	bool scanning = json_is_true(json_object_get(line, "scanning"));
 
@@ -73,7 +73,7 @@ static void complain_failed(const json_t *reply, uint64_t failed)
 	(void)fputs("; run it again to retry\n", stderr);
 }
 
-static int report(const json_t *reply, bool json)
+static int warm_report(const json_t *reply, bool json)
 {
 	uint64_t failed = ask_number(reply, "failed_items");
 	uint64_t unlisted = ask_number(reply, "unlisted");
@@ -106,11 +106,11 @@ int cmd_warm(int argc, char **argv)
 		return status;
 	progress_begin(&progress);
 	rc = ask(argv[1], ask_about_paths("warm", argv[1], argv + 2, n - 1),
-		args.json ? NULL : show, &progress, &reply, &err);
+		args.json ? NULL : warm_show, &progress, &reply, &err);
 	progress_end(&progress);
 	if (rc < 0)
 		return command_fail("warm", &err);
-	status = report(reply, args.json);
+	status = warm_report(reply, args.json);
 	json_decref(reply);
 	return status;
 }

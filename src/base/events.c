@@ -40,7 +40,7 @@ static void add_text(struct line *l, const char *text)
 }
 
 /* The end of a path tells more than its beginning. */
-static void add_name(struct line *l, const char *name)
+static void events_add_name(struct line *l, const char *name)
 {
 	char shown[NAME_SHOWN_MAX + 1];
 	size_t n = name ? strlen(name) : 0;
@@ -60,10 +60,10 @@ static void add_field(struct line *l, char letter, const struct event *e)
 
 	switch (letter) {
 	case 'p':
-		add_name(l, e->path);
+		events_add_name(l, e->path);
 		return;
 	case 'd':
-		add_name(l, e->dir);
+		events_add_name(l, e->dir);
 		return;
 	case 's':
 		if (e->text)

@@ -37,7 +37,7 @@ static XXH3_state_t *state_of(struct hash_stream *h)
 	return (XXH3_state_t *)(void *)h;
 }
 
-static char *put_hex(char *at, uint64_t value)
+static char *hash_put_hex(char *at, uint64_t value)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -48,7 +48,7 @@ static char *put_hex(char *at, uint64_t value)
 
 char *hash128_put(char *at, struct hash128 h)
 {
-	return put_hex(put_hex(at, h.hi), h.lo);
+	return hash_put_hex(hash_put_hex(at, h.hi), h.lo);
 }
 
 struct hash_stream *hash_stream_new(void)

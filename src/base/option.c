@@ -79,7 +79,8 @@ static int wrong_option(
 	return wrong(p, what, why);
 }
 
-static int parse_number(const char *value, unsigned *number, struct error *err)
+static int option_parse_number(
+	const char *value, unsigned *number, struct error *err)
 {
 	char *end;
 	unsigned long v;
@@ -95,7 +96,8 @@ static int parse_number(const char *value, unsigned *number, struct error *err)
 	return 0;
 }
 
-static int parse_size(const char *value, uint64_t *bytes, struct error *err)
+static int option_parse_size(
+	const char *value, uint64_t *bytes, struct error *err)
 {
 	int rc = size_parse(value, 0, bytes, err);
 
@@ -117,9 +119,9 @@ static int store(
 		*(const char **)field = value;
 		return 0;
 	case OPTION_NUMBER:
-		return parse_number(value, field, p->err);
+		return option_parse_number(value, field, p->err);
 	case OPTION_SIZE:
-		return parse_size(value, field, p->err);
+		return option_parse_size(value, field, p->err);
 	case OPTION_CALL:
 		return o->call(p->out, value, p->err);
 	case OPTION_SET:
@@ -139,8 +141,8 @@ static uint64_t required_bit(
 }
 
 /* Handle option `o`, written as `given` (len bytes, with dashes). */
-static int take(struct parse *p, const struct option_def *o, const char *given,
-	size_t len, const char *value)
+static int option_take(struct parse *p, const struct option_def *o,
+	const char *given, size_t len, const char *value)
 {
 	char what[64];
 
@@ -172,7 +174,7 @@ static int take_long(struct parse *p, const char *word)
 		o = &help_option;
 	if (!o)
 		return wrong_option(p, word, len + 2, "unknown");
-	return take(p, o, word, len + 2, value);
+	return option_take(p, o, word, len + 2, value);
 }
 
 /* -v, -vs (both flags), -oVALUE, -o VALUE */
@@ -186,8 +188,8 @@ static int take_short(struct parse *p, const char *word)
 		if (!o)
 			return wrong_option(p, given, 2, "unknown");
 		if (o->arg)
-			return take(p, o, given, 2, c[1] ? c + 1 : NULL);
-		rc = take(p, o, given, 2, NULL);
+			return option_take(p, o, given, 2, c[1] ? c + 1 : NULL);
+		rc = option_take(p, o, given, 2, NULL);
 		if (rc < 0)
 			return rc;
 	}

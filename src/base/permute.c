@@ -20,7 +20,7 @@ static uint64_t round_key(const struct permute *p, unsigned round)
 }
 
 /* 32 well mixed bits (the finaliser of splitmix64). */
-static uint32_t mix(uint64_t x, uint64_t key)
+static uint32_t permute_mix(uint64_t x, uint64_t key)
 {
 	x += key;
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -31,7 +31,8 @@ static uint32_t mix(uint64_t x, uint64_t key)
 /* The distance that the upper part moves, in [0, high). */
 static uint64_t distance(const struct permute *p, uint64_t low, unsigned round)
 {
-	return ((uint64_t)mix(low, round_key(p, round)) * p->high) >> 32;
+	return ((uint64_t)permute_mix(low, round_key(p, round)) * p->high) >>
+		32;
 }
 
 static uint64_t forward(const struct permute *p, uint64_t x)
@@ -42,7 +43,7 @@ static uint64_t forward(const struct permute *p, uint64_t x)
 	for (unsigned i = 0; i < p->rounds; i += 2) {
 		high += distance(p, low, i);
 		high -= high >= p->high ? p->high : 0;
-		low ^= mix(high, round_key(p, i + 1)) & mask;
+		low ^= permute_mix(high, round_key(p, i + 1)) & mask;
 	}
 	return high << p->shift | low;
 }
@@ -55,7 +56,7 @@ static uint64_t backward(const struct permute *p, uint64_t x)
 	for (unsigned i = p->rounds; i > 0; i -= 2) {
 		uint64_t moved;
 
-		low ^= mix(high, round_key(p, i - 1)) & mask;
+		low ^= permute_mix(high, round_key(p, i - 1)) & mask;
 		moved = distance(p, low, i - 2);
 		high += high < moved ? p->high - moved : -moved;
 	}

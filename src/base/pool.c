@@ -63,7 +63,7 @@ static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 	return steal_ptr(&w->next);
 }
 
-static void serve(struct pool *p, struct worker *w)
+static void pool_serve(struct pool *p, struct worker *w)
 {
 	pthread_mutex_lock(&p->lock);
 	while (!list_empty(&p->queue) || !p->stop) {
@@ -98,12 +98,12 @@ static void *pool_thread(void *arg)
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 	/* On failure all jobs go through the queue. */
 	(void)pthread_setspecific(p->self, &w);
-	serve(p, &w);
+	pool_serve(p, &w);
 	(void)sem_destroy(&w.wake); /* nobody waits */
 	return NULL;
 }
 
-static int start_thread(struct pool *p)
+static int pool_start_thread(struct pool *p)
 {
 	int rc = pthread_create(&p->threads[p->n], NULL, pool_thread, p);
 
@@ -134,7 +134,7 @@ int pool_new(struct pool **out, unsigned max_threads)
 	pthread_mutex_init(&p->lock, NULL);
 	cond_init(&p->ended);
 	pthread_mutex_lock(&p->lock);
-	rc = start_thread(p);
+	rc = pool_start_thread(p);
 	pthread_mutex_unlock(&p->lock);
 	if (rc) {
 		(void)pool_free(p, 0); /* there is no thread to wait for */
@@ -153,7 +153,7 @@ static struct worker *give(struct pool *p, struct pool_job *job)
 	if (list_empty(&p->idle)) {
 		list_add_tail(&p->queue, &job->node);
 		if (p->n < p->max)
-			(void)start_thread(
+			(void)pool_start_thread(
 				p); /* else the other threads run it later */
 		return NULL;
 	}

@@ -58,7 +58,7 @@ static int parse_millionths(const char **p, uint64_t *out)
 	return 0;
 }
 
-static int parse_number(const char **p, struct number *n)
+static int size_parse_number(const char **p, struct number *n)
 {
 	int rc = parse_whole(p, &n->whole);
 
@@ -115,7 +115,7 @@ int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 {
 	const char *p = text;
 	struct number n;
-	int shift, rc = parse_number(&p, &n);
+	int shift, rc = size_parse_number(&p, &n);
 
 	if (rc == 0 && strcmp(p, "%") == 0) {
 		if (!whole_bytes)

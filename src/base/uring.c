@@ -75,7 +75,7 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
  * server. So an open that crosses to another file system, which first ends with
  * -EXDEV, goes to the kernel's threads.
  */
-static void prepare(struct io_uring_sqe *sqe, struct uring_op *op)
+static void uring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
 	switch (op->kind) {
 	case URING_OPEN:
@@ -159,7 +159,7 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		if (!sqe)
 			break;
 		list_del(&op->node);
-		prepare(sqe, op);
+		uring_prepare(sqe, op);
 		op->in_flight = true;
 		u->in_flight++;
 	}
@@ -203,7 +203,7 @@ static void complete(struct uring *u, void *data, int res)
 		op->done(op, res);
 }
 
-static void reap(struct uring *u)
+static void uring_reap(struct uring *u)
 {
 	struct io_uring_cqe *cqe;
 
@@ -243,7 +243,7 @@ static void *ring_thread(void *arg)
 		if (rc == -EAGAIN || rc == -ENOMEM)
 			(void)poll(NULL, 0,
 				1); /* the kernel is out of resources */
-		reap(u);
+		uring_reap(u);
 	}
 	pthread_mutex_lock(&u->lock);
 	u->ended = true;
@@ -420,7 +420,7 @@ struct pool *uring_pool(struct uring *u)
 	return u->pool;
 }
 
-static void start(struct uring *u, struct uring_op *op)
+static void uring_start(struct uring *u, struct uring_op *op)
 {
 	op->ring = u;
 	if (u->pool) {
@@ -451,7 +451,7 @@ void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
 	op->fd = dir_fd;
 	op->path = path;
 	op->flags = flags;
-	start(u, op);
+	uring_start(u, op);
 }
 
 void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
@@ -462,7 +462,7 @@ void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
 	op->buf = buf;
 	op->len = len;
 	op->off = off;
-	start(u, op);
+	uring_start(u, op);
 }
 
 void uring_statx(
@@ -471,14 +471,14 @@ void uring_statx(
 	op->kind = URING_STATX;
 	op->fd = fd;
 	op->buf = stx;
-	start(u, op);
+	uring_start(u, op);
 }
 
 void uring_close(struct uring *u, struct uring_op *op, int fd)
 {
 	op->kind = URING_CLOSE;
 	op->fd = fd;
-	start(u, op);
+	uring_start(u, op);
 }
 
 void uring_cancel(struct uring *u, struct uring_op *op)

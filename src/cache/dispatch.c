@@ -60,7 +60,7 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 }
 
 /* Is the page one to ask the fill's next source for? */
-static bool is_next(const struct fill *f, unsigned i)
+static bool dispatch_is_next(const struct fill *f, unsigned i)
 {
 	return (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
 		page_level(f->page[i]) == f->level;
@@ -72,17 +72,17 @@ static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
 	unsigned i = f->cursor;
 
-	while (!is_next(f, i))
+	while (!dispatch_is_next(f, i))
 		i = i + 1 < f->npages ? i + 1 : 0;
 	p->f = f;
 	p->first = i;
-	while (i < f->npages && i - p->first < max && is_next(f, i))
+	while (i < f->npages && i - p->first < max && dispatch_is_next(f, i))
 		i++;
 	p->n = i - p->first;
 	f->cursor = i < f->npages ? i : 0;
 }
 
-static size_t request_bytes(const struct fetch *x)
+static size_t dispatch_request_bytes(const struct fetch *x)
 {
 	return fetch_of_origin(x) ? x->c->request_bytes
 				  : source_request_bytes(x->c, x->level);
@@ -93,7 +93,7 @@ static void take_span(struct fetch *x, struct fill *f)
 {
 	struct fetch_span *p = &x->span[x->nspans++];
 
-	next_run(f, p, request_bytes(x) - x->r.len);
+	next_run(f, p, dispatch_request_bytes(x) - x->r.len);
 	fill_mark(f, p->first, p->n, PAGE_INFLIGHT);
 	f->wanted -= p->n;
 	fill_ref(f);
@@ -123,8 +123,8 @@ static struct fill *neighbour(struct dispatch *d, const struct fill *f)
 		return NULL;
 	cache_item_at(d->c, item.base, &item);
 	g = fill_find(d->c, cache_key(d->c, &item));
-	if (!g || g->prio > f->prio || g->level != f->level || !is_next(g, 0) ||
-		!has_memory(d, g))
+	if (!g || g->prio > f->prio || g->level != f->level ||
+		!dispatch_is_next(g, 0) || !has_memory(d, g))
 		return NULL;
 	g->cursor = 0;
 	return g;

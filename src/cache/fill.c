@@ -21,14 +21,14 @@
 /* The longest path that an origin is asked for, NUL included. */
 #define FILL_PATH_MAX 8192
 
-static struct list *bucket_of(struct cache *c, struct hash128 key)
+static struct list *fill_bucket_of(struct cache *c, struct hash128 key)
 {
 	return &c->table[key.lo % CACHE_BUCKETS];
 }
 
 struct fill *fill_find(struct cache *c, struct hash128 key)
 {
-	struct list *head = bucket_of(c, key);
+	struct list *head = fill_bucket_of(c, key);
 
 	ASSERT_HELD(&c->lock);
 	LIST_FOREACH(l, head) {
@@ -60,7 +60,7 @@ static int copy_path(struct cache *c, const struct cache_item *item, char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static void init_lists(struct fill *f)
+static void fill_init_lists(struct fill *f)
 {
 	list_init(&f->queue);
 	list_init(&f->age);
@@ -106,8 +106,8 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	f->whole = item->size == item->version.size_bytes;
 	f->phase = FILL_WAITING;
 	f->refs = 1;
-	init_lists(f);
-	list_add_tail(bucket_of(c, key), &f->bucket);
+	fill_init_lists(f);
+	list_add_tail(fill_bucket_of(c, key), &f->bucket);
 	c->nchunks += part_tail_bytes(item) > 0;
 	fill_reserve(c, f);
 	*out = f;
@@ -391,7 +391,7 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
  * Drop idle fills of one list, oldest first, until `need` bytes fit: those that
  * nobody has read since `quiet_ns`.
  */
-static bool make_room(struct cache *c, struct list *head, uint64_t need,
+static bool fill_make_room(struct cache *c, struct list *head, uint64_t need,
 	uint64_t bound, uint64_t quiet_ns)
 {
 	ASSERT_HELD(&c->lock);
@@ -427,8 +427,9 @@ int fill_take_room(struct cache *c, struct fill *f)
 		quiet_ns = clock_now_ns() - READING_NS;
 	if (!push)
 		bound = bound / 2 + c->planned / 2;
-	if (!make_room(c, &c->drained, need, bound, UINT64_MAX) &&
-		(!push || !make_room(c, &c->staged, need, bound, quiet_ns)))
+	if (!fill_make_room(c, &c->drained, need, bound, UINT64_MAX) &&
+		(!push ||
+			!fill_make_room(c, &c->staged, need, bound, quiet_ns)))
 		return -EAGAIN;
 	f->buf = malloc(need + part_tail_bytes(&f->item));
 	if (!f->buf)

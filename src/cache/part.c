@@ -124,7 +124,7 @@ static int write_part(
 	return store_publish(store, res, part_key(f->key), f->buf, bytes);
 }
 
-static bool is_late(struct cache *c)
+static bool part_is_late(struct cache *c)
 {
 	LOCK_SCOPE(&c->lock);
 
@@ -137,7 +137,7 @@ static int write_out(struct fill *f, const uint8_t *map)
 	bool ceased;
 
 	res = publish_take_reservation(f->cache, f, &ceased);
-	if (!ceased && res.charged_bytes > 0 && !is_late(f->cache))
+	if (!ceased && res.charged_bytes > 0 && !part_is_late(f->cache))
 		return write_part(f, &res, map);
 	store_unreserve(f->cache->config.store, &res);
 	return -ESTALE;
@@ -159,7 +159,7 @@ static void begin(struct cache *c, struct pool *pool, struct fill *f,
 }
 
 /* True: the fill is still there, and no reference but that of others to it. */
-static bool end(struct cache *c, struct fill *f)
+static bool part_end(struct cache *c, struct fill *f)
 {
 	bool there = f->phase == FILL_MOVING;
 
@@ -225,7 +225,7 @@ static void load(struct pool_job *job)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	if (end(c, f)) {
+	if (part_end(c, f)) {
 		if (read)
 			take_loaded(f, map);
 		if (moved) {
@@ -287,7 +287,7 @@ static void spill(struct pool_job *job)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	ceased = f->ceased;
-	if (end(c, f))
+	if (part_end(c, f))
 		spilled(c, f, rc, &a);
 	engine_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its part. */

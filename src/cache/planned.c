@@ -61,7 +61,7 @@ static uint64_t missing_bytes(const struct fill *f)
 
 /* -- Plans of an item ------------------------------------------------------ */
 
-static void tell(struct cache *c, struct cache_plan *p, int status)
+static void planned_tell(struct cache *c, struct cache_plan *p, int status)
 {
 	ASSERT_HELD(&c->lock);
 	owe(c, p, 0);
@@ -156,7 +156,7 @@ void planned_read(struct cache *c, struct fill *f)
 		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
 
 		if (atomic_load_explicit(&p->read, memory_order_relaxed))
-			tell(c, p, 1);
+			planned_tell(c, p, 1);
 	}
 	if (list_empty(&f->plans))
 		c->planned -= f->item.size;
@@ -169,7 +169,8 @@ void planned_end(struct cache *c, struct fill *f, int status)
 	if (list_empty(&f->plans))
 		return;
 	LIST_FOREACH_SAFE(l, next, &f->plans)
-		tell(c, CONTAINER_OF(l, struct cache_plan, link), status);
+		planned_tell(
+			c, CONTAINER_OF(l, struct cache_plan, link), status);
 	c->planned -= f->item.size;
 	fill_line_up(c, f);
 }
@@ -249,7 +250,7 @@ int cache_plan(
 }
 
 /* Nobody plans it any more: what only the plan wanted is not kept. */
-static void forget(struct cache *c, struct fill *f)
+static void planned_forget(struct cache *c, struct fill *f)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
@@ -283,9 +284,9 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 		if (used &&
 			!atomic_load_explicit(&p->read, memory_order_relaxed))
 			fill_begun(c, f);
-		tell(c, p, used ? 1 : -ECANCELED);
+		planned_tell(c, p, used ? 1 : -ECANCELED);
 		if (list_empty(&f->plans))
-			forget(c, f);
+			planned_forget(c, f);
 	}
 	engine_run(c, &a);
 }

@@ -116,7 +116,7 @@ static void want_read(
 }
 
 /* A fill that was made for this read: does it want no more than that? */
-static bool asks_again(
+static bool read_asks_again(
 	const struct cache *c, const struct fill *f, const struct cache_read *r)
 {
 	return r->off > 0 && f->present + f->wanted == 0 &&
@@ -154,7 +154,7 @@ static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
 	}
 	list_add_tail(&f->waiters, &r->link);
 	c->parked++;
-	if (asks_again(c, f, r))
+	if (read_asks_again(c, f, r))
 		f->whole = false;
 	note_reread(f, r);
 	want_read(c, f, r);

@@ -148,7 +148,7 @@ static int run_request(struct ctl_conn *conn, const json_t *request)
 }
 
 /* Returns -EPIPE if the connection is unusable. */
-static int take_line(struct ctl_conn *conn, const char *line, size_t len)
+static int conn_take_line(struct ctl_conn *conn, const char *line, size_t len)
 {
 	json_error_t why;
 	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
@@ -221,7 +221,7 @@ static void serve_lines(struct ctl_conn *conn)
 	for (;;) {
 		while (lines_next(&conn->lines, &line, &len)) {
 			begun_ns = 0;
-			if (take_line(conn, line, len) < 0)
+			if (conn_take_line(conn, line, len) < 0)
 				return;
 		}
 		if (lines_partial(&conn->lines) && !begun_ns)

@@ -104,7 +104,7 @@ static int restrict_access(const struct place *place, const char *path,
 }
 
 /* Rename the listening socket to a name that no other daemon listens on. */
-static int publish(struct place *place, const char *dir, const char *from,
+static int place_publish(struct place *place, const char *dir, const char *from,
 	uint64_t hash, struct error *err)
 {
 	for (int i = 0; i < SAME_NAME_MAX; i++) {
@@ -163,7 +163,7 @@ static int open_in(struct place *place, const char *dir, const char *mountpoint,
 	place->fd = fd;
 	rc = listen_at(place, path, group, err);
 	if (rc == 0)
-		rc = publish(place, dir, path, hash, err);
+		rc = place_publish(place, dir, path, hash, err);
 	if (rc < 0) {
 		(void)unlink(path); /* may not be there */
 		return rc;

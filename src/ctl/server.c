@@ -59,7 +59,7 @@ static void *conn_thread(void *arg)
 }
 
 /* Join the threads that ended. Acceptor only. */
-static void reap(struct ctl_server *s)
+static void server_reap(struct ctl_server *s)
 {
 	struct list ended;
 
@@ -77,7 +77,7 @@ static void reap(struct ctl_server *s)
 	}
 }
 
-static int start_thread(struct ctl_server *s, struct ctl_conn *conn)
+static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 {
 	struct start *start = malloc(sizeof(*start));
 	int rc;
@@ -113,7 +113,7 @@ static void admit(struct ctl_server *s, int fd)
 	else if (s->nconns >= CTL_CONNECTIONS_MAX)
 		(void)ctl_fail(conn, "all %d connections are in use; try again",
 			CTL_CONNECTIONS_MAX);
-	else if (start_thread(s, conn) < 0)
+	else if (server_start_thread(s, conn) < 0)
 		(void)ctl_fail(conn, "cannot start a thread; try again");
 	else {
 		s->nconns++;
@@ -152,7 +152,7 @@ static void *acceptor_thread(void *arg)
 
 			(void)poll(&stop, 1, ACCEPT_RETRY_MS);
 		}
-		reap(s);
+		server_reap(s);
 		if (fd >= 0)
 			admit(s, fd);
 	}
@@ -238,14 +238,14 @@ void ctl_server_stop(struct ctl_server *s)
 	(void)pthread_join(s->acceptor, NULL);
 	place_close(&s->place);
 	while ((conn = any_serving(s))) {
-		/* The thread moves itself to `ended`; reap() would join it
-		 * twice. */
+		/* The thread moves itself to `ended`; server_reap() would join
+		 * it twice. */
 		(void)pthread_join(conn->thread, NULL);
 		pthread_mutex_lock(&s->lock);
 		list_del(&conn->link);
 		pthread_mutex_unlock(&s->lock);
 		conn_free(conn);
 	}
-	reap(s);
+	server_reap(s);
 	server_free(s);
 }

@@ -330,7 +330,7 @@ static void kernel_greeted(void *arg)
 	events_mounted(m);
 }
 
-static int serve(struct mount *m, struct error *err)
+static int daemon_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
@@ -401,7 +401,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	return m;
 }
 
-static int run(struct mount *m, struct error *err)
+static int build_and_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
@@ -420,7 +420,7 @@ static int run(struct mount *m, struct error *err)
 	if (rc == 0)
 		rc = build(m, err);
 	if (rc == 0)
-		rc = serve(m, err);
+		rc = daemon_serve(m, err);
 	if (rc == 0 && m->ready_fd >= 0)
 		rc = error_set(err, -EIO,
 			"cannot serve '%s': it was unmounted, or memory ran "
@@ -447,7 +447,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 		mount_free(m);
 		return rc;
 	}
-	rc = run(m, err);
+	rc = build_and_serve(m, err);
 	if (rc < 0 && m->ready_fd >= 0)
 		background_failed(m, rc, err);
 	if (!options->foreground) {

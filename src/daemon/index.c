@@ -93,7 +93,8 @@ static void *walk_main(void *arg)
 	return NULL;
 }
 
-static void tell(const struct mount *m, index_progress_fn *progress, void *arg)
+static void index_tell(
+	const struct mount *m, index_progress_fn *progress, void *arg)
 {
 	struct manifest_totals totals;
 
@@ -117,7 +118,7 @@ static int walk(struct scan *s, index_progress_fn *progress, void *arg,
 		until.tv_sec += until.tv_nsec / (long)NS_PER_S;
 		until.tv_nsec %= (long)NS_PER_S;
 		rc = pthread_timedjoin_np(thread, NULL, &until);
-		tell(s->m, progress, arg);
+		index_tell(s->m, progress, arg);
 	} while (rc == ETIMEDOUT);
 	if (s->status < 0)
 		return error_set(
@@ -138,7 +139,8 @@ static void table_release(struct table *t)
 	free(t->row);
 }
 
-static int add_row(struct table *t, const char *path, struct file_version v)
+static int index_add_row(
+	struct table *t, const char *path, struct file_version v)
 {
 	if (t->n == t->room) {
 		size_t room = t->room ? t->room * 2 : 1024;
@@ -165,12 +167,12 @@ static int fill_table(struct table *t, struct manifest *m)
 			continue;
 		rc = manifest_path(m, id, path, sizeof(path));
 		if (rc >= 0)
-			rc = add_row(t, path, info.attr.version);
+			rc = index_add_row(t, path, info.attr.version);
 	}
 	return rc < 0 ? rc : 0;
 }
 
-static int by_path(const void *a, const void *b)
+static int index_by_path(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
@@ -200,7 +202,7 @@ static void put_text(const char *text, size_t len, FILE *out)
 }
 
 /* Errors stay with the stream, and are looked at once. */
-static void put_row(const struct row *r, FILE *out)
+static void index_put_row(const struct row *r, FILE *out)
 {
 	const char *slash = strchr(r->path, '/');
 	int64_t mtime_ns = r->version.mtime_ns;
@@ -225,12 +227,12 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 
 	if (rc == 0) {
 		if (t.n > 0)
-			qsort(t.row, t.n, sizeof(*t.row), by_path);
+			qsort(t.row, t.n, sizeof(*t.row), index_by_path);
 		(void)fputs(
 			"# refrain index 2: path, size, mtime, tag, label\n",
 			out);
 		for (size_t i = 0; i < t.n; i++)
-			put_row(&t.row[i], out);
+			index_put_row(&t.row[i], out);
 		if (fflush(out) != 0 || ferror(out))
 			rc = -EIO;
 	}

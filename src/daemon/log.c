@@ -247,7 +247,7 @@ static bool take_record(struct log *log, struct log_record *r)
 }
 
 /* Lock held: until something happens or a summary is due. */
-static void wait_for_work(struct log *log)
+static void log_wait_for_work(struct log *log)
 {
 	uint64_t due_ns = UINT64_MAX;
 
@@ -311,7 +311,7 @@ static void *log_main(void *arg)
 		pthread_cond_broadcast(&log->idle);
 		if (log->stop)
 			break;
-		wait_for_work(log);
+		log_wait_for_work(log);
 	}
 	pthread_mutex_unlock(&log->lock);
 	return NULL;

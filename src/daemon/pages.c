@@ -53,7 +53,7 @@ static bool is_over(const struct pages *p)
 	return p->bytes > p->m->options.pages_bytes;
 }
 
-static struct passed *oldest(const struct pages *p)
+static struct passed *pages_oldest(const struct pages *p)
 {
 	return CONTAINER_OF(p->queue.next, struct passed, link);
 }
@@ -65,13 +65,13 @@ static void wait_for_pages(struct pages *p)
 		pthread_cond_wait(&p->cond, &p->lock);
 	while (!p->stopping &&
 		p->bytes <= p->m->options.pages_bytes + KEEP_BYTES &&
-		cond_wait_until(
-			&p->cond, &p->lock, oldest(p)->since_ns + KEEP_NS))
+		cond_wait_until(&p->cond, &p->lock,
+			pages_oldest(p)->since_ns + KEEP_NS))
 		;
 }
 
 /* A file that is gone or cannot be opened has no pages to drop. */
-static void forget(const struct pages *p, const struct passed *i)
+static void pages_forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];
 	CLEANUP_FREE char *name = NULL;
@@ -103,11 +103,11 @@ static void *pages_main(void *arg)
 		wait_for_pages(p);
 		if (p->stopping)
 			break;
-		i = oldest(p);
+		i = pages_oldest(p);
 		list_del(&i->link);
 		p->bytes -= i->len;
 		pthread_mutex_unlock(&p->lock);
-		forget(p, i);
+		pages_forget(p, i);
 		free(i);
 		pthread_mutex_lock(&p->lock);
 	}

@@ -176,8 +176,8 @@ static void leave_out(
 }
 
 /* 0, or the error that ends the request. */
-static int add_name(struct course *k, struct names *names, const json_t *name,
-	struct added *a)
+static int plans_add_name(struct course *k, struct names *names,
+	const json_t *name, struct added *a)
 {
 	struct node_info info;
 	int rc;
@@ -220,7 +220,7 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 			(unsigned long long)k->epoch);
 	k->epoch = epoch;
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++)
-		rc = add_name(k, &names, json_array_get(paths, i), a);
+		rc = plans_add_name(k, &names, json_array_get(paths, i), a);
 	if (rc == -ENOSPC)
 		return error_set(err, rc,
 			"the plans of a mount may have %llu positions that are "
@@ -280,7 +280,7 @@ static int get_progress(
 	return rc < 0 ? rc : get_step_ns(request, &p->step_ns, err);
 }
 
-static int change_echo(
+static int plans_change_echo(
 	struct course *k, const struct progress *p, struct error *err)
 {
 	int rc = 0;
@@ -322,7 +322,7 @@ void command_plan_progress(
 		return;
 	if (get_progress(request, &p, &err) < 0 ||
 		report_take(k->m, request, &err) < 0 ||
-		change_echo(k, &p, &err) < 0) {
+		plans_change_echo(k, &p, &err) < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}

@@ -47,7 +47,7 @@ struct progress {
 	struct way place[2];
 };
 
-static bool set_text(char text[PATH_MAX], const char *a, const char *b)
+static bool reach_set_text(char text[PATH_MAX], const char *a, const char *b)
 {
 	char both[PATH_MAX];
 	int n = snprintf(both, sizeof(both), "%s/%s", a, b);
@@ -74,7 +74,7 @@ static bool step(struct way *w)
 		*strrchr(w->real, '/') = '\0';
 	memcpy(next, w->real, sizeof(next));
 	if (strcmp(name, "..") != 0 && strcmp(name, ".") != 0 &&
-		!set_text(next, w->real, name))
+		!reach_set_text(next, w->real, name))
 		return false;
 	n = readlink(next, target, sizeof(target) - 1);
 	memmove(w->rest, w->rest + skip + len,
@@ -86,7 +86,7 @@ static bool step(struct way *w)
 	target[n] = '\0';
 	if (target[0] == '/')
 		w->real[0] = '\0';
-	return set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
+	return reach_set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
 }
 
 /* The child: all that opening the source will ask, whatever the answers. */
@@ -176,7 +176,7 @@ static int wait_announced(int fd, const char *source, unsigned timeout_s,
 }
 
 /* Look in a child process, which is killed when its time is over. */
-static int look(struct progress *g, const char *source, const char *typed,
+static int reach_look(struct progress *g, const char *source, const char *typed,
 	unsigned timeout_s, char **path, struct error *err)
 {
 	int fds[2], rc;
@@ -228,7 +228,7 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 		return error_set(
 			err, -ENOMEM, "cannot open source '%s': %m", source);
 	(void)snprintf(g->place[0].rest, PATH_MAX, "%s", typed);
-	rc = look(g, source, typed, timeout_s, kept ? path : NULL, err);
+	rc = reach_look(g, source, typed, timeout_s, kept ? path : NULL, err);
 	if (*path)
 		announce(source,
 			"does not answer: what is cached is served, and the "

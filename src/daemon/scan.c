@@ -20,7 +20,7 @@
 /* Limit for look-ups in one file, which may have countless items. */
 #define LOOK_UP_ITEMS 65536u
 
-static bool is_stopping(struct mount *m)
+static bool scan_is_stopping(struct mount *m)
 {
 	bool stopping;
 
@@ -43,7 +43,7 @@ bool mount_items(struct mount *m, const struct node_info *info,
 	while (off < info->attr.version.size_bytes) {
 		cache_item_at(m->cache, off, &item);
 		if (!fn(arg, &item) ||
-			(++n % LOOK_UP_ITEMS == 0 && is_stopping(m)))
+			(++n % LOOK_UP_ITEMS == 0 && scan_is_stopping(m)))
 			return false;
 		off = item.base + item.size;
 	}
@@ -66,7 +66,7 @@ void mount_sweep(struct mount *m)
 	LOCK_SCOPE(&m->sweep_lock);
 	store_mark(m->store);
 	for (node_id id = NODE_ROOT; id < manifest_end(m->manifest); id++) {
-		if (id % 1024 == 0 && is_stopping(m))
+		if (id % 1024 == 0 && scan_is_stopping(m))
 			return;
 		if (manifest_get(m->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
@@ -191,7 +191,7 @@ static void *scan_main(void *arg)
 	struct mount *m = arg;
 	struct tree_walk_result result;
 
-	while (!is_stopping(m)) {
+	while (!scan_is_stopping(m)) {
 		if (tree_walk(m->tree, NODE_ROOT, false, &result) < 0)
 			break;
 		pthread_mutex_lock(&m->lock);

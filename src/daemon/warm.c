@@ -88,7 +88,7 @@ static void item_done(struct cache_warm *w, int status)
 	free(i);
 }
 
-static void tell(struct warm *k, bool scanning)
+static void warm_tell(struct warm *k, bool scanning)
 {
 	uint64_t now_ns = clock_now_ns();
 	struct warm_count done;
@@ -125,7 +125,7 @@ static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
 		(void)cond_wait_until(
 			&k->cond, &k->lock, clock_now_ns() + PROGRESS_NS);
 		pthread_mutex_unlock(&k->lock);
-		tell(k, false);
+		warm_tell(k, false);
 	}
 }
 
@@ -164,7 +164,7 @@ static bool warm_item(void *arg, const struct cache_item *item)
 {
 	struct warm *k = arg;
 
-	tell(k, false);
+	warm_tell(k, false);
 	wait_below(k, WARM_ITEMS_MAX, k->m->options.staging_bytes / 2);
 	if (!k->gone)
 		start_item(k, item);
@@ -196,7 +196,7 @@ static void each_item(struct warm *k, node_id top, mount_item_fn *fn)
 }
 
 /* The node of a path; its directories are listed on the way. */
-static int find(
+static int warm_find(
 	struct warm *k, const json_t *value, node_id *top, struct error *err)
 {
 	struct tree_walk_result result;
@@ -218,7 +218,7 @@ static int find(
 	*top = info.id;
 	if (info.attr.kind != KIND_DIR)
 		return 0;
-	tell(k, true);
+	warm_tell(k, true);
 	rc = tree_walk(k->m->tree, info.id, false, &result);
 	if (rc < 0)
 		return error_set(
@@ -268,7 +268,8 @@ static int run_round(struct warm *k, const json_t *paths, struct error *err)
 	int rc = top ? 0 : error_set(err, -ENOMEM, "cannot warm: %m");
 
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		rc = find(k, n ? json_array_get(paths, i) : NULL, &top[i], err);
+		rc = warm_find(
+			k, n ? json_array_get(paths, i) : NULL, &top[i], err);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
 		each_item(k, top[i], count_item);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
@@ -309,7 +310,7 @@ static bool begin_again(struct warm *k)
 	return true;
 }
 
-static int run(struct warm *k, const json_t *paths, struct error *err)
+static int warm_run(struct warm *k, const json_t *paths, struct error *err)
 {
 	int rc;
 
@@ -335,7 +336,7 @@ void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (!command_paths(conn, request, &paths))
 		return;
 	cond_init(&k.cond);
-	if (run(&k, paths, &err) < 0)
+	if (warm_run(&k, paths, &err) < 0)
 		(void)ctl_fail(conn, "%s", err.msg);
 	else
 		send_result(&k);

@@ -100,14 +100,14 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-static void wake(int sig)
+static void fs_wake(int sig)
 {
 	(void)sig; /* to interrupt a system call is all it is for */
 }
 
 static void install_wake(void)
 {
-	struct sigaction sa = {.sa_handler = wake};
+	struct sigaction sa = {.sa_handler = fs_wake};
 
 	(void)sigemptyset(&sa.sa_mask);
 	(void)sigaction(WAKE_SIGNAL, &sa, NULL); /* a valid signal */
@@ -128,7 +128,7 @@ static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
  * Wait until somebody ends the session. A kernel that was not greeted right
  * (for want of memory, say) asks for nothing ever after. Lock held.
  */
-static void wait_for_end(struct fs *fs)
+static void fs_wait_for_end(struct fs *fs)
 {
 	uint64_t until_ns = clock_now_ns() + GREETING_NS;
 
@@ -172,7 +172,7 @@ int fs_run(
 	}
 	fs->complete = rc == 0;
 	pthread_cond_broadcast(&fs->cond);
-	wait_for_end(fs);
+	fs_wait_for_end(fs);
 	pthread_mutex_unlock(&fs->lock);
 	stop_workers(fs, worker, n);
 	while (n > 0)

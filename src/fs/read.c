@@ -52,7 +52,7 @@ static void reply(fuse_req_t req, int status, const void *data, size_t len)
 }
 
 /* Bytes are checked to be of the version that the reader has. */
-static void answer(
+static void fs_read_answer(
 	struct parked *p, const struct asked *ask, int status, const void *data)
 {
 	struct asked mine = *ask; /* p and ask may go with the claim */
@@ -82,7 +82,7 @@ static bool gather_end(struct gather *g)
 {
 	if (atomic_fetch_sub(&g->left, 1) != 1)
 		return false;
-	answer(&g->p, &g->ask, atomic_load(&g->status), g->buf);
+	fs_read_answer(&g->p, &g->ask, atomic_load(&g->status), g->buf);
 	return true;
 }
 
@@ -107,7 +107,7 @@ static void read_done(struct cache_read *cr, int status, const void *data)
 	if (r->gather)
 		gather_piece(r->gather, r->at, r->r.len, status, data);
 	else
-		answer(&r->p, &r->ask, reader_errno(status), data);
+		fs_read_answer(&r->p, &r->ask, reader_errno(status), data);
 	fs_read_free(r);
 }
 
@@ -140,7 +140,7 @@ static void read_piece(struct fs *fs, struct fs_worker *w,
 	if (r->gather)
 		gather_piece(r->gather, r->at, r->r.len, (int)n, r->r.data);
 	else
-		answer(&r->p, &r->ask, reader_errno((int)n), r->r.data);
+		fs_read_answer(&r->p, &r->ask, reader_errno((int)n), r->r.data);
 	if (n > 0)
 		cache_read_end(fs->config.cache, &r->r);
 	read_give(w, r);

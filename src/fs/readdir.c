@@ -50,8 +50,8 @@ static bool add(struct dir_read *d, const char *name,
 	return true;
 }
 
-static bool add_name(void *arg, const char *name, const struct node_info *info,
-	uint64_t next_pos)
+static bool readdir_add_name(void *arg, const char *name,
+	const struct node_info *info, uint64_t next_pos)
 {
 	return add(arg, name, info, true, next_pos + 2);
 }
@@ -76,13 +76,13 @@ static bool add_dots(struct dir_read *d)
 	return true;
 }
 
-static void answer(struct dir_read *d)
+static void readdir_answer(struct dir_read *d)
 {
 	int rc = 0;
 
 	if (add_dots(d))
 		rc = manifest_readdir(d->fs->config.manifest, d->dir,
-			d->pos - 2, d->plus, add_name, d);
+			d->pos - 2, d->plus, readdir_add_name, d);
 	if (rc < 0)
 		(void)fuse_reply_err(d->p.req, -rc); /* nobody else to tell */
 	else
@@ -113,7 +113,7 @@ static void listed(struct tree_wait *w, int status)
 		return;
 	}
 	if (status >= 0) {
-		answer(d);
+		readdir_answer(d);
 		return;
 	}
 	if (status != -ENOENT && status != -ESTALE && status != -EACCES) {

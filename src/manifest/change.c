@@ -20,7 +20,7 @@
 #include "base/lock.h"
 
 /* Free a retired node that is unused, and then perhaps its parent. */
-static void reap(struct manifest *m, node_id id)
+static void change_reap(struct manifest *m, node_id id)
 {
 	while (id != NODE_ROOT) {
 		struct node *n = manifest_slot(m, id);
@@ -65,7 +65,7 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n)
 		return;
 	pthread_rwlock_wrlock(&m->lock);
 	if (manifest_node(m, id))
-		reap(m, id);
+		change_reap(m, id);
 	pthread_rwlock_unlock(&m->lock);
 }
 
@@ -87,9 +87,9 @@ static void totals_add(struct manifest *m, const struct node *n, int sign)
 	}
 }
 
-static void report(struct manifest *m, enum manifest_change change, node_id dir,
-	const char *name, node_id id, node_id old, manifest_event_fn *fn,
-	void *arg)
+static void change_report(struct manifest *m, enum manifest_change change,
+	node_id dir, const char *name, node_id id, node_id old,
+	manifest_event_fn *fn, void *arg)
 {
 	const struct directory *d = manifest_slot(m, dir)->dir;
 	struct manifest_event ev = {
@@ -140,8 +140,8 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 		n->dir->listed = false;
 	}
 	unname(m, id);
-	report(m, change, parent, name, now, id, fn, arg);
-	reap(m, id);
+	change_report(m, change, parent, name, now, id, fn, arg);
+	change_reap(m, id);
 }
 
 static int directory_grow(struct directory *d)
@@ -250,8 +250,8 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 }
 
 /* A complete node, not visible yet; `name` is a string to reuse or NULL. */
-static int build(struct manifest *m, node_id parent, const struct file_entry *e,
-	const char *name, node_id *out)
+static int change_build(struct manifest *m, node_id parent,
+	const struct file_entry *e, const char *name, node_id *out)
 {
 	node_id id = manifest_node_new(m);
 	struct node *n;
@@ -275,11 +275,11 @@ static int build(struct manifest *m, node_id parent, const struct file_entry *e,
 	return 0;
 }
 
-static int add(struct manifest *m, node_id dir, const struct file_entry *e,
-	const char *name, node_id *out)
+static int change_add(struct manifest *m, node_id dir,
+	const struct file_entry *e, const char *name, node_id *out)
 {
 	node_id id;
-	int rc = build(m, dir, e, name, &id);
+	int rc = change_build(m, dir, e, name, &id);
 
 	if (rc < 0)
 		return rc;
@@ -328,13 +328,13 @@ static int put_existing(struct manifest *m, node_id *id,
 	if (same_node(n, e)) {
 		if (same_attr(n, &e->attr))
 			return 0;
-		report(m, MANIFEST_ATTR, dir, name, old, old, fn, arg);
+		change_report(m, MANIFEST_ATTR, dir, name, old, old, fn, arg);
 		set_attr(n, &e->attr);
 		n->version = e->attr.version; /* of a directory or a link */
 		return 0;
 	}
 	/* The new node takes the name first, so that a failure loses none. */
-	rc = add(m, dir, e, name, id);
+	rc = change_add(m, dir, e, name, id);
 	if (rc < 0)
 		return rc;
 	slot = n->slot;
@@ -368,10 +368,10 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
 	} else {
-		rc = add(m, dir, e, NULL, id);
+		rc = change_add(m, dir, e, NULL, id);
 		if (rc == 0)
-			report(m, MANIFEST_ADDED, dir, e->name, *id, 0, fn,
-				arg);
+			change_report(m, MANIFEST_ADDED, dir, e->name, *id, 0,
+				fn, arg);
 	}
 	if (rc < 0)
 		return rc;

@@ -70,7 +70,7 @@ struct body {
 	uint32_t version; /* of the file */
 };
 
-static int append(struct body *b, const void *data, size_t n)
+static int file_append(struct body *b, const void *data, size_t n)
 {
 	if (b->cap - b->n < n) {
 		size_t cap = 2 * b->cap + n + 4096;
@@ -105,14 +105,14 @@ static int append_node(struct body *b, const struct node *n, uint32_t parent)
 		.name_bytes = htole16((uint16_t)name_bytes),
 		.target_bytes = htole16((uint16_t)target_bytes),
 	};
-	int rc = append(b, &r, sizeof(r));
+	int rc = file_append(b, &r, sizeof(r));
 
 	if (rc == 0 && b->version == VERSION_TAGS)
-		rc = append(b, &tag, sizeof(tag));
+		rc = file_append(b, &tag, sizeof(tag));
 	if (rc == 0)
-		rc = append(b, n->name, name_bytes);
+		rc = file_append(b, n->name, name_bytes);
 	if (rc == 0)
-		rc = append(b, target, target_bytes);
+		rc = file_append(b, target, target_bytes);
 	b->records++;
 	return rc;
 }
@@ -147,7 +147,7 @@ static int encode(const struct manifest *m, struct body *b)
 	return rc;
 }
 
-static void fill_header(
+static void file_fill_header(
 	const struct manifest *m, const struct body *b, struct file_header *h)
 {
 	*h = (struct file_header){
@@ -201,7 +201,7 @@ int manifest_save(struct manifest *m, int dirfd)
 	rc = encode(m, &b);
 	pthread_rwlock_unlock(&m->lock);
 	if (rc == 0) {
-		fill_header(m, &b, &h);
+		file_fill_header(m, &b, &h);
 		rc = write_file(dirfd, &h, &b);
 	}
 	free(b.bytes);
@@ -276,7 +276,7 @@ static bool take_fields(
 	return true;
 }
 
-static int take_record(struct reader *r)
+static int file_take_record(struct reader *r)
 {
 	char name[NAME_MAX + 1], target[PATH_MAX];
 	struct file_entry e = {.name = name, .target = target};
@@ -306,8 +306,8 @@ static int take_record(struct reader *r)
 			 : take_node(r, &e, le32toh(rec.parent), listed);
 }
 
-static int check_header(const struct manifest *m, const unsigned char *bytes,
-	size_t size, struct file_header *h)
+static int file_check_header(const struct manifest *m,
+	const unsigned char *bytes, size_t size, struct file_header *h)
 {
 	const size_t before_hash = offsetof(struct file_header, header_hash);
 	uint32_t version;
@@ -338,7 +338,7 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 {
 	struct reader r = {.m = m, .end = bytes + size};
 	struct file_header h;
-	int rc = check_header(m, bytes, size, &h);
+	int rc = file_check_header(m, bytes, size, &h);
 
 	if (rc < 0)
 		return rc;
@@ -350,7 +350,7 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 		return -ENOMEM;
 	pthread_rwlock_wrlock(&m->lock);
 	while (rc == 0 && r.n < r.records)
-		rc = take_record(&r);
+		rc = file_take_record(&r);
 	pthread_rwlock_unlock(&m->lock);
 	free(r.ids);
 	if (rc == 0 && (r.at != r.end || r.records == 0))

@@ -67,14 +67,14 @@ static struct fault *fault_of(struct origin *o)
 /* -- Answers --------------------------------------------------------------- */
 
 /* Lock held: abandon() no longer finds the request. */
-static void let_go(struct request *q)
+static void fault_let_go(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	q->outer->priv = NULL;
 }
 
 /* No lock held; frees q. */
-static void tell(struct request *q, int status)
+static void fault_tell(struct request *q, int status)
 {
 	struct origin_request *outer = q->outer;
 
@@ -84,14 +84,14 @@ static void tell(struct request *q, int status)
 
 static void run_note(struct pool_job *job)
 {
-	tell(CONTAINER_OF(job, struct request, note), -ECANCELED);
+	fault_tell(CONTAINER_OF(job, struct request, note), -ECANCELED);
 }
 
 /* Lock held: answer -ECANCELED from another thread. */
 static void cancel_later(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
-	let_go(q);
+	fault_let_go(q);
 	q->note.run = run_note;
 	late_run(q->o->late, &q->note);
 }
@@ -130,7 +130,7 @@ static void inner_done(struct origin_request *in, int status)
 	struct request *q = CONTAINER_OF(in, struct request, in.req);
 
 	pthread_mutex_lock(&q->o->lock);
-	let_go(q);
+	fault_let_go(q);
 	pthread_mutex_unlock(&q->o->lock);
 	if (in->op == ORIGIN_READ)
 		origin_read_of(q->outer)->lost_bytes = q->in.read.lost_bytes;
@@ -138,13 +138,13 @@ static void inner_done(struct origin_request *in, int status)
 		origin_stat_of(q->outer)->attr = q->in.stat.attr;
 		origin_stat_of(q->outer)->target = q->in.stat.target;
 	}
-	tell(q, q->verdict == CUT && status == 0 ? -EIO : status);
+	fault_tell(q, q->verdict == CUT && status == 0 ? -EIO : status);
 }
 
 /* -- What happens to a request --------------------------------------------- */
 
 /* Lock held: hand it to the inner origin. */
-static void pass(struct request *q)
+static void fault_pass(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	q->state = PASSED;
@@ -170,18 +170,18 @@ static void on_timer(struct timer *t)
 
 	pthread_mutex_lock(&o->lock);
 	if (!q->abandoned && q->verdict != FAIL) {
-		pass(q);
+		fault_pass(q);
 		pthread_mutex_unlock(&o->lock);
 		return;
 	}
 	status = q->abandoned ? -ECANCELED : -EIO;
-	let_go(q);
+	fault_let_go(q);
 	pthread_mutex_unlock(&o->lock);
-	tell(q, status);
+	fault_tell(q, status);
 }
 
 /* Lock held: a number from 0 to 1. */
-static double draw(struct fault *o)
+static double fault_draw(struct fault *o)
 {
 	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
 
@@ -207,7 +207,7 @@ static bool can_cut(struct origin_request *q)
 static enum verdict judge(struct request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
-	double x = draw(q->o);
+	double x = fault_draw(q->o);
 
 	ASSERT_HELD(&q->o->lock);
 	if (x < s->stall)
@@ -237,7 +237,7 @@ static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
 
 /* Lock held: decide the fate of q and begin it. On -ENOMEM nothing was begun.
  */
-static int begin(struct request *q)
+static int fault_begin(struct request *q)
 {
 	struct fault *o = q->o;
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
@@ -256,14 +256,14 @@ static int begin(struct request *q)
 		return 0;
 	}
 	if (q->verdict != FAIL && at_ns == now_ns) {
-		pass(q);
+		fault_pass(q);
 		return 0;
 	}
 	q->state = WAITING;
 	return timer_set(o->timers, &q->timer, at_ns);
 }
 
-static const char *path_of(struct origin_request *q)
+static const char *fault_path_of(struct origin_request *q)
 {
 	if (q->op == ORIGIN_READ)
 		return origin_read_of(q)->file->path;
@@ -283,12 +283,12 @@ static void fault_start(struct origin *base, struct origin_request *outer)
 		q->timer.fire = on_timer;
 		q->o = o;
 		q->outer = outer;
-		q->path = path_of(outer);
+		q->path = fault_path_of(outer);
 		list_init(&q->node);
 		outer->priv = q;
-		rc = begin(q);
+		rc = fault_begin(q);
 		if (rc)
-			let_go(q);
+			fault_let_go(q);
 	}
 	if (rc) {
 		free(q);
@@ -391,7 +391,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 static void resume(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
-	if (begin(q) == 0)
+	if (fault_begin(q) == 0)
 		return;
 	/* Without memory for a timer it is answered all the same. */
 	cancel_later(q);

@@ -41,7 +41,8 @@ static int parse_share(const char *text, double *share, struct error *err)
 	return 0;
 }
 
-static int parse_number(const char *text, uint64_t *n, struct error *err)
+static int fault_spec_parse_number(
+	const char *text, uint64_t *n, struct error *err)
 {
 	char *end;
 
@@ -83,7 +84,7 @@ static int parse_word(struct fault_spec *s, char *word, struct error *err)
 	if (strcmp(word, "pieces") == 0)
 		return size_parse(value, 0, &s->piece_bytes, err);
 	if (strcmp(word, "seed") == 0)
-		return parse_number(value, &s->seed, err);
+		return fault_spec_parse_number(value, &s->seed, err);
 	if (strcmp(word, "match") == 0)
 		return parse_match(s, value, err);
 	if (strcmp(word, "meta") != 0)
@@ -91,7 +92,7 @@ static int parse_word(struct fault_spec *s, char *word, struct error *err)
 			"unknown fault '%s'; known are delay, error, short, "
 			"pieces, stall, rate, meta, match and seed",
 			word);
-	rc = parse_number(value, &n, err);
+	rc = fault_spec_parse_number(value, &n, err);
 	s->meta = n != 0;
 	return rc;
 }

@@ -17,7 +17,7 @@
 /* Unused buffers that are kept. */
 #define SPARES_MAX 32
 
-static void buffer_free(struct buffer *b)
+static void posix_buffer_buffer_free(struct buffer *b)
 {
 	if (!b)
 		return;
@@ -27,7 +27,7 @@ static void buffer_free(struct buffer *b)
 }
 
 /* Mapped: aligned, and no page is used before a read needs it. */
-static struct buffer *buffer_new(void)
+static struct buffer *posix_buffer_buffer_new(void)
 {
 	struct buffer *b = calloc(1, sizeof(*b));
 
@@ -61,7 +61,7 @@ int posix_buffer_get(struct posix_read *pr)
 		list_add_tail(&p->waiting, &pr->node);
 		return -EINPROGRESS;
 	}
-	pr->buf = buffer_new();
+	pr->buf = posix_buffer_buffer_new();
 	if (!pr->buf)
 		return -ENOMEM;
 	p->buffers++;
@@ -88,12 +88,13 @@ struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
 		return NULL;
 	}
 	p->buffers--;
-	buffer_free(b);
+	posix_buffer_buffer_free(b);
 	return NULL;
 }
 
 void posix_free_buffers(struct posix *p)
 {
 	LIST_FOREACH_SAFE(pos, tmp, &p->spare)
-		buffer_free(CONTAINER_OF(pos, struct buffer, node));
+		posix_buffer_buffer_free(
+			CONTAINER_OF(pos, struct buffer, node));
 }

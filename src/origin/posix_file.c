@@ -124,7 +124,7 @@ struct look {
 	bool far;    /* on another file system than the root: any kind */
 };
 
-static struct look look(struct posix *p, int fd)
+static struct look posix_file_look(struct posix *p, int fd)
 {
 	struct look l = {.direct = true, .far = true};
 	struct statx stx = {0};
@@ -198,7 +198,7 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	}
 	d->fd = fd;
 	d->turn = f->turn;
-	l = look(f->p, fd);
+	l = posix_file_look(f->p, fd);
 	d->far = l.far;
 	d->direct = f->direct && (l.direct || !stop_direct(fd));
 	d->refs = 1;
@@ -253,7 +253,7 @@ static bool wanted_after_all(struct origin_file *f, int res)
 	return true;
 }
 
-static void on_open(struct uring_op *op, int res)
+static void posix_file_on_open(struct uring_op *op, int res)
 {
 	struct origin_file *f = CONTAINER_OF(op, struct origin_file, op);
 	struct descriptor *d = NULL;
@@ -296,7 +296,7 @@ static bool want_descriptor(struct posix_read *pr, bool *open_it)
 		f->refs++;
 		f->again = 0;
 		memset(&f->op, 0, sizeof(f->op));
-		f->op.done = on_open;
+		f->op.done = posix_file_on_open;
 		*open_it = true;
 	}
 	return false;

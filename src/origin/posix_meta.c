@@ -69,7 +69,7 @@ static bool attr_of(const struct statx *stx, struct file_attr *attr)
  * with attr, and target for a link; 0 for a name that is gone or of another
  * kind; -errno.
  */
-static int look(
+static int posix_meta_look(
 	int fd, const char *name, struct file_attr *attr, char target[PATH_MAX])
 {
 	struct statx stx = {0};
@@ -102,7 +102,7 @@ static void run_stat(struct pool_job *job)
 	int rc = fd;
 
 	if (rc >= 0)
-		rc = look(fd, "", &attr, target);
+		rc = posix_meta_look(fd, "", &attr, target);
 	if (rc == 0)
 		rc = -ENOENT;
 	rc = rc < 0 ? posix_judge(m->p, turn, rc) : 0;
@@ -143,7 +143,7 @@ static int add_entry(struct batch *b, int dir_fd, const char *name)
 		sizeof(b->text) - b->used < NAME_MAX + 1 + PATH_MAX)
 		flush(b);
 	e = &b->entries[b->n];
-	rc = look(dir_fd, name, &e->attr, target);
+	rc = posix_meta_look(dir_fd, name, &e->attr, target);
 	if (rc <= 0)
 		return rc;
 	e->name = keep(b, name);

@@ -37,13 +37,13 @@
  */
 #define SETTLE_NS ((int64_t)(100 * NS_PER_MS))
 
-static void start(struct posix_read *pr);
+static void posix_read_start(struct posix_read *pr);
 
 /* -- Answers --------------------------------------------------------------- */
 
-static void read_more(struct posix_read *pr);
+static void posix_read_read_more(struct posix_read *pr);
 
-static void put(struct posix_read *pr)
+static void posix_read_put(struct posix_read *pr)
 {
 	struct posix *p = pr->p;
 	struct posix_read *next = NULL;
@@ -59,7 +59,7 @@ static void put(struct posix_read *pr)
 	pthread_mutex_unlock(&p->lock);
 	free(pr);
 	if (next)
-		read_more(next);
+		posix_read_read_more(next);
 }
 
 /* The number of requested bytes that are in the buffer. */
@@ -73,7 +73,7 @@ static size_t have_bytes(const struct posix_read *pr)
 }
 
 /* Answer with the requested bytes (all are in the buffer), or an error. */
-static void answer(struct posix_read *pr, int status)
+static void posix_read_answer(struct posix_read *pr, int status)
 {
 	struct origin_read *r;
 
@@ -90,14 +90,14 @@ static void answer(struct posix_read *pr, int status)
 			pr->len);
 	if (r)
 		r->req.done(&r->req, status);
-	put(pr);
+	posix_read_put(pr);
 }
 
 static void run_judge(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, job);
 
-	answer(pr, posix_judge(pr->p, pr->turn, pr->status));
+	posix_read_answer(pr, posix_judge(pr->p, pr->turn, pr->status));
 }
 
 /*
@@ -131,7 +131,7 @@ static void reopen(struct posix_read *pr)
 	posix_descriptor_put(pr->p, pr->d);
 	pr->d = NULL;
 	pthread_mutex_unlock(&pr->p->lock);
-	start(pr);
+	posix_read_start(pr);
 }
 
 /* The descriptor has another version than requested. */
@@ -167,7 +167,7 @@ static void on_statx(struct uring_op *op, int res)
 	else if (pr->eof)
 		posix_read_fail(pr, -EIO);
 	else
-		answer(pr, 0);
+		posix_read_answer(pr, 0);
 }
 
 static bool have_all(const struct posix_read *pr)
@@ -190,14 +190,14 @@ static void got_bytes(struct posix_read *pr, size_t n)
 		pr->eof = pr->got == before;
 	}
 	if (!have_all(pr) && !pr->eof) {
-		read_more(pr);
+		posix_read_read_more(pr);
 		return;
 	}
 	pr->op.done = on_statx;
 	uring_statx(pr->p->ring, &pr->op, pr->d->fd, &pr->stx);
 }
 
-static void on_read(struct uring_op *op, int res)
+static void posix_read_on_read(struct uring_op *op, int res)
 {
 	struct posix_read *pr = CONTAINER_OF(op, struct posix_read, op);
 
@@ -206,7 +206,7 @@ static void on_read(struct uring_op *op, int res)
 	if (res >= 0)
 		got_bytes(pr, (size_t)res);
 	else if (posix_again(&pr->again, res))
-		read_more(pr);
+		posix_read_read_more(pr);
 	else if (res == -EINVAL && pr->d->direct) {
 		posix_file_refuses_direct(pr->f);
 		reopen(pr);
@@ -217,17 +217,17 @@ static void on_read(struct uring_op *op, int res)
 }
 
 /* The descriptor and the buffer are there. */
-static void read_more(struct posix_read *pr)
+static void posix_read_read_more(struct posix_read *pr)
 {
 	uint64_t end = pr->off + pr->len;
 
 	if (abandoned(pr)) {
-		put(pr);
+		posix_read_put(pr);
 		return;
 	}
 	if (pr->d->direct)
 		end = (end + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1);
-	pr->op.done = on_read;
+	pr->op.done = posix_read_on_read;
 	pr->op.blocking = pr->d->far;
 	uring_read(pr->p->ring, &pr->op, pr->d->fd, pr->buf->bytes + pr->got,
 		(size_t)(end - pr->start) - pr->got, pr->start + pr->got);
@@ -246,12 +246,12 @@ void posix_read_begin(struct posix_read *pr)
 	if (!pr->buf)
 		rc = posix_buffer_get(pr);
 	if (rc == 0)
-		read_more(pr);
+		posix_read_read_more(pr);
 	else if (rc != -EINPROGRESS)
 		posix_read_fail(pr, rc);
 }
 
-static void start(struct posix_read *pr)
+static void posix_read_start(struct posix_read *pr)
 {
 	if (pr->f->bad)
 		posix_read_fail(pr, pr->f->bad);
@@ -261,7 +261,7 @@ static void start(struct posix_read *pr)
 
 static void on_settled(struct timer *t)
 {
-	start(CONTAINER_OF(t, struct posix_read, settle));
+	posix_read_start(CONTAINER_OF(t, struct posix_read, settle));
 }
 
 /*
@@ -312,17 +312,17 @@ void posix_read(struct posix *p, struct origin_read *r)
 	if (rc)
 		posix_read_fail(pr, rc);
 	else if (wait_ns <= 0)
-		start(pr);
+		posix_read_start(pr);
 }
 
 /* -- Giving up ------------------------------------------------------------- */
 
-static void run_note(struct pool_job *job)
+static void posix_read_run_note(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, note);
 
 	pr->dropped->req.done(&pr->dropped->req, -ECANCELED);
-	put(pr);
+	posix_read_put(pr);
 }
 
 /*
@@ -359,11 +359,11 @@ void posix_abandon(struct origin *o, struct origin_read *r)
 		return;
 	}
 	waited = detach(pr);
-	pr->note.run = run_note;
+	pr->note.run = posix_read_run_note;
 	if (!waited)
 		uring_cancel(p->ring, &pr->op);
 	pthread_mutex_unlock(&p->lock);
 	if (waited)
-		put(pr);
+		posix_read_put(pr);
 	late_run(p->late, &pr->note);
 }

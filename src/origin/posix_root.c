@@ -47,7 +47,7 @@
 #define LUSTRE_MAGIC 0x0BD00BD0
 
 /* Get the identity of an open directory. Returns -errno. */
-static int look(int fd, struct posix_root *root)
+static int posix_root_look(int fd, struct posix_root *root)
 {
 	struct statfs fs;
 	struct stat st;
@@ -74,7 +74,7 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 			"cannot read '%s': %m; it needs r and x for this user",
 			dir);
 	p->dir = realpath(dir, NULL);
-	if (!p->dir || look(p->root_fd, &p->root))
+	if (!p->dir || posix_root_look(p->root_fd, &p->root))
 		return error_set(err, -errno, "cannot access '%s': %m", dir);
 	return 0;
 }
@@ -174,7 +174,7 @@ int posix_judge(struct posix *p, unsigned turn, int code)
 	CLEANUP_FD int fd = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct posix_root now;
 
-	if (fd < 0 || look(fd, &now))
+	if (fd < 0 || posix_root_look(fd, &now))
 		return -EIO;
 	return is_there(p, turn, fd, &now) ? code : -EIO;
 }

@@ -41,7 +41,7 @@ static struct retry *retry_of(struct origin *o)
 /* -- Requests -------------------------------------------------------------- */
 
 /* The copy of its path; a read has its file. */
-static const char *path_of(struct origin_request *outer)
+static const char *retry_path_of(struct origin_request *outer)
 {
 	if (outer->op == ORIGIN_READ)
 		return "";
@@ -52,7 +52,7 @@ static const char *path_of(struct origin_request *outer)
 static struct request *request_new(
 	struct retry *o, struct origin_request *outer)
 {
-	const char *path = path_of(outer);
+	const char *path = retry_path_of(outer);
 	size_t size = strlen(path) + 1;
 	struct request *q = calloc(1, sizeof(*q) + size);
 
@@ -92,7 +92,7 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 		late_answer(o->late, outer);
 }
 
-static void run_note(struct pool_job *job)
+static void retry_run_note(struct pool_job *job)
 {
 	struct request *q = CONTAINER_OF(job, struct request, note);
 	struct retry *o = q->o;
@@ -120,7 +120,7 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	}
 	a = q->last;
 	q->refs++; /* the note's */
-	q->note.run = run_note;
+	q->note.run = retry_run_note;
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
 	if (a)

@@ -114,7 +114,7 @@ static uint64_t number_after(const char *text, char letter)
 }
 
 /* The kind of thing at `path`, and its directory's number; or 0. */
-static enum file_kind parse(
+static enum file_kind synthetic_parse(
 	const struct synthetic *s, const char *path, uint64_t *dir)
 {
 	const char *slash = strchr(path, '/');
@@ -139,7 +139,8 @@ static enum file_kind parse(
 	return strcmp(slash + 1, file_text) == 0 ? KIND_FILE : 0;
 }
 
-static struct file_attr attr_of(const struct synthetic *s, enum file_kind kind)
+static struct file_attr synthetic_attr_of(
+	const struct synthetic *s, enum file_kind kind)
 {
 	struct file_attr attr = {
 		.version = {kind == KIND_FILE ? s->size_bytes : 0, MTIME_NS, 0},
@@ -158,15 +159,16 @@ static int check_read(const struct synthetic *s, const struct origin_read *r)
 {
 	uint64_t dir;
 
-	if (parse(s, r->file->path, &dir) != KIND_FILE ||
-		!version_equal(r->want, attr_of(s, KIND_FILE).version))
+	if (synthetic_parse(s, r->file->path, &dir) != KIND_FILE ||
+		!version_equal(
+			r->want, synthetic_attr_of(s, KIND_FILE).version))
 		return -ESTALE;
 	if (r->off > s->size_bytes || r->len > s->size_bytes - r->off)
 		return -EIO;
 	return 0;
 }
 
-static void run_read(struct pool_job *job)
+static void synthetic_run_read(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_read *r = origin_read_of(j->req);
@@ -193,13 +195,13 @@ static void synthetic_abandon(struct origin *o, struct origin_read *r)
 	(void)r;
 }
 
-static void run_stat(struct pool_job *job)
+static void synthetic_run_stat(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_stat *st = origin_stat_of(j->req);
 	uint64_t dir;
-	enum file_kind kind = parse(j->syn, st->path, &dir);
-	struct file_attr attr = attr_of(j->syn, kind);
+	enum file_kind kind = synthetic_parse(j->syn, st->path, &dir);
+	struct file_attr attr = synthetic_attr_of(j->syn, kind);
 
 	free(j);
 	st->attr = &attr;
@@ -224,16 +226,16 @@ static void list_range(const struct synthetic *s, struct origin_list *l,
 				file_name(s, first, names[n]);
 			entries[n].name = names[n];
 			entries[n].target = NULL;
-			entries[n].attr = attr_of(s, kind);
+			entries[n].attr = synthetic_attr_of(s, kind);
 		}
 		l->batch(l, entries, n);
 	}
 }
 
-static int list_path(const struct synthetic *s, struct origin_list *l)
+static int synthetic_list_path(const struct synthetic *s, struct origin_list *l)
 {
 	uint64_t dir, first, last;
-	enum file_kind kind = parse(s, l->path, &dir);
+	enum file_kind kind = synthetic_parse(s, l->path, &dir);
 
 	if (kind != KIND_DIR)
 		return kind ? -ENOTDIR : -ENOENT;
@@ -247,11 +249,11 @@ static int list_path(const struct synthetic *s, struct origin_list *l)
 	return 0;
 }
 
-static void run_list(struct pool_job *job)
+static void synthetic_run_list(struct pool_job *job)
 {
 	struct job *j = CONTAINER_OF(job, struct job, job);
 	struct origin_list *l = origin_list_of(j->req);
-	int rc = list_path(j->syn, l);
+	int rc = synthetic_list_path(j->syn, l);
 
 	free(j);
 	l->req.done(&l->req, rc);
@@ -260,9 +262,9 @@ static void run_list(struct pool_job *job)
 static void synthetic_start(struct origin *o, struct origin_request *q)
 {
 	static void (*const run[])(struct pool_job *) = {
-		[ORIGIN_READ] = run_read,
-		[ORIGIN_STAT] = run_stat,
-		[ORIGIN_LIST] = run_list,
+		[ORIGIN_READ] = synthetic_run_read,
+		[ORIGIN_STAT] = synthetic_run_stat,
+		[ORIGIN_LIST] = synthetic_run_list,
 	};
 	struct synthetic *s = synthetic_of(o);
 	size_t bytes = q->op == ORIGIN_READ ? origin_read_of(q)->len : 0;
@@ -328,7 +330,8 @@ static int parse_seed(const char *text, uint64_t *seed, struct error *err)
 	return 0;
 }
 
-static int parse_word(struct synthetic *s, char *word, struct error *err)
+static int synthetic_parse_word(
+	struct synthetic *s, char *word, struct error *err)
 {
 	char *value = strchr(word, '=');
 
@@ -349,7 +352,7 @@ static int parse_word(struct synthetic *s, char *word, struct error *err)
 		word);
 }
 
-static int digits(uint64_t greatest, int least)
+static int synthetic_digits(uint64_t greatest, int least)
 {
 	int n = 1;
 
@@ -374,8 +377,8 @@ static int shape(struct synthetic *s, struct error *err)
 	if (s->dirs > s->files)
 		s->dirs = s->files;
 	s->files_a_dir = s->dirs ? (s->files + s->dirs - 1) / s->dirs : 1;
-	s->dir_digits = digits(s->dirs ? s->dirs - 1 : 0, 4);
-	s->file_digits = digits(s->files ? s->files - 1 : 0, 6);
+	s->dir_digits = synthetic_digits(s->dirs ? s->dirs - 1 : 0, 4);
+	s->file_digits = synthetic_digits(s->files ? s->files - 1 : 0, 6);
 	s->uid = geteuid();
 	s->gid = getegid();
 	return 0;
@@ -391,7 +394,7 @@ static int parse_spec(struct synthetic *s, const char *spec, struct error *err)
 	s->files = s->size_bytes = UINT64_MAX; /* not given */
 	for (char *word = strtok_r(copy, ",", &save); word;
 		word = strtok_r(NULL, ",", &save)) {
-		int rc = parse_word(s, word, err);
+		int rc = synthetic_parse_word(s, word, err);
 
 		if (rc)
 			return rc;

@@ -85,7 +85,7 @@ static char *link_name(const char *path, const char *link, bool *is_dir)
 	return n > 0 && is_name(name, (size_t)n) ? steal_ptr(&name) : NULL;
 }
 
-static bool parse_number(const char *text, uint64_t *out)
+static bool index_parse_number(const char *text, uint64_t *out)
 {
 	char *end;
 
@@ -126,7 +126,7 @@ static void dav_end(
 		free(d->now.name);
 		d->now.name = link_name(d->path, text, &slash);
 	} else if (strcmp(name, "getcontentlength") == 0) {
-		d->now.has_size = parse_number(text, &d->now.size_bytes);
+		d->now.has_size = index_parse_number(text, &d->now.size_bytes);
 	} else if (strcmp(name, "getlastmodified") == 0) {
 		d->now.mtime_ns = time_parse_http(text);
 	} else if (strcmp(name, "getetag") == 0) {
@@ -196,7 +196,7 @@ static void json_member(
 		j->now.is_dir = strcmp(value, "directory") == 0;
 		j->other = !j->now.is_dir && strcmp(value, "file") != 0;
 	} else if (strcmp(key, "size") == 0) {
-		j->now.has_size = parse_number(value, &j->now.size_bytes);
+		j->now.has_size = index_parse_number(value, &j->now.size_bytes);
 	} else if (strcmp(key, "mtime") == 0) {
 		j->now.mtime_ns = time_parse_http(value);
 	}
@@ -214,7 +214,7 @@ int index_from_json(struct index_names *x, const char *doc, size_t len)
 /* -- HTML ------------------------------------------------------------------ */
 
 /* The characters that indexes escape in attributes. */
-static void unescape(char *text)
+static void index_unescape(char *text)
 {
 	static const struct {
 		const char *name;
@@ -246,7 +246,7 @@ static void html_link(struct index_names *x, const char *path, char *link)
 	bool is_dir = false;
 	char *name;
 
-	unescape(link);
+	index_unescape(link);
 	name = link_name(path, link, &is_dir);
 	if (!name)
 		return;

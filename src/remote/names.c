@@ -82,7 +82,7 @@ static int names_deliver(struct names_listing *g)
 	return 0;
 }
 
-static void names_end(struct names_listing *g, int status)
+static void names_finish(struct names_listing *g, int status)
 {
 	struct origin_list *l = g->l;
 
@@ -151,7 +151,7 @@ static void ask_sizes(struct names_listing *g)
 			ask_one(g, &g->head[i]);
 	}
 	if (g->heads == 0)
-		names_end(g, g->status);
+		names_finish(g, g->status);
 }
 
 /* -- The index ------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static void names_done(struct call *c, int status)
 	if (g->dav && c->t.head.code != 207) {
 		/* No WebDAV; only an answer says so. */
 		if (status == -ECANCELED || c->t.head.code == 0) {
-			names_end(g, status ? status : -EIO);
+			names_finish(g, status ? status : -EIO);
 			return;
 		}
 		atomic_store_explicit(
@@ -248,7 +248,7 @@ static void names_done(struct call *c, int status)
 	if (status == 0)
 		status = names_parse(g, &c->t.head);
 	if (status < 0)
-		names_end(g, status);
+		names_finish(g, status);
 	else
 		ask_sizes(g);
 }
@@ -258,7 +258,7 @@ static const struct call_ops names_ops = {
 	.done = names_done,
 };
 
-static void names_begin(struct post *p)
+static void names_start(struct post *p)
 {
 	names_send(CONTAINER_OF(p, struct names_listing, begin));
 }
@@ -275,7 +275,7 @@ void names_list(struct remote *r, struct origin_list *l)
 	g->l = l;
 	g->call.ops = &names_ops;
 	g->loop = engine_pick(r->engine);
-	g->begin.run = names_begin;
+	g->begin.run = names_start;
 	g->dav = !atomic_load_explicit(&r->no_dav, memory_order_relaxed);
 	loop_post(g->loop, &g->begin);
 }

@@ -40,7 +40,7 @@ static void page_add(struct s3_page *p)
 }
 
 /* The text stays in the page, with a NUL after it. */
-static void take_key(struct s3_page *p, const char *text, size_t len)
+static void page_take_key(struct s3_page *p, const char *text, size_t len)
 {
 	p->now.key = p->text.len;
 	p->now.len = len;
@@ -48,7 +48,7 @@ static void take_key(struct s3_page *p, const char *text, size_t len)
 	bytes_add(&p->text, text, len + 1);
 }
 
-static uint64_t parse_size(const char *text, bool *bad)
+static uint64_t page_parse_size(const char *text, bool *bad)
 {
 	char *end;
 	unsigned long long n;
@@ -64,9 +64,9 @@ static void contents_end(
 	struct s3_page *p, const char *name, const char *text, size_t len)
 {
 	if (strcmp(name, "Key") == 0)
-		take_key(p, text, len);
+		page_take_key(p, text, len);
 	else if (strcmp(name, "Size") == 0)
-		p->now.size_bytes = parse_size(text, &p->now.bad);
+		p->now.size_bytes = page_parse_size(text, &p->now.bad);
 	else if (strcmp(name, "LastModified") == 0)
 		p->now.mtime_ns = time_parse_iso(text);
 	else if (strcmp(name, "ETag") == 0)
@@ -102,7 +102,7 @@ static void page_element(
 	} else if (strcmp(parent, "CommonPrefixes") == 0 &&
 		strcmp(name, "Prefix") == 0) {
 		memset(&p->now, 0, sizeof(p->now));
-		take_key(p, text, len);
+		page_take_key(p, text, len);
 		p->now.is_prefix = true;
 		page_add(p);
 	} else if (!*parent && strcmp(name, "ListBucketResult") == 0) {

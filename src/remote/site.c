@@ -110,7 +110,8 @@ static const char *first_of(const char *a, const char *b, const char *c)
 	return c && *c ? c : NULL;
 }
 
-static void find_region(struct remote *r, const struct remote_config *config)
+static void site_find_region(
+	struct remote *r, const struct remote_config *config)
 {
 	const char *region = first_of(config->region, getenv("AWS_REGION"),
 		getenv("AWS_DEFAULT_REGION"));
@@ -193,7 +194,7 @@ static int open_s3(struct remote *r, const char *source,
 
 	if (rc < 0)
 		return error_set(err, rc, "%m");
-	find_region(r, config);
+	site_find_region(r, config);
 	(void)creds_profile_setting(config->profile, "endpoint_url",
 		profile_url, sizeof(profile_url)); /* "" for none */
 	endpoint = first_of(config->endpoint_url,

@@ -125,7 +125,7 @@ static int check_subdir(struct check *c, unsigned int sub)
 	return -errno;
 }
 
-static int check_tier(struct check *c, struct error *err)
+static int check_one_tier(struct check *c, struct error *err)
 {
 	CLEANUP_FREE char *encoded = NULL;
 	int rc = identity_read(c->dir_fd, c->dir, &encoded, err);
@@ -168,7 +168,7 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 			"cannot open cache directory '%s': %m", dir);
 	if (!piece || !trailer)
 		return error_set(err, -ENOMEM, "cannot check '%s': %m", dir);
-	rc = check_tier(&c, err);
+	rc = check_one_tier(&c, err);
 	*checked = c.checked;
 	return rc ? rc : c.damaged;
 }

@@ -58,7 +58,7 @@ const char *entry_path(
 	return buf;
 }
 
-static int hex_digit(char c)
+static int entry_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -71,7 +71,7 @@ static bool parse_hex(const char *p, uint64_t *value)
 {
 	*value = 0;
 	for (size_t i = 0; i < ENTRY_KEY_DIGITS / 2; i++) {
-		int d = hex_digit(p[i]);
+		int d = entry_hex_digit(p[i]);
 
 		if (d < 0)
 			return false;
@@ -80,7 +80,7 @@ static bool parse_hex(const char *p, uint64_t *value)
 	return true;
 }
 
-static bool parse_size(const char *p, uint64_t *value)
+static bool entry_parse_size(const char *p, uint64_t *value)
 {
 	*value = 0;
 	if (*p == '0' || !*p)
@@ -103,7 +103,7 @@ bool entry_parse_name(const char *name, unsigned int sub, struct hash128 *key,
 	return parse_hex(name, &key->hi) &&
 		parse_hex(name + ENTRY_KEY_DIGITS / 2, &key->lo) &&
 		name[ENTRY_KEY_DIGITS] == '-' &&
-		parse_size(name + ENTRY_KEY_DIGITS + 1, item_bytes) &&
+		entry_parse_size(name + ENTRY_KEY_DIGITS + 1, item_bytes) &&
 		key->hi >> 56 == sub;
 }
 

@@ -91,7 +91,7 @@ void index_free(struct index *x)
 	free(x);
 }
 
-static struct shard *shard_of(struct index *x, struct hash128 key)
+static struct shard *index_shard_of(struct index *x, struct hash128 key)
 {
 	return &x->shards[key.lo % INDEX_SHARDS];
 }
@@ -191,7 +191,7 @@ static void shard_remove(struct shard *sh, struct slot *slot)
 enum index_state index_find(
 	struct index *x, struct hash128 key, struct index_ref *ref)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	const struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
@@ -205,7 +205,7 @@ enum index_state index_find(
 int index_adopt(struct index *x, const struct index_ref *ref,
 	index_charge_fn *charge, void *arg, struct index_ref *now)
 {
-	struct shard *sh = shard_of(x, ref->key);
+	struct shard *sh = index_shard_of(x, ref->key);
 	const struct slot *slot;
 	int rc;
 
@@ -228,7 +228,7 @@ int index_adopt(struct index *x, const struct index_ref *ref,
 
 int index_claim(struct index *x, const struct index_ref *ref)
 {
-	struct shard *sh = shard_of(x, ref->key);
+	struct shard *sh = index_shard_of(x, ref->key);
 
 	LOCK_SCOPE(&sh->lock);
 	if (slot_find(sh, ref->key))
@@ -238,7 +238,7 @@ int index_claim(struct index *x, const struct index_ref *ref)
 
 void index_move(struct index *x, struct hash128 key, size_t tier)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
@@ -249,7 +249,7 @@ void index_move(struct index *x, struct hash128 key, size_t tier)
 
 bool index_publish(struct index *x, struct hash128 key)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 	bool doomed;
 
@@ -264,7 +264,7 @@ bool index_publish(struct index *x, struct hash128 key)
 
 bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
@@ -280,7 +280,7 @@ bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref)
 
 void index_restore(struct index *x, struct hash128 key)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
@@ -292,7 +292,7 @@ void index_restore(struct index *x, struct hash128 key)
 
 void index_forget(struct index *x, struct hash128 key)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
@@ -342,7 +342,7 @@ void index_unkeep_all(struct index *x)
 
 void index_keep(struct index *x, struct hash128 key)
 {
-	struct shard *sh = shard_of(x, key);
+	struct shard *sh = index_shard_of(x, key);
 	struct slot *slot;
 
 	LOCK_SCOPE(&sh->lock);

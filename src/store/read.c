@@ -203,7 +203,7 @@ static void open_failed(struct store *s, const struct index_ref *ref, int rc)
 }
 
 /* The data read is unusable, for the reason `rc`. */
-static void read_failed(
+static void entry_read_failed(
 	struct store *s, const struct index_ref *ref, int fd, int rc)
 {
 	char path[ENTRY_PATH_MAX];
@@ -243,7 +243,7 @@ ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	w = window_of(s, item_bytes, off, len);
 	rc = read_checked(s, fd, scratch, &ref, &w);
 	if (rc) {
-		read_failed(s, &ref, fd, rc);
+		entry_read_failed(s, &ref, fd, rc);
 		return -ENOENT;
 	}
 	*data = scratch->buf + (off - w.begin);

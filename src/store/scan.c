@@ -48,8 +48,8 @@ static void empty_tmp(struct store *s, struct tier *t)
 }
 
 /* Returns -ENOMEM. An entry that another tier also holds is deleted here. */
-static int take_name(struct store *s, size_t tier, unsigned int sub, int dir_fd,
-	const struct dirent *e)
+static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
+	int dir_fd, const struct dirent *e)
 {
 	struct index_ref ref = {.tier = tier}, now;
 	int rc;
@@ -75,7 +75,7 @@ static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
 	for (errno = 0; rc == 0 && (e = readdir(dir)); errno = 0)
-		rc = take_name(s, tier, sub, dirfd(dir), e);
+		rc = scan_take_name(s, tier, sub, dirfd(dir), e);
 	return rc ? rc : -errno;
 }
 

@@ -19,7 +19,7 @@
 #include "store/entry_impl.h"
 #include "store/store_impl.h"
 
-static int find_group(const char *name, gid_t *gid, struct error *err)
+static int store_find_group(const char *name, gid_t *gid, struct error *err)
 {
 	char buf[4096];
 	struct group group, *found = NULL;
@@ -55,11 +55,11 @@ static int check_same_dir(
 	return 0;
 }
 
-static int open_tiers(
+static int store_open_tiers(
 	struct store *s, const struct store_config *config, struct error *err)
 {
 	gid_t group;
-	int rc = find_group(config->group, &group, err);
+	int rc = store_find_group(config->group, &group, err);
 
 	if (rc == 0 && (!config->ntiers || config->ntiers > STORE_TIERS_MAX))
 		rc = error_set(err, -EINVAL,
@@ -130,7 +130,7 @@ int store_open(struct store **out, const struct store_config *config,
 
 	if (!s)
 		return error_set(err, -ENOMEM, "cannot open the cache: %m");
-	rc = open_tiers(s, config, err);
+	rc = store_open_tiers(s, config, err);
 	for (size_t i = 0; rc == 0 && i < s->ntiers; i++) {
 		undo = false; /* a tier now; it may hold entries */
 		rc = tier_make(&s->tiers[i], config->dataset, err);
@@ -362,7 +362,7 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 
 /* Check that the name still belongs to the file to delete. Returns 0 or -errno.
  */
-static int check_name(const struct tier *t, const char *path,
+static int store_check_name(const struct tier *t, const char *path,
 	enum removal removal, const struct stat *seen)
 {
 	struct stat st;
@@ -385,7 +385,7 @@ bool store_remove(struct store *s, const struct index_ref *ref,
 	int rc;
 
 	(void)entry_path(path, ref->key, ref->item_bytes);
-	rc = check_name(t, path, removal, seen);
+	rc = store_check_name(t, path, removal, seen);
 	if (rc == 0 && unlinkat(t->fd, path, 0) < 0)
 		rc = -errno;
 	if (rc && rc != -ENOENT) {

@@ -29,7 +29,7 @@
 /* A tier that failed is retried after this time. */
 #define TIER_RETRY_NS NS_PER_S
 
-static int open_dir(struct tier *t, struct error *err)
+static int tier_open_dir(struct tier *t, struct error *err)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 	int rc;
@@ -104,7 +104,7 @@ static int check_dir(struct tier *t, struct error *err)
 	return 0;
 }
 
-static int check_size(struct tier *t, const char *text, struct error *err)
+static int tier_check_size(struct tier *t, const char *text, struct error *err)
 {
 	struct statvfs fs;
 	uint64_t whole;
@@ -168,12 +168,12 @@ static int check_identity(
 static int open_and_lock(struct tier *t, const struct tier_config *config,
 	const char *dataset, struct error *err)
 {
-	int rc = open_dir(t, err);
+	int rc = tier_open_dir(t, err);
 
 	if (rc == 0)
 		rc = check_dir(t, err);
 	if (rc == 0)
-		rc = check_size(t, config->size, err);
+		rc = tier_check_size(t, config->size, err);
 	if (rc == 0)
 		rc = check_identity(t, dataset, err);
 	if (rc)
@@ -323,7 +323,7 @@ uint64_t tier_charge_of(const struct tier *t, uint64_t item_bytes)
 	return (bytes + t->block_bytes - 1) / t->block_bytes * t->block_bytes;
 }
 
-static bool reserve(struct tier *t, uint64_t charge_bytes)
+static bool store_tier_reserve(struct tier *t, uint64_t charge_bytes)
 {
 	uint64_t held = t->charged_bytes + t->reserved_bytes;
 
@@ -339,14 +339,15 @@ bool tier_reserve(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);
 
-	return reserve(t, charge_bytes);
+	return store_tier_reserve(t, charge_bytes);
 }
 
 bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
 {
 	LOCK_SCOPE(&t->lock);
 
-	if (t->retry_ns > clock_now_ns() || !reserve(t, charge_bytes))
+	if (t->retry_ns > clock_now_ns() ||
+		!store_tier_reserve(t, charge_bytes))
 		return false;
 	/* This reservation is the retry; no other is made for that time. */
 	if (t->retry_ns)

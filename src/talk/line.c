@@ -13,7 +13,7 @@
 #define FIRST_ROOM ((size_t)4096)
 
 /* Room for at least one byte more, the unread bytes moved to the front. */
-static int make_room(struct lines *l)
+static int line_make_room(struct lines *l)
 {
 	size_t room = l->room ? l->room : FIRST_ROOM;
 	char *data;
@@ -41,7 +41,7 @@ static int make_room(struct lines *l)
 
 int lines_fill(struct lines *l, int fd)
 {
-	int rc = make_room(l);
+	int rc = line_make_room(l);
 	ssize_t n;
 
 	if (rc < 0)

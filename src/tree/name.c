@@ -43,7 +43,7 @@ static int answer_known(
 	return manifest_lookup(m, a->dir, a->name, ref, info);
 }
 
-static int answer(struct ask *a, int status, const struct file_attr *attr,
+static int name_answer(struct ask *a, int status, const struct file_attr *attr,
 	const char *target, bool ref, struct node_info *info)
 {
 	struct manifest *m = a->t->config.manifest;
@@ -108,13 +108,14 @@ static void report_name(const struct ask *a, int status)
 		event_report(a->t->config.events, &e);
 }
 
-static void ask_done(struct origin_request *q, int status)
+static void name_ask_done(struct origin_request *q, int status)
 {
 	struct ask *a = CONTAINER_OF(q, struct ask, s.req);
 	struct tree_lookup *l = take_lookup(a, status);
 	struct node_info info;
 
-	status = answer(a, status, a->s.attr, a->s.target, l != NULL, &info);
+	status = name_answer(
+		a, status, a->s.attr, a->s.target, l != NULL, &info);
 	if (l) {
 		report_name(a, status);
 		l->done(l, status, status == 0 ? &info : NULL);
@@ -192,8 +193,8 @@ static bool ask_begin(struct tree *t, struct ask *a)
 }
 
 /* Without `wait` l does not wait longer than tree_config.patience_ns. */
-static int ask(struct tree *t, node_id dir, const char *name, node_id known,
-	struct tree_lookup *l, bool wait)
+static int name_ask(struct tree *t, node_id dir, const char *name,
+	node_id known, struct tree_lookup *l, bool wait)
 {
 	struct ask *a = calloc(1, sizeof(*a));
 	size_t size = strlen(name) + 2;
@@ -222,7 +223,7 @@ static int ask(struct tree *t, node_id dir, const char *name, node_id known,
 	a->l = l;
 	a->known = known;
 	a->follow = wait;
-	a->s = (struct origin_stat){.req.done = ask_done, .path = a->path};
+	a->s = (struct origin_stat){.req.done = name_ask_done, .path = a->path};
 	if (!ask_begin(t, a)) {
 		ask_free(a);
 		return -ENOTCONN;
@@ -236,7 +237,7 @@ static int ask(struct tree *t, node_id dir, const char *name, node_id known,
 int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 	struct tree_lookup *l)
 {
-	return ask(t, dir, name, known, l, true);
+	return name_ask(t, dir, name, known, l, true);
 }
 
 /*
@@ -271,10 +272,10 @@ static int ask_again(struct tree *t, node_id dir, const char *name,
 		if (known != 0)
 			manifest_checked(
 				t->config.manifest, known, tree_now_s());
-		return ask(t, dir, name, known, l, false);
+		return name_ask(t, dir, name, known, l, false);
 	}
 	if (probe)
-		(void)ask(t, dir, name, known, NULL, true);
+		(void)name_ask(t, dir, name, known, NULL, true);
 	return 1;
 }
 
@@ -418,7 +419,7 @@ int tree_open_root(struct tree *t, struct error *err)
 	return 0;
 }
 
-static void check_root(struct tree *t)
+static void name_check_root(struct tree *t)
 {
 	struct ask_root *a = calloc(1, sizeof(*a));
 
@@ -439,7 +440,7 @@ void tree_revalidate_dir(struct tree *t, const struct node_info *dir)
 		return;
 	manifest_checked(t->config.manifest, dir->id, tree_now_s());
 	if (dir->id == NODE_ROOT)
-		check_root(t);
+		name_check_root(t);
 	else
 		tree_recheck(t, dir->id);
 }

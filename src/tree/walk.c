@@ -181,7 +181,7 @@ static int listing_new(struct tree *t, node_id dir, struct listing **out)
 }
 
 /* Wait with a listing that is going on, or for the next one. Lock held. */
-static bool join(
+static bool walk_join(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w)
 {
 	ASSERT_HELD(&t->lock);
@@ -218,7 +218,7 @@ static int list(struct tree *t, node_id dir, bool again, uint64_t since,
 	if (rc < 0)
 		return rc;
 	pthread_mutex_lock(&t->lock);
-	if (t->stopping || join(t, dir, since, w)) {
+	if (t->stopping || walk_join(t, dir, since, w)) {
 		rc = t->stopping ? -ENOTCONN : 0;
 		pthread_mutex_unlock(&t->lock);
 		listing_free(g);

@@ -106,7 +106,7 @@ uint64_t profile_stamp(void)
 
 /* -- INI ------------------------------------------------------------------- */
 
-static char *trim(char *text)
+static char *creds_file_trim(char *text)
 {
 	size_t len;
 
@@ -126,10 +126,10 @@ static bool is_section(char *line, const char *kind, const char *want)
 	if (!end)
 		return false;
 	*end = '\0';
-	name = trim(line + 1);
+	name = creds_file_trim(line + 1);
 	if (*kind && strncmp(name, kind, strlen(kind)) == 0 &&
 		strchr(" \t", name[strlen(kind)]))
-		return strcmp(trim(name + strlen(kind)), want) == 0;
+		return strcmp(creds_file_trim(name + strlen(kind)), want) == 0;
 	/* Only "default" and the credentials file leave the kind out. */
 	if (strcmp(kind, "profile") == 0 && strcmp(want, "default") != 0)
 		return false;
@@ -147,7 +147,7 @@ static bool ini_find(char *text, const char *kind, const char *section,
 		bool nested = strchr(" \t", *line) && *line;
 		char *equals;
 
-		line = trim(line);
+		line = creds_file_trim(line);
 		if (*line == '[') {
 			inside = is_section(line, kind, section);
 			continue;
@@ -156,10 +156,10 @@ static bool ini_find(char *text, const char *kind, const char *section,
 		if (!inside || nested || strchr("#;", *line) || !equals)
 			continue;
 		*equals = '\0';
-		if (strcmp(trim(line), name) != 0 ||
-			strlen(trim(equals + 1)) >= size)
+		if (strcmp(creds_file_trim(line), name) != 0 ||
+			strlen(creds_file_trim(equals + 1)) >= size)
 			continue;
-		strcpy(out, trim(equals + 1));
+		strcpy(out, creds_file_trim(equals + 1));
 		return *out != '\0';
 	}
 	return false;

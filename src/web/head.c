@@ -97,7 +97,7 @@ static void take_retry_after(struct head *h, const char *value)
 	h->retry_after_ns = s * NS_PER_S;
 }
 
-static void take_text(char *out, size_t size, const char *value)
+static void head_take_text(char *out, size_t size, const char *value)
 {
 	size_t len = strlen(value);
 
@@ -108,7 +108,7 @@ static void take_text(char *out, size_t size, const char *value)
 static void take_type(struct head *h, char *value)
 {
 	value[strcspn(value, "; \t")] = '\0';
-	take_text(h->type, sizeof(h->type), value);
+	head_take_text(h->type, sizeof(h->type), value);
 }
 
 static void take_header(struct head *h, const char *name, char *value)
@@ -126,16 +126,16 @@ static void take_header(struct head *h, const char *name, char *value)
 	else if (strcasecmp(name, "retry-after") == 0)
 		take_retry_after(h, value);
 	else if (strcasecmp(name, "x-amz-bucket-region") == 0)
-		take_text(h->region, sizeof(h->region), value);
+		head_take_text(h->region, sizeof(h->region), value);
 	else if (strcasecmp(name, "location") == 0)
-		take_text(h->location, sizeof(h->location), value);
+		head_take_text(h->location, sizeof(h->location), value);
 	else if (strcasecmp(name, "content-type") == 0)
 		take_type(h, value);
 	else if (strcasecmp(name, "content-encoding") == 0)
 		h->encoded = strcasecmp(value, "identity") != 0;
 }
 
-static void take_status(struct head *h, const char *line)
+static void head_take_status(struct head *h, const char *line)
 {
 	const char *at = strchr(line, ' ');
 	uint64_t code = 0;
@@ -160,7 +160,7 @@ void head_line(struct head *h, const char *line, size_t len)
 	memcpy(copy, line, len);
 	copy[len] = '\0';
 	if (strncmp(copy, "HTTP/", 5) == 0) {
-		take_status(h, copy);
+		head_take_status(h, copy);
 		return;
 	}
 	colon = strchr(copy, ':');

@@ -154,9 +154,9 @@ static bool take_word(struct reader *r)
 	return n > 0;
 }
 
-static bool take_value(struct reader *r);
+static bool json_take_value(struct reader *r);
 
-static bool take_member(struct reader *r)
+static bool json_take_member(struct reader *r)
 {
 	char key[sizeof(r->key)];
 
@@ -165,7 +165,7 @@ static bool take_member(struct reader *r)
 		return false;
 	skip_blanks(r);
 	if (r->at < r->end && (*r->at == '{' || *r->at == '['))
-		return take_value(r);
+		return json_take_value(r);
 	if (take_char(r, '"') ? !take_string(r, r->text, sizeof(r->text))
 			      : !take_word(r))
 		return false;
@@ -173,13 +173,13 @@ static bool take_member(struct reader *r)
 	return true;
 }
 
-static bool take_object(struct reader *r)
+static bool json_take_object(struct reader *r)
 {
 	r->objects++;
 	if (!take_char(r, '}')) {
 		do {
 			skip_blanks(r);
-			if (!take_member(r))
+			if (!json_take_member(r))
 				return false;
 		} while (take_char(r, ','));
 		if (!take_char(r, '}'))
@@ -195,20 +195,20 @@ static bool take_array(struct reader *r)
 	if (take_char(r, ']'))
 		return true;
 	do {
-		if (!take_value(r))
+		if (!json_take_value(r))
 			return false;
 	} while (take_char(r, ','));
 	return take_char(r, ']');
 }
 
-static bool take_value(struct reader *r)
+static bool json_take_value(struct reader *r)
 {
 	bool good;
 
 	if (++r->depth > JSON_DEPTH_MAX)
 		return false;
 	if (take_char(r, '{'))
-		good = take_object(r);
+		good = json_take_object(r);
 	else if (take_char(r, '['))
 		good = take_array(r);
 	else if (take_char(r, '"'))
@@ -223,7 +223,7 @@ int json_walk(const char *text, size_t len, json_value_fn *fn, void *arg)
 {
 	struct reader r = {.at = text, .end = text + len, .fn = fn, .arg = arg};
 
-	if (!take_value(&r))
+	if (!json_take_value(&r))
 		return -EBADMSG;
 	skip_blanks(&r);
 	return r.at == r.end ? 0 : -EBADMSG;

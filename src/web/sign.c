@@ -17,7 +17,7 @@
 #define HASH_BYTES 32
 #define ALGORITHM "AWS4-HMAC-SHA256"
 
-static void put_hex(const unsigned char *hash, char out[SIGN_HEX_BYTES])
+static void sign_put_hex(const unsigned char *hash, char out[SIGN_HEX_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -33,7 +33,7 @@ void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES])
 	unsigned char hash[HASH_BYTES] = {0};
 
 	(void)SHA256(data, len, hash); /* cannot fail for these arguments */
-	put_hex(hash, out);
+	sign_put_hex(hash, out);
 }
 
 static bool hmac(const void *key, size_t key_len, const char *text,
@@ -180,7 +180,7 @@ int sign_headers(
 	else if (!hmac(cache->key, HASH_BYTES, scratch.at, mac))
 		rc = -EIO;
 	if (rc == 0) {
-		put_hex(mac, signature);
+		sign_put_hex(mac, signature);
 		put_lines(out, r, date, scope.at, signature);
 		rc = out->failed ? -ENOMEM : 0;
 	}

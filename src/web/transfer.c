@@ -182,7 +182,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 }
 
 /* Leave libcurl and all lists. */
-static void detach(struct transfer *t)
+static void transfer_detach(struct transfer *t)
 {
 	struct loop *l = t->loop;
 
@@ -201,7 +201,7 @@ static void detach(struct transfer *t)
 
 void transfer_drop(struct transfer *t)
 {
-	detach(t);
+	transfer_detach(t);
 }
 
 static int send_now(struct loop *l, struct transfer *t)
@@ -246,7 +246,7 @@ void transfer_send(struct loop *l, struct transfer *t)
 		COUNT(l->e->config.counters, origin_requests);
 		return;
 	}
-	detach(t);
+	transfer_detach(t);
 	if (rc == -EAGAIN)
 		transfer_start_later(l, t, AGAIN_NS);
 	else
@@ -298,7 +298,7 @@ static void reap_one(CURL *easy, CURLcode code)
 	if (status == 0 && t->state != ARRIVING)
 		status = -EBADMSG;
 	t->why = (int)code;
-	detach(t);
+	transfer_detach(t);
 	t->ops->done(t, status);
 }
 
