@@ -82,4 +82,7 @@ if ctags --version 2>/dev/null | grep -q Universal; then
 	file src/store/entry.c 'int f(void)' '{' \
 		"$(yes '	g();' | head -n 78)" '}'
 	expect 'src/store/entry.c:2: f is longer than 80 lines'
+	file src/store/entry.c 'static int f(void)' '{' '}'
+	file src/cache/cache.c 'static int f(void)' '{' '}'
+	expect 'f() has a namesake in src/cache/cache.c'
 fi
