@@ -191,7 +191,7 @@ static int open_tables(struct engine *engine, struct error *err)
 			"no memory for %u batches of %" PRIu64 " bytes",
 			slab_count(&engine->s),
 			(uint64_t)engine->s.c.batch * engine->s.sample_bytes);
-	if (entries_init(engine, entry_count(engine)) < 0)
+	if (entries_new(&engine->entries, entry_count(engine)) < 0)
 		return error_set(err, -ENOMEM, "no memory for the pool");
 	return 0;
 }
@@ -344,7 +344,8 @@ static void abandon(struct engine *engine)
 	LOCK_SCOPE(&engine->turn.lock);
 	workers_release(engine);
 	engine->workers = NULL;
-	entries_release(engine);
+	entries_free(engine->entries, &engine->memory);
+	engine->entries = NULL;
 	memory_trim(&engine->memory);
 }
 
@@ -353,7 +354,8 @@ static void loader_free(struct engine *engine)
 	reader_release(engine);
 	help_free(engine->help);
 	workers_release(engine);
-	entries_release(engine);
+	entries_free(engine->entries, &engine->memory);
+	engine->entries = NULL;
 	planner_release(engine);
 	echo_release(engine);
 	meter_free(engine->meter);

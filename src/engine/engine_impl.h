@@ -42,6 +42,7 @@
 #include "store/store.h"
 
 struct engine;
+struct entries;
 struct step;
 struct read_op;
 
@@ -270,16 +271,8 @@ struct engine {
 	uint32_t unfinished;	       /* servings that are planned, not done */
 	uint64_t returned;	       /* the number of the next batch */
 
-	/* The pool. */
-	struct entry *entries, *entries_free;
-	uint32_t entries_count, free_entries;
-	struct entry **buckets;
-	uint32_t bucket_mask;
-	struct list urgent, ahead, read_ahead, idle_entries;
-	uint32_t ahead_count; /* entries on `ahead` */
-	uint64_t kept_bytes;  /* charged for `kept` */
-	uint32_t kept_count;
-	struct worker *alone; /* who may take all memory, see make.c */
+	struct entries *entries; /* the pool */
+	struct worker *alone;	 /* who may take all memory, see make.c */
 
 	struct meter *meter;
 	struct error message, damage;
@@ -289,9 +282,20 @@ struct engine {
 
 /* -- entry.c: the pool -- */
 
-/* Tables; -ENOMEM. */
-int entries_init(struct engine *engine, uint64_t count);
-void entries_release(struct engine *engine);
+/* Also to be freed after -ENOMEM. */
+int entries_new(struct entries **out, uint64_t count);
+void entries_free(struct entries *all, struct memory *memory);
+/* How many may be added; how many are to be read that are not planned. */
+uint32_t entries_unused(const struct entries *all);
+uint32_t entries_ahead(const struct entries *all);
+/* What is read next, or NULL. */
+struct entry *entries_first_urgent(const struct entries *all);
+struct entry *entries_first_ahead(const struct entries *all);
+/* What is kept for servings to come, and its cost in memory. */
+void entries_keep(struct entries *all, uint64_t cost);
+void entries_drop(struct entries *all, uint64_t cost);
+uint32_t entries_kept(const struct entries *all);
+uint64_t entries_kept_bytes(const struct entries *all);
 uint64_t entries_bytes(uint64_t count);
 
 struct entry *entry_find(struct engine *engine, uint64_t fresh);
@@ -310,12 +314,18 @@ void entry_wake(struct engine *engine, struct entry *e);
 /* One serving is over. */
 void entry_served(struct engine *engine, struct entry *e, uint32_t echo);
 void entry_drop_encoded(struct engine *engine, struct entry *e);
+void entry_drop_kept(struct engine *engine, struct entry *e);
+/* To the front of what is to be read. */
+void entry_read_first(struct engine *engine, struct entry *e);
 /* Nobody works on it: to be read if it is planned, else put aside. */
 void entry_settle(struct engine *engine, struct entry *e);
 /* Drop what is not needed soon, one entry a call. False: there is none. */
 bool entries_reclaim(struct engine *engine);
 /* Drop what is read but not being worked on, whatever it is. */
 bool entries_reclaim_queued(struct engine *engine);
+
+/* -- damage.c -- */
+
 /*
  * What is read for the entry cannot be used: the policy decides. `stage` and
  * `what` are for the message.

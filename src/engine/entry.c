@@ -24,8 +24,16 @@
 #include "base/clock.h"
 #include "engine/engine_impl.h"
 
-#define SUBSTITUTES_MAX 16
-#define SUBSTITUTE_PURPOSE UINT64_C(0x7375627374697475) /* "substitu" */
+struct entries {
+	struct entry *table, *free;
+	uint32_t count, free_count;
+	struct entry **buckets;
+	uint32_t bucket_mask;
+	struct list urgent, ahead, read_ahead, idle;
+	uint32_t ahead_count; /* entries on `ahead` */
+	uint64_t kept_bytes;  /* charged for `kept` */
+	uint32_t kept_count;
+};
 
 /* -- The table ------------------------------------------------------------- */
 
@@ -44,49 +52,103 @@ uint64_t entries_bytes(uint64_t count)
 		bucket_count(count) * sizeof(struct entry *);
 }
 
-int entries_init(struct engine *engine, uint64_t count)
+int entries_new(struct entries **out, uint64_t count)
 {
+	struct entries *all = calloc(1, sizeof(*all));
 	uint32_t buckets = bucket_count(count);
 
-	list_init(&engine->urgent);
-	list_init(&engine->ahead);
-	list_init(&engine->read_ahead);
-	list_init(&engine->idle_entries);
+	if (!all)
+		return -ENOMEM;
+	*out = all;
+	list_init(&all->urgent);
+	list_init(&all->ahead);
+	list_init(&all->read_ahead);
+	list_init(&all->idle);
 	if (count > UINT32_MAX / 2)
 		return -ENOMEM;
-	engine->entries = calloc(count, sizeof(*engine->entries));
-	engine->buckets = calloc(buckets, sizeof(struct entry *));
-	if (!engine->entries || !engine->buckets)
+	all->table = calloc(count, sizeof(*all->table));
+	all->buckets = calloc(buckets, sizeof(struct entry *));
+	if (!all->table || !all->buckets)
 		return -ENOMEM;
-	engine->entries_count = engine->free_entries = (uint32_t)count;
-	engine->bucket_mask = buckets - 1;
+	all->count = all->free_count = (uint32_t)count;
+	all->bucket_mask = buckets - 1;
 	for (uint64_t i = 0; i < count; i++) {
-		engine->entries[i].next = engine->entries_free;
-		engine->entries_free = &engine->entries[i];
+		all->table[i].next = all->free;
+		all->free = &all->table[i];
 	}
 	return 0;
 }
 
 /* Buffers of entries that a read has stay. */
-void entries_release(struct engine *engine)
+void entries_free(struct entries *all, struct memory *memory)
 {
-	for (uint32_t i = 0; engine->entries && i < engine->entries_count;
-		i++) {
-		struct entry *e = &engine->entries[i];
+	for (uint32_t i = 0; all && all->table && i < all->count; i++) {
+		struct entry *e = &all->table[i];
 
 		free(e->why);
-		memory_put(&engine->memory, e->encoded);
-		memory_put(&engine->memory, e->kept);
+		memory_put(memory, e->encoded);
+		memory_put(memory, e->kept);
 	}
-	free(engine->entries);
-	free(engine->buckets);
-	engine->entries = NULL;
-	engine->buckets = NULL;
+	if (all) {
+		free(all->table);
+		free(all->buckets);
+	}
+	free(all);
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+uint32_t entries_unused(const struct entries *all)
+{
+	return all->free_count;
+}
+
+uint32_t entries_ahead(const struct entries *all)
+{
+	return all->ahead_count;
+}
+
+static struct entry *first_of(const struct list *list)
+{
+	return list_empty(list) ? NULL
+				: CONTAINER_OF(list->next, struct entry, node);
+}
+
+struct entry *entries_first_urgent(const struct entries *all)
+{
+	return first_of(&all->urgent);
+}
+
+struct entry *entries_first_ahead(const struct entries *all)
+{
+	return first_of(&all->ahead);
+}
+
+uint64_t entries_kept_bytes(const struct entries *all)
+{
+	return all->kept_bytes;
+}
+
+uint32_t entries_kept(const struct entries *all)
+{
+	return all->kept_count;
+}
+
+void entries_keep(struct entries *all, uint64_t cost)
+{
+	all->kept_bytes += cost;
+	all->kept_count++;
+}
+
+void entries_drop(struct entries *all, uint64_t cost)
+{
+	all->kept_bytes -= cost;
+	all->kept_count--;
 }
 
 static struct entry **bucket_of(const struct engine *engine, uint64_t fresh)
 {
-	return &engine->buckets[fresh & engine->bucket_mask];
+	return &engine->entries->buckets[fresh & engine->entries->bucket_mask];
 }
 
 struct entry *entry_find(struct engine *engine, uint64_t fresh)
@@ -102,10 +164,10 @@ struct entry *entry_add(struct engine *engine, const struct schedule_slot *slot,
 	const struct example *example)
 {
 	struct entry **bucket = bucket_of(engine, slot->fresh),
-		     *e = engine->entries_free;
+		     *e = engine->entries->free;
 
-	engine->entries_free = e->next;
-	engine->free_entries--;
+	engine->entries->free = e->next;
+	engine->entries->free_count--;
 	*e = (struct entry){
 		.next = *bucket,
 		.slot = *slot,
@@ -130,12 +192,11 @@ void entry_serve(struct entry *e, const struct schedule_slot *slot)
 	e->left = slot->servings;
 }
 
-static void drop_kept(struct engine *engine, struct entry *e)
+void entry_drop_kept(struct engine *engine, struct entry *e)
 {
 	if (!e->kept)
 		return;
-	engine->kept_bytes -= memory_cost(e->kept_bytes);
-	engine->kept_count--;
+	entries_drop(engine->entries, memory_cost(e->kept_bytes));
 	memory_put(&engine->memory, e->kept);
 	e->kept = NULL;
 }
@@ -154,13 +215,13 @@ static void entry_free(struct engine *engine, struct entry *e)
 		at = &(*at)->next;
 	*at = e->next;
 	entry_list(engine, e, ON_NONE);
-	drop_kept(engine, e);
+	entry_drop_kept(engine, e);
 	entry_drop_encoded(engine, e);
 	free(e->why);
 	e->why = NULL;
-	e->next = engine->entries_free;
-	engine->entries_free = e;
-	engine->free_entries++;
+	e->next = engine->entries->free;
+	engine->entries->free = e;
+	engine->entries->free_count++;
 }
 
 /* -- States and lists ------------------------------------------------------ */
@@ -174,36 +235,37 @@ void entry_state(struct engine *engine, struct entry *e, enum entry_state state)
 static void take_off(struct engine *engine, struct entry *e)
 {
 	list_del(&e->node);
-	engine->ahead_count -= e->on == ON_AHEAD;
+	engine->entries->ahead_count -= e->on == ON_AHEAD;
 }
 
 void entry_list(struct engine *engine, struct entry *e, enum entry_list on)
 {
 	struct list *heads[] = {
 		[ON_NONE] = NULL,
-		[ON_URGENT] = &engine->urgent,
-		[ON_AHEAD] = &engine->ahead,
-		[ON_READY] = &engine->read_ahead,
-		[ON_IDLE] = &engine->idle_entries,
+		[ON_URGENT] = &engine->entries->urgent,
+		[ON_AHEAD] = &engine->entries->ahead,
+		[ON_READY] = &engine->entries->read_ahead,
+		[ON_IDLE] = &engine->entries->idle,
 	};
 
 	if (e->on == on)
 		return;
 	take_off(engine, e);
 	e->on = on;
-	engine->ahead_count += on == ON_AHEAD;
+	engine->entries->ahead_count += on == ON_AHEAD;
 	if (on != ON_NONE)
 		list_add_tail(heads[on], &e->node);
 }
 
 /* To the front of what is to be read. */
-static void read_first(struct engine *engine, struct entry *e)
+void entry_read_first(struct engine *engine, struct entry *e)
 {
-	struct list *head = e->planned ? &engine->urgent : &engine->ahead;
+	struct list *head =
+		e->planned ? &engine->entries->urgent : &engine->entries->ahead;
 
 	take_off(engine, e);
 	e->on = e->planned ? ON_URGENT : ON_AHEAD;
-	engine->ahead_count += e->on == ON_AHEAD;
+	engine->entries->ahead_count += e->on == ON_AHEAD;
 	list_add_tail(head->next, &e->node);
 }
 
@@ -285,7 +347,7 @@ void entry_settle(struct engine *engine, struct entry *e)
 
 static void drop(struct engine *engine, struct entry *e)
 {
-	drop_kept(engine, e);
+	entry_drop_kept(engine, e);
 	entry_drop_encoded(engine, e);
 	entry_state(engine, e, ENTRY_ABSENT);
 }
@@ -294,17 +356,18 @@ bool entries_reclaim(struct engine *engine)
 {
 	struct entry *e;
 
-	if (!list_empty(&engine->idle_entries)) {
-		e = CONTAINER_OF(engine->idle_entries.prev, struct entry, node);
+	if (!list_empty(&engine->entries->idle)) {
+		e = CONTAINER_OF(
+			engine->entries->idle.prev, struct entry, node);
 		drop(engine, e);
 		entry_list(engine, e, ON_NONE);
 		return true;
 	}
-	if (list_empty(&engine->read_ahead))
+	if (list_empty(&engine->entries->read_ahead))
 		return false;
-	e = CONTAINER_OF(engine->read_ahead.prev, struct entry, node);
+	e = CONTAINER_OF(engine->entries->read_ahead.prev, struct entry, node);
 	drop(engine, e);
-	read_first(engine, e);
+	entry_read_first(engine, e);
 	return true;
 }
 
@@ -347,127 +410,4 @@ bool entries_reclaim_queued(struct engine *engine)
 		}
 	}
 	return false;
-}
-
-/* -- Damage ---------------------------------------------------------------- */
-
-static void count_damaged(struct engine *engine, uint64_t index)
-{
-	uint64_t bytes;
-
-	meter_damaged(engine->meter, index, engine->examples, &bytes);
-	memory_charge_over(&engine->memory, bytes);
-}
-
-static void count_error(struct refrain_stats *out, int error, const char *stage)
-{
-	out->errors++;
-	if (error == -E2BIG)
-		out->errors_too_large++;
-	else if (error == -EMEDIUMTYPE)
-		out->errors_format++;
-	else if (error == -EBADMSG || strcmp(stage, "read") != 0)
-		out->errors_damaged++;
-	else
-		out->errors_read++;
-}
-
-/* The next candidate. */
-static void substitute(struct engine *engine, struct entry *e)
-{
-	uint64_t words[] = {
-		SUBSTITUTE_PURPOSE, e->slot.epoch, e->slot.index, ++e->attempt};
-
-	e->index = hash64(words, sizeof(words), engine->s.c.seed) %
-		engine->examples;
-	dataset_example(engine->dataset, e->index, &e->example);
-	e->label = e->example.label;
-	e->size_hint = 0;
-	e->tries = 0;
-	e->picture = (struct picture){.declined = false};
-	e->was_read = e->was_decoded = e->slot.echo > 0;
-	entry_state(engine, e, ENTRY_ABSENT);
-	read_first(engine, e);
-}
-
-/* What the process lacks says nothing about the example. */
-static bool is_local(int error)
-{
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-}
-
-static void stop_for_want(
-	struct engine *engine, const struct entry *e, int error)
-{
-	const char *advice = "lower memory_bytes, or give the process more";
-
-	if (error == -EMFILE)
-		advice = "raise the limit of open files (ulimit -n), or lower "
-			 "reads_ahead";
-	else if (error == -ENFILE)
-		advice = "raise /proc/sys/fs/file-max";
-	engine->stopped = error;
-	engine->failure = (struct refrain_failure){
-		.error = error,
-		.stage = e->error_stage,
-		.index = e->index,
-		.step = engine->step_first,
-	};
-	(void)error_set(
-		&engine->message, error, "%s; %s", engine->damage.msg, advice);
-}
-
-/* Keep why the example failed; its substitutes are another matter. */
-static void note_why(
-	struct engine *engine, struct entry *e, int error, const char *stage)
-{
-	count_damaged(engine, e->index);
-	if (e->error) {
-		meter_stats(engine->meter)->substitute_errors++;
-		return;
-	}
-	count_error(meter_stats(engine->meter), error, stage);
-	e->error = error;
-	e->error_index = e->index;
-	e->why = strdup(engine->damage.msg); /* without it: the number */
-}
-
-static void note_no_substitute(struct entry *e)
-{
-	struct error why;
-
-	if (!e->why || !e->attempt)
-		return;
-	(void)error_set(&why, e->error,
-		"%s; none of %u substitutes could be used", e->why, e->attempt);
-	free(e->why);
-	e->why = strdup(why.msg);
-}
-
-void entry_fail(struct engine *engine, struct entry *e, int error,
-	const char *stage, const char *what)
-{
-	(void)error_set(&engine->damage, error, "cannot %s '%s': %s", stage,
-		e->example.name, what);
-	drop_kept(engine, e);
-	entry_drop_encoded(engine, e);
-	if (!e->error)
-		e->error_stage = stage[0] == 'r' ? REFRAIN_STAGE_READ
-						 : REFRAIN_STAGE_DECODE;
-	if (is_local(error))
-		stop_for_want(engine, e, error);
-	else
-		note_why(engine, e, error, stage);
-	if (!is_local(error) && engine->s.c.policy == REFRAIN_SUBSTITUTE &&
-		engine->examples > 1 && e->attempt < SUBSTITUTES_MAX) {
-		substitute(engine, e);
-		return;
-	}
-	if (is_local(error))
-		e->error = error;
-	else
-		note_no_substitute(e);
-	entry_list(engine, e, ON_NONE);
-	entry_state(engine, e, ENTRY_FAILED);
-	entry_settle(engine, e);
 }

@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libengine.la
 libengine_la_SOURCES = \
+	src/engine/damage.c \
 	src/engine/direct.c \
 	src/engine/echo.c \
 	src/engine/engine.c \

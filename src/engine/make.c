@@ -331,8 +331,7 @@ static void give_back_keep(struct make *m, size_t bytes)
 
 	if (!m->keep)
 		return;
-	engine->kept_bytes -= memory_cost(bytes);
-	engine->kept_count--;
+	entries_drop(engine->entries, memory_cost(bytes));
 	memory_put(&engine->memory, m->keep);
 	m->keep = NULL;
 }

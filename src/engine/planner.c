@@ -28,7 +28,7 @@ static bool wants_step(const struct engine *engine)
 	return !p->at_end && lender_has_free(engine->lender) &&
 		engine->step_end - engine->step_first <
 		engine->s.c.batches_ahead &&
-		engine->free_entries >= engine->s.c.batch;
+		entries_unused(engine->entries) >= engine->s.c.batch;
 }
 
 static bool wants_ahead(const struct engine *engine)
@@ -37,7 +37,8 @@ static bool wants_ahead(const struct engine *engine)
 
 	return p->read_fresh < p->fresh_end &&
 		p->read_fresh < p->planned_fresh + room_ahead(engine) &&
-		engine->free_entries >= engine->s.c.batch + AHEAD_MAX;
+		entries_unused(engine->entries) >=
+		engine->s.c.batch + AHEAD_MAX;
 }
 
 bool planner_wants(const struct engine *engine)

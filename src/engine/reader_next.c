@@ -132,10 +132,10 @@ static bool reads_ahead(struct engine *engine)
 	struct reader *reader = &engine->reader;
 
 	if (!engine->s.measures || help_plans(engine->help))
-		return !list_empty(&engine->ahead);
-	if (list_empty(&engine->ahead))
+		return entries_first_ahead(engine->entries) != NULL;
+	if (!entries_first_ahead(engine->entries))
 		reader->bursting = false;
-	else if (engine->ahead_count + engine->s.c.reads_ahead >=
+	else if (entries_ahead(engine->entries) + engine->s.c.reads_ahead >=
 			room_ahead(engine) ||
 		engine->planner.read_fresh >= engine->planner.fresh_end)
 		reader->bursting = true;
@@ -145,16 +145,15 @@ static bool reads_ahead(struct engine *engine)
 /* False: there is nothing more to be read, or no room. */
 static bool start_next(struct engine *engine)
 {
-	bool urgent = !list_empty(&engine->urgent);
-	struct entry *e;
+	struct entry *e = entries_first_urgent(engine->entries);
+	bool urgent = e != NULL;
 
-	if (!urgent && !reads_ahead(engine))
-		return false;
-	e = CONTAINER_OF((urgent ? &engine->urgent : &engine->ahead)->next,
-		struct entry, node);
-	if (e->example.whole &&
-		!help_knows(
-			engine->help, e->slot.fresh, e->index == e->slot.index))
+	if (!urgent && reads_ahead(engine))
+		e = entries_first_ahead(engine->entries);
+	if (!e ||
+		(e->example.whole &&
+			!help_knows(engine->help, e->slot.fresh,
+				e->index == e->slot.index)))
 		return false;
 	return urgent ? start_urgent(engine, e) : start_ahead(engine, e);
 }
@@ -164,12 +163,13 @@ void reader_pump(struct engine *engine)
 	struct reader *reader = &engine->reader;
 	bool full;
 
-	while (!engine->closing && !engine->stopped && !engine->alone &&
-		reader->free && reader->busy < reader->allowed &&
-		start_next(engine))
+	if (engine->closing)
+		return;
+	while (!engine->stopped && !engine->alone && reader->free &&
+		reader->busy < reader->allowed && start_next(engine))
 		;
 	full = reader->busy >= reader->allowed &&
-		(!list_empty(&engine->urgent) || reads_ahead(engine));
+		(entries_first_urgent(engine->entries) || reads_ahead(engine));
 	if (full && !reader->full) {
 		reader->burst = (struct auto_burst){0};
 		meter_burst(engine->meter);

@@ -44,11 +44,11 @@ static uint64_t ahead_bytes(const struct engine *engine)
 
 void room_count_kept(struct engine *engine, uint64_t cost)
 {
-	engine->kept_bytes += cost;
-	engine->kept_count++;
-	if (engine->kept_bytes > meter_stats(engine->meter)->pool_bytes_peak)
-		meter_stats(engine->meter)->pool_bytes_peak =
-			engine->kept_bytes;
+	struct refrain_stats *stats = meter_stats(engine->meter);
+
+	entries_keep(engine->entries, cost);
+	if (entries_kept_bytes(engine->entries) > stats->pool_bytes_peak)
+		stats->pool_bytes_peak = entries_kept_bytes(engine->entries);
 }
 
 /*
@@ -63,10 +63,12 @@ struct buffer *room_to_keep(struct engine *engine, size_t bytes)
 	uint64_t reserve = engine->memory_share / 8 + ahead_bytes(engine);
 	struct buffer *b;
 
-	if (engine->outstanding_max > engine->kept_count)
-		reserve += (engine->outstanding_max - engine->kept_count) *
+	if (engine->outstanding_max > entries_kept(engine->entries))
+		reserve += (engine->outstanding_max -
+				   entries_kept(engine->entries)) *
 			(cost < file ? cost : file);
-	if (engine->kept_bytes + cost + reserve > engine->memory_share)
+	if (entries_kept_bytes(engine->entries) + cost + reserve >
+		engine->memory_share)
 		return NULL;
 	b = memory_get(&engine->memory, bytes);
 	if (!b)

@@ -94,7 +94,7 @@ static void derive(struct engine *engine, const struct meter_view *m,
 		out->min_lag_steps = 0;
 	out->echo_factor = ratio(e.p, e.q);
 	out->echo_changes = engine->echoes.made;
-	out->pool_bytes = engine->kept_bytes;
+	out->pool_bytes = entries_kept_bytes(engine->entries);
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
 	out->t_upstream_ms = upstream_ms(engine, m);
