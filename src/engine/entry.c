@@ -108,7 +108,7 @@ uint32_t entries_ahead(const struct entries *all)
 	return all->ahead_count;
 }
 
-static struct entry *first_of(const struct list *list)
+static struct entry *first_on_list(const struct list *list)
 {
 	return list_empty(list) ? NULL
 				: CONTAINER_OF(list->next, struct entry, node);
@@ -116,12 +116,12 @@ static struct entry *first_of(const struct list *list)
 
 struct entry *entries_first_urgent(const struct entries *all)
 {
-	return first_of(&all->urgent);
+	return first_on_list(&all->urgent);
 }
 
 struct entry *entries_first_ahead(const struct entries *all)
 {
-	return first_of(&all->ahead);
+	return first_on_list(&all->ahead);
 }
 
 uint64_t entries_kept_bytes(const struct entries *all)
