@@ -9,11 +9,15 @@
 #include "base/cleanup.h"
 #include "command.h"
 #include "daemon/daemon.h"
+#include "far_options.h"
 #include "progress.h"
 
 struct index_args {
 	const char *output;
+	struct mount_options options;
 };
+
+#define FIELD(f) offsetof(struct index_args, options.f)
 
 static const struct option_def index_table[] = {
 	{
@@ -25,6 +29,7 @@ static const struct option_def index_table[] = {
 		.kind = OPTION_TEXT,
 		.offset = offsetof(struct index_args, output),
 	},
+	FAR_OPTIONS(FIELD),
 	{.name = NULL},
 };
 
@@ -43,20 +48,21 @@ static void index_show(void *arg, uint64_t files, uint64_t bytes)
 	progress_show(arg, files, bytes, 0, " found");
 }
 
-static int index_to(const char *source, FILE *out, struct error *err)
+static int index_to(
+	const struct mount_options *options, FILE *out, struct error *err)
 {
 	struct progress progress;
 	int rc;
 
 	progress_begin(&progress);
-	rc = daemon_index(source, out, index_show, &progress, err);
+	rc = daemon_index(options, out, index_show, &progress, err);
 	progress_end(&progress);
 	return rc;
 }
 
 /* Replace the file only when it is complete. */
-static int index_to_file(
-	const char *source, const char *output, struct error *err)
+static int index_to_file(const struct mount_options *options,
+	const char *output, struct error *err)
 {
 	CLEANUP_FREE char *fresh = NULL;
 	FILE *out;
@@ -72,7 +78,7 @@ static int index_to_file(
 			"cannot write '%s': %m; give -o a place that you can "
 			"write",
 			fresh);
-	rc = index_to(source, out, err);
+	rc = index_to(options, out, err);
 	if (fclose(out) != 0 && rc == 0)
 		rc = error_set(err, -errno, "cannot write '%s': %m", fresh);
 	if (rc == 0 && rename(fresh, output) < 0)
@@ -90,9 +96,10 @@ int cmd_index(int argc, char **argv)
 
 	if (command_parse(&index_usage, argc, argv, &args, &status) < 0)
 		return status;
+	args.options.source = argv[1];
 	if (args.output && strcmp(args.output, "-") != 0)
-		rc = index_to_file(argv[1], args.output, &err);
+		rc = index_to_file(&args.options, args.output, &err);
 	else
-		rc = index_to(argv[1], stdout, &err);
+		rc = index_to(&args.options, stdout, &err);
 	return rc < 0 ? command_fail("index", &err) : EXIT_OK;
 }

@@ -22,7 +22,7 @@ refrain_SOURCES = \
 	tools/load_state.c \
 	tools/main.c \
 	tools/manual.c \
-	tools/mount.c \
+	tools/mount.c tools/far_options.h \
 	tools/mount_helper.c \
 	tools/mounts.c tools/mounts.h \
 	tools/plan.c \

@@ -12,6 +12,7 @@
 #include "cache/cache.h"
 #include "command.h"
 #include "daemon/daemon.h"
+#include "far_options.h"
 
 /* The option was not given. The daemon represents that as 0. */
 #define REVALIDATE_NEVER UINT_MAX
@@ -178,49 +179,7 @@ static const struct option_def mount_table[] = {
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(timeout_s),
 	},
-	{
-		.name = "endpoint-url",
-		.arg = "URL",
-		.help = "Use the S3 store at URL instead of AWS (default: "
-			"AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL).",
-		.kind = OPTION_TEXT,
-		.offset = FIELD(endpoint_url),
-	},
-	{
-		.name = "region",
-		.arg = "REGION",
-		.help = "Region of the bucket (default: AWS_REGION, the "
-			"profile's region, or the server's answer).",
-		.kind = OPTION_TEXT,
-		.offset = FIELD(region),
-	},
-	{
-		.name = "profile",
-		.arg = "NAME",
-		.help = "Use the credentials of profile NAME in ~/.aws "
-			"(default: AWS_PROFILE or 'default').",
-		.kind = OPTION_TEXT,
-		.offset = FIELD(profile),
-	},
-	{
-		.name = "no-sign-request",
-		.help = "Read a public bucket without credentials.",
-		.kind = OPTION_FLAG,
-		.offset = FIELD(no_sign_request),
-	},
-	{
-		.name = "requester-pays",
-		.help = "Accept charges for requests to a requester-pays "
-			"bucket.",
-		.kind = OPTION_FLAG,
-		.offset = FIELD(requester_pays),
-	},
-	{
-		.name = "insecure-tls",
-		.help = "Do not verify the server's certificate.",
-		.kind = OPTION_FLAG,
-		.offset = FIELD(insecure_tls),
-	},
+	FAR_OPTIONS(FIELD),
 	{
 		.name = "log-level",
 		.arg = "LEVEL",

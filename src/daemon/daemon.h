@@ -40,7 +40,7 @@ struct mount_options {
 	unsigned timeout_s; /* time limit of an origin request */
 	/* For remote sources; the environment supplies the rest. */
 	const char *endpoint_url, *region, *profile; /* or NULL */
-	bool no_sign_request, requester_pays, insecure_tls;
+	bool no_sign_request, requester_pays, insecure_tls, http2;
 	enum event_level log_level;
 	const char *log_file; /* NULL: standard error, or syslog */
 	bool log_json;
@@ -59,9 +59,10 @@ int daemon_run(const struct mount_options *options, struct error *err);
  * List a source and write the table of its files, without a mount. progress is
  * called several times a second and at the end. Returns 0, or -errno with err
  * set: the listing or the writing failed.
+ * Only the options of a source count.
  */
 typedef void index_progress_fn(void *arg, uint64_t files, uint64_t bytes);
-int daemon_index(const char *source, FILE *out, index_progress_fn *progress,
-	void *arg, struct error *err);
+int daemon_index(const struct mount_options *options, FILE *out,
+	index_progress_fn *progress, void *arg, struct error *err);
 
 #endif

@@ -258,15 +258,15 @@ static void scan_free(struct mount *m)
 	free(m);
 }
 
-int daemon_index(const char *source, FILE *out, index_progress_fn *progress,
-	void *arg, struct error *err)
+int daemon_index(const struct mount_options *options, FILE *out,
+	index_progress_fn *progress, void *arg, struct error *err)
 {
 	struct scan s = {.m = calloc(1, sizeof(*s.m))};
 	int rc;
 
 	if (!s.m)
 		return error_set(err, -ENOMEM, "%m");
-	s.m->options.source = source;
+	s.m->options = *options;
 	s.m->options.timeout_s = MOUNT_TIMEOUT_S;
 	rc = mount_resolve_source(s.m, err);
 	if (rc == 0)

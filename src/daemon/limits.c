@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cgroup.h"
 #include "base/size.h"
@@ -76,6 +77,16 @@ void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg)
 
 	for (size_t i = 0; i < n; i++)
 		fn(arg, sentence[i]);
+}
+
+void limits_of_source(struct mount *m, limit_fn *fn, void *arg)
+{
+	if (m->options.insecure_tls && strncmp(m->source, "http:", 5) != 0)
+		fn(arg,
+			"the server's certificate is not verified "
+			"(--insecure-tls): anybody in between can send other "
+			"data; set AWS_CA_BUNDLE to the authority's file "
+			"instead");
 }
 
 void limit_report(void *arg, const char *sentence)

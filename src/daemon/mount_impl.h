@@ -118,6 +118,7 @@ typedef void limit_fn(void *arg, const char *sentence);
 void limits_of_memory(struct mount *m, limit_fn *fn, void *arg);
 void limits_of_tiers(struct mount *m, limit_fn *fn, void *arg);
 void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg);
+void limits_of_source(struct mount *m, limit_fn *fn, void *arg);
 /* A limit_fn that writes to the log; arg is the mount. */
 void limit_report(void *arg, const char *sentence);
 

@@ -43,12 +43,6 @@ static int open_synthetic(
 }
 
 #ifdef HAVE_REMOTE
-static void log_line(void *arg, const char *line)
-{
-	(void)arg;
-	(void)fprintf(stderr, "refrain: %s\n", line);
-}
-
 static int open_remote(struct mount *m, struct origin **out, struct error *err)
 {
 	struct remote_config config = {
@@ -58,8 +52,9 @@ static int open_remote(struct mount *m, struct origin **out, struct error *err)
 		.no_sign_request = m->options.no_sign_request,
 		.requester_pays = m->options.requester_pays,
 		.insecure_tls = m->options.insecure_tls,
+		.http2 = m->options.http2,
 		.counters = &m->counters,
-		.say = log_line,
+		.events = m->events,
 	};
 	int rc = remote_new(out, m->source, &config, err);
 

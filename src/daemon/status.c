@@ -154,6 +154,7 @@ static void add_limits(json_t *o, struct mount *m)
 	limits_of_memory(m, append_limit, limits);
 	limits_of_tiers(m, append_limit, limits);
 	limits_of_kernel(m, append_limit, limits);
+	limits_of_source(m, append_limit, limits);
 	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
 	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
 	(void)json_object_set_new(o, "limits", limits);

@@ -80,8 +80,13 @@ static uint64_t throttle_pause(struct call *c)
 
 static bool repeat_throttled(struct call *c)
 {
+	struct event e = {.kind = EVENT_ORIGIN_THROTTLED};
+
 	COUNT(c->r->counters, origin_throttled);
-	engine_throttled(c->r->engine);
+	if (engine_throttled(c->r->engine)) {
+		e.n = engine_depth(c->r->engine);
+		event_report(c->r->events, &e);
+	}
 	if (++c->throttled > THROTTLED_MAX)
 		return false;
 	transfer_start_later(c->t.loop, &c->t, throttle_pause(c));

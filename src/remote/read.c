@@ -266,10 +266,12 @@ static void get_send(struct get *g, int which)
 static void get_slow(struct call *c)
 {
 	struct get *g = try_of(c)->get;
+	struct event e = {.kind = EVENT_ORIGIN_HEDGED, .path = g->file->path};
 
 	if (g->tries[1].get || !engine_may_hedge(g->r->engine))
 		return;
 	COUNT(g->r->counters, origin_hedged);
+	event_report(g->r->events, &e);
 	get_send(g, 1);
 }
 

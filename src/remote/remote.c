@@ -25,12 +25,6 @@
 
 /* -- What others are told -------------------------------------------------- */
 
-void remote_say(struct remote *r, const char *line)
-{
-	if (r->say)
-		r->say(r->say_arg, line);
-}
-
 void remote_words(struct remote *r, const char *words)
 {
 	LOCK_SCOPE(&r->lock);
@@ -40,24 +34,15 @@ void remote_words(struct remote *r, const char *words)
 
 void remote_hidden(struct remote *r, const char *key)
 {
-	struct bytes line = {0};
+	struct event e = {.kind = EVENT_ORIGIN_HIDDEN, .path = key};
 	bool first;
 
 	pthread_mutex_lock(&r->lock);
 	first = !r->told_hidden;
 	r->told_hidden = true;
 	pthread_mutex_unlock(&r->lock);
-	if (!first)
-		return;
-	bytes_text(&line, "hidden, because its name cannot be a path: '");
-	/* Encoded, so that nothing in it reaches a terminal. */
-	bytes_encode(&line, key, strnlen(key, 256), true);
-	bytes_text(&line,
-		"'; more may follow, status counts them "
-		"(origin_hidden)");
-	if (!line.failed)
-		remote_say(r, line.at);
-	bytes_release(&line);
+	if (first)
+		event_report(r->events, &e);
 }
 
 void remote_last_error(struct origin *o, struct error *err)
@@ -167,13 +152,14 @@ static const char *ca_file(void)
 	return NULL;
 }
 
-static void renewal_failed(void *arg, const char *why)
+static void renewal_ended(void *arg, const char *why)
 {
-	struct error line = {""};
+	struct remote *r = arg;
+	struct event e = {.kind = why ? EVENT_CREDENTIALS_FAILED
+				      : EVENT_CREDENTIALS_RENEWED,
+		.text = why};
 
-	(void)error_set(
-		&line, -EIO, "credentials could not be renewed: %s", why);
-	remote_say(arg, line.msg);
+	event_report(r->events, &e);
 }
 
 static int open_creds(
@@ -184,7 +170,7 @@ static int open_creds(
 		.ca_file = ca_file(),
 		.region = r->region,
 		.renewed = &r->counters->origin_renewed,
-		.failed = renewal_failed,
+		.ended = renewal_ended,
 		.arg = r,
 	};
 
@@ -226,8 +212,7 @@ int remote_new(struct origin **out, const char *source,
 		.chunk_bytes = CHUNK_BYTES,
 	};
 	r->counters = config->counters;
-	r->say = config->say;
-	r->say_arg = config->say_arg;
+	r->events = config->events;
 	r->payer = config->requester_pays;
 	r->uid = geteuid();
 	r->gid = getegid();

@@ -11,6 +11,7 @@
 
 #include "base/counters.h"
 #include "base/err.h"
+#include "base/events.h"
 #include "origin/origin.h"
 
 /* Settings from the mount's options. Strings are copied. */
@@ -24,9 +25,7 @@ struct remote_config {
 	bool http2;
 	unsigned loops, depth; /* 0: the defaults */
 	struct counters *counters;
-	/* A line for the log, without secrets. May be NULL. */
-	void (*say)(void *arg, const char *line);
-	void *say_arg;
+	const struct event_sink *events; /* gets no secrets; may be NULL */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/events.h"
 #include "origin/origin.h"
 #include "web/web.h"
 #include "remote/remote.h"
@@ -36,8 +37,7 @@ struct remote {
 	gid_t gid;
 	struct loop *late_loop;
 	struct post late; /* answers `no_memory` */
-	void (*say)(void *arg, const char *line);
-	void *say_arg;
+	const struct event_sink *events;
 
 	/* Abilities of an http server, learned from its answers; relaxed. */
 	atomic_bool no_dav, untagged;
@@ -110,9 +110,6 @@ void answer_note_failure(struct call *c, int status);
 
 /* -- remote.c ----------------------------------------------------------------
  */
-
-/* A line for the log. */
-void remote_say(struct remote *r, const char *line);
 
 /* Keep the reason of a failure and its remedy for remote_last_error(). */
 void remote_words(struct remote *r, const char *words);

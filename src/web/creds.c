@@ -34,7 +34,7 @@ struct creds {
 	char *profile, *ca_file, *region;
 	bool profile_given;
 	_Atomic uint64_t *renewed;
-	void (*failed)(void *arg, const char *why);
+	void (*ended)(void *arg, const char *why);
 	void *arg;
 	pthread_t thread;
 	bool started;
@@ -179,8 +179,8 @@ static bool is_same(const struct secret *a, const struct secret *b)
 
 static void renew_failed(struct creds *c, int rc, const struct error *err)
 {
-	if (c->failed)
-		c->failed(c->arg, err->msg[0] ? err->msg : strerror(-rc));
+	if (c->ended)
+		c->ended(c->arg, err->msg[0] ? err->msg : strerror(-rc));
 	pthread_mutex_lock(&c->lock);
 	c->due_ns = clock_now_ns() + AGAIN_NS;
 }
@@ -212,6 +212,8 @@ static void renew(struct creds *c)
 		if (c->renewed)
 			atomic_fetch_add_explicit(
 				c->renewed, 1, memory_order_relaxed);
+		if (c->ended)
+			c->ended(c->arg, NULL);
 	}
 	OPENSSL_cleanse(&fresh, sizeof(fresh));
 }
@@ -291,7 +293,7 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	c->region = copy_of(config->region);
 	c->profile_given = c->profile != NULL;
 	c->renewed = config->renewed;
-	c->failed = config->failed;
+	c->ended = config->ended;
 	c->arg = config->arg;
 	pthread_mutex_init(&c->lock, NULL);
 	cond_init(&c->cond);

@@ -30,8 +30,8 @@ struct creds_config {
 	const char *ca_file;	   /* for TLS to the services, or NULL */
 	const char *region;	   /* for STS; NULL: the profile's */
 	_Atomic uint64_t *renewed; /* a counter */
-	/* A renewal that failed, in one line without secrets. May be NULL. */
-	void (*failed)(void *arg, const char *why);
+	/* A renewal: why it failed, without secrets, or NULL. May be NULL. */
+	void (*ended)(void *arg, const char *why);
 	void *arg;
 };
 

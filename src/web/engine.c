@@ -98,7 +98,7 @@ uint64_t engine_round_trip_ns(const struct engine *e)
 	return ns ? ns : 10 * NS_PER_MS;
 }
 
-void engine_throttled(struct engine *e)
+bool engine_throttled(struct engine *e)
 {
 	uint64_t now = clock_now_ns();
 	uint64_t cut = atomic_load_explicit(&e->cut_ns, memory_order_relaxed);
@@ -107,10 +107,11 @@ void engine_throttled(struct engine *e)
 
 	if (now - cut < engine_round_trip_ns(e) ||
 		!atomic_compare_exchange_strong(&e->cut_ns, &cut, now))
-		return;
+		return false;
 	if (half < depth)
 		atomic_store_explicit(&e->depth, half, memory_order_relaxed);
 	atomic_store_explicit(&e->credit, 0, memory_order_relaxed);
+	return half < depth;
 }
 
 void engine_answered(struct engine *e)

@@ -134,8 +134,8 @@ const char *transfer_why(const struct transfer *t);
 
 /* -- Depth ----------------------------------------------------------------- */
 
-/* The server is busy: halve the depth, at most once a round trip. */
-void engine_throttled(struct engine *e);
+/* The server is busy: halve the depth, at most once a round trip. Did it? */
+bool engine_throttled(struct engine *e);
 
 /* Note an answer of 2xx: the depth may recover. */
 void engine_answered(struct engine *e);

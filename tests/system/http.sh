@@ -37,7 +37,7 @@ http {
 	access_log $work/access;
 	server {
 		listen 127.0.0.1:$plain;
-		listen 127.0.0.1:$tls ssl;
+		listen 127.0.0.1:$tls ssl http2;
 		ssl_certificate $work/cert;
 		ssl_certificate_key $work/key;
 		location /json/ {
@@ -95,9 +95,22 @@ refused() {
 refused 'in a circle' "http://127.0.0.1:$plain/loop"
 refused 'HTTP status 404' "http://127.0.0.1:$plain/none"
 refused 'certificate' "https://localhost:$tls/json"
+start_mount "https://localhost:$tls/json" "$work/mnt" \
+	--cache "$work/tier:100M" --insecure-tls
+expect 'limits that name the option' \
+	"$("$refrain" status "$mnt" --json | grep -c insecure-tls)" 1
+stop_mount
 AWS_CA_BUNDLE=$work/cert
 export AWS_CA_BUNDLE
 start_mount "https://localhost:$tls/json" "$work/mnt" --cache "$work/tier:100M"
 scan_through
 diff -r "$src" "$mnt" || fail 'https: the mount differs'
 stop_mount
+rm -rf "$work/tier"
+! grep -q 'HTTP/2' "$work/access" || fail 'HTTP/2 without being asked for'
+start_mount "https://localhost:$tls/json" "$work/mnt" \
+	--cache "$work/tier:100M" --http2
+scan_through
+diff -r "$src" "$mnt" || fail 'HTTP/2: the mount differs'
+stop_mount
+grep -q 'HTTP/2' "$work/access" || fail 'no HTTP/2'

@@ -97,7 +97,8 @@ far_set expire_s=2 delay_ms=100
 AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container
 AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token
 export AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
-start_mount s3://many "$work/mnt" --cache "$work/tier:20M" --endpoint-url "$far"
+start_mount s3://many "$work/mnt" --cache "$work/tier:20M" \
+	--endpoint-url "$far" --log-level info
 scan_through
 for f in "$mnt"/*.bin; do
 	cat "$f" >/dev/null || fail "EIO while credentials expire: $f"
@@ -106,6 +107,8 @@ renewed() {
 	[ "$(status_field origin_renewed)" -ge 2 ]
 }
 wait_for 20 renewed || fail 'credentials are not renewed'
+grep -q 'credentials for the source were renewed' "$daemon_err" ||
+	fail 'the log has no renewal'
 expect failures "$(status_field origin_failures)" 0
 "$refrain" status "$mnt" --json >"$work/status"
 stop_mount
