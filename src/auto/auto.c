@@ -27,7 +27,7 @@
 #define WAITS 0.003
 /* How much of what an example misses is by the newest part. */
 #define MISSING_NEW 0.25
-/* To that share of the factor is a small step. */
+/* A fall to this share of the factor is a small step. */
 #define SMALL 0.92
 
 void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
@@ -84,8 +84,8 @@ static bool is_waited_for(
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* Of a part, while reading or fetching is as busy as it can be: how many
- * examples, and how long; as struct auto_sums has it. */
+/* The busy time of one part, while reading or fetching is as busy as it can be:
+ * number of examples and time, as in struct auto_sums. */
 struct busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
 };
@@ -157,10 +157,10 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * What was never as busy as it can be, as memory or the trainer did not let it.
- * Of reads, what was seen. What is fetched by a plan has kept up with the
- * trainer, who waits for all that there is to wait for: it takes no longer than
- * the time that passed, and less where the trainer did not wait.
+ * The time of a part that was never fully busy, because memory or the trainer
+ * did not let it. For reads, the observed time. Fetching by a plan has kept up
+ * with the trainer, so it takes no longer than the time that passed, and less
+ * if the trainer did not wait.
  */
 static double idle_ns(const struct auto_echo *a, const struct auto_sums *now)
 {
@@ -313,7 +313,7 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 
 	if (now->planned)
 		look_at_missing(a, &now->rates);
-	/* What came before the first batch is the start of everything. */
+	/* Times before the first batch belong to the start. */
 	if (a->begun_once && !is_whole(a, now))
 		return;
 	if (a->begun_once) {

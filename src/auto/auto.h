@@ -56,7 +56,7 @@ struct auto_sums {
 	struct auto_rates rates;
 };
 
-/* What was read since reads are queued. All 0: nothing yet. */
+/* Reads since reads were first queued. All 0: none yet. */
 struct auto_burst {
 	uint64_t first_ns, last_ns, reads;
 	uint64_t since_ns; /* the end of the last pause that counts */
@@ -89,11 +89,12 @@ void auto_init(struct auto_echo *a, uint32_t batch, uint32_t threads,
 	uint64_t spread, struct schedule_echo max, struct schedule_echo now);
 
 /*
- * A read of the burst is done. How many are thereby known to have taken `ns` at
- * what storage can do for ever: from AUTO_LONG_NS after the first read on,
- * those from one pause that is no shorter than the mean to the next. So answers
- * to many reads at a time count as often as what was waited for them; while
- * there is no answer nothing that was saved up is spent.
+ * A read of the burst has ended. Returns for how many reads the time `ns` at
+ * the storage's lasting speed is thereby known. These are the reads from
+ * AUTO_LONG_NS after the first one on, from one pause that is at least as long
+ * as the mean to the next. So answers to many reads at a time count as often as
+ * the reads that were waited for; while no answer comes, the storage spends
+ * nothing that it had saved up.
  */
 uint32_t auto_burst_read(struct auto_burst *b, uint64_t now_ns, uint64_t *ns);
 
@@ -108,17 +109,17 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out);
  * to 1.04 and beyond (up to 1.09 while it is 1), else R, in whole 32nds below
  * 4, 16ths below 8.
  *
- * As a rule the trainer then waits a moment each step and the upstream is
- * always busy: what it does is what it can do for ever. Of short bursts that is
- * not known: what storage saved up while it was idle, as a control group's
- * throttle does for a tenth of a second, it may do at once. So a fall to what
- * they say begins with a step to a little less than what is certain; unless the
- * trainer has to wait then, the rest follows.
+ * Normally the trainer then waits a moment each step and the upstream is always
+ * busy, so its speed is its lasting speed. Short bursts do not show the lasting
+ * speed: storage may have saved up requests while it was idle, as a control
+ * group's throttle does for a tenth of a second. So a fall to the value from
+ * short bursts begins with a step to slightly less than the certain value; the
+ * rest follows unless the trainer has to wait then.
  *
- * From the first examples on that come after fresh number `given`: 1, and the
- * step that was said to schedule_change(); 0: it is what it should be, or the
- * last change is not yet a window old; -ERANGE: the run ends before it could
- * take effect.
+ * The change applies to examples after fresh number `given`. Returns 1 and the
+ * step passed to schedule_change(); 0 if the factor is right or the last change
+ * is less than a window old; -ERANGE if the run ends before it could take
+ * effect.
  */
 int auto_change(struct auto_echo *a, struct schedule *s, uint64_t given,
 	uint64_t *step);

@@ -12,7 +12,7 @@
 
 #define HEAD_BYTES 64
 #define SMALLEST_BYTES 1024
-/* From there on classes are whole pages. */
+/* Classes from this size on are whole pages. */
 #define MAPPED_LEAST_BYTES ((size_t)16 << 10)
 #define MAPPED_MAX_LOG 14
 

@@ -36,7 +36,7 @@ void memory_init(struct memory *m, uint64_t limit);
 /* Free what is kept. Buffers that are in use stay. */
 void memory_trim(struct memory *m);
 
-/* What a buffer of so many bytes is charged. */
+/* The cost charged for a buffer of this size. */
 uint64_t memory_cost(size_t bytes);
 
 /* Bytes that are in use; how many more may be. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A source: a place beside the origin that may have bytes of an item. A fill
- * asks its sources in order, and the origin for what none of them had. Sources
- * that are written to are told of what only the origin had.
+ * asks its sources in order, and the origin for the rest. Sources that accept
+ * writes get the bytes that only the origin had.
  *
  * All is asynchronous. Start functions do not block and do not call back
- * themselves. What a source calls for one request it calls one after another,
- * done() last and exactly once, on threads of its own with no lock held.
+ * themselves. A source makes the callbacks of one request one after another,
+ * with done() last and exactly once, on its own threads with no lock held.
  */
 #ifndef BASE_SOURCE_H
 #define BASE_SOURCE_H
@@ -17,7 +17,7 @@
 #include "base/attr.h"
 #include "base/hash.h"
 
-/* Beside the origin. */
+/* The maximum number of sources besides the origin. */
 #define SOURCES_MAX 4u
 
 struct source;

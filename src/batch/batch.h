@@ -55,7 +55,7 @@ struct slab {
 	struct lender *lender;
 	struct list node; /* lock: free slabs */
 	bool lent;	  /* lock */
-	/* Of the batch, writable; who fills the slab. */
+	/* The batch's memory, writable by the thread that fills the slab. */
 	uint8_t *data;
 	int64_t *labels;
 	uint64_t *indices, *substitutes, *seeds;
@@ -64,10 +64,10 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
-/* Of one slab in a place: samples, and what is said of them. */
+/* The bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);
 
-/* What a lender of `n` slabs takes, its own memory included. */
+/* The memory of a lender with `n` slabs, including its own. */
 uint64_t lender_bytes(const struct settings *s, uint32_t n);
 
 /*
@@ -85,7 +85,7 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
  */
 void lender_leave(struct lender *lender);
 
-/* As of now: another thread may give a slab back. */
+/* A snapshot: another thread may give a slab back. */
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);
@@ -94,7 +94,7 @@ const pthread_mutex_t *lender_lock(const struct lender *lender);
 
 /* A free slab, or NULL. */
 struct slab *slab_take(struct lender *lender);
-/* To the caller: the batch stays until refrain_release(). */
+/* Lend the slab to the caller: the batch stays until refrain_release(). */
 void slab_lend(struct slab *slab);
 
 #endif

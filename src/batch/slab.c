@@ -50,7 +50,7 @@ static size_t round_up(size_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Of the arrays of one slab. */
+/* The bytes of the arrays of one slab. */
 static size_t meta_bytes(const struct settings *s)
 {
 	return s->c.batch *

@@ -90,7 +90,7 @@ struct cache_item {
 void cache_item_at(
 	const struct cache *c, uint64_t off, struct cache_item *item);
 
-/* What the item's entry in a tier is called by; see base/key.h. */
+/* The key of the item's entry in a tier; see base/key.h. */
 struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
 
 struct cache_scratch *cache_scratch_new(void);
@@ -201,7 +201,7 @@ struct cache_plan {
 	struct list link;    /* private: lock of the cache */
 	int status;	     /* private */
 	uint64_t owed_bytes; /* private: to come from the origin */
-	/* By cache_plan(), if it returned 0: bytes that were not there. */
+	/* Set by cache_plan() if it returned 0: bytes that were missing. */
 	uint64_t missing_bytes;
 	/* With status 0: it was fetched ahead, and nobody has read it. Of the
 	 * plans of one item, one has it. */
@@ -233,7 +233,7 @@ void cache_keep(struct cache *c, const struct cache_item *item);
 /* Wait until what is being published is in its tier, at most timeout_ns. */
 void cache_settle(struct cache *c, uint64_t timeout_ns);
 
-/* Of one source; all but `asked` of what has been answered. */
+/* Counters of one source; all but `asked` cover answered requests. */
 struct cache_source_counts {
 	uint64_t asked;	       /* reads */
 	uint64_t bytes;	       /* that came and were kept */

@@ -42,7 +42,7 @@ unsigned depth_limit(const struct depth *d);
 /* Has it been found out how many that should be? */
 bool depth_settled(const struct depth *d);
 
-/* What a request takes at least; 0: not known. */
+/* The minimum time of a request; 0: unknown. */
 uint64_t depth_latency_ns(const struct depth *d);
 
 /* A request was answered. */
@@ -51,8 +51,8 @@ struct depth_answer {
 	uint64_t took_ns;
 	uint64_t now_ns;
 	bool surplus; /* not a reader's */
-	/* As many of surplus were going as the limit allows, so the time tells
-	 * about the origin and not about us. */
+	/* The surplus was at its limit, so the time depends on the origin and
+	 * not on us. */
 	bool busy;
 };
 void depth_note(struct depth *d, const struct depth_answer *a);

@@ -137,7 +137,7 @@ static bool reaches_end(const struct fetch *x)
 	return p->first + p->n == p->f->npages;
 }
 
-/* To the end of the queue where what it still wants belongs. */
+/* Move the fill to the end of the queue for the bytes it still wants. */
 static void queue_again(struct cache *c, struct fill *f)
 {
 	list_del(&f->queue);

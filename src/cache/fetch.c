@@ -170,7 +170,7 @@ static void ask_data(struct source_read *s, const void *bytes, size_t len)
 	fetch_came(CONTAINER_OF(s, struct fetch, s), bytes, len);
 }
 
-/* What came before that is good. */
+/* Bytes that came before the failure are good. */
 static void span_failed(
 	struct cache *c, struct fetch_span *p, int status, struct after *a)
 {

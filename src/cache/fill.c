@@ -221,8 +221,9 @@ static void tell_passed(struct cache *c, const struct fill *f)
 }
 
 /*
- * To the end of the line of fills that go when memory is wanted, unless the
- * fill cannot go now: who looks for memory is not to walk past those.
+ * Move the fill to the end of the list of fills that are dropped when memory is
+ * needed, unless it cannot be dropped now: a search for memory should not walk
+ * past such fills.
  */
 void fill_line_up(struct cache *c, struct fill *f)
 {
@@ -281,7 +282,7 @@ static size_t page_share(size_t page, size_t off, size_t end)
 	return (to < end ? to : end) - (from > off ? from : off);
 }
 
-/* What comes of it is nobody's first read. */
+/* Later reads of its entry no longer count as first reads. */
 void fill_spend(struct fill *f)
 {
 	for (unsigned i = 0; i < f->npages; i++)
@@ -444,7 +445,8 @@ int fill_take_room(struct cache *c, struct fill *f)
 	}
 	f->phase = FILL_FETCHING;
 	fill_line_up(c, f);
-	/* So that room is there when it is wanted, and nothing is dropped. */
+	/* Free memory early, so that nothing has to be dropped when it is
+	 * needed. */
 	if (c->staging_used > bound / 4 * 3)
 		part_spill(c, SPILL_AT_ONCE);
 	return 0;
@@ -540,7 +542,8 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	list_del(&f->queue);
 }
 
-/* What readers are told, but for the end of the mount and want of memory. */
+/* Report errors that readers get, except for the end of the mount and lack of
+ * memory. */
 static void report_failure(struct cache *c, const struct fill *f, int status)
 {
 	struct event e = {.path = f->path, .status = status};

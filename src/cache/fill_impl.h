@@ -38,7 +38,7 @@
 #include "origin/origin.h"
 #include "store/store.h"
 
-/* A fill's pages: what is asked of the origin is a run of them. */
+/* The pages of a fill. A request to the origin is a run of them. */
 #define FILL_PAGE_BYTES ((size_t)4096)
 
 /* A request that takes longer does not count against the depth any more. */
@@ -55,19 +55,20 @@
 #define READING_NS NS_PER_S
 
 /*
- * What is planned for later than this, and than so many times what a request
- * takes, is fetched one request at a time: it comes early enough, and a reader
- * of anything else waits behind one at most. Long enough to fetch at full depth
- * what is needed until then.
+ * Items planned for later than this, or than some multiple of a request's time,
+ * are fetched one request at a time: they come early enough, and another reader
+ * waits behind one request at most. It is long enough to fetch at full depth
+ * everything needed until then.
  */
 #define PLANNED_SOON_NS (NS_PER_S / 2)
 #define PLANNED_SOON_LATENCIES 4u
 
 /*
- * Of an item that was served to its end and has gone, a read of no more than
- * this is of pages that the kernel has dropped one by one, and is no reason to
- * fetch all of it again. At its beginning it is: there the kernel asks for no
- * more when a program begins to read in small pieces.
+ * A limit for reads of an item that was served to its end and is gone. A read
+ * of no more than this, except at the item's beginning, is for single pages
+ * that the kernel has dropped, and no reason to fetch the whole item again. At
+ * the beginning it is, as the kernel asks for no more when a program begins to
+ * read in small pieces.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u
@@ -175,12 +176,13 @@ struct cache {
 	pthread_cond_t idle_cond; /* published all, started all, or nothing in
 				     flight */
 	struct list table[CACHE_BUCKETS];
-	/* Beside the origin, in the order in which they are asked. */
+	/* The sources besides the origin, in the order in which they are asked.
+	 */
 	struct cache_source source[SOURCES_MAX];
 	unsigned nsources; /* set once */
 	unsigned nasking;  /* requests to them */
 	unsigned npushing;
-	/* Of fills with wanted pages, by fill.level. */
+	/* Fills with wanted pages, by fill.level. */
 	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
 	struct list staged;   /* may go for their memory, oldest first */
 	struct list drained;  /* all served, least recently read first */
@@ -210,8 +212,8 @@ struct cache {
 };
 
 /*
- * What is to be done once the lock has been released: callbacks, and what wakes
- * other threads, which would run into the lock. Only engine_run() does it.
+ * Work to do once the lock has been released: callbacks and wake-ups of other
+ * threads, which would run into the lock. Only engine_run() does it.
  */
 struct after {
 	struct list reads;

@@ -30,7 +30,7 @@
 #define KEEP_ROOM_SHARE 2
 /* Then no part is begun later than this: a mount is to end soon. */
 #define KEEP_NS (2 * NS_PER_S)
-/* Of the oldest fills with memory, so many are looked at for one to spill. */
+/* The number of oldest fills with memory to search for one to spill. */
 #define LOOK_MAX 64u
 
 /* -- Their form ------------------------------------------------------------ */
@@ -172,7 +172,7 @@ static bool part_end(struct cache *c, struct fill *f)
 	return there;
 }
 
-/* What the part had is in memory; what is missing is fetched. */
+/* The contents of the part are in memory; the missing pages are fetched. */
 static void take_loaded(struct fill *f, const uint8_t *map)
 {
 	for (size_t i = 0; i < f->npages; i++) {

@@ -8,7 +8,8 @@
 
 #include "cache/fill_impl.h"
 
-/* What a part has behind the bytes of its chunk; 0: there are none of it. */
+/* The size of the data that follows the chunk's bytes in a part; 0: the item
+ * has no parts. */
 size_t part_tail_bytes(const struct cache_item *item);
 
 /*
@@ -33,7 +34,7 @@ void part_keep_all(struct cache *c);
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
 
-/* As store_keep(), unless the chunk is whole. */
+/* Like store_keep(), unless the chunk is whole. */
 void part_keep(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
 

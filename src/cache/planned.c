@@ -18,7 +18,7 @@ static uint64_t requests_for(const struct cache *c, uint64_t bytes)
 	return (bytes + c->request_bytes - 1) / c->request_bytes;
 }
 
-/* So many bytes of it are still to come. */
+/* Add bytes that are still to come. */
 static void owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
 	struct cache_pace *pace = p->pace;
@@ -263,7 +263,7 @@ static void planned_forget(struct cache *c, struct fill *f)
 		fill_pass(c, f);
 		return;
 	}
-	/* What will be in a tier, or was begun to be read, stays. */
+	/* Keep fills that will be in a tier or are being read. */
 	if (f->ahead ||
 		(f->prefetched && f->res.charged_bytes == 0 &&
 			f->phase != FILL_PUBLISHING))

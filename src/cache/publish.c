@@ -22,7 +22,7 @@ void publish_ended(struct cache *c)
 static void published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	ASSERT_HELD(&c->lock);
-	/* Of an entry that cannot be read warming has nothing to say. */
+	/* Warming does not report on an entry that cannot be read. */
 	LIST_FOREACH(l, &f->warms)
 		CONTAINER_OF(l, struct cache_warm, link)->status =
 			rc == -EEXIST ? 0 : rc;

@@ -187,7 +187,8 @@ static void late_fire(struct timer *t)
 		give_up_late(cs, now_ns);
 		arm_late(c, cs);
 	} else if (!c->stopping) {
-		/* What is not the source's yet cannot be given up. */
+		/* A request that has not reached the source cannot be abandoned
+		 * yet. */
 		(void)timer_set(c->config.timers, t, now_ns + NS_PER_MS);
 	}
 	engine_run(c, &a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cache has of its sources beside the origin: requests that are out,
- * counts, items that are pushed. See source.c. Private to src/cache.
+ * The cache's data about its sources besides the origin: requests in flight,
+ * counts, and items to push. See source.c. Private to src/cache.
  */
 #ifndef CACHE_SOURCE_IMPL_H
 #define CACHE_SOURCE_IMPL_H

@@ -39,7 +39,7 @@ static int reserve(struct echoes *e)
 	return 0;
 }
 
-/* What is read ahead is served as often as the new factor says. */
+/* Examples already read ahead are served by the new factor. */
 static void look_again(struct engine *engine)
 {
 	const struct planner *p = &engine->planner;
@@ -209,7 +209,8 @@ static uint64_t begins(const struct planner *p, const struct echo_change *c)
 	return asked > due ? asked : due;
 }
 
-/* As soon as the one before has begun: at most one is then to come. */
+/* Called as soon as the previous change has begun, so at most one is pending.
+ */
 static void replay(struct engine *engine)
 {
 	struct echoes *e = &engine->echoes;

@@ -196,7 +196,7 @@ static int open_tables(struct engine *engine, struct error *err)
 	return 0;
 }
 
-/* What a mount may know, as of a turn. */
+/* The state of the run for the mount, as of a turn. */
 static void say_run(void *arg, struct help_run *out)
 {
 	struct engine *engine = arg;
@@ -269,7 +269,7 @@ static int open_parts(struct engine *engine, struct error *err)
 	return open_threads(engine, err);
 }
 
-/* What the configuration points to was the caller's. */
+/* Clear pointers to the caller's memory. */
 static void forget_callers(struct refrain_config *c)
 {
 	c->dataset = c->root = NULL;
@@ -337,7 +337,7 @@ static bool callers_left(struct engine *engine, uint64_t until_ns)
 	return true;
 }
 
-/* What a read that hangs does not need. */
+/* Free everything that a hung read does not need. */
 static void abandon(struct engine *engine)
 {
 	lender_leave(engine->lender);

@@ -34,7 +34,7 @@ struct batch_source *engine_source(struct engine *engine);
 const struct settings *engine_settings(const struct engine *engine);
 const struct dataset *engine_dataset(const struct engine *engine);
 
-/* As refrain_steps_left(), refrain_step() and refrain_epoch_end(). */
+/* Implement refrain_steps_left(), refrain_step() and refrain_epoch_end(). */
 uint64_t engine_steps_left(struct engine *engine);
 uint64_t engine_step(struct engine *engine);
 uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
@@ -42,7 +42,7 @@ uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
 void engine_failure(struct engine *engine, struct refrain_failure *out);
 /* All of it, `size` included. */
 void engine_stats(struct engine *engine, struct refrain_stats *out);
-/* As refrain_save(), refrain_save_at() and refrain_echo_log(). */
+/* Implement refrain_save(), refrain_save_at() and refrain_echo_log(). */
 int engine_save(struct engine *engine, void *buf, size_t size);
 int engine_save_at(
 	struct engine *engine, uint64_t step, void *buf, size_t size);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the loader share. Not for other parts.
+ * Shared by the files of the engine. Not for other parts.
  *
- * The planner walks the schedule and makes *steps*, batches in the making;
- * each place of a step is a *serving*, the unit of work. Servings of one
- * decoded example share an *entry* of the pool, found by its fresh number. The
- * reader fills entries with encoded bytes; workers turn entries into samples.
- * The pool is only a cache: any serving can be made again from the file, with
- * the same pixels, so that dropping what an entry holds is always allowed.
+ * The planner walks the schedule and makes *steps*, which are batches under
+ * construction. Each place of a step is a *serving*, the unit of work. Servings
+ * of one decoded example share an *entry* of the pool, found by its fresh
+ * number. The reader fills entries with encoded bytes; workers turn entries
+ * into samples. The pool is only a cache: any serving can be made again from
+ * the file, with the same pixels, so that dropping what an entry holds is
+ * always allowed.
  *
- * One lock, that of base/turn.h, guards all that follows, but for what is said
- * to be set once or somebody's own. It is held for the time of a few list
- * operations, never while decoding or while a file operation runs. What follows
- * from a change is seen to at the end of the turn: loader.c.
+ * One lock, that of base/turn.h, guards everything below, except members that
+ * are set once or have an owner. It is held for a few list operations, never
+ * while decoding or during a file operation. The consequences of a change are
+ * handled at the end of the turn.
  */
 #ifndef ENGINE_ENGINE_IMPL_H
 #define ENGINE_ENGINE_IMPL_H
@@ -72,7 +73,7 @@ struct entry {
 	enum entry_state state;
 	struct list waiting;	   /* servings that need it */
 	struct schedule_slot slot; /* of the first serving that was met */
-	/* What is read for it: the example of the slot, or a substitute. */
+	/* The example that is read: that of the slot, or a substitute. */
 	uint64_t index;
 	struct example example;
 	uint32_t attempt;    /* which substitute; 0: none */
@@ -89,7 +90,7 @@ struct entry {
 	uint64_t last_step;	    /* planned, if planned_once */
 	bool was_read, was_decoded; /* before: what comes is the second time */
 	uint64_t since_ns;	    /* in its state */
-	/* Of the image; the worker that has it, then constant. */
+	/* The image; owned by the worker that has the entry, then constant. */
 	struct picture picture;
 	/* Encoded bytes, after `skip` bytes that are a label. */
 	struct buffer *encoded;
@@ -175,7 +176,8 @@ struct read_op {
 	struct uring_op op;
 	struct engine *engine;
 	struct read_op *next; /* free ones; those that will begin */
-	/* What begins when the lock has been released, with these. */
+	/* The function to call, with these arguments, when the lock has been
+	 * released. */
 	void (*begin)(struct read_op *r);
 	struct uring *ring;
 	int dir_fd, fd_closing;
@@ -327,7 +329,7 @@ bool entries_reclaim_queued(struct engine *engine);
 /* -- damage.c -- */
 
 /*
- * What is read for the entry cannot be used: the policy decides. `stage` and
+ * The bytes read for the entry cannot be used: apply the policy. `stage` and
  * `what` are for the message.
  */
 void entry_fail(struct engine *engine, struct entry *e, int error,
@@ -360,15 +362,16 @@ void echo_returned(struct engine *engine);
 int reader_init(struct engine *engine, struct error *err);
 /* Start what may be read. */
 void reader_pump(struct engine *engine);
-/* What begins when the lock has been released; taken with it, then begun. */
+/* Work that begins when the lock has been released: taken with the lock held,
+ * then begun. */
 void reader_queue(struct engine *engine, struct read_op *r,
 	void (*begin)(struct read_op *r));
 struct read_op *reader_take_queued(struct engine *engine);
 void reader_begin(struct read_op *first);
-/* Of the open file, what is still to come. */
+/* Read the rest of the open file. */
 void reader_read(struct engine *engine, struct read_op *r);
-/* What direct.c ends with: read the file itself, after all; the content is in
- * the buffer, `got` bytes; or closing has begun. */
+/* The ends of direct.c: read the file itself after all; the content is in the
+ * buffer, `got` bytes; or closing has begun. */
 void reader_open(struct engine *engine, struct read_op *r);
 void reader_done(struct engine *engine, struct read_op *r);
 void reader_cancel(struct engine *engine, struct read_op *r);
@@ -412,12 +415,12 @@ bool serving_make(struct worker *w, struct serving *s, enum entry_state state);
 
 /* The meter counts the time until now. */
 void engine_tick(struct engine *engine);
-/* As refrain_close(). */
+/* Implements refrain_close(). */
 int engine_close(struct engine *engine);
 
 /* -- next.c: what is ready, and for whom -- */
 
-/* As refrain_next(). */
+/* Implements refrain_next(). */
 int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms);
 
 /* Would refrain_next() return at once? */
@@ -431,7 +434,7 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 
 /* -- watch.c -- */
 
-/* What the oldest batch waits for; engine->failure says it, too. */
+/* Describe what the oldest batch waits for, also in engine->failure. */
 void watch_describe(
 	struct engine *engine, struct error *err, int rc, uint64_t waited_ns);
 

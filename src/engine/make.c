@@ -138,7 +138,8 @@ static struct encoded encoded_of(const struct entry *e)
 	};
 }
 
-/* Of all servings that are to come, if they are kept; else of this one. */
+/* Find the layout for all later servings if they are kept, else for this one.
+ */
 static void find_layout(struct make *m, bool keep)
 {
 	struct seeds some = {keep ? m->e->low : m->s->echo,
@@ -255,7 +256,7 @@ static int decode_and_make(
 	return 0;
 }
 
-/* What the entry keeps becomes its own. */
+/* Move the memory that the entry keeps to the entry. */
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From encoded bytes to a sample: decode, augment, and what is kept of it for
- * later servings. The arithmetic is in decode.h and augment.h; this is what is
- * held where. A worker's; what needs the loader's lock says so.
+ * Turns encoded bytes into a sample: decodes, augments, and keeps data for
+ * later servings. decode.h and augment.h have the arithmetic; here the memory
+ * is managed. Owned by a worker; functions that need the loader's lock say so.
  */
 #ifndef ENGINE_MAKE_IMPL_H
 #define ENGINE_MAKE_IMPL_H
 
 #include "engine/engine_impl.h"
 
-/* What decoding one entry for one serving takes. */
+/* The state of decoding one entry for one serving. */
 struct make {
 	struct worker *w;
 	struct serving *s;
@@ -34,7 +34,7 @@ bool room_for_encoded(const struct engine *engine);
  * does not fit; -ECANCELED.
  */
 int room_to_work(struct make *m);
-/* What room_to_work() charged. */
+/* Release the memory that room_to_work() charged. */
 void room_done(struct make *m);
 
 #endif

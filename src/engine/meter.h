@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted of an engine. Counters are kept where things happen, under
- * its lock; times are sums that only grow, and rates are differences between
- * now and the last window but one.
+ * The counters and times of an engine. Counters are kept where events happen,
+ * under its lock; times are sums that only grow, and rates are differences
+ * between now and the last window but one.
  *
- * Workers make both halves of the pipeline, so the wall time of the upstream
- * is not seen on a clock: it is what they spend on decoding and on waiting for
+ * Workers make both halves of the pipeline, so the wall time of the upstream is
+ * not seen on a clock: it is what they spend on decoding and on waiting for
  * reads while batches are wanted, shared among them. A worker that sleeps
  * because enough batches are ready counts for neither.
  */
@@ -40,7 +40,7 @@ void meter_set_window(struct meter *m, uint64_t steps);
 
 /* -- Time ------------------------------------------------------------------ */
 
-/* What went on since the last tick. */
+/* The activity since the last tick. */
 struct meter_state {
 	uint32_t waiting; /* workers that wait for reads */
 	bool full;	  /* more is to be read than may be at a time */
@@ -62,7 +62,7 @@ struct refrain_stats *meter_stats(struct meter *m);
 
 /* A file of such a cost in memory was read, with more to follow or not. */
 void meter_file(struct meter *m, uint64_t cost, bool full);
-/* So many reads were timed; see auto_burst_read(). */
+/* Count timed reads; see auto_burst_read(). */
 void meter_timed(struct meter *m, uint32_t reads, uint64_t ns);
 void meter_burst(struct meter *m);
 void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again);
@@ -90,7 +90,7 @@ void meter_returned(struct meter *m, const struct meter_step *step);
 uint64_t meter_file_mean(const struct meter *m);
 /* Fresh examples of returned batches that were damaged. */
 uint64_t meter_damaged_fresh(const struct meter *m);
-/* What the trainer takes for a step, waiting not counted; 0: not known. */
+/* The trainer's time for a step without waiting; 0: unknown. */
 uint64_t meter_step_ns(const struct meter *m);
 
 struct meter_view {

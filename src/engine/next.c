@@ -14,8 +14,8 @@
 #include "engine/engine_impl.h"
 #include "mount_help/mount_help.h"
 
-/* From so many on, or from an epoch on, it is looked at how many are damaged.
- */
+/* The share of damaged examples is checked from this many examples on, or from
+ * the end of an epoch on. */
 #define DAMAGE_EXAMPLES 1000
 
 static struct step *finished(const struct engine *engine)
@@ -228,7 +228,7 @@ int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms)
 	engine->callers++;
 	engine->failure.error = engine->stopped ? engine->failure.error : 0;
 	rc = wait_for_step(engine, timeout_ms, called_ns);
-	/* Who waits in several calls has waited in all of them. */
+	/* A caller that waits in several calls has waited in all of them. */
 	if (rc == -ETIMEDOUT)
 		engine->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)

@@ -186,7 +186,7 @@ static struct buffer *fit(struct engine *engine, struct buffer *b, size_t bytes)
 	return less;
 }
 
-/* As fast as before is the end of a burst that lasts, too. */
+/* An unchanged speed also ends a lasting burst. */
 static void time_read(struct engine *engine)
 {
 	struct reader *r = &engine->reader;

@@ -54,7 +54,7 @@ static void start(struct engine *engine, struct entry *e, struct buffer *b)
 	reader_open(engine, r);
 }
 
-/* What files have been like, and a quarter more; no large share of memory. */
+/* The size of files so far plus a quarter, but not a large share of memory. */
 static size_t guess(const struct engine *engine)
 {
 	uint64_t bytes = meter_file_mean(engine->meter) * 5 / 4;
@@ -108,7 +108,7 @@ static bool start_urgent(struct engine *engine, struct entry *e)
 	return true;
 }
 
-/* What is left alone, so that what is planned does not wait for memory. */
+/* Leave this memory free, so that planned work does not wait for memory. */
 static bool start_ahead(struct engine *engine, struct entry *e)
 {
 	uint64_t cost = memory_cost(bytes_needed(engine, e));
@@ -122,10 +122,10 @@ static bool start_ahead(struct engine *engine, struct entry *e)
 }
 
 /*
- * To be timed, reading must be as busy as it can be for a while. When the
- * trainer is slower it would be asked for an example now and then; so what is
- * read ahead is then read in bursts. Between them what is left is enough.
- * A mount with a plan does the timing itself.
+ * Reading can only be timed while it is as busy as it can be. If the trainer is
+ * slower, it would ask for an example now and then. So examples are read ahead
+ * in bursts, and between them the reserve is enough. A mount with a plan does
+ * the timing itself.
  */
 static bool reads_ahead(struct engine *engine)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets memory when there is little. In this order less is held: less is
- * read ahead (reader_next.c); decoded examples are not kept, their files are;
- * files are not kept. When decoding itself finds no room, what is not needed
- * soon is dropped; then one worker is `alone`: nothing is read or begun until
- * it has what it needs, and everything else that was read is dropped for it. So
- * the oldest batch gets through with any budget that holds one file and its
- * region at a time; for what would not fit even so nothing is dropped. Under
- * the loader's lock.
+ * Distributes memory when there is little. These are given up in turn: reading
+ * ahead (reader_next.c), keeping decoded examples (their files are kept
+ * instead), keeping files. If decoding finds no room, data not needed soon is
+ * dropped. If that is not enough, one worker is `alone`: nothing is read or
+ * begun until it has its memory, and all other data that was read is dropped
+ * for it. So the oldest batch completes with any budget that holds one file and
+ * its region at a time. Nothing is dropped for an image that would not fit even
+ * then. Under the loader's lock.
  */
 #include <errno.h>
 
@@ -33,7 +33,7 @@ uint32_t room_ahead(const struct engine *engine)
 					  : engine->s.ahead_max;
 }
 
-/* What they may take before something else gives way. */
+/* The memory they may take before other uses give way. */
 static uint64_t ahead_bytes(const struct engine *engine)
 {
 	uint64_t bytes = room_ahead(engine) * meter_file_mean(engine->meter);

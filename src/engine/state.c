@@ -104,7 +104,7 @@ int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
 
 /* -- Going on from there --------------------------------------------------- */
 
-/* What the head says; checked. */
+/* The checked contents of the head. */
 struct head {
 	uint64_t fingerprint;
 	size_t members, schedule;
@@ -119,7 +119,7 @@ static int parse(
 	uint64_t version, bytes;
 
 	if (size < HEAD_BYTES + SUM_BYTES || get(&at, 4) != MAGIC)
-		return error_set(err, -EBADMSG, "this is no saved state");
+		return error_set(err, -EBADMSG, "this is not a saved state");
 	version = get(&at, 2);
 	bytes = get(&at, 2);
 	if (version != STATE_VERSION)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is made of the meter's counters and times when somebody asks.
+ * Computes statistics from the meter's counters and times on request.
  */
 #include <string.h>
 
@@ -61,8 +61,9 @@ static double upstream_ms(
 }
 
 /*
- * By threads, which costs nothing where the work is done. What a worker does
- * beside its stages (planning, locks) is shared among them as their time is.
+ * CPU time is measured by thread, which costs nothing during the work. A
+ * worker's time outside of its stages (planning, locks) is divided in
+ * proportion to them.
  */
 static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 {

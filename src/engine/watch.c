@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a batch waits for, in words, for whoever waited too long. Looks at the
- * oldest step under the loader's lock.
+ * Describes what a batch waits for, after a time-out. Looks at the oldest step
+ * under the loader's lock.
  */
 #include <inttypes.h>
 

@@ -100,7 +100,7 @@ static void be_nice(const struct engine *engine)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
-	/* What is not allowed is not done: it only makes things slower. */
+	/* Failures are ignored: they only make things slower. */
 	if (engine->s.c.nice)
 		(void)setpriority(PRIO_PROCESS, (id_t)tid,
 			getpriority(PRIO_PROCESS, (id_t)tid) +

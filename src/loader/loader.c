@@ -19,7 +19,7 @@ struct refrain_loader {
 	pid_t pid;
 };
 
-/* Of the calling thread: its last message of a handle, and where it is from. */
+/* The calling thread's copy of its last message, and the handle it is from. */
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 

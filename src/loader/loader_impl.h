@@ -15,7 +15,7 @@ int loader_over(struct refrain_loader **out, struct batch_source *source);
 
 /* -- stats_json.c -- */
 
-/* As refrain_stats_json(). */
+/* Implements refrain_stats_json(). */
 int stats_print(const struct refrain_stats *all, char *buf, size_t size);
 
 #endif

@@ -213,8 +213,8 @@ int manifest_save(struct manifest *m, int dirfd);
  * Fill an empty manifest from a file of manifest_save(), and remove leftovers
  * of a killed save. No save may be running there. Returns 0; -ENOENT if there
  * is no file; -EBADMSG if it is damaged or of another version or dataset;
- * -ENOMEM or -errno if it cannot be read. After -EBADMSG the manifest may be
- * partly filled and must be freed.
+ * -ENOMEM, or another -errno of a failed read. After -EBADMSG the manifest may
+ * be partly filled and must be freed.
  */
 int manifest_load(struct manifest *m, int dirfd);
 

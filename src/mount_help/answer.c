@@ -74,7 +74,7 @@ static void put(struct out *o, char c)
 	o->used++;
 }
 
-/* Of the basic plane; halves of pairs are in no name of ours. */
+/* Only the basic plane: our names contain no surrogate pairs. */
 static bool put_unicode(struct scan *s, struct out *o)
 {
 	unsigned c = 0;
@@ -146,7 +146,7 @@ static bool text(struct scan *s, char *data, size_t room)
 	return true;
 }
 
-/* Any number; *value is UINT64_MAX for what is no whole one. */
+/* Parse any number; *value is UINT64_MAX if it is not a whole number. */
 static bool number(struct scan *s, uint64_t *value)
 {
 	const char *from;

@@ -17,16 +17,18 @@
 /* The most bytes that answer_put_name() adds. */
 #define ANSWER_NAME_ROOM(bytes) (2 * (bytes) + 16)
 
-/* As a JSON string, or as {"hex":...} if it needs escapes. Where it ends. */
+/* Write the name as a JSON string, or as {"hex":...} if it needs escapes.
+ * Returns the end. */
 char *answer_put_name(char *at, const char *name, size_t bytes);
 
-/* What an entry is called; bytes is 0: read it through the mount. */
+/* The name of an entry; if bytes is 0, read it through the mount. */
 struct answer_key {
 	struct hash128 key;
 	uint32_t bytes;
 };
 
-/* 1: it says "ok". 0: it says no. -EBADMSG: it is no answer. */
+/* Returns 1 if it says "ok", 0 if it reports an error, -EBADMSG if it is not an
+ * answer. */
 int answer_ok(const char *line, size_t bytes);
 
 /* 1: there are exactly so many keys. Otherwise as answer_ok(). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose file system a directory lies on: up from it, as long as it is the same
- * one, until there is the root of a refrain mount, which has the attribute. May
- * hang as any call on the mount may. No state; any thread.
+ * Finds the mount that a directory lies on. It walks up within the file system
+ * to the root of a refrain mount, which has the attribute. May hang like any
+ * call on the mount. No state; any thread.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -29,7 +29,7 @@
 #define REPORT_NS (20 * NS_PER_MS)
 /* How long closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
-/* What the lines and their tables take, as a rule. */
+/* The usual memory of the lines and their tables. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
 /* -- What the reader asks -------------------------------------------------- */
@@ -119,8 +119,8 @@ static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
 }
 
 /*
- * What is in the tiers stays there: after an epoch without a miss, and before
- * the first one, there is nothing to be fetched.
+ * Entries stay in the tiers: after an epoch without a miss, and before the
+ * first one, there is nothing to fetch.
  */
 static bool plan_wanted(const struct mount_help *m)
 {
@@ -168,7 +168,7 @@ static enum work work_due(
 	return help_tell_due(m) ? WORK_TELL : WORK_NONE;
 }
 
-/* What is known of the run when it is done. */
+/* The state of the run at the end. */
 struct now {
 	uint64_t answered, plan_end;
 	struct help_report report;
@@ -515,7 +515,7 @@ static bool may_help(const struct help_config *c)
 	return first.whole;
 }
 
-/* As many keys as an eighth of the memory has room for. */
+/* Allocate tables for as many keys as fit in an eighth of the memory. */
 static int new_tables(struct mount_help *m)
 {
 	uint64_t room = m->c.room_bytes / 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of a mount's help share.
+ * Shared by the files of a mount's help.
  */
 #ifndef MOUNT_HELP_HELP_IMPL_H
 #define MOUNT_HELP_HELP_IMPL_H
@@ -122,8 +122,8 @@ struct help_report {
 	uint64_t step_ns; /* of the trainer; 0: not known */
 	struct help_direct untold;
 };
-/* A plan from there on is offered; not to be taken is no failure. -errno: the
- * talk is over. */
+/* Offer a plan from there on. Its refusal is not a failure. -errno: the
+ * conversation is over. */
 int help_plan_begin(struct mount_help *m, const struct help_report *now);
 /* Add names to it, up to fresh number `to`. As above. */
 int help_plan_add(struct mount_help *m, uint64_t to);
@@ -135,7 +135,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 
 /* -- rates.c -- */
 
-/* What the answer to a report says of rates: 1, 0 (refused), or -errno. */
+/* Take rates from the answer to a report: 1, 0 (refused), or -errno. */
 int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
 /* -- tell.c -- */
@@ -144,7 +144,7 @@ int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 bool help_tell_due(const struct mount_help *m);
 /* Direct hits that the mount does not know; it is told. The lock. */
 struct help_direct help_untold(struct mount_help *m);
-/* As members of a request; nothing if there are none. */
+/* Write the counts as members of a request; nothing if there are none. */
 #define HELP_DIRECT_TEXT 96
 int help_put_direct(const struct help_direct *untold, char *text, size_t size);
 /* Tell the mount, the thread's: -errno: the talk is over. */
@@ -152,8 +152,8 @@ int help_tell(struct mount_help *m, const struct help_direct *untold);
 /* The same at the end, when nobody waits long. */
 void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
-/* help.c: send m->request and wait; reads that wait are let go if it is late.
- */
+/* help.c: send m->request and wait. If the answer is late, waiting reads go on
+ * without it. */
 int help_ask(struct mount_help *m, size_t bytes, const char **line,
 	size_t *line_bytes);
 

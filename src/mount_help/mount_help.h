@@ -47,14 +47,14 @@ struct help_config {
 	uint64_t room_bytes;  /* of memory: an eighth may be taken */
 };
 
-/* What is known of an example: where index + 1 is 0, nothing. */
+/* The key of an example; unknown if its index + 1 is 0. */
 struct help_key {
 	struct hash128 key;
 	uint32_t bytes; /* 0: read it through the mount */
 	uint32_t index_1;
 };
 
-/* NULL where there can be no help; no memory for it is no failure. */
+/* Returns NULL if no help is available; lack of memory is not a failure. */
 struct mount_help *help_new(const struct help_config *config);
 uint64_t help_memory_bytes(const struct mount_help *h);
 /*
@@ -75,7 +75,8 @@ void help_moved(struct mount_help *h);
 bool help_take_stirred(struct mount_help *h);
 /* A read of that fresh example starts. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
-/* So many bytes were read from a tier; 0: it is read through the mount. */
+/* Note that direct_bytes were read from a tier; 0: it is read through the
+ * mount. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
 /* False: it is soon known whether there is an entry. `index`: of what is read
  * for that fresh example; `own`: it is the example itself. */

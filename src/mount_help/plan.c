@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the thread of help.c says to the mount: the plan of the run, how far it
- * has come, and the names whose keys are wanted. Without the loader's lock, on
- * a copy of the schedule.
+ * Messages of the thread of help.c to the mount: the plan of the run, its
+ * progress, and the names whose keys are wanted. Works on a copy of the
+ * schedule without the loader's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -205,7 +205,8 @@ static int put_echo(struct mount_help *m, char *text, size_t size)
 		schedule_change_begins(&m->schedule), echo.p, echo.q);
 }
 
-/* What is not as it was: the time of a step by a tenth, and the factor. */
+/* Add changed values: the time of a step if it changed by a tenth, and the
+ * factor. */
 static void put_changes(struct mount_help *m, const struct help_report *now,
 	char *text, size_t size)
 {
@@ -217,8 +218,8 @@ static void put_changes(struct mount_help *m, const struct help_report *now,
 	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
 }
 
-/* What the mount has left out has no position. Which that was is not said: each
- * name may stand so much earlier. */
+/* Names that the mount left out have no position. The mount does not say which,
+ * so each name may be earlier by their number. */
 int help_plan_report(struct mount_help *m, const struct help_report *now)
 {
 	struct help_plan *p = &m->plan;
@@ -276,7 +277,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	int rc;
 
 	leave_out_known(m, n);
-	/* What is asked for takes the place of what was looked at. */
+	/* Requested names take the place of names that were looked at. */
 	while (i < n &&
 		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
 		i++;

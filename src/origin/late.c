@@ -28,7 +28,7 @@ static void answer_all(struct pool_job *job)
 	pthread_mutex_lock(&l->lock);
 	l->queued = false;
 	while ((q = l->first)) {
-		/* From now on an abandon must not find it. */
+		/* An abandon must not find it any more. */
 		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
 		q->done(q, -ENOMEM);

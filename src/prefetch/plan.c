@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of the positions of plans: appended by their owners, read by
- * readers (plan_note.c), given up. One lock guards all plans; it is held for
- * short, never over a call of the cache that may call back.
+ * The life of the positions of plans: appended by their owners, read by readers
+ * (plan_note.c), given up. One lock guards all plans. It is held briefly, never
+ * over a call of the cache that may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ void plan_advance(struct plan *plan)
 		plans_kick(plan->plans, false);
 }
 
-/* What was fetched ahead into a tier for the position has been read there. */
+/* The position's item was fetched ahead into a tier and has been read there. */
 void plan_count_used(struct plan *plan, uint64_t pos)
 {
 	uint8_t place = order_place(&plan->order, pos);
@@ -257,7 +257,7 @@ static uint64_t forgettable(const struct plan *plan)
 		CONTAINER_OF(plan->holds.next, struct hold, link);
 	uint64_t pos = plan->base;
 
-	/* What is in a tier is looked for a while longer. */
+	/* Items in a tier are looked up for a while longer. */
 	if (plan->front < pos + plan->params.slack)
 		pos = plan->front > plan->params.slack
 			? plan->front - plan->params.slack
@@ -329,7 +329,7 @@ void plan_step_time(struct plan *plan, uint64_t step_ns)
 	pace_tell(plan, step_ns, clock_now_ns());
 }
 
-/* What is held is needed at other times from now on. */
+/* Held items are needed at other times from now on. */
 static int change_echo(
 	struct plan *plan, uint64_t step, struct schedule_echo echo)
 {

@@ -26,7 +26,7 @@ struct plans;
 struct plan;
 
 #define PLANS_MAX 48u /* fewer than connections, of which each has one */
-/* Of all plans together that are not done with: 15 bytes each as a rule. */
+/* Limit for positions of all open plans together: usually 15 bytes each. */
 #define PLAN_POSITIONS_MAX ((uint64_t)64 << 20)
 
 /* The time of a step, at most, in milliseconds. */
@@ -50,7 +50,7 @@ int plans_new(struct plans **out, const struct plans_config *config);
 /* All plans have been closed. NULL is allowed. */
 void plans_free(struct plans *ps);
 
-/* Whose read it is. */
+/* The plan and position that a read belongs to. */
 enum plans_turn {
 	PLANS_NONE,  /* of no position */
 	PLANS_NOW,   /* of a position, and its reader waits for it */
@@ -102,8 +102,8 @@ struct plan_params {
 	 * its own reads those that are for a later step are not demand.
 	 */
 	pid_t reader;
-	/* So many positions at the beginning are being read already: nothing is
-	 * fetched ahead for them. */
+	/* The number of positions at the beginning that are being read already:
+	 * nothing is fetched ahead for them. */
 	uint64_t begun;
 };
 
@@ -114,7 +114,7 @@ struct plan_params {
 int plan_open(struct plans *ps, const struct plan_params *params,
 	struct plan **out, struct error *err);
 
-/* What only this plan wanted is given up. */
+/* Close a plan and give up fetches that only it needed. */
 void plan_close(struct plan *plan);
 
 /*
@@ -127,7 +127,7 @@ int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
 void plan_progress(struct plan *plan, uint64_t position);
 void plan_progress_step(struct plan *plan, uint64_t step);
 
-/* What a step takes from now on; 0: to be measured. */
+/* Set the time of a step from now on; 0: measure it. */
 void plan_step_time(struct plan *plan, uint64_t step_ns);
 
 /* The echo factor changes; as schedule_change(). */
@@ -157,9 +157,9 @@ void plan_status(struct plan *plan, struct plan_status *status);
 
 /* Sums that only grow. */
 struct plan_rates {
-	/* What came, and how long that took, while more was to come than the
-	 * origin is asked for at a time; of it, what it can do for ever, as
-	 * that had lasted; how often it began, and whether it goes on. */
+	/* Bytes received and time taken while more was to come than the origin
+	 * is asked for at a time; the part of these at the origin's lasting
+	 * speed; how often such a period began, and whether it goes on. */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;
 	uint64_t looked;	/* positions that were looked at */

@@ -16,7 +16,8 @@
 /* Positions that are looked at before others get the lock. */
 #define LOOK_MAX 256u
 
-/* So long, or until so much is free, the pacer rests when memory is used up. */
+/* When memory is used up, the pacer rests for this time or until enough memory
+ * is free. */
 #define REST_NS (5 * NS_PER_MS)
 #define REST_SHARE 8u
 /* The same while a burst is to be measured; see rate_rest_bytes(). */

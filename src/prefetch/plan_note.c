@@ -30,7 +30,8 @@
 /* A plan that nobody has read by yet is begun here, or nearer. */
 #define BEGIN_SPREAD 64u
 
-/* So soon a reader goes on, and the kernel asks again for what it dropped. */
+/* Time within which a reader continues and the kernel asks again for dropped
+ * pages. */
 #define AGAIN_NS NS_PER_S
 
 /* -- Holds by position ----------------------------------------------------- */
@@ -197,7 +198,7 @@ static struct plan_turn *turn_of(struct plan *plan, const struct note *n)
 	return &plan->turn[n->file->cookie % PLAN_TURNS];
 }
 
-/* Who has begun to read the file a moment ago; NULL: not known. */
+/* The reader that began to read the file a moment ago; NULL: unknown. */
 static const struct plan_turn *last_turn(
 	struct plan *plan, const struct note *n)
 {

@@ -9,8 +9,8 @@
 #include "prefetch/plan_impl.h"
 
 /*
- * As long as nothing is known, all plans have the same step time: so long that
- * what the first step does not need has time.
+ * The step time of all plans until it is known: so long that items not needed
+ * by the first step have time.
  */
 #define STEP_GUESS_NS NS_PER_S
 
@@ -76,7 +76,7 @@ void pace_hold(struct hold *h, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	/* As long as nothing is known of the pace, nothing has time. */
+	/* Until the pace is known, nothing has time. */
 	if (!h->plan->step_ns)
 		due_ns = now_ns;
 	else if (__builtin_add_overflow(
@@ -104,7 +104,7 @@ static void pace_again(struct plan *plan, uint64_t now_ns)
 	pace_holds(plan, now_ns);
 }
 
-/* What the owner says is not measured. */
+/* A step time given by the owner is not measured. */
 void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns)
 {
 	ASSERT_HELD(&plan->plans->lock);

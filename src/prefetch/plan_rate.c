@@ -17,7 +17,7 @@
 #define BURST_DEPTHS 4u
 #define BURST_ITEMS 256u
 
-/* What came after one pause, up to the next. */
+/* Count the bytes between one pause and the next. */
 static void count_bunch(struct plan_rate *r)
 {
 	r->sum.full_ns += r->bunch_ns;
@@ -30,9 +30,10 @@ static void count_bunch(struct plan_rate *r)
 }
 
 /*
- * What came of a run since the last look. The answers of a distant origin come
- * together, and a run may begin or end between them: what comes from one pause
- * that is no shorter than the mean to the next counts with that pause.
+ * Count the bytes of a run since the last look. The answers of a distant origin
+ * come in groups, and a run may begin or end within one. So bytes between two
+ * pauses that are at least as long as the mean count together with the first of
+ * these pauses.
  */
 static void run_on(struct plan_rate *r, uint64_t ns, uint64_t bytes)
 {

@@ -16,9 +16,9 @@
 #define SLACK_BYTES ((uint64_t)512 << 10)
 
 /*
- * So much has to be read in a row before anything is fetched ahead: the kernel
- * cuts one read of a program into several, and a range that is read for itself
- * must not cost the window.
+ * A reader must read this much in a row before data is fetched ahead. The
+ * kernel cuts one read of a program into several, and a single range must not
+ * cost the whole window.
  */
 #define RUN_MIN_BYTES ((uint64_t)512 << 10)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What answers that are not 2xx mean: whether the call is repeated, and how
+ * The meaning of answers other than 2xx: whether the call is repeated, and how
  * it ends otherwise. Loop threads.
  */
 #include "remote/remote_impl.h"

@@ -110,7 +110,7 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
-	/* So that the connection can be kept, the rest is read as well. */
+	/* Read the rest as well, so that the connection can be kept. */
 	if (c->error.len + len <= CALL_ERROR_MAX)
 		bytes_add(&c->error, data, len);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three kinds of directory index of web servers, parsed into names. What
- * is no name of the directory itself (a link up, a query for another order,
- * another host) is left out. Pure functions.
+ * The three kinds of directory index of web servers, parsed into names. Links
+ * that do not name an entry of the directory (a link up, a query for another
+ * order, another host) are left out. Pure functions.
  */
 #include "remote/names_impl.h"
 

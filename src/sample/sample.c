@@ -236,7 +236,9 @@ static int check_decoded(
 	if (s->c.augment_fn)
 		return 0;
 	if (s->image_sample && (!in->width || !in->height || in->channels != 3))
-		return error_set(err, -EBADMSG, "it is no image of 3 channels");
+		return error_set(err, -EBADMSG,
+			"it is not an image of 3 "
+			"channels");
 	if (!s->image_sample && in->bytes != s->sample_bytes)
 		return error_set(err, -EBADMSG,
 			"it has %zu bytes, a sample has %zu", in->bytes,

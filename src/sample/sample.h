@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the encoded bytes of an example to a sample: which part of an image is
- * decoded, at which scale, and which of the callbacks decodes and augments. It
- * takes bytes, seeds and a configuration, nothing else, and holds no lock.
+ * Turns the encoded bytes of an example into a sample. It chooses the part of
+ * an image to decode, the scale, and the callbacks to use. Its only inputs are
+ * bytes, seeds and a configuration, and it holds no lock.
  *
- * What is decoded first is all that any serving of the example touches, also
- * those that are over (after a restart): whether a damaged file can be used
- * must not depend on when it is decoded. Later less will do.
+ * The first decode covers everything that any serving of the example touches,
+ * also past ones (after a restart), so that the usability of a damaged file
+ * does not depend on when it is decoded. Later decodes may cover less.
  */
 #ifndef SAMPLE_SAMPLE_H
 #define SAMPLE_SAMPLE_H
@@ -20,7 +20,7 @@
 #include "image/image.h"
 #include "settings/settings.h"
 
-/* What one thread makes samples with. */
+/* The tools with which one thread makes samples. */
 struct sampler;
 
 int sampler_new(struct sampler **out, const struct settings *s);
@@ -44,7 +44,7 @@ struct seeds {
 	const void *ctx;
 };
 
-/* What is known of an encoded image. All 0: nothing yet. */
+/* The known properties of an encoded image. All 0: nothing yet. */
 struct picture {
 	bool declined; /* by the user's decode(): a JPEG */
 	bool probed;
@@ -54,7 +54,7 @@ struct picture {
 	unsigned denom;	    /* likewise */
 };
 
-/* What will be decoded, and the memory that takes. */
+/* The region to decode, and the memory it takes. */
 struct sample_layout {
 	struct image image; /* jpeg */
 	size_t bytes;
@@ -82,7 +82,8 @@ void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 int sample_decode(struct sampler *p, const struct picture *pic,
 	const struct encoded *in, struct sample_layout *layout, uint8_t *room,
 	struct decoded *out, struct error *err);
-/* A decoded example that is no JPEG: its image is its bytes. */
+/* Set the shape of a decoded example that is not a JPEG: its image is its
+ * bytes. */
 void sample_take_shape(struct decoded *d);
 
 /* One sample. -errno. */

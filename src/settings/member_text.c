@@ -206,7 +206,7 @@ static int set_reals(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
-/* As the schedule reads them; 0 is the default. */
+/* Parse a factor as the schedule does; 0 is the default. */
 static int set_factor(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
 {

@@ -121,8 +121,8 @@ static int take_echo(struct settings *s, struct error *err)
 }
 
 /*
- * What is planned has its number of servings: a window must be longer, or a
- * change would begin after the next one is due.
+ * Planned examples have their number of servings, so a window must be longer,
+ * or a change would begin after the next one is due.
  */
 static uint64_t least_window(const struct refrain_config *c)
 {

@@ -74,7 +74,7 @@ int talk_wait_readable(int fd, int timeout_ms)
 	return n < 0 ? -errno : n;
 }
 
-/* What is left of the time, rounded up. */
+/* The time left, rounded up. */
 static int left_ms(uint64_t until_ns)
 {
 	uint64_t now_ns = clock_now_ns();

@@ -43,7 +43,7 @@ static int digits_of(const char *text, int n)
 	return value;
 }
 
-/* By hand: listings have millions of them, and sscanf() takes a while. */
+/* Parsed by hand: listings have millions of times, and sscanf() is slow. */
 int64_t time_parse_iso(const char *text)
 {
 	static const char form[] = "dddd-dd-ddTdd:dd:dd";
