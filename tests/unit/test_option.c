@@ -288,7 +288,8 @@ static const struct option_usage built_usage = {
 /* Parse a copy of up to four words. */
 static int parse_built(const char *const *words, int argc, const char **seen)
 {
-	char copies[5][12], *argv[6] = {copies[0]};
+	static char copies[5][12]; /* `seen` points into it */
+	char *argv[6] = {copies[0]};
 
 	for (int i = 0; i < argc; i++) {
 		(void)snprintf(copies[i], sizeof(copies[i]), "%s", words[i]);
