@@ -73,7 +73,7 @@ static void stop_for_want(
 		.error = error,
 		.stage = e->error_stage,
 		.index = e->index,
-		.step = engine->step_first,
+		.step = steps_first(engine->steps),
 	};
 	(void)error_set(
 		&engine->message, error, "%s; %s", engine->damage.msg, advice);

@@ -104,7 +104,8 @@ static int open_dataset(struct engine *engine, struct error *err)
 
 void engine_tick(struct engine *engine)
 {
-	bool unread = engine->unfinished > engine->working + engine->ready;
+	bool unread = steps_unfinished(engine->steps) >
+		engine->working + steps_ready(engine->steps);
 	struct meter_state state = {
 		.waiting = unread ? turn_idle(&engine->turn) : 0,
 		.full = engine->reader.full,
@@ -137,7 +138,8 @@ static void *end_turn(void *arg)
 		turn_mark(&engine->turn, TURN_ALONE);
 	else
 		turn_mark_workers(&engine->turn,
-			(uint64_t)engine->ready + planner_wants(engine));
+			(uint64_t)steps_ready(engine->steps) +
+				planner_wants(engine));
 	if (help_take_stirred(engine->help))
 		turn_mark(&engine->turn, TURN_HELP);
 	ready = loader_is_ready(engine);
@@ -203,7 +205,7 @@ static void say_run(void *arg, struct help_run *out)
 
 	*out = (struct help_run){
 		.fresh = meter_stats(engine->meter)->fresh,
-		.step = engine->returned,
+		.step = steps_first(engine->steps),
 		.read_fresh = engine->planner.read_fresh,
 		.step_ns = meter_step_ns(engine->meter),
 		.schedule = &engine->planner.schedule,
@@ -395,13 +397,13 @@ int engine_close(struct engine *engine)
 uint64_t engine_steps_left(struct engine *engine)
 {
 	LOCK_SCOPE(&engine->turn.lock);
-	return engine->planner.steps - engine->returned;
+	return engine->planner.steps - steps_first(engine->steps);
 }
 
 uint64_t engine_step(struct engine *engine)
 {
 	LOCK_SCOPE(&engine->turn.lock);
-	return engine->returned;
+	return steps_first(engine->steps);
 }
 
 uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch)

@@ -44,6 +44,7 @@
 
 struct engine;
 struct entries;
+struct steps;
 struct step;
 struct read_op;
 
@@ -266,13 +267,7 @@ struct engine {
 	struct planner planner;
 	struct echoes echoes;
 
-	/* Steps: a ring of batches_ahead, by number. */
-	struct step *steps;
-	uint64_t step_first, step_end; /* numbers that are in it */
-	uint32_t ready;		       /* servings that are queued */
-	uint32_t unfinished;	       /* servings that are planned, not done */
-	uint64_t returned;	       /* the number of the next batch */
-
+	struct steps *steps;
 	struct entries *entries; /* the pool */
 	struct worker *alone;	 /* who may take all memory, see make.c */
 
@@ -343,7 +338,24 @@ void planner_release(struct engine *engine);
 bool planner_wants(const struct engine *engine);
 /* Plan a little. Releases the lock meanwhile. */
 void planner_run(struct engine *engine);
-struct step *step_of(const struct engine *engine, uint64_t number);
+
+/* The ring of steps, batches_ahead of them: planner.c, too. */
+/* Numbers that are in it; the first is that of the next batch. */
+uint64_t steps_first(const struct steps *s);
+uint64_t steps_end(const struct steps *s);
+struct step *steps_at(const struct steps *s, uint64_t number);
+struct step *steps_oldest(const struct steps *s); /* or NULL */
+/* Servings that are queued; that are planned and not done. */
+uint32_t steps_ready(const struct steps *s);
+uint32_t steps_unfinished(const struct steps *s);
+void steps_plan(struct steps *s);
+void steps_done(struct steps *s);
+void steps_queue(struct steps *s, struct serving *serving);
+void steps_unqueue(struct steps *s, struct serving *serving);
+/* The oldest that is queued, or NULL. */
+struct serving *steps_take(struct steps *s);
+/* The oldest step is with the caller. */
+void steps_return(struct steps *s);
 
 /* -- echo.c: the echo factor changes -- */
 

@@ -273,8 +273,7 @@ static void queue(struct engine *engine, struct serving *s)
 {
 	s->state = SERVING_QUEUED;
 	s->since_ns = meter_now_ns(engine->meter);
-	list_add_tail(&s->step->ready, &s->node);
-	engine->ready++;
+	steps_queue(engine->steps, s);
 }
 
 static void wait_for(struct entry *e, struct serving *s)
@@ -286,7 +285,7 @@ static void wait_for(struct entry *e, struct serving *s)
 void entry_plan(struct engine *engine, struct entry *e, struct serving *s)
 {
 	e->planned++;
-	engine->unfinished++;
+	steps_plan(engine->steps);
 	switch (e->state) {
 	case ENTRY_ABSENT:
 		entry_list(engine, e, ON_URGENT);
@@ -318,7 +317,7 @@ void entry_wake(struct engine *engine, struct entry *e)
 
 void entry_served(struct engine *engine, struct entry *e, uint32_t echo)
 {
-	engine->unfinished--;
+	steps_done(engine->steps);
 	e->planned--;
 	e->left--;
 	if (e->low == echo)
@@ -374,8 +373,9 @@ bool entries_reclaim(struct engine *engine)
 /* Servings of the entry that are queued wait again. */
 static void unqueue(struct engine *engine, struct entry *e)
 {
-	for (uint64_t n = engine->step_first; n < engine->step_end; n++) {
-		struct step *st = step_of(engine, n);
+	for (uint64_t n = steps_first(engine->steps);
+		n < steps_end(engine->steps); n++) {
+		struct step *st = steps_at(engine->steps, n);
 
 		LIST_FOREACH_SAFE(pos, tmp, &st->ready) {
 			struct serving *s =
@@ -383,8 +383,7 @@ static void unqueue(struct engine *engine, struct entry *e)
 
 			if (s->entry != e)
 				continue;
-			list_del(&s->node);
-			engine->ready--;
+			steps_unqueue(engine->steps, s);
 			wait_for(e, s);
 		}
 	}
@@ -392,8 +391,9 @@ static void unqueue(struct engine *engine, struct entry *e)
 
 bool entries_reclaim_queued(struct engine *engine)
 {
-	for (uint64_t n = engine->step_end; n-- > engine->step_first;) {
-		struct step *st = step_of(engine, n);
+	for (uint64_t n = steps_end(engine->steps);
+		n-- > steps_first(engine->steps);) {
+		struct step *st = steps_at(engine->steps, n);
 
 		LIST_FOREACH(pos, &st->ready) {
 			struct entry *e =

@@ -20,9 +20,9 @@
 
 static struct step *finished(const struct engine *engine)
 {
-	struct step *st = step_of(engine, engine->step_first);
+	struct step *st = steps_oldest(engine->steps);
 
-	return engine->step_first < engine->step_end && !st->left ? st : NULL;
+	return st && !st->left ? st : NULL;
 }
 
 static bool all_lent(const struct engine *engine)
@@ -32,7 +32,7 @@ static bool all_lent(const struct engine *engine)
 
 static bool at_end(const struct engine *engine)
 {
-	return engine->planner.at_end && engine->step_first == engine->step_end;
+	return engine->planner.at_end && !steps_oldest(engine->steps);
 }
 
 bool loader_is_ready(const struct engine *engine)
@@ -189,7 +189,7 @@ static void count_returned(
 
 static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 {
-	struct step *st = step_of(engine, engine->step_first);
+	struct step *st = steps_oldest(engine->steps);
 	struct lent_batch *lent = &st->slab->lent_batch;
 	struct refrain_batch *b = &lent->batch;
 
@@ -204,8 +204,7 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	slab_lend(st->slab);
 	st->slab = NULL;
 	count_returned(engine, st, called_ns);
-	engine->step_first++;
-	engine->returned++;
+	steps_return(engine->steps);
 	help_moved(engine->help);
 	return lent;
 }

@@ -16,17 +16,98 @@
 #define AHEAD_MAX                                                              \
 	(sizeof(((struct planner *)0)->ahead) / sizeof(struct schedule_slot))
 
-struct step *step_of(const struct engine *engine, uint64_t number)
+/* -- The ring of steps ------------------------------------------------------
+ */
+
+struct steps {
+	struct step *ring;
+	uint32_t room;
+	uint64_t first, end; /* numbers that are in it */
+	uint32_t ready;	     /* servings that are queued */
+	uint32_t unfinished; /* servings that are planned, not done */
+};
+
+uint64_t steps_first(const struct steps *s)
 {
-	return &engine->steps[number % engine->s.c.batches_ahead];
+	return s->first;
 }
+
+uint64_t steps_end(const struct steps *s)
+{
+	return s->end;
+}
+
+uint32_t steps_ready(const struct steps *s)
+{
+	return s->ready;
+}
+
+uint32_t steps_unfinished(const struct steps *s)
+{
+	return s->unfinished;
+}
+
+struct step *steps_at(const struct steps *s, uint64_t number)
+{
+	return &s->ring[number % s->room];
+}
+
+struct step *steps_oldest(const struct steps *s)
+{
+	return s->first < s->end ? steps_at(s, s->first) : NULL;
+}
+
+void steps_plan(struct steps *s)
+{
+	s->unfinished++;
+}
+
+void steps_done(struct steps *s)
+{
+	s->unfinished--;
+}
+
+void steps_queue(struct steps *s, struct serving *serving)
+{
+	list_add_tail(&serving->step->ready, &serving->node);
+	s->ready++;
+}
+
+void steps_unqueue(struct steps *s, struct serving *serving)
+{
+	list_del(&serving->node);
+	s->ready--;
+}
+
+struct serving *steps_take(struct steps *s)
+{
+	for (uint64_t n = s->first; s->ready && n < s->end; n++) {
+		struct step *st = steps_at(s, n);
+		struct serving *serving;
+
+		if (list_empty(&st->ready))
+			continue;
+		serving = CONTAINER_OF(st->ready.next, struct serving, node);
+		steps_unqueue(s, serving);
+		return serving;
+	}
+	return NULL;
+}
+
+void steps_return(struct steps *s)
+{
+	s->first++;
+}
+
+/* -- What is to be planned --------------------------------------------------
+ */
 
 static bool wants_step(const struct engine *engine)
 {
 	const struct planner *p = &engine->planner;
 
 	return !p->at_end && lender_has_free(engine->lender) &&
-		engine->step_end - engine->step_first <
+		engine->steps->end - engine->steps->first <
 		engine->s.c.batches_ahead &&
 		entries_unused(engine->entries) >= engine->s.c.batch;
 }
@@ -123,7 +204,7 @@ static void publish_step(struct engine *engine, struct step *st, uint32_t n)
 	free(st->why);
 	st->why = NULL;
 	list_init(&st->ready);
-	engine->step_end++;
+	engine->steps->end++;
 	for (uint32_t i = 0; i < n; i++)
 		publish_serving(engine, st, i, &p->examples[i]);
 	st->epoch = p->epoch;
@@ -136,8 +217,8 @@ static void publish_step(struct engine *engine, struct step *st, uint32_t n)
 static void plan_step(struct engine *engine)
 {
 	struct planner *p = &engine->planner;
-	struct step *st = step_of(engine, engine->step_end);
-	uint64_t number = engine->step_end;
+	struct step *st = steps_at(engine->steps, engine->steps->end);
+	uint64_t number = engine->steps->end;
 	uint32_t n;
 
 	turn_unlock(&engine->turn);
@@ -207,24 +288,39 @@ void planner_run(struct engine *engine)
 
 /* -- Life ------------------------------------------------------------------ */
 
-static int steps_init(struct engine *engine)
+static int steps_new(struct steps **out, uint32_t room, uint32_t batch)
 {
-	const struct refrain_config *c = &engine->s.c;
+	struct steps *s = calloc(1, sizeof(*s));
 
-	engine->steps = calloc(c->batches_ahead, sizeof(*engine->steps));
-	if (!engine->steps)
+	*out = s;
+	if (!s)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < c->batches_ahead; i++) {
-		struct step *st = &engine->steps[i];
+	s->room = room;
+	s->ring = calloc(room, sizeof(*s->ring));
+	if (!s->ring)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < room; i++) {
+		struct step *st = &s->ring[i];
 
 		list_init(&st->ready);
-		st->slots = calloc(c->batch, sizeof(*st->slots));
-		st->servings = calloc(c->batch, sizeof(*st->servings));
+		st->slots = calloc(batch, sizeof(*st->slots));
+		st->servings = calloc(batch, sizeof(*st->servings));
 		if (!st->slots || !st->servings)
 			return -ENOMEM;
 	}
-	engine->planner.examples = calloc(c->batch, sizeof(struct example));
-	return engine->planner.examples ? 0 : -ENOMEM;
+	return 0;
+}
+
+static void steps_free(struct steps *s)
+{
+	for (uint32_t i = 0; s && s->ring && i < s->room; i++) {
+		free(s->ring[i].slots);
+		free(s->ring[i].servings);
+		free(s->ring[i].why);
+	}
+	if (s)
+		free(s->ring);
+	free(s);
 }
 
 /* The epoch that step `from` begins in. */
@@ -262,8 +358,6 @@ int planner_init(struct engine *engine, struct error *err)
 	p->planned_fresh = p->read_fresh =
 		schedule_fresh_before(&p->schedule, p->first_step);
 	p->epoch = epoch_at(p);
-	engine->step_first = engine->step_end = engine->returned =
-		p->first_step;
 	engine->outstanding_max = facts.window + engine->s.c.batch;
 	if (engine->outstanding_max > facts.fresh)
 		engine->outstanding_max = facts.fresh;
@@ -271,19 +365,17 @@ int planner_init(struct engine *engine, struct error *err)
 		meter_stats(engine->meter)->dropped_examples =
 			facts.slots_dropped;
 	meter_stats(engine->meter)->dropped_fresh = facts.fresh_dropped;
-	if (steps_init(engine) < 0)
+	p->examples = calloc(engine->s.c.batch, sizeof(struct example));
+	if (!p->examples ||
+		steps_new(&engine->steps, engine->s.c.batches_ahead,
+			engine->s.c.batch) < 0)
 		return error_set(err, -ENOMEM, "no memory for the steps");
+	engine->steps->first = engine->steps->end = p->first_step;
 	return 0;
 }
 
 void planner_release(struct engine *engine)
 {
-	for (uint32_t i = 0; engine->steps && i < engine->s.c.batches_ahead;
-		i++) {
-		free(engine->steps[i].slots);
-		free(engine->steps[i].servings);
-		free(engine->steps[i].why);
-	}
-	free(engine->steps);
+	steps_free(engine->steps);
 	free(engine->planner.examples);
 }

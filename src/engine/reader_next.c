@@ -84,7 +84,8 @@ static size_t bytes_needed(const struct engine *engine, const struct entry *e)
 /* Is nothing going on that could make room? */
 static bool at_rest(const struct engine *engine)
 {
-	return !engine->working && !engine->reader.reading && !engine->ready;
+	return !engine->working && !engine->reader.reading &&
+		!steps_ready(engine->steps);
 }
 
 /* False: later. */

@@ -63,7 +63,7 @@ static int save(struct engine *engine, uint64_t step, uint8_t *out, size_t room)
 	size_t n = schedule_save(&engine->planner.schedule, step, schedule);
 	size_t size = HEAD_BYTES + 2 * SAVED_HASHES + n + SUM_BYTES;
 
-	if (!n && step != engine->returned)
+	if (!n && step != steps_first(engine->steps))
 		return error_set(&engine->message, -ERANGE,
 			"step %" PRIu64 " is not in the run, or too long ago",
 			step);
@@ -93,7 +93,7 @@ static int save(struct engine *engine, uint64_t step, uint8_t *out, size_t room)
 int engine_save(struct engine *engine, void *buf, size_t size)
 {
 	LOCK_SCOPE(&engine->turn.lock);
-	return save(engine, engine->returned, buf, size);
+	return save(engine, steps_first(engine->steps), buf, size);
 }
 
 int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)

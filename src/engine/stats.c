@@ -82,8 +82,8 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	struct refrain_stats *out)
 {
 	const struct sums *now = &m->now;
-	struct schedule_echo e =
-		schedule_echo_at(&engine->planner.schedule, engine->returned);
+	struct schedule_echo e = schedule_echo_at(
+		&engine->planner.schedule, steps_first(engine->steps));
 	struct auto_part measured;
 	struct rates r;
 

@@ -59,9 +59,8 @@ static const struct serving *oldest(const struct step *st)
 void watch_describe(
 	struct engine *engine, struct error *err, int rc, uint64_t waited_ns)
 {
-	const struct step *st = step_of(engine, engine->step_first);
-	const struct serving *s =
-		engine->step_first < engine->step_end ? oldest(st) : NULL;
+	const struct step *st = steps_oldest(engine->steps);
+	const struct serving *s = st ? oldest(st) : NULL;
 	double waited = (double)waited_ns / 1e9;
 
 	if (!s) {

@@ -17,24 +17,6 @@
 
 /* -- Servings -------------------------------------------------------------- */
 
-static struct serving *take_ready(struct engine *engine)
-{
-	if (!engine->ready)
-		return NULL;
-	for (uint64_t n = engine->step_first; n < engine->step_end; n++) {
-		struct step *st = step_of(engine, n);
-		struct serving *s;
-
-		if (list_empty(&st->ready))
-			continue;
-		s = CONTAINER_OF(st->ready.next, struct serving, node);
-		list_del(&s->node);
-		engine->ready--;
-		return s;
-	}
-	return NULL;
-}
-
 /* Its place in the batch is filled. */
 static void finish(struct engine *engine, struct serving *s)
 {
@@ -125,7 +107,7 @@ static void *worker_thread(void *arg)
 			planner_run(engine);
 			continue;
 		}
-		s = take_ready(engine);
+		s = steps_take(engine->steps);
 		if (s)
 			work(w, s);
 		else
