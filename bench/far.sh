@@ -70,7 +70,8 @@ far_mount() {
 	shift
 	mkdir -p "$mnt"
 	"$refrain" mount "$far_source" "$mnt" --cache \
-		"$work/tier:${CACHE:-4G}" --endpoint-url "$far" "$@" ||
+		"$work/tier:${CACHE:-4G}" --endpoint-url "$far" \
+		--log-file "$work/log" "$@" ||
 		bench_fail 'the mount failed'
 	daemon=$("$refrain" status "$mnt" --json | number pid)
 }

@@ -73,7 +73,11 @@ bench_loader_bare_LDADD = libloader.la
 
 # Far away: by a stand-in that `make check` builds.
 if HAVE_REMOTE
-BENCHES += bench/s3-list.sh
-CLEANFILES += bench-s3-list.json
+BENCHES += bench/s3-list.sh bench/s3.sh
+CLEANFILES += bench-s3-list.json bench-s3.json
+noinst_PROGRAMS += bench/far-bare
+bench_far_bare_SOURCES = bench/far_bare.c
+bench_far_bare_CFLAGS = $(AM_CFLAGS) $(REMOTE_CFLAGS)
+bench_far_bare_LDADD = $(REMOTE_LIBS)
 endif
-EXTRA_DIST += bench/s3-list.sh bench/far.sh
+EXTRA_DIST += bench/s3-list.sh bench/s3.sh bench/far.sh
