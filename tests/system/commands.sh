@@ -144,7 +144,7 @@ wait "$watch" 2>/dev/null || :
 
 # warm
 ends 0 warm "$mnt"
-says out '7 items (2.0 KiB) are cached, 4 of them were before'
+says out '7 items (2.0 KiB) are cached, 4 of them were already cached'
 says out '5 items (1.0 KiB) do not fit'
 ends 0 warm "$mnt" --json a b "$mnt/c" && says out '"files":3'
 ends 0 warm "$mnt" --json a "$mnt/" && says out '"files":0'
@@ -159,7 +159,7 @@ ends 0 warm "$mnt" --json "$(printf 'caf\351')" && says out '"files":1'
 ends 0 refresh "$mnt" a
 says out '1 directory: 1 file changed, 2 added, 3 removed'
 ends 1 refresh "$mnt" a b c && one_line && printable err
-says err "could not be listed: 'c\\x1b[0m': Permission denied; what was"
+says err "could not be listed: 'c\\x1b[0m': Permission denied; the old listing is"
 ends 0 fault "$mnt" delay=5ms
 ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is no fault"
 

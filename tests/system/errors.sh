@@ -127,7 +127,7 @@ mount_refused 1 "'$work/foreign'" "'f'" 'choose an empty' -- \
 	"$src" "$mnt" --cache "$work/foreign:$size"
 mount_refused 1 "'$work/file'" 'choose' -- \
 	"$src" "$mnt" --cache "$work/file:$size"
-mount_refused 1 "'$work/none/c'" 'make' -- \
+mount_refused 1 "'$work/none/c'" 'create' -- \
 	"$src" "$mnt" --cache "$work/none/c:$size"
 mount_refused 1 'inside the source' 'choose another' -- \
 	"$src" "$mnt" --cache "$src/c:$size"

@@ -196,4 +196,4 @@ must_log "'loud' is not a level; use error, warning, notice or info" \
 "$refrain" mount "$src" "$mnt" --cache "$cache:1M" --log-file /nowhere/log \
 	2>"$work/said"
 expect 'the status of a log that cannot be opened' $? 1
-must_log "cannot reopen log file '/nowhere/log': No such file" "$work/said"
+must_log "cannot open log file '/nowhere/log': No such file" "$work/said"

@@ -75,7 +75,7 @@ expect 'connections to a planted socket' "$(grep -c connected "$theirs.log")" 0
 daemon=$!
 wait_for 10 grep -q ready "$work/stand_in" || skip 'cannot mount'
 "$refrain" status "$mnt" >"$work/out" 2>"$work/err" && fail 'status believes it'
-grep -q "socket of '$mnt' is served neither by user 0" "$work/err" ||
+grep -q "socket of '$mnt': it is served neither by user 0" "$work/err" ||
 	fail "$(cat "$work/err")"
 plan_of "$mnt" >"$work/out"
 grep -q 'not served by the owner' "$work/out" || fail "$(cat "$work/out")"
@@ -120,7 +120,7 @@ scan_through
 "$refrain" umount "$mnt"
 for f in refrain-tier refrain-lock; do
 	chown nobody "$work/c/$f"
-	refused "'$work/c/$f' is not a file of the" "$work/c:10M"
+	refused "'$work/c/$f' is not a private file of the" "$work/c:10M"
 	chown root "$work/c/$f"
 done
 ln "$work/c/refrain-lock" "$work/second-name"
