@@ -178,7 +178,7 @@ static void bench_reads(const char *dir)
 	free(data);
 }
 
-/* Of the last entry, while the directories are still being read. */
+/* Read the last entry while the directories are still being read. */
 static void first_hit(struct store *s, uint64_t entries)
 {
 	struct store_scratch *scratch = store_scratch_new();

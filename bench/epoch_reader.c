@@ -38,8 +38,8 @@ static int parse_way(void *out, const char *value, struct error *err)
 
 	return read_way_parse(value, &s->way) < 0
 		? error_set(err, -EINVAL,
-			  "'%s' is no way to read; take read, mmap, direct or "
-			  "pread4k",
+			  "'%s' is not a way to read; use read, mmap, direct "
+			  "or pread4k",
 			  value)
 		: 0;
 }

@@ -57,7 +57,7 @@ idle() {
 	echo "$1 $2" | awk '{ printf("%.0f\n", 100 * ($4 - $2) / ($3 - $1)) }'
 }
 
-# What the origin was asked since this was last asked.
+# The requests to the origin since the last call.
 requests() {
 	sed 's/"[a-z]*_at_once": [0-9]*,* *//g; s/, *$//' "$far/.requests"
 }

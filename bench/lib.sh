@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
 #
-# What the benchmark scripts share. Sourced after `name` was set; they run in
+# Shared by the benchmark scripts. Sourced after `name` was set; they run in
 # the build folder, with the folder of the scripts in $bench.
 #
 # Makes $work, which is removed at the end with whatever is mounted at $mnt.

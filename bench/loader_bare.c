@@ -40,7 +40,7 @@ struct file {
 	size_t bytes;
 };
 
-/* What is decoded of an example, until its last serving. */
+/* The decoded part of an example, until its last serving. */
 struct held {
 	struct image_info info;
 	struct image image;
@@ -298,7 +298,7 @@ static void run(struct bare *b)
 	free(slots);
 }
 
-/* What decoding would cost if it had to be all of the image. */
+/* Measure decoding whole images. */
 static void run_full(struct bare *b)
 {
 	for (uint64_t i = 0; i < b->files_n; i++) {

@@ -27,7 +27,7 @@ static const struct option_def own[] = {
 	{.name = NULL},
 };
 
-/* What the bare loop does, too. */
+/* The members that the bare loop also implements. */
 static const struct config_choice choices[] = {
 	{"batch", NULL, 'b', false, false},
 	{"echo", NULL, 'e', false, false},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs that measure the loader have in common: the options that
- * say which batches are made, so that each of them makes the same ones, and
- * the processor time and memory of the process. No state, one thread.
+ * Shared by the programs that measure the loader: options that select the
+ * batches, so that all make the same ones, and the processor time and memory of
+ * the process. No state, one thread.
  */
 #ifndef BENCH_LOADER_OPTIONS_H
 #define BENCH_LOADER_OPTIONS_H
@@ -33,7 +33,7 @@ struct loader_usage {
 };
 
 void loader_usage_now(struct loader_usage *u);
-/* From `*begin` until now, into *begin. */
+/* Compute the usage from `*begin` until now, into *begin. */
 void loader_usage_since(struct loader_usage *begin);
 uint64_t loader_peak_bytes(void);
 

@@ -22,7 +22,7 @@ BENCHES += bench/plan-auto.sh
 EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py
 CLEANFILES += bench-plan-auto.json
 
-# 77: not to be measured here, which is no failure.
+# 77 means that it cannot be measured here, which is not a failure.
 bench: all
 	@for b in $(BENCHES); do \
 		'$(srcdir)'/$$b || test $$? -eq 77 || exit 1; \

@@ -159,7 +159,7 @@ static void read_all(struct bench *b)
 		(void)pthread_join(thread[i], NULL); /* it is ours */
 }
 
-/* As the daemon has it. */
+/* Set malloc() up as the daemon does. */
 static void set_malloc(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -99,7 +99,7 @@ measure() {
 	rm -f "$work/changes" "$work/steps"
 }
 
-# What a reader of the same files takes when all of them are cached.
+# The time of a reader of the same files when all of them are cached.
 bare() {
 	"$refrain" mount "$work/data" "$mnt" --cache "$work/warm:90%" ||
 		bench_fail "no mount"

@@ -17,7 +17,7 @@ enum read_way {
 	READ_PREAD4K, /* open, pread 4 KiB at a time, close */
 };
 
-/* By its name on the command line: read, mmap, direct, pread4k; -EINVAL. */
+/* Parse the name of a way to read: read, mmap, direct, pread4k; -EINVAL. */
 int read_way_parse(const char *name, enum read_way *way);
 
 struct reader {

@@ -112,7 +112,7 @@ slow_disk_kill() {
 	done <"$slow_group/cgroup.procs"
 }
 
-# What has just closed a file may still be at it.
+# A program that has just closed a file may still use it.
 slow_unmount() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		# shellcheck disable=SC2086

@@ -37,7 +37,7 @@
 /* Requests that are slept at once, at most; the kernel's own bound, too. */
 #define THREADS 256
 
-/* Of which the answers are counted. */
+/* The kinds of requests whose answers are counted. */
 enum kind { NAME, LIST, OPEN, READ, RELEASE, KINDS };
 
 static const char *const kind_names[KINDS] = {
@@ -248,7 +248,7 @@ static int serve(struct slow_fs *fs, const char *mountpoint)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What goes before the operands; how many words that is, or -EINVAL. */
+/* Parse the options before the operands; returns their number, or -EINVAL. */
 static int parse(struct slow_fs *fs, int argc, char **argv)
 {
 	int c;

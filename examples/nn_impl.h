@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the network share: its layers and the memory of a batch.
+ * Shared by the files of the network: its layers and the memory of a batch.
  * Private to nn*.c. Between two calls of team_run() the caller's thread owns
  * everything; within one, a slice owns its pictures and its own sums.
  */
@@ -31,7 +31,7 @@ struct layer {
 	nn_real *scale, *shift; /* out each: of the normalisation */
 	double *mean, *var;	/* out each: averages over batches */
 
-	/* Of a batch. */
+	/* For a batch. */
 	nn_real *pooled;	   /* what is normalised */
 	uint8_t *from;		   /* which of the four it was */
 	nn_real *active;	   /* normalised and rectified */
@@ -40,7 +40,7 @@ struct layer {
 	nn_real *slope_scale, *slope_shift; /* out each: by scale and shift */
 };
 
-/* What one slice needs for itself. */
+/* The memory of one slice. */
 struct slice {
 	nn_real *columns;	/* the neighbourhoods of a group's pixels */
 	nn_real *convolved;	/* a group's pixels, before the maximum */
@@ -61,7 +61,7 @@ struct nn {
 	size_t weights, decayed; /* all; those before the first shift */
 	nn_real *weight, *gradient, *velocity;
 
-	/* Of a call. */
+	/* For a call. */
 	const nn_real *pictures;
 	const int64_t *labels;
 	uint32_t count;

@@ -135,13 +135,13 @@ static void fail_all(struct cache *c, struct after *a,
 		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
-			/* What is complete is still published. */
+			/* Complete fills are still published. */
 			if (f->phase != FILL_PUBLISHING)
 				fail(c, f, -ENOTCONN, a);
 		}
 }
 
-/* What a part can be made of stays until part_keep_all(). */
+/* Fills that can become a part stay until part_keep_all(). */
 static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	if (part_is_possible(f))
@@ -192,7 +192,7 @@ void cache_stop(struct cache *c)
 	pthread_mutex_lock(&c->lock);
 	abandon_all(c);
 	quiet_timers(c);
-	/* What is being loaded or written is one of those to look at then. */
+	/* Fills being loaded or written are considered then, too. */
 	publish_wait(c);
 	part_keep_all(c);
 	pthread_mutex_unlock(&c->lock);

@@ -106,7 +106,7 @@ void publish_wait(struct cache *c)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 }
 
-/* What is complete is still published. */
+/* Complete fills are still published. */
 void publish_stop(struct cache *c)
 {
 	pthread_mutex_lock(&c->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What cannot be read or decoded: counted, and then another example takes its
- * place, or the entry fails, or the run ends, as the policy says. Entered under
- * the engine's lock.
+ * Handles examples that cannot be read or decoded. They are counted; then, by
+ * the policy, another example takes the place, the entry fails, or the run
+ * ends. Entered under the engine's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void substitute(struct engine *engine, struct entry *e)
 	entry_read_first(engine, e);
 }
 
-/* What the process lacks says nothing about the example. */
+/* A lack of resources in the process says nothing about the example. */
 static bool is_local(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;

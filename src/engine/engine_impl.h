@@ -285,10 +285,10 @@ void entries_free(struct entries *all, struct memory *memory);
 /* How many may be added; how many are to be read that are not planned. */
 uint32_t entries_unused(const struct entries *all);
 uint32_t entries_ahead(const struct entries *all);
-/* What is read next, or NULL. */
+/* The entry to read next, or NULL. */
 struct entry *entries_first_urgent(const struct entries *all);
 struct entry *entries_first_ahead(const struct entries *all);
-/* What is kept for servings to come, and its cost in memory. */
+/* Keep an entry for later servings, at this cost in memory. */
 void entries_keep(struct entries *all, uint64_t cost);
 void entries_drop(struct entries *all, uint64_t cost);
 uint32_t entries_kept(const struct entries *all);
@@ -312,7 +312,7 @@ void entry_wake(struct engine *engine, struct entry *e);
 void entry_served(struct engine *engine, struct entry *e, uint32_t echo);
 void entry_drop_encoded(struct engine *engine, struct entry *e);
 void entry_drop_kept(struct engine *engine, struct entry *e);
-/* To the front of what is to be read. */
+/* Move the entry to the front of the read queue. */
 void entry_read_first(struct engine *engine, struct entry *e);
 /* Nobody works on it: to be read if it is planned, else put aside. */
 void entry_settle(struct engine *engine, struct entry *e);

@@ -257,7 +257,7 @@ void entry_list(struct engine *engine, struct entry *e, enum entry_list on)
 		list_add_tail(heads[on], &e->node);
 }
 
-/* To the front of what is to be read. */
+/* Move the entry to the front of the read queue. */
 void entry_read_first(struct engine *engine, struct entry *e)
 {
 	struct list *head =

@@ -159,7 +159,8 @@ ends 0 warm "$mnt" --json "$(printf 'caf\351')" && says out '"files":1'
 ends 0 refresh "$mnt" a
 says out '1 directory: 1 file changed, 2 added, 3 removed'
 ends 1 refresh "$mnt" a b c && one_line && printable err
-says err "could not be listed: 'c\\x1b[0m': Permission denied; the old listing is"
+says err "could not be listed: 'c\\x1b[0m': Permission denied"
+says err 'the old listing is kept'
 ends 0 fault "$mnt" delay=5ms
 ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is no fault"
 
