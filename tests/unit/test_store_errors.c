@@ -89,7 +89,7 @@ START_TEST(test_store_refuses_what_is_no_directory)
 	CHECK_MESSAGE(path, "not a directory", "choose");
 	(void)snprintf(path, sizeof(path), "%s/no/parent", fx.root);
 	ck_assert_int_eq(open_one("d", path, "1M"), -ENOENT);
-	CHECK_MESSAGE(path, "make its parent");
+	CHECK_MESSAGE(path, "create its parent");
 }
 END_TEST
 
@@ -112,7 +112,8 @@ START_TEST(test_store_refuses_a_directory_with_somebodys_files)
 	ck_assert_int_eq(mkdir(fx.dirs[0], 0700), 0);
 	touch(fx.dirs[0], "thesis.tex", "");
 	ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -ENOTEMPTY);
-	CHECK_MESSAGE(fx.dirs[0], "no cache", "thesis.tex", "choose");
+	CHECK_MESSAGE(fx.dirs[0], "neither a cache nor empty", "thesis.tex",
+		"choose");
 	touch(fx.root, "file", "");
 	ck_assert_int_eq(open_one("d", fx.root, "1M"), -ENOTEMPTY);
 }
@@ -183,7 +184,7 @@ START_TEST(test_store_refuses_a_damaged_or_newer_identity)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		touch(fx.dirs[0], "refrain-tier", texts[i]);
 		ck_assert_int_eq(open_one("d", fx.dirs[0], "1M"), -EBADMSG);
-		CHECK_MESSAGE(fx.dirs[0], "damaged or of another version",
+		CHECK_MESSAGE(fx.dirs[0], "made by another version",
 			"'refrain clear ");
 	}
 }
@@ -303,11 +304,11 @@ START_TEST(test_verify_and_clear_refuse_what_is_no_tier)
 	uint64_t n;
 
 	ck_assert_int_eq(verify(fx.root, &bad, &n), -EINVAL);
-	CHECK_MESSAGE(fx.root, "no cache");
+	CHECK_MESSAGE(fx.root, "not a cache");
 	ck_assert_int_eq(verify(fx.dirs[0], &bad, &n), -ENOENT);
 	CHECK_MESSAGE(fx.dirs[0]);
 	ck_assert_int_eq(store_clear_dir(fx.root, &n, &fx.err), -EINVAL);
-	CHECK_MESSAGE(fx.root, "no cache");
+	CHECK_MESSAGE(fx.root, "not a cache");
 	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -ENOENT);
 }
 END_TEST
