@@ -45,9 +45,9 @@ static void fill_gauges(const struct gauge *table)
 /* Print a message of the log with words for its placeholders. */
 static void print_message(const char *text)
 {
-	static const char letters[] = "pdens";
+	static const char letters[] = "pdens+";
 	static const char *const words[] = {
-		"PATH", "DIR", "ERROR", "N", "TEXT"};
+		"PATH", "DIR", "ERROR", "N", "TEXT", "s"};
 	const char *at;
 
 	(void)printf("\\&");

@@ -59,8 +59,8 @@ static void add_field(struct line *l, char letter, const struct event *e)
 	struct error why;
 
 	switch (letter) {
-	case 'p':
-		events_add_name(l, e->path);
+	case 'p': /* the root's own path is empty */
+		events_add_name(l, e->path && !*e->path ? "/" : e->path);
 		return;
 	case 'd':
 		events_add_name(l, e->dir);
@@ -71,6 +71,9 @@ static void add_field(struct line *l, char letter, const struct event *e)
 		break;
 	case 'n':
 		(void)snprintf(text, sizeof(text), "%" PRIu64, e->n);
+		break;
+	case '+':
+		(void)strcpy(text, e->n == 1 ? "" : "s");
 		break;
 	case 'e':
 		(void)error_set(&why, e->status, "%m");

@@ -82,7 +82,17 @@ START_TEST(test_event_messages_are_of_the_table)
 		"error");
 	e = (struct event){.kind = EVENT_ORIGIN_BACK, .n = 7};
 	ck_assert_str_eq(event_format(buf, sizeof(buf), &e),
-		"the source answers again; 7 requests were given up before");
+		"the source answers again; 7 requests given up before");
+	e = (struct event){.kind = EVENT_ORIGIN_FAILED,
+		.path = "",
+		.n = 1,
+		.status = -EIO};
+	ck_assert_str_eq(event_format(buf, sizeof(buf), &e),
+		"the source failed: gave up on '/' after 1 attempt: "
+		"Input/output error");
+	e.n = 6;
+	ck_assert_ptr_nonnull(
+		strstr(event_format(buf, sizeof(buf), &e), "6 attempts: "));
 }
 END_TEST
 
