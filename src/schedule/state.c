@@ -154,6 +154,9 @@ static int read_state(const uint8_t *state, size_t size, struct saved *v)
 
 	*v = (struct saved){0};
 	code(&codec, v, &version);
+	if (v->c.point > SCHEDULE_BATCH || v->c.order > SCHEDULE_NEARBY ||
+		v->c.share > SCHEDULE_EQUAL)
+		return -EBADMSG;
 	if (version != STATE_VERSION || codec.at != size || !v->segments ||
 		v->segments > SEGMENTS_SAVED || v->anchor > 1 ||
 		v->anchor >= v->segments || (v->forgotten && !v->anchor))
@@ -178,6 +181,26 @@ static int compare_echo(const char *name, struct schedule_echo old,
 		schedule_echo_text(old, was), schedule_echo_text(now, is));
 }
 
+static const char *const point_words[] = {
+	[SCHEDULE_BEFORE] = "before",
+	[SCHEDULE_AFTER] = "after",
+	[SCHEDULE_BATCH] = "batch",
+};
+
+static const char *const order_words[] = {
+	[SCHEDULE_SHUFFLE] = "shuffled",
+	[SCHEDULE_IN_ORDER] = "in_order",
+	[SCHEDULE_NEARBY] = "shuffle_window",
+};
+
+static const char *const share_words[] = {
+	[SCHEDULE_UNEVEN] = "uneven",
+	[SCHEDULE_PAD] = "pad_ranks",
+	[SCHEDULE_EQUAL] = "equal_ranks",
+};
+
+static const char *const last_words[] = {"short", "drop"};
+
 /* Name the first option that differs. `now` has its defaults filled in. How
  * many epochs the run has is another matter. */
 static int compare(const struct schedule_config *old,
@@ -188,25 +211,33 @@ static int compare(const struct schedule_config *old,
 		const char *name;
 		uint64_t old, now;
 		bool free; /* may differ in another world */
+		const char *const *words;
 	} rows[] = {
-		{"examples", old->examples, now->examples, false},
-		{"seed", old->seed, now->seed, false},
-		{"order", old->order, now->order, false},
-		{"shuffle_window", old->nearby, now->nearby, false},
-		{"echo_point", old->point, now->point, false},
-		{"ranks' share", old->share, now->share, false},
-		{"last", old->drop_last, now->drop_last, false},
-		{"batch", old->batch, now->batch, true},
-		{"window", old->window, now->window, true},
-		{"min_lag", old->lag, now->lag, true},
+		{"examples", old->examples, now->examples, false, NULL},
+		{"seed", old->seed, now->seed, false, NULL},
+		{"order", old->order, now->order, false, order_words},
+		{"shuffle_window", old->nearby, now->nearby, false, NULL},
+		{"echo_point", old->point, now->point, false, point_words},
+		{"shares", old->share, now->share, false, share_words},
+		{"last", old->drop_last, now->drop_last, false, last_words},
+		{"batch", old->batch, now->batch, true, NULL},
+		{"window", old->window, now->window, true, NULL},
+		{"min_lag", old->lag, now->lag, true, NULL},
 	};
 	int r;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].old != rows[i].now && (same_world || !rows[i].free))
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].old == rows[i].now || (!same_world && rows[i].free))
+			continue;
+		if (rows[i].words)
 			return error_set(err, -EINVAL,
-				"saved with %s %" PRIu64 ", not %" PRIu64,
-				rows[i].name, rows[i].old, rows[i].now);
+				"saved with %s %s, not %s", rows[i].name,
+				rows[i].words[rows[i].old],
+				rows[i].words[rows[i].now]);
+		return error_set(err, -EINVAL,
+			"saved with %s %" PRIu64 ", not %" PRIu64, rows[i].name,
+			rows[i].old, rows[i].now);
+	}
 	r = compare_echo("echo", old->echo, now->echo, err);
 	if (r == 0)
 		r = compare_echo("echo_max", old->echo_max, now->echo_max, err);

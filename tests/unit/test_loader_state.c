@@ -216,6 +216,25 @@ START_TEST(test_a_mismatch_of_echo_factors_speaks_of_factors)
 END_TEST
 
 /* What changes nothing about the stream may be another. */
+START_TEST(test_a_mismatch_of_words_speaks_of_words)
+{
+	struct refrain_config c = config_of(), other;
+	char state[REFRAIN_STATE_MAX];
+
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	other = c;
+	other.last = REFRAIN_LAST_DROP;
+	refused(&other, -ESTALE, "saved with last short, not drop");
+	other = c;
+	other.flags |= REFRAIN_FLAG_EQUAL_RANKS;
+	refused(&other, -ESTALE, "saved with shares uneven, not equal_ranks");
+	other = c;
+	other.echo_point = REFRAIN_ECHO_BATCH;
+	refused(&other, -ESTALE, "saved with echo_point before, not batch");
+}
+END_TEST
+
 START_TEST(test_state_goes_on_with_another_policy_or_bound)
 {
 	struct refrain_config c = config_of();
@@ -426,6 +445,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		tc, test_state_of_another_configuration_is_refused_by_name);
 	tcase_add_test(tc, test_a_mismatch_of_echo_factors_speaks_of_factors);
+	tcase_add_test(tc, test_a_mismatch_of_words_speaks_of_words);
 	tcase_add_test(tc, test_state_goes_on_with_another_policy_or_bound);
 	tcase_add_loop_test(tc, test_state_goes_on_with_more_epochs, 0, 12);
 	tcase_add_loop_test(tc,
