@@ -360,6 +360,10 @@ static int number_check(const struct refrain_config *c, const struct member *m,
 		return 0;
 	if (member_count(m) > 1)
 		(void)snprintf(place, sizeof(place), "[%u]", i); /* fits */
+	if (m->kind != KIND_F32 && m->kind != KIND_F64)
+		return error_set(err, -EINVAL,
+			"%s%s is %.0f: it must be from %.0f to %.0f", m->name,
+			place, value, m->min, m->max);
 	return error_set(err, -EINVAL, "%s%s is %g: it must be from %g to %g",
 		m->name, place, value, m->min, m->max);
 }

@@ -203,7 +203,8 @@ START_TEST(test_a_text_that_does_not_fit_is_refused)
 	refused("batch", "many", "not a whole number");
 	refused("batch", "-1", "not a whole number");
 	refused("batch", "4294967296", "too large");
-	refused("batch", "4294967295", "it must be from 1 to");
+	refused("batch", "4294967295",
+		"batch is 4294967295: it must be from 1 to 16777216");
 	refused("seed", "18446744073709551616", "too large");
 	refused("nice", "-1", "it must be from 0 to 19");
 	refused("echo", "0.5", "a number from 1 to 64");
