@@ -17,7 +17,8 @@ static const char *const stage_names[REFRAIN_STAGES] = {
 	[REFRAIN_STAGE_TRAINER] = "trainer",
 };
 
-#define R_ECHOES 1.04 /* at or below it --echo auto makes no echoes */
+#define R_ECHOES 1.04	/* at or below it --echo auto makes no echoes */
+#define ECHO_ADVISED 4. /* above it an echo is worth visibly less */
 
 static double load_report_ratio(double a, double b)
 {
@@ -101,12 +102,19 @@ static void print_echoes(
 }
 
 /* Echoes save nothing if the trainer is the slower side. */
-static void print_advice(const struct refrain_stats *s)
+static void print_advice(
+	const struct load_options *o, const struct refrain_stats *s)
 {
-	if (s->r > R_ECHOES)
+	double factor = s->r < ECHO_ADVISED ? s->r : ECHO_ADVISED;
+	bool chosen = o->config.echo == REFRAIN_ECHO_AUTO ||
+		s->echo_factor >= factor - 0.1;
+
+	if (s->r > R_ECHOES && chosen)
+		(void)printf("\nslowest is %s\n", s->bottleneck);
+	else if (s->r > R_ECHOES)
 		(void)printf("\nslowest is %s; echoes from --echo-point %s "
 			     "would help, --echo %.1f\n",
-			s->bottleneck, s->suggested_point, s->r);
+			s->bottleneck, s->suggested_point, factor);
 	else if (s->r > 0) /* 0: nothing was measured */
 		(void)printf("\nslowest is %s; a batch is produced faster "
 			     "than it is consumed, so echoes would not help\n",
@@ -156,7 +164,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		ms(r->first_ns));
 	print_hashes(o, r);
 	print_stages(s);
-	print_advice(s);
+	print_advice(o, s);
 }
 
 /* -- For programs -- */

@@ -83,6 +83,11 @@ note 'messages name options'
 # -- What is printed ----------------------------------------------------------
 says 'time  *[0-9.]* s in all' --batch 8
 says 'echoes would not help' --batch 8 --step-ms 50 --steps 8
+says 'slowest is' --batch 8 --no-hash
+! grep -E 'would help, --echo ([5-9]|4\.[1-9]|[0-9]{2})' "$work/out" ||
+	fail 'advice for more echoes than are worth it'
+says 'slowest is' --batch 8 --no-hash --echo auto
+! grep 'would help' "$work/out" || fail 'advice for a run with --echo auto'
 says 'too short for a change' --batch 8 --echo auto
 says 'a first change needs a run of [0-9]* fresh' --batch 8 --echo auto
 data=$work/bad
