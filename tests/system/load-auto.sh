@@ -127,14 +127,15 @@ half_cached() {
 		--epochs 4
 	expect 'wasted' "$(status_field prefetch_wasted)" 0
 	# What was cached before anybody read it came, and was a hit as well.
-	expect 'bytes that came, were carried, or were cached' \
-		"$(($(status_field origin_bytes) -
-			$(status_field reread_bytes) +
-			$(status_field prefetch_carried_bytes) +
-			$(status_field hit_bytes) +
-			$(status_field direct_hit_bytes) -
-			$(status_field admitted_unread_bytes)))" \
-		"$(value bytes_read)"
+	# The kernel may drop pages of its own accord, and ask for them again.
+	came=$(($(status_field origin_bytes) - $(status_field reread_bytes) +
+		$(status_field prefetch_carried_bytes) +
+		$(status_field hit_bytes) + $(status_field direct_hit_bytes) -
+		$(status_field admitted_unread_bytes)))
+	[ $came -eq "$(value bytes_read)" ] || {
+		note "$came bytes came or were cached, $(value bytes_read) read"
+		return 1
+	}
 	e=$(value echo_factor_last)
 	is_so "$e >= 0.85 * 2 && $e <= 1.15 * 2"
 }
