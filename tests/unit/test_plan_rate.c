@@ -10,12 +10,12 @@
 #define BYTES 112640u
 #define LOOK_NS (20 * NS_PER_MS)
 
-struct source {
+struct bunched {
 	struct plan *plan;
 	uint64_t now_ns;
 };
 
-static void source_start(struct source *s, uint64_t begin_ns)
+static void source_start(struct bunched *s, uint64_t begin_ns)
 {
 	s->plan = calloc(1, sizeof(*s->plan));
 	ck_assert_ptr_nonnull(s->plan);
@@ -23,7 +23,7 @@ static void source_start(struct source *s, uint64_t begin_ns)
 	atomic_store(&s->plan->pace.depth, DEPTH);
 }
 
-static void look_until(struct source *s, uint64_t until_ns)
+static void look_until(struct bunched *s, uint64_t until_ns)
 {
 	while (s->now_ns + LOOK_NS <= until_ns) {
 		s->now_ns += LOOK_NS;
@@ -31,19 +31,19 @@ static void look_until(struct source *s, uint64_t until_ns)
 	}
 }
 
-static void answer(struct source *s, unsigned n)
+static void answer(struct bunched *s, unsigned n)
 {
 	atomic_fetch_add(&s->plan->pace.came_bytes, (uint64_t)n * BYTES);
 	atomic_fetch_add(&s->plan->pace.answers, n);
 }
 
-static void ask(struct source *s, uint64_t requests)
+static void ask(struct bunched *s, uint64_t requests)
 {
 	atomic_store(&s->plan->pace.requests, requests);
 	rate_look(s->plan, s->now_ns);
 }
 
-static void check_rates(const struct source *s, double byte_s)
+static void check_rates(const struct bunched *s, double byte_s)
 {
 	const struct plan_rates *r = &s->plan->rate.sum;
 
@@ -64,7 +64,7 @@ static void check_rates(const struct source *s, double byte_s)
  */
 static void distant(uint64_t latency_ns, unsigned rounds, uint64_t begin_ns)
 {
-	struct source s;
+	struct bunched s;
 
 	source_start(&s, begin_ns);
 	for (unsigned run = 0; run < 8; run++) {
@@ -100,7 +100,7 @@ END_TEST
 
 START_TEST(test_a_rate_is_what_comes)
 {
-	struct source s;
+	struct bunched s;
 
 	source_start(&s, 0);
 	ask(&s, 3 * DEPTH);
