@@ -95,12 +95,18 @@ static int last_tier(const struct mount *m)
 	return store_tier_fd(m->store, m->options.ntiers - 1);
 }
 
-static void report_manifest(struct mount *m, enum event_kind kind, int status)
+/* Damage is counted as such, anything else as an error of the tier. */
+static void manifest_failed(struct mount *m, enum event_kind kind, int status)
 {
-	struct event e = {.kind = kind,
-		.dir = m->tier_dir[m->options.ntiers - 1],
-		.status = status};
+	size_t tier = m->options.ntiers - 1;
+	struct event e = {
+		.kind = kind, .dir = m->tier_dir[tier], .status = status};
 
+	if (status != -EBADMSG) {
+		store_failed(m->store, tier, kind, NULL, status);
+		return;
+	}
+	COUNT(&m->counters, checksum_errors);
 	event_report(m->events, &e);
 }
 
@@ -112,11 +118,7 @@ int manifest_open(struct mount *m, struct error *err)
 		rc = manifest_load(m->manifest, last_tier(m));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
 		/* Damaged, old or not to be read: the scan makes a new one. */
-		if (rc == -EBADMSG)
-			COUNT(&m->counters, checksum_errors);
-		else
-			COUNT(&m->counters, tier_errors);
-		report_manifest(m, EVENT_MANIFEST_DAMAGED, rc);
+		manifest_failed(m, EVENT_MANIFEST_DAMAGED, rc);
 		manifest_free(m->manifest);
 		m->manifest = NULL;
 		rc = manifest_new(&m->manifest, m->source);
@@ -139,9 +141,8 @@ void manifest_keep(struct mount *m)
 		return;
 	rc = manifest_save(m->manifest, last_tier(m));
 	if (rc < 0) {
-		report_manifest(m, EVENT_MANIFEST_UNSAVED, rc);
 		/* An older one stays; it is tried again, at the end at last. */
-		COUNT(&m->counters, tier_errors);
+		manifest_failed(m, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
 	pthread_mutex_lock(&m->lock);

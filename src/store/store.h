@@ -191,4 +191,11 @@ bool store_is_tier(int dir_fd);
  */
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);
 
+/*
+ * Count and report an operation on a tier that failed with `status`. `path` is
+ * the entry's, or NULL.
+ */
+void store_failed(struct store *s, size_t tier, enum event_kind kind,
+	const char *path, int status);
+
 #endif

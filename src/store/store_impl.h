@@ -38,13 +38,6 @@ struct store {
 	pthread_cond_t ready_cond; /* ready changed */
 };
 
-/*
- * Count and report an operation on a tier that failed with `status`. `path` is
- * the entry's, or NULL.
- */
-void store_failed(struct store *s, size_t tier, enum event_kind kind,
-	const char *path, int status);
-
 /* Report an event of a tier. */
 void store_report(
 	struct store *s, size_t tier, enum event_kind kind, const char *path);

@@ -137,6 +137,9 @@ chown nobody "$work/c/manifest"
 start_mount "$src" "$mnt" --cache "$work/c:10M" --allow-other
 scan_through
 expect 'manifests refused' "$(status_field tier_errors)" 1
+"$refrain" status "$mnt" --json |
+	grep -q '"tiers":\[{[^]]*"tier_errors":1[,}]' ||
+	fail 'the tier does not count it'
 as nobody cat "$mnt/secret" >"$work/out" 2>&1 && fail 'a secret is readable'
 sums_right "$src.sums" "$mnt"
 stop_mount
