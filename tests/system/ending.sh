@@ -230,7 +230,7 @@ umount "$mnt"
 wait_for 10 flock -n "$cache/refrain-lock" true ||
 	fail 'the daemon does not end'
 all_gone 'mount.refrain'
-ends 2 "^refrain: mount: option 'what=ever': unknown" \
+ends 2 "^refrain: mount: unknown option 'what=ever'" \
 	"$work/mount.refrain" "$src" "$mnt" -o "cache=$cache:1M,what=ever"
 
 # Where mount(8) looks for helpers there is one only in there.
