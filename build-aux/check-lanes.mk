@@ -1,4 +1,4 @@
-# For GNU make: `make check` runs one test more at a time than there are
+# For GNU make: `make check` runs two tests more at a time than there are
 # processors, as many tests mostly wait; tests that disturb each other run one
 # after another.
 #
@@ -8,7 +8,7 @@
 # a lane for each, not one queue, as make would look at the mounts again only
 # when the queue is empty. The order is no dependency: `make check TESTS=...`
 # runs those tests alone.
-CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
+CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 2)))
 
 ifneq ($(filter check,$(MAKECMDGOALS)),)
 AM_MAKEFLAGS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(CHECK_JOBS))

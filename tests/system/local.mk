@@ -20,9 +20,6 @@ mount_tests = \
 	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
 	tests/system/s3.sh \
-	tests/system/s3-creds.sh \
-	tests/system/s3-safety.sh \
-	tests/system/s3-swift.sh \
 	tests/system/semantics.sh \
 	tests/system/switches.sh \
 	tests/system/torch.sh \
@@ -67,7 +64,10 @@ other_tests = \
 	tests/system/python.sh \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
+	tests/system/s3-creds.sh \
+	tests/system/s3-safety.sh \
 	tests/system/s3-sign.sh \
+	tests/system/s3-swift.sh \
 	tests/system/secrets.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \
