@@ -5,7 +5,9 @@
 # that went away stays away.
 set -u
 name=s3-safety
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
 requires fuse curl python3
 [ -x tests/system/far ] || skip 'built without http and s3'
