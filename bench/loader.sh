@@ -98,7 +98,8 @@ ratio_of() {
 	paste "$work/a" "$work/b" | awk '{ print $1 / $2 }' | median
 }
 
-# What the parts that the bare loop timed add up to, to what the loader took.
+# The ratio of the sum of the parts that the bare loop timed to the time of the
+# loader.
 parts_ratio() {
 	for k in decode_ms augment_ms decodes images; do
 		values "bare-$1" $k >"$work/$k"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an image costs in locks of the loader: how often each is taken for it,
- * how long it is held, and the rate of images at which it would be the limit.
+ * The cost of an image in locks of the loader: how often each lock is taken for
+ * it, how long it is held, and the rate of images at which it would be the
+ * limit.
  * Batches are taken as fast as they come. The rate that this machine reaches
  * does not matter: what is measured is the time for which nobody else has the
  * lock.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a missed file costs in locks: how often cache.lock and plans.lock are
+ * The cost of a missed file in locks: how often cache.lock and plans.lock are
  * taken for it, how long they are held, and the rate of files at which each
  * would be the limit. Files come from a synthetic origin through a real cache
  * into a tier, or through memory where the tier is full; readers are threads

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a sample costs once its image is decoded: crop, resize, mirror,
+ * The cost of a sample once its image is decoded: crop, resize, mirror,
  * normalise, layout; for each output, with and without SIMD. Crops are those
  * of training on images of 500 x 375, pixels are noise. Processor time of one
  * thread, the least of all rounds.

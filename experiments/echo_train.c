@@ -249,7 +249,7 @@ static int prepare(struct run *r)
 	if (refrain_open(&r->loader, &c) < 0)
 		return fail(o->config.dataset, refrain_message(NULL));
 	r->every = o->report_every / o->config.batch;
-	/* By measuring, the steps are as many as they become. */
+	/* With a measured factor the number of steps is not known. */
 	r->steps = o->config.echo == REFRAIN_ECHO_AUTO
 		? UINT64_MAX
 		: refrain_steps_left(r->loader);

@@ -14,7 +14,8 @@
 #include "base/option.h"
 #include "lm.h"
 
-/* Of the crops: of pictures this small less says little. */
+/* Smallest crop, as a share of the area: less of so small a picture shows too
+ * little. */
 #define AREA_MIN 0.6F
 
 static const char *const points[] = {"before", "after", "batch"}; /* to print */
@@ -38,8 +39,8 @@ static int parse_real(
 
 	*out = strtod(value, &end);
 	if (end == value || *end || !isfinite(*out) || *out < least)
-		return error_set(err, -EINVAL, "'%s' is no number from %g on",
-			value, least);
+		return error_set(err, -EINVAL,
+			"'%s' is not a number of at least %g", value, least);
 	return 0;
 }
 
@@ -98,7 +99,7 @@ static const struct option_def own[] = {
 		width),
 	CALL("lr", "RATE", "Learning rate; default 0.1.", parse_rate),
 	CALL("momentum", "M", "Default 0.9.", parse_momentum),
-	CALL("decay", "D", "Of weights; default 0.0005.", parse_decay),
+	CALL("decay", "D", "Weight decay; default 0.0005.", parse_decay),
 	CALL("schedule", "constant|linear",
 		"The learning rate stays, or falls to 0 over the steps; "
 		"default constant.",

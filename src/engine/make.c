@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 
-/* -- What is told of it ---------------------------------------------------- */
+/* -- Status of a sample ---------------------------------------------------- */
 
 static void fill_place(struct engine *engine, struct serving *s, int status)
 {
