@@ -55,8 +55,11 @@ far_stop() {
 	:
 }
 
+# far_set NAME=VALUE ...
 far_set() {
-	curl -sf "$far/-/set?$1" >/dev/null || bench_fail "cannot set $1"
+	for s; do
+		curl -sf "$far/-/set?$s" >/dev/null || bench_fail "cannot set $s"
+	done
 }
 
 # far_count NAME: of its counters.
@@ -70,7 +73,7 @@ far_mount() {
 	shift
 	mkdir -p "$mnt"
 	"$refrain" mount "$far_source" "$mnt" --cache \
-		"$work/tier:${CACHE:-4G}" --endpoint-url "$far" \
+		"${CACHE_DIR:-$work/tier}:${CACHE:-4G}" --endpoint-url "$far" \
 		--log-file "$work/log" "$@" ||
 		bench_fail 'the mount failed'
 	daemon=$("$refrain" status "$mnt" --json | number pid)

@@ -52,6 +52,7 @@ static int measure(struct engine *engine, unsigned steps)
 		watch("turn.lock", &engine->turn.lock),
 		watch("event_lock", &engine->turn.event_lock),
 		watch("lender.lock", lender_lock(engine->lender)),
+		watch("uring.lock", uring_lock(reader_ring(engine->reader))),
 	};
 	uint64_t begin_ns = clock_now_ns();
 	int64_t images = take_all(source, steps);

@@ -13,14 +13,17 @@ EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
 	bench/epoch.py bench/epoch-plot bench/lru-plot bench/speeds.py \
 	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
+	bench/python_share.py bench/python_steps.py bench/python_two.py \
+	bench/with_cpu.py \
 	bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 	bench-ranges.json bench-scale.json bench-tier.json bench-direct.json \
 	bench-loader.json bench-epoch.json bench-speeds.json bench-python.json
 
-BENCHES += bench/plan-auto.sh
-EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py
-CLEANFILES += bench-plan-auto.json
+BENCHES += bench/plan-auto.sh bench/share.sh
+EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
+	bench/share.sh bench/share.py
+CLEANFILES += bench-plan-auto.json bench-share.json
 
 # 77 means that it cannot be measured here, which is not a failure.
 bench: all

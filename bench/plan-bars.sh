@@ -6,11 +6,14 @@
 #
 #   bench/plan-bars.sh [CELL ...]
 #
-# A cell is a name or a pattern of names: `load-delay-*`, `all`, or `quick`,
-# which is the default. `list` prints the names. A row is the four terms of the
-# ideal epoch in seconds, each epoch's time beside the greatest of them, what
-# was fetched for nothing, and the balance of bytes. The bar is 1.05 from the
-# third epoch on, 0 and 0. Writes bench-plan-bars.json. Needs FUSE.
+# A cell is a name, a pattern of names such as `load-delay-*`, or a set:
+# `quick`, the default; `cover`, the fewest that have each value of the bar
+# once, in some 10 minutes; `all`, in some 25. `list` prints the names. A row is
+# the four terms of the ideal epoch in seconds, each epoch's time beside the
+# greatest of them, what was fetched for nothing, and the balance of bytes. The
+# bar is 1.05 from the third epoch on, 0 and 0. The last line is the verdict:
+# PASS, or FAIL and the cells that fail. Writes bench-plan-bars.json. Needs
+# FUSE.
 set -eu
 name=plan-bars
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +22,11 @@ bench=$(cd "$(dirname "$0")" && pwd)
 [ "${1:-}" != list ] || exec python3 "$bench/plan_bars.py" --list
 [ -w /dev/fuse ] || bench_skip 'cannot open /dev/fuse'
 command -v python3 >/dev/null || bench_skip 'needs python3'
+
+# For the cells of the package.
+python=$(sed -n 's/^PYTHON = //p' Makefile)
+LD_LIBRARY_PATH=$PWD/.libs PYTHONPATH=$PWD/python/pkg
+export LD_LIBRARY_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 
 files=1500 bytes=110000
 XDG_CACHE_HOME=$work/index
@@ -44,4 +52,5 @@ done
 echo "plan-bars: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
 python3 "$bench/plan_bars.py" --refrain "$refrain" --reader "$reader" \
 	--tools "$bench/../tools" --source "$work/src" --both "$work/both" \
-	--work "$work" --json "$json_out" --machine "$(machine)" "$@"
+	--work "$work" --json "$json_out" --machine "$(machine)" \
+	--python "${python:-python3}" --trainer "$bench/python_steps.py" "$@"

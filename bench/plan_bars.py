@@ -4,7 +4,8 @@
 
 A cell is a mount that holds half of a dataset and fetches the rest by a plan,
 from a source that is far away (delay), slow (rate), or both, and what reads it:
-`refrain load`, or an ordinary reader beside `refrain plan` or refrain_plan.py.
+`refrain load`, the Python package's Loader, or an ordinary reader beside
+`refrain plan` or refrain_plan.py.
 The ideal epoch is the greatest of four terms: its steps x the time of a step,
 missing bytes / rate, missing items x delay / depth, and the time that a bare
 reader takes on a mount that holds everything. From the third epoch on each may
@@ -39,13 +40,26 @@ ECHO_MAX = 4
 WINDOW = max(16 * BATCH, 1024) - BATCH  # of the echo schedule, in examples
 KINDS = {'delay': (0.2, 0), 'rate': (0, 20000000), 'both': (0.2, 20000000)}
 DEFAULTS = {'by': 'load', 'kind': 'delay', 'ahead': 8, 'threads': 1,
-            'ranks': 1, 'echo': '1', 'epochs': 5, 'step_ms': 40, 'window': 4}
+            'ranks': 1, 'pace_ms': 10, 'echo': '1', 'epochs': 5,
+            'step_ms': 40, 'window': 4}
 COUNTERS = ('origin_bytes', 'prefetch_carried_bytes', 'reread_bytes',
             'hit_bytes', 'admitted_unread_bytes', 'misses', 'hits',
             'prefetch_issued', 'prefetch_used', 'staging_dropped',
             'partial_dropped', 'origin_reads', 'passed_through', 'admitted')
 QUICK = ('load-delay-ahead-1', 'load-delay-ahead-8', 'load-delay-echo-2',
          'plan-delay-threads-4')
+# The fewest cells that have each value of the bar at least once.
+COVER = ('load-delay-ahead-1', 'load-rate-ahead-2', 'load-both-ahead-8',
+         'load-delay-ahead-16', 'load-rate-ahead-64',
+         'plan-delay-threads-1', 'plan-rate-threads-4',
+         'plan-both-threads-16', 'python-delay-threads-1',
+         'python-both-threads-4', 'python-delay-threads-16',
+         'load-delay-fits', 'load-delay-epochs-2', 'load-delay-epochs-12',
+         'load-rate-ranks-2', 'plan-rate-ranks-2-measured',
+         'load-delay-echo-2', 'load-rate-auto-ahead-8',
+         'load-delay-auto-ahead-64', 'foreign-delay', 'foreign-rate',
+         'foreign-both', 'foreign-rate-ahead-8')
+SETS = {'quick': QUICK, 'cover': COVER, 'all': ('*',)}
 
 
 def grid():
@@ -77,6 +91,8 @@ def grid():
         cell('load-%s-ranks-2' % kind, kind=kind, ranks=2)
         cell('plan-%s-ranks-2' % kind, by='plan', kind=kind, ranks=2,
              threads=4)
+        cell('plan-%s-ranks-2-measured' % kind, by='plan', kind=kind, ranks=2,
+             threads=4, pace_ms=0)
         for ahead in (8, 64):
             cell('load-%s-auto-ahead-%d' % (kind, ahead), kind=kind,
                  ahead=ahead, echo='auto', epochs=7,
@@ -84,6 +100,11 @@ def grid():
     for ahead in (1, 8):
         cell('load-delay-echo-2' + ('-ahead-1' if ahead == 1 else ''),
              ahead=ahead, echo='2', step_ms=25)
+    for kind in ('delay', 'rate'):
+        cell('package-' + kind, by='package', kind=kind)
+    cell('package-delay-echo-2', by='package', echo='2', step_ms=25)
+    cell('package-delay-auto', by='package', echo='auto', epochs=7,
+         step_ms=25)
     for kind in KINDS:
         cell('foreign-' + kind, by='foreign', kind=kind, ahead=64)
     cell('foreign-rate-ahead-8', by='foreign', kind='rate')
@@ -180,18 +201,29 @@ def epochs_of(steps):
     return out
 
 
+def load_argv(a, c, mount, where, r):
+    """`refrain load`, or the same trainer in Python."""
+    words = {'batch': BATCH, 'size': 64, 'threads': 1,
+             'reads-ahead': c['ahead'], 'epochs': c['epochs'],
+             'echo': c['echo'], 'world': c['ranks'], 'rank': r}
+    log = '%s/steps.%d' % (where, r)
+    changes = where + '/changes' if c['echo'] == 'auto' else None
+    if c['by'] == 'package':
+        argv = [a.python, a.trainer, mount.dir, str(c['step_ms']), log]
+        argv += ['%s=%s' % (n.replace('-', '_'), v) for n, v in words.items()]
+        return argv + (['changes=' + changes] if changes else [])
+    argv = [a.refrain, 'load', mount.dir, '--step-ms', str(c['step_ms']),
+            '--step-log', log, '--json']
+    for name, value in words.items():
+        argv += ['--' + name, str(value)]
+    return argv + (['--echo-log', changes] if changes else [])
+
+
 def run_load(a, c, mount, where):
     """A row of epochs for each rank, and what the loaders say together."""
     ranks = []
     for r in range(c['ranks']):
-        argv = [a.refrain, 'load', mount.dir, '--batch', str(BATCH),
-                '--step-ms', str(c['step_ms']), '--size', '64', '--threads',
-                '1', '--reads-ahead', str(c['ahead']), '--epochs',
-                str(c['epochs']), '--echo', c['echo'], '--world',
-                str(c['ranks']), '--rank', str(r), '--step-log',
-                '%s/steps.%d' % (where, r), '--json']
-        if c['echo'] == 'auto':
-            argv += ['--echo-log', where + '/changes']
+        argv = load_argv(a, c, mount, where, r)
         ranks.append(subprocess.Popen(argv, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, text=True))
     rows, hit_bytes = [], 0
@@ -243,9 +275,8 @@ def begin_plan(a, c, mount, epochs):
             raise Failure(plan.error)
         return plan.close
     argv = [a.refrain, 'plan', mount.dir, '--batch', str(BATCH), '--json']
-    if c['ranks'] > 1:
-        # Ranks that are told to have one pace share the source evenly.
-        argv += ['--step-ms', '10']
+    if c['ranks'] > 1 and c['pace_ms']:
+        argv += ['--step-ms', str(c['pace_ms'])]
     plan = subprocess.Popen(argv, stdin=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, text=True)
     plan.stdin.write('\n\n'.join('\n'.join(e) for e in epochs) + '\n')
@@ -369,6 +400,7 @@ def judge(c, rows, hit_bytes, s, warm_s):
     return {
         'ideal': best,
         'epochs': [max(x) for x in zip(*ratios)],
+        'ranks': ratios,
         'wasted': s['prefetch_wasted'],
         'balance': s['origin_bytes'] - s['reread_bytes']
         + s['prefetch_carried_bytes'] + hits - c['epochs'] * FILES * FILE_BYTES,
@@ -381,14 +413,15 @@ def measure(a, name, c, warm_s):
     where = a.work + '/cell'
     shutil.rmtree(where, ignore_errors=True)
     os.makedirs(where)
-    run = run_load if c['by'] == 'load' else run_ordinary
+    run = run_load if c['by'] in ('load', 'package') else run_ordinary
     with Mount(a, where, *options_of(c)) as mount:
         rows, hit_bytes = run(a, c, mount, where)
         s = mount.status()
     m = judge(c, rows, hit_bytes, s, warm_s)
     m['cell'] = name
     m['late'] = max(m['epochs'][2:], default=0)
-    m['good'] = m['late'] <= BAR and not m['balance'] and not m['wasted']
+    m['good'] = m['late'] <= BAR and not m['balance'] and not m['wasted'] \
+        and m['counters']['prefetch_issued'] > 0
     if c['echo'] == 'auto':
         m['auto'] = follow(c, where, FILES - s['entries'])
         m['good'] &= m['auto']['off'] == 0 and m['auto']['rate'] >= .9
@@ -467,6 +500,9 @@ def show(m):
         m['balance'], m['load'], 'pass' if m['good'] else 'FAIL'))
     if m['balance']:
         print('  ', m['counters'])
+    if len(m['ranks']) > 1:
+        print('  ranks: ' + '; '.join(
+            ' '.join('%.3f' % x for x in row) for row in m['ranks']))
     if 'auto' in m:
         print('  R %(r).2f, e %(least).2f to %(most).2f, off %(off).2f, step '
               'rate %(rate).3f of what is possible, reads a step %(reads).3f of '
@@ -478,34 +514,45 @@ def show(m):
 def arguments():
     p = argparse.ArgumentParser()
     for name in ('refrain', 'reader', 'tools', 'source', 'both', 'work', 'json',
-                 'machine'):
+                 'machine', 'python', 'trainer'):
         p.add_argument('--' + name, default='')
     p.add_argument('--list', action='store_true')
-    p.add_argument('cells', nargs='*', help='names or patterns; all; quick')
+    p.add_argument('cells', nargs='*',
+                   help='names or patterns, or quick, cover, all')
     return p.parse_args()
 
 
 def chosen(a):
     cells = grid()
-    patterns = a.cells or ['quick']
-    if 'quick' in patterns:
-        patterns = patterns + list(QUICK)
-    if 'all' in patterns:
-        patterns = ['*']
+    patterns = [p for name in a.cells or ['quick']
+                for p in SETS.get(name, (name,))]
     return {n: c for n, c in cells.items()
             if any(fnmatch.fnmatch(n, p) for p in patterns)}
+
+
+def verdict(done, seconds):
+    """The last lines: the epochs nearest to the bar, the cells that fail."""
+    near = sorted((m['late'], m['cell']) for m in done if 'late' in m)
+    if near:
+        print('nearest to %.2f: %s' % (BAR, ', '.join(
+            '%s %.3f' % (cell, late) for late, cell in near[:-6:-1])))
+    bad = [m['cell'] for m in done if not m['good']]
+    print('%s: %d of %d cells meet the bar, %.0f s, load %.1f%s' % (
+        'FAIL' if bad else 'PASS', len(done) - len(bad), len(done), seconds,
+        os.getloadavg()[0], '; not: ' + ', '.join(bad) if bad else ''))
+    return 1 if bad else 0
 
 
 def main():
     a = arguments()
     cells = chosen(a)
     if a.list or not cells:
-        print('\n'.join(grid()))
+        print('\n'.join(cells if a.cells else grid()))
         return 0 if a.list else 2
     print('| cell | ideal: steps rate delay reader, s | epochs / ideal '
           '| wasted | balance | load | |')
     print('|---|---|---|---|---|---|---|')
-    warm_s, done = {}, []
+    begin, warm_s, done = time.monotonic(), {}, []
     for name, c in cells.items():
         try:
             if c['by'] == 'foreign':
@@ -522,9 +569,7 @@ def main():
     with open(a.json, 'w', encoding='ascii') as f:
         json.dump({'bench': 'plan-bars', 'machine': a.machine,
                    'cells': done}, f, indent=1)
-    below = sum(not m['good'] for m in done)
-    print('%d of %d cells below the bar' % (below, len(done)))
-    return 1 if below else 0
+    return verdict(done, time.monotonic() - begin)
 
 
 if __name__ == '__main__':

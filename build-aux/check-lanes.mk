@@ -1,39 +1,48 @@
-# For GNU make: `make check` runs two tests more at a time than there are
-# processors, as many tests mostly wait; tests that disturb each other run one
-# after another.
+# For GNU make: `make check` runs three tests more at a time than there are
+# processors, as many tests mostly wait. The longest begin first, so that none
+# is left alone at the end; a test that is in no list begins after these.
 #
-# $(mount_tests) drop the kernel's caches and count what comes of it: one lane.
-# $(timed_tests) and $(timed_unit_tests) measure time: one by one, when nothing
-# else runs any more. All others follow each other in the lanes that are left;
-# a lane for each, not one queue, as make would look at the mounts again only
-# when the queue is empty. The order is no dependency: `make check TESTS=...`
-# runs those tests alone.
-CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 2)))
+# $(drop_tests) drop all of the kernel's caches, so they end before the first of
+# $(mount_tests) begins, which count what the kernel asks for. When nothing else
+# runs any more, $(timed_unit_tests) and $(timed_tests) measure time, one by
+# one. Beside the former, which sleep, the $(quiet_...tests) follow each other:
+# they need a processor when they ask for it, but not for long. The order is no
+# dependency: `make check TESTS=...` runs those tests alone.
+CHECK_JOBS = $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 3)))
 
+# Also after `make -j16 check`: it is for all that is built before.
 ifneq ($(filter check,$(MAKECMDGOALS)),)
-AM_MAKEFLAGS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(CHECK_JOBS))
+AM_MAKEFLAGS = -j$(CHECK_JOBS)
 endif
+
+check_logs = $(filter $(addsuffix .log,$(1)),$(TEST_LOGS))
+check_sleepers := $(call check_logs,$(timed_unit_tests))
+check_quiet := $(call check_logs,$(quiet_unit_tests) $(quiet_tests))
+check_timed := $(call check_logs,$(timed_tests))
+check_mounts := $(call check_logs,$(mount_tests))
+check_drops := $(call check_logs,$(drop_tests))
+check_others := $(filter-out $(check_sleepers) $(check_quiet) $(check_timed), \
+	$(TEST_LOGS))
+
+# Make begins what it may in this order.
+check_long := $(foreach t,$(long_tests),$(filter $(t).log,$(check_others)))
+TEST_LOGS := $(check_long) $(filter-out $(check_long),$(check_others)) \
+	$(check_sleepers) $(check_quiet) $(check_timed)
 
 # What runs the tests, below `make check`.
 ifneq ($(filter $(TEST_SUITE_LOG),$(MAKECMDGOALS)),)
-check_mounts := $(filter $(addsuffix .log,$(mount_tests)),$(TEST_LOGS))
-check_timed := $(filter $(addsuffix .log, \
-	$(timed_tests) $(timed_unit_tests)),$(TEST_LOGS))
-check_others := $(filter-out $(check_mounts) $(check_timed),$(TEST_LOGS))
-check_lanes := $(lastword 1 $(shell seq 1 \
-	$$(($(CHECK_JOBS) - $(if $(check_mounts),1,0)))))
+# check_follow LIST: each begins when the one before it is through.
+check_follow = $(eval check_begun :=) \
+	$(foreach t,$(1),$(eval $(t): | $(check_begun)) \
+	$(eval check_begun := $(t)))
+# check_after LIST,EARLIER: all of the one begin after all of the other.
+check_after = $(foreach t,$(1),$(eval $(t): | $(2)))
 
-# check_follow LIST,N: each begins when the one N before it in the list, or in
-# what came before, is through.
-check_begun =
-check_follow = $(foreach t,$(1),$(eval $(t): | $(word $(2),$(check_begun))) \
-	$(eval check_begun := $(t) $(check_begun)))
-$(eval $(call check_follow,$(check_mounts),1))
-check_begun =
-$(eval $(call check_follow,$(check_others),$(check_lanes)))
-ifneq ($(check_timed),)
-$(firstword $(check_timed)): | $(check_mounts) $(check_others)
-endif
-check_begun =
-$(eval $(call check_follow,$(check_timed),1))
+$(eval $(call check_follow,$(check_sleepers)))
+$(eval $(call check_follow,$(check_quiet)))
+$(eval $(call check_follow,$(check_timed)))
+$(eval $(call check_after,$(check_mounts),$(check_drops)))
+$(eval $(call check_after,$(check_sleepers) $(check_quiet),$(check_others)))
+$(eval $(call check_after,$(check_timed), \
+	$(check_others) $(check_sleepers) $(check_quiet)))
 endif

@@ -14,5 +14,5 @@ examples_train_cnn_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) -ftree-vectorize
 examples_train_cnn_LDADD = librefrain.la $(BLAS_LIBS) -lm
 endif
 
-# PyTorch, with its own loader and with ours.
-EXTRA_DIST += examples/train.py
+# PyTorch, with its own loader and with ours; a search whose jobs share batches.
+EXTRA_DIST += examples/search.py examples/train.py

@@ -2,6 +2,7 @@
 # when cross compiling, by one that was built for this machine.
 man_pages = \
 	man/refrain.1 \
+	man/refrain-analyze.1 \
 	man/refrain-clear.1 \
 	man/refrain-fault.1 \
 	man/refrain-index.1 \
@@ -10,6 +11,8 @@ man_pages = \
 	man/refrain-mount.1 \
 	man/refrain-plan.1 \
 	man/refrain-refresh.1 \
+	man/refrain-serve.1 \
+	man/refrain-share.1 \
 	man/refrain-status.1 \
 	man/refrain-umount.1 \
 	man/refrain-verify.1 \

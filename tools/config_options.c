@@ -3,6 +3,7 @@
 #include "config_options.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 static const struct config_choice *choice_of(
@@ -119,4 +120,11 @@ int config_options_set(const struct config_options *o,
 		*at = *at == '-' ? '_' : *at;
 	rc = refrain_config_set(config, member, value ? value : "1");
 	return rc < 0 ? error_set(err, rc, "%s", message_of(member)) : 0;
+}
+
+int config_timeout_ms(unsigned seconds)
+{
+	if (!seconds)
+		return -1;
+	return seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
 }

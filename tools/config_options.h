@@ -24,6 +24,32 @@ struct config_choice {
 	bool required, left_out;
 };
 
+#define CONFIG_CHOICE(member, name, letter)                                    \
+	{                                                                      \
+		member, name, letter, false, false                             \
+	}
+#define CONFIG_LEFT_OUT(member)                                                \
+	{                                                                      \
+		member, NULL, 0, false, true                                   \
+	}
+
+/*
+ * Choices of the commands that run a loader on a DATASET. They have --drop-last
+ * and --timeout of their own; two members are for callbacks only.
+ */
+#define CONFIG_RUN_CHOICES                                                     \
+	{"batch", NULL, 'b', true, false}, CONFIG_CHOICE("echo", NULL, 'e'),   \
+		CONFIG_CHOICE("epochs", NULL, 'n'),                            \
+		CONFIG_CHOICE("window", NULL, 'w'),                            \
+		CONFIG_CHOICE("size", NULL, 's'),                              \
+		CONFIG_CHOICE("threads", NULL, 't'),                           \
+		CONFIG_CHOICE("memory_bytes", "memory", 'm'),                  \
+		CONFIG_CHOICE("pad_ranks", "pad", 0),                          \
+		CONFIG_LEFT_OUT("dataset"), CONFIG_LEFT_OUT("last"),           \
+		CONFIG_LEFT_OUT("open_timeout_ms"),                            \
+		CONFIG_LEFT_OUT("decoded_max_bytes"),                          \
+		CONFIG_LEFT_OUT("sample_bytes")
+
 struct config_options {
 	/* Set by the program. Each table ends with a NULL name. */
 	const struct option_def *own;
@@ -48,5 +74,8 @@ int config_options_set(const struct config_options *o,
  * After config_options_table(). */
 const char *config_options_name(
 	const struct config_options *o, const char *member, size_t n);
+
+/* Milliseconds of a --timeout in seconds; 0, which waits for ever, is -1. */
+int config_timeout_ms(unsigned seconds);
 
 #endif

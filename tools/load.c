@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -53,13 +52,6 @@ struct load {
 	uint64_t step_end_ns; /* end of the trainer's step */
 };
 
-static int timeout_of(unsigned seconds)
-{
-	if (!seconds)
-		return -1;
-	return seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
-}
-
 static int open_loader(struct load *ld, const char *dataset, struct error *err)
 {
 	struct refrain_config *c = &ld->o.config;
@@ -67,7 +59,7 @@ static int open_loader(struct load *ld, const char *dataset, struct error *err)
 	int rc;
 
 	c->dataset = dataset;
-	c->open_timeout_ms = timeout_of(ld->o.timeout_s);
+	c->open_timeout_ms = config_timeout_ms(ld->o.timeout_s);
 	if (ld->state.loader_bytes) {
 		c->state = ld->state.loader;
 		c->state_bytes = ld->state.loader_bytes;
@@ -184,7 +176,7 @@ static int close_steps(struct load *ld, struct error *err)
 /* Like refrain_next(), but returns 0 on a signal, as at the end of the run. */
 static int next_or_signal(struct load *ld, const struct refrain_batch **b)
 {
-	int left_ms = timeout_of(ld->o.timeout_s), rc = -ETIMEDOUT;
+	int left_ms = config_timeout_ms(ld->o.timeout_s), rc = -ETIMEDOUT;
 
 	while (rc == -ETIMEDOUT && left_ms && !load_signal) {
 		int ms = left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms;
@@ -234,6 +226,9 @@ static int load_run(struct load *ld, struct error *err)
 	ld->r.stats.size = sizeof(ld->r.stats);
 	if (rc >= 0)
 		rc = refrain_stats_get(ld->loader, &ld->r.stats);
+	if (rc >= 0)
+		rc = refrain_stats_json(
+			ld->loader, ld->r.stats_json, sizeof(ld->r.stats_json));
 	return rc;
 }
 

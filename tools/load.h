@@ -49,6 +49,9 @@ struct load_state {
 	size_t loader_bytes; /* 0: from the beginning */
 };
 
+/* The loader's statistics fit. */
+#define LOAD_STATS_JSON_BYTES 8192
+
 /* The results of the run. */
 struct load_result {
 	uint64_t steps, fresh, served, bytes;
@@ -56,6 +59,7 @@ struct load_result {
 	uint64_t pixel_hash;
 	uint64_t open_ns, first_ns, run_ns;
 	struct refrain_stats stats;
+	char stats_json[LOAD_STATS_JSON_BYTES]; /* the same as JSON */
 };
 
 /* -- load_options.c -- */
@@ -97,7 +101,8 @@ int load_state_used(struct load_state *s, struct refrain_loader *l,
 /* -- load_report.c -- */
 
 void load_print(const struct load_options *o, const struct load_result *r);
-/* One line; -ENOMEM. */
+/* One line: the loader's statistics as refrain_stats_json() writes them, and
+ * what the command alone knows. -ENOMEM. */
 int load_print_json(const struct load_options *o, const struct load_result *r);
 
 #endif

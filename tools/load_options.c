@@ -76,27 +76,8 @@ static const struct option_def own[] = {
 	{.name = NULL},
 };
 
-#define LEFT_OUT(m)                                                            \
-	{                                                                      \
-		m, NULL, 0, false, true                                        \
-	}
-
 static const struct config_choice choices[] = {
-	{"batch", NULL, 'b', true, false},
-	{"echo", NULL, 'e', false, false},
-	{"epochs", NULL, 'n', false, false},
-	{"window", NULL, 'w', false, false},
-	{"size", NULL, 's', false, false},
-	{"threads", NULL, 't', false, false},
-	{"memory_bytes", "memory", 'm', false, false},
-	{"pad_ranks", "pad", 0, false, false},
-	/* In this order: the operand; --drop-last; --timeout; for callbacks
-	   only. */
-	LEFT_OUT("dataset"),
-	LEFT_OUT("last"),
-	LEFT_OUT("open_timeout_ms"),
-	LEFT_OUT("decoded_max_bytes"),
-	LEFT_OUT("sample_bytes"),
+	CONFIG_RUN_CHOICES,
 	{.member = NULL},
 };
 

@@ -121,6 +121,19 @@ static void print_advice(
 			s->bottleneck);
 }
 
+static void print_share(
+	const struct load_options *o, const struct refrain_stats *s)
+{
+	if (!o->config.share)
+		return;
+	(void)printf("share     '%s' of %" PRIu64 " jobs, hosted by process "
+		     "%" PRIu64 ", after %" PRIu64 " takeovers%s; what is read "
+		     "and decoded counts at the host\n",
+		o->config.share, s->share_jobs, s->share_host_pid,
+		s->share_takeovers,
+		s->share_solo ? "; this job went on alone" : "");
+}
+
 static void print_hashes(
 	const struct load_options *o, const struct load_result *r)
 {
@@ -158,6 +171,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		size_format(s->memory_bytes_peak, peak),
 		size_format(s->pool_bytes_peak, pool));
 	print_damage(s);
+	print_share(o, s);
 	(void)printf("time      %.2f s in all; started in %.1f ms, first batch "
 		     "after %.1f ms\n",
 		ms(r->open_ns + r->run_ns) / 1000, ms(r->open_ns),
@@ -169,14 +183,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 
 /* -- For programs -- */
 
-static json_t *stage_json(const struct refrain_stage *s)
-{
-	return json_pack("{s:I,s:I,s:f,s:f}", "items", (json_int_t)s->items,
-		"bytes", (json_int_t)s->bytes, "busy_ms", ms(s->busy_ns),
-		"wait_ms", ms(s->wait_ns));
-}
-
-static void load_report_set_int(json_t *o, const char *name, uint64_t value)
+static void set_count(json_t *o, const char *name, uint64_t value)
 {
 	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
 }
@@ -186,108 +193,55 @@ static void set_real(json_t *o, const char *name, double value)
 	(void)json_object_set_new(o, name, json_real(value));
 }
 
-static void set_hash(json_t *o, const char *name, uint64_t value)
-{
-	char text[17];
-
-	(void)snprintf(text, sizeof(text), "%016" PRIx64, value);
-	(void)json_object_set_new(o, name, json_string(text));
-}
-
-/* Add the configuration and results of the run. */
+/* Add what the loader does not count. */
 static void add_run(json_t *o, const struct load_options *options,
 	const struct load_result *r)
 {
-	const struct refrain_stats *s = &r->stats;
+	char hash[17];
 
-	load_report_set_int(o, "examples", r->examples);
-	load_report_set_int(o, "classes", r->classes);
-	load_report_set_int(o, "epochs", s->epochs);
-	load_report_set_int(o, "steps", r->steps);
-	load_report_set_int(o, "batch", options->config.batch);
-	load_report_set_int(o, "fresh", r->fresh);
-	load_report_set_int(o, "served", r->served);
+	set_count(o, "examples", r->examples);
+	set_count(o, "classes", r->classes);
+	set_count(o, "batch", options->config.batch);
 	set_real(o, "realised_echo",
 		load_report_ratio((double)r->served, (double)r->fresh));
-	load_report_set_int(o, "decodes", s->decodes);
-	load_report_set_int(o, "redecodes", s->redecodes);
-	load_report_set_int(o, "bytes_read", s->bytes_read);
-	load_report_set_int(o, "files_read", s->files_read);
-	load_report_set_int(o, "direct_hits", s->direct_hits);
-	load_report_set_int(o, "rereads", s->rereads);
-	load_report_set_int(o, "in_batch_duplicates", s->in_batch_duplicates);
-	load_report_set_int(o, "end_duplicates", s->end_duplicates);
-	load_report_set_int(o, "min_lag_steps", s->min_lag_steps);
-	set_real(o, "mean_lag_steps", s->mean_lag_steps);
-	set_hash(o, "stream_hash", s->stream_hash);
-	if (!options->no_hash)
-		set_hash(o, "pixel_hash", r->pixel_hash);
-}
-
-static void add_damage(json_t *o, const struct refrain_stats *s)
-{
-	load_report_set_int(o, "errors", s->errors);
-	load_report_set_int(o, "damaged_examples", s->damaged_examples);
-	load_report_set_int(o, "substitute_errors", s->substitute_errors);
-	load_report_set_int(o, "errors_read", s->errors_read);
-	load_report_set_int(o, "errors_format", s->errors_format);
-	load_report_set_int(o, "errors_damaged", s->errors_damaged);
-	load_report_set_int(o, "errors_too_large", s->errors_too_large);
-	load_report_set_int(o, "substituted", s->substituted);
-	load_report_set_int(o, "zero_filled", s->zero_filled);
-	load_report_set_int(o, "dropped_examples", s->dropped_examples);
-	load_report_set_int(o, "dropped_echoes", s->dropped_echoes);
-	load_report_set_int(o, "dropped_fresh", s->dropped_fresh);
-}
-
-static void add_speed(json_t *o, const struct load_result *r)
-{
-	const struct refrain_stats *s = &r->stats;
-
+	set_real(o, "echo_factor_last", r->stats.echo_factor);
 	set_real(o, "seconds", (double)r->run_ns / NS_PER_S);
 	set_real(o, "open_ms", ms(r->open_ns));
 	set_real(o, "first_batch_ms", ms(r->first_ns));
 	set_real(o, "images_per_s", images_per_s(r));
-	set_real(o, "stall_pct", s->stall_pct);
-	set_real(o, "t_upstream_ms", s->t_upstream_ms);
-	set_real(o, "t_downstream_ms", s->t_downstream_ms);
-	set_real(o, "r", s->r);
-	set_real(o, "echo_factor_last", s->echo_factor);
-	load_report_set_int(o, "echo_changes", s->echo_changes);
-	load_report_set_int(o, "echo_needs_fresh", s->echo_needs_fresh);
-	(void)json_object_set_new(
-		o, "echo_reason", json_string(s->echo_reason));
-	load_report_set_int(o, "pool_bytes_peak", s->pool_bytes_peak);
-	load_report_set_int(o, "memory_bytes_peak", s->memory_bytes_peak);
-	(void)json_object_set_new(o, "bottleneck", json_string(s->bottleneck));
-	(void)json_object_set_new(
-		o, "suggested_point", json_string(s->suggested_point));
+	(void)snprintf(hash, sizeof(hash), "%016" PRIx64, r->pixel_hash);
+	if (!options->no_hash)
+		(void)json_object_set_new(o, "pixel_hash", json_string(hash));
 }
 
-static void add_stages(json_t *o, const struct refrain_stats *s)
+static void add_shared_run(json_t *o, const struct load_options *options,
+	const struct refrain_stats *s)
 {
-	json_t *stages = json_object();
+	json_t *share = json_object();
 
-	for (int i = 0; i < REFRAIN_STAGES; i++) {
-		json_t *stage = stage_json(&s->stages[i]);
-
-		if (i != REFRAIN_STAGE_TRAINER) /* its CPU time is not ours */
-			set_real(stage, "cpu_ms", ms(s->stages[i].cpu_ns));
-		(void)json_object_set_new(stages, stage_names[i], stage);
+	if (!options->config.share) {
+		json_decref(share);
+		return;
 	}
-	(void)json_object_set_new(o, "stages", stages);
+	(void)json_object_set_new(
+		share, "name", json_string(options->config.share));
+	set_count(share, "host_pid", s->share_host_pid);
+	set_count(share, "jobs", s->share_jobs);
+	set_count(share, "takeovers", s->share_takeovers);
+	set_count(share, "solo", s->share_solo);
+	(void)json_object_set_new(o, "share", share);
 }
 
 int load_print_json(
 	const struct load_options *options, const struct load_result *r)
 {
 	CLEANUP_FREE char *text = NULL;
-	json_t *o = json_object();
+	json_t *o = json_loads(r->stats_json, 0, NULL);
 
+	if (!o)
+		return -ENOMEM;
 	add_run(o, options, r);
-	add_damage(o, &r->stats);
-	add_speed(o, r);
-	add_stages(o, &r->stats);
+	add_shared_run(o, options, &r->stats);
 	/* Without memory for a value, the object lacks it. */
 	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	json_decref(o);

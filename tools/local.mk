@@ -10,6 +10,7 @@ libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
+	tools/analyze.c \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
@@ -28,6 +29,8 @@ refrain_SOURCES = \
 	tools/plan.c \
 	tools/progress.c tools/progress.h \
 	tools/refresh.c \
+	tools/serve.c \
+	tools/share.c \
 	tools/status.c \
 	tools/status_prom.c \
 	tools/status_view.c tools/status_view.h \
@@ -35,7 +38,7 @@ refrain_SOURCES = \
 	tools/verify.c \
 	tools/warm.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-refrain_LDADD = libloader.la libdaemon.la libstore.la libctl.la \
+refrain_LDADD = libloader.la libanalyze.la libdaemon.la libstore.la libctl.la \
 	libmakedataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path.

@@ -164,10 +164,19 @@ static const struct option_def mount_table[] = {
 		.offset = FIELD(allow_other),
 	},
 	{
+		.name = "analysis",
+		.help = "Keep no pages in the kernel, and accept the commands "
+			"by which refrain-analyze(1) hides cached files and "
+			"replaces images. For measurements only.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(analysis),
+	},
+	{
 		.name = "group",
 		.arg = "GROUP",
 		.help = "Let members of GROUP control the mount and read all "
-			"files in its cache, regardless of their modes.",
+			"files in its cache, regardless of their modes; to "
+			"reach the mount itself, they need --allow-other too.",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(group),
 	},
@@ -180,6 +189,15 @@ static const struct option_def mount_table[] = {
 		.offset = FIELD(timeout_s),
 	},
 	FAR_OPTIONS(FIELD),
+	{
+		.name = "manifest",
+		.arg = "FILE|URL",
+		.help = "Take the names from an index that 'refrain index' "
+			"wrote, instead of listing a source of s3:// or "
+			"https://.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(manifest),
+	},
 	{
 		.name = "log-level",
 		.arg = "LEVEL",

@@ -9,33 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
-
-/*
- * Like realpath(), but does not look at the last component, as that fails on a
- * mount whose daemon is dead.
- */
-static char *parent_realpath(const char *path)
-{
-	CLEANUP_FREE char *copy = strdup(path);
-	CLEANUP_FREE char *parent = NULL;
-	char *slash, *joined = NULL;
-	size_t len = copy ? strlen(copy) : 0;
-
-	if (!copy)
-		return NULL;
-	while (len > 1 && copy[len - 1] == '/')
-		copy[--len] = '\0';
-	slash = strrchr(copy, '/');
-	if (slash)
-		*slash = '\0';
-	parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!parent ||
-		asprintf(&joined, "%s/%s",
-			strcmp(parent, "/") == 0 ? "" : parent,
-			slash ? slash + 1 : copy) < 0)
-		return NULL;
-	return joined;
-}
+#include "base/path.h"
 
 /* 1: a refrain mount, 0: another, -ENOENT: none. The last one is on top. */
 static int find_type(const char *mountpoint)
@@ -59,10 +33,14 @@ int mounts_find(const char *path, char **canonical, struct error *err)
 	CLEANUP_FREE char *real = realpath(path, NULL);
 	int rc;
 
+	if (!real && strstr(path, "://"))
+		return error_set(err, -EINVAL,
+			"a mount is named by its directory, not by the URL of "
+			"its source");
 	if (!real && (errno == ENOENT || errno == ENOTDIR))
 		return error_set(err, -errno, "cannot find '%s': %m", path);
 	if (!real)
-		real = parent_realpath(path);
+		real = path_of_mountpoint(path);
 	if (!real)
 		return error_set(err, -errno, "cannot find '%s': %m", path);
 	rc = find_type(real);

@@ -13,6 +13,7 @@
 #include "ctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/real.h"
 #include "base/size.h"
 #include "command.h"
 #include "prefetch/prefetch.h"
@@ -125,7 +126,7 @@ static int set_number(
 	json_t *request, const char *name, const char *text, struct error *err)
 {
 	char *end;
-	double value = strtod(text, &end);
+	double value = real_parse(text, &end);
 
 	if (end == text || *end || !(value > 0 && value <= PLAN_STEP_MS_MAX))
 		return error_set(err, -EINVAL,

@@ -132,6 +132,11 @@ enum refrain_last {
 	REFRAIN_LAST_DROP,	/* drop it and count it */
 };
 
+/* How a share handles a job that makes the others wait. */
+enum refrain_share_slow {
+	REFRAIN_SHARE_WAIT = 0, /* they wait */
+};
+
 /* A value of refrain_config.echo: measure, and adapt the factor. */
 #define REFRAIN_ECHO_AUTO (-1.0)
 
@@ -244,7 +249,8 @@ struct refrain_config {
 	int32_t layout;		  /* enum refrain_layout */
 	int32_t augment;	  /* enum refrain_augment */
 	float mean[3], std[3];	  /* F16, F32: for values in 0..1; all 0: the
-				     values for ImageNet */
+				     values for ImageNet; set both or neither,
+				     and write -0.0F for a mean of 0 */
 	float area_min, area_max; /* crop area as a fraction of the image; 0:
 				     0.08 and 1 */
 	float aspect_min, aspect_max; /* crop aspect ratio; 0: 3/4 and 4/3 */
@@ -344,6 +350,32 @@ struct refrain_config {
 	 * 0: 0.1; 1: no limit.
 	 */
 	double max_damage;
+
+	/*
+	 * Share batches with other jobs of this user on this host: each batch
+	 * is read, decoded and augmented once, and every job with this name
+	 * gets it. Each job's stream is the one it would have alone. All
+	 * members that decide the stream or the pixels must be equal, except
+	 * `batch`, see share_batch. With world > 1 each rank has a share of its
+	 * own. Evaluation handles cannot share.
+	 *
+	 * The first job hosts the share, unless `refrain serve` does. If the
+	 * host ends, another job goes on. Jobs run in lock step, at most
+	 * batches_ahead apart. The memory of a batch is then shared: writing to
+	 * it is an error (SIGSEGV).
+	 */
+	const char *share;    /* a name of up to 64 bytes; NULL: alone */
+	uint32_t share_jobs;  /* begin when so many jobs have joined; 0: at
+				 once. Who joins later begins with the next
+				 epoch: see refrain_step() */
+	uint32_t share_batch; /* size of the batches that are shared, a
+				 multiple of `batch`; 0: batch. A job gets
+				 slices. `window` is then that of the shared
+				 stream W; a job alone has the same stream with
+				 a window of W - share_batch + batch and a
+				 min_lag of share_batch / batch */
+	int32_t share_slow;   /* enum refrain_share_slow */
+	uint32_t reserved2;   /* 0 */
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -512,6 +544,13 @@ struct refrain_stats {
 	uint64_t dropped_fresh; /* fresh examples of this rank's run that are in
 				   no batch, because of REFRAIN_LAST_DROP or
 				   REFRAIN_FLAG_EQUAL_RANKS */
+	/* With refrain_config.share; else 0. What is read and decoded counts
+	 * in the job that hosts. */
+	uint64_t share_host_pid;  /* 0: this job has no host now */
+	uint64_t share_jobs;	  /* that have joined, with this one */
+	uint64_t share_takeovers; /* hosts that have ended */
+	uint64_t share_solo;	  /* 1: this job makes its batches itself, as it
+				     came too late to another host */
 };
 
 /* -- Calls -------------------------------------------------------------- */
@@ -627,6 +666,15 @@ REFRAIN_API int refrain_stats_get(
  */
 REFRAIN_API int refrain_stats_json(
 	struct refrain_loader *l, char *buf, size_t size);
+
+/*
+ * The memory that the batches of a share lie in, for cudaHostRegister() and the
+ * like; it is read-only. Returns -ENODATA without a share, and before the first
+ * batch. When share_takeovers has changed, batches lie elsewhere; the old
+ * memory stays as long as one of its batches is lent.
+ */
+REFRAIN_API int refrain_memory(
+	struct refrain_loader *l, const void **base, size_t *bytes);
 
 /* The number of examples and of classes in the dataset. */
 REFRAIN_API uint64_t refrain_examples(struct refrain_loader *l);

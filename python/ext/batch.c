@@ -20,7 +20,6 @@ PyObject *batch_new(
 	self->targets = targets;
 	Py_XINCREF(targets);
 	self->exports = 0;
-	self->readonly = false;
 	PyObject_GC_Track(self);
 	return (PyObject *)self;
 }
@@ -118,7 +117,7 @@ static PyMethodDef batch_methods[] = {
 	{"view", batch_view, METH_O,
 		"view(name)\n--\n\nThe memory of an array, for memoryview() "
 		"and from_dlpack(), without\nNumPy: data, labels, indices, "
-		"substitutes, echoes, seeds or status."},
+		"substitutes, echoes, seeds, status\nor crops."},
 	{"state_dict", batch_state, METH_NOARGS,
 		"state_dict()\n--\n\nThe position after this batch, for "
 		"Loader.load_state_dict(): a trainer that\nfetches ahead saves "
@@ -181,6 +180,16 @@ static PyObject *get_ends_epoch(PyObject *object, void *unused)
 	return b ? PyBool_FromLong(b->ends_epoch) : NULL;
 }
 
+static PyObject *get_ended_epoch(PyObject *object, void *unused)
+{
+	const struct refrain_batch *b = lent(object);
+
+	(void)unused;
+	if (!b || b->ends_epoch)
+		return b ? PyLong_FromUnsignedLongLong(b->ended_epoch) : NULL;
+	Py_RETURN_NONE;
+}
+
 static PyObject *get_shape(PyObject *object, void *unused)
 {
 	const struct refrain_batch *b = lent(object);
@@ -224,10 +233,11 @@ static PyGetSetDef batch_attributes[] = {
 	ARRAY("data",
 		"The samples: (count, height, width, 3) or, with layout "
 		"nchw, (count, 3, height,\nwidth); of records (count, "
-		"bytes). uint8, float16 or float32. May be written to."),
+		"bytes). uint8, float16 or float32. May be written to, unless "
+		"the loader shares."),
 	ARRAY("labels",
 		"Numbers of classes, int64, -1 for none. May be "
-		"written to."),
+		"written to, unless the loader\nshares."),
 	ARRAY("indices", "The examples that were due, uint64."),
 	ARRAY("substitutes",
 		"The examples that are there, uint64: others than "
@@ -239,6 +249,11 @@ static PyGetSetDef batch_attributes[] = {
 	ARRAY("status",
 		"0, or -errno of the damage of the example that was "
 		"due; int32."),
+	ARRAY("crops",
+		"The part of the image that each sample was made from, in "
+		"pixels of the upright\nimage: x, y, width, height (float64), "
+		"image_width, image_height, flip (uint32,\n1: mirrored). "
+		"All 0 for samples that were not made from an image."),
 	ATTRIBUTE("targets", get_targets,
 		"Values of Loader(targets=...) for the examples that are "
 		"there; labels without it."),
@@ -249,7 +264,10 @@ static PyGetSetDef batch_attributes[] = {
 	ATTRIBUTE("fresh", get_fresh,
 		"How many of its examples are served for the first time."),
 	ATTRIBUTE("ends_epoch", get_ends_epoch,
-		"It has the last fresh example of its epoch on this rank."),
+		"It has the last fresh example of an epoch on this rank."),
+	ATTRIBUTE("ended_epoch", get_ended_epoch,
+		"The epoch that ended with it, or None. Its other fresh "
+		"examples may belong to\nthe next one."),
 	ATTRIBUTE("shape", get_shape, "The shape of data."),
 	ATTRIBUTE("nbytes", get_data_bytes, "The bytes of data."),
 	ATTRIBUTE("address", get_address,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * DLPack: how frameworks take each other's tensors without a copy. The structs
- * are those of its ABI, versions 0 and 1. A tensor of version 0 cannot say that
- * it is read only, so memory that is gets copied for those who ask for that.
+ * are those of its ABI, versions 0 and 1. A tensor of version 0 has no flag for
+ * read-only memory, and PyTorch ignores the flag of version 1. Both get a copy
+ * of read-only memory, as writing to the memory of a share ends the process.
  */
 #include "ext_impl.h"
 
@@ -139,16 +140,26 @@ static PyObject *capsule_of(
 	return capsule;
 }
 
+/* Copied without the GIL; as a view, so that nobody gives the batch back. */
+static void *copy_of(struct batch *batch, const struct layout *at)
+{
+	void *copy = aligned_alloc(64, ((size_t)at->bytes + 64) / 64 * 64);
+
+	if (!copy)
+		return NULL;
+	batch->exports++;
+	Py_BEGIN_ALLOW_THREADS memcpy(copy, at->data, (size_t)at->bytes);
+	Py_END_ALLOW_THREADS batch->exports--;
+	return copy;
+}
+
 static struct export *export_new(
 	struct batch *batch, const struct layout *at, bool copied)
 {
 	struct export *e = calloc(1, sizeof(*e));
 
-	if (e && copied) {
-		e->copy = aligned_alloc(64, ((size_t)at->bytes + 64) / 64 * 64);
-		if (e->copy)
-			memcpy(e->copy, at->data, (size_t)at->bytes);
-	}
+	if (e && copied)
+		e->copy = copy_of(batch, at);
 	if (!e || (copied && !e->copy)) {
 		free(e);
 		(void)PyErr_NoMemory();
@@ -192,6 +203,50 @@ static int is_versioned(const struct asked *a)
 	return major >= 1;
 }
 
+/* torch.from_dlpack() is a function of Python, so its module is the caller. */
+static bool torch_asks(void)
+{
+	PyObject *globals = PyEval_GetGlobals(); /* borrowed, as is the name */
+	PyObject *name =
+		globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+	PyObject *text = name && PyUnicode_Check(name)
+		? PyUnicode_AsUTF8String(name)
+		: NULL;
+	const char *module = text ? PyBytes_AsString(text) : NULL;
+	bool is = module &&
+		(strcmp(module, "torch") == 0 ||
+			strncmp(module, "torch.", 6) == 0);
+
+	if (!text)
+		PyErr_Clear(); /* a name with surrogates is not torch's */
+	Py_XDECREF(text);
+	return is;
+}
+
+static bool is_copied(
+	const struct asked *a, const struct layout *at, bool versioned)
+{
+	if (a->copy == Py_True)
+		return true;
+	if (!at->readonly)
+		return false;
+	return !versioned || (a->copy != Py_False && torch_asks());
+}
+
+/* -1 with an exception. */
+static int tensor_layout(
+	struct batch *batch, const struct field *field, struct layout *out)
+{
+	if (field_layout(batch, field, out) < 0)
+		return -1;
+	if (out->code >= 0)
+		return 0;
+	PyErr_SetString(PyExc_BufferError,
+		"DLPack has no structs: take a column of the array, as in "
+		"batch.crops['x']");
+	return -1;
+}
+
 PyObject *dlpack_export(struct batch *batch, const struct field *field,
 	PyObject *args, PyObject *kwargs)
 {
@@ -205,20 +260,31 @@ PyObject *dlpack_export(struct batch *batch, const struct field *field,
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names,
 		    &a.stream, &a.max_version, &a.device, &a.copy) ||
-		check_asked(&a) < 0 || field_layout(batch, field, &at) < 0)
+		check_asked(&a) < 0 || tensor_layout(batch, field, &at) < 0)
 		return NULL;
 	versioned = is_versioned(&a);
 	if (versioned < 0)
 		return NULL;
-	copied = a.copy == Py_True || (at.readonly && !versioned);
+	copied = is_copied(&a, &at, versioned > 0);
 	if (copied && a.copy == Py_False) {
 		PyErr_SetString(PyExc_BufferError,
-			"the memory is read only, which this version of "
-			"DLPack cannot say: it must be copied");
+			"the memory is read only, and this version of DLPack "
+			"has no flag for that: it must be copied");
 		return NULL;
 	}
 	e = export_new(batch, &at, copied);
 	return e ? capsule_of(e, &at, versioned) : NULL;
+}
+
+PyObject *dlpack_lent(struct batch *batch, const struct field *field)
+{
+	struct layout at;
+	struct export *e;
+
+	if (tensor_layout(batch, field, &at) < 0)
+		return NULL;
+	e = export_new(batch, &at, false);
+	return e ? capsule_of(e, &at, false) : NULL;
 }
 
 PyObject *dlpack_device(PyObject *self, PyObject *unused)

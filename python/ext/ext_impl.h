@@ -30,6 +30,7 @@
 struct core {
 	unsigned refs;		  /* the Loader, and its batches */
 	struct refrain_loader *l; /* NULL: closed */
+	bool shares;		  /* set once: batches are read-only */
 	bool closing;
 	unsigned inside; /* calls that are in the library without the GIL */
 	PyThread_type_lock turn;	     /* of those who wait for a batch */
@@ -93,7 +94,6 @@ struct batch {
 	const struct refrain_batch *b; /* NULL: released */
 	PyObject *targets;	       /* or NULL */
 	Py_ssize_t exports;
-	bool readonly;
 };
 
 PyObject *batch_new(
@@ -117,7 +117,7 @@ struct layout {
 	void *data;
 	Py_ssize_t bytes, item;
 	const char *format; /* of module struct */
-	int code;	    /* of DLPack: 0 signed, 1 unsigned, 2 float */
+	int code; /* of DLPack: 0 signed, 1 unsigned, 2 float, -1: none */
 	int ndim;
 	Py_ssize_t shape[4], strides[4];
 	bool readonly;
@@ -132,6 +132,8 @@ int field_layout(
 /* A capsule; keywords as in the array API standard. */
 PyObject *dlpack_export(struct batch *batch, const struct field *field,
 	PyObject *args, PyObject *kwargs);
+/* A capsule of version 0 of the memory itself, even if that is read-only. */
+PyObject *dlpack_lent(struct batch *batch, const struct field *field);
 PyObject *dlpack_device(PyObject *self, PyObject *unused);
 
 /* -- loader.c -- */

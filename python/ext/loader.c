@@ -418,6 +418,25 @@ static PyObject *get_step(PyObject *object, void *unused)
 	return PyLong_FromUnsignedLongLong(((struct loader *)object)->step);
 }
 
+static PyObject *get_memory(PyObject *object, void *unused)
+{
+	struct refrain_loader *l = handle(object);
+	const void *base;
+	size_t bytes;
+	int rc;
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	rc = refrain_memory(l, &base, &bytes);
+	if (rc == -ENODATA)
+		Py_RETURN_NONE;
+	if (rc < 0)
+		return raise_error(NULL, rc, refrain_message(l));
+	return Py_BuildValue(
+		"(Kn)", (unsigned long long)(uintptr_t)base, (Py_ssize_t)bytes);
+}
+
 /* Between epochs it is the one to come. */
 static PyObject *get_epoch(PyObject *object, void *unused)
 {
@@ -451,6 +470,13 @@ static PyGetSetDef loader_attributes[] = {
 	{"step", get_step, NULL, "Number of the next step of the run.", NULL},
 	{"epoch", get_epoch, NULL,
 		"Number of the epoch that iter() is in, or begins next.", NULL},
+	{"memory", get_memory, NULL,
+		"(address, bytes) of the memory that the batches of a share "
+		"lie in, for\ncudaHostRegister() and the like. It is "
+		"read-only. After a change of\nstats()['share_takeovers'] "
+		"batches lie elsewhere. None without a share, and\nbefore its "
+		"first batch.",
+		NULL},
 	{"closed", get_closed, NULL, "close() was called.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

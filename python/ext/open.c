@@ -147,6 +147,7 @@ int core_open(struct core *core, const struct refrain_config *config,
 	}
 	rc = o->rc;
 	core->l = o->l;
+	core->shares = config->share != NULL;
 	if (rc < 0)
 		(void)raise_open(rc, o->message, path);
 	opening_free(o);

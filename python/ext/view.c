@@ -22,6 +22,11 @@ struct field {
 			writable                                               \
 	}
 
+/* struct refrain_crop in the notation of PEP 3118. */
+#define CROP_FORMAT                                                            \
+	"T{d:x:d:y:d:width:d:height:"                                          \
+	"I:image_width:I:image_height:I:flip:I:reserved:}"
+
 /* The type of data is that of the batch. */
 static const struct field fields[] = {
 	FIELD(data, NULL, 0, 0, true),
@@ -31,6 +36,7 @@ static const struct field fields[] = {
 	FIELD(echoes, "I", 4, 1, false),
 	FIELD(seeds, "Q", 8, 1, false),
 	FIELD(status, "i", 4, 0, false),
+	FIELD(crops, CROP_FORMAT, sizeof(struct refrain_crop), -1, false),
 };
 
 struct view {
@@ -87,7 +93,7 @@ int field_layout(
 		.code = field->code,
 		.ndim = 1,
 		.shape = {(Py_ssize_t)b->count},
-		.readonly = batch->readonly || !field->writable,
+		.readonly = batch->core->shares || !field->writable,
 	};
 	memcpy(&out->data, (const char *)b + field->offset, sizeof(out->data));
 	if (!field->format)
@@ -205,12 +211,23 @@ static PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	return dlpack_export(view->batch, view->field, args, kwargs);
 }
 
+static PyObject *view_lent(PyObject *self, PyObject *unused)
+{
+	struct view *view = (struct view *)self;
+
+	(void)unused;
+	return dlpack_lent(view->batch, view->field);
+}
+
 static PyMethodDef view_methods[] = {
 	{"__dlpack__", (PyCFunction)(void (*)(void))view_dlpack,
 		METH_VARARGS | METH_KEYWORDS,
 		"A DLPack capsule of the memory."},
 	{"__dlpack_device__", dlpack_device, METH_NOARGS,
 		"(1, 0): the memory of the host."},
+	{"_lent", view_lent, METH_NOARGS,
+		"A DLPack capsule of version 0 without a copy, though the "
+		"memory may be read-only."},
 	{NULL, NULL, 0, NULL},
 };
 

@@ -48,6 +48,14 @@ _OPEN = {_errno.EINVAL: ConfigError, _errno.E2BIG: ConfigError,
 _CALL = {_errno.ETIMEDOUT: TimeoutError, _errno.ESHUTDOWN: ClosedError}
 
 
+def of_dataset(error):
+    """EBADMSG of an open that had no state: a damaged list or shard."""
+    other = Error(error.errno, error.strerror)
+    other.path = other.filename = error.path
+    other.stage = error.stage
+    return other
+
+
 def make(number, message, path, stage, step):
     """The exception of an errno; the extension module calls this."""
     kinds = _OPEN if stage == 'open' else _CALL

@@ -7,7 +7,7 @@ import json
 import os
 import weakref
 
-from . import _refrain
+from . import _errors, _refrain
 
 _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'bytes': "int or a text such as '512M'", 'flag': 'bool',
@@ -139,8 +139,13 @@ class Loader(_refrain.Loader):
                     'epochs= is required with an echo above 1: the echoes of '
                     'the last epoch are served at its end')
             texts[b'epochs'] = b'%d' % _UNLIMITED
-        super().__init__(texts, self._dataset, *self._others, self._cpus,
-                         state, self._timeout)
+        try:
+            super().__init__(texts, self._dataset, *self._others, self._cpus,
+                             state, self._timeout)
+        except _errors.StateError as error:
+            if state is not None:
+                raise
+            raise _errors.of_dataset(error) from None
 
     def _reopen(self, state):
         self.close()

@@ -15,6 +15,7 @@ between, for those who want one; it makes nothing faster.
 """
 
 import collections
+import threading
 
 import torch
 import torch.utils.data
@@ -34,28 +35,49 @@ def rank_and_world():
     return 0, 1
 
 
-def tensor(batch, name='data'):
+def tensor(batch, name='data', copy=None):
     """An array of a batch as a tensor, without a copy: its memory goes back
     when the tensor dies. Arrays of a type that PyTorch lacks (all but data,
-    labels and status) are not for this."""
-    return torch.from_dlpack(batch.view(name))
+    labels and status) are not for this.
+
+    Read-only memory, as that of a share, is copied, because PyTorch has no
+    read-only tensors. With copy=False it is not: writing to the tensor then
+    ends the process (SIGSEGV)."""
+    view = batch.view(name)
+    if copy is False and memoryview(view).readonly:
+        return torch.from_dlpack(view._lent())
+    return torch.from_dlpack(view)
 
 
 class _InFlight:
-    """What copies to a device still read: (event behind the copy, owner)."""
+    """What copies to a device still read: (event behind the copy, owner),
+    oldest first. Threads may share it."""
 
     def __init__(self):
         self._waiting = collections.deque()
+        self._lock = threading.Lock()
 
-    def add(self, event, owner):
-        """Keep the owner until the event has happened."""
-        self._waiting.append((event, owner))
+    def add(self, event, owner, most=1 << 30):
+        """Keep the owner until the event has happened. Waits until at most
+        `most` are kept."""
+        with self._lock:
+            self._waiting.append((event, owner))
         self.sweep()
+        while len(self._waiting) > most:
+            self._wait_for_oldest()
 
     def sweep(self):
         """Drop what has happened."""
-        while self._waiting and self._waiting[0][0].query():
-            self._waiting.popleft()
+        with self._lock:
+            while self._waiting and self._waiting[0][0].query():
+                self._waiting.popleft()
+
+    def _wait_for_oldest(self):
+        with self._lock:
+            event = self._waiting[0][0] if self._waiting else None
+        if event is not None:
+            event.synchronize()
+        self.sweep()
 
     def __len__(self):
         return len(self._waiting)
@@ -64,19 +86,25 @@ class _InFlight:
 in_flight = _InFlight()
 
 
-def _cuda_event():
+def _event_behind(device):
+    """An event behind all that the device's current stream was given."""
     event = torch.cuda.Event()
-    event.record()
+    event.record(torch.cuda.current_stream(device))
     return event
 
 
-def to_device(tensors, device, event=_cuda_event):
-    """Start copies of tensors to a device. What they are copied from is kept
-    until the event behind the copies has happened, so that a batch does not
-    go back before. Returns the copies."""
-    copies = [t.to(device, non_blocking=True) for t in tensors]
-    if torch.device(device).type != 'cpu':
-        in_flight.add(event(), list(tensors))
+def to_device(tensors, device, ahead=2):
+    """Start copies of tensors to a device and return them. Their sources are
+    kept until the event behind the copies on the device's current stream has
+    happened, so that a batch does not go back before. Copies to a GPU do not
+    wait, but for those of more than `ahead` calls before this one; each of them
+    may hold a batch, so batches_ahead must be above `ahead`. Copies to other
+    kinds of devices are complete on return."""
+    device = torch.device(device)
+    flies = device.type == 'cuda'
+    copies = [t.to(device, non_blocking=flies) for t in tensors]
+    if flies:
+        in_flight.add(_event_behind(device), list(tensors), ahead + 1)
     return copies
 
 
@@ -91,7 +119,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
     (data, targets) for each batch of an epoch; keywords are those of
     refrain.Loader. `targets` are its labels, or what targets= makes.
 
-    pin_memory  copy data into pinned memory.
+    pin_memory  copy data and targets into pinned memory: the batch goes back
+                to the loader at once.
     device      copy both there, by way of pinned memory if it is a GPU.
     rank, world those of torch.distributed if it is initialised. Ranks then get
                 equally many examples (pad_ranks) and end each epoch at the
@@ -100,7 +129,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
     The loader is opened when it is iterated first, so that the object may be
     sent to another process before. One iter() is one epoch, and the next goes
     on. Tensors lend the memory of the loader unless they are copied: keep no
-    more of them than batches_ahead.
+    more of them than batches_ahead. With share= they are always copied.
     """
 
     def __init__(self, dataset, *, batch, device=None, pin_memory=False,
@@ -149,13 +178,16 @@ class IterableDataset(torch.utils.data.IterableDataset):
                 'num_workers=0), or iterate the dataset')
 
     def _converted(self, batch):
-        data, targets = tensor(batch), batch.view('labels')
+        copied = self._pin or (self._device is not None and
+                               torch.device(self._device).type != 'cpu')
+        copy = False if copied else None    # once is enough
+        data = tensor(batch, copy=copy)
         if self._keywords.get('targets') is None:
-            targets = torch.from_dlpack(targets)
+            targets = tensor(batch, 'labels', copy)
         else:
             targets = torch.as_tensor(batch.targets)
         if self._pin:
-            data = _pinned(data)
+            data, targets = _pinned(data), _pinned(targets)
         if self._device is not None:
             data, targets = to_device((data, targets), self._device)
         return data, targets

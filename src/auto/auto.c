@@ -371,7 +371,7 @@ static bool will_do(double now, double want)
 	return now >= want * STAY_MIN && now <= want * STAY_MAX;
 }
 
-static double ratio(double up_ns, double down_ns)
+static double time_ratio(double up_ns, double down_ns)
 {
 	if (up_ns <= 0)
 		return 0;
@@ -384,13 +384,14 @@ static double ratio(double up_ns, double down_ns)
  */
 static double first_step(const struct auto_echo *a, const struct auto_part *m)
 {
-	return SMALL * fmin(value(a->asked), ratio(m->up_most_ns, m->down_ns));
+	return SMALL *
+		fmin(value(a->asked), time_ratio(m->up_most_ns, m->down_ns));
 }
 
 static bool tries(const struct auto_echo *a, const struct auto_part *m)
 {
 	return !m->waited && !a->tried &&
-		ratio(m->up_ns, m->down_ns) < first_step(a, m);
+		time_ratio(m->up_ns, m->down_ns) < first_step(a, m);
 }
 
 /* Should the factor be another one? True and which. */
@@ -398,7 +399,7 @@ static bool wish(const struct auto_echo *a, const struct auto_part *m,
 	struct schedule_echo *echo)
 {
 	double most = value(a->max), now = value(a->asked);
-	double r = ratio(m->up_ns, m->down_ns);
+	double r = time_ratio(m->up_ns, m->down_ns);
 	double aim = value(factor_for(a, r));
 
 	if (tries(a, m))

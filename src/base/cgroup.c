@@ -14,14 +14,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/mountinfo.h"
 
 /* Version 1 reports "no limit" as the largest multiple of a page size. */
 #define LIMIT_MAX (UINT64_C(1) << 62)
 
 struct hierarchy {
 	bool v2;
-	char *root;  /* the group that is mounted */
-	char *mount; /* where it is mounted */
+	const char *root;  /* the group that is mounted */
+	const char *mount; /* where it is mounted */
 };
 
 static FILE *open_below(const char *root, const char *path)
@@ -48,49 +49,15 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Replace the octal escapes of mountinfo by their bytes. */
-static void decode_octal(char *s)
+/* False: the mount is of something else. */
+static bool to_hierarchy(const struct mountinfo_entry *e, struct hierarchy *h)
 {
-	char *out = s;
-	unsigned c;
-
-	for (; *s; s++) {
-		bool escaped = s[0] == '\\' && s[1] && s[2] && s[3] &&
-			sscanf(s + 1, "%3o", &c) == 1;
-
-		*out++ = escaped ? (char)c : *s;
-		s += escaped ? 3 : 0;
-	}
-	*out = '\0';
-}
-
-/* Fields: id parent device root mount options ... - type source options */
-static bool parse_hierarchy(char *line, struct hierarchy *h)
-{
-	char *save = NULL, *type, *options;
-	char *tail = strstr(line, " - ");
-
-	if (!tail)
-		return false;
-	*tail = '\0';
-	type = strtok_r(tail + 3, " \n", &save);
-	(void)strtok_r(NULL, " \n", &save); /* the source has no meaning */
-	options = strtok_r(NULL, " \n", &save);
-	if (!type || !options)
-		return false;
-	h->v2 = strcmp(type, "cgroup2") == 0;
-	if (!h->v2 &&
-		(strcmp(type, "cgroup") != 0 || !has_word(options, "memory")))
-		return false;
-	h->root = strtok_r(line, " ", &save);
-	for (int i = 0; i < 3 && h->root; i++)
-		h->root = strtok_r(NULL, " ", &save);
-	h->mount = strtok_r(NULL, " ", &save);
-	if (!h->root || !h->mount)
-		return false;
-	decode_octal(h->root);
-	decode_octal(h->mount);
-	return true;
+	h->v2 = strcmp(e->type, "cgroup2") == 0;
+	h->root = e->root;
+	h->mount = e->path;
+	return h->v2 ||
+		(strcmp(e->type, "cgroup") == 0 &&
+			has_word(e->options, "memory"));
 }
 
 /* Lines of /proc/self/cgroup: "ID:CONTROLLERS:GROUP"; version 2: "0::GROUP" */
@@ -210,17 +177,17 @@ static uint64_t hierarchy_limit(const char *root, const struct hierarchy *h)
 
 uint64_t cgroup_memory_limit(const char *root)
 {
-	FILE *f = open_below(root, "/proc/self/mountinfo");
+	struct mountinfo list = {
+		.file = open_below(root, "/proc/self/mountinfo")};
 	uint64_t limit = CGROUP_NO_LIMIT;
-	CLEANUP_FREE char *line = NULL;
+	struct mountinfo_entry e;
 	struct hierarchy h;
-	size_t cap = 0;
 
-	if (!f)
+	if (!list.file)
 		return CGROUP_NO_LIMIT;
-	while (getline(&line, &cap, f) > 0)
-		if (parse_hierarchy(line, &h))
+	while (mountinfo_next(&list, &e))
+		if (to_hierarchy(&e, &h))
 			limit = lesser(limit, hierarchy_limit(root, &h));
-	(void)fclose(f); /* was only read */
+	mountinfo_close(&list);
 	return limit;
 }

@@ -43,13 +43,6 @@ struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	return hash128(text, n);
 }
 
-struct hash128 key_item(const char *dataset, const char *path,
-	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
-{
-	return key_item_of(key_digest(dataset), key_digest(path), version,
-		offset_bytes, size_bytes);
-}
-
 uint64_t key_inode(struct hash128 dataset, struct hash128 path,
 	struct file_version version)
 {

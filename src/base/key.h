@@ -16,17 +16,12 @@
 /* The digest of a dataset's source or of a path, as keys contain it. */
 struct hash128 key_digest(const char *text);
 
-/* Like key_item(), with digests that the caller keeps. */
-struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
-	struct file_version version, uint64_t offset_bytes,
-	uint64_t size_bytes);
-
 /*
- * `dataset` is the source as the tier records it, `path` is relative to it
- * with no leading or trailing slash. offset_bytes and size_bytes place the
- * item in its file.
+ * The key of an item. `dataset` is the digest of the source as the tier records
+ * it, `path` that of the file's path relative to it, with no leading or
+ * trailing slash. offset_bytes and size_bytes place the item in its file.
  */
-struct hash128 key_item(const char *dataset, const char *path,
+struct hash128 key_item_of(struct hash128 dataset, struct hash128 path,
 	struct file_version version, uint64_t offset_bytes,
 	uint64_t size_bytes);
 

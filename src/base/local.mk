@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
+	src/base/array.c src/base/array.h \
 	src/base/attr.h \
 	src/base/beneath.c src/base/beneath.h \
 	src/base/cgroup.c src/base/cgroup.h \
@@ -12,6 +13,7 @@ libbase_la_SOURCES = \
 	src/base/events.c src/base/events.def src/base/events.h \
 	src/base/feature.c src/base/feature.h \
 	src/base/hash.c src/base/hash.h \
+	src/base/hex.h \
 	src/base/key.c src/base/key.h \
 	src/base/list.h \
 	src/base/lock.h \
@@ -19,9 +21,11 @@ libbase_la_SOURCES = \
 	src/base/mountinfo.c src/base/mountinfo.h \
 	src/base/option.c src/base/option.h src/base/option_print.c \
 	src/base/owned.c src/base/owned.h \
+	src/base/path.c src/base/path.h \
 	src/base/permute.c src/base/permute.h \
 	src/base/pool.c src/base/pool.h \
 	src/base/proc.c src/base/proc.h \
+	src/base/real.c src/base/real.h \
 	src/base/size.c src/base/size.h \
 	src/base/source.h \
 	src/base/timer.c src/base/timer.h \

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 /* Words of a line before its optional tags. */
 enum { WORD_ID, WORD_PARENT, WORD_DEVICE, WORD_ROOT, WORD_PATH, WORDS };
@@ -117,21 +118,6 @@ static int mount_id_of(int fd, unsigned *id)
 			rc = 0;
 	(void)fclose(f); /* was only read */
 	return rc;
-}
-
-static int path_of_fd(int fd, char path[PATH_MAX])
-{
-	char link[64];
-	ssize_t n;
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, PATH_MAX);
-	if (n < 0)
-		return -errno;
-	if (n == PATH_MAX)
-		return -ENAMETOOLONG;
-	path[n] = '\0';
-	return 0;
 }
 
 /* The owner as the kernel knows it, which the daemon cannot choose. */

@@ -4,25 +4,48 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-char proc_state(pid_t pid)
+/* The text after the name: "STATE PPID ..."; NULL: no such process. */
+static const char *read_stat(pid_t pid, char *text, size_t room)
 {
-	char path[64], text[512];
+	char path[64];
 	CLEANUP_FD int fd = -1;
 	const char *end;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	n = fd < 0 ? -1 : read(fd, text, room - 1);
 	if (n <= 0)
-		return 0;
+		return NULL;
 	text[n] = '\0';
 	/* "PID (NAME) STATE ...": the name may hold anything. */
 	end = strrchr(text, ')');
-	return end && end[1] == ' ' ? end[2] : 0;
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+char proc_state(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+
+	return at ? *at : 0;
+}
+
+uint64_t proc_born(pid_t pid)
+{
+	char text[1024];
+	const char *at = read_stat(pid, text, sizeof(text));
+
+	/* The state is field 3, the start is field 22. */
+	for (int field = 3; at && field < 22; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? strtoull(at, NULL, 10) : 0;
 }

@@ -3,9 +3,14 @@
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The state as a letter of proc(5): 'T' is stopped, 'Z' dead; 0: unknown. */
 char proc_state(pid_t pid);
+
+/* When it began, in clock ticks since boot; 0: unknown. With its number this
+ * names a process for as long as the machine is up. */
+uint64_t proc_born(pid_t pid);
 
 #endif

@@ -42,7 +42,7 @@ struct wakes {
 	void *chosen;
 };
 
-static void end_turn(struct turn *t, struct wakes *w)
+static void turn_end(struct turn *t, struct wakes *w)
 {
 	ASSERT_HELD(&t->lock);
 	w->chosen = t->ops->end(t->arg);
@@ -114,7 +114,7 @@ void turn_unlock(struct turn *t)
 {
 	struct wakes w;
 
-	end_turn(t, &w);
+	turn_end(t, &w);
 	pthread_mutex_unlock(&t->lock);
 	after_turn(t, &w);
 }
@@ -128,7 +128,7 @@ static bool may_sleep(struct turn *t)
 {
 	struct wakes w;
 
-	end_turn(t, &w);
+	turn_end(t, &w);
 	if (!wakes_any(&w))
 		return true;
 	pthread_mutex_unlock(&t->lock);

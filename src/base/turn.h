@@ -77,7 +77,8 @@ bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns);
 /* Wake all who wait for this. Does nothing if nobody does. */
 void turn_mark(struct turn *t, enum turn_who who);
 /* The same for refrain_close(), but at once: for the call that touches the
- * loader last. */
+ * loader last. The only wake-up with the lock held: the closer may free the
+ * turn as soon as the lock is released. */
 void turn_wake_closer(struct turn *t);
 /* There is work for n workers: wake as many idle ones. */
 void turn_mark_workers(struct turn *t, uint64_t n);

@@ -501,6 +501,11 @@ uint64_t uring_cpu_ns(struct uring *u)
 	return u->pool ? pool_cpu_ns(u->pool) : clock_cpu_of_ns(u->thread);
 }
 
+const pthread_mutex_t *uring_lock(const struct uring *u)
+{
+	return &u->lock;
+}
+
 bool uring_free(struct uring *u, uint64_t wait_ns)
 {
 	if (!u)

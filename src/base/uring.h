@@ -8,6 +8,7 @@
 #ifndef BASE_URING_H
 #define BASE_URING_H
 
+#include <pthread.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -101,6 +102,9 @@ void uring_cancel(struct uring *u, struct uring_op *op);
  * uring_free().
  */
 uint64_t uring_cpu_ns(struct uring *u);
+
+/* For measuring. */
+const pthread_mutex_t *uring_lock(const struct uring *u);
 
 /*
  * End all operations and free the ring. If the kernel still holds operations

@@ -64,6 +64,10 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
+/* Fill in where the parts of a batch are, of a slab that lies there. */
+void slab_describe(
+	const struct settings *s, const void *at, struct refrain_batch *out);
+
 /* The bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);
 

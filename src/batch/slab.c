@@ -148,6 +148,28 @@ static void slab_init(struct slab *slab, const struct settings *s)
 	};
 }
 
+void slab_describe(
+	const struct settings *s, const void *at, struct refrain_batch *out)
+{
+	const char *crops = (const char *)at + data_bytes(s);
+	uint32_t n = s->c.batch;
+
+	*out = (struct refrain_batch){
+		.size = sizeof(*out),
+		.data = at,
+		.sample_bytes = s->sample_bytes,
+		.type = s->c.type,
+		.layout = s->c.layout,
+		.crops = (const void *)crops,
+	};
+	out->seeds = (const void *)(out->crops + n);
+	out->indices = out->seeds + n;
+	out->substitutes = out->indices + n;
+	out->labels = (const void *)(out->substitutes + n);
+	out->echoes = (const void *)(out->labels + n);
+	out->status = (const void *)(out->echoes + n);
+}
+
 static void lender_free(struct lender *lender)
 {
 	for (uint32_t i = 0; i < lender->n; i++)

@@ -14,9 +14,23 @@
 #include "base/lock.h"
 #include "cache/part_impl.h"
 
+static const struct cache_jobs cache_jobs = {
+	.dispatch = dispatch_all,
+	.run =
+		{
+			[AFTER_START] = dispatch_run,
+			[AFTER_READ] = read_run,
+			[AFTER_WARM] = warm_run,
+			[AFTER_STALE] = stale_run,
+			[AFTER_PUSH] = push_run,
+			[AFTER_PUBLISH] = publish_run,
+			[AFTER_PLANNED] = planned_run,
+		},
+};
+
 static void dispatch_fire(struct timer *t)
 {
-	struct cache *c = CONTAINER_OF(t, struct cache, dispatch_timer);
+	struct cache *c = CONTAINER_OF(t, struct cache, flight.timer);
 	struct after a;
 
 	after_init(&a);
@@ -26,7 +40,7 @@ static void dispatch_fire(struct timer *t)
 
 static void drain_fire(struct timer *t)
 {
-	struct cache *c = CONTAINER_OF(t, struct cache, drain_timer);
+	struct cache *c = CONTAINER_OF(t, struct cache, staging.timer);
 	struct after a;
 
 	after_init(&a);
@@ -52,12 +66,15 @@ static void init_lists(struct cache *c)
 	for (unsigned i = 0; i <= SOURCES_MAX; i++)
 		for (unsigned j = 0; j < PRIO_COUNT; j++)
 			list_init(&c->queue[i][j]);
-	list_init(&c->staged);
-	list_init(&c->drained);
-	list_init(&c->inflight);
-	list_init(&c->slow);
-	list_init(&c->planned_done);
-	depth_init(&c->surplus, c->config.origin->traits.depth);
+	list_init(&c->staging.staged);
+	list_init(&c->staging.drained);
+	list_init(&c->flight.inflight);
+	list_init(&c->flight.slow);
+	list_init(&c->plans.done);
+	depth_init(&c->flight.depth, c->config.origin->traits.depth);
+	if (c->config.origin->traits.depth_first)
+		depth_begin(
+			&c->flight.depth, c->config.origin->traits.depth_first);
 }
 
 /* None of these can fail on Linux. */
@@ -110,12 +127,13 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	if (!c)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	c->config = *config;
+	c->jobs = &cache_jobs;
 	c->request_bytes = request_bytes(config->origin);
 	init_locks(c);
 	init_lists(c);
 	sources_init(c);
-	c->dispatch_timer.fire = dispatch_fire;
-	c->drain_timer.fire = drain_fire;
+	c->flight.timer.fire = dispatch_fire;
+	c->staging.timer.fire = drain_fire;
 	c->last_timer.fire = last_fire;
 	rc = publish_start(c, err);
 	if (rc < 0) {
@@ -125,20 +143,6 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	}
 	*out = c;
 	return 0;
-}
-
-static void fail_all(struct cache *c, struct after *a,
-	void (*fail)(struct cache *, struct fill *, int, struct after *))
-{
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
-		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
-			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
-
-			/* Complete fills are still published. */
-			if (f->phase != FILL_PUBLISHING)
-				fail(c, f, -ENOTCONN, a);
-		}
 }
 
 /* Fills that can become a part stay until part_keep_all(). */
@@ -154,24 +158,26 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 static void abandon_all(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
-	while (c->nstarting > 0)
+	while (c->flight.nstarting > 0)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
-	LIST_FOREACH(l, &c->inflight)
+	LIST_FOREACH(l, &c->flight.inflight)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
-	LIST_FOREACH(l, &c->slow)
+	LIST_FOREACH(l, &c->flight.slow)
 		origin_read_abandon(c->config.origin,
 			&CONTAINER_OF(l, struct fetch, link)->r);
 	sources_abandon(c);
-	while (c->ninflight + c->nslow + c->nasking + c->npushing > 0)
+	while (c->flight.ninflight + c->flight.nslow + c->asked.n +
+			c->asked.npushing >
+		0)
 		pthread_cond_wait(&c->idle_cond, &c->lock);
 }
 
 static void quiet_timers(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
-	(void)timer_cancel(c->config.timers, &c->dispatch_timer);
-	(void)timer_cancel(c->config.timers, &c->drain_timer);
+	(void)timer_cancel(c->config.timers, &c->flight.timer);
+	(void)timer_cancel(c->config.timers, &c->staging.timer);
 	sources_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */
 	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
@@ -187,7 +193,7 @@ void cache_stop(struct cache *c)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	c->stopping = true;
-	fail_all(c, &a, halt);
+	fill_end_all(c, &a, halt);
 	engine_run(c, &a);
 	pthread_mutex_lock(&c->lock);
 	abandon_all(c);
@@ -207,7 +213,7 @@ void cache_free(struct cache *c)
 		return;
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	fail_all(c, &a, fill_fail);
+	fill_end_all(c, &a, fill_fail);
 	engine_run(c, &a);
 	(void)pthread_cond_destroy(&c->idle_cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&c->lock);

@@ -34,6 +34,21 @@ struct store;
 /* No single cache_read() is longer. */
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
 
+/*
+ * Hides part of what is cached from readers, so that an analysis sees a smaller
+ * cache. Any thread may change it.
+ */
+struct cache_mask {
+	/*
+	 * Items whose key.hi is at least this are not hits, and no item is
+	 * admitted. CACHE_MASK_NONE: all can be hits, and items are admitted.
+	 * Relaxed.
+	 */
+	_Atomic uint64_t limit;
+};
+
+#define CACHE_MASK_NONE UINT64_MAX
+
 struct cache_config {
 	struct store *store; /* all four outlive the cache */
 	struct origin *origin;
@@ -60,6 +75,7 @@ struct cache_config {
 	 */
 	void (*passed)(void *arg, const struct cache_item *item);
 	void *arg;
+	const struct cache_mask *mask;	 /* NULL but for an analysis */
 	const struct event_sink *events; /* may be NULL */
 };
 
@@ -126,7 +142,7 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 	const struct cache_item *item, struct cache_read *r);
 void cache_read_end(struct cache *c, struct cache_read *r);
 
-/* Is the item in a tier? */
+/* Is the item in a tier, and not hidden by a mask? */
 bool cache_resident(struct cache *c, const struct cache_item *item);
 
 /*

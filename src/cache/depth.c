@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The depth of surplus requests, by trying: a window of answers measures the
- * rate of one level. As long as each level brings more, the next is tried, so
- * that a distant origin has its depth after some ten times what a request
- * takes; then the lowest level that is good enough is kept. Lower ones are
- * tried when requests wait for one another, higher ones every now and then,
- * for origins change. A pure state machine.
+ * Finds the depth by trying. A window of answers measures the rate of one
+ * level: the number of requests in flight, whoever asked for them. As long as
+ * each level brings more, the next is tried, so a distant origin has its depth
+ * after some ten times the time of a request. Then the lowest level that is
+ * good enough is kept. Lower levels are tried again when requests wait for one
+ * another, higher ones when they do not, and both now and then, because origins
+ * change. A pure state machine.
  */
 #include "cache/depth_impl.h"
 
@@ -15,10 +16,12 @@
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_ANSWERS 8u
 
-/* Windows at a level before a higher one is tried again, and so many times
- * that before a lower one is without a reason. */
+/*
+ * After so many windows at a level its neighbours are tried again: those that
+ * promise a gain each time, the others once in LOOK_BOTH times.
+ */
 #define LOOK_AGAIN 32u
-#define LOOK_DOWN 8u
+#define LOOK_BOTH 8u
 
 /*
  * A level is good enough if it lacks no more than this of the best rate. Of
@@ -26,15 +29,38 @@
  */
 #define LACK_MAX 0.03
 
-/* Where requests take so much longer than they could, fewer may do. */
+/*
+ * The time of a request, as a multiple of the least, above which requests wait
+ * for one another, so that more of them hardly help. At nearly twice the least,
+ * half of them may do.
+ */
 #define WAITING 1.3
+#define WAITING_TWICE 1.9
 
-#define LEVEL_FIRST 2u
+/* A rate that differs by this factor from the level's rate so far shows that
+ * the origin has changed. */
+#define CHANGED 2
+
+/* The share of a level's requests that counts as all of them. */
+#define NEARLY 0.9
+
+/* The least time of a request grows by this fraction with each answer. */
+#define LEAST_FADES 8192u
+
+/* Where the search begins unless the origin says otherwise. */
+#define FIRST 4u
 
 void depth_init(struct depth *d, unsigned most)
 {
 	*d = (struct depth){.most = most ? most : 1};
-	while (d->level < LEVEL_FIRST && 1u << d->level < d->most)
+	depth_begin(d, FIRST);
+}
+
+void depth_begin(struct depth *d, unsigned requests)
+{
+	d->level = 0;
+	while (d->level + 1 < DEPTH_LEVELS && 1u << d->level < requests &&
+		1u << d->level < d->most)
 		d->level++;
 	d->skip = depth_limit(d);
 }
@@ -56,9 +82,14 @@ static bool has_above(const struct depth *d)
 	return d->level + 1 < DEPTH_LEVELS && depth_limit(d) < d->most;
 }
 
+bool depth_allows(const struct depth *d, unsigned going, unsigned ahead)
+{
+	return going < depth_limit(d) || ahead == 0;
+}
+
 static bool known(const struct depth *d, unsigned level)
 {
-	return d->rate[level].all > 0;
+	return d->rate[level] > 0;
 }
 
 bool depth_settled(const struct depth *d)
@@ -66,99 +97,148 @@ bool depth_settled(const struct depth *d)
 	return known(d, d->level) && (!has_above(d) || known(d, d->level + 1));
 }
 
-static unsigned best_level(const struct depth *d)
+static double best_rate(const struct depth *d)
 {
-	unsigned best = d->level;
+	double best = 0;
 
 	for (unsigned i = 0; i < DEPTH_LEVELS; i++)
-		if (d->rate[i].all > d->rate[best].all)
-			best = i;
+		if (d->rate[i] > best)
+			best = d->rate[i];
 	return best;
 }
 
-/*
- * Readers share the origin: more surplus that only takes their part of it is
- * no gain, but neither is a gain of surplus to be overlooked beside them. So
- * all that came is compared, and what surplus alone had says how much matters.
- */
 static unsigned lowest_good(const struct depth *d)
 {
-	const struct depth_rate *best = &d->rate[best_level(d)];
+	double enough = best_rate(d) * (1 - LACK_MAX);
 	unsigned i = 0;
 
-	while (!known(d, i) ||
-		d->rate[i].all < best->all - LACK_MAX * best->surplus)
+	while (!known(d, i) || d->rate[i] < enough)
 		i++;
 	return i;
 }
 
-/* Do its requests wait for one another? */
-static bool crowded(const struct depth *d)
+/* The mean time of a request, as a multiple of the least. */
+static double waiting(const struct depth *d)
 {
-	return (double)d->took_ns / d->answers > WAITING * (double)d->least_ns;
+	return (double)d->took_ns / d->answers / (double)d->least_ns;
 }
 
 /*
- * Where to go after a window: up while that is unknown and each level was
- * better than the one before; then down to the lowest that is good enough, and
- * further while that is unknown.
+ * The level of this many requests. Readers may have more in flight than the
+ * present level allows. Fewer are never noted.
  */
-static unsigned next_level(const struct depth *d)
+static unsigned level_of(const struct depth *d, double going)
+{
+	unsigned level = d->level;
+
+	while (level + 1 < DEPTH_LEVELS && 1u << level < d->most &&
+		going > NEARLY * (2u << level))
+		level++;
+	return level;
+}
+
+/*
+ * The next level after a window at `level`: up while that is unknown and each
+ * level was better than the one before; then down to the lowest that is good
+ * enough, and further while that is unknown and readers keep no more in flight.
+ */
+static unsigned next_level(struct depth *d, unsigned level)
 {
 	unsigned good = lowest_good(d);
 
-	if (good == d->level && has_above(d) && !known(d, good + 1))
+	d->held |= level > d->level && !known(d, d->level);
+	d->level = good;
+	if (good == level && has_above(d) && !known(d, good + 1))
 		return good + 1;
-	if (good == d->level && good > 0 && !known(d, good - 1))
+	if (good == level && good > 0 && !known(d, good - 1) && !d->held)
 		return good - 1;
 	return good;
 }
 
-/* Time to look at the neighbours again. */
-static void forget_others(struct depth *d)
+static void forget_levels(struct depth *d, unsigned from, unsigned to)
 {
-	bool all = ++d->rounds >= LOOK_DOWN || crowded(d);
-
-	d->windows = 0;
-	if (all)
-		d->rounds = 0;
-	for (unsigned i = all ? 0 : d->level + 1; i < DEPTH_LEVELS; i++)
-		if (i != d->level)
-			d->rate[i] = (struct depth_rate){0, 0};
+	for (unsigned i = from; i < to; i++)
+		d->rate[i] = 0;
 }
 
-static void note_rate(struct depth *d, uint64_t now_ns)
+/* Levels that are forgotten are tried again. */
+static void forget_others(struct depth *d, unsigned level)
 {
-	double s = (double)(now_ns - d->begin_ns) / (double)NS_PER_S;
-	struct depth_rate *r = &d->rate[d->level];
-	double all = (double)d->bytes / s;
-	double surplus = (double)d->surplus_bytes / s;
+	bool both = ++d->rounds >= LOOK_BOTH;
 
-	if (r->all > 0) {
-		all = (r->all + all) / 2;
-		surplus = (r->surplus + surplus) / 2;
+	d->windows = 0;
+	if (both)
+		d->rounds = 0;
+	if (both || waiting(d) > WAITING_TWICE) {
+		forget_levels(d, 0, d->level < level ? d->level : level);
+		d->held = false;
 	}
-	*r = (struct depth_rate){all, surplus};
+	if (both || waiting(d) < WAITING)
+		forget_levels(d, level + 1, DEPTH_LEVELS);
+}
+
+static double rate_of(const struct depth *d, uint64_t now_ns)
+{
+	return (double)d->bytes * (double)NS_PER_S /
+		(double)(now_ns - d->begin_ns);
+}
+
+static bool rate_changed(double before, double rate)
+{
+	return before > 0 &&
+		(rate > before * CHANGED || rate * CHANGED < before);
 }
 
 static void window_begin(struct depth *d, uint64_t now_ns)
 {
 	d->begin_ns = now_ns;
-	d->bytes = d->surplus_bytes = d->took_ns = 0;
+	d->bytes = d->going = d->took_ns = 0;
 	d->answers = 0;
 }
 
-static void window_end(struct depth *d, uint64_t now_ns)
+/* The origin has changed: nothing is known any more. */
+static void start_over(struct depth *d)
+{
+	forget_levels(d, 0, DEPTH_LEVELS);
+	d->least_ns = 0;
+	d->windows = d->rounds = 0;
+	d->held = false;
+}
+
+/* An origin that has only paused is the same in the next window. */
+static void note_change(struct depth *d, const struct depth_answer *a)
+{
+	if (d->odd)
+		start_over(d);
+	d->odd = !d->odd;
+	d->skip = a->going;
+}
+
+static void note_rate(struct depth *d, unsigned level, double rate)
+{
+	double before = d->rate[level];
+
+	d->rate[level] = before > 0 ? (before + rate) / 2 : rate;
+	if (++d->windows >= LOOK_AGAIN)
+		forget_others(d, level);
+}
+
+static void window_end(struct depth *d, const struct depth_answer *a)
 {
 	unsigned before = d->level;
+	unsigned level = level_of(d, (double)d->going / d->answers);
+	double rate = rate_of(d, a->now_ns);
 
-	note_rate(d, now_ns);
-	if (++d->windows >= LOOK_AGAIN)
-		forget_others(d);
-	d->level = next_level(d);
-	window_begin(d, now_ns);
+	if (rate <= 0 || rate_changed(d->rate[level], rate)) {
+		note_change(d, a);
+		return;
+	}
+	d->odd = false;
+	note_rate(d, level, rate);
+	d->level = next_level(d, level);
+	window_begin(d, a->now_ns);
 	if (d->level != before)
-		d->skip = 1u << (d->level > before ? d->level : before);
+		d->skip = depth_limit(d) > a->going ? depth_limit(d) : a->going;
 }
 
 /* It came so quickly once; that fades, for origins change. */
@@ -167,36 +247,37 @@ static void note_latency(struct depth *d, uint64_t took_ns)
 	if (!d->least_ns || took_ns < d->least_ns)
 		d->least_ns = took_ns;
 	else
-		d->least_ns += d->least_ns / 1024;
+		d->least_ns += d->least_ns / LEAST_FADES;
 }
 
 /* All that go at a time come at a time where nothing but latency counts. */
 static bool window_full(const struct depth *d, uint64_t now_ns)
 {
-	return now_ns - d->begin_ns >= WINDOW_NS &&
-		d->answers >= WINDOW_ANSWERS &&
-		d->answers % depth_limit(d) == 0;
+	unsigned level, row;
+
+	if (now_ns - d->begin_ns < WINDOW_NS || d->answers < WINDOW_ANSWERS)
+		return false;
+	level = level_of(d, (double)d->going / d->answers);
+	row = level == d->level ? depth_limit(d) : 1u << level;
+	return d->answers % row == 0;
 }
 
 void depth_note(struct depth *d, const struct depth_answer *a)
 {
-	if (a->surplus)
-		note_latency(d, a->took_ns);
-	if (!a->busy) {
+	note_latency(d, a->took_ns);
+	if (!a->more || a->going < depth_limit(d)) {
 		d->skip = depth_limit(d);
 		return;
 	}
 	if (d->skip > 0) {
-		if (a->surplus && --d->skip == 0)
+		if (--d->skip == 0)
 			window_begin(d, a->now_ns);
 		return;
 	}
 	d->bytes += a->bytes;
-	if (!a->surplus)
-		return;
-	d->surplus_bytes += a->bytes;
+	d->going += a->going;
 	d->took_ns += a->took_ns;
 	d->answers++;
 	if (window_full(d, a->now_ns))
-		window_end(d, a->now_ns);
+		window_end(d, a);
 }

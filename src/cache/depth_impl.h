@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many requests to keep at an origin when nobody waits for them: the
- * fewest that reach nearly the best rate that any number has reached. More
- * would only make readers wait behind them. No thread, no lock: the caller's.
+ * The number of requests to keep in flight at an origin while something is
+ * fetched ahead of readers: the fewest that reach nearly the best rate measured
+ * with any number. More would only make readers wait behind them. Requests of
+ * readers are part of that number. No thread, no lock: the caller's.
  */
 #ifndef CACHE_DEPTH_IMPL_H
 #define CACHE_DEPTH_IMPL_H
@@ -12,32 +13,41 @@
 
 #define DEPTH_LEVELS 9u /* 1, 2, 4, ... 256 */
 
-/* One level: what came a second; 0: not known. */
-struct depth_rate {
-	double all, surplus; /* bytes: of readers as well; of surplus alone */
-};
-
 struct depth {
 	unsigned most; /* set once */
 	unsigned level;
-	struct depth_rate rate[DEPTH_LEVELS];
-	unsigned windows; /* since another level was last tried */
-	unsigned rounds;  /* of that, since a lower one was */
+	double rate[DEPTH_LEVELS]; /* bytes a second; 0: not known */
+	unsigned windows;	   /* since other levels were last tried */
+	unsigned rounds;	   /* since all others were */
+	bool odd;  /* the last window was unlike the level: a pause? */
+	bool held; /* readers keep more in flight than a lower level */
 	/* The window: it begins when those requests that were going when the
 	 * level became this one have been answered. */
 	unsigned skip;
 	uint64_t begin_ns;
-	uint64_t bytes, surplus_bytes;
-	unsigned answers;  /* of surplus */
-	uint64_t took_ns;  /* all of these together */
-	uint64_t least_ns; /* the quickest so far; 0: not known */
+	uint64_t bytes;
+	unsigned answers;
+	uint64_t going;	   /* sum: requests in flight at each answer */
+	uint64_t took_ns;  /* sum */
+	uint64_t least_ns; /* of one request; 0: not known */
 };
 
 /* `most`: no more than this are of use. */
 void depth_init(struct depth *d, unsigned most);
 
+/* Before the first answer: begin the search at this many requests. */
+void depth_begin(struct depth *d, unsigned requests);
+
 /* Requests to keep going now. */
 unsigned depth_limit(const struct depth *d);
+
+/*
+ * May one more request be sent that no reader waits for? `going` requests are
+ * in flight, `ahead` of them for what is fetched ahead, demand of its own
+ * readers included. Other readers may fill the depth; then one is sent beside
+ * them.
+ */
+bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 
 /* Has it been found out how many that should be? */
 bool depth_settled(const struct depth *d);
@@ -50,10 +60,9 @@ struct depth_answer {
 	uint64_t bytes;
 	uint64_t took_ns;
 	uint64_t now_ns;
-	bool surplus; /* not a reader's */
-	/* The surplus was at its limit, so the time depends on the origin and
-	 * not on us. */
-	bool busy;
+	unsigned going; /* requests in flight, this one included */
+	bool more;	/* something was left to be fetched ahead, so the origin
+			   alone limited the rate */
 };
 void depth_note(struct depth *d, const struct depth_answer *a);
 

@@ -18,6 +18,9 @@
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
 
+/* Parts that make room for one more item. */
+#define SPILL_AT_ONCE 2
+
 /* Beyond the depth that is useful, readers have this part of it. */
 #define RESERVE_SHARE 3u
 
@@ -34,16 +37,19 @@ struct dispatch {
 static bool is_early(const struct cache *c, const struct fill *f)
 {
 	uint64_t soon_ns =
-		depth_latency_ns(&c->surplus) * PLANNED_SOON_LATENCIES;
+		depth_latency_ns(&c->flight.depth) * PLANNED_SOON_LATENCIES;
 
-	return planned_early(f, clock_now_ns(),
-		soon_ns > PLANNED_SOON_NS ? soon_ns : PLANNED_SOON_NS);
+	if (soon_ns < PLANNED_SOON_NS)
+		soon_ns = PLANNED_SOON_NS;
+	return list_empty(&f->waiters) &&
+		planned_due_ns(&f->plans) >= clock_now_ns() + soon_ns &&
+		!planned_at_once(&f->plans);
 }
 
 /*
- * May another request of the fill go out? Readers have something beyond the
- * depth, and surplus keeps to the fewest that reach the origin's rate, or to
- * one as long as there is time.
+ * May another request of the fill go out? Demand has something beyond the
+ * depth. Surplus goes out while fewer requests are in flight than reach the
+ * origin's rate, and one at a time as long as there is time.
  */
 static bool may_start(const struct dispatch *d, const struct fill *f)
 {
@@ -53,10 +59,11 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 	if (f->level < c->nsources)
 		return source_may_ask(c, f->level);
 	if (!d->surplus)
-		return c->ninflight < useful + useful / RESERVE_SHARE;
-	return c->ninflight < useful &&
-		c->nsurplus < depth_limit(&c->surplus) &&
-		(c->nsurplus == 0 || !is_early(c, f));
+		return c->flight.ninflight < useful + useful / RESERVE_SHARE;
+	return c->flight.ninflight < useful &&
+		depth_allows(&c->flight.depth, c->flight.ninflight,
+			c->flight.nahead) &&
+		(c->flight.nsurplus == 0 || !is_early(c, f));
 }
 
 /* Is the page one to ask the fill's next source for? */
@@ -100,11 +107,22 @@ static void take_span(struct fetch *x, struct fill *f)
 	x->r.len += fetch_span_bytes(p);
 }
 
+/* Memory is freed early, so that nothing has to be dropped when it is needed.
+ */
+static int dispatch_take_room(struct cache *c, struct fill *f)
+{
+	int rc = fill_take_room(c, f);
+
+	if (rc == 0 && fill_leaves_little_room(c, f))
+		part_spill(c, SPILL_AT_ONCE);
+	return rc;
+}
+
 /* Memory for a fill that waits for it, where no part of it is kept. */
 static bool has_memory(struct dispatch *d, struct fill *f)
 {
 	if (f->phase == FILL_WAITING && !d->no_room &&
-		fill_take_room(d->c, f) == 0)
+		dispatch_take_room(d->c, f) == 0)
 		(void)part_load(d->c, f);
 	return f->phase == FILL_FETCHING;
 }
@@ -164,17 +182,14 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 }
 
 /* Would this be the last request that may go out? */
-static bool is_last(const struct dispatch *d, const struct fill *f)
+static bool is_last(
+	const struct dispatch *d, const struct fetch *x, const struct fill *f)
 {
-	struct cache *c = d->c;
-	bool surplus = f->prio != PRIO_DEMAND;
 	bool more;
 
-	c->ninflight++;
-	c->nsurplus += surplus;
+	fetch_count(x, 1);
 	more = may_start(d, f);
-	c->ninflight--;
-	c->nsurplus -= surplus;
+	fetch_count(x, -1);
 	return !more;
 }
 
@@ -210,24 +225,26 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_span(x, f);
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
-	c->nstarting++;
-	list_add_tail(&d->after->starts, &x->start);
+	c->flight.nstarting++;
+	list_add_tail(&d->after->list[AFTER_START], &x->start);
 	if (!fetch_of_origin(x)) {
 		source_ask(c, x);
 		return 0;
 	}
-	if (is_last(d, f))
-		merge(d, x, f);
 	x->surplus = f->prio != PRIO_DEMAND;
-	list_add_tail(&c->inflight, &x->link);
-	c->ninflight++;
-	c->nsurplus += x->surplus;
+	x->ahead = x->surplus || f->carried;
+	if (is_last(d, x, f))
+		merge(d, x, f);
+	list_add_tail(&c->flight.inflight, &x->link);
+	fetch_count(x, 1);
 	return 0;
 }
 
 /* Nobody answers it, or gives it up, before it is the origin's. */
-void dispatch_run(struct cache *c, struct fetch *x)
+void dispatch_run(struct cache *c, struct list *link)
 {
+	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
+
 	ASSERT_HELD(&c->lock);
 	list_del(&x->start);
 	pthread_mutex_unlock(&c->lock);
@@ -236,7 +253,7 @@ void dispatch_run(struct cache *c, struct fetch *x)
 	else
 		source_read(c, x);
 	pthread_mutex_lock(&c->lock);
-	if (--c->nstarting == 0 && c->stopping)
+	if (--c->flight.nstarting == 0 && c->stopping)
 		pthread_cond_broadcast(&c->idle_cond);
 }
 
@@ -247,19 +264,17 @@ void dispatch_run(struct cache *c, struct fetch *x)
 static void set_slow_aside(struct cache *c, uint64_t now_ns)
 {
 	ASSERT_HELD(&c->lock);
-	while (!list_empty(&c->inflight) && c->nslow < SLOW_MAX) {
-		struct fetch *x =
-			CONTAINER_OF(c->inflight.next, struct fetch, link);
+	while (!list_empty(&c->flight.inflight) && c->flight.nslow < SLOW_MAX) {
+		struct fetch *x = CONTAINER_OF(
+			c->flight.inflight.next, struct fetch, link);
 
 		if (x->started_ns + FETCH_SLOW_NS > now_ns)
 			return;
 		list_del(&x->link);
-		list_add_tail(&c->slow, &x->link);
+		list_add_tail(&c->flight.slow, &x->link);
 		x->slow = true;
-		c->nsurplus -= x->surplus;
-		x->surplus = false;
-		c->ninflight--;
-		c->nslow++;
+		fetch_count(x, -1);
+		c->flight.nslow++;
 	}
 }
 
@@ -276,7 +291,7 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 		return true;
 	}
 	if (!f->buf) {
-		rc = d->no_room ? -EAGAIN : fill_take_room(c, f);
+		rc = d->no_room ? -EAGAIN : dispatch_take_room(c, f);
 		if (rc == 0 && part_load(c, f))
 			return false;
 	}
@@ -358,12 +373,12 @@ void dispatch_all(struct cache *c, struct after *a)
 			else
 				dispatch_queue(&d, &c->queue[i][prio]);
 	}
-	if (d.waiting && !list_empty(&c->inflight)) {
-		struct fetch *x =
-			CONTAINER_OF(c->inflight.next, struct fetch, link);
+	if (d.waiting && !list_empty(&c->flight.inflight)) {
+		struct fetch *x = CONTAINER_OF(
+			c->flight.inflight.next, struct fetch, link);
 
 		/* Any completion dispatches as well; this is for hung ones. */
-		(void)timer_set(c->config.timers, &c->dispatch_timer,
+		(void)timer_set(c->config.timers, &c->flight.timer,
 			x->started_ns + FETCH_SLOW_NS);
 	}
 }

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
@@ -20,51 +19,37 @@ bool fetch_of_origin(const struct fetch *x)
 	return x->level == x->c->nsources;
 }
 
-void fill_mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
-{
-	for (unsigned i = first; i < first + n; i++)
-		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
-}
-
-/* The first n pages of a span: the last page of an item can be short. */
-static size_t first_bytes(const struct fetch_span *p, unsigned n)
-{
-	uint64_t left = p->f->item.size - (uint64_t)p->first * FILL_PAGE_BYTES;
-	size_t bytes = (size_t)n * FILL_PAGE_BYTES;
-
-	return bytes < left ? bytes : (size_t)left;
-}
-
 size_t fetch_span_bytes(const struct fetch_span *p)
 {
-	return first_bytes(p, p->n);
+	return fill_run_bytes(p->f, p->first, p->n);
+}
+
+void fetch_count(const struct fetch *x, int n)
+{
+	struct cache *c = x->c;
+
+	ASSERT_HELD(&c->lock);
+	c->flight.ninflight += (unsigned)n;
+	c->flight.nsurplus += x->surplus ? (unsigned)n : 0;
+	c->flight.nahead += x->ahead ? (unsigned)n : 0;
 }
 
 /* The first `got` bytes of a span are there: tell who waits for them. */
 static void span_arrived(
-	struct cache *c, struct fetch_span *p, size_t got, struct after *a)
+	struct fetch *x, struct fetch_span *p, size_t got, struct after *a)
 {
-	struct fill *f = p->f;
-	unsigned n = got >= fetch_span_bytes(p)
+	unsigned there = p->there;
+
+	p->there = got >= fetch_span_bytes(p)
 		? p->n
 		: (unsigned)(got / FILL_PAGE_BYTES);
-
-	ASSERT_HELD(&c->lock);
-	if (n == p->there)
-		return;
-	fill_mark(f, p->first + p->there, n - p->there, PAGE_PRESENT);
-	f->present += n - p->there;
-	if (f->reread)
-		COUNT_ADD(c->config.counters, reread_bytes,
-			first_bytes(p, n) - first_bytes(p, p->there));
-	planned_came(
-		c, f, first_bytes(p, n) - first_bytes(p, p->there), n == p->n);
-	p->there = n;
-	if (f->phase == FILL_GONE)
-		return;
-	if (f->present == f->npages)
-		fill_complete(c, f, a);
-	fill_answer(c, f, a);
+	if (p->there > there)
+		fill_arrived(x->c, p->f, p->first + there, p->there - there,
+			&(struct fill_news){
+				.origin = fetch_of_origin(x),
+				.answered = p->there == p->n,
+			},
+			a);
 }
 
 static void fetch_arrived(struct fetch *x, struct after *a)
@@ -74,8 +59,7 @@ static void fetch_arrived(struct fetch *x, struct after *a)
 	for (unsigned i = 0; i < x->nspans && got > 0; i++) {
 		size_t bytes = fetch_span_bytes(&x->span[i]);
 
-		x->span[i].f->fetched |= fetch_of_origin(x);
-		span_arrived(x->c, &x->span[i], got, a);
+		span_arrived(x, &x->span[i], got, a);
 		got -= got < bytes ? got : bytes;
 	}
 }
@@ -89,11 +73,10 @@ static void fetch_forget(struct fetch *x)
 		source_forget(c, x);
 		return;
 	}
-	c->nsurplus -= x->surplus;
 	if (x->slow)
-		c->nslow--;
+		c->flight.nslow--;
 	else
-		c->ninflight--;
+		fetch_count(x, -1);
 	cache_tell_idle(c);
 }
 
@@ -113,13 +96,21 @@ static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 
 		if (n > len)
 			n = len;
-		memcpy(p->f->buf + (size_t)p->first * FILL_PAGE_BYTES + at,
-			bytes, n);
+		fill_put(p->f, p->first, at, bytes, n);
 		at = at < size ? 0 : at - size;
 		bytes += n;
 		len -= n;
 	}
 	return x->got / FILL_PAGE_BYTES > before / FILL_PAGE_BYTES;
+}
+
+/* Is anything fetched, or to be fetched, that no reader waits for? */
+static bool more_to_fetch(const struct cache *c)
+{
+	const struct list *queue = c->queue[c->nsources];
+
+	return c->flight.nsurplus > 0 || !list_empty(&queue[PRIO_PLANNED]) ||
+		!list_empty(&queue[PRIO_FILL]);
 }
 
 static void note_depth(const struct fetch *x, uint64_t bytes)
@@ -130,14 +121,11 @@ static void note_depth(const struct fetch *x, uint64_t bytes)
 		.bytes = bytes,
 		.took_ns = now_ns - x->started_ns,
 		.now_ns = now_ns,
-		.surplus = x->surplus,
-		.busy = c->nsurplus >= depth_limit(&c->surplus),
+		.going = c->flight.ninflight,
+		.more = more_to_fetch(c),
 	};
 
-	/* A reader of what is planned does not come besides: more depth takes
-	 * his place, and the sum would show no gain. */
-	if (x->surplus || !x->span[0].f->carried)
-		depth_note(&c->surplus, &a);
+	depth_note(&c->flight.depth, &a);
 }
 
 static void fetch_came(struct fetch *x, const void *bytes, size_t len)
@@ -180,22 +168,16 @@ static void span_failed(
 	if (c->stopping && status != -ESTALE)
 		fill_mark(p->f, p->first + p->there, p->n - p->there,
 			PAGE_ABSENT);
-	else if (p->f->phase != FILL_GONE)
+	else
 		fill_fail(c, p->f, status, a);
 }
 
 /* Somebody else is asked for what this source did not have. */
 static void span_missing(struct cache *c, struct fetch_span *p, unsigned level)
 {
-	struct fill *f = p->f;
-
-	if (p->there == p->n)
-		return;
-	fill_mark(f, p->first + p->there, p->n - p->there, PAGE_ABSENT);
-	for (unsigned i = p->first + p->there; i < p->first + p->n; i++)
-		page_set_level(&f->page[i], level + 1);
-	if (f->phase != FILL_GONE && !c->stopping)
-		fill_want(c, f, p->first + p->there, p->n - p->there, f->prio);
+	if (p->there < p->n)
+		fill_ask_next(c, p->f, p->first + p->there, p->n - p->there,
+			level + 1);
 }
 
 static void fetch_end(struct fetch *x, int status, struct after *a)

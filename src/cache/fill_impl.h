@@ -104,17 +104,24 @@ enum page_state {
 	PAGE_SPENT = 8,	 /* flag: is a reader's; the next has it carried */
 };
 
+/* A job that writes a fill to a tier, or reads a part of it from one. */
+struct fill_move {
+	struct pool_job job;
+	struct list link;    /* in an after's list, to be submitted */
+	struct cache *cache; /* set once */
+	struct fill *fill;   /* set once: it is a member of that */
+};
+
 /* Everything is guarded by cache.lock, but where it says otherwise. */
 struct fill {
-	struct list bucket;  /* in the table */
-	struct list queue;   /* in cache.queue, if something is wanted */
-	struct list age;     /* in cache.staged or .drained, if it may go */
-	struct list publish; /* in after.fills, then none */
-	struct pool_job publish_job;
+	struct list bucket; /* in the table */
+	struct list queue;  /* in cache.queue, if something is wanted */
+	struct list age;    /* in staging.staged or .drained, if it may go */
+	struct list stale;  /* in an after's list, then none */
+	struct fill_move move;
 	struct list waiters;	  /* of struct cache_read */
 	struct list warms;	  /* of struct cache_warm */
 	struct list plans;	  /* of struct cache_plan */
-	struct cache *cache;	  /* set once */
 	struct hash128 key;	  /* set once */
 	struct cache_item item;	  /* set once */
 	struct origin_file *file; /* set by the first fetch */
@@ -159,69 +166,118 @@ struct fetch {
 	unsigned level;	      /* the source; cache.nsources: the origin */
 	bool late;	      /* given up, not on a list any more */
 	struct cache *c;
-	struct list link;  /* in .inflight of the source, or cache.slow */
-	struct list start; /* in after.starts */
+	struct list
+		link; /* in .inflight of the source, or of flight, or .slow */
+	struct list start; /* in an after's list */
 	size_t got;	   /* bytes; the origin's threads, in turn */
-	bool slow;	   /* on cache.slow */
-	bool surplus;	   /* counted in cache.nsurplus */
+	bool slow;	   /* on flight.slow */
+	bool surplus;	   /* nobody waits for it */
+	bool ahead;	   /* the same, or its reader has a plan */
 	uint64_t started_ns;
 	unsigned nspans;
 	struct fetch_span span[];
 };
 
-struct cache {
-	struct cache_config config; /* set once */
-	size_t request_bytes;	    /* set once: of the origin, whole pages */
-	pthread_mutex_t lock;
-	pthread_cond_t idle_cond; /* published all, started all, or nothing in
-				     flight */
-	struct list table[CACHE_BUCKETS];
-	/* The sources besides the origin, in the order in which they are asked.
-	 */
-	struct cache_source source[SOURCES_MAX];
-	unsigned nsources; /* set once */
-	unsigned nasking;  /* requests to them */
-	unsigned npushing;
-	/* Fills with wanted pages, by fill.level. */
-	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
-	struct list staged;   /* may go for their memory, oldest first */
-	struct list drained;  /* all served, least recently read first */
+/* Requests to the origin. cache.lock, all of these. */
+struct cache_flight {
 	struct list inflight; /* of struct fetch, oldest first */
 	struct list slow;     /* out for longer than FETCH_SLOW_NS */
-	unsigned ninflight;   /* on cache.inflight */
-	unsigned nsurplus;    /* of all, those that nobody waits for */
-	struct depth surplus; /* how many of them there should be */
+	unsigned ninflight;   /* on .inflight */
+	unsigned nsurplus;    /* of these, nobody waits for */
+	unsigned nahead;      /* of these, as in struct fetch */
+	struct depth depth;   /* how many of all there should be */
 	unsigned nslow;
-	unsigned nstarting;   /* of both lists, not given to the origin yet */
-	unsigned npublishing; /* parts, too */
-	unsigned nmoving;     /* parts */
-	unsigned nchunks;     /* in the table, of which parts may be kept */
-	uint64_t parked;
-	uint64_t staging_used, staging_peak;
-	uint64_t planned;	      /* bytes of fills with plans */
-	struct list planned_done;     /* of struct cache_plan, to be told */
-	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
-					 gone, by themselves modulo its size */
-	struct timer dispatch_timer, drain_timer;
-	struct timer last_timer; /* fires after all others have, at stop */
-	bool timers_quiet;	 /* it has */
-	bool stopping;
+	unsigned nstarting; /* of both lists, not given to the origin yet */
+	struct timer timer; /* looks for slow ones */
+};
+
+/* Requests and pushes to the sources besides the origin. cache.lock. */
+struct cache_asked {
+	/* In the order in which they are asked. */
+	struct cache_source source[SOURCES_MAX];
+	unsigned n;
+	unsigned npushing;
+};
+
+/* Memory of fills. cache.lock. */
+struct cache_staging {
+	struct list staged;  /* may go for their memory, oldest first */
+	struct list drained; /* all served, least recently read first */
+	uint64_t used, peak;
+	struct timer timer; /* drops what is drained */
+};
+
+/* Fills that are written to tiers, and parts that are read. cache.lock. */
+struct cache_moves {
+	unsigned npublishing;	 /* parts, too */
+	unsigned nmoving;	 /* parts */
 	uint64_t keep_until_ns;	 /* no part is begun to be written; 0: ever */
 	struct pool *publishers; /* set once */
 	struct pool *loaders;	 /* set once: of parts */
 };
 
+/* What is planned. cache.lock. */
+struct cache_plans {
+	uint64_t bytes;	  /* of fills with plans */
+	struct list done; /* of struct cache_plan, to be told */
+};
+
+/* Reads. cache.lock. */
+struct cache_readers {
+	uint64_t parked;
+	uint64_t counted_ns;	      /* starved_us and parked_us cover this */
+	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
+					 gone, by themselves modulo its size */
+};
+
+struct cache {
+	struct cache_config config;    /* set once */
+	const struct cache_jobs *jobs; /* set once */
+	size_t request_bytes; /* set once: of the origin, whole pages */
+	unsigned nsources;    /* set once: besides the origin */
+	pthread_mutex_t lock;
+	pthread_cond_t idle_cond; /* published all, started all, or nothing in
+				     flight */
+	struct list table[CACHE_BUCKETS];
+	unsigned nchunks; /* in the table, of which parts may be kept */
+	/* Fills with wanted pages, by fill.level. */
+	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
+	struct cache_flight flight;
+	struct cache_asked asked;
+	struct cache_staging staging;
+	struct cache_moves moves;
+	struct cache_plans plans;
+	struct cache_readers readers;
+	struct timer last_timer; /* fires after all others have, at stop */
+	bool timers_quiet;	 /* it has */
+	bool stopping;
+};
+
 /*
  * Work to do once the lock has been released: callbacks and wake-ups of other
- * threads, which would run into the lock. Only engine_run() does it.
+ * threads, which would run into the lock. Only engine_run() does it, in this
+ * order: requests to the origin first, for they take the longest.
  */
+enum after_kind {
+	AFTER_START,   /* of struct fetch: give it to its source */
+	AFTER_READ,    /* of struct cache_read: answer it */
+	AFTER_WARM,    /* of struct cache_warm: answer it */
+	AFTER_STALE,   /* of struct fill, referenced: tell the owner */
+	AFTER_PUSH,    /* of struct push */
+	AFTER_PUBLISH, /* of struct fill, referenced: to a publisher */
+	AFTER_PLANNED, /* of struct cache_plan; in plans.done */
+	AFTER_KINDS
+};
+
 struct after {
-	struct list reads;
-	struct list warms;
-	struct list starts; /* of struct fetch */
-	struct list fills;  /* to be published */
-	struct list pushes; /* of struct push */
-	struct fill *stale; /* tell the owner; holds a reference */
+	struct list list[AFTER_KINDS];
+};
+
+/* Start what can be started; and do one job of each kind: take it off its
+ * list, and drop the lock meanwhile. */
+struct cache_jobs {
+	void (*dispatch)(struct cache *c, struct after *a);
+	void (*run[AFTER_KINDS])(struct cache *c, struct list *link);
 };
 
 void after_init(struct after *a);
@@ -229,77 +285,181 @@ void after_init(struct after *a);
 /* Start what can be started, run the callbacks; the lock is free then. */
 void engine_run(struct cache *c, struct after *a);
 
+/* Content bytes of a page: the last one of an item can be short. */
+uint64_t fill_page_bytes(const struct fill *f, size_t page);
+/* Content bytes of n pages. */
+size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
+/* Copy bytes of a request, `at` bytes behind the beginning of a page. Its pages
+ * are INFLIGHT, so they are the caller's: no lock. */
+void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
+	size_t len);
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
-/* fill.c; all assert the lock. */
+/* -- fill.c; all assert the lock -- */
+
 struct fill *fill_find(struct cache *c, struct hash128 key);
+/*
+ * A fill in the table, with room in a tier reserved if there is some. 0,
+ * -ENOMEM, or what path() says.
+ */
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out);
-/* -EEXIST: it is in a tier, and this is not the last try. read.c */
+/* -EEXIST: it is in a tier, and this is not the last try. */
 int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out);
+/* End each fill of the table that is not being published, as the mount ends. */
+typedef void fill_end_fn(
+	struct cache *c, struct fill *f, int status, struct after *a);
+void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end);
+/* The item for other sources. The path is the fill's. */
+void fill_describe(const struct fill *f, struct source_item *item);
+/* The bytes of the item, as long as the fill is referenced. */
+const void *fill_data(const struct fill *f);
 void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio);
+void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
+	enum fetch_prio prio);
+/* It is fetched before anybody asks for it. */
+void fill_prefetched(struct cache *c, struct fill *f);
 void fill_reserve(struct cache *c, struct fill *f);
+/* It has room in a tier, or had it until a job took it. */
+bool fill_has_tier(const struct fill *f);
+/* The reservation is the caller's from then on. Takes the lock. */
+struct reservation fill_take_reservation(
+	struct cache *c, struct fill *f, bool *ceased);
 bool fill_is_idle(const struct fill *f);
-void fill_drop(struct cache *c, struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);
-void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
-void fill_begun(struct cache *c, struct fill *f);
+void fill_mark(
+	struct fill *f, unsigned first, unsigned n, enum page_state state);
 void fill_spend(struct fill *f);
 void fill_line_up(struct cache *c, struct fill *f);
-void fill_turn(struct cache *c, struct fill *f);
-void fill_pass(struct cache *c, struct fill *f);
-int fill_take_room(struct cache *c, struct fill *f);
 void fill_leave_table(struct cache *c, struct fill *f);
-void fill_complete(struct cache *c, struct fill *f, struct after *a);
-void fill_stage(struct cache *c, struct fill *f);
-void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
-void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
-void fill_answer(struct cache *c, struct fill *f, struct after *a);
-void fill_expire_drained(struct cache *c, uint64_t now_ns);
+void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
+/* It is planned no more. */
+void fill_end_plans(struct cache *c, struct fill *f, int status);
+/* Ask the source of that level for pages that those before did not have. */
+void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	unsigned level);
+/* Set the level to that of the wanted pages; the fill is on no queue. */
+void fill_set_level(struct cache *c, struct fill *f);
+/* Does the fill want something of its level? */
+bool fill_wants_level(const struct cache *c, const struct fill *f);
 
 /* The queue that a fill with wanted pages belongs in. */
+/* Does an analysis hide some of the items? */
+static inline bool cache_masked(const struct cache *c)
+{
+	const struct cache_mask *m = c->config.mask;
+
+	return m &&
+		atomic_load_explicit(&m->limit, memory_order_relaxed) !=
+		CACHE_MASK_NONE;
+}
+
+/* Is the item in a tier, and not hidden? */
+static inline bool cache_tier_has(
+	const struct cache *c, struct hash128 key, uint64_t item_bytes)
+{
+	if (!store_has(c->config.store, key, item_bytes))
+		return false;
+	return !cache_masked(c) ||
+		key.hi < atomic_load_explicit(
+				 &c->config.mask->limit, memory_order_relaxed);
+}
+
 static inline struct list *fill_queue(struct cache *c, const struct fill *f)
 {
 	return &c->queue[f->level][f->prio];
 }
 
-/* Set the level to that of the wanted pages; the fill is on no queue. */
-void fill_set_level(struct cache *c, struct fill *f);
+/* -- room.c; all assert the lock -- */
+
+int fill_take_room(struct cache *c, struct fill *f);
+bool fill_leaves_little_room(const struct cache *c, const struct fill *f);
+void fill_turn(struct cache *c, struct fill *f);
+void fill_pass(struct cache *c, struct fill *f);
+/* The kernel alone has an item that was served to its end. */
+void fill_tell_passed(struct cache *c, const struct fill *f);
+void fill_drop(struct cache *c, struct fill *f);
+void fill_expire_drained(struct cache *c, uint64_t now_ns);
+
+/* -- serve.c; all assert the lock -- */
+
+/* Add `change` to the number of parked reads, and count the time that they
+ * waited so far. Lock held. */
+void readers_count(struct cache *c, int change);
+void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
+void fill_begun(struct cache *c, struct fill *f);
+enum fetch_prio read_prio(const struct cache_read *r);
+/* Answer a read from the fill's memory: how many bytes. Or park it: 0. */
+ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);
+void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w);
+/* Pages that have come in a request, and from where. */
+struct fill_news {
+	bool origin;   /* from the origin */
+	bool answered; /* with them, all that the request asks of the fill */
+};
+void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	const struct fill_news *news, struct after *a);
+void fill_answer(struct cache *c, struct fill *f, struct after *a);
+void fill_complete(struct cache *c, struct fill *f, struct after *a);
+void fill_stage(struct cache *c, struct fill *f);
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
+/* Its version is gone. */
+void fill_cease(struct cache *c, struct fill *f, struct after *a);
+/* The outcome of its publication. True: its version is gone. */
+bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
+void read_run(struct cache *c, struct list *link);
+void warm_run(struct cache *c, struct list *link);
+void stale_run(struct cache *c, struct list *link);
 
 /* fetch.c */
 bool fetch_of_origin(const struct fetch *x);
 size_t fetch_span_bytes(const struct fetch_span *p);
-void fill_mark(
-	struct fill *f, unsigned first, unsigned n, enum page_state state);
+/* n is 1 when the request goes out, -1 when it is answered or set aside. */
+void fetch_count(const struct fetch *x, int n);
 /* The answer will be for the request's fills. */
 void fetch_receive(struct fetch *x);
 
 /* dispatch.c; assert the lock. */
 void dispatch_all(struct cache *c, struct after *a);
-void dispatch_run(struct cache *c, struct fetch *x); /* drops it meanwhile */
+void dispatch_run(struct cache *c, struct list *link);
 
 /* planned.c; assert the lock. */
-void planned_unread(struct fill *f);
-bool planned_early(const struct fill *f, uint64_t now_ns, uint64_t soon_ns);
-void planned_read(struct cache *c, struct fill *f);
-void planned_end(struct cache *c, struct fill *f, int status);
-void planned_came(struct cache *c, struct fill *f, size_t bytes, bool answered);
-void planned_run(struct cache *c); /* lock dropped meanwhile */
+/* Bytes of the item are still to come. */
+void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
+/* The plan has ended. */
+void planned_tell(struct cache *c, struct cache_plan *p, int status);
+/* The rest take the plans of a fill. When the first needs it; without any: 0.
+ */
+uint64_t planned_due_ns(const struct list *plans);
+/* Does one of them want it as fast as it can come? */
+bool planned_at_once(const struct list *plans);
+bool planned_owned(const struct list *plans, const void *owner);
+/* The origin has delivered some of the item; a whole request of it, or not. */
+void planned_came(
+	struct cache *c, struct list *plans, size_t bytes, bool answered);
+/* It is in a tier, unread: who planned it says when it is read from there. */
+void planned_unread(struct list *plans);
+/* All of it was served, `bytes`: the plans whose own reader has come are at
+ * their end; engine_run() tells who made them. */
+void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
+/* An item of `bytes` is planned no more; engine_run() tells who did. False: it
+ * was not. */
+bool planned_end(
+	struct cache *c, struct list *plans, uint64_t bytes, int status);
+void planned_run(struct cache *c, struct list *link);
 
 /* publish.c */
 int publish_start(struct cache *c, struct error *err);
 void publish_wait(struct cache *c); /* until none is left; the lock */
 void publish_stop(struct cache *c);
-void publish_submit(struct cache *c, struct fill *f); /* without the lock */
-/* The reservation is the caller's from then on. Takes the lock. */
-struct reservation publish_take_reservation(
-	struct cache *c, struct fill *f, bool *ceased);
+void publish_run(struct cache *c, struct list *link);
 void publish_ended(struct cache *c); /* wants the lock */
 
 #endif

@@ -6,8 +6,12 @@ libcache_la_SOURCES = \
 	src/cache/engine.c \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill_impl.h \
+	src/cache/item.c \
 	src/cache/part.c src/cache/part_impl.h \
+	src/cache/plan.c \
 	src/cache/planned.c \
 	src/cache/publish.c \
 	src/cache/read.c \
+	src/cache/room.c \
+	src/cache/serve.c \
 	src/cache/source.c src/cache/source_impl.h

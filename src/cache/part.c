@@ -33,37 +33,6 @@
 /* The number of oldest fills with memory to search for one to spill. */
 #define LOOK_MAX 64u
 
-/* -- Their form ------------------------------------------------------------ */
-
-static size_t map_bytes(uint64_t item_bytes)
-{
-	uint64_t pages = (item_bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES;
-
-	return (size_t)((pages + 63) / 64 * 8);
-}
-
-size_t part_tail_bytes(const struct cache_item *item)
-{
-	/* A part is read at once, so that its map is that of its bytes. */
-	if (item->size == item->version.size_bytes ||
-		item->size + map_bytes(item->size) > STORE_READ_MAX_BYTES)
-		return 0;
-	return map_bytes(item->size);
-}
-
-static uint64_t part_bytes(const struct cache_item *item)
-{
-	return item->size + part_tail_bytes(item);
-}
-
-static struct hash128 part_key(struct hash128 key)
-{
-	/* Any bits will do, as keys are hashes. */
-	key.lo ^= UINT64_C(0x7061727473206f66);
-	key.hi ^= UINT64_C(0x206368756e6b732e);
-	return key;
-}
-
 static bool map_has(const uint8_t *map, size_t page)
 {
 	return map[page / 8] >> (page % 8) & 1;
@@ -76,15 +45,6 @@ static void map_set(uint8_t *map, size_t page)
 
 /* -- What blocks ----------------------------------------------------------- */
 
-static size_t page_len(const struct fill *f, size_t page)
-{
-	size_t off = page * FILL_PAGE_BYTES;
-
-	return f->item.size - off < FILL_PAGE_BYTES
-		? (size_t)(f->item.size - off)
-		: FILL_PAGE_BYTES;
-}
-
 /* True: what the part has is in memory, and `map` says which pages that are. */
 static bool read_part(struct fill *f, uint8_t *map)
 {
@@ -92,13 +52,13 @@ static bool read_part(struct fill *f, uint8_t *map)
 	uint64_t bytes = part_bytes(&f->item);
 	const void *data;
 	bool read = scratch &&
-		store_read(f->cache->config.store, scratch, part_key(f->key),
-			bytes, 0, (size_t)bytes, &data) > 0;
+		store_read(f->move.cache->config.store, scratch,
+			part_key(f->key), bytes, 0, (size_t)bytes, &data) > 0;
 
 	if (read) {
 		memcpy(f->buf, data, f->item.size);
 		memcpy(map, (const uint8_t *)data + f->item.size,
-			map_bytes(f->item.size));
+			part_map_bytes(f->item.size));
 	}
 	store_scratch_free(scratch);
 	return read;
@@ -108,14 +68,15 @@ static bool read_part(struct fill *f, uint8_t *map)
 static int write_part(
 	struct fill *f, struct reservation *res, const uint8_t *map)
 {
-	struct store *store = f->cache->config.store;
+	struct store *store = f->move.cache->config.store;
 	uint64_t bytes = part_bytes(&f->item);
 	int rc;
 
 	for (size_t i = 0; i < f->npages; i++)
 		if (!map_has(map, i))
-			memset(f->buf + i * FILL_PAGE_BYTES, 0, page_len(f, i));
-	memcpy(f->buf + f->item.size, map, map_bytes(f->item.size));
+			memset(f->buf + i * FILL_PAGE_BYTES, 0,
+				fill_page_bytes(f, i));
+	memcpy(f->buf + f->item.size, map, part_map_bytes(f->item.size));
 	store_unreserve(store, res);
 	store_discard(store, part_key(f->key), bytes);
 	rc = store_reserve(store, bytes, res);
@@ -128,7 +89,8 @@ static bool part_is_late(struct cache *c)
 {
 	LOCK_SCOPE(&c->lock);
 
-	return c->keep_until_ns && clock_now_ns() > c->keep_until_ns;
+	return c->moves.keep_until_ns &&
+		clock_now_ns() > c->moves.keep_until_ns;
 }
 
 static int write_out(struct fill *f, const uint8_t *map)
@@ -136,11 +98,16 @@ static int write_out(struct fill *f, const uint8_t *map)
 	struct reservation res;
 	bool ceased;
 
-	res = publish_take_reservation(f->cache, f, &ceased);
-	if (!ceased && res.charged_bytes > 0 && !part_is_late(f->cache))
+	res = fill_take_reservation(f->move.cache, f, &ceased);
+	if (!ceased && res.charged_bytes > 0 && !part_is_late(f->move.cache))
 		return write_part(f, &res, map);
-	store_unreserve(f->cache->config.store, &res);
+	store_unreserve(f->move.cache->config.store, &res);
 	return -ESTALE;
+}
+
+void part_of_whole(struct cache *c, const struct fill *f)
+{
+	part_discard(c, &f->item, f->key);
 }
 
 /* -- Beginning and end of the job, with the lock --------------------------- */
@@ -152,10 +119,10 @@ static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	f->map = map;
 	f->phase = FILL_MOVING;
 	fill_ref(f);
-	c->nmoving++;
-	c->npublishing++;
-	f->publish_job.run = run;
-	pool_submit(pool, &f->publish_job);
+	c->moves.nmoving++;
+	c->moves.npublishing++;
+	f->move.job.run = run;
+	pool_submit(pool, &f->move.job);
 }
 
 /* True: the fill is still there, and no reference but that of others to it. */
@@ -166,7 +133,7 @@ static bool part_end(struct cache *c, struct fill *f)
 	ASSERT_HELD(&c->lock);
 	if (there)
 		f->phase = FILL_FETCHING;
-	c->nmoving--;
+	c->moves.nmoving--;
 	publish_ended(c);
 	fill_unref(c, f);
 	return there;
@@ -175,13 +142,17 @@ static bool part_end(struct cache *c, struct fill *f)
 /* The contents of the part are in memory; the missing pages are fetched. */
 static void take_loaded(struct fill *f, const uint8_t *map)
 {
+	uint64_t bytes = 0;
+
 	for (size_t i = 0; i < f->npages; i++) {
 		if (!map_has(map, i))
 			continue;
 		f->wanted -= (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED;
 		f->page[i] |= PAGE_PRESENT;
 		f->present++;
+		bytes += fill_page_bytes(f, i);
 	}
+	COUNT_ADD(f->move.cache->config.counters, part_bytes, bytes);
 	f->kept = f->present;
 	if (f->wanted == 0)
 		list_del(&f->queue);
@@ -215,8 +186,8 @@ static bool move_room(
 
 static void load(struct pool_job *job)
 {
-	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
-	struct cache *c = f->cache;
+	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
+	struct cache *c = f->move.cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
 	bool read = !is_stopping(c) && read_part(f, map);
 	struct reservation res = {0};
@@ -250,10 +221,10 @@ bool part_load(struct cache *c, struct fill *f)
 		!store_has(c->config.store, part_key(f->key),
 			part_bytes(&f->item)))
 		return false;
-	map = calloc(1, map_bytes(f->item.size));
+	map = calloc(1, part_map_bytes(f->item.size));
 	if (!map)
 		return false; /* all of it is fetched */
-	begin(c, c->loaders, f, map, load);
+	begin(c, c->moves.loaders, f, map, load);
 	return true;
 }
 
@@ -275,8 +246,8 @@ static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 
 static void spill(struct pool_job *job)
 {
-	struct fill *f = CONTAINER_OF(job, struct fill, publish_job);
-	struct cache *c = f->cache;
+	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
+	struct cache *c = f->move.cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
 	struct cache_item item = f->item;
 	struct hash128 key = f->key;
@@ -322,14 +293,14 @@ static bool may_spill(const struct cache *c, const struct fill *f)
 /* False for want of memory. */
 static bool spill_begin(struct cache *c, struct fill *f)
 {
-	uint8_t *map = calloc(1, map_bytes(f->item.size));
+	uint8_t *map = calloc(1, part_map_bytes(f->item.size));
 
 	if (!map)
 		return false;
 	for (size_t i = 0; i < f->npages; i++)
 		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
 			map_set(map, i);
-	begin(c, c->publishers, f, map, spill);
+	begin(c, c->moves.publishers, f, map, spill);
 	return true;
 }
 
@@ -340,10 +311,11 @@ void part_spill(struct cache *c, unsigned n)
 	ASSERT_HELD(&c->lock);
 	if (c->nchunks == 0)
 		return;
-	LIST_FOREACH(l, &c->staged) {
+	LIST_FOREACH(l, &c->staging.staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
-		if (n == 0 || c->nmoving >= MOVES_MAX || looked++ >= LOOK_MAX)
+		if (n == 0 || c->moves.nmoving >= MOVES_MAX ||
+			looked++ >= LOOK_MAX)
 			return;
 		if (!may_spill(c, f))
 			continue;
@@ -367,14 +339,14 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 void part_keep_all(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
-	c->keep_until_ns = clock_now_ns() + KEEP_NS;
-	LIST_FOREACH(l, &c->staged) {
+	c->moves.keep_until_ns = clock_now_ns() + KEEP_NS;
+	LIST_FOREACH(l, &c->staging.staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (has_news(f) && is_large(f))
 			(void)spill_begin(c, f);
 	}
-	LIST_FOREACH_SAFE(l, next, &c->staged) {
+	LIST_FOREACH_SAFE(l, next, &c->staging.staged) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (f->phase != FILL_FETCHING ||
@@ -384,22 +356,4 @@ void part_keep_all(struct cache *c)
 		if (fill_is_idle(f))
 			fill_drop(c, f);
 	}
-}
-
-/* -- Their end ------------------------------------------------------------- */
-
-void part_discard(
-	struct cache *c, const struct cache_item *item, struct hash128 key)
-{
-	if (part_tail_bytes(item))
-		store_discard(c->config.store, part_key(key), part_bytes(item));
-}
-
-void part_keep(
-	struct cache *c, const struct cache_item *item, struct hash128 key)
-{
-	/* One that was left beside its whole chunk, by a kill, is swept. */
-	if (part_tail_bytes(item) &&
-		!store_has(c->config.store, key, item->size))
-		store_keep(c->config.store, part_key(key));
 }

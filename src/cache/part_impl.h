@@ -8,9 +8,27 @@
 
 #include "cache/fill_impl.h"
 
+/* -- item.c: their form -- */
+
 /* The size of the data that follows the chunk's bytes in a part; 0: the item
  * has no parts. */
 size_t part_tail_bytes(const struct cache_item *item);
+/* The size of the bitmap of its pages, of that data. */
+size_t part_map_bytes(uint64_t item_bytes);
+uint64_t part_bytes(const struct cache_item *item);
+struct hash128 part_key(struct hash128 key);
+
+/* The chunk is whole, or its version ceased. Without the lock. */
+void part_discard(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+/* The same, of a fill whose chunk is in a tier now. */
+void part_of_whole(struct cache *c, const struct fill *f);
+
+/* Like store_keep(), unless the chunk is whole. */
+void part_keep(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+
+/* -- part.c -- */
 
 /*
  * The fill has memory, and nothing in it: true if what is in a tier of it is
@@ -29,13 +47,5 @@ bool part_is_possible(const struct fill *f);
  * worth it, and drop the rest. The lock.
  */
 void part_keep_all(struct cache *c);
-
-/* The chunk is whole, or its version ceased. Without the lock. */
-void part_discard(
-	struct cache *c, const struct cache_item *item, struct hash128 key);
-
-/* Like store_keep(), unless the chunk is whole. */
-void part_keep(
-	struct cache *c, const struct cache_item *item, struct hash128 key);
 
 #endif

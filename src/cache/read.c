@@ -47,40 +47,6 @@ void cache_scratch_free(struct cache_scratch *s)
 	free(s);
 }
 
-/* -- Items --------------------------------------------------------------- */
-
-void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
-{
-	uint64_t size = item->version.size_bytes;
-	uint64_t chunk = c->config.chunk_bytes;
-
-	item->base = 0;
-	item->size = size;
-	if (size <= c->config.limit_bytes)
-		return;
-	item->base = off - off % chunk;
-	item->size = size - item->base < chunk ? size - item->base : chunk;
-}
-
-struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
-{
-	return key_item_of(c->config.dataset, item->digest, item->version,
-		item->base, item->size);
-}
-
-bool cache_resident(struct cache *c, const struct cache_item *item)
-{
-	return store_has(c->config.store, cache_key(c, item), item->size);
-}
-
-void cache_keep(struct cache *c, const struct cache_item *item)
-{
-	struct hash128 key = cache_key(c, item);
-
-	store_keep(c->config.store, key);
-	part_keep(c, item, key);
-}
-
 /* -- Reads --------------------------------------------------------------- */
 
 static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
@@ -100,83 +66,6 @@ static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	return n;
 }
 
-static enum fetch_prio prio_of(const struct cache_read *r)
-{
-	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
-}
-
-static void want_read(
-	struct cache *c, struct fill *f, const struct cache_read *r)
-{
-	size_t first = r->off / FILL_PAGE_BYTES;
-	size_t last = (r->off + r->len - 1) / FILL_PAGE_BYTES;
-
-	fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
-		prio_of(r));
-}
-
-/* A fill that was made for this read: does it want no more than that? */
-static bool read_asks_again(
-	const struct cache *c, const struct fill *f, const struct cache_read *r)
-{
-	return r->off > 0 && f->present + f->wanted == 0 &&
-		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
-		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
-		c->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
-}
-
-/*
- * A planned item that was read, and is fetched again because the kernel has
- * dropped pages before its reader had them.
- */
-static void note_reread(struct fill *f, const struct cache_read *r)
-{
-	if (!r->again || f->present + f->wanted > 0)
-		return;
-	f->reread = f->carried = true;
-	fill_spend(f);
-}
-
-/* Join a fill: answered from its memory, or parked. Lock held. */
-static ssize_t read_join(struct cache *c, struct fill *f, struct cache_read *r)
-{
-	ASSERT_HELD(&c->lock);
-	r->fill = f;
-	list_init(&r->link);
-	if (r->off == 0)
-		COUNT(c->config.counters, misses);
-	if (fill_has(f, r->off, r->len)) {
-		fill_serve(c, f, r);
-		fill_ref(f);
-		r->data = f->buf + r->off;
-		COUNT_ADD(c->config.counters, miss_bytes, r->len);
-		return (ssize_t)r->len;
-	}
-	list_add_tail(&f->waiters, &r->link);
-	c->parked++;
-	if (read_asks_again(c, f, r))
-		f->whole = false;
-	note_reread(f, r);
-	want_read(c, f, r);
-	return 0;
-}
-
-int fill_find_or_make(struct cache *c, const struct cache_item *item,
-	struct hash128 key, enum fetch_prio prio, bool last_try,
-	struct fill **out)
-{
-	ASSERT_HELD(&c->lock);
-	if (c->stopping)
-		return -ENOTCONN;
-	*out = fill_find(c, key);
-	if (*out)
-		return 0;
-	/* Published between the caller's look and the lock? */
-	if (!last_try && store_has(c->config.store, key, item->size))
-		return -EEXIST;
-	return fill_new(c, item, key, prio, out);
-}
-
 ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 	const struct cache_item *item, struct cache_read *r)
 {
@@ -187,20 +76,20 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 
 	after_init(&a);
 	for (int i = 0;; i++) {
-		if (store_has(c->config.store, key, item->size)) {
+		if (cache_tier_has(c, key, item->size)) {
 			n = read_hit(c, s, item, key, r);
 			if (n > 0)
 				return n;
 		}
 		pthread_mutex_lock(&c->lock);
 		n = fill_find_or_make(
-			c, item, key, prio_of(r), i == READ_TRIES, &f);
+			c, item, key, read_prio(r), i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
 		pthread_mutex_unlock(&c->lock);
 	}
 	if (n == 0)
-		n = read_join(c, f, r);
+		n = fill_join(c, f, r);
 	engine_run(c, &a);
 	return n;
 }
@@ -225,22 +114,15 @@ void cache_prefetch(
 	struct fill *f;
 	struct after a;
 
-	if (store_has(c->config.store, key, item->size))
+	if (cache_tier_has(c, key, item->size))
 		return;
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	f = fill_find(c, key);
-	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0) {
-		f->prefetched = true;
-		COUNT(c->config.counters, prefetch_issued);
-	}
-	if (f) {
-		size_t first = off / FILL_PAGE_BYTES;
-		size_t last = (off + len - 1) / FILL_PAGE_BYTES;
-
-		fill_want(c, f, (unsigned)first, (unsigned)(last - first + 1),
-			PRIO_FILL);
-	}
+	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0)
+		fill_prefetched(c, f);
+	if (f)
+		fill_want_bytes(c, f, off, len, PRIO_FILL);
 	engine_run(c, &a);
 }
 
@@ -261,16 +143,13 @@ int cache_warm(
 	pthread_mutex_lock(&c->lock);
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
-	if (rc == 0 && f->res.charged_bytes == 0 &&
-		f->phase != FILL_PUBLISHING && f->phase != FILL_MOVING) {
+	if (rc == 0 && !fill_has_tier(f)) {
 		rc = -ENOSPC;
 		if (made)
 			fill_leave_table(c, f);
 	}
-	if (rc == 0) {
-		list_add_tail(&f->warms, &w->link);
-		fill_want(c, f, 0, f->npages, PRIO_FILL);
-	}
+	if (rc == 0)
+		fill_warm(c, f, w);
 	engine_run(c, &a);
 	return rc;
 }
@@ -284,10 +163,8 @@ void cache_invalidate(struct cache *c, const struct cache_item *item)
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
 	f = fill_find(c, key);
-	if (f) {
-		f->ceased = true;
-		fill_fail(c, f, -ESTALE, &a);
-	}
+	if (f)
+		fill_cease(c, f, &a);
 	engine_run(c, &a);
 	store_invalidate(c->config.store, key, item->size);
 	part_discard(c, item, key);
@@ -298,7 +175,7 @@ void cache_settle(struct cache *c, uint64_t timeout_ns)
 	uint64_t until = clock_now_ns() + timeout_ns;
 
 	pthread_mutex_lock(&c->lock);
-	while (c->npublishing > 0 &&
+	while (c->moves.npublishing > 0 &&
 		cond_wait_until(&c->idle_cond, &c->lock, until))
 		;
 	pthread_mutex_unlock(&c->lock);
@@ -307,14 +184,15 @@ void cache_settle(struct cache *c, uint64_t timeout_ns)
 void cache_status(struct cache *c, struct cache_status *status)
 {
 	pthread_mutex_lock(&c->lock);
+	readers_count(c, 0);
 	*status = (struct cache_status){
-		.staging_bytes = c->staging_used,
-		.staging_peak_bytes = c->staging_peak,
+		.staging_bytes = c->staging.used,
+		.staging_peak_bytes = c->staging.peak,
 		.staging_capacity_bytes = c->config.staging_bytes,
-		.inflight = c->ninflight + c->nslow,
-		.parked = c->parked,
-		.surplus_depth = depth_limit(&c->surplus),
-		.planned_bytes = c->planned,
+		.inflight = c->flight.ninflight + c->flight.nslow,
+		.parked = c->readers.parked,
+		.surplus_depth = depth_limit(&c->flight.depth),
+		.planned_bytes = c->plans.bytes,
 		.planned_capacity_bytes = c->config.staging_bytes / 2,
 	};
 	pthread_mutex_unlock(&c->lock);

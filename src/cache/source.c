@@ -24,7 +24,7 @@ void sources_init(struct cache *c)
 	c->nsources = c->config.nsources;
 	assert(c->nsources <= SOURCES_MAX);
 	for (unsigned i = 0; i < c->nsources; i++) {
-		struct cache_source *cs = &c->source[i];
+		struct cache_source *cs = &c->asked.source[i];
 
 		cs->s = c->config.source[i];
 		assert(cs->s->traits.depth > 0 &&
@@ -39,62 +39,29 @@ void sources_init(struct cache *c)
 void cache_tell_idle(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
-	if (c->ninflight + c->nslow + c->nasking + c->npushing == 0)
+	if (c->flight.ninflight + c->flight.nslow + c->asked.n +
+			c->asked.npushing ==
+		0)
 		pthread_cond_broadcast(&c->idle_cond);
 }
 
-/* -- Whom a fill asks next ------------------------------------------------- */
-
-bool fill_wants_level(const struct cache *c, const struct fill *f)
-{
-	if (c->nsources == 0)
-		return f->wanted > 0;
-	for (unsigned i = 0; i < f->npages; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) == f->level)
-			return true;
-	return false;
-}
-
-/* The first source in order that has not been asked for all of it. */
-void fill_set_level(struct cache *c, struct fill *f)
-{
-	unsigned level = c->nsources;
-
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < f->npages && level > 0; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) < level)
-			level = page_level(f->page[i]);
-	f->level = level;
-}
+/* -- What a source takes --------------------------------------------------- */
 
 bool source_may_ask(const struct cache *c, unsigned level)
 {
-	const struct cache_source *cs = &c->source[level];
+	const struct cache_source *cs = &c->asked.source[level];
 
 	return cs->nasked < cs->s->traits.depth;
 }
 
 size_t source_request_bytes(const struct cache *c, unsigned level)
 {
-	size_t bytes = c->source[level].s->traits.request_bytes;
+	size_t bytes = c->asked.source[level].s->traits.request_bytes;
 
 	return bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES;
 }
 
 /* -- Asking ---------------------------------------------------------------- */
-
-static void item_of(const struct fill *f, struct source_item *item)
-{
-	*item = (struct source_item){
-		.key = f->key,
-		.path = f->path,
-		.version = f->item.version,
-		.base = f->item.base,
-		.size = f->item.size,
-	};
-}
 
 static void arm_late(struct cache *c, struct cache_source *cs)
 {
@@ -110,24 +77,24 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 
 void source_ask(struct cache *c, struct fetch *x)
 {
-	struct cache_source *cs = &c->source[x->level];
+	struct cache_source *cs = &c->asked.source[x->level];
 	bool first = list_empty(&cs->inflight);
 
 	ASSERT_HELD(&c->lock);
-	item_of(x->span[0].f, &x->s.item);
+	fill_describe(x->span[0].f, &x->s.item);
 	x->s.off = x->r.off - x->s.item.base;
 	x->s.len = x->r.len;
 	list_add_tail(&cs->inflight, &x->link);
 	cs->nasked++;
 	cs->counts.asked++;
-	c->nasking++;
+	c->asked.n++;
 	if (first)
 		arm_late(c, cs);
 }
 
 void source_read(struct cache *c, struct fetch *x)
 {
-	struct source *s = c->source[x->level].s;
+	struct source *s = c->asked.source[x->level].s;
 
 	s->ops->read(s, &x->s);
 }
@@ -135,14 +102,14 @@ void source_read(struct cache *c, struct fetch *x)
 void source_forget(struct cache *c, struct fetch *x)
 {
 	ASSERT_HELD(&c->lock);
-	c->source[x->level].nasked -= !x->late;
-	c->nasking--;
+	c->asked.source[x->level].nasked -= !x->late;
+	c->asked.n--;
 	cache_tell_idle(c);
 }
 
 void source_count(struct cache *c, const struct fetch *x, int status)
 {
-	struct cache_source_counts *n = &c->source[x->level].counts;
+	struct cache_source_counts *n = &c->asked.source[x->level].counts;
 
 	ASSERT_HELD(&c->lock);
 	n->bytes += x->got;
@@ -183,7 +150,7 @@ static void late_fire(struct timer *t)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	if (c->nstarting == 0) {
+	if (c->flight.nstarting == 0) {
 		give_up_late(cs, now_ns);
 		arm_late(c, cs);
 	} else if (!c->stopping) {
@@ -204,12 +171,12 @@ static void push_done(struct source_push *sp, int status)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	p->to->pushing_bytes -= p->f->item.size;
+	p->to->pushing_bytes -= p->p.item.size;
 	if (status == 0)
 		p->to->counts.pushed++;
 	else
 		p->to->counts.push_failed++;
-	c->npushing--;
+	c->asked.npushing--;
 	cache_tell_idle(c);
 	fill_unref(c, p->f);
 	free(p);
@@ -218,9 +185,12 @@ static void push_done(struct source_push *sp, int status)
 
 static struct push *push_new(struct cache_source *cs, struct fill *f)
 {
-	uint64_t bytes = cs->pushing_bytes + f->item.size;
+	struct source_item item;
 	struct push *p = NULL;
+	uint64_t bytes;
 
+	fill_describe(f, &item);
+	bytes = cs->pushing_bytes + item.size;
 	if (bytes <= cs->s->traits.pending_bytes)
 		p = calloc(1, sizeof(*p));
 	if (!p) {
@@ -231,8 +201,8 @@ static struct push *push_new(struct cache_source *cs, struct fill *f)
 	p->to = cs;
 	p->f = f;
 	fill_ref(f);
-	item_of(f, &p->p.item);
-	p->p.data = f->buf;
+	p->p.item = item;
+	p->p.data = fill_data(f);
 	p->p.done = push_done;
 	return p;
 }
@@ -240,22 +210,23 @@ static struct push *push_new(struct cache_source *cs, struct fill *f)
 void sources_push(struct cache *c, struct fill *f, struct after *a)
 {
 	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources && f->fetched; i++) {
-		struct cache_source *cs = &c->source[i];
+	for (unsigned i = 0; i < c->nsources && !c->stopping; i++) {
+		struct cache_source *cs = &c->asked.source[i];
 		struct push *p;
 
-		if (!cs->s->ops->push || c->stopping || f->ceased)
+		if (!cs->s->ops->push)
 			continue;
 		p = push_new(cs, f);
 		if (!p)
 			continue;
-		c->npushing++;
-		list_add_tail(&a->pushes, &p->link);
+		c->asked.npushing++;
+		list_add_tail(&a->list[AFTER_PUSH], &p->link);
 	}
 }
 
-void push_run(struct cache *c, struct push *p)
+void push_run(struct cache *c, struct list *link)
 {
+	struct push *p = CONTAINER_OF(link, struct push, link);
 	struct source *s = p->to->s;
 
 	ASSERT_HELD(&c->lock);
@@ -271,7 +242,7 @@ void sources_abandon(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < c->nsources; i++) {
-		struct cache_source *cs = &c->source[i];
+		struct cache_source *cs = &c->asked.source[i];
 
 		LIST_FOREACH(l, &cs->inflight)
 			cs->s->ops->abandon(
@@ -283,13 +254,13 @@ void sources_quiet(struct cache *c)
 {
 	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < c->nsources; i++)
-		(void)timer_cancel(c->config.timers, &c->source[i].timer);
+		(void)timer_cancel(c->config.timers, &c->asked.source[i].timer);
 }
 
 void cache_source_counts(
 	struct cache *c, unsigned source, struct cache_source_counts *counts)
 {
 	pthread_mutex_lock(&c->lock);
-	*counts = c->source[source].counts;
+	*counts = c->asked.source[source].counts;
 	pthread_mutex_unlock(&c->lock);
 }

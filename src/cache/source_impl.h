@@ -33,7 +33,7 @@ struct push {
 	struct source_push p;
 	struct cache_source *to; /* set once */
 	struct fill *f;		 /* set once */
-	struct list link;	 /* in after.pushes */
+	struct list link;	 /* in an after's list */
 };
 
 /* The upper half of a page's byte. */
@@ -56,11 +56,9 @@ size_t source_request_bytes(const struct cache *c, unsigned level);
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
 void source_count(struct cache *c, const struct fetch *x, int status);
-/* Does the fill want something of its level? */
-bool fill_wants_level(const struct cache *c, const struct fill *f);
-/* Its first page came, its last: tell sources of what only the origin had. */
+/* Offer a complete item, of which some came from the origin. */
 void sources_push(struct cache *c, struct fill *f, struct after *a);
-void push_run(struct cache *c, struct push *p); /* drops it meanwhile */
+void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);
 /* Nothing is out any more? Then who stops goes on. */

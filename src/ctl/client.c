@@ -30,9 +30,14 @@ struct ctl_client {
 	pid_t pid;
 };
 
-/* Report why the attribute cannot be read. */
+/* Report why the attribute cannot be read. A URL is not repeated: it may hold
+ * a password. */
 static int no_attribute(int code, const char *mountpoint, struct error *err)
 {
+	if (strstr(mountpoint, "://"))
+		return error_set(err, code,
+			"a mount is named by its directory, not by the URL of "
+			"its source");
 	switch (code) {
 	case -ENODATA:
 	case -EOPNOTSUPP:

@@ -20,7 +20,7 @@ const struct gauge gauge_table[] = {
 	{"entries", "entries", "Items in the cache."},
 	{"inflight", "requests", "Fetches from the origin in flight."},
 	{"surplus_depth", "requests",
-		"Maximum number of fetches ahead of readers in flight."},
+		"Fetches to keep in flight while some are ahead of readers."},
 	{"parked", "reads", "READs waiting for the origin."},
 	{"staging_bytes", "bytes", "Content in the staging buffer."},
 	{"staging_peak_bytes", "bytes", "Peak content of the staging buffer."},

@@ -120,7 +120,7 @@ static void command_fault(
 	const char *spec = json_string_value(json_object_get(request, "spec"));
 	struct error err;
 
-	if (!m->fault) {
+	if (!m->faults.origin) {
 		(void)ctl_fail(conn,
 			"this mount has no fault origin; mount it with "
 			"--fault \"\" to be able to inject faults");
@@ -130,15 +130,15 @@ static void command_fault(
 		(void)ctl_fail(conn, "\"spec\" must be a string");
 		return;
 	}
-	if (origin_fault_set(m->fault, spec, &err) < 0) {
+	if (origin_fault_set(m->faults.origin, spec, &err) < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
 	report_faults(m, spec);
-	pthread_mutex_lock(&m->lock);
-	free(m->fault_spec);
-	m->fault_spec = strdup(spec);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	free(m->faults.spec);
+	m->faults.spec = strdup(spec);
+	pthread_mutex_unlock(&m->life.lock);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -149,6 +149,9 @@ const struct ctl_command mount_commands[] = {
 	{"fault", command_fault},
 	{"keys", command_keys},
 	{"report", command_report},
+	{"mask", command_mask},
+	{"content", command_content},
+	{"rates", command_rates},
 	{"plan", command_plan},
 	{"plan-add", command_plan_add},
 	{"plan-progress", command_plan_progress},

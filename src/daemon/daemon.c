@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon: builds the parts from the bottom up, serves, takes them down
- * from the top. The main thread does both; signals.c has another one.
+ * from the top. The main thread does both; process.c has another one.
  */
 #include "daemon/mount_impl.h"
 
@@ -112,7 +112,7 @@ static void leave_at_once(struct mount *m, const struct error *why)
 		(void)unlink(ctl_server_path(m->ctl));
 	log_flush(m->log);
 	if (why && m->ready_fd >= 0)
-		background_failed(m, -EIO, why);
+		process_failed(m, -EIO, why);
 	else if (why)
 		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
 	/* _exit() of a sanitizer would look for leaks, and find these. */
@@ -151,10 +151,10 @@ void mount_give_up(struct mount *m)
  */
 static void set_asking(struct mount *m, bool asking)
 {
-	pthread_mutex_lock(&m->lock);
-	m->asking = asking;
-	pthread_cond_broadcast(&m->cond);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	m->life.asking = asking;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
 }
 
 /* -- Building ------------------------------------------------------------ */
@@ -224,7 +224,12 @@ static int build_cache(struct mount *m, struct error *err)
 		.file = planned_file, .arg = m, .counters = &m->counters};
 	int rc = 0;
 
-	if (m->options.pages_bytes > 0)
+	/* Every read must reach the daemon: no pages stay. */
+	if (m->options.analysis)
+		rc = analysis_new(&m->analysis, m, err);
+	if (m->analysis)
+		config.mask = analysis_mask(m->analysis);
+	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
 		rc = pages_new(&m->pages, m, err);
 	if (rc == 0)
 		rc = cache_new(&m->cache, &config, err);
@@ -250,6 +255,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.allow_other = m->options.allow_other,
 		.revalidate_s = m->options.revalidate_s,
 		.events = m->events,
+		.watch = m->analysis ? analysis_watch(m->analysis) : NULL,
 	};
 	int rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
 		mount_commands, m, err);
@@ -302,31 +308,33 @@ static int build(struct mount *m, struct error *err)
  */
 void mount_quiesce(struct mount *m)
 {
-	if (m->quiesced)
+	if (m->life.quiesced)
 		return;
-	m->quiesced = m->quiet = true;
+	m->life.quiesced = m->life.quiet = true;
 	/* Parked readers are answered while there is a session to answer in. */
 	if (m->cache)
 		cache_stop(m->cache);
 	if (m->tree)
-		m->quiet = tree_stop(m->tree);
+		m->life.quiet = tree_stop(m->tree);
+	if (m->analysis)
+		analysis_stop(m->analysis);
 	pages_free(m->pages);
 	m->pages = NULL;
 }
 
 void mount_set_stopping(struct mount *m)
 {
-	pthread_mutex_lock(&m->lock);
-	m->stopping = true;
-	pthread_cond_broadcast(&m->cond);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	m->life.stopping = true;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
 }
 
 static void kernel_greeted(void *arg)
 {
 	struct mount *m = arg;
 
-	background_ready(m);
+	process_ready(m);
 	events_mounted(m);
 }
 
@@ -334,10 +342,10 @@ static int daemon_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
-	pthread_mutex_lock(&m->lock);
-	m->serving = true;
-	pthread_cond_broadcast(&m->cond);
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	m->life.serving = true;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
 	rc = scan_start(m, err);
 	return rc < 0 ? rc : fs_run(m->fs, kernel_greeted, m, err);
 }
@@ -348,11 +356,11 @@ static int daemon_serve(struct mount *m, struct error *err)
 static void take_down(struct mount *m, const struct error *why)
 {
 	mount_set_stopping(m);
-	signals_stop(m);
+	process_leave_signals(m);
 	mount_quiesce(m);
 	fs_unmount(m->fs);
 	events_ended(m, why);
-	if (!m->quiet)
+	if (!m->life.quiet)
 		leave_at_once(m, why);
 	scan_stop(m);
 	ctl_server_stop(steal_ptr(&m->ctl));
@@ -361,6 +369,7 @@ static void take_down(struct mount *m, const struct error *why)
 	plans_free(m->plans);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
+	analysis_free(m->analysis);
 	tree_free(m->tree);
 	manifest_free(m->manifest);
 	if (m->store)
@@ -376,11 +385,12 @@ static void mount_free(struct mount *m)
 {
 	for (size_t i = 0; i < STORE_TIERS_MAX; i++)
 		free(m->tier_dir[i]);
-	(void)pthread_cond_destroy(&m->cond); /* nobody is left */
-	(void)pthread_mutex_destroy(&m->lock);
-	(void)pthread_mutex_destroy(&m->sweep_lock);
+	(void)pthread_cond_destroy(&m->life.cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&m->life.lock);
+	(void)pthread_mutex_destroy(&m->scan.sweep_lock);
 	log_free(m->log);
-	free(m->fault_spec);
+	free(m->faults.spec);
+	free(m->index);
 	free(m->mountpoint);
 	free(m->source);
 	free(m);
@@ -395,9 +405,10 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->options = *options;
 	m->started_ns = clock_now_ns();
 	m->ready_fd = -1;
-	(void)pthread_mutex_init(&m->lock, NULL); /* cannot fail on Linux */
-	(void)pthread_mutex_init(&m->sweep_lock, NULL);
-	cond_init(&m->cond);
+	(void)pthread_mutex_init(
+		&m->life.lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&m->scan.sweep_lock, NULL);
+	cond_init(&m->life.cond);
 	return m;
 }
 
@@ -409,14 +420,14 @@ static int build_and_serve(struct mount *m, struct error *err)
 	 * Memory of small items is used again, for mapping it anew costs a
 	 * fault a page; that of larger ones goes back when it is freed.
 	 */
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	(void)mallopt(M_ARENA_MAX, 2);
-	signals_block();
+	process_block_signals();
 	raise_fd_limit();
 	rc = log_start(m->log, err);
 	if (rc == 0)
-		rc = signals_start(m, err);
+		rc = process_take_signals(m, err);
 	if (rc == 0)
 		rc = build(m, err);
 	if (rc == 0)
@@ -442,14 +453,14 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	if (rc == 0)
 		rc = events_open(m, err);
 	if (rc == 0)
-		rc = background_fork(m, err, &parent);
+		rc = process_fork(m, err, &parent);
 	if (rc < 0 || parent) {
 		mount_free(m);
 		return rc;
 	}
 	rc = build_and_serve(m, err);
 	if (rc < 0 && m->ready_fd >= 0)
-		background_failed(m, rc, err);
+		process_failed(m, rc, err);
 	if (!options->foreground) {
 		mount_free(m);
 		exit(rc < 0);

@@ -34,6 +34,7 @@ struct mount_options {
 	unsigned revalidate_s;	/* 0: only on refresh */
 	bool verify;		/* hash the blocks of every read */
 	bool allow_other;
+	bool analysis; /* hides and replaces data on request; see analysis.c */
 	const char *group;  /* group that may use the socket and read the tiers;
 			       or NULL */
 	const char *fault;  /* spec of the fault origin, or NULL */
@@ -41,6 +42,7 @@ struct mount_options {
 	/* For remote sources; the environment supplies the rest. */
 	const char *endpoint_url, *region, *profile; /* or NULL */
 	bool no_sign_request, requester_pays, insecure_tls, http2;
+	const char *manifest; /* index of the source's names, or NULL */
 	enum event_level log_level;
 	const char *log_file; /* NULL: standard error, or syslog */
 	bool log_json;

@@ -44,9 +44,9 @@ void events_ended(struct mount *m, const struct error *why)
 		e.text = why->msg;
 		if (!m->options.log_file)
 			return;
-	} else if (m->signal) {
-		(void)snprintf(
-			text, sizeof(text), "stopped by signal %d", m->signal);
+	} else if (m->life.signal) {
+		(void)snprintf(text, sizeof(text), "stopped by signal %d",
+			m->life.signal);
 	} else {
 		(void)snprintf(text, sizeof(text), "it was unmounted");
 	}

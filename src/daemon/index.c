@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/escape.h"
@@ -30,11 +31,6 @@ struct scan {
 struct row {
 	char *path;
 	struct file_version version;
-};
-
-struct table {
-	struct row *row;
-	size_t n, room;
 };
 
 /* -- The walk ------------------------------------------------------------ */
@@ -132,30 +128,32 @@ static int walk(struct scan *s, index_progress_fn *progress, void *arg,
 
 /* -- The table ----------------------------------------------------------- */
 
-static void table_release(struct table *t)
+static size_t row_count(const struct array *rows)
 {
-	for (size_t i = 0; i < t->n; i++)
-		free(t->row[i].path);
-	free(t->row);
+	return rows->bytes / sizeof(struct row);
+}
+
+static void rows_release(struct array *rows)
+{
+	const struct row *row = rows->data;
+
+	for (size_t i = 0; i < row_count(rows); i++)
+		free(row[i].path);
+	free(rows->data);
 }
 
 static int index_add_row(
-	struct table *t, const char *path, struct file_version v)
+	struct array *rows, const char *path, struct file_version v)
 {
-	if (t->n == t->room) {
-		size_t room = t->room ? t->room * 2 : 1024;
-		struct row *row = reallocarray(t->row, room, sizeof(*row));
+	struct row *row = array_grow(rows, sizeof(*row));
 
-		if (!row)
-			return -ENOMEM;
-		t->row = row;
-		t->room = room;
-	}
-	t->row[t->n] = (struct row){strdup(path), v};
-	return t->row[t->n].path ? (t->n++, 0) : -ENOMEM;
+	if (!row)
+		return -ENOMEM;
+	*row = (struct row){strdup(path), v};
+	return row->path ? 0 : -ENOMEM;
 }
 
-static int fill_table(struct table *t, struct manifest *m)
+static int fill_rows(struct array *rows, struct manifest *m)
 {
 	char path[MANIFEST_PATH_MAX];
 	struct node_info info;
@@ -167,7 +165,7 @@ static int fill_table(struct table *t, struct manifest *m)
 			continue;
 		rc = manifest_path(m, id, path, sizeof(path));
 		if (rc >= 0)
-			rc = index_add_row(t, path, info.attr.version);
+			rc = index_add_row(rows, path, info.attr.version);
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -222,21 +220,23 @@ static void index_put_row(const struct row *r, FILE *out)
 
 static int write_table(struct manifest *m, FILE *out, struct error *err)
 {
-	struct table t = {.row = NULL};
-	int rc = fill_table(&t, m);
+	struct array rows = {.data = NULL};
+	int rc = fill_rows(&rows, m);
+	struct row *row = rows.data;
+	size_t n = row_count(&rows);
 
 	if (rc == 0) {
-		if (t.n > 0)
-			qsort(t.row, t.n, sizeof(*t.row), index_by_path);
+		if (n > 0)
+			qsort(row, n, sizeof(*row), index_by_path);
 		(void)fputs(
 			"# refrain index 2: path, size, mtime, tag, label\n",
 			out);
-		for (size_t i = 0; i < t.n; i++)
-			index_put_row(&t.row[i], out);
+		for (size_t i = 0; i < n; i++)
+			index_put_row(&row[i], out);
 		if (fflush(out) != 0 || ferror(out))
 			rc = -EIO;
 	}
-	table_release(&t);
+	rows_release(&rows);
 	return rc < 0 ? error_set(err, rc, "cannot write the index: %m") : 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loaders that open entries in the tiers by themselves: they ask what entries
- * are called, and report what they have read, which the mount cannot see. Runs
- * on the connection's thread.
+ * are called, and report what they have read, which the mount cannot see. Also
+ * the names in requests that have very many of them. Runs on the connection's
+ * thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,40 @@
 #define KEY_BYTES 96
 
 #define COUNT_MAX ((json_int_t)1 << 53)
+
+/* -- Names ----------------------------------------------------------------- */
+
+/* A mount that was just made may not know all names yet. */
+static bool list_all(struct names *n)
+{
+	struct tree_walk_result result;
+
+	if (n->listed || atomic_load(&n->m->scan.state) != SCAN_RUNNING)
+		return false;
+	n->listed = true;
+	return tree_walk(n->m->tree, NODE_ROOT, false, &result) == 0;
+}
+
+int names_find(struct names *n, const json_t *name, struct node_info *info)
+{
+	const char *path = json_string_value(name);
+	CLEANUP_FREE char *bytes = NULL;
+	int rc;
+
+	if (!path) {
+		if (ctl_path_get(name, &bytes) < 0)
+			return -EINVAL;
+		path = bytes;
+	}
+	while (path[0] == '.' && path[1] == '/')
+		path += 2;
+	rc = manifest_resolve(n->m->manifest, path, info);
+	if (rc < 0 && list_all(n))
+		rc = manifest_resolve(n->m->manifest, path, info);
+	return rc < 0 ? -ENOENT : 0;
+}
+
+/* -- Keys ------------------------------------------------------------------ */
 
 /* An element of the answer, and a comma. */
 static int put_key(struct names *n, const json_t *name, char *at)
@@ -73,6 +108,8 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 	 * files through the mount. */
 	struct names names = {.m = arg, .listed = true};
 
+	if (analysis_refuses(arg, conn))
+		return;
 	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {
 		(void)ctl_fail(conn,
 			"\"paths\" must be an array of at most %u names",

@@ -1,21 +1,21 @@
 noinst_LTLIBRARIES += libdaemon.la
 libdaemon_la_SOURCES = \
-	src/daemon/background.c \
+	src/daemon/analysis.c \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/events.c \
+	src/daemon/given.c \
 	src/daemon/index.c \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
 	src/daemon/loaders.c \
 	src/daemon/log.c src/daemon/log.h src/daemon/log_limit.h \
 	src/daemon/log_line.c src/daemon/log_line.h \
-	src/daemon/names.c \
 	src/daemon/pages.c \
 	src/daemon/plans.c \
+	src/daemon/process.c \
 	src/daemon/reach.c \
 	src/daemon/scan.c \
-	src/daemon/signals.c \
 	src/daemon/source.c \
 	src/daemon/status.c \
 	src/daemon/warm.c

@@ -25,7 +25,45 @@ enum scan_state {
 	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
 };
 
-/* One mount. Set once while it is built, but where it says otherwise. */
+/* How far a mount has come. The lock guards all below it. */
+struct mount_life {
+	pthread_t signal_thread; /* process.c's, these two */
+	bool signal_started;
+	bool quiesced; /* set by the signal thread or, when it is gone, the main
+			  thread */
+	bool quiet;    /* likewise; no request is in flight at the origin any
+			  more */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool asking;  /* the start waits for the origin */
+	bool serving; /* all parts are there */
+	bool stopping;
+	int signal; /* the signal that stopped it; 0: it was unmounted */
+};
+
+/* The background scan; see scan.c. */
+struct mount_scan {
+	pthread_t thread;
+	bool started;
+	bool relist;	  /* kept names are of another index; thread */
+	atomic_int state; /* enum scan_state; relaxed */
+	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
+	/* Directories that the last scan could not list; mount_life.lock. */
+	struct tree_walk_result unlisted;
+	/* tree_generation() of the manifest that was kept; mount_life.lock. */
+	uint64_t kept;
+};
+
+/* Faults for drills. */
+struct mount_faults {
+	struct origin *origin; /* in the stack, or NULL; set once */
+	char *spec;	       /* those in force; mount_life.lock */
+};
+
+/*
+ * One mount: its parts, which all files of the daemon use. Set once while it is
+ * built, but for the three that have types of their own.
+ */
 struct mount {
 	struct mount_options options; /* strings owned by the caller */
 	const struct scheme *scheme;  /* of the source; source.c */
@@ -42,7 +80,9 @@ struct mount {
 	struct timers *timers;
 	struct origin *origin; /* the outermost decorator */
 	struct origin *remote; /* at the bottom, if it is far away */
-	struct origin *fault;  /* in the stack, or NULL */
+	struct origin *named;  /* above it, with --manifest */
+	char *index;	       /* path or URL of that; absolute */
+	uint64_t index_tag;    /* hash64() of its text; 0: not known */
 	struct store *store;
 	struct manifest *manifest;
 	struct tree *tree;
@@ -51,27 +91,12 @@ struct mount {
 	struct plans *plans;
 	struct ctl_server *ctl;
 	struct fs *fs;
-	struct pages *pages; /* NULL: their number is not bounded */
-	int ready_fd;	     /* the parent waits for the outcome here, or -1 */
-
-	pthread_t scan_thread, signal_thread;
-	bool scan_started, signal_started;
-	bool quiesced; /* set by the signal thread or, when it is gone, the main
-			  thread */
-	bool quiet; /* likewise; no request is in flight at the origin any more
-		     */
-	atomic_int scan;	    /* enum scan_state; relaxed */
-	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
-	pthread_mutex_t lock;	    /* guards all below */
-	pthread_cond_t cond;
-	bool asking;  /* the start waits for the origin */
-	bool serving; /* all parts are there */
-	bool stopping;
-	int signal; /* the signal that stopped it; 0: it was unmounted */
-	struct tree_walk_result
-		unlisted; /* directories that the last scan could not list */
-	char *fault_spec; /* the faults in force */
-	uint64_t kept;	  /* tree_generation() of the manifest that was kept */
+	struct pages *pages;	   /* NULL: their number is not bounded */
+	struct analysis *analysis; /* NULL on an ordinary mount */
+	int ready_fd; /* the parent waits for the outcome here, or -1 */
+	struct mount_life life;
+	struct mount_scan scan;
+	struct mount_faults faults;
 };
 
 /* source.c: paths, the origin's stack. */
@@ -88,6 +113,21 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	char **path, struct error *err);
 int mount_open_origin(struct mount *m, struct error *err);
 
+/*
+ * given.c: names from --manifest. Put an origin with those names above `o`; see
+ * at the start whether they are known, or can be read and fit the source.
+ * -errno with err set.
+ */
+int given_open(struct mount *m, struct origin **o, struct error *err);
+int given_check(struct mount *m, struct error *err);
+/* All of them were listed. */
+void given_listed(struct mount *m);
+
+#ifdef HAVE_REMOTE
+struct remote_config;
+void mount_remote_config(struct mount *m, struct remote_config *config);
+#endif
+
 /* Whether a source far away can be read; waits a few seconds for it. */
 int mount_probe_origin(struct mount *m, struct error *err);
 
@@ -99,11 +139,6 @@ int mount_probe_origin(struct mount *m, struct error *err);
 void mount_give_up(struct mount *m);
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
-
-/* signals.c: block them before any thread is made, so that all inherit it. */
-void signals_block(void);
-int signals_start(struct mount *m, struct error *err);
-void signals_stop(struct mount *m);
 
 /* events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
@@ -122,11 +157,18 @@ void limits_of_source(struct mount *m, limit_fn *fn, void *arg);
 /* A limit_fn that writes to the log; arg is the mount. */
 void limit_report(void *arg, const char *sentence);
 
-/* background.c */
-int background_fork(struct mount *m, struct error *err, bool *parent);
-void background_ready(struct mount *m);
-void background_failed(struct mount *m, int rc, const struct error *err);
-void notify_systemd(const char *state);
+/*
+ * process.c. Fork unless the mount stays in the foreground; in the parent, wait
+ * for the outcome of the start, which the child tells.
+ */
+int process_fork(struct mount *m, struct error *err, bool *parent);
+void process_ready(struct mount *m);
+void process_failed(struct mount *m, int rc, const struct error *err);
+/* Block signals before any thread is made, so that all inherit it. */
+void process_block_signals(void);
+/* A thread takes them: the first that ends the mount stops it. */
+int process_take_signals(struct mount *m, struct error *err);
+void process_leave_signals(struct mount *m);
 
 /* scan.c: the background scan, and uses of a complete manifest. */
 int scan_start(struct mount *m, struct error *err);
@@ -158,6 +200,20 @@ int pages_new(struct pages **out, struct mount *m, struct error *err);
 void pages_free(struct pages *p); /* before the fs; NULL is allowed */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
+/*
+ * analysis.c: what `refrain analyze` asks of a mount: hide items of the tiers,
+ * answer with tiny images, count what is read.
+ */
+struct analysis;
+int analysis_new(struct analysis **out, struct mount *m, struct error *err);
+/* Readers may still come, but drop no pages any more. */
+void analysis_stop(struct analysis *a);
+void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
+const struct cache_mask *analysis_mask(const struct analysis *a);
+const struct fs_watch *analysis_watch(const struct analysis *a);
+/* True, and the peer got an error, if the mount is analysed. */
+bool analysis_refuses(const struct mount *m, struct ctl_conn *conn);
+
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
@@ -168,6 +224,7 @@ extern const struct ctl_command mount_commands[];
 mount_command_fn command_warm;
 mount_command_fn command_keys;
 mount_command_fn command_report;
+mount_command_fn command_mask, command_content, command_rates;
 mount_command_fn command_plan, command_plan_add, command_plan_progress,
 	command_plan_status, command_plan_follow, command_plan_drop;
 
@@ -191,7 +248,7 @@ bool command_paths(
 void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
 	const struct tree_walk_result *result);
 
-/* names.c: the names in a request, for commands that take many of them. */
+/* loaders.c: the names in a request, for commands that take many of them. */
 struct names {
 	struct mount *m;
 	bool listed; /* the whole source was listed, to find a name */

@@ -140,6 +140,8 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	/* It takes the place of one that is there, whatever comes of it. */
 	ctl_own(conn, NULL, NULL);
+	if (analysis_refuses(m, conn))
+		return;
 	if (json_is_true(json_object_get(request, "own")))
 		params.reader = ctl_peer(conn);
 	if (!k || get_params(request, &params, &err) < 0 ||

@@ -24,9 +24,9 @@ static bool scan_is_stopping(struct mount *m)
 {
 	bool stopping;
 
-	pthread_mutex_lock(&m->lock);
-	stopping = m->stopping;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	stopping = m->life.stopping;
+	pthread_mutex_unlock(&m->life.lock);
 	return stopping;
 }
 
@@ -63,7 +63,7 @@ void mount_sweep(struct mount *m)
 	struct node_info info;
 
 	store_wait_ready(m->store);
-	LOCK_SCOPE(&m->sweep_lock);
+	LOCK_SCOPE(&m->scan.sweep_lock);
 	store_mark(m->store);
 	for (node_id id = NODE_ROOT; id < manifest_end(m->manifest); id++) {
 		if (id % 1024 == 0 && scan_is_stopping(m))
@@ -80,10 +80,11 @@ static void wait_for_next(struct mount *m)
 {
 	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
 
-	pthread_mutex_lock(&m->lock);
-	while (!m->stopping && cond_wait_until(&m->cond, &m->lock, until))
+	pthread_mutex_lock(&m->life.lock);
+	while (!m->life.stopping &&
+		cond_wait_until(&m->life.cond, &m->life.lock, until))
 		;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&m->life.lock);
 }
 
 /* -- The manifest that is kept with the cache ----------------------------- */
@@ -134,9 +135,9 @@ void manifest_keep(struct mount *m)
 	bool changed;
 	int rc;
 
-	pthread_mutex_lock(&m->lock);
-	changed = m->kept < now;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	changed = m->scan.kept < now;
+	pthread_mutex_unlock(&m->life.lock);
 	if (!changed)
 		return;
 	rc = manifest_save(m->manifest, last_tier(m));
@@ -145,10 +146,10 @@ void manifest_keep(struct mount *m)
 		manifest_failed(m, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
-	pthread_mutex_lock(&m->lock);
-	if (m->kept < now)
-		m->kept = now;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	if (m->scan.kept < now)
+		m->scan.kept = now;
+	pthread_mutex_unlock(&m->life.lock);
 }
 
 /* -- The scan ------------------------------------------------------------ */
@@ -169,11 +170,12 @@ static void scanned(struct mount *m)
 	/* The contents of a tier are known when it has been read. */
 	store_wait_ready(m->store);
 	limits_of_tiers(m, limit_report, m);
+	given_listed(m);
 	if (tree_generation(m->tree) > 0) {
 		mount_sweep(m);
 		manifest_keep(m);
 	}
-	atomic_store(&m->scan, SCAN_COMPLETE);
+	atomic_store(&m->scan.state, SCAN_COMPLETE);
 }
 
 static void report_unlisted(
@@ -193,17 +195,17 @@ static void *scan_main(void *arg)
 	struct tree_walk_result result;
 
 	while (!scan_is_stopping(m)) {
-		if (tree_walk(m->tree, NODE_ROOT, false, &result) < 0)
+		if (tree_walk(m->tree, NODE_ROOT, m->scan.relist, &result) < 0)
 			break;
-		pthread_mutex_lock(&m->lock);
-		m->unlisted = result;
-		pthread_mutex_unlock(&m->lock);
+		pthread_mutex_lock(&m->life.lock);
+		m->scan.unlisted = result;
+		pthread_mutex_unlock(&m->life.lock);
 		if (result.failed == 0) {
 			scanned(m);
 			break;
 		}
 		report_unlisted(m, &result);
-		atomic_store(&m->scan, SCAN_INCOMPLETE);
+		atomic_store(&m->scan.state, SCAN_INCOMPLETE);
 		wait_for_next(m);
 	}
 	return NULL;
@@ -211,18 +213,18 @@ static void *scan_main(void *arg)
 
 int scan_start(struct mount *m, struct error *err)
 {
-	int rc = pthread_create(&m->scan_thread, NULL, scan_main, m);
+	int rc = pthread_create(&m->scan.thread, NULL, scan_main, m);
 
 	if (rc != 0)
 		return error_set(err, -rc, "cannot start a thread: %m");
-	m->scan_started = true;
+	m->scan.started = true;
 	return 0;
 }
 
 /* The tree has been stopped, so a walk that goes on ends. */
 void scan_stop(struct mount *m)
 {
-	if (m->scan_started)
-		pthread_join(m->scan_thread, NULL);
-	m->scan_started = false;
+	if (m->scan.started)
+		pthread_join(m->scan.thread, NULL);
+	m->scan.started = false;
 }

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/path.h"
 #ifdef HAVE_REMOTE
 #include "remote/remote.h"
 #endif
@@ -43,9 +44,9 @@ static int open_synthetic(
 }
 
 #ifdef HAVE_REMOTE
-static int open_remote(struct mount *m, struct origin **out, struct error *err)
+void mount_remote_config(struct mount *m, struct remote_config *config)
 {
-	struct remote_config config = {
+	*config = (struct remote_config){
 		.endpoint_url = m->options.endpoint_url,
 		.region = m->options.region,
 		.profile = m->options.profile,
@@ -56,8 +57,15 @@ static int open_remote(struct mount *m, struct origin **out, struct error *err)
 		.counters = &m->counters,
 		.events = m->events,
 	};
-	int rc = remote_new(out, m->source, &config, err);
+}
 
+static int open_remote(struct mount *m, struct origin **out, struct error *err)
+{
+	struct remote_config config;
+	int rc;
+
+	mount_remote_config(m, &config);
+	rc = remote_new(out, m->source, &config, err);
 	m->remote = rc == 0 ? *out : NULL;
 	return rc;
 }
@@ -165,38 +173,6 @@ int mount_resolve_source(struct mount *m, struct error *err)
 
 /* -- The mountpoint ------------------------------------------------------ */
 
-/*
- * The path of a mountpoint whose mount may be dead: realpath() of the last
- * component would fail, so only its directory is resolved.
- */
-static char *resolve_mountpoint(const char *path)
-{
-	CLEANUP_FREE char *copy = strdup(path);
-	CLEANUP_FREE char *dir = NULL;
-	char *slash, *full = NULL;
-	size_t n;
-
-	if (!copy)
-		return NULL;
-	n = strlen(copy);
-	while (n > 1 && copy[n - 1] == '/')
-		copy[--n] = '\0';
-	slash = strrchr(copy, '/');
-	if (slash && slash[1] == '\0')
-		return strdup("/");
-	if (strcmp(slash ? slash + 1 : copy, "..") == 0 ||
-		strcmp(slash ? slash + 1 : copy, ".") == 0)
-		return realpath(copy, NULL);
-	if (slash)
-		*slash = '\0';
-	dir = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!dir ||
-		asprintf(&full, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir,
-			slash ? slash + 1 : copy) < 0)
-		return NULL;
-	return full;
-}
-
 static int probe_mountpoint(const char *path, struct error *err)
 {
 	int rc = fs_probe(path);
@@ -254,7 +230,7 @@ static int check_mountpoint(struct mount *m, struct error *err)
 	char *real;
 	int rc;
 
-	m->mountpoint = resolve_mountpoint(typed);
+	m->mountpoint = path_of_mountpoint(typed);
 	if (!m->mountpoint)
 		return error_set(err, -errno,
 			"cannot use mountpoint '%s': %m; make it with "
@@ -278,6 +254,32 @@ static int check_mountpoint(struct mount *m, struct error *err)
 			"directory",
 			typed);
 	return check_empty(m->mountpoint, err);
+}
+
+/* -- Names from an index ---------------------------------------------------
+ */
+
+/* Absolute, as the background process leaves the directory. */
+static int resolve_index(struct mount *m, struct error *err)
+{
+	const char *typed = m->options.manifest;
+	const struct scheme *scheme = scheme_of(m->source);
+
+	if (!typed)
+		return 0;
+	if (!scheme || scheme->open != open_remote)
+		return error_set(err, -EINVAL,
+			"--manifest is for sources of s3:// and https://; "
+			"omit it, as '%s' is listed by itself",
+			m->source);
+	m->index = strstr(typed, "://") ? strdup(typed)
+					: path_of_mountpoint(typed);
+	if (!m->index)
+		return error_set(err, -errno,
+			"cannot read --manifest '%s': %m; give the path or "
+			"URL of what 'refrain index' wrote",
+			typed);
+	return 0;
 }
 
 /* -- Tiers --------------------------------------------------------------- */
@@ -312,7 +314,7 @@ static int check_nested(const struct mount *m, size_t i, struct error *err)
 static int resolve_tier(struct mount *m, size_t i, struct error *err)
 {
 	const char *typed = m->options.tiers[i].dir;
-	CLEANUP_FREE char *path = resolve_mountpoint(typed);
+	CLEANUP_FREE char *path = path_of_mountpoint(typed);
 	CLEANUP_FREE char *real = NULL;
 	int rc;
 
@@ -346,6 +348,8 @@ int mount_resolve(struct mount *m, struct error *err)
 	int rc = mount_resolve_source(m, err);
 
 	if (rc == 0)
+		rc = resolve_index(m, err);
+	if (rc == 0)
 		rc = check_mountpoint(m, err);
 	for (size_t i = 0; rc == 0 && i < m->options.ntiers; i++)
 		rc = resolve_tier(m, i, err);
@@ -370,6 +374,8 @@ int mount_probe_origin(struct mount *m, struct error *err)
 #ifdef HAVE_REMOTE
 	struct node_info root;
 
+	if (m->named)
+		return given_check(m, err);
 	if (!m->remote ||
 		(manifest_get(m->manifest, NODE_ROOT, &root) == 0 &&
 			root.listed))
@@ -392,6 +398,8 @@ int mount_open_origin(struct mount *m, struct error *err)
 	struct origin *o = NULL, *next = NULL;
 	int rc = open_bottom(m, &o, err);
 
+	if (rc == 0 && m->index)
+		rc = given_open(m, &o, err);
 	if (rc < 0)
 		return rc;
 	if (m->options.fault) {
@@ -401,8 +409,8 @@ int mount_open_origin(struct mount *m, struct error *err)
 			origin_free(o);
 			return rc;
 		}
-		m->fault = o = next;
-		m->fault_spec = strdup(m->options.fault);
+		m->faults.origin = o = next;
+		m->faults.spec = strdup(m->options.fault);
 	}
 	rc = origin_retry_new(
 		&m->origin, o, &retry, m->timers, &m->counters, err);

@@ -105,7 +105,7 @@ static void add_cache(json_t *o, struct mount *m)
 
 static const char *scan_text(struct mount *m)
 {
-	switch ((enum scan_state)atomic_load(&m->scan)) {
+	switch ((enum scan_state)atomic_load(&m->scan.state)) {
 	case SCAN_RUNNING:
 		return "running";
 	case SCAN_COMPLETE:
@@ -131,12 +131,12 @@ void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
 
 static void add_scan(json_t *o, struct mount *m)
 {
-	bool complete = atomic_load(&m->scan) == SCAN_COMPLETE;
+	bool complete = atomic_load(&m->scan.state) == SCAN_COMPLETE;
 	struct tree_walk_result unlisted;
 
-	pthread_mutex_lock(&m->lock);
-	unlisted = m->unlisted;
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_lock(&m->life.lock);
+	unlisted = m->scan.unlisted;
+	pthread_mutex_unlock(&m->life.lock);
 	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
 	(void)json_object_set_new(o, "scan_complete", json_boolean(complete));
 	status_add_unlisted(o, m, "unlisted_directories", &unlisted);
@@ -183,10 +183,10 @@ json_t *mount_status(struct mount *m)
 	set_int(o, "memory_rss_bytes", rss_bytes());
 	set_int(o, "open_fds", open_fds());
 	add_limits(o, m);
-	pthread_mutex_lock(&m->lock);
-	if (m->fault_spec)
+	pthread_mutex_lock(&m->life.lock);
+	if (m->faults.spec)
 		(void)json_object_set_new(
-			o, "fault", ctl_text_new(m->fault_spec));
-	pthread_mutex_unlock(&m->lock);
+			o, "fault", ctl_text_new(m->faults.spec));
+	pthread_mutex_unlock(&m->life.lock);
 	return o;
 }

@@ -164,11 +164,11 @@ static int look_at(struct look *l, int source)
 
 static int no_example(struct look *l)
 {
-	if (l->ds->links > 0)
+	if (dataset_links(l->ds) > 0)
 		return look_fail(l, -ENODATA,
 			"no example in '%s': its %llu symbolic links lead "
 			"nowhere",
-			l->path, (unsigned long long)l->ds->links);
+			l->path, (unsigned long long)dataset_links(l->ds));
 	return look_fail(l, -ENODATA, "no example in '%s'", l->path);
 }
 

@@ -23,7 +23,7 @@ struct dir {
 	struct look *l;
 	int64_t mtime_ns;     /* before it was listed */
 	uint64_t fingerprint; /* likewise */
-	struct table names;   /* one after the other, each with its NUL */
+	struct array names;   /* one after the other, each with its NUL */
 	struct dir **child;   /* in the order of their names */
 	size_t children;
 	uint64_t links;
@@ -86,7 +86,7 @@ static int name_seen(void *arg, const char *name, enum look_type type)
 		return 0;
 	if (d->path_len + n + (type == LOOK_DIR) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	to = table_grow(&d->names, n + 1 + (type == LOOK_DIR));
+	to = array_grow(&d->names, n + 1 + (type == LOOK_DIR));
 	if (!to)
 		return -ENOMEM;
 	memcpy(to, name, n + 1);
@@ -103,7 +103,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The names of a table, in order; *count of them. */
-static const char **sorted(const struct table *names, size_t *count)
+static const char **sorted(const struct array *names, size_t *count)
 {
 	const char *p = names->data, *end = p + names->bytes;
 	size_t n = 0;
@@ -175,7 +175,8 @@ static int dir_open(const struct dir *d)
 
 	if (d->path_len > 0)
 		memcpy(path, d->path, d->path_len - 1);
-	return openat(d->l->ds->dir, d->path_len > 0 ? path : ".",
+	return openat(dataset_dir(look_dataset(d->l)),
+		d->path_len > 0 ? path : ".",
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -244,21 +245,9 @@ static void dir_main(struct pool_job *job)
 
 static int add_file(const struct dir *d, const char *name, int32_t label)
 {
-	struct table *names = &d->l->ds->section[SECTION_NAMES];
-	uint64_t at = names->bytes;
-	size_t n = strlen(name);
-	char *to = table_grow(names, d->path_len + n + 1);
-	struct ds_whole *w;
+	const struct ds_whole w = {.label = label};
 
-	if (!to)
-		return -ENOMEM;
-	memcpy(to, d->path, d->path_len);
-	memcpy(to + d->path_len, name, n + 1);
-	w = table_grow(&d->l->ds->section[SECTION_EXAMPLES], sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	*w = (struct ds_whole){.name = at, .label = label};
-	return 0;
+	return ds_add_whole(look_dataset(d->l), d->path, d->path_len, name, &w);
 }
 
 static int add_files(struct dir *d, struct labels *labels);
@@ -284,12 +273,13 @@ static int watch_dir(const struct dir *d)
 {
 	char path[PATH_MAX];
 
-	d->l->ds->links += d->links;
+	ds_add_links(look_dataset(d->l), d->links);
 	if (!d->listed || d->path_len == 0) /* the root is watched already */
 		return 0;
 	memcpy(path, d->path, d->path_len - 1);
 	path[d->path_len - 1] = '\0';
-	return ds_add_watch(d->l->ds, path, d->mtime_ns, d->fingerprint);
+	return ds_add_watch(
+		look_dataset(d->l), path, d->mtime_ns, d->fingerprint);
 }
 
 /* In order; the label is made when a file asks for it. */
@@ -320,7 +310,7 @@ int look_folder(struct look *l)
 	struct dir *root = dir_new(l, NULL, "");
 	int rc = root ? look_workers(l) : -ENOMEM;
 
-	l->ds->kind = EXAMPLES_WHOLE;
+	ds_begin(look_dataset(l), EXAMPLES_WHOLE);
 	if (rc == 0) {
 		look_submit(l, &root->job);
 		rc = look_wait(l);
@@ -328,7 +318,7 @@ int look_folder(struct look *l)
 	if (rc == 0)
 		rc = add_files(root, &labels);
 	if (rc == 0)
-		rc = labels_finish(&labels, l->ds, false);
+		rc = labels_finish(&labels, look_dataset(l), false);
 	labels_release(&labels);
 	dir_free(root);
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;

@@ -122,7 +122,7 @@ static void fill_header(
 	};
 	memcpy(h->magic, INDEX_MAGIC, sizeof(h->magic));
 	for (unsigned i = 0; i < SECTIONS; i++) {
-		const struct table *t = &ds->section[i];
+		const struct array *t = &ds->section[i];
 
 		h->bytes[i] = t->bytes;
 		h->hash[i] = hash64(t->data ? t->data : "", t->bytes, i);
@@ -175,19 +175,19 @@ int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
 
 /* -- Checks ---------------------------------------------------------------- */
 
-static bool text_at(const struct table *t, uint64_t at)
+static bool text_at(const struct array *t, uint64_t at)
 {
 	return at < t->bytes; /* it ends with a NUL */
 }
 
-static bool ends_with_nul(const struct table *t)
+static bool ends_with_nul(const struct array *t)
 {
 	return t->bytes == 0 || ((const char *)t->data)[t->bytes - 1] == '\0';
 }
 
 static bool check_watches(const struct dataset *ds)
 {
-	const struct table *t = &ds->section[SECTION_WATCHES];
+	const struct array *t = &ds->section[SECTION_WATCHES];
 	const struct ds_watch *w = t->data;
 
 	for (uint64_t i = 0; i < t->bytes / sizeof(*w); i++)
@@ -198,7 +198,7 @@ static bool check_watches(const struct dataset *ds)
 
 static bool check_shards(const struct dataset *ds)
 {
-	const struct table *t = &ds->section[SECTION_SHARDS];
+	const struct array *t = &ds->section[SECTION_SHARDS];
 	const struct ds_shard *s = t->data;
 
 	for (uint64_t i = 0; i < t->bytes / sizeof(*s); i++)
@@ -210,8 +210,8 @@ static bool check_shards(const struct dataset *ds)
 
 static bool check_classes(const struct dataset *ds)
 {
-	const struct table *t = &ds->section[SECTION_CLASSES];
-	const struct table *texts = &ds->section[SECTION_TEXTS];
+	const struct array *t = &ds->section[SECTION_CLASSES];
+	const struct array *texts = &ds->section[SECTION_TEXTS];
 	const struct ds_class *c = t->data;
 
 	for (uint64_t i = 0; i < t->bytes / sizeof(*c); i++)
@@ -227,7 +227,7 @@ static bool check_classes(const struct dataset *ds)
 static bool check_wholes(const struct dataset *ds)
 {
 	const struct ds_whole *w = ds->section[SECTION_EXAMPLES].data;
-	const struct table *names = &ds->section[SECTION_NAMES];
+	const struct array *names = &ds->section[SECTION_NAMES];
 	bool right = true;
 
 	/* No early end: the loop has no branch then. */
@@ -240,7 +240,7 @@ static bool check_parts(const struct dataset *ds)
 {
 	const struct ds_part *p = ds->section[SECTION_EXAMPLES].data;
 	const struct ds_shard *s = ds->section[SECTION_SHARDS].data;
-	const struct table *names = &ds->section[SECTION_NAMES];
+	const struct array *names = &ds->section[SECTION_NAMES];
 	uint32_t shards = dataset_shards(ds);
 
 	for (uint64_t i = 0; i < ds->count; i++)
@@ -255,7 +255,7 @@ static bool check_parts(const struct dataset *ds)
 /* Records are not kept: a look at them costs no more than this. */
 static bool check_tables(const struct dataset *ds)
 {
-	const struct table *examples = &ds->section[SECTION_EXAMPLES];
+	const struct array *examples = &ds->section[SECTION_EXAMPLES];
 	size_t each = ds_example_bytes(ds->kind);
 
 	if (each == 0 || examples->bytes % each != 0 ||
@@ -303,7 +303,7 @@ static bool take_sections(struct dataset *ds, const struct index_header *h)
 		if (i <= SECTION_EXAMPLES && h->bytes[i] % 8 != 0)
 			return false;
 		ds->section[i] =
-			(struct table){at + before, h->bytes[i], h->bytes[i]};
+			(struct array){at + before, h->bytes[i], h->bytes[i]};
 		before += h->bytes[i];
 		if (hash64(ds->section[i].data, h->bytes[i], i) != h->hash[i])
 			return false;
@@ -396,7 +396,7 @@ bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
 /* A file system that gives no mtime says 0 for ever. */
 static bool is_quiet(const struct look *l)
 {
-	const struct table *t = &l->ds->section[SECTION_WATCHES];
+	const struct array *t = &l->ds->section[SECTION_WATCHES];
 	const struct ds_watch *w = t->data;
 
 	for (uint64_t i = 0; i < t->bytes / sizeof(*w); i++)

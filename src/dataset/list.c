@@ -31,8 +31,8 @@ struct row {
 
 struct listing {
 	struct look *l;
-	struct table text; /* a NUL at its end */
-	struct table rows;
+	struct array text; /* a NUL at its end */
+	struct array rows;
 	struct labels labels;
 	uint64_t line; /* from 1 */
 	bool is_table, has_tags, crlf;
@@ -116,7 +116,7 @@ static int add_row(struct listing *t, char *path, size_t path_bytes,
 		return bad_line(t, "the label is over 65535 bytes");
 	if (label_bytes > 0)
 		id = labels_add(&t->labels, label, label_bytes);
-	r = id == -ENOMEM ? NULL : table_grow(&t->rows, sizeof(*r));
+	r = id == -ENOMEM ? NULL : array_grow(&t->rows, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	*r = (struct row){path, bytes, id};
@@ -229,7 +229,7 @@ static int take_lines(struct listing *t)
 static int read_text(struct listing *t, int fd)
 {
 	for (;;) {
-		char *to = table_grow(&t->text, READ_BYTES);
+		char *to = array_grow(&t->text, READ_BYTES);
 		ssize_t n;
 
 		if (!to)
@@ -246,7 +246,7 @@ static int read_text(struct listing *t, int fd)
 		if (n == 0)
 			break;
 	}
-	return table_text(&t->text, "", 0) < 0 ? -ENOMEM : 0;
+	return array_text(&t->text, "", 0) < 0 ? -ENOMEM : 0;
 }
 
 static int read_list(struct listing *t)
@@ -287,21 +287,6 @@ static void sort_rows(struct row *row, size_t n)
 	}
 }
 
-static int add_example(struct dataset *ds, const struct row *r)
-{
-	int64_t at = table_text(
-		&ds->section[SECTION_NAMES], r->path, strlen(r->path));
-	struct ds_whole *w;
-
-	if (at < 0)
-		return -ENOMEM;
-	w = table_grow(&ds->section[SECTION_EXAMPLES], sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	*w = (struct ds_whole){(uint64_t)at, r->bytes, r->label};
-	return 0;
-}
-
 static int fill(struct listing *t)
 {
 	size_t n = t->rows.bytes / sizeof(struct row);
@@ -309,8 +294,12 @@ static int fill(struct listing *t)
 	int rc = 0;
 
 	sort_rows(row, n);
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = add_example(t->l->ds, &row[i]);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct ds_whole w = {
+			.bytes = row[i].bytes, .label = row[i].label};
+
+		rc = ds_add_whole(t->l->ds, "", 0, row[i].path, &w);
+	}
 	/* The labels of a table are directories, as a folder's. */
 	return rc < 0 ? rc : labels_finish(&t->labels, t->l->ds, !t->is_table);
 }
@@ -320,7 +309,7 @@ int look_list_file(struct look *l)
 	struct listing t = {.l = l};
 	int rc;
 
-	l->ds->kind = EXAMPLES_WHOLE;
+	ds_begin(l->ds, EXAMPLES_WHOLE);
 	rc = read_list(&t);
 	if (rc == 0)
 		rc = take_lines(&t);

@@ -233,7 +233,7 @@ uint64_t stat_fingerprint(const struct stat *st)
 struct shard_list {
 	struct look *l;
 	const char *suffix;
-	struct table names; /* char *, of strdup() */
+	struct array names; /* char *, of strdup() */
 };
 
 static int shard_seen(void *arg, const char *name, enum look_type type)
@@ -245,17 +245,17 @@ static int shard_seen(void *arg, const char *name, enum look_type type)
 	if (n < m || strcmp(name + n - m, s->suffix) != 0 || type == LOOK_DIR)
 		return 0;
 	if (type == LOOK_LINK) {
-		s->l->ds->links++;
+		ds_add_links(s->l->ds, 1);
 		return 0;
 	}
-	slot = table_grow(&s->names, sizeof(*slot));
+	slot = array_grow(&s->names, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
 	*slot = strdup(name);
 	return *slot ? 0 : -ENOMEM;
 }
 
-static int by_name(const void *a, const void *b)
+static int look_by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -269,7 +269,7 @@ static int add_shards(struct look *l, struct shard_list *s)
 	if (n > UINT32_MAX)
 		return -EOVERFLOW;
 	if (n > 0)
-		qsort(name, n, sizeof(*name), by_name);
+		qsort(name, n, sizeof(*name), look_by_name);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = ds_add_shard(l->ds, name[i], 0);
 	return rc;
@@ -278,7 +278,8 @@ static int add_shards(struct look *l, struct shard_list *s)
 int look_list_shards(struct look *l, const char *suffix)
 {
 	struct shard_list s = {.l = l, .suffix = suffix};
-	int fd = openat(l->ds->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(
+		dataset_dir(l->ds), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : look_list(l, fd, shard_seen, &s);
 
 	if (rc == 0)
@@ -292,11 +293,11 @@ int look_list_shards(struct look *l, const char *suffix)
 static int stat_shard(struct look *l, void *arg, uint64_t i)
 {
 	const char *file = dataset_shard_file(l->ds, (uint32_t)i);
-	struct ds_shard *s = l->ds->section[SECTION_SHARDS].data;
+	struct ds_shard *s = ds_shards(l->ds);
 	int64_t *mtime_ns = arg;
 	struct stat st;
 
-	if (fstatat(l->ds->dir, file, &st, 0) < 0)
+	if (fstatat(dataset_dir(l->ds), file, &st, 0) < 0)
 		return look_fail(l, -errno, "cannot look at '%s' of '%s': %m",
 			file, l->path);
 	if (!S_ISREG(st.st_mode))
@@ -314,7 +315,7 @@ int look_stat_shards(struct look *l)
 	int rc = mtime_ns ? look_each(l, n, stat_shard, mtime_ns) : -ENOMEM;
 
 	for (uint32_t i = 0; rc == 0 && i < n; i++) {
-		const struct ds_shard *s = l->ds->section[SECTION_SHARDS].data;
+		const struct ds_shard *s = ds_shards(l->ds);
 		/* A copy, as the texts may move when one is added. */
 		CLEANUP_FREE char *file = strdup(dataset_shard_file(l->ds, i));
 
@@ -322,4 +323,15 @@ int look_stat_shards(struct look *l)
 			   : ds_add_watch(l->ds, file, mtime_ns[i], s[i].bytes);
 	}
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;
+}
+
+struct dataset *look_dataset(struct look *l)
+{
+	return l->ds;
+}
+
+struct dataset *look_records(struct look *l)
+{
+	ds_begin_records(l->ds, l->record_bytes, l->label_bytes);
+	return l->ds;
 }

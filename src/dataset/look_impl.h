@@ -106,6 +106,11 @@ int64_t stat_mtime_ns(const struct stat *st);
  * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
+/* The dataset that is filled. */
+struct dataset *look_dataset(struct look *l);
+/* The same, begun as one of records of the size that was asked for. */
+struct dataset *look_records(struct look *l);
+
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */
 
 int look_folder(struct look *l);

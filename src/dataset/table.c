@@ -11,51 +11,29 @@
 
 #include "base/cleanup.h"
 
-#define TABLE_FIRST_BYTES ((size_t)4096)
-
-void *table_grow(struct table *t, size_t bytes)
+void ds_begin(struct dataset *ds, enum ds_kind kind)
 {
-	void *end;
-
-	if (t->room - t->bytes < bytes) {
-		uint64_t room = t->room + t->room / 2 + bytes;
-		void *data;
-
-		if (room < TABLE_FIRST_BYTES)
-			room = TABLE_FIRST_BYTES;
-		data = realloc(t->data, room);
-		if (!data)
-			return NULL;
-		t->data = data;
-		t->room = room;
-	}
-	end = (char *)t->data + t->bytes;
-	t->bytes += bytes;
-	return end;
+	ds->kind = kind;
 }
 
-int64_t table_text(struct table *t, const char *text, size_t bytes)
+void ds_begin_records(
+	struct dataset *ds, uint32_t record_bytes, uint32_t label_bytes)
 {
-	uint64_t at = t->bytes;
-	char *to = table_grow(t, bytes + 1);
-
-	if (!to)
-		return -ENOMEM;
-	memcpy(to, text, bytes);
-	to[bytes] = '\0';
-	return (int64_t)at;
+	ds->kind = EXAMPLES_RECORDS;
+	ds->record_bytes = record_bytes;
+	ds->label_bytes = label_bytes;
 }
 
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 	uint64_t fingerprint)
 {
 	int64_t at =
-		table_text(&ds->section[SECTION_TEXTS], path, strlen(path));
+		array_text(&ds->section[SECTION_TEXTS], path, strlen(path));
 	struct ds_watch *w;
 
 	if (at < 0)
 		return -ENOMEM;
-	w = table_grow(&ds->section[SECTION_WATCHES], sizeof(*w));
+	w = array_grow(&ds->section[SECTION_WATCHES], sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	*w = (struct ds_watch){(uint64_t)at, mtime_ns, fingerprint};
@@ -65,15 +43,87 @@ int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes)
 {
 	int64_t at =
-		table_text(&ds->section[SECTION_TEXTS], file, strlen(file));
+		array_text(&ds->section[SECTION_TEXTS], file, strlen(file));
 	struct ds_shard *s;
 
 	if (at < 0)
 		return -ENOMEM;
-	s = table_grow(&ds->section[SECTION_SHARDS], sizeof(*s));
+	s = array_grow(&ds->section[SECTION_SHARDS], sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	*s = (struct ds_shard){.file = (uint64_t)at, .bytes = bytes};
+	return 0;
+}
+
+struct ds_shard *ds_shards(struct dataset *ds)
+{
+	return ds->section[SECTION_SHARDS].data;
+}
+
+uint64_t ds_add_records(struct dataset *ds, uint32_t shard)
+{
+	struct ds_shard *s = ds_shards(ds) + shard;
+
+	s->first = ds->count;
+	ds->count += s->bytes / ds->record_bytes;
+	return s->bytes % ds->record_bytes;
+}
+
+uint32_t ds_record_bytes(const struct dataset *ds)
+{
+	return ds->record_bytes;
+}
+
+void ds_add_links(struct dataset *ds, uint64_t n)
+{
+	ds->links += n;
+}
+
+/* The name is `dir`, which ends with '/' or is empty, and then `name`. */
+static int64_t add_name(
+	struct dataset *ds, const char *dir, size_t dir_bytes, const char *name)
+{
+	struct array *names = &ds->section[SECTION_NAMES];
+	uint64_t at = names->bytes;
+	size_t n = strlen(name) + 1;
+	char *to = array_grow(names, dir_bytes + n);
+
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, dir, dir_bytes);
+	memcpy(to + dir_bytes, name, n);
+	return (int64_t)at;
+}
+
+int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
+	const char *name, const struct ds_whole *whole)
+{
+	int64_t at = add_name(ds, dir, dir_bytes, name);
+	struct ds_whole *w;
+
+	if (at < 0)
+		return -ENOMEM;
+	w = array_grow(&ds->section[SECTION_EXAMPLES], sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = *whole;
+	w->name = (uint64_t)at;
+	return 0;
+}
+
+int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
+	const char *name, const struct ds_part *part)
+{
+	int64_t at = add_name(ds, dir, dir_bytes, name);
+	struct ds_part *p;
+
+	if (at < 0)
+		return -ENOMEM;
+	p = array_grow(&ds->section[SECTION_EXAMPLES], sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = *part;
+	p->name = (uint64_t)at;
 	return 0;
 }
 
@@ -118,8 +168,8 @@ static uint64_t print_examples(const struct dataset *ds, uint64_t seed)
 
 static uint64_t fingerprint(const struct dataset *ds)
 {
-	const struct table *names = &ds->section[SECTION_NAMES];
-	const struct table *classes = &ds->section[SECTION_CLASSES];
+	const struct array *names = &ds->section[SECTION_NAMES];
+	const struct array *classes = &ds->section[SECTION_CLASSES];
 	const struct ds_class *c = classes->data;
 	const char *texts = ds->section[SECTION_TEXTS].data;
 	uint64_t h = hash64(names->data ? names->data : "", names->bytes, 1);
@@ -138,22 +188,12 @@ static uint64_t fingerprint(const struct dataset *ds)
 		h);
 }
 
-static void trim(struct table *t)
-{
-	void *data = t->bytes > 0 ? realloc(t->data, t->bytes) : NULL;
-
-	if (!data)
-		return;
-	t->data = data;
-	t->room = t->bytes;
-}
-
 void ds_finish(struct dataset *ds)
 {
 	size_t each = ds_example_bytes(ds->kind);
 
 	for (unsigned i = 0; i < SECTIONS; i++)
-		trim(&ds->section[i]);
+		array_trim(&ds->section[i]);
 	if (each > 0)
 		ds->count = ds->section[SECTION_EXAMPLES].bytes / each;
 	ds->fingerprint = fingerprint(ds);
@@ -234,8 +274,8 @@ int32_t labels_add(struct labels *l, const char *text, size_t bytes)
 	slot = label_slot(l, text, bytes);
 	if (*slot != 0)
 		return (int32_t)*slot - 1;
-	at = table_text(&l->text, text, bytes);
-	e = at < 0 ? NULL : table_grow(&l->entry, sizeof(*e));
+	at = array_text(&l->text, text, bytes);
+	e = at < 0 ? NULL : array_grow(&l->entry, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	*e = (struct label_entry){(uint64_t)at, (uint32_t)bytes, 0};
@@ -301,13 +341,13 @@ static int by_text(const void *a, const void *b, void *arg)
 static int add_class(
 	struct dataset *ds, const struct labels *l, const struct label_entry *e)
 {
-	int64_t at = table_text(
+	int64_t at = array_text(
 		&ds->section[SECTION_TEXTS], label_text(l, e), e->bytes);
 	struct ds_class *c;
 
 	if (at < 0)
 		return -ENOMEM;
-	c = table_grow(&ds->section[SECTION_CLASSES], sizeof(*c));
+	c = array_grow(&ds->section[SECTION_CLASSES], sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	*c = (struct ds_class){(uint64_t)at, e->bytes, e->label};
@@ -344,7 +384,7 @@ static void relabel(const struct labels *l, int32_t *label)
 
 static void relabel_examples(const struct labels *l, struct dataset *ds)
 {
-	struct table *t = &ds->section[SECTION_EXAMPLES];
+	struct array *t = &ds->section[SECTION_EXAMPLES];
 	struct ds_whole *whole = t->data;
 	struct ds_part *part = t->data;
 

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "dataset/dataset.h"
 
@@ -61,31 +62,40 @@ enum ds_section {
 	SECTIONS,
 };
 
-struct table {
-	void *data; /* from malloc(), or in the map */
-	uint64_t bytes, room;
-};
-
 struct dataset {
 	int dir;
 	uint32_t fs_type; /* of it */
 	enum ds_kind kind;
 	uint64_t count, links, fingerprint;
 	uint32_t record_bytes, label_bytes;
-	struct table section[SECTIONS];
+	struct array section[SECTIONS];
 	void *map; /* of an index; NULL: the tables are its own */
 	size_t map_bytes;
 };
 
-/* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
-void *table_grow(struct table *t, size_t bytes);
-
-/* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */
-int64_t table_text(struct table *t, const char *text, size_t bytes);
+/* Its examples will be of this kind. */
+void ds_begin(struct dataset *ds, enum ds_kind kind);
+void ds_begin_records(
+	struct dataset *ds, uint32_t record_bytes, uint32_t label_bytes);
 
 int ds_add_watch(struct dataset *ds, const char *path, int64_t mtime_ns,
 	uint64_t fingerprint);
 int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
+/* All of them, dataset_shards() many; moves when one is added. */
+struct ds_shard *ds_shards(struct dataset *ds);
+/* Links that lead nowhere. */
+void ds_add_links(struct dataset *ds, uint64_t n);
+
+/* Add an example, whose name is `dir`, which is empty or ends with '/', and
+ * `name`. 0 or -ENOMEM. */
+int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
+	const char *name, const struct ds_whole *whole);
+int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
+	const char *name, const struct ds_part *part);
+
+/* Add the records of a shard; returns how many bytes are left over. */
+uint64_t ds_add_records(struct dataset *ds, uint32_t shard);
+uint32_t ds_record_bytes(const struct dataset *ds);
 
 /* Set the count and the fingerprint, and give back what is not needed. */
 void ds_finish(struct dataset *ds);
@@ -96,8 +106,8 @@ size_t ds_example_bytes(enum ds_kind kind);
 
 /* Texts of labels, each once, numbered as they came. Zero it to begin. */
 struct labels {
-	struct table text;
-	struct table entry; /* struct label_entry */
+	struct array text;
+	struct array entry; /* struct label_entry */
 	uint32_t *slot;	    /* hash table of numbers + 1 */
 	uint32_t slots;
 };

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,7 +37,7 @@ struct sample {
 struct shard {
 	int64_t mtime_ns;
 	uint64_t size;
-	struct table text, samples;
+	struct array text, samples;
 	uint32_t *slot; /* hash table of sample numbers + 1 */
 	uint64_t slots;
 };
@@ -105,8 +106,8 @@ static struct sample *sample_of(struct shard *s, const char *base, size_t n)
 	slot = sample_slot(s, base, n);
 	if (*slot != 0)
 		return (struct sample *)s->samples.data + (*slot - 1);
-	at = table_text(&s->text, base, n);
-	sample = at < 0 ? NULL : table_grow(&s->samples, sizeof(*sample));
+	at = array_text(&s->text, base, n);
+	sample = at < 0 ? NULL : array_grow(&s->samples, sizeof(*sample));
 	if (!sample)
 		return NULL;
 	*sample = (struct sample){
@@ -149,8 +150,8 @@ static bool is_space(unsigned char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int take_label(struct shard *s, struct tar_reader *t, struct sample *to,
-	const struct tar_member *m)
+static int take_member_label(struct shard *s, struct tar_reader *t,
+	struct sample *to, const struct tar_member *m)
 {
 	const unsigned char *text;
 	size_t n = (size_t)m->bytes;
@@ -168,7 +169,7 @@ static int take_label(struct shard *s, struct tar_reader *t, struct sample *to,
 		n--;
 	while (n > 0 && is_space(text[0]))
 		text++, n--;
-	at = table_text(&s->text, (const char *)text, n);
+	at = array_text(&s->text, (const char *)text, n);
 	if (at < 0)
 		return -ENOMEM;
 	to->label = (uint64_t)at;
@@ -180,7 +181,7 @@ static int take_label(struct shard *s, struct tar_reader *t, struct sample *to,
 static int take_image(struct shard *s, struct sample *to,
 	const struct tar_member *m, enum fit fit)
 {
-	int64_t at = table_text(&s->text, m->name, strlen(m->name));
+	int64_t at = array_text(&s->text, m->name, strlen(m->name));
 
 	if (at < 0)
 		return -ENOMEM;
@@ -191,7 +192,7 @@ static int take_image(struct shard *s, struct sample *to,
 	return 0;
 }
 
-static bool is_hidden(const char *name)
+static bool is_hidden_member(const char *name)
 {
 	return name[0] == '.' || strstr(name, "/.");
 }
@@ -217,7 +218,7 @@ static int take_member(
 	struct sample *sample;
 
 	m->name = plain_name(m->name);
-	if (m->name[0] == '\0' || is_hidden(m->name))
+	if (m->name[0] == '\0' || is_hidden_member(m->name))
 		return 0;
 	last = strrchr(m->name, '/');
 	last = last ? last + 1 : m->name;
@@ -230,7 +231,7 @@ static int take_member(
 	if (!sample)
 		return -ENOMEM;
 	if (fit == FIT_NOT)
-		return take_label(s, t, sample, m);
+		return take_member_label(s, t, sample, m);
 	return fit > sample->fit ? take_image(s, sample, m, fit) : 0;
 }
 
@@ -254,8 +255,8 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 {
 	struct shard *s = &((struct shards *)arg)->shard[i];
 	const char *file = dataset_shard_file(l->ds, (uint32_t)i);
-	CLEANUP_FD int fd = openat(
-		l->ds->dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	CLEANUP_FD int fd = openat(dataset_dir(l->ds), file,
+		O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int rc;
 
@@ -278,7 +279,7 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 /* -- The tables ------------------------------------------------------------ */
 
 /* The number of the label's text, -1 if there is none, or -ENOMEM. */
-static int32_t label_of(const struct shards *all, const struct shard *s,
+static int32_t label_of_member(const struct shards *all, const struct shard *s,
 	const struct sample *sample, struct labels *labels)
 {
 	const char *text = s->text.data, *slash;
@@ -294,62 +295,42 @@ static int32_t label_of(const struct shards *all, const struct shard *s,
 	return slash ? labels_add(labels, text, (size_t)(slash - text)) : -1;
 }
 
-/* "SHARD/MEMBER" */
-static int64_t add_name(struct look *l, uint32_t shard, const char *member)
-{
-	struct table *names = &l->ds->section[SECTION_NAMES];
-	const char *file = dataset_shard_file(l->ds, shard);
-	uint64_t at = names->bytes;
-	size_t n = strlen(file), m = strlen(member);
-	char *to = table_grow(names, n + m + 2);
-
-	if (!to)
-		return -ENOMEM;
-	memcpy(to, file, n);
-	to[n] = '/';
-	memcpy(to + n + 1, member, m + 1);
-	return (int64_t)at;
-}
-
+/* Its name is "SHARD/MEMBER". */
 static int add_sample(struct look *l, const struct shards *all, uint32_t shard,
-	const struct sample *sample, struct labels *labels)
+	const char *dir, const struct sample *sample, struct labels *labels)
 {
 	const struct shard *s = &all->shard[shard];
-	int32_t label = label_of(all, s, sample, labels);
-	int64_t at =
-		add_name(l, shard, (const char *)s->text.data + sample->name);
-	struct ds_part *p;
+	int32_t label = label_of_member(all, s, sample, labels);
+	const char *name = (const char *)s->text.data + sample->name;
+	const struct ds_part part = {.offset = sample->offset,
+		.bytes = sample->bytes,
+		.shard = shard,
+		.label = label};
 
-	if (label == -ENOMEM || at < 0)
+	if (label == -ENOMEM)
 		return -ENOMEM;
-	p = table_grow(&l->ds->section[SECTION_EXAMPLES], sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	*p = (struct ds_part){
-		(uint64_t)at, sample->offset, sample->bytes, shard, label};
-	return 0;
+	return ds_add_part(l->ds, dir, strlen(dir), name, &part);
 }
 
 static int add_shard(struct look *l, const struct shards *all, uint32_t i,
 	struct labels *labels)
 {
 	struct shard *s = &all->shard[i];
-	struct ds_shard *entry =
-		(struct ds_shard *)l->ds->section[SECTION_SHARDS].data + i;
 	const struct sample *sample = s->samples.data;
 	CLEANUP_FREE char *file = strdup(dataset_shard_file(l->ds, i));
+	CLEANUP_FREE char *dir = NULL;
 	int rc;
 
-	if (!file)
+	if (!file || asprintf(&dir, "%s/", file) < 0)
 		return -ENOMEM;
-	entry->bytes = s->size;
+	ds_shards(l->ds)[i].bytes = s->size;
 	rc = ds_add_watch(l->ds, file, s->mtime_ns, s->size);
 	for (uint64_t k = 0; rc == 0 && k < sample_count(s); k++)
 		if (sample[k].fit != FIT_NOT)
-			rc = add_sample(l, all, i, &sample[k], labels);
+			rc = add_sample(l, all, i, dir, &sample[k], labels);
 	free(s->samples.data);
 	free(s->text.data);
-	s->samples = s->text = (struct table){NULL, 0, 0};
+	s->samples = s->text = (struct array){NULL, 0, 0};
 	return rc;
 }
 
@@ -365,7 +346,7 @@ static bool has_labels(const struct shards *all)
 	return false;
 }
 
-static int fill(struct look *l, struct shards *all)
+static int fill_from_shards(struct look *l, struct shards *all)
 {
 	struct labels labels = {.slots = 0};
 	int rc = 0;
@@ -385,7 +366,7 @@ int look_tar(struct look *l)
 	struct shards all = {.n = 0};
 	int rc = 0;
 
-	l->ds->kind = EXAMPLES_PART;
+	ds_begin(l->ds, EXAMPLES_PART);
 	if (dataset_shards(l->ds) == 0)
 		rc = look_list_shards(l, ".tar");
 	if (rc < 0)
@@ -394,7 +375,7 @@ int look_tar(struct look *l)
 	all.shard = calloc((size_t)all.n + 1, sizeof(*all.shard));
 	rc = all.shard ? look_each(l, all.n, shard_main, &all) : -ENOMEM;
 	if (rc == 0)
-		rc = fill(l, &all);
+		rc = fill_from_shards(l, &all);
 	for (uint32_t i = 0; all.shard && i < all.n; i++) {
 		free(all.shard[i].slot);
 		free(all.shard[i].samples.data);

@@ -357,7 +357,7 @@ static bool is_file(char type, const char *name)
 }
 
 /* The next member is read: what was said about it is used up. */
-static void forget(struct tar_reader *t)
+static void forget_member(struct tar_reader *t)
 {
 	free(t->name);
 	t->name = NULL;
@@ -382,7 +382,7 @@ int tar_next(struct tar_reader *t, struct tar_member *m)
 		if (look_stopped(t->l))
 			return -ECANCELED;
 		if (used)
-			forget(t);
+			forget_member(t);
 		rc = read_header(t, at, &h, &bytes);
 		if (rc <= 0)
 			return rc;

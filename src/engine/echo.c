@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The echo factor that changes in mid-run: as measured (auto_impl.h), or as a
- * log says. The planner asks before each of its turns, under the loader's lock;
+ * log says. The planner asks before each of its turns, with the turn's lock;
  * a change concerns only examples that are not planned yet. What was changed is
  * logged, and the log, given to another run, makes the same stream.
  */
+#include "engine/echo_impl.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "engine/engine_impl.h"
-#include "mount_help/mount_help.h"
+#include "base/lock.h"
 
 /* One a window: a run with more keeps the last factor. */
 #define CHANGES_MAX (UINT32_C(1) << 20)
@@ -21,6 +21,25 @@
 
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
+
+/* A line of the log: what schedule_change() was told. */
+struct echo_change {
+	uint64_t step;
+	struct schedule_echo echo;
+};
+
+struct echoes {
+	struct echo_config use;
+	struct auto_echo measured; /* settings.measures */
+	bool due;   /* a step was returned since it was looked at */
+	bool ended; /* no more changes in this run */
+	/* Those of the run from number `base` on; to be replayed, they are all
+	 * there, else those that were made. */
+	struct echo_change *log;
+	uint32_t logged, room;
+	uint64_t base;
+	uint64_t made; /* before this handle, and by it */
+};
 
 static int reserve(struct echoes *e)
 {
@@ -39,55 +58,32 @@ static int reserve(struct echoes *e)
 	return 0;
 }
 
-/* Examples already read ahead are served by the new factor. */
-static void look_again(struct engine *engine)
+static void changed(struct echoes *e)
 {
-	const struct planner *p = &engine->planner;
-	struct schedule_slot slot;
-	uint64_t f = schedule_change_begins(&p->schedule), need_by;
-
-	for (; f < p->read_fresh; f++) {
-		struct entry *e = entry_find(engine, f);
-
-		if (e && schedule_fresh(&p->schedule, f, &slot, &need_by) == 0)
-			entry_serve(e, &slot);
-	}
-}
-
-static void changed(struct engine *engine)
-{
-	struct schedule_facts facts;
-
-	engine->echoes.made++;
-	look_again(engine);
-	schedule_facts(&engine->planner.schedule, &facts);
-	engine->planner.steps = facts.steps;
-	if (engine->s.c.last == REFRAIN_LAST_DROP)
-		meter_stats(engine->meter)->dropped_examples =
-			facts.slots_dropped;
-	meter_stats(engine->meter)->dropped_fresh = facts.fresh_dropped;
+	e->made++;
+	planner_look_again(e->use.planner);
 }
 
 /* -- As measured ----------------------------------------------------------- */
 
-void echo_returned(struct engine *engine)
+void echo_returned(struct echoes *e, bool full)
 {
 	struct meter_view view;
 	const struct sums *now = &view.now;
 	struct auto_sums sums;
 
-	if (!engine->s.measures)
+	if (!e->use.s->measures)
 		return;
-	meter_view(engine->meter, &view);
+	meter_view(e->use.meter, &view);
 	sums = (struct auto_sums){
-		.steps = meter_stats(engine->meter)->steps,
-		.fresh = meter_stats(engine->meter)->fresh,
+		.steps = meter_stats(e->use.meter)->steps,
+		.fresh = meter_stats(e->use.meter)->fresh,
 		.full_ns = now->full_ns,
 		.full_reads = now->full_reads,
 		.long_ns = now->long_ns,
 		.long_reads = now->long_reads,
 		.bursts = now->bursts,
-		.in_burst = engine->reader.full,
+		.in_burst = full,
 		.read_ns = now->reading_ns,
 		.reads = now->reads,
 		.decode_ns = now->decode_ns,
@@ -95,18 +91,16 @@ void echo_returned(struct engine *engine)
 		.augment_ns = now->augment_ns,
 		.trainer_ns = now->trainer_ns,
 		.wait_ns = now->wait_ns,
-		.planned = help_plans(engine->help),
+		.planned = help_plans(e->use.help),
 	};
 	if (sums.planned)
-		help_rates_get(engine->help, &sums.rates, &sums.in_burst);
-	auto_step(&engine->echoes.measured, &sums);
-	engine->echoes.due = true;
+		help_rates_get(e->use.help, &sums.rates, &sums.in_burst);
+	auto_step(&e->measured, &sums);
+	e->due = true;
 }
 
-static void follow(struct engine *engine)
+static void follow(struct echoes *e)
 {
-	struct echoes *e = &engine->echoes;
-	struct planner *p = &engine->planner;
 	uint64_t step;
 	int rc;
 
@@ -115,43 +109,42 @@ static void follow(struct engine *engine)
 	e->due = false;
 	rc = reserve(e);
 	if (rc == 0)
-		rc = auto_change(
-			&e->measured, &p->schedule, p->planned_fresh, &step);
+		rc = auto_change(&e->measured, e->use.schedule,
+			planner_planned_fresh(e->use.planner), &step);
 	if (rc < 0)
 		e->ended = true; /* the factor stays as it is */
 	if (rc <= 0)
 		return;
 	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
-	changed(engine);
+	changed(e);
 }
 
 /*
  * A first change begins a spread of fresh examples after the start, when three
  * eighths of one were measured, and a spread must be left for it.
  */
-static uint64_t needs_fresh(const struct engine *engine)
+static uint64_t needs_fresh(const struct echoes *e)
 {
-	const struct schedule *s = &engine->planner.schedule;
+	const struct schedule *s = e->use.schedule;
 	uint64_t spread = s->spread * s->unit_examples;
 
 	return 2 * spread +
-		((uint64_t)engine->s.c.batches_ahead + 2) * engine->s.c.batch;
+		((uint64_t)e->use.s->c.batches_ahead + 2) * e->use.s->c.batch;
 }
 
-const char *echo_reason(const struct engine *engine, uint64_t *needs)
+const char *echo_reason(const struct echoes *e, uint64_t *needs)
 {
-	const struct echoes *e = &engine->echoes;
 	struct auto_part m;
 
 	*needs = 0;
-	if (!engine->s.changes)
+	if (!e->use.s->changes)
 		return "";
-	if (!engine->s.measures)
+	if (!e->use.s->measures)
 		return "it changes where echo_log says";
-	*needs = needs_fresh(engine);
+	*needs = needs_fresh(e);
 	if (e->made > 0)
 		return "it follows r";
-	if (e->ended || engine->planner.schedule.fresh < *needs)
+	if (e->ended || e->use.schedule->fresh < *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
 		return "too little is measured so far";
@@ -200,9 +193,8 @@ static int parse_log(struct echoes *e, const char *text, struct error *err)
 }
 
 /* The first fresh number that the change would be for. */
-static uint64_t begins(const struct planner *p, const struct echo_change *c)
+static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 {
-	const struct schedule *s = &p->schedule;
 	uint64_t asked = schedule_fresh_before(s, c->step);
 	uint64_t due = schedule_change_begins(s) + s->spread * s->unit_examples;
 
@@ -211,80 +203,90 @@ static uint64_t begins(const struct planner *p, const struct echo_change *c)
 
 /* Called as soon as the previous change has begun, so at most one is pending.
  */
-static void replay(struct engine *engine)
+static void replay(struct echoes *e)
 {
-	struct echoes *e = &engine->echoes;
-	struct planner *p = &engine->planner;
 
 	while (e->made < e->logged &&
-		schedule_change_begins(&p->schedule) <= p->planned_fresh) {
+		schedule_change_begins(e->use.schedule) <=
+			planner_planned_fresh(e->use.planner)) {
 		const struct echo_change *c = &e->log[e->made];
 		int rc = -ESTALE;
 
-		if (begins(p, c) >= p->planned_fresh)
-			rc = schedule_change(&p->schedule, c->step, c->echo);
+		if (begins(e->use.schedule, c) >=
+			planner_planned_fresh(e->use.planner))
+			rc = schedule_change(e->use.schedule, c->step, c->echo);
 		if (rc < 0) {
-			engine->stopped = error_set(&engine->message, -ESTALE,
+			(void)error_set(outcome_message(e->use.outcome),
+				-ESTALE,
 				"echo_log line %" PRIu64 " is of another "
 				"configuration: no change is possible at step "
 				"%" PRIu64,
 				e->made + 1, c->step);
+			(void)outcome_stop(e->use.outcome, -ESTALE);
 			return;
 		}
-		changed(engine);
+		changed(e);
 	}
 }
 
-void echo_plan(struct engine *engine)
+void echo_plan(struct echoes *e)
 {
-	if (engine->s.measures)
-		follow(engine);
-	else if (engine->s.changes)
-		replay(engine);
+	ASSERT_HELD(&e->use.turn->lock);
+	if (e->use.s->measures)
+		follow(e);
+	else if (e->use.s->changes)
+		replay(e);
 }
 
 /* -- Life ------------------------------------------------------------------ */
 
-int echo_init(struct engine *engine, struct error *err)
+int echo_new(struct echoes **out, const struct echo_config *config,
+	struct error *err)
 {
-	const struct schedule *s = &engine->planner.schedule;
-	struct echoes *e = &engine->echoes;
+	const struct schedule *s = config->schedule;
+	struct echoes *e = calloc(1, sizeof(*e));
 	int rc;
 
-	e->made = e->before;
-	if (engine->s.measures) {
-		e->base = e->before;
-		auto_init(&e->measured, engine->s.c.batch, engine->s.c.threads,
-			s->spread * s->unit_examples, engine->s.echo_max,
+	*out = e;
+	if (!e)
+		return error_set(err, -ENOMEM, "no memory for the echoes");
+	e->use = *config;
+	e->made = e->use.before;
+	if (e->use.s->measures) {
+		e->base = e->use.before;
+		auto_init(&e->measured, e->use.s->c.batch, e->use.s->c.threads,
+			s->spread * s->unit_examples, e->use.s->echo_max,
 			schedule_echo_at(s, UINT64_MAX));
 		return 0;
 	}
-	if (!engine->s.changes)
+	if (!e->use.s->changes)
 		return 0;
-	rc = parse_log(e, engine->s.c.echo_log, err);
-	if (rc == 0 && e->logged < e->before)
+	rc = parse_log(e, e->use.s->c.echo_log, err);
+	if (rc == 0 && e->logged < e->use.before)
 		rc = error_set(err, -ESTALE,
 			"the state is of a run with %" PRIu64
 			" changes of the echo factor, echo_log has %u",
-			e->before, e->logged);
+			e->use.before, e->logged);
 	return rc;
 }
 
-void echo_release(struct engine *engine)
+void echo_free(struct echoes *e)
 {
-	free(engine->echoes.log);
+	if (e)
+		free(e->log);
+	free(e);
 }
 
 /* -- The log --------------------------------------------------------------- */
 
-static int print_log(const struct echoes *e, char *buf, size_t size)
+int echo_print(const struct echoes *e, char *buf, size_t size)
 {
 	size_t used = 0;
 
 	if (!size)
 		return -ENOSPC;
 	*buf = '\0';
-	for (uint64_t i = e->before - e->base; i < e->made - e->base; i++) {
+	for (uint64_t i = e->use.before - e->base; i < e->made - e->base; i++) {
 		const struct echo_change *c = &e->log[i];
 		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
 			c->step, c->echo.p, c->echo.q);
@@ -296,8 +298,12 @@ static int print_log(const struct echoes *e, char *buf, size_t size)
 	return (int)used;
 }
 
-int engine_echo_log(struct engine *engine, char *buf, size_t size)
+uint64_t echo_changes(const struct echoes *e)
 {
-	LOCK_SCOPE(&engine->turn.lock);
-	return print_log(&engine->echoes, buf, size);
+	return e->made;
+}
+
+bool echo_measured(const struct echoes *e, struct auto_part *out)
+{
+	return auto_measured(&e->measured, out);
 }

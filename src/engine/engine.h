@@ -31,6 +31,15 @@ int engine_place(const struct refrain_config *config, uint32_t *slabs,
 /* Its batches. Closing that closes the engine. */
 struct batch_source *engine_source(struct engine *engine);
 
+/* The next batch for somebody who has waited since `since_ns` (0: nobody did),
+ * if there is one: as refrain_next() that does not wait. */
+int engine_take(
+	struct engine *engine, struct lent_batch **out, uint64_t since_ns);
+
+/* Open the dataset that the settings name. As refrain_open(). */
+int engine_open_dataset(
+	const struct settings *s, struct dataset **out, struct error *err);
+
 const struct settings *engine_settings(const struct engine *engine);
 const struct dataset *engine_dataset(const struct engine *engine);
 
@@ -47,5 +56,28 @@ int engine_save(struct engine *engine, void *buf, size_t size);
 int engine_save_at(
 	struct engine *engine, uint64_t step, void *buf, size_t size);
 int engine_echo_log(struct engine *engine, char *buf, size_t size);
+
+/* -- Saved states without an engine ---------------------------------------- */
+
+/* What a state depends on, beside the schedule. */
+struct state_of {
+	const struct settings *s; /* state_begin(): with the state, or none */
+	uint64_t fingerprint;	  /* of the dataset */
+	uint64_t changes;	  /* of the echo factor so far */
+	uint64_t step;		  /* the next one */
+};
+
+struct state_begun {
+	uint64_t step, changes, echoes_dropped;
+};
+
+/* Save the state before the batch of `step`, as refrain_save_at(). */
+int state_save(const struct state_of *of, const struct schedule *schedule,
+	uint64_t step, void *buf, size_t room, struct error *err);
+/* Set the schedule up as the configuration and its state say: as
+ * refrain_open() with them. */
+int state_begin(const struct state_of *of, const struct schedule_config *config,
+	struct schedule *schedule, struct state_begun *begun,
+	struct error *err);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One serving: how it is made from what its entry holds, and what the entry
- * holds then. Where servings are to come, a decoded region (echo point before)
- * or the sample itself (after, batch) is kept if there is room; else it goes
- * through the worker's scratch memory, which stays in its cache, and the file
- * is kept if there is room for that. Echoes after augmentation, and of whole
- * batches, are copies of the sample that is kept: a copy costs a hundredth of
- * what making it does, and no batch has to be held for as long as the window.
- * Workers come here with the lock and release it meanwhile.
+ * One serving: how it is made from what its original holds, and what the
+ * original holds then. Where servings are to come, a decoded region (echo point
+ * before) or the sample itself (after, batch) is kept if there is room; else it
+ * goes through the worker's scratch memory, which stays in its cache, and the
+ * file is kept if there is room for that. Echoes after augmentation, and of
+ * whole batches, are copies of the sample that is kept: a copy costs a
+ * hundredth of what making it does, and no batch has to be held for as long as
+ * the window. Workers come here with the lock and release it meanwhile.
  */
 #include "engine/make_impl.h"
 
@@ -17,29 +17,40 @@
 
 #include "base/clock.h"
 
+/* The state of decoding one original for one serving. */
+struct make {
+	struct worker *w;
+	struct serving *s;
+	struct original *o;
+	bool more; /* there are servings to come */
+	struct sample_layout layout;
+	struct buffer *keep; /* decode into that, or NULL: scratch */
+	uint64_t decode_ns, augment_ns;
+};
+
 /* -- Status of a sample ---------------------------------------------------- */
 
-static void fill_place(struct engine *engine, struct serving *s, int status)
+static void fill_place(struct workers *all, struct serving *s, int status)
 {
 	const struct schedule_slot *slot = &s->step->slots[s->place];
-	const struct entry *e = s->entry;
+	const struct original *o = s->original;
 	struct slab *slab = s->step->slab;
-	bool replaced = e->attempt && e->state != ENTRY_FAILED;
+	bool replaced = o->attempt && o->state != ORIGINAL_FAILED;
 	struct example own;
 
 	slab->indices[s->place] = slot->index;
-	slab->substitutes[s->place] = replaced ? e->index : slot->index;
+	slab->substitutes[s->place] = replaced ? o->index : slot->index;
 	slab->echoes[s->place] = slot->echo;
 	slab->seeds[s->place] = slot->augment_seed;
 	slab->status[s->place] = status;
-	slab->labels[s->place] = e->label;
-	if (e->attempt && !replaced) {
-		dataset_example(engine->dataset, slot->index, &own);
+	slab->labels[s->place] = o->label;
+	if (o->attempt && !replaced) {
+		dataset_example(all->use.dataset, slot->index, &own);
 		slab->labels[s->place] = own.label;
 	}
 	s->step->substituted += replaced;
 	s->step->zero_filled += status && !replaced;
-	s->step->damaged += e->error && !slot->echo;
+	s->step->damaged += o->error && !slot->echo;
 }
 
 static struct refrain_crop *crop_place(struct serving *s)
@@ -47,15 +58,15 @@ static struct refrain_crop *crop_place(struct serving *s)
 	return &s->step->slab->crops[s->place];
 }
 
-static uint8_t *place_of(const struct engine *engine, struct serving *s)
+static uint8_t *place_of(const struct workers *all, struct serving *s)
 {
-	return s->step->slab->data + s->place * engine->s.sample_bytes;
+	return s->step->slab->data + s->place * all->use.s->sample_bytes;
 }
 
 /* Zeros, in no part of an image. */
-static void zero(struct engine *engine, struct serving *s)
+static void zero(struct workers *all, struct serving *s)
 {
-	memset(place_of(engine, s), 0, engine->s.sample_bytes);
+	memset(place_of(all, s), 0, all->use.s->sample_bytes);
 	s->step->slab->crops[s->place] = (struct refrain_crop){0};
 }
 
@@ -64,77 +75,79 @@ static void zero(struct engine *engine, struct serving *s)
  * zeros, all else fails. The lowest place of a batch decides what is said.
  */
 static void note_failure(
-	struct engine *engine, struct serving *s, int status, const char *why)
+	struct workers *all, struct serving *s, int status, const char *why)
 {
 	struct step *st = s->step;
 
-	if (engine->s.c.policy == REFRAIN_ZERO_FILL || !status)
+	if (all->use.s->c.policy == REFRAIN_ZERO_FILL || !status)
 		return;
 	if (st->error && st->error_place < s->place)
 		return;
 	st->error = status;
 	st->error_place = s->place;
-	st->error_stage = s->entry->error_stage;
-	st->error_index = s->entry->error_index;
+	st->error_stage = s->original->error_stage;
+	st->error_index = s->original->error_index;
 	free(st->why);
 	st->why = why ? strdup(why) : NULL; /* without it: the number */
 }
 
-/* The entry is whole, but augment() or augment_fn() failed on this serving. */
-static void note_augment(struct engine *engine, struct serving *s, int status)
+/* The original is whole, but augment() or augment_fn() failed on this serving.
+ */
+static void note_augment(struct workers *all, struct serving *s, int status)
 {
 	struct error why;
 
 	if (!status)
 		return;
 	(void)error_set(&why, status, "cannot augment '%s': %m",
-		s->entry->example.name);
-	note_failure(engine, s, status, why.msg);
+		s->original->example.name);
+	note_failure(all, s, status, why.msg);
 	if (s->step->error_place != s->place)
 		return;
 	s->step->error_stage = REFRAIN_STAGE_AUGMENT;
-	s->step->error_index = s->entry->index;
+	s->step->error_index = s->original->index;
 }
 
-static void count_augment(struct engine *engine, const struct make *m)
+static void count_augment(struct workers *all, const struct make *m)
 {
-	meter_augmented(engine->meter, engine->s.sample_bytes, m->augment_ns);
+	meter_augmented(
+		all->use.meter, all->use.s->sample_bytes, m->augment_ns);
 }
 
-static void count_decode(struct engine *engine, const struct make *m)
+static void count_decode(struct workers *all, const struct make *m)
 {
-	meter_decoded(engine->meter, m->e->encoded_bytes, m->decode_ns,
-		m->e->was_decoded);
-	m->e->was_decoded = true;
+	meter_decoded(all->use.meter, m->o->encoded_bytes, m->decode_ns,
+		m->o->was_decoded);
+	m->o->was_decoded = true;
 }
 
-/* -- What an entry holds, for the sampler ---------------------------------- */
+/* -- What an original holds, for the sampler ----------------------------------
+ */
 
 static uint64_t seed_of_serving(const void *ctx, uint32_t k)
 {
 	const struct make *m = ctx;
 
 	/* The slot's seed is that of one serving; this is that of any. */
-	return schedule_augment_seed(
-		&m->w->engine->planner.schedule, &m->e->slot, k);
+	return schedule_augment_seed(m->w->all->use.schedule, &m->o->slot, k);
 }
 
 /* How many different crops the servings have. */
 static uint32_t crops(const struct make *m)
 {
-	return m->w->engine->s.c.echo_point == REFRAIN_ECHO_BEFORE
-		? m->e->slot.servings
+	return m->w->all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE
+		? m->o->slot.servings
 		: 1;
 }
 
-static struct encoded encoded_of(const struct entry *e)
+static struct encoded encoded_of(const struct original *o)
 {
 	return (struct encoded){
-		.data = e->encoded->data,
-		.bytes = e->encoded_bytes,
-		.skip = e->skip,
-		.name = e->example.name,
-		.index = e->index,
+		.data = o->encoded->data,
+		.bytes = o->encoded_bytes,
+		.skip = o->skip,
+		.name = o->example.name,
+		.index = o->index,
 	};
 }
 
@@ -142,27 +155,27 @@ static struct encoded encoded_of(const struct entry *e)
  */
 static void find_layout(struct make *m, bool keep)
 {
-	struct seeds some = {keep ? m->e->low : m->s->echo,
-		keep ? m->e->slot.servings : m->s->echo + 1, seed_of_serving,
+	struct seeds some = {keep ? m->o->low : m->s->echo,
+		keep ? m->o->slot.servings : m->s->echo + 1, seed_of_serving,
 		m};
 
 	sample_layout(
-		m->w->sampler, &m->e->picture, crops(m), &some, &m->layout);
+		m->w->sampler, &m->o->picture, crops(m), &some, &m->layout);
 }
 
 static struct decoded kept_of(
-	const struct engine *engine, const struct entry *e)
+	const struct workers *all, const struct original *o)
 {
 	struct decoded d = {
-		.data = e->kept->data + (engine->s.plain ? e->skip : 0),
-		.bytes = e->kept_bytes,
-		.width = e->width,
-		.height = e->height,
-		.channels = e->channels,
+		.data = o->kept->data + (all->use.s->plain ? o->skip : 0),
+		.bytes = o->kept_bytes,
+		.width = o->width,
+		.height = o->height,
+		.channels = o->channels,
 	};
 
-	if (sample_is_jpeg(&engine->s, &e->picture))
-		d.image = e->image;
+	if (sample_is_jpeg(all->use.s, &o->picture))
+		d.image = o->image;
 	else
 		sample_take_shape(&d);
 	return d;
@@ -172,22 +185,23 @@ static struct decoded kept_of(
 
 static int copy_kept(struct make *m)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
 	uint64_t now_ns = clock_now_ns();
-	struct decoded d = kept_of(engine, m->e);
+	struct decoded d = kept_of(all, m->o);
 	int rc = 0;
 
-	if (engine->s.c.echo_point == REFRAIN_ECHO_BEFORE || engine->s.plain)
-		rc = sample_augment(m->w->sampler, &m->e->picture, &d,
-			slot->augment_seed, place_of(engine, m->s));
+	if (all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE ||
+		all->use.s->plain)
+		rc = sample_augment(m->w->sampler, &m->o->picture, &d,
+			slot->augment_seed, place_of(all, m->s));
 	else
-		memcpy(place_of(engine, m->s), m->e->kept->data,
-			engine->s.sample_bytes);
+		memcpy(place_of(all, m->s), m->o->kept->data,
+			all->use.s->sample_bytes);
 	if (rc < 0)
-		zero(engine, m->s);
+		zero(all, m->s);
 	else
-		sample_crop(&engine->s, &m->e->picture, &d, slot->augment_seed,
+		sample_crop(all->use.s, &m->o->picture, &d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - now_ns;
 	return rc;
@@ -195,32 +209,32 @@ static int copy_kept(struct make *m)
 
 static void make_from_kept(struct make *m)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 	int rc;
 
-	m->e->users++;
-	turn_unlock(&engine->turn);
+	m->o->users++;
+	turn_unlock(all->use.turn);
 	rc = copy_kept(m);
-	turn_lock(&engine->turn);
-	m->e->users--;
-	count_augment(engine, m);
-	note_augment(engine, m->s, rc);
-	if (!rc && m->e->attempt)
-		rc = m->e->error;
-	fill_place(engine, m->s, rc);
+	turn_lock(all->use.turn);
+	m->o->users--;
+	count_augment(all, m);
+	note_augment(all, m->s, rc);
+	if (!rc && m->o->attempt)
+		rc = m->o->error;
+	fill_place(all, m->s, rc);
 }
 
 static void make_nothing(struct make *m)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 
-	m->e->users++;
-	turn_unlock(&engine->turn);
-	zero(engine, m->s);
-	turn_lock(&engine->turn);
-	m->e->users--;
-	fill_place(engine, m->s, m->e->error);
-	note_failure(engine, m->s, m->e->error, m->e->why);
+	m->o->users++;
+	turn_unlock(all->use.turn);
+	zero(all, m->s);
+	turn_lock(all->use.turn);
+	m->o->users--;
+	fill_place(all, m->s, m->o->error);
+	note_failure(all, m->s, m->o->error, m->o->why);
 }
 
 /* -- From the file --------------------------------------------------------- */
@@ -231,130 +245,142 @@ static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
 {
 	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 	uint64_t now_ns = clock_now_ns(), then_ns;
-	struct encoded in = encoded_of(m->e);
-	uint8_t *room = m->keep ? m->keep->data
-		: m->w->scratch ? m->w->scratch->data
-				: NULL;
+	struct encoded in = encoded_of(m->o);
+	uint8_t *room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
 	int rc = sample_decode(
-		m->w->sampler, &m->e->picture, &in, &m->layout, room, d, err);
+		m->w->sampler, &m->o->picture, &in, &m->layout, room, d, err);
 
 	then_ns = clock_now_ns();
 	m->decode_ns = then_ns - now_ns;
 	if (rc)
 		return rc;
-	rc = sample_augment(m->w->sampler, &m->e->picture, d,
-		slot->augment_seed, place_of(engine, m->s));
+	rc = sample_augment(m->w->sampler, &m->o->picture, d,
+		slot->augment_seed, place_of(all, m->s));
 	*status = rc < 0 ? rc : 0;
 	if (rc < 0)
-		zero(engine, m->s);
+		zero(all, m->s);
 	else
-		sample_crop(&engine->s, &m->e->picture, d, slot->augment_seed,
+		sample_crop(all->use.s, &m->o->picture, d, slot->augment_seed,
 			crop_place(m->s));
 	m->augment_ns = clock_now_ns() - then_ns;
 	return 0;
 }
 
-/* Move the memory that the entry keeps to the entry. */
+/* Move the memory that the original keeps to the original. */
 static void adopt(
 	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
 {
-	struct engine *engine = m->w->engine;
-	struct entry *e = m->e;
+	struct workers *all = m->w->all;
+	struct original *o = m->o;
 
-	e->kept = b;
-	e->kept_bytes = bytes;
-	e->image = d->image;
-	e->width = d->width;
-	e->height = d->height;
-	e->channels = d->channels;
-	entry_drop_encoded(engine, e);
-	entry_state(engine, e, ENTRY_KEPT);
+	o->kept = b;
+	o->kept_bytes = bytes;
+	o->image = d->image;
+	o->width = d->width;
+	o->height = d->height;
+	o->channels = d->channels;
+	original_drop_encoded(all->use.pool, o);
+	original_state(all->use.pool, o, ORIGINAL_KEPT);
 }
 
 /* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
 static void keep_copy(struct make *m, const struct decoded *d,
 	const uint8_t *from, size_t bytes)
 {
-	struct engine *engine = m->w->engine;
-	struct buffer *b = room_to_keep(engine, bytes);
+	struct workers *all = m->w->all;
+	struct buffer *b = budget_to_keep(all->use.budget, bytes);
 
 	if (!b)
 		return;
-	turn_unlock(&engine->turn);
+	turn_unlock(all->use.turn);
 	memcpy(b->data, from, bytes);
-	turn_lock(&engine->turn);
+	turn_lock(all->use.turn);
 	adopt(m, d, b, bytes);
 }
 
 /* A record is kept as it is: its file is what was decoded. */
 static void keep_encoded(struct make *m, const struct decoded *d)
 {
-	struct engine *engine = m->w->engine;
-	struct buffer *b = m->e->encoded;
+	struct workers *all = m->w->all;
+	struct buffer *b = m->o->encoded;
 
-	m->e->encoded = NULL;
-	room_count_kept(engine, memory_cost(d->bytes));
+	m->o->encoded = NULL;
+	budget_count_kept(all->use.budget, memory_cost(d->bytes));
 	adopt(m, d, b, d->bytes);
 }
 
-/* The entry after a decode that went well. Lock held, not meanwhile. */
+/* The original after a decode that went well. Lock held, not meanwhile. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
-	struct engine *engine = m->w->engine;
-	struct entry *e = m->e;
+	struct workers *all = m->w->all;
+	struct original *o = m->o;
 
-	e->picture.verified = true;
+	o->picture.verified = true;
 	if (!m->more)
-		entry_drop_encoded(engine, e);
-	else if (engine->s.plain)
+		original_drop_encoded(all->use.pool, o);
+	else if (all->use.s->plain)
 		keep_encoded(m, d);
 	else if (m->keep)
 		adopt(m, d, m->keep, m->layout.bytes);
-	else if (engine->s.c.echo_point != REFRAIN_ECHO_BEFORE)
-		keep_copy(m, d, place_of(engine, m->s), engine->s.sample_bytes);
-	else if (!sample_is_jpeg(&engine->s, &e->picture))
+	else if (all->use.s->c.echo_point != REFRAIN_ECHO_BEFORE)
+		keep_copy(m, d, place_of(all, m->s), all->use.s->sample_bytes);
+	else if (!sample_is_jpeg(all->use.s, &o->picture))
 		keep_copy(m, d, d->data, d->bytes);
-	if (e->state == ENTRY_KEPT)
+	if (o->state == ORIGINAL_KEPT)
 		return;
-	if (m->more && room_for_encoded(engine)) {
-		entry_state(engine, e, ENTRY_ENCODED);
+	if (m->more && budget_for_encoded(all->use.budget)) {
+		original_state(all->use.pool, o, ORIGINAL_ENCODED);
 		return;
 	}
-	entry_drop_encoded(engine, e);
-	entry_state(engine, e, ENTRY_ABSENT);
+	original_drop_encoded(all->use.pool, o);
+	original_state(all->use.pool, o, ORIGINAL_ABSENT);
 }
 
 static void give_back_keep(struct make *m, size_t bytes)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 
 	if (!m->keep)
 		return;
-	entries_drop(engine->entries, memory_cost(bytes));
-	memory_put(&engine->memory, m->keep);
+	originals_drop(all->use.pool, memory_cost(bytes));
+	memory_put(all->use.memory, m->keep);
 	m->keep = NULL;
+}
+
+/* As budget_to_work(), for what find_layout() says. */
+static int take_room(struct make *m)
+{
+	struct need need = {
+		.scratch_bytes = m->keep ? 0 : m->layout.bytes,
+		.extra_bytes = m->layout.extra_bytes,
+		.held_cost = memory_cost(m->o->encoded->bytes),
+	};
+
+	if (m->keep)
+		need.held_cost += memory_cost(m->keep->bytes);
+	return budget_to_work(m->w->all->use.budget, m->w->desk, &need);
 }
 
 /* Memory for what find_layout() says, in the pool or in scratch. */
 static int find_room(struct make *m)
 {
-	struct engine *engine = m->w->engine;
-	bool pool = m->more && sample_is_jpeg(&engine->s, &m->e->picture) &&
-		engine->s.c.echo_point == REFRAIN_ECHO_BEFORE;
+	struct workers *all = m->w->all;
+	bool pool = m->more && sample_is_jpeg(all->use.s, &m->o->picture) &&
+		all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE;
 	size_t bytes = m->layout.bytes;
 	int rc;
 
 	if (pool)
-		m->keep = room_to_keep(engine, bytes);
+		m->keep = budget_to_keep(all->use.budget, bytes);
 	if (!m->keep)
 		find_layout(m, false); /* this serving's part alone will do */
-	rc = room_to_work(m);
+	rc = take_room(m);
 	if (rc == -E2BIG && m->keep) {
 		give_back_keep(m, bytes);
 		find_layout(m, false);
-		rc = room_to_work(m);
+		rc = take_room(m);
 	}
 	if (rc < 0)
 		give_back_keep(m, bytes);
@@ -363,42 +389,37 @@ static int find_room(struct make *m)
 
 static int probe(struct make *m, struct error *err)
 {
-	struct engine *engine = m->w->engine;
-	struct encoded in = encoded_of(m->e);
-	struct seeds all = {0, crops(m), seed_of_serving, m};
+	struct workers *all = m->w->all;
+	struct encoded in = encoded_of(m->o);
+	struct seeds every = {0, crops(m), seed_of_serving, m};
 	int rc;
 
-	turn_unlock(&engine->turn);
-	rc = sample_probe(m->w->sampler, &m->e->picture, &in, &all, err);
+	turn_unlock(all->use.turn);
+	rc = sample_probe(m->w->sampler, &m->o->picture, &in, &every, err);
 	if (rc == 0)
 		find_layout(m, true);
-	turn_lock(&engine->turn);
+	turn_lock(all->use.turn);
 	return rc;
-}
-
-static void wait_on(struct make *m)
-{
-	m->s->state = SERVING_WAITS;
-	list_add_tail(&m->e->waiting, &m->s->node);
 }
 
 /* Decode in the room that there is now: as decode_and_make(). */
 static int decode_in_room(struct make *m, int *status, struct error *err)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 	struct decoded d;
 	int rc;
 
-	turn_unlock(&engine->turn);
+	turn_unlock(all->use.turn);
 	rc = decode_and_make(m, &d, status, err);
-	turn_lock(&engine->turn);
+	turn_lock(all->use.turn);
 	if (rc) {
 		give_back_keep(m, m->layout.bytes);
 	} else {
-		count_decode(engine, m);
+		count_decode(all, m);
 		settle_decoded(m, &d);
 	}
-	room_done(m);
+	budget_done(all->use.budget, m->w->desk, m->layout.extra_bytes);
+	m->layout.extra_bytes = 0;
 	return rc;
 }
 
@@ -416,44 +437,43 @@ static int make_once(struct make *m, int *status, struct error *err)
 /* False: it failed, or waits; what is to be done then is done. */
 static bool make_from_file(struct make *m)
 {
-	struct engine *engine = m->w->engine;
+	struct workers *all = m->w->all;
 	struct error err = {""};
 	int status = 0, rc = make_once(m, &status, &err);
 
 	if (rc == REFRAIN_DECLINE) {
-		m->e->picture.declined = true;
+		m->o->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
 	if (rc == -EAGAIN || rc == -ECANCELED) {
-		wait_on(m);
-		entry_state(engine, m->e, ENTRY_ENCODED);
-		entry_settle(engine, m->e);
+		original_wait(m->o, m->s);
+		original_state(all->use.pool, m->o, ORIGINAL_ENCODED);
+		original_settle(all->use.pool, m->o);
 		return false;
 	}
-	if (engine->alone == m->w)
-		engine->alone = NULL;
+	budget_give_back(all->use.budget, m->w->desk);
 	if (rc < 0) {
-		wait_on(m);
-		entry_fail(engine, m->e, rc, "decode", err.msg);
+		original_wait(m->o, m->s);
+		damage_fail(all->use.damage, m->o, rc, "decode", err.msg);
 		return false;
 	}
-	count_augment(engine, m);
-	note_augment(engine, m->s, status);
-	fill_place(
-		engine, m->s, status || !m->e->attempt ? status : m->e->error);
+	count_augment(all, m);
+	note_augment(all, m->s, status);
+	fill_place(all, m->s, status || !m->o->attempt ? status : m->o->error);
 	return true;
 }
 
-bool serving_make(struct worker *w, struct serving *s, enum entry_state state)
+bool serving_make(
+	struct worker *w, struct serving *s, enum original_state state)
 {
-	struct make m = {.w = w, .s = s, .e = s->entry};
+	struct make m = {.w = w, .s = s, .o = s->original};
 
-	m.more = m.e->left > 1;
+	m.more = m.o->left > 1;
 	switch (state) {
-	case ENTRY_KEPT:
+	case ORIGINAL_KEPT:
 		make_from_kept(&m);
 		return true;
-	case ENTRY_FAILED:
+	case ORIGINAL_FAILED:
 		make_nothing(&m);
 		return true;
 	default:

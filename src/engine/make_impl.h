@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns encoded bytes into a sample: decodes, augments, and keeps data for
- * later servings. decode.h and augment.h have the arithmetic; here the memory
- * is managed. Owned by a worker; functions that need the loader's lock say so.
+ * Shared by worker.c, which has the threads, and make.c, which makes one
+ * serving from what its original holds.
  */
 #ifndef ENGINE_MAKE_IMPL_H
 #define ENGINE_MAKE_IMPL_H
 
-#include "engine/engine_impl.h"
+#include <pthread.h>
+#include <sched.h>
 
-/* The state of decoding one entry for one serving. */
-struct make {
-	struct worker *w;
-	struct serving *s;
-	struct entry *e;
-	bool more; /* there are servings to come */
-	struct sample_layout layout;
-	struct buffer *keep; /* decode into that, or NULL: scratch */
-	uint64_t decode_ns, augment_ns;
+#include "engine/workers_impl.h"
+#include "sample/sample.h"
+
+/* A thread that decodes and augments. */
+struct worker {
+	struct workers *all;
+	pthread_t thread;
+	bool started;
+	struct sampler *sampler;
+	struct desk *desk;
 };
 
-/* -- room.c: memory for it; lock held -- */
+struct workers {
+	/* Set once. */
+	struct workers_config use;
+	struct planner *planner;
+	struct echoes *echoes;
+	cpu_set_t cpus; /* that they may run on */
+	struct worker *table;
+	uint32_t count;
+	uint32_t running; /* the lock */
+};
 
-/* Room in the pool for what is kept, or NULL. */
-struct buffer *room_to_keep(struct engine *engine, size_t bytes);
-/* One more is kept, in so many bytes. */
-void room_count_kept(struct engine *engine, uint64_t cost);
-/* May the encoded bytes stay, for later? */
-bool room_for_encoded(const struct engine *engine);
 /*
- * Scratch memory for decoding, and the extra bytes: waits if it must. 0,
- * -EAGAIN: another worker has all memory for itself, try later; -E2BIG: it
- * does not fit; -ECANCELED.
+ * Make a serving, whose original is as the state says: KEPT, FAILED, or ENCODED
+ * and WORKING now for this worker. The turn's lock is held before and after,
+ * not meanwhile. False: the original failed or was put back, the serving waits
+ * on.
  */
-int room_to_work(struct make *m);
-/* Release the memory that room_to_work() charged. */
-void room_done(struct make *m);
+bool serving_make(
+	struct worker *w, struct serving *s, enum original_state state);
 
 #endif

@@ -12,18 +12,10 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "engine/engine_impl.h"
-#include "mount_help/mount_help.h"
 
 /* The share of damaged examples is checked from this many examples on, or from
  * the end of an epoch on. */
 #define DAMAGE_EXAMPLES 1000
-
-static struct step *finished(const struct engine *engine)
-{
-	struct step *st = steps_oldest(engine->steps);
-
-	return st && !st->left ? st : NULL;
-}
 
 static bool all_lent(const struct engine *engine)
 {
@@ -32,28 +24,31 @@ static bool all_lent(const struct engine *engine)
 
 static bool at_end(const struct engine *engine)
 {
-	return engine->planner.at_end && !steps_oldest(engine->steps);
+	return planner_at_end(engine->planner) && !steps_oldest(engine->steps);
 }
 
-bool loader_is_ready(const struct engine *engine)
+bool engine_is_ready(const struct engine *engine)
 {
-	return engine->closing || engine->stopped || finished(engine) ||
-		at_end(engine) || all_lent(engine);
+	return outcome_closing(engine->outcome) ||
+		outcome_stopped(engine->outcome) ||
+		steps_finished(engine->steps) || at_end(engine) ||
+		all_lent(engine);
 }
 
 /* A batch has failed for good. */
 static int stop(struct engine *engine, const struct step *st)
 {
-	engine->stopped = st->error;
-	engine->failure = (struct refrain_failure){
+	struct refrain_failure failure = {
 		.error = st->error,
 		.stage = st->error_stage,
 		.index = st->error_index,
 		.step = st->number,
 	};
-	(void)error_set(&engine->message, st->error, "step %" PRIu64 ": %s",
-		st->number, st->why ? st->why : "%m");
-	return engine->stopped;
+
+	outcome_fail(engine->outcome, &failure);
+	(void)error_set(outcome_message(engine->outcome), st->error,
+		"step %" PRIu64 ": %s", st->number, st->why ? st->why : "%m");
+	return outcome_stop(engine->outcome, st->error);
 }
 
 /*
@@ -63,7 +58,7 @@ static int stop(struct engine *engine, const struct step *st)
  */
 static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
-	uint64_t share = engine->examples / engine->s.c.world;
+	uint64_t share = dataset_count(engine->dataset) / engine->s.c.world;
 	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
 	uint64_t fresh = meter_stats(engine->meter)->fresh + st->fresh;
 	uint64_t damaged = meter_damaged_fresh(engine->meter) + st->damaged;
@@ -74,26 +69,27 @@ static bool is_too_damaged(const struct engine *engine, const struct step *st)
 
 static int stop_too_damaged(struct engine *engine, const struct step *st)
 {
-	engine->stopped = -EBADMSG;
-	(void)error_set(&engine->message, -EBADMSG,
+	(void)error_set(outcome_message(engine->outcome), -EBADMSG,
 		"step %" PRIu64 ": %" PRIu64 " of %" PRIu64
 		" examples are damaged, more than max_damage allows (%g %%); "
 		"the last: %s",
 		st->number, meter_damaged_fresh(engine->meter) + st->damaged,
 		meter_stats(engine->meter)->fresh + st->fresh,
-		100 * engine->s.c.max_damage, engine->damage.msg);
-	return engine->stopped;
+		100 * engine->s.c.max_damage,
+		outcome_damage(engine->outcome)->msg);
+	return outcome_stop(engine->outcome, -EBADMSG);
 }
 
 /* 1, 0, -errno, or -EAGAIN: it would wait. */
 static int look(struct engine *engine)
 {
-	struct step *st = finished(engine);
+	struct step *st = steps_finished(engine->steps);
 
-	if (engine->closing)
-		return error_set(&engine->message, -ESHUTDOWN, "it is closed");
-	if (engine->stopped)
-		return engine->stopped;
+	if (outcome_closing(engine->outcome))
+		return error_set(outcome_message(engine->outcome), -ESHUTDOWN,
+			"it is closed");
+	if (outcome_stopped(engine->outcome))
+		return outcome_stopped(engine->outcome);
 	if (st && st->error)
 		return stop(engine, st);
 	if (st)
@@ -102,7 +98,7 @@ static int look(struct engine *engine)
 	if (at_end(engine))
 		return 0;
 	if (all_lent(engine))
-		return error_set(&engine->message, -EBUSY,
+		return error_set(outcome_message(engine->outcome), -EBUSY,
 			"all %u batches are lent: release one",
 			lender_count(engine->lender));
 	return -EAGAIN;
@@ -110,7 +106,7 @@ static int look(struct engine *engine)
 
 static int timed_out(struct engine *engine, uint64_t called_ns)
 {
-	watch_describe(engine, &engine->message, -ETIMEDOUT,
+	watch_describe(engine->steps, engine->outcome,
 		engine->waited_ns + clock_now_ns() - called_ns);
 	return -ETIMEDOUT;
 }
@@ -157,7 +153,7 @@ static bool is_exception(const struct engine *engine, const struct step *st)
 
 	if (!st->duplicates)
 		return false;
-	schedule_facts(&engine->planner.schedule, &facts);
+	schedule_facts(&engine->schedule, &facts);
 	return facts.apart && st->number == facts.exception_step;
 }
 
@@ -184,7 +180,7 @@ static void count_returned(
 
 	engine_tick(engine);
 	meter_returned(engine->meter, &counts);
-	echo_returned(engine);
+	echo_returned(engine->echoes, reader_is_full(engine->reader));
 }
 
 static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
@@ -214,7 +210,7 @@ static void leave(struct engine *engine)
 {
 	LOCK_SCOPE(&engine->turn.lock);
 	engine->callers--;
-	if (engine->closing)
+	if (outcome_closing(engine->outcome))
 		turn_wake_closer(&engine->turn);
 }
 
@@ -225,7 +221,7 @@ int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms)
 
 	turn_lock(&engine->turn);
 	engine->callers++;
-	engine->failure.error = engine->stopped ? engine->failure.error : 0;
+	outcome_begin_call(engine->outcome);
 	rc = wait_for_step(engine, timeout_ms, called_ns);
 	/* A caller that waits in several calls has waited in all of them. */
 	if (rc == -ETIMEDOUT)
@@ -234,6 +230,25 @@ int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms)
 		*out = hand_over(engine, called_ns - engine->waited_ns);
 	if (rc == 1)
 		engine->waited_ns = 0;
+	turn_unlock(&engine->turn);
+	leave(engine);
+	return rc;
+}
+
+int engine_take(
+	struct engine *engine, struct lent_batch **out, uint64_t since_ns)
+{
+	uint64_t called_ns = since_ns ? since_ns : clock_now_ns();
+	int rc;
+
+	turn_lock(&engine->turn);
+	engine->callers++;
+	outcome_begin_call(engine->outcome);
+	rc = look(engine);
+	if (rc == -EAGAIN)
+		rc = timed_out(engine, called_ns);
+	if (rc == 1)
+		*out = hand_over(engine, called_ns);
 	turn_unlock(&engine->turn);
 	leave(engine);
 	return rc;

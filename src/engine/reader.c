@@ -2,11 +2,11 @@
 /*
  * Reading a file: open, read to the end, close, each an operation of
  * base/uring. Shards and raw files stay open. Which file is next is
- * reader_next.c's. Entered by the ring's threads, which take the loader's lock.
+ * reader_next.c's. Entered by the ring's threads, which take the turn's lock.
  *
  *	free -> opening -> reading -> closing -> free
  *	          |           |  (shard: no opening, no closing)
- *	          +-----------+--> failed: again, or entry_fail()
+ *	          +-----------+--> failed: again, or damage_fail()
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/engine_impl.h"
+#include "base/lock.h"
+#include "engine/read_impl.h"
 
 #define TRIES_MAX 2
 /* An operation reads no more at a time. */
@@ -25,39 +26,37 @@ static void on_open(struct uring_op *op, int res);
 static void on_read(struct uring_op *op, int res);
 static void on_close(struct uring_op *op, int res);
 
-static struct read_op *of(struct uring_op *op)
-{
-	return CONTAINER_OF(op, struct read_op, op);
-}
-
 /* -- Operations, which begin when the lock has been released ----------------
  */
 
-void reader_queue(struct engine *engine, struct read_op *r,
+void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r))
 {
 	r->begin = begin;
 	r->next = NULL;
-	*engine->reader.queued_end = r;
-	engine->reader.queued_end = &r->next;
+	*reader->queued_end = r;
+	reader->queued_end = &r->next;
 }
 
-struct read_op *reader_take_queued(struct engine *engine)
+struct read_op *reader_take(struct reader *reader)
 {
-	struct read_op *first = engine->reader.queued;
+	struct read_op *first = reader->queued;
 
-	engine->reader.queued = NULL;
-	engine->reader.queued_end = &engine->reader.queued;
+	ASSERT_HELD(&reader->use.turn->lock);
+	reader->beginning += first != NULL;
+	reader->queued = NULL;
+	reader->queued_end = &reader->queued;
 	return first;
 }
 
 /* Once begun, it may end and be used again at any time. */
-void reader_begin(struct read_op *first)
+bool reader_begin(struct reader *reader, struct read_op *first)
 {
 	for (struct read_op *r = first, *next; r; r = next) {
 		next = r->next;
 		r->begin(r);
 	}
+	return --reader->beginning == 0;
 }
 
 static void begin_close(struct read_op *r)
@@ -70,7 +69,7 @@ static void begin_read(struct read_op *r)
 {
 	size_t room = r->buffer->bytes - r->got;
 
-	if (!r->entry->example.whole)
+	if (!r->original->example.whole)
 		room = r->want - r->got;
 	r->op.done = on_read;
 	uring_read(r->ring, &r->op, r->fd, r->buffer->data + r->got,
@@ -80,43 +79,44 @@ static void begin_read(struct read_op *r)
 static void begin_open(struct read_op *r)
 {
 	r->op.done = on_open;
-	uring_open(
-		r->ring, &r->op, r->dir_fd, r->entry->example.file, O_RDONLY);
+	uring_open(r->ring, &r->op, r->dir_fd, r->original->example.file,
+		O_RDONLY);
 }
 
 /* -- Its end ----------------------------------------------------------------
  */
 
-static void release_op(struct engine *engine, struct read_op *r)
+static void release_op(struct reader *reader, struct read_op *r)
 {
 	r->busy = false;
-	r->entry = NULL;
-	r->next = engine->reader.free;
-	engine->reader.free = r;
-	engine->reader.busy--;
+	r->original = NULL;
+	r->next = reader->free;
+	reader->free = r;
+	reader->busy--;
 }
 
-/* The entry goes its way; the file, if it is not shared, is closed. */
-static struct entry *part(struct engine *engine, struct read_op *r)
+/* The original goes its way; the file, if it is not shared, is closed. */
+static struct original *part(struct reader *reader, struct read_op *r)
 {
-	struct entry *e = r->entry;
+	struct original *o = r->original;
 	int fd = r->fd;
-	uint64_t ns = meter_now_ns(engine->meter) - r->started_ns;
+	uint64_t ns = meter_now_ns(reader->use.meter) - r->started_ns;
 
-	meter_stats(engine->meter)->stages[REFRAIN_STAGE_READ].busy_ns += ns;
-	r->entry = NULL;
-	engine->reader.reading--;
+	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].busy_ns +=
+		ns;
+	r->original = NULL;
+	budget_end_read(reader->use.budget);
 	r->fd = -1;
 	if (fd < 0 || r->shared_fd) {
-		release_op(engine, r);
-	} else if (engine->closing) {
+		release_op(reader, r);
+	} else if (outcome_closing(reader->use.outcome)) {
 		(void)close(fd); /* was only read */
-		release_op(engine, r);
+		release_op(reader, r);
 	} else {
 		r->fd_closing = fd;
-		reader_queue(engine, r, begin_close);
+		reader_queue(reader, r, begin_close);
 	}
-	return e;
+	return o;
 }
 
 static bool may_pass(int rc)
@@ -135,124 +135,125 @@ static bool lack_descriptors(struct reader *reader, int rc)
 }
 
 /* Lock taken by the caller. */
-static void read_failed(struct engine *engine, struct read_op *r, int rc)
+static void read_failed(struct reader *reader, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
-	struct entry *e = part(engine, r);
+	struct original *o = part(reader, r);
 	struct error why;
 
-	memory_put(&engine->memory, buffer);
-	if (engine->closing)
+	memory_put(reader->use.memory, buffer);
+	if (outcome_closing(reader->use.outcome))
 		return;
-	if (rc == -ENOBUFS || lack_descriptors(&engine->reader, rc) ||
-		(may_pass(rc) && e->tries++ < TRIES_MAX)) {
-		entry_state(engine, e, ENTRY_ABSENT);
-		entry_list(engine, e, e->planned ? ON_URGENT : ON_AHEAD);
+	if (rc == -ENOBUFS || lack_descriptors(reader, rc) ||
+		(may_pass(rc) && o->tries++ < TRIES_MAX)) {
+		original_state(reader->use.pool, o, ORIGINAL_ABSENT);
+		original_list(
+			reader->use.pool, o, o->planned ? ON_URGENT : ON_AHEAD);
 		return;
 	}
 	if (rc == -EBADMSG)
 		(void)error_set(&why, rc, "the file ends within it");
 	else
 		(void)error_set(&why, rc, "%m");
-	entry_fail(engine, e, rc, "read", why.msg);
+	damage_fail(reader->use.damage, o, rc, "read", why.msg);
 }
 
 /* A record's label is its first bytes. */
-static void take_label(struct engine *engine, struct entry *e)
+static void take_label(struct reader *reader, struct original *o)
 {
 	uint64_t label = 0;
 
-	if (!e->example.label_in_record)
+	if (!o->example.label_in_record)
 		return;
-	for (uint32_t i = 0; i < engine->s.c.label_bytes; i++)
-		label |= (uint64_t)e->encoded->data[i] << (8 * i);
-	e->label = (int64_t)label;
-	e->skip = engine->s.c.label_bytes;
-	e->encoded_bytes -= e->skip;
+	for (uint32_t i = 0; i < reader->use.s->c.label_bytes; i++)
+		label |= (uint64_t)o->encoded->data[i] << (8 * i);
+	o->label = (int64_t)label;
+	o->skip = reader->use.s->c.label_bytes;
+	o->encoded_bytes -= o->skip;
 }
 
 /* Sizes are guessed before a first read: give back what was too much. */
-static struct buffer *fit(struct engine *engine, struct buffer *b, size_t bytes)
+static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
 {
 	struct buffer *less;
 
 	if (memory_cost(bytes) * 8 > memory_cost(b->bytes) * 5)
 		return b;
-	less = memory_get(&engine->memory, bytes);
+	less = memory_get(reader->use.memory, bytes);
 	if (!less)
 		return b;
 	memcpy(less->data, b->data, bytes);
-	memory_put(&engine->memory, b);
+	memory_put(reader->use.memory, b);
 	return less;
 }
 
 /* An unchanged speed also ends a lasting burst. */
-static void time_read(struct engine *engine)
+static void time_read(struct reader *r)
 {
-	struct reader *r = &engine->reader;
+	uint32_t reading = budget_reading(r->use.budget), timed;
 	uint64_t ns;
-	uint32_t timed;
 
-	if (!r->full && !(r->burst.since && r->reading > r->allowed / 4)) {
+	if (!r->full && !(r->burst.since && reading > r->allowed / 4)) {
 		r->burst = (struct auto_burst){0};
 		return;
 	}
-	timed = auto_burst_read(&r->burst, meter_now_ns(engine->meter), &ns);
-	meter_timed(engine->meter, timed, ns);
+	timed = auto_burst_read(&r->burst, meter_now_ns(r->use.meter), &ns);
+	meter_timed(r->use.meter, timed, ns);
 }
 
-static void read_whole(struct engine *engine, struct read_op *r)
+static void read_whole(struct reader *reader, struct read_op *r)
 {
-	struct refrain_stats *out = meter_stats(engine->meter);
+	struct refrain_stats *out = meter_stats(reader->use.meter);
 	struct buffer *buffer = r->buffer;
 	size_t bytes = r->got;
-	struct entry *e = part(engine, r);
+	struct original *o = part(reader, r);
 
-	if (engine->closing) {
-		memory_put(&engine->memory, buffer);
+	if (outcome_closing(reader->use.outcome)) {
+		memory_put(reader->use.memory, buffer);
 		return;
 	}
-	e->encoded = fit(engine, buffer, bytes);
-	e->encoded_bytes = bytes;
-	e->size_hint = bytes + e->example.whole;
-	take_label(engine, e);
-	time_read(engine);
+	o->encoded = fit(reader, buffer, bytes);
+	o->encoded_bytes = bytes;
+	o->size_hint = bytes + o->example.whole;
+	take_label(reader, o);
+	time_read(reader);
 	out->files_read++;
 	out->bytes_read += bytes;
-	out->rereads += e->was_read;
-	e->was_read = true;
+	out->rereads += o->was_read;
+	o->was_read = true;
 	out->stages[REFRAIN_STAGE_READ].items++;
 	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
-	meter_file(engine->meter, memory_cost(bytes), engine->reader.full);
-	entry_state(engine, e, ENTRY_ENCODED);
-	entry_settle(engine, e);
+	meter_file(reader->use.meter, memory_cost(bytes), reader->full);
+	original_state(reader->use.pool, o, ORIGINAL_ENCODED);
+	original_settle(reader->use.pool, o);
 }
 
-void reader_read(struct engine *engine, struct read_op *r)
+void reader_read(struct reader *reader, struct read_op *r)
 {
-	r->ring = engine->reader.ring;
-	reader_queue(engine, r, begin_read);
+	r->ring = reader->ring;
+	reader_queue(reader, r, begin_read);
 }
 
 /* There is more of it. -ENOBUFS: no room now, to be read later. */
-static int grow(struct engine *engine, struct read_op *r)
+static int grow(struct reader *reader, struct read_op *r)
 {
-	struct buffer *more = memory_get(&engine->memory, r->buffer->bytes * 2);
+	struct buffer *more =
+		memory_get(reader->use.memory, r->buffer->bytes * 2);
 
-	r->entry->size_hint = r->buffer->bytes * 2;
+	r->original->size_hint = r->buffer->bytes * 2;
 	if (!more)
 		return -ENOBUFS;
 	memcpy(more->data, r->buffer->data, r->got);
-	memory_put(&engine->memory, r->buffer);
+	memory_put(reader->use.memory, r->buffer);
 	r->buffer = more;
 	return 0;
 }
 
 /* 1: all is there. 0: it goes on. -errno. */
-static int got_some(struct engine *engine, struct read_op *r, size_t n)
+static int got_some(struct reader *reader, struct read_op *r, size_t n)
 {
 	r->got += n;
-	if (!r->entry->example.whole) {
+	if (!r->original->example.whole) {
 		if (r->got == r->want)
 			return 1;
 		return n ? 0 : -EBADMSG;
@@ -260,33 +261,32 @@ static int got_some(struct engine *engine, struct read_op *r, size_t n)
 	/* The size that was expected, and room was left: that is the end. */
 	if (n == 0 || (r->got == r->want && r->got < r->buffer->bytes))
 		return 1;
-	return r->got == r->buffer->bytes ? grow(engine, r) : 0;
+	return r->got == r->buffer->bytes ? grow(reader, r) : 0;
 }
 
 static void on_read(struct uring_op *op, int res)
 {
-	struct read_op *r = of(op);
-	struct engine *engine = r->engine;
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
 	int rc;
 
-	turn_lock(&engine->turn);
-	rc = engine->closing ? -ECANCELED : res;
+	turn_lock(reader->use.turn);
+	rc = outcome_closing(reader->use.outcome) ? -ECANCELED : res;
 	if (rc >= 0)
-		rc = got_some(engine, r, (size_t)res);
+		rc = got_some(reader, r, (size_t)res);
 	if (rc == 0)
-		reader_read(engine, r);
+		reader_read(reader, r);
 	else if (rc < 0)
-		read_failed(engine, r, rc);
+		read_failed(reader, r, rc);
 	else
-		read_whole(engine, r);
-	turn_unlock(&engine->turn);
+		read_whole(reader, r);
+	turn_unlock(reader->use.turn);
 }
 
 /* Keep the first descriptors of shards that there are. */
-static void share_fd(struct engine *engine, struct read_op *r)
+static void share_fd(struct reader *reader, struct read_op *r)
 {
-	struct reader *reader = &engine->reader;
-	const struct example *ex = &r->entry->example;
+	const struct example *ex = &r->original->example;
 
 	if (ex->whole || ex->shard >= reader->shards_max ||
 		reader->shard_fds[ex->shard] >= 0)
@@ -317,66 +317,66 @@ static uint64_t size_of_open(const struct read_op *r, int fd)
 
 /* A buffer of that size, and one byte more, if there is one; else grow() will
  * have to see to it. */
-static void take_size(struct engine *engine, struct read_op *r, size_t bytes)
+static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes + 1);
 	struct buffer *b;
 
 	r->want = bytes;
-	r->entry->size_hint = bytes + 1;
+	r->original->size_hint = bytes + 1;
 	if (cost == memory_cost(r->buffer->bytes))
 		return;
-	b = memory_get(&engine->memory, bytes + 1);
+	b = memory_get(reader->use.memory, bytes + 1);
 	if (!b)
 		return;
-	memory_put(&engine->memory, r->buffer);
+	memory_put(reader->use.memory, r->buffer);
 	r->buffer = b;
 }
 
 static void on_open(struct uring_op *op, int res)
 {
-	struct read_op *r = of(op);
-	struct engine *engine = r->engine;
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
 	uint64_t bytes = size_of_open(r, res);
 
-	turn_lock(&engine->turn);
+	turn_lock(reader->use.turn);
 	if (res >= 0)
 		r->fd = res;
-	if (res < 0 || engine->closing) {
-		read_failed(engine, r, res < 0 ? res : -ECANCELED);
+	if (res < 0 || outcome_closing(reader->use.outcome)) {
+		read_failed(reader, r, res < 0 ? res : -ECANCELED);
 	} else {
-		share_fd(engine, r);
+		share_fd(reader, r);
 		if (bytes)
-			take_size(engine, r, bytes);
-		reader_read(engine, r);
+			take_size(reader, r, bytes);
+		reader_read(reader, r);
 	}
-	turn_unlock(&engine->turn);
+	turn_unlock(reader->use.turn);
 }
 
-void reader_done(struct engine *engine, struct read_op *r)
+void reader_done(struct reader *reader, struct read_op *r)
 {
-	read_whole(engine, r);
+	read_whole(reader, r);
 }
 
-void reader_cancel(struct engine *engine, struct read_op *r)
+void reader_cancel(struct reader *reader, struct read_op *r)
 {
-	read_failed(engine, r, -ECANCELED);
+	read_failed(reader, r, -ECANCELED);
 }
 
 static void on_close(struct uring_op *op, int res)
 {
-	struct read_op *r = of(op);
-	struct engine *engine = r->engine;
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
 
 	(void)res; /* was only read */
-	turn_lock(&engine->turn);
-	release_op(engine, r);
-	turn_unlock(&engine->turn);
+	turn_lock(reader->use.turn);
+	release_op(reader, r);
+	turn_unlock(reader->use.turn);
 }
 
-void reader_open(struct engine *engine, struct read_op *r)
+void reader_open(struct reader *reader, struct read_op *r)
 {
-	r->ring = engine->reader.ring;
-	r->dir_fd = dataset_dir(engine->dataset);
-	reader_queue(engine, r, begin_open);
+	r->ring = reader->ring;
+	r->dir_fd = dataset_dir(reader->use.dataset);
+	reader_queue(reader, r, begin_open);
 }

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/engine_impl.h"
-#include "mount_help/mount_help.h"
+#include "engine/read_impl.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -31,10 +30,9 @@ static bool is_local(uint32_t fs_type)
 }
 
 /* Shards may take half of the descriptors that the process may have. */
-static int shards_init(struct engine *engine)
+static int shards_init(struct reader *reader)
 {
-	struct reader *reader = &engine->reader;
-	uint32_t n = dataset_shards(engine->dataset);
+	uint32_t n = dataset_shards(reader->use.dataset);
 	struct rlimit rl;
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && n > rl.rlim_cur / 2)
@@ -48,30 +46,48 @@ static int shards_init(struct engine *engine)
 	return 0;
 }
 
-int reader_init(struct engine *engine, struct error *err)
+uint64_t reader_bytes(uint32_t reads)
 {
-	struct reader *reader = &engine->reader;
-	uint32_t n = engine->s.c.reads_ahead;
-	int rc;
+	return sizeof(struct reader) + reads * sizeof(struct read_op);
+}
 
-	reader->local = is_local(dataset_fs_type(engine->dataset));
+int reader_new(struct reader **out, const struct reader_config *config)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+	uint32_t n = config->s->c.reads_ahead;
+
+	*out = reader;
+	if (!reader)
+		return -ENOMEM;
+	reader->use = *config;
+	reader->local = is_local(dataset_fs_type(config->dataset));
 	reader->depth = reader->allowed = n;
 	reader->queued_end = &reader->queued;
 	reader->ops = calloc(n, sizeof(*reader->ops));
-	if (!reader->ops || shards_init(engine) < 0)
-		return error_set(err, -ENOMEM, "no memory for the reads");
+	if (!reader->ops || shards_init(reader) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
 		struct read_op *r = &reader->ops[i];
 
-		r->engine = engine;
+		r->reader = reader;
 		r->next = reader->free;
 		reader->free = r;
 	}
-	rc = reader->local ? uring_new(&reader->ring, n, n)
-			   : uring_new_threads(&reader->ring, n);
-	if (rc < 0)
-		return error_set(err, rc, "cannot start reading: %m");
 	return 0;
+}
+
+int reader_start(struct reader *reader, struct error *err)
+{
+	uint32_t n = reader->depth;
+	int rc = reader->local ? uring_new(&reader->ring, n, n)
+			       : uring_new_threads(&reader->ring, n);
+
+	return rc < 0 ? error_set(err, rc, "cannot start reading: %m") : 0;
+}
+
+struct uring *reader_ring(const struct reader *reader)
+{
+	return reader->ring;
 }
 
 static uint64_t time_left(uint64_t until_ns)
@@ -81,51 +97,53 @@ static uint64_t time_left(uint64_t until_ns)
 	return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
-uint32_t reader_stop(struct engine *engine, uint64_t wait_ns)
+uint32_t reader_stop(struct reader *reader, uint64_t wait_ns)
 {
-	struct reader *reader = &engine->reader;
 	uint64_t until_ns = clock_now_ns() + wait_ns;
 	struct uring *direct;
 	uint32_t left = 0;
 
 	if (!reader->ring)
 		return 0;
-	turn_lock(&engine->turn);
+	turn_lock(reader->use.turn);
 	while (reader->beginning > 0)
-		(void)turn_wait_until(&engine->turn, TURN_CLOSER, UINT64_MAX);
-	direct = help_ring(engine->help);
+		(void)turn_wait_until(
+			reader->use.turn, TURN_CLOSER, UINT64_MAX);
+	direct = help_ring(reader->use.help);
 	for (uint32_t i = 0; i < reader->depth; i++)
-		if (reader->ops[i].busy && reader->ops[i].entry)
+		if (reader->ops[i].busy && reader->ops[i].original)
 			uring_cancel(reader->ops[i].ring, &reader->ops[i].op);
-	turn_unlock(&engine->turn);
+	turn_unlock(reader->use.turn);
 	if ((!direct || direct == reader->ring ||
 		    uring_free(direct, wait_ns)) &&
 		uring_free(reader->ring, time_left(until_ns))) {
 		reader->ring = NULL;
 		return 0;
 	}
-	turn_lock(&engine->turn);
+	turn_lock(reader->use.turn);
 	for (uint32_t i = 0; i < reader->depth; i++)
 		left += reader->ops[i].busy;
-	turn_unlock(&engine->turn);
+	turn_unlock(reader->use.turn);
 	return left ? left : 1;
 }
 
-uint64_t reader_cpu_ns(const struct engine *engine)
+uint64_t reader_cpu_ns(const struct reader *reader)
 {
-	struct uring *ring = engine->reader.ring,
-		     *direct = help_ring(engine->help);
+	struct uring *ring = reader->ring,
+		     *direct = help_ring(reader->use.help);
 	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
 
 	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;
 }
 
-void reader_release(struct engine *engine)
+void reader_free(struct reader *reader)
 {
-	for (uint32_t i = 0; i < engine->reader.shards_max; i++)
-		if (engine->reader.shard_fds[i] >= 0)
-			(void)close(
-				engine->reader.shard_fds[i]); /* only read */
-	free(engine->reader.shard_fds);
-	free(engine->reader.ops);
+	for (uint32_t i = 0; reader && i < reader->shards_max; i++)
+		if (reader->shard_fds[i] >= 0)
+			(void)close(reader->shard_fds[i]); /* only read */
+	if (reader) {
+		free(reader->shard_fds);
+		free(reader->ops);
+	}
+	free(reader);
 }

@@ -2,63 +2,61 @@
 /*
  * Which file is read next, and into how much memory. What planned servings wait
  * for comes first; what is read ahead leaves a quarter of the memory alone.
- * Entered by whoever made something wanted or gave something back, under the
- * loader's lock.
+ * Entered by whoever made something wanted or gave something back, with the
+ * turn's lock.
  */
 #include <errno.h>
 
 #include "base/clock.h"
-#include "engine/engine_impl.h"
-#include "mount_help/mount_help.h"
+#include "engine/read_impl.h"
 
 #define GUESS_BYTES ((uint64_t)128 << 10)
 #define GUESS_LEAST_BYTES ((uint64_t)2 << 10)
 
-static void start(struct engine *engine, struct entry *e, struct buffer *b)
+static void start(struct reader *reader, struct original *o, struct buffer *b)
 {
-	struct reader *reader = &engine->reader;
 	struct read_op *r = reader->free;
-	uint64_t now_ns = meter_now_ns(engine->meter);
+	uint64_t now_ns = meter_now_ns(reader->use.meter);
 
 	reader->free = r->next;
 	reader->busy++;
-	reader->reading++;
-	meter_stats(engine->meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
-		now_ns - e->since_ns;
-	entry_list(engine, e, ON_NONE);
-	entry_state(engine, e, ENTRY_READING);
+	budget_begin_read(reader->use.budget);
+	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
+		now_ns - o->since_ns;
+	original_list(reader->use.pool, o, ON_NONE);
+	original_state(reader->use.pool, o, ORIGINAL_READING);
 	r->busy = true;
-	r->entry = e;
+	r->original = o;
 	r->buffer = b;
 	r->got = 0;
-	r->want = e->example.bytes;
-	if (e->example.whole && e->size_hint)
-		r->want = e->size_hint - 1;
-	r->offset = e->example.whole ? 0 : e->example.offset;
+	r->want = o->example.bytes;
+	if (o->example.whole && o->size_hint)
+		r->want = o->size_hint - 1;
+	r->offset = o->example.whole ? 0 : o->example.offset;
 	r->started_ns = now_ns;
 	r->fd = -1;
 	r->shared_fd = r->direct = r->unsized = false;
-	help_note_start(engine->help, e->slot.fresh);
-	if (direct_start(engine, r))
+	help_note_start(reader->use.help, o->slot.fresh);
+	if (direct_start(reader, r))
 		return;
-	help_note_read(engine->help, 0);
-	r->unsized = reader->local && e->example.whole && !e->size_hint &&
-		!e->example.bytes;
-	if (!e->example.whole && e->example.shard < reader->shards_max)
-		r->fd = reader->shard_fds[e->example.shard];
+	help_note_read(reader->use.help, 0);
+	r->unsized = reader->local && o->example.whole && !o->size_hint &&
+		!o->example.bytes;
+	if (!o->example.whole && o->example.shard < reader->shards_max)
+		r->fd = reader->shard_fds[o->example.shard];
 	if (r->fd >= 0) {
 		r->shared_fd = true;
-		reader_read(engine, r);
+		reader_read(reader, r);
 		return;
 	}
-	reader_open(engine, r);
+	reader_open(reader, r);
 }
 
 /* The size of files so far plus a quarter, but not a large share of memory. */
-static size_t guess(const struct engine *engine)
+static size_t guess(const struct reader *reader)
 {
-	uint64_t bytes = meter_file_mean(engine->meter) * 5 / 4;
-	uint64_t most = engine->memory_share / 64;
+	uint64_t bytes = meter_file_mean(reader->use.meter) * 5 / 4;
+	uint64_t most = budget_share_bytes(reader->use.budget) / 64;
 
 	if (!bytes)
 		bytes = GUESS_BYTES;
@@ -67,58 +65,62 @@ static size_t guess(const struct engine *engine)
 	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
 }
 
-static size_t bytes_needed(const struct engine *engine, const struct entry *e)
+static size_t bytes_needed(
+	const struct reader *reader, const struct original *o)
 {
-	size_t direct = direct_bytes(engine, e);
+	size_t direct = direct_bytes(reader, o);
 
 	if (direct)
 		return direct;
-	if (!e->example.whole)
-		return e->example.bytes + !e->example.bytes;
-	if (e->size_hint)
-		return e->size_hint;
+	if (!o->example.whole)
+		return o->example.bytes + !o->example.bytes;
+	if (o->size_hint)
+		return o->size_hint;
 	/* One more, so that the end is seen in one go. */
-	return e->example.bytes ? e->example.bytes + 1 : guess(engine);
+	return o->example.bytes ? o->example.bytes + 1 : guess(reader);
 }
 
 /* Is nothing going on that could make room? */
-static bool at_rest(const struct engine *engine)
+static bool at_rest(const struct reader *reader)
 {
-	return !engine->working && !engine->reader.reading &&
-		!steps_ready(engine->steps);
+	return !budget_working(reader->use.budget) &&
+		!budget_reading(reader->use.budget) &&
+		!steps_ready(reader->use.steps);
 }
 
 /* False: later. */
-static bool start_urgent(struct engine *engine, struct entry *e)
+static bool start_urgent(struct reader *reader, struct original *o)
 {
-	size_t bytes = bytes_needed(engine, e);
-	bool fits = room_alone(engine, memory_cost(bytes));
+	size_t bytes = bytes_needed(reader, o);
+	bool fits = budget_alone(reader->use.budget, memory_cost(bytes));
 	struct buffer *b;
 
 	do
-		b = memory_get(&engine->memory, bytes);
-	while (!b && fits && entries_reclaim(engine));
+		b = memory_get(reader->use.memory, bytes);
+	while (!b && fits && originals_reclaim(reader->use.pool));
 	if (b) {
-		start(engine, e, b);
+		start(reader, o, b);
 		return true;
 	}
-	if (fits && !at_rest(engine))
+	if (fits && !at_rest(reader))
 		return false;
-	entry_list(engine, e, ON_NONE);
-	entry_fail(engine, e, -E2BIG, "read", "it is larger than the memory");
+	original_list(reader->use.pool, o, ON_NONE);
+	damage_fail(reader->use.damage, o, -E2BIG, "read",
+		"it is larger than the memory");
 	return true;
 }
 
 /* Leave this memory free, so that planned work does not wait for memory. */
-static bool start_ahead(struct engine *engine, struct entry *e)
+static bool start_ahead(struct reader *reader, struct original *o)
 {
-	uint64_t cost = memory_cost(bytes_needed(engine, e));
+	uint64_t cost = memory_cost(bytes_needed(reader, o));
 	struct buffer *b = NULL;
 
-	if (cost + engine->memory_share / 4 <= memory_room(&engine->memory))
-		b = memory_get(&engine->memory, bytes_needed(engine, e));
+	if (cost + budget_share_bytes(reader->use.budget) / 4 <=
+		memory_room(reader->use.memory))
+		b = memory_get(reader->use.memory, bytes_needed(reader, o));
 	if (b)
-		start(engine, e, b);
+		start(reader, o, b);
 	return b != NULL;
 }
 
@@ -128,52 +130,57 @@ static bool start_ahead(struct engine *engine, struct entry *e)
  * in bursts, and between them the reserve is enough. A mount with a plan does
  * the timing itself.
  */
-static bool reads_ahead(struct engine *engine)
+static bool reads_ahead(struct reader *reader)
 {
-	struct reader *reader = &engine->reader;
-
-	if (!engine->s.measures || help_plans(engine->help))
-		return entries_first_ahead(engine->entries) != NULL;
-	if (!entries_first_ahead(engine->entries))
+	if (!reader->use.s->measures || help_plans(reader->use.help))
+		return originals_first_ahead(reader->use.pool) != NULL;
+	if (!originals_first_ahead(reader->use.pool))
 		reader->bursting = false;
-	else if (entries_ahead(engine->entries) + engine->s.c.reads_ahead >=
-			room_ahead(engine) ||
-		engine->planner.read_fresh >= engine->planner.fresh_end)
+	else if (originals_ahead(reader->use.pool) +
+				reader->use.s->c.reads_ahead >=
+			budget_ahead(reader->use.budget) ||
+		planner_read_all(reader->use.planner))
 		reader->bursting = true;
 	return reader->bursting;
 }
 
 /* False: there is nothing more to be read, or no room. */
-static bool start_next(struct engine *engine)
+static bool start_next(struct reader *reader)
 {
-	struct entry *e = entries_first_urgent(engine->entries);
-	bool urgent = e != NULL;
+	struct original *o = originals_first_urgent(reader->use.pool);
+	bool urgent = o != NULL;
 
-	if (!urgent && reads_ahead(engine))
-		e = entries_first_ahead(engine->entries);
-	if (!e ||
-		(e->example.whole &&
-			!help_knows(engine->help, e->slot.fresh,
-				e->index == e->slot.index)))
+	if (!urgent && reads_ahead(reader))
+		o = originals_first_ahead(reader->use.pool);
+	if (!o ||
+		(o->example.whole &&
+			!help_knows(reader->use.help, o->slot.fresh,
+				o->index == o->slot.index)))
 		return false;
-	return urgent ? start_urgent(engine, e) : start_ahead(engine, e);
+	return urgent ? start_urgent(reader, o) : start_ahead(reader, o);
 }
 
-void reader_pump(struct engine *engine)
+void reader_pump(struct reader *reader)
 {
-	struct reader *reader = &engine->reader;
 	bool full;
 
-	if (engine->closing)
+	if (outcome_closing(reader->use.outcome))
 		return;
-	while (!engine->stopped && !engine->alone && reader->free &&
-		reader->busy < reader->allowed && start_next(engine))
+	while (!outcome_stopped(reader->use.outcome) &&
+		!budget_is_taken(reader->use.budget) && reader->free &&
+		reader->busy < reader->allowed && start_next(reader))
 		;
 	full = reader->busy >= reader->allowed &&
-		(entries_first_urgent(engine->entries) || reads_ahead(engine));
+		(originals_first_urgent(reader->use.pool) ||
+			reads_ahead(reader));
 	if (full && !reader->full) {
 		reader->burst = (struct auto_burst){0};
-		meter_burst(engine->meter);
+		meter_burst(reader->use.meter);
 	}
 	reader->full = full;
+}
+
+bool reader_is_full(const struct reader *reader)
+{
+	return reader->full;
 }

@@ -56,50 +56,69 @@ static uint64_t get(const uint8_t **at, unsigned bytes)
 	return v;
 }
 
-static int save(struct engine *engine, uint64_t step, uint8_t *out, size_t room)
+int state_save(const struct state_of *of, const struct schedule *schedule,
+	uint64_t step, void *buf, size_t room, struct error *err)
 {
-	struct refrain_config c = engine->s.c;
-	uint8_t schedule[SCHEDULE_STATE_BYTES], *at = out;
-	size_t n = schedule_save(&engine->planner.schedule, step, schedule);
+	struct refrain_config c = of->s->c;
+	uint8_t saved[SCHEDULE_STATE_BYTES], *out = buf, *at = out;
+	size_t n = schedule_save(schedule, step, saved);
 	size_t size = HEAD_BYTES + 2 * SAVED_HASHES + n + SUM_BYTES;
 
-	if (!n && step != steps_first(engine->steps))
-		return error_set(&engine->message, -ERANGE,
+	if (!n && step != of->step)
+		return error_set(err, -ERANGE,
 			"step %" PRIu64 " is not in the run, or too long ago",
 			step);
 	if (!n)
-		return error_set(&engine->message, -EAGAIN,
+		return error_set(err, -EAGAIN,
 			"the echo factor has changed too often to be saved "
 			"here: try again after the next batch");
 	if (size > room)
-		return error_set(&engine->message, -ENOSPC,
-			"the state needs %zu bytes", size);
+		return error_set(
+			err, -ENOSPC, "the state needs %zu bytes", size);
 	normalise(&c);
 	put(&at, MAGIC, 4);
 	put(&at, STATE_VERSION, 2);
 	put(&at, size, 2);
-	put(&at, dataset_fingerprint(engine->dataset), 8);
+	put(&at, of->fingerprint, 8);
 	put(&at, SAVED_HASHES, 2);
 	put(&at, n, 2);
-	put(&at, engine->echoes.made, 4);
+	put(&at, of->changes, 4);
 	for (size_t i = 0; i < SAVED_HASHES; i++)
 		put(&at, member_hash(&c, i), 2);
-	memcpy(at, schedule, n);
+	memcpy(at, saved, n);
 	at += n;
 	put(&at, hash64(out, (size_t)(at - out), 0), SUM_BYTES);
 	return (int)size;
 }
 
-int engine_save(struct engine *engine, void *buf, size_t size)
+static struct state_of state_of_engine(const struct engine *engine)
 {
-	LOCK_SCOPE(&engine->turn.lock);
-	return save(engine, steps_first(engine->steps), buf, size);
+	return (struct state_of){
+		.s = &engine->s,
+		.fingerprint = dataset_fingerprint(engine->dataset),
+		.changes = engine->echoes ? echo_changes(engine->echoes) : 0,
+		.step = engine->steps ? steps_first(engine->steps) : 0,
+	};
 }
 
 int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
 {
+	struct state_of of;
+
 	LOCK_SCOPE(&engine->turn.lock);
-	return save(engine, step, buf, size);
+	of = state_of_engine(engine);
+	return state_save(&of, &engine->schedule, step, buf, size,
+		outcome_message(engine->outcome));
+}
+
+int engine_save(struct engine *engine, void *buf, size_t size)
+{
+	struct state_of of;
+
+	LOCK_SCOPE(&engine->turn.lock);
+	of = state_of_engine(engine);
+	return state_save(&of, &engine->schedule, of.step, buf, size,
+		outcome_message(engine->outcome));
 }
 
 /* -- Going on from there --------------------------------------------------- */
@@ -153,13 +172,12 @@ static bool is_free(const struct member *m)
 }
 
 /* A state of an older library knows fewer members. */
-static int compare(
-	const struct engine *engine, struct head *h, struct error *err)
+static int compare(const struct state_of *of, struct head *h, struct error *err)
 {
-	struct refrain_config c = engine->s.c;
+	struct refrain_config c = of->s->c;
 
 	normalise(&c);
-	if (h->fingerprint != dataset_fingerprint(engine->dataset))
+	if (h->fingerprint != of->fingerprint)
 		return error_set(err, -ESTALE,
 			"the state is of another dataset: names, positions "
 			"or labels differ");
@@ -178,30 +196,45 @@ static int compare(
 	return 0;
 }
 
-int state_restore(struct engine *engine, const struct schedule_config *config,
-	uint64_t *step, struct error *err)
+int state_begin(const struct state_of *of, const struct schedule_config *config,
+	struct schedule *schedule, struct state_begun *begun, struct error *err)
 {
-	struct schedule *s = &engine->planner.schedule;
 	struct schedule_restored restored;
 	struct head h = {0};
 	int rc;
 
-	*step = 0;
-	if (!engine->s.c.state)
-		return schedule_init(s, config, err);
-	rc = parse(&h, engine->s.c.state, engine->s.c.state_bytes, err);
+	*begun = (struct state_begun){0};
+	if (!of->s->c.state)
+		return schedule_init(schedule, config, err);
+	rc = parse(&h, of->s->c.state, of->s->c.state_bytes, err);
 	if (rc == 0)
-		rc = compare(engine, &h, err);
+		rc = compare(of, &h, err);
 	if (rc < 0)
 		return rc;
-	rc = schedule_restore(s, config, h.rest, h.schedule, &restored, err);
+	rc = schedule_restore(
+		schedule, config, h.rest, h.schedule, &restored, err);
 	if (rc == -EINVAL)
 		return error_wrap(
 			err, -ESTALE, "the state is of another configuration");
 	if (rc < 0)
 		return rc;
-	*step = restored.step;
-	engine->echoes.before = h.changes;
-	meter_stats(engine->meter)->dropped_echoes = restored.echoes_dropped;
+	begun->step = restored.step;
+	begun->changes = h.changes;
+	begun->echoes_dropped = restored.echoes_dropped;
+	return 0;
+}
+
+int state_restore(struct engine *engine, const struct schedule_config *config,
+	uint64_t *step, uint64_t *changes, struct error *err)
+{
+	struct state_of of = state_of_engine(engine);
+	struct state_begun begun;
+	int rc = state_begin(&of, config, &engine->schedule, &begun, err);
+
+	if (rc < 0)
+		return rc;
+	*step = begun.step;
+	*changes = begun.changes;
+	meter_stats(engine->meter)->dropped_echoes = begun.echoes_dropped;
 	return 0;
 }

@@ -57,7 +57,8 @@ static double upstream_ms(
 	ns = now->read_wait_ns - from->read_wait_ns + now->decode_ns -
 		from->decode_ns;
 	return ratio((double)ns * engine->s.c.batch,
-		(double)(now->decoded - from->decoded) * engine->threads * 1e6);
+		(double)(now->decoded - from->decoded) *
+			workers_count(engine->workers) * 1e6);
 }
 
 /*
@@ -69,10 +70,10 @@ static void derive_cpu(struct engine *engine, struct refrain_stats *out)
 {
 	struct refrain_stage *decode = &out->stages[REFRAIN_STAGE_DECODE];
 	struct refrain_stage *augment = &out->stages[REFRAIN_STAGE_AUGMENT];
-	double all = (double)workers_cpu_ns(engine);
+	double all = (double)workers_cpu_ns(engine->workers);
 	double busy = (double)(decode->busy_ns + augment->busy_ns);
 
-	out->stages[REFRAIN_STAGE_READ].cpu_ns = reader_cpu_ns(engine);
+	out->stages[REFRAIN_STAGE_READ].cpu_ns = reader_cpu_ns(engine->reader);
 	decode->cpu_ns = (uint64_t)(all * ratio((double)decode->busy_ns, busy));
 	augment->cpu_ns =
 		(uint64_t)(all * ratio((double)augment->busy_ns, busy));
@@ -82,25 +83,25 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	struct refrain_stats *out)
 {
 	const struct sums *now = &m->now;
-	struct schedule_echo e = schedule_echo_at(
-		&engine->planner.schedule, steps_first(engine->steps));
+	struct schedule_echo e =
+		schedule_echo_at(&engine->schedule, steps_first(engine->steps));
 	struct auto_part measured;
 	struct rates r;
 
-	rates_of(m, engine->threads, &r);
+	rates_of(m, workers_count(engine->workers), &r);
 	out->size = sizeof(*out);
 	derive_cpu(engine, out);
 	out->mean_lag_steps = ratio((double)m->lag_sum, (double)m->lags);
 	if (!m->lags)
 		out->min_lag_steps = 0;
 	out->echo_factor = ratio(e.p, e.q);
-	out->echo_changes = engine->echoes.made;
-	out->pool_bytes = entries_kept_bytes(engine->entries);
+	out->echo_changes = echo_changes(engine->echoes);
+	out->pool_bytes = originals_kept_bytes(engine->pool);
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
 	out->t_upstream_ms = upstream_ms(engine, m);
 	out->t_downstream_ms = r.trainer + r.augment;
-	if (auto_measured(&engine->echoes.measured, &measured)) {
+	if (echo_measured(engine->echoes, &measured)) {
 		out->t_upstream_ms = measured.up_ns / NS_PER_MS;
 		out->t_downstream_ms = measured.down_ns / NS_PER_MS;
 	}
@@ -109,12 +110,25 @@ static void derive(struct engine *engine, const struct meter_view *m,
 		ratio((double)(now->wait_ns - m->first.wait_ns),
 			(double)(now->wall_ns - m->first.wall_ns));
 	out->stream_hash = m->stream_hash;
-	out->echo_reason = echo_reason(engine, &out->echo_needs_fresh);
+	out->echo_reason = echo_reason(engine->echoes, &out->echo_needs_fresh);
 	out->bottleneck = bottleneck_of(&r);
 	/* A batch is put together as its samples are made: echoes of whole
 	 * ones would save no more than echoes after augmentation. */
 	out->suggested_point =
 		strcmp(out->bottleneck, "augment") == 0 ? "after" : "before";
+}
+
+void engine_tick(struct engine *engine)
+{
+	bool unread = steps_unfinished(engine->steps) >
+		budget_working(engine->budget) + steps_ready(engine->steps);
+	struct meter_state state = {
+		.waiting = unread ? turn_idle(&engine->turn) : 0,
+		.full = reader_is_full(engine->reader),
+		.reading = budget_reading(engine->budget) > 0,
+	};
+
+	meter_tick(engine->meter, &state);
 }
 
 void engine_stats(struct engine *engine, struct refrain_stats *out)

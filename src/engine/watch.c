@@ -3,6 +3,7 @@
  * Describes what a batch waits for, after a time-out. Looks at the oldest step
  * under the loader's lock.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -11,30 +12,30 @@
 static const char *stage_of(const struct serving *s)
 {
 	static const char *const words[] = {
-		[ENTRY_ABSENT] = "waiting to be read",
-		[ENTRY_READING] = "reading",
-		[ENTRY_ENCODED] = "waiting to be decoded",
-		[ENTRY_WORKING] = "decoding",
-		[ENTRY_KEPT] = "waiting to be augmented",
-		[ENTRY_FAILED] = "waiting to be filled",
+		[ORIGINAL_ABSENT] = "waiting to be read",
+		[ORIGINAL_READING] = "reading",
+		[ORIGINAL_ENCODED] = "waiting to be decoded",
+		[ORIGINAL_WORKING] = "decoding",
+		[ORIGINAL_KEPT] = "waiting to be augmented",
+		[ORIGINAL_FAILED] = "waiting to be filled",
 	};
 
-	if (s->state == SERVING_WORKS && s->entry->state == ENTRY_KEPT)
+	if (s->state == SERVING_WORKS && s->original->state == ORIGINAL_KEPT)
 		return "augmenting";
-	return words[s->entry->state];
+	return words[s->original->state];
 }
 
 static int32_t stage_number(const struct serving *s)
 {
-	switch (s->entry->state) {
-	case ENTRY_ABSENT:
-	case ENTRY_READING:
+	switch (s->original->state) {
+	case ORIGINAL_ABSENT:
+	case ORIGINAL_READING:
 		return REFRAIN_STAGE_READ;
-	case ENTRY_ENCODED:
-	case ENTRY_WORKING:
+	case ORIGINAL_ENCODED:
+	case ORIGINAL_WORKING:
 		return REFRAIN_STAGE_DECODE;
-	case ENTRY_KEPT:
-	case ENTRY_FAILED:
+	case ORIGINAL_KEPT:
+	case ORIGINAL_FAILED:
 		break;
 	}
 	return REFRAIN_STAGE_AUGMENT;
@@ -50,34 +51,37 @@ static const struct serving *oldest(const struct step *st)
 
 		if (s->state == SERVING_DONE)
 			continue;
-		if (!found || s->entry->since_ns < found->entry->since_ns)
+		if (!found || s->original->since_ns < found->original->since_ns)
 			found = s;
 	}
 	return found;
 }
 
 void watch_describe(
-	struct engine *engine, struct error *err, int rc, uint64_t waited_ns)
+	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns)
 {
-	const struct step *st = steps_oldest(engine->steps);
+	const struct step *st = steps_oldest(steps);
 	const struct serving *s = st ? oldest(st) : NULL;
+	struct refrain_failure failure;
+	struct error *err = outcome_message(outcome);
 	double waited = (double)waited_ns / 1e9;
 
 	if (!s) {
-		(void)error_set(err, rc,
+		(void)error_set(err, -ETIMEDOUT,
 			"no batch after %.3f s: none is planned yet", waited);
 		return;
 	}
-	engine->failure = (struct refrain_failure){
-		.error = rc,
+	failure = (struct refrain_failure){
+		.error = -ETIMEDOUT,
 		.stage = stage_number(s),
-		.index = s->entry->index,
+		.index = s->original->index,
 		.step = st->number,
 	};
-	(void)error_set(err, rc,
+	outcome_fail(outcome, &failure);
+	(void)error_set(err, -ETIMEDOUT,
 		"no batch after %.3f s: step %" PRIu64
 		" lacks %u of %u examples, '%s' has been %s for %.3f s",
-		waited, st->number, st->left, st->count, s->entry->example.name,
-		stage_of(s),
-		(double)(clock_now_ns() - s->entry->since_ns) / 1e9);
+		waited, st->number, st->left, st->count,
+		s->original->example.name, stage_of(s),
+		(double)(clock_now_ns() - s->original->since_ns) / 1e9);
 }

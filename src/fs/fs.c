@@ -28,34 +28,6 @@
 
 /* -- Workers ------------------------------------------------------------- */
 
-struct fs_worker *fs_worker(struct fs *fs)
-{
-	struct fs_worker *w = pthread_getspecific(fs->worker_key);
-
-	if (w)
-		return w;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
-	w->scratch = cache_scratch_new();
-	if (!w->scratch || pthread_setspecific(fs->worker_key, w) != 0) {
-		fs_worker_free(w);
-		return NULL;
-	}
-	return w;
-}
-
-void fs_worker_free(void *worker)
-{
-	struct fs_worker *w = worker;
-
-	cache_scratch_free(w->scratch);
-	if (w->spare)
-		fs_read_free(w->spare);
-	fs_gather_free(w->gather);
-	free(w);
-}
-
 static void wait_10ms(struct fs *fs)
 {
 	ASSERT_HELD(&fs->lock);
@@ -138,13 +110,6 @@ static void fs_wait_for_end(struct fs *fs)
 			atomic_store(&fs->exiting, true);
 	while (!atomic_load(&fs->exiting))
 		pthread_cond_wait(&fs->cond, &fs->lock);
-}
-
-void fs_greeted(struct fs *fs)
-{
-	LOCK_SCOPE(&fs->lock);
-	fs->greeted = true;
-	pthread_cond_broadcast(&fs->cond);
 }
 
 int fs_run(
@@ -273,10 +238,13 @@ static void say_nothing(
 static int session_open(struct fs *fs)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_lowlevel_ops ops = fs_ops;
 	int rc = fill_options(&args, &fs->config);
 
+	if (fs->config.watch)
+		ops.read = fs_op_read_watched;
 	if (rc == 0) {
-		fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+		fs->se = fuse_session_new(&args, &ops, sizeof(ops), fs);
 		rc = fs->se ? 0 : -EINVAL;
 	}
 	fuse_opt_free_args(&args);

@@ -17,6 +17,17 @@
 
 struct fs;
 
+/* Watches the READs of a mount that is analysed. */
+struct fs_watch {
+	/*
+	 * Called for each READ of bytes [off, off + len) of a file, before it
+	 * is answered. True: the callback has written the answer to buf.
+	 */
+	bool (*read)(void *arg, const struct cache_item *item, uint64_t off,
+		size_t len, void *buf);
+	void *arg;
+};
+
 struct fs_config {
 	struct manifest *manifest; /* all five outlive the fs */
 	struct tree *tree;
@@ -29,6 +40,7 @@ struct fs_config {
 	bool allow_other;
 	unsigned revalidate_s;
 	const struct event_sink *events; /* may be NULL */
+	const struct fs_watch *watch;	 /* NULL but for an analysis */
 };
 
 /*

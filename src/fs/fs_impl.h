@@ -63,8 +63,10 @@ void parked_init(struct parked *p, fuse_req_t req);
 /* Returns true if the caller must answer p->req, false if somebody else has. */
 bool parked_claim(struct parked *p);
 
-/* The kernel's first request was answered. */
+/* worker.c: the kernel's first request was answered. */
 void fs_greeted(struct fs *fs);
+
+const struct fs_config *fs_config(const struct fs *fs);
 
 /* The calling thread's; NULL for want of memory. */
 struct fs_worker *fs_worker(struct fs *fs);
@@ -92,8 +94,10 @@ void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
-void fs_read_free(struct fs_read *r);
-void fs_gather_free(struct gather *g);
+
+/* watch.c: the READ of a mount that is watched. */
+void fs_op_read_watched(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
 
 /* reader.c: the process of a thread; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
@@ -104,8 +108,11 @@ void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* ops.c: fill in a node for the kernel, with its time-outs. */
-void fs_entry(const struct fs *fs, const struct node_info *info,
+/* known.c: time-outs in seconds, of a name that is missing and of attributes;
+ * fill in a node for the kernel, with its own. */
+double fs_missing_timeout(const struct fs_config *c);
+double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
+void fs_entry(const struct fs_config *c, const struct node_info *info,
 	struct fuse_entry_param *e);
 
 #endif

@@ -5,10 +5,13 @@ libfs_la_SOURCES = \
 	src/fs/fs.h \
 	src/fs/fs_impl.h \
 	src/fs/interrupt.c \
+	src/fs/known.c \
 	src/fs/mountpoint.c \
 	src/fs/ops.c \
 	src/fs/read.c \
 	src/fs/reader.c \
-	src/fs/readdir.c
+	src/fs/readdir.c \
+	src/fs/watch.c \
+	src/fs/worker.c
 libfs_la_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 libfs_la_LIBADD = libtree.la $(FUSE3_LIBS)

@@ -16,50 +16,8 @@
 
 #define CONTROL_XATTR "user.refrain.control"
 
-/* The kernel treats it as never; DBL_MAX would overflow its arithmetic. */
-#define FOREVER_S 1e9
-
 /* Requests that the kernel keeps out at once: hits must not queue there. */
 #define MAX_BACKGROUND 4096u
-
-/* A missing name was just looked up. */
-static double missing_timeout(const struct fs *fs)
-{
-	return fs->config.revalidate_s > 0 ? fs->config.revalidate_s
-					   : FOREVER_S;
-}
-
-/*
- * Until the origin is to be asked again: what the kernel got late in a period
- * it must not believe for a whole one.
- */
-static double due_timeout(const struct fs *fs, const struct node_info *info)
-{
-	uint64_t due_ns =
-		(info->checked_s + fs->config.revalidate_s) * NS_PER_S;
-	uint64_t now_ns = clock_now_ns();
-
-	if (fs->config.revalidate_s == 0)
-		return FOREVER_S;
-	return now_ns < due_ns ? (double)(due_ns - now_ns) / (double)NS_PER_S
-			       : 0;
-}
-
-/* A version's attributes never change; a directory's may be looked at. */
-static double attr_timeout(const struct fs *fs, const struct node_info *info)
-{
-	return info->attr.kind == KIND_DIR ? due_timeout(fs, info) : FOREVER_S;
-}
-
-void fs_entry(const struct fs *fs, const struct node_info *info,
-	struct fuse_entry_param *e)
-{
-	memset(e, 0, sizeof(*e));
-	e->ino = info->id;
-	inode_stat(info, &e->attr);
-	e->attr_timeout = attr_timeout(fs, info);
-	e->entry_timeout = due_timeout(fs, info);
-}
 
 /* -- Names --------------------------------------------------------------- */
 
@@ -75,14 +33,14 @@ static void reply_name(
 	struct fuse_entry_param e;
 
 	if (status >= 0) {
-		fs_entry(fs, info, &e);
+		fs_entry(&fs->config, info, &e);
 		if (fuse_reply_entry(req, &e) < 0)
 			manifest_unref(fs->config.manifest, info->id, 1);
 		return;
 	}
 	if (status == -ENOENT) {
 		memset(&e, 0, sizeof(e));
-		e.entry_timeout = missing_timeout(fs);
+		e.entry_timeout = fs_missing_timeout(&fs->config);
 		(void)fuse_reply_entry(req, &e);
 		return;
 	}
@@ -164,7 +122,7 @@ static void op_getattr(
 	if (info.attr.kind == KIND_DIR)
 		tree_revalidate_dir(fs->config.tree, &info);
 	inode_stat(&info, &st);
-	(void)fuse_reply_attr(req, &st, attr_timeout(fs, &info));
+	(void)fuse_reply_attr(req, &st, fs_attr_timeout(&fs->config, &info));
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)

@@ -32,17 +32,6 @@ struct fs_read {
 	size_t at;	       /* in gather.buf */
 };
 
-void fs_read_free(struct fs_read *r)
-{
-	free(r);
-}
-
-void fs_gather_free(struct gather *g)
-{
-	free(g);
-}
-
-/* The kernel aborts requests of its own; there is nobody to tell. */
 static void reply(fuse_req_t req, int status, const void *data, size_t len)
 {
 	if (status < 0)
@@ -108,7 +97,7 @@ static void read_done(struct cache_read *cr, int status, const void *data)
 		gather_piece(r->gather, r->at, r->r.len, status, data);
 	else
 		fs_read_answer(&r->p, &r->ask, reader_errno(status), data);
-	fs_read_free(r);
+	free(r);
 }
 
 static struct fs_read *read_take(struct fs_worker *w)
@@ -122,7 +111,7 @@ static struct fs_read *read_take(struct fs_worker *w)
 static void read_give(struct fs_worker *w, struct fs_read *r)
 {
 	if (w->spare)
-		fs_read_free(r);
+		free(r);
 	else
 		w->spare = r;
 }

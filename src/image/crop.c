@@ -82,7 +82,7 @@ static double power_of_e(double x)
 	return ldexp(sum, (int)whole);
 }
 
-static uint32_t rounded(double x)
+static uint32_t rounded_side(double x)
 {
 	return (uint32_t)(x + 0.5);
 }
@@ -121,7 +121,7 @@ static uint32_t within(double x, uint32_t most)
 {
 	if (x >= most)
 		return most;
-	return x < 1 ? 1 : rounded(x);
+	return x < 1 ? 1 : rounded_side(x);
 }
 
 static void centre_box(const struct augment_config *c, uint32_t width,

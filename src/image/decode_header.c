@@ -25,7 +25,7 @@ static uint64_t block_count(const struct decoder *d)
 	return n;
 }
 
-static uint64_t round_up(uint64_t n, uint64_t to)
+static uint64_t multiple_above(uint64_t n, uint64_t to)
 {
 	return (n + to - 1) / to * to;
 }
@@ -37,13 +37,13 @@ static uint64_t coefficient_bytes(const struct decoder *d)
 
 	for (int i = 0; i < d->cinfo.num_components; i++) {
 		const jpeg_component_info *c = &d->cinfo.comp_info[i];
-		uint64_t rows = round_up(
+		uint64_t rows = multiple_above(
 			c->height_in_blocks, (uint64_t)c->v_samp_factor);
 
 		n += rows *
 			(sizeof(void *) +
 				COEF_BLOCK_BYTES *
-					round_up(c->width_in_blocks,
+					multiple_above(c->width_in_blocks,
 						(uint64_t)c->h_samp_factor));
 	}
 	return n;
@@ -60,12 +60,12 @@ static uint64_t row_bytes(const struct decoder *d)
 
 	for (int i = 0; i < d->cinfo.num_components; i++) {
 		const jpeg_component_info *c = &d->cinfo.comp_info[i];
-		uint64_t width = round_up(
+		uint64_t width = multiple_above(
 			c->width_in_blocks, (uint64_t)c->h_samp_factor);
 
 		n += width * DCTSIZE * (DCTSIZE + 2) *
 			(uint64_t)c->v_samp_factor;
-		n += v * round_up(d->cinfo.image_width, DCTSIZE * h);
+		n += v * multiple_above(d->cinfo.image_width, DCTSIZE * h);
 	}
 	return n;
 }
@@ -137,7 +137,7 @@ static int check_end(struct decoder *d)
 		d->source.bytes_in_buffer);
 }
 
-static int check_size(struct decoder *d)
+static int check_image_size(struct decoder *d)
 {
 	uint64_t pixels =
 		(uint64_t)d->cinfo.image_width * d->cinfo.image_height;
@@ -150,7 +150,8 @@ static int check_size(struct decoder *d)
 		(unsigned long long)d->limits.max_pixels);
 }
 
-static int check_memory(struct decoder *d, const struct image_info *info)
+static int check_decoder_memory(
+	struct decoder *d, const struct image_info *info)
 {
 	if (info->memory_bytes <= d->limits.max_memory_bytes)
 		return 0;
@@ -208,7 +209,7 @@ static void fill_info(struct decoder *d, struct image_info *info)
 }
 
 /* Guarded. libjpeg stops behind the header of the first scan. */
-static int read_header(struct decoder *d, void *arg)
+static int read_jpeg_header(struct decoder *d, void *arg)
 {
 	struct image_info *info = arg;
 	int rc;
@@ -217,7 +218,7 @@ static int read_header(struct decoder *d, void *arg)
 	(void)jpeg_read_header(&d->cinfo, TRUE); /* fails in no other way */
 	rc = check_kind(d);
 	if (rc == 0)
-		rc = check_size(d);
+		rc = check_image_size(d);
 	if (rc == 0)
 		rc = check_end(d);
 	if (rc == 0)
@@ -225,7 +226,7 @@ static int read_header(struct decoder *d, void *arg)
 	if (rc < 0)
 		return rc;
 	fill_info(d, info);
-	return check_memory(d, info);
+	return check_decoder_memory(d, info);
 }
 
 int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
@@ -238,7 +239,7 @@ int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 			"the file is empty, not a "
 			"JPEG");
 	decoder_set_input(d, data, bytes);
-	return decoder_guard(d, read_header, info);
+	return decoder_guard(d, read_jpeg_header, info);
 }
 
 void decoder_close_image(struct decoder *d)

@@ -30,7 +30,7 @@ int grow(void *p, size_t *room, size_t count, size_t size)
  * a bit more does each time that the scale doubles from 4 on. 22, as the sum
  * of 255 times all has to fit 31.
  */
-static unsigned bits_of(double scale)
+static unsigned filter_bits(double scale)
 {
 	unsigned bits = 14;
 
@@ -102,7 +102,7 @@ int filter_make(struct filter *f, const struct span *span, unsigned count,
 	window = window < span->limit ? window : span->limit;
 	f->count = count;
 	f->pairs = (unsigned)(window + 1) / 2;
-	f->bits = bits_of(scale);
+	f->bits = filter_bits(scale);
 	window = 2 * (size_t)f->pairs;
 	if (grow(&f->start, &f->start_room, padded, sizeof(*f->start)) < 0 ||
 		grow(&f->weights, &f->weights_room, padded * window,

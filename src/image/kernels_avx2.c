@@ -80,7 +80,8 @@ INLINE_AVX2 void mix_all(const struct mix *mix, unsigned pairs, size_t count,
 		mix_32(mix, pairs, count - 32, out);
 }
 
-AVX2 static void vertical(const struct mix *mix, size_t count, int16_t *out)
+AVX2 static void vertical_avx2(
+	const struct mix *mix, size_t count, int16_t *out)
 {
 	if (count < 32)
 		kernels_plain.vertical(mix, count, out);
@@ -161,7 +162,7 @@ INLINE_AVX2 void resize_all(const struct filter *f, unsigned pairs,
 	}
 }
 
-AVX2 static void horizontal(const struct filter *f, unsigned shift,
+AVX2 static void horizontal_avx2(const struct filter *f, unsigned shift,
 	const int16_t *const in[2], uint8_t *const out[2])
 {
 	if (f->pairs == 1)
@@ -300,7 +301,7 @@ AVX2 static uint32_t byte_planes(const struct emitter *e, const uint8_t *rgb,
 	return x;
 }
 
-AVX2 static void emit(
+AVX2 static void emit_avx2(
 	const struct emitter *e, const uint8_t *rgb, uint32_t y, void *sample)
 {
 	uint32_t x;
@@ -320,5 +321,5 @@ AVX2 static void emit(
 		emit_plain(e, rgb, x, y, sample);
 }
 
-const struct kernels kernels_avx2 = {vertical, horizontal, emit};
+const struct kernels kernels_avx2 = {vertical_avx2, horizontal_avx2, emit_avx2};
 #endif

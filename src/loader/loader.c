@@ -11,11 +11,13 @@
 
 #include "engine/engine.h"
 #include "loader/loader_impl.h"
+#include "loader/shared_impl.h"
 
 struct refrain_loader {
 	/* Set once. */
 	struct batch_source *source;
-	struct engine *engine; /* NULL: the source is another's */
+	struct engine *engine; /* or NULL */
+	struct shared *shared; /* or NULL; neither: the source is another's */
 	pid_t pid;
 };
 
@@ -23,12 +25,19 @@ struct refrain_loader {
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 
-/* May the handle's engine be asked? -ECHILD after a fork, -ENOSYS. */
+/* May what is behind the handle be asked? -ECHILD after a fork, -ENOSYS. */
 static int ask(const struct refrain_loader *l)
 {
 	if (l->pid != getpid())
 		return -ECHILD;
-	return l->engine ? 0 : -ENOSYS;
+	return l->engine || l->shared ? 0 : -ENOSYS;
+}
+
+static const struct dataset *dataset_of(const struct refrain_loader *l)
+{
+	if (l->shared)
+		return shared_dataset(l->shared);
+	return l->engine ? engine_dataset(l->engine) : NULL;
 }
 
 /* -- Life ------------------------------------------------------------------ */
@@ -46,14 +55,44 @@ int loader_over(struct refrain_loader **out, struct batch_source *source)
 	return 0;
 }
 
+/* A shorter struct has no share. */
+static int open_shared(struct refrain_loader **out,
+	const struct refrain_config *config, struct error *err)
+{
+	struct refrain_config c;
+	struct shared *shared;
+	int rc;
+
+	refrain_config_init(&c);
+	memcpy(&c, config, config->size < sizeof(c) ? config->size : sizeof(c));
+	c.size = sizeof(c);
+	rc = shared_open(&shared, &c, err);
+
+	if (rc < 0)
+		return rc;
+	rc = loader_over(out, shared_source(shared));
+	if (rc < 0) {
+		(void)shared_source(shared)->close(shared_source(shared));
+		return error_set(err, rc, "no memory for a loader");
+	}
+	(*out)->shared = shared;
+	return 0;
+}
+
 int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config)
 {
 	struct error *err = settings_error();
+	struct settings s;
 	struct engine *engine;
 	int rc;
 
 	*out = NULL;
+	rc = settings_init(&s, config, err);
+	if (rc < 0)
+		return rc;
+	if (s.c.share)
+		return open_shared(out, config, err);
 	rc = engine_open(&engine, config, NULL, err);
 	if (rc < 0)
 		return rc;
@@ -124,7 +163,7 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 
 	if (rc < 0)
 		return rc;
-	s = engine_settings(l->engine);
+	s = l->shared ? shared_settings(l->shared) : engine_settings(l->engine);
 	needed = s->c.batch * s->sample_bytes;
 	if (data_bytes < needed || (labels && label_count < s->c.batch))
 		return too_little_room(l, needed, s->c.batch);
@@ -148,27 +187,35 @@ int refrain_fd(struct refrain_loader *l)
 
 uint64_t refrain_examples(struct refrain_loader *l)
 {
-	return l->engine ? dataset_count(engine_dataset(l->engine)) : 0;
+	return dataset_of(l) ? dataset_count(dataset_of(l)) : 0;
 }
 
 uint64_t refrain_classes(struct refrain_loader *l)
 {
-	return l->engine ? dataset_classes(engine_dataset(l->engine)) : 0;
+	return dataset_of(l) ? dataset_classes(dataset_of(l)) : 0;
 }
 
 uint64_t refrain_steps_left(struct refrain_loader *l)
 {
-	return ask(l) < 0 ? 0 : engine_steps_left(l->engine);
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_steps_left(l->shared)
+			 : engine_steps_left(l->engine);
 }
 
 uint64_t refrain_step(struct refrain_loader *l)
 {
-	return ask(l) < 0 ? 0 : engine_step(l->engine);
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_step(l->shared) : engine_step(l->engine);
 }
 
 uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 {
-	return ask(l) < 0 ? 0 : engine_epoch_end(l->engine, epoch);
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_epoch_end(l->shared, epoch)
+			 : engine_epoch_end(l->engine, epoch);
 }
 
 int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
@@ -179,7 +226,10 @@ int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 
 	if (rc < 0)
 		return rc;
-	engine_failure(l->engine, &failure);
+	if (l->shared)
+		shared_failure(l->shared, &failure);
+	else
+		engine_failure(l->engine, &failure);
 	failure.size = room;
 	memcpy(out, &failure, room);
 	return failure.error != 0;
@@ -190,8 +240,7 @@ const char *refrain_class_name(
 {
 	if (label < 0 || (uint64_t)label >= refrain_classes(l))
 		return NULL;
-	return dataset_class_name(
-		engine_dataset(l->engine), (uint64_t)label, bytes);
+	return dataset_class_name(dataset_of(l), (uint64_t)label, bytes);
 }
 
 const char *refrain_path(struct refrain_loader *l, uint64_t index)
@@ -200,8 +249,16 @@ const char *refrain_path(struct refrain_loader *l, uint64_t index)
 
 	if (index >= refrain_examples(l))
 		return NULL;
-	dataset_example(engine_dataset(l->engine), index, &example);
+	dataset_example(dataset_of(l), index, &example);
 	return example.name;
+}
+
+static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
+{
+	if (l->shared)
+		shared_stats(l->shared, out);
+	else
+		engine_stats(l->engine, out);
 }
 
 int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)
@@ -214,7 +271,7 @@ int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)
 		return rc;
 	if (size < sizeof(out->size))
 		return -EINVAL;
-	engine_stats(l->engine, &all);
+	all_stats(l, &all);
 	memcpy(out, &all, size);
 	return 0;
 }
@@ -226,7 +283,7 @@ int refrain_stats_json(struct refrain_loader *l, char *buf, size_t size)
 
 	if (rc < 0)
 		return rc;
-	engine_stats(l->engine, &all);
+	all_stats(l, &all);
 	return stats_print(&all, buf, size);
 }
 
@@ -235,7 +292,10 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 	int rc = ask(l);
 
 	message_of = NULL;
-	return rc < 0 ? rc : engine_save(l->engine, buf, size);
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_save(l->shared, buf, size)
+			 : engine_save(l->engine, buf, size);
 }
 
 int refrain_save_at(
@@ -244,14 +304,36 @@ int refrain_save_at(
 	int rc = ask(l);
 
 	message_of = NULL;
-	return rc < 0 ? rc : engine_save_at(l->engine, step, buf, size);
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_save_at(l->shared, step, buf, size)
+			 : engine_save_at(l->engine, step, buf, size);
 }
 
 int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
 {
 	int rc = ask(l);
 
-	return rc < 0 ? rc : engine_echo_log(l->engine, buf, size);
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_echo_log(l->shared, buf, size)
+			 : engine_echo_log(l->engine, buf, size);
+}
+
+int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
+{
+	int rc = ask(l);
+
+	*base = NULL;
+	*bytes = 0;
+	message_of = NULL;
+	if (rc < 0)
+		return rc;
+	if (l->shared)
+		return shared_memory(l->shared, base, bytes);
+	message_of = l;
+	return error_set(&message_copy, -ENODATA,
+		"the loader has no share: its batches do not lie in one piece");
 }
 
 const char *refrain_message(struct refrain_loader *l)

@@ -5,13 +5,24 @@ pkginclude_HEADERS = include/refrain/loader.h
 noinst_LTLIBRARIES += libloader.la
 libloader_la_SOURCES = \
 	src/loader/loader.c \
+	src/loader/loader.h \
 	src/loader/loader_impl.h \
+	src/loader/shared.c \
+	src/loader/shared_area.c \
+	src/loader/shared_ask.c \
+	src/loader/shared_host.c \
+	src/loader/shared_impl.h \
+	src/loader/shared_join.c \
+	src/loader/shared_link.c \
+	src/loader/shared_run.c \
+	src/loader/shared_serve.c \
 	src/loader/stats_json.c \
 	src/loader/version.c
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
-libloader_la_LIBADD = libengine.la libmounthelp.la libbatch.la \
-	libsample.la libauto.la libsettings.la libdataset.la libimage.la \
-	libschedule.la libentry.la libbase.la $(JPEG_LIBS) -lm
+libloader_la_LIBADD = libshare.la libengine.la libpool.la libmounthelp.la \
+	libbatch.la libsample.la libmeter.la libauto.la libsettings.la \
+	libdataset.la libimage.la libschedule.la libentry.la libbase.la \
+	$(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la
 librefrain_la_SOURCES =

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/real.h"
 #include "loader/loader_impl.h"
 
 enum kind { UINT, REAL, TEXT, HASH };
@@ -83,6 +84,10 @@ static const struct field fields[] = {
 	FIELD(echo_reason, TEXT),
 	FIELD(echo_needs_fresh, UINT),
 	FIELD(dropped_fresh, UINT),
+	FIELD(share_host_pid, UINT),
+	FIELD(share_jobs, UINT),
+	FIELD(share_takeovers, UINT),
+	FIELD(share_solo, UINT),
 };
 
 /* One member; as snprintf(). No text of ours needs quoting. */
@@ -90,14 +95,15 @@ static int print_field(
 	char *at, size_t room, const struct field *f, const void *stats)
 {
 	const void *v = (const char *)stats + f->offset;
+	char real[REAL_TEXT_MAX];
 
 	switch (f->kind) {
 	case UINT:
 		return snprintf(at, room, "\"%s\":%" PRIu64, f->name,
 			*(const uint64_t *)v);
 	case REAL:
-		return snprintf(
-			at, room, "\"%s\":%.6g", f->name, *(const double *)v);
+		return snprintf(at, room, "\"%s\":%s", f->name,
+			real_text(real, *(const double *)v));
 	case HASH:
 		return snprintf(at, room, "\"%s\":\"%016" PRIx64 "\"", f->name,
 			*(const uint64_t *)v);

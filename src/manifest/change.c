@@ -26,7 +26,7 @@ static void change_reap(struct manifest *m, node_id id)
 		struct node *n = manifest_slot(m, id);
 		node_id parent = n->parent;
 
-		if (!n->retired || atomic_load(&n->refs) > 0)
+		if (!node_retired(n) || atomic_load(&n->refs) > 0)
 			return;
 		if (n->kind == KIND_DIR && n->dir->kids > 0)
 			return;
@@ -58,7 +58,7 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n)
 	if (node && id != NODE_ROOT) {
 		uint64_t had = atomic_fetch_sub(&node->refs, n);
 
-		last = had <= n && node->retired;
+		last = had <= n && node_retired(node);
 	}
 	pthread_rwlock_unlock(&m->lock);
 	if (!last)
@@ -117,7 +117,7 @@ static void unname(struct manifest *m, node_id id)
 	if (n->slot < d->hole)
 		d->hole = n->slot;
 	totals_add(m, n, -1);
-	n->retired = true;
+	n->slot = NODE_RETIRED;
 }
 
 /*
@@ -146,14 +146,22 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 
 static int directory_grow(struct directory *d)
 {
-	uint32_t cap = d->cap ? d->cap + d->cap / 2 + 1 : 4;
+	uint32_t cap = d->cap > 1 ? d->cap + d->cap / 2 + 1 : 4;
 	node_id *child;
 
+	if (d->cap == 0) {
+		d->child = &d->only;
+		d->cap = 1;
+		return 0;
+	}
 	if (cap < d->cap)
 		return -EOVERFLOW;
-	child = realloc(d->child, cap * sizeof(*child));
+	child = realloc(
+		d->child == &d->only ? NULL : d->child, cap * sizeof(*child));
 	if (!child)
 		return -ENOMEM;
+	if (d->cap == 1)
+		child[0] = d->only;
 	d->child = child;
 	d->cap = cap;
 	return 0;
@@ -204,15 +212,21 @@ static void directory_move(
 
 /* Fill in members that depend on the kind: a directory's table, a link's
  * target. */
-static int fill_kind(struct node *n, const struct file_entry *e)
+static int fill_kind(
+	struct manifest *m, struct node *n, const struct file_entry *e)
 {
+	const char *target = e->target ? e->target : "";
+
 	if (e->attr.kind == KIND_DIR) {
 		n->dir = calloc(1, sizeof(*n->dir));
 		return n->dir ? 0 : -ENOMEM;
 	}
 	if (e->attr.kind == KIND_LINK) {
-		n->target = strdup(e->target ? e->target : "");
-		return n->target ? 0 : -ENOMEM;
+		n->link = malloc(sizeof(*n->link) + strlen(target) + 1);
+		if (!n->link)
+			return -ENOMEM;
+		n->link->ino = key_inode(m->dataset, n->digest, n->version);
+		strcpy(n->link->target, target);
 	}
 	return 0;
 }
@@ -228,7 +242,6 @@ static void set_attr(struct node *n, const struct file_attr *attr)
 static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	const struct file_entry *e)
 {
-	struct file_version v = e->attr.version;
 	char path[MANIFEST_PATH_MAX];
 	int len = manifest_path_locked(m, parent, path, sizeof(path));
 	size_t name = strlen(e->name);
@@ -239,11 +252,8 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 		path[len++] = '/';
 	memcpy(path + len, e->name, name + 1);
 	n->digest = key_digest(path);
-	n->version = v;
-	m->tagged |= v.tag != 0;
-	if (e->attr.kind == KIND_DIR)
-		v = (struct file_version){0};
-	n->ino = key_inode(m->dataset, n->digest, v);
+	n->version = e->attr.version;
+	m->tagged |= n->version.tag != 0;
 	n->parent = parent;
 	n->hash = manifest_name_hash(parent, e->name);
 	return 0;
@@ -264,7 +274,7 @@ static int change_build(struct manifest *m, node_id parent,
 	if (n->name)
 		rc = fill_identity(m, n, parent, e);
 	if (rc == 0)
-		rc = fill_kind(n, e);
+		rc = fill_kind(m, n, e);
 	if (rc < 0) {
 		manifest_node_free(m, id);
 		return rc;
@@ -304,7 +314,7 @@ static bool same_node(const struct node *n, const struct file_entry *e)
 	if (n->kind != e->attr.kind)
 		return false;
 	if (n->kind == KIND_LINK)
-		return strcmp(n->target, e->target ? e->target : "") == 0;
+		return strcmp(n->link->target, e->target ? e->target : "") == 0;
 	return n->kind == KIND_DIR ||
 		version_equal(n->version, e->attr.version);
 }
@@ -352,7 +362,7 @@ static bool name_is_valid(const char *name)
 }
 
 int manifest_put_locked(struct manifest *m, node_id dir,
-	const struct file_entry *e, uint64_t now_s, node_id *id,
+	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
 	manifest_event_fn *fn, void *arg)
 {
 	struct node *d = manifest_node(m, dir);
@@ -362,9 +372,11 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!name_is_valid(e->name))
 		return -EINVAL;
-	if (!d || d->kind != KIND_DIR || d->retired)
+	if (!d || d->kind != KIND_DIR || node_retired(d))
 		return -ESTALE;
 	*id = manifest_table_find(m, dir, e->name);
+	if (*id != 0 && keep_dir && manifest_slot(m, *id)->kind == KIND_DIR)
+		return -EISDIR;
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
 	} else {
@@ -389,11 +401,24 @@ int manifest_put(struct manifest *m, node_id dir,
 	int rc;
 
 	pthread_rwlock_wrlock(&m->lock);
-	rc = manifest_put_locked(m, dir, entry, now_s, &id, fn, arg);
+	rc = manifest_put_locked(m, dir, entry, now_s, false, &id, fn, arg);
 	if (rc == 0 && ref)
 		atomic_fetch_add(&manifest_slot(m, id)->refs, 1);
 	if (rc == 0 && info)
 		manifest_info(m, id, info);
+	pthread_rwlock_unlock(&m->lock);
+	return rc;
+}
+
+int manifest_put_beside(struct manifest *m, node_id dir,
+	const struct file_entry *file, uint64_t now_s, manifest_event_fn *fn,
+	void *arg)
+{
+	node_id id = 0;
+	int rc;
+
+	pthread_rwlock_wrlock(&m->lock);
+	rc = manifest_put_locked(m, dir, file, now_s, true, &id, fn, arg);
 	pthread_rwlock_unlock(&m->lock);
 	return rc;
 }
@@ -462,7 +487,7 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 
 	pthread_rwlock_wrlock(&m->lock);
 	d = manifest_node(m, dir);
-	if (!d || d->kind != KIND_DIR || d->retired) {
+	if (!d || d->kind != KIND_DIR || node_retired(d)) {
 		rc = -ESTALE;
 	} else {
 		for (uint32_t i = 0; i < d->dir->n; i++) {

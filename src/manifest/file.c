@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/owned.h"
 #include "base/write.h"
@@ -64,31 +65,24 @@ _Static_assert(sizeof(struct file_record) == 40, "no holes");
 
 /* A growing copy of the records. */
 struct body {
-	unsigned char *bytes;
-	size_t n, cap;
+	struct array data;
 	uint64_t records;
 	uint32_t version; /* of the file */
 };
 
 static int file_append(struct body *b, const void *data, size_t n)
 {
-	if (b->cap - b->n < n) {
-		size_t cap = 2 * b->cap + n + 4096;
-		void *bytes = realloc(b->bytes, cap);
+	void *to = array_grow(&b->data, n);
 
-		if (!bytes)
-			return -ENOMEM;
-		b->bytes = bytes;
-		b->cap = cap;
-	}
-	memcpy(b->bytes + b->n, data, n);
-	b->n += n;
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, data, n);
 	return 0;
 }
 
 static int append_node(struct body *b, const struct node *n, uint32_t parent)
 {
-	const char *target = n->kind == KIND_LINK ? n->target : "";
+	const char *target = n->kind == KIND_LINK ? n->link->target : "";
 	size_t name_bytes = strlen(n->name);
 	size_t target_bytes = strlen(target);
 	uint64_t tag = htole64(n->version.tag);
@@ -156,8 +150,9 @@ static void file_fill_header(
 		.dataset_hi = htole64(m->dataset.hi),
 		.dataset_lo = htole64(m->dataset.lo),
 		.records = htole64(b->records),
-		.body_bytes = htole64(b->n),
-		.body_hash = htole64(hash64(b->bytes, b->n, b->version)),
+		.body_bytes = htole64(b->data.bytes),
+		.body_hash = htole64(
+			hash64(b->data.data, b->data.bytes, b->version)),
 	};
 	memcpy(h->magic, FILE_MAGIC, sizeof(h->magic));
 	h->header_hash = htole64(hash64(
@@ -177,7 +172,7 @@ static int write_file(
 		return -errno;
 	rc = write_all(fd, h, sizeof(*h));
 	if (rc == 0)
-		rc = write_all(fd, b->bytes, b->n);
+		rc = write_all(fd, b->data.data, b->data.bytes);
 	/* The bytes must be on disk before the name is. */
 	if (rc == 0 && fsync(fd) < 0)
 		rc = -errno;
@@ -190,7 +185,7 @@ static int write_file(
 
 int manifest_save(struct manifest *m, int dirfd)
 {
-	struct body b = {0};
+	struct body b = {.records = 0};
 	struct file_header h;
 	int rc;
 	/* One save at a time: two would write to one file, and the older could
@@ -204,7 +199,7 @@ int manifest_save(struct manifest *m, int dirfd)
 		file_fill_header(m, &b, &h);
 		rc = write_file(dirfd, &h, &b);
 	}
-	free(b.bytes);
+	free(b.data.data);
 	return rc;
 }
 
@@ -252,7 +247,8 @@ static int take_node(struct reader *r, const struct file_entry *e,
 
 	if (parent >= r->n)
 		return -EBADMSG;
-	rc = manifest_put_locked(r->m, r->ids[parent], e, 0, &id, NULL, NULL);
+	rc = manifest_put_locked(
+		r->m, r->ids[parent], e, 0, false, &id, NULL, NULL);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EBADMSG;
 	if (e->attr.kind == KIND_DIR)

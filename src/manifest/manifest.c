@@ -30,7 +30,6 @@ static int make_root(struct manifest *m)
 	n->parent = NODE_ROOT;
 	n->mode = 0755;
 	n->refs = 1; /* the kernel never looks it up and never forgets it */
-	n->ino = 1;
 	n->digest = key_digest("");
 	return 0;
 }
@@ -110,7 +109,7 @@ static int lookup_locked(struct manifest *m, node_id dir, const char *name,
 	struct node *d = manifest_node(m, dir);
 	node_id id;
 
-	if (!d || d->retired)
+	if (!d || node_retired(d))
 		return -ESTALE;
 	if (d->kind != KIND_DIR)
 		return -ENOTDIR;
@@ -174,7 +173,7 @@ int manifest_target(struct manifest *m, node_id id, char *target, size_t size)
 	pthread_rwlock_rdlock(&m->lock);
 	n = manifest_node(m, id);
 	if (n && n->kind == KIND_LINK) {
-		rc = snprintf(target, size, "%s", n->target);
+		rc = snprintf(target, size, "%s", n->link->target);
 		if (rc < 0 || (size_t)rc >= size)
 			rc = -ENAMETOOLONG;
 	}
@@ -248,7 +247,7 @@ bool manifest_is_under(struct manifest *m, node_id id, node_id top)
 
 	pthread_rwlock_rdlock(&m->lock);
 	n = manifest_node(m, id);
-	if (n && !n->retired) {
+	if (n && !node_retired(n)) {
 		while (id != top && id != NODE_ROOT)
 			id = manifest_slot(m, id)->parent;
 		under = id == top;

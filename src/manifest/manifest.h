@@ -170,6 +170,11 @@ int manifest_put(struct manifest *m, node_id dir,
 	const struct file_entry *entry, uint64_t now_s, bool ref,
 	struct node_info *info, manifest_event_fn *fn, void *arg);
 
+/* Put a file, unless a directory has its name: -EISDIR. */
+int manifest_put_beside(struct manifest *m, node_id dir,
+	const struct file_entry *file, uint64_t now_s, manifest_event_fn *fn,
+	void *arg);
+
 /*
  * Give the node the source's new version of a file, if it has not been read and
  * the size is the same. Returns 0, or -ESTALE if that is not possible.

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/key.h"
+
 node_id manifest_node_new(struct manifest *m)
 {
 	node_id id = m->free_list;
@@ -42,10 +44,11 @@ void manifest_node_free(struct manifest *m, node_id id)
 	struct node *n = manifest_slot(m, id);
 
 	if (n->kind == KIND_DIR && n->dir) {
-		free(n->dir->child);
+		if (n->dir->child != &n->dir->only)
+			free(n->dir->child);
 		free(n->dir);
 	} else if (n->kind == KIND_LINK) {
-		free(n->target);
+		free(n->link);
 	}
 	n->kind = 0;
 	n->dir = NULL;
@@ -162,13 +165,27 @@ void manifest_table_del(struct manifest *m, node_id id)
 	m->table[i] = NODE_TOMBSTONE;
 }
 
+/* A directory keeps its number, whatever its version. */
+static uint64_t inode_of(
+	const struct manifest *m, node_id id, const struct node *n)
+{
+	struct file_version none = {0};
+
+	if (id == NODE_ROOT)
+		return 1;
+	if (n->kind == KIND_LINK)
+		return n->link->ino;
+	return key_inode(
+		m->dataset, n->digest, n->kind == KIND_DIR ? none : n->version);
+}
+
 void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
 {
 	const struct node *n = manifest_slot(m, id);
 
 	*info = (struct node_info){
 		.id = id,
-		.ino = n->ino,
+		.ino = inode_of(m, id, n),
 		.digest = n->digest,
 		.attr =
 			{
@@ -179,7 +196,7 @@ void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
 				.gid = n->gid,
 			},
 		.listed = n->kind == KIND_DIR && n->dir->listed,
-		.retired = n->retired,
+		.retired = node_retired(n),
 		.checked_s = n->checked_s,
 	};
 }

@@ -16,7 +16,10 @@
 #define NAMES_BLOCK_BYTES ((size_t)1 << 18)
 
 struct directory {
-	node_id *child; /* 0: the name went away; positions never move */
+	/* 0: the name went away; positions never move. Points at `only` while
+	 * there is room for one. */
+	node_id *child;
+	node_id only;
 	uint32_t n, cap;
 	uint32_t holes; /* empty positions, */
 	uint32_t hole;	/* none of them before this one */
@@ -25,24 +28,29 @@ struct directory {
 	bool negative; /* somebody was told that it lacks a name */
 };
 
-/*
- * 112 bytes. `ino`, `digest`, `version` and `kind` are set before the node is
- * visible and stay until it is freed, but for what serve.c does.
- */
+struct link {
+	uint64_t ino; /* of the version that was first seen */
+	char target[];
+};
+
 enum node_reading {
 	NODE_UNREAD,
 	NODE_CHANGING, /* to another version */
 	NODE_READ,     /* its version stays */
 };
 
+/*
+ * 96 bytes: there are millions. `digest`, `version` and `kind` are set before
+ * the node is visible and stay until it is freed, but for what serve.c does.
+ * The inode number follows from them: manifest_info().
+ */
 struct node {
-	uint64_t ino;
 	struct hash128 digest;
 	struct file_version version;
 	const char *name; /* in manifest.names, or "" for the root */
 	union {
 		struct directory *dir; /* KIND_DIR */
-		char *target;	       /* KIND_LINK, owned */
+		struct link *link;     /* KIND_LINK, owned */
 	};
 	_Atomic uint64_t refs; /* held by the kernel */
 	node_id parent;
@@ -50,12 +58,21 @@ struct node {
 	uint32_t stamp; /* of the last put */
 	uint32_t checked_s;
 	uint32_t uid, gid;
+	uint32_t slot; /* in the parent's directory; or NODE_RETIRED */
 	uint16_t mode;
-	uint8_t kind; /* 0: free */
-	bool retired;
+	uint8_t kind;		 /* 0: free */
 	_Atomic uint8_t reading; /* enum node_reading */
-	uint32_t slot; /* in the parent's directory, while it has its name */
 };
+
+_Static_assert(sizeof(struct node) == 96, "mind the memory for each file");
+
+/* The slot of a node that has no name any more. */
+#define NODE_RETIRED UINT32_MAX
+
+static inline bool node_retired(const struct node *n)
+{
+	return n->slot == NODE_RETIRED;
+}
 
 struct names_block {
 	struct names_block *next;
@@ -116,9 +133,10 @@ void manifest_info(
 int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
-/* change.c; like manifest_put(), the lock held for writing. */
+/* change.c; like manifest_put(), the lock held for writing. With keep_dir like
+ * manifest_put_beside(). */
 int manifest_put_locked(struct manifest *m, node_id dir,
-	const struct file_entry *e, uint64_t now_s, node_id *id,
+	const struct file_entry *e, uint64_t now_s, bool keep_dir, node_id *id,
 	manifest_event_fn *fn, void *arg);
 
 #endif

@@ -66,12 +66,11 @@ static void set_version(
 		&n->version.mtime_ns, version->mtime_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&n->version.tag, version->tag, __ATOMIC_RELAXED);
 	m->tagged |= version->tag != 0;
-	n->ino = key_inode(m->dataset, n->digest, *version);
 }
 
 static bool can_follow(const struct node *n, const struct file_attr *attr)
 {
-	return n && n->kind == KIND_FILE && !n->retired &&
+	return n && n->kind == KIND_FILE && !node_retired(n) &&
 		attr->kind == KIND_FILE &&
 		n->version.size_bytes == attr->version.size_bytes &&
 		!version_equal(n->version, attr->version);

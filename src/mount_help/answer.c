@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hex.h"
+
 #define DEPTH_MAX 32
 #define NAME_BYTES 32
 #define KEY_DIGITS 32
@@ -50,24 +52,13 @@ static bool word(struct scan *s, const char *w)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* A string's bytes; what does not fit is counted only. */
 struct out {
 	char *data;
 	size_t room, used;
 };
 
-static void put(struct out *o, char c)
+static void put_char(struct out *o, char c)
 {
 	if (o->used < o->room)
 		o->data[o->used] = c;
@@ -82,21 +73,21 @@ static bool put_unicode(struct scan *s, struct out *o)
 	if (s->end - s->at < 4)
 		return false;
 	for (int i = 0; i < 4; i++) {
-		int d = hex_digit(*s->at++);
+		int d = hex_value(*s->at++);
 
 		if (d < 0)
 			return false;
 		c = c << 4 | (unsigned)d;
 	}
 	if (c < 0x80) {
-		put(o, (char)c);
+		put_char(o, (char)c);
 	} else if (c < 0x800) {
-		put(o, (char)(0xc0 | c >> 6));
-		put(o, (char)(0x80 | (c & 0x3f)));
+		put_char(o, (char)(0xc0 | c >> 6));
+		put_char(o, (char)(0x80 | (c & 0x3f)));
 	} else {
-		put(o, (char)(0xe0 | c >> 12));
-		put(o, (char)(0x80 | (c >> 6 & 0x3f)));
-		put(o, (char)(0x80 | (c & 0x3f)));
+		put_char(o, (char)(0xe0 | c >> 12));
+		put_char(o, (char)(0x80 | (c >> 6 & 0x3f)));
+		put_char(o, (char)(0x80 | (c & 0x3f)));
 	}
 	return true;
 }
@@ -115,12 +106,12 @@ static bool put_escape(struct scan *s, struct out *o)
 	p = c ? strchr(from, c) : NULL;
 	if (!p)
 		return false;
-	put(o, to[p - from]);
+	put_char(o, to[p - from]);
 	return true;
 }
 
 /* With its NUL; one that does not fit, or has a NUL in it, is empty. */
-static bool text(struct scan *s, char *data, size_t room)
+static bool take_json_text(struct scan *s, char *data, size_t room)
 {
 	struct out o = {data, room, 0};
 
@@ -132,7 +123,7 @@ static bool text(struct scan *s, char *data, size_t room)
 		if ((unsigned char)c < 0x20)
 			return false;
 		if (c != '\\')
-			put(&o, c);
+			put_char(&o, c);
 		else if (!put_escape(s, &o))
 			return false;
 	}
@@ -182,7 +173,7 @@ static bool object(struct scan *s, member_fn *fn, void *arg)
 		return true;
 	s->depth++;
 	do {
-		if (!text(s, name, sizeof(name)) || !take(s, ':') ||
+		if (!take_json_text(s, name, sizeof(name)) || !take(s, ':') ||
 			!fn(s, name, arg))
 			return false;
 	} while (take(s, ','));
@@ -233,7 +224,7 @@ static bool skip(struct scan *s)
 	case '[':
 		return array(s, skip_element, NULL);
 	case '"':
-		return text(s, NULL, 0);
+		return take_json_text(s, NULL, 0);
 	default:
 		return word(s, "true") || word(s, "false") || word(s, "null") ||
 			number(s, &value);
@@ -372,7 +363,7 @@ static bool parse_key(const char *digits, struct hash128 *key)
 	if (strlen(digits) != KEY_DIGITS)
 		return false;
 	for (int i = 0; i < KEY_DIGITS; i++) {
-		int d = hex_digit(digits[i]);
+		int d = hex_value(digits[i]);
 
 		if (d < 0)
 			return false;
@@ -391,8 +382,8 @@ static bool key_member(struct scan *s, const char *name, void *arg)
 		return number(s, &k->bytes);
 	if (strcmp(name, "key") != 0)
 		return skip(s);
-	k->named =
-		text(s, digits, sizeof(digits)) && parse_key(digits, &k->key);
+	k->named = take_json_text(s, digits, sizeof(digits)) &&
+		parse_key(digits, &k->key);
 	return k->named;
 }
 
@@ -438,7 +429,7 @@ static bool tier_member(struct scan *s, const char *name, void *arg)
 
 	if (strcmp(name, "dir") != 0 || w->count == w->room)
 		return skip(s);
-	if (!text(s, dirs[w->count], PATH_MAX))
+	if (!take_json_text(s, dirs[w->count], PATH_MAX))
 		return false;
 	w->count += dirs[w->count][0] == '/';
 	return true;

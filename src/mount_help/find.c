@@ -15,22 +15,19 @@
 
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
+#include "base/path.h"
 #include "mount_help/help_impl.h"
 
 /* The name by which the process would find it. */
-static int path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
+static int socket_path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 {
 	struct stat named;
-	char link[64];
-	ssize_t n;
+	int rc = path_of_fd(dir_fd, path);
 
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
-	n = readlink(link, path, PATH_MAX);
-	if (n < 0)
-		return -errno;
-	if (n == PATH_MAX || path[0] != '/')
+	if (rc < 0)
+		return rc == -ENAMETOOLONG ? -ENODATA : rc;
+	if (path[0] != '/')
 		return -ENODATA;
-	path[n] = '\0';
 	if (fstat(dir_fd, st) < 0 || stat(path, &named) < 0)
 		return -errno;
 	return st->st_dev == named.st_dev && st->st_ino == named.st_ino
@@ -68,7 +65,7 @@ int help_find(
 {
 	char path[PATH_MAX], whole[PATH_MAX];
 	struct stat st;
-	int rc = path_of(dir_fd, path, &st);
+	int rc = socket_path_of(dir_fd, path, &st);
 
 	if (rc < 0)
 		return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that gets a mount's help, and what the reader asks of it. The
- * thread takes the loader's lock for a few list operations, as all do, and
- * waits for the daemon without it.
+ * The thread that gets a mount's help: how it begins, what it does (work.c
+ * says when), and how it ends. It takes the loader's lock for a few list
+ * operations, as all do, and waits for the daemon without it.
  */
 #include "mount_help/help_impl.h"
 
@@ -18,290 +18,14 @@
 #include "base/clock.h"
 #include "base/cond.h"
 
-/* A daemon that takes longer is left alone. */
-#define ANSWER_MS 10000
-/* Keys are asked for so many examples before they are read. */
-#define KEYS_AHEAD 16384u
+/* The first request for keys asks for so many. */
 #define KEYS_FIRST 256u
-/* Examples of the plan before they are read, at most. */
-#define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
-/* Between two reports. */
-#define REPORT_NS (20 * NS_PER_MS)
 /* How long closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
 /* The usual memory of the lines and their tables. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
 
-/* -- What the reader asks -------------------------------------------------- */
-
-bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
-{
-	if (!m || m->late || m->state == HELP_OFF)
-		return true;
-	ASSERT_HELD(&m->c.turn->lock);
-	if (m->gated)
-		return false;
-	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
-		return true;
-	m->stirred = m->waiting;
-	return false;
-}
-
-const struct help_key *help_key(const struct mount_help *m, uint64_t index)
-{
-	const struct help_key *k;
-
-	if (!m || !m->ring)
-		return NULL;
-	ASSERT_HELD(&m->c.turn->lock);
-	k = &m->keys[index % m->keys_count];
-	return k->index_1 == index + 1 && k->bytes ? k : NULL;
-}
-
-struct uring *help_ring(const struct mount_help *m)
-{
-	return m ? m->ring : NULL;
-}
-
-int help_tier(const struct mount_help *m, unsigned n)
-{
-	return n < m->tiers ? m->tier_fds[n] : -1;
-}
-
-/* -- What is to be done ---------------------------------------------------- */
-
-enum work {
-	WORK_NONE,
-	WORK_KEYS,
-	WORK_BEGIN,
-	WORK_PLAN,
-	WORK_REPORT,
-	WORK_TELL,
-	WORK_END
-};
-
-static struct help_run run_of(const struct mount_help *m)
-{
-	struct help_run run;
-
-	ASSERT_HELD(&m->c.turn->lock);
-	m->c.run(m->c.arg, &run);
-	return run;
-}
-
-/* A fresh number: those before were returned. */
-static uint64_t fresh_returned(
-	const struct mount_help *m, const struct help_run *run)
-{
-	return m->c.first_fresh + run->fresh;
-}
-
-static bool keys_due(const struct mount_help *m, const struct help_run *run)
-{
-	return m->tiers && m->answered < UINT64_MAX &&
-		m->answered < run->read_fresh + KEYS_AHEAD;
-}
-
-/* This epoch and the next one, or less of large ones. */
-static uint64_t plan_ahead(const struct mount_help *m)
-{
-	uint64_t read = help_slack(m);
-
-	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
-		return PLAN_AHEAD_MAX;
-	/* In any case what is read before it is returned. */
-	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
-}
-
-static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
-{
-	return fresh_returned(m, run) + plan_ahead(m);
-}
-
-/*
- * Entries stay in the tiers: after an epoch without a miss, and before the
- * first one, there is nothing to fetch.
- */
-static bool plan_wanted(const struct mount_help *m)
-{
-	return m->planning && m->in_row < m->epoch_fresh;
-}
-
-static enum work plan_due(
-	const struct mount_help *m, const struct help_run *run)
-{
-	uint64_t piece = plan_ahead(m) / 4;
-
-	if (!plan_wanted(m))
-		return WORK_NONE;
-	if (!m->begun)
-		return WORK_BEGIN;
-	if (piece > HELP_NAMES_MAX)
-		piece = HELP_NAMES_MAX;
-	piece += !piece;
-	return !m->plan.full && m->plan.added + piece <= plan_end(m, run)
-		? WORK_PLAN
-		: WORK_NONE;
-}
-
-static bool report_due(const struct mount_help *m, const struct help_run *run)
-{
-	return m->begun && m->plan.reported < m->plan.added &&
-		fresh_returned(m, run) > m->plan.reported &&
-		clock_now_ns() >= m->due_ns;
-}
-
-static enum work work_due(
-	const struct mount_help *m, const struct help_run *run)
-{
-	enum work plan = plan_due(m, run);
-	bool keys = keys_due(m, run);
-
-	if (run->closing)
-		return WORK_END;
-	if (plan != WORK_NONE && (m->plan_turn || !keys))
-		return plan;
-	if (keys)
-		return WORK_KEYS;
-	if (report_due(m, run))
-		return WORK_REPORT;
-	return help_tell_due(m) ? WORK_TELL : WORK_NONE;
-}
-
-/* The state of the run at the end. */
-struct now {
-	uint64_t answered, plan_end;
-	struct help_report report;
-};
-
-/* Reads go on: the mount has the beginning of the plan, or takes none. */
-static void open_gate(struct mount_help *m, const struct help_run *run)
-{
-	bool planned =
-		m->begun && (m->plan.full || m->plan.added >= run->read_fresh);
-
-	if (!m->gated || (plan_wanted(m) && !planned))
-		return;
-	m->gated = false;
-}
-
-/* How many fresh examples that were not returned may be being read. */
-static uint64_t reads_begun(
-	const struct mount_help *m, const struct help_run *run)
-{
-	uint64_t returned = fresh_returned(m, run);
-
-	return m->read_end > returned ? m->read_end - returned : 0;
-}
-
-static enum work look_at_run(struct mount_help *m, struct help_run *run)
-{
-	*run = run_of(m);
-	return work_due(m, run);
-}
-
-static enum work sleep_until_due(struct mount_help *m, struct help_run *run)
-{
-	enum work work;
-
-	*run = run_of(m);
-	/* All of it is over. */
-	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
-		m->begun = m->planned = false;
-	open_gate(m, run);
-	while ((work = look_at_run(m, run)) == WORK_NONE) {
-		m->waiting = true;
-		turn_wait(m->c.turn, TURN_HELP);
-		m->waiting = false;
-	}
-	return work;
-}
-
-static enum work wait_for_work(struct mount_help *m, struct now *now)
-{
-	struct help_run run;
-	enum work work;
-
-	turn_lock(m->c.turn);
-	work = sleep_until_due(m, &run);
-	*now = (struct now){m->answered, plan_end(m, &run),
-		{fresh_returned(m, &run), run.step, reads_begun(m, &run),
-			run.step_ns, {0, 0}}};
-	m->schedule = *run.schedule;
-	m->plan_turn = work == WORK_KEYS;
-	if (work == WORK_REPORT)
-		m->due_ns = clock_now_ns() + REPORT_NS;
-	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
-		now->report.untold = help_untold(m);
-	turn_unlock(m->c.turn);
-	return work;
-}
-
-void help_moved(struct mount_help *m)
-{
-	struct help_run run;
-
-	if (m && m->waiting && !m->stirred)
-		m->stirred = look_at_run(m, &run) != WORK_NONE;
-}
-
-bool help_take_stirred(struct mount_help *m)
-{
-	bool stirred = m && m->stirred;
-
-	if (stirred)
-		m->stirred = false;
-	return stirred;
-}
-
-void help_note_start(struct mount_help *m, uint64_t fresh)
-{
-	if (m && fresh >= m->read_end)
-		m->read_end = fresh + 1;
-}
-
-/*
- * The first read that misses makes a plan. What is read before the mount has
- * it would have no position, or take that of a later epoch: so no more is.
- */
-void help_note_read(struct mount_help *m, size_t direct_bytes)
-{
-	if (!m)
-		return;
-	m->in_row = direct_bytes ? m->in_row + 1 : 0;
-	m->direct.items += direct_bytes > 0;
-	m->direct.bytes += direct_bytes;
-	if (direct_bytes)
-		return;
-	m->gated |= m->state == HELP_ON && plan_wanted(m) && !m->begun;
-	help_moved(m);
-}
-
 /* -- Doing it -------------------------------------------------------------- */
-
-static void set_late(struct mount_help *m, bool late)
-{
-	turn_lock(m->c.turn);
-	m->late = late;
-	turn_unlock(m->c.turn);
-}
-
-int help_ask(struct mount_help *m, size_t bytes, const char **line,
-	size_t *line_bytes)
-{
-	char *text = NULL;
-	int rc = talk_send(&m->talk, m->request, bytes);
-
-	if (rc == 0)
-		rc = talk_wait(&m->talk, HELP_LATE_MS, &text, line_bytes);
-	if (rc == -ETIMEDOUT) {
-		set_late(m, true);
-		rc = talk_wait(&m->talk, ANSWER_MS, &text, line_bytes);
-		set_late(m, false);
-	}
-	*line = text;
-	return rc;
-}
 
 static void keep_key(
 	struct mount_help *m, uint64_t index, const struct answer_key *answer)
@@ -339,11 +63,11 @@ static int get_keys(struct mount_help *m, uint64_t from)
 
 static void serve(struct mount_help *m)
 {
-	struct now now;
+	struct help_now now;
 	int rc = 0;
 
 	while (rc >= 0) {
-		switch (wait_for_work(m, &now)) {
+		switch (help_wait_for_work(m, &now)) {
 		case WORK_KEYS:
 			rc = get_keys(m, now.answered);
 			break;
@@ -376,7 +100,7 @@ static int say_socket(struct mount_help *m)
 	struct help_run run;
 
 	LOCK_SCOPE(&m->c.turn->lock);
-	run = run_of(m);
+	run = help_look(m);
 	m->socket = m->talk.fd;
 	m->schedule = *run.schedule;
 	return run.closing ? -ECANCELED : 0;
@@ -450,7 +174,7 @@ static bool say_on(struct mount_help *m, struct uring *ring)
 	bool on;
 
 	turn_lock(m->c.turn);
-	on = !run_of(m).closing;
+	on = !help_look(m).closing;
 	if (on) {
 		m->ring = ring;
 		m->state = HELP_ON;

@@ -152,9 +152,34 @@ int help_tell(struct mount_help *m, const struct help_direct *untold);
 /* The same at the end, when nobody waits long. */
 void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
-/* help.c: send m->request and wait. If the answer is late, waiting reads go on
- * without it. */
+/* -- ask.c -- */
+
+/* Send m->request and wait. If the answer is late, waiting reads go on without
+ * it. */
 int help_ask(struct mount_help *m, size_t bytes, const char **line,
 	size_t *line_bytes);
+
+/* -- work.c -- */
+
+enum help_work {
+	WORK_NONE,
+	WORK_KEYS,
+	WORK_BEGIN,
+	WORK_PLAN,
+	WORK_REPORT,
+	WORK_TELL,
+	WORK_END
+};
+
+/* The state of the run when there was something to do. */
+struct help_now {
+	uint64_t answered, plan_end;
+	struct help_report report;
+};
+
+/* The state of the run. Asserts the lock. */
+struct help_run help_look(const struct mount_help *m);
+/* Sleep until something is due. Takes the lock. */
+enum help_work help_wait_for_work(struct mount_help *m, struct help_now *now);
 
 #endif

@@ -33,7 +33,7 @@ static uint64_t spread(const struct mount_help *m)
 }
 
 /* 1, 0 (refused), or -errno. */
-static int ask(struct mount_help *m, int bytes)
+static int ask_daemon(struct mount_help *m, int bytes)
 {
 	const char *line;
 	size_t n;
@@ -65,14 +65,14 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
 		",\"spread\":%" PRIu64 "%s",
 		now->begun, help_slack(m), spread(m), measure);
-	rc = ask(m,
+	rc = ask_daemon(m,
 		snprintf(m->request, HELP_REQUEST_BYTES,
 			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
 			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64 ",%s%s}\n",
 			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
 			c->echo_max.q, now->fresh, ours, window));
 	if (rc == 0)
-		rc = ask(m,
+		rc = ask_daemon(m,
 			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
@@ -136,7 +136,7 @@ static bool needed(
 
 /* -- The plan -------------------------------------------------------------- */
 
-static int added(
+static int names_added(
 	struct mount_help *m, const char *line, size_t bytes, uint64_t next)
 {
 	struct help_plan *p = &m->plan;
@@ -175,7 +175,7 @@ int help_plan_add(struct mount_help *m, uint64_t to)
 		names_add(m, &names, slot.index))
 		f++;
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &n);
-	return rc < 0 ? rc : added(m, line, n, f);
+	return rc < 0 ? rc : names_added(m, line, n, f);
 }
 
 static int put_step_time(
@@ -247,7 +247,8 @@ int help_plan_report(struct mount_help *m, const struct help_report *now)
 
 /* The indices of at most `most` examples that are needed; fewer: then the run
  * ends. */
-static uint32_t look_ahead(struct mount_help *m, uint64_t from, uint32_t most)
+static uint32_t look_at_fresh(
+	struct mount_help *m, uint64_t from, uint32_t most)
 {
 	struct schedule_slot slot;
 	uint32_t n = 0;
@@ -271,7 +272,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next)
 {
 	struct names names = names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
-	uint32_t i = 0, n = look_ahead(m, from, most);
+	uint32_t i = 0, n = look_at_fresh(m, from, most);
 	const char *line;
 	size_t bytes;
 	int rc;

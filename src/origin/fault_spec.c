@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/real.h"
 #include "base/size.h"
 
 static int parse_time(const char *text, uint64_t *ns, struct error *err)
@@ -18,7 +19,7 @@ static int parse_time(const char *text, uint64_t *ns, struct error *err)
 	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", NS_PER_MS},
 		{"s", NS_PER_S}, {"m", 60 * NS_PER_S}};
 	char *end;
-	double value = strtod(text, &end);
+	double value = real_parse(text, &end);
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (end != text && strcmp(end, units[i].suffix) == 0 &&
@@ -34,7 +35,7 @@ static int parse_share(const char *text, double *share, struct error *err)
 {
 	char *end;
 
-	*share = strtod(text, &end);
+	*share = real_parse(text, &end);
 	if (end == text || *end || !(*share >= 0 && *share <= 1))
 		return error_set(
 			err, -EINVAL, "'%s' is not between 0 and 1", text);

@@ -4,6 +4,8 @@ liborigin_la_SOURCES = \
 	src/origin/fault.c \
 	src/origin/fault_spec.c src/origin/fault_spec_impl.h \
 	src/origin/late.c src/origin/late_impl.h \
+	src/origin/named.c src/origin/named_impl.h \
+	src/origin/named_text.c \
 	src/origin/origin.h \
 	src/origin/posix.c src/origin/posix_impl.h \
 	src/origin/posix_buffer.c \

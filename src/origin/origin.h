@@ -139,6 +139,9 @@ struct origin_traits {
 	size_t request_bytes;
 	/* More reads in flight do not make it faster. */
 	unsigned depth;
+	/* Reads in flight with which the search for the best number of them
+	 * begins; 0: a few. */
+	unsigned depth_first;
 	/* The default size of the items of large files. */
 	uint64_t chunk_bytes;
 	/* A listing can cover everything below its path at once. */
@@ -274,6 +277,29 @@ struct retry_config {
 int origin_retry_new(struct origin **out, struct origin *inner,
 	const struct retry_config *config, struct timers *timers,
 	struct counters *counters, struct error *err);
+
+/*
+ * Names from an index (`refrain index`), bytes from `inner`, whose listings are
+ * never asked for. load() reads the index, on a thread that may block: its
+ * text, to be freed, or -errno with err set. known() says what is known of a
+ * name by now. failed() gets the reason why a listing had no index. Takes
+ * ownership of `inner` on success. The root's version has a tag of the text.
+ */
+struct origin_named_config {
+	int (*load)(
+		void *arg, char **text, size_t *bytes, struct error *err);
+	bool (*known)(void *arg, const char *path, struct file_attr *attr);
+	void (*failed)(void *arg, const struct error *why);
+	void *arg;
+};
+int origin_named_new(struct origin **out, struct origin *inner,
+	const struct origin_named_config *config, struct error *err);
+
+/*
+ * Load the index, parse all of it, and look whether `inner` has one of a few of
+ * its files; for the listing to come. Blocks. 0, or -errno with err set.
+ */
+int origin_named_check(struct origin *named, struct error *err);
 
 /*
  * Inject faults, for tests and drills. Takes ownership of `inner` on success.

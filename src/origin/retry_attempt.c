@@ -156,7 +156,8 @@ const char *retry_path(const struct request *q)
 	return q->op == ORIGIN_READ ? q->file->path : q->path;
 }
 
-/* An answer to a request made before the last failure proves nothing. */
+/* An answer to a request made before the last failure proves nothing, nor does
+ * a name or a listing while reads fail. */
 void retry_answered(const struct request *q)
 {
 	struct retry *o = q->o;
@@ -164,7 +165,10 @@ void retry_answered(const struct request *q)
 
 	if (o->given_up == 0 || q->started_ns < o->gave_up_ns)
 		return;
+	if (o->lost_reads && q->op != ORIGIN_READ)
+		return;
 	o->given_up = 0;
+	o->lost_reads = false;
 	event_report(o->config.events, &e);
 }
 
@@ -189,6 +193,8 @@ static void report_failed(const struct request *q, int status)
 	ASSERT_HELD(&q->o->lock);
 	event_report(q->o->config.events, &e);
 	q->o->given_up++;
+	if (q->op == ORIGIN_READ)
+		q->o->lost_reads = true;
 	q->o->gave_up_ns = clock_now_ns();
 }
 

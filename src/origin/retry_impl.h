@@ -29,6 +29,7 @@ struct retry {
 	unsigned requests;     /* lock: number of requests */
 	uint64_t given_up;   /* lock: requests given up since the last answer */
 	uint64_t gave_up_ns; /* lock: time of the last of these */
+	bool lost_reads;     /* lock: some of these were reads */
 };
 
 struct origin_file {

@@ -25,7 +25,7 @@ void order_release(struct order *o)
 	*o = (struct order){.room = 0};
 }
 
-static uint32_t *bucket_of(const struct order *o, uint32_t file)
+static uint32_t *order_bucket(const struct order *o, uint32_t file)
 {
 	uint32_t h = file * UINT32_C(2654435761);
 
@@ -35,7 +35,7 @@ static uint32_t *bucket_of(const struct order *o, uint32_t file)
 /* Indices are those of the arrays, not positions. */
 static void link_index(struct order *o, uint32_t i)
 {
-	uint32_t *last = bucket_of(o, o->file[i]);
+	uint32_t *last = order_bucket(o, o->file[i]);
 
 	if (*last == NONE) {
 		o->next[i] = i;
@@ -64,7 +64,7 @@ static int grow_array(void *array, size_t room, size_t size)
 }
 
 /* Forget positions before `done`, and with them epochs that ended. */
-static void forget(struct order *o, uint64_t done)
+static void order_forget(struct order *o, uint64_t done)
 {
 	size_t drop = (size_t)(done - o->first);
 	size_t left = (size_t)(o->end - done);
@@ -80,7 +80,7 @@ static void forget(struct order *o, uint64_t done)
 	build_index(o);
 }
 
-static int make_room(struct order *o, uint64_t done)
+static int order_make_room(struct order *o, uint64_t done)
 {
 	size_t n = (size_t)(o->end - o->first);
 	size_t room = n < ROOM_FIRST ? ROOM_FIRST : n + n / 2;
@@ -88,7 +88,7 @@ static int make_room(struct order *o, uint64_t done)
 	if (n < o->room)
 		return 0;
 	if (done - o->first > n / 2) {
-		forget(o, done);
+		order_forget(o, done);
 		return 0;
 	}
 	if (grow_array(&o->file, room, sizeof(*o->file)) < 0 ||
@@ -145,7 +145,7 @@ static int see(struct order *o, uint32_t file)
 
 int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
 {
-	int rc = make_room(o, done);
+	int rc = order_make_room(o, done);
 	uint32_t i;
 
 	if (rc == 0)
@@ -176,7 +176,7 @@ bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
 
 	if (o->buckets == 0)
 		return false;
-	last = bucket_of(o, file);
+	last = order_bucket(o, file);
 	while (*last != NONE && is_done(o, o->next[*last], horizon)) {
 		i = o->next[*last];
 		if (i == *last)
@@ -197,7 +197,7 @@ bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
 	return false;
 }
 
-static unsigned epoch_at(const struct order *o, uint64_t pos)
+static unsigned order_epoch_at(const struct order *o, uint64_t pos)
 {
 	unsigned low = 0, high = o->epochs;
 
@@ -214,10 +214,10 @@ static unsigned epoch_at(const struct order *o, uint64_t pos)
 
 uint64_t order_epoch_of(const struct order *o, uint64_t pos)
 {
-	return o->epochs ? o->epoch[epoch_at(o, pos)].number : 0;
+	return o->epochs ? o->epoch[order_epoch_at(o, pos)].number : 0;
 }
 
 uint64_t order_epoch_begin(const struct order *o, uint64_t pos)
 {
-	return o->epochs ? o->epoch[epoch_at(o, pos)].begin : 0;
+	return o->epochs ? o->epoch[order_epoch_at(o, pos)].begin : 0;
 }

@@ -217,7 +217,7 @@ static bool is_open(const struct plan *plan)
 		(place == PLACE_ISSUED && plan->cursor_off > 0);
 }
 
-static enum look look(struct plan *plan, struct cache_item *item)
+static enum look look_at_next(struct plan *plan, struct cache_item *item)
 {
 	const struct plans_config *config = &plan->plans->config;
 
@@ -312,6 +312,16 @@ enum step {
 	STEP_IDLE,
 };
 
+/* Is the plan's item needed before the other plan's? Among equals the plan
+ * goes first that has less. */
+static bool is_before(const struct plan *plan, uint64_t due_ns,
+	const struct plan *other, uint64_t other_ns)
+{
+	if (!other || due_ns != other_ns)
+		return !other || due_ns < other_ns;
+	return plan->s.ahead_bytes < other->s.ahead_bytes;
+}
+
 /* Issue what is needed first. */
 static enum step issue_one(struct plans *ps)
 {
@@ -327,12 +337,12 @@ static enum step issue_one(struct plans *ps)
 		if (plan->closing)
 			continue;
 		pace_measure(plan, now_ns);
-		found = look(plan, &item);
+		found = look_at_next(plan, &item);
 		more |= found == LOOK_MORE;
 		if (found != LOOK_ITEM)
 			continue;
 		due_ns = ps->nplans > 1 ? pace_due_ns(plan) : 0;
-		if (best && due_ns >= best_ns)
+		if (!is_before(plan, due_ns, best, best_ns))
 			continue;
 		best = plan;
 		best_ns = due_ns;
@@ -370,7 +380,7 @@ static void rest(struct plans *ps)
 }
 
 /* When memory was used up, not for each item that is read. */
-static void wait_for_work(struct plans *ps, bool full)
+static void plan_wait_for_work(struct plans *ps, bool full)
 {
 	ps->full = full;
 	look_at_rates(ps);
@@ -398,7 +408,7 @@ void *follow_main(void *arg)
 			break;
 		step = issue_one(ps);
 		if (step != STEP_AGAIN)
-			wait_for_work(ps, step == STEP_FULL);
+			plan_wait_for_work(ps, step == STEP_FULL);
 	}
 	pthread_mutex_unlock(&ps->lock);
 	return NULL;

@@ -174,7 +174,7 @@ static bool reads_position(const struct note *n)
 	return n->file->size == size ? n->off == 0 : n->off + n->len >= size;
 }
 
-static bool is_whole(const struct note *n)
+static bool is_whole_file(const struct note *n)
 {
 	return n->file->size == n->file->version.size_bytes;
 }
@@ -231,7 +231,7 @@ static bool goes_on(struct plan *plan, struct note *n)
 	const struct plan_turn *t = last_turn(plan, n);
 	bool own = n->pid && plan->params.reader == n->pid;
 
-	if (n->off == 0 || !is_whole(n) || (!own && !t))
+	if (n->off == 0 || !is_whole_file(n) || (!own && !t))
 		return false;
 	if (t && t->ours)
 		set_turn(plan, n, t->pos, true);
@@ -245,7 +245,7 @@ static bool asks_again(struct plan *plan, const struct note *n)
 {
 	const struct plan_turn *t = last_turn(plan, n);
 
-	return n->off == 0 && is_whole(n) && t && t->ours;
+	return n->off == 0 && is_whole_file(n) && t && t->ours;
 }
 
 /* Positions in a tier before it were read from there, or passed by. */

@@ -38,17 +38,50 @@ uint64_t pace_step(const struct plan *plan)
 	return step > plan->step_told ? step : plan->step_told;
 }
 
+/* The number of fresh examples that a step needs. */
+static double step_examples(const struct plan *plan)
+{
+	const struct schedule_echo *e = &plan->params.echo;
+
+	return e->p ? (double)plan->params.batch * e->q / e->p
+		    : plan->params.batch;
+}
+
+/*
+ * The step time that due times are computed with; 0: not known. A measured time
+ * includes waiting for the origin: by its own, a plan that gets less of the
+ * origin would look slower and get still less. So all plans that are measured
+ * have the pace of the quickest, and share the origin evenly.
+ */
+static uint64_t pace_step_ns(const struct plan *plan)
+{
+	double least = 0;
+
+	if (plan->params.step_ns)
+		return plan->params.step_ns;
+	LIST_FOREACH(l, &plan->plans->plans) {
+		const struct plan *p = CONTAINER_OF(l, struct plan, link);
+		double ns = (double)p->step_ns / step_examples(p);
+
+		if (!p->closing && !p->params.step_ns && p->step_ns &&
+			(least <= 0 || ns < least))
+			least = ns;
+	}
+	return (uint64_t)(least * step_examples(plan));
+}
+
 /* How long until a position is needed. */
-static uint64_t due_in_ns(const struct plan *plan, uint64_t pos)
+static uint64_t due_in_ns(
+	const struct plan *plan, uint64_t pos, uint64_t step_ns)
 {
 	uint64_t now = pace_step(plan);
 	uint64_t step = step_of(plan, pos);
-	uint64_t step_ns = plan->step_ns ? plan->step_ns : STEP_GUESS_NS;
 	uint64_t due_ns;
 
 	if (step <= now)
 		return 0;
-	if (__builtin_mul_overflow(step - now, step_ns, &due_ns))
+	if (__builtin_mul_overflow(
+		    step - now, step_ns ? step_ns : STEP_GUESS_NS, &due_ns))
 		return UINT64_MAX;
 	return due_ns;
 }
@@ -69,38 +102,44 @@ bool pace_waits(const struct plan *plan, uint64_t pos)
 uint64_t pace_due_ns(struct plan *plan)
 {
 	ASSERT_HELD(&plan->plans->lock);
-	return due_in_ns(plan, plan->cursor);
+	return due_in_ns(plan, plan->cursor, pace_step_ns(plan));
 }
 
-void pace_hold(struct hold *h, uint64_t now_ns)
+static void set_due(struct hold *h, uint64_t step_ns, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
 	/* Until the pace is known, nothing has time. */
-	if (!h->plan->step_ns)
+	if (!step_ns)
 		due_ns = now_ns;
 	else if (__builtin_add_overflow(
-			 now_ns, due_in_ns(h->plan, h->pos), &due_ns))
+			 now_ns, due_in_ns(h->plan, h->pos, step_ns), &due_ns))
 		due_ns = UINT64_MAX;
 	atomic_store_explicit(&h->p.due_ns, due_ns, memory_order_relaxed);
 }
 
-void pace_holds(struct plan *plan, uint64_t now_ns)
+void pace_hold(struct hold *h, uint64_t now_ns)
 {
-	ASSERT_HELD(&plan->plans->lock);
-	LIST_FOREACH(l, &plan->holds)
-		pace_hold(CONTAINER_OF(l, struct hold, link), now_ns);
+	set_due(h, pace_step_ns(h->plan), now_ns);
 }
 
-/* The pace is another one by a quarter: so are the times of what is held. */
+void pace_holds(struct plan *plan, uint64_t now_ns)
+{
+	uint64_t step_ns = pace_step_ns(plan);
+
+	ASSERT_HELD(&plan->plans->lock);
+	LIST_FOREACH(l, &plan->holds)
+		set_due(CONTAINER_OF(l, struct hold, link), step_ns, now_ns);
+}
+
+/* Compute the due times again if the pace has changed by a quarter. */
 static void pace_again(struct plan *plan, uint64_t now_ns)
 {
-	uint64_t before = plan->due_step_ns;
+	uint64_t before = plan->due_step_ns, step_ns = pace_step_ns(plan);
 
-	if (plan->step_ns >= before - before / 4 &&
-		plan->step_ns <= before + before / 4)
+	if (step_ns >= before - before / 4 && step_ns <= before + before / 4)
 		return;
-	plan->due_step_ns = plan->step_ns;
+	plan->due_step_ns = step_ns;
 	pace_holds(plan, now_ns);
 }
 
@@ -122,14 +161,18 @@ void pace_measure(struct plan *plan, uint64_t now_ns)
 	ASSERT_HELD(&plan->plans->lock);
 	if (plan->params.step_ns || now_ns < plan->measured_ns + MEASURE_NS)
 		return;
+	/* Time before the first read is not time of steps: counted, it made the
+	 * first steps so long that nothing was urgent. */
+	if (plan->s.read == 0 && plan->step_told == 0)
+		return;
 	step = pace_step(plan);
 	if (plan->measured_ns && step > plan->measured_step) {
 		step_ns = (now_ns - plan->measured_ns) /
 			(step - plan->measured_step);
 		plan->step_ns =
 			plan->step_ns ? (plan->step_ns + step_ns) / 2 : step_ns;
-		pace_again(plan, now_ns);
 	}
+	pace_again(plan, now_ns);
 	if (!plan->measured_ns || step > plan->measured_step) {
 		plan->measured_ns = now_ns;
 		plan->measured_step = step;

@@ -176,6 +176,21 @@ void call_release(struct call *c)
 	bytes_release(&c->redirect);
 }
 
+void call_base_path(struct call *c)
+{
+	const struct remote *r = c->r;
+
+	bytes_reset(&c->path);
+	bytes_text(&c->path, r->base_path[0] ? r->base_path : "/");
+}
+
+void call_key(struct call *c, const char *key)
+{
+	bytes_reset(&c->path);
+	bytes_printf(&c->path, "%s/", c->r->base_path);
+	bytes_encode(&c->path, key, strlen(key), true);
+}
+
 void call_path(struct call *c, const char *name)
 {
 	const struct remote *r = c->r;

@@ -97,13 +97,10 @@ int key_to_path(char *key, size_t len)
 /* Listing's lock held. */
 static void hide_key(struct s3_listing *g, const char *key)
 {
-	struct remote *r = g->r;
-
 	ASSERT_HELD(&g->lock);
 	if (g->probe)
 		return; /* the listing proper will see it */
-	COUNT(r->counters, origin_hidden);
-	remote_hidden(r, key);
+	remote_hidden(g->r, key);
 }
 
 /* -- A page ---------------------------------------------------------------- */
@@ -122,22 +119,6 @@ static int reserve_entries(struct s3_range *x)
 	x->entries = entries;
 	x->room = x->page.n;
 	return 0;
-}
-
-static void fill_entry(const struct remote *r, struct file_entry *e,
-	const char *name, const struct s3_object *o)
-{
-	*e = (struct file_entry){
-		.name = name,
-		.attr =
-			{
-				.version = {o->size_bytes, o->mtime_ns, o->tag},
-				.kind = KIND_FILE,
-				.mode = 0444,
-				.uid = r->uid,
-				.gid = r->gid,
-			},
-	};
 }
 
 /* The result of taking in one page. */
@@ -167,7 +148,9 @@ static void take_name(
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = remote_dir_attr(g->r)};
 	else if (rc == 0)
-		fill_entry(g->r, &x->entries[p->n++], name, o);
+		x->entries[p->n++] = (struct file_entry){.name = name,
+			.attr = remote_file_attr(
+				g->r, o->size_bytes, o->mtime_ns, o->tag)};
 }
 
 static bool is_readable(
@@ -301,7 +284,7 @@ static void range_done(struct call *c, int status)
 		return;
 	}
 	if (is_passing(status) && !x->g->probe && ++x->tries < PAGE_TRIES) {
-		COUNT(x->g->r->counters, origin_retries);
+		remote_count_retry(x->g->r);
 		transfer_start_later(
 			x->loop, &c->t, PAGE_PAUSE_NS << (x->tries - 1));
 		return;
@@ -318,11 +301,9 @@ static const struct call_ops range_ops = {
 static void range_next(struct s3_range *x)
 {
 	struct call *c = &x->call;
-	struct remote *r = x->g->r;
 
-	bytes_reset(&c->path);
 	bytes_reset(&c->query);
-	bytes_text(&c->path, r->base_path[0] ? r->base_path : "/");
+	call_base_path(c);
 	if (x->token[0])
 		call_query(c, "continuation-token", x->token);
 	if (!x->g->l->deep && !x->g->probe)
@@ -354,7 +335,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 		return NULL;
 	call_init(&x->call, g->r, &range_ops, "GET");
 	x->g = g;
-	x->loop = engine_pick(g->r->engine);
+	x->loop = remote_loop(g->r);
 	x->begin.run = range_begin;
 	g->ranges++;
 	return x;
@@ -465,11 +446,14 @@ static void range_end(struct s3_range *x, int status)
 /* The prefix of all keys below a path of the source. */
 static char *keys_below(const struct remote *r, const char *path)
 {
-	char *prefix = NULL;
+	char dir[S3_KEY_MAX + 2];
+	int n = snprintf(dir, sizeof(dir), "%s%s", path, *path ? "/" : "");
+	char *prefix;
 
-	if (asprintf(&prefix, "%s%s%s", r->prefix, path, *path ? "/" : "") < 0)
+	if (n < 0 || (size_t)n >= sizeof(dir))
 		return NULL;
-	if (strlen(prefix) > S3_KEY_MAX) {
+	prefix = remote_key(r, dir);
+	if (prefix && strlen(prefix) > S3_KEY_MAX) {
 		free(prefix);
 		return NULL;
 	}
@@ -480,7 +464,6 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 {
 	struct s3_listing *g = calloc(1, sizeof(*g));
 	struct s3_range *x = NULL;
-	size_t len = strlen(r->bucket);
 
 	if (g)
 		g->prefix = keys_below(r, l->path);
@@ -488,8 +471,7 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		g->r = r;
 		g->l = l;
 		g->probe = probe;
-		g->unordered =
-			len > 6 && strcmp(r->bucket + len - 6, "--x-s3") == 0;
+		g->unordered = remote_lists_unordered(r);
 		pthread_mutex_init(&g->lock, NULL);
 		x = range_new(g);
 	}

@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libremote.la
 libremote_la_SOURCES = \
 	src/remote/answer.c \
 	src/remote/call.c \
+	src/remote/fetch.c \
 	src/remote/index.c \
 	src/remote/list.c src/remote/list_impl.h \
 	src/remote/look.c \
@@ -11,6 +12,7 @@ libremote_la_SOURCES = \
 	src/remote/page.c src/remote/page_impl.h \
 	src/remote/site.c src/remote/site_impl.h \
 	src/remote/read.c \
+	src/remote/request.c \
 	src/remote/remote.c src/remote/remote.h src/remote/remote_impl.h \
 	src/remote/split.c
 libremote_la_LIBADD = libweb.la liborigin.la libbase.la

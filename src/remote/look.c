@@ -55,18 +55,15 @@ static void look_found_dir(struct s3_look *k)
 static void look_send(struct s3_look *k)
 {
 	struct call *c = &k->call;
-	struct remote *r = k->r;
 	struct bytes prefix = {0};
 
-	bytes_reset(&c->path);
 	bytes_reset(&c->query);
 	c->throttled = c->renewed = c->moved = c->skewed = 0;
 	if (k->step == LOOK_HEAD) {
 		c->method = "HEAD";
-		bytes_printf(&c->path, "%s/", r->base_path);
-		bytes_encode(&c->path, k->key, strlen(k->key), true);
+		call_key(c, k->key);
 	} else {
-		bytes_text(&c->path, r->base_path[0] ? r->base_path : "/");
+		call_base_path(c);
 		bytes_printf(&prefix, "%s%s", k->key,
 			k->step == LOOK_BELOW ? "/" : "");
 		call_query(c, "encoding-type", "url");
@@ -101,13 +98,7 @@ static enum relation relation_of(const struct s3_look *k, size_t i)
 static void take_file(struct s3_look *k, const struct s3_object *o)
 {
 	k->found = true;
-	k->attr = (struct file_attr){
-		.version = {o->size_bytes, o->mtime_ns, o->tag},
-		.kind = KIND_FILE,
-		.mode = 0444,
-		.uid = k->r->uid,
-		.gid = k->r->gid,
-	};
+	k->attr = remote_file_attr(k->r, o->size_bytes, o->mtime_ns, o->tag);
 }
 
 /* A directory hides a file of its name. */
@@ -198,14 +189,16 @@ void s3_stat(struct remote *r, struct origin_stat *s)
 {
 	struct s3_look *k = calloc(1, sizeof(*k));
 
-	if (!k || asprintf(&k->key, "%s%s", r->prefix, s->path) < 0) {
+	if (k)
+		k->key = remote_key(r, s->path);
+	if (!k || !k->key) {
 		free(k);
 		remote_late(r, &s->req);
 		return;
 	}
 	call_init(&k->call, r, &look_ops, "GET");
 	k->r = r;
-	k->loop = engine_pick(r->engine);
+	k->loop = remote_loop(r);
 	k->begin.run = look_begin;
 	k->stat = s;
 	loop_post(k->loop, &k->begin);

@@ -41,18 +41,6 @@ struct names_listing {
 	int status;
 };
 
-static struct file_attr file_attr_of(
-	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag)
-{
-	return (struct file_attr){
-		.version = {size, mtime_ns, tag},
-		.kind = KIND_FILE,
-		.mode = 0444,
-		.uid = r->uid,
-		.gid = r->gid,
-	};
-}
-
 /* -- The end --------------------------------------------------------------- */
 
 static int names_deliver(struct names_listing *g)
@@ -66,14 +54,13 @@ static int names_deliver(struct names_listing *g)
 		const struct index_name *x = &g->names.at[i];
 
 		if (!x->is_dir && !x->has_size) {
-			COUNT(g->r->counters, origin_hidden);
 			remote_hidden(g->r, x->name);
 			continue;
 		}
 		entries[n].name = x->name;
 		entries[n++].attr = x->is_dir
 			? remote_dir_attr(g->r)
-			: file_attr_of(
+			: remote_file_attr(
 				  g->r, x->size_bytes, x->mtime_ns, x->tag);
 	}
 	if (n > 0)
@@ -198,7 +185,7 @@ static char *own_path(const struct names_listing *g)
 {
 	struct bytes path = {0};
 
-	bytes_text(&path, g->r->base_path);
+	bytes_text(&path, remote_base_path(g->r));
 	if (*g->l->path) {
 		bytes_char(&path, '/');
 		bytes_encode(&path, g->l->path, strlen(g->l->path), true);
@@ -217,8 +204,7 @@ static int names_parse(struct names_listing *g, const struct head *h)
 		return index_from_dav(&g->names, path, doc, g->doc.len);
 	if (strcmp(h->type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
-		atomic_store_explicit(
-			&g->r->untagged, true, memory_order_relaxed);
+		remote_set_untagged(g->r);
 		return index_from_json(&g->names, doc, g->doc.len);
 	}
 	if (strcmp(h->type, "text/html") == 0)
@@ -239,8 +225,9 @@ static void names_done(struct call *c, int status)
 			names_finish(g, status ? status : -EIO);
 			return;
 		}
-		atomic_store_explicit(
-			&g->r->no_dav, true, memory_order_relaxed);
+		/* A directory that is not there says nothing of the others. */
+		if (c->t.head.code != 404)
+			remote_set_no_dav(g->r);
 		g->dav = false;
 		names_send(g);
 		return;
@@ -274,9 +261,9 @@ void names_list(struct remote *r, struct origin_list *l)
 	g->r = r;
 	g->l = l;
 	g->call.ops = &names_ops;
-	g->loop = engine_pick(r->engine);
+	g->loop = remote_loop(r);
 	g->begin.run = names_start;
-	g->dav = !atomic_load_explicit(&r->no_dav, memory_order_relaxed);
+	g->dav = remote_has_dav(r);
 	loop_post(g->loop, &g->begin);
 }
 
@@ -312,8 +299,6 @@ static void names_look_done(struct call *c, int status)
 {
 	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
 	const struct head *h = &c->t.head;
-	bool untagged =
-		atomic_load_explicit(&k->r->untagged, memory_order_relaxed);
 
 	if (went_to_dir(c) && status != -ECANCELED) {
 		found(k, 0, remote_dir_attr(k->r));
@@ -322,8 +307,8 @@ static void names_look_done(struct call *c, int status)
 	if (status == 0 && !h->has_length)
 		status = -ENOENT; /* its size is not known: hidden */
 	found(k, status,
-		file_attr_of(k->r, h->length, h->modified_ns,
-			untagged ? 0 : h->tag));
+		remote_file_attr(k->r, h->length, h->modified_ns,
+			remote_has_tags(k->r) ? h->tag : 0));
 }
 
 static const struct call_ops names_look_ops = {.done = names_look_done};
@@ -352,7 +337,7 @@ void names_stat(struct remote *r, struct origin_stat *s)
 	call_init(&k->call, r, &names_look_ops, "HEAD");
 	k->r = r;
 	k->s = s;
-	k->loop = engine_pick(r->engine);
+	k->loop = remote_loop(r);
 	k->begin.run = names_look_begin;
 	loop_post(k->loop, &k->begin);
 }

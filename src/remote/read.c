@@ -19,6 +19,8 @@
 /* A server without ranges may send this much for a part of it. */
 #define UNRANGED_MAX (UINT64_C(8) << 20)
 #define NOBODY (-1)
+/* Longer reads share the loops evenly: their bytes keep a processor busy. */
+#define SHORT_MAX ((size_t)256 << 10)
 
 struct origin_file {
 	struct remote *r;
@@ -298,7 +300,8 @@ void remote_read(struct origin *o, struct origin_read *r)
 	g->read = r;
 	g->file = r->file;
 	atomic_fetch_add_explicit(&g->file->refs, 1, memory_order_relaxed);
-	g->loop = engine_pick(remote->engine);
+	g->loop = r->len <= SHORT_MAX ? engine_pick_running(remote->engine)
+				      : engine_pick(remote->engine);
 	g->begin.run = get_begin;
 	g->drop.run = get_drop;
 	g->winner = NOBODY;

@@ -49,6 +49,14 @@ int remote_new(struct origin **out, const char *source,
  */
 int remote_probe(struct origin *o, struct error *err);
 
+/*
+ * Read one whole object of at most `most` bytes; the text, with a NUL after it,
+ * is the caller's to free. `url` may be of s3, http or https. Waits for the
+ * store. 0, or -errno with err set.
+ */
+int remote_fetch(const char *url, const struct remote_config *config,
+	size_t most, char **text, size_t *bytes, struct error *err);
+
 /* The last thing that went wrong there, in words; "" for nothing. */
 void remote_last_error(struct origin *o, struct error *err);
 

@@ -39,7 +39,7 @@ struct remote {
 	struct post late; /* answers `no_memory` */
 	const struct event_sink *events;
 
-	/* Abilities of an http server, learned from its answers; relaxed. */
+	/* Of an http server, learned from its answers; relaxed. */
 	atomic_bool no_dav, untagged;
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
 	/* Guards all below, and where a read's priv leads; over the loops'. */
@@ -93,6 +93,12 @@ void call_start(struct loop *l, struct call *c);
 void call_cancel(struct call *c);
 void call_release(struct call *c);
 
+/* The path of the source itself: of its bucket. */
+void call_base_path(struct call *c);
+
+/* The path of a whole key, encoded. */
+void call_key(struct call *c, const char *key);
+
 /* The path of a key or of a name below the source, encoded. */
 void call_path(struct call *c, const char *name);
 
@@ -108,22 +114,45 @@ bool answer_repeats(struct call *c, int *status);
 /* A failure of the connection, for remote.last. */
 void answer_note_failure(struct call *c, int status);
 
-/* -- remote.c ----------------------------------------------------------------
+/* -- request.c: what requests share ------------------------------------------
  */
+
+/* A loop for the next request. */
+struct loop *remote_loop(struct remote *r);
+
+struct file_attr remote_dir_attr(const struct remote *r);
+struct file_attr remote_file_attr(
+	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag);
+
+/* The key of a path, to be freed; NULL: no memory. */
+char *remote_key(const struct remote *r, const char *path);
+
+/* Encoded, without '/' at its end. */
+const char *remote_base_path(const struct remote *r);
+
+/* Are its listings in no order? */
+bool remote_lists_unordered(const struct remote *r);
+
+void remote_count_retry(struct remote *r);
+
+/* Abilities of an http server: assumed until an answer shows otherwise. */
+bool remote_has_dav(const struct remote *r);
+void remote_set_no_dav(struct remote *r);
+bool remote_has_tags(const struct remote *r);
+void remote_set_untagged(struct remote *r);
 
 /* Keep the reason of a failure and its remedy for remote_last_error(). */
 void remote_words(struct remote *r, const char *words);
 
-/* Report a key that cannot be a path; only the first one is logged. */
+/* Count a key that cannot be a path; only the first one is logged. */
 void remote_hidden(struct remote *r, const char *key);
 
 /* Answer with -ENOMEM, later; uses the request's priv. */
 void remote_late(struct remote *r, struct origin_request *q);
+void remote_answer_late(struct post *p);
 
 /* Lock held: is it one of those? */
 bool remote_is_late(const struct remote *r, const struct origin_request *q);
-
-struct file_attr remote_dir_attr(const struct remote *r);
 
 /* -- read.c ------------------------------------------------------------------
  */

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/real.h"
+
 #define ECHO_Q_MAX 64
 /* More than a double has, so that one that was printed is read. */
 #define DIGITS_MAX 20
@@ -69,7 +71,7 @@ static unsigned digits(const char **at, double *value)
 }
 
 /* "2" or "2.5". Not strtod(), whose point depends on the locale. */
-static bool number(const char **at, double *value)
+static bool take_factor_part(const char **at, double *value)
 {
 	unsigned n;
 
@@ -84,14 +86,14 @@ static bool number(const char **at, double *value)
 	return n > 0;
 }
 
-static int parse(const char *text, struct schedule_echo *echo)
+static int parse_factor(const char *text, struct schedule_echo *echo)
 {
 	double value, over = 1;
-	bool good = number(&text, &value);
+	bool good = take_factor_part(&text, &value);
 
 	if (good && *text == '/') {
 		text++;
-		good = number(&text, &over);
+		good = take_factor_part(&text, &over);
 	}
 	if (!good || *text || !(over > 0))
 		return -EINVAL;
@@ -105,7 +107,7 @@ static int parse(const char *text, struct schedule_echo *echo)
 int schedule_echo_parse(
 	const char *text, struct schedule_echo *echo, struct error *err)
 {
-	if (parse(text, echo) == 0)
+	if (parse_factor(text, echo) == 0)
 		return 0;
 	return error_set(err, -EINVAL,
 		"'%s' is not an echo factor: it must be a number from 1 to %d, "
@@ -115,8 +117,11 @@ int schedule_echo_parse(
 
 const char *schedule_echo_text(struct schedule_echo echo, char buf[ECHO_TEXT])
 {
+	char real[REAL_TEXT_MAX];
+
 	if (echo.q && 1000 % echo.q == 0)
-		(void)snprintf(buf, ECHO_TEXT, "%g", (double)echo.p / echo.q);
+		(void)snprintf(buf, ECHO_TEXT, "%s",
+			real_text(real, (double)echo.p / echo.q));
 	else
 		(void)snprintf(buf, ECHO_TEXT, "%u/%u", echo.p, echo.q);
 	return buf;

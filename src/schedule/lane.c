@@ -103,7 +103,7 @@ uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v)
 }
 
 /* v is extra if part (v + 1) / q passes a whole number. */
-static bool is_extra(const struct schedule_segment *seg, uint64_t v)
+static bool lane_is_extra(const struct schedule_segment *seg, uint64_t v)
 {
 	return seg->part &&
 		(v % seg->q * seg->part) % seg->q + seg->part >= seg->q;
@@ -111,7 +111,7 @@ static bool is_extra(const struct schedule_segment *seg, uint64_t v)
 
 uint32_t segment_servings(const struct schedule_segment *seg, uint64_t v)
 {
-	return seg->whole + is_extra(seg, v);
+	return seg->whole + lane_is_extra(seg, v);
 }
 
 static uint64_t since(uint64_t ticks, uint64_t delay, uint64_t n)
@@ -178,7 +178,7 @@ static void block_of(const struct schedule *s,
 	uint64_t x0 = segment_extras(seg, begin);
 	uint64_t x1 = segment_extras(seg, end), xv = segment_extras(seg, v);
 
-	b->extra = is_extra(seg, v);
+	b->extra = lane_is_extra(seg, v);
 	b->first = b->extra ? x0 : begin - x0;
 	b->rank = (b->extra ? xv : v - xv) - b->first;
 	permute_init(&b->permute, b->extra ? x1 - x0 : end - begin - (x1 - x0),
@@ -236,7 +236,7 @@ static uint32_t lane_slots(const struct schedule *s, uint32_t i, uint64_t u,
 		if (u - seg->start < delay)
 			break;
 		v = u - seg->start - delay;
-		if (v < n && (k < seg->whole || is_extra(seg, v)))
+		if (v < n && (k < seg->whole || lane_is_extra(seg, v)))
 			slots[count++] = (struct lane_slot){seg, v, k};
 	}
 	return count;

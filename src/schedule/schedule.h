@@ -170,10 +170,6 @@ int schedule_seek(const struct schedule *s, struct schedule_cursor *cursor,
 uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 	struct schedule_slot *slots);
 
-/* Slots whose example's previous serving is in the same batch. */
-uint32_t schedule_duplicates(const struct schedule *s,
-	const struct schedule_slot *slots, uint32_t n);
-
 /* --- fresh examples in order: reading, decoding and the prefetch plan --- */
 
 /*

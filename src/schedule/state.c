@@ -203,7 +203,7 @@ static const char *const last_words[] = {"short", "drop"};
 
 /* Name the first option that differs. `now` has its defaults filled in. How
  * many epochs the run has is another matter. */
-static int compare(const struct schedule_config *old,
+static int compare_configs(const struct schedule_config *old,
 	const struct schedule_config *now, struct error *err)
 {
 	bool same_world = old->world == now->world;
@@ -397,7 +397,7 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 		return error_set(err, -EBADMSG, "not a saved state");
 	r = schedule_init(&now, config, err);
 	if (r == 0)
-		r = compare(&v.c, &now.c, err);
+		r = compare_configs(&v.c, &now.c, err);
 	if (r < 0)
 		return r;
 	*restored = (struct schedule_restored){.step = v.step};

@@ -147,25 +147,6 @@ uint32_t schedule_next(const struct schedule *s, struct schedule_cursor *cursor,
 	return n;
 }
 
-uint32_t schedule_duplicates(
-	const struct schedule *s, const struct schedule_slot *slots, uint32_t n)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t here, before;
-
-		if (!slots[i].echo)
-			continue;
-		if (schedule_serving_step(
-			    s, slots[i].fresh, slots[i].echo, &here) == 0 &&
-			schedule_serving_step(s, slots[i].fresh,
-				slots[i].echo - 1, &before) == 0)
-			count += here == before;
-	}
-	return count;
-}
-
 /* --- fresh examples in order --- */
 
 int schedule_fresh(const struct schedule *s, uint64_t f,

@@ -189,6 +189,18 @@ static const struct member table[] = {
 	REAL(max_damage, F64, NOT, LIMITS(0.1, 0, 1), "X",
 		"Fail if more than this share of the fresh examples is "
 		"damaged; default 0.1."),
+	TEXT(share, NOT, "NAME",
+		"Share batches with other jobs of that name on this host: each "
+		"is read and decoded once for all of them."),
+	NUMBER(share_jobs, U32, NOT, LIMITS(0, 0, 64), "J",
+		"Begin when J jobs have joined the share; default at once."),
+	NUMBER(share_batch, U32, NOT, LIMITS(0, 0, SCHEDULE_BATCH_MAX), "B",
+		"Size of the batches that are shared, if this job takes slices "
+		"of them; a multiple of the batch."),
+	WORD(share_slow, REFRAIN_SHARE_WAIT, NOT, "wait",
+		"What a job does that makes the others of its share wait: they "
+		"wait (wait, the default)."),
+	OTHER(reserved2, U32, NOT, NONE),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/real.h"
 #include "base/size.h"
 #include "settings/settings.h"
 #include "settings/member.h"
@@ -54,10 +55,10 @@ static int text_real(const char **text, double *out, struct error *err)
 	double over = 1;
 	char *end;
 
-	*out = strtod(at, &end);
+	*out = real_parse(at, &end);
 	if (end != at && *end == '/') {
 		at = end + 1;
-		over = strtod(at, &end);
+		over = real_parse(at, &end);
 	}
 	*out /= over;
 	if (end == at || (*end && *end != ',') || !isfinite(*out))
@@ -206,6 +207,18 @@ static int set_reals(struct refrain_config *c, const struct member *m,
 	return rc;
 }
 
+/* A mean of 0 is stored as -0, which is told from one that is not set. */
+static int set_mean(struct refrain_config *c, const struct member *m,
+	const char *text, struct error *err)
+{
+	int rc = set_reals(c, m, text, err);
+
+	for (unsigned i = 0; rc == 0 && i < 3; i++)
+		if (c->mean[i] == 0.F)
+			c->mean[i] = -0.F;
+	return rc;
+}
+
 /* Parse a factor as the schedule does; 0 is the default. */
 static int set_factor(struct refrain_config *c, const struct member *m,
 	const char *text, struct error *err)
@@ -277,10 +290,14 @@ static int member_set(struct refrain_config *c, const struct member *m,
 		[REFRAIN_MEMBER_SIDES] = set_sides,
 		[REFRAIN_MEMBER_TEXT] = set_text,
 	};
-	int rc = m->offset == offsetof(struct refrain_config, echo_max)
-		? set_factor(c, m, text, err)
-		: setters[m->type](c, m, text, err);
+	int rc;
 
+	if (m->offset == offsetof(struct refrain_config, echo_max))
+		rc = set_factor(c, m, text, err);
+	else if (m->offset == offsetof(struct refrain_config, mean))
+		rc = set_mean(c, m, text, err);
+	else
+		rc = setters[m->type](c, m, text, err);
 	return rc < 0 ? error_wrap(err, rc, "%s", m->name) : 0;
 }
 

@@ -58,25 +58,41 @@ static uint64_t memory_of_process(const char **what)
 	return group;
 }
 
+static bool any_set(const float of[3])
+{
+	return of[0] != 0.F || of[1] != 0.F || of[2] != 0.F;
+}
+
+/* A mean of -0 is one of 0 that the caller has set. */
+static bool mean_given(const float mean[3])
+{
+	return any_set(mean) || signbit(mean[0]) || signbit(mean[1]) ||
+		signbit(mean[2]);
+}
+
 /* Both of ImageNet, or both the caller's: a std of 0 would be taken for 1. */
 static int fill_in_normalise(struct refrain_config *c, struct error *err)
 {
 	static const float mean[3] = {0.485F, 0.456F, 0.406F};
 	static const float std[3] = {0.229F, 0.224F, 0.225F};
-	bool given = false;
 
-	for (unsigned i = 0; i < 3; i++)
-		given = given || c->mean[i] != 0.F || c->std[i] != 0.F;
-	if (!given) {
+	if (!any_set(c->mean) && !any_set(c->std)) {
 		memcpy(c->mean, mean, sizeof(mean));
 		memcpy(c->std, std, sizeof(std));
 	}
-	for (unsigned i = 0; i < 3; i++)
+	if (!mean_given(c->mean))
+		return error_set(err, -EINVAL,
+			"mean is not set: mean and std must be set together; "
+			"write -0.0 for a mean of 0");
+	for (unsigned i = 0; i < 3; i++) {
 		if (c->std[i] == 0.F)
 			return error_set(err, -EINVAL,
 				"std[%u] is 0: mean and std must be set "
 				"together",
 				i);
+		if (c->mean[i] == 0.F)
+			c->mean[i] = 0.F; /* not -0, for the saved state */
+	}
 	return 0;
 }
 
@@ -207,6 +223,47 @@ static int check_cpus(const struct refrain_config *c, struct error *err)
 	return 0;
 }
 
+static int check_share(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	bool slices = c->share_batch && c->share_batch != c->batch;
+
+	if (!c->share && (c->share_jobs || c->share_batch || c->share_slow))
+		return error_set(err, -EINVAL, "%s is set: it needs a share",
+			c->share_jobs		 ? "share_jobs"
+				: c->share_batch ? "share_batch"
+						 : "share_slow");
+	if (!c->share)
+		return 0;
+	if (c->augment == REFRAIN_AUGMENT_EVAL)
+		return error_set(err, -EINVAL,
+			"share is set: evaluation handles cannot share, as "
+			"jobs evaluate at different times");
+	if (c->alloc)
+		return error_set(err, -EINVAL,
+			"alloc is set: the batches of a share lie in memory "
+			"of its own, see refrain_memory()");
+	if (!slices)
+		return 0;
+	if (c->share_batch % c->batch)
+		return error_set(err, -EINVAL,
+			"share_batch is %u: it must be a multiple of the "
+			"batch, %u",
+			c->share_batch, c->batch);
+	if (c->echo_point == REFRAIN_ECHO_BATCH || s->changes)
+		return error_set(err, -EINVAL,
+			"share_batch is %u: with %s it must be the batch, %u",
+			c->share_batch,
+			s->changes ? "an echo of auto" : "echo_point batch",
+			c->batch);
+	if (c->min_lag > 1)
+		return error_set(err, -EINVAL,
+			"min_lag is %u: with share_batch it must not be set, "
+			"as it follows from the slices",
+			c->min_lag);
+	return 0;
+}
+
 static int check_together(struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
@@ -239,6 +296,8 @@ static int check_together(struct settings *s, struct error *err)
 		return error_set(err, -EINVAL,
 			"alloc and free must be set both or not at all");
 	rc = check_cpus(c, err);
+	if (rc == 0)
+		rc = check_share(s, err);
 	if (rc < 0)
 		return rc;
 	if (!c->state != !c->state_bytes)
@@ -299,7 +358,7 @@ static enum augment_scale scale_of(const struct settings *s)
 							      : SCALE_BY_CROP;
 }
 
-static void derive(struct settings *s)
+static void derive_settings(struct settings *s)
 {
 	const struct refrain_config *c = &s->c;
 	struct augment_config *a = &s->augment;
@@ -374,7 +433,7 @@ int settings_init(struct settings *s, const struct refrain_config *config,
 	if (rc == 0)
 		rc = check_changes(s, err);
 	if (rc == 0)
-		derive(s);
+		derive_settings(s);
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/cond.h"
 
@@ -30,7 +31,8 @@ struct deep {
 	struct tree *t;
 	node_id top;
 	uint32_t stamp;
-	int failed; /* a put */
+	int failed;	/* a put */
+	uint64_t now_s; /* of the batch */
 	/* The last name's directory: names of one directory come together. */
 	char last[DEEP_PATH_MAX];
 	size_t last_len;
@@ -59,7 +61,7 @@ static void deep_free(struct deep *d)
 static int deep_put(struct deep *d, node_id dir, const struct file_entry *e,
 	struct node_info *info)
 {
-	return manifest_put(d->t->config.manifest, dir, e, tree_now_s(), false,
+	return manifest_put(d->t->config.manifest, dir, e, d->now_s, false,
 		info, tree_on_event, d->t);
 }
 
@@ -124,7 +126,6 @@ static int deep_file(struct deep *d, const struct file_entry *e)
 {
 	const char *slash = strrchr(e->name, '/');
 	struct file_entry file = *e;
-	struct node_info info;
 	node_id dir;
 	int rc = deep_dir(d, e->name, slash ? (size_t)(slash - e->name) : 0,
 		&e->attr, &dir);
@@ -132,11 +133,9 @@ static int deep_file(struct deep *d, const struct file_entry *e)
 	if (rc < 0)
 		return rc;
 	file.name = slash ? slash + 1 : e->name;
-	if (manifest_lookup(
-		    d->t->config.manifest, dir, file.name, false, &info) == 0 &&
-		info.attr.kind == KIND_DIR)
-		return shadow(d, dir, &file);
-	return deep_put(d, dir, &file, NULL);
+	rc = manifest_put_beside(d->t->config.manifest, dir, &file, d->now_s,
+		tree_on_event, d->t);
+	return rc == -EISDIR ? shadow(d, dir, &file) : rc;
 }
 
 static void deep_batch(
@@ -144,6 +143,7 @@ static void deep_batch(
 {
 	struct deep *d = CONTAINER_OF(l, struct deep, l);
 
+	d->now_s = tree_now_s();
 	for (size_t i = 0; i < n; i++) {
 		int rc = deep_file(d, &entries[i]);
 
@@ -165,8 +165,7 @@ static void deep_restart(struct origin_list *l)
 /* -- The end --------------------------------------------------------------- */
 
 struct dirs {
-	node_id *id;
-	size_t n, room;
+	struct array ids; /* of node_id */
 	bool failed;
 };
 
@@ -174,36 +173,30 @@ static bool add_dir(void *arg, const char *name, const struct node_info *info,
 	uint64_t next_pos)
 {
 	struct dirs *s = arg;
+	node_id *id;
 
 	(void)name;
 	(void)next_pos;
 	if (info->attr.kind != KIND_DIR)
 		return true;
-	if (s->n == s->room) {
-		size_t room = s->room ? 2 * s->room : 64;
-		node_id *id = reallocarray(s->id, room, sizeof(*id));
-
-		if (!id) {
-			s->failed = true;
-			return false;
-		}
-		s->id = id;
-		s->room = room;
-	}
-	s->id[s->n++] = info->id;
-	return true;
+	id = array_grow(&s->ids, sizeof(*id));
+	s->failed |= !id;
+	if (id)
+		*id = info->id;
+	return id != NULL;
 }
 
 /* All names have come: what was not among them is gone. */
 static int end_dirs(struct deep *d, uint64_t *directories)
 {
 	struct manifest *m = d->t->config.manifest;
-	struct dirs s = {.n = 0};
+	struct dirs s = {.failed = false};
+	const node_id *at;
 	struct node_info top = {.id = d->top, .attr.kind = KIND_DIR};
 
 	(void)add_dir(&s, "", &top, 0);
-	while (s.n > 0) {
-		node_id dir = s.id[--s.n];
+	while ((at = array_pop(&s.ids, sizeof(*at)))) {
+		node_id dir = *at;
 
 		/* One that went meanwhile has nothing below it. */
 		if (manifest_list_end(m, dir, d->stamp, tree_on_event, d->t) ==
@@ -211,7 +204,7 @@ static int end_dirs(struct deep *d, uint64_t *directories)
 			(void)manifest_readdir(m, dir, 0, false, add_dir, &s);
 		++*directories;
 	}
-	free(s.id);
+	free(s.ids.data);
 	return s.failed ? -ENOMEM : 0;
 }
 

@@ -1,6 +1,7 @@
 noinst_LTLIBRARIES += libtree.la
 libtree_la_SOURCES = \
 	src/tree/deep.c \
+	src/tree/event.c \
 	src/tree/inode.c \
 	src/tree/inode.h \
 	src/tree/name.c \

@@ -44,7 +44,7 @@ struct tree {
  */
 int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
 
-/* manifest_event_fn; arg is the tree. */
+/* event.c: manifest_event_fn; arg is the tree. */
 void tree_on_event(void *arg, const struct manifest_event *ev);
 
 /* Count a request to the origin; false when stopping. */

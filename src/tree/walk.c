@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
@@ -253,8 +254,7 @@ struct walk {
 	uint64_t since;	      /* tree.turn when it began */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
-	node_id *stack;
-	size_t n, cap;
+	struct array stack; /* of node_id */
 	unsigned active;
 	uint64_t listed_ns; /* when a directory was last listed */
 	struct tree_walk_result result;
@@ -277,18 +277,12 @@ static void step_failed(struct walk *k, node_id dir, int status)
 
 static void push(struct walk *k, node_id dir)
 {
-	if (k->n == k->cap) {
-		size_t cap = k->cap ? 2 * k->cap : 64;
-		node_id *stack = realloc(k->stack, cap * sizeof(*stack));
+	node_id *top = array_grow(&k->stack, sizeof(*top));
 
-		if (!stack) {
-			step_failed(k, dir, -ENOMEM);
-			return;
-		}
-		k->stack = stack;
-		k->cap = cap;
-	}
-	k->stack[k->n++] = dir;
+	if (top)
+		*top = dir;
+	else
+		step_failed(k, dir, -ENOMEM);
 }
 
 static bool push_subdir(void *arg, const char *name,
@@ -364,15 +358,15 @@ static void step_start(struct walk *k, node_id dir, bool hung)
 static void walk_run(struct walk *k)
 {
 	pthread_mutex_lock(&k->lock);
-	while (k->n > 0 || k->active > 0) {
+	while (k->stack.bytes > 0 || k->active > 0) {
 		node_id dir;
 		bool hung;
 
-		if (k->n == 0 || k->active >= WALK_PARALLEL) {
+		if (k->stack.bytes == 0 || k->active >= WALK_PARALLEL) {
 			pthread_cond_wait(&k->cond, &k->lock);
 			continue;
 		}
-		dir = k->stack[--k->n];
+		dir = *(node_id *)array_pop(&k->stack, sizeof(dir));
 		k->active++;
 		hung = k->result.hung;
 		pthread_mutex_unlock(&k->lock);
@@ -424,7 +418,7 @@ int tree_walk(struct tree *t, node_id top, bool again,
 	else
 		push(&k, top);
 	walk_run(&k);
-	free(k.stack);
+	free(k.stack.data);
 	pthread_mutex_lock(&t->lock);
 	k.result.changed = t->changed - k.result.changed;
 	k.result.added = t->added - k.result.added;

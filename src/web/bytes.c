@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
+
 static bool bytes_reserve(struct bytes *b, size_t more)
 {
 	size_t room = b->room ? b->room : 256;
@@ -53,16 +55,24 @@ void bytes_char(struct bytes *b, char c)
 void bytes_printf(struct bytes *b, const char *fmt, ...)
 {
 	va_list args, again;
+	size_t room;
 	int n;
 
+	if (!bytes_reserve(b, 0))
+		return;
+	room = b->room - b->len;
 	va_start(args, fmt);
 	va_copy(again, args);
-	n = vsnprintf(NULL, 0, fmt, args);
+	n = vsnprintf(b->at + b->len, room, fmt, args);
 	va_end(args);
+	/* Once more if that was too little. */
 	if (n >= 0 && bytes_reserve(b, (size_t)n)) {
-		(void)vsnprintf(b->at + b->len, (size_t)n + 1, fmt, again);
+		if ((size_t)n >= room)
+			(void)vsnprintf(
+				b->at + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
+	b->at[b->len] = '\0';
 	va_end(again);
 }
 
@@ -113,17 +123,6 @@ void bytes_encode(
 		b->at[b->len++] = digits[c & 15];
 	}
 	b->at[b->len] = '\0';
-}
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 int bytes_decode(char *text, bool plus)

@@ -139,23 +139,6 @@ static int find_credentials(
 		"--no-sign-request for a public bucket");
 }
 
-const char *creds_source(const struct creds *c)
-{
-	switch (c->kind) {
-	case ENVIRONMENT:
-		return "the environment";
-	case WEB_IDENTITY:
-		return "a web identity";
-	case PROFILE:
-		return "a profile";
-	case CONTAINER:
-		return "the container";
-	case INSTANCE:
-		return "instance metadata";
-	}
-	return "";
-}
-
 /* -- Renewal --------------------------------------------------------------- */
 
 /* When to renew what was fetched just now. */

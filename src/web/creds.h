@@ -50,9 +50,6 @@ bool creds_get(struct creds *c, struct secret *out);
 /* The server says that those of `generation` have expired. */
 void creds_expired(struct creds *c, unsigned generation);
 
-/* How they were found, for messages: "the environment", "profile 'x'". */
-const char *creds_source(const struct creds *c);
-
 /*
  * A setting of the profile in ~/.aws/config: `region` or `endpoint_url`.
  * False: there is none.

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine: its loops' life, the way in, and the depth. The depth falls by
- * half when the server says that it is busy and recovers by one for each
- * round trip's worth of answers.
+ * The engine: its loops' life, and the way in.
  */
 #include "web/engine.h"
 
@@ -19,17 +17,10 @@
 #include "base/clock.h"
 #include "web/loop_impl.h"
 
-/* Fewer in flight than this waste a link without helping the server. */
-#define DEPTH_LEAST 8u
 #define CONNECT_DEFAULT_MS 3000u
 #define STALL_DEFAULT_S 5u
-#define SLOW_LEAST_NS (300 * NS_PER_MS)
-/* Times that make a percentile worth looking at. */
-#define TIMES_LEAST 32u
-#define TIMES_HALVE 4096u
-/* Hedges are at most this share of requests; a few more at the start. */
-#define HEDGE_PCT 3u
-#define HEDGES_FREE 2u
+/* Posts that wait for a loop, from which on another one takes its share. */
+#define BACKLOG 8u
 
 /* -- Posts ----------------------------------------------------------------- */
 
@@ -41,9 +32,22 @@ struct loop *engine_pick(struct engine *e)
 	return &e->loops[turn % e->nloops];
 }
 
-struct engine *loop_engine(struct loop *l)
+/* Does it start what it is given at once? */
+static bool keeps_up(const struct engine *e, const struct loop *l)
 {
-	return l->e;
+	unsigned posted =
+		atomic_load_explicit(&l->posted, memory_order_relaxed);
+	unsigned held = atomic_load_explicit(&l->held, memory_order_relaxed);
+
+	return posted < BACKLOG && posted + held < engine_depth(e) / e->nloops;
+}
+
+struct loop *engine_pick_running(struct engine *e)
+{
+	for (unsigned i = 0; i < e->nloops; i++)
+		if (keeps_up(e, &e->loops[i]))
+			return &e->loops[i];
+	return engine_pick(e);
 }
 
 struct sign_key *loop_sign_key(struct loop *l)
@@ -67,6 +71,7 @@ void loop_post(struct loop *l, struct post *p)
 	if (!p->queued) {
 		p->queued = true;
 		list_add_tail(&l->posts, &p->node);
+		atomic_fetch_add_explicit(&l->posted, 1, memory_order_relaxed);
 		wake = !l->awake;
 		l->awake = true;
 	}
@@ -79,116 +84,11 @@ void loop_unpost(struct loop *l, struct post *p)
 {
 	LOCK_SCOPE(&l->lock);
 
-	if (p->queued)
+	if (p->queued) {
 		list_del(&p->node);
+		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
+	}
 	p->queued = false;
-}
-
-/* -- Depth ----------------------------------------------------------------- */
-
-unsigned engine_depth(const struct engine *e)
-{
-	return atomic_load_explicit(&e->depth, memory_order_relaxed);
-}
-
-uint64_t engine_round_trip_ns(const struct engine *e)
-{
-	uint64_t ns = atomic_load_explicit(&e->round_ns, memory_order_relaxed);
-
-	return ns ? ns : 10 * NS_PER_MS;
-}
-
-bool engine_throttled(struct engine *e)
-{
-	uint64_t now = clock_now_ns();
-	uint64_t cut = atomic_load_explicit(&e->cut_ns, memory_order_relaxed);
-	unsigned depth = engine_depth(e);
-	unsigned half = depth / 2 > DEPTH_LEAST ? depth / 2 : DEPTH_LEAST;
-
-	if (now - cut < engine_round_trip_ns(e) ||
-		!atomic_compare_exchange_strong(&e->cut_ns, &cut, now))
-		return false;
-	if (half < depth)
-		atomic_store_explicit(&e->depth, half, memory_order_relaxed);
-	atomic_store_explicit(&e->credit, 0, memory_order_relaxed);
-	return half < depth;
-}
-
-void engine_answered(struct engine *e)
-{
-	unsigned depth = engine_depth(e);
-
-	if (depth >= e->config.depth)
-		return;
-	if (atomic_fetch_add_explicit(&e->credit, 1, memory_order_relaxed) + 1 <
-		depth)
-		return;
-	atomic_store_explicit(&e->credit, 0, memory_order_relaxed);
-	atomic_store_explicit(&e->depth, depth + 1, memory_order_relaxed);
-}
-
-bool engine_may_hedge(struct engine *e)
-{
-	uint64_t requests =
-		atomic_load_explicit(&e->requests, memory_order_relaxed);
-	uint64_t hedges =
-		atomic_load_explicit(&e->hedges, memory_order_relaxed);
-
-	/* Somebody who is told to slow down does not ask twice. */
-	if (engine_depth(e) < e->config.depth)
-		return false;
-	if (hedges >= requests * HEDGE_PCT / 100 + HEDGES_FREE)
-		return false;
-	atomic_fetch_add_explicit(&e->hedges, 1, memory_order_relaxed);
-	return true;
-}
-
-static unsigned time_bucket(uint64_t ns)
-{
-	uint64_t us = ns / NS_PER_US + 8;
-	unsigned log = 63 - (unsigned)__builtin_clzll(us);
-	unsigned bucket = log * 8 + (unsigned)((us >> (log - 3)) & 7);
-
-	return bucket < TIMES_BUCKETS ? bucket : TIMES_BUCKETS - 1;
-}
-
-static uint64_t bucket_end_ns(unsigned bucket)
-{
-	unsigned log = bucket / 8;
-
-	if (log < 3)
-		return 0;
-	return ((UINT64_C(9) + bucket % 8) << (log - 3)) * NS_PER_US;
-}
-
-static void find_slow(struct loop *l)
-{
-	uint32_t above = l->ntimes / 20;
-	unsigned b = TIMES_BUCKETS;
-	uint64_t slow;
-
-	while (b > 0 && l->times[b - 1] <= above)
-		above -= l->times[--b];
-	slow = b > 0 ? 3 * bucket_end_ns(b - 1) : 0;
-	l->slow_ns = slow > SLOW_LEAST_NS ? slow : SLOW_LEAST_NS;
-}
-
-void loop_note_time(struct loop *l, uint64_t ns)
-{
-	struct engine *e = l->e;
-	uint64_t old = atomic_load_explicit(&e->round_ns, memory_order_relaxed);
-
-	atomic_store_explicit(&e->round_ns, old ? old - old / 8 + ns / 8 : ns,
-		memory_order_relaxed);
-	l->times[time_bucket(ns)]++;
-	l->ntimes++;
-	if (l->ntimes % TIMES_LEAST == 0)
-		find_slow(l);
-	if (l->ntimes < TIMES_HALVE)
-		return;
-	l->ntimes = 0;
-	for (unsigned i = 0; i < TIMES_BUCKETS; i++)
-		l->ntimes += l->times[i] /= 2;
 }
 
 /* -- Life ------------------------------------------------------------------ */
@@ -256,6 +156,7 @@ void engine_free(struct engine *e)
 		return;
 	for (unsigned i = 0; i < e->nloops; i++)
 		loop_end(&e->loops[i]);
+	pthread_mutex_destroy(&e->throttle_lock);
 	free(e->ca_file);
 	free(e);
 }
@@ -284,6 +185,8 @@ static void fill_config(struct engine *e, const struct engine_config *config)
 	if (e->config.loops > ENGINE_LOOPS_MAX)
 		e->config.loops = ENGINE_LOOPS_MAX;
 	atomic_store(&e->depth, e->config.depth);
+	throttle_init(&e->throttle, e->config.depth);
+	pthread_mutex_init(&e->throttle_lock, NULL);
 }
 
 int engine_new(struct engine **out, const struct engine_config *config,

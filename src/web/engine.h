@@ -64,13 +64,17 @@ struct post {
 /* A loop for a new request; the one after the last. Any thread. */
 struct loop *engine_pick(struct engine *e);
 
+/*
+ * A loop for a short request: the first that keeps up. One that runs takes one
+ * more without being woken. Any thread.
+ */
+struct loop *engine_pick_running(struct engine *e);
+
 /* Run it soon, once, however often it was posted meanwhile. Any thread. */
 void loop_post(struct loop *l, struct post *p);
 
 /* It will not run any more. Loop thread. */
 void loop_unpost(struct loop *l, struct post *p);
-
-struct engine *loop_engine(struct loop *l);
 
 /* The loop's cache of the signing key. Loop thread. */
 struct sign_key *loop_sign_key(struct loop *l);
@@ -134,7 +138,8 @@ const char *transfer_why(const struct transfer *t);
 
 /* -- Depth ----------------------------------------------------------------- */
 
-/* The server is busy: halve the depth, at most once a round trip. Did it? */
+/* The server is busy: the depth falls at most once a round trip, and by half
+ * at most. Did it? */
 bool engine_throttled(struct engine *e);
 
 /* Note an answer of 2xx: the depth may recover. */

@@ -10,7 +10,9 @@ libweb_la_SOURCES = \
 	src/web/head.c src/web/head.h \
 	src/web/json.c src/web/json.h \
 	src/web/loop.c src/web/loop_impl.h \
+	src/web/pace.c \
 	src/web/sign.c src/web/sign.h \
+	src/web/throttle.c src/web/throttle.h \
 	src/web/time.c src/web/time.h \
 	src/web/transfer.c \
 	src/web/url.c src/web/url.h \

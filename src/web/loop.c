@@ -166,6 +166,7 @@ static bool run_posts(struct loop *l)
 		struct post *p = CONTAINER_OF(l->posts.next, struct post, node);
 
 		list_del(&p->node);
+		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
 		p->queued = false;
 		pthread_mutex_unlock(&l->lock);
 		p->run(p);
@@ -237,6 +238,7 @@ static void loop_turn(struct loop *l)
 	(void)end_pauses(l, now, UINT64_MAX);
 	(void)tell_slow(l, now, UINT64_MAX);
 	send_queued(l);
+	atomic_store_explicit(&l->held, l->active, memory_order_relaxed);
 	/* Sending adds pauses and transfers that may become slow. */
 	until = end_pauses(l, now, UINT64_MAX);
 	until = tell_slow(l, now, until);

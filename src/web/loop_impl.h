@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "web/engine.h"
+#include "web/throttle.h"
 
 #define LOOP_EASY_MAX 64u
 /* First-byte times, eight buckets to each power of two of microseconds. */
@@ -23,6 +24,8 @@ struct loop {
 	struct list posts;
 	bool awake; /* the loop will look at its posts by itself */
 	bool stop;
+	_Atomic unsigned posted; /* relaxed: length of `posts` */
+	_Atomic unsigned held;	 /* relaxed: `active`, for other threads */
 
 	/* The loop thread's own from here on. */
 	struct list queue, paused, sent, arriving;
@@ -43,11 +46,11 @@ struct engine {
 	struct loop loops[ENGINE_LOOPS_MAX];
 	/* All relaxed: they steer, nothing depends on their order. */
 	_Atomic unsigned turn;
-	_Atomic unsigned depth;	   /* now; config.depth at most */
-	_Atomic unsigned credit;   /* answers since the depth last grew */
-	_Atomic uint64_t cut_ns;   /* when it was last halved */
+	_Atomic unsigned depth;	   /* that of `throttle` */
 	_Atomic uint64_t round_ns; /* smoothed time to the headers */
 	_Atomic uint64_t requests, hedges;
+	pthread_mutex_t throttle_lock; /* guards `throttle`; innermost */
+	struct throttle throttle;
 };
 
 /* -- transfer.c: one transfer and libcurl -----------------------------------
@@ -64,8 +67,11 @@ void transfer_drop(struct transfer *t);
 
 void loop_release_handles(struct loop *l);
 
-/* -- engine.c ----------------------------------------------------------------
+/* -- pace.c ------------------------------------------------------------------
  */
+
+/* Nothing quicker is called slow. */
+#define SLOW_LEAST_NS (300 * NS_PER_MS)
 
 /* Headers came `ns` after the request was sent. Loop thread. */
 void loop_note_time(struct loop *l, uint64_t ns);

@@ -11,10 +11,10 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/sha.h>
 
 #define HASH_BYTES 32
+#define BLOCK_BYTES 64
 #define ALGORITHM "AWS4-HMAC-SHA256"
 
 static void sign_put_hex(const unsigned char *hash, char out[SIGN_HEX_BYTES])
@@ -36,36 +36,61 @@ void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES])
 	sign_put_hex(hash, out);
 }
 
-static bool hmac(const void *key, size_t key_len, const char *text,
-	unsigned char out[HASH_BYTES])
+/* Of two pieces, one after the other; `cache` has the algorithm. */
+static bool sha256(struct sign_key *cache, const void *a, size_t a_len,
+	const void *b, size_t b_len, unsigned char out[HASH_BYTES])
 {
-	unsigned len = 0;
+	if (!cache->md)
+		cache->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (!cache->ctx)
+		cache->ctx = EVP_MD_CTX_new();
+	return cache->md && cache->ctx &&
+		EVP_DigestInit_ex2(cache->ctx, cache->md, NULL) &&
+		EVP_DigestUpdate(cache->ctx, a, a_len) &&
+		EVP_DigestUpdate(cache->ctx, b, b_len) &&
+		EVP_DigestFinal_ex(cache->ctx, out, NULL);
+}
 
-	return HMAC(EVP_sha256(), key, (int)key_len,
-		       (const unsigned char *)text, strlen(text), out, &len) &&
-		len == HASH_BYTES;
+/* RFC 2104. */
+static bool hmac(struct sign_key *cache, const void *key, size_t key_len,
+	const char *text, unsigned char out[HASH_BYTES])
+{
+	unsigned char pad[BLOCK_BYTES] = {0}, inner[HASH_BYTES];
+	bool good = true;
+
+	if (key_len > BLOCK_BYTES)
+		good = sha256(cache, key, key_len, "", 0, pad);
+	else
+		memcpy(pad, key, key_len);
+	for (size_t i = 0; i < BLOCK_BYTES; i++)
+		pad[i] ^= 0x36;
+	good = good &&
+		sha256(cache, pad, BLOCK_BYTES, text, strlen(text), inner);
+	for (size_t i = 0; i < BLOCK_BYTES; i++)
+		pad[i] ^= 0x36 ^ 0x5c;
+	good = good && sha256(cache, pad, BLOCK_BYTES, inner, HASH_BYTES, out);
+	OPENSSL_cleanse(pad, sizeof(pad));
+	return good;
 }
 
 void sign_key_wipe(struct sign_key *cache)
 {
+	EVP_MD_CTX_free(cache->ctx);
+	EVP_MD_free(cache->md);
 	OPENSSL_cleanse(cache, sizeof(*cache));
 }
 
 /* One hash of everything the cached key was derived from. */
-static void key_origin(const struct sign_request *r, const char *day,
-	unsigned char of[HASH_BYTES])
+static bool key_origin(struct sign_key *cache, const struct sign_request *r,
+	const char *day, unsigned char of[HASH_BYTES])
 {
-	struct bytes all = {0};
+	char head[512];
+	int n = snprintf(
+		head, sizeof(head), "%s\n%s\n%s\n", day, r->region, r->service);
 
-	bytes_printf(
-		&all, "%s\n%s\n%s\n%s", day, r->region, r->service, r->secret);
-	memset(of, 0, HASH_BYTES);
-	if (!all.failed)
-		(void)SHA256(
-			(const unsigned char *)bytes_get(&all), all.len, of);
-	if (all.at)
-		OPENSSL_cleanse(all.at, all.len);
-	bytes_release(&all);
+	return n > 0 && (size_t)n < sizeof(head) &&
+		sha256(cache, head, (size_t)n, r->secret, strlen(r->secret),
+			of);
 }
 
 static int signing_key(
@@ -75,14 +100,16 @@ static int signing_key(
 	struct bytes first = {0};
 	bool good;
 
-	key_origin(r, day, of);
+	if (!key_origin(cache, r, day, of))
+		return -EIO;
 	if (cache->set && CRYPTO_memcmp(of, cache->of, HASH_BYTES) == 0)
 		return 0;
 	bytes_printf(&first, "AWS4%s", r->secret);
-	good = !first.failed && hmac(first.at, first.len, day, cache->key) &&
-		hmac(cache->key, HASH_BYTES, r->region, cache->key) &&
-		hmac(cache->key, HASH_BYTES, r->service, cache->key) &&
-		hmac(cache->key, HASH_BYTES, "aws4_request", cache->key);
+	good = !first.failed &&
+		hmac(cache, first.at, first.len, day, cache->key) &&
+		hmac(cache, cache->key, HASH_BYTES, r->region, cache->key) &&
+		hmac(cache, cache->key, HASH_BYTES, r->service, cache->key) &&
+		hmac(cache, cache->key, HASH_BYTES, "aws4_request", cache->key);
 	if (first.at)
 		OPENSSL_cleanse(first.at, first.len);
 	bytes_release(&first);
@@ -97,18 +124,26 @@ static bool sends_hash(const struct sign_request *r)
 	return strcmp(r->service, "s3") == 0;
 }
 
+/* Without formats: this is done for each request. */
+static void put_line(struct bytes *out, const char *name, const char *value)
+{
+	bytes_text(out, name);
+	bytes_text(out, value);
+	bytes_char(out, '\n');
+}
+
 /* The headers in order of their names, "name:value\n" each. */
 static void put_headers(
 	struct bytes *out, const struct sign_request *r, const char *date)
 {
-	bytes_printf(out, "host:%s\n", r->host);
+	put_line(out, "host:", r->host);
 	if (sends_hash(r))
-		bytes_printf(out, "x-amz-content-sha256:%s\n", r->payload_hash);
-	bytes_printf(out, "x-amz-date:%s\n", date);
+		put_line(out, "x-amz-content-sha256:", r->payload_hash);
+	put_line(out, "x-amz-date:", date);
 	if (r->payer)
 		bytes_text(out, "x-amz-request-payer:requester\n");
 	if (r->token)
-		bytes_printf(out, "x-amz-security-token:%s\n", r->token);
+		put_line(out, "x-amz-security-token:", r->token);
 }
 
 static void put_names(struct bytes *out, const struct sign_request *r)
@@ -123,34 +158,44 @@ static void put_names(struct bytes *out, const struct sign_request *r)
 		bytes_text(out, ";x-amz-security-token");
 }
 
-static void canonical_hash(const struct sign_request *r, const char *date,
-	struct bytes *scratch, char hash[SIGN_HEX_BYTES])
+static bool canonical_hash(struct sign_key *cache, const struct sign_request *r,
+	const char *date, struct bytes *scratch, char hex[SIGN_HEX_BYTES])
 {
+	unsigned char hash[HASH_BYTES];
+
 	bytes_reset(scratch);
-	bytes_printf(scratch, "%s\n%s\n%s\n", r->method, r->path, r->query);
+	put_line(scratch, r->method, "");
+	put_line(scratch, r->path, "");
+	put_line(scratch, r->query, "");
 	put_headers(scratch, r, date);
 	bytes_char(scratch, '\n');
 	put_names(scratch, r);
-	bytes_printf(scratch, "\n%s", r->payload_hash);
-	sign_sha256_hex(bytes_get(scratch), scratch->len, hash);
+	bytes_char(scratch, '\n');
+	bytes_text(scratch, r->payload_hash);
+	if (scratch->failed ||
+		!sha256(cache, scratch->at, scratch->len, "", 0, hash))
+		return false;
+	sign_put_hex(hash, hex);
+	return true;
 }
 
 static void put_lines(struct bytes *out, const struct sign_request *r,
 	const char *date, const char *scope, const char *signature)
 {
 	if (sends_hash(r))
-		bytes_printf(
-			out, "x-amz-content-sha256: %s\n", r->payload_hash);
-	bytes_printf(out, "x-amz-date: %s\n", date);
+		put_line(out, "x-amz-content-sha256: ", r->payload_hash);
+	put_line(out, "x-amz-date: ", date);
 	if (r->payer)
 		bytes_text(out, "x-amz-request-payer: requester\n");
 	if (r->token)
-		bytes_printf(out, "x-amz-security-token: %s\n", r->token);
-	bytes_printf(out,
-		"Authorization: " ALGORITHM " Credential=%s/%s, SignedHeaders=",
-		r->access_key, scope);
+		put_line(out, "x-amz-security-token: ", r->token);
+	bytes_text(out, "Authorization: " ALGORITHM " Credential=");
+	bytes_text(out, r->access_key);
+	bytes_char(out, '/');
+	bytes_text(out, scope);
+	bytes_text(out, ", SignedHeaders=");
 	put_names(out, r);
-	bytes_printf(out, ", Signature=%s\n", signature);
+	put_line(out, ", Signature=", signature);
 }
 
 int sign_headers(
@@ -171,13 +216,16 @@ int sign_headers(
 		return rc;
 	bytes_printf(
 		&scope, "%s/%s/%s/aws4_request", day, r->region, r->service);
-	canonical_hash(r, date, &scratch, hash);
+	if (!canonical_hash(cache, r, date, &scratch, hash))
+		rc = scratch.failed ? -ENOMEM : -EIO;
 	bytes_reset(&scratch);
-	bytes_printf(&scratch, ALGORITHM "\n%s\n%s\n%s", date,
-		bytes_get(&scope), hash);
-	if (scratch.failed || scope.failed)
+	put_line(&scratch, ALGORITHM, "");
+	put_line(&scratch, date, "");
+	put_line(&scratch, bytes_get(&scope), "");
+	bytes_text(&scratch, hash);
+	if (rc == 0 && (scratch.failed || scope.failed))
 		rc = -ENOMEM;
-	else if (!hmac(cache->key, HASH_BYTES, scratch.at, mac))
+	if (rc == 0 && !hmac(cache, cache->key, HASH_BYTES, scratch.at, mac))
 		rc = -EIO;
 	if (rc == 0) {
 		sign_put_hex(mac, signature);

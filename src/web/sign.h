@@ -23,6 +23,9 @@
  * sign_key_wipe().
  */
 struct sign_key {
+	/* libcrypto's, for they cost more to make than a hash does. */
+	struct evp_md_st *md;
+	struct evp_md_ctx_st *ctx;
 	unsigned char key[32];
 	unsigned char of[32]; /* SHA-256 of all that the key depends on */
 	bool set;

@@ -43,15 +43,22 @@ static int digits_of(const char *text, int n)
 	return value;
 }
 
+/* Is the text as `form` says: 'd' any digit, 'm' a letter of a month? */
+static bool has_form(const char *text, const char *form)
+{
+	for (; *form; form++, text++)
+		if (*form == 'd'	       ? *text < '0' || *text > '9'
+				: *form == 'm' ? *text < 'A' || *text > 'z'
+					       : *text != *form)
+			return false;
+	return true;
+}
+
 /* Parsed by hand: listings have millions of times, and sscanf() is slow. */
 int64_t time_parse_iso(const char *text)
 {
-	static const char form[] = "dddd-dd-ddTdd:dd:dd";
-
-	for (size_t i = 0; form[i]; i++)
-		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9'
-				   : text[i] != form[i])
-			return 0;
+	if (!has_form(text, "dddd-dd-ddTdd:dd:dd"))
+		return 0;
 	return make_ns(digits_of(text, 4), digits_of(text + 5, 2),
 		digits_of(text + 8, 2), digits_of(text + 11, 2),
 		digits_of(text + 14, 2), digits_of(text + 17, 2));
@@ -71,6 +78,13 @@ int64_t time_parse_http(const char *text)
 	char name[4] = "";
 	int day, year, hour, min, s;
 
+	/* All servers of today write this one, in every answer. */
+	if (comma && has_form(comma, ", dd mmm dddd dd:dd:dd")) {
+		memcpy(name, comma + 5, 3);
+		return make_ns(digits_of(comma + 9, 4), month_of(name),
+			digits_of(comma + 2, 2), digits_of(comma + 14, 2),
+			digits_of(comma + 17, 2), digits_of(comma + 20, 2));
+	}
 	if (comma &&
 		sscanf(comma + 1, " %2d %3s %4d %2d:%2d:%2d", &day, name, &year,
 			&hour, &min, &s) == 6)

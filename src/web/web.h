@@ -13,6 +13,7 @@
 #include "web/head.h"
 #include "web/json.h"
 #include "web/sign.h"
+#include "web/throttle.h"
 #include "web/time.h"
 #include "web/url.h"
 #include "web/xml.h"

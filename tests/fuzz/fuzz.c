@@ -23,6 +23,7 @@ const struct fuzz_target *const fuzz_targets[] = {
 	&fuzz_size,
 	&fuzz_option,
 	&fuzz_decode,
+	&fuzz_share,
 #ifdef HAVE_REMOTE
 	&fuzz_answer,
 #endif

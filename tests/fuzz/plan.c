@@ -92,7 +92,7 @@ static void open_all(void)
 	m = &mount;
 	(void)fuzz_dir(path);
 	store.tiers[0] = (struct tier_config){path, "1M"};
-	atomic_init(&m->scan, SCAN_COMPLETE);
+	atomic_init(&m->scan.state, SCAN_COMPLETE);
 	fill_manifest();
 	FUZZ_MUST(store_open(&m->store, &store, &m->counters, &err) == 0);
 	FUZZ_MUST(timers_new(&m->timers) == 0);

@@ -3,8 +3,10 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -27,6 +29,28 @@ def data(tmp_path_factory):
     command('make-dataset', '--classes', CLASSES, '--images', IMAGES,
             '--size', '48x36', top)
     return top
+
+
+@pytest.fixture
+def listed(data, tmp_path, options):
+    """listed(n): a list of n examples, some images more than once."""
+    def make(examples):
+        paths = sorted(path.relative_to(data) for path in data.glob('*/*.jpg'))
+        lines = [str(paths[i % IMAGES]) for i in range(examples)]
+        (tmp_path / 'list').write_text('\n'.join(lines) + '\n')
+        options['root'] = data
+        return tmp_path / 'list'
+
+    return make
+
+
+@pytest.fixture(autouse=True, scope='session')
+def _runtime():
+    """Where shares have their sockets."""
+    run = tempfile.mkdtemp(prefix='refrain-run-')   # a short path
+    os.environ['XDG_RUNTIME_DIR'] = run
+    yield
+    shutil.rmtree(run)
 
 
 @pytest.fixture
@@ -81,4 +105,4 @@ def child():
     yield start
     for c in children:
         c.process.kill()
-        c.process.communicate()
+        c.process.communicate(timeout=60 * PATIENCE)

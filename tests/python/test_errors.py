@@ -2,6 +2,7 @@
 """Failures, callbacks, threads, processes, and Ctrl-C."""
 
 import errno
+import json
 import multiprocessing
 import os
 import signal
@@ -40,6 +41,15 @@ def test_a_dataset_that_is_not_there(tmp_path):
     with pytest.raises(refrain.Error) as e:
         refrain.Loader(tmp_path, batch=4)
     assert e.value.errno == errno.ENODATA
+
+
+def test_a_damaged_list_is_not_a_damaged_state(tmp_path):
+    (tmp_path / 'list').write_text('/absolute.jpg\n')
+    with pytest.raises(refrain.Error, match='line 1') as e:
+        refrain.Loader(tmp_path / 'list', batch=4)
+    assert not isinstance(e.value, refrain.StateError)
+    assert (e.value.errno, e.value.stage) == (errno.EBADMSG, 'open')
+    assert e.value.path == str(tmp_path / 'list')
 
 
 def test_damage_is_named_with_path_stage_and_step(own, options):
@@ -164,6 +174,24 @@ def test_threads_share_a_loader(data, options):
     assert not errors and sorted(steps) == list(range(total))
 
 
+def test_two_loaders_in_two_threads_have_streams_of_their_own(data, options):
+    def stream(seed, together=None):
+        with refrain.Loader(data, **dict(options, seed=seed)) as loader:
+            if together:
+                together.wait()
+            return [(b.seeds.tolist(), b.data.sum()) for _ in range(2)
+                    for b in loader]
+
+    got, together = {}, threading.Barrier(2)
+    team = [threading.Thread(target=lambda seed=seed: got.update(
+        {seed: stream(seed, together)})) for seed in (1, 2)]
+    for t in team:
+        t.start()
+    for t in team:
+        t.join()
+    assert got == {seed: stream(seed) for seed in (1, 2)}
+
+
 def test_close_ends_those_who_wait(own):
     loader = refrain.Loader(own, **FEW)
     path = hang(own)
@@ -204,6 +232,20 @@ def test_others_run_while_one_waits(own):
     assert turns > 1000
     loader.close()
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+
+def test_others_run_while_one_opens(mount):
+    list(mount.top.iterdir())
+    mount.hang()
+    opening = threading.Thread(target=lambda: pytest.raises(
+        refrain.TimeoutError, lambda: refrain.Loader(
+            mount.top, open_timeout_ms=300, **FEW)))
+    opening.start()
+    turns = 0
+    while opening.is_alive():
+        turns += 1
+    opening.join()
+    assert turns > 1000
 
 
 # -- Processes ----------------------------------------------------------------
@@ -286,6 +328,8 @@ def interrupt(c):
     then = time.monotonic()
     c.process.send_signal(signal.SIGINT)
     words = c.line().split()
+    while words[0] == 'step':
+        words = c.line().split()
     assert words[0] == 'interrupted', words
     return float(words[1]) - then, float(words[1])
 
@@ -304,30 +348,66 @@ def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
     assert c.end()[2] == 0
 
 
+class Mount:
+    """A mount of a directory, and how to make it hang."""
+
+    def __init__(self, source, tmp_path):
+        self.top = tmp_path / 'mnt'
+        self.top.mkdir()
+        self.daemon = subprocess.Popen(
+            [BUILD / 'refrain', 'mount', source, self.top, '--cache',
+             '%s:64K' % (tmp_path / 'tier'), '--foreground'])
+        while not os.path.ismount(self.top):
+            assert self.daemon.poll() is None
+
+    def wait_for_a_plan(self):
+        """A loader has found the mount, and asks it for no name any more."""
+        status = {'planned_positions': 0}
+        while not status['planned_positions']:
+            status = json.loads(subprocess.check_output(
+                [BUILD / 'refrain', 'status', '--json', self.top]))
+
+    def hang(self):
+        """From now on."""
+        self.daemon.send_signal(signal.SIGSTOP)
+
+    def end(self):
+        """It goes on, and ends."""
+        self.daemon.send_signal(signal.SIGCONT)
+        subprocess.run([BUILD / 'refrain', 'umount', self.top], check=True)
+        self.daemon.wait()
+
+
 @pytest.fixture
 def mount(own, tmp_path):
-    """A mount of `own` that hangs."""
+    """A mount of `own`."""
     if os.geteuid() != 0 or not os.access('/dev/fuse', os.W_OK):
         pytest.skip('needs root and FUSE')
-    top = tmp_path / 'mnt'
-    top.mkdir()
-    daemon = subprocess.Popen(
-        [BUILD / 'refrain', 'mount', own, top, '--cache',
-         '%s:1M' % (tmp_path / 'tier'), '--foreground'])
-    while not os.path.ismount(top):
-        assert daemon.poll() is None
-    list(top.iterdir())
-    daemon.send_signal(signal.SIGSTOP)
-    yield top
-    daemon.send_signal(signal.SIGCONT)
-    subprocess.run([BUILD / 'refrain', 'umount', top], check=True)
-    daemon.wait()
+    made = Mount(own, tmp_path)
+    yield made
+    made.end()
 
 
 def test_ctrl_c_while_the_storage_of_an_open_hangs(mount, child):
-    c = child(WAIT, mount)
+    list(mount.top.iterdir())
+    mount.hang()
+    c = child(WAIT, mount.top)
     assert c.line() == 'begins'
     assert interrupt(c)[0] < 0.1 * PATIENCE
+    then = time.monotonic()
+    assert c.end()[2] == 0
+    assert time.monotonic() - then < 1.5 * PATIENCE
+
+
+def test_ctrl_c_while_the_mount_of_a_next_hangs(mount, child):
+    c = child(WAIT, mount.top, 'close')
+    assert (c.line(), c.line()) == ('begins', 'open')
+    mount.wait_for_a_plan()
+    mount.hang()
+    c.say('go on')
+    took, then = interrupt(c)
+    assert took < 0.1 * PATIENCE
+    assert float(c.line().split()[1]) - then < 1 * PATIENCE
     then = time.monotonic()
     assert c.end()[2] == 0
     assert time.monotonic() - then < 1.5 * PATIENCE

@@ -86,6 +86,35 @@ def test_batch_describes_its_examples(data, options):
     assert loader.closed
 
 
+def test_a_sample_is_its_crop_of_the_image(data, options):
+    """Echoes have crops of their own, and one of the same size is a copy."""
+    options.update(echo=2, epochs=1, policy='fail')
+    seen = {}
+    with refrain.Loader(data, **options) as loader:
+        for b in loader:
+            c = b.crops
+            assert (c['image_width'] == 48).all() and (c['flip'] < 2).all()
+            assert (c['x'] >= 0).all() and (c['y'] >= 0).all()
+            assert (c['x'] + c['width'] <= c['image_width']).all()
+            assert (c['y'] + c['height'] <= c['image_height']).all()
+            for index, crop in zip(b.indices.tolist(), c.tolist()):
+                seen.setdefault(index, []).append(crop)
+    assert len(seen) == IMAGES and {len(v) for v in seen.values()} == {2}
+    assert sum(a != b for a, b in seen.values()) > IMAGES * 0.9
+    with refrain.Loader(data, batch=4, augment='none', width=48, height=36,
+                        in_order=True, no_flip=True) as loader:
+        whole = next(iter(loader))
+        images, labels = whole.data.copy(), whole.labels.copy()
+    with refrain.Loader(data, batch=4, augment='train', size='48x36',
+                        in_order=True, area_min=1, aspect_min='4/3',
+                        aspect_max='4/3', exact=True) as loader:
+        b = next(iter(loader))
+        assert (b.labels == labels).all()
+        for image, crop, sample in zip(images, b.crops, b.data):
+            assert crop['width'] == 48 and crop['height'] == 36
+            assert (sample == (image[:, ::-1] if crop['flip'] else image)).all()
+
+
 @pytest.mark.parametrize('echo', [1, 2])
 def test_one_iter_is_one_epoch_and_the_next_goes_on(data, options, echo):
     seen = []
@@ -210,15 +239,32 @@ def test_states_that_do_not_fit_are_refused(data, own, options):
         refrain.Loader(data, state=dict(state, refrain=2), **options)
 
 
-def test_ranks_end_every_epoch_at_the_same_step(data, options):
-    ends, fresh = [], 0
-    options.update(batch=50, world=7, pad_ranks=True, epochs=3)
-    for rank in range(7):
-        with refrain.Loader(data, rank=rank, **options) as loader:
-            ends.append([[b.step for b in loader][-1] for _ in range(3)])
+@pytest.mark.parametrize('world,examples,batch,more', [
+    (7, 300, 50, {}),
+    (3, 500, 83, {}),
+    (3, 500, 83, {'echo': 2, 'window': 512}),
+])
+def test_ranks_end_every_epoch_at_the_same_step(listed, options, world,
+                                                examples, batch, more):
+    ends, fresh, seen = [], 0, []
+    options.update(more, batch=batch, world=world, pad_ranks=True, epochs=3)
+    dataset = listed(examples)
+    for rank in range(world):
+        with refrain.Loader(dataset, rank=rank, **options) as loader:
+            assert loader.examples == examples
+            steps = []
+            ended = []
+            for _ in range(3):
+                for b in loader:
+                    seen += b.indices[b.echoes == 0].tolist()
+                    ended += [b.ended_epoch] if b.ends_epoch else []
+                steps.append(b.step)
+            ends.append(steps)
+            assert ended == [0, 1, 2]
             fresh += loader.stats()['fresh']
-    assert ends == [ends[0]] * 7
-    assert 3 * IMAGES <= fresh < 3 * IMAGES + 7
+    assert ends == [ends[0]] * world
+    assert fresh == world * -(-3 * examples // world)
+    assert set(seen) == set(range(examples))
 
 
 def test_targets_are_of_the_examples_that_are_there(own, options):
@@ -243,10 +289,10 @@ def test_targets_are_of_the_examples_that_are_there(own, options):
 
 # -- The configuration --------------------------------------------------------
 
-def header_members():
-    """Names in struct refrain_config of the header."""
+def header_members(struct='refrain_config'):
+    """Names in a struct of the header."""
     text = (TREE / 'include/refrain/loader.h').read_text()
-    text = re.search(r'struct refrain_config \{(.*?)\n\};', text, re.S)[1]
+    text = re.search(r'struct %s \{(.*?)\n\};' % struct, text, re.S)[1]
     text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)
     names = []
     for line in text.split(';'):
@@ -262,13 +308,42 @@ def header_members():
 def test_every_member_of_the_configuration_is_a_keyword():
     other = {'size', 'flags', 'decode', 'augment_fn', 'ctx', 'cpus',
              'cpu_count', 'alloc', 'free', 'alloc_ctx', 'state',
-             'state_bytes', 'reserved'}
-    names = set(header_members())
+             'state_bytes'}
+    names = {n for n in header_members() if not n.startswith('reserved')}
     assert len(names) > 45
     assert names - other - set(refrain.members()) == set()
     for name in refrain.members():
         assert name == 'dataset' or '\n    %s: ' % name in \
             refrain.Loader.__doc__
+
+
+def test_every_flag_of_the_configuration_is_a_keyword():
+    text = (TREE / 'include/refrain/loader.h').read_text()
+    flags = re.findall(r'#define REFRAIN_FLAG_(\w+)', text)
+    kinds = {name: row[0] for name, row in refrain.members().items()}
+    assert len(flags) > 8
+    assert {kinds.get(flag.lower()) for flag in flags} == {'flag'}
+
+
+def test_every_member_of_a_batch_is_an_attribute():
+    other = {'size', 'data_bytes', 'sample_bytes', 'type', 'layout', 'ndim'}
+    names = set(header_members('refrain_batch'))
+    assert len(names) > 18
+    assert names - other - set(dir(refrain.Batch)) == set()
+
+
+@pytest.mark.parametrize('name', ['Batch', 'View', 'Loader'])
+def test_stubs_have_every_public_name(name):
+    texts = ''.join((TREE / 'python/refrain' / stub).read_text()
+                    for stub in ('_refrain.pyi', '__init__.pyi'))
+    declared = set()
+    for body in re.findall(r'^class %s\b.*?(?=^\S|\Z)' % name, texts,
+                           re.M | re.S):
+        declared |= set(re.findall(r'^    def (\w+)', body, re.M))
+    kind = getattr(refrain, name)
+    public = {n for n in dir(kind) if not n.startswith('_')}
+    assert declared and public - declared == set()
+    assert declared - set(dir(kind)) - {'__buffer__'} == set()
 
 
 def test_stub_has_every_keyword():

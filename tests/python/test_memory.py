@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import refrain
+from conftest import IMAGES
 
 SANITIZER = 'REFRAIN_TEST_SANITIZER' in os.environ
 
@@ -74,6 +75,29 @@ def test_what_is_read_only_is_copied_for_old_dlpack(data, options):
         with pytest.raises(BufferError):
             batch.__dlpack__(dl_device=(2, 0))
         batch.release()
+
+
+def test_crops_lie_in_the_library_s_memory(data, options):
+    options.update(batch=8, augment='none', epochs=1)
+    with refrain.Loader(data, batches_ahead=1, **options) as loader:
+        it = iter(loader)
+        crops = next(it).crops
+        assert crops.shape == (8,) and crops.dtype.names == (
+            'x', 'y', 'width', 'height', 'image_width', 'image_height',
+            'flip', 'reserved')
+        assert crops.itemsize == 48 and not crops.flags.writeable
+        assert (crops['width'] == 48).all() and (crops['height'] == 36).all()
+        boxes = crops.view('f8').reshape(-1, 6)[:, :4]
+        assert boxes.tolist() == [[0, 0, 48, 36]] * 8
+        assert boxes.ctypes.data == crops.ctypes.data
+        kept = [crops, next(it)]
+        with pytest.raises(refrain.Error, match='all 2 batches'):
+            next(it)            # the array alone holds its batch
+        del crops, boxes, kept
+        batch = next(it)
+        with pytest.raises(BufferError, match='structs'):
+            np.from_dlpack(batch.view('crops'))
+        assert len(np.from_dlpack(batch.crops['x'].copy())) == 8
 
 
 def test_a_batch_goes_back_with_its_last_view(data, options):
@@ -177,16 +201,21 @@ def rss():
 
 @pytest.mark.skipif(SANITIZER, reason='it keeps what was freed')
 def test_memory_is_flat(data, options):
-    options.update(batch=1, size=8, epochs=60, in_order=True)
+    """REFRAIN_TEST_BATCHES=1000000 makes it that long."""
+    batches = int(os.environ.get('REFRAIN_TEST_BATCHES', 12000))
+    epochs = -(-batches // IMAGES)
+    options.update(batch=1, size=8, epochs=epochs, in_order=True)
     with refrain.Loader(data, **options) as loader:
-        low = None
-        for epoch in range(60):
+        low, steps = None, 0
+        for epoch in range(epochs):
             for batch in loader:
-                batch.data, batch.labels, np.from_dlpack(batch)
+                batch.data, batch.labels, batch.crops, np.from_dlpack(batch)
                 batch.state_dict()
+                steps += 1
             if epoch == 10:
                 low = rss()
-        assert rss() - low < 1 << 20
+        print('%d batches: %+d KiB' % (steps, (rss() - low) // 1024))
+        assert steps >= batches and rss() - low < 1 << 20
 
 
 def test_opening_and_closing_leaves_nothing(data, options):

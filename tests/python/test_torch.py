@@ -83,11 +83,13 @@ def test_position_is_saved_in_mid_epoch(data, some):
     again.close()
 
 
-def test_ranks_of_unequal_shares_end_at_the_same_step(data, options):
-    options.update(batch=50)
-    ends, seen = [], set()
-    for rank in range(7):
-        ours = refrain.torch.IterableDataset(data, rank=rank, world=7,
+@pytest.mark.parametrize('world,examples,batch', [(7, 300, 50), (3, 500, 83)])
+def test_ranks_of_unequal_shares_end_at_the_same_step(listed, options, world,
+                                                      examples, batch):
+    options.update(batch=batch)
+    dataset, ends, seen = listed(examples), [], set()
+    for rank in range(world):
+        ours = refrain.torch.IterableDataset(dataset, rank=rank, world=world,
                                              epochs=3, **options)
         steps = []
         for _ in range(3):
@@ -98,7 +100,7 @@ def test_ranks_of_unequal_shares_end_at_the_same_step(data, options):
                 del batch
         ends.append(steps)
         ours.close()
-    assert ends == [ends[0]] * 7 and len(seen) == IMAGES
+    assert ends == [ends[0]] * world and len(seen) == examples
 
 
 def test_rank_and_world_are_those_of_torch_distributed(tmp_path):
@@ -139,24 +141,24 @@ def test_targets_become_tensors(data, options):
     ours.close()
 
 
-def test_a_batch_goes_back_after_the_copy_of_it():
-    class Event:
-        """Happens when it is told."""
-
-        done = False
-
-        def query(self):
-            """Has it happened?"""
-            return self.done
-
-    flight, first, second = refrain.torch._InFlight(), Event(), Event()
-    flight.add(first, 'a batch')
-    flight.add(second, 'another one')
-    second.done = True
-    flight.sweep()
-    assert len(flight) == 2         # in their order
-    first.done = True
-    flight.sweep()
-    assert len(flight) == 0
-    copies = refrain.torch.to_device([torch.ones(3)], 'cpu')
-    assert copies[0].sum() == 3 and len(refrain.torch.in_flight) == 0
+@pytest.mark.parametrize('more', [{}, {'device': 'cpu'}])
+def test_tensors_of_a_share_are_copies_that_may_be_written_to(data, some,
+                                                              more):
+    some.update(share='torch', epochs=1)
+    with refrain.Loader(data, **some) as loader:
+        batch = next(iter(loader))
+        images = torch.from_dlpack(batch)
+        assert images.data_ptr() != batch.address
+        assert (images.numpy() == batch.data).all()
+        images += 1
+        lent = refrain.torch.tensor(batch, copy=False)
+        assert lent.data_ptr() == batch.address
+        del batch, lent
+    ours = refrain.torch.IterableDataset(data, **some, **more)
+    held = []
+    for images, labels in ours:     # more of them than the loader lends
+        images += 1
+        labels += 1
+        held.append(images)
+    assert len(held) == len(ours) == 19
+    ours.close()

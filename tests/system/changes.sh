@@ -9,7 +9,7 @@ set -eu
 name=changes
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3
+requires root fuse mount python3
 
 # part NAME OPTION ...: that part of changes.py, on a mount with options.
 part() {

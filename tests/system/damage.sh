@@ -11,7 +11,7 @@ set -eu
 name=damage
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3
+requires root fuse mount python3
 
 seed=${REFRAIN_SEED:-$(date +%N | sed 's/^0*//')}
 seed=${seed:-1}

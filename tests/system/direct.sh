@@ -43,17 +43,36 @@ want=$(value pixel_hash)
 expect 'direct hits in a directory' "$(value direct_hits)" 0
 
 # same WHAT OPTION ...: a run on the mount has the pixels of the directory.
+dataset=$mnt/train
 same() {
 	what=$1
 	shift
 	told=$(status_field direct_hits)
-	load "$mnt/train" --epochs 2 --echo 2 "$@"
+	load "$dataset" --epochs 2 --echo 2 "$@"
 	expect "direct hits that the mount was told, $what" \
 		"$(($(status_field direct_hits) - told))" \
 		"$(value direct_hits)"
 	expect "pixels, $what" "$(value pixel_hash)" "$want"
 	expect "errors, $what" "$(value errors)" 0
 	expect "files, $what" "$(value files_read)" $((2 * images))
+}
+
+# all_direct WHAT OPTION ...: a run that the mount is not asked for. On a busy
+# machine an answer of the mount may come later than the 250 ms that reads wait
+# for it. These are then read through the mount, so the run is repeated.
+all_direct() {
+	for try in 1 2 3; do
+		direct_before=$(status_field direct_hit_bytes)
+		reads=$(mount_reads)
+		same "$@"
+		[ "$(value direct_hits)" -lt $((2 * images)) ] || break
+		note "$1, run $try: only $(value direct_hits) direct hits"
+	done
+	expect "direct hits, $1" "$(value direct_hits)" $((2 * images))
+	expect "bytes of direct hits, $1" \
+		"$(($(status_field direct_hit_bytes) - direct_before))" \
+		$((2 * bytes))
+	expect "reads that came to the mount, $1" "$(mount_reads)" "$reads"
 }
 
 # -- Cold: fetched in the order of the run ------------------------------------
@@ -71,18 +90,13 @@ note "cold: $(status_field prefetch_issued) fetched ahead," \
 # -- Warm: the mount is not asked ---------------------------------------------
 "$refrain" warm "$mnt" >/dev/null 2>&1 || fail 'cannot warm'
 bytes_before=$(status_field origin_bytes)
-direct_before=$(status_field direct_hit_bytes)
-reads=$(mount_reads)
 for threads in 1 4; do
-	same "warm, $threads threads" --threads $threads
-	expect "direct hits, $threads threads" "$(value direct_hits)" \
-		$((2 * images))
+	all_direct "warm, $threads threads" --threads $threads
 done
 "$refrain" index "$mnt/train" >"$work/list"
-load "$work/list" --root "$mnt/train" --epochs 2 --echo 2
-expect 'pixels of a list' "$(value pixel_hash)" "$want"
-expect 'direct hits of a list' "$(value direct_hits)" $((2 * images))
-expect 'reads that came to the mount' "$(mount_reads)" "$reads"
+dataset=$work/list
+all_direct 'a list' --root "$mnt/train"
+dataset=$mnt/train
 expect 'origin bytes, warm' "$(status_field origin_bytes)" "$bytes_before"
 same 'without help' --no-mount-help
 expect 'direct hits without help' "$(value direct_hits)" 0
@@ -90,9 +104,6 @@ wait_for 10 has_status plans 0 || fail 'a plan is left'
 note 'warm: all direct'
 
 # -- Direct hits are reported to the mount ------------------------------------
-# Three runs of two epochs.
-expect 'bytes of direct hits' \
-	"$(($(status_field direct_hit_bytes) - direct_before))" $((6 * bytes))
 "$refrain" status "$mnt" | grep -q 'more opened directly by loaders' ||
 	fail 'the screen does not show direct hits'
 count=$(status_field direct_hits)
@@ -139,17 +150,24 @@ assert told() == (before[0] + 5, before[1] + 40), told()
 END
 
 # -- Damaged entries ----------------------------------------------------------
-python3 - "$work/tier" <<'END' || fail 'cannot damage the tier'
+# damage SEED: 60 entries.
+damage() {
+	python3 - "$work/tier" "$1" <<'END'
 import os, random, sys
 
+def name_bytes(path):
+    return int(path.rsplit('-', 1)[1])
+
 top = sys.argv[1]
-rng = random.Random(3)
+rng = random.Random(int(sys.argv[2]))
 files = sorted(os.path.join(d, f) for d, _, fs in os.walk(top) for f in fs
                if '-' in f and len(f) > 33)
+files = [f for f in files
+         if not os.path.islink(f) and os.path.getsize(f) > name_bytes(f)]
 bad = rng.sample(files, 60)
 for n, path in enumerate(bad):
     size = os.path.getsize(path)
-    content = int(path.rsplit('-', 1)[1])
+    content = name_bytes(path)
     if n % 6 == 0:
         os.truncate(path, rng.randrange(size))
     elif n % 6 == 1:
@@ -169,10 +187,17 @@ for n, path in enumerate(bad):
             f.seek(at)
             f.write(bytes([old[0] ^ 1]))
 END
-same 'damaged entries'
-hits=$(value direct_hits)
-[ "$hits" -lt $((2 * images)) ] || fail 'damaged entries were taken'
-[ "$hits" -ge $((2 * (images - 60))) ] || fail "only $hits direct hits"
+}
+# As above, an answer may be late. What was damaged before may still be.
+for try in 1 2 3; do
+	damage $try || fail 'cannot damage the tier'
+	same 'damaged entries'
+	hits=$(value direct_hits)
+	[ "$hits" -lt $((2 * images)) ] || fail 'damaged entries were taken'
+	[ "$hits" -lt $((2 * (images - 60 * try))) ] || break
+	note "damaged entries, run $try: only $hits direct hits"
+done
+[ "$hits" -ge $((2 * (images - 60 * try))) ] || fail "only $hits direct hits"
 
 # -- A file that changes ------------------------------------------------------
 changed=$(find "$src/train" -name '*.jpg' | sort | head -n 1)

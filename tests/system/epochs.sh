@@ -9,7 +9,7 @@ set -eu
 name=epochs
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 sha256sum shuf
+requires root fuse mount python3 sha256sum shuf
 
 samples=$work/samples
 sampler=

@@ -25,7 +25,7 @@ far_start() {
 	exec 9>"$work/far.in"
 	wait_for 10 test -s "$work/far.out" || fail 'the stand-in does not start'
 	far=http://127.0.0.1:$(cat "$work/far.out")
-	trap 'kill $far_pid 2>/dev/null; cleanup' EXIT
+	ends_with_test $far_pid
 }
 
 # far_set NAME=VALUE ...

@@ -25,6 +25,8 @@ struct far_settings {
 	double retry_after, skew_s, no_list, truncate_xml, move, down;
 	double payer; /* 1: requests must say that they pay */
 	double away;  /* the port that objects are redirected to */
+	double same;  /* 1: all objects that are put have one version */
+	double web;   /* 1: a directory is redirected to, a missing one 404 */
 	double only;  /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;

@@ -136,6 +136,8 @@ static void set_one(const char *name, double value)
 		FIELD(payer),
 		FIELD(away),
 		FIELD(only),
+		FIELD(same),
+		FIELD(web),
 #undef FIELD
 	};
 
@@ -601,14 +603,37 @@ static void put_response(struct text *t, const char *path, const char *key,
 	put_text(t, "/");
 	put_encoded(t, key);
 	put_text(t, "</D:href><D:propstat><D:prop>");
-	if (o)
+	if (o) {
+		char date[40];
+
+		http_date(o->mtime_s, date);
 		put(t,
 			"<D:getcontentlength>%llu</D:getcontentlength>"
+			"<D:getlastmodified>%s</D:getlastmodified>"
 			"<D:getetag>\"%s\"</D:getetag>",
-			(unsigned long long)o->size, o->etag);
-	else
+			(unsigned long long)o->size, date, o->etag);
+	} else
 		put_text(t, "<D:resourcetype><D:collection/></D:resourcetype>");
 	put_text(t, "</D:prop></D:propstat></D:response>");
+}
+
+/* A web server's word for a directory: the same with a slash. */
+static bool is_dir_of_web(const char *bucket, const char *key)
+{
+	uint64_t i, n = far_stored(bucket, &i);
+	size_t len = strlen(bucket) + 1 + strlen(key);
+
+	if (far_set.web <= 0 || !*key || key[strlen(key) - 1] == '/')
+		return false;
+	for (n += i; i < n; i++) {
+		const char *full = far_stored_at(i)->key;
+
+		if (strlen(full) > len && full[len] == '/' &&
+			strncmp(full + strlen(bucket) + 1, key, strlen(key)) ==
+				0)
+			return true;
+	}
+	return false;
 }
 
 /* WebDAV: what was put below a path, one step deep. */
@@ -618,6 +643,7 @@ static void give_dav(const char *bucket, char *below, struct far_answer *a)
 	struct text t = {0};
 	uint64_t i, n = far_stored(bucket, &i);
 	size_t skip;
+	bool any = far_set.web <= 0;
 
 	if (*below && below[strlen(below) - 1] == '/')
 		below[strlen(below) - 1] = '\0';
@@ -632,6 +658,7 @@ static void give_dav(const char *bucket, char *below, struct far_answer *a)
 		if (strlen(o->key) < skip || o->key[skip - 1] != '/' ||
 			strncmp(o->key, path, skip - 1) != 0)
 			continue;
+		any = true;
 		snprintf(name, sizeof(name), "%.*s",
 			(int)strcspn(o->key + skip, "/"), o->key + skip);
 		if (o->key[skip + strlen(name)] == '\0') {
@@ -643,7 +670,7 @@ static void give_dav(const char *bucket, char *below, struct far_answer *a)
 		}
 	}
 	put_text(&t, "</D:multistatus>");
-	a->status = 207;
+	a->status = any ? 207 : 404;
 	give_body(a, &t);
 }
 
@@ -678,6 +705,10 @@ static void bucket_request(const struct far_request *r, char *bucket, char *key,
 	} else if (!*key) {
 		if (!fault(r, a))
 			give_list(r, bucket, a);
+	} else if (is_dir_of_web(bucket, key)) {
+		a->status = 301;
+		snprintf(a->headers, sizeof(a->headers), "Location: %s/\r\n",
+			r->path);
 	} else {
 		get_object(r, bucket, key, a);
 	}

@@ -190,6 +190,10 @@ void far_put(
 	o->mtime_s = time(NULL);
 	snprintf(o->etag, sizeof(o->etag), "%016llx%08llx",
 		(unsigned long long)mix(++puts), (unsigned long long)size);
+	if (far_set.same > 0) {
+		o->mtime_s = MANY_MTIME;
+		strcpy(o->etag, "one-version");
+	}
 }
 
 void far_delete(const char *bucket, const char *key)

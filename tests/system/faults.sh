@@ -34,14 +34,14 @@ start() {
 
 # An epoch from the daemon, not from the kernel's caches: right bytes.
 epoch() {
-	drop_caches
+	drop_all_caches
 	"$reader" "$mnt" --threads 4 --sums "$work/sums" >"$work/read" 2>&1 ||
 		fail "$1: $(cat "$work/read")"
 }
 
 # The same, but errors are allowed where the time is; wrong bytes never are.
 epoch_or_error() {
-	drop_caches
+	drop_all_caches
 	began=$(date +%s)
 	! timeout $((60 * patience)) "$reader" "$mnt" --threads 64 \
 		--sums "$work/sums" >"$work/read" 2>&1 || return 0
@@ -88,7 +88,7 @@ every_second() {
 }
 
 half_right() {
-	drop_caches
+	drop_all_caches
 	timeout $((20 * patience)) "$reader" "$mnt" --threads 4 \
 		--files-from "$work/half" >"$work/read" 2>&1 ||
 		fail "what is cached: $(cat "$work/read")"
@@ -182,7 +182,7 @@ origin_corrupt() {
 	file=$src/d3/e1/f00031
 	head -c 70001 /dev/urandom >"$file"
 	"$reader" "$src" --make-sums "$work/sums.new" >/dev/null
-	drop_caches
+	drop_all_caches
 	# The first one may be told that its version is gone.
 	"$reader" "$mnt" --threads 4 >/dev/null 2>&1 || :
 	"$refrain" refresh "$mnt" >/dev/null
@@ -228,7 +228,7 @@ disk_delay() {
 	every_second
 	wait_for 20 has_some || fail 'nothing was cached'
 	fsfreeze -f "$disk"
-	( drop_caches
+	( drop_all_caches
 	timeout $((20 * patience)) "$reader" "$mnt" --threads 4 \
 		--sums "$work/sums" ) >"$work/read" 2>&1 || {
 		fsfreeze -u "$disk"
@@ -290,7 +290,7 @@ disk_gone() {
 	losetup --direct-io=on "$(findmnt -no SOURCE "$disk")" ||
 		skip 'no direct I/O on a loop device here'
 	cp "$work/disk.img" "$work/disk.copy"
-	drop_caches
+	drop_all_caches
 	truncate -s 0 "$work/disk.img"
 	"$reader" "$mnt" --threads 4 --sums "$work/sums" >"$work/read" 2>&1 ||
 		fail "with a failing disk: $(cat "$work/read")"

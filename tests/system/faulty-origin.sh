@@ -8,7 +8,7 @@ set -eu
 name=faulty-origin
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 sha256sum
+requires root fuse mount python3 sha256sum
 
 timeout_s=2
 

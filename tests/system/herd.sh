@@ -8,7 +8,7 @@ set -eu
 name=herd
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3
+requires root fuse python3
 
 readers=64
 bytes=50000000

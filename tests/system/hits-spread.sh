@@ -8,7 +8,7 @@ set -eu
 name=hits-spread
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 shuf split
+requires root fuse mount python3 shuf split
 
 files=1500
 item_bytes=6000

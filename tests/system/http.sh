@@ -53,7 +53,7 @@ http {
 END
 nginx -c "$work/nginx.conf" -e "$work/nginx.err" -p "$work" &
 nginx_pid=$!
-trap 'kill $nginx_pid 2>/dev/null; cleanup' EXIT
+ends_with_test $nginx_pid
 wait_for 10 curl -sf -o /dev/null "http://127.0.0.1:$plain/json/" ||
 	fail "nginx: $(cat "$work/nginx.err")"
 

@@ -84,7 +84,7 @@ took=$(($(date +%s) - begun))
 [ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
 grep -q "^refrain: source '$work/link' does not answer: what is cached" \
 	"$daemon_err" || fail "$(cat "$daemon_err")"
-grep -q "source '$work/far' does not answer" "$work/log" ||
+wait_for 10 grep -q "source '$work/far' does not answer" "$work/log" ||
 	fail "$(cat "$work/log")"
 expect 'a file of the cache' "$(cat "$mnt/top1/d7/f")" 7
 begun=$(date +%s)

@@ -29,6 +29,7 @@ src=$work/src
 mnt=$work/mnt
 daemon=
 daemons=0
+servers=
 # Valgrind and sanitizers make everything slower.
 patience=${CK_TIMEOUT_MULTIPLIER:-1}
 mkdir "$src" "$mnt"
@@ -47,10 +48,19 @@ mounts_below() {
 		/proc/self/mountinfo | sort -r
 }
 
+# ends_with_test PID: a server of the test, which is killed at its end. A trap
+# of the test's own would lose the status that it ends with.
+ends_with_test() {
+	servers="$servers $1"
+}
+
 cleanup() {
 	status=$?
 	trap - EXIT
 	cd / || :
+	for p in $servers; do
+		kill "$p" 2>/dev/null || :
+	done
 	if [ -n "$daemon" ]; then
 		kill -9 "$daemon" 2>/dev/null || :
 		wait "$daemon" 2>/dev/null || :
@@ -113,9 +123,7 @@ wait_for() {
 # status_field NAME [MOUNTPOINT]: a member of `refrain status --json` itself,
 # not of one of its tiers.
 status_field() {
-	"$refrain" status "${2:-$mnt}" --json |
-		sed 's/"tiers":\[[^]]*\]//; s/[{,]/\n/g' |
-		sed -n "s/^\"$1\":\"\\{0,1\\}\\([^\"}]*\\).*/\\1/p"
+	"$helpers/status_field" "${2:-$mnt}" "$1" || :
 }
 
 has_status() {
@@ -175,9 +183,16 @@ kill_mount() {
 	daemon=
 }
 
-# The kernel forgets what it has of all files. Nothing is written back first:
-# a read-only mount has no dirty pages.
+# The kernel forgets what it has of the mount: names, inodes, and with these
+# their pages; but for files that are open. A remount does that, and to nobody
+# else's files: tests that count what comes of it can run side by side.
 drop_caches() {
+	mount -i -o remount,ro "$mnt" || fail "cannot remount '$mnt'"
+}
+
+# The kernel forgets what it has of all files, of the source and the tiers, too.
+# Nothing is written back first: a read-only mount has no dirty pages.
+drop_all_caches() {
 	echo 3 >/proc/sys/vm/drop_caches
 }
 
@@ -243,6 +258,7 @@ expect() {
 	[ "$2" = "$3" ] || fail "$1: $2, not $3"
 }
 
-if [ ! -x "$refrain" ] || [ ! -x "$reader" ]; then
+if [ ! -x "$refrain" ] || [ ! -x "$reader" ] ||
+	[ ! -x "$helpers/status_field" ]; then
 	fail "run me by 'make check' in the build folder"
 fi

@@ -68,6 +68,7 @@ for point in before after batch; do
 		is served "$want"
 		is files_read $fresh
 		is decodes $fresh
+		is read_items $fresh
 		is redecodes 0
 		is in_batch_duplicates 0
 		is errors 0

@@ -1,14 +1,17 @@
-# System tests: scripts; each exits 77 to skip, with the reason. How the three
-# lists are run: build-aux/check-lanes.mk.
+# System tests: scripts; each exits 77 to skip, with the reason. How the lists
+# are run: build-aux/check-lanes.mk.
 
-# A mount that caches are dropped under, and counters are read of: what it
-# costs the origin, what it shows, what it survives.
+# All caches of the kernel are dropped.
+drop_tests = \
+	tests/system/faults.sh
+
+# What the kernel asks a mount for is counted: what it costs the origin, what
+# it shows, what it survives.
 mount_tests = \
 	tests/system/epochs.sh \
 	tests/system/changes.sh \
 	tests/system/damage.sh \
 	tests/system/direct.sh \
-	tests/system/faults.sh \
 	tests/system/faulty-origin.sh \
 	tests/system/herd.sh \
 	tests/system/http.sh \
@@ -27,18 +30,52 @@ mount_tests = \
 
 # Where time is what is looked at.
 timed_tests = \
-	tests/system/far-origin.sh \
 	tests/system/load-auto.sh \
-	tests/system/load-speaks.sh \
 	tests/system/plan.sh \
-	tests/system/plan-epochs.sh \
 	tests/system/stalled-origin.sh
+
+# Where little of the machine is enough, but must be at hand.
+quiet_tests = \
+	tests/system/plan-epochs.sh \
+	tests/system/load-speaks.sh \
+	tests/system/far-origin.sh
+
+# Those that take longest, of whichever list: they begin first. One that waits
+# most of its time follows one that does not.
+long_tests = \
+	tests/system/faults.sh \
+	tests/system/ending.sh \
+	tests/system/analyze.sh \
+	tests/system/library.sh \
+	tests/system/s3-safety.sh \
+	tests/system/python.sh \
+	tests/system/umount.sh \
+	tests/system/cross.sh \
+	tests/system/log.sh \
+	tests/system/kill.sh \
+	tests/system/hung-source.sh \
+	tests/system/load.sh \
+	tests/system/ranges.sh \
+	tests/system/epochs.sh \
+	tests/system/faulty-origin.sh \
+	tests/system/changes.sh \
+	tests/system/secrets.sh \
+	tests/system/damage.sh \
+	tests/system/s3.sh \
+	tests/system/errors.sh \
+	tests/system/direct.sh \
+	tests/system/s3-creds.sh \
+	tests/system/hits-spread.sh \
+	tests/system/changed.sh
 
 # Who may, and what is said to who may not; a mount from its beginning to its
 # end, however that comes; the commands, and what is written about them; the
 # loader.
 other_tests = \
+	tests/system/analysis.sh \
+	tests/system/analyze.sh \
 	tests/system/check-layers.sh \
+	tests/system/check-rooms.sh \
 	tests/system/closed.sh \
 	tests/system/commands.sh \
 	tests/system/completion.sh \
@@ -48,6 +85,7 @@ other_tests = \
 	tests/system/errors.sh \
 	tests/system/experiments.sh \
 	tests/system/foreign-reader.sh \
+	tests/system/given-names.sh \
 	tests/system/huge-file.sh \
 	tests/system/hung-source.sh \
 	tests/system/index.sh \
@@ -65,34 +103,43 @@ other_tests = \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
 	tests/system/s3-creds.sh \
+	tests/system/s3-memory.sh \
+	tests/system/s3-refused.sh \
 	tests/system/s3-safety.sh \
+	tests/system/s3-tls.sh \
 	tests/system/s3-sign.sh \
 	tests/system/s3-swift.sh \
 	tests/system/secrets.sh \
+	tests/system/share.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \
 	tests/system/trust.sh \
 	tests/system/umount.sh \
 	tests/system/unprivileged.sh
 
-system_tests = $(mount_tests) $(other_tests) $(timed_tests)
+system_tests = $(drop_tests) $(mount_tests) $(other_tests) $(timed_tests) \
+	$(quiet_tests)
 TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
 	tests/system/loader.py tests/system/semantics.py \
-	tests/system/sign_vectors.py tests/system/far-lib.sh \
+	tests/system/sign_vectors.py tests/system/connect_proxy.py \
+	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
 	tests/system/watch_budgets.py \
-	tests/python/conftest.py tests/python/test_errors.py \
-	tests/python/test_examples.py \
+	tests/python/conftest.py tests/python/fake_torch.py \
+	tests/python/test_errors.py tests/python/test_examples.py \
+	tests/python/test_gpu.py \
 	tests/python/test_loader.py tests/python/test_memory.py \
-	tests/python/test_plan.py tests/python/test_torch.py
+	tests/python/test_plan.py tests/python/test_share.py \
+	tests/python/test_torch.py
 
 check_PROGRAMS += \
 	tests/system/failing_fs tests/system/herd tests/system/hit_times \
-	tests/system/read_ways tests/system/refused tests/system/stand_in
+	tests/system/read_ways tests/system/refused tests/system/stand_in \
+	tests/system/status_field
 tests_system_failing_fs_SOURCES = tests/system/failing_fs.c
 tests_system_failing_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 tests_system_failing_fs_LDADD = libbase.la $(FUSE3_LIBS)
@@ -102,6 +149,8 @@ tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 	tests/system/ring_read.c tests/system/ring_read.h
 tests_system_read_ways_LDADD =
 tests_system_refused_LDADD =
+tests_system_status_field_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_system_status_field_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
 tests_system_stand_in_SOURCES = tests/system/stand_in.c
 tests_system_stand_in_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS) $(JANSSON_CFLAGS)
 tests_system_stand_in_LDADD = libctl.la libbase.la $(FUSE3_LIBS) $(JANSSON_LIBS)

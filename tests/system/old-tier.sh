@@ -10,7 +10,7 @@ set -eu
 name=old-tier
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches tar gzip md5sum
+requires root fuse tar gzip md5sum
 
 tar -xz -f "$(dirname "$0")/tier-1.tar.gz" -C "$work" --no-same-owner
 chmod 700 "$work/tier" "$work/tier"/??

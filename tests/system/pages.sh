@@ -8,7 +8,7 @@ set -eu
 name=pages
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches fincore
+requires root fuse mount fincore
 
 for f in held other third; do
 	head -c 110000 /dev/urandom >"$src/$f"
@@ -29,6 +29,7 @@ wait_for 10 has_status staging_bytes 0 || fail 'what was served is kept'
 
 # The pages of `held` are locked for a second reader when they are to go.
 drop_caches
+expect 'pages after the caches were dropped' "$(pages held)" 0
 "$refrain" fault "$mnt" stall=1,match=held
 cat "$mnt/held" >/dev/null 2>&1 &
 second=$!

@@ -105,6 +105,7 @@ start
 read_pieces 10 16384 2 || fail 'wrong bytes of parts'
 bytes=$(status_field origin_bytes)
 fetched "$before"
+[ "$(status_field part_bytes)" -gt 0 ] || fail 'parts are not counted'
 within_budget
 stop_mount
 

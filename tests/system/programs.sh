@@ -8,7 +8,7 @@ set -eu
 name=programs
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 tar rsync md5sum find cp diff
+requires root fuse mount python3 tar rsync md5sum find cp diff
 
 make_tree "$src" 5 150 1000000
 ln -s ../d1 "$src/d0/link"

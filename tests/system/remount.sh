@@ -8,7 +8,7 @@ set -eu
 name=remount
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 sha256sum
+requires root fuse mount python3 sha256sum
 
 start() {
 	start_mount "$src" "$mnt" --cache "$work/fast:20M" \

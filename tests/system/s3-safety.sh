@@ -16,7 +16,7 @@ requires fuse curl python3
 second_far() {
 	tests/system/far files=64 size=100000 >"$work/far2.out" </dev/null &
 	second_pid=$!
-	trap 'kill $far_pid $second_pid 2>/dev/null; cleanup' EXIT
+	ends_with_test $second_pid
 	wait_for 10 test -s "$work/far2.out" || fail 'no second stand-in'
 	second=http://127.0.0.1:$(cat "$work/far2.out")
 }
@@ -92,6 +92,7 @@ rm -f "$work/far.out"
 tests/system/far --port "$port" files=64 size=100000 verify=1 >"$work/far.out" \
 	</dev/null &
 far_pid=$!
+ends_with_test $far_pid
 wait_for 10 test -s "$work/far.out" || fail 'the store does not come back'
 back() {
 	[ "$(head -c 100000 "$mnt/f0000050.bin" 2>/dev/null | wc -c)" = 100000 ]

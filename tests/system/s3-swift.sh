@@ -22,7 +22,7 @@ mkfifo "$work/swift.in"
 	>"$work/swift.out" 2>"$work/swift.err" &
 swift_pid=$!
 exec 9>"$work/swift.in"
-trap 'kill $swift_pid 2>/dev/null; cleanup' EXIT
+ends_with_test $swift_pid
 wait_for 20 test -s "$work/swift.out" ||
 	skip "swift does not start: $(tail -n 1 "$work/swift.err")"
 port=$(cat "$work/swift.out")

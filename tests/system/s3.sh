@@ -7,7 +7,7 @@ name=s3
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/system/far-lib.sh
 . "$(dirname "$0")/far-lib.sh"
-requires fuse curl drop_caches
+requires root fuse curl mount
 [ -x tests/system/far ] || skip 'built without http and s3'
 
 far_start files=300 size=110000 dirs=3
@@ -71,6 +71,7 @@ expect 'an odd key' "$(cat "$mnt/a+b ~%&'=")" y
 expect 'a deep one' "$(cat "$mnt/ä漢/😀")" z
 expect 'a directory hides a file' "$(cat "$mnt/d/e")" shown
 expect hidden "$(status_field origin_hidden)" 2
+wait_for 10 grep -q 'cannot be a path' "$daemon_err" || fail 'no hidden keys'
 expect 'lines about hidden keys' \
 	"$(grep -c 'cannot be a path' "$daemon_err")" 1
 
@@ -109,7 +110,8 @@ cat "$mnt"/*/* | cmp - "$work/all" || fail 'EIO while the store is busy'
 far_set busy=0
 busy=$(far_count busy)
 expect throttled "$(status_field origin_throttled)" "$busy"
-grep -q 'the source is busy' "$daemon_err" || fail 'the log has no throttling'
+wait_for 10 grep -q 'the source is busy' "$daemon_err" ||
+	fail 'the log has no throttling'
 [ "$busy" -gt 5 ] || fail 'nothing was refused'
 stop_mount
 rm -rf "$work/tier"
@@ -128,7 +130,8 @@ find "$mnt" -type f | sort | xargs -P 8 -n 10 cat >/dev/null ||
 	fail 'EIO while some requests are never answered'
 far_set never=0
 [ "$(status_field origin_hedged)" -gt 0 ] || fail 'no late read was hedged'
-grep -q 'asking a second time' "$daemon_err" || fail 'the log has no hedge'
+wait_for 10 grep -q 'asking a second time' "$daemon_err" ||
+	fail 'the log has no hedge'
 stop_mount
 
 # -- What is said at the start

@@ -44,7 +44,7 @@ for fault in busy cut never; do
 		2>"$work/err.$fault" && fail "warm although $fault"
 	far_set $fault=0
 done
-grep -q origin-failed "$work/log" || fail "no failure in the log"
+wait_for 10 grep -q origin-failed "$work/log" || fail 'no failure in the log'
 tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/cmdline"
 "$refrain" status "$mnt" >"$work/status" || fail 'no status'
 "$refrain" status --json "$mnt" >"$work/status.json" || fail 'no status'
@@ -69,9 +69,11 @@ for url in http://joe:hunter2@127.0.0.1:1/x https://joe:hunter2@localhost/x \
 	s3://joe:hunter2@bucket/x ftp://joe:hunter2@host/x \
 	"http://127.0.0.1:1/x?X-Amz-Signature=hunter2"; do
 	for what in "mount $url $mnt --cache $work/other:1M" "index $url" \
-		"load $url --batch 2"; do
+		"load $url --batch 2" "status $url" "warm $url" \
+		"refresh $url" "plan $url" "umount $url" "fault $url x"; do
 		# shellcheck disable=SC2086 # words
-		"$refrain" $what >"$work/err" 2>&1 && fail "no error: $what"
+		"$refrain" $what >"$work/err" 2>&1 </dev/null &&
+			fail "no error: $what"
 		expect "lines of $what" "$(wc -l <"$work/err")" 1
 		quiet "$what" "$work/err"
 	done

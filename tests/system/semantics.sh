@@ -8,7 +8,7 @@ set -eu
 name=semantics
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 mount stat
+requires root fuse python3 mount stat
 
 tree() {
 	python3 "$(dirname "$0")/semantics.py" "$@" "$src" "$mnt" ||

@@ -72,6 +72,7 @@ int main(void)
 			printf("differs: %s\n", field[0]);
 		}
 	}
+	sign_key_wipe(&cache);
 	printf("%u signatures, %u differ\n", lines, wrong);
 	return lines == 0 ? 2 : wrong > 0;
 }

@@ -11,7 +11,7 @@ set -eu
 name='soak'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3
+requires root fuse python3
 
 here=$(cd "$(dirname "$0")" && pwd)
 minutes=${1:-3}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""swift_fill.py PORT DIR KEYS: objects with odd keys in s3://bucket, by boto3.
+"""swift_fill.py PORT DIR [KEYS]: objects in s3://bucket, by boto3.
 
-The same files go to DIR, to compare a mount with; their keys are random UTF-8
-with the characters that signatures and listings get wrong.
+Without KEYS the files below DIR. Else so many objects with odd keys: random
+UTF-8 with the characters that signatures and listings get wrong. The same files
+go to DIR, to compare a mount with.
 """
 import os
 import random
@@ -11,18 +12,17 @@ import sys
 import boto3
 from botocore.config import Config
 
-import sign_vectors
+
+def put_tree(s3, top):
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            s3.upload_file(path, 'bucket', os.path.relpath(path, top))
 
 
-def main():
-    port, top, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def put_odd(s3, top, keys):
+    import sign_vectors  # beside this script
     rng = random.Random(11)
-    s3 = boto3.client(
-        's3', endpoint_url='http://127.0.0.1:' + port,
-        aws_access_key_id='test:tester', aws_secret_access_key='testing',
-        region_name='us-east-1',
-        config=Config(s3={'addressing_style': 'path'}))
-    s3.create_bucket(Bucket='bucket')
 
     def put(key, body):
         s3.put_object(Bucket='bucket', Key=key, Body=body)
@@ -37,6 +37,20 @@ def main():
     for i in range(6):
         put('large/%d.bin' % i, rng.randbytes(3000001))
     s3.put_object(Bucket='bucket', Key='a//b', Body=b'hidden')
+
+
+def main():
+    port, top = sys.argv[1], sys.argv[2]
+    s3 = boto3.client(
+        's3', endpoint_url='http://127.0.0.1:' + port,
+        aws_access_key_id='test:tester', aws_secret_access_key='testing',
+        region_name='us-east-1',
+        config=Config(s3={'addressing_style': 'path'}))
+    s3.create_bucket(Bucket='bucket')
+    if len(sys.argv) > 3:
+        put_odd(s3, top, int(sys.argv[3]))
+    else:
+        put_tree(s3, top)
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ set -eu
 name=switches
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 sha256sum
+requires root fuse mount python3 sha256sum
 
 make_tree "$src" 51 150 200000
 head -c 2500000 /dev/urandom >"$src/large"

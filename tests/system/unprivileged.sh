@@ -202,3 +202,20 @@ stop_mount
 start_mount "$src" "$mnt" --cache "$work/root:50M"
 cannot nobody "$mnt/all" 'Permission denied'
 stop_mount
+
+# A member of --group reaches the mount with --allow-other only, as --help says.
+"$refrain" mount --help | tr -s ' \n' ' ' |
+	grep -q 'regardless of their modes; to reach the mount itself,' ||
+	fail '--help does not say what --group needs'
+group=$(id -gn daemon)
+start_mount "$src" "$mnt" --cache "$work/group:50M" --group "$group"
+cat "$mnt/all" >"$work/got"
+as daemon "$refrain" status "$mnt" >"$work/got" 2>&1 && fail 'a member asks'
+says 'the mount may belong to another user'
+stop_mount
+start_mount "$src" "$mnt" --cache "$work/group:50M" --group "$group" \
+	--allow-other
+as daemon "$refrain" status "$mnt" >"$work/got" 2>&1 ||
+	fail "a member cannot ask: $(cat "$work/got")"
+can daemon "$mnt/all"
+stop_mount

@@ -7,7 +7,7 @@ set -eu
 name=warm
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires root fuse drop_caches python3 sha256sum
+requires root fuse mount python3 sha256sum
 
 source_dir=${srcdir:-$(dirname "$0")/../..}
 

@@ -35,6 +35,7 @@ unit_tests = \
 	tests/unit/test_loader_state \
 	tests/unit/test_log \
 	tests/unit/test_manifest \
+	tests/unit/test_model \
 	tests/unit/test_mount_options \
 	tests/unit/test_option \
 	tests/unit/test_order \
@@ -55,6 +56,9 @@ unit_tests = \
 	tests/unit/test_schedule \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \
+	tests/unit/test_segment \
+	tests/unit/test_share \
+	tests/unit/test_shared \
 	tests/unit/test_sources \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
@@ -65,7 +69,9 @@ unit_tests = \
 	tests/unit/test_tree \
 	tests/unit/test_uring
 # It sleeps, and looks at when it wakes up.
-timed_unit_tests = tests/unit/test_loader_echo tests/unit/test_plan
+timed_unit_tests = tests/unit/test_loader_echo
+# Little of the machine is enough, but it must be at hand.
+quiet_unit_tests = tests/unit/test_plan
 
 if HAVE_REMOTE
 unit_tests += tests/unit/test_web tests/unit/test_remote
@@ -80,7 +86,8 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/augment_fixture.h tests/unit/cache_fixture.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
-	tests/unit/origin_fixture.h tests/unit/origin_rows.h \
+	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
+	tests/unit/origin_rows.h \
 	tests/unit/schedule_fixture.h tests/unit/sign_vectors.h \
 	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
@@ -111,6 +118,9 @@ tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 	tools/command.c tools/mount.c tools/mount_helper.c
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 
+tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
+
 # The log alone, of the daemon.
 tests_unit_test_log_SOURCES = tests/unit/test_log.c \
 	src/daemon/log.c src/daemon/log_line.c
@@ -120,6 +130,9 @@ tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 	tests/unit/schedule_scene.c tests/unit/schedule_scene.h \
 	tests/unit/schedule_cover.c tests/unit/schedule_stream.c
 
+if HAVE_REMOTE
+tests_unit_test_origin_LDADD = libremote.la $(LDADD)
+endif
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
 

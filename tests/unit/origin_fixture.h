@@ -336,7 +336,8 @@ static inline void remove_source(void)
 	(void)nftw(source, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static const struct file_version version = {SIZE_BYTES, MTIME_NS, 0};
+/* Of all files; some origins add a tag. */
+static struct file_version version = {SIZE_BYTES, MTIME_NS, 0};
 
 /* `len` bytes at `off` of what file `like` should have. */
 static inline void check_bytes(

@@ -14,13 +14,22 @@
 
 #define POSIX 1u
 #define DIRECT 2u
+#define NAMED 4u
+#define S3 8u
+#define HTTP 16u
+#define REMOTE (S3 | HTTP)
+
+#ifdef ROWS_REMOTE
+#include "origin_remote.h"
+#endif
 
 static const struct setup {
 	const char *name;
 	const char *disable; /* features */
 	unsigned flags;
-	int retry;	   /* put a retry on top */
-	const char *fault; /* and a fault below that, or NULL */
+	int retry; /* put a retry on top */
+	/* A fault below that, or NULL; of a remote one, its server's. */
+	const char *fault;
 } setups[] = {
 	{"posix", "", POSIX | DIRECT, 0, NULL},
 	{"posix buffered", "direct_io", POSIX, 0, NULL},
@@ -38,6 +47,14 @@ static const struct setup {
 	{"synthetic in pieces", "", 0, 0, "pieces=1000"},
 	{"retry of cut synthetic", "", 0, 1, "pieces=7K,short=0.5,seed=6"},
 	{"retry of slow synthetic", "", 0, 1, "rate=1G,delay=1ms,meta=1"},
+	{"named synthetic", "", NAMED, 0, NULL},
+	{"retry of faulty named synthetic", "", NAMED, 1, "error=0.2,seed=8"},
+#ifdef ROWS_REMOTE
+	{"s3", "", S3, 0, NULL},
+	{"http", "", HTTP, 0, NULL},
+	{"retry of s3 that cuts", "", S3, 1, "cut=0.2"},
+	{"named s3", "", NAMED | S3, 0, NULL},
+#endif
 };
 #define SETUPS ((int)(sizeof(setups) / sizeof(setups[0])))
 
@@ -62,6 +79,54 @@ static inline void teardown_source(void)
 	remove_source();
 }
 
+/* An index of the source, as `refrain index` writes it. */
+static inline int row_index(
+	void *arg, char **text, size_t *bytes, struct error *err)
+{
+	FILE *f = open_memstream(text, bytes);
+
+	(void)arg;
+	(void)err;
+	fputs("# refrain index 2: path, size, mtime, tag, label\n", f);
+	for (unsigned i = 0; i < FILES; i++)
+		fprintf(f, "%s\t%d\t1000000000.000000000\t%0*llx\td\n",
+			file_path(i), SIZE_BYTES, version.tag ? 16 : 0,
+			(unsigned long long)version.tag);
+	return fclose(f);
+}
+
+static inline bool row_known(
+	void *arg, const char *path, struct file_attr *attr)
+{
+	*attr = (struct file_attr){.version = version, .kind = KIND_DIR};
+	(void)arg;
+	for (unsigned i = 0; i < FILES; i++) {
+		size_t n = strcspn(file_path(i), "/");
+
+		if (strcmp(path, file_path(i)) == 0) {
+			attr->kind = KIND_FILE;
+			return true;
+		}
+		if (strlen(path) == n && memcmp(path, file_path(i), n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static inline void row_failed(void *arg, const struct error *why)
+{
+	(void)arg;
+	ck_abort_msg("%s", why->msg);
+}
+
+static inline int name_row(struct error *err)
+{
+	static const struct origin_named_config config = {
+		.load = row_index, .known = row_known, .failed = row_failed};
+
+	return origin_named_new(&o, o, &config, err);
+}
+
 static inline void open_row(int row)
 {
 	const struct setup *s = &setups[row];
@@ -76,10 +141,16 @@ static inline void open_row(int row)
 	setenv("REFRAIN_DISABLE", disable, 1);
 	if (s->flags & POSIX)
 		rc = origin_posix_new(&o, source, &err);
+#ifdef ROWS_REMOTE
+	else if (s->flags & REMOTE)
+		rc = far_open(&o, s->flags & S3, s->fault, &counters, &err);
+#endif
 	else
 		rc = origin_synthetic_new(&o, SPEC, &err);
+	if (rc == 0 && s->flags & NAMED)
+		rc = name_row(&err);
 	ck_assert_msg(rc == 0, "%s: %s", s->name, err.msg);
-	if (s->fault)
+	if (s->fault && !(s->flags & REMOTE))
 		ck_assert_msg(
 			origin_fault_new(&o, o, s->fault, timers, &err) == 0,
 			"%s", err.msg);
@@ -99,6 +170,9 @@ static inline void close_row(void)
 {
 	origin_free(o);
 	o = NULL;
+#ifdef ROWS_REMOTE
+	far_end();
+#endif
 }
 
 /*

@@ -99,7 +99,7 @@ static void expect_batch(
 			twice |= slots[k].fresh == slots[j].fresh;
 		dups += twice;
 	}
-	ck_assert_uint_eq(schedule_duplicates(s, slots, n), dups);
+	ck_assert_uint_eq(duplicates_of(s, slots, n), dups);
 	free(slots);
 }
 

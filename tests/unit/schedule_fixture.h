@@ -23,6 +23,26 @@ static inline uint64_t roll(struct dice *d, uint64_t below)
 	return (d->state >> 33) % below;
 }
 
+/* Slots whose example's previous serving is in the same batch. */
+static inline uint32_t duplicates_of(
+	const struct schedule *s, const struct schedule_slot *slots, uint32_t n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t here, before;
+
+		if (!slots[i].echo)
+			continue;
+		if (schedule_serving_step(
+			    s, slots[i].fresh, slots[i].echo, &here) == 0 &&
+			schedule_serving_step(s, slots[i].fresh,
+				slots[i].echo - 1, &before) == 0)
+			count += here == before;
+	}
+	return count;
+}
+
 /* The slots of one rank, in order, and where its batches begin. */
 struct stream {
 	struct schedule_slot *slots;

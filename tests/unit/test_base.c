@@ -243,6 +243,13 @@ static uint64_t inode(const char *d, const char *p, struct file_version v)
 	return key_inode(key_digest(d), key_digest(p), v);
 }
 
+static struct hash128 key_item(const char *dataset, const char *path,
+	struct file_version version, uint64_t offset_bytes, uint64_t size_bytes)
+{
+	return key_item_of(key_digest(dataset), key_digest(path), version,
+		offset_bytes, size_bytes);
+}
+
 static const struct file_version version_a = {
 	.size_bytes = 110000,
 	.mtime_ns = INT64_C(1700000000123456789),

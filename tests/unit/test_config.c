@@ -5,11 +5,13 @@
  * from options, keywords and saved states.
  */
 #include <errno.h>
+#include <locale.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/schedule.h"
 #include "settings/member.h"
 #include "suite.h"
 
@@ -154,6 +156,50 @@ START_TEST(test_a_text_sets_its_member)
 	ck_assert_double_eq(config_set("echo", "auto").echo, REFRAIN_ECHO_AUTO);
 	ck_assert_double_eq(config_set("echo_max", "3.5").echo_max, 3.5);
 	ck_assert_str_eq(config_set("dataset", "/a b").dataset, "/a b");
+}
+END_TEST
+
+/* Make a locale in `dir` whose point is a comma, and enter it. */
+static bool enter_comma_locale(const char *dir)
+{
+	char path[300], command[400];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/comma", dir);
+	f = fopen(path, "we");
+	ck_assert_ptr_nonnull(f);
+	(void)fputs("LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\n"
+		    "grouping -1\nEND LC_NUMERIC\n"
+		    "LC_CTYPE\ncopy \"POSIX\"\nEND LC_CTYPE\n",
+		f);
+	ck_assert_int_eq(fclose(f), 0);
+	(void)snprintf(command, sizeof(command),
+		"cd '%s' && localedef -c -i comma -f ANSI_X3.4-1968 ./xx_XX "
+		">said 2>&1",
+		dir);
+	(void)system(command); /* it warns of what was left out */
+	ck_assert_int_eq(setenv("LOCPATH", dir, 1), 0);
+	return setlocale(LC_ALL, "xx_XX") &&
+		strcmp(localeconv()->decimal_point, ",") == 0;
+}
+
+START_TEST(test_the_point_of_a_number_is_a_point_in_every_locale)
+{
+	struct schedule_echo echo = {5, 2};
+	char text[ECHO_TEXT], dir[256], command[300];
+	bool entered;
+
+	(void)snprintf(dir, sizeof(dir), "%s/locale.XXXXXX", test_dir());
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	entered = enter_comma_locale(dir);
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(command), 0);
+	if (!entered)
+		return; /* the C library here can have no other locale */
+	ck_assert(config_set("aspect_max", "2.5").aspect_max == 2.5F);
+	ck_assert(config_set("std", "0.5,1/4,1").std[1] == .25F);
+	ck_assert_str_eq(schedule_echo_text(echo, text), "2.5");
+	ck_assert_str_eq(localeconv()->decimal_point, ",");
 }
 END_TEST
 
@@ -307,6 +353,8 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_state_has_the_same_hashes_as_ever);
 	t = case_of(s, "text");
 	tcase_add_test(t, test_a_text_sets_its_member);
+	tcase_add_test(
+		t, test_the_point_of_a_number_is_a_point_in_every_locale);
 	tcase_add_test(t, test_several_numbers_are_one_member);
 	tcase_add_test(t, test_a_flag_is_set_and_cleared_by_its_name);
 	tcase_add_test(t, test_a_text_that_does_not_fit_is_refused);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The depth of surplus requests against origins that are a formula. */
+/* The depth at an origin, against origins that are a formula or a model. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -29,8 +29,8 @@ static void run(struct depth *d, struct formula o, uint64_t *now_ns, unsigned n)
 					(by_latency > by_rate ? by_latency
 							      : by_rate)),
 				.now_ns = *now_ns,
-				.surplus = true,
-				.busy = true});
+				.going = depth_limit(d),
+				.more = true});
 	}
 }
 
@@ -100,9 +100,25 @@ START_TEST(test_times_when_we_did_not_ask_do_not_count)
 			&(struct depth_answer){.bytes = REQUEST_BYTES,
 				.took_ns = NS_PER_MS,
 				.now_ns = now_ns,
-				.surplus = true});
+				.going = depth_limit(&d)});
 	}
 	ck_assert_uint_eq(d.level, before);
+}
+END_TEST
+
+START_TEST(test_an_origin_that_only_fails_has_some_depth)
+{
+	struct depth_answer failed = {
+		.took_ns = NS_PER_MS, .going = MOST, .more = true};
+	struct depth d;
+
+	depth_init(&d, MOST);
+	for (int i = 0; i < 1000; i++) {
+		failed.now_ns += 20 * NS_PER_MS;
+		depth_note(&d, &failed);
+	}
+	ck_assert_uint_ge(depth_limit(&d), 1);
+	ck_assert_uint_le(depth_limit(&d), MOST);
 }
 END_TEST
 
@@ -143,24 +159,259 @@ START_TEST(test_the_depth_is_found_soon)
 }
 END_TEST
 
-START_TEST(test_what_readers_are_given_does_not_hide_a_gain)
+/* -- A trainer with a plan, and other readers ------------------------------ */
+
+#define GOING_MAX 256
+#define AHEAD_MAX 186 /* items that plans have memory for */
+
+struct sent {
+	uint64_t begin_ns, end_ns;
+	bool foreign;
+};
+
+/*
+ * An origin takes latency_ns for each request and answers one in serve_ns. A
+ * trainer has `reads` reads going, in the order of its plan: those that come
+ * before the plan's requests are demand. `foreign` readers have one request
+ * going each.
+ */
+struct model {
+	double latency_ns, serve_ns;
+	unsigned reads, foreign;
+	struct depth d;
+	uint64_t now_ns, free_ns;
+	struct sent sent[GOING_MAX];
+	unsigned going, going_foreign;
+	uint64_t asked, came, wanted; /* positions of the plan */
+};
+
+static void send_request(struct model *m, bool foreign)
+{
+	uint64_t at_ns = m->now_ns + (uint64_t)m->latency_ns;
+
+	ck_assert_uint_lt(m->going, GOING_MAX);
+	m->free_ns = (m->free_ns > at_ns ? m->free_ns : at_ns) +
+		(uint64_t)m->serve_ns;
+	m->sent[m->going++] = (struct sent){.begin_ns = m->now_ns,
+		.end_ns = m->free_ns,
+		.foreign = foreign};
+	m->going_foreign += foreign;
+	m->asked += !foreign;
+}
+
+/* All that may go out now. */
+static void send_all(struct model *m)
+{
+	while (m->going_foreign < m->foreign)
+		send_request(m, true);
+	for (; m->wanted < m->came + m->reads; m->wanted++)
+		if (m->wanted >= m->asked)
+			send_request(m, false);
+	while (m->going < m->d.most && m->asked < m->came + AHEAD_MAX &&
+		depth_allows(&m->d, m->going, m->going - m->going_foreign))
+		send_request(m, false);
+}
+
+static void answer_next(struct model *m)
+{
+	unsigned first = 0;
+	struct sent s;
+
+	for (unsigned i = 1; i < m->going; i++)
+		if (m->sent[i].end_ns < m->sent[first].end_ns)
+			first = i;
+	s = m->sent[first];
+	m->now_ns = s.end_ns;
+	depth_note(&m->d,
+		&(struct depth_answer){.bytes = REQUEST_BYTES,
+			.took_ns = m->now_ns - s.begin_ns,
+			.now_ns = m->now_ns,
+			.going = m->going,
+			.more = m->asked < m->came + AHEAD_MAX});
+	m->sent[first] = m->sent[--m->going];
+	m->going_foreign -= s.foreign;
+	m->came += !s.foreign;
+	send_all(m);
+}
+
+static void model_init(struct model *m)
+{
+	m->now_ns = m->free_ns = 1;
+	depth_init(&m->d, MOST);
+	send_all(m);
+}
+
+/* The mean number of requests going during `ns`, and how many positions came a
+ * second. */
+static double play(struct model *m, uint64_t ns, double *rate)
+{
+	uint64_t begin_ns = m->now_ns, came = m->came;
+	double sum = 0;
+
+	while (m->now_ns < begin_ns + ns) {
+		uint64_t before_ns = m->now_ns;
+		unsigned going = m->going;
+
+		answer_next(m);
+		sum += going * (double)(m->now_ns - before_ns);
+	}
+	*rate = (double)(m->came - came) * 1e9 / (double)(m->now_ns - begin_ns);
+	return sum / (double)(m->now_ns - begin_ns);
+}
+
+static uint64_t search_time_ns(const struct model *m)
+{
+	uint64_t ns = (uint64_t)(20 * (m->latency_ns + m->serve_ns));
+
+	return ns > 2 * NS_PER_S ? ns : 2 * NS_PER_S;
+}
+
+static double best_of(const struct model *m)
+{
+	double by_latency = MOST / (m->latency_ns + m->serve_ns);
+	double by_rate = 1 / m->serve_ns;
+
+	return 1e9 * (by_latency < by_rate ? by_latency : by_rate);
+}
+
+/* The fewest going at a time that reach nearly the best rate. */
+static double fewest(const struct model *m)
+{
+	double n = .95e-9 * best_of(m) * (m->latency_ns + m->serve_ns);
+
+	return n > 1 ? n : 1;
+}
+
+/* Limited by rate, by latency, or by both. */
+static const struct {
+	double latency_ns, serve_ns;
+} origins[] = {{2e5, 5.5e6}, {2e8, 1e5}, {2e8, 5.5e6}, {2e7, 5.5e6}, {5e7, 5e5},
+	{5e6, 1e6}};
+
+#define ORIGINS (sizeof(origins) / sizeof(origins[0]))
+
+START_TEST(test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth)
+{
+	for (unsigned i = 0; i < ORIGINS; i++)
+		for (unsigned reads = 0; reads <= 16;
+			reads = reads ? 2 * reads : 1) {
+			struct model m = {.latency_ns = origins[i].latency_ns,
+				.serve_ns = origins[i].serve_ns,
+				.reads = reads};
+			double most, rate, going;
+
+			model_init(&m);
+			(void)play(&m, search_time_ns(&m), &rate);
+			going = play(&m, 10 * NS_PER_S, &rate);
+			ck_assert_double_ge(rate, .95 * best_of(&m));
+			/* Levels are powers of two, and tried in between. */
+			most = 2.2 * fewest(&m);
+			if (most < reads * 1.15)
+				most = reads * 1.15;
+			ck_assert_double_le(going, most);
+		}
+}
+END_TEST
+
+START_TEST(test_other_readers_leave_one_request_to_what_is_planned)
+{
+	struct model m = {.latency_ns = 2e5, .serve_ns = 5.5e6, .foreign = 16};
+	double rate, going;
+
+	model_init(&m);
+	(void)play(&m, search_time_ns(&m), &rate);
+	going = play(&m, 10 * NS_PER_S, &rate);
+	ck_assert_double_le(going, 19);
+	ck_assert_double_ge(rate, best_of(&m) / 18);
+}
+END_TEST
+
+START_TEST(test_other_readers_do_not_hide_a_gain)
+{
+	struct model m = {.latency_ns = 1e8, .serve_ns = 1e5, .foreign = 16};
+	double rate;
+
+	model_init(&m);
+	(void)play(&m, search_time_ns(&m), &rate);
+	ck_assert_double_ge(play(&m, 10 * NS_PER_S, &rate), .95 * MOST);
+}
+END_TEST
+
+START_TEST(test_an_origin_whose_speed_changes_is_followed_soon)
+{
+	for (unsigned i = 0; i < ORIGINS; i++)
+		for (unsigned k = 0; k < ORIGINS; k++) {
+			struct model m = {.latency_ns = origins[i].latency_ns,
+				.serve_ns = origins[i].serve_ns,
+				.reads = 8};
+			double rate;
+
+			model_init(&m);
+			(void)play(&m, 20 * NS_PER_S, &rate);
+			m.latency_ns = origins[k].latency_ns;
+			m.serve_ns = origins[k].serve_ns;
+			(void)play(&m, search_time_ns(&m), &rate);
+			(void)play(&m, 5 * NS_PER_S, &rate);
+			ck_assert_double_ge(rate, .95 * best_of(&m));
+		}
+}
+END_TEST
+
+START_TEST(test_a_pause_of_the_origin_costs_no_more_than_it_lasts)
+{
+	struct model m = {.latency_ns = 2e8, .serve_ns = 1e5, .reads = 1};
+	double rate;
+
+	model_init(&m);
+	(void)play(&m, 20 * NS_PER_S, &rate);
+	for (unsigned i = 0; i < m.going; i++)
+		m.sent[i].end_ns += 400 * NS_PER_MS;
+	m.free_ns += 400 * NS_PER_MS;
+	(void)play(&m, 3 * NS_PER_S, &rate);
+	ck_assert_double_ge(rate, .98 * 2.6 / 3 * best_of(&m));
+}
+END_TEST
+
+START_TEST(test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan)
+{
+	for (unsigned i = 0; i < ORIGINS; i++) {
+		struct model m = {.latency_ns = origins[i].latency_ns,
+			.serve_ns = origins[i].serve_ns,
+			.reads = 16};
+		double rate;
+
+		model_init(&m);
+		(void)play(&m, 20 * NS_PER_S, &rate);
+		m.reads = 0;
+		(void)play(&m, search_time_ns(&m), &rate);
+		(void)play(&m, 5 * NS_PER_S, &rate);
+		ck_assert_double_ge(rate, .95 * best_of(&m));
+	}
+}
+END_TEST
+
+/* Of the first two seconds, the time in which nothing came that could have. */
+static double lost_s(struct formula o, unsigned first)
 {
 	uint64_t now_ns = 1;
+	unsigned answers = 0;
 	struct depth d;
 
-	/* 16 readers have 16 requests at 100 ms; ours are added to that. */
-	depth_init(&d, MOST);
-	for (int i = 0; i < 2000; i++) {
-		struct depth_answer a = {.bytes = REQUEST_BYTES,
-			.took_ns = 100 * NS_PER_MS,
-			.busy = true};
+	depth_init(&d, 256);
+	if (first)
+		depth_begin(&d, first);
+	for (; now_ns < 2 * NS_PER_S; answers++)
+		run(&d, o, &now_ns, 1);
+	return 2 - answers * REQUEST_BYTES / o.bytes_per_s;
+}
 
-		now_ns += 100 * NS_PER_MS / (depth_limit(&d) + 16);
-		a.now_ns = now_ns;
-		a.surplus = i % (int)(depth_limit(&d) + 16) >= 16;
-		depth_note(&d, &a);
-	}
-	ck_assert_uint_eq(depth_limit(&d), MOST);
+START_TEST(test_a_search_that_begins_near_its_end_loses_little)
+{
+	/* 20 ms, and a link that brings an item in 0.55 ms. */
+	struct formula o = {20e6, REQUEST_BYTES / .00055};
+
+	ck_assert_double_lt(lost_s(o, 32), .1);
+	ck_assert_double_lt(lost_s(o, 32), .3 * lost_s(o, 0));
 }
 END_TEST
 
@@ -175,7 +426,18 @@ int main(void)
 		t, test_a_distant_origin_is_asked_for_as_much_as_it_takes);
 	tcase_add_test(t, test_an_origin_that_changes_is_followed);
 	tcase_add_test(t, test_the_depth_is_found_soon);
-	tcase_add_test(t, test_what_readers_are_given_does_not_hide_a_gain);
+	tcase_add_test(t, test_a_search_that_begins_near_its_end_loses_little);
+	tcase_add_test(t,
+		test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth);
+	tcase_add_test(
+		t, test_other_readers_leave_one_request_to_what_is_planned);
+	tcase_add_test(t, test_other_readers_do_not_hide_a_gain);
+	tcase_add_test(t, test_an_origin_whose_speed_changes_is_followed_soon);
+	tcase_add_test(
+		t, test_a_pause_of_the_origin_costs_no_more_than_it_lasts);
+	tcase_add_test(t,
+		test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan);
+	tcase_add_test(t, test_an_origin_that_only_fails_has_some_depth);
 	tcase_add_test(t, test_times_when_we_did_not_ask_do_not_count);
 	return run_suite(s);
 }

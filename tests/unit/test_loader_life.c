@@ -76,6 +76,20 @@ static void free_misaligned(void *ctx, void *p, size_t bytes)
 	free((char *)p - 8);
 }
 
+START_TEST(test_a_mean_of_zero_can_be_set)
+{
+	struct refrain_config c = config_of();
+	struct refrain_loader *l;
+
+	c.type = REFRAIN_F32;
+	ck_assert_int_eq(refrain_config_set(&c, "std", "1"), 0);
+	refused(&c, -EINVAL, "mean is not set");
+	ck_assert_int_eq(refrain_config_set(&c, "mean", "0"), 0);
+	ck_assert_int_eq(refrain_open(&l, &c), 0);
+	refrain_close(l);
+}
+END_TEST
+
 START_TEST(test_open_refuses_what_it_would_misread)
 {
 	static const uint32_t cpus[] = {0, 100000}, far[] = {900};
@@ -90,6 +104,8 @@ START_TEST(test_open_refuses_what_it_would_misread)
 	c.std[2] = 0.5F;
 	c.mean[1] = 1e9F;
 	refused(&c, -EINVAL, "mean[1]");
+	c.mean[0] = c.mean[1] = c.mean[2] = 0; /* std alone */
+	refused(&c, -EINVAL, "mean is not set");
 	c = config_of();
 	c.cpus = cpus;
 	c.cpu_count = 2;
@@ -497,6 +513,7 @@ static Suite *suite(void)
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
 	tcase_add_test(tc, test_open_names_the_member_that_is_wrong);
+	tcase_add_test(tc, test_a_mean_of_zero_can_be_set);
 	tcase_add_test(tc, test_open_refuses_what_it_would_misread);
 	tcase_add_test(tc, test_open_says_which_dataset_it_cannot_open);
 	tcase_add_test(

@@ -92,6 +92,7 @@ START_TEST(test_a_chunk_whose_part_is_in_a_tier_asks_for_the_rest_alone)
 	/* One page more at either end. */
 	ck_assert_uint_eq(
 		asked(&g, item, PART - 4096, PART + 2 * 4096), 2 * 4096);
+	ck_assert_uint_eq(g.fix.counters.part_bytes, PART);
 	ck_assert_uint_eq(asked(&g, item, 0, CHUNK), CHUNK - PART - 2 * 4096);
 	cache_settle(g.cache, 10 * NS_PER_S);
 	ck_assert(cache_resident(g.cache, &item));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cache_fixture.h"
-#include "prefetch/order_impl.h"
+#include "prefetch/plan_impl.h"
 #include "prefetch/prefetch.h"
 #include "suite.h"
 
@@ -231,6 +231,49 @@ START_TEST(test_progress_retires_all_before_it)
 }
 END_TEST
 
+/* Read the beginning alone: the kernel has the rest already. */
+static void begin_file(struct course *k, uint64_t cookie)
+{
+	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
+	struct probe p;
+
+	(void)plans_note(k->plans, &item, 0, 4096, 0);
+	probe_read(&k->g, &p, item, 0, 4096);
+	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+		answer_all(&k->g.hand);
+	probe_wait(&p);
+}
+
+/* The time of three windows whose reader reports each as read. */
+static uint64_t three_windows_ns(void)
+{
+	uint64_t begin_ns = clock_now_ns();
+	struct course k;
+	struct plan *plan = begin(&k, "128K", 2 * AHEAD, 3 * AHEAD);
+
+	for (uint64_t i = 0; i < 2 * AHEAD; i++) {
+		if (i % AHEAD == 0)
+			WAIT_FOR(&k, plan, cursor, i + AHEAD);
+		begin_file(&k, i + 1);
+		if (i % AHEAD == AHEAD - 1)
+			plan_progress(plan, i + 1);
+	}
+	WAIT_FOR(&k, plan, fetched_items, 3 * AHEAD);
+	while (k.g.fix.counters.origin_bytes < 3 * AHEAD * SIZE)
+		answer_all(&k.g.hand);
+	begin_ns = clock_now_ns() - begin_ns;
+	end(&k, plan);
+	return begin_ns;
+}
+
+START_TEST(test_what_its_reader_has_done_with_makes_room_at_once)
+{
+	/* Not a second later; a busy machine has several tries. */
+	for (int i = 0; three_windows_ns() >= NS_PER_S; i++)
+		ck_assert_int_lt(i, 5);
+}
+END_TEST
+
 START_TEST(test_a_closed_plan_gives_all_back)
 {
 	struct cache_status s;
@@ -335,6 +378,68 @@ START_TEST(test_two_plans_share_by_when_they_need)
 	ck_assert_uint_eq(wasted(&k), 0);
 	plan_close(a);
 	plan_close(b);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_plans_that_are_measured_share_evenly)
+{
+	struct plan_params one = {.batch = 1}, four = {.batch = 4};
+	struct plan *a, *b;
+	struct course k;
+	uint64_t na, nb;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &one, &a, &k.g.fix.err), 0);
+	ck_assert_int_eq(plan_open(k.plans, &four, &b, &k.g.fix.err), 0);
+	/* The reader of b waits for the origin, which serves a. */
+	pthread_mutex_lock(&k.plans->lock);
+	a->measured_ns = b->measured_ns = UINT64_MAX / 2;
+	a->step_ns = NS_PER_MS;
+	b->step_ns = 100 * NS_PER_MS;
+	pthread_mutex_unlock(&k.plans->lock);
+	add(a, 1, 1, 101);
+	add(b, 1, 1001, 1101);
+	for (uint64_t i = 1; i < 41; i++) {
+		read_file(&k, i);
+		read_file(&k, 1000 + i);
+	}
+	do {
+		answer_all(&k.g.hand);
+		na = STATUS(a, ahead_items);
+		nb = STATUS(b, ahead_items);
+	} while (na + nb < AHEAD);
+	/* Those of b are needed four at a time. */
+	ck_assert_uint_ge(na, AHEAD / 2 - 1);
+	ck_assert_uint_ge(nb, AHEAD / 2 - 1);
+	ck_assert_uint_eq(wasted(&k), 0);
+	plan_close(a);
+	plan_close(b);
+	course_stop(&k);
+}
+END_TEST
+
+START_TEST(test_time_before_the_first_read_is_not_time_of_steps)
+{
+	struct plan_params params = {.batch = 1};
+	uint64_t now_ns = clock_now_ns();
+	struct plan *plan;
+	struct course k;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	pthread_mutex_lock(&k.plans->lock);
+	pace_measure(plan, now_ns);
+	now_ns += 10 * NS_PER_S;
+	plan->front = plan->s.read = 1;
+	pace_measure(plan, now_ns);
+	ck_assert_uint_eq(plan->step_ns, 0);
+	now_ns += NS_PER_S;
+	plan->front = plan->s.read = 5;
+	pace_measure(plan, now_ns);
+	ck_assert_uint_eq(plan->step_ns, NS_PER_S / 4);
+	pthread_mutex_unlock(&k.plans->lock);
+	plan_close(plan);
 	course_stop(&k);
 }
 END_TEST
@@ -535,11 +640,16 @@ int main(void)
 		t, test_readers_out_of_step_waste_nothing_within_the_slack);
 	tcase_add_test(t, test_what_readers_have_passed_by_is_given_up);
 	tcase_add_test(t, test_progress_retires_all_before_it);
+	tcase_add_test(
+		t, test_what_its_reader_has_done_with_makes_room_at_once);
 	tcase_add_test(t, test_a_closed_plan_gives_all_back);
 	tcase_add_test(t, test_what_is_in_a_tier_is_skipped);
 	tcase_add_test(t, test_epochs_follow_one_another);
 	tcase_add_test(t, test_a_read_far_ahead_is_somebody_elses);
 	tcase_add_test(t, test_two_plans_share_by_when_they_need);
+	tcase_add_test(t, test_plans_that_are_measured_share_evenly);
+	tcase_add_test(
+		t, test_time_before_the_first_read_is_not_time_of_steps);
 	tcase_add_test(
 		t, test_what_steps_do_not_need_yet_comes_one_request_at_a_time);
 	tcase_add_test(t, test_what_came_into_a_tier_is_used_when_it_is_read);

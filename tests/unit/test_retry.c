@@ -68,7 +68,10 @@ START_TEST(test_retry_goes_on_where_a_read_was_cut)
 	struct origin_file *f;
 	struct read_wait w;
 
-	open_stack("short=1", (struct retry_config){.attempts = 3});
+	/* Fewer attempts than cuts; the last byte has 2 s of them. */
+	open_stack("short=1",
+		(struct retry_config){
+			.attempts = 8, .pause_ns = 20 * NS_PER_MS});
 	f = origin_file_new(o, file_path(0));
 	read_begin(o, &w, f, version, 5, 1000);
 	while (counters.origin_retries < 9) /* 500, 250, ... 1, of 2 */
@@ -151,6 +154,41 @@ START_TEST(test_retry_goes_on_when_the_origin_returns)
 	check_bytes(file_path(2), 77, 5000, w.data);
 	free(w.data);
 	origin_file_free(o, f);
+	close_stack();
+}
+END_TEST
+
+static unsigned backs; /* events of a source that answers again */
+
+static void count_backs(void *arg, const struct event *e)
+{
+	(void)arg;
+	backs += e->kind == EVENT_ORIGIN_BACK;
+}
+
+START_TEST(test_a_name_that_is_found_is_no_answer_for_reads_that_fail)
+{
+	static const struct event_sink sink = {count_backs, NULL};
+	struct stat_wait s;
+
+	open_stack("error=1",
+		(struct retry_config){.attempts = 1, .events = &sink});
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), -EIO);
+	/* Without meta=1, a fault is one of reads. */
+	ck_assert_int_eq(stat_once(o, file_path(0), &s), 0);
+	ck_assert_uint_eq(backs, 0);
+	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
+	ck_assert_int_eq(
+		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
+	ck_assert_uint_eq(backs, 1);
+	/* A name that was not found in time is answered by another. */
+	ck_assert_int_eq(
+		origin_fault_set(fault, "error=1,meta=1", NULL), 0);
+	ck_assert_int_eq(stat_once(o, file_path(0), &s), -EIO);
+	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
+	ck_assert_int_eq(stat_once(o, file_path(0), &s), 0);
+	ck_assert_uint_eq(backs, 2);
 	close_stack();
 }
 END_TEST
@@ -406,6 +444,8 @@ int main(void)
 		tc, test_retry_reports_timeout_of_an_origin_that_never_answers);
 	tcase_add_test(tc, test_retry_ends_at_its_total_bound);
 	tcase_add_test(tc, test_retry_goes_on_when_the_origin_returns);
+	tcase_add_test(
+		tc, test_a_name_that_is_found_is_no_answer_for_reads_that_fail);
 	tcase_add_test(tc, test_retry_abandons_a_stalled_read_at_once);
 	tcase_add_test(
 		tc, test_retry_lists_whole_directories_in_spite_of_errors);

@@ -293,7 +293,7 @@ START_TEST(test_echoes_mix_and_keep_their_distance)
 	schedule_facts(&s, &facts);
 	for (uint64_t t = 0; t < st.batches; t++)
 		if (t != facts.exception_step)
-			dups += schedule_duplicates(&s, st.slots + st.begin[t],
+			dups += duplicates_of(&s, st.slots + st.begin[t],
 				(uint32_t)(st.begin[t + 1] - st.begin[t]));
 	for (uint64_t t = facts.ramp_steps;
 		t + 2 * facts.drain_steps + 64 < st.batches; t += 7, steps++)

@@ -50,6 +50,7 @@ START_TEST(test_signatures_equal_those_of_botocore)
 	r.path = path.at;
 	ck_assert_int_eq(sign_headers(&cache, &r, &out), 0);
 	ck_assert_ptr_nonnull(strstr(out.at, v->signature));
+	sign_key_wipe(&cache);
 	bytes_release(&path);
 	bytes_release(&out);
 }
@@ -81,6 +82,7 @@ START_TEST(test_signing_key_follows_secret_region_and_day)
 	r.region = "r1";
 	ck_assert_int_eq(sign_headers(&cache, &r, &again), 0);
 	ck_assert_str_eq(a.at, again.at);
+	sign_key_wipe(&cache);
 	bytes_release(&a);
 	bytes_release(&b);
 	bytes_release(&again);
@@ -277,6 +279,90 @@ START_TEST(test_redirects_lead_only_where_they_may)
 }
 END_TEST
 
+/* -- A busy server -----------------------------------------------------------
+ */
+
+/*
+ * A second and a half of round trips of 20 ms, at the depth that each begins
+ * with; the last second's requests are counted. Above `rate` a second, or one
+ * in `each`, the server refuses.
+ */
+static void busy_server(struct throttle *t, unsigned rate, unsigned each,
+	unsigned *good, unsigned *refused)
+{
+	const uint64_t round_ns = 20 * NS_PER_MS;
+	uint64_t now_ns = NS_PER_S;
+	unsigned n = 0;
+
+	*good = *refused = 0;
+	for (int round = 0; round < 75; round++) {
+		unsigned depth = t->depth, room = rate / 50;
+
+		if (round == 25)
+			*good = *refused = 0;
+		for (unsigned i = 0; i < depth; i++) {
+			bool no = i >= room || (each && ++n % each == 0);
+
+			now_ns += round_ns / depth;
+			*(no ? refused : good) += 1;
+			if (no)
+				(void)throttle_refused(t, now_ns, round_ns);
+			else
+				throttle_answered(t);
+		}
+	}
+}
+
+START_TEST(test_a_server_that_refuses_a_tenth_is_kept_busy)
+{
+	struct throttle t;
+	unsigned good, refused;
+
+	throttle_init(&t, 256);
+	busy_server(&t, 100000, 10, &good, &refused);
+	/* 200 MB/s of 110 KB files are 1,820 a second. */
+	ck_assert_uint_gt(good, 2500);
+}
+END_TEST
+
+START_TEST(test_a_server_with_a_limit_is_not_asked_for_much_more)
+{
+	struct throttle t;
+	unsigned good, refused;
+
+	throttle_init(&t, 256);
+	busy_server(&t, 1000, 0, &good, &refused);
+	ck_assert_uint_gt(good, 900);
+	ck_assert_uint_lt(refused, good / 2);
+}
+END_TEST
+
+START_TEST(test_the_depth_halves_at_most_once_a_round_trip)
+{
+	struct throttle t;
+
+	throttle_init(&t, 256);
+	ck_assert(throttle_refused(&t, NS_PER_S, 20 * NS_PER_MS));
+	ck_assert_uint_eq(t.depth, 128);
+	for (int i = 1; i < 20; i++)
+		ck_assert(!throttle_refused(&t,
+			NS_PER_S + (uint64_t)i * NS_PER_MS, 20 * NS_PER_MS));
+	ck_assert_uint_eq(t.depth, 128);
+	for (int i = 1; i < 20; i++)
+		(void)throttle_refused(&t,
+			NS_PER_S + (uint64_t)i * 20 * NS_PER_MS,
+			20 * NS_PER_MS);
+	ck_assert_uint_eq(t.depth, 8);
+	/* All that it lost comes back in equal steps. */
+	for (int i = 0; i < 8; i++)
+		throttle_answered(&t);
+	ck_assert_uint_eq(t.depth, 12);
+	for (int i = 0; i < 62 * 256; i++)
+		throttle_answered(&t);
+	ck_assert_uint_eq(t.depth, 256);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -288,7 +374,10 @@ int main(void)
 		test_json_refuses_what_is_none,
 		test_xml_finds_the_first_and_refuses_entities,
 		test_urls_are_taken_apart,
-		test_redirects_lead_only_where_they_may};
+		test_redirects_lead_only_where_they_may,
+		test_a_server_that_refuses_a_tenth_is_kept_busy,
+		test_a_server_with_a_limit_is_not_asked_for_much_more,
+		test_the_depth_halves_at_most_once_a_round_trip};
 	Suite *s = suite_create("web");
 	TCase *t = case_of(s, "pure");
 

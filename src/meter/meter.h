@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters and times of an engine. Counters are kept where events happen,
- * under its lock; times are sums that only grow, and rates are differences
- * between now and the last window but one.
+ * The counters and times of an engine. Every function needs the turn's lock
+ * once threads run. Counters are kept where events happen; times are sums that
+ * only grow, and rates are differences between now and the last window but one.
  *
  * Workers make both halves of the pipeline, so the wall time of the upstream is
  * not seen on a clock: it is what they spend on decoding and on waiting for
  * reads while batches are wanted, shared among them. A worker that sleeps
  * because enough batches are ready counts for neither.
  */
-#ifndef ENGINE_METER_H
-#define ENGINE_METER_H
+#ifndef METER_METER_H
+#define METER_METER_H
 
 #include <refrain/loader.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/turn.h"
 #include "schedule/schedule.h"
 
 struct meter;
@@ -32,7 +33,7 @@ struct sums {
 };
 
 /* -ENOMEM. */
-int meter_new(struct meter **out);
+int meter_new(struct meter **out, const struct turn *turn);
 void meter_free(struct meter *m); /* NULL is allowed */
 
 /* Before the first batch: what is measured is measured over so many steps. */

@@ -2,17 +2,19 @@
 /*
  * The meter; see meter.h. Entered with the engine's lock.
  */
-#include "engine/meter.h"
+#include "meter/meter.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 
 #define WINDOW_STEPS_MIN 16
 
 struct meter {
+	const struct turn *turn;  /* set once; all below: its lock */
 	struct refrain_stats out; /* counters; the rest is made on request */
 	struct sums now, before, older;
 	uint64_t window_steps;
@@ -27,12 +29,13 @@ struct meter {
 	uint8_t *damaged; /* a bit an example; NULL: none failed yet */
 };
 
-int meter_new(struct meter **out)
+int meter_new(struct meter **out, const struct turn *turn)
 {
 	struct meter *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
+	m->turn = turn;
 	m->window_steps = WINDOW_STEPS_MIN;
 	m->out.min_lag_steps = UINT64_MAX;
 	m->ticked_ns = clock_now_ns();
@@ -66,6 +69,7 @@ void meter_tick(struct meter *m, const struct meter_state *state)
 {
 	uint64_t now_ns = clock_now_ns(), passed_ns = now_ns - m->ticked_ns;
 
+	ASSERT_HELD(&m->turn->lock);
 	m->now.read_wait_ns += state->waiting * passed_ns;
 	if (state->full)
 		m->now.full_ns += passed_ns;
@@ -88,6 +92,7 @@ struct refrain_stats *meter_stats(struct meter *m)
 
 void meter_file(struct meter *m, uint64_t cost, bool full)
 {
+	ASSERT_HELD(&m->turn->lock);
 	m->now.reads++;
 	m->now.full_reads += full;
 	m->file_sum += cost;
@@ -135,6 +140,7 @@ void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 {
 	uint8_t bit = (uint8_t)(1U << (index % 8));
 
+	ASSERT_HELD(&m->turn->lock);
 	*memory_bytes = 0;
 	if (!m->damaged) {
 		m->damaged = calloc(1, examples / 8 + 1);
@@ -224,6 +230,7 @@ static void count_times(struct meter *m, const struct meter_step *st)
 
 void meter_returned(struct meter *m, const struct meter_step *step)
 {
+	ASSERT_HELD(&m->turn->lock);
 	hash_slots(m, step);
 	count_step(m, step);
 	count_times(m, step);

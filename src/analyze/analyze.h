@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Data-stall analysis: runs a trainer once over a mount with --analysis, makes
+ * the cache look smaller step by step, and measures the trainer's rate. What
+ * was measured is a profile; reports and predictions come from that alone.
+ */
+#ifndef ANALYZE_ANALYZE_H
+#define ANALYZE_ANALYZE_H
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analyze/model.h"
+#include "base/err.h"
+
+#define PROFILE_VERSION 1
+#define PROFILE_POINTS_MAX 8
+#define PROFILE_NOTES_MAX 8
+#define PROFILE_TEXT_MAX 256
+
+/* A rate in samples a second, and half of its 95 % interval. */
+struct profile_rate {
+	double value, ci; /* value 0: not measured */
+};
+
+/* The trainer at one share of the dataset in the cache. */
+struct profile_point {
+	double x;    /* share of the keys that may hit */
+	double miss; /* share of the items that missed */
+	struct profile_rate rate;
+};
+
+struct profile {
+	char machine[PROFILE_TEXT_MAX], command[PROFILE_TEXT_MAX];
+	char source[PROFILE_TEXT_MAX];
+	uint64_t source_bytes, source_items;
+	double samples;	  /* in the dataset */
+	unsigned cpus;	  /* that the trainer may use */
+	double cpus_used; /* share of them, with everything cached */
+	double cached;	  /* share of the dataset that fits, to report on */
+	struct profile_rate g, r1, r0, s;
+	bool g_bound;	  /* g is a lower bound */
+	bool prep_hidden; /* a check of g: its segment used few CPUs */
+	double gaps;	  /* share of the time without reads */
+	struct profile_point points[PROFILE_POINTS_MAX];
+	unsigned npoints;
+	char notes[PROFILE_NOTES_MAX][PROFILE_TEXT_MAX];
+	unsigned nnotes;
+};
+
+struct analyze_config {
+	const char *mountpoint; /* of the analysis mount */
+	const char *source;	/* directory that the mount covers for the
+				   command; NULL: the command has {} instead */
+	char **command;		/* ends with NULL; strings are borrowed */
+	double samples;		/* in the dataset; 0: one a file */
+	unsigned seconds;	/* limit of each segment */
+	unsigned start_s;	/* limit until the first read */
+	bool no_tiny;		/* do not replace images */
+	const volatile sig_atomic_t *stop; /* a signal came */
+};
+
+/*
+ * Fetch the dataset into the cache, start the command, measure, and end the
+ * command. -errno with err set if it cannot be analysed; the command has ended
+ * in any case.
+ */
+int analyze_run(const struct analyze_config *config, struct profile *p,
+	struct error *err);
+
+/* The profile as JSON, with everything derived from it; NULL if memory is
+ * short. */
+json_t *profile_json(const struct profile *p);
+
+/* -EINVAL: not a profile of this version. */
+int profile_parse(const json_t *json, struct profile *p, struct error *err);
+
+/* The model of what was measured. */
+struct model profile_model(const struct profile *p);
+
+/* A page of text for people, of at most 40 lines. */
+void profile_report(const struct profile *p, FILE *to);
+
+/* One page of HTML with plots. Errors stay with the stream. */
+void profile_html(const struct profile *p, FILE *to);
+
+#endif

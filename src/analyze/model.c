@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* The model of a trainer; see model.h. */
+#include "analyze/model.h"
+
+#include <math.h>
+
+/* The two formulas differ too little beyond. */
+#define KNEE_MAX 0.85
+
+/* Input that takes no more than this share of the time is hidden. */
+#define NOT_BOUND 0.05
+#define MODERATELY_BOUND 0.20
+
+/* The loss of rate that an "enough" cache may have. */
+#define ENOUGH 1.01
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double limited(double v, double least, double most)
+{
+	return v < least ? least : v > most ? most : v;
+}
+
+void model_fix(struct model *m)
+{
+	if (m->r0 > m->r1)
+		m->r0 = m->r1;
+	if (m->g < m->r1) {
+		m->g = m->r1;
+		m->g_bound = true;
+	}
+	if (m->source < m->r0)
+		m->source = m->r0;
+}
+
+double model_serial(const struct model *m, double miss)
+{
+	return (1 - miss) / m->r1 + miss / m->r0;
+}
+
+double model_overlapped(const struct model *m, double miss)
+{
+	return larger(1 / m->r1, miss / m->r0);
+}
+
+double model_knee(const struct model *m)
+{
+	return limited(m->r0 / m->r1, 0, KNEE_MAX);
+}
+
+double model_point(const struct model *m, unsigned i)
+{
+	double knee = model_knee(m);
+
+	return i == 0 ? 0.6 * knee : i == 1 ? knee : (1 + knee) / 2;
+}
+
+double model_l(const struct model *m, double miss)
+{
+	for (unsigned i = 0; i < MODEL_POINTS; i++) {
+		double to = model_point(m, i), from;
+
+		if (miss >= to)
+			continue;
+		if (i == 0)
+			return m->l[0];
+		from = model_point(m, i - 1);
+		return m->l[i - 1] +
+			(m->l[i] - m->l[i - 1]) * (miss - from) / (to - from);
+	}
+	return m->l[MODEL_POINTS - 1];
+}
+
+double model_time(const struct model *m, double miss)
+{
+	double l = model_l(m, miss);
+
+	return l * model_serial(m, miss) + (1 - l) * model_overlapped(m, miss);
+}
+
+double model_lambda(const struct model *m, double miss, double rate)
+{
+	double serial = model_serial(m, miss);
+	double overlapped = model_overlapped(m, miss);
+
+	if (serial <= overlapped || rate <= 0)
+		return 0;
+	return limited((1 / rate - overlapped) / (serial - overlapped), 0, 1);
+}
+
+/* The time grows with the misses, so the border is found by halving. */
+double model_enough(const struct model *m)
+{
+	double most = ENOUGH * model_time(m, 0), low = 0, high = 1;
+
+	if (model_time(m, 1) <= most)
+		return 0;
+	for (int i = 0; i < 50; i++) {
+		double miss = (low + high) / 2;
+
+		if (model_time(m, miss) <= most)
+			low = miss;
+		else
+			high = miss;
+	}
+	return 1 - low;
+}
+
+/* The reuse distance of an item is a + u - a u, with a and u uniform. */
+double model_hits_lru(double c)
+{
+	if (c <= 0)
+		return 0;
+	return c >= 1 ? 1 : c + (1 - c) * log1p(-c);
+}
+
+/* The misses m solve 1 - m = ((1 - exp(-m / c)) c / m)^2. */
+double model_hits_random(double c)
+{
+	double low = 0, high = 1;
+
+	if (c <= 0)
+		return 0;
+	if (c >= 1)
+		return 1;
+	for (int i = 0; i < 60; i++) {
+		double m = (low + high) / 2;
+		double seen = -expm1(-m / c) * c / m;
+
+		/* Both sides are near 1 at 0; the left one is larger then. */
+		if (1 - m > seen * seen)
+			low = m;
+		else
+			high = m;
+	}
+	return 1 - (low + high) / 2;
+}
+
+struct model model_planned(const struct model *m)
+{
+	struct model n = *m;
+
+	for (unsigned i = 0; i < MODEL_POINTS; i++)
+		n.l[i] = 0;
+	n.r0 = m->source < m->r1 ? m->source : m->r1;
+	return n;
+}
+
+/* More requests wait at the source at a time; the processors stay. */
+struct model model_workers(const struct model *m, double times)
+{
+	struct model n = *m;
+
+	n.r0 = limited(m->r0 * times, m->r0, m->source);
+	model_fix(&n);
+	return n;
+}
+
+/* The whole wait for the source gets shorter, latency too. */
+struct model model_faster(const struct model *m, double times)
+{
+	struct model n = *m;
+	double r0 = m->r0 * times;
+
+	n.source *= times;
+	n.r0 = r0 < m->r1 ? r0 : m->r1;
+	return n;
+}
+
+double model_echo(const struct model *m, double miss)
+{
+	return larger(1, m->g * model_time(m, miss));
+}
+
+struct model_shares model_share(const struct model *m, double miss, double gaps)
+{
+	double all = model_time(m, miss), warm = model_time(m, 0);
+	struct model_shares s = {.compute = 1 / m->g};
+
+	s.prep = larger(0, warm - s.compute);
+	s.fetch = larger(0, all - warm);
+	s.gaps = gaps > 0 && gaps < 1 ? all * gaps : 0;
+	/* Gaps are in the measured rates: they are taken off the compute time,
+	 * as the trainer did other work meanwhile. */
+	if (s.gaps > s.compute)
+		s.gaps = s.compute;
+	s.compute -= s.gaps;
+	return s;
+}
+
+static double bound_share(const struct model_shares *s)
+{
+	return (s->prep + s->fetch) /
+		(s->compute + s->prep + s->fetch + s->gaps);
+}
+
+const char *model_verdict(const struct model_shares *s)
+{
+	double share = bound_share(s);
+
+	if (share < NOT_BOUND)
+		return "not";
+	return share <= MODERATELY_BOUND ? "moderately" : "highly";
+}
+
+const char *model_bottleneck(const struct model_shares *s)
+{
+	if (bound_share(s) < NOT_BOUND)
+		return "compute";
+	return s->fetch >= s->prep ? "fetch" : "prep";
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The profile as JSON, and the model of it. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+
+struct model profile_model(const struct profile *p)
+{
+	struct model m = {.g = p->g.value,
+		.g_bound = p->g_bound,
+		.r1 = p->r1.value,
+		.r0 = p->r0.value,
+		.source = p->s.value};
+
+	model_fix(&m);
+	/* The measured point that is nearest to each wanted one. */
+	for (unsigned i = 0; i < MODEL_POINTS; i++) {
+		double want = model_point(&m, i), best = 2;
+
+		for (unsigned k = 0; k < p->npoints; k++) {
+			const struct profile_point *q = &p->points[k];
+
+			if (q->x <= 0 || q->x >= 1 ||
+				fabs(q->miss - want) >= best)
+				continue;
+			best = fabs(q->miss - want);
+			m.l[i] = model_lambda(&m, q->miss, q->rate.value);
+		}
+	}
+	return m;
+}
+
+/* -- Writing --------------------------------------------------------------- */
+
+static json_t *rate_json(struct profile_rate r)
+{
+	if (r.value <= 0)
+		return json_null();
+	return json_pack("{s:f, s:f}", "value", r.value, "ci", r.ci);
+}
+
+static json_t *point_json(const struct model *m, const struct profile_point *q)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "x", q->x,
+		"miss", q->miss, "rate", q->rate.value, "ci", q->rate.ci,
+		"predicted", 1 / model_time(m, q->miss), "serial",
+		1 / model_serial(m, q->miss), "overlapped",
+		1 / model_overlapped(m, q->miss));
+}
+
+static json_t *shares_json(const struct model_shares *s)
+{
+	double all = (s->compute + s->prep + s->fetch + s->gaps) / 100;
+
+	return json_pack("{s:f, s:f, s:f, s:f}", "compute_pct",
+		s->compute / all, "prep_pct", s->prep / all, "fetch_pct",
+		s->fetch / all, "gaps_pct", s->gaps / all);
+}
+
+static json_t *policies_json(const struct profile *p, const struct model *m)
+{
+	double c = p->cached;
+
+	return json_pack("{s:f, s:f, s:f}", "never_evict_s",
+		p->samples * model_time(m, 1 - c), "random_s",
+		p->samples * model_time(m, 1 - model_hits_random(c)), "lru_s",
+		p->samples * model_time(m, 1 - model_hits_lru(c)));
+}
+
+json_t *profile_json(const struct profile *p)
+{
+	struct model m = profile_model(p);
+	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
+	json_t *points = json_array(), *notes = json_array(), *o;
+
+	for (unsigned i = 0; i < p->npoints; i++)
+		(void)json_array_append_new(
+			points, point_json(&m, &p->points[i]));
+	for (unsigned i = 0; i < p->nnotes; i++)
+		(void)json_array_append_new(notes, json_string(p->notes[i]));
+	o = json_pack("{s:i, s:s, s:s, s:{s:s, s:I, s:I, s:f}, s:I, s:f, s:f}",
+		"version", PROFILE_VERSION, "machine", p->machine, "command",
+		p->command, "source", "name", p->source, "bytes",
+		(json_int_t)p->source_bytes, "items",
+		(json_int_t)p->source_items, "samples", p->samples, "cpus",
+		(json_int_t)p->cpus, "cpus_used", p->cpus_used, "cache",
+		p->cached);
+	if (!o)
+		return NULL;
+	(void)json_object_set_new(o, "G",
+		json_pack("{s:f, s:b, s:f}", "value", p->g.value, "bound",
+			p->g_bound, "ci", p->g.ci));
+	(void)json_object_set_new(o, "R1", rate_json(p->r1));
+	(void)json_object_set_new(o, "R0", rate_json(p->r0));
+	(void)json_object_set_new(o, "S", rate_json(p->s));
+	(void)json_object_set_new(
+		o, "L", json_real(model_l(&m, model_knee(&m))));
+	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
+	(void)json_object_set_new(o, "shares", shares_json(&s));
+	(void)json_object_set_new(o, "verdict", json_string(model_verdict(&s)));
+	(void)json_object_set_new(
+		o, "bottleneck", json_string(model_bottleneck(&s)));
+	(void)json_object_set_new(
+		o, "enough_share", json_real(model_enough(&m)));
+	(void)json_object_set_new(o, "points", points);
+	(void)json_object_set_new(o, "policies", policies_json(p, &m));
+	(void)json_object_set_new(o, "notes", notes);
+	return o;
+}
+
+/* -- Reading --------------------------------------------------------------- */
+
+static double number_in(const json_t *o, const char *name)
+{
+	double v = json_number_value(json_object_get(o, name));
+
+	return v > 0 && v < 1e18 ? v : 0;
+}
+
+static struct profile_rate get_rate(const json_t *o, const char *name)
+{
+	const json_t *r = json_object_get(o, name);
+
+	return (struct profile_rate){number_in(r, "value"), number_in(r, "ci")};
+}
+
+static void get_text(const json_t *o, const char *name, char *to)
+{
+	const char *text = json_string_value(json_object_get(o, name));
+
+	(void)snprintf(to, PROFILE_TEXT_MAX, "%s", text ? text : "");
+}
+
+static void get_points(const json_t *json, struct profile *p)
+{
+	const json_t *points = json_object_get(json, "points"), *q;
+	const json_t *notes = json_object_get(json, "notes");
+	size_t i;
+
+	json_array_foreach(points, i, q)
+	{
+		if (p->npoints == PROFILE_POINTS_MAX)
+			break;
+		p->points[p->npoints++] = (struct profile_point){
+			.x = number_in(q, "x"),
+			.miss = number_in(q, "miss"),
+			.rate = {number_in(q, "rate"), number_in(q, "ci")}};
+	}
+	json_array_foreach(notes, i, q)
+	{
+		const char *text = json_string_value(q);
+
+		if (text && p->nnotes < PROFILE_NOTES_MAX)
+			(void)snprintf(p->notes[p->nnotes++], PROFILE_TEXT_MAX,
+				"%s", text);
+	}
+}
+
+int profile_parse(const json_t *json, struct profile *p, struct error *err)
+{
+	const json_t *source = json_object_get(json, "source");
+
+	*p = (struct profile){.cpus = 1};
+	if (json_integer_value(json_object_get(json, "version")) !=
+		PROFILE_VERSION)
+		return error_set(err, -EINVAL,
+			"it is not a profile of version %d", PROFILE_VERSION);
+	get_text(json, "machine", p->machine);
+	get_text(json, "command", p->command);
+	get_text(source, "name", p->source);
+	p->source_bytes = (uint64_t)number_in(source, "bytes");
+	p->source_items = (uint64_t)number_in(source, "items");
+	p->samples = number_in(source, "samples");
+	p->cpus_used = number_in(json, "cpus_used");
+	p->cached = fmin(number_in(json, "cache"), 1);
+	p->cpus = (unsigned)fmin(number_in(json, "cpus"), 65536);
+	p->g = get_rate(json, "G");
+	p->g_bound = json_is_true(
+		json_object_get(json_object_get(json, "G"), "bound"));
+	p->r1 = get_rate(json, "R1");
+	p->r0 = get_rate(json, "R0");
+	p->s = get_rate(json, "S");
+	p->gaps = number_in(json, "gaps");
+	get_points(json, p);
+	if (p->samples <= 0 || p->g.value <= 0 || p->r1.value <= 0 ||
+		p->r0.value <= 0 || p->s.value <= 0 || p->source_bytes == 0)
+		return error_set(err, -EINVAL, "rates are missing from it");
+	return 0;
+}

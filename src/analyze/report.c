@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* The report for people. All of it comes from the profile. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+#include "base/escape.h"
+#include "base/size.h"
+
+/* Actions that shorten an epoch by less are not worth a line. */
+#define WORTH 1.02
+
+static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1};
+
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+#define TIME_TEXT_MAX 32
+
+/* A time for people. */
+static const char *time_text(double s, char buf[TIME_TEXT_MAX])
+{
+	if (s >= 7200)
+		(void)snprintf(buf, TIME_TEXT_MAX, "%.1f h", s / 3600);
+	else if (s >= 120)
+		(void)snprintf(buf, TIME_TEXT_MAX, "%.1f min", s / 60);
+	else
+		(void)snprintf(buf, TIME_TEXT_MAX, "%.3g s", s);
+	return buf;
+}
+
+static void put_source(const struct profile *p, FILE *to)
+{
+	char size[SIZE_TEXT_MAX];
+
+	escape_print(to, p->source);
+	(void)fprintf(to, ": %s, %.0f samples; %u processors\n",
+		size_format(p->source_bytes, size), p->samples, p->cpus);
+	(void)fputs("command: ", to);
+	escape_print(to, p->command);
+	(void)fputs("\n\n", to);
+}
+
+static void put_rate(const struct profile *p, const char *what,
+	const char *sign, struct profile_rate r, FILE *to)
+{
+	double mb = (double)p->source_bytes / p->samples / 1e6;
+
+	(void)fprintf(to, "%-28s %2s%9.1f/s", what, sign, r.value);
+	if (r.ci > 0)
+		(void)fprintf(to, " +- %4.1f %%", 100 * r.ci / r.value);
+	else
+		(void)fputs("         ", to);
+	(void)fprintf(to, " %9.1f MB/s\n", r.value * mb);
+}
+
+static void put_rates(const struct profile *p, FILE *to)
+{
+	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, to);
+	put_rate(p, "+ preparation (R1)", "", p->r1, to);
+	put_rate(p, "+ source, not cached (R0)", "", p->r0, to);
+	/* Fetching it may have been slowed down by the cache, not by it. */
+	if (p->s.value > p->r0.value)
+		put_rate(p, "source alone (S)", "", p->s, to);
+	else
+		put_rate(p, "source alone (S)",
+			">=", (struct profile_rate){p->r0.value, 0}, to);
+	(void)fprintf(to, "processors used with everything cached: %.0f %%\n\n",
+		100 * p->cpus_used);
+}
+
+static void put_epoch(
+	const struct profile *p, const struct model_shares *s, FILE *to)
+{
+	double all = s->compute + s->prep + s->fetch + s->gaps;
+	const char *least = p->g_bound ? "at most " : "";
+	char text[TIME_TEXT_MAX];
+
+	(void)fprintf(to,
+		"An epoch with %.0f %% cached: %s = compute %s%.0f %% + prep "
+		"%.0f %% + fetch %.0f %%",
+		100 * p->cached, time_text(p->samples * all, text), least,
+		100 * s->compute / all, 100 * s->prep / all,
+		100 * s->fetch / all);
+	if (s->gaps > 0)
+		(void)fprintf(to, " + gaps %.0f %%", 100 * s->gaps / all);
+	(void)fputc('\n', to);
+}
+
+static void put_first(const struct profile *p, const struct model *m, FILE *to)
+{
+	double enough = model_enough(m);
+	char size[SIZE_TEXT_MAX];
+
+	if (p->cached >= enough) {
+		(void)fputs("a larger cache would bring nothing\n", to);
+		return;
+	}
+	(void)fprintf(to, "enough cache: %.0f %% = %s\n", 100 * enough,
+		size_format(
+			(uint64_t)(enough * (double)p->source_bytes), size));
+}
+
+static void put_verdict(const struct profile *p, const struct model *m,
+	const struct model_shares *s, FILE *to)
+{
+	const char *what = model_bottleneck(s);
+
+	(void)fprintf(to, "VERDICT: %s input-bound%s; ", model_verdict(s),
+		p->g_bound && strcmp(what, "compute") == 0
+			? " by the source (preparation is not known)"
+			: "");
+	if (strcmp(what, "fetch") == 0)
+		(void)fputs("first reduce the wait for the source: ", to);
+	else if (strcmp(what, "prep") == 0)
+		(void)fputs("first make preparation cheaper, or echo: ", to);
+	else
+		(void)fputs("the trainer itself is the limit: ", to);
+	put_first(p, m, to);
+}
+
+static void put_sizes(const struct profile *p, const struct model *m, FILE *to)
+{
+	char text[TIME_TEXT_MAX];
+
+	(void)fputs("\ncached     never-evict    random       LRU\n", to);
+	for (size_t i = 0; i < SIZES; i++) {
+		double hits[] = {sizes[i], model_hits_random(sizes[i]),
+			model_hits_lru(sizes[i])};
+
+		(void)fprintf(to, "%4.0f %%  ", 100 * sizes[i]);
+		for (size_t k = 0; k < 3; k++)
+			(void)fprintf(to, "%12s",
+				time_text(
+					p->samples * model_time(m, 1 - hits[k]),
+					text));
+		(void)fputc('\n', to);
+	}
+}
+
+static void put_action(const struct profile *p, const struct model *was,
+	const struct model *m, const char *what, FILE *to)
+{
+	double miss = 1 - p->cached;
+	char text[TIME_TEXT_MAX];
+
+	if (model_time(was, miss) < WORTH * model_time(m, miss))
+		return;
+	(void)fprintf(to, "%-36s %s\n", what,
+		time_text(p->samples * model_time(m, miss), text));
+}
+
+static void put_actions(
+	const struct profile *p, const struct model *m, FILE *to)
+{
+	struct model planned = model_planned(m);
+	struct model workers = model_workers(m, 2);
+	struct model faster = model_faster(m, 2);
+
+	(void)fprintf(
+		to, "\nAn epoch with %.0f %% cached and\n", 100 * p->cached);
+	put_action(p, m, &planned, "a plan (the order told ahead)", to);
+	put_action(p, m, &workers, "twice the readers", to);
+	put_action(p, m, &faster, "a source twice as fast", to);
+	(void)fprintf(to, "%-36s %s%.1f\n",
+		"echo factor that hides the rest:", p->g_bound ? ">= " : "",
+		model_echo(m, 1 - p->cached));
+}
+
+static void put_errors(const struct profile *p, const struct model *m, FILE *to)
+{
+	(void)fprintf(to, "\nmodel: L = %.2f at %.0f %% misses\n",
+		model_l(m, model_knee(m)), 100 * model_knee(m));
+	for (unsigned i = 0; i < p->npoints; i++) {
+		const struct profile_point *q = &p->points[i];
+
+		(void)fprintf(to,
+			"  misses %5.1f %%: measured %8.1f/s, model %8.1f/s\n",
+			100 * q->miss, q->rate.value,
+			1 / model_time(m, q->miss));
+	}
+}
+
+void profile_report(const struct profile *p, FILE *to)
+{
+	struct model m = profile_model(p);
+	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
+
+	put_source(p, to);
+	put_rates(p, to);
+	put_epoch(p, &s, to);
+	put_verdict(p, &m, &s, to);
+	put_sizes(p, &m, to);
+	put_actions(p, &m, to);
+	put_errors(p, &m, to);
+	for (unsigned i = 0; i < p->nnotes && i < 4; i++) {
+		(void)fputs("note: ", to);
+		escape_print(to, p->notes[i]);
+		(void)fputc('\n', to);
+	}
+}

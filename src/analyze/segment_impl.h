@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One segment of a run: the rate of the trainer while nothing is changed. Its
+ * beginning is skipped, as the trainer still holds samples from before. Pure;
+ * the caller passes in samples of the counters.
+ */
+#ifndef ANALYZE_SEGMENT_IMPL_H
+#define ANALYZE_SEGMENT_IMPL_H
+
+#include <stdbool.h>
+
+#include "analyze/analyze.h"
+
+/* Sums since the mount started. */
+struct counts {
+	double time_s, samples, bytes, hits, misses, idle_s, tiny;
+};
+
+#define SEGMENT_BLOCKS_MAX 256
+
+struct segment {
+	double seconds; /* limit of its length */
+	double block_s;
+	struct counts begun, first, last; /* first: measuring began */
+	double block[SEGMENT_BLOCKS_MAX]; /* rates */
+	unsigned nblocks;
+	struct counts block_begun;
+	double before; /* rate of the last skipped block */
+	bool measuring;
+};
+
+void segment_begin(struct segment *s, const struct counts *now, double seconds);
+
+/* Take in the counts of a later moment. True: the segment is complete. */
+bool segment_add(struct segment *s, const struct counts *now);
+
+/* The rate over what was measured. */
+struct profile_rate segment_rate(const struct segment *s);
+
+/* Share of misses, and of time without reads. */
+double segment_miss(const struct segment *s);
+double segment_gaps(const struct segment *s);
+
+#endif

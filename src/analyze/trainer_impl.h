@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The command that is analysed: a session of processes of its own, for which
+ * the mount may cover the source. One thread uses it. */
+#ifndef ANALYZE_TRAINER_IMPL_H
+#define ANALYZE_TRAINER_IMPL_H
+
+#include <sys/types.h>
+
+#include "analyze/analyze.h"
+
+struct trainer {
+	pid_t pid;  /* 0: not running */
+	int status; /* of waitpid(), once it has ended */
+};
+
+/* Its standard output goes to our standard error. */
+int trainer_start(struct trainer *t, const struct analyze_config *config,
+	struct error *err);
+
+/* Has it ended? */
+bool trainer_ended(struct trainer *t);
+
+/* Processor seconds that its processes have used. */
+double trainer_cpu_s(const struct trainer *t);
+
+/* End all its processes, by force if need be. */
+void trainer_stop(struct trainer *t);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An array that grows at its end, of elements of any one type, or of texts.
+ * Zero it to begin, and free(data) at the end. No lock: the caller's.
+ */
+#ifndef BASE_ARRAY_H
+#define BASE_ARRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct array {
+	void *data; /* from malloc(); moves when the array grows */
+	uint64_t bytes, room;
+};
+
+/* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
+void *array_grow(struct array *a, size_t bytes);
+
+/* The last element, of so many bytes, is not in it any more: returns it, good
+ * until the array grows; NULL if there was none. */
+void *array_pop(struct array *a, size_t bytes);
+
+/* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */
+int64_t array_text(struct array *a, const char *text, size_t bytes);
+
+/* Give back the room that is not used. */
+void array_trim(struct array *a);
+
+#endif

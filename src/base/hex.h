@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Digits of hexadecimal numbers. */
+#ifndef BASE_HEX_H
+#define BASE_HEX_H
+
+/* The value of a digit of either case; -1: it is none. */
+static inline int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+#endif

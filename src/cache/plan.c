@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Items that are planned: fetched ahead in the order of the plans, and held
+ * until they were read, never pushed out before. They have half of staging at
+ * most, so that a reader of anything else always finds room. Entered by who
+ * follows the plans.
+ */
+#include "cache/fill_impl.h"
+
+#include <errno.h>
+
+#include "base/lock.h"
+
+static uint64_t missing_bytes(const struct fill *f)
+{
+	uint64_t there = (uint64_t)f->present * FILL_PAGE_BYTES;
+
+	return there < f->item.size ? f->item.size - there : 0;
+}
+
+/* Its readers have had all of it, and nobody has planned it since. */
+static bool is_passed(const struct fill *f)
+{
+	return f->phase == FILL_STAGED && f->served == f->npages;
+}
+
+/*
+ * A new fill, at the end of the queue, goes before what others need later, of
+ * which a queue may be full. What was begun stays before it: memory that it
+ * has is not to wait for memory.
+ */
+static void overtake(
+	struct cache *c, struct fill *f, const struct cache_plan *p)
+{
+	struct list *queue = fill_queue(c, f), *at = f->queue.prev;
+	uint64_t due = planned_due_ns(&f->plans);
+
+	for (; at != queue; at = at->prev) {
+		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
+
+		if (g->buf || planned_owned(&g->plans, p->owner) ||
+			planned_due_ns(&g->plans) <= due)
+			break;
+	}
+	list_del(&f->queue);
+	list_add_tail(at->next, &f->queue);
+}
+
+/* Its fill, which is wanted from now on. */
+static int attach(struct cache *c, const struct cache_item *item,
+	struct hash128 key, struct cache_plan *p)
+{
+	struct fill *f = fill_find(c, key);
+	bool read = atomic_load_explicit(&p->read, memory_order_relaxed);
+	bool made = !f;
+	int rc;
+
+	ASSERT_HELD(&c->lock);
+	if (read && (!f || is_passed(f)))
+		return -EALREADY;
+	if ((!f || list_empty(&f->plans)) &&
+		c->plans.bytes + item->size > c->config.staging_bytes / 2)
+		return -EAGAIN;
+	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
+	if (rc < 0)
+		return rc;
+	f->ahead |= made;
+	f->carried = true;
+	if (list_empty(&f->plans))
+		c->plans.bytes += f->item.size;
+	list_add_tail(&f->plans, &p->link);
+	if (is_passed(f))
+		fill_turn(c, f);
+	else
+		fill_line_up(c, f);
+	p->missing_bytes = missing_bytes(f);
+	planned_owe(c, p, p->missing_bytes);
+	p->fill = f;
+	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
+	if (made)
+		overtake(c, f, p);
+	return 0;
+}
+
+int cache_plan(
+	struct cache *c, const struct cache_item *item, struct cache_plan *p)
+{
+	struct hash128 key = cache_key(c, item);
+	struct after a;
+	int rc;
+
+	if (store_has(c->config.store, key, item->size))
+		return -EEXIST;
+	p->fill = NULL;
+	p->unread = false;
+	p->owed_bytes = 0;
+	list_init(&p->link);
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	rc = attach(c, item, key, p);
+	engine_run(c, &a);
+	return rc;
+}
+
+/* Nobody plans it any more: what only the plan wanted is not kept. */
+static void planned_forget(struct cache *c, struct fill *f)
+{
+	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
+
+	ASSERT_HELD(&c->lock);
+	c->plans.bytes -= f->item.size;
+	fill_line_up(c, f);
+	if (!alone)
+		return;
+	if (f->turned && f->phase == FILL_STAGED) {
+		fill_pass(c, f);
+		return;
+	}
+	/* Keep fills that will be in a tier or are being read. */
+	if (f->ahead ||
+		(f->prefetched && f->res.charged_bytes == 0 &&
+			f->phase != FILL_PUBLISHING))
+		fill_leave_table(c, f);
+}
+
+void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
+{
+	struct fill *f;
+	struct after a;
+
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	f = p->fill;
+	if (f) {
+		/* Its reader is not in the middle of reading it. */
+		if (used && !f->turned)
+			f->last_read_ns = 0;
+		used &= f->turned;
+		/* Its reader found all of it in the kernel's pages. */
+		if (used &&
+			!atomic_load_explicit(&p->read, memory_order_relaxed))
+			fill_begun(c, f);
+		planned_tell(c, p, used ? 1 : -ECANCELED);
+		if (list_empty(&f->plans))
+			planned_forget(c, f);
+	}
+	engine_run(c, &a);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for fills, within the bound of staging: which fills may go for it,
+ * and which go first. Runs with the cache's lock held.
+ */
+#include "cache/fill_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "cache/part_impl.h"
+
+static void arm_drain_timer(struct cache *c, uint64_t at_ns)
+{
+	/* Without the timer the item stays until its memory is wanted. */
+	if (!c->stopping)
+		(void)timer_set(c->config.timers, &c->staging.timer, at_ns);
+}
+
+void fill_tell_passed(struct cache *c, const struct fill *f)
+{
+	if (c->config.passed)
+		c->config.passed(c->config.arg, &f->item);
+}
+
+/* It has been served to its end, and another plan holds it: so once more. */
+void fill_turn(struct cache *c, struct fill *f)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < f->npages; i++)
+		f->page[i] &= (uint8_t)~PAGE_SERVED;
+	f->served = 0;
+	f->turned = true;
+	fill_line_up(c, f);
+}
+
+/* All bytes were served, and nobody plans it: the first to go. */
+void fill_pass(struct cache *c, struct fill *f)
+{
+	bool first = list_empty(&c->staging.drained);
+
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < f->npages; i++)
+		f->page[i] |= PAGE_SERVED;
+	f->served = f->npages;
+	list_del(&f->age);
+	list_add_tail(&c->staging.drained, &f->age);
+	if (first)
+		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
+}
+
+static void fill_passed(struct cache *c, const struct fill *f)
+{
+	c->readers.passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
+	fill_tell_passed(c, f);
+}
+
+void fill_drop(struct cache *c, struct fill *f)
+{
+	ASSERT_HELD(&c->lock);
+	/* The last page may be shorter; that it came alone is rare. */
+	if (f->phase == FILL_FETCHING)
+		COUNT_ADD(c->config.counters, partial_dropped,
+			(f->present - f->kept) * FILL_PAGE_BYTES);
+	if (f->phase == FILL_STAGED && f->served < f->npages)
+		COUNT(c->config.counters, staging_dropped);
+	else if (f->phase == FILL_STAGED)
+		fill_passed(c, f);
+	fill_leave_table(c, f);
+}
+
+void fill_expire_drained(struct cache *c, uint64_t now_ns)
+{
+	ASSERT_HELD(&c->lock);
+	LIST_FOREACH_SAFE(l, next, &c->staging.drained) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (f->last_read_ns + DRAINED_GRACE_NS > now_ns) {
+			arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
+			return;
+		}
+		if (fill_is_idle(f))
+			fill_drop(c, f);
+	}
+	if (!list_empty(&c->staging.drained))
+		arm_drain_timer(c, now_ns + DRAINED_GRACE_NS);
+}
+
+/*
+ * Drop idle fills of one list, oldest first, until `need` bytes fit: those that
+ * nobody has read since `quiet_ns`.
+ */
+static bool fill_make_room(struct cache *c, struct list *head, uint64_t need,
+	uint64_t bound, uint64_t quiet_ns)
+{
+	ASSERT_HELD(&c->lock);
+	LIST_FOREACH_SAFE(l, next, head) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (c->staging.used + need <= bound)
+			return true;
+		if (fill_is_idle(f) && f->last_read_ns <= quiet_ns)
+			fill_drop(c, f);
+	}
+	return c->staging.used + need <= bound;
+}
+
+static bool fill_is_waited_for(const struct fill *f)
+{
+	return f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
+}
+
+/* Of what may be in memory together with this fill. */
+static uint64_t staging_bound(const struct cache *c, const struct fill *f)
+{
+	uint64_t bound = c->config.staging_bytes;
+
+	if (fill_is_waited_for(f) || !list_empty(&f->plans))
+		return bound;
+	return bound / 2 + c->plans.bytes / 2;
+}
+
+bool fill_leaves_little_room(const struct cache *c, const struct fill *f)
+{
+	return c->staging.used > staging_bound(c, f) / 4 * 3;
+}
+
+/*
+ * Memory for the item, within the bound. For a reader idle items are pushed
+ * out, oldest first, and so are those that nobody is reading just now for what
+ * is planned, which never has more than half of the bound and is never idle.
+ * Anything else has half of the bound, and of what plans have of it, and pushes
+ * out only what was served: what is fetched ahead of many readers must not be
+ * pushed out by them before they come to it. -EAGAIN: not now; -ENOMEM.
+ */
+int fill_take_room(struct cache *c, struct fill *f)
+{
+	bool waited = fill_is_waited_for(f);
+	bool push = waited || !list_empty(&f->plans);
+	uint64_t bound = staging_bound(c, f);
+	uint64_t need = f->item.size;
+	uint64_t quiet_ns = UINT64_MAX;
+
+	ASSERT_HELD(&c->lock);
+	if (!waited && push)
+		quiet_ns = clock_now_ns() - READING_NS;
+	if (!fill_make_room(c, &c->staging.drained, need, bound, UINT64_MAX) &&
+		(!push ||
+			!fill_make_room(
+				c, &c->staging.staged, need, bound, quiet_ns)))
+		return -EAGAIN;
+	f->buf = malloc(need + part_tail_bytes(&f->item));
+	if (!f->buf)
+		return -ENOMEM;
+	c->staging.used += need;
+	if (c->staging.used > c->staging.peak)
+		c->staging.peak = c->staging.used;
+	if (f->ahead) {
+		f->ahead = false;
+		fill_prefetched(c, f);
+	}
+	f->phase = FILL_FETCHING;
+	fill_line_up(c, f);
+	return 0;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who waits for a fill: its bytes go to readers, and readers and warmings hear
+ * that it is complete, or that it will not come. Runs with the cache's lock
+ * held; callbacks run without it, from engine_run().
+ */
+#include "cache/fill_impl.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+static void fill_drained(struct cache *c, struct fill *f)
+{
+	planned_read(c, &f->plans, f->item.size);
+	if (list_empty(&f->plans)) {
+		fill_pass(c, f);
+		return;
+	}
+	/* The kernel is to ask for it again when its next reader comes. */
+	fill_tell_passed(c, f);
+	fill_turn(c, f);
+}
+
+/* The bytes of a page in [off, end). */
+static size_t page_share(size_t page, size_t off, size_t end)
+{
+	size_t from = page * FILL_PAGE_BYTES, to = from + FILL_PAGE_BYTES;
+
+	return (to < end ? to : end) - (from > off ? from : off);
+}
+
+/*
+ * A position of a plan has come to the item. It has all of it from now on,
+ * whatever of it the kernel still has or asks for twice.
+ */
+void fill_begun(struct cache *c, struct fill *f)
+{
+	COUNT_ADD(c->config.counters, prefetch_carried_bytes,
+		f->item.size - fill_bytes_without(f, PAGE_SPENT));
+	fill_spend(f);
+	f->carried = true;
+}
+
+/*
+ * Its bytes go to a reader. A page counts as served with its last byte, so it
+ * is not known of the first of a read whether it was, unless it begins it. Of
+ * a position only the beginning counts.
+ */
+void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
+{
+	size_t end = r->off + r->len, again = 0;
+	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
+
+	ASSERT_HELD(&c->lock);
+	if (f->prefetched) {
+		f->prefetched = false;
+		COUNT(c->config.counters, prefetch_used);
+	}
+	if (r->planned && r->off == 0 && !r->again)
+		fill_begun(c, f);
+	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
+		if (!r->planned && f->page[i] & PAGE_SPENT)
+			again += page_share(i, r->off, end);
+		f->served += !(f->page[i] & PAGE_SERVED);
+		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
+	}
+	if (f->carried)
+		COUNT_ADD(c->config.counters, prefetch_carried_bytes, again);
+	f->last_read_ns = clock_now_ns();
+	if (f->phase == FILL_STAGED && f->served == f->npages)
+		fill_drained(c, f);
+}
+
+/* -- Waiting -----------------------------------------------------------------
+ */
+
+void readers_count(struct cache *c, int change)
+{
+	struct cache_readers *r = &c->readers;
+	uint64_t now_ns = clock_now_ns();
+	uint64_t us;
+
+	ASSERT_HELD(&c->lock);
+	if (r->parked == 0)
+		r->counted_ns = now_ns;
+	us = (now_ns - r->counted_ns) / NS_PER_US;
+	if (us > 0) {
+		COUNT_ADD(c->config.counters, starved_us, us);
+		COUNT_ADD(c->config.counters, parked_us, us * r->parked);
+		r->counted_ns += us * NS_PER_US;
+	}
+	r->parked += (uint64_t)(int64_t)change;
+}
+
+/* -- Who asks for it ------------------------------------------------------- */
+
+enum fetch_prio read_prio(const struct cache_read *r)
+{
+	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
+}
+
+/* A fill that was made for this read: does it want no more than that? */
+static bool read_asks_again(
+	const struct cache *c, const struct fill *f, const struct cache_read *r)
+{
+	return r->off > 0 && f->present + f->wanted == 0 &&
+		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
+		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
+		c->readers.passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
+}
+
+/*
+ * A planned item that was read, and is fetched again because the kernel has
+ * dropped pages before its reader had them.
+ */
+static void note_reread(struct fill *f, const struct cache_read *r)
+{
+	if (!r->again || f->present + f->wanted > 0)
+		return;
+	f->reread = f->carried = true;
+	fill_spend(f);
+}
+
+ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
+{
+	ASSERT_HELD(&c->lock);
+	r->fill = f;
+	list_init(&r->link);
+	if (r->off == 0)
+		COUNT(c->config.counters, misses);
+	if (fill_has(f, r->off, r->len)) {
+		fill_serve(c, f, r);
+		fill_ref(f);
+		r->data = f->buf + r->off;
+		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+		return (ssize_t)r->len;
+	}
+	list_add_tail(&f->waiters, &r->link);
+	readers_count(c, 1);
+	if (read_asks_again(c, f, r))
+		f->whole = false;
+	note_reread(f, r);
+	fill_want_bytes(c, f, r->off, r->len, read_prio(r));
+	return 0;
+}
+
+void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
+{
+	ASSERT_HELD(&c->lock);
+	list_add_tail(&f->warms, &w->link);
+	fill_want(c, f, 0, f->npages, PRIO_FILL);
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+/* Answer a parked read; it keeps a reference to the fill until then. */
+static void read_answer(
+	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
+{
+	list_del(&r->link);
+	list_add_tail(&a->list[AFTER_READ], &r->link);
+	r->fill = f;
+	fill_ref(f);
+	readers_count(c, -1);
+}
+
+/* Answer the parked reads whose bytes have come. */
+void fill_answer(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		if (!fill_has(f, r->off, r->len))
+			continue;
+		r->status = (int)r->len;
+		read_answer(c, f, r, a);
+		fill_serve(c, f, r);
+	}
+}
+
+static void warms_answer(struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH(l, &f->warms)
+		CONTAINER_OF(l, struct cache_warm, link)->status = status;
+	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
+}
+
+/* Answer one read; back with the lock held. r is gone after done(). */
+void read_run(struct cache *c, struct list *link)
+{
+	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
+	struct fill *f = r->fill;
+
+	ASSERT_HELD(&c->lock);
+	list_del(&r->link);
+	pthread_mutex_unlock(&c->lock);
+	if (r->status > 0)
+		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
+	pthread_mutex_lock(&c->lock);
+	fill_unref(c, f);
+}
+
+void warm_run(struct cache *c, struct list *link)
+{
+	struct cache_warm *w = CONTAINER_OF(link, struct cache_warm, link);
+
+	ASSERT_HELD(&c->lock);
+	list_del(&w->link);
+	pthread_mutex_unlock(&c->lock);
+	w->done(w, w->status);
+	pthread_mutex_lock(&c->lock);
+}
+
+void stale_run(struct cache *c, struct list *link)
+{
+	struct fill *f = CONTAINER_OF(link, struct fill, stale);
+
+	ASSERT_HELD(&c->lock);
+	list_del(link);
+	pthread_mutex_unlock(&c->lock);
+	c->config.stale(c->config.arg, f->item.cookie);
+	pthread_mutex_lock(&c->lock);
+	fill_unref(c, f);
+}
+
+/* -- The end of its fetch -------------------------------------------------- */
+
+/* It will not be published: serve it from memory while there is room. */
+void fill_stage(struct cache *c, struct fill *f)
+{
+	ASSERT_HELD(&c->lock);
+	f->phase = FILL_STAGED;
+	f->last_read_ns = clock_now_ns();
+	if (list_empty(&f->age))
+		fill_line_up(c, f);
+	if (f->served == f->npages)
+		fill_drained(c, f);
+}
+
+void fill_complete(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	fill_close_file(c, f);
+	if (f->fetched && !f->ceased)
+		sources_push(c, f, a);
+	if (f->res.charged_bytes > 0) {
+		f->phase = FILL_PUBLISHING;
+		fill_line_up(c, f);
+		fill_ref(f);
+		list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
+		c->moves.npublishing++;
+		return;
+	}
+	COUNT(c->config.counters, passed_through);
+	warms_answer(f, -ENOSPC, a);
+	fill_stage(c, f);
+}
+
+void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	const struct fill_news *news, struct after *a)
+{
+	size_t bytes = fill_run_bytes(f, first, n);
+
+	ASSERT_HELD(&c->lock);
+	fill_mark(f, first, n, PAGE_PRESENT);
+	f->present += n;
+	f->fetched |= news->origin;
+	if (f->reread)
+		COUNT_ADD(c->config.counters, reread_bytes, bytes);
+	planned_came(c, &f->plans, bytes, news->answered);
+	if (f->phase == FILL_GONE)
+		return;
+	if (f->present == f->npages)
+		fill_complete(c, f, a);
+	fill_answer(c, f, a);
+}
+
+/* Everybody who asked for this item hears that it will not come. */
+static void answer_failed(
+	struct cache *c, struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		r->status = status;
+		read_answer(c, f, r, a);
+	}
+	warms_answer(f, status, a);
+	fill_end_plans(c, f, status);
+}
+
+/* Nothing more is fetched of it; what it has stays. */
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	answer_failed(c, f, status, a);
+	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED) {
+			f->page[i] &= (uint8_t)~PAGE_STATE_MASK;
+			f->wanted--;
+		}
+	list_del(&f->queue);
+}
+
+/* Report errors that readers get, except for the end of the mount and lack of
+ * memory. */
+static void report_failure(struct cache *c, const struct fill *f, int status)
+{
+	struct event e = {.path = f->path, .status = status};
+
+	if (status == -ESTALE && !f->ceased)
+		e.kind = EVENT_VERSION_REFUSED;
+	else if (status != -ESTALE && status != -ENOTCONN &&
+		status != -ENOMEM && !list_empty(&f->waiters))
+		e.kind = EVENT_READ_FAILED;
+	else
+		return;
+	event_report(c->config.events, &e);
+}
+
+/* The fetch failed. */
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	if (f->phase == FILL_GONE)
+		return;
+	report_failure(c, f, status);
+	answer_failed(c, f, status, a);
+	if (status == -ESTALE && !f->ceased &&
+		list_empty(&a->list[AFTER_STALE])) {
+		COUNT(c->config.counters, stale_reads);
+		f->ceased = true;
+		fill_ref(f);
+		list_add_tail(&a->list[AFTER_STALE], &f->stale);
+	}
+	fill_leave_table(c, f);
+}
+
+void fill_cease(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	f->ceased = true;
+	fill_fail(c, f, -ESTALE, a);
+}
+
+bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
+{
+	bool ceased = f->ceased;
+
+	ASSERT_HELD(&c->lock);
+	/* Warming does not report on an entry that cannot be read. */
+	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
+	if (rc == 0) {
+		COUNT(c->config.counters, admitted);
+		/* A hit will be their first reader. */
+		COUNT_ADD(c->config.counters, admitted_unread_bytes,
+			fill_bytes_without(f, PAGE_SERVED));
+		if (f->prefetched)
+			planned_unread(&f->plans);
+		f->prefetched = false;
+		fill_end_plans(c, f, 0);
+		fill_leave_table(c, f);
+	} else if (f->phase == FILL_PUBLISHING) {
+		/* Nor is an entry that was there one to rely on. */
+		fill_stage(c, f);
+	}
+	return ceased;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process of a mount. It goes into the background before it has threads;
+ * the parent waits at a pipe for one byte that says ready, or for the line that
+ * says why not. systemd gets a datagram. A thread of its own waits for signals,
+ * so that no handler ever runs in the middle of anything.
+ */
+#include "daemon/mount_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* -- The background ------------------------------------------------------- */
+
+/* The first byte on the pipe: READY, or FAILED, followed by -errno and a
+ * message. */
+#define SAY_READY 'r'
+#define SAY_FAILED 'f'
+
+struct failure {
+	char say;
+	int rc;
+	char msg[sizeof(((struct error *)NULL)->msg)];
+};
+
+static int wait_for_child(int fd, struct error *err)
+{
+	struct failure f = {0};
+	char *buf = (char *)&f;
+	size_t n = 0;
+
+	while (n < sizeof(f) - 1) {
+		ssize_t got = read(fd, buf + n, sizeof(f) - 1 - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	if (n > 0 && f.say == SAY_READY)
+		return 0;
+	if (n > offsetof(struct failure, msg) && f.say == SAY_FAILED)
+		return error_set(err, f.rc, "%s", f.msg);
+	return error_set(err, -EIO,
+		"the daemon died while starting; try --foreground to see why");
+}
+
+int process_fork(struct mount *m, struct error *err, bool *parent)
+{
+	int fd[2];
+	pid_t pid;
+
+	*parent = false;
+	m->ready_fd = -1;
+	if (m->options.foreground)
+		return 0;
+	if (pipe2(fd, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "cannot start the daemon: %m");
+	pid = fork();
+	if (pid < 0) {
+		int rc = error_set(err, -errno, "cannot start the daemon: %m");
+
+		(void)close(fd[0]);
+		(void)close(fd[1]);
+		return rc;
+	}
+	if (pid > 0) {
+		int rc;
+
+		(void)close(fd[1]);
+		*parent = true;
+		rc = wait_for_child(fd[0], err);
+		(void)close(fd[0]);
+		/* Clean up before reporting a failure, so that nothing is left.
+		 */
+		if (rc < 0)
+			(void)waitpid(pid, NULL, 0);
+		return rc;
+	}
+	(void)close(fd[0]);
+	(void)setsid(); /* a child is no group leader, so this works */
+	m->ready_fd = fd[1];
+	return 0;
+}
+
+/* The protocol of sd_notify(3): one datagram to the socket in NOTIFY_SOCKET. */
+static void notify_systemd(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	CLEANUP_FD int fd = -1;
+	size_t len;
+
+	if (!path || (path[0] != '/' && path[0] != '@'))
+		return;
+	len = strlen(path);
+	if (len >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	/* Nobody listens: then nobody wants to know. */
+	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
+		(struct sockaddr *)&to,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
+
+/* Nothing of the caller's terminal or working directory is kept. */
+static void let_go(void)
+{
+	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0)
+		for (int fd = 0; fd <= 2; fd++)
+			(void)dup2(null, fd);
+	if (chdir("/") < 0)
+		return; /* then the working directory stays busy, no more */
+}
+
+void process_ready(struct mount *m)
+{
+	notify_systemd("READY=1");
+	if (m->ready_fd < 0)
+		return;
+	log_detach(m->log);
+	let_go();
+	(void)!write(m->ready_fd, (char[]){SAY_READY}, 1);
+	(void)close(m->ready_fd);
+	m->ready_fd = -1;
+}
+
+void process_failed(struct mount *m, int rc, const struct error *err)
+{
+	struct failure f = {.say = SAY_FAILED, .rc = rc};
+
+	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
+	/* A parent that has gone does not mind. */
+	(void)!write(m->ready_fd, &f, sizeof(f));
+	(void)close(m->ready_fd);
+	m->ready_fd = -1;
+}
+
+/* -- Signals -------------------------------------------------------------- */
+
+/* A start may be waited for as long as it makes progress. */
+static void wait_until_built(struct mount *m)
+{
+	pthread_mutex_lock(&m->life.lock);
+	while (!m->life.serving && !m->life.stopping) {
+		if (m->life.asking)
+			mount_give_up(m);
+		pthread_cond_wait(&m->life.cond, &m->life.lock);
+	}
+	pthread_mutex_unlock(&m->life.lock);
+}
+
+/* The signal that ends the mount. SIGHUP does if there is no log file. */
+static int wait_for_signal(struct mount *m)
+{
+	sigset_t set;
+	int sig;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	while (sigwait(&set, &sig) != 0 ||
+		(sig == SIGHUP && log_reopen(m->log)))
+		;
+	return sig;
+}
+
+static void *signal_main(void *arg)
+{
+	struct mount *m = arg;
+	int sig = wait_for_signal(m);
+
+	/* Ours comes when the mount has gone: process_leave_signals(). */
+	pthread_mutex_lock(&m->life.lock);
+	m->life.signal = m->life.stopping ? 0 : sig;
+	pthread_mutex_unlock(&m->life.lock);
+	notify_systemd("STOPPING=1");
+	wait_until_built(m);
+	mount_set_stopping(m);
+	mount_quiesce(m);
+	if (m->fs)
+		fs_exit(m->fs);
+	return NULL;
+}
+
+/* Before any thread is made, so that all inherit it. */
+void process_block_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+int process_take_signals(struct mount *m, struct error *err)
+{
+	int rc = -pthread_create(&m->life.signal_thread, NULL, signal_main, m);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	m->life.signal_started = true;
+	return 0;
+}
+
+void process_leave_signals(struct mount *m)
+{
+	if (!m->life.signal_started)
+		return;
+	(void)pthread_kill(m->life.signal_thread, SIGTERM);
+	pthread_join(m->life.signal_thread, NULL);
+	m->life.signal_started = false;
+}

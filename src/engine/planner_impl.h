@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk along the schedule: makes steps of what it holds, and names fresh
+ * examples further ahead to the reader. Any worker runs it, one at a time.
+ * Every function needs the turn's lock, but for those of its life.
+ */
+#ifndef ENGINE_PLANNER_IMPL_H
+#define ENGINE_PLANNER_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "batch/batch.h"
+#include "dataset/dataset.h"
+#include "meter/meter.h"
+#include "pool/pool.h"
+#include "schedule/schedule.h"
+#include "settings/settings.h"
+
+struct planner;
+
+struct planner_config {
+	const struct settings *s;
+	const struct dataset *dataset;
+	struct turn *turn;
+	struct schedule *schedule;
+	struct lender *lender;
+	struct steps *steps;
+	struct originals *pool;
+	struct budget *budget;
+	struct meter *meter;
+	struct outcome *outcome;
+	uint64_t first_step; /* of this handle */
+};
+
+/* -EBADMSG: the first step is after the end of the run; -ENOMEM. Either is to
+ * be freed, too. */
+int planner_new(struct planner **out, const struct planner_config *config,
+	struct error *err);
+void planner_free(struct planner *p); /* NULL is allowed */
+
+/* Is there something to be planned? */
+bool planner_wants(const struct planner *p);
+/* Plan a little. Releases the lock meanwhile. */
+void planner_run(struct planner *p);
+
+/* Steps of the run. */
+uint64_t planner_steps(const struct planner *p);
+/* No step is left to be planned. */
+bool planner_at_end(const struct planner *p);
+/* Fresh numbers below are planned; below the other, given to the reader. */
+uint64_t planner_planned_fresh(const struct planner *p);
+uint64_t planner_read_fresh(const struct planner *p);
+/* Every example of the run was given to the reader. */
+bool planner_read_all(const struct planner *p);
+
+/* The schedule has changed: examples that are not planned yet are served as
+ * it says now. */
+void planner_look_again(struct planner *p);
+
+#endif

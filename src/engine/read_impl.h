@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the reader: reader.c reads one file, direct.c an entry
+ * of a mount's tier instead, reader_next.c says which is next and
+ * reader_life.c begins and ends it all. Under the turn's lock.
+ */
+#ifndef ENGINE_READ_IMPL_H
+#define ENGINE_READ_IMPL_H
+
+#include "auto/auto.h"
+#include "base/uring.h"
+#include "engine/reader_impl.h"
+#include "store/store.h"
+
+/* A file that is being read. */
+struct read_op {
+	struct uring_op op;
+	struct reader *reader;
+	struct read_op *next; /* free ones; those that will begin */
+	/* The function to call, with these arguments, when the lock has been
+	 * released. */
+	void (*begin)(struct read_op *r);
+	struct uring *ring;
+	int dir_fd, fd_closing;
+	struct original *original; /* NULL: only closes its file */
+	struct buffer *buffer;
+	bool busy;
+	int fd;
+	bool unsized;	/* set when it starts: ask how large the file is */
+	bool shared_fd; /* that of a shard, which stays open */
+	/* An entry of a mount's tier is tried. */
+	bool direct;
+	unsigned tier;
+	struct hash128 key;
+	char path[STORE_ENTRY_PATH_MAX];
+	uint64_t offset; /* of the example in its file */
+	size_t got, want;
+	uint64_t started_ns;
+};
+
+static inline struct read_op *read_op_of(struct uring_op *op)
+{
+	return CONTAINER_OF(op, struct read_op, op);
+}
+
+struct reader {
+	struct reader_config use; /* set once */
+	struct uring *ring;
+	struct read_op *ops, *free;
+	struct read_op *queued, **queued_end; /* begin at the turn's end */
+	/* How many threads are beginning some: sequentially consistent, with
+	 * outcome_closing_now(). */
+	_Atomic uint32_t beginning;
+	bool local;	  /* set once: files that the kernel answers for */
+	uint32_t depth;	  /* set once: ops */
+	uint32_t allowed; /* ops that may be busy: fewer without descriptors */
+	uint32_t busy;	  /* ops that are */
+	bool full;	  /* as many as may be, and more are to be read */
+	struct auto_burst burst; /* since it was full, while it is busy */
+	bool bursting;		 /* s->measures: what is ahead is read */
+	int *shard_fds;		 /* -1: not open */
+	uint32_t shards_open, shards_max;
+};
+
+/* -- reader.c -- */
+
+/* Work that begins when the lock has been released. */
+void reader_queue(struct reader *reader, struct read_op *r,
+	void (*begin)(struct read_op *r));
+/* Read the rest of the open file. */
+void reader_read(struct reader *reader, struct read_op *r);
+/* The ends of direct.c: read the file itself after all; the content is in the
+ * buffer, `got` bytes; or closing has begun. */
+void reader_open(struct reader *reader, struct read_op *r);
+void reader_done(struct reader *reader, struct read_op *r);
+void reader_cancel(struct reader *reader, struct read_op *r);
+
+/* -- direct.c -- */
+
+/* Bytes for the file of the original that is to be tried first, or 0. */
+size_t direct_bytes(const struct reader *reader, const struct original *o);
+/* Begin with it, if there is one; else false. */
+bool direct_start(struct reader *reader, struct read_op *r);
+
+#endif

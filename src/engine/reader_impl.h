@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader: fills originals with encoded bytes, those first that planned
+ * servings wait for. It chooses reads at the end of a turn; they begin when the
+ * lock has been released. Every function needs the turn's lock, but for those
+ * that say otherwise.
+ */
+#ifndef ENGINE_READER_IMPL_H
+#define ENGINE_READER_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/memory.h"
+#include "base/turn.h"
+#include "base/uring.h"
+#include "dataset/dataset.h"
+#include "meter/meter.h"
+#include "engine/planner_impl.h"
+#include "mount_help/mount_help.h"
+#include "pool/pool.h"
+#include "settings/settings.h"
+
+struct reader;
+struct read_op;
+
+struct reader_config {
+	const struct settings *s;
+	const struct dataset *dataset;
+	struct turn *turn;
+	struct memory *memory;
+	struct meter *meter;
+	struct steps *steps;
+	struct originals *pool;
+	struct damage *damage;
+	struct budget *budget;
+	struct planner *planner;
+	struct outcome *outcome;
+	struct mount_help *help; /* or NULL */
+};
+
+/* -- Life; without the lock -- */
+
+/* -ENOMEM: to be freed, too. */
+int reader_new(struct reader **out, const struct reader_config *config);
+void reader_free(struct reader *reader); /* NULL is allowed */
+/* Its memory, with so many reads at a time. */
+uint64_t reader_bytes(uint32_t reads);
+/* Start its threads. -errno, with err. */
+int reader_start(struct reader *reader, struct error *err);
+/* After outcome_close(): end all reads. Returns how many were left behind. */
+uint32_t reader_stop(struct reader *reader, uint64_t wait_ns);
+/* The ring, once it is started; and the reads at a time. */
+struct uring *reader_ring(const struct reader *reader);
+/* CPU time of its threads so far. */
+uint64_t reader_cpu_ns(const struct reader *reader);
+
+/* -- Turns -- */
+
+/* Choose what may be read now. */
+void reader_pump(struct reader *reader);
+/* Take what was chosen: begun by reader_begin(), or NULL. */
+struct read_op *reader_take(struct reader *reader);
+/* Without the lock, once for each reader_take() that had some. True: no other
+ * thread is beginning any. */
+bool reader_begin(struct reader *reader, struct read_op *first);
+/* More is to be read than may be at a time. */
+bool reader_is_full(const struct reader *reader);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The workers: the threads that plan, decode and augment. Functions here are
+ * called without the turn's lock.
+ */
+#ifndef ENGINE_WORKERS_IMPL_H
+#define ENGINE_WORKERS_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dataset/dataset.h"
+#include "engine/echo_impl.h"
+#include "meter/meter.h"
+#include "engine/planner_impl.h"
+#include "pool/pool.h"
+#include "schedule/schedule.h"
+#include "settings/settings.h"
+
+struct workers;
+
+/* The parts that workers use, but for those that come after them. */
+struct workers_config {
+	const struct settings *s;
+	const struct dataset *dataset;
+	struct turn *turn;
+	const struct schedule *schedule;
+	struct memory *memory;
+	struct meter *meter;
+	struct steps *steps;
+	struct originals *pool;
+	struct damage *damage;
+	struct budget *budget;
+	struct outcome *outcome;
+};
+
+/* Make as many as configured. -errno, with err: to be freed, too. */
+int workers_new(struct workers **out, const struct workers_config *config,
+	struct error *err);
+/* After workers_stop(), or before workers_start(). NULL is allowed. */
+void workers_free(struct workers *workers);
+/* They run the planner, and change the echo factor before it. -errno, with
+ * err. Signals are for the threads of the program: they are blocked. */
+int workers_start(struct workers *workers, struct planner *planner,
+	struct echoes *echoes, struct error *err);
+/* After outcome_close(): false if one does not end in time. */
+bool workers_stop(struct workers *workers, uint64_t until_ns);
+uint32_t workers_count(const struct workers *workers);
+/* CPU time of its threads so far. */
+uint64_t workers_cpu_ns(const struct workers *workers);
+
+#endif

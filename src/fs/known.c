@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long the kernel may know a name or attributes without asking again.
+ */
+#include "fs/fs_impl.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "tree/tree.h"
+
+/* The kernel treats it as never; DBL_MAX would overflow its arithmetic. */
+#define FOREVER_S 1e9
+
+/* A missing name was just looked up. */
+double fs_missing_timeout(const struct fs_config *c)
+{
+	return c->revalidate_s > 0 ? c->revalidate_s : FOREVER_S;
+}
+
+/*
+ * Until the origin is to be asked again: what the kernel got late in a period
+ * it must not believe for a whole one.
+ */
+static double due_timeout(
+	const struct fs_config *c, const struct node_info *info)
+{
+	uint64_t due_ns = (info->checked_s + c->revalidate_s) * NS_PER_S;
+	uint64_t now_ns = clock_now_ns();
+
+	if (c->revalidate_s == 0)
+		return FOREVER_S;
+	return now_ns < due_ns ? (double)(due_ns - now_ns) / (double)NS_PER_S
+			       : 0;
+}
+
+/* A version's attributes never change; a directory's may be looked at. */
+double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
+{
+	return info->attr.kind == KIND_DIR ? due_timeout(c, info) : FOREVER_S;
+}
+
+void fs_entry(const struct fs_config *c, const struct node_info *info,
+	struct fuse_entry_param *e)
+{
+	memset(e, 0, sizeof(*e));
+	e->ino = info->id;
+	inode_stat(info, &e->attr);
+	e->attr_timeout = fs_attr_timeout(c, info);
+	e->entry_timeout = due_timeout(c, info);
+}

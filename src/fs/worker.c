@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The data of a thread that answers requests, which the thread makes and which
+ * goes with it; the kernel's first request; the configuration.
+ */
+#include "fs/fs_impl.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+struct fs_worker *fs_worker(struct fs *fs)
+{
+	struct fs_worker *w = pthread_getspecific(fs->worker_key);
+
+	if (w)
+		return w;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->scratch = cache_scratch_new();
+	if (!w->scratch || pthread_setspecific(fs->worker_key, w) != 0) {
+		fs_worker_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void fs_worker_free(void *worker)
+{
+	struct fs_worker *w = worker;
+
+	cache_scratch_free(w->scratch);
+	free(w->spare);
+	free(w->gather);
+	free(w);
+}
+
+void fs_greeted(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	fs->greeted = true;
+	pthread_cond_broadcast(&fs->cond);
+}
+
+const struct fs_config *fs_config(const struct fs *fs)
+{
+	return &fs->config;
+}

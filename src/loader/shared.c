@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The batches of a loader that shares, as a batch source. The caller's thread
+ * reads the host's messages itself, so that no other thread stands between the
+ * host and the trainer. Any thread.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/lock.h"
+#include "loader/shared_impl.h"
+
+/* -- Lending --------------------------------------------------------------- */
+
+static void set_shared_shape(const struct shared *sh, struct refrain_batch *b)
+{
+	const struct settings *s = &sh->run.own_s;
+	uint64_t nhwc[] = {b->count, s->c.height, s->c.width, 3};
+	uint64_t nchw[] = {b->count, 3, s->c.height, s->c.width};
+
+	if (!s->image_sample) {
+		b->ndim = 2;
+		b->shape[0] = b->count;
+		b->shape[1] = s->sample_bytes;
+		return;
+	}
+	b->ndim = 4;
+	memcpy(b->shape, s->c.layout == REFRAIN_NHWC ? nhwc : nchw,
+		sizeof(b->shape));
+}
+
+/* The arrays from place `first` on. */
+static void advance_arrays(struct refrain_batch *b, uint32_t first)
+{
+	b->data = (const char *)b->data + first * b->sample_bytes;
+	b->labels += first;
+	b->indices += first;
+	b->substitutes += first;
+	b->echoes += first;
+	b->seeds += first;
+	b->status += first;
+	b->crops += first;
+}
+
+/* The schedule says what must be there. */
+static int check_slice(const struct shared *sh, const struct refrain_batch *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->indices[i] != sh->slots[i].index ||
+			b->echoes[i] != sh->slots[i].echo ||
+			b->seeds[i] != sh->slots[i].augment_seed)
+			return -EBADMSG;
+	return 0;
+}
+
+/* Fresh examples, and epochs that end. */
+static void describe_slice(struct shared *sh, struct refrain_batch *b)
+{
+	uint64_t first_epoch = sh->epoch;
+
+	b->fresh = 0;
+	for (uint32_t i = 0; i < b->count; i++) {
+		if (sh->slots[i].echo)
+			continue;
+		b->fresh++;
+		sh->epoch = sh->slots[i].epoch;
+	}
+	b->epoch = sh->epoch;
+	b->ends_epoch = 0;
+	b->ended_epoch = UINT64_MAX;
+	for (uint64_t e = first_epoch; b->fresh && e <= sh->epoch; e++) {
+		if (schedule_epoch_end(&sh->run.own, e) != sh->next + 1)
+			continue;
+		b->ends_epoch = 1;
+		b->ended_epoch = e;
+		sh->count.epochs++;
+	}
+}
+
+static int fill_slice(
+	struct shared *sh, struct shared_whole *w, struct shared_piece *p)
+{
+	struct refrain_batch *b = &p->lent_batch.batch;
+	uint32_t first = w->lent * sh->run.own_config.batch;
+	uint32_t n = schedule_next(&sh->run.own, &sh->cursor, sh->slots);
+
+	slab_describe(&sh->run.s,
+		(char *)w->area->memory.base +
+			w->said.slot * w->area->slot_bytes,
+		b);
+	advance_arrays(b, first);
+	b->count = w->said.count - first;
+	if (b->count > sh->run.own_config.batch)
+		b->count = sh->run.own_config.batch;
+	if (n != b->count || check_slice(sh, b) < 0)
+		return shared_fail(sh, -EBADMSG,
+			"the host's batch is not that of this job's stream");
+	b->data_bytes = b->count * b->sample_bytes;
+	b->step = sh->next;
+	set_shared_shape(sh, b);
+	describe_slice(sh, b);
+	return 0;
+}
+
+static int lend_slice(struct shared *sh, struct lent_batch **out)
+{
+	struct shared_whole *w =
+		CONTAINER_OF(sh->queue.next, struct shared_whole, node);
+	struct shared_piece *p =
+		&w->area->pieces[w->said.slot * sh->run.slices + w->lent];
+	int rc = fill_slice(sh, w, p);
+
+	if (rc < 0)
+		return rc;
+	p->lent = true;
+	sh->lent++;
+	sh->refs++;
+	sh->next++;
+	if (++w->lent == shared_slices(sh, w))
+		list_del(&w->node);
+	*out = &p->lent_batch;
+	return 1;
+}
+
+/* Slices before the one that the run begins with: a state in mid-batch. None
+ * is left of the last batch if the run is over. */
+static void pass_over(struct shared *sh)
+{
+	struct shared_whole *w;
+
+	if (list_empty(&sh->queue))
+		return;
+	w = CONTAINER_OF(sh->queue.next, struct shared_whole, node);
+	while (w->lent < shared_slices(sh, w) &&
+		w->said.step * sh->run.slices + w->lent < sh->next) {
+		w->lent++;
+		w->left--;
+	}
+	if (w->lent < shared_slices(sh, w))
+		return;
+	list_del(&w->node);
+	w->used = false;
+	w->release_due = true;
+	shared_tell_released(sh);
+	shared_area_unref(w->area);
+}
+
+/* -- The next batch -------------------------------------------------------- */
+
+static void ask_for_batch(struct shared *sh)
+{
+	struct share_msg msg = {.type = SHARE_WAIT, .step.step = sh->expect};
+
+	if (sh->state != SHARED_FOLLOWING || sh->asked == sh->expect + 1)
+		return;
+	if (share_link_send(&sh->link, &msg) == 0)
+		sh->asked = sh->expect + 1;
+}
+
+/* Does this job alone keep the host from using any slot again? */
+static bool holds_all(const struct shared *sh)
+{
+	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
+		if (!sh->area->wholes[i].used)
+			return false;
+	return sh->area != NULL;
+}
+
+static int look_alone(struct shared *sh, struct lent_batch **out)
+{
+	int rc = engine_take(sh->engine, out, 0);
+
+	if (rc == 1) {
+		sh->next++;
+		sh->count.epochs += (*out)->batch.ends_epoch;
+	}
+	if (rc == -ETIMEDOUT)
+		return -EAGAIN;
+	if (rc < 0)
+		engine_source(sh->engine)
+			->message(engine_source(sh->engine), &sh->message);
+	return rc;
+}
+
+/* 1, 0, -errno, or -EAGAIN: it would wait. */
+static int look_shared(struct shared *sh, struct lent_batch **out)
+{
+	if (sh->closing)
+		return error_set(&sh->message, -ESHUTDOWN, "it is closed");
+	shared_tell_released(sh);
+	if (!shared_receive(sh, false))
+		shared_lose(sh);
+	pass_over(sh);
+	if (!sh->failed && !list_empty(&sh->queue))
+		return lend_slice(sh, out);
+	if (sh->failed)
+		return sh->failed;
+	if (sh->state == SHARED_ALONE)
+		return look_alone(sh, out);
+	if (sh->ended)
+		return 0;
+	if (holds_all(sh))
+		return error_set(&sh->message, -EBUSY,
+			"all batches are lent, %u in this job: release one",
+			sh->lent);
+	return -EAGAIN;
+}
+
+static void wait_shared(struct shared *sh, int ms)
+{
+	struct pollfd p = {.fd = sh->poll_fd, .events = POLLIN};
+
+	ask_for_batch(sh);
+	pthread_mutex_unlock(&sh->lock);
+	(void)poll(&p, 1, ms); /* the caller looks again in any case */
+	pthread_mutex_lock(&sh->lock);
+}
+
+static int shared_left_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
+				 : 0;
+}
+
+static void count_shared(
+	struct shared *sh, const struct refrain_batch *b, uint64_t called_ns)
+{
+	struct shared_count *c = &sh->count;
+	uint64_t now_ns = clock_now_ns();
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint64_t of[3] = {b->indices[i], b->echoes[i], b->seeds[i]};
+
+		hash_stream_add(c->stream, of, sizeof(of));
+	}
+	c->steps++;
+	c->fresh += b->fresh;
+	c->served += b->count;
+	c->bytes += b->data_bytes;
+	for (uint32_t i = 0; i < b->count; i++)
+		c->substituted += b->status[i] != 0;
+	if (c->last_ns) {
+		c->trainer_ns += called_ns - c->last_ns;
+		c->wait_ns += now_ns - called_ns;
+	} else {
+		c->first_ns = now_ns;
+	}
+	c->last_ns = now_ns;
+}
+
+static int shared_next_batch(
+	struct shared *sh, struct lent_batch **out, int timeout_ms)
+{
+	uint64_t called_ns = clock_now_ns();
+	uint64_t until_ns = called_ns + (uint64_t)timeout_ms * NS_PER_MS;
+	int rc;
+
+	while ((rc = look_shared(sh, out)) == -EAGAIN) {
+		int ms = timeout_ms < 0 ? -1 : shared_left_ms(until_ns);
+
+		if (timeout_ms >= 0 && ms == 0) {
+			ask_for_batch(sh);
+			rc = shared_timed_out(sh,
+				sh->waited_ns + clock_now_ns() - called_ns,
+				timeout_ms > 0);
+			break;
+		}
+		wait_shared(sh, ms);
+	}
+	if (rc == -ETIMEDOUT)
+		sh->waited_ns += clock_now_ns() - called_ns;
+	if (rc == 1)
+		count_shared(sh, &(*out)->batch, called_ns - sh->waited_ns);
+	if (rc == 1)
+		sh->waited_ns = sh->viewed_ns = 0;
+	shared_wake(sh);
+	return rc;
+}
+
+static struct shared *shared_of(struct batch_source *source)
+{
+	return CONTAINER_OF(source, struct shared, source);
+}
+
+static int shared_source_next(
+	struct batch_source *source, struct lent_batch **out, int timeout_ms)
+{
+	struct shared *sh = shared_of(source);
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	sh->callers++;
+	rc = shared_next_batch(sh, out, timeout_ms);
+	sh->callers--;
+	pthread_mutex_unlock(&sh->lock);
+	return rc;
+}
+
+static int shared_source_fd(struct batch_source *source)
+{
+	return shared_of(source)->poll_fd;
+}
+
+static void shared_source_message(
+	struct batch_source *source, struct error *out)
+{
+	struct shared *sh = shared_of(source);
+
+	LOCK_SCOPE(&sh->lock);
+	*out = sh->message;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+/* Batches that nobody was lent. */
+static void drop_queue(struct shared *sh)
+{
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		list_del(&w->node);
+		w->left -= shared_slices(sh, w) - w->lent;
+		if (w->left > 0)
+			continue;
+		w->used = false;
+		shared_area_unref(w->area);
+	}
+}
+
+/* The host uses the slots again: what is lent gets memory of its own first. If
+ * there is none, the host goes on to hold the slots for this process. */
+static void leave_host(struct shared *sh)
+{
+	drop_queue(sh);
+	if (!sh->area || shared_area_keep(sh->area, sh->run.slices) == 0)
+		share_link_close(&sh->link);
+	if (sh->area)
+		shared_area_unref(sh->area);
+	sh->area = NULL;
+}
+
+static int shared_source_close(struct batch_source *source)
+{
+	struct shared *sh = shared_of(source);
+	struct engine *engine;
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	sh->closing = true;
+	shared_wake(sh);
+	pthread_mutex_unlock(&sh->lock);
+	rc = shared_leave(sh);
+	if (rc != 0) /* what hangs may still look at it */
+		return rc;
+	pthread_mutex_lock(&sh->lock);
+	leave_host(sh);
+	pthread_mutex_unlock(&sh->lock);
+	/* Not before: the other jobs must know that this one has gone. */
+	rc = sh->host ? shared_host_stop(sh->host) : 0;
+	if (rc != 0)
+		return rc;
+	engine = sh->engine;
+	pthread_mutex_lock(&sh->lock);
+	shared_unref(sh);
+	return engine ? engine_source(engine)->close(engine_source(engine)) : 0;
+}
+
+struct batch_source *shared_source(struct shared *sh)
+{
+	return &sh->source;
+}
+
+static int shared_new(struct shared **out, struct error *err)
+{
+	struct shared *sh = calloc(1, sizeof(*sh));
+
+	if (!sh)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail on Linux */
+	sh->source = (struct batch_source){shared_source_next, shared_source_fd,
+		shared_source_close, shared_source_message};
+	sh->pid = getpid();
+	sh->refs = 1;
+	sh->link = (struct share_link){-1, -1, 0};
+	list_init(&sh->areas);
+	list_init(&sh->queue);
+	sh->count.stream = hash_stream_new();
+	sh->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	sh->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sh->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sh->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = sh;
+	if (!sh->count.stream)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	if (sh->poll_fd < 0 || sh->wake_fd < 0 || sh->stop_fd < 0 ||
+		sh->lost_fd < 0)
+		return error_set(err, -errno, "cannot wait for events: %m");
+	shared_poll(sh, sh->wake_fd, true);
+	return 0;
+}
+
+int shared_open(
+	struct shared **out, const struct refrain_config *c, struct error *err)
+{
+	char name[SHARE_FULL_NAME_MAX];
+	struct shared *sh = NULL;
+	int rc = share_name_check(c->share, err);
+
+	if (rc == 0)
+		rc = shared_new(&sh, err);
+	if (rc == 0)
+		rc = shared_run_init(&sh->run, c, err);
+	if (rc == 0) {
+		sh->slots = calloc(c->batch, sizeof(*sh->slots));
+		if (!sh->slots)
+			rc = error_set(err, -ENOMEM, "no memory for a loader");
+	}
+	if (rc == 0) {
+		shared_run_name(c, name);
+		rc = share_place_get(&sh->place, name, err);
+	}
+	if (rc == 0)
+		rc = shared_join(sh, err);
+	if (rc < 0 && sh)
+		shared_free(sh);
+	*out = rc < 0 ? NULL : sh;
+	return rc;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaders that share batches. Shared by the files shared*.c.
+ *
+ * A loader with a share is always a member of it, also if its own process
+ * hosts. The *shared stream* is that of `share_batch`; the *own stream* that of
+ * the job, whose batches may be slices. Both are schedules of the same order,
+ * so each job knows by itself what is in every batch, and where to go on when
+ * its host dies.
+ *
+ *	following --the host ends--> lost --joined the next one--> following
+ *	lost --too late for it--> alone
+ */
+#ifndef LOADER_SHARED_IMPL_H
+#define LOADER_SHARED_IMPL_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "engine/engine.h"
+#include "share/share.h"
+
+/* -- shared_run.c: what is shared, and what of it is this job's ------------ */
+
+enum shared_text {
+	SHARED_DATASET,
+	SHARED_ROOT,
+	SHARED_ECHO_LOG,
+	SHARED_CPUS,
+	SHARED_TEXTS
+};
+
+struct shared_run {
+	/* Set once. */
+	struct refrain_config config; /* of the shared stream, owns its texts */
+	struct refrain_config own_config; /* of a lone loader; the same texts */
+	struct settings s, own_s;
+	struct dataset *dataset;
+	uint32_t slices; /* of a shared batch */
+	struct share_hello hello;
+	void *texts[SHARED_TEXTS]; /* to free */
+	uint64_t begin;		   /* the own step to begin with */
+	/* Changed by the owner's lock. */
+	struct schedule schedule, own;
+	uint64_t changes;     /* of the echo factor */
+	uint64_t logged_from; /* changes before those of the log */
+	struct share_change *log;
+	uint32_t log_room;
+};
+
+int shared_run_init(struct shared_run *run, const struct refrain_config *c,
+	struct error *err);
+void shared_run_release(struct shared_run *run);
+/* The full name: with the rank. */
+void shared_run_name(
+	const struct refrain_config *c, char name[SHARE_FULL_NAME_MAX]);
+/* Open an engine at that step of the shared stream or of the own one. */
+int shared_run_open(struct shared_run *run, bool own, uint64_t step,
+	const struct slab_place *place, struct engine **out, struct error *err);
+/* Does the other one want the same stream? */
+int shared_run_check(const struct shared_run *run,
+	const struct share_hello *hello, struct error *err);
+/* The echo factor changes in both streams. -errno: it cannot. */
+int shared_run_change(
+	struct shared_run *run, const struct share_change *change);
+/* The steps of the own stream that the shared one has. */
+uint64_t shared_run_steps(const struct shared_run *run);
+
+/* -- shared_host.c: this process hosts ------------------------------------- */
+
+struct shared_host {
+	struct share_host *host; /* set once */
+	/* The host's thread. */
+	struct shared_run copy; /* with schedules and a log of its own */
+	uint64_t begun_changes; /* that its engine began with */
+	uint64_t taken_ns;	/* when the last batch was taken */
+	pthread_mutex_t lock;
+	/* Lock: changed by the host's thread. NULL: none, or it ends. */
+	struct engine *engine;
+	struct refrain_stats last; /* lock: at its end */
+};
+
+/* As share_host_start(), with the rest of the configuration filled in: -EAGAIN
+ * if there is a host. The run must outlive it. */
+int shared_host_start(struct shared_host **out, const struct shared_run *run,
+	struct share_host_config *config, struct error *err);
+int shared_host_stop(struct shared_host *host);
+/* Its engine's statistics, also when it has ended. */
+void shared_host_stats(struct shared_host *host, struct refrain_stats *out);
+
+/* -- shared_area.c: memory of a host, and what is lent of it --------------- */
+
+struct shared;
+struct shared_area;
+
+/* A shared batch that was announced. */
+struct shared_whole {
+	struct list node; /* of the queue, while slices are left to lend */
+	struct shared_area *area;
+	struct share_batch said;
+	uint32_t lent; /* slices that were lent, or passed over */
+	uint32_t left; /* slices that are not released yet */
+	bool used, release_due;
+};
+
+/* A slice that is, or may be, lent. */
+struct shared_piece {
+	struct lent_batch lent_batch;
+	struct shared_whole *whole;
+	bool lent;
+};
+
+/* One segment. All under the lock of `owner`. */
+struct shared_area {
+	struct list node;
+	struct shared *owner;
+	struct share_area memory;
+	size_t slot_bytes;
+	uint32_t slots;
+	uint32_t refs; /* wholes in use, and the owner while it is current */
+	struct shared_whole *wholes;
+	struct shared_piece *pieces; /* slot by slot */
+};
+
+int shared_area_new(struct shared_area **out, struct shared *owner,
+	uint32_t slices, const struct share_segment *said, int fd);
+void shared_area_unref(struct shared_area *area);
+/* Make lent slices independent of the host. -ENOMEM. */
+int shared_area_keep(struct shared_area *area, uint32_t slices);
+
+/* -- shared.c: the source of batches --------------------------------------- */
+
+enum shared_state {
+	SHARED_FOLLOWING,
+	SHARED_LOST,
+	SHARED_ALONE,
+};
+
+/* Batches that this job has consumed. */
+struct shared_count {
+	uint64_t steps, fresh, served, epochs, substituted;
+	uint64_t trainer_ns, wait_ns, bytes;
+	uint64_t first_ns, last_ns; /* when batches were returned */
+	struct hash_stream *stream;
+};
+
+struct shared {
+	struct batch_source source;
+	/* Set once. */
+	pid_t pid;
+	struct share_place *place;
+	pthread_t thread; /* that follows the host */
+	bool started;
+	int stop_fd, lost_fd; /* for the thread */
+	int poll_fd;	      /* all that a call waits for */
+	int wake_fd;	      /* ... that is said by other threads */
+
+	pthread_mutex_t lock;
+	/* All below: the lock. */
+	struct shared_run run;
+	enum shared_state state;
+	bool closing, ended, woken;
+	uint32_t callers;
+	uint32_t refs; /* the loader, and each slice that is lent */
+	int failed;
+	struct error message;
+	struct share_link link;
+	struct share_view view; /* the last one that came */
+	/* The last one of a run that had begun: one of a host that still waits
+	 * for jobs does not have them all. */
+	struct share_view before;
+	uint64_t views;	    /* how many have come */
+	uint64_t viewed_ns; /* when one was asked for, since the last batch */
+	bool answered;	    /* ... and came */
+	struct shared_host *host; /* of this process, or NULL */
+	struct list areas;
+	struct shared_area *area; /* the current one, or NULL */
+	struct list queue;	  /* wholes with slices to lend */
+	uint64_t expect;	  /* the next shared step to be announced */
+	uint64_t next;		  /* the next own step */
+	uint64_t end;		  /* END: the shared step after the last */
+	uint64_t asked;		  /* WAIT was sent for this shared step + 1 */
+	uint64_t epoch;		  /* of the newest fresh example returned */
+	uint32_t lent;		  /* slices */
+	struct schedule_cursor cursor; /* at `next`, of the own stream */
+	struct schedule_slot *slots;   /* of a batch */
+	struct engine *engine;	       /* SHARED_ALONE */
+	uint64_t alone_from;	       /* ... its first step */
+	uint64_t generation;
+	uint64_t waited_ns; /* in calls that timed out */
+	struct shared_count count;
+};
+
+/* Implement the calls of the loader. */
+int shared_open(
+	struct shared **out, const struct refrain_config *c, struct error *err);
+struct batch_source *shared_source(struct shared *sh);
+const struct settings *shared_settings(const struct shared *sh);
+const struct dataset *shared_dataset(const struct shared *sh);
+uint64_t shared_steps_left(struct shared *sh);
+uint64_t shared_step(struct shared *sh);
+uint64_t shared_epoch_end(struct shared *sh, uint64_t epoch);
+void shared_failure(struct shared *sh, struct refrain_failure *out);
+int shared_save(struct shared *sh, void *buf, size_t size);
+int shared_save_at(struct shared *sh, uint64_t step, void *buf, size_t size);
+int shared_echo_log(struct shared *sh, char *buf, size_t size);
+int shared_memory(struct shared *sh, const void **base, size_t *bytes);
+void shared_stats(struct shared *sh, struct refrain_stats *out);
+
+/* -- shared_link.c: what the host says and is told; with the lock ---------- */
+
+/* Say whether a call would return at once. */
+void shared_wake(struct shared *sh);
+void shared_poll(struct shared *sh, int fd, bool on);
+/* No batch comes any more, for that reason. Returns the error. */
+int shared_fail(struct shared *sh, int error, const char *why);
+/* Set the position of the own stream. */
+int shared_seek(struct shared *sh, uint64_t own_step, struct error *err);
+/* The slices of a shared batch: the last one of the run may have fewer. */
+uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
+/* Read what the host has sent, until a batch is there. False: it is lost. */
+bool shared_receive(struct shared *sh, bool all);
+void shared_lose(struct shared *sh);
+/* Release what the host could not be told. */
+void shared_tell_released(struct shared *sh);
+/* Without references and without the lock. */
+void shared_free(struct shared *sh);
+/* Gives the lock back, too. */
+void shared_unref(struct shared *sh);
+
+/* -- shared_ask.c ---------------------------------------------------------- */
+
+/* The text of a time-out; may ask the host, without the lock meanwhile. */
+int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
+
+/* -- shared_join.c ----------------------------------------------------------
+ */
+
+/* Join the share, and start the thread. */
+int shared_join(struct shared *sh, struct error *err);
+/* End the thread and the calls: 0, or what is left behind. */
+int shared_leave(struct shared *sh);
+
+#endif

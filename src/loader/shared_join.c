@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Joining a share, and going on when its host has ended: a thread waits for
+ * that, also while the trainer is busy. Whoever gets the lock of the share is
+ * the next host, and waits for the other members. The thread reads what is left
+ * of the old host's messages first, so that it knows which step is the next.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "loader/shared_impl.h"
+
+#define RETRY_MS 5
+#define ANSWER_MS 100 /* then it looks whether it is to stop */
+#define LEAVE_NS (900 * NS_PER_MS)
+
+/* -- One attempt ----------------------------------------------------------- */
+
+/* -EAGAIN: somebody else is about to host. */
+static int host_here(struct shared *sh, const struct share_hello *hello,
+	const struct share_view *view, struct error *err)
+{
+	struct share_host_config config = {
+		.place = sh->place,
+		.jobs = hello->jobs,
+		.own = hello->id,
+	};
+	struct shared_host *host;
+	int rc;
+
+	if (sh->host) /* it has ended, but is not stopped yet */
+		return -EAGAIN;
+	if (hello->wish == SHARE_WISH_AGAIN) {
+		config.before = view;
+		config.begun = view->begun;
+		config.generation = sh->generation + 1;
+		if (view->wanted > config.jobs)
+			config.jobs = view->wanted;
+	}
+	rc = shared_host_start(&host, &sh->run, &config, err);
+	if (rc < 0)
+		return rc;
+	LOCK_SCOPE(&sh->lock);
+	sh->host = host;
+	return 0;
+}
+
+static bool is_to_stop(struct shared *sh, int timeout_ms)
+{
+	struct pollfd p = {.fd = sh->stop_fd, .events = POLLIN};
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* The host answers late if it opens its dataset meanwhile. */
+static int say_hello(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, struct share_welcome *welcome,
+	uint64_t until_ns, struct error *err)
+{
+	int rc = share_link_join(link, hello, ANSWER_MS, welcome, err);
+
+	while (rc == -EAGAIN && clock_now_ns() < until_ns && !is_to_stop(sh, 0))
+		rc = share_link_await(link, hello, ANSWER_MS, welcome, err);
+	return rc;
+}
+
+/*
+ * Connect with the host, or be the host: 0, -EAGAIN to try again, -errno for a
+ * refusal. The lock is not held: nobody else changes what is looked at.
+ */
+static int join_once(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, const struct share_view *view,
+	struct share_welcome *welcome, uint64_t until_ns, struct error *err)
+{
+	int rc = share_link_open(link, sh->place, err);
+
+	/* The lock says whether there is a host. */
+	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
+		rc = host_here(sh, hello, view, err);
+		return rc == 0 ? -EAGAIN : rc;
+	}
+	if (rc == -ECONNRESET)
+		return -EAGAIN;
+	if (rc < 0)
+		return rc == -EPERM
+			? rc
+			: error_set(err, rc, "cannot reach share '%s': %m",
+				  hello->name);
+	rc = say_hello(sh, link, hello, welcome, until_ns, err);
+	if (rc == 0)
+		return 0;
+	share_link_close(link);
+	/* It ended meanwhile. */
+	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
+}
+
+static bool may_retry(struct shared *sh, uint64_t until_ns, struct error *err)
+{
+	if (clock_now_ns() < until_ns)
+		return !is_to_stop(sh, RETRY_MS);
+	if (!err->msg[0])
+		(void)error_set(err, -ETIMEDOUT,
+			"share '%s': somebody holds its lock, but does not "
+			"answer",
+			sh->run.hello.name);
+	return false;
+}
+
+static int join_until(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, const struct share_view *view,
+	struct share_welcome *welcome, uint64_t until_ns, struct error *err)
+{
+	int rc;
+
+	while ((rc = join_once(sh, link, hello, view, welcome, until_ns,
+			err)) == -EAGAIN)
+		if (!may_retry(sh, until_ns, err))
+			return -ETIMEDOUT;
+	return rc;
+}
+
+/* With the lock. */
+static void follow_link(struct shared *sh, const struct share_link *link,
+	const struct share_welcome *welcome)
+{
+	sh->link = *link;
+	sh->generation = welcome->generation;
+	sh->expect = welcome->step;
+	sh->asked = 0;
+	sh->state = SHARED_FOLLOWING;
+	shared_poll(sh, link->fd, true);
+	shared_poll(sh, link->pidfd, true);
+	shared_wake(sh);
+}
+
+/* -- When the host has ended ----------------------------------------------- */
+
+/* The same stream, from an engine of its own. */
+static void go_alone(struct shared *sh)
+{
+	struct engine *engine = NULL;
+	struct error err = {""};
+	uint64_t step;
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	/* Announced batches are served first. */
+	step = sh->expect * sh->run.slices;
+	if (step < sh->next)
+		step = sh->next;
+	pthread_mutex_unlock(&sh->lock);
+	rc = shared_run_open(&sh->run, true, step, NULL, &engine, &err);
+	pthread_mutex_lock(&sh->lock);
+	if (rc < 0) {
+		sh->failed = rc;
+		sh->message = err;
+	} else {
+		sh->engine = engine;
+		sh->alone_from = step;
+		sh->state = SHARED_ALONE;
+		shared_poll(sh,
+			engine_source(engine)->fd(engine_source(engine)), true);
+	}
+	shared_wake(sh);
+	pthread_mutex_unlock(&sh->lock);
+}
+
+/* The old host's last messages decide the next step. */
+static bool read_the_rest(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	if (sh->state == SHARED_FOLLOWING) {
+		(void)shared_receive(sh, true);
+		shared_lose(sh);
+	} else {
+		sh->state = SHARED_FOLLOWING;
+		(void)shared_receive(sh, true);
+		sh->state = SHARED_LOST;
+	}
+	share_link_close(&sh->link);
+	if (sh->area) /* it lives on as long as batches of it do */
+		shared_area_unref(sh->area);
+	sh->area = NULL;
+	shared_wake(sh);
+	return !sh->failed && !sh->ended && !sh->closing;
+}
+
+/* A host in this process that has failed by itself. */
+static void stop_own_host(struct shared *sh)
+{
+	struct shared_host *host;
+
+	pthread_mutex_lock(&sh->lock);
+	host = sh->host;
+	sh->host = NULL;
+	pthread_mutex_unlock(&sh->lock);
+	if (host)
+		(void)shared_host_stop(host); /* left behind if it hangs */
+}
+
+static void find_next_host(struct shared *sh)
+{
+	struct share_hello hello = sh->run.hello;
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	struct error err = {""};
+	int rc;
+
+	stop_own_host(sh);
+	hello.wish = SHARE_WISH_AGAIN;
+	hello.step = sh->expect;
+	rc = join_until(
+		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
+	if (rc < 0 && is_to_stop(sh, 0))
+		return;
+	if (rc < 0) {
+		go_alone(sh);
+		return;
+	}
+	LOCK_SCOPE(&sh->lock);
+	follow_link(sh, &link, &welcome);
+}
+
+static bool is_lost(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	return sh->state == SHARED_LOST;
+}
+
+/* Wait for the end of the host, or for less: false if it is to stop. */
+static bool wait_for_loss(struct shared *sh, bool *lost)
+{
+	struct pollfd p[4] = {{.fd = sh->stop_fd, .events = POLLIN},
+		{.fd = sh->lost_fd, .events = POLLIN},
+		{.fd = sh->link.fd, .events = POLLRDHUP},
+		{.fd = sh->link.pidfd, .events = POLLIN}};
+	uint64_t n;
+
+	while (poll(p, 4, -1) < 0)
+		;
+	(void)!read(sh->lost_fd, &n, sizeof(n)); /* perhaps not set */
+	*lost = p[2].revents || p[3].revents || is_lost(sh);
+	return !p[0].revents;
+}
+
+static void *follow_host(void *arg)
+{
+	struct shared *sh = arg;
+	bool lost;
+
+	while (wait_for_loss(sh, &lost))
+		if (lost && read_the_rest(sh))
+			find_next_host(sh);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+/* Threads of a library take no signals. */
+static int start_follower(struct shared *sh, struct error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
+	rc = -pthread_create(&sh->thread, NULL, follow_host, sh);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sh->started = rc == 0;
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+static uint64_t open_until_ns(const struct shared *sh)
+{
+	int32_t ms = sh->run.s.c.open_timeout_ms;
+
+	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
+}
+
+int shared_join(struct shared *sh, struct error *err)
+{
+	const struct share_view none = {0};
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	uint64_t step = sh->run.begin;
+	int rc = join_until(sh, &link, &sh->run.hello, &none, &welcome,
+		open_until_ns(sh), err);
+
+	if (rc == 0 && welcome.step != sh->run.hello.step)
+		step = welcome.step * sh->run.slices;
+	if (rc == 0)
+		rc = shared_seek(sh, step, err);
+	if (rc == 0) {
+		pthread_mutex_lock(&sh->lock);
+		follow_link(sh, &link, &welcome);
+		pthread_mutex_unlock(&sh->lock);
+		rc = start_follower(sh, err);
+	} else {
+		share_link_close(&link);
+	}
+	if (rc < 0 && sh->host)
+		(void)shared_host_stop(sh->host);
+	return rc;
+}
+
+static bool join_thread(struct shared *sh)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)LEAVE_NS;
+	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+	until.tv_nsec %= (long)NS_PER_S;
+	return pthread_timedjoin_np(sh->thread, NULL, &until) == 0;
+}
+
+/* Calls return at once, as it is closing. */
+static void wait_for_callers(struct shared *sh)
+{
+	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
+	uint64_t until_ns = clock_now_ns() + LEAVE_NS;
+
+	pthread_mutex_lock(&sh->lock);
+	while (sh->callers > 0 && clock_now_ns() < until_ns) {
+		pthread_mutex_unlock(&sh->lock);
+		(void)nanosleep(&nap, NULL);
+		pthread_mutex_lock(&sh->lock);
+	}
+	pthread_mutex_unlock(&sh->lock);
+}
+
+int shared_leave(struct shared *sh)
+{
+	uint64_t one = 1;
+
+	(void)!write(sh->stop_fd, &one, sizeof(one)); /* never full */
+	if (sh->started && !join_thread(sh))
+		return 1;
+	sh->started = false;
+	wait_for_callers(sh);
+	return 0;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distributes memory when there is little. These are given up in turn: reading
+ * ahead (reader_next.c), keeping decoded examples (their files are kept
+ * instead), keeping files. If decoding finds no room, data not needed soon is
+ * dropped. If that is not enough, one worker is `alone`: nothing is read or
+ * begun until it has its memory, and all other data that was read is dropped
+ * for it. So the oldest batch completes with any budget that holds one file and
+ * its region at a time. Nothing is dropped for an image that would not fit even
+ * then. Entered with the turn's lock.
+ */
+#include "pool/budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+
+#define SCRATCH_KEPT_MAX ((size_t)4 << 20)
+
+struct desk {
+	struct buffer *scratch; /* a decoded image that is not kept */
+	bool busy;		/* its worker makes a serving */
+	uint64_t charged;	/* for what the worker holds for good */
+};
+
+struct budget {
+	struct budget_config use;
+	/* Set by budget_open(). */
+	const struct mount_help *help;
+	uint64_t share;	      /* memory that was not taken then */
+	uint64_t alone_bytes; /* that, and workers_bytes then */
+	/* The lock. */
+	uint64_t workers_bytes; /* charged for what workers hold */
+	uint32_t working, reading;
+	struct desk *desks;	  /* one a worker */
+	const struct desk *alone; /* may take all memory */
+};
+
+uint64_t budget_share_bytes(const struct budget *budget)
+{
+	return budget->share;
+}
+
+uint32_t budget_ahead(const struct budget *budget)
+{
+	uint64_t file = meter_file_mean(budget->use.meter), n;
+
+	/* No bursts are needed. */
+	if (help_plans(budget->help))
+		return budget->use.s->c.reads_ahead;
+	/* Asked at each turn of a worker. */
+	if (!file || budget->use.s->ahead_least == budget->use.s->ahead_max)
+		return budget->use.s->ahead_max;
+	n = budget->share / 4 / file;
+	if (n < budget->use.s->ahead_least)
+		return budget->use.s->ahead_least;
+	return n < budget->use.s->ahead_max ? (uint32_t)n
+					    : budget->use.s->ahead_max;
+}
+
+/* The memory they may take before other uses give way. */
+static uint64_t ahead_bytes(const struct budget *budget)
+{
+	uint64_t bytes =
+		budget_ahead(budget) * meter_file_mean(budget->use.meter);
+
+	return bytes < budget->share / 4 ? bytes : budget->share / 4;
+}
+
+void budget_count_kept(struct budget *budget, uint64_t cost)
+{
+	struct refrain_stats *stats = meter_stats(budget->use.meter);
+
+	originals_keep(budget->use.pool, cost);
+	if (originals_kept_bytes(budget->use.pool) > stats->pool_bytes_peak)
+		stats->pool_bytes_peak = originals_kept_bytes(budget->use.pool);
+}
+
+/*
+ * Decoded examples may take what encoded ones will not need: all that can be
+ * outstanding or read ahead, less those that are kept decoded. Where a decoded
+ * one is the smaller, as of a small crop, those outstanding are kept so, too.
+ */
+struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
+{
+	uint64_t cost = memory_cost(bytes);
+	uint64_t file = meter_file_mean(budget->use.meter);
+	uint64_t reserve = budget->share / 8 + ahead_bytes(budget);
+	struct buffer *b;
+
+	if (budget->use.outstanding_max > originals_kept(budget->use.pool))
+		reserve += (budget->use.outstanding_max -
+				   originals_kept(budget->use.pool)) *
+			(cost < file ? cost : file);
+	if (originals_kept_bytes(budget->use.pool) + cost + reserve >
+		budget->share)
+		return NULL;
+	b = memory_get(budget->use.memory, bytes);
+	if (!b)
+		return NULL;
+	budget_count_kept(budget, cost);
+	return b;
+}
+
+bool budget_for_encoded(const struct budget *budget)
+{
+	return memory_room(budget->use.memory) >= ahead_bytes(budget);
+}
+
+bool budget_alone(const struct budget *budget, uint64_t bytes)
+{
+	return budget->workers_bytes + bytes <= budget->alone_bytes;
+}
+
+bool budget_is_taken(const struct budget *budget)
+{
+	return budget->alone != NULL;
+}
+
+void budget_begin_read(struct budget *budget)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	budget->reading++;
+}
+
+void budget_end_read(struct budget *budget)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	budget->reading--;
+}
+
+uint32_t budget_reading(const struct budget *budget)
+{
+	return budget->reading;
+}
+
+uint32_t budget_working(const struct budget *budget)
+{
+	return budget->working;
+}
+
+/* -- Desks ----------------------------------------------------------------- */
+
+struct desk *budget_desk(struct budget *budget, uint32_t n)
+{
+	return &budget->desks[n];
+}
+
+uint8_t *desk_scratch(const struct desk *desk)
+{
+	return desk->scratch ? desk->scratch->data : NULL;
+}
+
+void budget_begin_work(struct budget *budget, struct desk *desk)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	budget->working++;
+	desk->busy = true;
+}
+
+void budget_end_work(struct budget *budget, struct desk *desk)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	budget->working--;
+	desk->busy = false;
+}
+
+void budget_charge(
+	struct budget *budget, struct desk *desk, uint64_t held_bytes)
+{
+	if (held_bytes > desk->charged)
+		memory_charge_over(
+			budget->use.memory, held_bytes - desk->charged);
+	else
+		memory_uncharge(budget->use.memory, desk->charged - held_bytes);
+	budget->workers_bytes += held_bytes - desk->charged;
+	desk->charged = held_bytes;
+}
+
+static void clear_desk(struct budget *budget, struct desk *desk)
+{
+	memory_put(budget->use.memory, desk->scratch);
+	desk->scratch = NULL;
+}
+
+/* Else nothing is to be dropped for it. */
+static bool may_fit(const struct budget *budget, const struct need *need)
+{
+	uint64_t bytes = need->extra_bytes + need->held_cost;
+
+	if (need->scratch_bytes)
+		bytes += memory_cost(need->scratch_bytes);
+	return budget_alone(budget, bytes);
+}
+
+static bool try_to_work(
+	struct budget *budget, struct desk *desk, const struct need *need)
+{
+	size_t bytes = need->scratch_bytes;
+
+	if (desk->scratch && desk->scratch->bytes < bytes)
+		clear_desk(budget, desk);
+	if (!memory_charge(budget->use.memory, need->extra_bytes))
+		return false;
+	if (bytes && !desk->scratch)
+		desk->scratch = memory_get(budget->use.memory, bytes);
+	if (!bytes || desk->scratch)
+		return true;
+	memory_uncharge(budget->use.memory, need->extra_bytes);
+	return false;
+}
+
+/* Scratch memory of those who do not work. */
+static bool reclaim_scratch(struct budget *budget)
+{
+	for (uint32_t i = 0; i < budget->use.s->c.threads; i++) {
+		struct desk *desk = &budget->desks[i];
+
+		if (desk->busy || !desk->scratch)
+			continue;
+		clear_desk(budget, desk);
+		return true;
+	}
+	return false;
+}
+
+static int work_alone(
+	struct budget *budget, struct desk *desk, const struct need *need)
+{
+	budget->alone = desk;
+	while (!try_to_work(budget, desk, need)) {
+		if (outcome_closing(budget->use.outcome))
+			return -ECANCELED;
+		if (originals_reclaim(budget->use.pool) ||
+			originals_reclaim_queued(budget->use.pool) ||
+			reclaim_scratch(budget))
+			continue;
+		if (budget->working <= 1 && !budget->reading)
+			return -E2BIG;
+		turn_wait(budget->use.turn, TURN_ALONE);
+	}
+	return 0;
+}
+
+int budget_to_work(
+	struct budget *budget, struct desk *desk, const struct need *need)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	while (!try_to_work(budget, desk, need)) {
+		if (!may_fit(budget, need))
+			return -E2BIG;
+		if (budget->alone && budget->alone != desk)
+			return -EAGAIN;
+		if (!originals_reclaim(budget->use.pool))
+			return work_alone(budget, desk, need);
+	}
+	return 0;
+}
+
+void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	memory_uncharge(budget->use.memory, extra_bytes);
+	if (desk->scratch && desk->scratch->bytes > SCRATCH_KEPT_MAX)
+		clear_desk(budget, desk);
+}
+
+void budget_give_back(struct budget *budget, const struct desk *desk)
+{
+	ASSERT_HELD(&budget->use.turn->lock);
+	if (budget->alone == desk)
+		budget->alone = NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int budget_new(struct budget **out, const struct budget_config *config)
+{
+	struct budget *budget = calloc(1, sizeof(*budget));
+
+	*out = budget;
+	if (!budget)
+		return -ENOMEM;
+	budget->use = *config;
+	budget->desks = calloc(config->s->c.threads, sizeof(*budget->desks));
+	return budget->desks ? 0 : -ENOMEM;
+}
+
+void budget_open(struct budget *budget, const struct mount_help *help)
+{
+	budget->help = help;
+	budget->share = memory_room(budget->use.memory);
+	budget->alone_bytes = budget->share + budget->workers_bytes;
+}
+
+void budget_clear(struct budget *budget)
+{
+	for (uint32_t i = 0; i < budget->use.s->c.threads; i++)
+		clear_desk(budget, &budget->desks[i]);
+}
+
+void budget_free(struct budget *budget)
+{
+	if (budget && budget->desks)
+		budget_clear(budget);
+	if (budget)
+		free(budget->desks);
+	free(budget);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles examples that cannot be read or decoded: counts them, and applies the
+ * policy of the configuration.
+ */
+#ifndef POOL_DAMAGE_H
+#define POOL_DAMAGE_H
+
+#include "dataset/dataset.h"
+#include "meter/meter.h"
+#include "pool/outcome.h"
+#include "pool/originals.h"
+#include "settings/settings.h"
+
+struct damage;
+
+struct damage_config {
+	const struct settings *s;
+	const struct dataset *dataset;
+	const struct turn *turn;
+	struct memory *memory;
+	struct meter *meter;
+	struct steps *steps;
+	struct originals *pool;
+	struct outcome *outcome;
+};
+
+/* -ENOMEM. */
+int damage_new(struct damage **out, const struct damage_config *config);
+void damage_free(struct damage *d); /* NULL is allowed */
+
+/*
+ * The bytes read for the original cannot be used: another example takes its
+ * place, it fails, or the run stops. `stage` and `what` are for the message.
+ * Needs the turn's lock.
+ */
+void damage_fail(struct damage *d, struct original *o, int error,
+	const char *stage, const char *what);
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pool: originals by fresh number, from when an example is first to be read
+ * until its last serving is over. Entered with the turn's lock.
+ *
+ *	        pump              read              taken by a worker
+ *	ABSENT ------> READING --------> ENCODED -------------------> WORKING
+ *	  ^ ^             |                 ^  |                       |  | |
+ *	  | +-------------+ (read again,    |  +--> ABSENT (dropped)   |  | |
+ *	  |   or a substitute)              +--------------------------+  | |
+ *	  |                                   no room to keep it decoded  | |
+ *	  +---- dropped, or a substitute ---------------------------------+ |
+ *	  +---- dropped --- KEPT <-- decoded, or made ----------------------+
+ *	READING, WORKING --> FAILED: by policy, or no substitute is whole
+ *
+ * An original without a planned serving is on one of the lists: to be read
+ *ahead, read ahead, or idle. The latter two are what is dropped for want of
+ *memory: what became idle last is needed last, as is what was read ahead last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "pool/originals.h"
+
+struct originals {
+	struct originals_config use; /* set once; all below: the lock */
+	struct original *table, *free;
+	uint32_t count, free_count;
+	struct original **buckets;
+	uint32_t bucket_mask;
+	struct list urgent, ahead, read_ahead, idle;
+	uint32_t ahead_count; /* originals on `ahead` */
+	uint64_t kept_bytes;  /* charged for `kept` */
+	uint32_t kept_count;
+};
+
+/* -- The table ------------------------------------------------------------- */
+
+static uint32_t bucket_count(uint64_t count)
+{
+	uint32_t n = 16;
+
+	while (n < count && n < (UINT32_C(1) << 30))
+		n *= 2;
+	return n;
+}
+
+uint64_t originals_bytes(uint64_t count)
+{
+	return count * sizeof(struct original) +
+		bucket_count(count) * sizeof(struct original *);
+}
+
+int originals_new(struct originals **out, const struct originals_config *config)
+{
+	struct originals *pool = calloc(1, sizeof(*pool));
+	uint64_t count = config->count;
+	uint32_t buckets = bucket_count(count);
+
+	if (!pool)
+		return -ENOMEM;
+	*out = pool;
+	pool->use = *config;
+	list_init(&pool->urgent);
+	list_init(&pool->ahead);
+	list_init(&pool->read_ahead);
+	list_init(&pool->idle);
+	if (count > UINT32_MAX / 2)
+		return -ENOMEM;
+	pool->table = calloc(count, sizeof(*pool->table));
+	pool->buckets = calloc(buckets, sizeof(struct original *));
+	if (!pool->table || !pool->buckets)
+		return -ENOMEM;
+	pool->count = pool->free_count = (uint32_t)count;
+	pool->bucket_mask = buckets - 1;
+	for (uint64_t i = 0; i < count; i++) {
+		pool->table[i].next = pool->free;
+		pool->free = &pool->table[i];
+	}
+	return 0;
+}
+
+void originals_free(struct originals *pool)
+{
+	for (uint32_t i = 0; pool && pool->table && i < pool->count; i++) {
+		struct original *o = &pool->table[i];
+
+		free(o->why);
+		memory_put(pool->use.memory, o->encoded);
+		memory_put(pool->use.memory, o->kept);
+	}
+	if (pool) {
+		free(pool->table);
+		free(pool->buckets);
+	}
+	free(pool);
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+uint32_t originals_unused(const struct originals *pool)
+{
+	return pool->free_count;
+}
+
+uint32_t originals_ahead(const struct originals *pool)
+{
+	return pool->ahead_count;
+}
+
+static struct original *first_on_list(const struct list *list)
+{
+	return list_empty(list)
+		? NULL
+		: CONTAINER_OF(list->next, struct original, node);
+}
+
+struct original *originals_first_urgent(const struct originals *pool)
+{
+	return first_on_list(&pool->urgent);
+}
+
+struct original *originals_first_ahead(const struct originals *pool)
+{
+	return first_on_list(&pool->ahead);
+}
+
+uint64_t originals_kept_bytes(const struct originals *pool)
+{
+	return pool->kept_bytes;
+}
+
+uint32_t originals_kept(const struct originals *pool)
+{
+	return pool->kept_count;
+}
+
+void originals_keep(struct originals *pool, uint64_t cost)
+{
+	pool->kept_bytes += cost;
+	pool->kept_count++;
+}
+
+void originals_drop(struct originals *pool, uint64_t cost)
+{
+	pool->kept_bytes -= cost;
+	pool->kept_count--;
+}
+
+static struct original **bucket_of(const struct originals *pool, uint64_t fresh)
+{
+	return &pool->buckets[fresh & pool->bucket_mask];
+}
+
+struct original *original_find(const struct originals *pool, uint64_t fresh)
+{
+	struct original *o = *bucket_of(pool, fresh);
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	while (o && o->slot.fresh != fresh)
+		o = o->next;
+	return o;
+}
+
+struct original *original_add(struct originals *pool,
+	const struct schedule_slot *slot, const struct example *example)
+{
+	struct original **bucket = bucket_of(pool, slot->fresh),
+			*o = pool->free;
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	pool->free = o->next;
+	pool->free_count--;
+	*o = (struct original){
+		.next = *bucket,
+		.slot = *slot,
+		.index = slot->index,
+		.example = *example,
+		.label = example->label,
+		.left = slot->servings - slot->echo,
+		.low = slot->echo,
+		.was_read = slot->echo > 0,
+		.was_decoded = slot->echo > 0,
+		.since_ns = meter_now_ns(pool->use.meter),
+	};
+	list_init(&o->node);
+	list_init(&o->waiting);
+	*bucket = o;
+	return o;
+}
+
+void original_serve(struct original *o, const struct schedule_slot *slot)
+{
+	o->slot = *slot;
+	o->left = slot->servings;
+}
+
+void original_drop_kept(struct originals *pool, struct original *o)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	if (!o->kept)
+		return;
+	originals_drop(pool, memory_cost(o->kept_bytes));
+	memory_put(pool->use.memory, o->kept);
+	o->kept = NULL;
+}
+
+bool original_is_file(const struct original *o, uint64_t *index)
+{
+	*index = o->index;
+	return o->example.whole;
+}
+
+void original_drop_encoded(struct originals *pool, struct original *o)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	memory_put(pool->use.memory, o->encoded);
+	o->encoded = NULL;
+}
+
+static void original_free(struct originals *pool, struct original *o)
+{
+	struct original **at = bucket_of(pool, o->slot.fresh);
+
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+	original_list(pool, o, ON_NONE);
+	original_drop_kept(pool, o);
+	original_drop_encoded(pool, o);
+	free(o->why);
+	o->why = NULL;
+	o->next = pool->free;
+	pool->free = o;
+	pool->free_count++;
+}
+
+/* -- States and lists ------------------------------------------------------ */
+
+void original_state(
+	struct originals *pool, struct original *o, enum original_state state)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	o->state = state;
+	o->since_ns = meter_now_ns(pool->use.meter);
+}
+
+static void take_off(struct originals *pool, struct original *o)
+{
+	list_del(&o->node);
+	pool->ahead_count -= o->on == ON_AHEAD;
+}
+
+void original_list(
+	struct originals *pool, struct original *o, enum original_list on)
+{
+	struct list *heads[] = {
+		[ON_NONE] = NULL,
+		[ON_URGENT] = &pool->urgent,
+		[ON_AHEAD] = &pool->ahead,
+		[ON_READY] = &pool->read_ahead,
+		[ON_IDLE] = &pool->idle,
+	};
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	if (o->on == on)
+		return;
+	take_off(pool, o);
+	o->on = on;
+	pool->ahead_count += on == ON_AHEAD;
+	if (on != ON_NONE)
+		list_add_tail(heads[on], &o->node);
+}
+
+/* Move the original to the front of the read queue. */
+void original_read_first(struct originals *pool, struct original *o)
+{
+	struct list *head = o->planned ? &pool->urgent : &pool->ahead;
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	take_off(pool, o);
+	o->on = o->planned ? ON_URGENT : ON_AHEAD;
+	pool->ahead_count += o->on == ON_AHEAD;
+	list_add_tail(head->next, &o->node);
+}
+
+static void queue(struct originals *pool, struct serving *s)
+{
+	s->state = SERVING_QUEUED;
+	s->since_ns = meter_now_ns(pool->use.meter);
+	steps_queue(pool->use.steps, s);
+}
+
+void original_wait(struct original *o, struct serving *s)
+{
+	s->state = SERVING_WAITS;
+	list_add_tail(&o->waiting, &s->node);
+}
+
+void original_plan(
+	struct originals *pool, struct original *o, struct serving *s)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	o->planned++;
+	o->planned_once = true;
+	o->last_step = s->step->number;
+	steps_plan(pool->use.steps);
+	switch (o->state) {
+	case ORIGINAL_ABSENT:
+		original_list(pool, o, ON_URGENT);
+		original_wait(o, s);
+		break;
+	case ORIGINAL_READING:
+	case ORIGINAL_WORKING:
+		original_wait(o, s);
+		break;
+	case ORIGINAL_ENCODED:
+	case ORIGINAL_KEPT:
+	case ORIGINAL_FAILED:
+		original_list(pool, o, ON_NONE);
+		queue(pool, s);
+		break;
+	}
+}
+
+bool original_step_before(const struct original *o, uint64_t *step)
+{
+	*step = o->last_step;
+	return o->planned_once;
+}
+
+bool original_take(
+	struct originals *pool, struct serving *s, enum original_state *state)
+{
+	struct original *o = s->original;
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	*state = o->state;
+	switch (o->state) {
+	case ORIGINAL_ENCODED:
+		original_state(pool, o, ORIGINAL_WORKING);
+		return true;
+	case ORIGINAL_KEPT:
+	case ORIGINAL_FAILED:
+		return true;
+	default:
+		original_wait(o, s);
+		return false;
+	}
+}
+
+void original_wake(struct originals *pool, struct original *o)
+{
+	while (!list_empty(&o->waiting)) {
+		struct serving *s =
+			CONTAINER_OF(o->waiting.next, struct serving, node);
+
+		list_del(&s->node);
+		queue(pool, s);
+	}
+}
+
+void original_served(struct originals *pool, struct serving *s)
+{
+	struct original *o = s->original;
+
+	steps_done(pool->use.steps, s);
+	o->planned--;
+	o->left--;
+	if (o->low == s->echo)
+		o->low++;
+}
+
+void original_settle(struct originals *pool, struct original *o)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	if (o->state == ORIGINAL_WORKING || o->state == ORIGINAL_READING ||
+		o->users)
+		return;
+	if (!o->left) {
+		original_free(pool, o);
+		return;
+	}
+	if (o->state == ORIGINAL_ABSENT) {
+		if (o->planned)
+			original_list(pool, o, ON_URGENT);
+		return;
+	}
+	original_wake(pool, o);
+	if (!o->planned && o->state != ORIGINAL_FAILED)
+		original_list(pool, o, o->planned_once ? ON_IDLE : ON_READY);
+}
+
+/* -- Dropping -------------------------------------------------------------- */
+
+static void drop(struct originals *pool, struct original *o)
+{
+	original_drop_kept(pool, o);
+	original_drop_encoded(pool, o);
+	original_state(pool, o, ORIGINAL_ABSENT);
+}
+
+bool originals_reclaim(struct originals *pool)
+{
+	struct original *o;
+
+	ASSERT_HELD(&pool->use.turn->lock);
+	if (!list_empty(&pool->idle)) {
+		o = CONTAINER_OF(pool->idle.prev, struct original, node);
+		drop(pool, o);
+		original_list(pool, o, ON_NONE);
+		return true;
+	}
+	if (list_empty(&pool->read_ahead))
+		return false;
+	o = CONTAINER_OF(pool->read_ahead.prev, struct original, node);
+	drop(pool, o);
+	original_read_first(pool, o);
+	return true;
+}
+
+/* Servings of the original that are queued wait again. */
+static void unqueue(struct originals *pool, struct original *o)
+{
+	for (uint64_t n = steps_first(pool->use.steps);
+		n < steps_end(pool->use.steps); n++) {
+		struct step *st = steps_at(pool->use.steps, n);
+
+		LIST_FOREACH_SAFE(pos, tmp, &st->ready) {
+			struct serving *s =
+				CONTAINER_OF(pos, struct serving, node);
+
+			if (s->original != o)
+				continue;
+			steps_unqueue(pool->use.steps, s);
+			original_wait(o, s);
+		}
+	}
+}
+
+bool originals_reclaim_queued(struct originals *pool)
+{
+	ASSERT_HELD(&pool->use.turn->lock);
+	for (uint64_t n = steps_end(pool->use.steps);
+		n-- > steps_first(pool->use.steps);) {
+		struct step *st = steps_at(pool->use.steps, n);
+
+		LIST_FOREACH(pos, &st->ready) {
+			struct original *o =
+				CONTAINER_OF(pos, struct serving, node)
+					->original;
+
+			if ((o->state != ORIGINAL_ENCODED &&
+				    o->state != ORIGINAL_KEPT) ||
+				o->users)
+				continue;
+			unqueue(pool, o);
+			drop(pool, o);
+			original_list(pool, o, ON_URGENT);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a run ends: closed by its user, or stopped by a failure for good; and the
+ * messages of what has failed. Every function needs the turn's lock, but for
+ * those that say otherwise.
+ */
+#ifndef POOL_OUTCOME_H
+#define POOL_OUTCOME_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/turn.h"
+
+struct outcome;
+
+/* Without the lock. -ENOMEM. */
+int outcome_new(struct outcome **out, const struct turn *turn);
+void outcome_free(struct outcome *o); /* NULL is allowed */
+
+/* refrain_close() has begun. */
+void outcome_close(struct outcome *o);
+bool outcome_closing(const struct outcome *o);
+/* The same without the lock; sequentially consistent. */
+bool outcome_closing_now(const struct outcome *o);
+
+/* Every call fails from now on, for the reason that the message gives. Returns
+ * the error. */
+int outcome_stop(struct outcome *o, int error);
+/* Returns that error, or 0. */
+int outcome_stopped(const struct outcome *o);
+
+/* For error_set(): why the last call failed; what was damaged last. */
+struct error *outcome_message(struct outcome *o);
+struct error *outcome_damage(struct outcome *o);
+/* Returns the message of the last call or, without one, of the last damage. */
+const struct error *outcome_why(const struct outcome *o);
+
+/* The last failure. `error` 0: there was none. */
+void outcome_fail(struct outcome *o, const struct refrain_failure *failure);
+/* A call begins: it has not failed, unless the run has stopped. */
+void outcome_begin_call(struct outcome *o);
+const struct refrain_failure *outcome_failure(const struct outcome *o);
+
+#endif

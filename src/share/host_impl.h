@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the host. Everything belongs to its thread, but for
+ * what is said to be set once or has the lock.
+ */
+#ifndef SHARE_HOST_IMPL_H
+#define SHARE_HOST_IMPL_H
+
+#include <pthread.h>
+
+#include "share/place_impl.h"
+#include "share/wire_impl.h"
+
+#define NO_STEP UINT64_MAX
+
+/* A connection. It is a member once it has joined. */
+struct host_member {
+	int fd; /* -1: free */
+	int pidfd;
+	pid_t pid;
+	uint64_t born;
+	bool joined;
+	uint64_t id;
+	char label[SHARE_LABEL_MAX];
+	uint32_t batch;	  /* its own */
+	uint64_t next;	  /* the step that is announced to it next */
+	uint32_t changes; /* that it was told */
+	bool segment_sent, end_sent, view_due;
+	bool armed;	     /* told when its socket has room */
+	uint64_t waiting_ns; /* since when it has no batch; 0: it has */
+};
+
+/* A job of the host before, which may come back. */
+struct expected {
+	uint64_t id;
+	int pidfd; /* -1: it is not waited for */
+	pid_t pid;
+};
+
+/* A batch of the source. */
+struct host_slot {
+	struct lent_batch *lent; /* NULL: free */
+	uint64_t refs;		 /* members that have not released it */
+	struct share_batch announced;
+};
+
+struct share_host {
+	/* Set once. */
+	struct share_place *place;
+	struct share_host_config config;
+	pthread_t thread;
+	int listen_fd, epoll_fd, stop_fd, done_fd;
+	uint64_t started_ns;
+
+	struct host_member members[SHARE_MEMBERS_MAX];
+	struct expected expected[SHARE_MEMBERS_MAX];
+	uint32_t expected_n;
+	uint32_t joined; /* members now */
+	bool had_members, own_joined;
+	bool begun;	   /* the stream has */
+	bool accept_due;   /* somebody connects */
+	bool tell_due;	   /* others may have waited for one that has left */
+	bool over;	   /* no more batches: the end, or `failure` */
+	bool stream_armed; /* told when the source is ready */
+	struct share_stream stream;
+	struct host_slot *slots; /* of the stream */
+	uint32_t held;		 /* slots that are not free */
+	uint64_t first;		 /* the step it began with */
+	uint64_t end;		 /* the step after the last one it has */
+	uint32_t changes;	 /* of the echo factor, so far */
+	uint64_t malformed;
+	int failure;
+	struct error why; /* of the failure */
+	int closed;	  /* what closing the source returned */
+
+	pthread_mutex_t lock;
+	int ended;	   /* lock: the failure, for other threads */
+	struct error said; /* lock */
+};
+
+/* The kinds of events. */
+enum host_event {
+	EVENT_STOP,
+	EVENT_LISTEN,
+	EVENT_STREAM,
+	EVENT_SOCKET,  /* + member */
+	EVENT_PROCESS, /* + member */
+	EVENT_EXPECTED /* + expected */
+};
+
+/* -1: not watched any more, with `fd` still open. */
+int host_watch(struct share_host *h, int op, int fd, uint32_t events,
+	enum host_event what, uint32_t number);
+
+/* -- host.c -- */
+
+/* Drop what the member holds of steps below `below`, or NO_STEP: all. */
+void host_drop(struct share_host *h, uint32_t member, uint64_t below);
+/* The slot that has the step, or NULL. */
+struct host_slot *host_slot_of(struct share_host *h, uint64_t step);
+/* The step from which on all are in slots; `end` if there is none. */
+uint64_t host_oldest(struct share_host *h);
+/* The run has failed. */
+void host_fail(struct share_host *h, int error, const struct error *why);
+
+/* -- host_members.c -- */
+
+void host_accept(struct share_host *h);
+/* Read what it sent. */
+void host_member_read(struct share_host *h, uint32_t n);
+/* Tell it what it does not know yet. */
+void host_member_flush(struct share_host *h, uint32_t n);
+/* The same for each. */
+void host_tell_all(struct share_host *h);
+void host_member_leave(struct share_host *h, uint32_t n);
+void host_tell_view(struct share_host *h);
+/* Jobs of the host before that are to come back. */
+uint32_t host_missing(const struct share_host *h);
+void expected_drop(struct share_host *h, uint32_t n);
+
+#endif

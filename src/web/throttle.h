@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The number of requests at a server that says at times that it is busy. No
+ * thread, no lock: the caller's.
+ */
+#ifndef WEB_THROTTLE_H
+#define WEB_THROTTLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct throttle {
+	unsigned most, depth; /* requests at a time: the limit, and now */
+	/* Answers since the depth last fell: good ones, and refusals. */
+	unsigned answers, refusals;
+	unsigned credit; /* good answers since the depth last grew */
+	uint64_t cut_ns; /* when it last fell */
+};
+
+void throttle_init(struct throttle *t, unsigned most);
+
+/*
+ * The server refused a request because it is busy. The depth falls at most
+ * once in round_ns, the time of a request. True: it fell.
+ */
+bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns);
+
+/* The server answered a request: the depth may recover. */
+void throttle_answered(struct throttle *t);
+
+#endif

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The commands of a mount with --analysis: a mask hides a share of what is
+# cached and admits nothing, tiny images take the place of JPEGs, every read
+# reaches the daemon and is counted. An ordinary mount refuses them.
+set -eu
+name=analysis
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse python3
+
+"$refrain" make-dataset --classes 2 --images 60 --size 96x72 "$src" >/dev/null
+printf 'not an image' >"$src/text"
+start_mount "$src" "$mnt" --cache "$work/tier:64M" --analysis
+scan_through
+"$refrain" warm "$mnt" >/dev/null
+
+python3 - "$mnt" "$src" "$patience" <<'PY' || fail "see above"
+import json, os, socket, sys, time
+
+mnt, src, patience = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(os.getxattr(mnt, "user.refrain.control").decode())
+lines = sock.makefile("rw")
+
+
+def tell(cmd, **more):
+    lines.write(json.dumps({"cmd": cmd, **more}) + "\n")
+    lines.flush()
+    return json.loads(lines.readline())
+
+
+def asked(cmd, **more):
+    reply = tell(cmd, **more)
+    assert reply["ok"], reply
+    return reply
+
+
+def status(name):
+    return asked("status")["status"][name]
+
+
+names = [os.path.relpath(os.path.join(d, f), src)
+         for d, _, files in os.walk(src) for f in files]
+size = sum(os.path.getsize(os.path.join(src, n)) for n in names)
+
+
+def read(top, n):
+    with open(os.path.join(top, n), "rb") as f:
+        return f.read()
+
+
+def epoch(same=True):
+    """The rates of one epoch; the kernel has no page left at its end."""
+    before, dropped = asked("rates"), status("pages_dropped")
+    for n in names:
+        got, want = read(mnt, n), read(src, n)
+        assert len(got) == len(want), n
+        assert not same or got == want, n
+    until = time.monotonic() + 20 * patience
+    while status("pages_dropped") < dropped + size:
+        assert time.monotonic() < until, "pages stay"
+        time.sleep(0.01)
+    after = asked("rates")
+    return {k: after[k] - before[k] for k in after if k != "ok"}
+
+
+count = len(names)
+entries = status("entries")
+assert entries == count, entries
+for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
+    asked("mask", x=x)
+    r = epoch()
+    assert r["first_reads"] == count and r["bytes"] == size, r
+    assert least <= r["hits"] <= most, (x, r)
+    assert r["hits"] + r["misses"] == count, r
+    assert (r["starved_us"] > 0) == (x < 1), r
+    assert r["parked_us"] >= r["starved_us"], r
+assert status("entries") == entries and status("passed_through") > 0
+
+asked("mask", x=1)
+asked("content", content="tiny")
+r = epoch(same=False)
+assert r["hits"] == count and r["misses"] == 0, r
+# Pages of the same names, which hold what was answered last.
+images = [read(mnt, n) for n in names if n != "text"]
+assert {i[:305] for i in images} == {images[0][:305]}
+assert images[0][303:305] == b"\xff\xd9" and not any(images[0][305:])
+assert read(mnt, "text") == b"not an image"
+asked("content", content="real")
+for cmd, more in (("mask", {"x": 2}), ("mask", {}), ("content", {}),
+                  ("keys", {"paths": []}), ("plan", {})):
+    assert not tell(cmd, **more)["ok"], cmd
+PY
+stop_mount
+
+# An ordinary mount has no such commands.
+start_mount "$src" "$mnt" --cache "$work/tier:64M"
+python3 - "$mnt" <<'PY' || fail "see above"
+import json, os, socket, sys
+
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(os.getxattr(sys.argv[1], "user.refrain.control").decode())
+lines = sock.makefile("rw")
+for cmd in '{"cmd":"mask","x":0}', '{"cmd":"content","content":"tiny"}', \
+        '{"cmd":"rates"}':
+    lines.write(cmd + "\n")
+    lines.flush()
+    reply = json.loads(lines.readline())
+    assert not reply["ok"] and "--analysis" in reply["error"], reply
+PY
+stop_mount
+echo PASS

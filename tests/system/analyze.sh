@@ -1,0 +1,140 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# refrain analyze: a loader behind a slow source is analysed, its saved profile
+# gives the same report again; commands that cannot be analysed are named; an
+# interrupt leaves nothing behind.
+set -eu
+name=analyze
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse python3 timeout
+XDG_CACHE_HOME=$work/xdg
+TMPDIR=$work/tmp
+export XDG_CACHE_HOME TMPDIR
+mkdir "$TMPDIR" "$work/fast"
+
+"$refrain" make-dataset --classes 2 --images 200 --size 128x96 "$src" >/dev/null
+
+timeout $((60 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
+	<<'PY' || fail "see above"
+import json, os, signal, subprocess, sys, time, xml.dom.minidom
+
+refrain, src, work, patience = *sys.argv[1:4], int(sys.argv[4])
+profile = work + "/profile.json"
+
+
+def analyze(*words):
+    return subprocess.Popen(
+        [refrain, "analyze", "--cache", work + "/fast", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(p):
+    out, err = p.communicate(timeout=50 * patience)
+    return p.returncode, out, err
+
+
+def loader(top):
+    return [refrain, "load", top, "--batch", "8", "--echo", "1", "--epochs",
+            "1000000", "--threads", "2", "--size", "32", "--step-ms", "10",
+            "--no-hash"]
+
+
+size = sum(os.path.getsize(os.path.join(d, f))
+           for d, _, files in os.walk(src) for f in files)
+rate = size  # bytes a second: an epoch takes a second
+
+# The mount covers the source. Alone, as the namespace of the command would hold
+# a copy of every other mount.
+covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
+status, out, err = end(analyze(src, "--", "sh", "-c", covered))
+assert status == 1 and "failed with status 3" in err, err
+
+main = analyze("--seconds", "1", "--fault", f"rate={rate}", "--profile",
+               profile, src, "--", *loader("{}"))
+refused = [
+    (analyze(src, "--", "true", "{}"), "ended while"),
+    (analyze(src, "--", work + "/none", "{}"), "cannot run"),
+    (analyze("--start", "1", src, "--", "sh", "-c", "exec sleep 60", "{}"),
+     "read nothing"),
+    (analyze("synthetic:files=4,size=64K", "--", "cat", "x"), "write {}"),
+    (analyze("--from", src + "/none"), "cannot read"),
+]
+stopped = analyze(src, "--", *loader("{}"))
+fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}")
+for p, why in refused:
+    status, out, err = end(p)
+    assert status == 1 and why in err and not out, (why, status, err)
+    assert sum(s.startswith("refrain: analyze:")
+               for s in err.splitlines()) == 1, err
+
+
+def children(p):
+    with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+        return f.read().split()
+
+
+def reads():
+    """The loader of the interrupted analysis, once it has begun."""
+    for pid in children(stopped):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read().split(b"\0")[1:2] == [b"load"]:
+                    return int(pid)
+        except OSError:
+            pass
+    return 0
+
+
+until = time.monotonic() + 20 * patience
+while not (pid := reads()):
+    assert time.monotonic() < until and stopped.poll() is None
+    time.sleep(0.01)
+stopped.send_signal(signal.SIGINT)
+status, out, err = end(stopped)
+assert status == 1 and "interrupted" in err and not out, err
+assert not os.path.exists(f"/proc/{pid}"), "the command goes on"
+
+assert children(fetching)  # the daemon, at least
+fetching.send_signal(signal.SIGINT)
+status, out, err = end(fetching)
+assert status == 1 and "interrupted" in err and not out, err
+
+status, text, err = end(main)
+assert status == 0, err
+print(text)
+assert len(text.splitlines()) <= 40
+with open(profile) as f:
+    saved = f.read()
+p = json.loads(saved)
+assert sum(p["shares"].values()) - 100 < 1e-6, p["shares"]
+assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
+# The source gives 200 samples a second, the trainer takes 800.
+assert 150 < p["R0"]["value"] < 230, p["R0"]
+assert 1.5 * p["R0"]["value"] < p["R1"]["value"] < 900, p["R1"]
+assert p["G"]["bound"] and 0.3 < p["enough_share"] < 1, p
+misses = {q["x"]: q["miss"] for q in p["points"]}
+assert misses[0] == 1 and misses[1] == 0 and len(misses) == 5, misses
+again = end(analyze("--from", profile))
+assert again == (0, text, ""), again
+again = end(analyze("--from", profile, "--json"))
+assert again == (0, saved + "\n", ""), again
+half = json.loads(end(analyze("--from", profile, "--json", "--cached",
+                              "50%"))[1])
+assert half["cache"] == 0.5
+assert half["shares"]["fetch_pct"] < p["shares"]["fetch_pct"], half
+
+again = end(analyze("--from", profile, "--html", work + "/page.html"))
+assert again == (0, text, ""), again
+with open(work + "/page.html") as f:
+    page = f.read()
+xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
+assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 2
+assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
+
+left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
+assert not left, left
+PY
+[ -z "$(mounts_below "$work")" ] || fail "mounts are left"
+echo PASS

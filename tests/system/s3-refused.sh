@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# A wrong bucket, region, key, prefix, host or server: the start fails in one
+# line, within 5 seconds, and the line says what to do.
+set -u
+name=s3-refused
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
+. "$(dirname "$0")/far-lib.sh"
+requires fuse curl
+[ -x tests/system/far ] || skip 'built without http and s3'
+
+# refused WANTED SOURCE OPTION ...: $alone goes before the command.
+alone=
+place=$work
+refused() {
+	want=$1
+	shift
+	begin=$(date +%s)
+	# shellcheck disable=SC2086 # words
+	$alone "$refrain" mount "$@" "$place/mnt" --cache "$place/tier:10M" \
+		>"$place/said" 2>&1 && fail "mounted: $*"
+	took=$(($(date +%s) - begin))
+	expect "lines of $*" "$(wc -l <"$place/said")" 1
+	grep -qE "$want" "$place/said" ||
+		fail "$* says: $(cat "$place/said"); not $want"
+	# 5 seconds, and what a busy machine adds.
+	[ $took -le $((9 * patience)) ] || fail "$* takes $took s"
+	[ ! -e "$place/tier" ] || fail "$* leaves a tier"
+}
+
+# One that takes a while has a place of its own, beside the others.
+mkdir "$work/2" "$work/2/mnt"
+far_start files=10 size=1000 dirs=2
+at="--endpoint-url $far"
+(
+	place=$work/2
+	refused 'does not answer in time' s3://many \
+		--endpoint-url "https://${far#*//}"
+) &
+waits=$!
+# shellcheck disable=SC2086 # words
+{
+	refused 'NoSuchBucket: .*check its name' s3://none $at
+	refused 'no keys below this prefix; check it' s3://many/none $at
+	refused '3 to 63 characters; write s3://' s3://ab $at
+	AWS_SECRET_ACCESS_KEY=wrong \
+		refused 'secret key does not belong.*check the cred' \
+		s3://many $at
+	AWS_ACCESS_KEY_ID=nobody \
+		refused 'access key is unknown.*check the cred' s3://many $at
+	far_set no_list=1
+	refused 'AccessDenied: .*--profile.*--manifest' s3://many $at
+	far_set no_list=0 move=1
+	start_mount s3://many "$work/mnt" $at --cache "$work/tier:10M" \
+		--region wrong-1
+	scan_through # the server names the right one
+	stop_mount
+	rm -rf "$work/tier"
+	far_set move=0 never=1
+	refused 'does not answer|no answer within 5 s' s3://many $at
+	far_set never=0 truncate_xml=1
+	refused 'list that cannot be understood; check' s3://many $at
+	far_set truncate_xml=0
+}
+refused 'cannot connect.*check the host and the port' s3://many \
+	--endpoint-url http://127.0.0.1:1
+refused 'http\(s\)://HOST' s3://many --endpoint-url 127.0.0.1:1
+refused "no profile|has no credentials|profile 'none'" s3://many \
+	--endpoint-url "$far" --profile none
+if unshare -n true 2>/dev/null; then
+	# Nobody can be asked for an address there.
+	alone='unshare -n'
+	refused 'has no address; check the name' https://no.such.host/x/
+fi
+wait $waits || exit 1

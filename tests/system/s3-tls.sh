@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# s3:// without an endpoint, as against AWS: a proxy stands between, and takes
+# every CONNECT to nginx, which ends TLS in the stand-in's name. A bucket with
+# dots is addressed by path, as no certificate is valid for its host; another
+# one by its host. The proxy's password goes to the proxy and nowhere else.
+set -u
+name=s3-tls
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
+. "$(dirname "$0")/far-lib.sh"
+PATH=$PATH:/usr/sbin
+requires fuse curl nginx openssl python3
+[ -x tests/system/far ] || skip 'built without http and s3'
+here=$(dirname "$0")
+
+far_start files=10 size=1000
+far_put my.dotted.bucket/a/b inside
+aws=s3.eu-west-1.amazonaws.com
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
+	-out "$work/cert" -days 2 -subj /CN=s3 \
+	-addext "subjectAltName=DNS:$aws,DNS:*.$aws" \
+	2>/dev/null || skip 'cannot make a certificate'
+tls=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+cat >"$work/nginx.conf" <<END
+daemon off;
+user root;
+error_log $work/nginx.err;
+pid $work/nginx.pid;
+events {}
+http {
+	access_log $work/access;
+	server {
+		listen 127.0.0.1:$tls ssl;
+		ssl_certificate $work/cert;
+		ssl_certificate_key $work/key;
+		location / {
+			proxy_pass $far;
+			proxy_set_header Host \$http_host;
+		}
+	}
+}
+END
+nginx -c "$work/nginx.conf" -e "$work/nginx.err" -p "$work" &
+ends_with_test $!
+mkfifo "$work/proxy.in"
+python3 "$here/connect_proxy.py" "$tls" "$work/proxy.log" <"$work/proxy.in" \
+	>"$work/proxy.out" &
+ends_with_test $!
+exec 8>"$work/proxy.in"
+wait_for 10 test -s "$work/proxy.out" || fail 'no proxy'
+wait_for 10 curl -sk -o /dev/null "https://127.0.0.1:$tls/" || fail nginx
+unset AWS_ENDPOINT_URL
+https_proxy="http://joe:hunter2@127.0.0.1:$(cat "$work/proxy.out")"
+AWS_CA_BUNDLE=$work/cert
+export https_proxy AWS_CA_BUNDLE
+
+start_mount s3://my.dotted.bucket/a "$work/mnt" --cache "$work/tier:10M" \
+	--region eu-west-1 --log-level info
+scan_through
+expect 'a bucket with dots' "$(cat "$mnt/b")" inside
+expect 'errors' "$(status_field origin_errors)" 0
+"$refrain" status --json >"$work/status" "$mnt"
+tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/cmdline"
+stop_mount
+login="Proxy-Authorization: Basic $(printf joe:hunter2 | base64)"
+sort -u "$work/proxy.log" >"$work/asked"
+expect 'asked of the proxy' "$(cat "$work/asked")" \
+	"CONNECT $aws:443 $login"
+! grep -rEaq 'hunter2|Secret/|Basic' "$work/tier" "$work/status" \
+	"$work/cmdline" "$daemon_err" "$work/access" ||
+	fail 'a secret is told'
+
+# One without dots is a host. The stand-in has no buckets of that kind.
+"$refrain" mount s3://many "$work/mnt" --cache "$work/other:10M" \
+	--region eu-west-1 >"$work/said" 2>&1 && fail 'no such host is served'
+grep -q "^CONNECT many.$aws:443 " "$work/proxy.log" ||
+	fail "asked: $(cat "$work/proxy.log")"
+# The certificate is verified through the proxy, too.
+AWS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt "$refrain" mount \
+	s3://my.dotted.bucket/a "$work/mnt" --cache "$work/other:10M" \
+	--region eu-west-1 >"$work/said" 2>&1 && fail 'a wrong authority mounts'
+grep -q 'certificate' "$work/said" || fail "says: $(cat "$work/said")"
+! grep -q 'hunter2' "$work/said" || fail 'a message tells the password'

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Segments of an analysis: what is skipped, measured, and when they end. */
+#include <stdint.h>
+
+#include "analyze/segment_impl.h"
+#include "suite.h"
+
+/* Samples a second at a time of the segment. */
+typedef double rate_fn(double at_s);
+
+static uint64_t state;
+
+static double noise(void)
+{
+	state = state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+	return (double)(state >> 11) / 9007199254740992.0 - 0.5;
+}
+
+static double even(double at_s)
+{
+	(void)at_s;
+	return 1000;
+}
+
+static double late(double at_s)
+{
+	return at_s < 5 ? 0 : 1000;
+}
+
+static double noisy(double at_s)
+{
+	(void)at_s;
+	return 1000 * (1 + noise());
+}
+
+/* The length of a segment of at most 20 s, looked at each 25 ms. */
+static double run_through(struct segment *s, rate_fn *rate)
+{
+	struct counts n = {.time_s = 100};
+
+	state = 3;
+	segment_begin(s, &n, 20);
+	do {
+		double at_s = n.time_s - 100;
+
+		ck_assert_double_lt(at_s, 21);
+		n.time_s += 0.025;
+		n.samples += 0.025 * rate(at_s);
+		n.misses += 1;
+		n.hits += 3;
+		n.idle_s += 0.005;
+	} while (!segment_add(s, &n));
+	return n.time_s - 100;
+}
+
+START_TEST(test_a_segment_of_an_even_rate_ends_early)
+{
+	struct segment s;
+	double took_s = run_through(&s, even);
+
+	ck_assert_double_gt(took_s, 3);
+	ck_assert_double_lt(took_s, 15);
+	ck_assert_double_eq_tol(segment_rate(&s).value, 1000, 1e-6);
+	ck_assert_double_lt(segment_rate(&s).ci, 1);
+	ck_assert_double_eq_tol(segment_miss(&s), 0.25, 1e-9);
+	ck_assert_double_eq_tol(segment_gaps(&s), 0.2, 1e-6);
+}
+END_TEST
+
+START_TEST(test_a_slow_beginning_is_skipped)
+{
+	struct segment s;
+
+	(void)run_through(&s, late);
+	ck_assert_double_eq_tol(segment_rate(&s).value, 1000, 1e-6);
+}
+END_TEST
+
+START_TEST(test_noise_shows_in_the_interval)
+{
+	struct segment s;
+	double took_s = run_through(&s, noisy);
+	struct profile_rate r = segment_rate(&s);
+
+	ck_assert_double_le(took_s, 20.6);
+	ck_assert_double_gt(r.ci, 1);
+	ck_assert_double_eq_tol(r.value, 1000, 2 * r.ci);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("segment");
+	TCase *t = case_of(s, "segment");
+
+	tcase_add_test(t, test_a_segment_of_an_even_rate_ends_early);
+	tcase_add_test(t, test_a_slow_beginning_is_skipped);
+	tcase_add_test(t, test_noise_shows_in_the_interval);
+	return run_suite(s);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain analyze: mounts the source for an analysis, has a command measured
+ * over it, and prints where the time of an epoch goes; or prints that of a
+ * profile that was saved.
+ */
+#include "analyze/analyze.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "cache/cache.h"
+#include "command.h"
+#include "daemon/daemon.h"
+#include "store/store.h"
+
+struct analyze_args {
+	struct mount_options options;
+	struct analyze_config run;
+	const char *cache, *profile_out, *html, *from, *at;
+	unsigned samples;
+	bool json;
+};
+
+#define FIELD(f) offsetof(struct analyze_args, f)
+#define MOUNT_FIELD(f) offsetof(struct analyze_args, options.f)
+
+static const struct option_def analyze_table[] = {
+	{
+		.name = "json",
+		.help = "Print the profile as one JSON object.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(json),
+	},
+	{
+		.name = "profile",
+		.arg = "FILE",
+		.help = "Save the profile in FILE.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(profile_out),
+	},
+	{
+		.name = "html",
+		.arg = "FILE",
+		.help = "Write the report as a page with plots to FILE.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(html),
+	},
+	{
+		.name = "from",
+		.arg = "FILE",
+		.help = "Report on the profile saved in FILE; measure nothing.",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(from),
+	},
+	{
+		.name = "cached",
+		.arg = "SIZE",
+		.help = "Size of the cache to report on, in bytes or N% of the "
+			"dataset (default: 0%, no cache).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(at),
+	},
+	{
+		.name = "cache",
+		.arg = "DIR",
+		.help = "Directory for a temporary copy of the dataset, "
+			"which must fit there (default: /dev/shm, of which "
+			"half is used).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(cache),
+	},
+	{
+		.name = "seconds",
+		.arg = "N",
+		.help = "Measure each setting for at most N seconds (default: "
+			"20).",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(run.seconds),
+	},
+	{
+		.name = "start",
+		.arg = "SECONDS",
+		.help = "Give up if COMMAND has read nothing after SECONDS "
+			"(default: 120).",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(run.start_s),
+	},
+	{
+		.name = "samples",
+		.arg = "N",
+		.help = "Number of samples in the dataset, if a file holds "
+			"several (default: the number of files).",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(samples),
+	},
+	{
+		.name = "no-tiny",
+		.help = "Do not replace images by tiny ones at the end, which "
+			"measures the trainer without preparation.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(run.no_tiny),
+	},
+	{
+		.name = "fault",
+		.arg = "SPEC",
+		.help = "Make the source slow or faulty, for tests and drills; "
+			"see refrain-fault(1).",
+		.kind = OPTION_TEXT,
+		.offset = MOUNT_FIELD(fault),
+	},
+	{.name = NULL},
+};
+
+const struct option_usage analyze_usage = {
+	.name = "analyze",
+	.operands = "[SOURCE -- COMMAND ...]",
+	.summary = "Run COMMAND, a trainer that reads SOURCE, for a few "
+		   "minutes and report where the time of an epoch goes and "
+		   "what would shorten it.",
+	.options = analyze_table,
+	.max_operands = OPTION_OPERANDS_ANY,
+};
+
+static volatile sig_atomic_t analyze_signal;
+
+static void on_analyze_signal(int number)
+{
+	analyze_signal = number;
+}
+
+/* -- The mount ------------------------------------------------------------- */
+
+/* Directories of one analysis. */
+struct place {
+	char mountpoint[PATH_MAX], cache[PATH_MAX], tier[PATH_MAX + 8];
+	bool mounted;
+};
+
+static int make_place(
+	struct place *at, const struct analyze_args *args, struct error *err)
+{
+	const char *top = args->cache ? args->cache : "/dev/shm";
+	const char *tmp = getenv("TMPDIR");
+
+	if (!tmp || !*tmp)
+		tmp = "/tmp";
+	(void)snprintf(at->mountpoint, sizeof(at->mountpoint),
+		"%s/refrain-analyze.XXXXXX", tmp);
+	(void)snprintf(
+		at->cache, sizeof(at->cache), "%s/refrain-analyze.XXXXXX", top);
+	if (!mkdtemp(at->mountpoint)) {
+		at->mountpoint[0] = at->cache[0] = '\0';
+		return error_set(err, -errno,
+			"cannot make a directory in '%s': %m", tmp);
+	}
+	if (!mkdtemp(at->cache)) {
+		at->cache[0] = '\0';
+		return error_set(err, -errno,
+			"cannot make a directory in '%s': %m", top);
+	}
+	(void)snprintf(at->tier, sizeof(at->tier), "%s/tier", at->cache);
+	return 0;
+}
+
+static int start_mount(
+	struct place *at, struct analyze_args *args, struct error *err)
+{
+	struct mount_options *o = &args->options;
+	int rc;
+
+	o->mountpoint = at->mountpoint;
+	/* Memory is for the trainer, too. */
+	o->tiers[0] =
+		(struct tier_config){at->tier, args->cache ? "90%" : "50%"};
+	o->ntiers = 1;
+	o->analysis = true;
+	(void)fflush(NULL); /* the daemon is a fork of this process */
+	rc = daemon_run(o, err);
+	at->mounted = rc == 0;
+	return rc;
+}
+
+/* Everything that was made goes, also after a failure or a signal. */
+static int remove_place(struct place *at)
+{
+	char *umount[] = {(char[]){"umount"}, at->mountpoint, NULL};
+	uint64_t removed;
+	struct error err;
+	int status = EXIT_OK;
+
+	if (at->mounted)
+		status = cmd_umount(2, umount);
+	if (at->mounted && status == EXIT_OK &&
+		store_clear_dir(at->tier, &removed, &err) < 0)
+		status = command_fail("analyze", &err);
+	/* They are empty, or the failure was reported. */
+	if (at->tier[0])
+		(void)rmdir(at->tier);
+	if (at->cache[0])
+		(void)rmdir(at->cache);
+	if (at->mountpoint[0])
+		(void)rmdir(at->mountpoint);
+	return status;
+}
+
+/* -- The command ----------------------------------------------------------- */
+
+/* Replace {} in each word. True if there was one; the words are then ours. */
+static bool replace_braces(char **words, const char *path, bool *failed)
+{
+	bool found = false;
+
+	for (size_t i = 0; words[i]; i++)
+		for (char *at; (at = strstr(words[i], "{}")) != NULL;) {
+			char *word = NULL;
+
+			if (asprintf(&word, "%.*s%s%s", (int)(at - words[i]),
+				    words[i], path, at + 2) < 0) {
+				*failed = true;
+				return found;
+			}
+			words[i] = word; /* until the process ends */
+			found = true;
+		}
+	return found;
+}
+
+static int set_command(struct analyze_args *args, const struct place *at,
+	char **words, char source[PATH_MAX], struct error *err)
+{
+	bool failed = false;
+
+	args->run.command = words;
+	args->run.mountpoint = at->mountpoint;
+	args->run.stop = &analyze_signal;
+	if (replace_braces(words, at->mountpoint, &failed) && !failed)
+		return 0;
+	if (failed)
+		return error_set(err, -ENOMEM, "%m");
+	if (!realpath(args->options.source, source))
+		return error_set(err, -EINVAL,
+			"'%s' is not a directory here; write {} in COMMAND "
+			"where it has the path of the dataset",
+			args->options.source);
+	args->run.source = source;
+	return 0;
+}
+
+/* The command as typed. */
+static void note_command(struct profile *p, char **words)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; words[i] && at < sizeof(p->command) - 1; i++) {
+		(void)snprintf(p->command + at, sizeof(p->command) - at, "%s%s",
+			i ? " " : "", words[i]);
+		at = strlen(p->command);
+	}
+}
+
+static void catch_analyze_signals(void)
+{
+	struct sigaction act = {.sa_handler = on_analyze_signal};
+
+	(void)sigemptyset(&act.sa_mask);
+	(void)sigaction(SIGINT, &act, NULL); /* cannot fail */
+	(void)sigaction(SIGTERM, &act, NULL);
+	(void)sigaction(SIGHUP, &act, NULL);
+}
+
+static int measure_command(struct analyze_args *args, char **words,
+	struct profile *p, struct error *err)
+{
+	struct place at = {.mounted = false};
+	char source[PATH_MAX];
+	int rc;
+
+	/* A signal must not end us once there is something to remove. The
+	 * daemon takes its signals in another way. */
+	catch_analyze_signals();
+	note_command(p, words);
+	rc = make_place(&at, args, err);
+	if (rc == 0)
+		rc = set_command(args, &at, words, source, err);
+	if (rc == 0)
+		rc = start_mount(&at, args, err);
+	if (rc == 0)
+		rc = analyze_run(&args->run, p, err);
+	if (remove_place(&at) != EXIT_OK && rc == 0)
+		rc = error_set(err, -EBUSY,
+			"'%s' and '%s' could not be removed", at.mountpoint,
+			at.cache);
+	return rc;
+}
+
+/* -- The profile ----------------------------------------------------------- */
+
+static int load_profile(const char *path, struct profile *p, struct error *err)
+{
+	json_error_t why;
+	json_t *json = json_load_file(path, 0, &why);
+	int rc;
+
+	if (!json)
+		return error_set(
+			err, -EINVAL, "cannot read '%s': %s", path, why.text);
+	rc = profile_parse(json, p, err);
+	json_decref(json);
+	return rc < 0 ? error_wrap(err, rc, "cannot use '%s'", path) : 0;
+}
+
+static int set_cached(
+	const struct analyze_args *args, struct profile *p, struct error *err)
+{
+	uint64_t bytes;
+	int rc;
+
+	if (!args->at)
+		return 0;
+	rc = size_parse(args->at, p->source_bytes, &bytes, err);
+	if (rc < 0)
+		return error_wrap(err, rc, "--cached");
+	p->cached = (double)bytes / (double)p->source_bytes;
+	if (p->cached > 1)
+		p->cached = 1;
+	return 0;
+}
+
+static int write_html(
+	const char *path, const struct profile *p, struct error *err)
+{
+	FILE *to = fopen(path, "we");
+	bool bad;
+
+	if (!to)
+		return error_set(err, -errno, "cannot write '%s': %m", path);
+	profile_html(p, to);
+	bad = ferror(to);
+	if (fclose(to) < 0 || bad)
+		return error_set(err, -EIO, "cannot write '%s'", path);
+	return 0;
+}
+
+static int put_profile(const struct analyze_args *args, const struct profile *p,
+	struct error *err)
+{
+	json_t *json = profile_json(p);
+	int rc = json ? 0 : error_set(err, -ENOMEM, "%m");
+
+	if (rc == 0 && args->profile_out &&
+		json_dump_file(json, args->profile_out,
+			JSON_INDENT(2) | JSON_ENSURE_ASCII) < 0)
+		rc = error_set(err, -errno, "cannot write '%s': %m",
+			args->profile_out);
+	if (rc == 0 && args->html)
+		rc = write_html(args->html, p, err);
+	if (rc == 0 && args->json) {
+		(void)json_dumpf(
+			json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+		(void)fputc('\n', stdout); /* main() looks for errors */
+	} else if (rc == 0) {
+		profile_report(p, stdout);
+	}
+	json_decref(json);
+	return rc;
+}
+
+int cmd_analyze(int argc, char **argv)
+{
+	struct analyze_args args = {
+		.options = {.limit_bytes = MOUNT_LIMIT_BYTES,
+			.staging_bytes = MOUNT_STAGING_BYTES,
+			.timeout_s = MOUNT_TIMEOUT_S,
+			.verify = true,
+			.log_level = EVENT_NOTICE},
+		.run = {.seconds = 20, .start_s = 120},
+	};
+	struct profile p = {.cpus = 1};
+	struct error err = {""};
+	int status, rc;
+	int n = command_parse(&analyze_usage, argc, argv, &args, &status);
+
+	if (n < 0)
+		return status;
+	if (args.from ? n > 0 : n < 2) {
+		(void)fputs("refrain: analyze: give SOURCE -- COMMAND ..., or "
+			    "--from FILE alone: see 'refrain analyze --help'\n",
+			stderr);
+		return EXIT_USAGE;
+	}
+	argv[n + 1] = NULL; /* our own options are behind the operands */
+	args.options.source = argv[1];
+	args.run.samples = args.samples;
+	rc = args.from ? load_profile(args.from, &p, &err)
+		       : measure_command(&args, argv + 2, &p, &err);
+	if (rc == 0)
+		rc = set_cached(&args, &p, &err);
+	if (rc == 0)
+		rc = put_profile(&args, &p, &err);
+	return rc < 0 ? command_fail("analyze", &err) : EXIT_OK;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refrain share: asks the hosts of shares for their views, and prints them. One
+ * thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/proc.h"
+#include "command.h"
+#include "share/share.h"
+
+#define ANSWER_MS 2000
+
+struct share_options {
+	bool json;
+};
+
+static const struct option_def share_table[] = {
+	{"json", 0, NULL, "Print one JSON array.", OPTION_FLAG,
+		offsetof(struct share_options, json), NULL, false},
+	{.name = NULL},
+};
+
+const struct option_usage share_usage = {
+	.name = "share",
+	.operands = "[NAME]",
+	.summary = "Show the shares of this user on this host, or the one "
+		   "called NAME: their jobs, what each holds, and who makes "
+		   "the others wait.",
+	.options = share_table,
+	.min_operands = 0,
+	.max_operands = 1,
+};
+
+struct share_query {
+	const char *name; /* or NULL: all */
+	json_t *all;	  /* with --json */
+	unsigned found, failed;
+};
+
+/* 1, or 0: nobody hosts it. */
+static int share_ask_view(
+	const char *name, struct share_view *view, struct error *err)
+{
+	struct share_link link = {-1, -1, 0};
+	struct share_place *place;
+	struct share_msg msg = {.type = SHARE_ASK};
+	int fd = -1, rc = share_place_get(&place, name, err);
+
+	if (rc < 0)
+		return rc;
+	rc = share_link_open(&link, place, err);
+	if (rc == 0)
+		rc = share_link_send(&link, &msg);
+	if (rc == 0)
+		rc = share_link_recv(&link, &msg, &fd, ANSWER_MS);
+	else if (rc == -ENOENT || rc == -ECONNREFUSED)
+		rc = -EPIPE;
+	if (fd >= 0)
+		(void)close(fd); /* nobody asked for it */
+	if (rc == 0)
+		rc = error_set(err, -ETIMEDOUT,
+			"the host of '%s' (process %d) does not answer", name,
+			(int)link.host_pid);
+	share_link_close(&link);
+	share_place_put(place);
+	if (rc == 1 && msg.type == SHARE_REFUSE)
+		return error_set(err, msg.refuse.error, "%s", msg.refuse.text);
+	if (rc == -EPROTONOSUPPORT)
+		return error_set(err, rc,
+			"the host of '%s' (process %d) is of another version "
+			"of refrain",
+			name, (int)link.host_pid);
+	if (rc == -EBADMSG || (rc == 1 && msg.type != SHARE_VIEW))
+		return error_set(err, -EBADMSG,
+			"the host of '%s' (process %d) sent a malformed answer",
+			name, (int)link.host_pid);
+	if (rc == 1)
+		*view = msg.view;
+	return rc == -EPIPE ? 0 : rc;
+}
+
+/* All slots are held, and this job holds the oldest batch. */
+static const struct share_job *share_slowest(const struct share_view *v)
+{
+	const struct share_job *found = NULL;
+
+	if (!v->begun || v->slots_held < v->slots || v->jobs_n < 2)
+		return NULL;
+	for (uint32_t i = 0; i < v->jobs_n; i++)
+		if (v->jobs[i].held && !v->jobs[i].waiting &&
+			(!found || v->jobs[i].oldest < found->oldest))
+			found = &v->jobs[i];
+	return found;
+}
+
+static const char *share_job_state(
+	const struct share_view *v, const struct share_job *job)
+{
+	if (proc_state((pid_t)job->pid) == 'T')
+		return "stopped";
+	if (job->waiting)
+		return "waits";
+	return job == share_slowest(v) ? "is waited for" : "works";
+}
+
+/* -- For people -- */
+
+static void share_print(const struct share_view *v)
+{
+	escape_print(stdout, v->name);
+	(void)printf(": process %u hosts, ", v->host_pid);
+	if (v->begun)
+		(void)printf("step %" PRIu64 ", %u of %u batches held\n",
+			v->step, v->slots_held, v->slots);
+	else if (v->missing)
+		(void)printf(
+			"waits for %u jobs of the host before\n", v->missing);
+	else
+		(void)printf("has %u of %u jobs\n", v->jobs_n, v->wanted);
+	for (uint32_t i = 0; i < v->jobs_n; i++) {
+		const struct share_job *job = &v->jobs[i];
+
+		(void)printf("  %-8u ", job->pid);
+		escape_print(stdout, job->label);
+		(void)printf(": step %" PRIu64 ", holds %u, batch %u, %s\n",
+			job->next, job->held, job->batch,
+			share_job_state(v, job));
+	}
+}
+
+/* -- For programs -- */
+
+static json_t *share_job_json(
+	const struct share_view *v, const struct share_job *job)
+{
+	return json_pack("{s:i,s:s,s:I,s:i,s:i,s:b,s:s}", "pid", (int)job->pid,
+		"label", job->label, "next_step", (json_int_t)job->next, "held",
+		(int)job->held, "batch", (int)job->batch, "waiting",
+		(int)job->waiting, "state", share_job_state(v, job));
+}
+
+static json_t *share_json(const struct share_view *v)
+{
+	json_t *jobs = json_array();
+
+	for (uint32_t i = 0; i < v->jobs_n; i++)
+		(void)json_array_append_new(
+			jobs, share_job_json(v, &v->jobs[i]));
+	return json_pack(
+		"{s:s,s:i,s:b,s:I,s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "name",
+		v->name, "host_pid", (int)v->host_pid, "begun", (int)v->begun,
+		"step", (json_int_t)v->step, "slots", (int)v->slots,
+		"slots_held", (int)v->slots_held, "batch", (int)v->batch,
+		"jobs_wanted", (int)v->wanted, "jobs_missing", (int)v->missing,
+		"takeovers", (json_int_t)v->generation, "malformed",
+		(json_int_t)v->malformed, "waits_for", v->text, "jobs", jobs);
+}
+
+/* -- Both -- */
+
+/* NAME, or NAME.RANK-WORLD. */
+static bool share_is_asked(const struct share_query *q, const char *name)
+{
+	size_t n = q->name ? strlen(q->name) : 0;
+
+	return !n ||
+		(strncmp(name, q->name, n) == 0 &&
+			(!name[n] || name[n] == '.'));
+}
+
+/* One that cannot be asked does not hide the others. */
+static int share_each(void *arg, const char *name)
+{
+	struct share_query *q = arg;
+	struct share_view view;
+	struct error err = {""};
+	int rc =
+		share_is_asked(q, name) ? share_ask_view(name, &view, &err) : 0;
+
+	if (rc < 0) {
+		if (!err.msg[0])
+			(void)error_set(&err, rc, "cannot ask '%s': %m", name);
+		(void)command_fail("share", &err);
+		q->failed++;
+	}
+	if (rc <= 0)
+		return 0;
+	q->found++;
+	if (q->all)
+		(void)json_array_append_new(q->all, share_json(&view));
+	else
+		share_print(&view);
+	return 0;
+}
+
+static int share_print_all(const json_t *all)
+{
+	CLEANUP_FREE char *text = json_dumps(all, JSON_COMPACT);
+
+	if (!text)
+		return EXIT_FAILED;
+	(void)puts(text); /* main() checks for write errors */
+	return EXIT_OK;
+}
+
+int cmd_share(int argc, char **argv)
+{
+	struct share_options o = {.json = false};
+	struct share_query q = {.name = NULL};
+	struct error err = {""};
+	int status, rc;
+	int n = command_parse(&share_usage, argc, argv, &o, &status);
+
+	if (n < 0)
+		return status;
+	q.name = n > 0 ? argv[1] : NULL;
+	if (q.name && share_name_check(q.name, &err) < 0)
+		return command_fail("share", &err), EXIT_USAGE;
+	q.all = o.json ? json_array() : NULL;
+	rc = share_place_list(share_each, &q, &err);
+	if (rc < 0 && err.msg[0])
+		(void)command_fail("share", &err);
+	status = rc < 0 ? EXIT_FAILED : EXIT_OK;
+	if (status == EXIT_OK && q.name && !q.found && !q.failed) {
+		(void)error_set(&err, -ENOENT, "nobody hosts '%s'", q.name);
+		status = command_fail("share", &err);
+	} else if (status == EXIT_OK && q.all) {
+		status = share_print_all(q.all);
+	} else if (status == EXIT_OK && !q.found && !q.failed) {
+		(void)printf("nobody shares batches\n");
+	}
+	if (q.failed)
+		status = EXIT_FAILED;
+	json_decref(q.all);
+	return status;
+}
