@@ -200,6 +200,27 @@ void fill_leave_table(struct cache *c, struct fill *f)
 }
 
 /*
+ * What comes after it in its queue, or the queue. A reader who reads ahead of
+ * his need, where nothing is planned (he was there before the plan), waits for
+ * it now: it goes before what is planned and has not begun, or he would wait
+ * for all of that.
+ */
+static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
+{
+	struct list *queue = fill_queue(c, f);
+
+	if (f->prio != PRIO_PLANNED || !list_empty(&f->plans))
+		return queue;
+	LIST_FOREACH(l, queue) {
+		const struct fill *g = CONTAINER_OF(l, struct fill, queue);
+
+		if (!g->buf && !list_empty(&g->plans))
+			return l;
+	}
+	return queue;
+}
+
+/*
  * Ask for pages [first, first + n), or for all of a whole file's. A request
  * of higher priority lifts what is queued.
  */
@@ -228,7 +249,7 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	}
 	if (list_empty(&f->queue)) {
 		fill_set_level(c, f);
-		list_add_tail(fill_queue(c, f), &f->queue);
+		list_add_tail(fill_next_in_queue(c, f), &f->queue);
 	}
 }
 

@@ -276,8 +276,8 @@ static inline void probe_done(
 	pthread_mutex_unlock(&p->lock);
 }
 
-static inline void probe_read(struct rig *g, struct probe *p,
-	struct cache_item item, size_t off, size_t len)
+static inline void probe_ask(struct rig *g, struct probe *p,
+	struct cache_item item, size_t off, size_t len, bool ahead)
 {
 	ssize_t n;
 
@@ -287,6 +287,7 @@ static inline void probe_read(struct rig *g, struct probe *p,
 	p->item = item;
 	p->r.off = off;
 	p->r.len = len;
+	p->r.ahead = ahead;
 	p->r.done = probe_done;
 	n = cache_read(g->cache, g->scratch, &item, &p->r);
 	if (n == 0)
@@ -296,6 +297,12 @@ static inline void probe_read(struct rig *g, struct probe *p,
 	p->right = n > 0 && bytes_right(p, p->r.data);
 	if (n > 0)
 		cache_read_end(g->cache, &p->r);
+}
+
+static inline void probe_read(struct rig *g, struct probe *p,
+	struct cache_item item, size_t off, size_t len)
+{
+	probe_ask(g, p, item, off, len, false);
 }
 
 static inline void probe_wait(struct probe *p)

@@ -309,6 +309,32 @@ START_TEST(test_what_is_due_overtakes_what_another_needs_later)
 }
 END_TEST
 
+START_TEST(test_who_reads_ahead_waits_for_nothing_that_is_only_planned)
+{
+	static const uint64_t order[] = {1, 5, 6, 2, 3, 4};
+	uint64_t later_ns = clock_now_ns() + 3600 * NS_PER_S;
+	struct held h[4];
+	struct probe p[2];
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (uint64_t i = 0; i < 4; i++)
+		ck_assert_int_eq(
+			hold_until(&g, &h[i], i + 1, 200001 + i, later_ns), 0);
+	/* Not in the plan, as its reads were begun before. */
+	for (uint64_t i = 0; i < 2; i++)
+		probe_ask(&g, &p[i], file_item(&g, i + 5, 200005 + i, 0), 0,
+			1000, true);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		ck_assert_uint_ge(g.hand.n, 1);
+		ck_assert_uint_eq(g.hand.read[0]->len, 200000 + order[i]);
+		answer(hand_take(&g.hand, 0), 0);
+	}
+	ck_assert(p[0].right && p[1].right);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_reader_lifts_what_is_planned)
 {
 	struct held h[2];
@@ -421,6 +447,8 @@ int main(void)
 	tcase_add_test(t,
 		test_what_is_not_needed_soon_is_fetched_one_request_at_a_time);
 	tcase_add_test(t, test_what_is_due_overtakes_what_another_needs_later);
+	tcase_add_test(
+		t, test_who_reads_ahead_waits_for_nothing_that_is_only_planned);
 	tcase_add_test(t, test_a_reader_lifts_what_is_planned);
 	tcase_add_test(t, test_what_fits_goes_into_its_tier);
 	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
