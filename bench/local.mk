@@ -25,6 +25,10 @@ EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
 	bench/share.sh bench/share.py
 CLEANFILES += bench-plan-auto.json bench-share.json
 
+# By hand: it takes half an hour, of which few others may have a share.
+EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py
+CLEANFILES += bench-analyze.json
+
 # 77 means that it cannot be measured here, which is not a failure.
 bench: all
 	@for b in $(BENCHES); do \

@@ -81,6 +81,10 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err);
 /* The model of what was measured. */
 struct model profile_model(const struct profile *p);
 
+/* The rate with a share `cached` of the samples in the cache, and half of the
+ * interval that it lies in, from those of all measured rates. */
+struct profile_rate profile_predict(const struct profile *p, double cached);
+
 /* A page of text for people, of at most 40 lines. */
 void profile_report(const struct profile *p, FILE *to);
 

@@ -2,10 +2,11 @@ noinst_LTLIBRARIES += libanalyze.la
 libanalyze_la_SOURCES = \
 	src/analyze/analyze.h \
 	src/analyze/html.c \
+	src/analyze/measure.c \
 	src/analyze/model.c src/analyze/model.h \
 	src/analyze/profile.c \
 	src/analyze/report.c \
-	src/analyze/run.c \
+	src/analyze/run.c src/analyze/run_impl.h \
 	src/analyze/segment.c src/analyze/segment_impl.h \
 	src/analyze/trainer.c src/analyze/trainer_impl.h
 libanalyze_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

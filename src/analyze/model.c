@@ -7,6 +7,11 @@
 /* The two formulas differ too little beyond. */
 #define KNEE_MAX 0.85
 
+/* Beyond these a rate was not that of the trainer. Its in-order batches can
+ * make it slower than the serial formula. */
+#define L_LEAST (-0.25)
+#define L_MOST 2
+
 /* Input that takes no more than this share of the time is hidden. */
 #define NOT_BOUND 0.05
 #define MODERATELY_BOUND 0.20
@@ -88,7 +93,8 @@ double model_lambda(const struct model *m, double miss, double rate)
 
 	if (serial <= overlapped || rate <= 0)
 		return 0;
-	return limited((1 / rate - overlapped) / (serial - overlapped), 0, 1);
+	return limited((1 / rate - overlapped) / (serial - overlapped), L_LEAST,
+		L_MOST);
 }
 
 /* The time grows with the misses, so the border is found by halving. */

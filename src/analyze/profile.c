@@ -6,6 +6,9 @@
 
 #include "analyze/analyze.h"
 
+/* The trainer between two measured points may differ from the model by this. */
+#define BETWEEN 0.02
+
 struct model profile_model(const struct profile *p)
 {
 	struct model m = {.g = p->g.value,
@@ -32,6 +35,40 @@ struct model profile_model(const struct profile *p)
 	return m;
 }
 
+/* -- Prediction ------------------------------------------------------------ */
+
+static double predicted_time(const struct profile *p, double miss)
+{
+	struct model m = profile_model(p);
+
+	return model_time(&m, miss);
+}
+
+/* The square of the change of the time if *rate moves by its interval. */
+static double effect(const struct profile *p, struct profile_rate *rate,
+	double miss, double t)
+{
+	struct profile_rate was = *rate;
+	double change;
+
+	rate->value += rate->ci;
+	change = predicted_time(p, miss) - t;
+	*rate = was;
+	return change * change;
+}
+
+struct profile_rate profile_predict(const struct profile *p, double cached)
+{
+	struct profile q = *p;
+	double miss = 1 - cached, t = predicted_time(p, miss);
+	double square = pow(BETWEEN * t, 2);
+
+	square += effect(&q, &q.r1, miss, t) + effect(&q, &q.r0, miss, t);
+	for (unsigned i = 0; i < q.npoints; i++)
+		square += effect(&q, &q.points[i].rate, miss, t);
+	return (struct profile_rate){1 / t, sqrt(square) / t / t};
+}
+
 /* -- Writing --------------------------------------------------------------- */
 
 static json_t *rate_json(struct profile_rate r)
@@ -48,6 +85,15 @@ static json_t *point_json(const struct model *m, const struct profile_point *q)
 		"predicted", 1 / model_time(m, q->miss), "serial",
 		1 / model_serial(m, q->miss), "overlapped",
 		1 / model_overlapped(m, q->miss));
+}
+
+static json_t *predicted_json(const struct profile *p, const struct model *m)
+{
+	struct profile_rate r = profile_predict(p, p->cached);
+
+	return json_pack("{s:f, s:f, s:f, s:f}", "rate", r.value, "ci", r.ci,
+		"serial", 1 / model_serial(m, 1 - p->cached), "overlapped",
+		1 / model_overlapped(m, 1 - p->cached));
 }
 
 static json_t *shares_json(const struct model_shares *s)
@@ -104,6 +150,7 @@ json_t *profile_json(const struct profile *p)
 		o, "bottleneck", json_string(model_bottleneck(&s)));
 	(void)json_object_set_new(
 		o, "enough_share", json_real(model_enough(&m)));
+	(void)json_object_set_new(o, "predicted", predicted_json(p, &m));
 	(void)json_object_set_new(o, "points", points);
 	(void)json_object_set_new(o, "policies", policies_json(p, &m));
 	(void)json_object_set_new(o, "notes", notes);

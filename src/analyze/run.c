@@ -1,67 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One analysis from its beginning to its end: everything is fetched, the
- * command starts, and the mount's mask takes it from one segment to the next.
- * One thread.
+ * The steps of an analysis: everything is fetched, the command starts and is
+ * watched while segments are measured; see run_impl.h.
  */
+#include "analyze/run_impl.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "analyze/segment_impl.h"
-#include "analyze/trainer_impl.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"
 
 /* Between two looks at the counters. */
 #define LOOK_NS (25 * NS_PER_MS)
 
+/* Looks at the trainer for one at what its processes have mapped. */
+#define LOOKS_A_MAP 8
+
 /* The daemon answers within this time, but for `warm`. */
 #define ANSWER_S 30
-
-/* A rate without misses that changed by more during the run is noted. */
-#define DRIFT 0.03
 
 /* Files of which less is read cannot be counted. */
 #define READ_LEAST 0.9
 
-/* Misses that cost no more than this need no points between. */
-#define SOURCE_HIDDEN 0.97
-
-/* g is exact if the trainer was this much faster with tiny images, and left
- * processors idle; else images may still have cost it time. */
-#define FASTER 1.3
-#define CPUS_IDLE 0.8
-
-struct analysis_run {
-	const struct analyze_config *c;
-	struct profile *p;
-	struct error *err;
-	struct ctl_client *ctl;
-	struct trainer trainer;
-	struct segment segment;
-	double cpus_used; /* in the last segment, of those allowed */
-};
-
-static void add_note(struct profile *p, const char *text)
-{
-	if (p->nnotes < PROFILE_NOTES_MAX)
-		(void)snprintf(
-			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
-}
-
 /* -- The daemon ------------------------------------------------------------ */
 
-static int tell_mount(struct analysis_run *r, json_t *request)
+int run_tell(struct analysis_run *r, json_t *request)
 {
 	json_t *reply = NULL;
 	int rc = ctl_request(
@@ -105,6 +79,17 @@ static void wait_a_moment(void)
 	(void)nanosleep(&look, NULL); /* a signal ends it early */
 }
 
+/* Pages that are mapped stay, or come more than once. */
+static int look_for_maps(struct analysis_run *r)
+{
+	if (r->looks++ % LOOKS_A_MAP != 0 ||
+		!trainer_maps(&r->trainer, r->device))
+		return 0;
+	return error_set(r->err, -ENOTSUP,
+		"the command maps files of the dataset into its memory, so "
+		"what it reads cannot be counted; have it read them instead");
+}
+
 /* -EINTR after a signal, an error once the command has ended. */
 static int look_at_trainer(struct analysis_run *r, const char *doing)
 {
@@ -113,7 +98,7 @@ static int look_at_trainer(struct analysis_run *r, const char *doing)
 	if (*r->c->stop)
 		return error_set(r->err, -EINTR, "interrupted");
 	if (!trainer_ended(&r->trainer))
-		return 0;
+		return look_for_maps(r);
 	status = r->trainer.status;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return error_set(r->err, -ECHILD,
@@ -231,17 +216,22 @@ static int fetch_all(struct analysis_run *r)
 	return rc;
 }
 
-static int analysis_prepare(struct analysis_run *r)
+int run_prepare(struct analysis_run *r)
 {
 	struct profile *p = r->p;
 	struct utsname name = {0};
 	cpu_set_t set;
+	struct stat st;
 	int rc = ctl_connect(&r->ctl, r->c->mountpoint, r->err);
 
 	if (rc == 0)
 		rc = wait_for_scan(r);
+	if (rc == 0 && stat(r->c->mountpoint, &st) < 0)
+		rc = error_set(r->err, -errno, "cannot use '%s': %m",
+			r->c->mountpoint);
 	if (rc < 0)
 		return rc;
+	r->device = st.st_dev;
 	p->samples =
 		r->c->samples > 0 ? r->c->samples : (double)p->source_items;
 	p->cpus = sched_getaffinity(0, sizeof(set), &set) == 0
@@ -253,11 +243,11 @@ static int analysis_prepare(struct analysis_run *r)
 	return fetch_all(r);
 }
 
-static int wait_for_reads(struct analysis_run *r)
+int run_start(struct analysis_run *r)
 {
 	uint64_t until_ns = clock_now_ns() + r->c->start_s * NS_PER_S;
 	struct counts n = {0};
-	int rc = 0;
+	int rc = trainer_start(&r->trainer, r->c, r->err);
 
 	while (rc == 0 && n.bytes == 0) {
 		if (clock_now_ns() > until_ns)
@@ -277,8 +267,38 @@ static int wait_for_reads(struct analysis_run *r)
 
 /* -- Segments -------------------------------------------------------------- */
 
-static int run_segment(
-	struct analysis_run *r, const char *doing, double seconds)
+/* Are samples what we count? */
+static int check_reads(struct analysis_run *r, const struct counts *first,
+	const struct counts *last)
+{
+	double files = last->samples - first->samples;
+	double bytes = last->bytes - first->bytes;
+	double mean = (double)r->p->source_bytes / (double)r->p->source_items;
+
+	if (r->c->samples > 0 || bytes >= READ_LEAST * mean * files)
+		return 0;
+	return error_set(r->err, -ENOTSUP,
+		"the command reads only %.0f %% of each file, so files cannot "
+		"be counted as samples; give the number with --samples",
+		100 * bytes / (mean * files));
+}
+
+/* Why nothing was read for a while: parts of files stay in the kernel. */
+static int stopped_reading(
+	struct analysis_run *r, const struct counts *n, const char *doing)
+{
+	const struct counts none = {0};
+	int rc = check_reads(r, &none, n);
+
+	if (rc < 0)
+		return rc;
+	return error_set(r->err, -ENODATA,
+		"the command stopped reading while %s; each epoch must read "
+		"the files again, to their ends",
+		doing);
+}
+
+int run_segment(struct analysis_run *r, const char *doing, double seconds)
 {
 	double cpu_s = trainer_cpu_s(&r->trainer), took_s;
 	struct counts n;
@@ -288,7 +308,7 @@ static int run_segment(
 		return rc;
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: %s\n", doing);
-	segment_begin(&r->segment, &n, seconds);
+	segment_begin(&r->segment, &n, seconds, r->p->samples);
 	do {
 		wait_a_moment();
 		rc = look_at_trainer(r, doing);
@@ -301,168 +321,17 @@ static int run_segment(
 	r->cpus_used = (trainer_cpu_s(&r->trainer) - cpu_s) / took_s /
 		(double)r->p->cpus;
 	if (segment_rate(&r->segment).value <= 0)
-		return error_set(r->err, -ENODATA,
-			"the command stopped reading while %s; each epoch must "
-			"read the files again",
-			doing);
+		return stopped_reading(r, &n, doing);
 	return 0;
 }
 
-/* With a share x of the dataset in the cache. */
-static int measure_at(
-	struct analysis_run *r, double x, struct profile_point *out)
+int run_check(struct analysis_run *r)
 {
-	char doing[64];
-	int rc = tell_mount(r, json_pack("{s:s, s:f}", "cmd", "mask", "x", x));
-
-	(void)snprintf(
-		doing, sizeof(doing), "%.0f %% cached was measured", 100 * x);
-	if (rc == 0)
-		rc = run_segment(r, doing, r->c->seconds);
-	if (rc < 0)
-		return rc;
-	*out = (struct profile_point){.x = x,
-		.miss = segment_miss(&r->segment),
-		.rate = segment_rate(&r->segment)};
-	if (r->p->npoints < PROFILE_POINTS_MAX)
-		r->p->points[r->p->npoints++] = *out;
-	return 0;
+	return check_reads(r, &r->segment.end[0], &r->segment.last);
 }
 
-/* Are samples what we count? */
-static int check_reads(struct analysis_run *r)
+void run_end(struct analysis_run *r)
 {
-	const struct segment *s = &r->segment;
-	double files = s->last.samples - s->first.samples;
-	double bytes = s->last.bytes - s->first.bytes;
-	double mean = (double)r->p->source_bytes / (double)r->p->source_items;
-
-	if (r->c->samples > 0 || bytes >= READ_LEAST * mean * files)
-		return 0;
-	return error_set(r->err, -ENOTSUP,
-		"the command reads only %.0f %% of each file, so files cannot "
-		"be counted as samples; give the number with --samples",
-		100 * bytes / (mean * files));
-}
-
-static int measure_warm(struct analysis_run *r)
-{
-	struct profile_point warm;
-	int rc =
-		run_segment(r, "the command was starting", r->c->seconds / 2.0);
-
-	if (rc == 0)
-		rc = measure_at(r, 1, &warm);
-	if (rc == 0)
-		rc = check_reads(r);
-	if (rc < 0)
-		return rc;
-	r->p->r1 = warm.rate;
-	r->p->cpus_used = r->cpus_used;
-	r->p->gaps = segment_gaps(&r->segment);
-	if (warm.miss > 0.01)
-		add_note(r->p,
-			"some reads missed although everything was cached");
-	return 0;
-}
-
-static int measure_misses(struct analysis_run *r)
-{
-	struct profile_point at;
-	struct model m;
-	int rc = measure_at(r, 0, &at);
-
-	if (rc < 0)
-		return rc;
-	r->p->r0 = at.rate;
-	m = profile_model(r->p);
-	if (m.r0 > SOURCE_HIDDEN * m.r1)
-		return 0;
-	for (unsigned i = 0; rc == 0 && i < MODEL_POINTS; i++)
-		rc = measure_at(r, 1 - model_point(&m, i), &at);
-	return rc;
-}
-
-static int measure_drift(struct analysis_run *r)
-{
-	struct profile *p = r->p;
-	struct profile_point again;
-	int rc = measure_at(r, 1, &again);
-	double drift;
-
-	if (rc < 0)
-		return rc;
-	drift = again.rate.value / p->r1.value - 1;
-	if (fabs(drift) > DRIFT)
-		add_note(p,
-			"the rate with everything cached changed by more than "
-			"3 % during the run; measure again on a quiet machine");
-	p->r1.value = (p->r1.value + again.rate.value) / 2;
-	if (again.rate.ci > p->r1.ci)
-		p->r1.ci = again.rate.ci;
-	return 0;
-}
-
-/* The command may not like the images: then the rest stands without them. */
-static int measure_tiny(struct analysis_run *r)
-{
-	struct profile *p = r->p;
-	int rc;
-
-	p->g = p->r1;
-	p->g_bound = true;
-	if (r->c->no_tiny)
-		return 0;
-	rc = tell_mount(r,
-		json_pack("{s:s, s:s}", "cmd", "content", "content", "tiny"));
-	if (rc == 0)
-		rc = run_segment(r, "tiny images were read", r->c->seconds);
-	if (rc == -ECHILD || rc == -ENODATA) {
-		add_note(p, "the command failed on tiny images");
-		return 0;
-	}
-	if (rc < 0)
-		return rc;
-	if (r->segment.last.tiny <= r->segment.first.tiny) {
-		add_note(p,
-			"no JPEG files were read: what preparing costs is "
-			"not known");
-		return 0;
-	}
-	if (segment_rate(&r->segment).value <= p->r1.value)
-		return 0;
-	p->g = segment_rate(&r->segment);
-	p->g_bound =
-		p->g.value < FASTER * p->r1.value || r->cpus_used >= CPUS_IDLE;
-	return 0;
-}
-
-static int analyse(struct analysis_run *r)
-{
-	int rc = analysis_prepare(r);
-
-	if (rc == 0)
-		rc = trainer_start(&r->trainer, r->c, r->err);
-	if (rc == 0)
-		rc = wait_for_reads(r);
-	if (rc == 0)
-		rc = measure_warm(r);
-	if (rc == 0)
-		rc = measure_misses(r);
-	if (rc == 0)
-		rc = measure_drift(r);
-	if (rc == 0)
-		rc = measure_tiny(r);
-	return rc;
-}
-
-int analyze_run(const struct analyze_config *config, struct profile *p,
-	struct error *err)
-{
-	struct analysis_run r = {.c = config, .p = p, .err = err};
-	int rc = analyse(&r);
-
-	trainer_stop(&r.trainer);
-	ctl_disconnect(r.ctl);
-	return rc;
+	trainer_stop(&r->trainer);
+	ctl_disconnect(r->ctl);
 }

@@ -16,17 +16,28 @@
 
 /* Neighbouring blocks depend on each other, means of more do less. */
 #define GROUPS 10
-#define T_95 2.262 /* Student's, 9 degrees of freedom */
 
-void segment_begin(struct segment *s, const struct counts *now, double seconds)
+/* Whole epochs that tell more than groups of blocks do. */
+#define EPOCHS_LEAST 4
+
+void segment_begin(struct segment *s, const struct counts *now, double seconds,
+	double epoch)
 {
 	*s = (struct segment){.seconds = seconds,
 		.block_s = seconds / 40,
+		.epoch = epoch,
 		.begun = *now,
 		.last = *now,
-		.block_begun = *now};
+		.end = {*now}};
 	if (s->block_s < 0.05)
 		s->block_s = 0.05;
+}
+
+static double rate_between(const struct counts *a, const struct counts *b)
+{
+	return b->time_s > a->time_s
+		? (b->samples - a->samples) / (b->time_s - a->time_s)
+		: 0;
 }
 
 static bool is_steady(const struct segment *s, double rate)
@@ -34,78 +45,123 @@ static bool is_steady(const struct segment *s, double rate)
 	return s->before > 0 && fabs(rate / s->before - 1) <= STEADY;
 }
 
-static void skip_block(struct segment *s, const struct counts *now, double rate)
+static void skip_block(struct segment *s, const struct counts *now)
 {
 	double skipped = now->time_s - s->begun.time_s;
+	double rate = rate_between(&s->end[0], now);
 
 	s->measuring = skipped >= SKIP_MOST * s->seconds ||
 		(skipped >= SKIP_LEAST * s->seconds && is_steady(s, rate));
 	s->before = rate;
-	s->first = *now;
+	s->end[0] = *now;
 }
 
 bool segment_add(struct segment *s, const struct counts *now)
 {
-	double took = now->time_s - s->block_begun.time_s, rate;
 	struct profile_rate r;
 
-	if (took < s->block_s)
+	if (now->time_s - s->end[s->nblocks].time_s < s->block_s)
 		return false;
-	rate = (now->samples - s->block_begun.samples) / took;
-	s->block_begun = s->last = *now;
+	s->last = *now;
 	if (!s->measuring) {
-		skip_block(s, now, rate);
+		skip_block(s, now);
 		return false;
 	}
-	s->block[s->nblocks++] = rate;
-	if (s->nblocks == SEGMENT_BLOCKS_MAX ||
+	s->end[++s->nblocks] = *now;
+	if (s->nblocks == SEGMENT_BLOCKS_MAX - 1 ||
 		now->time_s - s->begun.time_s >= s->seconds)
 		return true;
 	r = segment_rate(s);
 	return s->nblocks >= 2 * GROUPS && r.ci <= SMALL * r.value;
 }
 
-static double group_mean(const struct segment *s, unsigned group)
-{
-	unsigned n = s->nblocks / GROUPS;
-	double sum = 0;
+/* -- What was measured ----------------------------------------------------- */
 
-	for (unsigned i = group * n; i < (group + 1) * n; i++)
-		sum += s->block[i];
-	return sum / n;
+/* The counts when so many samples had been read since measuring began. */
+static struct counts counts_at(const struct segment *s, double samples)
+{
+	const struct counts *b = s->end, *end = s->end + s->nblocks;
+	struct counts n;
+	double part;
+
+	samples += b->samples;
+	while (b + 1 < end && b[1].samples < samples)
+		b++;
+	part = b[1].samples > b->samples
+		? (samples - b->samples) / (b[1].samples - b->samples)
+		: 1;
+	n = (struct counts){
+		.time_s = b->time_s + part * (b[1].time_s - b->time_s),
+		.samples = samples,
+		.hits = b->hits + part * (b[1].hits - b->hits),
+		.misses = b->misses + part * (b[1].misses - b->misses),
+		.idle_s = b->idle_s + part * (b[1].idle_s - b->idle_s)};
+	return n;
+}
+
+/* Whole epochs, if there is one: they begin and end alike, and their misses are
+ * exact. */
+static struct counts measured_end(const struct segment *s)
+{
+	double read = s->end[s->nblocks].samples - s->end[0].samples;
+
+	if (s->epoch > 0 && read >= s->epoch)
+		return counts_at(s, s->epoch * floor(read / s->epoch));
+	return s->end[s->nblocks];
+}
+
+/* The interval of the mean of n groups of as many samples each. */
+static double groups_ci(const struct segment *s, unsigned n, double samples)
+{
+	/* Student's for 95 %, by degrees of freedom. */
+	static const double t_95[] = {0, 12.71, 4.303, 3.182, 2.776, 2.571,
+		2.447, 2.365, 2.306, 2.262};
+	double mean = 0, square = 0, rate[GROUPS];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct counts a = counts_at(s, i * samples);
+		struct counts b = counts_at(s, (i + 1) * samples);
+
+		rate[i] = rate_between(&a, &b);
+		mean += rate[i] / n;
+	}
+	for (unsigned i = 0; i < n; i++)
+		square += pow(rate[i] - mean, 2) / (n - 1);
+	return t_95[n - 1] * sqrt(square / n);
 }
 
 struct profile_rate segment_rate(const struct segment *s)
 {
-	double time_s = s->last.time_s - s->first.time_s;
-	double mean = 0, square = 0;
-	struct profile_rate r = {0, 0};
+	struct counts end = measured_end(s);
+	double read = end.samples - s->end[0].samples;
+	struct profile_rate r = {rate_between(&s->end[0], &end), 0};
+	unsigned epochs;
 
-	if (time_s <= 0)
-		return r;
-	r.value = (s->last.samples - s->first.samples) / time_s;
 	r.ci = r.value; /* with too few blocks nothing is known */
-	if (s->nblocks < GROUPS)
+	if (s->nblocks < GROUPS || read <= 0)
 		return r;
-	for (unsigned i = 0; i < GROUPS; i++)
-		mean += group_mean(s, i) / GROUPS;
-	for (unsigned i = 0; i < GROUPS; i++)
-		square += pow(group_mean(s, i) - mean, 2) / (GROUPS - 1);
-	r.ci = T_95 * sqrt(square / GROUPS);
+	/* Within an epoch the rate has its ups and downs, so that epochs are
+	 * compared if there are some. */
+	epochs = s->epoch > 0 ? (unsigned)fmin(read / s->epoch + 0.01, GROUPS)
+			      : 0;
+	r.ci = epochs >= EPOCHS_LEAST ? groups_ci(s, epochs, s->epoch)
+				      : groups_ci(s, GROUPS, read / GROUPS);
 	return r;
 }
 
 double segment_miss(const struct segment *s)
 {
-	double misses = s->last.misses - s->first.misses;
-	double all = misses + s->last.hits - s->first.hits;
+	struct counts end = measured_end(s);
+	double misses = end.misses - s->end[0].misses;
+	double all = misses + end.hits - s->end[0].hits;
 
 	return all > 0 ? misses / all : 0;
 }
 
 double segment_gaps(const struct segment *s)
 {
-	double time_s = s->last.time_s - s->first.time_s;
+	struct counts end = measured_end(s);
+	double time_s = end.time_s - s->end[0].time_s;
 
-	return time_s > 0 ? (s->last.idle_s - s->first.idle_s) / time_s : 0;
+	return time_s > 0 ? (end.idle_s - s->end[0].idle_s) / time_s : 0;
 }

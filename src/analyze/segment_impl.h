@@ -21,15 +21,17 @@ struct counts {
 struct segment {
 	double seconds; /* limit of its length */
 	double block_s;
-	struct counts begun, first, last; /* first: measuring began */
-	double block[SEGMENT_BLOCKS_MAX]; /* rates */
+	double epoch; /* samples of one */
+	struct counts begun, last;
+	struct counts end[SEGMENT_BLOCKS_MAX]; /* of blocks; [0]: measuring
+						  began */
 	unsigned nblocks;
-	struct counts block_begun;
 	double before; /* rate of the last skipped block */
 	bool measuring;
 };
 
-void segment_begin(struct segment *s, const struct counts *now, double seconds);
+void segment_begin(struct segment *s, const struct counts *now, double seconds,
+	double epoch);
 
 /* Take in the counts of a later moment. True: the segment is complete. */
 bool segment_add(struct segment *s, const struct counts *now);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,6 +202,38 @@ double trainer_cpu_s(const struct trainer *t)
 	if (t->pid > 0)
 		each_process(t->pid, add_cpu, &s);
 	return s;
+}
+
+struct mapping {
+	unsigned major, minor;
+	bool found;
+};
+
+static void find_mapping(void *arg, pid_t pid, const char *fields)
+{
+	struct mapping *m = arg;
+	char path[32], line[PATH_MAX + 128];
+	unsigned major, minor;
+	FILE *f;
+
+	(void)fields;
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = m->found ? NULL : fopen(path, "re");
+	while (f && !m->found && fgets(line, sizeof(line), f))
+		m->found = sscanf(line, "%*s %*s %*s %x:%x", &major, &minor) ==
+				2 &&
+			major == m->major && minor == m->minor;
+	if (f)
+		(void)fclose(f);
+}
+
+bool trainer_maps(const struct trainer *t, dev_t device)
+{
+	struct mapping m = {.major = major(device), .minor = minor(device)};
+
+	if (t->pid > 0)
+		each_process(t->pid, find_mapping, &m);
+	return m.found;
 }
 
 static void kill_process(void *arg, pid_t pid, const char *fields)

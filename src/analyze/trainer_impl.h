@@ -23,6 +23,9 @@ bool trainer_ended(struct trainer *t);
 /* Processor seconds that its processes have used. */
 double trainer_cpu_s(const struct trainer *t);
 
+/* Has one of its processes mapped a file of this device into its memory? */
+bool trainer_maps(const struct trainer *t, dev_t device);
+
 /* End all its processes, by force if need be. */
 void trainer_stop(struct trainer *t);
 

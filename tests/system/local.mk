@@ -45,6 +45,7 @@ quiet_tests = \
 long_tests = \
 	tests/system/faults.sh \
 	tests/system/ending.sh \
+	tests/system/analyze-odd.sh \
 	tests/system/analyze.sh \
 	tests/system/library.sh \
 	tests/system/s3-safety.sh \
@@ -73,6 +74,7 @@ long_tests = \
 # loader.
 other_tests = \
 	tests/system/analysis.sh \
+	tests/system/analyze-odd.sh \
 	tests/system/analyze.sh \
 	tests/system/check-layers.sh \
 	tests/system/check-rooms.sh \

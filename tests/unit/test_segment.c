@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Segments of an analysis: what is skipped, measured, and when they end. */
+#include <math.h>
 #include <stdint.h>
 
 #include "analyze/segment_impl.h"
@@ -34,12 +35,12 @@ static double noisy(double at_s)
 }
 
 /* The length of a segment of at most 20 s, looked at each 25 ms. */
-static double run_through(struct segment *s, rate_fn *rate)
+static double run_through(struct segment *s, rate_fn *rate, double epoch)
 {
 	struct counts n = {.time_s = 100};
 
 	state = 3;
-	segment_begin(s, &n, 20);
+	segment_begin(s, &n, 20, epoch);
 	do {
 		double at_s = n.time_s - 100;
 
@@ -56,7 +57,7 @@ static double run_through(struct segment *s, rate_fn *rate)
 START_TEST(test_a_segment_of_an_even_rate_ends_early)
 {
 	struct segment s;
-	double took_s = run_through(&s, even);
+	double took_s = run_through(&s, even, 1e6);
 
 	ck_assert_double_gt(took_s, 3);
 	ck_assert_double_lt(took_s, 15);
@@ -71,7 +72,7 @@ START_TEST(test_a_slow_beginning_is_skipped)
 {
 	struct segment s;
 
-	(void)run_through(&s, late);
+	(void)run_through(&s, late, 0);
 	ck_assert_double_eq_tol(segment_rate(&s).value, 1000, 1e-6);
 }
 END_TEST
@@ -79,12 +80,28 @@ END_TEST
 START_TEST(test_noise_shows_in_the_interval)
 {
 	struct segment s;
-	double took_s = run_through(&s, noisy);
+	double took_s = run_through(&s, noisy, 1e6);
 	struct profile_rate r = segment_rate(&s);
 
 	ck_assert_double_le(took_s, 20.6);
 	ck_assert_double_gt(r.ci, 1);
 	ck_assert_double_eq_tol(r.value, 1000, 2 * r.ci);
+}
+END_TEST
+
+/* Epochs of 2 s, in which nothing is read for half a second. */
+static double paused(double at_s)
+{
+	return fmod(at_s, 2) < 0.5 ? 0 : 1000;
+}
+
+START_TEST(test_whole_epochs_are_measured)
+{
+	struct segment s;
+
+	(void)run_through(&s, paused, 1500);
+	ck_assert_double_eq_tol(segment_rate(&s).value, 750, 2);
+	ck_assert_double_lt(segment_rate(&s).ci, 10);
 }
 END_TEST
 
@@ -96,5 +113,6 @@ int main(void)
 	tcase_add_test(t, test_a_segment_of_an_even_rate_ends_early);
 	tcase_add_test(t, test_a_slow_beginning_is_skipped);
 	tcase_add_test(t, test_noise_shows_in_the_interval);
+	tcase_add_test(t, test_whole_epochs_are_measured);
 	return run_suite(s);
 }

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The cells of bench/analyze.sh: what `refrain analyze` predicts for a trainer
+and a source, beside the same trainer over a mount with a cache of that size.
+
+One analysis a trainer and source predicts all sizes. The truth of a size is a
+separate mount whose cache has that size, which is filled before the trainer
+starts; nothing is hidden or replaced. It has --analysis, so that the kernel
+keeps no pages, as with a dataset that is larger than memory. Two windows of each
+truth must agree within REPEATS; else further ones are measured, and the cell is
+marked with ~.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+REPEATS = 0.02
+WINDOWS_MAX = 4
+SKIP_S = 4          # until a trainer that began to read is steady
+START_S = 60
+BEST, WORST, MEDIAN = 0.04, 0.08, 0.02
+BEST_SHARE, INSIDE_SHARE = 34 / 40, 36 / 40
+ROOM = 4096 + 512   # a tier charges an item its size and this at most
+
+
+def command(trainer, top, a):
+    """Its words; `top` has train/ and test/."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    train = os.path.join(top, 'train')
+    if trainer[:2] in ('dl', 'sl'):
+        words = [a.python, os.path.join(here, 'analyze_loader.py'), train,
+                 '--workers', trainer[2:], '--step-ms', '20', '--log',
+                 os.path.join(a.work, 'log')]
+        return words + (['--prep-ms', '8'] if trainer[0] == 's' else [])
+    if trainer == 'load':
+        return [a.refrain, 'load', train, '--batch', '16', '--echo', '1',
+                '--epochs', '1000000', '--threads', '2', '--step-ms', '15',
+                '--no-hash']
+    if trainer == 'cnn':
+        return [os.path.join(os.path.dirname(a.refrain), 'examples/train-cnn'),
+                top, '--epochs', '100000', '--batch', '16', '--threads', '2',
+                '--width', '4', '--size', '32']
+    sys.exit('analyze.py: unknown trainer: ' + trainer)
+
+
+class Mount:
+    """A daemon in the foreground."""
+
+    def __init__(self, a, source, fault, cache):
+        words = [a.refrain, 'mount', source, a.mount, '--cache', cache,
+                 '--analysis', '--foreground']
+        self.a = a
+        self.daemon = subprocess.Popen(words + fault)
+        self.lines = self.connect()
+        while self.ask('status')['status']['scan'] == 'running':
+            time.sleep(0.05)
+
+    def connect(self):
+        """Its control socket, once it is there."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until and self.daemon.poll() is None:
+            try:
+                at = os.getxattr(self.a.mount, 'user.refrain.control')
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(at.decode())
+                return sock.makefile('rw')
+            except OSError:
+                time.sleep(0.05)
+        sys.exit('analyze.py: no mount')
+
+    def ask(self, cmd):
+        """Its reply; progress reports are skipped."""
+        self.lines.write(json.dumps({'cmd': cmd}) + '\n')
+        self.lines.flush()
+        while 'ok' not in (reply := json.loads(self.lines.readline())):
+            pass
+        assert reply['ok'], reply
+        return reply
+
+    def close(self):
+        """Unmount."""
+        self.lines.close()
+        subprocess.run([self.a.refrain, 'umount', self.a.mount], check=False)
+        self.daemon.wait()
+
+
+def rate_between(first, last):
+    """Samples a second, share of misses."""
+    d = {k: last[k] - first[k] for k in first if k != 'ok'}
+    return (d['first_reads'] / (d['time_us'] / 1e6),
+            d['misses'] / max(d['misses'] + d['hits'], 1))
+
+
+def windows(mount, seconds, samples):
+    """(rate, share of misses) of windows, until two agree. Each is as many whole
+    epochs as last for half of the time: they begin and end alike."""
+    until = time.monotonic() + START_S
+    while mount.ask('rates')['first_reads'] == 0:
+        assert time.monotonic() < until, 'the trainer reads nothing'
+        time.sleep(0.05)
+    time.sleep(SKIP_S)
+    out, last = [], mount.ask('rates')
+    while len(out) < WINDOWS_MAX:
+        until = time.monotonic() + seconds / 2
+        while True:
+            time.sleep(0.02)
+            now = mount.ask('rates')
+            read = now['first_reads'] - last['first_reads']
+            if time.monotonic() >= until and (
+                    read % samples <= samples * 0.05 or
+                    time.monotonic() >= until + seconds / 2):
+                break
+        out.append(rate_between(last, now))
+        last = now
+        if len(out) > 1 and abs(out[-1][0] / out[-2][0] - 1) <= REPEATS:
+            break
+    return out
+
+
+def logged(path):
+    """Samples that the trainer itself has counted, or 0."""
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding='ascii') as f:
+        lines = f.read().splitlines()
+    return int(lines[-1].split()[1]) if lines else 0
+
+
+def truth(a, trainer, source, fault, size):
+    """The trainer over a cache of a share `size` of the dataset."""
+    files = [os.path.getsize(os.path.join(d, f))
+             for d, _, fs in os.walk(source) for f in fs]
+    cache = '%s:%d' % (os.path.join(a.tier, 'tier'),
+                       size * (sum(files) + ROOM * len(files)))
+    mount = Mount(a, source, fault, cache)
+    log = os.path.join(a.work, 'log')
+    if os.path.exists(log):
+        os.unlink(log)
+    mount.ask('warm')
+    cached = mount.ask('status')['status']['resident_bytes'] / sum(files)
+    child = subprocess.Popen(command(trainer, a.mount, a),
+                             stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL,
+                             start_new_session=True)
+    try:
+        seen = windows(mount, a.truth, len(files) - len(a.extra))
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    counted = mount.ask('rates')['first_reads']
+    mount.close()
+    shutil.rmtree(os.path.join(a.tier, 'tier'))
+    steady = len(seen) == 2
+    seen = seen[-2:] if steady else seen
+    return {'cached': cached, 'measured': statistics.mean(r for r, _ in seen),
+            'miss': statistics.mean(m for _, m in seen),
+            'repeats': max(r for r, _ in seen) / min(r for r, _ in seen) - 1,
+            'steady': steady, 'counted': counted, 'logged': logged(log)}
+
+
+def analyze(a, *words):
+    """The JSON of one `refrain analyze`."""
+    out = subprocess.run([a.refrain, 'analyze', '--json', *words],
+                         stdout=subprocess.PIPE, check=True)
+    return json.loads(out.stdout)
+
+
+def one_source(a, trainer, origin):
+    """All cells of a trainer and a source."""
+    source = a.disk if origin == 'disk' else a.data
+    fault = ['--fault', 'delay=5ms'] if origin == 'far' else []
+    profile = os.path.join(a.work, 'profile.json')
+    began = time.monotonic()
+    p = analyze(a, '--cache', a.tier, '--seconds', str(a.segment), '--profile',
+                profile, *fault, source, '--', *command(trainer, '{}', a))
+    took = time.monotonic() - began
+    print('%s, %s: %.0f s; G %s%.0f, R1 %.0f, R0 %.0f, S %.0f, L %.2f; %s' % (
+        trainer, origin, took, '>= ' if p['G']['bound'] else '',
+        p['G']['value'], p['R1']['value'], p['R0']['value'],
+        p['S']['value'], p['L'], '; '.join(p['notes'])))
+    for q in p['points']:
+        print('    x %.3f miss %.3f rate %7.1f +- %5.1f' % (
+            q['x'], q['miss'], q['rate'], q['ci']))
+    for size in map(float, a.sizes.split()):
+        cell = truth(a, trainer, source, fault, size)
+        now = analyze(a, '--from', profile, '--cached',
+                      '%.4f%%' % (100 * cell['cached']))['predicted']
+        cell.update(trainer=trainer, origin=origin, size=size, **now)
+        for k in 'rate', 'serial', 'overlapped':
+            cell[k + '_error'] = cell[k] / cell['measured'] - 1
+        cell['inside'] = abs(cell['rate'] - cell['measured']) <= cell['ci']
+        show(cell)
+        yield cell
+
+
+def show(c):
+    """A row."""
+    print('%-5s %-5s %5.2f %6.3f %8.1f %8.1f %+6.1f %% +-%5.1f %% %s  '
+          '%+6.1f %% %+6.1f %%  %4.1f %%%s' % (
+              c['trainer'], c['origin'], c['size'], c['miss'], c['rate'],
+              c['measured'], 100 * c['rate_error'],
+              100 * c['ci'] / c['rate'], 'in ' if c['inside'] else 'OUT',
+              100 * c['serial_error'], 100 * c['overlapped_error'],
+              100 * c['repeats'], ' ' if c['steady'] else '~'), flush=True)
+
+
+def verdict(cells):
+    """The bars; 0 if all hold."""
+    errors = [abs(c['rate_error']) for c in cells]
+    good = sum(e <= BEST for e in errors)
+    inside = sum(c['inside'] for c in cells)
+    ok = (good >= BEST_SHARE * len(cells) and max(errors) <= WORST and
+          statistics.median(errors) <= MEDIAN and
+          inside >= INSIDE_SHARE * len(cells))
+    print('%s: %d of %d within %.0f %% (bar %.0f), worst %.1f %% (bar %.0f), '
+          'median %.1f %% (bar %.0f), %d within their interval (bar %.0f); '
+          'worst of serial %.0f %%, of overlapped %.0f %%' % (
+              'PASS' if ok else 'FAIL', good, len(cells), 100 * BEST,
+              BEST_SHARE * len(cells), 100 * max(errors), 100 * WORST,
+              100 * statistics.median(errors), 100 * MEDIAN, inside,
+              INSIDE_SHARE * len(cells),
+              100 * max(abs(c['serial_error']) for c in cells),
+              100 * max(abs(c['overlapped_error']) for c in cells)))
+    return 0 if ok else 1
+
+
+def main():
+    """The table."""
+    p = argparse.ArgumentParser(description=__doc__)
+    for name in ('refrain', 'data', 'disk', 'mount', 'work', 'trainers',
+                 'origins', 'sizes', 'json'):
+        p.add_argument('--' + name, required=True)
+    p.add_argument('--tier', default='/dev/shm')
+    p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
+    p.add_argument('--segment', type=int, default=15)
+    p.add_argument('--truth', type=float, default=12)
+    a = p.parse_args()
+    a.extra = os.listdir(os.path.join(a.data, 'test'))
+    a.tier = os.path.join(a.tier, 'refrain-bench.%d' % os.getpid())
+    os.mkdir(a.tier)
+    print('cell         size   miss predicted measured   error  interval      '
+          'serial overlapped  repeats')
+    cells = []
+    try:
+        for trainer in a.trainers.split():
+            for origin in a.origins.split():
+                cells += one_source(a, trainer, origin)
+    finally:
+        shutil.rmtree(a.tier, ignore_errors=True)
+        with open(a.json, 'w', encoding='ascii') as f:
+            json.dump(cells, f, indent=1)
+    return verdict(cells)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

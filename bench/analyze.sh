@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Predictions of `refrain analyze` against trainers that were measured with a
+# real cache of each size: PyTorch's DataLoader with 2 and 4 workers, `refrain
+# load` and examples/train-cnn, and (sl2, sl4) threads that sleep in place of
+# preparing, from a throttled disk and from a source of 5 ms a request.
+# analyze.py prints the table and the verdict. FILES is a directory of
+# directories of JPEGs.
+#
+#   [FILES=DIR] [TRAINERS='dl2 dl4 load cnn'] [ORIGINS='disk far']
+#   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=12] bench/analyze.sh
+#
+# Needs root and FUSE. Where other programs run meanwhile, `chrt -r 1` keeps
+# them from being measured, too. Writes bench-analyze.json.
+set -u
+name=analyze
+bench=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/lib.sh
+. "$bench/lib.sh"
+
+rate=${RATE:-25M}
+XDG_CACHE_HOME=$work/index
+XDG_RUNTIME_DIR=$work
+export XDG_CACHE_HOME XDG_RUNTIME_DIR
+[ -w /dev/fuse ] || bench_skip "cannot open /dev/fuse"
+photos=${FILES:-$work/photos}
+if [ -z "${FILES:-}" ]; then
+	"$refrain" make-dataset --classes 10 --images 1000 --size 500x375 \
+		"$photos" >/dev/null || bench_fail "no dataset"
+fi
+# train-cnn wants two folders, and reads the second one rarely.
+mkdir -p "$work/data/test"
+cp -r "$photos" "$work/data/train"
+for d in "$work/data/train"/*/; do
+	d=${d%/}
+	mkdir "$work/data/test/${d##*/}"
+	find "$d" -type f | head -n 1 | while read -r f; do
+		cp "$f" "$work/data/test/${d##*/}"
+	done
+done
+case ${ORIGINS:=disk far} in
+*disk*)
+	bytes=$(numfmt --from=iec "$rate")
+	slow_disk_make "$work" "$work/data" "$bytes" || bench_skip "$slow_why"
+	;;
+esac
+mkdir -p "$mnt"
+
+# The group throttles only its device, and everything may be in it.
+run=''
+[ -z "$slow_dir" ] || run=slow_disk_run
+$run python3 "$bench/analyze.py" --refrain "$refrain" --data "$work/data" \
+	--disk "${slow_dir:-$work/data}" --mount "$mnt" --work "$work" \
+	--trainers "${TRAINERS:-dl2 dl4 load cnn}" --origins "$ORIGINS" \
+	--sizes "${SIZES:-0.1 0.35 0.5 0.65 0.9}" --segment "${SEGMENT:-16}" \
+	--truth "${TRUTH:-12}" --json bench-analyze.json

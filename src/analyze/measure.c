@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is measured, in which order: the mount's mask takes the trainer from one
+ * share of misses to the next, and tiny images show what is left without
+ * preparation. One thread.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "analyze/run_impl.h"
+
+/* A rate without misses that changed by more during the run is noted. */
+#define DRIFT 0.03
+
+/* Misses that cost no more than this need no points between. */
+#define SOURCE_HIDDEN 0.97
+
+/* Rates that differ by no more are the same; intervals up to SURE tell. */
+#define SAME 0.03
+#define SURE 0.05
+
+static void add_note(struct profile *p, const char *text)
+{
+	if (p->nnotes < PROFILE_NOTES_MAX)
+		(void)snprintf(
+			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
+}
+
+/* A point that is measured twice: noise and what changed between are in its
+ * interval. */
+static void merge_point(
+	struct profile_point *was, const struct profile_point *now)
+{
+	double half = (was->rate.value - now->rate.value) / 2;
+
+	was->rate.ci = sqrt((pow(was->rate.ci, 2) + pow(now->rate.ci, 2)) / 4 +
+		half * half);
+	was->rate.value = (was->rate.value + now->rate.value) / 2;
+	was->miss = (was->miss + now->miss) / 2;
+}
+
+static void add_point(struct profile *p, const struct profile_point *now)
+{
+	for (unsigned i = 0; i < p->npoints; i++)
+		if (p->points[i].x == now->x) {
+			merge_point(&p->points[i], now);
+			return;
+		}
+	if (p->npoints < PROFILE_POINTS_MAX)
+		p->points[p->npoints++] = *now;
+}
+
+/* With a share x of the dataset in the cache. */
+static int measure_at(struct analysis_run *r, double x)
+{
+	struct profile_point now = {.x = x};
+	char doing[64];
+	int rc = run_tell(r, json_pack("{s:s, s:f}", "cmd", "mask", "x", x));
+
+	(void)snprintf(
+		doing, sizeof(doing), "%.0f %% cached was measured", 100 * x);
+	if (rc == 0)
+		rc = run_segment(r, doing, r->c->seconds / 2.0);
+	if (rc < 0)
+		return rc;
+	now.miss = segment_miss(&r->segment);
+	now.rate = segment_rate(&r->segment);
+	add_point(r->p, &now);
+	return 0;
+}
+
+static int measure_warm(struct analysis_run *r)
+{
+	int rc =
+		run_segment(r, "the command was starting", r->c->seconds / 2.0);
+
+	if (rc == 0)
+		rc = measure_at(r, 1);
+	if (rc == 0)
+		rc = run_check(r);
+	if (rc < 0)
+		return rc;
+	r->p->r1 = r->p->points[0].rate;
+	r->p->cpus_used = r->cpus_used;
+	r->p->gaps = segment_gaps(&r->segment);
+	if (r->p->points[0].miss > 0.01)
+		add_note(r->p,
+			"some reads missed although everything was cached");
+	return 0;
+}
+
+/*
+ * Each share of misses twice, the second time in reverse order: a machine that
+ * gets slower or faster meanwhile changes all of them alike.
+ */
+static int measure_misses(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	double x[MODEL_POINTS + 1] = {0};
+	unsigned n = 1;
+	struct model m;
+	int rc = measure_at(r, 0);
+
+	if (rc < 0)
+		return rc;
+	p->r0 = p->points[1].rate;
+	m = profile_model(p);
+	for (unsigned i = 0; i < MODEL_POINTS && m.r0 <= SOURCE_HIDDEN * m.r1;
+		i++)
+		x[n++] = 1 - model_point(&m, i);
+	for (unsigned i = 1; rc == 0 && i < n; i++)
+		rc = measure_at(r, x[i]);
+	while (rc == 0 && n-- > 0)
+		rc = measure_at(r, x[n]);
+	p->r0 = p->points[1].rate;
+	return rc;
+}
+
+static int measure_drift(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	double was = p->r1.value;
+	int rc = measure_at(r, 1);
+
+	if (rc < 0)
+		return rc;
+	p->r1 = p->points[0].rate;
+	/* It is the mean of both. */
+	if (fabs(p->r1.value / was - 1) > DRIFT / 2)
+		add_note(p,
+			"the rate with everything cached changed by more than "
+			"3 % during the run; measure again on a quiet machine");
+	return 0;
+}
+
+/* The rate with tiny images; `late` of them are answered later. */
+static int measure_tiny(
+	struct analysis_run *r, const char *content, struct profile_rate *out)
+{
+	int rc = run_tell(r,
+		json_pack("{s:s, s:s}", "cmd", "content", "content", content));
+
+	if (rc == 0)
+		rc = run_segment(
+			r, "tiny images were read", r->c->seconds / 2.0);
+	*out = segment_rate(&r->segment);
+	return rc;
+}
+
+/*
+ * Without preparation. The rate is exact if it does not change when each image
+ * comes later: then the trainer itself is the limit. The command may not like
+ * the images: then the rest stands without them.
+ */
+static int measure_alone(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	struct profile_rate tiny, late;
+	int rc;
+
+	p->g = p->r1;
+	p->g_bound = true;
+	if (r->c->no_tiny)
+		return 0;
+	rc = measure_tiny(r, "tiny", &tiny);
+	if (rc == 0 && r->segment.last.tiny <= r->segment.begun.tiny) {
+		add_note(p,
+			"no JPEG files were read: what preparing costs is "
+			"not known");
+		return 0;
+	}
+	if (rc == 0)
+		rc = measure_tiny(r, "tiny-late", &late);
+	if (rc == -ECHILD || rc == -ENODATA) {
+		add_note(p, "the command failed on tiny images");
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	p->g_bound = fabs(late.value / tiny.value - 1) > SAME ||
+		tiny.ci > SURE * tiny.value || late.ci > SURE * late.value;
+	if (!p->g_bound)
+		tiny.value = (tiny.value + late.value) / 2;
+	if (tiny.value > p->r1.value)
+		p->g = tiny;
+	return 0;
+}
+
+static int analyse(struct analysis_run *r)
+{
+	int rc = run_prepare(r);
+
+	if (rc == 0)
+		rc = run_start(r);
+	if (rc == 0)
+		rc = measure_warm(r);
+	if (rc == 0)
+		rc = measure_misses(r);
+	if (rc == 0)
+		rc = measure_drift(r);
+	if (rc == 0)
+		rc = measure_alone(r);
+	return rc;
+}
+
+int analyze_run(const struct analyze_config *config, struct profile *p,
+	struct error *err)
+{
+	struct analysis_run r = {.c = config, .p = p, .err = err};
+	int rc = analyse(&r);
+
+	run_end(&r);
+	return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* One analysis while it runs, and its steps. One thread. */
+#ifndef ANALYZE_RUN_IMPL_H
+#define ANALYZE_RUN_IMPL_H
+
+#include <sys/types.h>
+
+#include "analyze/segment_impl.h"
+#include "analyze/trainer_impl.h"
+
+struct ctl_client;
+
+struct analysis_run {
+	const struct analyze_config *c;
+	struct profile *p;
+	struct error *err;
+	struct ctl_client *ctl;
+	struct trainer trainer;
+	struct segment segment;
+	double cpus_used; /* in the last segment, of those allowed */
+	dev_t device;	  /* of the mount */
+	unsigned looks;	  /* at the trainer, so far */
+};
+
+/* A command without further results to the daemon; takes over `request`. */
+int run_tell(struct analysis_run *r, json_t *request);
+
+/* Connect, wait for the list of files, fetch all of them into the cache. Sets
+ * what the profile says of source and machine, and its rate s. */
+int run_prepare(struct analysis_run *r);
+
+/* Start the command. Returns once it has begun to read. */
+int run_start(struct analysis_run *r);
+
+/*
+ * Measure for `seconds` at most; the result is in r->segment and r->cpus_used.
+ * `doing` completes "... while " in messages. -ECHILD: the command has ended;
+ * -ENODATA: it does not read; -ENOTSUP: what it reads cannot be counted.
+ */
+int run_segment(struct analysis_run *r, const char *doing, double seconds);
+
+/* -ENOTSUP: in the last segment files were not read to their ends. */
+int run_check(struct analysis_run *r);
+
+/* End the command, by force if need be, and disconnect. */
+void run_end(struct analysis_run *r);
+
+#endif

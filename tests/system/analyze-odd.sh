@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# refrain analyze with trainers that it cannot analyse: each is refused in one
+# line, without figures. And with unusual ones that it can.
+set -eu
+name=analyze-odd
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse python3 timeout
+XDG_CACHE_HOME=$work/xdg
+TMPDIR=$work/tmp
+export XDG_CACHE_HOME TMPDIR
+mkdir "$TMPDIR" "$work/fast" "$work/shards"
+
+"$refrain" make-dataset --classes 2 --images 200 --size 128x96 "$src" >/dev/null
+tar cf "$work/shards/a.tar" -C "$src" .
+cp "$work/shards/a.tar" "$work/shards/b.tar"
+mkdir "$work/large"
+head -c 1M /dev/urandom >"$work/large/a"
+cp "$work/large/a" "$work/large/b"
+
+cat >"$work/trainer.py" <<'PY'
+import mmap, os, sys
+
+how, top = sys.argv[1:]
+names = [os.path.join(d, f) for d, _, files in os.walk(top) for f in files]
+kept = {}
+while True:
+    for name in names:
+        if name in kept:
+            continue
+        with open(name, 'rb', buffering=0) as f:
+            if how == 'maps':
+                kept[name] = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+                if len(kept) > 20:
+                    kept.clear()
+                sum(kept.get(name, b'')[::4096])
+            elif how == 'half':
+                os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+                f.read(300000)
+            elif how == 'keeps':
+                kept[name] = f.read()
+            else:
+                while f.read(65536):
+                    pass
+PY
+
+timeout $((60 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
+	"$reader" <<'PY' || fail "see above"
+import json, os, subprocess, sys
+
+refrain, src, work, patience, reader = sys.argv[1:6]
+
+
+def analyze(source, *command, options=()):
+    return subprocess.Popen(
+        [refrain, "analyze", "--cache", work + "/fast", "--seconds", "1",
+         "--start", "3", "--json", *options, source, "--", *command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def trainer(how, source="{}"):
+    return [sys.executable, work + "/trainer.py", how, source]
+
+
+refused = [
+    (analyze(src, "sh", "-c", "exit 5", "{}"), "failed with status 5"),
+    (analyze(src, "sh", "-c", "kill -9 $$", "{}"), "failed with signal 9"),
+    (analyze(src, "sh", "-c", "cat {}/*/* >/dev/null"), "ended while"),
+    (analyze(src, "sh", "-c", "while :; do cat $0/* >/dev/null; done",
+             work + "/large", "{}"), "read nothing"),
+    (analyze(src, *trainer("maps")), "maps files"),
+    (analyze(src, *trainer("keeps")), "stopped reading"),
+    (analyze(work + "/large", *trainer("half")), "of each file"),
+]
+for p, why in refused:
+    out, err = p.communicate(timeout=50 * int(patience))
+    said = [s for s in err.splitlines() if s.startswith("refrain: analyze:")]
+    assert p.returncode == 1 and not out and len(said) == 1, (why, out, err)
+    assert why in said[0], (why, said)
+    print(said[0])
+
+many = analyze(src, reader, "{}", "--threads", "64", "--epochs", "1000000",
+               options=["--fault", "rate=1M"])
+tar = analyze(work + "/shards", *trainer("all"),
+              options=["--samples", "400", "--fault", "rate=4M"])
+for p, samples in (many, 200), (tar, 400):
+    out, err = p.communicate(timeout=50 * int(patience))
+    assert p.returncode == 0, err
+    p = json.loads(out)
+    assert p["source"]["samples"] == samples and p["G"]["bound"], p
+    assert p["bottleneck"] == "fetch" and p["R0"]["value"] > 0, p
+    # The source is the limit: its bytes a second, in samples.
+    bytes_s = p["R0"]["value"] * p["source"]["bytes"] / samples
+    limit = 1 << (20 if samples == 200 else 22)
+    assert 0.6 < bytes_s / limit < 1.2, (bytes_s, limit)
+assert any("no JPEG" in n for n in p["notes"]), p["notes"]
+left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
+assert not left, left
+PY
+[ -z "$(mounts_below "$work")" ] || fail "mounts are left"
+echo PASS
