@@ -113,7 +113,7 @@ static const struct option_def analyze_table[] = {
 		.help = "Make the source slow or faulty, for tests and drills; "
 			"see refrain-fault(1).",
 		.kind = OPTION_TEXT,
-		.offset = MOUNT_FIELD(fault),
+		.offset = MOUNT_FIELD(source.fault),
 	},
 	{.name = NULL},
 };
@@ -244,11 +244,11 @@ static int set_command(struct analyze_args *args, const struct place *at,
 		return 0;
 	if (failed)
 		return error_set(err, -ENOMEM, "%m");
-	if (!realpath(args->options.source, source))
+	if (!realpath(args->options.source.name, source))
 		return error_set(err, -EINVAL,
 			"'%s' is not a directory here; write {} in COMMAND "
 			"where it has the path of the dataset",
-			args->options.source);
+			args->options.source.name);
 	args->run.source = source;
 	return 0;
 }
@@ -377,7 +377,7 @@ int cmd_analyze(int argc, char **argv)
 	struct analyze_args args = {
 		.options = {.limit_bytes = MOUNT_LIMIT_BYTES,
 			.staging_bytes = MOUNT_STAGING_BYTES,
-			.timeout_s = MOUNT_TIMEOUT_S,
+			.source.timeout_s = MOUNT_TIMEOUT_S,
 			.verify = true,
 			.log_level = EVENT_NOTICE},
 		.run = {.seconds = 20, .start_s = 120},
@@ -396,7 +396,7 @@ int cmd_analyze(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	argv[n + 1] = NULL; /* our own options are behind the operands */
-	args.options.source = argv[1];
+	args.options.source.name = argv[1];
 	args.run.samples = args.samples;
 	rc = args.from ? load_profile(args.from, &p, &err)
 		       : measure_command(&args, argv + 2, &p, &err);

@@ -3,7 +3,7 @@
 #ifndef TOOLS_FAR_OPTIONS_H
 #define TOOLS_FAR_OPTIONS_H
 
-/* field(f): the offset of that member of mount_options in the arguments. */
+/* field(f): the offset of that member of stack_config in the arguments. */
 /* clang-format off */
 #define FAR_OPTIONS(field) \
 	{ \

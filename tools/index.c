@@ -14,10 +14,10 @@
 
 struct index_args {
 	const char *output;
-	struct mount_options options;
+	struct stack_config source;
 };
 
-#define FIELD(f) offsetof(struct index_args, options.f)
+#define FIELD(f) offsetof(struct index_args, source.f)
 
 static const struct option_def index_table[] = {
 	{
@@ -49,20 +49,20 @@ static void index_show(void *arg, uint64_t files, uint64_t bytes)
 }
 
 static int index_to(
-	const struct mount_options *options, FILE *out, struct error *err)
+	const struct stack_config *source, FILE *out, struct error *err)
 {
 	struct progress progress;
 	int rc;
 
 	progress_begin(&progress);
-	rc = daemon_index(options, out, index_show, &progress, err);
+	rc = daemon_index(source, out, index_show, &progress, err);
 	progress_end(&progress);
 	return rc;
 }
 
 /* Replace the file only when it is complete. */
-static int index_to_file(const struct mount_options *options,
-	const char *output, struct error *err)
+static int index_to_file(const struct stack_config *source, const char *output,
+	struct error *err)
 {
 	CLEANUP_FREE char *fresh = NULL;
 	FILE *out;
@@ -78,7 +78,7 @@ static int index_to_file(const struct mount_options *options,
 			"cannot write '%s': %m; give -o a place that you can "
 			"write",
 			fresh);
-	rc = index_to(options, out, err);
+	rc = index_to(source, out, err);
 	if (fclose(out) != 0 && rc == 0)
 		rc = error_set(err, -errno, "cannot write '%s': %m", fresh);
 	if (rc == 0 && rename(fresh, output) < 0)
@@ -90,16 +90,16 @@ static int index_to_file(const struct mount_options *options,
 
 int cmd_index(int argc, char **argv)
 {
-	struct index_args args = {.output = NULL};
+	struct index_args args = {.source.timeout_s = MOUNT_TIMEOUT_S};
 	struct error err = {""};
 	int status, rc;
 
 	if (command_parse(&index_usage, argc, argv, &args, &status) < 0)
 		return status;
-	args.options.source = argv[1];
+	args.source.name = argv[1];
 	if (args.output && strcmp(args.output, "-") != 0)
-		rc = index_to_file(&args.options, args.output, &err);
+		rc = index_to_file(&args.source, args.output, &err);
 	else
-		rc = index_to(&args.options, stdout, &err);
+		rc = index_to(&args.source, stdout, &err);
 	return rc < 0 ? command_fail("index", &err) : EXIT_OK;
 }

@@ -85,6 +85,7 @@ static int set_log_level(void *out, const char *value, struct error *err)
 }
 
 #define FIELD(f) offsetof(struct mount_args, options.f)
+#define SOURCE_FIELD(f) FIELD(source.f)
 
 static const struct option_def mount_table[] = {
 	{
@@ -186,9 +187,9 @@ static const struct option_def mount_table[] = {
 		.help = "Give up a request to the origin, retries included, "
 			"after SECONDS (default 120).",
 		.kind = OPTION_NUMBER,
-		.offset = FIELD(timeout_s),
+		.offset = SOURCE_FIELD(timeout_s),
 	},
-	FAR_OPTIONS(FIELD),
+	FAR_OPTIONS(SOURCE_FIELD),
 	{
 		.name = "manifest",
 		.arg = "FILE|URL",
@@ -196,7 +197,7 @@ static const struct option_def mount_table[] = {
 			"wrote, instead of listing a source of s3:// or "
 			"https://.",
 		.kind = OPTION_TEXT,
-		.offset = FIELD(manifest),
+		.offset = SOURCE_FIELD(manifest),
 	},
 	{
 		.name = "log-level",
@@ -227,7 +228,7 @@ static const struct option_def mount_table[] = {
 		.help = "Make the origin slow or faulty, for tests and drills; "
 			"see refrain-fault(1).",
 		.kind = OPTION_TEXT,
-		.offset = FIELD(fault),
+		.offset = SOURCE_FIELD(fault),
 	},
 	{.name = NULL},
 };
@@ -257,9 +258,9 @@ static int mount_run(struct mount_args *args, char **argv)
 	struct mount_options *o = &args->options;
 	int rc;
 
-	o->source = argv[1];
+	o->source.name = argv[1];
 	o->mountpoint = argv[2];
-	if (o->timeout_s == 0)
+	if (o->source.timeout_s == 0)
 		return refuse("--timeout must not be 0");
 	if (o->revalidate_s == 0)
 		return refuse("--revalidate must not be 0; omit it to see "
@@ -290,7 +291,7 @@ int cmd_mount(int argc, char **argv)
 				.limit_bytes = MOUNT_LIMIT_BYTES,
 				.staging_bytes = MOUNT_STAGING_BYTES,
 				.verify = true,
-				.timeout_s = MOUNT_TIMEOUT_S,
+				.source.timeout_s = MOUNT_TIMEOUT_S,
 				.log_level = EVENT_NOTICE,
 				.revalidate_s = REVALIDATE_NEVER,
 			},

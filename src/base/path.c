@@ -52,3 +52,13 @@ char *path_of_mountpoint(const char *path)
 		return NULL;
 	return full;
 }
+
+bool path_is_inside(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	if (strcmp(top, "/") == 0)
+		return true;
+	return strncmp(path, top, n) == 0 &&
+		(path[n] == '/' || path[n] == '\0');
+}

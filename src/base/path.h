@@ -4,6 +4,7 @@
 #define BASE_PATH_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 /* The path by which an open file was found. -ENAMETOOLONG, -errno. */
 int path_of_fd(int fd, char path[PATH_MAX]);
@@ -14,5 +15,8 @@ int path_of_fd(int fd, char path[PATH_MAX]);
  * errno says why.
  */
 char *path_of_mountpoint(const char *path);
+
+/* Is it that directory, or below it? Both without links and "..". */
+bool path_is_inside(const char *path, const char *top);
 
 #endif

@@ -20,7 +20,7 @@
 #include "ctl/text.h"
 
 struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
-	const struct ctl_command *commands, void *arg)
+	const struct ctl_command *commands)
 {
 	struct ctl_conn *conn = calloc(1, sizeof(*conn));
 
@@ -31,7 +31,6 @@ struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
 	conn->stop_fd = stop_fd;
 	conn->patience_ms = patience_ms;
 	conn->commands = commands;
-	conn->arg = arg;
 	conn->lines.max_bytes = CTL_REQUEST_MAX_BYTES;
 	return conn;
 }
@@ -141,7 +140,7 @@ static int run_request(struct ctl_conn *conn, const json_t *request)
 	command = find_command(conn->commands, name);
 	if (!command)
 		return ctl_fail(conn, "unknown command '%.64s'", name);
-	command->run(conn->arg, conn, request);
+	command->run(command->arg, conn, request);
 	if (!conn->answered)
 		return ctl_fail(conn, "'%s' did not finish", name);
 	return 0;

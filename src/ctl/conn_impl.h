@@ -18,7 +18,6 @@ struct ctl_conn {
 	int stop_fd;	      /* set once; readable when the server stops */
 	unsigned patience_ms; /* set once */
 	const struct ctl_command *commands; /* set once */
-	void *arg;			    /* set once */
 	struct lines lines;		    /* the connection's thread */
 	/*
 	 * The last line of the running request was sent. The connection's
@@ -31,7 +30,7 @@ struct ctl_conn {
 
 /* Takes ownership of the descriptor. NULL for want of memory. */
 struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
-	const struct ctl_command *commands, void *arg);
+	const struct ctl_command *commands);
 
 /* Serve requests until the peer or the server ends it. */
 void conn_serve(struct ctl_conn *conn);

@@ -28,7 +28,6 @@ struct ctl_server {
 	struct place place; /* set once */
 	int stop_fd;	    /* set once; an eventfd, readable from stop on */
 	const struct ctl_command *commands; /* set once */
-	void *arg;			    /* set once */
 	pthread_t acceptor;		    /* set once */
 	_Atomic unsigned patience_ms;	    /* relaxed: it stands alone */
 	pthread_mutex_t lock;
@@ -102,7 +101,7 @@ static void admit(struct ctl_server *s, int fd)
 {
 	struct ctl_conn *conn = conn_new(fd, s->stop_fd,
 		atomic_load_explicit(&s->patience_ms, memory_order_relaxed),
-		s->commands, s->arg);
+		s->commands);
 
 	if (!conn) {
 		(void)close(fd);
@@ -179,7 +178,7 @@ static int server_run(struct ctl_server *s, struct error *err)
 }
 
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
-	const char *group, const struct ctl_command *commands, void *arg,
+	const char *group, const struct ctl_command *commands,
 	struct error *err)
 {
 	struct ctl_server *s = calloc(1, sizeof(*s));
@@ -188,7 +187,6 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	if (!s)
 		return error_set(err, -ENOMEM, "cannot start: %m");
 	s->commands = commands;
-	s->arg = arg;
 	atomic_init(&s->patience_ms, PATIENCE_MS);
 	list_init(&s->serving);
 	list_init(&s->ended);

@@ -27,15 +27,16 @@ struct ctl_conn;
 struct ctl_command {
 	const char *name;
 	void (*run)(void *arg, struct ctl_conn *conn, const json_t *request);
+	void *arg;
 };
 
 /*
- * Create the socket and start serving. `commands` ends with name NULL; it and
- * `arg` outlive the server. `group` may be NULL. On failure returns -errno and
+ * Create the socket and start serving. `commands` ends with name NULL, and
+ * outlives the server. `group` may be NULL. On failure returns -errno and
  * leaves nothing behind.
  */
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
-	const char *group, const struct ctl_command *commands, void *arg,
+	const char *group, const struct ctl_command *commands,
 	struct error *err);
 
 /* The absolute path of the socket; valid until ctl_server_stop(). */

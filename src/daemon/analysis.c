@@ -28,9 +28,12 @@ enum content {
 };
 
 struct analysis {
-	pthread_mutex_t lock;	/* guards `stopped`; held by pages_passed() */
-	bool stopped;		/* m->pages may be gone */
-	struct mount *m;	/* set once */
+	pthread_mutex_t lock; /* guards `stopped`; held by pages_passed() */
+	bool stopped;	      /* `pages` may be gone */
+	struct counters *counters; /* set once */
+	struct store *store;	   /* set once */
+	struct cache *cache;	   /* these two by analysis_begin() */
+	struct pages *pages;
 	struct fs_watch watch;	/* set once */
 	struct cache_mask mask; /* atomic */
 	/* Relaxed, these three: nothing else depends on them. */
@@ -86,12 +89,12 @@ static void note_idle(struct analysis *a)
 		&a->last_read_ns, now_ns, memory_order_relaxed);
 
 	if (last_ns > 0 && now_ns > last_ns + IDLE_NS)
-		COUNT_ADD(&a->m->counters, idle_us,
-			(now_ns - last_ns) / NS_PER_US);
+		COUNT_ADD(a->counters, idle_us, (now_ns - last_ns) / NS_PER_US);
 }
 
 /* Does the tier have the file's beginning, and is it a JPEG? */
-static bool is_cached_jpeg(struct mount *m, const struct cache_item *item)
+static bool is_cached_jpeg(
+	const struct analysis *a, const struct cache_item *item)
 {
 	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
 	struct store_scratch *s = store_scratch_new();
@@ -99,9 +102,9 @@ static bool is_cached_jpeg(struct mount *m, const struct cache_item *item)
 	const void *data;
 	bool jpeg = false;
 
-	cache_item_at(m->cache, 0, &first);
+	cache_item_at(a->cache, 0, &first);
 	if (s && first.size > sizeof(tiny_jpeg) &&
-		store_read(m->store, s, cache_key(m->cache, &first), first.size,
+		store_read(a->store, s, cache_key(a->cache, &first), first.size,
 			0, sizeof(magic), &data) == (ssize_t)sizeof(magic))
 		jpeg = memcmp(data, magic, sizeof(magic)) == 0;
 	store_scratch_free(s);
@@ -125,7 +128,7 @@ static void drop_pages(struct analysis *a, const struct cache_item *item)
 	LOCK_SCOPE(&a->lock);
 
 	if (!a->stopped)
-		pages_passed(a->m->pages, item);
+		pages_passed(a->pages, item);
 }
 
 static bool analysis_read(void *arg, const struct cache_item *item,
@@ -133,26 +136,25 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 {
 	static const struct timespec late = {.tv_nsec = LATE_NS};
 	struct analysis *a = arg;
-	struct mount *m = a->m;
 	int content = atomic_load_explicit(&a->content, memory_order_relaxed);
 
 	note_idle(a);
 	if (off == 0)
-		COUNT(&m->counters, first_reads);
+		COUNT(a->counters, first_reads);
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, len, memory_order_relaxed);
 	/* A hit is in the kernel in a moment; the cache says when a miss is. */
 	if (off + len >= item->base + item->size &&
-		cache_resident(m->cache, item))
+		cache_resident(a->cache, item))
 		drop_pages(a, item);
-	if (content == CONTENT_REAL || !is_cached_jpeg(m, item))
+	if (content == CONTENT_REAL || !is_cached_jpeg(a, item))
 		return false;
 	put_tiny(off, len, buf);
 	if (off > 0)
 		return true;
 	if (content == CONTENT_LATE)
 		(void)nanosleep(&late, NULL);
-	COUNT(&m->counters, hits);
+	COUNT(a->counters, hits);
 	(void)atomic_fetch_add_explicit(
 		&a->tiny_reads, 1, memory_order_relaxed);
 	return true;
@@ -160,9 +162,9 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 
 /* -- Commands -------------------------------------------------------------- */
 
-bool analysis_refuses(const struct mount *m, struct ctl_conn *conn)
+bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn)
 {
-	if (!m->analysis)
+	if (!a)
 		return false;
 	(void)ctl_fail(conn,
 		"this mount is being analysed, so nothing may be read or "
@@ -171,13 +173,13 @@ bool analysis_refuses(const struct mount *m, struct ctl_conn *conn)
 }
 
 /* NULL: the mount is an ordinary one, and the peer got an error. */
-static struct analysis *analysis_of(struct mount *m, struct ctl_conn *conn)
+static struct analysis *analysis_of(void *arg, struct ctl_conn *conn)
 {
-	if (!m->analysis)
+	if (!arg)
 		(void)ctl_fail(conn,
 			"this mount cannot be analysed; mount it with "
 			"--analysis, or use refrain analyze");
-	return m->analysis;
+	return arg;
 }
 
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
@@ -232,25 +234,24 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct mount *m = arg;
-	struct analysis *a = analysis_of(m, conn);
+	struct analysis *a = analysis_of(arg, conn);
 	struct cache_status s;
 
 	(void)request; /* no arguments */
 	if (!a)
 		return;
-	cache_status(m->cache, &s); /* counts the time of what is parked */
+	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "first_reads",
-			RATE(&m->counters, first_reads), "bytes",
-			RATE(a, read_bytes), "hits", RATE(&m->counters, hits),
-			"misses", RATE(&m->counters, misses), "tiny",
+			RATE(a->counters, first_reads), "bytes",
+			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
+			"misses", RATE(a->counters, misses), "tiny",
 			RATE(a, tiny_reads), "starved_us",
-			RATE(&m->counters, starved_us), "parked_us",
-			RATE(&m->counters, parked_us), "idle_us",
-			RATE(&m->counters, idle_us)));
+			RATE(a->counters, starved_us), "parked_us",
+			RATE(a->counters, parked_us), "idle_us",
+			RATE(a->counters, idle_us)));
 }
 
 /* -- Life ------------------------------------------------------------------ */
@@ -265,18 +266,27 @@ const struct fs_watch *analysis_watch(const struct analysis *a)
 	return &a->watch;
 }
 
-int analysis_new(struct analysis **out, struct mount *m, struct error *err)
+int analysis_new(struct analysis **out, struct counters *counters,
+	struct store *store, struct error *err)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return error_set(err, -ENOMEM, "cannot analyse: %m");
 	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail on Linux */
-	a->m = m;
+	a->counters = counters;
+	a->store = store;
 	a->watch = (struct fs_watch){.read = analysis_read, .arg = a};
 	atomic_init(&a->mask.limit, CACHE_MASK_NONE);
 	*out = a;
 	return 0;
+}
+
+void analysis_begin(
+	struct analysis *a, struct cache *cache, struct pages *pages)
+{
+	a->cache = cache;
+	a->pages = pages;
 }
 
 void analysis_stop(struct analysis *a)

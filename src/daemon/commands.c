@@ -95,14 +95,14 @@ static void command_refresh(
 	 * lists. Now that everything is known, delete them.
 	 */
 	if (all && sum.failed == 0)
-		mount_sweep(m);
-	manifest_keep(m);
+		scan_sweep(m->scan);
+	scan_keep(m->scan);
 	report_refresh(m, &sum);
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "directories",
 		(json_int_t)sum.directories, "changed", (json_int_t)sum.changed,
 		"added", (json_int_t)sum.added, "removed",
 		(json_int_t)sum.removed);
-	status_add_unlisted(reply, m, "unreachable", &sum);
+	status_add_unlisted(reply, m->tree, "unreachable", &sum);
 	(void)ctl_send(conn, reply);
 }
 
@@ -120,43 +120,40 @@ static void command_fault(
 	const char *spec = json_string_value(json_object_get(request, "spec"));
 	struct error err;
 
-	if (!m->faults.origin) {
-		(void)ctl_fail(conn,
-			"this mount has no fault origin; mount it with "
-			"--fault \"\" to be able to inject faults");
-		return;
-	}
 	if (!spec) {
 		(void)ctl_fail(conn, "\"spec\" must be a string");
 		return;
 	}
-	if (origin_fault_set(m->faults.origin, spec, &err) < 0) {
+	if (stack_fault(m->stack, spec, &err) < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;
 	}
 	report_faults(m, spec);
-	pthread_mutex_lock(&m->life.lock);
-	free(m->faults.spec);
-	m->faults.spec = strdup(spec);
-	pthread_mutex_unlock(&m->life.lock);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-const struct ctl_command mount_commands[] = {
-	{"status", command_status},
-	{"warm", command_warm},
-	{"refresh", command_refresh},
-	{"fault", command_fault},
-	{"keys", command_keys},
-	{"report", command_report},
-	{"mask", command_mask},
-	{"content", command_content},
-	{"rates", command_rates},
-	{"plan", command_plan},
-	{"plan-add", command_plan_add},
-	{"plan-progress", command_plan_progress},
-	{"plan-status", command_plan_status},
-	{"plan-follow", command_plan_follow},
-	{"plan-drop", command_plan_drop},
-	{NULL, NULL},
-};
+void commands_of(struct mount *m, struct ctl_command out[COMMANDS_MAX])
+{
+	const struct ctl_command commands[] = {
+		{"status", command_status, m},
+		{"warm", command_warm, &m->warming},
+		{"refresh", command_refresh, m},
+		{"fault", command_fault, m},
+		{"keys", command_keys, &m->loaders},
+		{"report", command_report, &m->loaders},
+		{"mask", command_mask, m->analysis},
+		{"content", command_content, m->analysis},
+		{"rates", command_rates, m->analysis},
+		{"plan", command_plan, &m->loaders},
+		{"plan-add", command_plan_add, NULL},
+		{"plan-progress", command_plan_progress, NULL},
+		{"plan-status", command_plan_status, NULL},
+		{"plan-follow", command_plan_follow, NULL},
+		{"plan-drop", command_plan_drop, NULL},
+		{NULL, NULL, NULL},
+	};
+
+	_Static_assert(sizeof(commands) <= COMMANDS_MAX * sizeof(*out),
+		"as many commands as there is room for");
+	memcpy(out, commands, sizeof(commands));
+}

@@ -80,7 +80,7 @@ static void version_ceased(void *arg, const struct node_info *old)
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
-	(void)mount_items(m, old, invalidate_item, m);
+	(void)scan_items(m->scan, old, invalidate_item, m);
 }
 
 static void name_changed(void *arg, node_id dir, const char *name)
@@ -140,7 +140,7 @@ void mount_give_up(struct mount *m)
 
 	(void)error_set(&why, -EINTR,
 		"stopped by a signal while source '%s' did not answer",
-		m->source);
+		stack_name(m->stack));
 	if (m->store)
 		store_close(m->store);
 	leave_no_tier(m);
@@ -162,7 +162,7 @@ static void set_asking(struct mount *m, bool asking)
 static int build_store(struct mount *m, struct error *err)
 {
 	struct store_config config = {
-		.dataset = m->source,
+		.dataset = stack_name(m->stack),
 		.ntiers = m->options.ntiers,
 		.verify = m->options.verify,
 		.group = m->options.group,
@@ -171,6 +171,20 @@ static int build_store(struct mount *m, struct error *err)
 
 	memcpy(config.tiers, m->options.tiers, sizeof(config.tiers));
 	return store_open(&m->store, &config, &m->counters, err);
+}
+
+/* The manifest is kept in the last tier. */
+static struct kept kept_in(struct mount *m)
+{
+	size_t last = m->options.ntiers - 1;
+
+	return (struct kept){
+		.store = m->store,
+		.tier = last,
+		.dir = m->tier_dir[last],
+		.counters = &m->counters,
+		.events = m->events,
+	};
 }
 
 static int build_tree(struct mount *m, struct error *err)
@@ -183,18 +197,19 @@ static int build_tree(struct mount *m, struct error *err)
 		.arg = m,
 		.events = m->events,
 	};
-	int rc = manifest_open(m, err);
+	struct kept kept = kept_in(m);
+	int rc = kept_load(&kept, stack_name(m->stack), &m->manifest, err);
 
 	if (rc < 0)
 		return rc;
-	config.origin = m->origin;
+	config.origin = stack_origin(m->stack);
 	config.manifest = m->manifest;
 	config.timers = m->timers;
 	rc = tree_new(&m->tree, &config, err);
 	if (rc < 0)
 		return rc;
 	set_asking(m, true);
-	rc = mount_probe_origin(m, err);
+	rc = stack_probe(m->stack, m->manifest, err);
 	if (rc == 0)
 		rc = tree_open_root(m->tree, err);
 	set_asking(m, false);
@@ -203,16 +218,17 @@ static int build_tree(struct mount *m, struct error *err)
 
 static int build_cache(struct mount *m, struct error *err)
 {
+	struct origin *origin = stack_origin(m->stack);
 	struct cache_config config = {
 		.store = m->store,
-		.origin = m->origin,
+		.origin = origin,
 		.timers = m->timers,
 		.counters = &m->counters,
 		.dataset = manifest_dataset(m->manifest),
 		.limit_bytes = m->options.limit_bytes,
 		.chunk_bytes = m->options.chunk_bytes
 			? m->options.chunk_bytes
-			: m->origin->traits.chunk_bytes,
+			: origin->traits.chunk_bytes,
 		.staging_bytes = m->options.staging_bytes,
 		.path = file_path,
 		.stale = file_stale,
@@ -222,24 +238,68 @@ static int build_cache(struct mount *m, struct error *err)
 	};
 	struct plans_config plans = {
 		.file = planned_file, .arg = m, .counters = &m->counters};
+	struct pages_config pages = {.manifest = m->manifest,
+		.mountpoint = m->mountpoint,
+		.counters = &m->counters,
+		.max_bytes = m->options.pages_bytes};
 	int rc = 0;
 
-	/* Every read must reach the daemon: no pages stay. */
 	if (m->options.analysis)
-		rc = analysis_new(&m->analysis, m, err);
+		rc = analysis_new(&m->analysis, &m->counters, m->store, err);
 	if (m->analysis)
 		config.mask = analysis_mask(m->analysis);
+	/* In an analysis every read must reach the daemon: no pages stay. */
 	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
-		rc = pages_new(&m->pages, m, err);
+		rc = pages_new(&m->pages, &pages, err);
 	if (rc == 0)
 		rc = cache_new(&m->cache, &config, err);
 	if (rc < 0)
 		return rc;
+	if (m->analysis)
+		analysis_begin(m->analysis, m->cache, m->pages);
 	plans.cache = m->cache;
 	m->prefetch = prefetch_new(m->cache);
 	if (!m->prefetch || plans_new(&m->plans, &plans) < 0)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	return 0;
+}
+
+static int build_scan(struct mount *m, struct error *err)
+{
+	struct scan_config config = {
+		.kept = kept_in(m),
+		.stack = m->stack,
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.log = m->log,
+	};
+	int rc = scan_new(&m->scan, &config);
+
+	return rc < 0 ? error_set(err, rc, "cannot scan the source: %m") : 0;
+}
+
+/* What the commands of the control socket work on. */
+static void build_commands(struct mount *m)
+{
+	m->warming = (struct warming){
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.store = m->store,
+		.scan = m->scan,
+		.staging_bytes = m->options.staging_bytes,
+	};
+	m->loaders = (struct loaders){
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.scan = m->scan,
+		.cache = m->cache,
+		.plans = m->plans,
+		.analysis = m->analysis,
+		.counters = &m->counters,
+	};
+	commands_of(m, m->commands);
 }
 
 static int build_fs(struct mount *m, struct error *err)
@@ -250,16 +310,18 @@ static int build_fs(struct mount *m, struct error *err)
 		.cache = m->cache,
 		.prefetch = m->prefetch,
 		.plans = m->plans,
-		.source = m->source,
+		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
 		.revalidate_s = m->options.revalidate_s,
 		.events = m->events,
 		.watch = m->analysis ? analysis_watch(m->analysis) : NULL,
 	};
-	int rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
-		mount_commands, m, err);
+	int rc;
 
+	build_commands(m);
+	rc = ctl_server_start(
+		&m->ctl, m->mountpoint, m->options.group, m->commands, err);
 	if (rc < 0)
 		return rc;
 	config.control = ctl_server_path(m->ctl);
@@ -284,16 +346,19 @@ static int build(struct mount *m, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "cannot start a thread: %m");
 	set_asking(m, true);
-	rc = mount_open_origin(m, err);
+	rc = stack_open(m->stack, m->timers, &m->counters, m->events, err);
 	set_asking(m, false);
 	if (rc == 0)
 		rc = build_store(m, err);
 	if (rc == 0) {
-		limits_of_memory(m, limit_report, m);
+		limits_of_memory(m->store, m->options.staging_bytes,
+			limit_report, m->log);
 		rc = build_tree(m, err);
 	}
 	if (rc == 0)
 		rc = build_cache(m, err);
+	if (rc == 0)
+		rc = build_scan(m, err);
 	if (rc == 0)
 		rc = build_fs(m, err);
 	return rc;
@@ -328,6 +393,8 @@ void mount_set_stopping(struct mount *m)
 	m->life.stopping = true;
 	pthread_cond_broadcast(&m->life.cond);
 	pthread_mutex_unlock(&m->life.lock);
+	if (m->scan)
+		scan_quit(m->scan);
 }
 
 static void kernel_greeted(void *arg)
@@ -346,7 +413,7 @@ static int daemon_serve(struct mount *m, struct error *err)
 	m->life.serving = true;
 	pthread_cond_broadcast(&m->life.cond);
 	pthread_mutex_unlock(&m->life.lock);
-	rc = scan_start(m, err);
+	rc = scan_start(m->scan, err);
 	return rc < 0 ? rc : fs_run(m->fs, kernel_greeted, m, err);
 }
 
@@ -362,21 +429,22 @@ static void take_down(struct mount *m, const struct error *why)
 	events_ended(m, why);
 	if (!m->life.quiet)
 		leave_at_once(m, why);
-	scan_stop(m);
+	scan_join(m->scan);
 	ctl_server_stop(steal_ptr(&m->ctl));
-	if (m->cache)
-		manifest_keep(m);
+	if (m->scan)
+		scan_keep(m->scan);
 	plans_free(m->plans);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
 	analysis_free(m->analysis);
 	tree_free(m->tree);
+	scan_free(m->scan);
 	manifest_free(m->manifest);
 	if (m->store)
 		store_close(m->store);
 	if (why)
 		leave_no_tier(m);
-	if (!origin_free(m->origin))
+	if (!stack_close(m->stack))
 		leave_at_once(m, why);
 	timers_free(m->timers);
 }
@@ -387,12 +455,9 @@ static void mount_free(struct mount *m)
 		free(m->tier_dir[i]);
 	(void)pthread_cond_destroy(&m->life.cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&m->life.lock);
-	(void)pthread_mutex_destroy(&m->scan.sweep_lock);
 	log_free(m->log);
-	free(m->faults.spec);
-	free(m->index);
 	free(m->mountpoint);
-	free(m->source);
+	stack_free(m->stack);
 	free(m);
 }
 
@@ -407,7 +472,6 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->ready_fd = -1;
 	(void)pthread_mutex_init(
 		&m->life.lock, NULL); /* cannot fail on Linux */
-	(void)pthread_mutex_init(&m->scan.sweep_lock, NULL);
 	cond_init(&m->life.cond);
 	return m;
 }

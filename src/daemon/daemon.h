@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/events.h"
+#include "stack/stack.h"
 #include "store/store.h"
 
 #define MOUNT_LIMIT_BYTES ((uint64_t)16 << 20)
@@ -21,7 +22,8 @@
 
 /* The options of `refrain mount`; the caller owns the strings. */
 struct mount_options {
-	const char *source, *mountpoint; /* as typed; may be relative */
+	struct stack_config source;
+	const char *mountpoint; /* as typed; may be relative */
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
@@ -35,14 +37,8 @@ struct mount_options {
 	bool verify;		/* hash the blocks of every read */
 	bool allow_other;
 	bool analysis; /* hides and replaces data on request; see analysis.c */
-	const char *group;  /* group that may use the socket and read the tiers;
-			       or NULL */
-	const char *fault;  /* spec of the fault origin, or NULL */
-	unsigned timeout_s; /* time limit of an origin request */
-	/* For remote sources; the environment supplies the rest. */
-	const char *endpoint_url, *region, *profile; /* or NULL */
-	bool no_sign_request, requester_pays, insecure_tls, http2;
-	const char *manifest; /* index of the source's names, or NULL */
+	const char *group; /* group that may use the socket and read the tiers;
+			      or NULL */
 	enum event_level log_level;
 	const char *log_file; /* NULL: standard error, or syslog */
 	bool log_json;
@@ -61,10 +57,9 @@ int daemon_run(const struct mount_options *options, struct error *err);
  * List a source and write the table of its files, without a mount. progress is
  * called several times a second and at the end. Returns 0, or -errno with err
  * set: the listing or the writing failed.
- * Only the options of a source count.
  */
 typedef void index_progress_fn(void *arg, uint64_t files, uint64_t bytes);
-int daemon_index(const struct mount_options *options, FILE *out,
+int daemon_index(const struct stack_config *source, FILE *out,
 	index_progress_fn *progress, void *arg, struct error *err);
 
 #endif

@@ -23,12 +23,14 @@ int events_open(struct mount *m, struct error *err)
 /* A silent source has been announced on standard error already. */
 void events_mounted(struct mount *m)
 {
-	struct event e = {
-		.kind = EVENT_MOUNTED, .path = m->source, .dir = m->mountpoint};
+	struct event e = {.kind = EVENT_MOUNTED,
+		.path = stack_name(m->stack),
+		.dir = m->mountpoint};
 
 	event_report(m->events, &e);
 	e.kind = EVENT_ORIGIN_SILENT;
-	if (m->unreached && (!m->options.foreground || m->options.log_file))
+	if (stack_unreached(m->stack) &&
+		(!m->options.foreground || m->options.log_file))
 		event_report(m->events, &e);
 }
 

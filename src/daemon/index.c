@@ -21,9 +21,14 @@
 
 #define PROGRESS_NS (200 * NS_PER_MS)
 
-/* The parts of a mount that a scan needs; one thread builds and frees it. */
-struct scan {
-	struct mount *m;
+/* The parts of a mount that a listing needs; one thread builds and frees them.
+ */
+struct index_job {
+	struct stack *stack;
+	struct timers *timers;
+	struct counters counters;
+	struct manifest *manifest;
+	struct tree *tree;
 	struct tree_walk_result result; /* the walk's, then the caller's */
 	int status;			/* the same */
 };
@@ -55,56 +60,56 @@ static void no_node(void *arg, node_id id)
 	(void)id;
 }
 
-static int open_tree(struct mount *m, struct error *err)
+static int open_tree(struct index_job *l, struct error *err)
 {
 	struct tree_config config = {
 		.ceased = no_version,
 		.renamed = no_name,
 		.changed = no_node,
 	};
-	int rc = timers_new(&m->timers);
+	int rc = timers_new(&l->timers);
 
 	if (rc < 0)
 		return error_set(err, rc, "cannot start a thread: %m");
-	rc = mount_open_origin(m, err);
+	rc = stack_open(l->stack, l->timers, &l->counters, NULL, err);
 	if (rc < 0)
 		return rc;
-	rc = manifest_new(&m->manifest, m->source);
+	rc = manifest_new(&l->manifest, stack_name(l->stack));
 	if (rc < 0)
 		return error_set(err, rc, "%m");
-	config.origin = m->origin;
-	config.manifest = m->manifest;
-	config.timers = m->timers;
-	rc = tree_new(&m->tree, &config, err);
+	config.origin = stack_origin(l->stack);
+	config.manifest = l->manifest;
+	config.timers = l->timers;
+	rc = tree_new(&l->tree, &config, err);
 	if (rc == 0)
-		rc = mount_probe_origin(m, err);
-	return rc < 0 ? rc : tree_open_root(m->tree, err);
+		rc = stack_probe(l->stack, l->manifest, err);
+	return rc < 0 ? rc : tree_open_root(l->tree, err);
 }
 
 static void *walk_main(void *arg)
 {
-	struct scan *s = arg;
+	struct index_job *l = arg;
 
-	s->status = tree_walk(s->m->tree, NODE_ROOT, false, &s->result);
+	l->status = tree_walk(l->tree, NODE_ROOT, false, &l->result);
 	return NULL;
 }
 
 static void index_tell(
-	const struct mount *m, index_progress_fn *progress, void *arg)
+	const struct index_job *l, index_progress_fn *progress, void *arg)
 {
 	struct manifest_totals totals;
 
-	manifest_totals(m->manifest, &totals);
+	manifest_totals(l->manifest, &totals);
 	progress(arg, totals.files, totals.bytes);
 }
 
 /* Wait for the walk, and say now and then how far it is. */
-static int walk(struct scan *s, index_progress_fn *progress, void *arg,
+static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 	struct error *err)
 {
 	struct timespec until;
 	pthread_t thread;
-	int rc = pthread_create(&thread, NULL, walk_main, s);
+	int rc = pthread_create(&thread, NULL, walk_main, l);
 
 	if (rc != 0)
 		return error_set(err, -rc, "cannot start a thread: %m");
@@ -114,15 +119,15 @@ static int walk(struct scan *s, index_progress_fn *progress, void *arg,
 		until.tv_sec += until.tv_nsec / (long)NS_PER_S;
 		until.tv_nsec %= (long)NS_PER_S;
 		rc = pthread_timedjoin_np(thread, NULL, &until);
-		index_tell(s->m, progress, arg);
+		index_tell(l, progress, arg);
 	} while (rc == ETIMEDOUT);
-	if (s->status < 0)
-		return error_set(
-			err, s->status, "cannot list '%s': %m", s->m->source);
-	if (s->result.failed > 0)
+	if (l->status < 0)
+		return error_set(err, l->status, "cannot list '%s': %m",
+			stack_name(l->stack));
+	if (l->result.failed > 0)
 		return error_wrap(err,
-			tree_walk_error(s->m->tree, &s->result, err),
-			"nothing is written of '%s'", s->m->source);
+			tree_walk_error(l->tree, &l->result, err),
+			"nothing is written of '%s'", stack_name(l->stack));
 	return 0;
 }
 
@@ -242,39 +247,37 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 
 /* -- All of it ------------------------------------------------------------ */
 
-static void scan_free(struct mount *m)
+static void index_job_free(struct index_job *l)
 {
 	/* A part that still waits for a hung origin cannot be freed. */
-	if (m->tree && !tree_stop(m->tree))
+	if (l->tree && !tree_stop(l->tree))
 		return;
-	tree_free(m->tree);
-	if (m->manifest)
-		manifest_free(m->manifest);
-	if (!origin_free(m->origin))
+	tree_free(l->tree);
+	if (l->manifest)
+		manifest_free(l->manifest);
+	if (l->stack && !stack_close(l->stack))
 		return;
-	if (m->timers)
-		timers_free(m->timers);
-	free(m->source);
-	free(m);
+	if (l->timers)
+		timers_free(l->timers);
+	stack_free(l->stack);
+	free(l);
 }
 
-int daemon_index(const struct mount_options *options, FILE *out,
+int daemon_index(const struct stack_config *source, FILE *out,
 	index_progress_fn *progress, void *arg, struct error *err)
 {
-	struct scan s = {.m = calloc(1, sizeof(*s.m))};
+	struct index_job *l = calloc(1, sizeof(*l));
 	int rc;
 
-	if (!s.m)
+	if (!l)
 		return error_set(err, -ENOMEM, "%m");
-	s.m->options = *options;
-	s.m->options.timeout_s = MOUNT_TIMEOUT_S;
-	rc = mount_resolve_source(s.m, err);
+	rc = stack_new(&l->stack, source, false, err);
 	if (rc == 0)
-		rc = open_tree(s.m, err);
+		rc = open_tree(l, err);
 	if (rc == 0)
-		rc = walk(&s, progress, arg, err);
+		rc = walk(l, progress, arg, err);
 	if (rc == 0)
-		rc = write_table(s.m->manifest, out, err);
-	scan_free(s.m);
+		rc = write_table(l->manifest, out, err);
+	index_job_free(l);
 	return rc;
 }

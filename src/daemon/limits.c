@@ -15,19 +15,20 @@
 #define SENTENCE_MAX (PATH_MAX + 256)
 
 /* A group that is too small ends in the kernel killing the daemon. */
-void limits_of_memory(struct mount *m, limit_fn *fn, void *arg)
+void limits_of_memory(
+	struct store *store, uint64_t staging_bytes, limit_fn *fn, void *arg)
 {
 	uint64_t limit = cgroup_memory_limit(""), tiers = 0, needed;
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
 	char sentence[SENTENCE_MAX];
 
-	for (size_t i = 0; i < store_tiers(m->store); i++) {
+	for (size_t i = 0; i < store_tiers(store); i++) {
 		struct tier_status s;
 
-		store_tier_status(m->store, i, &s);
+		store_tier_status(store, i, &s);
 		tiers += s.in_memory ? s.capacity_bytes : 0;
 	}
-	needed = tiers + m->options.staging_bytes;
+	needed = tiers + staging_bytes;
 	if (tiers == 0 || needed <= limit)
 		return;
 	(void)snprintf(sentence, sizeof(sentence),
@@ -35,7 +36,7 @@ void limits_of_memory(struct mount *m, limit_fn *fn, void *arg)
 		"(%s) and --staging (%s) may need more: the kernel kills the "
 		"daemon then; give the tiers less, or raise the limit",
 		size_format(limit, a), size_format(tiers, b),
-		size_format(m->options.staging_bytes, c));
+		size_format(staging_bytes, c));
 	fn(arg, sentence);
 }
 
@@ -60,28 +61,29 @@ static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
 	fn(arg, sentence);
 }
 
-void limits_of_tiers(struct mount *m, limit_fn *fn, void *arg)
+void limits_of_tiers(struct store *store, limit_fn *fn, void *arg)
 {
-	for (size_t i = 0; i < store_tiers(m->store); i++) {
+	for (size_t i = 0; i < store_tiers(store); i++) {
 		struct tier_status s;
 
-		store_tier_status(m->store, i, &s);
+		store_tier_status(store, i, &s);
 		check_tier(&s, fn, arg);
 	}
 }
 
-void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg)
+void limits_of_kernel(struct fs *fs, limit_fn *fn, void *arg)
 {
 	const char *sentence[FS_LIMITS_MAX];
-	size_t n = fs_limits(m->fs, sentence, FS_LIMITS_MAX);
+	size_t n = fs_limits(fs, sentence, FS_LIMITS_MAX);
 
 	for (size_t i = 0; i < n; i++)
 		fn(arg, sentence[i]);
 }
 
-void limits_of_source(struct mount *m, limit_fn *fn, void *arg)
+void limits_of_source(
+	const char *source, bool insecure_tls, limit_fn *fn, void *arg)
 {
-	if (m->options.insecure_tls && strncmp(m->source, "http:", 5) != 0)
+	if (insecure_tls && strncmp(source, "http:", 5) != 0)
 		fn(arg,
 			"the server's certificate is not verified "
 			"(--insecure-tls): anybody in between can send other "
@@ -91,8 +93,7 @@ void limits_of_source(struct mount *m, limit_fn *fn, void *arg)
 
 void limit_report(void *arg, const char *sentence)
 {
-	const struct mount *m = arg;
 	struct event e = {.kind = EVENT_LIMIT, .text = sentence};
 
-	event_report(m->events, &e);
+	event_report(log_sink(arg), &e);
 }

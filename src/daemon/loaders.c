@@ -28,10 +28,11 @@ static bool list_all(struct names *n)
 {
 	struct tree_walk_result result;
 
-	if (n->listed || atomic_load(&n->m->scan.state) != SCAN_RUNNING)
+	if (n->listed || !n->of->scan ||
+		scan_state(n->of->scan) != SCAN_RUNNING)
 		return false;
 	n->listed = true;
-	return tree_walk(n->m->tree, NODE_ROOT, false, &result) == 0;
+	return tree_walk(n->of->tree, NODE_ROOT, false, &result) == 0;
 }
 
 int names_find(struct names *n, const json_t *name, struct node_info *info)
@@ -47,9 +48,9 @@ int names_find(struct names *n, const json_t *name, struct node_info *info)
 	}
 	while (path[0] == '.' && path[1] == '/')
 		path += 2;
-	rc = manifest_resolve(n->m->manifest, path, info);
+	rc = manifest_resolve(n->of->manifest, path, info);
 	if (rc < 0 && list_all(n))
-		rc = manifest_resolve(n->m->manifest, path, info);
+		rc = manifest_resolve(n->of->manifest, path, info);
 	return rc < 0 ? -ENOENT : 0;
 }
 
@@ -67,14 +68,14 @@ static int put_key(struct names *n, const json_t *name, char *at)
 	item.digest = info.digest;
 	item.version = info.attr.version;
 	item.cookie = info.id;
-	cache_item_at(n->m->cache, 0, &item);
+	cache_item_at(n->of->cache, 0, &item);
 	if (item.size < item.version.size_bytes)
 		return snprintf(at, KEY_BYTES,
 			"{\"size\":%" PRIu64 ",\"chunk\":%" PRIu64 "},",
 			item.version.size_bytes, item.size);
 	if (item.size == 0)
 		return snprintf(at, KEY_BYTES, "{\"size\":0},");
-	(void)hash128_put(key, cache_key(n->m->cache, &item));
+	(void)hash128_put(key, cache_key(n->of->cache, &item));
 	return snprintf(at, KEY_BYTES, "{\"key\":\"%s\",\"size\":%" PRIu64 "},",
 		key, item.version.size_bytes);
 }
@@ -106,9 +107,9 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 	const json_t *paths = json_object_get(request, "paths");
 	/* A loader need not wait for the source to be listed. It reads unknown
 	 * files through the mount. */
-	struct names names = {.m = arg, .listed = true};
+	struct names names = {.of = arg, .listed = true};
 
-	if (analysis_refuses(arg, conn))
+	if (analysis_refuses(names.of->analysis, conn))
 		return;
 	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {
 		(void)ctl_fail(conn,
@@ -139,7 +140,8 @@ static int get_count(const json_t *request, const char *name, uint64_t *out,
 	return 0;
 }
 
-int report_take(struct mount *m, const json_t *request, struct error *err)
+int report_take(
+	struct counters *counters, const json_t *request, struct error *err)
 {
 	uint64_t hits, bytes;
 	int rc = get_count(request, "direct_hits", &hits, err);
@@ -148,16 +150,17 @@ int report_take(struct mount *m, const json_t *request, struct error *err)
 		rc = get_count(request, "direct_hit_bytes", &bytes, err);
 	if (rc < 0)
 		return rc;
-	COUNT_ADD(&m->counters, direct_hits, hits);
-	COUNT_ADD(&m->counters, direct_hit_bytes, bytes);
+	COUNT_ADD(counters, direct_hits, hits);
+	COUNT_ADD(counters, direct_hit_bytes, bytes);
 	return 0;
 }
 
 void command_report(void *arg, struct ctl_conn *conn, const json_t *request)
 {
+	const struct loaders *loaders = arg;
 	struct error err = {""};
 
-	if (report_take(arg, request, &err) < 0)
+	if (report_take(loaders->counters, request, &err) < 0)
 		(void)ctl_fail(conn, "%s", err.msg);
 	else
 		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));

@@ -4,7 +4,6 @@ libdaemon_la_SOURCES = \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/events.c \
-	src/daemon/given.c \
 	src/daemon/index.c \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
@@ -12,16 +11,13 @@ libdaemon_la_SOURCES = \
 	src/daemon/log.c src/daemon/log.h src/daemon/log_limit.h \
 	src/daemon/log_line.c src/daemon/log_line.h \
 	src/daemon/pages.c \
+	src/daemon/paths.c \
 	src/daemon/plans.c \
 	src/daemon/process.c \
-	src/daemon/reach.c \
 	src/daemon/scan.c \
-	src/daemon/source.c \
 	src/daemon/status.c \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libmanifest.la libschedule.la liborigin.la libstore.la libbase.la
-if HAVE_REMOTE
-libdaemon_la_LIBADD += libremote.la
-endif
+	libstack.la libmanifest.la libschedule.la liborigin.la libstore.la \
+	libbase.la

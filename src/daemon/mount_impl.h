@@ -17,6 +17,7 @@
 #include "manifest/manifest.h"
 #include "origin/origin.h"
 #include "prefetch/prefetch.h"
+#include "stack/stack.h"
 #include "store/store.h"
 
 enum scan_state {
@@ -41,35 +42,45 @@ struct mount_life {
 	int signal; /* the signal that stopped it; 0: it was unmounted */
 };
 
-/* The background scan; see scan.c. */
-struct mount_scan {
-	pthread_t thread;
-	bool started;
-	bool relist;	  /* kept names are of another index; thread */
-	atomic_int state; /* enum scan_state; relaxed */
-	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
-	/* Directories that the last scan could not list; mount_life.lock. */
-	struct tree_walk_result unlisted;
-	/* tree_generation() of the manifest that was kept; mount_life.lock. */
-	uint64_t kept;
+/* Where the manifest is kept: in a tier. */
+struct kept {
+	struct store *store;
+	size_t tier;
+	const char *dir; /* of the tier */
+	struct counters *counters;
+	const struct event_sink *events;
 };
 
-/* Faults for drills. */
-struct mount_faults {
-	struct origin *origin; /* in the stack, or NULL; set once */
-	char *spec;	       /* those in force; mount_life.lock */
+/* Parts of a mount that warming uses; set once. */
+struct warming {
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct store *store;
+	struct scan *scan;
+	uint64_t staging_bytes;
 };
+
+/* Parts of a mount that loaders use by commands; set once. */
+struct loaders {
+	struct manifest *manifest;
+	struct tree *tree;
+	struct scan *scan; /* NULL: all names are known */
+	struct cache *cache;
+	struct plans *plans;
+	struct analysis *analysis; /* NULL on an ordinary mount */
+	struct counters *counters;
+};
+
+#define COMMANDS_MAX 16
 
 /*
- * One mount: its parts, which all files of the daemon use. Set once while it is
- * built, but for the three that have types of their own.
+ * One mount: its parts, of which other files are given those that they use. Set
+ * once while it is built, but for `life`.
  */
 struct mount {
-	struct mount_options options; /* strings owned by the caller */
-	const struct scheme *scheme;  /* of the source; source.c */
-	char *source;		      /* the dataset as tiers record it */
-	bool unreached;	  /* the source did not answer at the start */
-	char *mountpoint; /* absolute, no links */
+	struct mount_options options;	 /* strings owned by the caller */
+	char *mountpoint;		 /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
 	/* Things that a failed mount has to remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
@@ -78,58 +89,27 @@ struct mount {
 	struct log *log;
 	const struct event_sink *events; /* of the log */
 	struct timers *timers;
-	struct origin *origin; /* the outermost decorator */
-	struct origin *remote; /* at the bottom, if it is far away */
-	struct origin *named;  /* above it, with --manifest */
-	char *index;	       /* path or URL of that; absolute */
-	uint64_t index_tag;    /* hash64() of its text; 0: not known */
+	struct stack *stack;
 	struct store *store;
 	struct manifest *manifest;
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
 	struct plans *plans;
+	struct scan *scan;
+	struct warming warming;
+	struct loaders loaders;
+	struct ctl_command commands[COMMANDS_MAX];
 	struct ctl_server *ctl;
 	struct fs *fs;
 	struct pages *pages;	   /* NULL: their number is not bounded */
 	struct analysis *analysis; /* NULL on an ordinary mount */
 	int ready_fd; /* the parent waits for the outcome here, or -1 */
 	struct mount_life life;
-	struct mount_scan scan;
-	struct mount_faults faults;
 };
 
-/* source.c: paths, the origin's stack. */
+/* paths.c: the names of the options, as paths. */
 int mount_resolve(struct mount *m, struct error *err);
-int mount_resolve_source(struct mount *m, struct error *err);
-
-/*
- * reach.c: wait until a directory answers. -ETIMEDOUT after timeout_s seconds;
- * any answer will do, a failure too. Says so when it takes long. With `kept`
- * it waits 3 s at most, and *path, to be freed, is then the directory's path,
- * of which links are resolved as far as anything answers; NULL: not known.
- */
-int reach_directory(const char *source, unsigned timeout_s, bool kept,
-	char **path, struct error *err);
-int mount_open_origin(struct mount *m, struct error *err);
-
-/*
- * given.c: names from --manifest. Put an origin with those names above `o`; see
- * at the start whether they are known, or can be read and fit the source.
- * -errno with err set.
- */
-int given_open(struct mount *m, struct origin **o, struct error *err);
-int given_check(struct mount *m, struct error *err);
-/* All of them were listed. */
-void given_listed(struct mount *m);
-
-#ifdef HAVE_REMOTE
-struct remote_config;
-void mount_remote_config(struct mount *m, struct remote_config *config);
-#endif
-
-/* Whether a source far away can be read; waits a few seconds for it. */
-int mount_probe_origin(struct mount *m, struct error *err);
 
 /*
  * daemon.c. End at once while the main thread waits for the origin (lock held):
@@ -150,11 +130,13 @@ void events_ended(struct mount *m, const struct error *why); /* or NULL */
  * be. fn gets each sentence, valid during the call.
  */
 typedef void limit_fn(void *arg, const char *sentence);
-void limits_of_memory(struct mount *m, limit_fn *fn, void *arg);
-void limits_of_tiers(struct mount *m, limit_fn *fn, void *arg);
-void limits_of_kernel(struct mount *m, limit_fn *fn, void *arg);
-void limits_of_source(struct mount *m, limit_fn *fn, void *arg);
-/* A limit_fn that writes to the log; arg is the mount. */
+void limits_of_memory(
+	struct store *store, uint64_t staging_bytes, limit_fn *fn, void *arg);
+void limits_of_tiers(struct store *store, limit_fn *fn, void *arg);
+void limits_of_kernel(struct fs *fs, limit_fn *fn, void *arg);
+void limits_of_source(
+	const char *source, bool insecure_tls, limit_fn *fn, void *arg);
+/* A limit_fn that writes to the log, its arg. */
 void limit_report(void *arg, const char *sentence);
 
 /*
@@ -170,33 +152,59 @@ void process_block_signals(void);
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
 
-/* scan.c: the background scan, and uses of a complete manifest. */
-int scan_start(struct mount *m, struct error *err);
-void scan_stop(struct mount *m);
+/*
+ * scan.c: the background scan, and uses of a complete manifest. Load the
+ * manifest that is kept, or make one of the source.
+ */
+int kept_load(const struct kept *k, const char *source, struct manifest **out,
+	struct error *err);
+
+struct scan;
+struct scan_config {
+	struct kept kept;
+	struct stack *stack;
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct log *log;
+};
+int scan_new(struct scan **out, const struct scan_config *config);
+void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
+int scan_start(struct scan *s, struct error *err);
+/* The mount ends: so does everything here, soon. */
+void scan_quit(struct scan *s);
+/* After the tree was stopped, so that a walk that goes on ends. */
+void scan_join(struct scan *s);
+enum scan_state scan_state(const struct scan *s);
+/* Directories that it could not list so far. */
+void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
 /*
  * Delete entries that belong to no item of the manifest, as garbage of old
  * versions, and count them as invalidated. Call it only when the manifest is
  * known to be right.
  */
-void mount_sweep(struct mount *m);
+void scan_sweep(struct scan *s);
 
-/*
- * The manifest in the last tier: load it into m->manifest (created anew), and
- * save it if it has changed since. Failed saves are counted.
- */
-int manifest_open(struct mount *m, struct error *err);
-void manifest_keep(struct mount *m);
+/* Save the manifest if it has changed. Failures are counted. */
+void scan_keep(struct scan *s);
 
 /* Called for every item of a file. Returning false stops the walk; so does the
  * end of the mount. */
-typedef bool mount_item_fn(void *arg, const struct cache_item *item);
-bool mount_items(struct mount *m, const struct node_info *info,
-	mount_item_fn *fn, void *arg);
+typedef bool scan_item_fn(void *arg, const struct cache_item *item);
+bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
+	void *arg);
 
 /* pages.c: a bound on the kernel's pages of passed-through items. */
 struct pages;
-int pages_new(struct pages **out, struct mount *m, struct error *err);
+struct pages_config {
+	struct manifest *manifest;
+	const char *mountpoint; /* borrowed */
+	struct counters *counters;
+	uint64_t max_bytes;
+};
+int pages_new(struct pages **out, const struct pages_config *config,
+	struct error *err);
 void pages_free(struct pages *p); /* before the fs; NULL is allowed */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
@@ -205,34 +213,43 @@ void pages_passed(struct pages *p, const struct cache_item *item);
  * answer with tiny images, count what is read.
  */
 struct analysis;
-int analysis_new(struct analysis **out, struct mount *m, struct error *err);
+int analysis_new(struct analysis **out, struct counters *counters,
+	struct store *store, struct error *err);
+/* Before readers come. The cache has the analysis's mask already. */
+void analysis_begin(
+	struct analysis *a, struct cache *cache, struct pages *pages);
 /* Readers may still come, but drop no pages any more. */
 void analysis_stop(struct analysis *a);
 void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
 const struct cache_mask *analysis_mask(const struct analysis *a);
 const struct fs_watch *analysis_watch(const struct analysis *a);
-/* True, and the peer got an error, if the mount is analysed. */
-bool analysis_refuses(const struct mount *m, struct ctl_conn *conn);
+/* True, and the peer got an error, if the mount is analysed: `a` is not NULL.
+ */
+bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn);
 
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* commands.c and others: the commands of the control socket. */
+/* commands.c: the commands of the control socket. */
+void commands_of(struct mount *m, struct ctl_command out[COMMANDS_MAX]);
+
+/* Commands of others; arg is what the comment says. */
 typedef void mount_command_fn(
 	void *arg, struct ctl_conn *conn, const json_t *request);
-extern const struct ctl_command mount_commands[];
-mount_command_fn command_warm;
-mount_command_fn command_keys;
-mount_command_fn command_report;
+mount_command_fn command_warm;		       /* struct warming */
+mount_command_fn command_keys, command_report; /* struct loaders */
+mount_command_fn command_plan;		       /* the same */
+mount_command_fn command_plan_add, command_plan_progress, command_plan_status,
+	command_plan_follow, command_plan_drop; /* none */
+/* struct analysis; NULL on an ordinary mount */
 mount_command_fn command_mask, command_content, command_rates;
-mount_command_fn command_plan, command_plan_add, command_plan_progress,
-	command_plan_status, command_plan_follow, command_plan_drop;
 
 /*
  * loaders.c: count what a loader reports in a request, such as its direct hits.
  * -EINVAL: a count is malformed, and nothing was counted.
  */
-int report_take(struct mount *m, const json_t *request, struct error *err);
+int report_take(
+	struct counters *counters, const json_t *request, struct error *err);
 
 /*
  * Get the "paths" of a request: an array, or NULL if there are none. False: it
@@ -245,12 +262,12 @@ bool command_paths(
  * Add the directories that a walk could not list: their number, and a sentence
  * as "unlisted_why". A NULL reply is allowed.
  */
-void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
+void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result);
 
 /* loaders.c: the names in a request, for commands that take many of them. */
 struct names {
-	struct mount *m;
+	const struct loaders *of;
 	bool listed; /* the whole source was listed, to find a name */
 };
 

@@ -39,9 +39,9 @@ struct passed {
 };
 
 struct pages {
-	struct mount *m;      /* set once */
-	pthread_t thread;     /* set once */
-	pthread_mutex_t lock; /* guards all below */
+	struct pages_config config; /* set once */
+	pthread_t thread;	    /* set once */
+	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
 	struct list queue; /* of struct passed, oldest first */
 	uint64_t bytes;	   /* in the queue */
@@ -50,7 +50,7 @@ struct pages {
 
 static bool is_over(const struct pages *p)
 {
-	return p->bytes > p->m->options.pages_bytes;
+	return p->bytes > p->config.max_bytes;
 }
 
 static struct passed *pages_oldest(const struct pages *p)
@@ -63,8 +63,7 @@ static void wait_for_pages(struct pages *p)
 {
 	while (!is_over(p) && !p->stopping)
 		pthread_cond_wait(&p->cond, &p->lock);
-	while (!p->stopping &&
-		p->bytes <= p->m->options.pages_bytes + KEEP_BYTES &&
+	while (!p->stopping && p->bytes <= p->config.max_bytes + KEEP_BYTES &&
 		cond_wait_until(&p->cond, &p->lock,
 			pages_oldest(p)->since_ns + KEEP_NS))
 		;
@@ -77,14 +76,14 @@ static void pages_forget(const struct pages *p, const struct passed *i)
 	CLEANUP_FREE char *name = NULL;
 	CLEANUP_FD int fd = -1;
 
-	if (manifest_path(p->m->manifest, i->id, path, sizeof(path)) < 0 ||
-		asprintf(&name, "%s/%s", p->m->mountpoint, path) < 0)
+	if (manifest_path(p->config.manifest, i->id, path, sizeof(path)) < 0 ||
+		asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
 		return;
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 &&
 		posix_fadvise(fd, (off_t)i->off, (off_t)i->len,
 			POSIX_FADV_DONTNEED) == 0)
-		COUNT_ADD(&p->m->counters, pages_dropped, i->len);
+		COUNT_ADD(p->config.counters, pages_dropped, i->len);
 }
 
 static void *pages_main(void *arg)
@@ -132,14 +131,15 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 		pthread_cond_signal(&p->cond);
 }
 
-int pages_new(struct pages **out, struct mount *m, struct error *err)
+int pages_new(struct pages **out, const struct pages_config *config,
+	struct error *err)
 {
 	struct pages *p = calloc(1, sizeof(*p));
 	int rc;
 
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
-	p->m = m;
+	p->config = *config;
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
 	cond_init(&p->cond);
 	list_init(&p->queue);

@@ -22,7 +22,7 @@
 
 /* A connection's plan. */
 struct course {
-	struct mount *m;
+	const struct loaders *of;
 	struct plan *plan;
 	uint64_t epoch; /* of the last names */
 };
@@ -132,7 +132,7 @@ static int get_params(
 
 void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct mount *m = arg;
+	const struct loaders *of = arg;
 	CLEANUP_FREE struct course *k = calloc(1, sizeof(*k));
 	struct plan_params params = {.batch = 0};
 	struct cache_status s;
@@ -140,18 +140,18 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	/* It takes the place of one that is there, whatever comes of it. */
 	ctl_own(conn, NULL, NULL);
-	if (analysis_refuses(m, conn))
+	if (analysis_refuses(of->analysis, conn))
 		return;
 	if (json_is_true(json_object_get(request, "own")))
 		params.reader = ctl_peer(conn);
 	if (!k || get_params(request, &params, &err) < 0 ||
-		plan_open(m->plans, &params, &k->plan, &err) < 0) {
+		plan_open(of->plans, &params, &k->plan, &err) < 0) {
 		(void)ctl_fail(conn, "%s", k ? err.msg : "out of memory");
 		return;
 	}
-	k->m = m;
+	k->of = of;
 	ctl_own(conn, steal_ptr(&k), course_free);
-	cache_status(m->cache, &s);
+	cache_status(of->cache, &s);
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I}", "ok", 1, "ahead_bytes_max",
 			(json_int_t)s.planned_capacity_bytes));
@@ -207,7 +207,7 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 	struct error *err)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	struct names names = {.m = k->m};
+	struct names names = {.of = k->of};
 	uint64_t epoch = k->epoch;
 	int rc = get_number(request, "epoch", NUMBER_MAX, &epoch, err);
 
@@ -323,7 +323,7 @@ void command_plan_progress(
 	if (!k)
 		return;
 	if (get_progress(request, &p, &err) < 0 ||
-		report_take(k->m, request, &err) < 0 ||
+		report_take(k->of->counters, request, &err) < 0 ||
 		plans_change_echo(k, &p, &err) < 0) {
 		(void)ctl_fail(conn, "%s", err.msg);
 		return;

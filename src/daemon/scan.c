@@ -9,8 +9,9 @@
 #include "daemon/mount_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <time.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -20,18 +21,32 @@
 /* Limit for look-ups in one file, which may have countless items. */
 #define LOOK_UP_ITEMS 65536u
 
-static bool scan_is_stopping(struct mount *m)
-{
+struct scan {
+	struct scan_config config; /* set once */
+	pthread_t thread;
+	bool started;
+	atomic_int state;	    /* enum scan_state; relaxed */
+	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
+	pthread_mutex_t lock;	    /* guards all below */
+	pthread_cond_t cond;
 	bool stopping;
+	/* Directories that the last scan could not list. */
+	struct tree_walk_result unlisted;
+	/* tree_generation() of the manifest that was kept. */
+	uint64_t kept;
+};
 
-	pthread_mutex_lock(&m->life.lock);
-	stopping = m->life.stopping;
-	pthread_mutex_unlock(&m->life.lock);
-	return stopping;
+static bool scan_is_stopping(struct scan *s)
+{
+	LOCK_SCOPE(&s->lock);
+
+	return s->stopping;
 }
 
-bool mount_items(struct mount *m, const struct node_info *info,
-	mount_item_fn *fn, void *arg)
+/* -- Items --------------------------------------------------------------- */
+
+bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
+	void *arg)
 {
 	struct cache_item item = {
 		.digest = info->digest,
@@ -41,9 +56,9 @@ bool mount_items(struct mount *m, const struct node_info *info,
 	uint64_t off = 0, n = 0;
 
 	while (off < info->attr.version.size_bytes) {
-		cache_item_at(m->cache, off, &item);
+		cache_item_at(s->config.cache, off, &item);
 		if (!fn(arg, &item) ||
-			(++n % LOOK_UP_ITEMS == 0 && scan_is_stopping(m)))
+			(++n % LOOK_UP_ITEMS == 0 && scan_is_stopping(s)))
 			return false;
 		off = item.base + item.size;
 	}
@@ -52,104 +67,102 @@ bool mount_items(struct mount *m, const struct node_info *info,
 
 static bool keep_item(void *arg, const struct cache_item *item)
 {
-	struct mount *m = arg;
+	struct cache *cache = arg;
 
-	cache_keep(m->cache, item);
+	cache_keep(cache, item);
 	return true;
 }
 
-void mount_sweep(struct mount *m)
+void scan_sweep(struct scan *s)
 {
+	const struct scan_config *c = &s->config;
 	struct node_info info;
 
-	store_wait_ready(m->store);
-	LOCK_SCOPE(&m->scan.sweep_lock);
-	store_mark(m->store);
-	for (node_id id = NODE_ROOT; id < manifest_end(m->manifest); id++) {
-		if (id % 1024 == 0 && scan_is_stopping(m))
+	store_wait_ready(c->kept.store);
+	LOCK_SCOPE(&s->sweep_lock);
+	store_mark(c->kept.store);
+	for (node_id id = NODE_ROOT; id < manifest_end(c->manifest); id++) {
+		if (id % 1024 == 0 && scan_is_stopping(s))
 			return;
-		if (manifest_get(m->manifest, id, &info) == 0 &&
+		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
-			!mount_items(m, &info, keep_item, m))
+			!scan_items(s, &info, keep_item, c->cache))
 			return; /* stopping: not all that exists is marked */
 	}
-	(void)store_sweep(m->store); /* counted as invalidated */
+	(void)store_sweep(c->kept.store); /* counted as invalidated */
 }
 
-static void wait_for_next(struct mount *m)
+static void wait_for_next(struct scan *s)
 {
 	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
 
-	pthread_mutex_lock(&m->life.lock);
-	while (!m->life.stopping &&
-		cond_wait_until(&m->life.cond, &m->life.lock, until))
+	pthread_mutex_lock(&s->lock);
+	while (!s->stopping && cond_wait_until(&s->cond, &s->lock, until))
 		;
-	pthread_mutex_unlock(&m->life.lock);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* -- The manifest that is kept with the cache ----------------------------- */
 
 /* Uses the open directory, checked at the start, as its path may lead elsewhere
  * by now. */
-static int last_tier(const struct mount *m)
+static int kept_fd(const struct kept *k)
 {
-	return store_tier_fd(m->store, m->options.ntiers - 1);
+	return store_tier_fd(k->store, k->tier);
 }
 
 /* Damage is counted as such, anything else as an error of the tier. */
-static void manifest_failed(struct mount *m, enum event_kind kind, int status)
+static void kept_failed(const struct kept *k, enum event_kind kind, int status)
 {
-	size_t tier = m->options.ntiers - 1;
-	struct event e = {
-		.kind = kind, .dir = m->tier_dir[tier], .status = status};
+	struct event e = {.kind = kind, .dir = k->dir, .status = status};
 
 	if (status != -EBADMSG) {
-		store_failed(m->store, tier, kind, NULL, status);
+		store_failed(k->store, k->tier, kind, NULL, status);
 		return;
 	}
-	COUNT(&m->counters, checksum_errors);
-	event_report(m->events, &e);
+	COUNT(k->counters, checksum_errors);
+	event_report(k->events, &e);
 }
 
-int manifest_open(struct mount *m, struct error *err)
+int kept_load(const struct kept *k, const char *source, struct manifest **out,
+	struct error *err)
 {
-	int rc = manifest_new(&m->manifest, m->source);
+	int rc = manifest_new(out, source);
 
 	if (rc == 0)
-		rc = manifest_load(m->manifest, last_tier(m));
+		rc = manifest_load(*out, kept_fd(k));
 	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
 		/* Damaged, old or not to be read: the scan makes a new one. */
-		manifest_failed(m, EVENT_MANIFEST_DAMAGED, rc);
-		manifest_free(m->manifest);
-		m->manifest = NULL;
-		rc = manifest_new(&m->manifest, m->source);
+		kept_failed(k, EVENT_MANIFEST_DAMAGED, rc);
+		manifest_free(*out);
+		*out = NULL;
+		rc = manifest_new(out, source);
 	}
 	if (rc < 0 && rc != -ENOENT)
 		return error_set(err, rc, "cannot load the manifest: %m");
 	return 0;
 }
 
-void manifest_keep(struct mount *m)
+void scan_keep(struct scan *s)
 {
-	uint64_t now = tree_generation(m->tree);
+	uint64_t now = tree_generation(s->config.tree);
 	bool changed;
 	int rc;
 
-	pthread_mutex_lock(&m->life.lock);
-	changed = m->scan.kept < now;
-	pthread_mutex_unlock(&m->life.lock);
+	pthread_mutex_lock(&s->lock);
+	changed = s->kept < now;
+	pthread_mutex_unlock(&s->lock);
 	if (!changed)
 		return;
-	rc = manifest_save(m->manifest, last_tier(m));
+	rc = manifest_save(s->config.manifest, kept_fd(&s->config.kept));
 	if (rc < 0) {
 		/* An older one stays; it is tried again, at the end at last. */
-		manifest_failed(m, EVENT_MANIFEST_UNSAVED, rc);
+		kept_failed(&s->config.kept, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
-	pthread_mutex_lock(&m->life.lock);
-	if (m->scan.kept < now)
-		m->scan.kept = now;
-	pthread_mutex_unlock(&m->life.lock);
+	LOCK_SCOPE(&s->lock);
+	if (s->kept < now)
+		s->kept = now;
 }
 
 /* -- The scan ------------------------------------------------------------ */
@@ -159,72 +172,120 @@ void manifest_keep(struct mount *m)
  * asked of the origin and it is the truth until a refresh; else it is time to
  * sweep and to keep it.
  */
-static void scanned(struct mount *m)
+static void scanned(struct scan *s)
 {
+	const struct scan_config *c = &s->config;
 	struct event e = {.kind = EVENT_SCANNED};
 	struct manifest_totals totals;
 
-	manifest_totals(m->manifest, &totals);
+	manifest_totals(c->manifest, &totals);
 	e.n = totals.files;
-	event_report(m->events, &e);
+	event_report(log_sink(c->log), &e);
 	/* The contents of a tier are known when it has been read. */
-	store_wait_ready(m->store);
-	limits_of_tiers(m, limit_report, m);
-	given_listed(m);
-	if (tree_generation(m->tree) > 0) {
-		mount_sweep(m);
-		manifest_keep(m);
+	store_wait_ready(c->kept.store);
+	limits_of_tiers(c->kept.store, limit_report, c->log);
+	stack_listed(c->stack);
+	if (tree_generation(c->tree) > 0) {
+		scan_sweep(s);
+		scan_keep(s);
 	}
-	atomic_store(&m->scan.state, SCAN_COMPLETE);
+	atomic_store(&s->state, SCAN_COMPLETE);
 }
 
 static void report_unlisted(
-	struct mount *m, const struct tree_walk_result *result)
+	const struct scan_config *c, const struct tree_walk_result *result)
 {
 	struct event e = {.kind = EVENT_SCAN_INCOMPLETE};
 	struct error why;
 
-	(void)tree_walk_error(m->tree, result, &why);
+	(void)tree_walk_error(c->tree, result, &why);
 	e.text = why.msg;
-	event_report(m->events, &e);
+	event_report(log_sink(c->log), &e);
 }
 
 static void *scan_main(void *arg)
 {
-	struct mount *m = arg;
+	struct scan *s = arg;
+	const struct scan_config *c = &s->config;
 	struct tree_walk_result result;
 
-	while (!scan_is_stopping(m)) {
-		if (tree_walk(m->tree, NODE_ROOT, m->scan.relist, &result) < 0)
+	while (!scan_is_stopping(s)) {
+		if (tree_walk(c->tree, NODE_ROOT, stack_must_relist(c->stack),
+			    &result) < 0)
 			break;
-		pthread_mutex_lock(&m->life.lock);
-		m->scan.unlisted = result;
-		pthread_mutex_unlock(&m->life.lock);
+		pthread_mutex_lock(&s->lock);
+		s->unlisted = result;
+		pthread_mutex_unlock(&s->lock);
 		if (result.failed == 0) {
-			scanned(m);
+			scanned(s);
 			break;
 		}
-		report_unlisted(m, &result);
-		atomic_store(&m->scan.state, SCAN_INCOMPLETE);
-		wait_for_next(m);
+		report_unlisted(c, &result);
+		atomic_store(&s->state, SCAN_INCOMPLETE);
+		wait_for_next(s);
 	}
 	return NULL;
 }
 
-int scan_start(struct mount *m, struct error *err)
-{
-	int rc = pthread_create(&m->scan.thread, NULL, scan_main, m);
+/* -- Life ---------------------------------------------------------------- */
 
-	if (rc != 0)
-		return error_set(err, -rc, "cannot start a thread: %m");
-	m->scan.started = true;
+int scan_new(struct scan **out, const struct scan_config *config)
+{
+	struct scan *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	(void)pthread_mutex_init(
+		&s->sweep_lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&s->lock, NULL);
+	cond_init(&s->cond);
+	*out = s;
 	return 0;
 }
 
-/* The tree has been stopped, so a walk that goes on ends. */
-void scan_stop(struct mount *m)
+void scan_free(struct scan *s)
 {
-	if (m->scan.started)
-		pthread_join(m->scan.thread, NULL);
-	m->scan.started = false;
+	if (!s)
+		return;
+	(void)pthread_cond_destroy(&s->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&s->lock);
+	(void)pthread_mutex_destroy(&s->sweep_lock);
+	free(s);
+}
+
+int scan_start(struct scan *s, struct error *err)
+{
+	int rc = pthread_create(&s->thread, NULL, scan_main, s);
+
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	s->started = true;
+	return 0;
+}
+
+void scan_quit(struct scan *s)
+{
+	LOCK_SCOPE(&s->lock);
+
+	s->stopping = true;
+	pthread_cond_broadcast(&s->cond);
+}
+
+void scan_join(struct scan *s)
+{
+	if (s && s->started)
+		pthread_join(s->thread, NULL);
+}
+
+enum scan_state scan_state(const struct scan *s)
+{
+	return (enum scan_state)atomic_load(&s->state);
+}
+
+void scan_unlisted(struct scan *s, struct tree_walk_result *out)
+{
+	LOCK_SCOPE(&s->lock);
+
+	*out = s->unlisted;
 }

@@ -105,7 +105,7 @@ static void add_cache(json_t *o, struct mount *m)
 
 static const char *scan_text(struct mount *m)
 {
-	switch ((enum scan_state)atomic_load(&m->scan.state)) {
+	switch (scan_state(m->scan)) {
 	case SCAN_RUNNING:
 		return "running";
 	case SCAN_COMPLETE:
@@ -116,7 +116,7 @@ static const char *scan_text(struct mount *m)
 	return "";
 }
 
-void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
+void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result)
 {
 	struct error why;
@@ -125,21 +125,19 @@ void status_add_unlisted(json_t *reply, struct mount *m, const char *number,
 		reply, number, json_integer((json_int_t)result->failed));
 	if (result->failed == 0)
 		return;
-	(void)tree_walk_error(m->tree, result, &why);
+	(void)tree_walk_error(tree, result, &why);
 	(void)json_object_set_new(reply, "unlisted_why", ctl_text_new(why.msg));
 }
 
 static void add_scan(json_t *o, struct mount *m)
 {
-	bool complete = atomic_load(&m->scan.state) == SCAN_COMPLETE;
+	bool complete = scan_state(m->scan) == SCAN_COMPLETE;
 	struct tree_walk_result unlisted;
 
-	pthread_mutex_lock(&m->life.lock);
-	unlisted = m->scan.unlisted;
-	pthread_mutex_unlock(&m->life.lock);
+	scan_unlisted(m->scan, &unlisted);
 	(void)json_object_set_new(o, "scan", json_string(scan_text(m)));
 	(void)json_object_set_new(o, "scan_complete", json_boolean(complete));
-	status_add_unlisted(o, m, "unlisted_directories", &unlisted);
+	status_add_unlisted(o, m->tree, "unlisted_directories", &unlisted);
 }
 
 static void append_limit(void *arg, const char *sentence)
@@ -151,10 +149,12 @@ static void add_limits(json_t *o, struct mount *m)
 {
 	json_t *limits = json_array();
 
-	limits_of_memory(m, append_limit, limits);
-	limits_of_tiers(m, append_limit, limits);
-	limits_of_kernel(m, append_limit, limits);
-	limits_of_source(m, append_limit, limits);
+	limits_of_memory(
+		m->store, m->options.staging_bytes, append_limit, limits);
+	limits_of_tiers(m->store, append_limit, limits);
+	limits_of_kernel(m->fs, append_limit, limits);
+	limits_of_source(stack_name(m->stack), m->options.source.insecure_tls,
+		append_limit, limits);
 	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
 	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
 	(void)json_object_set_new(o, "limits", limits);
@@ -162,6 +162,7 @@ static void add_limits(json_t *o, struct mount *m)
 
 json_t *mount_status(struct mount *m)
 {
+	CLEANUP_FREE char *faults = stack_faults(m->stack);
 	json_t *o = json_object();
 	struct manifest_totals totals;
 
@@ -169,7 +170,8 @@ json_t *mount_status(struct mount *m)
 		return NULL;
 	cache_settle(m->cache, SETTLE_NS);
 	manifest_totals(m->manifest, &totals);
-	(void)json_object_set_new(o, "source", ctl_text_new(m->source));
+	(void)json_object_set_new(
+		o, "source", ctl_text_new(stack_name(m->stack)));
 	(void)json_object_set_new(o, "mountpoint", ctl_text_new(m->mountpoint));
 	set_int(o, "pid", (uint64_t)getpid());
 	set_int(o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
@@ -183,10 +185,7 @@ json_t *mount_status(struct mount *m)
 	set_int(o, "memory_rss_bytes", rss_bytes());
 	set_int(o, "open_fds", open_fds());
 	add_limits(o, m);
-	pthread_mutex_lock(&m->life.lock);
-	if (m->faults.spec)
-		(void)json_object_set_new(
-			o, "fault", ctl_text_new(m->faults.spec));
-	pthread_mutex_unlock(&m->life.lock);
+	if (faults)
+		(void)json_object_set_new(o, "fault", ctl_text_new(faults));
 	return o;
 }

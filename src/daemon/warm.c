@@ -25,7 +25,7 @@ struct warm_count {
 };
 
 struct warm {
-	struct mount *m;
+	const struct warming *of;
 	struct ctl_conn *conn;
 	/* The command's thread only. */
 	struct warm_count total, already, not_fitting;
@@ -143,7 +143,7 @@ static void start_item(struct warm *k, const struct cache_item *item)
 		i->warm = k;
 		i->bytes = item->size;
 		i->file = (node_id)item->cookie;
-		rc = cache_warm(k->m->cache, item, &i->w);
+		rc = cache_warm(k->of->cache, item, &i->w);
 	}
 	if (rc == 0)
 		return;
@@ -165,7 +165,7 @@ static bool warm_item(void *arg, const struct cache_item *item)
 	struct warm *k = arg;
 
 	warm_tell(k, false);
-	wait_below(k, WARM_ITEMS_MAX, k->m->options.staging_bytes / 2);
+	wait_below(k, WARM_ITEMS_MAX, k->of->staging_bytes / 2);
 	if (!k->gone)
 		start_item(k, item);
 	return !k->gone;
@@ -180,9 +180,9 @@ static bool count_item(void *arg, const struct cache_item *item)
 }
 
 /* Call fn for every item of the files below a node. */
-static void each_item(struct warm *k, node_id top, mount_item_fn *fn)
+static void each_item(struct warm *k, node_id top, scan_item_fn *fn)
 {
-	struct manifest *mf = k->m->manifest;
+	struct manifest *mf = k->of->manifest;
 	struct node_info info;
 
 	for (node_id id = NODE_ROOT; id < manifest_end(mf) && !k->gone; id++)
@@ -191,7 +191,7 @@ static void each_item(struct warm *k, node_id top, mount_item_fn *fn)
 			manifest_is_under(mf, id, top)) {
 			if (fn == count_item)
 				k->files++;
-			(void)mount_items(k->m, &info, fn, k);
+			(void)scan_items(k->of->scan, &info, fn, k);
 		}
 }
 
@@ -208,18 +208,18 @@ static int warm_find(
 		rc = ctl_path_get(value, &path);
 	if (rc < 0)
 		return error_set(err, rc, "a path is malformed");
-	if (path && manifest_resolve(k->m->manifest, path, &info) < 0)
-		rc = tree_refresh(k->m->tree, path, &result, NULL);
+	if (path && manifest_resolve(k->of->manifest, path, &info) < 0)
+		rc = tree_refresh(k->of->tree, path, &result, NULL);
 	if (rc < 0 && rc != -ENOENT)
 		return error_set(err, rc, "cannot warm '%s': %m", path);
-	if (manifest_resolve(k->m->manifest, path ? path : "", &info) < 0)
+	if (manifest_resolve(k->of->manifest, path ? path : "", &info) < 0)
 		return error_set(err, -ENOENT,
 			"cannot warm '%s': the source has no such name", path);
 	*top = info.id;
 	if (info.attr.kind != KIND_DIR)
 		return 0;
 	warm_tell(k, true);
-	rc = tree_walk(k->m->tree, info.id, false, &result);
+	rc = tree_walk(k->of->tree, info.id, false, &result);
 	if (rc < 0)
 		return error_set(
 			err, rc, "cannot warm '%s': %m", path ? path : "/");
@@ -235,7 +235,7 @@ static void add_failed_why(json_t *reply, struct warm *k)
 
 	if (k->failed.items == 0)
 		return;
-	tree_show_path(k->m->tree, k->failed_file, path);
+	tree_show_path(k->of->tree, k->failed_file, path);
 	(void)error_set(&why, k->failed_status, "%s'%s': %m",
 		k->failed.items == 1 ? "" : "first of ", path);
 	(void)json_object_set_new(reply, "failed_why", ctl_text_new(why.msg));
@@ -257,7 +257,7 @@ static void send_result(struct warm *k)
 		"failed_items", (json_int_t)k->failed.items);
 
 	add_failed_why(reply, k);
-	status_add_unlisted(reply, k->m, "unlisted", &k->unlisted);
+	status_add_unlisted(reply, k->of->tree, "unlisted", &k->unlisted);
 	(void)ctl_send(k->conn, reply);
 }
 
@@ -290,7 +290,8 @@ static void refresh_paths(struct warm *k, const json_t *paths)
 
 		if (n && ctl_path_get(json_array_get(paths, i), &path) < 0)
 			continue;
-		(void)tree_refresh(k->m->tree, path ? path : "", &result, NULL);
+		(void)tree_refresh(
+			k->of->tree, path ? path : "", &result, NULL);
 	}
 }
 
@@ -314,7 +315,7 @@ static int warm_run(struct warm *k, const json_t *paths, struct error *err)
 {
 	int rc;
 
-	store_wait_ready(k->m->store);
+	store_wait_ready(k->of->store);
 	rc = run_round(k, paths, err);
 	for (unsigned i = 1; rc == 0 && i < ROUNDS_MAX && begin_again(k); i++) {
 		refresh_paths(k, paths);
@@ -326,7 +327,7 @@ static int warm_run(struct warm *k, const json_t *paths, struct error *err)
 void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct warm k = {
-		.m = arg,
+		.of = arg,
 		.conn = conn,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};

@@ -38,8 +38,8 @@ static void command_text(
 	(void)ctl_fail(conn, "%s", text ? text : "none");
 }
 
-static const struct ctl_command own_commands[] = {
-	{"path", command_path}, {"text", command_text}, {NULL, NULL}};
+static const struct ctl_command own_commands[] = {{"path", command_path, NULL},
+	{"text", command_text, NULL}, {NULL, NULL, NULL}};
 
 static unsigned count_lines(const uint8_t *data, size_t size)
 {
@@ -74,8 +74,8 @@ static void check_answers(int fd, unsigned want)
 	lines_release(&lines);
 }
 
-void fuzz_peer(const struct ctl_command *commands, void *arg,
-	const uint8_t *data, size_t size)
+void fuzz_peer(
+	const struct ctl_command *commands, const uint8_t *data, size_t size)
 {
 	unsigned lines = count_lines(data, size);
 	struct ctl_conn *conn;
@@ -89,7 +89,7 @@ void fuzz_peer(const struct ctl_command *commands, void *arg,
 	(void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	FUZZ_MUST(send(fds[0], data, size, 0) == (ssize_t)size);
 	FUZZ_MUST(shutdown(fds[0], SHUT_WR) == 0);
-	conn = conn_new(fds[1], -1, 1000, commands, arg);
+	conn = conn_new(fds[1], -1, 1000, commands);
 	FUZZ_MUST(conn);
 	conn_serve(conn);
 	conn_free(conn);
@@ -99,7 +99,7 @@ void fuzz_peer(const struct ctl_command *commands, void *arg,
 
 static void one(const uint8_t *data, size_t size)
 {
-	fuzz_peer(own_commands, NULL, data, size);
+	fuzz_peer(own_commands, data, size);
 }
 
 static size_t seed(unsigned i, uint8_t *buf)

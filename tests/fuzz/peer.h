@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 /* Every line gets one answer, which is JSON with "ok". */
-void fuzz_peer(const struct ctl_command *commands, void *arg,
-	const uint8_t *data, size_t size);
+void fuzz_peer(
+	const struct ctl_command *commands, const uint8_t *data, size_t size);
 
 #endif

@@ -14,12 +14,16 @@
 
 #define NAMES 8u
 
-static struct mount *m;
+static struct counters counters;
+static struct store *store;
+static struct timers *timers;
+static struct origin *origin;
+static struct loaders of = {.counters = &counters};
 
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
 {
 	(void)arg;
-	return manifest_path(m->manifest, (node_id)cookie, buf, size);
+	return manifest_path(of.manifest, (node_id)cookie, buf, size);
 }
 
 static void file_stale(void *arg, uint64_t cookie)
@@ -32,7 +36,7 @@ static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
 	struct node_info info;
 
 	(void)arg;
-	FUZZ_MUST(manifest_get(m->manifest, (node_id)cookie, &info) == 0);
+	FUZZ_MUST(manifest_get(of.manifest, (node_id)cookie, &info) == 0);
 	FUZZ_MUST(info.attr.kind == KIND_FILE);
 	*file = (struct cache_item){
 		.digest = info.digest,
@@ -47,7 +51,7 @@ static void fill_manifest(void)
 {
 	char name[2] = "a";
 
-	FUZZ_MUST(manifest_new(&m->manifest, "/data/set") == 0);
+	FUZZ_MUST(manifest_new(&of.manifest, "/data/set") == 0);
 	for (unsigned i = 0; i < NAMES; i++, name[0]++) {
 		struct file_entry e = {
 			.name = name,
@@ -58,7 +62,7 @@ static void fill_manifest(void)
 					.mtime_ns = 1}},
 		};
 
-		FUZZ_MUST(manifest_put(m->manifest, NODE_ROOT, &e, 0, false,
+		FUZZ_MUST(manifest_put(of.manifest, NODE_ROOT, &e, 0, false,
 				  NULL, NULL, NULL) == 0);
 	}
 }
@@ -66,19 +70,18 @@ static void fill_manifest(void)
 /* The source has none of these: each fetch fails, sooner or later. */
 static void close_all(void)
 {
-	cache_stop(m->cache);
-	plans_free(m->plans);
-	cache_free(m->cache);
-	store_close(m->store);
-	origin_free(m->origin);
-	timers_free(m->timers);
+	cache_stop(of.cache);
+	plans_free(of.plans);
+	cache_free(of.cache);
+	store_close(store);
+	origin_free(origin);
+	timers_free(timers);
 }
 
 static void open_all(void)
 {
-	static struct mount mount;
 	static char path[64];
-	struct store_config store = {.dataset = "/data/set", .ntiers = 1};
+	struct store_config in = {.dataset = "/data/set", .ntiers = 1};
 	struct cache_config cache = {
 		.limit_bytes = 128 << 10,
 		.chunk_bytes = 64 << 10,
@@ -89,35 +92,32 @@ static void open_all(void)
 	struct plans_config plans = {.file = planned_file};
 	struct error err;
 
-	m = &mount;
 	(void)fuzz_dir(path);
-	store.tiers[0] = (struct tier_config){path, "1M"};
-	atomic_init(&m->scan.state, SCAN_COMPLETE);
+	in.tiers[0] = (struct tier_config){path, "1M"};
 	fill_manifest();
-	FUZZ_MUST(store_open(&m->store, &store, &m->counters, &err) == 0);
-	FUZZ_MUST(timers_new(&m->timers) == 0);
-	FUZZ_MUST(
-		origin_synthetic_new(&m->origin, "files=1,size=1", &err) == 0);
-	cache.store = m->store;
-	cache.origin = m->origin;
-	cache.timers = m->timers;
-	cache.counters = &m->counters;
-	FUZZ_MUST(cache_new(&m->cache, &cache, &err) == 0);
-	plans.cache = m->cache;
-	plans.counters = &m->counters;
-	FUZZ_MUST(plans_new(&m->plans, &plans) == 0);
+	FUZZ_MUST(store_open(&store, &in, &counters, &err) == 0);
+	FUZZ_MUST(timers_new(&timers) == 0);
+	FUZZ_MUST(origin_synthetic_new(&origin, "files=1,size=1", &err) == 0);
+	cache.store = store;
+	cache.origin = origin;
+	cache.timers = timers;
+	cache.counters = &counters;
+	FUZZ_MUST(cache_new(&of.cache, &cache, &err) == 0);
+	plans.cache = of.cache;
+	plans.counters = &counters;
+	FUZZ_MUST(plans_new(&of.plans, &plans) == 0);
 	(void)atexit(close_all); /* before the directory is removed */
 }
 
 /* Not plan-follow, which waits for readers. */
 static const struct ctl_command commands[] = {
-	{"keys", command_keys},
-	{"plan", command_plan},
-	{"plan-add", command_plan_add},
-	{"plan-progress", command_plan_progress},
-	{"plan-status", command_plan_status},
-	{"plan-drop", command_plan_drop},
-	{NULL, NULL},
+	{"keys", command_keys, &of},
+	{"plan", command_plan, &of},
+	{"plan-add", command_plan_add, &of},
+	{"plan-progress", command_plan_progress, &of},
+	{"plan-status", command_plan_status, &of},
+	{"plan-drop", command_plan_drop, &of},
+	{NULL, NULL, NULL},
 };
 
 static void one(const uint8_t *data, size_t size)
@@ -125,13 +125,13 @@ static void one(const uint8_t *data, size_t size)
 	struct plans_status plans;
 	struct cache_status cache;
 
-	if (!m)
+	if (!store)
 		open_all();
-	fuzz_peer(commands, m, data, size);
-	plans_status(m->plans, &plans);
+	fuzz_peer(commands, data, size);
+	plans_status(of.plans, &plans);
 	FUZZ_MUST(plans.plans == 0 && plans.positions == 0);
 	for (;;) {
-		cache_status(m->cache, &cache);
+		cache_status(of.cache, &cache);
 		if (cache.planned_bytes == 0)
 			break;
 		(void)sched_yield();

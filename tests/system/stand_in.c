@@ -120,11 +120,11 @@ static void cmd_fault(void *arg, struct ctl_conn *conn, const json_t *request)
 }
 
 static const struct ctl_command commands[] = {
-	{"status", cmd_status},
-	{"warm", cmd_warm},
-	{"refresh", cmd_refresh},
-	{"fault", cmd_fault},
-	{NULL, NULL},
+	{"status", cmd_status, NULL},
+	{"warm", cmd_warm, NULL},
+	{"refresh", cmd_refresh, NULL},
+	{"fault", cmd_fault, NULL},
+	{NULL, NULL, NULL},
 };
 
 /* -- The mount -- */
@@ -192,8 +192,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	directory = argv[1];
-	if (ctl_server_start(&server, directory, NULL, commands, NULL, &err) <
-		0) {
+	if (ctl_server_start(&server, directory, NULL, commands, &err) < 0) {
 		(void)fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}

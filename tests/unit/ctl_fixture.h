@@ -109,14 +109,14 @@ static void cmd_own(void *arg, struct ctl_conn *conn, const json_t *request)
 }
 
 static const struct ctl_command commands[] = {
-	{"own", cmd_own},
-	{"echo", cmd_echo},
-	{"count", cmd_count},
-	{"fail", cmd_fail},
-	{"forget", cmd_forget},
-	{"wait", cmd_wait},
-	{"flood", cmd_flood},
-	{NULL, NULL},
+	{"own", cmd_own, NULL},
+	{"echo", cmd_echo, NULL},
+	{"count", cmd_count, NULL},
+	{"fail", cmd_fail, NULL},
+	{"forget", cmd_forget, NULL},
+	{"wait", cmd_wait, NULL},
+	{"flood", cmd_flood, NULL},
+	{NULL, NULL, NULL},
 };
 
 static inline void setup(void)
@@ -127,8 +127,8 @@ static inline void setup(void)
 	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", dir, 1), 0);
 	ck_assert_int_eq(sem_init(&entered, 0, 0), 0);
 	ck_assert_int_eq(sem_init(&left, 0, 0), 0);
-	ck_assert_msg(ctl_server_start(&server, "/mnt/x", NULL, commands, NULL,
-			      &err) == 0,
+	ck_assert_msg(
+		ctl_server_start(&server, "/mnt/x", NULL, commands, &err) == 0,
 		"%s", err.msg);
 }
 

@@ -23,7 +23,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	asked = *options;
 	(void)snprintf(
 		first_dir, sizeof(first_dir), "%s", options->tiers[0].dir);
-	(void)snprintf(source, sizeof(source), "%s", options->source);
+	(void)snprintf(source, sizeof(source), "%s", options->source.name);
 	(void)snprintf(
 		mountpoint, sizeof(mountpoint), "%s", options->mountpoint);
 	(void)snprintf(group, sizeof(group), "%s",
@@ -64,10 +64,10 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_uint_eq(asked.chunk_bytes, 0); /* the origin's */
 	ck_assert_uint_eq(asked.staging_bytes, 256 << 20);
 	ck_assert_uint_eq(asked.revalidate_s, 0);
-	ck_assert_uint_eq(asked.timeout_s, 120);
+	ck_assert_uint_eq(asked.source.timeout_s, 120);
 	ck_assert(asked.verify && !asked.foreground && !asked.allow_other);
 	ck_assert_ptr_null(asked.group);
-	ck_assert_ptr_null(asked.fault);
+	ck_assert_ptr_null(asked.source.fault);
 }
 END_TEST
 
@@ -88,9 +88,9 @@ START_TEST(test_mount_passes_every_option_on)
 	ck_assert_uint_eq(asked.chunk_bytes, 2 << 20);
 	ck_assert_uint_eq(asked.staging_bytes, 1 << 30);
 	ck_assert_uint_eq(asked.revalidate_s, 60);
-	ck_assert_uint_eq(asked.timeout_s, 7);
+	ck_assert_uint_eq(asked.source.timeout_s, 7);
 	ck_assert_str_eq(group, "g");
-	ck_assert_str_eq(asked.fault, "delay=5ms");
+	ck_assert_str_eq(asked.source.fault, "delay=5ms");
 }
 END_TEST
 
@@ -159,7 +159,7 @@ START_TEST(test_helper_takes_a_line_of_fstab)
 	ck_assert(asked.allow_other && !asked.foreground);
 	ck_assert_str_eq(group, "g");
 	ck_assert_uint_eq(asked.revalidate_s, 5);
-	ck_assert_uint_eq(asked.timeout_s, 9);
+	ck_assert_uint_eq(asked.source.timeout_s, 9);
 	ck_assert_uint_eq(asked.limit_bytes, 32 << 20);
 }
 END_TEST

@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "daemon/mount_impl.h"
+#include "stack/stack_impl.h"
 
 /* After that long the wait is announced. */
 #define NOTICE_MS 3000

@@ -5,7 +5,7 @@
  * start, or a refresh lists it again. The root's version has the tag of the
  * content.
  */
-#include "daemon/mount_impl.h"
+#include "stack/stack_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 
 /* -- The text -------------------------------------------------------------- */
 
-static bool given_is_url(const struct mount *m)
+static bool given_is_url(const struct stack *s)
 {
-	return strstr(m->index, "://") != NULL;
+	return strstr(s->index, "://") != NULL;
 }
 
 static int given_read(int fd, char **text, size_t *bytes)
@@ -61,22 +61,22 @@ static int given_read(int fd, char **text, size_t *bytes)
 
 static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
 {
-	struct mount *m = arg;
+	struct stack *s = arg;
 	CLEANUP_FD int fd = -1;
 	int rc;
 
 #ifdef HAVE_REMOTE
-	if (given_is_url(m)) {
+	if (given_is_url(s)) {
 		struct remote_config config;
 
-		mount_remote_config(m, &config);
+		stack_remote_config(s, &config);
 		return remote_fetch(
-			m->index, &config, INDEX_BYTES_MAX, text, bytes, err);
+			s->index, &config, INDEX_BYTES_MAX, text, bytes, err);
 	}
 #endif
-	fd = open(m->index, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = open(s->index, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	rc = given_read(fd, text, bytes);
-	return rc < 0 ? error_set(err, rc, "cannot read '%s': %m", m->index)
+	return rc < 0 ? error_set(err, rc, "cannot read '%s': %m", s->index)
 		      : 0;
 }
 
@@ -84,10 +84,10 @@ static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
 
 static bool given_known(void *arg, const char *path, struct file_attr *attr)
 {
-	const struct mount *m = arg;
+	const struct stack *s = arg;
 	struct node_info info;
 
-	if (manifest_resolve(m->manifest, path, &info) < 0)
+	if (manifest_resolve(s->manifest, path, &info) < 0)
 		return false;
 	*attr = info.attr;
 	return true;
@@ -95,76 +95,81 @@ static bool given_known(void *arg, const char *path, struct file_attr *attr)
 
 static void given_failed(void *arg, const struct error *why)
 {
-	const struct mount *m = arg;
+	const struct stack *s = arg;
 	struct event e = {.kind = EVENT_INDEX_UNUSABLE, .text = why->msg};
 
-	event_report(m->events, &e);
+	event_report(s->events, &e);
 }
 
-int given_open(struct mount *m, struct origin **o, struct error *err)
+int given_open(struct stack *s, struct origin **o, struct error *err)
 {
 	struct origin_named_config config = {
 		.load = given_load,
 		.known = given_known,
 		.failed = given_failed,
-		.arg = m,
+		.arg = s,
 	};
-	int rc = origin_named_new(&m->named, *o, &config, err);
+	int rc = origin_named_new(&s->named, *o, &config, err);
 
 	if (rc < 0)
 		origin_free(*o);
-	*o = m->named;
+	*o = s->named;
 	return rc;
 }
 
 /* Nothing need be asked or read again: 1; 0; or -errno. */
-static int given_is_kept(struct mount *m, struct error *err)
+static int given_is_kept(struct stack *s, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;
 	struct node_info root;
 	size_t bytes;
 	int rc;
 
-	if (manifest_get(m->manifest, NODE_ROOT, &root) < 0 || !root.listed)
+	if (manifest_get(s->manifest, NODE_ROOT, &root) < 0 || !root.listed)
 		return 0;
 	/* A store that cannot be reached keeps nobody from what is kept. */
-	if (given_is_url(m))
+	if (given_is_url(s))
 		return 1;
-	rc = given_load(m, &text, &bytes, err);
+	rc = given_load(s, &text, &bytes, err);
 	if (rc < 0)
 		return rc;
-	m->index_tag = hash64(text, bytes, 0);
-	m->scan.relist = root.attr.version.tag != m->index_tag;
-	return !m->scan.relist;
+	s->index_tag = hash64(text, bytes, 0);
+	s->relist = root.attr.version.tag != s->index_tag;
+	return !s->relist;
 }
 
-int given_check(struct mount *m, struct error *err)
+int given_check(struct stack *s, struct error *err)
 {
 	struct error why = {""};
-	int rc = given_is_kept(m, err);
+	int rc = given_is_kept(s, err);
 
 	if (rc > 0)
 		return 0;
 	if (rc == 0)
-		rc = origin_named_check(m->named, err);
+		rc = origin_named_check(s->named, err);
 	if (rc == 0)
 		return 0;
 #ifdef HAVE_REMOTE
 	if (rc == -EIO || rc == -EACCES || rc == -ETIMEDOUT)
-		remote_last_error(m->remote, &why);
+		remote_last_error(s->remote, &why);
 #endif
 	if (why.msg[0])
 		(void)error_set(err, rc, "%s", why.msg);
-	return error_wrap(err, rc, "cannot use --manifest '%s'", m->index);
+	return error_wrap(err, rc, "cannot use --manifest '%s'", s->index);
 }
 
-void given_listed(struct mount *m)
+bool stack_must_relist(const struct stack *s)
+{
+	return s->relist;
+}
+
+void stack_listed(struct stack *s)
 {
 	struct node_info root;
 
-	if (!m->scan.relist || manifest_get(m->manifest, NODE_ROOT, &root) < 0)
+	if (!s->relist || manifest_get(s->manifest, NODE_ROOT, &root) < 0)
 		return;
-	root.attr.version.tag = m->index_tag;
-	manifest_put_root(m->manifest, &root.attr);
-	m->scan.relist = false;
+	root.attr.version.tag = s->index_tag;
+	manifest_put_root(s->manifest, &root.attr);
+	s->relist = false;
 }
