@@ -45,7 +45,6 @@ bool manifest_serve(const struct manifest *m, node_id id,
 	struct node *n = manifest_node(m, id);
 	uint8_t state = NODE_UNREAD;
 
-	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!n || n->kind != KIND_FILE)
 		return false;
 	/* Acquire: pairs with the release of a change that is done. */
@@ -85,6 +84,7 @@ static int follow_locked(struct manifest *m, node_id dir, const char *name,
 	struct node *n = manifest_node(m, id);
 	uint8_t state = NODE_UNREAD;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (!can_follow(n, attr) ||
 		!atomic_compare_exchange_strong(
 			&n->reading, &state, NODE_CHANGING))
