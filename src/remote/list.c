@@ -473,7 +473,9 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		g->probe = probe;
 		g->unordered = remote_lists_unordered(r);
 		pthread_mutex_init(&g->lock, NULL);
+		pthread_mutex_lock(&g->lock);
 		x = range_new(g);
+		pthread_mutex_unlock(&g->lock);
 	}
 	if (!x) {
 		if (g)
