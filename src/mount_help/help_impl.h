@@ -70,6 +70,8 @@ struct mount_help {
 	uint64_t known;	       /* keys in it */
 	uint64_t answered;     /* fresh numbers before: asked for */
 	uint64_t read_end;     /* fresh numbers before: may be being read */
+	bool planning;	       /* the mount takes plans of ours */
+	bool begun;	       /* there is a plan */
 	bool gated;	       /* nothing is read until there is a plan */
 	uint64_t in_row;       /* hits since something was read through the
 				  mount; at first as after an epoch of hits */
@@ -92,9 +94,7 @@ struct mount_help {
 	char *request;
 	uint64_t *asked;	    /* indices of a request */
 	struct answer_key *answers; /* to them */
-	bool planning;		    /* the mount takes plans of ours */
 	bool plan_turn;		    /* names for the plan before keys */
-	bool begun;		    /* there is a plan */
 	struct help_plan {
 		uint64_t first;	    /* fresh number of the first in it */
 		uint64_t added;	    /* fresh numbers before: in the plan */

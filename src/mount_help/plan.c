@@ -76,7 +76,9 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 			snprintf(m->request, HELP_REQUEST_BYTES,
 				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
 				ours));
+	turn_lock(m->c.turn);
 	m->planning = m->begun = rc == 1;
+	turn_unlock(m->c.turn);
 	return rc < 0 ? rc : 0;
 }
 
