@@ -131,7 +131,9 @@ static void print_share(
 		     "and decoded counts at the host\n",
 		o->config.share, s->share_jobs, s->share_host_pid,
 		s->share_takeovers,
-		s->share_solo ? "; this job went on alone" : "");
+		s->share_solo		  ? "; this job went on alone"
+			: s->share_parted ? "; this job was alone meanwhile"
+					  : "");
 }
 
 static void print_hashes(
@@ -229,6 +231,7 @@ static void add_shared_run(json_t *o, const struct load_options *options,
 	set_count(share, "jobs", s->share_jobs);
 	set_count(share, "takeovers", s->share_takeovers);
 	set_count(share, "solo", s->share_solo);
+	set_count(share, "parted", s->share_parted);
 	(void)json_object_set_new(o, "share", share);
 }
 

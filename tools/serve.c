@@ -40,6 +40,7 @@ static const struct config_choice serve_choices[] = {
 	{"share", NULL, 0, true, false},
 	CONFIG_LEFT_OUT("echo_log"),
 	CONFIG_LEFT_OUT("share_slow"),
+	CONFIG_LEFT_OUT("share_grace_s"),
 	{.member = NULL},
 };
 

@@ -18,6 +18,8 @@
 #include "share/share.h"
 
 #define ANSWER_MS 2000
+/* JSON is UTF-8, and names are not always: every byte may become \xHH. */
+#define ESCAPED(room) (4 * (room))
 
 struct share_options {
 	bool json;
@@ -97,6 +99,7 @@ static const struct share_job *share_slowest(const struct share_view *v)
 		return NULL;
 	for (uint32_t i = 0; i < v->jobs_n; i++)
 		if (v->jobs[i].held && !v->jobs[i].waiting &&
+			!v->jobs[i].solo &&
 			(!found || v->jobs[i].oldest < found->oldest))
 			found = &v->jobs[i];
 	return found;
@@ -107,6 +110,8 @@ static const char *share_job_state(
 {
 	if (proc_state((pid_t)job->pid) == 'T')
 		return "stopped";
+	if (job->solo)
+		return "is alone";
 	if (job->waiting)
 		return "waits";
 	return job == share_slowest(v) ? "is waited for" : "works";
@@ -142,14 +147,20 @@ static void share_print(const struct share_view *v)
 static json_t *share_job_json(
 	const struct share_view *v, const struct share_job *job)
 {
-	return json_pack("{s:i,s:s,s:I,s:i,s:i,s:b,s:s}", "pid", (int)job->pid,
-		"label", job->label, "next_step", (json_int_t)job->next, "held",
-		(int)job->held, "batch", (int)job->batch, "waiting",
-		(int)job->waiting, "state", share_job_state(v, job));
+	char label[ESCAPED(SHARE_LABEL_MAX)];
+
+	return json_pack("{s:i,s:s,s:I,s:i,s:i,s:b,s:b,s:s}", "pid",
+		(int)job->pid, "label",
+		escape_text(label, sizeof(label), job->label), "next_step",
+		(json_int_t)job->next, "held", (int)job->held, "batch",
+		(int)job->batch, "waiting", (int)job->waiting, "solo",
+		(int)job->solo, "state", share_job_state(v, job));
 }
 
 static json_t *share_json(const struct share_view *v)
 {
+	char name[ESCAPED(SHARE_FULL_NAME_MAX)];
+	char text[ESCAPED(SHARE_TEXT_MAX)];
 	json_t *jobs = json_array();
 
 	for (uint32_t i = 0; i < v->jobs_n; i++)
@@ -157,12 +168,14 @@ static json_t *share_json(const struct share_view *v)
 			jobs, share_job_json(v, &v->jobs[i]));
 	return json_pack(
 		"{s:s,s:i,s:b,s:I,s:i,s:i,s:i,s:i,s:i,s:I,s:I,s:s,s:o}", "name",
-		v->name, "host_pid", (int)v->host_pid, "begun", (int)v->begun,
-		"step", (json_int_t)v->step, "slots", (int)v->slots,
-		"slots_held", (int)v->slots_held, "batch", (int)v->batch,
-		"jobs_wanted", (int)v->wanted, "jobs_missing", (int)v->missing,
-		"takeovers", (json_int_t)v->generation, "malformed",
-		(json_int_t)v->malformed, "waits_for", v->text, "jobs", jobs);
+		escape_text(name, sizeof(name), v->name), "host_pid",
+		(int)v->host_pid, "begun", (int)v->begun, "step",
+		(json_int_t)v->step, "slots", (int)v->slots, "slots_held",
+		(int)v->slots_held, "batch", (int)v->batch, "jobs_wanted",
+		(int)v->wanted, "jobs_missing", (int)v->missing, "takeovers",
+		(json_int_t)v->generation, "malformed",
+		(json_int_t)v->malformed, "waits_for",
+		escape_text(text, sizeof(text), v->text), "jobs", jobs);
 }
 
 /* -- Both -- */

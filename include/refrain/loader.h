@@ -135,6 +135,8 @@ enum refrain_last {
 /* How a share handles a job that makes the others wait. */
 enum refrain_share_slow {
 	REFRAIN_SHARE_WAIT = 0, /* they wait */
+	REFRAIN_SHARE_SOLO = 1, /* it makes its own batches until it has caught
+				   up: the same stream, nobody waits */
 };
 
 /* A value of refrain_config.echo: measure, and adapt the factor. */
@@ -374,8 +376,10 @@ struct refrain_config {
 				 stream W; a job alone has the same stream with
 				 a window of W - share_batch + batch and a
 				 min_lag of share_batch / batch */
-	int32_t share_slow;   /* enum refrain_share_slow */
-	uint32_t reserved2;   /* 0 */
+	int32_t share_slow;   /* enum refrain_share_slow, of this job */
+	/* With SOLO: the longest pause at the end of an epoch, or before the
+	 * first batch, in which the others wait for this job; 0: 600. */
+	uint32_t share_grace_s;
 };
 
 static inline void refrain_config_init(struct refrain_config *c)
@@ -550,7 +554,9 @@ struct refrain_stats {
 	uint64_t share_jobs;	  /* that have joined, with this one */
 	uint64_t share_takeovers; /* hosts that have ended */
 	uint64_t share_solo;	  /* 1: this job makes its batches itself, as it
-				     came too late to another host */
+				     was slow, or came too late to another
+				     host */
+	uint64_t share_parted;	  /* times that it began to do so */
 };
 
 /* -- Calls -------------------------------------------------------------- */

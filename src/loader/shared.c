@@ -181,6 +181,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 	if (rc == 1) {
 		sh->next++;
 		sh->count.epochs += (*out)->batch.ends_epoch;
+		shared_tell_alone(sh);
 	}
 	if (rc == -ETIMEDOUT)
 		return -EAGAIN;
@@ -188,6 +189,20 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 		engine_source(sh->engine)
 			->message(engine_source(sh->engine), &sh->message);
 	return rc;
+}
+
+/* The first in the queue, unless this job has been parted. */
+static int lend_taken(struct shared *sh, struct lent_batch **out)
+{
+	struct shared_whole *w =
+		CONTAINER_OF(sh->queue.next, struct shared_whole, node);
+	int rc = shared_take(sh, w);
+
+	if (rc == -ESTALE) {
+		shared_part(sh);
+		return -EAGAIN;
+	}
+	return rc < 0 ? rc : lend_slice(sh, out);
 }
 
 /* 1, 0, -errno, or -EAGAIN: it would wait. */
@@ -200,9 +215,11 @@ static int look_shared(struct shared *sh, struct lent_batch **out)
 		shared_lose(sh);
 	pass_over(sh);
 	if (!sh->failed && !list_empty(&sh->queue))
-		return lend_slice(sh, out);
+		return lend_taken(sh, out);
 	if (sh->failed)
 		return sh->failed;
+	if (sh->state == SHARED_PARTED)
+		return -EAGAIN;
 	if (sh->state == SHARED_ALONE)
 		return look_alone(sh, out);
 	if (sh->ended)
@@ -353,8 +370,8 @@ static void leave_host(struct shared *sh)
 static int shared_source_close(struct batch_source *source)
 {
 	struct shared *sh = shared_of(source);
-	struct engine *engine;
-	int rc;
+	struct engine *engines[2];
+	int rc, hung = 0;
 
 	pthread_mutex_lock(&sh->lock);
 	sh->closing = true;
@@ -370,10 +387,16 @@ static int shared_source_close(struct batch_source *source)
 	rc = sh->host ? shared_host_stop(sh->host) : 0;
 	if (rc != 0)
 		return rc;
-	engine = sh->engine;
 	pthread_mutex_lock(&sh->lock);
+	engines[0] = sh->retired;
+	engines[1] = sh->engine;
+	hung = sh->left;
 	shared_unref(sh);
-	return engine ? engine_source(engine)->close(engine_source(engine)) : 0;
+	for (int i = 0; i < 2; i++)
+		if (engines[i])
+			hung += engine_source(engines[i])
+					->close(engine_source(engines[i]));
+	return hung;
 }
 
 struct batch_source *shared_source(struct shared *sh)
@@ -432,7 +455,7 @@ int shared_open(
 	}
 	if (rc == 0)
 		rc = shared_join(sh, err);
-	if (rc < 0 && sh)
+	if (rc < 0 && sh && !sh->left)
 		shared_free(sh);
 	*out = rc < 0 ? NULL : sh;
 	return rc;

@@ -65,6 +65,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	area->owner = owner;
 	area->slot_bytes = said->slot_bytes;
 	area->slots = said->slots;
+	area->word = owner->word;
 	area->refs = 1;
 	for (uint32_t i = 0; i < said->slots; i++)
 		area->wholes[i].area = area;

@@ -160,10 +160,24 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 		ratio_of(
 			(double)c->wait_ns, (double)(c->last_ns - c->first_ns));
 	out->stream_hash = hash_stream_value(c->stream);
+	out->decodes += c->decodes;
+	out->files_read += c->files_read;
+	out->bytes_read += c->bytes_read;
 	if (sh->engine)
 		return;
 	out->echo_factor = ratio_of(e.p, e.q);
 	out->echo_changes = sh->run.changes;
+}
+
+/* What this process makes for others, besides its own batches. */
+static void add_host(struct shared *sh, struct refrain_stats *out)
+{
+	struct refrain_stats host;
+
+	shared_host_stats(sh->host, &host);
+	out->decodes += host.decodes;
+	out->files_read += host.files_read;
+	out->bytes_read += host.bytes_read;
 }
 
 static void add_share(struct shared *sh, struct refrain_stats *out)
@@ -172,7 +186,9 @@ static void add_share(struct shared *sh, struct refrain_stats *out)
 		sh->state == SHARED_FOLLOWING ? (uint64_t)sh->link.host_pid : 0;
 	out->share_jobs = sh->view.jobs_n;
 	out->share_takeovers = sh->generation;
-	out->share_solo = sh->state == SHARED_ALONE;
+	out->share_solo =
+		sh->state == SHARED_ALONE || sh->state == SHARED_PARTED;
+	out->share_parted = sh->count.parted;
 }
 
 void shared_stats(struct shared *sh, struct refrain_stats *out)
@@ -184,6 +200,8 @@ void shared_stats(struct shared *sh, struct refrain_stats *out)
 		engine_stats(sh->engine, out);
 	else if (sh->host)
 		shared_host_stats(sh->host, out);
+	if (sh->engine && sh->host)
+		add_host(sh, out);
 	out->size = sizeof(*out);
 	add_consumed(sh, out);
 	add_share(sh, out);
@@ -198,6 +216,7 @@ static const struct share_job *slowest(const struct share_view *v)
 
 	for (uint32_t i = 0; i < v->jobs_n; i++)
 		if (v->jobs[i].held && !v->jobs[i].waiting &&
+			!v->jobs[i].solo &&
 			(!found || v->jobs[i].oldest < found->oldest))
 			found = &v->jobs[i];
 	return found;
@@ -212,8 +231,8 @@ static int say_waits(struct shared *sh, double waited_s)
 	if (!v->begun && v->missing)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: the new host of share '%s' "
-			"waits for %u of the jobs that the last one had",
-			waited_s, name, v->missing);
+			"waits for %u of the jobs that the last one had: %s",
+			waited_s, name, v->missing, v->text);
 	if (!v->begun)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: share '%s' has %u of %u jobs",
@@ -271,6 +290,11 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: the host of share '%s' has "
 			"ended, and there is no other one yet",
+			waited_s, sh->run.hello.name);
+	if (sh->state == SHARED_PARTED)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: this job goes on without share "
+			"'%s', and opens its dataset",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_ALONE) {
 		engine_source(sh->engine)

@@ -9,7 +9,10 @@
  * its host dies.
  *
  *	following --the host ends--> lost --joined the next one--> following
- *	lost --too late for it--> alone
+ *	lost --too late for it--> parted
+ *	following --the host parts it, as it is slow--> parted
+ *	parted --its own engine is open--> alone
+ *	alone --the host has its next batch--> following
  */
 #ifndef LOADER_SHARED_IMPL_H
 #define LOADER_SHARED_IMPL_H
@@ -102,6 +105,7 @@ struct shared_whole {
 	uint32_t lent; /* slices that were lent, or passed over */
 	uint32_t left; /* slices that are not released yet */
 	bool used, release_due;
+	bool taken; /* the host knows that it is used */
 };
 
 /* A slice that is, or may be, lent. */
@@ -118,6 +122,7 @@ struct shared_area {
 	struct share_area memory;
 	size_t slot_bytes;
 	uint32_t slots;
+	uint32_t word; /* of this job, in its words */
 	uint32_t refs; /* wholes in use, and the owner while it is current */
 	struct shared_whole *wholes;
 	struct shared_piece *pieces; /* slot by slot */
@@ -134,6 +139,7 @@ int shared_area_keep(struct shared_area *area, uint32_t slices);
 enum shared_state {
 	SHARED_FOLLOWING,
 	SHARED_LOST,
+	SHARED_PARTED,
 	SHARED_ALONE,
 };
 
@@ -142,6 +148,9 @@ struct shared_count {
 	uint64_t steps, fresh, served, epochs, substituted;
 	uint64_t trainer_ns, wait_ns, bytes;
 	uint64_t first_ns, last_ns; /* when batches were returned */
+	uint64_t parted;	    /* times that it went on alone */
+	/* By its own engines that have ended. */
+	uint64_t decodes, files_read, bytes_read;
 	struct hash_stream *stream;
 };
 
@@ -161,11 +170,15 @@ struct shared {
 	struct shared_run run;
 	enum shared_state state;
 	bool closing, ended, woken;
+	bool linked; /* `link` is of a host that lives */
+	bool stale;  /* batches until ALONE are not for this job */
+	bool left;   /* what hangs may look at all of it: it is not freed */
 	uint32_t callers;
 	uint32_t refs; /* the loader, and each slice that is lent */
 	int failed;
 	struct error message;
 	struct share_link link;
+	uint32_t word;		/* of this job, in the words of that host */
 	struct share_view view; /* the last one that came */
 	/* The last one of a run that had begun: one of a host that still waits
 	 * for jobs does not have them all. */
@@ -186,7 +199,9 @@ struct shared {
 	struct schedule_cursor cursor; /* at `next`, of the own stream */
 	struct schedule_slot *slots;   /* of a batch */
 	struct engine *engine;	       /* SHARED_ALONE */
-	uint64_t alone_from;	       /* ... its first step */
+	struct engine *retired;	       /* to be closed */
+	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
+	uint64_t alone_from; /* ... its first step */
 	uint64_t generation;
 	uint64_t waited_ns; /* in calls that timed out */
 	struct shared_count count;
@@ -222,6 +237,15 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
 /* Read what the host has sent, until a batch is there. False: it is lost. */
 bool shared_receive(struct shared *sh, bool all);
 void shared_lose(struct shared *sh);
+/* May the batch be used? If the host does not wait for this job, it is told
+ * first. -EAGAIN: it does not read; -ESTALE: it has parted this job. */
+int shared_take(struct shared *sh, struct shared_whole *w);
+/* Has the current host, which may be gone, parted this job? */
+bool shared_was_parted(const struct shared *sh);
+/* The job is to make its own batches, from the first on that is not taken. */
+void shared_part(struct shared *sh);
+/* Tell the host where the job is that makes its own batches. */
+void shared_tell_alone(struct shared *sh);
 /* Release what the host could not be told. */
 void shared_tell_released(struct shared *sh);
 /* Without references and without the lock. */

@@ -3,7 +3,8 @@
  * Joining a share, and going on when its host has ended: a thread waits for
  * that, also while the trainer is busy. Whoever gets the lock of the share is
  * the next host, and waits for the other members. The thread reads what is left
- * of the old host's messages first, so that it knows which step is the next.
+ * of the old host's messages first, so that it knows which step is the next. It
+ * also opens and closes the engine of a job that goes on alone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,7 @@
 #define RETRY_MS 5
 #define ANSWER_MS 100 /* then it looks whether it is to stop */
 #define LEAVE_NS (900 * NS_PER_MS)
+#define MEET_NS (2 * NS_PER_S) /* for a next host */
 
 /* -- One attempt ----------------------------------------------------------- */
 
@@ -82,6 +84,8 @@ static int join_once(struct shared *sh, struct share_link *link,
 
 	/* The lock says whether there is a host. */
 	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
+		if (hello->wish == SHARE_WISH_ALONE) /* others are ahead */
+			return -EAGAIN;
 		rc = host_here(sh, hello, view, err);
 		return rc == 0 ? -EAGAIN : rc;
 	}
@@ -125,21 +129,26 @@ static int join_until(struct shared *sh, struct share_link *link,
 	return rc;
 }
 
-/* With the lock. */
+/* With the lock. A job that is alone stays so until it has caught up. */
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {
 	sh->link = *link;
+	sh->linked = true;
+	sh->stale = false;
+	sh->word = welcome->place;
 	sh->generation = welcome->generation;
-	sh->expect = welcome->step;
-	sh->asked = 0;
-	sh->state = SHARED_FOLLOWING;
+	sh->asked = sh->told_alone = 0;
+	if (sh->state != SHARED_ALONE) {
+		sh->expect = welcome->step;
+		sh->state = SHARED_FOLLOWING;
+	}
 	shared_poll(sh, link->fd, true);
 	shared_poll(sh, link->pidfd, true);
 	shared_wake(sh);
 }
 
-/* -- When the host has ended ----------------------------------------------- */
+/* -- Alone ----------------------------------------------------------------- */
 
 /* The same stream, from an engine of its own. */
 static void go_alone(struct shared *sh)
@@ -171,18 +180,48 @@ static void go_alone(struct shared *sh)
 	pthread_mutex_unlock(&sh->lock);
 }
 
+/* The engine of a job that is back. Batches of it may still be lent. */
+static void close_retired(struct shared *sh)
+{
+	struct refrain_stats stats;
+	struct engine *engine;
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	engine = sh->retired;
+	sh->retired = NULL;
+	pthread_mutex_unlock(&sh->lock);
+	if (!engine)
+		return;
+	engine_stats(engine, &stats);
+	rc = engine_source(engine)->close(engine_source(engine));
+	LOCK_SCOPE(&sh->lock);
+	sh->count.decodes += stats.decodes;
+	sh->count.files_read += stats.files_read;
+	sh->count.bytes_read += stats.bytes_read;
+	sh->left = sh->left || rc != 0; /* what hangs may look at the dataset */
+}
+
+static enum shared_state state_of_job(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	return sh->state;
+}
+
+/* -- When the host has ended ----------------------------------------------- */
+
 /* The old host's last messages decide the next step. */
 static bool read_the_rest(struct shared *sh)
 {
 	LOCK_SCOPE(&sh->lock);
-	if (sh->state == SHARED_FOLLOWING) {
-		(void)shared_receive(sh, true);
-		shared_lose(sh);
-	} else {
-		sh->state = SHARED_FOLLOWING;
-		(void)shared_receive(sh, true);
+	shared_lose(sh);
+	sh->linked = true;
+	(void)shared_receive(sh, true);
+	sh->linked = false;
+	if (sh->state == SHARED_FOLLOWING)
 		sh->state = SHARED_LOST;
-	}
+	if (shared_was_parted(sh))
+		shared_part(sh);
 	share_link_close(&sh->link);
 	if (sh->area) /* it lives on as long as batches of it do */
 		shared_area_unref(sh->area);
@@ -200,8 +239,29 @@ static void stop_own_host(struct shared *sh)
 	host = sh->host;
 	sh->host = NULL;
 	pthread_mutex_unlock(&sh->lock);
-	if (host)
-		(void)shared_host_stop(host); /* left behind if it hangs */
+	if (!host || shared_host_stop(host) == 0)
+		return;
+	LOCK_SCOPE(&sh->lock);
+	sh->left = true;
+}
+
+/* The next host, for a job that is alone: it does not host itself. */
+static void meet_again(struct shared *sh)
+{
+	struct share_hello hello = sh->run.hello;
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	struct error err = {""};
+
+	hello.wish = SHARE_WISH_ALONE;
+	pthread_mutex_lock(&sh->lock);
+	hello.step = (sh->next + sh->run.slices - 1) / sh->run.slices;
+	pthread_mutex_unlock(&sh->lock);
+	if (join_until(sh, &link, &hello, &sh->before, &welcome,
+		    clock_now_ns() + MEET_NS, &err) < 0)
+		return;
+	LOCK_SCOPE(&sh->lock);
+	follow_link(sh, &link, &welcome);
 }
 
 static void find_next_host(struct shared *sh)
@@ -212,25 +272,26 @@ static void find_next_host(struct shared *sh)
 	struct error err = {""};
 	int rc;
 
-	stop_own_host(sh);
 	hello.wish = SHARE_WISH_AGAIN;
 	hello.step = sh->expect;
 	rc = join_until(
 		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
 	if (rc < 0 && is_to_stop(sh, 0))
 		return;
-	if (rc < 0) {
-		go_alone(sh);
-		return;
-	}
 	LOCK_SCOPE(&sh->lock);
-	follow_link(sh, &link, &welcome);
+	if (rc == 0) {
+		follow_link(sh, &link, &welcome);
+	} else {
+		sh->state = SHARED_PARTED; /* what was announced is there */
+		sh->count.parted++;
+	}
 }
 
+/* A link that is not closed yet, though the host is gone. */
 static bool is_lost(struct shared *sh)
 {
 	LOCK_SCOPE(&sh->lock);
-	return sh->state == SHARED_LOST;
+	return sh->link.fd >= 0 && !sh->linked;
 }
 
 /* Wait for the end of the host, or for less: false if it is to stop. */
@@ -254,9 +315,19 @@ static void *follow_host(void *arg)
 	struct shared *sh = arg;
 	bool lost;
 
-	while (wait_for_loss(sh, &lost))
-		if (lost && read_the_rest(sh))
+	while (wait_for_loss(sh, &lost)) {
+		lost = lost && read_the_rest(sh);
+		close_retired(sh);
+		if (lost)
+			stop_own_host(sh);
+		if (lost && state_of_job(sh) == SHARED_LOST)
 			find_next_host(sh);
+		if (state_of_job(sh) == SHARED_PARTED)
+			go_alone(sh);
+		if (lost && state_of_job(sh) == SHARED_ALONE &&
+			sh->run.hello.grace_s)
+			meet_again(sh);
+	}
 	return NULL;
 }
 
@@ -283,14 +354,38 @@ static uint64_t open_until_ns(const struct shared *sh)
 	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
+/* A job that comes late knows its stream when it knows how the echo factor has
+ * changed. */
+static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
+	struct error *err)
+{
+	struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+
+	while (sh->run.changes < changes) {
+		(void)poll(&p, 1, ANSWER_MS); /* it looks in any case */
+		LOCK_SCOPE(&sh->lock);
+		if (!shared_receive(sh, false))
+			return 0; /* the thread finds the next host */
+		if (sh->failed)
+			return error_set(
+				err, sh->failed, "%s", sh->message.msg);
+		if (clock_now_ns() >= until_ns)
+			return error_set(err, -ETIMEDOUT,
+				"the host of share '%s' (process %d) does not "
+				"say how the echo factor has changed",
+				sh->run.hello.name, (int)sh->link.host_pid);
+	}
+	return 0;
+}
+
 int shared_join(struct shared *sh, struct error *err)
 {
 	const struct share_view none = {0};
 	struct share_link link = {-1, -1, 0};
 	struct share_welcome welcome;
-	uint64_t step = sh->run.begin;
-	int rc = join_until(sh, &link, &sh->run.hello, &none, &welcome,
-		open_until_ns(sh), err);
+	uint64_t step = sh->run.begin, until_ns = open_until_ns(sh);
+	int rc = join_until(
+		sh, &link, &sh->run.hello, &none, &welcome, until_ns, err);
 
 	if (rc == 0 && welcome.step != sh->run.hello.step)
 		step = welcome.step * sh->run.slices;
@@ -300,12 +395,15 @@ int shared_join(struct shared *sh, struct error *err)
 		pthread_mutex_lock(&sh->lock);
 		follow_link(sh, &link, &welcome);
 		pthread_mutex_unlock(&sh->lock);
-		rc = start_follower(sh, err);
+		if (welcome.begun)
+			rc = await_changes(sh, welcome.changes, until_ns, err);
 	} else {
 		share_link_close(&link);
 	}
+	if (rc == 0)
+		rc = start_follower(sh, err);
 	if (rc < 0 && sh->host)
-		(void)shared_host_stop(sh->host);
+		sh->left = shared_host_stop(sh->host) != 0;
 	return rc;
 }
 

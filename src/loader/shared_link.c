@@ -5,6 +5,7 @@
  * of the loader, any thread.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -61,16 +62,24 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 
 /* -- Messages of the host -------------------------------------------------- */
 
-void shared_lose(struct shared *sh)
+/* To the thread that follows the host. */
+static void say_change(struct shared *sh)
 {
 	uint64_t one = 1;
 
-	if (sh->state != SHARED_FOLLOWING)
+	(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
+}
+
+void shared_lose(struct shared *sh)
+{
+	if (!sh->linked)
 		return;
-	sh->state = SHARED_LOST;
+	sh->linked = false;
+	if (sh->state == SHARED_FOLLOWING)
+		sh->state = SHARED_LOST;
 	shared_poll(sh, sh->link.fd, false);
 	shared_poll(sh, sh->link.pidfd, false);
-	(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
+	say_change(sh);
 }
 
 uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
@@ -80,11 +89,122 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
 	return (w->said.count + batch - 1) / batch;
 }
 
+/* -- Alone, and back ------------------------------------------------------- */
+
+static bool is_parted(const struct shared_area *area)
+{
+	return atomic_load(&area->memory.words->parted[area->word]) != 0;
+}
+
+bool shared_was_parted(const struct shared *sh)
+{
+	return sh->run.hello.grace_s && sh->area && is_parted(sh->area);
+}
+
+int shared_take(struct shared *sh, struct shared_whole *w)
+{
+	struct share_msg msg = {.type = SHARE_TAKE, .step.step = w->said.step};
+
+	if (!sh->run.hello.grace_s || w->taken)
+		return 0;
+	/* A host that is gone parts nobody any more. */
+	if (w->area == sh->area && sh->linked &&
+		share_link_send(&sh->link, &msg) == -EAGAIN)
+		return -EAGAIN;
+	/* Either the host reads that before it parts us, or we see that it
+	 * has. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (is_parted(w->area))
+		return -ESTALE;
+	w->taken = true;
+	return 0;
+}
+
+void shared_part(struct shared *sh)
+{
+	ASSERT_HELD(&sh->lock);
+	if (sh->state != SHARED_FOLLOWING && sh->state != SHARED_LOST)
+		return;
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		if (w->taken)
+			continue;
+		if (w->said.step < sh->expect)
+			sh->expect = w->said.step;
+		list_del(&w->node);
+		w->used = false;
+		shared_area_unref(w->area);
+	}
+	sh->state = SHARED_PARTED;
+	sh->stale = sh->linked;
+	sh->count.parted++;
+	say_change(sh);
+}
+
+/* Only between two shared batches, so that it can go on with the next. */
+void shared_tell_alone(struct shared *sh)
+{
+	struct share_msg msg = {.type = SHARE_ALONE};
+	uint64_t step = sh->next / sh->run.slices;
+
+	if (!sh->linked || sh->stale || sh->next % sh->run.slices ||
+		sh->told_alone == step + 1)
+		return;
+	msg.step.step = step;
+	if (share_link_send(&sh->link, &msg) == 0)
+		sh->told_alone = step + 1;
+}
+
+/* The host has batches for this job again. */
+static void come_back(struct shared *sh, const struct share_batch *b)
+{
+	sh->state = SHARED_FOLLOWING;
+	sh->expect = b->step;
+	sh->asked = 0;
+	sh->retired = sh->engine;
+	sh->engine = NULL;
+	shared_poll(sh,
+		engine_source(sh->retired)->fd(engine_source(sh->retired)),
+		false);
+	if (shared_seek(sh, sh->next, &sh->message) < 0)
+		sh->failed = -EBADMSG;
+	say_change(sh);
+}
+
+/* -- More messages --------------------------------------------------------- */
+
+/* Is it for this job? One that makes its own batches may be further by now. */
+static bool is_for_us(struct shared *sh, const struct share_batch *b)
+{
+	uint32_t batch = sh->run.own_config.batch;
+	uint64_t end =
+		b->step * sh->run.slices + (b->count + batch - 1) / batch;
+
+	if (sh->stale || sh->state == SHARED_PARTED)
+		return false;
+	if (sh->state != SHARED_ALONE)
+		return true;
+	if (end > sh->next) {
+		come_back(sh, b);
+		return true;
+	}
+	if (sh->area && b->slot < sh->area->slots) {
+		sh->area->wholes[b->slot].said = *b;
+		sh->area->wholes[b->slot].release_due = true;
+		shared_tell_released(sh);
+	}
+	return false;
+}
+
 static void on_batch(struct shared *sh, const struct share_batch *b)
 {
 	struct shared_area *area = sh->area;
 	struct shared_whole *w;
 
+	if (!is_for_us(sh, b))
+		return;
 	if (!area || b->slot >= area->slots || b->step != sh->expect ||
 		b->count > sh->run.s.c.batch) {
 		(void)shared_fail(
@@ -98,6 +218,7 @@ static void on_batch(struct shared *sh, const struct share_batch *b)
 		return;
 	}
 	w->used = true;
+	w->taken = false;
 	w->said = *b;
 	w->lent = 0;
 	w->left = shared_slices(sh, w);
@@ -159,6 +280,10 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 	case SHARE_CHANGE:
 		on_change(sh, &msg->change);
 		break;
+	case SHARE_ALONE:
+		shared_part(sh); /* unless it has seen so before */
+		sh->stale = false;
+		break;
 	case SHARE_END:
 		sh->ended = true;
 		sh->end = msg->step.step;
@@ -176,8 +301,7 @@ bool shared_receive(struct shared *sh, bool all)
 {
 	struct share_msg msg;
 
-	while (sh->state == SHARED_FOLLOWING && !sh->failed &&
-		(all || list_empty(&sh->queue))) {
+	while (sh->linked && !sh->failed && (all || list_empty(&sh->queue))) {
 		CLEANUP_FD int fd = -1;
 		int rc = share_link_recv(&sh->link, &msg, &fd, 0);
 
@@ -201,7 +325,7 @@ static bool tell_released(struct shared *sh, struct shared_whole *w)
 	struct share_msg msg = {
 		.type = SHARE_RELEASE, .step.step = w->said.step};
 
-	if (w->area == sh->area && sh->state == SHARED_FOLLOWING &&
+	if (w->area == sh->area && sh->linked &&
 		share_link_send(&sh->link, &msg) == -EAGAIN)
 		return false;
 	w->release_due = false;
@@ -241,6 +365,7 @@ void shared_unref(struct shared *sh)
 	bool last = --sh->refs == 0;
 
 	ASSERT_HELD(&sh->lock);
+	last = last && !sh->left;
 	pthread_mutex_unlock(&sh->lock);
 	if (last)
 		shared_free(sh);

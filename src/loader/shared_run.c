@@ -226,6 +226,7 @@ static void fill_hello(struct shared_run *run, const struct refrain_config *c)
 	hello->batch = c->batch;
 	hello->jobs = c->share_jobs;
 	hello->changes = (uint32_t)run->changes;
+	hello->grace_s = c->share_slow ? run->s.c.share_grace_s : 0;
 	shared_run_name(c, hello->name);
 	(void)snprintf(hello->label, sizeof(hello->label), "%.*s",
 		SHARE_LABEL_MAX - 1, program_invocation_short_name);

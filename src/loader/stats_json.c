@@ -88,6 +88,7 @@ static const struct field fields[] = {
 	FIELD(share_jobs, UINT),
 	FIELD(share_takeovers, UINT),
 	FIELD(share_solo, UINT),
+	FIELD(share_parted, UINT),
 };
 
 /* One member; as snprintf(). No text of ours needs quoting. */

@@ -197,10 +197,13 @@ static const struct member table[] = {
 	NUMBER(share_batch, U32, NOT, LIMITS(0, 0, SCHEDULE_BATCH_MAX), "B",
 		"Size of the batches that are shared, if this job takes slices "
 		"of them; a multiple of the batch."),
-	WORD(share_slow, REFRAIN_SHARE_WAIT, NOT, "wait",
-		"What a job does that makes the others of its share wait: they "
-		"wait (wait, the default)."),
-	OTHER(reserved2, U32, NOT, NONE),
+	WORD(share_slow, REFRAIN_SHARE_SOLO, NOT, "wait|solo",
+		"If this job makes the others of its share wait: they wait "
+		"(wait, the default), or it makes its own batches until it has "
+		"caught up (solo)."),
+	NUMBER(share_grace_s, U32, NOT, LIMITS(600, 0, 86400), "SECONDS",
+		"With share_slow solo, the longest pause at the end of an "
+		"epoch in which the others wait; default 600."),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),

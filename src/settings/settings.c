@@ -223,18 +223,28 @@ static int check_cpus(const struct refrain_config *c, struct error *err)
 	return 0;
 }
 
+static int check_no_share(const struct refrain_config *c, struct error *err)
+{
+	if (c->share_jobs || c->share_batch || c->share_slow)
+		return error_set(err, -EINVAL, "%s is set: it needs a share",
+			c->share_jobs		 ? "share_jobs"
+				: c->share_batch ? "share_batch"
+						 : "share_slow");
+	return 0;
+}
+
 static int check_share(const struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
 	bool slices = c->share_batch && c->share_batch != c->batch;
 
-	if (!c->share && (c->share_jobs || c->share_batch || c->share_slow))
-		return error_set(err, -EINVAL, "%s is set: it needs a share",
-			c->share_jobs		 ? "share_jobs"
-				: c->share_batch ? "share_batch"
-						 : "share_slow");
 	if (!c->share)
-		return 0;
+		return check_no_share(c, err);
+	if (c->share_slow && s->changes)
+		return error_set(err, -EINVAL,
+			"share_slow is solo: with an echo of auto it must be "
+			"wait, as a job alone would change the factor at other "
+			"steps");
 	if (c->augment == REFRAIN_AUGMENT_EVAL)
 		return error_set(err, -EINVAL,
 			"share is set: evaluation handles cannot share, as "

@@ -15,24 +15,51 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Where the words are: behind the batches. */
+static size_t words_at(size_t bytes)
+{
+	size_t page = page_bytes();
+
+	return (bytes + page - 1) / page * page;
+}
+
+static size_t mapped_bytes(size_t bytes)
+{
+	return words_at(bytes) + page_bytes();
+}
+
+static void set_area(struct share_area *area, void *base, size_t bytes, int fd)
+{
+	*area = (struct share_area){.base = base,
+		.bytes = bytes,
+		.words = (void *)((char *)base + words_at(bytes)),
+		.fd = fd};
+}
+
 int share_area_new(struct share_area *area, size_t bytes)
 {
 	CLEANUP_FD int fd =
 		memfd_create("refrain-share", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t all = mapped_bytes(bytes);
 	void *base;
 
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)all) < 0)
 		return -errno;
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	base = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
 		int rc = -errno;
 
-		(void)munmap(base, bytes); /* it is ours */
+		(void)munmap(base, all); /* it is ours */
 		return rc;
 	}
-	*area = (struct share_area){base, bytes, steal_fd(&fd)};
+	set_area(area, base, bytes, steal_fd(&fd));
 	return 0;
 }
 
@@ -43,20 +70,21 @@ int share_area_map(struct share_area *area, int fd, size_t bytes)
 	void *base;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 ||
-		st.st_size < 0 || (uint64_t)st.st_size < bytes || !bytes)
+		st.st_size < 0 || (uint64_t)st.st_size < bytes || !bytes ||
+		(uint64_t)st.st_size < mapped_bytes(bytes))
 		return -EBADMSG;
-	base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	base = mmap(NULL, mapped_bytes(bytes), PROT_READ, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	*area = (struct share_area){base, bytes, -1};
+	set_area(area, base, bytes, -1);
 	return 0;
 }
 
 void share_area_release(struct share_area *area)
 {
-	if (area->base)
-		(void)munmap(area->base, area->bytes); /* it is ours */
+	if (area->base) /* it is ours */
+		(void)munmap(area->base, mapped_bytes(area->bytes));
 	if (area->base && area->fd >= 0)
 		(void)close(area->fd); /* nothing is lost */
-	*area = (struct share_area){NULL, 0, -1};
+	*area = (struct share_area){.fd = -1};
 }

@@ -30,262 +30,8 @@
 
 #define EVENTS 32
 #define STOP_MS 950
-#define GIVE_UP_NS (10 * NS_PER_S)
-#define LOOK_MS 1000 /* while jobs are missing */
-
-int host_watch(struct share_host *h, int op, int fd, uint32_t events,
-	enum host_event what, uint32_t number)
-{
-	struct epoll_event e = {
-		.events = events, .data.u64 = (uint64_t)what << 32 | number};
-
-	return epoll_ctl(h->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
-}
-
-/* -- Slots ----------------------------------------------------------------- */
-
-static void host_free_slot(struct share_host *h, struct host_slot *s)
-{
-	s->lent->release(s->lent);
-	s->lent = NULL;
-	h->held--;
-}
-
-struct host_slot *host_slot_of(struct share_host *h, uint64_t step)
-{
-	for (uint32_t i = 0; i < h->stream.slots && h->held; i++)
-		if (h->slots[i].lent && h->slots[i].announced.step == step)
-			return &h->slots[i];
-	return NULL;
-}
-
-uint64_t host_oldest(struct share_host *h)
-{
-	uint64_t oldest = h->end;
-
-	while (oldest > h->first && host_slot_of(h, oldest - 1))
-		oldest--;
-	return oldest;
-}
-
-void host_drop(struct share_host *h, uint32_t member, uint64_t below)
-{
-	uint64_t bit = UINT64_C(1) << member;
-
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++) {
-		struct host_slot *s = &h->slots[i];
-
-		if (!s->lent || !(s->refs & bit) || s->announced.step >= below)
-			continue;
-		s->refs &= ~bit;
-		if (!s->refs)
-			host_free_slot(h, s);
-	}
-}
-
-/* Members that need this step. */
-static uint64_t host_wanted_by(const struct share_host *h, uint64_t step)
-{
-	uint64_t mask = 0;
-
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++) {
-		const struct host_member *m = &h->members[i];
-
-		if (m->fd >= 0 && m->joined && m->next <= step)
-			mask |= UINT64_C(1) << i;
-	}
-	return mask;
-}
-
-/* -- The stream ------------------------------------------------------------ */
-
-void host_fail(struct share_host *h, int error, const struct error *why)
-{
-	h->failure = error;
-	h->why = *why;
-	h->over = true;
-	pthread_mutex_lock(&h->lock);
-	h->ended = error;
-	h->said = *why;
-	pthread_mutex_unlock(&h->lock);
-}
-
-static uint32_t host_substituted(const struct refrain_batch *b)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < b->count; i++)
-		n += b->status[i] != 0;
-	return n;
-}
-
-/* A batch has come. */
-static void host_take(struct share_host *h, struct lent_batch *lent)
-{
-	const struct refrain_batch *b = &lent->batch;
-	size_t at = (size_t)((const char *)b->data -
-		(const char *)h->stream.area.base);
-	uint32_t n = (uint32_t)(at / h->stream.slot_bytes);
-	struct host_slot *s = &h->slots[n];
-
-	s->lent = lent;
-	s->refs = host_wanted_by(h, b->step);
-	s->announced = (struct share_batch){
-		.step = b->step,
-		.epoch = b->epoch,
-		.ended_epoch = b->ended_epoch,
-		.slot = n,
-		.count = b->count,
-		.fresh = b->fresh,
-		.ends_epoch = b->ends_epoch,
-		.substituted = host_substituted(b),
-	};
-	h->held++;
-	h->end = b->step + 1;
-	if (!s->refs)
-		host_free_slot(h, s);
-}
-
-/* Since when somebody has waited; 0: nobody does. */
-static uint64_t host_demand_ns(const struct share_host *h)
-{
-	uint64_t since_ns = 0;
-
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++) {
-		const struct host_member *m = &h->members[i];
-
-		if (m->fd < 0 || !m->joined || !m->waiting_ns ||
-			m->next < h->end)
-			continue;
-		if (!since_ns || m->waiting_ns < since_ns)
-			since_ns = m->waiting_ns;
-	}
-	return since_ns;
-}
-
-static int host_ask(
-	struct share_host *h, struct lent_batch **lent, uint64_t since_ns)
-{
-	struct batch_source *source = h->stream.source;
-
-	if (h->config.ops.next)
-		return h->config.ops.next(h->config.ops.arg, lent, since_ns);
-	return source->next(source, lent, 0);
-}
-
-static void host_count_changes(struct share_host *h)
-{
-	struct share_change change;
-
-	/* One before those that are known still counts. */
-	while (h->config.ops.change &&
-		h->config.ops.change(h->config.ops.arg, h->changes, &change) !=
-			0)
-		h->changes++;
-}
-
-/* The source is asked again when its descriptor is readable. */
-static void host_arm_stream(struct share_host *h)
-{
-	struct batch_source *source = h->stream.source;
-
-	if (!h->stream_armed)
-		(void)host_watch(h, EPOLL_CTL_MOD, source->fd(source),
-			EPOLLIN | EPOLLONESHOT, EVENT_STREAM, 0);
-	h->stream_armed = true;
-}
-
-/* Without a member nothing is made. */
-static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
-{
-	return h->begun && !h->over && h->joined > 0 &&
-		h->held < h->stream.slots && (since_ns || !h->config.on_demand);
-}
-
-/* Take what there is. */
-static void host_pump(struct share_host *h)
-{
-	struct batch_source *source = h->stream.source;
-	struct lent_batch *lent;
-	uint64_t since_ns;
-
-	while (since_ns = host_demand_ns(h), host_wants_batch(h, since_ns)) {
-		struct error why = {""};
-		int rc = host_ask(h, &lent, since_ns);
-
-		if (rc == -ETIMEDOUT) {
-			host_arm_stream(h);
-			return;
-		}
-		if (rc == -EBUSY) /* a release is on its way */
-			return;
-		if (rc == 1) {
-			host_count_changes(h);
-			host_take(h, lent);
-		} else if (rc == 0) {
-			h->over = true;
-		} else {
-			source->message(source, &why);
-			host_fail(h, rc, &why);
-		}
-		host_tell_all(h);
-	}
-}
-
-/* -- Beginning ------------------------------------------------------------- */
-
-/* Have all joined that are waited for? */
-static bool host_is_complete(const struct share_host *h)
-{
-	if (h->begun || h->over || !h->joined || host_missing(h) ||
-		(h->config.own && !h->own_joined))
-		return false;
-	return h->config.begun || h->joined >= h->config.jobs;
-}
-
-static uint64_t host_least(const struct share_host *h)
-{
-	uint64_t least = NO_STEP;
-
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++) {
-		const struct host_member *m = &h->members[i];
-
-		if (m->fd >= 0 && m->joined && m->next < least)
-			least = m->next;
-	}
-	return least;
-}
-
-static int host_open_stream(struct share_host *h, struct error *err)
-{
-	int rc = h->config.ops.begin(
-		h->config.ops.arg, host_least(h), &h->stream, err);
-
-	if (rc < 0)
-		return rc;
-	h->first = h->end = host_least(h);
-	h->slots = calloc(h->stream.slots, sizeof(*h->slots));
-	if (!h->slots)
-		return error_set(err, -ENOMEM, "no memory for a share");
-	rc = host_watch(h, EPOLL_CTL_ADD,
-		h->stream.source->fd(h->stream.source), 0, EVENT_STREAM, 0);
-	return rc < 0 ? error_set(err, rc, "cannot wait for batches: %m") : 0;
-}
-
-static void host_begin(struct share_host *h)
-{
-	struct error err = {""};
-	int rc;
-
-	if (!host_is_complete(h))
-		return;
-	rc = host_open_stream(h, &err);
-	if (rc < 0)
-		host_fail(h, rc, &err);
-	h->begun = true;
-	host_tell_view(h);
-	host_tell_all(h);
-}
+#define GIVE_UP_NS (2 * NS_PER_S)
+#define LOOK_MS 100 /* while jobs are missing, or descriptors */
 
 /* -- The thread ------------------------------------------------------------ */
 
@@ -300,7 +46,8 @@ static void host_give_up_waiting(struct share_host *h)
 		return;
 	for (uint32_t i = 0; i < h->expected_n; i++)
 		if (h->expected[i].pidfd >= 0 &&
-			proc_state(h->expected[i].pid) != 'T')
+			(h->expected[i].solo ||
+				proc_state(h->expected[i].pid) != 'T'))
 			expected_drop(h, i);
 }
 
@@ -416,6 +163,13 @@ static void host_end(struct share_host *h)
 	place_unlock(h->place);
 }
 
+static int host_wait_ms(const struct share_host *h)
+{
+	if (h->accept_ns || (!h->begun && host_missing(h)))
+		return LOOK_MS;
+	return host_judge_ms(h);
+}
+
 static void *host_main(void *arg)
 {
 	struct share_host *h = arg;
@@ -423,15 +177,16 @@ static void *host_main(void *arg)
 	bool going = true;
 
 	while (going) {
-		int n = epoll_wait(h->epoll_fd, events, EVENTS,
-			h->begun || !host_missing(h) ? -1 : LOOK_MS);
+		int n = epoll_wait(
+			h->epoll_fd, events, EVENTS, host_wait_ms(h));
 
 		for (int i = 0; i < n && going; i++)
 			going = host_on_event(h, &events[i]);
 		if (!going)
 			break;
 		host_give_up_waiting(h);
-		if (h->accept_due)
+		if (h->accept_due ||
+			(h->accept_ns && clock_now_ns() >= h->accept_ns))
 			host_accept(h);
 		h->accept_due = false;
 		if (h->tell_due)
@@ -439,6 +194,8 @@ static void *host_main(void *arg)
 		h->tell_due = false;
 		host_begin(h);
 		host_pump(h);
+		if (host_judge(h))
+			host_pump(h);
 		if (host_is_done(h))
 			break;
 	}
@@ -469,13 +226,14 @@ static void expect(struct share_host *h, const struct share_view *before)
 		struct expected *x = &h->expected[h->expected_n];
 		int fd;
 
-		if (job->id == h->config.own || !job->pid)
+		if (job->id == h->config.own || !job->pid || job->solo)
 			continue;
 		fd = (int)syscall(SYS_pidfd_open, (pid_t)job->pid, 0);
 		if (fd >= 0 && proc_born((pid_t)job->pid) == job->born) {
 			*x = (struct expected){.id = job->id,
 				.pidfd = fd,
-				.pid = (pid_t)job->pid};
+				.pid = (pid_t)job->pid,
+				.solo = job->grace_s > 0};
 			(void)host_watch(h, EPOLL_CTL_ADD, fd, EPOLLIN,
 				EVENT_EXPECTED, h->expected_n++);
 		} else if (fd >= 0) {

@@ -13,6 +13,12 @@
 
 #define NO_STEP UINT64_MAX
 
+/* The name, the step of the share, that of the job, the slots. */
+#define HOST_AHEAD                                                             \
+	"share '%s' is at step %llu, and this job's state of step %llu: more " \
+	"than its %u batches ahead; restore a state of the same step as the "  \
+	"others, set share_slow to solo, or take another name"
+
 /* A connection. It is a member once it has joined. */
 struct host_member {
 	int fd; /* -1: free */
@@ -23,11 +29,19 @@ struct host_member {
 	uint64_t id;
 	char label[SHARE_LABEL_MAX];
 	uint32_t batch;	  /* its own */
+	uint32_t wish;	  /* enum share_wish */
 	uint64_t next;	  /* the step that is announced to it next */
 	uint32_t changes; /* that it was told */
 	bool segment_sent, end_sent, view_due;
 	bool armed;	     /* told when its socket has room */
 	uint64_t waiting_ns; /* since when it has no batch; 0: it has */
+	/* See host_solo.c. */
+	uint32_t grace_s;   /* 0: it is waited for */
+	bool alone;	    /* it makes its own batches */
+	bool alone_due;	    /* ... and has to be told */
+	bool released;	    /* it has released a batch */
+	uint64_t slow_ns;   /* others have waited for it, of late */
+	uint64_t paused_ns; /* others wait for it at the end of an epoch */
 };
 
 /* A job of the host before, which may come back. */
@@ -35,12 +49,15 @@ struct expected {
 	uint64_t id;
 	int pidfd; /* -1: it is not waited for */
 	pid_t pid;
+	bool solo; /* it goes on alone if it is slow */
 };
 
 /* A batch of the source. */
 struct host_slot {
 	struct lent_batch *lent; /* NULL: free */
 	uint64_t refs;		 /* members that have not released it */
+	uint64_t taken;		 /* ... and use it; see struct share_words */
+	bool begins_epoch;	 /* the batch before it ended one */
 	struct share_batch announced;
 };
 
@@ -56,12 +73,14 @@ struct share_host {
 	struct expected expected[SHARE_MEMBERS_MAX];
 	uint32_t expected_n;
 	uint32_t joined; /* members now */
+	uint32_t solos;	 /* ... that go on alone if they are slow */
 	bool had_members, own_joined;
-	bool begun;	   /* the stream has */
-	bool accept_due;   /* somebody connects */
-	bool tell_due;	   /* others may have waited for one that has left */
-	bool over;	   /* no more batches: the end, or `failure` */
-	bool stream_armed; /* told when the source is ready */
+	bool begun;	    /* the stream has */
+	bool accept_due;    /* somebody connects */
+	uint64_t accept_ns; /* listens again then: no descriptors; 0: it does */
+	bool tell_due;	    /* others may have waited for one that has left */
+	bool over;	    /* no more batches: the end, or `failure` */
+	bool stream_armed;  /* told when the source is ready */
 	struct share_stream stream;
 	struct host_slot *slots; /* of the stream */
 	uint32_t held;		 /* slots that are not free */
@@ -69,6 +88,10 @@ struct share_host {
 	uint64_t end;		 /* the step after the last one it has */
 	uint32_t changes;	 /* of the echo factor, so far */
 	uint64_t malformed;
+	bool ended_epoch;   /* the last batch did */
+	uint64_t judged_ns; /* by host_judge() */
+	uint64_t blamed;    /* members that others wait for since then */
+	uint64_t free_ns;   /* time in which nobody was */
 	int failure;
 	struct error why; /* of the failure */
 	int closed;	  /* what closing the source returned */
@@ -88,34 +111,64 @@ enum host_event {
 	EVENT_EXPECTED /* + expected */
 };
 
+/* -- host_slots.c -- */
+
 /* -1: not watched any more, with `fd` still open. */
 int host_watch(struct share_host *h, int op, int fd, uint32_t events,
 	enum host_event what, uint32_t number);
-
-/* -- host.c -- */
-
-/* Drop what the member holds of steps below `below`, or NO_STEP: all. */
-void host_drop(struct share_host *h, uint32_t member, uint64_t below);
+/* The run has failed. */
+void host_fail(struct share_host *h, int error, const struct error *why);
+void host_free_slot(struct share_host *h, struct host_slot *s);
+/* Drop what the member holds, or of that only what it has not taken. */
+void host_drop(struct share_host *h, uint32_t member, bool taken);
 /* The slot that has the step, or NULL. */
 struct host_slot *host_slot_of(struct share_host *h, uint64_t step);
 /* The step from which on all are in slots; `end` if there is none. */
 uint64_t host_oldest(struct share_host *h);
-/* The run has failed. */
-void host_fail(struct share_host *h, int error, const struct error *why);
+/* Is it a member that gets batches? */
+bool host_follows(const struct share_host *h, uint32_t member);
+/* Members that need this step. */
+uint64_t host_wanted_by(const struct share_host *h, uint64_t step);
+/* The member needs the batches in slots from its next step on. */
+void host_member_ref(struct share_host *h, uint32_t n);
+/* Since when somebody has waited; 0: nobody does. */
+uint64_t host_demand_ns(const struct share_host *h);
+
+/* -- host_tell.c -- */
+
+/* Tell the member what it does not know yet. */
+void host_member_flush(struct share_host *h, uint32_t n);
+/* The same for each. */
+void host_tell_all(struct share_host *h);
+void host_member_view(struct share_host *h, uint32_t n);
+void host_tell_view(struct share_host *h);
+void host_refuse(int fd, int error, const char *text);
+/* Jobs of the host before that are to come back. */
+uint32_t host_missing(const struct share_host *h);
 
 /* -- host_members.c -- */
 
 void host_accept(struct share_host *h);
 /* Read what it sent. */
 void host_member_read(struct share_host *h, uint32_t n);
-/* Tell it what it does not know yet. */
-void host_member_flush(struct share_host *h, uint32_t n);
-/* The same for each. */
-void host_tell_all(struct share_host *h);
 void host_member_leave(struct share_host *h, uint32_t n);
-void host_tell_view(struct share_host *h);
-/* Jobs of the host before that are to come back. */
-uint32_t host_missing(const struct share_host *h);
 void expected_drop(struct share_host *h, uint32_t n);
+
+/* -- host_solo.c -- */
+
+/* Part members that others wait for too long: slots may be free then. Call it
+ * after each event. */
+bool host_judge(struct share_host *h);
+/* Milliseconds until a member may have to be parted; -1: never as it is. */
+int host_judge_ms(const struct share_host *h);
+/* The member is to go on alone. */
+void host_part(struct share_host *h, uint32_t n);
+
+/* -- host_stream.c -- */
+
+/* Begin if all have joined that are waited for. */
+void host_begin(struct share_host *h);
+/* Take what there is. */
+void host_pump(struct share_host *h);
 
 #endif

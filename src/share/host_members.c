@@ -17,16 +17,9 @@
 #include "base/proc.h"
 #include "share/host_impl.h"
 
+#define ACCEPT_NS (100 * NS_PER_MS)
+
 /* -- Jobs of the host before ----------------------------------------------- */
-
-uint32_t host_missing(const struct share_host *h)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < h->expected_n; i++)
-		n += h->expected[i].pidfd >= 0;
-	return n;
-}
 
 void expected_drop(struct share_host *h, uint32_t n)
 {
@@ -44,6 +37,8 @@ static void expected_came(struct share_host *h, uint64_t id)
 
 /* -- Coming and going ------------------------------------------------------ */
 
+/* One that is free, or else of a connection that has said nothing yet: who
+ * means to join does so at once, and tries again. */
 static struct host_member *host_member_free_place(
 	struct share_host *h, uint32_t *n)
 {
@@ -52,15 +47,13 @@ static struct host_member *host_member_free_place(
 			*n = i;
 			return &h->members[i];
 		}
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		if (!h->members[i].joined) {
+			host_member_leave(h, i);
+			*n = i;
+			return &h->members[i];
+		}
 	return NULL;
-}
-
-static void host_refuse(int fd, int error, const char *text)
-{
-	struct share_msg msg = {.type = SHARE_REFUSE, .refuse.error = error};
-
-	(void)snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%s", text);
-	(void)wire_send(fd, &msg, -1); /* it may be gone */
 }
 
 static void host_accept_one(struct share_host *h, int fd)
@@ -97,6 +90,14 @@ static void host_accept_one(struct share_host *h, int fd)
 		host_member_leave(h, n);
 }
 
+static void host_listen_again(struct share_host *h, uint64_t at_ns)
+{
+	h->accept_ns = at_ns;
+	(void)host_watch(h, EPOLL_CTL_MOD, h->listen_fd, at_ns ? 0 : EPOLLIN,
+		EVENT_LISTEN, 0);
+}
+
+/* Without descriptors the socket stays readable: it is looked at later. */
 void host_accept(struct share_host *h)
 {
 	int fd;
@@ -104,6 +105,11 @@ void host_accept(struct share_host *h)
 	while ((fd = accept4(h->listen_fd, NULL, NULL,
 			SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 		host_accept_one(h, fd);
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		errno == ENOMEM)
+		host_listen_again(h, clock_now_ns() + ACCEPT_NS);
+	else if (h->accept_ns)
+		host_listen_again(h, 0);
 }
 
 void host_member_leave(struct share_host *h, uint32_t n)
@@ -117,7 +123,8 @@ void host_member_leave(struct share_host *h, uint32_t n)
 	m->fd = m->pidfd = -1;
 	m->joined = false;
 	h->joined -= joined;
-	host_drop(h, n, NO_STEP);
+	h->solos -= joined && m->grace_s;
+	host_drop(h, n, true);
 	if (!joined)
 		return;
 	h->tell_due = true;
@@ -133,6 +140,14 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 	uint64_t oldest = host_oldest(h), from;
 
 	m->next = hello->step;
+	if (hello->wish == SHARE_WISH_STEP &&
+		m->next > h->end + h->stream.slots) {
+		m->alone = m->alone_due = hello->grace_s > 0;
+		if (!m->alone)
+			return error_set(err, -ESTALE, HOST_AHEAD, hello->name,
+				(unsigned long long)h->end,
+				(unsigned long long)m->next, h->stream.slots);
+	}
 	if (m->next >= oldest && !(hello->wish == SHARE_WISH_NEW && h->over))
 		return 0;
 	if (hello->wish != SHARE_WISH_NEW)
@@ -152,15 +167,6 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 	return 0;
 }
 
-/* Held batches that it needs, too. */
-static void host_member_ref(struct share_host *h, uint32_t n)
-{
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++)
-		if (h->slots[i].lent &&
-			h->slots[i].announced.step >= h->members[n].next)
-			h->slots[i].refs |= UINT64_C(1) << n;
-}
-
 static int host_member_check(struct share_host *h, struct host_member *m,
 	const struct share_hello *hello, struct error *err)
 {
@@ -174,6 +180,10 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 	rc = h->config.ops.check(h->config.ops.arg, hello, err);
 	if (rc < 0)
 		return rc;
+	m->next = hello->step;
+	m->alone = hello->wish == SHARE_WISH_ALONE;
+	if (m->alone)
+		return 0;
 	if (h->begun)
 		return host_member_place_late(h, m, hello, err);
 	/* Its step may be over for the others, who would have to wait. */
@@ -182,7 +192,6 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 			"share '%s' has a new host, which waits for the jobs "
 			"that the last one had",
 			hello->name);
-	m->next = hello->step;
 	return 0;
 }
 
@@ -202,18 +211,27 @@ static void host_member_join(
 	m->id = hello->id;
 	m->batch = hello->batch;
 	m->changes = hello->changes;
+	m->wish = hello->wish;
+	m->grace_s = hello->grace_s;
+	m->released = hello->wish == SHARE_WISH_AGAIN || m->alone;
 	memcpy(m->label, hello->label, sizeof(m->label));
 	m->joined = true;
 	h->joined++;
+	h->solos += m->grace_s > 0;
 	h->had_members = true;
 	h->own_joined = h->own_joined || m->id == h->config.own;
 	if (hello->jobs > h->config.jobs && !h->begun)
 		h->config.jobs = hello->jobs;
 	expected_came(h, m->id);
-	host_member_ref(h, n);
+	if (h->begun && h->slots)
+		h->stream.area.words->parted[n] = m->alone;
+	if (!m->alone)
+		host_member_ref(h, n);
 	msg.welcome = (struct share_welcome){.step = m->next,
 		.generation = h->config.generation,
-		.begun = h->begun};
+		.begun = h->begun,
+		.place = n,
+		.changes = h->changes};
 	if (wire_send(m->fd, &msg, -1) < 0) {
 		host_member_leave(h, n);
 		return;
@@ -230,6 +248,35 @@ static void host_member_is_bad(struct share_host *h, uint32_t n)
 	host_member_leave(h, n);
 }
 
+static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
+{
+	uint64_t bit = UINT64_C(1) << n;
+	struct host_slot *s = host_slot_of(h, step);
+
+	/* One that was parted meanwhile sees so before it uses the batch. */
+	if (s && (s->refs & bit) && step < h->members[n].next)
+		s->taken |= bit;
+	else if (!h->members[n].alone)
+		host_member_is_bad(h, n);
+}
+
+/* It makes its own batches, and `step` is its next. It is back if the share is
+ * there. */
+static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
+{
+	struct host_member *m = &h->members[n];
+
+	if (!m->alone || m->alone_due || !h->begun || h->over ||
+		step < host_oldest(h) || step > h->end + h->stream.slots)
+		return;
+	m->alone = false;
+	m->next = step;
+	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
+	h->stream.area.words->parted[n] = 0;
+	host_member_ref(h, n);
+	host_tell_view(h);
+}
+
 static void host_member_released(
 	struct share_host *h, uint32_t n, uint64_t step)
 {
@@ -237,18 +284,16 @@ static void host_member_released(
 	struct host_slot *s = host_slot_of(h, step);
 
 	if (!s || !(s->refs & bit) || step >= h->members[n].next) {
-		host_member_is_bad(h, n);
+		if (!h->members[n].alone)
+			host_member_is_bad(h, n);
 		return;
 	}
+	h->members[n].released = true;
 	s->refs &= ~bit;
-	if (s->refs)
-		return;
-	s->lent->release(s->lent);
-	s->lent = NULL;
-	h->held--;
+	s->taken &= ~bit;
+	if (!s->refs)
+		host_free_slot(h, s);
 }
-
-static void host_member_view(struct share_host *h, uint32_t n);
 
 static void host_member_said(
 	struct share_host *h, uint32_t n, const struct share_msg *msg)
@@ -261,6 +306,10 @@ static void host_member_said(
 		host_member_view(h, n);
 	} else if (m->joined && msg->type == SHARE_RELEASE) {
 		host_member_released(h, n, msg->step.step);
+	} else if (m->joined && msg->type == SHARE_TAKE) {
+		host_member_took(h, n, msg->step.step);
+	} else if (m->joined && msg->type == SHARE_ALONE) {
+		host_member_return(h, n, msg->step.step);
 	} else if (m->joined && msg->type == SHARE_WAIT) {
 		/* It may have been told meanwhile. */
 		if (msg->step.step == m->next && !m->waiting_ns)
@@ -288,200 +337,4 @@ void host_member_read(struct share_host *h, uint32_t n)
 		else
 			host_member_said(h, n, &msg);
 	}
-}
-
-/* -- What it is told ------------------------------------------------------- */
-
-static void view_job(
-	const struct share_host *h, uint32_t n, struct share_job *out)
-{
-	const struct host_member *m = &h->members[n];
-
-	*out = (struct share_job){
-		.id = m->id,
-		.born = m->born,
-		.next = m->next,
-		.oldest = NO_STEP,
-		.pid = (uint32_t)m->pid,
-		.waiting = m->waiting_ns != 0,
-		.batch = m->batch,
-	};
-	memcpy(out->label, m->label, sizeof(out->label));
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++) {
-		const struct host_slot *s = &h->slots[i];
-
-		if (!s->lent || !(s->refs >> n & 1))
-			continue;
-		out->held++;
-		if (s->announced.step < out->oldest)
-			out->oldest = s->announced.step;
-	}
-}
-
-static void view_fill(struct share_host *h, struct share_view *v)
-{
-	*v = (struct share_view){
-		.step = h->end,
-		.generation = h->config.generation,
-		.malformed = h->malformed,
-		.host_pid = (uint32_t)getpid(),
-		.begun = h->begun,
-		.wanted = h->config.jobs,
-		.slots = h->stream.slots,
-		.slots_held = h->held,
-		.batch = h->config.batch,
-		.missing = host_missing(h),
-	};
-	(void)snprintf(
-		v->name, sizeof(v->name), "%s", share_place_name(h->place));
-	if (h->begun && !h->over && h->stream_armed) {
-		struct error why = {""};
-
-		h->stream.source->message(h->stream.source, &why);
-		(void)snprintf(v->text, sizeof(v->text), "%.*s",
-			SHARE_TEXT_MAX - 1, why.msg);
-	}
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
-			view_job(h, i, &v->jobs[v->jobs_n++]);
-}
-
-static void host_member_arm(struct share_host *h, uint32_t n)
-{
-	struct host_member *m = &h->members[n];
-
-	if (!m->armed)
-		(void)host_watch(h, EPOLL_CTL_MOD, m->fd, EPOLLIN | EPOLLOUT,
-			EVENT_SOCKET, n);
-	m->armed = true;
-}
-
-/* False: later, or it is gone, which an event will say. */
-static bool host_member_send(
-	struct share_host *h, uint32_t n, const struct share_msg *msg, int fd)
-{
-	int rc = wire_send(h->members[n].fd, msg, fd);
-
-	if (rc == -EAGAIN)
-		host_member_arm(h, n);
-	return rc == 0;
-}
-
-static void host_member_view(struct share_host *h, uint32_t n)
-{
-	struct share_msg msg = {.type = SHARE_VIEW};
-
-	view_fill(h, &msg.view);
-	h->members[n].view_due = !host_member_send(h, n, &msg, -1);
-}
-
-void host_tell_view(struct share_host *h)
-{
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
-			host_member_view(h, i);
-}
-
-static bool host_member_tell_segment(struct share_host *h, uint32_t n)
-{
-	struct share_msg msg = {
-		.type = SHARE_SEGMENT,
-		.segment = {.bytes = h->stream.area.bytes,
-			.slot_bytes = h->stream.slot_bytes,
-			.slots = h->stream.slots},
-	};
-
-	if (!h->members[n].segment_sent)
-		h->members[n].segment_sent =
-			host_member_send(h, n, &msg, h->stream.area.fd);
-	return h->members[n].segment_sent;
-}
-
-static bool host_member_tell_changes(struct share_host *h, uint32_t n)
-{
-	struct host_member *m = &h->members[n];
-
-	while (m->changes < h->changes) {
-		struct share_msg msg = {.type = SHARE_CHANGE};
-
-		if (h->config.ops.change(
-			    h->config.ops.arg, m->changes, &msg.change) <= 0 ||
-			!host_member_send(h, n, &msg, -1))
-			return false;
-		m->changes++;
-	}
-	return true;
-}
-
-/* No batch goes to anyone before all know how the stream goes on: a member that
- * becomes the host must know as much as any other. */
-static bool host_all_know_changes(const struct share_host *h)
-{
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined &&
-			h->members[i].changes < h->changes)
-			return false;
-	return true;
-}
-
-static void host_member_tell_batches(struct share_host *h, uint32_t n)
-{
-	struct host_member *m = &h->members[n];
-
-	while (m->next < h->end) {
-		struct host_slot *s = host_slot_of(h, m->next);
-		struct share_msg msg = {.type = SHARE_BATCH};
-
-		if (!s) /* before it joined */
-			return;
-		msg.batch = s->announced;
-		if (!host_member_send(h, n, &msg, -1))
-			return;
-		m->next++;
-		m->waiting_ns = 0;
-	}
-}
-
-static void host_member_tell_end(struct share_host *h, uint32_t n)
-{
-	struct host_member *m = &h->members[n];
-	struct share_msg msg = {.type = SHARE_END, .step.step = h->end};
-
-	if (m->end_sent || !h->over || (m->next < h->end && !h->failure))
-		return;
-	if (h->failure) {
-		msg.type = SHARE_REFUSE;
-		msg.refuse = (struct share_refuse){.error = h->failure};
-		(void)snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%.*s",
-			SHARE_TEXT_MAX - 1, h->why.msg);
-	}
-	m->end_sent = host_member_send(h, n, &msg, -1);
-}
-
-void host_member_flush(struct share_host *h, uint32_t n)
-{
-	if (h->members[n].view_due)
-		host_member_view(h, n);
-	if (h->begun && h->slots && host_member_tell_segment(h, n) &&
-		host_member_tell_changes(h, n) && host_all_know_changes(h))
-		host_member_tell_batches(h, n);
-	if (h->begun)
-		host_member_tell_end(h, n);
-}
-
-static void host_flush_all(struct share_host *h)
-{
-	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
-		if (h->members[i].fd >= 0 && h->members[i].joined)
-			host_member_flush(h, i);
-}
-
-/* Batches wait until the last of them knows of a change. */
-void host_tell_all(struct share_host *h)
-{
-	bool knew = host_all_know_changes(h);
-
-	host_flush_all(h);
-	if (!knew)
-		host_flush_all(h);
 }

@@ -41,8 +41,9 @@ enum share_type {
 	SHARE_END,	 /* host: there is no batch from this step on */
 	SHARE_ASK,	 /* anyone: who is there? */
 	SHARE_VIEW,	 /* host: that; also after each change of members */
-	SHARE_ALONE,	 /* host: make your own batches from this step on;
-			    member: it does */
+	SHARE_ALONE,	 /* host: make your own batches from now on; member: it
+			    does, and this step is its next */
+	SHARE_TAKE,	 /* member: it is about to use the batch */
 	SHARE_TYPES,
 };
 
@@ -51,6 +52,8 @@ enum share_wish {
 	SHARE_WISH_NEW = 1, /* step 0, or the next epoch if that is over */
 	SHARE_WISH_STEP,    /* this step, of a saved state */
 	SHARE_WISH_AGAIN,   /* this step: it was a member before */
+	SHARE_WISH_ALONE,   /* this step, when the others are there: it was a
+			       member before, and makes its own batches */
 };
 
 struct share_change {
@@ -69,15 +72,21 @@ struct share_hello {
 	uint32_t prints[SHARE_PRINTS_MAX];
 	char name[SHARE_FULL_NAME_MAX];
 	char label[SHARE_LABEL_MAX];
-	uint32_t changes;	    /* of the echo factor, that it knows */
-	uint32_t reserved;	    /* 0 */
+	uint32_t changes; /* of the echo factor, that it knows */
+	/* 0: the others wait for it. Else it goes on alone if it makes them
+	 * wait, but not for a pause at the end of an epoch shorter than this.
+	 */
+	uint32_t grace_s;
 	struct share_change change; /* the last of them */
 };
 
 struct share_welcome {
 	uint64_t step;	     /* the first that will be announced */
 	uint64_t generation; /* hosts that this share has had before */
-	uint32_t begun, reserved;
+	uint32_t begun;
+	uint32_t place;	  /* of the member in struct share_words */
+	uint32_t changes; /* of the echo factor, which it is told first */
+	uint32_t reserved;
 };
 
 struct share_refuse {
@@ -107,6 +116,8 @@ struct share_job {
 	uint64_t oldest;   /* the first that it holds; UINT64_MAX: none */
 	uint32_t pid, held;
 	uint32_t waiting, batch;
+	uint32_t solo;	  /* it makes its own batches */
+	uint32_t grace_s; /* as in HELLO */
 	char label[SHARE_LABEL_MAX];
 };
 
@@ -134,7 +145,7 @@ struct share_msg {
 		struct share_refuse refuse;
 		struct share_segment segment;
 		struct share_batch batch;
-		struct share_step step; /* RELEASE, WAIT, END, ALONE */
+		struct share_step step; /* RELEASE, WAIT, END, ALONE, TAKE */
 		struct share_change change;
 		struct share_view view;
 	};
@@ -164,9 +175,19 @@ int share_place_list(
 
 /* -- The memory of a share ------------------------------------------------- */
 
+/*
+ * Written by the host, behind the batches, in a page of their own. A member
+ * that the host has parted may use no batch that it has not taken before: it
+ * says TAKE, then looks here; the host writes here, then reads what it said.
+ */
+struct share_words {
+	_Atomic uint32_t parted[SHARE_MEMBERS_MAX];
+};
+
 struct share_area {
 	void *base;
-	size_t bytes;
+	size_t bytes; /* for batches */
+	struct share_words *words;
 	int fd; /* the host's; -1 for a member */
 };
 

@@ -18,13 +18,13 @@ _Static_assert(sizeof(struct share_hello) ==
 		64 + 4 * SHARE_PRINTS_MAX + SHARE_FULL_NAME_MAX +
 			SHARE_LABEL_MAX,
 	"holes in a message");
-_Static_assert(sizeof(struct share_welcome) == 24, "holes in a message");
+_Static_assert(sizeof(struct share_welcome) == 32, "holes in a message");
 _Static_assert(sizeof(struct share_refuse) == 8 + SHARE_TEXT_MAX,
 	"holes in a message");
 _Static_assert(sizeof(struct share_segment) == 24, "holes in a message");
 _Static_assert(sizeof(struct share_batch) == 48, "holes in a message");
 _Static_assert(
-	sizeof(struct share_job) == 48 + SHARE_LABEL_MAX, "holes in a message");
+	sizeof(struct share_job) == 56 + SHARE_LABEL_MAX, "holes in a message");
 _Static_assert(sizeof(struct share_view) ==
 		56 + SHARE_FULL_NAME_MAX + SHARE_TEXT_MAX +
 			SHARE_MEMBERS_MAX * sizeof(struct share_job),
@@ -39,9 +39,9 @@ static bool has_end(const char *text, size_t room)
 
 static bool hello_is_good(const struct share_hello *m)
 {
-	return m->wish >= SHARE_WISH_NEW && m->wish <= SHARE_WISH_AGAIN &&
+	return m->wish >= SHARE_WISH_NEW && m->wish <= SHARE_WISH_ALONE &&
 		m->batch > 0 && m->prints_n <= SHARE_PRINTS_MAX &&
-		!m->reserved && has_end(m->name, sizeof(m->name)) &&
+		has_end(m->name, sizeof(m->name)) &&
 		has_end(m->label, sizeof(m->label));
 }
 
@@ -58,7 +58,7 @@ static bool view_is_good(const struct share_view *m)
 		!has_end(m->text, sizeof(m->text)))
 		return false;
 	for (uint32_t i = 0; i < m->jobs_n; i++)
-		if (m->jobs[i].waiting > 1 ||
+		if (m->jobs[i].waiting > 1 || m->jobs[i].solo > 1 ||
 			!has_end(m->jobs[i].label, SHARE_LABEL_MAX))
 			return false;
 	return true;
@@ -70,7 +70,8 @@ static bool is_good(const struct share_msg *m)
 	case SHARE_HELLO:
 		return hello_is_good(&m->hello);
 	case SHARE_WELCOME:
-		return m->welcome.begun <= 1 && !m->welcome.reserved;
+		return m->welcome.begun <= 1 && !m->welcome.reserved &&
+			m->welcome.place < SHARE_MEMBERS_MAX;
 	case SHARE_REFUSE:
 		return m->refuse.error < 0 && m->refuse.error > -4096 &&
 			!m->refuse.reserved &&
@@ -91,6 +92,7 @@ static bool is_good(const struct share_msg *m)
 	case SHARE_END:
 	case SHARE_ASK:
 	case SHARE_ALONE:
+	case SHARE_TAKE:
 	case SHARE_TYPES:
 		break;
 	}
@@ -121,6 +123,7 @@ static size_t body_max(unsigned type)
 		[SHARE_ASK] = sizeof(struct share_step),
 		[SHARE_VIEW] = sizeof(struct share_view),
 		[SHARE_ALONE] = sizeof(struct share_step),
+		[SHARE_TAKE] = sizeof(struct share_step),
 	};
 
 	return type < SHARE_TYPES ? bytes[type] : 0;

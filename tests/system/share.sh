@@ -183,8 +183,29 @@ assert fast.returncode == 1 and f"process {slow.pid}, stopped" in err, err
 os.kill(slow.pid, signal.SIGKILL)
 slow.communicate()
 
+# With solo nobody waits for it for long, and it has its stream all the same.
+run = ["--batch", "16", "--epochs", "6", "--echo", "2.5", "--share", "s",
+       "--share-jobs", "3"]
+host = start(*run, "--step-ms", "10")
+wait_for("a host", lambda: view()["jobs"])
+slow = start(*run, "--share-slow", "solo", "--share-grace-s", "1")
+other = start(*run, "--step-ms", "10")
+wait_for("a step", lambda: view_from(5))
+os.kill(slow.pid, signal.SIGSTOP)
+wait_for("it is parted", lambda: any(j["solo"] for j in view()["jobs"]))
+os.kill(slow.pid, signal.SIGCONT)
+runs = [end(p) for p in (slow, host, other)]
+same("solo", runs, alone)
+assert [r["share"]["parted"] > 0 for r in runs] == [True, False, False], runs
+
+# A name that is not UTF-8.
+job = start("--batch", "16", "--share", b"\xff", "--share-jobs", "2")
+wait_for("the name", lambda: [s["name"] for s in share()] == ["\\xff"])
+job.kill()
+job.communicate()
+
 # What is left: a socket and a lock file.
-left = sorted(os.listdir(run_dir))
-assert left == ["s.lock", "s.sock"], left
+left = sorted(os.listdir(os.fsencode(run_dir)))
+assert left == [b"s.lock", b"s.sock", b"\xff.lock", b"\xff.sock"], left
 PY
 echo PASS

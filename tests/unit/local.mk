@@ -59,6 +59,7 @@ unit_tests = \
 	tests/unit/test_segment \
 	tests/unit/test_share \
 	tests/unit/test_shared \
+	tests/unit/test_shared_solo \
 	tests/unit/test_sources \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
@@ -88,7 +89,8 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h \
-	tests/unit/schedule_fixture.h tests/unit/sign_vectors.h \
+	tests/unit/schedule_fixture.h tests/unit/shared_fixture.h \
+	tests/unit/sign_vectors.h \
 	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
 

@@ -102,7 +102,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_config, share_jobs, 352, 4),
 	MEMBER(refrain_config, share_batch, 356, 4),
 	MEMBER(refrain_config, share_slow, 360, 4),
-	MEMBER(refrain_config, reserved2, 364, 4),
+	MEMBER(refrain_config, share_grace_s, 364, 4),
 	SIZE(refrain_member, 64),
 	MEMBER(refrain_member, size, 0, 8),
 	MEMBER(refrain_member, name, 8, 8),
@@ -156,7 +156,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 536),
+	SIZE(refrain_stats, 544),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -205,6 +205,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, share_jobs, 512, 8),
 	MEMBER(refrain_stats, share_takeovers, 520, 8),
 	MEMBER(refrain_stats, share_solo, 528, 8),
+	MEMBER(refrain_stats, share_parted, 536, 8),
 };
 
 static const struct row values[] = {
@@ -245,6 +246,7 @@ static const struct row values[] = {
 	VALUE(REFRAIN_MEMBER_SIDES, 6),
 	VALUE(REFRAIN_MEMBER_TEXT, 7),
 	VALUE(REFRAIN_SHARE_WAIT, 0),
+	VALUE(REFRAIN_SHARE_SOLO, 1),
 	VALUE(REFRAIN_STAGE_READ, 0),
 	VALUE(REFRAIN_STAGE_DECODE, 1),
 	VALUE(REFRAIN_STAGE_AUGMENT, 2),

@@ -10,50 +10,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "loader_fixture.h"
 #include "share/share.h"
+#include "shared_fixture.h"
 
 #define JOBS_MAX 3
-
-static char run_dir[256];
-
-static void make_all(void)
-{
-	fixture_make();
-	(void)snprintf(run_dir, sizeof(run_dir), "%s/shared.XXXXXX",
-		test_memory_dir());
-	ck_assert_ptr_nonnull(mkdtemp(run_dir));
-	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", run_dir, 1), 0);
-}
-
-static void remove_all(void)
-{
-	(void)nftw(run_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	fixture_remove();
-}
-
-static struct refrain_config shared_config(uint32_t jobs)
-{
-	struct refrain_config c = config_of();
-
-	c.share = "x";
-	c.share_jobs = jobs;
-	return c;
-}
-
-/* A lone loader's configuration of the same stream. */
-static struct refrain_config alone(struct refrain_config c)
-{
-	uint32_t slices = c.share_batch ? c.share_batch / c.batch : 1;
-
-	if (slices > 1) {
-		c.window = c.window - c.share_batch + c.batch;
-		c.min_lag = slices;
-	}
-	c.share = NULL;
-	c.share_jobs = c.share_batch = 0;
-	return c;
-}
 
 static int refused(const struct refrain_config *c, const char *what)
 {
@@ -64,23 +24,6 @@ static int refused(const struct refrain_config *c, const char *what)
 	ck_assert_msg(strstr(refrain_message(NULL), what), "%s",
 		refrain_message(NULL));
 	return rc;
-}
-
-/* One batch of the job, compared; the number of its samples. */
-static uint32_t step_of(struct refrain_loader *l, struct simple *r)
-{
-	const struct refrain_batch *b;
-	int rc = refrain_next(l, &b, WAIT_MS);
-	uint32_t n;
-
-	ck_assert_msg(rc >= 0, "%s", refrain_message(l));
-	if (rc == 0) {
-		ck_assert_uint_eq(simple_next(r, NULL), 0);
-		return 0;
-	}
-	n = simple_next(r, b);
-	refrain_release(b);
-	return n;
 }
 
 /* -- The same streams ------------------------------------------------------ */
@@ -377,19 +320,6 @@ START_TEST(test_another_job_hosts_when_the_host_closes)
 		simple_close(&r[i]);
 }
 END_TEST
-
-/* Runs all of it; its process is killed before it ends. */
-static void host_in_child(const struct refrain_config *c, int told)
-{
-	struct refrain_loader *l = open_loader(c);
-	const struct refrain_batch *b;
-
-	(void)!write(told, "x", 1);
-	while (refrain_next(l, &b, WAIT_MS) == 1)
-		refrain_release(b);
-	(void)pause();
-	_exit(0);
-}
 
 START_TEST(test_a_job_goes_on_when_the_process_of_its_host_is_killed)
 {

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tests of loaders that share batches: several in one process, one after
+ * the other in one thread, compared with the simple loader byte for byte.
+ */
+#ifndef SHARED_FIXTURE_H
+#define SHARED_FIXTURE_H
+
+#include "loader_fixture.h"
+
+static char run_dir[256];
+
+static inline void make_all(void)
+{
+	fixture_make();
+	(void)snprintf(run_dir, sizeof(run_dir), "%s/shared.XXXXXX",
+		test_memory_dir());
+	ck_assert_ptr_nonnull(mkdtemp(run_dir));
+	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", run_dir, 1), 0);
+}
+
+static inline void remove_all(void)
+{
+	(void)nftw(run_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	fixture_remove();
+}
+
+static inline struct refrain_config shared_config(uint32_t jobs)
+{
+	struct refrain_config c = config_of();
+
+	c.share = "x";
+	c.share_jobs = jobs;
+	return c;
+}
+
+/* A lone loader's configuration of the same stream. */
+static inline struct refrain_config alone(struct refrain_config c)
+{
+	uint32_t slices = c.share_batch ? c.share_batch / c.batch : 1;
+
+	if (slices > 1) {
+		c.window = c.window - c.share_batch + c.batch;
+		c.min_lag = slices;
+	}
+	c.share = NULL;
+	c.share_jobs = c.share_batch = 0;
+	return c;
+}
+
+/* One batch of the job, compared; the number of its samples. */
+static inline uint32_t step_of(struct refrain_loader *l, struct simple *r)
+{
+	const struct refrain_batch *b;
+	int rc = refrain_next(l, &b, WAIT_MS);
+	uint32_t n;
+
+	ck_assert_msg(rc >= 0, "%s", refrain_message(l));
+	if (rc == 0) {
+		ck_assert_uint_eq(simple_next(r, NULL), 0);
+		return 0;
+	}
+	n = simple_next(r, b);
+	refrain_release(b);
+	return n;
+}
+
+/* Runs all of it; its process is killed before it ends. */
+static inline void host_in_child(const struct refrain_config *c, int told)
+{
+	struct refrain_loader *l = open_loader(c);
+	const struct refrain_batch *b;
+
+	(void)!write(told, "x", 1);
+	while (refrain_next(l, &b, WAIT_MS) == 1)
+		refrain_release(b);
+	(void)pause();
+	_exit(0);
+}
+
+#endif
