@@ -162,9 +162,10 @@ struct plan_rates {
 	 * speed; how often such a period began, and whether it goes on. */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;
-	uint64_t looked;	/* positions that were looked at */
-	uint64_t missing_bytes; /* of these, to be fetched */
-	bool full;		/* planned items have all memory they may */
+	/* Positions that were looked up in the tiers; not those whose reader
+	 * came first. Of these, the bytes to be fetched. */
+	uint64_t looked, missing_bytes;
+	bool full; /* planned items have all memory they may */
 };
 void plan_rates(struct plan *plan, struct plan_rates *out);
 

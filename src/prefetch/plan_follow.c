@@ -201,6 +201,7 @@ static void next_position(struct plan *plan)
 	plan->cursor_off = 0;
 	if (place == PLACE_WAITING) {
 		order_set(&plan->order, pos, PLACE_SKIPPED);
+		plan->rate.sum.looked++;
 		plan->s.resident++;
 		plan_advance(plan);
 	} else if (!held) {
@@ -292,8 +293,10 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	/* It may have been read meanwhile. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
 		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
-			PLACE_WAITING)
+			PLACE_WAITING) {
 			order_set(&plan->order, pos, PLACE_ISSUED);
+			plan->rate.sum.looked += rc == 0;
+		}
 		pass_item(plan, item);
 	}
 	if (rc < 0) {

@@ -123,7 +123,6 @@ void plan_rates(struct plan *plan, struct plan_rates *out)
 	LOCK_SCOPE(&ps->lock);
 	rate_look(plan, clock_now_ns());
 	*out = plan->rate.sum;
-	out->looked = plan->cursor;
 	out->full = ps->full;
 	out->fetching = plan->rate.limited && plan->rate.timed;
 }

@@ -585,6 +585,13 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 	ck_assert_uint_eq(rates.looked, AHEAD);
 	ck_assert_uint_eq(rates.missing_bytes, AHEAD * SIZE);
 	ck_assert_uint_eq(rates.long_bytes, 0);
+	/* What its reader reads first says nothing of what is missing. */
+	read_files(&k, AHEAD + 5, AHEAD + 9);
+	read_files(&k, 1, AHEAD + 1);
+	WAIT_FOR(&k, plan, cursor, 2 * AHEAD + 4);
+	plan_rates(plan, &rates);
+	ck_assert_uint_eq(rates.looked, 2 * AHEAD);
+	ck_assert_uint_eq(rates.missing_bytes, 2 * AHEAD * SIZE);
 	end(&k, plan);
 }
 END_TEST
@@ -648,8 +655,7 @@ int main(void)
 	tcase_add_test(t, test_a_read_far_ahead_is_somebody_elses);
 	tcase_add_test(t, test_two_plans_share_by_when_they_need);
 	tcase_add_test(t, test_plans_that_are_measured_share_evenly);
-	tcase_add_test(
-		t, test_time_before_the_first_read_is_not_time_of_steps);
+	tcase_add_test(t, test_time_before_the_first_read_is_not_time_of_steps);
 	tcase_add_test(
 		t, test_what_steps_do_not_need_yet_comes_one_request_at_a_time);
 	tcase_add_test(t, test_what_came_into_a_tier_is_used_when_it_is_read);
