@@ -57,6 +57,9 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 	/* Nobody can remember that the name was missing. */
 	if (ev->change == MANIFEST_ADDED && !ev->seen)
 		return;
+	/* An answer after the stop: the thread has gone, or is about to. */
+	if (t->ending)
+		return;
 	e = malloc(sizeof(*e) + len);
 	if (!e)
 		return; /* a stale dentry, until the next change of the name */
