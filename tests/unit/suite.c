@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define TIMEOUT_S 60
+#define TIMEOUT_S 240
 #define MEMORY_DIR "/dev/shm"
 #define MEMORY_BYTES_MIN (UINT64_C(256) << 20)
 

@@ -25,8 +25,9 @@
 	}))
 
 /*
- * A new case of the suite. Each of its tests may take a minute, times
- * CK_TIMEOUT_MULTIPLIER: that bounds what hangs, and is no measure of speed.
+ * A new case of the suite. Each of its tests may take four minutes, times
+ * CK_TIMEOUT_MULTIPLIER: that ends what hangs, and not what is slow because
+ * the machine is busy.
  */
 TCase *case_of(Suite *s, const char *name);
 

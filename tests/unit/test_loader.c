@@ -399,7 +399,6 @@ static Suite *suite(void)
 	TCase *tc = case_of(s, "batches");
 
 	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
-	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(
 		tc, test_loader_returns_what_a_simple_one_does, 0, 24);
 	tcase_add_loop_test(

@@ -469,10 +469,11 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_READ);
 	ck_assert_str_eq(refrain_path(l, failure.index), "c9/0299.jpg");
 	ck_assert_int_eq(refrain_next(l, &b, 0), -ETIMEDOUT);
+	/* 0.9 s; more on a busy machine, but not for ever. */
 	then_ns = clock_now_ns();
 	left_behind = l;
 	ck_assert_int_le(refrain_close(l), 1);
-	ck_assert_uint_lt(clock_now_ns() - then_ns, NS_PER_S);
+	ck_assert_uint_lt(clock_now_ns() - then_ns, 5 * NS_PER_S);
 	/* Let the thread go; without one that hangs, nobody has it open. */
 	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)

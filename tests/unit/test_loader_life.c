@@ -293,11 +293,14 @@ START_TEST(test_close_ends_a_call_that_waits)
 	ck_assert_int_eq(pthread_create(&t, NULL, wait_for_ever, l), 0);
 	while (!atomic_load(&arrived))
 		(void)sched_yield();
-	/* One that decodes for ever: the loader is left behind in time. */
+	/*
+	 * One that decodes for ever: the loader is left behind after 0.9 s,
+	 * later on a busy machine.
+	 */
 	uint64_t then_ns = clock_now_ns();
 	left_behind = l;
 	ck_assert_int_eq(refrain_close(l), 1);
-	ck_assert_uint_lt(clock_now_ns() - then_ns, NS_PER_S);
+	ck_assert_uint_lt(clock_now_ns() - then_ns, 5 * NS_PER_S);
 	ck_assert_int_eq(pthread_join(t, &rc), 0);
 	ck_assert_int_eq((int)(intptr_t)rc, -ESHUTDOWN);
 	pthread_mutex_unlock(&gate);

@@ -454,7 +454,6 @@ int main(void)
 	Suite *suite = suite_create("resize");
 	TCase *tcase = case_of(suite, "resize");
 
-	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, test_every_value_is_within_one_of_the_reference);
 	tcase_add_test(
 		tcase, test_training_crops_are_within_one_of_the_reference);
