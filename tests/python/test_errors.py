@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Failures, callbacks, threads, processes, and Ctrl-C."""
 
+import contextlib
 import errno
 import json
 import multiprocessing
@@ -19,6 +20,10 @@ from conftest import BUILD, PATIENCE
 
 FEW = {'batch': 4, 'size': 8, 'in_order': True, 'batches_ahead': 1,
        'reads_ahead': 2, 'threads': 1}
+
+
+# What must not hang ends well before that on a busy machine, too.
+SOON_S = 10 * PATIENCE
 
 
 def hang(own):
@@ -71,15 +76,21 @@ def test_damage_is_named_with_path_stage_and_step(own, options):
 def test_a_time_out_names_what_is_waited_for(own):
     loader = refrain.Loader(own, timeout=0.3, **FEW)
     path = hang(own)
+    for _ in range(20):
+        with pytest.raises(TimeoutError) as e:
+            for _ in loader:
+                pass
+        assert isinstance(e.value, refrain.TimeoutError)
+        assert e.value.errno == errno.ETIMEDOUT
+        # On a busy machine another step takes as long.
+        if loader.step == 14:
+            break
     with pytest.raises(TimeoutError) as e:
-        for _ in loader:
-            pass
-    assert isinstance(e.value, refrain.TimeoutError)
-    assert e.value.errno == errno.ETIMEDOUT and e.value.stage == 'read'
-    assert own / e.value.path == path
+        next(loader)
+    assert e.value.stage == 'read' and own / e.value.path == path
     begun = time.monotonic()
     loader.close()
-    assert time.monotonic() - begun < 1 * PATIENCE
+    assert time.monotonic() - begun < SOON_S
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
@@ -215,7 +226,7 @@ def test_close_ends_those_who_wait(own):
     loader.close()
     for t in team:
         t.join()
-    assert len(errors) == 3 and time.monotonic() - then < 1.5 * PATIENCE
+    assert len(errors) == 3 and time.monotonic() - then < SOON_S
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
@@ -236,15 +247,15 @@ def test_others_run_while_one_waits(own):
 
 def test_others_run_while_one_opens(mount):
     list(mount.top.iterdir())
-    mount.hang()
     opening = threading.Thread(target=lambda: pytest.raises(
         refrain.TimeoutError, lambda: refrain.Loader(
             mount.top, open_timeout_ms=300, **FEW)))
-    opening.start()
     turns = 0
-    while opening.is_alive():
-        turns += 1
-    opening.join()
+    with mount.hanging():
+        opening.start()
+        while opening.is_alive():
+            turns += 1
+        opening.join()
     assert turns > 1000
 
 
@@ -322,16 +333,30 @@ def wait_until_it_waits(process):
         time.sleep(0.02)
 
 
+def kept_waiting(*pids):
+    """Seconds for which these main threads had no processor to run on."""
+    waited_ns = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            with open('/proc/%d/schedstat' % pid, encoding='ascii') as f:
+                waited_ns += int(f.read().split()[1])
+    return waited_ns / 1e9
+
+
 def interrupt(c):
-    """Ctrl-C: (seconds until it was noticed, when it was)."""
+    """Ctrl-C: when it was noticed. Within 100 ms, but for what a busy machine
+    adds."""
+    pids = os.getpid(), c.process.pid
     wait_until_it_waits(c.process)
-    then = time.monotonic()
+    waited, then = kept_waiting(*pids), time.monotonic()
     c.process.send_signal(signal.SIGINT)
     words = c.line().split()
     while words[0] == 'step':
         words = c.line().split()
     assert words[0] == 'interrupted', words
-    return float(words[1]) - then, float(words[1])
+    waited = kept_waiting(*pids) - waited
+    assert float(words[1]) - then < 0.1 * PATIENCE + waited
+    return float(words[1])
 
 
 def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
@@ -341,9 +366,8 @@ def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
     c.say('go on')
     while c.line() != 'step 13':
         pass
-    took, then = interrupt(c)
-    assert took < 0.1 * PATIENCE
-    assert float(c.line().split()[1]) - then < 1 * PATIENCE
+    then = interrupt(c)
+    assert float(c.line().split()[1]) - then < SOON_S
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
     assert c.end()[2] == 0
 
@@ -359,6 +383,7 @@ class Mount:
              '%s:64K' % (tmp_path / 'tier'), '--foreground'])
         while not os.path.ismount(self.top):
             assert self.daemon.poll() is None
+            time.sleep(0.01)
 
     def wait_for_a_plan(self):
         """A loader has found the mount, and asks it for no name any more."""
@@ -367,18 +392,20 @@ class Mount:
             status = json.loads(subprocess.check_output(
                 [BUILD / 'refrain', 'status', '--json', self.top]))
 
-    def hang(self):
-        """From now on."""
+    @contextlib.contextmanager
+    def hanging(self):
+        """Hang; go on afterwards, whatever came of it. The kernel lets no
+        process end while the daemon has a read of it."""
         self.daemon.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        """It answers again."""
-        self.daemon.send_signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.daemon.send_signal(signal.SIGCONT)
 
     def end(self):
-        """It goes on, and ends."""
-        self.go_on()
-        subprocess.run([BUILD / 'refrain', 'umount', self.top], check=True)
+        """Unmount; a process that a failed test left there stays."""
+        subprocess.run([BUILD / 'refrain', 'umount', '--lazy', self.top],
+                       check=True)
         self.daemon.wait()
 
 
@@ -394,24 +421,20 @@ def mount(own, tmp_path):
 
 def test_ctrl_c_while_the_storage_of_an_open_hangs(mount, child):
     list(mount.top.iterdir())
-    mount.hang()
-    c = child(WAIT, mount.top)
-    assert c.line() == 'begins'
-    assert interrupt(c)[0] < 0.1 * PATIENCE
-    then = time.monotonic()
-    assert c.end()[2] == 0
-    assert time.monotonic() - then < 1.5 * PATIENCE
+    with mount.hanging():
+        c = child(WAIT, mount.top)
+        assert c.line() == 'begins'
+        then = interrupt(c)
+        assert c.end()[2] == 0
+        assert time.monotonic() - then < SOON_S
 
 
 def test_ctrl_c_while_the_mount_of_a_next_hangs(mount, child):
     c = child(WAIT, mount.top, 'close')
     assert (c.line(), c.line()) == ('begins', 'open')
     mount.wait_for_a_plan()
-    mount.hang()
-    c.say('go on')
-    took, then = interrupt(c)
-    assert took < 0.1 * PATIENCE
-    assert float(c.line().split()[1]) - then < 1 * PATIENCE
-    # The kernel lets no process end while the daemon has a read of it.
-    mount.go_on()
+    with mount.hanging():
+        c.say('go on')
+        then = interrupt(c)
+        assert float(c.line().split()[1]) - then < SOON_S
     assert c.end()[2] == 0

@@ -5,24 +5,24 @@
 # REFRAIN_PYTEST a list of words for pytest, such as -k word; with
 # REFRAIN_TEST_PACKAGE another build of the package, under AddressSanitizer.
 set -eu
+name=python
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires timeout
 variable() {
 	sed -n "s/^$1 = //p" Makefile
 }
 python=$(variable PYTHON)
 if [ -z "$python" ] || [ ! -d python/pkg ]; then
-	echo 'skipped: python/ is not built: no headers of Python'
-	exit 77
+	skip 'python/ is not built: no headers of Python'
 fi
-"$python" -c 'import numpy, pytest' 2>/dev/null || {
-	echo "skipped: $python has no NumPy or no pytest"
-	exit 77
-}
+"$python" -c 'import numpy, pytest' 2>/dev/null ||
+	skip "$python has no NumPy or no pytest"
 top=$(cd "${srcdir:-.}" && pwd)
 package=${REFRAIN_TEST_PACKAGE:-python/pkg}
 case ${REFRAIN_TEST_PACKAGE:+address}$(variable SANITIZE_CFLAGS) in
 *thread*)
-	echo 'skipped: Python is not built for ThreadSanitizer'
-	exit 77
+	skip 'Python is not built for ThreadSanitizer'
 	;;
 *address*)
 	# What Python itself leaves behind is not ours to count.
@@ -35,15 +35,16 @@ case ${REFRAIN_TEST_PACKAGE:+address}$(variable SANITIZE_CFLAGS) in
 	preload=
 	;;
 esac
-work=$(mktemp -d "$PWD/python-test.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 LD_LIBRARY_PATH=$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PYTHONPATH=$PWD/$package
 XDG_CACHE_HOME=$work/cache
 REFRAIN_TEST_BUILD=$PWD
 export LD_LIBRARY_PATH PYTHONPATH XDG_CACHE_HOME REFRAIN_TEST_BUILD
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+# A test that hangs shows where, after a while, and is ended.
 # shellcheck disable=SC2086 # a list of words
-env ${preload:+LD_PRELOAD="$preload"} "$python" -X dev -m pytest -q \
+timeout -k 30 $((600 * patience)) \
+	env ${preload:+LD_PRELOAD="$preload"} "$python" -X dev -m pytest -q \
 	-p no:cacheprovider --basetemp="$work/tmp" --durations=5 \
+	-o faulthandler_timeout=$((240 * patience)) \
 	"$top/tests/python" ${REFRAIN_PYTEST:-}
