@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain umount: detaches the mount, then waits for its daemon to end. */
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/proc.h"
+#include "base/unmount.h"
 #include "command.h"
 #include "ctl/ctl.h"
 #include "holders.h"
@@ -57,70 +54,6 @@ const struct option_usage umount_usage = {
 	.max_operands = 1,
 };
 
-extern char **environ;
-
-/* Run fusermount3 with its messages sent to `fd`; returns its wait status. */
-static int spawn_fusermount(char *path, bool lazy, int fd, int *status)
-{
-	char program[] = "fusermount3", option_u[] = "-u", option_z[] = "-uz",
-	     end[] = "--";
-	char *argv[] = {program, lazy ? option_z : option_u, end, path, NULL};
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int rc;
-
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return -ENOMEM;
-	rc = -posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
-	if (rc == 0)
-		rc = -posix_spawnp(
-			&pid, program, &actions, NULL, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	if (rc == 0 && waitpid(pid, status, 0) < 0)
-		rc = -errno;
-	return rc;
-}
-
-/* Ordinary users need the setuid helper. */
-static int fusermount(char *path, bool lazy, struct error *err)
-{
-	int pipe_fds[2], status = 0, rc;
-	char said[512] = "";
-	ssize_t n;
-
-	/* Its few lines fit the pipe, so it never waits for us to read. */
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return error_set(err, -errno, "cannot make a pipe: %m");
-	rc = spawn_fusermount(path, lazy, pipe_fds[1], &status);
-	(void)close(pipe_fds[1]);
-	n = read(pipe_fds[0], said, sizeof(said) - 1);
-	(void)close(pipe_fds[0]);
-	if (rc < 0)
-		return error_set(
-			err, rc, "cannot run fusermount3: %m; install fuse3");
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	said[n > 0 ? n : 0] = '\0';
-	said[strcspn(said, "\n")] = '\0';
-	if (strstr(said, "busy"))
-		return -EBUSY;
-	return error_set(err, -EIO, "cannot unmount '%s': %s", path,
-		*said ? said : "fusermount3 failed");
-}
-
-static int umount_detach(char *path, bool lazy, struct error *err)
-{
-	int rc = 0;
-
-	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) < 0)
-		rc = -errno;
-	if (rc == -EPERM)
-		rc = fusermount(path, lazy, err);
-	else if (rc < 0)
-		(void)error_set(err, rc, "cannot unmount '%s': %m", path);
-	return rc;
-}
-
 static int busy(const char *path, struct error *err)
 {
 	char who[512];
@@ -137,14 +70,14 @@ static int busy(const char *path, struct error *err)
 		path, path);
 }
 
-static int detach_when_free(char *path, bool lazy, struct error *err)
+static int detach_when_free(const char *path, bool lazy, struct error *err)
 {
 	struct timespec pause = {.tv_nsec = BUSY_LOOK_MS * (long)NS_PER_MS};
-	int rc = umount_detach(path, lazy, err);
+	int rc = unmount(path, lazy, err);
 
 	for (int ms = 0; rc == -EBUSY && ms < BUSY_MS; ms += BUSY_LOOK_MS) {
 		(void)nanosleep(&pause, NULL); /* a shorter pause is harmless */
-		rc = umount_detach(path, lazy, err);
+		rc = unmount(path, lazy, err);
 	}
 	return rc == -EBUSY ? busy(path, err) : rc;
 }
@@ -179,7 +112,7 @@ static int umount_wait_for_end(struct ctl_client *client, const char *path,
 	return 0;
 }
 
-static int unmount(const char *mountpoint, bool lazy, struct error *err)
+static int umount_and_wait(const char *mountpoint, bool lazy, struct error *err)
 {
 	CLEANUP_FREE char *path = NULL;
 	struct ctl_client *client = NULL;
@@ -211,7 +144,7 @@ int cmd_umount(int argc, char **argv)
 
 	if (command_parse(&umount_usage, argc, argv, &args, &status) < 0)
 		return status;
-	if (unmount(argv[1], args.lazy, &err) < 0)
+	if (umount_and_wait(argv[1], args.lazy, &err) < 0)
 		return command_fail("umount", &err);
 	return EXIT_OK;
 }

@@ -30,6 +30,7 @@ libbase_la_SOURCES = \
 	src/base/source.h \
 	src/base/timer.c src/base/timer.h \
 	src/base/turn.c src/base/turn.h \
+	src/base/unmount.c src/base/unmount.h \
 	src/base/uring.c src/base/uring.h \
 	src/base/write.c src/base/write.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)

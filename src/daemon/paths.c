@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/unmount.h"
 
 /* A list of names is kept in the last tier: nobody needs to be asked. */
 static bool has_manifest(const struct mount *m)
@@ -35,10 +36,11 @@ static bool has_manifest(const struct mount *m)
 static int probe_mountpoint(const char *path, struct error *err)
 {
 	int rc = fs_probe(path);
+	struct error why;
 
 	if (rc == -ENOTCONN) {
 		/* A dead daemon left this mount behind. */
-		rc = fs_detach(path);
+		rc = unmount(path, true, &why);
 		if (rc < 0)
 			return error_set(err, rc,
 				"cannot detach the dead mount on '%s': %m; "

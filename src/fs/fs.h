@@ -82,7 +82,4 @@ size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
  */
 int fs_probe(const char *mountpoint);
 
-/* Detach a dead mount. -errno. */
-int fs_detach(const char *mountpoint);
-
 #endif

@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -58,33 +56,6 @@ int fs_probe(const char *mountpoint)
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return strcmp(m.type, MOUNTINFO_REFRAIN) == 0 ? 1 : -EBUSY;
-}
-
-static int run_fusermount(const char *mountpoint)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		(void)execlp("fusermount3", "fusermount3", "-u", "-z", "-q",
-			"--", mountpoint, (char *)NULL);
-		_exit(127);
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
-}
-
-int fs_detach(const char *mountpoint)
-{
-	if (umount2(mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-		return 0;
-	if (errno != EPERM)
-		return -errno;
-	return run_fusermount(mountpoint);
 }
 
 /* -- Read-ahead ---------------------------------------------------------- */
