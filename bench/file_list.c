@@ -11,22 +11,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 
 static int list_add(struct file_list *l, const char *path, uint64_t size_bytes)
 {
+	void *items = array_room(l->items, l->n, &l->room, sizeof(*l->items));
 	char *copy;
 
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 1024;
-		void *items = reallocarray(l->items, room, sizeof(*l->items));
-
-		if (!items)
-			return -ENOMEM;
-		l->items = items;
-		l->room = room;
-	}
+	if (!items)
+		return -ENOMEM;
+	l->items = items;
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ARRAY_FIRST_BYTES ((size_t)1024)
+#define ARRAY_FIRST_ROOM 16u
 
 void *array_grow(struct array *a, size_t bytes)
 {
@@ -57,4 +58,16 @@ void array_trim(struct array *a)
 		return;
 	a->data = data;
 	a->room = a->bytes;
+}
+
+void *array_room(void *at, size_t n, size_t *room, size_t element_bytes)
+{
+	size_t wanted = *room ? 2 * *room : ARRAY_FIRST_ROOM;
+
+	if (n < *room)
+		return at;
+	at = reallocarray(at, wanted, element_bytes);
+	if (at)
+		*room = wanted;
+	return at;
 }

@@ -27,4 +27,11 @@ int64_t array_text(struct array *a, const char *text, size_t bytes);
 /* Give back the room that is not used. */
 void array_trim(struct array *a);
 
+/*
+ * For arrays with a type and a count of their own, which begin as NULL with a
+ * room of 0: make room for element n. Returns the array, which may have moved,
+ * or NULL, and then it is as it was.
+ */
+void *array_room(void *at, size_t n, size_t *room, size_t element_bytes);
+
 #endif

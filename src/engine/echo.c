@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/lock.h"
 
 /* One a window: a run with more keeps the last factor. */
@@ -36,25 +37,22 @@ struct echoes {
 	/* Those of the run from number `base` on; to be replayed, they are all
 	 * there, else those that were made. */
 	struct echo_change *log;
-	uint32_t logged, room;
+	uint32_t logged;
+	size_t room;
 	uint64_t base;
 	uint64_t made; /* before this handle, and by it */
 };
 
 static int reserve(struct echoes *e)
 {
-	uint32_t room = e->room ? 2 * e->room : 16;
-	struct echo_change *more;
+	struct echo_change *log;
 
-	if (e->logged < e->room)
-		return 0;
-	if (room > CHANGES_MAX)
+	if (e->logged == CHANGES_MAX)
 		return -ENOSPC;
-	more = realloc(e->log, room * sizeof(*more));
-	if (!more)
+	log = array_room(e->log, e->logged, &e->room, sizeof(*log));
+	if (!log)
 		return -ENOMEM;
-	e->log = more;
-	e->room = room;
+	e->log = log;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define INDEX_NAMES_MAX ((size_t)1 << 24)
@@ -26,20 +27,16 @@ void index_release(struct index_names *x)
 /* Takes the name. */
 static struct index_name *index_add(struct index_names *x, char *name)
 {
-	if (name && x->n == x->room && x->n < INDEX_NAMES_MAX) {
-		size_t room = x->room ? 2 * x->room : 64;
-		struct index_name *at = reallocarray(x->at, room, sizeof(*at));
+	struct index_name *at = NULL;
 
-		if (at) {
-			x->at = at;
-			x->room = room;
-		}
-	}
-	if (!name || x->n == x->room) {
+	if (name && x->n < INDEX_NAMES_MAX)
+		at = array_room(x->at, x->n, &x->room, sizeof(*at));
+	if (!at) {
 		x->failed = true;
 		free(name);
 		return NULL;
 	}
+	x->at = at;
 	x->at[x->n] = (struct index_name){.name = name};
 	return &x->at[x->n++];
 }

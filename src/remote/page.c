@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 static void page_begin(void *arg, const char *name)
@@ -23,19 +24,16 @@ static void page_begin(void *arg, const char *name)
 
 static void page_add(struct s3_page *p)
 {
-	if (p->n == p->room) {
-		size_t room = p->room ? 2 * p->room : 1024;
-		struct s3_object *objects;
+	struct s3_object *objects = NULL;
 
-		objects = reallocarray(p->objects, room, sizeof(*objects));
-		if (!objects || p->n >= S3_PAGE_MAX) {
-			p->objects = objects ? objects : p->objects;
-			p->failed = true;
-			return;
-		}
-		p->objects = objects;
-		p->room = room;
+	if (p->n < S3_PAGE_MAX)
+		objects = array_room(
+			p->objects, p->n, &p->room, sizeof(*objects));
+	if (!objects) {
+		p->failed = true;
+		return;
 	}
+	p->objects = objects;
 	p->objects[p->n++] = p->now;
 }
 

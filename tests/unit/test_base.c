@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/counters.h"
 #include "base/err.h"
@@ -13,7 +14,6 @@
 #include "base/hash.h"
 #include "base/key.h"
 #include "base/list.h"
-#include "base/lock.h"
 #include "base/lock.h"
 #include "base/size.h"
 #include "suite.h"
@@ -350,6 +350,29 @@ static void fill(struct list *head, struct node *nodes, int n)
 	}
 }
 
+START_TEST(test_array_keeps_its_elements_as_room_is_made)
+{
+	uint32_t *at = NULL;
+	size_t room = 0;
+
+	for (uint32_t n = 0; n < 1000; n++) {
+		uint32_t *more = array_room(at, n, &room, sizeof(*at));
+
+		ck_assert_ptr_nonnull(more);
+		ck_assert_uint_gt(room, n);
+		at = more;
+		at[n] = n;
+	}
+	for (uint32_t n = 0; n < 1000; n++)
+		ck_assert_uint_eq(at[n], n);
+	/* The array is as it was. */
+	room = SIZE_MAX / sizeof(*at) / 2 + 1;
+	ck_assert_ptr_null(array_room(at, room, &room, sizeof(*at)));
+	ck_assert_uint_eq(at[999], 999);
+	free(at);
+}
+END_TEST
+
 START_TEST(test_list_keeps_order_of_arrival)
 {
 	struct node nodes[3];
@@ -543,6 +566,7 @@ static void add_list(Suite *s)
 {
 	TCase *t = case_of(s, "list");
 
+	tcase_add_test(t, test_array_keeps_its_elements_as_room_is_made);
 	tcase_add_test(t, test_list_keeps_order_of_arrival);
 	tcase_add_test(t, test_list_del_is_idempotent);
 	tcase_add_test(t, test_list_can_be_emptied_in_a_loop);
