@@ -65,22 +65,6 @@ static int parse_schedule(void *out, const char *value, struct error *err)
 }
 
 #define FIELD(f) offsetof(struct train_options, f)
-#define NUMBER(n, a, h, f)                                                     \
-	{                                                                      \
-		n, 0, a, h, OPTION_NUMBER, FIELD(f), NULL, false               \
-	}
-#define FLAG(n, h, f)                                                          \
-	{                                                                      \
-		n, 0, NULL, h, OPTION_FLAG, FIELD(f), NULL, false              \
-	}
-#define TEXT(n, a, h, f)                                                       \
-	{                                                                      \
-		n, 0, a, h, OPTION_TEXT, FIELD(f), NULL, false                 \
-	}
-#define CALL(n, a, h, c)                                                       \
-	{                                                                      \
-		n, 0, a, h, OPTION_CALL, 0, c, false                           \
-	}
 
 static const struct option_def own[] = {
 	TEXT("held-out", "DATASET", "Score the model by it at each report.",

@@ -13,6 +13,20 @@
 #include "base/option.h"
 #include "refrain/loader.h"
 
+/* Rows of a table of a program's own options. FIELD(f) is the program's: the
+ * offset of that member. */
+#define OPTION_ROW(name, arg, help, kind, f)                                   \
+	{                                                                      \
+		name, 0, arg, help, kind, FIELD(f), NULL, false                \
+	}
+#define NUMBER(name, arg, help, f) OPTION_ROW(name, arg, help, OPTION_NUMBER, f)
+#define FLAG(name, help, f) OPTION_ROW(name, NULL, help, OPTION_FLAG, f)
+#define TEXT(name, arg, help, f) OPTION_ROW(name, arg, help, OPTION_TEXT, f)
+#define CALL(name, arg, help, call)                                            \
+	{                                                                      \
+		name, 0, arg, help, OPTION_CALL, 0, call, false                \
+	}
+
 #define CONFIG_OPTIONS_MAX 128
 #define CONFIG_OPTION_NAME_MAX 32
 

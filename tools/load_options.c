@@ -24,18 +24,6 @@ static int parse_steps(void *out, const char *value, struct error *err)
 }
 
 #define FIELD(f) offsetof(struct load_options, f)
-#define NUMBER(n, a, h, f)                                                     \
-	{                                                                      \
-		n, 0, a, h, OPTION_NUMBER, FIELD(f), NULL, false               \
-	}
-#define FLAG(n, h, f)                                                          \
-	{                                                                      \
-		n, 0, NULL, h, OPTION_FLAG, FIELD(f), NULL, false              \
-	}
-#define TEXT(n, a, h, f)                                                       \
-	{                                                                      \
-		n, 0, a, h, OPTION_TEXT, FIELD(f), NULL, false                 \
-	}
 
 static const struct option_def own[] = {
 	FLAG("drop-last", "Drop the last batch of the run if it is short.",
@@ -48,8 +36,7 @@ static const struct option_def own[] = {
 		"Do not measure; repeat the changes in a FILE written by "
 		"--echo-log, and so the same stream.",
 		echo_replay),
-	{"steps", 0, "N", "Stop after N steps.", OPTION_CALL, 0, parse_steps,
-		false},
+	CALL("steps", "N", "Stop after N steps.", parse_steps),
 	NUMBER("step-ms", "T",
 		"Simulate a trainer whose step takes T milliseconds; default "
 		"0.",
