@@ -24,19 +24,17 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/feature.h"
 #include "base/lock.h"
+#include "base/uring_plain.h"
 
 #define SQ_ENTRIES 256
 /* Each hung read holds a worker thread of the kernel; the kernel's default
  * limit is low. */
 #define WORKERS_MAX 256
-#define STATX_WANTED (STATX_TYPE | STATX_SIZE | STATX_MTIME)
-#define STATX_HOW (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
 
 struct uring {
 	struct pool *pool;	/* set once: stands in for the ring, or NULL */
@@ -89,8 +87,8 @@ static void uring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 		io_uring_sqe_set_flags(sqe, op->blocking ? IOSQE_ASYNC : 0);
 		break;
 	case URING_STATX:
-		io_uring_prep_statx(
-			sqe, op->fd, "", STATX_HOW, STATX_WANTED, op->buf);
+		io_uring_prep_statx(sqe, op->fd, "", URING_STATX_FLAGS,
+			URING_STATX_MASK, op->buf);
 		break;
 	case URING_CLOSE:
 		io_uring_prep_close(sqe, op->fd);
@@ -336,43 +334,13 @@ static bool ring_stop(struct uring *u, uint64_t wait_ns)
 
 /* -- The threads that stand in ------------------------------------------- */
 
-static int open_plainly(const struct uring_op *op)
-{
-	int fd;
-
-	if (op->flags & O_NOFOLLOW)
-		return beneath_open(op->fd, op->path, op->flags);
-	fd = openat(op->fd, op->path, op->flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int run_plainly(struct uring_op *op)
-{
-	ssize_t n;
-
-	switch (op->kind) {
-	case URING_OPEN:
-		return open_plainly(op);
-	case URING_READ:
-		n = pread(op->fd, op->buf, op->len, (off_t)op->off);
-		return n < 0 ? -errno : (int)n;
-	case URING_STATX:
-		return statx(op->fd, "", STATX_HOW, STATX_WANTED, op->buf)
-			? -errno
-			: 0;
-	case URING_CLOSE:
-		return close(op->fd) ? -errno : 0;
-	}
-	return -EINVAL;
-}
-
 static void run_job(struct pool_job *job)
 {
 	struct uring_op *op = CONTAINER_OF(job, struct uring_op, job);
 	int res = -ECANCELED;
 
 	if (!atomic_load_explicit(&op->cancelled, memory_order_relaxed))
-		res = run_plainly(op);
+		res = uring_run_plainly(op);
 	op->done(op, res);
 }
 

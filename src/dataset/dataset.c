@@ -30,8 +30,7 @@
 #define IDLE_WAIT_NS (60 * NS_PER_S) /* for threads that have nothing to do */
 #define RAW_LABEL_MAX 8
 
-/* -- What the path is (driver) ----------------------------------------------
- */
+/* -- What the path is (driver) ----------------------------------------- */
 
 struct kinds {
 	bool tars, dirs;
@@ -91,8 +90,7 @@ static int check_source(struct look *l, int source, const struct stat *st)
 	return 0;
 }
 
-/* -- The directory that paths are below (driver) ----------------------------
- */
+/* -- The directory that paths are below (driver) ----------------------- */
 
 static int open_dir(struct look *l, const char *path)
 {
@@ -141,8 +139,7 @@ static int watch_root(struct look *l)
 	return 0;
 }
 
-/* -- A look (driver) --------------------------------------------------------
- */
+/* -- A look (driver) --------------------------------------------------- */
 
 static int look_at(struct look *l, int source)
 {
@@ -283,8 +280,7 @@ static void *driver_main(void *arg)
 	return NULL;
 }
 
-/* -- The caller of dataset_open() -------------------------------------------
- */
+/* -- The caller of dataset_open() -------------------------------------- */
 
 /* "BASE/MIDDLErefrain", of malloc(), or NULL. */
 static char *below(const char *base, const char *middle)

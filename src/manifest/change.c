@@ -19,56 +19,6 @@
 #include "base/key.h"
 #include "base/lock.h"
 
-/* Free a retired node that is unused, and then perhaps its parent. */
-static void change_reap(struct manifest *m, node_id id)
-{
-	while (id != NODE_ROOT) {
-		struct node *n = manifest_slot(m, id);
-		node_id parent = n->parent;
-
-		if (!node_retired(n) || atomic_load(&n->refs) > 0)
-			return;
-		if (n->kind == KIND_DIR && n->dir->kids > 0)
-			return;
-		manifest_node_free(m, id);
-		manifest_slot(m, parent)->dir->kids--;
-		id = parent;
-	}
-}
-
-bool manifest_ref(struct manifest *m, node_id id)
-{
-	struct node *node;
-
-	pthread_rwlock_rdlock(&m->lock);
-	node = manifest_node(m, id);
-	if (node)
-		atomic_fetch_add(&node->refs, 1);
-	pthread_rwlock_unlock(&m->lock);
-	return node != NULL;
-}
-
-void manifest_unref(struct manifest *m, node_id id, uint64_t n)
-{
-	struct node *node;
-	bool last = false;
-
-	pthread_rwlock_rdlock(&m->lock);
-	node = manifest_node(m, id);
-	if (node && id != NODE_ROOT) {
-		uint64_t had = atomic_fetch_sub(&node->refs, n);
-
-		last = had <= n && node_retired(node);
-	}
-	pthread_rwlock_unlock(&m->lock);
-	if (!last)
-		return;
-	pthread_rwlock_wrlock(&m->lock);
-	if (manifest_node(m, id))
-		change_reap(m, id);
-	pthread_rwlock_unlock(&m->lock);
-}
-
 static void totals_add(struct manifest *m, const struct node *n, int sign)
 {
 	uint64_t one = (uint64_t)(int64_t)sign;
@@ -141,7 +91,7 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 	}
 	unname(m, id);
 	change_report(m, change, parent, name, now, id, fn, arg);
-	change_reap(m, id);
+	manifest_reap(m, id);
 }
 
 static int directory_grow(struct directory *d)

@@ -6,4 +6,5 @@ libmanifest_la_SOURCES = \
 	src/manifest/file.c \
 	src/manifest/node_impl.h \
 	src/manifest/node.c \
+	src/manifest/ref.c \
 	src/manifest/serve.c

@@ -133,6 +133,10 @@ void manifest_info(
 int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
+/* ref.c: free a retired node that is unused, and then perhaps its parent. The
+ * lock is held for writing. */
+void manifest_reap(struct manifest *m, node_id id);
+
 /* change.c; like manifest_put(), the lock held for writing. With keep_dir like
  * manifest_put_beside(). */
 int manifest_put_locked(struct manifest *m, node_id dir,

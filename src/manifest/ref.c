@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * References that the kernel holds to nodes. A retired node is freed with its
+ * last one; change.c has the life of a node. Any thread.
+ */
+#include "manifest/node_impl.h"
+
+#include "base/lock.h"
+
+void manifest_reap(struct manifest *m, node_id id)
+{
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	while (id != NODE_ROOT) {
+		struct node *n = manifest_slot(m, id);
+		node_id parent = n->parent;
+
+		if (!node_retired(n) || atomic_load(&n->refs) > 0)
+			return;
+		if (n->kind == KIND_DIR && n->dir->kids > 0)
+			return;
+		manifest_node_free(m, id);
+		manifest_slot(m, parent)->dir->kids--;
+		id = parent;
+	}
+}
+
+bool manifest_ref(struct manifest *m, node_id id)
+{
+	struct node *node;
+
+	pthread_rwlock_rdlock(&m->lock);
+	node = manifest_node(m, id);
+	if (node)
+		atomic_fetch_add(&node->refs, 1);
+	pthread_rwlock_unlock(&m->lock);
+	return node != NULL;
+}
+
+void manifest_unref(struct manifest *m, node_id id, uint64_t n)
+{
+	struct node *node;
+	bool last = false;
+
+	pthread_rwlock_rdlock(&m->lock);
+	node = manifest_node(m, id);
+	if (node && id != NODE_ROOT) {
+		uint64_t had = atomic_fetch_sub(&node->refs, n);
+
+		last = had <= n && node_retired(node);
+	}
+	pthread_rwlock_unlock(&m->lock);
+	if (!last)
+		return;
+	pthread_rwlock_wrlock(&m->lock);
+	if (manifest_node(m, id))
+		manifest_reap(m, id);
+	pthread_rwlock_unlock(&m->lock);
+}
