@@ -3,17 +3,21 @@
  * The echo factor that hides a slow upstream, from what was measured: pure
  * arithmetic without clocks, threads or allocation.
  *
- * A *window* is the time in which `spread` fresh examples are served: what a
- * change takes to take full effect (schedule/schedule.h). It is measured in
- *parts of an eighth. Of each part are kept t_upstream	the slower of reading
- *and decoding `batch` examples, t_downstream	the trainer's time of a step and
- *its augmentation. Reading is timed only while more is to be read than is read
- *at a time, so that an upstream that has to wait for the trainer is not taken
- *for slow, nor one that answers many requests at a time for as slow as one
- *answer is. R is the ratio of the medians of the last eight parts; a single odd
- *part does not count. When two parts in a row differ from all before them,
- *those are forgotten: the speed has changed. Three parts are enough for a large
- *change of the factor.
+ * A *window* is the time in which `spread` fresh examples are served: a change
+ * takes that long to take full effect (schedule/schedule.h). It is measured in
+ * parts of an eighth. Two times are kept of each part:
+ *
+ *   t_upstream    the slower of reading and decoding `batch` examples
+ *   t_downstream  the trainer's time of a step and its augmentation
+ *
+ * Reading is timed only while more is to be read than is read at a time. So an
+ * upstream that waits for the trainer is not taken for slow, and one that
+ * answers many requests at a time is not taken to be as slow as one answer.
+ *
+ * R is the ratio of the medians of the last eight parts; a single odd part does
+ * not count. When two parts in a row differ from all before them, those before
+ * are forgotten: the speed has changed. Three parts are enough for a large
+ * change of the factor.
  */
 #ifndef AUTO_AUTO_H
 #define AUTO_AUTO_H

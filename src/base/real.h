@@ -12,8 +12,8 @@
 /* Room for any number that real_text() writes. */
 #define REAL_TEXT_MAX 16
 
-/* As strtod(): the number that `text` begins with; *end points behind it, or
- * at `text` if there is none. */
+/* Like strtod(): returns the number at the beginning of `text`, and points *end
+ * behind it, or to `text` if there is none. */
 double real_parse(const char *text, char **end);
 
 /* Write `v` as %g does, with up to 6 significant digits. Returns buf. */

@@ -216,7 +216,7 @@ struct cache_moves {
 	struct pool *loaders;	 /* set once: of parts */
 };
 
-/* What is planned. cache.lock. */
+/* Planned items. cache.lock. */
 struct cache_plans {
 	uint64_t bytes;	  /* of fills with plans */
 	struct list done; /* of struct cache_plan, to be told */

@@ -112,7 +112,7 @@ static bool fill_is_waited_for(const struct fill *f)
 	return f->prio == PRIO_DEMAND || !list_empty(&f->waiters);
 }
 
-/* Of what may be in memory together with this fill. */
+/* The bound on staged bytes, this fill's among them. */
 static uint64_t staging_bound(const struct cache *c, const struct fill *f)
 {
 	uint64_t bound = c->config.staging_bytes;

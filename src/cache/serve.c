@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for a fill: its bytes go to readers, and readers and warmings hear
- * that it is complete, or that it will not come. Runs with the cache's lock
- * held; callbacks run without it, from engine_run().
+ * Answers those that wait for a fill: readers get its bytes; readers and
+ * warmings hear that it is complete, or that it will not come. Runs with the
+ * cache's lock held; callbacks run without it, from engine_run().
  */
 #include "cache/fill_impl.h"
 

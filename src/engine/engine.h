@@ -59,7 +59,7 @@ int engine_echo_log(struct engine *engine, char *buf, size_t size);
 
 /* -- Saved states without an engine ---------------------------------------- */
 
-/* What a state depends on, beside the schedule. */
+/* Inputs of a saved state, besides the schedule. */
 struct state_of {
 	const struct settings *s; /* state_begin(): with the state, or none */
 	uint64_t fingerprint;	  /* of the dataset */

@@ -349,7 +349,7 @@ static void give_back_keep(struct make *m, size_t bytes)
 	m->keep = NULL;
 }
 
-/* As budget_to_work(), for what find_layout() says. */
+/* Like budget_to_work(), with the sizes that find_layout() set. */
 static int take_room(struct make *m)
 {
 	struct need need = {

@@ -216,7 +216,7 @@ static uint64_t epoch_at(struct planner *p)
 		: 0;
 }
 
-/* What the schedule says of the whole run. */
+/* Take the schedule's figures for the whole run. */
 static void take_facts(struct planner *p)
 {
 	struct refrain_stats *stats = meter_stats(p->use.meter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the commands need of the loader beyond its public header: a process that
- * hosts a share and consumes nothing of it.
+ * The loader beyond its public header, for the commands: a process that hosts a
+ * share and consumes none of its batches.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H

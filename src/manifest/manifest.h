@@ -215,11 +215,11 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 int manifest_save(struct manifest *m, int dirfd);
 
 /*
- * Fill an empty manifest from a file of manifest_save(), and remove leftovers
- * of a killed save. No save may be running there. Returns 0; -ENOENT if there
- * is no file; -EBADMSG if it is damaged or of another version or dataset;
- * -ENOMEM, or another -errno of a failed read. After -EBADMSG the manifest may
- * be partly filled and must be freed.
+ * Fill an empty manifest from a file that manifest_save() wrote, and remove
+ * leftovers of a killed save. No save may be running there. Returns 0; -ENOENT
+ * if there is no file; -EBADMSG if it is damaged or of another version or
+ * dataset; -ENOMEM, or another -errno of a failed read. After -EBADMSG the
+ * manifest may be partly filled and must be freed.
  */
 int manifest_load(struct manifest *m, int dirfd);
 
