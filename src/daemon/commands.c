@@ -132,7 +132,7 @@ static void command_fault(
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
-void commands_of(struct mount *m, struct ctl_command out[COMMANDS_MAX])
+static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 {
 	const struct ctl_command commands[] = {
 		{"status", command_status, m},
@@ -156,4 +156,26 @@ void commands_of(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 	_Static_assert(sizeof(commands) <= COMMANDS_MAX * sizeof(*out),
 		"as many commands as there is room for");
 	memcpy(out, commands, sizeof(commands));
+}
+
+void commands_build(struct mount *m)
+{
+	m->warming = (struct warming){
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.store = m->store,
+		.scan = m->scan,
+		.staging_bytes = m->options.staging_bytes,
+	};
+	m->loaders = (struct loaders){
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.scan = m->scan,
+		.cache = m->cache,
+		.plans = m->plans,
+		.analysis = m->analysis,
+		.counters = &m->counters,
+	};
+	list_commands(m, m->commands);
 }

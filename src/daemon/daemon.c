@@ -6,11 +6,9 @@
 #include "daemon/mount_impl.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -279,29 +277,6 @@ static int build_scan(struct mount *m, struct error *err)
 	return rc < 0 ? error_set(err, rc, "cannot scan the source: %m") : 0;
 }
 
-/* What the commands of the control socket work on. */
-static void build_commands(struct mount *m)
-{
-	m->warming = (struct warming){
-		.manifest = m->manifest,
-		.tree = m->tree,
-		.cache = m->cache,
-		.store = m->store,
-		.scan = m->scan,
-		.staging_bytes = m->options.staging_bytes,
-	};
-	m->loaders = (struct loaders){
-		.manifest = m->manifest,
-		.tree = m->tree,
-		.scan = m->scan,
-		.cache = m->cache,
-		.plans = m->plans,
-		.analysis = m->analysis,
-		.counters = &m->counters,
-	};
-	commands_of(m, m->commands);
-}
-
 static int build_fs(struct mount *m, struct error *err)
 {
 	struct fs_config config = {
@@ -319,24 +294,13 @@ static int build_fs(struct mount *m, struct error *err)
 	};
 	int rc;
 
-	build_commands(m);
+	commands_build(m);
 	rc = ctl_server_start(
 		&m->ctl, m->mountpoint, m->options.group, m->commands, err);
 	if (rc < 0)
 		return rc;
 	config.control = ctl_server_path(m->ctl);
 	return fs_mount(&m->fs, &config, err);
-}
-
-/* Files of the origin stay open while they are fetched. */
-static void raise_fd_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
 }
 
 static int build(struct mount *m, struct error *err)
@@ -480,15 +444,7 @@ static int build_and_serve(struct mount *m, struct error *err)
 {
 	int rc;
 
-	/*
-	 * Memory of small items is used again, for mapping it anew costs a
-	 * fault a page; that of larger ones goes back when it is freed.
-	 */
-	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
-	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
-	(void)mallopt(M_ARENA_MAX, 2);
-	process_block_signals();
-	raise_fd_limit();
+	process_prepare();
 	rc = log_start(m->log, err);
 	if (rc == 0)
 		rc = process_take_signals(m, err);

@@ -146,8 +146,8 @@ void limit_report(void *arg, const char *sentence);
 int process_fork(struct mount *m, struct error *err, bool *parent);
 void process_ready(struct mount *m);
 void process_failed(struct mount *m, int rc, const struct error *err);
-/* Block signals before any thread is made, so that all inherit it. */
-void process_block_signals(void);
+/* Limits and signals of the process, before any thread is made. */
+void process_prepare(void);
 /* A thread takes them: the first that ends the mount stops it. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
@@ -230,8 +230,9 @@ bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn);
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* commands.c: the commands of the control socket. */
-void commands_of(struct mount *m, struct ctl_command out[COMMANDS_MAX]);
+/* commands.c: fill in m->commands, those of the control socket, and what they
+ * work on, when all of that is there. */
+void commands_build(struct mount *m);
 
 /* Commands of others; arg is what the comment says. */
 typedef void mount_command_fn(

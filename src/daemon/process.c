@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -204,8 +206,8 @@ static void *signal_main(void *arg)
 	return NULL;
 }
 
-/* Before any thread is made, so that all inherit it. */
-void process_block_signals(void)
+/* All threads inherit it. */
+static void block_signals(void)
 {
 	sigset_t set;
 
@@ -215,6 +217,30 @@ void process_block_signals(void)
 	(void)sigaddset(&set, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* Files of the origin stay open while they are fetched. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
+}
+
+void process_prepare(void)
+{
+	/*
+	 * Memory of small items is used again, for mapping it anew costs a
+	 * fault a page; that of larger ones goes back when it is freed.
+	 */
+	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	(void)mallopt(M_ARENA_MAX, 2);
+	block_signals();
+	raise_fd_limit();
 }
 
 int process_take_signals(struct mount *m, struct error *err)
