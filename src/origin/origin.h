@@ -286,8 +286,7 @@ int origin_retry_new(struct origin **out, struct origin *inner,
  * ownership of `inner` on success. The root's version has a tag of the text.
  */
 struct origin_named_config {
-	int (*load)(
-		void *arg, char **text, size_t *bytes, struct error *err);
+	int (*load)(void *arg, char **text, size_t *bytes, struct error *err);
 	bool (*known)(void *arg, const char *path, struct file_attr *attr);
 	void (*failed)(void *arg, const struct error *why);
 	void *arg;

@@ -41,7 +41,7 @@ reach() {
 
 expect() {
 	out=$("$check" "$tree") && status=0 || status=$?
-	[ $status -ne 77 ] || { echo "$out"; exit 77; }
+	[ "$status" -ne 77 ] || { echo "$out"; exit 77; }
 	case "$status $out" in
 	"$1"*) ;;
 	*) echo "expected '$1', got: $status $out"; exit 1 ;;

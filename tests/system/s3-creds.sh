@@ -24,9 +24,11 @@ secrets='Secret/|token/of|sso-token|container-token|web[+]id|ASIA'
 # quiet WHAT: all that the mount says and keeps, and the command line.
 quiet() {
 	"$refrain" status "$mnt" >"$work/told" || fail "$1: no status"
-	"$refrain" status --json "$mnt" >>"$work/told"
-	"$refrain" status --prometheus "$mnt" >>"$work/told"
-	tr '\0' ' ' <"/proc/$daemon/cmdline" >>"$work/told"
+	{
+		"$refrain" status --json "$mnt"
+		"$refrain" status --prometheus "$mnt"
+		tr '\0' ' ' <"/proc/$daemon/cmdline"
+	} >>"$work/told"
 	[ -s "$work/told" ] || fail "$1: nothing to look at"
 	! grep -rEaq "$secrets" "$work/told" "$daemon_err" "$work/tier" ||
 		fail "$1: a secret is told"

@@ -183,8 +183,7 @@ START_TEST(test_a_name_that_is_found_is_no_answer_for_reads_that_fail)
 		read_once(o, file_path(0), version, 0, 1000, NULL), 1000);
 	ck_assert_uint_eq(backs, 1);
 	/* A name that was not found in time is answered by another. */
-	ck_assert_int_eq(
-		origin_fault_set(fault, "error=1,meta=1", NULL), 0);
+	ck_assert_int_eq(origin_fault_set(fault, "error=1,meta=1", NULL), 0);
 	ck_assert_int_eq(stat_once(o, file_path(0), &s), -EIO);
 	ck_assert_int_eq(origin_fault_set(fault, "", NULL), 0);
 	ck_assert_int_eq(stat_once(o, file_path(0), &s), 0);
