@@ -25,8 +25,9 @@ EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
 	bench/share.sh bench/share.py
 CLEANFILES += bench-plan-auto.json bench-share.json
 
-# By hand: it takes half an hour, of which few others may have a share.
-EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py
+# Run by hand: it takes half an hour, of which few others may have a share.
+EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py \
+	bench/analyze_setups.py
 CLEANFILES += bench-analyze.json
 
 # 77 means that it cannot be measured here, which is not a failure.

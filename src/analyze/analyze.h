@@ -18,6 +18,7 @@
 
 #define PROFILE_VERSION 1
 #define PROFILE_POINTS_MAX 8
+#define PROFILE_TICKS_MAX 512
 #define PROFILE_NOTES_MAX 8
 #define PROFILE_TEXT_MAX 256
 
@@ -31,6 +32,14 @@ struct profile_point {
 	double x;    /* share of the keys that may hit */
 	double miss; /* share of the items that missed */
 	struct profile_rate rate;
+};
+
+/* A moment of the run. */
+struct profile_tick {
+	double time_s;	/* since the command began to read */
+	double rate;	/* since the tick before */
+	double starved; /* share of that time in which a reader waited */
+	double x;	/* share that may hit; -1: tiny images */
 };
 
 struct profile {
@@ -47,6 +56,8 @@ struct profile {
 	double gaps;	  /* share of the time without reads */
 	struct profile_point points[PROFILE_POINTS_MAX];
 	unsigned npoints;
+	struct profile_tick ticks[PROFILE_TICKS_MAX];
+	unsigned nticks;
 	char notes[PROFILE_NOTES_MAX][PROFILE_TEXT_MAX];
 	unsigned nnotes;
 };
@@ -81,9 +92,30 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err);
 /* The model of what was measured. */
 struct model profile_model(const struct profile *p);
 
-/* The rate with a share `cached` of the samples in the cache, and half of the
- * interval that it lies in, from those of all measured rates. */
-struct profile_rate profile_predict(const struct profile *p, double cached);
+/* Samples a second that all processors could prepare: an estimate. */
+double profile_prep(const struct profile *p);
+
+enum profile_change {
+	CHANGE_NONE,
+	CHANGE_ENOUGH,
+	CHANGE_ALL,
+	CHANGE_PLAN,
+	CHANGE_WORKERS,
+	CHANGE_FASTER,
+	CHANGE_ECHO,
+	CHANGES
+};
+
+const char *profile_change_name(enum profile_change change);
+
+/* False: the profile does not tell what it would bring. */
+bool profile_change_known(const struct profile *p, enum profile_change change);
+
+/* The rate with a share `cached` of the samples in the cache after a change,
+ * and half of the interval that it lies in, from those of all measured rates.
+ */
+struct profile_rate profile_after(
+	const struct profile *p, double cached, enum profile_change change);
 
 /* A page of text for people, of at most 40 lines. */
 void profile_report(const struct profile *p, FILE *to);

@@ -4,29 +4,47 @@
  * for light and dark, no script, no reference to anything outside. All of it
  * comes from the profile.
  */
-#include "analyze/analyze.h"
+#include "analyze/html_impl.h"
 
-/* Plots, in units of their view boxes. */
-#define WIDTH 640
-#define BAR_LEFT 190
+#include <math.h>
+
+#include "base/size.h"
+
+#define BAR_LEFT 210
+#define BAR_RIGHT 130
 #define BAR_HEIGHT 22
-#define PLOT_LEFT 60
-#define PLOT_TOP 12
-#define PLOT_HEIGHT 220
-#define CURVE_POINTS 50
+#define BAR_EACH 30
+#define BARS_MAX 8
 
 static const char page_head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+	"<meta name=\"viewport\" content=\"width=device-width\"/>"
 	"<title>refrain analyze</title><style>\n"
-	":root{--bg:#fff;--fg:#222;--line:#bbb;--compute:#4477aa;"
-	"--prep:#cc8800;--fetch:#cc3344;--gaps:#999}\n"
-	"@media (prefers-color-scheme:dark){:root{--bg:#181818;--fg:#ddd;"
-	"--line:#555;--compute:#77aadd;--prep:#eebb44;--fetch:#ee7777}}\n"
-	"body{background:var(--bg);color:var(--fg);font:15px sans-serif;"
-	"max-width:720px;margin:2em auto;padding:0 1em}\n"
-	"svg{width:100%;height:auto}svg text{fill:var(--fg);font-size:13px}\n"
-	"table{border-collapse:collapse}td,th{padding:2px 12px;"
-	"text-align:right;border-bottom:1px solid var(--line)}\n"
+	":root{color-scheme:light dark;--bg:#fff;--fg:#1d2126;--soft:#5b6570;"
+	"--line:#dde1e6;--shade:#f3f5f7;--compute:#2f6fb0;--prep:#b87400;"
+	"--fetch:#c03a4b;--gaps:#8a929b}\n"
+	"@media (prefers-color-scheme:dark){:root{--bg:#16191d;--fg:#e4e7ea;"
+	"--soft:#9aa4ae;--line:#343a41;--shade:#1f242a;--compute:#6fb0ee;"
+	"--prep:#e6b04a;--fetch:#f07f8c;--gaps:#79828c}}\n"
+	"body{background:var(--bg);color:var(--fg);font:15px/1.45 system-ui,"
+	"sans-serif;max-width:760px;margin:2em auto;padding:0 1em}\n"
+	"h1{font-size:1.5em;margin:0 0 .2em}h2{font-size:1.1em;"
+	"margin:2em 0 .2em}\n"
+	".about{color:var(--soft);margin:0 0 .6em}"
+	"code{overflow-wrap:anywhere}\n"
+	"svg{width:100%;height:auto}svg text{fill:var(--fg);font-size:12px}\n"
+	".mid{text-anchor:middle}.right{text-anchor:end}"
+	".grid{stroke:var(--line)}\n"
+	".level{stroke:var(--soft);stroke-dasharray:5 4}"
+	".band{fill:var(--compute);opacity:.16}\n"
+	".model{fill:none;stroke:var(--compute);stroke-width:2}\n"
+	".dot{fill:var(--fg);stroke:var(--fg)}.whisker{stroke:var(--fg);"
+	"stroke-width:1.5}\n"
+	".odd{fill:var(--shade)}.even{fill:none}.starved{fill:var(--fetch)}\n"
+	"table{border-collapse:collapse}td,th{padding:3px 14px 3px 0;"
+	"text-align:right;border-bottom:1px solid var(--line);"
+	"font-variant-numeric:tabular-nums}"
+	"td:first-child,th:first-child{text-align:left}\n"
 	"</style></head><body>\n";
 
 static void put_xml(FILE *to, const char *text)
@@ -40,185 +58,263 @@ static void put_xml(FILE *to, const char *text)
 			(void)fputc(*c, to);
 }
 
+/* -- The head of the page -------------------------------------------------- */
+
+static void put_page_summary(const struct profile *p, const struct model *m,
+	const struct model_shares *s, FILE *to)
+{
+	double all = s->compute + s->prep + s->fetch + s->gaps;
+	char text[TIME_TEXT_MAX], size[SIZE_TEXT_MAX];
+
+	(void)fprintf(to,
+		"<h1>%s%s input-bound: the limit is %s</h1>\n<p>An epoch with "
+		"%.0f %% cached takes %s.",
+		model_verdict(s)[0] == 'n' ? "Not" : "",
+		model_verdict(s)[0] == 'n'	     ? ""
+			: model_verdict(s)[0] == 'h' ? "Highly"
+						     : "Moderately",
+		model_bottleneck(s), 100 * p->cached,
+		report_time(p->samples * all, text));
+	if (p->cached < model_enough(m))
+		(void)fprintf(to, " A cache of %.0f %% (%s) brings it to %s.",
+			100 * model_enough(m),
+			size_format((uint64_t)(model_enough(m) *
+					    (double)p->source_bytes),
+				size),
+			report_time(p->samples * model_time(m, 0), text));
+	(void)fputs("</p>\n<p class=\"about\">", to);
+	put_xml(to, p->source);
+	(void)fprintf(to, ": %s, %.0f samples; %u processors; <code>",
+		size_format(p->source_bytes, size), p->samples, p->cpus);
+	put_xml(to, p->command);
+	(void)fputs("</code></p>\n", to);
+}
+
+static void put_rate_row(const struct profile *p, const char *name,
+	const char *sign, struct profile_rate r, FILE *to)
+{
+	(void)fprintf(to, "<tr><td>%s</td><td>%s%.1f/s</td><td>", name, sign,
+		r.value);
+	if (r.ci > 0)
+		(void)fprintf(to, "&#177; %.1f %%", 100 * r.ci / r.value);
+	(void)fprintf(to, "</td><td>%.1f MB/s</td></tr>\n",
+		r.value * (double)p->source_bytes / p->samples / 1e6);
+}
+
+static void put_rate_table(const struct profile *p, FILE *to)
+{
+	struct profile_rate s = p->s;
+
+	if (s.value < p->r0.value)
+		s = (struct profile_rate){p->r0.value, 0};
+	(void)fputs("<table><tr><th>rate</th><th>samples</th><th>95 %</th>"
+		    "<th>data</th></tr>\n",
+		to);
+	put_rate_row(
+		p, "trainer alone (G)", p->g_bound ? "&#8805; " : "", p->g, to);
+	put_rate_row(p, "with preparation, all cached (R1)", "", p->r1, to);
+	put_rate_row(p, "from the source, nothing cached (R0)", "", p->r0, to);
+	put_rate_row(p, "source alone (S)",
+		p->s.value < p->r0.value ? "&#8805; " : "", s, to);
+	(void)fputs("</table>\n", to);
+}
+
 /* -- Bars ------------------------------------------------------------------ */
 
 struct bar {
 	const char *name;
 	struct model_shares s;
+	double time_s, ci_s; /* of an epoch */
+	bool known;
 };
 
-static double bar_sum(const struct bar *b)
+static double put_part(FILE *to, double x, double y, double width,
+	const char *name, double seconds)
 {
-	return b->s.compute + b->s.prep + b->s.fetch + b->s.gaps;
-}
+	char text[TIME_TEXT_MAX];
 
-static double put_part(
-	FILE *to, double x, unsigned row, double width, const char *name)
-{
 	if (width <= 0)
 		return x;
 	(void)fprintf(to,
-		"<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\" "
-		"fill=\"var(--%s)\"><title>%s</title></rect>\n",
-		x, row * (BAR_HEIGHT + 6), width, BAR_HEIGHT, name, name);
+		"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" "
+		"fill=\"var(--%s)\"><title>%s: %s</title></rect>\n",
+		x, y, width, BAR_HEIGHT, name, name,
+		report_time(seconds, text));
 	return x + width;
 }
 
-/* The longest epoch first. */
+static void put_bar(const struct profile *p, const struct bar *b, double y,
+	double scale, FILE *to)
+{
+	const struct model_shares *s = &b->s;
+	double n = p->samples, x = BAR_LEFT, end;
+	char text[TIME_TEXT_MAX];
+
+	(void)fprintf(to,
+		"<text class=\"right\" x=\"%d\" y=\"%.1f\">%s</text>\n",
+		BAR_LEFT - 10, y + 15, b->name);
+	if (!b->known) {
+		(void)fprintf(to,
+			"<text x=\"%d\" y=\"%.1f\">not known: G is a bound"
+			"</text>\n",
+			BAR_LEFT + 4, y + 15);
+		return;
+	}
+	x = put_part(
+		to, x, y, n * s->compute * scale, "compute", n * s->compute);
+	x = put_part(to, x, y, n * s->prep * scale, "prep", n * s->prep);
+	x = put_part(to, x, y, n * s->fetch * scale, "fetch", n * s->fetch);
+	x = put_part(to, x, y, n * s->gaps * scale, "gaps", n * s->gaps);
+	end = fmax(x, BAR_LEFT + (b->time_s + b->ci_s) * scale);
+	if (b->ci_s > 0)
+		(void)fprintf(to,
+			"<line class=\"whisker\" x1=\"%.1f\" x2=\"%.1f\" "
+			"y1=\"%.1f\" y2=\"%.1f\"/>\n",
+			BAR_LEFT + fmax(b->time_s - b->ci_s, 0) * scale, end,
+			y + BAR_HEIGHT / 2.0, y + BAR_HEIGHT / 2.0);
+	(void)fprintf(to, "<text x=\"%.1f\" y=\"%.1f\">%s", end + 6, y + 15,
+		report_time(b->time_s, text));
+	if (b->ci_s > 0)
+		(void)fprintf(to, " &#177; %.0f %%", 100 * b->ci_s / b->time_s);
+	(void)fputs("</text>\n", to);
+}
+
+static void put_legend(FILE *to)
+{
+	static const char *const part[] = {"compute", "prep", "fetch", "gaps"};
+
+	(void)fputs("<p class=\"about\">", to);
+	for (unsigned i = 0; i < 4; i++)
+		(void)fprintf(to,
+			"<span style=\"color:var(--%s)\">&#9632;</span> %s "
+			"&#160; ",
+			part[i], part[i]);
+	(void)fputs("</p>\n", to);
+}
+
+static void put_bars(const struct profile *p, const char *heading,
+	const char *about, const struct bar *bar, unsigned n, FILE *to)
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (bar[i].known)
+			most = fmax(most, bar[i].time_s + bar[i].ci_s);
+	(void)fprintf(to,
+		"<h2>%s</h2>\n<p class=\"about\">%s</p>\n"
+		"<svg viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"%s\">\n",
+		heading, about, PLOT_WIDTH, n * BAR_EACH, heading);
+	for (unsigned i = 0; i < n && most > 0; i++)
+		put_bar(p, &bar[i], i * BAR_EACH + 4.0,
+			(PLOT_WIDTH - BAR_LEFT - BAR_RIGHT) / most, to);
+	(void)fputs("</svg>\n", to);
+	put_legend(to);
+}
+
+static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
+{
+	double c = p->cached;
+	const struct {
+		const char *name;
+		double miss;
+	} at[] = {
+		{"nothing cached", 1},
+		{"as asked", 1 - c},
+		{"the same, LRU", 1 - model_hits_lru(c)},
+		{"the same, page cache", 1 - model_hits_random(c)},
+		{"a cache of just enough", fmin(1 - c, 1 - model_enough(m))},
+		{"everything cached", 0},
+	};
+	struct bar bar[BARS_MAX];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		/* Without a cache these are all alike. */
+		if (c <= 0 && i >= 1 && i <= 3)
+			continue;
+		bar[n] = (struct bar){.name = at[i].name,
+			.s = model_share(m, at[i].miss, p->gaps),
+			.time_s = p->samples * model_time(m, at[i].miss),
+			.known = true};
+		n++;
+	}
+	put_bars(p, "Where the time of an epoch goes",
+		p->g_bound ? "Compute is at most what is shown, as G is a "
+			     "bound."
+			   : "Parts that are not compute can be saved.",
+		bar, n, to);
+}
+
+/* The longest epoch first; unknown ones last. */
 static void sort_bars(struct bar *bar, unsigned n)
 {
 	for (unsigned i = 1; i < n; i++)
-		for (unsigned k = i;
-			k > 0 && bar_sum(&bar[k]) > bar_sum(&bar[k - 1]); k--) {
+		for (unsigned k = i; k > 0; k--) {
 			struct bar swap = bar[k];
 
+			if (bar[k - 1].known &&
+				(!swap.known ||
+					swap.time_s <= bar[k - 1].time_s))
+				break;
 			bar[k] = bar[k - 1];
 			bar[k - 1] = swap;
 		}
 }
 
-static void put_bars(
-	const struct profile *p, const struct bar *bar, unsigned n, FILE *to)
+static struct model_shares shares_after(
+	const struct profile *p, enum profile_change change, double time_s)
 {
-	double scale = (WIDTH - BAR_LEFT - 70) / bar_sum(&bar[0]);
+	struct model m = profile_model(p);
+	struct model_shares s;
 
-	(void)fprintf(to, "<svg viewBox=\"0 0 %d %u\" role=\"img\">\n", WIDTH,
-		n * (BAR_HEIGHT + 6));
-	for (unsigned i = 0; i < n; i++) {
-		const struct model_shares *s = &bar[i].s;
-		unsigned y = i * (BAR_HEIGHT + 6) + 16;
-		double x = BAR_LEFT;
+	if (change == CHANGE_WORKERS)
+		m = model_workers(&m, 2);
+	s = model_share(&m, 1, p->gaps);
+	s.fetch = fmax(0, time_s - s.compute - s.prep - s.gaps);
+	if (s.prep > time_s - s.compute - s.gaps)
+		s.prep = fmax(0, time_s - s.compute - s.gaps);
+	return s;
+}
 
-		(void)fprintf(to, "<text x=\"0\" y=\"%u\">%s</text>\n", y,
-			bar[i].name);
-		x = put_part(to, x, i, s->compute * scale, "compute");
-		x = put_part(to, x, i, s->prep * scale, "prep");
-		x = put_part(to, x, i, s->fetch * scale, "fetch");
-		x = put_part(to, x, i, s->gaps * scale, "gaps");
-		(void)fprintf(to, "<text x=\"%.1f\" y=\"%u\">%.3g s</text>\n",
-			x + 6, y, p->samples * bar_sum(&bar[i]));
+static void put_action_bars(const struct profile *p, FILE *to)
+{
+	struct bar bar[CHANGES];
+
+	for (unsigned i = 0; i < CHANGES; i++) {
+		struct profile_rate r = profile_after(p, p->cached, i);
+
+		bar[i] = (struct bar){.name = profile_change_name(i),
+			.s = shares_after(p, i, 1 / r.value),
+			.time_s = p->samples / r.value,
+			.ci_s = p->samples * r.ci / r.value / r.value,
+			.known = profile_change_known(p, i)};
 	}
-	(void)fputs("</svg>\n<p>", to);
-	for (unsigned i = 0; i < 4; i++) {
-		static const char *const part[] = {
-			"compute", "prep", "fetch", "gaps"};
-
-		(void)fprintf(to,
-			"<span style=\"color:var(--%s)\">&#9632;</span> %s ",
-			part[i], part[i]);
-	}
-	(void)fputs("</p>\n", to);
+	sort_bars(bar, CHANGES);
+	put_bars(p, "An epoch after each change",
+		"Lines: 95 % intervals. The best change is at the bottom.", bar,
+		CHANGES, to);
 }
 
-static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
-{
-	struct model planned = model_planned(m);
-	struct model workers = model_workers(m, 2);
-	struct model faster = model_faster(m, 2);
-	double miss = 1 - p->cached, enough = 1 - model_enough(m);
-	struct bar bar[] = {
-		{"as analysed", model_share(m, miss, p->gaps)},
-		{"enough cache", model_share(m, enough, p->gaps)},
-		{"a plan", model_share(&planned, miss, p->gaps)},
-		{"twice the readers", model_share(&workers, miss, p->gaps)},
-		{"source twice as fast", model_share(&faster, miss, p->gaps)},
-	};
-	unsigned n = sizeof(bar) / sizeof(bar[0]);
+/* -- The page -------------------------------------------------------------- */
 
-	(void)fprintf(to, "<h2>An epoch with %.0f %% cached, and after</h2>\n",
-		100 * p->cached);
-	sort_bars(bar, n);
-	put_bars(p, bar, n, to);
-}
-
-/* -- The curve ------------------------------------------------------------- */
-
-static double plot_x(double cached)
-{
-	return PLOT_LEFT + cached * (WIDTH - PLOT_LEFT - 20);
-}
-
-static double plot_y(double rate, double most)
-{
-	return PLOT_TOP + PLOT_HEIGHT * (1 - rate / most);
-}
-
-static void put_curve_line(const struct model *m, double most,
-	double (*time)(const struct model *m, double miss), const char *style,
-	FILE *to)
-{
-	(void)fprintf(to, "<polyline fill=\"none\" %s points=\"", style);
-	for (unsigned i = 0; i <= CURVE_POINTS; i++) {
-		double cached = (double)i / CURVE_POINTS;
-
-		(void)fprintf(to, "%.1f,%.1f ", plot_x(cached),
-			plot_y(1 / time(m, 1 - cached), most));
-	}
-	(void)fputs("\"/>\n", to);
-}
-
-static void put_dots(const struct profile *p, double most, FILE *to)
-{
-	for (unsigned i = 0; i < p->npoints; i++) {
-		const struct profile_point *q = &p->points[i];
-
-		(void)fprintf(to,
-			"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" "
-			"fill=\"var(--fetch)\"><title>%.1f/s at %.0f %% "
-			"hits</title></circle>\n",
-			plot_x(1 - q->miss), plot_y(q->rate.value, most),
-			q->rate.value, 100 * (1 - q->miss));
-	}
-}
-
-static void put_curve(const struct profile *p, const struct model *m, FILE *to)
-{
-	double most = 1.1 * p->r1.value;
-
-	for (unsigned i = 0; i < p->npoints; i++)
-		if (p->points[i].rate.value > most)
-			most = p->points[i].rate.value;
-	(void)fprintf(to,
-		"<h2>Rate over the share cached</h2>\n"
-		"<svg viewBox=\"0 0 %d %d\" role=\"img\">\n",
-		WIDTH, PLOT_TOP + PLOT_HEIGHT + 30);
-	for (unsigned i = 0; i <= 4; i++)
-		(void)fprintf(to,
-			"<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" "
-			"stroke=\"var(--line)\"/><text x=\"0\" "
-			"y=\"%.1f\">%.0f/s</text><text x=\"%.1f\" "
-			"y=\"%d\">%u %%</text>\n",
-			PLOT_LEFT, WIDTH - 20, plot_y(most * i / 4, most),
-			plot_y(most * i / 4, most),
-			plot_y(most * i / 4, most) + 4, most * i / 4,
-			plot_x(i / 4.0) - 20, PLOT_TOP + PLOT_HEIGHT + 22,
-			25 * i);
-	put_curve_line(m, most, model_serial,
-		"stroke=\"var(--line)\" stroke-dasharray=\"4\"", to);
-	put_curve_line(m, most, model_overlapped,
-		"stroke=\"var(--line)\" stroke-dasharray=\"4\"", to);
-	put_curve_line(m, most, model_time,
-		"stroke=\"var(--compute)\" stroke-width=\"2\"", to);
-	put_dots(p, most, to);
-	(void)fputs(
-		"</svg>\n<p>Line: the model; dashed: fetching and preparing "
-		"never or fully at the same time; dots: measured.</p>\n",
-		to);
-}
-
-static void put_table(const struct profile *p, const struct model *m, FILE *to)
+static void put_point_table(
+	const struct profile *p, const struct model *m, FILE *to)
 {
 	(void)fputs("<table><tr><th>hits</th><th>measured</th>"
-		    "<th>95 %</th><th>model</th></tr>\n",
+		    "<th>95 %</th><th>model</th><th>serial</th>"
+		    "<th>overlapped</th></tr>\n",
 		to);
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
 
 		(void)fprintf(to,
 			"<tr><td>%.1f %%</td><td>%.1f/s</td><td>&#177; "
-			"%.1f</td><td>%.1f/s</td></tr>\n",
+			"%.1f</td><td>%.1f/s</td><td>%.1f/s</td>"
+			"<td>%.1f/s</td></tr>\n",
 			100 * (1 - q->miss), q->rate.value, q->rate.ci,
-			1 / model_time(m, q->miss));
+			1 / model_time(m, q->miss),
+			1 / model_serial(m, q->miss),
+			1 / model_overlapped(m, q->miss));
 	}
 	(void)fputs("</table>\n", to);
 }
@@ -229,15 +325,15 @@ void profile_html(const struct profile *p, FILE *to)
 	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
 
 	(void)fputs(page_head, to);
-	(void)fprintf(to, "<h1>%s input-bound: %s</h1>\n<p>", model_verdict(&s),
-		model_bottleneck(&s));
-	put_xml(to, p->source);
-	(void)fprintf(to, ", %.0f samples<br/>", p->samples);
-	put_xml(to, p->command);
-	(void)fputs("</p>\n", to);
+	put_page_summary(p, &m, &s, to);
+	put_rate_table(p, to);
+	put_action_bars(p, to);
 	put_epochs(p, &m, to);
-	put_curve(p, &m, to);
-	put_table(p, &m, to);
+	plot_rates(p, &m, to);
+	put_point_table(p, &m, to);
+	plot_hits(p, to);
+	plot_run(p, to);
+	plot_errors(p, &m, to);
 	for (unsigned i = 0; i < p->nnotes; i++) {
 		(void)fputs("<p>Note: ", to);
 		put_xml(to, p->notes[i]);

@@ -4,6 +4,8 @@ libanalyze_la_SOURCES = \
 	src/analyze/html.c \
 	src/analyze/measure.c \
 	src/analyze/model.c src/analyze/model.h \
+	src/analyze/plots.c src/analyze/html_impl.h \
+	src/analyze/predict.c \
 	src/analyze/profile.c \
 	src/analyze/report.c \
 	src/analyze/run.c src/analyze/run_impl.h \

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "analyze/run_impl.h"
 
@@ -55,7 +56,7 @@ static int measure_at(struct analysis_run *r, double x)
 {
 	struct profile_point now = {.x = x};
 	char doing[64];
-	int rc = run_tell(r, json_pack("{s:s, s:f}", "cmd", "mask", "x", x));
+	int rc = run_mask(r, x);
 
 	(void)snprintf(
 		doing, sizeof(doing), "%.0f %% cached was measured", 100 * x);
@@ -140,6 +141,7 @@ static int measure_tiny(
 	int rc = run_tell(r,
 		json_pack("{s:s, s:s}", "cmd", "content", "content", content));
 
+	r->x = -1;
 	if (rc == 0)
 		rc = run_segment(
 			r, "tiny images were read", r->c->seconds / 2.0);
@@ -186,6 +188,13 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
+static int by_miss(const void *a, const void *b)
+{
+	const struct profile_point *x = a, *y = b;
+
+	return (x->miss > y->miss) - (x->miss < y->miss);
+}
+
 static int analyse(struct analysis_run *r)
 {
 	int rc = run_prepare(r);
@@ -200,6 +209,7 @@ static int analyse(struct analysis_run *r)
 		rc = measure_drift(r);
 	if (rc == 0)
 		rc = measure_alone(r);
+	qsort(r->p->points, r->p->npoints, sizeof(r->p->points[0]), by_miss);
 	return rc;
 }
 

@@ -39,6 +39,8 @@ void model_fix(struct model *m)
 	}
 	if (m->source < m->r0)
 		m->source = m->r0;
+	if (m->prep < m->r1)
+		m->prep = m->r1;
 }
 
 double model_serial(const struct model *m, double miss)
@@ -65,25 +67,42 @@ double model_point(const struct model *m, unsigned i)
 
 double model_l(const struct model *m, double miss)
 {
-	for (unsigned i = 0; i < MODEL_POINTS; i++) {
-		double to = model_point(m, i), from;
+	unsigned i = 0;
 
-		if (miss >= to)
-			continue;
-		if (i == 0)
-			return m->l[0];
-		from = model_point(m, i - 1);
-		return m->l[i - 1] +
-			(m->l[i] - m->l[i - 1]) * (miss - from) / (to - from);
-	}
-	return m->l[MODEL_POINTS - 1];
+	while (i < m->n && m->at[i] <= miss)
+		i++;
+	if (i == m->n)
+		return m->n ? m->l[m->n - 1] : 0;
+	if (i == 0)
+		return m->l[0];
+	return m->l[i - 1] +
+		(m->l[i] - m->l[i - 1]) * (miss - m->at[i - 1]) /
+		(m->at[i] - m->at[i - 1]);
 }
 
+void model_add(struct model *m, double miss, double rate)
+{
+	unsigned i = m->n;
+
+	if (m->n == MODEL_POINTS)
+		return;
+	for (; i > 0 && m->at[i - 1] > miss; i--) {
+		m->at[i] = m->at[i - 1];
+		m->l[i] = m->l[i - 1];
+	}
+	m->at[i] = miss;
+	m->l[i] = model_lambda(m, miss, rate);
+	m->n++;
+}
+
+/* Hits make nobody slower. */
 double model_time(const struct model *m, double miss)
 {
 	double l = model_l(m, miss);
 
-	return l * model_serial(m, miss) + (1 - l) * model_overlapped(m, miss);
+	return limited(
+		l * model_serial(m, miss) + (1 - l) * model_overlapped(m, miss),
+		1 / m->r1, 1 / m->r0);
 }
 
 double model_lambda(const struct model *m, double miss, double rate)
@@ -149,17 +168,18 @@ struct model model_planned(const struct model *m)
 {
 	struct model n = *m;
 
-	for (unsigned i = 0; i < MODEL_POINTS; i++)
-		n.l[i] = 0;
+	n.n = 0;
 	n.r0 = m->source < m->r1 ? m->source : m->r1;
 	return n;
 }
 
-/* More requests wait at the source at a time; the processors stay. */
+/* More requests wait at the source at a time, and more processors prepare. */
 struct model model_workers(const struct model *m, double times)
 {
 	struct model n = *m;
 
+	n.r1 = limited(m->r1 * times, m->r1,
+		larger(m->r1, m->prep < m->g ? m->prep : m->g));
 	n.r0 = limited(m->r0 * times, m->r0, m->source);
 	model_fix(&n);
 	return n;

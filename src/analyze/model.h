@@ -21,11 +21,15 @@
 struct model {
 	double g;      /* the trainer alone; at least r1 */
 	bool g_bound;  /* g is only known to be at least this */
+	double prep;   /* preparation by all processors; at least r1 */
 	double r1;     /* everything cached */
 	double r0;     /* nothing cached; at most r1 */
 	double source; /* the source alone, read as fast as it can be; at least
 			  r0 */
-	double l[MODEL_POINTS]; /* at model_point(); 0: overlapped, 1: serial */
+	/* Shares of misses that were measured, rising, and L there; 0:
+	 * overlapped, 1: serial. */
+	double at[MODEL_POINTS], l[MODEL_POINTS];
+	unsigned n;
 };
 
 /* Make the rates consistent: noise can put them in the wrong order. */
@@ -44,6 +48,9 @@ double model_knee(const struct model *m);
 
 /* The shares of misses to measure, rising; the second is the knee. */
 double model_point(const struct model *m, unsigned i);
+
+/* Take in a rate that was measured at a share of misses. */
+void model_add(struct model *m, double miss, double rate);
 
 /* The L at a share of misses, and that of a measured rate at a share of misses.
  */

@@ -1,73 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile as JSON, and the model of it. */
+/* The profile as JSON. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyze/analyze.h"
-
-/* The trainer between two measured points may differ from the model by this. */
-#define BETWEEN 0.02
-
-struct model profile_model(const struct profile *p)
-{
-	struct model m = {.g = p->g.value,
-		.g_bound = p->g_bound,
-		.r1 = p->r1.value,
-		.r0 = p->r0.value,
-		.source = p->s.value};
-
-	model_fix(&m);
-	/* The measured point that is nearest to each wanted one. */
-	for (unsigned i = 0; i < MODEL_POINTS; i++) {
-		double want = model_point(&m, i), best = 2;
-
-		for (unsigned k = 0; k < p->npoints; k++) {
-			const struct profile_point *q = &p->points[k];
-
-			if (q->x <= 0 || q->x >= 1 ||
-				fabs(q->miss - want) >= best)
-				continue;
-			best = fabs(q->miss - want);
-			m.l[i] = model_lambda(&m, q->miss, q->rate.value);
-		}
-	}
-	return m;
-}
-
-/* -- Prediction ------------------------------------------------------------ */
-
-static double predicted_time(const struct profile *p, double miss)
-{
-	struct model m = profile_model(p);
-
-	return model_time(&m, miss);
-}
-
-/* The square of the change of the time if *rate moves by its interval. */
-static double effect(const struct profile *p, struct profile_rate *rate,
-	double miss, double t)
-{
-	struct profile_rate was = *rate;
-	double change;
-
-	rate->value += rate->ci;
-	change = predicted_time(p, miss) - t;
-	*rate = was;
-	return change * change;
-}
-
-struct profile_rate profile_predict(const struct profile *p, double cached)
-{
-	struct profile q = *p;
-	double miss = 1 - cached, t = predicted_time(p, miss);
-	double square = pow(BETWEEN * t, 2);
-
-	square += effect(&q, &q.r1, miss, t) + effect(&q, &q.r0, miss, t);
-	for (unsigned i = 0; i < q.npoints; i++)
-		square += effect(&q, &q.points[i].rate, miss, t);
-	return (struct profile_rate){1 / t, sqrt(square) / t / t};
-}
 
 /* -- Writing --------------------------------------------------------------- */
 
@@ -89,11 +26,42 @@ static json_t *point_json(const struct model *m, const struct profile_point *q)
 
 static json_t *predicted_json(const struct profile *p, const struct model *m)
 {
-	struct profile_rate r = profile_predict(p, p->cached);
+	struct profile_rate r = profile_after(p, p->cached, CHANGE_NONE);
 
 	return json_pack("{s:f, s:f, s:f, s:f}", "rate", r.value, "ci", r.ci,
 		"serial", 1 / model_serial(m, 1 - p->cached), "overlapped",
 		1 / model_overlapped(m, 1 - p->cached));
+}
+
+static json_t *actions_json(const struct profile *p)
+{
+	json_t *actions = json_array();
+
+	for (unsigned i = 0; i < CHANGES; i++) {
+		struct profile_rate r = profile_after(p, p->cached, i);
+
+		if (profile_change_known(p, i))
+			(void)json_array_append_new(actions,
+				json_pack("{s:s, s:f, s:f}", "name",
+					profile_change_name(i), "epoch_s",
+					p->samples / r.value, "ci_s",
+					p->samples * r.ci / r.value / r.value));
+	}
+	return actions;
+}
+
+/* Each: seconds, samples a second, share of the time in which a reader waited,
+ * share cached; the last is -1 with tiny images. */
+static json_t *series_json(const struct profile *p)
+{
+	json_t *series = json_array();
+
+	for (unsigned i = 0; i < p->nticks; i++)
+		(void)json_array_append_new(series,
+			json_pack("[f, f, f, f]", p->ticks[i].time_s,
+				p->ticks[i].rate, p->ticks[i].starved,
+				p->ticks[i].x));
+	return series;
 }
 
 static json_t *shares_json(const struct model_shares *s)
@@ -141,6 +109,8 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "R1", rate_json(p->r1));
 	(void)json_object_set_new(o, "R0", rate_json(p->r0));
 	(void)json_object_set_new(o, "S", rate_json(p->s));
+	(void)json_object_set_new(o, "P", json_real(profile_prep(p)));
+	(void)json_object_set_new(o, "C", json_null()); /* it is in R1 */
 	(void)json_object_set_new(
 		o, "L", json_real(model_l(&m, model_knee(&m))));
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
@@ -153,6 +123,11 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "predicted", predicted_json(p, &m));
 	(void)json_object_set_new(o, "points", points);
 	(void)json_object_set_new(o, "policies", policies_json(p, &m));
+	(void)json_object_set_new(o, "actions", actions_json(p));
+	(void)json_object_set_new(
+		o, "echo", json_real(model_echo(&m, 1 - p->cached)));
+	(void)json_object_set_new(o, "series", series_json(p));
+	(void)json_object_set_new(o, "prices", json_null());
 	(void)json_object_set_new(o, "notes", notes);
 	return o;
 }
@@ -178,6 +153,25 @@ static void get_text(const json_t *o, const char *name, char *to)
 	const char *text = json_string_value(json_object_get(o, name));
 
 	(void)snprintf(to, PROFILE_TEXT_MAX, "%s", text ? text : "");
+}
+
+static void get_series(const json_t *series, struct profile *p)
+{
+	const json_t *tick;
+	size_t i;
+
+	json_array_foreach(series, i, tick)
+	{
+		double v[4];
+
+		for (size_t k = 0; k < 4; k++)
+			v[k] = json_number_value(json_array_get(tick, k));
+		if (p->nticks == PROFILE_TICKS_MAX)
+			break;
+		p->ticks[p->nticks++] = (struct profile_tick){
+			fmin(fmax(v[0], 0), 1e9), fmin(fmax(v[1], 0), 1e18),
+			fmin(fmax(v[2], 0), 1), fmin(fmax(v[3], -1), 1)};
+	}
 }
 
 static void get_points(const json_t *json, struct profile *p)
@@ -231,6 +225,7 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err)
 	p->s = get_rate(json, "S");
 	p->gaps = number_in(json, "gaps");
 	get_points(json, p);
+	get_series(json_object_get(json, "series"), p);
 	if (p->samples <= 0 || p->g.value <= 0 || p->r1.value <= 0 ||
 		p->r0.value <= 0 || p->s.value <= 0 || p->source_bytes == 0)
 		return error_set(err, -EINVAL, "rates are missing from it");

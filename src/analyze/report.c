@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyze/analyze.h"
+#include "analyze/html_impl.h"
 #include "base/escape.h"
 #include "base/size.h"
 
@@ -14,10 +14,7 @@ static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1};
 
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-#define TIME_TEXT_MAX 32
-
-/* A time for people. */
-static const char *time_text(double s, char buf[TIME_TEXT_MAX])
+const char *report_time(double s, char buf[TIME_TEXT_MAX])
 {
 	if (s >= 7200)
 		(void)snprintf(buf, TIME_TEXT_MAX, "%.1f h", s / 3600);
@@ -78,7 +75,7 @@ static void put_epoch(
 	(void)fprintf(to,
 		"An epoch with %.0f %% cached: %s = compute %s%.0f %% + prep "
 		"%.0f %% + fetch %.0f %%",
-		100 * p->cached, time_text(p->samples * all, text), least,
+		100 * p->cached, report_time(p->samples * all, text), least,
 		100 * s->compute / all, 100 * s->prep / all,
 		100 * s->fetch / all);
 	if (s->gaps > 0)
@@ -130,40 +127,34 @@ static void put_sizes(const struct profile *p, const struct model *m, FILE *to)
 		(void)fprintf(to, "%4.0f %%  ", 100 * sizes[i]);
 		for (size_t k = 0; k < 3; k++)
 			(void)fprintf(to, "%12s",
-				time_text(
+				report_time(
 					p->samples * model_time(m, 1 - hits[k]),
 					text));
 		(void)fputc('\n', to);
 	}
 }
 
-static void put_action(const struct profile *p, const struct model *was,
-	const struct model *m, const char *what, FILE *to)
-{
-	double miss = 1 - p->cached;
-	char text[TIME_TEXT_MAX];
-
-	if (model_time(was, miss) < WORTH * model_time(m, miss))
-		return;
-	(void)fprintf(to, "%-36s %s\n", what,
-		time_text(p->samples * model_time(m, miss), text));
-}
-
 static void put_actions(
 	const struct profile *p, const struct model *m, FILE *to)
 {
-	struct model planned = model_planned(m);
-	struct model workers = model_workers(m, 2);
-	struct model faster = model_faster(m, 2);
+	char text[TIME_TEXT_MAX];
 
 	(void)fprintf(
-		to, "\nAn epoch with %.0f %% cached and\n", 100 * p->cached);
-	put_action(p, m, &planned, "a plan (the order told ahead)", to);
-	put_action(p, m, &workers, "twice the readers", to);
-	put_action(p, m, &faster, "a source twice as fast", to);
-	(void)fprintf(to, "%-36s %s%.1f\n",
-		"echo factor that hides the rest:", p->g_bound ? ">= " : "",
-		model_echo(m, 1 - p->cached));
+		to, "\nAn epoch with %.0f %% cached, and\n", 100 * p->cached);
+	for (unsigned i = 0; i < CHANGES; i++) {
+		struct profile_rate r = profile_after(p, p->cached, i);
+		double was = model_time(m, 1 - p->cached);
+
+		if (!profile_change_known(p, i) ||
+			(i != CHANGE_NONE && was < WORTH / r.value))
+			continue;
+		(void)fprintf(to, "  %-34s %10s +- %.0f %%\n",
+			profile_change_name(i),
+			report_time(p->samples / r.value, text),
+			100 * r.ci / r.value);
+	}
+	(void)fprintf(to, "echo factor that hides the rest: %s%.1f\n",
+		p->g_bound ? ">= " : "", model_echo(m, 1 - p->cached));
 }
 
 static void put_errors(const struct profile *p, const struct model *m, FILE *to)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,6 +28,9 @@
 /* Looks at the trainer for one at what its processes have mapped. */
 #define LOOKS_A_MAP 8
 
+/* Of the timeline. */
+#define TICK_S 0.5
+
 /* The daemon answers within this time, but for `warm`. */
 #define ANSWER_S 30
 
@@ -43,6 +47,12 @@ int run_tell(struct analysis_run *r, json_t *request)
 
 	json_decref(reply);
 	return rc;
+}
+
+int run_mask(struct analysis_run *r, double x)
+{
+	r->x = x;
+	return run_tell(r, json_pack("{s:s, s:f}", "cmd", "mask", "x", x));
 }
 
 static double member(const json_t *reply, const char *name)
@@ -64,7 +74,8 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 		.hits = member(reply, "hits"),
 		.misses = member(reply, "misses"),
 		.idle_s = member(reply, "idle_us") / 1e6,
-		.tiny = member(reply, "tiny")};
+		.tiny = member(reply, "tiny"),
+		.starved_s = member(reply, "starved_us") / 1e6};
 	json_decref(reply);
 	if (r->c->samples > 0)
 		n->samples =
@@ -262,6 +273,8 @@ int run_start(struct analysis_run *r)
 		if (rc == 0)
 			rc = get_counts(r, &n);
 	}
+	r->began = r->tick = n;
+	r->x = 1;
 	return rc;
 }
 
@@ -298,6 +311,22 @@ static int stopped_reading(
 		doing);
 }
 
+/* The timeline of the run. */
+static void add_tick(struct analysis_run *r, const struct counts *n)
+{
+	double took_s = n->time_s - r->tick.time_s;
+	struct profile *p = r->p;
+
+	if (took_s < TICK_S || p->nticks == PROFILE_TICKS_MAX)
+		return;
+	p->ticks[p->nticks++] = (struct profile_tick){
+		.time_s = n->time_s - r->began.time_s,
+		.rate = (n->samples - r->tick.samples) / took_s,
+		.starved = fmin((n->starved_s - r->tick.starved_s) / took_s, 1),
+		.x = r->x};
+	r->tick = *n;
+}
+
 int run_segment(struct analysis_run *r, const char *doing, double seconds)
 {
 	double cpu_s = trainer_cpu_s(&r->trainer), took_s;
@@ -314,6 +343,8 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 		rc = look_at_trainer(r, doing);
 		if (rc == 0)
 			rc = get_counts(r, &n);
+		if (rc == 0)
+			add_tick(r, &n);
 	} while (rc == 0 && !segment_add(&r->segment, &n));
 	if (rc < 0)
 		return rc;

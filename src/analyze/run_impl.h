@@ -17,9 +17,11 @@ struct analysis_run {
 	struct ctl_client *ctl;
 	struct trainer trainer;
 	struct segment segment;
-	double cpus_used; /* in the last segment, of those allowed */
-	dev_t device;	  /* of the mount */
-	unsigned looks;	  /* at the trainer, so far */
+	double cpus_used;	   /* in the last segment, of those allowed */
+	dev_t device;		   /* of the mount */
+	unsigned looks;		   /* at the trainer, so far */
+	double x;		   /* share that may hit now; -1: tiny images */
+	struct counts began, tick; /* of reading, of the last tick */
 };
 
 /* A command without further results to the daemon; takes over `request`. */
@@ -28,6 +30,9 @@ int run_tell(struct analysis_run *r, json_t *request);
 /* Connect, wait for the list of files, fetch all of them into the cache. Sets
  * what the profile says of source and machine, and its rate s. */
 int run_prepare(struct analysis_run *r);
+
+/* Let a share x of what is cached hit. */
+int run_mask(struct analysis_run *r, double x);
 
 /* Start the command. Returns once it has begun to read. */
 int run_start(struct analysis_run *r);

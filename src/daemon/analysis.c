@@ -14,12 +14,17 @@
 #include "base/clock.h"
 #include "daemon/mount_impl.h"
 
-/* Shorter times without a READ are not counted as idle. */
-#define IDLE_NS (100 * NS_PER_MS)
+/* Shorter times without a READ are not counted as idle: a trainer may read only
+ * once a step. */
+#define IDLE_NS NS_PER_S
 
 /* A trainer that is its own limit does not notice it. This holds a thread of
  * the session up, which only a mount that is analysed may do. */
 #define LATE_NS NS_PER_MS
+
+/* Entries of a table; files that share one are rarely read at the same moment.
+ */
+#define FILES_BEGUN (1U << 20)
 
 enum content {
 	CONTENT_REAL,
@@ -41,6 +46,9 @@ struct analysis {
 	_Atomic uint64_t read_bytes;
 	_Atomic uint64_t tiny_reads; /* of a file's first byte */
 	_Atomic uint64_t last_read_ns;
+	/* The content that a file's first READ got, by a hash of the file:
+	 * later ones get the same, so that no image is half tiny. */
+	atomic_uchar begun[FILES_BEGUN];
 };
 
 /* A grey JPEG of 64 x 64 pixels: crops of larger images still fit in it. */
@@ -131,12 +139,25 @@ static void drop_pages(struct analysis *a, const struct cache_item *item)
 		pages_passed(a->pages, item);
 }
 
+static enum content content_of(
+	struct analysis *a, const struct cache_item *item, uint64_t off)
+{
+	atomic_uchar *begun = &a->begun[item->digest.lo % FILES_BEGUN];
+
+	if (off == 0)
+		atomic_store_explicit(begun,
+			(unsigned char)atomic_load_explicit(
+				&a->content, memory_order_relaxed),
+			memory_order_relaxed);
+	return atomic_load_explicit(begun, memory_order_relaxed);
+}
+
 static bool analysis_read(void *arg, const struct cache_item *item,
 	uint64_t off, size_t len, void *buf)
 {
 	static const struct timespec late = {.tv_nsec = LATE_NS};
 	struct analysis *a = arg;
-	int content = atomic_load_explicit(&a->content, memory_order_relaxed);
+	enum content content = content_of(a, item, off);
 
 	note_idle(a);
 	if (off == 0)

@@ -80,9 +80,12 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
 assert status("entries") == entries and status("passed_through") > 0
 
 asked("mask", x=1)
-asked("content", content="tiny")
-r = epoch(same=False)
-assert r["hits"] == count and r["misses"] == 0, r
+for content in "tiny-late", "tiny":
+    asked("content", content=content)
+    began = time.monotonic()
+    r = epoch(same=False)
+    assert r["hits"] == count and r["misses"] == 0, r
+    assert content == "tiny" or time.monotonic() - began > 0.001 * r["tiny"]
 # Pages of the same names, which hold what was answered last.
 images = [read(mnt, n) for n in names if n != "text"]
 assert {i[:305] for i in images} == {images[0][:305]}

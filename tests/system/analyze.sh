@@ -114,6 +114,10 @@ assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
 assert 150 < p["R0"]["value"] < 230, p["R0"]
 assert 1.5 * p["R0"]["value"] < p["R1"]["value"] < 900, p["R1"]
 assert p["G"]["bound"] and 0.3 < p["enough_share"] < 1, p
+actions = {q["name"]: q["epoch_s"] for q in p["actions"]}
+assert actions["a source twice as fast"] < 0.9 * actions["nothing changed"]
+assert actions["everything cached"] < 0.9 * actions["nothing changed"], actions
+assert len(p["series"]) > 5 and p["P"] >= p["R1"]["value"], p["series"]
 misses = {q["x"]: q["miss"] for q in p["points"]}
 assert misses[0] == 1 and misses[1] == 0 and len(misses) == 5, misses
 again = end(analyze("--from", profile))
@@ -130,7 +134,7 @@ assert again == (0, text, ""), again
 with open(work + "/page.html") as f:
     page = f.read()
 xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
-assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 2
+assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
 
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")

@@ -147,7 +147,7 @@ static struct model model_of(const struct trainer *t)
 	for (unsigned i = 0; i < MODEL_POINTS; i++) {
 		double miss = model_point(&m, i);
 
-		m.l[i] = model_lambda(&m, miss, simulate(t, miss));
+		model_add(&m, miss, simulate(t, miss));
 	}
 	return m;
 }
@@ -263,7 +263,7 @@ END_TEST
 /* -- Arithmetic ------------------------------------------------------------ */
 
 static const struct model plain = {
-	.g = 1000, .r1 = 500, .r0 = 100, .source = 400, .l = {0.5, 0.5, 0.5}};
+	.g = 1000, .r1 = 500, .r0 = 100, .source = 400, .l = {0.5}, .n = 1};
 
 static double sum_of(const struct model_shares *s)
 {
@@ -305,8 +305,7 @@ START_TEST(test_enough_is_the_smallest_cache_at_full_rate)
 
 	ck_assert_double_eq_tol(model_time(&plain, 1 - enough),
 		1.01 * model_time(&plain, 0), 1e-9);
-	over.l[0] = over.l[1] = over.l[2] =
-		0; /* the source alone keeps up with m = r0 / r1 */
+	over.l[0] = 0; /* the source alone keeps up with m = r0 / r1 */
 	ck_assert_double_eq_tol(model_enough(&over), 1 - 0.2 * 1.01, 1e-9);
 	never.r0 = never.r1;
 	ck_assert_double_eq(model_enough(&never), 0);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The plots of the HTML report: inline SVG, each with its heading. */
+#ifndef ANALYZE_HTML_IMPL_H
+#define ANALYZE_HTML_IMPL_H
+
+#include "analyze/analyze.h"
+
+/* All plots are as wide, in units of their view boxes. */
+#define PLOT_WIDTH 720
+
+/* A time for people. */
+#define TIME_TEXT_MAX 32
+const char *report_time(double s, char buf[TIME_TEXT_MAX]);
+
+/* The rate over the share cached: the model, its band, measured points. */
+void plot_rates(const struct profile *p, const struct model *m, FILE *to);
+
+/* Hits over the share cached, by what the cache replaces. */
+void plot_hits(const struct profile *p, FILE *to);
+
+/* The run: samples a second, and how much of the time readers waited. */
+void plot_run(const struct profile *p, FILE *to);
+
+/* Predicted against measured rates. */
+void plot_errors(const struct profile *p, const struct model *m, FILE *to);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Predictions from a profile, and how far they may be off. */
+#include <math.h>
+
+#include "analyze/analyze.h"
+
+/* The trainer between two measured points may differ from the model by this. */
+#define BETWEEN 0.02
+
+/* A plan, workers and sources as they are not now are less certain. */
+#define OTHERWISE 0.05
+
+/* The whole machine prepares no faster than this share of it did. */
+#define USED_LEAST 0.05
+
+double profile_prep(const struct profile *p)
+{
+	double used = fmax(p->cpus_used, USED_LEAST);
+
+	return used < 1 ? p->r1.value / used : p->r1.value;
+}
+
+struct model profile_model(const struct profile *p)
+{
+	struct model m = {.g = p->g.value,
+		.g_bound = p->g_bound,
+		.prep = profile_prep(p),
+		.r1 = p->r1.value,
+		.r0 = p->r0.value,
+		.source = p->s.value};
+
+	model_fix(&m);
+	for (unsigned i = 0; i < p->npoints; i++)
+		if (p->points[i].x > 0 && p->points[i].x < 1)
+			model_add(
+				&m, p->points[i].miss, p->points[i].rate.value);
+	return m;
+}
+
+const char *profile_change_name(enum profile_change change)
+{
+	static const char *const name[CHANGES] = {
+		[CHANGE_NONE] = "nothing changed",
+		[CHANGE_ENOUGH] = "a cache of just enough",
+		[CHANGE_ALL] = "everything cached",
+		[CHANGE_PLAN] = "a plan (order known ahead)",
+		[CHANGE_WORKERS] = "twice the workers",
+		[CHANGE_FASTER] = "a source twice as fast",
+		[CHANGE_ECHO] = "echoes (librefrain)",
+	};
+
+	return name[change];
+}
+
+bool profile_change_known(const struct profile *p, enum profile_change change)
+{
+	return change != CHANGE_ECHO || !p->g_bound;
+}
+
+/* Seconds a sample. */
+static double time_after(
+	const struct profile *p, double cached, enum profile_change change)
+{
+	struct model m = profile_model(p);
+	double miss = 1 - cached, enough = 1 - model_enough(&m);
+
+	switch (change) {
+	case CHANGE_ENOUGH:
+		return model_time(&m, fmin(miss, enough));
+	case CHANGE_ALL:
+		return model_time(&m, 0);
+	case CHANGE_PLAN:
+		m = model_planned(&m);
+		break;
+	case CHANGE_WORKERS:
+		m = model_workers(&m, 2);
+		break;
+	case CHANGE_FASTER:
+		m = model_faster(&m, 2);
+		break;
+	case CHANGE_ECHO:
+		return 1 / m.g;
+	case CHANGE_NONE:
+	case CHANGES:
+		break;
+	}
+	return model_time(&m, miss);
+}
+
+struct wanted {
+	double cached;
+	enum profile_change change;
+	double time_s; /* by the measured rates */
+};
+
+/* The square of the change of the time if *rate moves by its interval. */
+static double effect(const struct profile *p, struct profile_rate *rate,
+	const struct wanted *w)
+{
+	struct profile_rate was = *rate;
+	double change;
+
+	rate->value += rate->ci;
+	change = time_after(p, w->cached, w->change) - w->time_s;
+	*rate = was;
+	return change * change;
+}
+
+struct profile_rate profile_after(
+	const struct profile *p, double cached, enum profile_change change)
+{
+	struct profile q = *p;
+	struct wanted w = {cached, change, time_after(p, cached, change)};
+	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
+		change == CHANGE_FASTER;
+	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2);
+
+	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
+		effect(&q, &q.r0, &w);
+	for (unsigned i = 0; i < q.npoints; i++)
+		square += effect(&q, &q.points[i].rate, &w);
+	return (struct profile_rate){
+		1 / w.time_s, sqrt(square) / w.time_s / w.time_s};
+}
