@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 
-FAST_PREP, FAST_STEP = 1600, 400    # samples a second
+FAST_PREP, FAST_STEP = 1600, 300    # samples a second
 BATCH = 16
 POINTS = 3
 EXACT = 0.02

@@ -6,8 +6,10 @@
  */
 #include "analyze/analyze.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -143,30 +145,31 @@ struct place {
 	bool mounted;
 };
 
-static int make_place(
-	struct place *at, const struct analyze_args *args, struct error *err)
-{
-	const char *top = args->cache ? args->cache : "/dev/shm";
-	const char *tmp = getenv("TMPDIR");
+/* Directories are named after the process that made them. */
+#define PLACE_NAME "refrain-analyze."
 
-	if (!tmp || !*tmp)
-		tmp = "/tmp";
-	(void)snprintf(at->mountpoint, sizeof(at->mountpoint),
-		"%s/refrain-analyze.XXXXXX", tmp);
-	(void)snprintf(
-		at->cache, sizeof(at->cache), "%s/refrain-analyze.XXXXXX", top);
-	if (!mkdtemp(at->mountpoint)) {
-		at->mountpoint[0] = at->cache[0] = '\0';
-		return error_set(err, -errno,
-			"cannot make a directory in '%s': %m", tmp);
-	}
-	if (!mkdtemp(at->cache)) {
-		at->cache[0] = '\0';
-		return error_set(err, -errno,
-			"cannot make a directory in '%s': %m", top);
-	}
-	(void)snprintf(at->tier, sizeof(at->tier), "%s/tier", at->cache);
-	return 0;
+static int make_own_dir(char path[PATH_MAX], const char *top, struct error *err)
+{
+	(void)snprintf(path, PATH_MAX, "%s/" PLACE_NAME "%d.XXXXXX", top,
+		(int)getpid());
+	if (mkdtemp(path))
+		return 0;
+	path[0] = '\0';
+	return error_set(
+		err, -errno, "cannot make a directory in '%s': %m", top);
+}
+
+static int make_place(
+	struct place *at, const char *tmp, const char *top, struct error *err)
+{
+	int rc = make_own_dir(at->mountpoint, tmp, err);
+
+	if (rc == 0)
+		rc = make_own_dir(at->cache, top, err);
+	if (rc == 0)
+		(void)snprintf(
+			at->tier, sizeof(at->tier), "%s/tier", at->cache);
+	return rc;
 }
 
 static int start_mount(
@@ -208,6 +211,58 @@ static int remove_place(struct place *at)
 	if (at->mountpoint[0])
 		(void)rmdir(at->mountpoint);
 	return status;
+}
+
+/* -- Analyses that were killed --------------------------------------------- */
+
+/* Calls fn for each directory of an analysis in `top` that has ended. */
+static void each_left(
+	const char *top, void (*fn)(const char *path, bool mounted))
+{
+	CLEANUP_DIR DIR *dir = opendir(top);
+	const struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char path[PATH_MAX];
+		struct stat st, above;
+		long pid;
+
+		if (strncmp(d->d_name, PLACE_NAME, strlen(PLACE_NAME)) != 0)
+			continue;
+		pid = strtol(d->d_name + strlen(PLACE_NAME), NULL, 10);
+		if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH ||
+			snprintf(path, sizeof(path), "%s/%s", top, d->d_name) >=
+				(int)sizeof(path))
+			continue;
+		if (stat(path, &st) == 0 && stat(top, &above) == 0 &&
+			(st.st_uid == geteuid() || st.st_dev != above.st_dev))
+			fn(path, st.st_dev != above.st_dev);
+	}
+}
+
+static void remove_left_mount(const char *path, bool mounted)
+{
+	char text[PATH_MAX];
+	char *umount[] = {(char[]){"umount"}, text, NULL};
+
+	(void)snprintf(text, sizeof(text), "%s", path);
+	if (mounted)
+		(void)cmd_umount(2, umount); /* it says why it failed */
+	(void)rmdir(path);
+}
+
+static void remove_left_cache(const char *path, bool mounted)
+{
+	char tier[PATH_MAX + 8];
+	uint64_t removed;
+	struct error err;
+
+	(void)mounted;
+	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
+	/* One that another user's mount has is left, as is what is not ours. */
+	(void)store_clear_dir(tier, &removed, &err);
+	(void)rmdir(tier);
+	(void)rmdir(path);
 }
 
 /* -- The command ----------------------------------------------------------- */
@@ -278,15 +333,22 @@ static void catch_analyze_signals(void)
 static int measure_command(struct analyze_args *args, char **words,
 	struct profile *p, struct error *err)
 {
+	const char *top = args->cache ? args->cache : "/dev/shm";
+	const char *tmp = getenv("TMPDIR");
 	struct place at = {.mounted = false};
 	char source[PATH_MAX];
 	int rc;
+
+	if (!tmp || !*tmp)
+		tmp = "/tmp";
 
 	/* A signal must not end us once there is something to remove. The
 	 * daemon takes its signals in another way. */
 	catch_analyze_signals();
 	note_command(p, words);
-	rc = make_place(&at, args, err);
+	each_left(tmp, remove_left_mount);
+	each_left(top, remove_left_cache);
+	rc = make_place(&at, tmp, top, err);
 	if (rc == 0)
 		rc = set_command(args, &at, words, source, err);
 	if (rc == 0)

@@ -26,7 +26,7 @@
 #define LOOK_NS (25 * NS_PER_MS)
 
 /* Looks at the trainer for one at what its processes have mapped. */
-#define LOOKS_A_MAP 8
+#define LOOKS_A_MAP 40
 
 /* Of the timeline. */
 #define TICK_S 0.5

@@ -137,6 +137,18 @@ xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
 assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
 
+# One that is killed leaves its mount; the next one removes it.
+killed = analyze(src, "--", *loader("{}"))
+until = time.monotonic() + 20 * patience
+while not any(os.path.ismount(f"{work}/tmp/{d}")
+              for d in os.listdir(work + "/tmp")):
+    assert time.monotonic() < until and killed.poll() is None
+    time.sleep(0.01)
+killed.kill()
+killed.communicate()
+assert os.listdir(work + "/tmp") and os.listdir(work + "/fast")
+status, out, err = end(analyze(src, "--", "true", "{}"))
+assert status == 1 and "ended while" in err, err
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 PY
