@@ -200,10 +200,10 @@ void fill_leave_table(struct cache *c, struct fill *f)
 }
 
 /*
- * What comes after it in its queue, or the queue. A reader who reads ahead of
- * his need, where nothing is planned (he was there before the plan), waits for
- * it now: it goes before what is planned and has not begun, or he would wait
- * for all of that.
+ * Returns the fill that comes after it in its queue, or the queue. A reader
+ * that reads ahead without a plan, as it was there before the plan, waits for
+ * this fill now. So the fill goes before planned ones that have not begun, or
+ * the reader would wait for all of them.
  */
 static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
 {

@@ -349,7 +349,6 @@ void fill_set_level(struct cache *c, struct fill *f);
 /* Does the fill want something of its level? */
 bool fill_wants_level(const struct cache *c, const struct fill *f);
 
-/* The queue that a fill with wanted pages belongs in. */
 /* Does an analysis hide some of the items? */
 static inline bool cache_masked(const struct cache *c)
 {
@@ -371,6 +370,7 @@ static inline bool cache_tier_has(
 				 &c->config.mask->limit, memory_order_relaxed);
 }
 
+/* The queue that a fill with wanted pages belongs in. */
 static inline struct list *fill_queue(struct cache *c, const struct fill *f)
 {
 	return &c->queue[f->level][f->prio];

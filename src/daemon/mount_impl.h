@@ -171,7 +171,7 @@ struct scan_config {
 int scan_new(struct scan **out, const struct scan_config *config);
 void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
 int scan_start(struct scan *s, struct error *err);
-/* The mount ends: so does everything here, soon. */
+/* The mount ends: the scan, a sweep and walks over items stop soon. */
 void scan_quit(struct scan *s);
 /* After the tree was stopped, so that a walk that goes on ends. */
 void scan_join(struct scan *s);
