@@ -6,7 +6,8 @@
 #
 # Makes $work, a directory on a disk: $src and $mnt are two in it, for the
 # source and the mount; the rest is the test's. At the end, however it comes,
-# the daemon is gone, nothing is mounted below $work, and $work is removed.
+# all that the test started is gone, nothing is mounted below $work, and $work
+# is removed.
 
 # In a mount namespace of its own, if it may have one: another test's copy of
 # our mount would keep the daemon alive after we have unmounted it. Nor are the
@@ -39,7 +40,9 @@ mkdir "$src" "$mnt"
 short=$(mktemp -d /dev/shm/refrain.XXXXXX 2>/dev/null ||
 	mktemp -d /tmp/refrain.XXXXXX) || exit 1
 XDG_RUNTIME_DIR=$short/run
-export XDG_RUNTIME_DIR
+# By this a process is known to be the test's.
+REFRAIN_TEST_WORK=$work
+export XDG_RUNTIME_DIR REFRAIN_TEST_WORK
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 # mounts_below DIR: the mountpoints there, the innermost first.
@@ -54,6 +57,14 @@ ends_with_test() {
 	servers="$servers $1"
 }
 
+# What the test has started and not ended, also if that is stopped.
+kill_all() {
+	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
+		while IFS=/ read -r _ _ p _; do
+			kill -9 "$p" 2>/dev/null || :
+		done
+}
+
 cleanup() {
 	status=$?
 	trap - EXIT
@@ -65,6 +76,7 @@ cleanup() {
 		kill -9 "$daemon" 2>/dev/null || :
 		wait "$daemon" 2>/dev/null || :
 	fi
+	kill_all
 	mounts_below "$work" | while read -r m; do
 		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
 	done

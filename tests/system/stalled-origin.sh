@@ -73,7 +73,8 @@ before=$(status_field hits)
 # What needs nothing but names that are known.
 names_answered() {
 	drop_caches
-	timeout 5 ls -lR "$mnt" >"$work/listed" || fail 'listings wait'
+	timeout $((30 * patience)) ls -lR "$mnt" >"$work/listed" ||
+		fail 'listings wait'
 	[ "$(grep -c '^-' "$work/listed")" -eq "$names" ] ||
 		fail 'names are missing'
 	[ ! -e "$mnt/hit/nothing" ] || fail 'a name that is not there'
@@ -89,7 +90,8 @@ for r in $(seq $rounds); do
 	p99 >>"$work/beside"
 	if [ "$r" -eq 1 ]; then
 		names_answered
-		timeout 10 cmp "$mnt/other/faaa" "$src/other/faaa" ||
+		timeout $((30 * patience)) \
+			cmp "$mnt/other/faaa" "$src/other/faaa" ||
 			fail 'a miss elsewhere does not get through'
 	fi
 	[ "$(status_field inflight)" -ge $held ] ||
