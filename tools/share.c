@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,12 +23,17 @@
 #define ESCAPED(room) (4 * (room))
 
 struct share_options {
-	bool json;
+	bool json, watch;
 };
 
 static const struct option_def share_table[] = {
 	{"json", 0, NULL, "Print one JSON array.", OPTION_FLAG,
 		offsetof(struct share_options, json), NULL, false},
+	{"watch", 'w', NULL,
+		"Refresh each second, until interrupted or until NAME has "
+		"ended.",
+		OPTION_FLAG, offsetof(struct share_options, watch), NULL,
+		false},
 	{.name = NULL},
 };
 
@@ -44,6 +50,7 @@ const struct option_usage share_usage = {
 
 struct share_query {
 	const char *name; /* or NULL: all */
+	bool watched;	  /* the end of NAME is no failure */
 	json_t *all;	  /* with --json */
 	unsigned found, failed;
 };
@@ -225,34 +232,62 @@ static int share_print_all(const json_t *all)
 	return EXIT_OK;
 }
 
+static int share_show(struct share_query *q)
+{
+	struct error err = {""};
+	int rc;
+
+	q->found = q->failed = 0;
+	rc = share_place_list(share_each, q, &err);
+	if (rc < 0)
+		return command_fail("share", &err);
+	if (q->name && !q->found && !q->failed && !q->watched) {
+		(void)error_set(&err, -ENOENT, "nobody hosts '%s'", q->name);
+		return command_fail("share", &err);
+	}
+	if (q->all && share_print_all(q->all) != EXIT_OK)
+		return EXIT_FAILED;
+	if (!q->all && !q->found && !q->failed)
+		(void)printf("nobody shares batches\n");
+	return q->failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int share_watch(struct share_query *q)
+{
+	const struct timespec second = {.tv_sec = 1};
+	int status = share_show(q);
+
+	q->watched = true;
+	while (status == EXIT_OK && !(q->name && !q->found) &&
+		fflush(stdout) == 0) {
+		(void)nanosleep(&second, NULL); /* may return early */
+		if (isatty(STDOUT_FILENO) == 1)
+			(void)fputs("\033[H\033[2J", stdout);
+		status = share_show(q);
+	}
+	return status;
+}
+
 int cmd_share(int argc, char **argv)
 {
 	struct share_options o = {.json = false};
 	struct share_query q = {.name = NULL};
 	struct error err = {""};
-	int status, rc;
+	int status;
 	int n = command_parse(&share_usage, argc, argv, &o, &status);
 
 	if (n < 0)
 		return status;
 	q.name = n > 0 ? argv[1] : NULL;
-	if (q.name && share_name_check(q.name, &err) < 0)
+	if (o.json && o.watch)
+		(void)error_set(
+			&err, -EINVAL, "give only one of --json and --watch");
+	else if (q.name)
+		(void)share_name_check(q.name, &err);
+	if (err.msg[0])
 		return command_fail("share", &err), EXIT_USAGE;
 	q.all = o.json ? json_array() : NULL;
-	rc = share_place_list(share_each, &q, &err);
-	if (rc < 0 && err.msg[0])
-		(void)command_fail("share", &err);
-	status = rc < 0 ? EXIT_FAILED : EXIT_OK;
-	if (status == EXIT_OK && q.name && !q.found && !q.failed) {
-		(void)error_set(&err, -ENOENT, "nobody hosts '%s'", q.name);
-		status = command_fail("share", &err);
-	} else if (status == EXIT_OK && q.all) {
-		status = share_print_all(q.all);
-	} else if (status == EXIT_OK && !q.found && !q.failed) {
-		(void)printf("nobody shares batches\n");
-	}
-	if (q.failed)
-		status = EXIT_FAILED;
+	status = o.watch ? share_watch(&q) : share_show(&q);
 	json_decref(q.all);
 	return status;
 }

@@ -163,17 +163,21 @@ static uint32_t print_of_member(
 	return (uint32_t)hash64((const char *)&c + m->offset, m->bytes, 1);
 }
 
-/* In the order of the table; then what a state has changed. */
+/* In the order of the table; then the log of an echo of auto, and what a state
+ * has changed. */
 static void fill_prints(struct shared_run *run)
 {
+	const char *log = run->config.echo_log ? run->config.echo_log : "";
 	uint64_t base[2] = {run->schedule.base, run->schedule.step_base};
 	struct share_hello *hello = &run->hello;
 	const struct member *m;
 
 	for (size_t i = 0; (m = member_at(i)); i++)
-		if (is_printed(m) && hello->prints_n < SHARE_PRINTS_MAX - 1)
+		if (is_printed(m) && hello->prints_n < SHARE_PRINTS_MAX - 2)
 			hello->prints[hello->prints_n++] =
 				print_of_member(run, m);
+	hello->prints[hello->prints_n++] =
+		(uint32_t)hash64(log, strlen(log), 1);
 	hello->prints[hello->prints_n++] =
 		(uint32_t)hash64(base, sizeof(base), 1);
 }
@@ -186,7 +190,7 @@ static const char *name_of_print(uint32_t n)
 	for (size_t i = 0; (m = member_at(i)); i++)
 		if (is_printed(m) && at++ == n)
 			return m->name;
-	return "the world of the state";
+	return at == n ? "echo_log" : "the world of the state";
 }
 
 int shared_run_check(const struct shared_run *run,

@@ -113,6 +113,7 @@ other_tests = \
 	tests/system/s3-swift.sh \
 	tests/system/secrets.sh \
 	tests/system/share.sh \
+	tests/system/share-users.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \
 	tests/system/trust.sh \

@@ -172,6 +172,17 @@ for other in ("a", "z"):
     assert [s["name"] for s in json.loads(got.stdout)] == ["s"], got
 same("seen", [end(job)], alone)
 
+# Watched until it ends.
+job = start("--batch", "16", "--share", "s", "--epochs", "20", "--steps", "120",
+            "--step-ms", "20")
+wait_for("a step", lambda: view_from(1))
+watch = subprocess.Popen([refrain, "share", "--watch", "s"], text=True,
+                         stdout=subprocess.PIPE)
+hosts = (line for line in watch.stdout if f"process {job.pid} hosts" in line)
+assert next(hosts) and next(hosts)
+end(job)
+assert watch.wait(20 * patience) == 0
+
 # A job that is stopped is named.
 run += ["--step-ms", "20", "--share", "s", "--share-jobs", "2"]
 slow = start(*run)

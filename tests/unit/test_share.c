@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -700,6 +701,158 @@ START_TEST(test_a_host_begins_with_its_own_member)
 }
 END_TEST
 
+/* -- Members that are slow ------------------------------------------------- */
+
+static void say(struct joined *j, enum share_type type, uint64_t step)
+{
+	struct share_msg msg = {.type = type, .step.step = step};
+
+	ck_assert_int_eq(share_link_send(&j->link, &msg), 0);
+}
+
+static void join_solo(struct scene *s, struct joined *j, uint64_t id)
+{
+	struct share_msg hello = hello_of(id, 0);
+	struct error err = {""};
+
+	hello.hello.grace_s = 1;
+	ck_assert_int_eq(join_with(s, j, &hello.hello, &err), 0);
+}
+
+START_TEST(test_a_member_that_is_parted_keeps_what_it_has_taken)
+{
+	struct joined j[2];
+	struct share_msg msg;
+	const char *taken;
+	struct scene s;
+
+	scene_begin(&s, 40, 2);
+	join_at(&s, &j[0], 1);
+	join_solo(&s, &j[1], 2);
+	ck_assert_uint_eq(take_batch(&j[0]), 0);
+	ck_assert_uint_eq(take_batch(&j[1]), 0);
+	give_back(&j[0], 0);
+	give_back(&j[1], 0);
+	for (uint64_t step = 1; step <= SLOTS; step++) {
+		ck_assert_uint_eq(take_batch(&j[0]), step);
+		give_back(&j[0], step);
+	}
+	ck_assert_int_eq(next_message(&j[1], &msg, WAIT_MS), 1);
+	ck_assert_uint_eq(msg.batch.step, 1);
+	taken = (const char *)j[1].area.base + msg.batch.slot * SLOT_BYTES;
+	say(&j[1], SHARE_TAKE, 1);
+	ck_assert_uint_eq(j[1].area.words->parted[j[1].welcome.place], 0);
+	say(&j[0], SHARE_WAIT, SLOTS + 1);
+	for (uint64_t step = SLOTS + 1; step < 20; step++) {
+		ck_assert_uint_eq(take_batch(&j[0]), step);
+		give_back(&j[0], step);
+	}
+	ck_assert_uint_eq(j[1].area.words->parted[j[1].welcome.place], 1);
+	/* No slot of the others was that of step 1. */
+	ck_assert_int_eq(*taken, 1);
+	do
+		ck_assert_int_eq(next_message(&j[1], &msg, WAIT_MS), 1);
+	while (msg.type == SHARE_BATCH);
+	ck_assert_int_eq(msg.type, SHARE_ALONE);
+	ck_assert_uint_eq(msg.step.step, 2);
+	/* It is not there yet, then it is. */
+	give_back(&j[1], 1);
+	say(&j[1], SHARE_ALONE, 3);
+	ck_assert_int_eq(next_message(&j[1], &msg, 10), 0);
+	say(&j[1], SHARE_ALONE, 22);
+	ck_assert_uint_eq(take_batch(&j[0]), 20);
+	give_back(&j[0], 20);
+	ck_assert_uint_eq(take_batch(&j[0]), 21);
+	give_back(&j[0], 21);
+	ck_assert_uint_eq(take_batch(&j[1]), 22);
+	ck_assert_uint_eq(j[1].area.words->parted[j[1].welcome.place], 0);
+	part(&j[0]);
+	part(&j[1]);
+	scene_end(&s);
+}
+END_TEST
+
+/* -- Too many -------------------------------------------------------------- */
+
+START_TEST(test_who_says_nothing_takes_nobodys_place)
+{
+	struct share_link silent[SHARE_MEMBERS_MAX];
+	struct error err = {""};
+	struct share_msg msg;
+	struct joined j[2];
+	struct scene s;
+
+	scene_begin(&s, 20, 2);
+	join_at(&s, &j[0], 1);
+	for (int i = 0; i < SHARE_MEMBERS_MAX; i++)
+		ck_assert_int_eq(share_link_open(&silent[i], s.place, &err), 0);
+	join_at(&s, &j[1], 2);
+	ck_assert_uint_eq(take_batch(&j[0]), 0);
+	ck_assert_uint_eq(take_batch(&j[1]), 0);
+	/* Who has given way is told so, by the end of its connection. */
+	ck_assert_int_eq(
+		share_link_recv(&silent[0], &msg, &(int){-1}, WAIT_MS), -EPIPE);
+	for (int i = 0; i < SHARE_MEMBERS_MAX; i++)
+		share_link_close(&silent[i]);
+	part(&j[0]);
+	part(&j[1]);
+	scene_end(&s);
+}
+END_TEST
+
+/* Processor time of the host's thread. */
+static uint64_t host_cpu_ns(const struct scene *s)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	ck_assert_int_eq(pthread_getcpuclockid(s->host->thread, &clock), 0);
+	ck_assert_int_eq(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Asks from a process of its own, which has descriptors. */
+static pid_t ask_from_outside(const struct scene *s, const struct rlimit *limit)
+{
+	struct share_msg msg = {.type = SHARE_ASK};
+	struct share_link link;
+	struct error err = {""};
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (setrlimit(RLIMIT_NOFILE, limit) < 0 ||
+		share_link_open(&link, s->place, &err) < 0 ||
+		share_link_send(&link, &msg) < 0 ||
+		share_link_recv(&link, &msg, &(int){-1}, WAIT_MS) != 1)
+		_exit(1);
+	_exit(0);
+}
+
+START_TEST(test_a_host_without_descriptors_does_not_spin)
+{
+	struct rlimit limit, none;
+	uint64_t cpu_ns;
+	struct scene s;
+	int status;
+	pid_t pid;
+
+	scene_begin(&s, 20, 1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	pid = ask_from_outside(&s, &limit);
+	cpu_ns = host_cpu_ns(&s);
+	(void)poll(NULL, 0, 500); /* the time in which it could spin */
+	ck_assert_uint_lt(host_cpu_ns(&s) - cpu_ns, 100 * NS_PER_MS);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	scene_end(&s);
+}
+END_TEST
+
 static int hanging_pipe[2];
 
 static int begin_hanging(
@@ -758,6 +911,7 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 		.generation = 1,
 	};
 	struct joined j[2];
+	char who[32];
 	struct share_msg hello = hello_of(11, 5), msg;
 	struct error err = {""};
 	struct scene s;
@@ -778,6 +932,14 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 	ck_assert_int_eq(join_with(&s, &j[0], &hello.hello, &err), 0);
 	ck_assert_uint_eq(j[0].welcome.generation, 1);
 	ck_assert_int_eq(next_message(&j[0], &msg, 10), 0);
+	say(&j[0], SHARE_ASK, 0);
+	do
+		ck_assert_int_eq(
+			share_link_recv(&j[0].link, &msg, &(int){-1}, WAIT_MS),
+			1);
+	while (msg.type != SHARE_VIEW || !msg.view.missing);
+	(void)snprintf(who, sizeof(who), "process %d", (int)getpid());
+	ck_assert_str_eq(msg.view.text, who);
 	hello.hello.id = 11;
 	hello.hello.step = 5;
 	ck_assert_int_eq(join_with(&s, &j[1], &hello.hello, &err), 0);
@@ -816,6 +978,9 @@ static Suite *suite(void)
 		t, test_the_stream_begins_at_the_least_step_that_is_wanted);
 	tcase_add_test(
 		t, test_a_host_that_hangs_is_left_behind_within_a_second);
+	tcase_add_test(t, test_a_member_that_is_parted_keeps_what_it_has_taken);
+	tcase_add_test(t, test_who_says_nothing_takes_nobodys_place);
+	tcase_add_test(t, test_a_host_without_descriptors_does_not_spin);
 	tcase_add_test(t, test_a_member_that_talks_nonsense_is_dropped);
 	tcase_add_test(t, test_a_failure_is_everybodys);
 	tcase_add_test(t, test_a_host_begins_with_its_own_member);

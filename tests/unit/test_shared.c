@@ -759,6 +759,52 @@ START_TEST(test_the_echo_log_may_be_freed_after_open)
 }
 END_TEST
 
+START_TEST(test_another_echo_log_is_refused)
+{
+	struct refrain_config c = changing_config(2, "12 2/1\n"), other = c;
+	struct refrain_loader *l = open_loader(&c);
+
+	other.echo_log = "14 2/1\n";
+	ck_assert_int_eq(refused(&other, "echo_log differs"), -ESTALE);
+	other.echo_log = NULL;
+	ck_assert_int_eq(refused(&other, "echo_log differs"), -ESTALE);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+START_TEST(test_a_state_before_the_first_batch_of_a_late_job_is_right)
+{
+	struct refrain_config c = changing_config(0, "12 2/1\n"), lone;
+	uint8_t late[REFRAIN_STATE_MAX], there[REFRAIN_STATE_MAX];
+	struct refrain_loader *l[2] = {open_loader(&c)}, *again;
+	const struct refrain_batch *b;
+	int n;
+
+	while (refrain_step(l[0]) < 30) {
+		ck_assert_int_eq(refrain_next(l[0], &b, WAIT_MS), 1);
+		refrain_release(b);
+	}
+	l[1] = open_loader(&c);
+	n = refrain_save(l[1], late, sizeof(late));
+	ck_assert_int_gt(n, 0);
+	/* The same as that of the other job, when it is there. */
+	while (refrain_step(l[0]) < refrain_step(l[1])) {
+		ck_assert_int_eq(refrain_next(l[0], &b, WAIT_MS), 1);
+		refrain_release(b);
+	}
+	ck_assert_int_eq(refrain_save(l[0], there, sizeof(there)), n);
+	ck_assert_int_eq(memcmp(late, there, (size_t)n), 0);
+	lone = alone(c);
+	lone.state = late;
+	lone.state_bytes = (size_t)n;
+	again = open_loader(&lone);
+	ck_assert_uint_eq(refrain_step(again), refrain_step(l[1]));
+	ck_assert_int_eq(refrain_close(again), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(refrain_close(l[i]), 0);
+}
+END_TEST
+
 START_TEST(test_a_late_job_knows_how_the_echo_factor_has_changed)
 {
 	struct refrain_config c = changing_config(0, "12 2/1\n");
@@ -851,6 +897,9 @@ static Suite *suite(void)
 		t, test_the_log_of_a_job_that_goes_on_alone_has_all_changes);
 	tcase_add_test(t, test_a_state_of_the_end_of_the_run_has_no_batch);
 	tcase_add_test(t, test_a_job_that_holds_a_slice_of_each_batch_is_told);
+	tcase_add_test(t, test_another_echo_log_is_refused);
+	tcase_add_test(
+		t, test_a_state_before_the_first_batch_of_a_late_job_is_right);
 	tcase_add_test(t, test_the_echo_log_may_be_freed_after_open);
 	tcase_add_test(
 		t, test_a_late_job_knows_how_the_echo_factor_has_changed);
