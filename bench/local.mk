@@ -22,7 +22,7 @@ CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 
 BENCHES += bench/plan-auto.sh bench/share.sh
 EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
-	bench/share.sh bench/share.py
+	bench/share.sh bench/share.py bench/share-plot
 CLEANFILES += bench-plan-auto.json bench-share.json
 
 # Run by hand: it takes half an hour, of which few others may have a share.

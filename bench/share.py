@@ -3,6 +3,8 @@
 import json
 import os
 import resource
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -63,6 +65,11 @@ def row(r, alone):
           flush=True)
 
 
+def median_of(runs):
+    """The run with the median sum."""
+    return sorted(runs, key=lambda r: r["sum"])[len(runs) // 2]
+
+
 HEAD = """
 | jobs | | images/s of the slowest | of one alone | of all | CPU ms an image | decodes an image | MiB |
 |---|---|---|---|---|---|---|---|"""
@@ -71,14 +78,75 @@ for what, more in ("--no-hash", ["--no-hash"]), ("reads every pixel", []):
     print(f"\n{what}:\n{HEAD}")
     alone = run(1, False, 20, *more)["slowest"]
     steps = max(20, int(alone * seconds / 64))
-    alone = run(1, False, steps, *more)["slowest"]
+    # What the machine does besides changes: three runs, of which the middle
+    # one counts, and one alone before each.
+    lone = [run(1, False, steps, *more)["slowest"] for _ in range(3)]
     for n in [int(j) for j in jobs.split()]:
         for shared in False, True:
-            r = run(n, shared, steps if shared or n == 1
-                    else max(10, 2 * steps // n), *more)
-            r["what"], r["alone"] = what, alone
+            runs = []
+            for _ in range(3 if shared else 1):
+                lone.append(run(1, False, steps, *more)["slowest"])
+                runs.append(run(n, shared, steps if shared or n == 1
+                                else max(10, 2 * steps // n), *more))
+            r = median_of(runs)
+            r["what"], r["alone"] = what, statistics.median(lone[-3:])
             results.append(r)
-            row(r, alone)
+            row(r, r["alone"])
+
+
+def view():
+    out = subprocess.run([refrain, "share", "--json"], text=True,
+                         stdout=subprocess.PIPE).stdout
+    shares = json.loads(out or "[]")
+    return shares[0] if shares else {"jobs": [], "step": 0, "host_pid": 0}
+
+
+def rate_of_share():
+    """Images a second that each job of the share gets."""
+    first, began = view()["step"], time.monotonic()
+    time.sleep(seconds)
+    return (view()["step"] - first) * 64 / (time.monotonic() - began)
+
+
+def with_slow_job(n, *slow, stop=False):
+    """The others' rate beside one job that goes on alone, by that without."""
+    common = ["--share", "bench", "--share-jobs", str(n), "--no-hash",
+              "--share-slow", "solo", "--share-grace-s", "1"]
+    ps = [load(data, *common) for _ in range(n - 1)]
+    while len(view()["jobs"]) < n - 1:
+        time.sleep(0.05)
+    last = load(data, *common, *slow)  # not the host
+    while view()["step"] < 10:
+        time.sleep(0.05)
+    before = rate_of_share() if stop else 0
+    if stop:
+        last.send_signal(signal.SIGSTOP)
+    until = time.monotonic() + 30
+    while not any(j["solo"] for j in view()["jobs"]):
+        if time.monotonic() > until:
+            break
+        time.sleep(0.05)
+    after = rate_of_share()
+    if not stop:
+        last.kill()
+        last.wait()
+        before = rate_of_share()
+    for p in (*ps, last):
+        p.kill()
+        p.communicate()
+    return after / before
+
+
+if "8" in jobs.split():
+    stopped = with_slow_job(8, stop=True)
+    print(f"\none of 8 is stopped, with solo: the others at {stopped:.2f}",
+          flush=True)
+    step_ms = 64000 / results[0]["alone"]
+    slow = with_slow_job(8, "--step-ms", str(round(10 * step_ms)))
+    print(f"one of 8 is ten times slower, with solo: the others at "
+          f"{slow:.2f}", flush=True)
+else:
+    stopped = slow = None
 
 # Hand-over: what a trainer waits for a batch that is ready.
 waits = []
@@ -115,17 +183,20 @@ for p in ps:
 print(f"idle: {[round(i, 3) for i in idle]} % of a processor")
 
 # Origin bytes of a mount with no room to keep anything.
-for n, shared in (1, False), (8, True):
-    if subprocess.run([refrain, "mount", data, mnt, "--cache",
-                       f"{tier}{n}:1M"]).returncode:
-        break
-    r = run(n, shared, 30, "--no-hash", where=mnt)
-    status = json.loads(subprocess.run(
-        [refrain, "status", mnt, "--json"], stdout=subprocess.PIPE).stdout)
-    r["what"], r["origin_bytes"] = "mount", status["origin_bytes"]
-    results.append(r)
-    print(f"{n} jobs on a mount: {status['origin_bytes']} bytes of the "
-          f"origin, {r['decodes']} decodes", flush=True)
-    subprocess.run([refrain, "umount", mnt])
+print("\n| jobs on a mount | | bytes of the origin | decodes |\n|---|---|---|---|")
+for n in [int(j) for j in jobs.split()]:
+    for shared in False, True:
+        if subprocess.run([refrain, "mount", data, mnt, "--cache",
+                           f"{tier}{n}{shared}:1M"]).returncode:
+            break
+        r = run(n, shared, 10, "--no-hash", where=mnt)
+        status = json.loads(subprocess.run(
+            [refrain, "status", mnt, "--json"], stdout=subprocess.PIPE).stdout)
+        r["what"], r["origin_bytes"] = "mount", status["origin_bytes"]
+        results.append(r)
+        print(f"| {n} | {'shared' if shared else 'apart'} "
+              f"| {status['origin_bytes']} | {r['decodes']} |", flush=True)
+        subprocess.run([refrain, "umount", mnt])
 with open(out, "w") as f:
-    json.dump({"runs": results, "handover_p99_us": waits, "idle_pct": idle}, f)
+    json.dump({"runs": results, "handover_p99_us": waits, "idle_pct": idle,
+               "stopped": stopped, "ten_times_slower": slow}, f)

@@ -60,6 +60,7 @@ long_tests = \
 	tests/system/epochs.sh \
 	tests/system/faulty-origin.sh \
 	tests/system/changes.sh \
+	tests/system/same-order.sh \
 	tests/system/secrets.sh \
 	tests/system/damage.sh \
 	tests/system/s3.sh \
@@ -111,6 +112,7 @@ other_tests = \
 	tests/system/s3-tls.sh \
 	tests/system/s3-sign.sh \
 	tests/system/s3-swift.sh \
+	tests/system/same-order.sh \
 	tests/system/secrets.sh \
 	tests/system/share.sh \
 	tests/system/share-users.sh \
