@@ -126,6 +126,7 @@ def with_slow_job(n, *slow, stop=False):
         if time.monotonic() > until:
             break
         time.sleep(0.05)
+    time.sleep(seconds)  # its own engine has made its first batches
     after = rate_of_share()
     if not stop:
         last.kill()

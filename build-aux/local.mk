@@ -4,7 +4,7 @@ EXTRA_DIST += \
 	build-aux/check-lanes.mk build-aux/check-layers \
 	build-aux/check-rooms \
 	build-aux/check-totals build-aux/lint \
-	build-aux/cppcheck.supp build-aux/codespell.words
+	build-aux/cppcheck.supp build-aux/tsan.supp build-aux/codespell.words
 
 # A clean tree in another folder is the same tree: make distcheck builds so.
 AM_DISTCHECK_CONFIGURE_FLAGS = --enable-werror
@@ -34,7 +34,9 @@ check-tsan:
 		CFLAGS='-O1 -g'; }
 	cd $@ && wrap='setarch -R'; $$wrap true 2>/dev/null || wrap=; \
 	CK_TIMEOUT_MULTIPLIER=20 \
-	TSAN_OPTIONS="second_deadlock_stack=1 $$TSAN_OPTIONS" \
+	TSAN_OPTIONS="second_deadlock_stack=1 \
+		suppressions=$(abs_srcdir)/build-aux/tsan.supp \
+		$$TSAN_OPTIONS" \
 		$$wrap $(MAKE) check
 
 # Unit tests only; valgrind knows little of io_uring, so that is off, and takes

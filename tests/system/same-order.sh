@@ -58,7 +58,8 @@ origin_of() {
 	scan_through
 	sent=
 	for _ in $(seq "$1"); do
-		"$refrain" plan --batch 8 "$mnt" <"$work/order" >/dev/null 2>&1 &
+		"$refrain" plan --batch 8 "$mnt" <"$work/order" \
+			>/dev/null 2>&1 &
 		sent="$sent $!"
 	done
 	wait_for 20 has_status plans "$1" || fail 'the plans are not there'
@@ -82,5 +83,6 @@ for jobs in 2 4; do
 		fail "$jobs jobs: $got bytes of the origin, one: $one"
 done
 origin_of 2 $files
-[ "$got" -ge $((2 * one - one / 20)) ] || fail "apart: $got bytes, one: $one"
+[ "$got" -ge $((2 * one - one / 20)) ] ||
+	fail "apart: $got bytes of the origin, one: $one"
 echo PASS

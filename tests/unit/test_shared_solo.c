@@ -2,8 +2,11 @@
 /*
  * Tests of jobs of a share that go on alone when they are slow, and come back.
  */
+#include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "shared_fixture.h"
@@ -297,10 +300,72 @@ START_TEST(test_what_solo_cannot_do_is_refused)
 }
 END_TEST
 
+/* -- A host that hangs ------------------------------------------------------
+ */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* pthread_create() of everything in this program: it can fail for the test's
+ * own thread, and hang for the thread that was begun before that. */
+static struct {
+	_Atomic bool armed, hung, let_go;
+	pthread_t own;
+	_Atomic unsigned seen, fail_at;
+} threads;
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *out,
+	const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	union {
+		void *symbol;
+		int (*call)(pthread_t *, const pthread_attr_t *,
+			void *(*)(void *), void *);
+	} real = {.symbol = dlsym(RTLD_NEXT, "pthread_create")};
+	const struct timespec nap = {.tv_nsec = NS_PER_MS};
+	bool own = threads.armed && pthread_equal(threads.own, pthread_self());
+
+	if (own && ++threads.seen == threads.fail_at) {
+		while (!threads.hung) /* the host is in the midst of it */
+			(void)nanosleep(&nap, NULL);
+		return EAGAIN;
+	}
+	if (threads.fail_at && threads.seen + 1 == threads.fail_at && !own) {
+		threads.hung = true;
+		while (!threads.let_go)
+			(void)nanosleep(&nap, NULL);
+	}
+	return real.call(out, attr, run, arg);
+}
+
+/* valgrind finds what is freed too early. */
+START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
+{
+	struct refrain_config c = solo_config(0);
+	struct refrain_loader *l;
+	struct job j;
+
+	threads.own = pthread_self();
+	threads.armed = true;
+	l = open_loader(&c);
+	ck_assert_int_eq(refrain_close(l), 0);
+	threads.fail_at = threads.seen; /* that which follows the host */
+	threads.seen = 0;
+	ck_assert_int_eq(refrain_open(&l, &c), -EAGAIN);
+	ck_assert_ptr_nonnull(strstr(refrain_message(NULL), "thread"));
+	threads.let_go = true;
+	threads.armed = false;
+	open_job(&j, c, false); /* when the one left behind has ended */
+	while (step_of(j.l, &j.r) > 0)
+		;
+	close_job(&j);
+}
+END_TEST
+#endif
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("shared_solo");
 	TCase *t = case_with(s, "solo", make_all, remove_all);
+	TCase *h = case_with(s, "hangs", make_all, remove_all);
 
 	tcase_add_loop_test(
 		t, test_a_slow_job_goes_on_alone_and_comes_back, 0, 2);
@@ -314,6 +379,9 @@ static Suite *suite(void)
 		t, test_a_job_restored_far_ahead_is_refused_or_goes_alone);
 	tcase_add_test(t, test_the_one_ahead_is_refused_when_the_share_begins);
 	tcase_add_test(t, test_what_solo_cannot_do_is_refused);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	tcase_add_test(h, test_a_host_that_hangs_keeps_what_it_looks_at);
+#endif
 	return s;
 }
 
