@@ -394,7 +394,8 @@ static void take_down(struct mount *m, const struct error *why)
 	if (!m->life.quiet)
 		leave_at_once(m, why);
 	scan_join(m->scan);
-	ctl_server_stop(steal_ptr(&m->ctl));
+	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
+	fs_free(m->fs);
 	if (m->scan)
 		scan_keep(m->scan);
 	plans_free(m->plans);

@@ -278,10 +278,13 @@ static int session_mount(struct fs *fs, struct error *err)
 			: "");
 }
 
-static void fs_free(struct fs *fs)
+void fs_free(struct fs *fs)
 {
-	void *w = pthread_getspecific(fs->worker_key);
+	void *w;
 
+	if (!fs)
+		return;
+	w = pthread_getspecific(fs->worker_key);
 	if (w) {
 		(void)pthread_setspecific(fs->worker_key, NULL);
 		fs_worker_free(w);
@@ -330,7 +333,6 @@ void fs_unmount(struct fs *fs)
 	fuse_session_unmount(fs->se);
 	capture_end(&capture, text, sizeof(text));
 	fuse_session_destroy(fs->se);
-	fs_free(fs);
 }
 
 /* -- Kernel caches ------------------------------------------------------- */

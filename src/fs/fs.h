@@ -60,8 +60,12 @@ int fs_run(
 /* Make fs_run() return; any thread. */
 void fs_exit(struct fs *fs);
 
-/* Unmount (lazily, if files are open) and free. NULL is allowed. */
+/*
+ * Unmount, lazily if files are open; then free, when nobody asks for its limits
+ * any more. NULL is allowed.
+ */
 void fs_unmount(struct fs *fs);
+void fs_free(struct fs *fs);
 
 /* Drop kernel caches; for the tree's thread only, as both can block. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);
