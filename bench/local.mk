@@ -25,6 +25,10 @@ EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
 	bench/share.sh bench/share.py bench/share-plot
 CLEANFILES += bench-plan-auto.json bench-share.json
 
+# Run by hand: it wants another build.
+EXTRA_DIST += bench/builds.sh
+CLEANFILES += bench-builds.json
+
 # Run by hand: it takes half an hour, of which few others may have a share.
 EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py \
 	bench/analyze_setups.py

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Is this build as fast as another one? Alternating pairs of both.
+#
+#   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21
+#
+# Rows: hot, an epoch from the kernel's pages of the mount; cold, the first one,
+# with nothing cached; tier, one from the tier after a new mount; loader,
+# `refrain load` on the directory; direct, the same on a mount with everything
+# cached. Source and tier are in memory, so that nothing but refrain is
+# measured. Prints for each row the median of new / other, and the 95 % interval
+# of the median, which is that between two ranks. The bar is 0.97 for its lower
+# end. Writes bench-builds.json. Needs FUSE.
+set -u
+name=builds
+bench=$(cd "$(dirname "$0")" && pwd)
+TMPDIR=${TMPDIR:-/dev/shm}
+export TMPDIR
+# shellcheck source=bench/lib.sh
+. "$bench/lib.sh"
+[ -w /dev/fuse ] || bench_skip 'cannot open /dev/fuse'
+
+pairs=${PAIRS:-21}
+other=${1:?usage: builds.sh OTHER-BUILD [ROW ...]}/refrain
+[ -x "$other" ] || bench_fail "$other is no build"
+shift
+rows=${*:-hot cold tier loader direct}
+XDG_CACHE_HOME=$work/index
+export XDG_CACHE_HOME
+mkdir "$mnt"
+files_of 112640 2000 "$work/files"
+"$refrain" make-dataset --classes 4 --images 400 --size 500x375 \
+	"$work/jpegs" >/dev/null ||
+	bench_fail 'no dataset'
+
+# mounted COMMAND DIR: the mount, with the cache that is there.
+mounted() {
+	"$1" mount "$2" "$mnt" --cache "$work/tier.$(basename "$2"):1G" \
+		2>/dev/null || bench_fail "$1 mount failed"
+}
+
+# An epoch of the mount; $1 is the number of threads.
+epoch_rate() {
+	"$reader" "$mnt" --threads "$1" --json | number files_per_s
+}
+
+load_rate() {
+	"$1" load "$2" --batch 64 --size 224 --epochs 3 --threads 2 --json \
+		2>/dev/null | number images_per_s
+}
+
+# filled COMMAND DIR: mounted, with everything cached.
+filled() {
+	mounted "$@"
+	"$1" warm "$mnt" >/dev/null || bench_fail 'warming failed'
+}
+
+row_hot() {
+	filled "$1" "$work/files"
+	epoch_rate 1 >/dev/null
+	"$reader" "$mnt" --epochs 3 --json | while read -r epoch; do
+		echo "$epoch" | number files_per_s
+	done | median
+	"$1" umount "$mnt"
+}
+
+row_cold() {
+	rm -rf "$work/tier.files"
+	mounted "$1" "$work/files"
+	epoch_rate 8
+	"$1" umount "$mnt"
+}
+
+row_tier() {
+	filled "$1" "$work/files"
+	"$1" umount "$mnt"
+	mounted "$1" "$work/files"
+	epoch_rate 8
+	"$1" umount "$mnt"
+}
+
+row_loader() {
+	load_rate "$1" "$work/jpegs"
+}
+
+row_direct() {
+	filled "$1" "$work/jpegs"
+	load_rate "$1" "$mnt"
+	"$1" umount "$mnt"
+}
+
+# interval RATIOS: the median and the ends of its 95 % interval.
+interval() {
+	sort -n "$1" | awk '{ v[NR] = $1 } END {
+		p = c = 0.5 ^ NR
+		for (; c + p * (NR - k) / (k + 1) <= 0.025; k++) {
+			p *= (NR - k) / (k + 1)
+			c += p
+		}
+		printf("%.3f %.3f %.3f\n", v[int((NR + 1) / 2)], v[k + 1],
+			v[NR - k]) }'
+}
+
+echo "builds: $(machine), load $(cut -d ' ' -f 1 /proc/loadavg)"
+echo "row      pairs   median   95 % interval"
+verdict=PASS comma=
+for row in $rows; do
+	pair=0
+	: >"$work/ratios"
+	while [ $pair -lt "$pairs" ]; do
+		if [ $((pair % 2)) -eq 0 ]; then
+			ours=$("row_$row" "$refrain")
+			theirs=$("row_$row" "$other")
+		else
+			theirs=$("row_$row" "$other")
+			ours=$("row_$row" "$refrain")
+		fi
+		ratio "$ours" "$theirs" >>"$work/ratios"
+		pair=$((pair + 1))
+	done
+	# shellcheck disable=SC2046 # three numbers
+	set -- $(interval "$work/ratios")
+	printf '%-8s %5d   %6s   %s to %s\n' "$row" "$pairs" "$@"
+	awk "BEGIN { exit !($2 < 0.97) }" && verdict="FAIL"
+	printf '%s{"row": "%s", "median": %s, "low": %s, "high": %s}' \
+		"$comma" "$row" "$@" >>"$work/json"
+	comma=', '
+done
+echo "$verdict: load $(cut -d ' ' -f 1 /proc/loadavg)"
+cat >"$json_out" <<END
+{"bench": "builds", "machine": "$(machine)", "pairs": $pairs,
+ "rows": [$(cat "$work/json")]}
+END
+[ "$verdict" = PASS ]
