@@ -111,7 +111,7 @@ for what in match=d3 meta=1,match=d3; do
 done
 
 # What was asked has been given up, and the origin still has it.
-begin --fault stall=1,meta=1,match=d3 --timeout 1
+begin --fault stall=1,meta=1,match=d3 --timeout 2
 ls "$mnt/d3" >/dev/null 2>&1 && fail 'a listing that nobody answers'
 more_than origin_failures 0 || fail 'nothing was given up'
 kill "$daemon"

@@ -16,7 +16,7 @@ rounds=4
 # The hundredth part of 1000 reads is at the mercy of whatever else runs here,
 # which makes it longer, never shorter: the best round of each kind counts. A
 # hit that had waited for the origin would take seconds in every round.
-floor_us=$((50000 * patience))
+floor_us=$((250000 * patience))
 
 # files DIR COUNT BYTES
 files() {
