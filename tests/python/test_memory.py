@@ -34,17 +34,53 @@ def fall_to(most, count=threads):
     return count() <= most
 
 
-def test_views_lie_where_the_library_has_the_batch(data, options):
+class LibraryBatch(ctypes.Structure):
+    """struct refrain_batch of the header."""
+
+    _fields_ = [
+        ('size', ctypes.c_size_t), ('data', ctypes.c_void_p),
+        ('data_bytes', ctypes.c_size_t), ('sample_bytes', ctypes.c_size_t),
+        ('numbers', ctypes.c_uint32 * 4), ('shape', ctypes.c_uint64 * 4),
+        ('step', ctypes.c_uint64), ('epoch', ctypes.c_uint64),
+        ('fresh', ctypes.c_uint32), ('ends_epoch', ctypes.c_uint32)] + [
+            (name, ctypes.c_void_p) for name in (
+                'labels', 'indices', 'substitutes', 'echoes', 'seeds',
+                'status', 'crops')] + [('ended_epoch', ctypes.c_uint64)]
+
+
+def lent_by_library(batch):
+    """What refrain_next() returned: a Batch has the pointer to it after that
+    to its loader."""
+    at = id(batch) + object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)
+    lent = LibraryBatch.from_address(ctypes.c_void_p.from_address(at).value)
+    assert lent.size == ctypes.sizeof(LibraryBatch)
+    return lent
+
+
+@pytest.mark.parametrize('name', [
+    'data', 'labels', 'indices', 'substitutes', 'echoes', 'seeds', 'status',
+    'crops'])
+def test_views_lie_where_the_library_has_the_array(data, options, name):
+    with refrain.Loader(data, type='f32', **options) as loader:
+        for _, batch in zip(range(3), loader):
+            array = getattr(batch, name)
+            arrays = [array, np.asarray(batch.view(name)),
+                      np.asarray(memoryview(batch.view(name)))]
+            if array.flags.writeable:
+                arrays.append(np.from_dlpack(batch.view(name)))
+            want = getattr(lent_by_library(batch), name)
+            assert [a.ctypes.data for a in arrays] == [want] * len(arrays)
+            assert {len(a) for a in arrays} == {len(batch)}
+
+
+def test_a_batch_is_the_memory_of_its_data(data, options):
     with refrain.Loader(data, type='f32', **options) as loader:
         batch = next(iter(loader))
-        arrays = [np.asarray(batch), batch.data, np.from_dlpack(batch),
-                  np.asarray(memoryview(batch)),
-                  np.asarray(batch.view('data'))]
-        for array in arrays:
+        for array in (np.asarray(batch), np.from_dlpack(batch),
+                      np.asarray(memoryview(batch))):
             assert array.ctypes.data == batch.address
             assert array.shape == batch.shape and array.dtype == np.float32
-        labels = np.from_dlpack(batch.view('labels'))
-        assert labels.ctypes.data == batch.labels.ctypes.data
+        assert lent_by_library(batch).data == batch.address
 
 
 def test_data_and_labels_may_be_written_to(data, options):

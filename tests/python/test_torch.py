@@ -103,17 +103,35 @@ def test_ranks_of_unequal_shares_end_at_the_same_step(listed, options, world,
     assert ends == [ends[0]] * world and len(seen) == examples
 
 
-def test_rank_and_world_are_those_of_torch_distributed(tmp_path):
+RANK = '''
+import sys, torch, refrain.torch
+data, store, rank = sys.argv[1:]
+torch.distributed.init_process_group(
+    'gloo', init_method='file://' + store, rank=int(rank), world_size=2)
+print(*refrain.torch.rank_and_world())
+ours = refrain.torch.IterableDataset(data, batch=83, size=8, seed=5, epochs=2)
+for _ in range(2):
+    print(sum(len(labels) for images, labels in ours), ours.loader.step)
+ours.close()
+torch.distributed.barrier()
+'''
+
+
+def test_rank_and_world_are_those_of_torch_distributed(data, tmp_path, child,
+                                                       monkeypatch):
     assert refrain.torch.rank_and_world() == (0, 1)
     if not torch.distributed.is_available():
         pytest.skip('PyTorch has no torch.distributed')
-    torch.distributed.init_process_group(
-        'gloo', init_method='file://%s' % (tmp_path / 'store'), rank=0,
-        world_size=1)
-    try:
-        assert refrain.torch.rank_and_world() == (0, 1)
-    finally:
-        torch.distributed.destroy_process_group()
+    monkeypatch.setenv('GLOO_SOCKET_IFNAME', 'lo')
+    team = [child(RANK, data, tmp_path / 'store', rank) for rank in range(2)]
+    said = []
+    for member in team:
+        out, err, status = member.end()
+        assert status == 0, err
+        said.append(out.splitlines())
+    assert [lines[0] for lines in said] == ['0 2', '1 2']
+    assert said[0][1:] == said[1][1:]       # the same steps and examples
+    assert sum(int(line.split()[0]) for line in said[0][1:]) == IMAGES
 
 
 def test_evaluation_has_each_example_once_and_a_mask(data, options):

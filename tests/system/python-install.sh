@@ -40,7 +40,11 @@ chmod -R u+w "$work/python"
 "$python" -m venv --without-pip --system-site-packages "$work/env" \
 	>"$work/log" 2>&1 || fail 'venv'
 env=$work/env/bin/python
-CFLAGS=-O0 "$env" -m pip --disable-pip-version-check install \
+# Where that is allowed, there is not even a network to be asked.
+offline=
+! unshare -rn true 2>/dev/null || offline='unshare -rn'
+# shellcheck disable=SC2086 # a list of words
+CFLAGS=-O0 $offline "$env" -m pip --disable-pip-version-check install \
 	--no-build-isolation --no-index "$work/python" \
 	>"$work/log" 2>&1 || fail 'pip install'
 # What pip builds first is a wheel.
