@@ -13,8 +13,8 @@ EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
 	bench/epoch.py bench/epoch-plot bench/lru-plot bench/speeds.py \
 	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
-	bench/python_share.py bench/python_steps.py bench/python_two.py \
-	bench/with_cpu.py \
+	bench/python_bars.py bench/python_share.py bench/python_steps.py \
+	bench/python_two.py \
 	bench/peer_torchvision.py bench/peer_usage.py
 CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 	bench-ranges.json bench-scale.json bench-tier.json bench-direct.json \

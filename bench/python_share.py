@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Processes of Python that share their batches, beside one that is alone. Their
+"""Processes of Python that share their batches, or one that is alone. Their
 trainers do nothing.
 
     python_share.py JOBS FOLDER EPOCHS [NAME=VALUE ...]
 
-One line of JSON: images a second of the one alone and of the slowest that
-shares, their ratio, and the milliseconds of processor time for an image that
-was served. Each is timed from when all have their first batch.
+One line of JSON: images a second of the slowest, the milliseconds of processor
+time for an image that was served, and the decodes of all. Each job is timed
+from when all have their first batch.
 """
 import json
 import multiprocessing
@@ -50,16 +50,14 @@ def jobs(n, folder, epochs, options):
 def main():
     n, folder, epochs = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     options = dict(word.split("=", 1) for word in sys.argv[4:])
-    alone = jobs(1, folder, epochs, options)[0]
-    shared = jobs(n, folder, epochs, dict(
-        options, share="bench-%d" % os.getpid(), share_jobs=n))
-    rate, slowest = alone[0] / alone[1], min(s[0] / s[1] for s in shared)
-    images = sum(s[0] for s in shared)
+    if n > 1:
+        options.update(share="bench-%d" % os.getpid(), share_jobs=n)
+    said = jobs(n, folder, epochs, options)
+    images = sum(s[0] for s in said)
     print(json.dumps({
-        "jobs": n, "alone": rate, "slowest": slowest,
-        "ratio": slowest / rate, "cpu_ms_alone": alone[2] * 1e3 / alone[0],
-        "cpu_ms": sum(s[2] for s in shared) * 1e3 / images,
-        "decodes_alone": alone[3], "decodes": sum(s[3] for s in shared)}))
+        "jobs": n, "slowest": min(s[0] / s[1] for s in said),
+        "cpu_ms": sum(s[2] for s in said) * 1e3 / images,
+        "decodes": sum(s[3] for s in said)}))
 
 
 if __name__ == "__main__":
