@@ -112,16 +112,18 @@ static PyObject *batch_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef batch_methods[] = {
 	{"release", batch_release, METH_NOARGS,
-		"release()\n--\n\nGive the batch back now. BufferError if "
-		"views of it are alive."},
+		"release()\n--\n\nGive the batch back now. Raises BufferError "
+		"while views of it are alive."},
 	{"view", batch_view, METH_O,
 		"view(name)\n--\n\nThe memory of an array, for memoryview() "
-		"and from_dlpack(), without\nNumPy: data, labels, indices, "
-		"substitutes, echoes, seeds, status\nor crops."},
+		"and from_dlpack(), without NumPy. `name`\nis data, labels, "
+		"indices, substitutes, echoes, seeds, status or crops; else\n"
+		"ValueError."},
 	{"state_dict", batch_state, METH_NOARGS,
 		"state_dict()\n--\n\nThe position after this batch, for "
-		"Loader.load_state_dict(): a trainer that\nfetches ahead saves "
-		"this one. Only while the loader is open."},
+		"Loader.load_state_dict(). A trainer that\nfetches batches "
+		"ahead saves that of the last batch it has used. ClosedError\n"
+		"after the loader was closed."},
 	{"__dlpack__", (PyCFunction)(void (*)(void))batch_dlpack,
 		METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of data."},
 	{"__dlpack_device__", dlpack_device, METH_NOARGS,
@@ -231,55 +233,62 @@ static Py_ssize_t batch_length(PyObject *object)
 
 static PyGetSetDef batch_attributes[] = {
 	ARRAY("data",
-		"The samples: (count, height, width, 3) or, with layout "
-		"nchw, (count, 3, height,\nwidth); of records (count, "
-		"bytes). uint8, float16 or float32. May be written to, unless "
-		"the loader shares."),
+		"The samples: uint8, float16 or float32 of shape (count, "
+		"height, width, 3), with\nlayout='nchw' (count, 3, height, "
+		"width); of records uint8 of (count, bytes).\nMay be written "
+		"to, unless the loader shares."),
 	ARRAY("labels",
-		"Numbers of classes, int64, -1 for none. May be "
-		"written to, unless the loader\nshares."),
-	ARRAY("indices", "The examples that were due, uint64."),
+		"Class numbers: int64 of shape (count,); -1 for none. May be "
+		"written to, unless\nthe loader shares."),
+	ARRAY("indices",
+		"The examples that were scheduled: uint64 of shape (count,)."),
 	ARRAY("substitutes",
-		"The examples that are there, uint64: others than "
-		"indices where one was damaged."),
+		"The examples in the batch: uint64 of shape (count,). They "
+		"differ from indices\nwhere a damaged example was "
+		"substituted."),
 	ARRAY("echoes",
-		"0 for a fresh example, 1 for its first echo, ...; "
-		"uint32."),
-	ARRAY("seeds", "Seeds of the augmentation, uint64."),
+		"uint32 of shape (count,): 0 for a fresh example, 1 for its "
+		"first echo, and so on."),
+	ARRAY("seeds",
+		"Seeds of the augmentation: uint64 of shape (count,)."),
 	ARRAY("status",
-		"0, or -errno of the damage of the example that was "
-		"due; int32."),
+		"int32 of shape (count,): 0, or -errno of the damage of the "
+		"scheduled example."),
 	ARRAY("crops",
-		"The part of the image that each sample was made from, in "
-		"pixels of the upright\nimage: x, y, width, height (float64), "
-		"image_width, image_height, flip (uint32,\n1: mirrored). "
-		"All 0 for samples that were not made from an image."),
+		"The part of the image that became each sample: a structured "
+		"array of shape\n(count,) with x, y, width, height (float64, "
+		"pixels of the upright image),\nimage_width, image_height and "
+		"flip (uint32; 1: mirrored). All 0 for a sample\nthat was not "
+		"made from an image."),
 	ATTRIBUTE("targets", get_targets,
-		"Values of Loader(targets=...) for the examples that are "
-		"there; labels without it."),
-	ATTRIBUTE("count", get_count, "How many examples it has."),
+		"Values of Loader(targets=...) for the examples in the batch; "
+		"labels without it.\nRaises what targets raises."),
+	ATTRIBUTE("count", get_count, "Number of examples."),
 	ATTRIBUTE("step", get_step, "Number of the step in the run, from 0."),
 	ATTRIBUTE("epoch", get_epoch,
-		"The epoch that its last fresh example belongs to."),
+		"The epoch of its last fresh example."),
 	ATTRIBUTE("fresh", get_fresh,
-		"How many of its examples are served for the first time."),
+		"Number of examples that are served for the first time."),
 	ATTRIBUTE("ends_epoch", get_ends_epoch,
-		"It has the last fresh example of an epoch on this rank."),
+		"True if it has the last fresh example of an epoch on this "
+		"rank."),
 	ATTRIBUTE("ended_epoch", get_ended_epoch,
 		"The epoch that ended with it, or None. Its other fresh "
-		"examples may belong to\nthe next one."),
-	ATTRIBUTE("shape", get_shape, "The shape of data."),
-	ATTRIBUTE("nbytes", get_data_bytes, "The bytes of data."),
+		"examples may belong to\nthe next epoch."),
+	ATTRIBUTE("shape", get_shape, "The shape of data, a tuple."),
+	ATTRIBUTE("nbytes", get_data_bytes, "Bytes of data."),
 	ATTRIBUTE("address", get_address,
-		"Where the library has the data, for comparison."),
+		"The address of data in the library's memory."),
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot batch_slots[] = {
 	{Py_tp_doc,
-		"A batch that is lent: its memory is the library's. It goes "
-		"back when this object and\nall views of it have died. Keep no "
-		"more of them than batches_ahead."},
+		"A batch that the loader lends. Its arrays lie in the "
+		"library's memory, which goes\nback when this object and all "
+		"views of it have died, or by release(). At most\n"
+		"batches_ahead + 1 batches can be held. All attributes raise "
+		"ValueError after\nrelease()."},
 	{Py_tp_dealloc, batch_dealloc},
 	{Py_tp_traverse, batch_traverse},
 	{Py_tp_clear, batch_clear},

@@ -380,20 +380,20 @@ static PyObject *loader_class(PyObject *object, PyObject *args)
 static PyMethodDef loader_methods[] = {
 	{"close", loader_close, METH_NOARGS,
 		"close()\n--\n\nEnd the loader within a second. Batches stay "
-		"valid. Returns how many reads and\ncallbacks hang and were "
-		"left behind."},
+		"valid. Returns the number of reads\nand callbacks that hang: "
+		"they are left behind."},
 	{"_reset", loader_reset, METH_NOARGS, "Let __init__ open again."},
 	{"_state", loader_state, METH_VARARGS, "The position of a step."},
 	{"_epoch_end", loader_epoch_end, METH_VARARGS,
 		"Steps of the run until an epoch is over."},
 	{"_stats_json", loader_stats, METH_NOARGS, "Statistics as JSON."},
 	{"echo_log", loader_echo_log, METH_NOARGS,
-		"echo_log()\n--\n\nThe changes of the echo factor that "
-		"echo='auto' made so far, for echo_log= of a\nrun that is "
-		"to have the same stream."},
+		"echo_log()\n--\n\nThe changes of the echo factor by "
+		"echo='auto' so far, a str. A loader with this\ntext as "
+		"echo_log= serves the same stream."},
 	{"path", loader_path, METH_O,
-		"path(index)\n--\n\nThe path of an example in the dataset. "
-		"IndexError if there is none."},
+		"path(index)\n--\n\nThe path of an example, a str relative to "
+		"the dataset. IndexError if there is\nno such example."},
 	{"_class", loader_class, METH_VARARGS, "The name of a class."},
 	{NULL, NULL, 0, NULL},
 };
@@ -461,23 +461,23 @@ static PyObject *get_closed(PyObject *object, void *unused)
 }
 
 static PyGetSetDef loader_attributes[] = {
-	{"examples", get_examples, NULL, "Examples of the dataset.", NULL},
+	{"examples", get_examples, NULL, "Examples of the dataset, a number.",
+		NULL},
 	{"_class_count", get_class_count, NULL, "Classes.", NULL},
 	{"steps_left", get_steps_left, NULL,
-		"Batches that are left of the run; with echo='auto', if the "
-		"factor changed no more.",
+		"Number of batches that remain of the run; with echo='auto', "
+		"if the factor does\nnot change any more.",
 		NULL},
 	{"step", get_step, NULL, "Number of the next step of the run.", NULL},
 	{"epoch", get_epoch, NULL,
-		"Number of the epoch that iter() is in, or begins next.", NULL},
+		"Number of the epoch that iter() is in or begins next.", NULL},
 	{"memory", get_memory, NULL,
-		"(address, bytes) of the memory that the batches of a share "
-		"lie in, for\ncudaHostRegister() and the like. It is "
-		"read-only. After a change of\nstats()['share_takeovers'] "
-		"batches lie elsewhere. None without a share, and\nbefore its "
-		"first batch.",
+		"(address, bytes) of the memory of a share, for "
+		"cudaHostRegister() and the like. It\nis read-only. After a "
+		"change of stats()['share_takeovers'] batches lie elsewhere.\n"
+		"None without a share, and before its first batch.",
 		NULL},
-	{"closed", get_closed, NULL, "close() was called.", NULL},
+	{"closed", get_closed, NULL, "True after close().", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

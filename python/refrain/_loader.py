@@ -5,6 +5,7 @@ import array
 import atexit
 import json
 import os
+import textwrap
 import weakref
 
 from . import _errors, _refrain
@@ -13,6 +14,11 @@ _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'bytes': "int or a text such as '512M'", 'flag': 'bool',
           'sides': "int or 'WIDTHxHEIGHT'", 'text': 'str'}
 _UNLIMITED = 1 << 20    # epochs, where a run has no end
+# Help that is other than the library's.
+_HELP = {'epochs': 'Number of epochs, in each of which every example is fresh '
+                   'once; default: the run has no end.',
+         'echo_log': "Changes of the factor for echo='auto', from echo_log() "
+                     'of another run, which this one repeats.'}
 
 _open = weakref.WeakSet()
 
@@ -83,36 +89,41 @@ def _state_of(state):
 class Loader(_refrain.Loader):
     """Loader(dataset, *, batch, echo=1, epochs=None, ...)
 
-    Batches of a dataset for one trainer, read, decoded, augmented and echoed
-    by threads of the library.
+    Batches of a dataset for one trainer. Threads of the library read, decode,
+    augment and echo the examples.
 
         with refrain.Loader('/data/train', batch=256, epochs=90) as loader:
             for epoch in range(90):
                 for batch in loader:
                     train(batch.data, batch.labels)
 
-    One iter() is one epoch and the next one goes on. A loop that was left in
-    the middle of an epoch continues it. Echoes that the last epoch leaves are
-    served at its end, so `epochs` is required with a number above 1 for
-    `echo`; without it the run has no end.
+    One iter() is one epoch, and the next iter() is the next epoch. A loop that
+    was left in the middle of an epoch continues it. The echoes that remain
+    after the last fresh example are served at the end of the run, so a number
+    above 1 for `echo` requires `epochs`. Without `epochs` the run has no end.
 
-    Arguments beside the members of the configuration, which are below:
+    `dataset` is a path: a directory with one directory of images for each
+    class, a list of images, a tar file or a directory of them, or a file of
+    records. The members of the configuration are keywords; they are listed
+    below. The others are:
 
-    decode      a function (data: bytes, path: str, index: int) -> an array of
-                uint8 (height, width, 3), or bytes. For anything that is no
-                JPEG. It holds the GIL, so it is slow. decoded_max_bytes is
-                required with it.
-    augment_fn  a function (data: bytes, shape: tuple, seed: int) -> bytes of
-                sample_bytes. As slow.
-    targets     an array, or a function of an array of indices: batch.targets
-                for labels that are no numbers of classes.
-    cpus        processors that the threads may run on.
-    state       what state_dict() returned, to go on from there.
-    timeout     seconds to wait for a batch, then TimeoutError; None: for ever.
+    decode      a function (data: bytes, path: str, index: int) that returns an
+                array of uint8 and shape (height, width, 3), or bytes. It
+                decodes formats other than JPEG. It holds the GIL, so it is
+                slow. Needs decoded_max_bytes.
+    augment_fn  a function (data: bytes, shape: (height, width, 3), seed: int)
+                that returns sample_bytes bytes. It is slow, too.
+    targets     an array, or a function of an array of indices, for
+                batch.targets: labels that are not class numbers.
+    cpus        numbers of the processors that the threads may run on.
+    state       what state_dict() returned: go on from there.
+    timeout     seconds to wait for a batch; default: no limit.
 
-    Raises ConfigError (a ValueError) for values that make no sense,
-    NotFoundError, StateError, TimeoutError, or Error: all of them OSErrors with
-    errno, path and stage. Ctrl-C ends any wait within 100 ms.
+    Raises ConfigError (also a ValueError) for an invalid value, TypeError for
+    an unknown keyword or a missing one, NotFoundError if the dataset does not
+    exist, StateError if `state` does not fit, TimeoutError, or Error. All but
+    TypeError are OSErrors with errno, path and stage. Ctrl-C ends any wait
+    within 100 ms.
     """
 
     def __init__(self, dataset, *, decode=None, augment_fn=None, targets=None,
@@ -170,20 +181,20 @@ class Loader(_refrain.Loader):
 
     @property
     def epochs(self):
-        """Epochs of the run; None: without end."""
+        """Number of epochs of the run; None: it has no end."""
         given = self._keywords.get('epochs')
         return None if given is None else int(given)
 
     @property
     def total_steps(self):
-        """Steps of the run, on this rank; None: without end. With echo='auto'
-        if the factor changed no more."""
+        """Number of steps of the run on this rank; None: it has no end. With
+        echo='auto', if the factor does not change any more."""
         if self.epochs is None:
             return None
         return self.step + self.steps_left
 
     def __len__(self):
-        """The steps of this epoch: of the one that iter() is in or begins."""
+        """Number of steps of the epoch that iter() is in or begins next."""
         epoch = self.epoch
         begin = self._epoch_end(epoch - 1) if epoch else 0
         if epoch + 1 == self.epochs:
@@ -191,10 +202,12 @@ class Loader(_refrain.Loader):
         return self._epoch_end(epoch) - begin
 
     def set_epoch(self, epoch):
-        """Let the next iter() be this epoch. Nothing happens if it is, or if
-        the loader is in the middle of it, as after a restart; else the loader
-        is opened again at its beginning. ValueError beyond the run, and with
-        echo='auto', whose stream depends on what came before."""
+        """Go to an epoch. If the loader is in it or begins it next, nothing
+        happens: after a restart it goes on in the middle of the epoch. Else
+        the loader is opened again at the beginning of the epoch.
+
+        Raises ValueError if the run does not have the epoch, and with
+        echo='auto', because the stream then depends on the past."""
         if epoch == self.epoch:
             return
         if epoch < 0 or (self.epochs is not None and epoch >= self.epochs):
@@ -209,37 +222,47 @@ class Loader(_refrain.Loader):
     # -- Position -------------------------------------------------------------
 
     def state_dict(self):
-        """The position after the last batch that was returned, as a small
-        dict for load_state_dict() or state= of another loader with the same
-        configuration. A trainer that fetches ahead saves batch.state_dict()
-        of the last batch that it has used."""
+        """The position after the last batch that was returned: a small dict
+        for load_state_dict(), or for state= of another loader with the same
+        configuration. A trainer that fetches batches ahead saves
+        batch.state_dict() of the last batch it has used.
+
+        Raises ClosedError after close()."""
         return self._state()
 
     def load_state_dict(self, state):
-        """Go on from there: the loader is opened again. StateError for a
-        state of another dataset or configuration; then it is closed."""
+        """Open the loader again at a position. If it is of another dataset or
+        configuration, raises StateError, and the loader is closed."""
         self._reopen(_state_of(state))
 
     # -- Asking ---------------------------------------------------------------
 
     def stats(self):
-        """The statistics of the library as a dict: see
-        struct refrain_stats."""
+        """The statistics so far, a dict. refrain_loader(3) describes its keys;
+        `bottleneck` names what the trainer waits for."""
         return json.loads(self._stats_json())
 
     @property
     def classes(self):
-        """Names of the classes, by their numbers."""
+        """Names of the classes, a list: labels are its indices."""
         return [self._class(i) for i in range(self._class_count)]
+
+
+def _argument(kind, arg, count):
+    """What a member takes, for people."""
+    if kind == 'word':
+        return ' or '.join(map(repr, arg.split('|')))
+    return _KINDS[kind] + (', or %d of them' % count if count > 1 else '')
 
 
 def _document():
     lines = [Loader.__doc__, '\n    Members of the configuration:\n']
-    for name, (kind, arg, text) in members().items():
+    for name, kind, arg, text, count in _refrain.members():
         if name == 'dataset':
             continue
-        kind = arg.replace('|', ', ') if kind == 'word' else _KINDS[kind]
-        lines.append('\n    %s: %s\n        %s\n' % (name, kind, text))
+        lines.append('\n    %s: %s\n' % (name, _argument(kind, arg, count)))
+        lines.append(textwrap.indent(textwrap.fill(
+            _HELP.get(name, text), 70), ' ' * 8) + '\n')
     Loader.__doc__ = ''.join(lines)
 
 

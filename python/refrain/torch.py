@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""refrain for PyTorch: datasets that a training loop iterates, tensors without a
-copy, ranks from torch.distributed, positions to save.
+"""refrain for PyTorch: datasets for training and evaluation, tensors without a
+copy, ranks from torch.distributed, and positions to save.
 
     import refrain.torch
 
@@ -11,7 +11,7 @@ copy, ranks from torch.distributed, positions to save.
             ...
 
 torch.utils.data.DataLoader(data, batch_size=None, num_workers=0) may stand
-between, for those who want one; it makes nothing faster.
+between; it does not make anything faster.
 """
 
 import collections
@@ -27,8 +27,7 @@ __all__ = ['EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
 
 
 def rank_and_world():
-    """(rank, world) of torch.distributed, or (0, 1) if it is not
-    initialised."""
+    """(rank, world) of torch.distributed; (0, 1) if it is not initialised."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -36,13 +35,16 @@ def rank_and_world():
 
 
 def tensor(batch, name='data', copy=None):
-    """An array of a batch as a tensor, without a copy: its memory goes back
-    when the tensor dies. Arrays of a type that PyTorch lacks (all but data,
-    labels and status) are not for this.
+    """An array of a batch as a tensor of the same shape and type, without a
+    copy. The batch goes back after the tensor has died.
 
-    Read-only memory, as that of a share, is copied, because PyTorch has no
-    read-only tensors. With copy=False it is not: writing to the tensor then
-    ends the process (SIGSEGV)."""
+    `name` is data, labels or status. PyTorch does not have the types of the
+    other arrays. ValueError if the batch does not have the array, or was
+    released.
+
+    Read-only memory, such as status and all arrays of a share, is copied,
+    because PyTorch has no read-only tensors. copy=False prevents the copy:
+    writing to the tensor of a share then ends the process (SIGSEGV)."""
     view = batch.view(name)
     if copy is False and memoryview(view).readonly:
         return torch.from_dlpack(view._lent())
@@ -94,12 +96,14 @@ def _event_behind(device):
 
 
 def to_device(tensors, device, ahead=2):
-    """Start copies of tensors to a device and return them. Their sources are
-    kept until the event behind the copies on the device's current stream has
-    happened, so that a batch does not go back before. Copies to a GPU do not
-    wait, but for those of more than `ahead` calls before this one; each of them
-    may hold a batch, so batches_ahead must be above `ahead`. Copies to other
-    kinds of devices are complete on return."""
+    """Start to copy tensors to a device, and return the list of the copies. A
+    batch whose tensors are copied goes back to the loader only after the event
+    behind the copies on the device's current stream.
+
+    Copies to a GPU are not complete on return. At most the copies of the last
+    `ahead` calls are still under way then: to_device() waits for older ones.
+    Each of them may hold a batch, so batches_ahead must be above `ahead`.
+    Copies to other kinds of devices are complete on return."""
     device = torch.device(device)
     flies = device.type == 'cuda'
     copies = [t.to(device, non_blocking=flies) for t in tensors]
@@ -116,20 +120,27 @@ def _pinned(source):
 class IterableDataset(torch.utils.data.IterableDataset):
     """IterableDataset(dataset, *, batch, device=None, pin_memory=False, ...)
 
-    (data, targets) for each batch of an epoch; keywords are those of
-    refrain.Loader. `targets` are its labels, or what targets= makes.
+    Yields (data, targets) for each batch of an epoch. `data` has the type and
+    shape of refrain.Batch.data: with layout='nchw' (count, 3, height, width).
+    `targets` are the labels, int64 of shape (count,), or what targets= makes.
 
-    pin_memory  copy data and targets into pinned memory: the batch goes back
+    Keywords are those of refrain.Loader, and
+
+    pin_memory  copy data and targets into pinned memory. The batch goes back
                 to the loader at once.
-    device      copy both there, by way of pinned memory if it is a GPU.
-    rank, world those of torch.distributed if it is initialised. Ranks then get
-                equally many examples (pad_ranks) and end each epoch at the
-                same step.
+    device      copy both to this device. The way to a GPU is through pinned
+                memory.
+    rank, world default: those of torch.distributed if it is initialised. Ranks
+                then get equally many examples (pad_ranks) and end each epoch
+                at the same step.
 
-    The loader is opened when it is iterated first, so that the object may be
-    sent to another process before. One iter() is one epoch, and the next goes
-    on. Tensors lend the memory of the loader unless they are copied: keep no
-    more of them than batches_ahead. With share= they are always copied.
+    The first iter() opens the loader, so the object can be sent to another
+    process before. One iter() is one epoch, and the next iter() is the next
+    epoch. Tensors that are not copied lend the memory of the loader: keep at
+    most batches_ahead of them. With share= they are always copied.
+
+    Raises what refrain.Loader raises, when the loader is opened, and
+    RuntimeError in a worker of a DataLoader.
     """
 
     def __init__(self, dataset, *, batch, device=None, pin_memory=False,
@@ -204,7 +215,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         return len(self.loader)
 
     def set_epoch(self, epoch):
-        """As that of refrain.Loader."""
+        """Go to an epoch: see refrain.Loader.set_epoch()."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self):
@@ -212,28 +223,31 @@ class IterableDataset(torch.utils.data.IterableDataset):
         return self.loader.state_dict()
 
     def load_state_dict(self, state):
-        """Go on from there."""
+        """Go on from a position that state_dict() returned. StateError if it is
+        of another dataset or configuration."""
         if self._loader is None:
             self._state = _state_of(state)
         else:
             self._loader.load_state_dict(state)
 
     def stats(self):
-        """The statistics of the loader."""
+        """The statistics of the loader: see refrain.Loader.stats()."""
         return self.loader.stats()
 
     def close(self):
-        """Close the loader; the next iter() opens another one."""
+        """Close the loader. The next iter() opens another one."""
         if self._loader is not None:
             self._loader.close()
         self._loader = None
 
 
 class EvalDataset(IterableDataset):
-    """(data, targets, mask) for each batch of an evaluation: every example once
-    over all ranks, in order, with a centre crop. All ranks have equally many
-    steps; mask is False for examples that only fill them up. Each iter()
-    begins anew."""
+    """EvalDataset(dataset, *, batch, device=None, pin_memory=False, ...)
+
+    Yields (data, targets, mask) for each batch of an evaluation: every example
+    once over all ranks, in order, with a centre crop. All ranks have equally
+    many steps. `mask` is a bool tensor of shape (count,), False for examples
+    that only pad a rank. Each iter() begins from the first example."""
 
     def __init__(self, dataset, *, batch, **keywords):
         keywords = {'augment': 'eval', **keywords, 'in_order': True,
