@@ -4,8 +4,8 @@
 
     python_two.py threads|processes FOLDER EPOCHS [NAME=VALUE ...]
 
-One line of JSON: images a second of both together, from when both have their
-first batch until the last of them has ended.
+One line of JSON: images a second of both together. A loader is timed from when
+both have begun and it has used what it made while it waited for the other.
 """
 import json
 import multiprocessing
@@ -16,19 +16,23 @@ import time
 
 import refrain
 
+AHEAD = 5       # batches_ahead, and the one that is being made
 
 def drain(ready, out, folder, epochs, options):
-    """One loader's epochs: (begin, end, images)."""
+    """One loader's epochs: images a second."""
     with refrain.Loader(folder, epochs=epochs, **options) as loader:
-        next(iter(loader)).release()
+        steps = iter(loader)
+        next(steps).release()
         images = 0
         ready.wait()
+        for _ in range(AHEAD):
+            next(steps).release()
         begin = time.monotonic()
         for _ in range(epochs):
             for batch in loader:
                 images += len(batch)
                 batch.release()
-        out.put((begin, time.monotonic(), images))
+        out.put(images / (time.monotonic() - begin))
 
 
 def main():
@@ -44,11 +48,10 @@ def main():
             for n in range(2)]
     for member in team:
         member.start()
-    begins, ends, images = zip(*[out.get() for _ in team])
+    rates = [out.get() for _ in team]
     for member in team:
         member.join()
-    print(json.dumps({"how": how, "images_per_s": sum(images) /
-                      (max(ends) - min(begins))}))
+    print(json.dumps({"how": how, "images_per_s": sum(rates)}))
 
 
 if __name__ == "__main__":
