@@ -20,6 +20,9 @@
 #define SAME 0.03
 #define SURE 0.05
 
+/* Processors that are used more than this may be the limit. */
+#define CPUS_BUSY 0.8
+
 static void add_note(struct profile *p, const char *text)
 {
 	if (p->nnotes < PROFILE_NOTES_MAX)
@@ -151,13 +154,14 @@ static int measure_tiny(
 
 /*
  * Without preparation. The rate is exact if it does not change when each image
- * comes later: then the trainer itself is the limit. The command may not like
- * the images: then the rest stands without them.
+ * comes later, and processors are idle: then the trainer itself is the limit.
+ * The command may not like the images: then the rest stands without them.
  */
 static int measure_alone(struct analysis_run *r)
 {
 	struct profile *p = r->p;
 	struct profile_rate tiny, late;
+	bool busy;
 	int rc;
 
 	p->g = p->r1;
@@ -171,6 +175,7 @@ static int measure_alone(struct analysis_run *r)
 			"not known");
 		return 0;
 	}
+	busy = r->cpus_used >= CPUS_BUSY;
 	if (rc == 0)
 		rc = measure_tiny(r, "tiny-late", &late);
 	if (rc == -ECHILD || rc == -ENODATA) {
@@ -179,7 +184,7 @@ static int measure_alone(struct analysis_run *r)
 	}
 	if (rc < 0)
 		return rc;
-	p->g_bound = fabs(late.value / tiny.value - 1) > SAME ||
+	p->g_bound = busy || fabs(late.value / tiny.value - 1) > SAME ||
 		tiny.ci > SURE * tiny.value || late.ci > SURE * late.value;
 	if (!p->g_bound)
 		tiny.value = (tiny.value + late.value) / 2;

@@ -19,7 +19,8 @@ struct analysis_run {
 	struct segment segment;
 	double cpus_used;	   /* in the last segment, of those allowed */
 	dev_t device;		   /* of the mount */
-	unsigned looks;		   /* at the trainer, so far */
+	bool starting;		   /* nothing is measured yet */
+	unsigned looks;		   /* at the trainer, so far, while it starts */
 	double x;		   /* share that may hit now; -1: tiny images */
 	struct counts began, tick; /* of reading, of the last tick */
 };

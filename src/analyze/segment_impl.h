@@ -13,7 +13,8 @@
 
 /* Sums since the mount started. */
 struct counts {
-	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s;
+	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
+		cpu_s;
 };
 
 #define SEGMENT_BLOCKS_MAX 256

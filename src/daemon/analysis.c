@@ -253,6 +253,15 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 #define RATE(of, name)                                                         \
 	((json_int_t)atomic_load_explicit(&(of)->name, memory_order_relaxed))
 
+/* Processor time of this daemon. */
+static uint64_t cpu_us(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* cannot fail */
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / NS_PER_US;
+}
+
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct analysis *a = analysis_of(arg, conn);
@@ -263,9 +272,12 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
-		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		json_pack(
+			"{s:b, s:I, s:I, s:I, s:I, s:I, "
+			"s:I, s:I, s:I, s:I, s:I}",
 			"ok", 1, "time_us",
-			(json_int_t)(clock_now_ns() / NS_PER_US), "first_reads",
+			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
+			(json_int_t)cpu_us(), "first_reads",
 			RATE(a->counters, first_reads), "bytes",
 			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
 			"misses", RATE(a->counters, misses), "tiny",
