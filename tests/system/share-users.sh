@@ -21,8 +21,10 @@ done
 	>/dev/null
 chmod -R a+rX "$work/data"
 
-user_runtime=$short/nobody
-as nobody "$refrain" load --batch 16 --size 32 --share s --share-jobs 2 \
+# Without a function around it, so that $! is the job itself.
+setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups \
+	env -i PATH="$PATH" XDG_RUNTIME_DIR="$short/nobody" \
+	"$refrain" load --batch 16 --size 32 --share s --share-jobs 2 \
 	--timeout 0 "$work/data" >"$work/job" 2>&1 &
 job=$!
 wait_for 20 test -S "$short/nobody/refrain-share/s.sock"
