@@ -41,7 +41,7 @@ static void change_report(struct manifest *m, enum manifest_change change,
 	node_id dir, const char *name, node_id id, node_id old,
 	manifest_event_fn *fn, void *arg)
 {
-	const struct directory *d = manifest_slot(m, dir)->dir;
+	const struct directory *d = &manifest_slot(m, dir)->dir;
 	struct manifest_event ev = {
 		.change = change, .dir = dir, .name = name, .id = id};
 
@@ -58,14 +58,10 @@ static void change_report(struct manifest *m, enum manifest_change change,
 static void unname(struct manifest *m, node_id id)
 {
 	struct node *n = manifest_slot(m, id);
-	struct directory *d = manifest_slot(m, n->parent)->dir;
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	manifest_table_del(m, id);
-	d->child[n->slot] = 0;
-	d->holes++;
-	if (n->slot < d->hole)
-		d->hole = n->slot;
+	directory_empty(&manifest_slot(m, n->parent)->dir, n->slot);
 	totals_add(m, n, -1);
 	n->slot = NODE_RETIRED;
 }
@@ -79,118 +75,44 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 {
 	struct node *n = manifest_slot(m, id);
 	node_id parent = n->parent;
-	const char *name = n->name;
+	const char *name = manifest_name(m, n);
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (n->kind == KIND_DIR) {
-		for (uint32_t i = 0; i < n->dir->n; i++)
-			if (n->dir->child[i] != 0)
-				retire(m, n->dir->child[i], MANIFEST_REMOVED, 0,
-					fn, arg);
-		n->dir->listed = false;
+		for (uint32_t i = 0; i < n->dir.n; i++) {
+			node_id child = directory_names(&n->dir)[i];
+
+			if (child != 0)
+				retire(m, child, MANIFEST_REMOVED, 0, fn, arg);
+		}
+		n->dir.listed = false;
 	}
 	unname(m, id);
 	change_report(m, change, parent, name, now, id, fn, arg);
 	manifest_reap(m, id);
 }
 
-static int directory_grow(struct directory *d)
-{
-	uint32_t cap = d->cap > 1 ? d->cap + d->cap / 2 + 1 : 4;
-	node_id *child;
-
-	if (d->cap == 0) {
-		d->child = &d->only;
-		d->cap = 1;
-		return 0;
-	}
-	if (cap < d->cap)
-		return -EOVERFLOW;
-	child = realloc(
-		d->child == &d->only ? NULL : d->child, cap * sizeof(*child));
-	if (!child)
-		return -ENOMEM;
-	if (d->cap == 1)
-		child[0] = d->only;
-	d->child = child;
-	d->cap = cap;
-	return 0;
-}
-
-/*
- * Find a position for a new name: an empty one, so that a directory whose names
- * come and go does not grow, or the next.
- */
-static int directory_add(struct manifest *m, struct directory *d, node_id id)
-{
-	uint32_t slot = d->n;
-
-	if (d->holes > 0) {
-		for (slot = d->hole; d->child[slot] != 0; slot++)
-			;
-		d->holes--;
-		d->hole = slot + 1;
-	} else if (d->n == d->cap) {
-		int rc = directory_grow(d);
-
-		if (rc < 0)
-			return rc;
-	}
-	if (slot == d->n)
-		d->n++;
-	manifest_slot(m, id)->slot = slot;
-	d->child[slot] = id;
-	d->kids++;
-	return 0;
-}
-
-/*
- * A name keeps its position when its node is replaced, so that a listing in
- * progress does not miss it. `slot` is empty.
- */
-static void directory_move(
-	struct manifest *m, struct directory *d, node_id id, uint32_t slot)
-{
-	struct node *n = manifest_slot(m, id);
-
-	d->child[n->slot] = 0;
-	if (n->slot < d->hole)
-		d->hole = n->slot;
-	d->child[slot] = id;
-	n->slot = slot;
-}
-
-/* Fill in members that depend on the kind: a directory's table, a link's
- * target. */
-static int fill_kind(
-	struct manifest *m, struct node *n, const struct file_entry *e)
+/* Fill in what depends on the kind: a file's digest, a link's target. */
+static int fill_kind(struct manifest *m, struct node *n, struct hash128 digest,
+	const struct file_entry *e)
 {
 	const char *target = e->target ? e->target : "";
 
-	if (e->attr.kind == KIND_DIR) {
-		n->dir = calloc(1, sizeof(*n->dir));
-		return n->dir ? 0 : -ENOMEM;
-	}
-	if (e->attr.kind == KIND_LINK) {
-		n->link = malloc(sizeof(*n->link) + strlen(target) + 1);
-		if (!n->link)
-			return -ENOMEM;
-		n->link->ino = key_inode(m->dataset, n->digest, n->version);
-		strcpy(n->link->target, target);
-	}
+	if (e->attr.kind == KIND_FILE)
+		n->digest = digest;
+	if (e->attr.kind != KIND_LINK)
+		return 0;
+	n->link = malloc(sizeof(*n->link) + strlen(target) + 1);
+	if (!n->link)
+		return -ENOMEM;
+	n->link->ino = key_inode(m->dataset, digest, n->version);
+	strcpy(n->link->target, target);
 	return 0;
-}
-
-static void set_attr(struct node *n, const struct file_attr *attr)
-{
-	n->mode = (uint16_t)(attr->mode & 07777);
-	n->uid = attr->uid;
-	n->gid = attr->gid;
 }
 
 /* Fill in the identity: the digest of the path and values derived from it. */
 static int fill_identity(struct manifest *m, struct node *n, node_id parent,
-	const struct file_entry *e)
+	const struct file_entry *e, struct hash128 *digest)
 {
 	char path[MANIFEST_PATH_MAX];
 	int len = manifest_path_locked(m, parent, path, sizeof(path));
@@ -201,7 +123,7 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	if (len > 0)
 		path[len++] = '/';
 	memcpy(path + len, e->name, name + 1);
-	n->digest = key_digest(path);
+	*digest = key_digest(path);
 	n->version = e->attr.version;
 	m->tagged |= n->version.tag != 0;
 	n->parent = parent;
@@ -209,34 +131,38 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	return 0;
 }
 
-/* A complete node, not visible yet; `name` is a string to reuse or NULL. */
+/* A complete node, not visible yet; `name` is that of the node that it
+ * replaces, or 0. */
 static int change_build(struct manifest *m, node_id parent,
-	const struct file_entry *e, const char *name, node_id *out)
+	const struct file_entry *e, uint32_t name, node_id *out)
 {
 	node_id id = manifest_node_new(m);
+	struct hash128 digest;
 	struct node *n;
-	int rc = -ENOMEM;
+	int rc;
 
 	if (id == 0)
-		return rc;
+		return -ENOMEM;
 	n = manifest_slot(m, id);
-	n->name = name ? name : manifest_name_new(m, e->name);
-	if (n->name)
-		rc = fill_identity(m, n, parent, e);
+	n->name = name;
+	rc = name ? 0 : manifest_name_new(m, e->name, &n->name);
 	if (rc == 0)
-		rc = fill_kind(m, n, e);
+		rc = fill_identity(m, n, parent, e, &digest);
+	if (rc == 0)
+		rc = manifest_set_attr(m, n, &e->attr);
+	if (rc == 0)
+		rc = fill_kind(m, n, digest, e);
 	if (rc < 0) {
 		manifest_node_free(m, id);
 		return rc;
 	}
-	set_attr(n, &e->attr);
 	n->kind = (uint8_t)e->attr.kind;
 	*out = id;
 	return 0;
 }
 
 static int change_add(struct manifest *m, node_id dir,
-	const struct file_entry *e, const char *name, node_id *out)
+	const struct file_entry *e, uint32_t name, node_id *out)
 {
 	node_id id;
 	int rc = change_build(m, dir, e, name, &id);
@@ -245,7 +171,8 @@ static int change_add(struct manifest *m, node_id dir,
 		return rc;
 	rc = manifest_table_add(m, id);
 	if (rc == 0) {
-		rc = directory_add(m, manifest_slot(m, dir)->dir, id);
+		rc = directory_add(&manifest_slot(m, dir)->dir, id,
+			&manifest_slot(m, id)->slot);
 		if (rc < 0)
 			manifest_table_del(m, id);
 	}
@@ -269,10 +196,13 @@ static bool same_node(const struct node *n, const struct file_entry *e)
 		version_equal(n->version, e->attr.version);
 }
 
-static bool same_attr(const struct node *n, const struct file_attr *a)
+static bool same_attr(const struct manifest *m, const struct node *n,
+	const struct file_attr *a)
 {
-	return n->mode == (a->mode & 07777) && n->uid == a->uid &&
-		n->gid == a->gid && version_equal(n->version, a->version);
+	const struct owner *o = manifest_owner(m, n);
+
+	return o->mode == (a->mode & 07777) && o->uid == a->uid &&
+		o->gid == a->gid && version_equal(n->version, a->version);
 }
 
 static int put_existing(struct manifest *m, node_id *id,
@@ -280,26 +210,27 @@ static int put_existing(struct manifest *m, node_id *id,
 {
 	struct node *n = manifest_slot(m, *id);
 	node_id dir = n->parent;
-	const char *name = n->name;
 	node_id old = *id;
 	uint32_t slot;
 	int rc;
 
 	if (same_node(n, e)) {
-		if (same_attr(n, &e->attr))
+		if (same_attr(m, n, &e->attr))
 			return 0;
-		change_report(m, MANIFEST_ATTR, dir, name, old, old, fn, arg);
-		set_attr(n, &e->attr);
+		change_report(
+			m, MANIFEST_ATTR, dir, e->name, old, old, fn, arg);
 		n->version = e->attr.version; /* of a directory or a link */
-		return 0;
+		return manifest_set_attr(m, n, &e->attr);
 	}
 	/* The new node takes the name first, so that a failure loses none. */
-	rc = change_add(m, dir, e, name, id);
+	rc = change_add(m, dir, e, n->name, id);
 	if (rc < 0)
 		return rc;
 	slot = n->slot;
 	retire(m, old, MANIFEST_REPLACED, *id, fn, arg);
-	directory_move(m, manifest_slot(m, dir)->dir, *id, slot);
+	n = manifest_slot(m, *id);
+	directory_move(&manifest_slot(m, dir)->dir, n->slot, slot);
+	n->slot = slot;
 	return 0;
 }
 
@@ -330,7 +261,7 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
 	} else {
-		rc = change_add(m, dir, e, NULL, id);
+		rc = change_add(m, dir, e, 0, id);
 		if (rc == 0)
 			change_report(m, MANIFEST_ADDED, dir, e->name, *id, 0,
 				fn, arg);
@@ -353,7 +284,7 @@ int manifest_put(struct manifest *m, node_id dir,
 	pthread_rwlock_wrlock(&m->lock);
 	rc = manifest_put_locked(m, dir, entry, now_s, false, &id, fn, arg);
 	if (rc == 0 && ref)
-		atomic_fetch_add(&manifest_slot(m, id)->refs, 1);
+		manifest_node_ref(manifest_slot(m, id));
 	if (rc == 0 && info)
 		manifest_info(m, id, info);
 	pthread_rwlock_unlock(&m->lock);
@@ -380,7 +311,7 @@ void manifest_negative(struct manifest *m, node_id dir)
 	pthread_rwlock_wrlock(&m->lock);
 	n = manifest_node(m, dir);
 	if (n && n->kind == KIND_DIR)
-		n->dir->negative = true;
+		n->dir.negative = true;
 	pthread_rwlock_unlock(&m->lock);
 }
 
@@ -401,7 +332,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 
 	pthread_rwlock_wrlock(&m->lock);
 	n = manifest_slot(m, NODE_ROOT);
-	set_attr(n, attr);
+	/* Without memory its mode stays, as what is below does. */
+	(void)manifest_set_attr(m, n, attr);
 	n->version = attr->version;
 	pthread_rwlock_unlock(&m->lock);
 }
@@ -440,8 +372,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 	if (!d || d->kind != KIND_DIR || node_retired(d)) {
 		rc = -ESTALE;
 	} else {
-		for (uint32_t i = 0; i < d->dir->n; i++) {
-			node_id id = d->dir->child[i];
+		for (uint32_t i = 0; i < d->dir.n; i++) {
+			node_id id = directory_names(&d->dir)[i];
 
 			/* Compare by difference, so that a wrapped stamp still
 			 * works. */
@@ -450,7 +382,7 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 					0)
 				retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
 		}
-		d->dir->listed = true;
+		d->dir.listed = true;
 	}
 	pthread_rwlock_unlock(&m->lock);
 	return rc;

@@ -80,22 +80,24 @@ static int file_append(struct body *b, const void *data, size_t n)
 	return 0;
 }
 
-static int append_node(struct body *b, const struct node *n, uint32_t parent)
+static int append_node(const struct manifest *m, struct body *b,
+	const struct node *n, uint32_t parent)
 {
+	const struct owner *o = manifest_owner(m, n);
+	const char *name = manifest_name(m, n);
 	const char *target = n->kind == KIND_LINK ? n->link->target : "";
-	size_t name_bytes = strlen(n->name);
+	size_t name_bytes = strlen(name);
 	size_t target_bytes = strlen(target);
 	uint64_t tag = htole64(n->version.tag);
 	struct file_record r = {
 		.size_bytes = htole64(n->version.size_bytes),
 		.mtime_ns = htole64((uint64_t)n->version.mtime_ns),
 		.parent = htole32(parent),
-		.uid = htole32(n->uid),
-		.gid = htole32(n->gid),
-		.mode = htole16(n->mode),
+		.uid = htole32(o->uid),
+		.gid = htole32(o->gid),
+		.mode = htole16((uint16_t)o->mode),
 		.kind = n->kind,
-		.flags =
-			n->kind == KIND_DIR && n->dir->listed ? FLAG_LISTED : 0,
+		.flags = n->kind == KIND_DIR && n->dir.listed ? FLAG_LISTED : 0,
 		.name_bytes = htole16((uint16_t)name_bytes),
 		.target_bytes = htole16((uint16_t)target_bytes),
 	};
@@ -104,7 +106,7 @@ static int append_node(struct body *b, const struct node *n, uint32_t parent)
 	if (rc == 0 && b->version == VERSION_TAGS)
 		rc = file_append(b, &tag, sizeof(tag));
 	if (rc == 0)
-		rc = file_append(b, n->name, name_bytes);
+		rc = file_append(b, name, name_bytes);
 	if (rc == 0)
 		rc = file_append(b, target, target_bytes);
 	b->records++;
@@ -124,18 +126,20 @@ static int encode(const struct manifest *m, struct body *b)
 		return -ENOMEM;
 	b->version = m->tagged ? VERSION_TAGS : VERSION_PLAIN;
 	queue[0] = NODE_ROOT;
-	rc = append_node(b, manifest_slot(m, NODE_ROOT), 0);
+	rc = append_node(m, b, manifest_slot(m, NODE_ROOT), 0);
 	for (uint64_t i = 0; rc == 0 && i < n; i++) {
 		const struct node *d = manifest_slot(m, queue[i]);
 
 		if (d->kind != KIND_DIR)
 			continue;
-		for (uint32_t k = 0; rc == 0 && k < d->dir->n; k++) {
-			if (d->dir->child[k] == 0)
+		for (uint32_t k = 0; rc == 0 && k < d->dir.n; k++) {
+			node_id child = directory_names(&d->dir)[k];
+
+			if (child == 0)
 				continue;
-			queue[n++] = d->dir->child[k];
+			queue[n++] = child;
 			rc = append_node(
-				b, manifest_slot(m, queue[n - 1]), (uint32_t)i);
+				m, b, manifest_slot(m, child), (uint32_t)i);
 		}
 	}
 	return rc;
@@ -230,13 +234,10 @@ static int take_root(struct reader *r, const struct file_entry *e, bool listed)
 
 	if (e->attr.kind != KIND_DIR || e->name[0] != '\0')
 		return -EBADMSG;
-	n->mode = (uint16_t)e->attr.mode;
-	n->uid = e->attr.uid;
-	n->gid = e->attr.gid;
 	n->version = e->attr.version;
-	n->dir->listed = listed;
+	n->dir.listed = listed;
 	r->ids[r->n++] = NODE_ROOT;
-	return 0;
+	return manifest_set_attr(r->m, n, &e->attr);
 }
 
 static int take_node(struct reader *r, const struct file_entry *e,
@@ -252,7 +253,7 @@ static int take_node(struct reader *r, const struct file_entry *e,
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EBADMSG;
 	if (e->attr.kind == KIND_DIR)
-		manifest_slot(r->m, id)->dir->listed = listed;
+		manifest_slot(r->m, id)->dir.listed = listed;
 	r->ids[r->n++] = id;
 	return 0;
 }

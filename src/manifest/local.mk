@@ -3,6 +3,7 @@ libmanifest_la_SOURCES = \
 	src/manifest/manifest.c \
 	src/manifest/manifest.h \
 	src/manifest/change.c \
+	src/manifest/directory.c \
 	src/manifest/file.c \
 	src/manifest/node_impl.h \
 	src/manifest/node.c \

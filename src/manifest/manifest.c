@@ -16,22 +16,19 @@
 
 static int make_root(struct manifest *m)
 {
+	const struct file_attr attr = {.mode = 0755};
 	node_id id = manifest_node_new(m);
 	struct node *n;
 
 	if (id != NODE_ROOT)
 		return -ENOMEM;
 	n = manifest_slot(m, id);
-	n->dir = calloc(1, sizeof(*n->dir));
-	if (!n->dir)
-		return -ENOMEM;
 	n->kind = KIND_DIR;
-	n->name = "";
 	n->parent = NODE_ROOT;
-	n->mode = 0755;
 	n->refs = 1; /* the kernel never looks it up and never forgets it */
-	n->digest = key_digest("");
-	return 0;
+	if (manifest_name_new(m, "", &n->name) < 0)
+		return -ENOMEM;
+	return manifest_set_attr(m, n, &attr);
 }
 
 int manifest_new(struct manifest **out, const char *dataset)
@@ -42,12 +39,13 @@ int manifest_new(struct manifest **out, const char *dataset)
 		return -ENOMEM;
 	m->segment = calloc(SEGMENTS_MAX, sizeof(*m->segment));
 	m->table = calloc(TABLE_FIRST_SIZE, sizeof(*m->table));
+	m->names = calloc(NAMES_BLOCKS_MAX, sizeof(*m->names));
 	m->table_size = TABLE_FIRST_SIZE;
 	m->end = NODE_ROOT;
 	m->dataset = key_digest(dataset);
 	(void)pthread_mutex_init(&m->save_lock, NULL); /* neither can fail */
 	(void)pthread_rwlock_init(&m->lock, NULL);
-	if (!m->segment || !m->table) {
+	if (!m->segment || !m->table || !m->names) {
 		manifest_free(m);
 		return -ENOMEM;
 	}
@@ -72,16 +70,14 @@ void manifest_free(struct manifest *m)
 			break;
 		free(m->segment[i]);
 	}
-	while (m->names) {
-		struct names_block *next = m->names->next;
-
-		free(m->names);
-		m->names = next;
-	}
+	for (uint32_t i = 0; m->names && i < NAMES_BLOCKS_MAX; i++)
+		free(m->names[i]);
 	(void)pthread_rwlock_destroy(&m->lock); /* there are no users left */
 	(void)pthread_mutex_destroy(&m->save_lock);
 	free(m->segment);
 	free(m->table);
+	free(m->names);
+	free(m->owners);
 	free(m);
 }
 
@@ -128,7 +124,7 @@ int manifest_lookup(struct manifest *m, node_id dir, const char *name, bool ref,
 	pthread_rwlock_rdlock(&m->lock);
 	rc = lookup_locked(m, dir, name, info);
 	if (rc == 0 && ref)
-		atomic_fetch_add(&manifest_slot(m, info->id)->refs, 1);
+		manifest_node_ref(manifest_slot(m, info->id));
 	pthread_rwlock_unlock(&m->lock);
 	return rc;
 }
@@ -200,15 +196,16 @@ static void readdir_locked(struct manifest *m, const struct directory *dir,
 	struct node_info info;
 
 	for (uint64_t i = pos; i < dir->n; i++) {
-		node_id id = dir->child[i];
+		node_id id = directory_names(dir)[i];
 
 		if (id == 0)
 			continue;
 		manifest_info(m, id, &info);
-		if (!fn(arg, manifest_slot(m, id)->name, &info, i + 1))
+		if (!fn(arg, manifest_name(m, manifest_slot(m, id)), &info,
+			    i + 1))
 			return;
 		if (ref)
-			atomic_fetch_add(&manifest_slot(m, id)->refs, 1);
+			manifest_node_ref(manifest_slot(m, id));
 	}
 }
 
@@ -225,7 +222,7 @@ int manifest_readdir(struct manifest *m, node_id dir, uint64_t pos, bool ref,
 	else if (d->kind != KIND_DIR)
 		rc = -ENOTDIR;
 	else
-		readdir_locked(m, d->dir, pos, ref, fn, arg);
+		readdir_locked(m, &d->dir, pos, ref, fn, arg);
 	pthread_rwlock_unlock(&m->lock);
 	return rc;
 }

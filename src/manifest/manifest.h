@@ -36,7 +36,7 @@ typedef uint32_t node_id; /* 0: no node */
 struct node_info {
 	node_id id;
 	uint64_t ino;	       /* stable over remounts; new for a new version */
-	struct hash128 digest; /* of the path, for keys */
+	struct hash128 digest; /* of a file's path, for keys */
 	struct file_attr attr;
 	bool listed;  /* directory: all of its names are known */
 	bool retired; /* the name now stands for something else */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/key.h"
 
 node_id manifest_node_new(struct manifest *m)
@@ -43,15 +44,11 @@ void manifest_node_free(struct manifest *m, node_id id)
 {
 	struct node *n = manifest_slot(m, id);
 
-	if (n->kind == KIND_DIR && n->dir) {
-		if (n->dir->child != &n->dir->only)
-			free(n->dir->child);
-		free(n->dir);
-	} else if (n->kind == KIND_LINK) {
+	if (n->kind == KIND_DIR && n->dir.has_many)
+		free(n->dir.many);
+	else if (n->kind == KIND_LINK)
 		free(n->link);
-	}
 	n->kind = 0;
-	n->dir = NULL;
 	n->parent = m->free_list;
 	m->free_list = id;
 }
@@ -60,24 +57,59 @@ void manifest_node_free(struct manifest *m, node_id id)
  * Names are kept until the manifest is freed. A new version reuses the string
  * of the old one, so only names that vanish leave theirs behind.
  */
-const char *manifest_name_new(struct manifest *m, const char *name)
+int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 {
-	size_t len = strlen(name) + 1;
-	struct names_block *b = m->names;
-	char *at;
+	uint32_t len = (uint32_t)strlen(name) + 1;
+	uint32_t in_block = m->names_end & (NAMES_BLOCK_BYTES - 1);
+	uint32_t block = m->names_end >> NAMES_BLOCK_BITS;
 
-	if (!b || NAMES_BLOCK_BYTES - b->used < len) {
-		b = malloc(sizeof(*b) + NAMES_BLOCK_BYTES);
-		if (!b)
-			return NULL;
-		b->next = m->names;
-		b->used = 0;
-		m->names = b;
+	if (NAMES_BLOCK_BYTES - in_block <= len) {
+		block++;
+		in_block = 0;
 	}
-	at = b->text + b->used;
-	memcpy(at, name, len);
-	b->used += len;
-	return at;
+	if (block == NAMES_BLOCKS_MAX)
+		return -ENOMEM;
+	if (!m->names[block])
+		m->names[block] = malloc(NAMES_BLOCK_BYTES);
+	if (!m->names[block])
+		return -ENOMEM;
+	memcpy(m->names[block] + in_block, name, len);
+	*at = block << NAMES_BLOCK_BITS | in_block;
+	m->names_end = *at + len;
+	return 0;
+}
+
+static int owner_add(struct manifest *m, const struct owner *o)
+{
+	struct owner *more;
+
+	if (m->nowners == OWNERS_MAX)
+		return -EOVERFLOW;
+	more = array_room(m->owners, m->nowners, &m->owners_cap, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	m->owners = more;
+	m->owners[m->nowners++] = *o;
+	return 0;
+}
+
+/* There are few of them, so a search is quick. */
+int manifest_set_attr(
+	struct manifest *m, struct node *n, const struct file_attr *attr)
+{
+	struct owner o = {attr->uid, attr->gid, attr->mode & 07777};
+	uint32_t i = 0;
+	int rc;
+
+	while (i < m->nowners && memcmp(&m->owners[i], &o, sizeof(o)) != 0)
+		i++;
+	if (i == m->nowners) {
+		rc = owner_add(m, &o);
+		if (rc < 0)
+			return rc;
+	}
+	n->owner = (uint16_t)i;
+	return 0;
 }
 
 uint32_t manifest_name_hash(node_id parent, const char *name)
@@ -98,7 +130,7 @@ node_id manifest_table_find(
 			continue;
 		n = manifest_slot(m, m->table[i]);
 		if (n->hash == hash && n->parent == parent &&
-			strcmp(n->name, name) == 0)
+			strcmp(manifest_name(m, n), name) == 0)
 			return m->table[i];
 	}
 	return 0;
@@ -165,40 +197,51 @@ void manifest_table_del(struct manifest *m, node_id id)
 	m->table[i] = NODE_TOMBSTONE;
 }
 
-/* A directory keeps its number, whatever its version. */
-static uint64_t inode_of(
-	const struct manifest *m, node_id id, const struct node *n)
+/* A directory keeps its number, whatever its version. There is no room for the
+ * digest of its path, which has not become longer since it was added. */
+static uint64_t inode_of_dir(const struct manifest *m, node_id id)
 {
 	struct file_version none = {0};
+	char path[MANIFEST_PATH_MAX];
 
 	if (id == NODE_ROOT)
 		return 1;
+	(void)manifest_path_locked(m, id, path, sizeof(path));
+	return key_inode(m->dataset, key_digest(path), none);
+}
+
+static uint64_t inode_of(
+	const struct manifest *m, node_id id, const struct node *n)
+{
+	if (n->kind == KIND_DIR)
+		return inode_of_dir(m, id);
 	if (n->kind == KIND_LINK)
 		return n->link->ino;
-	return key_inode(
-		m->dataset, n->digest, n->kind == KIND_DIR ? none : n->version);
+	return key_inode(m->dataset, n->digest, n->version);
 }
 
 void manifest_info(const struct manifest *m, node_id id, struct node_info *info)
 {
 	const struct node *n = manifest_slot(m, id);
+	const struct owner *o = manifest_owner(m, n);
 
 	*info = (struct node_info){
 		.id = id,
 		.ino = inode_of(m, id, n),
-		.digest = n->digest,
 		.attr =
 			{
 				.version = n->version,
 				.kind = n->kind,
-				.mode = n->mode,
-				.uid = n->uid,
-				.gid = n->gid,
+				.mode = o->mode,
+				.uid = o->uid,
+				.gid = o->gid,
 			},
-		.listed = n->kind == KIND_DIR && n->dir->listed,
+		.listed = n->kind == KIND_DIR && n->dir.listed,
 		.retired = node_retired(n),
 		.checked_s = n->checked_s,
 	};
+	if (n->kind == KIND_FILE)
+		info->digest = n->digest;
 }
 
 int manifest_path_locked(
@@ -211,14 +254,15 @@ int manifest_path_locked(
 		return -ENAMETOOLONG;
 	path[--at] = '\0';
 	while (n && id != NODE_ROOT) {
-		size_t len = strlen(n->name);
+		const char *name = manifest_name(m, n);
+		size_t len = strlen(name);
 
 		if (len + 1 > at)
 			return -ENAMETOOLONG;
 		if (path[at] != '\0')
 			path[--at] = '/';
 		at -= len;
-		memcpy(path + at, n->name, len);
+		memcpy(path + at, name, len);
 		id = n->parent;
 		n = manifest_node(m, id);
 	}

@@ -13,20 +13,38 @@
 
 #define NODES_PER_SEGMENT 4096u
 #define SEGMENTS_MAX (1u << 20)
-#define NAMES_BLOCK_BYTES ((size_t)1 << 18)
+#define NAMES_BLOCK_BITS 18u
+#define NAMES_BLOCK_BYTES ((uint32_t)1 << NAMES_BLOCK_BITS)
+#define NAMES_BLOCKS_MAX (1u << (32 - NAMES_BLOCK_BITS))
+/* Combinations of owner, group and mode in one dataset. */
+#define OWNERS_MAX (1u << 16)
 
-struct directory {
-	/* 0: the name went away; positions never move. Points at `only` while
-	 * there is room for one. */
-	node_id *child;
-	node_id only;
-	uint32_t n, cap;
+/* The names of a directory that has, or had, more than one. */
+struct children {
+	uint32_t cap;
 	uint32_t holes; /* empty positions, */
 	uint32_t hole;	/* none of them before this one */
-	uint32_t kids;	/* nodes that have this one as parent, retired too */
-	bool listed;
-	bool negative; /* somebody was told that it lacks a name */
+	node_id at[];	/* 0: the name went away; positions never move */
 };
+
+/*
+ * 16 bytes, and no other memory for a single name: one directory a file is
+ * usual.
+ */
+struct directory {
+	union {
+		node_id only; /* 0: none */
+		struct children *many;
+	};
+	uint32_t n : 31; /* positions in use, empty ones too */
+	uint32_t has_many : 1;
+	/* Nodes that have this one as parent, retired too. */
+	uint32_t kids : 30;
+	uint32_t listed : 1;
+	uint32_t negative : 1; /* somebody was told that it lacks a name */
+};
+
+#define DIRECTORY_MOST ((UINT32_C(1) << 30) - 1)
 
 struct link {
 	uint64_t ino; /* of the version that was first seen */
@@ -40,44 +58,43 @@ enum node_reading {
 };
 
 /*
- * 96 bytes: there are millions. `digest`, `version` and `kind` are set before
+ * 72 bytes: there are millions. `digest`, `version` and `kind` are set before
  * the node is visible and stay until it is freed, but for what serve.c does.
  * The inode number follows from them: manifest_info().
  */
 struct node {
-	struct hash128 digest;
-	struct file_version version;
-	const char *name; /* in manifest.names, or "" for the root */
 	union {
-		struct directory *dir; /* KIND_DIR */
+		struct hash128 digest; /* KIND_FILE: of its path */
+		struct directory dir;  /* KIND_DIR */
 		struct link *link;     /* KIND_LINK, owned */
 	};
-	_Atomic uint64_t refs; /* held by the kernel */
+	struct file_version version;
+	/* Held by the kernel. One that has reached NODE_HELD stays. */
+	_Atomic uint32_t refs;
+	uint32_t name; /* a place in manifest.names: manifest_name() */
 	node_id parent;
 	uint32_t hash;	/* of (parent, name) */
 	uint32_t stamp; /* of the last put */
 	uint32_t checked_s;
-	uint32_t uid, gid;
-	uint32_t slot; /* in the parent's directory; or NODE_RETIRED */
-	uint16_t mode;
-	uint8_t kind;		 /* 0: free */
+	uint32_t slot;	/* in the parent's directory; or NODE_RETIRED */
+	uint16_t owner; /* of manifest.owners */
+	uint8_t kind;	/* 0: free */
 	_Atomic uint8_t reading; /* enum node_reading */
 };
 
-_Static_assert(sizeof(struct node) == 96, "mind the memory for each file");
+_Static_assert(sizeof(struct node) == 72, "mind the memory for each file");
 
 /* The slot of a node that has no name any more. */
 #define NODE_RETIRED UINT32_MAX
+#define NODE_HELD UINT32_MAX
 
 static inline bool node_retired(const struct node *n)
 {
 	return n->slot == NODE_RETIRED;
 }
 
-struct names_block {
-	struct names_block *next;
-	size_t used;
-	char text[];
+struct owner {
+	uint32_t uid, gid, mode;
 };
 
 struct manifest {
@@ -92,8 +109,12 @@ struct manifest {
 	uint32_t table_size; /* power of two */
 	uint32_t table_used; /* with tombstones */
 	uint32_t stamp;
-	bool tagged; /* a version has, or had, a tag */
-	struct names_block *names;
+	bool tagged;	    /* a version has, or had, a tag */
+	char **names;	    /* blocks of NAMES_BLOCK_BYTES */
+	uint32_t names_end; /* the first place that is not in use */
+	struct owner *owners;
+	uint32_t nowners;
+	size_t owners_cap;
 	struct manifest_totals totals;
 };
 
@@ -119,10 +140,52 @@ static inline struct node *manifest_slot(const struct manifest *m, node_id id)
 		memory_order_acquire)[id % NODES_PER_SEGMENT];
 }
 
+static inline const char *manifest_name(
+	const struct manifest *m, const struct node *n)
+{
+	return m->names[n->name >> NAMES_BLOCK_BITS] +
+		(n->name & (NAMES_BLOCK_BYTES - 1));
+}
+
+static inline struct owner *manifest_owner(
+	const struct manifest *m, const struct node *n)
+{
+	return &m->owners[n->owner];
+}
+
+/* One more reference. Any thread; the lock held. */
+void manifest_node_ref(struct node *n);
+
+/* directory.c: the positions of a directory's names. */
+
+static inline node_id *directory_at(struct directory *d)
+{
+	return d->has_many ? d->many->at : &d->only;
+}
+
+static inline const node_id *directory_names(const struct directory *d)
+{
+	return d->has_many ? d->many->at : &d->only;
+}
+
+/* Find a position for a new name; -ENOMEM, -EOVERFLOW. */
+int directory_add(struct directory *d, node_id id, uint32_t *slot);
+/* The name there went away. */
+void directory_empty(struct directory *d, uint32_t slot);
+/*
+ * A name keeps its position when its node is replaced, so that a listing in
+ * progress does not miss it: the new node comes to `to`, which is empty.
+ */
+void directory_move(struct directory *d, uint32_t from, uint32_t to);
+
 /* node.c; the caller holds the lock for writing. */
 node_id manifest_node_new(struct manifest *m);
 void manifest_node_free(struct manifest *m, node_id id);
-const char *manifest_name_new(struct manifest *m, const char *name);
+/* -ENOMEM, also when there are 4 GiB of names. */
+int manifest_name_new(struct manifest *m, const char *name, uint32_t *at);
+/* Set mode and owner; -ENOMEM, -EOVERFLOW. */
+int manifest_set_attr(
+	struct manifest *m, struct node *n, const struct file_attr *attr);
 uint32_t manifest_name_hash(node_id parent, const char *name);
 node_id manifest_table_find(
 	const struct manifest *m, node_id parent, const char *name);

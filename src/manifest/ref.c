@@ -16,12 +16,34 @@ void manifest_reap(struct manifest *m, node_id id)
 
 		if (!node_retired(n) || atomic_load(&n->refs) > 0)
 			return;
-		if (n->kind == KIND_DIR && n->dir->kids > 0)
+		if (n->kind == KIND_DIR && n->dir.kids > 0)
 			return;
 		manifest_node_free(m, id);
-		manifest_slot(m, parent)->dir->kids--;
+		manifest_slot(m, parent)->dir.kids--;
 		id = parent;
 	}
+}
+
+void manifest_node_ref(struct node *n)
+{
+	uint32_t had = atomic_load(&n->refs);
+
+	while (had != NODE_HELD &&
+		!atomic_compare_exchange_weak(&n->refs, &had, had + 1))
+		;
+}
+
+/* `n` fewer; was it the last? */
+static bool node_unref(struct node *node, uint64_t n)
+{
+	uint32_t had = atomic_load(&node->refs), left;
+
+	do {
+		if (had == NODE_HELD)
+			return false;
+		left = n < had ? had - (uint32_t)n : 0;
+	} while (!atomic_compare_exchange_weak(&node->refs, &had, left));
+	return left == 0;
 }
 
 bool manifest_ref(struct manifest *m, node_id id)
@@ -31,7 +53,7 @@ bool manifest_ref(struct manifest *m, node_id id)
 	pthread_rwlock_rdlock(&m->lock);
 	node = manifest_node(m, id);
 	if (node)
-		atomic_fetch_add(&node->refs, 1);
+		manifest_node_ref(node);
 	pthread_rwlock_unlock(&m->lock);
 	return node != NULL;
 }
@@ -43,11 +65,8 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n)
 
 	pthread_rwlock_rdlock(&m->lock);
 	node = manifest_node(m, id);
-	if (node && id != NODE_ROOT) {
-		uint64_t had = atomic_fetch_sub(&node->refs, n);
-
-		last = had <= n && node_retired(node);
-	}
+	if (node && id != NODE_ROOT)
+		last = node_unref(node, n) && node_retired(node);
 	pthread_rwlock_unlock(&m->lock);
 	if (!last)
 		return;

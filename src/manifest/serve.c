@@ -91,7 +91,7 @@ static int follow_locked(struct manifest *m, node_id dir, const char *name,
 		return -ESTALE;
 	manifest_info(m, id, &ev.old);
 	ev.dir = n->parent;
-	ev.name = n->name;
+	ev.name = name;
 	set_version(m, n, &attr->version);
 	atomic_store_explicit(&n->reading, NODE_UNREAD, memory_order_release);
 	fn(arg, &ev);

@@ -221,6 +221,55 @@ START_TEST(test_positions_hold_while_names_come_and_go)
 }
 END_TEST
 
+START_TEST(test_a_directory_of_one_name_takes_others_as_well)
+{
+	struct node_info d = put(NODE_ROOT, "d", KIND_DIR, 0, 0, false);
+	struct node_info found;
+
+	put(d.id, "a", KIND_FILE, 1, 1, false);
+	ck_assert_int_eq(manifest_remove(m, d.id, "a", on_event, NULL), 0);
+	put(d.id, "b", KIND_FILE, 2, 2, false);
+	ck_assert_int_eq(manifest_lookup(m, d.id, "a", false, &found), -ENOENT);
+	put(d.id, "b", KIND_FILE, 3, 3, false);
+	put(d.id, "c", KIND_FILE, 4, 4, false);
+	ck_assert_int_eq(manifest_lookup(m, d.id, "b", false, &found), 0);
+	ck_assert_uint_eq(found.attr.version.size_bytes, 3);
+	ck_assert_int_eq(manifest_lookup(m, d.id, "c", false, &found), 0);
+	ck_assert_int_eq(manifest_remove(m, NODE_ROOT, "d", on_event, NULL), 0);
+	/* a; then b, c and d. */
+	ck_assert_uint_eq(events[MANIFEST_REMOVED], 4);
+	ck_assert_uint_eq(events[MANIFEST_REPLACED], 1);
+	ck_assert_int_eq(manifest_get(m, d.id, &found), -ESTALE);
+}
+END_TEST
+
+START_TEST(test_names_of_many_owners_keep_their_own)
+{
+	struct file_entry e = entry("a", KIND_FILE, 10, 5);
+	struct node_info found;
+	char name[16];
+
+	for (unsigned i = 0; i < 2000; i++) {
+		(void)snprintf(name, sizeof(name), "f%u", i);
+		e.name = name;
+		e.attr.uid = i % 100;
+		e.attr.gid = 1000 + i % 7;
+		e.attr.mode = i % 2 ? 0644 : 0600;
+		ck_assert_int_eq(manifest_put(m, NODE_ROOT, &e, 1, false,
+					 &found, on_event, NULL),
+			0);
+	}
+	for (unsigned i = 0; i < 2000; i++) {
+		(void)snprintf(name, sizeof(name), "f%u", i);
+		ck_assert_int_eq(
+			manifest_lookup(m, NODE_ROOT, name, false, &found), 0);
+		ck_assert_uint_eq(found.attr.uid, i % 100);
+		ck_assert_uint_eq(found.attr.gid, 1000 + i % 7);
+		ck_assert_uint_eq(found.attr.mode, i % 2 ? 0644 : 0600);
+	}
+}
+END_TEST
+
 START_TEST(test_names_that_no_directory_can_hold_are_refused)
 {
 	const char *bad[] = {"", ".", "..", "a/b", "/"};
@@ -521,6 +570,8 @@ int main(void)
 	tcase_add_test(
 		t, test_a_removed_directory_takes_all_below_it_deepest_first);
 	tcase_add_test(t, test_positions_hold_while_names_come_and_go);
+	tcase_add_test(t, test_a_directory_of_one_name_takes_others_as_well);
+	tcase_add_test(t, test_names_of_many_owners_keep_their_own);
 	tcase_add_test(t, test_names_that_no_directory_can_hold_are_refused);
 	tcase_add_test(
 		t, test_a_link_keeps_its_target_and_a_new_target_is_a_new_node);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of a directory by position, in the order in which they are listed.
+ * All functions need the manifest's lock for writing.
+ */
+#include "manifest/node_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FIRST_MANY 4u
+
+/* Room for more names than there are. */
+static int directory_grow(struct directory *d)
+{
+	struct children *old = d->has_many ? d->many : NULL;
+	size_t cap = old ? (size_t)old->cap + old->cap / 2 : FIRST_MANY;
+	struct children *c;
+
+	if (cap > DIRECTORY_MOST)
+		cap = DIRECTORY_MOST;
+	c = realloc(old, sizeof(*c) + cap * sizeof(c->at[0]));
+	if (!c)
+		return -ENOMEM;
+	if (!old) {
+		c->holes = c->hole = 0;
+		c->at[0] = d->only;
+	}
+	c->cap = (uint32_t)cap;
+	d->many = c;
+	d->has_many = true;
+	return 0;
+}
+
+/* An empty position, so that a directory whose names come and go does not
+ * grow. False: there is none. */
+static bool directory_reuse(struct directory *d, uint32_t *slot)
+{
+	struct children *c = d->has_many ? d->many : NULL;
+
+	*slot = 0;
+	if (!c)
+		return d->only == 0;
+	if (c->holes == 0)
+		return false;
+	for (*slot = c->hole; c->at[*slot] != 0;)
+		++*slot;
+	c->holes--;
+	c->hole = *slot + 1;
+	return true;
+}
+
+int directory_add(struct directory *d, node_id id, uint32_t *slot)
+{
+	int rc = 0;
+
+	if (d->kids == DIRECTORY_MOST)
+		return -EOVERFLOW;
+	if (!directory_reuse(d, slot)) {
+		*slot = d->n;
+		if (!d->has_many || *slot == d->many->cap)
+			rc = directory_grow(d);
+	}
+	if (rc < 0)
+		return rc;
+	if (*slot == d->n)
+		d->n++;
+	directory_at(d)[*slot] = id;
+	d->kids++;
+	return 0;
+}
+
+void directory_empty(struct directory *d, uint32_t slot)
+{
+	directory_at(d)[slot] = 0;
+	if (!d->has_many)
+		return;
+	d->many->holes++;
+	if (slot < d->many->hole)
+		d->many->hole = slot;
+}
+
+void directory_move(struct directory *d, uint32_t from, uint32_t to)
+{
+	node_id *at = directory_at(d);
+
+	at[to] = at[from];
+	at[from] = 0;
+	if (d->has_many && from < d->many->hole)
+		d->many->hole = from;
+}
