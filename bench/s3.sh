@@ -5,7 +5,7 @@
 # beside a bare curl-multi reader (bench/far-bare) of the same server:
 #
 #   PAIRS=7 FILES=20000 READERS=8 RATE=200000000 bench/s3.sh [ROW ...]
-#   QUICK=1 bench/s3.sh      # one pair of a tenth, under a minute
+#   QUICK=1 bench/s3.sh      # one pair of a tenth; rows with a bar; a minute
 #
 #   link     the server sends RATE bytes a second in all: files a second
 #   cpu      no limit: processor time a file of the mount, beside that of bare
@@ -18,6 +18,8 @@
 #   free     as late without a limit: what the processors leave
 #   busy     as late, a tenth of all answers 503, beside no such answers: rate,
 #            requests, failed reads
+#   hedge    without a link's limit or a plan, one GET in a hundred is never
+#            answered: the reader's p99 of a file in ms, requests
 #   others   rclone mount and s3fs on the link of `link` and of `late`, with
 #            OTHERS files, where they are installed; no bar. Signatures are
 #            not verified: s3fs makes some that are not canonical
@@ -45,7 +47,10 @@ files=${FILES:-20000} size=${SIZE:-110000} readers=${READERS:-8}
 delay_ms=${DELAY_MS:-20}
 pairs=${PAIRS:-7} rate=${RATE:-200000000} seq_mib=${SEQ:-4096}
 depths=${DEPTHS:-32 64 128 256} others=${OTHERS:-2000} rows=
-[ $# -gt 0 ] || set -- link cpu seq tls late free busy others
+if [ $# -eq 0 ]; then
+	set -- link cpu seq tls late busy hedge
+	[ -n "${QUICK:-}" ] || set -- "$@" free others
+fi
 
 tier=$(mktemp -d "${TIERS:-/dev/shm}/refrain-bench.XXXXXX") || exit 1
 s3_cleanup() {
@@ -175,6 +180,13 @@ row() {
 		"$1" "$a" "$b")
 	rows=$rows$(printf '"ratio": %s, "verdict": "%s", "load": %s}' \
 		"$r" "$verdict" "$(cut -d ' ' -f 1 /proc/loadavg)")
+}
+
+# within NAME WHAT BAR: a row whose bar is one of B itself.
+within() {
+	row "$1" "$2" none ''
+	awk -v b="$(mid "$1" 2)" -v bar="$3" -v name="$1" 'BEGIN {
+		print name ": B <= " bar ": " (b <= bar ? "met" : "MISSED") }'
 }
 
 # each FUNCTION: once for each pair.
@@ -404,6 +416,24 @@ row_busy() {
 	row busy 'files/s: clean, a tenth 503' least 0.80
 	row requests 'GETs: files, a tenth 503' most 1.20
 	row failed 'reads: all, failed' most 0
+}
+
+hedge_pair() {
+	far_set never=0
+	mount_once s3://many no
+	a=$(number p99_ms <"$work/read")
+	far_set never=0.01
+	mount_once s3://many no
+	far_set never=0
+	pair hedge "$a" "$(grep '^{' "$work/read" | number p99_ms)"
+	pair asked "$files" "$gets"
+}
+
+row_hedge() {
+	far_set rate=0 "delay_ms=$delay_ms"
+	each hedge_pair
+	within hedge 'p99 in ms: clean, 1 % never answered' 1000
+	row asked 'GETs: files, 1 % never answered' most 1.03
 }
 
 # -- Others -------------------------------------------------------------------
