@@ -24,6 +24,7 @@ mount_tests = \
 	tests/system/remount.sh \
 	tests/system/s3.sh \
 	tests/system/semantics.sh \
+	tests/system/stalled-origin.sh \
 	tests/system/switches.sh \
 	tests/system/torch.sh \
 	tests/system/warm.sh
@@ -31,8 +32,7 @@ mount_tests = \
 # Where time is what is looked at.
 timed_tests = \
 	tests/system/load-auto.sh \
-	tests/system/plan.sh \
-	tests/system/stalled-origin.sh
+	tests/system/plan.sh
 
 # Where little of the machine is enough, but must be at hand.
 quiet_tests = \
