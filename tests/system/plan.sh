@@ -166,8 +166,9 @@ else
 	more=$(($(counted origin_bytes) - rest))
 	note "three readers at once: $rest bytes and $more more," \
 		"$(counted prefetch_wasted) items wasted"
-	if [ $more -gt $((size * (5 + $(counted prefetch_wasted)))) ] ||
-		[ "$(counted prefetch_wasted)" -gt $((files / 20)) ]; then
+	few=$((files / 20)) wasted=$(counted prefetch_wasted)
+	if [ $more -gt $((size * (few + wasted))) ] || [ "$wasted" -gt $few ]
+	then
 		fail 'items are fetched more than once'
 	fi
 fi
