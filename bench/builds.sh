@@ -23,7 +23,7 @@ export TMPDIR
 
 pairs=${PAIRS:-21}
 other=${1:?usage: builds.sh OTHER-BUILD [ROW ...]}/refrain
-[ -x "$other" ] || bench_fail "$other is no build"
+[ -x "$other" ] || bench_fail "$other is not a program"
 shift
 rows=${*:-hot cold tier loader direct}
 XDG_CACHE_HOME=$work/index

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is measured, in which order: the mount's mask takes the trainer from one
- * share of misses to the next, and tiny images show what is left without
- * preparation. One thread.
+ * The measurements, in order: the mount's mask takes the trainer from one share
+ * of misses to the next, and tiny images show what is left without preparation.
+ * One thread.
  */
 #include <errno.h>
 #include <math.h>

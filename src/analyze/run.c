@@ -28,7 +28,7 @@
 /* Looks at the trainer for one at what its processes have mapped. */
 #define LOOKS_A_MAP 8
 
-/* Of the timeline. */
+/* The resolution of the timeline. */
 #define TICK_S 0.5
 
 /* The daemon answers within this time, but for `warm`. */
@@ -102,7 +102,7 @@ static int refuse_maps(struct analysis_run *r)
 		"what it reads cannot be counted; have it read them instead");
 }
 
-/* To look takes ms of each process, so it is rarely done while one measures. */
+/* A look takes milliseconds a process: rarely during a measurement. */
 static int look_for_maps(struct analysis_run *r)
 {
 	if (!r->starting || r->looks++ % LOOKS_A_MAP != 0)

@@ -169,7 +169,7 @@ static void add_consumed(struct shared *sh, struct refrain_stats *out)
 	out->echo_changes = sh->run.changes;
 }
 
-/* What this process makes for others, besides its own batches. */
+/* Add the work that this process does as a host for others. */
 static void add_host(struct shared *sh, struct refrain_stats *out)
 {
 	struct refrain_stats host;

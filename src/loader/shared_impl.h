@@ -84,8 +84,8 @@ struct shared_host {
 	struct refrain_stats last; /* lock: at its end */
 };
 
-/* As share_host_start(), with the rest of the configuration filled in: -EAGAIN
- * if there is a host. The run must outlive it. */
+/* Fill in the rest of the configuration and call share_host_start(). -EAGAIN if
+ * there is a host. The run must outlive it. */
 int shared_host_start(struct shared_host **out, const struct shared_run *run,
 	struct share_host_config *config, struct error *err);
 int shared_host_stop(struct shared_host *host);
@@ -149,7 +149,7 @@ struct shared_count {
 	uint64_t trainer_ns, wait_ns, bytes;
 	uint64_t first_ns, last_ns; /* when batches were returned */
 	uint64_t parted;	    /* times that it went on alone */
-	/* By its own engines that have ended. */
+	/* The work of its own engines that have ended. */
 	uint64_t decodes, files_read, bytes_read;
 	struct hash_stream *stream;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a job that shares knows of its host: the messages it has sent, the
- * releases it has to be told of, and whether a call would wait. With the lock
- * of the loader, any thread.
+ * A job's view of its host: which messages came, which releases are still to be
+ * sent, and whether a call would wait. Any thread, with the lock of the
+ * loader.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -62,7 +62,7 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 
 /* -- Messages of the host -------------------------------------------------- */
 
-/* To the thread that follows the host. */
+/* Wake the thread that follows the host. */
 static void say_change(struct shared *sh)
 {
 	uint64_t one = 1;
