@@ -3,15 +3,17 @@
 #
 # Is this build as fast as another one? Alternating pairs of both.
 #
-#   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21
+#   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21 ROUNDS=5
 #
-# Rows: hot, an epoch from the kernel's pages of the mount; cold, the first one,
-# with nothing cached; tier, one from the tier after a new mount; loader,
+# Rows: hot, an epoch from the kernel's pages of the mount; cold, the first
+# one, with nothing cached; tier, one from the tier after a new mount; loader,
 # `refrain load` on the directory; direct, the same on a mount with everything
-# cached. Source and tier are in memory, so that nothing but refrain is
-# measured. Prints for each row the median of new / other, and the 95 % interval
-# of the median, which is that between two ranks. The bar is 0.97 for its lower
-# end. Writes bench-builds.json. Needs FUSE.
+# cached. The two numbers of a pair are medians of ROUNDS runs each, taken in
+# turn, so that a change of the machine's speed reaches both. Source and tier
+# are in memory, so that nothing but refrain is measured. Prints for each row
+# the median of new / other, and the 95 % interval of the median, which is
+# that between two ranks. The bar is 0.97 for its lower end. Writes bench-
+# builds.json. Needs FUSE.
 set -u
 name=builds
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -22,6 +24,7 @@ export TMPDIR
 [ -w /dev/fuse ] || bench_skip 'cannot open /dev/fuse'
 
 pairs=${PAIRS:-21}
+rounds=${ROUNDS:-5}
 other=${1:?usage: builds.sh OTHER-BUILD [ROW ...]}/refrain
 [ -x "$other" ] || bench_fail "$other is not a program"
 shift
@@ -90,6 +93,24 @@ row_direct() {
 	"$1" umount "$mnt"
 }
 
+# one_pair ROW PAIR: the ratio of this build's median to the other's.
+one_pair() {
+	: >"$work/ours"
+	: >"$work/theirs"
+	round=$2
+	while [ "$round" -lt $(($2 + rounds)) ]; do
+		if [ $((round % 2)) -eq 0 ]; then
+			"row_$1" "$refrain" >>"$work/ours"
+			"row_$1" "$other" >>"$work/theirs"
+		else
+			"row_$1" "$other" >>"$work/theirs"
+			"row_$1" "$refrain" >>"$work/ours"
+		fi
+		round=$((round + 1))
+	done
+	ratio "$(median <"$work/ours")" "$(median <"$work/theirs")"
+}
+
 # interval RATIOS: the median and the ends of its 95 % interval.
 interval() {
 	sort -n "$1" | awk '{ v[NR] = $1 } END {
@@ -109,14 +130,7 @@ for row in $rows; do
 	pair=0
 	: >"$work/ratios"
 	while [ $pair -lt "$pairs" ]; do
-		if [ $((pair % 2)) -eq 0 ]; then
-			ours=$("row_$row" "$refrain")
-			theirs=$("row_$row" "$other")
-		else
-			theirs=$("row_$row" "$other")
-			ours=$("row_$row" "$refrain")
-		fi
-		ratio "$ours" "$theirs" >>"$work/ratios"
+		one_pair "$row" "$pair" >>"$work/ratios"
 		pair=$((pair + 1))
 	done
 	# shellcheck disable=SC2046 # three numbers
