@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The partitioned cache: the memory of several hosts, each of which runs
+ * memcached -M, is one cache of items. Every item has one owner among the
+ * hosts, chosen by highest random weight. `struct peers` is this host's client
+ * of all of them, with one thread of its own, and is a source of fills
+ * (base/source.h).
+ *
+ * A read asks the owner for the units of the item, 256 KiB each. A unit is
+ * checked (length, and a checksum keyed with item, unit, dataset and secret)
+ * before a byte of it is delivered. If units are missing, exactly one host gets
+ * the item's lease; its read ends with -ENOENT, so its cache asks the origin
+ * and pushes the units back. Reads of other hosts wait and get the units as
+ * they arrive. If the holder of a lease gives no sign of life for 750 ms,
+ * another takes it. So each byte is read from the origin once, provided that
+ * no host fails and the engine accepts the item.
+ *
+ * Every wait is bounded. A server that does not answer in time loses its
+ * connections, its reads go to the origin, and it is asked again only after a
+ * probe has succeeded. doc/formats.md has the formats of keys and values.
+ */
+#ifndef PEER_PEER_H
+#define PEER_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+#include "base/err.h"
+#include "base/events.h"
+#include "base/hash.h"
+#include "base/source.h"
+
+/* Limits of peers_start(). */
+#define PEERS_MAX 512u
+#define PEER_NAME_MAX 255u /* of "HOST[:PORT]" */
+
+#define PEER_DEFAULT_PORT 11211u
+
+struct peers;
+
+struct peers_config {
+	/*
+	 * The hosts, each "HOST", "HOST:PORT", "[IPV6]:PORT" or the absolute
+	 * path of a unix socket. All hosts of a cluster must spell the list
+	 * alike, in any order: the spelling decides who owns which item.
+	 */
+	const char *const *host;
+	size_t nhosts;
+	/*
+	 * The element of the list that is this host. NULL: this host is not on
+	 * the list; it uses the cache but gives no memory to it.
+	 */
+	const char *name;
+	/* Mixed into every checksum; the same on all hosts. May be empty. */
+	const void *secret;
+	size_t secret_bytes;
+	/*
+	 * Names the dataset in the engine; the same on all hosts that mount
+	 * it. NULL: only watch the servers; peers_source() must not be used.
+	 */
+	const char *dataset;
+	/* Bytes of pushed items in memory at a time; 0: 64 MiB. */
+	uint64_t pending_bytes;
+	/* Both may be NULL. Counters peer_*; events PEER_*. */
+	struct counters *counters;
+	const struct event_sink *events;
+};
+
+/*
+ * Check a host of the list. 0, or -EINVAL with a message that says what a host
+ * looks like.
+ */
+int peer_check_host(const char *host, struct error *err);
+
+/*
+ * Start the thread and begin to connect. Strings and bytes of `config` are
+ * copied. Servers that do not answer are no error: peers_status() says so.
+ * -EINVAL: a host that cannot be, is named twice, or `name` is not on the list.
+ */
+int peers_start(struct peers **out, const struct peers_config *config,
+	struct error *err);
+
+/* End of all requests and of the thread; nothing may be asked after or during
+ * it: free the cache first. NULL is allowed. */
+void peers_stop(struct peers *p);
+
+/* For struct cache_config; lives as long as `p`. */
+struct source *peers_source(struct peers *p);
+
+enum peer_state {
+	PEER_TRYING,  /* not connected yet, or checking its settings */
+	PEER_UP,      /* in use */
+	PEER_DOWN,    /* failed; probed several times in 5 s */
+	PEER_REFUSED, /* its settings could lose items; .reason says what to do
+		       */
+};
+
+/* "trying", "up", "down", "refused". */
+const char *peer_state_name(enum peer_state state);
+
+/* Does the manifest of the host agree with ours? */
+enum peer_manifest {
+	PEER_MANIFEST_UNKNOWN, /* the host has not said, or is not up */
+	PEER_MANIFEST_SAME,
+	PEER_MANIFEST_DIFFERS,
+};
+
+#define PEER_REASON_MAX 240u
+
+/* A copy of what is known of one host. Counts are of this client alone and
+ * since its start; use, capacity and evictions are the server's, at most a few
+ * seconds old, and 0 before the first connection. */
+struct peer_status {
+	char host[PEER_NAME_MAX + 1]; /* as in the list */
+	char version[32];	      /* of the server; "" if not known */
+	/* PEER_DOWN: why. PEER_REFUSED: which setting, and what to do. */
+	char reason[PEER_REASON_MAX];
+	enum peer_state state;
+	enum peer_manifest manifest;
+	bool self;		  /* is this host */
+	uint64_t used_bytes;	  /* "bytes" of the server: with its overhead */
+	uint64_t capacity_bytes;  /* "limit_maxbytes" of the server */
+	uint64_t evictions;	  /* of the server; anything but 0 is a fault */
+	uint64_t items;		  /* values of any kind in the server */
+	uint64_t hits, hit_bytes; /* units, and their content */
+	uint64_t misses;	  /* reads that were not answered in full */
+	uint64_t fills, fill_bytes; /* units that it acknowledged: E */
+	uint64_t refused;	    /* units that it had no memory for */
+	uint64_t bad;		    /* units with wrong length or checksum */
+	uint64_t errors; /* requests that failed: time-outs, resets, and answers
+			    that are not of the protocol */
+	uint64_t dropped; /* units that were not pushed: it is down, or was full
+			     a moment ago */
+};
+
+/* In the order of the list. i < nhosts. */
+void peers_status(struct peers *p, size_t i, struct peer_status *status);
+
+/* Sums over the hosts. */
+struct peers_totals {
+	size_t hosts, up;
+	uint64_t used_bytes;
+	uint64_t capacity_bytes; /* of those that are up */
+	uint64_t evictions;
+	uint64_t fill_bytes; /* E of this host: content acknowledged to it */
+};
+void peers_totals(struct peers *p, struct peers_totals *totals);
+
+/*
+ * Can the engine hold `bytes` of content? True if all hosts have been up and
+ * 0.94 of the sum of their capacities is enough. A host that is down for a
+ * while still counts with its last known capacity, so that placement does not
+ * change with every failure.
+ */
+bool peers_can_hold(struct peers *p, uint64_t bytes);
+
+/*
+ * Wait until no host is PEER_TRYING and the use of those that are up is known,
+ * at most timeout_ns. True: so it is.
+ */
+bool peers_settle(struct peers *p, uint64_t timeout_ns);
+
+/*
+ * Say which manifest this host has: a digest over (path, size, mtime, tag) of
+ * its files. It is kept in this host's server, where others compare it with
+ * theirs every few seconds; a host that differs is reported by the event
+ * PEER_MANIFEST and in its status. Call again after a change. Needs a dataset.
+ */
+void peers_set_manifest(struct peers *p, struct hash128 digest);
+
+/* -- Pure functions, for tests, `refrain peers` and simulations -------------
+ */
+
+/*
+ * The owner of an item among n hosts: the one of highest random weight. A host
+ * that joins or leaves moves its own share of the items and nothing else.
+ */
+size_t peer_owner(const uint64_t *host_hash, size_t n, struct hash128 item);
+
+/* For peer_owner(): the hash of a host as the list spells it. */
+uint64_t peer_host_hash(const char *host);
+
+#endif
