@@ -38,12 +38,13 @@ static const struct option_def own[] = {
 		echo_replay),
 	CALL("steps", "N", "Stop after N steps.", parse_steps),
 	NUMBER("step-ms", "T",
-		"Simulate a trainer whose step takes T milliseconds; default "
-		"0.",
+		"Simulate a trainer whose step takes T milliseconds (default: "
+		"0).",
 		step_ms),
 	NUMBER("timeout", "SECONDS",
 		"Fail if there is no batch, or no answer from the dataset "
-		"when it is opened, for SECONDS; default 60, 0 waits for ever.",
+		"when it is opened, for SECONDS (default: 60; 0 waits for "
+		"ever).",
 		timeout_s),
 	TEXT("state", "FILE",
 		"Save the position to FILE after each batch. If FILE exists, "

@@ -73,9 +73,9 @@ static const struct option_def options[] = {
 		"Size of every image in pixels (default: sizes vary like "
 		"those of photographs).",
 		OPTION_CALL, 0, make_dataset_parse_size, false},
-	{"seed", 0, "S", "Seed for the images; default 0.", OPTION_NUMBER,
+	{"seed", 0, "S", "Seed for the images (default: 0).", OPTION_NUMBER,
 		FIELD(seed), NULL, false},
-	{"threads", 't', "T", "Threads that draw; default one per processor.",
+	{"threads", 't', "T", "Threads that draw (default: one per processor).",
 		OPTION_NUMBER, FIELD(threads), NULL, false},
 	{.name = NULL},
 };

@@ -29,7 +29,7 @@ static const struct option_def serve_own[] = {
 		false},
 	{"timeout", 0, "SECONDS",
 		"Fail if the dataset does not answer for SECONDS when it is "
-		"opened; default 60, 0 waits for ever.",
+		"opened (default: 60; 0 waits for ever).",
 		OPTION_NUMBER, offsetof(struct serve_options, timeout_s), NULL,
 		false},
 	{.name = NULL},

@@ -67,21 +67,22 @@ static const struct member table[] = {
 	OTHER(size, SIZE, NOT, NONE),
 	TEXT(dataset, DATASET, "PATH", "The dataset."),
 	WORD(source, REFRAIN_SOURCE_RAW, DATASET, "auto|folder|list|tar|raw",
-		"Kind of the dataset; default auto."),
+		"Kind of the dataset (default: auto)."),
 	TEXT(root, DATASET, "DIR",
-		"Directory that the paths of a list are relative to; default "
-		"the list's directory."),
+		"Directory that the paths of a list are relative to (default: "
+		"the list's directory)."),
 	NUMBER(record_bytes, U32, HASHED(14), LIMITS(0, 0, UINT32_MAX), "N",
-		"Size of a raw record, its label included."),
+		"Size of a raw record in bytes, including its label."),
 	NUMBER(label_bytes, U32, HASHED(15), LIMITS(0, 0, 8), "N",
-		"Size of the label that begins a raw record; default 0."),
+		"Size of the label at the start of a raw record, in bytes "
+		"(default: 0)."),
 	NUMBER(batch, U32, SCHEDULE, LIMITS(0, 1, SCHEDULE_BATCH_MAX), "B",
-		"Examples a step."),
+		"Examples per step."),
 	NUMBER(epochs, U32, SCHEDULE, LIMITS(1, 1, UINT32_MAX), "N",
-		"Number of epochs, in each of which every example is fresh "
-		"once; default 1."),
+		"Number of epochs; each epoch serves every example fresh once "
+		"(default: 1)."),
 	NUMBER(seed, U64, SCHEDULE, LIMITS(0, 0, 0), "S",
-		"Seed for shuffling and augmentation; default 0."),
+		"Seed for shuffling and augmentation (default: 0)."),
 	{
 		AT(echo),
 		.type = REFRAIN_MEMBER_ECHO,
@@ -89,148 +90,163 @@ static const struct member table[] = {
 		.saved = SAVED_SCHEDULE,
 		LIMITS(1, 1, SCHEDULE_ECHO_MAX),
 		.arg = "E",
-		.help = "Serve each decoded example E times, as 2, 2.5 or 5/2; "
-			"default 1. With auto, the loader measures which "
-			"factor hides the time of reading and decoding.",
+		.help = "Serve each decoded example E times, such as 2, 2.5 "
+			"or 5/2 (default: 1). With auto, the loader measures "
+			"which factor hides the time for reading and "
+			"decoding.",
 	},
 	WORD(echo_point, REFRAIN_ECHO_BATCH, SCHEDULE, "before|after|batch",
-		"Serve again the decoded example with a new crop (before, the "
-		"default), the augmented example (after), or the whole batch."),
+		"What to serve again: the decoded example with a new crop "
+		"(before, the default), the augmented example (after), or the "
+		"whole batch (batch)."),
 	NUMBER(window, U32, SCHEDULE, LIMITS(0, 0, UINT32_MAX), "N",
-		"Limit of examples with echoes outstanding; default 16 "
-		"batches, at least 1024."),
+		"Maximum number of examples with echoes outstanding (default: "
+		"16 batches, at least 1024)."),
 	NUMBER(min_lag, U32, SCHEDULE, LIMITS(1, 1, SCHEDULE_LAG_MAX), "N",
-		"Least number of steps between two servings of one example; "
-		"default 1."),
+		"Minimum number of steps between two servings of one example "
+		"(default: 1)."),
 	NUMBER(shuffle_window, U32, SCHEDULE, LIMITS(0, 0, UINT32_MAX), "N",
-		"Shuffle within N examples at a time, for media that must be "
-		"read in sequence."),
+		"Shuffle only within blocks of N examples, for media that "
+		"must be read in sequence."),
 	NUMBER(rank, U32, SCHEDULE, LIMITS(0, 0, UINT32_MAX), "R",
-		"Number of this trainer among those of the world; default 0."),
+		"Number of this trainer, from 0 to world - 1 (default: 0)."),
 	NUMBER(world, U32, SCHEDULE, LIMITS(1, 1, UINT32_MAX), "W",
-		"Number of trainers that share the dataset; default 1."),
+		"Number of trainers that divide the dataset among them "
+		"(default: 1)."),
 	WORD(last, REFRAIN_LAST_DROP, SCHEDULE, "short|drop",
 		"Deliver the last batch of the run if it is short (default), "
 		"or drop it."),
 	OTHER(flags, U32, HASHED(13), LIMITS(0, 0, UINT32_MAX)),
 	NUMBER(height, U32, HASHED(0), LIMITS(224, 1, SIDE_MAX), "N",
-		"Height of an image in a batch; default its width, or 224."),
+		"Height of the images in a batch (default: their width, or "
+		"224)."),
 	NUMBER(width, U32, HASHED(1), LIMITS(224, 1, SIDE_MAX), "N",
-		"Width of an image in a batch; default its height, or 224."),
+		"Width of the images in a batch (default: their height, or "
+		"224)."),
 	WORD(type, REFRAIN_F32, HASHED(2), "u8|f16|f32",
-		"Type of a pixel value; default u8."),
+		"Type of a pixel value (default: u8)."),
 	WORD(layout, REFRAIN_NCHW, HASHED(3), "nhwc|nchw",
-		"Order of the dimensions of a batch; default nhwc."),
+		"Order of the dimensions of a batch (default: nhwc)."),
 	WORD(augment, REFRAIN_AUGMENT_NONE, HASHED(4), "train|eval|none",
 		"Random crop and flip (train, the default), centre crop "
 		"(eval), or the whole image resized (none)."),
 	REAL(mean, F32, HASHED(5), LIMITS(0, -1000, 1000), "R,G,B",
-		"Mean of each channel, for values from 0 to 1; default that of "
-		"ImageNet, if std is not set either."),
+		"Mean of each channel, for values from 0 to 1 (default: "
+		"ImageNet's, unless std is set)."),
 	REAL(std, F32, HASHED(6), LIMITS(1, 1e-6, 1000), "R,G,B",
-		"Standard deviation of each channel; default that of ImageNet, "
-		"if mean is not set either."),
+		"Standard deviation of each channel (default: ImageNet's, "
+		"unless mean is set)."),
 	REAL(area_min, F32, HASHED(7), LIMITS(0.08, 1e-4, 1), "X",
-		"Least share of the image that a random crop takes; default "
-		"0.08."),
+		"Minimum area of a random crop, as a share of the image "
+		"(default: 0.08)."),
 	REAL(area_max, F32, HASHED(8), LIMITS(1, 1e-4, 1), "X",
-		"Greatest share of the image that a random crop takes; default "
-		"1."),
+		"Maximum area of a random crop, as a share of the image "
+		"(default: 1)."),
 	REAL(aspect_min, F32, HASHED(9), LIMITS(3. / 4, 0.01, 100), "X",
-		"Least width of a random crop for its height; default 3/4."),
+		"Minimum ratio of width to height of a random crop (default: "
+		"3/4)."),
 	REAL(aspect_max, F32, HASHED(10), LIMITS(4. / 3, 0.01, 100), "X",
-		"Greatest width of a random crop for its height; default 4/3."),
+		"Maximum ratio of width to height of a random crop (default: "
+		"4/3)."),
 	REAL(jitter, F32, HASHED(11), LIMITS(0, 0, 1000), "B,C,S",
 		"Change brightness, contrast and saturation by random factors "
-		"from 1 - x to 1 + x; default 0."),
+		"from 1 - x to 1 + x (default: 0)."),
 	NUMBER(cutout, U32, HASHED(12), LIMITS(0, 0, SIDE_MAX), "N",
-		"Side of a grey square at a random place of each image; "
-		"default 0, none."),
+		"Side of a grey square drawn at a random place of each image "
+		"(default: 0, none)."),
 	OTHER(decode, POINTER, HASHED(19), NONE),
 	OTHER(augment_fn, POINTER, HASHED(20), NONE),
 	OTHER(ctx, POINTER, NOT, NONE),
 	BYTES(decoded_max_bytes, SIZE, NOT,
-		"Room for what the decode callback makes of one example."),
+		"Maximum size in bytes of one example that the decode "
+		"callback returns."),
 	BYTES(sample_bytes, SIZE, HASHED(16),
-		"Size of one sample in a batch, if a callback makes it."),
+		"Size in bytes of one sample in a batch, if a callback writes "
+		"it."),
 	WORD(policy, REFRAIN_FAIL, HASHED(17), "substitute|zero|fail",
-		"How to handle damaged examples: take another one (substitute, "
-		"the default), fill with zeros, or fail."),
+		"How to handle damaged examples: take another one "
+		"(substitute, the default), fill with zeros (zero), or fail."),
 	NUMBER(max_pixels, U64, HASHED(18), LIMITS(0, 0, 0), "N",
-		"Handle larger images as damaged; default 200 million."),
+		"Treat images with more pixels as damaged (default: 200 "
+		"million)."),
 	NUMBER(threads, U32, NOT, LIMITS(0, 1, 1024), "N",
-		"Threads that decode and augment; default one a processor."),
+		"Threads that decode and augment (default: one per "
+		"processor)."),
 	NUMBER(batches_ahead, U32, NOT, LIMITS(4, 1, 4096), "N",
-		"Batches that are ready or being made; default 4."),
+		"Batches to prepare ahead of the trainer (default: 4)."),
 	NUMBER(reads_ahead, U32, NOT, LIMITS(64, 1, 4096), "N",
-		"Examples that are being read at a time; default 64."),
+		"Examples to read at a time (default: 64)."),
 	BYTES(memory_bytes, U64, NOT,
-		"Limit for all memory of the loader; default a quarter of what "
-		"the process may use."),
+		"Limit for all memory of the loader (default: a quarter of "
+		"what the process may use)."),
 	OTHER(cpus, POINTER, NOT, NONE),
 	OTHER(cpu_count, U32, NOT, LIMITS(0, 0, 4096)),
 	NUMBER(nice, I32, NOT, LIMITS(0, 0, 19), "N",
-		"Added to the nice value of the caller, for the loader's "
-		"threads; default 0."),
+		"Increment of the nice value for the loader's threads "
+		"(default: 0)."),
 	OTHER(alloc, POINTER, NOT, NONE),
 	OTHER(free, POINTER, NOT, NONE),
 	OTHER(alloc_ctx, POINTER, NOT, NONE),
 	OTHER(state, POINTER, NOT, NONE),
 	OTHER(state_bytes, SIZE, NOT, NONE),
 	REAL(echo_max, F64, SCHEDULE, LIMITS(4, 1, SCHEDULE_ECHO_MAX), "E",
-		"Upper limit for an echo factor of auto; default 4."),
+		"Upper limit for an echo factor of auto (default: 4)."),
 	TEXT(echo_log, NOT, "LINES",
-		"Changes of an earlier run with an echo factor of auto, to be "
-		"made again instead of measuring."),
+		"Changes of the echo factor logged by an earlier run with "
+		"auto, to repeat instead of measuring."),
 	NUMBER(open_timeout_ms, I32, NOT, LIMITS(30000, -1, INT32_MAX), "MS",
-		"Fail to open if the storage does not answer for so long; "
-		"default 30000, -1 waits for ever."),
+		"Fail to open if the storage does not answer for MS "
+		"milliseconds (default: 30000; -1 waits for ever)."),
 	OTHER(reserved, U32, NOT, NONE),
 	REAL(max_damage, F64, NOT, LIMITS(0.1, 0, 1), "X",
 		"Fail if more than this share of the fresh examples is "
-		"damaged; default 0.1."),
+		"damaged (default: 0.1)."),
 	TEXT(share, NOT, "NAME",
-		"Share batches with other jobs of that name on this host: each "
-		"is read and decoded once for all of them."),
+		"Share batches with the jobs on this host that use the same "
+		"NAME. Each example is then read and decoded once for all of "
+		"them."),
 	NUMBER(share_jobs, U32, NOT, LIMITS(0, 0, 64), "J",
-		"Begin when J jobs have joined the share; default at once."),
+		"Wait until J jobs have joined the share (default: start at "
+		"once)."),
 	NUMBER(share_batch, U32, NOT, LIMITS(0, 0, SCHEDULE_BATCH_MAX), "B",
-		"Size of the batches that are shared, if this job takes slices "
-		"of them; a multiple of the batch."),
+		"Size of the shared batches, if this job takes slices of "
+		"them; a multiple of its own batch."),
 	WORD(share_slow, REFRAIN_SHARE_SOLO, NOT, "wait|solo",
-		"If this job makes the others of its share wait: they wait "
-		"(wait, the default), or it makes its own batches until it has "
-		"caught up (solo)."),
+		"What to do when this job is slower than the others of its "
+		"share: make them wait (wait, the default), or prepare its "
+		"own batches until it has caught up (solo)."),
 	NUMBER(share_grace_s, U32, NOT, LIMITS(600, 0, 86400), "SECONDS",
-		"With share_slow solo, the longest pause at the end of an "
-		"epoch in which the others wait; default 600."),
+		"With share_slow solo, how long the others wait for this job "
+		"between epochs (default: 600)."),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),
 	BIT("no_orient", NO_ORIENT, HASHED(13), "Ignore EXIF orientation."),
 	BIT("pad_ranks", PAD_RANKS, SCHEDULE,
-		"Give all ranks equally many examples, some of them twice."),
+		"Give all ranks the same number of examples by repeating up "
+		"to one example per rank."),
 	BIT("allow_duplicates", ALLOW_DUPLICATES, SCHEDULE,
-		"Accept a window that is too small to keep two servings of an "
-		"example out of one batch; they are counted."),
+		"Accept a window so small that one batch can hold two "
+		"servings of an example; they are counted."),
 	BIT("no_normalise", NO_NORMALISE, HASHED(13),
-		"Divide values of f16 and f32 by 255 and do no more."),
+		"Only divide values of f16 and f32 by 255."),
 	BIT("no_mount_help", NO_MOUNT_HELP, NOT,
-		"On a mount of refrain, read everything through the mount and "
-		"do not announce the order."),
+		"On a refrain mount, read everything through the mount and do "
+		"not send it a plan."),
 	BIT("exact", EXACT, HASHED(13),
-		"Decode every image at full size. Training decodes large ones "
-		"at 1/2, 1/4 or 1/8 by default."),
+		"Decode every image at full size. By default, large images "
+		"are decoded at 1/2, 1/4 or 1/8 for training."),
 	BIT("equal_ranks", EQUAL_RANKS, SCHEDULE,
-		"Give all ranks equally many examples, and so batches, by "
-		"leaving out up to one example a rank."),
+		"Give all ranks the same number of examples, and so of "
+		"batches, by leaving out up to one example per rank."),
 
 	{
 		.name = "size",
 		.type = REFRAIN_MEMBER_SIDES,
 		.saved = SAVED_NOT,
 		.arg = "N",
-		.help = "Side of an image in a batch, or WxH; default 224.",
+		.help = "Side of the images in a batch, or WxH (default: "
+			"224).",
 	},
 };
 
