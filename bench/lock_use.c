@@ -111,7 +111,7 @@ static void read_one(struct bench *b, struct cache_scratch *s,
 	w->done = false;
 	w->r = (struct cache_read){.len = b->bytes, .done = read_done};
 	w->r.planned =
-		plans_note(b->plans, &item, 0, b->bytes, 0) != PLANS_NONE;
+		plans_note(b->plans, &item, 0, b->bytes, 0, NULL) != PLANS_NONE;
 	n = cache_read(b->cache, s, &item, &w->r);
 	if (n > 0)
 		cache_read_end(b->cache, &w->r);

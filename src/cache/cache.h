@@ -124,9 +124,11 @@ struct cache_read {
 	 * Set by the caller. `planned`: a plan has a position for it. `ahead`:
 	 * and its reader does not wait for it yet, so it goes to the origin as
 	 * what is planned does, not as demand. `again`: the position has begun
-	 * to read the item before.
+	 * to read the item before. `again_bytes`: and has read so many of
+	 * these.
 	 */
 	bool planned, ahead, again;
+	size_t again_bytes;
 	const void *data;  /* after an answer at once: until cache_read_end() */
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */

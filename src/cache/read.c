@@ -60,8 +60,8 @@ static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	if (r->off == 0)
 		COUNT(c->config.counters, hits);
 	COUNT_ADD(c->config.counters, hit_bytes, n);
-	if (r->again && r->off == 0)
-		COUNT_ADD(c->config.counters, reread_bytes, n);
+	if (r->again_bytes > 0)
+		COUNT_ADD(c->config.counters, reread_bytes, r->again_bytes);
 	r->fill = NULL;
 	return n;
 }

@@ -82,6 +82,7 @@ struct asked {
 	size_t len;
 	struct file_version version; /* whose bytes are to be read */
 	enum plans_turn turn;	     /* its turn in the plans */
+	size_t again_bytes;	     /* which that turn has read before */
 	bool again;		     /* it has followed a change */
 };
 

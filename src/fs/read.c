@@ -202,6 +202,7 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 		read_of(r, ask->turn);
 		r->r.off = (size_t)(off + at - item->base);
 		r->r.len = piece;
+		r->r.again_bytes = 0;
 		read_piece(fs, w, item, r);
 		at += piece;
 	}
@@ -210,15 +211,16 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 }
 
 /* Before the answer, for what it ends may be another's turn then. */
-static enum plans_turn note_plans(struct fs *fs, struct fs_worker *w,
-	fuse_req_t req, const struct cache_item *item, uint64_t off, size_t len)
+static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
+	const struct cache_item *item)
 {
-	struct plans *plans = fs->config.plans;
+	struct plans *plans = ask->fs->config.plans;
 	pid_t pid = w && plans_ask_reader(plans)
 		? fs_process_of(w, fuse_req_ctx(req)->pid)
 		: 0;
 
-	return plans_note(plans, item, off, len, pid);
+	ask->turn = plans_note(
+		plans, item, ask->off, ask->len, pid, &ask->again_bytes);
 }
 
 void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
@@ -248,6 +250,7 @@ void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 	read_of(r, ask->turn);
 	r->r.off = (size_t)(ask->off - item.base);
 	r->r.len = ask->len;
+	r->r.again_bytes = ask->again_bytes;
 	read_piece(ask->fs, w, &item, r);
 }
 
@@ -276,8 +279,8 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		.ino = ino,
 		.off = at,
 		.len = size,
-		.version = item.version,
-		.turn = note_plans(fs, w, req, &item, at, size)};
+		.version = item.version};
+	note_plans(&ask, w, req, &item);
 	fs_read_run(&ask, w, req);
 	cache_item_at(fs->config.cache, at, &item);
 	if (item.size < item.version.size_bytes)

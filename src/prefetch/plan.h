@@ -62,10 +62,12 @@ enum plans_turn {
 
 /*
  * Process `pid` (0: not known) is going to read [off, off + len) of a file;
- * `file` has cookie and version set. Costs one relaxed load without plans.
+ * `file` has cookie and version set. *again_bytes (NULL is allowed): so many
+ * of these the position has read before, as far as that is known. Costs one
+ * relaxed load without plans.
  */
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
-	uint64_t off, size_t len, pid_t pid);
+	uint64_t off, size_t len, pid_t pid, size_t *again_bytes);
 
 /* Does any plan want to know who reads? */
 bool plans_ask_reader(struct plans *ps);

@@ -43,6 +43,7 @@ struct plan_turn {
 	uint32_t file_1; /* the file, and 1; 0: none */
 	bool ours;	 /* of position `pos`; else somebody else's */
 	uint64_t pos, at_ns;
+	uint64_t read; /* which 64ths of the file, in whole pages */
 };
 
 #define PLAN_TURNS 4096u

@@ -34,6 +34,9 @@
  * pages. */
 #define AGAIN_NS NS_PER_S
 
+/* The least that a kernel asks for. */
+#define PAGE_BYTES UINT64_C(4096)
+
 /* -- Holds by position ----------------------------------------------------- */
 
 static struct list *held_at(const struct plan *plan, uint64_t pos)
@@ -164,6 +167,7 @@ struct note {
 	size_t len;
 	pid_t pid;
 	enum plans_turn turn;
+	size_t again_bytes;
 };
 
 /* A file in one piece is read when it is begun, else at its end. */
@@ -180,12 +184,14 @@ static bool is_whole_file(const struct note *n)
 }
 
 /* The turn of a read of a position; of several plans' the most urgent. */
-static void set_turn(
-	const struct plan *plan, struct note *n, uint64_t pos, bool again)
+static void set_turn(const struct plan *plan, struct note *n, uint64_t pos,
+	bool again, size_t again_bytes)
 {
 	bool now = n->turn == PLANS_NOW || n->turn == PLANS_NOW_AGAIN ||
 		pace_waits(plan, pos);
 
+	if (n->turn == PLANS_NONE || again_bytes < n->again_bytes)
+		n->again_bytes = again_bytes;
 	again &= n->turn != PLANS_NOW && n->turn != PLANS_LATER;
 	if (again)
 		n->turn = now ? PLANS_NOW_AGAIN : PLANS_LATER_AGAIN;
@@ -198,28 +204,62 @@ static struct plan_turn *turn_of(struct plan *plan, const struct note *n)
 	return &plan->turn[n->file->cookie % PLAN_TURNS];
 }
 
-/* The reader that began to read the file a moment ago; NULL: unknown. */
-static const struct plan_turn *last_turn(
-	struct plan *plan, const struct note *n)
+static bool is_own_read(const struct plan *plan, const struct note *n)
 {
-	const struct plan_turn *t = turn_of(plan, n);
+	return n->pid && plan->params.reader == n->pid;
+}
+
+/*
+ * The reader that began to read the file last, if that was a moment ago or the
+ * plan's own reader goes on; NULL: unknown.
+ */
+static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
+{
+	struct plan_turn *t = turn_of(plan, n);
+	bool goes_on = n->off > 0 && is_own_read(plan, n);
 
 	return t->file_1 == (uint32_t)n->file->cookie + 1 &&
-			clock_now_ns() < t->at_ns + AGAIN_NS
+			(goes_on || clock_now_ns() < t->at_ns + AGAIN_NS)
 		? t
 		: NULL;
+}
+
+/*
+ * The read is of that turn. Returns the bytes of it that were read before. A
+ * share of the file counts when a single read has all of it, so for a large
+ * file the result may be too low.
+ */
+static size_t mark_read(struct plan_turn *t, const struct note *n)
+{
+	uint64_t size = n->file->size, again = 0;
+	uint64_t share = ((size - 1) / (64 * PAGE_BYTES) + 1) * PAGE_BYTES;
+
+	for (uint64_t i = (n->off + share - 1) / share; i * share < size; i++) {
+		uint64_t end = (i + 1) * share < size ? (i + 1) * share : size;
+
+		if (end > n->off + n->len)
+			break;
+		if (t->read & UINT64_C(1) << i)
+			again += end - i * share;
+		t->read |= UINT64_C(1) << i;
+	}
+	return (size_t)again;
 }
 
 static void keep_turn(
 	struct plan *plan, const struct note *n, uint64_t pos, bool ours)
 {
-	if (n->off == 0)
-		*turn_of(plan, n) = (struct plan_turn){
-			.file_1 = (uint32_t)n->file->cookie + 1,
-			.ours = ours,
-			.pos = pos,
-			.at_ns = clock_now_ns(),
-		};
+	struct plan_turn *t = turn_of(plan, n);
+
+	if (n->off > 0)
+		return;
+	*t = (struct plan_turn){
+		.file_1 = (uint32_t)n->file->cookie + 1,
+		.ours = ours,
+		.pos = pos,
+		.at_ns = clock_now_ns(),
+	};
+	(void)mark_read(t, n); /* nothing was read before */
 }
 
 /*
@@ -228,13 +268,13 @@ static void keep_turn(
  */
 static bool goes_on(struct plan *plan, struct note *n)
 {
-	const struct plan_turn *t = last_turn(plan, n);
-	bool own = n->pid && plan->params.reader == n->pid;
+	struct plan_turn *t = last_turn(plan, n);
+	bool own = is_own_read(plan, n);
 
 	if (n->off == 0 || !is_whole_file(n) || (!own && !t))
 		return false;
 	if (t && t->ours)
-		set_turn(plan, n, t->pos, true);
+		set_turn(plan, n, t->pos, true, mark_read(t, n));
 	else if (own && n->turn == PLANS_NONE)
 		n->turn = PLANS_LATER;
 	return true;
@@ -260,8 +300,9 @@ static uint64_t horizon(const struct plan *plan)
 
 static void note(struct plan *plan, struct note *n)
 {
+	struct plan_turn *t;
 	uint64_t pos = 0;
-	bool found, near;
+	bool found, near, again;
 
 	if (plan->closing || !is_reader(plan, n->pid))
 		return;
@@ -271,13 +312,14 @@ static void note(struct plan *plan, struct note *n)
 		&plan->order, (uint32_t)n->file->cookie, horizon(plan), &pos);
 	near = found && is_near(plan, pos, n->turn != PLANS_NONE);
 	if (asks_again(plan, n) && !(near && is_next(plan, pos))) {
-		set_turn(plan, n, last_turn(plan, n)->pos, true);
+		t = turn_of(plan, n);
+		set_turn(plan, n, t->pos, true, mark_read(t, n));
 		return;
 	}
 	keep_turn(plan, n, pos, near);
 	if (near) {
-		set_turn(plan, n, pos,
-			tell_holds(plan, pos, n->file, n->off, n->len));
+		again = tell_holds(plan, pos, n->file, n->off, n->len);
+		set_turn(plan, n, pos, again, again ? n->len : 0);
 		if (reads_position(n))
 			read_near(plan, pos);
 	} else if (found && reads_position(n)) {
@@ -286,17 +328,21 @@ static void note(struct plan *plan, struct note *n)
 }
 
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
-	uint64_t off, size_t len, pid_t pid)
+	uint64_t off, size_t len, pid_t pid, size_t *again_bytes)
 {
 	struct cache_item item = *file;
-	struct note n = {&item, off, len, pid, PLANS_NONE};
+	struct note n = {&item, off, len, pid, PLANS_NONE, 0};
 
+	if (again_bytes)
+		*again_bytes = 0;
 	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
 		return PLANS_NONE;
 	cache_item_at(ps->config.cache, off, &item);
 	LOCK_SCOPE(&ps->lock);
 	LIST_FOREACH(l, &ps->plans)
 		note(CONTAINER_OF(l, struct plan, link), &n);
+	if (again_bytes)
+		*again_bytes = n.again_bytes;
 	return n.turn;
 }
 

@@ -276,20 +276,22 @@ static inline void probe_done(
 	pthread_mutex_unlock(&p->lock);
 }
 
-static inline void probe_ask(struct rig *g, struct probe *p,
-	struct cache_item item, size_t off, size_t len, bool ahead)
+static inline void probe_init(
+	struct probe *p, struct cache_item item, size_t off, size_t len)
 {
-	ssize_t n;
-
 	memset(p, 0, sizeof(*p));
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->cond, NULL);
 	p->item = item;
 	p->r.off = off;
 	p->r.len = len;
-	p->r.ahead = ahead;
 	p->r.done = probe_done;
-	n = cache_read(g->cache, g->scratch, &item, &p->r);
+}
+
+static inline void probe_run(struct rig *g, struct probe *p)
+{
+	ssize_t n = cache_read(g->cache, g->scratch, &p->item, &p->r);
+
 	if (n == 0)
 		return;
 	p->done = true;
@@ -297,6 +299,24 @@ static inline void probe_ask(struct rig *g, struct probe *p,
 	p->right = n > 0 && bytes_right(p, p->r.data);
 	if (n > 0)
 		cache_read_end(g->cache, &p->r);
+}
+
+static inline void probe_ask(struct rig *g, struct probe *p,
+	struct cache_item item, size_t off, size_t len, bool ahead)
+{
+	probe_init(p, item, off, len);
+	p->r.ahead = ahead;
+	probe_run(g, p);
+}
+
+/* A planned read that has read `again` of the bytes before. */
+static inline void probe_again(struct rig *g, struct probe *p,
+	struct cache_item item, size_t off, size_t len, size_t again)
+{
+	probe_init(p, item, off, len);
+	p->r.planned = true;
+	p->r.again_bytes = again;
+	probe_run(g, p);
 }
 
 static inline void probe_read(struct rig *g, struct probe *p,

@@ -74,7 +74,7 @@ static void read_file(struct course *k, uint64_t cookie)
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
 	struct probe p;
 
-	(void)plans_note(k->plans, &item, 0, SIZE, 0);
+	(void)plans_note(k->plans, &item, 0, SIZE, 0, NULL);
 	probe_read(&k->g, &p, item, 0, SIZE);
 	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
 		answer_all(&k->g.hand);
@@ -237,7 +237,7 @@ static void begin_file(struct course *k, uint64_t cookie)
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
 	struct probe p;
 
-	(void)plans_note(k->plans, &item, 0, 4096, 0);
+	(void)plans_note(k->plans, &item, 0, 4096, 0, NULL);
 	probe_read(&k->g, &p, item, 0, 4096);
 	while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
 		answer_all(&k->g.hand);

@@ -14,6 +14,7 @@
 #define EPOCHS 3u
 #define SPREAD 8u /* less than an epoch */
 #define READER 7
+#define NOTHING_FITS "128K"
 
 struct course {
 	struct rig g;
@@ -29,12 +30,13 @@ static bool course_file(void *arg, uint64_t cookie, struct cache_item *file)
 	return true;
 }
 
-static void course_start(struct course *k, pid_t reader, unsigned files)
+static void course_start(
+	struct course *k, pid_t reader, unsigned files, const char *tier)
 {
 	struct plans_config config = {.file = course_file, .arg = k};
 	struct plan_params params = {.spread = SPREAD, .reader = reader};
 
-	rig_start(&k->g, "128K"); /* nothing fits */
+	rig_start(&k->g, tier);
 	config.cache = k->g.cache;
 	config.counters = &k->g.fix.counters;
 	ck_assert_int_eq(plans_new(&k->plans, &config), 0);
@@ -56,7 +58,22 @@ static enum plans_turn read_at(struct course *k, uint64_t cookie, uint64_t off)
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
 
-	return plans_note(k->plans, &item, off, SIZE - off, READER);
+	return plans_note(k->plans, &item, off, SIZE - off, READER, NULL);
+}
+
+/* The same, and the bytes are answered. */
+static void read_bytes(
+	struct course *k, uint64_t cookie, uint64_t off, size_t len)
+{
+	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
+	struct probe p;
+	size_t again;
+
+	(void)plans_note(k->plans, &item, off, len, READER, &again);
+	probe_again(&k->g, &p, item, off, len, again);
+	answer_all(&k->g.hand);
+	probe_wait(&p);
+	ck_assert(p.right);
 }
 
 /* Is it the first read of a position? Else it is one more. */
@@ -80,7 +97,7 @@ START_TEST(test_a_second_read_is_not_of_the_next_epoch)
 {
 	struct course k;
 
-	course_start(&k, _i ? READER : 0, FILES);
+	course_start(&k, _i ? READER : 0, FILES, NOTHING_FITS);
 	for (unsigned f = 1; f <= 3; f++)
 		ck_assert(is_first(&k, f, 0));
 	ck_assert(!is_first(&k, 1, 0));
@@ -101,7 +118,7 @@ START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
 {
 	struct course k;
 
-	course_start(&k, READER, SPREAD / 2);
+	course_start(&k, READER, SPREAD / 2, NOTHING_FITS);
 	for (unsigned f = 1; f <= 3; f++)
 		ck_assert(is_first(&k, f, 0));
 	ck_assert(is_first(&k, 1, 0));
@@ -116,6 +133,39 @@ START_TEST(test_a_second_read_in_a_short_epoch_takes_one_position)
 }
 END_TEST
 
+/* One page in the middle, of a file that is in a tier since it was read. */
+START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
+{
+	const struct counters *c;
+	struct course k;
+	uint64_t hits;
+
+	course_start(&k, READER, FILES, "8M");
+	c = &k.g.fix.counters;
+	for (unsigned f = 1; f <= FILES; f++) {
+		read_bytes(&k, f, 0, 131072);
+		read_bytes(&k, f, 131072, SIZE - 131072);
+	}
+	cache_settle(k.g.cache, 10 * NS_PER_S);
+	ck_assert_uint_eq(c->admitted, FILES);
+	/* Some came into the tier before they were read. */
+	hits = c->hit_bytes;
+	read_bytes(&k, 3, 40960, 4096);
+	ck_assert_uint_eq(c->hit_bytes, hits + 4096);
+	ck_assert_uint_eq(c->reread_bytes, 4096);
+	/* In the next epoch all of it is a hit, in two pieces as well. */
+	read_bytes(&k, 3, 0, 131072);
+	read_bytes(&k, 3, 131072, SIZE - 131072);
+	ck_assert_uint_eq(c->hit_bytes, hits + 4096 + SIZE);
+	ck_assert_uint_eq(c->reread_bytes, 4096);
+	/* Of what it asks for again some may be new to the reader. */
+	read_bytes(&k, 5, 0, 65536);
+	read_bytes(&k, 5, 40960, SIZE - 40960);
+	ck_assert_uint_eq(c->reread_bytes, 4096 + 65536 - 40960);
+	course_stop(&k);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("plan_again");
@@ -125,5 +175,7 @@ int main(void)
 		t, test_a_second_read_is_not_of_the_next_epoch, 0, 2);
 	tcase_add_test(
 		t, test_a_second_read_in_a_short_epoch_takes_one_position);
+	tcase_add_test(
+		t, test_what_the_kernel_has_dropped_counts_apart_from_hits);
 	return run_suite(suite);
 }

@@ -166,7 +166,7 @@ static void read_again(
 	enum plans_turn turn;
 	struct probe p;
 
-	turn = plans_note(s->plans, item, off, s->size - off, pid);
+	turn = plans_note(s->plans, item, off, s->size - off, pid, NULL);
 	ck_assert(turn == PLANS_NOW_AGAIN || turn == PLANS_LATER_AGAIN);
 	begin_read(s, &p, item, off, s->size - off, turn);
 	probe_wait(&p);
@@ -193,7 +193,7 @@ static void read_file(struct scene *s, unsigned file, pid_t pid)
 	for (size_t off = 0; off < s->size; off += p.r.len) {
 		size_t len = off ? s->size - off : first;
 		enum plans_turn turn =
-			plans_note(s->plans, &item, off, len, pid);
+			plans_note(s->plans, &item, off, len, pid, NULL);
 
 		ck_assert(turn == PLANS_NONE || pid != STRANGER);
 		begin_read(s, &p, &item, off, len, turn);
