@@ -82,6 +82,43 @@ static bool is_waited_for(
 		WAITS * (double)(now->trainer_ns - then->trainer_ns);
 }
 
+/* -- Rows of times --------------------------------------------------------- */
+
+static double middle(const double *times, uint32_t n)
+{
+	double v[AUTO_PARTS] = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = i;
+
+		for (; at > 0 && v[at - 1] > times[i]; at--)
+			v[at] = v[at - 1];
+		v[at] = times[i];
+	}
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+/*
+ * Do the last two times agree that it is another speed than before: off by
+ * more than a little, and outside all that was seen?
+ */
+static bool jumped(const double *times, uint32_t n)
+{
+	double x, y, least, most;
+
+	if (n <= 2)
+		return false;
+	x = times[n - 2];
+	y = times[n - 1];
+	most = middle(times, n - 2) * JUMP;
+	least = most / (JUMP * JUMP);
+	for (uint32_t i = 0; i < n - 2; i++) {
+		least = fmin(least, times[i]);
+		most = fmax(most, times[i]);
+	}
+	return (x > most && y > most) || (x < least && y < least);
+}
+
 /* -- Reading --------------------------------------------------------------- */
 
 /* The busy time of one part, while reading or fetching is as busy as it can be:
@@ -174,7 +211,25 @@ static double idle_ns(const struct auto_echo *a, const struct auto_sums *now)
 			now->read_ns - then->read_ns, now->reads - then->reads);
 	if (!is_waited_for(then, now))
 		passed *= SMALL;
-	return a->byte_ns > 0 ? fmin(a->byte_ns * a->missing, passed) : passed;
+	if (a->bytes == 0)
+		return passed;
+	return fmin(middle(a->byte_ns, a->bytes) * a->missing, passed);
+}
+
+/* Keep the last n. */
+static void keep_last(struct auto_echo *a, uint32_t n)
+{
+	memmove(a->byte_ns, a->byte_ns + a->bytes - n, n * sizeof(double));
+	a->bytes = n;
+}
+
+static void add_byte_ns(struct auto_echo *a, double ns)
+{
+	if (a->bytes == AUTO_PARTS)
+		keep_last(a, AUTO_PARTS - 1);
+	a->byte_ns[a->bytes++] = ns;
+	if (jumped(a->byte_ns, a->bytes))
+		keep_last(a, 2);
 }
 
 /* An example's reading, and how much longer it may take than it was seen to. */
@@ -193,7 +248,7 @@ static double read_ns(
 	else
 		*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
 	if (now->planned)
-		a->byte_ns = ns / a->missing;
+		add_byte_ns(a, ns / a->missing);
 	return ns;
 }
 
@@ -247,38 +302,26 @@ static double time_of(const struct auto_part *part, enum which which)
 	return part->down_ns;
 }
 
-static double median(
-	const struct auto_part *parts, uint32_t n, enum which which)
+static void times_of(const struct auto_echo *a, enum which which, double *v)
+{
+	for (uint32_t i = 0; i < a->parts; i++)
+		v[i] = time_of(&a->part[i], which);
+}
+
+static double median(const struct auto_echo *a, enum which which)
 {
 	double v[AUTO_PARTS] = {0};
 
-	for (uint32_t i = 0; i < n; i++) {
-		double x = time_of(&parts[i], which);
-		uint32_t at = i;
-
-		for (; at > 0 && v[at - 1] > x; at--)
-			v[at] = v[at - 1];
-		v[at] = x;
-	}
-	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+	times_of(a, which, v);
+	return middle(v, a->parts);
 }
 
-/*
- * Do the last two parts agree that it is another speed than before: off by
- * more than a little, and outside all that was seen?
- */
-static bool jumped(const struct auto_echo *a, enum which which)
+static bool has_jumped(const struct auto_echo *a, enum which which)
 {
-	const struct auto_part *last = &a->part[a->parts - 2];
-	double middle = median(a->part, a->parts - 2, which);
-	double least = middle / JUMP, most = middle * JUMP;
-	double x = time_of(last, which), y = time_of(last + 1, which);
+	double v[AUTO_PARTS] = {0};
 
-	for (const struct auto_part *p = a->part; p < last; p++) {
-		least = fmin(least, time_of(p, which));
-		most = fmax(most, time_of(p, which));
-	}
-	return (x > most && y > most) || (x < least && y < least);
+	times_of(a, which, v);
+	return jumped(v, a->parts);
 }
 
 static void forget(struct auto_echo *a, uint32_t n)
@@ -302,7 +345,7 @@ static void add_part(struct auto_echo *a, const struct auto_part *part)
 	if (a->parts == AUTO_PARTS)
 		forget(a, 1);
 	a->part[a->parts++] = *part;
-	if (a->parts > 2 && (jumped(a, UP) || jumped(a, DOWN)))
+	if (has_jumped(a, UP) || has_jumped(a, DOWN))
 		forget(a, a->parts - 2);
 	a->tried &= !waited(a);
 }
@@ -328,9 +371,9 @@ bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 {
 	if (a->parts < PARTS_LEAST)
 		return false;
-	out->up_ns = median(a->part, a->parts, UP);
-	out->up_most_ns = median(a->part, a->parts, UP_MOST);
-	out->down_ns = median(a->part, a->parts, DOWN);
+	out->up_ns = median(a, UP);
+	out->up_most_ns = median(a, UP_MOST);
+	out->down_ns = median(a, DOWN);
 	out->waited = waited(a);
 	return true;
 }

@@ -82,7 +82,13 @@ struct auto_echo {
 	bool begun_once;
 	struct auto_rates looked; /* when `missing` was reckoned */
 	double missing;		  /* bytes that an example misses; by a plan */
-	double byte_ns;		  /* to fetch one of them; 0: not known */
+	/*
+	 * The time to fetch one of them, by each of the last parts that show
+	 * it, oldest first. The median counts: answers come in groups, and a
+	 * part may begin and end within one.
+	 */
+	double byte_ns[AUTO_PARTS];
+	uint32_t bytes; /* how many of `byte_ns` */
 	bool tried;	/* the last change was the first step of a fall, and the
 			   trainer did not wait since */
 	uint32_t parts; /* how many of `part`, oldest first */

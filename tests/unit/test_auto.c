@@ -450,6 +450,61 @@ START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 }
 END_TEST
 
+/* One more part of eight fresh examples a step, half of which are cached, and
+ * fetched in so much time a byte; 0: the mount rests. */
+static void fetch_part(
+	struct auto_echo *a, struct auto_sums *s, uint64_t byte_ns)
+{
+	uint64_t steps = a->part_fresh / 8 + 1;
+	struct auto_rates *r = &s->rates;
+
+	if (!byte_ns)
+		steps *= 4;
+	s->planned = true;
+	s->steps += steps;
+	s->fresh += steps * 8;
+	s->trainer_ns += steps * 10 * NS_PER_MS;
+	r->looked += steps * 8;
+	r->missing_bytes += steps * 8 * 500;
+	if (byte_ns) {
+		r->full_bytes += steps * 8 * 500;
+		r->full_ns += steps * 8 * 500 * byte_ns;
+		r->long_bytes = r->full_bytes;
+		r->long_ns = r->full_ns;
+	}
+	auto_step(a, s);
+}
+
+/* The last part before a rest may have begun or ended within a group of
+ * answers: the rest goes by those before it, too. */
+START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
+{
+	const uint64_t right = 1000, odd = 1250;
+	struct auto_sums s = {0};
+	struct auto_echo a;
+	struct auto_part m;
+
+	auto_init(&a, BATCH, 1, 992, (struct schedule_echo){4, 1},
+		(struct schedule_echo){4, 1});
+	auto_step(&a, &s);
+	for (unsigned i = 0; i < 6; i++)
+		fetch_part(&a, &s, right);
+	fetch_part(&a, &s, odd);
+	for (unsigned i = 0; i < AUTO_PARTS; i++)
+		fetch_part(&a, &s, 0);
+	ck_assert(auto_measured(&a, &m));
+	ck_assert_double_eq_tol(
+		m.up_ns / (BATCH * 500. * (double)right), 1, .01);
+	/* Another speed is known when it is seen twice. */
+	fetch_part(&a, &s, odd);
+	fetch_part(&a, &s, odd);
+	for (unsigned i = 0; i < AUTO_PARTS; i++)
+		fetch_part(&a, &s, 0);
+	ck_assert(auto_measured(&a, &m));
+	ck_assert_double_eq_tol(m.up_ns / (BATCH * 500. * (double)odd), 1, .01);
+}
+END_TEST
+
 START_TEST(test_a_plan_never_echoes_when_r_is_at_most_one)
 {
 	static const double rs[] = {0.1, 0.9, 1, 1.04};
@@ -638,6 +693,7 @@ static Suite *suite(void)
 		test_follows_a_mount_that_fetches_by_a_plan,
 		test_follows_throttled_storage_by_a_plan,
 		test_finds_out_when_the_source_of_a_plan_is_faster_at_rest,
+		test_one_odd_part_is_not_the_speed_of_a_source_at_rest,
 		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
