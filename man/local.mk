@@ -9,6 +9,7 @@ man_pages = \
 	man/refrain-load.1 \
 	man/refrain-make-dataset.1 \
 	man/refrain-mount.1 \
+	man/refrain-peers.1 \
 	man/refrain-plan.1 \
 	man/refrain-refresh.1 \
 	man/refrain-serve.1 \

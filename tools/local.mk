@@ -26,6 +26,9 @@ refrain_SOURCES = \
 	tools/mount.c tools/far_options.h \
 	tools/mount_helper.c \
 	tools/mounts.c tools/mounts.h \
+	tools/peer_options.c tools/peer_options.h \
+	tools/peers.c \
+	tools/peers_unit.c tools/peers_unit.h \
 	tools/plan.c \
 	tools/progress.c tools/progress.h \
 	tools/refresh.c \

@@ -29,6 +29,8 @@ const struct command command_table[] = {
 		&share_usage},
 	{"analyze", "measure where a trainer's time goes", cmd_analyze,
 		&analyze_usage},
+	{"peers", "check the servers of a partitioned cache", cmd_peers,
+		&peers_usage},
 	{"index", "list the files of a dataset", cmd_index, &index_usage},
 	{"fault", "change the injected faults of a mount", cmd_fault,
 		&fault_usage},

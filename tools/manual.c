@@ -115,6 +115,8 @@ static int fill_line(char *line)
 		fill_gauges(gauge_table);
 	else if (strcmp(line, "@TIER_GAUGES@\n") == 0)
 		fill_gauges(tier_gauge_table);
+	else if (strcmp(line, "@PEER_GAUGES@\n") == 0)
+		fill_gauges(peer_gauge_table);
 	else
 		fill_version(line);
 	return EXIT_OK;

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "daemon/daemon.h"
 #include "far_options.h"
+#include "peer_options.h"
 
 /* The option was not given. The daemon represents that as 0. */
 #define REVALIDATE_NEVER UINT_MAX
@@ -20,6 +21,7 @@
 struct mount_args {
 	struct mount_options options;
 	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
+	struct peer_list peers;	     /* behind options.peers */
 };
 
 /* Parse DIR:SIZE, split at the last colon as DIR may contain colons. */
@@ -67,6 +69,20 @@ static int set_verify(void *out, const char *value, struct error *err)
 		return 0;
 	return error_set(
 		err, -EINVAL, "'%s' is neither 'always' nor 'never'", value);
+}
+
+static int mount_add_peers(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+
+	return peer_list_add(&args->peers, value, err);
+}
+
+static int mount_read_secret(void *out, const char *value, struct error *err)
+{
+	struct mount_args *args = out;
+
+	return peer_list_read_secret(&args->peers, value, err);
 }
 
 static int set_log_level(void *out, const char *value, struct error *err)
@@ -200,6 +216,40 @@ static const struct option_def mount_table[] = {
 		.offset = SOURCE_FIELD(manifest),
 	},
 	{
+		.name = "peers",
+		.arg = PEER_LIST_HELP,
+		.help = "Share the memory of these hosts, each of which runs "
+			"memcached -M; all hosts give the same list. FILE has "
+			"one host per line.",
+		.kind = OPTION_CALL,
+		.call = mount_add_peers,
+	},
+	{
+		.name = "peer-name",
+		.arg = "HOST[:PORT]",
+		.help = "Name of this host in the list (default: the only "
+			"element of the list that is this machine's name or "
+			"address).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(peers.name),
+	},
+	{
+		.name = "peer-secret",
+		.arg = "FILE",
+		.help = "Key the checksums of shared data with the contents of "
+			"FILE, the same on all hosts.",
+		.kind = OPTION_CALL,
+		.call = mount_read_secret,
+	},
+	{
+		.name = "peer-dataset",
+		.arg = "NAME",
+		.help = "Name of the dataset among the peers, for hosts that "
+			"mount it from different paths (default: SOURCE).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(peers.dataset),
+	},
+	{
 		.name = "log-level",
 		.arg = "LEVEL",
 		.help = "Log messages of LEVEL and above: error, warning, "
@@ -252,6 +302,28 @@ static int refuse(const char *why)
 	return EXIT_USAGE;
 }
 
+/* The options of peers go together. False: they do not, and it was said. */
+static bool mount_take_peers(struct mount_args *args)
+{
+	struct peers_config *p = &args->options.peers;
+
+	p->host = (const char *const *)args->peers.host;
+	p->nhosts = args->peers.n;
+	p->secret = args->peers.secret;
+	p->secret_bytes = args->peers.secret_bytes;
+	if (p->nhosts == 0 && (p->name || p->secret || p->dataset))
+		(void)refuse("--peer-name, --peer-secret and --peer-dataset "
+			     "need --peers");
+	else if (p->dataset && !*p->dataset)
+		(void)refuse("--peer-dataset must not be empty");
+	else if (p->name && !peer_list_has(&args->peers, p->name))
+		(void)refuse("--peer-name is not on the list of --peers; "
+			     "write it as there");
+	else
+		return true;
+	return false;
+}
+
 static int mount_run(struct mount_args *args, char **argv)
 {
 	struct error err = {""};
@@ -260,6 +332,10 @@ static int mount_run(struct mount_args *args, char **argv)
 
 	o->source.name = argv[1];
 	o->mountpoint = argv[2];
+	if (!mount_take_peers(args))
+		return EXIT_USAGE;
+	if (o->peers.nhosts > 0 && !o->peers.name)
+		o->peers.name = peer_list_self(&args->peers);
 	if (o->source.timeout_s == 0)
 		return refuse("--timeout must not be 0");
 	if (o->revalidate_s == 0)
@@ -302,5 +378,6 @@ int cmd_mount(int argc, char **argv)
 		status = mount_run(&args, argv);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);
+	peer_list_release(&args.peers);
 	return status;
 }

@@ -35,15 +35,16 @@ static void print_head(const char *prefix, const char *name, const char *suffix,
 		suffix, help, prefix, name, suffix, type);
 }
 
-/* Print one sample; `dir` is NULL unless it belongs to a tier. */
+/* Print one sample; `of` is NULL unless it belongs to a tier or peer, whose
+ * name is `part`. */
 static void print_sample(const json_t *status, const char *metric,
-	const char *suffix, const char *dir, uint64_t value)
+	const char *suffix, const char *of, const char *part, uint64_t value)
 {
 	(void)printf("%s%s{", metric, suffix);
 	print_label("mountpoint", ask_text(status, "mountpoint"));
-	if (dir) {
+	if (of) {
 		(void)putchar(',');
-		print_label("dir", dir);
+		print_label(of, part);
 	}
 	(void)printf("} %" PRIu64 "\n", value);
 }
@@ -57,7 +58,7 @@ static void print_counters(const json_t *status)
 			continue;
 		(void)snprintf(metric, sizeof(metric), "refrain_%s", c->name);
 		print_head("refrain_", c->name, "_total", "counter", c->help);
-		print_sample(status, metric, "_total", NULL,
+		print_sample(status, metric, "_total", NULL, NULL,
 			ask_number(status, c->name));
 	}
 }
@@ -79,23 +80,26 @@ static void print_gauges(const json_t *status)
 			continue;
 		(void)snprintf(metric, sizeof(metric), "refrain_%s", g->name);
 		print_head("refrain_", g->name, "", "gauge", g->help);
-		print_sample(status, metric, "", NULL, gauge(status, g->name));
+		print_sample(
+			status, metric, "", NULL, NULL, gauge(status, g->name));
 	}
 }
 
-static void print_tiers(const json_t *status)
+/* Gauges of each element of an array: metrics refrain_PREFIX_GAUGE. */
+static void print_parts(const json_t *status, const char *array,
+	const char *prefix, const char *of, const struct gauge *table)
 {
-	const json_t *tiers = json_object_get(status, "tiers"), *tier;
-	char metric[128];
+	const json_t *parts = json_object_get(status, array), *part;
+	char family[32], metric[128];
 
-	for (const struct gauge *g = tier_gauge_table; g->name; g++) {
-		(void)snprintf(
-			metric, sizeof(metric), "refrain_tier_%s", g->name);
-		print_head("refrain_tier_", g->name, "", "gauge", g->help);
-		for (size_t i = 0; i < json_array_size(tiers); i++) {
-			tier = json_array_get(tiers, i);
-			print_sample(status, metric, "", ask_text(tier, "dir"),
-				ask_number(tier, g->name));
+	(void)snprintf(family, sizeof(family), "refrain_%s_", prefix);
+	for (const struct gauge *g = table; parts && g->name; g++) {
+		(void)snprintf(metric, sizeof(metric), "%s%s", family, g->name);
+		print_head(family, g->name, "", "gauge", g->help);
+		for (size_t i = 0; i < json_array_size(parts); i++) {
+			part = json_array_get(parts, i);
+			print_sample(status, metric, "", of, ask_text(part, of),
+				ask_number(part, g->name));
 		}
 	}
 }
@@ -104,5 +108,6 @@ void status_print_prometheus(const json_t *status)
 {
 	print_counters(status);
 	print_gauges(status);
-	print_tiers(status);
+	print_parts(status, "tiers", "tier", "dir", tier_gauge_table);
+	print_parts(status, "peers", "peer", "host", peer_gauge_table);
 }

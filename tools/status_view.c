@@ -163,6 +163,47 @@ static void print_direct(const struct view *v)
 	(void)putchar('\n');
 }
 
+static void print_peer(const char *label, const json_t *peer)
+{
+	char used[SIZE_TEXT_MAX], capacity[SIZE_TEXT_MAX];
+
+	(void)printf(LABEL, label);
+	escape_print(stdout, ask_text(peer, "host"));
+	(void)printf(": %s, %s of %s%s", ask_text(peer, "state"),
+		size_of(peer, "used_bytes", used),
+		size_of(peer, "capacity_bytes", capacity),
+		json_is_true(json_object_get(peer, "self")) ? ", this host"
+							    : "");
+	if (*ask_text(peer, "reason")) {
+		(void)fputs(": ", stdout);
+		escape_print(stdout, ask_text(peer, "reason"));
+	}
+	(void)putchar('\n');
+}
+
+/* So many lines at most: a list can be long. */
+#define PEER_LINES 16
+
+static void print_peers(const struct view *v)
+{
+	const json_t *peers = json_object_get(v->now, "peers");
+	size_t n = json_array_size(peers);
+	char hits[SIZE_TEXT_MAX], fills[SIZE_TEXT_MAX];
+
+	if (n == 0)
+		return;
+	for (size_t i = 0; i < n && i < PEER_LINES; i++)
+		print_peer(i == 0 ? "peers" : "", json_array_get(peers, i));
+	if (n > PEER_LINES)
+		(void)printf(LABEL "%zu more; --json has them\n", "",
+			n - PEER_LINES);
+	(void)printf(LABEL "%s read from them, %s pushed to them", "",
+		size_of(v->now, "peer_hit_bytes", hits),
+		size_of(v->now, "peer_fill_bytes", fills));
+	print_byte_rate(v, "peer_hit_bytes");
+	(void)putchar('\n');
+}
+
 static void print_origin(const struct view *v)
 {
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
@@ -185,7 +226,8 @@ static void print_origin(const struct view *v)
 /* Counters that stay 0 as long as all is well. */
 static const char *const trouble[] = {"origin_errors", "origin_timeouts",
 	"origin_failures", "stale_reads", "checksum_errors", "entries_lost",
-	"tier_errors", "staging_dropped", "evictions", NULL};
+	"tier_errors", "staging_dropped", "evictions", "peer_bad",
+	"peer_errors", "peer_dropped", NULL};
 
 static const char *explain(const char *counter)
 {
@@ -232,6 +274,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 	print_cache(&v);
 	print_hits(&v);
 	print_direct(&v);
+	print_peers(&v);
 	print_origin(&v);
 	print_trouble(&v);
 	print_limits(&v);

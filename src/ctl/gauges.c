@@ -34,6 +34,12 @@ const struct gauge gauge_table[] = {
 		"Items that were or will soon be fetched ahead for plans."},
 	{"planned_capacity_bytes", "bytes",
 		"Part of the staging buffer that plans may use."},
+	{"peer_pushes_dropped", "items",
+		"Items not pushed to the peers because too many were on "
+		"their way. Shown with --peers only."},
+	{"peers_hold_all", "0 or 1",
+		"Whether the peers can hold the whole dataset, so that tiers "
+		"keep copies. Shown with --peers only."},
 	{"memory_rss_bytes", "bytes", "Resident memory of the daemon."},
 	{"open_fds", "descriptors", "Open descriptors of the daemon."},
 	{"prefetch_window_bytes", "bytes",
@@ -50,5 +56,28 @@ const struct gauge tier_gauge_table[] = {
 	{"entries", "entries", "Items in the tier."},
 	{"tier_errors", "operations",
 		"Failed writes, reads and deletions in the tier."},
+	{NULL, NULL, NULL},
+};
+
+const struct gauge peer_gauge_table[] = {
+	{"up", "0 or 1", "Whether the peer is in use."},
+	{"used_bytes", "bytes", "Memory in use by all values of its server."},
+	{"capacity_bytes", "bytes", "Memory of its server (-m)."},
+	{"evictions", "values",
+		"Values that its server removed for others; anything but 0 is "
+		"a fault."},
+	{"items", "values", "Values in its server, of any dataset."},
+	{"hits", "units", "Units of 256 KiB or less read from it."},
+	{"hit_bytes", "bytes", "Content bytes of these."},
+	{"misses", "reads", "Reads that it did not answer in full."},
+	{"fills", "units", "Units pushed to it and acknowledged."},
+	{"fill_bytes", "bytes", "Content bytes of these."},
+	{"refused", "units", "Units that it had no memory for."},
+	{"bad", "units", "Units with a wrong length or checksum."},
+	{"errors", "requests",
+		"Requests that failed: time-outs, lost connections, wrong "
+		"answers."},
+	{"dropped", "units",
+		"Units not pushed because it was down or had refused others."},
 	{NULL, NULL, NULL},
 };

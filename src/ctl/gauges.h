@@ -10,7 +10,8 @@ struct gauge {
 	const char *unit, *help;
 };
 
-/* The gauges of the mount and of each tier. Both end with name NULL. */
-extern const struct gauge gauge_table[], tier_gauge_table[];
+/* The gauges of the mount, of each tier and of each peer. All end with name
+ * NULL. */
+extern const struct gauge gauge_table[], tier_gauge_table[], peer_gauge_table[];
 
 #endif

@@ -214,6 +214,27 @@ static int build_tree(struct mount *m, struct error *err)
 	return rc;
 }
 
+static int build_peers(struct mount *m, struct error *err)
+{
+	struct peering_config config = {
+		.peers = m->options.peers,
+		.manifest = m->manifest,
+		.tree = m->tree,
+	};
+	int rc;
+
+	if (config.peers.nhosts == 0)
+		return 0;
+	if (!config.peers.dataset)
+		config.peers.dataset = stack_name(m->stack);
+	config.peers.counters = &m->counters;
+	config.peers.events = m->events;
+	rc = peering_new(&m->peering, &config, err);
+	if (rc == 0)
+		peering_limits(m->peering, limit_report, m->log);
+	return rc;
+}
+
 static int build_cache(struct mount *m, struct error *err)
 {
 	struct origin *origin = stack_origin(m->stack);
@@ -242,6 +263,8 @@ static int build_cache(struct mount *m, struct error *err)
 		.max_bytes = m->options.pages_bytes};
 	int rc = 0;
 
+	if (m->peering)
+		config.source[config.nsources++] = peering_source(m->peering);
 	if (m->options.analysis)
 		rc = analysis_new(&m->analysis, &m->counters, m->store, err);
 	if (m->analysis)
@@ -320,6 +343,8 @@ static int build(struct mount *m, struct error *err)
 		rc = build_tree(m, err);
 	}
 	if (rc == 0)
+		rc = build_peers(m, err);
+	if (rc == 0)
 		rc = build_cache(m, err);
 	if (rc == 0)
 		rc = build_scan(m, err);
@@ -378,6 +403,8 @@ static int daemon_serve(struct mount *m, struct error *err)
 	pthread_cond_broadcast(&m->life.cond);
 	pthread_mutex_unlock(&m->life.lock);
 	rc = scan_start(m->scan, err);
+	if (rc == 0 && m->peering)
+		rc = peering_start(m->peering, m->scan, err);
 	return rc < 0 ? rc : fs_run(m->fs, kernel_greeted, m, err);
 }
 
@@ -394,6 +421,7 @@ static void take_down(struct mount *m, const struct error *why)
 	if (!m->life.quiet)
 		leave_at_once(m, why);
 	scan_join(m->scan);
+	peering_quit(m->peering);
 	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
 	fs_free(m->fs);
 	if (m->scan)
@@ -401,6 +429,7 @@ static void take_down(struct mount *m, const struct error *why)
 	plans_free(m->plans);
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
+	peering_free(m->peering);
 	analysis_free(m->analysis);
 	tree_free(m->tree);
 	scan_free(m->scan);

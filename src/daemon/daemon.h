@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/events.h"
+#include "peer/peer.h"
 #include "stack/stack.h"
 #include "store/store.h"
 
@@ -33,8 +34,11 @@ struct mount_options {
 	uint64_t staging_bytes; /* bound of the staging buffer */
 	uint64_t pages_bytes;	/* limit for pages of passed-through items; 0:
 				   none */
-	unsigned revalidate_s;	/* 0: only on refresh */
-	bool verify;		/* hash the blocks of every read */
+	/* nhosts == 0: none. Counters and events are the daemon's; a dataset of
+	 * NULL is the source as the tiers record it. */
+	struct peers_config peers;
+	unsigned revalidate_s; /* 0: only on refresh */
+	bool verify;	       /* hash the blocks of every read */
 	bool allow_other;
 	bool analysis; /* hides and replaces data on request; see analysis.c */
 	const char *group; /* group that may use the socket and read the tiers;

@@ -12,6 +12,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/log_line.c src/daemon/log_line.h \
 	src/daemon/pages.c \
 	src/daemon/paths.c \
+	src/daemon/peering.c \
 	src/daemon/plans.c \
 	src/daemon/process.c \
 	src/daemon/scan.c \
@@ -19,5 +20,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libstack.la libmanifest.la libschedule.la liborigin.la libstore.la \
+	libstack.la libpeer.la libmanifest.la libschedule.la liborigin.la libstore.la \
 	libbase.la

@@ -16,6 +16,7 @@
 #include "fs/fs.h"
 #include "manifest/manifest.h"
 #include "origin/origin.h"
+#include "peer/peer.h"
 #include "prefetch/prefetch.h"
 #include "stack/stack.h"
 #include "store/store.h"
@@ -93,6 +94,7 @@ struct mount {
 	struct store *store;
 	struct manifest *manifest;
 	struct tree *tree;
+	struct peering *peering; /* NULL: no peers */
 	struct cache *cache;
 	struct prefetch *prefetch;
 	struct plans *plans;
@@ -194,6 +196,25 @@ void scan_keep(struct scan *s);
 typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
+
+/* peering.c: the memory of other hosts, between the tiers and the origin. */
+struct peering;
+struct peering_config {
+	struct peers_config peers;
+	struct manifest *manifest; /* both outlive it */
+	struct tree *tree;
+};
+int peering_new(struct peering **out, const struct peering_config *config,
+	struct error *err);
+/* From now on the manifest is looked at. */
+int peering_start(struct peering *p, struct scan *scan, struct error *err);
+void peering_quit(
+	struct peering *p); /* before the tree goes; NULL is allowed */
+void peering_free(struct peering *p); /* after the cache; NULL is allowed */
+struct source *peering_source(const struct peering *p);
+/* Add what status shows of the peers, the first source of `cache`. */
+void peering_status(const struct peering *p, struct cache *cache, json_t *o);
+void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
 /* pages.c: a bound on the kernel's pages of passed-through items. */
 struct pages;

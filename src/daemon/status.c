@@ -155,6 +155,8 @@ static void add_limits(json_t *o, struct mount *m)
 	limits_of_kernel(m->fs, append_limit, limits);
 	limits_of_source(stack_name(m->stack), m->options.source.insecure_tls,
 		append_limit, limits);
+	if (m->peering)
+		peering_limits(m->peering, append_limit, limits);
 	set_int(o, "read_ahead_kib", fs_read_ahead_kib(m->fs));
 	set_int(o, "prefetch_window_bytes", PREFETCH_WINDOW_MAX_BYTES);
 	(void)json_object_set_new(o, "limits", limits);
@@ -182,6 +184,8 @@ json_t *mount_status(struct mount *m)
 	for (const struct counter_info *c = counter_table; c->name; c++)
 		set_int(o, c->name, counter_get(&m->counters, c));
 	add_cache(o, m);
+	if (m->peering)
+		peering_status(m->peering, m->cache, o);
 	set_int(o, "memory_rss_bytes", rss_bytes());
 	set_int(o, "open_fds", open_fds());
 	add_limits(o, m);

@@ -118,8 +118,9 @@ tests_unit_test_tree_LDADD = libfs.la $(LDADD)
 
 # The command's files, on a daemon of the test's own.
 tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
-	tools/command.c tools/mount.c tools/mount_helper.c
+	tools/command.c tools/mount.c tools/mount_helper.c tools/peer_options.c
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
+tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)

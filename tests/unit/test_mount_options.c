@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../tools/command.h"
 #include "daemon/daemon.h"
@@ -16,6 +18,7 @@ static struct mount_options asked;
 /* The strings are the caller's, who frees them. */
 static char first_dir[256], source[256], mountpoint[256], group[256];
 static int calls, answer;
+static char peers[4][64], peer_self[64], peer_secret[64], peer_dataset[64];
 
 int daemon_run(const struct mount_options *options, struct error *err)
 {
@@ -26,6 +29,17 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	(void)snprintf(source, sizeof(source), "%s", options->source.name);
 	(void)snprintf(
 		mountpoint, sizeof(mountpoint), "%s", options->mountpoint);
+	for (size_t i = 0; i < options->peers.nhosts && i < 4; i++)
+		(void)snprintf(peers[i], sizeof(peers[i]), "%s",
+			options->peers.host[i]);
+	(void)snprintf(peer_self, sizeof(peer_self), "%s",
+		options->peers.name ? options->peers.name : "");
+	(void)snprintf(peer_secret, sizeof(peer_secret), "%.*s",
+		(int)options->peers.secret_bytes,
+		options->peers.secret ? (const char *)options->peers.secret
+				      : "");
+	(void)snprintf(peer_dataset, sizeof(peer_dataset), "%s",
+		options->peers.dataset ? options->peers.dataset : "");
 	(void)snprintf(group, sizeof(group), "%s",
 		options->group ? options->group : "");
 	return answer < 0 ? error_set(err, answer, "no: %m") : 0;
@@ -103,6 +117,80 @@ START_TEST(test_mount_splits_a_cache_at_its_last_colon)
 }
 END_TEST
 
+/* A file of the test's with this text; returns its name. */
+static const char *peer_file(const char *name, const char *text, mode_t mode)
+{
+	static char path[256];
+	const char *dir = getenv("TMPDIR");
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/refrain-%s-%d",
+		dir ? dir : "/tmp", name, (int)getpid());
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_ge(fputs(text, f), 0);
+	ck_assert_int_eq(fchmod(fileno(f), mode), 0);
+	ck_assert_int_eq(fclose(f), 0);
+	return path;
+}
+
+START_TEST(test_mount_takes_peers_from_a_list_and_from_a_file)
+{
+	char at[300];
+
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1",
+				 "--peers=n1,n2:7,[fd00::1]:9",
+				 "--peer-name=n2:7", "--peer-dataset=d"),
+		0);
+	ck_assert_uint_eq(asked.peers.nhosts, 3);
+	ck_assert_str_eq(peers[0], "n1");
+	ck_assert_str_eq(peers[2], "[fd00::1]:9");
+	ck_assert_str_eq(peer_self, "n2:7");
+	ck_assert_str_eq(peer_dataset, "d");
+	(void)snprintf(at, sizeof(at), "--peers=@%s",
+		peer_file(
+			"peers", "# our hosts\nn1 # first\n\n  n2:7\n", 0644));
+	ck_assert_int_eq(
+		RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1", at), 0);
+	ck_assert_int_eq(unlink(at + strlen("--peers=@")), 0);
+	ck_assert_uint_eq(asked.peers.nhosts, 2);
+	ck_assert_str_eq(peers[0], "n1");
+	ck_assert_str_eq(peers[1], "n2:7");
+	ck_assert_str_eq(peer_self, "");
+}
+END_TEST
+
+START_TEST(test_mount_knows_which_peer_is_this_machine)
+{
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1",
+				 "--peers=n1.invalid,127.0.0.1:7"),
+		0);
+	ck_assert_str_eq(peer_self, "127.0.0.1:7");
+}
+END_TEST
+
+START_TEST(test_mount_reads_a_secret_that_only_its_owner_can_read)
+{
+	const char *path = peer_file("secret", "0123456789abcdef\n", 0600);
+	char option[300];
+
+	(void)snprintf(option, sizeof(option), "--peer-secret=%s", path);
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1",
+				 "--peers=n1", option),
+		0);
+	ck_assert_str_eq(peer_secret, "0123456789abcdef");
+	ck_assert_int_eq(chmod(path, 0640), 0);
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1",
+				 "--peers=n1", option),
+		2);
+	ck_assert_str_eq(peer_file("secret", "short\n", 0600), path);
+	ck_assert_int_eq(RUN(cmd_mount, "mount", "s", "m", "--cache=/c:1",
+				 "--peers=n1", option),
+		2);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 static const char *const bad_lines[][8] = {
 	{"mount", "s", "m"},
 	{"mount", "s", "--cache=/c:1"},
@@ -113,6 +201,13 @@ static const char *const bad_lines[][8] = {
 	{"mount", "s", "m", "--cache=/c:1", "--timeout=0"},
 	{"mount", "s", "m", "--cache=/c:1", "--revalidate=0"},
 	{"mount", "s", "m", "--cache=/c:1", "--limit=many"},
+	{"mount", "s", "m", "--cache=/c:1", "--peers="},
+	{"mount", "s", "m", "--cache=/c:1", "--peers=a,,b"},
+	{"mount", "s", "m", "--cache=/c:1", "--peers=a,b,a"},
+	{"mount", "s", "m", "--cache=/c:1", "--peers=a,b", "--peer-name=c"},
+	{"mount", "s", "m", "--cache=/c:1", "--peer-name=a"},
+	{"mount", "s", "m", "--cache=/c:1", "--peer-dataset=a"},
+	{"mount", "s", "m", "--cache=/c:1", "--peers=@/nowhere/list"},
 };
 
 START_TEST(test_mount_calls_wrong_usage_2_and_starts_nothing)
@@ -212,6 +307,10 @@ int main(void)
 	tcase_add_test(tc, test_mount_asks_for_the_documented_defaults);
 	tcase_add_test(tc, test_mount_passes_every_option_on);
 	tcase_add_test(tc, test_mount_splits_a_cache_at_its_last_colon);
+	tcase_add_test(tc, test_mount_takes_peers_from_a_list_and_from_a_file);
+	tcase_add_test(tc, test_mount_knows_which_peer_is_this_machine);
+	tcase_add_test(
+		tc, test_mount_reads_a_secret_that_only_its_owner_can_read);
 	tcase_add_loop_test(tc,
 		test_mount_calls_wrong_usage_2_and_starts_nothing, 0,
 		(int)(sizeof(bad_lines) / sizeof(bad_lines[0])));

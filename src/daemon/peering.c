@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The partitioned cache of a mount: starts the client of the peers, decides
+ * whether tiers keep copies of what the peers hold, and tells them which list
+ * of files this host has. Both depend on the manifest, and are looked at again
+ * every second by a thread of its own, as the digest takes a walk over all
+ * files.
+ */
+#include "daemon/mount_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/key.h"
+#include "base/lock.h"
+
+#define LOOK_NS NS_PER_S
+/* The start waits so long for peers to answer: what is read before that comes
+ * from the origin. */
+#define SETTLE_PEERS_NS NS_PER_S
+
+struct peering {
+	struct peers *peers; /* set once, these four */
+	size_t npeers;
+	struct manifest *manifest;
+	struct tree *tree;
+	struct scan *scan; /* set by peering_start() */
+	pthread_t thread;
+	bool started;
+	bool said; /* the thread's, these two: the digest was told */
+	uint64_t said_generation;
+	pthread_mutex_t lock; /* guards stopping */
+	pthread_cond_t cond;
+	bool stopping;
+};
+
+/* The same for the same files in any order: a sum of hashes. */
+static struct hash128 manifest_digest(struct manifest *mf)
+{
+	struct hash128 sum = {0};
+	struct node_info info;
+
+	for (node_id id = NODE_ROOT; id < manifest_end(mf); id++) {
+		struct hash128 one;
+
+		if (manifest_get(mf, id, &info) < 0 || info.retired ||
+			info.attr.kind != KIND_FILE)
+			continue;
+		one = key_item_of((struct hash128){0}, info.digest,
+			info.attr.version, 0, info.attr.version.size_bytes);
+		sum.lo += one.lo;
+		sum.hi += one.hi;
+	}
+	return sum;
+}
+
+static void peering_tell(struct peering *p)
+{
+	uint64_t generation = tree_generation(p->tree);
+
+	if (p->said && generation == p->said_generation)
+		return;
+	peers_set_manifest(p->peers, manifest_digest(p->manifest));
+	p->said = true;
+	p->said_generation = generation;
+}
+
+/* Until all files are known, the tiers are not filled with copies. */
+static void peering_place(struct peering *p, bool listed)
+{
+	struct manifest_totals totals;
+	bool all;
+
+	manifest_totals(p->manifest, &totals);
+	all = listed && peers_can_hold(p->peers, totals.bytes);
+	atomic_store_explicit(&peers_source(p->peers)->instead_of_tiers, !all,
+		memory_order_relaxed);
+}
+
+static bool peering_wait(struct peering *p)
+{
+	uint64_t until = clock_now_ns() + LOOK_NS;
+	LOCK_SCOPE(&p->lock);
+
+	while (!p->stopping && cond_wait_until(&p->cond, &p->lock, until))
+		;
+	return !p->stopping;
+}
+
+static void *peering_main(void *arg)
+{
+	struct peering *p = arg;
+
+	do {
+		bool listed = scan_state(p->scan) == SCAN_COMPLETE;
+
+		peering_place(p, listed);
+		if (listed)
+			peering_tell(p);
+	} while (peering_wait(p));
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int peering_new(struct peering **out, const struct peering_config *config,
+	struct error *err)
+{
+	struct peering *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "cannot start the peers: %m");
+	rc = peers_start(&p->peers, &config->peers, err);
+	if (rc < 0) {
+		free(p);
+		return rc;
+	}
+	p->npeers = config->peers.nhosts;
+	p->manifest = config->manifest;
+	p->tree = config->tree;
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	cond_init(&p->cond);
+	peering_place(p, false);
+	(void)peers_settle(
+		p->peers, SETTLE_PEERS_NS); /* else they come later */
+	*out = p;
+	return 0;
+}
+
+int peering_start(struct peering *p, struct scan *scan, struct error *err)
+{
+	int rc;
+
+	p->scan = scan;
+	rc = pthread_create(&p->thread, NULL, peering_main, p);
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	p->started = true;
+	return 0;
+}
+
+void peering_quit(struct peering *p)
+{
+	if (!p || !p->started)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	p->started = false;
+}
+
+void peering_free(struct peering *p)
+{
+	if (!p)
+		return;
+	peers_stop(p->peers);
+	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+struct source *peering_source(const struct peering *p)
+{
+	return peers_source(p->peers);
+}
+
+/* -- Status ---------------------------------------------------------------- */
+
+static void peering_set(json_t *o, const char *name, uint64_t value)
+{
+	/* Want of memory shows as a missing field. */
+	(void)json_object_set_new(o, name, json_integer((json_int_t)value));
+}
+
+static json_t *peer_object(const struct peer_status *s)
+{
+	static const char *const manifest[] = {"unknown", "same", "differs"};
+	json_t *o = json_object();
+
+	(void)json_object_set_new(o, "host", ctl_text_new(s->host));
+	(void)json_object_set_new(
+		o, "state", json_string(peer_state_name(s->state)));
+	if (s->reason[0])
+		(void)json_object_set_new(o, "reason", ctl_text_new(s->reason));
+	(void)json_object_set_new(o, "version", ctl_text_new(s->version));
+	(void)json_object_set_new(o, "self", json_boolean(s->self));
+	(void)json_object_set_new(
+		o, "manifest", json_string(manifest[s->manifest]));
+	peering_set(o, "up", s->state == PEER_UP);
+	peering_set(o, "used_bytes", s->used_bytes);
+	peering_set(o, "capacity_bytes", s->capacity_bytes);
+	peering_set(o, "evictions", s->evictions);
+	peering_set(o, "items", s->items);
+	peering_set(o, "hits", s->hits);
+	peering_set(o, "hit_bytes", s->hit_bytes);
+	peering_set(o, "misses", s->misses);
+	peering_set(o, "fills", s->fills);
+	peering_set(o, "fill_bytes", s->fill_bytes);
+	peering_set(o, "refused", s->refused);
+	peering_set(o, "bad", s->bad);
+	peering_set(o, "errors", s->errors);
+	peering_set(o, "dropped", s->dropped);
+	return o;
+}
+
+void peering_status(const struct peering *p, struct cache *cache, json_t *o)
+{
+	const struct source *source = peers_source(p->peers);
+	struct cache_source_counts counts;
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < p->npeers; i++) {
+		struct peer_status s;
+
+		peers_status(p->peers, i, &s);
+		(void)json_array_append_new(all, peer_object(&s));
+	}
+	(void)json_object_set_new(o, "peers", all);
+	cache_source_counts(cache, 0, &counts);
+	peering_set(o, "peer_pushes_dropped", counts.push_dropped);
+	(void)json_object_set_new(o, "peers_hold_all",
+		json_boolean(!atomic_load_explicit(
+			&source->instead_of_tiers, memory_order_relaxed)));
+}
+
+void peering_limits(const struct peering *p, limit_fn *fn, void *arg)
+{
+	char text[PEER_NAME_MAX + PEER_REASON_MAX + 128];
+	bool self = false;
+
+	for (size_t i = 0; i < p->npeers; i++) {
+		struct peer_status s;
+
+		peers_status(p->peers, i, &s);
+		self |= s.self;
+		text[0] = '\0';
+		if (s.state == PEER_REFUSED || s.state == PEER_DOWN)
+			(void)snprintf(text, sizeof(text),
+				"peer '%s' is not used: %s", s.host, s.reason);
+		else if (s.manifest == PEER_MANIFEST_DIFFERS)
+			(void)snprintf(text, sizeof(text),
+				"peer '%s' has another list of files: what "
+				"differs is not shared; run 'refrain refresh' "
+				"on both hosts",
+				s.host);
+		if (text[0])
+			fn(arg, text);
+	}
+	if (!self)
+		fn(arg,
+			"this host is not on the list of --peers: it gives no "
+			"memory, and the hosts cannot compare its list of "
+			"files; give --peer-name if it is");
+}
