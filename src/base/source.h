@@ -11,6 +11,8 @@
 #ifndef BASE_SOURCE_H
 #define BASE_SOURCE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,7 +49,10 @@ struct source_read {
 	void *priv; /* the source's */
 };
 
-/* A whole item for a source to keep. The data are lent until done(). */
+/*
+ * A whole item for a source to keep. The data are lent until done(). status: 0:
+ * it keeps it; -ENOSPC: it has no room for it; any other -errno: it failed.
+ */
 struct source_push {
 	struct source_item item;
 	const void *data; /* item.size bytes */
@@ -76,6 +81,11 @@ struct source_traits {
 struct source {
 	const struct source_ops *ops;
 	struct source_traits traits; /* set once */
+	/*
+	 * The tiers keep no item that the source keeps: only those that it
+	 * refused with -ENOSPC when they were pushed. Any thread, relaxed.
+	 */
+	_Atomic bool instead_of_tiers;
 };
 
 #endif

@@ -74,7 +74,7 @@ static void fill_init_lists(struct fill *f)
 void fill_reserve(struct cache *c, struct fill *f)
 {
 	ASSERT_HELD(&c->lock);
-	if (cache_masked(c) ||
+	if (cache_masked(c) || (sources_instead(c) && !f->refused) ||
 		store_reserve(c->config.store, f->item.size, &f->res) < 0)
 		f->res = (struct reservation){0};
 }

@@ -141,6 +141,7 @@ struct fill {
 	bool carried;	 /* was planned: serving it again is carrying it */
 	bool reread;	 /* fetched again for who has read it */
 	bool fetched;	 /* some of it came from the origin */
+	bool refused;	 /* by a source that keeps items instead of tiers */
 	bool turned;	 /* was served to its end, and held for another plan */
 	bool ceased;	 /* its version is gone */
 	uint64_t last_read_ns;
@@ -407,6 +408,9 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	const struct fill_news *news, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
+/* A source was offered the item in place of the tiers: 0, it has it; -ENOSPC,
+ * it has no room, so a tier may; or it failed. */
+void fill_offered(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_stage(struct cache *c, struct fill *f);
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);

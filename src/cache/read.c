@@ -143,7 +143,7 @@ int cache_warm(
 	pthread_mutex_lock(&c->lock);
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
-	if (rc == 0 && !fill_has_tier(f)) {
+	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
 		rc = -ENOSPC;
 		if (made)
 			fill_leave_table(c, f);

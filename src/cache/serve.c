@@ -241,23 +241,52 @@ void fill_stage(struct cache *c, struct fill *f)
 		fill_drained(c, f);
 }
 
+static void fill_publish(struct cache *c, struct fill *f, struct after *a)
+{
+	f->phase = FILL_PUBLISHING;
+	fill_line_up(c, f);
+	fill_ref(f);
+	list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
+	c->moves.npublishing++;
+}
+
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
+	bool offered;
+
 	ASSERT_HELD(&c->lock);
 	fill_close_file(c, f);
-	if (f->fetched && !f->ceased)
-		sources_push(c, f, a);
+	offered = f->fetched && !f->ceased && sources_push(c, f, a);
 	if (f->res.charged_bytes > 0) {
-		f->phase = FILL_PUBLISHING;
-		fill_line_up(c, f);
-		fill_ref(f);
-		list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
-		c->moves.npublishing++;
+		fill_publish(c, f, a);
 		return;
 	}
-	COUNT(c->config.counters, passed_through);
-	warms_answer(f, -ENOSPC, a);
+	/* All that a source has already passes through, too. */
+	if (!f->fetched && sources_instead(c)) {
+		warms_answer(f, 0, a);
+	} else if (!offered) {
+		COUNT(c->config.counters, passed_through);
+		warms_answer(f, -ENOSPC, a);
+	}
 	fill_stage(c, f);
+}
+
+void fill_offered(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	if (f->phase != FILL_STAGED)
+		return; /* a tier has it, or its version ceased */
+	if (status == -ENOSPC && !c->stopping) {
+		f->refused = true;
+		fill_reserve(c, f);
+		if (f->res.charged_bytes > 0) {
+			fill_publish(c, f, a);
+			return;
+		}
+	}
+	if (status < 0)
+		COUNT(c->config.counters, passed_through);
+	warms_answer(f, status, a);
 }
 
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,

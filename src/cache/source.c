@@ -174,8 +174,12 @@ static void push_done(struct source_push *sp, int status)
 	p->to->pushing_bytes -= p->p.item.size;
 	if (status == 0)
 		p->to->counts.pushed++;
+	else if (status == -ENOSPC)
+		p->to->counts.push_refused++;
 	else
 		p->to->counts.push_failed++;
+	if (p->decides)
+		fill_offered(c, p->f, status, &a);
 	c->asked.npushing--;
 	cache_tell_idle(c);
 	fill_unref(c, p->f);
@@ -207,8 +211,25 @@ static struct push *push_new(struct cache_source *cs, struct fill *f)
 	return p;
 }
 
-void sources_push(struct cache *c, struct fill *f, struct after *a)
+static bool source_instead(const struct cache_source *cs)
 {
+	return cs->s->ops->push &&
+		atomic_load_explicit(
+			&cs->s->instead_of_tiers, memory_order_relaxed);
+}
+
+bool sources_instead(const struct cache *c)
+{
+	for (unsigned i = 0; i < c->nsources; i++)
+		if (source_instead(&c->asked.source[i]))
+			return true;
+	return false;
+}
+
+bool sources_push(struct cache *c, struct fill *f, struct after *a)
+{
+	bool decides = false;
+
 	ASSERT_HELD(&c->lock);
 	for (unsigned i = 0; i < c->nsources && !c->stopping; i++) {
 		struct cache_source *cs = &c->asked.source[i];
@@ -219,9 +240,13 @@ void sources_push(struct cache *c, struct fill *f, struct after *a)
 		p = push_new(cs, f);
 		if (!p)
 			continue;
+		/* The first of them, if there are several. */
+		p->decides = !decides && source_instead(cs);
+		decides |= p->decides;
 		c->asked.npushing++;
 		list_add_tail(&a->list[AFTER_PUSH], &p->link);
 	}
+	return decides;
 }
 
 void push_run(struct cache *c, struct list *link)

@@ -33,6 +33,7 @@ struct push {
 	struct source_push p;
 	struct cache_source *to; /* set once */
 	struct fill *f;		 /* set once */
+	bool decides;		 /* set once: whether a tier keeps the item */
 	struct list link;	 /* in an after's list */
 };
 
@@ -56,8 +57,13 @@ size_t source_request_bytes(const struct cache *c, unsigned level);
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
 void source_count(struct cache *c, const struct fetch *x, int status);
-/* Offer a complete item, of which some came from the origin. */
-void sources_push(struct cache *c, struct fill *f, struct after *a);
+/* Does a source keep items in place of the tiers? */
+bool sources_instead(const struct cache *c);
+/*
+ * Offer a complete item, of which some came from the origin. True: what becomes
+ * of it depends on the answer of a source, which fill_offered() gets.
+ */
+bool sources_push(struct cache *c, struct fill *f, struct after *a);
 void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);

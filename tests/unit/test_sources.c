@@ -387,11 +387,90 @@ START_TEST(test_pushes_are_bounded_and_dropped_ones_are_counted)
 	read_from_origin(2);
 	ck_assert_uint_eq(counts(0).push_dropped, 1);
 	p->done(p, -ENOSPC);
-	ck_assert_uint_eq(counts(0).push_failed, 1);
+	ck_assert_uint_eq(counts(0).push_refused, 1);
 	read_from_origin(3);
 	take_push();
 	ck_assert_uint_eq(counts(0).pushed, 1);
 	ck_assert_uint_eq(counts(0).push_dropped, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+static bool in_tier(uint64_t cookie)
+{
+	struct cache_item item = file_item(&g, cookie, SIZE, 0);
+
+	cache_settle(g.cache, EVER);
+	return cache_resident(g.cache, &item);
+}
+
+START_TEST(test_a_tier_keeps_only_what_a_source_in_its_place_refused)
+{
+	struct source_push *p;
+
+	start(1, 8, EVER);
+	atomic_store(&stand_in[0].s.instead_of_tiers, true);
+	read_from_origin(1);
+	take_push();
+	ck_assert(!in_tier(1));
+	read_from_origin(2);
+	p = pushed(&stand_in[0]);
+	p->done(p, -ENOSPC);
+	ck_assert(in_tier(2));
+	read_from_origin(3);
+	p = pushed(&stand_in[0]);
+	p->done(p, -EIO);
+	ck_assert(!in_tier(3));
+	ck_assert_uint_eq(g.fix.counters.admitted, 1);
+	ck_assert_uint_eq(g.fix.counters.passed_through, 1);
+	atomic_store(&stand_in[0].s.instead_of_tiers, false);
+	read_from_origin(4);
+	take_push();
+	ck_assert(in_tier(4));
+	rig_stop(&g);
+}
+END_TEST
+
+/* The statuses of pushes, and what warming says. */
+static const int offers[][2] = {{0, 0}, {-ENOSPC, 0}, {-EIO, -EIO}};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	int status; /* 1: none yet */
+} warmed = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1};
+
+static void warm_answered(struct cache_warm *w, int status)
+{
+	(void)w;
+	pthread_mutex_lock(&warmed.lock);
+	warmed.status = status;
+	pthread_cond_broadcast(&warmed.cond);
+	pthread_mutex_unlock(&warmed.lock);
+}
+
+START_TEST(test_warming_ends_when_a_source_in_place_of_tiers_has_the_item)
+{
+	struct cache_warm w = {.done = warm_answered};
+	struct cache_item item;
+	struct source_push *p;
+
+	start(1, 8, EVER);
+	atomic_store(&stand_in[0].s.instead_of_tiers, true);
+	item = file_item(&g, 1, SIZE, 0);
+	ck_assert_int_eq(cache_warm(g.cache, &item, &w), 0);
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ENOENT);
+	while (__atomic_load_n(&stand_in[0].npushes, __ATOMIC_ACQUIRE) == 0)
+		answer_all(&g.hand);
+	p = pushed(&stand_in[0]);
+	ck_assert_int_eq(warmed.status, 1);
+	p->done(p, offers[_i][0]);
+	pthread_mutex_lock(&warmed.lock);
+	while (warmed.status == 1)
+		pthread_cond_wait(&warmed.cond, &warmed.lock);
+	pthread_mutex_unlock(&warmed.lock);
+	ck_assert_int_eq(warmed.status, offers[_i][1]);
 	rig_stop(&g);
 }
 END_TEST
@@ -426,6 +505,11 @@ int main(void)
 	tcase_add_test(t, test_a_source_has_a_depth_of_its_own);
 	tcase_add_test(t, test_what_only_the_origin_had_is_pushed);
 	tcase_add_test(t, test_pushes_are_bounded_and_dropped_ones_are_counted);
+	tcase_add_test(
+		t, test_a_tier_keeps_only_what_a_source_in_its_place_refused);
+	tcase_add_loop_test(t,
+		test_warming_ends_when_a_source_in_place_of_tiers_has_the_item,
+		0, 3);
 	tcase_add_test(t, test_stopping_gives_up_what_sources_were_asked);
 	return run_suite(s);
 }
