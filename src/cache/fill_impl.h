@@ -360,6 +360,15 @@ static inline bool cache_masked(const struct cache *c)
 		CACHE_MASK_NONE;
 }
 
+/* Does a source keep items in place of the tiers? */
+static inline bool sources_instead(const struct cache *c)
+{
+	for (unsigned i = 0; i < c->nsources; i++)
+		if (source_instead(&c->asked.source[i]))
+			return true;
+	return false;
+}
+
 /* Is the item in a tier, and not hidden? */
 static inline bool cache_tier_has(
 	const struct cache *c, struct hash128 key, uint64_t item_bytes)
@@ -408,9 +417,6 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	const struct fill_news *news, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
-/* A source was offered the item in place of the tiers: 0, it has it; -ENOSPC,
- * it has no room, so a tier may; or it failed. */
-void fill_offered(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_stage(struct cache *c, struct fill *f);
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);

@@ -250,28 +250,10 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	c->moves.npublishing++;
 }
 
-void fill_complete(struct cache *c, struct fill *f, struct after *a)
-{
-	bool offered;
-
-	ASSERT_HELD(&c->lock);
-	fill_close_file(c, f);
-	offered = f->fetched && !f->ceased && sources_push(c, f, a);
-	if (f->res.charged_bytes > 0) {
-		fill_publish(c, f, a);
-		return;
-	}
-	/* All that a source has already passes through, too. */
-	if (!f->fetched && sources_instead(c)) {
-		warms_answer(f, 0, a);
-	} else if (!offered) {
-		COUNT(c->config.counters, passed_through);
-		warms_answer(f, -ENOSPC, a);
-	}
-	fill_stage(c, f);
-}
-
-void fill_offered(struct cache *c, struct fill *f, int status, struct after *a)
+/* A source was offered the item in place of the tiers: 0, it has it; -ENOSPC,
+ * it has no room, so a tier may; or it failed. */
+static void fill_offered(
+	struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_HELD(&c->lock);
 	if (f->phase != FILL_STAGED)
@@ -287,6 +269,28 @@ void fill_offered(struct cache *c, struct fill *f, int status, struct after *a)
 	if (status < 0)
 		COUNT(c->config.counters, passed_through);
 	warms_answer(f, status, a);
+}
+
+void fill_complete(struct cache *c, struct fill *f, struct after *a)
+{
+	bool offered;
+
+	ASSERT_HELD(&c->lock);
+	fill_close_file(c, f);
+	offered =
+		f->fetched && !f->ceased && sources_push(c, f, fill_offered, a);
+	if (f->res.charged_bytes > 0) {
+		fill_publish(c, f, a);
+		return;
+	}
+	/* All that a source has already passes through, too. */
+	if (!f->fetched && sources_instead(c)) {
+		warms_answer(f, 0, a);
+	} else if (!offered) {
+		COUNT(c->config.counters, passed_through);
+		warms_answer(f, -ENOSPC, a);
+	}
+	fill_stage(c, f);
 }
 
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,

@@ -178,8 +178,8 @@ static void push_done(struct source_push *sp, int status)
 		p->to->counts.push_refused++;
 	else
 		p->to->counts.push_failed++;
-	if (p->decides)
-		fill_offered(c, p->f, status, &a);
+	if (p->offered)
+		p->offered(c, p->f, status, &a);
 	c->asked.npushing--;
 	cache_tell_idle(c);
 	fill_unref(c, p->f);
@@ -211,22 +211,8 @@ static struct push *push_new(struct cache_source *cs, struct fill *f)
 	return p;
 }
 
-static bool source_instead(const struct cache_source *cs)
-{
-	return cs->s->ops->push &&
-		atomic_load_explicit(
-			&cs->s->instead_of_tiers, memory_order_relaxed);
-}
-
-bool sources_instead(const struct cache *c)
-{
-	for (unsigned i = 0; i < c->nsources; i++)
-		if (source_instead(&c->asked.source[i]))
-			return true;
-	return false;
-}
-
-bool sources_push(struct cache *c, struct fill *f, struct after *a)
+bool sources_push(struct cache *c, struct fill *f, source_offered_fn *offered,
+	struct after *a)
 {
 	bool decides = false;
 
@@ -241,8 +227,10 @@ bool sources_push(struct cache *c, struct fill *f, struct after *a)
 		if (!p)
 			continue;
 		/* The first of them, if there are several. */
-		p->decides = !decides && source_instead(cs);
-		decides |= p->decides;
+		if (!decides && source_instead(cs)) {
+			p->offered = offered;
+			decides = true;
+		}
 		c->asked.npushing++;
 		list_add_tail(&a->list[AFTER_PUSH], &p->link);
 	}

@@ -15,6 +15,7 @@
 
 struct after;
 struct fetch;
+struct fill;
 
 /* Everything is guarded by cache.lock. */
 struct cache_source {
@@ -28,14 +29,26 @@ struct cache_source {
 	struct cache_source_counts counts;
 };
 
+/* What a source that keeps items in place of the tiers says of one; lock. */
+typedef void source_offered_fn(
+	struct cache *c, struct fill *f, int status, struct after *a);
+
 /* A complete item on its way to a source; holds a reference to its fill. */
 struct push {
 	struct source_push p;
-	struct cache_source *to; /* set once */
-	struct fill *f;		 /* set once */
-	bool decides;		 /* set once: whether a tier keeps the item */
-	struct list link;	 /* in an after's list */
+	struct cache_source *to;    /* set once */
+	struct fill *f;		    /* set once */
+	source_offered_fn *offered; /* set once: gets the answer; or NULL */
+	struct list link;	    /* in an after's list */
 };
+
+/* Does the source keep items in place of the tiers? */
+static inline bool source_instead(const struct cache_source *cs)
+{
+	return cs->s->ops->push &&
+		atomic_load_explicit(
+			&cs->s->instead_of_tiers, memory_order_relaxed);
+}
 
 /* The upper half of a page's byte. */
 static inline unsigned page_level(uint8_t page)
@@ -57,13 +70,12 @@ size_t source_request_bytes(const struct cache *c, unsigned level);
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
 void source_count(struct cache *c, const struct fetch *x, int status);
-/* Does a source keep items in place of the tiers? */
-bool sources_instead(const struct cache *c);
 /*
  * Offer a complete item, of which some came from the origin. True: what becomes
- * of it depends on the answer of a source, which fill_offered() gets.
+ * of it depends on the answer of a source, which `offered` gets.
  */
-bool sources_push(struct cache *c, struct fill *f, struct after *a);
+bool sources_push(struct cache *c, struct fill *f, source_offered_fn *offered,
+	struct after *a);
 void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);

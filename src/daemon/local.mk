@@ -20,5 +20,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libstack.la libpeer.la libmanifest.la libschedule.la liborigin.la libstore.la \
-	libbase.la
+	libstack.la libpeer.la libmanifest.la libschedule.la liborigin.la \
+	libstore.la libbase.la

@@ -36,6 +36,7 @@ same() {
 same COUNTERS Counters
 same GAUGES Gauges
 same TIER_GAUGES 'Of each tier'
+same PEER_GAUGES 'Of each peer'
 
 # Options: those of other programs in its examples are not ours.
 for c in $("$refrain" --words); do
