@@ -2,7 +2,7 @@
 /*
  * A source: a place beside the origin that may have bytes of an item. A fill
  * asks its sources in order, and the origin for the rest. Sources that accept
- * writes get the bytes that only the origin had.
+ * writes get the bytes that only the origin had, unit by unit as they come.
  *
  * All is asynchronous. Start functions do not block and do not call back
  * themselves. A source makes the callbacks of one request one after another,
@@ -32,30 +32,39 @@ struct source_item {
 	uint64_t base, size;	     /* the item in its file */
 };
 
+/* Bytes come in whole pages of the item, but for its last one. */
+#define SOURCE_PAGE_BYTES ((size_t)4096)
+
 /*
  * Bytes [off, off + len) of an item. data() is called with bytes as they come:
- * in order, without gaps, from `off` on, of this version and verified; they are
- * lent for the call. What came before done() is kept whatever its status.
- * status: 0: all of them came; -ENOENT: the source does not have the rest;
- * -ESTALE: it has another version; -ECANCELED: by abandon(); any other -errno:
- * it failed. Somebody else is asked for what is missing.
+ * whole pages of this version, verified, in any order and each once; they are
+ * lent for the call, and `off` is in the item. What came before done() is kept
+ * whatever its status. status: 0: all of them came; -ENOENT: the source does
+ * not have the rest; -ESTALE: it has another version; -ECANCELED: by abandon();
+ * any other -errno: it failed. Somebody else is asked for what is missing.
  */
 struct source_read {
 	struct source_item item;
-	uint64_t off; /* in the item */
+	uint64_t off; /* in the item; of a page */
 	size_t len;   /* no longer than the trait request_bytes */
-	void (*data)(struct source_read *r, const void *bytes, size_t len);
+	/* A reader waits for it: set by who asks, at any time; relaxed. */
+	_Atomic bool urgent;
+	void (*data)(struct source_read *r, uint64_t off, const void *bytes,
+		size_t len);
 	void (*done)(struct source_read *r, int status);
 	void *priv; /* the source's */
 };
 
 /*
- * A whole item for a source to keep. The data are lent until done(). status: 0:
- * it keeps it; -ENOSPC: it has no room for it; any other -errno: it failed.
+ * One unit of an item for a source to keep. The data are lent until done().
+ * status: 0: it keeps it; -ENOSPC: it has no room for it; any other -errno: it
+ * failed.
  */
 struct source_push {
 	struct source_item item;
-	const void *data; /* item.size bytes */
+	uint64_t off; /* in the item: a multiple of unit_bytes */
+	size_t len;   /* unit_bytes, or less at the end of the item */
+	const void *data;
 	void (*done)(struct source_push *p, int status);
 	void *priv; /* the source's */
 };
@@ -68,10 +77,19 @@ struct source_ops {
 	void (*abandon)(struct source *s, struct source_read *r);
 	/* NULL: nothing is pushed. done() comes within a second or so. */
 	void (*push)(struct source *s, struct source_push *p);
+	/*
+	 * May be NULL. After a read that was not answered in full: now nothing
+	 * more of the item is on its way from the origin, and all pushes of it
+	 * are done. Called once, and again after later such reads. Locks of the
+	 * caller are held; it does not call back.
+	 */
+	void (*ended)(struct source *s, const struct source_item *item);
 };
 
 struct source_traits {
-	size_t request_bytes;	/* the longest read; at least a page, 4 KiB */
+	size_t request_bytes;	/* the longest read; at least a unit */
+	size_t unit_bytes;	/* pushed at a time, whole pages; 0: items.
+				   Chunks are fetched in whole units */
 	unsigned depth;		/* reads at a time, at least 1 */
 	uint64_t patience_ns;	/* a read that takes longer is given up */
 	uint64_t pending_bytes; /* pushed at a time; more is dropped */

@@ -259,10 +259,10 @@ struct cache_source_counts {
 	uint64_t stale;	       /* -ESTALE */
 	uint64_t late;	       /* given up after patience_ns */
 	uint64_t failed;       /* any other -errno */
-	uint64_t pushed;       /* items that it took */
-	uint64_t push_refused; /* items that it had no room for: -ENOSPC */
-	uint64_t push_failed;  /* items that it did not take otherwise */
-	uint64_t push_dropped; /* for want of room among pushed items */
+	uint64_t pushed;       /* units that it took */
+	uint64_t push_refused; /* units that it had no room for: -ENOSPC */
+	uint64_t push_failed;  /* units that it did not take otherwise */
+	uint64_t push_dropped; /* for want of room among pushed units */
 };
 /* `source` as in the configuration. */
 void cache_source_counts(

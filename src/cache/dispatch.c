@@ -57,7 +57,7 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 	unsigned useful = c->config.origin->traits.depth;
 
 	if (f->level < c->nsources)
-		return source_may_ask(c, f->level);
+		return source_may_ask(c, f->level, d->surplus);
 	if (!d->surplus)
 		return c->flight.ninflight < useful + useful / RESERVE_SHARE;
 	return c->flight.ninflight < useful &&

@@ -45,11 +45,7 @@ static void span_arrived(
 		: (unsigned)(got / FILL_PAGE_BYTES);
 	if (p->there > there)
 		fill_arrived(x->c, p->f, p->first + there, p->there - there,
-			&(struct fill_news){
-				.origin = fetch_of_origin(x),
-				.answered = p->there == p->n,
-			},
-			a);
+			p->there == p->n, a);
 }
 
 static void fetch_arrived(struct fetch *x, struct after *a)
@@ -153,9 +149,50 @@ static void fetch_data(
 	fetch_came(x, bytes, len);
 }
 
-static void ask_data(struct source_read *s, const void *bytes, size_t len)
+/* -- Sources: pages come in any order -------------------------------------- */
+
+/* INFLIGHT pages belong to this request: no lock for the copy. */
+static void ask_data(
+	struct source_read *s, uint64_t off, const void *bytes, size_t len)
 {
-	fetch_came(CONTAINER_OF(s, struct fetch, s), bytes, len);
+	struct fetch *x = CONTAINER_OF(s, struct fetch, s);
+	unsigned first = (unsigned)(off / FILL_PAGE_BYTES);
+	struct cache *c = x->c;
+	struct after a;
+
+	assert(off % FILL_PAGE_BYTES == 0 && off >= s->off &&
+		off + len <= s->off + s->len);
+	fill_put(x->span[0].f, first, 0, bytes, len);
+	x->got += len;
+	/* After the last of them done() follows at once. */
+	if (x->got == s->len)
+		return;
+	after_init(&a);
+	pthread_mutex_lock(&c->lock);
+	fill_arrived(c, x->span[0].f, first, fill_pages(len), false, &a);
+	engine_run(c, &a);
+}
+
+/*
+ * What is still on its way came with the last bytes, or the next is asked for
+ * it.
+ */
+static void ask_end(struct fetch *x, int status, struct after *a)
+{
+	struct fetch_span *p = &x->span[0];
+	unsigned i = p->first, n;
+
+	if (status < 0)
+		fill_owe(p->f);
+	while ((n = fill_run_inflight(p->f, p->first + p->n, &i)) > 0)
+		if (status == 0)
+			fill_arrived(
+				x->c, p->f, i - n, n, i == p->first + p->n, a);
+		else
+			fill_ask_next(x->c, p->f, i - n, n, x->level + 1);
+	fill_settle(x->c, p->f);
+	fill_unref(x->c, p->f);
+	free(x);
 }
 
 /* Bytes that came before the failure are good. */
@@ -172,23 +209,14 @@ static void span_failed(
 		fill_fail(c, p->f, status, a);
 }
 
-/* Somebody else is asked for what this source did not have. */
-static void span_missing(struct cache *c, struct fetch_span *p, unsigned level)
-{
-	if (p->there < p->n)
-		fill_ask_next(c, p->f, p->first + p->there, p->n - p->there,
-			level + 1);
-}
-
 static void fetch_end(struct fetch *x, int status, struct after *a)
 {
 	struct cache *c = x->c;
 
 	for (unsigned i = 0; i < x->nspans; i++) {
-		if (status < 0 && fetch_of_origin(x))
+		if (status < 0)
 			span_failed(c, &x->span[i], status, a);
-		else if (status < 0)
-			span_missing(c, &x->span[i], x->level);
+		fill_settle(c, x->span[i].f);
 		fill_unref(c, x->span[i].f);
 	}
 	free(x);
@@ -219,12 +247,13 @@ static void ask_done(struct source_read *s, int status)
 	struct after a;
 
 	after_init(&a);
-	assert(status < 0 || x->got == x->r.len);
+	assert(status < 0 || x->got == x->s.len);
+	if (x->got == x->s.len)
+		status = 0;
 	pthread_mutex_lock(&c->lock);
 	source_count(c, x, status);
 	fetch_forget(x);
-	fetch_arrived(x, &a);
-	fetch_end(x, status, &a);
+	ask_end(x, status, &a);
 	engine_run(c, &a);
 }
 

@@ -188,6 +188,7 @@ void fill_leave_table(struct cache *c, struct fill *f)
 	if (f->phase == FILL_GONE)
 		return;
 	f->phase = FILL_GONE;
+	fill_settle(c, f);
 	c->nchunks -= part_tail_bytes(&f->item) > 0;
 	list_del(&f->bucket);
 	list_del(&f->queue);
@@ -220,6 +221,20 @@ static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
 	return queue;
 }
 
+/* Sources that keep units are asked for whole ones, and get whole ones. */
+static unsigned fill_unit_start(const struct cache *c, unsigned page)
+{
+	return page / c->unit_pages * c->unit_pages;
+}
+
+static unsigned fill_unit_end(
+	const struct cache *c, const struct fill *f, unsigned page)
+{
+	unsigned end = fill_unit_start(c, page + c->unit_pages - 1);
+
+	return end < f->npages ? end : f->npages;
+}
+
 /*
  * Ask for pages [first, first + n), or for all of a whole file's. A request
  * of higher priority lifts what is queued.
@@ -227,12 +242,18 @@ static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio)
 {
-	unsigned from = f->whole ? 0 : first;
-	unsigned to = f->whole ? f->npages : first + n;
+	unsigned from = fill_unit_start(c, first);
+	unsigned to = fill_unit_end(c, f, first + n);
 
 	ASSERT_HELD(&c->lock);
+	if (f->whole) {
+		from = 0;
+		to = f->npages;
+	}
 	if (prio == PRIO_DEMAND)
 		f->ahead = false;
+	if (prio == PRIO_DEMAND && c->asked.n > 0)
+		sources_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
 		for (unsigned i = from; i < to; i++)
 			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_ABSENT) {
@@ -242,7 +263,7 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	if (f->wanted == 0)
 		return;
 	if ((f->page[first] & PAGE_STATE_MASK) == PAGE_WANTED)
-		f->cursor = first;
+		f->cursor = fill_unit_start(c, first);
 	if (prio < f->prio) {
 		f->prio = prio;
 		list_del(&f->queue);
@@ -415,4 +436,60 @@ void fill_set_level(struct cache *c, struct fill *f)
 			page_level(f->page[i]) < level)
 			level = page_level(f->page[i]);
 	f->level = level;
+}
+
+/* -- Sources --------------------------------------------------------------- */
+
+static bool fill_is_fetched(const struct fill *f)
+{
+	if (f->phase == FILL_GONE)
+		return false;
+	for (unsigned i = 0; i < f->npages; i++) {
+		unsigned state = f->page[i] & PAGE_STATE_MASK;
+
+		if (state == PAGE_WANTED || state == PAGE_INFLIGHT)
+			return true;
+	}
+	return false;
+}
+
+void fill_settle(struct cache *c, struct fill *f)
+{
+	ASSERT_HELD(&c->lock);
+	if (!f->owing || f->npushing > 0 || fill_is_fetched(f))
+		return;
+	f->owing = false;
+	sources_ended(c, f);
+}
+
+void fill_pushed(struct cache *c, struct fill *f)
+{
+	f->npushing--;
+	fill_settle(c, f);
+	fill_unref(c, f);
+}
+
+bool fill_is_news(
+	const struct cache *c, const struct fill *f, unsigned first, unsigned n)
+{
+	bool news = false;
+
+	for (unsigned i = first; i < first + n; i++) {
+		if ((f->page[i] & PAGE_STATE_MASK) != PAGE_PRESENT)
+			return false;
+		news |= page_level(f->page[i]) == c->nsources;
+	}
+	return news && !f->ceased;
+}
+
+unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i)
+{
+	unsigned first;
+
+	while (*i < end && (f->page[*i] & PAGE_STATE_MASK) != PAGE_INFLIGHT)
+		++*i;
+	for (first = *i; *i < end; ++*i)
+		if ((f->page[*i] & PAGE_STATE_MASK) != PAGE_INFLIGHT)
+			break;
+	return *i - first;
 }

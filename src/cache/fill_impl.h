@@ -132,18 +132,21 @@ struct fill {
 	unsigned level; /* the source that is asked next, of wanted pages */
 	unsigned refs;	/* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned kept;	 /* of `present`, in a tier as a part */
-	uint8_t *map;	 /* of part.c; while MOVING the job's alone */
-	unsigned cursor; /* where to look for a wanted page next */
-	bool whole;	 /* wants all pages */
-	bool prefetched; /* nobody has asked for it yet */
-	bool ahead;	 /* planned, and nothing has been fetched yet */
-	bool carried;	 /* was planned: serving it again is carrying it */
-	bool reread;	 /* fetched again for who has read it */
-	bool fetched;	 /* some of it came from the origin */
-	bool refused;	 /* by a source that keeps items instead of tiers */
-	bool turned;	 /* was served to its end, and held for another plan */
-	bool ceased;	 /* its version is gone */
+	unsigned kept;	   /* of `present`, in a tier as a part */
+	uint8_t *map;	   /* of part.c; while MOVING the job's alone */
+	unsigned cursor;   /* where to look for a wanted page next */
+	unsigned npushing; /* units on their way to sources */
+	int offer_status; /* of units that a source may keep instead of tiers */
+	bool offered;	  /* there were such units */
+	bool refused;	  /* by that source */
+	bool owing;	  /* sources are to hear when nothing more comes */
+	bool whole;	  /* wants all pages */
+	bool prefetched;  /* nobody has asked for it yet */
+	bool ahead;	  /* planned, and nothing has been fetched yet */
+	bool carried;	  /* was planned: serving it again is carrying it */
+	bool reread;	  /* fetched again for who has read it */
+	bool turned;	  /* was served to its end, and held for another plan */
+	bool ceased;	  /* its version is gone */
 	uint64_t last_read_ns;
 	/* A page's bytes belong to its request while INFLIGHT, then to all. */
 	uint8_t *buf;
@@ -163,14 +166,14 @@ struct fetch_span {
  */
 struct fetch {
 	struct origin_read r; /* what is asked for, whomever */
-	struct source_read s; /* the same, not of the origin */
+	struct source_read s; /* the same, not of the origin; .urgent: atomic */
 	unsigned level;	      /* the source; cache.nsources: the origin */
 	bool late;	      /* given up, not on a list any more */
 	struct cache *c;
 	struct list
 		link; /* in .inflight of the source, or of flight, or .slow */
 	struct list start; /* in an after's list */
-	size_t got;	   /* bytes; the origin's threads, in turn */
+	size_t got;	   /* bytes; threads of who answers, in turn */
 	bool slow;	   /* on flight.slow */
 	bool surplus;	   /* nobody waits for it */
 	bool ahead;	   /* the same, or its reader has a plan */
@@ -236,6 +239,7 @@ struct cache {
 	const struct cache_jobs *jobs; /* set once */
 	size_t request_bytes; /* set once: of the origin, whole pages */
 	unsigned nsources;    /* set once: besides the origin */
+	unsigned unit_pages;  /* set once: chunks are fetched in these */
 	pthread_mutex_t lock;
 	pthread_cond_t idle_cond; /* published all, started all, or nothing in
 				     flight */
@@ -290,6 +294,11 @@ void engine_run(struct cache *c, struct after *a);
 uint64_t fill_page_bytes(const struct fill *f, size_t page);
 /* Content bytes of n pages. */
 size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
+/* The number of pages that so many bytes are. */
+static inline unsigned fill_pages(size_t bytes)
+{
+	return (unsigned)((bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES);
+}
 /* Copy bytes of a request, `at` bytes behind the beginning of a page. Its pages
  * are INFLIGHT, so they are the caller's: no lock. */
 void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
@@ -342,6 +351,51 @@ void fill_leave_table(struct cache *c, struct fill *f);
 void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
 /* It is planned no more. */
 void fill_end_plans(struct cache *c, struct fill *f, int status);
+
+/* -- fill.c, for sources; all assert the lock -- */
+
+/* Nothing more of it is on its way? Then sources that wait to hear it do. */
+void fill_settle(struct cache *c, struct fill *f);
+/* A unit of it has been on its way to a source; see fill_pushing(). */
+void fill_pushed(struct cache *c, struct fill *f);
+/* Are all of these pages there, and did some of them come from the origin? */
+bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
+	unsigned n);
+/* A run of pages from *i on that are INFLIGHT, *i behind it; 0: none. */
+unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i);
+
+/* A unit of it goes to a source, which takes a reference. */
+static inline void fill_pushing(struct fill *f)
+{
+	fill_ref(f);
+	f->npushing++;
+}
+
+/* The pages of the unit in which page *first is: how many, from *first on. */
+static inline unsigned fill_unit_at(
+	const struct fill *f, unsigned unit, unsigned *first)
+{
+	*first = unit ? *first / unit * unit : 0;
+	return unit && f->npages - *first > unit ? unit : f->npages - *first;
+}
+
+/* It goes to a source that may keep it in place of the tiers. */
+static inline void fill_offer(struct fill *f)
+{
+	f->offered = true;
+}
+
+/* Sources are to hear when nothing more of it comes. */
+static inline void fill_owe(struct fill *f)
+{
+	f->owing = true;
+}
+
+static inline bool fill_is_demand(const struct fill *f)
+{
+	return f->prio == PRIO_DEMAND;
+}
+
 /* Ask the source of that level for pages that those before did not have. */
 void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned level);
@@ -408,13 +462,9 @@ enum fetch_prio read_prio(const struct cache_read *r);
 /* Answer a read from the fill's memory: how many bytes. Or park it: 0. */
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);
 void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w);
-/* Pages that have come in a request, and from where. */
-struct fill_news {
-	bool origin;   /* from the origin */
-	bool answered; /* with them, all that the request asks of the fill */
-};
+/* Pages have come in a request; answered: all that it asks of the fill. */
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
-	const struct fill_news *news, struct after *a);
+	bool answered, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
 void fill_stage(struct cache *c, struct fill *f);

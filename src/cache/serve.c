@@ -250,14 +250,15 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	c->moves.npublishing++;
 }
 
-/* A source was offered the item in place of the tiers: 0, it has it; -ENOSPC,
- * it has no room, so a tier may; or it failed. */
-static void fill_offered(
-	struct cache *c, struct fill *f, int status, struct after *a)
+/*
+ * A source was offered all units of the item in place of the tiers: 0, it has
+ * them; -ENOSPC, it has no room, so a tier may; or it failed.
+ */
+static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 {
+	int status = f->offer_status;
+
 	ASSERT_HELD(&c->lock);
-	if (f->phase != FILL_STAGED)
-		return; /* a tier has it, or its version ceased */
 	if (status == -ENOSPC && !c->stopping) {
 		f->refused = true;
 		fill_reserve(c, f);
@@ -271,22 +272,31 @@ static void fill_offered(
 	warms_answer(f, status, a);
 }
 
+/* The answer for one unit, which is still on its way. */
+static void fill_offered(
+	struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	if (status < 0 && f->offer_status != -ENOSPC)
+		f->offer_status = status;
+	/* Otherwise more follow, a tier has it, or its version ceased. */
+	if (f->offered && f->npushing == 1 && f->phase == FILL_STAGED)
+		fill_kept(c, f, a);
+}
+
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
-	bool offered;
-
 	ASSERT_HELD(&c->lock);
 	fill_close_file(c, f);
-	offered =
-		f->fetched && !f->ceased && sources_push(c, f, fill_offered, a);
 	if (f->res.charged_bytes > 0) {
 		fill_publish(c, f, a);
 		return;
 	}
 	/* All that a source has already passes through, too. */
-	if (!f->fetched && sources_instead(c)) {
+	if (sources_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
 		warms_answer(f, 0, a);
-	} else if (!offered) {
+	} else if (!f->offered || f->npushing == 0) {
+		/* Its last unit may have been dropped. */
 		COUNT(c->config.counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
 	}
@@ -294,19 +304,25 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 }
 
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
-	const struct fill_news *news, struct after *a)
+	bool answered, struct after *a)
 {
 	size_t bytes = fill_run_bytes(f, first, n);
 
 	ASSERT_HELD(&c->lock);
 	fill_mark(f, first, n, PAGE_PRESENT);
 	f->present += n;
-	f->fetched |= news->origin;
 	if (f->reread)
 		COUNT_ADD(c->config.counters, reread_bytes, bytes);
-	planned_came(c, &f->plans, bytes, news->answered);
+	planned_came(c, &f->plans, bytes, answered);
 	if (f->phase == FILL_GONE)
 		return;
+	sources_push(c, f,
+		&(struct source_news){
+			.first = first,
+			.n = n,
+			.offered = fill_offered,
+		},
+		a);
 	if (f->present == f->npages)
 		fill_complete(c, f, a);
 	fill_answer(c, f, a);
@@ -337,6 +353,7 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 			f->wanted--;
 		}
 	list_del(&f->queue);
+	fill_settle(c, f);
 }
 
 /* Report errors that readers get, except for the end of the mount and lack of

@@ -2,7 +2,7 @@
 /*
  * Sources beside the origin: a fill asks them in order, each for what those
  * before it did not have, page by page. Each has a depth of its own, so that
- * one that is slow holds up nobody who asks another. Complete items that came
+ * one that is slow holds up nobody who asks another. Complete units that came
  * from the origin are pushed to those that take them: from the fill's memory,
  * so the bytes that are on their way are bounded by staging, and by the
  * source's own bound. Runs with the cache's lock on any thread.
@@ -17,18 +17,27 @@
 #include "base/lock.h"
 #include "cache/fill_impl.h"
 
+/* Of the depth, this part is for what readers wait for. */
+#define SOURCE_RESERVE 4u
+
 static void late_fire(struct timer *t);
 
 void sources_init(struct cache *c)
 {
 	c->nsources = c->config.nsources;
 	assert(c->nsources <= SOURCES_MAX);
+	c->unit_pages = 1;
 	for (unsigned i = 0; i < c->nsources; i++) {
 		struct cache_source *cs = &c->asked.source[i];
 
 		cs->s = c->config.source[i];
 		assert(cs->s->traits.depth > 0 &&
-			cs->s->traits.request_bytes >= FILL_PAGE_BYTES);
+			cs->s->traits.request_bytes >= FILL_PAGE_BYTES &&
+			cs->s->traits.request_bytes >=
+				cs->s->traits.unit_bytes &&
+			cs->s->traits.unit_bytes % FILL_PAGE_BYTES == 0);
+		if (fill_pages(cs->s->traits.unit_bytes) > c->unit_pages)
+			c->unit_pages = fill_pages(cs->s->traits.unit_bytes);
 		cs->cache = c;
 		list_init(&cs->inflight);
 		list_init(&cs->late);
@@ -47,18 +56,21 @@ void cache_tell_idle(struct cache *c)
 
 /* -- What a source takes --------------------------------------------------- */
 
-bool source_may_ask(const struct cache *c, unsigned level)
+bool source_may_ask(const struct cache *c, unsigned level, bool surplus)
 {
 	const struct cache_source *cs = &c->asked.source[level];
+	unsigned depth = cs->s->traits.depth;
 
-	return cs->nasked < cs->s->traits.depth;
+	return cs->nasked < depth - (surplus ? depth / SOURCE_RESERVE : 0);
 }
 
 size_t source_request_bytes(const struct cache *c, unsigned level)
 {
 	size_t bytes = c->asked.source[level].s->traits.request_bytes;
+	size_t unit = c->unit_pages * FILL_PAGE_BYTES;
 
-	return bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES;
+	return bytes < unit ? bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES
+			    : bytes / unit * unit;
 }
 
 /* -- Asking ---------------------------------------------------------------- */
@@ -84,6 +96,7 @@ void source_ask(struct cache *c, struct fetch *x)
 	fill_describe(x->span[0].f, &x->s.item);
 	x->s.off = x->r.off - x->s.item.base;
 	x->s.len = x->r.len;
+	atomic_init(&x->s.urgent, fill_is_demand(x->span[0].f));
 	list_add_tail(&cs->inflight, &x->link);
 	cs->nasked++;
 	cs->counts.asked++;
@@ -97,6 +110,19 @@ void source_read(struct cache *c, struct fetch *x)
 	struct source *s = c->asked.source[x->level].s;
 
 	s->ops->read(s, &x->s);
+}
+
+void sources_hurry(struct cache *c, const struct fill *f)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < c->nsources; i++)
+		LIST_FOREACH(l, &c->asked.source[i].inflight) {
+			struct fetch *x = CONTAINER_OF(l, struct fetch, link);
+
+			if (x->span[0].f == f)
+				atomic_store_explicit(&x->s.urgent, true,
+					memory_order_relaxed);
+		}
 }
 
 void source_forget(struct cache *c, struct fetch *x)
@@ -171,30 +197,28 @@ static void push_done(struct source_push *sp, int status)
 
 	after_init(&a);
 	pthread_mutex_lock(&c->lock);
-	p->to->pushing_bytes -= p->p.item.size;
+	p->to->pushing_bytes -= p->p.len;
 	if (status == 0)
 		p->to->counts.pushed++;
 	else if (status == -ENOSPC)
 		p->to->counts.push_refused++;
 	else
 		p->to->counts.push_failed++;
-	if (p->offered)
-		p->offered(c, p->f, status, &a);
+	p->offered(c, p->f, p->decides ? status : 0, &a);
 	c->asked.npushing--;
 	cache_tell_idle(c);
-	fill_unref(c, p->f);
+	fill_pushed(c, p->f);
 	free(p);
 	engine_run(c, &a);
 }
 
-static struct push *push_new(struct cache_source *cs, struct fill *f)
+static struct push *push_new(
+	struct cache_source *cs, struct fill *f, unsigned first, unsigned n)
 {
-	struct source_item item;
+	size_t len = fill_run_bytes(f, first, n);
+	uint64_t bytes = cs->pushing_bytes + len;
 	struct push *p = NULL;
-	uint64_t bytes;
 
-	fill_describe(f, &item);
-	bytes = cs->pushing_bytes + item.size;
 	if (bytes <= cs->s->traits.pending_bytes)
 		p = calloc(1, sizeof(*p));
 	if (!p) {
@@ -204,37 +228,60 @@ static struct push *push_new(struct cache_source *cs, struct fill *f)
 	cs->pushing_bytes = bytes;
 	p->to = cs;
 	p->f = f;
-	fill_ref(f);
-	p->p.item = item;
-	p->p.data = fill_data(f);
+	fill_pushing(f);
+	fill_describe(f, &p->p.item);
+	p->p.off = (uint64_t)first * FILL_PAGE_BYTES;
+	p->p.len = len;
+	p->p.data = (const char *)fill_data(f) + p->p.off;
 	p->p.done = push_done;
 	return p;
 }
 
-bool sources_push(struct cache *c, struct fill *f, source_offered_fn *offered,
-	struct after *a)
+/* The units that are complete with pages [first, first + n). */
+static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
+	const struct source_news *news, struct after *a)
 {
-	bool decides = false;
+	unsigned unit = fill_pages(cs->s->traits.unit_bytes);
+	unsigned i = news->first, end = i + news->n, len;
 
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources && !c->stopping; i++) {
-		struct cache_source *cs = &c->asked.source[i];
-		struct push *p;
+	for (; i < end; i += len) {
+		struct push *p = NULL;
 
-		if (!cs->s->ops->push)
-			continue;
-		p = push_new(cs, f);
+		len = fill_unit_at(f, unit, &i);
+		if (fill_is_news(c, f, i, len))
+			p = push_new(cs, f, i, len);
 		if (!p)
 			continue;
-		/* The first of them, if there are several. */
-		if (!decides && source_instead(cs)) {
-			p->offered = offered;
-			decides = true;
-		}
+		p->offered = news->offered;
+		p->decides = source_instead(cs);
+		if (p->decides)
+			fill_offer(f);
 		c->asked.npushing++;
 		list_add_tail(&a->list[AFTER_PUSH], &p->link);
 	}
-	return decides;
+}
+
+void sources_push(struct cache *c, struct fill *f,
+	const struct source_news *news, struct after *a)
+{
+	ASSERT_HELD(&c->lock);
+	for (unsigned i = 0; i < c->nsources && !c->stopping; i++)
+		if (c->asked.source[i].s->ops->push)
+			push_units(c, &c->asked.source[i], f, news, a);
+}
+
+void sources_ended(struct cache *c, const struct fill *f)
+{
+	struct source_item item;
+
+	ASSERT_HELD(&c->lock);
+	fill_describe(f, &item);
+	for (unsigned i = 0; i < c->nsources; i++) {
+		struct source *s = c->asked.source[i].s;
+
+		if (s->ops->ended)
+			s->ops->ended(s, &item);
+	}
 }
 
 void push_run(struct cache *c, struct list *link)

@@ -29,17 +29,19 @@ struct cache_source {
 	struct cache_source_counts counts;
 };
 
-/* What a source that keeps items in place of the tiers says of one; lock. */
+/* The answer for a unit; 0 of a source that keeps none in place of the tiers.
+ * Lock. */
 typedef void source_offered_fn(
 	struct cache *c, struct fill *f, int status, struct after *a);
 
-/* A complete item on its way to a source; holds a reference to its fill. */
+/* A complete unit on its way to a source; holds a reference to its fill. */
 struct push {
 	struct source_push p;
 	struct cache_source *to;    /* set once */
 	struct fill *f;		    /* set once */
-	source_offered_fn *offered; /* set once: gets the answer; or NULL */
-	struct list link;	    /* in an after's list */
+	source_offered_fn *offered; /* set once: gets the answer */
+	bool decides; /* set once: the source may keep it instead of tiers */
+	struct list link; /* in an after's list */
 };
 
 /* Does the source keep items in place of the tiers? */
@@ -64,18 +66,26 @@ static inline void page_set_level(uint8_t *page, unsigned level)
 void sources_init(struct cache *c);
 
 /* All others assert the lock. */
-bool source_may_ask(const struct cache *c, unsigned level);
+/* Surplus is what no reader waits for. */
+bool source_may_ask(const struct cache *c, unsigned level, bool surplus);
 size_t source_request_bytes(const struct cache *c, unsigned level);
 /* The request is out from now on; see source_read(). */
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
 void source_count(struct cache *c, const struct fetch *x, int status);
-/*
- * Offer a complete item, of which some came from the origin. True: what becomes
- * of it depends on the answer of a source, which `offered` gets.
- */
-bool sources_push(struct cache *c, struct fill *f, source_offered_fn *offered,
-	struct after *a);
+/* A reader waits for what sources were asked of the fill. */
+void sources_hurry(struct cache *c, const struct fill *f);
+/* Pages that have come, and who gets the answers for their units. */
+struct source_news {
+	unsigned first, n;
+	source_offered_fn *offered;
+};
+/* Offer the units that are complete with these pages, if some of their bytes
+ * came from the origin. */
+void sources_push(struct cache *c, struct fill *f,
+	const struct source_news *news, struct after *a);
+/* Nothing more of the fill is on its way. */
+void sources_ended(struct cache *c, const struct fill *f);
 void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);

@@ -17,7 +17,7 @@ struct stand_in {
 	pthread_cond_t cond;
 	struct source_read *read[256];
 	struct source_push *push[256];
-	size_t nreads, npushes, abandoned;
+	size_t nreads, npushes, abandoned, ended;
 };
 
 static struct stand_in stand_in[2];
@@ -69,6 +69,14 @@ static void stand_in_push(struct source *s, struct source_push *p)
 	pthread_mutex_unlock(&t->lock);
 }
 
+static void stand_in_ended(struct source *s, const struct source_item *item)
+{
+	struct stand_in *t = (struct stand_in *)s;
+
+	(void)item;
+	__atomic_add_fetch(&t->ended, 1, __ATOMIC_RELEASE);
+}
+
 static const struct source_ops deaf_ops = {
 	.name = "deaf",
 	.read = stand_in_read,
@@ -80,6 +88,7 @@ static const struct source_ops stand_in_ops = {
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,
 	.push = stand_in_push,
+	.ended = stand_in_ended,
 };
 
 /* The oldest read that it has in hand. */
@@ -127,7 +136,7 @@ static void give(struct source_read *r, size_t bytes, int status)
 	for (size_t i = 0; i < bytes; i++)
 		data[i] = byte_at(r->item.base + r->off + i);
 	if (bytes)
-		r->data(r, data, bytes);
+		r->data(r, r->off, data, bytes);
 	r->done(r, status);
 }
 
@@ -139,6 +148,7 @@ static void give_all(struct source_read *r)
 /* -- The cache over them --------------------------------------------------- */
 
 static struct rig g;
+static size_t unit_bytes; /* of the first source */
 
 static void start(unsigned sources, unsigned depth, uint64_t patience_ns)
 {
@@ -147,6 +157,7 @@ static void start(unsigned sources, unsigned depth, uint64_t patience_ns)
 		stand_in[i] = (struct stand_in){
 			.s = {.ops = i ? &deaf_ops : &stand_in_ops,
 				.traits = {.request_bytes = UNIT,
+					.unit_bytes = i ? 0 : unit_bytes,
 					.depth = depth,
 					.patience_ns = patience_ns,
 					.pending_bytes = SIZE}},
@@ -491,6 +502,130 @@ START_TEST(test_stopping_gives_up_what_sources_were_asked)
 }
 END_TEST
 
+START_TEST(test_pages_of_a_source_come_in_any_order)
+{
+	const size_t half = UNIT / 2;
+	struct source_read *r;
+	uint8_t data[UNIT];
+	struct probe p;
+
+	start(1, 8, EVER);
+	probe_read(&g, &p, file_item(&g, 1, UNIT, 0), 0, UNIT);
+	r = asked(&stand_in[0]);
+	for (size_t i = 0; i < UNIT; i++)
+		data[i] = byte_at(i);
+	r->data(r, half, data + half, half / 2);
+	r->data(r, 0, data, half / 2);
+	r->done(r, -ENOENT);
+	/* It goes on behind what it asked for last. */
+	origin_gives(half + half / 2, half / 2);
+	origin_gives(half / 2, half / 2);
+	probe_wait(&p);
+	ck_assert_int_eq(p.status, (int)UNIT);
+	ck_assert(p.right);
+	take_push();
+	ck_assert_uint_eq(counts(0).bytes, half);
+	rig_stop(&g);
+}
+END_TEST
+
+/* The first unit goes to the source before the rest has come. */
+START_TEST(test_units_are_pushed_as_they_come_and_the_end_is_told_once)
+{
+	struct source_push *p;
+	struct probe probe;
+
+	unit_bytes = UNIT;
+	start(1, 8, EVER);
+	read_whole(&probe, 1);
+	give_all(asked(&stand_in[0]));
+	for (size_t i = 1; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ENOENT);
+	answer(hand_take(&g.hand, 0), 0);
+	p = pushed(&stand_in[0]);
+	ck_assert_uint_eq(p->len, UNIT);
+	ck_assert_uint_eq(p->off, UNIT);
+	for (size_t i = 0; i < p->len; i++)
+		ck_assert_uint_eq(
+			((const uint8_t *)p->data)[i], byte_at(p->off + i));
+	p->done(p, 0);
+	ck_assert_uint_eq(stand_in[0].ended, 0);
+	while (!__atomic_load_n(&probe.done, __ATOMIC_ACQUIRE))
+		answer_all(&g.hand);
+	finish(&probe);
+	for (size_t i = 2; i < SIZE / UNIT; i++) {
+		ck_assert_uint_eq(stand_in[0].ended, 0);
+		take_push();
+	}
+	ck_assert_uint_eq(stand_in[0].ended, 1);
+	ck_assert_uint_eq(counts(0).pushed, SIZE / UNIT - 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_the_end_is_told_when_the_origin_fails)
+{
+	struct probe p;
+
+	unit_bytes = UNIT;
+	start(1, 8, EVER);
+	read_whole(&p, 1);
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give(asked(&stand_in[0]), 0, -ENOENT);
+	answer(hand_take(&g.hand, 0), -EIO);
+	probe_wait(&p);
+	ck_assert_int_eq(p.status, -EIO);
+	ck_assert_uint_eq(stand_in[0].ended, 1);
+	while (g.hand.n > 0)
+		answer(hand_take(&g.hand, 0), -EIO);
+	ck_assert_uint_eq(stand_in[0].ended, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+/* A small read of a chunk is one of the units that it lies in. */
+START_TEST(test_chunks_are_fetched_in_whole_units)
+{
+	struct source_read *r;
+	struct probe p;
+
+	unit_bytes = UNIT;
+	start(1, 8, EVER);
+	probe_read(&g, &p, file_item(&g, 1, 2 * LIMIT, 0), UNIT + 8192, 4096);
+	r = asked(&stand_in[0]);
+	ck_assert_uint_eq(r->off, UNIT);
+	ck_assert_uint_eq(r->len, UNIT);
+	ck_assert(r->urgent);
+	give(r, 0, -ENOENT);
+	origin_gives(UNIT, UNIT);
+	probe_wait(&p);
+	ck_assert_int_eq(p.status, 4096);
+	ck_assert(p.right);
+	take_push();
+	ck_assert_uint_eq(stand_in[0].ended, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_read_in_flight_becomes_urgent_with_its_first_reader)
+{
+	struct cache_item item;
+	struct source_read *r;
+	struct probe p;
+
+	start(1, 8, EVER);
+	item = file_item(&g, 1, UNIT, 0);
+	cache_prefetch(g.cache, &item, 0, UNIT);
+	r = asked(&stand_in[0]);
+	ck_assert(!r->urgent);
+	probe_read(&g, &p, item, 0, UNIT);
+	ck_assert(r->urgent);
+	give_all(r);
+	probe_wait(&p);
+	rig_stop(&g);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("sources");
@@ -511,5 +646,12 @@ int main(void)
 		test_warming_ends_when_a_source_in_place_of_tiers_has_the_item,
 		0, 3);
 	tcase_add_test(t, test_stopping_gives_up_what_sources_were_asked);
+	tcase_add_test(t, test_pages_of_a_source_come_in_any_order);
+	tcase_add_test(
+		t, test_units_are_pushed_as_they_come_and_the_end_is_told_once);
+	tcase_add_test(t, test_the_end_is_told_when_the_origin_fails);
+	tcase_add_test(t, test_chunks_are_fetched_in_whole_units);
+	tcase_add_test(
+		t, test_a_read_in_flight_becomes_urgent_with_its_first_reader);
 	return run_suite(s);
 }
