@@ -54,6 +54,8 @@ struct profile {
 	bool g_bound;	  /* g is a lower bound */
 	bool prep_hidden; /* a check of g: its segment used few CPUs */
 	double gaps;	  /* share of the time without reads */
+	double repeats;	  /* half of the 95 % interval of one measurement, as a
+			     share of the rate: what else the machine did */
 	struct profile_point points[PROFILE_POINTS_MAX];
 	unsigned npoints;
 	struct profile_tick ticks[PROFILE_TICKS_MAX];

@@ -7,6 +7,7 @@ libanalyze_la_SOURCES = \
 	src/analyze/plots.c src/analyze/html_impl.h \
 	src/analyze/predict.c \
 	src/analyze/profile.c \
+	src/analyze/repeats.c src/analyze/repeats_impl.h \
 	src/analyze/report.c \
 	src/analyze/run.c src/analyze/run_impl.h \
 	src/analyze/segment.c src/analyze/segment_impl.h \

@@ -30,24 +30,23 @@ static void add_note(struct profile *p, const char *text)
 			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
 }
 
-/* A point that is measured twice: noise and what changed between are in its
- * interval. */
-static void merge_point(
-	struct profile_point *was, const struct profile_point *now)
+/* A point that is measured a second time. */
+static void merge_point(struct analysis_run *r, struct profile_point *was,
+	const struct profile_point *now)
 {
-	double half = (was->rate.value - now->rate.value) / 2;
-
-	was->rate.ci = sqrt((pow(was->rate.ci, 2) + pow(now->rate.ci, 2)) / 4 +
-		half * half);
+	repeats_add(&r->repeats, was->rate.value, now->rate.value);
+	was->rate.ci = hypot(was->rate.ci, now->rate.ci) / 2;
 	was->rate.value = (was->rate.value + now->rate.value) / 2;
 	was->miss = (was->miss + now->miss) / 2;
 }
 
-static void add_point(struct profile *p, const struct profile_point *now)
+static void add_point(struct analysis_run *r, const struct profile_point *now)
 {
+	struct profile *p = r->p;
+
 	for (unsigned i = 0; i < p->npoints; i++)
 		if (p->points[i].x == now->x) {
-			merge_point(&p->points[i], now);
+			merge_point(r, &p->points[i], now);
 			return;
 		}
 	if (p->npoints < PROFILE_POINTS_MAX)
@@ -69,7 +68,7 @@ static int measure_at(struct analysis_run *r, double x)
 		return rc;
 	now.miss = segment_miss(&r->segment);
 	now.rate = segment_rate(&r->segment);
-	add_point(r->p, &now);
+	add_point(r, &now);
 	return 0;
 }
 
@@ -193,6 +192,23 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
+/* What changes from one time to the next is in every interval. */
+static void widen_intervals(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	double once = repeats_interval(&r->repeats), twice = once / sqrt(2);
+
+	p->repeats = once;
+	for (unsigned i = 0; i < p->npoints; i++)
+		p->points[i].rate.ci = fmax(
+			p->points[i].rate.ci, twice * p->points[i].rate.value);
+	p->r1 = p->points[0].rate;
+	p->r0 = p->points[1].rate;
+	p->g.ci = p->g_bound && p->g.value <= p->r1.value
+		? p->r1.ci
+		: fmax(p->g.ci, once * p->g.value);
+}
+
 static int by_miss(const void *a, const void *b)
 {
 	const struct profile_point *x = a, *y = b;
@@ -214,6 +230,8 @@ static int analyse(struct analysis_run *r)
 		rc = measure_drift(r);
 	if (rc == 0)
 		rc = measure_alone(r);
+	if (rc == 0)
+		widen_intervals(r);
 	qsort(r->p->points, r->p->npoints, sizeof(r->p->points[0]), by_miss);
 	return rc;
 }

@@ -113,7 +113,9 @@ struct profile_rate profile_after(
 	struct wanted w = {cached, change, time_after(p, cached, change)};
 	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
 		change == CHANGE_FASTER;
-	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2);
+	/* A run that is measured later differs as those that were did. */
+	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
+		pow(p->repeats * w.time_s, 2);
 
 	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
 		effect(&q, &q.r0, &w);

@@ -114,6 +114,7 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(
 		o, "L", json_real(model_l(&m, model_knee(&m))));
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
+	(void)json_object_set_new(o, "repeats", json_real(p->repeats));
 	(void)json_object_set_new(o, "shares", shares_json(&s));
 	(void)json_object_set_new(o, "verdict", json_string(model_verdict(&s)));
 	(void)json_object_set_new(
@@ -224,6 +225,7 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err)
 	p->r0 = get_rate(json, "R0");
 	p->s = get_rate(json, "S");
 	p->gaps = number_in(json, "gaps");
+	p->repeats = number_in(json, "repeats");
 	get_points(json, p);
 	get_series(json_object_get(json, "series"), p);
 	if (p->samples <= 0 || p->g.value <= 0 || p->r1.value <= 0 ||

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "analyze/repeats_impl.h"
 #include "analyze/segment_impl.h"
 #include "analyze/trainer_impl.h"
 
@@ -23,6 +24,7 @@ struct analysis_run {
 	unsigned looks;		   /* at the trainer, so far, while it starts */
 	double x;		   /* share that may hit now; -1: tiny images */
 	struct counts began, tick; /* of reading, of the last tick */
+	struct repeats repeats;
 };
 
 /* A command without further results to the daemon; takes over `request`. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "analyze/repeats_impl.h"
 #include "analyze/segment_impl.h"
 #include "suite.h"
 
@@ -105,6 +106,51 @@ START_TEST(test_whole_epochs_are_measured)
 }
 END_TEST
 
+/* -- Repeats --------------------------------------------------------------- */
+
+#define RUNS 2000
+
+/* A standard normal deviate, roughly. */
+static double deviate(void)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 12; i++)
+		sum += noise();
+	return sum;
+}
+
+/* How often a later measurement lies in the interval around the true rate. */
+static double covered(double sd, unsigned pairs)
+{
+	unsigned inside = 0;
+
+	state = 5;
+	for (unsigned i = 0; i < RUNS; i++) {
+		struct repeats r = {0};
+
+		for (unsigned k = 0; k < pairs; k++) {
+			double first = exp(sd * deviate());
+
+			repeats_add(&r, first, exp(sd * deviate()));
+		}
+		inside += fabs(sd * deviate()) <= repeats_interval(&r);
+	}
+	return (double)inside / RUNS;
+}
+
+START_TEST(test_a_later_measurement_lies_in_the_interval_of_repeats)
+{
+	for (unsigned pairs = 2; pairs <= 5; pairs++) {
+		ck_assert_double_gt(covered(0.005, pairs), 0.95);
+		ck_assert_double_gt(covered(0.02, pairs), 0.90);
+		ck_assert_double_gt(covered(0.05, pairs), 0.87);
+		/* Nor is it much too wide. */
+		ck_assert_double_lt(covered(0.05, pairs), 0.975);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("segment");
@@ -114,5 +160,7 @@ int main(void)
 	tcase_add_test(t, test_a_slow_beginning_is_skipped);
 	tcase_add_test(t, test_noise_shows_in_the_interval);
 	tcase_add_test(t, test_whole_epochs_are_measured);
+	tcase_add_test(
+		t, test_a_later_measurement_lies_in_the_interval_of_repeats);
 	return run_suite(s);
 }
