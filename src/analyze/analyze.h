@@ -94,6 +94,16 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err);
 /* The model of what was measured. */
 struct model profile_model(const struct profile *p);
 
+/* Rates at a measured point, by the model of the other points and by the two
+ * formulas alone. */
+struct profile_forecast {
+	double model, serial, overlapped;
+};
+
+/* False: the point is one that every model is made of. */
+bool profile_forecast(
+	const struct profile *p, unsigned i, struct profile_forecast *f);
+
 /* Samples a second that all processors could prepare: an estimate. */
 double profile_prep(const struct profile *p);
 

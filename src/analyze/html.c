@@ -67,7 +67,7 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 	char text[TIME_TEXT_MAX], size[SIZE_TEXT_MAX];
 
 	(void)fprintf(to,
-		"<h1>%s%s input-bound: the limit is %s</h1>\n<p>An epoch with "
+		"<h1>%s%s input-bound: the first limit is %s</h1>\n<p>An epoch with "
 		"%.0f %% cached takes %s.",
 		model_verdict(s)[0] == 'n' ? "Not" : "",
 		model_verdict(s)[0] == 'n'	     ? ""
@@ -81,7 +81,9 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 			size_format((uint64_t)(model_enough(m) *
 					    (double)p->source_bytes),
 				size),
-			report_time(p->samples * model_time(m, 0), text));
+			report_time(
+				p->samples * model_time(m, 1 - model_enough(m)),
+				text));
 	(void)fputs("</p>\n<p class=\"about\">", to);
 	put_xml(to, p->source);
 	(void)fprintf(to, ": %s, %.0f samples; %u processors; <code>",
@@ -297,9 +299,10 @@ static void put_action_bars(const struct profile *p, FILE *to)
 
 /* -- The page -------------------------------------------------------------- */
 
-static void put_point_table(
-	const struct profile *p, const struct model *m, FILE *to)
+static void put_point_table(const struct profile *p, FILE *to)
 {
+	struct profile_forecast f;
+
 	(void)fputs("<table><tr><th>hits</th><th>measured</th>"
 		    "<th>95 %</th><th>model</th><th>serial</th>"
 		    "<th>overlapped</th></tr>\n",
@@ -307,14 +310,13 @@ static void put_point_table(
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
 
+		(void)profile_forecast(p, i, &f); /* the rate, at the ends */
 		(void)fprintf(to,
 			"<tr><td>%.1f %%</td><td>%.1f/s</td><td>&#177; "
 			"%.1f</td><td>%.1f/s</td><td>%.1f/s</td>"
 			"<td>%.1f/s</td></tr>\n",
-			100 * (1 - q->miss), q->rate.value, q->rate.ci,
-			1 / model_time(m, q->miss),
-			1 / model_serial(m, q->miss),
-			1 / model_overlapped(m, q->miss));
+			100 * (1 - q->miss), q->rate.value, q->rate.ci, f.model,
+			f.serial, f.overlapped);
 	}
 	(void)fputs("</table>\n", to);
 }
@@ -330,10 +332,10 @@ void profile_html(const struct profile *p, FILE *to)
 	put_action_bars(p, to);
 	put_epochs(p, &m, to);
 	plot_rates(p, &m, to);
-	put_point_table(p, &m, to);
+	put_point_table(p, to);
 	plot_hits(p, to);
 	plot_run(p, to);
-	plot_errors(p, &m, to);
+	plot_errors(p, to);
 	for (unsigned i = 0; i < p->nnotes; i++) {
 		(void)fputs("<p>Note: ", to);
 		put_xml(to, p->notes[i]);

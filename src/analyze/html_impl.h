@@ -22,6 +22,6 @@ void plot_hits(const struct profile *p, FILE *to);
 void plot_run(const struct profile *p, FILE *to);
 
 /* Predicted against measured rates. */
-void plot_errors(const struct profile *p, const struct model *m, FILE *to);
+void plot_errors(const struct profile *p, FILE *to);
 
 #endif

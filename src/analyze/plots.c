@@ -288,8 +288,9 @@ void plot_run(const struct profile *p, FILE *to)
 
 /* -- Errors ---------------------------------------------------------------- */
 
-void plot_errors(const struct profile *p, const struct model *m, FILE *to)
+void plot_errors(const struct profile *p, FILE *to)
 {
+	struct profile_forecast f;
 	struct axes a = {1, 1, 200};
 	double most = 0;
 
@@ -299,8 +300,9 @@ void plot_errors(const struct profile *p, const struct model *m, FILE *to)
 		return;
 	a.x_most = a.y_most = 1.1 * most;
 	begin_plot(to, "Predicted and measured",
-		"Dots: measured rates. Band: 4 % around the prediction.", &a,
-		0);
+		"Dots: measured rates, each predicted from the others. Band: "
+		"4 % around the prediction.",
+		&a, 0);
 	put_levels(to, &a, 1);
 	put_values(to, &a, 1, "predicted, samples/s; measured: left");
 	(void)fprintf(to,
@@ -310,7 +312,8 @@ void plot_errors(const struct profile *p, const struct model *m, FILE *to)
 		at_y(&a, a.y_most), at_x(&a, a.x_most),
 		at_y(&a, a.y_most / 1.04));
 	for (unsigned i = 0; i < p->npoints; i++)
-		put_dot(to, &a, 1 / model_time(m, p->points[i].miss),
-			p->points[i].rate, "predicted");
+		if (profile_forecast(p, i, &f))
+			put_dot(to, &a, f.model, p->points[i].rate,
+				"predicted");
 	(void)fputs("</svg>\n", to);
 }

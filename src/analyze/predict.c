@@ -20,7 +20,8 @@ double profile_prep(const struct profile *p)
 	return used < 1 ? p->r1.value / used : p->r1.value;
 }
 
-struct model profile_model(const struct profile *p)
+/* Points at the ends are in the rates; point `left_out` is not used. */
+static struct model model_but(const struct profile *p, unsigned left_out)
 {
 	struct model m = {.g = p->g.value,
 		.g_bound = p->g_bound,
@@ -31,10 +32,27 @@ struct model profile_model(const struct profile *p)
 
 	model_fix(&m);
 	for (unsigned i = 0; i < p->npoints; i++)
-		if (p->points[i].x > 0 && p->points[i].x < 1)
+		if (i != left_out && p->points[i].x > 0 && p->points[i].x < 1)
 			model_add(
 				&m, p->points[i].miss, p->points[i].rate.value);
 	return m;
+}
+
+struct model profile_model(const struct profile *p)
+{
+	return model_but(p, PROFILE_POINTS_MAX);
+}
+
+bool profile_forecast(
+	const struct profile *p, unsigned i, struct profile_forecast *f)
+{
+	const struct profile_point *q = &p->points[i];
+	struct model m = model_but(p, i);
+
+	*f = (struct profile_forecast){.model = 1 / model_time(&m, q->miss),
+		.serial = 1 / model_serial(&m, q->miss),
+		.overlapped = 1 / model_overlapped(&m, q->miss)};
+	return m.n > 0 && q->x > 0 && q->x < 1;
 }
 
 const char *profile_change_name(enum profile_change change)

@@ -15,13 +15,16 @@ static json_t *rate_json(struct profile_rate r)
 	return json_pack("{s:f, s:f}", "value", r.value, "ci", r.ci);
 }
 
-static json_t *point_json(const struct model *m, const struct profile_point *q)
+static json_t *point_json(const struct profile *p, unsigned i)
 {
+	const struct profile_point *q = &p->points[i];
+	struct profile_forecast f;
+
+	(void)profile_forecast(p, i, &f); /* at the ends it is the rate */
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "x", q->x,
 		"miss", q->miss, "rate", q->rate.value, "ci", q->rate.ci,
-		"predicted", 1 / model_time(m, q->miss), "serial",
-		1 / model_serial(m, q->miss), "overlapped",
-		1 / model_overlapped(m, q->miss));
+		"predicted", f.model, "serial", f.serial, "overlapped",
+		f.overlapped);
 }
 
 static json_t *predicted_json(const struct profile *p, const struct model *m)
@@ -90,8 +93,7 @@ json_t *profile_json(const struct profile *p)
 	json_t *points = json_array(), *notes = json_array(), *o;
 
 	for (unsigned i = 0; i < p->npoints; i++)
-		(void)json_array_append_new(
-			points, point_json(&m, &p->points[i]));
+		(void)json_array_append_new(points, point_json(p, i));
 	for (unsigned i = 0; i < p->nnotes; i++)
 		(void)json_array_append_new(notes, json_string(p->notes[i]));
 	o = json_pack("{s:i, s:s, s:s, s:{s:s, s:I, s:I, s:f}, s:I, s:f, s:f}",

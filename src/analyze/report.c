@@ -10,7 +10,13 @@
 /* Actions that shorten an epoch by less are not worth a line. */
 #define WORTH 1.02
 
-static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1};
+/* A repeated measurement that differs by more makes a verdict doubtful. */
+#define UNSURE 0.15
+
+/* More of them are on the page and in the profile: the text has 40 lines. */
+#define NOTES 3
+
+static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 1};
 
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
@@ -92,7 +98,8 @@ static void put_first(const struct profile *p, const struct model *m, FILE *to)
 		(void)fputs("a larger cache would bring nothing\n", to);
 		return;
 	}
-	(void)fprintf(to, "enough cache: %.0f %% = %s\n", 100 * enough,
+	(void)fprintf(to, "a cache of %.0f %% = %s hides the source\n",
+		100 * enough,
 		size_format(
 			(uint64_t)(enough * (double)p->source_bytes), size));
 }
@@ -102,16 +109,20 @@ static void put_verdict(const struct profile *p, const struct model *m,
 {
 	const char *what = model_bottleneck(s);
 
-	(void)fprintf(to, "VERDICT: %s input-bound%s; ", model_verdict(s),
+	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
+		p->repeats > UNSURE
+			? " (not sure: rates differ from one minute to the next)"
+			: "",
+		model_verdict(s),
 		p->g_bound && strcmp(what, "compute") == 0
 			? " by the source (preparation is not known)"
 			: "");
 	if (strcmp(what, "fetch") == 0)
-		(void)fputs("first reduce the wait for the source: ", to);
+		(void)fputs("First reduce the wait for the source; ", to);
 	else if (strcmp(what, "prep") == 0)
-		(void)fputs("first make preparation cheaper, or echo: ", to);
+		(void)fputs("First make preparation cheaper, or echo; ", to);
 	else
-		(void)fputs("the trainer itself is the limit: ", to);
+		(void)fputs("The trainer itself is the limit; ", to);
 	put_first(p, m, to);
 }
 
@@ -159,15 +170,24 @@ static void put_actions(
 
 static void put_errors(const struct profile *p, const struct model *m, FILE *to)
 {
-	(void)fprintf(to, "\nmodel: L = %.2f at %.0f %% misses\n",
+	struct profile_forecast f;
+
+	(void)fprintf(to,
+		"\nmodel: L = %.2f at %.0f %% misses; each rate predicted from "
+		"the others\n",
 		model_l(m, model_knee(m)), 100 * model_knee(m));
+	(void)fputs("misses   measured    model   serial  overlapped\n", to);
 	for (unsigned i = 0; i < p->npoints; i++) {
 		const struct profile_point *q = &p->points[i];
+		double rate = q->rate.value;
 
-		(void)fprintf(to,
-			"  misses %5.1f %%: measured %8.1f/s, model %8.1f/s\n",
-			100 * q->miss, q->rate.value,
-			1 / model_time(m, q->miss));
+		if (profile_forecast(p, i, &f))
+			(void)fprintf(to,
+				"%5.1f %% %8.1f/s %+6.1f %% %+6.1f %% %+9.1f "
+				"%%\n",
+				100 * q->miss, rate, 100 * (f.model / rate - 1),
+				100 * (f.serial / rate - 1),
+				100 * (f.overlapped / rate - 1));
 	}
 }
 
@@ -183,7 +203,7 @@ void profile_report(const struct profile *p, FILE *to)
 	put_sizes(p, &m, to);
 	put_actions(p, &m, to);
 	put_errors(p, &m, to);
-	for (unsigned i = 0; i < p->nnotes && i < 4; i++) {
+	for (unsigned i = 0; i < p->nnotes && i < NOTES; i++) {
 		(void)fputs("note: ", to);
 		escape_print(to, p->notes[i]);
 		(void)fputc('\n', to);
