@@ -8,18 +8,22 @@ separate mount whose cache has that size, which is filled before the trainer
 starts; nothing is hidden or replaced. It has --analysis, so that the kernel
 keeps no pages, as with a dataset that is larger than memory. Two windows of each
 truth must agree within REPEATS; else further ones are measured, and the cell is
-marked with ~.
+marked with ~. `speed` is that of the processors while the truth was measured, over
+that during the analysis.
 """
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
+import zlib
 
 REPEATS = 0.02
 WINDOWS_MAX = 4
@@ -36,7 +40,8 @@ def command(trainer, top, a):
     train = os.path.join(top, 'train')
     if trainer[:2] in ('dl', 'sl'):
         words = [a.python, os.path.join(here, 'analyze_loader.py'), train,
-                 '--workers', trainer[2:], '--step-ms', '20', '--log',
+                 '--workers', trainer[2:], '--step-ms',
+                 '20' if trainer[0] == 's' else str(a.step_ms), '--log',
                  os.path.join(a.work, 'log')]
         return words + (['--prep-ms', '8'] if trainer[0] == 's' else [])
     if trainer == 'load':
@@ -48,6 +53,28 @@ def command(trainer, top, a):
                 top, '--epochs', '100000', '--batch', '16', '--threads', '2',
                 '--width', '4', '--size', '32']
     sys.exit('analyze.py: unknown trainer: ' + trainer)
+
+
+class Speed:
+    """How fast the processors are: the processor time of the same piece of
+    work, ten times a second. Virtual machines differ by a third within a
+    minute, whatever runs on them."""
+
+    def __init__(self):
+        self.data = random.Random(1).randbytes(1 << 16)
+        self.seen = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            began = time.thread_time()
+            zlib.compress(self.data)
+            self.seen.append((time.monotonic(), time.thread_time() - began))
+            time.sleep(0.1)
+
+    def since(self, when):
+        """The mean since then."""
+        return 1 / statistics.mean(t for at, t in self.seen if at >= when)
 
 
 class Mount:
@@ -75,9 +102,9 @@ class Mount:
                 time.sleep(0.05)
         sys.exit('analyze.py: no mount')
 
-    def ask(self, cmd):
+    def ask(self, cmd, **more):
         """Its reply; progress reports are skipped."""
-        self.lines.write(json.dumps({'cmd': cmd}) + '\n')
+        self.lines.write(json.dumps({'cmd': cmd, **more}) + '\n')
         self.lines.flush()
         while 'ok' not in (reply := json.loads(self.lines.readline())):
             pass
@@ -149,6 +176,7 @@ def truth(a, trainer, source, fault, size):
                              stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL,
                              start_new_session=True)
+    began = time.monotonic() + SKIP_S
     try:
         seen = windows(mount, a.truth, len(files) - len(a.extra))
     finally:
@@ -162,7 +190,8 @@ def truth(a, trainer, source, fault, size):
     return {'cached': cached, 'measured': statistics.mean(r for r, _ in seen),
             'miss': statistics.mean(m for _, m in seen),
             'repeats': max(r for r, _ in seen) / min(r for r, _ in seen) - 1,
-            'steady': steady, 'counted': counted, 'logged': logged(log)}
+            'steady': steady, 'speed': a.speed.since(began),
+            'counted': counted, 'logged': logged(log)}
 
 
 def analyze(a, *words):
@@ -180,7 +209,7 @@ def one_source(a, trainer, origin):
     began = time.monotonic()
     p = analyze(a, '--cache', a.tier, '--seconds', str(a.segment), '--profile',
                 profile, *fault, source, '--', *command(trainer, '{}', a))
-    took = time.monotonic() - began
+    took, speed = time.monotonic() - began, a.speed.since(began)
     print('%s, %s: %.0f s; G %s%.0f, R1 %.0f, R0 %.0f, S %.0f, L %.2f; %s' % (
         trainer, origin, took, '>= ' if p['G']['bound'] else '',
         p['G']['value'], p['R1']['value'], p['R0']['value'],
@@ -193,6 +222,7 @@ def one_source(a, trainer, origin):
         now = analyze(a, '--from', profile, '--cached',
                       '%.4f%%' % (100 * cell['cached']))['predicted']
         cell.update(trainer=trainer, origin=origin, size=size, **now)
+        cell['speed'] /= speed
         for k in 'rate', 'serial', 'overlapped':
             cell[k + '_error'] = cell[k] / cell['measured'] - 1
         cell['inside'] = abs(cell['rate'] - cell['measured']) <= cell['ci']
@@ -203,12 +233,13 @@ def one_source(a, trainer, origin):
 def show(c):
     """A row."""
     print('%-5s %-5s %5.2f %6.3f %8.1f %8.1f %+6.1f %% +-%5.1f %% %s  '
-          '%+6.1f %% %+6.1f %%  %4.1f %%%s' % (
+          '%+6.1f %% %+6.1f %%  %4.1f %%%s  %.3f' % (
               c['trainer'], c['origin'], c['size'], c['miss'], c['rate'],
               c['measured'], 100 * c['rate_error'],
               100 * c['ci'] / c['rate'], 'in ' if c['inside'] else 'OUT',
               100 * c['serial_error'], 100 * c['overlapped_error'],
-              100 * c['repeats'], ' ' if c['steady'] else '~'), flush=True)
+              100 * c['repeats'], ' ' if c['steady'] else '~', c['speed']),
+          flush=True)
 
 
 def verdict(cells):
@@ -241,13 +272,21 @@ def main():
     p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
     p.add_argument('--segment', type=int, default=15)
     p.add_argument('--truth', type=float, default=12)
+    p.add_argument('--step-ms', type=float, default=50, help='of DataLoader')
+    p.add_argument('--add', action='store_true')
     a = p.parse_args()
+    a.speed = Speed()
     a.extra = os.listdir(os.path.join(a.data, 'test'))
     a.tier = os.path.join(a.tier, 'refrain-bench.%d' % os.getpid())
     os.mkdir(a.tier)
     print('cell         size   miss predicted measured   error  interval      '
-          'serial overlapped  repeats')
+          'serial overlapped  repeats  speed')
     cells = []
+    if a.add and os.path.exists(a.json):
+        with open(a.json, encoding='ascii') as f:
+            cells = [c for c in json.load(f)
+                     if c['trainer'] not in a.trainers.split() or
+                     c['origin'] not in a.origins.split()]
     try:
         for trainer in a.trainers.split():
             for origin in a.origins.split():

@@ -9,7 +9,12 @@
 # directories of JPEGs.
 #
 #   [FILES=DIR] [TRAINERS='dl2 dl4 load cnn'] [ORIGINS='disk far']
-#   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=12] bench/analyze.sh
+#   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=12] [STEP_MS=50]
+#   [ADD=yes] bench/analyze.sh
+#
+# A step of DataLoader's trainer takes STEP_MS a batch of 16: with less, the
+# processors are the limit, whose speed changes from minute to minute. ADD keeps
+# the cells of other trainers and origins in bench-analyze.json.
 #
 # Needs root and FUSE. Where other programs run meanwhile, `chrt -r 1` keeps
 # them from being measured, too. Writes bench-analyze.json.
@@ -54,4 +59,5 @@ $run python3 "$bench/analyze.py" --refrain "$refrain" --data "$work/data" \
 	--disk "${slow_dir:-$work/data}" --mount "$mnt" --work "$work" \
 	--trainers "${TRAINERS:-dl2 dl4 load cnn}" --origins "$ORIGINS" \
 	--sizes "${SIZES:-0.1 0.35 0.5 0.65 0.9}" --segment "${SEGMENT:-16}" \
-	--truth "${TRUTH:-12}" --json bench-analyze.json
+	--truth "${TRUTH:-12}" --step-ms "${STEP_MS:-50}" ${ADD:+--add} \
+	--json bench-analyze.json

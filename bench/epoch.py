@@ -23,8 +23,8 @@ import tempfile
 import threading
 import time
 
-BATCH = 32
-STEP_MS = 32
+from epoch_shapes import SHAPES
+
 IMAGE = 32              # side of what the trainer gets
 STAGING = 16 << 20      # of the mount
 LIMIT = 4 << 20
@@ -46,7 +46,8 @@ def pad(top, size):
 
 def trainer_rate(data):
     """Bytes a second that a trainer takes which never waits."""
-    return data['file_bytes'] * BATCH / (STEP_MS / 1000)
+    return data['bytes'] / data['files'] * data['batch'] / (
+        data['step_ms'] / 1000)
 
 
 def put(path, text):
@@ -271,10 +272,9 @@ class Watch:
         return before[1]
 
 
-def epochs_of(log, watch):
+def epochs_of(log, watch, step):
     """What each epoch took: from the end of the last step of the one before
     to the end of its own last. The first begins with the first batch."""
-    step = STEP_MS / 1000
     epochs = []
     begun = log[0]['at']
     count = stalled = 0
@@ -302,16 +302,16 @@ def read_log(path):
     return log
 
 
-def utilisation(log, first):
+def utilisation(log, first, step):
     """From the step with this number to the end."""
     log = log[first:]
     wall = log[-1]['at'] - log[0]['at']
-    return (len(log) - 1) * STEP_MS / 1000 / wall if wall else 1
+    return (len(log) - 1) * step / wall if wall else 1
 
 
 def load(a, group, where, run, log):
-    args = [a.refrain, 'load', where, '--batch', str(BATCH), '--size',
-            str(IMAGE), '--policy', 'fail', '--step-ms', str(STEP_MS),
+    args = [a.refrain, 'load', where, '--batch', str(a.shape.batch), '--size',
+            str(IMAGE), '--policy', 'fail', '--step-ms', str(a.shape.step_ms),
             '--memory', '%dM' % a.trainer_mib, '--reads-ahead',
             str(a.reads_ahead), '--step-log', log, '--json', '--seed', '3']
     args += CONTENDERS[run['contender']].get('load', [])
@@ -394,8 +394,7 @@ def measure(a, run, group, mount, rate):
 
 
 def go(a, run, number, data):
-    charged = -(-(data['file_bytes'] + TRAILER_MAX) // BLOCK) * BLOCK
-    cache = round(run['share'] * data['files']) * charged
+    cache = round(run['share'] * data['charged_bytes'])
     rate = int(trainer_rate(data) * run['speed'])
     run['memory_bytes'] = cache + BESIDE + (a.trainer_mib << 20)
     run['reads_ahead'] = a.reads_ahead
@@ -416,16 +415,18 @@ def go(a, run, number, data):
 
 def judge(run, data, log, watch):
     """What the table says."""
-    bytes_all = data['files'] * data['file_bytes']
+    bytes_all, step = data['bytes'], data['step_ms'] / 1000
     resident = run.get('mount', {}).get(
         'resident_bytes', run['share'] * bytes_all)
     share = resident / bytes_all
+    run['cached'] = share if 'mount' in run else \
+        min(run['page_cache_bytes'] / bytes_all, 1)
     read = run.get('origin_bytes', run['disk_bytes'])
     if run['steps']:
-        run['utilisation'] = utilisation(log, 100)
+        run['utilisation'] = utilisation(log, 100, step)
         run['echo_last'] = run['load']['echo_factor_last']
         return
-    run['epoch'] = epochs_of(log, watch)
+    run['epoch'] = epochs_of(log, watch, step)
     later = run['epoch'][1:] if run['start'] == 'cold' else run['epoch']
     if run['start'] == 'cold':
         read -= bytes_all
@@ -434,13 +435,13 @@ def judge(run, data, log, watch):
     steps = sum(e['steps'] for e in later)
     run['epoch_seconds'] = seconds / n
     run['ideal_seconds'] = max(
-        steps / n * STEP_MS / 1000, (1 - share) * bytes_all /
+        steps / n * step, (1 - share) * bytes_all /
         (run['speed'] * trainer_rate(data)))
     run['epoch_bytes'] = read / n
     run['least_bytes'] = bytes_all - resident
     run['step_bytes'] = read / steps
     run['stall'] = sum(e['stalled'] for e in later) / seconds
-    run['utilisation'] = steps * STEP_MS / 1000 / seconds
+    run['utilisation'] = steps * step / seconds
     run['echo'] = run['load']['realised_echo']
 
 
@@ -486,15 +487,16 @@ def runs_of(a):
 
 def write(a, data, runs):
     with open(a.out + '.new', 'w') as f:
-        json.dump({'bench': 'epoch', 'machine': a.machine, 'batch': BATCH,
-                   'step_ms': STEP_MS, **data, 'runs': runs}, f, indent=1)
+        json.dump({'bench': 'epoch', 'machine': a.machine, 'shape': a.name,
+                   **data, 'runs': runs}, f, indent=1)
     os.rename(a.out + '.new', a.out)
 
 
 def options():
     p = argparse.ArgumentParser()
-    p.add_argument('--pad')
+    p.add_argument('--pad', metavar='FOLDER')
     p.add_argument('--file-bytes', type=int)
+    p.add_argument('--shape', dest='name', default='plain')
     for name in ('refrain', 'slow', 'loop', 'group', 'work', 'disk', 'id',
                  'machine', 'out', 'shares', 'speeds', 'orders', 'starts',
                  'contenders'):
@@ -504,19 +506,32 @@ def options():
     p.add_argument('--trainer-mib', type=int)
     p.add_argument('--reads-ahead', type=int)
     p.add_argument('--add', action='store_true')
-    return p.parse_args()
+    a = p.parse_args()
+    a.shape = SHAPES[a.name]
+    a.trainer_mib = a.trainer_mib or a.shape.trainer_mib
+    a.reads_ahead = a.reads_ahead or a.shape.reads_ahead
+    return a
+
+
+def data_of(a):
+    """What lies on the slow disk."""
+    sizes = [os.path.getsize(os.path.join(folder, name))
+             for folder, _, names in os.walk(a.slow) for name in names]
+    return {'files': len(sizes), 'bytes': sum(sizes),
+            'file_bytes': sum(sizes) // len(sizes),
+            'charged_bytes': sum(-(-(n + TRAILER_MAX) // BLOCK) * BLOCK
+                                 for n in sizes),
+            'batch': a.shape.batch, 'step_ms': a.shape.step_ms}
 
 
 def main():
     a = options()
     if a.pad:
-        pad(a.pad, a.file_bytes)
+        pad(a.pad, a.file_bytes or a.shape.file_bytes)
         return
     # What was started is to be ended, whoever ends us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sizes = [os.path.getsize(os.path.join(folder, name))
-             for folder, _, names in os.walk(a.slow) for name in names]
-    data = {'files': len(sizes), 'file_bytes': sizes[0]}
+    data = data_of(a)
     runs = []
     if a.add and os.path.exists(a.out):
         with open(a.out) as f:

@@ -11,6 +11,8 @@
 #   SHARES='0.35 0.5' SPEEDS='0.3 0.6' ORDERS='permuted cyclic'
 #   CONTENDERS='page-cache plan plan-2 ...' STARTS='cold warmed'
 #   STEPS=1000                 steps of a run, instead of EPOCHS=3
+#   SHAPE=plain|resnet50|unet3d|cosmoflow|retinanet|photos   what is read; with
+#                              FILES=DIR COPIES=16 photographs, as they are
 #   TRAINER_MIB=40 READS_AHEAD=64   of the trainer; e auto reads three times as
 #                              far ahead, in bursts, to time them
 #   ADD=yes                    keep the runs that bench-epoch.json has
@@ -40,15 +42,15 @@ trap epoch_cleanup EXIT
 SIZE=${SIZE:-short}
 case $SIZE in
 smoke)
-	files=700 file_kib=200
+	files=700
 	SHARES=${SHARES:-0.25} SPEEDS=${SPEEDS:-0.3} ORDERS=${ORDERS:-permuted}
 	EPOCHS=${EPOCHS:-2}
 	;;
 short)
-	files=4000 file_kib=200
+	files=4000
 	SHARES=${SHARES:-0.5} SPEEDS=${SPEEDS:-0.3} ORDERS=${ORDERS:-permuted}
 	;;
-full) files=4000 file_kib=200 ;;
+full) files=4000 ;;
 *) bench_fail "SIZE is smoke, short or full" ;;
 esac
 
@@ -57,10 +59,23 @@ command -v python3 >/dev/null || bench_skip 'python3 is not installed'
 
 # Images that cost little to decode, each padded with noise that a decoder
 # does not look at: what is measured is storage, not the processor.
-"$refrain" make-dataset --classes 10 --images $files --size 48x36 \
-	"$work/data" >/dev/null || bench_fail 'cannot make the dataset'
-python3 "$bench/epoch.py" --pad "$work/data" --file-bytes $((file_kib << 10)) ||
-	bench_fail 'cannot pad the dataset'
+SHAPE=${SHAPE:-plain}
+if [ "$SHAPE" = photos ]; then
+	copy=0
+	while [ $((copy += 1)) -le "${COPIES:-16}" ]; do
+		for d in "${FILES:?is to be a folder of folders}"/*/; do
+			mkdir -p "$work/data/$(basename "$d")$copy"
+			cp "$d"* "$work/data/$(basename "$d")$copy" || exit 1
+		done
+	done
+else
+	[ "$SHAPE" = plain ] ||
+		files=$(python3 "$bench/epoch_shapes.py" "$SHAPE") || exit 1
+	"$refrain" make-dataset --classes 10 --images "$files" --size 48x36 \
+		"$work/data" >/dev/null || bench_fail 'cannot make the dataset'
+	python3 "$bench/epoch.py" --pad "$work/data" --shape "$SHAPE" ||
+		bench_fail 'cannot pad the dataset'
+fi
 slow_disk_make "$work" "$work/data" 1000000000 || bench_skip "$slow_why"
 rm -rf "$work/data"
 mkdir "$mnt"
@@ -73,6 +88,7 @@ python3 "$bench/epoch.py" --refrain "$refrain" --slow "$slow_dir" \
 	--speeds "${SPEEDS:-0.3 0.6}" --orders "${ORDERS:-permuted cyclic}" \
 	--starts "${STARTS:-cold}" --contenders "${CONTENDERS:-}" \
 	--epochs "${EPOCHS:-3}" --steps "${STEPS:-0}" \
-	--trainer-mib "${TRAINER_MIB:-40}" --reads-ahead "${READS_AHEAD:-64}" \
+	--trainer-mib "${TRAINER_MIB:-0}" --reads-ahead "${READS_AHEAD:-0}" \
+	--shape "$SHAPE" \
 	${ADD:+--add} \
 	--out "$json_out"

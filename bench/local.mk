@@ -10,7 +10,8 @@ BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
 	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
 	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh
 EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
-	bench/epoch.py bench/epoch-plot bench/lru-plot bench/speeds.py \
+	bench/epoch.py bench/epoch_shapes.py bench/epoch-plot \
+	bench/lru-plot bench/speeds.py \
 	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
 	bench/python_bars.py bench/python_share.py bench/python_steps.py \
@@ -31,6 +32,7 @@ CLEANFILES += bench-builds.json
 
 # Run by hand: it takes half an hour, of which few others may have a share.
 EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py \
+	bench/analyze_r1.py \
 	bench/analyze_setups.py
 CLEANFILES += bench-analyze.json
 

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a trainer loses in the mount of an analysis, with everything cached:
+its rate there and in the bare directory, both from memory, by turns.
+
+    analyze_r1.py REFRAIN DATA [TRAINER ...]
+
+DATA has train/, a directory of directories of JPEGs. Trainers as in analyze.py.
+Also compares the samples that the mount has counted with the trainer's own log,
+and what the mount has fetched and hit with everything and with nothing cached.
+Exits with 1 if a bar is missed.
+"""
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from analyze import Mount, command
+
+TURNS, SECONDS, SKIP = 3, 12, 4
+LEAST = {'dl': 0.95, 'lo': 0.88}    # of the bare directory
+COUNTED = 0.005
+
+
+def times(a, trainer):
+    """(seconds, samples so far) of its log."""
+    with open(a.log, encoding='ascii') as f:
+        lines = [s.split() for s in f.read().splitlines()[:-1]]
+    if trainer == 'load':
+        return [(int(s[1]) / 1e6, 16 * (i + 1)) for i, s in enumerate(lines)]
+    return [(float(s[0]), int(s[1])) for s in lines]
+
+
+def run(a, trainer, top, watch=None, seconds=SECONDS):
+    """Samples a second after SKIP seconds, its log, and what watch() says then
+    and at the end."""
+    words = command(trainer, top, a)
+    if trainer == 'load':
+        words[words.index('--step-ms') + 1] = '0'
+        words += ['--step-log', a.log]
+    if os.path.exists(a.log):
+        os.unlink(a.log)
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL,
+                             start_new_session=True)
+    seen = []
+    try:
+        while not os.path.exists(a.log) or not os.path.getsize(a.log):
+            assert child.poll() is None, 'the trainer ended'
+            time.sleep(0.05)
+        for wait in SKIP, seconds:
+            time.sleep(wait)
+            seen.append(watch and watch())
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    log = times(a, trainer)
+    begin = next(i for i, s in enumerate(log) if s[0] >= log[0][0] + SKIP)
+    rate = (log[-1][1] - log[begin][1]) / (log[-1][0] - log[begin][0])
+    return rate, log, seen
+
+
+def counted(log, seen):
+    """Samples by the mount and by the log, between two moments."""
+    def logged(at):
+        return next((n for t, n in reversed(log) if t <= at), 0)
+    first, last = seen
+    return (last['first_reads'] - first['first_reads'],
+            logged(last['time_us'] / 1e6) - logged(first['time_us'] / 1e6))
+
+
+def warm_run(a, trainer):
+    """Rate with everything cached, (counted, logged), bytes that were fetched
+    meanwhile, hits with everything hidden."""
+    mount = Mount(a, a.data, [], '%s:80%%' % os.path.join(a.work, 'tier'))
+    mount.ask('warm')
+
+    def ask():
+        return dict(mount.ask('rates'),
+                    origin=mount.ask('status')['status']['origin_bytes'])
+    rate, log, seen = run(a, trainer, a.mount, ask)
+    mount.ask('mask', x=0)
+    cold = run(a, trainer, a.mount, ask, 1)[2]
+    mount.close()
+    return (rate, counted(log, seen), seen[1]['origin'] - seen[0]['origin'],
+            cold[1]['hits'] - cold[0]['hits'])
+
+
+def row(a, trainer):
+    """Print it; True if the bars hold."""
+    bare, there = [], []
+    for _ in range(TURNS):
+        bare.append(run(a, trainer, a.data)[0])
+        there.append(warm_run(a, trainer))
+    share = statistics.median(t[0] / b for t, b in zip(there, bare))
+    ratio = sum(t[1][0] for t in there) / sum(t[1][1] for t in there)
+    fetched, hits = sum(t[2] for t in there), sum(t[3] for t in there)
+    ok = (share >= LEAST[trainer[:2]] and hits == 0 and fetched == 0 and
+          abs(ratio - 1) <= COUNTED)
+    print('%-5s bare %s, mount %s: %.3f (bar %.2f); counted %+.2f %% of the '
+          'log; warm: %d bytes fetched, cold: %d hits: %s' % (
+              trainer, ' '.join('%.0f' % r for r in bare),
+              ' '.join('%.0f' % t[0] for t in there), share,
+              LEAST[trainer[:2]], 100 * (ratio - 1), fetched, hits,
+              'ok' if ok else 'MISSED'), flush=True)
+    return ok
+
+
+def main():
+    """A row a trainer."""
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('refrain')
+    p.add_argument('data')
+    p.add_argument('trainers', nargs='*')
+    p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
+    a = p.parse_args()
+    a.refrain, good = os.path.abspath(a.refrain), True
+    with tempfile.TemporaryDirectory(dir='/dev/shm') as a.work:
+        os.environ['XDG_CACHE_HOME'] = os.environ['XDG_RUNTIME_DIR'] = a.work
+        a.mount, a.log = a.work + '/mnt', a.work + '/log'
+        os.mkdir(a.mount)
+        for trainer in a.trainers or ('dl2', 'dl4', 'load'):
+            good = row(a, trainer) and good
+    return 0 if good else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
