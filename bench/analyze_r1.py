@@ -45,7 +45,7 @@ def run(a, trainer, top, watch=None, seconds=SECONDS):
     if os.path.exists(a.log):
         os.unlink(a.log)
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL,
-                             start_new_session=True)
+                             stderr=subprocess.DEVNULL, start_new_session=True)
     seen = []
     try:
         while not os.path.exists(a.log) or not os.path.getsize(a.log):

@@ -67,8 +67,8 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 	char text[TIME_TEXT_MAX], size[SIZE_TEXT_MAX];
 
 	(void)fprintf(to,
-		"<h1>%s%s input-bound: the first limit is %s</h1>\n<p>An epoch with "
-		"%.0f %% cached takes %s.",
+		"<h1>%s%s input-bound: the first limit is %s</h1>\n"
+		"<p>An epoch with %.0f %% cached takes %s.",
 		model_verdict(s)[0] == 'n' ? "Not" : "",
 		model_verdict(s)[0] == 'n'	     ? ""
 			: model_verdict(s)[0] == 'h' ? "Highly"

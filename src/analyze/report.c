@@ -111,7 +111,7 @@ static void put_verdict(const struct profile *p, const struct model *m,
 
 	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
 		p->repeats > UNSURE
-			? " (not sure: rates differ from one minute to the next)"
+			? " (not sure: rates change by themselves)"
 			: "",
 		model_verdict(s),
 		p->g_bound && strcmp(what, "compute") == 0
