@@ -130,27 +130,33 @@ static int lend_slice(struct shared *sh, struct lent_batch **out)
 	return 1;
 }
 
-/* Slices before the one that the run begins with: a state in mid-batch. None
- * is left of the last batch if the run is over. */
-static void pass_over(struct shared *sh)
+/* Slices before the next one: of a state in mid-batch, or of a job that was
+ * alone and has passed the others. True: none is left. None is left of the last
+ * batch if the run is over. */
+static bool pass_slices(struct shared *sh, struct shared_whole *w)
 {
-	struct shared_whole *w;
-
-	if (list_empty(&sh->queue))
-		return;
-	w = CONTAINER_OF(sh->queue.next, struct shared_whole, node);
 	while (w->lent < shared_slices(sh, w) &&
 		w->said.step * sh->run.slices + w->lent < sh->next) {
 		w->lent++;
 		w->left--;
 	}
-	if (w->lent < shared_slices(sh, w))
-		return;
-	list_del(&w->node);
-	w->used = false;
-	w->release_due = true;
-	shared_tell_released(sh);
-	shared_area_unref(w->area);
+	return w->lent == shared_slices(sh, w);
+}
+
+static void pass_over(struct shared *sh)
+{
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		if (!pass_slices(sh, w))
+			return;
+		list_del(&w->node);
+		w->used = false;
+		w->release_due = true;
+		shared_tell_released(sh);
+		shared_area_unref(w->area);
+	}
 }
 
 /* -- The next batch -------------------------------------------------------- */

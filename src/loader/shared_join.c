@@ -273,7 +273,10 @@ static void find_next_host(struct shared *sh)
 	int rc;
 
 	hello.wish = SHARE_WISH_AGAIN;
-	hello.step = sh->expect;
+	/* One that was alone may have passed the others. */
+	hello.step = sh->next / sh->run.slices;
+	if (hello.step < sh->expect)
+		hello.step = sh->expect;
 	rc = join_until(
 		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
 	if (rc < 0 && is_to_stop(sh, 0))

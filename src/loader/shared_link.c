@@ -175,18 +175,15 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 
 /* -- More messages --------------------------------------------------------- */
 
-/* Is it for this job? One that makes its own batches may be further by now. */
+/* Is it for this job? One that makes its own batches may be further by now, and
+ * waits then: its host has taken it back. It is done with all at its end. */
 static bool is_for_us(struct shared *sh, const struct share_batch *b)
 {
-	uint32_t batch = sh->run.own_config.batch;
-	uint64_t end =
-		b->step * sh->run.slices + (b->count + batch - 1) / batch;
-
 	if (sh->stale || sh->state == SHARED_PARTED)
 		return false;
 	if (sh->state != SHARED_ALONE)
 		return true;
-	if (end > sh->next) {
+	if (sh->next < shared_run_steps(&sh->run)) {
 		come_back(sh, b);
 		return true;
 	}
