@@ -274,16 +274,21 @@ int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 		.changes = run->changes,
 		.step = step};
 	uint8_t state[REFRAIN_STATE_MAX];
-	int n = 0;
+	int n = state_save(&of, schedule, step, state, sizeof(state), err);
+	int rc;
 
-	if (step || schedule->base) {
-		n = state_save(&of, schedule, step, state, sizeof(state), err);
-		if (n < 0)
-			return n;
-		c.state = state;
-		c.state_bytes = (size_t)n;
-	}
-	return engine_open(out, &c, place, err);
+	if (n < 0)
+		return n;
+	/* At step 0, too: it says which dataset it must be. */
+	c.state = state;
+	c.state_bytes = (size_t)n;
+	rc = engine_open(out, &c, place, err);
+	return rc == -ESTALE
+		? error_set(err, rc,
+			  "dataset: names, positions or labels have changed "
+			  "since share '%s' was joined",
+			  run->hello.name)
+		: rc;
 }
 
 uint64_t shared_run_steps(const struct shared_run *run)

@@ -60,6 +60,7 @@ unit_tests = \
 	tests/unit/test_segment \
 	tests/unit/test_share \
 	tests/unit/test_shared \
+	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
 	tests/unit/test_sources \
 	tests/unit/test_store \

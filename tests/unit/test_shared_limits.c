@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests of the limits of loaders that share: their memory, the end of a run,
+ * storage that hangs, a host that says anything.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "share/share.h"
+#include "shared_fixture.h"
+
+#define HOSTS 200
+#define MESSAGES 40 /* of each */
+
+/* -- Memory, and the end --------------------------------------------------- */
+
+START_TEST(test_the_memory_is_the_slots_and_little_more)
+{
+	struct refrain_config c = shared_config(0);
+	const struct refrain_batch *b[8];
+	struct refrain_loader *l;
+	const void *base;
+	size_t bytes, batch;
+	unsigned n = 0;
+	int rc;
+
+	c.batches_ahead = 3;
+	c.height = 224;
+	l = open_loader(&c);
+	while ((rc = refrain_next(l, &b[n], WAIT_MS)) == 1)
+		ck_assert_uint_lt(++n, 8);
+	ck_assert_int_eq(rc, -EBUSY);
+	ck_assert_uint_eq(n, 4);
+	ck_assert_int_eq(refrain_memory(l, &base, &bytes), 0);
+	batch = b[0]->data_bytes;
+	ck_assert_uint_ge(bytes, n * batch);
+	ck_assert_uint_le(bytes, n * batch + (1 << 20));
+	for (unsigned i = 0; i < n; i++) {
+		const char *at = b[i]->data;
+
+		ck_assert(at >= (const char *)base &&
+			at + batch <= (const char *)base + bytes);
+		refrain_release(b[i]);
+	}
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* 600 examples: 18 batches of 32, and 24 that are dropped. */
+START_TEST(test_the_last_shared_batch_is_dropped_if_it_is_short)
+{
+	struct refrain_config c = shared_config(2);
+	struct refrain_loader *l[2];
+	struct simple r[2];
+
+	c.epochs = 2;
+	c.window = 256;
+	c.share_batch = 32;
+	c.last = REFRAIN_LAST_DROP;
+	for (int i = 0; i < 2; i++) {
+		struct refrain_config lone;
+
+		c.batch = i ? 8 : 32;
+		lone = alone(c);
+		l[i] = open_loader(&c);
+		simple_open(&r[i], &lone);
+	}
+	for (int n = 0; n < 18; n++)
+		for (int i = 0; i < 2; i++)
+			for (int k = 0; k < (i ? 4 : 1); k++)
+				ck_assert_uint_eq(
+					step_of(l[i], &r[i]), i ? 8 : 32);
+	for (int i = 0; i < 2; i++) {
+		const struct refrain_batch *b;
+
+		ck_assert_uint_eq(refrain_steps_left(l[i]), 0);
+		ck_assert_int_eq(refrain_next(l[i], &b, WAIT_MS), 0);
+		ck_assert_uint_eq(stats_of(l[i]).fresh, 576);
+		ck_assert_int_eq(refrain_close(l[i]), 0);
+		simple_close(&r[i]);
+	}
+}
+END_TEST
+
+/* -- Storage that hangs ---------------------------------------------------- */
+
+/* Both ends of the connection with the host are in this process. */
+static void cut_connection(void)
+{
+	for (int fd = 3; fd < 256; fd++) {
+		struct sockaddr_un at;
+		socklen_t bytes = sizeof(at);
+		int type = 0;
+		socklen_t type_bytes = sizeof(type);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) ==
+				0 &&
+			type == SOCK_SEQPACKET &&
+			getpeername(fd, (struct sockaddr *)&at, &bytes) == 0)
+			ck_assert_int_eq(shutdown(fd, SHUT_RDWR), 0);
+	}
+}
+
+/* On a busy machine it waits for others, too. */
+static void until_it_hangs(struct refrain_loader *l)
+{
+	const struct refrain_batch *b;
+	int rc;
+
+	do {
+		while ((rc = refrain_next(l, &b, 1000)) == 1)
+			refrain_release(b);
+		ck_assert_msg(
+			rc == -ETIMEDOUT, "%d: %s", rc, refrain_message(l));
+	} while (!strstr(refrain_message(l), "c9/0299.jpg"));
+}
+
+/* The next host must not look which files there are. */
+static void write_list(char list[256])
+{
+	char text[IMAGES * 24];
+	size_t used = 0;
+
+	for (unsigned i = 0; i < IMAGES; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"c%u/%04u.jpg\n", i % CLASSES, i);
+	(void)snprintf(list, 256, "%s/list", top);
+	write_file(list, text, used);
+}
+
+/*
+ * The last image is a FIFO without a writer: opening it hangs. The job loses
+ * its host, which it has to leave behind, and hosts again.
+ */
+START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
+{
+	struct refrain_config c = shared_config(0);
+	char path[256], image[256], list[256];
+	const struct refrain_batch *b;
+	struct refrain_loader *l;
+	uint64_t then_ns;
+	int fd;
+
+	if (_i)
+		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "io_uring", 1), 0);
+	image_path(path, 299);
+	(void)snprintf(image, sizeof(image), "%s/image", top);
+	write_list(list);
+	c.dataset = list;
+	c.root = top;
+	c.flags = REFRAIN_FLAG_IN_ORDER;
+	c.batches_ahead = 1;
+	c.reads_ahead = 4;
+	l = left_behind = open_loader(&c);
+	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
+	refrain_release(b);
+	ck_assert_int_eq(rename(path, image), 0);
+	ck_assert_int_eq(mkfifo(path, 0666), 0);
+	until_it_hangs(l);
+	cut_connection();
+	while (stats_of(l).share_takeovers == 0)
+		(void)poll(NULL, 0, 1);
+	until_it_hangs(l);
+	/* Below 1 s; more on a busy machine, but not for ever. */
+	then_ns = clock_now_ns();
+	ck_assert_int_ge(refrain_close(l), 0);
+	ck_assert_uint_lt(clock_now_ns() - then_ns, 5 * NS_PER_S);
+	/* Let the threads go; without one that hangs, nobody has it open. */
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		(void)close(fd);
+	ck_assert_int_eq(rename(image, path), 0);
+	(void)unsetenv("REFRAIN_DISABLE");
+}
+END_TEST
+
+/* The host opens its dataset when the jobs are there. */
+START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
+{
+	struct refrain_config c = shared_config(0);
+	char path[256], image[256];
+
+	image_path(path, 299);
+	(void)snprintf(image, sizeof(image), "%s/image", top);
+	for (unsigned n = 0; n < 10; n++) {
+		struct refrain_loader *l = open_loader(&c);
+		const struct refrain_batch *b;
+		int rc;
+
+		ck_assert_int_eq(rename(path, image), 0);
+		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
+			refrain_release(b);
+		/* Perhaps it was open before. */
+		ck_assert_msg(rc == 0 || rc == -ESTALE, "%d: %s", rc,
+			refrain_message(l));
+		ck_assert(rc == 0 || strstr(refrain_message(l), "changed"));
+		ck_assert_int_eq(refrain_close(l), 0);
+		ck_assert_int_eq(rename(image, path), 0);
+	}
+}
+END_TEST
+
+/* -- A host that says anything --------------------------------------------- */
+
+static uint32_t drawn = 1;
+
+static uint32_t draw(uint32_t below)
+{
+	drawn = drawn * 1664525 + 1013904223;
+	return (drawn >> 8) % below;
+}
+
+static struct share_msg message_of_a_host(void)
+{
+	static const enum share_type types[] = {SHARE_BATCH, SHARE_VIEW,
+		SHARE_CHANGE, SHARE_SEGMENT, SHARE_ALONE, SHARE_END,
+		SHARE_REFUSE, SHARE_WAIT};
+	struct share_msg m = {.type = types[draw(8)]};
+
+	if (m.type == SHARE_BATCH)
+		m.batch = (struct share_batch){.step = draw(3),
+			.slot = draw(6),
+			.count = 1 + draw(20),
+			.fresh = 1};
+	else if (m.type == SHARE_SEGMENT)
+		m.segment = (struct share_segment){
+			.bytes = 1 << 20, .slot_bytes = 1 << 18, .slots = 4};
+	else if (m.type == SHARE_CHANGE)
+		m.change = (struct share_change){draw(9), 3 + draw(3), 2};
+	else if (m.type == SHARE_REFUSE)
+		m.refuse.error = -1 - (int)draw(40);
+	else if (m.type == SHARE_VIEW)
+		m.view.slots = m.view.jobs_n = draw(4);
+	else
+		m.step.step = draw(9);
+	return m;
+}
+
+/* A third of them with other bytes; a segment without memory, or with some
+ * that is not sealed. */
+static void say_anything(int to, const struct share_msg *m, int memory)
+{
+	char bytes[8192], control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec part = {bytes, share_msg_print(m, bytes, sizeof(bytes))};
+	struct msghdr out = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (draw(3) == 0)
+		bytes[draw((uint32_t)part.iov_len)] = (char)draw(256);
+	if (m->type == SHARE_SEGMENT && draw(2)) {
+		struct cmsghdr *c;
+
+		out.msg_control = control;
+		out.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&out);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &memory, sizeof(int));
+	}
+	(void)sendmsg(to, &out, MSG_NOSIGNAL | MSG_DONTWAIT); /* or gone */
+}
+
+/* For one connection. Then nobody listens any more. */
+static void *host_of_lies(void *arg)
+{
+	CLEANUP_FD int listener = *(int *)arg;
+	CLEANUP_FD int fd = accept(listener, NULL, NULL);
+	struct share_msg m = {
+		.type = SHARE_WELCOME, .welcome.begun = draw(2)};
+	struct share_area area;
+	char hello[8192];
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(share_area_new(&area, 1 << 20), 0);
+	ck_assert_int_gt(read(fd, hello, sizeof(hello)), 0);
+	m.welcome.step = draw(8) ? 0 : draw(30);
+	m.welcome.changes = draw(8) ? 0 : draw(3);
+	say_anything(fd, &m, -1);
+	for (unsigned i = draw(MESSAGES); i > 0; i--) {
+		m = message_of_a_host();
+		say_anything(fd, &m, draw(2) ? area.fd : fd);
+	}
+	share_area_release(&area);
+	return NULL;
+}
+
+static int listen_to_lie(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(at.sun_path, sizeof(at.sun_path),
+		"%.64s/refrain-share/x.sock", run_dir);
+	(void)unlink(at.sun_path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+/* The job may go on as it likes: with a host of its own, or not. */
+START_TEST(test_a_job_bears_a_host_that_says_anything)
+{
+	struct refrain_config c = shared_config(0);
+	struct refrain_loader *l = open_loader(&c);
+	const struct refrain_batch *b;
+	unsigned opened = 0, failed = 0;
+
+	ck_assert_int_eq(refrain_close(l), 0); /* its directory is there now */
+	c.open_timeout_ms = 1000;
+	for (unsigned n = 0; n < HOSTS; n++) {
+		int listener = listen_to_lie(), rc;
+		pthread_t thread;
+
+		ck_assert_int_eq(pthread_create(&thread, NULL, host_of_lies,
+					 &listener),
+			0);
+		rc = refrain_open(&l, &c);
+		opened += rc == 0;
+		for (int i = 0; rc == 0 && i < 3; i++) {
+			int got = refrain_next(l, &b, 1);
+
+			failed += got < 0 && got != -ETIMEDOUT;
+			if (got == 1)
+				refrain_release(b);
+		}
+		if (rc == 0)
+			ck_assert_int_eq(refrain_close(l), 0);
+		ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	}
+	ck_assert_uint_gt(opened, 0);
+	ck_assert_uint_gt(failed, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("shared_limits");
+	TCase *t = case_with(s, "limits", make_all, remove_all);
+
+	tcase_add_test(t, test_the_memory_is_the_slots_and_little_more);
+	tcase_add_test(t, test_the_last_shared_batch_is_dropped_if_it_is_short);
+	tcase_add_loop_test(
+		t, test_a_host_whose_storage_hangs_is_left_behind, 0, 2);
+	tcase_add_test(t,
+		test_a_dataset_that_changes_meanwhile_is_an_error);
+	tcase_add_test(t, test_a_job_bears_a_host_that_says_anything);
+	return s;
+}
+
+int main(void)
+{
+	return run_suite(suite());
+}
