@@ -4,7 +4,7 @@
  * while it is opened and while it runs. The program's own malloc() stands in
  * for that of the C library; sanitizers have theirs, so that they skip it.
  */
-#include "loader_fixture.h"
+#include "shared_fixture.h"
 #include "suite.h"
 
 #include <stdatomic.h>
@@ -110,14 +110,46 @@ START_TEST(test_run_without_memory_is_a_clean_error)
 }
 END_TEST
 
+/* In a share the host, its engine and the job have one each. */
+START_TEST(test_share_without_memory_is_a_clean_error)
+{
+	struct refrain_config c = shared_config(0);
+	struct refrain_loader *l = open_loader(&c);
+	unsigned opened = 0, served = 0;
+	const struct refrain_batch *b;
+
+	ck_assert_int_eq(refrain_close(l), 0);
+	for (long n = 0; opened < 40; n++) {
+		int rc;
+
+		atomic_store(&countdown, n);
+		rc = refrain_open(&l, &c);
+		opened += rc == 0;
+		if (rc == 0)
+			rc = refrain_next(l, &b, WAIT_MS);
+		atomic_store(&countdown, -1);
+		served += rc == 1;
+		ck_assert_msg(rc == 1 || rc == -ENOMEM || rc == -EAGAIN,
+			"%ld: %d: %s", n, rc, refrain_message(l));
+		ck_assert(rc == 1 || refrain_message(l)[0]);
+		if (rc == 1)
+			refrain_release(b);
+		if (l)
+			ck_assert_int_eq(refrain_close(l), 0);
+	}
+	ck_assert_uint_lt(served, opened);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("loader_alloc");
 	TCase *tc = case_of(s, "alloc");
 
-	tcase_add_unchecked_fixture(tc, fixture_make, fixture_remove);
+	tcase_add_unchecked_fixture(tc, make_all, remove_all);
 	tcase_add_test(tc, test_open_without_memory_is_a_clean_error);
 	tcase_add_test(tc, test_run_without_memory_is_a_clean_error);
+	tcase_add_test(tc, test_share_without_memory_is_a_clean_error);
 	return s;
 }
 

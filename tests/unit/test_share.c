@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #define WAIT_MS 600000
 #define SLOTS 3
 #define SLOT_BYTES 4096
+#define ANYTHING 10000 /* messages */
 
 static char run_dir[256];
 
@@ -952,6 +954,201 @@ START_TEST(test_the_next_host_waits_for_the_members_of_the_one_before)
 }
 END_TEST
 
+/* -- Messages of any kind -------------------------------------------------- */
+
+static uint32_t drawn = 1;
+
+static uint32_t draw(uint32_t below)
+{
+	drawn = drawn * 1664525 + 1013904223;
+	return (drawn >> 8) % below;
+}
+
+/* One that a member could say, at a step near to those of the run. */
+static struct share_msg message_of_any_type(void)
+{
+	static const enum share_type types[] = {SHARE_HELLO, SHARE_RELEASE,
+		SHARE_WAIT, SHARE_ASK, SHARE_ALONE, SHARE_TAKE, SHARE_BATCH,
+		SHARE_VIEW, SHARE_WELCOME, SHARE_CHANGE};
+	struct share_msg m = hello_of(2 + draw(3), draw(24));
+
+	m.hello.wish = 1 + draw(4);
+	m.hello.grace_s = draw(2);
+	if (draw(3) == 0)
+		return m;
+	memset(&m, 0, sizeof(m));
+	m.type = types[draw(sizeof(types) / sizeof(*types))];
+	m.step.step = draw(24);
+	return m;
+}
+
+static void say_anything(const struct joined *j)
+{
+	struct share_msg m = message_of_any_type();
+	char bytes[8192];
+	size_t n = share_msg_print(&m, bytes, sizeof(bytes));
+
+	if (draw(4) == 0)
+		n = 1 + draw((uint32_t)n);
+	for (uint32_t i = draw(4); i-- > 0;)
+		bytes[draw((uint32_t)n)] = (char)draw(256);
+	/* It may be gone, or full. */
+	(void)!send(j->link.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static bool is_dropped(struct joined *j)
+{
+	struct share_msg m;
+	int rc, fd;
+
+	do {
+		rc = share_link_recv(&j->link, &m, &fd, 0);
+		if (fd >= 0)
+			(void)close(fd);
+	} while (rc == 1);
+	return rc < 0;
+}
+
+/* It may have to come again: the host has not looked at all that wait. */
+static void connect_again(struct scene *s, struct joined *j)
+{
+	struct error err = {""};
+	int rc;
+
+	share_link_close(&j->link);
+	while ((rc = share_link_open(&j->link, s->place, &err)) == -EAGAIN)
+		(void)poll(NULL, 0, 1);
+	ck_assert_int_eq(rc, 0);
+}
+
+/* A batch of the honest member, if one is there. */
+static unsigned take_if_ready(struct joined *j, uint64_t step)
+{
+	struct share_msg m;
+	int rc = next_message(j, &m, 0);
+
+	ck_assert_int_ge(rc, 0);
+	if (rc == 0)
+		return 0;
+	ck_assert_int_eq(m.type, SHARE_BATCH);
+	ck_assert_uint_eq(m.batch.step, step);
+	give_back(j, step);
+	return 1;
+}
+
+START_TEST(test_a_host_bears_messages_of_any_kind)
+{
+	struct joined j, k[2];
+	struct scene s;
+	uint64_t step = 0;
+
+	scene_begin(&s, 100, 1);
+	join_at(&s, &j, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		k[i].link = (struct share_link){-1, -1, 0};
+		connect_again(&s, &k[i]);
+	}
+	for (unsigned n = 0; n < ANYTHING; n++) {
+		unsigned i = draw(2);
+
+		say_anything(&k[i]);
+		if (draw(8) == 0 || is_dropped(&k[i]))
+			connect_again(&s, &k[i]);
+		if (step < 100 * (uint64_t)n / ANYTHING)
+			step += take_if_ready(&j, step);
+	}
+	share_link_close(&k[0].link);
+	share_link_close(&k[1].link);
+	for (; step < 100; step++) {
+		ck_assert_uint_eq(take_batch(&j), step);
+		give_back(&j, step);
+	}
+	part(&j);
+	scene_end(&s);
+}
+END_TEST
+
+/* -- Takeover -------------------------------------------------------------- */
+
+static pid_t idle_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	ck_assert_int_gt(pid, 0);
+	return pid;
+}
+
+static uint32_t missing_now(struct joined *j, struct share_msg *msg)
+{
+	say(j, SHARE_ASK, 0);
+	do
+		ck_assert_int_eq(
+			share_link_recv(&j->link, msg, &(int){-1}, WAIT_MS), 1);
+	while (msg->type != SHARE_VIEW);
+	return msg->view.missing;
+}
+
+/* One that lives, one that is stopped and may go on alone, and one that is
+ * stopped and is waited for. */
+START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
+{
+	struct share_view before = {.jobs_n = 3, .begun = 1};
+	struct share_host_config config = {
+		.ops = {.check = check_label,
+			.begin = begin_made_up,
+			.epoch_from = tenth_from},
+		.before = &before,
+		.begun = true,
+	};
+	struct share_msg hello = hello_of(9, 5), msg;
+	struct error err = {""};
+	uint64_t began_ns;
+	struct joined j;
+	struct scene s;
+	pid_t pids[3];
+	int status;
+
+	scene_begin(&s, 20, 1);
+	ck_assert_int_eq(share_host_stop(s.host), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		pids[i] = idle_child();
+		before.jobs[i] = (struct share_job){.id = 20 + i,
+			.pid = (uint32_t)pids[i],
+			.born = proc_born(pids[i]),
+			.grace_s = i == 1};
+		if (i == 0)
+			continue;
+		ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
+		ck_assert_int_eq(
+			waitpid(pids[i], &status, WUNTRACED), pids[i]);
+	}
+	config.place = s.place;
+	config.ops.arg = &s.m;
+	began_ns = clock_now_ns();
+	ck_assert_int_eq(share_host_start(&s.host, &config, &err), 0);
+	hello.hello.wish = SHARE_WISH_AGAIN;
+	ck_assert_int_eq(join_with(&s, &j, &hello.hello, &err), 0);
+	while (missing_now(&j, &msg) == 3)
+		(void)poll(NULL, 0, 1);
+	ck_assert_uint_ge(clock_now_ns() - began_ns, 2 * NS_PER_S);
+	ck_assert_uint_eq(msg.view.missing, 1);
+	ck_assert_ptr_nonnull(strstr(msg.view.text, "(stopped)"));
+	ck_assert_uint_eq(msg.view.begun, 0);
+	ck_assert_int_eq(kill(pids[2], SIGKILL), 0);
+	ck_assert_uint_eq(take_batch(&j), 5);
+	for (unsigned i = 0; i < 3; i++) {
+		(void)kill(pids[i], SIGKILL); /* perhaps again */
+		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+	}
+	part(&j);
+	scene_end(&s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("share");
@@ -986,6 +1183,9 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_host_begins_with_its_own_member);
 	tcase_add_test(
 		t, test_the_next_host_waits_for_the_members_of_the_one_before);
+	tcase_add_test(t,
+		test_the_next_host_waits_two_seconds_for_who_is_silent);
+	tcase_add_test(t, test_a_host_bears_messages_of_any_kind);
 	return s;
 }
 

@@ -84,6 +84,7 @@ START_TEST(test_slices_are_the_stream_of_their_size)
 
 	for (unsigned i = 0; i < 3; i++) {
 		c[i] = shared_config(3);
+		c[i].threads = _i ? 4U >> i : 1U << i;
 		c[i].echo = _i ? 2.5 : 1;
 		c[i].epochs = 2;
 		c[i].window = 256;

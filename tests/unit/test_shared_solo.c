@@ -423,7 +423,6 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("shared_solo");
 	TCase *t = case_with(s, "solo", make_all, remove_all);
-	TCase *h = case_with(s, "hangs", make_all, remove_all);
 
 	tcase_add_loop_test(
 		t, test_a_slow_job_goes_on_alone_and_comes_back, 0, 2);
@@ -439,7 +438,8 @@ static Suite *suite(void)
 	tcase_add_test(t, test_the_one_ahead_is_refused_when_the_share_begins);
 	tcase_add_test(t, test_what_solo_cannot_do_is_refused);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	tcase_add_test(h, test_a_host_that_hangs_keeps_what_it_looks_at);
+	t = case_with(s, "hangs", make_all, remove_all);
+	tcase_add_test(t, test_a_host_that_hangs_keeps_what_it_looks_at);
 #endif
 	return s;
 }
