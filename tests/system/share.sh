@@ -112,6 +112,24 @@ for b, r in zip((8, 16, 32), runs):
         str(1024 - 32 + b), "--min-lag", str(32 // b))))
 assert sum(r["decodes"] for r in runs) == 480, runs
 
+def next_batch(host):
+    """Whether there is another host than `host`, and it has a batch."""
+    v = view()
+    return v["begun"] and v["host_pid"] != host and v["slots_held"] > 0
+
+
+def time_takeover(host, slots):
+    """How long there was no batch after the kill, and how long that may be:
+    what a window and all slots take at the rate of a run without a share, and
+    a second. Ten times that on a machine that is busy."""
+    begin = time.monotonic()
+    wait_for("the next host", lambda: next_batch(host) or not share())
+    took = time.monotonic() - begin
+    bar = 1 + (1024 + slots * 16) / alone["images_per_s"]
+    takeovers.append((took, bar))
+    assert took < 10 * patience * bar, (took, bar)
+
+
 def killed(victim, at, step_ms):
     """Jobs of which one was killed at step `at` or later, and the view then;
     None if the run was over before that."""
@@ -124,6 +142,8 @@ def killed(victim, at, step_ms):
         pids = [j["pid"] for j in now["jobs"] if j["pid"] != now["host_pid"]]
         pid = now["host_pid"] if victim == "host" else pids[0]
         os.kill(pid, signal.SIGKILL)
+        if victim == "host":
+            time_takeover(pid, now["slots"])
     runs = [end(j) for j in jobs if j.pid != pid]
     gone = [j for j in jobs if j.pid == pid]
     [j.communicate() for j in gone]
@@ -137,6 +157,7 @@ def killed(victim, at, step_ms):
 # is seen, and is then repeated with slower steps.
 run = ["--batch", "16", "--epochs", "6", "--echo", "2.5"]
 alone = end(start(*run))
+takeovers = []
 for kill in range(kills):
     victim = "job" if kill % 2 else "host"
     at = rnd.randrange(2, 100)
@@ -146,6 +167,9 @@ for kill in range(kills):
     same(f"{victim} killed at {now['step']}", runs, alone)
     assert [r["share"]["takeovers"] for r in runs] == \
         [int(victim == "host")] * 2, runs
+took, bar = max(takeovers)
+print(f"{len(takeovers)} takeovers: the next batch after {took:.3f} s at most, "
+      f"bar {bar:.3f} s")
 
 # A host that cannot be understood does not hide the others.
 def nonsense(listener):
