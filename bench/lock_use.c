@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "base/key.h"
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 #include "lock_meter.h"
 #include "origin/origin.h"
 #include "prefetch/plan_impl.h"
@@ -243,7 +243,7 @@ static void run(struct bench *b, const char *name, const char *tier, bool ahead)
 
 	open_parts(b, tier);
 	lock_meter_forget();
-	cache = lock_meter_watch(&b->cache->lock);
+	cache = lock_meter_watch(&b->cache->engine.lock);
 	plans = lock_meter_watch(&b->plans->lock);
 	b->next = 0;
 	begin_ns = clock_now_ns();

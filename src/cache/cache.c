@@ -4,14 +4,12 @@
  * that answers everybody. Entered by the thread that builds the mount; the
  * timers' callbacks run on theirs.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/cond.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
 
 static const struct cache_jobs cache_jobs = {
@@ -28,61 +26,14 @@ static const struct cache_jobs cache_jobs = {
 		},
 };
 
-static void dispatch_fire(struct timer *t)
-{
-	struct cache *c = CONTAINER_OF(t, struct cache, flight.timer);
-	struct after a;
-
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	engine_run(c, &a);
-}
-
-static void drain_fire(struct timer *t)
-{
-	struct cache *c = CONTAINER_OF(t, struct cache, staging.timer);
-	struct after a;
-
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	fill_expire_drained(c, clock_now_ns());
-	engine_run(c, &a);
-}
-
 static void last_fire(struct timer *t)
 {
 	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
 
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 	c->timers_quiet = true;
-	pthread_cond_broadcast(&c->idle_cond);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void init_lists(struct cache *c)
-{
-	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
-		list_init(&c->table[i]);
-	for (unsigned i = 0; i <= SOURCES_MAX; i++)
-		for (unsigned j = 0; j < PRIO_COUNT; j++)
-			list_init(&c->queue[i][j]);
-	list_init(&c->staging.staged);
-	list_init(&c->staging.drained);
-	list_init(&c->flight.inflight);
-	list_init(&c->flight.slow);
-	list_init(&c->plans.done);
-	depth_init(&c->flight.depth, c->config.origin->traits.depth);
-	if (c->config.origin->traits.depth_first)
-		depth_begin(
-			&c->flight.depth, c->config.origin->traits.depth_first);
-}
-
-/* None of these can fail on Linux. */
-static void init_locks(struct cache *c)
-{
-
-	(void)pthread_mutex_init(&c->lock, NULL);
-	cond_init(&c->idle_cond);
+	engine_wake(c);
+	engine_unlock(c);
 }
 
 int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
@@ -106,14 +57,6 @@ int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 	return 0;
 }
 
-/* Whole pages, and one at least. */
-static size_t request_bytes(const struct origin *o)
-{
-	size_t pages = o->traits.request_bytes / FILL_PAGE_BYTES;
-
-	return (pages ? pages : 1) * FILL_PAGE_BYTES;
-}
-
 int cache_new(struct cache **out, const struct cache_config *config,
 	struct error *err)
 {
@@ -127,13 +70,11 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	if (!c)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	c->config = *config;
-	c->jobs = &cache_jobs;
-	c->request_bytes = request_bytes(config->origin);
-	init_locks(c);
-	init_lists(c);
+	engine_init(c, &cache_jobs);
+	fill_table_init(c);
+	room_init(c);
+	flight_init(c);
 	sources_init(c);
-	c->flight.timer.fire = dispatch_fire;
-	c->staging.timer.fire = drain_fire;
 	c->last_timer.fire = last_fire;
 	rc = publish_start(c, err);
 	if (rc < 0) {
@@ -157,51 +98,43 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 /* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
 static void abandon_all(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	while (c->flight.nstarting > 0)
-		pthread_cond_wait(&c->idle_cond, &c->lock);
-	LIST_FOREACH(l, &c->flight.inflight)
-		origin_read_abandon(c->config.origin,
-			&CONTAINER_OF(l, struct fetch, link)->r);
-	LIST_FOREACH(l, &c->flight.slow)
-		origin_read_abandon(c->config.origin,
-			&CONTAINER_OF(l, struct fetch, link)->r);
+	ASSERT_INSIDE(c);
+	while (flight_is_starting(c))
+		engine_wait(c);
+	flight_abandon(c);
 	sources_abandon(c);
-	while (c->flight.ninflight + c->flight.nslow + c->asked.n +
-			c->asked.npushing >
-		0)
-		pthread_cond_wait(&c->idle_cond, &c->lock);
+	while (sources_out(c) > 0)
+		engine_wait(c);
 }
 
 static void quiet_timers(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	(void)timer_cancel(c->config.timers, &c->flight.timer);
-	(void)timer_cancel(c->config.timers, &c->staging.timer);
+	ASSERT_INSIDE(c);
+	flight_quiet(c);
+	room_quiet(c);
 	sources_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */
-	if (timer_set(c->config.timers, &c->last_timer, 0) < 0)
+	if (timer_set(cache_config(c)->timers, &c->last_timer, 0) < 0)
 		return;
 	while (!c->timers_quiet)
-		pthread_cond_wait(&c->idle_cond, &c->lock);
+		engine_wait(c);
 }
 
 void cache_stop(struct cache *c)
 {
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	c->stopping = true;
+	engine_enter(c, &a);
+	engine_stop(c);
 	fill_end_all(c, &a, halt);
 	engine_run(c, &a);
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 	abandon_all(c);
 	quiet_timers(c);
 	/* Fills being loaded or written are considered then, too. */
 	publish_wait(c);
 	part_keep_all(c);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	publish_stop(c);
 }
 
@@ -211,11 +144,9 @@ void cache_free(struct cache *c)
 
 	if (!c)
 		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	fill_end_all(c, &a, fill_fail);
 	engine_run(c, &a);
-	(void)pthread_cond_destroy(&c->idle_cond); /* nobody is left */
-	(void)pthread_mutex_destroy(&c->lock);
+	engine_release(c);
 	free(c);
 }

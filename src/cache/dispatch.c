@@ -6,23 +6,25 @@
  * comes in the order of the plans. Runs with the cache's lock held on any
  * thread; answers come to fetch.c.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
-
-/* Hung requests beyond this count against the depth again. */
-#define SLOW_MAX 1024u
 
 /* Parts that make room for one more item. */
 #define SPILL_AT_ONCE 2
 
-/* Beyond the depth that is useful, readers have this part of it. */
-#define RESERVE_SHARE 3u
+/*
+ * Items planned for later than this, or than some multiple of a request's time,
+ * are fetched one request at a time: they come early enough, and another reader
+ * waits behind one request at most. It is long enough to fetch at full depth
+ * everything needed until then.
+ */
+#define PLANNED_SOON_NS (NS_PER_S / 2)
+#define PLANNED_SOON_LATENCIES 4u
 
 struct dispatch {
 	struct cache *c;
@@ -34,10 +36,10 @@ struct dispatch {
 };
 
 /* Is there so much time that one request after another does? */
-static bool is_early(const struct cache *c, const struct fill *f)
+static bool is_early(struct cache *c, const struct fill *f)
 {
 	uint64_t soon_ns =
-		depth_latency_ns(&c->flight.depth) * PLANNED_SOON_LATENCIES;
+		depth_latency_ns(flight_depth(c)) * PLANNED_SOON_LATENCIES;
 
 	if (soon_ns < PLANNED_SOON_NS)
 		soon_ns = PLANNED_SOON_NS;
@@ -53,17 +55,14 @@ static bool is_early(const struct cache *c, const struct fill *f)
  */
 static bool may_start(const struct dispatch *d, const struct fill *f)
 {
-	const struct cache *c = d->c;
-	unsigned useful = c->config.origin->traits.depth;
+	struct cache *c = d->c;
 
-	if (f->level < c->nsources)
+	if (f->level < origin_level(c))
 		return source_may_ask(c, f->level, d->surplus);
 	if (!d->surplus)
-		return c->flight.ninflight < useful + useful / RESERVE_SHARE;
-	return c->flight.ninflight < useful &&
-		depth_allows(&c->flight.depth, c->flight.ninflight,
-			c->flight.nahead) &&
-		(c->flight.nsurplus == 0 || !is_early(c, f));
+		return flight_takes_demand(c);
+	return flight_takes_surplus(c) &&
+		(!flight_has_surplus(c) || !is_early(c, f));
 }
 
 /* Is the page one to ask the fill's next source for? */
@@ -91,7 +90,7 @@ static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 
 static size_t dispatch_request_bytes(const struct fetch *x)
 {
-	return fetch_of_origin(x) ? x->c->request_bytes
+	return fetch_of_origin(x) ? flight_request_bytes(x->c)
 				  : source_request_bytes(x->c, x->level);
 }
 
@@ -155,16 +154,6 @@ static bool reaches_end(const struct fetch *x)
 	return p->first + p->n == p->f->npages;
 }
 
-/* Move the fill to the end of the queue for the bytes it still wants. */
-static void queue_again(struct cache *c, struct fill *f)
-{
-	list_del(&f->queue);
-	if (f->wanted == 0)
-		return;
-	fill_set_level(c, f);
-	list_add_tail(fill_queue(c, f), &f->queue);
-}
-
 /*
  * More requests would not go out now, so this one takes neighbours with it, up
  * to the best length.
@@ -173,10 +162,10 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 {
 	struct cache *c = d->c;
 
-	while (x->r.len + FILL_PAGE_BYTES <= c->request_bytes &&
+	while (x->r.len + FILL_PAGE_BYTES <= flight_request_bytes(c) &&
 		reaches_end(x) && (f = neighbour(d, f))) {
 		take_span(x, f);
-		queue_again(c, f);
+		fill_queue_again(c, f);
 		d->merged = true;
 	}
 }
@@ -187,22 +176,23 @@ static bool is_last(
 {
 	bool more;
 
-	fetch_count(x, 1);
+	flight_count(x, 1);
 	more = may_start(d, f);
-	fetch_count(x, -1);
+	flight_count(x, -1);
 	return !more;
 }
 
 /* With a handle of the file, if the origin is asked. */
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
-	size_t spans = 2 + c->request_bytes / c->config.chunk_bytes;
+	size_t spans =
+		2 + flight_request_bytes(c) / cache_config(c)->chunk_bytes;
 	struct fetch *x =
 		calloc(1, sizeof(*x) + spans * sizeof(struct fetch_span));
-	bool origin = f->level == c->nsources;
+	bool origin = f->level == origin_level(c);
 
 	if (x && !f->file && origin)
-		f->file = origin_file_new(c->config.origin, f->path);
+		f->file = origin_file_new(cache_config(c)->origin, f->path);
 	if (!x || (!f->file && origin)) {
 		free(x);
 		return NULL;
@@ -225,7 +215,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_span(x, f);
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
-	c->flight.nstarting++;
+	flight_starting(c);
 	list_add_tail(&d->after->list[AFTER_START], &x->start);
 	if (!fetch_of_origin(x)) {
 		source_ask(c, x);
@@ -235,8 +225,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 	x->ahead = x->surplus || f->carried;
 	if (is_last(d, x, f))
 		merge(d, x, f);
-	list_add_tail(&c->flight.inflight, &x->link);
-	fetch_count(x, 1);
+	flight_add(x);
 	return 0;
 }
 
@@ -245,37 +234,15 @@ void dispatch_run(struct cache *c, struct list *link)
 {
 	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&x->start);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	if (fetch_of_origin(x))
-		origin_read(c->config.origin, &x->r);
+		origin_read(cache_config(c)->origin, &x->r);
 	else
 		source_read(c, x);
-	pthread_mutex_lock(&c->lock);
-	if (--c->flight.nstarting == 0 && c->stopping)
-		pthread_cond_broadcast(&c->idle_cond);
-}
-
-/*
- * Requests that hang must not keep others from the origin: after a while they
- * do not count against the depth any more.
- */
-static void set_slow_aside(struct cache *c, uint64_t now_ns)
-{
-	ASSERT_HELD(&c->lock);
-	while (!list_empty(&c->flight.inflight) && c->flight.nslow < SLOW_MAX) {
-		struct fetch *x = CONTAINER_OF(
-			c->flight.inflight.next, struct fetch, link);
-
-		if (x->started_ns + FETCH_SLOW_NS > now_ns)
-			return;
-		list_del(&x->link);
-		list_add_tail(&c->flight.slow, &x->link);
-		x->slow = true;
-		fetch_count(x, -1);
-		c->flight.nslow++;
-	}
+	engine_lock(c);
+	flight_started(c);
 }
 
 /* Start one request of a fill. False: it has to wait. */
@@ -287,7 +254,7 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 	if (f->phase == FILL_MOVING)
 		return false;
 	if (!fill_wants_level(c, f)) {
-		queue_again(c, f);
+		fill_queue_again(c, f);
 		return true;
 	}
 	if (!f->buf) {
@@ -307,7 +274,7 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 	}
 	if (f->wanted > 0 && f->prio == PRIO_PLANNED && fill_wants_level(c, f))
 		return true;
-	queue_again(c, f);
+	fill_queue_again(c, f);
 	return true;
 }
 
@@ -316,9 +283,9 @@ static bool may_start_now(struct dispatch *d, const struct fill *f)
 {
 	if (may_start(d, f))
 		return true;
-	if (f->level < d->c->nsources)
+	if (f->level < origin_level(d->c))
 		return false;
-	set_slow_aside(d->c, clock_now_ns());
+	flight_set_slow_aside(d->c);
 	if (may_start(d, f))
 		return true;
 	d->waiting = true;
@@ -362,23 +329,17 @@ void dispatch_all(struct cache *c, struct after *a)
 {
 	struct dispatch d = {.c = c, .after = a};
 
-	ASSERT_HELD(&c->lock);
-	if (c->stopping)
+	ASSERT_INSIDE(c);
+	if (engine_is_stopping(c))
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
 		d.surplus = prio != PRIO_DEMAND;
-		for (unsigned i = 0; i <= c->nsources; i++)
+		for (unsigned i = 0; i <= origin_level(c); i++)
 			if (prio == PRIO_PLANNED)
-				dispatch_in_order(&d, &c->queue[i][prio]);
+				dispatch_in_order(&d, fill_queue(c, i, prio));
 			else
-				dispatch_queue(&d, &c->queue[i][prio]);
+				dispatch_queue(&d, fill_queue(c, i, prio));
 	}
-	if (d.waiting && !list_empty(&c->flight.inflight)) {
-		struct fetch *x = CONTAINER_OF(
-			c->flight.inflight.next, struct fetch, link);
-
-		/* Any completion dispatches as well; this is for hung ones. */
-		(void)timer_set(c->config.timers, &c->flight.timer,
-			x->started_ns + FETCH_SLOW_NS);
-	}
+	if (d.waiting)
+		flight_watch(c);
 }

@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of the cache. Whoever changed something under the lock leaves
- * through engine_run(): it starts the requests that can be started now, and
- * runs what must not run under the lock: callbacks, hand-overs to publishers
- * and to sources. Each of these may make room for more. cache.c has the table
- * of them. Any thread.
+ * The engine of the cache. Whoever changes something under the lock enters by
+ * engine_enter() and leaves by engine_run(): it starts the requests that can be
+ * started now, and runs what must not run under the lock: callbacks, hand-overs
+ * to publishers and to sources. Each of these may make room for more. cache.c
+ * has the table of them. Any thread.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
-#include "base/lock.h"
+#include "base/cond.h"
 
-void after_init(struct after *a)
+/* None of these can fail on Linux. */
+void engine_init(struct cache *c, const struct cache_jobs *jobs)
+{
+	c->engine.jobs = jobs;
+	list_init(&c->engine.planned);
+	(void)pthread_mutex_init(&c->engine.lock, NULL);
+	cond_init(&c->engine.idle_cond);
+}
+
+void engine_release(struct cache *c)
+{
+	(void)pthread_cond_destroy(&c->engine.idle_cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&c->engine.lock);
+}
+
+void engine_lock(struct cache *c)
+{
+	pthread_mutex_lock(&c->engine.lock);
+}
+
+void engine_unlock(struct cache *c)
+{
+	pthread_mutex_unlock(&c->engine.lock);
+}
+
+void engine_enter(struct cache *c, struct after *a)
 {
 	for (int i = 0; i < AFTER_KINDS; i++)
 		list_init(&a->list[i]);
+	engine_lock(c);
 }
 
 /* The first job, by the order of its kind, or NULL. */
@@ -22,7 +48,7 @@ static struct list *first_job(
 {
 	for (int i = 0; i < AFTER_KINDS; i++) {
 		struct list *head =
-			i == AFTER_PLANNED ? &c->plans.done : &a->list[i];
+			i == AFTER_PLANNED ? &c->engine.planned : &a->list[i];
 
 		if (list_empty(head))
 			continue;
@@ -37,14 +63,47 @@ void engine_run(struct cache *c, struct after *a)
 	enum after_kind kind;
 	struct list *job;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	for (;;) {
 		/* Each answer may give memory back, for others to start. */
-		c->jobs->dispatch(c, a);
+		c->engine.jobs->dispatch(c, a);
 		job = first_job(c, a, &kind);
 		if (!job)
 			break;
-		c->jobs->run[kind](c, job);
+		c->engine.jobs->run[kind](c, job);
 	}
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
+}
+
+void engine_add_planned(struct cache *c, struct list *link)
+{
+	ASSERT_INSIDE(c);
+	list_add_tail(&c->engine.planned, link);
+}
+
+void engine_stop(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	c->engine.stopping = true;
+}
+
+bool engine_is_stopping(const struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return c->engine.stopping;
+}
+
+void engine_wait(struct cache *c)
+{
+	pthread_cond_wait(&c->engine.idle_cond, &c->engine.lock);
+}
+
+bool engine_wait_until(struct cache *c, uint64_t until_ns)
+{
+	return cond_wait_until(&c->engine.idle_cond, &c->engine.lock, until_ns);
+}
+
+void engine_wake(struct cache *c)
+{
+	pthread_cond_broadcast(&c->engine.idle_cond);
 }

@@ -4,34 +4,23 @@
  * and who waits for them is answered. Which request goes next is the matter of
  * dispatch.c. Runs on the threads of those who answer.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
 
 bool fetch_of_origin(const struct fetch *x)
 {
-	return x->level == x->c->nsources;
+	return x->level == origin_level(x->c);
 }
 
 size_t fetch_span_bytes(const struct fetch_span *p)
 {
 	return fill_run_bytes(p->f, p->first, p->n);
-}
-
-void fetch_count(const struct fetch *x, int n)
-{
-	struct cache *c = x->c;
-
-	ASSERT_HELD(&c->lock);
-	c->flight.ninflight += (unsigned)n;
-	c->flight.nsurplus += x->surplus ? (unsigned)n : 0;
-	c->flight.nahead += x->ahead ? (unsigned)n : 0;
 }
 
 /* The first `got` bytes of a span are there: tell who waits for them. */
@@ -64,16 +53,11 @@ static void fetch_forget(struct fetch *x)
 {
 	struct cache *c = x->c;
 
-	list_del(&x->link);
-	if (!fetch_of_origin(x)) {
-		source_forget(c, x);
-		return;
-	}
-	if (x->slow)
-		c->flight.nslow--;
+	if (fetch_of_origin(x))
+		flight_remove(x);
 	else
-		fetch_count(x, -1);
-	cache_tell_idle(c);
+		source_forget(c, x);
+	sources_tell_idle(c);
 }
 
 /*
@@ -100,30 +84,6 @@ static bool fetch_copy(struct fetch *x, const char *bytes, size_t len)
 	return x->got / FILL_PAGE_BYTES > before / FILL_PAGE_BYTES;
 }
 
-/* Is anything fetched, or to be fetched, that no reader waits for? */
-static bool more_to_fetch(const struct cache *c)
-{
-	const struct list *queue = c->queue[c->nsources];
-
-	return c->flight.nsurplus > 0 || !list_empty(&queue[PRIO_PLANNED]) ||
-		!list_empty(&queue[PRIO_FILL]);
-}
-
-static void note_depth(const struct fetch *x, uint64_t bytes)
-{
-	struct cache *c = x->c;
-	uint64_t now_ns = clock_now_ns();
-	struct depth_answer a = {
-		.bytes = bytes,
-		.took_ns = now_ns - x->started_ns,
-		.now_ns = now_ns,
-		.going = c->flight.ninflight,
-		.more = more_to_fetch(c),
-	};
-
-	depth_note(&c->flight.depth, &a);
-}
-
 static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 {
 	struct cache *c = x->c;
@@ -133,8 +93,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	/* After the last of them done() follows at once. */
 	if (!news || x->got == x->r.len)
 		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	fetch_arrived(x, &a);
 	engine_run(c, &a);
 }
@@ -145,7 +104,7 @@ static void fetch_data(
 	struct fetch *x = CONTAINER_OF(r, struct fetch, r);
 
 	(void)off; /* in order: the next */
-	COUNT_ADD(x->c->config.counters, origin_bytes, len);
+	COUNT_ADD(cache_config(x->c)->counters, origin_bytes, len);
 	fetch_came(x, bytes, len);
 }
 
@@ -167,8 +126,7 @@ static void ask_data(
 	/* After the last of them done() follows at once. */
 	if (x->got == s->len)
 		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	fill_arrived(c, x->span[0].f, first, fill_pages(len), false, &a);
 	engine_run(c, &a);
 }
@@ -199,10 +157,10 @@ static void ask_end(struct fetch *x, int status, struct after *a)
 static void span_failed(
 	struct cache *c, struct fetch_span *p, int status, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (p->there == p->n)
 		return;
-	if (c->stopping && status != -ESTALE)
+	if (engine_is_stopping(c) && status != -ESTALE)
 		fill_mark(p->f, p->first + p->there, p->n - p->there,
 			PAGE_ABSENT);
 	else
@@ -228,14 +186,13 @@ static void fetch_done(struct origin_request *q, int status)
 	struct cache *c = x->c;
 	struct after a;
 
-	after_init(&a);
 	assert(status < 0 || x->got == x->r.len);
-	pthread_mutex_lock(&c->lock);
-	note_depth(x, status == 0 ? x->r.len : 0);
+	engine_enter(c, &a);
+	flight_note(x, status == 0 ? x->r.len : 0, fill_ahead_wanted(c));
 	fetch_forget(x);
 	fetch_arrived(x, &a);
 	if (status == 0)
-		COUNT(c->config.counters, origin_reads);
+		COUNT(cache_config(c)->counters, origin_reads);
 	fetch_end(x, status, &a);
 	engine_run(c, &a);
 }
@@ -246,11 +203,10 @@ static void ask_done(struct source_read *s, int status)
 	struct cache *c = x->c;
 	struct after a;
 
-	after_init(&a);
 	assert(status < 0 || x->got == x->s.len);
 	if (x->got == x->s.len)
 		status = 0;
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	source_count(c, x, status);
 	fetch_forget(x);
 	ask_end(x, status, &a);

@@ -5,7 +5,7 @@
  * Everything here runs with the cache's lock held, on whatever thread asks:
  * handlers, origins, publishers.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,22 +14,38 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/key.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
 
 /* The longest path that an origin is asked for, NUL included. */
 #define FILL_PATH_MAX 8192
 
+void fill_table_init(struct cache *c)
+{
+	struct fill_table *t = cache_table(c);
+
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		list_init(&t->bucket[i]);
+	for (unsigned i = 0; i <= SOURCES_MAX; i++)
+		for (unsigned j = 0; j < PRIO_COUNT; j++)
+			list_init(&t->queue[i][j]);
+}
+
+unsigned fill_chunks(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return cache_table(c)->nchunks;
+}
+
 static struct list *fill_bucket_of(struct cache *c, struct hash128 key)
 {
-	return &c->table[key.lo % CACHE_BUCKETS];
+	return &cache_table(c)->bucket[key.lo % CACHE_BUCKETS];
 }
 
 struct fill *fill_find(struct cache *c, struct hash128 key)
 {
 	struct list *head = fill_bucket_of(c, key);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
@@ -46,8 +62,8 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 static int copy_path(struct cache *c, const struct cache_item *item, char **out)
 {
 	char path[FILL_PATH_MAX];
-	int len =
-		c->config.path(c->config.arg, item->cookie, path, sizeof(path));
+	int len = cache_config(c)->path(
+		cache_config(c)->arg, item->cookie, path, sizeof(path));
 	struct hash128 digest;
 
 	if (len < 0)
@@ -73,9 +89,10 @@ static void fill_init_lists(struct fill *f)
 /* Without room in a tier the item passes through. */
 void fill_reserve(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (cache_masked(c) || (sources_instead(c) && !f->refused) ||
-		store_reserve(c->config.store, f->item.size, &f->res) < 0)
+		store_reserve(cache_config(c)->store, f->item.size, &f->res) <
+			0)
 		f->res = (struct reservation){0};
 }
 
@@ -91,7 +108,7 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	struct fill *f = calloc(1, sizeof(*f) + npages);
 	int rc;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (!f)
 		return -ENOMEM;
 	rc = copy_path(c, item, &f->path);
@@ -110,7 +127,7 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	f->refs = 1;
 	fill_init_lists(f);
 	list_add_tail(fill_bucket_of(c, key), &f->bucket);
-	c->nchunks += part_tail_bytes(item) > 0;
+	cache_table(c)->nchunks += part_tail_bytes(item) > 0;
 	fill_reserve(c, f);
 	*out = f;
 	return 0;
@@ -118,9 +135,9 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 
 void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
-		LIST_FOREACH_SAFE(l, next, &c->table[i]) {
+		LIST_FOREACH_SAFE(l, next, &cache_table(c)->bucket[i]) {
 			struct fill *f = CONTAINER_OF(l, struct fill, bucket);
 
 			/* Complete fills are still published. */
@@ -153,7 +170,7 @@ void fill_ref(struct fill *f)
 void fill_close_file(struct cache *c, struct fill *f)
 {
 	if (f->file)
-		origin_file_free(c->config.origin, f->file);
+		origin_file_free(cache_config(c)->origin, f->file);
 	f->file = NULL;
 }
 
@@ -161,7 +178,7 @@ static void fill_free(struct cache *c, struct fill *f)
 {
 	list_del(&f->age);
 	if (f->buf)
-		c->staging.used -= f->item.size;
+		cache_staging(c)->used -= f->item.size;
 	fill_close_file(c, f);
 	free(f->buf);
 	free(f->path);
@@ -170,7 +187,7 @@ static void fill_free(struct cache *c, struct fill *f)
 
 void fill_unref(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (--f->refs == 0)
 		fill_free(c, f);
 }
@@ -184,20 +201,69 @@ void fill_end_plans(struct cache *c, struct fill *f, int status)
 /* Out of the table for good; the reservation ends. */
 void fill_leave_table(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (f->phase == FILL_GONE)
 		return;
 	f->phase = FILL_GONE;
 	fill_settle(c, f);
-	c->nchunks -= part_tail_bytes(&f->item) > 0;
+	cache_table(c)->nchunks -= part_tail_bytes(&f->item) > 0;
 	list_del(&f->bucket);
 	list_del(&f->queue);
 	list_del(&f->age);
-	store_unreserve(c->config.store, &f->res);
+	store_unreserve(cache_config(c)->store, &f->res);
 	if (f->prefetched)
-		COUNT(c->config.counters, prefetch_wasted);
+		COUNT(cache_config(c)->counters, prefetch_wasted);
 	fill_end_plans(c, f, -ECANCELED);
 	fill_unref(c, f);
+}
+
+/* -- Queues ---------------------------------------------------------------- */
+
+struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio)
+{
+	ASSERT_INSIDE(c);
+	return &cache_table(c)->queue[level][prio];
+}
+
+bool fill_ahead_wanted(struct cache *c)
+{
+	unsigned level = origin_level(c);
+
+	return !list_empty(fill_queue(c, level, PRIO_PLANNED)) ||
+		!list_empty(fill_queue(c, level, PRIO_FILL));
+}
+
+bool fill_wants_level(struct cache *c, const struct fill *f)
+{
+	if (origin_level(c) == 0)
+		return f->wanted > 0;
+	for (unsigned i = 0; i < f->npages; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
+			page_level(f->page[i]) == f->level)
+			return true;
+	return false;
+}
+
+/* The first source in order that has not been asked for all of it. */
+static void set_level(struct cache *c, struct fill *f)
+{
+	unsigned level = origin_level(c);
+
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < f->npages && level > 0; i++)
+		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
+			page_level(f->page[i]) < level)
+			level = page_level(f->page[i]);
+	f->level = level;
+}
+
+void fill_queue_again(struct cache *c, struct fill *f)
+{
+	list_del(&f->queue);
+	if (f->wanted == 0)
+		return;
+	set_level(c, f);
+	list_add_tail(fill_queue(c, f->level, f->prio), &f->queue);
 }
 
 /*
@@ -206,9 +272,9 @@ void fill_leave_table(struct cache *c, struct fill *f)
  * this fill now. So the fill goes before planned ones that have not begun, or
  * the reader would wait for all of them.
  */
-static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
+static struct list *next_in_queue(struct cache *c, const struct fill *f)
 {
-	struct list *queue = fill_queue(c, f);
+	struct list *queue = fill_queue(c, f->level, f->prio);
 
 	if (f->prio != PRIO_PLANNED || !list_empty(&f->plans))
 		return queue;
@@ -221,16 +287,37 @@ static struct list *fill_next_in_queue(struct cache *c, const struct fill *f)
 	return queue;
 }
 
+/* What was begun stays before it: memory that it has is not to wait for memory.
+ */
+void fill_overtake(struct cache *c, struct fill *f, const void *owner)
+{
+	struct list *queue = fill_queue(c, f->level, f->prio),
+		    *at = f->queue.prev;
+	uint64_t due = planned_due_ns(&f->plans);
+
+	for (; at != queue; at = at->prev) {
+		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
+
+		if (g->buf || planned_owned(&g->plans, owner) ||
+			planned_due_ns(&g->plans) <= due)
+			break;
+	}
+	list_del(&f->queue);
+	list_add_tail(at->next, &f->queue);
+}
+
+/* -- Pages ----------------------------------------------------------------- */
+
 /* Sources that keep units are asked for whole ones, and get whole ones. */
 static unsigned fill_unit_start(const struct cache *c, unsigned page)
 {
-	return page / c->unit_pages * c->unit_pages;
+	return page / cache_unit_pages(c) * cache_unit_pages(c);
 }
 
 static unsigned fill_unit_end(
 	const struct cache *c, const struct fill *f, unsigned page)
 {
-	unsigned end = fill_unit_start(c, page + c->unit_pages - 1);
+	unsigned end = fill_unit_start(c, page + cache_unit_pages(c) - 1);
 
 	return end < f->npages ? end : f->npages;
 }
@@ -245,14 +332,14 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned from = fill_unit_start(c, first);
 	unsigned to = fill_unit_end(c, f, first + n);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (f->whole) {
 		from = 0;
 		to = f->npages;
 	}
 	if (prio == PRIO_DEMAND)
 		f->ahead = false;
-	if (prio == PRIO_DEMAND && c->asked.n > 0)
+	if (prio == PRIO_DEMAND && cache_asked(c)->n > 0)
 		sources_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
 		for (unsigned i = from; i < to; i++)
@@ -269,8 +356,8 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 		list_del(&f->queue);
 	}
 	if (list_empty(&f->queue)) {
-		fill_set_level(c, f);
-		list_add_tail(fill_next_in_queue(c, f), &f->queue);
+		set_level(c, f);
+		list_add_tail(next_in_queue(c, f), &f->queue);
 	}
 }
 
@@ -285,9 +372,9 @@ void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
 
 void fill_prefetched(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	f->prefetched = true;
-	COUNT(c->config.counters, prefetch_issued);
+	COUNT(cache_config(c)->counters, prefetch_issued);
 }
 
 bool fill_has_tier(const struct fill *f)
@@ -301,7 +388,7 @@ struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased)
 {
 	struct reservation res;
-	LOCK_SCOPE(&c->lock);
+	ENGINE_SCOPE(c);
 
 	res = f->res;
 	f->res = (struct reservation){0};
@@ -331,10 +418,10 @@ void fill_line_up(struct cache *c, struct fill *f)
 	bool stays = !f->buf || !list_empty(&f->plans) ||
 		f->phase == FILL_PUBLISHING || f->phase == FILL_GONE;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&f->age);
 	if (!stays)
-		list_add_tail(&c->staging.staged, &f->age);
+		list_add_tail(&cache_staging(c)->staged, &f->age);
 }
 
 /* Later reads of its entry no longer count as first reads. */
@@ -385,8 +472,8 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out)
 {
-	ASSERT_HELD(&c->lock);
-	if (c->stopping)
+	ASSERT_INSIDE(c);
+	if (engine_is_stopping(c))
 		return -ENOTCONN;
 	*out = fill_find(c, key);
 	if (*out)
@@ -406,36 +493,12 @@ void fill_mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned level)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	fill_mark(f, first, n, PAGE_ABSENT);
 	for (unsigned i = first; i < first + n; i++)
 		page_set_level(&f->page[i], level);
-	if (f->phase != FILL_GONE && !c->stopping)
+	if (f->phase != FILL_GONE && !engine_is_stopping(c))
 		fill_want(c, f, first, n, f->prio);
-}
-
-bool fill_wants_level(const struct cache *c, const struct fill *f)
-{
-	if (c->nsources == 0)
-		return f->wanted > 0;
-	for (unsigned i = 0; i < f->npages; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) == f->level)
-			return true;
-	return false;
-}
-
-/* The first source in order that has not been asked for all of it. */
-void fill_set_level(struct cache *c, struct fill *f)
-{
-	unsigned level = c->nsources;
-
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < f->npages && level > 0; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) < level)
-			level = page_level(f->page[i]);
-	f->level = level;
 }
 
 /* -- Sources --------------------------------------------------------------- */
@@ -455,7 +518,7 @@ static bool fill_is_fetched(const struct fill *f)
 
 void fill_settle(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (!f->owing || f->npushing > 0 || fill_is_fetched(f))
 		return;
 	f->owing = false;
@@ -477,7 +540,7 @@ bool fill_is_news(
 	for (unsigned i = first; i < first + n; i++) {
 		if ((f->page[i] & PAGE_STATE_MASK) != PAGE_PRESENT)
 			return false;
-		news |= page_level(f->page[i]) == c->nsources;
+		news |= page_level(f->page[i]) == origin_level(c);
 	}
 	return news && !f->ceased;
 }

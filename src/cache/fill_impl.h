@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the cache: fills, and the cache itself.
+ * Fills, and what the cache knows of all of them: each struct below belongs to
+ * one file, which others ask by its functions. Private to src/cache.
  *
  * A fill is one item being fetched or held in memory. It lives in the table
  * while readers may join it:
@@ -28,21 +29,15 @@
 #ifndef CACHE_FILL_IMPL_H
 #define CACHE_FILL_IMPL_H
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/pool.h"
 #include "cache/cache.h"
-#include "cache/depth_impl.h"
-#include "cache/source_impl.h"
+#include "cache/engine_impl.h"
 #include "origin/origin.h"
 #include "store/store.h"
 
 /* The pages of a fill. A request to the origin is a run of them. */
 #define FILL_PAGE_BYTES ((size_t)4096)
-
-/* A request that takes longer does not count against the depth any more. */
-#define FETCH_SLOW_NS NS_PER_S
 
 /*
  * A staged item whose every byte was served is kept this long after its last
@@ -55,15 +50,6 @@
 #define READING_NS NS_PER_S
 
 /*
- * Items planned for later than this, or than some multiple of a request's time,
- * are fetched one request at a time: they come early enough, and another reader
- * waits behind one request at most. It is long enough to fetch at full depth
- * everything needed until then.
- */
-#define PLANNED_SOON_NS (NS_PER_S / 2)
-#define PLANNED_SOON_LATENCIES 4u
-
-/*
  * A limit for reads of an item that was served to its end and is gone. A read
  * of no more than this, except at the item's beginning, is for single pages
  * that the kernel has dropped, and no reason to fetch the whole item again. At
@@ -74,8 +60,6 @@
 #define AGAIN_ITEMS 4096u
 
 #define CACHE_BUCKETS 4096u
-#define PUBLISHERS 2u
-#define LOADERS 2u
 
 enum fill_phase {
 	FILL_WAITING,
@@ -112,12 +96,13 @@ struct fill_move {
 	struct fill *fill;   /* set once: it is a member of that */
 };
 
-/* Everything is guarded by cache.lock, but where it says otherwise. */
+/* Everything is guarded by cache.lock, here and below, but where it says
+ * otherwise. */
 struct fill {
 	struct list bucket; /* in the table */
-	struct list queue;  /* in cache.queue, if something is wanted */
-	struct list age;    /* in staging.staged or .drained, if it may go */
-	struct list stale;  /* in an after's list, then none */
+	struct list queue;  /* in fill_table.queue, if something is wanted */
+	struct list age;   /* in .staged or .drained of staging, if it may go */
+	struct list stale; /* in an after's list, then none */
 	struct fill_move move;
 	struct list waiters;	  /* of struct cache_read */
 	struct list warms;	  /* of struct cache_warm */
@@ -153,57 +138,15 @@ struct fill {
 	uint8_t page[]; /* enum page_state */
 };
 
-/* Pages of one fill that a request asks for. */
-struct fetch_span {
-	struct fill *f;
-	unsigned first, n;
-	unsigned there; /* of n, lock */
+/* Which fills there are, and which want something. fill.c. */
+struct fill_table {
+	struct list bucket[CACHE_BUCKETS];
+	/* Fills with wanted pages, by fill.level. */
+	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
+	unsigned nchunks; /* of which parts may be kept */
 };
 
-/*
- * One request to the origin: of one fill, or of neighbours in a file. Or to
- * another source, then of one fill.
- */
-struct fetch {
-	struct origin_read r; /* what is asked for, whomever */
-	struct source_read s; /* the same, not of the origin; .urgent: atomic */
-	unsigned level;	      /* the source; cache.nsources: the origin */
-	bool late;	      /* given up, not on a list any more */
-	struct cache *c;
-	struct list
-		link; /* in .inflight of the source, or of flight, or .slow */
-	struct list start; /* in an after's list */
-	size_t got;	   /* bytes; threads of who answers, in turn */
-	bool slow;	   /* on flight.slow */
-	bool surplus;	   /* nobody waits for it */
-	bool ahead;	   /* the same, or its reader has a plan */
-	uint64_t started_ns;
-	unsigned nspans;
-	struct fetch_span span[];
-};
-
-/* Requests to the origin. cache.lock, all of these. */
-struct cache_flight {
-	struct list inflight; /* of struct fetch, oldest first */
-	struct list slow;     /* out for longer than FETCH_SLOW_NS */
-	unsigned ninflight;   /* on .inflight */
-	unsigned nsurplus;    /* of these, nobody waits for */
-	unsigned nahead;      /* of these, as in struct fetch */
-	struct depth depth;   /* how many of all there should be */
-	unsigned nslow;
-	unsigned nstarting; /* of both lists, not given to the origin yet */
-	struct timer timer; /* looks for slow ones */
-};
-
-/* Requests and pushes to the sources besides the origin. cache.lock. */
-struct cache_asked {
-	/* In the order in which they are asked. */
-	struct cache_source source[SOURCES_MAX];
-	unsigned n;
-	unsigned npushing;
-};
-
-/* Memory of fills. cache.lock. */
+/* Memory of fills. fill.c and room.c. */
 struct cache_staging {
 	struct list staged;  /* may go for their memory, oldest first */
 	struct list drained; /* all served, least recently read first */
@@ -211,7 +154,8 @@ struct cache_staging {
 	struct timer timer; /* drops what is drained */
 };
 
-/* Fills that are written to tiers, and parts that are read. cache.lock. */
+/* Fills that are written to tiers, and parts that are read. publish.c, part.c
+ * and serve.c. */
 struct cache_moves {
 	unsigned npublishing;	 /* parts, too */
 	unsigned nmoving;	 /* parts */
@@ -220,75 +164,13 @@ struct cache_moves {
 	struct pool *loaders;	 /* set once: of parts */
 };
 
-/* Planned items. cache.lock. */
-struct cache_plans {
-	uint64_t bytes;	  /* of fills with plans */
-	struct list done; /* of struct cache_plan, to be told */
-};
-
-/* Reads. cache.lock. */
+/* Reads. serve.c and room.c. */
 struct cache_readers {
 	uint64_t parked;
 	uint64_t counted_ns;	      /* starved_us and parked_us cover this */
 	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
 					 gone, by themselves modulo its size */
 };
-
-struct cache {
-	struct cache_config config;    /* set once */
-	const struct cache_jobs *jobs; /* set once */
-	size_t request_bytes; /* set once: of the origin, whole pages */
-	unsigned nsources;    /* set once: besides the origin */
-	unsigned unit_pages;  /* set once: chunks are fetched in these */
-	pthread_mutex_t lock;
-	pthread_cond_t idle_cond; /* published all, started all, or nothing in
-				     flight */
-	struct list table[CACHE_BUCKETS];
-	unsigned nchunks; /* in the table, of which parts may be kept */
-	/* Fills with wanted pages, by fill.level. */
-	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
-	struct cache_flight flight;
-	struct cache_asked asked;
-	struct cache_staging staging;
-	struct cache_moves moves;
-	struct cache_plans plans;
-	struct cache_readers readers;
-	struct timer last_timer; /* fires after all others have, at stop */
-	bool timers_quiet;	 /* it has */
-	bool stopping;
-};
-
-/*
- * Work to do once the lock has been released: callbacks and wake-ups of other
- * threads, which would run into the lock. Only engine_run() does it, in this
- * order: requests to the origin first, for they take the longest.
- */
-enum after_kind {
-	AFTER_START,   /* of struct fetch: give it to its source */
-	AFTER_READ,    /* of struct cache_read: answer it */
-	AFTER_WARM,    /* of struct cache_warm: answer it */
-	AFTER_STALE,   /* of struct fill, referenced: tell the owner */
-	AFTER_PUSH,    /* of struct push */
-	AFTER_PUBLISH, /* of struct fill, referenced: to a publisher */
-	AFTER_PLANNED, /* of struct cache_plan; in plans.done */
-	AFTER_KINDS
-};
-
-struct after {
-	struct list list[AFTER_KINDS];
-};
-
-/* Start what can be started; and do one job of each kind: take it off its
- * list, and drop the lock meanwhile. */
-struct cache_jobs {
-	void (*dispatch)(struct cache *c, struct after *a);
-	void (*run[AFTER_KINDS])(struct cache *c, struct list *link);
-};
-
-void after_init(struct after *a);
-
-/* Start what can be started, run the callbacks; the lock is free then. */
-void engine_run(struct cache *c, struct after *a);
 
 /* Content bytes of a page: the last one of an item can be short. */
 uint64_t fill_page_bytes(const struct fill *f, size_t page);
@@ -307,6 +189,21 @@ void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
 /* -- fill.c; all assert the lock -- */
+
+void fill_table_init(struct cache *c);
+/* The number of chunks in the table of which parts may be kept. */
+unsigned fill_chunks(struct cache *c);
+/* Fills that want something of one level. */
+struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
+/* To the end of its queue, if it still wants something. */
+void fill_queue_again(struct cache *c, struct fill *f);
+/*
+ * A new planned fill, at the end of its queue, goes before what others need
+ * later, of which a queue may be full.
+ */
+void fill_overtake(struct cache *c, struct fill *f, const void *owner);
+/* Is something of the origin wanted that no reader waits for? */
+bool fill_ahead_wanted(struct cache *c);
 
 struct fill *fill_find(struct cache *c, struct hash128 key);
 /*
@@ -399,63 +296,30 @@ static inline bool fill_is_demand(const struct fill *f)
 /* Ask the source of that level for pages that those before did not have. */
 void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned level);
-/* Set the level to that of the wanted pages; the fill is on no queue. */
-void fill_set_level(struct cache *c, struct fill *f);
 /* Does the fill want something of its level? */
-bool fill_wants_level(const struct cache *c, const struct fill *f);
-
-/* Does an analysis hide some of the items? */
-static inline bool cache_masked(const struct cache *c)
-{
-	const struct cache_mask *m = c->config.mask;
-
-	return m &&
-		atomic_load_explicit(&m->limit, memory_order_relaxed) !=
-		CACHE_MASK_NONE;
-}
-
-/* Does a source keep items in place of the tiers? */
-static inline bool sources_instead(const struct cache *c)
-{
-	for (unsigned i = 0; i < c->nsources; i++)
-		if (source_instead(&c->asked.source[i]))
-			return true;
-	return false;
-}
-
-/* Is the item in a tier, and not hidden? */
-static inline bool cache_tier_has(
-	const struct cache *c, struct hash128 key, uint64_t item_bytes)
-{
-	if (!store_has(c->config.store, key, item_bytes))
-		return false;
-	return !cache_masked(c) ||
-		key.hi < atomic_load_explicit(
-				 &c->config.mask->limit, memory_order_relaxed);
-}
-
-/* The queue that a fill with wanted pages belongs in. */
-static inline struct list *fill_queue(struct cache *c, const struct fill *f)
-{
-	return &c->queue[f->level][f->prio];
-}
+bool fill_wants_level(struct cache *c, const struct fill *f);
 
 /* -- room.c; all assert the lock -- */
 
+void room_init(struct cache *c);
+void room_quiet(struct cache *c); /* no timer is set any more */
+void room_status(struct cache *c, struct cache_status *status);
+/* Fills that may go for their memory, oldest first. */
+struct list *room_staged(struct cache *c);
 int fill_take_room(struct cache *c, struct fill *f);
-bool fill_leaves_little_room(const struct cache *c, const struct fill *f);
+bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
 /* The kernel alone has an item that was served to its end. */
 void fill_tell_passed(struct cache *c, const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
-void fill_expire_drained(struct cache *c, uint64_t now_ns);
 
 /* -- serve.c; all assert the lock -- */
 
 /* Add `change` to the number of parked reads, and count the time that they
  * waited so far. Lock held. */
 void readers_count(struct cache *c, int change);
+uint64_t readers_parked(struct cache *c); /* counted until now */
 void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
 void fill_begun(struct cache *c, struct fill *f);
 enum fetch_prio read_prio(const struct cache_read *r);
@@ -478,19 +342,11 @@ void read_run(struct cache *c, struct list *link);
 void warm_run(struct cache *c, struct list *link);
 void stale_run(struct cache *c, struct list *link);
 
-/* fetch.c */
-bool fetch_of_origin(const struct fetch *x);
-size_t fetch_span_bytes(const struct fetch_span *p);
-/* n is 1 when the request goes out, -1 when it is answered or set aside. */
-void fetch_count(const struct fetch *x, int n);
-/* The answer will be for the request's fills. */
-void fetch_receive(struct fetch *x);
-
-/* dispatch.c; assert the lock. */
-void dispatch_all(struct cache *c, struct after *a);
-void dispatch_run(struct cache *c, struct list *link);
-
 /* planned.c; assert the lock. */
+/* Bytes of fills with plans. */
+uint64_t planned_bytes(struct cache *c);
+void planned_charge(struct cache *c, uint64_t bytes);
+void planned_discharge(struct cache *c, uint64_t bytes);
 /* Bytes of the item are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
 /* The plan has ended. */

@@ -4,16 +4,17 @@
  * parts of chunks that a tier keeps (part.c). No lock.
  */
 #include "base/key.h"
+#include "cache/cache_impl.h"
 #include "cache/part_impl.h"
 
 void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
 {
 	uint64_t size = item->version.size_bytes;
-	uint64_t chunk = c->config.chunk_bytes;
+	uint64_t chunk = cache_config(c)->chunk_bytes;
 
 	item->base = 0;
 	item->size = size;
-	if (size <= c->config.limit_bytes)
+	if (size <= cache_config(c)->limit_bytes)
 		return;
 	item->base = off - off % chunk;
 	item->size = size - item->base < chunk ? size - item->base : chunk;
@@ -21,8 +22,8 @@ void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
 
 struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 {
-	return key_item_of(c->config.dataset, item->digest, item->version,
-		item->base, item->size);
+	return key_item_of(cache_config(c)->dataset, item->digest,
+		item->version, item->base, item->size);
 }
 
 bool cache_resident(struct cache *c, const struct cache_item *item)
@@ -34,7 +35,7 @@ void cache_keep(struct cache *c, const struct cache_item *item)
 {
 	struct hash128 key = cache_key(c, item);
 
-	store_keep(c->config.store, key);
+	store_keep(cache_config(c)->store, key);
 	part_keep(c, item, key);
 }
 
@@ -73,7 +74,8 @@ void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key)
 {
 	if (part_tail_bytes(item))
-		store_discard(c->config.store, part_key(key), part_bytes(item));
+		store_discard(cache_config(c)->store, part_key(key),
+			part_bytes(item));
 }
 
 void part_keep(
@@ -81,6 +83,6 @@ void part_keep(
 {
 	/* One that was left beside its whole chunk, by a kill, is swept. */
 	if (part_tail_bytes(item) &&
-		!store_has(c->config.store, key, item->size))
-		store_keep(c->config.store, part_key(key));
+		!store_has(cache_config(c)->store, key, item->size))
+		store_keep(cache_config(c)->store, part_key(key));
 }

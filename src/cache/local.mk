@@ -1,11 +1,12 @@
 noinst_LTLIBRARIES += libcache.la
 libcache_la_SOURCES = \
-	src/cache/cache.c src/cache/cache.h \
+	src/cache/cache.c src/cache/cache.h src/cache/cache_impl.h \
 	src/cache/depth.c src/cache/depth_impl.h \
 	src/cache/dispatch.c \
-	src/cache/engine.c \
+	src/cache/engine.c src/cache/engine_impl.h \
 	src/cache/fetch.c \
 	src/cache/fill.c src/cache/fill_impl.h \
+	src/cache/flight.c src/cache/flight_impl.h \
 	src/cache/item.c \
 	src/cache/part.c src/cache/part_impl.h \
 	src/cache/plan.c \

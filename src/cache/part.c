@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/lock.h"
+#include "cache/cache_impl.h"
 
 /* Moved at a time: a tier that hangs is not to keep more of memory. */
 #define MOVES_MAX 16u
@@ -87,10 +87,10 @@ static int write_part(
 
 static bool part_is_late(struct cache *c)
 {
-	LOCK_SCOPE(&c->lock);
+	ENGINE_SCOPE(c);
 
-	return c->moves.keep_until_ns &&
-		clock_now_ns() > c->moves.keep_until_ns;
+	return cache_moves(c)->keep_until_ns &&
+		clock_now_ns() > cache_moves(c)->keep_until_ns;
 }
 
 static int write_out(struct fill *f, const uint8_t *map)
@@ -115,12 +115,12 @@ void part_of_whole(struct cache *c, const struct fill *f)
 static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	uint8_t *map, void (*run)(struct pool_job *job))
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	f->map = map;
 	f->phase = FILL_MOVING;
 	fill_ref(f);
-	c->moves.nmoving++;
-	c->moves.npublishing++;
+	cache_moves(c)->nmoving++;
+	cache_moves(c)->npublishing++;
 	f->move.job.run = run;
 	pool_submit(pool, &f->move.job);
 }
@@ -130,10 +130,10 @@ static bool part_end(struct cache *c, struct fill *f)
 {
 	bool there = f->phase == FILL_MOVING;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (there)
 		f->phase = FILL_FETCHING;
-	c->moves.nmoving--;
+	cache_moves(c)->nmoving--;
 	publish_ended(c);
 	fill_unref(c, f);
 	return there;
@@ -161,18 +161,18 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 /* It has no room in a tier, and is not GONE, which says nothing of its part. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
-	LOCK_SCOPE(&c->lock);
+	ENGINE_SCOPE(c);
 
 	return f->phase == FILL_MOVING && f->res.charged_bytes == 0 &&
-		!c->stopping;
+		!engine_is_stopping(c);
 }
 
 /* At the end of a mount what is in a tier is best left there. */
 static bool is_stopping(struct cache *c)
 {
-	LOCK_SCOPE(&c->lock);
+	ENGINE_SCOPE(c);
 
-	return c->stopping;
+	return engine_is_stopping(c);
 }
 
 /* The part has the room of the chunk, which gets it; if not, the part stays. */
@@ -180,7 +180,7 @@ static bool move_room(
 	struct cache *c, const struct fill *f, struct reservation *res)
 {
 	return lacks_room(c, f) &&
-		store_exchange(c->config.store, part_key(f->key),
+		store_exchange(cache_config(c)->store, part_key(f->key),
 			part_bytes(&f->item), f->item.size, res);
 }
 
@@ -194,8 +194,7 @@ static void load(struct pool_job *job)
 	bool moved = read && move_room(c, f, &res);
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	if (part_end(c, f)) {
 		if (read)
 			take_loaded(f, map);
@@ -208,7 +207,7 @@ static void load(struct pool_job *job)
 			fill_complete(c, f, &a);
 		fill_answer(c, f, &a);
 	}
-	store_unreserve(c->config.store, &res);
+	store_unreserve(cache_config(c)->store, &res);
 	engine_run(c, &a);
 }
 
@@ -216,15 +215,15 @@ bool part_load(struct cache *c, struct fill *f)
 {
 	uint8_t *map;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (!part_tail_bytes(&f->item) ||
-		!store_has(c->config.store, part_key(f->key),
+		!store_has(cache_config(c)->store, part_key(f->key),
 			part_bytes(&f->item)))
 		return false;
 	map = calloc(1, part_map_bytes(f->item.size));
 	if (!map)
 		return false; /* all of it is fetched */
-	begin(c, c->moves.loaders, f, map, load);
+	begin(c, cache_moves(c)->loaders, f, map, load);
 	return true;
 }
 
@@ -234,7 +233,7 @@ bool part_load(struct cache *c, struct fill *f)
  */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	f->kept = rc == 0 ? f->present : 0;
 	if (fill_is_idle(f)) {
 		fill_drop(c, f);
@@ -255,8 +254,7 @@ static void spill(struct pool_job *job)
 	struct after a;
 	bool ceased;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	ceased = f->ceased;
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
@@ -287,7 +285,7 @@ static bool is_large(const struct fill *f)
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
 	return has_news(f) && is_large(f) && fill_is_idle(f) &&
-		!f->prefetched && !c->stopping;
+		!f->prefetched && !engine_is_stopping(c);
 }
 
 /* False for want of memory. */
@@ -300,7 +298,7 @@ static bool spill_begin(struct cache *c, struct fill *f)
 	for (size_t i = 0; i < f->npages; i++)
 		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
 			map_set(map, i);
-	begin(c, c->moves.publishers, f, map, spill);
+	begin(c, cache_moves(c)->publishers, f, map, spill);
 	return true;
 }
 
@@ -308,13 +306,13 @@ void part_spill(struct cache *c, unsigned n)
 {
 	unsigned looked = 0;
 
-	ASSERT_HELD(&c->lock);
-	if (c->nchunks == 0)
+	ASSERT_INSIDE(c);
+	if (fill_chunks(c) == 0)
 		return;
-	LIST_FOREACH(l, &c->staging.staged) {
+	LIST_FOREACH(l, room_staged(c)) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
-		if (n == 0 || c->moves.nmoving >= MOVES_MAX ||
+		if (n == 0 || cache_moves(c)->nmoving >= MOVES_MAX ||
 			looked++ >= LOOK_MAX)
 			return;
 		if (!may_spill(c, f))
@@ -330,7 +328,7 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 {
 	struct tier_status st;
 
-	store_tier_status(c->config.store, f->res.tier, &st);
+	store_tier_status(cache_config(c)->store, f->res.tier, &st);
 	return st.used_bytes + st.reserved_bytes <=
 		st.capacity_bytes / KEEP_ROOM_SHARE;
 }
@@ -338,15 +336,15 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 /* Those with more of their chunk first, as there may not be time for all. */
 void part_keep_all(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	c->moves.keep_until_ns = clock_now_ns() + KEEP_NS;
-	LIST_FOREACH(l, &c->staging.staged) {
+	ASSERT_INSIDE(c);
+	cache_moves(c)->keep_until_ns = clock_now_ns() + KEEP_NS;
+	LIST_FOREACH(l, room_staged(c)) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (has_news(f) && is_large(f))
 			(void)spill_begin(c, f);
 	}
-	LIST_FOREACH_SAFE(l, next, &c->staging.staged) {
+	LIST_FOREACH_SAFE(l, next, room_staged(c)) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (f->phase != FILL_FETCHING ||

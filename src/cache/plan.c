@@ -5,11 +5,9 @@
  * most, so that a reader of anything else always finds room. Entered by who
  * follows the plans.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
-
-#include "base/lock.h"
 
 static uint64_t missing_bytes(const struct fill *f)
 {
@@ -24,28 +22,6 @@ static bool is_passed(const struct fill *f)
 	return f->phase == FILL_STAGED && f->served == f->npages;
 }
 
-/*
- * A new fill, at the end of the queue, goes before what others need later, of
- * which a queue may be full. What was begun stays before it: memory that it
- * has is not to wait for memory.
- */
-static void overtake(
-	struct cache *c, struct fill *f, const struct cache_plan *p)
-{
-	struct list *queue = fill_queue(c, f), *at = f->queue.prev;
-	uint64_t due = planned_due_ns(&f->plans);
-
-	for (; at != queue; at = at->prev) {
-		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
-
-		if (g->buf || planned_owned(&g->plans, p->owner) ||
-			planned_due_ns(&g->plans) <= due)
-			break;
-	}
-	list_del(&f->queue);
-	list_add_tail(at->next, &f->queue);
-}
-
 /* Its fill, which is wanted from now on. */
 static int attach(struct cache *c, const struct cache_item *item,
 	struct hash128 key, struct cache_plan *p)
@@ -55,11 +31,12 @@ static int attach(struct cache *c, const struct cache_item *item,
 	bool made = !f;
 	int rc;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (read && (!f || is_passed(f)))
 		return -EALREADY;
 	if ((!f || list_empty(&f->plans)) &&
-		c->plans.bytes + item->size > c->config.staging_bytes / 2)
+		planned_bytes(c) + item->size >
+			cache_config(c)->staging_bytes / 2)
 		return -EAGAIN;
 	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
 	if (rc < 0)
@@ -67,7 +44,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	f->ahead |= made;
 	f->carried = true;
 	if (list_empty(&f->plans))
-		c->plans.bytes += f->item.size;
+		planned_charge(c, f->item.size);
 	list_add_tail(&f->plans, &p->link);
 	if (is_passed(f))
 		fill_turn(c, f);
@@ -78,7 +55,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	p->fill = f;
 	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
 	if (made)
-		overtake(c, f, p);
+		fill_overtake(c, f, p->owner);
 	return 0;
 }
 
@@ -89,14 +66,13 @@ int cache_plan(
 	struct after a;
 	int rc;
 
-	if (store_has(c->config.store, key, item->size))
+	if (store_has(cache_config(c)->store, key, item->size))
 		return -EEXIST;
 	p->fill = NULL;
 	p->unread = false;
 	p->owed_bytes = 0;
 	list_init(&p->link);
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	rc = attach(c, item, key, p);
 	engine_run(c, &a);
 	return rc;
@@ -107,8 +83,8 @@ static void planned_forget(struct cache *c, struct fill *f)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
-	ASSERT_HELD(&c->lock);
-	c->plans.bytes -= f->item.size;
+	ASSERT_INSIDE(c);
+	planned_discharge(c, f->item.size);
 	fill_line_up(c, f);
 	if (!alone)
 		return;
@@ -128,8 +104,7 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	struct fill *f;
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	f = p->fill;
 	if (f) {
 		/* Its reader is not in the middle of reading it. */

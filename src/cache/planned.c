@@ -3,22 +3,41 @@
  * The plans of an item: how soon they need it, how fast it comes, and their
  * end. Runs with the cache's lock held.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 
-#include "base/lock.h"
+uint64_t planned_bytes(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return c->planned_bytes;
+}
+
+void planned_charge(struct cache *c, uint64_t bytes)
+{
+	ASSERT_INSIDE(c);
+	c->planned_bytes += bytes;
+}
+
+void planned_discharge(struct cache *c, uint64_t bytes)
+{
+	ASSERT_INSIDE(c);
+	c->planned_bytes -= bytes;
+}
 
 /* -- How fast it is fetched ------------------------------------------------ */
 
-static uint64_t requests_for(const struct cache *c, uint64_t bytes)
+static uint64_t requests_for(struct cache *c, uint64_t bytes)
 {
-	return (bytes + c->request_bytes - 1) / c->request_bytes;
+	size_t one = flight_request_bytes(c);
+
+	return (bytes + one - 1) / one;
 }
 
 /* Add bytes that are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
+	const struct depth *depth = flight_depth(c);
 	struct cache_pace *pace = p->pace;
 	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
 
@@ -29,8 +48,7 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 	(void)atomic_fetch_add_explicit(
 		&pace->requests, more, memory_order_relaxed);
 	atomic_store_explicit(&pace->depth,
-		depth_settled(&c->flight.depth) ? depth_limit(&c->flight.depth)
-						: 0,
+		depth_settled(depth) ? depth_limit(depth) : 0,
 		memory_order_relaxed);
 }
 
@@ -38,7 +56,7 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans) {
 		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
 
@@ -57,12 +75,12 @@ void planned_came(
 
 void planned_tell(struct cache *c, struct cache_plan *p, int status)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	planned_owe(c, p, 0);
 	p->fill = NULL;
 	p->status = status;
 	list_del(&p->link);
-	list_add_tail(&c->plans.done, &p->link);
+	engine_add_planned(c, &p->link);
 }
 
 void planned_unread(struct list *plans)
@@ -110,7 +128,7 @@ bool planned_owned(const struct list *plans, const void *owner)
 
 void planned_read(struct cache *c, struct list *plans, uint64_t bytes)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (list_empty(plans))
 		return;
 	LIST_FOREACH_SAFE(l, next, plans) {
@@ -120,19 +138,19 @@ void planned_read(struct cache *c, struct list *plans, uint64_t bytes)
 			planned_tell(c, p, 1);
 	}
 	if (list_empty(plans))
-		c->plans.bytes -= bytes;
+		planned_discharge(c, bytes);
 }
 
 bool planned_end(
 	struct cache *c, struct list *plans, uint64_t bytes, int status)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (list_empty(plans))
 		return false;
 	LIST_FOREACH_SAFE(l, next, plans)
 		planned_tell(
 			c, CONTAINER_OF(l, struct cache_plan, link), status);
-	c->plans.bytes -= bytes;
+	planned_discharge(c, bytes);
 	return true;
 }
 
@@ -140,9 +158,9 @@ void planned_run(struct cache *c, struct list *link)
 {
 	struct cache_plan *p = CONTAINER_OF(link, struct cache_plan, link);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&p->link);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	p->done(p, p->status);
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 }

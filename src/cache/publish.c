@@ -3,19 +3,22 @@
  * Publication: threads that write complete items to their tiers, off the
  * readers' path. Until it is in its tier an item is served from memory.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "base/lock.h"
+#include "base/clock.h"
 #include "cache/part_impl.h"
+
+#define PUBLISHERS 2u
+#define LOADERS 2u
 
 void publish_ended(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	if (--c->moves.npublishing == 0)
-		pthread_cond_broadcast(&c->idle_cond);
+	ASSERT_INSIDE(c);
+	if (--cache_moves(c)->npublishing == 0)
+		engine_wake(c);
 }
 
 static void publish(struct pool_job *job)
@@ -31,14 +34,13 @@ static void publish(struct pool_job *job)
 
 	fill_describe(f, &item);
 	if (ceased)
-		store_unreserve(c->config.store, &res);
+		store_unreserve(cache_config(c)->store, &res);
 	else
-		rc = store_publish(c->config.store, &res, item.key,
+		rc = store_publish(cache_config(c)->store, &res, item.key,
 			fill_data(f), item.size);
 	if (rc == 0)
 		part_of_whole(c, f);
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	/* Readers find the item in its tier from here on. */
 	ceased = fill_published(c, f, rc, &a);
 	publish_ended(c);
@@ -46,43 +48,53 @@ static void publish(struct pool_job *job)
 	engine_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its entry. */
 	if (ceased && rc == 0)
-		store_invalidate(c->config.store, item.key, item.size);
+		store_invalidate(cache_config(c)->store, item.key, item.size);
 }
 
 void publish_run(struct cache *c, struct list *link)
 {
 	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(link);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	m->job.run = publish;
-	pool_submit(c->moves.publishers, &m->job);
-	pthread_mutex_lock(&c->lock);
+	pool_submit(cache_moves(c)->publishers, &m->job);
+	engine_lock(c);
 }
 
 int publish_start(struct cache *c, struct error *err)
 {
-	int rc = pool_new(&c->moves.publishers, PUBLISHERS);
+	int rc = pool_new(&cache_moves(c)->publishers, PUBLISHERS);
 
 	if (rc == 0)
-		rc = pool_new(&c->moves.loaders, LOADERS);
+		rc = pool_new(&cache_moves(c)->loaders, LOADERS);
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 
 void publish_wait(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	while (c->moves.npublishing > 0)
-		pthread_cond_wait(&c->idle_cond, &c->lock);
+	ASSERT_INSIDE(c);
+	while (cache_moves(c)->npublishing > 0)
+		engine_wait(c);
+}
+
+void cache_settle(struct cache *c, uint64_t timeout_ns)
+{
+	uint64_t until = clock_now_ns() + timeout_ns;
+
+	engine_lock(c);
+	while (cache_moves(c)->npublishing > 0 && engine_wait_until(c, until))
+		;
+	engine_unlock(c);
 }
 
 /* Complete fills are still published. */
 void publish_stop(struct cache *c)
 {
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 	publish_wait(c);
-	pthread_mutex_unlock(&c->lock);
-	(void)pool_free(steal_ptr(&c->moves.publishers), UINT64_MAX / 4);
-	(void)pool_free(steal_ptr(&c->moves.loaders), UINT64_MAX / 4);
+	engine_unlock(c);
+	(void)pool_free(steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
+	(void)pool_free(steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
 }

@@ -5,7 +5,7 @@
  * never takes it. Lock order: cache.lock, then those inside the store, the
  * origin, the timers and the manifest (path()).
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cond.h"
 #include "base/key.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */
@@ -52,16 +50,17 @@ void cache_scratch_free(struct cache_scratch *s)
 static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	const struct cache_item *item, struct hash128 key, struct cache_read *r)
 {
-	ssize_t n = store_read(c->config.store, s->store, key, item->size,
-		r->off, r->len, &r->data);
+	ssize_t n = store_read(cache_config(c)->store, s->store, key,
+		item->size, r->off, r->len, &r->data);
 
 	if (n <= 0)
 		return 0;
 	if (r->off == 0)
-		COUNT(c->config.counters, hits);
-	COUNT_ADD(c->config.counters, hit_bytes, n);
+		COUNT(cache_config(c)->counters, hits);
+	COUNT_ADD(cache_config(c)->counters, hit_bytes, n);
 	if (r->again_bytes > 0)
-		COUNT_ADD(c->config.counters, reread_bytes, r->again_bytes);
+		COUNT_ADD(cache_config(c)->counters, reread_bytes,
+			r->again_bytes);
 	r->fill = NULL;
 	return n;
 }
@@ -74,19 +73,18 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 	struct fill *f;
 	ssize_t n;
 
-	after_init(&a);
 	for (int i = 0;; i++) {
 		if (cache_tier_has(c, key, item->size)) {
 			n = read_hit(c, s, item, key, r);
 			if (n > 0)
 				return n;
 		}
-		pthread_mutex_lock(&c->lock);
+		engine_enter(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
-		pthread_mutex_unlock(&c->lock);
+		engine_unlock(c);
 	}
 	if (n == 0)
 		n = fill_join(c, f, r);
@@ -100,8 +98,7 @@ void cache_read_end(struct cache *c, struct cache_read *r)
 
 	if (!r->fill)
 		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	fill_unref(c, r->fill);
 	r->fill = NULL;
 	engine_run(c, &a);
@@ -116,8 +113,7 @@ void cache_prefetch(
 
 	if (cache_tier_has(c, key, item->size))
 		return;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	f = fill_find(c, key);
 	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0)
 		fill_prefetched(c, f);
@@ -135,12 +131,11 @@ int cache_warm(
 	bool made;
 	int rc;
 
-	if (store_has(c->config.store, key, item->size))
+	if (store_has(cache_config(c)->store, key, item->size))
 		return -EEXIST;
-	if (!store_ready(c->config.store))
+	if (!store_ready(cache_config(c)->store))
 		return -EAGAIN;
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
 	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
@@ -160,40 +155,26 @@ void cache_invalidate(struct cache *c, const struct cache_item *item)
 	struct fill *f;
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	f = fill_find(c, key);
 	if (f)
 		fill_cease(c, f, &a);
 	engine_run(c, &a);
-	store_invalidate(c->config.store, key, item->size);
+	store_invalidate(cache_config(c)->store, key, item->size);
 	part_discard(c, item, key);
-}
-
-void cache_settle(struct cache *c, uint64_t timeout_ns)
-{
-	uint64_t until = clock_now_ns() + timeout_ns;
-
-	pthread_mutex_lock(&c->lock);
-	while (c->moves.npublishing > 0 &&
-		cond_wait_until(&c->idle_cond, &c->lock, until))
-		;
-	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_status(struct cache *c, struct cache_status *status)
 {
-	pthread_mutex_lock(&c->lock);
-	readers_count(c, 0);
 	*status = (struct cache_status){
-		.staging_bytes = c->staging.used,
-		.staging_peak_bytes = c->staging.peak,
-		.staging_capacity_bytes = c->config.staging_bytes,
-		.inflight = c->flight.ninflight + c->flight.nslow,
-		.parked = c->readers.parked,
-		.surplus_depth = depth_limit(&c->flight.depth),
-		.planned_bytes = c->plans.bytes,
-		.planned_capacity_bytes = c->config.staging_bytes / 2,
+		.staging_capacity_bytes = cache_config(c)->staging_bytes,
+		.planned_capacity_bytes = cache_config(c)->staging_bytes / 2,
 	};
-	pthread_mutex_unlock(&c->lock);
+	engine_lock(c);
+	room_status(c, status);
+	status->inflight = flight_out(c);
+	status->parked = readers_parked(c);
+	status->surplus_depth = depth_limit(flight_depth(c));
+	status->planned_bytes = planned_bytes(c);
+	engine_unlock(c);
 }

@@ -3,32 +3,32 @@
  * Memory for fills, within the bound of staging: which fills may go for it,
  * and which go first. Runs with the cache's lock held.
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
 #include "cache/part_impl.h"
 
 static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 {
 	/* Without the timer the item stays until its memory is wanted. */
-	if (!c->stopping)
-		(void)timer_set(c->config.timers, &c->staging.timer, at_ns);
+	if (!engine_is_stopping(c))
+		(void)timer_set(cache_config(c)->timers,
+			&cache_staging(c)->timer, at_ns);
 }
 
 void fill_tell_passed(struct cache *c, const struct fill *f)
 {
-	if (c->config.passed)
-		c->config.passed(c->config.arg, &f->item);
+	if (cache_config(c)->passed)
+		cache_config(c)->passed(cache_config(c)->arg, &f->item);
 }
 
 /* It has been served to its end, and another plan holds it: so once more. */
 void fill_turn(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] &= (uint8_t)~PAGE_SERVED;
 	f->served = 0;
@@ -39,42 +39,42 @@ void fill_turn(struct cache *c, struct fill *f)
 /* All bytes were served, and nobody plans it: the first to go. */
 void fill_pass(struct cache *c, struct fill *f)
 {
-	bool first = list_empty(&c->staging.drained);
+	bool first = list_empty(&cache_staging(c)->drained);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] |= PAGE_SERVED;
 	f->served = f->npages;
 	list_del(&f->age);
-	list_add_tail(&c->staging.drained, &f->age);
+	list_add_tail(&cache_staging(c)->drained, &f->age);
 	if (first)
 		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
 }
 
 static void fill_passed(struct cache *c, const struct fill *f)
 {
-	c->readers.passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
+	cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
 	fill_tell_passed(c, f);
 }
 
 void fill_drop(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	/* The last page may be shorter; that it came alone is rare. */
 	if (f->phase == FILL_FETCHING)
-		COUNT_ADD(c->config.counters, partial_dropped,
+		COUNT_ADD(cache_config(c)->counters, partial_dropped,
 			(f->present - f->kept) * FILL_PAGE_BYTES);
 	if (f->phase == FILL_STAGED && f->served < f->npages)
-		COUNT(c->config.counters, staging_dropped);
+		COUNT(cache_config(c)->counters, staging_dropped);
 	else if (f->phase == FILL_STAGED)
 		fill_passed(c, f);
 	fill_leave_table(c, f);
 }
 
-void fill_expire_drained(struct cache *c, uint64_t now_ns)
+static void expire_drained(struct cache *c, uint64_t now_ns)
 {
-	ASSERT_HELD(&c->lock);
-	LIST_FOREACH_SAFE(l, next, &c->staging.drained) {
+	ASSERT_INSIDE(c);
+	LIST_FOREACH_SAFE(l, next, &cache_staging(c)->drained) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
 		if (f->last_read_ns + DRAINED_GRACE_NS > now_ns) {
@@ -84,8 +84,45 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
 		if (fill_is_idle(f))
 			fill_drop(c, f);
 	}
-	if (!list_empty(&c->staging.drained))
+	if (!list_empty(&cache_staging(c)->drained))
 		arm_drain_timer(c, now_ns + DRAINED_GRACE_NS);
+}
+
+static void drain_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, staging.timer);
+	struct after a;
+
+	engine_enter(c, &a);
+	expire_drained(c, clock_now_ns());
+	engine_run(c, &a);
+}
+
+void room_init(struct cache *c)
+{
+	struct cache_staging *s = cache_staging(c);
+
+	list_init(&s->staged);
+	list_init(&s->drained);
+	s->timer.fire = drain_fire;
+}
+
+void room_quiet(struct cache *c)
+{
+	(void)timer_cancel(cache_config(c)->timers, &cache_staging(c)->timer);
+}
+
+void room_status(struct cache *c, struct cache_status *status)
+{
+	ASSERT_INSIDE(c);
+	status->staging_bytes = cache_staging(c)->used;
+	status->staging_peak_bytes = cache_staging(c)->peak;
+}
+
+struct list *room_staged(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return &cache_staging(c)->staged;
 }
 
 /*
@@ -95,16 +132,16 @@ void fill_expire_drained(struct cache *c, uint64_t now_ns)
 static bool fill_make_room(struct cache *c, struct list *head, uint64_t need,
 	uint64_t bound, uint64_t quiet_ns)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
-		if (c->staging.used + need <= bound)
+		if (cache_staging(c)->used + need <= bound)
 			return true;
 		if (fill_is_idle(f) && f->last_read_ns <= quiet_ns)
 			fill_drop(c, f);
 	}
-	return c->staging.used + need <= bound;
+	return cache_staging(c)->used + need <= bound;
 }
 
 static bool fill_is_waited_for(const struct fill *f)
@@ -113,18 +150,18 @@ static bool fill_is_waited_for(const struct fill *f)
 }
 
 /* The bound on staged bytes, this fill's among them. */
-static uint64_t staging_bound(const struct cache *c, const struct fill *f)
+static uint64_t staging_bound(struct cache *c, const struct fill *f)
 {
-	uint64_t bound = c->config.staging_bytes;
+	uint64_t bound = cache_config(c)->staging_bytes;
 
 	if (fill_is_waited_for(f) || !list_empty(&f->plans))
 		return bound;
-	return bound / 2 + c->plans.bytes / 2;
+	return bound / 2 + planned_bytes(c) / 2;
 }
 
-bool fill_leaves_little_room(const struct cache *c, const struct fill *f)
+bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 {
-	return c->staging.used > staging_bound(c, f) / 4 * 3;
+	return cache_staging(c)->used > staging_bound(c, f) / 4 * 3;
 }
 
 /*
@@ -143,20 +180,21 @@ int fill_take_room(struct cache *c, struct fill *f)
 	uint64_t need = f->item.size;
 	uint64_t quiet_ns = UINT64_MAX;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (!waited && push)
 		quiet_ns = clock_now_ns() - READING_NS;
-	if (!fill_make_room(c, &c->staging.drained, need, bound, UINT64_MAX) &&
+	if (!fill_make_room(
+		    c, &cache_staging(c)->drained, need, bound, UINT64_MAX) &&
 		(!push ||
-			!fill_make_room(
-				c, &c->staging.staged, need, bound, quiet_ns)))
+			!fill_make_room(c, &cache_staging(c)->staged, need,
+				bound, quiet_ns)))
 		return -EAGAIN;
 	f->buf = malloc(need + part_tail_bytes(&f->item));
 	if (!f->buf)
 		return -ENOMEM;
-	c->staging.used += need;
-	if (c->staging.used > c->staging.peak)
-		c->staging.peak = c->staging.used;
+	cache_staging(c)->used += need;
+	if (cache_staging(c)->used > cache_staging(c)->peak)
+		cache_staging(c)->peak = cache_staging(c)->used;
 	if (f->ahead) {
 		f->ahead = false;
 		fill_prefetched(c, f);

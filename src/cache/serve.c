@@ -4,12 +4,11 @@
  * warmings hear that it is complete, or that it will not come. Runs with the
  * cache's lock held; callbacks run without it, from engine_run().
  */
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
 
 static void fill_drained(struct cache *c, struct fill *f)
 {
@@ -37,7 +36,7 @@ static size_t page_share(size_t page, size_t off, size_t end)
  */
 void fill_begun(struct cache *c, struct fill *f)
 {
-	COUNT_ADD(c->config.counters, prefetch_carried_bytes,
+	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
 		f->item.size - fill_bytes_without(f, PAGE_SPENT));
 	fill_spend(f);
 	f->carried = true;
@@ -53,10 +52,10 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 	size_t end = r->off + r->len, again = 0;
 	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (f->prefetched) {
 		f->prefetched = false;
-		COUNT(c->config.counters, prefetch_used);
+		COUNT(cache_config(c)->counters, prefetch_used);
 	}
 	if (r->planned && r->off == 0 && !r->again)
 		fill_begun(c, f);
@@ -67,7 +66,8 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
 	}
 	if (f->carried)
-		COUNT_ADD(c->config.counters, prefetch_carried_bytes, again);
+		COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
+			again);
 	f->last_read_ns = clock_now_ns();
 	if (f->phase == FILL_STAGED && f->served == f->npages)
 		fill_drained(c, f);
@@ -78,20 +78,26 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 
 void readers_count(struct cache *c, int change)
 {
-	struct cache_readers *r = &c->readers;
+	struct cache_readers *r = cache_readers(c);
 	uint64_t now_ns = clock_now_ns();
 	uint64_t us;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (r->parked == 0)
 		r->counted_ns = now_ns;
 	us = (now_ns - r->counted_ns) / NS_PER_US;
 	if (us > 0) {
-		COUNT_ADD(c->config.counters, starved_us, us);
-		COUNT_ADD(c->config.counters, parked_us, us * r->parked);
+		COUNT_ADD(cache_config(c)->counters, starved_us, us);
+		COUNT_ADD(cache_config(c)->counters, parked_us, us * r->parked);
 		r->counted_ns += us * NS_PER_US;
 	}
 	r->parked += (uint64_t)(int64_t)change;
+}
+
+uint64_t readers_parked(struct cache *c)
+{
+	readers_count(c, 0);
+	return cache_readers(c)->parked;
 }
 
 /* -- Who asks for it ------------------------------------------------------- */
@@ -103,12 +109,12 @@ enum fetch_prio read_prio(const struct cache_read *r)
 
 /* A fill that was made for this read: does it want no more than that? */
 static bool read_asks_again(
-	const struct cache *c, const struct fill *f, const struct cache_read *r)
+	struct cache *c, const struct fill *f, const struct cache_read *r)
 {
 	return r->off > 0 && f->present + f->wanted == 0 &&
 		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
 		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
-		c->readers.passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
+		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
 }
 
 /*
@@ -125,16 +131,16 @@ static void note_reread(struct fill *f, const struct cache_read *r)
 
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	r->fill = f;
 	list_init(&r->link);
 	if (r->off == 0)
-		COUNT(c->config.counters, misses);
+		COUNT(cache_config(c)->counters, misses);
 	if (fill_has(f, r->off, r->len)) {
 		fill_serve(c, f, r);
 		fill_ref(f);
 		r->data = f->buf + r->off;
-		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
 		return (ssize_t)r->len;
 	}
 	list_add_tail(&f->waiters, &r->link);
@@ -148,7 +154,7 @@ ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 
 void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_add_tail(&f->warms, &w->link);
 	fill_want(c, f, 0, f->npages, PRIO_FILL);
 }
@@ -169,7 +175,7 @@ static void read_answer(
 /* Answer the parked reads whose bytes have come. */
 void fill_answer(struct cache *c, struct fill *f, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	LIST_FOREACH_SAFE(l, next, &f->waiters) {
 		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
 
@@ -194,13 +200,13 @@ void read_run(struct cache *c, struct list *link)
 	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
 	struct fill *f = r->fill;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&r->link);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	if (r->status > 0)
-		COUNT_ADD(c->config.counters, miss_bytes, r->len);
+		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
 	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 	fill_unref(c, f);
 }
 
@@ -208,22 +214,22 @@ void warm_run(struct cache *c, struct list *link)
 {
 	struct cache_warm *w = CONTAINER_OF(link, struct cache_warm, link);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&w->link);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	w->done(w, w->status);
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 }
 
 void stale_run(struct cache *c, struct list *link)
 {
 	struct fill *f = CONTAINER_OF(link, struct fill, stale);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(link);
-	pthread_mutex_unlock(&c->lock);
-	c->config.stale(c->config.arg, f->item.cookie);
-	pthread_mutex_lock(&c->lock);
+	engine_unlock(c);
+	cache_config(c)->stale(cache_config(c)->arg, f->item.cookie);
+	engine_lock(c);
 	fill_unref(c, f);
 }
 
@@ -232,7 +238,7 @@ void stale_run(struct cache *c, struct list *link)
 /* It will not be published: serve it from memory while there is room. */
 void fill_stage(struct cache *c, struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	f->phase = FILL_STAGED;
 	f->last_read_ns = clock_now_ns();
 	if (list_empty(&f->age))
@@ -247,7 +253,7 @@ static void fill_publish(struct cache *c, struct fill *f, struct after *a)
 	fill_line_up(c, f);
 	fill_ref(f);
 	list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
-	c->moves.npublishing++;
+	cache_moves(c)->npublishing++;
 }
 
 /*
@@ -258,8 +264,8 @@ static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 {
 	int status = f->offer_status;
 
-	ASSERT_HELD(&c->lock);
-	if (status == -ENOSPC && !c->stopping) {
+	ASSERT_INSIDE(c);
+	if (status == -ENOSPC && !engine_is_stopping(c)) {
 		f->refused = true;
 		fill_reserve(c, f);
 		if (f->res.charged_bytes > 0) {
@@ -268,7 +274,7 @@ static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 		}
 	}
 	if (status < 0)
-		COUNT(c->config.counters, passed_through);
+		COUNT(cache_config(c)->counters, passed_through);
 	warms_answer(f, status, a);
 }
 
@@ -276,7 +282,7 @@ static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 static void fill_offered(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (status < 0 && f->offer_status != -ENOSPC)
 		f->offer_status = status;
 	/* Otherwise more follow, a tier has it, or its version ceased. */
@@ -286,7 +292,7 @@ static void fill_offered(
 
 void fill_complete(struct cache *c, struct fill *f, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	fill_close_file(c, f);
 	if (f->res.charged_bytes > 0) {
 		fill_publish(c, f, a);
@@ -297,7 +303,7 @@ void fill_complete(struct cache *c, struct fill *f, struct after *a)
 		warms_answer(f, 0, a);
 	} else if (!f->offered || f->npushing == 0) {
 		/* Its last unit may have been dropped. */
-		COUNT(c->config.counters, passed_through);
+		COUNT(cache_config(c)->counters, passed_through);
 		warms_answer(f, -ENOSPC, a);
 	}
 	fill_stage(c, f);
@@ -308,11 +314,11 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 {
 	size_t bytes = fill_run_bytes(f, first, n);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	fill_mark(f, first, n, PAGE_PRESENT);
 	f->present += n;
 	if (f->reread)
-		COUNT_ADD(c->config.counters, reread_bytes, bytes);
+		COUNT_ADD(cache_config(c)->counters, reread_bytes, bytes);
 	planned_came(c, &f->plans, bytes, answered);
 	if (f->phase == FILL_GONE)
 		return;
@@ -345,7 +351,7 @@ static void answer_failed(
 /* Nothing more is fetched of it; what it has stays. */
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	answer_failed(c, f, status, a);
 	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
 		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED) {
@@ -369,20 +375,20 @@ static void report_failure(struct cache *c, const struct fill *f, int status)
 		e.kind = EVENT_READ_FAILED;
 	else
 		return;
-	event_report(c->config.events, &e);
+	event_report(cache_config(c)->events, &e);
 }
 
 /* The fetch failed. */
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	if (f->phase == FILL_GONE)
 		return;
 	report_failure(c, f, status);
 	answer_failed(c, f, status, a);
 	if (status == -ESTALE && !f->ceased &&
 		list_empty(&a->list[AFTER_STALE])) {
-		COUNT(c->config.counters, stale_reads);
+		COUNT(cache_config(c)->counters, stale_reads);
 		f->ceased = true;
 		fill_ref(f);
 		list_add_tail(&a->list[AFTER_STALE], &f->stale);
@@ -392,7 +398,7 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
 
 void fill_cease(struct cache *c, struct fill *f, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	f->ceased = true;
 	fill_fail(c, f, -ESTALE, a);
 }
@@ -401,13 +407,13 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 {
 	bool ceased = f->ceased;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	/* Warming does not report on an entry that cannot be read. */
 	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
 	if (rc == 0) {
-		COUNT(c->config.counters, admitted);
+		COUNT(cache_config(c)->counters, admitted);
 		/* A hit will be their first reader. */
-		COUNT_ADD(c->config.counters, admitted_unread_bytes,
+		COUNT_ADD(cache_config(c)->counters, admitted_unread_bytes,
 			fill_bytes_without(f, PAGE_SERVED));
 		if (f->prefetched)
 			planned_unread(&f->plans);

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
-#include "cache/fill_impl.h"
+#include "cache/cache_impl.h"
 
 /* Of the depth, this part is for what readers wait for. */
 #define SOURCE_RESERVE 4u
@@ -24,20 +23,22 @@ static void late_fire(struct timer *t);
 
 void sources_init(struct cache *c)
 {
-	c->nsources = c->config.nsources;
-	assert(c->nsources <= SOURCES_MAX);
-	c->unit_pages = 1;
-	for (unsigned i = 0; i < c->nsources; i++) {
-		struct cache_source *cs = &c->asked.source[i];
+	struct cache_asked *asked = cache_asked(c);
 
-		cs->s = c->config.source[i];
-		assert(cs->s->traits.depth > 0 &&
-			cs->s->traits.request_bytes >= FILL_PAGE_BYTES &&
-			cs->s->traits.request_bytes >=
-				cs->s->traits.unit_bytes &&
-			cs->s->traits.unit_bytes % FILL_PAGE_BYTES == 0);
-		if (fill_pages(cs->s->traits.unit_bytes) > c->unit_pages)
-			c->unit_pages = fill_pages(cs->s->traits.unit_bytes);
+	assert(origin_level(c) <= SOURCES_MAX);
+	asked->unit_pages = 1;
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		struct source *source = cache_config(c)->source[i];
+		const struct source_traits *traits = &source->traits;
+		struct cache_source *cs = &asked->source[i];
+
+		cs->s = source;
+		assert(traits->depth > 0 &&
+			traits->request_bytes >= FILL_PAGE_BYTES &&
+			traits->request_bytes >= traits->unit_bytes &&
+			traits->unit_bytes % FILL_PAGE_BYTES == 0);
+		if (fill_pages(traits->unit_bytes) > asked->unit_pages)
+			asked->unit_pages = fill_pages(traits->unit_bytes);
 		cs->cache = c;
 		list_init(&cs->inflight);
 		list_init(&cs->late);
@@ -45,29 +46,32 @@ void sources_init(struct cache *c)
 	}
 }
 
-void cache_tell_idle(struct cache *c)
+unsigned sources_out(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	if (c->flight.ninflight + c->flight.nslow + c->asked.n +
-			c->asked.npushing ==
-		0)
-		pthread_cond_broadcast(&c->idle_cond);
+	ASSERT_INSIDE(c);
+	return flight_out(c) + cache_asked(c)->n + cache_asked(c)->npushing;
+}
+
+void sources_tell_idle(struct cache *c)
+{
+	if (sources_out(c) == 0)
+		engine_wake(c);
 }
 
 /* -- What a source takes --------------------------------------------------- */
 
-bool source_may_ask(const struct cache *c, unsigned level, bool surplus)
+bool source_may_ask(struct cache *c, unsigned level, bool surplus)
 {
-	const struct cache_source *cs = &c->asked.source[level];
+	const struct cache_source *cs = &cache_asked(c)->source[level];
 	unsigned depth = cs->s->traits.depth;
 
 	return cs->nasked < depth - (surplus ? depth / SOURCE_RESERVE : 0);
 }
 
-size_t source_request_bytes(const struct cache *c, unsigned level)
+size_t source_request_bytes(struct cache *c, unsigned level)
 {
-	size_t bytes = c->asked.source[level].s->traits.request_bytes;
-	size_t unit = c->unit_pages * FILL_PAGE_BYTES;
+	size_t bytes = cache_asked(c)->source[level].s->traits.request_bytes;
+	size_t unit = cache_unit_pages(c) * FILL_PAGE_BYTES;
 
 	return bytes < unit ? bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES
 			    : bytes / unit * unit;
@@ -79,20 +83,20 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 {
 	const struct fetch *x;
 
-	if (c->stopping || list_empty(&cs->inflight))
+	if (engine_is_stopping(c) || list_empty(&cs->inflight))
 		return;
 	x = CONTAINER_OF(cs->inflight.next, struct fetch, link);
 	/* Without a timer a reader waits until the source gives up. */
-	(void)timer_set(c->config.timers, &cs->timer,
+	(void)timer_set(cache_config(c)->timers, &cs->timer,
 		x->started_ns + cs->s->traits.patience_ns);
 }
 
 void source_ask(struct cache *c, struct fetch *x)
 {
-	struct cache_source *cs = &c->asked.source[x->level];
+	struct cache_source *cs = &cache_asked(c)->source[x->level];
 	bool first = list_empty(&cs->inflight);
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	fill_describe(x->span[0].f, &x->s.item);
 	x->s.off = x->r.off - x->s.item.base;
 	x->s.len = x->r.len;
@@ -100,23 +104,23 @@ void source_ask(struct cache *c, struct fetch *x)
 	list_add_tail(&cs->inflight, &x->link);
 	cs->nasked++;
 	cs->counts.asked++;
-	c->asked.n++;
+	cache_asked(c)->n++;
 	if (first)
 		arm_late(c, cs);
 }
 
 void source_read(struct cache *c, struct fetch *x)
 {
-	struct source *s = c->asked.source[x->level].s;
+	struct source *s = cache_asked(c)->source[x->level].s;
 
 	s->ops->read(s, &x->s);
 }
 
 void sources_hurry(struct cache *c, const struct fill *f)
 {
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources; i++)
-		LIST_FOREACH(l, &c->asked.source[i].inflight) {
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight) {
 			struct fetch *x = CONTAINER_OF(l, struct fetch, link);
 
 			if (x->span[0].f == f)
@@ -127,17 +131,18 @@ void sources_hurry(struct cache *c, const struct fill *f)
 
 void source_forget(struct cache *c, struct fetch *x)
 {
-	ASSERT_HELD(&c->lock);
-	c->asked.source[x->level].nasked -= !x->late;
-	c->asked.n--;
-	cache_tell_idle(c);
+	ASSERT_INSIDE(c);
+	cache_asked(c)->source[x->level].nasked -= !x->late;
+	list_del(&x->link);
+	cache_asked(c)->n--;
 }
 
 void source_count(struct cache *c, const struct fetch *x, int status)
 {
-	struct cache_source_counts *n = &c->asked.source[x->level].counts;
+	struct cache_source_counts *n =
+		&cache_asked(c)->source[x->level].counts;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	n->bytes += x->got;
 	if (status == 0)
 		n->hits++;
@@ -174,15 +179,14 @@ static void late_fire(struct timer *t)
 	uint64_t now_ns = clock_now_ns();
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
-	if (c->flight.nstarting == 0) {
+	engine_enter(c, &a);
+	if (!flight_is_starting(c)) {
 		give_up_late(cs, now_ns);
 		arm_late(c, cs);
-	} else if (!c->stopping) {
+	} else if (!engine_is_stopping(c)) {
 		/* A request that has not reached the source cannot be abandoned
 		 * yet. */
-		(void)timer_set(c->config.timers, t, now_ns + NS_PER_MS);
+		(void)timer_set(cache_config(c)->timers, t, now_ns + NS_PER_MS);
 	}
 	engine_run(c, &a);
 }
@@ -195,8 +199,7 @@ static void push_done(struct source_push *sp, int status)
 	struct cache *c = p->to->cache;
 	struct after a;
 
-	after_init(&a);
-	pthread_mutex_lock(&c->lock);
+	engine_enter(c, &a);
 	p->to->pushing_bytes -= p->p.len;
 	if (status == 0)
 		p->to->counts.pushed++;
@@ -205,8 +208,8 @@ static void push_done(struct source_push *sp, int status)
 	else
 		p->to->counts.push_failed++;
 	p->offered(c, p->f, p->decides ? status : 0, &a);
-	c->asked.npushing--;
-	cache_tell_idle(c);
+	cache_asked(c)->npushing--;
+	sources_tell_idle(c);
 	fill_pushed(c, p->f);
 	free(p);
 	engine_run(c, &a);
@@ -256,7 +259,7 @@ static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
 		p->decides = source_instead(cs);
 		if (p->decides)
 			fill_offer(f);
-		c->asked.npushing++;
+		cache_asked(c)->npushing++;
 		list_add_tail(&a->list[AFTER_PUSH], &p->link);
 	}
 }
@@ -264,20 +267,20 @@ static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
 void sources_push(struct cache *c, struct fill *f,
 	const struct source_news *news, struct after *a)
 {
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources && !c->stopping; i++)
-		if (c->asked.source[i].s->ops->push)
-			push_units(c, &c->asked.source[i], f, news, a);
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c) && !engine_is_stopping(c); i++)
+		if (cache_asked(c)->source[i].s->ops->push)
+			push_units(c, &cache_asked(c)->source[i], f, news, a);
 }
 
 void sources_ended(struct cache *c, const struct fill *f)
 {
 	struct source_item item;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	fill_describe(f, &item);
-	for (unsigned i = 0; i < c->nsources; i++) {
-		struct source *s = c->asked.source[i].s;
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		struct source *s = cache_asked(c)->source[i].s;
 
 		if (s->ops->ended)
 			s->ops->ended(s, &item);
@@ -289,20 +292,20 @@ void push_run(struct cache *c, struct list *link)
 	struct push *p = CONTAINER_OF(link, struct push, link);
 	struct source *s = p->to->s;
 
-	ASSERT_HELD(&c->lock);
+	ASSERT_INSIDE(c);
 	list_del(&p->link);
-	pthread_mutex_unlock(&c->lock);
+	engine_unlock(c);
 	s->ops->push(s, &p->p);
-	pthread_mutex_lock(&c->lock);
+	engine_lock(c);
 }
 
 /* -- The end --------------------------------------------------------------- */
 
 void sources_abandon(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources; i++) {
-		struct cache_source *cs = &c->asked.source[i];
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		struct cache_source *cs = &cache_asked(c)->source[i];
 
 		LIST_FOREACH(l, &cs->inflight)
 			cs->s->ops->abandon(
@@ -312,15 +315,16 @@ void sources_abandon(struct cache *c)
 
 void sources_quiet(struct cache *c)
 {
-	ASSERT_HELD(&c->lock);
-	for (unsigned i = 0; i < c->nsources; i++)
-		(void)timer_cancel(c->config.timers, &c->asked.source[i].timer);
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		(void)timer_cancel(cache_config(c)->timers,
+			&cache_asked(c)->source[i].timer);
 }
 
 void cache_source_counts(
 	struct cache *c, unsigned source, struct cache_source_counts *counts)
 {
-	pthread_mutex_lock(&c->lock);
-	*counts = c->asked.source[source].counts;
-	pthread_mutex_unlock(&c->lock);
+	engine_lock(c);
+	*counts = cache_asked(c)->source[source].counts;
+	engine_unlock(c);
 }

@@ -29,6 +29,15 @@ struct cache_source {
 	struct cache_source_counts counts;
 };
 
+/* Requests and pushes to all of them. */
+struct cache_asked {
+	/* In the order in which they are asked. */
+	struct cache_source source[SOURCES_MAX];
+	unsigned unit_pages; /* set once: chunks are fetched in these */
+	unsigned n;	     /* requests that are out */
+	unsigned npushing;
+};
+
 /* The answer for a unit; 0 of a source that keeps none in place of the tiers.
  * Lock. */
 typedef void source_offered_fn(
@@ -67,8 +76,8 @@ void sources_init(struct cache *c);
 
 /* All others assert the lock. */
 /* Surplus is what no reader waits for. */
-bool source_may_ask(const struct cache *c, unsigned level, bool surplus);
-size_t source_request_bytes(const struct cache *c, unsigned level);
+bool source_may_ask(struct cache *c, unsigned level, bool surplus);
+size_t source_request_bytes(struct cache *c, unsigned level);
 /* The request is out from now on; see source_read(). */
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
@@ -89,8 +98,10 @@ void sources_ended(struct cache *c, const struct fill *f);
 void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);
+/* Requests and pushes that are out, those to the origin included. */
+unsigned sources_out(struct cache *c);
 /* Nothing is out any more? Then who stops goes on. */
-void cache_tell_idle(struct cache *c);
+void sources_tell_idle(struct cache *c);
 
 /* Without the lock. */
 void source_read(struct cache *c, struct fetch *x);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache: its parts, under one lock. A part is one file's, which finds it by
+ * the function below; all others call the functions of that file. Private to
+ * src/cache.
+ */
+#ifndef CACHE_CACHE_IMPL_H
+#define CACHE_CACHE_IMPL_H
+
+#include <stdatomic.h>
+
+#include "cache/cache.h"
+#include "cache/engine_impl.h"
+#include "cache/fill_impl.h"
+#include "cache/flight_impl.h"
+#include "cache/source_impl.h"
+#include "store/store.h"
+
+struct cache {
+	struct cache_config config; /* set once */
+	struct cache_engine engine;
+	struct fill_table table;
+	struct cache_flight flight;
+	struct cache_asked asked;
+	struct cache_staging staging;
+	struct cache_moves moves;
+	struct cache_readers readers;
+	uint64_t planned_bytes;	 /* of fills with plans; lock; planned.c */
+	struct timer last_timer; /* fires after all others have, at stop */
+	bool timers_quiet;	 /* it has; lock */
+};
+
+#define ASSERT_INSIDE(c) ASSERT_HELD(&(c)->engine.lock)
+#define ENGINE_SCOPE(c) LOCK_SCOPE(&(c)->engine.lock)
+
+static inline const struct cache_config *cache_config(const struct cache *c)
+{
+	return &c->config;
+}
+
+/* The level that comes after those of all other sources. */
+static inline unsigned origin_level(const struct cache *c)
+{
+	return c->config.nsources;
+}
+
+/* Chunks are fetched in multiples of these. */
+static inline unsigned cache_unit_pages(const struct cache *c)
+{
+	return c->asked.unit_pages;
+}
+
+static inline struct fill_table *cache_table(struct cache *c)
+{
+	return &c->table;
+}
+
+static inline struct cache_flight *cache_flight(struct cache *c)
+{
+	return &c->flight;
+}
+
+static inline struct cache_asked *cache_asked(struct cache *c)
+{
+	return &c->asked;
+}
+
+static inline struct cache_staging *cache_staging(struct cache *c)
+{
+	return &c->staging;
+}
+
+static inline struct cache_moves *cache_moves(struct cache *c)
+{
+	return &c->moves;
+}
+
+static inline struct cache_readers *cache_readers(struct cache *c)
+{
+	return &c->readers;
+}
+
+/* Does an analysis hide some of the items? */
+static inline bool cache_masked(const struct cache *c)
+{
+	const struct cache_mask *m = c->config.mask;
+
+	return m &&
+		atomic_load_explicit(&m->limit, memory_order_relaxed) !=
+		CACHE_MASK_NONE;
+}
+
+/* Does a source keep items in place of the tiers? */
+static inline bool sources_instead(const struct cache *c)
+{
+	for (unsigned i = 0; i < origin_level(c); i++)
+		if (source_instead(&c->asked.source[i]))
+			return true;
+	return false;
+}
+
+/* Is the item in a tier, and not hidden? */
+static inline bool cache_tier_has(
+	const struct cache *c, struct hash128 key, uint64_t item_bytes)
+{
+	if (!store_has(c->config.store, key, item_bytes))
+		return false;
+	return !cache_masked(c) ||
+		key.hi < atomic_load_explicit(
+				 &c->config.mask->limit, memory_order_relaxed);
+}
+
+#endif
