@@ -33,6 +33,7 @@ libbase_la_SOURCES = \
 	src/base/unmount.c src/base/unmount.h \
 	src/base/uring.c src/base/uring.h \
 	src/base/uring_plain.c src/base/uring_plain.h \
+	src/base/words.c src/base/words.h \
 	src/base/write.c src/base/write.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(URING_LIBS) $(XXHASH_LIBS)

@@ -21,9 +21,29 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "base/words.h"
 #include "origin/any_impl.h"
-#include "origin/fault_spec_impl.h"
 #include "origin/late_impl.h"
+
+/* origin.h documents the words. */
+struct fault_spec {
+	uint64_t delay_ns, rate_bytes, piece_bytes, seed, meta;
+	double error, cut, stall;    /* shares, 0 to 1 */
+	char match[WORD_TEXT_BYTES]; /* "": all */
+};
+
+static const struct word_def fault_words[] = {
+	{"delay", WORD_TIME, offsetof(struct fault_spec, delay_ns)},
+	{"error", WORD_SHARE, offsetof(struct fault_spec, error)},
+	{"short", WORD_SHARE, offsetof(struct fault_spec, cut)},
+	{"pieces", WORD_SIZE, offsetof(struct fault_spec, piece_bytes)},
+	{"stall", WORD_SHARE, offsetof(struct fault_spec, stall)},
+	{"rate", WORD_SIZE, offsetof(struct fault_spec, rate_bytes)},
+	{"meta", WORD_NUMBER, offsetof(struct fault_spec, meta)},
+	{"match", WORD_TEXT, offsetof(struct fault_spec, match)},
+	{"seed", WORD_NUMBER, offsetof(struct fault_spec, seed)},
+	{NULL, WORD_TEXT, 0},
+};
 
 struct fault {
 	struct origin base;
@@ -62,6 +82,16 @@ struct request {
 static struct fault *fault_of(struct origin *o)
 {
 	return (struct fault *)(void *)o;
+}
+
+static int fault_spec_parse(
+	struct fault_spec *s, const char *text, struct error *err)
+{
+	int rc;
+
+	*s = (struct fault_spec){0};
+	rc = words_parse(s, fault_words, text, err);
+	return rc ? error_wrap(err, rc, "fault '%s'", text) : 0;
 }
 
 /* -- Answers --------------------------------------------------------------- */

@@ -2,7 +2,6 @@ noinst_LTLIBRARIES += liborigin.la
 liborigin_la_SOURCES = \
 	src/origin/any_impl.h \
 	src/origin/fault.c \
-	src/origin/fault_spec.c src/origin/fault_spec_impl.h \
 	src/origin/late.c src/origin/late_impl.h \
 	src/origin/named.c src/origin/named_impl.h \
 	src/origin/named_text.c \

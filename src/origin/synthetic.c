@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/pool.h"
-#include "base/size.h"
+#include "base/words.h"
 #include "origin/late_impl.h"
 
 #define THREADS 4
@@ -318,39 +318,13 @@ static const struct origin_ops synthetic_ops = {
 
 /* -- The specification ----------------------------------------------------- */
 
-static int parse_seed(const char *text, uint64_t *seed, struct error *err)
-{
-	char *end;
-
-	errno = 0;
-	*seed = strtoull(text, &end, 0);
-	if (errno || end == text || *end)
-		return error_set(err, -EINVAL,
-			"seed '%s' is not a number of 64 bits", text);
-	return 0;
-}
-
-static int synthetic_parse_word(
-	struct synthetic *s, char *word, struct error *err)
-{
-	char *value = strchr(word, '=');
-
-	if (!value)
-		return error_set(err, -EINVAL,
-			"'%s' is not NAME=VALUE; give files=N,size=SIZE", word);
-	*value++ = '\0';
-	if (strcmp(word, "files") == 0)
-		return size_parse(value, 0, &s->files, err);
-	if (strcmp(word, "size") == 0)
-		return size_parse(value, 0, &s->size_bytes, err);
-	if (strcmp(word, "dirs") == 0)
-		return size_parse(value, 0, &s->dirs, err);
-	if (strcmp(word, "seed") == 0)
-		return parse_seed(value, &s->seed, err);
-	return error_set(err, -EINVAL,
-		"unknown word '%s'; known are files, size, seed and dirs",
-		word);
-}
+static const struct word_def synthetic_words[] = {
+	{"files", WORD_SIZE, offsetof(struct synthetic, files)},
+	{"size", WORD_SIZE, offsetof(struct synthetic, size_bytes)},
+	{"seed", WORD_NUMBER, offsetof(struct synthetic, seed)},
+	{"dirs", WORD_SIZE, offsetof(struct synthetic, dirs)},
+	{NULL, WORD_TEXT, 0},
+};
 
 static int synthetic_digits(uint64_t greatest, int least)
 {
@@ -386,20 +360,11 @@ static int shape(struct synthetic *s, struct error *err)
 
 static int parse_spec(struct synthetic *s, const char *spec, struct error *err)
 {
-	CLEANUP_FREE char *copy = strdup(spec);
-	char *save = NULL;
+	int rc;
 
-	if (!copy)
-		return error_set(err, -ENOMEM, "%m");
 	s->files = s->size_bytes = UINT64_MAX; /* not given */
-	for (char *word = strtok_r(copy, ",", &save); word;
-		word = strtok_r(NULL, ",", &save)) {
-		int rc = synthetic_parse_word(s, word, err);
-
-		if (rc)
-			return rc;
-	}
-	return shape(s, err);
+	rc = words_parse(s, synthetic_words, spec, err);
+	return rc ? rc : shape(s, err);
 }
 
 int origin_synthetic_new(

@@ -269,6 +269,19 @@ START_TEST(test_fault_refuses_bad_specifications)
 }
 END_TEST
 
+START_TEST(test_an_unknown_fault_is_answered_with_the_known_ones)
+{
+	struct error err = {""};
+
+	open_stack("", (struct retry_config){0});
+	ck_assert_int_eq(origin_fault_set(fault, "colour=red", &err), -EINVAL);
+	ck_assert_str_eq(err.msg,
+		"fault 'colour=red': unknown word 'colour'; known are delay, "
+		"error, short, pieces, stall, rate, meta, match and seed");
+	close_stack();
+}
+END_TEST
+
 START_TEST(test_fault_hits_only_paths_that_match)
 {
 	open_stack(
@@ -452,6 +465,8 @@ int main(void)
 	tcase_add_test(tc, test_retry_takes_changed_files_for_an_answer);
 	tcase_add_loop_test(tc, test_fault_refuses_bad_specifications, 0,
 		(int)(sizeof(bad_specs) / sizeof(bad_specs[0])));
+	tcase_add_test(
+		tc, test_an_unknown_fault_is_answered_with_the_known_ones);
 	tcase_add_test(tc, test_fault_hits_only_paths_that_match);
 	tcase_add_test(
 		tc, test_late_answers_leave_nothing_of_theirs_in_the_request);
