@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/source.h"
 #include "base/timer.h"
-#include "cache/depth_impl.h"
+#include "depth/depth.h"
 #include "cache/fill_impl.h"
 #include "origin/origin.h"
 

@@ -1,7 +1,6 @@
 noinst_LTLIBRARIES += libcache.la
 libcache_la_SOURCES = \
 	src/cache/cache.c src/cache/cache.h src/cache/cache_impl.h \
-	src/cache/depth.c src/cache/depth_impl.h \
 	src/cache/dispatch.c \
 	src/cache/engine.c src/cache/engine_impl.h \
 	src/cache/fetch.c \
@@ -16,3 +15,4 @@ libcache_la_SOURCES = \
 	src/cache/room.c \
 	src/cache/serve.c \
 	src/cache/source.c src/cache/source_impl.h
+libcache_la_LIBADD = libdepth.la

@@ -8,8 +8,6 @@ libdaemon_la_SOURCES = \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
 	src/daemon/loaders.c \
-	src/daemon/log.c src/daemon/log.h src/daemon/log_limit.h \
-	src/daemon/log_line.c src/daemon/log_line.h \
 	src/daemon/pages.c \
 	src/daemon/paths.c \
 	src/daemon/peering.c \
@@ -20,5 +18,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libstack.la libpeer.la libmanifest.la libschedule.la liborigin.la \
-	libstore.la libbase.la
+	libstack.la liblog.la libpeer.la libmanifest.la libschedule.la \
+	liborigin.la libstore.la libbase.la

@@ -12,7 +12,7 @@
 #include "cache/cache.h"
 #include "ctl/ctl.h"
 #include "daemon/daemon.h"
-#include "daemon/log.h"
+#include "log/log.h"
 #include "fs/fs.h"
 #include "manifest/manifest.h"
 #include "origin/origin.h"

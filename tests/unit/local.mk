@@ -126,10 +126,7 @@ tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
 
-# The log alone, of the daemon.
-tests_unit_test_log_SOURCES = tests/unit/test_log.c \
-	src/daemon/log.c src/daemon/log_line.c
-tests_unit_test_log_CFLAGS = $(AM_CFLAGS)
+tests_unit_test_log_LDADD = liblog.la $(LDADD)
 
 tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 	tests/unit/schedule_scene.c tests/unit/schedule_scene.h \

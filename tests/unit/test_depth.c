@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "cache/depth_impl.h"
+#include "depth/depth.h"
 #include "suite.h"
 
 #define REQUEST_BYTES 262144

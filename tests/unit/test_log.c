@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/events.h"
-#include "daemon/log.h"
-#include "daemon/log_limit.h"
-#include "daemon/log_line.h"
+#include "log/log.h"
+#include "log/log_limit_impl.h"
+#include "log/log_line_impl.h"
 #include "suite.h"
 
 static char dir[64], file[96];

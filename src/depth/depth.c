@@ -8,7 +8,7 @@
  * another, higher ones when they do not, and both now and then, because origins
  * change. A pure state machine.
  */
-#include "cache/depth_impl.h"
+#include "depth/depth.h"
 
 #include "base/clock.h"
 

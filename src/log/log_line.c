@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Formatting of log lines. No state. */
-#include "daemon/log_line.h"
+#include "log/log_line_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
  * one in LOG_REFILL_NS. A day of the same fault is 56 lines of each kind, and
  * a day of every fault at once is less than 1 MB.
  */
-#ifndef DAEMON_LOG_LIMIT_H
-#define DAEMON_LOG_LIMIT_H
+#ifndef LOG_LOG_LIMIT_IMPL_H
+#define LOG_LOG_LIMIT_IMPL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * open (or to the journal if that is connected to it), and in the background to
  * syslog(3).
  */
-#ifndef DAEMON_LOG_H
-#define DAEMON_LOG_H
+#ifndef LOG_LOG_H
+#define LOG_LOG_H
 
 #include <stdbool.h>
 

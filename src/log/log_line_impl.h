@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Formats one line of the log, as text or JSON, for each place it can go to. */
-#ifndef DAEMON_LOG_LINE_H
-#define DAEMON_LOG_LINE_H
+#ifndef LOG_LOG_LINE_IMPL_H
+#define LOG_LOG_LINE_IMPL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * with any number. More would only make readers wait behind them. Requests of
  * readers are part of that number. No thread, no lock: the caller's.
  */
-#ifndef CACHE_DEPTH_IMPL_H
-#define CACHE_DEPTH_IMPL_H
+#ifndef DEPTH_DEPTH_H
+#define DEPTH_DEPTH_H
 
 #include <stdbool.h>
 #include <stdint.h>

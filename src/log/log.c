@@ -4,7 +4,7 @@
  * entered by any thread with any lock held; log.lock is the innermost of all.
  * Files are written by the thread alone, without the lock.
  */
-#include "daemon/log.h"
+#include "log/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
-#include "daemon/log_limit.h"
-#include "daemon/log_line.h"
+#include "log/log_limit_impl.h"
+#include "log/log_line_impl.h"
 
 /* Events that wait to be written; more are counted as suppressed. */
 #define QUEUE_MAX 64u

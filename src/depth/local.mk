@@ -1,0 +1,2 @@
+noinst_LTLIBRARIES += libdepth.la
+libdepth_la_SOURCES = src/depth/depth.c src/depth/depth.h
