@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The check of rooms finds files that need each other in a circle, and a struct
-# that too many files reach into, and nothing in a tree that keeps the bars.
+# The check of rooms finds a room that is too large, files that need each other
+# in a circle, and a struct that too many files reach into, and nothing in a
+# tree that keeps the bars.
 set -eu
 check=${srcdir:-$(dirname "$0")/../..}/build-aux/check-rooms
 check=$(cd "$(dirname "$check")" && pwd)/check-rooms
@@ -39,6 +40,15 @@ reach() {
 	END
 }
 
+# full FILES LINES: a room of that many files, and of that many lines.
+full() {
+	rm -f "$tree"/src/pond/*
+	for i in $(seq "$1"); do
+		echo "int f$i;" >"$tree/src/pond/f$i.c"
+	done
+	yes '' | head -n $(($2 - $1)) >"$tree/src/pond/pond.h"
+}
+
 expect() {
 	out=$("$check" "$tree") && status=0 || status=$?
 	[ "$status" -ne 77 ] || { echo "$out"; exit 77; }
@@ -56,3 +66,9 @@ reach 6
 expect '0 '
 reach 7
 expect '1 src/pond/frog_impl.h:1: 7 files reach into struct frog'
+full 18 4500
+expect '0 '
+full 19 4500
+expect '1 src/pond:1: 19 .c files and 4500 lines in one room'
+full 18 4501
+expect '1 src/pond:1: 18 .c files and 4501 lines in one room'
