@@ -17,6 +17,63 @@
 #define HOSTS 200
 #define MESSAGES 40 /* of each */
 
+/* -- Datasets -------------------------------------------------------------- */
+
+/* A dataset of so many images that nobody looks for. */
+static void write_list(char list[256], unsigned images)
+{
+	char text[IMAGES * 24];
+	size_t used = 0;
+
+	for (unsigned i = 0; i < images; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"c%u/%04u.jpg\n", i % CLASSES, i);
+	(void)snprintf(list, 256, "%s/list", top);
+	write_file(list, text, used);
+}
+
+START_TEST(test_another_dataset_is_refused)
+{
+	struct refrain_config c = shared_config(2), other = c;
+	struct refrain_loader *l = open_loader(&c), *m;
+	char list[256];
+
+	write_list(list, IMAGES - 1);
+	other.dataset = list;
+	other.root = top;
+	ck_assert_int_eq(refrain_open(&m, &other), -ESTALE);
+	ck_assert_msg(strstr(refrain_message(NULL), "another dataset"), "%s",
+		refrain_message(NULL));
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
+/* The host opens its dataset when the jobs are there. */
+START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
+{
+	struct refrain_config c = shared_config(0);
+	char path[256], image[256];
+
+	image_path(path, 299);
+	(void)snprintf(image, sizeof(image), "%s/image", top);
+	for (unsigned n = 0; n < 10; n++) {
+		struct refrain_loader *l = open_loader(&c);
+		const struct refrain_batch *b;
+		int rc;
+
+		ck_assert_int_eq(rename(path, image), 0);
+		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
+			refrain_release(b);
+		/* Perhaps it was open before. */
+		ck_assert_msg(rc == 0 || rc == -ESTALE, "%d: %s", rc,
+			refrain_message(l));
+		ck_assert(rc == 0 || strstr(refrain_message(l), "changed"));
+		ck_assert_int_eq(refrain_close(l), 0);
+		ck_assert_int_eq(rename(image, path), 0);
+	}
+}
+END_TEST
+
 /* -- Memory, and the end --------------------------------------------------- */
 
 START_TEST(test_the_memory_is_the_slots_and_little_more)
@@ -87,6 +144,46 @@ START_TEST(test_the_last_shared_batch_is_dropped_if_it_is_short)
 }
 END_TEST
 
+/* How many there are; each from 3 on must be closed by exec(). */
+static unsigned descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 3; fd < 256; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		if (flags < 0)
+			continue;
+		ck_assert_int_ne(flags & FD_CLOEXEC, 0);
+		n++;
+	}
+	return n;
+}
+
+START_TEST(test_descriptors_are_closed_by_exec_and_at_the_end)
+{
+	struct refrain_config c = shared_config(2);
+	struct refrain_loader *l[2];
+	const struct refrain_batch *b;
+	unsigned before;
+
+	for (int fd = 3; fd < 256; fd++) /* of the test's own runner */
+		if (fcntl(fd, F_GETFD) >= 0)
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	before = descriptors();
+	for (int i = 0; i < 2; i++)
+		l[i] = open_loader(&c);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(refrain_next(l[i], &b, WAIT_MS), 1);
+		refrain_release(b);
+	}
+	ck_assert_uint_gt(descriptors(), before);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(refrain_close(l[i]), 0);
+	ck_assert_uint_eq(descriptors(), before);
+}
+END_TEST
+
 /* -- Storage that hangs ---------------------------------------------------- */
 
 /* Both ends of the connection with the host are in this process. */
@@ -120,19 +217,6 @@ static void until_it_hangs(struct refrain_loader *l)
 	} while (!strstr(refrain_message(l), "c9/0299.jpg"));
 }
 
-/* The next host must not look which files there are. */
-static void write_list(char list[256])
-{
-	char text[IMAGES * 24];
-	size_t used = 0;
-
-	for (unsigned i = 0; i < IMAGES; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used,
-			"c%u/%04u.jpg\n", i % CLASSES, i);
-	(void)snprintf(list, 256, "%s/list", top);
-	write_file(list, text, used);
-}
-
 /*
  * The last image is a FIFO without a writer: opening it hangs. The job loses
  * its host, which it has to leave behind, and hosts again.
@@ -150,7 +234,7 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "io_uring", 1), 0);
 	image_path(path, 299);
 	(void)snprintf(image, sizeof(image), "%s/image", top);
-	write_list(list);
+	write_list(list, IMAGES);
 	c.dataset = list;
 	c.root = top;
 	c.flags = REFRAIN_FLAG_IN_ORDER;
@@ -176,32 +260,6 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 		(void)close(fd);
 	ck_assert_int_eq(rename(image, path), 0);
 	(void)unsetenv("REFRAIN_DISABLE");
-}
-END_TEST
-
-/* The host opens its dataset when the jobs are there. */
-START_TEST(test_a_dataset_that_changes_meanwhile_is_an_error)
-{
-	struct refrain_config c = shared_config(0);
-	char path[256], image[256];
-
-	image_path(path, 299);
-	(void)snprintf(image, sizeof(image), "%s/image", top);
-	for (unsigned n = 0; n < 10; n++) {
-		struct refrain_loader *l = open_loader(&c);
-		const struct refrain_batch *b;
-		int rc;
-
-		ck_assert_int_eq(rename(path, image), 0);
-		while ((rc = refrain_next(l, &b, WAIT_MS)) == 1)
-			refrain_release(b);
-		/* Perhaps it was open before. */
-		ck_assert_msg(rc == 0 || rc == -ESTALE, "%d: %s", rc,
-			refrain_message(l));
-		ck_assert(rc == 0 || strstr(refrain_message(l), "changed"));
-		ck_assert_int_eq(refrain_close(l), 0);
-		ck_assert_int_eq(rename(image, path), 0);
-	}
 }
 END_TEST
 
@@ -342,8 +400,11 @@ static Suite *suite(void)
 	Suite *s = suite_create("shared_limits");
 	TCase *t = case_with(s, "limits", make_all, remove_all);
 
+	tcase_add_test(t, test_another_dataset_is_refused);
 	tcase_add_test(t, test_the_memory_is_the_slots_and_little_more);
 	tcase_add_test(t, test_the_last_shared_batch_is_dropped_if_it_is_short);
+	tcase_add_test(
+		t, test_descriptors_are_closed_by_exec_and_at_the_end);
 	tcase_add_loop_test(
 		t, test_a_host_whose_storage_hangs_is_left_behind, 0, 2);
 	tcase_add_test(t,
