@@ -53,6 +53,10 @@ noinst_PROGRAMS += bench/bench-store
 bench_bench_store_SOURCES = bench/bench-store.c
 bench_bench_store_LDADD = libstore.la
 
+noinst_PROGRAMS += bench/peer-gets
+bench_peer_gets_SOURCES = bench/peer_gets.c
+bench_peer_gets_LDADD = libpeer.la
+
 noinst_PROGRAMS += bench/range-reader
 bench_range_reader_SOURCES = bench/range_reader.c
 bench_range_reader_LDADD = libbase.la
