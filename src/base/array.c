@@ -66,7 +66,9 @@ void *array_room(void *at, size_t n, size_t *room, size_t element_bytes)
 
 	if (n < *room)
 		return at;
-	at = reallocarray(at, wanted, element_bytes);
+	if (wanted > SIZE_MAX / element_bytes)
+		return NULL;
+	at = realloc(at, wanted * element_bytes);
 	if (at)
 		*room = wanted;
 	return at;

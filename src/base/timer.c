@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -71,16 +72,12 @@ static void heap_remove(struct timers *ts, struct timer *t)
 
 static int heap_grow(struct timers *ts)
 {
-	size_t max = ts->max ? 2 * ts->max : 64;
-	struct timer **heap;
+	struct timer **heap =
+		array_room(ts->heap, ts->n, &ts->max, sizeof(struct timer *));
 
-	if (ts->n < ts->max)
-		return 0;
-	heap = reallocarray(ts->heap, max, sizeof(*heap));
 	if (!heap)
 		return -ENOMEM;
 	ts->heap = heap;
-	ts->max = max;
 	return 0;
 }
 

@@ -49,7 +49,7 @@ struct shared_run {
 	uint64_t changes;     /* of the echo factor */
 	uint64_t logged_from; /* changes before those of the log */
 	struct share_change *log;
-	uint32_t log_room;
+	size_t log_room;
 };
 
 int shared_run_init(struct shared_run *run, const struct refrain_config *c,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -305,18 +306,13 @@ int shared_run_change(struct shared_run *run, const struct share_change *change)
 {
 	struct schedule_echo echo = {change->p, change->q};
 	uint32_t n = (uint32_t)(run->changes - run->logged_from);
+	struct share_change *log;
 	int rc;
 
-	if (n == run->log_room) {
-		uint32_t room = n ? 2 * n : 16;
-		struct share_change *log =
-			realloc(run->log, room * sizeof(*log));
-
-		if (!log)
-			return -ENOMEM;
-		run->log = log;
-		run->log_room = room;
-	}
+	log = array_room(run->log, n, &run->log_room, sizeof(*log));
+	if (!log)
+		return -ENOMEM;
+	run->log = log;
 	rc = schedule_change(&run->schedule, change->step, echo);
 	if (rc < 0)
 		return rc;
