@@ -59,6 +59,14 @@ expect '"elsewhere/x.h" is of no known part'
 file src/elsewhere/x.c
 expect 'part elsewhere has no level'
 
+# shellcheck disable=SC2016 # backquotes
+echo '`store_gone()` of `src/store/store.h`' >"$tree/HACKING.md"
+expect 'HACKING.md:1: there is no store_gone()'
+
+# shellcheck disable=SC2016
+echo 'see `src/store/gone.c`' >"$tree/HACKING.md"
+expect 'HACKING.md:1: there is no src/store/gone.c'
+
 file src/store/entry.c '#include <fuse_lowlevel.h>'
 expect 'src/store/entry.c:2: <fuse_lowlevel.h> has no business here'
 
