@@ -39,6 +39,10 @@ check-tsan:
 		$$TSAN_OPTIONS" \
 		$$wrap $(MAKE) check
 
+# Every probed feature is taken for absent (src/base/feature.h).
+check-disabled:
+	REFRAIN_DISABLE=all $(MAKE) check
+
 # Unit tests only; valgrind knows little of io_uring, so that is off, and takes
 # what libjpeg's SIMD code reads beyond a row for a part of what it writes.
 VALGRIND = valgrind --quiet --error-exitcode=99 --leak-check=full \
@@ -55,4 +59,4 @@ check-valgrind:
 distclean-local:
 	rm -rf check-asan check-tsan check-valgrind fuzz
 
-.PHONY: lint format check-asan check-tsan check-valgrind
+.PHONY: lint format check-asan check-disabled check-tsan check-valgrind
