@@ -13,11 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/key.h"
 #include "cache/part_impl.h"
-
-/* The longest path that an origin is asked for, NUL included. */
-#define FILL_PATH_MAX 8192
 
 void fill_table_init(struct cache *c)
 {
@@ -28,12 +24,6 @@ void fill_table_init(struct cache *c)
 	for (unsigned i = 0; i <= SOURCES_MAX; i++)
 		for (unsigned j = 0; j < PRIO_COUNT; j++)
 			list_init(&t->queue[i][j]);
-}
-
-unsigned fill_chunks(struct cache *c)
-{
-	ASSERT_INSIDE(c);
-	return cache_table(c)->nchunks;
 }
 
 static struct list *fill_bucket_of(struct cache *c, struct hash128 key)
@@ -53,26 +43,6 @@ struct fill *fill_find(struct cache *c, struct hash128 key)
 			return f;
 	}
 	return NULL;
-}
-
-/*
- * Its cookie may stand for another file by now, and many files of a dataset are
- * alike in size and time: the bytes of one must not be kept as another's.
- */
-static int copy_path(struct cache *c, const struct cache_item *item, char **out)
-{
-	char path[FILL_PATH_MAX];
-	int len = cache_config(c)->path(
-		cache_config(c)->arg, item->cookie, path, sizeof(path));
-	struct hash128 digest;
-
-	if (len < 0)
-		return len;
-	digest = key_digest(path);
-	if (digest.hi != item->digest.hi || digest.lo != item->digest.lo)
-		return -ESTALE;
-	*out = strdup(path);
-	return *out ? 0 : -ENOMEM;
 }
 
 static void fill_init_lists(struct fill *f)
@@ -96,22 +66,17 @@ void fill_reserve(struct cache *c, struct fill *f)
 		f->res = (struct reservation){0};
 }
 
-/*
- * A fill in the table, with room in a tier reserved if there is some. 0,
- * -ENOMEM, or what path() says.
- */
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out)
 {
-	unsigned npages = (unsigned)((item->size + FILL_PAGE_BYTES - 1) /
-		FILL_PAGE_BYTES);
+	unsigned npages = fill_pages(item->size);
 	struct fill *f = calloc(1, sizeof(*f) + npages);
 	int rc;
 
 	ASSERT_INSIDE(c);
 	if (!f)
 		return -ENOMEM;
-	rc = copy_path(c, item, &f->path);
+	rc = item_path(c, item, &f->path);
 	if (rc < 0) {
 		free(f);
 		return rc;
@@ -287,25 +252,6 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 	return queue;
 }
 
-/* What was begun stays before it: memory that it has is not to wait for memory.
- */
-void fill_overtake(struct cache *c, struct fill *f, const void *owner)
-{
-	struct list *queue = fill_queue(c, f->level, f->prio),
-		    *at = f->queue.prev;
-	uint64_t due = planned_due_ns(&f->plans);
-
-	for (; at != queue; at = at->prev) {
-		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
-
-		if (g->buf || planned_owned(&g->plans, owner) ||
-			planned_due_ns(&g->plans) <= due)
-			break;
-	}
-	list_del(&f->queue);
-	list_add_tail(at->next, &f->queue);
-}
-
 /* -- Pages ----------------------------------------------------------------- */
 
 /* Sources that keep units are asked for whole ones, and get whole ones. */
@@ -383,7 +329,6 @@ bool fill_has_tier(const struct fill *f)
 		f->phase == FILL_MOVING;
 }
 
-/* The reservation is the caller's: leaving the table must not end it. */
 struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased)
 {
@@ -505,15 +450,10 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 
 static bool fill_is_fetched(const struct fill *f)
 {
-	if (f->phase == FILL_GONE)
-		return false;
-	for (unsigned i = 0; i < f->npages; i++) {
-		unsigned state = f->page[i] & PAGE_STATE_MASK;
+	unsigned i = 0;
 
-		if (state == PAGE_WANTED || state == PAGE_INFLIGHT)
-			return true;
-	}
-	return false;
+	return f->phase != FILL_GONE &&
+		(f->wanted > 0 || fill_run_inflight(f, f->npages, &i) > 0);
 }
 
 void fill_settle(struct cache *c, struct fill *f)

@@ -138,7 +138,7 @@ struct fill {
 	uint8_t page[]; /* enum page_state */
 };
 
-/* Which fills there are, and which want something. fill.c. */
+/* Which fills there are, and which want something. fill.c; part.c looks. */
 struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */
@@ -188,20 +188,21 @@ void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
+/* -- item.c -- */
+
+/*
+ * The path of the item's file, for the caller to free: 0, -ENOMEM, what path()
+ * says, or -ESTALE as its cookie stands for another file by now. Lock held.
+ */
+int item_path(struct cache *c, const struct cache_item *item, char **out);
+
 /* -- fill.c; all assert the lock -- */
 
 void fill_table_init(struct cache *c);
-/* The number of chunks in the table of which parts may be kept. */
-unsigned fill_chunks(struct cache *c);
 /* Fills that want something of one level. */
 struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
 /* To the end of its queue, if it still wants something. */
 void fill_queue_again(struct cache *c, struct fill *f);
-/*
- * A new planned fill, at the end of its queue, goes before what others need
- * later, of which a queue may be full.
- */
-void fill_overtake(struct cache *c, struct fill *f, const void *owner);
 /* Is something of the origin wanted that no reader waits for? */
 bool fill_ahead_wanted(struct cache *c);
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Items: where they begin and end, and the keys of their entries, also of the
- * parts of chunks that a tier keeps (part.c). No lock.
+ * parts of chunks that a tier keeps (part.c).
  */
-#include "base/key.h"
 #include "cache/cache_impl.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/key.h"
 #include "cache/part_impl.h"
+
+/* The longest path that an origin is asked for, NUL included. */
+#define ITEM_PATH_MAX 8192
 
 void cache_item_at(const struct cache *c, uint64_t off, struct cache_item *item)
 {
@@ -24,6 +31,24 @@ struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 {
 	return key_item_of(cache_config(c)->dataset, item->digest,
 		item->version, item->base, item->size);
+}
+
+/* Many files of a dataset are alike in size and time: the bytes of one must not
+ * be kept as another's. */
+int item_path(struct cache *c, const struct cache_item *item, char **out)
+{
+	char path[ITEM_PATH_MAX];
+	int len = cache_config(c)->path(
+		cache_config(c)->arg, item->cookie, path, sizeof(path));
+	struct hash128 digest;
+
+	if (len < 0)
+		return len;
+	digest = key_digest(path);
+	if (digest.hi != item->digest.hi || digest.lo != item->digest.lo)
+		return -ESTALE;
+	*out = strdup(path);
+	return *out ? 0 : -ENOMEM;
 }
 
 bool cache_resident(struct cache *c, const struct cache_item *item)

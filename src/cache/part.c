@@ -307,7 +307,7 @@ void part_spill(struct cache *c, unsigned n)
 	unsigned looked = 0;
 
 	ASSERT_INSIDE(c);
-	if (fill_chunks(c) == 0)
+	if (cache_table(c)->nchunks == 0)
 		return;
 	LIST_FOREACH(l, room_staged(c)) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);

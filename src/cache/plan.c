@@ -22,6 +22,28 @@ static bool is_passed(const struct fill *f)
 	return f->phase == FILL_STAGED && f->served == f->npages;
 }
 
+/*
+ * A new fill, at the end of the queue, goes before what others need later, of
+ * which a queue may be full. What was begun stays before it: memory that it
+ * has is not to wait for memory.
+ */
+static void overtake(struct cache *c, struct fill *f, const void *owner)
+{
+	struct list *queue = fill_queue(c, f->level, f->prio);
+	struct list *at = f->queue.prev;
+	uint64_t due = planned_due_ns(&f->plans);
+
+	for (; at != queue; at = at->prev) {
+		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
+
+		if (g->buf || planned_owned(&g->plans, owner) ||
+			planned_due_ns(&g->plans) <= due)
+			break;
+	}
+	list_del(&f->queue);
+	list_add_tail(at->next, &f->queue);
+}
+
 /* Its fill, which is wanted from now on. */
 static int attach(struct cache *c, const struct cache_item *item,
 	struct hash128 key, struct cache_plan *p)
@@ -55,7 +77,7 @@ static int attach(struct cache *c, const struct cache_item *item,
 	p->fill = f;
 	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
 	if (made)
-		fill_overtake(c, f, p->owner);
+		overtake(c, f, p->owner);
 	return 0;
 }
 
