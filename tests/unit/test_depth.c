@@ -277,7 +277,7 @@ static double best_of(const struct model *m)
 /* The fewest going at a time that reach nearly the best rate. */
 static double fewest(const struct model *m)
 {
-	double n = .95e-9 * best_of(m) * (m->latency_ns + m->serve_ns);
+	double n = 0.95e-9 * best_of(m) * (m->latency_ns + m->serve_ns);
 
 	return n > 1 ? n : 1;
 }
