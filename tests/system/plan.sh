@@ -200,6 +200,14 @@ k = ask(b'{"cmd":"keys","paths":["%s","none","d"]}\n' % names[0].encode())
 assert len(k['keys'][0]['key']) == 32 and k['keys'][1:] == [None, None], k
 assert ask(b'{"cmd":"plan-progress","position":3}\n')['ok']
 assert ask(b'{"cmd":"plan-status"}\n')['done'] >= 3
+# Another plan takes its place, and it can be dropped.
+def plans():
+    return ask(b'{"cmd":"status"}\n')['status']['plans']
+assert ask(b'{"cmd":"plan","batch":4}\n')['ok'] and plans() == 1
+assert ask(b'{"cmd":"plan-status"}\n')['positions'] == 0
+assert ask(b'{"cmd":"plan-drop"}\n')['ok'] and plans() == 0
+assert not ask(b'{"cmd":"plan-progress","position":3}\n')['ok']
+assert ask(b'{"cmd":"plan"}\n')['ok'] and plans() == 1
 f.write(b'{"cmd":"plan-add","paths":["d/fa')
 f.flush()
 os._exit(0)
@@ -225,6 +233,26 @@ kill $planning
 wait $planning || :
 wait_for 10 has_status planned_bytes 0 || fail 'memory of a plan is left'
 note "of a wrong order $(counted prefetch_wasted) items were wasted"
+
+# An order of files that nobody reads costs what it may have in memory, once.
+window=$(status_field planned_capacity_bytes)
+is_held() {
+	[ "$(status_field planned_bytes)" -gt $((window - 2 * size)) ]
+}
+count
+begin "$work/rank.0"
+wait_for 20 is_held || fail 'it is not fetched ahead'
+(cd "$mnt" && xargs cat) <"$work/rank.1" >"$work/read.1"
+expect 'bytes beside a plan of others' "$(wc -c <"$work/read.1")" \
+	$((size * files / 2))
+kill $planning
+wait $planning || :
+wait_for 10 has_status planned_bytes 0 || fail 'memory of a plan is left'
+wasted=$(($(counted prefetch_wasted) * size))
+note "of an order that nobody reads $wasted bytes were wasted"
+if [ $wasted -eq 0 ] || [ $wasted -gt "$window" ]; then
+	fail "$wasted bytes of $window were wasted"
+fi
 
 # -- Many lines --------------------------------------------------------------
 

@@ -218,4 +218,17 @@ start_mount "$src" "$mnt" --cache "$work/group:50M" --group "$group" \
 as daemon "$refrain" status "$mnt" >"$work/got" 2>&1 ||
 	fail "a member cannot ask: $(cat "$work/got")"
 can daemon "$mnt/all"
+# Its plans are taken, and its loader opens what is cached in the tier.
+"$refrain" make-dataset "$src/images" --classes 1 --images 32 --size 32x32 \
+	>/dev/null
+chmod -R a+rX "$src/images"
+"$refrain" refresh "$mnt" >/dev/null || fail 'cannot refresh'
+"$refrain" warm "$mnt" >"$work/got" 2>&1 || fail "$(cat "$work/got")"
+echo all | as daemon "$refrain" plan "$mnt" >"$work/got" 2>&1 ||
+	fail "a member cannot plan: $(cat "$work/got")"
+says '^1 file: 1 was in the cache'
+as daemon "$refrain" load "$mnt/images" --batch 8 --size 32 --epochs 2 \
+	>"$work/got" 2>&1 || fail "a member cannot load: $(cat "$work/got")"
+[ "$(status_field direct_hits)" -gt 0 ] ||
+	fail 'the loader of a member opens nothing itself'
 stop_mount
