@@ -92,6 +92,19 @@ epoch() {
 		"$gave" $((bytes - resident))
 }
 
+# Of what the kernel still has nothing comes again.
+epoch_without_drop() {
+	number=$((number + 1))
+	wait_for 20 settled || fail 'publications do not end'
+	gave=$(status_field origin_bytes)
+	dropped=$(drops)
+	read_all read
+	gave=$(($(status_field origin_bytes) - gave))
+	others_dropped || [ "$gave" -le $((bytes - resident)) ] ||
+		fail "$gave bytes without a drop, $resident resident"
+	note "$gave bytes without a drop of $((bytes - resident)) with one"
+}
+
 # epochs PERCENT TIERS WAY ...: an epoch in each way; the first fills.
 epochs() {
 	capacity=$((bytes * $1 / 100))
@@ -110,6 +123,7 @@ epochs() {
 	for way; do
 		epoch "$way"
 	done
+	epoch_without_drop
 	wait_for 20 settled || fail 'publications do not end'
 	unwatch_budgets
 	resident=$(status_field resident_bytes)
