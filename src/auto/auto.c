@@ -25,8 +25,6 @@
 #define STAY_MAX 1.03
 /* The trainer waits if that is more of its time. */
 #define WAITS 0.003
-/* How much of what an example misses is by the newest part. */
-#define MISSING_NEW 0.25
 /* A fall to this share of the factor is a small step. */
 #define SMALL 0.92
 
@@ -82,41 +80,59 @@ static bool is_waited_for(
 		WAITS * (double)(now->trainer_ns - then->trainer_ns);
 }
 
-/* -- Rows of times --------------------------------------------------------- */
+/* -- Rows of values -------------------------------------------------------- */
 
-static double middle(const double *times, uint32_t n)
+static double middle(const struct auto_row *r)
 {
 	double v[AUTO_PARTS] = {0};
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = i;
 
-		for (; at > 0 && v[at - 1] > times[i]; at--)
+		for (; at > 0 && v[at - 1] > r->v[i]; at--)
 			v[at] = v[at - 1];
-		v[at] = times[i];
+		v[at] = r->v[i];
 	}
-	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+	return r->n ? (v[(r->n - 1) / 2] + v[r->n / 2]) / 2 : 0;
 }
 
 /*
- * Do the last two times agree that it is another speed than before: off by
- * more than a little, and outside all that was seen?
+ * Do the last two agree that things are not as before: off by more than a
+ * little, and outside all that was seen?
  */
-static bool jumped(const double *times, uint32_t n)
+static bool jumped(const struct auto_row *r)
 {
+	struct auto_row before = *r;
 	double x, y, least, most;
 
-	if (n <= 2)
+	if (r->n <= 2)
 		return false;
-	x = times[n - 2];
-	y = times[n - 1];
-	most = middle(times, n - 2) * JUMP;
-	least = most / (JUMP * JUMP);
-	for (uint32_t i = 0; i < n - 2; i++) {
-		least = fmin(least, times[i]);
-		most = fmax(most, times[i]);
+	before.n -= 2;
+	x = r->v[r->n - 2];
+	y = r->v[r->n - 1];
+	most = middle(&before) * JUMP;
+	least = middle(&before) / JUMP;
+	for (uint32_t i = 0; i < before.n; i++) {
+		least = fmin(least, r->v[i]);
+		most = fmax(most, r->v[i]);
 	}
 	return (x > most && y > most) || (x < least && y < least);
+}
+
+static void keep_last(struct auto_row *r, uint32_t n)
+{
+	memmove(r->v, r->v + r->n - n, n * sizeof(r->v[0]));
+	r->n = n;
+}
+
+/* One more; those before a jump are forgotten. */
+static void add_value(struct auto_row *r, double v)
+{
+	if (r->n == AUTO_PARTS)
+		keep_last(r, AUTO_PARTS - 1);
+	r->v[r->n++] = v;
+	if (jumped(r))
+		keep_last(r, 2);
 }
 
 /* -- Reading --------------------------------------------------------------- */
@@ -130,7 +146,9 @@ struct busy {
 /* The examples that so many bytes are missing of. */
 static double examples(const struct auto_echo *a, uint64_t bytes)
 {
-	return a->missing > 0 ? (double)bytes / a->missing : 0;
+	double missing = middle(&a->missing);
+
+	return missing > 0 ? (double)bytes / missing : 0;
 }
 
 static struct busy busy_fetching(const struct auto_echo *a,
@@ -211,25 +229,9 @@ static double idle_ns(const struct auto_echo *a, const struct auto_sums *now)
 			now->read_ns - then->read_ns, now->reads - then->reads);
 	if (!is_waited_for(then, now))
 		passed *= SMALL;
-	if (a->bytes == 0)
+	if (a->byte_ns.n == 0)
 		return passed;
-	return fmin(middle(a->byte_ns, a->bytes) * a->missing, passed);
-}
-
-/* Keep the last n. */
-static void keep_last(struct auto_echo *a, uint32_t n)
-{
-	memmove(a->byte_ns, a->byte_ns + a->bytes - n, n * sizeof(double));
-	a->bytes = n;
-}
-
-static void add_byte_ns(struct auto_echo *a, double ns)
-{
-	if (a->bytes == AUTO_PARTS)
-		keep_last(a, AUTO_PARTS - 1);
-	a->byte_ns[a->bytes++] = ns;
-	if (jumped(a->byte_ns, a->bytes))
-		keep_last(a, 2);
+	return fmin(middle(&a->byte_ns) * middle(&a->missing), passed);
 }
 
 /* An example's reading, and how much longer it may take than it was seen to. */
@@ -248,7 +250,7 @@ static double read_ns(
 	else
 		*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
 	if (now->planned)
-		add_byte_ns(a, ns / a->missing);
+		add_value(&a->byte_ns, ns / middle(&a->missing));
 	return ns;
 }
 
@@ -256,14 +258,11 @@ static double read_ns(
 static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
 {
 	uint64_t looked = now->looked - a->looked.looked;
-	double missing;
 
 	if (looked < a->part_fresh)
 		return;
-	missing = each(now->missing_bytes - a->looked.missing_bytes, looked);
-	a->missing = a->missing > 0
-		? a->missing + (missing - a->missing) * MISSING_NEW
-		: missing;
+	add_value(&a->missing,
+		each(now->missing_bytes - a->looked.missing_bytes, looked));
 	a->looked = *now;
 }
 
@@ -302,26 +301,27 @@ static double time_of(const struct auto_part *part, enum which which)
 	return part->down_ns;
 }
 
-static void times_of(const struct auto_echo *a, enum which which, double *v)
+static struct auto_row times_of(const struct auto_echo *a, enum which which)
 {
+	struct auto_row r = {.n = a->parts};
+
 	for (uint32_t i = 0; i < a->parts; i++)
-		v[i] = time_of(&a->part[i], which);
+		r.v[i] = time_of(&a->part[i], which);
+	return r;
 }
 
 static double median(const struct auto_echo *a, enum which which)
 {
-	double v[AUTO_PARTS] = {0};
+	struct auto_row r = times_of(a, which);
 
-	times_of(a, which, v);
-	return middle(v, a->parts);
+	return middle(&r);
 }
 
 static bool has_jumped(const struct auto_echo *a, enum which which)
 {
-	double v[AUTO_PARTS] = {0};
+	struct auto_row r = times_of(a, which);
 
-	times_of(a, which, v);
-	return jumped(v, a->parts);
+	return jumped(&r);
 }
 
 static void forget(struct auto_echo *a, uint32_t n)

@@ -73,6 +73,12 @@ struct auto_part {
 	bool waited;	       /* the trainer, for more than a moment */
 };
 
+/* Measured values, oldest first. */
+struct auto_row {
+	double v[AUTO_PARTS];
+	uint32_t n;
+};
+
 struct auto_echo {
 	uint32_t batch, threads;
 	uint64_t part_fresh;	    /* a part has at least so many */
@@ -80,15 +86,14 @@ struct auto_echo {
 	struct schedule_echo asked; /* the newest factor */
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
-	struct auto_rates looked; /* when `missing` was reckoned */
-	double missing;		  /* bytes that an example misses; by a plan */
+	struct auto_rates looked; /* when `missing` was last reckoned */
 	/*
-	 * The time to fetch one of them, by each of the last parts that show
-	 * it, oldest first. The median counts: answers come in groups, and a
-	 * part may begin and end within one.
+	 * By a plan: the bytes that an example misses, by the last looks at a
+	 * part's examples, and the time to fetch one byte, by the last parts
+	 * that show it. The medians count: answers come in groups, and a part
+	 * may begin and end within one.
 	 */
-	double byte_ns[AUTO_PARTS];
-	uint32_t bytes; /* how many of `byte_ns` */
+	struct auto_row missing, byte_ns;
 	bool tried;	/* the last change was the first step of a fall, and the
 			   trainer did not wait since */
 	uint32_t parts; /* how many of `part`, oldest first */

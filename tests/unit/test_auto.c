@@ -450,10 +450,10 @@ START_TEST(test_finds_out_when_the_source_of_a_plan_is_faster_at_rest)
 }
 END_TEST
 
-/* One more part of eight fresh examples a step, half of which are cached, and
+/* One more part of eight fresh examples a step, so much of each missing, and
  * fetched in so much time a byte; 0: the mount rests. */
-static void fetch_part(
-	struct auto_echo *a, struct auto_sums *s, uint64_t byte_ns)
+static void fetch_missing(struct auto_echo *a, struct auto_sums *s,
+	uint64_t missing, uint64_t byte_ns)
 {
 	uint64_t steps = a->part_fresh / 8 + 1;
 	struct auto_rates *r = &s->rates;
@@ -465,14 +465,20 @@ static void fetch_part(
 	s->fresh += steps * 8;
 	s->trainer_ns += steps * 10 * NS_PER_MS;
 	r->looked += steps * 8;
-	r->missing_bytes += steps * 8 * 500;
+	r->missing_bytes += steps * 8 * missing;
 	if (byte_ns) {
-		r->full_bytes += steps * 8 * 500;
-		r->full_ns += steps * 8 * 500 * byte_ns;
+		r->full_bytes += steps * 8 * missing;
+		r->full_ns += steps * 8 * missing * byte_ns;
 		r->long_bytes = r->full_bytes;
 		r->long_ns = r->full_ns;
 	}
 	auto_step(a, s);
+}
+
+static void fetch_part(
+	struct auto_echo *a, struct auto_sums *s, uint64_t byte_ns)
+{
+	fetch_missing(a, s, 500, byte_ns);
 }
 
 /* The last part before a rest may have begun or ended within a group of
@@ -502,6 +508,29 @@ START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 		fetch_part(&a, &s, 0);
 	ck_assert(auto_measured(&a, &m));
 	ck_assert_double_eq_tol(m.up_ns / (BATCH * 500. * (double)odd), 1, .01);
+}
+END_TEST
+
+/* As after the first epoch, which has filled the cache. */
+START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
+{
+	const uint64_t byte_ns = 1000;
+	struct auto_sums s = {0};
+	struct auto_echo a;
+	struct auto_part m;
+
+	auto_init(&a, BATCH, 1, 992, (struct schedule_echo){4, 1},
+		(struct schedule_echo){4, 1});
+	auto_step(&a, &s);
+	for (unsigned i = 0; i < AUTO_PARTS; i++)
+		fetch_missing(&a, &s, 1000, byte_ns);
+	/* The change is within a part. */
+	fetch_missing(&a, &s, 800, byte_ns);
+	for (unsigned i = 0; i < 4; i++)
+		fetch_missing(&a, &s, 500, byte_ns);
+	ck_assert(auto_measured(&a, &m));
+	ck_assert_double_eq_tol(
+		m.up_ns / (BATCH * 500. * (double)byte_ns), 1, .15);
 }
 END_TEST
 
@@ -694,6 +723,7 @@ static Suite *suite(void)
 		test_follows_throttled_storage_by_a_plan,
 		test_finds_out_when_the_source_of_a_plan_is_faster_at_rest,
 		test_one_odd_part_is_not_the_speed_of_a_source_at_rest,
+		test_a_share_that_is_cached_from_now_on_is_known_soon,
 		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
