@@ -124,11 +124,14 @@ static double waiting(const struct depth *d)
 }
 
 /*
- * The level of this many requests. Readers may have more in flight than the
- * present level allows. Fewer are never noted.
+ * The level of a window that ends now, by the mean number of requests in
+ * flight: readers may have more than the present level allows. That is the
+ * requests' time by the window's. The number at the moments of answers would be
+ * too small: many answers may come in a row, and those who read on after them.
  */
-static unsigned level_of(const struct depth *d, double going)
+static unsigned window_level(const struct depth *d, uint64_t now_ns)
 {
+	double going = (double)d->took_ns / (double)(now_ns - d->begin_ns);
 	unsigned level = d->level;
 
 	while (level + 1 < DEPTH_LEVELS && 1u << level < d->most &&
@@ -192,7 +195,7 @@ static bool rate_changed(double before, double rate)
 static void window_begin(struct depth *d, uint64_t now_ns)
 {
 	d->begin_ns = now_ns;
-	d->bytes = d->going = d->took_ns = 0;
+	d->bytes = d->took_ns = 0;
 	d->answers = 0;
 }
 
@@ -226,7 +229,7 @@ static void note_rate(struct depth *d, unsigned level, double rate)
 static void window_end(struct depth *d, const struct depth_answer *a)
 {
 	unsigned before = d->level;
-	unsigned level = level_of(d, (double)d->going / d->answers);
+	unsigned level = window_level(d, a->now_ns);
 	double rate = rate_of(d, a->now_ns);
 
 	if (rate <= 0 || rate_changed(d->rate[level], rate)) {
@@ -257,7 +260,7 @@ static bool window_full(const struct depth *d, uint64_t now_ns)
 
 	if (now_ns - d->begin_ns < WINDOW_NS || d->answers < WINDOW_ANSWERS)
 		return false;
-	level = level_of(d, (double)d->going / d->answers);
+	level = window_level(d, now_ns);
 	row = level == d->level ? depth_limit(d) : 1u << level;
 	return d->answers % row == 0;
 }
@@ -275,7 +278,6 @@ void depth_note(struct depth *d, const struct depth_answer *a)
 		return;
 	}
 	d->bytes += a->bytes;
-	d->going += a->going;
 	d->took_ns += a->took_ns;
 	d->answers++;
 	if (window_full(d, a->now_ns))

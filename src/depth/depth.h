@@ -27,7 +27,6 @@ struct depth {
 	uint64_t begin_ns;
 	uint64_t bytes;
 	unsigned answers;
-	uint64_t going;	   /* sum: requests in flight at each answer */
 	uint64_t took_ns;  /* sum */
 	uint64_t least_ns; /* of one request; 0: not known */
 };

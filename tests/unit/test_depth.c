@@ -178,6 +178,7 @@ struct sent {
 struct model {
 	double latency_ns, serve_ns;
 	unsigned reads, foreign;
+	uint64_t late_ns; /* readers come when no answer has for so long */
 	struct depth d;
 	uint64_t now_ns, free_ns;
 	struct sent sent[GOING_MAX];
@@ -199,28 +200,43 @@ static void send_request(struct model *m, bool foreign)
 	m->asked += !foreign;
 }
 
-/* All that may go out now. */
-static void send_all(struct model *m)
+static void send_reads(struct model *m)
 {
 	while (m->going_foreign < m->foreign)
 		send_request(m, true);
 	for (; m->wanted < m->came + m->reads; m->wanted++)
 		if (m->wanted >= m->asked)
 			send_request(m, false);
+}
+
+static void send_planned(struct model *m)
+{
 	while (m->going < m->d.most && m->asked < m->came + AHEAD_MAX &&
 		depth_allows(&m->d, m->going, m->going - m->going_foreign))
 		send_request(m, false);
 }
 
-static void answer_next(struct model *m)
+static unsigned first_sent(const struct model *m)
 {
 	unsigned first = 0;
-	struct sent s;
 
 	for (unsigned i = 1; i < m->going; i++)
 		if (m->sent[i].end_ns < m->sent[first].end_ns)
 			first = i;
-	s = m->sent[first];
+	return first;
+}
+
+static bool readers_come(const struct model *m)
+{
+	return m->late_ns == 0 || m->going == 0 ||
+		m->sent[first_sent(m)].end_ns > m->now_ns + m->late_ns;
+}
+
+static void answer_next(struct model *m)
+{
+	unsigned first = first_sent(m);
+	struct sent s = m->sent[first];
+
 	m->now_ns = s.end_ns;
 	depth_note(&m->d,
 		&(struct depth_answer){.bytes = REQUEST_BYTES,
@@ -231,14 +247,17 @@ static void answer_next(struct model *m)
 	m->sent[first] = m->sent[--m->going];
 	m->going_foreign -= s.foreign;
 	m->came += !s.foreign;
-	send_all(m);
+	if (readers_come(m))
+		send_reads(m);
+	send_planned(m);
 }
 
 static void model_init(struct model *m)
 {
 	m->now_ns = m->free_ns = 1;
 	depth_init(&m->d, MOST);
-	send_all(m);
+	send_reads(m);
+	send_planned(m);
 }
 
 /* The mean number of requests going during `ns`, and how many positions came a
@@ -309,6 +328,26 @@ START_TEST(test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth)
 			if (most < reads * 1.15)
 				most = reads * 1.15;
 			ck_assert_double_le(going, most);
+		}
+}
+END_TEST
+
+/* On a busy machine answers come in a row, and then those who read on. */
+START_TEST(test_readers_that_are_late_do_not_hide_a_gain)
+{
+	for (unsigned reads = 1; reads <= 48; reads++)
+		for (unsigned foreign = 0; foreign <= 16; foreign += 8) {
+			struct model m = {.latency_ns = 2e8,
+				.serve_ns = 1e4,
+				.reads = reads,
+				.foreign = foreign,
+				.late_ns = NS_PER_MS};
+			double rate;
+
+			model_init(&m);
+			(void)play(&m, search_time_ns(&m), &rate);
+			ck_assert_double_ge(
+				play(&m, 10 * NS_PER_S, &rate), .95 * MOST);
 		}
 }
 END_TEST
@@ -429,6 +468,7 @@ int main(void)
 	tcase_add_test(t, test_a_search_that_begins_near_its_end_loses_little);
 	tcase_add_test(t,
 		test_what_a_plans_reader_asks_for_itself_is_part_of_the_depth);
+	tcase_add_test(t, test_readers_that_are_late_do_not_hide_a_gain);
 	tcase_add_test(
 		t, test_other_readers_leave_one_request_to_what_is_planned);
 	tcase_add_test(t, test_other_readers_do_not_hide_a_gain);
