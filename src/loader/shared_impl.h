@@ -12,7 +12,7 @@
  *	lost --too late for it--> parted
  *	following --the host parts it, as it is slow--> parted
  *	parted --its own engine is open--> alone
- *	alone --the host has its next batch--> following
+ *	alone --the host has batches for it again--> following
  */
 #ifndef LOADER_SHARED_IMPL_H
 #define LOADER_SHARED_IMPL_H

@@ -119,15 +119,14 @@ def next_batch(host):
 
 
 def time_takeover(host, slots):
-    """How long there was no batch after the kill, and how long that may be:
-    what a window and all slots take at the rate of a run without a share, and
-    a second. Ten times that on a machine that is busy."""
+    """How long there was no batch after the kill, and how long that may be
+    where nothing else runs: a second, and what a window and all slots take at
+    the rate of a run without a share."""
     begin = time.monotonic()
     wait_for("the next host", lambda: next_batch(host) or not share())
     took = time.monotonic() - begin
     bar = 1 + (1024 + slots * 16) / alone["images_per_s"]
     takeovers.append((took, bar))
-    assert took < 10 * patience * bar, (took, bar)
 
 
 def killed(victim, at, step_ms):
