@@ -16,10 +16,13 @@ SYSTEM = os.path.join(HERE, '..', 'tests', 'system')
 sys.path.insert(0, SYSTEM)
 
 from peer_hosts import (  # noqa: E402
-    PORT, Cluster, Failed, inside, limit, read_epoch, shards, total, wait_for)
+    PORT, Cluster, Failed, inside, read_epoch, shards, total, wait_for)
 
 MB = 1000000
 MIB = 1 << 20
+# Each size of chunks takes a page of 1 MiB, which is nothing in a server of
+# gigabytes, but much of one of 100 MB: few sizes.
+GROWTH = 4
 SMALLEST = '64K'  # a tier that keeps next to nothing
 
 
@@ -72,7 +75,7 @@ class Bench:
         for _ in range(hosts):
             h = self.cluster.add()
             if peers:
-                h.start_engine(mib)
+                h.start_engine(mib, growth=GROWTH)
         if mount:
             self.mount(tier, peers)
 
@@ -116,16 +119,17 @@ class Bench:
             return same
         wait_for('the pushes end', quiet, 60)
 
-    def epoch(self, what, parts=None, threads=16, act=None, after=0.3):
-        """One epoch of all hosts, its parts dealt anew. `act` is called while
-        it runs."""
+    def epoch(self, what, parts=None, threads=16, act=None):
+        """One epoch of all hosts, its parts dealt anew. `act` is called in the
+        middle of it, if it takes as long as the one before."""
         hosts = self.cluster.hosts
         self.seed += 1
         parts = parts or shards(self.files, len(hosts), self.seed)
         with open('/proc/sys/vm/drop_caches', 'w') as f:
             f.write('3')
         before = [h.status() for h in hosts]
-        timer = threading.Timer(after, act) if act else None
+        timer = threading.Timer(
+            0.4 * self.runs[-1]['seconds'], act) if act else None
         if timer:
             timer.start()
         seconds, said = read_epoch(self.reader, self.cluster, parts,
@@ -215,9 +219,9 @@ class Bench:
         """Engines of 0.6 D; then tiers of 0.2 D a host beside them."""
         self.begin(3, max(8, int(0.6 * self.bytes / 3 / MIB)))
         self.epoch('engine of 0.6 D, epoch 1')
-        left = self.bytes - self.held()
         off, refused, sent = [], 0, 0
         for e in 2, 3, 4:
+            left = self.bytes - self.held()
             run = self.epoch('engine of 0.6 D, epoch %d' % e)
             off.append(run['origin_bytes'] / left - 1)
             refused += run['peer_refused'] * min(
@@ -271,7 +275,7 @@ class Bench:
                      '750 ms + %.0f of the origin' % alone, over <= 750)
         check('kill -9', self.epoch('killed in mid-epoch',
                                     act=victim.kill_engine))
-        victim.start_engine(self.engine_mib(3, 1.25))
+        victim.start_engine(self.engine_mib(3, 1.25), growth=GROWTH)
         begin = time.monotonic()
         wait_for('it is used again', lambda: all(
             p['state'] == 'up' for h in self.cluster.hosts
@@ -315,7 +319,8 @@ class Bench:
         self.begin(3, self.engine_mib(3, 1.25), mount=False)
         victim = self.cluster.hosts[2]
         victim.kill_engine()
-        victim.start_engine(self.engine_mib(3, 1.25), port=PORT + 1)
+        victim.start_engine(self.engine_mib(3, 1.25), port=PORT + 1,
+                            growth=GROWTH)
         proxy = victim.start([sys.executable,
                               os.path.join(SYSTEM, 'peer_proxy.py'), victim.ip,
                               str(PORT), str(PORT + 1), '100', log])
@@ -344,7 +349,7 @@ class Bench:
                 self.cluster.hosts.append(fourth)
             else:
                 fourth = self.cluster.add()
-            fourth.start_engine(mib)
+            fourth.start_engine(mib, growth=GROWTH)
             self.mount()
             up.append(self.epoch('4 hosts')['origin_bytes'])
             self.unmount()

@@ -86,7 +86,7 @@ class Host:
         switch = cluster.switch
         run(*inside(switch, 'ip', 'link', 'add', port, 'type', 'veth', 'peer',
                     'name', 'e0', 'netns', str(self.ns.pid)))
-        run(*inside(switch, 'ip', 'link', 'set', port, 'master', 'br0', 'up'))
+        run(*inside(switch, 'ip', 'link', 'set', port, 'up'))
         for words in (('ip', 'addr', 'add', self.ip + '/24', 'dev', 'e0'),
                       ('ip', 'link', 'set', 'e0', 'up'),
                       ('ip', 'link', 'set', 'lo', 'up')):
@@ -94,26 +94,26 @@ class Host:
         self.set_rate(cluster.mbit)
 
     def set_rate(self, mbit):
+        run(*inside(self.cluster.switch, 'ip', 'link', 'set',
+                    's%d' % self.number, 'master', 'br0'))
         limit(self.ns, 'e0', mbit)
         limit(self.cluster.switch, 's%d' % self.number, mbit)
 
-    def drop_packets(self, percent=100):
-        """Of what it sends and receives; the rate is lost."""
-        for p, device in (self.ns, 'e0'), (self.cluster.switch,
-                                           's%d' % self.number):
-            limit(p, device, 0)
-            run(*inside(p, 'tc', 'qdisc', 'add', 'dev', device, 'root',
-                        'netem', 'loss', '%g%%' % percent))
+    def drop_packets(self):
+        """All that it sends or is sent, until set_rate()."""
+        run(*inside(self.cluster.switch, 'ip', 'link', 'set',
+                    's%d' % self.number, 'nomaster'))
 
     def start(self, words, **more):
         return subprocess.Popen(inside(self.ns, *words), **more)
 
     # -- The engine ----------------------------------------------------------
 
-    def start_engine(self, mib, *more, port=PORT, never_evict=True,
+    def start_engine(self, mib, port=PORT, never_evict=True, growth=1.25,
                      options='no_slab_reassign,slab_chunk_max=16384'):
         words = ['memcached', '-u', 'root', '-m', str(mib), '-l', self.ip,
-                 '-p', str(port), '-U', '0', '-B', 'ascii', '-t', '2', *more]
+                 '-p', str(port), '-U', '0', '-B', 'ascii', '-t', '2', '-f',
+                 str(growth)]
         if never_evict:
             words.append('-M')
         if options:
