@@ -386,12 +386,26 @@ class Bench:
                      'refused' in said and word in said)
             self.end()
 
+    def gets(self):
+        """The client of the peers beside a bare one, without limits."""
+        self.begin(1, 256, mount=False)
+        h = self.cluster.hosts[0]
+        p = subprocess.run(inside(h.ns, os.path.join(
+            os.path.dirname(self.reader), 'peer-gets'), h.name),
+            stdout=subprocess.PIPE, check=True)
+        lines = p.stdout.decode().splitlines()
+        print('\n'.join('  ' + line for line in lines))
+        ratio = float(lines[-1].split()[-1])
+        self.bar('gets, to a bare pipelined client', '%.3f' % ratio, '0.8',
+                 ratio >= 0.8)
+        self.end()
+
     def run(self):
         print('| what | hosts | s | MB/s | origin MB | peers MB | tiers MB | '
               'slowest file ms |')
         print('|---|---|---|---|---|---|---|---|')
         for scene in (self.epochs, self.herd, self.small, self.faults,
-                      self.damaged, self.changing, self.refused):
+                      self.damaged, self.changing, self.refused, self.gets):
             if self.only and scene.__name__ not in self.only:
                 continue
             try:
