@@ -27,8 +27,7 @@ EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
 CLEANFILES += bench-plan-auto.json bench-share.json
 
 # Run by hand: it takes ten minutes and a quiet machine.
-EXTRA_DIST += bench/peers.sh bench/peers.py bench/peers-plot bench/peers-sim \
-	tests/system/peer_hosts.py tests/system/peer_proxy.py
+EXTRA_DIST += bench/peers.sh bench/peers.py bench/peers-plot bench/peers-sim
 CLEANFILES += bench-peers.json
 
 # Run by hand: it wants another build.

@@ -19,6 +19,8 @@ mount_tests = \
 	tests/system/old-tier.sh \
 	tests/system/pages.sh \
 	tests/system/parts.sh \
+	tests/system/peers.sh \
+	tests/system/peers-faults.sh \
 	tests/system/programs.sh \
 	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
@@ -129,6 +131,9 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
 	tests/system/loader.py tests/system/semantics.py \
+	tests/system/peer_hosts.py tests/system/peer_proxy.py \
+	tests/system/peer_scene.py tests/system/peers.py \
+	tests/system/peers_faults.py \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
 	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \

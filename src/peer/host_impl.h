@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One host: its connections, whether it can be used, and what its server says
+ * of itself. States:
+ *
+ *              settings are right             a time-out, or the
+ *   TRYING ------------------------> UP ---- last connection is lost --> DOWN
+ *     |  \                            ^                                   |
+ *     |   +-- no answer: DOWN         +----- it answers a probe ----------+
+ *     +-- settings are wrong: REFUSED, probed like DOWN
+ *
+ * After a time-out a host that answers is on trial: it gets one unit to deliver
+ * at a time, until one came in time. So a link that is alive but too slow costs
+ * one read now and then, not all of them.
+ *
+ * Used by the thread of the peers alone, but for host_status() and the counts.
+ * Private to src/peer.
+ */
+#ifndef PEER_HOST_IMPL_H
+#define PEER_HOST_IMPL_H
+
+#include "peer/peer.h"
+#include "peer/wire_impl.h"
+
+/* A link that is slower than this is not worth waiting for. */
+#define HOST_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
+
+enum host_line {
+	HOST_GETS,   /* units; over the less busy of two connections */
+	HOST_SMALL,  /* leases; on the same */
+	HOST_PUSHES, /* units to keep; a connection of their own */
+};
+
+/* Counts of struct peer_status; the counters of the mount have the same. */
+enum host_count {
+	HOST_HITS,
+	HOST_HIT_BYTES,
+	HOST_MISSES,
+	HOST_FILLS,
+	HOST_FILL_BYTES,
+	HOST_REFUSED,
+	HOST_BAD,
+	HOST_ERRORS,
+	HOST_DROPPED,
+	HOST_COUNTS
+};
+
+/* What all hosts share; set once. */
+struct host_config {
+	int epoll_fd;
+	struct hash128 dataset;
+	struct counters *counters;	 /* or NULL */
+	const struct event_sink *events; /* or NULL */
+};
+
+struct host;
+
+int host_new(struct host **out, const struct host_config *config,
+	const char *name, bool self, struct error *err);
+void host_free(struct host *h);
+
+/* Connect, probe, look for what is overdue, ask for statistics. */
+void host_tick(struct host *h, uint64_t now_ns);
+/* An event of one of its connections. */
+void host_event(
+	struct host *h, struct wire *w, uint32_t events, uint64_t now_ns);
+/* Send what is queued. */
+void host_flush(struct host *h, uint64_t now_ns);
+
+bool host_is_up(const struct host *h);
+/* May another request for a unit go out? */
+bool host_has_room(const struct host *h, enum host_line line);
+/* Does the host deliver so much that waiting in its queue is worth while? */
+bool host_is_fast(const struct host *h);
+
+/* -EHOSTDOWN, or 0: answered() will be called. */
+int host_send(struct host *h, enum host_line line, struct request *q,
+	uint64_t now_ns);
+
+/* It takes too long: close all connections. Not from inside answered(). */
+void host_down(struct host *h, int status, uint64_t now_ns);
+/* The same as soon as possible, from anywhere. */
+void host_give_up(struct host *h);
+
+/* A unit came in time: the trial is over. */
+void host_delivered(struct host *h);
+
+/* It refused a unit for want of memory; or took one. */
+void host_full(struct host *h, bool full);
+/* Is this push worth its bytes? After a refusal one in 100 is. */
+bool host_may_push(struct host *h);
+
+/* Add to a count; any thread. */
+void host_count(struct host *h, enum host_count what, uint64_t n);
+
+/* The digest of this host's manifest, which goes to its own server. */
+void host_set_manifest(struct host *h, struct hash128 digest);
+
+void host_status(struct host *h, struct peer_status *status);
+
+#endif

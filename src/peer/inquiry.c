@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Asks a server of itself. */
+#include "peer/inquiry_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST_TEXT 32u
+
+/* One question; frees itself. */
+struct question {
+	struct request q;
+	struct inquiry *i;
+	char digest[DIGEST_TEXT + 1];
+};
+
+static void question_end(struct question *q, int status)
+{
+	struct inquiry *i = q->i;
+
+	free(q);
+	if (--i->nasked == 0 && status == 0)
+		i->told(i, i->now_ns);
+}
+
+static void question_answered(struct request *r, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	struct question *q = CONTAINER_OF(r, struct question, q);
+
+	(void)value;
+	if (status == 0 && a->kind == META_STAT) {
+		server_stat(&q->i->server, a->text, a->text_bytes);
+		return;
+	}
+	if (status == 0 && a->kind == META_VERSION)
+		server_version(&q->i->server, a->text, a->text_bytes);
+	question_end(q, status);
+}
+
+/* What the host of the server has put there. */
+static void digest_answered(struct request *r, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	struct question *q = CONTAINER_OF(r, struct question, q);
+	struct inquiry *i = q->i;
+
+	if (status == 0 && a->kind == META_VA)
+		i->manifest = a->value_bytes == DIGEST_TEXT &&
+				memcmp(value, q->digest, DIGEST_TEXT) == 0
+			? PEER_MANIFEST_SAME
+			: PEER_MANIFEST_DIFFERS;
+	else if (status == 0 && a->kind == META_HD)
+		i->manifest = PEER_MANIFEST_SAME; /* it is our own */
+	else
+		i->manifest = PEER_MANIFEST_UNKNOWN;
+	question_end(q, status);
+}
+
+static struct question *question_new(struct inquiry *i, uint64_t now_ns)
+{
+	struct question *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->i = i;
+	i->nasked++;
+	i->now_ns = now_ns;
+	return q;
+}
+
+static void question_ask(
+	struct inquiry *i, struct wire *w, const char *line, uint64_t now_ns)
+{
+	struct question *q = question_new(i, now_ns);
+
+	if (!q)
+		return;
+	q->q.answered = question_answered;
+	q->q.plain = true;
+	q->q.lines = line[0] == 's';
+	request_line(&q->q, "%s", line);
+	wire_queue(w, &q->q, now_ns);
+}
+
+/* Every host keeps its own digest in its own server. */
+static void question_digest(struct inquiry *i, struct wire *w, uint64_t now_ns)
+{
+	struct question *q = question_new(i, now_ns);
+	char key[UNIT_KEY_MAX];
+
+	if (!q)
+		return;
+	(void)unit_manifest_key(key, i->dataset);
+	*hash128_put(q->digest, i->digest) = 0;
+	q->q.answered = digest_answered;
+	if (i->self) {
+		request_line(&q->q, "ms %s %u T0", key, DIGEST_TEXT);
+		q->q.body = q->digest;
+		q->q.body_bytes = DIGEST_TEXT;
+	} else {
+		request_line(&q->q, "mg %s v", key);
+	}
+	wire_queue(w, &q->q, now_ns);
+}
+
+void inquiry_settings(struct inquiry *i, struct wire *w, uint64_t now_ns)
+{
+	server_init(&i->server);
+	i->manifest = PEER_MANIFEST_UNKNOWN;
+	question_ask(i, w, "version", now_ns);
+	question_ask(i, w, "stats settings", now_ns);
+	question_ask(i, w, "stats", now_ns);
+}
+
+void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns)
+{
+	if (i->nasked > 0)
+		return;
+	question_ask(i, w, "stats", now_ns);
+	if (i->has_digest)
+		question_digest(i, w, now_ns);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks a server for its settings, its use, and the digest of its host's
+ * manifest. The thread of the peers. Private to src/peer.
+ */
+#ifndef PEER_INQUIRY_IMPL_H
+#define PEER_INQUIRY_IMPL_H
+
+#include "peer/peer.h"
+#include "peer/server_impl.h"
+#include "peer/wire_impl.h"
+
+struct inquiry {
+	struct hash128 dataset; /* set once, as told and arg */
+	/* The server has answered all that was asked of it; `s` is up to date.
+	 * Not called if the connection is lost. */
+	void (*told)(struct inquiry *i, uint64_t now_ns);
+	struct server server;
+	enum peer_manifest manifest;
+	bool self;	 /* set once: the server is of this host */
+	bool has_digest; /* these two: of this host's manifest */
+	struct hash128 digest;
+	unsigned nasked; /* private: on their way */
+	uint64_t now_ns; /* private: when the last was asked */
+};
+
+/* Ask for version, settings and use; NULL memory is as a lost connection. */
+void inquiry_settings(struct inquiry *i, struct wire *w, uint64_t now_ns);
+/* Ask for use and digest, unless an answer is still awaited. */
+void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Units on their way to their owners. */
+#include "peer/push_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Renewed whenever the unit is read. */
+#define PUSH_TTL_S 604800
+
+static void push_end(struct push_job *j, int status)
+{
+	if (status == -ENOSPC)
+		leases_refused(j->all->leases, j->unit.item);
+	j->p->done(j->p, status);
+	free(j);
+}
+
+static void push_delete_answered(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	(void)status; /* it goes when its lifetime ends */
+	(void)a;
+	(void)value;
+	free(q);
+}
+
+/* What a failed ms may have left. */
+static void push_delete(const struct push_job *j)
+{
+	struct request *q = calloc(1, sizeof(*q));
+	char key[UNIT_KEY_MAX];
+
+	if (!q)
+		return;
+	(void)unit_key(key, j->unit.item, j->unit.n);
+	q->answered = push_delete_answered;
+	request_line(q, "md %s", key);
+	if (host_send(j->host, HOST_PUSHES, q, clock_now_ns()) < 0)
+		free(q);
+}
+
+static void push_answered(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	struct push_job *j = CONTAINER_OF(q, struct push_job, q);
+
+	(void)value;
+	if (status < 0) {
+		host_count(j->host, HOST_DROPPED, 1);
+		push_end(j, status);
+	} else if (a->kind == META_HD) {
+		host_count(j->host, HOST_FILLS, 1);
+		host_count(j->host, HOST_FILL_BYTES, j->unit.bytes);
+		host_full(j->host, false);
+		push_end(j, 0);
+	} else if (a->kind == META_FULL) {
+		host_count(j->host, HOST_REFUSED, 1);
+		host_full(j->host, true);
+		push_delete(j);
+		push_end(j, -ENOSPC);
+	} else {
+		host_count(j->host, HOST_ERRORS, 1);
+		push_delete(j);
+		push_end(j, -EIO);
+	}
+}
+
+static void push_send(struct push_job *j, uint64_t now_ns)
+{
+	char key[UNIT_KEY_MAX];
+
+	(void)unit_key(key, j->unit.item, j->unit.n);
+	unit_seal(j->q.head, j->all->seed, &j->unit, j->p->data);
+	j->q.head_bytes = UNIT_HEAD_BYTES;
+	j->q.body = j->p->data;
+	j->q.body_bytes = j->unit.bytes;
+	j->q.answered = push_answered;
+	request_line(&j->q, "ms %s %zu T%d", key,
+		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, PUSH_TTL_S);
+	if (host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)
+		push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
+}
+
+void pushes_step(struct pushes *all, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE(l, next, &all->waiting) {
+		struct push_job *j = CONTAINER_OF(l, struct push_job, link);
+
+		if (host_is_up(j->host) && !host_has_room(j->host, HOST_PUSHES))
+			continue;
+		list_del(&j->link);
+		if (!host_is_up(j->host)) {
+			push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
+		} else if (!host_may_push(j->host)) {
+			host_count(j->host, HOST_DROPPED, 1);
+			push_end(j, -ENOSPC);
+		} else {
+			push_send(j, now_ns);
+		}
+	}
+}

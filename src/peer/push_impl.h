@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Units on their way to their owners. The thread of the peers. Private to
+ * src/peer. */
+#ifndef PEER_PUSH_IMPL_H
+#define PEER_PUSH_IMPL_H
+
+#include "peer/lease_impl.h"
+
+struct pushes {
+	struct list waiting; /* of struct push_job */
+	struct leases *leases;
+	uint64_t seed;
+};
+
+struct push_job {
+	struct list link; /* until it is sent */
+	struct request q;
+	struct pushes *all;
+	struct source_push *p;
+	struct host *host; /* the owner */
+	struct unit unit;
+};
+
+/* Send what the connections have room for; end what cannot be sent. */
+void pushes_step(struct pushes *all, uint64_t now_ns);
+
+#endif

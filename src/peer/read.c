@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads of items; the states are in read_impl.h. */
+#include "peer/read_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Whoever has no answer for so long asks the origin. */
+#define READ_LIMIT_NS (650 * NS_PER_MS)
+/* For a server that is alive and delivers, so much longer. */
+#define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
+#define READ_LOOK_NS (15 * NS_PER_MS)
+#define READ_LEASE_TTL_S 30
+#define READ_UNIT_TTL_S 604800
+
+/* One command; frees itself. */
+struct read_get {
+	struct request q;
+	struct reading *g;
+	struct unit unit;
+};
+
+static void read_finish(struct reading *g, int status)
+{
+	if (g->state == READ_DONE)
+		return;
+	g->state = READ_DONE;
+	g->status = status;
+}
+
+static struct read_get *read_get_new(struct reading *g)
+{
+	struct read_get *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->g = g;
+	return t;
+}
+
+static void read_get_send(
+	struct read_get *t, enum host_line line, uint64_t now_ns)
+{
+	struct reading *g = t->g;
+
+	g->nasked++;
+	if (host_send(g->host, line, &t->q, now_ns) == 0)
+		return;
+	g->nasked--;
+	free(t);
+	read_finish(g, -EHOSTDOWN);
+}
+
+/* -- Units ----------------------------------------------------------------- */
+
+static uint32_t read_unit_bytes(const struct reading *g, uint32_t n)
+{
+	uint64_t left = g->r->item.size - (uint64_t)n * UNIT_BYTES;
+
+	return (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES);
+}
+
+static void read_delete_answered(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	(void)status; /* whoever reads it next tries again */
+	(void)a;
+	(void)value;
+	free(q);
+}
+
+static void read_delete(struct reading *g, uint32_t n)
+{
+	struct request *q = calloc(1, sizeof(*q));
+	char key[UNIT_KEY_MAX];
+
+	if (!q)
+		return;
+	(void)unit_key(key, g->item, n);
+	q->answered = read_delete_answered;
+	request_line(q, "md %s", key);
+	if (host_send(g->host, HOST_SMALL, q, clock_now_ns()) < 0)
+		free(q);
+}
+
+/* The part of the unit that was asked for. */
+static void read_deliver(
+	struct reading *g, const struct unit *u, const uint8_t *content)
+{
+	uint64_t begin = (uint64_t)u->n * UNIT_BYTES, end = begin + u->bytes;
+	uint64_t from = begin > g->r->off ? begin : g->r->off;
+	uint64_t to = g->r->off + g->r->len;
+
+	if (to > end)
+		to = end;
+	host_count(g->host, HOST_HITS, 1);
+	host_count(g->host, HOST_HIT_BYTES, u->bytes);
+	g->has[u->n - g->first] = true;
+	g->r->data(g->r, from, content + (from - begin), (size_t)(to - from));
+}
+
+static void read_unit_answered(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	struct read_get *t = CONTAINER_OF(q, struct read_get, q);
+	struct reading *g = t->g;
+	bool there = status == 0 && a->kind == META_VA;
+
+	g->nasked--;
+	if (status < 0 || (status == 0 && a->kind > META_EX)) {
+		read_finish(g, status < 0 ? status : -EIO);
+	} else if (there &&
+		unit_is_right(
+			value, a->value_bytes, g->reads->seed, &t->unit)) {
+		host_delivered(g->host);
+		if (g->state != READ_DONE)
+			read_deliver(g, &t->unit, value + UNIT_HEAD_BYTES);
+	} else if (there) {
+		host_count(g->host, HOST_BAD, 1);
+		read_delete(g, t->unit.n);
+	}
+	free(t);
+}
+
+/* Ask for units that are missing, as long as there is room. */
+static void read_get_units(struct reading *g, uint64_t now_ns)
+{
+	char key[UNIT_KEY_MAX];
+
+	while (g->state == READ_GETTING && g->next <= g->last) {
+		struct read_get *t;
+
+		if (g->has[g->next - g->first]) {
+			g->next++;
+			continue;
+		}
+		if (!host_is_up(g->host)) {
+			read_finish(g, -EHOSTDOWN);
+			return;
+		}
+		if (!host_has_room(g->host, HOST_GETS))
+			return;
+		t = read_get_new(g);
+		if (!t) {
+			read_finish(g, -ENOMEM);
+			return;
+		}
+		t->unit = (struct unit){
+			g->item, g->next, read_unit_bytes(g, g->next)};
+		(void)unit_key(key, g->item, g->next++);
+		t->q.answered = read_unit_answered;
+		t->q.cost_bytes = t->unit.bytes;
+		request_line(&t->q, "mg %s v T%d", key, READ_UNIT_TTL_S);
+		read_get_send(t, HOST_GETS, now_ns);
+	}
+}
+
+static bool read_has_all(const struct reading *g)
+{
+	for (uint32_t n = g->first; n <= g->last; n++)
+		if (!g->has[n - g->first])
+			return false;
+	return true;
+}
+
+static void read_again(struct reading *g, uint64_t now_ns)
+{
+	g->state = READ_GETTING;
+	g->next = g->first;
+	g->limit_ns = now_ns + READ_LIMIT_NS;
+}
+
+/* -- Leases ---------------------------------------------------------------- */
+
+static void read_wait(struct reading *g, const struct meta_answer *a,
+	const uint8_t *value, uint64_t now_ns)
+{
+	uint64_t beat =
+		a->kind == META_VA ? hash64(value, a->value_bytes, 1) : 0;
+
+	if (!g->has_beat || beat != g->beat) {
+		g->beat_ns = now_ns;
+		g->beat = beat;
+		g->has_beat = true;
+	}
+	if (now_ns > g->beat_ns + LEASE_DEAD_NS) {
+		read_finish(g, -ENOENT);
+		return;
+	}
+	g->state = READ_WAITING;
+	g->look_ns = now_ns + READ_LOOK_NS;
+}
+
+static void read_lease_answered(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	struct read_get *t = CONTAINER_OF(q, struct read_get, q);
+	struct reading *g = t->g;
+	uint64_t now_ns = clock_now_ns();
+
+	g->nasked--;
+	free(t);
+	if (status == 0 && a->won) {
+		if (leases_hold(g->reads->leases, g->host, g->item, now_ns) < 0)
+			read_finish(g, -ENOENT);
+		g->ours = true;
+		if (g->state != READ_DONE)
+			read_again(g, now_ns); /* it may have come meanwhile */
+		else
+			leases_end(g->reads->leases, g->item, now_ns);
+	} else if (status < 0) {
+		read_finish(g, status);
+	} else if (g->state == READ_DONE) {
+		return;
+	} else if (a->kind > META_EX ||
+		(a->kind == META_VA &&
+			lease_is_refusal(value, a->value_bytes))) {
+		read_finish(g, -ENOENT);
+	} else {
+		read_wait(g, a, value, now_ns);
+	}
+}
+
+static void read_ask_lease(struct reading *g, uint64_t now_ns)
+{
+	struct read_get *t;
+	char key[UNIT_KEY_MAX];
+
+	if (leases_has(g->reads->leases, g->item)) {
+		read_finish(g, -ENOENT);
+		return;
+	}
+	t = read_get_new(g);
+	if (!t) {
+		read_finish(g, -ENOMEM);
+		return;
+	}
+	g->state = READ_LEASING;
+	(void)unit_lease_key(key, g->item);
+	t->q.answered = read_lease_answered;
+	/* Never T with N: a loser would extend a dead winner's lease. */
+	request_line(&t->q, "mg %s v N%d", key, READ_LEASE_TTL_S);
+	read_get_send(t, HOST_SMALL, now_ns);
+}
+
+/* -- Steps ----------------------------------------------------------------- */
+
+void reading_begin(struct reading *g, uint64_t now_ns)
+{
+	g->first = (uint32_t)(g->r->off / UNIT_BYTES);
+	g->last = (uint32_t)((g->r->off + g->r->len - 1) / UNIT_BYTES);
+	if (g->last - g->first >= READ_UNITS)
+		read_finish(g, -EINVAL);
+	else
+		read_again(g, now_ns);
+}
+
+/* All that was asked of the server has been answered. */
+static void read_got(struct reading *g, uint64_t now_ns)
+{
+	if (read_has_all(g)) {
+		if (g->ours)
+			leases_end(g->reads->leases, g->item, now_ns);
+		read_finish(g, 0);
+	} else if (g->ours) {
+		read_finish(g, -ENOENT);
+	} else {
+		read_ask_lease(g, now_ns);
+	}
+}
+
+static void read_overdue(struct reading *g, uint64_t now_ns)
+{
+	if (now_ns < g->limit_ns)
+		return;
+	if (host_is_fast(g->host) && host_is_up(g->host)) {
+		g->limit_ns = now_ns + READ_LIMIT_FAST_NS;
+		return;
+	}
+	if (g->nasked > 0)
+		host_give_up(g->host);
+	read_finish(g, -ETIMEDOUT);
+}
+
+static void reading_step(struct reading *g, uint64_t now_ns)
+{
+	if (atomic_load_explicit(&g->abandoned, memory_order_relaxed))
+		read_finish(g, -ECANCELED);
+	if (g->state == READ_WAITING && now_ns >= g->look_ns) {
+		if (host_is_up(g->host))
+			read_again(g, now_ns);
+		else
+			read_finish(g, -EHOSTDOWN);
+	}
+	if (g->state == READ_GETTING) {
+		read_get_units(g, now_ns);
+		if (g->state == READ_GETTING && g->next > g->last &&
+			g->nasked == 0)
+			read_got(g, now_ns);
+	}
+	if (g->state == READ_GETTING || g->state == READ_LEASING)
+		read_overdue(g, now_ns);
+}
+
+void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE(l, next, &all->all) {
+		struct reading *g = CONTAINER_OF(l, struct reading, link);
+
+		reading_step(g, now_ns);
+		if (g->state != READ_DONE || g->nasked > 0)
+			continue;
+		/* Abandoned, and the origin will be asked by nobody. */
+		if (g->ours && g->status == -ECANCELED)
+			leases_end(all->leases, g->item, now_ns);
+		list_del(&g->link);
+		list_add_tail(ended, &g->link);
+	}
+}

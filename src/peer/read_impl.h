@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads: the units of one item, asked of its owner.
+ *
+ *   GETTING -- all units came -------------------------------------> done: 0
+ *      |  units are missing
+ *      v
+ *   LEASING -- another host fetches it: WAITING, then GETTING again
+ *      |  won (then GETTING once more), refused, or ours already
+ *      v
+ *   done: -ENOENT, and the origin is asked
+ *
+ * Whoever cannot be asked in time, or waits for a lease that does not beat, is
+ * done with an error. The thread of the peers. Private to src/peer.
+ */
+#ifndef PEER_READ_IMPL_H
+#define PEER_READ_IMPL_H
+
+#include "peer/lease_impl.h"
+
+/* The longest read. */
+#define READ_UNITS 64u
+
+enum read_state { READ_GETTING, READ_LEASING, READ_WAITING, READ_DONE };
+
+struct reads {
+	struct list all; /* of struct reading */
+	struct leases *leases;
+	uint64_t seed;
+};
+
+struct reading {
+	struct list link;
+	struct list active;  /* of peers.c, its lock */
+	struct reads *reads; /* set once, as those to last */
+	struct source_read *r;
+	struct host *host; /* the owner */
+	struct hash128 item;
+	uint32_t first, last;	/* units */
+	_Atomic bool abandoned; /* by any thread */
+	bool ours;		/* we have just won the lease */
+	enum read_state state;
+	int status;
+	unsigned nasked; /* requests on their way */
+	uint32_t next;	 /* the unit to ask for */
+	bool has[READ_UNITS];
+	uint64_t limit_ns; /* an answer of the server is awaited until */
+	uint64_t look_ns;  /* WAITING: look again */
+	uint64_t beat_ns;  /* WAITING: when the lease last changed */
+	uint64_t beat;	   /* and the hash of its value */
+	bool has_beat;
+};
+
+/* Begin, once it is on the list. */
+void reading_begin(struct reading *g, uint64_t now_ns);
+/*
+ * Go on with all of them. Those that are done and have no request on their way
+ * leave the list and go to `ended`.
+ */
+void reads_step(struct reads *all, struct list *ended, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server says of itself. */
+#include "peer/server_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/unit_impl.h"
+
+/* The first release with everything that is used: ms with a length first. */
+#define SERVER_MAJOR 1
+#define SERVER_MINOR 6
+#define SERVER_PATCH 10
+
+void server_init(struct server *s)
+{
+	*s = (struct server){.item_max_bytes = UINT64_MAX};
+}
+
+void server_version(struct server *s, const char *text, size_t len)
+{
+	(void)snprintf(s->version, sizeof(s->version), "%.*s", (int)len, text);
+	for (char *c = s->version; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+/* The first number in the line that has this name, else no change. */
+static void stat_number(
+	const char *name, const char *value, const char *want, uint64_t *out)
+{
+	if (strcmp(name, want) == 0)
+		*out = strtoull(value, NULL, 10);
+}
+
+void server_stat(struct server *s, const char *text, size_t len)
+{
+	char line[256], *value;
+
+	if (len >= sizeof(line))
+		return; /* none of those that matter */
+	memcpy(line, text, len);
+	line[len] = 0;
+	value = strchr(line, ' ');
+	if (!value)
+		return;
+	*value++ = 0;
+	stat_number(line, value, "bytes", &s->used_bytes);
+	stat_number(line, value, "limit_maxbytes", &s->capacity_bytes);
+	stat_number(line, value, "curr_items", &s->items);
+	stat_number(line, value, "item_size_max", &s->item_max_bytes);
+	if (strcmp(line, "evictions") == 0 && *value >= '0' && *value <= '9') {
+		s->evictions = strtoull(value, NULL, 10);
+	} else if (strcmp(line, "evictions") == 0) {
+		s->evicts = strcmp(value, "off") != 0;
+		s->has_settings = true;
+	}
+	if (strcmp(line, "slab_reassign") == 0)
+		s->moves = strcmp(value, "no") != 0;
+	/* Only a server with extstore has these in `stats`. */
+	if (strncmp(line, "extstore_", 9) == 0)
+		s->extstore = true;
+}
+
+static bool is_too_old(const char *version)
+{
+	int v[3] = {0};
+
+	return sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]) == 3 &&
+		(v[0] * 1000 + v[1]) * 1000 + v[2] <
+		(SERVER_MAJOR * 1000 + SERVER_MINOR) * 1000 + SERVER_PATCH;
+}
+
+const char *server_fault(const struct server *s)
+{
+	if (is_too_old(s->version))
+		return "its memcached is too old: install 1.6.10 or later";
+	if (!s->has_settings)
+		return "it does not tell its settings: it must be memcached "
+		       "1.6.10 or later, without a proxy in front of it";
+	if (s->evicts)
+		return "it evicts items: start memcached with -M";
+	if (s->extstore)
+		return "it uses extstore, which drops items: start memcached "
+		       "without -o ext_path";
+	if (s->moves)
+		return "it moves slabs, which drops items: start memcached "
+		       "with -o no_slab_reassign";
+	if (s->item_max_bytes < UNIT_VALUE_MAX + 1024)
+		return "its largest item is too small: start memcached with "
+		       "-I 1m or without -I";
+	return NULL;
+}

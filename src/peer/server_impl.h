@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a server says of itself in `version`, `stats settings` and `stats`, and
+ * whether it can be trusted never to drop an item. Pure. Private to src/peer.
+ */
+#ifndef PEER_SERVER_IMPL_H
+#define PEER_SERVER_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct server {
+	char version[32];
+	uint64_t used_bytes, capacity_bytes, evictions, items;
+	uint64_t item_max_bytes;
+	/* Settings; those that it does not mention are as they should be. */
+	bool evicts; /* not -M */
+	bool moves;  /* slab_reassign */
+	bool extstore;
+	bool has_settings; /* it has said so */
+};
+
+/* Forget the settings, before they are asked for. */
+void server_init(struct server *s);
+/* The text of VERSION. */
+void server_version(struct server *s, const char *text, size_t len);
+/* "NAME VALUE" of a STAT line of `stats settings` or `stats`. */
+void server_stat(struct server *s, const char *text, size_t len);
+/* NULL: it can be used. Otherwise why not, and what to do. */
+const char *server_fault(const struct server *s);
+
+#endif

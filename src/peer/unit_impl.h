@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys and values in the engine; doc/formats.md describes them. Pure
+ * functions. Private to src/peer.
+ */
+#ifndef PEER_UNIT_IMPL_H
+#define PEER_UNIT_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+#define UNIT_BYTES ((size_t)256 << 10)
+/* Before the content of a unit: magic, length, checksum. */
+#define UNIT_HEAD_BYTES 16u
+#define UNIT_VALUE_MAX (UNIT_BYTES + UNIT_HEAD_BYTES)
+
+/* Room for any key, NUL included; memcached allows 250. */
+#define UNIT_KEY_MAX 64u
+
+/* One unit of an item. */
+struct unit {
+	struct hash128 item;
+	uint32_t n;	/* which one */
+	uint32_t bytes; /* of content */
+};
+
+/* "rf1:ITEM:N", the value of a unit; returns its length. */
+size_t unit_key(char key[UNIT_KEY_MAX], struct hash128 item, uint32_t n);
+/* "rf1:ITEM:lease": who fetches the item. */
+size_t unit_lease_key(char key[UNIT_KEY_MAX], struct hash128 item);
+/* "rf1:DATASET:manifest": the digest of a host's manifest, in its server. */
+size_t unit_manifest_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
+
+/* The seed of all checksums, from dataset and secret. */
+uint64_t unit_seed(
+	struct hash128 dataset, const void *secret, size_t secret_bytes);
+
+/* Write what goes before the content. */
+void unit_seal(uint8_t head[UNIT_HEAD_BYTES], uint64_t seed,
+	const struct unit *u, const void *content);
+
+/* Is the value that of this unit, all of it and nothing else? */
+bool unit_is_right(const void *value, size_t value_bytes, uint64_t seed,
+	const struct unit *u);
+
+#endif

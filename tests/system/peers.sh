@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The partitioned cache: three hosts, each a network namespace with a memcached
+# and a mount. What each epoch costs the origin, whoever reads what; a herd; an
+# engine that is too small; hosts that come and go. Values that a proxy damages,
+# servers that stop, and settings that are refused: peers-faults.sh.
+set -eu
+name=peers
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse python3 memcached ip tc nsenter unshare
+unshare -n true 2>/dev/null || skip 'cannot make a network namespace'
+python3 "$(dirname "$0")/peers.py" "$refrain" "$reader" "$helpers/herd" \
+	"$work" "$@" || fail 'see above'
