@@ -16,6 +16,9 @@
 #define PART_MOST 4
 /* Parts that differ by more are of another speed. */
 #define JUMP 1.15
+/* The same of what examples miss, which chance and the end of an epoch change
+ * by more than that. */
+#define MISSING_JUMP 1.5
 /* Echoing ends at that R, and begins at AUTO_R_BEGIN. */
 #define R_END 1.04
 /* A change of less waits until all parts are of one speed. */
@@ -100,7 +103,7 @@ static double middle(const struct auto_row *r)
  * Do the last two agree that things are not as before: off by more than a
  * little, and outside all that was seen?
  */
-static bool jumped(const struct auto_row *r)
+static bool jumped(const struct auto_row *r, double by)
 {
 	struct auto_row before = *r;
 	double x, y, least, most;
@@ -110,8 +113,8 @@ static bool jumped(const struct auto_row *r)
 	before.n -= 2;
 	x = r->v[r->n - 2];
 	y = r->v[r->n - 1];
-	most = middle(&before) * JUMP;
-	least = middle(&before) / JUMP;
+	most = middle(&before) * by;
+	least = middle(&before) / by;
 	for (uint32_t i = 0; i < before.n; i++) {
 		least = fmin(least, r->v[i]);
 		most = fmax(most, r->v[i]);
@@ -126,12 +129,12 @@ static void keep_last(struct auto_row *r, uint32_t n)
 }
 
 /* One more; those before a jump are forgotten. */
-static void add_value(struct auto_row *r, double v)
+static void add_value(struct auto_row *r, double v, double jump)
 {
 	if (r->n == AUTO_PARTS)
 		keep_last(r, AUTO_PARTS - 1);
 	r->v[r->n++] = v;
-	if (jumped(r))
+	if (jumped(r, jump))
 		keep_last(r, 2);
 }
 
@@ -250,7 +253,7 @@ static double read_ns(
 	else
 		*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
 	if (now->planned)
-		add_value(&a->byte_ns, ns / middle(&a->missing));
+		add_value(&a->byte_ns, ns / middle(&a->missing), JUMP);
 	return ns;
 }
 
@@ -262,7 +265,8 @@ static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
 	if (looked < a->part_fresh)
 		return;
 	add_value(&a->missing,
-		each(now->missing_bytes - a->looked.missing_bytes, looked));
+		each(now->missing_bytes - a->looked.missing_bytes, looked),
+		MISSING_JUMP);
 	a->looked = *now;
 }
 
@@ -321,7 +325,7 @@ static bool has_jumped(const struct auto_echo *a, enum which which)
 {
 	struct auto_row r = times_of(a, which);
 
-	return jumped(&r);
+	return jumped(&r, JUMP);
 }
 
 static void forget(struct auto_echo *a, uint32_t n)

@@ -534,6 +534,27 @@ START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 }
 END_TEST
 
+/* What the last epoch has left in memory is missing less, for a moment. */
+START_TEST(test_two_looks_at_what_is_carried_over_change_little)
+{
+	struct auto_sums s = {0};
+	struct auto_echo a;
+	struct auto_part m;
+
+	auto_init(&a, BATCH, 1, 992, (struct schedule_echo){4, 1},
+		(struct schedule_echo){4, 1});
+	auto_step(&a, &s);
+	for (unsigned i = 0; i < AUTO_PARTS; i++)
+		fetch_missing(&a, &s, 500, 1000);
+	for (unsigned i = 0; i < 6; i++) {
+		fetch_missing(&a, &s, i < 2 ? 380 : 500, 1000);
+		if (auto_measured(&a, &m))
+			ck_assert_double_eq_tol(
+				m.up_ns / (BATCH * 500. * 1000), 1, .1);
+	}
+}
+END_TEST
+
 START_TEST(test_a_plan_never_echoes_when_r_is_at_most_one)
 {
 	static const double rs[] = {0.1, 0.9, 1, 1.04};
@@ -724,6 +745,7 @@ static Suite *suite(void)
 		test_finds_out_when_the_source_of_a_plan_is_faster_at_rest,
 		test_one_odd_part_is_not_the_speed_of_a_source_at_rest,
 		test_a_share_that_is_cached_from_now_on_is_known_soon,
+		test_two_looks_at_what_is_carried_over_change_little,
 		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,

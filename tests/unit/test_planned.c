@@ -284,7 +284,7 @@ END_TEST
 
 START_TEST(test_what_is_due_overtakes_what_another_needs_later)
 {
-	static const uint64_t due_s[] = {60, 61, 30, 1};
+	static const uint64_t due_s[] = {60, 61, 30, 20};
 	uint64_t now_ns = clock_now_ns();
 	struct held h[4];
 	struct rig g;
