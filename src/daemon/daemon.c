@@ -6,10 +6,8 @@
 #include "daemon/mount_impl.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -95,54 +93,6 @@ static void attr_changed(void *arg, node_id id)
 
 	if (m->fs)
 		fs_forget_attr(m->fs, id);
-}
-
-/* -- Leaving --------------------------------------------------------------- */
-
-/*
- * An origin that hangs must not keep the daemon: what its answers would need
- * cannot be freed, and the process is all that would hold it. Everything that
- * outlives a process has been brought to an end by now.
- */
-static void leave_at_once(struct mount *m, const struct error *why)
-{
-	if (m->ctl)
-		(void)unlink(ctl_server_path(m->ctl));
-	log_flush(m->log);
-	if (why && m->ready_fd >= 0)
-		process_failed(m, -EIO, why);
-	else if (why)
-		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
-	/* _exit() of a sanitizer would look for leaks, and find these. */
-	(void)syscall(SYS_exit_group, why != NULL);
-}
-
-/* A mount that could not be made leaves no new cache behind. */
-static void leave_no_tier(struct mount *m)
-{
-	uint64_t removed;
-
-	for (size_t i = 0; i < m->options.ntiers; i++) {
-		/* There is an error to be told already. */
-		if (m->tier_new[i])
-			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
-		if (m->tier_dir_new[i])
-			(void)rmdir(m->tier_dir[i]);
-	}
-}
-
-/* The lock is held, and the main thread waits for the origin or the lock. */
-void mount_give_up(struct mount *m)
-{
-	struct error why;
-
-	(void)error_set(&why, -EINTR,
-		"stopped by a signal while source '%s' did not answer",
-		stack_name(m->stack));
-	if (m->store)
-		store_close(m->store);
-	leave_no_tier(m);
-	leave_at_once(m, &why);
 }
 
 /* Mark that, until the next call, a signal need not wait for the main thread.
@@ -419,7 +369,7 @@ static void take_down(struct mount *m, const struct error *why)
 	fs_unmount(m->fs);
 	events_ended(m, why);
 	if (!m->life.quiet)
-		leave_at_once(m, why);
+		process_leave_at_once(m, why);
 	scan_join(m->scan);
 	peering_quit(m->peering);
 	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
@@ -437,9 +387,9 @@ static void take_down(struct mount *m, const struct error *why)
 	if (m->store)
 		store_close(m->store);
 	if (why)
-		leave_no_tier(m);
+		process_leave_no_tier(m);
 	if (!stack_close(m->stack))
-		leave_at_once(m, why);
+		process_leave_at_once(m, why);
 	timers_free(m->timers);
 }
 

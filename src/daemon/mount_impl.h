@@ -114,11 +114,9 @@ struct mount {
 int mount_resolve(struct mount *m, struct error *err);
 
 /*
- * daemon.c. End at once while the main thread waits for the origin (lock held):
- * accept no new work, and end everything that a handler or the kernel waits
- * for.
+ * daemon.c. Accept no new work, and end everything that a handler or the kernel
+ * waits for.
  */
-void mount_give_up(struct mount *m);
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
 
@@ -153,6 +151,10 @@ void process_prepare(void);
 /* A thread takes them: the first that ends the mount stops it. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
+/* End with what cannot be freed; `why`: the mount has failed, or NULL. */
+void process_leave_at_once(struct mount *m, const struct error *why);
+/* Remove the tiers that this mount has made. */
+void process_leave_no_tier(struct mount *m);
 
 /*
  * scan.c: the background scan, and uses of a complete manifest. Load the

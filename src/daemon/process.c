@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,54 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 	m->ready_fd = -1;
 }
 
+/* -- Leaving --------------------------------------------------------------- */
+
+/*
+ * An origin that hangs must not keep the daemon: what its answers would need
+ * cannot be freed, and the process is all that would hold it. Everything that
+ * outlives a process has been brought to an end by now.
+ */
+void process_leave_at_once(struct mount *m, const struct error *why)
+{
+	if (m->ctl)
+		(void)unlink(ctl_server_path(m->ctl));
+	log_flush(m->log);
+	if (why && m->ready_fd >= 0)
+		process_failed(m, -EIO, why);
+	else if (why)
+		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
+	/* _exit() of a sanitizer would look for leaks, and find these. */
+	(void)syscall(SYS_exit_group, why != NULL);
+}
+
+/* A mount that could not be made leaves no new cache behind. */
+void process_leave_no_tier(struct mount *m)
+{
+	uint64_t removed;
+
+	for (size_t i = 0; i < m->options.ntiers; i++) {
+		/* There is an error to be told already. */
+		if (m->tier_new[i])
+			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
+		if (m->tier_dir_new[i])
+			(void)rmdir(m->tier_dir[i]);
+	}
+}
+
+/* The lock is held, and the main thread waits for the origin or the lock. */
+static void process_give_up(struct mount *m)
+{
+	struct error why;
+
+	(void)error_set(&why, -EINTR,
+		"stopped by a signal while source '%s' did not answer",
+		stack_name(m->stack));
+	if (m->store)
+		store_close(m->store);
+	process_leave_no_tier(m);
+	process_leave_at_once(m, &why);
+}
+
 /* -- Signals -------------------------------------------------------------- */
 
 /* A start may be waited for as long as it makes progress. */
@@ -166,7 +215,7 @@ static void wait_until_built(struct mount *m)
 	pthread_mutex_lock(&m->life.lock);
 	while (!m->life.serving && !m->life.stopping) {
 		if (m->life.asking)
-			mount_give_up(m);
+			process_give_up(m);
 		pthread_cond_wait(&m->life.cond, &m->life.lock);
 	}
 	pthread_mutex_unlock(&m->life.lock);
