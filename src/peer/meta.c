@@ -122,7 +122,8 @@ static const char *meta_find_word(
 
 static void meta_text(const char *at, const char *end, struct meta_answer *out)
 {
-	static const char full[] = "out of memory";
+	/* "out of memory storing object", "Out of memory during read". */
+	static const char full[] = "ut of memory";
 
 	if (at < end)
 		at++;
