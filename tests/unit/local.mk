@@ -41,6 +41,7 @@ unit_tests = \
 	tests/unit/test_order \
 	tests/unit/test_origin \
 	tests/unit/test_parts \
+	tests/unit/test_peer_meta \
 	tests/unit/test_peer_owner \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
@@ -135,6 +136,7 @@ tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 if HAVE_REMOTE
 tests_unit_test_origin_LDADD = libremote.la $(LDADD)
 endif
+tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
