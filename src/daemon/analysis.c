@@ -272,9 +272,8 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
-		json_pack(
-			"{s:b, s:I, s:I, s:I, s:I, s:I, "
-			"s:I, s:I, s:I, s:I, s:I}",
+		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
+			  "s:I, s:I, s:I, s:I, s:I}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
 			(json_int_t)cpu_us(), "first_reads",

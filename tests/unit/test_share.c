@@ -1123,8 +1123,7 @@ START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 		if (i == 0)
 			continue;
 		ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
-		ck_assert_int_eq(
-			waitpid(pids[i], &status, WUNTRACED), pids[i]);
+		ck_assert_int_eq(waitpid(pids[i], &status, WUNTRACED), pids[i]);
 	}
 	config.place = s.place;
 	config.ops.arg = &s.m;
@@ -1183,8 +1182,8 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_host_begins_with_its_own_member);
 	tcase_add_test(
 		t, test_the_next_host_waits_for_the_members_of_the_one_before);
-	tcase_add_test(t,
-		test_the_next_host_waits_two_seconds_for_who_is_silent);
+	tcase_add_test(
+		t, test_the_next_host_waits_two_seconds_for_who_is_silent);
 	tcase_add_test(t, test_a_host_bears_messages_of_any_kind);
 	return s;
 }

@@ -339,8 +339,7 @@ static void *host_of_lies(void *arg)
 {
 	CLEANUP_FD int listener = *(int *)arg;
 	CLEANUP_FD int fd = accept(listener, NULL, NULL);
-	struct share_msg m = {
-		.type = SHARE_WELCOME, .welcome.begun = draw(2)};
+	struct share_msg m = {.type = SHARE_WELCOME, .welcome.begun = draw(2)};
 	struct share_area area;
 	char hello[8192];
 
@@ -385,8 +384,8 @@ START_TEST(test_a_job_bears_a_host_that_says_anything)
 		int listener = listen_to_lie(), rc;
 		pthread_t thread;
 
-		ck_assert_int_eq(pthread_create(&thread, NULL, host_of_lies,
-					 &listener),
+		ck_assert_int_eq(
+			pthread_create(&thread, NULL, host_of_lies, &listener),
 			0);
 		rc = refrain_open(&l, &c);
 		opened += rc == 0;
@@ -414,12 +413,10 @@ static Suite *suite(void)
 	tcase_add_test(t, test_another_dataset_is_refused);
 	tcase_add_test(t, test_the_memory_is_the_slots_and_little_more);
 	tcase_add_test(t, test_the_last_shared_batch_is_dropped_if_it_is_short);
-	tcase_add_test(
-		t, test_descriptors_are_closed_by_exec_and_at_the_end);
+	tcase_add_test(t, test_descriptors_are_closed_by_exec_and_at_the_end);
 	tcase_add_loop_test(
 		t, test_a_host_whose_storage_hangs_is_left_behind, 0, 2);
-	tcase_add_test(t,
-		test_a_dataset_that_changes_meanwhile_is_an_error);
+	tcase_add_test(t, test_a_dataset_that_changes_meanwhile_is_an_error);
 	tcase_add_test(t, test_a_job_bears_a_host_that_says_anything);
 	return s;
 }
