@@ -274,7 +274,9 @@ static void find_next_host(struct shared *sh)
 
 	hello.wish = SHARE_WISH_AGAIN;
 	/* One that was alone may have passed the others. */
+	pthread_mutex_lock(&sh->lock);
 	hello.step = sh->next / sh->run.slices;
+	pthread_mutex_unlock(&sh->lock);
 	if (hello.step < sh->expect)
 		hello.step = sh->expect;
 	rc = join_until(
