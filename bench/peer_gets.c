@@ -179,6 +179,7 @@ struct bare {
 	unsigned out[BARE_WIRES];
 	uint64_t bytes[BARE_WIRES]; /* of answers, still to come */
 	uint64_t answer_bytes;
+	unsigned next; /* value */
 	char *buf;
 };
 
@@ -220,21 +221,32 @@ static void bare_send(int fd, const void *data, size_t len)
 	}
 }
 
-static void bare_store(struct bare *b, const void *data)
+static void bare_get(int fd, unsigned number)
 {
-	static const char head[] = "ms bare 110000\r\n",
-			  get[] = "mg bare v\r\n";
-	char line[64];
-	ssize_t n;
+	char line[32];
+	int n = snprintf(line, sizeof(line), "mg bare%04u v\r\n", number);
 
-	bare_send(b->fd[0], head, sizeof(head) - 1);
-	bare_send(b->fd[0], data, ITEM_BYTES);
-	bare_send(b->fd[0], "\r\n", 2);
-	n = read(b->fd[0], line, sizeof(line));
-	if (n < 2 || memcmp(line, "HD", 2) != 0)
-		die("the server does not take an item");
-	/* "VA 110000 \r\n" or without the space: ask how long an answer is. */
-	bare_send(b->fd[0], get, sizeof(get) - 1);
+	bare_send(fd, line, (size_t)n);
+}
+
+/* As many values as the peers have, so that both read as much memory. */
+static void bare_store(struct bare *b, const void *data, unsigned nitems)
+{
+	char line[64];
+	ssize_t n = 0;
+
+	for (unsigned i = 0; i < nitems; i++) {
+		n = snprintf(line, sizeof(line), "ms bare%04u %zu\r\n", i,
+			ITEM_BYTES);
+		bare_send(b->fd[0], line, (size_t)n);
+		bare_send(b->fd[0], data, ITEM_BYTES);
+		bare_send(b->fd[0], "\r\n", 2);
+		n = read(b->fd[0], line, sizeof(line));
+		if (n < 2 || memcmp(line, "HD", 2) != 0)
+			die("the server does not take an item");
+	}
+	/* "VA 110000 \r\n" or without the space: how long is an answer? */
+	bare_get(b->fd[0], 0);
 	n = recv(b->fd[0], line, sizeof(line), MSG_PEEK);
 	b->answer_bytes = 0;
 	for (ssize_t i = 0; i < n && b->answer_bytes == 0; i++)
@@ -248,9 +260,8 @@ static void bare_store(struct bare *b, const void *data)
 }
 
 /* Items a second, by a client that looks at nothing. */
-static double read_bare(struct bare *b, double seconds)
+static double read_bare(struct bare *b, unsigned nitems, double seconds)
 {
-	static const char get[] = "mg bare v\r\n";
 	uint64_t begin = clock_now_ns(), done = 0;
 	uint64_t end = begin + (uint64_t)(seconds * 1e9);
 	bool going = true;
@@ -263,7 +274,7 @@ static double read_bare(struct bare *b, double seconds)
 		going = clock_now_ns() < end;
 		for (unsigned i = 0; i < BARE_WIRES; i++) {
 			while (going && b->out[i] < DEPTH / BARE_WIRES) {
-				bare_send(b->fd[i], get, sizeof(get) - 1);
+				bare_get(b->fd[i], b->next++ % nitems);
 				b->out[i]++;
 				b->bytes[i] += b->answer_bytes;
 			}
@@ -345,12 +356,12 @@ int main(int argc, char **argv)
 	b.buf = malloc(1 << 18);
 	for (unsigned i = 0; i < BARE_WIRES; i++)
 		b.fd[i] = bare_connect(argv[1]);
-	bare_store(&b, data);
+	bare_store(&b, data, a.nitems);
 	peers = start(argv[1]);
 	a.source = peers_source(peers);
 	fill(&a, data);
 	for (unsigned i = 0; i < TURNS; i++) {
-		double bare = read_bare(&b, seconds);
+		double bare = read_bare(&b, a.nitems, seconds);
 		double ours = read_peers(&a, seconds);
 
 		ratio[i] = ours / bare;
