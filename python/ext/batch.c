@@ -24,6 +24,14 @@ PyObject *batch_new(
 	return (PyObject *)self;
 }
 
+PyObject *cannot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	(void)args;
+	(void)kwargs;
+	return PyErr_Format(
+		PyExc_TypeError, "a %R comes from a Loader", (PyObject *)type);
+}
+
 static int batch_traverse(PyObject *object, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(object));
@@ -82,7 +90,8 @@ static PyObject *batch_view(PyObject *object, PyObject *name)
 	PyObject *bytes;
 
 	if (!PyUnicode_Check(name))
-		return PyErr_Format(PyExc_TypeError, "a name is a string");
+		return PyErr_Format(
+			PyExc_TypeError, "the name of an array is a str");
 	bytes = PyUnicode_AsUTF8String(name);
 	if (!bytes || !lent(object)) {
 		Py_XDECREF(bytes);
@@ -249,8 +258,7 @@ static PyGetSetDef batch_attributes[] = {
 	ARRAY("echoes",
 		"uint32 of shape (count,): 0 for a fresh example, 1 for its "
 		"first echo, and so on."),
-	ARRAY("seeds",
-		"Seeds of the augmentation: uint64 of shape (count,)."),
+	ARRAY("seeds", "Seeds of the augmentation: uint64 of shape (count,)."),
 	ARRAY("status",
 		"int32 of shape (count,): 0, or -errno of the damage of the "
 		"scheduled example."),
@@ -265,8 +273,7 @@ static PyGetSetDef batch_attributes[] = {
 		"labels without it.\nRaises what targets raises."),
 	ATTRIBUTE("count", get_count, "Number of examples."),
 	ATTRIBUTE("step", get_step, "Number of the step in the run, from 0."),
-	ATTRIBUTE("epoch", get_epoch,
-		"The epoch of its last fresh example."),
+	ATTRIBUTE("epoch", get_epoch, "The epoch of its last fresh example."),
 	ATTRIBUTE("fresh", get_fresh,
 		"Number of examples that are served for the first time."),
 	ATTRIBUTE("ends_epoch", get_ends_epoch,
@@ -289,6 +296,7 @@ static PyType_Slot batch_slots[] = {
 		"views of it have died, or by release(). At most\n"
 		"batches_ahead + 1 batches can be held. All attributes raise "
 		"ValueError after\nrelease()."},
+	{Py_tp_new, cannot_new},
 	{Py_tp_dealloc, batch_dealloc},
 	{Py_tp_traverse, batch_traverse},
 	{Py_tp_clear, batch_clear},

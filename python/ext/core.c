@@ -46,6 +46,12 @@ void core_unref(struct core *core)
 
 struct refrain_loader *core_handle(struct core *core)
 {
+	if (core->pid != getpid()) {
+		(void)raise_error(NULL, -ECHILD,
+			"the loader was opened before fork(): open another "
+			"one in this process");
+		return NULL;
+	}
 	if (core->l && !core->closing)
 		return core->l;
 	(void)raise_error(NULL, -ESHUTDOWN, "the loader is closed");
@@ -140,12 +146,6 @@ int core_next(
 {
 	int rc;
 
-	if (core->pid != getpid()) {
-		(void)raise_error(NULL, -ECHILD,
-			"the loader belongs to the process that was forked: "
-			"open another one");
-		return -1;
-	}
 	if (take_turn(core) < 0)
 		return -1;
 	*out = core->pending;

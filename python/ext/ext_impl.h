@@ -71,7 +71,7 @@ int core_open(struct core *core, const struct refrain_config *config,
 struct core *core_new(void);
 struct core *core_ref(struct core *core);
 void core_unref(struct core *core);
-/* The handle, or NULL with an exception: it is closed. */
+/* The handle, or NULL with an exception: closed, or opened before fork(). */
 struct refrain_loader *core_handle(struct core *core);
 /* Wait for the next batch: 1, 0 at the end, -1 with an exception. */
 int core_next(
@@ -99,6 +99,8 @@ struct batch {
 PyObject *batch_new(
 	struct core *core, const struct refrain_batch *b, PyObject *targets);
 extern PyType_Spec batch_spec;
+/* tp_new of types whose objects only a Loader makes. */
+PyObject *cannot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* -- view.c -- */
 

@@ -42,10 +42,11 @@ static int set_members(struct refrain_config *config, PyObject *members)
 
 	while (PyDict_Next(members, &at, &name, &text)) {
 		const char *n = PyBytes_AsString(name);
-		const char *t = n ? PyBytes_AsString(text) : NULL;
+		char *t;
 		int rc;
 
-		if (!t)
+		/* Refuses a null byte. */
+		if (!n || PyBytes_AsStringAndSize(text, &t, NULL) < 0)
 			return -1;
 		rc = refrain_config_set(config, n, t);
 		if (rc < 0) {
@@ -128,7 +129,8 @@ static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
 		    &cpus, &state, &timeout_s))
 		return -1;
 	if (self->core) {
-		PyErr_SetString(PyExc_RuntimeError, "it is open already");
+		PyErr_SetString(
+			PyExc_RuntimeError, "the loader is already open");
 		return -1;
 	}
 	refrain_config_init(&config);
@@ -234,8 +236,8 @@ static PyObject *loader_iter(PyObject *object)
 		return NULL;
 	if (self->ended)
 		return PyErr_Format(PyExc_RuntimeError,
-			"the run of %llu epochs is over: open another one, or "
-			"one with more epochs=",
+			"the run of %llu epochs is over: open another loader, "
+			"or one with more epochs",
 			(unsigned long long)self->epochs);
 	if (!self->iterating)
 		find_epoch(self, l);
@@ -461,12 +463,11 @@ static PyObject *get_closed(PyObject *object, void *unused)
 }
 
 static PyGetSetDef loader_attributes[] = {
-	{"examples", get_examples, NULL, "Examples of the dataset, a number.",
-		NULL},
+	{"examples", get_examples, NULL, "Number of examples.", NULL},
 	{"_class_count", get_class_count, NULL, "Classes.", NULL},
 	{"steps_left", get_steps_left, NULL,
-		"Number of batches that remain of the run; with echo='auto', "
-		"if the factor does\nnot change any more.",
+		"Number of steps left in the run; with echo='auto', if the "
+		"factor stays the same.",
 		NULL},
 	{"step", get_step, NULL, "Number of the next step of the run.", NULL},
 	{"epoch", get_epoch, NULL,

@@ -235,6 +235,7 @@ static PyType_Slot view_slots[] = {
 	{Py_tp_doc,
 		"The memory of one array of a batch: for memoryview(), "
 		"numpy.asarray() and from_dlpack()."},
+	{Py_tp_new, cannot_new},
 	{Py_tp_dealloc, view_dealloc},
 	{Py_tp_methods, view_methods},
 	{Py_bf_getbuffer, view_buffer},

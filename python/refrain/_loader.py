@@ -3,7 +3,9 @@
 
 import array
 import atexit
+import errno
 import json
+import operator
 import os
 import textwrap
 import weakref
@@ -131,6 +133,10 @@ class Loader(_refrain.Loader):
         _check_names(keywords)
         self._keywords = {k: v for k, v in keywords.items() if v is not None}
         self._dataset = os.fspath(dataset)
+        for name, value in ('decode', decode), ('augment_fn', augment_fn):
+            if value is not None and not callable(value):
+                raise TypeError('%s must be a function, not a %s' %
+                                (name, type(value).__name__))
         self._others = (decode, augment_fn, targets)
         self._cpus = None if cpus is None else \
             array.array('I', cpus).tobytes()
@@ -150,6 +156,9 @@ class Loader(_refrain.Loader):
                     'epochs= is required with an echo above 1: the echoes of '
                     'the last epoch are served at its end')
             texts[b'epochs'] = b'%d' % _UNLIMITED
+        elif texts[b'epochs'] == b'0':
+            raise _errors.make(errno.EINVAL, 'epochs is 0: it must be at '
+                               'least 1', None, 'open', None)
         try:
             super().__init__(texts, self._dataset, *self._others, self._cpus,
                              state, self._timeout)
@@ -208,11 +217,13 @@ class Loader(_refrain.Loader):
 
         Raises ValueError if the run does not have the epoch, and with
         echo='auto', because the stream then depends on the past."""
+        epoch = operator.index(epoch)
         if epoch == self.epoch:
             return
-        if epoch < 0 or (self.epochs is not None and epoch >= self.epochs):
-            raise ValueError('epoch %d is not in a run of %s' %
-                             (epoch, self.epochs))
+        epochs = self.epochs or _UNLIMITED
+        if not 0 <= epoch < epochs:
+            raise ValueError('epoch %d is not in a run of %d epochs' %
+                             (epoch, epochs))
         if self._keywords.get('echo') == 'auto':
             raise ValueError("with echo='auto' epochs come in order: this is "
                              'epoch %d' % self.epoch)

@@ -251,7 +251,7 @@ class EvalDataset(IterableDataset):
 
     def __init__(self, dataset, *, batch, **keywords):
         keywords = {'augment': 'eval', **keywords, 'in_order': True,
-                    'pad_ranks': True, 'epochs': 1}
+                    'last': 'short', 'pad_ranks': True, 'epochs': 1}
         super().__init__(dataset, batch=batch, **keywords)
 
     def _mask(self, batch, size, ranks, examples):

@@ -341,8 +341,8 @@ const char *refrain_message(struct refrain_loader *l)
 	if (!l)
 		return settings_error()->msg;
 	if (l->pid != getpid())
-		return "the loader belongs to the process that was forked: "
-		       "open another one";
+		return "the loader was opened before fork(): open another one "
+		       "in this process";
 	if (message_of != l)
 		l->source->message(l->source, &message_copy);
 	return message_copy.msg;

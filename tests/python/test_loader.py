@@ -174,9 +174,22 @@ def test_set_epoch_checks_or_seeks(data, options):
         next(iter(loader))
         loader.set_epoch(1)         # in the middle of it: goes on
         assert [b.seeds.tolist() for b in loader] == whole[1][1:]
-        for epoch in (-1, 3):
-            with pytest.raises(ValueError):
+        for epoch in (-1, 3, 1 << 70):
+            with pytest.raises(ValueError, match='run of 3'):
                 loader.set_epoch(epoch)
+        loader.set_epoch(np.int64(0))
+        assert loader.epoch == 0
+        with pytest.raises(TypeError, match='as an integer'):
+            loader.set_epoch('1')
+
+
+def test_a_run_without_an_end_has_a_last_epoch(data, options):
+    with refrain.Loader(data, **options) as loader:
+        for epoch in (1 << 20, 1 << 70):
+            with pytest.raises(ValueError, match='run'):
+                loader.set_epoch(epoch)
+        loader.set_epoch(1000)
+        assert loader.epoch == 1000
 
 
 STREAM = '''
@@ -374,11 +387,20 @@ def test_values_may_be_of_python_s_types(data, options):
     ({'rank': 2, 'world': 2}, ValueError, 'below world'),
     ({'mean': (1, 2)}, ValueError, '3 numbers'),
     ({'threads': -1}, ValueError, 'whole number'),
+    ({'epochs': 0}, refrain.ConfigError, 'epochs is 0'),
+    ({'echo_log': 'a\0b'}, ValueError, 'null byte'),
+    ({'decode': b'', 'decoded_max_bytes': 1}, TypeError, 'decode must be'),
+    ({'augment_fn': 1}, TypeError, 'augment_fn must be'),
 ])
 def test_values_that_make_no_sense_are_refused(data, options, bad, error,
                                                words):
     with pytest.raises(error, match=words):
         refrain.Loader(data, **{**options, **bad})
+
+
+def test_a_path_with_a_null_byte_is_refused(data, options):
+    with pytest.raises(ValueError, match='null byte'):
+        refrain.Loader(str(data) + '\0of another', **options)
 
 
 def test_batch_is_required(data):

@@ -270,6 +270,14 @@ def test_opening_and_closing_leaves_nothing(data, options):
     assert fall_to(files, open_files)
 
 
+def test_only_a_loader_makes_batches_and_views():
+    for kind in (refrain.Batch, refrain.View):
+        with pytest.raises(TypeError, match='comes from a Loader'):
+            kind()
+        with pytest.raises(TypeError):
+            object.__new__(kind)
+
+
 def test_a_loader_that_is_closed_says_so(data, options):
     loader = refrain.Loader(data, **options)
     it = iter(loader)
