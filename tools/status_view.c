@@ -60,6 +60,14 @@ static void print_time(uint64_t s)
 			s % 86400 / 3600);
 }
 
+static void print_ms(uint64_t ms)
+{
+	if (ms < 10000)
+		(void)printf("%.1f s", (double)ms / 1000);
+	else
+		print_time(ms / 1000);
+}
+
 /* A line of text from the daemon. */
 static void print_line(const char *label, const char *text)
 {
@@ -204,6 +212,54 @@ static void print_peers(const struct view *v)
 	(void)putchar('\n');
 }
 
+static bool has(const struct view *v, const char *key)
+{
+	return json_object_get(v->now, key) != NULL;
+}
+
+static void print_gain(const struct view *v, const char *bytes_key,
+	const char *least_key, const char *most_key)
+{
+	char size[SIZE_TEXT_MAX];
+
+	(void)printf(
+		LABEL "with %s cached: ", "", size_of(v->now, bytes_key, size));
+	print_ms(ask_number(v->now, least_key));
+	(void)fputs(" to ", stdout);
+	print_ms(ask_number(v->now, most_key));
+	(void)fputs(" an epoch\n", stdout);
+}
+
+/* What is known of the epoch: nothing, at times. */
+static void print_epoch(const struct view *v)
+{
+	if (!has(v, "epoch_waited_pct"))
+		return;
+	(void)printf(LABEL, "epoch");
+	if (has(v, "epoch"))
+		(void)printf("%" PRIu64 ", ", ask_number(v->now, "epoch"));
+	if (has(v, "epoch_done_pct"))
+		(void)printf("%" PRIu64 " %% done, ",
+			ask_number(v->now, "epoch_done_pct"));
+	(void)printf("readers waited for the source %" PRIu64
+		     " %% of the time\n",
+		ask_number(v->now, "epoch_waited_pct"));
+	if (has(v, "epoch_hits_pct"))
+		(void)printf(LABEL "%" PRIu64 " %% of its bytes hit, %" PRIu64
+				   " %% were expected\n",
+			"", ask_number(v->now, "epoch_hits_pct"),
+			ask_number(v->now, "epoch_expected_hits_pct"));
+	if (!has(v, "epoch_ms"))
+		return;
+	(void)printf(LABEL, "");
+	print_ms(ask_number(v->now, "epoch_ms"));
+	(void)fputs(" an epoch with this cache\n", stdout);
+	print_gain(v, "larger_cache_bytes", "larger_cache_least_ms",
+		"larger_cache_most_ms");
+	print_gain(v, "whole_cache_bytes", "whole_cache_least_ms",
+		"whole_cache_most_ms");
+}
+
 static void print_origin(const struct view *v)
 {
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
@@ -275,6 +331,7 @@ void status_print(const json_t *now, const json_t *before, double elapsed_s)
 	print_hits(&v);
 	print_direct(&v);
 	print_peers(&v);
+	print_epoch(&v);
 	print_origin(&v);
 	print_trouble(&v);
 	print_limits(&v);

@@ -74,6 +74,13 @@ struct cache_config {
 	 * kernel alone has it now. The cache's lock is held. May be NULL.
 	 */
 	void (*passed)(void *arg, const struct cache_item *item);
+	/*
+	 * An item's first byte is read, and no tier has it. The cache's lock
+	 * is held. May be NULL.
+	 */
+	void (*missed)(
+		void *missed_arg, struct hash128 key, uint64_t size_bytes);
+	void *missed_arg;
 	void *arg;
 	const struct cache_mask *mask;	 /* NULL but for an analysis */
 	const struct event_sink *events; /* may be NULL */

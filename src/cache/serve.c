@@ -129,13 +129,23 @@ static void note_reread(struct fill *f, const struct cache_read *r)
 	fill_spend(f);
 }
 
+static void note_miss(
+	struct cache *c, const struct fill *f, const struct cache_read *r)
+{
+	const struct cache_config *config = cache_config(c);
+
+	COUNT(config->counters, misses);
+	if (config->missed && !r->again)
+		config->missed(config->missed_arg, f->key, f->item.size);
+}
+
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
 {
 	ASSERT_INSIDE(c);
 	r->fill = f;
 	list_init(&r->link);
 	if (r->off == 0)
-		COUNT(cache_config(c)->counters, misses);
+		note_miss(c, f, r);
 	if (fill_has(f, r->off, r->len)) {
 		fill_serve(c, f, r);
 		fill_ref(f);

@@ -222,6 +222,10 @@ static int build_cache(struct mount *m, struct error *err)
 	/* In an analysis every read must reach the daemon: no pages stay. */
 	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
 		rc = pages_new(&m->pages, &pages, err);
+	if (rc == 0 &&
+		mount_count_epochs(&m->epochs, &config,
+			m->analysis ? 1 : m->options.pages_bytes) < 0)
+		rc = error_set(err, -ENOMEM, "cannot make the cache: %m");
 	if (rc == 0)
 		rc = cache_new(&m->cache, &config, err);
 	if (rc < 0)
@@ -381,6 +385,7 @@ static void take_down(struct mount *m, const struct error *why)
 	cache_free(m->cache);
 	peering_free(m->peering);
 	analysis_free(m->analysis);
+	epochs_free(m->epochs.epochs);
 	tree_free(m->tree);
 	scan_free(m->scan);
 	manifest_free(m->manifest);

@@ -3,6 +3,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/analysis.c \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/epoch.c \
 	src/daemon/events.c \
 	src/daemon/index.c \
 	src/daemon/limits.c \
@@ -18,5 +19,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libstack.la liblog.la libpeer.la libmanifest.la libschedule.la \
-	liborigin.la libstore.la libbase.la
+	libepochs.la libstack.la liblog.la libpeer.la libmanifest.la \
+	libschedule.la liborigin.la libstore.la libbase.la

@@ -12,8 +12,9 @@
 #include "cache/cache.h"
 #include "ctl/ctl.h"
 #include "daemon/daemon.h"
-#include "log/log.h"
+#include "epochs/epochs.h"
 #include "fs/fs.h"
+#include "log/log.h"
 #include "manifest/manifest.h"
 #include "origin/origin.h"
 #include "peer/peer.h"
@@ -73,6 +74,13 @@ struct loaders {
 	struct counters *counters;
 };
 
+/* Epochs of a mount, and what they look at; set once. */
+struct mount_epochs {
+	struct epochs *epochs;
+	struct store *store;
+	struct counters *counters;
+};
+
 #define COMMANDS_MAX 16
 
 /*
@@ -106,6 +114,7 @@ struct mount {
 	struct fs *fs;
 	struct pages *pages;	   /* NULL: their number is not bounded */
 	struct analysis *analysis; /* NULL on an ordinary mount */
+	struct mount_epochs epochs;
 	int ready_fd; /* the parent waits for the outcome here, or -1 */
 	struct mount_life life;
 };
@@ -249,6 +258,15 @@ const struct fs_watch *analysis_watch(const struct analysis *a);
 /* True, and the peer got an error, if the mount is analysed: `a` is not NULL.
  */
 bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn);
+
+/* epoch.c: count epochs by what a cache with this configuration misses, with
+ * at most so many bytes of that in the kernel's pages (0: no limit). -ENOMEM.
+ */
+int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
+	uint64_t pages_bytes);
+/* Add what is known of the epoch. dataset_bytes 0: unknown. */
+void status_add_epoch(
+	json_t *o, struct mount_epochs *e, uint64_t dataset_bytes);
 
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);

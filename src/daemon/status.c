@@ -186,6 +186,10 @@ json_t *mount_status(struct mount *m)
 	add_cache(o, m);
 	if (m->peering)
 		peering_status(m->peering, m->cache, o);
+	else
+		status_add_epoch(o, &m->epochs,
+			scan_state(m->scan) == SCAN_COMPLETE ? totals.bytes
+							     : 0);
 	set_int(o, "memory_rss_bytes", rss_bytes());
 	set_int(o, "open_fds", open_fds());
 	add_limits(o, m);

@@ -27,6 +27,7 @@ mount_tests = \
 	tests/system/s3.sh \
 	tests/system/semantics.sh \
 	tests/system/stalled-origin.sh \
+	tests/system/status-epochs.sh \
 	tests/system/switches.sh \
 	tests/system/torch.sh \
 	tests/system/warm.sh

@@ -17,6 +17,7 @@ unit_tests = \
 	tests/unit/test_decode_bad \
 	tests/unit/test_decode_memory \
 	tests/unit/test_depth \
+	tests/unit/test_epochs \
 	tests/unit/test_escape \
 	tests/unit/test_examples \
 	tests/unit/test_examples_index \
@@ -124,6 +125,7 @@ tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
+tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
 
