@@ -110,9 +110,8 @@ static void put_verdict(const struct profile *p, const struct model *m,
 	const char *what = model_bottleneck(s);
 
 	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
-		p->repeats > UNSURE
-			? " (not sure: rates change by themselves)"
-			: "",
+		p->repeats > UNSURE ? " (not sure: rates change by themselves)"
+				    : "",
 		model_verdict(s),
 		p->g_bound && strcmp(what, "compute") == 0
 			? " by the source (preparation is not known)"
