@@ -11,8 +11,9 @@
 #   SHARES='0.35 0.5' SPEEDS='0.3 0.6' ORDERS='permuted cyclic'
 #   CONTENDERS='page-cache plan plan-2 ...' STARTS='cold warmed'
 #   STEPS=1000                 steps of a run, instead of EPOCHS=3
-#   SHAPE=plain|resnet50|unet3d|cosmoflow|retinanet|photos   what is read; with
-#                              FILES=DIR COPIES=16 photographs, as they are
+#   SHAPE=plain|resnet50|unet3d|cosmoflow|retinanet   what is read, of
+#                              TOTAL_MB=800
+#   SHAPE=photos FILES=DIR COPIES=16   photographs, as they are
 #   TRAINER_MIB=40 READS_AHEAD=64   of the trainer; e auto reads three times as
 #                              far ahead, in bursts, to time them
 #   ADD=yes                    keep the runs that bench-epoch.json has
@@ -70,7 +71,8 @@ if [ "$SHAPE" = photos ]; then
 	done
 else
 	[ "$SHAPE" = plain ] ||
-		files=$(python3 "$bench/epoch_shapes.py" "$SHAPE") || exit 1
+		files=$(python3 "$bench/epoch_shapes.py" "$SHAPE" \
+			"${TOTAL_MB:-800}") || exit 1
 	"$refrain" make-dataset --classes 10 --images "$files" --size 48x36 \
 		"$work/data" >/dev/null || bench_fail 'cannot make the dataset'
 	python3 "$bench/epoch.py" --pad "$work/data" --shape "$SHAPE" ||

@@ -7,14 +7,12 @@ they do not claim: files of a mean size, one a sample, and steps of whole
 milliseconds. A record of 3D U-Net is a sixteenth as large; CosmoFlow's batch
 is two, as its step takes 3.5 ms.
 
-    epoch_shapes.py SHAPE                 the number of files of about 800 MB
+    epoch_shapes.py SHAPE MB              the number of files of about MB
     epoch_shapes.py < bench-epoch.json    a table: measured, and expected
 """
 import json
 import math
 import sys
-
-TOTAL = 800e6
 
 
 class Shape:
@@ -85,6 +83,6 @@ def table(bench):
 
 if __name__ == '__main__':
     if len(sys.argv) > 1:
-        print(SHAPES[sys.argv[1]].files(TOTAL))
+        print(SHAPES[sys.argv[1]].files(1e6 * int(sys.argv[2])))
     else:
         table(json.load(sys.stdin))
