@@ -230,33 +230,48 @@ def test_close_ends_those_who_wait(own):
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
+def let_others_run(times):
+    """Whoever takes the GIL then and keeps it is not interrupted."""
+    for _ in range(times):
+        time.sleep(1e-4)
+
+
 def test_others_run_while_one_waits(own):
-    loader = refrain.Loader(own, timeout=0.5, **FEW)
+    """They can close its loader long before its time is over."""
+    loader = refrain.Loader(own, timeout=SOON_S, **FEW)
     path = hang(own)
-    waiting = threading.Thread(target=lambda: pytest.raises(
-        refrain.TimeoutError, lambda: [b.step for b in loader]))
+    errors = []
+
+    def run():
+        try:
+            for _ in loader:
+                pass
+        except refrain.Error as e:
+            errors.append(type(e))
+
+    waiting = threading.Thread(target=run)
     waiting.start()
-    turns = 0
-    while waiting.is_alive():
-        turns += 1
-    waiting.join()
-    assert turns > 1000
+    while loader.step < 14:
+        let_others_run(1)
+    let_others_run(200)
     loader.close()
+    waiting.join()
+    assert errors == [refrain.ClosedError]
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
 def test_others_run_while_one_opens(mount):
+    """They can let the mount go on long before its time is over."""
     list(mount.top.iterdir())
-    opening = threading.Thread(target=lambda: pytest.raises(
-        refrain.TimeoutError, lambda: refrain.Loader(
-            mount.top, open_timeout_ms=300, **FEW)))
-    turns = 0
+    opened = []
+    opening = threading.Thread(target=lambda: opened.append(refrain.Loader(
+        mount.top, open_timeout_ms=SOON_S * 1000, **FEW)))
     with mount.hanging():
         opening.start()
-        while opening.is_alive():
-            turns += 1
-        opening.join()
-    assert turns > 1000
+        let_others_run(200)
+        assert not opened
+    opening.join()
+    opened[0].close()
 
 
 # -- Processes ----------------------------------------------------------------

@@ -83,7 +83,8 @@ def test_position_is_saved_in_mid_epoch(data, some):
     again.close()
 
 
-@pytest.mark.parametrize('world,examples,batch', [(7, 300, 50), (3, 500, 83)])
+@pytest.mark.parametrize('world,examples,batch', [(7, 300, 50), (3, 500, 83),
+                                                  (2, 83, 31)])
 def test_ranks_of_unequal_shares_end_at_the_same_step(listed, options, world,
                                                       examples, batch):
     options.update(batch=batch)
