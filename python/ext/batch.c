@@ -273,15 +273,16 @@ static PyGetSetDef batch_attributes[] = {
 		"labels without it.\nRaises what targets raises."),
 	ATTRIBUTE("count", get_count, "Number of examples."),
 	ATTRIBUTE("step", get_step, "Number of the step in the run, from 0."),
-	ATTRIBUTE("epoch", get_epoch, "The epoch of its last fresh example."),
+	ATTRIBUTE("epoch", get_epoch,
+		"The epoch of the last fresh example in this batch."),
 	ATTRIBUTE("fresh", get_fresh,
 		"Number of examples that are served for the first time."),
 	ATTRIBUTE("ends_epoch", get_ends_epoch,
-		"True if it has the last fresh example of an epoch on this "
-		"rank."),
+		"True if this batch has the last fresh example of an epoch on "
+		"this rank."),
 	ATTRIBUTE("ended_epoch", get_ended_epoch,
-		"The epoch that ended with it, or None. Its other fresh "
-		"examples may belong to\nthe next epoch."),
+		"The epoch that ends with this batch, or None. Some of its "
+		"fresh examples may\nbelong to the next epoch."),
 	ATTRIBUTE("shape", get_shape, "The shape of data, a tuple."),
 	ATTRIBUTE("nbytes", get_data_bytes, "Bytes of data."),
 	ATTRIBUTE("address", get_address,

@@ -188,8 +188,8 @@ static int check_asked(const struct asked *a)
 	if (type == DEVICE_CPU && number == 0 && a->stream == Py_None)
 		return 0;
 	PyErr_SetString(PyExc_BufferError,
-		"the memory is on the host: there is no stream, and no other "
-		"device");
+		"the memory is on the host: stream must be None, and dl_device "
+		"(1, 0)");
 	return -1;
 }
 

@@ -9,7 +9,7 @@ import os
 class Error(OSError):
     """The loader failed. An OSError with its errno and strerror, and
 
-    path     the file or dataset that it failed at, or None (also `filename`)
+    path     the file or dataset that it concerns, or None (also `filename`)
     stage    'open', 'read', 'decode', 'augment', or None
     step     the step of the run, or None
     """
@@ -23,19 +23,20 @@ class Error(OSError):
 
 
 class ConfigError(Error, ValueError):
-    """A member of the configuration that makes no sense; it is named."""
+    """A keyword has an invalid value; the message names the keyword."""
 
 
 class StateError(Error, ValueError):
-    """A state that is damaged, or of another dataset or configuration."""
+    """A saved state is damaged, or belongs to another dataset or
+    configuration."""
 
 
 class NotFoundError(Error, FileNotFoundError):
-    """The dataset is not there."""
+    """The dataset does not exist."""
 
 
 class TimeoutError(Error, builtins.TimeoutError):  # pylint: disable=W0622
-    """Nothing came in time."""
+    """No batch came, or a dataset did not open, within the time limit."""
 
 
 class ClosedError(Error, ValueError):
@@ -49,7 +50,8 @@ _CALL = {_errno.ETIMEDOUT: TimeoutError, _errno.ESHUTDOWN: ClosedError}
 
 
 def of_dataset(error):
-    """EBADMSG of an open that had no state: a damaged list or shard."""
+    """The error of an open without a state: EBADMSG then means a damaged list
+    or shard."""
     other = Error(error.errno, error.strerror)
     other.path = other.filename = error.path
     other.stage = error.stage
@@ -57,7 +59,7 @@ def of_dataset(error):
 
 
 def make(number, message, path, stage, step):
-    """The exception of an errno; the extension module calls this."""
+    """Make the exception for an errno. The extension module calls this."""
     kinds = _OPEN if stage == 'open' else _CALL
     error = kinds.get(number, Error)(number, message or os.strerror(number))
     error.path = error.filename = path

@@ -16,7 +16,7 @@ _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'bytes': "int or a text such as '512M'", 'flag': 'bool',
           'sides': "int or 'WIDTHxHEIGHT'", 'text': 'str'}
 _UNLIMITED = 1 << 20    # epochs, where a run has no end
-# Help that is other than the library's.
+# Help that differs from the library's.
 _HELP = {'epochs': 'Number of epochs, in each of which every example is fresh '
                    'once; default: the run has no end.',
          'echo_log': "Changes of the factor for echo='auto', from echo_log() "
@@ -27,7 +27,7 @@ _open = weakref.WeakSet()
 
 @atexit.register
 def _close_all():
-    """Threads of a loader must not call into an interpreter that has gone."""
+    """Threads of a loader must not call into an interpreter that has ended."""
     for loader in list(_open):
         loader.close()
 
@@ -40,7 +40,7 @@ def members():
 
 
 def _text(name, value):
-    """A value as refrain_config_set() takes it."""
+    """Convert a value to the text that refrain_config_set() takes."""
     if isinstance(value, bool):
         return b'1' if value else b'0'
     if isinstance(value, (str, bytes, os.PathLike)):
@@ -58,7 +58,7 @@ def _text(name, value):
 
 
 def _is_echoing(echo):
-    """Is it a number above 1?"""
+    """Is this echo factor a number above 1?"""
     text = _text('echo', echo).decode(errors='replace')
     over, _, under = text.partition('/')
     try:
@@ -72,7 +72,7 @@ def _check_names(keywords):
     for name in keywords:
         if name not in known or name == 'dataset':
             raise TypeError('Loader() has no keyword %r; refrain.members() '
-                            'lists them' % name)
+                            'lists the keywords' % name)
 
 
 def _state_of(state):
@@ -83,7 +83,7 @@ def _state_of(state):
     except (TypeError, KeyError):
         raise TypeError('a state is what state_dict() returned') from None
     if version != 1:
-        raise ValueError('the state is of version %r: this is version 1' %
+        raise ValueError('the state has version %r: only version 1 is known' %
                          version)
     return bytes(data)
 
@@ -118,7 +118,7 @@ class Loader(_refrain.Loader):
     targets     an array, or a function of an array of indices, for
                 batch.targets: labels that are not class numbers.
     cpus        numbers of the processors that the threads may run on.
-    state       what state_dict() returned: go on from there.
+    state       what state_dict() returned; the loader continues from there.
     timeout     seconds to wait for a batch; default: no limit.
 
     Raises ConfigError (also a ValueError) for an invalid value, TypeError for
@@ -142,7 +142,8 @@ class Loader(_refrain.Loader):
             array.array('I', cpus).tobytes()
         self._timeout = -1.0 if timeout is None else float(timeout)
         if 'batch' not in self._keywords:
-            raise TypeError('batch= is required: examples a step')
+            raise TypeError('batch= is required: the number of examples in a '
+                            'step')
         self._begin(_state_of(state))
         _open.add(self)
 
@@ -190,14 +191,14 @@ class Loader(_refrain.Loader):
 
     @property
     def epochs(self):
-        """Number of epochs of the run; None: it has no end."""
+        """Number of epochs of the run, or None if it has no end."""
         given = self._keywords.get('epochs')
         return None if given is None else int(given)
 
     @property
     def total_steps(self):
-        """Number of steps of the run on this rank; None: it has no end. With
-        echo='auto', if the factor does not change any more."""
+        """Number of steps of the run on this rank, or None if it has no end.
+        With echo='auto' it holds if the factor stays the same."""
         if self.epochs is None:
             return None
         return self.step + self.steps_left
@@ -260,7 +261,7 @@ class Loader(_refrain.Loader):
 
 
 def _argument(kind, arg, count):
-    """What a member takes, for people."""
+    """Describe the values that a member takes."""
     if kind == 'word':
         return ' or '.join(map(repr, arg.split('|')))
     return _KINDS[kind] + (', or %d of them' % count if count > 1 else '')

@@ -52,8 +52,8 @@ def tensor(batch, name='data', copy=None):
 
 
 class _InFlight:
-    """What copies to a device still read: (event behind the copy, owner),
-    oldest first. Threads may share it."""
+    """Owners of memory that copies to a device still read, as (event behind
+    the copy, owner), oldest first. Threads may share it."""
 
     def __init__(self):
         self._waiting = collections.deque()
@@ -69,7 +69,7 @@ class _InFlight:
             self._wait_for_oldest()
 
     def sweep(self):
-        """Drop what has happened."""
+        """Drop the owners whose event has happened."""
         with self._lock:
             while self._waiting and self._waiting[0][0].query():
                 self._waiting.popleft()
@@ -89,7 +89,7 @@ in_flight = _InFlight()
 
 
 def _event_behind(device):
-    """An event behind all that the device's current stream was given."""
+    """An event behind all work on the device's current stream."""
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event
@@ -139,8 +139,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
     epoch. Tensors that are not copied lend the memory of the loader: keep at
     most batches_ahead of them. With share= they are always copied.
 
-    Raises what refrain.Loader raises, when the loader is opened, and
-    RuntimeError in a worker of a DataLoader.
+    Opening the loader raises the errors of refrain.Loader. In a worker of a
+    DataLoader, iter() raises RuntimeError.
     """
 
     def __init__(self, dataset, *, batch, device=None, pin_memory=False,
@@ -162,7 +162,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
 
     @property
     def loader(self):
-        """The refrain.Loader, opened if it was not."""
+        """The refrain.Loader. It is opened if it is not open yet."""
         if self._loader is None:
             self._loader = self._opened()
         return self._loader
@@ -223,8 +223,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
         return self.loader.state_dict()
 
     def load_state_dict(self, state):
-        """Go on from a position that state_dict() returned. StateError if it is
-        of another dataset or configuration."""
+        """Continue from a position that state_dict() returned. Raises
+        StateError if it belongs to another dataset or configuration."""
         if self._loader is None:
             self._state = _state_of(state)
         else:
