@@ -3,11 +3,11 @@
 fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/peer.h tests/fuzz/plan.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
-	tests/fuzz/manifest.c tests/fuzz/share.c tests/fuzz/store.c \
-	tests/fuzz/text.c
+	tests/fuzz/manifest.c tests/fuzz/memcached.c \
+	tests/fuzz/share.c tests/fuzz/store.c tests/fuzz/text.c
 fuzz_libs = libdaemon.la libfs.la libprefetch.la libcache.la libstore.la \
 	libmanifest.la libschedule.la liborigin.la libctl.la libloader.la \
-	libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
+	libpeer.la libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
 
 if HAVE_REMOTE
 fuzz_sources += tests/fuzz/answer.c
@@ -31,7 +31,7 @@ tests_fuzz_fuzz_LDADD = $(fuzz_libs)
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = tar list index manifest identity entry name ctl plan fault \
 	synthetic size option \
-	decode share $(FUZZ_REMOTE)
+	decode share memcached $(FUZZ_REMOTE)
 FUZZ_CC = clang
 
 fuzz:
