@@ -258,9 +258,9 @@ bool host_is_up(const struct host *h)
 	return h->state == PEER_UP && !h->give_up;
 }
 
-bool host_is_fast(const struct host *h)
+uint64_t host_rate(const struct host *h)
 {
-	return h->rate >= HOST_FLOOR_BYTES_PER_S;
+	return h->rate;
 }
 
 static void host_refuse(struct host *h, const char *fault, uint64_t now_ns)

@@ -22,9 +22,6 @@
 #include "peer/peer.h"
 #include "peer/wire_impl.h"
 
-/* A link that is slower than this is not worth waiting for. */
-#define HOST_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
-
 enum host_line {
 	HOST_GETS,   /* units; over the less busy of two connections */
 	HOST_SMALL,  /* leases; on the same */
@@ -70,8 +67,8 @@ void host_flush(struct host *h, uint64_t now_ns);
 bool host_is_up(const struct host *h);
 /* May another request for a unit go out? */
 bool host_has_room(const struct host *h, enum host_line line);
-/* Does the host deliver so much that waiting in its queue is worth while? */
-bool host_is_fast(const struct host *h);
+/* What it delivered lately, in bytes/s. */
+uint64_t host_rate(const struct host *h);
 
 /* -EHOSTDOWN, or 0: answered() will be called. */
 int host_send(struct host *h, enum host_line line, struct request *q,

@@ -11,6 +11,10 @@
 #define READ_LIMIT_NS (650 * NS_PER_MS)
 /* For a server that is alive and delivers, so much longer. */
 #define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
+/* A link that is slower than this is not worth waiting for. */
+#define READ_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
+/* One that is faster delivers 8 MiB within READ_LIMIT_NS. */
+#define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
 #define READ_UNIT_TTL_S 604800
@@ -18,7 +22,10 @@
 /* One command; frees itself. */
 struct read_get {
 	struct request q;
-	struct reading *g;
+	struct list link;  /* of the reading's gets */
+	struct reading *g; /* NULL: it ended before the answer came */
+	struct reads *reads;
+	struct host *host;
 	struct unit unit;
 };
 
@@ -34,9 +41,36 @@ static struct read_get *read_get_new(struct reading *g)
 {
 	struct read_get *t = calloc(1, sizeof(*t));
 
-	if (t)
-		t->g = g;
+	if (!t)
+		return NULL;
+	t->g = g;
+	t->reads = g->reads;
+	t->host = g->host;
+	t->unit.item = g->item;
+	list_init(&t->link);
 	return t;
+}
+
+/* It is answered. Whose it is, or NULL. */
+static struct reading *read_get_done(struct read_get *t)
+{
+	list_del(&t->link);
+	if (t->g)
+		t->g->nasked--;
+	return t->g;
+}
+
+/* What is on its way is for nobody. */
+static void read_leave(struct reading *g)
+{
+	LIST_FOREACH_SAFE(l, next, &g->gets) {
+		struct read_get *t = CONTAINER_OF(l, struct read_get, link);
+
+		t->g = NULL;
+		list_del(&t->link);
+		list_init(&t->link);
+	}
+	g->nasked = 0;
 }
 
 static void read_get_send(
@@ -44,10 +78,11 @@ static void read_get_send(
 {
 	struct reading *g = t->g;
 
-	g->nasked++;
-	if (host_send(g->host, line, &t->q, now_ns) == 0)
+	if (host_send(g->host, line, &t->q, now_ns) == 0) {
+		list_add_tail(&g->gets, &t->link);
+		g->nasked++;
 		return;
-	g->nasked--;
+	}
 	free(t);
 	read_finish(g, -EHOSTDOWN);
 }
@@ -104,10 +139,13 @@ static void read_unit_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
 	struct read_get *t = CONTAINER_OF(q, struct read_get, q);
-	struct reading *g = t->g;
+	struct reading *g = read_get_done(t);
 	bool there = status == 0 && a->kind == META_VA;
 
-	g->nasked--;
+	if (!g) {
+		free(t);
+		return;
+	}
 	if (status < 0 || (status == 0 && a->kind > META_EX)) {
 		read_finish(g, status < 0 ? status : -EIO);
 	} else if (there &&
@@ -146,8 +184,8 @@ static void read_get_units(struct reading *g, uint64_t now_ns)
 			read_finish(g, -ENOMEM);
 			return;
 		}
-		t->unit = (struct unit){
-			g->item, g->next, read_unit_bytes(g, g->next)};
+		t->unit.n = g->next;
+		t->unit.bytes = read_unit_bytes(g, g->next);
 		(void)unit_key(key, g->item, g->next++);
 		t->q.answered = read_unit_answered;
 		t->q.cost_bytes = t->unit.bytes;
@@ -189,26 +227,41 @@ static void read_wait(struct reading *g, const struct meta_answer *a,
 		return;
 	}
 	g->state = READ_WAITING;
+	g->urgent_ns = 0; /* the origin has its time */
 	g->look_ns = now_ns + READ_LOOK_NS;
+}
+
+/* True: it is ours, and somebody is there for it. */
+static bool read_won(const struct read_get *t, uint64_t now_ns)
+{
+	struct leases *all = t->reads->leases;
+
+	if (leases_hold(all, t->host, t->unit.item, now_ns) < 0)
+		return false;
+	if (t->g && t->g->state != READ_DONE)
+		return true;
+	leases_end(all, t->unit.item, now_ns);
+	return false;
 }
 
 static void read_lease_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
 	struct read_get *t = CONTAINER_OF(q, struct read_get, q);
-	struct reading *g = t->g;
+	struct reading *g = read_get_done(t);
 	uint64_t now_ns = clock_now_ns();
+	bool won = status == 0 && a->won;
+	bool ours = won && read_won(t, now_ns);
 
-	g->nasked--;
 	free(t);
-	if (status == 0 && a->won) {
-		if (leases_hold(g->reads->leases, g->host, g->item, now_ns) < 0)
-			read_finish(g, -ENOENT);
-		g->ours = true;
-		if (g->state != READ_DONE)
+	if (!g)
+		return;
+	if (won) {
+		g->ours = ours;
+		if (ours)
 			read_again(g, now_ns); /* it may have come meanwhile */
 		else
-			leases_end(g->reads->leases, g->item, now_ns);
+			read_finish(g, -ENOENT);
 	} else if (status < 0) {
 		read_finish(g, status);
 	} else if (g->state == READ_DONE) {
@@ -248,6 +301,7 @@ static void read_ask_lease(struct reading *g, uint64_t now_ns)
 
 void reading_begin(struct reading *g, uint64_t now_ns)
 {
+	list_init(&g->gets);
 	g->first = (uint32_t)(g->r->off / UNIT_BYTES);
 	g->last = (uint32_t)((g->r->off + g->r->len - 1) / UNIT_BYTES);
 	if (g->last - g->first >= READ_UNITS)
@@ -272,15 +326,29 @@ static void read_got(struct reading *g, uint64_t now_ns)
 
 static void read_overdue(struct reading *g, uint64_t now_ns)
 {
+	uint64_t rate = host_rate(g->host);
+
 	if (now_ns < g->limit_ns)
 		return;
-	if (host_is_fast(g->host) && host_is_up(g->host)) {
+	if (rate >= READ_FLOOR_BYTES_PER_S && host_is_up(g->host)) {
 		g->limit_ns = now_ns + READ_LIMIT_FAST_NS;
 		return;
 	}
 	if (g->nasked > 0)
 		host_give_up(g->host);
 	read_finish(g, -ETIMEDOUT);
+}
+
+/* A reader waits: what came is kept, and the origin is asked for the rest. */
+static void read_urgent(struct reading *g, uint64_t now_ns)
+{
+	if (!atomic_load_explicit(&g->r->urgent, memory_order_relaxed))
+		return;
+	if (g->urgent_ns == 0)
+		g->urgent_ns = now_ns;
+	if (now_ns >= g->urgent_ns + READ_LIMIT_NS &&
+		host_rate(g->host) < READ_FAST_BYTES_PER_S)
+		read_finish(g, -ETIMEDOUT);
 }
 
 static void reading_step(struct reading *g, uint64_t now_ns)
@@ -301,6 +369,8 @@ static void reading_step(struct reading *g, uint64_t now_ns)
 	}
 	if (g->state == READ_GETTING || g->state == READ_LEASING)
 		read_overdue(g, now_ns);
+	if (g->state == READ_GETTING || g->state == READ_LEASING)
+		read_urgent(g, now_ns);
 }
 
 void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
@@ -309,8 +379,9 @@ void reads_step(struct reads *all, struct list *ended, uint64_t now_ns)
 		struct reading *g = CONTAINER_OF(l, struct reading, link);
 
 		reading_step(g, now_ns);
-		if (g->state != READ_DONE || g->nasked > 0)
+		if (g->state != READ_DONE)
 			continue;
+		read_leave(g);
 		/* Abandoned, and the origin will be asked by nobody. */
 		if (g->ours && g->status == -ECANCELED)
 			leases_end(all->leases, g->item, now_ns);

@@ -11,7 +11,10 @@
  *   done: -ENOENT, and the origin is asked
  *
  * Whoever cannot be asked in time, or waits for a lease that does not beat, is
- * done with an error. The thread of the peers. Private to src/peer.
+ * done with an error. A server that delivers something is waited for longer, by
+ * a read that a reader waits for only if the server is fast: it is our own
+ * requests then that are in the way. The thread of the peers. Private to
+ * src/peer.
  */
 #ifndef PEER_READ_IMPL_H
 #define PEER_READ_IMPL_H
@@ -41,21 +44,23 @@ struct reading {
 	bool ours;		/* we have just won the lease */
 	enum read_state state;
 	int status;
-	unsigned nasked; /* requests on their way */
-	uint32_t next;	 /* the unit to ask for */
+	struct list gets; /* of struct read_get: on their way */
+	unsigned nasked;  /* how many */
+	uint32_t next;	  /* the unit to ask for */
 	bool has[READ_UNITS];
-	uint64_t limit_ns; /* an answer of the server is awaited until */
-	uint64_t look_ns;  /* WAITING: look again */
-	uint64_t beat_ns;  /* WAITING: when the lease last changed */
-	uint64_t beat;	   /* and the hash of its value */
+	uint64_t limit_ns;  /* an answer of the server is awaited until */
+	uint64_t urgent_ns; /* a reader waits for the server since; or 0 */
+	uint64_t look_ns;   /* WAITING: look again */
+	uint64_t beat_ns;   /* WAITING: when the lease last changed */
+	uint64_t beat;	    /* and the hash of its value */
 	bool has_beat;
 };
 
 /* Begin, once it is on the list. */
 void reading_begin(struct reading *g, uint64_t now_ns);
 /*
- * Go on with all of them. Those that are done and have no request on their way
- * leave the list and go to `ended`.
+ * Go on with all of them. Those that are done leave the list and go to `ended`;
+ * answers that still come for them are dropped.
  */
 void reads_step(struct reads *all, struct list *ended, uint64_t now_ns);
 

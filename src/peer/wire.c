@@ -336,9 +336,10 @@ static int wire_take(struct wire *w, uint64_t now_ns)
 			return -EBADMSG;
 	}
 	w->from += all;
-	w->since_ns = now_ns;
-	if (a.kind != META_STAT)
+	if (a.kind != META_STAT) {
+		w->since_ns = now_ns;
 		wire_forget(w, q);
+	}
 	q->answered(q, 0, &a, a.kind == META_VA ? at + n : NULL);
 	return 1;
 }

@@ -44,6 +44,8 @@ unit_tests = \
 	tests/unit/test_parts \
 	tests/unit/test_peer_meta \
 	tests/unit/test_peer_owner \
+	tests/unit/test_peers \
+	tests/unit/test_peers_odd \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
 	tests/unit/test_planned \
@@ -92,7 +94,7 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
-	tests/unit/origin_rows.h \
+	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
 	tests/unit/schedule_fixture.h tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \
 	tests/unit/store_case.h \
@@ -140,6 +142,8 @@ tests_unit_test_origin_LDADD = libremote.la $(LDADD)
 endif
 tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
+tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
+tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
 
