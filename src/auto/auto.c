@@ -21,8 +21,9 @@
 #define MISSING_JUMP 1.5
 /* Echoing ends at that R, and begins at AUTO_R_BEGIN. */
 #define R_END 1.04
-/* A change of less waits until all parts are of one speed. */
-#define LARGE 1.25
+/* If R is nearer to the factor, a change waits until all parts are of one
+ * speed. */
+#define FAR 1.25
 /* The factor stays while it is so many times R. */
 #define STAY_MIN 0.98
 #define STAY_MAX 1.03
@@ -447,14 +448,14 @@ static bool wish(const struct auto_echo *a, const struct auto_part *m,
 {
 	double most = value(a->max), now = value(a->asked);
 	double r = time_ratio(m->up_ns, m->down_ns);
-	double aim = value(factor_for(a, r));
+	bool is_near = r < now * FAR && r * FAR > now;
 
 	if (tries(a, m))
 		r = first_step(a, m);
 	*echo = factor_for(a, r);
 	if (value(*echo) == now)
 		return false;
-	if (a->parts < AUTO_PARTS && aim < now * LARGE && aim * LARGE > now)
+	if (a->parts < AUTO_PARTS && is_near)
 		return false;
 	if (now == 1. || echo->p == echo->q)
 		return true;

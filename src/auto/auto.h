@@ -16,8 +16,8 @@
  *
  * R is the ratio of the medians of the last eight parts; a single odd part does
  * not count. When two parts in a row differ from all before them, those before
- * are forgotten: the speed has changed. Three parts are enough for a large
- * change of the factor.
+ * are forgotten: the speed has changed. Three parts are enough if R is far from
+ * the factor.
  */
 #ifndef AUTO_AUTO_H
 #define AUTO_AUTO_H

@@ -555,6 +555,39 @@ START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 }
 END_TEST
 
+/*
+ * A small factor is as soon gone as a large one: 39/32 in the first epoch,
+ * which misses everything, and a source at rest from the second one on.
+ */
+START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
+{
+	struct schedule_config c = {.examples = 1 << 20,
+		.batch = BATCH,
+		.seed = 3,
+		.echo = {39, 32},
+		.echo_max = {4, 1}};
+	const uint64_t byte_ns = 381; /* R is 1.22, then 0.61 */
+	struct auto_sums sums = {0};
+	struct schedule s;
+	struct auto_echo a;
+	struct error err;
+	uint64_t before, step;
+
+	ck_assert_int_eq(schedule_init(&s, &c, &err), 0);
+	auto_init(&a, BATCH, 1, s.spread, c.echo_max, c.echo);
+	auto_step(&a, &sums);
+	for (unsigned i = 0; i < 2 * AUTO_PARTS; i++)
+		fetch_missing(&a, &sums, 1000, byte_ns);
+	ck_assert_int_eq(auto_change(&a, &s, sums.fresh, &step), 0);
+	before = sums.fresh;
+	for (unsigned i = 0; a.asked.p != a.asked.q; i++) {
+		fetch_missing(&a, &sums, 500, i < 2 ? byte_ns : 0);
+		ck_assert_int_ge(auto_change(&a, &s, sums.fresh, &step), 0);
+		ck_assert_uint_le(sums.fresh - before, 2 * s.spread);
+	}
+}
+END_TEST
+
 START_TEST(test_a_plan_never_echoes_when_r_is_at_most_one)
 {
 	static const double rs[] = {0.1, 0.9, 1, 1.04};
@@ -746,6 +779,7 @@ static Suite *suite(void)
 		test_one_odd_part_is_not_the_speed_of_a_source_at_rest,
 		test_a_share_that_is_cached_from_now_on_is_known_soon,
 		test_two_looks_at_what_is_carried_over_change_little,
+		test_echoing_little_ends_soon_after_the_first_epoch,
 		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,
