@@ -138,10 +138,11 @@ class Host:
 
     # -- The mount -----------------------------------------------------------
 
-    def start_mount(self, tier, *options, peers=None, group=None):
+    def start_mount(self, tier, *options, peers=None, group=None,
+                    source=None):
         """With a tier of that size; peers: their list."""
         words = [self.cluster.refrain, 'mount', '--foreground',
-                 self.cluster.source, self.mnt, '--cache',
+                 source or self.cluster.source, self.mnt, '--cache',
                  self.cache + ':' + tier, *options]
         if peers:
             words += ['--peers', ','.join(peers)]

@@ -3,7 +3,7 @@
 import math
 import sys
 
-from peer_hosts import Failed, read_epoch, total
+from peer_hosts import Failed, read_epoch, run, total
 from peer_scene import expect, run_scenarios
 
 MIB = 1 << 20
@@ -97,6 +97,33 @@ def another_host(scene):
     scene.end()
 
 
+def other_path(scene):
+    """Hosts with copies at other paths share by the name of the dataset."""
+    scene.begin(2, 128, '1M')
+    scene.unmount()
+    first, second = scene.cluster.hosts
+    copy = scene.source + '-copy'
+    run('cp', '-a', scene.source, copy)
+    for options, costs in ((), scene.bytes), (('--peer-dataset', 'x'), 0):
+        for h in scene.cluster.hosts:
+            h.clear()
+            h.start_mount('1M', *options, peers=[first.name, second.name],
+                          source=copy if h is second else None)
+        for h in scene.cluster.hosts:
+            h.wait_mount(up=2)
+        read_epoch(scene.reader, scene.cluster, [scene.files, []],
+                   sums=scene.sums)
+        scene.settle()
+        read_epoch(scene.reader, scene.cluster, [[], scene.files],
+                   sums=scene.sums)
+        expect('origin of the first', first.status()['origin_bytes'],
+               scene.bytes)
+        expect('origin of the second', second.status()['origin_bytes'],
+               costs)
+        scene.unmount()
+    scene.end()
+
+
 if __name__ == '__main__':
     sys.exit(run_scenarios(sys.argv[1:], large_engine, stampede, small_engine,
-                           another_host))
+                           another_host, other_path))
