@@ -38,6 +38,7 @@ struct stand_in {
 	int listener;
 	enum fault fault;
 	uint64_t item_bytes;
+	struct hash128 item;
 	pthread_t thread, served[CONNECTIONS_MAX];
 	int fd[CONNECTIONS_MAX];
 	unsigned n;
@@ -95,11 +96,10 @@ static bool say_text(int fd, const char *text)
 /* The value of a unit of item 0; its length. */
 static size_t unit_value(uint8_t *value, uint32_t n)
 {
-	struct source_item item = item_of(0, it.item_bytes);
 	uint64_t begin = (uint64_t)n * UNIT_BYTES;
 	uint64_t left = it.item_bytes - begin;
-	struct unit u = {item_key(&item), n,
-		(uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES)};
+	struct unit u = {
+		it.item, n, (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES)};
 
 	for (uint32_t i = 0; i < u.bytes; i++)
 		value[UNIT_HEAD_BYTES + i] = item_byte(0, begin + i);
@@ -261,8 +261,10 @@ static void *accept_all(void *arg)
 static void stand_in_start(enum fault fault, uint64_t item_bytes)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct source_item item = item_of(0, item_bytes);
 
 	it.fault = fault;
+	it.item = item_key(&item);
 	it.item_bytes = item_bytes;
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", peers_socket);
 	it.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
