@@ -12,6 +12,10 @@ noinst_PROGRAMS += examples/train-cnn
 examples_train_cnn_SOURCES = examples/train-cnn.c $(nn_sources)
 examples_train_cnn_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) -ftree-vectorize
 examples_train_cnn_LDADD = librefrain.la $(BLAS_LIBS) -lm
+
+# A search whose jobs, each a train-cnn, share their batches.
+noinst_PROGRAMS += examples/search-cnn
+examples_search_cnn_SOURCES = examples/search-cnn.c
 endif
 
 # PyTorch, with its own loader and with ours; a search whose jobs share batches.

@@ -31,10 +31,10 @@
 #define WARM_UP 0.1 /* share of the steps in which the rate rises */
 
 struct options {
-	const char *dataset;
+	const char *dataset, *share;
 	double echo, rate, momentum, decay, target;
 	int echo_point;
-	uint32_t epochs, batch, threads, width, side, window;
+	uint32_t epochs, batch, threads, width, side, window, share_jobs;
 	uint64_t seed;
 };
 
@@ -95,6 +95,8 @@ static int open_train(struct run *r)
 	c.window = o->window;
 	c.area_min = 0.6F; /* of pictures this small less says little */
 	c.last = REFRAIN_LAST_DROP;
+	c.share = o->share;
+	c.share_jobs = o->share_jobs;
 	if (refrain_open(&r->train, &c) < 0)
 		return fail("training data", refrain_message(NULL));
 	r->steps = refrain_steps_left(r->train);
@@ -251,7 +253,9 @@ static const char usage[] =
 	"  --size PIXELS     side of a picture, a multiple of 8 (32)\n"
 	"  --seed S          of order, augmentation and first weights (0)\n"
 	"  --threads N       of trainer and loader (2)\n"
-	"  --target SHARE    stop at this accuracy\n";
+	"  --target SHARE    stop at this accuracy\n"
+	"  --share NAME      share batches with the jobs of that name\n"
+	"  --share-jobs J    wait until J of them have begun\n";
 
 enum {
 	ECHO = 256,
@@ -267,6 +271,8 @@ enum {
 	SEED,
 	THREADS,
 	TARGET,
+	SHARE,
+	SHARE_JOBS,
 };
 
 static const struct option table[] = {
@@ -283,6 +289,8 @@ static const struct option table[] = {
 	{"seed", required_argument, NULL, SEED},
 	{"threads", required_argument, NULL, THREADS},
 	{"target", required_argument, NULL, TARGET},
+	{"share", required_argument, NULL, SHARE},
+	{"share-jobs", required_argument, NULL, SHARE_JOBS},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -355,6 +363,11 @@ static bool take(struct options *o, int c, const char *text)
 			o->threads <= NN_THREADS_MAX;
 	case TARGET:
 		return real(text, &o->target);
+	case SHARE:
+		o->share = text;
+		return true;
+	case SHARE_JOBS:
+		return whole(text, 1, &o->share_jobs);
 	default:
 		return false;
 	}

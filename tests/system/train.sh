@@ -61,3 +61,11 @@ train --echo 2 --epochs 2
 learned 0.6
 grep -q 'epoch 2  steps 100  fresh 1600  served 3200' "$work/out" ||
 	fail "$(cat "$work/out")"
+
+# Jobs that share their batches learn the same as apart: search-cnn compares.
+XDG_RUNTIME_DIR=$work
+export XDG_RUNTIME_DIR
+examples/search-cnn "$train" 0.02,0.1 --epochs 1 --batch 32 --width 8 \
+	--threads 1 "$work/data" >"$work/out" || fail 'search-cnn'
+grep -q '^0.02 .*' "$work/out" && grep -q '^processors' "$work/out" ||
+	fail "$(cat "$work/out")"
