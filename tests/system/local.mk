@@ -118,6 +118,7 @@ other_tests = \
 	tests/system/same-order.sh \
 	tests/system/secrets.sh \
 	tests/system/share.sh \
+	tests/system/share-mount.sh \
 	tests/system/share-users.sh \
 	tests/system/stop-waiting.sh \
 	tests/system/train.sh \

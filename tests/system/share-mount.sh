@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Jobs that share batches, on a mount that caches half of the dataset, with two
+# ranks: the pixels of each are those of a lone run of its rank on the bare
+# directory. The host of a rank reads what is cached in the tier itself, and has
+# the rest fetched by its plan, once for all of its jobs.
+set -eu
+name=share-mount
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires root fuse timeout
+XDG_CACHE_HOME=$work/cache
+XDG_RUNTIME_DIR=$work
+export XDG_CACHE_HOME XDG_RUNTIME_DIR
+
+images=240 epochs=4
+"$refrain" make-dataset --classes 3 --images $images --size 96x72 \
+	"$work/data" >/dev/null
+rm -rf "$src"
+mkdir "$src"
+mv "$work/data" "$src/train"
+
+# load OUT DATASET OPTION ...: the JSON of a run in OUT.
+load() {
+	out=$1
+	shift
+	timeout 120 "$refrain" load "$@" --batch 16 --size 32 --seed 5 \
+		--echo 2 --epochs $epochs --world 2 --equal-ranks --json \
+		>"$out" 2>"$out.err" || {
+		cat "$out.err"
+		return 1
+	}
+}
+
+# value NAME FILE
+value() {
+	sed -n "s/.*[{,]\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2"
+}
+
+for rank in 0 1; do
+	load "$work/alone.$rank" "$src/train" --rank $rank || fail "rank $rank"
+done
+
+# Each image takes an entry of two blocks; some are of three.
+start_mount "$src" "$mnt" --cache "$work/tier:1M"
+timeout 60 "$refrain" warm "$mnt" >/dev/null || true
+cached=$(status_field entries)
+[ "$cached" -gt 0 ] && [ "$cached" -lt $images ] ||
+	fail "$cached of $images images are cached"
+jobs=
+for job in 1 2; do
+	for rank in 0 1; do
+		load "$work/job.$job.$rank" "$mnt/train" --rank $rank \
+			--share "rank$rank" --share-jobs 2 &
+		jobs="$jobs $!"
+	done
+done
+for job in $jobs; do
+	wait "$job" || fail 'a job has failed'
+done
+
+decodes=0 direct=0
+for rank in 0 1; do
+	for job in 1 2; do
+		for what in pixel_hash stream_hash steps; do
+			expect "$what of rank $rank" \
+				"$(value $what "$work/job.$job.$rank")" \
+				"$(value $what "$work/alone.$rank")"
+		done
+		decodes=$((decodes + $(value decodes "$work/job.$job.$rank")))
+		direct=$((direct + $(value direct_hits "$work/job.$job.$rank")))
+	done
+done
+expect 'decodes of all jobs' "$decodes" $((epochs * images))
+# On a busy machine some are read through the mount.
+[ "$direct" -gt 0 ] && [ "$direct" -le $((epochs * cached)) ] ||
+	fail "$direct direct hits, at most $((epochs * cached))"
+expect 'direct hits that the mount was told' \
+	"$(status_field direct_hits)" "$direct"
+expect 'wasted by the plans' "$(status_field prefetch_wasted)" 0
+read_once=$((epochs * (images - cached)))
+fetched=$(status_field prefetch_issued)
+[ "$fetched" -gt 0 ] && [ "$fetched" -le $read_once ] ||
+	fail "$fetched files were fetched by plans, $read_once are missing"
+echo PASS
