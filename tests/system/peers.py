@@ -83,16 +83,19 @@ def small_engine(scene):
 
 
 def another_host(scene):
-    """3 -> 4 hosts moves a quarter; back moves a third of the fourth's."""
+    """3 -> 4 hosts moves a quarter of the items."""
     scene.begin(3, 64, '64K')
     scene.epoch(1)
     scene.cluster.add().start_engine(64)
     scene.unmount()
     scene.mount('64K')
     got = scene.epoch(2)[0]
-    if got > 1.25 * scene.bytes / 4:
-        raise Failed('with a fourth host: %d of %d bytes' %
-                     (got, scene.bytes))
+    # Chance gives each file a new owner or not, and some files are large.
+    squares = sum(size * size for size in scene.files.values())
+    most = scene.bytes / 4 + 4 * math.sqrt(3 / 16 * squares)
+    if not 0 < got < most:
+        raise Failed('with a fourth host: %d of %d bytes, at most %d' %
+                     (got, scene.bytes, most))
     expect('then', scene.epoch(3), (0, 0))
     scene.end()
 
