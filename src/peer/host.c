@@ -93,6 +93,12 @@ static void host_report(struct host *h, enum event_kind kind, const char *text)
 			.n = host_counted(h, HOST_BAD)});
 }
 
+void host_bad(struct host *h)
+{
+	host_count(h, HOST_BAD, 1);
+	host_report(h, EVENT_PEER_BAD, NULL);
+}
+
 /* -- What others see ------------------------------------------------------- */
 
 static void host_say(struct host *h, const char *reason)

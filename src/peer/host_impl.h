@@ -89,6 +89,8 @@ bool host_may_push(struct host *h);
 
 /* Add to a count; any thread. */
 void host_count(struct host *h, enum host_count what, uint64_t n);
+/* Count a unit that is not what it should be, and report it. */
+void host_bad(struct host *h);
 
 /* The digest of this host's manifest, which goes to its own server. */
 void host_set_manifest(struct host *h, struct hash128 digest);

@@ -155,7 +155,7 @@ static void read_unit_answered(struct request *q, int status,
 		if (g->state != READ_DONE)
 			read_deliver(g, &t->unit, value + UNIT_HEAD_BYTES);
 	} else if (there) {
-		host_count(g->host, HOST_BAD, 1);
+		host_bad(g->host);
 		read_delete(g, t->unit.n);
 	}
 	free(t);

@@ -146,6 +146,12 @@ def values_damaged(scene):
     if damaged < 6:
         raise Failed('%d values were damaged' % damaged)
     expect('peer_bad', total(scene.cluster.hosts, 'peer_bad'), damaged)
+    said = ''
+    for h in scene.cluster.hosts:
+        with open(h.errors, encoding='utf-8', errors='replace') as f:
+            said += f.read()
+    if 'damaged unit' not in said:
+        raise Failed('no log says that units were damaged')
     scene.end()
     proxy.kill()
     proxy.wait()
