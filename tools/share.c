@@ -242,7 +242,8 @@ static int share_show(struct share_query *q)
 	if (rc < 0)
 		return command_fail("share", &err);
 	if (q->name && !q->found && !q->failed && !q->watched) {
-		(void)error_set(&err, -ENOENT, "nobody hosts '%s'", q->name);
+		(void)error_set(
+			&err, -ENOENT, "no process hosts '%s'", q->name);
 		return command_fail("share", &err);
 	}
 	if (q->all && share_print_all(q->all) != EXIT_OK)

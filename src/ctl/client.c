@@ -78,8 +78,8 @@ static int no_connection(int code, const char *path, struct error *err)
 			path);
 	case -ECONNREFUSED:
 		return error_set(err, code,
-			"the daemon has ended: nobody listens on the control "
-			"socket '%s'",
+			"the daemon has ended: no process listens on the "
+			"control socket '%s'",
 			path);
 	case -EAGAIN:
 		return error_set(err, code,

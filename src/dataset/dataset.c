@@ -82,7 +82,7 @@ static int check_source(struct look *l, int source, const struct stat *st)
 			l->path);
 	if (source == REFRAIN_SOURCE_LIST && dir)
 		return look_fail(l, -EINVAL,
-			"'%s' is a directory, and a list is a file", l->path);
+			"'%s' is a directory; a list must be a file", l->path);
 	if (!dir && !S_ISREG(st->st_mode))
 		return look_fail(l, -EINVAL,
 			"'%s' is neither a directory nor a regular file",
@@ -461,7 +461,7 @@ static bool is_url(const char *path)
 static int check_options(const struct dataset_options *o, struct error *err)
 {
 	if (!o->path || o->path[0] == '\0')
-		return error_set(err, -EINVAL, "no dataset is named");
+		return error_set(err, -EINVAL, "no dataset is given");
 	/* It may hold a password, and is not repeated. */
 	if (is_url(o->path))
 		return error_set(err, -EINVAL,
@@ -469,12 +469,13 @@ static int check_options(const struct dataset_options *o, struct error *err)
 			"mount', and name a directory of the mount");
 	if (o->source < REFRAIN_SOURCE_AUTO || o->source > REFRAIN_SOURCE_RAW)
 		return error_set(
-			err, -EINVAL, "there is no source %d", o->source);
+			err, -EINVAL, "unknown source kind %d", o->source);
 	if (o->source != REFRAIN_SOURCE_RAW)
 		return 0;
 	if (o->label_bytes > RAW_LABEL_MAX)
 		return error_set(err, -EINVAL,
-			"label_bytes is %u, and at most 8", o->label_bytes);
+			"label_bytes is %u; it must be at most 8",
+			o->label_bytes);
 	if (o->record_bytes <= o->label_bytes)
 		return error_set(err, -EINVAL,
 			"record_bytes is %u, which is to be more than the %u "

@@ -258,7 +258,7 @@ static int read_list(struct listing *t)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return look_fail(t->l, -EINVAL,
-			"a list is a regular file, which '%s' is not",
+			"'%s' is not a regular file; a list must be one",
 			t->l->path);
 	if (ds_add_watch(t->l->ds, t->l->real, stat_mtime_ns(&st),
 		    stat_fingerprint(&st)) < 0)

@@ -110,8 +110,8 @@ static bool may_retry(struct shared *sh, uint64_t until_ns, struct error *err)
 		return !is_to_stop(sh, RETRY_MS);
 	if (!err->msg[0])
 		(void)error_set(err, -ETIMEDOUT,
-			"share '%s': somebody holds its lock, but does not "
-			"answer",
+			"share '%s': another process holds its lock but does "
+			"not answer",
 			sh->run.hello.name);
 	return false;
 }

@@ -212,7 +212,7 @@ static int decode_other(const struct refrain_config *c,
 	if (rc > 0)
 		return REFRAIN_DECLINE;
 	if (rc < 0)
-		return error_set(err, rc, "decode() said: %m");
+		return error_set(err, rc, "decode() failed: %m");
 	if (d.bytes > c->decoded_max_bytes)
 		return error_set(err, -EBADMSG,
 			"decode() made %zu bytes: more than decoded_max_bytes",

@@ -170,10 +170,12 @@ static int check_numbers(const struct schedule_config *c, struct error *err)
 	if (c->point > SCHEDULE_BATCH || c->order > SCHEDULE_NEARBY ||
 		c->share > SCHEDULE_EQUAL)
 		return error_set(err, -EINVAL,
-			"no such echo point, order or share of the ranks");
+			"unknown echo point, order or division among the "
+			"ranks");
 	if (c->order == SCHEDULE_NEARBY && !c->nearby)
 		return error_set(err, -EINVAL,
-			"a shuffle of neighbours needs their number");
+			"shuffle_window must be set for a shuffle of "
+			"neighbours");
 	return 0;
 }
 

@@ -106,7 +106,7 @@ static int text_word(
 			return 0;
 		w += n + (w[n] == '|');
 	}
-	return error_set(err, -EINVAL, "'%s' is none of %s", text, words);
+	return error_set(err, -EINVAL, "'%s' is not one of %s", text, words);
 }
 
 static int text_truth(const char *text, bool *out, struct error *err)

@@ -127,9 +127,9 @@ static int resolve_name(struct stack *s, bool kept, struct error *err)
 		return scheme->resolve(source, &s->name, err);
 	if (strstr(source, "://"))
 		return error_set(err, -EINVAL,
-			"cannot mount '%.*s': known are directories, s3://, "
-			"https:// and http://; mount another store as a "
-			"directory first",
+			"cannot mount '%.*s': supported sources are "
+			"directories, s3://, https:// and http://; mount any "
+			"other store as a directory first",
 			(int)(strstr(source, "://") + 3 - source), source);
 	rc = reach_directory(source, s->config.timeout_s, kept, &s->name, err);
 	s->unreached = s->name;
