@@ -100,7 +100,7 @@ mount_refused 1 "'$work/none'" 'check the path' -- \
 	"$work/none" "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/file'" 'name the directory' -- \
 	"$work/file" "$mnt" --cache "$c:$size"
-mount_refused 1 'ftp://' 'mount another store' -- \
+mount_refused 1 'ftp://' 'mount any other store' -- \
 	ftp://host/x "$mnt" --cache "$c:$size"
 mount_refused 1 "'$work/none'" "mkdir -p $work/none" -- \
 	"$src" "$work/none" --cache "$c:$size"

@@ -261,8 +261,8 @@ START_TEST(test_a_text_that_does_not_fit_is_refused)
 	refused("mean", "1,2", "3 numbers");
 	refused("mean", "1,2,3,4", "3 numbers");
 	refused("mean", "1,2000,3", "mean[1] is 2000");
-	refused("type", "u16", "none of u8|f16|f32");
-	refused("type", "u8|f16", "none of");
+	refused("type", "u16", "not one of u8|f16|f32");
+	refused("type", "u8|f16", "not one of");
 	refused("in_order", "maybe", "neither true nor false");
 	refused("size", "0x5", "not a valid size");
 	refused("memory_bytes", "much", "much");
