@@ -7,23 +7,53 @@ from tables import (WINDOWS, batch_groups, batches, limits, speed_ups,
                     throughputs)
 
 
+SEEDS = 'median of the seeds (dots)'
+
+
+def share(r, group, base, what):
+    return r.median(group, what) / r.median(base, what)
+
+
 def by_factor(r, prefix, what, title, label):
     values = [r.values(f'{prefix}e{e}', what) for e in FACTORS]
     base, fresh = median(values[0]), what is Run.fresh
     return plot.columns(
         title, 'echo factor e', label, [str(e) for e in FACTORS],
-        {'each seed, and the median': values,
-         '1/e~' if fresh else 'as many as at e = 1~':
-         [[base / e if fresh else base] for e in FACTORS]}, log=fresh)
+        {SEEDS: values,
+         'if echoes were as good as fresh~' if fresh else
+         'as many as at e = 1~':
+         [[base / e if fresh else base] for e in FACTORS]}, 'log')
 
 
-def by_name(r, title, x_label, rows):
+def fresh_plot(r):
+    part = share(r, 'e4', 'e1', Run.fresh)
+    return by_factor(
+        r, '', Run.fresh, f'With e = 4, {100 * part:.0f} % of the fresh examples '
+        'suffice to reach 55 % accuracy', 'fresh examples to the target')
+
+
+def steps_plot(r):
+    more = [share(r, f'e{e}', 'e1', Run.steps) for e in (4, 8)]
+    return by_factor(
+        r, '', Run.steps, f'Echoes cost steps: {more[0]:.2f} times as many at '
+        f'e = 4, {more[1]:.2f} at e = 8', 'steps to the target')
+
+
+def text_plot(r):
+    part = share(r, 'text-e4', 'text-e1', Run.fresh)
+    return by_factor(
+        r, 'text-', Run.fresh, f'Text: with e = 4, {100 * part:.0f} % of the fresh '
+        'records suffice to reach 1.85 nats a byte',
+        'fresh records to the target')
+
+
+def by_name(r, title, x_label, rows, across='even'):
     return plot.columns(
-        title, x_label, 'fresh examples to target',
+        title, x_label, 'fresh examples to the target',
         [name for name, _ in rows],
-        {'each seed, and the median':
+        {SEEDS:
          [r.values(group, Run.fresh) or None for _, group in rows],
-         'e = 1~': [[r.median('e1', Run.fresh)] for _ in rows]})
+         'e = 1~': [[r.median('e1', Run.fresh)] for _ in rows]}, across)
 
 
 def batch_plot(r):
@@ -35,19 +65,22 @@ def batch_plot(r):
             values = r.values(batch_groups(b)[k], Run.fresh)
             rows.append([v / base for v in values] if base else None)
         series[name] = rows
-    series['ideal, 1/4~'] = [[0.25]] * len(batches(r))
-    return plot.columns('Fresh examples at e = 4, of those at e = 1',
-                        'batch', 'share of e = 1',
-                        [str(b) for b in batches(r)], series, log=False)
+    series['1/4~'] = [[0.25]] * len(batches(r))
+    return plot.columns('Echoes before augmentation save more than batch '
+                        'echoes at every batch size (e = 4)',
+                        'batch size',
+                        'fresh examples to the target, share of e = 1',
+                        [str(b) for b in batches(r)], series, 'log')
 
 
 def curve_plot(r):
     return plot.curves(
-        'Held-out accuracy on the way (seed 1)', 'fresh examples',
-        'mean of the last five scores',
-        {f'e={e}': [(x['fresh'], x['mean']) for x in
-                    next(q for q in r.of(f'e{e}') if q.begin['seed'] == 1)
-                    .reports if x['mean']] for e in FACTORS})
+        'The higher e is, the fewer fresh examples an accuracy takes (seed 1)',
+        'fresh examples', 'accuracy on held-out images, mean of five scores',
+        {f'e = {e}': [(x['fresh'], x['mean']) for x in
+                      next(q for q in r.of(f'e{e}')
+                           if q.begin['seed'] == 1).reports if x['mean']]
+         for e in FACTORS})
 
 
 def slow_plot(r):
@@ -63,29 +96,27 @@ def slow_plot(r):
     throughput, speed, limit = found
     paper = [[3.25] if n == '5' else None for n in names]
     return plot.columns(
-        'Against e = 1, from slow storage', 'echo factor e',
+        'From slow storage, throughput follows min(e, R); '
+        'training is faster by less', 'echo factor e',
         'ratio to e = 1', names,
-        {'throughput': throughput, 'speed-up to target': speed,
+        {'throughput': throughput, 'speed-up to the target': speed,
          'min(e, R)~': limit,
-         'paper: ResNet-50, R about 6, speed-up': paper}, log=False)
+         "the paper's speed-up": paper}, 'log')
 
 
 # How each is drawn, and the groups of runs without which it is not.
 PLOTS = {
-    'fresh': (lambda r: by_factor(
-        r, '', Run.fresh, 'Fresh examples to 55 %, images',
-        'fresh examples'), ('e1',)),
-    'steps': (lambda r: by_factor(
-        r, '', Run.steps, 'Steps to 55 %, images', 'steps'), ('e1',)),
-    'text': (lambda r: by_factor(
-        r, 'text-', Run.fresh, 'Fresh records to 1.85 nats a byte, text',
-        'fresh records'), ('text-e1',)),
+    'fresh': (fresh_plot, ('e1',)),
+    'steps': (steps_plot, ('e1',)),
+    'text': (text_plot, ('text-e1',)),
     'point': (lambda r: by_name(
-        r, 'Where echoes are made, e = 4', 'echo point',
-        [('before', 'e4'), ('after', 'after'), ('batch', 'batch')]),
+        r, 'Echoes before augmentation need the fewest fresh examples (e = 4)',
+        'echo point', [('before', 'e4'), ('after', 'after'),
+                       ('batch', 'batch')]),
               ('e1', 'after', 'batch')),
     'window': (lambda r: by_name(
-        r, 'The window, e = 4, batch 64', 'window, examples', WINDOWS),
+        r, 'From 448 examples on, the size of the window makes little '
+        'difference (e = 4, batch 64)', 'window, examples', WINDOWS, 'log'),
                ('e1', 'window64')),
     'batch': (batch_plot, ('batch16-e1',)),
     'curves': (curve_plot, ('e8',)),
