@@ -43,7 +43,7 @@ struct host {
 	bool checking; /* settings are being asked for */
 	bool give_up;
 	bool trial;
-	bool was_up, was_bad, was_full, was_other; /* said in the log */
+	bool was_away, was_full, was_other; /* said in the log */
 	uint64_t retry_ns, wait_ns; /* not before; the last wait */
 	uint64_t stats_ns;	    /* the next time */
 	uint64_t rate_since_ns, rate_bytes, rate; /* bytes/s */
@@ -200,13 +200,13 @@ static void host_set(struct host *h, enum peer_state state, const char *reason)
 	host_say(h, reason);
 	if (state == before)
 		return;
-	if (state == PEER_UP && h->was_bad)
+	if (state == PEER_UP && h->was_away)
 		host_report(h, EVENT_PEER_BACK, NULL);
 	if (state == PEER_DOWN)
 		host_report(h, EVENT_PEER_DOWN, reason);
 	if (state == PEER_REFUSED)
 		host_report(h, EVENT_PEER_REFUSED, reason);
-	h->was_bad = state != PEER_UP;
+	h->was_away = state != PEER_UP;
 }
 
 static void host_close_all(struct host *h, int status)
@@ -458,6 +458,27 @@ int host_send(
 		return -EHOSTDOWN;
 	wire_queue(w, q, now_ns);
 	return 0;
+}
+
+static void host_deleted(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	(void)status;
+	(void)a;
+	(void)value;
+	free(q);
+}
+
+void host_delete(struct host *h, enum host_line line, const char *key)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return;
+	q->answered = host_deleted;
+	request_line(q, "md %s", key);
+	if (host_send(h, line, q, clock_now_ns()) < 0)
+		free(q);
 }
 
 /* -- Memory of the server -------------------------------------------------- */

@@ -74,6 +74,9 @@ uint64_t host_rate(const struct host *h);
 int host_send(struct host *h, enum host_line line, struct request *q,
 	uint64_t now_ns);
 
+/* Delete a key in its server. Nobody is told whether that worked. */
+void host_delete(struct host *h, enum host_line line, const char *key);
+
 /* It takes too long: close all connections. Not from inside answered(). */
 void host_down(struct host *h, int status, uint64_t now_ns);
 /* The same as soon as possible, from anywhere. */

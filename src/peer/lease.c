@@ -32,7 +32,7 @@ struct leases {
 	uint64_t nonce;	  /* of this client */
 };
 
-/* One command about a lease; frees itself. */
+/* A value of a lease on its way; frees itself. */
 struct lease_note {
 	struct request q;
 	char text[40];
@@ -57,13 +57,23 @@ static void lease_drop(struct lease *e)
 	free(e);
 }
 
+void leases_forget(struct leases *l)
+{
+	LIST_FOREACH_SAFE(i, next, &l->held)
+		lease_drop(CONTAINER_OF(i, struct lease, link));
+}
+
 void leases_free(struct leases *l)
 {
 	if (!l)
 		return;
-	LIST_FOREACH_SAFE(i, next, &l->held)
-		lease_drop(CONTAINER_OF(i, struct lease, link));
+	leases_forget(l);
 	free(l);
+}
+
+bool leases_are_held(const struct leases *l)
+{
+	return !list_empty(&l->held);
 }
 
 static struct lease *lease_find(const struct leases *l, struct hash128 item)
@@ -98,7 +108,7 @@ static void lease_answered(struct request *q, int status,
 	free(CONTAINER_OF(q, struct lease_note, q));
 }
 
-static void lease_send(
+static void lease_write(
 	const struct lease *e, const char *text, int ttl_s, uint64_t now_ns)
 {
 	struct lease_note *n = calloc(1, sizeof(*n));
@@ -108,15 +118,10 @@ static void lease_send(
 		return;
 	(void)unit_lease_key(key, e->item);
 	n->q.answered = lease_answered;
-	if (text) {
-		(void)snprintf(n->text, sizeof(n->text), "%s", text);
-		n->q.body = n->text;
-		n->q.body_bytes = strlen(n->text);
-		request_line(
-			&n->q, "ms %s %zu T%d", key, n->q.body_bytes, ttl_s);
-	} else {
-		request_line(&n->q, "md %s", key);
-	}
+	(void)snprintf(n->text, sizeof(n->text), "%s", text);
+	n->q.body = n->text;
+	n->q.body_bytes = strlen(n->text);
+	request_line(&n->q, "ms %s %zu T%d", key, n->q.body_bytes, ttl_s);
 	if (host_send(e->host, HOST_SMALL, &n->q, now_ns) < 0)
 		free(n);
 }
@@ -127,7 +132,7 @@ static void lease_beat(struct leases *l, struct lease *e, uint64_t now_ns)
 
 	(void)snprintf(text, sizeof(text), "%016llx %u",
 		(unsigned long long)l->nonce, ++e->beats);
-	lease_send(e, text, LEASE_TTL_S, now_ns);
+	lease_write(e, text, LEASE_TTL_S, now_ns);
 	e->beat_ns = now_ns;
 	list_del(&e->link);
 	list_add_tail(&l->held, &e->link);
@@ -158,11 +163,16 @@ void leases_refused(struct leases *l, struct hash128 item)
 void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns)
 {
 	struct lease *e = lease_find(l, item);
+	char key[UNIT_KEY_MAX];
 
 	if (!e)
 		return;
-	lease_send(e, e->refused ? lease_refusal : NULL, LEASE_REFUSED_TTL_S,
-		now_ns);
+	if (e->refused) {
+		lease_write(e, lease_refusal, LEASE_REFUSED_TTL_S, now_ns);
+	} else {
+		(void)unit_lease_key(key, item);
+		host_delete(e->host, HOST_SMALL, key);
+	}
 	lease_drop(e);
 }
 

@@ -28,6 +28,9 @@ bool leases_has(const struct leases *l, struct hash128 item);
 void leases_refused(struct leases *l, struct hash128 item);
 /* Nothing more of the item is on its way. */
 void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns);
+/* Write no more beats: which leases have ended is not known. */
+void leases_forget(struct leases *l);
+bool leases_are_held(const struct leases *l);
 /* Write beats. */
 void leases_tick(struct leases *l, uint64_t now_ns);
 

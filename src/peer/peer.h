@@ -12,8 +12,8 @@
  * the item's lease; its read ends with -ENOENT, so its cache asks the origin
  * and pushes the units back. Reads of other hosts wait and get the units as
  * they arrive. If the holder of a lease gives no sign of life for 750 ms,
- * another takes it. So each byte is read from the origin once, provided that
- * no host fails and the engine accepts the item.
+ * those that wait read the origin themselves. So each byte is read from the
+ * origin once, provided that no host fails and the engine accepts the item.
  *
  * Every wait is bounded. A server that does not answer in time loses its
  * connections, its reads go to the origin, and it is asked again only after a

@@ -20,7 +20,9 @@
 #include "peer/push_impl.h"
 #include "peer/read_impl.h"
 
+/* How often what is overdue is looked for, in use and idle. */
 #define PEERS_TICK_MS 5
+#define PEERS_IDLE_MS 100
 #define PEERS_EVENTS 64
 #define PEERS_DEPTH 64u
 #define PEERS_PATIENCE_NS (60 * NS_PER_S)
@@ -51,6 +53,7 @@ struct peers {
 	struct source_read *failed_reads;
 	struct source_push *failed_pushes;
 	bool has_digest, stopping;
+	bool lost_end; /* there was no memory for it */
 	struct hash128 digest;
 };
 
@@ -70,11 +73,8 @@ const char *peer_state_name(enum peer_state state)
 
 static void peers_kick(struct peers *p)
 {
-	uint64_t one = 1;
-
 	/* It cannot be full: the thread reads it. */
-	if (write(p->event_fd, &one, sizeof(one)) < 0)
-		return;
+	(void)eventfd_write(p->event_fd, 1);
 }
 
 static struct hash128 peers_key(
@@ -152,11 +152,13 @@ static void peers_ended(struct source *s, const struct source_item *item)
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
 	struct peers_end *e = calloc(1, sizeof(*e));
 
-	if (!e)
-		return; /* the lease beats until it is not renewed: 30 s */
-	e->item = peers_key(p, item);
+	if (e)
+		e->item = peers_key(p, item);
 	pthread_mutex_lock(&p->lock);
-	list_add_tail(&p->new_ends, &e->link);
+	if (e)
+		list_add_tail(&p->new_ends, &e->link);
+	else
+		p->lost_end = true;
 	pthread_mutex_unlock(&p->lock);
 	peers_kick(p);
 }
@@ -193,7 +195,7 @@ static bool peers_take(struct peers *p, uint64_t now_ns)
 	struct source_read *reads;
 	struct source_push *pushes;
 	struct list begun, ends;
-	bool stopping, digest;
+	bool stopping, digest, lost_end;
 
 	list_init(&begun);
 	list_init(&ends);
@@ -208,6 +210,8 @@ static bool peers_take(struct peers *p, uint64_t now_ns)
 	stopping = p->stopping;
 	digest = p->has_digest;
 	p->has_digest = false;
+	lost_end = p->lost_end;
+	p->lost_end = false;
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; digest && i < p->n; i++)
 		host_set_manifest(p->host[i], p->digest);
@@ -220,6 +224,8 @@ static bool peers_take(struct peers *p, uint64_t now_ns)
 		leases_end(p->leases, e->item, now_ns);
 		free(e);
 	}
+	if (lost_end)
+		leases_forget(p->leases);
 	peers_fail(reads, pushes);
 	return !stopping;
 }
@@ -242,10 +248,17 @@ static void peers_tell(struct peers *p, struct list *ended)
 	}
 }
 
+static bool peers_are_idle(const struct peers *p)
+{
+	return list_empty(&p->reads.all) && list_empty(&p->pushes.waiting) &&
+		!leases_are_held(p->leases);
+}
+
 static void peers_events(struct peers *p)
 {
 	struct epoll_event e[PEERS_EVENTS];
-	int n = epoll_wait(p->epoll_fd, e, PEERS_EVENTS, PEERS_TICK_MS);
+	int n = epoll_wait(p->epoll_fd, e, PEERS_EVENTS,
+		peers_are_idle(p) ? PEERS_IDLE_MS : PEERS_TICK_MS);
 	uint64_t now_ns = clock_now_ns(), kicks;
 
 	for (int i = 0; i < n; i++) {
@@ -385,6 +398,8 @@ int peers_start(struct peers **out, const struct peers_config *config,
 		rc = -pthread_create(&p->thread, NULL, peers_main, p);
 		if (rc < 0)
 			(void)error_set(err, rc, "cannot start a thread: %m");
+		else
+			peers_kick(p); /* probe at once */
 	}
 	if (rc < 0) {
 		peers_free(p);

@@ -7,9 +7,6 @@
 
 #include "base/clock.h"
 
-/* Renewed whenever the unit is read. */
-#define PUSH_TTL_S 604800
-
 static void push_end(struct push_job *j, int status)
 {
 	if (status == -ENOSPC)
@@ -18,28 +15,13 @@ static void push_end(struct push_job *j, int status)
 	free(j);
 }
 
-static void push_delete_answered(struct request *q, int status,
-	const struct meta_answer *a, const uint8_t *value)
-{
-	(void)status; /* it goes when its lifetime ends */
-	(void)a;
-	(void)value;
-	free(q);
-}
-
-/* What a failed ms may have left. */
+/* A failed ms may have left an older value. */
 static void push_delete(const struct push_job *j)
 {
-	struct request *q = calloc(1, sizeof(*q));
 	char key[UNIT_KEY_MAX];
 
-	if (!q)
-		return;
 	(void)unit_key(key, j->unit.item, j->unit.n);
-	q->answered = push_delete_answered;
-	request_line(q, "md %s", key);
-	if (host_send(j->host, HOST_PUSHES, q, clock_now_ns()) < 0)
-		free(q);
+	host_delete(j->host, HOST_PUSHES, key);
 }
 
 static void push_answered(struct request *q, int status,
@@ -79,7 +61,7 @@ static void push_send(struct push_job *j, uint64_t now_ns)
 	j->q.body_bytes = j->unit.bytes;
 	j->q.answered = push_answered;
 	request_line(&j->q, "ms %s %zu T%d", key,
-		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, PUSH_TTL_S);
+		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, UNIT_TTL_S);
 	if (host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)
 		push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
 }

@@ -17,7 +17,6 @@
 #define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
-#define READ_UNIT_TTL_S 604800
 
 /* One command; frees itself. */
 struct read_get {
@@ -96,27 +95,13 @@ static uint32_t read_unit_bytes(const struct reading *g, uint32_t n)
 	return (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES);
 }
 
-static void read_delete_answered(struct request *q, int status,
-	const struct meta_answer *a, const uint8_t *value)
-{
-	(void)status; /* whoever reads it next tries again */
-	(void)a;
-	(void)value;
-	free(q);
-}
-
+/* If the command is lost, whoever reads the unit next tries again. */
 static void read_delete(struct reading *g, uint32_t n)
 {
-	struct request *q = calloc(1, sizeof(*q));
 	char key[UNIT_KEY_MAX];
 
-	if (!q)
-		return;
 	(void)unit_key(key, g->item, n);
-	q->answered = read_delete_answered;
-	request_line(q, "md %s", key);
-	if (host_send(g->host, HOST_SMALL, q, clock_now_ns()) < 0)
-		free(q);
+	host_delete(g->host, HOST_SMALL, key);
 }
 
 /* The part of the unit that was asked for. */
@@ -189,7 +174,7 @@ static void read_get_units(struct reading *g, uint64_t now_ns)
 		(void)unit_key(key, g->item, g->next++);
 		t->q.answered = read_unit_answered;
 		t->q.cost_bytes = t->unit.bytes;
-		request_line(&t->q, "mg %s v T%d", key, READ_UNIT_TTL_S);
+		request_line(&t->q, "mg %s v T%d", key, UNIT_TTL_S);
 		read_get_send(t, HOST_GETS, now_ns);
 	}
 }

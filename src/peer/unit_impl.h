@@ -17,6 +17,9 @@
 #define UNIT_HEAD_BYTES 16u
 #define UNIT_VALUE_MAX (UNIT_BYTES + UNIT_HEAD_BYTES)
 
+/* The server deletes a unit that nobody has read for so long. */
+#define UNIT_TTL_S 604800
+
 /* Room for any key, NUL included; memcached allows 250. */
 #define UNIT_KEY_MAX 64u
 

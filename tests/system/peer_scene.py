@@ -72,11 +72,9 @@ class Scene:
     def settle(self):
         """What is pushed has been answered."""
         def quiet():
-            now = [(s['peer_fills'], s['peer_refused'], s['staging_bytes'])
-                   for s in (h.status() for h in self.cluster.hosts
-                             if h.daemon)]
-            same, self.seen = now == getattr(self, 'seen', None), now
-            return same
+            # A unit that is being pushed is in staging memory.
+            return not any(h.status()['staging_bytes']
+                           for h in self.cluster.hosts if h.daemon)
         wait_for('the pushes end', quiet)
 
     def held(self):
