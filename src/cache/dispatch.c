@@ -48,6 +48,17 @@ static bool is_early(struct cache *c, const struct fill *f)
 		!planned_at_once(&f->plans);
 }
 
+/* What one request of the fill asks for, at most. */
+static uint64_t next_bytes(struct cache *c, const struct fill *f)
+{
+	uint64_t bytes = f->wanted * FILL_PAGE_BYTES;
+
+	if (bytes > f->item.size)
+		bytes = f->item.size;
+	return bytes < flight_request_bytes(c) ? bytes
+					       : flight_request_bytes(c);
+}
+
 /*
  * May another request of the fill go out? Demand has something beyond the
  * depth. Surplus goes out while fewer requests are in flight than reach the
@@ -59,6 +70,8 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 
 	if (f->level < origin_level(c))
 		return source_may_ask(c, f->level, d->surplus);
+	if (!flight_takes_bytes(c, next_bytes(c, f)))
+		return false;
 	if (!d->surplus)
 		return flight_takes_demand(c);
 	return flight_takes_surplus(c) &&
@@ -161,9 +174,11 @@ static bool reaches_end(const struct fetch *x)
 static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 {
 	struct cache *c = d->c;
+	size_t chunk = cache_config(c)->chunk_bytes;
 
 	while (x->r.len + FILL_PAGE_BYTES <= flight_request_bytes(c) &&
-		reaches_end(x) && (f = neighbour(d, f))) {
+		flight_takes_bytes(c, x->r.len + chunk) && reaches_end(x) &&
+		(f = neighbour(d, f))) {
 		take_span(x, f);
 		fill_queue_again(c, f);
 		d->merged = true;

@@ -30,6 +30,17 @@ static size_t whole_pages(size_t bytes)
 	return (pages ? pages : 1) * FILL_PAGE_BYTES;
 }
 
+/* One item at least, or it would never be fetched. */
+static uint64_t bytes_max(const struct cache_config *config, unsigned share)
+{
+	uint64_t item = config->limit_bytes > config->chunk_bytes
+		? config->limit_bytes
+		: config->chunk_bytes;
+	uint64_t part = share ? config->staging_bytes / share : UINT64_MAX;
+
+	return part > item ? part : item;
+}
+
 void flight_init(struct cache *c)
 {
 	const struct origin_traits *o = &cache_config(c)->origin->traits;
@@ -41,6 +52,7 @@ void flight_init(struct cache *c)
 	if (o->depth_first)
 		depth_begin(&fl->depth, o->depth_first);
 	fl->request_bytes = whole_pages(o->request_bytes);
+	fl->bytes_max = bytes_max(cache_config(c), o->memory_share);
 	fl->timer.fire = flight_fire;
 }
 
@@ -82,6 +94,7 @@ void flight_count(const struct fetch *x, int n)
 	fl->ninflight += (unsigned)n;
 	fl->nsurplus += x->surplus ? (unsigned)n : 0;
 	fl->nahead += x->ahead ? (unsigned)n : 0;
+	fl->bytes += (uint64_t)n * x->r.len;
 }
 
 void flight_add(struct fetch *x)
@@ -131,6 +144,13 @@ bool flight_takes_surplus(struct cache *c)
 
 	return fl->ninflight < cache_config(c)->origin->traits.depth &&
 		depth_allows(&fl->depth, fl->ninflight, fl->nahead);
+}
+
+bool flight_takes_bytes(struct cache *c, uint64_t bytes)
+{
+	const struct cache_flight *fl = cache_flight(c);
+
+	return fl->bytes + bytes <= fl->bytes_max;
 }
 
 bool flight_has_surplus(struct cache *c)

@@ -53,6 +53,8 @@ struct cache_flight {
 	unsigned ninflight;   /* on .inflight */
 	unsigned nsurplus;    /* of these, nobody waits for */
 	unsigned nahead;      /* of these, as in struct fetch */
+	uint64_t bytes;	      /* of these, what they ask for */
+	uint64_t bytes_max;   /* set once: the bound of that */
 	struct depth depth;   /* how many of all there should be */
 	unsigned nslow;
 	unsigned nstarting;   /* of both lists, not given to the origin yet */
@@ -94,6 +96,8 @@ void flight_note(const struct fetch *x, uint64_t bytes, bool more);
 /* May one more go out that a reader waits for, or one that nobody does? */
 bool flight_takes_demand(struct cache *c);
 bool flight_takes_surplus(struct cache *c);
+/* Is there memory for requests of so many bytes more? */
+bool flight_takes_bytes(struct cache *c, uint64_t bytes);
 /* Is one out that nobody waits for? */
 bool flight_has_surplus(struct cache *c);
 void flight_set_slow_aside(struct cache *c);

@@ -144,6 +144,9 @@ struct origin_traits {
 	unsigned depth_first;
 	/* The default size of the items of large files. */
 	uint64_t chunk_bytes;
+	/* Reads in flight may hold this part of the memory for items that come,
+	 * 1 / share of it; 0: as much as there is. */
+	unsigned memory_share;
 	/* A listing can cover everything below its path at once. */
 	bool lists_recursively;
 };

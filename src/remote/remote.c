@@ -22,6 +22,8 @@
 /* A GET of this length still leaves other readers a turn. */
 #define REQUEST_BYTES ((size_t)8 << 20)
 #define CHUNK_BYTES (UINT64_C(1) << 20)
+/* Many long requests leave memory for what was fetched and is not read yet. */
+#define MEMORY_SHARE 4u
 /*
  * The search for the depth begins where 10 to 30 ms to the first byte leave it
  * one or two steps from the end. Beginning at 4 lost half a second of a link's
@@ -173,6 +175,7 @@ int remote_new(struct origin **out, const char *source,
 		.depth = config->depth ? config->depth : ENGINE_DEPTH_DEFAULT,
 		.depth_first = DEPTH_FIRST,
 		.chunk_bytes = CHUNK_BYTES,
+		.memory_share = MEMORY_SHARE,
 	};
 	r->counters = config->counters;
 	r->events = config->events;

@@ -170,6 +170,9 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 /* The best request of the origin by hand. */
 static size_t rig_request_bytes = CHUNK;
 
+/* The part of staging that requests in flight may hold: 1 / this. */
+static unsigned rig_memory_share;
+
 /* What is asked before it. */
 static struct source *rig_source[SOURCES_MAX];
 static unsigned rig_nsources;
@@ -190,7 +193,10 @@ static inline void rig_open(struct rig *g, const char *size)
 	fixture_open_one(&g->fix, size);
 	g->hand.o.ops = &hand_ops;
 	g->hand.o.traits = (struct origin_traits){
-		.request_bytes = rig_request_bytes, .depth = 6};
+		.request_bytes = rig_request_bytes,
+		.depth = 6,
+		.memory_share = rig_memory_share,
+	};
 	pthread_mutex_init(&g->hand.lock, NULL);
 	pthread_cond_init(&g->hand.cond, NULL);
 	ck_assert_int_eq(timers_new(&g->timers), 0);

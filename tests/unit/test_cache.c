@@ -115,6 +115,73 @@ START_TEST(test_one_request_covers_neighbours_when_no_more_may_go_out)
 }
 END_TEST
 
+/* What the requests that are out ask for. */
+static uint64_t bytes_out(struct hand *h)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&h->lock);
+	for (size_t i = 0; i < h->n; i++)
+		bytes += h->read[i]->len;
+	pthread_mutex_unlock(&h->lock);
+	return bytes;
+}
+
+START_TEST(test_requests_in_flight_ask_for_a_part_of_staging_at_most)
+{
+	uint64_t size = LIMIT - 100;
+	struct probe p[12];
+	struct rig g;
+
+	rig_memory_share = 4;
+	rig_request_bytes = 4 * CHUNK;
+	rig_start(&g, "64M");
+	/* One chunk of each of eight files, then whole files. */
+	for (uint64_t i = 0; i < 8; i++)
+		probe_read(&g, &p[i], file_item(&g, i, 64 * LIMIT, 0), 0,
+			CHUNK);
+	ck_assert_uint_eq(g.hand.n, STAGING / 4 / CHUNK);
+	for (uint64_t i = 8; i < 12; i++)
+		probe_read(&g, &p[i], file_item(&g, i, size, 0), 0, size);
+	while (g.hand.started < 12) {
+		size_t before = g.hand.started;
+
+		answer(hand_take(&g.hand, 0), 0);
+		ck_assert_uint_le(bytes_out(&g.hand), STAGING / 4);
+		ck_assert(g.hand.started > before || g.hand.n > 0);
+	}
+	answer_all(&g.hand);
+	for (int i = 0; i < 12; i++)
+		ck_assert(p[i].done && p[i].right);
+	rig_memory_share = 0;
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_request_takes_no_neighbours_beyond_its_part_of_staging)
+{
+	struct probe p[16];
+	struct rig g;
+
+	rig_memory_share = 4;
+	rig_request_bytes = 4 * CHUNK;
+	rig_start(&g, "64M");
+	for (uint64_t i = 0; i < 16; i++)
+		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
+			0, CHUNK);
+	ck_assert_uint_eq(g.hand.n, 4);
+	while (g.hand.n > 0) {
+		answer(hand_take(&g.hand, 0), 0);
+		ck_assert_uint_le(bytes_out(&g.hand), STAGING / 4);
+	}
+	for (int i = 0; i < 16; i++)
+		ck_assert(p[i].done && p[i].right);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 16 * CHUNK);
+	rig_memory_share = 0;
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_request_of_neighbours_that_fails_spoils_none_that_came)
 {
 	struct origin_read *r;
@@ -529,6 +596,10 @@ int main(void)
 		t, test_a_reader_gets_its_bytes_before_the_item_is_complete);
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_its_request_has_ended);
+	tcase_add_test(
+		t, test_requests_in_flight_ask_for_a_part_of_staging_at_most);
+	tcase_add_test(t,
+		test_a_request_takes_no_neighbours_beyond_its_part_of_staging);
 	tcase_add_test(t,
 		test_a_request_of_neighbours_that_fails_spoils_none_that_came);
 	tcase_add_test(
