@@ -548,15 +548,14 @@ struct refrain_stats {
 	uint64_t dropped_fresh; /* fresh examples of this rank's run that are in
 				   no batch, because of REFRAIN_LAST_DROP or
 				   REFRAIN_FLAG_EQUAL_RANKS */
-	/* With refrain_config.share; else 0. What is read and decoded counts
-	 * in the job that hosts. */
-	uint64_t share_host_pid;  /* 0: this job has no host now */
-	uint64_t share_jobs;	  /* that have joined, with this one */
+	/* With refrain_config.share; else 0. Reads and decodes are counted in
+	 * the job that hosts. */
+	uint64_t share_host_pid; /* 0: this job has no host now */
+	uint64_t share_jobs;	 /* jobs that have joined, including this one */
 	uint64_t share_takeovers; /* hosts that have ended */
-	uint64_t share_solo;	  /* 1: this job makes its batches itself, as it
-				     was slow, or came too late to another
-				     host */
-	uint64_t share_parted;	  /* times that it began to do so */
+	uint64_t share_solo;   /* 1: this job makes its own batches, because it
+				  was slow or joined a new host too late */
+	uint64_t share_parted; /* times that it began to do so */
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -100,7 +100,7 @@ struct profile_forecast {
 	double model, serial, overlapped;
 };
 
-/* False: the point is one that every model is made of. */
+/* Returns false for the points that every model is made of. */
 bool profile_forecast(
 	const struct profile *p, unsigned i, struct profile_forecast *f);
 

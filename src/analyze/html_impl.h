@@ -5,10 +5,10 @@
 
 #include "analyze/analyze.h"
 
-/* All plots are as wide, in units of their view boxes. */
+/* The width of every plot, in units of its view box. */
 #define PLOT_WIDTH 720
 
-/* A time for people. */
+/* Format a time for people. */
 #define TIME_TEXT_MAX 32
 const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 

@@ -4,11 +4,12 @@
  * without misses and with nothing else, and a few points between them. Pure
  * functions; no state.
  *
- * Time per sample is L of the serial formula (a reader waits for each miss and
- * does nothing meanwhile) and 1 - L of the overlapped one (misses are fetched
- * while hits are prepared). L is measured around the knee, where the two
- * differ most, and interpolated: one L for all shares of misses was wrong by up
- * to 11 % for simulated trainers with more workers than processors.
+ * The time per sample is a weighted mean: L times the serial formula (a reader
+ * waits for each miss and does nothing meanwhile) plus 1 - L times the
+ * overlapped one (misses are fetched while hits are prepared). L is measured
+ * around the knee, where the two differ most, and interpolated: one L for all
+ * shares of misses was wrong by up to 11 % for simulated trainers with more
+ * workers than processors.
  */
 #ifndef ANALYZE_MODEL_H
 #define ANALYZE_MODEL_H
@@ -52,8 +53,7 @@ double model_point(const struct model *m, unsigned i);
 /* Take in a rate that was measured at a share of misses. */
 void model_add(struct model *m, double miss, double rate);
 
-/* The L at a share of misses, and that of a measured rate at a share of misses.
- */
+/* L at a share of misses: interpolated, and as a measured rate shows it. */
 double model_l(const struct model *m, double miss);
 double model_lambda(const struct model *m, double miss, double rate);
 
@@ -65,8 +65,8 @@ double model_enough(const struct model *m);
 double model_hits_lru(double cached);
 double model_hits_random(double cached);
 
-/* The same trainer with its order told ahead, with `times` as many workers, and
- * with a source `times` as fast. */
+/* The same trainer with its order known ahead, with `times` as many workers,
+ * and with a source `times` as fast. */
 struct model model_planned(const struct model *m);
 struct model model_workers(const struct model *m, double times);
 struct model model_faster(const struct model *m, double times);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much the rate of a trainer differs from one time to the next, although
- * nothing was changed: from pairs of measurements of the same thing. Pure.
+ * How much a trainer's rate varies when nothing is changed, estimated from
+ * pairs of measurements of the same setting. Pure functions.
  */
 #ifndef ANALYZE_REPEATS_IMPL_H
 #define ANALYZE_REPEATS_IMPL_H
@@ -11,7 +11,7 @@ struct repeats {
 	unsigned n;    /* pairs */
 };
 
-/* Take in two rates, both above 0, of the same thing. */
+/* Take in two rates of the same setting, both above 0. */
 void repeats_add(struct repeats *r, double first, double second);
 
 /* Half of the interval, as a share of the true rate, that holds 95 % of single

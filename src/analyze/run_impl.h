@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One analysis while it runs, and its steps. One thread. */
+/* The state of a running analysis, and its steps. One thread uses it. */
 #ifndef ANALYZE_RUN_IMPL_H
 #define ANALYZE_RUN_IMPL_H
 
@@ -34,7 +34,7 @@ int run_tell(struct analysis_run *r, json_t *request);
  * what the profile says of source and machine, and its rate s. */
 int run_prepare(struct analysis_run *r);
 
-/* Let a share x of what is cached hit. */
+/* Let only a share x of the cached items hit. */
 int run_mask(struct analysis_run *r, double x);
 
 /* Start the command. Returns once it has begun to read. */

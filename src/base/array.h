@@ -17,8 +17,8 @@ struct array {
 /* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
 void *array_grow(struct array *a, size_t bytes);
 
-/* The last element, of so many bytes, is not in it any more: returns it, good
- * until the array grows; NULL if there was none. */
+/* Remove the last element, of `bytes` bytes. Returns a pointer to it, valid
+ * until the array grows; NULL if the array is empty. */
 void *array_pop(struct array *a, size_t bytes);
 
 /* Append a copy of the bytes and a NUL; returns its offset, or -ENOMEM. */

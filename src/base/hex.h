@@ -3,7 +3,7 @@
 #ifndef BASE_HEX_H
 #define BASE_HEX_H
 
-/* The value of a digit of either case; -1: it is none. */
+/* The value of a digit of either case; -1 if it is not a digit. */
 static inline int hex_value(char c)
 {
 	if (c >= '0' && c <= '9')

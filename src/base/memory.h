@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One budget of bytes for everything a loader holds, and buffers out of it.
- * Buffers come in sizes an eighth to a quarter apart and are kept for reuse
- * until their bytes are wanted for another size, so that a loader that has met
- * its sizes allocates nothing. Locking is the caller's.
+ * One budget of bytes for everything a loader holds, and buffers allocated from
+ * it. Sizes of buffers are rounded up to classes an eighth to a quarter apart.
+ * Freed buffers are kept for reuse until another class needs their bytes, so a
+ * loader that has seen all its sizes allocates nothing. Locking is the
+ * caller's.
  */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
@@ -39,7 +40,7 @@ void memory_trim(struct memory *m);
 /* The cost charged for a buffer of this size. */
 uint64_t memory_cost(size_t bytes);
 
-/* Bytes that are in use; how many more may be. */
+/* The number of bytes in use, and how many more may be used. */
 uint64_t memory_used(const struct memory *m);
 uint64_t memory_room(const struct memory *m);
 
@@ -47,9 +48,9 @@ uint64_t memory_room(const struct memory *m);
 struct buffer *memory_get(struct memory *m, size_t bytes);
 void memory_put(struct memory *m, struct buffer *b); /* NULL is allowed */
 
-/* For bytes that are held elsewhere. False: there is no room. */
+/* Charge bytes that are held elsewhere. Returns false if there is no room. */
 bool memory_charge(struct memory *m, uint64_t bytes);
-/* The same, for bytes that are there already. */
+/* The same without a limit, for bytes that are already allocated. */
 void memory_charge_over(struct memory *m, uint64_t bytes);
 void memory_uncharge(struct memory *m, uint64_t bytes);
 

@@ -32,7 +32,7 @@ struct source_item {
 	uint64_t base, size;	     /* the item in its file */
 };
 
-/* Bytes come in whole pages of the item, but for its last one. */
+/* A source delivers whole pages of an item; its last page may be short. */
 #define SOURCE_PAGE_BYTES ((size_t)4096)
 
 /*
@@ -41,13 +41,14 @@ struct source_item {
  * lent for the call, and `off` is in the item. What came before done() is kept
  * whatever its status. status: 0: all of them came; -ENOENT: the source does
  * not have the rest; -ESTALE: it has another version; -ECANCELED: by abandon();
- * any other -errno: it failed. Somebody else is asked for what is missing.
+ * any other -errno: it failed. The cache asks the next source for missing
+ * bytes.
  */
 struct source_read {
 	struct source_item item;
 	uint64_t off; /* in the item; of a page */
 	size_t len;   /* no longer than the trait request_bytes */
-	/* A reader waits for it: set by who asks, at any time; relaxed. */
+	/* A reader waits for it. Set by the caller at any time; relaxed. */
 	_Atomic bool urgent;
 	void (*data)(struct source_read *r, uint64_t off, const void *bytes,
 		size_t len);
@@ -75,7 +76,8 @@ struct source_ops {
 	/* Give up on a read: done() comes soon, unless it has come or is being
 	 * called; never from inside this call, which data() may make. */
 	void (*abandon)(struct source *s, struct source_read *r);
-	/* NULL: nothing is pushed. done() comes within a second or so. */
+	/* NULL if the source accepts no writes. done() is called within about a
+	 * second. */
 	void (*push)(struct source *s, struct source_push *p);
 	/*
 	 * May be NULL. After a read that was not answered in full: now nothing

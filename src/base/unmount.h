@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Unmounting, by the setuid helper where only that may. */
+/* Unmounts a file system, with the setuid helper fusermount3 where this process
+ * may not. */
 #ifndef BASE_UNMOUNT_H
 #define BASE_UNMOUNT_H
 
@@ -8,9 +9,9 @@
 #include "base/err.h"
 
 /*
- * Unmount what is on top at a path without links; lazily: at once, also while
- * it is in use. Returns -EBUSY if it is in use, -EPERM if fusermount3 fails or
- * cannot be run, or another -errno, with err set.
+ * Unmount the topmost mount at a path without links. `lazy`: detach it at once,
+ * even while it is in use. Returns -EBUSY if it is in use, -EPERM if
+ * fusermount3 fails or cannot be run, or another -errno, with err set.
  */
 int unmount(const char *path, bool lazy, struct error *err);
 

@@ -11,7 +11,8 @@
 #define URING_STATX_MASK (STATX_TYPE | STATX_SIZE | STATX_MTIME)
 #define URING_STATX_FLAGS (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
 
-/* Do it, which may block. Returns what the ring would complete it with. */
+/* Run the operation, which may block. Returns the result that a ring would give
+ * it. */
 int uring_run_plainly(struct uring_op *op);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts of words NAME=VALUE with commas between them, such as the faults of an
- * origin, parsed by a table. No state.
+ * Parses comma-separated lists of NAME=VALUE, such as the faults of an origin,
+ * by a table of the known names. No state.
  */
 #ifndef BASE_WORDS_H
 #define BASE_WORDS_H
@@ -26,8 +26,8 @@ struct word_def {
 	size_t offset; /* of its field in *out */
 };
 
-/* Sets the fields of the words that there are. Returns -EINVAL, -ERANGE or
- * -ENOMEM with the message in err. */
+/* Set the fields of the words that the text contains. Returns -EINVAL, -ERANGE
+ * or -ENOMEM with the message in err. */
 int words_parse(void *out, const struct word_def *table, const char *text,
 	struct error *err);
 

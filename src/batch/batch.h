@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory of batches. A slab holds one batch: the samples, in the caller's
- * memory if so configured, and what the batch says of them. It is free, filled
- * by the loader, or lent. The lender, which has them all, has a lock of its own
- * and lives until the loader is closed and the last lent slab is back,
- * whichever is later.
+ * memory if so configured, and their descriptions. It is free, filled by the
+ * loader, or lent. The lender owns all slabs. It has its own lock and lives
+ * until the loader is closed and the last lent slab is back, whichever is
+ * later.
  */
 #ifndef BATCH_BATCH_H
 #define BATCH_BATCH_H
@@ -19,8 +19,8 @@
 #include "settings/settings.h"
 
 /*
- * A batch that is lent, in the memory of whoever lends it, who says how it is
- * given back: from any thread, also after its source has been closed.
+ * A lent batch, in the memory of its lender. Call release() to give it back:
+ * from any thread, also after its source has been closed.
  */
 struct lent_batch {
 	struct refrain_batch batch;
@@ -64,7 +64,7 @@ struct slab {
 	struct refrain_crop *crops;
 };
 
-/* Fill in where the parts of a batch are, of a slab that lies there. */
+/* Set the pointers of a batch whose slab lies at `at`. */
 void slab_describe(
 	const struct settings *s, const void *at, struct refrain_batch *out);
 
@@ -84,12 +84,12 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 	const struct slab_place *place, void (*on_free)(void *arg), void *arg);
 
 /*
- * The loader ends. Slabs that are not lent are gone with this call, which waits
- * for calls of on_free() to end.
+ * The loader ends: free the slabs that are not lent, and wait for running calls
+ * of on_free().
  */
 void lender_leave(struct lender *lender);
 
-/* A snapshot: another thread may give a slab back. */
+/* Snapshots: another thread may give a slab back at any time. */
 bool lender_has_free(const struct lender *lender);
 bool lender_all_lent(const struct lender *lender);
 uint32_t lender_count(const struct lender *lender);

@@ -26,12 +26,12 @@
 
 struct cache;
 struct cache_item;
-struct cache_scratch; /* one a thread that reads */
+struct cache_scratch; /* one for each reading thread */
 struct fill;
 struct origin;
 struct store;
 
-/* No single cache_read() is longer. */
+/* The maximum length of one cache_read(). */
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
 
 /*
@@ -70,8 +70,9 @@ struct cache_config {
 	/* The origin's file is not of this version any more. No lock held. */
 	void (*stale)(void *arg, uint64_t cookie);
 	/*
-	 * An item that passed through has been served to its end, and the
-	 * kernel alone has it now. The cache's lock is held. May be NULL.
+	 * An item that passed through has been served to its end, and only the
+	 * kernel's page cache still has it. The cache's lock is held. May be
+	 * NULL.
 	 */
 	void (*passed)(void *arg, const struct cache_item *item);
 	/*
@@ -128,11 +129,11 @@ struct cache_read {
 	 */
 	void (*done)(struct cache_read *r, int status, const void *data);
 	/*
-	 * Set by the caller. `planned`: a plan has a position for it. `ahead`:
-	 * and its reader does not wait for it yet, so it goes to the origin as
-	 * what is planned does, not as demand. `again`: the position has begun
-	 * to read the item before. `again_bytes`: and has read so many of
-	 * these.
+	 * Set by the caller. `planned`: the read belongs to a position of a
+	 * plan. `ahead`: in addition, its reader does not wait for it yet, so
+	 * it goes to the origin as a planned fetch and not as demand. `again`:
+	 * this position began to read the item before, and has already read
+	 * again_bytes of these bytes.
 	 */
 	bool planned, ahead, again;
 	size_t again_bytes;
@@ -155,8 +156,8 @@ void cache_read_end(struct cache *c, struct cache_read *r);
 bool cache_resident(struct cache *c, const struct cache_item *item);
 
 /*
- * Fetch bytes of an item before anybody asks, if memory is free. Nothing is
- * pushed out for it and demand goes first.
+ * Fetch bytes of an item before anybody asks, if memory is free. This displaces
+ * nothing, and reads that wait are served first.
  */
 void cache_prefetch(
 	struct cache *c, const struct cache_item *item, size_t off, size_t len);
@@ -177,16 +178,16 @@ int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
 /*
- * How fetching all that one owner plans goes: zero before its first
- * cache_plan(), outlives its last. The cache writes, anybody reads: relaxed, as
- * sums are taken of it over times that are long beside one answer.
+ * The progress of fetching everything that one owner plans. Zero it before the
+ * first cache_plan(); it must outlive the last. The cache writes it and anybody
+ * reads it. Relaxed: readers compare values that are many answers apart.
  */
 struct cache_pace {
-	bool at_once; /* set once: what has time is fetched as fast as the
-			 rest */
+	bool at_once; /* set once: items not due soon are fetched as fast as the
+			 others */
 	_Atomic uint64_t came_bytes; /* from the origin, of what is planned */
 	_Atomic uint64_t answers;    /* that they came with */
-	_Atomic uint64_t requests;   /* that the rest of it needs */
+	_Atomic uint64_t requests;   /* needed for the rest */
 	_Atomic uint32_t depth;	     /* requests at a time; 0: still sought */
 };
 
@@ -200,15 +201,16 @@ struct cache_pace {
 struct cache_plan {
 	/*
 	 * When it will be needed, by the clock; 0: at once. Set before
-	 * cache_plan(), and at any time after it: relaxed, a moment more or
-	 * less does not matter. What has time goes to the origin alone.
+	 * cache_plan(), and at any time after it; relaxed, as small delays do
+	 * not matter. Items that are not due soon are fetched with one request
+	 * at a time.
 	 */
 	_Atomic uint64_t due_ns;
 	/*
-	 * Its own reader has come, which is said before the reader asks the
-	 * cache: the plan ends when all of the item has been served after
-	 * that, and if the item is not in memory any more, it is not fetched
-	 * once more. Set at any time.
+	 * The plan's own reader has started on the item. Set this before that
+	 * reader asks the cache. From then on the plan ends when the whole item
+	 * has been served, and an item that is no longer in memory is not
+	 * fetched again for the plan.
 	 */
 	_Atomic bool read;
 	/* Items of one owner are fetched in the order in which they were
@@ -242,14 +244,16 @@ int cache_plan(
 	struct cache *c, const struct cache_item *item, struct cache_plan *p);
 
 /*
- * Not planned any more. The caller knows that *p is there: done() is called,
- * now or by another thread a moment ago or soon. What nobody has read goes.
- * `used`: the reader says that it has the bytes, so it had them from the
- * kernel; if another reader of the item left them there, they were carried.
+ * Cancel a plan. *p must still exist: done() is called during this call, or
+ * shortly before or after it by another thread. Bytes that nobody has read are
+ * dropped. `used`: the reader has the bytes, so it got them from the kernel's
+ * page cache. If another reader of the item left them there, they count as
+ * carried.
  */
 void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
 
-/* The version ceased: nobody gets its bytes any more, its entry goes. */
+/* This version of the file no longer exists: serve its bytes to nobody, and
+ * delete its entry. */
 void cache_invalidate(struct cache *c, const struct cache_item *item);
 
 /* An item exists; see store_mark(). */
@@ -268,8 +272,8 @@ struct cache_source_counts {
 	uint64_t failed;       /* any other -errno */
 	uint64_t pushed;       /* units that it took */
 	uint64_t push_refused; /* units that it had no room for: -ENOSPC */
-	uint64_t push_failed;  /* units that it did not take otherwise */
-	uint64_t push_dropped; /* for want of room among pushed units */
+	uint64_t push_failed;  /* units that failed otherwise */
+	uint64_t push_dropped; /* because too many bytes were being pushed */
 };
 /* `source` as in the configuration. */
 void cache_source_counts(

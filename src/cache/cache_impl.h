@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache: its parts, under one lock. A part is one file's, which finds it by
- * the function below; all others call the functions of that file. Private to
- * src/cache.
+ * struct cache: its parts, all guarded by one lock. Each part belongs to one
+ * file, which gets it with a function below; all other files call the functions
+ * of that file. Private to src/cache.
  */
 #ifndef CACHE_CACHE_IMPL_H
 #define CACHE_CACHE_IMPL_H
@@ -38,13 +38,13 @@ static inline const struct cache_config *cache_config(const struct cache *c)
 	return &c->config;
 }
 
-/* The level that comes after those of all other sources. */
+/* The level of the origin, which comes after all sources. */
 static inline unsigned origin_level(const struct cache *c)
 {
 	return c->config.nsources;
 }
 
-/* Chunks are fetched in multiples of these. */
+/* Chunks are fetched in multiples of so many pages. */
 static inline unsigned cache_unit_pages(const struct cache *c)
 {
 	return c->asked.unit_pages;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of the cache, the way in and the way out of it; see engine.c.
- * Private to src/cache.
+ * The lock of the cache, how to take it, and the work to do after releasing it;
+ * see engine.c. Private to src/cache.
  */
 #ifndef CACHE_ENGINE_IMPL_H
 #define CACHE_ENGINE_IMPL_H
@@ -18,8 +18,9 @@ struct cache;
 
 /*
  * Work to do once the lock has been released: callbacks and wake-ups of other
- * threads, which would run into the lock. Only engine_run() does it, in this
- * order: requests to the origin first, for they take the longest.
+ * threads, which would otherwise block on the lock. Only engine_run() does it,
+ * in this order. Requests to the origin come first because they take the
+ * longest.
  */
 enum after_kind {
 	AFTER_START,   /* of struct fetch: give it to its source */
@@ -36,8 +37,8 @@ struct after {
 	struct list list[AFTER_KINDS];
 };
 
-/* Start what can be started; and do one job of each kind: take it off its
- * list, and drop the lock meanwhile. */
+/* dispatch() starts the requests that can be started. run[kind]() does one job:
+ * it takes the job off its list and releases the lock meanwhile. */
 struct cache_jobs {
 	void (*dispatch)(struct cache *c, struct after *a);
 	void (*run[AFTER_KINDS])(struct cache *c, struct list *link);
@@ -57,19 +58,22 @@ void engine_release(struct cache *c);
 
 /* Take the lock, with nothing to do after it. */
 void engine_enter(struct cache *c, struct after *a);
-/* Start what can be started, run the callbacks; the lock is free then. */
+/* Start the requests that can be started, release the lock, and run the
+ * callbacks. */
 void engine_run(struct cache *c, struct after *a);
 
-/* For a look, and around what must not run under the lock. */
+/* Plain lock and unlock: to look at state, or around code that must not run
+ * under the lock. */
 void engine_lock(struct cache *c);
 void engine_unlock(struct cache *c);
 
-/* The rest assert the lock. A plan has ended: engine_run() tells its owner. */
+/* The functions below assert the lock. A plan has ended: let engine_run() tell
+ * its owner. */
 void engine_add_planned(struct cache *c, struct list *link);
 void engine_stop(struct cache *c);
 bool engine_is_stopping(const struct cache *c);
-/* Wait for engine_wake(): all are published, all are started, or nothing is out
- * any more. */
+/* Wait for engine_wake(), which is called when all fills are published, all
+ * requests are started, or none is in flight. */
 void engine_wait(struct cache *c);
 bool engine_wait_until(struct cache *c, uint64_t until_ns); /* false: late */
 void engine_wake(struct cache *c);

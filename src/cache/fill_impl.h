@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills, and what the cache knows of all of them: each struct below belongs to
- * one file, which others ask by its functions. Private to src/cache.
+ * Fills, and the tables and sums over all of them. Each struct below belongs to
+ * one file; other files call its functions. Private to src/cache.
  *
  * A fill is one item being fetched or held in memory. It lives in the table
  * while readers may join it:
@@ -20,11 +20,11 @@
  *                      v                    idle, or memory is wanted
  *                     GONE <-------------------------------+
  *
- * A chunk that is FETCHING is MOVING while a part of it is read from a tier
- * or written to one (part.c). GONE fills are out of the table and go with
+ * A chunk that is FETCHING is MOVING while a part of it is read from a tier or
+ * written to one (part.c). GONE fills are out of the table and are freed with
  * their last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT, PRESENT,
- * in this order; an item of a whole file wants all of its pages at once, a
- * chunk only what is read of it.
+ * in this order; an item that is a whole file wants all its pages at once, a
+ * chunk only the pages that are read.
  */
 #ifndef CACHE_FILL_IMPL_H
 #define CACHE_FILL_IMPL_H
@@ -45,16 +45,15 @@
  */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
 
-/* For so long after a read an item is taken to be in the middle of being read.
- */
+/* An item is considered as being read for this long after a read. */
 #define READING_NS NS_PER_S
 
 /*
- * A limit for reads of an item that was served to its end and is gone. A read
- * of no more than this, except at the item's beginning, is for single pages
- * that the kernel has dropped, and no reason to fetch the whole item again. At
- * the beginning it is, as the kernel asks for no more when a program begins to
- * read in small pieces.
+ * A limit for reads of an item that was served to its end and is gone. A
+ * shorter read is for single pages that the kernel has dropped, and is no
+ * reason to fetch the whole item again. This does not hold at the item's
+ * beginning, where the kernel asks for little when a program starts to read in
+ * small pieces.
  */
 #define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
 #define AGAIN_ITEMS 4096u
@@ -96,8 +95,8 @@ struct fill_move {
 	struct fill *fill;   /* set once: it is a member of that */
 };
 
-/* Everything is guarded by cache.lock, here and below, but where it says
- * otherwise. */
+/* All members, here and below, are guarded by cache.lock unless their comment
+ * says otherwise. */
 struct fill {
 	struct list bucket; /* in the table */
 	struct list queue;  /* in fill_table.queue, if something is wanted */
@@ -114,31 +113,33 @@ struct fill {
 	struct reservation res;	  /* charged: it will be published */
 	enum fill_phase phase;
 	enum fetch_prio prio;
-	unsigned level; /* the source that is asked next, of wanted pages */
+	unsigned level; /* the source to ask next for the wanted pages */
 	unsigned refs;	/* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned kept;	   /* of `present`, in a tier as a part */
-	uint8_t *map;	   /* of part.c; while MOVING the job's alone */
+	unsigned kept; /* pages that a tier has as a part; included in `present`
+			*/
+	uint8_t *map;  /* of part.c; while MOVING the job's alone */
 	unsigned cursor;   /* where to look for a wanted page next */
 	unsigned npushing; /* units on their way to sources */
 	int offer_status; /* of units that a source may keep instead of tiers */
 	bool offered;	  /* there were such units */
 	bool refused;	  /* by that source */
-	bool owing;	  /* sources are to hear when nothing more comes */
+	bool owing;	  /* sources must be told when nothing more comes */
 	bool whole;	  /* wants all pages */
 	bool prefetched;  /* nobody has asked for it yet */
 	bool ahead;	  /* planned, and nothing has been fetched yet */
-	bool carried;	  /* was planned: serving it again is carrying it */
-	bool reread;	  /* fetched again for who has read it */
-	bool turned;	  /* was served to its end, and held for another plan */
-	bool ceased;	  /* its version is gone */
+	bool carried;	  /* was planned: bytes served again count as carried */
+	bool reread; /* fetched again for a reader that has read it before */
+	bool turned; /* was served to its end, and held for another plan */
+	bool ceased; /* its version is gone */
 	uint64_t last_read_ns;
 	/* A page's bytes belong to its request while INFLIGHT, then to all. */
 	uint8_t *buf;
 	uint8_t page[]; /* enum page_state */
 };
 
-/* Which fills there are, and which want something. fill.c; part.c looks. */
+/* All fills, and queues of those that want something. Belongs to fill.c; part.c
+ * looks at it. */
 struct fill_table {
 	struct list bucket[CACHE_BUCKETS];
 	/* Fills with wanted pages, by fill.level. */
@@ -146,7 +147,7 @@ struct fill_table {
 	unsigned nchunks; /* of which parts may be kept */
 };
 
-/* Memory of fills. fill.c and room.c. */
+/* The memory of fills. Belongs to fill.c and room.c. */
 struct cache_staging {
 	struct list staged;  /* may go for their memory, oldest first */
 	struct list drained; /* all served, least recently read first */
@@ -154,29 +155,30 @@ struct cache_staging {
 	struct timer timer; /* drops what is drained */
 };
 
-/* Fills that are written to tiers, and parts that are read. publish.c, part.c
- * and serve.c. */
+/* Fills that are being written to tiers, and parts that are being read. Belongs
+ * to publish.c, part.c and serve.c. */
 struct cache_moves {
 	unsigned npublishing;	 /* parts, too */
 	unsigned nmoving;	 /* parts */
-	uint64_t keep_until_ns;	 /* no part is begun to be written; 0: ever */
+	uint64_t keep_until_ns;	 /* after this time no write of a part begins; 0: no limit */
 	struct pool *publishers; /* set once */
 	struct pool *loaders;	 /* set once: of parts */
 };
 
-/* Reads. serve.c and room.c. */
+/* Counts of reads. Belongs to serve.c and room.c. */
 struct cache_readers {
 	uint64_t parked;
 	uint64_t counted_ns;	      /* starved_us and parked_us cover this */
 	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
-					 gone, by themselves modulo its size */
+					 gone, each at its key modulo
+					 AGAIN_ITEMS */
 };
 
 /* Content bytes of a page: the last one of an item can be short. */
 uint64_t fill_page_bytes(const struct fill *f, size_t page);
 /* Content bytes of n pages. */
 size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
-/* The number of pages that so many bytes are. */
+/* The number of pages for this many bytes. */
 static inline unsigned fill_pages(size_t bytes)
 {
 	return (unsigned)((bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES);
@@ -191,25 +193,26 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 /* -- item.c -- */
 
 /*
- * The path of the item's file, for the caller to free: 0, -ENOMEM, what path()
- * says, or -ESTALE as its cookie stands for another file by now. Lock held.
+ * Get the path of the item's file; the caller frees it. Returns 0, -ENOMEM, an
+ * error of path(), or -ESTALE if the cookie now stands for another file. Lock
+ * held.
  */
 int item_path(struct cache *c, const struct cache_item *item, char **out);
 
 /* -- fill.c; all assert the lock -- */
 
 void fill_table_init(struct cache *c);
-/* Fills that want something of one level. */
+/* The fills that want pages from the source of this level. */
 struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
-/* To the end of its queue, if it still wants something. */
+/* Move the fill to the end of its queue if it still wants pages. */
 void fill_queue_again(struct cache *c, struct fill *f);
-/* Is something of the origin wanted that no reader waits for? */
+/* Does a fill want pages from the origin that no reader waits for? */
 bool fill_ahead_wanted(struct cache *c);
 
 struct fill *fill_find(struct cache *c, struct hash128 key);
 /*
- * A fill in the table, with room in a tier reserved if there is some. 0,
- * -ENOMEM, or what path() says.
+ * Add a fill to the table, and reserve room in a tier if there is some. Returns
+ * 0, -ENOMEM, or an error of path().
  */
 int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	enum fetch_prio prio, struct fill **out);
@@ -231,10 +234,11 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio);
 void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
 	enum fetch_prio prio);
-/* It is fetched before anybody asks for it. */
+/* Mark the fill as fetched before anybody has asked for it. */
 void fill_prefetched(struct cache *c, struct fill *f);
 void fill_reserve(struct cache *c, struct fill *f);
-/* It has room in a tier, or had it until a job took it. */
+/* Does the fill have room in a tier, or had it until a job took the
+ * reservation? */
 bool fill_has_tier(const struct fill *f);
 /* The reservation is the caller's from then on. Takes the lock. */
 struct reservation fill_take_reservation(
@@ -247,29 +251,32 @@ void fill_spend(struct fill *f);
 void fill_line_up(struct cache *c, struct fill *f);
 void fill_leave_table(struct cache *c, struct fill *f);
 void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
-/* It is planned no more. */
+/* End all plans of the fill. */
 void fill_end_plans(struct cache *c, struct fill *f, int status);
 
 /* -- fill.c, for sources; all assert the lock -- */
 
-/* Nothing more of it is on its way? Then sources that wait to hear it do. */
+/* If nothing more of the fill is in flight, tell the sources that wait for
+ * that. */
 void fill_settle(struct cache *c, struct fill *f);
-/* A unit of it has been on its way to a source; see fill_pushing(). */
+/* A push of one of its units has ended; see fill_pushing(). */
 void fill_pushed(struct cache *c, struct fill *f);
-/* Are all of these pages there, and did some of them come from the origin? */
+/* Are all of these pages present, and did some of them come from the origin? */
 bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
 	unsigned n);
-/* A run of pages from *i on that are INFLIGHT, *i behind it; 0: none. */
+/* Find the next run of INFLIGHT pages from *i on. Returns its length, or 0, and
+ * sets *i to its end. */
 unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i);
 
-/* A unit of it goes to a source, which takes a reference. */
+/* A push of one of its units begins. Takes a reference. */
 static inline void fill_pushing(struct fill *f)
 {
 	fill_ref(f);
 	f->npushing++;
 }
 
-/* The pages of the unit in which page *first is: how many, from *first on. */
+/* The unit that holds page *first: sets *first to its first page and returns
+ * its number of pages. */
 static inline unsigned fill_unit_at(
 	const struct fill *f, unsigned unit, unsigned *first)
 {
@@ -277,13 +284,13 @@ static inline unsigned fill_unit_at(
 	return unit && f->npages - *first > unit ? unit : f->npages - *first;
 }
 
-/* It goes to a source that may keep it in place of the tiers. */
+/* The fill is offered to a source that may keep it instead of the tiers. */
 static inline void fill_offer(struct fill *f)
 {
 	f->offered = true;
 }
 
-/* Sources are to hear when nothing more of it comes. */
+/* Sources must be told when nothing more of the fill comes. */
 static inline void fill_owe(struct fill *f)
 {
 	f->owing = true;
@@ -294,10 +301,11 @@ static inline bool fill_is_demand(const struct fill *f)
 	return f->prio == PRIO_DEMAND;
 }
 
-/* Ask the source of that level for pages that those before did not have. */
+/* Ask the source of this level for pages that the sources before it did not
+ * have. */
 void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	unsigned level);
-/* Does the fill want something of its level? */
+/* Does the fill want pages from the source of its level? */
 bool fill_wants_level(struct cache *c, const struct fill *f);
 
 /* -- room.c; all assert the lock -- */
@@ -305,13 +313,15 @@ bool fill_wants_level(struct cache *c, const struct fill *f);
 void room_init(struct cache *c);
 void room_quiet(struct cache *c); /* no timer is set any more */
 void room_status(struct cache *c, struct cache_status *status);
-/* Fills that may go for their memory, oldest first. */
+/* Fills that may be dropped to free memory, oldest first. */
 struct list *room_staged(struct cache *c);
 int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
-/* The kernel alone has an item that was served to its end. */
+/*
+ * Report that only the kernel still has this item, which was served to its end.
+ */
 void fill_tell_passed(struct cache *c, const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 
@@ -324,10 +334,12 @@ uint64_t readers_parked(struct cache *c); /* counted until now */
 void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
 void fill_begun(struct cache *c, struct fill *f);
 enum fetch_prio read_prio(const struct cache_read *r);
-/* Answer a read from the fill's memory: how many bytes. Or park it: 0. */
+/* Answer a read from the fill's memory and return its length, or park it and
+ * return 0. */
 ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);
 void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w);
-/* Pages have come in a request; answered: all that it asks of the fill. */
+/* Pages have arrived. `answered`: the request has delivered all it asks of this
+ * fill. */
 void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	bool answered, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
@@ -337,7 +349,7 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 /* Its version is gone. */
 void fill_cease(struct cache *c, struct fill *f, struct after *a);
-/* The outcome of its publication. True: its version is gone. */
+/* Handle the outcome of publishing. Returns true if the version is gone. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
 void read_run(struct cache *c, struct list *link);
 void warm_run(struct cache *c, struct list *link);
@@ -348,26 +360,29 @@ void stale_run(struct cache *c, struct list *link);
 uint64_t planned_bytes(struct cache *c);
 void planned_charge(struct cache *c, uint64_t bytes);
 void planned_discharge(struct cache *c, uint64_t bytes);
-/* Bytes of the item are still to come. */
+/* Note that so many bytes of the item are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
 /* The plan has ended. */
 void planned_tell(struct cache *c, struct cache_plan *p, int status);
-/* The rest take the plans of a fill. When the first needs it; without any: 0.
- */
+/* The functions below take the plans of a fill. The earliest due time; 0
+ * without plans. */
 uint64_t planned_due_ns(const struct list *plans);
-/* Does one of them want it as fast as it can come? */
+/* Does one of the plans want the item as fast as possible? */
 bool planned_at_once(const struct list *plans);
 bool planned_owned(const struct list *plans, const void *owner);
-/* The origin has delivered some of the item; a whole request of it, or not. */
+/*
+ * The origin has delivered some of the item. `answered`: a request is complete.
+ */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered);
-/* It is in a tier, unread: who planned it says when it is read from there. */
+/* The item is in a tier and unread; its planner will say when it is read from
+ * there. */
 void planned_unread(struct list *plans);
-/* All of it was served, `bytes`: the plans whose own reader has come are at
- * their end; engine_run() tells who made them. */
+/* All `bytes` of the item were served: end the plans whose own reader has
+ * started. engine_run() tells their owners. */
 void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
-/* An item of `bytes` is planned no more; engine_run() tells who did. False: it
- * was not. */
+/* End all plans of an item of `bytes`; engine_run() tells their owners. Returns
+ * false if there were none. */
 bool planned_end(
 	struct cache *c, struct list *plans, uint64_t bytes, int status);
 void planned_run(struct cache *c, struct list *link);

@@ -18,10 +18,11 @@ size_t part_map_bytes(uint64_t item_bytes);
 uint64_t part_bytes(const struct cache_item *item);
 struct hash128 part_key(struct hash128 key);
 
-/* The chunk is whole, or its version ceased. Without the lock. */
+/* Delete the part of a chunk that is complete or whose version is gone. Without
+ * the lock. */
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
-/* The same, of a fill whose chunk is in a tier now. */
+/* The same for a fill whose chunk is in a tier now. */
 void part_of_whole(struct cache *c, const struct fill *f);
 
 /* Like store_keep(), unless the chunk is whole. */
@@ -31,20 +32,24 @@ void part_keep(
 /* -- part.c -- */
 
 /*
- * The fill has memory, and nothing in it: true if what is in a tier of it is
- * being read; until then nothing is to be fetched. Wants the lock.
+ * Start to read the part that a tier has of this fill, which has memory and no
+ * pages yet. Returns true if there is one; nothing must be fetched until it has
+ * been read. Needs the lock.
  */
 bool part_load(struct cache *c, struct fill *f);
 
-/* Begin to write up to n parts, oldest first, to free memory. The lock. */
+/*
+ * Start to write up to n parts, oldest first, to free memory. Needs the lock.
+ */
 void part_spill(struct cache *c, unsigned n);
 
-/* It has, or is about to have, what could be kept as a part. The lock. */
+/* Does the fill have, or will it soon have, pages that could be kept as a part?
+ * Needs the lock. */
 bool part_is_possible(const struct fill *f);
 
 /*
- * The cache stops, and nothing is fetched any more: begin to write all that is
- * worth it, and drop the rest. The lock.
+ * The cache stops and fetches no more: start to write all parts that are worth
+ * it, and drop the others. Needs the lock.
  */
 void part_keep_all(struct cache *c);
 

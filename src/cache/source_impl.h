@@ -38,8 +38,8 @@ struct cache_asked {
 	unsigned npushing;
 };
 
-/* The answer for a unit; 0 of a source that keeps none in place of the tiers.
- * Lock. */
+/* Called with the answer for a unit; with 0 if the source does not keep items
+ * instead of the tiers. Lock held. */
 typedef void source_offered_fn(
 	struct cache *c, struct fill *f, int status, struct after *a);
 
@@ -75,16 +75,17 @@ static inline void page_set_level(uint8_t *page, unsigned level)
 void sources_init(struct cache *c);
 
 /* All others assert the lock. */
-/* Surplus is what no reader waits for. */
+/* `surplus`: no reader waits for it. */
 bool source_may_ask(struct cache *c, unsigned level, bool surplus);
 size_t source_request_bytes(struct cache *c, unsigned level);
-/* The request is out from now on; see source_read(). */
+/* The request counts as in flight from now on; see source_read(). */
 void source_ask(struct cache *c, struct fetch *x);
 void source_forget(struct cache *c, struct fetch *x);
 void source_count(struct cache *c, const struct fetch *x, int status);
-/* A reader waits for what sources were asked of the fill. */
+/* A reader now waits for the fill's requests to sources: mark them urgent. */
 void sources_hurry(struct cache *c, const struct fill *f);
-/* Pages that have come, and who gets the answers for their units. */
+/* Pages that have arrived, and the function to call with the answers for their
+ * units. */
 struct source_news {
 	unsigned first, n;
 	source_offered_fn *offered;
@@ -93,14 +94,16 @@ struct source_news {
  * came from the origin. */
 void sources_push(struct cache *c, struct fill *f,
 	const struct source_news *news, struct after *a);
-/* Nothing more of the fill is on its way. */
+/* Tell the sources that nothing more of the fill is in flight. */
 void sources_ended(struct cache *c, const struct fill *f);
 void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);
-/* Requests and pushes that are out, those to the origin included. */
+/*
+ * The number of requests and pushes in flight, including those to the origin.
+ */
 unsigned sources_out(struct cache *c);
-/* Nothing is out any more? Then who stops goes on. */
+/* If nothing is in flight any more, wake the thread that stops the cache. */
 void sources_tell_idle(struct cache *c);
 
 /* Without the lock. */

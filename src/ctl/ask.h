@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking the daemon of a mount one thing; for the subcommands that do. */
+/* Asks the daemon of a mount a single question; for subcommands that do so. */
 #ifndef CTL_ASK_H
 #define CTL_ASK_H
 

@@ -48,7 +48,7 @@ int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
 
 /*
  * Wait until the daemon's process has ended, or, where it cannot be seen, until
- * the daemon has hung up. Returns -ETIMEDOUT if it does not.
+ * the daemon has closed the connection. Returns -ETIMEDOUT if it does not.
  */
 int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
 

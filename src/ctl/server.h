@@ -61,9 +61,9 @@ void ctl_server_stop(struct ctl_server *server);
 int ctl_send(struct ctl_conn *conn, json_t *line);
 
 /*
- * Send the last line of a request that went well, made elsewhere: `len` bytes
- * of JSON without an end of line, in whose place it is put at text[len].
- * Returns as ctl_send().
+ * Send the last line of a successful request from ready-made text: `len` bytes
+ * of JSON without a newline, which is written to text[len]. Returns as
+ * ctl_send().
  */
 int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
 
@@ -72,13 +72,16 @@ int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Something of the connection's: release() is called on its thread when it
- * ends, or at once when something else (or NULL) takes its place.
+ * Attach an object to the connection. release() is called for it on the
+ * connection's thread when the connection ends, or at once when another object
+ * (or NULL) replaces it.
  */
 void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned));
 void *ctl_owned(struct ctl_conn *conn);
 
-/* The process at the other end; 0: not known, as in another container. */
+/*
+ * The process at the other end; 0 if unknown, for example in another container.
+ */
 pid_t ctl_peer(const struct ctl_conn *conn);
 
 /* Has the peer hung up or is the server stopping? One system call. */

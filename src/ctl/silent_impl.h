@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Daemons that do not answer: reading an attribute of their mount without
- * waiting for ever, and what to tell whoever asked. Private to src/ctl. No
+ * Handles daemons that do not answer: reads an attribute of their mount without
+ * waiting for ever, and says what the user can do. Private to src/ctl. No
  * state.
  */
 #ifndef CTL_SILENT_H
@@ -16,9 +16,9 @@
 #define SILENT_TIMEOUT_MS 3000
 
 /*
- * Read an attribute of the directory that is open as `dir_fd` (O_PATH does)
- * into buf, NUL-terminated: its length; -ETIMEDOUT after SILENT_TIMEOUT_MS;
- * -errno.
+ * Read an attribute of the directory that is open as `dir_fd` (O_PATH is
+ * enough) into buf, NUL-terminated. Returns its length, -ETIMEDOUT after
+ * SILENT_TIMEOUT_MS, or another -errno.
  */
 int attribute_read(int dir_fd, const char *name, char *buf, size_t size);
 

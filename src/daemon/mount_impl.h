@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the daemon: the graph of a mount, shared by the daemon's files. */
+/* The graph of a mount, and the functions that the daemon's files share. The
+ * comment before each group of functions names its file. */
 #ifndef DAEMON_MOUNT_IMPL_H
 #define DAEMON_MOUNT_IMPL_H
 
@@ -28,9 +29,9 @@ enum scan_state {
 	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
 };
 
-/* How far a mount has come. The lock guards all below it. */
+/* The state of a mount's life. The lock guards all members below it. */
 struct mount_life {
-	pthread_t signal_thread; /* process.c's, these two */
+	pthread_t signal_thread; /* this and the next belong to process.c */
 	bool signal_started;
 	bool quiesced; /* set by the signal thread or, when it is gone, the main
 			  thread */
@@ -74,7 +75,7 @@ struct loaders {
 	struct counters *counters;
 };
 
-/* Epochs of a mount, and what they look at; set once. */
+/* The epochs of a mount, and the parts they read; set once. */
 struct mount_epochs {
 	struct epochs *epochs;
 	struct store *store;
@@ -84,14 +85,14 @@ struct mount_epochs {
 #define COMMANDS_MAX 16
 
 /*
- * One mount: its parts, of which other files are given those that they use. Set
- * once while it is built, but for `life`.
+ * One mount: its parts. Other files are given only the parts that they use. All
+ * members but `life` are set once, while the mount is built.
  */
 struct mount {
 	struct mount_options options;	 /* strings owned by the caller */
 	char *mountpoint;		 /* absolute, no links */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
-	/* Things that a failed mount has to remove again. */
+	/* Directories that a failed mount must remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
 	uint64_t started_ns;
@@ -119,7 +120,7 @@ struct mount {
 	struct mount_life life;
 };
 
-/* paths.c: the names of the options, as paths. */
+/* paths.c: resolve the paths in the options. */
 int mount_resolve(struct mount *m, struct error *err);
 
 /*
@@ -149,25 +150,27 @@ void limits_of_source(
 void limit_report(void *arg, const char *sentence);
 
 /*
- * process.c. Fork unless the mount stays in the foreground; in the parent, wait
- * for the outcome of the start, which the child tells.
+ * process.c. Fork unless the mount stays in the foreground. The parent waits
+ * until the child reports whether the start succeeded.
  */
 int process_fork(struct mount *m, struct error *err, bool *parent);
 void process_ready(struct mount *m);
 void process_failed(struct mount *m, int rc, const struct error *err);
 /* Limits and signals of the process, before any thread is made. */
 void process_prepare(void);
-/* A thread takes them: the first that ends the mount stops it. */
+/* Start a thread that receives the signals; the first terminating one stops the
+ * mount. */
 int process_take_signals(struct mount *m, struct error *err);
 void process_leave_signals(struct mount *m);
-/* End with what cannot be freed; `why`: the mount has failed, or NULL. */
+/* Exit with parts that cannot be freed. `why` is the reason if the mount has
+ * failed, or NULL. */
 void process_leave_at_once(struct mount *m, const struct error *why);
 /* Remove the tiers that this mount has made. */
 void process_leave_no_tier(struct mount *m);
 
 /*
  * scan.c: the background scan, and uses of a complete manifest. Load the
- * manifest that is kept, or make one of the source.
+ * manifest that a tier keeps, or create an empty one for the source.
  */
 int kept_load(const struct kept *k, const char *source, struct manifest **out,
 	struct error *err);
@@ -184,9 +187,10 @@ struct scan_config {
 int scan_new(struct scan **out, const struct scan_config *config);
 void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
 int scan_start(struct scan *s, struct error *err);
-/* The mount ends: the scan, a sweep and walks over items stop soon. */
+/* The mount ends: make the scan, a sweep and walks over items stop soon. */
 void scan_quit(struct scan *s);
-/* After the tree was stopped, so that a walk that goes on ends. */
+/* Wait for the scan's thread. Call this after the tree was stopped, so that a
+ * running walk ends. */
 void scan_join(struct scan *s);
 enum scan_state scan_state(const struct scan *s);
 /* Directories that it could not list so far. */
@@ -217,7 +221,7 @@ struct peering_config {
 };
 int peering_new(struct peering **out, const struct peering_config *config,
 	struct error *err);
-/* From now on the manifest is looked at. */
+/* Start to read the manifest, to compare it with those of the peers. */
 int peering_start(struct peering *p, struct scan *scan, struct error *err);
 void peering_quit(
 	struct peering *p); /* before the tree goes; NULL is allowed */
@@ -241,8 +245,8 @@ void pages_free(struct pages *p); /* before the fs; NULL is allowed */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
 /*
- * analysis.c: what `refrain analyze` asks of a mount: hide items of the tiers,
- * answer with tiny images, count what is read.
+ * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
+ * of the tiers, answer reads with tiny images, count reads.
  */
 struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
@@ -255,12 +259,14 @@ void analysis_stop(struct analysis *a);
 void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
 const struct cache_mask *analysis_mask(const struct analysis *a);
 const struct fs_watch *analysis_watch(const struct analysis *a);
-/* True, and the peer got an error, if the mount is analysed: `a` is not NULL.
- */
+/* If the mount is being analysed (`a` is not NULL), send the peer an error and
+ * return true. */
 bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn);
 
-/* epoch.c: count epochs by what a cache with this configuration misses, with
- * at most so many bytes of that in the kernel's pages (0: no limit). -ENOMEM.
+/*
+ * epoch.c: count epochs by the misses of a cache with this configuration.
+ * pages_bytes is the limit for the kernel's pages of missed items (0: none).
+ * -ENOMEM.
  */
 int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 	uint64_t pages_bytes);
@@ -271,11 +277,11 @@ void status_add_epoch(
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 
-/* commands.c: fill in m->commands, those of the control socket, and what they
- * work on, when all of that is there. */
+/* commands.c: fill in m->commands, the commands of the control socket, and the
+ * parts that they use. Call it when all these parts exist. */
 void commands_build(struct mount *m);
 
-/* Commands of others; arg is what the comment says. */
+/* Commands in other files; the comment says what `arg` points to. */
 typedef void mount_command_fn(
 	void *arg, struct ctl_conn *conn, const json_t *request);
 mount_command_fn command_warm;		       /* struct warming */
@@ -294,8 +300,8 @@ int report_take(
 	struct counters *counters, const json_t *request, struct error *err);
 
 /*
- * Get the "paths" of a request: an array, or NULL if there are none. False: it
- * is something else, and the peer got an error.
+ * Get the "paths" of a request: an array, or NULL if there are none. If it is
+ * anything else, sends the peer an error and returns false.
  */
 bool command_paths(
 	struct ctl_conn *conn, const json_t *request, const json_t **paths);

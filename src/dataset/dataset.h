@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dataset as a table of examples: where the bytes of each are and what its
- * label is. Made once by looking at every directory or shard, then kept as an
- * index file and mapped, so that 1.3 million examples open in milliseconds.
- * Constant after dataset_open(): any thread reads it without a lock.
+ * label is. It is made once by a scan of every directory or shard (a *look*),
+ * then kept in an index file and mapped, so that 1.3 million examples open in
+ * milliseconds. Constant after dataset_open(): any thread reads it without a
+ * lock.
  *
  * Which files are examples. FOLDER: regular files whose names end in .jpg,
  * .jpeg or .jpe in either case, or all with `any_file`, below the directory;
- * what begins with a dot and lost+found in the root are passed over. Symbolic
- * links are what they lead to, wherever that is: links in a dataset are meant
- * to be read. dataset_links() counts those that lead nowhere or in a circle.
+ * names that begin with a dot, and lost+found in the root, are skipped.
+ * Symbolic links are followed, wherever they lead: links in a dataset are meant
+ * to be read. dataset_links() counts those that are broken or lead in a circle.
  * LIST: every line, or of a table of `refrain index` those that FOLDER would
  * take. TAR: each base name (up to the first dot after the last slash) that has
  * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
@@ -46,9 +47,11 @@ struct dataset_options {
 	uint32_t record_bytes, label_bytes; /* RAW */
 	bool any_file;			    /* there is a decode callback */
 	unsigned threads;		    /* threads for looking; 0: 8 */
-	/* Fail with -ECANCELED within half a second of its becoming true; or
-	 * NULL. A call that hangs keeps its thread and its memory until it
-	 * returns. */
+	/*
+	 * If not NULL, fail with -ECANCELED within half a second after it
+	 * becomes true. A call that hangs keeps its thread and its memory until
+	 * it returns.
+	 */
 	const _Atomic bool *cancel;
 	/* Fail with -ETIMEDOUT as quickly if the storage has not answered for
 	 * this time; 0: never. There is no limit while it answers. */
@@ -113,7 +116,8 @@ uint64_t dataset_fingerprint(const struct dataset *ds);
  */
 uint64_t dataset_links(const struct dataset *ds);
 
-/* Private memory that it uses; mapped memory is shared. */
+/* The private memory that the dataset uses; mapped memory is shared and not
+ * counted. */
 size_t dataset_memory_bytes(const struct dataset *ds);
 
 /* Was it mapped from an index rather than looked at? For statistics. */

@@ -61,14 +61,15 @@ static inline void look_doing(struct look *l, const char *what)
 	atomic_store_explicit(&l->doing, what, memory_order_relaxed);
 }
 
-/* Note the first failure, end the others soon; returns `code`. Any thread. */
+/* Record the first failure and make all other jobs end soon; returns `code`.
+ * Any thread. */
 int look_fail(struct look *l, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The workers, started when they are first asked for. Driver. */
 int look_workers(struct look *l);
 
-/* A job for the workers, which calls look_ended() as its last. */
+/* Give the workers a job, which must call look_ended() last. */
 void look_submit(struct look *l, struct pool_job *job);
 void look_ended(struct look *l);
 
@@ -106,9 +107,9 @@ int64_t stat_mtime_ns(const struct stat *st);
  * highest bit set. */
 uint64_t stat_fingerprint(const struct stat *st);
 
-/* The dataset that is filled. */
+/* The dataset that the look fills. */
 struct dataset *look_dataset(struct look *l);
-/* The same, begun as one of records of the size that was asked for. */
+/* The same, set up as a dataset of records of the configured size. */
 struct dataset *look_records(struct look *l);
 
 /* -- The sources: fill l->ds; its directory is open, and watched. --------- */

@@ -73,7 +73,7 @@ struct dataset {
 	size_t map_bytes;
 };
 
-/* Its examples will be of this kind. */
+/* Set the kind of the examples that will be added. */
 void ds_begin(struct dataset *ds, enum ds_kind kind);
 void ds_begin_records(
 	struct dataset *ds, uint32_t record_bytes, uint32_t label_bytes);
@@ -86,8 +86,8 @@ struct ds_shard *ds_shards(struct dataset *ds);
 /* Links that lead nowhere. */
 void ds_add_links(struct dataset *ds, uint64_t n);
 
-/* Add an example, whose name is `dir`, which is empty or ends with '/', and
- * `name`. 0 or -ENOMEM. */
+/* Add an example with the name `dir` + `name`; `dir` is empty or ends with '/'.
+ * Returns 0 or -ENOMEM. */
 int ds_add_whole(struct dataset *ds, const char *dir, size_t dir_bytes,
 	const char *name, const struct ds_whole *whole);
 int ds_add_part(struct dataset *ds, const char *dir, size_t dir_bytes,
@@ -114,7 +114,7 @@ struct labels {
 
 #define LABEL_MAX_BYTES 65535
 
-/* Its number, or -ENOMEM. */
+/* Add a text and return its number, or -ENOMEM. */
 int32_t labels_add(struct labels *l, const char *text, size_t bytes);
 
 /*

@@ -14,7 +14,7 @@
 /* Limit for a name or an extended header; real ones are shorter. */
 #define TAR_EXTRA_MAX ((uint64_t)1 << 20)
 
-/* A regular file in it. */
+/* A regular file in the tar. */
 struct tar_member {
 	const char *name; /* valid until the next call */
 	uint64_t offset, bytes;
@@ -42,7 +42,8 @@ void tar_release(struct tar_reader *t);
  * message. */
 int tar_next(struct tar_reader *t, struct tar_member *m);
 
-/* n <= TAR_BLOCK bytes of the file, valid until the next call; -errno. */
+/* Get n <= TAR_BLOCK bytes of the file, valid until the next call. Returns 0 or
+ * -errno. */
 int tar_bytes(
 	struct tar_reader *t, uint64_t at, size_t n, const unsigned char **out);
 

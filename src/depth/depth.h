@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The number of requests to keep in flight at an origin while something is
- * fetched ahead of readers: the fewest that reach nearly the best rate measured
- * with any number. More would only make readers wait behind them. Requests of
- * readers are part of that number. No thread, no lock: the caller's.
+ * Finds the number of requests to keep in flight at an origin while something
+ * is fetched ahead of readers: the smallest number that reaches nearly the best
+ * rate. More requests would only make readers wait behind them. Requests of
+ * readers are included in that number. The caller does the locking.
  */
 #ifndef DEPTH_DEPTH_H
 #define DEPTH_DEPTH_H
@@ -21,8 +21,8 @@ struct depth {
 	unsigned rounds;	   /* since all others were */
 	bool odd;  /* the last window was unlike the level: a pause? */
 	bool held; /* readers keep more in flight than a lower level */
-	/* The window: it begins when those requests that were going when the
-	 * level became this one have been answered. */
+	/* The window of measurement. It begins when the requests that were in
+	 * flight at the change to this level have been answered. */
 	unsigned skip;
 	uint64_t begin_ns;
 	uint64_t bytes;
@@ -31,24 +31,24 @@ struct depth {
 	uint64_t least_ns; /* of one request; 0: not known */
 };
 
-/* `most`: no more than this are of use. */
+/* `most`: the largest number of requests that is of use. */
 void depth_init(struct depth *d, unsigned most);
 
 /* Before the first answer: begin the search at this many requests. */
 void depth_begin(struct depth *d, unsigned requests);
 
-/* Requests to keep going now. */
+/* The number of requests to keep in flight now. */
 unsigned depth_limit(const struct depth *d);
 
 /*
  * May one more request be sent that no reader waits for? `going` requests are
- * in flight, `ahead` of them for what is fetched ahead, demand of its own
- * readers included. Other readers may fill the depth; then one is sent beside
- * them.
+ * in flight. `ahead` of them fetch ahead, including those that the plan's own
+ * readers wait for. If other readers fill the depth, one request ahead is still
+ * allowed beside theirs.
  */
 bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
 
-/* Has it been found out how many that should be? */
+/* Is the search for the best number complete? */
 bool depth_settled(const struct depth *d);
 
 /* The minimum time of a request; 0: unknown. */
@@ -60,8 +60,7 @@ struct depth_answer {
 	uint64_t took_ns;
 	uint64_t now_ns;
 	unsigned going; /* requests in flight, this one included */
-	bool more;	/* something was left to be fetched ahead, so the origin
-			   alone limited the rate */
+	bool more;	/* more was waiting to be fetched ahead, so only the origin limited the rate */
 };
 void depth_note(struct depth *d, const struct depth_answer *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The changes of the echo factor: as measured, or as a log says. Every function
- * needs the turn's lock, but for those of its life.
+ * Changes the echo factor, as the measured times or a log require. Every
+ * function needs the turn's lock, except echo_new() and echo_free().
  */
 #ifndef ENGINE_ECHO_IMPL_H
 #define ENGINE_ECHO_IMPL_H
@@ -32,23 +32,23 @@ struct echo_config {
 	uint64_t before; /* changes that were made before this handle */
 };
 
-/* -EINVAL or -ESTALE: the log is not valid; -ENOMEM. Any is to be freed, too.
- */
+/* Returns -EINVAL or -ESTALE if the log is not valid, or -ENOMEM. Free *out
+ * after a failure, too. */
 int echo_new(struct echoes **out, const struct echo_config *config,
 	struct error *err);
 void echo_free(struct echoes *e); /* NULL is allowed */
 
-/* Before the planner runs: change the factor, if it is to be changed. */
+/* Call this before the planner runs: changes the factor if necessary. */
 void echo_plan(struct echoes *e);
-/* A batch was returned and metered. `full`: more is to be read than may be at
- * a time. */
+/* A batch was returned and metered. `full`: more reads are waiting than may run
+ * at a time. */
 void echo_returned(struct echoes *e, bool full);
 
-/* Changes that were made, also before this handle. */
+/* The number of changes so far, including those before this handle. */
 uint64_t echo_changes(const struct echoes *e);
 /* The measured times; false: too little is known so far. */
 bool echo_measured(const struct echoes *e, struct auto_part *out);
-/* Why the factor is what it is; and what a run needs, see refrain_stats. */
+/* Implement refrain_stats.echo_reason and echo_needs_fresh. */
 const char *echo_reason(const struct echoes *e, uint64_t *needs_fresh);
 /* Implements refrain_echo_log(). */
 int echo_print(const struct echoes *e, char *buf, size_t size);

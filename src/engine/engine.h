@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of a loader: reads, decodes, pools, augments and batches what its
- * schedule says. Opening builds the parts in order, on the caller's thread, so
- * that whatever is wrong is said at once; closing is bounded: what hangs in the
- * kernel is left behind with all that it may still write to. Any thread may
- * call, but for engine_open() and engine_close(). Not after a fork.
+ * The engine of a loader: reads, decodes, pools, augments and batches examples
+ * in the order of its schedule. engine_open() builds the parts on the caller's
+ * thread, so that it can report every error at once. Closing takes a bounded
+ * time: operations that hang in the kernel are left behind, with all memory
+ * that they may still write to. Any thread may call all functions but
+ * engine_open() and engine_close(). None may be called after a fork.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -20,19 +21,19 @@
 
 struct engine;
 
-/* `place`: where the slabs lie; NULL: in memory of its own. As refrain_open().
- */
+/* Like refrain_open(). `place` is the memory for the slabs; NULL: the engine
+ * allocates it. */
 int engine_open(struct engine **out, const struct refrain_config *config,
 	const struct slab_place *place, struct error *err);
-/* How many slabs there will be, and of how many bytes, for a place. -EINVAL. */
+/* Get the number and the size of the slabs that a place must hold. -EINVAL. */
 int engine_place(const struct refrain_config *config, uint32_t *slabs,
 	size_t *bytes, struct error *err);
 
-/* Its batches. Closing that closes the engine. */
+/* The engine as a source of batches. Closing the source closes the engine. */
 struct batch_source *engine_source(struct engine *engine);
 
-/* The next batch for somebody who has waited since `since_ns` (0: nobody did),
- * if there is one: as refrain_next() that does not wait. */
+/* Like refrain_next() without waiting. `since_ns` is the time since which the
+ * caller has waited for this batch, or 0. */
 int engine_take(
 	struct engine *engine, struct lent_batch **out, uint64_t since_ns);
 
@@ -49,7 +50,7 @@ uint64_t engine_step(struct engine *engine);
 uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
 /* The last failure; `error` 0: there was none. */
 void engine_failure(struct engine *engine, struct refrain_failure *out);
-/* All of it, `size` included. */
+/* Fill in all members, including `size`. */
 void engine_stats(struct engine *engine, struct refrain_stats *out);
 /* Implement refrain_save(), refrain_save_at() and refrain_echo_log(). */
 int engine_save(struct engine *engine, void *buf, size_t size);
@@ -74,8 +75,8 @@ struct state_begun {
 /* Save the state before the batch of `step`, as refrain_save_at(). */
 int state_save(const struct state_of *of, const struct schedule *schedule,
 	uint64_t step, void *buf, size_t room, struct error *err);
-/* Set the schedule up as the configuration and its state say: as
- * refrain_open() with them. */
+/* Set up the schedule for a configuration and its state, as refrain_open()
+ * does. */
 int state_begin(const struct state_of *of, const struct schedule_config *config,
 	struct schedule *schedule, struct state_begun *begun,
 	struct error *err);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's parts and how they are wired; each has its manual in a header of
- * its own. The planner walks the schedule and makes *steps*, which are batches
- * under construction. Each place of a step is a *serving*, the unit of work.
- * Servings of one decoded example share an *original* of the pool. The reader
- * fills originals with encoded bytes; workers turn originals into samples. The
- * budget gives memory to all of them, the meter counts, and the outcome says
- *how the run ends.
+ * The engine's parts and how they are connected. Each part is described in its
+ * own header. The planner walks the schedule and makes *steps*, which are
+ * batches under construction. Each place of a step is a *serving*, the unit of
+ * work. Servings of one decoded example share an *original* of the pool. The
+ * reader fills originals with encoded bytes; workers turn originals into
+ * samples. The budget gives memory to all of them, the meter counts, and the
+ * outcome says how the run ends.
  *
  * One lock, that of base/turn.h, guards all parts, except members that are set
  * once or have an owner. It is held for a few list operations, never while
  * decoding or during a file operation. The consequences of a change are handled
- * at the end of the turn. A part calls those below it alone:
+ * at the end of the turn. A part calls only those below it:
  *
- *	workers -> echoes -> planner -> budget -> originals -> steps
- *	   +---------> damage -----------------------^   (reader, too)
+ * 	workers -> echoes -> planner -> budget -> originals -> steps
+ * 	   +---------> damage -----------------------^   (reader, too)
  */
 #ifndef ENGINE_ENGINE_IMPL_H
 #define ENGINE_ENGINE_IMPL_H
@@ -51,11 +51,11 @@ struct engine {
 	struct damage *damage;
 	struct budget *budget;
 	struct workers *workers;
-	struct mount_help *help; /* that the dataset lies on, or NULL */
+	struct mount_help *help; /* of the mount that holds the dataset, or NULL */
 	struct planner *planner;
 	struct echoes *echoes;
 	struct reader *reader;
-	bool complete; /* there are all parts: turns may be taken */
+	bool complete; /* all parts exist: turns may be taken */
 	struct batch_source source;
 
 	/* The lock. */
@@ -86,8 +86,8 @@ void engine_tick(struct engine *engine);
 
 /* -- state.c -- */
 
-/* Begin at the state of the configuration, if there is one: the next step, and
- * how often the echo factor has changed before. */
+/* Begin at the state in the configuration, if there is one. Sets the next step
+ * and the number of earlier changes of the echo factor. */
 int state_restore(struct engine *engine, const struct schedule_config *config,
 	uint64_t *step, uint64_t *changes, struct error *err);
 

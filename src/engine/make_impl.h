@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by worker.c, which has the threads, and make.c, which makes one
- * serving from what its original holds.
+ * Shared by worker.c, which owns the threads, and make.c, which makes one
+ * serving from the data of its original.
  */
 #ifndef ENGINE_MAKE_IMPL_H
 #define ENGINE_MAKE_IMPL_H
@@ -33,10 +33,10 @@ struct workers {
 };
 
 /*
- * Make a serving, whose original is as the state says: KEPT, FAILED, or ENCODED
- * and WORKING now for this worker. The turn's lock is held before and after,
- * not meanwhile. False: the original failed or was put back, the serving waits
- * on.
+ * Make a serving. `state` is the state of its original: KEPT, FAILED, or
+ * ENCODED (then it is WORKING now, for this worker). The turn's lock is held
+ * before and after the call, and released meanwhile. Returns false if the
+ * original failed or was put back; the serving then continues to wait.
  */
 bool serving_make(
 	struct worker *w, struct serving *s, enum original_state state);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk along the schedule: makes steps of what it holds, and names fresh
- * examples further ahead to the reader. Any worker runs it, one at a time.
- * Every function needs the turn's lock, but for those of its life.
+ * The planner walks along the schedule: it makes steps from the places of the
+ * schedule, and names fresh examples further ahead to the reader. Any worker
+ * runs it, one at a time. Every function needs the turn's lock, except
+ * planner_new() and planner_free().
  */
 #ifndef ENGINE_PLANNER_IMPL_H
 #define ENGINE_PLANNER_IMPL_H
@@ -34,29 +35,29 @@ struct planner_config {
 	uint64_t first_step; /* of this handle */
 };
 
-/* -EBADMSG: the first step is after the end of the run; -ENOMEM. Either is to
- * be freed, too. */
+/* Returns -EBADMSG if the first step is after the end of the run, or -ENOMEM.
+ * Free *out after a failure, too. */
 int planner_new(struct planner **out, const struct planner_config *config,
 	struct error *err);
 void planner_free(struct planner *p); /* NULL is allowed */
 
-/* Is there something to be planned? */
+/* Is there something to plan now? */
 bool planner_wants(const struct planner *p);
 /* Plan a little. Releases the lock meanwhile. */
 void planner_run(struct planner *p);
 
-/* Steps of the run. */
+/* The number of steps in the run. */
 uint64_t planner_steps(const struct planner *p);
-/* No step is left to be planned. */
+/* Are all steps planned? */
 bool planner_at_end(const struct planner *p);
-/* Fresh numbers below are planned; below the other, given to the reader. */
+/* Fresh numbers below the first value are planned; below the second, they have
+ * been named to the reader. */
 uint64_t planner_planned_fresh(const struct planner *p);
 uint64_t planner_read_fresh(const struct planner *p);
-/* Every example of the run was given to the reader. */
+/* Was every example of the run named to the reader? */
 bool planner_read_all(const struct planner *p);
 
-/* The schedule has changed: examples that are not planned yet are served as
- * it says now. */
+/* The schedule has changed: apply it to examples that are not planned yet. */
 void planner_look_again(struct planner *p);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the reader: reader.c reads one file, direct.c an entry
- * of a mount's tier instead, reader_next.c says which is next and
- * reader_life.c begins and ends it all. Under the turn's lock.
+ * Shared by the files of the reader: reader.c reads one file, direct.c reads an
+ * entry of a mount's tier instead, reader_next.c chooses the next read, and
+ * reader_life.c starts and stops the reader. Everything is guarded by the
+ * turn's lock.
  */
 #ifndef ENGINE_READ_IMPL_H
 #define ENGINE_READ_IMPL_H
@@ -48,38 +49,41 @@ struct reader {
 	struct uring *ring;
 	struct read_op *ops, *free;
 	struct read_op *queued, **queued_end; /* begin at the turn's end */
-	/* How many threads are beginning some: sequentially consistent, with
-	 * outcome_closing_now(). */
+	/* The number of threads that are beginning reads. Sequentially
+	 * consistent; pairs with outcome_closing_now(). */
 	_Atomic uint32_t beginning;
-	bool local;	  /* set once: files that the kernel answers for */
+	bool local;	  /* set once: the files are on a local file system */
 	uint32_t depth;	  /* set once: ops */
-	uint32_t allowed; /* ops that may be busy: fewer without descriptors */
+	uint32_t allowed; /* ops that may be busy: fewer when descriptors are short */
 	uint32_t busy;	  /* ops that are */
-	bool full;	  /* as many as may be, and more are to be read */
+	bool full;	  /* as many reads as allowed are running, and more are waiting */
 	struct auto_burst burst; /* since it was full, while it is busy */
-	bool bursting;		 /* s->measures: what is ahead is read */
+	bool bursting;		 /* if s->measures: a burst of reads ahead is running */
 	int *shard_fds;		 /* -1: not open */
 	uint32_t shards_open, shards_max;
 };
 
 /* -- reader.c -- */
 
-/* Work that begins when the lock has been released. */
+/* Queue work that begins when the lock has been released. */
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r));
 /* Read the rest of the open file. */
 void reader_read(struct reader *reader, struct read_op *r);
-/* The ends of direct.c: read the file itself after all; the content is in the
- * buffer, `got` bytes; or closing has begun. */
+/*
+ * direct.c ends with one of these: reader_open() to read the file itself after
+ * all, reader_done() if the content is in the buffer (`got` bytes),
+ * reader_cancel() if closing has begun.
+ */
 void reader_open(struct reader *reader, struct read_op *r);
 void reader_done(struct reader *reader, struct read_op *r);
 void reader_cancel(struct reader *reader, struct read_op *r);
 
 /* -- direct.c -- */
 
-/* Bytes for the file of the original that is to be tried first, or 0. */
+/* The size of the tier's entry to try first for this original, or 0. */
 size_t direct_bytes(const struct reader *reader, const struct original *o);
-/* Begin with it, if there is one; else false. */
+/* Start to read that entry, if there is one; otherwise return false. */
 bool direct_start(struct reader *reader, struct read_op *r);
 
 #endif

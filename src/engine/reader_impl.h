@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader: fills originals with encoded bytes, those first that planned
- * servings wait for. It chooses reads at the end of a turn; they begin when the
- * lock has been released. Every function needs the turn's lock, but for those
- * that say otherwise.
+ * The reader fills originals with encoded bytes, beginning with those that
+ * planned servings wait for. It chooses reads at the end of a turn; they begin
+ * when the lock has been released. Every function needs the turn's lock unless
+ * its comment says otherwise.
  */
 #ifndef ENGINE_READER_IMPL_H
 #define ENGINE_READER_IMPL_H
@@ -42,16 +42,16 @@ struct reader_config {
 
 /* -- Life; without the lock -- */
 
-/* -ENOMEM: to be freed, too. */
+/* Returns -ENOMEM. Free *out after a failure, too. */
 int reader_new(struct reader **out, const struct reader_config *config);
 void reader_free(struct reader *reader); /* NULL is allowed */
-/* Its memory, with so many reads at a time. */
+/* The memory of a reader with so many reads at a time. */
 uint64_t reader_bytes(uint32_t reads);
 /* Start its threads. -errno, with err. */
 int reader_start(struct reader *reader, struct error *err);
 /* After outcome_close(): end all reads. Returns how many were left behind. */
 uint32_t reader_stop(struct reader *reader, uint64_t wait_ns);
-/* The ring, once it is started; and the reads at a time. */
+/* The ring, once the reader has been started. */
 struct uring *reader_ring(const struct reader *reader);
 /* CPU time of its threads so far. */
 uint64_t reader_cpu_ns(const struct reader *reader);
@@ -60,12 +60,13 @@ uint64_t reader_cpu_ns(const struct reader *reader);
 
 /* Choose what may be read now. */
 void reader_pump(struct reader *reader);
-/* Take what was chosen: begun by reader_begin(), or NULL. */
+/* Take the chosen reads, to be passed to reader_begin(); NULL if there are
+ * none. */
 struct read_op *reader_take(struct reader *reader);
-/* Without the lock, once for each reader_take() that had some. True: no other
- * thread is beginning any. */
+/* Start these reads. Called without the lock, once for each reader_take() that
+ * returned some. Returns true if no other thread is starting reads now. */
 bool reader_begin(struct reader *reader, struct read_op *first);
-/* More is to be read than may be at a time. */
+/* Are more reads waiting than may run at a time? */
 bool reader_is_full(const struct reader *reader);
 
 #endif

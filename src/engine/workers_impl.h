@@ -20,7 +20,7 @@
 
 struct workers;
 
-/* The parts that workers use, but for those that come after them. */
+/* The parts that workers use, except those that are built after them. */
 struct workers_config {
 	const struct settings *s;
 	const struct dataset *dataset;
@@ -35,13 +35,17 @@ struct workers_config {
 	struct outcome *outcome;
 };
 
-/* Make as many as configured. -errno, with err: to be freed, too. */
+/* Create as many workers as configured. Returns -errno with err set. Free *out
+ * after a failure, too. */
 int workers_new(struct workers **out, const struct workers_config *config,
 	struct error *err);
 /* After workers_stop(), or before workers_start(). NULL is allowed. */
 void workers_free(struct workers *workers);
-/* They run the planner, and change the echo factor before it. -errno, with
- * err. Signals are for the threads of the program: they are blocked. */
+/*
+ * Start the threads. They run the planner, and before it echo_plan(). All
+ * signals are blocked in them, so that the program's own threads get the
+ * signals. Returns -errno with err set.
+ */
 int workers_start(struct workers *workers, struct planner *planner,
 	struct echoes *echoes, struct error *err);
 /* After outcome_close(): false if one does not end in time. */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which epoch the readers of a mount are in, how far, what they waited for, and
- * what a larger cache would bring: from the misses of the cache alone.
+ * Finds out which epoch the readers of a mount are in, how far they are, how
+ * long they waited, and what a larger cache would bring, from the misses of the
+ * cache alone.
  *
  * An epoch reads each item once, and nothing is evicted, so each epoch misses
  * the same items: those that were not resident when it began. An item that
- * misses a second time begins the next epoch. Hits are not looked at: the
- * kernel answers many of them, and so do loaders that open entries themselves.
+ * misses a second time begins the next epoch. Hits are not used: the kernel
+ * answers many of them, and loaders that open entries themselves answer others.
  *
  * The kernel may answer misses, too. An epoch that misses fewer items than were
- * absent shows that, but only when it is over. So nothing is said in the second
- * epoch unless the kernel's pages are bounded (--pages), and nothing after an
- * epoch in which misses were missing.
+ * absent shows that, but only when it is over. So nothing is reported during
+ * the second epoch unless the kernel's pages are bounded (--pages), nor after
+ * an epoch with too few misses.
  *
- * A sample of the items is kept, at most EPOCHS_ITEMS of them. Any thread may
- * call; times are given, so that tests need no clock.
+ * A sample of at most EPOCHS_ITEMS items is kept. Any thread may call. The
+ * caller passes in the time, so that tests need no clock.
  */
 #ifndef EPOCHS_EPOCHS_H
 #define EPOCHS_EPOCHS_H
@@ -78,7 +79,7 @@ struct epochs_news {
 	struct epochs_gain larger, whole;
 };
 
-/* False: nothing is known now. */
+/* Returns false if nothing is known now. */
 bool epochs_tell(struct epochs *e, const struct epochs_look *now,
 	struct epochs_news *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE front: mounts, reads requests, answers them from the tree and the
- * cache. The only part that knows libfuse. Always read-only, nosuid, nodev,
- * default_permissions.
+ * The FUSE front: mounts the file system, reads the kernel's requests, and
+ * answers them from the tree and the cache. It is the only part that uses
+ * libfuse. Always read-only, nosuid, nodev, default_permissions.
  */
 #ifndef FS_FS_H
 #define FS_FS_H
@@ -61,8 +61,8 @@ int fs_run(
 void fs_exit(struct fs *fs);
 
 /*
- * Unmount, lazily if files are open; then free, when nobody asks for its limits
- * any more. NULL is allowed.
+ * fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
+ * when nobody calls fs_limits() any more. NULL is allowed.
  */
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
@@ -75,8 +75,8 @@ void fs_forget_attr(struct fs *fs, node_id id);
 unsigned fs_read_ahead_kib(struct fs *fs);
 
 /*
- * Set sentences about possible speed-ups and how to get them; returns their
- * number, at most max. They live as long as the fs.
+ * Get sentences about settings that slow the mount down and how to change them.
+ * Returns their number, at most max. They live as long as the fs.
  */
 size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
 

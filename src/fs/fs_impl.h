@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the FUSE front; the one place that includes libfuse. */
+/*
+ * Shared by the files of the FUSE front; the only header that includes libfuse.
+ */
 #ifndef FS_FS_IMPL_H
 #define FS_FS_IMPL_H
 
@@ -49,8 +51,8 @@ struct fs_worker {
 };
 
 /*
- * A request that may wait for the origin; see interrupt.c. The side that claims
- * it answers it, once; its memory stays until then.
+ * A request that may wait for the origin; see interrupt.c. Whoever claims the
+ * request answers it, once; its memory stays until then.
  */
 struct parked {
 	fuse_req_t req;
@@ -68,7 +70,7 @@ void fs_greeted(struct fs *fs);
 
 const struct fs_config *fs_config(const struct fs *fs);
 
-/* The calling thread's; NULL for want of memory. */
+/* The data of the calling thread; NULL if memory is short. */
 struct fs_worker *fs_worker(struct fs *fs);
 void fs_worker_free(void *worker);
 
@@ -90,7 +92,8 @@ struct asked {
  * not. */
 bool fs_follow(const struct asked *ask, fuse_req_t req);
 
-/* read.c: read and answer; w: of this thread, NULL for want of memory. */
+/* read.c: read and answer. w is the data of this thread, or NULL if memory is
+ * short. */
 void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -109,8 +112,8 @@ void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
-/* known.c: time-outs in seconds, of a name that is missing and of attributes;
- * fill in a node for the kernel, with its own. */
+/* known.c: the time-outs, in seconds, of a missing name and of attributes.
+ * fs_entry() fills in a node for the kernel, including its time-outs. */
 double fs_missing_timeout(const struct fs_config *c);
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
 void fs_entry(const struct fs_config *c, const struct node_info *info,

@@ -36,9 +36,9 @@ struct augment_config {
 };
 
 /*
- * One augmentation of one image. What is resampled may begin and end within a
- * pixel (EVAL), and its filters may then look beyond it; what they never look
- * beyond is `box`. TRAIN and NONE resample the box itself.
+ * One augmentation of one image. The resampled area may begin and end within a
+ * pixel (EVAL). Its filters may then use pixels outside it, but none outside
+ * `box`. TRAIN and NONE resample the box itself.
  */
 struct crop {
 	struct rect box;	    /* in the upright image at full size */
@@ -58,11 +58,11 @@ size_t augment_sample_bytes(const struct augment_config *c);
  * TRAIN: as torchvision's RandomResizedCrop: ten draws of area and log-uniform
  * aspect, then the largest centre crop of an admissible aspect. Mirrored with
  * probability 1/2; jitter factors uniform in [max(0, 1 - x), 1 + x]; the centre
- * of the cutout uniform over the sample, clipped at its edges. Each is a draw
- * of its own from (seed, its number), so that switching one off moves no other.
- * Only additions, multiplications, divisions and square roots of doubles are
- * used, which IEEE 754 defines to the bit, and no function of libm that is not:
- * a seed is the same crop on every machine.
+ * of the cutout uniform over the sample, clipped at its edges. Each is drawn
+ * separately from (seed, its number), so that switching one off changes no
+ * other. Only additions, multiplications, divisions and square roots of doubles
+ * are used, which IEEE 754 defines to the bit, and no function of libm that is
+ * not: a seed is the same crop on every machine.
  *
  * EVAL and NONE ignore the seed. EVAL: resize so that the shorter side (the
  * tighter one, if the sample is not square) becomes size * 8 / 7 rounded down,

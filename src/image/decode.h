@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JPEG decoding, limited to a region: the only user of libjpeg-turbo in the
- * library. Bytes come from outside: everything is checked before anything is
- * allocated, a bad file gives -errno and a message, never a crash, a hang or
- * output. A decoder belongs to one thread at a time.
+ * library. The bytes are not trusted: everything is checked before anything is
+ * allocated. A bad file gives -errno and a message, never a crash, a hang or an
+ * image. A decoder belongs to one thread at a time.
  */
 #ifndef IMAGE_DECODE_H
 #define IMAGE_DECODE_H
@@ -32,8 +32,8 @@ struct image_info {
 	uint8_t components; /* 1, 3 or 4 */
 	uint8_t mcu_width;  /* as stored, pixels: what libjpeg can crop to */
 	bool whole_rows;    /* it cannot, unless denom is 1 */
-	/* The most that decode_region() takes while it runs, the decoder's
-	 * kept memory included, out->data not. */
+	/* The maximum memory of decode_region() while it runs, including the
+	 * decoder's own memory but not out->data. */
 	uint64_t memory_bytes;
 };
 
@@ -72,18 +72,18 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
  * be a margin of anything. Grey, CMYK and YCCK become RGB.
  *
  * 0, or as decode_probe(). What comes back is a function of the bytes, the
- * region and denom alone. A file that is cut off is refused whatever the
- * region is. Corrupt data is refused if it lies above the region's last row
- * (for a progressive file: anywhere), and not looked for below it: whoever
- * decodes an example for several servings passes the union of all of them
- * every time, or the answer would depend on which are still to come. -EINVAL:
- * `out` was not laid out for this image.
+ * region and denom alone. A truncated file is refused whatever the region is.
+ * Corrupt data is refused if it lies above the region's last row (for a
+ * progressive file: anywhere), and not looked for below it: whoever decodes an
+ * example for several servings passes the union of all of them every time, or
+ * the answer would depend on which are still to come. -EINVAL: `out` was not
+ * laid out for this image.
  */
 int decode_region(struct decoder *d, const void *data, size_t bytes,
 	const struct image_info *info, struct image *out, struct error *err);
 
-/* The bytes that it holds now, between calls; see image_info.memory_bytes for
- * those within one. */
+/* The memory that the decoder holds between calls; for the memory during a call
+ * see image_info.memory_bytes. */
 size_t decoder_memory_bytes(const struct decoder *d);
 
 #endif
