@@ -57,24 +57,24 @@ static const struct option_def analyze_table[] = {
 	{
 		.name = "from",
 		.arg = "FILE",
-		.help = "Report on the profile saved in FILE; measure nothing.",
+		.help = "Report on the profile saved in FILE instead of "
+			"measuring.",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(from),
 	},
 	{
 		.name = "cached",
 		.arg = "SIZE",
-		.help = "Size of the cache to report on, in bytes or N% of the "
-			"dataset (default: 0%, no cache).",
+		.help = "Size of the cache that the report assumes, in bytes "
+			"or N% of the dataset (default: 0%, no cache).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(at),
 	},
 	{
 		.name = "cache",
 		.arg = "DIR",
-		.help = "Directory for a temporary copy of the dataset, "
-			"which must fit there (default: /dev/shm, of which "
-			"half is used).",
+		.help = "Directory for a temporary copy of the dataset, which "
+			"must fit there (default: /dev/shm, up to half of it).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(cache),
 	},
@@ -104,8 +104,8 @@ static const struct option_def analyze_table[] = {
 	},
 	{
 		.name = "no-tiny",
-		.help = "Do not replace images by tiny ones at the end, which "
-			"measures the trainer without preparation.",
+		.help = "Skip the last measurement, which replaces images with "
+			"tiny ones to time the trainer without preparation.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(run.no_tiny),
 	},
@@ -302,7 +302,7 @@ static int set_command(struct analyze_args *args, const struct place *at,
 	if (!realpath(args->options.source.name, source))
 		return error_set(err, -EINVAL,
 			"'%s' is not a directory here; write {} in COMMAND "
-			"where it has the path of the dataset",
+			"instead of the path of the dataset",
 			args->options.source.name);
 	args->run.source = source;
 	return 0;

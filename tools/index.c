@@ -75,7 +75,7 @@ static int index_to_file(const struct stack_config *source, const char *output,
 	out = fopen(fresh, "we");
 	if (!out)
 		return error_set(err, -errno,
-			"cannot write '%s': %m; give -o a place that you can "
+			"cannot write '%s': %m; give -o a file that you can "
 			"write",
 			fresh);
 	rc = index_to(source, out, err);

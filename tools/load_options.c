@@ -33,8 +33,8 @@ static const struct option_def own[] = {
 		"--echo auto.",
 		echo_log),
 	TEXT("echo-replay", "FILE",
-		"Do not measure; repeat the changes in a FILE written by "
-		"--echo-log, and so the same stream.",
+		"Make the changes in a FILE written by --echo-log instead of "
+		"measuring, so that the stream is the same.",
 		echo_replay),
 	CALL("steps", "N", "Stop after N steps.", parse_steps),
 	NUMBER("step-ms", "T",
@@ -42,7 +42,7 @@ static const struct option_def own[] = {
 		"0).",
 		step_ms),
 	NUMBER("timeout", "SECONDS",
-		"Fail if there is no batch, or no answer from the dataset "
+		"Fail if no batch is ready, or the dataset does not answer "
 		"when it is opened, for SECONDS (default: 60; 0 waits for "
 		"ever).",
 		timeout_s),

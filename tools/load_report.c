@@ -127,12 +127,12 @@ static void print_share(
 	if (!o->config.share)
 		return;
 	(void)printf("share     '%s' of %" PRIu64 " jobs, hosted by process "
-		     "%" PRIu64 ", after %" PRIu64 " takeovers%s; what is read "
-		     "and decoded counts at the host\n",
+		     "%" PRIu64 ", after %" PRIu64 " takeovers%s; reads and "
+		     "decodes are counted at the host\n",
 		o->config.share, s->share_jobs, s->share_host_pid,
 		s->share_takeovers,
-		s->share_solo		  ? "; this job went on alone"
-			: s->share_parted ? "; this job was alone meanwhile"
+		s->share_solo		  ? "; this job continued alone"
+			: s->share_parted ? "; this job ran alone for a while"
 					  : "");
 }
 

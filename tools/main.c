@@ -13,11 +13,14 @@
 
 const struct command command_table[] = {
 	{"mount", "mount a dataset behind a cache", cmd_mount, &mount_usage},
-	{"umount", "unmount it", cmd_umount, &umount_usage},
+	{"umount", "unmount a dataset", cmd_umount, &umount_usage},
 	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},
-	{"plan", "announce the order of reading", cmd_plan, &plan_usage},
-	{"refresh", "look for changes at the origin", cmd_refresh,
+	{"plan",
+		"announce the order in which files will be "
+		"read",
+		cmd_plan, &plan_usage},
+	{"refresh", "look for changes at the source", cmd_refresh,
 		&refresh_usage},
 	{"verify", "check every byte of a cache", cmd_verify, &verify_usage},
 	{"clear", "empty a cache that no mount uses", cmd_clear, &clear_usage},
@@ -61,9 +64,9 @@ static void print_usage(FILE *to)
 
 static int unknown(const char *name)
 {
-	(void)fputs("refrain: there is no command '", stderr);
+	(void)fputs("refrain: unknown command '", stderr);
 	escape_print(stderr, name);
-	(void)fputs("': 'refrain --help' lists them\n", stderr);
+	(void)fputs("'; 'refrain --help' lists all commands\n", stderr);
 	return EXIT_USAGE;
 }
 

@@ -75,7 +75,9 @@ static const struct option_def options[] = {
 		OPTION_CALL, 0, make_dataset_parse_size, false},
 	{"seed", 0, "S", "Seed for the images (default: 0).", OPTION_NUMBER,
 		FIELD(seed), NULL, false},
-	{"threads", 't', "T", "Threads that draw (default: one per processor).",
+	{"threads", 't', "T",
+		"Number of threads that draw images (default: "
+		"one per processor).",
 		OPTION_NUMBER, FIELD(threads), NULL, false},
 	{.name = NULL},
 };

@@ -108,8 +108,8 @@ static const struct option_def mount_table[] = {
 		.name = "cache",
 		.arg = "DIR:SIZE",
 		.help = "Keep up to SIZE of the dataset in the directory DIR. "
-			"Repeat it for each tier, fastest first. SIZE takes "
-			"K, M, G, T, or N% of the file system.",
+			"Repeat the option for each tier, fastest first. SIZE "
+			"takes K, M, G, T, or N% of the file system.",
 		.kind = OPTION_CALL,
 		.call = mount_add_cache,
 		.required = true,
@@ -140,19 +140,19 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "staging",
 		.arg = "SIZE",
-		.help = "Memory for data being fetched or not fitting the "
-			"cache, at least four times --limit and --chunk "
-			"(default 256M).",
+		.help = "Memory for data that is being fetched or does not fit "
+			"the cache (default 256M). At least four times the "
+			"larger of --limit and --chunk.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(staging_bytes),
 	},
 	{
 		.name = "pages",
 		.arg = "SIZE",
-		.help = "Limit the kernel's page cache for items that do not "
-			"fit the cache to SIZE, dropping the oldest pages "
+		.help = "Let items that do not fit the cache use up to SIZE of "
+			"the kernel's page cache; the oldest pages are dropped "
 			"first (default: no limit). Pages younger than 100 ms "
-			"are kept, unless more than 64M above SIZE would be.",
+			"are kept until SIZE is exceeded by 64M.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(pages_bytes),
 	},
@@ -175,16 +175,16 @@ static const struct option_def mount_table[] = {
 	},
 	{
 		.name = "allow-other",
-		.help = "Let other users read the mount, as the files' modes "
-			"permit.",
+		.help = "Let other users read the mount, as far as the files' "
+			"modes permit.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(allow_other),
 	},
 	{
 		.name = "analysis",
-		.help = "Keep no pages in the kernel, and accept the commands "
-			"by which refrain-analyze(1) hides cached files and "
-			"replaces images. For measurements only.",
+		.help = "Bypass the kernel's page cache, and let "
+			"refrain-analyze(1) hide cached files and replace "
+			"images. For measurements only.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(analysis),
 	},
@@ -200,7 +200,7 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "timeout",
 		.arg = "SECONDS",
-		.help = "Give up a request to the origin, retries included, "
+		.help = "Fail a request to the origin, including its retries, "
 			"after SECONDS (default 120).",
 		.kind = OPTION_NUMBER,
 		.offset = SOURCE_FIELD(timeout_s),
@@ -209,26 +209,26 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "manifest",
 		.arg = "FILE|URL",
-		.help = "Take the names from an index that 'refrain index' "
-			"wrote, instead of listing a source of s3:// or "
-			"https://.",
+		.help = "Read the names of the files from an index written by "
+			"'refrain index' instead of listing the source. For "
+			"s3:// and https:// only.",
 		.kind = OPTION_TEXT,
 		.offset = SOURCE_FIELD(manifest),
 	},
 	{
 		.name = "peers",
 		.arg = PEER_LIST_HELP,
-		.help = "Share the memory of these hosts, each of which runs "
-			"memcached -M; all hosts give the same list. FILE has "
-			"one host per line.",
+		.help = "Cache the dataset in the memory of these hosts, each "
+			"of which runs memcached -M. All hosts must give the "
+			"same list. FILE has one host per line.",
 		.kind = OPTION_CALL,
 		.call = mount_add_peers,
 	},
 	{
 		.name = "peer-name",
 		.arg = "HOST[:PORT]",
-		.help = "Name of this host in the list (default: the only "
-			"element of the list that is this machine's name or "
+		.help = "Name of this host in the list of --peers (default: "
+			"the one entry that matches this machine's name or "
 			"address).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(peers.name),
@@ -236,16 +236,17 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "peer-secret",
 		.arg = "FILE",
-		.help = "Key the checksums of shared data with the contents of "
-			"FILE, the same on all hosts.",
+		.help = "Use the contents of FILE as the key of the checksums "
+			"of shared data. The file must be the same on all "
+			"hosts.",
 		.kind = OPTION_CALL,
 		.call = mount_read_secret,
 	},
 	{
 		.name = "peer-dataset",
 		.arg = "NAME",
-		.help = "Name of the dataset among the peers, for hosts that "
-			"mount it from different paths (default: SOURCE).",
+		.help = "Name of the dataset that all peers use, needed if "
+			"they mount it from different paths (default: SOURCE).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(peers.dataset),
 	},
@@ -261,8 +262,8 @@ static const struct option_def mount_table[] = {
 		.name = "log-file",
 		.arg = "FILE",
 		.help = "Append the log to FILE; SIGHUP reopens it (default: "
-			"standard error or the journal; in the background "
-			"syslog(3)).",
+			"standard error or the journal; syslog(3) in the "
+			"background).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(log_file),
 	},
@@ -317,8 +318,8 @@ static bool mount_take_peers(struct mount_args *args)
 	else if (p->dataset && !*p->dataset)
 		(void)refuse("--peer-dataset must not be empty");
 	else if (p->name && !peer_list_has(&args->peers, p->name))
-		(void)refuse("--peer-name is not on the list of --peers; "
-			     "write it as there");
+		(void)refuse("--peer-name is not in the list of --peers; write "
+			     "it exactly as there");
 	else
 		return true;
 	return false;

@@ -41,7 +41,7 @@ static int peer_list_one(
 		return rc;
 	if (peer_list_has(list, host))
 		return error_set(err, -EINVAL,
-			"'%s' is on the list twice; name each host once", host);
+			"'%s' is in the list twice; name each host once", host);
 	if (list->n == PEERS_MAX)
 		return error_set(err, -EINVAL, "at most %u hosts are supported",
 			PEERS_MAX);
@@ -86,8 +86,8 @@ static int peer_file_read(const char *path, size_t max_bytes, bool private,
 			err, -EINVAL, "'%s' is not a regular file", path);
 	if (private && (st.st_mode & (S_IRWXG | S_IRWXO)))
 		return error_set(err, -EINVAL,
-			"others may access the secret '%s'; run 'chmod 600 "
-			"%s'",
+			"other users can access the secret '%s'; run "
+			"'chmod 600 %s'",
 			path, path);
 	while (n <= max_bytes && (got = read(fd, to + n, max_bytes + 1 - n)))
 		if (got > 0)
@@ -130,7 +130,7 @@ static int peer_list_file(
 	rc = peer_list_words(list, text, " \t\r\n,", err);
 	if (rc == 0 && list->n == 0)
 		return error_set(err, -EINVAL,
-			"'%s' names no host; write one a line", path);
+			"'%s' contains no host; write one per line", path);
 	return rc;
 }
 
@@ -167,7 +167,7 @@ int peer_list_read_secret(
 		bytes--;
 	if (bytes < PEER_SECRET_MIN_BYTES)
 		return error_set(err, -EINVAL,
-			"the secret in '%s' has less than %u bytes; make one "
+			"the secret in '%s' is shorter than %u bytes; make one "
 			"with 'head -c 32 /dev/urandom | base64'",
 			path, PEER_SECRET_MIN_BYTES);
 	free(list->secret);

@@ -33,8 +33,8 @@ static const struct option_def peers_table[] = {
 	{"json", 0, NULL, "Print one JSON object.", OPTION_FLAG,
 		offsetof(struct peers_options, json), NULL, false},
 	{"unit", 0, NULL,
-		"Print a systemd unit that runs memcached as refrain needs it, "
-		"and ask no server.",
+		"Print a systemd unit that runs memcached with the settings "
+		"that refrain needs, and exit.",
 		OPTION_FLAG, offsetof(struct peers_options, unit), NULL, false},
 	{.name = NULL},
 };

@@ -75,8 +75,9 @@ static const struct option_def plan_table[] = {
 	{
 		.name = "slack",
 		.arg = "N",
-		.help = "Maximum distance in files between readers of this "
-			"order (default: 16 batches, at least 256).",
+		.help = "Maximum number of files that one reader of this order "
+			"may be ahead of another (default: 16 batches, at "
+			"least 256).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(slack),
 	},
@@ -368,7 +369,7 @@ static int plan_run(struct planner *p, json_t *request, struct error *err)
 			"mount's root: %s",
 			p->examples ? json_string_value(
 					      json_array_get(p->examples, 0))
-				    : "there are no lines");
+				    : "standard input has no lines");
 	if (rc < 0)
 		return rc;
 	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,

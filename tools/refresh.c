@@ -9,8 +9,8 @@
 const struct option_usage refresh_usage = {
 	.name = "refresh",
 	.operands = "MOUNTPOINT [PATH ...]",
-	.summary = "Look for changes at the source, below each PATH or "
-		   "everywhere, and report them.",
+	.summary = "Look for changes at the source, below each PATH (default: "
+		   "everywhere), and report them.",
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,
 };

@@ -65,7 +65,7 @@ const struct option_usage serve_usage = {
 	.name = "serve",
 	.operands = "DATASET",
 	.summary = "Prepare batches of DATASET for the jobs of a share, until "
-		   "the last of them has gone.",
+		   "the last of them has left.",
 	.build = serve_build,
 	.set = serve_set,
 	.min_operands = 1,

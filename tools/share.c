@@ -40,9 +40,9 @@ static const struct option_def share_table[] = {
 const struct option_usage share_usage = {
 	.name = "share",
 	.operands = "[NAME]",
-	.summary = "Show the shares of this user on this host, or the one "
-		   "called NAME: their jobs, what each holds, and who makes "
-		   "the others wait.",
+	.summary = "Show this user's shares on this host, or only NAME: their "
+		   "jobs, the batches that each job holds, and which job the "
+		   "others wait for.",
 	.options = share_table,
 	.min_operands = 0,
 	.max_operands = 1,
@@ -85,8 +85,8 @@ static int share_ask_view(
 		return error_set(err, msg.refuse.error, "%s", msg.refuse.text);
 	if (rc == -EPROTONOSUPPORT)
 		return error_set(err, rc,
-			"the host of '%s' (process %d) is of another version "
-			"of refrain",
+			"the host of '%s' (process %d) runs another version of "
+			"refrain",
 			name, (int)link.host_pid);
 	if (rc == -EBADMSG || (rc == 1 && msg.type != SHARE_VIEW))
 		return error_set(err, -EBADMSG,
@@ -135,7 +135,7 @@ static void share_print(const struct share_view *v)
 			v->step, v->slots_held, v->slots);
 	else if (v->missing)
 		(void)printf(
-			"waits for %u jobs of the host before\n", v->missing);
+			"waits for %u jobs of the previous host\n", v->missing);
 	else
 		(void)printf("has %u of %u jobs\n", v->jobs_n, v->wanted);
 	for (uint32_t i = 0; i < v->jobs_n; i++) {

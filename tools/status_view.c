@@ -270,7 +270,7 @@ static void print_origin(const struct view *v)
 		ask_number(v->now, "origin_reads"),
 		ask_number(v->now, "inflight"), ask_number(v->now, "parked"));
 	print_byte_rate(v, "origin_bytes");
-	(void)printf("\n" LABEL "%s of %s, at most %s so far\n", "staging",
+	(void)printf("\n" LABEL "%s of %s, peak %s\n", "staging",
 		size_of(v->now, "staging_bytes", a),
 		size_of(v->now, "staging_capacity_bytes", b),
 		size_of(v->now, "staging_peak_bytes", c));

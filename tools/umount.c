@@ -47,8 +47,8 @@ static const struct option_def umount_table[] = {
 const struct option_usage umount_usage = {
 	.name = "umount",
 	.operands = "MOUNTPOINT",
-	.summary = "Unmount MOUNTPOINT and wait until its daemon has ended; "
-		   "a mount whose daemon is dead is detached.",
+	.summary = "Unmount MOUNTPOINT and wait until its daemon has ended. If "
+		   "the daemon is dead, detach the mount.",
 	.options = umount_table,
 	.min_operands = 1,
 	.max_operands = 1,

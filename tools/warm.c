@@ -28,7 +28,7 @@ const struct option_usage warm_usage = {
 	.name = "warm",
 	.operands = "MOUNTPOINT [PATH ...]",
 	.summary = "Fetch the files below each PATH (default: all files) into "
-		   "the cache, as far as they fit.",
+		   "the cache until it is full.",
 	.options = warm_table,
 	.min_operands = 1,
 	.max_operands = OPTION_OPERANDS_ANY,

@@ -157,8 +157,8 @@ static void put_bar(const struct profile *p, const struct bar *b, double y,
 		BAR_LEFT - 10, y + 15, b->name);
 	if (!b->known) {
 		(void)fprintf(to,
-			"<text x=\"%d\" y=\"%.1f\">not known: G is a bound"
-			"</text>\n",
+			"<text x=\"%d\" y=\"%.1f\">unknown: G is only a lower "
+			"bound</text>\n",
 			BAR_LEFT + 4, y + 15);
 		return;
 	}
@@ -221,10 +221,10 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 		double miss;
 	} at[] = {
 		{"nothing cached", 1},
-		{"as asked", 1 - c},
-		{"the same, LRU", 1 - model_hits_lru(c)},
-		{"the same, page cache", 1 - model_hits_random(c)},
-		{"a cache of just enough", fmin(1 - c, 1 - model_enough(m))},
+		{"the requested cache", 1 - c},
+		{"same size, LRU", 1 - model_hits_lru(c)},
+		{"same size, page cache", 1 - model_hits_random(c)},
+		{"a sufficient cache", fmin(1 - c, 1 - model_enough(m))},
 		{"everything cached", 0},
 	};
 	struct bar bar[BARS_MAX];
@@ -241,9 +241,9 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 		n++;
 	}
 	put_bars(p, "Where the time of an epoch goes",
-		p->g_bound ? "Compute is at most what is shown, as G is a "
-			     "bound."
-			   : "Parts that are not compute can be saved.",
+		p->g_bound ? "Compute may take less than shown, because G is "
+			     "only a lower bound."
+			   : "Only the time of compute cannot be saved.",
 		bar, n, to);
 }
 

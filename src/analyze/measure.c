@@ -60,8 +60,10 @@ static int measure_at(struct analysis_run *r, double x)
 	char doing[64];
 	int rc = run_mask(r, x);
 
-	(void)snprintf(
-		doing, sizeof(doing), "%.0f %% cached was measured", 100 * x);
+	(void)snprintf(doing, sizeof(doing),
+		"the rate with %.0f %% cached was "
+		"measured",
+		100 * x);
 	if (rc == 0)
 		rc = run_segment(r, doing, r->c->seconds / 2.0);
 	if (rc < 0)
@@ -170,8 +172,8 @@ static int measure_alone(struct analysis_run *r)
 	rc = measure_tiny(r, "tiny", &tiny);
 	if (rc == 0 && r->segment.last.tiny <= r->segment.begun.tiny) {
 		add_note(p,
-			"no JPEG files were read: what preparing costs is "
-			"not known");
+			"no JPEG files were read, so the cost of preparation "
+			"is unknown");
 		return 0;
 	}
 	busy = r->cpus_used >= CPUS_BUSY;

@@ -135,9 +135,8 @@ void plot_rates(const struct profile *p, const struct model *m, FILE *to)
 	if (!p->g_bound && m->g < 1.6 * p->r1.value)
 		a.y_most = fmax(a.y_most, 1.1 * m->g);
 	begin_plot(to, "Rate over the share cached",
-		"Line: the model. Band: from fetching that holds preparation "
-		"up to fetching beside it. Dots: measured, with 95 % "
-		"intervals.",
+		"Line: the model. Band: from fetching and preparing in turn to "
+		"doing both at once. Dots: measurements, with 95 % intervals.",
 		&a, 0);
 	put_levels(to, &a, 1);
 	put_values(to, &a, 100, "% of the dataset cached; samples/s at left");
@@ -193,8 +192,8 @@ void plot_hits(const struct profile *p, FILE *to)
 	struct axes a = {1, 1, 180};
 
 	begin_plot(to, "Hits over the share cached",
-		"A cache that evicts forgets files just before they are read "
-		"again. The page cache is like the random one.",
+		"A cache that evicts drops files just before they are read "
+		"again. The page cache behaves like random eviction.",
 		&a, 0);
 	put_levels(to, &a, 100);
 	put_values(to, &a, 100, "% of the dataset cached; % hits at left");
@@ -304,7 +303,7 @@ void plot_errors(const struct profile *p, FILE *to)
 		"4 % around the prediction.",
 		&a, 0);
 	put_levels(to, &a, 1);
-	put_values(to, &a, 1, "predicted, samples/s; measured: left");
+	put_values(to, &a, 1, "samples/s predicted; measured at left");
 	(void)fprintf(to,
 		"<polygon class=\"band\" points=\"%.1f,%.1f %.1f,%.1f "
 		"%.1f,%.1f\"/>\n",

@@ -59,7 +59,7 @@ const char *profile_change_name(enum profile_change change)
 {
 	static const char *const name[CHANGES] = {
 		[CHANGE_NONE] = "nothing changed",
-		[CHANGE_ENOUGH] = "a cache of just enough",
+		[CHANGE_ENOUGH] = "a sufficient cache",
 		[CHANGE_ALL] = "everything cached",
 		[CHANGE_PLAN] = "a plan (order known ahead)",
 		[CHANGE_WORKERS] = "twice the workers",

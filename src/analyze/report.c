@@ -95,7 +95,7 @@ static void put_first(const struct profile *p, const struct model *m, FILE *to)
 	char size[SIZE_TEXT_MAX];
 
 	if (p->cached >= enough) {
-		(void)fputs("a larger cache would bring nothing\n", to);
+		(void)fputs("a larger cache would not help\n", to);
 		return;
 	}
 	(void)fprintf(to, "a cache of %.0f %% = %s hides the source\n",
@@ -110,16 +110,19 @@ static void put_verdict(const struct profile *p, const struct model *m,
 	const char *what = model_bottleneck(s);
 
 	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
-		p->repeats > UNSURE ? " (not sure: rates change by themselves)"
+		p->repeats > UNSURE ? " (uncertain: the rates vary between "
+				      "measurements)"
 				    : "",
 		model_verdict(s),
 		p->g_bound && strcmp(what, "compute") == 0
-			? " by the source (preparation is not known)"
+			? " by the source (the cost of preparation is unknown)"
 			: "");
 	if (strcmp(what, "fetch") == 0)
 		(void)fputs("First reduce the wait for the source; ", to);
 	else if (strcmp(what, "prep") == 0)
-		(void)fputs("First make preparation cheaper, or echo; ", to);
+		(void)fputs("First make preparation cheaper, or use "
+			    "echoes; ",
+			to);
 	else
 		(void)fputs("The trainer itself is the limit; ", to);
 	put_first(p, m, to);

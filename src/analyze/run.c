@@ -181,9 +181,9 @@ static int fetch_on(const char *mountpoint, struct error *err)
 		return rc;
 	if (ask_number(reply, "not_fitting_items") > 0)
 		return error_set(err, -ENOSPC,
-			"the dataset does not fit the cache of the analysis; "
-			"give a larger one with --cache, or analyse a part of "
-			"the dataset");
+			"the dataset does not fit in the directory of its "
+			"temporary copy; choose a larger one with --cache, or "
+			"analyse a part of the dataset");
 	if (ask_number(reply, "failed_items") > 0)
 		return error_set(err, -EIO, "cannot read the source: %s",
 			ask_text(reply, "failed_why"));
@@ -275,8 +275,8 @@ int run_start(struct analysis_run *r)
 		if (clock_now_ns() > until_ns)
 			return error_set(r->err, -ETIMEDOUT,
 				"the command read nothing through the mount in "
-				"%u s: it reads another path, from processes "
-				"that run elsewhere, or is slow to start (see "
+				"%u s: it may read another path, let processes "
+				"elsewhere read, or be slow to start (see "
 				"--start)",
 				r->c->start_s);
 		wait_a_moment();
@@ -320,7 +320,7 @@ static int stopped_reading(
 		return rc;
 	return error_set(r->err, -ENODATA,
 		"the command stopped reading while %s; each epoch must read "
-		"the files again, to their ends",
+		"every file again, to its end",
 		doing);
 }
 

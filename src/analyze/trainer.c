@@ -109,8 +109,8 @@ static int start_failed(const struct trainer_failure *f,
 	errno = -f->rc;
 	if (f->covering)
 		return error_set(err, f->rc,
-			"cannot cover '%s' for the command: %m; write {} in "
-			"the command in place of that path",
+			"cannot mount over '%s' for the command: %m; write {} "
+			"in the command instead of that path",
 			c->source);
 	return error_set(err, f->rc, "cannot run '%s': %m", c->command[0]);
 }

@@ -52,8 +52,8 @@ int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 			err, -EINVAL, "--limit and --chunk must be at most 1G");
 	if (staging_bytes < 4 * item)
 		return error_set(err, -EINVAL,
-			"--staging must be at least four times --limit and "
-			"--chunk, so that four items fit");
+			"--staging must be at least four times the larger of "
+			"--limit and --chunk");
 	return 0;
 }
 

@@ -219,7 +219,7 @@ static int read_line(
 static int lost(const struct ctl_client *c, int code, struct error *err)
 {
 	if (code == -EPIPE)
-		return error_set(err, code, "the daemon hung up");
+		return error_set(err, code, "the daemon closed the connection");
 	if (code == -ETIMEDOUT)
 		return ctl_silent(NULL, c->pid, code, err);
 	return error_set(err, code, "cannot talk to the daemon: %m");

@@ -199,7 +199,7 @@ static int read_more(struct ctl_conn *conn, uint64_t begun_ns)
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
-		(void)ctl_fail(conn, "the line did not end in time");
+		(void)ctl_fail(conn, "the request was not complete in time");
 		return -ETIMEDOUT;
 	}
 	rc = lines_fill(&conn->lines, conn->fd);

@@ -7,7 +7,7 @@
 const struct gauge gauge_table[] = {
 	{"uptime_s", "seconds", "Time since the mount started."},
 	{"files_known", "files", "Files in the manifest."},
-	{"bytes_known", "bytes", "Their size."},
+	{"bytes_known", "bytes", "Size of the files in the manifest."},
 	{"scan_complete", "0 or 1", "Whether the source has been listed."},
 	{"unlisted_directories", "directories",
 		"Directories that the last scan of the source could not list."},
@@ -20,7 +20,8 @@ const struct gauge gauge_table[] = {
 	{"entries", "entries", "Items in the cache."},
 	{"inflight", "requests", "Fetches from the origin in flight."},
 	{"surplus_depth", "requests",
-		"Fetches to keep in flight while some are ahead of readers."},
+		"Number of origin requests to keep in flight while fetching "
+		"ahead of readers."},
 	{"parked", "reads", "READs waiting for the origin."},
 	{"staging_bytes", "bytes", "Content in the staging buffer."},
 	{"staging_peak_bytes", "bytes", "Peak content of the staging buffer."},
@@ -31,44 +32,53 @@ const struct gauge gauge_table[] = {
 	{"planned_positions", "positions",
 		"Files in these plans that are still to be read."},
 	{"planned_bytes", "bytes",
-		"Items that were or will soon be fetched ahead for plans."},
+		"Size of the items fetched ahead for plans, or about to be."},
 	{"planned_capacity_bytes", "bytes",
 		"Part of the staging buffer that plans may use."},
 	{"peer_pushes_dropped", "items",
-		"Items not pushed to the peers because too many were on "
-		"their way. Shown with --peers only."},
+		"Items not pushed to the peers because too many pushes were in "
+		"flight. Shown with --peers only."},
 	{"peers_hold_all", "0 or 1",
-		"Whether the peers can hold the whole dataset, so that tiers "
-		"keep copies. Shown with --peers only."},
+		"Whether the peers can hold the whole dataset; tiers then keep "
+		"copies of their items. Shown with --peers only."},
 	{"epoch", "number",
-		"Epoch that the readers are in, counted by the misses. This "
-		"gauge and those below of the epoch are absent while they are "
-		"not known."},
-	{"epoch_done_pct", "percent", "Share of the epoch that was read."},
+		"Number of the epoch that the readers are in, derived from the "
+		"misses. The gauges of epochs and cache sizes are absent while "
+		"they are unknown."},
+	{"epoch_done_pct", "percent", "Share of the epoch that has been read."},
 	{"epoch_expected_hits_pct", "percent",
-		"Share of the epoch's bytes that was resident when it began."},
+		"Share of the epoch's bytes that was in the cache when it "
+		"began."},
 	{"epoch_hits_pct", "percent",
-		"Share of the bytes read in the epoch so far that hit."},
+		"Share of the bytes read in this epoch that came from the "
+		"cache."},
 	{"epoch_waited_pct", "percent",
-		"Share of the epoch's time in which at least one READ waited "
-		"for the origin."},
-	{"epoch_ms", "milliseconds", "Duration of an epoch."},
+		"Share of the epoch's time during which at least one READ "
+		"waited for the origin."},
+	{"epoch_ms", "milliseconds",
+		"Duration of the last epoch, or of this one as estimated from "
+		"its first half."},
 	{"larger_cache_bytes", "bytes",
-		"Content of a cache with which half as many bytes would miss."},
+		"Size of the cache that would halve the bytes that miss."},
 	{"larger_cache_least_ms", "milliseconds",
-		"Shortest epoch to expect with that cache."},
+		"Estimated minimum duration of an epoch with a cache of "
+		"larger_cache_bytes."},
 	{"larger_cache_most_ms", "milliseconds",
-		"Longest epoch to expect with that cache."},
+		"Estimated maximum duration of an epoch with a cache of "
+		"larger_cache_bytes."},
 	{"whole_cache_bytes", "bytes",
-		"Content of a cache that holds everything that is read."},
+		"Size of the cache that would hold everything that is read."},
 	{"whole_cache_least_ms", "milliseconds",
-		"Shortest epoch to expect with that cache."},
+		"Estimated minimum duration of an epoch with a cache of "
+		"whole_cache_bytes."},
 	{"whole_cache_most_ms", "milliseconds",
-		"Longest epoch to expect with that cache."},
+		"Estimated maximum duration of an epoch with a cache of "
+		"whole_cache_bytes."},
 	{"memory_rss_bytes", "bytes", "Resident memory of the daemon."},
 	{"open_fds", "descriptors", "Open descriptors of the daemon."},
 	{"prefetch_window_bytes", "bytes",
-		"Maximum distance that is fetched ahead of a reader."},
+		"Maximum number of bytes fetched ahead of a sequential "
+		"reader."},
 	{"read_ahead_kib", "KiB", "The kernel's read-ahead on the mount."},
 	{NULL, NULL, NULL},
 };
@@ -86,21 +96,23 @@ const struct gauge tier_gauge_table[] = {
 
 const struct gauge peer_gauge_table[] = {
 	{"up", "0 or 1", "Whether the peer is in use."},
-	{"used_bytes", "bytes", "Memory in use by all values of its server."},
+	{"used_bytes", "bytes", "Memory that all values of its server use."},
 	{"capacity_bytes", "bytes", "Memory of its server (-m)."},
 	{"evictions", "values",
-		"Values that its server removed for others; anything but 0 is "
-		"a fault."},
+		"Values that its server evicted; anything but 0 means a wrong "
+		"configuration."},
 	{"items", "values", "Values in its server, of any dataset."},
 	{"hits", "units", "Units of 256 KiB or less read from it."},
 	{"hit_bytes", "bytes", "Content bytes of these."},
 	{"misses", "reads", "Reads that it did not answer in full."},
 	{"fills", "units", "Units pushed to it and acknowledged."},
 	{"fill_bytes", "bytes", "Content bytes of these."},
-	{"refused", "units", "Units that it had no memory for."},
+	{"refused", "units",
+		"Units that it refused because its memory is "
+		"full."},
 	{"bad", "units", "Units with a wrong length or checksum."},
 	{"errors", "requests",
-		"Requests that failed: time-outs, lost connections, wrong "
+		"Requests that failed: time-outs, lost connections and invalid "
 		"answers."},
 	{"dropped", "units",
 		"Units not pushed because it was down or had refused others."},

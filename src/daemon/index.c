@@ -127,7 +127,7 @@ static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 	if (l->result.failed > 0)
 		return error_wrap(err,
 			tree_walk_error(l->tree, &l->result, err),
-			"nothing is written of '%s'", stack_name(l->stack));
+			"wrote no index of '%s'", stack_name(l->stack));
 	return 0;
 }
 

@@ -33,8 +33,9 @@ void limits_of_memory(
 		return;
 	(void)snprintf(sentence, sizeof(sentence),
 		"the memory control group allows %s, but the tiers in memory "
-		"(%s) and --staging (%s) may need more: the kernel kills the "
-		"daemon then; give the tiers less, or raise the limit",
+		"(%s) and --staging (%s) may need more, and the kernel would "
+		"then kill the daemon; make the tiers smaller, or raise the "
+		"limit",
 		size_format(limit, a), size_format(tiers, b),
 		size_format(staging_bytes, c));
 	fn(arg, sentence);
@@ -54,8 +55,8 @@ static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
 	if (s->used_bytes <= s->capacity_bytes)
 		return;
 	(void)snprintf(sentence, sizeof(sentence),
-		"cache '%s' was given %s and holds %s: nothing is added; mount "
-		"with more, or clear it",
+		"cache '%s' has a size of %s but holds %s, so nothing is "
+		"added; mount with a larger size, or clear it",
 		s->dir, size_format(s->capacity_bytes, a),
 		size_format(s->used_bytes, b));
 	fn(arg, sentence);
@@ -86,9 +87,9 @@ void limits_of_source(
 	if (insecure_tls && strncmp(source, "http:", 5) != 0)
 		fn(arg,
 			"the server's certificate is not verified "
-			"(--insecure-tls): anybody in between can send other "
-			"data; set AWS_CA_BUNDLE to the authority's file "
-			"instead");
+			"(--insecure-tls): anyone on the network path can "
+			"replace the data; set AWS_CA_BUNDLE to the "
+			"authority's file instead");
 }
 
 void limit_report(void *arg, const char *sentence)

@@ -50,13 +50,13 @@ static int probe_mountpoint(const char *path, struct error *err)
 	}
 	if (rc == 1)
 		return error_set(err, -EBUSY,
-			"'%s' is a refrain mount already; 'refrain umount %s' "
-			"ends it",
+			"'%s' is already a refrain mount; unmount it with "
+			"'refrain umount %s'",
 			path, path);
 	if (rc == -EBUSY)
 		return error_set(err, -EBUSY,
-			"'%s' has something else mounted on it; choose another "
-			"directory",
+			"another file system is mounted on '%s'; choose "
+			"another directory",
 			path);
 	return 0;
 }

@@ -246,16 +246,17 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg)
 				"peer '%s' is not used: %s", s.host, s.reason);
 		else if (s.manifest == PEER_MANIFEST_DIFFERS)
 			(void)snprintf(text, sizeof(text),
-				"peer '%s' has another list of files: what "
-				"differs is not shared; run 'refrain refresh' "
-				"on both hosts",
+				"peer '%s' has a different list of files, and "
+				"files that differ are not shared; run "
+				"'refrain refresh' on both hosts",
 				s.host);
 		if (text[0])
 			fn(arg, text);
 	}
 	if (!self)
 		fn(arg,
-			"this host is not on the list of --peers: it gives no "
-			"memory, and the hosts cannot compare its list of "
-			"files; give --peer-name if it is");
+			"this host is not in the list of --peers, so it "
+			"contributes no memory, and the hosts cannot compare "
+			"its list of files; if it is listed under another "
+			"name, give --peer-name");
 }

@@ -173,7 +173,7 @@ static void leave_out(
 	if (json_array_size(a->examples) >= EXAMPLES_MAX)
 		return;
 	(void)snprintf(text, sizeof(text), "%.300s: %s",
-		path ? path : "(no text)", why);
+		path ? path : "(not a string)", why);
 	(void)json_array_append_new(a->examples, ctl_text_new(text));
 }
 
@@ -194,7 +194,7 @@ static int plans_add_name(struct course *k, struct names *names,
 		rc = plan_add(k->plan, k->epoch, info.id);
 		if (rc == -EEXIST)
 			leave_out(a, &a->duplicate, name,
-				"is in this epoch already");
+				"is already in this epoch");
 		else if (rc < 0)
 			return rc;
 		else
@@ -217,7 +217,8 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 		return error_set(err, -EINVAL, "\"paths\" must be an array");
 	if (epoch < k->epoch)
 		return error_set(err, -EINVAL,
-			"epoch %llu comes before %llu, which was there already",
+			"epoch %llu comes before epoch %llu, which was already "
+			"added",
 			(unsigned long long)epoch,
 			(unsigned long long)k->epoch);
 	k->epoch = epoch;
@@ -225,9 +226,8 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 		rc = plans_add_name(k, &names, json_array_get(paths, i), a);
 	if (rc == -ENOSPC)
 		return error_set(err, rc,
-			"the plans of a mount may have %llu positions that are "
-			"not done with, and one plan %u epochs: add the rest "
-			"later",
+			"the plans of a mount can hold at most %llu unfinished "
+			"positions, and one plan %u epochs; add the rest later",
 			(unsigned long long)PLAN_POSITIONS_MAX, 4096u);
 	return rc < 0 ? error_set(err, rc, "cannot add to the plan: %m") : 0;
 }
@@ -292,8 +292,8 @@ static int plans_change_echo(
 	else if (p->echo.p)
 		rc = plan_echo(k->plan, p->step, p->echo);
 	return rc < 0 ? error_set(err, rc,
-				"the echo factor cannot change to this, or "
-				"not at this step: %m")
+				"cannot change the echo factor to this value, "
+				"or at this step: %m")
 		      : 0;
 }
 

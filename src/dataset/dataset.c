@@ -154,7 +154,7 @@ static int look_at(struct look *l, int source)
 		look_doing(l, "reading the headers of its tar files");
 		return look_tar(l);
 	default:
-		look_doing(l, "looking at its files of records");
+		look_doing(l, "examining its record files");
 		return look_raw(l);
 	}
 }
@@ -163,8 +163,8 @@ static int no_example(struct look *l)
 {
 	if (dataset_links(l->ds) > 0)
 		return look_fail(l, -ENODATA,
-			"no example in '%s': its %llu symbolic links lead "
-			"nowhere",
+			"no examples in '%s': its %llu symbolic links are "
+			"broken",
 			l->path, (unsigned long long)dataset_links(l->ds));
 	return look_fail(l, -ENODATA, "no example in '%s'", l->path);
 }
@@ -180,8 +180,8 @@ static int refuse_image(struct look *l)
 		memcmp(head, "\xff\xd8\xff", sizeof(head)) != 0)
 		return 0;
 	return look_fail(l, -EINVAL,
-		"'%s' is a single image: give the directory that it is in, or "
-		"a list of paths",
+		"'%s' is a single image; give its directory, or a list of "
+		"paths",
 		l->path);
 }
 
@@ -190,7 +190,7 @@ static int look_anew(struct look *l, const struct stat *st)
 	int rc = S_ISDIR(st->st_mode) ? watch_root(l) : 0;
 	int source;
 
-	look_doing(l, "looking at what it is");
+	look_doing(l, "finding out its kind");
 	source = rc < 0 ? rc : choose(l, st);
 	if (source < 0)
 		return source;
@@ -234,7 +234,7 @@ static int find(struct look *l)
 	struct stat st;
 	int rc;
 
-	look_doing(l, "looking for it");
+	look_doing(l, "resolving its path");
 	l->real = realpath(l->path, NULL);
 	if (!l->real || stat(l->real, &st) < 0)
 		return look_fail(l, -errno, "cannot open '%s': %m", l->path);
@@ -478,8 +478,8 @@ static int check_options(const struct dataset_options *o, struct error *err)
 			o->label_bytes);
 	if (o->record_bytes <= o->label_bytes)
 		return error_set(err, -EINVAL,
-			"record_bytes is %u, which is to be more than the %u "
-			"of the label",
+			"record_bytes is %u; it must be more than label_bytes, "
+			"%u",
 			o->record_bytes, o->label_bytes);
 	return 0;
 }

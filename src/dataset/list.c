@@ -110,7 +110,7 @@ static int add_row(struct listing *t, char *path, size_t path_bytes,
 		path += 2;
 	if (path[0] == '\0' || beneath_check(path) < 0)
 		return bad_line(t,
-			"the path is to be relative, without '..' and empty "
+			"the path must be relative, without '..' or empty "
 			"parts, and shorter than 4096 bytes");
 	if (label_bytes > LABEL_MAX_BYTES)
 		return bad_line(t, "the label is over 65535 bytes");
@@ -143,14 +143,18 @@ static int table_line(struct listing *t, char *at, char *end)
 		skip = next_field(&at, end, &skip_bytes);
 	if (!skip || memchr(at, '\t', (size_t)(end - at)))
 		return bad_line(t,
-			t->has_tags ? "not the five fields of an index"
-				    : "not the four fields of an index");
+			t->has_tags ? "a line of this index must have five "
+				      "fields"
+				    : "a line of this index must have four "
+				      "fields");
 	if (!parse_size(size, size_bytes, &bytes))
 		return bad_line(t, "the second field is not a valid size");
 	path_n = unescape(path, path_bytes);
 	label_n = unescape(at, (size_t)(end - at));
 	if (path_n < 0 || label_n < 0)
-		return bad_line(t, "a backslash without t, n or backslash");
+		return bad_line(t,
+			"a backslash that is not followed by t, n "
+			"or a backslash");
 	path[path_n] = '\0';
 	if (is_hidden(path, (size_t)path_n) || !look_is_image(t->l, path))
 		return 0;
@@ -188,7 +192,7 @@ static int first_line(struct listing *t, const char *at, const char *end)
 	t->is_table = true;
 	t->has_tags = is_text(at, n, TABLE_LINE_2);
 	if (!t->has_tags && !is_text(at, n, TABLE_LINE_1))
-		return bad_line(t, "an index of a version that is not known");
+		return bad_line(t, "an index of an unknown version");
 	return 0;
 }
 

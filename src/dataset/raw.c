@@ -15,8 +15,8 @@ static int count_records(struct look *l, struct dataset *ds, uint32_t shard)
 	if (odd == 0)
 		return 0;
 	return look_fail(l, -EBADMSG,
-		"'%s': its %" PRIu64 " bytes are not a whole number of "
-		"records of %" PRIu32 ": %" PRIu64 " are left over",
+		"'%s': its size of %" PRIu64 " bytes is not a multiple of the "
+		"record size, %" PRIu32 ": %" PRIu64 " bytes are left over",
 		dataset_shard_file(ds, shard), ds_shards(ds)[shard].bytes,
 		ds_record_bytes(ds), odd);
 }

@@ -69,7 +69,8 @@ static int read_at(struct tar_reader *t, void *buf, size_t n, uint64_t at)
 			return look_fail(
 				t->l, -errno, "cannot read '%s': %m", t->file);
 		if (done == 0)
-			return damaged(t, at, "the file has become shorter");
+			return damaged(t, at,
+				"the file became shorter while it was read");
 		look_answered(t->l);
 		to += done;
 		at += (uint64_t)done;
@@ -84,7 +85,9 @@ int tar_bytes(
 	int rc;
 
 	if (at > t->size || t->size - at < n)
-		return damaged(t, at, "the file ends here: cut off?");
+		return damaged(t, at,
+			"the file ends too early; it may be "
+			"truncated");
 	if (at < t->window_at || at + n > t->window_at + t->window_bytes) {
 		uint64_t left = t->size - at;
 
@@ -195,11 +198,12 @@ static int pax_size(
 
 	for (size_t i = 0; i < n; i++) {
 		if (value[i] < '0' || value[i] > '9' || v >> 59)
-			return damaged(t, at, "a pax size that is none");
+			return damaged(
+				t, at, "an invalid size in a pax header");
 		v = v * 10 + (uint64_t)(value[i] - '0');
 	}
 	if (n == 0)
-		return damaged(t, at, "a pax size that is none");
+		return damaged(t, at, "an invalid size in a pax header");
 	t->has_size = true;
 	t->member_bytes = v;
 	return 0;
@@ -229,7 +233,9 @@ static int pax_record(
 	if (key_is(record, key, "size"))
 		return pax_size(t, at, equals + 1, n - key - 1);
 	if (key >= 10 && memcmp(record, "GNU.sparse", 10) == 0)
-		return damaged(t, at, "a sparse member: pack it without -S");
+		return damaged(t, at,
+			"a sparse member, which is not "
+			"supported; pack it without -S");
 	return 0;
 }
 
@@ -311,8 +317,9 @@ static int check_size(struct tar_reader *t, uint64_t at, uint64_t bytes)
 
 	if (bytes <= t->size - data_at)
 		return 0;
-	return damaged(
-		t, at, "a member that runs past the end of the file: cut off?");
+	return damaged(t, at,
+		"a member runs past the end of the file, which may be "
+		"truncated");
 }
 
 /* The header at `at`: its member's bytes, checked. 0: the end mark. */
@@ -324,7 +331,7 @@ static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 
 	if (at == t->size)
 		return damaged(
-			t, at, "the file ends without an end mark: cut off?");
+			t, at, "the file has no end mark; it may be truncated");
 	rc = tar_bytes(t, at, TAR_BLOCK, &block);
 	if (rc < 0)
 		return rc;
@@ -332,7 +339,7 @@ static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 		return 0;
 	memcpy(h, block, TAR_BLOCK);
 	if (!checksum_right(h))
-		return damaged(t, at, "no tar header, or a damaged one");
+		return damaged(t, at, "not a tar header, or a damaged one");
 	if (!parse_number(h->size, sizeof(h->size), bytes))
 		return damaged(t, at, "a size that is not a number");
 	if (t->has_size && !is_extra(h->type))
@@ -341,8 +348,8 @@ static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
 		*bytes = 0;
 	if (h->type == 'S' || h->type == 'M')
 		return damaged(t, at,
-			"a sparse member or a part of one: pack it again "
-			"without -S and -M");
+			"a sparse or multi-volume member, which is not "
+			"supported; pack it without -S and -M");
 	rc = check_size(t, at, *bytes);
 	return rc < 0 ? rc : 1;
 }

@@ -138,18 +138,18 @@ const char *echo_reason(const struct echoes *e, uint64_t *needs)
 	if (!e->use.s->changes)
 		return "";
 	if (!e->use.s->measures)
-		return "it changes where echo_log says";
+		return "it changes at the steps in echo_log";
 	*needs = needs_fresh(e);
 	if (e->made > 0)
 		return "it follows r";
 	if (e->ended || e->use.schedule->fresh < *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
-		return "too little is measured so far";
+		return "not enough has been measured yet";
 	if (m.up_ns <= m.down_ns * AUTO_R_BEGIN)
-		return "the trainer is the slower one: r is at most " TEXT_OF(
-			AUTO_R_BEGIN);
-	return "a change begins after the first window of examples";
+		return "the trainer is slower than the loader: r is at "
+		       "most " TEXT_OF(AUTO_R_BEGIN);
+	return "a change takes effect after the first window of examples";
 }
 
 /* -- As a log says --------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void replay(struct echoes *e)
 		if (rc < 0) {
 			(void)error_set(outcome_message(e->use.outcome),
 				-ESTALE,
-				"echo_log line %" PRIu64 " is of another "
+				"echo_log line %" PRIu64 " belongs to another "
 				"configuration: no change is possible at step "
 				"%" PRIu64,
 				e->made + 1, c->step);
@@ -262,8 +262,8 @@ int echo_new(struct echoes **out, const struct echo_config *config,
 	rc = parse_log(e, e->use.s->c.echo_log, err);
 	if (rc == 0 && e->logged < e->use.before)
 		rc = error_set(err, -ESTALE,
-			"the state is of a run with %" PRIu64
-			" changes of the echo factor, echo_log has %u",
+			"the state was saved after %" PRIu64
+			" changes of the echo factor, but echo_log has %u",
 			e->use.before, e->logged);
 	return rc;
 }

@@ -430,7 +430,8 @@ static int make_once(struct make *m, int *status, struct error *err)
 	if (rc == 0)
 		rc = find_room(m);
 	if (rc == -E2BIG && !err->msg[0])
-		(void)error_set(err, rc, "it is larger than the memory");
+		(void)error_set(
+			err, rc, "it is larger than the memory of the loader");
 	return rc == 0 ? decode_in_room(m, status, err) : rc;
 }
 

@@ -87,7 +87,7 @@ static int look(struct engine *engine)
 
 	if (outcome_closing(engine->outcome))
 		return error_set(outcome_message(engine->outcome), -ESHUTDOWN,
-			"it is closed");
+			"the loader is closed");
 	if (outcome_stopped(engine->outcome))
 		return outcome_stopped(engine->outcome);
 	if (st && st->error)
@@ -99,7 +99,7 @@ static int look(struct engine *engine)
 		return 0;
 	if (all_lent(engine))
 		return error_set(outcome_message(engine->outcome), -EBUSY,
-			"all %u batches are lent: release one",
+			"all %u batches are lent; release one",
 			lender_count(engine->lender));
 	return -EAGAIN;
 }

@@ -59,7 +59,7 @@ static int check_memory(
 		return error_set(err, -ENOMEM,
 			"memory_bytes is not set, and a quarter of %s is "
 			"%" PRIu64 ": %u batches of %" PRIu64
-			" bytes and what belongs to them need %" PRIu64,
+			" bytes and their bookkeeping need %" PRIu64,
 			engine->s.memory_of, engine->s.c.memory_bytes,
 			slab_count(&engine->s),
 			(uint64_t)engine->s.c.batch * engine->s.sample_bytes,
@@ -67,7 +67,7 @@ static int check_memory(
 	if (least > engine->s.c.memory_bytes)
 		return error_set(err, -ENOMEM,
 			"memory_bytes is %" PRIu64 ": %u batches of %" PRIu64
-			" bytes and what belongs to them need %" PRIu64,
+			" bytes and their bookkeeping need %" PRIu64,
 			engine->s.c.memory_bytes, slab_count(&engine->s),
 			(uint64_t)engine->s.c.batch * engine->s.sample_bytes,
 			least);
@@ -114,7 +114,8 @@ static int open_lender(struct engine *engine, const struct slab_place *place,
 		return error_set(err, rc,
 			"alloc() returned memory that is not 64-byte aligned");
 	if (rc == -ENOSPC)
-		return error_set(err, rc, "the place for batches is too small");
+		return error_set(
+			err, rc, "the memory for batches is too small");
 	if (rc < 0)
 		return error_set(err, -ENOMEM,
 			"no memory for %u batches of %" PRIu64 " bytes",

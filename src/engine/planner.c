@@ -240,7 +240,8 @@ int planner_new(struct planner **out, const struct planner_config *config,
 	p->use = *config;
 	if (schedule_seek(p->use.schedule, &p->cursor, config->first_step) < 0)
 		return error_set(err, -EBADMSG,
-			"the state is of a step after the end of the run");
+			"the state was saved at a step after the end of this "
+			"run");
 	take_facts(p);
 	p->fresh_end = UINT64_MAX;
 	p->planned_fresh = p->read_fresh =

@@ -152,7 +152,7 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 		return;
 	}
 	if (rc == -EBADMSG)
-		(void)error_set(&why, rc, "the file ends within it");
+		(void)error_set(&why, rc, "the file ends within this example");
 	else
 		(void)error_set(&why, rc, "%m");
 	damage_fail(reader->use.damage, o, rc, "read", why.msg);

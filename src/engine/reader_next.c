@@ -106,7 +106,7 @@ static bool start_urgent(struct reader *reader, struct original *o)
 		return false;
 	original_list(reader->use.pool, o, ON_NONE);
 	damage_fail(reader->use.damage, o, -E2BIG, "read",
-		"it is larger than the memory");
+		"it is larger than the memory of the loader");
 	return true;
 }
 

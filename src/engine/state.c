@@ -66,12 +66,13 @@ int state_save(const struct state_of *of, const struct schedule *schedule,
 
 	if (!n && step != of->step)
 		return error_set(err, -ERANGE,
-			"step %" PRIu64 " is not in the run, or too long ago",
+			"step %" PRIu64
+			" is outside the run, or too old to save",
 			step);
 	if (!n)
 		return error_set(err, -EAGAIN,
-			"the echo factor has changed too often to be saved "
-			"here: try again after the next batch");
+			"the echo factor has changed too often to save this "
+			"step; try again after the next batch");
 	if (size > room)
 		return error_set(
 			err, -ENOSPC, "the state needs %zu bytes", size);
@@ -148,7 +149,7 @@ static int parse(
 			version, STATE_VERSION);
 	if (bytes > size || bytes < HEAD_BYTES + SUM_BYTES)
 		return error_set(err, -EBADMSG,
-			"the state is cut off: %zu bytes of %" PRIu64, size,
+			"the state is truncated: %zu bytes of %" PRIu64, size,
 			bytes);
 	sum = in + bytes - SUM_BYTES;
 	if (hash64(in, bytes - SUM_BYTES, 0) != get(&sum, SUM_BYTES))
@@ -179,18 +180,18 @@ static int compare(const struct state_of *of, struct head *h, struct error *err)
 	normalise(&c);
 	if (h->fingerprint != of->fingerprint)
 		return error_set(err, -ESTALE,
-			"the state is of another dataset: names, positions "
-			"or labels differ");
+			"the state belongs to another dataset: names, "
+			"positions or labels differ");
 	for (size_t i = 0; i < h->members; i++) {
 		uint16_t hash = (uint16_t)get(&h->rest, 2);
 
 		if (i >= SAVED_HASHES)
 			return error_set(err, -ESTALE,
-				"the state is of a newer library");
+				"the state was saved by a newer library");
 		if (hash != member_hash(&c, i) && !is_free(member_of_hash(i)))
 			return error_set(err, -ESTALE,
-				"the state is of another configuration: %s "
-				"differs",
+				"the state belongs to another configuration: "
+				"%s differs",
 				member_of_hash(i)->name);
 	}
 	return 0;
@@ -214,8 +215,8 @@ int state_begin(const struct state_of *of, const struct schedule_config *config,
 	rc = schedule_restore(
 		schedule, config, h.rest, h.schedule, &restored, err);
 	if (rc == -EINVAL)
-		return error_wrap(
-			err, -ESTALE, "the state is of another configuration");
+		return error_wrap(err, -ESTALE,
+			"the state belongs to another configuration");
 	if (rc < 0)
 		return rc;
 	begun->step = restored.step;

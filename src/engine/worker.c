@@ -160,7 +160,8 @@ int workers_start(struct workers *all, struct planner *planner,
 	}
 	if (rc == -EINVAL && all->use.s->c.cpu_count)
 		return error_set(err, rc,
-			"cpus: this process may use none of these processors");
+			"cpus: this process may not use any of these "
+			"processors");
 	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
 }
 

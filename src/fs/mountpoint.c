@@ -120,7 +120,8 @@ size_t fs_limits(struct fs *fs, const char **sentence, size_t max)
 				"root can raise it in "
 				"/sys/class/bdi/<device>/read_ahead_kb";
 	if (n < max && !fs->stateless)
-		sentence[n++] = "the kernel asks for every open: stateless "
-				"opens are missing or switched off";
+		sentence[n++] = "the kernel sends a request for every open: it "
+				"does not support stateless opens, or they are "
+				"switched off";
 	return n;
 }

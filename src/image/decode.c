@@ -146,10 +146,12 @@ static int start_rows(struct decoder *d, const struct rect *stored)
 	(void)jpeg_start_decompress(&d->cinfo); /* never suspends */
 	if (stored->y + stored->height > d->cinfo.output_height ||
 		x + width > d->cinfo.output_width)
-		return error_set(d->err, -EINVAL, "no layout of this image");
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
 	jpeg_crop_scanline(&d->cinfo, &x, &width);
 	if (x != stored->x || width != stored->width)
-		return error_set(d->err, -EINVAL, "no layout of this image");
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
 	if (stored->y > 0)
 		(void)jpeg_skip_scanlines(&d->cinfo, stored->y);
 	return 0;
@@ -169,8 +171,9 @@ static void read_rows(
 			rows[i] = to + (done + i) * stride_bytes;
 		n = jpeg_read_scanlines(&d->cinfo, rows, n);
 		if (n == 0) /* only if libjpeg is not what we think it is */
-			decoder_fail(
-				d, error_set(d->err, -EBADMSG, "no more rows"));
+			decoder_fail(d,
+				error_set(
+					d->err, -EBADMSG, "no rows are left"));
 		done += n;
 	}
 }
@@ -258,7 +261,8 @@ static int decode_opened(struct decoder *d, const struct image_info *now,
 		return error_set(
 			d->err, -EBADMSG, "changed since its header was read");
 	if (!is_layout(now, out))
-		return error_set(d->err, -EINVAL, "no layout of this image");
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
 	job.stored = turn_stored(now->orientation, out);
 	rc = grow_strip(d, decoder_strip_bytes(now, job.stored.width));
 	if (rc < 0)

@@ -91,7 +91,7 @@ static int check_kind(struct decoder *d)
 	if (space != JCS_GRAYSCALE && space != JCS_YCbCr && space != JCS_RGB &&
 		space != JCS_CMYK && space != JCS_YCCK)
 		return error_set(d->err, -EMEDIUMTYPE,
-			"%d colour components, of no known kind",
+			"an unknown colour space with %d components",
 			d->cinfo.num_components);
 	return 0;
 }
@@ -132,7 +132,7 @@ static int check_end(struct decoder *d)
 		n = (size_t)(p - start) + 1;
 	}
 	return error_set(d->err, -EBADMSG,
-		"cut off: no end-of-image marker in the %zu bytes behind the "
+		"truncated: no end-of-image marker in the %zu bytes after the "
 		"header",
 		d->source.bytes_in_buffer);
 }

@@ -129,8 +129,8 @@ static void count_scans(j_common_ptr cinfo)
 static _Noreturn void fail_at_end(struct decoder *d)
 {
 	decoder_fail(d,
-		error_set(d->err, -EBADMSG,
-			"cut off: the data end where more must follow"));
+		error_set(
+			d->err, -EBADMSG, "truncated: the data end too early"));
 }
 
 static void do_nothing(j_decompress_ptr cinfo)

@@ -150,7 +150,7 @@ static int too_little_room(struct refrain_loader *l, size_t needed, uint32_t n)
 {
 	message_of = l;
 	return error_set(&message_copy, -ENOSPC,
-		"a batch needs %zu bytes and %u labels", needed, n);
+		"the batch needs room for %zu bytes and %u labels", needed, n);
 }
 
 int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
@@ -333,7 +333,8 @@ int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
 		return shared_memory(l->shared, base, bytes);
 	message_of = l;
 	return error_set(&message_copy, -ENODATA,
-		"the loader has no share: its batches do not lie in one piece");
+		"the loader has no share, so its batches are not in one block "
+		"of memory");
 }
 
 const char *refrain_message(struct refrain_loader *l)

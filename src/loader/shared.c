@@ -102,7 +102,8 @@ static int fill_slice(
 		b->count = sh->run.own_config.batch;
 	if (n != b->count || check_slice(sh, b) < 0)
 		return shared_fail(sh, -EBADMSG,
-			"the host's batch is not that of this job's stream");
+			"the host sent a batch that does not belong to this "
+			"job's stream");
 	b->data_bytes = b->count * b->sample_bytes;
 	b->step = sh->next;
 	set_shared_shape(sh, b);
@@ -215,7 +216,8 @@ static int lend_taken(struct shared *sh, struct lent_batch **out)
 static int look_shared(struct shared *sh, struct lent_batch **out)
 {
 	if (sh->closing)
-		return error_set(&sh->message, -ESHUTDOWN, "it is closed");
+		return error_set(
+			&sh->message, -ESHUTDOWN, "the loader is closed");
 	shared_tell_released(sh);
 	if (!shared_receive(sh, false))
 		shared_lose(sh);
@@ -232,7 +234,7 @@ static int look_shared(struct shared *sh, struct lent_batch **out)
 		return 0;
 	if (holds_all(sh))
 		return error_set(&sh->message, -EBUSY,
-			"all batches are lent, %u in this job: release one",
+			"all batches are lent, %u in this job; release one",
 			sh->lent);
 	return -EAGAIN;
 }

@@ -124,7 +124,8 @@ int shared_memory(struct shared *sh, const void **base, size_t *bytes)
 	(void)shared_receive(sh, false);
 	if (!sh->area)
 		return error_set(&sh->message, -ENODATA,
-			"share '%s' has not begun: ask after the first batch",
+			"share '%s' has not started; call this after the first "
+			"batch",
 			sh->run.hello.name);
 	*base = sh->area->memory.base;
 	*bytes = sh->area->memory.bytes;
@@ -231,7 +232,7 @@ static int say_waits(struct shared *sh, double waited_s)
 	if (!v->begun && v->missing)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: the new host of share '%s' "
-			"waits for %u of the jobs that the last one had: %s",
+			"waits for %u jobs of the previous host: %s",
 			waited_s, name, v->missing, v->text);
 	if (!v->begun)
 		return error_set(&sh->message, -ETIMEDOUT,
@@ -289,12 +290,12 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
 	if (sh->state == SHARED_LOST)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: the host of share '%s' has "
-			"ended, and there is no other one yet",
+			"ended, and no other job has replaced it yet",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_PARTED)
 		return error_set(&sh->message, -ETIMEDOUT,
-			"no batch after %.3f s: this job goes on without share "
-			"'%s', and opens its dataset",
+			"no batch after %.3f s: this job continues without "
+			"share '%s' and is opening its dataset",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_ALONE) {
 		engine_source(sh->engine)

@@ -28,9 +28,9 @@ static int shared_check(
 	if (hello->changes > run->changes ||
 		(hello->changes < run->logged_from))
 		return error_set(err, -ESTALE,
-			"share '%s' has had %llu changes of the echo factor, "
-			"this job %u: restore a newer state, or take another "
-			"name",
+			"share '%s' has made %llu changes of the echo factor, "
+			"and this job %u; restore a newer state, or choose "
+			"another name",
 			hello->name, (unsigned long long)run->changes,
 			hello->changes);
 	return 0;
@@ -49,7 +49,8 @@ static int shared_begin(
 	rc = share_area_new(&out->area, place.bytes);
 	if (rc < 0)
 		return error_set(err, rc,
-			"no memory of %zu bytes for the batches of a share: %m",
+			"cannot allocate %zu bytes for the batches of a share: "
+			"%m",
 			place.bytes);
 	place.base = out->area.base;
 	h->begun_changes = h->copy.changes;

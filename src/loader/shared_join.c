@@ -376,8 +376,8 @@ static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 				err, sh->failed, "%s", sh->message.msg);
 		if (clock_now_ns() >= until_ns)
 			return error_set(err, -ETIMEDOUT,
-				"the host of share '%s' (process %d) does not "
-				"say how the echo factor has changed",
+				"the host of share '%s' (process %d) did not "
+				"send its changes of the echo factor",
 				sh->run.hello.name, (int)sh->link.host_pid);
 	}
 	return 0;

@@ -53,7 +53,8 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 	sh->next = own_step;
 	if (schedule_seek(&sh->run.own, &sh->cursor, own_step) < 0)
 		return error_set(err, -EBADMSG,
-			"the state is of a step after the end of the run");
+			"the state was saved at a step after the end of this "
+			"run");
 	sh->epoch = 0;
 	while (schedule_epoch_end(&sh->run.own, sh->epoch) < own_step)
 		sh->epoch++;
@@ -255,8 +256,8 @@ static void on_change(struct shared *sh, const struct share_change *change)
 		rc = shared_seek(sh, sh->next, &sh->message);
 	if (rc < 0)
 		(void)shared_fail(sh, -EBADMSG,
-			"the host's change of the echo factor is not "
-			"possible here");
+			"the host announced a change of the echo factor that "
+			"is not possible here");
 }
 
 static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
@@ -289,7 +290,8 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
 		break;
 	default: /* nothing that a member is told */
-		(void)shared_fail(sh, -EBADMSG, "the host is confused");
+		(void)shared_fail(sh, -EBADMSG,
+			"the host sent a message of an unknown type");
 		break;
 	}
 }

@@ -140,7 +140,7 @@ static int begin_own(struct shared_run *run, const struct refrain_config *c,
 		run->schedule = run->own;
 	else if (run->own.base || run->own.step_base)
 		return error_set(err, -EINVAL,
-			"state: it is of another world, and cannot be "
+			"state: it was saved with another world and cannot be "
 			"continued with a share_batch");
 	return 0;
 }
@@ -201,8 +201,8 @@ int shared_run_check(const struct shared_run *run,
 
 	if (hello->dataset != ours->dataset)
 		return error_set(err, -ESTALE,
-			"share '%s' is of another dataset: names, positions "
-			"or labels differ; take another name",
+			"share '%s' uses another dataset: names, positions or "
+			"labels differ; choose another name",
 			ours->name);
 	if (hello->prints_n != ours->prints_n)
 		return error_set(err, -ESTALE,
@@ -211,8 +211,8 @@ int shared_run_check(const struct shared_run *run,
 	for (uint32_t i = 0; i < ours->prints_n; i++)
 		if (hello->prints[i] != ours->prints[i])
 			return error_set(err, -ESTALE,
-				"share '%s' is of another configuration: %s "
-				"differs; take another name",
+				"share '%s' uses another configuration: %s "
+				"differs; choose another name",
 				ours->name, name_of_print(i));
 	return 0;
 }

@@ -39,7 +39,7 @@ static int start_host(struct loader_host *h, const struct refrain_config *c,
 	rc = shared_host_start(&h->host, &h->run, &config, err);
 	if (rc == -EAGAIN)
 		return error_set(err, -EEXIST,
-			"share '%s' has a host already: see refrain share",
+			"share '%s' already has a host; see 'refrain share'",
 			name);
 	return rc;
 }

@@ -148,7 +148,7 @@ static int open_file(struct log *log, const char *file, struct error *err)
 	if (log->fd < 0)
 		return error_set(err, log->fd,
 			"cannot open log file '%s': %m; choose one in a "
-			"directory that you can write",
+			"directory that you can write to",
 			file);
 	return 0;
 }

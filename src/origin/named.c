@@ -457,9 +457,9 @@ static int named_lines(const struct named *o, const char *text, size_t bytes,
 		return rc;
 	*files = n;
 	return look ? error_set(err, -EBADMSG,
-			      "it does not fit the source, which lacks its "
-			      "files or has them in other sizes; make it "
-			      "again with 'refrain index'")
+			      "it does not match the source, where its files "
+			      "are missing or have other sizes; make it again "
+			      "with 'refrain index'")
 		    : 0;
 }
 

@@ -140,8 +140,10 @@ static int take_head(
 	x->has_tags = is_line(line, HEAD_TAGS);
 	if (x->has_tags || is_line(line, HEAD_PLAIN))
 		return 0;
-	return refuse_line(
-		x, "it does not begin as an index of a known version", err);
+	return refuse_line(x,
+		"it is not the first line of an index, or of an unknown "
+		"version",
+		err);
 }
 
 static int take_file_line(
@@ -155,8 +157,7 @@ static int take_file_line(
 		!take_field(&line, &label) || line.at)
 		return refuse_line(x, "it does not have all fields", err);
 	if (!take_path(&path, x->path))
-		return refuse_line(
-			x, "its path cannot lie below the source", err);
+		return refuse_line(x, "its path is not valid", err);
 	if (!take_digits(&size, &x->version.size_bytes))
 		return refuse_line(x, "its size is not valid", err);
 	if (!take_time(mtime, &x->version.mtime_ns))

@@ -71,7 +71,8 @@ int posix_root_open(struct posix *p, const char *dir, struct error *err)
 	/* O_PATH needs no permission; listing will. */
 	if (faccessat(p->root_fd, ".", R_OK | X_OK, AT_EACCESS))
 		return error_set(err, -errno,
-			"cannot read '%s': %m; it needs r and x for this user",
+			"cannot read '%s': %m; give this user r and x "
+			"permission",
 			dir);
 	p->dir = realpath(dir, NULL);
 	if (!p->dir || posix_root_look(p->root_fd, &p->root))

@@ -237,7 +237,7 @@ void host_down(struct host *h, int status, uint64_t now_ns)
 
 	if (status == -ETIMEDOUT)
 		(void)snprintf(why, sizeof(why),
-			"it did not answer in time, or too slowly");
+			"it did not answer in time, or answered too slowly");
 	else
 		(void)snprintf(why, sizeof(why), "%s", strerror(-status));
 	h->give_up = false;

@@ -307,7 +307,7 @@ static int peers_add(struct peers *p, const struct peers_config *config,
 	for (size_t k = 0; rc == 0 && k < i; k++)
 		if (strcmp(config->host[k], name) == 0)
 			rc = error_set(err, -EINVAL,
-				"'%s' is on the list of peers twice", name);
+				"'%s' is in the list of peers twice", name);
 	if (rc == 0)
 		rc = host_new(&p->host[i], host, name, self, err);
 	if (rc < 0)

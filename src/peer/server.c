@@ -77,8 +77,8 @@ const char *server_fault(const struct server *s)
 	if (is_too_old(s->version))
 		return "its memcached is too old: install 1.6.10 or later";
 	if (!s->has_settings)
-		return "it does not tell its settings: it must be memcached "
-		       "1.6.10 or later, without a proxy in front of it";
+		return "it does not report its settings: use memcached 1.6.10 "
+		       "or later, without a proxy in front of it";
 	if (s->evicts)
 		return "it evicts items: start memcached with -M";
 	if (s->extstore)

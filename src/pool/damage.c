@@ -81,7 +81,8 @@ static bool is_of_machine(int error)
 
 static void stop_for_want(struct damage *d, const struct original *o, int error)
 {
-	const char *advice = "lower memory_bytes, or give the process more";
+	const char *advice = "lower memory_bytes, or let the process use more "
+			     "memory";
 	struct refrain_failure failure = {
 		.error = error,
 		.stage = o->error_stage,

@@ -194,7 +194,9 @@ static int join_plans(struct plans *ps, struct plan *plan, struct error *err)
 	LOCK_SCOPE(&ps->lock);
 	if (ps->nplans >= PLANS_MAX)
 		return error_set(err, -EUSERS,
-			"this mount has %u plans already: end one", PLANS_MAX);
+			"this mount already has %u plans; end one "
+			"first",
+			PLANS_MAX);
 	if (start_pacer(ps) < 0)
 		return error_set(err, -EAGAIN, "cannot start a thread: %m");
 	list_add_tail(&ps->plans, &plan->link);

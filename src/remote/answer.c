@@ -40,7 +40,7 @@ void answer_note_failure(struct call *c, int status)
 	pthread_mutex_unlock(&c->r->lock);
 	if (status == -EHOSTUNREACH)
 		(void)snprintf(words, sizeof(words),
-			"the host of '%s' has no address; check the name",
+			"cannot resolve the host of '%s'; check its name",
 			host);
 	else if (status == -ECONNREFUSED)
 		(void)snprintf(words, sizeof(words),
@@ -172,16 +172,16 @@ static const struct meaning meanings[] = {
 	{"NoSuchKey", -ENOENT, NULL},
 	{"NoSuchBucket", -EIO, "there is no such bucket; check its name"},
 	{"AccessDenied", -EACCES,
-		"these credentials may not do this; check the bucket's policy "
-		"and --profile"},
+		"these credentials do not permit this request; check the "
+		"bucket's policy and --profile"},
 	{"AllAccessDisabled", -EACCES, "the bucket is disabled"},
 	{"InvalidObjectState", -EACCES,
 		"the object is archived; restore it first"},
 	{"InvalidAccessKeyId", -EACCES,
-		"the access key is unknown there; check the credentials and "
-		"--endpoint-url"},
+		"the server does not know the access key; check the "
+		"credentials and --endpoint-url"},
 	{"SignatureDoesNotMatch", -EACCES,
-		"the secret key does not belong to the access key; check the "
+		"the secret key does not match the access key; check the "
 		"credentials"},
 	{"AuthorizationHeaderMalformed", -EACCES,
 		"the region is wrong; give it with --region"},
@@ -190,7 +190,8 @@ static const struct meaning meanings[] = {
 	{"RequestTimeTooSkewed", -EACCES,
 		"this machine's clock is wrong; set it"},
 	{"PermanentRedirect", -EIO,
-		"the bucket is elsewhere; check --endpoint-url and --region"},
+		"the bucket is in another region or store; check "
+		"--endpoint-url and --region"},
 	{"PreconditionFailed", -ESTALE, NULL},
 	{"InvalidRange", -ESTALE, NULL},
 	{"InvalidBucketName", -EIO, "the bucket's name is not valid"},
@@ -304,8 +305,8 @@ bool answer_repeats(struct call *c, int *status)
 			return true;
 		keep_words(c->r,
 			*status == -ELOOP
-				? "the server redirects in a circle"
-				: "the server redirects to a place that "
+				? "the server redirects in a loop"
+				: "the server redirects to an address that "
 				  "cannot be used");
 		return false;
 	}

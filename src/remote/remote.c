@@ -294,7 +294,7 @@ int remote_probe(struct origin *o, struct error *err)
 			"no answer within 5 s; check the host and the network");
 	if (status == -EBADMSG && !why.msg[0])
 		return error_set(err, status,
-			"the server sent a list that cannot be understood; "
+			"the server sent a listing that cannot be parsed; "
 			"check %s",
 			r->s3 ? "that --endpoint-url is an S3 store"
 			      : "the URL, or give the names with --manifest");

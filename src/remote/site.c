@@ -68,12 +68,12 @@ int remote_resolve(const char *source, char **out, struct error *err)
 	host = strcspn(after, "/?#");
 	if (memchr(after, '@', host))
 		return refuse_source(
-			"no user name and no password may be in it; use "
+			"it must not contain a user name or password; use "
 			"--profile or the environment",
 			err);
 	if (after[strcspn(after, "?#")])
 		return refuse_source(
-			"no query string and no '#' may be in it", err);
+			"it must not contain a query string or '#'", err);
 	if (is_s3(source))
 		rc = check_bucket(after, host, err);
 	else if (host == 0)

@@ -215,11 +215,12 @@ static int decode_other(const struct refrain_config *c,
 		return error_set(err, rc, "decode() failed: %m");
 	if (d.bytes > c->decoded_max_bytes)
 		return error_set(err, -EBADMSG,
-			"decode() made %zu bytes: more than decoded_max_bytes",
+			"decode() returned %zu bytes: more than "
+			"decoded_max_bytes",
 			d.bytes);
 	if (d.width && d.channels && d.bytes / d.width / d.channels < d.height)
 		return error_set(err, -EBADMSG,
-			"decode() made %zu bytes: too few for %u x %u x %u",
+			"decode() returned %zu bytes: too few for %u x %u x %u",
 			d.bytes, d.height, d.width, d.channels);
 	out->bytes = d.bytes;
 	out->width = d.width;
@@ -241,8 +242,9 @@ static int check_decoded(
 			"channels");
 	if (!s->image_sample && in->bytes != s->sample_bytes)
 		return error_set(err, -EBADMSG,
-			"it has %zu bytes, a sample has %zu", in->bytes,
-			s->sample_bytes);
+			"it has %zu bytes, but a sample must have "
+			"%zu",
+			in->bytes, s->sample_bytes);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ int schedule_echo_parse(
 		return 0;
 	return error_set(err, -EINVAL,
 		"'%s' is not an echo factor: it must be a number from 1 to %d, "
-		"as 2, 2.5 or 5/2",
+		"such as 2, 2.5 or 5/2",
 		text, SCHEDULE_ECHO_MAX);
 }
 
@@ -162,7 +162,7 @@ static int check_numbers(const struct schedule_config *c, struct error *err)
 			c->batch, SCHEDULE_BATCH_MAX);
 	if (c->rank >= c->world)
 		return error_set(err, -EINVAL,
-			"rank %u is not below the world of %u", c->rank,
+			"rank is %u: it must be below world, %u", c->rank,
 			c->world);
 	if (c->lag > SCHEDULE_LAG_MAX)
 		return error_set(err, -EINVAL, "lag %u: it must be 1 to %u",
@@ -272,7 +272,8 @@ int schedule_begin(struct schedule *s, const struct schedule_config *config,
 	s->total =
 		s->c.epochs ? s->c.examples * s->c.epochs : SCHEDULE_GLOBAL_MAX;
 	if (base > s->total)
-		return error_set(err, -EINVAL, "a position after the run");
+		return error_set(err, -EINVAL,
+			"the position is after the end of the run");
 	s->unit_examples = s->c.point == SCHEDULE_BATCH ? s->c.batch : 1;
 	s->slots_a_step = s->c.batch / s->unit_examples;
 	set_shares(s);

@@ -374,7 +374,7 @@ static int same_so_far(
 		return error_set(err, -EBADMSG, "not a saved state");
 	if (epochs && consumed(&old, &before) > epochs * v->c.examples)
 		return error_set(err, -EINVAL,
-			"saved after the end of a run of epochs %" PRIu64,
+			"saved after the end of a run of %" PRIu64 " epochs",
 			epochs);
 	return revive(&now, &other, 0, &after) == 0 &&
 		old.spread == now.spread && before.step == v->step &&

@@ -79,8 +79,8 @@ static const struct member table[] = {
 	NUMBER(batch, U32, SCHEDULE, LIMITS(0, 1, SCHEDULE_BATCH_MAX), "B",
 		"Examples per step."),
 	NUMBER(epochs, U32, SCHEDULE, LIMITS(1, 1, UINT32_MAX), "N",
-		"Number of epochs; each epoch serves every example fresh once "
-		"(default: 1)."),
+		"Number of epochs (default: 1). Each epoch serves every "
+		"example fresh exactly once."),
 	NUMBER(seed, U64, SCHEDULE, LIMITS(0, 0, 0), "S",
 		"Seed for shuffling and augmentation (default: 0)."),
 	{
@@ -96,9 +96,9 @@ static const struct member table[] = {
 			"decoding.",
 	},
 	WORD(echo_point, REFRAIN_ECHO_BATCH, SCHEDULE, "before|after|batch",
-		"What to serve again: the decoded example with a new crop "
-		"(before, the default), the augmented example (after), or the "
-		"whole batch (batch)."),
+		"Echo the decoded example with a new crop (before, the "
+		"default), the augmented example (after), or the whole batch "
+		"(batch)."),
 	NUMBER(window, U32, SCHEDULE, LIMITS(0, 0, UINT32_MAX), "N",
 		"Maximum number of examples with echoes outstanding (default: "
 		"16 batches, at least 1024)."),
@@ -170,12 +170,12 @@ static const struct member table[] = {
 		"Treat images with more pixels as damaged (default: 200 "
 		"million)."),
 	NUMBER(threads, U32, NOT, LIMITS(0, 1, 1024), "N",
-		"Threads that decode and augment (default: one per "
+		"Number of threads that decode and augment (default: one per "
 		"processor)."),
 	NUMBER(batches_ahead, U32, NOT, LIMITS(4, 1, 4096), "N",
 		"Batches to prepare ahead of the trainer (default: 4)."),
 	NUMBER(reads_ahead, U32, NOT, LIMITS(64, 1, 4096), "N",
-		"Examples to read at a time (default: 64)."),
+		"Examples to read concurrently (default: 64)."),
 	BYTES(memory_bytes, U64, NOT,
 		"Limit for all memory of the loader (default: a quarter of "
 		"what the process may use)."),
@@ -190,10 +190,11 @@ static const struct member table[] = {
 	OTHER(state, POINTER, NOT, NONE),
 	OTHER(state_bytes, SIZE, NOT, NONE),
 	REAL(echo_max, F64, SCHEDULE, LIMITS(4, 1, SCHEDULE_ECHO_MAX), "E",
-		"Upper limit for an echo factor of auto (default: 4)."),
+		"Upper limit for the echo factor if echo is auto (default: "
+		"4)."),
 	TEXT(echo_log, NOT, "LINES",
-		"Changes of the echo factor logged by an earlier run with "
-		"auto, to repeat instead of measuring."),
+		"Changes of the echo factor to make instead of measuring, as "
+		"an earlier run with auto logged them."),
 	NUMBER(open_timeout_ms, I32, NOT, LIMITS(30000, -1, INT32_MAX), "MS",
 		"Fail to open if the storage does not answer for MS "
 		"milliseconds (default: 30000; -1 waits for ever)."),
@@ -209,15 +210,15 @@ static const struct member table[] = {
 		"Wait until J jobs have joined the share (default: start at "
 		"once)."),
 	NUMBER(share_batch, U32, NOT, LIMITS(0, 0, SCHEDULE_BATCH_MAX), "B",
-		"Size of the shared batches, if this job takes slices of "
-		"them; a multiple of its own batch."),
+		"Size of the shared batches if this job takes slices of them. "
+		"Must be a multiple of its own batch size."),
 	WORD(share_slow, REFRAIN_SHARE_SOLO, NOT, "wait|solo",
-		"What to do when this job is slower than the others of its "
-		"share: make them wait (wait, the default), or prepare its "
-		"own batches until it has caught up (solo)."),
+		"If this job is slower than the others of its share, make them "
+		"wait (wait, the default), or prepare its own batches until it "
+		"has caught up (solo)."),
 	NUMBER(share_grace_s, U32, NOT, LIMITS(600, 0, 86400), "SECONDS",
-		"With share_slow solo, how long the others wait for this job "
-		"between epochs (default: 600)."),
+		"Maximum time that the others wait for this job between epochs "
+		"if its share_slow is solo (default: 600)."),
 
 	BIT("in_order", IN_ORDER, SCHEDULE, "Do not shuffle."),
 	BIT("no_flip", NO_FLIP, HASHED(13), "Never mirror an image."),
@@ -226,10 +227,11 @@ static const struct member table[] = {
 		"Give all ranks the same number of examples by repeating up "
 		"to one example per rank."),
 	BIT("allow_duplicates", ALLOW_DUPLICATES, SCHEDULE,
-		"Accept a window so small that one batch can hold two "
-		"servings of an example; they are counted."),
+		"Accept a window so small that a batch can contain an example "
+		"twice. Such duplicates are counted."),
 	BIT("no_normalise", NO_NORMALISE, HASHED(13),
-		"Only divide values of f16 and f32 by 255."),
+		"Scale f16 and f32 values to 0..1 and skip the normalisation "
+		"by mean and std."),
 	BIT("no_mount_help", NO_MOUNT_HELP, NOT,
 		"On a refrain mount, read everything through the mount and do "
 		"not send it a plan."),
@@ -237,8 +239,8 @@ static const struct member table[] = {
 		"Decode every image at full size. By default, large images "
 		"are decoded at 1/2, 1/4 or 1/8 for training."),
 	BIT("equal_ranks", EQUAL_RANKS, SCHEDULE,
-		"Give all ranks the same number of examples, and so of "
-		"batches, by leaving out up to one example per rank."),
+		"Give all ranks the same number of examples and batches by "
+		"leaving out up to one example per rank."),
 
 	{
 		.name = "size",

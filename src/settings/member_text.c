@@ -63,7 +63,7 @@ static int text_real(const char **text, double *out, struct error *err)
 	*out /= over;
 	if (end == at || (*end && *end != ',') || !isfinite(*out))
 		return error_set(err, -EINVAL,
-			"'%s' is not a number as 2, 2.5 or 5/2", *text);
+			"'%s' is not a number such as 2, 2.5 or 5/2", *text);
 	*text = end;
 	return 0;
 }
@@ -85,8 +85,9 @@ static int text_reals(
 		return rc;
 	if (n != 1 && n != count)
 		return error_set(err, -EINVAL,
-			"'%s' is not %u numbers with commas between them", text,
-			count);
+			"'%s' is not a list of %u numbers separated by "
+			"commas",
+			text, count);
 	for (uint32_t i = n; i < count; i++)
 		out[i] = out[0];
 	return 0;
@@ -137,7 +138,7 @@ static int text_sides(
 	if (!*width || !*height)
 		return error_set(err, -EINVAL,
 			"'%s' is not a valid size: write 224, or WIDTHxHEIGHT "
-			"as 320x240",
+			"such as 320x240",
 			text);
 	return 0;
 }

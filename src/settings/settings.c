@@ -164,9 +164,10 @@ static int check_changes(const struct settings *s, struct error *err)
 		return 0;
 	if (s->measures && c->world > 1)
 		return error_set(err, -EINVAL,
-			"echo is auto with world %u: ranks must change it at "
-			"the same steps; give all the same echo_log, or a "
-			"number, such as the r of a run with world 1",
+			"echo is auto with world %u: all ranks must change it "
+			"at the same steps; give all of them the same "
+			"echo_log, or a number, such as the r of a run with "
+			"world 1",
 			c->world);
 	if (c->augment == REFRAIN_AUGMENT_EVAL)
 		return error_set(err, -EINVAL,
@@ -243,33 +244,32 @@ static int check_share(const struct settings *s, struct error *err)
 	if (c->share_slow && s->changes)
 		return error_set(err, -EINVAL,
 			"share_slow is solo: with an echo of auto it must be "
-			"wait, as a job alone would change the factor at other "
-			"steps");
+			"wait, because a job on its own would change the "
+			"factor at other steps");
 	if (c->augment == REFRAIN_AUGMENT_EVAL)
 		return error_set(err, -EINVAL,
 			"share is set: evaluation handles cannot share, as "
 			"jobs evaluate at different times");
 	if (c->alloc)
 		return error_set(err, -EINVAL,
-			"alloc is set: the batches of a share lie in memory "
-			"of its own, see refrain_memory()");
+			"alloc is set: a share has its own memory for batches; "
+			"see refrain_memory()");
 	if (!slices)
 		return 0;
 	if (c->share_batch % c->batch)
 		return error_set(err, -EINVAL,
-			"share_batch is %u: it must be a multiple of the "
-			"batch, %u",
+			"share_batch is %u: it must be a multiple of batch, %u",
 			c->share_batch, c->batch);
 	if (c->echo_point == REFRAIN_ECHO_BATCH || s->changes)
 		return error_set(err, -EINVAL,
-			"share_batch is %u: with %s it must be the batch, %u",
+			"share_batch is %u: with %s it must equal batch, %u",
 			c->share_batch,
 			s->changes ? "an echo of auto" : "echo_point batch",
 			c->batch);
 	if (c->min_lag > 1)
 		return error_set(err, -EINVAL,
-			"min_lag is %u: with share_batch it must not be set, "
-			"as it follows from the slices",
+			"min_lag is %u: it must not be set with share_batch, "
+			"because the slices determine it",
 			c->min_lag);
 	return 0;
 }
@@ -303,8 +303,8 @@ static int check_together(struct settings *s, struct error *err)
 			"echo is %g: evaluation serves each example once",
 			c->echo);
 	if (!c->alloc != !c->free)
-		return error_set(err, -EINVAL,
-			"alloc and free must be set both or not at all");
+		return error_set(
+			err, -EINVAL, "alloc and free must be set together");
 	rc = check_cpus(c, err);
 	if (rc == 0)
 		rc = check_share(s, err);
@@ -312,7 +312,7 @@ static int check_together(struct settings *s, struct error *err)
 		return rc;
 	if (!c->state != !c->state_bytes)
 		return error_set(err, -EINVAL,
-			"state and state_bytes must be set both or not at all");
+			"state and state_bytes must be set together");
 	return check_samples(s, err);
 }
 

@@ -15,9 +15,9 @@
 
 /* The name, the step of the share, that of the job, the slots. */
 #define HOST_AHEAD                                                             \
-	"share '%s' is at step %llu, and this job's state of step %llu: more " \
-	"than its %u batches ahead; restore a state of the same step as the "  \
-	"others, set share_slow to solo, or take another name"
+	"share '%s' is at step %llu, and this job's state is at step %llu, "   \
+	"more than its %u batches ahead; restore a state of the same step "    \
+	"as the others, set share_slow to solo, or choose another name"
 
 /* A connection. It is a member once it has joined. */
 struct host_member {

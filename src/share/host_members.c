@@ -65,7 +65,7 @@ static void host_accept_one(struct share_host *h, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
 		peer.uid != geteuid()) {
-		host_refuse(fd, -EPERM, "the share is another user's");
+		host_refuse(fd, -EPERM, "the share belongs to another user");
 		(void)close(fd);
 		return;
 	}
@@ -152,7 +152,7 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 		return 0;
 	if (hello->wish != SHARE_WISH_NEW)
 		return error_set(err, -ESTALE,
-			"share '%s' is at step %llu, and step %llu is over",
+			"share '%s' is at step %llu, already past step %llu",
 			hello->name, (unsigned long long)oldest,
 			(unsigned long long)hello->step);
 	from = h->over ? NO_STEP
@@ -160,7 +160,7 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 	if (from == NO_STEP)
 		return error_set(err, -ESTALE,
 			"share '%s' is in its last epoch: wait until its run "
-			"has ended, or take another name; share_jobs makes "
+			"has ended, or choose another name; share_jobs makes "
 			"jobs wait for each other",
 			hello->name);
 	m->next = from;
@@ -190,7 +190,7 @@ static int host_member_check(struct share_host *h, struct host_member *m,
 	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
 		return error_set(err, -EAGAIN,
 			"share '%s' has a new host, which waits for the jobs "
-			"that the last one had",
+			"of the previous host",
 			hello->name);
 	return 0;
 }

@@ -137,7 +137,7 @@ int share_link_await(struct share_link *link, const struct share_hello *hello,
 			hello->name, (int)link->host_pid);
 	if (rc == -EPROTONOSUPPORT)
 		return error_set(err, rc,
-			"the host of share '%s' (process %d) is of another "
+			"the host of share '%s' (process %d) runs another "
 			"version of refrain",
 			hello->name, (int)link->host_pid);
 	if (rc < 0)

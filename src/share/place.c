@@ -155,7 +155,7 @@ int share_place_get(
 	if (strlen(name) >= SHARE_FULL_NAME_MAX ||
 		strlen(socket_path) >= sizeof((*out)->socket))
 		return error_set(err, -ENAMETOOLONG,
-			"'%s' is too long for a socket: take a shorter share, "
+			"'%s' is too long for a socket: choose a shorter name, "
 			"or set XDG_RUNTIME_DIR to a shorter path",
 			socket_path);
 	LOCK_SCOPE(&places_lock);

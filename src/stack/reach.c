@@ -170,7 +170,7 @@ static int wait_announced(int fd, const char *source, unsigned timeout_s,
 	if (left_ms == 0 || (path && *path))
 		return -ETIMEDOUT;
 	(void)snprintf(what, sizeof(what),
-		"does not answer yet: waiting for %u s at most", timeout_s);
+		"does not answer yet: waiting for up to %u s", timeout_s);
 	announce(source, what);
 	return wait_ended(fd, left_ms) ? 0 : -ETIMEDOUT;
 }
@@ -199,7 +199,7 @@ static int reach_look(struct progress *g, const char *source, const char *typed,
 	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
 	if (rc < 0)
 		return error_set(err, rc,
-			"source '%s' has not answered in %u s; see to its "
+			"source '%s' has not answered in %u s; check its "
 			"storage, or give a longer --timeout",
 			source, timeout_s);
 	return 0;
@@ -231,8 +231,8 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	rc = reach_look(g, source, typed, timeout_s, kept ? path : NULL, err);
 	if (*path)
 		announce(source,
-			"does not answer: what is cached is served, and the "
-			"rest when it answers");
+			"does not answer: until it does, only cached files are "
+			"served");
 	(void)munmap(g, sizeof(*g));
 	return rc;
 }

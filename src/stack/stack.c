@@ -148,15 +148,15 @@ static int resolve_index(struct stack *s, struct error *err)
 		return 0;
 	if (!scheme || scheme->open != open_remote)
 		return error_set(err, -EINVAL,
-			"--manifest is for sources of s3:// and https://; "
-			"omit it, as '%s' is listed by itself",
+			"--manifest is for sources of s3:// and https://; omit "
+			"it, because '%s' is listed directly",
 			s->name);
 	s->index = strstr(typed, "://") ? strdup(typed)
 					: path_of_mountpoint(typed);
 	if (!s->index)
 		return error_set(err, -errno,
-			"cannot read --manifest '%s': %m; give the path or "
-			"URL of what 'refrain index' wrote",
+			"cannot read --manifest '%s': %m; give the path or URL "
+			"of an index written by 'refrain index'",
 			typed);
 	return 0;
 }

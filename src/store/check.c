@@ -63,7 +63,7 @@ static const char *check_file(
 	if (!S_ISREG(st.st_mode))
 		return "not a regular file";
 	if ((uint64_t)st.st_size != item_bytes + n)
-		return "wrong length of the file";
+		return "wrong file length";
 	got = store_pread(fd, c->trailer, n, 0, item_bytes);
 	if (got < 0)
 		return strerror((int)-got);

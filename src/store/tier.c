@@ -54,7 +54,7 @@ static int tier_open_dir(struct tier *t, struct error *err)
 			t->dir);
 	return error_set(err, rc,
 		"cannot open cache directory '%s': %m; choose one that you can "
-		"write",
+		"write to",
 		t->dir);
 }
 
@@ -76,8 +76,8 @@ static int check_dir(struct tier *t, struct error *err)
 		return disk_failed(t, -errno, "stat", err);
 	if (faccessat(t->fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return error_set(err, -errno,
-			"cannot write cache directory '%s': %m; choose one "
-			"that you can write",
+			"cannot write to cache directory '%s': %m; choose one "
+			"that you can write to",
 			t->dir);
 	if ((st.st_mode & 0022) && (st.st_mode & S_ISVTX))
 		return error_set(err, -EPERM,

@@ -305,8 +305,8 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 	if (!is_local_url(bytes_get(&url))) {
 		bytes_release(&url);
 		return error_set(err, -EINVAL,
-			"AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https "
-			"nor of this machine");
+			"AWS_CONTAINER_CREDENTIALS_FULL_URI must be https or "
+			"on this machine");
 	}
 	rc = container_token(&headers, err);
 	f.url = bytes_get(&url);

@@ -447,7 +447,9 @@ static int from_profile(const char *profile, const char *region,
 
 	if (deep > ROLES_DEEP)
 		return error_set(err, -ELOOP,
-			"profile '%s' refers to itself in a circle", profile);
+			"profile '%s' refers to itself through "
+			"source_profile",
+			profile);
 	if (setting(profile, "role_arn", text, sizeof(text)))
 		return from_role(
 			profile, text, region, ca_file, deep, out, err);

@@ -222,7 +222,7 @@ def test_a_forked_child_of_a_share_is_told_and_the_jobs_go_on(
 
 @pytest.mark.parametrize('bad,words', [
     ({'share': None, 'share_jobs': 2}, 'needs a share'),
-    ({'share_batch': 24}, 'multiple of the batch'),
+    ({'share_batch': 24}, 'multiple of batch'),
     ({'share_slow': 'run'}, 'not one of wait'),
     ({'augment': 'eval'}, 'cannot share'),
     ({'share': 'a/b'}, "'/'"),

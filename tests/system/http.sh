@@ -92,7 +92,7 @@ refused() {
 	grep -q "$want" "$work/said" ||
 		fail "says $(cat "$work/said"), not $want"
 }
-refused 'in a circle' "http://127.0.0.1:$plain/loop"
+refused 'in a loop' "http://127.0.0.1:$plain/loop"
 refused 'HTTP status 404' "http://127.0.0.1:$plain/none"
 refused 'certificate' "https://localhost:$tls/json"
 start_mount "https://localhost:$tls/json" "$work/mnt" \

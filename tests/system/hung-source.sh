@@ -82,7 +82,7 @@ start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2 \
 	--log-file "$work/log"
 took=$(($(date +%s) - begun))
 [ $took -le $((8 * patience)) ] || fail "a mount takes $took s"
-grep -q "^refrain: source '$work/link' does not answer: what is cached" \
+grep -q "^refrain: source '$work/link' does not answer: until it does" \
 	"$daemon_err" || fail "$(cat "$daemon_err")"
 wait_for 10 grep -q "source '$work/far' does not answer" "$work/log" ||
 	fail "$(cat "$work/log")"

@@ -54,8 +54,8 @@ cat "$mnt"/* >/dev/null || fail 'cannot read'
 must_not_say 'nothing is added'
 stop_mount
 start_mount "$src" "$mnt" --cache "$cache:100K"
-must_say "cache '$cache' was given 100.0 KiB and holds 400.0 KiB: nothing is"
-must_log "refrain: warning: cache '$cache' was given 100.0 KiB"
+must_say "cache '$cache' has a size of 100.0 KiB but holds 400.0 KiB"
+must_log "refrain: warning: cache '$cache' has a size of 100.0 KiB"
 stop_mount
 
 # -- A tier whose directory has gone ------------------------------------------

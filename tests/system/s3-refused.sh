@@ -47,10 +47,10 @@ waits=$!
 	refused 'no keys below this prefix; check it' s3://many/none $at
 	refused '3 to 63 characters; write s3://' s3://ab $at
 	AWS_SECRET_ACCESS_KEY=wrong \
-		refused 'secret key does not belong.*check the cred' \
+		refused 'secret key does not match.*check the cred' \
 		s3://many $at
 	AWS_ACCESS_KEY_ID=nobody \
-		refused 'access key is unknown.*check the cred' s3://many $at
+		refused 'not know the access key.*check the cred' s3://many $at
 	far_set no_list=1
 	refused 'AccessDenied: .*--profile.*--manifest' s3://many $at
 	far_set no_list=0 move=1
@@ -62,7 +62,7 @@ waits=$!
 	far_set move=0 never=1
 	refused 'does not answer|no answer within 5 s' s3://many $at
 	far_set never=0 truncate_xml=1
-	refused 'list that cannot be understood; check' s3://many $at
+	refused 'listing that cannot be parsed; check' s3://many $at
 	far_set truncate_xml=0
 }
 refused 'cannot connect.*check the host and the port' s3://many \
@@ -73,6 +73,6 @@ refused "no profile|has no credentials|profile 'none'" s3://many \
 if unshare -n true 2>/dev/null; then
 	# Nobody can be asked for an address there.
 	alone='unshare -n'
-	refused 'has no address; check the name' https://no.such.host/x/
+	refused 'resolve the host of.*check its name' https://no.such.host/x/
 fi
 wait $waits || exit 1

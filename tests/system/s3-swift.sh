@@ -51,5 +51,5 @@ rm -rf "$work/tier"
 AWS_SECRET_ACCESS_KEY=wrong "$refrain" mount s3://bucket "$work/mnt" \
 	--cache "$work/tier:10M" --endpoint-url "http://127.0.0.1:$port" \
 	>"$work/said" 2>&1 && fail 'a wrong secret mounts'
-grep -q 'secret key does not belong' "$work/said" ||
+grep -q 'secret key does not match' "$work/said" ||
 	fail "says: $(cat "$work/said")"

@@ -148,13 +148,13 @@ refused() {
 }
 refused 'no such bucket' s3://nothing
 refused 'no keys' s3://many/prefix
-refused 'no user name' s3://user:geheim@many
-refused 'no query string' 'https://host/x?token=geheim'
+refused 'not contain a user name' s3://user:geheim@many
+refused 'not contain a query string' 'https://host/x?token=geheim'
 ! grep -q geheim "$work/said" || fail 'a secret is repeated'
-AWS_SECRET_ACCESS_KEY=wrong refused 'secret key does not belong' s3://many
-AWS_ACCESS_KEY_ID=wrong refused 'access key is unknown' s3://many
+AWS_SECRET_ACCESS_KEY=wrong refused 'secret key does not match' s3://many
+AWS_ACCESS_KEY_ID=wrong refused 'does not know the access key' s3://many
 far_set no_list=1
-refused 'may not do this' s3://many
+refused 'do not permit this' s3://many
 far_set no_list=0 endless=1
 s3_mount many
 wait_for 20 has_status scan incomplete || fail 'an endless listing goes on'

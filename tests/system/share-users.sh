@@ -44,7 +44,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
     s.settimeout(60)
     s.connect(sys.argv[1])
     said = s.recv(4096)
-assert b"the share is another user's" in said, said
+assert b"the share belongs to another user" in said, said
 PY
 
 # A host of another user, in a directory that it could write to.

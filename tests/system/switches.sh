@@ -24,7 +24,7 @@ uses_uring() {
 }
 
 asks_opens() {
-	"$refrain" status "$mnt" | grep -q 'asks for every open'
+	"$refrain" status "$mnt" | grep -q 'sends a request for every open'
 }
 
 # epochs WHAT: a cold one and a cached one.

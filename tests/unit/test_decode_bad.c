@@ -108,7 +108,7 @@ START_TEST(test_what_is_no_jpeg_is_told_apart_from_damage)
 	expect(decode_part(html, sizeof(html), 1), -EMEDIUMTYPE, "Not a JPEG");
 	expect(decode_part(zeros, sizeof(zeros), 1), -EMEDIUMTYPE,
 		"Not a JPEG");
-	expect(decode_part(one, 1, 1), -EBADMSG, "cut off");
+	expect(decode_part(one, 1, 1), -EBADMSG, "truncated");
 }
 END_TEST
 
@@ -148,8 +148,8 @@ START_TEST(test_file_that_is_cut_anywhere_is_refused)
 
 		expect_failure(decode_part(cut, n, 1));
 	}
-	expect(decode_part(f.data, f.bytes - 1, 2), -EBADMSG, "cut off");
-	expect(decode_part(f.data, f.bytes - 2, 2), -EBADMSG, "cut off");
+	expect(decode_part(f.data, f.bytes - 1, 2), -EBADMSG, "truncated");
+	expect(decode_part(f.data, f.bytes - 2, 2), -EBADMSG, "truncated");
 	ck_assert_int_eq(decode_part(f.data, f.bytes, 4), 0);
 	free(f.data);
 }
@@ -170,7 +170,7 @@ START_TEST(test_cut_file_is_refused_for_a_region_above_the_cut)
 	ck_assert_int_eq(
 		decode_region(decoder, f.data, f.bytes, &info, &out, &err), 0);
 	expect(decode_region(decoder, f.data, f.bytes - 2, &info, &out, &err),
-		-EBADMSG, "cut off");
+		-EBADMSG, "truncated");
 	free(f.data);
 }
 END_TEST
@@ -180,7 +180,7 @@ START_TEST(test_lower_part_of_zeros_is_refused)
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 90, 70, 0, 8, true);
 
 	memset(f.data + f.bytes - f.bytes / 3, 0, f.bytes / 3);
-	expect(decode_part(f.data, f.bytes, 1), -EBADMSG, "cut off");
+	expect(decode_part(f.data, f.bytes, 1), -EBADMSG, "truncated");
 	free(f.data);
 }
 END_TEST

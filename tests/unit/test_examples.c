@@ -437,7 +437,7 @@ START_TEST(test_a_file_that_is_no_whole_number_of_records_is_refused)
 
 	put_bytes("a", "01234567", 8);
 	o.record_bytes = 3;
-	refused(&o, -EBADMSG, "2 are left over");
+	refused(&o, -EBADMSG, "2 bytes are left over");
 	o.record_bytes = 0;
 	refused(&o, -EINVAL, "record_bytes");
 	o.record_bytes = 20;

@@ -309,7 +309,7 @@ START_TEST(test_a_job_restored_far_ahead_is_refused_or_goes_alone)
 	steps_of(&j[0], 2);
 	ck_assert_int_eq(refrain_open(&l, &ahead), -ESTALE);
 	ck_assert_msg(strstr(refrain_message(NULL),
-			      "this job's state of "
+			      "this job's state is at "
 			      "step 40"),
 		"%s", refrain_message(NULL));
 	open_job(&j[1], ahead, true);
