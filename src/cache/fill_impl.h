@@ -158,9 +158,10 @@ struct cache_staging {
 /* Fills that are being written to tiers, and parts that are being read. Belongs
  * to publish.c, part.c and serve.c. */
 struct cache_moves {
-	unsigned npublishing;	 /* parts, too */
-	unsigned nmoving;	 /* parts */
-	uint64_t keep_until_ns;	 /* after this time no write of a part begins; 0: no limit */
+	unsigned npublishing;	/* parts, too */
+	unsigned nmoving;	/* parts */
+	uint64_t keep_until_ns; /* after this time no write of a part begins; 0:
+				   no limit */
 	struct pool *publishers; /* set once */
 	struct pool *loaders;	 /* set once: of parts */
 };

@@ -60,7 +60,8 @@ struct depth_answer {
 	uint64_t took_ns;
 	uint64_t now_ns;
 	unsigned going; /* requests in flight, this one included */
-	bool more;	/* more was waiting to be fetched ahead, so only the origin limited the rate */
+	bool more; /* more was waiting to be fetched ahead, so only the origin
+		      limited the rate */
 };
 void depth_note(struct depth *d, const struct depth_answer *a);
 

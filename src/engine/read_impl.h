@@ -54,12 +54,14 @@ struct reader {
 	_Atomic uint32_t beginning;
 	bool local;	  /* set once: the files are on a local file system */
 	uint32_t depth;	  /* set once: ops */
-	uint32_t allowed; /* ops that may be busy: fewer when descriptors are short */
+	uint32_t allowed; /* ops that may be busy: fewer when descriptors are
+			     short */
 	uint32_t busy;	  /* ops that are */
-	bool full;	  /* as many reads as allowed are running, and more are waiting */
+	bool full; /* as many reads as allowed are running, and more are waiting
+		    */
 	struct auto_burst burst; /* since it was full, while it is busy */
-	bool bursting;		 /* if s->measures: a burst of reads ahead is running */
-	int *shard_fds;		 /* -1: not open */
+	bool bursting;	/* if s->measures: a burst of reads ahead is running */
+	int *shard_fds; /* -1: not open */
 	uint32_t shards_open, shards_max;
 };
 

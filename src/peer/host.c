@@ -44,8 +44,8 @@ struct host {
 	bool give_up;
 	bool trial;
 	bool was_away, was_full, was_other; /* said in the log */
-	uint64_t retry_ns, wait_ns; /* not before; the last wait */
-	uint64_t stats_ns;	    /* the next time */
+	uint64_t retry_ns, wait_ns;	    /* not before; the last wait */
+	uint64_t stats_ns;		    /* the next time */
 	uint64_t rate_since_ns, rate_bytes, rate; /* bytes/s */
 	bool full;
 	unsigned nskipped;
