@@ -6,10 +6,12 @@ and a source, beside the same trainer over a mount with a cache of that size.
 One analysis a trainer and source predicts all sizes. The truth of a size is a
 separate mount whose cache has that size, which is filled before the trainer
 starts; nothing is hidden or replaced. It has --analysis, so that the kernel
-keeps no pages, as with a dataset that is larger than memory. Two windows of each
-truth must agree within REPEATS; else further ones are measured, and the cell is
-marked with ~. `speed` is that of the processors while the truth was measured, over
-that during the analysis.
+keeps no pages, as with a dataset that is larger than memory. All truths are
+measured before the analysis, and again after it in reverse order: a machine
+that gets slower or faster meanwhile changes both sides alike. `repeats` is by
+how much the two differ; where that is more than REPEATS, the truth is measured
+once more, the middle counts, and the cell is marked with ~. `speed` is that of
+the processors while the truth was measured, over that during the analysis.
 """
 import argparse
 import json
@@ -26,7 +28,6 @@ import time
 import zlib
 
 REPEATS = 0.02
-WINDOWS_MAX = 4
 SKIP_S = 4          # until a trainer that began to read is steady
 START_S = 60
 BEST, WORST, MEDIAN = 0.04, 0.08, 0.02
@@ -125,30 +126,24 @@ def rate_between(first, last):
             d['misses'] / max(d['misses'] + d['hits'], 1))
 
 
-def windows(mount, seconds, samples):
-    """(rate, share of misses) of windows, until two agree. Each is as many whole
-    epochs as last for half of the time: they begin and end alike."""
+def window(mount, seconds, samples):
+    """(rate, share of misses) of as many whole epochs as last for so long, or
+    for twice as long if that is less than one: they begin and end alike."""
     until = time.monotonic() + START_S
     while mount.ask('rates')['first_reads'] == 0:
         assert time.monotonic() < until, 'the trainer reads nothing'
         time.sleep(0.05)
     time.sleep(SKIP_S)
-    out, last = [], mount.ask('rates')
-    while len(out) < WINDOWS_MAX:
-        until = time.monotonic() + seconds / 2
-        while True:
-            time.sleep(0.02)
-            now = mount.ask('rates')
-            read = now['first_reads'] - last['first_reads']
-            if time.monotonic() >= until and (
-                    read % samples <= samples * 0.05 or
-                    time.monotonic() >= until + seconds / 2):
-                break
-        out.append(rate_between(last, now))
-        last = now
-        if len(out) > 1 and abs(out[-1][0] / out[-2][0] - 1) <= REPEATS:
-            break
-    return out
+    first = mount.ask('rates')
+    until = time.monotonic() + seconds
+    while True:
+        time.sleep(0.02)
+        now = mount.ask('rates')
+        read = now['first_reads'] - first['first_reads']
+        if time.monotonic() >= until and (
+                read % samples <= samples * 0.05 or
+                time.monotonic() >= until + seconds):
+            return rate_between(first, now)
 
 
 def logged(path):
@@ -178,20 +173,16 @@ def truth(a, trainer, source, fault, size):
                              start_new_session=True)
     began = time.monotonic() + SKIP_S
     try:
-        seen = windows(mount, a.truth, len(files) - len(a.extra))
+        rate, miss = window(mount, a.truth, len(files) - len(a.extra))
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     counted = mount.ask('rates')['first_reads']
     mount.close()
     shutil.rmtree(os.path.join(a.tier, 'tier'))
-    steady = len(seen) == 2
-    seen = seen[-2:] if steady else seen
-    return {'cached': cached, 'measured': statistics.mean(r for r, _ in seen),
-            'miss': statistics.mean(m for _, m in seen),
-            'repeats': max(r for r, _ in seen) / min(r for r, _ in seen) - 1,
-            'steady': steady, 'speed': a.speed.since(began),
-            'counted': counted, 'logged': logged(log)}
+    return {'cached': cached, 'measured': rate, 'miss': miss,
+            'speed': a.speed.since(began), 'counted': counted,
+            'logged': logged(log)}
 
 
 def analyze(a, *words):
@@ -201,15 +192,18 @@ def analyze(a, *words):
     return json.loads(out.stdout)
 
 
-def one_source(a, trainer, origin):
-    """All cells of a trainer and a source."""
-    source = a.disk if origin == 'disk' else a.data
-    fault = ['--fault', 'delay=5ms'] if origin == 'far' else []
-    profile = os.path.join(a.work, 'profile.json')
-    began = time.monotonic()
-    p = analyze(a, '--cache', a.tier, '--seconds', str(a.segment), '--profile',
-                profile, *fault, source, '--', *command(trainer, '{}', a))
-    took, speed = time.monotonic() - began, a.speed.since(began)
+def measured(runs, speed):
+    """The middle of the runs of a truth, and what tells how sure it is."""
+    first, last = (r['measured'] for r in runs[:2])
+    cell = {k: statistics.median(r[k] for r in runs) for k in runs[0]}
+    repeats = max(first, last) / min(first, last) - 1
+    return dict(cell, repeats=repeats, steady=repeats <= REPEATS,
+                runs=[r['measured'] for r in runs],
+                speed=cell['speed'] / speed)
+
+
+def report(trainer, origin, p, took):
+    """What the analysis has found."""
     print('%s, %s: %.0f s; G %s%.0f, R1 %.0f, R0 %.0f, S %.0f, L %.2f; %s' % (
         trainer, origin, took, '>= ' if p['G']['bound'] else '',
         p['G']['value'], p['R1']['value'], p['R0']['value'],
@@ -217,12 +211,30 @@ def one_source(a, trainer, origin):
     for q in p['points']:
         print('    x %.3f miss %.3f rate %7.1f +- %5.1f' % (
             q['x'], q['miss'], q['rate'], q['ci']))
-    for size in map(float, a.sizes.split()):
-        cell = truth(a, trainer, source, fault, size)
+
+
+def one_source(a, trainer, origin):
+    """All cells of a trainer and a source."""
+    source = a.disk if origin == 'disk' else a.data
+    fault = ['--fault', 'delay=5ms'] if origin == 'far' else []
+    profile = '%s.%s-%s' % (a.json, trainer, origin)
+    sizes = [float(s) for s in a.sizes.split()]
+    runs = {s: [truth(a, trainer, source, fault, s)] for s in sizes}
+    began = time.monotonic()
+    p = analyze(a, '--cache', a.tier, '--seconds', str(a.segment), '--profile',
+                profile, *fault, source, '--', *command(trainer, '{}', a))
+    took, speed = time.monotonic() - began, a.speed.since(began)
+    report(trainer, origin, p, took)
+    for s in reversed(sizes):
+        runs[s].append(truth(a, trainer, source, fault, s))
+    for s in sizes:
+        cell = measured(runs[s], speed)
+        if not cell['steady']:
+            runs[s].append(truth(a, trainer, source, fault, s))
+            cell = measured(runs[s], speed)
         now = analyze(a, '--from', profile, '--cached',
                       '%.4f%%' % (100 * cell['cached']))['predicted']
-        cell.update(trainer=trainer, origin=origin, size=size, **now)
-        cell['speed'] /= speed
+        cell.update(trainer=trainer, origin=origin, size=s, **now)
         for k in 'rate', 'serial', 'overlapped':
             cell[k + '_error'] = cell[k] / cell['measured'] - 1
         cell['inside'] = abs(cell['rate'] - cell['measured']) <= cell['ci']
@@ -271,7 +283,7 @@ def main():
     p.add_argument('--tier', default='/dev/shm')
     p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
     p.add_argument('--segment', type=int, default=15)
-    p.add_argument('--truth', type=float, default=12)
+    p.add_argument('--truth', type=float, default=6)
     p.add_argument('--step-ms', type=float, default=50, help='of DataLoader')
     p.add_argument('--add', action='store_true')
     a = p.parse_args()

@@ -115,6 +115,7 @@ def main():
     p.add_argument('refrain')
     p.add_argument('data')
     p.add_argument('trainers', nargs='*')
+    p.add_argument('--step-ms', type=float, default=0, help='of DataLoader')
     p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
     a = p.parse_args()
     a.refrain, good = os.path.abspath(a.refrain), True

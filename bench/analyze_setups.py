@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trainers whose bottleneck is known by construction, analysed: the rate of the
-source, of the workers that prepare and of the steps is slow alone, and in pairs.
+source, of the workers that prepare and of the steps is slow alone, and in
+pairs.
 
     analyze_setups.py REFRAIN [NAME ...]
     analyze_setups.py --train FOLDER PREP_RATE STEP_RATE     (used by the first)
 
 The stand-in trainer is a pipeline of threads that sleep: what it needs of the
-processors is little. Tiny images need no preparation. Expected are the rates that
-were set: compute takes 1 / G, preparation the rest of 1 / min(G, P), fetching the
-rest of 1 / min(G, P, F). Prints a row a set-up, and exits with 1 if a bottleneck is
-not named, a share is off by more than POINTS, or a G that is called exact by more
-than 2 %.
+processors is little. Tiny images need no preparation. Expected are the rates
+that were set: compute takes 1 / G, preparation the rest of 1 / min(G, P),
+fetching the rest of 1 / min(G, P, F). Prints a row a set-up, and exits with 1
+if a bottleneck is not named, a share is off by more than POINTS, or a G that is
+called exact by more than 2 %.
 """
 import concurrent.futures
 import json

@@ -71,7 +71,9 @@ entries = status("entries")
 assert entries == count, entries
 for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     asked("mask", x=x)
+    fetched = status("origin_bytes")
     r = epoch()
+    assert x < 1 or status("origin_bytes") == fetched, status("origin_bytes")
     assert r["first_reads"] == count and r["bytes"] == size, r
     assert least <= r["hits"] <= most, (x, r)
     assert r["hits"] + r["misses"] == count, r

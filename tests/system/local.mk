@@ -49,6 +49,7 @@ long_tests = \
 	tests/system/faults.sh \
 	tests/system/ending.sh \
 	tests/system/analyze-odd.sh \
+	tests/system/analyze-truth.sh \
 	tests/system/analyze.sh \
 	tests/system/library.sh \
 	tests/system/s3-safety.sh \
@@ -79,6 +80,7 @@ long_tests = \
 other_tests = \
 	tests/system/analysis.sh \
 	tests/system/analyze-odd.sh \
+	tests/system/analyze-truth.sh \
 	tests/system/analyze.sh \
 	tests/system/check-layers.sh \
 	tests/system/check-rooms.sh \
