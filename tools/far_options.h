@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of every command that opens a source far away. */
+/* Options of every command that opens a remote source. */
 #ifndef TOOLS_FAR_OPTIONS_H
 #define TOOLS_FAR_OPTIONS_H
 

@@ -49,7 +49,7 @@ struct load_state {
 	size_t loader_bytes; /* 0: from the beginning */
 };
 
-/* The loader's statistics fit. */
+/* Room for the loader's statistics as JSON. */
 #define LOAD_STATS_JSON_BYTES 8192
 
 /* The results of the run. */

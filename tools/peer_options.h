@@ -13,7 +13,7 @@
 
 #define PEER_LIST_HELP "HOST[:PORT],...|@FILE"
 
-/* All zero: none. */
+/* All zero: no hosts. */
 struct peer_list {
 	char **host; /* ours, as are the strings */
 	size_t n;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The systemd unit of a memcached that keeps what refrain gives it. */
+/* Prints a systemd unit for a memcached that never drops items of refrain. */
 #ifndef TOOLS_PEERS_UNIT_H
 #define TOOLS_PEERS_UNIT_H
 
 /*
  * The value of memcached's slab_chunk_max that makes chunks of 16 KiB, for a
- * version such as "1.6.18"; NULL: it is not known how this version takes it.
+ * version such as "1.6.18"; NULL if the format for this version is unknown.
  */
 const char *peers_unit_chunk(const char *version);
 

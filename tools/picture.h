@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Synthetic photographs of synthetic classes, for datasets that anybody can
- * generate in a minute. A picture is a pure function of its spec on every
+ * Draws synthetic photographs of synthetic classes, for datasets that anybody
+ * can generate in a minute. A picture is a pure function of its spec on every
  * machine, as it is drawn in integers.
  *
  * A class determines the places of light and colour in the frame, the direction

@@ -116,9 +116,8 @@ struct fill {
 	unsigned level; /* the source to ask next for the wanted pages */
 	unsigned refs;	/* the table's, and one for each use */
 	unsigned npages, present, wanted, served;
-	unsigned kept; /* pages that a tier has as a part; included in `present`
-			*/
-	uint8_t *map;  /* of part.c; while MOVING the job's alone */
+	unsigned kept;	   /* present pages that a tier has as a part */
+	uint8_t *map;	   /* of part.c; while MOVING the job's alone */
 	unsigned cursor;   /* where to look for a wanted page next */
 	unsigned npushing; /* units on their way to sources */
 	int offer_status; /* of units that a source may keep instead of tiers */

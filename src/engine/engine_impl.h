@@ -51,8 +51,7 @@ struct engine {
 	struct damage *damage;
 	struct budget *budget;
 	struct workers *workers;
-	struct mount_help
-		*help; /* of the mount that holds the dataset, or NULL */
+	struct mount_help *help; /* of the dataset's mount, or NULL */
 	struct planner *planner;
 	struct echoes *echoes;
 	struct reader *reader;

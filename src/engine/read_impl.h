@@ -57,8 +57,7 @@ struct reader {
 	uint32_t allowed; /* ops that may be busy: fewer when descriptors are
 			     short */
 	uint32_t busy;	  /* ops that are */
-	bool full; /* as many reads as allowed are running, and more are waiting
-		    */
+	bool full;	  /* all allowed ops are busy, and more reads wait */
 	struct auto_burst burst; /* since it was full, while it is busy */
 	bool bursting;	/* if s->measures: a burst of reads ahead is running */
 	int *shard_fds; /* -1: not open */

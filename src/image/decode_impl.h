@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the decoder: the decoder itself, calls to libjpeg such
- * that its longjmp() ends here, and the places of stored pixels.
+ * Shared by the files of the decoder: struct decoder, guarded calls to libjpeg
+ * that catch its longjmp(), and the mapping of stored to upright pixels.
  */
 #ifndef IMAGE_DECODE_IMPL_H
 #define IMAGE_DECODE_IMPL_H
@@ -12,7 +12,7 @@
 
 #include "image/decode.h"
 
-/* Rows that are turned or converted at once. */
+/* The number of rows that are turned or converted at once. */
 #define STRIP_ROWS ((uint32_t)16)
 
 struct decoder {
@@ -27,13 +27,14 @@ struct decoder {
 	uint8_t orientation;
 	bool exif_seen;	   /* the first one counts */
 	struct error *err; /* may be NULL */
-	int rc;		   /* what a failure returns */
+	int rc;		   /* the result of a failed call */
 	jmp_buf failed;
 };
 
 /* -- decode_lib.c: libjpeg's callbacks ------------------------------------- */
 
-/* Call fn within libjpeg's reach: what it returns, or how it failed. */
+/* Call fn, which may call libjpeg. Returns its result, or the error of a failed
+ * libjpeg call. */
 int decoder_guard(
 	struct decoder *d, int (*fn)(struct decoder *d, void *arg), void *arg);
 
@@ -51,9 +52,8 @@ void decoder_set_input(struct decoder *d, const void *data, size_t bytes);
 
 /* -- decode_header.c ------------------------------------------------------- */
 
-/* Begin with an image: its header is read and checked, as decode_probe() says,
- * and libjpeg is ready to be told how to decode it. To be closed in any case.
- */
+/* Begin with an image: read and check its header, as decode_probe() does, and
+ * prepare libjpeg for decoding. Call decoder_close_image() in any case. */
 int decoder_open_image(struct decoder *d, const void *data, size_t bytes,
 	struct image_info *info, struct error *err);
 
@@ -66,7 +66,8 @@ size_t decoder_strip_bytes(const struct image_info *info, uint32_t width);
 
 /* -- decode_exif.c --------------------------------------------------------- */
 
-/* The orientation that the contents of an APP1 marker tell, 1 to 8, or 0. */
+/* The orientation in the contents of an APP1 marker, 1 to 8; 0 if there is
+ * none. */
 uint8_t exif_orientation(const uint8_t *data, size_t bytes);
 
 /* -- decode_turn.c: from stored to upright --------------------------------- */
@@ -80,13 +81,12 @@ void turn_upright(
 
 /* Exchanges width and height. */
 bool turn_transposes(uint8_t orientation);
-/* Left and right, top and bottom of the upright image come from the other end
- * of what is stored. */
+/* Is the stored image mirrored from left to right, or from top to bottom? */
 bool turn_flips_x(uint8_t orientation);
 bool turn_flips_y(uint8_t orientation);
 
-/* Rows `first` and on of the stored part, as interleaved RGB, to where they
- * belong in `out`. */
+/* Copy rows from `first` on of the stored part, as interleaved RGB, to their
+ * places in `out`. */
 void turn_rows(uint8_t orientation, const uint8_t *rows, size_t stride_bytes,
 	uint32_t width, uint32_t first, uint32_t count,
 	const struct image *out);

@@ -13,9 +13,8 @@
 /*
  * Output i is the sum of inputs start[i] + j times weights[2 * pairs * i + j],
  * j < 2 * pairs, which is 1 << bits times their weighted mean. Weights that
- * stand for nothing are 0, and their inputs may lie beyond the last one, by
- * less than 2 * pairs. Outputs from `count` on to the next multiple of 4 read
- * input 0.
+ * only pad are 0, and their inputs may lie up to 2 * pairs - 1 beyond the last
+ * one. Outputs from `count` on to the next multiple of 4 read input 0.
  */
 struct filter {
 	unsigned count, pairs, bits;
@@ -41,8 +40,9 @@ void filter_release(struct filter *f);
 size_t filter_memory_bytes(const struct filter *f);
 
 /*
- * At least `count` elements of `size` bytes at *p, which had room for *room:
- * old contents are lost, new ones are 0. -ENOMEM, and *p is NULL.
+ * Make room at *p for at least `count` elements of `size` bytes; it had room
+ * for *room. The old contents are lost, and all bytes of a new allocation are
+ * 0. Returns -ENOMEM with *p NULL.
  */
 int grow(void *p, size_t *room, size_t count, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loops of augmentation, in one version for every machine and in
- * others for processors that can do more: the same integers and floats to the
- * bit. Pure functions of their arguments, any thread.
+ * The inner loops of augmentation: one portable version, and others for
+ * processors with SIMD. All give the same integers and floats, bit for bit.
+ * Pure functions; any thread.
  */
 #ifndef IMAGE_KERNELS_IMPL_H
 #define IMAGE_KERNELS_IMPL_H
@@ -14,8 +14,8 @@
 #include "image/filter_impl.h"
 #include "refrain/loader.h"
 
-/* Elements that must be readable after the end of a row that is resampled, and
- * bytes after one that is converted. */
+/* The number of elements that must be readable after the end of a row that is
+ * resampled, and of bytes after a row that is converted. */
 #define KERNEL_SLACK 32
 
 /* How u8 values become those of a sample; see emitter_init(). */
@@ -71,8 +71,8 @@ static inline void emit_value(int type, size_t at, uint32_t bits, void *sample)
 		((uint8_t *)sample)[at] = (uint8_t)bits;
 }
 
-/* Values of columns from x on, by the table: the end of a row whose length is
- * no multiple of what a vector holds, or all of it. */
+/* Emit columns from x on with the table: the end of a row that does not fill a
+ * vector, or a whole row. */
 void emit_plain(const struct emitter *e, const uint8_t *rgb, uint32_t x,
 	uint32_t y, void *sample);
 

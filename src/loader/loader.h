@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader beyond its public header, for the commands: a process that hosts a
- * share and consumes none of its batches.
+ * Functions of the loader for the commands, besides its public header: a
+ * process can host a share without consuming its batches.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
@@ -13,16 +13,16 @@
 struct loader_host;
 
 /*
- * Host the share of the configuration, until the last of its jobs has gone. The
- * batches are begun when share_jobs of them have joined. -EEXIST: it has a
- * host; otherwise as refrain_open().
+ * Host the share of the configuration until its last job has left. Production
+ * of batches starts when share_jobs jobs have joined. Returns -EEXIST if the
+ * share has a host; otherwise like refrain_open().
  */
 int loader_host_open(struct loader_host **out,
 	const struct refrain_config *config, struct error *err);
-/* A descriptor that polls readable when it has ended. */
+/* A descriptor that polls readable when the share has ended. */
 int loader_host_fd(const struct loader_host *h);
-/* End it, and free it: 0, or why it has failed. *stats is what it has read and
- * decoded. */
+/* End the share and free the host. Returns 0, or the error that it failed with.
+ * *stats gets the work of the host. */
 int loader_host_close(
 	struct loader_host *h, struct refrain_stats *stats, struct error *err);
 

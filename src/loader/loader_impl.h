@@ -9,8 +9,8 @@
 
 #include "batch/batch.h"
 
-/* A loader whose batches come from `source`, which it closes: what asks an
- * engine says that there is none. -ENOMEM. */
+/* Create a loader whose batches come from `source`; closing the loader closes
+ * the source. Calls that need an engine report that there is none. -ENOMEM. */
 int loader_over(struct refrain_loader **out, struct batch_source *source);
 
 /* -- stats_json.c -- */

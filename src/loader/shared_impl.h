@@ -2,17 +2,17 @@
 /*
  * Loaders that share batches. Shared by the files shared*.c.
  *
- * A loader with a share is always a member of it, also if its own process
- * hosts. The *shared stream* is that of `share_batch`; the *own stream* that of
- * the job, whose batches may be slices. Both are schedules of the same order,
- * so each job knows by itself what is in every batch, and where to go on when
- * its host dies.
+ * A loader with a share is always a member of it, even if its own process
+ * hosts. The *shared stream* has batches of `share_batch`. The *own stream* is
+ * that of the job; its batches may be slices of the shared ones. Both are
+ * schedules of the same order, so each job can compute the contents of every
+ * batch and where to continue when its host dies.
  *
- *	following --the host ends--> lost --joined the next one--> following
- *	lost --too late for it--> parted
- *	following --the host parts it, as it is slow--> parted
- *	parted --its own engine is open--> alone
- *	alone --the host has batches for it again--> following
+ * 	following --the host ends--> lost --joined the next one--> following
+ * 	lost --too late for it--> parted
+ * 	following --the host parts it, as it is slow--> parted
+ * 	parted --its own engine is open--> alone
+ * 	alone --the host has batches for it again--> following
  */
 #ifndef LOADER_SHARED_IMPL_H
 #define LOADER_SHARED_IMPL_H
@@ -44,10 +44,11 @@ struct shared_run {
 	struct share_hello hello;
 	void *texts[SHARED_TEXTS]; /* to free */
 	uint64_t begin;		   /* the own step to begin with */
-	/* Changed by the owner's lock. */
+	/* Changed under the owner's lock. */
 	struct schedule schedule, own;
 	uint64_t changes;     /* of the echo factor */
-	uint64_t logged_from; /* changes before those of the log */
+	uint64_t logged_from; /* number of changes before the first one in the
+				 log */
 	struct share_change *log;
 	size_t log_room;
 };
@@ -61,13 +62,14 @@ void shared_run_name(
 /* Open an engine at that step of the shared stream or of the own one. */
 int shared_run_open(struct shared_run *run, bool own, uint64_t step,
 	const struct slab_place *place, struct engine **out, struct error *err);
-/* Does the other one want the same stream? */
+/* Does another job want the same stream? */
 int shared_run_check(const struct shared_run *run,
 	const struct share_hello *hello, struct error *err);
-/* The echo factor changes in both streams. -errno: it cannot. */
+/* Change the echo factor in both streams. Returns -errno if that is not
+ * possible. */
 int shared_run_change(
 	struct shared_run *run, const struct share_change *change);
-/* The steps of the own stream that the shared one has. */
+/* The number of steps in the own stream that the shared stream covers. */
 uint64_t shared_run_steps(const struct shared_run *run);
 
 /* -- shared_host.c: this process hosts ------------------------------------- */
@@ -79,7 +81,8 @@ struct shared_host {
 	uint64_t begun_changes; /* that its engine began with */
 	uint64_t taken_ns;	/* when the last batch was taken */
 	pthread_mutex_t lock;
-	/* Lock: changed by the host's thread. NULL: none, or it ends. */
+	/* Lock: changed by the host's thread. NULL if there is none or it is
+	 * ending. */
 	struct engine *engine;
 	struct refrain_stats last; /* lock: at its end */
 };
@@ -89,7 +92,7 @@ struct shared_host {
 int shared_host_start(struct shared_host **out, const struct shared_run *run,
 	struct share_host_config *config, struct error *err);
 int shared_host_stop(struct shared_host *host);
-/* Its engine's statistics, also when it has ended. */
+/* The statistics of the host's engine, even after it has ended. */
 void shared_host_stats(struct shared_host *host, struct refrain_stats *out);
 
 /* -- shared_area.c: memory of a host, and what is lent of it --------------- */
@@ -102,10 +105,10 @@ struct shared_whole {
 	struct list node; /* of the queue, while slices are left to lend */
 	struct shared_area *area;
 	struct share_batch said;
-	uint32_t lent; /* slices that were lent, or passed over */
+	uint32_t lent; /* slices that were lent or skipped */
 	uint32_t left; /* slices that are not released yet */
 	bool used, release_due;
-	bool taken; /* the host knows that it is used */
+	bool taken; /* the host has been told that it is in use */
 };
 
 /* A slice that is, or may be, lent. */
@@ -163,7 +166,7 @@ struct shared {
 	bool started;
 	int stop_fd, lost_fd; /* for the thread */
 	int poll_fd;	      /* all that a call waits for */
-	int wake_fd;	      /* ... that is said by other threads */
+	int wake_fd;	      /* ... that other threads signal */
 
 	pthread_mutex_t lock;
 	/* All below: the lock. */
@@ -172,7 +175,7 @@ struct shared {
 	bool closing, ended, woken;
 	bool linked; /* `link` is of a host that lives */
 	bool stale;  /* batches until ALONE are not for this job */
-	bool left;   /* what hangs may look at all of it: it is not freed */
+	bool left;   /* hanging threads may still access it: never free it */
 	uint32_t callers;
 	uint32_t refs; /* the loader, and each slice that is lent */
 	int failed;
@@ -180,11 +183,12 @@ struct shared {
 	struct share_link link;
 	uint32_t word;		/* of this job, in the words of that host */
 	struct share_view view; /* the last one that came */
-	/* The last one of a run that had begun: one of a host that still waits
-	 * for jobs does not have them all. */
+	/* The last view of a run that had begun, because a host that still
+	 * waits for jobs does not list them all. */
 	struct share_view before;
 	uint64_t views;	    /* how many have come */
-	uint64_t viewed_ns; /* when one was asked for, since the last batch */
+	uint64_t viewed_ns; /* when a view was last requested, since the last
+			       batch */
 	bool answered;	    /* ... and came */
 	struct shared_host *host; /* of this process, or NULL */
 	struct list areas;
@@ -225,37 +229,42 @@ void shared_stats(struct shared *sh, struct refrain_stats *out);
 
 /* -- shared_link.c: what the host says and is told; with the lock ---------- */
 
-/* Say whether a call would return at once. */
+/* Update the descriptor that says whether a call would return at once. */
 void shared_wake(struct shared *sh);
 void shared_poll(struct shared *sh, int fd, bool on);
-/* No batch comes any more, for that reason. Returns the error. */
+/* Stop the source of batches for this reason. Returns the error. */
 int shared_fail(struct shared *sh, int error, const char *why);
 /* Set the position of the own stream. */
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err);
 /* The slices of a shared batch: the last one of the run may have fewer. */
 uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
-/* Read what the host has sent, until a batch is there. False: it is lost. */
+/* Read the host's messages until a batch has come. Returns false if the host is
+ * lost. */
 bool shared_receive(struct shared *sh, bool all);
 void shared_lose(struct shared *sh);
-/* May the batch be used? If the host does not wait for this job, it is told
- * first. -EAGAIN: it does not read; -ESTALE: it has parted this job. */
+/*
+ * May the batch be used? If the host does not wait for this job, this tells it
+ * first. Returns -EAGAIN if the host does not read its messages, -ESTALE if it
+ * has parted this job.
+ */
 int shared_take(struct shared *sh, struct shared_whole *w);
 /* Has the current host, which may be gone, parted this job? */
 bool shared_was_parted(const struct shared *sh);
-/* The job is to make its own batches, from the first on that is not taken. */
+/* Let the job make its own batches, beginning with the first one not taken. */
 void shared_part(struct shared *sh);
-/* Tell the host where the job is that makes its own batches. */
+/* Tell the host the position of this job, which makes its own batches. */
 void shared_tell_alone(struct shared *sh);
-/* Release what the host could not be told. */
+/* Send the releases that could not be sent to the host before. */
 void shared_tell_released(struct shared *sh);
-/* Without references and without the lock. */
+/* Free it; there are no references, and the lock is not held. */
 void shared_free(struct shared *sh);
-/* Gives the lock back, too. */
+/* Drop a reference, and release the lock. */
 void shared_unref(struct shared *sh);
 
 /* -- shared_ask.c ---------------------------------------------------------- */
 
-/* The text of a time-out; may ask the host, without the lock meanwhile. */
+/* Set the message of a time-out. May ask the host, with the lock released
+ * meanwhile. */
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
 
 /* -- shared_join.c ----------------------------------------------------------
@@ -263,7 +272,9 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
 
 /* Join the share, and start the thread. */
 int shared_join(struct shared *sh, struct error *err);
-/* End the thread and the calls: 0, or what is left behind. */
+/*
+ * End the thread and the calls. Returns 0, or the number of those left behind.
+ */
 int shared_leave(struct shared *sh);
 
 #endif

@@ -25,11 +25,12 @@ struct log_config {
 	bool json;
 };
 
-/* Open the file, if there is one: before the daemon leaves its directory. */
+/* Open the log file, if there is one. Call this before the daemon changes its
+ * directory. */
 int log_new(
 	struct log **out, const struct log_config *config, struct error *err);
 
-/* Start writing; no thread before this. */
+/* Start the thread that writes; there is none before. */
 int log_start(struct log *log, struct error *err);
 
 /* The sink that parts report to; valid until log_free(), also before
@@ -42,7 +43,7 @@ const struct event_sink *log_sink(struct log *log);
  */
 void log_detach(struct log *log);
 
-/* Reopen the file, on SIGHUP. False: there is none. */
+/* Reopen the file, on SIGHUP. Returns false if there is none. */
 bool log_reopen(struct log *log);
 
 /* Write what is queued and what was suppressed; waits a second at most. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often one kind of event may be written: LOG_BURST lines at once, then
- * one in LOG_REFILL_NS. A day of the same fault is 56 lines of each kind, and
- * a day of every fault at once is less than 1 MB.
+ * Limits how often one kind of event is written: LOG_BURST lines at once, then
+ * one every LOG_REFILL_NS. A day of the same fault is 56 lines of each kind,
+ * and a day of every fault at once is less than 1 MB.
  */
 #ifndef LOG_LOG_LIMIT_IMPL_H
 #define LOG_LOG_LIMIT_IMPL_H

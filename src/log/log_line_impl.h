@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Formats one line of the log, as text or JSON, for each place it can go to. */
+/*
+ * Formats one line of the log, as text or JSON, for each kind of destination.
+ */
 #ifndef LOG_LOG_LINE_IMPL_H
 #define LOG_LOG_LINE_IMPL_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The manifest: every known name of a dataset with its attributes. A mount
- * answers from it. It does no I/O: its callers put in the origin's answers and
- * get the changes.
+ * answers from it. It does no I/O: its callers enter the origin's answers and
+ * receive the changes.
  *
  * A node is one version of one file (or a directory, or a link). When the
  * origin's file changes, its name gets a new node; the old one is *retired*: it

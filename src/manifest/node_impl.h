@@ -28,8 +28,8 @@ struct children {
 };
 
 /*
- * 16 bytes, and no other memory for a single name: one directory a file is
- * usual.
+ * 16 bytes, and no other memory for a single name: datasets with one file in
+ * each directory are common.
  */
 struct directory {
 	union {
@@ -58,9 +58,9 @@ enum node_reading {
 };
 
 /*
- * 72 bytes: there are millions. `digest`, `version` and `kind` are set before
- * the node is visible and stay until it is freed, but for what serve.c does.
- * The inode number follows from them: manifest_info().
+ * 72 bytes, because there are millions. `digest`, `version` and `kind` are set
+ * before the node is visible and do not change until it is freed, except in
+ * serve.c. The inode number follows from them: manifest_info().
  */
 struct node {
 	union {
@@ -69,7 +69,8 @@ struct node {
 		struct link *link;     /* KIND_LINK, owned */
 	};
 	struct file_version version;
-	/* Held by the kernel. One that has reached NODE_HELD stays. */
+	/* References of the kernel. A count that has reached NODE_HELD does not
+	 * change any more. */
 	_Atomic uint32_t refs;
 	uint32_t name; /* a place in manifest.names: manifest_name() */
 	node_id parent;
@@ -153,7 +154,7 @@ static inline struct owner *manifest_owner(
 	return &m->owners[n->owner];
 }
 
-/* One more reference. Any thread; the lock held. */
+/* Take a reference. Any thread, with the lock held. */
 void manifest_node_ref(struct node *n);
 
 /* directory.c: the positions of a directory's names. */
@@ -170,7 +171,7 @@ static inline const node_id *directory_names(const struct directory *d)
 
 /* Find a position for a new name; -ENOMEM, -EOVERFLOW. */
 int directory_add(struct directory *d, node_id id, uint32_t *slot);
-/* The name there went away. */
+/* Empty a position whose name is gone. */
 void directory_empty(struct directory *d, uint32_t slot);
 /*
  * A name keeps its position when its node is replaced, so that a listing in

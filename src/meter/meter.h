@@ -4,10 +4,10 @@
  * once threads run. Counters are kept where events happen; times are sums that
  * only grow, and rates are differences between now and the last window but one.
  *
- * Workers make both halves of the pipeline, so the wall time of the upstream is
- * not seen on a clock: it is what they spend on decoding and on waiting for
- * reads while batches are wanted, shared among them. A worker that sleeps
- * because enough batches are ready counts for neither.
+ * Workers do both halves of the pipeline, so the time of the upstream cannot be
+ * read from a clock. It is the time that they spend on decoding and on waiting
+ * for reads while batches are wanted, divided by their number. A worker that
+ * sleeps because enough batches are ready counts for neither.
  */
 #ifndef METER_METER_H
 #define METER_METER_H
@@ -36,7 +36,7 @@ struct sums {
 int meter_new(struct meter **out, const struct turn *turn);
 void meter_free(struct meter *m); /* NULL is allowed */
 
-/* Before the first batch: what is measured is measured over so many steps. */
+/* Set the length of a window in steps. Call this before the first batch. */
 void meter_set_window(struct meter *m, uint64_t steps);
 
 /* -- Time ------------------------------------------------------------------ */
@@ -44,13 +44,14 @@ void meter_set_window(struct meter *m, uint64_t steps);
 /* The activity since the last tick. */
 struct meter_state {
 	uint32_t waiting; /* workers that wait for reads */
-	bool full;	  /* more is to be read than may be at a time */
+	bool full;	  /* more reads are waiting than may run at a time */
 	bool reading;
 };
 
 /*
- * Count the time until now, which is then the time of all that happens under
- * the lock: before workers, servings or reads change their state.
+ * Count the time until now. Call this once under the lock, before workers,
+ * servings or reads change their state; all of these changes then have this
+ * time.
  */
 void meter_tick(struct meter *m, const struct meter_state *state);
 /* The time of the last tick. */
@@ -58,17 +59,20 @@ uint64_t meter_now_ns(const struct meter *m);
 
 /* -- Counting -------------------------------------------------------------- */
 
-/* The counters; what is made of them and of times is not in it. */
+/* The counters. Values that are derived from counters and times are not filled
+ * in. */
 struct refrain_stats *meter_stats(struct meter *m);
 
-/* A file of such a cost in memory was read, with more to follow or not. */
+/* A file that costs so much memory was read. `full`: more reads are waiting
+ * than may run at a time. */
 void meter_file(struct meter *m, uint64_t cost, bool full);
 /* Count timed reads; see auto_burst_read(). */
 void meter_timed(struct meter *m, uint32_t reads, uint64_t ns);
 void meter_burst(struct meter *m);
 void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again);
 void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns);
-/* Different examples are counted once, of so many; they may take memory. */
+/* Count a damaged example, each different one once; `examples` is the size of
+ * the dataset. May allocate memory, which is added to *memory_bytes. */
 void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 	uint64_t *memory_bytes);
 

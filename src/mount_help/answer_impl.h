@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of the control socket (doc/control-protocol.md), as far as the loader
- * needs them: names are put into requests, a few members are taken out of
- * answers. Answers are bytes that may be anything: what is malformed is
- * -EBADMSG, and nothing of it is used. Pure functions; any thread.
+ * Writes and parses the lines of the control socket (doc/control-protocol.md)
+ * that the loader needs. Answers are not trusted: a malformed one is -EBADMSG,
+ * and nothing of it is used. Pure functions; any thread.
  */
 #ifndef MOUNT_HELP_ANSWER_IMPL_H
 #define MOUNT_HELP_ANSWER_IMPL_H
@@ -40,8 +39,8 @@ int answer_number(
 	const char *line, size_t bytes, const char *name, uint64_t *out);
 
 /*
- * Several numbers at once; a truth is 1 or 0. One that is not there, or is no
- * whole number, keeps its value. Otherwise as answer_ok().
+ * Get several numbers at once; true and false are 1 and 0. A value keeps its
+ * old number if it is missing or not a whole number. Otherwise as answer_ok().
  */
 struct answer_value {
 	const char *name;
@@ -50,8 +49,8 @@ struct answer_value {
 int answer_values(const char *line, size_t bytes, struct answer_value *values,
 	size_t count);
 
-/* The tiers' directories out of a status: how many, or as answer_ok(). What is
- * longer than PATH_MAX, or relative, is left out. */
+/* Get the tiers' directories from a status. Returns their number, or as
+ * answer_ok(). Paths that are longer than PATH_MAX or relative are left out. */
 #define ANSWER_TIERS_MAX 16
 int answer_tiers(
 	const char *line, size_t bytes, char dirs[ANSWER_TIERS_MAX][PATH_MAX]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of a mount's help.
+ * Shared by the files of a mount's help: its state, and the functions of each
+ * file.
  */
 #ifndef MOUNT_HELP_HELP_IMPL_H
 #define MOUNT_HELP_HELP_IMPL_H
@@ -17,15 +18,15 @@
 
 #define HELP_LATE_MS 250
 
-/* No longer line of an answer is taken. */
+/* Longer lines of answers are refused. */
 #define HELP_LINE_MAX_BYTES ((size_t)2 << 20)
 
 /* -- find.c -- */
 
 /*
- * The control socket of the refrain mount that a directory lies on, the user
- * who owns the mount, and what leads from the mount's root to the directory:
- * "" or "a/b/". -ENODATA, -errno.
+ * Find the control socket of the refrain mount that holds a directory, the
+ * mount's owner, and the path from the mount's root to the directory: "" or
+ * "a/b/". -ENODATA, -errno.
  */
 int help_find(
 	int dir_fd, char socket[PATH_MAX], uid_t *owner, char below[PATH_MAX]);
@@ -58,7 +59,7 @@ struct mount_help {
 	pthread_t thread;
 	bool started; /* the caller of refrain_open() */
 
-	/* The lock, all of these. */
+	/* All of these: the lock. */
 	enum help_state state;
 	struct uring *ring;    /* for entries; NULL until ON */
 	bool ended;	       /* the thread has */
@@ -68,18 +69,20 @@ struct mount_help {
 	int socket;	       /* to be shut down at the end; -1 */
 	struct help_key *keys; /* by index modulo keys_count; NULL: none */
 	uint64_t known;	       /* keys in it */
-	uint64_t answered;     /* fresh numbers before: asked for */
-	uint64_t read_end;     /* fresh numbers before: may be being read */
-	bool planning;	       /* the mount takes plans of ours */
-	bool begun;	       /* there is a plan */
-	bool gated;	       /* nothing is read until there is a plan */
-	uint64_t in_row;       /* hits since something was read through the
-				  mount; at first as after an epoch of hits */
-	uint64_t due_ns;       /* not to be woken up before for progress */
-	struct help_direct direct, told; /* since the start; of these, told */
-	uint64_t tell_due_ns;		 /* not to be told before */
-	bool planned;		 /* there is a plan, which says the rates */
-	bool fetching;		 /* with that, as busy as it can be */
+	uint64_t answered; /* keys have been requested for fresh numbers below
+			      this */
+	uint64_t read_end; /* fresh numbers below this may be being read */
+	bool planning;	   /* the mount accepts our plans */
+	bool begun;	   /* there is a plan */
+	bool gated;	   /* nothing is read until there is a plan */
+	uint64_t in_row;   /* hits since the last read through the mount; starts
+			      as after an epoch of hits */
+	uint64_t due_ns;   /* no wake-up for progress before this time */
+	struct help_direct direct,
+		told;	      /* since the start, and those already reported */
+	uint64_t tell_due_ns; /* do not report before this time */
+	bool planned;	      /* there is a plan, so the mount reports rates */
+	bool fetching;	      /* and the mount fetches for it at full speed */
 	struct auto_rates rates; /* of this plan and those before */
 
 	/* Set once by the thread, before ON. */
@@ -87,7 +90,9 @@ struct mount_help {
 	int tier_fds[ANSWER_TIERS_MAX];
 	unsigned tiers;
 
-	/* The thread's; while it is `waiting`, others look, with the lock. */
+	/*
+	 * The thread's. While it is `waiting`, others may look, with the lock.
+	 */
 	struct talk talk;
 	char below[PATH_MAX];
 	struct schedule schedule; /* a copy of the planner's */
@@ -96,12 +101,12 @@ struct mount_help {
 	struct answer_key *answers; /* to them */
 	bool plan_turn;		    /* names for the plan before keys */
 	struct help_plan {
-		uint64_t first;	    /* fresh number of the first in it */
-		uint64_t added;	    /* fresh numbers before: in the plan */
-		uint64_t positions; /* of the plan */
-		bool full;	    /* the mount takes no more for now */
-		uint64_t reported;  /* fresh number */
-		uint64_t step_ns;   /* that the mount was told */
+		uint64_t first; /* fresh number of the first in it */
+		uint64_t added; /* fresh numbers below this are in the plan */
+		uint64_t positions;	   /* of the plan */
+		bool full;		   /* the mount takes no more for now */
+		uint64_t reported;	   /* fresh number */
+		uint64_t step_ns;	   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
 		struct auto_rates before;  /* of plans before */
 	} plan;
@@ -109,21 +114,21 @@ struct mount_help {
 
 /* -- plan.c: the thread's -- */
 
-/* How far apart reads of a loader may be, and something more. */
+/* The maximum distance between reads of this loader, with a margin. */
 uint64_t help_slack(const struct mount_help *m);
 
 #define HELP_NAMES_MAX 2048u
 #define HELP_REQUEST_BYTES ((size_t)512 << 10)
 
-/* Fresh examples before `fresh` were returned, as were steps before `step`; the
- * `begun` after those may be being read. */
+/* Examples with fresh numbers below `fresh`, and steps below `step`, were
+ * returned. The next `begun` examples may be being read. */
 struct help_report {
 	uint64_t fresh, step, begun;
 	uint64_t step_ns; /* of the trainer; 0: not known */
 	struct help_direct untold;
 };
-/* Offer a plan from there on. Its refusal is not a failure. -errno: the
- * conversation is over. */
+/* Offer the mount a plan that begins there. Its refusal is not a failure.
+ * -errno: the conversation is over. */
 int help_plan_begin(struct mount_help *m, const struct help_report *now);
 /* Add names to it, up to fresh number `to`. As above. */
 int help_plan_add(struct mount_help *m, uint64_t to);
@@ -140,16 +145,18 @@ int help_take_rates(struct mount_help *m, const char *line, size_t bytes);
 
 /* -- tell.c -- */
 
-/* Are there direct hits to be told now, plan or not? The lock. */
+/* Must direct hits be reported now, with or without a plan? Needs the lock. */
 bool help_tell_due(const struct mount_help *m);
-/* Direct hits that the mount does not know; it is told. The lock. */
+/* The direct hits not yet reported; they count as reported from now on. Needs
+ * the lock. */
 struct help_direct help_untold(struct mount_help *m);
 /* Write the counts as members of a request; nothing if there are none. */
 #define HELP_DIRECT_TEXT 96
 int help_put_direct(const struct help_direct *untold, char *text, size_t size);
-/* Tell the mount, the thread's: -errno: the talk is over. */
+/* Report direct hits to the mount. The thread's. -errno: the conversation is
+ * over. */
 int help_tell(struct mount_help *m, const struct help_direct *untold);
-/* The same at the end, when nobody waits long. */
+/* The same at the end, with a short time limit. */
 void help_tell_last(struct mount_help *m, const struct help_direct *untold);
 
 /* -- ask.c -- */

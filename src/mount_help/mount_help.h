@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The help of a mount for a loader whose dataset lies on it: the loader tells
- * the mount its order, and opens what the mount has in its tiers by itself. One
- * thread talks with the daemon, over the control socket; whatever goes wrong
- * there only means that the loader reads as on any file system. Reads wait for
- * the first keys, and where they overtake the keys, for HELP_LATE_MS at most.
+ * The help of a mount for a loader whose dataset lies on it. The loader sends
+ * the mount its order, and opens entries in the mount's tiers directly. One
+ * thread talks to the daemon over the control socket. If that fails, the loader
+ * reads as from any file system. A read waits for the first keys, and for keys
+ * that come later than the read, HELP_LATE_MS at most.
  *
- *	STARTING --> ON --> OFF      STARTING: the mount is being found
- *	    +---------------^        OFF: no help, or no more of it
+ * 	STARTING --> ON --> OFF      STARTING: the mount is being found
+ * 	    +---------------^        OFF: no help, or no more of it
  *
- * A mount_help of NULL is no help: every call takes it.
+ * All functions accept a NULL mount_help, which means that no help is
+ * available.
  */
 #ifndef MOUNT_HELP_MOUNT_HELP_H
 #define MOUNT_HELP_MOUNT_HELP_H
@@ -27,11 +28,12 @@
 
 struct mount_help;
 
-/* Where the loader is, as of a turn. */
+/* The position of the loader at the end of a turn. */
 struct help_run {
 	uint64_t fresh;	     /* examples returned, of this handle */
 	uint64_t step;	     /* the number of the next batch */
-	uint64_t read_fresh; /* fresh numbers before: given to the reader */
+	uint64_t read_fresh; /* fresh numbers below this were given to the
+				reader */
 	uint64_t step_ns;    /* of the trainer, without waiting; 0: unknown */
 	const struct schedule *schedule;
 	bool closing;
@@ -59,8 +61,8 @@ struct mount_help *help_new(const struct help_config *config);
 uint64_t help_memory_bytes(const struct mount_help *h);
 /*
  * Start the thread; signals are blocked. Reads wait for it from now on. Entries
- * are read on a ring of its own, or where that would be a pool of threads on
- * the caller's.
+ * are read on a ring of their own, or on the caller's ring if theirs would be a
+ * pool of threads.
  */
 void help_start(struct mount_help *h, struct uring *ring, unsigned depth);
 /* After the loader says `closing`: false if the thread does not end in time. */
@@ -71,26 +73,27 @@ void help_free(struct mount_help *h);
 
 /* A batch was returned. */
 void help_moved(struct mount_help *h);
-/* Is its thread to be woken? Once. */
+/* Must its thread be woken? Returns true once for each wake-up. */
 bool help_take_stirred(struct mount_help *h);
 /* A read of that fresh example starts. */
 void help_note_start(struct mount_help *h, uint64_t fresh);
 /* Note that direct_bytes were read from a tier; 0: it is read through the
  * mount. */
 void help_note_read(struct mount_help *h, size_t direct_bytes);
-/* False: it is soon known whether there is an entry. `index`: of what is read
- * for that fresh example; `own`: it is the example itself. */
+/* Returns false if it will soon be known whether there is an entry for this
+ * fresh example. `own`: the example itself is read, not a substitute. */
 bool help_knows(struct mount_help *h, uint64_t fresh, bool own);
-/* The key of the entry to be tried, or NULL. */
+/* The key of the entry to try for an example, or NULL. */
 const struct help_key *help_key(const struct mount_help *h, uint64_t index);
-/* Does a plan fetch what the loader reads? How fast, and as fast as it can? */
+/* Does the mount fetch for the loader's plan? help_rates_get() returns how
+ * fast, and whether at full speed. */
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
 	const struct mount_help *h, struct auto_rates *out, bool *fetching);
 
 /* -- From the first key on -- */
 
-/* Entries are read there. */
+/* The ring for reading entries. */
 struct uring *help_ring(const struct mount_help *h);
 /* The directory of a tier; -1: there are no more. */
 int help_tier(const struct mount_help *h, unsigned n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers that must not be given inside the call that starts a request: -ENOMEM
- * to a request for which there was no memory (the request itself is the list
- * node), and notes that abandoned reads have ended. One thread per origin.
+ * Gives answers that must not be given inside the call that starts a request:
+ * -ENOMEM for a request without memory (the request itself is the list node),
+ * and notes that abandoned reads have ended. One thread per origin.
  */
 #ifndef ORIGIN_LATE_IMPL_H
 #define ORIGIN_LATE_IMPL_H

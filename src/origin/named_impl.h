@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of an index as `refrain index` writes it; doc/formats.md. */
+/*
+ * Parses the lines of an index that `refrain index` wrote; see doc/formats.md.
+ */
 #ifndef ORIGIN_NAMED_IMPL_H
 #define ORIGIN_NAMED_IMPL_H
 
@@ -18,8 +20,8 @@ struct index_lines {
 };
 
 /*
- * The next file: 1; 0 at the end of the text; -EBADMSG with err set, which
- * names the line, for a line that is not an index's.
+ * Parse the next file. Returns 1, 0 at the end of the text, or -EBADMSG for an
+ * invalid line, which err names.
  */
 int index_lines_next(struct index_lines *x, struct error *err);
 

@@ -137,7 +137,7 @@ struct origin_traits {
 	 * short enough that other readers wait little behind it.
 	 */
 	size_t request_bytes;
-	/* More reads in flight do not make it faster. */
+	/* The number of reads in flight above which it gets no faster. */
 	unsigned depth;
 	/* Reads in flight with which the search for the best number of them
 	 * begins; 0: a few. */
@@ -282,11 +282,12 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	struct counters *counters, struct error *err);
 
 /*
- * Names from an index (`refrain index`), bytes from `inner`, whose listings are
- * never asked for. load() reads the index, on a thread that may block: its
- * text, to be freed, or -errno with err set. known() says what is known of a
- * name by now. failed() gets the reason why a listing had no index. Takes
- * ownership of `inner` on success. The root's version has a tag of the text.
+ * Takes names from an index (`refrain index`) and bytes from `inner`, which is
+ * never asked for a listing. load() reads the index on a thread that may block;
+ * it returns its text, to be freed, or -errno with err set. known() returns the
+ * attributes of a name that is already known. failed() gets the reason why a
+ * listing had no index. Takes ownership of `inner` on success. The root's
+ * version has a tag made from the text.
  */
 struct origin_named_config {
 	int (*load)(void *arg, char **text, size_t *bytes, struct error *err);
@@ -298,8 +299,9 @@ int origin_named_new(struct origin **out, struct origin *inner,
 	const struct origin_named_config *config, struct error *err);
 
 /*
- * Load the index, parse all of it, and look whether `inner` has one of a few of
- * its files; for the listing to come. Blocks. 0, or -errno with err set.
+ * Load the index, parse all of it, and check that `inner` has at least one of a
+ * few of its files. The next listing uses the result. Blocks. Returns 0, or
+ * -errno with err set.
  */
 int origin_named_check(struct origin *named, struct error *err);
 

@@ -115,7 +115,7 @@ struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b);
 
 /* -- posix_read.c ---------------------------------------------------------- */
 
-/* The descriptor is there. */
+/* The read has its descriptor: begin. */
 void posix_read_begin(struct posix_read *pr);
 
 /* Answer with an error, later. */

@@ -68,7 +68,7 @@ struct attempt {
 
 /* -- retry_attempt.c ------------------------------------------------------- */
 
-/* All with the lock held, but for retry_on_timer(). */
+/* Call all with the lock held, except retry_on_timer(). */
 
 void retry_file_put(struct origin_file *f);
 void retry_put(struct request *q);

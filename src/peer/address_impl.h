@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a host is: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a unix
- * socket. Names are looked up by a thread, as that can block; numbers and paths
- * at once. Private to src/peer.
+ * The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
+ * unix socket. A thread looks names up, because that can block; numbers and
+ * paths need no lookup. Private to src/peer.
  */
 #ifndef PEER_ADDRESS_IMPL_H
 #define PEER_ADDRESS_IMPL_H
@@ -14,9 +14,9 @@
 
 struct address;
 
-/* -EINVAL: not of these forms. */
+/* Returns -EINVAL if `host` has none of these forms. */
 int address_check(const char *host, struct error *err);
-/* The host is right; -ENOMEM. */
+/* `host` has passed address_check(). -ENOMEM. */
 int address_new(struct address **out, const char *host);
 /* NULL is allowed. A lookup that is going on ends by itself. */
 void address_free(struct address *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One host: its connections, whether it can be used, and what its server says
- * of itself. States:
+ * One host: its connections, whether it can be used, and the settings and use
+ * that its server reports. States:
  *
  *              settings are right             a time-out, or the
  *   TRYING ------------------------> UP ---- last connection is lost --> DOWN
@@ -9,11 +9,11 @@
  *     |   +-- no answer: DOWN         +----- it answers a probe ----------+
  *     +-- settings are wrong: REFUSED, probed like DOWN
  *
- * After a time-out a host that answers is on trial: it gets one unit to deliver
- * at a time, until one came in time. So a link that is alive but too slow costs
- * one read now and then, not all of them.
+ * After a time-out a host that answers is on trial: it is asked for one unit at
+ * a time until one comes in time. So a link that works but is too slow delays
+ * an occasional read, not all of them.
  *
- * Used by the thread of the peers alone, but for host_status() and the counts.
+ * Used only by the thread of the peers, except host_status() and the counts.
  * Private to src/peer.
  */
 #ifndef PEER_HOST_IMPL_H
@@ -42,7 +42,7 @@ enum host_count {
 	HOST_COUNTS
 };
 
-/* What all hosts share; set once. */
+/* The configuration that all hosts share; set once. */
 struct host_config {
 	int epoll_fd;
 	struct hash128 dataset;
@@ -56,7 +56,7 @@ int host_new(struct host **out, const struct host_config *config,
 	const char *name, bool self, struct error *err);
 void host_free(struct host *h);
 
-/* Connect, probe, look for what is overdue, ask for statistics. */
+/* Connect, probe, check for overdue answers, ask for statistics. */
 void host_tick(struct host *h, uint64_t now_ns);
 /* An event of one of its connections. */
 void host_event(
@@ -65,9 +65,9 @@ void host_event(
 void host_flush(struct host *h, uint64_t now_ns);
 
 bool host_is_up(const struct host *h);
-/* May another request for a unit go out? */
+/* May another request for a unit be sent? */
 bool host_has_room(const struct host *h, enum host_line line);
-/* What it delivered lately, in bytes/s. */
+/* Its recent rate of delivery, in bytes/s. */
 uint64_t host_rate(const struct host *h);
 
 /* -EHOSTDOWN, or 0: answered() will be called. */
@@ -85,17 +85,17 @@ void host_give_up(struct host *h);
 /* A unit came in time: the trial is over. */
 void host_delivered(struct host *h);
 
-/* It refused a unit for want of memory; or took one. */
+/* The host refused a unit because its memory is full, or accepted one. */
 void host_full(struct host *h, bool full);
-/* Is this push worth its bytes? After a refusal one in 100 is. */
+/* Should this push be sent? After a refusal, one in 100 is. */
 bool host_may_push(struct host *h);
 
 /* Add to a count; any thread. */
 void host_count(struct host *h, enum host_count what, uint64_t n);
-/* Count a unit that is not what it should be, and report it. */
+/* Count a damaged unit, and report it. */
 void host_bad(struct host *h);
 
-/* The digest of this host's manifest, which goes to its own server. */
+/* Set the digest of this host's manifest, which is stored in its own server. */
 void host_set_manifest(struct host *h, struct hash128 digest);
 
 void host_status(struct host *h, struct peer_status *status);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first lines of memcached's answers to meta commands, `stats` and
- * `version`. Pure functions on bytes that nobody vouches for. Private to
- * src/peer.
+ * Parses the first lines of memcached's answers to meta commands, `stats` and
+ * `version`. Pure functions; the bytes are not trusted. Private to src/peer.
  */
 #ifndef PEER_META_IMPL_H
 #define PEER_META_IMPL_H
@@ -12,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A line that is longer, its end included, is not of the protocol. */
+/* The maximum length of a line, including its end; a longer one is invalid. */
 #define META_LINE_MAX 2048u
 
 enum meta_kind {
@@ -37,7 +36,7 @@ struct meta_answer {
 	uint64_t cas;	      /* c; 0: none */
 	int64_t ttl_s;	      /* t; -1: never; INT64_MAX: not said */
 	bool won;	      /* W: vivified, and it is ours */
-	/* What follows the first word of STAT, VERSION and errors; in the
+	/* The text after the first word of STAT, VERSION and errors, in the
 	 * caller's buffer, without a NUL. */
 	const char *text;
 	size_t text_bytes;

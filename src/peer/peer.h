@@ -76,14 +76,15 @@ int peer_check_host(const char *host, struct error *err);
 
 /*
  * Start the thread and begin to connect. Strings and bytes of `config` are
- * copied. Servers that do not answer are no error: peers_status() says so.
- * -EINVAL: a host that cannot be, is named twice, or `name` is not on the list.
+ * copied. A server that does not answer is not an error; peers_status() shows
+ * it. Returns -EINVAL if a host is invalid or named twice, or `name` is not in
+ * the list.
  */
 int peers_start(struct peers **out, const struct peers_config *config,
 	struct error *err);
 
-/* End of all requests and of the thread; nothing may be asked after or during
- * it: free the cache first. NULL is allowed. */
+/* End all requests and the thread. No request may be made during or after this
+ * call, so free the cache first. NULL is allowed. */
 void peers_stop(struct peers *p);
 
 /* For struct cache_config; lives as long as `p`. */
@@ -131,8 +132,8 @@ struct peer_status {
 	uint64_t bad;		    /* units with wrong length or checksum */
 	uint64_t errors; /* requests that failed: time-outs, resets, and answers
 			    that are not of the protocol */
-	uint64_t dropped; /* units that were not pushed: it is down, or was full
-			     a moment ago */
+	uint64_t dropped; /* units not pushed because it was down or had just
+			     refused others */
 };
 
 /* In the order of the list. i < nhosts. */
@@ -157,8 +158,8 @@ void peers_totals(struct peers *p, struct peers_totals *totals);
 bool peers_can_hold(struct peers *p, uint64_t bytes);
 
 /*
- * Wait until no host is PEER_TRYING and the use of those that are up is known,
- * at most timeout_ns. True: so it is.
+ * Wait until no host is PEER_TRYING and the memory use of those that are up is
+ * known, at most timeout_ns. Returns false on a time-out.
  */
 bool peers_settle(struct peers *p, uint64_t timeout_ns);
 

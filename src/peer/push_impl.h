@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Units on their way to their owners. The thread of the peers. Private to
+/* Sends units to their owners. Used by the thread of the peers. Private to
  * src/peer. */
 #ifndef PEER_PUSH_IMPL_H
 #define PEER_PUSH_IMPL_H
@@ -21,7 +21,8 @@ struct push_job {
 	struct unit unit;
 };
 
-/* Send what the connections have room for; end what cannot be sent. */
+/* Send as many units as the connections have room for, and end pushes that
+ * cannot be sent. */
 void pushes_step(struct pushes *all, uint64_t now_ns);
 
 #endif

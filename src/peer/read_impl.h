@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads: the units of one item, asked of its owner.
+ * A read asks the owner of an item for its units.
  *
  *   GETTING -- all units came -------------------------------------> done: 0
  *      |  units are missing
@@ -10,10 +10,10 @@
  *      v
  *   done: -ENOENT, and the origin is asked
  *
- * Whoever cannot be asked in time, or waits for a lease that does not beat, is
- * done with an error. A server that delivers something is waited for longer, by
- * a read that a reader waits for only if the server is fast: it is our own
- * requests then that are in the way. The thread of the peers. Private to
+ * A read ends with an error if its owner does not answer in time, or if it
+ * waits for a lease that does not beat. A server that delivers something gets
+ * more time. If a reader waits, only a fast server does, because then our own
+ * requests cause the delay. Used by the thread of the peers. Private to
  * src/peer.
  */
 #ifndef PEER_READ_IMPL_H
@@ -35,7 +35,7 @@ struct reads {
 struct reading {
 	struct list link;
 	struct list active;  /* of peers.c, its lock */
-	struct reads *reads; /* set once, as those to last */
+	struct reads *reads; /* this and those up to `last` are set once */
 	struct source_read *r;
 	struct host *host; /* the owner */
 	struct hash128 item;

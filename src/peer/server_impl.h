@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a server says of itself in `version`, `stats settings` and `stats`, and
- * whether it can be trusted never to drop an item. Pure. Private to src/peer.
+ * Parses a server's answers to `version`, `stats settings` and `stats`, and
+ * decides whether it can be trusted never to drop an item. Pure functions.
+ * Private to src/peer.
  */
 #ifndef PEER_SERVER_IMPL_H
 #define PEER_SERVER_IMPL_H
@@ -14,7 +15,8 @@ struct server {
 	char version[32];
 	uint64_t used_bytes, capacity_bytes, evictions, items;
 	uint64_t item_max_bytes;
-	/* Settings; those that it does not mention are as they should be. */
+	/* Settings. A setting that the server does not mention counts as
+	 * correct. */
 	bool evicts; /* not -M */
 	bool moves;  /* slab_reassign */
 	bool extstore;
@@ -27,7 +29,8 @@ void server_init(struct server *s);
 void server_version(struct server *s, const char *text, size_t len);
 /* "NAME VALUE" of a STAT line of `stats settings` or `stats`. */
 void server_stat(struct server *s, const char *text, size_t len);
-/* NULL: it can be used. Otherwise why not, and what to do. */
+/* Returns NULL if the server can be used, otherwise the reason why not and the
+ * remedy. */
 const char *server_fault(const struct server *s);
 
 #endif

@@ -32,7 +32,7 @@ struct unit {
 
 /* "rf1:ITEM:N", the value of a unit; returns its length. */
 size_t unit_key(char key[UNIT_KEY_MAX], struct hash128 item, uint32_t n);
-/* "rf1:ITEM:lease": who fetches the item. */
+/* "rf1:ITEM:lease": decides which host fetches the item. */
 size_t unit_lease_key(char key[UNIT_KEY_MAX], struct hash128 item);
 /* "rf1:DATASET:manifest": the digest of a host's manifest, in its server. */
 size_t unit_manifest_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
@@ -41,11 +41,11 @@ size_t unit_manifest_key(char key[UNIT_KEY_MAX], struct hash128 dataset);
 uint64_t unit_seed(
 	struct hash128 dataset, const void *secret, size_t secret_bytes);
 
-/* Write what goes before the content. */
+/* Write the bytes that precede the content. */
 void unit_seal(uint8_t head[UNIT_HEAD_BYTES], uint64_t seed,
 	const struct unit *u, const void *content);
 
-/* Is the value that of this unit, all of it and nothing else? */
+/* Is this the complete and correct value of the unit? */
 bool unit_is_right(const void *value, size_t value_bytes, uint64_t seed,
 	const struct unit *u);
 

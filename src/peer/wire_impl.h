@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One connection to a memcached: requests go out in order, pipelined, and are
- * answered in order. Whatever is not as it should be, a time-out included,
- * closes the connection, and every request on it fails. Used by the thread of
- * the peers alone. Private to src/peer.
+ * answered in order. Any error, including a time-out, closes the connection and
+ * fails every request on it. Used only by the thread of the peers. Private to
+ * src/peer.
  */
 #ifndef PEER_WIRE_IMPL_H
 #define PEER_WIRE_IMPL_H
@@ -17,7 +17,7 @@
 #include "peer/meta_impl.h"
 #include "peer/unit_impl.h"
 
-/* An answer must be complete so long after the one before it. */
+/* The time in which an answer must be complete after the one before it. */
 #define WIRE_ANSWER_MS 500u
 
 #define WIRE_LINE_MAX 192u
@@ -71,16 +71,16 @@ void request_line(struct request *q, const char *format, ...)
 
 /* Queue a request on a connection that is not closed; wire_flush() sends. */
 void wire_queue(struct wire *w, struct request *q, uint64_t now_ns);
-/* 0, or -errno: to be closed with that. */
+/* Returns 0, or -errno: close the connection with that status. */
 int wire_flush(struct wire *w);
 
-/* After epoll said so; 0, or -errno: to be closed with that. */
+/* Handle events of epoll. Returns as wire_flush(). */
 int wire_event(struct wire *w, uint32_t events, uint64_t now_ns);
 
-/* 0; -ETIMEDOUT: to be closed, something is overdue. */
+/* Returns 0, or -ETIMEDOUT if an answer is overdue: close the connection. */
 int wire_check(const struct wire *w, uint64_t now_ns);
 
-/* Bytes that are expected of answers, or still to be sent. */
+/* The number of bytes expected in answers or still to be sent. */
 size_t wire_cost(const struct wire *w);
 unsigned wire_requests(const struct wire *w);
 /* Bytes received since the last call. */

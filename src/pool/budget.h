@@ -2,9 +2,9 @@
 /*
  * Distributes the memory of a loader: how much may be read ahead and kept, and
  * what a worker gets for decoding. Each worker has a desk: scratch memory for
- * one decoded image. The budget also knows what is going on that will give
- * memory back: workers at work, and reads. Every function needs the turn's
- * lock, but for those that say otherwise.
+ * one decoded image. The budget also counts the activities that will give
+ * memory back: busy workers, and reads. Every function needs the turn's lock
+ * unless its comment says otherwise.
  */
 #ifndef POOL_BUDGET_H
 #define POOL_BUDGET_H
@@ -36,11 +36,11 @@ struct budget_config {
 
 /* -- Life; without the lock until threads run -- */
 
-/* -ENOMEM: to be freed, too. */
+/* Returns -ENOMEM. Free *out after a failure, too. */
 int budget_new(struct budget **out, const struct budget_config *config);
 void budget_free(struct budget *budget); /* NULL is allowed */
-/* All that is charged for good is charged: what is left now is shared out.
- * `help` may be NULL. */
+/* Call this when all permanent memory has been charged: the rest is distributed
+ * from now on. `help` may be NULL. */
 void budget_open(struct budget *budget, const struct mount_help *help);
 /* Give up the scratch memory of all desks. */
 void budget_clear(struct budget *budget);
@@ -49,35 +49,41 @@ void budget_clear(struct budget *budget);
 
 /* How many examples may be read before they are planned. */
 uint32_t budget_ahead(const struct budget *budget);
-/* The memory that is shared out. Constant. */
+/* The memory that is distributed. Constant. */
 uint64_t budget_share_bytes(const struct budget *budget);
-/* Would buffers of so many bytes fit if all were dropped that can be? */
+/* Would buffers of so many bytes fit if everything that can be dropped were
+ * dropped? */
 bool budget_alone(const struct budget *budget, uint64_t bytes);
-/* Has one worker all memory for itself? Nothing is begun then. */
+/*
+ * Does one worker have all memory for itself? Then no work and no read begins.
+ */
 bool budget_is_taken(const struct budget *budget);
-/* A read of an original begins or ends; how many there are. */
+/* A read of an original begins or ends. budget_reading() returns the number of
+ * running reads. */
 void budget_begin_read(struct budget *budget);
 void budget_end_read(struct budget *budget);
 uint32_t budget_reading(const struct budget *budget);
-/* Workers at work. */
+/* The number of busy workers. */
 uint32_t budget_working(const struct budget *budget);
 
 /* -- For keeping -- */
 
-/* Room in the pool for what is kept, or NULL. */
+/* Get a buffer for data to keep in the pool, or NULL. */
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes);
-/* One more is kept, in so many bytes. */
+/* Count one more kept original, with its cost in bytes. */
 void budget_count_kept(struct budget *budget, uint64_t cost);
-/* May the encoded bytes stay, for later? */
+/* May the encoded bytes be kept for later servings? */
 bool budget_for_encoded(const struct budget *budget);
 
 /* -- For decoding -- */
 
 /* The desk of the n-th worker; without the lock. */
 struct desk *budget_desk(struct budget *budget, uint32_t n);
-/* Its scratch memory, or NULL; the lock, or the worker at work. */
+/* The scratch memory of a desk, or NULL. Needs the lock, or is called by the
+ * desk's worker while it is busy. */
 uint8_t *desk_scratch(const struct desk *desk);
-/* A worker is at work or not, and holds so many bytes for good. */
+/* A worker begins or ends its work. budget_charge() charges the bytes that it
+ * keeps permanently. */
 void budget_begin_work(struct budget *budget, struct desk *desk);
 void budget_end_work(struct budget *budget, struct desk *desk);
 void budget_charge(
@@ -91,16 +97,16 @@ struct need {
 };
 
 /*
- * Scratch memory for decoding, and the extra bytes: waits if it must. 0,
- * -EAGAIN: another worker has all memory for itself, try later; -E2BIG: it
- * does not fit; -ECANCELED.
+ * Get scratch memory for decoding and charge the extra bytes; waits if
+ * necessary. Returns 0, -EAGAIN if another worker has all memory for itself
+ * (try later), -E2BIG if the image does not fit, or -ECANCELED.
  */
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need);
 /* Release the extra bytes that budget_to_work() charged. */
 void budget_done(
 	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
-/* This worker, if it has all memory, gives it back. */
+/* If this worker has all memory for itself, give it back. */
 void budget_give_back(struct budget *budget, const struct desk *desk);
 
 #endif

@@ -30,9 +30,9 @@ int damage_new(struct damage **out, const struct damage_config *config);
 void damage_free(struct damage *d); /* NULL is allowed */
 
 /*
- * The bytes read for the original cannot be used: another example takes its
- * place, it fails, or the run stops. `stage` and `what` are for the message.
- * Needs the turn's lock.
+ * The bytes read for an original cannot be used: substitute another example,
+ * mark the original as failed, or stop the run. `stage` and `what` are for the
+ * message. Needs the turn's lock.
  */
 void damage_fail(struct damage *d, struct original *o, int error,
 	const char *stage, const char *what);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool: the originals of a run by fresh number, from when an example is
- * first to be read until its last serving is over. The pool is only a cache:
- * any serving can be made again from the file, with the same pixels, so that
- * dropping what an original holds is always allowed. Every function needs the
- * turn's lock, but for those of its life. The members of an original belong to
- * the pool, to whoever reads or decodes it, and to damage.c.
+ * The pool: the originals of a run by fresh number, from the moment an example
+ * is named for reading until its last serving is over. The pool is only a
+ * cache: any serving can be made again from the file, with the same pixels, so
+ * that dropping what an original holds is always allowed. Every function needs
+ * the turn's lock, except originals_new() and originals_free(). The members of
+ * an original belong to the pool, to the reader or worker that has it, and to
+ * damage.c.
  */
 #ifndef POOL_ORIGINALS_H
 #define POOL_ORIGINALS_H
@@ -24,7 +25,7 @@
 
 struct originals;
 
-/* See originals.c for what leads from where to where. */
+/* originals.c has a diagram of the transitions. */
 enum original_state {
 	ORIGINAL_ABSENT,  /* nothing is held; to be read if on a list */
 	ORIGINAL_READING, /* a read_op has it */
@@ -34,7 +35,7 @@ enum original_state {
 	ORIGINAL_FAILED,  /* nothing will come: `error` says why */
 };
 
-/* Which list of the pool an original is on. */
+/* The list of the pool that an original is on. */
 enum original_list {
 	ON_NONE,
 	ON_URGENT, /* to be read for servings that are planned */
@@ -100,30 +101,35 @@ void originals_free(struct originals *pool);
 /* Its memory, with room for so many. */
 uint64_t originals_bytes(uint64_t count);
 
-/* How many may be added; how many are to be read that are not planned. */
+/* The number of originals that may be added, and of unplanned ones that are to
+ * be read. */
 uint32_t originals_unused(const struct originals *pool);
 uint32_t originals_ahead(const struct originals *pool);
 /* The original to read next, or NULL. */
 struct original *originals_first_urgent(const struct originals *pool);
 struct original *originals_first_ahead(const struct originals *pool);
-/* Count one more that is kept for later servings, at this cost in memory; or
- * one less. */
+/* Count one more, or one less, original kept for later servings, with this cost
+ * in memory. */
 void originals_keep(struct originals *pool, uint64_t cost);
 void originals_drop(struct originals *pool, uint64_t cost);
 uint32_t originals_kept(const struct originals *pool);
 uint64_t originals_kept_bytes(const struct originals *pool);
-/* Drop what is not needed soon, one original a call. False: there is none. */
+/* Drop the data of one original that is not needed soon. Returns false if there
+ * is none. */
 bool originals_reclaim(struct originals *pool);
-/* Drop what is read but not being worked on, whatever it is. */
+/*
+ * Drop the data of any original that has been read and is not being worked on.
+ */
 bool originals_reclaim_queued(struct originals *pool);
 
 /* -- Its originals -- */
 
 struct original *original_find(const struct originals *pool, uint64_t fresh);
-/* One that is not there yet; there must be a free one. */
+/* Add an original that is not in the pool yet; one must be free. */
 struct original *original_add(struct originals *pool,
 	const struct schedule_slot *slot, const struct example *example);
-/* Not planned yet: it is served as often as that now says. */
+/* Set how often an original is served, as `slot` now says. It is not planned
+ * yet. */
 void original_serve(struct original *o, const struct schedule_slot *slot);
 void original_state(
 	struct originals *pool, struct original *o, enum original_state state);
@@ -132,20 +138,23 @@ void original_list(
 /* A serving is planned: queue it, or let it wait for its original. */
 void original_plan(
 	struct originals *pool, struct original *o, struct serving *s);
-/* The step of the serving planned last. False: none was in this run. */
+/* Get the step of the last planned serving. Returns false if none was planned
+ * in this run. */
 bool original_step_before(const struct original *o, uint64_t *step);
 /* The serving waits until there is something to make it from. */
 void original_wait(struct original *o, struct serving *s);
 /*
- * A worker makes a serving: from the file, which it has alone then, from what
- * is kept, or of a failure. False: another worker has the file, the serving
- * waits.
+ * A worker starts to make a serving: from the file, which the worker then has
+ * for itself, from the kept data, or of a failure. Returns false if another
+ * worker has the file; the serving then waits.
  */
 bool original_take(
 	struct originals *pool, struct serving *s, enum original_state *state);
-/* Is it a whole file? The index of its example. */
+/* Is the original a whole file? If so, get the index of its example. */
 bool original_is_file(const struct original *o, uint64_t *index);
-/* The file is there, or what is kept: queue who waits. */
+/*
+ * The file or the kept data is available: queue the servings that wait for it.
+ */
 void original_wake(struct originals *pool, struct original *o);
 /* The serving is over, and its place in the batch filled. */
 void original_served(struct originals *pool, struct serving *s);
@@ -153,7 +162,8 @@ void original_drop_encoded(struct originals *pool, struct original *o);
 void original_drop_kept(struct originals *pool, struct original *o);
 /* Move the original to the front of the read queue. */
 void original_read_first(struct originals *pool, struct original *o);
-/* Nobody works on it: to be read if it is planned, else put aside. */
+/* Nobody works on the original any more: list it for reading if it is planned,
+ * otherwise put it aside. */
 void original_settle(struct originals *pool, struct original *o);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a run ends: closed by its user, or stopped by a failure for good; and the
- * messages of what has failed. Every function needs the turn's lock, but for
- * those that say otherwise.
+ * Records how a run ends, closed by its user or stopped by a failure, and the
+ * messages of failures. Every function needs the turn's lock unless its comment
+ * says otherwise.
  */
 #ifndef POOL_OUTCOME_H
 #define POOL_OUTCOME_H
@@ -31,7 +31,8 @@ int outcome_stop(struct outcome *o, int error);
 /* Returns that error, or 0. */
 int outcome_stopped(const struct outcome *o);
 
-/* For error_set(): why the last call failed; what was damaged last. */
+/* Messages to fill in with error_set(): of the last failed call, and of the
+ * last damaged example. */
 struct error *outcome_message(struct outcome *o);
 struct error *outcome_damage(struct outcome *o);
 /* Returns the message of the last call or, without one, of the last damage. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of a loader: batches in the making, the originals that they are made
- * from, and the memory for both; and how the run ends. Each part has a header
- * of its own, which is its manual.
+ * The pool of a loader: unfinished batches, the originals that they are made
+ * from, the memory for both, and how the run ends. Each part is described in
+ * its own header.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring of steps: the batches in the making, oldest first, and the servings
- * of each. A step is the planner's until it is published, then the workers'
- * until its last serving is done, then the caller's. Every function needs the
- * turn's lock, but for those of its life.
+ * The ring of steps: the unfinished batches, oldest first, and the servings of
+ * each. A step belongs to the planner until it is published, then to the
+ * workers until its last serving is done, then to the caller. Every function
+ * needs the turn's lock, except steps_new() and steps_free().
  */
 #ifndef POOL_STEPS_H
 #define POOL_STEPS_H
@@ -32,12 +32,12 @@ struct serving {
 	struct step *step;
 	struct original *original;
 	uint32_t place, echo;
-	uint64_t lag; /* steps since the one before; UINT64_MAX: none known */
+	uint64_t lag; /* steps since the serving before; UINT64_MAX: unknown */
 	uint64_t since_ns;
 	enum serving_state state;
 };
 
-/* A batch in the making. */
+/* An unfinished batch. */
 struct step {
 	uint64_t number;
 	uint32_t count, left; /* servings; those that are not done */
@@ -50,7 +50,7 @@ struct step {
 	uint32_t substituted, zero_filled;
 	uint32_t damaged; /* of the fresh ones */
 	uint64_t epoch, ended_epoch;
-	/* The failure of the lowest place that nothing can take. */
+	/* The failure at the lowest place that could not be filled. */
 	int error;
 	uint32_t error_place;
 	int32_t error_stage;
@@ -64,10 +64,10 @@ int steps_new(struct steps **out, const struct turn *turn, uint32_t room,
 void steps_free(struct steps *s); /* NULL is allowed */
 /* Its memory, with so many of them. */
 uint64_t steps_bytes(uint32_t room, uint32_t batch);
-/* Before the first: its number. */
+/* Set the number of the first step. Call this before it is published. */
 void steps_begin(struct steps *s, uint64_t first);
 
-/* Numbers that are in the ring; the first is that of the next batch. */
+/* The range of step numbers in the ring; the first is the next batch. */
 uint64_t steps_first(const struct steps *s);
 uint64_t steps_end(const struct steps *s);
 struct step *steps_at(const struct steps *s, uint64_t number);
@@ -75,22 +75,22 @@ struct step *steps_oldest(const struct steps *s); /* or NULL */
 /* The oldest, if all its servings are done; or NULL. */
 struct step *steps_finished(const struct steps *s);
 bool steps_full(const struct steps *s);
-/* Servings that are queued; that are planned and not done. */
+/* The number of queued servings, and of planned servings that are not done. */
 uint32_t steps_ready(const struct steps *s);
 uint32_t steps_unfinished(const struct steps *s);
 
-/* The step at the end, which the planner has filled in, is published with so
- * many servings; they are planned one by one. */
+/* Publish the step at the end, which the planner has filled in, with so many
+ * servings. Then call steps_plan() for each. */
 void steps_publish(struct steps *s, struct step *st, uint32_t count);
 void steps_plan(struct steps *s);
-/* Something is there that the serving can be made from. */
+/* Queue a serving, whose original now has data to make it from. */
 void steps_queue(struct steps *s, struct serving *serving);
 void steps_unqueue(struct steps *s, struct serving *serving);
-/* Take the oldest that is queued, or NULL. */
+/* Take the oldest queued serving, or NULL. */
 struct serving *steps_take(struct steps *s);
-/* Its place in the batch is filled. */
+/* The serving's place in the batch has been filled. */
 void steps_done(struct steps *s, struct serving *serving);
-/* The oldest step is with the caller. */
+/* The oldest step was returned to the caller: remove it. */
 void steps_return(struct steps *s);
 
 #endif

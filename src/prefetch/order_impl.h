@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a plan: which file is read at which position, what has become
- * of each position, and where a file comes next. 9 bytes a position, and as a
- * rule 6 of the index. No lock: the caller's. Private to src/prefetch.
+ * The order of a plan: the file at each position, the state of each position,
+ * and the next position of a file. 9 bytes a position, and as a rule 6 of the
+ * index. No lock: the caller's. Private to src/prefetch.
  */
 #ifndef PREFETCH_ORDER_IMPL_H
 #define PREFETCH_ORDER_IMPL_H
@@ -29,8 +29,8 @@ enum place {
 	PLACE_RETIRED,
 	PLACE_MASK = 7,
 	PLACE_COUNTED = 8, /* flag: in plan.ahead */
-	/* SKIPPED: items that were fetched ahead and are not read yet, 15 at
-	 * most, times this. */
+	/* SKIPPED: the number of items that were fetched ahead and are not read
+	 * yet, at most 15, times this. */
 	PLACE_UNREAD = 16,
 };
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans: a trainer says which files it is going to read, in which order and
- * at which pace; what is in no tier is fetched in that order, as far ahead as
- * the memory for planned items allows, and held until it was read.
+ * Plans: a trainer announces which files it is going to read, in which order
+ * and at which pace. Items that are in no tier are fetched in that order, as
+ * far ahead as the memory for planned items allows, and held until they have
+ * been read.
  *
- * A plan is a row of positions, each a file; position p is the fresh example
- * number p + `fresh` of an echo schedule, which says by which step it is
- * needed. Several plans are merged by that time. One thread follows them all;
- * it starts with the first plan. Any thread may call; nothing waits for an
- * origin.
+ * A plan is a sequence of positions, each a file. Position p is the fresh
+ * example with number p + `fresh` of an echo schedule, which gives the step
+ * that needs it. Several plans are merged by the time of these steps. One
+ * thread follows all plans; it starts with the first one. Any thread may call,
+ * and no call waits for an origin.
  */
 #ifndef PREFETCH_PLAN_H
 #define PREFETCH_PLAN_H
@@ -61,10 +62,10 @@ enum plans_turn {
 };
 
 /*
- * Process `pid` (0: not known) is going to read [off, off + len) of a file;
- * `file` has cookie and version set. *again_bytes (NULL is allowed): so many
- * of these the position has read before, as far as that is known. Costs one
- * relaxed load without plans.
+ * Process `pid` (0: unknown) is going to read [off, off + len) of a file;
+ * `file` has cookie and version set. *again_bytes (NULL is allowed) gets the
+ * number of these bytes that the position has already read, as far as that is
+ * known. Without plans, this costs one relaxed load.
  */
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
 	uint64_t off, size_t len, pid_t pid, size_t *again_bytes);
@@ -72,7 +73,7 @@ enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
 /* Does any plan want to know who reads? */
 bool plans_ask_reader(struct plans *ps);
 
-/* A version of a file ceased. */
+/* A version of a file no longer exists. */
 void plans_forget(struct plans *ps, uint64_t cookie);
 
 /* 0 stands for the default. */
@@ -83,25 +84,27 @@ struct plan_params {
 	uint64_t fresh;			     /* number of the first example */
 	uint64_t step_ns;		     /* measured */
 	/*
-	 * A position is given up when more than this many after it were read
-	 * before it: as far as threads that read in one order may be apart.
+	 * A position is given up when more than this many later ones were read
+	 * before it. This is the largest distance between threads that read in
+	 * one order.
 	 */
 	uint64_t slack; /* 16 batches, at least 256 */
 	/*
-	 * A reader that has read a position does not read one so many after it
-	 * before it has used the first: such a read is the kernel's, of the
-	 * position before. 0: slack.
+	 * A reader uses a position before it reads one that is so many later.
+	 * An earlier read of the later one is the kernel's read-ahead. 0:
+	 * slack.
 	 */
 	uint64_t spread;
 	/*
-	 * The owner is interested in plan_rates(): what has time is fetched as
-	 * fast as the rest, and in bursts where there is memory for them.
+	 * The owner uses plan_rates(): items that are not due soon are fetched
+	 * as fast as the others, in bursts if there is memory for them.
 	 */
 	bool measure;
 	/*
 	 * The only process that reads by this plan, and that reports its
-	 * progress; 0: anybody may. Reads of others end nothing of it, and of
-	 * its own reads those that are for a later step are not demand.
+	 * progress; 0: any process. Reads by other processes do not advance the
+	 * plan. Reads by this process that are for a later step do not count as
+	 * demand.
 	 */
 	pid_t reader;
 	/* The number of positions at the beginning that are being read already:
@@ -125,7 +128,7 @@ void plan_close(struct plan *plan);
  */
 int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
 
-/* Everything before the position, or the step, is done with. */
+/* All positions before this one, or before this step, are finished. */
 void plan_progress(struct plan *plan, uint64_t position);
 void plan_progress_step(struct plan *plan, uint64_t step);
 
@@ -139,12 +142,12 @@ int plan_echo_from(
 	struct plan *plan, uint64_t fresh, struct schedule_echo echo);
 
 struct plan_status {
-	uint64_t positions;	/* added */
-	uint64_t done;		/* all before this one are done with */
-	uint64_t front;		/* one more than the last that was read */
-	uint64_t cursor;	/* all before this one have been looked at */
-	uint64_t step;		/* that needs the one at `front` */
-	uint64_t read;		/* positions whose file was read */
+	uint64_t positions; /* added */
+	uint64_t done;	    /* all positions before this one are finished */
+	uint64_t front;	    /* one more than the last that was read */
+	uint64_t cursor; /* all positions before this one have been looked up */
+	uint64_t step;	 /* the step that needs the position at `front` */
+	uint64_t read;	 /* positions whose file was read */
 	uint64_t resident;	/* positions that were in a tier already */
 	uint64_t fetched_items; /* for this plan, or joined by it */
 	uint64_t fetched_bytes;
@@ -159,9 +162,11 @@ void plan_status(struct plan *plan, struct plan_status *status);
 
 /* Sums that only grow. */
 struct plan_rates {
-	/* Bytes received and time taken while more was to come than the origin
-	 * is asked for at a time; the part of these at the origin's lasting
-	 * speed; how often such a period began, and whether it goes on. */
+	/*
+	 * Bytes received and time taken while more was waiting than the origin
+	 * is asked for at a time (a burst); the part of these at the origin's
+	 * lasting speed; the number of bursts; and whether one is going on.
+	 */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;
 	/* Positions that were looked up in the tiers; not those whose reader
@@ -171,7 +176,8 @@ struct plan_rates {
 };
 void plan_rates(struct plan *plan, struct plan_rates *out);
 
-/* Wait until all positions are done with, at most so long. True: they are. */
+/* Wait until all positions are finished, at most timeout_ns. Returns false on a
+ * time-out. */
 bool plan_wait(struct plan *plan, uint64_t timeout_ns);
 
 struct plans_status {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the plans. Private to src/prefetch. */
+/* Shared by the files of the plans: struct plans, each plan, and the items held
+ * for it. Private to src/prefetch. */
 #ifndef PREFETCH_PLAN_IMPL_H
 #define PREFETCH_PLAN_IMPL_H
 
@@ -27,7 +28,8 @@ struct hold {
 
 /* plan_rate.c */
 struct plan_rate {
-	bool limited; /* by the origin, when it was last looked at: a run */
+	bool limited; /* at the last look, only the origin limited the rate: a
+			 run */
 	bool timed;   /* ... and what came before it has come */
 	bool lasts;   /* ... for longer than storage saves up work */
 	uint64_t timed_from;		/* that answer */
@@ -43,7 +45,8 @@ struct plan_turn {
 	uint32_t file_1; /* the file, and 1; 0: none */
 	bool ours;	 /* of position `pos`; else somebody else's */
 	uint64_t pos, at_ns;
-	uint64_t read; /* which 64ths of the file, in whole pages */
+	uint64_t read; /* bit map of the 64ths of the file that were read, in
+			  whole pages */
 };
 
 #define PLAN_TURNS 4096u
@@ -56,15 +59,16 @@ struct plan {
 	struct schedule schedule;
 	struct plan_params params;
 	/*
-	 * base <= cursor: positions before base are done with; from cursor on
-	 * nothing has been looked at. Bytes before cursor_off of the file at
-	 * the cursor have.
+	 * base <= cursor. Positions before base are finished; positions from
+	 * cursor on have not been looked up. In the file at the cursor, bytes
+	 * before cursor_off have been.
 	 */
 	uint64_t base, cursor, cursor_off;
-	uint64_t retire_to; /* the owner, or readers, will not come back */
+	uint64_t retire_to; /* positions before this one are past: nobody will
+			       come back to them */
 	uint64_t front;
 	uint64_t ahead; /* positions from base on that were read */
-	uint64_t stray; /* reads far ahead since the last that was not */
+	uint64_t stray; /* reads far ahead since the last one that was not */
 	uint64_t stray_min;
 	struct list holds;
 	struct cache_pace pace; /* the cache's */
@@ -75,7 +79,7 @@ struct plan {
 	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
 	uint64_t measured_ns, measured_step;
 	uint64_t step_ns;     /* 0: not known */
-	uint64_t due_step_ns; /* with which the holds' due_ns was reckoned */
+	uint64_t due_step_ns; /* the one in due_ns of the holds */
 	struct plan_status s; /* the counts in it */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prefetch without a plan: a reader that goes through a large file from front
- * to back has the bytes ahead of it fetched, a window that doubles with each
- * step. Whole files up to the limit need none: their first read fetches all.
+ * Prefetch without a plan: if a reader goes through a large file from front to
+ * back, the bytes ahead of it are fetched, in a window that doubles with each
+ * step. Files up to --limit need no prefetch: their first read fetches the
+ * whole file.
  */
 #ifndef PREFETCH_PREFETCH_H
 #define PREFETCH_PREFETCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the names of an http origin come from: WebDAV, nginx's JSON or an HTML
- * index, whichever the server has; private to this room.
+ * Gets the names of an http origin from WebDAV, nginx's JSON or an HTML index,
+ * whichever the server has; private to this room.
  */
 #ifndef REMOTE_NAMES_IMPL_H
 #define REMOTE_NAMES_IMPL_H
@@ -23,7 +23,7 @@ struct index_name {
 struct index_names {
 	struct index_name *at;
 	size_t n, room;
-	size_t bad; /* that are no names of this directory */
+	size_t bad; /* entries that are not names in this directory */
 	bool failed;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A page of a listing (ListObjectsV2); private to this room. */
+/* Parses one page of a listing (ListObjectsV2) as it arrives; private to this
+ * room. */
 #ifndef REMOTE_PAGE_IMPL_H
 #define REMOTE_PAGE_IMPL_H
 
@@ -11,7 +12,7 @@
 
 #define S3_KEY_MAX 1024
 
-/* No page holds more; servers send 1,000. */
+/* The maximum number of keys in a page; servers send 1,000. */
 #define S3_PAGE_MAX 100000u
 
 struct s3_object {
@@ -23,9 +24,8 @@ struct s3_object {
 };
 
 /*
- * A page is complete or nothing: objects are looked at after s3_page_end(),
- * because a server may say last whether keys are encoded. Zero it before
- * first use.
+ * Use the objects of a page only after s3_page_end(), because a server may say
+ * at the end whether keys are encoded. Zero it before first use.
  */
 struct s3_page {
 	struct xml *xml;

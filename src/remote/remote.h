@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Origins far away: an S3 bucket (s3://BUCKET[/PREFIX]) and a web server
+ * Remote origins: an S3 bucket (s3://BUCKET[/PREFIX]) and a web server
  * (http(s)://HOST/PATH/), over libcurl. Both are origins as origin/origin.h
  * describes; callbacks run on the engine's loop threads.
  */
@@ -29,23 +29,23 @@ struct remote_config {
 };
 
 /*
- * Check how SOURCE is written and make it canonical: without slashes at its
- * end. -EINVAL with err set; also for user names, passwords and query strings
- * in it. The caller frees *out.
+ * Check the form of SOURCE and make it canonical, without slashes at its end.
+ * Returns -EINVAL with err set if it is malformed or contains a user name, a
+ * password or a query string. The caller frees *out.
  */
 int remote_resolve(const char *source, char **out, struct error *err);
 
 /*
- * An origin for SOURCE as remote_resolve() made it. Finds credentials, but
- * asks the store itself nothing. -errno with err set.
+ * Create an origin for SOURCE, as returned by remote_resolve(). This finds
+ * credentials, but sends no request to the store. -errno with err set.
  */
 int remote_new(struct origin **out, const char *source,
 	const struct remote_config *config, struct error *err);
 
 /*
- * Ask the store once whether SOURCE can be read; waits at most 5 s. 0, or
- * -errno with what is wrong and what would do. Not for a mount whose names
- * are known already.
+ * Ask the store once whether SOURCE can be read; waits at most 5 s. Returns 0,
+ * or -errno with the problem and its remedy in err. Not needed for a mount
+ * whose names are already known.
  */
 int remote_probe(struct origin *o, struct error *err);
 
@@ -57,7 +57,7 @@ int remote_probe(struct origin *o, struct error *err);
 int remote_fetch(const char *url, const struct remote_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err);
 
-/* The last thing that went wrong there, in words; "" for nothing. */
+/* Get the message of the last failure; "" if there was none. */
 void remote_last_error(struct origin *o, struct error *err);
 
 #endif

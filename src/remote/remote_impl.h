@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of this room: an origin far away, its place, and a
- * *call*: one request with everything that a server may want repeated
- * (throttling, renewed credentials, another region, a clock that is off, a
- * redirect). A call runs on one loop of the engine; only posts reach it from
- * other threads.
+ * Shared by the files of this room: the remote origin, its location, and the
+ * *call*: one request, including its repetitions (after throttling, with
+ * renewed credentials, in another region, with a corrected clock, after a
+ * redirect). A call runs on one loop of the engine; other threads reach it only
+ * by posts.
  */
 #ifndef REMOTE_REMOTE_IMPL_H
 #define REMOTE_REMOTE_IMPL_H
@@ -39,10 +39,11 @@ struct remote {
 	struct post late; /* answers `no_memory` */
 	const struct event_sink *events;
 
-	/* Of an http server, learned from its answers; relaxed. */
+	/* Properties of an http server, learned from its answers; relaxed. */
 	atomic_bool no_dav, untagged;
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
-	/* Guards all below, and where a read's priv leads; over the loops'. */
+	/* Guards all members below and the object that a read's priv points to.
+	 * Rank: above the loops' locks. */
 	pthread_mutex_t lock;
 	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
 	char region[REMOTE_REGION_MAX];
@@ -62,7 +63,7 @@ struct call_ops {
 	void (*done)(struct call *c, int status);
 };
 
-/* The first error documents that matter are short. */
+/* Limit for error documents; those that matter are short. */
 #define CALL_ERROR_MAX 16384u
 
 struct call {

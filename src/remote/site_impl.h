@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an origin is: hosts, regions, and URLs as they are typed. */
+/*
+ * Finds the location of an origin: host, region and path from the URL as typed.
+ */
 #ifndef REMOTE_SITE_IMPL_H
 #define REMOTE_SITE_IMPL_H
 

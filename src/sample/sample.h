@@ -25,7 +25,7 @@ struct sampler;
 
 int sampler_new(struct sampler **out, const struct settings *s);
 void sampler_free(struct sampler *p); /* NULL is allowed */
-/* Memory that it has taken for good. */
+/* The memory that it holds permanently. */
 uint64_t sampler_memory_bytes(const struct sampler *p);
 
 /* The encoded bytes of an example; the first `skip` are a label. */
@@ -75,7 +75,7 @@ bool sample_is_jpeg(const struct settings *s, const struct picture *pic);
 /* Look at the header, once; `all`: of all servings. 0 or -errno, with err. */
 int sample_probe(struct sampler *p, struct picture *pic,
 	const struct encoded *in, const struct seeds *all, struct error *err);
-/* For the servings `some`, of `all` there are. */
+/* Lay out the decode for the servings `some`, of `all` that exist. */
 void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
 	const struct seeds *some, struct sample_layout *out);
 /* Decode into `room`, of layout->bytes. 0, -errno, or REFRAIN_DECLINE. */
@@ -86,10 +86,10 @@ int sample_decode(struct sampler *p, const struct picture *pic,
  * bytes. */
 void sample_take_shape(struct decoded *d);
 
-/* One sample. -errno. */
+/* Make one sample. -errno. */
 int sample_augment(struct sampler *p, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, uint8_t *out);
-/* Say which part of the image it shows. */
+/* Fill in which part of the image the sample shows. */
 void sample_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct refrain_crop *out);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The echo schedule assigns an example and an augmentation seed to each slot of
- * each batch. A pure function of the configuration, the log of echo changes and
- * the position; no threads, no I/O, no allocation. `struct schedule` holds no
- * pointer: a copy is a snapshot. One thread at a time may change one; any
- * number may read it meanwhile if nobody does.
+ * each batch. It is a pure function of the configuration, the log of echo
+ * changes and the position, without threads, I/O or allocation. `struct
+ * schedule` holds no pointer: a copy is a snapshot. One thread at a time may
+ * change one; any number may read it meanwhile if nobody does.
  *
  * Words. A *step* is one batch. *Fresh number* f: the f-th example that this
  * rank decodes since its numbering began (at 0, and anew after a change of
@@ -123,7 +123,7 @@ struct schedule_echo schedule_echo_nearest(double echo);
 int schedule_echo_parse(
 	const char *text, struct schedule_echo *echo, struct error *err);
 
-/* "2.5", or "7/3" where decimals would not do; returns buf. */
+/* Write "2.5", or "7/3" if the decimal fraction is not exact; returns buf. */
 #define ECHO_TEXT 24
 const char *schedule_echo_text(struct schedule_echo echo, char buf[ECHO_TEXT]);
 
@@ -139,8 +139,8 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
 	uint32_t lag, enum schedule_point point);
 
 /*
- * -EINVAL for what makes no sense and for a window below the smallest, with
- * the size that would do in the message.
+ * Returns -EINVAL for an invalid configuration or a window below the smallest;
+ * the message then has the required size.
  */
 int schedule_init(struct schedule *s, const struct schedule_config *config,
 	struct error *err);

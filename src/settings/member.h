@@ -38,8 +38,8 @@ enum member_saved {
 /* The hashes in a state. A new one goes to the end: old states lack it. */
 #define SAVED_HASHES 21
 
-/* A type beside those of enum refrain_member_type: no text stands for it, as
- * for a function, or it is the library's own. */
+/* A type in addition to those of enum refrain_member_type: for members that
+ * cannot be set from text, such as functions, and for the library's own. */
 #define MEMBER_OTHER (-1)
 
 struct member {
@@ -72,8 +72,9 @@ uint32_t member_count(const struct member *m);
 uint32_t member_flags_known(void);
 uint32_t member_flags_hashed(void);
 
-/* Put defaults in the place of zeros and check limits; -EINVAL with the
- * member's name. */
+/*
+ * Replace zeros by defaults and check limits; -EINVAL with the member's name.
+ */
 int members_check(struct refrain_config *c, struct error *err);
 
 /* Check the numbers of one member; 0 stands for the default. -EINVAL. */

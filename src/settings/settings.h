@@ -15,13 +15,13 @@
 #include "settings/member.h"
 
 struct settings {
-	/* Pointers in it are the caller's: good during refrain_open(), but for
-	 * functions and their contexts. */
+	/* Pointers in it belong to the caller and are valid during
+	 * refrain_open() only, except functions and their contexts. */
 	struct refrain_config c;
 	struct schedule_echo echo; /* at the beginning */
 	struct schedule_echo echo_max;
 	uint64_t window;       /* of the schedule; 0: as it finds best */
-	bool changes;	       /* the factor does: REFRAIN_ECHO_AUTO */
+	bool changes;	       /* the factor changes: REFRAIN_ECHO_AUTO */
 	bool measures;	       /* ... by what is measured, not by a log */
 	uint32_t ahead_max;    /* examples that may be read before their steps
 				  are planned */
@@ -35,13 +35,14 @@ struct settings {
 };
 
 /*
- * -EINVAL with the member's name, -E2BIG for a longer struct with something
- * in what is unknown.
+ * Returns -EINVAL with the member's name, or -E2BIG for a longer struct whose
+ * unknown members are not all 0.
  */
 int settings_init(struct settings *s, const struct refrain_config *config,
 	struct error *err);
 
-/* The schedule that is asked for, of a dataset with so many examples. */
+/* Fill in the configuration of the schedule for a dataset with so many
+ * examples. */
 void settings_schedule(const struct settings *s, uint64_t examples,
 	struct schedule_config *out);
 

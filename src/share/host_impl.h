@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the host. Everything belongs to its thread, but for
- * what is said to be set once or has the lock.
+ * Shared by the files of the host. Everything belongs to the host's thread,
+ * except members that are set once or guarded by the lock.
  */
 #ifndef SHARE_HOST_IMPL_H
 #define SHARE_HOST_IMPL_H
@@ -30,21 +30,22 @@ struct host_member {
 	char label[SHARE_LABEL_MAX];
 	uint32_t batch;	  /* its own */
 	uint32_t wish;	  /* enum share_wish */
-	uint64_t next;	  /* the step that is announced to it next */
+	uint64_t next;	  /* the next step to announce to it */
 	uint32_t changes; /* that it was told */
 	bool segment_sent, end_sent, view_due;
 	bool armed;	     /* told when its socket has room */
-	uint64_t waiting_ns; /* since when it has no batch; 0: it has */
+	uint64_t waiting_ns; /* the time since it has had no batch; 0: it has
+				one */
 	/* See host_solo.c. */
-	uint32_t grace_s;   /* 0: it is waited for */
-	bool alone;	    /* it makes its own batches */
-	bool alone_due;	    /* ... and has to be told */
-	bool released;	    /* it has released a batch */
-	uint64_t slow_ns;   /* others have waited for it, of late */
+	uint32_t grace_s; /* 0: it is waited for */
+	bool alone;	  /* it makes its own batches */
+	bool alone_due;	  /* ... and has to be told */
+	bool released;	  /* it has released a batch */
+	uint64_t slow_ns; /* the time that others have recently waited for it */
 	uint64_t paused_ns; /* others wait for it at the end of an epoch */
 };
 
-/* A job of the host before, which may come back. */
+/* A job of the previous host, which may come back. */
 struct expected {
 	uint64_t id;
 	int pidfd; /* -1: it is not waited for */
@@ -90,7 +91,7 @@ struct share_host {
 	uint64_t malformed;
 	bool ended_epoch;   /* the last batch did */
 	uint64_t judged_ns; /* by host_judge() */
-	uint64_t blamed;    /* members that others wait for since then */
+	uint64_t blamed;    /* members that others have waited for since then */
 	uint64_t free_ns;   /* time in which nobody was */
 	int failure;
 	struct error why; /* of the failure */
@@ -119,11 +120,15 @@ int host_watch(struct share_host *h, int op, int fd, uint32_t events,
 /* The run has failed. */
 void host_fail(struct share_host *h, int error, const struct error *why);
 void host_free_slot(struct share_host *h, struct host_slot *s);
-/* Drop what the member holds, or of that only what it has not taken. */
+/*
+ * Drop the batches that the member holds, or only those that it has not taken.
+ */
 void host_drop(struct share_host *h, uint32_t member, bool taken);
 /* The slot that has the step, or NULL. */
 struct host_slot *host_slot_of(struct share_host *h, uint64_t step);
-/* The step from which on all are in slots; `end` if there is none. */
+/*
+ * The oldest step from which on all steps are in slots; `end` if there is none.
+ */
 uint64_t host_oldest(struct share_host *h);
 /* Is it a member that gets batches? */
 bool host_follows(const struct share_host *h, uint32_t member);
@@ -131,19 +136,19 @@ bool host_follows(const struct share_host *h, uint32_t member);
 uint64_t host_wanted_by(const struct share_host *h, uint64_t step);
 /* The member needs the batches in slots from its next step on. */
 void host_member_ref(struct share_host *h, uint32_t n);
-/* Since when somebody has waited; 0: nobody does. */
+/* The time since which a member has waited; 0 if none waits. */
 uint64_t host_demand_ns(const struct share_host *h);
 
 /* -- host_tell.c -- */
 
-/* Tell the member what it does not know yet. */
+/* Send the member the messages that are due. */
 void host_member_flush(struct share_host *h, uint32_t n);
 /* The same for each. */
 void host_tell_all(struct share_host *h);
 void host_member_view(struct share_host *h, uint32_t n);
 void host_tell_view(struct share_host *h);
 void host_refuse(int fd, int error, const char *text);
-/* Jobs of the host before that are to come back. */
+/* The number of jobs of the previous host that are still expected. */
 uint32_t host_missing(const struct share_host *h);
 
 /* -- host_members.c -- */
@@ -156,19 +161,20 @@ void expected_drop(struct share_host *h, uint32_t n);
 
 /* -- host_solo.c -- */
 
-/* Part members that others wait for too long: slots may be free then. Call it
- * after each event. */
+/* Part the members that others have waited for too long; this may free slots.
+ * Call it after each event. Returns true if it parted one. */
 bool host_judge(struct share_host *h);
-/* Milliseconds until a member may have to be parted; -1: never as it is. */
+/* Milliseconds until a member may have to be parted; -1 if none can be in the
+ * present state. */
 int host_judge_ms(const struct share_host *h);
-/* The member is to go on alone. */
+/* Part a member: it continues alone. */
 void host_part(struct share_host *h, uint32_t n);
 
 /* -- host_stream.c -- */
 
-/* Begin if all have joined that are waited for. */
+/* Begin if all expected jobs have joined. */
 void host_begin(struct share_host *h);
-/* Take what there is. */
+/* Take the batches that are ready. */
 void host_pump(struct share_host *h);
 
 #endif

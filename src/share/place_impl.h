@@ -11,10 +11,11 @@
 int place_lock(struct share_place *place, struct error *err);
 void place_unlock(struct share_place *place);
 
-/* With the lock: a socket that listens, in place of the one before. The
- * descriptor, or -errno. */
+/* Create a listening socket in place of the previous one. Needs the lock.
+ * Returns the descriptor or -errno. */
 int place_listen(struct share_place *place, struct error *err);
-/* A socket that is connected. -ENOENT, -ECONNREFUSED: nobody listens. */
+/* Connect to the socket; returns the descriptor. -ENOENT, -ECONNREFUSED: nobody
+ * listens. */
 int place_connect(struct share_place *place);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches that one process makes and others on the same host read. The *host*
- * of a share has the batches in the slots of one sealed memfd. It announces
- * each over a socket and uses a slot again when every *member* has released it.
- * References are in the host's private memory, so a process that dies leaves
- * nothing inconsistent behind. doc/formats.md has the messages.
+ * Shares batches: one process makes them, and others on the same machine read
+ * them. The *host* of a share puts the batches into the slots of one sealed
+ * memfd. It announces each over a socket and reuses a slot when every *member*
+ * has released it. References are in the host's private memory, so a process
+ * that dies leaves nothing inconsistent behind. doc/formats.md has the
+ * messages.
  *
  * The host takes batches from any batch source; a link hands out announcements
  * of batches. Both know nothing of loaders.
@@ -73,8 +74,10 @@ struct share_hello {
 	char name[SHARE_FULL_NAME_MAX];
 	char label[SHARE_LABEL_MAX];
 	uint32_t changes; /* of the echo factor, that it knows */
-	/* 0: the others wait for it. Else it goes on alone if it makes them
-	 * wait, but not for a pause at the end of an epoch shorter than this.
+	/*
+	 * 0: the others wait for this member. Otherwise it continues alone if
+	 * it makes them wait, except for a pause of up to this time at the end
+	 * of an epoch.
 	 */
 	uint32_t grace_s;
 	struct share_change change; /* the last of them */
@@ -155,7 +158,7 @@ struct share_msg {
 
 struct share_place;
 
-/* Is that a name? -EINVAL with the reason. */
+/* Check the name of a share. -EINVAL with the reason. */
 int share_name_check(const char *name, struct error *err);
 
 /*
@@ -176,9 +179,10 @@ int share_place_list(
 /* -- The memory of a share ------------------------------------------------- */
 
 /*
- * Written by the host, behind the batches, in a page of their own. A member
- * that the host has parted may use no batch that it has not taken before: it
- * says TAKE, then looks here; the host writes here, then reads what it said.
+ * Written by the host, in a page of their own after the batches. A member that
+ * the host has parted may use only batches that it has taken before. To take
+ * one, it sends TAKE, then reads its word here; the host writes the word first,
+ * then reads the member's messages.
  */
 struct share_words {
 	_Atomic uint32_t parted[SHARE_MEMBERS_MAX];
@@ -204,7 +208,7 @@ void share_area_release(struct share_area *area);
 
 struct share_host;
 
-/* A batch source that begins. */
+/* A batch source that was just opened. */
 struct share_stream {
 	struct batch_source *source; /* the host closes it */
 	struct share_area area;	     /* the host releases it after that */
@@ -214,18 +218,20 @@ struct share_stream {
 
 /* Called by the host's thread. */
 struct share_host_ops {
-	/* May it join? 0, or -errno with a sentence for the other side. */
+	/* May this job join? 0, or -errno with a message for it. */
 	int (*check)(
 		void *arg, const struct share_hello *hello, struct error *err);
 	/* Begin at this step. */
 	int (*begin)(void *arg, uint64_t step, struct share_stream *out,
 		struct error *err);
-	/* The step with which the first epoch begins that begins at or after
-	 * `step`; UINT64_MAX: none does. */
+	/* The first step of the next epoch that begins at or after `step`;
+	 * UINT64_MAX if there is none. */
 	uint64_t (*epoch_from)(void *arg, uint64_t step);
-	/* The next batch, without waiting, for which somebody has waited since
-	 * `since_ns` (0: nobody): as next() of the source. NULL: that is
-	 * called. */
+	/*
+	 * Get the next batch, without waiting, like next() of the source. A
+	 * member has waited for it since `since_ns` (0: none has). If NULL,
+	 * next() of the source is called.
+	 */
 	int (*next)(void *arg, struct lent_batch **out, uint64_t since_ns);
 	/* The n-th change of the echo factor in the run: 1, 0 if there is
 	 * none, or -ESTALE if it is before those that are known. NULL: none
@@ -245,7 +251,8 @@ struct share_host_config {
 	bool until_empty;    /* end when the last member has gone */
 	uint64_t generation; /* hosts before this one */
 	bool begun;	     /* ... and the last one had begun */
-	/* The members of the one before, or NULL: wait for those that live. */
+	/* The members of the previous host, or NULL. The new host waits for
+	 * those that are alive. */
 	const struct share_view *before;
 	uint64_t own; /* the id of the host's own member, which is waited for
 			 in any case; 0: it has none */
@@ -257,11 +264,11 @@ struct share_host_config {
  */
 int share_host_start(struct share_host **out,
 	const struct share_host_config *config, struct error *err);
-/* End it: members see that it is gone. It still has to be stopped. False: it
- * hangs. */
+/* End the host: members see that it is gone. Call share_host_stop() afterwards.
+ * Returns false if it hangs. */
 bool share_host_end(struct share_host *host);
-/* End and free it: members see that it is gone. Returns what closing the
- * source returned, or 1 if it is left behind, as it hangs. */
+/* End and free the host: members see that it is gone. Returns the result of
+ * closing the source, or 1 if the host hangs and is left behind. */
 int share_host_stop(struct share_host *host);
 /* Has it ended by itself (until_empty, a failure)? A descriptor that polls
  * readable then; the host owns it. */
@@ -291,8 +298,11 @@ int share_link_send(struct share_link *link, const struct share_msg *msg);
  */
 int share_link_recv(struct share_link *link, struct share_msg *msg, int *fd,
 	int timeout_ms);
-/* HELLO and its answer: -EAGAIN if none has come yet. A refusal is the -errno
- * that it says; -EAGAIN then means that another attempt may succeed. */
+/*
+ * Send HELLO and wait for the answer. Returns -EAGAIN if none has come yet. A
+ * refusal returns its own -errno; -EAGAIN then means that another attempt may
+ * succeed.
+ */
 int share_link_join(struct share_link *link, const struct share_hello *hello,
 	int timeout_ms, struct share_welcome *out, struct error *err);
 /* Wait once more for the answer. */

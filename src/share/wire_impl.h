@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of a share on their socket.
+ * Sends and receives the messages of a share on their socket.
  */
 #ifndef SHARE_WIRE_IMPL_H
 #define SHARE_WIRE_IMPL_H
@@ -24,7 +24,7 @@ int wire_send(int socket_fd, const struct share_msg *msg, int fd);
 /* Receive without waiting: 1, -EAGAIN, -EPIPE (the end), -EBADMSG,
  * -EPROTONOSUPPORT. *fd as for share_link_recv(). */
 int wire_recv(int socket_fd, struct share_msg *msg, int *fd);
-/* Close it for the other side, too: a forked child may hold a copy, which would
+/* Close the socket and shut it down, because a copy in a forked child would
  * keep it open. */
 void wire_close(int socket_fd);
 

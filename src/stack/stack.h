@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The source of a mount, and the stack of origins that reads it: the origin of
- * its scheme at the bottom, above it perhaps the names of an index and faults
+ * The source of a mount, and the stack of origins that reads it: at the bottom
+ * the origin of its scheme, above it optionally names from an index and faults
  * for drills, at the top retries.
  */
 #ifndef STACK_STACK_H
@@ -32,19 +32,19 @@ struct stack;
 /*
  * Resolve the source's name, and that of its index; call it before there are
  * threads. `kept`: its names are in a tier, so a path that does not answer is
- * used unseen. On failure returns -errno with err set.
+ * accepted unchecked. On failure returns -errno with err set.
  */
 int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 	struct error *err);
-/* Needs no stack_close() before it if stack_open() has failed. NULL is allowed.
- */
+/* If stack_open() has failed, no stack_close() is needed before. NULL is
+ * allowed. */
 void stack_free(struct stack *s);
 
 /* The dataset as tiers record it. */
 const char *stack_name(const struct stack *s);
-/* It is a path that did not answer. */
+/* Is the source a path that did not answer? */
 bool stack_unreached(const struct stack *s);
-/* It is a path, and this one is that or lies below it. */
+/* Is the source a path, and is this path the same or below it? */
 bool stack_contains(const struct stack *s, const char *path);
 
 /* Open the origins; what is given outlives them. -errno with err set. */
@@ -53,25 +53,25 @@ int stack_open(struct stack *s, struct timers *timers,
 	struct error *err);
 /* False: a request hangs, and the origins cannot be freed. */
 bool stack_close(struct stack *s);
-/* The outermost one. */
+/* The outermost origin. */
 struct origin *stack_origin(const struct stack *s);
 
 /*
- * Check at the start whether a source far away can be read, which may take
- * seconds; or that its index can, and fits it. Not if the manifest, which
- * outlives the origins, has the names already. -errno with err set.
+ * Check at the start that a remote source can be read, which may take seconds,
+ * or that its index can be read and matches it. Does nothing if the manifest,
+ * which outlives the origins, already has the names. -errno with err set.
  */
 int stack_probe(struct stack *s, struct manifest *manifest, struct error *err);
 
-/* The manifest's names are of another index; then that they have been listed.
- * One thread. */
+/* Do the manifest's names come from another index? Call stack_listed() when
+ * they have been listed again. One thread. */
 bool stack_must_relist(const struct stack *s);
 void stack_listed(struct stack *s);
 
-/* Other faults from now on. -ENOENT: the stack has no origin for faults;
- * -EINVAL: the spec is malformed; err is set. */
+/* Change the injected faults. -ENOENT: the stack has no fault origin; -EINVAL:
+ * the spec is malformed. Sets err. */
 int stack_fault(struct stack *s, const char *spec, struct error *err);
-/* The faults in force, to be freed; NULL: there is no origin for them. */
+/* The current faults, to be freed; NULL if there is no fault origin. */
 char *stack_faults(struct stack *s);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the stack of origins. */
+/* Shared by the files of the stack: its struct, and the functions of given.c
+ * and reach.c. */
 #ifndef STACK_STACK_IMPL_H
 #define STACK_STACK_IMPL_H
 
@@ -22,7 +23,8 @@ struct stack {
 	struct manifest *manifest;
 	pthread_mutex_t lock;
 	char *faults; /* those in force; lock */
-	/* Of the index: set once before there are threads, then the scan's. */
+	/* The index of names: set before there are threads, then used by the
+	 * scan only. */
 	char *index;	    /* its path or URL; absolute */
 	uint64_t index_tag; /* hash64() of its text; 0: not known */
 	bool relist;	    /* the manifest's names are of another index */
@@ -34,18 +36,18 @@ void stack_remote_config(const struct stack *s, struct remote_config *config);
 #endif
 
 /*
- * given.c: names from an index. Put an origin with those names above `o`; see
- * at the start whether they are known, or can be read and fit the source.
- * -errno with err set.
+ * given.c: names from an index. given_open() puts an origin with those names
+ * above `o`. given_check() checks at the start that the names are known, or
+ * that the index can be read and matches the source. -errno with err set.
  */
 int given_open(struct stack *s, struct origin **o, struct error *err);
 int given_check(struct stack *s, struct error *err);
 
 /*
  * reach.c: wait until a directory answers. -ETIMEDOUT after timeout_s seconds;
- * any answer will do, a failure too. Says so when it takes long. With `kept`
- * it waits 3 s at most, and *path, to be freed, is then the directory's path,
- * of which links are resolved as far as anything answers; NULL: not known.
+ * any answer counts, even a failure. Prints a message if it takes long. With
+ * `kept` it waits at most 3 s. *path, to be freed, is then the directory's path
+ * with links resolved as far as the storage answers; NULL if unknown.
  */
 int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	char **path, struct error *err);

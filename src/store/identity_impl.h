@@ -34,7 +34,7 @@ char *identity_encode(const char *source);
 
 /*
  * Return 1 if the directory holds nothing but leftovers of a killed start, else
- * 0, or -errno. `name` gets one that should not be there.
+ * 0, or -errno. `name` gets the name of an unexpected entry.
  */
 int identity_dir_empty(int dir_fd, char *name, size_t name_size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines that arrive on a descriptor in pieces, and go out whole: of either end
- * of the control socket. Owned by one thread.
+ * Receives lines that arrive on a descriptor in pieces, and sends whole lines;
+ * for both ends of the control socket. Owned by one thread.
  */
 #ifndef TALK_LINE_H
 #define TALK_LINE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One conversation with the daemon of a mount, over its control socket: lines
- * go out, lines come back. What is in them is the caller's matter, so the
- * loader needs no parser of JSON to talk. One thread at a time; shutting `fd`
- * down from elsewhere ends every wait.
+ * go out, lines come back. The contents are up to the caller, so the loader
+ * needs no JSON parser to talk. One thread at a time; shutting `fd` down from
+ * elsewhere ends every wait.
  */
 #ifndef TALK_TALK_H
 #define TALK_TALK_H
@@ -27,29 +27,31 @@ struct talk {
  */
 int talk_open(struct talk *t, const char *path, size_t max_bytes);
 
-/* -EPERM: it is not served by that user, nor by root. */
+/* Returns -EPERM if the socket is served neither by that user nor by root. */
 int talk_check_owner(const struct talk *t, uid_t owner);
 
 /* The process at the other end; 0 if this one cannot see it. */
 pid_t talk_pid(const struct talk *t);
 
-/* Once more is allowed. */
+/* Close the conversation. May be called twice. */
 void talk_close(struct talk *t);
 
 /*
- * Send a whole line, its newline included. -EPIPE: the daemon is gone, or takes
- * nothing; the talk is of no more use then, but for an answer.
+ * Send a whole line, its newline included. -EPIPE: the daemon is gone or does
+ * not read. After that, only an answer may still be received.
  */
 int talk_send(struct talk *t, const char *line, size_t bytes);
 
 /*
- * Wait for the next line: its newline is NUL now, and it is good until the next
- * call. -ETIMEDOUT: none came within timeout_ms (-1: no limit), and it may be
- * waited for again. -EPIPE: the daemon hung up. -EMSGSIZE: it is too long.
+ * Wait for the next line. Its newline is replaced by NUL, and it is valid until
+ * the next call. -ETIMEDOUT: none came within timeout_ms (-1: no limit); the
+ * caller may wait again. -EPIPE: the daemon closed the connection. -EMSGSIZE:
+ * the line is too long.
  */
 int talk_wait(struct talk *t, int timeout_ms, char **line, size_t *bytes);
 
-/* 1: something came, or the other end hung up; 0: the time is over; -errno. */
+/* Returns 1 if data came or the other end closed the connection, 0 on a
+ * time-out, or -errno. */
 int talk_wait_readable(int fd, int timeout_ms);
 
 #endif

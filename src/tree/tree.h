@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tree: the manifest kept in step with the origin. Names that are not
- * known are asked for, directories are listed once, changes are found by
- * refreshing or revalidating, and what they mean for caches is passed on.
- * Nobody waits in here; answers that need the origin come by callback, on
- * the origin's threads.
+ * The tree keeps the manifest up to date with the origin. It looks up unknown
+ * names, lists each directory once, finds changes by refreshing or
+ * revalidating, and reports the consequences for caches. No function waits for
+ * the origin unless its comment says so; answers come by callback, on the
+ * origin's threads.
  */
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
@@ -31,7 +31,7 @@ struct tree_config {
 	uint64_t patience_ns;
 	/*
 	 * Consequences of changes, each called on the tree's own thread, in
-	 * order, with no lock held. A version of a file ceased:
+	 * order, with no lock held. A version of a file no longer exists:
 	 */
 	void (*ceased)(void *arg, const struct node_info *old);
 	/* A name stands for something else now, or for nothing. */
@@ -47,9 +47,10 @@ int tree_new(
 	struct tree **out, const struct tree_config *config, struct error *err);
 
 /*
- * Stop. Who still waits for the origin after a second is told -ENOTCONN; then
- * this returns false, and the tree (and what it uses) must not be freed.
- * Handlers must be running, as the thread may wait for the kernel.
+ * Stop. Calls that still wait for the origin after a second end with -ENOTCONN;
+ * then this returns false, and the tree (and everything it uses) must not be
+ * freed. FUSE handlers must still be running, because the thread may wait for
+ * the kernel.
  */
 bool tree_stop(struct tree *t);
 void tree_free(struct tree *t);
@@ -92,9 +93,9 @@ struct tree_wait {
 };
 
 /*
- * Have a directory's names known. 1: they are. 0: done() will be called.
- * `again`: ask the origin even if they are. -ENOTDIR, or -ENOTCONN when the
- * tree is being stopped.
+ * List a directory, so that its names are known. Returns 1 if they are; 0:
+ * done() will be called. `again`: ask the origin even if they are. -ENOTDIR, or
+ * -ENOTCONN when the tree is being stopped.
  */
 int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
 
@@ -108,7 +109,7 @@ struct tree_walk_result {
 	bool hung; /* the source answered nobody: the rest was not asked */
 };
 
-/* Directories of a second walk that could not be listed, on top. */
+/* Add the directories that a second walk could not list. */
 void tree_walk_add_failed(
 	struct tree_walk_result *sum, const struct tree_walk_result *one);
 
@@ -117,8 +118,8 @@ void tree_walk_add_failed(
 void tree_show_path(struct tree *t, node_id id, char *buf);
 
 /*
- * How many could not be listed, which was the first of them, and why; for a
- * result that has some. -errno.
+ * Set err to the number of directories that could not be listed, the first of
+ * them, and the reason. For results with such directories. -errno.
  */
 int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 	struct error *err);
@@ -142,7 +143,8 @@ void tree_flush(struct tree *t);
 /* Names that were added, removed or replaced since the start. */
 uint64_t tree_changes(struct tree *t);
 
-/* Grows with whatever makes a kept manifest out of date; 0 at the start. */
+/* A number that grows with every change that makes a saved manifest out of
+ * date; 0 at the start. */
 uint64_t tree_generation(struct tree *t);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the tree; shared by the tree*.c files only. */
+/* Shared by the files of the tree: struct tree, its events, and functions of
+ * each file. */
 #ifndef TREE_TREE_IMPL_H
 #define TREE_TREE_IMPL_H
 
@@ -39,8 +40,9 @@ struct tree {
 };
 
 /*
- * deep.c: list everything below a directory at once and wait for it, at an
- * origin that can. Adds the directories that there are now. 0 or -errno.
+ * deep.c: list everything below a directory at once and wait for it; for
+ * origins that can do so. Adds the number of directories to *directories.
+ * Returns 0 or -errno.
  */
 int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
 
@@ -63,8 +65,8 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 	struct tree_lookup *l);
 
 /*
- * When stopping: whoever waits for an answer that has not come gets -ENOTCONN.
- * name.c, walk.c.
+ * name.c, walk.c: end the requests that still wait for an answer with
+ * -ENOTCONN, when the tree stops.
  */
 void tree_fail_asks(struct tree *t);
 void tree_fail_listings(struct tree *t);

@@ -15,7 +15,7 @@ struct bytes {
 	bool failed; /* no memory, or over its maximum */
 };
 
-/* No string of ours is longer. */
+/* The maximum length of a string. */
 #define BYTES_MAX ((size_t)64 << 20)
 
 void bytes_add(struct bytes *b, const void *data, size_t len);

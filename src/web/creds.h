@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Credentials for S3: found where AWS' own tools look for them, renewed by a
- * thread of their own before they expire. Readers copy the current ones and
- * never wait. Nothing here is ever printed.
+ * Finds credentials for S3 in the places where AWS' own tools look. A thread
+ * renews them before they expire. Readers copy the current ones and never wait.
+ * Secrets are never printed.
  */
 #ifndef WEB_CREDS_H
 #define WEB_CREDS_H
@@ -30,15 +30,16 @@ struct creds_config {
 	const char *ca_file;	   /* for TLS to the services, or NULL */
 	const char *region;	   /* for STS; NULL: the profile's */
 	_Atomic uint64_t *renewed; /* a counter */
-	/* A renewal: why it failed, without secrets, or NULL. May be NULL. */
+	/* Called after a renewal with the reason why it failed, without
+	 * secrets, or NULL. May be NULL. */
 	void (*ended)(void *arg, const char *why);
 	void *arg;
 };
 
 /*
- * Find credentials and start the thread if they expire or may change. Waits
- * for services, each a few seconds at most. -ENOENT: none anywhere, err says
- * where was looked; otherwise -errno.
+ * Find credentials, and start the thread if they expire or may change. Waits
+ * for services, at most a few seconds each. Returns -ENOENT if there are none,
+ * with the places searched in err, or another -errno.
  */
 int creds_new(struct creds **out, const struct creds_config *config,
 	struct error *err);

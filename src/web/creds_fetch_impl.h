@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files about credentials; private to them. */
+/* Shared by the files about credentials: the services and files that they come
+ * from. Private to them. */
 #ifndef WEB_CREDS_FETCH_IMPL_H
 #define WEB_CREDS_FETCH_IMPL_H
 
@@ -24,7 +25,8 @@ struct fetch {
 /* The answer's body, of any status; the status itself, or -errno. */
 int fetch_url(const struct fetch *f, struct bytes *out);
 
-/* STS: trade a web identity token, or other credentials, for a role's. */
+/* STS: exchange a web identity token, or other credentials, for those of a
+ * role. */
 struct role {
 	const char *arn, *session; /* session NULL: "refrain" */
 	const char *external_id;   /* or NULL */
@@ -37,7 +39,8 @@ int fetch_role(const struct role *role, struct secret *out, struct error *err);
 /* The container's service; -ENOENT if the environment names none. */
 int fetch_container(const char *ca_file, struct secret *out, struct error *err);
 
-/* -ENOENT: no such service here, or AWS_EC2_METADATA_DISABLED. */
+/* The credentials of this instance's role. -ENOENT: there is no such service
+ * here, or AWS_EC2_METADATA_DISABLED is set. */
 int fetch_instance(struct secret *out, struct error *err);
 
 /* The role's credentials from SSO with the token that `aws sso login` kept. */
@@ -59,7 +62,7 @@ int profile_secret(const char *profile, const char *region, const char *ca_file,
 /* A number that changes whenever one of the profiles' files does. */
 uint64_t profile_stamp(void);
 
-/* The whole of a small file; -errno. Blanks at its end go. */
+/* Read a small file, without blanks at its end. -errno. */
 int read_small_file(const char *path, struct bytes *out);
 
 #endif

@@ -3,7 +3,7 @@
  * The HTTP engine: a few loop threads, each with a libcurl multi handle, an
  * epoll, kept connections and a queue. A transfer belongs to one loop: all of
  * its callbacks run there, and only functions marked "loop thread" touch it.
- * Other threads do nothing but post.
+ * Other threads may only post.
  *
  *   queued --room in the depth--> sent --headers--> arriving --> done
  *     |  ^                          |
@@ -70,10 +70,11 @@ struct loop *engine_pick(struct engine *e);
  */
 struct loop *engine_pick_running(struct engine *e);
 
-/* Run it soon, once, however often it was posted meanwhile. Any thread. */
+/* Run the post soon, once, even if it was posted several times meanwhile. Any
+ * thread. */
 void loop_post(struct loop *l, struct post *p);
 
-/* It will not run any more. Loop thread. */
+/* Take the post back; it will not run. Loop thread. */
 void loop_unpost(struct loop *l, struct post *p);
 
 /* The loop's cache of the signing key. Loop thread. */
@@ -94,15 +95,18 @@ struct request_text {
 
 struct transfer_ops {
 	/*
-	 * It is about to be sent: fill in the text (empty, GET). Not 0: it is
-	 * not sent, and done() says so; -EAGAIN: ask again in 20 ms.
+	 * The request is about to be sent: fill in the text (initially empty,
+	 * with GET). If this returns -EAGAIN, it is called again in 20 ms; with
+	 * any other error the request is not sent and done() gets the error.
 	 */
 	int (*prepare)(struct transfer *t, struct request_text *text);
-	/* All headers are there; not 0: read no body, end with that status. */
+	/* All headers have arrived. If this does not return 0, no body is read
+	 * and the transfer ends with that status. */
 	int (*head)(struct transfer *t, const struct head *h);
 	/* The body, piece by piece; as head(). */
 	int (*data)(struct transfer *t, const void *data, size_t len);
-	/* No answer within the time in which nearly all come. May be NULL. */
+	/* There was no answer within the time in which nearly all come. May be
+	 * NULL. */
 	void (*slow)(struct transfer *t);
 	/* The end: 0 for a complete answer of any code, or -errno. */
 	void (*done)(struct transfer *t, int status);
@@ -138,20 +142,20 @@ const char *transfer_why(const struct transfer *t);
 
 /* -- Depth ----------------------------------------------------------------- */
 
-/* The server is busy: the depth falls at most once a round trip, and by half
- * at most. Did it? */
+/* The server is busy: lower the depth, at most once a round trip and at most by
+ * half. Returns whether it fell. */
 bool engine_throttled(struct engine *e);
 
 /* Note an answer of 2xx: the depth may recover. */
 void engine_answered(struct engine *e);
 
-/* A round trip in this moment, smoothed. */
+/* The current round-trip time, smoothed. */
 uint64_t engine_round_trip_ns(const struct engine *e);
 
 /* May one more request be sent as a hedge? Counts it if so. */
 bool engine_may_hedge(struct engine *e);
 
-/* Transfers that may be out now. */
+/* The number of transfers that may be in flight now. */
 unsigned engine_depth(const struct engine *e);
 
 #endif

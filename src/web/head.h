@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The headers of an answer, parsed once, at the edge. Bytes come from the
- * network: whatever is malformed is marked, never trusted.
+ * Parses the headers of an answer. The bytes come from the network and are not
+ * trusted: malformed headers are marked.
  */
 #ifndef WEB_HEAD_H
 #define WEB_HEAD_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading small JSON documents from services and servers: one pass, no tree.
+ * Reads small JSON documents from services and servers in one pass, without
+ * building a tree.
  */
 #ifndef WEB_JSON_H
 #define WEB_JSON_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the engine's files; private to them. */
+/* Shared by the engine's files: a loop, the engine, and the functions of each
+ * file. Private to them. */
 #ifndef WEB_LOOP_IMPL_H
 #define WEB_LOOP_IMPL_H
 
@@ -56,10 +57,10 @@ struct engine {
 /* -- transfer.c: one transfer and libcurl -----------------------------------
  */
 
-/* Put it on the wire, or end it with what its prepare() said. */
+/* Send the transfer, or end it with the status of its prepare(). */
 void transfer_send(struct loop *l, struct transfer *t);
 
-/* libcurl is through with some. */
+/* Handle the transfers that libcurl has completed. */
 void transfer_reap(struct loop *l);
 
 /* End it without a callback and leave libcurl. */
@@ -70,7 +71,7 @@ void loop_release_handles(struct loop *l);
 /* -- pace.c ------------------------------------------------------------------
  */
 
-/* Nothing quicker is called slow. */
+/* The shortest time that counts as slow. */
 #define SLOW_LEAST_NS (300 * NS_PER_MS)
 
 /* Headers came `ns` after the request was sent. Loop thread. */

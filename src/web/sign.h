@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AWS Signature Version 4 over libcrypto. Signs `host` and the x-amz-*
- * headers alone, so that a proxy may change all others.
+ * AWS Signature Version 4 over libcrypto. Only `host` and the x-amz-* headers
+ * are signed, so that a proxy may change all others.
  */
 #ifndef WEB_SIGN_H
 #define WEB_SIGN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The number of requests at a server that says at times that it is busy. No
- * thread, no lock: the caller's.
+ * Controls the number of requests in flight at a server that sometimes refuses
+ * requests because it is busy. The caller does the locking.
  */
 #ifndef WEB_THROTTLE_H
 #define WEB_THROTTLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs: taken apart, and followed from one to another. Pure functions. */
+/* Parses URLs and resolves redirects. Pure functions. */
 #ifndef WEB_URL_H
 #define WEB_URL_H
 
@@ -17,8 +17,9 @@ struct url {
 int url_parse(const char *text, struct url *out);
 
 /*
- * Where a Location leads from an URL. -EIO: nowhere that may be followed
- * (another scheme than http and https, https to http, a user name in it).
+ * Resolve a Location header relative to a URL. Returns -EIO if it must not be
+ * followed (a scheme other than http and https, https to http, or a user name
+ * in it).
  */
 int url_resolve(const char *from, const char *location, struct bytes *out);
 

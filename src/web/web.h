@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP for those who build on it: an engine of loop threads, documents in XML
- * and JSON, headers, dates, signatures and credentials. The only user of
- * libcurl, libcrypto and expat.
+ * An HTTP client: an engine of loop threads, parsers for XML, JSON, headers and
+ * dates, signatures and credentials. The only user of libcurl, libcrypto and
+ * expat.
  */
 #ifndef WEB_WEB_H
 #define WEB_WEB_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers in XML, parsed as they arrive: each element's end is reported with
- * its text. Documents with a DTD, deep nesting or long texts are refused.
+ * Parses answers in XML as they arrive: the end of each element is reported
+ * with its text. Documents with a DTD, deep nesting or long texts are refused.
  */
 #ifndef WEB_XML_H
 #define WEB_XML_H
