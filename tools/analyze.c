@@ -98,7 +98,8 @@ static const struct option_def analyze_table[] = {
 		.name = "samples",
 		.arg = "N",
 		.help = "Number of samples in the dataset, if a file holds "
-			"several (default: the number of files).",
+			"several (default: the number of files, or MB are "
+			"counted).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(samples),
 	},

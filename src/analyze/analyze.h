@@ -22,6 +22,13 @@
 #define PROFILE_NOTES_MAX 8
 #define PROFILE_TEXT_MAX 256
 
+/*
+ * What is counted as a sample: samples, as a file is known to be one or their
+ * number was given; files, which may hold several; or 10^6 bytes, as files do
+ * hold several.
+ */
+enum profile_unit { UNIT_SAMPLES, UNIT_FILES, UNIT_MB, UNITS };
+
 /* A rate in samples a second, and half of its 95 % interval. */
 struct profile_rate {
 	double value, ci; /* value 0: not measured */
@@ -46,10 +53,11 @@ struct profile {
 	char machine[PROFILE_TEXT_MAX], command[PROFILE_TEXT_MAX];
 	char source[PROFILE_TEXT_MAX];
 	uint64_t source_bytes, source_items;
-	double samples;	  /* in the dataset */
-	unsigned cpus;	  /* that the trainer may use */
-	double cpus_used; /* share of them, with everything cached */
-	double cached;	  /* share of the dataset that fits, to report on */
+	double samples;		/* in the dataset */
+	enum profile_unit unit; /* of samples */
+	unsigned cpus;		/* that the trainer may use */
+	double cpus_used;	/* share of them, with everything cached */
+	double cached; /* share of the dataset that fits, to report on */
 	struct profile_rate g, r1, r0, s;
 	bool g_bound;	  /* g is a lower bound */
 	bool prep_hidden; /* a check of g: its segment used few CPUs */
@@ -69,7 +77,7 @@ struct analyze_config {
 	const char *source;	/* directory that the mount covers for the
 				   command; NULL: the command has {} instead */
 	char **command;		/* ends with NULL; strings are borrowed */
-	double samples;		/* in the dataset; 0: one a file */
+	double samples;		/* in the dataset; 0: one a file, or unknown */
 	unsigned seconds;	/* limit of each segment */
 	unsigned start_s;	/* limit until the first read */
 	bool no_tiny;		/* do not replace images */
@@ -83,6 +91,12 @@ struct analyze_config {
  */
 int analyze_run(const struct analyze_config *config, struct profile *p,
 	struct error *err);
+
+/* "samples", "files" or "MB". */
+const char *profile_unit_name(const struct profile *p);
+
+/* A line about the run that the report repeats. */
+void profile_note(struct profile *p, const char *text);
 
 /* The profile as JSON, with everything derived from it; NULL if memory is
  * short. */

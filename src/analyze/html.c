@@ -86,8 +86,9 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 				text));
 	(void)fputs("</p>\n<p class=\"about\">", to);
 	put_xml(to, p->source);
-	(void)fprintf(to, ": %s, %.0f samples; %u processors; <code>",
-		size_format(p->source_bytes, size), p->samples, p->cpus);
+	(void)fprintf(to, ": %s, %.0f %s; %u processors; <code>",
+		size_format(p->source_bytes, size), p->samples,
+		profile_unit_name(p), p->cpus);
 	put_xml(to, p->command);
 	(void)fputs("</code></p>\n", to);
 }
@@ -109,9 +110,10 @@ static void put_rate_table(const struct profile *p, FILE *to)
 
 	if (s.value < p->r0.value)
 		s = (struct profile_rate){p->r0.value, 0};
-	(void)fputs("<table><tr><th>rate</th><th>samples</th><th>95 %</th>"
-		    "<th>data</th></tr>\n",
-		to);
+	(void)fprintf(to,
+		"<table><tr><th>rate</th><th>%s</th><th>95 %%</th>"
+		"<th>data</th></tr>\n",
+		profile_unit_name(p));
 	put_rate_row(
 		p, "trainer alone (G)", p->g_bound ? "&#8805; " : "", p->g, to);
 	put_rate_row(p, "with preparation, all cached (R1)", "", p->r1, to);

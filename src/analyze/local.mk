@@ -11,6 +11,7 @@ libanalyze_la_SOURCES = \
 	src/analyze/report.c \
 	src/analyze/run.c src/analyze/run_impl.h \
 	src/analyze/segment.c src/analyze/segment_impl.h \
-	src/analyze/trainer.c src/analyze/trainer_impl.h
+	src/analyze/trainer.c src/analyze/trainer_impl.h \
+	src/analyze/unit.c src/analyze/unit_impl.h
 libanalyze_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libanalyze_la_LIBADD = libctl.la libbase.la $(JANSSON_LIBS) -lm

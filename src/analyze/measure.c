@@ -23,13 +23,6 @@
 /* Processors that are used more than this may be the limit. */
 #define CPUS_BUSY 0.8
 
-static void add_note(struct profile *p, const char *text)
-{
-	if (p->nnotes < PROFILE_NOTES_MAX)
-		(void)snprintf(
-			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
-}
-
 /* A point that is measured a second time. */
 static void merge_point(struct analysis_run *r, struct profile_point *was,
 	const struct profile_point *now)
@@ -89,7 +82,7 @@ static int measure_warm(struct analysis_run *r)
 	r->p->cpus_used = r->cpus_used;
 	r->p->gaps = segment_gaps(&r->segment);
 	if (r->p->points[0].miss > 0.01)
-		add_note(r->p,
+		profile_note(r->p,
 			"some reads missed although everything was cached");
 	return 0;
 }
@@ -132,7 +125,7 @@ static int measure_drift(struct analysis_run *r)
 	p->r1 = p->points[0].rate;
 	/* It is the mean of both. */
 	if (fabs(p->r1.value / was - 1) > DRIFT / 2)
-		add_note(p,
+		profile_note(p,
 			"the rate with everything cached changed by more than "
 			"3 % during the run; measure again on a quiet machine");
 	return 0;
@@ -171,7 +164,7 @@ static int measure_alone(struct analysis_run *r)
 		return 0;
 	rc = measure_tiny(r, "tiny", &tiny);
 	if (rc == 0 && r->segment.last.tiny <= r->segment.begun.tiny) {
-		add_note(p,
+		profile_note(p,
 			"no JPEG files were read, so the cost of preparation "
 			"is unknown");
 		return 0;
@@ -180,7 +173,7 @@ static int measure_alone(struct analysis_run *r)
 	if (rc == 0)
 		rc = measure_tiny(r, "tiny-late", &late);
 	if (rc == -ECHILD || rc == -ENODATA) {
-		add_note(p, "the command failed on tiny images");
+		profile_note(p, "the command failed on tiny images");
 		return 0;
 	}
 	if (rc < 0)

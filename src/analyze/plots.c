@@ -139,7 +139,8 @@ void plot_rates(const struct profile *p, const struct model *m, FILE *to)
 		"doing both at once. Dots: measurements, with 95 % intervals.",
 		&a, 0);
 	put_levels(to, &a, 1);
-	put_values(to, &a, 100, "% of the dataset cached; samples/s at left");
+	put_values(to, &a, 100,
+		"% of the dataset cached; rate per second at left");
 	(void)fputs("<polygon class=\"band\" points=\"", to);
 	put_model_line(to, &a, m, model_serial, false);
 	put_model_line(to, &a, m, model_overlapped, true);
@@ -268,7 +269,7 @@ void plot_run(const struct profile *p, FILE *to)
 	for (unsigned i = 0; i < p->nticks; i++)
 		a.y_most = fmax(a.y_most, 1.05 * p->ticks[i].rate);
 	begin_plot(to, "The run",
-		"Above: samples/s. Below: share of the time in which a reader "
+		"Above: the rate. Below: share of the time in which a reader "
 		"waited for the source. At the top: the share that was cached.",
 		&a, STARVED_HEIGHT + 10);
 	put_settings(to, p, &a);
@@ -303,7 +304,7 @@ void plot_errors(const struct profile *p, FILE *to)
 		"4 % around the prediction.",
 		&a, 0);
 	put_levels(to, &a, 1);
-	put_values(to, &a, 1, "samples/s predicted; measured at left");
+	put_values(to, &a, 1, "rate per second predicted; measured at left");
 	(void)fprintf(to,
 		"<polygon class=\"band\" points=\"%.1f,%.1f %.1f,%.1f "
 		"%.1f,%.1f\"/>\n",

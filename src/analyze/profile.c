@@ -6,6 +6,24 @@
 
 #include "analyze/analyze.h"
 
+static const char *const units[UNITS] = {
+	[UNIT_SAMPLES] = "samples",
+	[UNIT_FILES] = "files",
+	[UNIT_MB] = "MB",
+};
+
+const char *profile_unit_name(const struct profile *p)
+{
+	return units[p->unit];
+}
+
+void profile_note(struct profile *p, const char *text)
+{
+	if (p->nnotes < PROFILE_NOTES_MAX)
+		(void)snprintf(
+			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
+}
+
 /* -- Writing --------------------------------------------------------------- */
 
 static json_t *rate_json(struct profile_rate r)
@@ -96,13 +114,14 @@ json_t *profile_json(const struct profile *p)
 		(void)json_array_append_new(points, point_json(p, i));
 	for (unsigned i = 0; i < p->nnotes; i++)
 		(void)json_array_append_new(notes, json_string(p->notes[i]));
-	o = json_pack("{s:i, s:s, s:s, s:{s:s, s:I, s:I, s:f}, s:I, s:f, s:f}",
+	o = json_pack(
+		"{s:i, s:s, s:s, s:{s:s, s:I, s:I, s:f, s:s}, s:I, s:f, s:f}",
 		"version", PROFILE_VERSION, "machine", p->machine, "command",
 		p->command, "source", "name", p->source, "bytes",
 		(json_int_t)p->source_bytes, "items",
-		(json_int_t)p->source_items, "samples", p->samples, "cpus",
-		(json_int_t)p->cpus, "cpus_used", p->cpus_used, "cache",
-		p->cached);
+		(json_int_t)p->source_items, "samples", p->samples, "unit",
+		profile_unit_name(p), "cpus", (json_int_t)p->cpus, "cpus_used",
+		p->cpus_used, "cache", p->cached);
 	if (!o)
 		return NULL;
 	(void)json_object_set_new(o, "G",
@@ -196,10 +215,20 @@ static void get_points(const json_t *json, struct profile *p)
 	{
 		const char *text = json_string_value(q);
 
-		if (text && p->nnotes < PROFILE_NOTES_MAX)
-			(void)snprintf(p->notes[p->nnotes++], PROFILE_TEXT_MAX,
-				"%s", text);
+		if (text)
+			profile_note(p, text);
 	}
+}
+
+/* A profile without one is of an earlier version, in samples. */
+static enum profile_unit get_unit(const json_t *source)
+{
+	const char *text = json_string_value(json_object_get(source, "unit"));
+
+	for (enum profile_unit u = 0; text && u < UNITS; u++)
+		if (strcmp(text, units[u]) == 0)
+			return u;
+	return UNIT_SAMPLES;
 }
 
 int profile_parse(const json_t *json, struct profile *p, struct error *err)
@@ -217,6 +246,7 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err)
 	p->source_bytes = (uint64_t)number_in(source, "bytes");
 	p->source_items = (uint64_t)number_in(source, "items");
 	p->samples = number_in(source, "samples");
+	p->unit = get_unit(source);
 	p->cpus_used = number_in(json, "cpus_used");
 	p->cached = fmin(number_in(json, "cache"), 1);
 	p->cpus = (unsigned)fmin(number_in(json, "cpus"), 65536);

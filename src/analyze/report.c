@@ -36,8 +36,9 @@ static void put_source(const struct profile *p, FILE *to)
 	char size[SIZE_TEXT_MAX];
 
 	escape_print(to, p->source);
-	(void)fprintf(to, ": %s, %.0f samples; %u processors\n",
-		size_format(p->source_bytes, size), p->samples, p->cpus);
+	(void)fprintf(to, ": %s, %.0f %s; %u processors\n",
+		size_format(p->source_bytes, size), p->samples,
+		profile_unit_name(p), p->cpus);
 	(void)fputs("command: ", to);
 	escape_print(to, p->command);
 	(void)fputs("\n\n", to);

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyze/unit_impl.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"
 
@@ -36,6 +37,10 @@
 
 /* Files of which less is read cannot be counted. */
 #define READ_LEAST 0.9
+
+/* Nor files of which so many times as much is read: pages may be read twice, if
+ * they were dropped before a slow reader came to them. */
+#define READ_MOST 4
 
 /* -- The daemon ------------------------------------------------------------ */
 
@@ -79,9 +84,9 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 		.starved_s = member(reply, "starved_us") / 1e6,
 		.cpu_s = member(reply, "cpu_us") / 1e6};
 	json_decref(reply);
-	if (r->c->samples > 0)
+	if (r->by_bytes)
 		n->samples =
-			n->bytes * r->c->samples / (double)r->p->source_bytes;
+			n->bytes * r->p->samples / (double)r->p->source_bytes;
 	return 0;
 }
 
@@ -225,15 +230,47 @@ static int fetch_in_child(struct analysis_run *r)
 	return f.rc < 0 ? error_set(r->err, f.rc, "%s", f.err.msg) : 0;
 }
 
+/* What is counted: see enum profile_unit. */
+static void set_unit(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	char note[PROFILE_TEXT_MAX];
+	struct unit u = {UNIT_SAMPLES, NULL};
+
+	r->by_bytes = r->c->samples > 0;
+	p->samples = r->c->samples;
+	if (r->by_bytes)
+		return;
+	u = unit_find(r->c->mountpoint);
+	p->unit = u.unit;
+	p->samples = (double)p->source_items;
+	if (u.unit == UNIT_FILES)
+		profile_note(p,
+			"each file was counted as a sample; if files hold "
+			"several, give the number with --samples");
+	if (u.unit != UNIT_MB)
+		return;
+	r->by_bytes = true;
+	p->samples = (double)p->source_bytes / 1e6;
+	(void)snprintf(note, sizeof(note),
+		"%s files hold several samples, so MB are counted; give the "
+		"number of samples with --samples",
+		u.format);
+	profile_note(p, note);
+}
+
 static int fetch_all(struct analysis_run *r)
 {
 	uint64_t begun_ns = clock_now_ns();
 	int rc = fetch_in_child(r);
 	double took_s = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
 
+	if (rc < 0)
+		return rc;
+	set_unit(r);
 	if (took_s > 0)
 		r->p->s.value = r->p->samples / took_s;
-	return rc;
+	return 0;
 }
 
 int run_prepare(struct analysis_run *r)
@@ -252,8 +289,6 @@ int run_prepare(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	r->device = st.st_dev;
-	p->samples =
-		r->c->samples > 0 ? r->c->samples : (double)p->source_items;
 	p->cpus = sched_getaffinity(0, sizeof(set), &set) == 0
 		? (unsigned)CPU_COUNT(&set)
 		: 1;
@@ -266,12 +301,14 @@ int run_prepare(struct analysis_run *r)
 int run_start(struct analysis_run *r)
 {
 	uint64_t until_ns = clock_now_ns() + r->c->start_s * NS_PER_S;
-	struct counts n = {0};
-	int rc = trainer_start(&r->trainer, r->c, r->err);
+	struct counts n;
+	int rc = get_counts(r, &r->before);
 
+	n = r->before;
+	if (rc == 0)
+		rc = trainer_start(&r->trainer, r->c, r->err);
 	r->starting = true;
-
-	while (rc == 0 && n.bytes == 0) {
+	while (rc == 0 && n.bytes <= r->before.bytes) {
 		if (clock_now_ns() > until_ns)
 			return error_set(r->err, -ETIMEDOUT,
 				"the command read nothing through the mount in "
@@ -299,7 +336,14 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 	double bytes = last->bytes - first->bytes;
 	double mean = (double)r->p->source_bytes / (double)r->p->source_items;
 
-	if (r->c->samples > 0 || bytes >= READ_LEAST * mean * files)
+	if (r->by_bytes)
+		return 0;
+	if (bytes > READ_MOST * mean * (files + 1))
+		return error_set(r->err, -ENOTSUP,
+			"the command does not read files from beginning to "
+			"end, so they cannot be counted as samples; give the "
+			"number of samples with --samples");
+	if (bytes >= READ_LEAST * mean * files)
 		return 0;
 	return error_set(r->err, -ENOTSUP,
 		"the command reads only %.0f %% of each file, so files cannot "
@@ -311,11 +355,10 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 static int stopped_reading(
 	struct analysis_run *r, const struct counts *n, const char *doing)
 {
-	const struct counts none = {0};
 	int rc = refuse_maps(r);
 
 	if (rc == 0)
-		rc = check_reads(r, &none, n);
+		rc = check_reads(r, &r->before, n);
 	if (rc < 0)
 		return rc;
 	return error_set(r->err, -ENODATA,

@@ -23,6 +23,8 @@ struct analysis_run {
 	bool starting;		   /* nothing is measured yet */
 	unsigned looks;		   /* at the trainer, so far, while it starts */
 	double x;		   /* share that may hit now; -1: tiny images */
+	bool by_bytes;		   /* samples are counted by their bytes */
+	struct counts before;	   /* the command */
 	struct counts began, tick; /* of reading, of the last tick */
 	struct repeats repeats;
 };

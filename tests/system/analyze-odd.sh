@@ -11,11 +11,14 @@ requires fuse python3 timeout
 XDG_CACHE_HOME=$work/xdg
 TMPDIR=$work/tmp
 export XDG_CACHE_HOME TMPDIR
-mkdir "$TMPDIR" "$work/fast" "$work/shards"
+mkdir "$TMPDIR" "$work/fast" "$work/shards" "$work/records"
 
 "$refrain" make-dataset --classes 2 --images 200 --size 128x96 "$src" >/dev/null
 tar cf "$work/shards/a.tar" -C "$src" .
-cp "$work/shards/a.tar" "$work/shards/b.tar"
+# Several: an epoch must be longer than pages stay.
+for shard in b c d e f g h; do
+	cp "$work/shards/a.tar" "$work/shards/$shard.tar"
+done
 mkdir "$work/large"
 head -c 1M /dev/urandom >"$work/large/a"
 cp "$work/large/a" "$work/large/b"
@@ -61,9 +64,31 @@ PY
 
 timeout $((60 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
 	<<'PY' || fail "see above"
-import json, os, subprocess, sys
+import json, os, struct, subprocess, sys
 
 refrain, src, work, patience = sys.argv[1:5]
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def tfrecord(size):
+    length = struct.pack("<Q", size)
+    crc = crc32c(length)
+    crc = ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+    return length + struct.pack("<I", crc) + os.urandom(size) + bytes(4)
+
+
+# A few files, each of many records of 4 KiB.
+for n in range(8):
+    with open(f"{work}/records/train-{n}.tfrecord", "wb") as f:
+        f.write(tfrecord(4096) * 256)
 
 
 def analyze(source, *command, options=()):
@@ -97,21 +122,27 @@ for p, why in refused:
 
 many = analyze(src, *trainer("threads"), options=["--fault", "rate=1M"])
 tar = analyze(work + "/shards", *trainer("all"),
-              options=["--samples", "400", "--fault", "rate=4M"])
+              options=["--samples", "1600", "--fault", "rate=8M"])
+records = analyze(work + "/records", *trainer("all"),
+                  options=["--fault", "rate=8M"])
 # What each of 64 threads can do with a rest of 50 ms a file, and less.
-for p, samples, most in (many, 200, 1300), (tar, 400, 1e9):
+for p, samples, most, unit in ((many, 200, 1300, "samples"),
+                               (tar, 1600, 1e9, "samples"),
+                               (records, 8.421376, 1e9, "MB")):
     out, err = p.communicate(timeout=50 * int(patience))
-    assert p.returncode == 0, err
+    assert p.returncode == 0, (unit, samples, err)
     p = json.loads(out)
     assert p["source"]["samples"] == samples, p
+    assert p["source"]["unit"] == unit, p
     assert p["R0"]["value"] < p["G"]["value"] < most, p
     assert p["bottleneck"] == "fetch" and p["R0"]["value"] > 0, p
     # The source is the limit: its bytes a second, in samples; roughly, as
-    # nine analyses run at once.
+    # ten analyses run at once.
     bytes_s = p["R0"]["value"] * p["source"]["bytes"] / samples
-    limit = 1 << (20 if samples == 200 else 22)
+    limit = 1 << (20 if samples == 200 else 23)
     assert 0.3 < bytes_s / limit < 3, (bytes_s, limit)
 assert any("no JPEG" in n for n in p["notes"]), p["notes"]
+assert any("TFRecord files hold several" in n for n in p["notes"]), p["notes"]
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 PY

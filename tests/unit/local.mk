@@ -56,6 +56,7 @@ unit_tests = \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
 	tests/unit/test_posix_versions \
+	tests/unit/test_profile \
 	tests/unit/test_resize \
 	tests/unit/test_retry \
 	tests/unit/test_schedule \
@@ -129,6 +130,7 @@ tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
 tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
 
 tests_unit_test_log_LDADD = liblog.la $(LDADD)

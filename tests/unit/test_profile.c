@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles of an analysis: what a saved one predicts, and the unit in which
+ * files are counted.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/analyze.h"
+#include "analyze/unit_impl.h"
+#include "suite.h"
+
+/* -- What a saved profile predicts ----------------------------------------- */
+
+/*
+ * L is 0.5: at half of the misses the serial formula gives 6 ms a sample, the
+ * overlapped one 5 ms, and 5.5 ms were measured.
+ */
+static const struct profile measured = {
+	.source = "/data",
+	.source_bytes = 100000000,
+	.source_items = 1000,
+	.samples = 1000,
+	.cpus = 4,
+	.cpus_used = 0.5,
+	.cached = 0.5,
+	.g = {1000, 10},
+	.r1 = {500, 5},
+	.r0 = {100, 1},
+	.s = {400, 0},
+	.points = {{1, 0, {500, 5}}, {0.5, 0.5, {1 / 0.0055, 2}},
+		{0, 1, {100, 1}}},
+	.npoints = 3,
+};
+
+/* As from a file: nothing else is known. */
+static struct profile saved(double cached)
+{
+	struct profile p = measured, back;
+	struct error err = {""};
+	json_t *json;
+
+	p.cached = cached;
+	json = profile_json(&p);
+	ck_assert(json && profile_parse(json, &back, &err) == 0);
+	json_decref(json);
+	return back;
+}
+
+static double rate_after(double cached, enum profile_change change)
+{
+	struct profile p = saved(cached);
+	struct profile_rate r = profile_after(&p, cached, change);
+
+	ck_assert(profile_change_known(&p, change));
+	ck_assert_double_gt(r.ci, 0);
+	return r.value;
+}
+
+START_TEST(test_a_larger_cache_is_predicted)
+{
+	ck_assert_double_eq_tol(rate_after(0, CHANGE_NONE), 100, 1e-6);
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_NONE), 181.818, 1e-3);
+	/* 4.8 ms serial, 3.5 ms overlapped. */
+	ck_assert_double_eq_tol(rate_after(0.65, CHANGE_NONE), 240.964, 1e-3);
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_ALL), 500, 1e-6);
+	ck_assert_double_eq_tol(
+		rate_after(0.5, CHANGE_ENOUGH), 500 / 1.01, 1e-3);
+}
+END_TEST
+
+START_TEST(test_a_plan_reads_at_the_rate_of_the_source)
+{
+	ck_assert_double_eq_tol(rate_after(0, CHANGE_PLAN), 400, 1e-6);
+	ck_assert_double_eq_tol(rate_after(0.1, CHANGE_PLAN), 444.444, 1e-3);
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_PLAN), 500, 1e-6);
+}
+END_TEST
+
+START_TEST(test_twice_the_workers_and_twice_the_bandwidth_are_predicted)
+{
+	/* R1 is 1000 and R0 200: 3 ms serial, 2.5 ms overlapped. */
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_WORKERS), 363.636, 1e-3);
+	/* R0 is 200: 3.5 ms serial, 2.5 ms overlapped. */
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_FASTER), 333.333, 1e-3);
+}
+END_TEST
+
+START_TEST(test_echoes_hide_the_rest_where_g_is_known)
+{
+	struct profile p = saved(0.5);
+	struct model m = profile_model(&p);
+
+	ck_assert_double_eq_tol(rate_after(0.5, CHANGE_ECHO), 1000, 1e-6);
+	ck_assert_double_eq_tol(model_echo(&m, 0.5), 5.5, 1e-6);
+	p.g_bound = true;
+	ck_assert(!profile_change_known(&p, CHANGE_ECHO));
+}
+END_TEST
+
+static double policy(const json_t *json, const char *name)
+{
+	return json_number_value(
+		json_object_get(json_object_get(json, "policies"), name));
+}
+
+START_TEST(test_lru_and_random_caches_are_predicted)
+{
+	struct profile p = saved(0.5);
+	json_t *json = profile_json(&p);
+
+	ck_assert_double_eq_tol(policy(json, "never_evict_s"), 5.5, 1e-6);
+	/* Hits of 15.3 %: 8.773 ms serial, 8.466 ms overlapped. */
+	ck_assert_double_eq_tol(policy(json, "lru_s"), 8.619, 1e-3);
+	/* Hits of 28.1 %: 7.748 ms serial, 7.186 ms overlapped. */
+	ck_assert_double_eq_tol(policy(json, "random_s"), 7.467, 1e-3);
+	json_decref(json);
+}
+END_TEST
+
+START_TEST(test_a_profile_that_was_read_writes_the_same_again)
+{
+	struct profile p = saved(0.35), q = p;
+	json_t *json, *again;
+	struct error err;
+
+	q.unit = UNIT_MB;
+	json = profile_json(&q);
+	ck_assert_int_eq(profile_parse(json, &p, &err), 0);
+	ck_assert_int_eq(p.unit, UNIT_MB);
+	again = profile_json(&p);
+	ck_assert(json_equal(json, again));
+	json_decref(again);
+	/* One of an earlier version has no unit. */
+	(void)json_object_del(json_object_get(json, "source"), "unit");
+	ck_assert_int_eq(profile_parse(json, &p, &err), 0);
+	ck_assert_int_eq(p.unit, UNIT_SAMPLES);
+	(void)json_object_set_new(json, "version", json_integer(2));
+	ck_assert_int_lt(profile_parse(json, &p, &err), 0);
+	json_decref(json);
+}
+END_TEST
+
+/* -- Units ----------------------------------------------------------------- */
+
+/* The head of a record of 300 bytes, as TensorFlow writes it. */
+static const char record[] = "\x2c\x01\0\0\0\0\0\0\xf2\xfe\x5b\x9d and so on";
+
+static void check_unit(const char *head, size_t off, size_t n, uint64_t bytes,
+	enum profile_unit unit, const char *format)
+{
+	char buf[UNIT_HEAD_BYTES] = {0};
+	struct unit u;
+
+	memcpy(buf + off, head, n);
+	u = unit_of(buf, sizeof(buf), bytes);
+	ck_assert_int_eq(u.unit, unit);
+	if (format)
+		ck_assert_pstr_eq(u.format, format);
+	else
+		ck_assert_ptr_null(u.format);
+	/* Shorter than what tells: nothing is known. */
+	u = unit_of(buf, off + n - 1, bytes);
+	ck_assert_int_eq(u.unit, UNIT_FILES);
+}
+
+START_TEST(test_formats_of_many_samples_are_known)
+{
+	check_unit("\xff\xd8\xff", 0, 3, 9000, UNIT_SAMPLES, NULL);
+	check_unit("\x89PNG", 0, 4, 9000, UNIT_SAMPLES, NULL);
+	check_unit("ustar", 257, 5, 9000, UNIT_MB, "tar");
+	check_unit(record, 0, 12, 9000, UNIT_MB, "TFRecord");
+	check_unit(record, 0, 12, 300 + 16, UNIT_SAMPLES, NULL);
+	check_unit("\x89HDF\r\n\x1a\n", 0, 8, 9000, UNIT_MB, "HDF5");
+	check_unit("PAR1", 0, 4, 9000, UNIT_MB, "Parquet");
+	check_unit("\xde\xc0\xef\xbe", 16, 4, 9000, UNIT_MB, "LMDB");
+}
+END_TEST
+
+START_TEST(test_bytes_of_no_known_format_are_files)
+{
+	char head[sizeof(record)];
+
+	ck_assert_int_eq(unit_of("", 0, 1).unit, UNIT_FILES);
+	memcpy(head, record, sizeof(head));
+	head[8] ^= 1; /* the checksum of the length */
+	ck_assert_int_eq(unit_of(head, sizeof(head), 9000).unit, UNIT_FILES);
+}
+END_TEST
+
+static void put_file(const char *top, const char *name, const void *head,
+	size_t n, off_t bytes)
+{
+	char path[256];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	f = fopen(path, "w");
+	ck_assert(f && fwrite(head, 1, n, f) == n);
+	ck_assert(fflush(f) == 0 && ftruncate(fileno(f), bytes) == 0);
+	(void)fclose(f);
+}
+
+START_TEST(test_most_bytes_decide_on_the_unit)
+{
+	char top[] = "/tmp/refrain-test-unit.XXXXXX", path[256];
+	struct unit u;
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert_int_eq(unit_find(top).unit, UNIT_SAMPLES);
+	(void)snprintf(path, sizeof(path), "%s/class", top);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	put_file(path, "one.jpg", "\xff\xd8\xff", 3, 5000);
+	put_file(path, ".hidden", record, 12, 90000);
+	put_file(top, "list.txt", "a\nb\n", 4, 400);
+	ck_assert_int_eq(unit_find(top).unit, UNIT_SAMPLES);
+	put_file(top, "train.tfrecord", record, 12, 60000);
+	u = unit_find(top);
+	ck_assert_int_eq(u.unit, UNIT_MB);
+	ck_assert_str_eq(u.format, "TFRecord");
+	put_file(top, "raw.bin", "abc", 3, 70000);
+	ck_assert_int_eq(unit_find(top).unit, UNIT_FILES);
+	(void)snprintf(path, sizeof(path), "rm -r '%s'", top);
+	ck_assert_int_eq(system(path), 0);
+	ck_assert_int_eq(unit_find(top).unit, UNIT_SAMPLES);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("profile");
+	TCase *t = case_of(s, "profile");
+
+	tcase_add_test(t, test_a_larger_cache_is_predicted);
+	tcase_add_test(t, test_a_plan_reads_at_the_rate_of_the_source);
+	tcase_add_test(t,
+		test_twice_the_workers_and_twice_the_bandwidth_are_predicted);
+	tcase_add_test(t, test_echoes_hide_the_rest_where_g_is_known);
+	tcase_add_test(t, test_lru_and_random_caches_are_predicted);
+	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
+	tcase_add_test(t, test_formats_of_many_samples_are_known);
+	tcase_add_test(t, test_bytes_of_no_known_format_are_files);
+	tcase_add_test(t, test_most_bytes_decide_on_the_unit);
+	return run_suite(s);
+}
