@@ -26,14 +26,14 @@ import time
 from epoch_shapes import SHAPES
 
 IMAGE = 32              # side of what the trainer gets
-STAGING = 16 << 20      # of the mount
 LIMIT = 4 << 20
 # That the kernel may keep of what the cache does not hold: it hides reads.
 PAGES = 1 << 20
-# Of a control group, beside cache and trainer: daemon, staging, the kernel's.
-BESIDE = 72 << 20
+# Of a control group, beside cache, trainer and staging: daemon, the kernel's.
+BESIDE = 56 << 20
 BLOCK = 4096
 TRAILER_MAX = 512       # of an entry, with few blocks
+
 
 def pad(top, size):
     """Every file becomes `size` bytes long; decoders stop before."""
@@ -155,7 +155,8 @@ class Refrain:
         self.process = group.start(
             [a.refrain, 'mount', '--foreground', a.slow, self.mnt, '--cache',
              '%s:%d' % (self.tier, cache_bytes), '--limit', str(LIMIT),
-             '--staging', str(STAGING), '--pages', str(PAGES)])
+             '--staging', '%dM' % a.shape.staging_mib, '--pages',
+             str(PAGES)])
         wait_until('the mount does not come', 20, self._ready)
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(self._place())
@@ -342,9 +343,15 @@ def load(a, group, where, run, log):
 
 
 def remount(a):
-    """The kernel forgets what it has of the disk, and of nothing else."""
+    """The kernel forgets what it has of the disk, and of nothing else; also
+    when another namespace has a copy of the mount, which keeps its pages."""
     subprocess.run(['umount', a.slow], check=True)
     subprocess.run(['mount', '-o', 'ro', a.loop, a.slow], check=True)
+    for folder, _, names in os.walk(a.slow):
+        for name in names:
+            fd = os.open(os.path.join(folder, name), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
 
 
 MOUNT_COUNTS = (
@@ -396,7 +403,8 @@ def measure(a, run, group, mount, rate):
 def go(a, run, number, data):
     cache = round(run['share'] * data['charged_bytes'])
     rate = int(trainer_rate(data) * run['speed'])
-    run['memory_bytes'] = cache + BESIDE + (a.trainer_mib << 20)
+    run['memory_bytes'] = cache + BESIDE + (
+        a.trainer_mib + a.shape.staging_mib << 20)
     run['reads_ahead'] = a.reads_ahead
     remount(a)
     group = Group(a, number, rate, run['memory_bytes'])

@@ -13,7 +13,8 @@
 #   STEPS=1000                 steps of a run, instead of EPOCHS=3
 #   SHAPE=plain|resnet50|unet3d|cosmoflow|retinanet   what is read, of
 #                              TOTAL_MB=800
-#   SHAPE=photos FILES=DIR COPIES=16   photographs, as they are
+#   SHAPE=photos FILES=DIR COPIES=16   photographs, as they are, from a folder
+#              or a tar archive
 #   TRAINER_MIB=40 READS_AHEAD=64   of the trainer; e auto reads three times as
 #                              far ahead, in bursts, to time them
 #   ADD=yes                    keep the runs that bench-epoch.json has
@@ -58,17 +59,27 @@ esac
 [ "$(id -u)" -eq 0 ] || bench_skip 'that takes root'
 command -v python3 >/dev/null || bench_skip 'python3 is not installed'
 
+# FILES, COPIES times: each copy is a class.
+copy_photos() {
+	[ -e "${FILES:-}" ] || bench_skip 'FILES names no photographs'
+	photos=$FILES
+	if [ -f "$FILES" ]; then
+		photos=$work/photos
+		mkdir "$photos" && tar xf "$FILES" -C "$photos" || exit 1
+	fi
+	mkdir "$work/data"
+	copy=0
+	while [ $((copy += 1)) -le "${COPIES:-16}" ]; do
+		cp -r "$photos" "$work/data/$copy" || exit 1
+	done
+	rm -rf "$work/photos"
+}
+
 # Images that cost little to decode, each padded with noise that a decoder
 # does not look at: what is measured is storage, not the processor.
 SHAPE=${SHAPE:-plain}
 if [ "$SHAPE" = photos ]; then
-	copy=0
-	while [ $((copy += 1)) -le "${COPIES:-16}" ]; do
-		for d in "${FILES:?is to be a folder of folders}"/*/; do
-			mkdir -p "$work/data/$(basename "$d")$copy"
-			cp "$d"* "$work/data/$(basename "$d")$copy" || exit 1
-		done
-	done
+	copy_photos
 else
 	[ "$SHAPE" = plain ] ||
 		files=$(python3 "$bench/epoch_shapes.py" "$SHAPE" \
