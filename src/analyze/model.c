@@ -53,6 +53,11 @@ double model_overlapped(const struct model *m, double miss)
 	return larger(1 / m->r1, miss / m->r0);
 }
 
+static double blend(const struct model *m, double l, double miss)
+{
+	return l * model_serial(m, miss) + (1 - l) * model_overlapped(m, miss);
+}
+
 double model_knee(const struct model *m)
 {
 	return limited(m->r0 / m->r1, 0, KNEE_MAX);
@@ -95,14 +100,32 @@ void model_add(struct model *m, double miss, double rate)
 	m->n++;
 }
 
+/* Times of which a later one is shorter are a mean of both. */
+void model_settle(struct model *m)
+{
+	double mean[MODEL_POINTS], time;
+	unsigned of[MODEL_POINTS], n = 0, i = 0;
+
+	for (unsigned k = 0; k < m->n; k++) {
+		mean[n] = blend(m, m->l[k], m->at[k]);
+		of[n++] = 1;
+		for (; n > 1 && mean[n - 2] > mean[n - 1]; n--) {
+			mean[n - 2] = (of[n - 2] * mean[n - 2] +
+					      of[n - 1] * mean[n - 1]) /
+				(of[n - 2] + of[n - 1]);
+			of[n - 2] += of[n - 1];
+		}
+	}
+	for (unsigned k = 0; k < n; k++)
+		for (time = mean[k]; of[k] > 0; of[k]--, i++)
+			m->l[i] = model_lambda(m, m->at[i], 1 / time);
+}
+
 /* Hits make nobody slower. */
 double model_time(const struct model *m, double miss)
 {
-	double l = model_l(m, miss);
-
 	return limited(
-		l * model_serial(m, miss) + (1 - l) * model_overlapped(m, miss),
-		1 / m->r1, 1 / m->r0);
+		blend(m, model_l(m, miss), miss), 1 / m->r1, 1 / m->r0);
 }
 
 double model_lambda(const struct model *m, double miss, double rate)

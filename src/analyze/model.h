@@ -53,6 +53,10 @@ double model_point(const struct model *m, unsigned i);
 /* Take in a rate that was measured at a share of misses. */
 void model_add(struct model *m, double miss, double rate);
 
+/* All are in: with more misses no sample is to take less time, although noise
+ * may have it so. */
+void model_settle(struct model *m);
+
 /* L at a share of misses: interpolated, and as a measured rate shows it. */
 double model_l(const struct model *m, double miss);
 double model_lambda(const struct model *m, double miss, double rate);

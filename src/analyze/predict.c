@@ -35,6 +35,7 @@ static struct model model_but(const struct profile *p, unsigned left_out)
 		if (i != left_out && p->points[i].x > 0 && p->points[i].x < 1)
 			model_add(
 				&m, p->points[i].miss, p->points[i].rate.value);
+	model_settle(&m);
 	return m;
 }
 

@@ -43,7 +43,7 @@ def loader(top):
 
 size = sum(os.path.getsize(os.path.join(d, f))
            for d, _, files in os.walk(src) for f in files)
-rate = size  # bytes a second: an epoch takes a second
+rate = 0.4 * size  # bytes a second: an epoch takes 2.5 s
 
 # The mount covers the source. Alone, as the namespace of the command would hold
 # a copy of every other mount.
@@ -51,7 +51,7 @@ covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
 
-main = analyze("--seconds", "1", "--fault", f"rate={rate}", "--profile",
+main = analyze("--seconds", "1", "--fault", f"rate={rate:.0f}", "--profile",
                profile, src, "--", *loader("{}"))
 refused = [
     (analyze(src, "--", "true", "{}"), "ended while"),
@@ -110,9 +110,11 @@ with open(profile) as f:
 p = json.loads(saved)
 assert sum(p["shares"].values()) - 100 < 1e-6, p["shares"]
 assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
-# The source gives 200 samples a second, the trainer takes 800.
-assert 150 < p["R0"]["value"] < 230, p["R0"]
-assert 1.5 * p["R0"]["value"] < p["R1"]["value"] < 900, p["R1"]
+# The source gives 80 samples a second, the trainer takes 800. On a machine that
+# does much else it takes fewer, and after a pause the source gives more.
+assert 20 < p["R0"]["value"] < 160, p["R0"]
+assert 1.3 * p["R0"]["value"] < p["R1"]["value"], p["R1"]
+assert p["R1"]["value"] - p["R1"]["ci"] < 900, p["R1"]
 assert p["G"]["bound"] and 0.3 < p["enough_share"] < 1, p
 actions = {q["name"]: q["epoch_s"] for q in p["actions"]}
 assert actions["a source twice as fast"] < 0.9 * actions["nothing changed"]

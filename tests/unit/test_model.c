@@ -341,6 +341,32 @@ START_TEST(test_rates_in_the_wrong_order_are_put_right)
 }
 END_TEST
 
+START_TEST(test_more_misses_do_not_make_a_sample_take_less_time)
+{
+	struct model m = {.g = 900, .r1 = 800, .r0 = 300, .source = 300};
+	double before = 0;
+
+	/* The second and third go together, then with the first. */
+	model_add(&m, 0.4, 500);
+	model_add(&m, 0.45, 520);
+	model_add(&m, 0.5, 560);
+	model_settle(&m);
+	for (unsigned i = 0; i < m.n; i++)
+		ck_assert_double_eq_tol(model_time(&m, m.at[i]),
+			(1 / 500.0 + 1 / 520.0 + 1 / 560.0) / 3, 1e-9);
+	m.n = 0;
+	model_add(&m, 0.2, 600);
+	model_add(&m, 0.4, 500);
+	model_add(&m, 0.5, 520);
+	model_settle(&m);
+	ck_assert_double_eq_tol(model_time(&m, 0.2), 1 / 600.0, 1e-9);
+	for (unsigned i = 0; i <= 10; i++) {
+		ck_assert_double_ge(model_time(&m, i / 10.0), before - 1e-9);
+		before = model_time(&m, i / 10.0);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("model");
@@ -355,5 +381,7 @@ int main(void)
 	tcase_add_test(t, test_enough_is_the_smallest_cache_at_full_rate);
 	tcase_add_test(t, test_actions_shorten_an_epoch_no_more_than_they_can);
 	tcase_add_test(t, test_rates_in_the_wrong_order_are_put_right);
+	tcase_add_test(
+		t, test_more_misses_do_not_make_a_sample_take_less_time);
 	return run_suite(s);
 }
