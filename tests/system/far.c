@@ -29,6 +29,7 @@ struct conn {
 	int fd;
 	struct conn *next, *prev; /* of those that wait or send */
 	bool listed, waits_out;
+	bool counted; /* in `going` */
 	char *in;
 	size_t len, used;
 	enum { READING, WAITING, SENDING, SILENT } state;
@@ -45,6 +46,7 @@ struct far_counts far_count;
 static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
+static unsigned going; /* requests without their whole answer */
 
 double far_now_ms(void)
 {
@@ -91,6 +93,7 @@ static void conn_poll(struct conn *c, bool out)
 static void conn_close(struct conn *c)
 {
 	conn_unlist(c);
+	going -= c->counted;
 	close(c->fd);
 	free(c->answer.body);
 	free(c->in);
@@ -160,6 +163,7 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	a->send = UINT64_MAX;
 	far_count.requests++;
 	far_handle(r, a);
+	c->counted = strncmp(r->path, "/-/", 3) != 0;
 	free(path);
 	c->head_len = (size_t)snprintf(c->head, sizeof(c->head),
 		"HTTP/1.1 %u X\r\nContent-Length: %llu\r\n%s\r\n", a->status,
@@ -172,6 +176,9 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	c->head_sent = c->sent = 0;
 	c->due_ms = far_now_ms() + a->delay_ms;
 	c->state = a->never ? SILENT : a->delay_ms > 0 ? WAITING : SENDING;
+	going += c->counted;
+	if (going > far_count.most)
+		far_count.most = going;
 	if (c->state == WAITING || c->state == SENDING)
 		conn_list(c);
 }
@@ -231,6 +238,8 @@ static bool conn_finish(struct conn *c)
 		return false;
 	}
 	c->state = READING;
+	going -= c->counted;
+	c->counted = false;
 	conn_next(c);
 	return true;
 }

@@ -183,6 +183,7 @@ static void control(const struct far_request *r, struct far_answer *a)
 	SHOW(secrets);
 	SHOW(bytes);
 	SHOW(connections);
+	SHOW(most);
 	SHOW(authorized);
 #undef SHOW
 	give_body(a, &t);

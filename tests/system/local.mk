@@ -111,6 +111,7 @@ other_tests = \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
 	tests/system/s3-creds.sh \
+	tests/system/s3-deep.sh \
 	tests/system/s3-memory.sh \
 	tests/system/s3-refused.sh \
 	tests/system/s3-safety.sh \

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A mount of s3:// serves while a long listing goes on, and has 256 requests out
+# at a time for readers that ask for as many.
+set -u
+name=s3-deep
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
+. "$(dirname "$0")/far-lib.sh"
+requires fuse curl
+[ -x tests/system/far ] || skip 'built without http and s3'
+
+s3_mount() {
+	start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
+		--endpoint-url "$far"
+}
+
+# -- Half a million keys, a second for each page
+far_start files=500000 size=100000 dirs=500 list_ms=1000
+s3_mount
+file=d0000321/f0321123.bin
+far_set verify=0
+curl -sf "$far/many/$file" -o "$work/want" || fail "the store lacks $file"
+far_set verify=1
+cmp "$work/want" "$mnt/$file" || fail 'wrong bytes while the listing goes on'
+[ ! -e "$mnt/d0000321/none" ] || fail 'a file that the store lacks'
+! has_status scan complete || fail 'the listing was not long enough'
+expect GETs "$(far_count gets)" 2
+stop_mount
+rm -rf "$work/tier"
+
+# -- As many readers as the store is to be asked for at a time, and more
+far_set files=300 dirs=0 list_ms=0 size=10000
+s3_mount
+scan_through
+far_zero
+far_set never=1
+"$reader" "$mnt" --threads 300 >"$work/out" 2>&1 &
+readers=$!
+out_at_once() {
+	[ "$(far_count most)" -ge 256 ]
+}
+wait_for 20 out_at_once ||
+	fail "only $(far_count most) requests are out at a time"
+expect 'most requests at a time' "$(far_count most)" 256
+kill $readers
+far_set never=0
+stop_mount
