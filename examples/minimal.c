@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that a trainer needs: each epoch's batches, each example served
- * twice, with crops of its own. Build it against the installed library:
+ * The shortest complete program: one epoch of batches, with each example served
+ * twice, each time with a new crop. Build it against the installed library:
  *
  *	cc minimal.c -o minimal $(pkg-config --cflags --libs refrain)
  *	./minimal /mnt/imagenet/train
  *
- * or with its archive, so that it runs where the library is not installed:
+ * or with the static library, to run it where the library is not installed:
  *
  *	cc minimal.c -o minimal -pthread -l:librefrain.a \
  *		$(pkg-config --static --libs refrain | sed s/-lrefrain//)
@@ -15,7 +15,7 @@
 
 #include <refrain/loader.h>
 
-/* Stands for a trainer: the mean of the pixels of each class would do. */
+/* A stand-in for a training step: adds up the pixels. */
 static unsigned long train(
 	const unsigned char *pixels, const int64_t *labels, size_t bytes)
 {

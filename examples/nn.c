@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network as a whole: its memory, and its calls as loops over slices, one
- * loop a layer. What needs the whole batch (the statistics of a
- * normalisation) is done between two loops, by the caller's thread.
+ * The calls of the network: for each layer, a loop over slices of the batch.
+ * Work that needs the whole batch (the statistics of a normalisation) is done
+ * by the caller's thread between two loops.
  */
 #include "nn_impl.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define EPSILON 1e-5 /* added to variances */
-#define MEMORY 0.9   /* share of the average over batches that stays */
+#define MEMORY 0.9   /* decay of the moving averages over batches */
 
 uint32_t slice_pictures(const struct nn *nn, unsigned i, uint32_t *first)
 {
@@ -26,7 +26,7 @@ nn_real *slice_gradient(const struct nn *nn, unsigned i, const nn_real *weight)
 	return nn->slice[i].gradient + (weight - nn->weight);
 }
 
-/* -- Forwards -- */
+/* -- Forward -- */
 
 static void convolve_slice(void *arg, unsigned i)
 {
@@ -51,7 +51,7 @@ static void sum_slices(struct nn *nn, uint32_t channels)
 			sums[c] += nn->slice[i].sums[c];
 }
 
-/* Mean and deviation of a batch, and what is remembered of them. */
+/* The mean and deviation of a batch, and their moving averages. */
 static void take_statistics(struct nn *nn, struct layer *l)
 {
 	const double *sums = nn->slice[0].sums;
@@ -79,7 +79,7 @@ static void recall_statistics(struct layer *l)
 	}
 }
 
-/* The mean over the last layer's picture, and the classes' scores. */
+/* The mean over the last layer's image, and the scores of the classes. */
 static void score_picture(const struct nn *nn, struct slice *s, uint32_t p)
 {
 	const struct layer *l = &nn->layer[NN_LAYERS - 1];
@@ -98,7 +98,7 @@ static void score_picture(const struct nn *nn, struct slice *s, uint32_t p)
 				s->mean[f] * nn->linear[f * classes + c];
 }
 
-/* Scores become probabilities; the loss is that of the label's. */
+/* Turn scores into probabilities; the loss is that of the label. */
 static void count_picture(const struct nn *nn, struct slice *s, int64_t label)
 {
 	uint32_t best = 0;
@@ -140,7 +140,7 @@ static void score_slice(void *arg, unsigned i)
 	}
 }
 
-/* -- Backwards -- */
+/* -- Backward -- */
 
 static void slope_picture(const struct nn *nn, unsigned i, uint32_t p)
 {
@@ -186,7 +186,7 @@ static void score_and_slope_slice(void *arg, unsigned i)
 	layer_slope_sums(&nn->layer[NN_LAYERS - 1], &nn->slice[i], first, n);
 }
 
-/* The slopes of scale and shift from the sums of d and d * x. */
+/* The gradients of scale and shift, from the sums of d and d * x. */
 static void take_slopes(struct nn *nn, struct layer *l)
 {
 	const double *sums = nn->slice[0].sums;
@@ -214,7 +214,7 @@ static void slope_slice(void *arg, unsigned i)
 		layer_slope_sums(l - 1, s, first, n);
 }
 
-/* Slice i adds up its share of the weights' gradients over all slices. */
+/* Slice i adds up its part of the weights' gradients over all slices. */
 static void gather_slice(void *arg, unsigned i)
 {
 	struct nn *nn = arg;

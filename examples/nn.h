@@ -5,10 +5,10 @@
  * batch normalisation and ReLU; the mean over the picture; a linear layer;
  * cross entropy; stochastic gradient descent with momentum.
  *
- * Work is cut into slices whose number does not depend on that of the threads
- * and which are summed in order: the same seed and batches give the same
- * weights on any number of threads. One thread calls; the network has
- * threads - 1 more of its own.
+ * The images of a batch are divided into a fixed number of slices, whose
+ * results are added in order. The same seed and batches therefore give the same
+ * weights with any number of threads. One thread calls; the network starts
+ * threads - 1 more.
  */
 #ifndef EXAMPLES_NN_H
 #define EXAMPLES_NN_H
@@ -26,25 +26,25 @@ typedef float nn_real;
 #define NN_THREADS_MAX 8
 
 struct nn_config {
-	uint32_t side;	    /* of the square pictures; a multiple of 8 */
-	uint32_t channels;  /* of them */
+	uint32_t side;	    /* of the square images; a multiple of 8 */
+	uint32_t channels;  /* of an image */
 	uint32_t classes;   /* at least 2 */
 	uint32_t width;	    /* channels of the first layer */
-	uint32_t batch_max; /* pictures in a call, at most */
+	uint32_t batch_max; /* most images in a call */
 	uint32_t threads;   /* 0: 1 */
-	uint64_t seed;	    /* of the first weights */
+	uint64_t seed;	    /* for the initial weights */
 };
 
 struct nn;
 
-/* -EINVAL, -ENOMEM, or what pthread_create() says. */
+/* Returns 0, -EINVAL, -ENOMEM, or the error of pthread_create(). */
 int nn_new(struct nn **out, const struct nn_config *config);
 void nn_free(struct nn *nn);
 
 /*
- * The mean loss of `count` pictures (rows of pixels of channels), in training
- * mode: over the statistics of the batch. nn_gradient() also leaves how it
- * changes with each weight in nn_gradients(); labels are below `classes`.
+ * The mean loss of `count` images (rows of pixels of channels) in training
+ * mode, that is with the batch's own statistics. nn_gradient() also computes
+ * the gradients that nn_gradients() returns. Labels are below `classes`.
  */
 double nn_loss(struct nn *nn, const nn_real *pictures, const int64_t *labels,
 	uint32_t count);
@@ -54,7 +54,7 @@ double nn_gradient(struct nn *nn, const nn_real *pictures,
 /* Change the weights by the gradients of the last nn_gradient(). */
 void nn_update(struct nn *nn, double rate, double momentum, double decay);
 
-/* How many of `count` pictures are taken for what they are. */
+/* The number of images that are classified correctly. */
 uint32_t nn_correct(struct nn *nn, const nn_real *pictures,
 	const int64_t *labels, uint32_t count);
 

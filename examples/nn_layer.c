@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One layer over the pictures of one slice, forwards and backwards. A 3 x 3
- * convolution is a product of matrices: each pixel's neighbourhood becomes a
- * row of 9 * channels numbers, of which three at a time lie together in the
- * picture, too. Pure but for the memory it is given.
+ * One layer for the images of one slice, forward and backward. A 3 x 3
+ * convolution is a product of matrices: the neighbourhood of each pixel becomes
+ * a row of 9 * channels numbers. Three pixels of it at a time are adjacent in
+ * the image, too. The functions only use the memory that they are given.
  */
 #include "nn_impl.h"
 
@@ -28,13 +28,13 @@ static size_t input_numbers(const struct layer *l)
 }
 
 /*
- * Between a picture and the rows of its neighbourhoods; what is outside the
- * picture is 0. Row y of the picture is above, at or below each pixel of row
- * at: three numbers of pixels that lie together, less one at either border.
+ * Copies between an image and the rows of its neighbourhoods; pixels outside
+ * the image are 0. Row y of the image is above, at or below each pixel of row
+ * at: three adjacent pixels, or two at a border.
  */
 struct strip {
-	size_t picture, columns, numbers; /* where; how many */
-	size_t before, after;		  /* numbers outside the picture */
+	size_t picture, columns, numbers; /* offsets; how many numbers */
+	size_t before, after;		  /* numbers outside the image */
 };
 
 static struct strip strip_of(
@@ -80,7 +80,7 @@ static void to_columns(
 			}
 }
 
-/* The other way: what was copied to several places is added. */
+/* The reverse: add up what was copied to several places. */
 static void from_columns(
 	const struct layer *l, const nn_real *columns, nn_real *picture)
 {
@@ -99,7 +99,7 @@ static void from_columns(
 			}
 }
 
-/* Where the four pixels of (y, x) after the maximum begin, before it. */
+/* The first of the four pixels whose maximum becomes pixel (y, x). */
 static const size_t *corners(
 	const struct layer *l, uint32_t y, uint32_t x, size_t at[4])
 {
@@ -154,7 +154,7 @@ static void unpool_picture(const struct layer *l, const nn_real *slope,
 		}
 }
 
-/* Sums of numbers and of their products, by channel. */
+/* For each channel, the sum of the numbers and of their products. */
 static void add_sums(const nn_real *a, const nn_real *b, size_t pixels,
 	uint32_t channels, nn_real *part, double *sums)
 {
@@ -231,8 +231,8 @@ void layer_slope_sums(
 	add_sums(d, x, n * layer_pixels(l), l->out, s->columns, s->sums);
 }
 
-/* The slope past the normalisation, whose mean and deviation follow the
- * batch of `count` pictures. */
+/* The gradient through the normalisation, whose mean and deviation are those of
+ * the batch of `count` images. */
 static void slope_pooled(
 	const struct layer *l, uint32_t first, uint32_t n, uint32_t count)
 {

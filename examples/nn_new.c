@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a network is made and given back: its shape, memory, first weights. */
+/* Creating and freeing a network: its shape, memory and initial weights. */
 #include "nn_impl.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_PIXELS 256 /* rows of a product: more do not make it faster */
+#define GROUP_PIXELS 256 /* rows of a product; more are not faster */
 #define WIDTH_MAX 512
 #define SIDE_MAX 512
 
-/* OpenBLAS has threads of its own; we have ours. Other libraries lack it. */
+/* Stops OpenBLAS from using its own threads; other libraries lack this. */
 void openblas_set_num_threads(int n) __attribute__((weak));
 
-/* -- Memory: all of it is zeroed; a failure is remembered in *rc -- */
+/* -- Memory: always zeroed; a failure is stored in *rc -- */
 
 static void *take(size_t n, size_t size, int *rc)
 {
@@ -144,9 +144,9 @@ static void place_weights(struct nn *nn)
 	nn->bias = w;
 }
 
-/* -- First weights -- */
+/* -- Initial weights -- */
 
-/* The finaliser of SplitMix64 (Steele et al., 2014), over a counter. */
+/* The finaliser of SplitMix64 (Steele et al., 2014), applied to a counter. */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -157,7 +157,7 @@ static double uniform(uint64_t *state)
 	return ((double)(z >> 11) + 0.5) * 0x1p-53;
 }
 
-/* Normally distributed (Box and Muller), for `fan` inputs. */
+/* Normally distributed weights (Box and Muller) for `fan` inputs. */
 static void fill_normal(nn_real *w, size_t n, uint32_t fan, uint64_t *state)
 {
 	double deviation = sqrt(2.0 / fan);
@@ -188,7 +188,7 @@ static void first_weights(struct nn *nn)
 		nn->features, &state);
 }
 
-/* -- The whole -- */
+/* -- The network -- */
 
 static int nn_memory(struct nn *nn)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searches for a learning rate: one train-cnn for each rate, all at the same
- * time. First each job reads and decodes for itself, then all of them share
- * their batches (--share). Prints one table. Both ways give a rate the same
- * batches, and so the same accuracy. Train the winner once more with another
- * --seed.
+ * Searches for a learning rate with one train-cnn for each rate, all at the
+ *same time. In a first round each job reads and decodes by itself, in a second
+ *one all jobs share their batches (--share). Prints a table of both. A rate
+ *gets the same batches in both rounds, and so the same accuracy. Train again
+ *with the best rate and another --seed.
  *
  *	search-cnn ./train-cnn 0.01,0.1,0.5 [OPTION OF TRAIN-CNN ...] DATASET
  */
@@ -92,7 +92,7 @@ static bool read_accuracy(struct job *j, int way)
 	return found;
 }
 
-/* Wait for one job of those that run. */
+/* Wait until one of the jobs has ended. */
 static int reap(struct search *s, int way, double begun)
 {
 	int status;
@@ -181,6 +181,7 @@ int main(int argc, char **argv)
 	tell(&s, wall_s, cpu_s);
 	for (unsigned i = 0; i < s.jobs; i++)
 		if (s.job[i].accuracy[0] != s.job[i].accuracy[1])
-			return fail(s.job[i].rate, "another accuracy apart");
+			return fail(s.job[i].rate,
+				"accuracy differs between the two rounds");
 	return 0;
 }

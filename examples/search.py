@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Search for a learning rate: one job for each rate trains a softmax classifier
-on a directory of JPEGs, all at the same time. First each job reads and decodes
-for itself, then all share their batches. Prints one table.
+on a directory of JPEGs, all at the same time. In a first round each job reads
+and decodes by itself, in a second one all jobs share their batches. Prints a
+table of both.
 
     examples/search.py TRAIN TEST [--rates 0.01 0.1 1 10] [--epochs 2]
                        [--batch 64] [--size 16] [--echo 1] [--threads 2]
 
-TRAIN and TEST are directories of directories of images, one for each class.
-Both ways give a rate the same batches, and so the same accuracy. The winner
-should be trained once more with another --seed. NumPy is required.
+TRAIN and TEST have a directory of images for each class. A rate gets the same
+batches in both rounds, and so the same accuracy. Train again with the best rate
+and another --seed. NumPy is required.
 """
 import argparse
 import json
@@ -35,13 +36,13 @@ class Softmax:
 
     @staticmethod
     def _inputs(images):
-        """A row for each image, and a 1 for the bias. A new array: the images
-        of a share are read-only."""
+        """A row for each image, with a 1 for the bias. Creates a new array,
+        because shared images are read-only."""
         rows = images.reshape(len(images), -1)
         return np.hstack([rows, np.ones((len(rows), 1), np.float32)])
 
     def step(self, images, labels, rate):
-        """Learn from a batch."""
+        """One step of gradient descent."""
         inputs = self._inputs(images)
         scores = inputs @ self.weights
         odds = np.exp(scores - scores.max(1, keepdims=True))
@@ -52,13 +53,13 @@ class Softmax:
         self.weights += self.speed
 
     def hits(self, images, labels):
-        """How many of them it knows."""
+        """Number of images that are classified correctly."""
         return int(((self._inputs(images) @ self.weights).argmax(1) ==
                     labels).sum())
 
 
 def train(a, model):
-    """(seconds, images, decodes) of the run."""
+    """Train; returns (seconds, images, decodes)."""
     more = {'share': a.share, 'share_jobs': len(a.rates)} if a.share else {}
     images, begun = 0, time.monotonic()
     with refrain.Loader(a.train, batch=a.batch, size=a.size, type='f32',
@@ -73,7 +74,7 @@ def train(a, model):
 
 
 def accuracy(a, model):
-    """Of the test images. Jobs that evaluate do not share."""
+    """Accuracy on the test images. Evaluation does not share batches."""
     hits = count = 0
     with refrain.Loader(a.test, batch=a.batch, size=a.size, type='f32',
                         augment='eval', in_order=True, epochs=1,
@@ -86,7 +87,7 @@ def accuracy(a, model):
 
 
 def trial(a):
-    """A job: train with one rate, and print what came of it."""
+    """One job: train with one rate, and print the result."""
     with refrain.Loader(a.train, batch=1, size=8) as loader:
         classes = len(loader.classes)
     model = Softmax(a.size * a.size * 3, classes)
@@ -96,16 +97,16 @@ def trial(a):
 
 
 def processor_s():
-    """Time that the jobs so far have used."""
+    """Processor time of all jobs so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def search(a, *more):
-    """All jobs at once: (what each printed, seconds, processor seconds)."""
+    """Run all jobs at once: (results, seconds, processor seconds)."""
     begun, used = time.monotonic(), processor_s()
     command = [sys.executable, __file__, *sys.argv[1:], *more, '--trial']
-    one = dict(os.environ, OMP_NUM_THREADS='1')     # of NumPy's
+    one = dict(os.environ, OMP_NUM_THREADS='1')     # for NumPy
     jobs = [subprocess.Popen([*command, str(rate)], stdout=subprocess.PIPE,
                              env=one) for rate in a.rates]
     results = [json.loads(job.communicate()[0] or '{}') for job in jobs]
@@ -115,7 +116,7 @@ def search(a, *more):
 
 
 def print_way(name, results, seconds, used):
-    """The rows of a way."""
+    """Print the rows of one round."""
     for r in results:
         print('%-7s %8g %8.1f %% %9.1f %10.0f %9d' % (
             name, r['rate'], 100 * r['accuracy'], r['seconds'],
@@ -127,7 +128,7 @@ def print_way(name, results, seconds, used):
 
 
 def arguments():
-    """What was typed."""
+    """Parse the command line."""
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     p.add_argument('train')
     p.add_argument('test')
@@ -145,7 +146,7 @@ def arguments():
 
 
 def main():
-    """Both ways, and the table."""
+    """Run both rounds and print the table."""
     a = arguments()
     if a.trial is not None:
         return trial(a)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop that several threads do. The mutex guards all of struct team. */
+/* Several threads run one loop. The mutex protects all of struct team. */
 #include "team.h"
 
 #include <errno.h>
@@ -13,16 +13,16 @@ struct team {
 	pthread_mutex_t mutex;
 	pthread_cond_t more, done;
 	pthread_t thread[TEAM_MAX];
-	unsigned threads; /* without the caller's */
+	unsigned threads; /* not counting the caller's */
 	bool ending;
 
-	/* The loop: turns [next, n) are to be taken, `busy` are being done. */
+	/* The loop: iterations [next, n) are not begun, `busy` are running. */
 	void (*work)(void *arg, unsigned i);
 	void *arg;
 	unsigned next, n, busy;
 };
 
-/* Take turns until there are none. With the mutex held. */
+/* Run iterations until none are left. Called with the mutex held. */
 static void take_turns(struct team *t)
 {
 	while (t->next < t->n) {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that do one loop together. One thread calls team_run() and takes
- * part in it; the others wait in between.
+ * Threads that run a loop together. One thread calls team_run() and takes
+ * part in the loop; the others wait between calls.
  */
 #ifndef EXAMPLES_TEAM_H
 #define EXAMPLES_TEAM_H
 
 struct team;
 
-/* `threads` with the caller's, at least 1. -ENOMEM, or -errno of a thread. */
+/* `threads` includes the caller's. Returns 0, -ENOMEM, or the error of
+ * pthread_create(). */
 int team_new(struct team **out, unsigned threads);
 void team_free(struct team *t);
 
-/* Call work(arg, i) for 0 <= i < n, each once, and return when all have. */
+/* Call work(arg, i) once for each 0 <= i < n; return when all are done. */
 void team_run(struct team *t, void (*work)(void *arg, unsigned i), void *arg,
 	unsigned n);
 

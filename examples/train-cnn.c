@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trains a small convolutional network (nn.h) on a folder of JPEGs, one
- * directory a class, read by refrain's loader: DATASET/train with random crops
- * and echoes, DATASET/test in order and as it is. It tells the loss and the
- * accuracy on DATASET/test after each epoch, and how many images had to be
- * decoded for that: with --echo 2, half of what the training was served.
+ * Trains a small convolutional network (nn.h) on JPEGs that refrain's loader
+ * reads. DATASET has a directory for each class in train, which is served with
+ * random crops and echoes, and in test, which is served in order and unchanged.
+ * After each epoch the program prints the loss, the accuracy on the test
+ *images, and how many images were decoded (fresh) and served: with --echo 2,
+ *half of the images that are served need no decoding.
  *
  * Build it against the installed library, with any CBLAS:
  *	cc -O3 train-cnn.c nn*.c team.c -o train-cnn -pthread -lm \
  *		$(pkg-config --cflags --libs refrain openblas)
  *
- * An epoch ends when each image was decoded once. So at e echoes an epoch has
- * e times as many steps, and the same work for the trainer takes 1/e as many
- * epochs.
+ * An epoch ends when each image has been decoded once. With an echo factor of e
+ * an epoch has e times as many steps, so 1/e of the epochs are the same work
+ *for the trainer.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,7 +29,7 @@
 #include "nn.h"
 
 #define STEP_TIMEOUT_MS 60000
-#define WARM_UP 0.1 /* share of the steps in which the rate rises */
+#define WARM_UP 0.1 /* share of the steps in which the rate increases */
 
 struct options {
 	const char *dataset, *share;
@@ -93,7 +94,7 @@ static int open_train(struct run *r)
 	c.echo = o->echo;
 	c.echo_point = o->echo_point;
 	c.window = o->window;
-	c.area_min = 0.6F; /* of pictures this small less says little */
+	c.area_min = 0.6F; /* smaller crops of such small images show little */
 	c.last = REFRAIN_LAST_DROP;
 	c.share = o->share;
 	c.share_jobs = o->share_jobs;
@@ -103,7 +104,7 @@ static int open_train(struct run *r)
 	return 0;
 }
 
-/* The share of the test images that are taken for what they are; or < 0. */
+/* The share of test images that are classified correctly; < 0 on failure. */
 static double test_accuracy(struct run *r)
 {
 	char path[4096];
@@ -132,7 +133,7 @@ static double test_accuracy(struct run *r)
 
 /* -- Training -- */
 
-/* Rises in a straight line, then falls as half a cosine to 0. */
+/* The learning rate increases linearly, then decreases to 0 like a cosine. */
 static double rate_at(const struct run *r)
 {
 	double at = (double)r->done / (double)r->steps;
@@ -143,7 +144,7 @@ static double rate_at(const struct run *r)
 	return r->o->rate * 0.5 * (1 + cos(acos(-1.0) * at));
 }
 
-/* True once the target was reached. */
+/* Print a line for the epoch. Returns true if the target is reached. */
 static bool tell(struct run *r, double accuracy)
 {
 	printf("epoch %llu  steps %llu  fresh %llu  served %llu  "
@@ -170,7 +171,7 @@ static void step(struct run *r, const struct refrain_batch *b)
 	r->served += b->count;
 }
 
-/* 0 at the end of the run or at the target, 1 on failure. */
+/* Returns 0 at the end of the run or at the target, 1 on failure. */
 static int train(struct run *r)
 {
 	const struct refrain_batch *b;
@@ -182,7 +183,7 @@ static int train(struct run *r)
 
 		step(r, b);
 		refrain_release(b);
-		/* After the last one come its echoes. */
+		/* Echoes follow the last fresh image of the run. */
 		if (!ended || ++r->epoch == r->o->epochs)
 			continue;
 		accuracy = test_accuracy(r);
@@ -194,11 +195,11 @@ static int train(struct run *r)
 	if (rc < 0)
 		return fail("training data", refrain_message(r->train));
 	if (r->epoch_steps == 0)
-		return fail("training data", "less than one batch");
+		return fail("training data", "it has less than one batch");
 	accuracy = test_accuracy(r);
 	if (accuracy < 0)
 		return 1;
-	r->epoch = r->o->epochs; /* also if its last batch was dropped */
+	r->epoch = r->o->epochs; /* even if its last batch was dropped */
 	(void)tell(r, accuracy);
 	return 0;
 }
@@ -239,23 +240,25 @@ static int run(const struct options *o)
 
 static const char usage[] =
 	"Usage: train-cnn [OPTION ...] DATASET\n"
-	"Train a small network on the JPEGs of DATASET/train (a directory a\n"
-	"class), and test it on those of DATASET/test.\n\n"
+	"Train a small network on the JPEGs in DATASET/train, which has a\n"
+	"directory for each class, and test it on those in DATASET/test.\n\n"
 	"  --echo E          serve each decoded image E times (1)\n"
-	"  --echo-point P    before or after augmentation, or batch (before)\n"
-	"  --window N        images with echoes outstanding (the library's)\n"
-	"  --epochs N        times that each image is decoded (10)\n"
-	"  --batch B         images a step (128)\n"
+	"  --echo-point P    repeat images before or after augmentation, or\n"
+	"                    the whole batch (before)\n"
+	"  --window N        most images with echoes outstanding (chosen by\n"
+	"                    the library)\n"
+	"  --epochs N        decode each image N times (10)\n"
+	"  --batch B         images per step (128)\n"
 	"  --lr RATE         highest learning rate (0.1)\n"
-	"  --momentum M      (0.9)\n"
-	"  --decay D         of weights (0.0005)\n"
+	"  --momentum M      momentum of gradient descent (0.9)\n"
+	"  --decay D         weight decay (0.0005)\n"
 	"  --width W         channels of the first layer (32)\n"
-	"  --size PIXELS     side of a picture, a multiple of 8 (32)\n"
-	"  --seed S          of order, augmentation and first weights (0)\n"
-	"  --threads N       of trainer and loader (2)\n"
-	"  --target SHARE    stop at this accuracy\n"
-	"  --share NAME      share batches with the jobs of that name\n"
-	"  --share-jobs J    wait until J of them have begun\n";
+	"  --size PIXELS     side of an image, a multiple of 8 (32)\n"
+	"  --seed S          seed for order, crops and first weights (0)\n"
+	"  --threads N       threads of the trainer, and of the loader (2)\n"
+	"  --target SHARE    stop at this accuracy, from 0 to 1\n"
+	"  --share NAME      share batches with other jobs with this NAME\n"
+	"  --share-jobs J    wait until J jobs have joined the share\n";
 
 enum {
 	ECHO = 256,
@@ -295,7 +298,7 @@ static const struct option table[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* A number from 0 on; false if it is none. */
+/* Parse a number that is not negative. */
 static bool real(const char *text, double *out)
 {
 	char *end;

@@ -6,9 +6,9 @@ with refrain at several echo factors, and print one table.
     examples/train.py TRAIN TEST [--size 32] [--epochs 4] [--batch 64]
                       [--echo 1 2 4] [--workers 2]
 
-TRAIN and TEST are directories of directories of images (one for each class),
-such as CIFAR-10's as JPEGs, or what `refrain make-dataset` makes. All runs
-read as many fresh images; with echoes they make more steps of them.
+TRAIN and TEST have a directory of images for each class, such as CIFAR-10 as
+JPEGs, or the output of `refrain make-dataset`. All runs read the same number of
+fresh images. With echoes they make more steps with them.
 """
 import argparse
 import time
@@ -22,7 +22,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def network(classes):
-    """Three convolutions and a mean."""
+    """Three convolutions, a mean over the image, and a linear layer."""
     def block(a, b):
         return [nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b),
                 nn.ReLU(), nn.MaxPool2d(2)]
@@ -32,7 +32,7 @@ def network(classes):
 
 
 def data_loader(a):
-    """The usual loop's data: (batches of an epoch, to be iterated again)."""
+    """The usual PyTorch DataLoader."""
     from torchvision import datasets, transforms
     data = datasets.ImageFolder(a.train, transforms.Compose([
         transforms.RandomResizedCrop(a.size, scale=(0.5, 1)),
@@ -44,7 +44,7 @@ def data_loader(a):
 
 
 def refrain_data(a, echo):
-    """Its replacement."""
+    """The replacement for the DataLoader."""
     return refrain.torch.IterableDataset(
         a.train, batch=a.batch, echo=echo, epochs=a.epochs, size=a.size,
         area_min=0.5, type='f32', layout='nchw', threads=max(a.workers, 1),
@@ -52,7 +52,7 @@ def refrain_data(a, echo):
 
 
 def accuracy(model, a):
-    """Of the test images."""
+    """Accuracy on the test images."""
     model.eval()
     right = count = 0
     with torch.no_grad():
@@ -68,7 +68,7 @@ def accuracy(model, a):
 
 
 def train(a, data, classes):
-    """(steps, seconds, accuracy) after the epochs of a run."""
+    """Train a new network; returns (steps, seconds, accuracy)."""
     torch.manual_seed(a.seed)
     model = network(classes)
     optimiser = torch.optim.SGD(model.parameters(), a.rate, momentum=0.9,
@@ -86,7 +86,7 @@ def train(a, data, classes):
 
 
 def arguments():
-    """What was typed."""
+    """Parse the command line."""
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     p.add_argument('train')
     p.add_argument('test')
@@ -101,7 +101,7 @@ def arguments():
 
 
 def main():
-    """All runs, and the table."""
+    """Do all runs and print the table."""
     a = arguments()
     with refrain.Loader(a.train, batch=1, size=8) as loader:
         classes = len(loader.classes)
@@ -109,7 +109,7 @@ def main():
     try:
         rows.append(('DataLoader', *train(a, data_loader(a), classes)))
     except ImportError:
-        print('torchvision is not installed: DataLoader is left out')
+        print('DataLoader is left out: torchvision is not installed')
     for echo in a.echo:
         data = refrain_data(a, echo)
         rows.append(('refrain, e = ' + echo, *train(a, data, classes)))

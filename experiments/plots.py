@@ -28,8 +28,9 @@ def by_factor(r, prefix, what, title, label):
 def fresh_plot(r):
     part = share(r, 'e4', 'e1', Run.fresh)
     return by_factor(
-        r, '', Run.fresh, f'With e = 4, {100 * part:.0f} % of the fresh examples '
-        'suffice to reach 55 % accuracy', 'fresh examples to the target')
+        r, '', Run.fresh, f'With e = 4, {100 * part:.0f} % of the fresh '
+        'examples suffice to reach 55 % accuracy',
+        'fresh examples to the target')
 
 
 def steps_plot(r):
@@ -42,8 +43,8 @@ def steps_plot(r):
 def text_plot(r):
     part = share(r, 'text-e4', 'text-e1', Run.fresh)
     return by_factor(
-        r, 'text-', Run.fresh, f'Text: with e = 4, {100 * part:.0f} % of the fresh '
-        'records suffice to reach 1.85 nats a byte',
+        r, 'text-', Run.fresh, f'Text: with e = 4, {100 * part:.0f} % of the '
+        'fresh records suffice to reach 1.85 nats a byte',
         'fresh records to the target')
 
 
