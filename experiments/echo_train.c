@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trainer of the experiments with data echoing: a small model on what
- * refrain's loader serves, which prints a line of JSON at the beginning, at
- * each report and at the end. How many examples were fresh, served, read and
- * decoded are the loader's own counts, not the trainer's.
+ * The trainer of the experiments with data echoing. It trains a small model on
+ * the batches of refrain's loader, and prints a line of JSON at the beginning,
+ * at each report and at the end. The numbers of examples that were fresh,
+ * served, read and decoded are counted by the loader, not by the trainer.
  *
- * One score of a model on its way is half noise, so the target is reached where
- * the mean of the last so many is as good.
- * One thread, beside the loader's.
+ * A single score during training is half noise, so the target counts as reached
+ * when the mean of the last scores is as good. One thread, in addition to the
+ * loader's.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static struct refrain_stats stats_of(struct run *r)
 	return s;
 }
 
-/* The mean of the last scores, or 0 if there are not as many yet. */
+/* The mean of the last scores, or 0 if there are too few yet. */
 static double mean_score(const struct run *r)
 {
 	double sum = 0;
@@ -72,7 +72,7 @@ static double mean_score(const struct run *r)
 
 /* -- Lines of JSON -- */
 
-/* No number of JSON is infinite, or none. */
+/* JSON has no infinity and no NaN. */
 static void print_real(const char *name, double v)
 {
 	if (isfinite(v))
@@ -176,7 +176,7 @@ static double rate_at(const struct run *r)
 						 : r->o->rate;
 }
 
-/* Score, tell, and see whether that is good enough. */
+/* Score the model and print a report. Is the score good enough? */
 static void report(struct run *r)
 {
 	struct refrain_stats s = stats_of(r);
@@ -249,7 +249,7 @@ static int prepare(struct run *r)
 	if (refrain_open(&r->loader, &c) < 0)
 		return fail(o->config.dataset, refrain_message(NULL));
 	r->every = o->report_every / o->config.batch;
-	/* With a measured factor the number of steps is not known. */
+	/* With a measured factor the number of steps is unknown. */
 	r->steps = o->config.echo == REFRAIN_ECHO_AUTO
 		? UINT64_MAX
 		: refrain_steps_left(r->loader);

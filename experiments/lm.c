@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model of text; see lm.h. Rows of the matrices are bytes foretold. */
+/* The text model; see lm.h. Rows of the matrices are predicted bytes. */
 #include "lm.h"
 
 #include <cblas.h>
@@ -21,19 +21,19 @@ struct lm {
 	size_t weights;
 	nn_real *weight, *gradient, *velocity;
 
-	/* Into `weight` and, by the same offsets, `gradient`. */
+	/* Offsets into `weight` and `gradient`. */
 	size_t table;	 /* LM_SYMBOLS rows of VECTOR */
 	size_t first;	 /* INPUT rows of hidden */
 	size_t bias;	 /* hidden */
 	size_t second;	 /* hidden rows of LM_SYMBOLS */
 	size_t constant; /* LM_SYMBOLS */
 
-	/* Of a batch: a row a byte foretold. */
+	/* Values of a batch, with a row for each predicted byte. */
 	nn_real *input, *active, *scores;
 	nn_real *slope_input, *slope_active;
 };
 
-/* SplitMix64 (Steele et al., 2014): from -1 to 1. */
+/* A number from -1 to 1, by SplitMix64 (Steele et al., 2014). */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -44,7 +44,7 @@ static double uniform(uint64_t *state)
 	return ((double)(z >> 11) + 0.5) * 0x1p-52 - 1;
 }
 
-/* Uniform, of a deviation of `fan` to the power of -1/2. */
+/* Uniformly distributed weights with a deviation of 1 / sqrt(fan). */
 static void fill(nn_real *w, size_t n, double fan, uint64_t *state)
 {
 	for (size_t i = 0; i < n; i++)
@@ -106,7 +106,7 @@ void lm_free(struct lm *m)
 	free(m);
 }
 
-/* -- Forwards -- */
+/* -- Forward -- */
 
 static size_t symbol(uint8_t byte)
 {
@@ -129,7 +129,7 @@ static void look_up(struct lm *m, const uint8_t *examples, uint32_t count)
 			}
 }
 
-/* y = x w + b, of `rows` rows. */
+/* y = x w + b for `rows` rows. */
 static void affine(const nn_real *x, const nn_real *w, const nn_real *b,
 	nn_real *y, size_t rows, uint32_t in, uint32_t out)
 {
@@ -139,7 +139,8 @@ static void affine(const nn_real *x, const nn_real *w, const nn_real *b,
 		(int)in, 1, x, (int)in, w, (int)out, 1, y, (int)out);
 }
 
-/* Scores of a row become probabilities: -log that of the right one. */
+/* Turn the scores of a row into probabilities; returns -log of the right one.
+ */
 static double count_row(nn_real *scores, size_t right)
 {
 	double most = (double)scores[0], sum = 0, loss;
@@ -181,9 +182,9 @@ double lm_loss(struct lm *m, const uint8_t *examples, uint32_t count)
 	return loss / (double)rows;
 }
 
-/* -- Backwards -- */
+/* -- Backward -- */
 
-/* Slopes d of y = x w + b: those of w, b and x. */
+/* From the gradient d of y = x w + b, the gradients of w, b and x. */
 static void slope_affine(const struct lm *m, const nn_real *x, const nn_real *d,
 	size_t w, size_t b, nn_real *slope_x, size_t rows, uint32_t in,
 	uint32_t out)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small model of text, for the experiments: the next byte from those before
- * it, by a table of vectors, one hidden layer (tanh) and cross entropy, with
- * stochastic gradient descent with momentum. An example is a line of
- * LM_CONTEXT bytes and LM_TARGETS more, each of which is to be foretold from
- * the LM_CONTEXT before it. One thread; products of matrices by BLAS.
+ * A small text model for the experiments. It predicts each byte from the
+ * LM_CONTEXT bytes before it, with a table of vectors, one hidden layer (tanh)
+ * and cross entropy. It is trained by stochastic gradient descent with
+ * momentum. An example is LM_CONTEXT bytes followed by the LM_TARGETS bytes to
+ * predict. One thread; BLAS multiplies the matrices.
  */
 #ifndef EXPERIMENTS_LM_H
 #define EXPERIMENTS_LM_H
@@ -16,19 +16,19 @@
 
 #define LM_CONTEXT 8
 #define LM_TARGETS 32
-#define LM_BYTES (LM_CONTEXT + LM_TARGETS) /* of an example */
-#define LM_SYMBOLS 128 /* bytes above count as the last of them */
+#define LM_BYTES (LM_CONTEXT + LM_TARGETS) /* size of an example */
+#define LM_SYMBOLS 128 /* higher bytes are treated as the last symbol */
 
 struct lm;
 
-/* NULL if there is no memory. `hidden` is the width of the hidden layer. */
+/* Returns NULL without memory. `hidden` is the width of the hidden layer. */
 struct lm *lm_new(uint32_t hidden, uint32_t batch_max, uint64_t seed);
 void lm_free(struct lm *m);
 
 /*
- * The mean of -log(probability) over all bytes that are foretold in `count`
- * examples, in nats. lm_gradient() also leaves how it changes with each weight
- * in lm_gradients().
+ * The mean of -log(probability) over all predicted bytes of `count` examples,
+ * in nats. lm_gradient() also computes the gradients that lm_gradients()
+ * returns.
  */
 double lm_loss(struct lm *m, const uint8_t *examples, uint32_t count);
 double lm_gradient(struct lm *m, const uint8_t *examples, uint32_t count);

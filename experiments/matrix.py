@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The runs of the experiments, as data: one factor at a time round a base.
+"""The runs of the experiments, as data. Each varies one factor of a base case.
 
-A run is a dict: `id`, `group` (what it is plotted with), `stage` (what is
-done at a time) and `options` of echo-train. A learning rate is a number, or
-the name of the group of trials from which it is picked: the one that took the
-fewest fresh examples to the target, at a seed that nothing else uses.
+A run is a dict: `id`, `group` (runs that are plotted together), `stage` (runs
+that are done together) and `options` of echo-train. A learning rate is a number,
+or the name of a group of trials. The run then uses the rate of the trial that
+needed the fewest fresh examples to the target, at a seed that no run uses.
 
-A run on slow storage is another run over again (`like`), as many steps and
-blind: the same seed makes the same model on any storage, so how long these
-steps take is how long it takes to the target. Its storage is so slow that the
-ratio of upstream to trainer, R, is about `ratio` at e = 1, by what the control
-of the same seed measured of the trainer.
+A run on slow storage repeats another run (`like`) for the same number of steps,
+without scoring. The same seed gives the same model on any storage, so the time
+of these steps is the time to the target. The delay of its storage is chosen so
+that the ratio R of upstream to trainer is about `ratio` at e = 1, given the
+trainer's speed in the control run of the same seed.
 """
 
 TUNING_SEED = 100
@@ -32,7 +32,7 @@ def run(stage, group, seed, options, rate):
 
 
 def tuned(stage, group, options, rates, seeds=SEEDS):
-    """Trials at each rate, and then runs at the best of them."""
+    """Trials at each rate, then runs at the best rate."""
     trials = [run(stage + ' trials', 'trial-' + group, TUNING_SEED, options,
                   rate) for rate in rates]
     return trials + [run(stage, group, seed, options, 'trial-' + group)
@@ -46,7 +46,7 @@ def images(**changes):
 
 
 def factors():
-    """Echo factor, at the base of all else."""
+    """The echo factor, with the base case otherwise."""
     runs = []
     for e in (1, 2, 4, 8):
         runs += tuned('factor', f'e{e}', images(echo=e), RATES)
@@ -61,7 +61,7 @@ def points():
 
 
 def windows():
-    """With the learning rate of the base."""
+    """The window, at the learning rate of the base case."""
     runs = []
     for name, change in (
             ('window4096', {'window': 4096}),
@@ -74,7 +74,7 @@ def windows():
 
 
 def batches(batch):
-    """Each against e = 1 at the same batch."""
+    """The batch size; each is compared with e = 1 at the same size."""
     middle = 0.06 * batch / 64 if batch < 64 else 0.12
     rates = [round(middle * by, 6) for by in (0.5, 1, 2)]
     runs = []
@@ -91,7 +91,7 @@ def batches(batch):
 
 
 def final():
-    """Equal fresh data, a falling learning rate; scored on the test set."""
+    """Equal fresh data and a decreasing learning rate; scored on the test set."""
     runs = []
     for e in (1, 2, 4):
         options = dict(IMAGES, echo=e, schedule='linear')
@@ -114,7 +114,7 @@ def text():
 
 
 def slow(seed, like, most, variants):
-    """Storage that is slow, and a control where it is not; alone, in turn."""
+    """Slow storage, and controls with fast storage; one run at a time."""
     runs = []
     for name, e, ratio in variants:
         r = run(f'slow {seed}', f'slow-{name}', seed,
@@ -134,7 +134,7 @@ SLOW = (('control-e1', 1, 0), ('control-e4', 4, 0), ('e1', 1, 4),
 
 
 def in_stages(runs):
-    """Trials first, then what picks from them; else in the order given."""
+    """Trials before the runs that use their rates; otherwise as given."""
     stages = {}
     for r in runs:
         if r['stage'].endswith('trials'):
@@ -148,7 +148,7 @@ def in_stages(runs):
 
 
 def whole():
-    """The most important first."""
+    """All runs, the most important first."""
     stages = []
     for part in (factors(), points(), windows(), text(), batches(16),
                  final(), batches(256)):
@@ -157,8 +157,8 @@ def whole():
 
 
 def smoke(made):
-    """The direction of each claim, one seed, within a minute. `made`: on a
-    made set, which is easier."""
+    """A small run for each claim, with one seed, within a minute. `made`: on
+    generated images, which are easier to learn."""
     base = dict(images(), width=8, size=16, target=0.97 if made else 0.4,
                 steps=800)
     base['report-every'] = 1600

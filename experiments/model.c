@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Images or text behind one set of calls, and what is held out; see model.h. */
+/* One interface for images and text, and the held-out examples; see model.h. */
 #include "model.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ double model_step(struct model *m, const struct refrain_batch *b, double rate)
 	return loss;
 }
 
-/* -- What is held out -- */
+/* -- Held-out examples -- */
 
 static int take_batch(struct held_out *h, const struct refrain_batch *b)
 {

@@ -14,8 +14,8 @@
 #include "base/option.h"
 #include "lm.h"
 
-/* Smallest crop, as a share of the area: less of so small a picture shows too
- * little. */
+/* Smallest crop, as a share of the area; smaller crops of such small images
+ * show too little. */
 #define AREA_MIN 0.6F
 
 static const char *const points[] = {"before", "after", "batch"}; /* to print */
@@ -29,7 +29,7 @@ static int parse_word(const char *const *words, int n, const char *value,
 			*out = i;
 			return 0;
 		}
-	return error_set(err, -EINVAL, "'%s' is none of its words", value);
+	return error_set(err, -EINVAL, "'%s' is not a valid value", value);
 }
 
 static int parse_real(
@@ -67,34 +67,34 @@ static int parse_schedule(void *out, const char *value, struct error *err)
 #define FIELD(f) offsetof(struct train_options, f)
 
 static const struct option_def own[] = {
-	TEXT("held-out", "DATASET", "Score the model by it at each report.",
-		held_out),
-	TEXT("test", "DATASET", "Score the model by it once, at the end.",
+	TEXT("held-out", "DATASET",
+		"Score the model on DATASET at each report.", held_out),
+	TEXT("test", "DATASET", "Score the model on DATASET once, at the end.",
 		test),
 	FLAG("text",
 		"Datasets are raw records of text, not images; the score is in "
 		"nats a byte.",
 		text),
-	NUMBER("steps", "N", "Steps at most; default those of the epochs.",
-		steps),
+	NUMBER("steps", "N",
+		"Stop after N steps (default: those of the epochs).", steps),
 	NUMBER("width", "W",
-		"Channels of the first layer, or the hidden layer of a model "
-		"of text; default 8.",
+		"Channels of the first layer, or units of the hidden layer of "
+		"a text model (default: 8).",
 		width),
-	CALL("lr", "RATE", "Learning rate; default 0.1.", parse_rate),
-	CALL("momentum", "M", "Default 0.9.", parse_momentum),
-	CALL("decay", "D", "Weight decay; default 0.0005.", parse_decay),
+	CALL("lr", "RATE", "Learning rate (default: 0.1).", parse_rate),
+	CALL("momentum", "M", "Momentum (default: 0.9).", parse_momentum),
+	CALL("decay", "D", "Weight decay (default: 0.0005).", parse_decay),
 	CALL("schedule", "constant|linear",
-		"The learning rate stays, or falls to 0 over the steps; "
-		"default constant.",
+		"Keep the learning rate (constant, the default), or let it "
+		"decrease to 0 over the steps (linear).",
 		parse_schedule),
 	CALL("target", "SCORE",
-		"Stop when the mean of the last scores is as good.",
+		"Stop when the mean of the last scores is at least as good.",
 		parse_target),
-	NUMBER("smooth", "N", "Scores of which the mean is taken; default 5.",
+	NUMBER("smooth", "N", "Number of last scores to average (default: 5).",
 		smooth),
 	NUMBER("report-every", "N",
-		"Examples served between two reports; default 3200.",
+		"Examples served between two reports (default: 3200).",
 		report_every),
 	{.name = NULL},
 };

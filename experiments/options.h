@@ -15,27 +15,28 @@
 enum train_schedule { SCHEDULE_CONSTANT, SCHEDULE_LINEAR };
 
 struct train_options {
-	struct refrain_config config; /* of the loader, but what train_config()
-					 and score_config() say */
-	const char *held_out;	      /* NULL: nothing is scored */
-	const char *test;	      /* scored once, at the end; may be NULL */
-	bool text;	/* datasets are raw records; else images */
-	unsigned steps; /* 0: those of the epochs */
-	unsigned width; /* of the network */
+	struct refrain_config
+		config;	      /* of the loader, without the members that
+				 train_config() and score_config() set */
+	const char *held_out; /* NULL: nothing is scored */
+	const char *test;     /* scored once, at the end; may be NULL */
+	bool text;	      /* datasets are raw records; else images */
+	unsigned steps;	      /* 0: the steps of all epochs */
+	unsigned width;	      /* of the network */
 	double rate, momentum, decay;
 	int schedule;	       /* enum train_schedule */
 	double target;	       /* 0: none */
-	unsigned smooth;       /* scores whose mean is compared with it */
+	unsigned smooth;       /* number of scores to average for that */
 	unsigned report_every; /* examples served between reports */
 };
 
-/* 0, or the status to exit with; *done: there is nothing more to do. */
+/* Returns 0 or an exit status. *done: exit now, as after --help. */
 int train_options_parse(
 	struct train_options *o, int argc, char **argv, bool *done);
 
 /* The loader's configuration for training on `dataset`. */
 void train_config(const struct train_options *o, struct refrain_config *c);
-/* For reading all of `path` once, in order, as it is. */
+/* The configuration for reading all of `path` once, in order, unchanged. */
 void score_config(const struct train_options *o, const char *path,
 	struct refrain_config *c);
 

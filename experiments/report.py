@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Tables and plots of the experiments, from their results alone.
+"""Create the tables and plots of the experiments from their results.
 
-Puts the tables into a document between lines `<!-- table: NAME -->` and
-`<!-- end -->`, and writes the plots beside it. With --check nothing is
-written: the exit status says whether all is as it would be.
+Tables go into a document between lines `<!-- table: NAME -->` and
+`<!-- end -->`, plots into a folder next to it. With --check nothing is written;
+the exit status says whether everything is up to date.
 """
 
 import argparse
@@ -19,7 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 
 
 def fill(text, results):
-    """The document with its tables made anew."""
+    """The document with new tables."""
     out, inside = [], False
     for line in text.splitlines():
         if line == '<!-- end -->':
@@ -34,7 +34,7 @@ def fill(text, results):
 
 
 def put(path, text, check):
-    """True if it was so already."""
+    """Write the text if it differs. Returns True if it was the same."""
     same = path.exists() and path.read_text() == text
     if not same and not check:
         path.parent.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results of the experiments, as run.py collected them."""
+"""The results of the experiments, as collected by run.py."""
 
 import json
 
@@ -13,7 +13,7 @@ def median(values):
 
 
 class Run:
-    """A line of the results."""
+    """One run: a line of the results."""
 
     def __init__(self, line):
         self.group, self.begin, self.end = (
@@ -31,12 +31,12 @@ class Run:
         return self.last['step'] if self.reached else None
 
     def fresh_to(self, score):
-        """To another target, by the same rule."""
+        """Fresh examples to another target, by the same rule."""
         return next((r['fresh'] for r in self.reports
                      if r['mean'] and r['mean'] >= score), None)
 
     def since(self, what):
-        """Of a slow run, once the first window is filled."""
+        """Growth of a column in a slow run, after the first window is full."""
         first = next(r for r in self.reports if r['step'] >= SKIPPED_STEPS)
         return self.last[what] - first[what]
 
@@ -51,7 +51,7 @@ class Run:
         return self.since('seconds') / self.since('step')
 
     def work_s(self):
-        """Of a step, less waiting: t_downstream."""
+        """Time of a step without waiting: t_downstream."""
         return (self.since('seconds') - self.since('waited')) / self.since(
             'step')
 
@@ -74,11 +74,11 @@ class Results:
                 if r.begin['seed'] in seeds]
 
     def values(self, group, what):
-        """Of the runs that have one."""
+        """Values of the runs that have one."""
         found = [what(r) for r in self.of(group)]
         return [v for v in found if v is not None]
 
     def median(self, group, what):
-        """None unless all runs have one."""
+        """The median; None unless all runs have a value."""
         v = self.values(group, what)
         return median(v) if v and len(v) == len(self.of(group)) else None

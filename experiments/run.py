@@ -3,7 +3,8 @@
 """The driver of the experiments with data echoing (doc/echoing.md).
 
 Runs echo-train for each run of matrix.py that has no result yet, and collects
-the results, a line of JSON a run. Interrupted, it goes on where it was.
+the results in one line of JSON for each run. After an interrupt, run it again
+to continue.
 """
 
 import argparse
@@ -45,7 +46,7 @@ def write_list(path, files):
 
 
 def make_images(build, out):
-    """A set that can be learned, where CIFAR-10 is not at hand."""
+    """A generated dataset, for use without CIFAR-10."""
     data = out / 'synthetic'
     if not (data / 'test').exists():
         data.mkdir(exist_ok=True)
@@ -59,7 +60,7 @@ def make_images(build, out):
 
 
 def split_images(data, out):
-    """Lists of what is trained on, held out, and left for the end."""
+    """Write lists of the training, held-out and test images."""
     # Their paths begin where they are.
     (out / 'data').symlink_to(data)
     for part in ('train', 'test'):
@@ -79,7 +80,7 @@ def split_images(data, out):
 
 
 def text_of_tree(top):
-    """What is written in this project: its sources and documents."""
+    """All text of this project: its sources and documents."""
     files = [p for d in ('src', 'tools', 'include', 'doc', 'man')
              for p in sorted((top / d).rglob('*'))
              if p.suffix in ('.c', '.h', '.md', '.1', '.3', '.7', '.8')]
@@ -87,7 +88,8 @@ def text_of_tree(top):
 
 
 def make_text(out, tree):
-    """Records of 8 bytes of context and 32 more; each 20th KiB held out."""
+    """Write records of 8 bytes of context and 32 to predict; every 20th KiB
+    is held out."""
     text = text_of_tree(tree)
     train, held = bytearray(), bytearray()
     for i, at in enumerate(range(0, len(text) - 40, 32)):
@@ -137,7 +139,7 @@ class Driver:
         return words + [str(self.out / dataset)]
 
     def call(self, words, to):
-        """Its exit status; it does not outlive us."""
+        """Run it and return its exit status; it ends if we do."""
         child = subprocess.Popen(
             words, stdout=to, env=dict(os.environ, OPENBLAS_NUM_THREADS='1'))
         self.children.add(child)
@@ -149,7 +151,7 @@ class Driver:
             child.wait()
 
     def run(self, run, rate, root=None, note=None):
-        """Its lines go to a file that has its name once it is whole."""
+        """Write its output to a file that gets its name when it is complete."""
         path, part = self.path(run), self.path(run).with_suffix('.part')
         begun = time.monotonic()
         words = self.command(run, rate, root)
@@ -170,7 +172,7 @@ class Driver:
     # -- Many -----------------------------------------------------------------
 
     def rate_of(self, run, runs):
-        """A number; or that of the best trial of a group."""
+        """The rate: a number, or that of the best trial of a group."""
         if 'like' in run:
             return read_run(self.path({'id': run['like']}))['begin']['lr']
         if not isinstance(run['rate'], str):
@@ -183,7 +185,7 @@ class Driver:
         return min(trials)[1]
 
     def slow(self, run, runs):
-        """Alone, on a mount of its own; see matrix.py."""
+        """Run it alone, on its own mount; see matrix.py."""
         like = read_run(self.path({'id': run['like']}))
         steps = like['reports'][-1]['step']
         run['options']['steps'] = min(steps, run['most'] or steps)
@@ -249,7 +251,7 @@ def read_run(path):
 
 
 def cost(result):
-    """Of a trial, for the choice of a learning rate: less is better."""
+    """The rank of a trial when a learning rate is chosen; lower is better."""
     last = result['reports'][-1]
     if result['begin']['schedule'] == 'linear':
         return -last['score']
@@ -264,7 +266,7 @@ def brief(result):
 
 
 def collect(out, stages, path):
-    """One line a run: reports are rows, the columns are named once."""
+    """The line of a run: reports are rows, and columns are named once."""
     lines = []
     for run in (r for stage in stages for r in stage):
         if not (out / f'{run["id"]}.jsonl').exists():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A dataset behind a mount of refrain whose origin takes its time.
+"""A dataset on a refrain mount with an artificially slow origin.
 
-The cache and the pages that the kernel may keep are far smaller than the
+The cache, and the pages that the kernel may keep, are far smaller than the
 dataset, so later epochs are as slow as the first.
 """
 
@@ -15,7 +15,7 @@ MOUNT_SECONDS = 30
 
 
 def wait_for_mount(daemon, path):
-    """Until it is there, or its daemon is not."""
+    """Wait until it is mounted; fail if its daemon ends."""
     end = time.monotonic() + MOUNT_SECONDS
     while not os.path.ismount(path):
         if daemon.poll() is not None or time.monotonic() > end:
@@ -25,7 +25,7 @@ def wait_for_mount(daemon, path):
 
 @contextlib.contextmanager
 def mount(refrain, source, delay_ms):
-    """Where each request to the origin takes delay_ms: yields its path."""
+    """A mount whose origin delays each request by delay_ms; yields its path."""
     with tempfile.TemporaryDirectory(prefix='refrain-echo.') as work:
         path = os.path.join(work, 'mnt')
         os.mkdir(path)

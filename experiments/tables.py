@@ -14,7 +14,7 @@ def table(head, rows):
 
 
 def spread(results, group, what, form='{:.0f}'):
-    """median (least-most), and how many seeds never came there."""
+    """median (least-most), and how many seeds did not reach the target."""
     v = results.values(group, what)
     missing = len(results.of(group)) - len(v)
     note = f', {missing} not reached' if missing else ''
@@ -90,7 +90,7 @@ def batch_groups(batch):
 
 
 def batches(r):
-    """Those of which all variants were run."""
+    """Batch sizes for which all variants were run."""
     return [b for b in (16, 64, 256)
             if all(r.of(g) for g in batch_groups(b).values())]
 
@@ -147,7 +147,7 @@ def trial_table(r):
 
 
 def counts_table(r):
-    """What the loader counted, and what it had to be."""
+    """What the loader counted."""
     rows = []
     for e in FACTORS:
         s = [x.end['stats'] for x in r.of(f'e{e}')]
@@ -178,16 +178,16 @@ def base_of(group):
 
 
 def ratio(run, one):
-    """R. With a delay a step at e = 1 takes as long as the upstream; the
-    trainer's part is that of this run, as the machine is not always alike.
-    Without, it is what the loader measured."""
+    """R. With a delay, the upstream's time is that of a step at e = 1. The
+    trainer's time is from this run, because the machine's speed varies.
+    Without a delay, R is what the loader measured."""
     if not run.store['delay_ms']:
         return median([x['r'] for x in run.reports])
     return one.step_s() / run.work_s()
 
 
 def limits(r, group, e):
-    """min(e, R) at each seed; nothing is slower for an R below 1."""
+    """min(e, R) at each seed, and at least 1."""
     return [max(1, min(e or 9, ratio(run, one)))
             for run, one in r.pairs('slow-' + group, base_of(group))]
 
@@ -230,7 +230,7 @@ def speed_ups(r, group):
 
 
 def speed_table(r):
-    """Speed-up to the target, and what it is the product of."""
+    """The speed-up to the target and its two factors."""
     rows = []
     for name, g, e in SLOW[:-1] + CONTROLS:
         group = 'slow-' + g
@@ -339,7 +339,7 @@ TABLES = {
 # -- The smallest size --------------------------------------------------------
 
 def verdicts(r):
-    """The directions that one seed shows: (claim, figure, does it hold)."""
+    """What one seed shows: (claim, figure, whether it holds)."""
     def of(group, what):
         return r.median('smoke-' + group, what)
 
