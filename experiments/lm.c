@@ -184,7 +184,7 @@ double lm_loss(struct lm *m, const uint8_t *examples, uint32_t count)
 
 /* -- Backward -- */
 
-/* From the gradient d of y = x w + b, the gradients of w, b and x. */
+/* Compute the gradients of w, b and x from the gradient d of y = x w + b. */
 static void slope_affine(const struct lm *m, const nn_real *x, const nn_real *d,
 	size_t w, size_t b, nn_real *slope_x, size_t rows, uint32_t in,
 	uint32_t out)

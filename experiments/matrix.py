@@ -127,7 +127,7 @@ def slow(seed, like, most, variants):
     return runs
 
 
-# What, e, and R; without an R, no mount either.
+# Name, e, and R; without an R there is no mount.
 SLOW = (('control-e1', 1, 0), ('control-e4', 4, 0), ('e1', 1, 4),
         ('e2', 2, 4), ('e4', 4, 4), ('e8', 8, 4), ('auto', 'auto', 4),
         ('plain-e1', 1, None), ('plain-e4', 4, None))

@@ -333,7 +333,7 @@ def parse():
 
 
 def main():
-    # So that what is mounted is unmounted.
+    # Unmount on termination, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args = parse()
     args.out.mkdir(parents=True, exist_ok=True)
