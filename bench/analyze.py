@@ -135,15 +135,15 @@ def window(mount, seconds, samples):
         time.sleep(0.05)
     time.sleep(SKIP_S)
     first = mount.ask('rates')
+    time.sleep(seconds)
     until = time.monotonic() + seconds
     while True:
-        time.sleep(0.02)
         now = mount.ask('rates')
         read = now['first_reads'] - first['first_reads']
-        if time.monotonic() >= until and (
-                read % samples <= samples * 0.05 or
-                time.monotonic() >= until + seconds):
+        if (read % samples <= samples * 0.05 or
+                time.monotonic() >= until):
             return rate_between(first, now)
+        time.sleep(0.02)
 
 
 def logged(path):
