@@ -46,7 +46,7 @@ _REQUEST_BYTES = 512 << 10
 
 
 def _unescape(field):
-    """A field of mountinfo: blanks and the like are octal there."""
+    """Decode a field of mountinfo, where blanks are octal escapes."""
     parts = field.split(b'\\')
     return parts[0] + b''.join(
         bytes([int(p[:3], 8)]) + p[3:] for p in parts[1:])
@@ -147,7 +147,7 @@ class Plan:
             self._queue.put(('epoch', number, paths))
 
     def progress(self, position):
-        """So many files, of all epochs of this plan, were used."""
+        """Report how many files of all epochs of this plan were used."""
         if self._alive() and position > self._reported:
             self._reported = position
             self._queue.put(('progress', position))
@@ -166,7 +166,7 @@ class Plan:
         self.close()
 
     def flush(self, wait=None):
-        """Wait until the mount has all that was said; for tests."""
+        """Wait until the mount has received everything; for tests."""
         done = threading.Event()
         if self._alive():
             self._queue.put(('flush', done))
@@ -214,11 +214,11 @@ class Plan:
         self._lines.flush()
         answer = json.loads(self._lines.readline() or b'{}')
         if not answer.get('ok'):
-            raise OSError(answer.get('error', 'the mount has gone'))
+            raise OSError(answer.get('error', 'the mount is gone'))
         return answer
 
     def _inside(self, path):
-        """Relative to the root of the mount; None if it is not below it."""
+        """The path below the root of the mount; None if it is elsewhere."""
         path = os.fsdecode(path)
         if not os.path.isabs(path):
             path = os.path.join(self._root, path)
@@ -253,10 +253,10 @@ class Plan:
 
 
 class PlannedSampler:
-    """A sampler of indices that tells the order of each epoch when it begins.
+    """A sampler that sends the mount the order of each epoch when it begins.
     `paths[i]` is the file of index i, `root` a directory on the mount (if
     not given, the directory of the first path). Other arguments are those of
-    Plan. What the wrapped sampler yields is yielded, unchanged."""
+    Plan. The indices of the wrapped sampler are passed on unchanged."""
 
     def __init__(self, sampler, paths, root=None, **settings):
         self.sampler = sampler
@@ -283,6 +283,6 @@ class PlannedSampler:
         return len(self.sampler)
 
     def set_epoch(self, epoch):
-        """As that of DistributedSampler."""
+        """Like DistributedSampler.set_epoch()."""
         if hasattr(self.sampler, 'set_epoch'):
             self.sampler.set_epoch(epoch)

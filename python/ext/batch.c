@@ -91,7 +91,7 @@ static PyObject *batch_view(PyObject *object, PyObject *name)
 
 	if (!PyUnicode_Check(name))
 		return PyErr_Format(
-			PyExc_TypeError, "the name of an array is a str");
+			PyExc_TypeError, "the name of an array must be a str");
 	bytes = PyUnicode_AsUTF8String(name);
 	if (!bytes || !lent(object)) {
 		Py_XDECREF(bytes);

@@ -47,8 +47,8 @@ static int note_exception(struct core *core, PyObject *function)
 static int no_room(Py_ssize_t bytes, size_t room)
 {
 	(void)PyErr_Format(PyExc_ValueError,
-		"the callback returned %zd bytes: there is room for %zu", bytes,
-		room);
+		"the callback returned %zd bytes, but there is room for %zu",
+		bytes, room);
 	return -1;
 }
 

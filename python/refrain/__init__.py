@@ -4,7 +4,7 @@
     for batch in refrain.Loader('/data/train', batch=256, echo='auto'):
         train(torch.from_dlpack(batch), batch.labels)
 
-Loader is the loader; refrain.torch has what fits into PyTorch's; Plan and
+Loader is the loader, and refrain.torch has its datasets for PyTorch. Plan and
 PlannedSampler tell a refrain mount the order in which another loader reads.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The loader, with what is convenient written around the extension."""
+"""The Loader class, a convenient layer over the extension."""
 
 import array
 import atexit
@@ -17,10 +17,10 @@ _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'sides': "int or 'WIDTHxHEIGHT'", 'text': 'str'}
 _UNLIMITED = 1 << 20    # epochs, where a run has no end
 # Help that differs from the library's.
-_HELP = {'epochs': 'Number of epochs, in each of which every example is fresh '
-                   'once; default: the run has no end.',
+_HELP = {'epochs': 'Number of epochs, each of which serves every example '
+                   'fresh exactly once; default: the run has no end.',
          'echo_log': "Changes of the factor for echo='auto', from echo_log() "
-                     'of another run, which this one repeats.'}
+                     'of another run; this run repeats them.'}
 
 _open = weakref.WeakSet()
 
@@ -81,7 +81,7 @@ def _state_of(state):
     try:
         version, data = state['refrain'], state['state']
     except (TypeError, KeyError):
-        raise TypeError('a state is what state_dict() returned') from None
+        raise TypeError('a state must come from state_dict()') from None
     if version != 1:
         raise ValueError('the state has version %r: only version 1 is known' %
                          version)

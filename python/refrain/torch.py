@@ -10,8 +10,8 @@ copy, ranks from torch.distributed, and positions to save.
         for images, labels in data:
             ...
 
-torch.utils.data.DataLoader(data, batch_size=None, num_workers=0) may stand
-between; it does not make anything faster.
+torch.utils.data.DataLoader(data, batch_size=None, num_workers=0) works,
+too, but does not make anything faster.
 """
 
 import collections
