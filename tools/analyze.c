@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refrain analyze: mounts the source for an analysis, has a command measured
- * over it, and prints where the time of an epoch goes; or prints that of a
- * profile that was saved.
+ * refrain analyze: mounts the source for an analysis, measures a command that
+ * reads it, and prints where the time of an epoch goes; or prints the same from
+ * a saved profile.
  */
 #include "analyze/analyze.h"
 
@@ -191,7 +191,7 @@ static int start_mount(
 	return rc;
 }
 
-/* Everything that was made goes, also after a failure or a signal. */
+/* Remove everything that was created, also after a failure or a signal. */
 static int remove_place(struct place *at)
 {
 	char *umount[] = {(char[]){"umount"}, at->mountpoint, NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain clear: empty a cache directory that no mount uses. */
+/* refrain clear: empties a cache directory that no mount uses. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain fault: change the faults of a mount that was made for a drill. */
+/* refrain fault: changes the injected faults of a mount. */
 #include "ctl/ctl.h"
 #include "command.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refrain index: write a table of the files of a source, without a mount. */
+/* refrain index: writes a table of the files of a source, without a mount. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/self/mountinfo, read for one mount. No state. */
+/* Reads /proc/self/mountinfo and finds one mount in it. No state. */
 #include "mounts.h"
 
 #include <errno.h>

@@ -19,10 +19,10 @@
 #include "peer_options.h"
 #include "peers_unit.h"
 
-/* So long the servers may take. */
+/* Time limit for the answers of the servers. */
 #define PEERS_ANSWER_NS (3 * NS_PER_S)
-/* Of the memory of a server that is set up as the unit says, this is content;
- * the rest is keys and heads. */
+/* The share of a server's memory that is content, if it is set up as the unit
+ * says; the rest is keys and headers. */
 #define PEERS_CONTENT_PCT 94
 
 struct peers_options {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * refrain serve: hosts a share, so that no job has to, until its jobs have
- * gone. One thread, besides the library's.
+ * left. One thread, besides the library's.
  */
 #include <errno.h>
 #include <inttypes.h>

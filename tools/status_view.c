@@ -189,7 +189,7 @@ static void print_peer(const char *label, const json_t *peer)
 	(void)putchar('\n');
 }
 
-/* So many lines at most: a list can be long. */
+/* The maximum number of lines, as the list can be long. */
 #define PEER_LINES 16
 
 static void print_peers(const struct view *v)
@@ -230,7 +230,7 @@ static void print_gain(const struct view *v, const char *bytes_key,
 	(void)fputs(" an epoch\n", stdout);
 }
 
-/* What is known of the epoch: nothing, at times. */
+/* Print what is known of the epoch, which may be nothing. */
 static void print_epoch(const struct view *v)
 {
 	if (!has(v, "epoch_waited_pct"))

@@ -10,7 +10,7 @@
 
 #include "analyze/run_impl.h"
 
-/* A rate without misses that changed by more during the run is noted. */
+/* A larger change of the rate without misses during the run is noted. */
 #define DRIFT 0.03
 
 /* Misses that cost no more than this need no points between. */
@@ -149,7 +149,8 @@ static int measure_tiny(
 /*
  * Without preparation. The rate is exact if it does not change when each image
  * comes later, and processors are idle: then the trainer itself is the limit.
- * The command may not like the images: then the rest stands without them.
+ * The command may fail on the tiny images; the other results are then reported
+ * without this one.
  */
 static int measure_alone(struct analysis_run *r)
 {
@@ -187,7 +188,7 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
-/* What changes from one time to the next is in every interval. */
+/* Add the variation between measurements to every interval. */
 static void widen_intervals(struct analysis_run *r)
 {
 	struct profile *p = r->p;

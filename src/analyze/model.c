@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The two formulas differ too little beyond. */
+/* Beyond this share the two formulas differ too little. */
 #define KNEE_MAX 0.85
 
 /* Beyond these a rate was not that of the trainer. Its in-order batches can
@@ -100,7 +100,7 @@ void model_add(struct model *m, double miss, double rate)
 	m->n++;
 }
 
-/* Times of which a later one is shorter are a mean of both. */
+/* Where a later time is shorter than the one before, both become their mean. */
 void model_settle(struct model *m)
 {
 	double mean[MODEL_POINTS], time;
@@ -121,11 +121,10 @@ void model_settle(struct model *m)
 			m->l[i] = model_lambda(m, m->at[i], 1 / time);
 }
 
-/* Hits make nobody slower. */
+/* Hits never make the trainer slower. */
 double model_time(const struct model *m, double miss)
 {
-	return limited(
-		blend(m, model_l(m, miss), miss), 1 / m->r1, 1 / m->r0);
+	return limited(blend(m, model_l(m, miss), miss), 1 / m->r1, 1 / m->r0);
 }
 
 double model_lambda(const struct model *m, double miss, double rate)

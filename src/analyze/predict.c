@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Predictions from a profile, and how far they may be off. */
+/* Predictions from a profile, and their errors. */
 #include <math.h>
 
 #include "analyze/analyze.h"
@@ -132,7 +132,7 @@ struct profile_rate profile_after(
 	struct wanted w = {cached, change, time_after(p, cached, change)};
 	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
 		change == CHANGE_FASTER;
-	/* A run that is measured later differs as those that were did. */
+	/* A later run varies as much as the measured ones did. */
 	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
 		pow(p->repeats * w.time_s, 2);
 

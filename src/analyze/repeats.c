@@ -10,7 +10,7 @@
 
 void repeats_add(struct repeats *r, double first, double second)
 {
-	/* Of two values, the variance is half of the squared difference. */
+	/* The variance of two values is half of their squared difference. */
 	r->square += pow(log(first / second), 2) / 2;
 	r->n++;
 }

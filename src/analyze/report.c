@@ -10,10 +10,12 @@
 /* Actions that shorten an epoch by less are not worth a line. */
 #define WORTH 1.02
 
-/* A repeated measurement that differs by more makes a verdict doubtful. */
+/* If repeated measurements vary by more than this, the verdict is uncertain. */
 #define UNSURE 0.15
 
-/* More of them are on the page and in the profile: the text has 40 lines. */
+/*
+ * The page and the profile have all of them; the text is limited to 40 lines.
+ */
 #define NOTES 3
 
 static const double sizes[] = {0, 0.25, 0.35, 0.5, 0.65, 0.8, 1};

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "ctl/ctl.h"
 
-/* Between two looks at the counters. */
+/* The interval between two readings of the counters. */
 #define LOOK_NS (25 * NS_PER_MS)
 
 /* Looks at the trainer for one at what its processes have mapped. */
@@ -107,7 +107,8 @@ static int refuse_maps(struct analysis_run *r)
 		"what it reads cannot be counted; have it read them instead");
 }
 
-/* A look takes milliseconds a process: rarely during a measurement. */
+/* Looking at mapped files takes milliseconds for each process, so it is done
+ * rarely during a measurement. */
 static int look_for_maps(struct analysis_run *r)
 {
 	if (!r->starting || r->looks++ % LOOKS_A_MAP != 0)
@@ -196,9 +197,9 @@ static int fetch_on(const char *mountpoint, struct error *err)
 }
 
 /*
- * Fetch everything: later segments choose what of it may hit. A process of its
- * own asks for it, as nothing else ends a request that takes so long: the
- * daemon stops when that process is killed.
+ * Fetch everything; later segments choose the part of it that may hit. A child
+ * process sends the request, because such a long request can only be ended by
+ * closing its connection: the daemon stops when the child is killed.
  */
 static int fetch_in_child(struct analysis_run *r)
 {

@@ -14,7 +14,8 @@
 /* An interval that is small enough to end the segment. */
 #define SMALL 0.01
 
-/* Neighbouring blocks depend on each other, means of more do less. */
+/* Neighbouring blocks depend on each other; means over groups of blocks do so
+ * less. */
 #define GROUPS 10
 
 /* Whole epochs that tell more than groups of blocks do. */

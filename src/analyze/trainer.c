@@ -19,11 +19,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* Between SIGTERM and SIGKILL. */
+/* The time between SIGTERM and SIGKILL. */
 #define END_NS (3 * NS_PER_S)
 #define LOOK_NS (20 * NS_PER_MS)
 
-/* Why the command was not started, for the parent. */
+/* The reason why the command was not started, for the parent. */
 struct trainer_failure {
 	int rc;
 	bool covering; /* else execution */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which echo factor, from sums of times; auto_impl.h says how. Pure functions:
- * the owner of the struct calls them.
+ * Chooses the echo factor from sums of times; auto_impl.h says how. Pure
+ * functions: the owner of the struct calls them.
  */
 #include "auto/auto.h"
 

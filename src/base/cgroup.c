@@ -49,7 +49,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* False: the mount is of something else. */
+/* Returns false if something else is mounted. */
 static bool to_hierarchy(const struct mountinfo_entry *e, struct hierarchy *h)
 {
 	h->v2 = strcmp(e->type, "cgroup2") == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The budget and its buffers. A buffer's head is the first 64 bytes of its
- * memory. Large ones are mapped, so that what is given back is given to the
- * system: with the heap's holes a budget of 40 MiB took half as much again.
+ * memory. Large ones are mapped, so that freeing them returns their memory to
+ * the system: on the heap, fragmentation made a budget of 40 MiB take 60 MiB.
  * Entered under the lock of the loader.
  */
 #include "base/memory.h"

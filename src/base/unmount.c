@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unmounting; see unmount.h. */
+/* Unmounts a file system; see unmount.h. */
 #include "base/unmount.h"
 
 #include <errno.h>

@@ -32,8 +32,8 @@
 #include "base/uring_plain.h"
 
 #define SQ_ENTRIES 256
-/* Each hung read holds a worker thread of the kernel; the kernel's default
- * limit is low. */
+/* Limit for the kernel's worker threads. Each hung read holds one, and the
+ * kernel's default is low. */
 #define WORKERS_MAX 256
 
 struct uring {

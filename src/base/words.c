@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words NAME=VALUE, by a table. No state; any thread. */
+/* Parses lists of NAME=VALUE by a table. No state; any thread. */
 #include "base/words.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a file to its end. */
+/* Writes whole buffers to files. */
 #include "base/write.h"
 
 #include <errno.h>

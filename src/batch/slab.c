@@ -242,7 +242,7 @@ const pthread_mutex_t *lender_lock(const struct lender *lender)
 	return &lender->lock;
 }
 
-/* Takes the lock that is held. Whoever has the last reference frees. */
+/* Releases the lock, which is held. The last reference frees the lender. */
 static void unref(struct lender *lender)
 {
 	bool last = --lender->refs == 0;
@@ -303,7 +303,7 @@ void slab_lend(struct slab *slab)
 	lender->refs++;
 }
 
-/* The loader is told without the lock, and stays until it was. */
+/* on_free() is called without the lock; the loader stays until it returns. */
 static void give_back(struct lender *lender, struct slab *slab)
 {
 	list_add_tail(&lender->free, &slab->node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the cache: making it, its timers, and stopping it in an order
- * that answers everybody. Entered by the thread that builds the mount; the
- * timers' callbacks run on theirs.
+ * Creates and stops the cache, and handles its timers. The order of stopping
+ * makes sure that every read is answered. Entered by the thread that builds the
+ * mount; the timers' callbacks run on theirs.
  */
 #include "cache/cache_impl.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to the origin and to other sources: which goes next, how many are
- * out. Three queues for each, demand first; within one, fills take turns, so
- * that many readers of a slow origin all make progress, but what is planned
- * comes in the order of the plans. Runs with the cache's lock held on any
- * thread; answers come to fetch.c.
+ * Chooses the next requests to the origin and to other sources, and how many
+ * are in flight. Each source has three queues, demand first. Within a queue
+ * fills take turns, so that many readers of a slow origin all make progress;
+ * planned fills come in the order of the plans. Runs with the cache's lock held
+ * on any thread; answers come to fetch.c.
  */
 #include "cache/cache_impl.h"
 
@@ -29,13 +29,13 @@
 struct dispatch {
 	struct cache *c;
 	struct after *after;
-	bool surplus; /* the queue at hand is of what nobody waits for */
+	bool surplus; /* no reader waits for the fills of this queue */
 	bool waiting; /* something is left that could not be started */
 	bool merged;  /* fills have left queues beside the one at hand */
-	bool no_room; /* somebody waits for memory: nobody overtakes */
+	bool no_room; /* a fill waits for memory: no other may overtake it */
 };
 
-/* Is there so much time that one request after another does? */
+/* Is there so much time that one request at a time is enough? */
 static bool is_early(struct cache *c, const struct fill *f)
 {
 	uint64_t soon_ns =
@@ -48,7 +48,7 @@ static bool is_early(struct cache *c, const struct fill *f)
 		!planned_at_once(&f->plans);
 }
 
-/* What one request of the fill asks for, at most. */
+/* The maximum number of bytes that one request of the fill asks for. */
 static uint64_t next_bytes(struct cache *c, const struct fill *f)
 {
 	uint64_t bytes = f->wanted * FILL_PAGE_BYTES;
@@ -60,9 +60,9 @@ static uint64_t next_bytes(struct cache *c, const struct fill *f)
 }
 
 /*
- * May another request of the fill go out? Demand has something beyond the
- * depth. Surplus goes out while fewer requests are in flight than reach the
- * origin's rate, and one at a time as long as there is time.
+ * May another request of the fill go out? Demand may exceed the depth a little.
+ * Surplus goes out while fewer requests are in flight than reach the origin's
+ * rate, and one at a time as long as there is time.
  */
 static bool may_start(const struct dispatch *d, const struct fill *f)
 {
@@ -78,7 +78,7 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 		(!flight_has_surplus(c) || !is_early(c, f));
 }
 
-/* Is the page one to ask the fill's next source for? */
+/* Should the fill's next source be asked for this page? */
 static bool dispatch_is_next(const struct fill *f, unsigned i)
 {
 	return (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
@@ -119,7 +119,8 @@ static void take_span(struct fetch *x, struct fill *f)
 	x->r.len += fetch_span_bytes(p);
 }
 
-/* Memory is freed early, so that nothing has to be dropped when it is needed.
+/*
+ * Free memory early, so that nothing has to be dropped when memory is needed.
  */
 static int dispatch_take_room(struct cache *c, struct fill *f)
 {
@@ -130,7 +131,7 @@ static int dispatch_take_room(struct cache *c, struct fill *f)
 	return rc;
 }
 
-/* Memory for a fill that waits for it, where no part of it is kept. */
+/* Get memory for a waiting fill of which no part is kept. */
 static bool has_memory(struct dispatch *d, struct fill *f)
 {
 	if (f->phase == FILL_WAITING && !d->no_room &&
@@ -244,7 +245,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 	return 0;
 }
 
-/* Nobody answers it, or gives it up, before it is the origin's. */
+/* Nobody answers or abandons the request before the origin has it. */
 void dispatch_run(struct cache *c, struct list *link)
 {
 	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
@@ -293,7 +294,7 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 	return true;
 }
 
-/* Once more when what hangs is not counted. */
+/* Try again without counting requests that hang. */
 static bool may_start_now(struct dispatch *d, const struct fill *f)
 {
 	if (may_start(d, f))

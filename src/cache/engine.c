@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of the cache. Whoever changes something under the lock enters by
- * engine_enter() and leaves by engine_run(): it starts the requests that can be
- * started now, and runs what must not run under the lock: callbacks, hand-overs
- * to publishers and to sources. Each of these may make room for more. cache.c
- * has the table of them. Any thread.
+ * The engine of the cache. Code that changes something under the lock enters
+ * with engine_enter() and leaves with engine_run(). That starts the requests
+ * that can be started now, and does the jobs that must not run under the lock:
+ * callbacks, and hand-overs to publishers and to sources. Each job may make
+ * room for more requests. cache.c has the table of these jobs. Any thread.
  */
 #include "cache/cache_impl.h"
 

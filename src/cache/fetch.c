@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers of the origin and of other sources: bytes go into the fill's memory,
- * and who waits for them is answered. Which request goes next is the matter of
- * dispatch.c. Runs on the threads of those who answer.
+ * Handles the answers of the origin and of other sources: copies bytes into the
+ * fill's memory, and answers the reads that wait for them. dispatch.c chooses
+ * the next request. Runs on the threads of the origin and the sources.
  */
 #include "cache/cache_impl.h"
 
@@ -23,7 +23,8 @@ size_t fetch_span_bytes(const struct fetch_span *p)
 	return fill_run_bytes(p->f, p->first, p->n);
 }
 
-/* The first `got` bytes of a span are there: tell who waits for them. */
+/* The first `got` bytes of a span have come: answer the reads that wait for
+ * them. */
 static void span_arrived(
 	struct fetch *x, struct fetch_span *p, size_t got, struct after *a)
 {
@@ -132,8 +133,8 @@ static void ask_data(
 }
 
 /*
- * What is still on its way came with the last bytes, or the next is asked for
- * it.
+ * The source has ended the request: pages that are still in flight either came
+ * with the last bytes, or the next source is asked for them.
  */
 static void ask_end(struct fetch *x, int status, struct after *a)
 {

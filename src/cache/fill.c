@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A fill, its pages and its place in the table; its states are drawn in
- * fill_impl.h. Who waits for it is the matter of serve.c, its memory of room.c.
+ * fill_impl.h. serve.c handles the reads that wait for it, room.c its memory.
  * Everything here runs with the cache's lock held, on whatever thread asks:
  * handlers, origins, publishers.
  */
@@ -163,7 +163,7 @@ void fill_end_plans(struct cache *c, struct fill *f, int status)
 		fill_line_up(c, f);
 }
 
-/* Out of the table for good; the reservation ends. */
+/* Take the fill out of the table, and end its reservation. */
 void fill_leave_table(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -209,7 +209,7 @@ bool fill_wants_level(struct cache *c, const struct fill *f)
 	return false;
 }
 
-/* The first source in order that has not been asked for all of it. */
+/* The first source that has not been asked for all wanted pages. */
 static void set_level(struct cache *c, struct fill *f)
 {
 	unsigned level = origin_level(c);
@@ -232,10 +232,10 @@ void fill_queue_again(struct cache *c, struct fill *f)
 }
 
 /*
- * Returns the fill that comes after it in its queue, or the queue. A reader
- * that reads ahead without a plan, as it was there before the plan, waits for
- * this fill now. So the fill goes before planned ones that have not begun, or
- * the reader would wait for all of them.
+ * Returns the fill before which to queue it, or the queue itself. A reader that
+ * reads ahead without a plan, because it came before the plan, waits for this
+ * fill now. So the fill is queued before planned ones that have not begun;
+ * otherwise the reader would wait for all of them.
  */
 static struct list *next_in_queue(struct cache *c, const struct fill *f)
 {
@@ -254,7 +254,7 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 
 /* -- Pages ----------------------------------------------------------------- */
 
-/* Sources that keep units are asked for whole ones, and get whole ones. */
+/* Sources that keep units are asked for whole units, and get whole units. */
 static unsigned fill_unit_start(const struct cache *c, unsigned page)
 {
 	return page / cache_unit_pages(c) * cache_unit_pages(c);

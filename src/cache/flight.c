@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The requests that are out at the origin: how many, how many there may be, and
- * those that hang. Runs with the cache's lock held on any thread.
+ * Counts the requests in flight at the origin, limits their number, and sets
+ * those that hang aside. Runs with the cache's lock held on any thread.
  */
 #include "cache/cache_impl.h"
 
@@ -10,7 +10,7 @@
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
 
-/* Beyond the depth that is useful, readers have this part of it. */
+/* Readers may exceed the useful depth by this share of it. */
 #define RESERVE_SHARE 3u
 
 static void flight_fire(struct timer *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Items: where they begin and end, and the keys of their entries, also of the
- * parts of chunks that a tier keeps (part.c).
+ * Computes the borders of items and the keys of their entries, including parts
+ * of chunks that a tier keeps (part.c).
  */
 #include "cache/cache_impl.h"
 
@@ -33,8 +33,8 @@ struct hash128 cache_key(const struct cache *c, const struct cache_item *item)
 		item->version, item->base, item->size);
 }
 
-/* Many files of a dataset are alike in size and time: the bytes of one must not
- * be kept as another's. */
+/* Many files of a dataset have the same size and time, so the bytes of one must
+ * not be kept under the key of another. */
 int item_path(struct cache *c, const struct cache_item *item, char **out)
 {
 	char path[ITEM_PATH_MAX];
@@ -106,7 +106,9 @@ void part_discard(
 void part_keep(
 	struct cache *c, const struct cache_item *item, struct hash128 key)
 {
-	/* One that was left beside its whole chunk, by a kill, is swept. */
+	/*
+	 * A part that a kill left beside its whole chunk is deleted by a sweep.
+	 */
 	if (part_tail_bytes(item) &&
 		!store_has(cache_config(c)->store, key, item->size))
 		store_keep(cache_config(c)->store, part_key(key));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of chunks in the tiers. A chunk is an entry once all of it was
- * fetched; of one of which only ranges are read, what was fetched has to leave
- * memory before. It is then kept as an entry of its own: the bytes of the
- * chunk, zeros where none were fetched, and a bitmap of its pages. When more
- * of the chunk is wanted it is loaded first; when that is whole it goes.
+ * Parts of chunks in the tiers. A chunk becomes an entry once all of it has
+ * been fetched. If only ranges of a chunk are read, its bytes must leave memory
+ * before that. They are then kept in an entry of their own, a part: the bytes
+ * of the chunk, with zeros where none were fetched, and a bitmap of its pages.
+ * When more of the chunk is wanted, its part is loaded first; when the chunk is
+ * whole, the part is deleted.
  *
- * Writing them is a publisher's job, reading that of other threads, for a
- * reader waits; meanwhile the fill is MOVING: it answers readers from memory,
- * but nothing is fetched into it.
+ * Publishers write parts. Other threads read them, because a reader waits.
+ * Meanwhile the fill is MOVING: it answers readers from memory, but nothing is
+ * fetched into it.
  */
 #include "cache/part_impl.h"
 
@@ -19,16 +20,20 @@
 #include "base/cleanup.h"
 #include "cache/cache_impl.h"
 
-/* Moved at a time: a tier that hangs is not to keep more of memory. */
+/* The maximum number of parts moved at a time, so that a hanging tier holds no
+ * more memory. */
 #define MOVES_MAX 16u
-/* A part takes the room of its chunk: less of one than this is not worth it. */
+/* A part takes the room of its whole chunk, so a smaller share than this is not
+ * worth keeping. */
 #define PART_SHARE 4
 /*
- * At the end of a mount nobody waits for memory, and what is dropped has to be
- * fetched again: less than that is kept as well, up to this much of its tier.
+ * At the end of a mount nobody waits for memory, and dropped bytes must be
+ * fetched again. So smaller shares are kept, too, up to this much of their
+ * tier.
  */
 #define KEEP_ROOM_SHARE 2
-/* Then no part is begun later than this: a mount is to end soon. */
+/* At the end of a mount no write of a part begins after this time, so that the
+ * mount ends soon. */
 #define KEEP_NS (2 * NS_PER_S)
 /* The number of oldest fills with memory to search for one to spill. */
 #define LOOK_MAX 64u
@@ -45,7 +50,8 @@ static void map_set(uint8_t *map, size_t page)
 
 /* -- What blocks ----------------------------------------------------------- */
 
-/* True: what the part has is in memory, and `map` says which pages that are. */
+/* Returns true if the contents of the part are in memory; `map` then has its
+ * pages. */
 static bool read_part(struct fill *f, uint8_t *map)
 {
 	struct store_scratch *scratch = store_scratch_new();
@@ -167,7 +173,7 @@ static bool lacks_room(struct cache *c, const struct fill *f)
 		!engine_is_stopping(c);
 }
 
-/* At the end of a mount what is in a tier is best left there. */
+/* At the end of a mount, parts in a tier are left there. */
 static bool is_stopping(struct cache *c)
 {
 	ENGINE_SCOPE(c);
@@ -228,8 +234,8 @@ bool part_load(struct cache *c, struct fill *f)
 }
 
 /*
- * Asked for meanwhile: it goes on. Else its memory is what was wanted, also if
- * it could not be written.
+ * If the fill was requested meanwhile, it continues. Otherwise its memory is
+ * freed, even if the part could not be written.
  */
 static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
 {
@@ -288,7 +294,7 @@ static bool may_spill(const struct cache *c, const struct fill *f)
 		!f->prefetched && !engine_is_stopping(c);
 }
 
-/* False for want of memory. */
+/* Returns false if memory is short. */
 static bool spill_begin(struct cache *c, struct fill *f)
 {
 	uint8_t *map = calloc(1, part_map_bytes(f->item.size));
@@ -323,7 +329,7 @@ void part_spill(struct cache *c, unsigned n)
 	}
 }
 
-/* Its tier has room to spare, with what is reserved there. */
+/* Does the fill's tier have room to spare, counting reservations? */
 static bool tier_is_roomy(struct cache *c, const struct fill *f)
 {
 	struct tier_status st;
@@ -333,7 +339,8 @@ static bool tier_is_roomy(struct cache *c, const struct fill *f)
 		st.capacity_bytes / KEEP_ROOM_SHARE;
 }
 
-/* Those with more of their chunk first, as there may not be time for all. */
+/* Parts with a larger share of their chunk first, because there may not be time
+ * for all. */
 void part_keep_all(struct cache *c)
 {
 	ASSERT_INSIDE(c);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Items that are planned: fetched ahead in the order of the plans, and held
- * until they were read, never pushed out before. They have half of staging at
- * most, so that a reader of anything else always finds room. Entered by who
- * follows the plans.
+ * Planned items: they are fetched ahead in the order of the plans and held
+ * until they have been read; nothing displaces them before. They may use half
+ * of staging, so that other readers always find room. Entered by the thread
+ * that follows the plans.
  */
 #include "cache/cache_impl.h"
 
@@ -16,16 +16,16 @@ static uint64_t missing_bytes(const struct fill *f)
 	return there < f->item.size ? f->item.size - there : 0;
 }
 
-/* Its readers have had all of it, and nobody has planned it since. */
+/* All readers have had the whole item, and nobody has planned it since. */
 static bool is_passed(const struct fill *f)
 {
 	return f->phase == FILL_STAGED && f->served == f->npages;
 }
 
 /*
- * A new fill, at the end of the queue, goes before what others need later, of
- * which a queue may be full. What was begun stays before it: memory that it
- * has is not to wait for memory.
+ * Move a new fill from the end of the queue before fills that are needed later,
+ * which may fill the queue. Fills that have begun stay before it, because they
+ * already have memory.
  */
 static void overtake(struct cache *c, struct fill *f, const void *owner)
 {
@@ -100,7 +100,9 @@ int cache_plan(
 	return rc;
 }
 
-/* Nobody plans it any more: what only the plan wanted is not kept. */
+/*
+ * The item is not planned any more: drop the bytes that only the plan wanted.
+ */
 static void planned_forget(struct cache *c, struct fill *f)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plans of an item: how soon they need it, how fast it comes, and their
- * end. Runs with the cache's lock held.
+ * The plans of an item: when they need it, how fast it comes, and how they end.
+ * Runs with the cache's lock held.
  */
 #include "cache/cache_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory for fills, within the bound of staging: which fills may go for it,
- * and which go first. Runs with the cache's lock held.
+ * Memory for fills, within the limit of staging: chooses the fills to drop when
+ * memory is needed. Runs with the cache's lock held.
  */
 #include "cache/cache_impl.h"
 
@@ -13,7 +13,7 @@
 
 static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 {
-	/* Without the timer the item stays until its memory is wanted. */
+	/* Without the timer the item stays until its memory is needed. */
 	if (!engine_is_stopping(c))
 		(void)timer_set(cache_config(c)->timers,
 			&cache_staging(c)->timer, at_ns);
@@ -25,7 +25,8 @@ void fill_tell_passed(struct cache *c, const struct fill *f)
 		cache_config(c)->passed(cache_config(c)->arg, &f->item);
 }
 
-/* It has been served to its end, and another plan holds it: so once more. */
+/* The item has been served to its end, and another plan holds it: serve it once
+ * more. */
 void fill_turn(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -126,8 +127,8 @@ struct list *room_staged(struct cache *c)
 }
 
 /*
- * Drop idle fills of one list, oldest first, until `need` bytes fit: those that
- * nobody has read since `quiet_ns`.
+ * Drop idle fills of one list that nobody has read since `quiet_ns`, oldest
+ * first, until `need` bytes fit.
  */
 static bool fill_make_room(struct cache *c, struct list *head, uint64_t need,
 	uint64_t bound, uint64_t quiet_ns)
@@ -165,12 +166,13 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 }
 
 /*
- * Memory for the item, within the bound. For a reader idle items are pushed
- * out, oldest first, and so are those that nobody is reading just now for what
- * is planned, which never has more than half of the bound and is never idle.
- * Anything else has half of the bound, and of what plans have of it, and pushes
- * out only what was served: what is fetched ahead of many readers must not be
- * pushed out by them before they come to it. -EAGAIN: not now; -ENOMEM.
+ * Get memory for the item, within the limit. Demand displaces idle items,
+ * oldest first. Planned items displace idle items that nobody is reading just
+ * now; they use at most half of the limit and are never idle themselves. All
+ * other fetches may use half of the limit, the planned items included, and
+ * displace only items that were served: data fetched ahead for many readers
+ * must not be displaced before they come to it. Returns -EAGAIN if there is no
+ * memory now, or -ENOMEM.
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers those that wait for a fill: readers get its bytes; readers and
- * warmings hear that it is complete, or that it will not come. Runs with the
+ * Answers those that wait for a fill: readers get its bytes, warmings learn
+ * that it is complete, and both learn that it will not come. Runs with the
  * cache's lock held; callbacks run without it, from engine_run().
  */
 #include "cache/cache_impl.h"
@@ -17,7 +17,7 @@ static void fill_drained(struct cache *c, struct fill *f)
 		fill_pass(c, f);
 		return;
 	}
-	/* The kernel is to ask for it again when its next reader comes. */
+	/* Make the kernel ask for it again when its next reader comes. */
 	fill_tell_passed(c, f);
 	fill_turn(c, f);
 }
@@ -31,8 +31,8 @@ static size_t page_share(size_t page, size_t off, size_t end)
 }
 
 /*
- * A position of a plan has come to the item. It has all of it from now on,
- * whatever of it the kernel still has or asks for twice.
+ * A position of a plan has come to the item. From now on it counts as having
+ * all of it, whatever the kernel still has or asks for twice.
  */
 void fill_begun(struct cache *c, struct fill *f)
 {
@@ -107,7 +107,8 @@ enum fetch_prio read_prio(const struct cache_read *r)
 	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
 }
 
-/* A fill that was made for this read: does it want no more than that? */
+/* Should the fill, which was made for this read, fetch no more than the read
+ * wants? */
 static bool read_asks_again(
 	struct cache *c, const struct fill *f, const struct cache_read *r)
 {
@@ -344,7 +345,7 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	fill_answer(c, f, a);
 }
 
-/* Everybody who asked for this item hears that it will not come. */
+/* Tell everybody who asked for this item that it will not come. */
 static void answer_failed(
 	struct cache *c, struct fill *f, int status, struct after *a)
 {
@@ -358,7 +359,7 @@ static void answer_failed(
 	fill_end_plans(c, f, status);
 }
 
-/* Nothing more is fetched of it; what it has stays. */
+/* Fetch no more of the item, and keep the pages that it has. */
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 {
 	ASSERT_INSIDE(c);
@@ -431,7 +432,7 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 		fill_end_plans(c, f, 0);
 		fill_leave_table(c, f);
 	} else if (f->phase == FILL_PUBLISHING) {
-		/* Nor is an entry that was there one to rely on. */
+		/* An entry that existed cannot be relied on either. */
 		fill_stage(c, f);
 	}
 	return ceased;

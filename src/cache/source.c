@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sources beside the origin: a fill asks them in order, each for what those
- * before it did not have, page by page. Each has a depth of its own, so that
- * one that is slow holds up nobody who asks another. Complete units that came
- * from the origin are pushed to those that take them: from the fill's memory,
- * so the bytes that are on their way are bounded by staging, and by the
- * source's own bound. Runs with the cache's lock on any thread.
+ * Sources besides the origin: a fill asks them in order, each for the pages
+ * that the sources before it did not have. Each has its own depth, so that a
+ * slow source does not delay requests to others. Complete units that came from
+ * the origin are pushed to the sources that accept them. They are pushed from
+ * the fill's memory, so the bytes in flight are bounded by staging, and by the
+ * source's own limit. Runs with the cache's lock on any thread.
  */
 #include "cache/source_impl.h"
 
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "cache/cache_impl.h"
 
-/* Of the depth, this part is for what readers wait for. */
+/* The share of the depth that is reserved for requests with waiting readers. */
 #define SOURCE_RESERVE 4u
 
 static void late_fire(struct timer *t);
@@ -156,7 +156,7 @@ void source_count(struct cache *c, const struct fetch *x, int status)
 		n->failed++;
 }
 
-/* Another is asked when the source has answered that it gave up. */
+/* The next source is asked when this one has answered the abandoned request. */
 static void give_up_late(struct cache_source *cs, uint64_t now_ns)
 {
 	LIST_FOREACH_SAFE(l, next, &cs->inflight) {

@@ -137,7 +137,9 @@ static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
 	return rc;
 }
 
-/* The process that does not answer, found without asking it. 0: unknown. */
+/*
+ * Find the process that does not answer, without a request to it. 0: unknown.
+ */
 static pid_t silent_pid(const char *root, uid_t owner)
 {
 	struct ctl_client *c = NULL;

@@ -18,8 +18,8 @@
  * once a step. */
 #define IDLE_NS NS_PER_S
 
-/* A trainer that is its own limit does not notice it. This holds a thread of
- * the session up, which only a mount that is analysed may do. */
+/* A trainer that is its own limit does not notice this delay. It blocks a
+ * thread of the session, which is acceptable only during an analysis. */
 #define LATE_NS NS_PER_MS
 
 /* Entries of a table; files that share one are rarely read at the same moment.
@@ -164,7 +164,9 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 		COUNT(a->counters, first_reads);
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, len, memory_order_relaxed);
-	/* A hit is in the kernel in a moment; the cache says when a miss is. */
+	/*
+	 * A hit reaches the kernel at once; for a miss, the cache reports it.
+	 */
 	if (off + len >= item->base + item->size &&
 		cache_resident(a->cache, item))
 		drop_pages(a, item);

@@ -72,7 +72,7 @@ static void version_ceased(void *arg, const struct node_info *old)
 	struct mount *m = arg;
 	struct node_info now;
 
-	/* Else the node has another version now, and is still planned. */
+	/* Otherwise the node now has another version and is still planned. */
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
@@ -310,9 +310,9 @@ static int build(struct mount *m, struct error *err)
 /* -- Serving ------------------------------------------------------------- */
 
 /*
- * Bring everything to an end that a handler waits for and that waits for the
- * kernel. Handlers still run: a look-up that nobody answers any more would
- * hold a lock of the kernel's that a notification wants.
+ * End everything that handlers wait for, and everything that waits for the
+ * kernel. Handlers still run, because an unanswered look-up would hold a lock
+ * in the kernel that a notification needs.
  */
 void mount_quiesce(struct mount *m)
 {

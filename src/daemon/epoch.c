@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The epochs of a mount: it shows them its counters and tiers, and its status
- * has what they tell. Entered by whoever misses, with the cache's lock held,
- * and by control connections.
+ * Counts the epochs of a mount: passes its counters and tiers to src/epochs,
+ * and adds the results to the status. Entered on each miss, with the cache's
+ * lock held, and by control connections.
  */
 #include "daemon/mount_impl.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An index of a source, without a mount: the scan that a first mount does, and
- * then a table of the files in bytewise order of their paths, so that the
- * place of a line is the index of its file. The walk has a thread of its own;
- * the caller's shows progress and writes the table.
+ * Writes the index of a source, without a mount: scans it like a first mount,
+ * then writes a table of the files in bytewise order of their paths, so that
+ * the number of a line is the index of its file. The walk has a thread of its
+ * own; the caller's shows progress and writes the table.
  */
 #include "daemon/mount_impl.h"
 
@@ -40,7 +40,7 @@ struct row {
 
 /* -- The walk ------------------------------------------------------------ */
 
-/* Nobody has seen anything yet that could change. */
+/* No reader has seen anything yet, so changes need no action. */
 static void no_version(void *arg, const struct node_info *old)
 {
 	(void)arg;
@@ -103,7 +103,7 @@ static void index_tell(
 	progress(arg, totals.files, totals.bytes);
 }
 
-/* Wait for the walk, and say now and then how far it is. */
+/* Wait for the walk, and report its progress from time to time. */
 static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 	struct error *err)
 {

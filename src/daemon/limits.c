@@ -14,7 +14,7 @@
 #define FS_LIMITS_MAX 8
 #define SENTENCE_MAX (PATH_MAX + 256)
 
-/* A group that is too small ends in the kernel killing the daemon. */
+/* If the group's limit is too small, the kernel kills the daemon. */
 void limits_of_memory(
 	struct store *store, uint64_t staging_bytes, limit_fn *fn, void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders that open entries in the tiers by themselves: they ask what entries
- * are called, and report what they have read, which the mount cannot see. Also
- * the names in requests that have very many of them. Runs on the connection's
- * thread.
+ * Commands for loaders that open entries in the tiers themselves: they ask for
+ * the names of entries, and report what they have read, because the mount
+ * cannot see that. Also handles requests with very many names. Runs on the
+ * connection's thread.
  */
 #include <errno.h>
 #include <inttypes.h>

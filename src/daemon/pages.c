@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bound on the pages that the kernel keeps of items that passed through:
- * they are of no use before the next epoch, and push out pages of others.
- * Items that were served to their end queue up here, and when more than the
- * bound is in the queue the oldest are dropped. That can wait, so a thread of
- * its own does it, never a handler. It waits a moment for each: a reader that
- * was answered may not have run yet, and would have to ask for them again.
+ * Limits the pages that the kernel keeps of items that passed through: they are
+ * of no use before the next epoch, and displace other pages. Items that were
+ * served to their end are queued here. When the queue exceeds the limit, the
+ * oldest are dropped. Dropping can block, so a separate thread does it, never a
+ * handler. It waits a moment before each: a reader that was just answered may
+ * not have run yet, and would have to request its pages again.
  *
- * It does it as any program would, through the mount: that passes over pages
- * that are mapped, or locked because somebody is reading them. A notification
- * to the kernel would wait for those, where a thread cannot be killed, with the
- * descriptor of the session in its hands: after a kill -9 the reader would wait
- * for the daemon, and the daemon for the reader. For the same reason the
- * thread has a table of descriptors of its own, without that one.
+ * It drops them through the mount, as any program could, because that skips
+ * pages that are mapped, or locked by a reader. A notification to the kernel
+ * would wait for such pages, unkillable and with the session's descriptor open:
+ * after a kill -9 the reader would wait for the daemon, and the daemon for the
+ * reader. For the same reason the thread has its own table of descriptors,
+ * without that one.
  */
 #include "daemon/mount_impl.h"
 

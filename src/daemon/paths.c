@@ -129,7 +129,7 @@ static void note_new_tier(struct mount *m, size_t i)
 		m->tier_dir_new[i] || (dir >= 0 && !store_is_tier(dir));
 }
 
-/* Two that are the same are for the store to refuse. */
+/* The store refuses two equal directories. */
 static int check_nested(const struct mount *m, size_t i, struct error *err)
 {
 	for (size_t k = 0; k < i; k++) {

@@ -2,8 +2,8 @@
 /*
  * The partitioned cache of a mount: starts the client of the peers, decides
  * whether tiers keep copies of what the peers hold, and tells them which list
- * of files this host has. Both depend on the manifest, and are looked at again
- * every second by a thread of its own, as the digest takes a walk over all
+ * of files this host has. Both depend on the manifest, and a separate thread
+ * checks them every second, because computing the digest takes a walk over all
  * files.
  */
 #include "daemon/mount_impl.h"
@@ -19,8 +19,8 @@
 #include "base/lock.h"
 
 #define LOOK_NS NS_PER_S
-/* The start waits so long for peers to answer: what is read before that comes
- * from the origin. */
+/* The time that the start waits for peers to answer: reads before that go to
+ * the origin. */
 #define SETTLE_PEERS_NS NS_PER_S
 
 struct peering {

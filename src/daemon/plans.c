@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans over the control socket: a connection has one at most, and it ends
- * with it. Runs on the connection's thread.
+ * Plans over the control socket: a connection has at most one plan, which ends
+ * with the connection. Runs on the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -138,7 +138,9 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 	struct cache_status s;
 	struct error err = {""};
 
-	/* It takes the place of one that is there, whatever comes of it. */
+	/*
+	 * The new plan replaces an existing one, even if it cannot be opened.
+	 */
 	ctl_own(conn, NULL, NULL);
 	if (analysis_refuses(of->analysis, conn))
 		return;

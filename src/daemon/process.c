@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process of a mount. It goes into the background before it has threads;
- * the parent waits at a pipe for one byte that says ready, or for the line that
- * says why not. systemd gets a datagram. A thread of its own waits for signals,
- * so that no handler ever runs in the middle of anything.
+ * The process of a mount. It goes into the background before it has threads.
+ * The parent reads from a pipe, either one byte when the mount is ready, or a
+ * line with the reason why it failed. systemd gets a datagram. A thread of its
+ * own waits for signals, so that no handler ever runs in the middle of
+ * anything.
  */
 #include "daemon/mount_impl.h"
 
@@ -153,7 +154,7 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 	struct failure f = {.say = SAY_FAILED, .rc = rc};
 
 	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
-	/* A parent that has gone does not mind. */
+	/* If the parent is gone, nothing is lost. */
 	(void)!write(m->ready_fd, &f, sizeof(f));
 	(void)close(m->ready_fd);
 	m->ready_fd = -1;
@@ -162,9 +163,9 @@ void process_failed(struct mount *m, int rc, const struct error *err)
 /* -- Leaving --------------------------------------------------------------- */
 
 /*
- * An origin that hangs must not keep the daemon: what its answers would need
- * cannot be freed, and the process is all that would hold it. Everything that
- * outlives a process has been brought to an end by now.
+ * A hanging origin must not keep the daemon alive. Memory that its answers
+ * would need cannot be freed, but the exit of the process frees it. Everything
+ * that outlives the process has ended by now.
  */
 void process_leave_at_once(struct mount *m, const struct error *why)
 {
@@ -185,7 +186,7 @@ void process_leave_no_tier(struct mount *m)
 	uint64_t removed;
 
 	for (size_t i = 0; i < m->options.ntiers; i++) {
-		/* There is an error to be told already. */
+		/* An error has already been set. */
 		if (m->tier_new[i])
 			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
 		if (m->tier_dir_new[i])
@@ -282,8 +283,9 @@ static void raise_fd_limit(void)
 void process_prepare(void)
 {
 	/*
-	 * Memory of small items is used again, for mapping it anew costs a
-	 * fault a page; that of larger ones goes back when it is freed.
+	 * Memory of small items is reused, because mapping new memory costs a
+	 * fault for each page; memory of larger items is returned to the system
+	 * when it is freed.
 	 */
 	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The background scan: lists the whole dataset once, so that statfs is right,
- * later look-ups cost the origin nothing, and entries of versions that ceased
- * while nothing was mounted can be told from the rest. An origin that cannot
- * be reached is not taken for an empty one: the scan is tried again later,
- * and nothing is swept before it has seen everything.
+ * later look-ups cost the origin nothing, and entries of versions that
+ * disappeared while nothing was mounted can be found. An origin that cannot be
+ * reached is not taken for an empty one: the scan is tried again later, and
+ * nothing is swept before it has seen everything.
  */
 #include "daemon/mount_impl.h"
 
@@ -156,7 +156,8 @@ void scan_keep(struct scan *s)
 		return;
 	rc = manifest_save(s->config.manifest, kept_fd(&s->config.kept));
 	if (rc < 0) {
-		/* An older one stays; it is tried again, at the end at last. */
+		/* The older file stays. Saving is tried again, at the latest at
+		 * the end of the mount. */
 		kept_failed(&s->config.kept, EVENT_MANIFEST_UNSAVED, rc);
 		return;
 	}
@@ -168,9 +169,9 @@ void scan_keep(struct scan *s)
 /* -- The scan ------------------------------------------------------------ */
 
 /*
- * All names are known. If the manifest that was kept had them, nothing was
- * asked of the origin and it is the truth until a refresh; else it is time to
- * sweep and to keep it.
+ * All names are known. If they came from the saved manifest, the origin was not
+ * asked, and the manifest is valid until a refresh. Otherwise it is time to
+ * sweep and to save it.
  */
 static void scanned(struct scan *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Warming: fetch every item of the given paths into the tiers, a bounded
- * number at a time, and tell how far it is. What is cached already is
- * skipped, so a warming that was interrupted goes on where it stopped.
+ * Warming: fetch every item of the given paths into the tiers, a bounded number
+ * at a time, and report the progress. Cached items are skipped, so an
+ * interrupted warming continues where it stopped.
  */
 #include "daemon/mount_impl.h"
 
@@ -113,7 +113,7 @@ static void warm_tell(struct warm *k, bool scanning)
 		k->gone = true;
 }
 
-/* Wait until fewer are out than the bound, telling how it goes. */
+/* Wait until fewer items than the limit are in flight, and report progress. */
 static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
 {
 	for (;;) {

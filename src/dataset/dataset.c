@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening a dataset: a thread, the driver, finds out what the path is, maps an
- * index or has a look, while the caller waits for it or for somebody to cancel.
- * A driver that hangs is left behind with everything that it can touch,
- * which it frees if it ever gets so far.
+ * Opens a dataset: a thread, the driver, finds out the kind of the path, and
+ * maps an index or scans the dataset, while the caller waits for it or for
+ * cancellation. A driver that hangs is left behind with all memory that it can
+ * access; it frees that if it ever continues.
  */
 #include "dataset/index_impl.h"
 #include "dataset/look_impl.h"
@@ -360,7 +360,7 @@ struct patience {
 	uint64_t answers, since_ns;
 };
 
-/* Has nothing come for too long? */
+/* Has the storage not answered for too long? */
 static bool is_late(
 	struct look *l, const struct dataset_options *o, struct patience *p)
 {

@@ -2,9 +2,9 @@
 /*
  * A folder of images: a directory is one job of the workers, which lists and
  * sorts it and submits its sub-directories; then the driver puts all names into
- * tables, in order. In a listing a directory's name ends with a slash: so names
- * of one directory in bytewise order, each followed by what is below it, are
- * whole paths in bytewise order.
+ * tables, in order. In a listing a directory's name ends with a slash. Then the
+ * names of a directory in bytewise order, each followed by everything below it,
+ * give whole paths in bytewise order.
  */
 #include "dataset/look_impl.h"
 
@@ -35,7 +35,7 @@ struct dir {
 	char path[];
 };
 
-/* Frees what is below, too; they are at most PATH_MAX / 2 deep. */
+/* Free the directory and all below it; the depth is at most PATH_MAX / 2. */
 static void dir_free(struct dir *d)
 {
 	if (!d)
@@ -180,7 +180,7 @@ static int dir_open(const struct dir *d)
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Did a link lead back to a directory that this one is in? */
+/* Has a link led back to a directory that contains this one? */
 static bool is_loop(const struct dir *d)
 {
 	for (const struct dir *up = d->parent; up; up = up->parent)

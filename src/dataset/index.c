@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kept index: the tables of a dataset as a file, in this machine's byte
- * order (doc/formats.md). It is mapped, as all processes of a training share
- * it so; nobody cuts a file that has its name: it is written under another one
- * and renamed. Everything is checked before it is used, as whoever looks up an
- * example checks nothing. Entered by the driver of a look.
+ * order (doc/formats.md). It is mapped, so that all processes of a training job
+ * share it. The file is written under another name and renamed, so a mapped
+ * file is never truncated. Everything is checked when it is mapped; looking up
+ * an example checks nothing. Entered by the driver of a look.
  */
 #include "dataset/index_impl.h"
 
@@ -25,8 +25,8 @@
 #define INDEX_MAGIC "refrdset"
 #define INDEX_VERSION 2u
 #define INDEX_ORDER 0x01020304u
-/* An mtime has to be as old when it is looked at: a change within the same tick
- * of a file system's clock (2 s on FAT) would not show. */
+/* An mtime must be at least this old when it is read, because a change within
+ * one tick of the file system's clock (2 s on FAT) would not be seen. */
 #define INDEX_QUIET_NS ((int64_t)(2 * NS_PER_S))
 /* Half-written files older than this are leftovers. */
 #define INDEX_STALE_S 600

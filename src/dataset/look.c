@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the looks at all kinds of sources: work for several threads, the
- * first failure of any, the listing of a directory. The driver waits here for
- * the workers, however long it takes; the caller of dataset_open() does not
+ * Shared by the scans of all kinds of datasets (looks): jobs for several
+ * threads, the first failure, the listing of a directory. The driver waits here
+ * for the workers, however long it takes; the caller of dataset_open() does not
  * wait for the driver.
  */
 #include "dataset/look_impl.h"
@@ -143,7 +143,8 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 
 /* -- Directories ----------------------------------------------------------- */
 
-/* A link is what it leads to. -1: of no kind that matters, or gone. */
+/* The type of a name; a link has the type of its target. -1: gone, or of a type
+ * that does not matter. */
 static int type_of(int dir_fd, const struct dirent *d)
 {
 	struct stat st;

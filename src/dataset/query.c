@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asking a dataset, which is constant: any thread, no lock. The tables were
- * made by a look or checked when their index was mapped, so nothing is checked
+ * Queries of a dataset, which is constant: any thread, no lock. The tables were
+ * made by a look, or checked when their index was mapped, so nothing is checked
  * here.
  */
 #include "dataset/table_impl.h"

@@ -18,7 +18,7 @@
 
 #define LABEL_FILE_MAX 255 /* bytes of a .cls */
 
-/* How well a member does for the image of its sample. */
+/* How suitable a member is as the image of its sample. */
 enum fit {
 	FIT_NOT,
 	FIT_SUFFIX, /* NAME.seg.jpg */

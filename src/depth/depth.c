@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-/* A window is over when it is long enough and has enough answers. */
+/* The minimum duration and number of answers of a window. */
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_ANSWERS 8u
 
@@ -244,7 +244,7 @@ static void window_end(struct depth *d, const struct depth_answer *a)
 		d->skip = depth_limit(d) > a->going ? depth_limit(d) : a->going;
 }
 
-/* It came so quickly once; that fades, for origins change. */
+/* The minimum time rises slowly, because origins change. */
 static void note_latency(struct depth *d, uint64_t took_ns)
 {
 	if (!d->least_ns || took_ns < d->least_ns)

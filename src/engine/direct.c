@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Entries of a mount's tiers, opened without asking the mount: content and
- * trailer in one read, verified as the mount verifies them. Whatever is wrong,
- * the file is then read through the mount, which puts it right. Entered under
- * the turn's lock, and by the ring's threads, which take it; hashing is done
- * without it.
+ * trailer in one read, verified as the mount verifies them. On any error the
+ * file is read through the mount instead, which repairs the entry. Entered
+ * under the turn's lock, and by the ring's threads, which take it; hashing is
+ * done without it.
  *
  *	tier opening -> reading -> verified -> reader_done()
  *	   |  ^  |         |

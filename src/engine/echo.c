@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The echo factor that changes in mid-run: as measured (auto_impl.h), or as a
- * log says. The planner asks before each of its turns, with the turn's lock;
- * a change concerns only examples that are not planned yet. What was changed is
- * logged, and the log, given to another run, makes the same stream.
+ * Changes the echo factor during a run, as measured (auto/auto.h) or as a log
+ * says. Called before each run of the planner, with the turn's lock. A change
+ * affects only examples that are not planned yet. Changes are logged, and
+ * another run with that log produces the same stream.
  */
 #include "engine/echo_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of an engine's turns, closing it, and asking it. engine_impl.h says
- * how the parts work together.
+ * The work at the end of an engine's turns, closing the engine, and queries.
+ * engine_impl.h describes how the parts work together.
  */
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@ static void begin_turn(void *arg)
 }
 
 /*
- * All that can go on because of what was done under the lock: reads are
- * started, and whoever has something to do now is woken. There is no other
- * place for that.
+ * Continue everything that has become possible by the changes under the lock:
+ * choose reads, and mark the threads that have something to do. This is the
+ * only place that does so.
  */
 static void *end_turn(void *arg)
 {

@@ -13,8 +13,8 @@
  * decoding or during a file operation. The consequences of a change are handled
  * at the end of the turn. A part calls only those below it:
  *
- * 	workers -> echoes -> planner -> budget -> originals -> steps
- * 	   +---------> damage -----------------------^   (reader, too)
+ *	workers -> echoes -> planner -> budget -> originals -> steps
+ *	   +---------> damage -----------------------^   (reader, too)
  */
 #ifndef ENGINE_ENGINE_IMPL_H
 #define ENGINE_ENGINE_IMPL_H

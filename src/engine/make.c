@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One serving: how it is made from what its original holds, and what the
- * original holds then. Where servings are to come, a decoded region (echo point
- * before) or the sample itself (after, batch) is kept if there is room; else it
- * goes through the worker's scratch memory, which stays in its cache, and the
- * file is kept if there is room for that. Echoes after augmentation, and of
- * whole batches, are copies of the sample that is kept: a copy costs a
- * hundredth of what making it does, and no batch has to be held for as long as
- * the window. Workers come here with the lock and release it meanwhile.
+ * Makes one serving from the data of its original. If more servings are to
+ * come, the decoded region (echo point before) or the sample itself (after,
+ * batch) is kept in the original if there is room. Otherwise the worker decodes
+ * into its scratch memory, which stays in its processor's cache, and the file
+ * is kept if there is room for that. Echoes after augmentation, and of whole
+ * batches, are copies of the sample that is kept: a copy costs a hundredth of
+ * what making it does, and no batch has to be held for as long as the window.
+ * Workers come here with the lock and release it meanwhile.
  */
 #include "engine/make_impl.h"
 
@@ -71,8 +71,9 @@ static void zero(struct workers *all, struct serving *s)
 }
 
 /*
- * Nothing can take the place of a sample: only REFRAIN_ZERO_FILL asks for
- * zeros, all else fails. The lowest place of a batch decides what is said.
+ * There is no substitute for this sample: with REFRAIN_ZERO_FILL it is filled
+ * with zeros, otherwise the step fails. The message is that of the lowest place
+ * in the batch.
  */
 static void note_failure(
 	struct workers *all, struct serving *s, int status, const char *why)
@@ -91,7 +92,8 @@ static void note_failure(
 	st->why = why ? strdup(why) : NULL; /* without it: the number */
 }
 
-/* The original is whole, but augment() or augment_fn() failed on this serving.
+/*
+ * The original is intact, but augment() or augment_fn() failed on this serving.
  */
 static void note_augment(struct workers *all, struct serving *s, int status)
 {
@@ -239,7 +241,7 @@ static void make_nothing(struct make *m)
 
 /* -- From the file --------------------------------------------------------- */
 
-/* The region is decoded and the sample made; the lock is not held. 0, -errno,
+/* Decode the region and make the sample, without the lock. Returns 0, -errno,
  * or REFRAIN_DECLINE. */
 static int decode_and_make(
 	struct make *m, struct decoded *d, int *status, struct error *err)
@@ -311,7 +313,8 @@ static void keep_encoded(struct make *m, const struct decoded *d)
 	adopt(m, d, b, d->bytes);
 }
 
-/* The original after a decode that went well. Lock held, not meanwhile. */
+/* Update the original after a successful decode. The lock is held, and released
+ * meanwhile. */
 static void settle_decoded(struct make *m, const struct decoded *d)
 {
 	struct workers *all = m->w->all;
@@ -435,7 +438,8 @@ static int make_once(struct make *m, int *status, struct error *err)
 	return rc == 0 ? decode_in_room(m, status, err) : rc;
 }
 
-/* False: it failed, or waits; what is to be done then is done. */
+/* Returns false if the original failed or the serving waits; the consequences
+ * have been handled. */
 static bool make_from_file(struct make *m)
 {
 	struct workers *all = m->w->all;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handing batches over: waiting for the next one, lending it, and the
- * descriptor that says whether one would wait. The user's threads, under the
- * loader's lock.
+ * Hands batches over: waits for the next one, lends it, and maintains the
+ * descriptor that shows whether a call would wait. The user's threads, under
+ * the loader's lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,9 +52,9 @@ static int stop(struct engine *engine, const struct step *st)
 }
 
 /*
- * With this batch, is more of what was served damaged than may be? Counted
- * batch by batch, so that it is the same one at any number of threads; from a
- * number on that says something.
+ * Does this batch raise the share of damaged examples above the limit? It is
+ * counted batch by batch, so that the result does not depend on the number of
+ * threads, and only from a meaningful number of examples on.
  */
 static bool is_too_damaged(const struct engine *engine, const struct step *st)
 {
@@ -146,7 +146,7 @@ static void set_shape(const struct engine *engine, struct refrain_batch *b)
 		sizeof(b->shape));
 }
 
-/* Rare, so it may cost something. */
+/* This is rare, so its cost does not matter. */
 static bool is_exception(const struct engine *engine, const struct step *st)
 {
 	struct schedule_facts facts;
@@ -205,7 +205,8 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	return lent;
 }
 
-/* The last that a call does, as the loader may be gone then. */
+/* This must be the last step of a call, because the loader may be freed after
+ * it. */
 static void leave(struct engine *engine)
 {
 	LOCK_SCOPE(&engine->turn.lock);

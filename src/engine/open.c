@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "engine/engine_impl.h"
 
-/* Below that nothing can be read and decoded at a time. */
+/* The minimum memory for reading and decoding one example. */
 #define WORKING_BYTES ((uint64_t)256 << 10)
 #define WORKER_BYTES ((uint64_t)64 << 10)
 #define ORIGINALS_SPARE 64
@@ -20,7 +20,7 @@
 /* -- What it takes ----------------------------------------------------------
  */
 
-/* Slabs in the making, and one that is lent. */
+/* Slabs being filled, and one that is lent. */
 static uint32_t slab_count(const struct settings *s)
 {
 	return s->c.batches_ahead + 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk along the schedule: steps are planned while a slab is free and
- * there are fewer than batches_ahead; fresh examples are given to the reader up
- * to reads_ahead further. Workers come here between servings; one at a time
- * has `busy`, and asks the schedule and the dataset without the lock. Epochs
- * are nothing special: the walk runs on.
+ * The walk along the schedule: steps are planned while a slab is free and there
+ * are fewer than batches_ahead; fresh examples are given to the reader up to
+ * reads_ahead further. Workers come here between servings; one at a time has
+ * `busy`, and asks the schedule and the dataset without the lock. The walk does
+ * not stop between epochs.
  */
 #include "engine/planner_impl.h"
 
@@ -130,7 +130,7 @@ static void publish_step(struct planner *p, struct step *st, uint32_t n)
 		p->read_fresh = p->planned_fresh;
 }
 
-/* Nobody else looks at a step before it is published, nor at the cursor. */
+/* No other thread uses a step before it is published, nor the cursor. */
 static void plan_step(struct planner *p)
 {
 	struct step *st = steps_at(p->use.steps, steps_end(p->use.steps));

@@ -95,7 +95,7 @@ static void release_op(struct reader *reader, struct read_op *r)
 	reader->busy--;
 }
 
-/* The original goes its way; the file, if it is not shared, is closed. */
+/* Finish the original, and close the file unless it is shared. */
 static struct original *part(struct reader *reader, struct read_op *r)
 {
 	struct original *o = r->original;
@@ -125,7 +125,9 @@ static bool may_pass(int rc)
 		rc == -EINTR || rc == -ESTALE;
 }
 
-/* Without descriptors no more reads at a time than there are now. */
+/*
+ * If descriptors are short, allow no more reads at a time than are running now.
+ */
 static bool lack_descriptors(struct reader *reader, int rc)
 {
 	if ((rc != -EMFILE && rc != -ENFILE) || !reader->busy)
@@ -234,7 +236,7 @@ void reader_read(struct reader *reader, struct read_op *r)
 	reader_queue(reader, r, begin_read);
 }
 
-/* There is more of it. -ENOBUFS: no room now, to be read later. */
+/* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
 static int grow(struct reader *reader, struct read_op *r)
 {
 	struct buffer *more =
@@ -249,7 +251,8 @@ static int grow(struct reader *reader, struct read_op *r)
 	return 0;
 }
 
-/* 1: all is there. 0: it goes on. -errno. */
+/* Returns 1 if the whole example has been read, 0 if reading continues, or
+ * -errno. */
 static int got_some(struct reader *reader, struct read_op *r, size_t n)
 {
 	r->got += n;
@@ -296,10 +299,10 @@ static void share_fd(struct reader *reader, struct read_op *r)
 }
 
 /*
- * A folder is looked at without asking for sizes, which would cost as much as
- * opening; once a file is open, its size costs nothing where files are local.
- * Without it a read more would have to find the end, and what was guessed too
- * small or too large be copied. 0: unknown.
+ * The size of an open file; 0: unknown. A scan of a folder does not ask for
+ * sizes, because that would cost as much as opening the files. The size of an
+ * open local file costs nothing. Without it, another read would be needed to
+ * find the end, and data in a buffer of the wrong size would have to be copied.
  */
 static uint64_t size_of_open(const struct read_op *r, int fd)
 {
@@ -315,8 +318,8 @@ static uint64_t size_of_open(const struct read_op *r, int fd)
 	return st.stx_size;
 }
 
-/* A buffer of that size, and one byte more, if there is one; else grow() will
- * have to see to it. */
+/* Get a buffer of that size and one byte more, if possible; otherwise grow()
+ * gets one later. */
 static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes + 1);

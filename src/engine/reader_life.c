@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader's beginning and end: its rings, its operations, the descriptors of
- * shards. What hangs at the end is left behind with all that it may write to.
- * Entered by refrain_open() and refrain_close().
+ * Starts and stops the reader: its rings, its operations, the descriptors of
+ * shards. Operations that hang at the end are left behind with all memory that
+ * they may write to. Entered by refrain_open() and refrain_close().
  */
 #include <errno.h>
 #include <linux/magic.h>

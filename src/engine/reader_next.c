@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which file is read next, and into how much memory. What planned servings wait
- * for comes first; what is read ahead leaves a quarter of the memory alone.
- * Entered by whoever made something wanted or gave something back, with the
- * turn's lock.
+ * Chooses the next file to read, and the memory for it. Files that planned
+ * servings wait for come first; reading ahead leaves a quarter of the memory
+ * free. Entered with the turn's lock when something new is wanted or memory was
+ * given back.
  */
 #include <errno.h>
 
@@ -80,7 +80,7 @@ static size_t bytes_needed(
 	return o->example.bytes ? o->example.bytes + 1 : guess(reader);
 }
 
-/* Is nothing going on that could make room? */
+/* Is there no activity that could free memory? */
 static bool at_rest(const struct reader *reader)
 {
 	return !budget_working(reader->use.budget) &&
@@ -88,7 +88,7 @@ static bool at_rest(const struct reader *reader)
 		!steps_ready(reader->use.steps);
 }
 
-/* False: later. */
+/* Returns false if the read must wait. */
 static bool start_urgent(struct reader *reader, struct original *o)
 {
 	size_t bytes = bytes_needed(reader, o);

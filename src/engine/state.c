@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The saved state of a loader (doc/formats.md): where the schedule is, and of
- * everything else that decides the stream a hash, each member its own, so that
- * a mismatch has a name; the table in member.c says which. All numbers are
- * little endian. Called by the user's threads.
+ * The saved state of a loader (doc/formats.md): the position of the schedule,
+ * and a hash of each other member of the configuration that affects the stream,
+ * so that a mismatch can be named. The table in member.c lists these members.
+ * All numbers are little endian. Called by the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static void normalise(struct refrain_config *c)
 	c->flags &= member_flags_hashed();
 }
 
-/* The n-th. Of a callback it is compared whether there is one. */
+/* The n-th hash. For a callback it only says whether there is one. */
 static uint16_t member_hash(const struct refrain_config *c, size_t n)
 {
 	static const char none[sizeof(c->decode)];

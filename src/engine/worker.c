@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads that decode and augment: each takes the oldest serving that is
- * ready, makes it, and looks at what can go on because of it. A worker that
- * finds nothing sleeps; nothing here waits for a time.
+ * ready, makes it, and starts the work that has become possible. A worker that
+ * finds nothing sleeps until it is woken.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epochs of a mount; see epochs.h. Entered by whoever reads, for each miss, and
- * by status commands.
+ * Epochs of a mount; see epochs.h. Entered by readers, for each miss, and by
+ * status commands.
  *
  * How much faster a larger cache would be is a range. At worst an epoch takes
- * as long as it does now: how fast the trainer is by itself cannot be seen
- * while it waits for input. At best the time in which a READ waited shrinks as
- * the misses do, and all other time stays: requests that are fewer overlap
- * less, and a source that is the limit works as long for each byte.
+ * as long as it does now, because the trainer's own speed is unknown while it
+ * waits for input. At best the time in which a READ waited shrinks in
+ * proportion to the misses, and all other time stays the same: fewer requests
+ * overlap less, and a source that is the limit takes as long for each byte.
  */
 #include "epochs/epochs.h"
 
@@ -19,13 +19,13 @@
 
 #define SLOTS (2 * EPOCHS_ITEMS)
 
-/* Items that miss a second time before the next epoch is taken to have begun: a
- * few are read again in any epoch. */
+/* The number of items that must miss a second time before the next epoch counts
+ * as begun, because a few are read again in any epoch. */
 #define AGAIN_LEAST 4
 #define AGAIN_SHARE 128
 
-/* An epoch is whole with this share of the misses that it should have; its
- * items are read whole with this share of their bytes. */
+/* An epoch counts as complete with this share of its expected misses, and its
+ * items as read completely with this share of their bytes. */
 #define WHOLE 0.95
 #define READ_WHOLE 0.9
 /* Reads that have begun are not short of bytes yet. */
@@ -40,13 +40,14 @@
 #define TIMED 0.5
 #define TOLD_HITS 0.1
 
-/* Where more of the expected hits are not seen, the kernel answers them. */
+/* If more than this share of the expected hits is not seen, the kernel answers
+ * them. */
 #define LACK 0.1
 
 /* The cache is full when an epoch admits no more than this share of it. */
 #define STILL_FILLING 0.01
 
-/* Two epochs under the same conditions may differ by so much. */
+/* The normal difference between two epochs under the same conditions. */
 #define NOISE 0.05
 
 struct item {
@@ -203,7 +204,7 @@ static bool epoch_has_ended(const struct epochs *e)
 {
 	unsigned least = e->nseen / AGAIN_SHARE;
 
-	/* None of those that should miss is left. */
+	/* Have all items that should miss in this epoch missed? */
 	if (e->absent > 0 && kept_bytes(e, e->seen) >= 0.999 * e->absent)
 		return true;
 	return e->nagain >= (least > AGAIN_LEAST ? least : AGAIN_LEAST);
@@ -293,7 +294,7 @@ static int seen_hits(const struct epochs *e, const struct epochs_look *now,
 		return EPOCHS_UNKNOWN;
 	hits /= all;
 	lack = expected - hits - LACK;
-	/* Few items differ by chance. */
+	/* With few items, chance makes a difference. */
 	return lack > 0 && lack * lack * e->nseen > 1 ? EPOCHS_UNKNOWN
 						      : in_pct(hits);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A READ of a version that the source does not have any more. If the file
- * changed before any of its bytes was read, the same request is made again
- * with the new version; else the reader gets ESTALE. Nobody waits: the answer
- * of the source comes on a thread of the origin's.
+ * Handles a READ of a version that the source does not have any more. If the
+ * file changed before any of its bytes was read, the same request is made again
+ * with the new version; else the reader gets ESTALE. No thread waits: the
+ * source's answer comes on a thread of the origin.
  */
 #include "fs/fs_impl.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of the FUSE session: mount, a fixed set of threads that read and
- * answer requests, kernel invalidations, unmount. The loop is ours so that a
- * stop is prompt and certain: threads blocked in a read are woken by a signal
- * until the last has gone.
+ * answer requests, kernel invalidations, unmount. It has its own loop instead
+ * of libfuse's, so that it stops promptly and reliably: threads blocked in a
+ * read are woken by a signal until the last one has ended.
  */
 #include "fs/fs_impl.h"
 
@@ -35,7 +35,8 @@ static void wait_10ms(struct fs *fs)
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
-/* The first request says that we are ready: not before that is true. */
+/* The answer to the first request tells the kernel that we are ready, so wait
+ * until that is true. */
 static void wait_for_all(struct fs *fs)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -74,7 +75,7 @@ static void *worker_main(void *arg)
 
 static void fs_wake(int sig)
 {
-	(void)sig; /* to interrupt a system call is all it is for */
+	(void)sig; /* its only purpose is to interrupt a system call */
 }
 
 static void install_wake(void)
@@ -97,8 +98,9 @@ static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 }
 
 /*
- * Wait until somebody ends the session. A kernel that was not greeted right
- * (for want of memory, say) asks for nothing ever after. Lock held.
+ * Wait until somebody ends the session. If the kernel's first request was not
+ * answered correctly (for lack of memory, for example), it never sends another.
+ * Lock held.
  */
 static void fs_wait_for_end(struct fs *fs)
 {

@@ -18,9 +18,9 @@
 #include <string.h>
 
 /*
- * Is SIGKILL, or what the kernel makes of a fatal signal, pending? Of a process
- * that is not seen from here nobody can tell: one outside our PID namespace,
- * which has number 0, or one that /proc hides.
+ * Is SIGKILL pending, which the kernel also sets for other fatal signals? This
+ * is unknown for processes that cannot be seen from here: those outside our PID
+ * namespace, which have number 0, and those that /proc hides.
  */
 static bool is_dying(pid_t pid)
 {

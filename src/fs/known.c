@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the kernel may know a name or attributes without asking again.
+ * Computes how long the kernel may cache a name or attributes.
  */
 #include "fs/fs_impl.h"
 
@@ -19,8 +19,8 @@ double fs_missing_timeout(const struct fs_config *c)
 }
 
 /*
- * Until the origin is to be asked again: what the kernel got late in a period
- * it must not believe for a whole one.
+ * The time until the origin must be asked again: a name that the kernel learned
+ * late in a period must not be cached for a whole one.
  */
 static double due_timeout(
 	const struct fs_config *c, const struct node_info *info)

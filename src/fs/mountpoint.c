@@ -52,7 +52,8 @@ int fs_probe(const char *mountpoint)
 	find_mount(mountpoint, &m);
 	if (!m.found)
 		return 0;
-	/* Not stat(): the kernel answers that itself, daemon or not. */
+	/* stat() would not do: the kernel answers it even if the daemon is
+	 * dead. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
 	return strcmp(m.type, MOUNTINFO_REFRAIN) == 0 ? 1 : -EBUSY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handlers but READ and READDIR. Each parses, asks the tree, replies; none
- * waits for an origin. What libfuse says of a failed reply is dropped: the
- * kernel gave the request up, and nobody is left to tell.
+ * The handlers except READ and READDIR. Each parses the request, asks the tree
+ * and replies; none waits for an origin. Errors of replies are ignored: they
+ * mean that the kernel has given the request up.
  */
 #include "fs/fs_impl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * READ. A request is cut at the borders of items; each piece is answered by
- * the cache at once or later. The common one, a piece of one item, is answered
- * from where its bytes lie; several pieces are gathered first.
+ * Handles READ. A request is cut at the borders of items, and the cache answers
+ * each piece at once or later. A request within one item, the common case, is
+ * answered without copying; several pieces are gathered first.
  */
 #include "fs/fs_impl.h"
 
@@ -210,7 +210,9 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 		gather_give(w, g);
 }
 
-/* Before the answer, for what it ends may be another's turn then. */
+/*
+ * Do this before the answer, because afterwards another read may have its turn.
+ */
 static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
 	const struct cache_item *item)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * READDIR and READDIRPLUS. A directory that is not known yet is listed first;
- * the request is answered when that is through. Positions: 0 and 1 are "."
- * and "..", then the manifest's positions + 2.
+ * READDIR and READDIRPLUS. A directory that is not known yet is listed first,
+ * and the request is answered after that. Positions: 0 and 1 are "." and "..",
+ * then the manifest's positions + 2.
  */
 #include "fs/fs_impl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * READs of a mount that is analysed: the watcher sees each one, and may answer
- * it. Ordinary mounts have another handler and never come here. Entered by the
- * workers of the session.
+ * Handles the READs of a mount that is analysed: the watcher sees each one, and
+ * may answer it. Ordinary mounts have another handler and never come here.
+ * Entered by the workers of the session.
  */
 #include "fs/fs_impl.h"
 

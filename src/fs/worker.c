@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a thread that answers requests, which the thread makes and which
- * goes with it; the kernel's first request; the configuration.
+ * The data of a thread that answers requests, created and freed with the
+ * thread; the kernel's first request; the configuration.
  */
 #include "fs/fs_impl.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples out of images. The vertical filter comes first, two rows of the
+ * Makes samples from images. The vertical filter comes first, two rows of the
  * sample at a time, into memory that stays in the first cache; then the
  * horizontal one (mirrored, if need be, by its table), and the conversion.
- * Between the filters values keep 7 bits of fraction where 31 bits allow.
+ * Between the filters, values keep 7 fractional bits if 31 bits allow it.
  */
 #include "image/augment.h"
 
@@ -28,7 +28,7 @@ struct augmenter {
 	size_t taps_room, mixed_room, pixels_room;
 };
 
-/* The part of an image that a crop may look at, and what of it is resampled. */
+/* The part of an image that a crop may use, and the resampled part of that. */
 struct source {
 	const uint8_t *data; /* its first pixel */
 	size_t stride_bytes;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which part of an image becomes a sample, and how it is changed: pure
- * functions of configuration, seed and size, entered by any thread. Doubles
- * are added, multiplied, divided and rooted only, so that a seed means the
- * same on every machine; logarithm and exponential are therefore our own.
+ * Chooses the part of an image that becomes a sample, and its augmentation:
+ * pure functions of configuration, seed and size; any thread. Only additions,
+ * multiplications, divisions and square roots of doubles are used, so that a
+ * seed means the same on every machine; logarithm and exponential are therefore
+ * implemented here.
  */
 #include <float.h>
 #include <math.h>
@@ -34,8 +35,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* The value of splitmix64 number `n` from a state that the seed was hashed
- * to: seeds that lie close together have nothing in common. */
+/* The n-th value of splitmix64, started with the hash of the seed, so that
+ * neighbouring seeds give unrelated values. */
 static uint64_t draw(uint64_t seed, unsigned n)
 {
 	const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);

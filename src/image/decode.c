@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decoder: the part of the stored image that a region needs, and the rows
- * of it. What it keeps between images is one strip of rows. One thread at a
- * time.
+ * The decoder: finds the part of the stored image that a region needs, and
+ * decodes its rows. Between images it keeps only one strip of rows. One thread
+ * at a time.
  *
  * libjpeg-turbo decodes a part exactly if it is asked in this way only: crop
  * to whole MCUs with a column to spare at either side (its upsampling of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The orientation out of EXIF data: a TIFF header, then entries of twelve
- * bytes, in either byte order. Every offset is checked; what is damaged says
- * nothing. No state; any thread.
+ * Reads the orientation from EXIF data: a TIFF header, then entries of twelve
+ * bytes, in either byte order. Every offset is checked; damaged data has no
+ * orientation. No state; any thread.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Headers: what an image is, whether its file can be whole, and what decoding
- * it would take; all of it before anything of the image's size is allocated.
- * Entered by the decoder's thread.
+ * Checks headers: the kind of the image, whether its file can be complete, and
+ * the memory that decoding takes, all before anything of the image's size is
+ * allocated. Entered by the decoder's thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static uint64_t multiple_above(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* A file of several scans is held as coefficients, all of it. */
+/* A file with several scans is held in memory as coefficients. */
 static uint64_t coefficient_bytes(const struct decoder *d)
 {
 	uint64_t n = 0;

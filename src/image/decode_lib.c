@@ -138,7 +138,7 @@ static void do_nothing(j_decompress_ptr cinfo)
 	(void)cinfo;
 }
 
-/* All there is was there from the start. */
+/* All data was available from the start, so there is no more. */
 static boolean fill_input(j_decompress_ptr cinfo)
 {
 	fail_at_end(decoder_of((j_common_ptr)cinfo));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where stored pixels go: EXIF's eight orientations are a transposition and
- * two mirrorings, done in that order. No state; any thread.
+ * Maps stored pixels to upright ones: EXIF's eight orientations are
+ * combinations of a transposition and two mirrorings, done in that order. No
+ * state; any thread.
  */
 #include <string.h>
 

@@ -37,7 +37,7 @@ uint16_t half_of(float value)
 		return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
 	if (exponent >= 127 + 16)
 		return (uint16_t)(sign | 0x7c00);
-	/* A carry out of the fraction is one in the exponent, as it should. */
+	/* A carry out of the fraction correctly increments the exponent. */
 	if (exponent >= 127 - 14)
 		return (uint16_t)(sign |
 			shift_rounded(magnitude - ((127 - 15) << 23), 13));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of the triangle filter. An augmenter makes two of them for each
- * sample, so they are made in one pass, without a function call an output.
+ * Tables of the triangle filter. An augmenter makes two tables for each sample,
+ * so each is made in one pass, without a function call for each output.
  */
 #include "image/filter_impl.h"
 

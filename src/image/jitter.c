@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colour jitter. Brightness and contrast map a value to a value whatever the
- * others are, so both are one table; contrast needs the mean grey first.
+ * Colour jitter. Brightness and contrast change each value independently of the
+ * others, so both are done with one table. Contrast needs the mean grey first.
  */
 #include "image/jitter_impl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls: checks, copies of structs of the size that the caller
- * knows, and messages. Batches come from a source; what else is asked is asked
- * of the engine. Any thread of the user's.
+ * knows, and messages. Batches come from a source; all other calls go to the
+ * engine. Any thread of the user.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ struct refrain_loader {
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 
-/* May what is behind the handle be asked? -ECHILD after a fork, -ENOSYS. */
+/* May the engine behind the handle be used? Returns -ECHILD after a fork, or
+ * -ENOSYS. */
 static int ask(const struct refrain_loader *l)
 {
 	if (l->pid != getpid())
@@ -112,7 +113,9 @@ int refrain_close(struct refrain_loader *l)
 	if (!l || l->pid != getpid())
 		return 0;
 	rc = l->source->close(l->source);
-	/* Calls that hang are left behind with all that they may look at. */
+	/*
+	 * Calls that hang are left behind, with all memory that they may use.
+	 */
 	if (rc == 0)
 		free(l);
 	return rc;

@@ -172,7 +172,7 @@ static void ask_for_batch(struct shared *sh)
 		sh->asked = sh->expect + 1;
 }
 
-/* Does this job alone keep the host from using any slot again? */
+/* Is this job the only one that keeps the host from reusing any slot? */
 static bool holds_all(const struct shared *sh)
 {
 	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
@@ -363,8 +363,8 @@ static void drop_queue(struct shared *sh)
 	}
 }
 
-/* The host uses the slots again: what is lent gets memory of its own first. If
- * there is none, the host goes on to hold the slots for this process. */
+/* The host will reuse the slots, so lent slices first get memory of their own.
+ * If there is none, the host continues to hold the slots for this process. */
 static void leave_host(struct shared *sh)
 {
 	drop_queue(sh);
@@ -391,7 +391,8 @@ static int shared_source_close(struct batch_source *source)
 	pthread_mutex_lock(&sh->lock);
 	leave_host(sh);
 	pthread_mutex_unlock(&sh->lock);
-	/* Not before: the other jobs must know that this one has gone. */
+	/* Only now, because the other jobs must first know that this one has
+	 * left. */
 	rc = sh->host ? shared_host_stop(sh->host) : 0;
 	if (rc != 0)
 		return rc;

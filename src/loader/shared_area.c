@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "loader/shared_impl.h"
 
-/* The last thing that is done with the loader, perhaps. */
+/* This may be the last access to the loader. */
 static void piece_release(struct lent_batch *b)
 {
 	struct shared_piece *p =

@@ -21,7 +21,7 @@ static int shared_check(
 
 	if (rc < 0)
 		return rc;
-	/* It knows a change that the last host told nobody else. */
+	/* The job knows a change that the previous host sent to nobody else. */
 	if (hello->changes == run->changes + 1 && !h->engine &&
 		shared_run_change(run, &hello->change) == 0)
 		return 0;

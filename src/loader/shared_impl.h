@@ -8,11 +8,11 @@
  * schedules of the same order, so each job can compute the contents of every
  * batch and where to continue when its host dies.
  *
- * 	following --the host ends--> lost --joined the next one--> following
- * 	lost --too late for it--> parted
- * 	following --the host parts it, as it is slow--> parted
- * 	parted --its own engine is open--> alone
- * 	alone --the host has batches for it again--> following
+ *	following --the host ends--> lost --joined the next one--> following
+ *	lost --too late for it--> parted
+ *	following --the host parts it, as it is slow--> parted
+ *	parted --its own engine is open--> alone
+ *	alone --the host has batches for it again--> following
  */
 #ifndef LOADER_SHARED_IMPL_H
 #define LOADER_SHARED_IMPL_H

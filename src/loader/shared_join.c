@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining a share, and going on when its host has ended: a thread waits for
- * that, also while the trainer is busy. Whoever gets the lock of the share is
- * the next host, and waits for the other members. The thread reads what is left
- * of the old host's messages first, so that it knows which step is the next. It
- * also opens and closes the engine of a job that goes on alone.
+ * Joins a share, and continues when its host has ended: a thread waits for
+ * that, even while the trainer is busy. The job that gets the share's lock is
+ * the next host, and waits for the other members. The thread first reads the
+ * remaining messages of the old host, to learn the next step. It also opens and
+ * closes the engine of a job that continues alone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -73,8 +73,9 @@ static int say_hello(struct shared *sh, struct share_link *link,
 }
 
 /*
- * Connect with the host, or be the host: 0, -EAGAIN to try again, -errno for a
- * refusal. The lock is not held: nobody else changes what is looked at.
+ * Connect to the host, or become the host. Returns 0, -EAGAIN to try again, or
+ * -errno for a refusal. The lock is not needed, because no other thread changes
+ * the data used here.
  */
 static int join_once(struct shared *sh, struct share_link *link,
 	const struct share_hello *hello, const struct share_view *view,
@@ -273,7 +274,7 @@ static void find_next_host(struct shared *sh)
 	int rc;
 
 	hello.wish = SHARE_WISH_AGAIN;
-	/* One that was alone may have passed the others. */
+	/* A job that was alone may have passed the others. */
 	pthread_mutex_lock(&sh->lock);
 	hello.step = sh->next / sh->run.slices;
 	pthread_mutex_unlock(&sh->lock);
@@ -359,8 +360,8 @@ static uint64_t open_until_ns(const struct shared *sh)
 	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
-/* A job that comes late knows its stream when it knows how the echo factor has
- * changed. */
+/* A job that joins late knows its stream only when it has the changes of the
+ * echo factor. */
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	struct error *err)
 {

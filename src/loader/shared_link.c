@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job's view of its host: which messages came, which releases are still to be
- * sent, and whether a call would wait. Any thread, with the lock of the
- * loader.
+ * A job's side of the link to its host: handles messages, sends releases, and
+ * knows whether a call would wait. Any thread, with the lock of the loader.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -108,12 +107,12 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 
 	if (!sh->run.hello.grace_s || w->taken)
 		return 0;
-	/* A host that is gone parts nobody any more. */
+	/* A dead host does not part this job any more. */
 	if (w->area == sh->area && sh->linked &&
 		share_link_send(&sh->link, &msg) == -EAGAIN)
 		return -EAGAIN;
-	/* Either the host reads that before it parts us, or we see that it
-	 * has. */
+	/* Either the host reads this message before it parts us, or we see here
+	 * that it has. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (is_parted(w->area))
 		return -ESTALE;
@@ -289,7 +288,7 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
 		break;
-	default: /* nothing that a member is told */
+	default: /* no other message goes to members */
 		(void)shared_fail(sh, -EBADMSG,
 			"the host sent a message of an unknown type");
 		break;

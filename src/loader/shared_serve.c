@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that hosts a share for others. Its own thread, and the host's.
+ * Hosts a share for other processes. Entered by the caller's thread and the
+ * host's.
  */
 #include <errno.h>
 #include <stdlib.h>

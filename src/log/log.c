@@ -189,7 +189,7 @@ const struct event_sink *log_sink(struct log *log)
 
 /* -- The thread ------------------------------------------------------------ */
 
-/* A line that cannot be written is lost: there is nobody to tell. */
+/* A line that cannot be written is lost, as there is no place to report it. */
 static void write_line(int fd, const char *line, size_t n)
 {
 	while (write(fd, line, n) < 0 && errno == EINTR)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Formatting of log lines. No state. */
+/* Formats log lines. No state. */
 #include "log/log_line_impl.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changing the manifest: names put, replaced, removed, and the life of nodes.
+ * Changes the manifest: puts, replaces and removes names. The life of a node:
  *
  *   put ----> CURRENT --- a new version, or removed ---> RETIRED
  *   (named, in the table and its directory)              (no name)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader of JSON that walks a line once, from left to right, and keeps what
- * it was asked for; a bound on the nesting is all the memory that it needs. No
- * state; any thread.
+ * Reads a line of JSON once, from left to right, and extracts the requested
+ * values. Nesting is bounded, and no memory is allocated. No state; any thread.
  */
 #include "mount_help/answer_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request to the mount, and the wait for its answer: reads that wait for
- * an answer go on without it when it is late. The help's thread.
+ * Sends one request to the mount and waits for its answer. If that is late,
+ * reads that wait for it continue without it. The help's thread.
  */
 #include <errno.h>
 

@@ -18,7 +18,7 @@
 #include "base/path.h"
 #include "mount_help/help_impl.h"
 
-/* The name by which the process would find it. */
+/* The path by which the process would open the directory. */
 static int socket_path_of(int dir_fd, char path[PATH_MAX], struct stat *st)
 {
 	struct stat named;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that gets a mount's help: how it begins, what it does (work.c
- * says when), and how it ends. It takes the loader's lock for a few list
- * operations, as all do, and waits for the daemon without it.
+ * The thread that talks to the mount: starts it, does its work (work.c says
+ * when), and stops it. It takes the loader's lock for a few list operations,
+ * and waits for the daemon without it.
  */
 #include "mount_help/help_impl.h"
 
@@ -20,7 +20,7 @@
 
 /* The first request for keys asks for so many. */
 #define KEYS_FIRST 256u
-/* How long closing waits for the thread to end by itself. */
+/* The time that closing waits for the thread to end by itself. */
 #define LAST_WORD_NS (200 * NS_PER_MS)
 /* The usual memory of the lines and their tables. */
 #define TALK_BYTES (2 * HELP_REQUEST_BYTES)
@@ -123,7 +123,8 @@ static int meet(struct mount_help *m)
 	return rc;
 }
 
-/* Tiers that are closed to us are passed over: others may hold entries, too. */
+/* Tiers that this user may not open are skipped, because other tiers may hold
+ * entries. */
 static int open_tiers(struct mount_help *m)
 {
 	static const char request[] = "{\"cmd\":\"status\"}\n";
@@ -306,7 +307,8 @@ static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 			break;
 }
 
-/* A daemon that answers lets the thread say its last; else it is cut short. */
+/* If the daemon answers, the thread sends its last messages; otherwise it is
+ * interrupted. */
 bool help_stop(struct mount_help *m, uint64_t until_ns)
 {
 	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;

@@ -6,8 +6,8 @@
  * reads as from any file system. A read waits for the first keys, and for keys
  * that come later than the read, HELP_LATE_MS at most.
  *
- * 	STARTING --> ON --> OFF      STARTING: the mount is being found
- * 	    +---------------^        OFF: no help, or no more of it
+ *	STARTING --> ON --> OFF      STARTING: the mount is being found
+ *	    +---------------^        OFF: no help, or no more of it
  *
  * All functions accept a NULL mount_help, which means that no help is
  * available.

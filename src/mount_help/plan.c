@@ -291,7 +291,7 @@ int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	rc = help_ask(m, (size_t)names_end(m, &names), &line, &bytes);
 	if (rc == 0)
 		rc = answer_keys(line, bytes, m->answers, names.count);
-	/* Refused: then there is none. */
+	/* The mount refused: there is no plan. */
 	if (rc == 0)
 		memset(m->answers, 0, names.count * sizeof(*m->answers));
 	return rc < 0 ? rc : 0;

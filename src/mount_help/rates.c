@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast the mount fetches for the plan, as the answers to its progress say:
- * what --echo auto measures the source by. The thread of help.c; the sums are
- * the lock's.
+ * Extracts from the answers to progress reports how fast the mount fetches for
+ * the plan. --echo auto measures the source by these rates. The thread of
+ * help.c; the sums are the lock's.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -13,7 +13,7 @@
 
 /* Between two reports without a plan. */
 #define TELL_NS NS_PER_S
-/* The answer to the last report is not waited for any longer. */
+/* The maximum time to wait for the answer to the last report. */
 #define LAST_MS 100
 
 bool help_tell_due(const struct mount_help *m)
@@ -69,6 +69,7 @@ void help_tell_last(struct mount_help *m, const struct help_direct *untold)
 	if (!untold->items ||
 		talk_send(&m->talk, m->request, put_report(m, untold)) < 0)
 		return;
-	/* The mount has counted it when the loader is closed, or it is lost. */
+	/* When the loader is closed, the mount has counted the report, or it is
+	 * lost. */
 	(void)talk_wait(&m->talk, LAST_MS, &line, &n);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be done next with a mount: keys, a plan, reports, by what the run
- * has read and returned. The reader asks here, too, and says what it has read.
- * Entered under the loader's lock; the thread of help.c sleeps here.
+ * Decides what to send to the mount next (requests for keys, a plan, reports)
+ * from what the run has read and returned. The reader also asks here, and notes
+ * what it has read. Entered under the loader's lock; the thread of help.c
+ * sleeps here.
  */
 #include "base/clock.h"
 #include "base/cond.h"
 #include "mount_help/help_impl.h"
 
-/* Keys are asked for so many examples before they are read. */
+/* Keys are requested this many examples before they are read. */
 #define KEYS_AHEAD 16384u
 /* Examples of the plan before they are read, at most. */
 #define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
@@ -75,7 +76,7 @@ static bool keys_due(const struct mount_help *m, const struct help_run *run)
 		m->answered < run->read_fresh + KEYS_AHEAD;
 }
 
-/* This epoch and the next one, or less of large ones. */
+/* Plan this epoch and the next one, or less if they are large. */
 static uint64_t plan_span(const struct mount_help *m)
 {
 	uint64_t read = help_slack(m);

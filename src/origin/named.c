@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An origin whose names come from an index, not from the inner origin's
- * listings; bytes do. The index is read anew for each listing but the first,
- * which uses what was checked at the start. Listings and answers are jobs of a
- * small pool; reads go straight to the inner origin.
+ * An origin whose names come from an index and whose bytes come from the inner
+ * origin. The index is read again for each listing except the first, which uses
+ * the index checked at the start. Listings and answers are jobs of a small
+ * pool; reads go straight to the inner origin.
  *
- * A name is asked for before the first listing has ended: it waits for that on
+ * A request for a name before the end of the first listing waits for that on
  * `parked`, linked by priv.
  */
 #include "origin/origin.h"
@@ -85,7 +85,7 @@ static void stat_answer(
 	q->done(q, status);
 }
 
-/* An index that has no tags or times is not refuted by them. */
+/* An index without tags or times matches any. */
 static void named_stat_done(struct origin_request *q, int status)
 {
 	struct named_job *j = CONTAINER_OF(q, struct named_job, in.req);
@@ -235,7 +235,7 @@ static int named_deliver(const struct named *o, struct origin_list *l,
 	return rc;
 }
 
-/* The text that was checked, once; later the index as it is then. */
+/* The checked text for the first listing; later the current index. */
 static int named_text(
 	struct named *o, char **text, size_t *bytes, struct error *err)
 {
@@ -286,7 +286,7 @@ static void named_run_list(struct pool_job *job)
 		pthread_mutex_unlock(&o->lock);
 	} else if (rc != -ENOENT && rc != -ENOTDIR) {
 		o->config.failed(o->config.arg, &err);
-		/* A text that is wrong stays so: that is an answer. */
+		/* A wrong text stays wrong, so this counts as an answer. */
 		rc = rc == -EBADMSG ? -EINVAL : rc;
 	}
 	bytes = *l->path == '\0'; /* all names were listed */

@@ -13,10 +13,10 @@
  *                    '--- tries or time spent, or abandoned --'
  *
  * An attempt has its own inner request and its own memory: one that timed out
- * is left to itself until the inner origin says something, which nobody hears.
- * A read's bytes are handed up as they come, those of the attempt that counts;
- * the next attempt asks for what is missing then.
- * The request is counted: one for each attempt and one for its timer.
+ * stays until the inner origin answers it, and the answer is ignored. The bytes
+ * of the current attempt are passed up as they come; the next attempt asks for
+ * the missing ones. References to the request: one for each attempt and one for
+ * its timer.
  */
 #include "origin/retry_impl.h"
 

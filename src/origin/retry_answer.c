@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks of the inner origin to the attempts of the retry origin. Only the
- * current attempt is heard. Threads of the inner origin.
+ * Callbacks of the inner origin to the attempts of the retry origin. Answers to
+ * earlier attempts are ignored. Threads of the inner origin.
  */
 #include "origin/retry_impl.h"
 

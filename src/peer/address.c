@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a host is; looks up its name. */
+/* The address of a host; looks up its name. See address_impl.h. */
 #include "peer/address_impl.h"
 
 #include <errno.h>

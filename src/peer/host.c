@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One host: its connections, its state, and the probes of it. */
+/* One host: its connections, its state and its probes; see host_impl.h. */
 #include "peer/host_impl.h"
 
 #include <errno.h>

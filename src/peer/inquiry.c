@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks a server of itself. */
+/* Asks a server for its settings and use; see inquiry_impl.h. */
 #include "peer/inquiry_impl.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void question_answered(struct request *r, int status,
 	question_end(q, status);
 }
 
-/* What the host of the server has put there. */
+/* Handle the digest that the server's host has stored there. */
 static void digest_answered(struct request *r, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {

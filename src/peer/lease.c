@@ -13,7 +13,7 @@
 #define LEASE_BEAT_NS (250 * NS_PER_MS)
 /* The server deletes a lease that nobody ends. */
 #define LEASE_TTL_S 30
-/* For so long an item that was refused is not offered again. */
+/* The time for which a refused item is not offered again. */
 #define LEASE_REFUSED_TTL_S 60
 
 static const char lease_refusal[] = "refused";

@@ -20,7 +20,7 @@
 #include "peer/push_impl.h"
 #include "peer/read_impl.h"
 
-/* How often what is overdue is looked for, in use and idle. */
+/* The intervals of checks for overdue answers, in use and idle. */
 #define PEERS_TICK_MS 5
 #define PEERS_IDLE_MS 100
 #define PEERS_EVENTS 64

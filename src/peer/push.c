@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Units on their way to their owners. */
+/* Sends units to their owners; see push_impl.h. */
 #include "peer/push_impl.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 
-/* Whoever has no answer for so long asks the origin. */
+/* A read without an answer for this time goes to the origin. */
 #define READ_LIMIT_NS (650 * NS_PER_MS)
-/* For a server that is alive and delivers, so much longer. */
+/* The time limit for a server that is alive and delivers. */
 #define READ_LIMIT_FAST_NS (250 * NS_PER_MS)
 /* A link that is slower than this is not worth waiting for. */
 #define READ_FLOOR_BYTES_PER_S ((uint64_t)4 << 20)
@@ -59,7 +59,7 @@ static struct reading *read_get_done(struct read_get *t)
 	return t->g;
 }
 
-/* What is on its way is for nobody. */
+/* Make requests in flight ignore their answers. */
 static void read_leave(struct reading *g)
 {
 	LIST_FOREACH_SAFE(l, next, &g->gets) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server says of itself. */
+/* Parses the settings and statistics of a server; see server_impl.h. */
 #include "peer/server_impl.h"
 
 #include <stdio.h>

@@ -49,7 +49,7 @@ uint32_t budget_ahead(const struct budget *budget)
 	/* No bursts are needed. */
 	if (help_plans(budget->help))
 		return budget->use.s->c.reads_ahead;
-	/* Asked at each turn of a worker. */
+	/* Called at each turn of a worker. */
 	if (!file || budget->use.s->ahead_least == budget->use.s->ahead_max)
 		return budget->use.s->ahead_max;
 	n = budget->share / 4 / file;

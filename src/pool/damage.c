@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles examples that cannot be read or decoded. They are counted; then, by
- * the policy, another example takes the place, the original fails, or the run
- * ends. Entered with the turn's lock.
+ * Handles examples that cannot be read or decoded. It counts them. Then,
+ * depending on the policy, another example is substituted, the original fails,
+ * or the run ends. Entered with the turn's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +73,9 @@ static void substitute(struct damage *d, struct original *o)
 	original_read_first(d->use.pool, o);
 }
 
-/* A lack of resources in the process says nothing about the example. */
+/*
+ * A lack of resources of the process does not mean that the example is damaged.
+ */
 static bool is_of_machine(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order of a plan. The index is a hash table whose buckets are rings of
- * positions in ascending order, told by their last element, so that both
- * appending and finding the first take a step. Positions that are done leave
- * it when a search comes by.
+ * positions in ascending order, represented by their last element, so that both
+ * appending and finding the first take one step. Searches remove finished
+ * positions on their way.
  */
 #include "prefetch/order_impl.h"
 

@@ -94,7 +94,7 @@ static bool pass(struct plan *plan)
 	return true;
 }
 
-/* Is there something held that need not be any more? */
+/* Are items held that are not needed any more? */
 static bool may_release(const struct plan *plan)
 {
 	const struct hold *h =
@@ -166,7 +166,8 @@ void plans_forget(struct plans *ps, uint64_t cookie)
 static int init_schedule(struct plan *plan, struct error *err)
 {
 	struct plan_params *p = &plan->params;
-	/* Names come in order, so what the schedule would draw is not asked. */
+	/* Names are added in reading order, so the order drawn by the schedule
+	 * is not used. */
 	struct schedule_config config = {
 		.examples = 1,
 		.batch = p->batch,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pacer: the one thread that follows all plans. It gives up what nobody
- * will read, skips what is in a tier, and has the item that is needed first
- * fetched next, as long as planned items may have memory. It alone makes and
- * frees holds, so one that it sees stays; the lock is dropped for each call
- * of the cache, which may call back.
+ * The pacer: the one thread that follows all plans. It gives up items that
+ * nobody will read, skips those in a tier, and requests the item that is needed
+ * first, as long as there is memory for planned items. Only this thread creates
+ * and frees holds, so a hold that it sees stays. It releases the lock for each
+ * call of the cache, which may call back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void settle(struct plan *plan, uint64_t pos, int status)
 	plan_advance(plan);
 }
 
-/* It came into a tier before anybody read it. */
+/* The item came into a tier before anybody read it. */
 static void note_unread(struct plan *plan, uint64_t pos)
 {
 	uint8_t place = order_place(&plan->order, pos);
@@ -81,7 +81,8 @@ static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
 		CONTAINER_OF(l, struct hold, link)->pos == pos;
 }
 
-/* It never came: its bytes were not fetched, and its file may be another. */
+/* The item never came: its bytes were not fetched, and its file may have
+ * changed. */
 static void note_failed(struct hold *h, bool last)
 {
 	struct plan_status *s = &h->plan->s;
@@ -151,7 +152,7 @@ static struct hold *find_past(const struct plan *plan)
 	return NULL;
 }
 
-/* True: one was, and the lock was dropped. */
+/* Returns true if there was one; the lock was then released meanwhile. */
 static bool give_up_one(struct plans *ps)
 {
 	LIST_FOREACH(l, &ps->plans) {
@@ -209,7 +210,7 @@ static void next_position(struct plan *plan)
 	}
 }
 
-/* Is this position to be fetched, or the rest of it? */
+/* Must this position, or the rest of it, be fetched? */
 static bool is_open(const struct plan *plan)
 {
 	uint8_t place = order_place(&plan->order, plan->cursor) & PLACE_MASK;
@@ -366,7 +367,7 @@ static void look_at_rates(struct plans *ps)
 		rate_look(CONTAINER_OF(l, struct plan, link), now_ns);
 }
 
-/* Until so much is free, or so long. */
+/* Rest until so much memory is free, or for this time. */
 static void rest(struct plans *ps)
 {
 	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();

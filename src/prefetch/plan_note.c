@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose read a read is. Each is of one position at most of a plan, the first
- * of its file that was not read yet, and ends no hold but those of that
- * position.
+ * Decides which position of a plan a read belongs to. It belongs to at most one
+ * position of each plan, the first of its file that was not read yet, and ends
+ * only the holds of that position.
  *
- * A plan whose reader is known counts the reads of that process, and no
- * others. Of any other plan only what is read is known: readers that go
- * through one order in several threads are not in step, so a read at a
- * position does not by itself end what comes before it; that is given up when
- * more than `slack` positions beyond it have been read. A read of a file whose
- * turn is far off is somebody else's (who leaves it in the kernel's cache, so
- * that it is not fetched ahead any more), unless so many come in a row, and
- * none near, that the readers must have moved there. Nor is a second read of
- * what was read a moment ago: the kernel dropped its pages before the reader
- * had them. If the next position of its file is near, that is not told from a
- * read of the next position, whose own read is then one of the position after
- * it or of none; so a file is fetched for its reader once an epoch at most.
- * Any thread; the lock of the plans.
+ * A plan whose reader is known counts only the reads of that process. For other
+ * plans the reader is unknown. Several threads that read in one order are not
+ * in step, so a read at a position does not end the positions before it; these
+ * are given up when more than `slack` later positions have been read. A read of
+ * a file whose position is far ahead comes from another program (which leaves
+ * the file in the kernel's cache, so that it is not fetched ahead any more),
+ * unless there are so many in a row, and none near, that the readers must have
+ * moved there. A second read of bytes that were just read does not count
+ * either: the kernel dropped the pages before the reader used them. If the next
+ * position of the file is near, such a read is taken for a read of that
+ * position, whose own read then counts for the position after it or for none;
+ * so a file is fetched for its reader at most once an epoch. Any thread; the
+ * lock of the plans.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -52,8 +52,8 @@ void hold_enter(struct hold *h)
 	list_add_tail(held_at(h->plan, h->pos), &h->found);
 }
 
-/* The reader of the position comes to the item that begins there. True: he has
- * been there. */
+/* The reader of the position comes to the item that begins there. Returns true
+ * if it has been there before. */
 static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
 {
 	struct list *bucket = held_at(plan, pos);
@@ -100,7 +100,8 @@ static void read_astray(struct plan *plan, uint64_t pos)
 		plan->stray_min = pos;
 	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
 		return;
-	/* Nobody has read near the cursor for long: they went there. */
+	/* Nobody has read near the cursor for a long time: the readers have
+	 * moved there. */
 	plan->retire_to = plan->stray_min;
 	plan->stray = 0;
 	plan_advance(plan);
@@ -280,7 +281,7 @@ static bool goes_on(struct plan *plan, struct note *n)
 	return true;
 }
 
-/* Does the kernel ask for what it has dropped? */
+/* Does the kernel ask again for pages that it has dropped? */
 static bool asks_again(struct plan *plan, const struct note *n)
 {
 	const struct plan_turn *t = last_turn(plan, n);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the item at a plan's cursor is needed: the step comes from the echo
- * schedule, ramp included, the time of a step from the owner or from how fast
- * the plan is read. Runs with the lock of the plans held.
+ * Computes when the item at a plan's cursor is needed. The step comes from the
+ * echo schedule, including its ramp; the duration of a step comes from the
+ * owner, or from the speed at which the plan is read. Runs with the lock of the
+ * plans held.
  */
 #include "base/clock.h"
 #include "base/lock.h"
@@ -109,7 +110,7 @@ static void set_due(struct hold *h, uint64_t step_ns, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	/* Until the pace is known, nothing has time. */
+	/* Until the pace is known, everything counts as needed at once. */
 	if (!step_ns)
 		due_ns = now_ns;
 	else if (__builtin_add_overflow(

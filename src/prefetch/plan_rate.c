@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast a plan is fetched when nothing else holds it back: while more of it
- * is to come than the origin is asked for at a time. A row of such moments is a
- * run. It is timed from when all that was on its way when it began has come,
- * which may have been asked for long before. Storage that was idle may have
- * saved up work, as a throttle saves up tokens, and does that at once; so only
- * what comes after the first answer after RATE_SAVED_NS is taken for what
- * lasts. Runs with the lock of the plans held.
+ * Measures how fast a plan is fetched when only the origin limits it: while
+ * more of it is waiting than the origin is asked for at a time. A series of
+ * such moments is a run. It is timed from the moment when everything in flight
+ * at its beginning has come, because that may have been requested long before.
+ * Storage that was idle may first answer faster, like a throttle that has saved
+ * up tokens. So only the bytes after the first answer after RATE_SAVED_NS count
+ * for the lasting rate. Runs with the lock of the plans held.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequential detection. A small table of recent readers, one slot a file
- * (files that fall on one slot take turns, and then merely read ahead less);
- * each slot has its own lock, held for a few instructions.
+ * Sequential detection. A small table of recent readers has one slot for each
+ * file; files with the same slot take turns, and then read ahead less. Each
+ * slot has its own lock, held for a few instructions.
  */
 #include "prefetch/prefetch.h"
 

@@ -223,8 +223,8 @@ static const struct meaning *find_meaning(const char *code)
 	return NULL;
 }
 
-/* The document may be a lie of somebody in between: nothing of it but a code
- * that is known reaches a message. */
+/* The document is not trusted, as anyone on the network path may have sent it:
+ * only known codes from it appear in messages. */
 static int s3_status(struct call *c)
 {
 	const struct meaning *m = find_meaning(c->code);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fetches one object as a whole, for small files beside a dataset. It is read
- * in the same way as a dataset's files, by an origin of its own. The caller's
- * thread waits.
+ * like a dataset's files, through an origin created for it. The caller's thread
+ * waits.
  */
 #include "remote/remote.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listing a bucket: ranges of keys, each one page after the other, and as many
- * at a time as the pages so far make worth while. A range whose page shows
- * that more follows is split, so that one huge flat directory is listed as
- * fast as many small ones. Keys beyond a range's end are another one's.
+ * Lists a bucket in ranges of keys: each range page by page, and as many ranges
+ * at a time as the pages so far justify. A range whose page shows that more
+ * follows is split, so that one huge flat directory is listed as fast as many
+ * small ones. Keys beyond a range's end belong to another range.
  *
  * A range runs on one loop's thread; what the ranges of a listing share is
  * behind the listing's lock, under which batches are handed up.
@@ -207,7 +207,8 @@ static int take_page(struct s3_range *x, struct progress *p)
 	return g->keys > KEYS_MAX ? -EFBIG : 0;
 }
 
-/* More to come, but nothing new came: this would never end. */
+/* The server says that more follows but sends nothing new: the listing would
+ * never end. */
 static bool stands_still(const struct s3_range *x, const struct progress *p)
 {
 	if (x->g->unordered)
@@ -354,9 +355,9 @@ static unsigned ranges_wanted(const struct s3_listing *g)
 }
 
 /*
- * Lock held: into how many more parts the rest of the range is worth to be
- * split. Two guesses, as keys are dense here and sparse there: by the whole
- * range so far and by its last page.
+ * Lock held: the number of further parts into which to split the rest of the
+ * range. There are two estimates, from the whole range so far and from its last
+ * page, because the density of keys varies.
  */
 static unsigned parts_left(const struct s3_range *x, const struct progress *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at one name of a bucket. A short listing tells files from
- * directories and gives the same version as the long one does; where listing
- * is forbidden, HEAD knows files alone. Each look runs on one loop's thread.
+ * Looks up one name in a bucket. A short listing distinguishes files from
+ * directories and gives the same version as a long one. Where listing is
+ * forbidden, HEAD finds files only. Each look-up runs on one loop's thread.
  */
 #include "remote/list_impl.h"
 
@@ -112,7 +112,7 @@ static void look_names(struct s3_look *k)
 	}
 	if (first == SAME)
 		take_file(k, &k->page.objects[0]);
-	/* Names such as "a-b" stand between "a" and "a/". */
+	/* Names such as "a-b" sort between "a" and "a/". */
 	if (first == OTHER || second == OTHER) {
 		k->step = LOOK_BELOW;
 		look_send(k);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of an http origin: a directory is listed by WebDAV if the server has
- * that, else by its index page, in JSON or HTML. Files whose size the index
- * does not say are asked for with HEAD, a few at a time. Each listing runs on
- * one loop's thread.
+ * that, else by its index page, in JSON or HTML. If the index has no sizes,
+ * files are looked up with HEAD, a few at a time. Each listing runs on one
+ * loop's thread.
  */
 #include "remote/names_impl.h"
 
@@ -225,7 +225,7 @@ static void names_done(struct call *c, int status)
 			names_finish(g, status ? status : -EIO);
 			return;
 		}
-		/* A directory that is not there says nothing of the others. */
+		/* A missing directory does not mean that others are missing. */
 		if (c->t.head.code != 404)
 			remote_set_no_dav(g->r);
 		g->dav = false;

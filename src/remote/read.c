@@ -2,10 +2,11 @@
 /*
  * Ranged reads, the same for S3 and http: one GET each, and a second one on a
  * fresh connection if the first is late. Size, ETag and range are checked in
- * the headers before the first byte counts; who has good headers first wins.
+ * the headers before the first byte is used. The first request with valid
+ * headers is used.
  *
- * A get lives on one loop's thread. Others post `begin` and `drop` to it; the
- * request's priv leads there, under the origin's lock.
+ * A get lives on one loop's thread. Other threads post `begin` and `drop` to
+ * it; the request's priv points to it, under the origin's lock.
  */
 #include "remote/remote_impl.h"
 
@@ -79,7 +80,7 @@ void remote_file_free(struct origin *o, struct origin_file *f)
 
 /* -- The end --------------------------------------------------------------- */
 
-/* A read says nothing of names: what is gone is of another version. */
+/* A read reports a missing file as another version. */
 static int read_status(int status)
 {
 	return status == -ENOENT ? -ESTALE : status;
@@ -172,7 +173,8 @@ static int get_head(struct call *c, const struct head *h)
 	 */
 	if (g->winner != NOBODY)
 		return -ECANCELED;
-	/* Stored with S3 it is a remark; from a web server it is a change. */
+	/* With S3 it is only metadata of the object; from a web server it means
+	 * that the bytes are encoded. */
 	if (h->encoded && !g->r->s3)
 		rc = -EBADMSG;
 	if (rc == 0)
@@ -223,7 +225,7 @@ static void get_done(struct call *c, int status)
 	t->running = false;
 	if (g->winner != NOBODY && t != &g->tries[g->winner])
 		return;
-	/* The other one may still bring it, and has not begun to. */
+	/* The other request may still deliver it, and has not started to. */
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;

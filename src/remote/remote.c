@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Origins far away: construction, the table of operations, what an operator
- * is told. Requests come from any thread and are posted to the engine's loops.
+ * Remote origins: construction, the table of operations, messages for the
+ * operator. Requests come from any thread and are posted to the engine's loops.
  */
 #include "remote/remote_impl.h"
 

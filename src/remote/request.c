@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the requests of one origin share: attributes, keys, what a server
- * turned out to be able to do, words for an operator, and answers to requests
- * for which there was no memory. Any thread.
+ * Data that the requests of one origin share: attributes, keys, the abilities
+ * of the server, messages for the operator, and answers to requests without
+ * memory. Any thread.
  */
 #include "remote/remote_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns a source as typed into a host, a path and a region. Runs before any
- * thread exists, but for regions and redirects.
+ * thread exists, except for regions and redirects.
  */
 #include "remote/site_impl.h"
 

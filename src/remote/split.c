@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where to split a range of keys, so that several requests list it at a time,
- * without knowing what keys there are. Keys are mostly numbered or hashed, so
- * at a place where digits were seen all digits are taken for possible, and
- * letters likewise if more than one was seen. A wrong guess costs an empty
- * page, never a key. Pure functions.
+ * Chooses points that split a range of keys, so that several requests can list
+ * it at a time, without knowing its keys. Keys are mostly numbered or hashed.
+ * So at a place where digits were seen, all digits are considered possible, and
+ * all letters if more than one was seen. A wrong guess costs an empty page,
+ * never a key. Pure functions.
  */
 #include "remote/list_impl.h"
 

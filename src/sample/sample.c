@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding and augmenting of one example; see sample.h. A sampler is its
- * thread's.
+ * Decoding and augmenting of one example; see sample.h. A sampler belongs to
+ * one thread.
  */
 #include "sample/sample.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes of the echo factor, and the figures of a schedule. The owner of the
- * schedule calls schedule_change(); the rest is pure, any thread.
+ * schedule calls schedule_change(); all other functions are pure; any thread.
  */
 #include "schedule/lane_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The schedule's configuration: echo factors as text, windows, the shares of
- * the ranks, and what is refused. Pure functions, any thread.
+ * the ranks, and checks. Pure functions, any thread.
  */
 #include "schedule/lane_impl.h"
 
@@ -219,7 +219,7 @@ static int check_window(struct schedule_config *c, struct error *err)
 	return 0;
 }
 
-/* Defaults filled in, and refused what makes no sense. */
+/* Fill in the defaults, and refuse invalid configurations. */
 static int check(struct schedule_config *c, struct error *err)
 {
 	int r;

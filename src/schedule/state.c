@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A saved position of the schedule, and going on from it, in the same world
- * or another. The bytes are little-endian and in the order of the table
+ * Saves a position of the schedule, and continues from it, with the same or
+ * another world. The bytes are little-endian and in the order of the table
  * below; doc/schedule.md has them. Pure functions, any thread.
  */
 #include "schedule/lane_impl.h"

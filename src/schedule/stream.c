@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule as a stream: batches in order, fresh examples in order, and
- * where a serving is. Pure functions of the schedule; a cursor is its own
- * thread's.
+ * The schedule as a stream: batches in order, fresh examples in order, and the
+ * step of a serving. Pure functions of the schedule; a cursor belongs to one
+ * thread.
  */
 #include "schedule/lane_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members of the configuration from texts, by the table in member.c. Any
- * thread; nothing is kept but the message of the calling one.
+ * Sets members of the configuration from texts, by the table in member.c. Any
+ * thread; the only state is the message of the calling thread.
  */
 #include <errno.h>
 #include <inttypes.h>

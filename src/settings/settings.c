@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks and defaults of the configuration. The table in member.c says what
- * each member may be; here is what concerns several at once. Pure functions,
- * but for asking the system how much memory there is.
+ * Checks and defaults of the configuration. The table in member.c has the
+ * limits of each member; this file checks combinations of members. Pure
+ * functions, except that they ask the system for its memory.
  */
 #include "settings/settings.h"
 
@@ -30,7 +30,7 @@ static unsigned processors(void)
 	return 1;
 }
 
-/* The memory that this process can have at most, and what says so. */
+/* The maximum memory of this process, and the limit that sets it. */
 static uint64_t memory_of_process(const char **what)
 {
 	static const struct {

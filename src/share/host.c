@@ -77,7 +77,7 @@ static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
 		host_tell_all(h);
 }
 
-/* False: it is to stop. */
+/* Returns false if the host must stop. */
 static bool host_on_event(struct share_host *h, const struct epoll_event *e)
 {
 	uint32_t n = (uint32_t)e->data.u64;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of a share, as its host sees them: who may join, what they say,
- * what they are told. The host's thread.
+ * The host's view of its members: admits them and handles their messages. The
+ * host's thread.
  */
 #include <errno.h>
 #include <stdio.h>

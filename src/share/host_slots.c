@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of a share's host, and who holds what. The host's thread.
+ * The slots of a share's host, and which members hold them. The host's thread.
  */
 #include <errno.h>
 #include <sys/epoll.h>

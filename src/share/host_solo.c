@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members that go on alone if they make the others wait (share_slow = solo).
- * The host's thread.
+ * Parts members that make the others wait, so that they continue alone
+ * (share_slow = solo). The host's thread.
  *
  *	following --others have waited for it too long--> alone
  *	alone --its next step is in a slot, or soon--> following
  *
- * Only time counts in which all slots are held, somebody waits, and the member
- * holds the oldest slot without waiting itself. Time in which nobody waits for
- * it counts in its favour, so a member is parted only if others wait for it
- * more than half of the time, and two that are equally fast never are. A pause
- * at the end of an epoch, where trainers evaluate, and before the first batch,
- * where they compile, has a limit of its own.
+ * A member is charged the time in which all slots are held, another member
+ * waits, and it holds the oldest slot without waiting itself. Time in which
+ * nobody waits for it is credited, so a member is parted only if others wait
+ * for it more than half of the time, and never one of two equally fast members.
+ * A pause at the end of an epoch, where trainers evaluate, and before the first
+ * batch, where they compile, has a limit of its own.
  *
  * A member that is parted keeps the slots it has taken until it releases them.
  */
@@ -26,7 +26,8 @@
 
 /* -- Who is waited for ----------------------------------------------------- */
 
-/* Members that hold the oldest slot that is held by one that does not wait. */
+/* The members that hold the oldest slot among those of members that do not
+ * wait. */
 static uint64_t host_blamed(const struct share_host *h)
 {
 	uint64_t may = 0, found = 0, oldest = NO_STEP;

@@ -91,7 +91,7 @@ static uint32_t host_followers(const struct share_host *h)
 	return n;
 }
 
-/* Without a member that wants it nothing is made. */
+/* No batch is made unless a member wants it. */
 static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
 {
 	return h->begun && !h->over && host_followers(h) > 0 &&
@@ -130,7 +130,7 @@ void host_pump(struct share_host *h)
 
 /* -- Beginning ------------------------------------------------------------- */
 
-/* Have all joined that are waited for? */
+/* Have all expected jobs joined? */
 static bool host_is_complete(const struct share_host *h)
 {
 	if (h->begun || h->over || !host_followers(h) || host_missing(h) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a share's host tells its members. The host's thread.
+ * Sends the messages of a share's host to its members. The host's thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -168,8 +168,8 @@ static bool host_member_tell_changes(struct share_host *h, uint32_t n)
 	return true;
 }
 
-/* No batch goes to anyone before all know how the stream goes on: a member that
- * becomes the host must know as much as any other. */
+/* No member gets a batch before all members know how the stream continues,
+ * because a member that becomes the host must know as much as any other. */
 static bool host_all_know_changes(const struct share_host *h)
 {
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names from --manifest: an index in a file or at an URL. Kept names are the
- * truth, as for any source; only another content of the file, seen at the
- * start, or a refresh lists it again. The root's version has the tag of the
+ * Names from --manifest: an index in a file or at a URL. Names kept in a tier
+ * are used as for any source; the index is listed again only if its content has
+ * changed at the start, or on a refresh. The root's version has the tag of the
  * content.
  */
 #include "stack/stack_impl.h"
@@ -127,7 +127,7 @@ static int given_is_kept(struct stack *s, struct error *err)
 
 	if (manifest_get(s->manifest, NODE_ROOT, &root) < 0 || !root.listed)
 		return 0;
-	/* A store that cannot be reached keeps nobody from what is kept. */
+	/* An unreachable store does not prevent a mount with kept names. */
 	if (given_is_url(s))
 		return 1;
 	rc = given_load(s, &text, &bytes, err);

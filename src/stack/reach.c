@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a source answers at all. A path on a server that hangs holds whoever
- * looks at it in the kernel, where only a signal that kills is heard: so a
- * child process looks first, and is killed when its time is over. Runs before
- * there are threads.
+ * Checks whether a source answers at all. Accessing a path on a hung server
+ * blocks in the kernel until a fatal signal. So a child process accesses it
+ * first, and is killed on a time-out. Runs before there are threads.
  */
 #include <errno.h>
 #include <fcntl.h>

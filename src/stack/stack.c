@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resolves the name of a source by its scheme, and builds the stack of origins
- * that reads it. Everything here runs once, in one thread, but for the names
- * and faults that may be asked for by any thread.
+ * that reads it. Everything here runs once, in one thread, except the functions
+ * for names and faults, which any thread may call.
  */
 #include "stack/stack_impl.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store: opening and closing, look-ups, admission, publication and the
- * deletion of what ceased to exist. Owns struct store. Any thread enters it;
- * the locks are those of the index's shards and of the tiers, taken there.
+ * The store: opening and closing, look-ups, admission, publication, and the
+ * deletion of entries whose version no longer exists. Owns struct store. Any
+ * thread enters it; the locks are those of the index's shards and of the tiers,
+ * taken there.
  */
 #include "store/store.h"
 

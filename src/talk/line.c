@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffering of lines; one thread owns each buffer. */
+/* Buffers lines; one thread owns each buffer. */
 #include "talk/line.h"
 
 #include <errno.h>

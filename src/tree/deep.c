@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walking an origin that lists recursively: one listing of everything below a
- * directory, whose paths make the directories. A directory hides a file of its
- * name. Batches come on the origin's threads, one after another; the walker
- * waits on a thread of its own.
+ * Walks an origin that lists recursively: one listing returns everything below
+ * a directory, and the paths in it give the directories. If a directory and a
+ * file have the same name, the file is hidden. Batches come on the origin's
+ * threads, one after another; the walker waits on a thread of its own.
  */
 #include "tree/tree_impl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tree's files tell its thread: changes of names, and how many
- * requests are out. The manifest reports changes with its lock held and kernel
+ * Events for the tree's thread: changes of names, and the number of requests in
+ * flight. The manifest reports changes with its lock held and kernel
  * notifications may block on directory locks, so changes are queued here.
  */
 #include "tree/tree_impl.h"

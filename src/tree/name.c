@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One name: from the manifest if it knows, else from the origin. A name that
- * the origin cannot be asked for is not taken for deleted: what is known of
- * it goes on being served.
+ * Looks up one name in the manifest or, if it is unknown there, at the origin.
+ * If the origin does not answer, a known name is not considered deleted: it
+ * continues to be served.
  */
 #include "tree/tree_impl.h"
 
@@ -32,7 +32,7 @@ struct ask {
 	char path[MANIFEST_PATH_MAX];
 };
 
-/* The origin did not answer: what is known stays true. */
+/* The origin did not answer, so a known name stays valid. */
 static int answer_known(
 	struct ask *a, int status, bool ref, struct node_info *info)
 {
@@ -241,8 +241,9 @@ int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
 }
 
 /*
- * True: the origin does not answer, and nobody waits for it who asks about what
- * is known. *probe: ask all the same, to see whether it does again.
+ * Returns true if the origin does not answer, so that look-ups of known names
+ * do not wait for it. *probe: ask it nevertheless, to find out whether it
+ * answers again.
  */
 static bool is_silent(struct tree *t, bool *probe)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Refreshing one path: a directory with all below it, or the directory that a
- * name is in. Waits for the origin, on the thread of whoever asks.
+ * name is in. Waits for the origin, on the caller's thread.
  */
 #include "tree/tree_impl.h"
 

@@ -117,7 +117,8 @@ bool tree_stop(struct tree *t)
 		cond_wait_until(&t->done_cond, &t->lock, until))
 		;
 	quiet = t->requests == 0;
-	/* Not before: who waits for what these changed waits for the thread. */
+	/* Only now, because tree_flush() waits until the thread has acted on
+	 * these changes. */
 	t->ending = true;
 	pthread_cond_broadcast(&t->event_cond);
 	pthread_mutex_unlock(&t->lock);

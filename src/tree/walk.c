@@ -90,8 +90,8 @@ static void listing_start(struct listing *g)
 }
 
 /*
- * Lock held. Take those who are to be told; false if the listing goes on, for
- * those who asked for it when it had begun.
+ * Lock held. Take the waiters to be answered. Returns false if another listing
+ * follows, for those who asked after this one had begun.
  */
 static bool listing_ended(struct listing *g, struct list *waiters)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The chain of credentials and their renewal. One thread per origin that signs
- * waits for the time to renew, for files that change and for the word that the
- * server refuses what we have. Readers copy under a lock that is never held
- * over I/O.
+ * waits for the time to renew, for changes of the files, and for reports that
+ * the server refuses the current credentials. Readers copy under a lock that is
+ * never held over I/O.
  */
 #include "web/creds.h"
 
@@ -113,7 +113,8 @@ static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
 	return -ENOENT;
 }
 
-/* The first that has any. One that is configured but fails ends the search. */
+/* Use the first place that has credentials. A place that is configured but
+ * fails ends the search. */
 static int find_credentials(
 	struct creds *c, struct secret *out, struct error *err)
 {

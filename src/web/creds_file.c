@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Profiles in ~/.aws/credentials and ~/.aws/config, and what they refer to: a
- * process, another profile's role, a web identity, an SSO login. The files
- * are read anew each time, so that changes count.
+ * process, another profile's role, a web identity, an SSO login. The files are
+ * read again each time, so that changes take effect.
  */
 #include "web/creds_fetch_impl.h"
 
@@ -30,7 +30,7 @@
 
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 #define PROCESS_NS (10 * NS_PER_S)
-/* A role of a role of a role: deeper is a circle. */
+/* The maximum depth of roles that refer to roles; a deeper chain is a loop. */
 #define ROLES_DEEP 5u
 
 extern char **environ;

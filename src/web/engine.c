@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine: its loops' life, and the way in.
+ * The engine: starts and stops its loops, and chooses a loop for a request.
  */
 #include "web/engine.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parsing of answers' headers, line by line. No shared state. */
+/* Parses the headers of answers, line by line. No shared state. */
 #include "web/head.h"
 
 #include <ctype.h>

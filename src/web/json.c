@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A reader of JSON that keeps nothing. No shared state. */
+/* Reads JSON without storing the document. No shared state. */
 #include "web/json.h"
 
 #include <errno.h>

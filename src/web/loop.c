@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop thread: posts, sockets and times. Everything in this file but
- * transfer_start() and its like runs on that thread only, and so do they.
+ * A loop thread: posts, sockets and times. Everything in this file runs on that
+ * thread only.
  */
 #include "web/loop_impl.h"
 

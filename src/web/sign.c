@@ -36,7 +36,7 @@ void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES])
 	sign_put_hex(hash, out);
 }
 
-/* Of two pieces, one after the other; `cache` has the algorithm. */
+/* The hash of two pieces, one after the other; `cache` has the algorithm. */
 static bool sha256(struct sign_key *cache, const void *a, size_t a_len,
 	const void *b, size_t b_len, unsigned char out[HASH_BYTES])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One transfer and libcurl: options, header and body callbacks, the end. An
- * easy handle is reused with all of its options but those of the request, as
- * setting them costs more than sending. Loop thread only.
+ * easy handle is reused with all its options except those of the request,
+ * because setting options costs more than sending. Loop thread only.
  */
 #include "web/loop_impl.h"
 
