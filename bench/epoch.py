@@ -229,7 +229,7 @@ def read_all(group, top):
                  'sh', top]).wait()
 
 
-# What the mount and the trainer are told. No mount: the bare directory.
+# Options of the mount and of the trainer. No mount: the bare directory.
 CONTENDERS = {
     'page-cache': {'mount': None},
     'rclone': {'mount': Rclone},

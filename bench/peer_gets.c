@@ -131,7 +131,7 @@ static void fill(struct reading *a, const void *data)
 	pthread_mutex_unlock(&a->lock);
 	if (a->failed > 0) {
 		errno = ENOSPC;
-		die("the server does not take all items");
+		die("the server does not accept all items");
 	}
 }
 
@@ -229,7 +229,7 @@ static void bare_get(int fd, unsigned number)
 	bare_send(fd, line, (size_t)n);
 }
 
-/* As many values as the peers have, so that both read as much memory. */
+/* Store as many values as the peers have, so that both read as much memory. */
 static void bare_store(struct bare *b, const void *data, unsigned nitems)
 {
 	char line[64];
@@ -243,7 +243,7 @@ static void bare_store(struct bare *b, const void *data, unsigned nitems)
 		bare_send(b->fd[0], "\r\n", 2);
 		n = read(b->fd[0], line, sizeof(line));
 		if (n < 2 || memcmp(line, "HD", 2) != 0)
-			die("the server does not take an item");
+			die("the server does not accept an item");
 	}
 	/* "VA 110000 \r\n" or without the space: how long is an answer? */
 	bare_get(b->fd[0], 0);

@@ -29,7 +29,7 @@ check_long := $(foreach t,$(long_tests),$(filter $(t).log,$(check_others)))
 TEST_LOGS := $(check_long) $(filter-out $(check_long),$(check_others)) \
 	$(check_sleepers) $(check_quiet) $(check_timed)
 
-# What runs the tests, below `make check`.
+# Only for the make that runs the tests, below `make check`.
 ifneq ($(filter $(TEST_SUITE_LOG),$(MAKECMDGOALS)),)
 # check_follow LIST: each begins when the one before it is through.
 check_follow = $(eval check_begun :=) \

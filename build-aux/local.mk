@@ -12,7 +12,7 @@ AM_DISTCHECK_CONFIGURE_FLAGS = --enable-werror
 lint:
 	@srcdir='$(srcdir)' $(SHELL) '$(srcdir)/build-aux/lint'
 
-# What lint's clang-format asks for; version 14.
+# Format the tree as lint's clang-format (version 14) requires.
 format:
 	cd '$(srcdir)' && find src tools bench tests examples experiments \
 		-name '*.[ch]' -exec clang-format -i {} +

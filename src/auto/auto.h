@@ -88,10 +88,10 @@ struct auto_echo {
 	bool begun_once;
 	struct auto_rates looked; /* when `missing` was last reckoned */
 	/*
-	 * By a plan: the bytes that an example misses, by the last looks at a
-	 * part's examples, and the time to fetch one byte, by the last parts
-	 * that show it. The medians count: answers come in groups, and a part
-	 * may begin and end within one.
+	 * With a plan: the missing bytes of an example, from the last looks at
+	 * a part's examples, and the time to fetch one byte, from the last
+	 * parts that show it. The medians are used, because answers come in
+	 * groups, and a part may begin and end within one.
 	 */
 	struct auto_row missing, byte_ns;
 	bool tried;	/* the last change was the first step of a fall, and the

@@ -2,9 +2,9 @@
 /*
  * Chooses points that split a range of keys, so that several requests can list
  * it at a time, without knowing its keys. Keys are mostly numbered or hashed.
- * So at a place where digits were seen, all digits are considered possible, and
- * all letters if more than one was seen. A wrong guess costs an empty page,
- * never a key. Pure functions.
+ * All digits are considered possible at a place where one was seen, and all
+ * letters at a place where more than one was seen. A wrong guess costs an empty
+ * page, never a key. Pure functions.
  */
 #include "remote/list_impl.h"
 

@@ -58,7 +58,7 @@ static void check_answer(const char *line, size_t len)
 	json_decref(answer);
 }
 
-/* So many lines, each of them an answer. */
+/* Check that there are so many lines, each of them an answer. */
 static void check_answers(int fd, unsigned want)
 {
 	struct lines lines = {.max_bytes = (size_t)1 << 20};

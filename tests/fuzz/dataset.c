@@ -108,7 +108,8 @@ static void set_checksum(uint8_t *block)
 	block[155] = ' ';
 }
 
-/* Of the blocks that are headers, if the sizes that they say are right. */
+/* Set the checksums of the blocks that are headers, as far as the sizes in them
+ * are right. */
 static void set_checksums(uint8_t *tar, size_t size)
 {
 	for (size_t at = 0; at + BLOCK <= size;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a peer sends to a control socket, for the targets that take that. */
+/* The input of a control socket from a peer, for the targets that use it. */
 #ifndef TESTS_FUZZ_PEER_H
 #define TESTS_FUZZ_PEER_H
 

@@ -22,7 +22,7 @@ FEW = {'batch': 4, 'size': 8, 'in_order': True, 'batches_ahead': 1,
        'reads_ahead': 2, 'threads': 1}
 
 
-# What must not hang ends well before that on a busy machine, too.
+# Limit for calls that must not hang, generous for a busy machine.
 SOON_S = 10 * PATIENCE
 
 

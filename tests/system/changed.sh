@@ -48,7 +48,7 @@ for f in f000 f250; do
 done
 stop_mount
 
-# What is cached now costs the source nothing, after a remount too.
+# Cached files cost the source nothing, even after a remount.
 mount_again
 cat "$mnt"/* | cmp - "$work/read" || fail 'wrong bytes after a remount'
 expect 'reads of a warm epoch' "$(status_field origin_reads)" 0

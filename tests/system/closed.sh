@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Who gets at what (R8): socket and cache are the owner's alone, whatever the
+# Access (R8): socket and cache belong to the owner alone, whatever the
 # umask; no name of the origin leads out of it, not even one that becomes a
 # link after it was listed, and no path of a control message does.
 set -eu
@@ -47,7 +47,7 @@ for cmd in 'warm', 'refresh':
     for path in ('..', '../outside', '/etc/passwd', '/etc', 'd1/../../x',
                  'd1//../..', 'd1/./../../outside', './..', 'x' * 5000,
                  {'hex': b'../outside'.hex()}, {'hex': '2e2'}, 7, None):
-        # Nor is what is no array taken for everything.
+        # A value that is not an array does not mean everything either.
         paths = 5 if path is None else [path]
         f.write(json.dumps({'cmd': cmd, 'paths': paths}) + '\n')
         f.flush()
@@ -76,7 +76,7 @@ touch -a -d '2001-01-01' "$work/outside/file" "$work/outside/deep/file"
 start_mount "$src" "$mnt" --cache "$work/cache.2:50M" --timeout 2
 scan_through
 for l in abs rel dir/up; do
-	[ -L "$mnt/$l" ] || fail "$l is no link"
+	[ -L "$mnt/$l" ] || fail "$l is not a link"
 	expect "target of $l" "$(readlink "$mnt/$l")" "$(readlink "$src/$l")"
 done
 "$refrain" warm "$mnt" >"$work/out" || fail 'warming fails'
@@ -86,7 +86,7 @@ grep -rlq secret "$work/cache.2" && fail 'the daemon followed a link'
 	fail 'the daemon read what a link points to'
 stop_mount
 
-# What was listed as a directory or a file is a link by the time it is read.
+# A name listed as a directory or a file is a link by the time it is read.
 start_mount "$src" "$mnt" --cache "$work/cache.3:50M" --timeout 2
 scan_through
 rm -r "$src/dir2" "$src/dir3/file"

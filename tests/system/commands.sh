@@ -86,7 +86,7 @@ for c in $("$refrain" --words); do
 	done
 done
 
-# What is no mount.
+# Paths that are not mounts.
 for c in status warm refresh verify; do
 	ends 1 $c "$work/nowhere" && one_line && says err nowhere
 done
@@ -163,7 +163,7 @@ ends 1 refresh "$mnt" a b c && one_line && printable err
 says err "could not be listed: 'c\\x1b[0m': Permission denied"
 says err 'the old listing is kept'
 ends 0 fault "$mnt" delay=5ms
-ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is no fault"
+ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is not a fault"
 
 # The daemon is gone.
 kill -9 "$pid"

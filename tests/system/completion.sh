@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What bash offers for the beginning of a command line.
+# The completions that bash offers for the beginning of a command line.
 set -eu
 command -v bash >/dev/null || {
 	echo 'skipped: needs bash'

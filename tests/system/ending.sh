@@ -110,7 +110,7 @@ for what in match=d3 meta=1,match=d3; do
 	note "stall=1,$what: ended in $took s"
 done
 
-# What was asked has been given up, and the origin still has it.
+# The requests have been given up, but the origin still has them.
 begin --fault stall=1,meta=1,match=d3 --timeout 2
 ls "$mnt/d3" >/dev/null 2>&1 && fail 'a listing that nobody answers'
 more_than origin_failures 0 || fail 'nothing was given up'
@@ -178,7 +178,7 @@ all_gone 'refrain umount'
 
 # -- In the background -------------------------------------------------------
 
-# The pipe of this substitution ends: the daemon has let go of it.
+# The pipe of this substitution ends only if the daemon has closed it.
 said=$(cd "$work" && timeout 20 "$refrain" mount src "$mnt" \
 	--cache "cache.9:200M" --pages 100M) ||
 	fail 'no mount in the background'

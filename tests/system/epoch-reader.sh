@@ -44,7 +44,7 @@ done
 for epoch in 1 2 3; do
 	grep "^$epoch " "$work/order" | cut -d' ' -f3- >"$work/order.$epoch"
 	[ "$(sort -u "$work/order.$epoch" | wc -l)" -eq $n ] ||
-		fail "epoch $epoch is no permutation"
+		fail "epoch $epoch is not a permutation"
 done
 cmp -s "$work/order.1" "$work/order.2" && fail "epochs 1 and 2 are alike"
 cmp -s "$work/order.2" "$work/order.3" && fail "epochs 2 and 3 are alike"
@@ -63,7 +63,7 @@ truncate -s 4095 "$work/data/c/4"
 	fail "a short file went unnoticed"
 
 "$reader" "$work/nowhere" 2>/dev/null && fail "a missing directory"
-"$reader" --help | grep -q refrain && fail "it is no part of refrain"
+"$reader" --help | grep -q refrain && fail "it is not part of refrain"
 
 # Room for two of three: a, b, c miss; c hits, a takes b's place, b takes c's.
 cat >"$work/order" <<END

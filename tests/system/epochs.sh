@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What an epoch costs the origin, to the byte: the dataset less what is
+# The bytes that an epoch reads from the origin: the dataset less the part
 # resident when it begins, in every epoch, however it is read, with one tier
 # and with two. Nothing is evicted, no budget is passed at any time that
 # somebody looks, and every byte is right. EPOCH_FILE_BYTES: the largest file.
@@ -73,7 +73,7 @@ others_dropped() {
 	[ "$(drops)" != "$dropped" ]
 }
 
-# What is counted as a drop of the caches has ended: one that goes on while the
+# A drop of the caches is counted when it has ended: one that goes on while the
 # epoch does may be counted after it.
 exact() {
 	[ "$gave" -eq $((bytes - resident)) ] || ! wait_for 5 others_dropped
@@ -92,7 +92,7 @@ epoch() {
 		"$gave" $((bytes - resident))
 }
 
-# Of what the kernel still has nothing comes again.
+# Pages that the kernel still has are not read again.
 epoch_without_drop() {
 	number=$((number + 1))
 	wait_for 20 settled || fail 'publications do not end'

@@ -13,7 +13,7 @@ name=errors
 requires root fuse unshare
 requires_users
 
-# What a refused mount could leave: names, mounts, processes.
+# Traces that a refused mount could leave: names, mounts, processes.
 traces() {
 	find "$work" -path "$work/out" -o -path "$work/err" -o \
 		-path "$work/daemon.*" -o -path "$work/[ab]*.traces" \
@@ -59,7 +59,7 @@ mount_refused() {
 	refused_mount "$@"
 }
 
-# What runs for `refused`: refrain mount, as $how says, but never for long.
+# Run refrain mount for `refused`, as $how says, with a time limit.
 run_mount() {
 	if [ $how = foreground ]; then
 		timeout 20 "$refrain" mount --foreground "$@"

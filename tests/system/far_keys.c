@@ -52,7 +52,8 @@ uint64_t far_many(void)
 	return (uint64_t)far_set.files;
 }
 
-/* By hand: listings of a million keys spend their time here. */
+/* Written without printf(), because listings of a million keys spend their time
+ * here. */
 static char *put_number(char *out, char letter, uint64_t n)
 {
 	*out++ = letter;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What goes wrong below a mount, and what its readers may see of it: a table of
+# Faults below a mount, and what its readers may see of them: a table of
 # {origin, cache disk, memory} x {delay, error, short, corrupt, vanish, full}.
 # In every cell: right bytes or an error within the stated time, nothing hangs,
 # the daemon lives, what happened is counted, and once it is mended everything
@@ -53,7 +53,7 @@ whole() {
 	[ "$(status_field entries)" -eq "$items" ]
 }
 
-# What staging still holds is cached when it is fetched again.
+# Items still in staging are cached when they are fetched again.
 cached_by_reading() {
 	epoch 'after it was mended'
 	whole
@@ -299,7 +299,7 @@ disk_gone() {
 		fail 'nothing was counted'
 	cat "$work/disk.copy" >"$work/disk.img"
 	epoch 'after the disk came back'
-	# What the file system itself has lost is no business of ours.
+	# Losses in the file system itself are not tested here.
 	kill_mount
 	umount -l "$mnt"
 	umount -l "$disk"

@@ -14,7 +14,7 @@ unshare -p -f true 2>/dev/null || skip 'no PID namespaces for this user'
 mkdir "$src/slow"
 echo x >"$src/slow/x"
 
-# What the daemon is to start_mount(), whose process this becomes.
+# The program that start_mount() starts as the daemon; it execs the real one.
 inner=$refrain
 refrain=$work/refrain
 cat >"$refrain" <<END

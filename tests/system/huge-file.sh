@@ -21,7 +21,7 @@ start_mount "$src" "$mnt" --cache "$work/cache:10M"
 	fail 'its end is not all zeros'
 stop_mount
 
-# By the thread that acts on changes, too.
+# The thread that acts on changes does the same.
 start_mount "$src" "$mnt" --cache "$work/cache:10M"
 stat "$mnt/huge" >/dev/null || fail 'it is not there'
 rm "$src/huge"

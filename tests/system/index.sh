@@ -55,7 +55,7 @@ cmp "$work/file" "$work/want" || fail 'not the same in a file'
 lines=$("$refrain" index synthetic:files=20000,size=1 | wc -l)
 expect 'lines of 20,000 files' "$lines" 20001
 
-# What fails leaves the old file as it was, and no new one.
+# A failure leaves the old file as it was, and no new one.
 refuses() {
 	if "$refrain" index "$@" >"$work/out" 2>"$work/err"; then
 		fail "index $*: no failure"

@@ -172,7 +172,7 @@ tier_number() {
 		sed -n "$1s/.*\"$2\":\\([0-9]*\\).*/\\1/p"
 }
 
-# What its entries are charged, by their files.
+# The charge of the entries of a tier, computed from their files.
 charges() {
 	find "$1" -mindepth 2 -type f -printf '%s\n' |
 		awk -v block="$(stat -f -c %S "$1")" '

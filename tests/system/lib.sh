@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh disable=SC2034,SC2154 # variables come and go by it
 #
-# What the system tests share. A test sets `name`, sources this, says what it
+# Shared by the system tests. A test sets `name`, sources this, says what it
 # `requires` and goes on; it runs in the build folder. One mount at a time.
 #
 # Makes $work, a directory on a disk: $src and $mnt are two in it, for the
@@ -57,7 +57,7 @@ ends_with_test() {
 	servers="$servers $1"
 }
 
-# What the test has started and not ended, also if that is stopped.
+# Kill all processes that the test has started, even stopped ones.
 kill_all() {
 	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
 		while IFS=/ read -r _ _ p _; do
@@ -92,7 +92,7 @@ skip() {
 	exit 77
 }
 
-# What went wrong, and what the daemons said.
+# Print the failure and the output of the daemons, and end the test.
 fail() {
 	echo "FAILED: $*"
 	for f in "$work"/daemon.*.err; do

@@ -44,7 +44,7 @@ int main()
 END
 	# shellcheck disable=SC2086
 	c++ -std=c++17 $strict -I"$top/include" "$work/alone.cc" \
-		-o "$work/alone" || fail 'the header alone is no C++17'
+		-o "$work/alone" || fail 'the header alone is not C++17'
 	"$work/alone" || fail 'a configuration in C++'
 else
 	echo 'library: no C++ compiler, its part is left out'

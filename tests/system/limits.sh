@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What `limits` of the status and the log say of tiers: one in memory that a
+# The `limits` of the status and the log, for tiers: one in memory that a
 # memory control group cannot hold, one that was deleted, one that is given
 # less than it holds; and which tier failed.
 set -u

@@ -21,7 +21,7 @@ batch=32
 
 # slow_mount STEP_MS [TIER [OPTION ...]]: 64 reads at a time: a batch of 32
 # takes about 2.6 steps.
-# What the kernel keeps of a mount goes with it, and so does what is cached.
+# A new mount for each run, so that the kernel and the tier hold nothing yet.
 slow_mount() {
 	slow_ms=$1 tier=${2:-64K}
 	[ $# -lt 2 ] || shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What `refrain load` tells its user: statistics after Ctrl-C, options in
+# The messages of `refrain load`: statistics after Ctrl-C, options in
 # messages, images in the progress, advice, damage in examples, and why
 # --echo auto has not changed anything yet.
 set -eu

@@ -5,8 +5,8 @@
 drop_tests = \
 	tests/system/faults.sh
 
-# What the kernel asks a mount for is counted: what it costs the origin, what
-# it shows, what it survives.
+# Tests that mount: requests to the origin, file system semantics, and
+# survival of faults.
 mount_tests = \
 	tests/system/epochs.sh \
 	tests/system/changes.sh \
@@ -74,9 +74,8 @@ long_tests = \
 	tests/system/hits-spread.sh \
 	tests/system/changed.sh
 
-# Who may, and what is said to who may not; a mount from its beginning to its
-# end, however that comes; the commands, and what is written about them; the
-# loader.
+# Access and refusals; the life of a mount, however it ends; the commands and
+# their documents; the loader.
 other_tests = \
 	tests/system/analysis.sh \
 	tests/system/analyze-odd.sh \
@@ -178,8 +177,8 @@ tests_system_no_memory_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
 tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
 
-# What `make check` does in part or in small: all faults, and many of what it
-# does a few times. REFRAIN_SEED repeats kills and damages.
+# The full versions of tests that `make check` runs in part or in small: all
+# faults, and many repetitions. REFRAIN_SEED repeats kills and damages.
 check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@set -e; export srcdir='$(srcdir)'; \
 	system() { echo "== $$1"; $(SHELL) '$(srcdir)'/tests/system/$$1; }; \
@@ -201,7 +200,7 @@ soak: all $(check_PROGRAMS)
 
 .PHONY: check-faults soak
 
-# What is far away: a stand-in for a store, and signatures to compare.
+# Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE
 check_PROGRAMS += tests/system/far tests/system/sign_lines
 tests_system_far_SOURCES = tests/system/far.c tests/system/far.h \

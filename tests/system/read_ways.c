@@ -24,7 +24,7 @@
 #define STEP ((size_t)4093)	     /* a prime: every alignment comes up */
 #define ONE_BYTE_MAX ((size_t)20000) /* bytes that are read one by one */
 
-/* What every way gets: a fresh descriptor, and memory to read into. */
+/* The arguments of every way: a fresh descriptor, and memory to read into. */
 struct way_args {
 	const char *path;
 	int fd;

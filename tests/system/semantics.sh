@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What a program sees of the mount is what it would see of a read-only copy of
+# A program sees the mount as it would see a read-only copy of
 # the source: names and links of all kinds, whichever way it reads; inodes are
 # versions of files, and nothing can be changed.
 set -eu

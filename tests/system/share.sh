@@ -238,7 +238,7 @@ wait_for("the name", lambda: [s["name"] for s in share()] == ["\\xff"])
 job.kill()
 job.communicate()
 
-# What is left: a socket and a lock file.
+# A socket and a lock file are left.
 left = sorted(os.listdir(os.fsencode(run_dir)))
 assert left == [b"s.lock", b"s.sock", b"\xff.lock", b"\xff.sock"], left
 PY

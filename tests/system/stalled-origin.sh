@@ -74,7 +74,7 @@ scan_through
 "$refrain" warm "$mnt" hit >/dev/null
 before=$(status_field hits)
 
-# What needs nothing but names that are known.
+# Calls that need only names that are known.
 names_answered() {
 	drop_caches
 	timeout $((30 * patience)) ls -lR "$mnt" >"$work/listed" ||

@@ -116,7 +116,7 @@ static void cmd_fault(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (spec && strcmp(spec, "delay=5ms") == 0)
 		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 	else
-		(void)ctl_fail(conn, "'%s' is no fault", spec ? spec : "");
+		(void)ctl_fail(conn, "'%s' is not a fault", spec ? spec : "");
 }
 
 static const struct ctl_command commands[] = {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What refrain status says of epochs, with a slow source: the number, the share
+# The epochs in refrain status, with a slow source: the number, the share
 # that is done, hits as expected, and a range that an epoch with a larger cache
 # is in, which is measured beside it. It says nothing where the kernel's pages
 # answer.

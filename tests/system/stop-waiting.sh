@@ -3,7 +3,7 @@
 #
 # SIGTERM while a look-up waits for an origin that hangs, and the daemon's own
 # news of a change wait for the kernel's lock that the look-up holds: both are
-# let go, and the daemon ends within seconds.
+# released, and the daemon ends within seconds.
 
 set -eu
 name=stop-waiting

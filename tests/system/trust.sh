@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Who is believed (R8), and where a cache may lie. The attribute that names the
+# Trust (R8), and where a cache may lie. The attribute that names the
 # control socket counts only on the root of a refrain mount, and the socket only
 # if the mount's owner or root serves it: for the commands, the loader and the
 # Python helper. A tier that others can write is refused.
@@ -113,7 +113,7 @@ for mode in 777 775 757 1777 2770; do
 done
 refused "such as '/dev/shm/refrain'" /dev/shm:10M
 
-# What another user left in a directory that is ours by now.
+# A file that another user left in a directory that is now ours.
 "$refrain" mount "$src" "$mnt" --cache "$work/c:10M"
 scan_through
 "$refrain" warm "$mnt" >/dev/null

@@ -47,7 +47,7 @@ for _ in 1 2 3 4 5; do
 	! is_mounted || fail 'the mount is still there'
 done
 
-# What watches it ends with it.
+# A command that watches the mount ends with it.
 in_background
 "$refrain" status --watch "$mnt" >"$work/watched" 2>&1 &
 watch=$!
@@ -86,7 +86,7 @@ done
 kill -CONT "$pid"
 wait_for 20 not_running "$pid" || fail 'the daemon does not go on to its end'
 
-# What keeps a daemon whose mount is out of sight.
+# Finds what keeps the daemon of a mount that cannot be seen.
 if [ "$(id -u)" -eq 0 ]; then
 	in_background
 	mkdir "$work/bound"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What a person does with a mount: warm it (exactly, resumably, by path),
+# Commands for a mount: warm it (exactly, resumably, by path),
 # refresh it, verify and clear its cache, and look at its status in all forms.
 set -eu
 name=warm
@@ -216,7 +216,7 @@ wait $warming && fail 'an interrupted warming is no success'
 wait_for 10 has_status inflight 0 || fail 'it goes on by itself'
 "$refrain" fault "$mnt" ''
 part=$(status_field entries)
-[ "$part" -lt "$all_items" ] || fail 'that was no interrupt'
+[ "$part" -lt "$all_items" ] || fail 'it was not interrupted'
 warm 0
 [ "$(warmed already_items)" -ge "$part" ] || fail 'it begins anew'
 expect 'items cached' "$(warmed cached_items)" "$all_items"

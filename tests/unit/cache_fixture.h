@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the cache share: one over a real store and an origin that
- * answers when the test says so, and reads of it.
+ * Shared by the tests of the cache: a cache over a real store and an origin
+ * that answers when the test says so, and reads of it.
  */
 #ifndef CACHE_FIXTURE_H
 #define CACHE_FIXTURE_H
@@ -173,7 +173,7 @@ static size_t rig_request_bytes = CHUNK;
 /* The part of staging that requests in flight may hold: 1 / this. */
 static unsigned rig_memory_share;
 
-/* What is asked before it. */
+/* A source that is asked before the origin. */
 static struct source *rig_source[SOURCES_MAX];
 static unsigned rig_nsources;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of src/ctl share: a server in a runtime directory of its own
- * whose commands do what tests need, and peers that behave or do not.
+ * Shared by the tests of src/ctl: a server in a runtime directory of its own
+ * whose commands do what tests need, and peers that behave well or badly.
  */
 #ifndef TESTS_CTL_FIXTURE_H
 #define TESTS_CTL_FIXTURE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of datasets share: a folder to make them in, with a cache
- * folder beside it, and opening one.
+ * Shared by the tests of datasets: a folder to make them in, with a cache
+ * folder beside it, and a function that opens one.
  */
 #ifndef TESTS_EXAMPLES_FIXTURE_H
 #define TESTS_EXAMPLES_FIXTURE_H
@@ -114,7 +114,7 @@ static int age_one(
 	return utimensat(AT_FDCWD, path, then, AT_SYMLINK_NOFOLLOW);
 }
 
-/* As if nothing in the tree had changed for a while. */
+/* Make all times in the tree old, as if nothing had changed for a while. */
 static inline void age(void)
 {
 	ages++;

@@ -116,7 +116,7 @@ static inline uint32_t jpeg_draw(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-/* From 0 to below. */
+/* A random number from 0 to `below` - 1. */
 static inline uint32_t jpeg_below(uint64_t *state, uint32_t below)
 {
 	return jpeg_draw(state) % below;

@@ -34,7 +34,7 @@
 #define WAIT_MS 600000
 
 static char top[128]; /* a directory of the test's own */
-/* What a loader leaves behind, on purpose, is no leak to be counted. */
+/* Memory that a loader leaves behind on purpose does not count as a leak. */
 static struct refrain_loader *volatile left_behind __attribute__((unused));
 
 static inline int remove_one(

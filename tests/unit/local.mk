@@ -119,7 +119,7 @@ LDADD += libprefetch.la libcache.la libstore.la libmanifest.la \
 # It has the binary interface alone.
 tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
 
-# Of the FUSE front, what has nothing to do with FUSE.
+# The files of the FUSE front that do not depend on FUSE.
 tests_unit_test_tree_LDADD = libfs.la $(LDADD)
 
 # The command's files, on a daemon of the test's own.

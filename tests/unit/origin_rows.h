@@ -61,7 +61,7 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* So many that a request that gives up is a failure of the test. */
+/* So many attempts that a request that gives up is a failure of the test. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 
@@ -135,7 +135,8 @@ static inline void open_row(int row)
 	char disable[128];
 	int rc;
 
-	/* What is off for all tests (under valgrind, the ring) stays off. */
+	/* A feature that is off for all tests (under valgrind, the ring) stays
+	 * off. */
 	(void)snprintf(disable, sizeof(disable), "%s,%s", outer ? outer : "",
 		s->disable);
 	setenv("REFRAIN_DISABLE", disable, 1);

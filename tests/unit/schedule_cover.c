@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * That all ranks together have every example once: when a run goes through,
- * when it is entered anywhere, and when it is begun anew by others.
+ * Checks that all ranks together have every example once: when a run goes
+ * through, when it is entered anywhere, and when other ranks continue it.
  */
 #include <errno.h>
 #include <string.h>
@@ -201,7 +201,7 @@ void expect_resume(struct scene *sc)
 	}
 }
 
-/* What is owed at a step, by counting; short batches as whole ones. */
+/* The echoes owed at a step, by counting; short batches count as whole ones. */
 static uint64_t count_owed(
 	const struct stream *st, uint32_t unit, uint64_t step)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one rank's stream must be: the construction by plain loops, and counts.
+/*
+ * Checks one rank's stream against a construction by plain loops, and counts.
  */
 #include <string.h>
 
@@ -170,7 +171,7 @@ static void expect_servings(const struct scene *sc, uint32_t rank)
 	free(seeds);
 }
 
-/* Of the examples that SCHEDULE_EQUAL leaves out, this rank's. */
+/* This rank's part of the examples that SCHEDULE_EQUAL leaves out. */
 static uint64_t share_withheld(const struct scene *sc, uint32_t rank)
 {
 	uint64_t left = sc->c.examples * sc->c.epochs % sc->c.world;
@@ -212,7 +213,7 @@ static void expect_counts(const struct scene *sc, uint32_t rank)
 			facts.drain_steps, st->batches - 1 - last_fresh);
 }
 
-/* From the ramp's end to the last fresh example. */
+/* The steps from the ramp's end to the last fresh example. */
 static void expect_steady(const struct scene *sc, uint32_t rank)
 {
 	const struct stream *st = &sc->st[rank];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the store share: directories that are gone afterwards,
+ * Shared by the tests of the store: directories that are removed afterwards,
  * stores in them, and items whose bytes follow from their key.
  */
 #ifndef STORE_FIXTURE_H

@@ -66,7 +66,7 @@ int run_suite(Suite *s)
 	SRunner *r = srunner_create(s);
 	int failed;
 
-	/* What a test said before it failed is told, too. */
+	/* The output of a test before it failed is printed, too. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the main() of every unit test does. */
+/* The main() of every unit test. */
 #ifndef TESTS_SUITE_H
 #define TESTS_SUITE_H
 

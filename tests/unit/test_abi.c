@@ -29,7 +29,7 @@ struct row {
 #v, v, is, 0, 0                                                \
 	}
 
-/* Of machines with pointers of 64 bits. */
+/* The offsets on machines with pointers of 64 bits. */
 static const struct row layout[] = {
 	SIZE(refrain_encoded, 32),
 	MEMBER(refrain_encoded, data, 0, 8),

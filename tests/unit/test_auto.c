@@ -16,7 +16,8 @@
 #define AT_A_TIME 64
 #define PLANNED (4 * BATCH) /* ahead of the trainer */
 #define DOWN_NS 10000000.
-/* What a mount with a plan holds; it rests when that is full and has come. */
+/* The number of items that a mount with a plan holds; it rests when all of them
+ * have come. */
 #define HELD 600
 #define RESTS 256
 #define SAVED_NS (150. * NS_PER_MS)
@@ -181,7 +182,7 @@ static void make_until(struct plant *p, uint64_t f, double each_ns)
 
 /* -- By a plan ------------------------------------------------------------- */
 
-/* As prefetch/plan_rate.c counts. */
+/* Count like prefetch/plan_rate.c. */
 static void count_run(struct plant *p, double ns, double bytes)
 {
 	struct auto_rates *r = &p->sums.rates;
@@ -511,7 +512,7 @@ START_TEST(test_one_odd_part_is_not_the_speed_of_a_source_at_rest)
 }
 END_TEST
 
-/* As after the first epoch, which has filled the cache. */
+/* The state after the first epoch, which has filled the cache. */
 START_TEST(test_a_share_that_is_cached_from_now_on_is_known_soon)
 {
 	const uint64_t byte_ns = 1000;
@@ -714,7 +715,7 @@ START_TEST(test_the_beginning_of_a_burst_says_nothing)
 {
 	uint64_t at_ns[256], now_ns = 7 * NS_PER_MS;
 
-	/* What was saved up comes at once, the rest each 2 ms. */
+	/* Saved-up requests are answered at once, the others every 2 ms. */
 	for (unsigned i = 0; i < 256; i++)
 		at_ns[i] = now_ns += (i < 60 ? 0 : 2) * NS_PER_MS;
 	ck_assert_double_eq(burst_mean(at_ns, 100), 0);

@@ -138,8 +138,8 @@ START_TEST(test_requests_in_flight_ask_for_a_part_of_staging_at_most)
 	rig_start(&g, "64M");
 	/* One chunk of each of eight files, then whole files. */
 	for (uint64_t i = 0; i < 8; i++)
-		probe_read(&g, &p[i], file_item(&g, i, 64 * LIMIT, 0), 0,
-			CHUNK);
+		probe_read(
+			&g, &p[i], file_item(&g, i, 64 * LIMIT, 0), 0, CHUNK);
 	ck_assert_uint_eq(g.hand.n, STAGING / 4 / CHUNK);
 	for (uint64_t i = 8; i < 12; i++)
 		probe_read(&g, &p[i], file_item(&g, i, size, 0), 0, size);
@@ -403,7 +403,7 @@ START_TEST(test_demand_goes_before_prefetch)
 	struct rig g;
 
 	rig_start(&g, "64M");
-	/* As many as prefetch begins with. */
+	/* The number of bytes that prefetch begins with. */
 	for (uint64_t i = 0; i < 16; i++) {
 		item = file_item(&g, 100, 64 * LIMIT, i * CHUNK);
 		cache_prefetch(g.cache, &item, 0, CHUNK);
@@ -494,7 +494,8 @@ START_TEST(test_an_invalidated_item_fails_its_readers_and_leaves_its_tier)
 }
 END_TEST
 
-/* Who looked the item up may be late: numbers of files are used again. */
+/* A look-up may be outdated by the time of the read, because numbers of files
+ * are reused. */
 START_TEST(test_an_item_whose_cookie_stands_for_another_file_is_stale)
 {
 	struct cache_item item;
@@ -553,7 +554,7 @@ START_TEST(test_a_page_of_what_has_gone_costs_a_page)
 	probe_wait(&p);
 	ck_assert(p.right);
 	ck_assert_uint_eq(g.fix.counters.origin_bytes, 2 * 500000);
-	/* What was never here is fetched whole. */
+	/* An item that was never here is fetched whole. */
 	probe_read(&g, &p, file_item(&g, 2, 500000, 0), 40960, 4096);
 	answer_all(&g.hand);
 	probe_wait(&p);
@@ -571,7 +572,7 @@ START_TEST(test_what_has_gone_comes_whole_when_read_from_its_beginning)
 	rig_start(&g, "128K");
 	item = file_item(&g, 1, 500000, 0);
 	for (unsigned epoch = 1; epoch <= 2; epoch++) {
-		/* So much the kernel asks for when a program wants a page. */
+		/* The kernel asks for this much when a program wants a page. */
 		probe_read(&g, &p, item, 0, 16384);
 		answer_all(&g.hand);
 		probe_wait(&p);

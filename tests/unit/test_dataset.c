@@ -34,7 +34,7 @@ static void setup(void)
 	(void)snprintf(top, sizeof(top), "test_dataset.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(chdir(top), 0);
-	/* What the command prints is looked at in a file. */
+	/* The output of the command is checked in a file. */
 	ck_assert_ptr_nonnull(freopen("stderr", "w", stderr));
 	ck_assert_ptr_nonnull(freopen("stdout", "w", stdout));
 }

@@ -36,7 +36,8 @@ static void teardown(void)
 	decoder_free(decoder);
 }
 
-/* What EXIF says: where the stored pixel (x, y) is in the upright image. */
+/* The place of the stored pixel (x, y) in the upright image, as EXIF defines
+ * it. */
 static void upright_of(unsigned orientation, const struct jpeg_pixels *p,
 	uint32_t x, uint32_t y, uint32_t *ux, uint32_t *uy)
 {
@@ -331,7 +332,7 @@ static void write_file(const char *path, const struct jpeg_file *f)
 	ck_assert_int_eq(write(fd, f->data, f->bytes), (ssize_t)f->bytes);
 }
 
-/* What `djpeg` prints for it; NULL if there is none. */
+/* The output of `djpeg` for it; NULL if there is none. */
 static uint8_t *ask_djpeg(
 	const char *path, unsigned denom, uint32_t *width, uint32_t *height)
 {

@@ -229,7 +229,7 @@ START_TEST(test_harmless_oddities_are_decoded)
 }
 END_TEST
 
-/* What libjpeg would show grey. */
+/* A file whose missing rows libjpeg would show grey. */
 START_TEST(test_corrupt_rows_are_refused_with_libjpegs_words)
 {
 	struct jpeg_file f = jpeg_make(kind_named("4:4:4"), 90, 70, 0, 8, true);

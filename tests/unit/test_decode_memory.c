@@ -139,7 +139,8 @@ START_TEST(test_decoding_takes_no_more_than_the_probe_said)
 }
 END_TEST
 
-/* What libjpeg takes for an image it gives back; of ours there is nothing. */
+/* libjpeg frees the memory that it takes for an image, and the decoder keeps
+ * none of its own. */
 START_TEST(test_images_after_the_first_take_no_memory_that_stays)
 {
 	struct jpeg_file f = jpeg_make(&jpeg_kinds[_i], 200, 150, 6, 1, true);

@@ -429,7 +429,9 @@ START_TEST(test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan)
 }
 END_TEST
 
-/* Of the first two seconds, the time in which nothing came that could have. */
+/*
+ * The part of the first two seconds that was lost, compared with the full rate.
+ */
 static double lost_s(struct formula o, unsigned first)
 {
 	uint64_t now_ns = 1;

@@ -286,7 +286,7 @@ START_TEST(test_a_part_of_the_dataset_has_epochs_of_its_own)
 	struct epochs_news n;
 	struct scene s;
 
-	/* Of what is listed, half is never read. */
+	/* Half of the listed files are never read. */
 	scene_begin(&s, 1000, 0, 1);
 	s.now.dataset_bytes *= 2;
 	ck_assert(scene_tell(&s, 0, 1000, &n));
@@ -403,7 +403,7 @@ static void scale(struct epochs_gain *g, double by)
 	g->most_ms = (uint64_t)((double)g->most_ms * by);
 }
 
-/* What is told of a trainer in an epoch with this share of misses. */
+/* The report on a trainer in an epoch with this share of misses. */
 static void tell_trainer(
 	const struct trainer_of *t, double miss, struct epochs_news *n)
 {

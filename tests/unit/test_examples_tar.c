@@ -5,7 +5,7 @@
 
 #define BLOCK 512
 
-/* What the example's bytes are, compared with those of a file of the tree. */
+/* Compare the example's bytes with those of a file of the tree. */
 static void holds(const struct dataset *ds, uint64_t i, const char *path)
 {
 	struct example ex = at(ds, i);

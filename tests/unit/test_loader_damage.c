@@ -31,7 +31,9 @@ static void damage_text(unsigned i, const char *text)
 	write_file(path, text, strlen(text));
 }
 
-/* Ten of them: 4 cut off, 3 that are no images, 2 empty, 1 too large. */
+/*
+ * Ten damaged files: 4 truncated, 3 that are not images, 2 empty, 1 too large.
+ */
 static void damage_some(void)
 {
 	for (unsigned i = 0; i < 4; i++)

@@ -167,7 +167,7 @@ static bool run_windows(struct run *r, double windows)
 	return true;
 }
 
-/* So long that a batch takes `ratio` steps. */
+/* Let the upstream take `ratio` steps for a batch. */
 static void set_ratio(struct run *r, double ratio)
 {
 	atomic_store(&r->upstream.sleep_ns,
@@ -180,7 +180,7 @@ struct seen {
 	double up_ns, down_ns, r, echo, rate, stalled;
 };
 
-/* What comes in the next windows. */
+/* Run some more windows, and note what they show. */
 static void look(struct run *r, double windows, struct seen *s)
 {
 	uint64_t steps = r->steps, step_ns = r->step_ns, wait_ns = r->wait_ns;

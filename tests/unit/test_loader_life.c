@@ -159,7 +159,8 @@ START_TEST(test_open_with_the_memory_it_asks_for_opens)
 	struct refrain_loader *l;
 	struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}};
 
-	/* What has just changed is not indexed; an index needs less. */
+	/* A dataset that has just changed is not indexed; opening an index
+	 * needs less memory. */
 	later[1].tv_sec = time(NULL) + 3600;
 	ck_assert_int_eq(utimensat(AT_FDCWD, top, later, 0), 0);
 	c.memory_bytes = 1000;
@@ -331,7 +332,8 @@ END_TEST
 
 /* -- Processes and neighbours ---------------------------------------------- */
 
-/* What can change belongs to the parent: -ECHILD, or 0 for a number. */
+/* In the child, calls for things that can change return -ECHILD, or 0 for a
+ * number. */
 static bool refuses_a_child(struct refrain_loader *l)
 {
 	struct refrain_stats st = {.size = sizeof(st)};
@@ -352,7 +354,7 @@ static bool refuses_a_child(struct refrain_loader *l)
 		strstr(refrain_message(l), "fork");
 }
 
-/* What never changes does not. */
+/* Calls for things that never change work in the child. */
 static bool tells_a_child(struct refrain_loader *l)
 {
 	return refrain_examples(l) > 0 && refrain_classes(l) > 0 &&

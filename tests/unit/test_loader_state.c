@@ -111,7 +111,8 @@ START_TEST(test_restore_decodes_again_what_was_partly_used)
 }
 END_TEST
 
-/* What each rank of the first world saw, and each of the second after it. */
+/* The examples that each rank of the first world saw, and each of the second
+ * after it. */
 START_TEST(test_another_world_sees_the_rest_fresh_once)
 {
 	static const uint32_t worlds[] = {1, 2, 3, 7};
@@ -215,7 +216,7 @@ START_TEST(test_a_mismatch_of_echo_factors_speaks_of_factors)
 }
 END_TEST
 
-/* What changes nothing about the stream may be another. */
+/* Members that do not affect the stream may differ. */
 START_TEST(test_a_mismatch_of_words_speaks_of_words)
 {
 	struct refrain_config c = config_of(), other;

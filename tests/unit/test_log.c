@@ -34,7 +34,7 @@ static void teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* What a file holds; the caller frees it. */
+/* The contents of a file; the caller frees them. */
 static char *contents(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -204,7 +204,7 @@ START_TEST(test_limit_lets_a_burst_pass_then_sums_up)
 	for (unsigned i = 0; i < 1000; i++)
 		ck_assert(!log_limit_take(&l, t + i, t + i));
 	ck_assert(log_limit_due_ns(&l) == t + LOG_REFILL_NS);
-	/* What comes before the summary belongs to it. */
+	/* Events before the summary belong to it. */
 	ck_assert(!log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));
 	ck_assert_uint_eq(log_limit_sum(&l, t + 2 * LOG_REFILL_NS), 1001);
 	ck_assert(log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What all origins do: each test runs on every row of the table. */
+/* The behaviour common to all origins: each test runs on every row of the
+ * table. */
 #ifdef HAVE_REMOTE
 #define ROWS_REMOTE
 #endif
@@ -257,7 +258,7 @@ START_TEST(test_origin_names_nothing_outside_its_source)
 }
 END_TEST
 
-/* What still reads a second later is left to it: that is no leak. */
+/* A read that still runs after a second is left behind; that is not a leak. */
 static struct origin *volatile left_behind __attribute__((unused));
 
 START_TEST(test_origin_answers_abandoned_reads_once)

@@ -59,7 +59,7 @@ static uint64_t start_with_parts(struct rig *g)
 	return tier(g).entries;
 }
 
-/* What is swept when all chunks exist. */
+/* The number of entries that a sweep deletes when all chunks exist. */
 static uint64_t swept(struct rig *g)
 {
 	store_mark(g->fix.store);
@@ -171,7 +171,9 @@ START_TEST(test_small_parts_are_not_worth_the_room_of_their_chunks)
 }
 END_TEST
 
-/* As a kill leaves one, between the writing of the chunk and its deletion. */
+/*
+ * A part left by a kill between the writing of its chunk and its own deletion.
+ */
 START_TEST(test_a_part_beside_its_whole_chunk_is_swept)
 {
 	struct reservation res;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who owns an item: evenly shared, and nothing moves without need. */
+/* The owners of items: evenly distributed, and no item moves without need. */
 #include <math.h>
 #include <stdio.h>
 

@@ -221,7 +221,7 @@ START_TEST(test_progress_retires_all_before_it)
 	plan_progress(plan, 4);
 	WAIT_FOR(&k, plan, done, 4);
 	WAIT_FOR(&k, plan, wasted, 4);
-	/* What is given up and what is taken on are two steps. */
+	/* Giving items up and taking new ones on are two steps. */
 	WAIT_FOR(&k, plan, cursor, AHEAD + 4);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
 	plan_progress(plan, 1000000);
@@ -340,7 +340,7 @@ START_TEST(test_a_read_far_ahead_is_somebody_elses)
 	read_files(&k, 60, 80);
 	ck_assert_uint_eq(STATUS(plan, done), 0);
 	ck_assert_uint_eq(wasted(&k), 0);
-	/* What was read is in the kernel's cache: each item once. */
+	/* Items that were read are in the kernel's cache: each is read once. */
 	for (uint64_t i = 1; i < 101; i++)
 		if (i < 60 || i >= 80)
 			read_file(&k, i);
@@ -362,7 +362,7 @@ START_TEST(test_two_plans_share_by_when_they_need)
 	ck_assert_int_eq(plan_open(k.plans, &quick, &a, &k.g.fix.err), 0);
 	add(b, 1, 1001, 1101);
 	add(a, 1, 1, 101);
-	/* As their readers go on, each has what it reads in the same time. */
+	/* As their readers continue, both get their items at the same rate. */
 	for (uint64_t i = 1; i < 61; i++) {
 		read_file(&k, i);
 		if (i % 4 == 0)
@@ -481,7 +481,7 @@ START_TEST(test_what_came_into_a_tier_is_used_when_it_is_read)
 		read_file(&k, i);
 		ck_assert_uint_eq(k.g.fix.counters.prefetch_used, i);
 	}
-	/* By its owner, without the mount. */
+	/* Its owner reads it, without the mount. */
 	plan_progress(plan, 13);
 	ck_assert_uint_eq(k.g.fix.counters.prefetch_used, 13);
 	plan_close(plan);

@@ -19,7 +19,7 @@
 #define STRANGER 9 /* a process that has no plan */
 #define SEEDS 24u
 
-/* What a plan should know. */
+/* The state that a plan should have. */
 struct owner {
 	struct plan *plan;
 	pid_t pid;
@@ -207,7 +207,7 @@ static void read_file(struct scene *s, unsigned file, pid_t pid)
 	}
 }
 
-/* What the plan says is what the model says. */
+/* The plan must agree with the model. */
 static void compare(const struct owner *o)
 {
 	struct plan_status st;
@@ -228,7 +228,7 @@ static void read_own(struct scene *s, struct owner *o)
 
 	while (pos >= o->n || o->read[pos])
 		pos = pos + 1 < o->n ? pos + 1 : o->first;
-	/* Of one file the first that was not read is meant. */
+	/* A read of a file is for its first position that was not read. */
 	for (unsigned i = o->first; i < pos; i++)
 		if (!o->read[i] && o->file[i] == o->file[pos])
 			pos = i;

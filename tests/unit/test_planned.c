@@ -284,7 +284,8 @@ END_TEST
 
 START_TEST(test_what_is_due_overtakes_what_another_needs_later)
 {
-	/* So late that one request at a time does, however slow this is. */
+	/* Due so late that one request at a time is enough, however slow the
+	 * test runs. */
 	static const uint64_t due_hours[] = {60, 61, 30, 20};
 	uint64_t now_ns = clock_now_ns();
 	struct held h[4];
@@ -386,7 +387,7 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 	ck_assert_int_eq(hold(&g, &h[0], 1, LIMIT), 0);
 	ck_assert_int_eq(hold(&g, &h[1], 2, 200000), 0);
 	ck_assert_int_eq(hold(&g, &h[2], 3, 210000), 0);
-	/* Never begun: that is no waste. */
+	/* It was never begun, so nothing is wasted. */
 	cache_unplan(g.cache, &h[2].p, false);
 	ck_assert(h[2].told);
 	ck_assert_int_eq(h[2].status, -ECANCELED);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What only the posix origin can show: names, links, a source that leaves. */
+/*
+ * Behaviour of the posix origin alone: names, links, a source that goes away.
+ */
 #include "origin_rows.h"
 #include "suite.h"
 
@@ -196,7 +198,7 @@ static void open_storage(int row)
 	leave_storage();
 }
 
-/* What a stat says in the end, when it says -EIO at first. */
+/* The final result of a stat that returns -EIO at first. */
 static int stat_again(const char *path)
 {
 	struct stat_wait s;
@@ -224,7 +226,7 @@ START_TEST(test_posix_goes_on_when_its_source_is_mounted_again)
 	check_bytes("before", 0, 1000, w.data);
 	free(w.data);
 
-	/* The bare directory is no empty dataset. */
+	/* The bare directory must not count as an empty dataset. */
 	unmount_storage();
 	for (unsigned i = 0; i < 3; i++) {
 		ck_assert_int_eq(stat_once(o, "nothing", &s), -EIO);

@@ -60,7 +60,7 @@ START_TEST(test_posix_reads_a_file_through_the_cache_that_wants_it)
 {
 	if (!own_mounts())
 		return;
-	/* Of all file systems that one cannot be read directly. */
+	/* Among all file systems, this one cannot be read directly. */
 	ck_assert_int_eq(mkdir(in_source("ram"), 0755), 0);
 	ck_assert_int_eq(
 		mount("refrain", in_source("ram"), "ramfs", 0, NULL), 0);

@@ -37,7 +37,7 @@ static const struct profile measured = {
 	.npoints = 3,
 };
 
-/* As from a file: nothing else is known. */
+/* Make a profile as if read from a file: nothing else is known. */
 static struct profile saved(double cached)
 {
 	struct profile p = measured, back;

@@ -103,7 +103,7 @@ START_TEST(test_training_crops_are_within_one_of_the_reference)
 }
 END_TEST
 
-/* What a decoder would give for the box alone. */
+/* The image that a decoder would give for the box alone. */
 static struct image boxed(const struct image *whole, const struct rect *box)
 {
 	struct image in = *whole;
@@ -278,7 +278,7 @@ START_TEST(test_simd_gives_the_same_bytes_as_plain_c)
 }
 END_TEST
 
-/* What the script reads: four numbers of the image, four of the box, the
+/* The input of the script: four numbers of the image, four of the box, the
  * resized size, where to crop after it, and the pixels. */
 static const char script[] =
 	"import sys, struct\n"

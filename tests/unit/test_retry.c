@@ -420,7 +420,7 @@ static void late_done(struct origin_request *q, int status)
 	pthread_mutex_unlock(&fixture_lock);
 }
 
-/* Who abandons it just then takes what is there for a request of its own. */
+/* An abandon at this moment would take leftovers there for its own request. */
 START_TEST(test_late_answers_leave_nothing_of_theirs_in_the_request)
 {
 	struct late_wait w[3] = {0};

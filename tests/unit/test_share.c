@@ -397,7 +397,7 @@ static void join_at(struct scene *s, struct joined *j, uint64_t id)
 	ck_assert_msg(rc == 0, "%d: %s", rc, err.msg);
 }
 
-/* The next message that is no view. */
+/* The next message that is not a view. */
 static int next_message(struct joined *j, struct share_msg *msg, int timeout_ms)
 {
 	int rc, fd;
@@ -791,7 +791,9 @@ START_TEST(test_who_says_nothing_takes_nobodys_place)
 	join_at(&s, &j[1], 2);
 	ck_assert_uint_eq(take_batch(&j[0]), 0);
 	ck_assert_uint_eq(take_batch(&j[1]), 0);
-	/* Who has given way is told so, by the end of its connection. */
+	/*
+	 * A member that had to give way learns it by the end of its connection.
+	 */
 	ck_assert_int_eq(
 		share_link_recv(&silent[0], &msg, &(int){-1}, WAIT_MS), -EPIPE);
 	for (int i = 0; i < SHARE_MEMBERS_MAX; i++)

@@ -121,7 +121,7 @@ START_TEST(test_a_slow_job_goes_on_alone_and_comes_back)
 	for (int n = 0; n < 20; n++)
 		for (int i = 0; i < 2; i++)
 			steps_of(&j[i], each);
-	/* What it holds is still what it was. */
+	/* The batches that it holds are unchanged. */
 	ck_assert_int_eq(memcmp(copy, held->data, held->data_bytes), 0);
 	ck_assert_uint_gt(simple_next(&j[2].r, held), 0);
 	refrain_release(held);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store promises, one behaviour a test. */
+/* The guarantees of the store, one in each test. */
 #include "store_case.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What was damaged behind the store's back is found, counted and dropped. */
+/*
+ * Entries that were damaged outside the store are found, counted and dropped.
+ */
 #include "store_case.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the store refuses, in one line that names the thing and what to do;
+ * Errors of the store, each in one line that names the object and the remedy;
  * and the check and the clearing of a tier directory.
  */
 #include "store_case.h"
@@ -209,7 +209,7 @@ START_TEST(test_store_says_what_to_do_about_a_directory_that_fails)
 		CHECK_MESSAGE(
 			fx.dirs[0], names[i][1], "use another cache directory");
 		ck_assert_int_eq(rmdir(path), 0);
-		/* What was undone. */
+		/* Nothing else is left, so the directory can be removed. */
 		(void)snprintf(
 			path, sizeof(path), "%s/refrain-lock", fx.dirs[0]);
 		(void)unlink(path);

@@ -192,7 +192,7 @@ static void count_disk(size_t t, uint64_t *entries, uint64_t *bytes)
 static void check_accounts(void)
 {
 	store_wait_ready(fx.store);
-	/* What was deleted is noticed when it is asked for. */
+	/* A deleted entry is noticed when it is requested. */
 	for (uint64_t i = 0; i < KEYS; i++)
 		(void)read_one(fx.scratch, i);
 	for (size_t t = 0; t < 2; t++) {
@@ -275,8 +275,8 @@ START_TEST(test_index_does_not_adopt_what_was_dropped_during_the_scan)
 END_TEST
 
 /*
- * Who looked for an entry on disk before the scan was through, and found it,
- * must not charge one that has been deleted since.
+ * A thread that found an entry on disk before the scan was complete must not
+ * charge one that has been deleted since.
  */
 START_TEST(test_index_adopts_nothing_after_the_scan)
 {

@@ -297,7 +297,7 @@ static void asker_done(
 		manifest_unref(m, info->id, 1);
 }
 
-/* What is known of the name, or was heard of it: its mtime, or an error. */
+/* What the tree knows or has learned about a name: its mtime, or an error. */
 static int64_t mtime_of(const char *name)
 {
 	struct asker x = {.l.done = asker_done};
@@ -423,7 +423,7 @@ START_TEST(test_a_refresh_ends_when_the_tree_is_stopped_meanwhile)
 	pthread_create(&refresh, NULL, refresh_main, NULL);
 	wait_for_listing();
 	pthread_create(&stop, NULL, stop_main, &quiet);
-	/* What was begun goes on, nothing else does. */
+	/* Requests that have begun continue, and no others start. */
 	while (tree_list(t, NODE_ROOT, false, NULL) != -ENOTCONN)
 		sched_yield();
 	/* A thread that goes too early has time to. */

@@ -33,7 +33,7 @@ static void on_done(struct uring_op *op, int res)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* What an open through a ring of its own gives. */
+/* The result of an open through a ring of its own. */
 static int open_through(const char *dir, const char *path, int flags)
 {
 	struct waiter w = {.op.done = on_done,
