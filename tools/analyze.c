@@ -25,7 +25,7 @@
 struct analyze_args {
 	struct mount_options options;
 	struct analyze_config run;
-	const char *cache, *profile_out, *html, *from, *at;
+	const char *cache, *cache_size, *profile_out, *html, *from, *at;
 	unsigned samples;
 	bool json;
 };
@@ -73,10 +73,19 @@ static const struct option_def analyze_table[] = {
 	{
 		.name = "cache",
 		.arg = "DIR",
-		.help = "Directory for a temporary copy of the dataset, which "
-			"must fit there (default: /dev/shm, up to half of it).",
+		.help = "Directory for a temporary copy of the dataset "
+			"(default: /dev/shm).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(cache),
+	},
+	{
+		.name = "cache-size",
+		.arg = "SIZE",
+		.help = "Limit of that copy. Images of it stand in for JPEG "
+			"files that do not fit (default: 90%, or 50% of "
+			"/dev/shm).",
+		.kind = OPTION_TEXT,
+		.offset = FIELD(cache_size),
 	},
 	{
 		.name = "seconds",
@@ -181,8 +190,10 @@ static int start_mount(
 
 	o->mountpoint = at->mountpoint;
 	/* Memory is for the trainer, too. */
-	o->tiers[0] =
-		(struct tier_config){at->tier, args->cache ? "90%" : "50%"};
+	o->tiers[0] = (struct tier_config){at->tier,
+		args->cache_size      ? args->cache_size
+			: args->cache ? "90%"
+				      : "50%"};
 	o->ntiers = 1;
 	o->analysis = true;
 	(void)fflush(NULL); /* the daemon is a fork of this process */

@@ -42,6 +42,9 @@
  * they were dropped before a slow reader came to them. */
 #define READ_MOST 4
 
+/* Reads that neither the temporary copy nor a stand-in answers. */
+#define MISSED_MOST 0.05
+
 /* -- The daemon ------------------------------------------------------------ */
 
 int run_tell(struct analysis_run *r, json_t *request)
@@ -171,12 +174,15 @@ static int wait_for_scan(struct analysis_run *r)
 /* The outcome of the fetching process, for its parent. */
 struct fetched {
 	int rc;
+	bool partly; /* not all of it fits */
+	double bytes;
 	struct error err;
 };
 
-static int fetch_on(const char *mountpoint, struct error *err)
+static int fetch_on(const char *mountpoint, struct fetched *f)
 {
 	struct ctl_client *ctl = NULL;
+	struct error *err = &f->err;
 	json_t *reply = NULL;
 	int rc = ctl_connect(&ctl, mountpoint, err);
 
@@ -185,11 +191,8 @@ static int fetch_on(const char *mountpoint, struct error *err)
 			NULL, NULL, &reply, err);
 	if (rc < 0)
 		return rc;
-	if (ask_number(reply, "not_fitting_items") > 0)
-		return error_set(err, -ENOSPC,
-			"the dataset does not fit in the directory of its "
-			"temporary copy; choose a larger one with --cache, or "
-			"analyse a part of the dataset");
+	f->partly = ask_number(reply, "not_fitting_items") > 0;
+	f->bytes = (double)ask_number(reply, "cached_bytes");
 	if (ask_number(reply, "failed_items") > 0)
 		return error_set(err, -EIO, "cannot read the source: %s",
 			ask_text(reply, "failed_why"));
@@ -201,9 +204,8 @@ static int fetch_on(const char *mountpoint, struct error *err)
  * process sends the request, because such a long request can only be ended by
  * closing its connection: the daemon stops when the child is killed.
  */
-static int fetch_in_child(struct analysis_run *r)
+static int fetch_in_child(struct analysis_run *r, struct fetched *f)
 {
-	struct fetched f = {.rc = -EIO, .err = {"fetching the dataset failed"}};
 	int fd[2];
 	pid_t pid;
 
@@ -214,8 +216,8 @@ static int fetch_in_child(struct analysis_run *r)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)signal(SIGINT, SIG_IGN); /* the parent decides */
 		(void)signal(SIGTERM, SIG_DFL);
-		f.rc = fetch_on(r->c->mountpoint, &f.err);
-		(void)!write(fd[1], &f, sizeof(f));
+		f->rc = fetch_on(r->c->mountpoint, f);
+		(void)!write(fd[1], f, sizeof(*f));
 		_exit(0);
 	}
 	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
@@ -223,12 +225,12 @@ static int fetch_in_child(struct analysis_run *r)
 			(void)kill(pid, SIGKILL);
 		wait_a_moment();
 	}
-	(void)!read(fd[0], &f, sizeof(f)); /* else it says that it failed */
+	(void)!read(fd[0], f, sizeof(*f)); /* else it says that it failed */
 	(void)close(fd[0]);
 	(void)close(fd[1]);
 	if (*r->c->stop)
 		return error_set(r->err, -EINTR, "interrupted");
-	return f.rc < 0 ? error_set(r->err, f.rc, "%s", f.err.msg) : 0;
+	return f->rc < 0 ? error_set(r->err, f->rc, "%s", f->err.msg) : 0;
 }
 
 /* What is counted: see enum profile_unit. */
@@ -260,17 +262,42 @@ static void set_unit(struct analysis_run *r)
 	profile_note(p, note);
 }
 
+/* Cached images are read in place of those that do not fit. */
+static int use_stand_ins(struct analysis_run *r, double share)
+{
+	char note[PROFILE_TEXT_MAX];
+
+	if (run_tell(r,
+		    json_pack("{s:s, s:s}", "cmd", "content", "content",
+			    "stand-in")) < 0)
+		return error_set(r->err, -ENOSPC,
+			"the dataset does not fit in its temporary copy, and "
+			"only JPEG files can stand in for others; give it more "
+			"room with --cache, or analyse a part");
+	r->stand_ins = true;
+	(void)snprintf(note, sizeof(note),
+		"%.0f %% of the dataset fitted in its temporary copy; images "
+		"of it were read in place of others of like size",
+		100 * share);
+	profile_note(r->p, note);
+	return 0;
+}
+
 static int fetch_all(struct analysis_run *r)
 {
+	struct fetched f = {.rc = -EIO, .err = {"fetching the dataset failed"}};
 	uint64_t begun_ns = clock_now_ns();
-	int rc = fetch_in_child(r);
+	int rc = fetch_in_child(r, &f);
 	double took_s = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+	double share = f.bytes / (double)r->p->source_bytes;
 
+	if (rc == 0 && f.partly)
+		rc = use_stand_ins(r, share);
 	if (rc < 0)
 		return rc;
 	set_unit(r);
 	if (took_s > 0)
-		r->p->s.value = r->p->samples / took_s;
+		r->p->s.value = share * r->p->samples / took_s;
 	return 0;
 }
 
@@ -416,8 +443,15 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 
 int run_check(struct analysis_run *r)
 {
+	double miss = segment_miss(&r->segment);
 	int rc = refuse_maps(r);
 
+	if (rc == 0 && r->stand_ins && miss > MISSED_MOST)
+		return error_set(r->err, -ENOSPC,
+			"%.0f %% of what the command reads is not in the "
+			"temporary copy, and has no JPEG files to stand in for "
+			"it; give the copy more room with --cache",
+			100 * miss);
 	return rc < 0 ? rc
 		      : check_reads(r, &r->segment.end[0], &r->segment.last);
 }

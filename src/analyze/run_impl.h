@@ -23,6 +23,7 @@ struct analysis_run {
 	bool starting;		   /* nothing is measured yet */
 	unsigned looks;		   /* at the trainer, so far, while it starts */
 	double x;		   /* share that may hit now; -1: tiny images */
+	bool stand_ins;		   /* images stand in for others */
 	bool by_bytes;		   /* samples are counted by their bytes */
 	struct counts before;	   /* the command */
 	struct counts began, tick; /* of reading, of the last tick */
@@ -49,7 +50,8 @@ int run_start(struct analysis_run *r);
  */
 int run_segment(struct analysis_run *r, const char *doing, double seconds);
 
-/* -ENOTSUP: in the last segment files were not read to their ends. */
+/* -ENOTSUP: in the last segment files were not read to their ends. -ENOSPC: too
+ * much of it was not cached. */
 int run_check(struct analysis_run *r);
 
 /* End the command, by force if need be, and disconnect. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands of a mount with --analysis: `mask` makes the cache look smaller,
- * `content` replaces images by tiny ones, `rates` counts what is read. The
+ * `content` replaces images by others, `rates` counts what is read. The
  * kernel's pages of an item are dropped after it was read to its end, so that
  * the next epoch reads it again from the daemon. Entered by the workers of the
  * session and by threads of control connections.
@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/mount_impl.h"
+#include "stand_in/stand_in.h"
 
 /* Shorter times without a READ are not counted as idle: a trainer may read only
  * once a step. */
@@ -28,8 +29,9 @@
 
 enum content {
 	CONTENT_REAL,
-	CONTENT_TINY, /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE, /* the same, LATE_NS later */
+	CONTENT_TINY,	  /* JPEGs are a tiny image, padded with zeros */
+	CONTENT_LATE,	  /* the same, LATE_NS later */
+	CONTENT_STAND_IN, /* of one file: a cached image of like size */
 };
 
 struct analysis {
@@ -39,53 +41,22 @@ struct analysis {
 	struct store *store;	   /* set once */
 	struct cache *cache;	   /* these two by analysis_begin() */
 	struct pages *pages;
-	struct fs_watch watch;	/* set once */
-	struct cache_mask mask; /* atomic */
-	/* Relaxed, these three: nothing else depends on them. */
+	struct manifest *manifest;
+	pthread_key_t scratch;	     /* set once; struct store_scratch */
+	struct fs_watch watch;	     /* set once */
+	struct cache_mask mask;	     /* atomic */
+	struct stand_ins *stand_ins; /* set before `standing` */
+	/* Cached images are answered in place of others. Release, acquire. */
+	atomic_bool standing;
+	/* Relaxed, these: nothing else depends on them. */
 	atomic_int content; /* enum content */
 	_Atomic uint64_t read_bytes;
-	_Atomic uint64_t tiny_reads; /* of a file's first byte */
+	_Atomic uint64_t tiny_reads; /* of a file's first byte; and */
+	_Atomic uint64_t stand_in_reads;
 	_Atomic uint64_t last_read_ns;
 	/* The content that a file's first READ got, by a hash of the file:
 	 * later ones get the same, so that no image is half tiny. */
 	atomic_uchar begun[FILES_BEGUN];
-};
-
-/* A grey JPEG of 64 x 64 pixels: crops of larger images still fit in it. */
-static const uint8_t tiny_jpeg[] = {
-	/* clang-format off */
-	0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, 0x4a, 0x46, 0x49, 0x46,
-	0x00, 0x01, 0x01, 0x00, 0x00, 0x01, 0x00, 0x01, 0x00, 0x00,
-	0xff, 0xdb, 0x00, 0x43, 0x00, 0x10, 0x0b, 0x0c, 0x0e, 0x0c,
-	0x0a, 0x10, 0x0e, 0x0d, 0x0e, 0x12, 0x11, 0x10, 0x13, 0x18,
-	0x28, 0x1a, 0x18, 0x16, 0x16, 0x18, 0x31, 0x23, 0x25, 0x1d,
-	0x28, 0x3a, 0x33, 0x3d, 0x3c, 0x39, 0x33, 0x38, 0x37, 0x40,
-	0x48, 0x5c, 0x4e, 0x40, 0x44, 0x57, 0x45, 0x37, 0x38, 0x50,
-	0x6d, 0x51, 0x57, 0x5f, 0x62, 0x67, 0x68, 0x67, 0x3e, 0x4d,
-	0x71, 0x79, 0x70, 0x64, 0x78, 0x5c, 0x65, 0x67, 0x63, 0xff,
-	0xdb, 0x00, 0x43, 0x01, 0x11, 0x12, 0x12, 0x18, 0x15, 0x18,
-	0x2f, 0x1a, 0x1a, 0x2f, 0x63, 0x42, 0x38, 0x42, 0x63, 0x63,
-	0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63,
-	0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63,
-	0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63,
-	0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63,
-	0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0x63, 0xff, 0xc0,
-	0x00, 0x11, 0x08, 0x00, 0x40, 0x00, 0x40, 0x03, 0x01, 0x22,
-	0x00, 0x02, 0x11, 0x01, 0x03, 0x11, 0x01, 0xff, 0xc4, 0x00,
-	0x14, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff,
-	0xc4, 0x00, 0x14, 0x10, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0xff, 0xc4, 0x00, 0x14, 0x01, 0x01, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0xff, 0xc4, 0x00, 0x14, 0x11, 0x01, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xda, 0x00, 0x0c, 0x03,
-	0x01, 0x00, 0x02, 0x11, 0x03, 0x11, 0x00, 0x3f, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0xff, 0xd9,
-	/* clang-format on */
 };
 
 /* -- READs ----------------------------------------------------------------- */
@@ -100,35 +71,106 @@ static void note_idle(struct analysis *a)
 		COUNT_ADD(a->counters, idle_us, (now_ns - last_ns) / NS_PER_US);
 }
 
-/* Does the tier have the file's beginning, and is it a JPEG? */
-static bool is_cached_jpeg(
-	const struct analysis *a, const struct cache_item *item)
+/* One a thread; NULL for want of memory. */
+static struct store_scratch *scratch_of(struct analysis *a)
 {
-	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
-	struct store_scratch *s = store_scratch_new();
-	struct cache_item first = *item;
-	const void *data;
-	bool jpeg = false;
+	struct store_scratch *s = pthread_getspecific(a->scratch);
 
-	cache_item_at(a->cache, 0, &first);
-	if (s && first.size > sizeof(tiny_jpeg) &&
-		store_read(a->store, s, cache_key(a->cache, &first), first.size,
-			0, sizeof(magic), &data) == (ssize_t)sizeof(magic))
-		jpeg = memcmp(data, magic, sizeof(magic)) == 0;
-	store_scratch_free(s);
-	return jpeg;
+	if (!s) {
+		s = store_scratch_new();
+		if (pthread_setspecific(a->scratch, s) != 0) {
+			store_scratch_free(s);
+			return NULL;
+		}
+	}
+	return s;
 }
 
-static void put_tiny(uint64_t off, size_t len, void *buf)
+static void free_scratch(void *s)
 {
+	store_scratch_free(s);
+}
+
+/* The item that a file begins with, and its key. */
+static struct hash128 first_item(const struct analysis *a,
+	const struct cache_item *item, struct cache_item *first)
+{
+	*first = *item;
+	cache_item_at(a->cache, 0, first);
+	return cache_key(a->cache, first);
+}
+
+/* Is the file an image by its name? */
+static bool has_image_name(struct analysis *a, uint64_t cookie)
+{
+	char path[MANIFEST_PATH_MAX];
+
+	return manifest_path(
+		       a->manifest, (node_id)cookie, path, sizeof(path)) >= 0 &&
+		stand_in_is_image(path);
+}
+
+/* By its beginning, if the tier has it; else by its name, if others stand in
+ * for it. */
+static bool reads_as_jpeg(struct analysis *a, const struct cache_item *item)
+{
+	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
+	struct store_scratch *s = scratch_of(a);
+	struct cache_item first;
+	struct hash128 key = first_item(a, item, &first);
+	const void *data;
+
+	if (first.size <= STAND_IN_TINY_BYTES || !s)
+		return false;
+	if (store_read(a->store, s, key, first.size, 0, sizeof(magic), &data) ==
+		(ssize_t)sizeof(magic))
+		return memcmp(data, magic, sizeof(magic)) == 0;
+	return atomic_load_explicit(&a->standing, memory_order_acquire) &&
+		has_image_name(a, item->cookie);
+}
+
+/* Would a larger cache have it, by the mask, where this one does not? */
+static bool needs_stand_in(struct analysis *a, const struct cache_item *item)
+{
+	uint64_t limit =
+		atomic_load_explicit(&a->mask.limit, memory_order_relaxed);
+	struct cache_item first;
+	struct hash128 key;
+
+	if (!atomic_load_explicit(&a->standing, memory_order_acquire))
+		return false;
+	key = first_item(a, item, &first);
+	return (limit == CACHE_MASK_NONE || key.hi < limit) &&
+		!store_has(a->store, key, first.size) &&
+		has_image_name(a, item->cookie);
+}
+
+/* The same image for all of a file's READs; the smallest get a tiny one. */
+static bool put_stand_in(struct analysis *a, const struct cache_item *item,
+	uint64_t off, size_t len, void *buf)
+{
+	struct store_scratch *s = scratch_of(a);
+	struct stand_in in;
+	const void *data;
 	size_t n = 0;
 
-	if (off < sizeof(tiny_jpeg)) {
-		n = sizeof(tiny_jpeg) - (size_t)off;
-		n = n < len ? n : len;
-		memcpy(buf, tiny_jpeg + off, n);
+	if (!s)
+		return false;
+	if (!stand_ins_find(a->stand_ins, item->version.size_bytes,
+		    item->digest.lo, &in)) {
+		stand_in_tiny(off, len, buf);
+		return item->version.size_bytes > STAND_IN_TINY_BYTES;
+	}
+	if (off < in.size_bytes) {
+		n = in.size_bytes - off < len ? (size_t)(in.size_bytes - off)
+					      : len;
+		if (store_read(a->store, s, in.key, in.size_bytes, off, n,
+			    &data) != (ssize_t)n)
+			return false;
+		memcpy(buf, data, n);
 	}
 	memset((char *)buf + n, 0, len - n);
+	return true;
 }
 
 static void drop_pages(struct analysis *a, const struct cache_item *item)
@@ -143,43 +185,63 @@ static enum content content_of(
 	struct analysis *a, const struct cache_item *item, uint64_t off)
 {
 	atomic_uchar *begun = &a->begun[item->digest.lo % FILES_BEGUN];
+	enum content content;
 
-	if (off == 0)
-		atomic_store_explicit(begun,
-			(unsigned char)atomic_load_explicit(
-				&a->content, memory_order_relaxed),
-			memory_order_relaxed);
-	return atomic_load_explicit(begun, memory_order_relaxed);
+	if (off > 0)
+		return atomic_load_explicit(begun, memory_order_relaxed);
+	content = atomic_load_explicit(&a->content, memory_order_relaxed);
+	if (content == CONTENT_REAL && needs_stand_in(a, item))
+		content = CONTENT_STAND_IN;
+	atomic_store_explicit(
+		begun, (unsigned char)content, memory_order_relaxed);
+	return content;
+}
+
+/* True: the READ was answered from another image. */
+static bool answer_otherwise(struct analysis *a, const struct cache_item *item,
+	enum content content, uint64_t off, size_t len, void *buf)
+{
+	static const struct timespec late = {.tv_nsec = LATE_NS};
+
+	if (content == CONTENT_REAL)
+		return false;
+	if (content == CONTENT_STAND_IN)
+		return needs_stand_in(a, item) &&
+			put_stand_in(a, item, off, len, buf);
+	if (!reads_as_jpeg(a, item))
+		return false;
+	stand_in_tiny(off, len, buf);
+	if (content == CONTENT_LATE && off == 0)
+		(void)nanosleep(&late, NULL);
+	return true;
 }
 
 static bool analysis_read(void *arg, const struct cache_item *item,
 	uint64_t off, size_t len, void *buf)
 {
-	static const struct timespec late = {.tv_nsec = LATE_NS};
 	struct analysis *a = arg;
 	enum content content = content_of(a, item, off);
+	bool answered;
 
 	note_idle(a);
 	if (off == 0)
 		COUNT(a->counters, first_reads);
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, len, memory_order_relaxed);
+	answered = answer_otherwise(a, item, content, off, len, buf);
 	/*
 	 * A hit reaches the kernel at once; for a miss, the cache reports it.
 	 */
 	if (off + len >= item->base + item->size &&
-		cache_resident(a->cache, item))
+		(answered || cache_resident(a->cache, item)))
 		drop_pages(a, item);
-	if (content == CONTENT_REAL || !is_cached_jpeg(a, item))
-		return false;
-	put_tiny(off, len, buf);
-	if (off > 0)
-		return true;
-	if (content == CONTENT_LATE)
-		(void)nanosleep(&late, NULL);
+	if (!answered || off > 0)
+		return answered;
 	COUNT(a->counters, hits);
-	(void)atomic_fetch_add_explicit(
-		&a->tiny_reads, 1, memory_order_relaxed);
+	(void)atomic_fetch_add_explicit(content == CONTENT_STAND_IN
+			? &a->stand_in_reads
+			: &a->tiny_reads,
+		1, memory_order_relaxed);
 	return true;
 }
 
@@ -225,6 +287,66 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
+/* All cached images that are one item. */
+static void add_stand_ins(struct analysis *a, struct stand_ins *s)
+{
+	struct node_info info;
+
+	for (node_id id = NODE_ROOT; id < manifest_end(a->manifest); id++) {
+		struct cache_item item;
+		struct hash128 key;
+
+		if (manifest_get(a->manifest, id, &info) < 0 || info.retired ||
+			info.attr.kind != KIND_FILE ||
+			info.attr.version.size_bytes == 0)
+			continue;
+		item = (struct cache_item){.digest = info.digest,
+			.version = info.attr.version,
+			.cookie = id};
+		key = first_item(a, &item, &item);
+		if (item.size == info.attr.version.size_bytes &&
+			store_has(a->store, key, item.size) &&
+			has_image_name(a, id))
+			stand_ins_add(s, key, item.size);
+	}
+	stand_ins_sort(s);
+}
+
+/* The table is made once: entries are never evicted. */
+static bool make_stand_ins(struct analysis *a)
+{
+	LOCK_SCOPE(&a->lock);
+
+	if (!a->stand_ins) {
+		struct stand_ins *s = stand_ins_new();
+
+		if (!s)
+			return false;
+		add_stand_ins(a, s);
+		if (stand_ins_count(s) == 0) {
+			stand_ins_free(s);
+			return false;
+		}
+		a->stand_ins = s;
+	}
+	return true;
+}
+
+static void tell_stand_ins(struct analysis *a, struct ctl_conn *conn)
+{
+	if (!make_stand_ins(a)) {
+		(void)ctl_fail(conn,
+			"no JPEG file is cached that could stand in for "
+			"others");
+		return;
+	}
+	atomic_store_explicit(&a->content, CONTENT_REAL, memory_order_relaxed);
+	atomic_store_explicit(&a->standing, true, memory_order_release);
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:I}", "ok", 1, "images",
+			(json_int_t)stand_ins_count(a->stand_ins)));
+}
+
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct analysis *a = analysis_of(arg, conn);
@@ -235,16 +357,22 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 
 	if (!a)
 		return;
+	if (strcmp(text, "stand-in") == 0) {
+		tell_stand_ins(a, conn);
+		return;
+	}
 	if (strcmp(text, "real") == 0) {
 		content = CONTENT_REAL;
+		atomic_store_explicit(
+			&a->standing, false, memory_order_relaxed);
 	} else if (strcmp(text, "tiny") == 0) {
 		content = CONTENT_TINY;
 	} else if (strcmp(text, "tiny-late") == 0) {
 		content = CONTENT_LATE;
 	} else {
 		(void)ctl_fail(conn,
-			"\"content\" must be \"real\", \"tiny\" or "
-			"\"tiny-late\"");
+			"\"content\" must be \"real\", \"stand-in\", "
+			"\"tiny\" or \"tiny-late\"");
 		return;
 	}
 	atomic_store_explicit(&a->content, content, memory_order_relaxed);
@@ -275,14 +403,15 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
-			  "s:I, s:I, s:I, s:I, s:I}",
+			  "s:I, s:I, s:I, s:I, s:I, s:I}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
 			(json_int_t)cpu_us(), "first_reads",
 			RATE(a->counters, first_reads), "bytes",
 			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
 			"misses", RATE(a->counters, misses), "tiny",
-			RATE(a, tiny_reads), "starved_us",
+			RATE(a, tiny_reads), "stand_ins",
+			RATE(a, stand_in_reads), "starved_us",
 			RATE(a->counters, starved_us), "parked_us",
 			RATE(a->counters, parked_us), "idle_us",
 			RATE(a->counters, idle_us)));
@@ -305,8 +434,10 @@ int analysis_new(struct analysis **out, struct counters *counters,
 {
 	struct analysis *a = calloc(1, sizeof(*a));
 
-	if (!a)
+	if (!a || pthread_key_create(&a->scratch, free_scratch) != 0) {
+		free(a);
 		return error_set(err, -ENOMEM, "cannot analyse: %m");
+	}
 	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail on Linux */
 	a->counters = counters;
 	a->store = store;
@@ -316,9 +447,10 @@ int analysis_new(struct analysis **out, struct counters *counters,
 	return 0;
 }
 
-void analysis_begin(
-	struct analysis *a, struct cache *cache, struct pages *pages)
+void analysis_begin(struct analysis *a, struct manifest *manifest,
+	struct cache *cache, struct pages *pages)
 {
+	a->manifest = manifest;
 	a->cache = cache;
 	a->pages = pages;
 }
@@ -335,5 +467,7 @@ void analysis_free(struct analysis *a)
 	if (!a)
 		return;
 	(void)pthread_mutex_destroy(&a->lock); /* nobody is left */
+	(void)pthread_key_delete(a->scratch);
+	stand_ins_free(a->stand_ins);
 	free(a);
 }

@@ -231,7 +231,7 @@ static int build_cache(struct mount *m, struct error *err)
 	if (rc < 0)
 		return rc;
 	if (m->analysis)
-		analysis_begin(m->analysis, m->cache, m->pages);
+		analysis_begin(m->analysis, m->manifest, m->cache, m->pages);
 	plans.cache = m->cache;
 	m->prefetch = prefetch_new(m->cache);
 	if (!m->prefetch || plans_new(&m->plans, &plans) < 0)

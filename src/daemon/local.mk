@@ -19,5 +19,5 @@ libdaemon_la_SOURCES = \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libepochs.la libstack.la liblog.la libpeer.la libmanifest.la \
-	libschedule.la liborigin.la libstore.la libbase.la
+	libepochs.la libstandin.la libstack.la liblog.la libpeer.la \
+	libmanifest.la libschedule.la liborigin.la libstore.la libbase.la

@@ -252,8 +252,8 @@ struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
 	struct store *store, struct error *err);
 /* Before readers come. The cache has the analysis's mask already. */
-void analysis_begin(
-	struct analysis *a, struct cache *cache, struct pages *pages);
+void analysis_begin(struct analysis *a, struct manifest *manifest,
+	struct cache *cache, struct pages *pages);
 /* Readers may still come, but drop no pages any more. */
 void analysis_stop(struct analysis *a);
 void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */

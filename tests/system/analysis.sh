@@ -67,6 +67,14 @@ def epoch(same=True):
 
 
 count = len(names)
+# The kernel asks again if a page is gone before its reader has run.
+AGAIN = 5
+
+
+def about(n, least):
+    return least <= n <= least + AGAIN
+
+
 entries = status("entries")
 assert entries == count, entries
 for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
@@ -74,9 +82,9 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     fetched = status("origin_bytes")
     r = epoch()
     assert x < 1 or status("origin_bytes") == fetched, status("origin_bytes")
-    assert r["first_reads"] == count and r["bytes"] == size, r
-    assert least <= r["hits"] <= most, (x, r)
-    assert r["hits"] + r["misses"] == count, r
+    assert about(r["first_reads"], count) and r["bytes"] >= size, r
+    assert least <= r["hits"] <= most + (AGAIN if x else 0), (x, r)
+    assert r["hits"] + r["misses"] == r["first_reads"], r
     assert (r["starved_us"] > 0) == (x < 1), r
     assert r["parked_us"] >= r["starved_us"], r
 assert status("entries") == entries and status("passed_through") > 0
@@ -86,7 +94,7 @@ for content in "tiny-late", "tiny":
     asked("content", content=content)
     began = time.monotonic()
     r = epoch(same=False)
-    assert r["hits"] == count and r["misses"] == 0, r
+    assert about(r["hits"], count) and r["misses"] == 0, r
     assert content == "tiny" or time.monotonic() - began > 0.001 * r["tiny"]
 # Pages of the same names, which hold what was answered last.
 images = [read(mnt, n) for n in names if n != "text"]
@@ -100,6 +108,88 @@ for cmd, more in (("mask", {"x": 2}), ("mask", {}), ("content", {}),
 PY
 stop_mount
 
+# In a cache that is too small cached images stand in for the others.
+rm -r "$work/tier"
+start_mount "$src" "$mnt" --cache "$work/tier:200K" --analysis
+scan_through
+python3 - "$mnt" "$src" <<'PY' || fail "see above"
+import json, os, socket, sys
+
+mnt, src = sys.argv[1:3]
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(os.getxattr(mnt, "user.refrain.control").decode())
+lines = sock.makefile("rw")
+
+
+def tell(cmd, **more):
+    lines.write(json.dumps({"cmd": cmd, **more}) + "\n")
+    lines.flush()
+    return json.loads(lines.readline())
+
+
+def read(top, n):
+    fd = os.open(os.path.join(top, n), os.O_RDONLY)
+    with open(fd, "rb") as f:
+        data = f.read()
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        return data
+
+
+names = [os.path.relpath(os.path.join(d, f), src)
+         for d, _, files in os.walk(src) for f in files]
+real = {n: read(src, n) for n in names}
+images = [n for n in names if n != "text"]
+
+
+def epoch():
+    """Names of files with other content than theirs; hits and stand-ins."""
+    before = tell("rates")
+    other = []
+    for n in names:
+        got = read(mnt, n)
+        if got == real[n]:
+            continue
+        other.append(n)
+        assert len(got) == len(real[n]), n
+        # Another image, whole, or for the smallest a tiny one; then zeros.
+        size = [len(r) for r in real.values() if got.startswith(r)] or [305]
+        assert not any(got[size[0]:]), n
+    after = tell("rates")
+    return other, *(after[k] - before[k] for k in ("hits", "stand_ins"))
+
+
+# Nothing is cached yet that could stand in.
+reply = tell("content", content="stand-in")
+assert not reply["ok"] and "no JPEG" in reply["error"], reply
+done = tell("warm")
+while done.get("progress"):
+    done = json.loads(lines.readline())
+cached = done["cached_items"]
+assert done["not_fitting_items"] > 10 < cached, done
+assert epoch()[0] == []
+reply = tell("content", content="stand-in")
+assert reply["ok"] and cached - 1 <= reply["images"] <= cached, reply
+other, hits, stood = epoch()
+assert other and len(other) <= stood, other
+assert about(stood, len(images) - reply["images"]), (stood, reply)
+assert len(images) <= hits <= len(names) + AGAIN, hits
+assert "text" not in other
+# The mask holds for stand-ins, too.
+assert tell("mask", x=0)["ok"]
+assert epoch() == ([], 0, 0)
+assert tell("mask", x=0.5)["ok"]
+some, hits, part = epoch()
+assert 0 < part < stood and set(some) < set(other), (part, stood)
+assert tell("mask", x=1)["ok"]
+# Each image is tiny, cached or not.
+assert tell("content", content="tiny")["ok"]
+assert not any(any(read(mnt, n)[305:]) for n in images)
+assert tell("content", content="real")["ok"]
+assert epoch()[0::2] == ([], 0)
+PY
+stop_mount
+rm -r "$work/tier"
+
 # An ordinary mount has no such commands.
 start_mount "$src" "$mnt" --cache "$work/tier:64M"
 python3 - "$mnt" <<'PY' || fail "see above"
@@ -109,6 +199,7 @@ sock = socket.socket(socket.AF_UNIX)
 sock.connect(os.getxattr(sys.argv[1], "user.refrain.control").decode())
 lines = sock.makefile("rw")
 for cmd in '{"cmd":"mask","x":0}', '{"cmd":"content","content":"tiny"}', \
+        '{"cmd":"content","content":"stand-in"}', \
         '{"cmd":"rates"}':
     lines.write(cmd + "\n")
     lines.flush()

@@ -112,6 +112,8 @@ refused = [
     (analyze(src, *trainer("maps")), "maps files"),
     (analyze(src, *trainer("keeps")), "stopped reading"),
     (analyze(work + "/large", *trainer("half")), "of each file"),
+    (analyze(work + "/records", *trainer("all"),
+             options=["--cache-size", "2M"]), "does not fit"),
 ]
 for p, why in refused:
     out, err = p.communicate(timeout=50 * int(patience))
@@ -125,6 +127,9 @@ tar = analyze(work + "/shards", *trainer("all"),
               options=["--samples", "1600", "--fault", "rate=8M"])
 records = analyze(work + "/records", *trainer("all"),
                   options=["--fault", "rate=8M"])
+# Half of it fits the copy.
+part = analyze(src, *trainer("all"),
+               options=["--fault", "rate=400K", "--cache-size", "800K"])
 # What each of 64 threads can do with a rest of 50 ms a file, and less.
 for p, samples, most, unit in ((many, 200, 1300, "samples"),
                                (tar, 1600, 1e9, "samples"),
@@ -137,12 +142,18 @@ for p, samples, most, unit in ((many, 200, 1300, "samples"),
     assert p["R0"]["value"] < p["G"]["value"] < most, p
     assert p["bottleneck"] == "fetch" and p["R0"]["value"] > 0, p
     # The source is the limit: its bytes a second, in samples; roughly, as
-    # ten analyses run at once.
+    # several analyses run at once.
     bytes_s = p["R0"]["value"] * p["source"]["bytes"] / samples
     limit = 1 << (20 if samples == 200 else 23)
     assert 0.3 < bytes_s / limit < 3, (bytes_s, limit)
 assert any("no JPEG" in n for n in p["notes"]), p["notes"]
 assert any("TFRecord files hold several" in n for n in p["notes"]), p["notes"]
+out, err = part.communicate(timeout=50 * int(patience))
+assert part.returncode == 0, err
+p = json.loads(out)
+assert any("dataset fitted" in n for n in p["notes"]), p["notes"]
+assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
+assert p["bottleneck"] == "fetch", p
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 PY

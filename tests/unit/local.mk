@@ -68,6 +68,7 @@ unit_tests = \
 	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
 	tests/unit/test_sources \
+	tests/unit/test_stand_in \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
 	tests/unit/test_store_errors \
@@ -131,6 +132,7 @@ tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
 
 tests_unit_test_log_LDADD = liblog.la $(LDADD)
