@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (access(argv[1], F_OK) == 0)
-		die("the directory exists; name one that does not");
+		die("the directory exists; name one that does not exist");
 	if (argc == 3)
 		bench_start(argv[1], strtoull(argv[2], NULL, 10));
 	else

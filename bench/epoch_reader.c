@@ -47,24 +47,30 @@ static int parse_way(void *out, const char *value, struct error *err)
 #define FIELD(f) offsetof(struct settings, f)
 
 static const struct option_def options[] = {
-	{"threads", 't', "T", "Files read at the same time; default 1.",
+	{"threads", 't', "T",
+		"Number of files to read at the same time "
+		"(default: 1).",
 		OPTION_NUMBER, FIELD(threads), NULL, false},
-	{"epochs", 'e', "N", "Times that every file is read; default 1.",
+	{"epochs", 'e', "N",
+		"Number of epochs, each of which reads every file "
+		"once (default: 1).",
 		OPTION_NUMBER, FIELD(epochs), NULL, false},
-	{"first-epoch", 0, "N", "Number of the first epoch; default 1.",
+	{"first-epoch", 0, "N", "Number of the first epoch (default: 1).",
 		OPTION_NUMBER, FIELD(first_epoch), NULL, false},
-	{"seed", 's', "S", "Another seed gives other orders; default 0.",
-		OPTION_NUMBER, FIELD(seed), NULL, false},
-	{"io", 'i', "WAY", "How to read: read, mmap, direct or pread4k.",
+	{"seed", 's', "S", "Seed of the orders (default: 0).", OPTION_NUMBER,
+		FIELD(seed), NULL, false},
+	{"io", 'i', "WAY", "Way to read: read, mmap, direct or pread4k.",
 		OPTION_CALL, 0, parse_way, false},
 	{"files-from", 'f', "FILE",
-		"Read the files named there, one relative path a line.",
+		"Read the files listed in FILE, one relative path per line.",
 		OPTION_TEXT, FIELD(names), NULL, false},
-	{"make-sums", 0, "FILE", "Write the checksum of every file there.",
+	{"make-sums", 0, "FILE", "Write the checksum of every file to FILE.",
 		OPTION_TEXT, FIELD(make_sums), NULL, false},
-	{"sums", 0, "FILE", "Compare with checksums written before.",
+	{"sums", 0, "FILE", "Compare the files with the checksums in FILE.",
 		OPTION_TEXT, FIELD(sums), NULL, false},
-	{"order", 0, "FILE", "Append \"epoch size path\" lines, as read.",
+	{"order", 0, "FILE",
+		"Append a line \"epoch size path\" to FILE for "
+		"each file read.",
 		OPTION_TEXT, FIELD(order), NULL, false},
 	{"drop", 0, NULL,
 		"Drop the kernel's caches before each epoch; needs root.",
@@ -72,7 +78,7 @@ static const struct option_def options[] = {
 	{"forget", 0, NULL,
 		"Drop the kernel's pages of each file once it has been read.",
 		OPTION_FLAG, FIELD(forget), NULL, false},
-	{"json", 'j', NULL, "Print one JSON object an epoch.", OPTION_FLAG,
+	{"json", 'j', NULL, "Print one JSON object per epoch.", OPTION_FLAG,
 		FIELD(json), NULL, false},
 	{.name = NULL},
 };
@@ -106,7 +112,7 @@ static void complain(struct epoch *e, const char *path, int rc)
 {
 	if (atomic_fetch_add(&e->errors, 1) < COMPLAINTS_MAX)
 		fprintf(stderr, "epoch-reader: '%s': %s\n", path,
-			rc == -EBADMSG ? "not the bytes that belong there"
+			rc == -EBADMSG ? "contents differ from the checksum"
 				       : strerror(-rc));
 }
 

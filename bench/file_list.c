@@ -184,10 +184,12 @@ int file_list_load_sums(
 	}
 	(void)fclose(in); /* was only read */
 	if (rc < 0)
-		return error_set(
-			err, rc, "'%s', line %zu: not what is there", from, i);
+		return error_set(err, rc,
+			"'%s', line %zu: does not match the "
+			"files",
+			from, i);
 	if (i != l->n)
-		return error_set(err, -EBADMSG, "'%s' names %zu files of %zu",
+		return error_set(err, -EBADMSG, "'%s' has %zu of %zu files",
 			from, i, l->n);
 	return 0;
 }

@@ -13,16 +13,19 @@
 #define FIELD(f) offsetof(struct loader_options, f)
 
 static const struct option_def own[] = {
-	{"skip", 0, "N", "Steps before the measurement begins; default 0.",
+	{"skip", 0, "N", "Steps before the measurement begins (default: 0).",
 		OPTION_NUMBER, FIELD(skip), NULL, false},
-	{"steps", 0, "N", "Steps in all; default the whole run.", OPTION_NUMBER,
-		FIELD(steps), NULL, false},
+	{"steps", 0, "N",
+		"Total number of steps (default: the whole "
+		"run).",
+		OPTION_NUMBER, FIELD(steps), NULL, false},
 	{"hash", 0, NULL, "Print a hash of all samples.", OPTION_FLAG,
 		FIELD(hash), NULL, false},
 	{"full", 0, NULL, "Time the decoding of whole images, too (bare).",
 		OPTION_FLAG, FIELD(full), NULL, false},
 	{"steady", 0, NULL,
-		"Leave out where fresh examples are not evenly many (bare).",
+		"Leave out steps with an uneven number of fresh examples "
+		"(bare).",
 		OPTION_FLAG, FIELD(steady), NULL, false},
 	{.name = NULL},
 };

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		return fail("no number may be 0");
 	r.stride = (uint64_t)st.st_size / r.count / r.align * r.align;
 	if (r.stride < r.bytes)
-		return fail("the file is too short for so many");
+		return fail("the file is too short for so many ranges");
 	r.buf = buf = malloc(r.bytes);
 	return buf ? read_all(&r) : fail("out of memory");
 }

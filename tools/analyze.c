@@ -107,8 +107,8 @@ static const struct option_def analyze_table[] = {
 		.name = "samples",
 		.arg = "N",
 		.help = "Number of samples in the dataset, if a file holds "
-			"several (default: the number of files, or MB are "
-			"counted).",
+			"several (default: each file is a sample, or MB are "
+			"counted where a file is known to hold several).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(samples),
 	},

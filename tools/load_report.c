@@ -169,7 +169,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		     "%.2f; stalled %.1f %% of the time\n",
 		s->t_upstream_ms, s->t_downstream_ms, s->r, s->stall_pct);
 	print_echoes(o, s);
-	(void)printf("memory    %s at most, %s of it decoded examples\n",
+	(void)printf("memory    peak %s, %s of it decoded examples\n",
 		size_format(s->memory_bytes_peak, peak),
 		size_format(s->pool_bytes_peak, pool));
 	print_damage(s);

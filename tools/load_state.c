@@ -49,8 +49,8 @@ static int load_state_parse(struct load_state *s, const unsigned char *file,
 		memcmp(file, MAGIC, sizeof(MAGIC)) != 0 ||
 		get64(file + HEAD_BYTES + n) != hash64(file, HEAD_BYTES + n, 0))
 		return error_set(err, -EBADMSG,
-			"'%s' is damaged or was not written by --state; "
-			"remove it to start anew",
+			"'%s' is damaged or was not written by --state; remove "
+			"it to start again",
 			s->path);
 	s->trace_bytes = get64(file + 8);
 	s->loader_bytes = n;

@@ -124,16 +124,16 @@ static const struct option_def mount_table[] = {
 	{
 		.name = "limit",
 		.arg = "SIZE",
-		.help = "Cache files up to SIZE as a whole, larger ones in "
-			"chunks (at least 64K, default 16M).",
+		.help = "Cache files up to SIZE as a whole, and larger ones in "
+			"chunks. At least 64K (default: 16M).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(limit_bytes),
 	},
 	{
 		.name = "chunk",
 		.arg = "SIZE",
-		.help = "Size of these chunks, a multiple of 64K (default "
-			"256K).",
+		.help = "Size of the chunks of larger files, a multiple of 64K "
+			"(default: 256K).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(chunk_bytes),
 	},
@@ -141,7 +141,7 @@ static const struct option_def mount_table[] = {
 		.name = "staging",
 		.arg = "SIZE",
 		.help = "Memory for data that is being fetched or does not fit "
-			"the cache (default 256M). At least four times the "
+			"the cache (default: 256M). At least four times the "
 			"larger of --limit and --chunk.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(staging_bytes),
@@ -201,7 +201,7 @@ static const struct option_def mount_table[] = {
 		.name = "timeout",
 		.arg = "SECONDS",
 		.help = "Fail a request to the origin, including its retries, "
-			"after SECONDS (default 120).",
+			"after SECONDS (default: 120).",
 		.kind = OPTION_NUMBER,
 		.offset = SOURCE_FIELD(timeout_s),
 	},

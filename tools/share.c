@@ -249,7 +249,7 @@ static int share_show(struct share_query *q)
 	if (q->all && share_print_all(q->all) != EXIT_OK)
 		return EXIT_FAILED;
 	if (!q->all && !q->found && !q->failed)
-		(void)printf("nobody shares batches\n");
+		(void)printf("there are no shares\n");
 	return q->failed ? EXIT_FAILED : EXIT_OK;
 }
 

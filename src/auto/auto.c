@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the echo factor from sums of times; auto_impl.h says how. Pure
+ * Chooses the echo factor from sums of times; auto.h says how. Pure
  * functions: the owner of the struct calls them.
  */
 #include "auto/auto.h"

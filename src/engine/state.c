@@ -144,7 +144,7 @@ static int parse(
 	bytes = get(&at, 2);
 	if (version != STATE_VERSION)
 		return error_set(err, -EBADMSG,
-			"the state is of version %" PRIu64
+			"the state has version %" PRIu64
 			": this library reads version %d",
 			version, STATE_VERSION);
 	if (bytes > size || bytes < HEAD_BYTES + SUM_BYTES)

@@ -57,7 +57,7 @@ head -c 16 /dev/zero |
 	dd of="$work/data/c/7" bs=1 seek=100 conv=notrunc 2>/dev/null
 "$reader" "$work/data" --sums "$work/sums.read" >"$work/out" 2>&1 &&
 	fail "a wrong byte went unnoticed"
-grep -q "'c/7': not the bytes" "$work/out" || fail "$(cat "$work/out")"
+grep -q "'c/7': contents differ" "$work/out" || fail "$(cat "$work/out")"
 truncate -s 4095 "$work/data/c/4"
 "$reader" "$work/data" --sums "$work/sums.read" >"$work/out" 2>&1 &&
 	fail "a short file went unnoticed"

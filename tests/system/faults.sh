@@ -46,7 +46,7 @@ epoch_or_error() {
 	! timeout $((60 * patience)) "$reader" "$mnt" --threads 64 \
 		--sums "$work/sums" >"$work/read" 2>&1 || return 0
 	[ $(($(date +%s) - began)) -lt $((60 * patience)) ] || fail "$1 hangs"
-	! grep 'not the bytes' "$work/read" || fail "$1: wrong bytes"
+	! grep 'contents differ' "$work/read" || fail "$1: wrong bytes"
 }
 
 whole() {

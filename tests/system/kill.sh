@@ -153,7 +153,7 @@ killed_while() {
 	wait "$load" "$doing" || :
 	parts=$((parts + $(parts_there)))
 	[ "$1" = refresh ] || # files have another size than was listed
-		! grep -h -e 'not the bytes' -e 'wrong bytes' \
+		! grep -h -e 'contents differ' -e 'wrong bytes' \
 			"$work/read.1" "$work/read.2" ||
 		fail 'wrong bytes before the kill'
 }

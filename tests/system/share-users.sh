@@ -33,7 +33,7 @@ wait_for 20 test -S "$short/nobody/refrain-share/s.sock"
 for dir in "$short/daemon" "$short/nobody"; do
 	user_runtime=$dir
 	as daemon "$refrain" share >"$work/got" 2>&1 || fail "share as daemon"
-	grep -q 'nobody shares batches' "$work/got" ||
+	grep -q 'there are no shares' "$work/got" ||
 		fail "daemon sees: $(cat "$work/got")"
 done
 
