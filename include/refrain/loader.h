@@ -362,13 +362,13 @@ struct refrain_config {
 	 * own. Evaluation handles cannot share.
 	 *
 	 * The first job hosts the share, unless `refrain serve` does. If the
-	 * host ends, another job goes on. Jobs run in lock step, at most
+	 * host ends, another job takes over. Jobs run in lock step, at most
 	 * batches_ahead apart. The memory of a batch is then shared: writing to
 	 * it is an error (SIGSEGV).
 	 */
 	const char *share;    /* a name of up to 64 bytes; NULL: alone */
 	uint32_t share_jobs;  /* begin when so many jobs have joined; 0: at
-				 once. Who joins later begins with the next
+				 once. Jobs that join later begin with the next
 				 epoch: see refrain_step() */
 	uint32_t share_batch; /* size of the batches that are shared, a
 				 multiple of `batch`; 0: batch. A job gets
