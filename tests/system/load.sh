@@ -95,7 +95,7 @@ if "$refrain" load "$data" --batch 4 --aspect-min none 2>"$work/err"; then
 	fail 'a word was taken for a number'
 fi
 expect 'the message' "$(cat "$work/err")" "refrain: load: --aspect-min: 'none' \
-is not a number as 2, 2.5 or 5/2"
+is not a number such as 2, 2.5 or 5/2"
 
 # The shortest window that is taken: ramp, middle and drain in one run.
 about='least window'
