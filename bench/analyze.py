@@ -284,7 +284,7 @@ def main():
     p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
     p.add_argument('--segment', type=int, default=15)
     p.add_argument('--truth', type=float, default=6)
-    p.add_argument('--step-ms', type=float, default=50, help='of DataLoader')
+    p.add_argument('--step-ms', type=float, default=28, help='of DataLoader')
     p.add_argument('--add', action='store_true')
     a = p.parse_args()
     a.speed = Speed()
@@ -303,10 +303,10 @@ def main():
         for trainer in a.trainers.split():
             for origin in a.origins.split():
                 cells += one_source(a, trainer, origin)
+                with open(a.json, 'w', encoding='ascii') as f:
+                    json.dump(cells, f, indent=1)
     finally:
         shutil.rmtree(a.tier, ignore_errors=True)
-        with open(a.json, 'w', encoding='ascii') as f:
-            json.dump(cells, f, indent=1)
     return verdict(cells)
 
 

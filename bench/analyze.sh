@@ -9,7 +9,7 @@
 # directories of JPEGs.
 #
 #   [FILES=DIR] [TRAINERS='dl2 dl4 load cnn'] [ORIGINS='disk far']
-#   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=6] [STEP_MS=50]
+#   [SIZES='0.1 0.35 0.5 0.65 0.9'] [SEGMENT=16] [TRUTH=6] [STEP_MS=28]
 #   [ADD=yes] bench/analyze.sh
 #
 # A step of DataLoader's trainer takes STEP_MS a batch of 16: with less, the
@@ -17,15 +17,15 @@
 # the cells of other trainers and origins in bench-analyze.json.
 #
 # Needs root and FUSE. Where other programs run meanwhile, `chrt -r 1` keeps
-# them from being measured, too. Writes bench-analyze.json, and
-# profiles beside it.
+# them from being measured, too. Writes bench-analyze.json, and profiles whose
+# names begin with that.
 set -u
 name=analyze
 bench=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=bench/lib.sh
 . "$bench/lib.sh"
 
-rate=${RATE:-25M}
+rate=${RATE:-9M}
 XDG_CACHE_HOME=$work/index
 XDG_RUNTIME_DIR=$work
 TMPDIR=$work
@@ -33,7 +33,7 @@ export XDG_CACHE_HOME XDG_RUNTIME_DIR TMPDIR
 [ -w /dev/fuse ] || bench_skip "cannot open /dev/fuse"
 photos=${FILES:-$work/photos}
 if [ -z "${FILES:-}" ]; then
-	"$refrain" make-dataset --classes 10 --images 1000 --size 500x375 \
+	"$refrain" make-dataset --classes 8 --images 1024 --size 320x240 \
 		"$photos" >/dev/null || bench_fail "no dataset"
 fi
 # train-cnn wants two folders, and reads the second one rarely.
@@ -61,5 +61,5 @@ $run python3 "$bench/analyze.py" --refrain "$refrain" --data "$work/data" \
 	--disk "${slow_dir:-$work/data}" --mount "$mnt" --work "$work" \
 	--trainers "${TRAINERS:-dl2 dl4 load cnn}" --origins "$ORIGINS" \
 	--sizes "${SIZES:-0.1 0.35 0.5 0.65 0.9}" --segment "${SEGMENT:-16}" \
-	--truth "${TRUTH:-6}" --step-ms "${STEP_MS:-50}" ${ADD:+--add} \
+	--truth "${TRUTH:-6}" --step-ms "${STEP_MS:-28}" ${ADD:+--add} \
 	--json bench-analyze.json

@@ -21,7 +21,7 @@ import time
 
 from analyze import Mount, command
 
-TURNS, SECONDS, SKIP = 3, 12, 4
+TURNS, SECONDS, SKIP = 3, 8, 3
 LEAST = {'dl': 0.95, 'lo': 0.88}    # of the bare directory
 COUNTED = 0.005
 
@@ -59,8 +59,8 @@ def run(a, trainer, top, watch=None, seconds=SECONDS):
         child.wait()
     log = times(a, trainer)
     begin = next(i for i, s in enumerate(log) if s[0] >= log[0][0] + SKIP)
-    rate = (log[-1][1] - log[begin][1]) / (log[-1][0] - log[begin][0])
-    return rate, log, seen
+    took = log[-1][0] - log[begin][0]
+    return (log[-1][1] - log[begin][1]) / took if took else 0, log, seen
 
 
 def counted(log, seen):
@@ -81,10 +81,12 @@ def warm_run(a, trainer):
     def ask():
         return dict(mount.ask('rates'),
                     origin=mount.ask('status')['status']['origin_bytes'])
-    rate, log, seen = run(a, trainer, a.mount, ask)
-    mount.ask('mask', x=0)
-    cold = run(a, trainer, a.mount, ask, 1)[2]
-    mount.close()
+    try:
+        rate, log, seen = run(a, trainer, a.mount, ask)
+        mount.ask('mask', x=0)
+        cold = run(a, trainer, a.mount, ask, 1)[2]
+    finally:
+        mount.close()
     return (rate, counted(log, seen), seen[1]['origin'] - seen[0]['origin'],
             cold[1]['hits'] - cold[0]['hits'])
 

@@ -38,7 +38,7 @@ CLEANFILES += bench-builds.json
 EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py \
 	bench/analyze_r1.py \
 	bench/analyze_setups.py
-CLEANFILES += bench-analyze.json
+CLEANFILES += bench-analyze.json bench-analyze.json.*
 
 # 77 means that it cannot be measured here, which is not a failure.
 bench: all
