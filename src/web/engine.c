@@ -171,9 +171,22 @@ static unsigned default_loops(void)
 	return cpus < 16 ? 2 : ENGINE_LOOPS_MAX;
 }
 
+/* libcurl would look for each request. */
+static bool has_proxies(void)
+{
+	static const char *const names[] = {"http_proxy", "https_proxy",
+		"HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			return true;
+	return false;
+}
+
 static void fill_config(struct engine *e, const struct engine_config *config)
 {
 	e->config = *config;
+	e->proxies = has_proxies();
 	if (!e->config.depth)
 		e->config.depth = ENGINE_DEPTH_DEFAULT;
 	if (!e->config.connect_ms)

@@ -41,8 +41,9 @@ struct loop {
 };
 
 struct engine {
-	struct engine_config config; /* set once, as the next two */
+	struct engine_config config; /* set once, as the next three */
 	char *ca_file;
+	bool proxies; /* the environment names some */
 	unsigned nloops;
 	struct loop loops[ENGINE_LOOPS_MAX];
 	/* All relaxed: they steer, nothing depends on their order. */

@@ -14,7 +14,8 @@
 #include "base/clock.h"
 
 #define AGAIN_NS (20 * NS_PER_MS)
-#define BUFFER_BYTES 65536L
+/* An object of an ordinary size comes in one piece. */
+#define BUFFER_BYTES 131072L
 /*
  * With a full depth on a slow link each transfer gets little, so that only
  * next to nothing counts as a stall.
@@ -83,6 +84,8 @@ static void set_fixed(struct loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_arrived);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_arrived);
+	if (!l->e->proxies)
+		curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 	if (l->e->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, l->e->ca_file);
 	if (c->insecure) {

@@ -110,8 +110,9 @@ reads 'no credentials' --no-sign-request
 expect 'services asked for a public bucket' "$(far_count services)" 0
 far_set verify=1
 
-# -- Credentials that live two seconds, under load
-far_set expire_s=2 delay_ms=100
+# -- Credentials that live two seconds (EXPIRE_S), under load
+lives_s=${EXPIRE_S:-2}
+far_set "expire_s=$lives_s" delay_ms=100 "files=$((lives_s * 20))"
 AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container
 AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token
 export AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
@@ -124,7 +125,7 @@ done
 renewed() {
 	[ "$(status_field origin_renewed)" -ge 2 ]
 }
-wait_for 20 renewed || fail 'credentials are not renewed'
+wait_for $((18 + lives_s)) renewed || fail 'credentials are not renewed'
 wait_for 10 grep -q 'credentials for the source were renewed' \
 	"$daemon_err" ||
 	fail 'the log has no renewal'

@@ -18,16 +18,17 @@ place=$work
 refused() {
 	want=$1
 	shift
-	begin=$(date +%s)
+	begin=$(date +%s%3N)
 	# shellcheck disable=SC2086 # words
 	$alone "$refrain" mount "$@" "$place/mnt" --cache "$place/tier:10M" \
 		>"$place/said" 2>&1 && fail "mounted: $*"
-	took=$(($(date +%s) - begin))
+	took=$(($(date +%s%3N) - begin))
+	note "$took ms: $*"
 	expect "lines of $*" "$(wc -l <"$place/said")" 1
 	grep -qE "$want" "$place/said" ||
 		fail "$* says: $(cat "$place/said"); not $want"
 	# 5 seconds, and what a busy machine adds.
-	[ $took -le $((20 * patience)) ] || fail "$* takes $took s"
+	[ $took -le $((20000 * patience)) ] || fail "$* takes $took ms"
 	[ ! -e "$place/tier" ] || fail "$* leaves a tier"
 }
 
