@@ -30,7 +30,8 @@
  * rate.
  */
 #define DEPTH_FIRST 32u
-#define PROBE_NS (5 * NS_PER_S)
+/* A wrong start is to end within 5 s, all of it. */
+#define PROBE_NS (9 * NS_PER_S / 2)
 
 /* -- The table ------------------------------------------------------------- */
 
@@ -291,7 +292,8 @@ int remote_probe(struct origin *o, struct error *err)
 	remote_last_error(o, &why);
 	if (status == -ETIMEDOUT && !why.msg[0])
 		return error_set(err, status,
-			"no answer within 5 s; check the host and the network");
+			"no answer within 4.5 s; check the host and the "
+			"network");
 	if (status == -EBADMSG && !why.msg[0])
 		return error_set(err, status,
 			"the server sent a listing that cannot be parsed; "

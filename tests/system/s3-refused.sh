@@ -38,7 +38,7 @@ far_start files=10 size=1000 dirs=2
 at="--endpoint-url $far"
 (
 	place=$work/2
-	refused 'does not answer in time' s3://many \
+	refused 'does not answer in time|no answer within 4.5 s' s3://many \
 		--endpoint-url "https://${far#*//}"
 ) &
 waits=$!
@@ -61,7 +61,7 @@ waits=$!
 	stop_mount
 	rm -rf "$work/tier"
 	far_set move=0 never=1
-	refused 'does not answer|no answer within 5 s' s3://many $at
+	refused 'does not answer|no answer within 4.5 s' s3://many $at
 	far_set never=0 truncate_xml=1
 	refused 'listing that cannot be parsed; check' s3://many $at
 	far_set truncate_xml=0
