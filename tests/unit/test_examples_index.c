@@ -405,7 +405,7 @@ START_TEST(test_a_look_that_hangs_is_left_behind_in_time)
 	else
 		refused(&o, -ETIMEDOUT,
 			_i % 2 ? "/d': no answer for 0.1 s while listing"
-			       : "/d': no answer for 0.1 s while looking for");
+			       : "/d': no answer for 0.1 s while resolving");
 	/* It would have hung until the end; machines are busy at times. */
 	ck_assert_uint_lt(clock_now_ns() - start_ns, 5 * NS_PER_S);
 	if (_i < 2)

@@ -352,8 +352,8 @@ static const struct {
 	{INDEX "a\t1\t99999999999\t\t\n", "time"},
 	{INDEX "a\t1\t2\tF\t\n", "tag"},
 	{INDEX "a\t1\t2\t00112233445566778\t\n", "tag"},
-	{INDEX "d0000/f000000.bin\t1\t2\t\t\n", "does not fit"},
-	{INDEX "d0000/nothing\t300001\t2\t\t\n", "does not fit"},
+	{INDEX "d0000/f000000.bin\t1\t2\t\t\n", "does not match"},
+	{INDEX "d0000/nothing\t300001\t2\t\t\n", "does not match"},
 };
 
 static int load_text(void *arg, char **text, size_t *bytes, struct error *err)
