@@ -89,7 +89,14 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     assert r["parked_us"] >= r["starved_us"], r
 assert status("entries") == entries and status("passed_through") > 0
 
+# Nothing is read for more than a second.
 asked("mask", x=1)
+began = asked("rates")["time_us"]
+while asked("rates")["time_us"] < began + 1.2e6:
+    time.sleep(0.05)
+r = epoch()
+assert r["idle_us"] >= 1e6, r
+
 for content in "tiny-late", "tiny":
     asked("content", content=content)
     began = time.monotonic()
