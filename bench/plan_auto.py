@@ -37,9 +37,11 @@ def factor_at(changes, step):
     return e
 
 
-def follow(a, steps, changes, begin, end, r):
+def follow(a, steps, changes, begin, end, named, fetched):
     """From LATE windows after `begin` to `end`: what E8 asks for. In the first
-    epoch nothing is cached: its end is a change of R, too."""
+    epoch nothing is cached: its end is a change of R, too. R is less than named
+    by what need not be fetched again."""
+    r = named * fetched
     ends = [at for at, _, ended in steps if ended]
     begin = max(begin, ends[0])
     fresh = 0
@@ -57,8 +59,8 @@ def follow(a, steps, changes, begin, end, r):
     factors = [factor_at(changes, n) for n in range(late, last + 1)]
     rate = (last - late) / (steps[last][0] - steps[late][0])
     most = min(1 / a.step_s, ECHO_MAX / (r * a.step_s))
-    return {'r': r, 'steps': last - late, 'least': min(factors),
-            'most': max(factors),
+    return {'r': r, 'named': named, 'steps': last - late,
+            'least': min(factors), 'most': max(factors),
             'off': sum(abs(e - want) > .15 * want for e in factors) /
                    len(factors),
             'rate': rate / most}
@@ -79,7 +81,7 @@ def epochs_of(a, steps, marks, missing):
                  'delay': missing * delay / a.depth,
                  'bare': a.bare_s}
         ideal = max(parts.values())
-        out.append({'epoch': k + 1, 'r': speed[1], 's': ended - began,
+        out.append({'epoch': k + 1, 'named': speed[1], 's': ended - began,
                     'ideal': parts, 'over': (ended - began) / ideal})
     return out
 
@@ -99,9 +101,13 @@ def measure(a):
         load = json.load(f)
     ends = [m[0] for m in marks[1:]] + [steps[-1][0]]
     missing = a.images - status['entries']
+    # What an epoch carries over in memory is not fetched in the next one.
+    boundaries = max(len([s for s in steps if s[2]]) - 1, 1)
+    carried = status.get('prefetch_carried_bytes', 0) / a.file_bytes
+    fetched = 1 - carried / (missing * boundaries)
     return {
         'run': a.run, 'ahead': a.ahead,
-        'follows': [follow(a, steps, changes, m[0], end, m[1])
+        'follows': [follow(a, steps, changes, m[0], end, m[1], fetched)
                     for m, end in zip(marks, ends)],
         'epochs': epochs_of(a, steps, marks, missing),
         'wasted': status['prefetch_wasted'],
@@ -119,11 +125,11 @@ def measure(a):
 def show(m):
     late = [e for e in m['epochs'] if e['epoch'] >= 3]
     for f in m['follows']:
-        here = [e['over'] for e in late if e['r'] == f['r']]
+        here = [e['over'] for e in late if e['named'] == f['named']]
         if not f['steps']:
-            print('| %s | %g | too few steps |' % (m['run'], f['r']))
+            print('| %s | %.2f | too few steps |' % (m['run'], f['r']))
             continue
-        print('| %s | %g | %.2f to %.2f | %.0f %% | %.3f | %s | %d of %d '
+        print('| %s | %.2f | %.2f to %.2f | %.0f %% | %.3f | %s | %d of %d '
               '| %d |' % (m['run'], f['r'], f['least'], f['most'],
                           100 * f['off'], f['rate'],
                           ' '.join('%.3f' % x for x in here), m['wasted'],

@@ -354,14 +354,14 @@ def factors(where, steps):
     return out
 
 
-def follow(c, where, missing):
+def follow(c, where, missing, carried):
     """R, the share of steps from three windows after the first epoch on, in
     which all was missing, that are more than 15 % off it, and their rate beside
-    what is possible."""
+    what is possible. What an epoch carries over in memory is not fetched."""
     steps = step_log(where + '/steps.0')
     e = factors(where, steps)
     delay_s, rate = KINDS[c['kind']]
-    example_s = missing / FILES * max(delay_s / DEPTH,
+    example_s = (missing - carried) / FILES * max(delay_s / DEPTH,
                                       FILE_BYTES / rate if rate else 0)
     step_s = c['step_ms'] / 1000
     r = BATCH * example_s / step_s
@@ -423,7 +423,9 @@ def measure(a, name, c, warm_s):
     m['good'] = m['late'] <= BAR and not m['balance'] and not m['wasted'] \
         and m['counters']['prefetch_issued'] > 0
     if c['echo'] == 'auto':
-        m['auto'] = follow(c, where, FILES - s['entries'])
+        carried = s['prefetch_carried_bytes'] / FILE_BYTES
+        m['auto'] = follow(c, where, FILES - s['entries'],
+                           carried / (c['epochs'] - 1))
         m['good'] &= m['auto']['off'] == 0 and m['auto']['rate'] >= .9
     return m
 

@@ -3,22 +3,16 @@
  * Chooses the echo factor from sums of times; auto.h says how. Pure
  * functions: the owner of the struct calls them.
  */
-#include "auto/auto.h"
+#include "auto/auto_impl.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #define PARTS_LEAST 3
-/* Fewer than that say little about a rate. */
-#define FULL_READS 32
+#define FULL_READS AUTO_FULL_READS
 /* A part that reading is not seen in ends after so many parts' examples. */
 #define PART_MOST 4
-/* Parts that differ by more are of another speed. */
-#define JUMP 1.15
-/* The same of what examples miss, which chance and the end of an epoch change
- * by more than that. */
-#define MISSING_JUMP 1.5
 /* Echoing ends at that R, and begins at AUTO_R_BEGIN. */
 #define R_END 1.04
 /* If R is nearer to the factor, a change waits until all parts are of one
@@ -84,96 +78,19 @@ static bool is_waited_for(
 		WAITS * (double)(now->trainer_ns - then->trainer_ns);
 }
 
-/* -- Rows of values -------------------------------------------------------- */
-
-static double middle(const struct auto_row *r)
-{
-	double v[AUTO_PARTS] = {0};
-
-	for (uint32_t i = 0; i < r->n; i++) {
-		uint32_t at = i;
-
-		for (; at > 0 && v[at - 1] > r->v[i]; at--)
-			v[at] = v[at - 1];
-		v[at] = r->v[i];
-	}
-	return r->n ? (v[(r->n - 1) / 2] + v[r->n / 2]) / 2 : 0;
-}
-
-/*
- * Do the last two agree that things are not as before: off by more than a
- * little, and outside all that was seen?
- */
-static bool jumped(const struct auto_row *r, double by)
-{
-	struct auto_row before = *r;
-	double x, y, least, most;
-
-	if (r->n <= 2)
-		return false;
-	before.n -= 2;
-	x = r->v[r->n - 2];
-	y = r->v[r->n - 1];
-	most = middle(&before) * by;
-	least = middle(&before) / by;
-	for (uint32_t i = 0; i < before.n; i++) {
-		least = fmin(least, r->v[i]);
-		most = fmax(most, r->v[i]);
-	}
-	return (x > most && y > most) || (x < least && y < least);
-}
-
-static void keep_last(struct auto_row *r, uint32_t n)
-{
-	memmove(r->v, r->v + r->n - n, n * sizeof(r->v[0]));
-	r->n = n;
-}
-
-/* One more; those before a jump are forgotten. */
-static void add_value(struct auto_row *r, double v, double jump)
-{
-	if (r->n == AUTO_PARTS)
-		keep_last(r, AUTO_PARTS - 1);
-	r->v[r->n++] = v;
-	if (jumped(r, jump))
-		keep_last(r, 2);
-}
-
 /* -- Reading --------------------------------------------------------------- */
 
-/* The busy time of one part, while reading or fetching is as busy as it can be:
- * number of examples and time, as in struct auto_sums. */
+/* The busy time of one part, while reading is as busy as it can be: number of
+ * examples and time, as in struct auto_sums. */
 struct busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
 };
-
-/* The examples that so many bytes are missing of. */
-static double examples(const struct auto_echo *a, uint64_t bytes)
-{
-	double missing = middle(&a->missing);
-
-	return missing > 0 ? (double)bytes / missing : 0;
-}
-
-static struct busy busy_fetching(const struct auto_echo *a,
-	const struct auto_rates *then, const struct auto_rates *now)
-{
-	return (struct busy){
-		.full = examples(a, now->full_bytes - then->full_bytes),
-		.full_ns = (double)(now->full_ns - then->full_ns),
-		.lasting = examples(a, now->long_bytes - then->long_bytes),
-		.lasting_ns = (double)(now->long_ns - then->long_ns),
-		.bursts = (double)(now->bursts - then->bursts),
-	};
-}
 
 static struct busy busy_of(
 	const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
 
-	if (now->planned)
-		return busy_fetching(a, &then->rates, &now->rates);
 	return (struct busy){
 		.full = (double)(now->full_reads - then->full_reads),
 		.full_ns = (double)(now->full_ns - then->full_ns),
@@ -192,7 +109,7 @@ static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
 	double step = each(
 		now->trainer_ns - then->trainer_ns, now->steps - then->steps);
 
-	return read * a->batch > step * value(a->asked) * JUMP;
+	return read * a->batch > step * value(a->asked) * AUTO_JUMP;
 }
 
 /*
@@ -208,7 +125,7 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 	if (fresh < a->part_fresh || now->steps == then->steps)
 		return false;
 	if (fresh >= PART_MOST * a->part_fresh || busy.lasting >= FULL_READS ||
-		now->planned != then->planned)
+		now->planned)
 		return true;
 	return busy.full >= FULL_READS &&
 		(!now->in_burst || is_waited_for(then, now) ||
@@ -216,59 +133,36 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * The time of a part that was never fully busy, because memory or the trainer
- * did not let it. For reads, the observed time. Fetching by a plan has kept up
- * with the trainer, so it takes no longer than the time that passed, and less
- * if the trainer did not wait.
+ * By a plan: no longer than the time that passed, as fetching has kept up with
+ * the trainer, and less if the trainer did not wait.
  */
-static double idle_ns(const struct auto_echo *a, const struct auto_sums *now)
+static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
-	double passed = each(now->trainer_ns - then->trainer_ns + now->wait_ns -
+	double ns = each(now->trainer_ns - then->trainer_ns + now->wait_ns -
 			then->wait_ns,
 		now->fresh - then->fresh);
 
-	if (!now->planned)
-		return each(
-			now->read_ns - then->read_ns, now->reads - then->reads);
-	if (!is_waited_for(then, now))
-		passed *= SMALL;
-	if (a->byte_ns.n == 0)
-		return passed;
-	return fmin(middle(&a->byte_ns) * middle(&a->missing), passed);
+	return is_waited_for(then, now) ? ns : SMALL * ns;
 }
 
 /* An example's reading, and how much longer it may take than it was seen to. */
-static double read_ns(
-	struct auto_echo *a, const struct auto_sums *now, double *saved_ns)
+static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
+	double *saved_ns)
 {
 	struct busy busy = busy_of(a, now);
-	double ns;
 
 	*saved_ns = 0;
-	if (busy.lasting < FULL_READS && busy.full < FULL_READS)
-		return idle_ns(a, now);
-	ns = busy.full_ns / busy.full;
-	if (busy.lasting >= FULL_READS)
-		ns = busy.lasting_ns / busy.lasting;
-	else
-		*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
 	if (now->planned)
-		add_value(&a->byte_ns, ns / middle(&a->missing), JUMP);
-	return ns;
-}
-
-/* Bytes that an example misses; their share changes with what is cached. */
-static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
-{
-	uint64_t looked = now->looked - a->looked.looked;
-
-	if (looked < a->part_fresh)
-		return;
-	add_value(&a->missing,
-		each(now->missing_bytes - a->looked.missing_bytes, looked),
-		MISSING_JUMP);
-	a->looked = *now;
+		return passed_ns(a, now);
+	if (busy.lasting >= FULL_READS)
+		return busy.lasting_ns / busy.lasting;
+	/* Never fully busy, because memory or the trainer did not let it. */
+	if (busy.full < FULL_READS)
+		return each(now->read_ns - a->begun.read_ns,
+			now->reads - a->begun.reads);
+	*saved_ns = busy.bursts * AUTO_SAVED_NS / busy.full;
+	return busy.full_ns / busy.full;
 }
 
 /* -- Parts ----------------------------------------------------------------- */
@@ -283,6 +177,7 @@ static void measure(struct auto_echo *a, const struct auto_sums *now,
 				now->decodes - then->decodes) /
 		a->threads;
 
+	part->decode_ns = a->batch * decode;
 	part->up_ns = a->batch * fmax(read, decode);
 	part->up_most_ns = a->batch * fmax(read + saved_ns, decode);
 	part->down_ns = (double)(now->trainer_ns - then->trainer_ns) / steps;
@@ -291,7 +186,7 @@ static void measure(struct auto_echo *a, const struct auto_sums *now,
 		(steps * a->threads);
 }
 
-enum which { UP, UP_MOST, DOWN };
+enum which { UP, UP_MOST, DECODE, DOWN };
 
 static double time_of(const struct auto_part *part, enum which which)
 {
@@ -300,6 +195,8 @@ static double time_of(const struct auto_part *part, enum which which)
 		return part->up_ns;
 	case UP_MOST:
 		return part->up_most_ns;
+	case DECODE:
+		return part->decode_ns;
 	case DOWN:
 		break;
 	}
@@ -319,14 +216,14 @@ static double median(const struct auto_echo *a, enum which which)
 {
 	struct auto_row r = times_of(a, which);
 
-	return middle(&r);
+	return row_middle(&r);
 }
 
 static bool has_jumped(const struct auto_echo *a, enum which which)
 {
 	struct auto_row r = times_of(a, which);
 
-	return jumped(&r, JUMP);
+	return row_fell(&r, 2, AUTO_JUMP) || row_rose(&r, 2, AUTO_JUMP);
 }
 
 static void forget(struct auto_echo *a, uint32_t n)
@@ -350,7 +247,7 @@ static void add_part(struct auto_echo *a, const struct auto_part *part)
 	if (a->parts == AUTO_PARTS)
 		forget(a, 1);
 	a->part[a->parts++] = *part;
-	if (has_jumped(a, UP) || has_jumped(a, DOWN))
+	if ((!a->planned && has_jumped(a, UP)) || has_jumped(a, DOWN))
 		forget(a, a->parts - 2);
 	a->tried &= !waited(a);
 }
@@ -359,8 +256,9 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 {
 	struct auto_part part;
 
+	a->planned = now->planned;
 	if (now->planned)
-		look_at_missing(a, &now->rates);
+		fetch_step(a, now);
 	/* Times before the first batch belong to the start. */
 	if (a->begun_once && !is_whole(a, now))
 		return;
@@ -374,12 +272,15 @@ void auto_step(struct auto_echo *a, const struct auto_sums *now)
 
 bool auto_measured(const struct auto_echo *a, struct auto_part *out)
 {
-	if (a->parts < PARTS_LEAST)
+	if (a->parts < PARTS_LEAST || !fetch_is_known(a))
 		return false;
 	out->up_ns = median(a, UP);
 	out->up_most_ns = median(a, UP_MOST);
+	out->decode_ns = median(a, DECODE);
 	out->down_ns = median(a, DOWN);
 	out->waited = waited(a);
+	if (a->planned)
+		fetch_measured(a, out);
 	return true;
 }
 
@@ -455,7 +356,7 @@ static bool wish(const struct auto_echo *a, const struct auto_part *m,
 	*echo = factor_for(a, r);
 	if (value(*echo) == now)
 		return false;
-	if (a->parts < AUTO_PARTS && is_near)
+	if (is_near && (a->parts < AUTO_PARTS || !fetch_is_settled(a)))
 		return false;
 	if (now == 1. || echo->p == echo->q)
 		return true;

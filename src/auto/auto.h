@@ -18,6 +18,10 @@
  * not count. When two parts in a row differ from all before them, those before
  * are forgotten: the speed has changed. Three parts are enough if R is far from
  * the factor.
+ *
+ * Where a mount fetches by the loader's plan, reading is not timed. What an
+ * example misses and the time to fetch a byte are measured instead, each for
+ * itself and not part by part.
  */
 #ifndef AUTO_AUTO_H
 #define AUTO_AUTO_H
@@ -37,7 +41,7 @@
 
 /* How fast a mount fetches for the loader's plan. */
 struct auto_rates {
-	/* While more is to come than the source is asked for at a time. */
+	/* While the source is as busy as it may be. */
 	uint64_t full_ns, full_bytes;
 	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
 	uint64_t bursts;	      /* how often it began */
@@ -69,6 +73,7 @@ struct auto_burst {
 
 struct auto_part {
 	double up_ns, down_ns; /* a batch */
+	double decode_ns;      /* of up_ns */
 	double up_most_ns;     /* had storage saved up AUTO_SAVED_NS of work */
 	bool waited;	       /* the trainer, for more than a moment */
 };
@@ -86,14 +91,17 @@ struct auto_echo {
 	struct schedule_echo asked; /* the newest factor */
 	struct auto_sums begun;	    /* when the present part began */
 	bool begun_once;
-	struct auto_rates looked; /* when `missing` was last reckoned */
 	/*
 	 * With a plan: the missing bytes of an example, from the last looks at
-	 * a part's examples, and the time to fetch one byte, from the last
-	 * parts that show it. The medians are used, because answers come in
-	 * groups, and a part may begin and end within one.
+	 * a part's examples, the time to fetch one byte, from the last times at
+	 * which the source was busy, and the work that storage may have saved
+	 * up.
 	 */
-	struct auto_row missing, byte_ns;
+	bool planned;
+	struct auto_row missing, byte_ns, saved_ns;
+	struct auto_rates looked;      /* when `missing` was last reckoned */
+	struct auto_rates timed;       /* ... and `byte_ns` */
+	uint64_t timed_fresh, untimed; /* examples then, and since */
 	bool tried;	/* the last change was the first step of a fall, and the
 			   trainer did not wait since */
 	uint32_t parts; /* how many of `part`, oldest first */

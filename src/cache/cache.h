@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/source.h"
 #include "base/timer.h"
+#include "depth/depth.h"
 
 struct cache;
 struct cache_item;
@@ -185,10 +186,9 @@ int cache_warm(
 struct cache_pace {
 	bool at_once; /* set once: items not due soon are fetched as fast as the
 			 others */
-	_Atomic uint64_t came_bytes; /* from the origin, of what is planned */
-	_Atomic uint64_t answers;    /* that they came with */
-	_Atomic uint64_t requests;   /* needed for the rest */
-	_Atomic uint32_t depth;	     /* requests at a time; 0: still sought */
+	_Atomic uint64_t requests; /* needed for the rest */
+	_Atomic uint32_t depth;	   /* requests at a time; 0: still sought */
+	struct speed speed;	   /* of the origin; the cache's lock */
 };
 
 /*
@@ -228,7 +228,8 @@ struct cache_plan {
 	struct list link;    /* private: lock of the cache */
 	int status;	     /* private */
 	uint64_t owed_bytes; /* private: to come from the origin */
-	/* Set by cache_plan() if it returned 0: bytes that were missing. */
+	/* Set by cache_plan() if it returned 0: bytes that were missing, and
+	 * not planned before. */
 	uint64_t missing_bytes;
 	/* With status 0: it was fetched ahead, and nobody has read it. Of the
 	 * plans of one item, one has it. */

@@ -65,6 +65,8 @@ static int attach(struct cache *c, const struct cache_item *item,
 		return rc;
 	f->ahead |= made;
 	f->carried = true;
+	/* Planned for an earlier position, it is carried to this one. */
+	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
 	if (list_empty(&f->plans))
 		planned_charge(c, f->item.size);
 	list_add_tail(&f->plans, &p->link);
@@ -72,7 +74,6 @@ static int attach(struct cache *c, const struct cache_item *item,
 		fill_turn(c, f);
 	else
 		fill_line_up(c, f);
-	p->missing_bytes = missing_bytes(f);
 	planned_owe(c, p, p->missing_bytes);
 	p->fill = f;
 	fill_want(c, f, 0, f->npages, PRIO_PLANNED);

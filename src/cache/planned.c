@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
+
 uint64_t planned_bytes(struct cache *c)
 {
 	ASSERT_INSIDE(c);
@@ -52,22 +54,44 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 		memory_order_relaxed);
 }
 
-/* The origin has delivered some of the item; a whole request of it, or not. */
+static uint64_t requests_left(const struct cache_pace *pace)
+{
+	return atomic_load_explicit(&pace->requests, memory_order_relaxed);
+}
+
+static void note_speed(struct cache_pace *pace, size_t bytes, bool answered)
+{
+	uint32_t depth =
+		atomic_load_explicit(&pace->depth, memory_order_relaxed);
+
+	speed_note(&pace->speed,
+		&(struct speed_answer){
+			.now_ns = clock_now_ns(),
+			.bytes = bytes,
+			.answered = answered,
+			.more = requests_left(pace),
+			.depth = depth,
+		});
+}
+
+/*
+ * The origin has delivered some of the item; a whole request of it, or not. An
+ * item that is planned twice is answered once.
+ */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {
+	const struct cache_pace *told = NULL;
+
 	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans) {
 		struct cache_plan *p = CONTAINER_OF(l, struct cache_plan, link);
 
-		if (p->pace) {
-			(void)atomic_fetch_add_explicit(&p->pace->came_bytes,
-				bytes, memory_order_relaxed);
-			(void)atomic_fetch_add_explicit(&p->pace->answers,
-				answered, memory_order_relaxed);
-		}
 		planned_owe(c, p,
 			p->owed_bytes > bytes ? p->owed_bytes - bytes : 0);
+		if (p->pace && p->pace != told)
+			note_speed(p->pace, bytes, answered);
+		told = p->pace;
 	}
 }
 
@@ -77,6 +101,8 @@ void planned_tell(struct cache *c, struct cache_plan *p, int status)
 {
 	ASSERT_INSIDE(c);
 	planned_owe(c, p, 0);
+	if (p->pace && requests_left(p->pace) == 0)
+		speed_stop(&p->pace->speed);
 	p->fill = NULL;
 	p->status = status;
 	list_del(&p->link);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "depth/speed.h"
+
 #define DEPTH_LEVELS 9u /* 1, 2, 4, ... 256 */
 
 struct depth {

@@ -1,2 +1,3 @@
 noinst_LTLIBRARIES += libdepth.la
-libdepth_la_SOURCES = src/depth/depth.c src/depth/depth.h
+libdepth_la_SOURCES = src/depth/depth.c src/depth/depth.h \
+	src/depth/speed.c src/depth/speed.h

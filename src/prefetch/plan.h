@@ -163,9 +163,10 @@ void plan_status(struct plan *plan, struct plan_status *status);
 /* Sums that only grow. */
 struct plan_rates {
 	/*
-	 * Bytes received and time taken while more was waiting than the origin
-	 * is asked for at a time (a burst); the part of these at the origin's
-	 * lasting speed; the number of bursts; and whether one is going on.
+	 * Bytes received and time taken while at least as many requests were
+	 * left as the origin is asked for at a time (a burst); the part of
+	 * these at the origin's lasting speed; the number of bursts; and
+	 * whether one is going on.
 	 */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;

@@ -202,7 +202,7 @@ static void next_position(struct plan *plan)
 	plan->cursor_off = 0;
 	if (place == PLACE_WAITING) {
 		order_set(&plan->order, pos, PLACE_SKIPPED);
-		plan->rate.sum.looked++;
+		plan->looked++;
 		plan->s.resident++;
 		plan_advance(plan);
 	} else if (!held) {
@@ -289,14 +289,14 @@ static int issue(struct plan *plan, const struct cache_item *item)
 		h->fetched = true;
 		plan->s.fetched_items++;
 		plan->s.fetched_bytes += h->bytes;
-		plan->rate.sum.missing_bytes += h->p.missing_bytes;
+		plan->missing_bytes += h->p.missing_bytes;
 	}
 	/* It may have been read meanwhile. */
 	if (rc != -EAGAIN && plan->cursor == pos) {
 		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
 			PLACE_WAITING) {
 			order_set(&plan->order, pos, PLACE_ISSUED);
-			plan->rate.sum.looked += rc == 0;
+			plan->looked += rc == 0;
 		}
 		pass_item(plan, item);
 	}
@@ -359,14 +359,6 @@ static enum step issue_one(struct plans *ps)
 	return issue(best, &best_item) == -EAGAIN ? STEP_FULL : STEP_AGAIN;
 }
 
-static void look_at_rates(struct plans *ps)
-{
-	uint64_t now_ns = clock_now_ns();
-
-	LIST_FOREACH(l, &ps->plans)
-		rate_look(CONTAINER_OF(l, struct plan, link), now_ns);
-}
-
 /* Rest until so much memory is free, or for this time. */
 static void rest(struct plans *ps)
 {
@@ -387,10 +379,8 @@ static void rest(struct plans *ps)
 static void plan_wait_for_work(struct plans *ps, bool full)
 {
 	ps->full = full;
-	look_at_rates(ps);
 	while (!ps->work)
 		pthread_cond_wait(&ps->work_cond, &ps->lock);
-	look_at_rates(ps);
 	if (full && !ps->urgent)
 		rest(ps);
 }

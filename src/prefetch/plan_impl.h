@@ -26,20 +26,6 @@ struct hold {
 	bool given_up;	   /* cache_unplan() was called; lock */
 };
 
-/* plan_rate.c */
-struct plan_rate {
-	bool limited; /* at the last look, only the origin limited the rate: a
-			 run */
-	bool timed;   /* ... and what came before it has come */
-	bool lasts;   /* ... for longer than storage saves up work */
-	uint64_t timed_from;		/* that answer */
-	uint64_t looked_ns, came_bytes; /* at the last look */
-	uint64_t run_ns, answers;	/* timed of the run */
-	uint64_t waited_ns;		/* since the last answer */
-	uint64_t bunch_ns, bunch_bytes; /* a pause, and what came after it */
-	struct plan_rates sum;
-};
-
 /* The last read of the beginning of a file. */
 struct plan_turn {
 	uint32_t file_1; /* the file, and 1; 0: none */
@@ -72,7 +58,8 @@ struct plan {
 	uint64_t stray_min;
 	struct list holds;
 	struct cache_pace pace; /* the cache's */
-	struct plan_rate rate;
+	/* See struct plan_rates. */
+	uint64_t looked, missing_bytes;
 	bool closing;
 	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */
 	/* The clock of steps. */
@@ -125,8 +112,7 @@ void pace_hold(struct hold *h, uint64_t now_ns);
 void pace_holds(struct plan *plan, uint64_t now_ns);
 void pace_measure(struct plan *plan, uint64_t now_ns);
 
-/* plan_rate.c; want the lock. */
-void rate_look(struct plan *plan, uint64_t now_ns);
+/* plan_rate.c; wants the lock. */
 uint64_t rate_rest_bytes(const struct plans *ps);
 
 /* plan_follow.c */

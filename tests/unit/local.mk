@@ -5,6 +5,7 @@ unit_tests = \
 	tests/unit/test_answer \
 	tests/unit/test_augment \
 	tests/unit/test_auto \
+	tests/unit/test_auto_plan \
 	tests/unit/test_base \
 	tests/unit/test_cache \
 	tests/unit/test_cgroup \
@@ -51,7 +52,6 @@ unit_tests = \
 	tests/unit/test_planned \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
-	tests/unit/test_plan_rate \
 	tests/unit/test_pool \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
@@ -68,6 +68,7 @@ unit_tests = \
 	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
 	tests/unit/test_sources \
+	tests/unit/test_speed \
 	tests/unit/test_stand_in \
 	tests/unit/test_store \
 	tests/unit/test_store_damage \
