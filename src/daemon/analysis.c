@@ -35,8 +35,9 @@ enum content {
 };
 
 struct analysis {
-	pthread_mutex_t lock; /* guards `stopped`; held by pages_passed() */
-	bool stopped;	      /* `pages` may be gone */
+	pthread_mutex_t lock;	   /* guards `stopped` and the making of
+				      `stand_ins`; held by pages_passed() */
+	bool stopped;		   /* `pages` may be gone */
 	struct counters *counters; /* set once */
 	struct store *store;	   /* set once */
 	struct cache *cache;	   /* these two by analysis_begin() */
