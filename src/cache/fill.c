@@ -92,7 +92,7 @@ int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
 	f->refs = 1;
 	fill_init_lists(f);
 	list_add_tail(fill_bucket_of(c, key), &f->bucket);
-	cache_table(c)->nchunks += part_tail_bytes(item) > 0;
+	cache_table(c)->nchunks += part_map_bytes(item) > 0;
 	fill_reserve(c, f);
 	*out = f;
 	return 0;
@@ -171,7 +171,7 @@ void fill_leave_table(struct cache *c, struct fill *f)
 		return;
 	f->phase = FILL_GONE;
 	fill_settle(c, f);
-	cache_table(c)->nchunks -= part_tail_bytes(&f->item) > 0;
+	cache_table(c)->nchunks -= part_map_bytes(&f->item) > 0;
 	list_del(&f->bucket);
 	list_del(&f->queue);
 	list_del(&f->age);

@@ -37,7 +37,7 @@
 #include "store/store.h"
 
 /* The pages of a fill. A request to the origin is a run of them. */
-#define FILL_PAGE_BYTES ((size_t)4096)
+#define FILL_PAGE_BYTES STORE_PAGE_BYTES
 
 /*
  * A staged item whose every byte was served is kept this long after its last

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes the borders of items and the keys of their entries, including parts
- * of chunks that a tier keeps (part.c).
+ * Computes the borders of items and the keys of their entries, and which items
+ * can have a part in a tier (part.c).
  */
 #include "cache/cache_impl.h"
 
@@ -61,55 +61,20 @@ void cache_keep(struct cache *c, const struct cache_item *item)
 	struct hash128 key = cache_key(c, item);
 
 	store_keep(cache_config(c)->store, key);
-	part_keep(c, item, key);
+	if (part_map_bytes(item))
+		store_part_keep(cache_config(c)->store, key, item->size);
 }
 
-/* -- Parts of chunks ------------------------------------------------------- */
-
-size_t part_map_bytes(uint64_t item_bytes)
+size_t part_map_bytes(const struct cache_item *item)
 {
-	uint64_t pages = (item_bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES;
-
-	return (size_t)((pages + 63) / 64 * 8);
-}
-
-size_t part_tail_bytes(const struct cache_item *item)
-{
-	/* A part is read at once, so that its map is that of its bytes. */
-	if (item->size == item->version.size_bytes ||
-		item->size + part_map_bytes(item->size) > STORE_READ_MAX_BYTES)
-		return 0;
-	return part_map_bytes(item->size);
-}
-
-uint64_t part_bytes(const struct cache_item *item)
-{
-	return item->size + part_tail_bytes(item);
-}
-
-struct hash128 part_key(struct hash128 key)
-{
-	/* Any bits will do, as keys are hashes. */
-	key.lo ^= UINT64_C(0x7061727473206f66);
-	key.hi ^= UINT64_C(0x206368756e6b732e);
-	return key;
+	return item->size == item->version.size_bytes
+		? 0
+		: store_part_map_bytes(item->size);
 }
 
 void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key)
 {
-	if (part_tail_bytes(item))
-		store_discard(cache_config(c)->store, part_key(key),
-			part_bytes(item));
-}
-
-void part_keep(
-	struct cache *c, const struct cache_item *item, struct hash128 key)
-{
-	/*
-	 * A part that a kill left beside its whole chunk is deleted by a sweep.
-	 */
-	if (part_tail_bytes(item) &&
-		!store_has(cache_config(c)->store, key, item->size))
-		store_keep(cache_config(c)->store, part_key(key));
+	if (part_map_bytes(item))
+		store_part_discard(cache_config(c)->store, key, item->size);
 }

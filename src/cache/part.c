@@ -2,10 +2,9 @@
 /*
  * Parts of chunks in the tiers. A chunk becomes an entry once all of it has
  * been fetched. If only ranges of a chunk are read, its bytes must leave memory
- * before that. They are then kept in an entry of their own, a part: the bytes
- * of the chunk, with zeros where none were fetched, and a bitmap of its pages.
- * When more of the chunk is wanted, its part is loaded first; when the chunk is
- * whole, the part is deleted.
+ * before that. The store then keeps them as a part. When more of the chunk is
+ * wanted, its part is loaded first; when the chunk is whole, the part is
+ * deleted.
  *
  * Publishers write parts. Other threads read them, because a reader waits.
  * Meanwhile the fill is MOVING: it answers readers from memory, but nothing is
@@ -38,58 +37,7 @@
 /* The number of oldest fills with memory to search for one to spill. */
 #define LOOK_MAX 64u
 
-static bool map_has(const uint8_t *map, size_t page)
-{
-	return map[page / 8] >> (page % 8) & 1;
-}
-
-static void map_set(uint8_t *map, size_t page)
-{
-	map[page / 8] |= (uint8_t)(1u << (page % 8));
-}
-
 /* -- What blocks ----------------------------------------------------------- */
-
-/* Returns true if the contents of the part are in memory; `map` then has its
- * pages. */
-static bool read_part(struct fill *f, uint8_t *map)
-{
-	struct store_scratch *scratch = store_scratch_new();
-	uint64_t bytes = part_bytes(&f->item);
-	const void *data;
-	bool read = scratch &&
-		store_read(f->move.cache->config.store, scratch,
-			part_key(f->key), bytes, 0, (size_t)bytes, &data) > 0;
-
-	if (read) {
-		memcpy(f->buf, data, f->item.size);
-		memcpy(map, (const uint8_t *)data + f->item.size,
-			part_map_bytes(f->item.size));
-	}
-	store_scratch_free(scratch);
-	return read;
-}
-
-/* The reservation was for the chunk; this one ends it. */
-static int write_part(
-	struct fill *f, struct reservation *res, const uint8_t *map)
-{
-	struct store *store = f->move.cache->config.store;
-	uint64_t bytes = part_bytes(&f->item);
-	int rc;
-
-	for (size_t i = 0; i < f->npages; i++)
-		if (!map_has(map, i))
-			memset(f->buf + i * FILL_PAGE_BYTES, 0,
-				fill_page_bytes(f, i));
-	memcpy(f->buf + f->item.size, map, part_map_bytes(f->item.size));
-	store_unreserve(store, res);
-	store_discard(store, part_key(f->key), bytes);
-	rc = store_reserve(store, bytes, res);
-	if (rc < 0)
-		return rc;
-	return store_publish(store, res, part_key(f->key), f->buf, bytes);
-}
 
 static bool part_is_late(struct cache *c)
 {
@@ -106,7 +54,8 @@ static int write_out(struct fill *f, const uint8_t *map)
 
 	res = fill_take_reservation(f->move.cache, f, &ceased);
 	if (!ceased && res.charged_bytes > 0 && !part_is_late(f->move.cache))
-		return write_part(f, &res, map);
+		return store_part_write(f->move.cache->config.store, &res,
+			f->key, f->buf, f->item.size, map);
 	store_unreserve(f->move.cache->config.store, &res);
 	return -ESTALE;
 }
@@ -151,7 +100,7 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < f->npages; i++) {
-		if (!map_has(map, i))
+		if (!store_part_map_has(map, i))
 			continue;
 		f->wanted -= (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED;
 		f->page[i] |= PAGE_PRESENT;
@@ -186,8 +135,8 @@ static bool move_room(
 	struct cache *c, const struct fill *f, struct reservation *res)
 {
 	return lacks_room(c, f) &&
-		store_exchange(cache_config(c)->store, part_key(f->key),
-			part_bytes(&f->item), f->item.size, res);
+		store_part_exchange(
+			cache_config(c)->store, f->key, f->item.size, res);
 }
 
 static void load(struct pool_job *job)
@@ -195,7 +144,9 @@ static void load(struct pool_job *job)
 	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
 	struct cache *c = f->move.cache;
 	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
-	bool read = !is_stopping(c) && read_part(f, map);
+	bool read = !is_stopping(c) &&
+		store_part_read(cache_config(c)->store, f->key, f->item.size,
+			f->buf, map);
 	struct reservation res = {0};
 	bool moved = read && move_room(c, f, &res);
 	struct after a;
@@ -222,11 +173,10 @@ bool part_load(struct cache *c, struct fill *f)
 	uint8_t *map;
 
 	ASSERT_INSIDE(c);
-	if (!part_tail_bytes(&f->item) ||
-		!store_has(cache_config(c)->store, part_key(f->key),
-			part_bytes(&f->item)))
+	if (!part_map_bytes(&f->item) ||
+		!store_part_has(cache_config(c)->store, f->key, f->item.size))
 		return false;
-	map = calloc(1, part_map_bytes(f->item.size));
+	map = calloc(1, part_map_bytes(&f->item));
 	if (!map)
 		return false; /* all of it is fetched */
 	begin(c, cache_moves(c)->loaders, f, map, load);
@@ -273,7 +223,7 @@ static void spill(struct pool_job *job)
 bool part_is_possible(const struct fill *f)
 {
 	return (f->phase == FILL_FETCHING || f->phase == FILL_MOVING) &&
-		!f->ceased && part_tail_bytes(&f->item) > 0;
+		!f->ceased && part_map_bytes(&f->item) > 0;
 }
 
 /* There is something to write, and a tier with room for it. */
@@ -297,13 +247,13 @@ static bool may_spill(const struct cache *c, const struct fill *f)
 /* Returns false if memory is short. */
 static bool spill_begin(struct cache *c, struct fill *f)
 {
-	uint8_t *map = calloc(1, part_map_bytes(f->item.size));
+	uint8_t *map = calloc(1, part_map_bytes(&f->item));
 
 	if (!map)
 		return false;
 	for (size_t i = 0; i < f->npages; i++)
 		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
-			map_set(map, i);
+			store_part_map_set(map, i);
 	begin(c, cache_moves(c)->publishers, f, map, spill);
 	return true;
 }

@@ -8,15 +8,11 @@
 
 #include "cache/fill_impl.h"
 
-/* -- item.c: their form -- */
+/* -- item.c -- */
 
-/* The size of the data that follows the chunk's bytes in a part; 0: the item
- * has no parts. */
-size_t part_tail_bytes(const struct cache_item *item);
-/* The size of the bitmap of its pages, of that data. */
-size_t part_map_bytes(uint64_t item_bytes);
-uint64_t part_bytes(const struct cache_item *item);
-struct hash128 part_key(struct hash128 key);
+/* The size of the bitmap in a part of the item, which follows the chunk's
+ * bytes; 0: no tier keeps parts of it. */
+size_t part_map_bytes(const struct cache_item *item);
 
 /* Delete the part of a chunk that is complete or whose version is gone. Without
  * the lock. */
@@ -24,10 +20,6 @@ void part_discard(
 	struct cache *c, const struct cache_item *item, struct hash128 key);
 /* The same for a fill whose chunk is in a tier now. */
 void part_of_whole(struct cache *c, const struct fill *f);
-
-/* Like store_keep(), unless the chunk is whole. */
-void part_keep(
-	struct cache *c, const struct cache_item *item, struct hash128 key);
 
 /* -- part.c -- */
 

@@ -191,7 +191,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 			!fill_make_room(c, &cache_staging(c)->staged, need,
 				bound, quiet_ns)))
 		return -EAGAIN;
-	f->buf = malloc(need + part_tail_bytes(&f->item));
+	f->buf = malloc(need + part_map_bytes(&f->item));
 	if (!f->buf)
 		return -ENOMEM;
 	cache_staging(c)->used += need;

@@ -10,6 +10,7 @@ libstore_la_SOURCES = \
 	src/store/identity.c src/store/identity_impl.h \
 	src/store/store_impl.h \
 	src/store/index.c src/store/index_impl.h \
+	src/store/part.c \
 	src/store/read.c \
 	src/store/scan.c \
 	src/store/store.c src/store/store.h \

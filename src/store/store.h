@@ -137,6 +137,37 @@ void store_mark(struct store *s);
 void store_keep(struct store *s, struct hash128 key);
 uint64_t store_sweep(struct store *s);
 
+/*
+ * A part: an entry that holds some pages of an item of which the others were
+ * not fetched, and a bitmap that says which. `key` and `item_bytes` are those
+ * of the item.
+ */
+#define STORE_PAGE_BYTES ((size_t)4096)
+
+/* The size of the bitmap; 0: an item of this size cannot have a part. */
+size_t store_part_map_bytes(uint64_t item_bytes);
+bool store_part_map_has(const uint8_t *map, size_t page);
+void store_part_map_set(uint8_t *map, size_t page);
+
+bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes);
+/* Returns false, and writes nothing, if there is none that can be read. */
+bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
+	void *data, uint8_t *map);
+/*
+ * Write a part in place of the one that may be there; blocks. `data` has room
+ * for the bitmap after the bytes of the item; the pages that are not in the
+ * map become zeros. Ends the reservation, which was for the item.
+ */
+int store_part_write(struct store *s, struct reservation *r, struct hash128 key,
+	void *data, uint64_t item_bytes, const uint8_t *map);
+/* Like store_exchange(): the room of the part becomes that of the item. */
+bool store_part_exchange(struct store *s, struct hash128 key,
+	uint64_t item_bytes, struct reservation *r);
+void store_part_discard(
+	struct store *s, struct hash128 key, uint64_t item_bytes);
+/* Like store_keep(), unless the item is there. */
+void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes);
+
 struct tier_status {
 	const char *dir; /* the store's; valid until store_close() */
 	uint64_t capacity_bytes;
