@@ -73,7 +73,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	engine_init(c, &cache_jobs);
 	fill_table_init(c);
 	room_init(c);
-	flight_init(c);
+	dispatch_init(c);
 	sources_init(c);
 	c->last_timer.fire = last_fire;
 	rc = publish_start(c, err);
@@ -99,9 +99,9 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 static void abandon_all(struct cache *c)
 {
 	ASSERT_INSIDE(c);
-	while (flight_is_starting(c))
+	while (engine_is_starting(c))
 		engine_wait(c);
-	flight_abandon(c);
+	fetch_abandon(c);
 	sources_abandon(c);
 	while (sources_out(c) > 0)
 		engine_wait(c);
@@ -110,7 +110,7 @@ static void abandon_all(struct cache *c)
 static void quiet_timers(struct cache *c)
 {
 	ASSERT_INSIDE(c);
-	flight_quiet(c);
+	dispatch_quiet(c);
 	room_quiet(c);
 	sources_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */

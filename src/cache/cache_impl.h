@@ -11,8 +11,8 @@
 
 #include "cache/cache.h"
 #include "cache/engine_impl.h"
+#include "cache/fetch_impl.h"
 #include "cache/fill_impl.h"
-#include "cache/flight_impl.h"
 #include "cache/source_impl.h"
 #include "store/store.h"
 
@@ -20,7 +20,7 @@ struct cache {
 	struct cache_config config; /* set once */
 	struct cache_engine engine;
 	struct fill_table table;
-	struct cache_flight flight;
+	struct cache_requests requests;
 	struct cache_asked asked;
 	struct cache_staging staging;
 	struct cache_moves moves;
@@ -55,9 +55,20 @@ static inline struct fill_table *cache_table(struct cache *c)
 	return &c->table;
 }
 
-static inline struct cache_flight *cache_flight(struct cache *c)
+static inline struct cache_requests *cache_requests(struct cache *c)
 {
-	return &c->flight;
+	return &c->requests;
+}
+
+static inline struct flight *cache_flight(struct cache *c)
+{
+	return &c->requests.flight;
+}
+
+/* The length of the best request to the origin. */
+static inline size_t cache_request_bytes(const struct cache *c)
+{
+	return c->requests.bytes;
 }
 
 static inline struct cache_asked *cache_asked(struct cache *c)

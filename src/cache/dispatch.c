@@ -38,8 +38,8 @@ struct dispatch {
 /* Is there so much time that one request at a time is enough? */
 static bool is_early(struct cache *c, const struct fill *f)
 {
-	uint64_t soon_ns =
-		depth_latency_ns(flight_depth(c)) * PLANNED_SOON_LATENCIES;
+	uint64_t soon_ns = depth_latency_ns(flight_depth(cache_flight(c))) *
+		PLANNED_SOON_LATENCIES;
 
 	if (soon_ns < PLANNED_SOON_NS)
 		soon_ns = PLANNED_SOON_NS;
@@ -55,8 +55,7 @@ static uint64_t next_bytes(struct cache *c, const struct fill *f)
 
 	if (bytes > f->item.size)
 		bytes = f->item.size;
-	return bytes < flight_request_bytes(c) ? bytes
-					       : flight_request_bytes(c);
+	return bytes < cache_request_bytes(c) ? bytes : cache_request_bytes(c);
 }
 
 /*
@@ -70,12 +69,12 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 
 	if (f->level < origin_level(c))
 		return source_may_ask(c, f->level, d->surplus);
-	if (!flight_takes_bytes(c, next_bytes(c, f)))
+	if (!flight_takes_bytes(cache_flight(c), next_bytes(c, f)))
 		return false;
 	if (!d->surplus)
-		return flight_takes_demand(c);
-	return flight_takes_surplus(c) &&
-		(!flight_has_surplus(c) || !is_early(c, f));
+		return flight_takes_demand(cache_flight(c));
+	return flight_takes_surplus(cache_flight(c)) &&
+		(!flight_has_surplus(cache_flight(c)) || !is_early(c, f));
 }
 
 /* Should the fill's next source be asked for this page? */
@@ -103,7 +102,7 @@ static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 
 static size_t dispatch_request_bytes(const struct fetch *x)
 {
-	return fetch_of_origin(x) ? flight_request_bytes(x->c)
+	return fetch_of_origin(x) ? cache_request_bytes(x->c)
 				  : source_request_bytes(x->c, x->level);
 }
 
@@ -117,6 +116,7 @@ static void take_span(struct fetch *x, struct fill *f)
 	f->wanted -= p->n;
 	fill_ref(f);
 	x->r.len += fetch_span_bytes(p);
+	x->out.bytes = x->r.len;
 }
 
 /*
@@ -177,9 +177,9 @@ static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 	struct cache *c = d->c;
 	size_t chunk = cache_config(c)->chunk_bytes;
 
-	while (x->r.len + FILL_PAGE_BYTES <= flight_request_bytes(c) &&
-		flight_takes_bytes(c, x->r.len + chunk) && reaches_end(x) &&
-		(f = neighbour(d, f))) {
+	while (x->r.len + FILL_PAGE_BYTES <= cache_request_bytes(c) &&
+		flight_takes_bytes(cache_flight(c), x->r.len + chunk) &&
+		reaches_end(x) && (f = neighbour(d, f))) {
 		take_span(x, f);
 		fill_queue_again(c, f);
 		d->merged = true;
@@ -192,9 +192,9 @@ static bool is_last(
 {
 	bool more;
 
-	flight_count(x, 1);
+	flight_count(cache_flight(x->c), &x->out, 1);
 	more = may_start(d, f);
-	flight_count(x, -1);
+	flight_count(cache_flight(x->c), &x->out, -1);
 	return !more;
 }
 
@@ -202,7 +202,7 @@ static bool is_last(
 static struct fetch *fetch_new(struct cache *c, struct fill *f)
 {
 	size_t spans =
-		2 + flight_request_bytes(c) / cache_config(c)->chunk_bytes;
+		2 + cache_request_bytes(c) / cache_config(c)->chunk_bytes;
 	struct fetch *x =
 		calloc(1, sizeof(*x) + spans * sizeof(struct fetch_span));
 	bool origin = f->level == origin_level(c);
@@ -215,7 +215,7 @@ static struct fetch *fetch_new(struct cache *c, struct fill *f)
 	}
 	x->c = c;
 	x->level = f->level;
-	x->started_ns = clock_now_ns();
+	x->out.started_ns = clock_now_ns();
 	x->r.file = f->file;
 	x->r.want = f->item.version;
 	fetch_receive(x);
@@ -231,17 +231,17 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_span(x, f);
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
-	flight_starting(c);
+	engine_starting(c);
 	list_add_tail(&d->after->list[AFTER_START], &x->start);
 	if (!fetch_of_origin(x)) {
 		source_ask(c, x);
 		return 0;
 	}
-	x->surplus = f->prio != PRIO_DEMAND;
-	x->ahead = x->surplus || f->carried;
+	x->out.surplus = f->prio != PRIO_DEMAND;
+	x->out.ahead = x->out.surplus || f->carried;
 	if (is_last(d, x, f))
 		merge(d, x, f);
-	flight_add(x);
+	flight_add(cache_flight(c), &x->out);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ void dispatch_run(struct cache *c, struct list *link)
 	else
 		source_read(c, x);
 	engine_lock(c);
-	flight_started(c);
+	engine_started(c);
 }
 
 /* Start one request of a fill. False: it has to wait. */
@@ -301,7 +301,7 @@ static bool may_start_now(struct dispatch *d, const struct fill *f)
 		return true;
 	if (f->level < origin_level(d->c))
 		return false;
-	flight_set_slow_aside(d->c);
+	flight_set_slow_aside(cache_flight(d->c));
 	if (may_start(d, f))
 		return true;
 	d->waiting = true;
@@ -341,6 +341,16 @@ static void dispatch_in_order(struct dispatch *d, struct list *queue)
 	}
 }
 
+/* Any answer dispatches as well; this is for requests that hang. */
+static void watch_slow(struct cache *c)
+{
+	uint64_t slow_ns = flight_slow_ns(cache_flight(c));
+
+	if (slow_ns)
+		(void)timer_set(cache_config(c)->timers,
+			&cache_requests(c)->timer, slow_ns);
+}
+
 void dispatch_all(struct cache *c, struct after *a)
 {
 	struct dispatch d = {.c = c, .after = a};
@@ -357,5 +367,50 @@ void dispatch_all(struct cache *c, struct after *a)
 				dispatch_queue(&d, fill_queue(c, i, prio));
 	}
 	if (d.waiting)
-		flight_watch(c);
+		watch_slow(c);
+}
+
+/* -- Beginning and end ----------------------------------------------------- */
+
+static void slow_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, requests.timer);
+	struct after a;
+
+	engine_enter(c, &a);
+	engine_run(c, &a);
+}
+
+/* One item at least, or it would never be fetched. */
+static uint64_t flight_bytes_max(
+	const struct cache_config *config, unsigned share)
+{
+	uint64_t item = config->limit_bytes > config->chunk_bytes
+		? config->limit_bytes
+		: config->chunk_bytes;
+	uint64_t part = share ? config->staging_bytes / share : UINT64_MAX;
+
+	return part > item ? part : item;
+}
+
+void dispatch_init(struct cache *c)
+{
+	const struct origin_traits *o = &cache_config(c)->origin->traits;
+	struct cache_requests *r = cache_requests(c);
+	size_t pages = o->request_bytes / FILL_PAGE_BYTES;
+	struct flight_limits limits = {
+		.useful = o->depth,
+		.first = o->depth_first,
+		.bytes = flight_bytes_max(cache_config(c), o->memory_share),
+	};
+
+	flight_init(&r->flight, engine_mutex(c), &limits);
+	r->bytes = (pages ? pages : 1) * FILL_PAGE_BYTES;
+	r->timer.fire = slow_fire;
+}
+
+void dispatch_quiet(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	(void)timer_cancel(cache_config(c)->timers, &cache_requests(c)->timer);
 }

@@ -35,6 +35,11 @@ void engine_unlock(struct cache *c)
 	pthread_mutex_unlock(&c->engine.lock);
 }
 
+const pthread_mutex_t *engine_mutex(const struct cache *c)
+{
+	return &c->engine.lock;
+}
+
 void engine_enter(struct cache *c, struct after *a)
 {
 	for (int i = 0; i < AFTER_KINDS; i++)
@@ -79,6 +84,25 @@ void engine_add_planned(struct cache *c, struct list *link)
 {
 	ASSERT_INSIDE(c);
 	list_add_tail(&c->engine.planned, link);
+}
+
+void engine_starting(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	c->engine.nstarting++;
+}
+
+void engine_started(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	if (--c->engine.nstarting == 0 && c->engine.stopping)
+		engine_wake(c);
+}
+
+bool engine_is_starting(const struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return c->engine.nstarting > 0;
 }
 
 void engine_stop(struct cache *c)

@@ -50,6 +50,7 @@ struct cache_engine {
 	pthread_mutex_t lock;	       /* cache.lock */
 	pthread_cond_t idle_cond;      /* of engine_wait() */
 	struct list planned;	       /* of struct cache_plan, to be told */
+	unsigned nstarting;	       /* of struct fetch, on their way */
 	bool stopping;
 };
 
@@ -62,6 +63,9 @@ void engine_enter(struct cache *c, struct after *a);
  * callbacks. */
 void engine_run(struct cache *c, struct after *a);
 
+/* For assertions. */
+const pthread_mutex_t *engine_mutex(const struct cache *c);
+
 /* Plain lock and unlock: to look at state, or around code that must not run
  * under the lock. */
 void engine_lock(struct cache *c);
@@ -70,6 +74,11 @@ void engine_unlock(struct cache *c);
 /* The functions below assert the lock. A plan has ended: let engine_run() tell
  * its owner. */
 void engine_add_planned(struct cache *c, struct list *link);
+/* A request is on its way to its source: it can be neither answered nor given
+ * up. */
+void engine_starting(struct cache *c);
+void engine_started(struct cache *c);
+bool engine_is_starting(const struct cache *c);
 void engine_stop(struct cache *c);
 bool engine_is_stopping(const struct cache *c);
 /* Wait for engine_wake(), which is called when all fills are published, all

@@ -55,7 +55,7 @@ static void fetch_forget(struct fetch *x)
 	struct cache *c = x->c;
 
 	if (fetch_of_origin(x))
-		flight_remove(x);
+		flight_remove(cache_flight(c), &x->out);
 	else
 		source_forget(c, x);
 	sources_tell_idle(c);
@@ -189,7 +189,8 @@ static void fetch_done(struct origin_request *q, int status)
 
 	assert(status < 0 || x->got == x->r.len);
 	engine_enter(c, &a);
-	flight_note(x, status == 0 ? x->r.len : 0, fill_ahead_wanted(c));
+	flight_note(cache_flight(c), &x->out, status == 0 ? x->r.len : 0,
+		fill_ahead_wanted(c));
 	fetch_forget(x);
 	fetch_arrived(x, &a);
 	if (status == 0)
@@ -220,4 +221,17 @@ void fetch_receive(struct fetch *x)
 	x->r.data = fetch_data;
 	x->s.done = ask_done;
 	x->s.data = ask_data;
+}
+
+static void fetch_give_up(struct flight_request *q, void *arg)
+{
+	struct cache *c = arg;
+
+	origin_read_abandon(cache_config(c)->origin,
+		&CONTAINER_OF(q, struct fetch, out)->r);
+}
+
+void fetch_abandon(struct cache *c)
+{
+	flight_each(cache_flight(c), fetch_give_up, c);
 }

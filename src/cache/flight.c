@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts the requests in flight at the origin, limits their number, and sets
- * those that hang aside. Runs with the cache's lock held on any thread.
- */
-#include "cache/cache_impl.h"
+/* Requests in flight at an origin; see flight_impl.h. */
+#include "cache/flight_impl.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
+
+/* A request that takes longer no longer counts against the depth. */
+#define SLOW_NS NS_PER_S
 
 /* Hung requests beyond this count against the depth again. */
 #define SLOW_MAX 1024u
@@ -13,215 +14,139 @@
 /* Readers may exceed the useful depth by this share of it. */
 #define RESERVE_SHARE 3u
 
-static void flight_fire(struct timer *t)
+void flight_init(struct flight *fl, const pthread_mutex_t *lock,
+	const struct flight_limits *limits)
 {
-	struct cache *c = CONTAINER_OF(t, struct cache, flight.timer);
-	struct after a;
-
-	engine_enter(c, &a);
-	engine_run(c, &a);
-}
-
-/* Whole pages, and one at least. */
-static size_t whole_pages(size_t bytes)
-{
-	size_t pages = bytes / FILL_PAGE_BYTES;
-
-	return (pages ? pages : 1) * FILL_PAGE_BYTES;
-}
-
-/* One item at least, or it would never be fetched. */
-static uint64_t bytes_max(const struct cache_config *config, unsigned share)
-{
-	uint64_t item = config->limit_bytes > config->chunk_bytes
-		? config->limit_bytes
-		: config->chunk_bytes;
-	uint64_t part = share ? config->staging_bytes / share : UINT64_MAX;
-
-	return part > item ? part : item;
-}
-
-void flight_init(struct cache *c)
-{
-	const struct origin_traits *o = &cache_config(c)->origin->traits;
-	struct cache_flight *fl = cache_flight(c);
-
+	fl->lock = lock;
+	fl->useful = limits->useful;
+	fl->bytes_max = limits->bytes;
 	list_init(&fl->inflight);
 	list_init(&fl->slow);
-	depth_init(&fl->depth, o->depth);
-	if (o->depth_first)
-		depth_begin(&fl->depth, o->depth_first);
-	fl->request_bytes = whole_pages(o->request_bytes);
-	fl->bytes_max = bytes_max(cache_config(c), o->memory_share);
-	fl->timer.fire = flight_fire;
+	depth_init(&fl->depth, limits->useful);
+	if (limits->first)
+		depth_begin(&fl->depth, limits->first);
 }
 
-size_t flight_request_bytes(struct cache *c)
+const struct depth *flight_depth(const struct flight *fl)
 {
-	return cache_flight(c)->request_bytes;
-}
-
-const struct depth *flight_depth(struct cache *c)
-{
-	return &cache_flight(c)->depth;
+	return &fl->depth;
 }
 
 /* -- Out and back ---------------------------------------------------------- */
 
-void flight_starting(struct cache *c)
+void flight_count(struct flight *fl, const struct flight_request *q, int n)
 {
-	ASSERT_INSIDE(c);
-	cache_flight(c)->nstarting++;
-}
-
-void flight_started(struct cache *c)
-{
-	ASSERT_INSIDE(c);
-	if (--cache_flight(c)->nstarting == 0 && engine_is_stopping(c))
-		engine_wake(c);
-}
-
-bool flight_is_starting(struct cache *c)
-{
-	return cache_flight(c)->nstarting > 0;
-}
-
-void flight_count(const struct fetch *x, int n)
-{
-	struct cache_flight *fl = cache_flight(x->c);
-
-	ASSERT_INSIDE(x->c);
+	ASSERT_HELD(fl->lock);
 	fl->ninflight += (unsigned)n;
-	fl->nsurplus += x->surplus ? (unsigned)n : 0;
-	fl->nahead += x->ahead ? (unsigned)n : 0;
-	fl->bytes += (uint64_t)n * x->r.len;
+	fl->nsurplus += q->surplus ? (unsigned)n : 0;
+	fl->nahead += q->ahead ? (unsigned)n : 0;
+	fl->bytes += (uint64_t)n * q->bytes;
 }
 
-void flight_add(struct fetch *x)
+void flight_add(struct flight *fl, struct flight_request *q)
 {
-	list_add_tail(&cache_flight(x->c)->inflight, &x->link);
-	flight_count(x, 1);
+	list_add_tail(&fl->inflight, &q->link);
+	flight_count(fl, q, 1);
 }
 
-void flight_remove(struct fetch *x)
+void flight_remove(struct flight *fl, struct flight_request *q)
 {
-	ASSERT_INSIDE(x->c);
-	list_del(&x->link);
-	if (x->slow)
-		cache_flight(x->c)->nslow--;
+	ASSERT_HELD(fl->lock);
+	list_del(&q->link);
+	if (q->slow)
+		fl->nslow--;
 	else
-		flight_count(x, -1);
+		flight_count(fl, q, -1);
 }
 
-void flight_note(const struct fetch *x, uint64_t bytes, bool more)
+void flight_note(struct flight *fl, const struct flight_request *q,
+	uint64_t bytes, bool more)
 {
-	struct cache_flight *fl = cache_flight(x->c);
 	uint64_t now_ns = clock_now_ns();
 	struct depth_answer a = {
 		.bytes = bytes,
-		.took_ns = now_ns - x->started_ns,
+		.took_ns = now_ns - q->started_ns,
 		.now_ns = now_ns,
 		.going = fl->ninflight,
 		.more = more || fl->nsurplus > 0,
 	};
 
-	ASSERT_INSIDE(x->c);
+	ASSERT_HELD(fl->lock);
 	depth_note(&fl->depth, &a);
 }
 
 /* -- How many -------------------------------------------------------------- */
 
-bool flight_takes_demand(struct cache *c)
+bool flight_takes_demand(const struct flight *fl)
 {
-	unsigned useful = cache_config(c)->origin->traits.depth;
-
-	return cache_flight(c)->ninflight < useful + useful / RESERVE_SHARE;
+	ASSERT_HELD(fl->lock);
+	return fl->ninflight < fl->useful + fl->useful / RESERVE_SHARE;
 }
 
-bool flight_takes_surplus(struct cache *c)
+bool flight_takes_surplus(const struct flight *fl)
 {
-	const struct cache_flight *fl = cache_flight(c);
-
-	return fl->ninflight < cache_config(c)->origin->traits.depth &&
+	ASSERT_HELD(fl->lock);
+	return fl->ninflight < fl->useful &&
 		depth_allows(&fl->depth, fl->ninflight, fl->nahead);
 }
 
-bool flight_takes_bytes(struct cache *c, uint64_t bytes)
+bool flight_takes_bytes(const struct flight *fl, uint64_t bytes)
 {
-	const struct cache_flight *fl = cache_flight(c);
-
+	ASSERT_HELD(fl->lock);
 	return fl->bytes + bytes <= fl->bytes_max;
 }
 
-bool flight_has_surplus(struct cache *c)
+bool flight_has_surplus(const struct flight *fl)
 {
-	return cache_flight(c)->nsurplus > 0;
+	ASSERT_HELD(fl->lock);
+	return fl->nsurplus > 0;
 }
 
-unsigned flight_out(struct cache *c)
+unsigned flight_out(const struct flight *fl)
 {
-	ASSERT_INSIDE(c);
-	return cache_flight(c)->ninflight + cache_flight(c)->nslow;
+	ASSERT_HELD(fl->lock);
+	return fl->ninflight + fl->nslow;
 }
 
 /* -- Those that hang ------------------------------------------------------- */
 
-static struct fetch *flight_oldest(struct cache_flight *fl)
+static struct flight_request *flight_oldest(const struct flight *fl)
 {
+	ASSERT_HELD(fl->lock);
 	return list_empty(&fl->inflight)
 		? NULL
-		: CONTAINER_OF(fl->inflight.next, struct fetch, link);
+		: CONTAINER_OF(fl->inflight.next, struct flight_request, link);
 }
 
-/*
- * Requests that hang must not keep others from the origin: after a while they
- * do not count against the depth any more.
- */
-void flight_set_slow_aside(struct cache *c)
+void flight_set_slow_aside(struct flight *fl)
 {
-	struct cache_flight *fl = cache_flight(c);
 	uint64_t now_ns = clock_now_ns();
-	struct fetch *x;
+	struct flight_request *q;
 
-	ASSERT_INSIDE(c);
-	while (fl->nslow < SLOW_MAX && (x = flight_oldest(fl))) {
-		if (x->started_ns + FETCH_SLOW_NS > now_ns)
+	while (fl->nslow < SLOW_MAX && (q = flight_oldest(fl))) {
+		if (q->started_ns + SLOW_NS > now_ns)
 			return;
-		list_del(&x->link);
-		list_add_tail(&fl->slow, &x->link);
-		x->slow = true;
-		flight_count(x, -1);
+		list_del(&q->link);
+		list_add_tail(&fl->slow, &q->link);
+		q->slow = true;
+		flight_count(fl, q, -1);
 		fl->nslow++;
 	}
 }
 
-/* Any completion dispatches as well; this is for hung ones. */
-void flight_watch(struct cache *c)
+uint64_t flight_slow_ns(const struct flight *fl)
 {
-	struct cache_flight *fl = cache_flight(c);
-	const struct fetch *x = flight_oldest(fl);
+	const struct flight_request *q = flight_oldest(fl);
 
-	ASSERT_INSIDE(c);
-	if (x)
-		(void)timer_set(cache_config(c)->timers, &fl->timer,
-			x->started_ns + FETCH_SLOW_NS);
+	return q ? q->started_ns + SLOW_NS : 0;
 }
 
-/* -- The end --------------------------------------------------------------- */
-
-void flight_abandon(struct cache *c)
+void flight_each(struct flight *fl,
+	void (*each)(struct flight_request *q, void *arg), void *arg)
 {
-	struct cache_flight *fl = cache_flight(c);
-	struct origin *o = cache_config(c)->origin;
-
-	ASSERT_INSIDE(c);
+	ASSERT_HELD(fl->lock);
 	LIST_FOREACH(l, &fl->inflight)
-		origin_read_abandon(o, &CONTAINER_OF(l, struct fetch, link)->r);
+		each(CONTAINER_OF(l, struct flight_request, link), arg);
 	LIST_FOREACH(l, &fl->slow)
-		origin_read_abandon(o, &CONTAINER_OF(l, struct fetch, link)->r);
-}
-
-void flight_quiet(struct cache *c)
-{
-	(void)timer_cancel(cache_config(c)->timers, &cache_flight(c)->timer);
+		each(CONTAINER_OF(l, struct flight_request, link), arg);
 }

@@ -31,7 +31,7 @@ void planned_discharge(struct cache *c, uint64_t bytes)
 
 static uint64_t requests_for(struct cache *c, uint64_t bytes)
 {
-	size_t one = flight_request_bytes(c);
+	size_t one = cache_request_bytes(c);
 
 	return (bytes + one - 1) / one;
 }
@@ -39,7 +39,7 @@ static uint64_t requests_for(struct cache *c, uint64_t bytes)
 /* Add bytes that are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
-	const struct depth *depth = flight_depth(c);
+	const struct depth *depth = flight_depth(cache_flight(c));
 	struct cache_pace *pace = p->pace;
 	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
 

@@ -172,9 +172,9 @@ void cache_status(struct cache *c, struct cache_status *status)
 	};
 	engine_lock(c);
 	room_status(c, status);
-	status->inflight = flight_out(c);
+	status->inflight = flight_out(cache_flight(c));
 	status->parked = readers_parked(c);
-	status->surplus_depth = depth_limit(flight_depth(c));
+	status->surplus_depth = depth_limit(flight_depth(cache_flight(c)));
 	status->planned_bytes = planned_bytes(c);
 	engine_unlock(c);
 }

@@ -49,7 +49,8 @@ void sources_init(struct cache *c)
 unsigned sources_out(struct cache *c)
 {
 	ASSERT_INSIDE(c);
-	return flight_out(c) + cache_asked(c)->n + cache_asked(c)->npushing;
+	return flight_out(cache_flight(c)) + cache_asked(c)->n +
+		cache_asked(c)->npushing;
 }
 
 void sources_tell_idle(struct cache *c)
@@ -85,10 +86,10 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 
 	if (engine_is_stopping(c) || list_empty(&cs->inflight))
 		return;
-	x = CONTAINER_OF(cs->inflight.next, struct fetch, link);
+	x = CONTAINER_OF(cs->inflight.next, struct fetch, out.link);
 	/* Without a timer a reader waits until the source gives up. */
 	(void)timer_set(cache_config(c)->timers, &cs->timer,
-		x->started_ns + cs->s->traits.patience_ns);
+		x->out.started_ns + cs->s->traits.patience_ns);
 }
 
 void source_ask(struct cache *c, struct fetch *x)
@@ -101,7 +102,7 @@ void source_ask(struct cache *c, struct fetch *x)
 	x->s.off = x->r.off - x->s.item.base;
 	x->s.len = x->r.len;
 	atomic_init(&x->s.urgent, fill_is_demand(x->span[0].f));
-	list_add_tail(&cs->inflight, &x->link);
+	list_add_tail(&cs->inflight, &x->out.link);
 	cs->nasked++;
 	cs->counts.asked++;
 	cache_asked(c)->n++;
@@ -121,7 +122,8 @@ void sources_hurry(struct cache *c, const struct fill *f)
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < origin_level(c); i++)
 		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight) {
-			struct fetch *x = CONTAINER_OF(l, struct fetch, link);
+			struct fetch *x =
+				CONTAINER_OF(l, struct fetch, out.link);
 
 			if (x->span[0].f == f)
 				atomic_store_explicit(&x->s.urgent, true,
@@ -133,7 +135,7 @@ void source_forget(struct cache *c, struct fetch *x)
 {
 	ASSERT_INSIDE(c);
 	cache_asked(c)->source[x->level].nasked -= !x->late;
-	list_del(&x->link);
+	list_del(&x->out.link);
 	cache_asked(c)->n--;
 }
 
@@ -160,12 +162,12 @@ void source_count(struct cache *c, const struct fetch *x, int status)
 static void give_up_late(struct cache_source *cs, uint64_t now_ns)
 {
 	LIST_FOREACH_SAFE(l, next, &cs->inflight) {
-		struct fetch *x = CONTAINER_OF(l, struct fetch, link);
+		struct fetch *x = CONTAINER_OF(l, struct fetch, out.link);
 
-		if (x->started_ns + cs->s->traits.patience_ns > now_ns)
+		if (x->out.started_ns + cs->s->traits.patience_ns > now_ns)
 			return;
-		list_del(&x->link);
-		list_add_tail(&cs->late, &x->link);
+		list_del(&x->out.link);
+		list_add_tail(&cs->late, &x->out.link);
 		x->late = true;
 		cs->nasked--;
 		cs->s->ops->abandon(cs->s, &x->s);
@@ -180,7 +182,7 @@ static void late_fire(struct timer *t)
 	struct after a;
 
 	engine_enter(c, &a);
-	if (!flight_is_starting(c)) {
+	if (!engine_is_starting(c)) {
 		give_up_late(cs, now_ns);
 		arm_late(c, cs);
 	} else if (!engine_is_stopping(c)) {
@@ -308,8 +310,8 @@ void sources_abandon(struct cache *c)
 		struct cache_source *cs = &cache_asked(c)->source[i];
 
 		LIST_FOREACH(l, &cs->inflight)
-			cs->s->ops->abandon(
-				cs->s, &CONTAINER_OF(l, struct fetch, link)->s);
+			cs->s->ops->abandon(cs->s,
+				&CONTAINER_OF(l, struct fetch, out.link)->s);
 	}
 }
 
