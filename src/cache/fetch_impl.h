@@ -9,7 +9,7 @@
 #include "base/source.h"
 #include "base/timer.h"
 #include "cache/fill_impl.h"
-#include "cache/flight_impl.h"
+#include "flight/flight.h"
 #include "origin/origin.h"
 
 /* The requests to the origin; dispatch.c. */

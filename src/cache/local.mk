@@ -5,7 +5,6 @@ libcache_la_SOURCES = \
 	src/cache/engine.c src/cache/engine_impl.h \
 	src/cache/fetch.c src/cache/fetch_impl.h \
 	src/cache/fill.c src/cache/fill_impl.h \
-	src/cache/flight.c src/cache/flight_impl.h \
 	src/cache/item.c \
 	src/cache/part.c src/cache/part_impl.h \
 	src/cache/plan.c \
@@ -15,4 +14,4 @@ libcache_la_SOURCES = \
 	src/cache/room.c \
 	src/cache/serve.c \
 	src/cache/source.c src/cache/source_impl.h
-libcache_la_LIBADD = libdepth.la
+libcache_la_LIBADD = libflight.la

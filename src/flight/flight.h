@@ -4,8 +4,8 @@
  * bytes, and sets those that hang aside. It starts no thread; the lock is the
  * caller's.
  */
-#ifndef CACHE_FLIGHT_IMPL_H
-#define CACHE_FLIGHT_IMPL_H
+#ifndef FLIGHT_FLIGHT_H
+#define FLIGHT_FLIGHT_H
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests in flight at an origin; see flight_impl.h. */
-#include "cache/flight_impl.h"
+/* Requests in flight at an origin; see flight.h. */
+#include "flight/flight.h"
 
 #include "base/clock.h"
 #include "base/lock.h"
