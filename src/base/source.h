@@ -108,4 +108,12 @@ struct source {
 	_Atomic bool instead_of_tiers;
 };
 
+/* Does the source keep items in place of the tiers? */
+static inline bool source_instead(const struct source *s)
+{
+	return s->ops->push &&
+		atomic_load_explicit(
+			&s->instead_of_tiers, memory_order_relaxed);
+}
+
 #endif

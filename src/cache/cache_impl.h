@@ -30,8 +30,9 @@ struct cache {
 	bool timers_quiet;	 /* it has; lock */
 };
 
-#define ASSERT_INSIDE(c) ASSERT_HELD(&(c)->engine.lock)
-#define ENGINE_SCOPE(c) LOCK_SCOPE(&(c)->engine.lock)
+#define CACHE_LOCK(c) (&(c)->engine.lock)
+#define ASSERT_INSIDE(c) ASSERT_HELD(CACHE_LOCK(c))
+#define ENGINE_SCOPE(c) LOCK_SCOPE(CACHE_LOCK(c))
 
 static inline const struct cache_config *cache_config(const struct cache *c)
 {
@@ -53,11 +54,6 @@ static inline unsigned cache_unit_pages(const struct cache *c)
 static inline struct fill_table *cache_table(struct cache *c)
 {
 	return &c->table;
-}
-
-static inline struct cache_requests *cache_requests(struct cache *c)
-{
-	return &c->requests;
 }
 
 static inline struct flight *cache_flight(struct cache *c)
@@ -105,7 +101,7 @@ static inline bool cache_masked(const struct cache *c)
 static inline bool sources_instead(const struct cache *c)
 {
 	for (unsigned i = 0; i < origin_level(c); i++)
-		if (source_instead(&c->asked.source[i]))
+		if (source_instead(c->config.source[i]))
 			return true;
 	return false;
 }

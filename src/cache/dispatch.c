@@ -347,8 +347,8 @@ static void watch_slow(struct cache *c)
 	uint64_t slow_ns = flight_slow_ns(cache_flight(c));
 
 	if (slow_ns)
-		(void)timer_set(cache_config(c)->timers,
-			&cache_requests(c)->timer, slow_ns);
+		(void)timer_set(
+			cache_config(c)->timers, &c->requests.timer, slow_ns);
 }
 
 void dispatch_all(struct cache *c, struct after *a)
@@ -381,30 +381,20 @@ static void slow_fire(struct timer *t)
 	engine_run(c, &a);
 }
 
-/* One item at least, or it would never be fetched. */
-static uint64_t flight_bytes_max(
-	const struct cache_config *config, unsigned share)
-{
-	uint64_t item = config->limit_bytes > config->chunk_bytes
-		? config->limit_bytes
-		: config->chunk_bytes;
-	uint64_t part = share ? config->staging_bytes / share : UINT64_MAX;
-
-	return part > item ? part : item;
-}
-
 void dispatch_init(struct cache *c)
 {
-	const struct origin_traits *o = &cache_config(c)->origin->traits;
-	struct cache_requests *r = cache_requests(c);
+	const struct cache_config *cfg = cache_config(c);
+	const struct origin_traits *o = &cfg->origin->traits;
+	struct cache_requests *r = &c->requests;
 	size_t pages = o->request_bytes / FILL_PAGE_BYTES;
 	struct flight_limits limits = {
 		.useful = o->depth,
 		.first = o->depth_first,
-		.bytes = flight_bytes_max(cache_config(c), o->memory_share),
+		.bytes = flight_bytes(cfg->staging_bytes, o->memory_share,
+			cfg->limit_bytes, cfg->chunk_bytes),
 	};
 
-	flight_init(&r->flight, engine_mutex(c), &limits);
+	flight_init(&r->flight, CACHE_LOCK(c), &limits);
 	r->bytes = (pages ? pages : 1) * FILL_PAGE_BYTES;
 	r->timer.fire = slow_fire;
 }
@@ -412,5 +402,5 @@ void dispatch_init(struct cache *c)
 void dispatch_quiet(struct cache *c)
 {
 	ASSERT_INSIDE(c);
-	(void)timer_cancel(cache_config(c)->timers, &cache_requests(c)->timer);
+	(void)timer_cancel(cache_config(c)->timers, &c->requests.timer);
 }

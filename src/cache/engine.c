@@ -35,11 +35,6 @@ void engine_unlock(struct cache *c)
 	pthread_mutex_unlock(&c->engine.lock);
 }
 
-const pthread_mutex_t *engine_mutex(const struct cache *c)
-{
-	return &c->engine.lock;
-}
-
 void engine_enter(struct cache *c, struct after *a)
 {
 	for (int i = 0; i < AFTER_KINDS; i++)

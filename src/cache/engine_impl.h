@@ -63,9 +63,6 @@ void engine_enter(struct cache *c, struct after *a);
  * callbacks. */
 void engine_run(struct cache *c, struct after *a);
 
-/* For assertions. */
-const pthread_mutex_t *engine_mutex(const struct cache *c);
-
 /* Plain lock and unlock: to look at state, or around code that must not run
  * under the lock. */
 void engine_lock(struct cache *c);

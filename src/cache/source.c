@@ -258,7 +258,7 @@ static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
 		if (!p)
 			continue;
 		p->offered = news->offered;
-		p->decides = source_instead(cs);
+		p->decides = source_instead(cs->s);
 		if (p->decides)
 			fill_offer(f);
 		cache_asked(c)->npushing++;

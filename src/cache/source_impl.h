@@ -53,14 +53,6 @@ struct push {
 	struct list link; /* in an after's list */
 };
 
-/* Does the source keep items in place of the tiers? */
-static inline bool source_instead(const struct cache_source *cs)
-{
-	return cs->s->ops->push &&
-		atomic_load_explicit(
-			&cs->s->instead_of_tiers, memory_order_relaxed);
-}
-
 /* The upper half of a page's byte. */
 static inline unsigned page_level(uint8_t page)
 {

@@ -14,6 +14,16 @@
 /* Readers may exceed the useful depth by this share of it. */
 #define RESERVE_SHARE 3u
 
+uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
+	uint64_t file_max_bytes, uint64_t chunk_bytes)
+{
+	uint64_t item =
+		file_max_bytes > chunk_bytes ? file_max_bytes : chunk_bytes;
+	uint64_t part = share ? memory_bytes / share : UINT64_MAX;
+
+	return part > item ? part : item;
+}
+
 void flight_init(struct flight *fl, const pthread_mutex_t *lock,
 	const struct flight_limits *limits)
 {

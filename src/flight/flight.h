@@ -44,6 +44,11 @@ struct flight_limits {
 	uint64_t bytes;	 /* that all requests together may ask for */
 };
 
+/* The limit of bytes that is one part in `share` of the memory, or none if
+ * that is 0, and one item in any case, or it would never be fetched. */
+uint64_t flight_bytes(uint64_t memory_bytes, unsigned share,
+	uint64_t file_max_bytes, uint64_t chunk_bytes);
+
 void flight_init(struct flight *fl, const pthread_mutex_t *lock,
 	const struct flight_limits *limits);
 const struct depth *flight_depth(const struct flight *fl);
