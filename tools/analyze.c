@@ -81,9 +81,9 @@ static const struct option_def analyze_table[] = {
 	{
 		.name = "cache-size",
 		.arg = "SIZE",
-		.help = "Limit of that copy. Images of it stand in for JPEG "
-			"files that do not fit (default: 90%, or 50% of "
-			"/dev/shm).",
+		.help = "Maximum size of that copy. If the dataset is larger, "
+			"images in the copy replace the JPEG files that do not "
+			"fit (default: 90%, or 50% of /dev/shm).",
 		.kind = OPTION_TEXT,
 		.offset = FIELD(cache_size),
 	},
@@ -107,8 +107,8 @@ static const struct option_def analyze_table[] = {
 		.name = "samples",
 		.arg = "N",
 		.help = "Number of samples in the dataset, if a file holds "
-			"several (default: each file is a sample, or MB are "
-			"counted where a file is known to hold several).",
+			"several (default: each file is one sample; formats "
+			"that hold several are counted in MB).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(samples),
 	},

@@ -42,9 +42,9 @@ static const struct option_def own[] = {
 		"0).",
 		step_ms),
 	NUMBER("timeout", "SECONDS",
-		"Fail if no batch is ready, or the dataset does not answer "
-		"when it is opened, for SECONDS (default: 60; 0 waits for "
-		"ever).",
+		"Fail after SECONDS without a batch, or without an answer "
+		"from the dataset when it is opened (default: 60; 0 waits "
+		"for ever).",
 		timeout_s),
 	TEXT("state", "FILE",
 		"Save the position to FILE after each batch. If FILE exists, "

@@ -152,7 +152,7 @@ static const struct option_def mount_table[] = {
 		.help = "Let items that do not fit the cache use up to SIZE of "
 			"the kernel's page cache; the oldest pages are dropped "
 			"first (default: no limit). Pages younger than 100 ms "
-			"are kept until SIZE is exceeded by 64M.",
+			"are dropped only if SIZE is exceeded by 64M.",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(pages_bytes),
 	},

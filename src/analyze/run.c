@@ -340,9 +340,9 @@ int run_start(struct analysis_run *r)
 		if (clock_now_ns() > until_ns)
 			return error_set(r->err, -ETIMEDOUT,
 				"the command read nothing through the mount in "
-				"%u s: it may read another path, let processes "
-				"elsewhere read, or be slow to start (see "
-				"--start)",
+				"%u s: it may read another path, read in "
+				"processes that run elsewhere (Docker, srun), "
+				"or be slow to start (see --start)",
 				r->c->start_s);
 		wait_a_moment();
 		rc = look_at_trainer(r, "it had read nothing yet");

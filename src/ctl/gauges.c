@@ -14,8 +14,8 @@ const struct gauge gauge_table[] = {
 	{"ready", "0 or 1", "Whether the cache directories have been read."},
 	{"cache_capacity_bytes", "bytes", "Capacity of all tiers."},
 	{"cache_used_bytes", "bytes",
-		"Space used by the entries: content and trailer in the tier's "
-		"blocks."},
+		"Space used by the entries: content and trailer, rounded up to "
+		"the tier's blocks."},
 	{"resident_bytes", "bytes", "Content bytes of the entries."},
 	{"entries", "entries", "Items in the cache."},
 	{"inflight", "requests", "Fetches from the origin in flight."},
@@ -40,7 +40,7 @@ const struct gauge gauge_table[] = {
 		"flight. Shown with --peers only."},
 	{"peers_hold_all", "0 or 1",
 		"Whether the peers can hold the whole dataset; tiers then keep "
-		"copies of their items. Shown with --peers only."},
+		"copies of the peers' items. Shown with --peers only."},
 	{"epoch", "number",
 		"Number of the epoch that the readers are in, derived from the "
 		"misses. The gauges of epochs and cache sizes are absent while "

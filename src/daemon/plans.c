@@ -228,8 +228,9 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 		rc = plans_add_name(k, &names, json_array_get(paths, i), a);
 	if (rc == -ENOSPC)
 		return error_set(err, rc,
-			"the plans of a mount can hold at most %llu unfinished "
-			"positions, and one plan %u epochs; add the rest later",
+			"the plans of a mount can hold at most %llu files "
+			"still to be read, and one plan %u epochs; add the "
+			"rest later",
 			(unsigned long long)PLAN_POSITIONS_MAX, 4096u);
 	return rc < 0 ? error_set(err, rc, "cannot add to the plan: %m") : 0;
 }
@@ -294,8 +295,7 @@ static int plans_change_echo(
 	else if (p->echo.p)
 		rc = plan_echo(k->plan, p->step, p->echo);
 	return rc < 0 ? error_set(err, rc,
-				"cannot change the echo factor to this value, "
-				"or at this step: %m")
+				"cannot change the echo factor of the plan: %m")
 		      : 0;
 }
 

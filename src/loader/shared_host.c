@@ -28,11 +28,11 @@ static int shared_check(
 	if (hello->changes > run->changes ||
 		(hello->changes < run->logged_from))
 		return error_set(err, -ESTALE,
-			"share '%s' has made %llu changes of the echo factor, "
-			"and this job %u; restore a newer state, or choose "
-			"another name",
-			hello->name, (unsigned long long)run->changes,
-			hello->changes);
+			"this job's state has %u changes of the echo factor, "
+			"but share '%s' has %llu; restore a state of the same "
+			"run, or choose another name",
+			hello->changes, hello->name,
+			(unsigned long long)run->changes);
 	return 0;
 }
 

@@ -131,7 +131,7 @@ static int take_echo(struct settings *s, struct error *err)
 		c->echo = 1;
 	else if (c->echo_log || c->echo_max != 0.)
 		return error_set(err, -EINVAL,
-			"%s is set: it needs an echo of REFRAIN_ECHO_AUTO",
+			"%s is set, but echo is not REFRAIN_ECHO_AUTO",
 			c->echo_log ? "echo_log" : "echo_max");
 	return 0;
 }
