@@ -103,8 +103,10 @@ int cache_plan(
 
 /*
  * The item is not planned any more: drop the bytes that only the plan wanted.
+ * `begun`: the position counts as read, as its reader's handler has told the
+ * plan, and has not come to the cache yet. It would fetch them again.
  */
-static void planned_forget(struct cache *c, struct fill *f)
+static void planned_forget(struct cache *c, struct fill *f, bool begun)
 {
 	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
 
@@ -117,6 +119,8 @@ static void planned_forget(struct cache *c, struct fill *f)
 		fill_pass(c, f);
 		return;
 	}
+	if (begun && f->prefetched)
+		return;
 	/* Keep fills that will be in a tier or are being read. */
 	if (f->ahead ||
 		(f->prefetched && f->res.charged_bytes == 0 &&
@@ -128,21 +132,22 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 {
 	struct fill *f;
 	struct after a;
+	bool begun;
 
 	engine_enter(c, &a);
 	f = p->fill;
 	if (f) {
+		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
 		/* Its reader is not in the middle of reading it. */
 		if (used && !f->turned)
 			f->last_read_ns = 0;
 		used &= f->turned;
 		/* Its reader found all of it in the kernel's pages. */
-		if (used &&
-			!atomic_load_explicit(&p->read, memory_order_relaxed))
+		if (used && !begun)
 			fill_begun(c, f);
 		planned_tell(c, p, used ? 1 : -ECANCELED);
 		if (list_empty(&f->plans))
-			planned_forget(c, f);
+			planned_forget(c, f, begun);
 	}
 	engine_run(c, &a);
 }

@@ -589,6 +589,34 @@ START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 }
 END_TEST
 
+/* One time of a byte, and then all is cached. */
+START_TEST(test_a_single_time_does_not_hold_the_factor)
+{
+	struct schedule_config c = {.examples = 1 << 20,
+		.batch = BATCH,
+		.seed = 3,
+		.echo = {4, 1},
+		.echo_max = {4, 1}};
+	struct auto_sums sums = {0};
+	struct schedule s;
+	struct auto_echo a;
+	struct error err;
+	uint64_t before, step;
+
+	ck_assert_int_eq(schedule_init(&s, &c, &err), 0);
+	auto_init(&a, BATCH, 1, s.spread, c.echo_max, c.echo);
+	auto_step(&a, &sums);
+	fetch_missing(&a, &sums, 1000, 4000);
+	ck_assert_uint_eq(a.byte_ns.n, 1);
+	before = sums.fresh;
+	while (a.asked.p != a.asked.q) {
+		fetch_missing(&a, &sums, 0, 0);
+		ck_assert_int_ge(auto_change(&a, &s, sums.fresh, &step), 0);
+		ck_assert_uint_le(sums.fresh - before, 3 * s.spread);
+	}
+}
+END_TEST
+
 START_TEST(test_a_plan_never_echoes_when_r_is_at_most_one)
 {
 	static const double rs[] = {0.1, 0.9, 1, 1.04};
@@ -781,6 +809,7 @@ static Suite *suite(void)
 		test_a_share_that_is_cached_from_now_on_is_known_soon,
 		test_two_looks_at_what_is_carried_over_change_little,
 		test_echoing_little_ends_soon_after_the_first_epoch,
+		test_a_single_time_does_not_hold_the_factor,
 		test_a_plan_never_echoes_when_r_is_at_most_one,
 		test_goes_up_to_the_highest_factor_that_is_allowed,
 		test_follows_wherever_in_a_window_the_speed_changes,

@@ -415,6 +415,38 @@ START_TEST(test_what_is_planned_no_more_goes_if_nobody_read_it)
 }
 END_TEST
 
+/* The plan's owner ends it as soon as its last position counts as read. That
+ * read may still be on its way to the cache. */
+START_TEST(test_what_a_counted_read_is_about_to_get_stays)
+{
+	struct held h[2];
+	struct probe p;
+	struct rig g;
+
+	rig_start(&g, "128K");
+	ck_assert_int_eq(hold(&g, &h[0], 1, 200000), 0);
+	answer_all(&g.hand);
+	ck_assert_int_eq(hold(&g, &h[1], 2, 210000), 0);
+	ck_assert_uint_eq(g.hand.n, 1);
+	for (int i = 0; i < 2; i++) {
+		h[i].p.read = true;
+		cache_unplan(g.cache, &h[i].p, false);
+		ck_assert_int_eq(h[i].status, -ECANCELED);
+	}
+	ck_assert_uint_eq(planned(&g), 0);
+	answer_all(&g.hand);
+	probe_read(&g, &p, h[0].item, 0, 200000);
+	ck_assert(p.done && p.right);
+	probe_read(&g, &p, h[1].item, 0, 210000);
+	ck_assert(p.done && p.right);
+	wait_staged(&g, 0);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 200000 + 210000);
+	ck_assert_uint_eq(g.fix.counters.prefetch_used, 2);
+	ck_assert_uint_eq(g.fix.counters.prefetch_wasted, 0);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_failed_fetch_ends_its_plan)
 {
 	struct held h;
@@ -454,6 +486,7 @@ int main(void)
 	tcase_add_test(t, test_a_reader_lifts_what_is_planned);
 	tcase_add_test(t, test_what_fits_goes_into_its_tier);
 	tcase_add_test(t, test_what_is_planned_no_more_goes_if_nobody_read_it);
+	tcase_add_test(t, test_what_a_counted_read_is_about_to_get_stays);
 	tcase_add_test(t, test_a_failed_fetch_ends_its_plan);
 	return run_suite(s);
 }
