@@ -23,9 +23,8 @@
 #define PROFILE_TEXT_MAX 256
 
 /*
- * What is counted as a sample: samples, as a file is known to be one or their
- * number was given; files, which may hold several; or 10^6 bytes, as files do
- * hold several.
+ * The unit of rates: samples, if a file is known to be one or their number was
+ * given; files, if they may hold several; 10^6 bytes, if they do hold several.
  */
 enum profile_unit { UNIT_SAMPLES, UNIT_FILES, UNIT_MB, UNITS };
 

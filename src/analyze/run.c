@@ -233,7 +233,7 @@ static int fetch_in_child(struct analysis_run *r, struct fetched *f)
 	return f->rc < 0 ? error_set(r->err, f->rc, "%s", f->err.msg) : 0;
 }
 
-/* What is counted: see enum profile_unit. */
+/* Choose the unit of rates; see enum profile_unit. */
 static void set_unit(struct analysis_run *r)
 {
 	struct profile *p = r->p;

@@ -150,7 +150,7 @@ static void look_below(struct unit_looks *l, int fd, unsigned levels)
 	}
 }
 
-/* That of most bytes: a shard counts for more than the list beside it. */
+/* The unit of most bytes: a shard counts for more than the list beside it. */
 struct unit unit_find(const char *top)
 {
 	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

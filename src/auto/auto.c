@@ -133,8 +133,8 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 }
 
 /*
- * By a plan: no longer than the time that passed, as fetching has kept up with
- * the trainer, and less if the trainer did not wait.
+ * With a plan, a fetch took no longer than the time that passed, as fetching
+ * has kept up with the trainer; it took less if the trainer did not wait.
  */
 static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 {

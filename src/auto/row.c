@@ -39,50 +39,34 @@ double row_middle(const struct auto_row *r)
 	return inner_mean(r, r->n ? (r->n - 1) / 2 : 0);
 }
 
-/* All but the last n, and their extremes. */
-static struct auto_row but_last(
-	const struct auto_row *r, uint32_t n, double *least, double *most)
+/* Are the last n values above all earlier ones (sign 1) or below them (-1), and
+ * above or below their median times the factor, too? */
+static bool row_left(
+	const struct auto_row *r, uint32_t n, double factor, double sign)
 {
 	struct auto_row before = *r;
+	double edge;
 
+	if (r->n <= n)
+		return false;
 	before.n -= n;
-	*least = INFINITY;
-	*most = 0;
-	for (uint32_t i = 0; i < before.n; i++) {
-		*least = fmin(*least, r->v[i]);
-		*most = fmax(*most, r->v[i]);
-	}
-	return before;
+	edge = sign * factor * row_middle(&before);
+	for (uint32_t i = 0; i < before.n; i++)
+		edge = fmax(edge, sign * r->v[i]);
+	for (uint32_t i = before.n; i < r->n; i++)
+		if (sign * r->v[i] <= edge)
+			return false;
+	return true;
 }
 
 bool row_fell(const struct auto_row *r, uint32_t n, double by)
 {
-	struct auto_row before;
-	double least, most;
-
-	if (r->n <= n)
-		return false;
-	before = but_last(r, n, &least, &most);
-	least = fmin(least, row_middle(&before) / by);
-	for (uint32_t i = before.n; i < r->n; i++)
-		if (r->v[i] >= least)
-			return false;
-	return true;
+	return row_left(r, n, 1 / by, -1);
 }
 
 bool row_rose(const struct auto_row *r, uint32_t n, double by)
 {
-	struct auto_row before;
-	double least, most;
-
-	if (r->n <= n)
-		return false;
-	before = but_last(r, n, &least, &most);
-	most = fmax(most, row_middle(&before) * by);
-	for (uint32_t i = before.n; i < r->n; i++)
-		if (r->v[i] <= most)
-			return false;
-	return true;
+	return row_left(r, n, by, 1);
 }
 
 void row_keep(struct auto_row *r, uint32_t n)

@@ -111,8 +111,8 @@ static bool has_image_name(struct analysis *a, uint64_t cookie)
 		stand_in_is_image(path);
 }
 
-/* By its beginning, if the tier has it; else by its name, if others stand in
- * for it. */
+/* If the tier has the file, its first bytes tell; if others stand in for it,
+ * its name does. */
 static bool reads_as_jpeg(struct analysis *a, const struct cache_item *item)
 {
 	static const uint8_t magic[] = {0xff, 0xd8, 0xff};

@@ -556,35 +556,48 @@ START_TEST(test_two_looks_at_what_is_carried_over_change_little)
 }
 END_TEST
 
+/* A loader that begins with this factor, on a mount with a plan. */
+struct planned_run {
+	struct schedule s;
+	struct auto_sums sums;
+	struct auto_echo a;
+};
+
+static void run_begin(struct planned_run *r, uint32_t p, uint32_t q)
+{
+	struct schedule_config c = {.examples = 1 << 20,
+		.batch = BATCH,
+		.seed = 3,
+		.echo = {p, q},
+		.echo_max = {4, 1}};
+	struct error err;
+
+	r->sums = (struct auto_sums){0};
+	ck_assert_int_eq(schedule_init(&r->s, &c, &err), 0);
+	auto_init(&r->a, BATCH, 1, r->s.spread, c.echo_max, c.echo);
+	auto_step(&r->a, &r->sums);
+}
+
 /*
  * A small factor is as soon gone as a large one: 39/32 in the first epoch,
  * which misses everything, and a source at rest from the second one on.
  */
 START_TEST(test_echoing_little_ends_soon_after_the_first_epoch)
 {
-	struct schedule_config c = {.examples = 1 << 20,
-		.batch = BATCH,
-		.seed = 3,
-		.echo = {39, 32},
-		.echo_max = {4, 1}};
 	const uint64_t byte_ns = 381; /* R is 1.22, then 0.61 */
-	struct auto_sums sums = {0};
-	struct schedule s;
-	struct auto_echo a;
-	struct error err;
+	struct planned_run r;
 	uint64_t before, step;
 
-	ck_assert_int_eq(schedule_init(&s, &c, &err), 0);
-	auto_init(&a, BATCH, 1, s.spread, c.echo_max, c.echo);
-	auto_step(&a, &sums);
+	run_begin(&r, 39, 32);
 	for (unsigned i = 0; i < 2 * AUTO_PARTS; i++)
-		fetch_missing(&a, &sums, 1000, byte_ns);
-	ck_assert_int_eq(auto_change(&a, &s, sums.fresh, &step), 0);
-	before = sums.fresh;
-	for (unsigned i = 0; a.asked.p != a.asked.q; i++) {
-		fetch_missing(&a, &sums, 500, i < 2 ? byte_ns : 0);
-		ck_assert_int_ge(auto_change(&a, &s, sums.fresh, &step), 0);
-		ck_assert_uint_le(sums.fresh - before, 2 * s.spread);
+		fetch_missing(&r.a, &r.sums, 1000, byte_ns);
+	ck_assert_int_eq(auto_change(&r.a, &r.s, r.sums.fresh, &step), 0);
+	before = r.sums.fresh;
+	for (unsigned i = 0; r.a.asked.p != r.a.asked.q; i++) {
+		fetch_missing(&r.a, &r.sums, 500, i < 2 ? byte_ns : 0);
+		ck_assert_int_ge(
+			auto_change(&r.a, &r.s, r.sums.fresh, &step), 0);
+		ck_assert_uint_le(r.sums.fresh - before, 2 * r.s.spread);
 	}
 }
 END_TEST
@@ -592,27 +605,18 @@ END_TEST
 /* One time of a byte, and then all is cached. */
 START_TEST(test_a_single_time_does_not_hold_the_factor)
 {
-	struct schedule_config c = {.examples = 1 << 20,
-		.batch = BATCH,
-		.seed = 3,
-		.echo = {4, 1},
-		.echo_max = {4, 1}};
-	struct auto_sums sums = {0};
-	struct schedule s;
-	struct auto_echo a;
-	struct error err;
+	struct planned_run r;
 	uint64_t before, step;
 
-	ck_assert_int_eq(schedule_init(&s, &c, &err), 0);
-	auto_init(&a, BATCH, 1, s.spread, c.echo_max, c.echo);
-	auto_step(&a, &sums);
-	fetch_missing(&a, &sums, 1000, 4000);
-	ck_assert_uint_eq(a.byte_ns.n, 1);
-	before = sums.fresh;
-	while (a.asked.p != a.asked.q) {
-		fetch_missing(&a, &sums, 0, 0);
-		ck_assert_int_ge(auto_change(&a, &s, sums.fresh, &step), 0);
-		ck_assert_uint_le(sums.fresh - before, 3 * s.spread);
+	run_begin(&r, 4, 1);
+	fetch_missing(&r.a, &r.sums, 1000, 4000);
+	ck_assert_uint_eq(r.a.byte_ns.n, 1);
+	before = r.sums.fresh;
+	while (r.a.asked.p != r.a.asked.q) {
+		fetch_missing(&r.a, &r.sums, 0, 0);
+		ck_assert_int_ge(
+			auto_change(&r.a, &r.s, r.sums.fresh, &step), 0);
+		ck_assert_uint_le(r.sums.fresh - before, 3 * r.s.spread);
 	}
 }
 END_TEST
