@@ -134,10 +134,12 @@ struct cache_read {
 	 * plan. `ahead`: in addition, its reader does not wait for it yet, so
 	 * it goes to the origin as a planned fetch and not as demand. `again`:
 	 * this position began to read the item before, and has already read
-	 * again_bytes of these bytes.
+	 * again_bytes of these bytes. `sharers`: the readers with plans of
+	 * which this is the first to come for the item, itself included.
 	 */
 	bool planned, ahead, again;
 	size_t again_bytes;
+	unsigned sharers;
 	const void *data;  /* after an answer at once: until cache_read_end() */
 	struct fill *fill; /* private: lock of the cache */
 	struct list link;  /* private: lock of the cache */

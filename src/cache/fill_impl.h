@@ -44,6 +44,9 @@
  * read, for readers of the same file that are a little behind.
  */
 #define DRAINED_GRACE_NS (50 * NS_PER_MS)
+/* The same while readers with plans are still to come for it, if its memory is
+ * not wanted. They may have it from the kernel's page cache. */
+#define SHARED_GRACE_NS (60 * NS_PER_S)
 
 /* An item is considered as being read for this long after a read. */
 #define READING_NS NS_PER_S
@@ -100,8 +103,8 @@ struct fill_move {
 struct fill {
 	struct list bucket; /* in the table */
 	struct list queue;  /* in fill_table.queue, if something is wanted */
-	struct list age;   /* in .staged or .drained of staging, if it may go */
-	struct list stale; /* in an after's list, then none */
+	struct list age;    /* in a list of staging, if it may go */
+	struct list stale;  /* in an after's list, then none */
 	struct fill_move move;
 	struct list waiters;	  /* of struct cache_read */
 	struct list warms;	  /* of struct cache_warm */
@@ -131,6 +134,7 @@ struct fill {
 	bool reread; /* fetched again for a reader that has read it before */
 	bool turned; /* was served to its end, and held for another plan */
 	bool ceased; /* its version is gone */
+	unsigned sharers; /* readers with plans that are still to come */
 	uint64_t last_read_ns;
 	/* A page's bytes belong to its request while INFLIGHT, then to all. */
 	uint8_t *buf;
@@ -150,6 +154,7 @@ struct fill_table {
 struct cache_staging {
 	struct list staged;  /* may go for their memory, oldest first */
 	struct list drained; /* all served, least recently read first */
+	struct list shared;  /* the same, with sharers to come */
 	uint64_t used, peak;
 	struct timer timer; /* drops what is drained */
 };

@@ -40,14 +40,16 @@ void fill_turn(struct cache *c, struct fill *f)
 /* All bytes were served, and nobody plans it: the first to go. */
 void fill_pass(struct cache *c, struct fill *f)
 {
-	bool first = list_empty(&cache_staging(c)->drained);
+	struct cache_staging *s = cache_staging(c);
+	struct list *head = f->sharers > 0 ? &s->shared : &s->drained;
+	bool first = list_empty(head);
 
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] |= PAGE_SERVED;
 	f->served = f->npages;
 	list_del(&f->age);
-	list_add_tail(&cache_staging(c)->drained, &f->age);
+	list_add_tail(head, &f->age);
 	if (first)
 		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
 }
@@ -72,30 +74,36 @@ void fill_drop(struct cache *c, struct fill *f)
 	fill_leave_table(c, f);
 }
 
-static void expire_drained(struct cache *c, uint64_t now_ns)
+/* Returns the time to look at the list again. */
+static uint64_t expire_drained(
+	struct cache *c, struct list *head, uint64_t grace_ns, uint64_t now_ns)
 {
 	ASSERT_INSIDE(c);
-	LIST_FOREACH_SAFE(l, next, &cache_staging(c)->drained) {
+	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
-		if (f->last_read_ns + DRAINED_GRACE_NS > now_ns) {
-			arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
-			return;
-		}
+		if (f->last_read_ns + grace_ns > now_ns)
+			return f->last_read_ns + grace_ns;
 		if (fill_is_idle(f))
 			fill_drop(c, f);
 	}
-	if (!list_empty(&cache_staging(c)->drained))
-		arm_drain_timer(c, now_ns + DRAINED_GRACE_NS);
+	return list_empty(head) ? UINT64_MAX : now_ns + DRAINED_GRACE_NS;
 }
 
 static void drain_fire(struct timer *t)
 {
 	struct cache *c = CONTAINER_OF(t, struct cache, staging.timer);
+	struct cache_staging *s = cache_staging(c);
+	uint64_t now_ns = clock_now_ns(), drained_ns, shared_ns;
 	struct after a;
 
 	engine_enter(c, &a);
-	expire_drained(c, clock_now_ns());
+	drained_ns = expire_drained(c, &s->drained, DRAINED_GRACE_NS, now_ns);
+	shared_ns = expire_drained(c, &s->shared, SHARED_GRACE_NS, now_ns);
+	if (shared_ns < drained_ns)
+		drained_ns = shared_ns;
+	if (drained_ns < UINT64_MAX)
+		arm_drain_timer(c, drained_ns);
 	engine_run(c, &a);
 }
 
@@ -105,6 +113,7 @@ void room_init(struct cache *c)
 
 	list_init(&s->staged);
 	list_init(&s->drained);
+	list_init(&s->shared);
 	s->timer.fire = drain_fire;
 }
 
@@ -176,6 +185,7 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
  */
 int fill_take_room(struct cache *c, struct fill *f)
 {
+	struct cache_staging *s = cache_staging(c);
 	bool waited = fill_is_waited_for(f);
 	bool push = waited || !list_empty(&f->plans);
 	uint64_t bound = staging_bound(c, f);
@@ -185,18 +195,19 @@ int fill_take_room(struct cache *c, struct fill *f)
 	ASSERT_INSIDE(c);
 	if (!waited && push)
 		quiet_ns = clock_now_ns() - READING_NS;
-	if (!fill_make_room(
-		    c, &cache_staging(c)->drained, need, bound, UINT64_MAX) &&
+	if (!fill_make_room(c, &s->drained, need, bound, UINT64_MAX) &&
 		(!push ||
-			!fill_make_room(c, &cache_staging(c)->staged, need,
-				bound, quiet_ns)))
+			(!fill_make_room(
+				 c, &s->shared, need, bound, UINT64_MAX) &&
+				!fill_make_room(
+					c, &s->staged, need, bound, quiet_ns))))
 		return -EAGAIN;
 	f->buf = malloc(need + part_map_bytes(&f->item));
 	if (!f->buf)
 		return -ENOMEM;
-	cache_staging(c)->used += need;
-	if (cache_staging(c)->used > cache_staging(c)->peak)
-		cache_staging(c)->peak = cache_staging(c)->used;
+	s->used += need;
+	if (s->used > s->peak)
+		s->peak = s->used;
 	if (f->ahead) {
 		f->ahead = false;
 		fill_prefetched(c, f);

@@ -59,6 +59,10 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 	}
 	if (r->planned && r->off == 0 && !r->again)
 		fill_begun(c, f);
+	if (r->off == 0 && r->sharers > 1)
+		f->sharers = r->sharers - 1;
+	else if (r->off == 0 && f->sharers > 0)
+		f->sharers--;
 	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
 		if (!r->planned && f->page[i] & PAGE_SPENT)
 			again += page_share(i, r->off, end);

@@ -84,7 +84,7 @@ struct asked {
 	size_t len;
 	struct file_version version; /* whose bytes are to be read */
 	enum plans_turn turn;	     /* its turn in the plans */
-	size_t again_bytes;	     /* which that turn has read before */
+	struct plans_read more;	     /* about it */
 	bool again;		     /* it has followed a change */
 };
 

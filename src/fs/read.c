@@ -158,11 +158,14 @@ static void gather_give(struct fs_worker *w, struct gather *g)
 		w->gather = g;
 }
 
-static void read_of(struct fs_read *r, enum plans_turn turn)
+static void read_of(struct fs_read *r, const struct asked *ask)
 {
+	enum plans_turn turn = ask->turn;
+
 	r->r.planned = turn != PLANS_NONE;
 	r->r.ahead = turn == PLANS_LATER || turn == PLANS_LATER_AGAIN;
 	r->r.again = turn == PLANS_NOW_AGAIN || turn == PLANS_LATER_AGAIN;
+	r->r.sharers = ask->more.sharers;
 }
 
 /* Parts one after another; the handler holds one count of its own. */
@@ -199,7 +202,7 @@ static void read_gather(const struct asked *ask, struct fs_worker *w,
 		}
 		r->gather = g;
 		r->at = at;
-		read_of(r, ask->turn);
+		read_of(r, ask);
 		r->r.off = (size_t)(off + at - item->base);
 		r->r.len = piece;
 		r->r.again_bytes = 0;
@@ -221,8 +224,8 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
 		? fs_process_of(w, fuse_req_ctx(req)->pid)
 		: 0;
 
-	ask->turn = plans_note(
-		plans, item, ask->off, ask->len, pid, &ask->again_bytes);
+	ask->turn =
+		plans_note(plans, item, ask->off, ask->len, pid, &ask->more);
 }
 
 void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
@@ -249,10 +252,10 @@ void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 	parked_init(&r->p, req);
 	r->ask = *ask;
 	r->gather = NULL;
-	read_of(r, ask->turn);
+	read_of(r, ask);
 	r->r.off = (size_t)(ask->off - item.base);
 	r->r.len = ask->len;
-	r->r.again_bytes = ask->again_bytes;
+	r->r.again_bytes = ask->more.again_bytes;
 	read_piece(ask->fs, w, &item, r);
 }
 

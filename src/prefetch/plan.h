@@ -61,14 +61,23 @@ enum plans_turn {
 	PLANS_LATER_AGAIN,
 };
 
+/* More about such a read. */
+struct plans_read {
+	/* The bytes of it that the position has already read, as far as that is
+	 * known. */
+	size_t again_bytes;
+	/* The plans that have come to a position of the file with it. Their
+	 * readers are unknown: it is of one, and the others may follow. */
+	unsigned sharers;
+};
+
 /*
  * Process `pid` (0: unknown) is going to read [off, off + len) of a file;
- * `file` has cookie and version set. *again_bytes (NULL is allowed) gets the
- * number of these bytes that the position has already read, as far as that is
- * known. Without plans, this costs one relaxed load.
+ * `file` has cookie and version set. *more may be NULL. Without plans, this
+ * costs one relaxed load.
  */
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
-	uint64_t off, size_t len, pid_t pid, size_t *again_bytes);
+	uint64_t off, size_t len, pid_t pid, struct plans_read *more);
 
 /* Does any plan want to know who reads? */
 bool plans_ask_reader(struct plans *ps);

@@ -168,7 +168,7 @@ struct note {
 	size_t len;
 	pid_t pid;
 	enum plans_turn turn;
-	size_t again_bytes;
+	struct plans_read more;
 };
 
 /* A file in one piece is read when it is begun, else at its end. */
@@ -191,8 +191,8 @@ static void set_turn(const struct plan *plan, struct note *n, uint64_t pos,
 	bool now = n->turn == PLANS_NOW || n->turn == PLANS_NOW_AGAIN ||
 		pace_waits(plan, pos);
 
-	if (n->turn == PLANS_NONE || again_bytes < n->again_bytes)
-		n->again_bytes = again_bytes;
+	if (n->turn == PLANS_NONE || again_bytes < n->more.again_bytes)
+		n->more.again_bytes = again_bytes;
 	again &= n->turn != PLANS_NOW && n->turn != PLANS_LATER;
 	if (again)
 		n->turn = now ? PLANS_NOW_AGAIN : PLANS_LATER_AGAIN;
@@ -321,6 +321,7 @@ static void note(struct plan *plan, struct note *n)
 	if (near) {
 		again = tell_holds(plan, pos, n->file, n->off, n->len);
 		set_turn(plan, n, pos, again, again ? n->len : 0);
+		n->more.sharers += !plan->params.reader;
 		if (reads_position(n))
 			read_near(plan, pos);
 	} else if (found && reads_position(n)) {
@@ -329,21 +330,21 @@ static void note(struct plan *plan, struct note *n)
 }
 
 enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
-	uint64_t off, size_t len, pid_t pid, size_t *again_bytes)
+	uint64_t off, size_t len, pid_t pid, struct plans_read *more)
 {
 	struct cache_item item = *file;
-	struct note n = {&item, off, len, pid, PLANS_NONE, 0};
+	struct note n = {&item, off, len, pid, PLANS_NONE, {0, 0}};
 
-	if (again_bytes)
-		*again_bytes = 0;
+	if (more)
+		*more = n.more;
 	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
 		return PLANS_NONE;
 	cache_item_at(ps->config.cache, off, &item);
 	LOCK_SCOPE(&ps->lock);
 	LIST_FOREACH(l, &ps->plans)
 		note(CONTAINER_OF(l, struct plan, link), &n);
-	if (again_bytes)
-		*again_bytes = n.again_bytes;
+	if (more)
+		*more = n.more;
 	return n.turn;
 }
 

@@ -194,6 +194,32 @@ START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
 }
 END_TEST
 
+START_TEST(test_a_read_by_an_unknown_reader_is_shared_by_all_plans)
+{
+	struct plans_read more;
+	struct cache_item item;
+	struct plan *plan[2];
+	struct course k;
+
+	course_start(&k, "128K");
+	for (int i = 0; i < 2; i++) {
+		plan[i] = open_plan(&k, 8);
+		add(plan[i], 0, 1, 3);
+	}
+	item = file_item(&k.g, 1, SIZE, 0);
+	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
+	ck_assert_uint_eq(more.sharers, 2);
+	/* The one that follows. */
+	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
+	ck_assert_uint_eq(more.sharers, 0);
+	plan_close(plan[0]);
+	item = file_item(&k.g, 2, SIZE, 0);
+	(void)plans_note(k.plans, &item, 0, SIZE, 0, &more);
+	ck_assert_uint_eq(more.sharers, 1);
+	end(&k, plan[1]);
+}
+END_TEST
+
 START_TEST(test_what_readers_have_passed_by_is_given_up)
 {
 	struct course k;
@@ -645,6 +671,8 @@ int main(void)
 		t, test_an_exact_plan_costs_each_byte_once_and_wastes_nothing);
 	tcase_add_test(
 		t, test_readers_out_of_step_waste_nothing_within_the_slack);
+	tcase_add_test(
+		t, test_a_read_by_an_unknown_reader_is_shared_by_all_plans);
 	tcase_add_test(t, test_what_readers_have_passed_by_is_given_up);
 	tcase_add_test(t, test_progress_retires_all_before_it);
 	tcase_add_test(

@@ -67,10 +67,10 @@ static void read_bytes(
 {
 	struct cache_item item = file_item(&k->g, cookie, SIZE, 0);
 	struct probe p;
-	size_t again;
+	struct plans_read more;
 
-	(void)plans_note(k->plans, &item, off, len, READER, &again);
-	probe_again(&k->g, &p, item, off, len, again);
+	(void)plans_note(k->plans, &item, off, len, READER, &more);
+	probe_again(&k->g, &p, item, off, len, more.again_bytes);
 	answer_all(&k->g.hand);
 	probe_wait(&p);
 	ck_assert(p.right);

@@ -131,6 +131,67 @@ START_TEST(test_what_was_read_a_moment_ago_serves_a_later_position)
 }
 END_TEST
 
+/* The first read of an item that so many readers with plans come for. */
+static void read_shared(struct rig *g, struct cache_item item, unsigned sharers)
+{
+	struct probe p;
+
+	probe_init(&p, item, 0, item.size);
+	p.r.planned = true;
+	p.r.sharers = sharers;
+	probe_run(g, &p);
+	answer_all(&g->hand);
+	probe_wait(&p);
+	ck_assert(p.right);
+}
+
+START_TEST(test_an_item_stays_until_all_who_share_it_have_come)
+{
+	struct held h[3];
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(hold(&g, &h[i], 1, 500000), 0);
+	ck_assert_int_eq(hold(&g, &h[2], 2, 200000), 0);
+	answer_all(&g.hand);
+	/* The plans do not know whose reader it is. */
+	for (int i = 0; i < 3; i++)
+		h[i].p.read = true;
+	read_shared(&g, h[0].item, 3);
+	read_shared(&g, h[2].item, 1);
+	ck_assert(h[0].told && h[1].told && h[2].told);
+	/* What was read last goes, but not what others come for. */
+	for (int readers = 2; readers > 0; readers--) {
+		while (staged(&g) > 500000)
+			sched_yield();
+		ck_assert_uint_eq(staged(&g), 500000);
+		read_shared(&g, h[0].item, 0);
+		ck_assert_uint_eq(g.fix.counters.origin_bytes, 700000);
+	}
+	wait_staged(&g, 0);
+	ck_assert_uint_eq(g.fix.counters.staging_dropped, 0);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_an_item_that_is_shared_makes_room_for_others)
+{
+	struct rig g;
+
+	rig_start(&g, "128K");
+	for (unsigned i = 1; i <= 3 * STAGING / LIMIT; i++)
+		read_shared(&g, file_item(&g, i, LIMIT, 0), 2);
+	ck_assert_uint_eq(staged(&g), STAGING);
+	/* The last ones are left. */
+	for (unsigned i = 3 * STAGING / LIMIT; i > 2 * STAGING / LIMIT; i--)
+		read_shared(&g, file_item(&g, i, LIMIT, 0), 0);
+	ck_assert_uint_eq(g.fix.counters.origin_bytes, 3 * STAGING);
+	wait_staged(&g, 0);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_what_its_reader_had_from_the_kernel_was_carried)
 {
 	struct held h[2];
@@ -471,6 +532,8 @@ int main(void)
 	tcase_add_test(t, test_a_read_ends_only_the_plan_whose_reader_it_is_of);
 	tcase_add_test(
 		t, test_what_was_read_a_moment_ago_serves_a_later_position);
+	tcase_add_test(t, test_an_item_stays_until_all_who_share_it_have_come);
+	tcase_add_test(t, test_an_item_that_is_shared_makes_room_for_others);
 	tcase_add_test(t, test_what_its_reader_had_from_the_kernel_was_carried);
 	tcase_add_test(t,
 		test_what_its_reader_has_read_meanwhile_is_not_fetched_again);
