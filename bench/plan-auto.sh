@@ -54,7 +54,8 @@ print(time.monotonic_ns(), *sys.argv[1:])' "$@" >>"$work/marks"
 
 # The loader makes the log when it begins.
 epochs_ended() {
-	cat "$work/steps" 2>/dev/null | awk '{ n += $5 } END { print n + 0 }'
+	{ cat "$work/steps" 2>/dev/null || :; } |
+		awk '{ n += $5 } END { print n + 0 }'
 }
 
 measure() {

@@ -34,7 +34,7 @@ extern struct far_settings far_set;
 struct far_counts {
 	uint64_t requests, gets, heads, lists, puts, busy, never, cut, refused,
 		services, hosts, secrets, bytes, connections,
-		most, /* requests at a time, but those of tests */
+		most,	    /* requests at a time, but those of tests */
 		authorized; /* requests that had anything secret */
 };
 extern struct far_counts far_count;

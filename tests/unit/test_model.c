@@ -381,7 +381,6 @@ int main(void)
 	tcase_add_test(t, test_enough_is_the_smallest_cache_at_full_rate);
 	tcase_add_test(t, test_actions_shorten_an_epoch_no_more_than_they_can);
 	tcase_add_test(t, test_rates_in_the_wrong_order_are_put_right);
-	tcase_add_test(
-		t, test_more_misses_do_not_make_a_sample_take_less_time);
+	tcase_add_test(t, test_more_misses_do_not_make_a_sample_take_less_time);
 	return run_suite(s);
 }
