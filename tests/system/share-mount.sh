@@ -14,7 +14,7 @@ XDG_CACHE_HOME=$work/cache
 XDG_RUNTIME_DIR=$work
 export XDG_CACHE_HOME XDG_RUNTIME_DIR
 
-images=240 epochs=4
+images=240 epochs=2
 "$refrain" make-dataset --classes 3 --images $images --size 96x72 \
 	"$work/data" >/dev/null
 rm -rf "$src"
@@ -25,8 +25,9 @@ mv "$work/data" "$src/train"
 load() {
 	out=$1
 	shift
-	timeout 120 "$refrain" load "$@" --batch 16 --size 32 --seed 5 \
-		--echo 2 --epochs $epochs --world 2 --equal-ranks --json \
+	timeout $((120 * patience)) "$refrain" load "$@" --batch 16 \
+		--size 32 --seed 5 --echo 2 --epochs $epochs --world 2 \
+		--equal-ranks --json --reads-ahead 8 \
 		>"$out" 2>"$out.err" || {
 		cat "$out.err"
 		return 1
@@ -50,10 +51,17 @@ for rank in 0 1; do
 done
 
 # Each image takes an entry of two blocks; some are of three.
-start_mount "$src" "$mnt" --cache "$work/tier:1M"
-timeout 60 "$refrain" warm "$mnt" >/dev/null || true
+start_mount "$src" "$mnt" --cache "$work/tier:1M" --fault ''
+scan_through
+timeout $((60 * patience)) "$refrain" warm "$mnt" >/dev/null || true
 cached=$(status_field entries)
 between 'cached images' "$cached" 1 $((images - 1))
+missing=$(($(status_field bytes_known) - $(status_field resident_bytes)))
+
+# The source stalls until both plans have all that is missing, of both epochs.
+# An item that is read before a plan has it is soon forgotten, although the
+# kernel keeps it: what is then fetched for the second epoch, nobody reads.
+"$refrain" fault "$mnt" stall=1 || fail 'cannot set a fault'
 jobs=
 for job in 1 2; do
 	for rank in 0 1; do
@@ -62,6 +70,9 @@ for job in 1 2; do
 		jobs="$jobs $!"
 	done
 done
+wait_for 30 has_status planned_bytes $missing ||
+	fail "$(status_field planned_bytes) of $missing bytes are planned"
+"$refrain" fault "$mnt" '' || fail 'cannot remove a fault'
 for job in $jobs; do
 	wait "$job" || fail 'a job has failed'
 done
