@@ -43,7 +43,11 @@ def loader(top):
 
 size = sum(os.path.getsize(os.path.join(d, f))
            for d, _, files in os.walk(src) for f in files)
-rate = 0.4 * size  # bytes a second: an epoch takes 2.5 s
+# In bytes a second: an epoch takes 2.5 s. Where all programs are slower, the
+# source is slower, too, so that the trainer still waits for it; it is measured
+# for as many samples.
+slower = min(patience, 8)
+rate = 0.4 * size / slower
 
 # The mount covers the source. Alone, as the namespace of the command would hold
 # a copy of every other mount.
@@ -51,8 +55,8 @@ covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
 
-main = analyze("--seconds", "1", "--fault", f"rate={rate:.0f}", "--profile",
-               profile, src, "--", *loader("{}"))
+main = analyze("--seconds", str(slower), "--fault", f"rate={rate:.0f}",
+               "--profile", profile, src, "--", *loader("{}"))
 refused = [
     (analyze(src, "--", "true", "{}"), "ended while"),
     (analyze(src, "--", work + "/none", "{}"), "cannot run"),
@@ -112,7 +116,7 @@ assert sum(p["shares"].values()) - 100 < 1e-6, p["shares"]
 assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
 # The source gives 80 samples a second, the trainer takes 800. On a machine that
 # does much else it takes fewer, and after a pause the source gives more.
-assert 20 < p["R0"]["value"] < 160, p["R0"]
+assert 20 < slower * p["R0"]["value"] < 160, p["R0"]
 assert 1.3 * p["R0"]["value"] < p["R1"]["value"], p["R1"]
 assert p["R1"]["value"] - p["R1"]["ci"] < 900, p["R1"]
 assert p["G"]["bound"] and 0.3 < p["enough_share"] < 1, p
