@@ -157,7 +157,8 @@ static void note_etag(struct get *g, const struct head *h)
 {
 	LOCK_SCOPE(&g->r->lock);
 
-	if (!h->weak && h->tag && h->tag == g->read->want.tag)
+	if (g->file->etag[0] == '\0' && !h->weak && h->tag &&
+		h->tag == g->read->want.tag)
 		strcpy(g->file->etag, h->etag);
 }
 
@@ -184,8 +185,7 @@ static int get_head(struct call *c, const struct head *h)
 	if (rc < 0)
 		return rc;
 	g->winner = t == &g->tries[1];
-	if (g->file->etag[0] == '\0')
-		note_etag(g, h);
+	note_etag(g, h);
 	return 0;
 }
 
