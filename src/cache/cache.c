@@ -14,6 +14,7 @@
 
 static const struct cache_jobs cache_jobs = {
 	.dispatch = dispatch_all,
+	.unref = fill_unref,
 	.run =
 		{
 			[AFTER_START] = dispatch_run,

@@ -181,19 +181,6 @@ int cache_warm(
 	struct cache *c, const struct cache_item *item, struct cache_warm *w);
 
 /*
- * The progress of fetching everything that one owner plans. Zero it before the
- * first cache_plan(); it must outlive the last. The cache writes it and anybody
- * reads it. Relaxed: readers compare values that are many answers apart.
- */
-struct cache_pace {
-	bool at_once; /* set once: items not due soon are fetched as fast as the
-			 others */
-	_Atomic uint64_t requests; /* needed for the rest */
-	_Atomic uint32_t depth;	   /* requests at a time; 0: still sought */
-	struct speed speed;	   /* of the origin; the cache's lock */
-};
-
-/*
  * An item that somebody is going to read: it is fetched ahead, in the order
  * of the calls, and kept in memory until its own reader has read it to its
  * end, it is in a tier, or it is not planned any more. One item may be planned
@@ -218,7 +205,8 @@ struct cache_plan {
 	/* Items of one owner are fetched in the order in which they were
 	 * planned, those of several as they are due. */
 	const void *owner;
-	struct cache_pace *pace; /* the owner's, or NULL */
+	/* The owner's, or NULL. It outlives the plan; cache.lock. */
+	struct backlog *backlog;
 	/*
 	 * Once, if cache_plan() returned 0; no lock held. 1: its reader has
 	 * read it to its end. 0: it is in a tier. -ECANCELED: by

@@ -77,24 +77,17 @@ static bool may_start(const struct dispatch *d, const struct fill *f)
 		(!flight_has_surplus(cache_flight(c)) || !is_early(c, f));
 }
 
-/* Should the fill's next source be asked for this page? */
-static bool dispatch_is_next(const struct fill *f, unsigned i)
-{
-	return (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-		page_level(f->page[i]) == f->level;
-}
-
 /* The next run of wanted pages, from the cursor on, round to it again. */
 static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
 {
 	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
 	unsigned i = f->cursor;
 
-	while (!dispatch_is_next(f, i))
+	while (!fill_page_is_next(f, i))
 		i = i + 1 < f->npages ? i + 1 : 0;
 	p->f = f;
 	p->first = i;
-	while (i < f->npages && i - p->first < max && dispatch_is_next(f, i))
+	while (i < f->npages && i - p->first < max && fill_page_is_next(f, i))
 		i++;
 	p->n = i - p->first;
 	f->cursor = i < f->npages ? i : 0;
@@ -120,24 +113,19 @@ static void take_span(struct fetch *x, struct fill *f)
 }
 
 /*
- * Free memory early, so that nothing has to be dropped when memory is needed.
+ * Get memory for a waiting fill, and free some early, so that nothing has to be
+ * dropped when memory is needed. Returns -EAGAIN if there is none now, and
+ * -EINPROGRESS if a part of the fill is kept, which is loaded first.
  */
-static int dispatch_take_room(struct cache *c, struct fill *f)
+static int dispatch_take_room(struct dispatch *d, struct fill *f)
 {
-	int rc = fill_take_room(c, f);
+	int rc = d->no_room ? -EAGAIN : fill_take_room(d->c, f);
 
-	if (rc == 0 && fill_leaves_little_room(c, f))
-		part_spill(c, SPILL_AT_ONCE);
-	return rc;
-}
-
-/* Get memory for a waiting fill of which no part is kept. */
-static bool has_memory(struct dispatch *d, struct fill *f)
-{
-	if (f->phase == FILL_WAITING && !d->no_room &&
-		dispatch_take_room(d->c, f) == 0)
-		(void)part_load(d->c, f);
-	return f->phase == FILL_FETCHING;
+	if (rc < 0)
+		return rc;
+	if (fill_leaves_little_room(d->c, f))
+		part_spill(d->c, SPILL_AT_ONCE);
+	return part_load(d->c, f) ? -EINPROGRESS : 0;
 }
 
 /*
@@ -155,7 +143,11 @@ static struct fill *neighbour(struct dispatch *d, const struct fill *f)
 	cache_item_at(d->c, item.base, &item);
 	g = fill_find(d->c, cache_key(d->c, &item));
 	if (!g || g->prio > f->prio || g->level != f->level ||
-		!dispatch_is_next(g, 0) || !has_memory(d, g))
+		!fill_page_is_next(g, 0))
+		return NULL;
+	if (g->phase == FILL_WAITING && dispatch_take_room(d, g) < 0)
+		return NULL;
+	if (g->phase != FILL_FETCHING)
 		return NULL;
 	g->cursor = 0;
 	return g;
@@ -231,8 +223,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_span(x, f);
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
-	engine_starting(c);
-	list_add_tail(&d->after->list[AFTER_START], &x->start);
+	engine_add_start(c, d->after, &x->start);
 	if (!fetch_of_origin(x)) {
 		source_ask(c, x);
 		return 0;
@@ -245,20 +236,15 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 	return 0;
 }
 
-/* Nobody answers or abandons the request before the origin has it. */
-void dispatch_run(struct cache *c, struct list *link)
+struct fill *dispatch_run(struct cache *c, struct list *link)
 {
 	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
 
-	ASSERT_INSIDE(c);
-	list_del(&x->start);
-	engine_unlock(c);
 	if (fetch_of_origin(x))
 		origin_read(cache_config(c)->origin, &x->r);
 	else
 		source_read(c, x);
-	engine_lock(c);
-	engine_started(c);
+	return NULL;
 }
 
 /* Start one request of a fill. False: it has to wait. */
@@ -273,11 +259,10 @@ static bool dispatch_fill(struct dispatch *d, struct fill *f)
 		fill_queue_again(c, f);
 		return true;
 	}
-	if (!f->buf) {
-		rc = d->no_room ? -EAGAIN : dispatch_take_room(c, f);
-		if (rc == 0 && part_load(c, f))
-			return false;
-	}
+	if (!f->buf)
+		rc = dispatch_take_room(d, f);
+	if (rc == -EINPROGRESS)
+		return false;
 	if (rc == -EAGAIN) {
 		d->no_room = d->waiting = true;
 		return false;

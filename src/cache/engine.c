@@ -58,6 +58,22 @@ static struct list *first_job(
 	return NULL;
 }
 
+/* The job may be gone afterwards. */
+static void do_job(struct cache *c, struct list *job, enum after_kind kind)
+{
+	struct fill *f;
+
+	list_del(job);
+	engine_unlock(c);
+	f = c->engine.jobs->run[kind](c, job);
+	engine_lock(c);
+	if (f)
+		c->engine.jobs->unref(c, f);
+	if (kind == AFTER_START && --c->engine.nstarting == 0 &&
+		c->engine.stopping)
+		engine_wake(c);
+}
+
 void engine_run(struct cache *c, struct after *a)
 {
 	enum after_kind kind;
@@ -70,7 +86,7 @@ void engine_run(struct cache *c, struct after *a)
 		job = first_job(c, a, &kind);
 		if (!job)
 			break;
-		c->engine.jobs->run[kind](c, job);
+		do_job(c, job, kind);
 	}
 	engine_unlock(c);
 }
@@ -81,17 +97,11 @@ void engine_add_planned(struct cache *c, struct list *link)
 	list_add_tail(&c->engine.planned, link);
 }
 
-void engine_starting(struct cache *c)
+void engine_add_start(struct cache *c, struct after *a, struct list *link)
 {
 	ASSERT_INSIDE(c);
 	c->engine.nstarting++;
-}
-
-void engine_started(struct cache *c)
-{
-	ASSERT_INSIDE(c);
-	if (--c->engine.nstarting == 0 && c->engine.stopping)
-		engine_wake(c);
+	list_add_tail(&a->list[AFTER_START], link);
 }
 
 bool engine_is_starting(const struct cache *c)

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 
 struct cache;
+struct fill;
 
 /*
  * Work to do once the lock has been released: callbacks and wake-ups of other
@@ -37,11 +38,12 @@ struct after {
 	struct list list[AFTER_KINDS];
 };
 
-/* dispatch() starts the requests that can be started. run[kind]() does one job:
- * it takes the job off its list and releases the lock meanwhile. */
+/* dispatch() starts the requests that can be started. run[kind]() does one job,
+ * without the lock. If it returns a fill, unref() ends the job's reference. */
 struct cache_jobs {
 	void (*dispatch)(struct cache *c, struct after *a);
-	void (*run[AFTER_KINDS])(struct cache *c, struct list *link);
+	void (*unref)(struct cache *c, struct fill *f);
+	struct fill *(*run[AFTER_KINDS])(struct cache *c, struct list *link);
 };
 
 /* The members are engine.c's. */
@@ -71,10 +73,9 @@ void engine_unlock(struct cache *c);
 /* The functions below assert the lock. A plan has ended: let engine_run() tell
  * its owner. */
 void engine_add_planned(struct cache *c, struct list *link);
-/* A request is on its way to its source: it can be neither answered nor given
- * up. */
-void engine_starting(struct cache *c);
-void engine_started(struct cache *c);
+/* A request will be given to its source: until engine_run() has done that, it
+ * can be neither answered nor given up. */
+void engine_add_start(struct cache *c, struct after *a, struct list *link);
 bool engine_is_starting(const struct cache *c);
 void engine_stop(struct cache *c);
 bool engine_is_stopping(const struct cache *c);

@@ -55,11 +55,12 @@ void fetch_receive(struct fetch *x);
 /* All requests to the origin are given up. The lock. */
 void fetch_abandon(struct cache *c);
 
-/* -- dispatch.c; all but the first assert the lock -- */
+/* -- dispatch.c; all but dispatch_init() and dispatch_run() assert the lock --
+ */
 
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);
-void dispatch_run(struct cache *c, struct list *link);
+struct fill *dispatch_run(struct cache *c, struct list *link);
 /* No timer is set any more. */
 void dispatch_quiet(struct cache *c);
 

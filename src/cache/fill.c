@@ -66,8 +66,9 @@ void fill_reserve(struct cache *c, struct fill *f)
 		f->res = (struct reservation){0};
 }
 
-int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
-	enum fetch_prio prio, struct fill **out)
+/* Reserves room in a tier if there is some. */
+static int fill_new(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, struct fill **out)
 {
 	unsigned npages = fill_pages(item->size);
 	struct fill *f = calloc(1, sizeof(*f) + npages);
@@ -203,8 +204,7 @@ bool fill_wants_level(struct cache *c, const struct fill *f)
 	if (origin_level(c) == 0)
 		return f->wanted > 0;
 	for (unsigned i = 0; i < f->npages; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) == f->level)
+		if (fill_page_is_next(f, i))
 			return true;
 	return false;
 }
@@ -216,9 +216,9 @@ static void set_level(struct cache *c, struct fill *f)
 
 	ASSERT_INSIDE(c);
 	for (unsigned i = 0; i < f->npages && level > 0; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED &&
-			page_level(f->page[i]) < level)
-			level = page_level(f->page[i]);
+		if (fill_page_is(f, i, PAGE_WANTED) &&
+			fill_page_level(f, i) < level)
+			level = fill_page_level(f, i);
 	f->level = level;
 }
 
@@ -289,13 +289,13 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 		sources_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
 		for (unsigned i = from; i < to; i++)
-			if ((f->page[i] & PAGE_STATE_MASK) == PAGE_ABSENT) {
+			if (fill_page_is(f, i, PAGE_ABSENT)) {
 				f->page[i] |= PAGE_WANTED;
 				f->wanted++;
 			}
 	if (f->wanted == 0)
 		return;
-	if ((f->page[first] & PAGE_STATE_MASK) == PAGE_WANTED)
+	if (fill_page_is(f, first, PAGE_WANTED))
 		f->cursor = fill_unit_start(c, first);
 	if (prio < f->prio) {
 		f->prio = prio;
@@ -348,7 +348,7 @@ bool fill_has(const struct fill *f, size_t off, size_t len)
 	if (f->present == f->npages)
 		return true;
 	for (size_t i = off / FILL_PAGE_BYTES; i <= last; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) != PAGE_PRESENT)
+		if (!fill_page_is(f, i, PAGE_PRESENT))
 			return false;
 	return true;
 }
@@ -441,7 +441,7 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	ASSERT_INSIDE(c);
 	fill_mark(f, first, n, PAGE_ABSENT);
 	for (unsigned i = first; i < first + n; i++)
-		page_set_level(&f->page[i], level);
+		f->page[i] = (uint8_t)((f->page[i] & 0xf) | level << 4);
 	if (f->phase != FILL_GONE && !engine_is_stopping(c))
 		fill_want(c, f, first, n, f->prio);
 }
@@ -478,9 +478,9 @@ bool fill_is_news(
 	bool news = false;
 
 	for (unsigned i = first; i < first + n; i++) {
-		if ((f->page[i] & PAGE_STATE_MASK) != PAGE_PRESENT)
+		if (!fill_page_is(f, i, PAGE_PRESENT))
 			return false;
-		news |= page_level(f->page[i]) == origin_level(c);
+		news |= fill_page_level(f, i) == origin_level(c);
 	}
 	return news && !f->ceased;
 }
@@ -489,10 +489,9 @@ unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i)
 {
 	unsigned first;
 
-	while (*i < end && (f->page[*i] & PAGE_STATE_MASK) != PAGE_INFLIGHT)
+	while (*i < end && !fill_page_is(f, *i, PAGE_INFLIGHT))
 		++*i;
-	for (first = *i; *i < end; ++*i)
-		if ((f->page[*i] & PAGE_STATE_MASK) != PAGE_INFLIGHT)
-			break;
+	for (first = *i; *i < end && fill_page_is(f, *i, PAGE_INFLIGHT); ++*i)
+		;
 	return *i - first;
 }

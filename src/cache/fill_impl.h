@@ -79,7 +79,7 @@ enum fetch_prio {
 	PRIO_COUNT,
 };
 
-/* The upper half of a page is the source to ask next; see page_level(). */
+/* The upper half of a page is the source to ask next. */
 enum page_state {
 	PAGE_ABSENT = 0,
 	PAGE_WANTED = 1,
@@ -179,6 +179,24 @@ struct cache_readers {
 					 AGAIN_ITEMS */
 };
 
+static inline bool fill_page_is(
+	const struct fill *f, size_t page, enum page_state state)
+{
+	return (f->page[page] & PAGE_STATE_MASK) == state;
+}
+
+static inline unsigned fill_page_level(const struct fill *f, size_t page)
+{
+	return f->page[page] >> 4;
+}
+
+/* Is the fill's next source to be asked for the page? */
+static inline bool fill_page_is_next(const struct fill *f, size_t page)
+{
+	return fill_page_is(f, page, PAGE_WANTED) &&
+		fill_page_level(f, page) == f->level;
+}
+
 /* Content bytes of a page: the last one of an item can be short. */
 uint64_t fill_page_bytes(const struct fill *f, size_t page);
 /* Content bytes of n pages. */
@@ -216,12 +234,9 @@ bool fill_ahead_wanted(struct cache *c);
 
 struct fill *fill_find(struct cache *c, struct hash128 key);
 /*
- * Add a fill to the table, and reserve room in a tier if there is some. Returns
- * 0, -ENOMEM, or an error of path().
+ * Find a fill, or add it to the table. Returns 0, -ENOMEM, an error of path(),
+ * or -EEXIST if it is in a tier and this is not the last try.
  */
-int fill_new(struct cache *c, const struct cache_item *item, struct hash128 key,
-	enum fetch_prio prio, struct fill **out);
-/* -EEXIST: it is in a tier, and this is not the last try. */
 int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct hash128 key, enum fetch_prio prio, bool last_try,
 	struct fill **out);
@@ -356,9 +371,9 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_cease(struct cache *c, struct fill *f, struct after *a);
 /* Handle the outcome of publishing. Returns true if the version is gone. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
-void read_run(struct cache *c, struct list *link);
-void warm_run(struct cache *c, struct list *link);
-void stale_run(struct cache *c, struct list *link);
+struct fill *read_run(struct cache *c, struct list *link);
+struct fill *warm_run(struct cache *c, struct list *link);
+struct fill *stale_run(struct cache *c, struct list *link);
 
 /* planned.c; assert the lock. */
 /* Bytes of fills with plans. */
@@ -390,13 +405,13 @@ void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
  * false if there were none. */
 bool planned_end(
 	struct cache *c, struct list *plans, uint64_t bytes, int status);
-void planned_run(struct cache *c, struct list *link);
+struct fill *planned_run(struct cache *c, struct list *link);
 
 /* publish.c */
 int publish_start(struct cache *c, struct error *err);
 void publish_wait(struct cache *c); /* until none is left; the lock */
 void publish_stop(struct cache *c);
-void publish_run(struct cache *c, struct list *link);
+struct fill *publish_run(struct cache *c, struct list *link);
 void publish_ended(struct cache *c); /* wants the lock */
 
 #endif

@@ -102,7 +102,7 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 	for (size_t i = 0; i < f->npages; i++) {
 		if (!store_part_map_has(map, i))
 			continue;
-		f->wanted -= (f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED;
+		f->wanted -= fill_page_is(f, i, PAGE_WANTED);
 		f->page[i] |= PAGE_PRESENT;
 		f->present++;
 		bytes += fill_page_bytes(f, i);
@@ -252,7 +252,7 @@ static bool spill_begin(struct cache *c, struct fill *f)
 	if (!map)
 		return false;
 	for (size_t i = 0; i < f->npages; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_PRESENT)
+		if (fill_page_is(f, i, PAGE_PRESENT))
 			store_part_map_set(map, i);
 	begin(c, cache_moves(c)->publishers, f, map, spill);
 	return true;

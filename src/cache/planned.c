@@ -5,10 +5,6 @@
  */
 #include "cache/cache_impl.h"
 
-#include <errno.h>
-
-#include "base/clock.h"
-
 uint64_t planned_bytes(struct cache *c)
 {
 	ASSERT_INSIDE(c);
@@ -39,39 +35,11 @@ static uint64_t requests_for(struct cache *c, uint64_t bytes)
 /* Add bytes that are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
-	const struct depth *depth = flight_depth(cache_flight(c));
-	struct cache_pace *pace = p->pace;
 	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
 
 	p->owed_bytes = bytes;
-	if (!pace)
-		return;
-	/* A difference below 0 wraps round, and so does the sum. */
-	(void)atomic_fetch_add_explicit(
-		&pace->requests, more, memory_order_relaxed);
-	atomic_store_explicit(&pace->depth,
-		depth_settled(depth) ? depth_limit(depth) : 0,
-		memory_order_relaxed);
-}
-
-static uint64_t requests_left(const struct cache_pace *pace)
-{
-	return atomic_load_explicit(&pace->requests, memory_order_relaxed);
-}
-
-static void note_speed(struct cache_pace *pace, size_t bytes, bool answered)
-{
-	uint32_t depth =
-		atomic_load_explicit(&pace->depth, memory_order_relaxed);
-
-	speed_note(&pace->speed,
-		&(struct speed_answer){
-			.now_ns = clock_now_ns(),
-			.bytes = bytes,
-			.answered = answered,
-			.more = requests_left(pace),
-			.depth = depth,
-		});
+	if (p->backlog)
+		backlog_add(p->backlog, more, flight_depth(cache_flight(c)));
 }
 
 /*
@@ -81,7 +49,7 @@ static void note_speed(struct cache_pace *pace, size_t bytes, bool answered)
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {
-	const struct cache_pace *told = NULL;
+	const struct backlog *told = NULL;
 
 	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans) {
@@ -89,9 +57,9 @@ void planned_came(
 
 		planned_owe(c, p,
 			p->owed_bytes > bytes ? p->owed_bytes - bytes : 0);
-		if (p->pace && p->pace != told)
-			note_speed(p->pace, bytes, answered);
-		told = p->pace;
+		if (p->backlog && p->backlog != told)
+			backlog_came(p->backlog, bytes, answered);
+		told = p->backlog;
 	}
 }
 
@@ -101,8 +69,8 @@ void planned_tell(struct cache *c, struct cache_plan *p, int status)
 {
 	ASSERT_INSIDE(c);
 	planned_owe(c, p, 0);
-	if (p->pace && requests_left(p->pace) == 0)
-		speed_stop(&p->pace->speed);
+	if (p->backlog)
+		backlog_left(p->backlog);
 	p->fill = NULL;
 	p->status = status;
 	list_del(&p->link);
@@ -138,7 +106,7 @@ bool planned_at_once(const struct list *plans)
 		const struct cache_plan *p =
 			CONTAINER_OF(l, struct cache_plan, link);
 
-		if (p->pace && p->pace->at_once)
+		if (p->backlog && p->backlog->at_once)
 			return true;
 	}
 	return false;
@@ -180,13 +148,11 @@ bool planned_end(
 	return true;
 }
 
-void planned_run(struct cache *c, struct list *link)
+struct fill *planned_run(struct cache *c, struct list *link)
 {
 	struct cache_plan *p = CONTAINER_OF(link, struct cache_plan, link);
 
-	ASSERT_INSIDE(c);
-	list_del(&p->link);
-	engine_unlock(c);
+	(void)c;
 	p->done(p, p->status);
-	engine_lock(c);
+	return NULL;
 }

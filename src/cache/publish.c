@@ -51,16 +51,13 @@ static void publish(struct pool_job *job)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
 }
 
-void publish_run(struct cache *c, struct list *link)
+struct fill *publish_run(struct cache *c, struct list *link)
 {
 	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
 
-	ASSERT_INSIDE(c);
-	list_del(link);
-	engine_unlock(c);
 	m->job.run = publish;
 	pool_submit(cache_moves(c)->publishers, &m->job);
-	engine_lock(c);
+	return NULL; /* the reference is the publisher's */
 }
 
 int publish_start(struct cache *c, struct error *err)

@@ -209,43 +209,33 @@ static void warms_answer(struct fill *f, int status, struct after *a)
 	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
 }
 
-/* Answer one read; back with the lock held. r is gone after done(). */
-void read_run(struct cache *c, struct list *link)
+/* r is gone after done(). */
+struct fill *read_run(struct cache *c, struct list *link)
 {
 	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
 	struct fill *f = r->fill;
 
-	ASSERT_INSIDE(c);
-	list_del(&r->link);
-	engine_unlock(c);
 	if (r->status > 0)
 		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
 	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
-	engine_lock(c);
-	fill_unref(c, f);
+	return f;
 }
 
-void warm_run(struct cache *c, struct list *link)
+struct fill *warm_run(struct cache *c, struct list *link)
 {
 	struct cache_warm *w = CONTAINER_OF(link, struct cache_warm, link);
 
-	ASSERT_INSIDE(c);
-	list_del(&w->link);
-	engine_unlock(c);
+	(void)c;
 	w->done(w, w->status);
-	engine_lock(c);
+	return NULL;
 }
 
-void stale_run(struct cache *c, struct list *link)
+struct fill *stale_run(struct cache *c, struct list *link)
 {
 	struct fill *f = CONTAINER_OF(link, struct fill, stale);
 
-	ASSERT_INSIDE(c);
-	list_del(link);
-	engine_unlock(c);
 	cache_config(c)->stale(cache_config(c)->arg, f->item.cookie);
-	engine_lock(c);
-	fill_unref(c, f);
+	return f;
 }
 
 /* -- The end of its fetch -------------------------------------------------- */
@@ -369,7 +359,7 @@ void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
 	ASSERT_INSIDE(c);
 	answer_failed(c, f, status, a);
 	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
-		if ((f->page[i] & PAGE_STATE_MASK) == PAGE_WANTED) {
+		if (fill_page_is(f, i, PAGE_WANTED)) {
 			f->page[i] &= (uint8_t)~PAGE_STATE_MASK;
 			f->wanted--;
 		}

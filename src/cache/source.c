@@ -289,16 +289,14 @@ void sources_ended(struct cache *c, const struct fill *f)
 	}
 }
 
-void push_run(struct cache *c, struct list *link)
+struct fill *push_run(struct cache *c, struct list *link)
 {
 	struct push *p = CONTAINER_OF(link, struct push, link);
 	struct source *s = p->to->s;
 
-	ASSERT_INSIDE(c);
-	list_del(&p->link);
-	engine_unlock(c);
+	(void)c;
 	s->ops->push(s, &p->p);
-	engine_lock(c);
+	return NULL;
 }
 
 /* -- The end --------------------------------------------------------------- */

@@ -53,17 +53,6 @@ struct push {
 	struct list link; /* in an after's list */
 };
 
-/* The upper half of a page's byte. */
-static inline unsigned page_level(uint8_t page)
-{
-	return page >> 4;
-}
-
-static inline void page_set_level(uint8_t *page, unsigned level)
-{
-	*page = (uint8_t)((*page & 0xf) | level << 4);
-}
-
 void sources_init(struct cache *c);
 
 /* All others assert the lock. */
@@ -88,7 +77,6 @@ void sources_push(struct cache *c, struct fill *f,
 	const struct source_news *news, struct after *a);
 /* Tell the sources that nothing more of the fill is in flight. */
 void sources_ended(struct cache *c, const struct fill *f);
-void push_run(struct cache *c, struct list *link);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);
 /*
@@ -99,6 +87,7 @@ unsigned sources_out(struct cache *c);
 void sources_tell_idle(struct cache *c);
 
 /* Without the lock. */
+struct fill *push_run(struct cache *c, struct list *link);
 void source_read(struct cache *c, struct fetch *x);
 
 #endif

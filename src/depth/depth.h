@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "depth/speed.h"
+#include "depth/backlog.h"
 
 #define DEPTH_LEVELS 9u /* 1, 2, 4, ... 256 */
 

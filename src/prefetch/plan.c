@@ -228,7 +228,7 @@ int plan_open(struct plans *ps, const struct plan_params *params,
 	if (!params->spread)
 		plan->params.spread = plan->params.slack;
 	plan->step_ns = params->step_ns;
-	plan->pace.at_once = params->measure;
+	plan->backlog.at_once = params->measure;
 	plan->cursor = params->begun;
 	list_init(&plan->holds);
 	rc = init_schedule(plan, err);

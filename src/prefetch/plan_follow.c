@@ -274,7 +274,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	h->bytes = item->size;
 	h->p.done = hold_done;
 	h->p.owner = plan;
-	h->p.pace = &plan->pace;
+	h->p.backlog = &plan->backlog;
 	pace_hold(h, clock_now_ns());
 	list_init(&h->gone);
 	list_add_tail(&plan->holds, &h->link);

@@ -57,7 +57,7 @@ struct plan {
 	uint64_t stray; /* reads far ahead since the last one that was not */
 	uint64_t stray_min;
 	struct list holds;
-	struct cache_pace pace; /* the cache's */
+	struct backlog backlog; /* the cache's */
 	/* See struct plan_rates. */
 	uint64_t looked, missing_bytes;
 	bool closing;

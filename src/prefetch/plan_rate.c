@@ -29,11 +29,12 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 	uint64_t most = ps->window_bytes / 2, items = BURST_ITEMS, bytes, depth;
 
 	ASSERT_HELD(&ps->lock);
-	if (ps->nplans != 1 || !plan->pace.at_once || plan->closing)
+	if (ps->nplans != 1 || !plan->backlog.at_once || plan->closing)
 		return 0;
-	depth = atomic_load_explicit(&plan->pace.depth, memory_order_relaxed);
+	depth = atomic_load_explicit(
+		&plan->backlog.depth, memory_order_relaxed);
 	if (!depth || plan->s.ahead_items / 2 < depth + depth / 4 ||
-		sum_of(&plan->pace.requests) * 4 > depth * 3)
+		sum_of(&plan->backlog.requests) * 4 > depth * 3)
 		return 0;
 	if (items < BURST_DEPTHS * depth)
 		items = BURST_DEPTHS * depth;
@@ -43,7 +44,7 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 
 void plan_rates(struct plan *plan, struct plan_rates *out)
 {
-	const struct speed *s = &plan->pace.speed;
+	const struct speed *s = &plan->backlog.speed;
 	struct plans *ps = plan->plans;
 
 	LOCK_SCOPE(&ps->lock);
