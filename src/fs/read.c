@@ -56,12 +56,12 @@ static void fs_read_answer(
 	reply(req, status, data, mine.len);
 }
 
-/* Errors that a reader may get; the origin's own errors all become I/O errors.
- */
+/* Errors that a reader may get; the origin's other errors all become I/O
+ * errors. */
 static int reader_errno(int status)
 {
 	if (status >= 0 || status == -ESTALE || status == -ENOMEM ||
-		status == -ENOTCONN)
+		status == -ENOTCONN || status == -EACCES)
 		return status;
 	return -EIO;
 }

@@ -102,8 +102,8 @@ struct origin_list {
 	const char *path; /* kept by the caller until done() */
 	/*
 	 * Set by the caller, for origins that list recursively: list all files
-	 * below the path, by names relative to it that contain slashes.
-	 * Directories are not listed.
+	 * below the path, by names relative to it that contain slashes. A
+	 * directory is listed only if the origin has a mark of it.
 	 */
 	bool deep;
 	void (*batch)(struct origin_list *l, const struct file_entry *entries,

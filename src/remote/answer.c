@@ -51,6 +51,11 @@ void answer_note_failure(struct call *c, int status)
 			"the certificate of '%s' is not valid (%s); set "
 			"AWS_CA_BUNDLE to its authority's file",
 			host, transfer_why(&c->t));
+	else if (status == -EPROTO)
+		(void)snprintf(words, sizeof(words),
+			"'%s' does not agree on TLS; check that its port is "
+			"one for https",
+			host);
 	else if (status == -ETIMEDOUT)
 		(void)snprintf(words, sizeof(words),
 			"'%s' does not answer in time", host);
@@ -82,6 +87,8 @@ static bool repeat_throttled(struct call *c)
 {
 	struct event e = {.kind = EVENT_ORIGIN_THROTTLED};
 
+	keep_words(c->r,
+		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
 	if (engine_throttled(c->r->engine)) {
 		e.n = engine_depth(c->r->engine);
@@ -230,6 +237,7 @@ static int s3_status(struct call *c)
 	const struct meaning *m = find_meaning(c->code);
 	char words[300];
 
+	c->words = m ? m->words : NULL;
 	if (m && m->words) {
 		(void)snprintf(words, sizeof(words), "the server says %s: %s",
 			m->code, m->words);
@@ -282,6 +290,7 @@ static int http_status(struct call *c)
 {
 	char words[200];
 
+	c->words = NULL;
 	(void)snprintf(words, sizeof(words),
 		"the server answers with HTTP status %u", c->t.head.code);
 	keep_words(c->r, words);

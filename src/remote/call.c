@@ -97,11 +97,13 @@ static bool is_success(const struct head *h)
 static int call_head(struct transfer *t, const struct head *h)
 {
 	struct call *c = call_of(t);
+	int rc;
 
 	if (!is_success(h))
 		return 0;
 	engine_answered(c->r->engine);
-	return c->ops->head ? c->ops->head(c, h) : 0;
+	rc = c->ops->head ? c->ops->head(c, h) : 0;
+	return rc == 0 && c->heads_only && h->code == 200 ? -EALREADY : rc;
 }
 
 static int call_data(struct transfer *t, const void *data, size_t len)
@@ -128,6 +130,8 @@ static void call_done(struct transfer *t, int status)
 {
 	struct call *c = call_of(t);
 
+	if (status == -EALREADY)
+		status = 0; /* the headers were all that was wanted */
 	if (status == 0 && !is_success(&t->head)) {
 		if (answer_repeats(c, &status))
 			return;

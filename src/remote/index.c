@@ -21,6 +21,7 @@ void index_release(struct index_names *x)
 	for (size_t i = 0; i < x->n; i++)
 		free(x->at[i].name);
 	free(x->at);
+	free(x->bad_name);
 	memset(x, 0, sizeof(*x));
 }
 
@@ -167,6 +168,8 @@ static void json_end(struct json_index *j)
 	if (j->other || !j->now.name ||
 		!is_name(j->now.name, strlen(j->now.name))) {
 		j->names->bad++;
+		if (!j->names->bad_name && j->now.name)
+			j->names->bad_name = steal_ptr(&j->now.name);
 		free(j->now.name);
 	} else {
 		added = index_add(j->names, j->now.name);
@@ -247,14 +250,34 @@ static void html_link(struct index_names *x, const char *path, char *link)
 	name = link_name(path, link, &is_dir);
 	if (!name)
 		return;
-	for (size_t i = 0; i < x->n; i++)
-		if (strcmp(x->at[i].name, name) == 0) {
-			free(name);
-			return;
-		}
 	added = index_add(x, name);
 	if (added)
 		added->is_dir = is_dir;
+}
+
+/* Of two with one name, a directory is the smaller. */
+static int by_name(const void *a, const void *b)
+{
+	const struct index_name *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : y->is_dir - x->is_dir;
+}
+
+/* Pages link to an entry more than once: by its icon and by its name. */
+static void index_unique(struct index_names *x)
+{
+	size_t n = 0;
+
+	if (x->n > 0)
+		qsort(x->at, x->n, sizeof(*x->at), by_name);
+	for (size_t i = 0; i < x->n; i++) {
+		if (n > 0 && strcmp(x->at[n - 1].name, x->at[i].name) == 0)
+			free(x->at[i].name);
+		else
+			x->at[n++] = x->at[i];
+	}
+	x->n = n;
 }
 
 int index_from_html(
@@ -278,5 +301,6 @@ int index_from_html(
 		html_link(x, path, at + 1);
 		at = end + 1;
 	}
+	index_unique(x);
 	return x->failed ? -ENOMEM : 0;
 }

@@ -144,10 +144,10 @@ static void take_name(
 	rc = key_to_path(name, len);
 	if (rc < 0)
 		hide_key(g, x->page.text.at + o->key);
-	else if (o->is_prefix)
+	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = remote_dir_attr(g->r)};
-	else if (rc == 0)
+	else
 		x->entries[p->n++] = (struct file_entry){.name = name,
 			.attr = remote_file_attr(
 				g->r, o->size_bytes, o->mtime_ns, o->tag)};
@@ -271,7 +271,7 @@ static bool is_passing(int status)
 {
 	return status == -EIO || status == -ETIMEDOUT || status == -EBADMSG ||
 		status == -ECONNRESET || status == -ECONNREFUSED ||
-		status == -EHOSTUNREACH;
+		status == -EHOSTUNREACH || status == -EPROTO;
 }
 
 static void range_done(struct call *c, int status)

@@ -35,6 +35,7 @@ struct names_listing {
 	struct bytes doc;
 	struct index_names names;
 	bool dav;
+	bool probe; /* whether there is an index is all that is asked */
 	size_t next; /* name to ask for */
 	unsigned heads;
 	struct listing_head head[HEADS_PARALLEL];
@@ -63,6 +64,9 @@ static int names_deliver(struct names_listing *g)
 			: remote_file_attr(
 				  g->r, x->size_bytes, x->mtime_ns, x->tag);
 	}
+	for (size_t i = 0; i < g->names.bad; i++)
+		remote_hidden(g->r,
+			g->names.bad_name ? g->names.bad_name : "?");
 	if (n > 0)
 		g->l->batch(g->l, entries, n);
 	free(entries);
@@ -73,7 +77,7 @@ static void names_finish(struct names_listing *g, int status)
 {
 	struct origin_list *l = g->l;
 
-	if (status == 0)
+	if (status == 0 && !g->probe)
 		status = names_deliver(g);
 	call_release(&g->call);
 	bytes_release(&g->doc);
@@ -84,6 +88,53 @@ static void names_finish(struct names_listing *g, int status)
 
 /* -- Sizes ----------------------------------------------------------------- */
 
+/* HEAD, or a GET of the first byte from a server that refuses HEAD. */
+static void size_call_init(
+	struct call *c, struct remote *r, const struct call_ops *ops)
+{
+	bool by_get = !remote_has_head(r);
+
+	call_init(c, r, ops, by_get ? "GET" : "HEAD");
+	c->heads_only = by_get;
+	bytes_text(&c->more, "Accept-Encoding: identity\n");
+	if (by_get)
+		bytes_text(&c->more, "Range: bytes=0-0\n");
+}
+
+/* True: HEAD was refused, and the call was started again as a GET. */
+static bool size_by_get(struct call *c)
+{
+	unsigned code = c->t.head.code;
+	bool never = code == 405 || code == 501;
+
+	if (strcmp(c->method, "HEAD") != 0 ||
+		(!never && code != 400 && code != 403))
+		return false;
+	if (never)
+		remote_set_no_head(c->r);
+	c->method = "GET";
+	c->heads_only = true;
+	c->throttled = c->moved = 0;
+	bytes_reset(&c->redirect);
+	bytes_text(&c->more, "Range: bytes=0-0\n");
+	call_start(c->t.loop, c);
+	return true;
+}
+
+/* What the headers say: 0 and the size; -ENOENT if they have none. */
+static int size_answered(const struct call *c, int status, uint64_t *size)
+{
+	const struct head *h = &c->t.head;
+
+	/* An empty file has no first byte: "bytes star/0". */
+	if (h->code == 416 && h->has_total && h->total == 0)
+		status = 0;
+	*size = h->has_total ? h->total : h->length;
+	if (status == 0 && !h->has_total && (h->has_range || !h->has_length))
+		status = -ENOENT;
+	return status;
+}
+
 static void ask_sizes(struct names_listing *g);
 
 static void size_done(struct call *c, int status)
@@ -92,9 +143,11 @@ static void size_done(struct call *c, int status)
 	struct names_listing *g = h->g;
 	struct index_name *x = &g->names.at[h->which];
 
-	if (status == 0 && c->t.head.has_length) {
+	if (status < 0 && size_by_get(c))
+		return;
+	status = size_answered(c, status, &x->size_bytes);
+	if (status == 0) {
 		x->has_size = true;
-		x->size_bytes = c->t.head.length;
 		x->mtime_ns = c->t.head.modified_ns;
 		x->tag = c->t.head.tag;
 	} else if (status < 0 && status != -ENOENT && status != -EACCES) {
@@ -112,7 +165,7 @@ static void ask_one(struct names_listing *g, struct listing_head *h)
 {
 	struct call *c = &h->call;
 
-	call_init(c, g->r, &size_ops, "HEAD");
+	size_call_init(c, g->r, &size_ops);
 	h->g = g;
 	h->which = g->next++;
 	call_path(c, g->l->path);
@@ -120,7 +173,6 @@ static void ask_one(struct names_listing *g, struct listing_head *h)
 		bytes_char(&c->path, '/');
 	bytes_encode(&c->path, g->names.at[h->which].name,
 		strlen(g->names.at[h->which].name), false);
-	bytes_text(&c->more, "Accept-Encoding: identity\n");
 	g->heads++;
 	call_start(g->loop, c);
 }
@@ -234,7 +286,7 @@ static void names_done(struct call *c, int status)
 	}
 	if (status == 0)
 		status = names_parse(g, &c->t.head);
-	if (status < 0)
+	if (status < 0 || g->probe)
 		names_finish(g, status);
 	else
 		ask_sizes(g);
@@ -250,7 +302,7 @@ static void names_start(struct post *p)
 	names_send(CONTAINER_OF(p, struct names_listing, begin));
 }
 
-void names_list(struct remote *r, struct origin_list *l)
+static void names_begin(struct remote *r, struct origin_list *l, bool probe)
 {
 	struct names_listing *g = calloc(1, sizeof(*g));
 
@@ -264,7 +316,18 @@ void names_list(struct remote *r, struct origin_list *l)
 	g->loop = remote_loop(r);
 	g->begin.run = names_start;
 	g->dav = remote_has_dav(r);
+	g->probe = probe;
 	loop_post(g->loop, &g->begin);
+}
+
+void names_list(struct remote *r, struct origin_list *l)
+{
+	names_begin(r, l, false);
+}
+
+void names_probe(struct remote *r, struct origin_list *l)
+{
+	names_begin(r, l, true);
 }
 
 /* -- One name -------------------------------------------------------------- */
@@ -299,15 +362,18 @@ static void names_look_done(struct call *c, int status)
 {
 	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
 	const struct head *h = &c->t.head;
+	uint64_t size;
 
 	if (went_to_dir(c) && status != -ECANCELED) {
 		found(k, 0, remote_dir_attr(k->r));
 		return;
 	}
-	if (status == 0 && !h->has_length)
-		status = -ENOENT; /* its size is not known: hidden */
+	if (status < 0 && size_by_get(c))
+		return;
+	/* One whose size is not known is hidden. */
+	status = size_answered(c, status, &size);
 	found(k, status,
-		remote_file_attr(k->r, h->length, h->modified_ns,
+		remote_file_attr(k->r, size, h->modified_ns,
 			remote_has_tags(k->r) ? h->tag : 0));
 }
 
@@ -322,7 +388,6 @@ static void names_look_begin(struct post *p)
 		return;
 	}
 	call_path(&k->call, k->s->path);
-	bytes_text(&k->call.more, "Accept-Encoding: identity\n");
 	call_start(k->loop, &k->call);
 }
 
@@ -334,7 +399,7 @@ void names_stat(struct remote *r, struct origin_stat *s)
 		remote_late(r, &s->req);
 		return;
 	}
-	call_init(&k->call, r, &names_look_ops, "HEAD");
+	size_call_init(&k->call, r, &names_look_ops);
 	k->r = r;
 	k->s = s;
 	k->loop = remote_loop(r);

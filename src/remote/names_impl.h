@@ -12,6 +12,9 @@
 void names_stat(struct remote *r, struct origin_stat *s);
 void names_list(struct remote *r, struct origin_list *l);
 
+/* As s3_probe(): batch() gets no entries, and no file is asked for. */
+void names_probe(struct remote *r, struct origin_list *l);
+
 /* The names of one directory, as an index has them. */
 struct index_name {
 	char *name; /* decoded, without slashes */
@@ -23,7 +26,8 @@ struct index_name {
 struct index_names {
 	struct index_name *at;
 	size_t n, room;
-	size_t bad; /* entries that are not names in this directory */
+	size_t bad;	/* entries that cannot be files of this directory */
+	char *bad_name; /* of the first */
 	bool failed;
 };
 

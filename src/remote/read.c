@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,17 @@ static struct get_try *try_of(struct call *c)
 	return CONTAINER_OF(c, struct get_try, call);
 }
 
+/* Returns `status`; the log says why. */
+static int refuse_answer(const struct get *g, int status, const char *why)
+{
+	struct event e = {.kind = EVENT_ORIGIN_UNUSABLE,
+		.path = g->file->path,
+		.text = why};
+
+	event_report(g->r->events, &e);
+	return status;
+}
+
 /* Is it of the version that is wanted? */
 static int check_version(const struct get *g, const struct head *h)
 {
@@ -122,12 +134,16 @@ static int check_version(const struct get *g, const struct head *h)
 
 	/* S3 always sends one: this is somebody else's answer. */
 	if (want->tag && !h->tag && g->r->s3)
-		return -EBADMSG;
+		return refuse_answer(g, -EBADMSG, "it has no ETag");
 	if (want->tag && h->tag != want->tag)
 		return -ESTALE;
 	if (!want->tag && want->mtime_ns && h->modified_ns &&
 		h->modified_ns != want->mtime_ns)
 		return -ESTALE;
+	/* Nothing shows that this is the file: it may be a login page. */
+	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
+		return refuse_answer(g, -EBADMSG,
+			"it has neither a version nor a size");
 	return has_size && size != want->size_bytes ? -ESTALE : 0;
 }
 
@@ -136,19 +152,21 @@ static int check_part(struct get *g, const struct head *h)
 {
 	if (h->code == 206) {
 		if (!h->has_range || h->first != g->next ||
-			h->last != g->end - 1)
-			return -EBADMSG;
-		if (h->has_length && h->length != g->end - g->next)
-			return -EBADMSG;
+			h->last != g->end - 1 ||
+			(h->has_length && h->length != g->end - g->next))
+			return refuse_answer(g, -EBADMSG,
+				"its range is not the one asked for");
 		return 0;
 	}
 	if (h->code != 200 || h->has_range)
-		return -EBADMSG;
+		return refuse_answer(
+			g, -EBADMSG, "its HTTP status is not 200 or 206");
 	if (g->whole)
 		return 0;
 	/* The server has no ranges. */
 	if (g->r->s3 || g->read->want.size_bytes > UNRANGED_MAX)
-		return -EOPNOTSUPP;
+		return refuse_answer(
+			g, -EOPNOTSUPP, "the server has no ranges");
 	g->skip = g->next;
 	return 0;
 }
@@ -177,7 +195,8 @@ static int get_head(struct call *c, const struct head *h)
 	/* With S3 it is only metadata of the object; from a web server it means
 	 * that the bytes are encoded. */
 	if (h->encoded && !g->r->s3)
-		rc = -EBADMSG;
+		rc = refuse_answer(
+			g, -EBADMSG, "it has a Content-Encoding");
 	if (rc == 0)
 		rc = check_version(g, h);
 	if (rc == 0)
@@ -205,7 +224,8 @@ static int get_data(struct call *c, const void *data, size_t len)
 	if (n > g->end - g->next) {
 		/* More than the whole file; of a part, only the rest of it. */
 		if (g->whole)
-			return -EBADMSG;
+			return refuse_answer(
+				g, -EBADMSG, "it is longer than the file");
 		n = (size_t)(g->end - g->next);
 	}
 	if (n > 0) {
@@ -215,6 +235,16 @@ static int get_data(struct call *c, const void *data, size_t len)
 		g->read->data(g->read, off, at, n);
 	}
 	return 0;
+}
+
+/* The server answered with an error. */
+static void report_refusal(const struct get *g, const struct call *c)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "its HTTP status is %u",
+		c->t.head.code);
+	(void)refuse_answer(g, 0, c->words ? c->words : text);
 }
 
 static void get_done(struct call *c, int status)
@@ -229,6 +259,8 @@ static void get_done(struct call *c, int status)
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;
+	if (c->t.head.code >= 400 && status != -ESTALE && status != -ENOENT)
+		report_refusal(g, c);
 	get_end(g, status);
 }
 

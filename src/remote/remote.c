@@ -285,7 +285,7 @@ int remote_probe(struct origin *o, struct error *err)
 	if (r->s3)
 		s3_probe(r, &p->list);
 	else
-		names_list(r, &p->list);
+		names_probe(r, &p->list);
 	status = probe_wait(p);
 	if (status == 0)
 		return 0;

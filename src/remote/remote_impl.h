@@ -40,7 +40,7 @@ struct remote {
 	const struct event_sink *events;
 
 	/* Properties of an http server, learned from its answers; relaxed. */
-	atomic_bool no_dav, untagged;
+	atomic_bool no_dav, no_head, untagged;
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
 	/* Guards all members below and the object that a read's priv points to.
 	 * Rank: above the loops' locks. */
@@ -79,6 +79,8 @@ struct call {
 	struct bytes error;    /* the body of an answer that is not 2xx */
 	struct bytes redirect; /* http: go there instead */
 	char code[64];	       /* of the last S3 error document, or "" */
+	const char *words;     /* the meaning of that code, or NULL */
+	bool heads_only;       /* of an answer 200 the body is not read */
 	unsigned throttled, renewed, moved, skewed; /* times, so far */
 	unsigned generation; /* of the credentials that it was signed with */
 };
@@ -139,6 +141,8 @@ void remote_count_retry(struct remote *r);
 /* Abilities of an http server: assumed until an answer shows otherwise. */
 bool remote_has_dav(const struct remote *r);
 void remote_set_no_dav(struct remote *r);
+bool remote_has_head(const struct remote *r);
+void remote_set_no_head(struct remote *r);
 bool remote_has_tags(const struct remote *r);
 void remote_set_untagged(struct remote *r);
 

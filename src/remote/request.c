@@ -80,6 +80,16 @@ void remote_set_no_dav(struct remote *r)
 	atomic_store_explicit(&r->no_dav, true, memory_order_relaxed);
 }
 
+bool remote_has_head(const struct remote *r)
+{
+	return !atomic_load_explicit(&r->no_head, memory_order_relaxed);
+}
+
+void remote_set_no_head(struct remote *r)
+{
+	atomic_store_explicit(&r->no_head, true, memory_order_relaxed);
+}
+
 bool remote_has_tags(const struct remote *r)
 {
 	return !atomic_load_explicit(&r->untagged, memory_order_relaxed);

@@ -14,6 +14,8 @@
 
 #define S3 "s3://"
 #define REGION_DEFAULT "us-east-1"
+/* Characters that a bucket's name may begin and end with. */
+#define BUCKET_ENDS "abcdefghijklmnopqrstuvwxyz0123456789"
 
 static bool is_s3(const char *source)
 {
@@ -34,13 +36,16 @@ static int check_bucket(const char *bucket, size_t len, struct error *err)
 		return refuse_source("a bucket's name has 3 to 63 characters; "
 				     "write s3://BUCKET/PREFIX",
 			err);
-	for (size_t i = 0; i < len; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-_"
-			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-			    bucket[i]))
-			return refuse_source("a bucket's name has letters, "
-					     "digits, '.' and '-' only",
-				err);
+	if (strspn(bucket, BUCKET_ENDS ".-") < len)
+		return refuse_source("a bucket's name has lower-case letters, "
+				     "digits, '.' and '-' only",
+			err);
+	if (!strchr(BUCKET_ENDS, bucket[0]) ||
+		!strchr(BUCKET_ENDS, bucket[len - 1]) ||
+		memmem(bucket, len, "..", 2))
+		return refuse_source("a bucket's name begins and ends with a "
+				     "letter or digit, and has no '..'",
+			err);
 	return 0;
 }
 

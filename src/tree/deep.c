@@ -127,10 +127,12 @@ static int deep_file(struct deep *d, const struct file_entry *e)
 	const char *slash = strrchr(e->name, '/');
 	struct file_entry file = *e;
 	node_id dir;
-	int rc = deep_dir(d, e->name, slash ? (size_t)(slash - e->name) : 0,
-		&e->attr, &dir);
+	size_t len = slash ? (size_t)(slash - e->name) : 0;
+	bool is_dir = e->attr.kind == KIND_DIR;
+	int rc = deep_dir(
+		d, e->name, is_dir ? strlen(e->name) : len, &e->attr, &dir);
 
-	if (rc < 0)
+	if (rc < 0 || is_dir)
 		return rc;
 	file.name = slash ? slash + 1 : e->name;
 	rc = manifest_put_beside(d->t->config.manifest, dir, &file, d->now_s,

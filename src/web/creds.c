@@ -51,7 +51,7 @@ struct creds {
 
 /* -- The chain ------------------------------------------------------------- */
 
-static int from_environment(struct secret *out)
+static int from_environment(struct secret *out, struct error *err)
 {
 	const char *id = getenv("AWS_ACCESS_KEY_ID");
 	const char *key = getenv("AWS_SECRET_ACCESS_KEY");
@@ -62,7 +62,8 @@ static int from_environment(struct secret *out)
 	if (strlen(id) >= sizeof(out->access_key) ||
 		strlen(key) >= sizeof(out->key) ||
 		(token && strlen(token) >= sizeof(out->token)))
-		return -ENAMETOOLONG;
+		return error_set(err, -ENAMETOOLONG,
+			"the credentials in the environment are too long");
 	strcpy(out->access_key, id);
 	strcpy(out->key, key);
 	strcpy(out->token, token ? token : "");
@@ -93,13 +94,12 @@ static int from_web_identity(
 	return rc;
 }
 
-static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
+static int ask_place(struct creds *c, enum creds_kind kind, struct secret *out,
 	struct error *err)
 {
-	memset(out, 0, sizeof(*out));
 	switch (kind) {
 	case ENVIRONMENT:
-		return from_environment(out);
+		return from_environment(out, err);
 	case WEB_IDENTITY:
 		return from_web_identity(c, out, err);
 	case PROFILE:
@@ -113,6 +113,53 @@ static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
 	return -ENOENT;
 }
 
+static bool has_control(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 127)
+			return true;
+	return false;
+}
+
+/*
+ * -ENOENT without a message: nothing is configured there. A line break, as a
+ * secret from a file often has at its end, would begin another header.
+ */
+static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
+	struct error *err)
+{
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = ask_place(c, kind, out, err);
+	if (rc < 0 && (rc != -ENOENT || err->msg[0]))
+		return err->msg[0] ? rc
+				   : error_set(err, rc,
+					     "cannot get credentials: %m");
+	if (rc == 0 &&
+		(has_control(out->access_key) || has_control(out->key) ||
+			has_control(out->token)))
+		return error_set(err, -EINVAL,
+			"the credentials contain a line break or another "
+			"control character; remove it");
+	return rc;
+}
+
+static int none_found(const struct creds *c, struct error *err)
+{
+	const char *named = c->profile ? c->profile : getenv("AWS_PROFILE");
+
+	if (named && *named)
+		return error_set(err, -ENOENT,
+			"profile '%s' has no credentials; check "
+			"~/.aws/credentials and ~/.aws/config",
+			named);
+	return error_set(err, -ENOENT,
+		"no credentials found; set AWS_ACCESS_KEY_ID and "
+		"AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use "
+		"--no-sign-request for a public bucket");
+}
+
 /* Use the first place that has credentials. A place that is configured but
  * fails ends the search. */
 static int find_credentials(
@@ -122,22 +169,17 @@ static int find_credentials(
 	enum creds_kind last = c->profile_given ? PROFILE : INSTANCE;
 
 	for (enum creds_kind k = first; k <= last; k++) {
-		int rc = provide(c, k, out, err);
+		struct error why = {""};
+		int rc = provide(c, k, out, &why);
 
-		if (rc == -ENOENT)
+		if (rc == -ENOENT && !why.msg[0])
 			continue;
 		c->kind = k;
+		if (rc < 0)
+			*err = why;
 		return rc;
 	}
-	if (c->profile_given)
-		return error_set(err, -ENOENT,
-			"profile '%s' has no credentials; check "
-			"~/.aws/credentials and ~/.aws/config",
-			c->profile);
-	return error_set(err, -ENOENT,
-		"no credentials found; set AWS_ACCESS_KEY_ID and "
-		"AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use "
-		"--no-sign-request for a public bucket");
+	return none_found(c, err);
 }
 
 /* -- Renewal --------------------------------------------------------------- */

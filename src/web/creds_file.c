@@ -283,7 +283,11 @@ static int from_process(
 	struct bytes text = {0};
 	int rc = run_process(command, &text);
 
-	if (rc < 0)
+	if (rc == -ECHILD)
+		(void)error_set(err, rc,
+			"credential_process ended with an exit status that is "
+			"not 0");
+	else if (rc < 0)
 		(void)error_set(err, rc, "credential_process failed: %m");
 	else if (secret_from_json(bytes_get(&text), text.len, out) < 0)
 		rc = error_set(err, -EBADMSG,
@@ -399,15 +403,14 @@ static int role_source(const char *profile, const char *region,
 	}
 	if (!setting(profile, "credential_source", source, sizeof(source)))
 		return error_set(err, -EINVAL,
-			"profile '%s' has a role_arn without source_profile",
-			profile);
+			"it has a role_arn without source_profile");
 	if (strcmp(source, "EcsContainer") == 0)
 		return fetch_container(ca_file, out, err);
 	if (strcmp(source, "Ec2InstanceMetadata") == 0)
 		return fetch_instance(out, err);
 	return error_set(err, -EINVAL,
-		"profile '%s': credential_source '%s' is not supported",
-		profile, source);
+		"credential_source '%s' is not supported; use source_profile",
+		source);
 }
 
 static int from_role(const char *profile, const char *arn, const char *region,
@@ -426,9 +429,15 @@ static int from_role(const char *profile, const char *arn, const char *region,
 		role.external_id = external;
 	if (setting(profile, "web_identity_token_file", path, sizeof(path))) {
 		rc = read_small_file(path, &token);
+		if (rc < 0)
+			(void)error_set(err, rc, "cannot read '%s': %m", path);
 		role.token = bytes_get(&token);
 	} else {
 		rc = role_source(profile, region, ca_file, deep, &source, err);
+		if (rc == -ENOENT && !err->msg[0])
+			(void)error_set(err, rc,
+				"nothing has the credentials that assume its "
+				"role; check source_profile");
 		role.from = &source;
 	}
 	if (rc == 0)
@@ -469,7 +478,7 @@ int profile_secret(const char *profile, const char *region, const char *ca_file,
 	const char *name = profile_name(profile);
 	int rc = from_profile(name, region, ca_file, 0, out, err);
 
-	if (rc < 0 && rc != -ENOENT)
+	if (rc < 0 && (rc != -ENOENT || err->msg[0]))
 		return error_wrap(err, rc, "profile '%s'", name);
 	return rc;
 }

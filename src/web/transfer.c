@@ -276,8 +276,9 @@ static int status_of(const struct transfer *t, CURLcode code)
 		return -ECONNREFUSED;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_CONNECT_ERROR:
 		return -EKEYREJECTED;
+	case CURLE_SSL_CONNECT_ERROR:
+		return -EPROTO;
 	case CURLE_PARTIAL_FILE:
 	case CURLE_RECV_ERROR:
 	case CURLE_SEND_ERROR:

@@ -161,9 +161,9 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	r->query = query ? query : "";
 	a->status = 200;
 	a->send = UINT64_MAX;
-	far_count.requests++;
-	far_handle(r, a);
 	c->counted = strncmp(r->path, "/-/", 3) != 0;
+	far_count.requests += c->counted;
+	far_handle(r, a);
 	free(path);
 	c->head_len = (size_t)snprintf(c->head, sizeof(c->head),
 		"HTTP/1.1 %u X\r\nContent-Length: %llu\r\n%s\r\n", a->status,

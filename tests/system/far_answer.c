@@ -135,6 +135,8 @@ static void set_one(const char *name, double value)
 		FIELD(down),
 		FIELD(payer),
 		FIELD(away),
+		FIELD(code),
+		FIELD(archived),
 		FIELD(only),
 		FIELD(same),
 		FIELD(web),
@@ -530,6 +532,21 @@ static void give_object(const struct far_request *r, const char *key,
 	}
 }
 
+/* The code that a store sends with a status; by a proxy there is none. */
+static const char *code_of_status(unsigned status)
+{
+	switch (status) {
+	case 403:
+		return "AccessDenied";
+	case 404:
+		return "NoSuchKey";
+	case 500:
+		return "InternalError";
+	default:
+		return "Unknown";
+	}
+}
+
 /* True: a fault takes the place of the answer. */
 static bool fault(const struct far_request *r, struct far_answer *a)
 {
@@ -575,6 +592,15 @@ static void get_object(const struct far_request *r, const char *bucket,
 		far_count.gets++;
 	if (fault(r, a))
 		return;
+	if (far_set.archived > 0 || far_set.code > 0) {
+		unsigned status = far_set.archived > 0 ? 403
+						       : (unsigned)far_set.code;
+
+		give_error(a, status,
+			far_set.archived > 0 ? "InvalidObjectState"
+					     : code_of_status(status));
+		return;
+	}
 	if (happens(far_set.error_doc)) {
 		give_error(a, 200, "InternalError");
 		return;
