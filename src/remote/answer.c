@@ -31,6 +31,15 @@ static void keep_words(struct remote *r, const char *words)
 	(void)error_set(&r->last, -EIO, "%s", words);
 }
 
+static const char *certificate_advice(const struct call *c)
+{
+	if (transfer_unknown_authority(&c->t))
+		return "set AWS_CA_BUNDLE to its authority's file";
+	if (c->t.verify)
+		return "check it, and this machine's clock";
+	return "check the host, and the file of AWS_CA_BUNDLE";
+}
+
 void answer_note_failure(struct call *c, int status)
 {
 	char host[REMOTE_HOST_MAX], words[900];
@@ -48,9 +57,8 @@ void answer_note_failure(struct call *c, int status)
 			host);
 	else if (status == -EKEYREJECTED)
 		(void)snprintf(words, sizeof(words),
-			"the certificate of '%s' is not valid (%s); set "
-			"AWS_CA_BUNDLE to its authority's file",
-			host, transfer_why(&c->t));
+			"the certificate of '%s' is not valid (%s); %s", host,
+			transfer_why(&c->t), certificate_advice(c));
 	else if (status == -EPROTO)
 		(void)snprintf(words, sizeof(words),
 			"'%s' does not agree on TLS; check that its port is "

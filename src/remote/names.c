@@ -15,6 +15,8 @@
 
 #define DOC_MAX ((size_t)48 << 20)
 #define HEADS_PARALLEL 16u
+/* A server that shows one index at every path would otherwise have no end. */
+#define DIRS_DEEP 32u
 
 static const char dav_body[] =
 	"<?xml version=\"1.0\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
@@ -44,9 +46,19 @@ struct names_listing {
 
 /* -- The end --------------------------------------------------------------- */
 
+static bool is_too_deep(const char *path)
+{
+	unsigned n = 0;
+
+	for (; *path && n < DIRS_DEEP; path++)
+		n += *path == '/';
+	return n + 1 >= DIRS_DEEP;
+}
+
 static int names_deliver(struct names_listing *g)
 {
 	struct file_entry *entries = calloc(g->names.n + 1, sizeof(*entries));
+	bool deep = is_too_deep(g->l->path);
 	size_t n = 0;
 
 	if (!entries)
@@ -54,7 +66,7 @@ static int names_deliver(struct names_listing *g)
 	for (size_t i = 0; i < g->names.n; i++) {
 		const struct index_name *x = &g->names.at[i];
 
-		if (!x->is_dir && !x->has_size) {
+		if (x->is_dir ? deep : !x->has_size) {
 			remote_hidden(g->r, x->name);
 			continue;
 		}

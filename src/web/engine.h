@@ -124,6 +124,7 @@ struct transfer {
 	void *easy, *lines;
 	int refused; /* what head() or data() said */
 	int why;     /* libcurl's code, for transfer_why() */
+	long verify; /* the same of a certificate */
 	bool told_slow;
 };
 
@@ -139,6 +140,9 @@ void transfer_cancel(struct transfer *t);
 
 /* Why the connection failed, in libcurl's words; for messages. */
 const char *transfer_why(const struct transfer *t);
+
+/* Was the certificate refused because nobody known has signed it? */
+bool transfer_unknown_authority(const struct transfer *t);
 
 /* -- Depth ----------------------------------------------------------------- */
 

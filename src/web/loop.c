@@ -77,6 +77,7 @@ void transfer_start(struct loop *l, struct transfer *t)
 	t->loop = l;
 	t->state = QUEUED;
 	t->refused = t->why = 0;
+	t->verify = 0;
 	t->told_slow = false;
 	list_add_tail(&l->queue, &t->node);
 }

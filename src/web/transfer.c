@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <curl/curl.h>
+#include <openssl/x509_vfy.h>
 
 #include "base/clock.h"
 
@@ -302,6 +303,11 @@ static void reap_one(CURL *easy, CURLcode code)
 	if (status == 0 && t->state != ARRIVING)
 		status = -EBADMSG;
 	t->why = (int)code;
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		(void)curl_easy_getinfo(
+			easy, CURLINFO_SSL_VERIFYRESULT, &t->verify);
+	if (t->verify == X509_V_ERR_UNSPECIFIED) /* libcurl's initial value */
+		t->verify = X509_V_OK;
 	transfer_detach(t);
 	t->ops->done(t, status);
 }
@@ -318,5 +324,16 @@ void transfer_reap(struct loop *l)
 
 const char *transfer_why(const struct transfer *t)
 {
-	return curl_easy_strerror((CURLcode)t->why);
+	if (t->why != CURLE_PEER_FAILED_VERIFICATION)
+		return curl_easy_strerror((CURLcode)t->why);
+	return t->verify ? X509_verify_cert_error_string(t->verify)
+			 : "it is for another host";
+}
+
+bool transfer_unknown_authority(const struct transfer *t)
+{
+	return t->verify == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+		t->verify == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+		t->verify == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+		t->verify == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
 }

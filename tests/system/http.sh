@@ -21,12 +21,19 @@ print(s.getsockname()[1])'
 }
 plain=$(free_port)
 tls=$(free_port)
+over=$(free_port)
 make_tree "$src" 5 60 200000
 printf odd >"$src/d1/a b%25&#+ä"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
 	-out "$work/cert" -days 2 -subj /CN=localhost \
 	-addext subjectAltName=DNS:localhost \
 	2>/dev/null || skip 'cannot make a certificate'
+# The same, of yesterday.
+openssl req -new -key "$work/key" -subj /CN=localhost \
+	-addext subjectAltName=DNS:localhost -out "$work/request" &&
+	openssl x509 -req -in "$work/request" -signkey "$work/key" -days -1 \
+		-copy_extensions copy -out "$work/expired" 2>/dev/null ||
+	skip 'cannot make a certificate'
 cat >"$work/nginx.conf" <<END
 daemon off;
 user root;
@@ -48,6 +55,11 @@ http {
 		location /html/ { alias $src/; autoindex on; }
 		location /loop/ { return 302 /loop/; }
 		location /moved/ { return 302 /json/; }
+	}
+	server {
+		listen 127.0.0.1:$over ssl;
+		ssl_certificate $work/expired;
+		ssl_certificate_key $work/key;
 	}
 }
 END
@@ -94,7 +106,13 @@ refused() {
 }
 refused 'in a loop' "http://127.0.0.1:$plain/loop"
 refused 'HTTP status 404' "http://127.0.0.1:$plain/none"
-refused 'certificate' "https://localhost:$tls/json"
+refused 'self.signed.*AWS_CA_BUNDLE' "https://localhost:$tls/json"
+AWS_CA_BUNDLE=$work/cert refused 'is for another host' \
+	"https://127.0.0.1:$tls/json"
+AWS_CA_BUNDLE=$work/none refused 'the file of AWS_CA_BUNDLE' \
+	"https://localhost:$tls/json"
+AWS_CA_BUNDLE=$work/expired refused 'has expired.*clock' \
+	"https://localhost:$over/json"
 start_mount "https://localhost:$tls/json" "$work/mnt" \
 	--cache "$work/tier:100M" --insecure-tls
 expect 'limits that name the option' \

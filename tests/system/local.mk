@@ -15,6 +15,7 @@ mount_tests = \
 	tests/system/faulty-origin.sh \
 	tests/system/herd.sh \
 	tests/system/http.sh \
+	tests/system/http-odd.sh \
 	tests/system/hits-spread.sh \
 	tests/system/old-tier.sh \
 	tests/system/pages.sh \
@@ -109,6 +110,7 @@ other_tests = \
 	tests/system/python.sh \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
+	tests/system/s3-answers.sh \
 	tests/system/s3-creds.sh \
 	tests/system/s3-deep.sh \
 	tests/system/s3-memory.sh \
@@ -139,6 +141,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/peer_scene.py tests/system/peers.py \
 	tests/system/peers_faults.py \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
+	tests/system/odd_server.py \
 	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \

@@ -105,6 +105,47 @@ far_zero
 	--endpoint-url "$far" >"$work/said" 2>&1 && fail 'mounts without any'
 grep -q 'no credentials found' "$work/said" || fail "says: $(cat "$work/said")"
 expect 'services asked without need' "$(far_count services)" 0
+# A place that is configured and fails ends the search, and the message says
+# which; what follows it is not asked.
+ends_search() {
+	want=$1
+	shift
+	env "$@" "$refrain" mount s3://many "$work/mnt" --cache \
+		"$work/tier:20M" --endpoint-url "$far" >"$work/said" 2>&1 &&
+		fail "mounts with $*"
+	grep -q "$want" "$work/said" || fail "says: $(cat "$work/said")"
+	expect "lines of $*" "$(wc -l <"$work/said")" 1
+	! grep -Eaq "$secrets" "$work/said" || fail "$*: a secret is told"
+}
+cat >>"$work/.aws/config" <<'END'
+[profile lost-token]
+role_arn = arn:aws:iam::1:role/x
+web_identity_token_file = /none/lost
+[profile lost-source]
+role_arn = arn:aws:iam::1:role/x
+source_profile = nobody
+[profile fails]
+credential_process = exit 3
+[profile says-nothing]
+credential_process = echo '{"Version": 1}'
+END
+export AWS_EC2_METADATA_SERVICE_ENDPOINT="$far"
+ends_search "cannot read '/none/web'" AWS_EC2_METADATA_DISABLED=false \
+	AWS_WEB_IDENTITY_TOKEN_FILE=/none/web AWS_ROLE_ARN=arn:aws:iam::1:role/x
+ends_search "cannot read '/none/box'" AWS_EC2_METADATA_DISABLED=false \
+	AWS_CONTAINER_CREDENTIALS_FULL_URI="$far/container" \
+	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/none/box
+ends_search 'must be https or on this machine' \
+	AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/
+ends_search "cannot read '/none/lost'" AWS_PROFILE=lost-token
+ends_search 'check source_profile' AWS_PROFILE=lost-source
+ends_search 'exit status that is not 0' AWS_PROFILE=fails
+ends_search 'printed no credentials' AWS_PROFILE=says-nothing
+ends_search "profile 'typo' has no credentials" AWS_PROFILE=typo
+ends_search 'contain a line break' AWS_ACCESS_KEY_ID="AKbroken
+" AWS_SECRET_ACCESS_KEY=Secret/AKbroken+key
+unset AWS_EC2_METADATA_SERVICE_ENDPOINT
+expect 'services asked beyond a failure' "$(far_count services)" 0
 far_set verify=0
 reads 'no credentials' --no-sign-request
 expect 'services asked for a public bucket' "$(far_count services)" 0

@@ -47,6 +47,10 @@ waits=$!
 	refused 'NoSuchBucket: .*check its name' s3://none $at
 	refused 'no keys below this prefix; check it' s3://many/none $at
 	refused '3 to 63 characters; write s3://' s3://ab $at
+	refused 'has lower-case letters, digits' s3://a_bucket $at
+	refused 'has lower-case letters, digits' s3://Bucket/x $at
+	refused 'begins and ends with a letter' s3://-bucket $at
+	refused "has no '..'" s3://a..bucket/x $at
 	AWS_SECRET_ACCESS_KEY=wrong \
 		refused 'secret key does not match.*check the cred' \
 		s3://many $at

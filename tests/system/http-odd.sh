@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Web servers without ranges, sizes or HEAD, with answers that are no files, or
+# with directories that have no end: what can be served is, the rest is hidden
+# or an error, and the log says why. What TLS goes wrong with is said as well.
+set -u
+name=http-odd
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
+. "$(dirname "$0")/far-lib.sh"
+PATH=$PATH:/usr/sbin
+requires fuse python3
+[ -x tests/system/far ] || skip 'built without http and s3'
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+here=$(dirname "$0")
+
+mkfifo "$work/odd.in"
+python3 "$here/odd_server.py" <"$work/odd.in" >"$work/odd.out" \
+	2>"$work/asked" &
+ends_with_test $!
+exec 8>"$work/odd.in"
+wait_for 10 test -s "$work/odd.out" || fail 'the server does not start'
+port=$(cat "$work/odd.out")
+python3 -c "import os, sys
+sys.path.insert(0, '$here')
+sys.dont_write_bytecode = True
+import odd_server
+for name, data in odd_server.FILES.items():
+    with open(os.path.join('$src', name), 'wb') as f:
+        f.write(data)"
+
+# habit NAME: a mount of it, with nothing cached.
+habit() {
+	rm -rf "$work/tier"
+	mark=$(wc -l <"$work/asked")
+	start_mount "http://127.0.0.1:$port/$1/" "$work/mnt" \
+		--cache "$work/tier:20M" --timeout 2
+	scan_through
+}
+
+# asked METHOD NAME: how often, since the mount began.
+asked() {
+	tail -n "+$((mark + 1))" "$work/asked" | grep -c "^$1 .*/$2\$"
+}
+
+logs() {
+	wait_for 10 grep -q "$1" "$daemon_err" || fail "the log lacks: $1"
+}
+
+# no_bytes FILE WHY: reading it is an error, and the log says why.
+no_bytes() {
+	cat "$mnt/$1" >"$work/got" 2>"$work/said" && fail "$1 was read"
+	[ ! -s "$work/got" ] || fail "bytes of $1 were served"
+	grep -q 'Input/output error' "$work/said" || fail "$(cat "$work/said")"
+	logs "'$1' cannot be used: $2"
+}
+
+# -- Each file is asked for its size once: by HEAD, or by its first byte --------
+for h in html html-no-head html-forbids-head; do
+	habit $h
+	diff -r "$src" "$mnt" || fail "$h: the mount differs"
+	expect "$h: errors" "$(status_field origin_errors)" 0
+	[ "$(asked HEAD big)" -le 1 ] || fail "$h: asked for a size twice"
+	[ "$h" != html ] || expect 'HEADs of a file' "$(asked HEAD big)" 1
+	stop_mount
+done
+habit html-no-size
+expect 'files without a size' "$(find "$mnt" -type f | wc -l)" 0
+expect hidden "$(status_field origin_hidden)" 2
+logs 'hiding .*its size is unknown'
+stop_mount
+
+# -- Names that are none are hidden, counted and named --------------------------
+habit names
+diff -r "$src" "$mnt" || fail 'other names'
+expect hidden "$(status_field origin_hidden)" 2
+logs "hiding '../up'"
+stop_mount
+
+# -- What is not the file is not served -----------------------------------------
+habit no-ranges
+cmp "$src/small" "$mnt/small" || fail 'a small file without ranges'
+no_bytes big 'the server has no ranges'
+stop_mount
+habit login
+no_bytes small 'it has neither a version nor a size'
+no_bytes big 'the server has no ranges\|it has neither'
+stop_mount
+habit encoded
+no_bytes small 'it has a Content-Encoding'
+stop_mount
+
+# -- Directories without an end --------------------------------------------------
+habit endless
+expect directories "$(find "$mnt" -mindepth 1 -type d | wc -l)" 32
+logs "hiding 'd', because"
+stop_mount
+
+# -- TLS that is none, and a certificate of another host or time ------------------
+refused() {
+	want=$1
+	shift
+	"$refrain" mount "$@" "$work/mnt" --cache "$work/other:10M" \
+		>"$work/said" 2>&1 && fail "mounted: $*"
+	grep -q "$want" "$work/said" ||
+		fail "says $(cat "$work/said"), not $want"
+	expect "lines of $want" "$(wc -l <"$work/said")" 1
+}
+refused 'does not agree on TLS; check' "https://127.0.0.1:$port/json"

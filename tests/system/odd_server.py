@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""A web server with habits: odd_server.py prints its port, and ends when its
+standard input does.
+
+The first part of a path is the habit, and each habit has the same files: "big"
+(9 MiB) and "small". Habits that begin with "html" have an index without sizes,
+the others one in JSON. What is asked for goes to standard error.
+"""
+import gzip
+import http.server
+import json
+import re
+import socketserver
+import sys
+import threading
+
+FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
+TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
+LOGIN = b'<html>please log in</html>' * 400
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def log_message(self, *_args):
+        pass
+
+    def answer(self, code, data, headers=(), chunked=False):
+        self.send_response_only(code)
+        for name, value in headers:
+            self.send_header(name, value)
+        if chunked:
+            self.send_header('Transfer-Encoding', 'chunked')
+        else:
+            self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
+        if self.command == 'HEAD':
+            return
+        if chunked:
+            data = b'%x\r\n%s\r\n0\r\n\r\n' % (len(data), data)
+        try:
+            self.wfile.write(data)
+        except OSError:
+            self.close_connection = True
+
+    def give_index(self, habit):
+        if habit == 'endless':
+            names = [{'name': 'd', 'type': 'directory'}]
+        else:
+            names = [{'name': name, 'type': 'file', 'size': len(data),
+                      'mtime': TIME} for name, data in FILES.items()]
+        if habit == 'names':
+            names += [{'name': '../up', 'type': 'file', 'size': 1,
+                       'mtime': TIME},
+                      {'name': 'pipe', 'type': 'other', 'size': 0,
+                       'mtime': TIME}]
+        if habit.startswith('html'):
+            text = ''.join('<a href="%s"><img></a><a href="%s">%s</a>' %
+                           ((n['name'],) * 3) for n in names)
+            self.answer(200, text.encode(), [('Content-Type', 'text/html')])
+        else:
+            self.answer(200, json.dumps(names).encode(),
+                        [('Content-Type', 'application/json')])
+
+    def give_file(self, habit, data):
+        headers = [('Last-Modified', TIME)]
+        asked = re.match(r'bytes=(\d+)-(\d+)', self.headers.get('Range', ''))
+        if habit == 'no-ranges':
+            asked = None
+        if habit == 'encoded':
+            self.answer(200, gzip.compress(data),
+                        headers + [('Content-Encoding', 'gzip')])
+        elif habit == 'html-no-size':
+            self.answer(200, data, headers, chunked=True)
+        elif asked:
+            first = int(asked[1])
+            last = min(int(asked[2]), len(data) - 1)
+            whole = 'bytes %d-%d/%d' % (first, last, len(data))
+            self.answer(206, data[first:last + 1],
+                        headers + [('Content-Range', whole)])
+        else:
+            self.answer(200, data, headers)
+
+    def do_GET(self):
+        print(self.command, self.path, file=sys.stderr, flush=True)
+        _, habit, *rest = self.path.split('/')
+        name = rest[-1] if rest else ''
+        if not name:
+            self.give_index(habit)
+        elif name not in FILES:
+            self.answer(404, b'')
+        elif self.command == 'HEAD' and habit == 'html-no-head':
+            self.answer(405, b'')
+        elif self.command == 'HEAD' and habit == 'html-forbids-head':
+            self.answer(403, b'')
+        elif habit == 'login':
+            self.answer(200, LOGIN, [('Content-Type', 'text/html')],
+                        chunked=True)
+        else:
+            self.give_file(habit, FILES[name])
+
+    do_HEAD = do_GET
+
+    def do_PROPFIND(self):
+        self.rfile.read(int(self.headers.get('Content-Length', '0')))
+        self.answer(405, b'')
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+def main():
+    server = Server(('127.0.0.1', 0), Handler)
+    print(server.server_port, flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdin.read()
+
+
+if __name__ == '__main__':
+    main()
