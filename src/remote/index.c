@@ -256,7 +256,7 @@ static void html_link(struct index_names *x, const char *path, char *link)
 }
 
 /* Of two with one name, a directory is the smaller. */
-static int by_name(const void *a, const void *b)
+static int index_by_name(const void *a, const void *b)
 {
 	const struct index_name *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
@@ -270,7 +270,7 @@ static void index_unique(struct index_names *x)
 	size_t n = 0;
 
 	if (x->n > 0)
-		qsort(x->at, x->n, sizeof(*x->at), by_name);
+		qsort(x->at, x->n, sizeof(*x->at), index_by_name);
 	for (size_t i = 0; i < x->n; i++) {
 		if (n > 0 && strcmp(x->at[n - 1].name, x->at[i].name) == 0)
 			free(x->at[i].name);

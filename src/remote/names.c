@@ -314,7 +314,7 @@ static void names_start(struct post *p)
 	names_send(CONTAINER_OF(p, struct names_listing, begin));
 }
 
-static void names_begin(struct remote *r, struct origin_list *l, bool probe)
+static void names_open(struct remote *r, struct origin_list *l, bool probe)
 {
 	struct names_listing *g = calloc(1, sizeof(*g));
 
@@ -334,12 +334,12 @@ static void names_begin(struct remote *r, struct origin_list *l, bool probe)
 
 void names_list(struct remote *r, struct origin_list *l)
 {
-	names_begin(r, l, false);
+	names_open(r, l, false);
 }
 
 void names_probe(struct remote *r, struct origin_list *l)
 {
-	names_begin(r, l, true);
+	names_open(r, l, true);
 }
 
 /* -- One name -------------------------------------------------------------- */

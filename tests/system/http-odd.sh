@@ -56,7 +56,7 @@ no_bytes() {
 	logs "'$1' cannot be used: $2"
 }
 
-# -- Each file is asked for its size once: by HEAD, or by its first byte --------
+# -- Each file is asked for its size once: by HEAD, or by its first byte
 for h in html html-no-head html-forbids-head; do
 	habit $h
 	diff -r "$src" "$mnt" || fail "$h: the mount differs"
@@ -71,14 +71,14 @@ expect hidden "$(status_field origin_hidden)" 2
 logs 'hiding .*its size is unknown'
 stop_mount
 
-# -- Names that are none are hidden, counted and named --------------------------
+# -- Names that are none are hidden, counted and named
 habit names
 diff -r "$src" "$mnt" || fail 'other names'
 expect hidden "$(status_field origin_hidden)" 2
 logs "hiding '../up'"
 stop_mount
 
-# -- What is not the file is not served -----------------------------------------
+# -- What is not the file is not served
 habit no-ranges
 cmp "$src/small" "$mnt/small" || fail 'a small file without ranges'
 no_bytes big 'the server has no ranges'
@@ -91,13 +91,13 @@ habit encoded
 no_bytes small 'it has a Content-Encoding'
 stop_mount
 
-# -- Directories without an end --------------------------------------------------
+# -- Directories without an end
 habit endless
 expect directories "$(find "$mnt" -mindepth 1 -type d | wc -l)" 32
 logs "hiding 'd', because"
 stop_mount
 
-# -- TLS that is none, and a certificate of another host or time ------------------
+# -- TLS that is none, and a certificate of another host or time
 refused() {
 	want=$1
 	shift

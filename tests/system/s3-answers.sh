@@ -29,7 +29,7 @@ logs() {
 
 far_start files=40 size=100000
 
-# -- One answer about an object each ------------------------------------------
+# -- One answer about an object each
 s3_mount many --cache "$work/tier:20M" --timeout 2
 scan_through
 # ends_with SETTING FILE ERROR: until the setting is back.
@@ -64,7 +64,7 @@ for f in 1 2 3 6 7; do
 done
 far_set verify=1
 
-# -- All requests are counted ---------------------------------------------------
+# -- All requests are counted
 far_set busy=0.2 cut=0.2
 cat "$mnt"/*.bin >"$work/all" || fail 'EIO'
 far_set busy=0 cut=0
@@ -81,7 +81,7 @@ expect 'requests that were counted' "$(status_field origin_requests)" \
 	"$(far_count requests)"
 end_mount
 
-# -- Retry-After: nothing is asked before ------------------------------------
+# -- Retry-After: nothing is asked before
 s3_mount many --cache "$work/tier:20M"
 scan_through
 far_zero
@@ -100,14 +100,14 @@ expect 'GETs of one that was refused' "$(far_count gets)" 2
 [ $took -ge 2000 ] || fail "asked again after $took ms, not 3 s"
 end_mount
 
-# -- A start while the store is busy says so -----------------------------------
+# -- A start while the store is busy says so
 far_set busy=1
 "$refrain" mount s3://many "$work/mnt" --endpoint-url "$far" --cache \
 	"$work/tier:1M" >"$work/said" 2>&1 && fail 'mounted'
 grep -q 'the server is busy' "$work/said" || fail "says: $(cat "$work/said")"
 far_set busy=0
 
-# -- Caches of nothing: all passes through, and each byte is fetched once -------
+# -- Caches of nothing: all passes through, and each byte is fetched once
 far_zero
 s3_mount many --cache "$work/tier:64K" --limit 64K --chunk 64K --staging 256K
 scan_through
@@ -115,7 +115,7 @@ cat "$mnt"/*.bin | cmp - "$work/all" || fail 'other bytes without a cache'
 expect 'bytes from the store' "$(status_field origin_bytes)" 4000000
 end_mount
 
-# -- The first bytes, long before the last --------------------------------------
+# -- The first bytes, long before the last
 far_set files=1 size=7000000 rate=100000
 s3_mount many --cache "$work/tier:64M" --limit 8M
 scan_through
@@ -129,7 +129,7 @@ expect entries "$(status_field entries)" 0
 far_set rate=0
 end_mount
 
-# -- Marks of directories, and a prefix with odd characters ---------------------
+# -- Marks of directories, and a prefix with odd characters
 far_put odd/empty/ ''
 far_put odd/both file
 far_put odd/both/ ''
@@ -153,7 +153,7 @@ scan_through
 expect 'files below a prefix' "$(find "$mnt" -type f)" "$mnt/deep/x"
 expect 'one of them' "$(cat "$mnt/deep/x")" inside
 
-# -- What cannot be listed any more is not taken for deleted --------------------
+# -- What cannot be listed any more is not taken for deleted
 for refusal in no_list=1 busy=1 never=1; do
 	far_set "$refusal"
 	timeout $((60 * patience)) "$refrain" refresh "$mnt" >"$work/said" 2>&1
