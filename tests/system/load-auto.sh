@@ -35,10 +35,14 @@ slow_mount() {
 
 # slower WHAT STEP_MS ...: until it holds with one of these steps. Nobody can
 # follow a machine that is busy with other things now and then, but the longer
-# all takes the less of it that is.
+# all takes the less of it that is. A build that is slower itself gets longer
+# steps.
 slower() {
 	what=$1
 	shift
+	for step_ms; do :; done # the last one
+	[ "$patience" -le 1 ] ||
+		set -- "$@" $((2 * step_ms)) $((4 * step_ms))
 	for step_ms; do
 		! $what "$step_ms" || return 0
 		note "$what does not hold with steps of $step_ms ms"
@@ -51,8 +55,8 @@ slower() {
 load() {
 	dir=$1
 	shift
-	timeout 120 "$refrain" load "$dir" --batch $batch --size 32 --seed 5 \
-		--window 512 --threads 2 --json "$@" \
+	timeout $((120 * patience)) "$refrain" load "$dir" --batch $batch \
+		--size 32 --seed 5 --window 512 --threads 2 --json "$@" \
 		>"$work/json" 2>"$work/err" || {
 		cat "$work/err"
 		fail "refrain load $*"
