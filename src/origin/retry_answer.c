@@ -11,6 +11,9 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
+/* An attempt's time is extended by at least one part in so many. */
+#define EXTENDED_SHARE 16u
+
 static bool is_answer(int status)
 {
 	switch (status) {
@@ -120,10 +123,17 @@ static struct origin_request *call_begin(struct attempt *a)
 	return outer;
 }
 
-/* The attempt is alive: extend its time limit, within the request's. */
+/*
+ * The attempt is alive: extend its time limit, within the request's. Bytes come
+ * often, so that the timer is set again only when that gives much more time.
+ */
 static void attempt_extend(struct request *q)
 {
-	uint64_t end_ns = clock_now_ns() + q->o->config.attempt_ns;
+	uint64_t time_ns = q->o->config.attempt_ns;
+	uint64_t end_ns = clock_now_ns() + time_ns;
+
+	if (end_ns < q->due_ns + time_ns / EXTENDED_SHARE)
+		return;
 
 	/* Without memory the attempt has no time limit of its own, but it still
 	 * ends. */
