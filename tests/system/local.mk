@@ -26,6 +26,7 @@ mount_tests = \
 	tests/system/read-ahead.sh \
 	tests/system/remount.sh \
 	tests/system/s3.sh \
+	tests/system/s3-stalled.sh \
 	tests/system/semantics.sh \
 	tests/system/stalled-origin.sh \
 	tests/system/status-epochs.sh \
