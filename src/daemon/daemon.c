@@ -210,7 +210,8 @@ static int build_cache(struct mount *m, struct error *err)
 	struct pages_config pages = {.manifest = m->manifest,
 		.mountpoint = m->mountpoint,
 		.counters = &m->counters,
-		.max_bytes = m->options.pages_bytes};
+		.max_bytes = m->options.pages_bytes,
+		.each_epoch = m->options.analysis};
 	int rc = 0;
 
 	if (m->peering)

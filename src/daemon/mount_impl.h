@@ -238,6 +238,7 @@ struct pages_config {
 	const char *mountpoint; /* borrowed */
 	struct counters *counters;
 	uint64_t max_bytes;
+	bool each_epoch; /* the next epoch is to read all of them again */
 };
 int pages_new(struct pages **out, const struct pages_config *config,
 	struct error *err);
