@@ -113,9 +113,12 @@ void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
 /* known.c: the time-outs, in seconds, of a missing name and of attributes.
- * fs_entry() fills in a node for the kernel, including its time-outs. */
+ * fs_stat() fills in what stat(2) says of a node, fs_entry() the node for the
+ * kernel, including its time-outs. */
 double fs_missing_timeout(const struct fs_config *c);
 double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
+void fs_stat(const struct fs_config *c, const struct node_info *info,
+	struct stat *st);
 void fs_entry(const struct fs_config *c, const struct node_info *info,
 	struct fuse_entry_param *e);
 

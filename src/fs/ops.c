@@ -121,7 +121,7 @@ static void op_getattr(
 	}
 	if (info.attr.kind == KIND_DIR)
 		tree_revalidate_dir(fs->config.tree, &info);
-	inode_stat(&info, &st);
+	fs_stat(&fs->config, &info, &st);
 	(void)fuse_reply_attr(req, &st, fs_attr_timeout(&fs->config, &info));
 }
 
