@@ -157,9 +157,12 @@ static int open_steps(struct load *ld, struct error *err)
 	if (!ld->o.step_log)
 		return 0;
 	ld->steps = fopen(ld->o.step_log, "we");
-	return ld->steps ? 0
-			 : error_set(err, -errno, "cannot write '%s': %m",
-				   ld->o.step_log);
+	if (!ld->steps)
+		return error_set(err, -errno, "cannot write '%s': %m",
+			ld->o.step_log);
+	/* Complete up to the last step, however this process ends. */
+	(void)setvbuf(ld->steps, NULL, _IOLBF, BUFSIZ);
+	return 0;
 }
 
 static int close_steps(struct load *ld, struct error *err)
