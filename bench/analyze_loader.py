@@ -4,7 +4,7 @@
 PyTorch's DataLoader with torchvision's transforms. With --prep-ms, or without
 PyTorch, threads read the files instead, and sleep in place of preparing them:
 their rates do not depend on what else the machine does. Batches come in order
-either way. Endless.
+either way. Endless, but for --samples.
 """
 import argparse
 import os
@@ -92,6 +92,7 @@ def main():
     p.add_argument('--workers', type=int, default=2)
     p.add_argument('--step-ms', type=float, default=0)
     p.add_argument('--prep-ms', type=float, help='for each sample')
+    p.add_argument('--samples', type=int, help='end after so many')
     p.add_argument('--log', help='append CLOCK_MONOTONIC and the samples so '
                                  'far, each batch')
     a = p.parse_args()
@@ -103,6 +104,8 @@ def main():
             log.write('%.6f %d\n' % (time.monotonic(), samples))
             log.flush()
         time.sleep(a.step_ms / 1000)
+        if a.samples and samples >= a.samples:
+            break
 
 
 if __name__ == '__main__':

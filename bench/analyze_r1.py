@@ -6,9 +6,9 @@ its rate there and in the bare directory, both from memory, by turns.
     analyze_r1.py REFRAIN DATA [TRAINER ...]
 
 DATA has train/, a directory of directories of JPEGs. Trainers as in analyze.py.
-Also compares the samples that the mount has counted with the trainer's own log,
-and what the mount has fetched and hit with everything and with nothing cached.
-Exits with 1 if a bar is missed.
+Also compares the samples that the mount has counted in whole runs of EPOCHS
+epochs with the trainer's own log, and says what the mount has fetched with
+everything cached and hit with nothing cached. Exits with 1 if a bar is missed.
 """
 import argparse
 import os
@@ -24,26 +24,38 @@ from analyze import Mount, command
 TURNS, SECONDS, SKIP = 3, 8, 3
 LEAST = {'dl': 0.95, 'lo': 0.88}    # of the bare directory
 COUNTED = 0.005
+EPOCHS, BATCH = 5, 16
 
 
 def times(a, trainer):
     """(seconds, samples so far) of its log."""
+    samples, log = 0, []
     with open(a.log, encoding='ascii') as f:
-        lines = [s.split() for s in f.read().splitlines()[:-1]]
-    if trainer == 'load':
-        return [(int(s[1]) / 1e6, 16 * (i + 1)) for i, s in enumerate(lines)]
-    return [(float(s[0]), int(s[1])) for s in lines]
+        for line in f.read().splitlines():
+            words = line.split()
+            if trainer == 'load':
+                samples += int(words[3])
+                log.append((int(words[1]) / 1e6, samples))
+            else:
+                log.append((float(words[0]), int(words[1])))
+    return log
 
 
-def run(a, trainer, top, watch=None, seconds=SECONDS):
-    """Samples a second after SKIP seconds, its log, and what watch() says then
-    and at the end."""
+def words_of(a, trainer, top):
+    """Its command, without a step where that can be."""
     words = command(trainer, top, a)
     if trainer == 'load':
-        words[words.index('--step-ms') + 1] = '0'
+        words[words.index('--step-ms') + 1] = '%g' % a.load_step_ms
         words += ['--step-log', a.log]
     if os.path.exists(a.log):
         os.unlink(a.log)
+    return words
+
+
+def run(a, trainer, top, watch=None, seconds=SECONDS):
+    """Samples a second after SKIP seconds, and what watch() says then and at
+    the end."""
+    words = words_of(a, trainer, top)
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, start_new_session=True)
     seen = []
@@ -60,21 +72,27 @@ def run(a, trainer, top, watch=None, seconds=SECONDS):
     log = times(a, trainer)
     begin = next(i for i, s in enumerate(log) if s[0] >= log[0][0] + SKIP)
     took = log[-1][0] - log[begin][0]
-    return (log[-1][1] - log[begin][1]) / took if took else 0, log, seen
+    return (log[-1][1] - log[begin][1]) / took if took else 0, seen
 
 
-def counted(log, seen):
-    """Samples by the mount and by the log, between two moments."""
-    def logged(at):
-        return next((n for t, n in reversed(log) if t <= at), 0)
-    first, last = seen
-    return (last['first_reads'] - first['first_reads'],
-            logged(last['time_us'] / 1e6) - logged(first['time_us'] / 1e6))
+def counted(a, trainer, mount):
+    """Samples by the mount and by the log, of a run that ends by itself."""
+    words = words_of(a, trainer, a.mount)
+    if trainer == 'load':
+        words[words.index('--epochs') + 1] = str(EPOCHS)
+    else:
+        files = sum(len(f) for _, _, f in os.walk(a.data + '/train'))
+        words += ['--samples', str(EPOCHS * (files // BATCH * BATCH))]
+    first = mount.ask('rates')['first_reads']
+    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   check=True)
+    return (mount.ask('rates')['first_reads'] - first,
+            times(a, trainer)[-1][1])
 
 
 def warm_run(a, trainer):
-    """Rate with everything cached, (counted, logged), bytes that were fetched
-    meanwhile, hits with everything hidden."""
+    """Rate with everything cached, (counted, logged), bytes that were fetched,
+    hits with everything hidden."""
     mount = Mount(a, a.data, [], '%s:80%%' % os.path.join(a.work, 'tier'))
     mount.ask('warm')
 
@@ -82,12 +100,13 @@ def warm_run(a, trainer):
         return dict(mount.ask('rates'),
                     origin=mount.ask('status')['status']['origin_bytes'])
     try:
-        rate, log, seen = run(a, trainer, a.mount, ask)
+        rate, seen = run(a, trainer, a.mount, ask)
+        count = counted(a, trainer, mount)
         mount.ask('mask', x=0)
-        cold = run(a, trainer, a.mount, ask, 1)[2]
+        cold = run(a, trainer, a.mount, ask, 1)[1]
     finally:
         mount.close()
-    return (rate, counted(log, seen), seen[1]['origin'] - seen[0]['origin'],
+    return (rate, count, seen[1]['origin'] - seen[0]['origin'],
             cold[1]['hits'] - cold[0]['hits'])
 
 
@@ -118,6 +137,7 @@ def main():
     p.add_argument('data')
     p.add_argument('trainers', nargs='*')
     p.add_argument('--step-ms', type=float, default=0, help='of DataLoader')
+    p.add_argument('--load-step-ms', type=float, default=0)
     p.add_argument('--python', default=os.environ.get('PYTHON', 'python3'))
     a = p.parse_args()
     a.refrain, good = os.path.abspath(a.refrain), True
