@@ -182,8 +182,8 @@ static const struct option_def mount_table[] = {
 	},
 	{
 		.name = "analysis",
-		.help = "Bypass the kernel's page cache, and let "
-			"refrain-analyze(1) hide cached files and replace "
+		.help = "Bypass the kernel's page cache, verify nothing, and "
+			"let refrain-analyze(1) hide cached files and replace "
 			"images. For measurements only.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(analysis),

@@ -112,7 +112,9 @@ static int build_store(struct mount *m, struct error *err)
 	struct store_config config = {
 		.dataset = stack_name(m->stack),
 		.ntiers = m->options.ntiers,
-		.verify = m->options.verify,
+		/* What was cached a minute ago for an analysis is read at the
+		 * speed of memory, as far as possible. */
+		.verify = m->options.verify && !m->options.analysis,
 		.group = m->options.group,
 		.events = m->events,
 	};

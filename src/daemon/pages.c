@@ -77,7 +77,7 @@ static bool is_crowded(const struct pages *p)
 	return p->bytes > p->config.max_bytes + p->keep_bytes;
 }
 
-static bool is_due(const struct pages *p)
+static bool may_drop(const struct pages *p)
 {
 	return is_crowded(p) ||
 		clock_now_ns() >= pages_oldest(p)->since_ns + KEEP_NS;
@@ -153,7 +153,7 @@ static void *pages_main(void *arg)
 		set_keep_bytes(p);
 		LOCK_SCOPE(&p->lock);
 		wait_for_pages(p);
-		while (!p->stopping && is_over(p) && is_due(p))
+		while (!p->stopping && is_over(p) && may_drop(p))
 			drop_oldest(p);
 		if (p->stopping)
 			return NULL;
