@@ -158,8 +158,8 @@ static int open_steps(struct load *ld, struct error *err)
 		return 0;
 	ld->steps = fopen(ld->o.step_log, "we");
 	if (!ld->steps)
-		return error_set(err, -errno, "cannot write '%s': %m",
-			ld->o.step_log);
+		return error_set(
+			err, -errno, "cannot write '%s': %m", ld->o.step_log);
 	/* Complete up to the last step, however this process ends. */
 	(void)setvbuf(ld->steps, NULL, _IOLBF, BUFSIZ);
 	return 0;
