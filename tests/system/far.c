@@ -47,6 +47,7 @@ static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
 static unsigned going; /* requests without their whole answer */
+static uint64_t going_bytes; /* which these ask for */
 
 double far_now_ms(void)
 {
@@ -90,10 +91,19 @@ static void conn_poll(struct conn *c, bool out)
 	epoll_ctl(epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
 }
 
+static void conn_settle(struct conn *c)
+{
+	if (!c->counted)
+		return;
+	going--;
+	going_bytes -= c->answer.length;
+	c->counted = false;
+}
+
 static void conn_close(struct conn *c)
 {
 	conn_unlist(c);
-	going -= c->counted;
+	conn_settle(c);
 	close(c->fd);
 	free(c->answer.body);
 	free(c->in);
@@ -177,8 +187,11 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	c->due_ms = far_now_ms() + a->delay_ms;
 	c->state = a->never ? SILENT : a->delay_ms > 0 ? WAITING : SENDING;
 	going += c->counted;
+	going_bytes += c->counted ? a->length : 0;
 	if (going > far_count.most)
 		far_count.most = going;
+	if (going_bytes > far_count.most_bytes)
+		far_count.most_bytes = going_bytes;
 	if (c->state == WAITING || c->state == SENDING)
 		conn_list(c);
 }
@@ -238,8 +251,7 @@ static bool conn_finish(struct conn *c)
 		return false;
 	}
 	c->state = READING;
-	going -= c->counted;
-	c->counted = false;
+	conn_settle(c);
 	conn_next(c);
 	return true;
 }

@@ -38,6 +38,7 @@ struct far_counts {
 		gets, heads, lists, puts, busy, never, cut, refused,
 		services, hosts, secrets, bytes, connections,
 		most,	    /* requests at a time, but those of tests */
+		most_bytes, /* that these ask for */
 		authorized; /* requests that had anything secret */
 };
 extern struct far_counts far_count;

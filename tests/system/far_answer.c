@@ -186,6 +186,7 @@ static void control(const struct far_request *r, struct far_answer *a)
 	SHOW(bytes);
 	SHOW(connections);
 	SHOW(most);
+	SHOW(most_bytes);
 	SHOW(authorized);
 #undef SHOW
 	give_body(a, &t);
@@ -401,13 +402,33 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, "</Size><StorageClass>STANDARD</StorageClass></Contents>");
 }
 
+/* A token is opaque: 't' and the last key in hexadecimal digits. */
+static void put_token(struct text *t, const char *key)
+{
+	put_text(t, "t");
+	for (; *key; key++)
+		put(t, "%02x", (unsigned char)*key);
+}
+
+static void read_token(const char *token, char *key)
+{
+	unsigned c;
+
+	while (sscanf(token, "%2x", &c) == 1) {
+		*key++ = (char)c;
+		token += 2;
+	}
+	*key = '\0';
+}
+
 static void give_list(
 	const struct far_request *r, const char *bucket, struct far_answer *a)
 {
-	char prefix[1100], after[1100], token[1100], max[16], date[40];
+	char prefix[1100], after[1100], token[2200], max[16], date[40];
+	char last[1100] = "";
 	struct lister l = {.bucket = bucket, .prefix = prefix, .after = after};
 	struct text t = {0};
-	const char *key, *last = "";
+	const char *key;
 	int left, n = 0;
 	bool more = false;
 
@@ -416,7 +437,7 @@ static void give_list(
 	far_query(r, "continuation-token", token, sizeof(token));
 	far_query(r, "max-keys", max, sizeof(max));
 	if (token[0] == 't')
-		snprintf(after, sizeof(after), "%s", token + 1);
+		read_token(token + 1, after);
 	if (far_set.endless > 0)
 		after[0] = '\0';
 	left = *max ? atoi(max) : 1000;
@@ -440,17 +461,15 @@ static void give_list(
 		if (!l.many)
 			iso_date(l.now.mtime_s, date);
 		put_object(&t, key, &l.now, date);
-		if (!l.many || n == left) {
-			snprintf(token, sizeof(token), "t%s", key);
-			last = token;
-		}
+		if (!l.many || n == left)
+			snprintf(last, sizeof(last), "%s", key);
 	}
 	if (far_set.endless > 0)
 		more = true;
 	put(&t, "<IsTruncated>%s</IsTruncated>", more ? "true" : "false");
 	if (more) {
 		put(&t, "<NextContinuationToken>");
-		put_encoded(&t, last);
+		put_token(&t, last);
 		put(&t, "</NextContinuationToken>");
 	}
 	if (!(far_set.truncate_xml > 0))

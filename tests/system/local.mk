@@ -114,6 +114,7 @@ other_tests = \
 	tests/system/s3-answers.sh \
 	tests/system/s3-creds.sh \
 	tests/system/s3-deep.sh \
+	tests/system/s3-keys.sh \
 	tests/system/s3-memory.sh \
 	tests/system/s3-refused.sh \
 	tests/system/s3-safety.sh \
@@ -142,7 +143,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/peer_scene.py tests/system/peers.py \
 	tests/system/peers_faults.py \
 	tests/system/sign_vectors.py tests/system/connect_proxy.py \
-	tests/system/odd_server.py \
+	tests/system/odd_keys.py tests/system/odd_server.py \
 	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \

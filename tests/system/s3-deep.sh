@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A mount of s3:// serves while a long listing goes on, and has 256 requests out
-# at a time for readers that ask for as many.
+# at a time for readers that ask for as many; their bytes keep to a limit.
 set -u
 name=s3-deep
 # shellcheck source=tests/system/lib.sh
@@ -46,4 +46,31 @@ wait_for 20 out_at_once ||
 expect 'most requests at a time' "$(far_count most)" 256
 kill $readers
 far_set never=0
+stop_mount
+rm -rf "$work/tier"
+
+# -- Requests ask for a quarter of staging at a time, and for more than one item
+far_set files=64 size=1000000 delay_ms=100
+start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
+	--endpoint-url "$far" --limit 1M --chunk 1M --staging 16M
+scan_through
+far_zero
+"$reader" "$mnt" --threads 64 >"$work/out" || fail 'cannot read'
+most=$(far_count most_bytes)
+[ "$most" -le $((4 << 20)) ] || fail "$most bytes are in flight"
+[ "$most" -ge 2000000 ] || fail "never more than $most bytes in flight"
+stop_mount
+rm -rf "$work/tier"
+
+# -- A large file: each byte comes once
+far_set files=1 size=67108864 delay_ms=20
+start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
+	--endpoint-url "$far"
+scan_through
+far_zero
+cat "$mnt/f0000000.bin" >"$work/got" || fail 'cannot read'
+expect 'bytes from the store' "$(status_field origin_bytes)" 67108864
+[ "$(far_count gets)" -le 160 ] || fail "$(far_count gets) GETs for 64 MiB"
+far_set verify=0
+curl -sf "$far/many/f0000000.bin" | cmp - "$work/got" || fail 'wrong bytes'
 stop_mount
