@@ -21,17 +21,18 @@ format:
 # folder, so that they never disturb each other; the second time is quick. No
 # --enable-werror: with other optimisation gcc warns of other things.
 SUB_CONFIGURE = '$(abs_srcdir)/configure' --quiet CC='$(CC)'
+SUB_SLOW = CPPFLAGS='-DTIME_LIMIT_FACTOR=10 $(CPPFLAGS)'
 SUB_ENTER = $(MKDIR_P) $@ && cd $@ && { test -f config.status ||
 
 check-asan:
 	$(SUB_ENTER) $(SUB_CONFIGURE) --enable-sanitizer=address \
-		CFLAGS='-O1 -g'; }
+		$(SUB_SLOW) CFLAGS='-O1 -g'; }
 	cd $@ && CK_TIMEOUT_MULTIPLIER=10 $(MAKE) check
 
 # ThreadSanitizer wants the old address layout where the kernel has a new one.
 check-tsan:
 	$(SUB_ENTER) $(SUB_CONFIGURE) --enable-sanitizer=thread \
-		CFLAGS='-O1 -g'; }
+		$(SUB_SLOW) CFLAGS='-O1 -g'; }
 	cd $@ && wrap='setarch -R'; $$wrap true 2>/dev/null || wrap=; \
 	CK_TIMEOUT_MULTIPLIER=20 \
 	TSAN_OPTIONS="second_deadlock_stack=1 \
@@ -48,7 +49,7 @@ check-disabled:
 VALGRIND = valgrind --quiet --error-exitcode=99 --leak-check=full \
 	--errors-for-leak-kinds=definite
 check-valgrind:
-	$(SUB_ENTER) $(SUB_CONFIGURE) CFLAGS='-O1 -g'; }
+	$(SUB_ENTER) $(SUB_CONFIGURE) $(SUB_SLOW) CFLAGS='-O1 -g'; }
 	cd $@ && units=; \
 	for t in $(TESTS); do \
 		case $$t in tests/unit/*) units="$$units $$t";; esac; \

@@ -11,6 +11,15 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+/*
+ * The limits on how long a close waits are longer by this factor in builds for
+ * valgrind and with sanitizers. Otherwise reads and threads that are only slow
+ * there would be left behind like ones that hang.
+ */
+#ifndef TIME_LIMIT_FACTOR
+#define TIME_LIMIT_FACTOR 1
+#endif
+
 static inline uint64_t clock_now_ns(void)
 {
 	struct timespec ts;

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "engine/engine_impl.h"
 
-#define READS_END_NS (400 * NS_PER_MS)
-#define CLOSE_NS (900 * NS_PER_MS)
+#define READS_END_NS (400 * NS_PER_MS * TIME_LIMIT_FACTOR)
+#define CLOSE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
 
 /* -- Turns ----------------------------------------------------------------- */
 

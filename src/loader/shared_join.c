@@ -19,7 +19,7 @@
 
 #define RETRY_MS 5
 #define ANSWER_MS 100 /* then it looks whether it is to stop */
-#define LEAVE_NS (900 * NS_PER_MS)
+#define LEAVE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
 #define MEET_NS (2 * NS_PER_S) /* for a next host */
 
 /* -- One attempt ----------------------------------------------------------- */
