@@ -26,6 +26,17 @@ def open_files():
     return len(os.listdir('/proc/self/fd'))
 
 
+def names_of_files():
+    """For the report of a failure."""
+    names = []
+    for fd in os.listdir('/proc/self/fd'):
+        try:
+            names.append(os.readlink('/proc/self/fd/' + fd))
+        except OSError:
+            pass    # that of the listing
+    return sorted(names)
+
+
 def fall_to(most, count=threads):
     """What has ended is there for a moment, longer on a busy machine."""
     until = time.monotonic() + 20
@@ -263,11 +274,11 @@ def test_opening_and_closing_leaves_nothing(data, options):
                 refrain.Loader(data, **dict(options, batch=0))
 
     some()
-    before, files = threads(), open_files()
+    before, files, names = threads(), open_files(), names_of_files()
     some()
     gc.collect()
     assert fall_to(before)
-    assert fall_to(files, open_files)
+    assert fall_to(files, open_files), (names, names_of_files())
 
 
 def test_only_a_loader_makes_batches_and_views():
