@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits how often one kind of event is written: LOG_BURST lines at once, then
- * one every LOG_REFILL_NS. A day of the same fault is 56 lines of each kind,
+ * one every LOG_REFILL_NS. A day of the same fault is 44 lines of each kind,
  * and a day of every fault at once is less than 1 MB.
  */
 #ifndef LOG_LOG_LIMIT_IMPL_H
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 
 #define LOG_BURST 8u
-#define LOG_REFILL_NS (30 * 60 * NS_PER_S)
+#define LOG_REFILL_NS (40 * 60 * NS_PER_S)
 
 /* All zero: nothing was written yet. */
 struct log_limit {
