@@ -422,7 +422,11 @@ START_TEST(test_loader_runs_on_the_processors_it_is_given)
 	uint32_t cpus[] = {0};
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
+	cpu_set_t allowed;
 
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(cpus[0], &allowed))
+		cpus[0]++;
 	c.cpus = cpus;
 	c.cpu_count = 1;
 	c.nice = 5;
