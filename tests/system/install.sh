@@ -12,6 +12,10 @@ requires root fuse pkg-config cc
 
 ! ldd "$refrain" | grep -q -e libasan -e libtsan ||
 	skip 'the library of a sanitizer has to come first'
+case $(sed -n 's/^prefix = //p' Makefile) in
+/usr | /usr/local) ;;
+*) skip 'neither in /usr nor in /usr/local, where the system looks' ;;
+esac
 [ -n "${REFRAIN_TEST_NAMESPACE:-}" ] || skip 'needs a mount namespace'
 mount -t tmpfs tmpfs "$work/src" 2>/dev/null || skip 'cannot mount a tmpfs'
 for dir in usr etc; do
