@@ -123,12 +123,6 @@ struct transfer {
 	uint64_t since_ns; /* sent at; or paused until */
 	void *easy, *lines;
 	int refused; /* what head() or data() said */
-	struct {
-		int fd; /* the socket */
-		bool tls;
-		uint64_t bytes; /* of the body, so far */
-		size_t least;	/* the socket wakes the loop for no fewer */
-	} body;
 	int why;     /* libcurl's code, for transfer_why() */
 	long verify; /* the same of a certificate */
 	bool told_slow;

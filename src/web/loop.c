@@ -24,12 +24,12 @@ static int on_socket(
 	struct loop *l = arg;
 	struct epoll_event event = {.data.fd = fd};
 
+	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
 		/* Closed already, perhaps: then it has left by itself. */
 		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 		return 0;
 	}
-	transfer_of(easy)->body.fd = fd;
 	if (what & CURL_POLL_IN)
 		event.events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)

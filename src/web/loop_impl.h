@@ -64,9 +64,6 @@ void transfer_send(struct loop *l, struct transfer *t);
 /* Handle the transfers that libcurl has completed. */
 void transfer_reap(struct loop *l);
 
-/* That of an easy handle in use. */
-struct transfer *transfer_of(void *easy);
-
 /* End it without a callback and leave libcurl. */
 void transfer_drop(struct transfer *t);
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <curl/curl.h>
 #include <openssl/x509_vfy.h>
@@ -23,60 +22,10 @@
  * next to nothing counts as a stall.
  */
 #define STALL_BYTES_S 1000L
-/*
- * On a slow link the bytes of many transfers come in turns, each time a few. A
- * socket waits for what comes in PACE_NS, up to PACE_BYTES, but never for more
- * than the rest of the body, or of TLS, for what libcurl has not read of that.
- */
-#define PACE_NS (10 * NS_PER_MS)
-#define PACE_BYTES 32768u
-#define PACE_TLS_BYTES 40960u
 #define USER_AGENT "refrain/" PACKAGE_VERSION
 
 /* -- Callbacks of libcurl ---------------------------------------------------
  */
-
-static void body_begin(struct transfer *t)
-{
-	t->since_ns = clock_now_ns();
-	t->body.bytes = 0;
-	t->body.least = 1;
-}
-
-static void set_least(struct transfer *t, size_t bytes)
-{
-	int least = bytes > 1 ? (int)bytes : 1;
-
-	if ((size_t)least == t->body.least)
-		return;
-	if (setsockopt(t->body.fd, SOL_SOCKET, SO_RCVLOWAT, &least,
-		    sizeof(least)) == 0)
-		t->body.least = (size_t)least;
-}
-
-/*
- * `n` more bytes have come; 16 KiB is as many as libcurl passes on at a time.
- * After the last of them the connection is free for another transfer.
- */
-static void pace(struct transfer *t, size_t n)
-{
-	uint64_t so_far, took_ns, soon, left = 0;
-
-	t->body.bytes += n;
-	if (!t->head.has_length || t->loop->e->config.http2 ||
-		(t->body.least == 1 && n >= CURL_MAX_WRITE_SIZE))
-		return;
-	so_far = t->body.bytes;
-	took_ns = clock_now_ns() - t->since_ns;
-	soon = so_far * PACE_NS / (took_ns + PACE_NS);
-	if (so_far < t->head.length)
-		left = t->head.length - so_far;
-	if (left > 0 && t->body.tls)
-		left = left > PACE_TLS_BYTES ? left - PACE_TLS_BYTES : 1;
-	if (soon > left)
-		soon = left;
-	set_least(t, soon < PACE_BYTES ? (size_t)soon : PACE_BYTES);
-}
 
 static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 {
@@ -96,7 +45,6 @@ static size_t header_arrived(char *line, size_t size, size_t n, void *arg)
 	list_add_tail(&l->arriving, &t->node);
 	t->state = ARRIVING;
 	loop_note_time(l, clock_now_ns() - t->since_ns);
-	body_begin(t);
 	t->refused = t->head.bad ? -EBADMSG : t->ops->head(t, &t->head);
 	return t->refused ? 0 : n;
 }
@@ -110,8 +58,6 @@ static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 		t->refused = -EBADMSG;
 	else
 		t->refused = t->ops->data(t, data, n);
-	if (t->refused == 0)
-		pace(t, n);
 	return t->refused ? n + 1 : n;
 }
 
@@ -233,7 +179,6 @@ static int set_request(struct transfer *t, struct request_text *text)
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
-	t->body.tls = strncmp(bytes_get(&text->url), "https", 5) == 0;
 	if (curl_easy_setopt(easy, CURLOPT_URL, bytes_get(&text->url)) !=
 		CURLE_OK)
 		return -ENOMEM;
@@ -345,19 +290,14 @@ static int status_of(const struct transfer *t, CURLcode code)
 	}
 }
 
-struct transfer *transfer_of(void *easy)
-{
-	char *private = NULL;
-
-	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
-	return (struct transfer *)(void *)private;
-}
-
 static void reap_one(CURL *easy, CURLcode code)
 {
-	struct transfer *t = transfer_of(easy);
+	struct transfer *t = NULL;
+	char *private = NULL;
 	int status;
 
+	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+	t = (struct transfer *)(void *)private;
 	status = status_of(t, code);
 	/* Complete, but its headers were none. */
 	if (status == 0 && t->state != ARRIVING)

@@ -84,8 +84,7 @@ timed_unit_tests = tests/unit/test_loader_echo
 quiet_unit_tests = tests/unit/test_plan
 
 if HAVE_REMOTE
-unit_tests += tests/unit/test_web tests/unit/test_transfer \
-	tests/unit/test_remote
+unit_tests += tests/unit/test_web tests/unit/test_remote
 endif
 
 if HAVE_BLAS
@@ -151,7 +150,6 @@ tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
-tests_unit_test_transfer_LDADD = libweb.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
