@@ -197,6 +197,9 @@ static void fill_config(struct engine *e, const struct engine_config *config)
 		e->config.loops = default_loops();
 	if (e->config.loops > ENGINE_LOOPS_MAX)
 		e->config.loops = ENGINE_LOOPS_MAX;
+	/* Each takes one request at least. */
+	if (e->config.loops > e->config.depth)
+		e->config.loops = e->config.depth;
 	atomic_store(&e->depth, e->config.depth);
 	throttle_init(&e->throttle, e->config.depth);
 	pthread_mutex_init(&e->throttle_lock, NULL);

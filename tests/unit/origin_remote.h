@@ -94,12 +94,15 @@ static inline void far_fill(void)
 }
 
 /* An origin of the stand-in's tree; `version` becomes that of its files. */
-static inline int far_open(struct origin **out, bool s3, const char *settings,
-	struct counters *counters, struct error *err)
+static inline int far_open(struct origin **out, bool s3, unsigned depth,
+	const char *settings, struct counters *counters, struct error *err)
 {
 	char url[64], place[100];
 	struct remote_config config = {
-		.endpoint_url = url, .loops = 2, .counters = counters};
+		.endpoint_url = url,
+		.loops = 2,
+		.depth = depth,
+		.counters = counters};
 
 	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 	setenv("AWS_ACCESS_KEY_ID", "AKunit", 1);

@@ -18,6 +18,7 @@
 #define S3 8u
 #define HTTP 16u
 #define REMOTE (S3 | HTTP)
+#define SINGLE 32u /* one request at a time */
 
 #ifdef ROWS_REMOTE
 #include "origin_remote.h"
@@ -54,6 +55,10 @@ static const struct setup {
 	{"http", "", HTTP, 0, NULL},
 	{"retry of s3 that cuts", "", S3, 1, "cut=0.2"},
 	{"named s3", "", NAMED | S3, 0, NULL},
+	{"s3 one at a time", "", S3 | SINGLE, 0, NULL},
+	{"retry of busy s3 one at a time", "", S3 | SINGLE, 1, "busy=0.2"},
+	{"retry of http that cuts, one at a time", "", HTTP | SINGLE, 1,
+		"cut=0.2"},
 #endif
 };
 #define SETUPS ((int)(sizeof(setups) / sizeof(setups[0])))
@@ -144,7 +149,8 @@ static inline void open_row(int row)
 		rc = origin_posix_new(&o, source, &err);
 #ifdef ROWS_REMOTE
 	else if (s->flags & REMOTE)
-		rc = far_open(&o, s->flags & S3, s->fault, &counters, &err);
+		rc = far_open(&o, s->flags & S3, s->flags & SINGLE ? 1 : 0,
+			s->fault, &counters, &err);
 #endif
 	else
 		rc = origin_synthetic_new(&o, SPEC, &err);
