@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -1150,6 +1151,27 @@ START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 }
 END_TEST
 
+/* Valgrind knows no pidfd_open(), nor do some containers: a host then sees that
+ * a member has gone by its socket alone. */
+static bool has_pidfd(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+static void add_tests_of_processes(TCase *t)
+{
+	tcase_add_test(t,
+		test_a_dead_member_is_dropped_though_its_child_has_the_socket);
+	tcase_add_test(
+		t, test_the_next_host_waits_for_the_members_of_the_one_before);
+	tcase_add_test(
+		t, test_the_next_host_waits_two_seconds_for_who_is_silent);
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("share");
@@ -1169,8 +1191,6 @@ static Suite *suite(void)
 	tcase_add_test(t, test_all_members_get_every_batch);
 	tcase_add_test(t,
 		test_a_slot_is_used_again_when_the_last_member_has_released_it);
-	tcase_add_test(t,
-		test_a_dead_member_is_dropped_though_its_child_has_the_socket);
 	tcase_add_test(t, test_who_is_late_begins_with_the_next_epoch);
 	tcase_add_test(
 		t, test_the_stream_begins_at_the_least_step_that_is_wanted);
@@ -1178,15 +1198,16 @@ static Suite *suite(void)
 		t, test_a_host_that_hangs_is_left_behind_within_a_second);
 	tcase_add_test(t, test_a_member_that_is_parted_keeps_what_it_has_taken);
 	tcase_add_test(t, test_who_says_nothing_takes_nobodys_place);
-	tcase_add_test(t, test_a_host_without_descriptors_does_not_spin);
 	tcase_add_test(t, test_a_member_that_talks_nonsense_is_dropped);
 	tcase_add_test(t, test_a_failure_is_everybodys);
 	tcase_add_test(t, test_a_host_begins_with_its_own_member);
-	tcase_add_test(
-		t, test_the_next_host_waits_for_the_members_of_the_one_before);
-	tcase_add_test(
-		t, test_the_next_host_waits_two_seconds_for_who_is_silent);
 	tcase_add_test(t, test_a_host_bears_messages_of_any_kind);
+	/* valgrind closes connections above the limit that it has accepted */
+	if (!test_on_valgrind())
+		tcase_add_test(
+			t, test_a_host_without_descriptors_does_not_spin);
+	if (has_pidfd())
+		add_tests_of_processes(t);
 	return s;
 }
 
