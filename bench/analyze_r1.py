@@ -9,6 +9,9 @@ DATA has train/, a directory of directories of JPEGs. Trainers as in analyze.py.
 Also compares the samples that the mount has counted in whole runs of EPOCHS
 epochs with the trainer's own log, and says what the mount has fetched with
 everything cached and hit with nothing cached. Exits with 1 if a bar is missed.
+
+Wants a machine with nothing else to do. Real-time priority is no substitute:
+readers of `load` then wait for each other's time slices.
 """
 import argparse
 import os
