@@ -87,6 +87,11 @@ struct epochs *epochs_new(const struct epochs_config *config)
 
 	if (!e)
 		return NULL;
+	/* The first use of a page must not be a look for a slot: its first
+	 * write would then interrupt all processors, once a page in the middle
+	 * of the first epoch. */
+	for (unsigned i = 0; i < SLOTS; i++)
+		e->item[i].key = UINT64_MAX;
 	e->config = *config;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail on Linux */
 	return e;
