@@ -110,11 +110,10 @@ static inline bool sources_instead(const struct cache *c)
 static inline bool cache_tier_has(
 	const struct cache *c, struct hash128 key, uint64_t item_bytes)
 {
-	if (!store_has(c->config.store, key, item_bytes))
-		return false;
-	return !cache_masked(c) ||
-		key.hi < atomic_load_explicit(
-				 &c->config.mask->limit, memory_order_relaxed);
+	return store_has(c->config.store, key, item_bytes) &&
+		(!cache_masked(c) ||
+			key.hi < atomic_load_explicit(&c->config.mask->limit,
+					 memory_order_relaxed));
 }
 
 #endif

@@ -54,12 +54,6 @@ void fill_pass(struct cache *c, struct fill *f)
 		arm_drain_timer(c, f->last_read_ns + DRAINED_GRACE_NS);
 }
 
-static void fill_passed(struct cache *c, const struct fill *f)
-{
-	cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
-	fill_tell_passed(c, f);
-}
-
 void fill_drop(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
@@ -67,10 +61,12 @@ void fill_drop(struct cache *c, struct fill *f)
 	if (f->phase == FILL_FETCHING)
 		COUNT_ADD(cache_config(c)->counters, partial_dropped,
 			(f->present - f->kept) * FILL_PAGE_BYTES);
-	if (f->phase == FILL_STAGED && f->served < f->npages)
+	if (f->phase == FILL_STAGED && f->served < f->npages) {
 		COUNT(cache_config(c)->counters, staging_dropped);
-	else if (f->phase == FILL_STAGED)
-		fill_passed(c, f);
+	} else if (f->phase == FILL_STAGED) {
+		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] = f->key.lo;
+		fill_tell_passed(c, f);
+	}
 	fill_leave_table(c, f);
 }
 
@@ -137,21 +133,21 @@ struct list *room_staged(struct cache *c)
 
 /*
  * Drop idle fills of one list that nobody has read since `quiet_ns`, oldest
- * first, until `need` bytes fit.
+ * first, until at most `most` bytes are staged.
  */
-static bool fill_make_room(struct cache *c, struct list *head, uint64_t need,
-	uint64_t bound, uint64_t quiet_ns)
+static bool fill_make_room(
+	struct cache *c, struct list *head, uint64_t most, uint64_t quiet_ns)
 {
 	ASSERT_INSIDE(c);
 	LIST_FOREACH_SAFE(l, next, head) {
 		struct fill *f = CONTAINER_OF(l, struct fill, age);
 
-		if (cache_staging(c)->used + need <= bound)
+		if (cache_staging(c)->used <= most)
 			return true;
 		if (fill_is_idle(f) && f->last_read_ns <= quiet_ns)
 			fill_drop(c, f);
 	}
-	return cache_staging(c)->used + need <= bound;
+	return cache_staging(c)->used <= most;
 }
 
 static bool fill_is_waited_for(const struct fill *f)
@@ -174,6 +170,15 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 	return cache_staging(c)->used > staging_bound(c, f) / 4 * 3;
 }
 
+/* In whole pages the kernel copies it in half as many steps. */
+static void *room_alloc(size_t bytes)
+{
+	return bytes < FILL_PAGE_BYTES
+		? malloc(bytes)
+		: aligned_alloc(
+			  FILL_PAGE_BYTES, fill_pages(bytes) * FILL_PAGE_BYTES);
+}
+
 /*
  * Get memory for the item, within the limit. Demand displaces idle items,
  * oldest first. Planned items displace idle items that nobody is reading just
@@ -188,21 +193,20 @@ int fill_take_room(struct cache *c, struct fill *f)
 	struct cache_staging *s = cache_staging(c);
 	bool waited = fill_is_waited_for(f);
 	bool push = waited || !list_empty(&f->plans);
-	uint64_t bound = staging_bound(c, f);
 	uint64_t need = f->item.size;
+	uint64_t most = staging_bound(c, f) - need;
 	uint64_t quiet_ns = UINT64_MAX;
 
 	ASSERT_INSIDE(c);
 	if (!waited && push)
 		quiet_ns = clock_now_ns() - READING_NS;
-	if (!fill_make_room(c, &s->drained, need, bound, UINT64_MAX) &&
+	if (!fill_make_room(c, &s->drained, most, UINT64_MAX) &&
 		(!push ||
-			(!fill_make_room(
-				 c, &s->shared, need, bound, UINT64_MAX) &&
+			(!fill_make_room(c, &s->shared, most, UINT64_MAX) &&
 				!fill_make_room(
-					c, &s->staged, need, bound, quiet_ns))))
+					c, &s->staged, most, quiet_ns))))
 		return -EAGAIN;
-	f->buf = malloc(need + part_map_bytes(&f->item));
+	f->buf = room_alloc(need + part_map_bytes(&f->item));
 	if (!f->buf)
 		return -ENOMEM;
 	s->used += need;
