@@ -3,13 +3,15 @@
 #
 # Is this build as fast as another one? Alternating pairs of both.
 #
-#   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21 ROUNDS=5
+#   bench/builds.sh OTHER-BUILD [ROW ...]    # PAIRS=21 ROUNDS=4
 #
 # Rows: hot, an epoch from the kernel's pages of the mount; cold, the first
 # one, with nothing cached; tier, one from the tier after a new mount; loader,
 # `refrain load` on the directory; direct, the same on a mount with everything
-# cached. The two numbers of a pair are medians of ROUNDS runs each, taken in
-# turn, so that a change of the machine's speed reaches both. Source and tier
+# cached. The two numbers of a pair are means of the middle half of ROUNDS runs
+# each, of three times as many for the cold row, whose runs are the shortest.
+# The builds take turns and the one that begins changes from round to round, so
+# that a change of the machine's speed reaches both. Source and tier
 # are in memory, so that nothing but refrain is measured. Prints for each row
 # the median of new / other, and the 95 % interval of the median, which is
 # that between two ranks. The bar is 0.97 for its lower end. Writes bench-
@@ -24,7 +26,7 @@ export TMPDIR
 [ -w /dev/fuse ] || bench_skip 'cannot open /dev/fuse'
 
 pairs=${PAIRS:-21}
-rounds=${ROUNDS:-5}
+rounds=${ROUNDS:-4}
 other=${1:?usage: builds.sh OTHER-BUILD [ROW ...]}/refrain
 [ -x "$other" ] || bench_fail "$other is not a program"
 shift
@@ -93,12 +95,25 @@ row_direct() {
 	"$1" umount "$mnt"
 }
 
-# one_pair ROW PAIR: the ratio of this build's median to the other's.
+# The mean of the middle half: less noisy than the median, and without the runs
+# that something disturbed.
+middle() {
+	sort -n | awk '{ v[NR] = $1 } END {
+		q = int(NR / 4)
+		for (i = q + 1; i <= NR - q; i++)
+			sum += v[i]
+		print sum / (NR - 2 * q)
+	}'
+}
+
+# one_pair ROW PAIR: the ratio of this build's number to the other's.
 one_pair() {
 	: >"$work/ours"
 	: >"$work/theirs"
 	round=$2
-	while [ "$round" -lt $(($2 + rounds)) ]; do
+	last=$(($2 + rounds))
+	[ "$1" != cold ] || last=$(($2 + 3 * rounds))
+	while [ "$round" -lt $last ]; do
 		if [ $((round % 2)) -eq 0 ]; then
 			"row_$1" "$refrain" >>"$work/ours"
 			"row_$1" "$other" >>"$work/theirs"
@@ -108,7 +123,7 @@ one_pair() {
 		fi
 		round=$((round + 1))
 	done
-	ratio "$(median <"$work/ours")" "$(median <"$work/theirs")"
+	ratio "$(middle <"$work/ours")" "$(middle <"$work/theirs")"
 }
 
 # interval RATIOS: the median and the ends of its 95 % interval.
