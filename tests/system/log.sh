@@ -126,9 +126,9 @@ make_files
 mount_logged --cache "$work/second:100K"
 epoch || fail 'an epoch'
 stop_mount
-entry=$(find "$cache" -path '*/??/*' -type f | head -n 1)
+entry=$(find "$cache" -path "$cache*/??/*" -type f | head -n 1)
 printf 'x' | dd of="$entry" bs=1 seek=100 conv=notrunc 2>/dev/null
-other=$(find "$cache" -path '*/??/*' -type f | tail -n 1)
+other=$(find "$cache" -path "$cache*/??/*" -type f | tail -n 1)
 mount_logged --cache "$work/second:100K"
 rm "$other"
 epoch || fail 'an epoch with damage'
