@@ -13,7 +13,7 @@
 #define DEPTH_LEAST 8u
 
 /* The depth grows by this part of its limit for each round trip's answers. */
-#define GROWS 64u
+#define GROWS 32u
 
 void throttle_init(struct throttle *t, unsigned most)
 {

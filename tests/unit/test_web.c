@@ -356,7 +356,7 @@ START_TEST(test_the_depth_halves_at_most_once_a_round_trip)
 	/* All that it lost comes back in equal steps. */
 	for (int i = 0; i < 8; i++)
 		throttle_answered(&t);
-	ck_assert_uint_eq(t.depth, 12);
+	ck_assert_uint_eq(t.depth, 16);
 	for (int i = 0; i < 62 * 256; i++)
 		throttle_answered(&t);
 	ck_assert_uint_eq(t.depth, 256);
