@@ -37,7 +37,7 @@ struct names_listing {
 	struct bytes doc;
 	struct index_names names;
 	bool dav;
-	bool probe; /* whether there is an index is all that is asked */
+	bool probe;  /* whether there is an index is all that is asked */
 	size_t next; /* name to ask for */
 	unsigned heads;
 	struct listing_head head[HEADS_PARALLEL];
@@ -77,8 +77,8 @@ static int names_deliver(struct names_listing *g)
 				  g->r, x->size_bytes, x->mtime_ns, x->tag);
 	}
 	for (size_t i = 0; i < g->names.bad; i++)
-		remote_hidden(g->r,
-			g->names.bad_name ? g->names.bad_name : "?");
+		remote_hidden(
+			g->r, g->names.bad_name ? g->names.bad_name : "?");
 	if (n > 0)
 		g->l->batch(g->l, entries, n);
 	free(entries);

@@ -142,8 +142,8 @@ static int check_version(const struct get *g, const struct head *h)
 		return -ESTALE;
 	/* Nothing shows that this is the file: it may be a login page. */
 	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
-		return refuse_answer(g, -EBADMSG,
-			"it has neither a version nor a size");
+		return refuse_answer(
+			g, -EBADMSG, "it has neither a version nor a size");
 	return has_size && size != want->size_bytes ? -ESTALE : 0;
 }
 
@@ -195,8 +195,7 @@ static int get_head(struct call *c, const struct head *h)
 	/* With S3 it is only metadata of the object; from a web server it means
 	 * that the bytes are encoded. */
 	if (h->encoded && !g->r->s3)
-		rc = refuse_answer(
-			g, -EBADMSG, "it has a Content-Encoding");
+		rc = refuse_answer(g, -EBADMSG, "it has a Content-Encoding");
 	if (rc == 0)
 		rc = check_version(g, h);
 	if (rc == 0)
@@ -242,8 +241,8 @@ static void report_refusal(const struct get *g, const struct call *c)
 {
 	char text[64];
 
-	(void)snprintf(text, sizeof(text), "its HTTP status is %u",
-		c->t.head.code);
+	(void)snprintf(
+		text, sizeof(text), "its HTTP status is %u", c->t.head.code);
 	(void)refuse_answer(g, 0, c->words ? c->words : text);
 }
 

@@ -133,9 +133,9 @@ static int provide(struct creds *c, enum creds_kind kind, struct secret *out,
 	memset(out, 0, sizeof(*out));
 	rc = ask_place(c, kind, out, err);
 	if (rc < 0 && (rc != -ENOENT || err->msg[0]))
-		return err->msg[0] ? rc
-				   : error_set(err, rc,
-					     "cannot get credentials: %m");
+		return err->msg[0]
+			? rc
+			: error_set(err, rc, "cannot get credentials: %m");
 	if (rc == 0 &&
 		(has_control(out->access_key) || has_control(out->key) ||
 			has_control(out->token)))

@@ -46,7 +46,7 @@ struct far_counts far_count;
 static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
-static unsigned going; /* requests without their whole answer */
+static unsigned going;	     /* requests without their whole answer */
 static uint64_t going_bytes; /* which these ask for */
 
 double far_now_ms(void)

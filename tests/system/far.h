@@ -29,14 +29,14 @@ struct far_settings {
 	double web;   /* 1: a directory is redirected to, a missing one 404 */
 	double code;  /* the HTTP status of all answers about objects */
 	double archived; /* 1: objects have been moved to an archive */
-	double only;  /* N: of lasting keys, none but AKN has not expired */
+	double only;	 /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;
 
 struct far_counts {
 	uint64_t requests, /* but those of tests */
-		gets, heads, lists, puts, busy, never, cut, refused,
-		services, hosts, secrets, bytes, connections,
+		gets, heads, lists, puts, busy, never, cut, refused, services,
+		hosts, secrets, bytes, connections,
 		most,	    /* requests at a time, but those of tests */
 		most_bytes, /* that these ask for */
 		authorized; /* requests that had anything secret */

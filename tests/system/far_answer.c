@@ -612,8 +612,8 @@ static void get_object(const struct far_request *r, const char *bucket,
 	if (fault(r, a))
 		return;
 	if (far_set.archived > 0 || far_set.code > 0) {
-		unsigned status = far_set.archived > 0 ? 403
-						       : (unsigned)far_set.code;
+		unsigned status =
+			far_set.archived > 0 ? 403 : (unsigned)far_set.code;
 
 		give_error(a, status,
 			far_set.archived > 0 ? "InvalidObjectState"

@@ -98,8 +98,7 @@ static inline int far_open(struct origin **out, bool s3, unsigned depth,
 	const char *settings, struct counters *counters, struct error *err)
 {
 	char url[64], place[100];
-	struct remote_config config = {
-		.endpoint_url = url,
+	struct remote_config config = {.endpoint_url = url,
 		.loops = 2,
 		.depth = depth,
 		.counters = counters};
