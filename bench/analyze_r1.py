@@ -3,7 +3,7 @@
 """What a trainer loses in the mount of an analysis, with everything cached:
 its rate there and in the bare directory, both from memory, by turns.
 
-    analyze_r1.py REFRAIN DATA [TRAINER ...]
+    analyze_r1.py [--step-ms MS] REFRAIN DATA [TRAINER ...]
 
 DATA has train/, a directory of directories of JPEGs. Trainers as in analyze.py.
 Also compares the samples that the mount has counted in whole runs of EPOCHS
