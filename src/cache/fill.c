@@ -146,7 +146,7 @@ static void fill_free(struct cache *c, struct fill *f)
 	if (f->buf)
 		cache_staging(c)->used -= f->item.size;
 	fill_close_file(c, f);
-	free(f->buf);
+	free(f->memory);
 	free(f->path);
 	free(f);
 }

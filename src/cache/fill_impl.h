@@ -136,7 +136,10 @@ struct fill {
 	bool ceased; /* its version is gone */
 	unsigned sharers; /* readers with plans that are still to come */
 	uint64_t last_read_ns;
-	/* A page's bytes belong to its request while INFLIGHT, then to all. */
+	uint8_t *memory; /* owned */
+	/* In it, from a page on: in whole pages the kernel copies in half as
+	 * many steps. A page's bytes belong to its request while INFLIGHT, then
+	 * to all. */
 	uint8_t *buf;
 	uint8_t page[]; /* enum page_state */
 };

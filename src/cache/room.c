@@ -170,15 +170,6 @@ bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 	return cache_staging(c)->used > staging_bound(c, f) / 4 * 3;
 }
 
-/* In whole pages the kernel copies it in half as many steps. */
-static void *room_alloc(size_t bytes)
-{
-	return bytes < FILL_PAGE_BYTES
-		? malloc(bytes)
-		: aligned_alloc(
-			  FILL_PAGE_BYTES, fill_pages(bytes) * FILL_PAGE_BYTES);
-}
-
 /*
  * Get memory for the item, within the limit. Demand displaces idle items,
  * oldest first. Planned items displace idle items that nobody is reading just
@@ -206,9 +197,10 @@ int fill_take_room(struct cache *c, struct fill *f)
 				!fill_make_room(
 					c, &s->staged, most, quiet_ns))))
 		return -EAGAIN;
-	f->buf = room_alloc(need + part_map_bytes(&f->item));
-	if (!f->buf)
+	f->memory = malloc(need + part_map_bytes(&f->item) + FILL_PAGE_BYTES);
+	if (!f->memory)
 		return -ENOMEM;
+	f->buf = f->memory + -(uintptr_t)f->memory % FILL_PAGE_BYTES;
 	s->used += need;
 	if (s->used > s->peak)
 		s->peak = s->used;
