@@ -21,6 +21,7 @@
 #include <linux/close_range.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -42,12 +43,20 @@
  * dataset stay, a share 1/2n^2 of its items is not seen.
  */
 #define KEEP_SHARE 25
+/* Pages that somebody was just reading stay. They are dropped again, or the end
+ * of their item would never be asked for, and the item not be seen. */
+#define TRIES_MAX 50
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* of every architecture; since Linux 6.5 */
+#endif
 #define KEEP_LEAST ((uint64_t)1 << 20)
 
 struct passed {
 	struct list link;
 	node_id id;
 	uint64_t off, len, since_ns;
+	unsigned tries;
 };
 
 struct pages {
@@ -79,8 +88,10 @@ static bool is_crowded(const struct pages *p)
 
 static bool may_drop(const struct pages *p)
 {
-	return is_crowded(p) ||
-		clock_now_ns() >= pages_oldest(p)->since_ns + KEEP_NS;
+	const struct passed *i = pages_oldest(p);
+
+	return (is_crowded(p) && i->tries == 0) ||
+		clock_now_ns() >= i->since_ns + KEEP_NS;
 }
 
 /* The dataset may have grown. */
@@ -103,15 +114,27 @@ static void wait_for_pages(struct pages *p)
 	while (!is_over(p) && !p->stopping)
 		pthread_cond_wait(&p->cond, &p->lock);
 	p->wanted_at += p->keep_bytes;
-	while (!p->stopping && !is_crowded(p) &&
+	while (!p->stopping && !may_drop(p) &&
 		cond_wait_until(&p->cond, &p->lock,
 			pages_oldest(p)->since_ns + KEEP_NS + PAUSE_NS))
 		;
 	p->keep_bytes -= p->keep_bytes / 4; /* so that it is not woken soon */
 }
 
-/* A file that is gone or cannot be opened has no pages to drop. */
-static void pages_forget(const struct pages *p, const struct passed *i)
+/* As far as the kernel can tell. */
+static bool has_pages(int fd, const struct passed *i)
+{
+	uint64_t range[2] = {i->off, i->len};
+	uint64_t pages[5] = {0}; /* in the cache; of other states */
+
+	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
+}
+
+/*
+ * A file that is gone or cannot be opened has no pages to drop. False: some
+ * pages are left.
+ */
+static bool pages_forget(const struct pages *p, const struct passed *i)
 {
 	char path[MANIFEST_PATH_MAX];
 	CLEANUP_FREE char *name = NULL;
@@ -119,25 +142,41 @@ static void pages_forget(const struct pages *p, const struct passed *i)
 
 	if (manifest_path(p->config.manifest, i->id, path, sizeof(path)) < 0 ||
 		asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
-		return;
+		return true;
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 &&
+	if (fd < 0 ||
 		posix_fadvise(fd, (off_t)i->off, (off_t)i->len,
-			POSIX_FADV_DONTNEED) == 0)
-		COUNT_ADD(p->config.counters, pages_dropped, i->len);
+			POSIX_FADV_DONTNEED) != 0)
+		return true;
+	if (p->config.each_epoch && has_pages(fd, i))
+		return false;
+	COUNT_ADD(p->config.counters, pages_dropped, i->len);
+	return true;
+}
+
+/* Lock held. */
+static void append_passed(struct pages *p, struct passed *i)
+{
+	i->since_ns = clock_now_ns();
+	list_add_tail(&p->queue, &i->link);
+	p->bytes += i->len;
 }
 
 /* Lock held, but not meanwhile. */
 static void drop_oldest(struct pages *p)
 {
 	struct passed *i = pages_oldest(p);
+	bool again;
 
 	list_del(&i->link);
 	p->bytes -= i->len;
 	pthread_mutex_unlock(&p->lock);
-	pages_forget(p, i);
-	free(i);
+	again = !pages_forget(p, i) && ++i->tries < TRIES_MAX;
+	if (!again)
+		free(i);
 	pthread_mutex_lock(&p->lock);
+	if (again)
+		append_passed(p, i);
 }
 
 static void *pages_main(void *arg)
@@ -169,10 +208,9 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 	i->id = (node_id)item->cookie;
 	i->off = item->base;
 	i->len = item->size;
-	i->since_ns = clock_now_ns();
+	i->tries = 0;
 	LOCK_SCOPE(&p->lock);
-	list_add_tail(&p->queue, &i->link);
-	p->bytes += i->len;
+	append_passed(p, i);
 	if (p->bytes > p->wanted_at && p->bytes - item->size <= p->wanted_at)
 		pthread_cond_signal(&p->cond);
 }
