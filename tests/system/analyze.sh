@@ -46,7 +46,7 @@ size = sum(os.path.getsize(os.path.join(d, f))
 # In bytes a second: an epoch takes 2.5 s. Where all programs are slower, the
 # source is slower, too, so that the trainer still waits for it; it is measured
 # for as many samples.
-slower = min(patience, 8)
+slower = min(patience, 4)
 rate = 0.4 * size / slower
 
 # The mount covers the source. Alone, as the namespace of the command would hold
