@@ -185,6 +185,7 @@ int fill_take_room(struct cache *c, struct fill *f)
 	bool waited = fill_is_waited_for(f);
 	bool push = waited || !list_empty(&f->plans);
 	uint64_t need = f->item.size;
+	/* cache_check_sizes(): the bound is two items or more. */
 	uint64_t most = staging_bound(c, f) - need;
 	uint64_t quiet_ns = UINT64_MAX;
 

@@ -112,8 +112,8 @@ static int build_store(struct mount *m, struct error *err)
 	struct store_config config = {
 		.dataset = stack_name(m->stack),
 		.ntiers = m->options.ntiers,
-		/* What was cached a minute ago for an analysis is read at the
-		 * speed of memory, as far as possible. */
+		/* An analysis reads what it cached a minute ago, and should
+		 * read it at the speed of memory. */
 		.verify = m->options.verify && !m->options.analysis,
 		.group = m->options.group,
 		.events = m->events,

@@ -121,7 +121,7 @@ static void wait_for_pages(struct pages *p)
 	p->keep_bytes -= p->keep_bytes / 4; /* so that it is not woken soon */
 }
 
-/* As far as the kernel can tell. */
+/* Does the kernel keep pages of the item? False if it cannot tell. */
 static bool has_pages(int fd, const struct passed *i)
 {
 	uint64_t range[2] = {i->off, i->len};

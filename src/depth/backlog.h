@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one owner has planned and the origin has not delivered yet, and the
- * speed at which it comes. Readers compare values that are many answers apart,
- * so the atomics are relaxed.
+ * The planned bytes of one owner that the origin has still to deliver, and how
+ * fast they arrive. Readers compare values that are many answers apart, so the
+ * atomics are relaxed.
  */
 #ifndef DEPTH_BACKLOG_H
 #define DEPTH_BACKLOG_H
@@ -25,8 +25,8 @@ struct backlog {
 	struct speed speed; /* of the origin; the lock of the functions */
 };
 
-/* The caller of these functions does the locking. So many more requests are
- * needed; a negative number wraps round. */
+/* The caller of these functions does the locking. `more` requests are needed in
+ * addition; a negative number wraps round. */
 void backlog_add(struct backlog *b, uint64_t more, const struct depth *d);
 /* The origin has delivered these bytes. `answered`: a request is complete. */
 void backlog_came(struct backlog *b, size_t bytes, bool answered);

@@ -255,7 +255,7 @@ static void html_link(struct index_names *x, const char *path, char *link)
 		added->is_dir = is_dir;
 }
 
-/* Of two with one name, a directory is the smaller. */
+/* If two have the same name, a directory comes first. */
 static int index_by_name(const void *a, const void *b)
 {
 	const struct index_name *x = a, *y = b;

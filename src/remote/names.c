@@ -133,7 +133,7 @@ static bool size_by_get(struct call *c)
 	return true;
 }
 
-/* What the headers say: 0 and the size; -ENOENT if they have none. */
+/* Returns 0 and the size from the headers, or -ENOENT if they have none. */
 static int size_answered(const struct call *c, int status, uint64_t *size)
 {
 	const struct head *h = &c->t.head;

@@ -12,7 +12,8 @@
 void names_stat(struct remote *r, struct origin_stat *s);
 void names_list(struct remote *r, struct origin_list *l);
 
-/* As s3_probe(): batch() gets no entries, and no file is asked for. */
+/* Only whether there is an index: batch() gets no entries, and no file is asked
+ * for. */
 void names_probe(struct remote *r, struct origin_list *l);
 
 /* The names of one directory, as an index has them. */

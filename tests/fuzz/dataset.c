@@ -259,7 +259,7 @@ static void one_index(const uint8_t *data, size_t size)
 	}
 }
 
-/* As a look at what the other targets have would keep it. */
+/* The index of a dataset of the other targets' seeds. */
 static size_t seed_index(unsigned i, uint8_t *buf)
 {
 	char full[128];

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Web servers without ranges, sizes or HEAD, with answers that are no files, or
-# with directories that have no end: what can be served is, the rest is hidden
-# or an error, and the log says why. What TLS goes wrong with is said as well.
+# Web servers that have no ranges, sizes or HEAD, that answer with something
+# other than the file, or whose directories never end: what can be served is
+# served, the rest is hidden or an error, and the log says why. Errors of TLS
+# are named.
 set -u
 name=http-odd
 # shellcheck source=tests/system/lib.sh

@@ -66,7 +66,7 @@ static const struct setup {
 static struct origin *o;
 static struct timers *timers;
 static struct counters counters;
-/* So many attempts that a request that gives up is a failure of the test. */
+/* Enough attempts that no request gives up unless the test has failed. */
 static const struct retry_config tries = {
 	.attempts = 40, .pause_ns = NS_PER_MS};
 

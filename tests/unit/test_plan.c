@@ -388,7 +388,7 @@ START_TEST(test_two_plans_share_by_when_they_need)
 	ck_assert_int_eq(plan_open(k.plans, &quick, &a, &k.g.fix.err), 0);
 	add(b, 1, 1001, 1101);
 	add(a, 1, 1, 101);
-	/* As their readers continue, both get their items at the same rate. */
+	/* Both readers continue, and get their items at the same rate. */
 	for (uint64_t i = 1; i < 61; i++) {
 		read_file(&k, i);
 		if (i % 4 == 0)
@@ -611,7 +611,7 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 	ck_assert_uint_eq(rates.looked, AHEAD);
 	ck_assert_uint_eq(rates.missing_bytes, AHEAD * SIZE);
 	ck_assert_uint_eq(rates.long_bytes, 0);
-	/* What its reader reads first says nothing of what is missing. */
+	/* What its reader reads first tells nothing about what is missing. */
 	read_files(&k, AHEAD + 5, AHEAD + 9);
 	read_files(&k, 1, AHEAD + 1);
 	WAIT_FOR(&k, plan, cursor, 2 * AHEAD + 4);

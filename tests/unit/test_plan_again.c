@@ -158,7 +158,7 @@ START_TEST(test_what_the_kernel_has_dropped_counts_apart_from_hits)
 	read_bytes(&k, 3, 131072, SIZE - 131072);
 	ck_assert_uint_eq(c->hit_bytes, hits + 4096 + SIZE);
 	ck_assert_uint_eq(c->reread_bytes, 4096);
-	/* Of what it asks for again some may be new to the reader. */
+	/* Part of what it asks for again may be new to the reader. */
 	read_bytes(&k, 5, 0, 65536);
 	read_bytes(&k, 5, 40960, SIZE - 40960);
 	ck_assert_uint_eq(c->reread_bytes, 4096 + 65536 - 40960);
