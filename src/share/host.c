@@ -326,10 +326,8 @@ int share_host_stop(struct share_host *host)
 {
 	int rc;
 
-	if (!share_host_end(host)) {
-		(void)pthread_detach(host->thread);
+	if (!share_host_end(host))
 		return 1; /* left behind with all that it looks at */
-	}
 	(void)pthread_join(host->thread, NULL); /* it does nothing more */
 	rc = host->closed;
 	host_free(host);
