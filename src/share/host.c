@@ -29,7 +29,7 @@
 #include "share/host_impl.h"
 
 #define EVENTS 32
-#define STOP_MS 950
+#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* more than closing may take */
 #define GIVE_UP_NS (2 * NS_PER_S)
 #define LOOK_MS 100 /* while jobs are missing, or descriptors */
 
