@@ -319,12 +319,15 @@ static int build(struct mount *m, struct error *err)
  */
 void mount_quiesce(struct mount *m)
 {
+	uint64_t dropped = m->counters.partial_dropped;
+
 	if (m->life.quiesced)
 		return;
 	m->life.quiesced = m->life.quiet = true;
 	/* Parked readers are answered while there is a session to answer in. */
 	if (m->cache)
 		cache_stop(m->cache);
+	events_stopped(m, dropped);
 	if (m->tree)
 		m->life.quiet = tree_stop(m->tree);
 	if (m->analysis)

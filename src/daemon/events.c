@@ -34,6 +34,15 @@ void events_mounted(struct mount *m)
 		event_report(m->events, &e);
 }
 
+void events_stopped(struct mount *m, uint64_t before)
+{
+	struct event e = {.kind = EVENT_PARTS_DROPPED,
+		.n = m->counters.partial_dropped - before};
+
+	if (e.n > 0)
+		event_report(m->events, &e);
+}
+
 /* A failure that the caller prints is for other places of the log only. */
 void events_ended(struct mount *m, const struct error *why)
 {

@@ -133,6 +133,8 @@ void mount_quiesce(struct mount *m);
 /* events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
 void events_mounted(struct mount *m);
+/* The cache has stopped; `before` is what it had dropped until then. */
+void events_stopped(struct mount *m, uint64_t before);
 void events_ended(struct mount *m, const struct error *why); /* or NULL */
 
 /*

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: MIT
 """
-parts.py FILE COPY BYTES SEED STEP: pieces of FILE, each STEPth of them, in
-random order; are they as COPY has them?
+parts.py DIR COPY BYTES SEED STEP NAME ...: pieces of these files of DIR, each
+STEPth of a file, all in random order; are they as COPY has them?
 """
 import os
 import random
 import sys
 
-path, copy = sys.argv[1:3]
-piece, seed, step = map(int, sys.argv[3:])
-fd = os.open(path, os.O_RDONLY)
-os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-with open(copy, 'rb') as f:
-    right = f.read()
-begins = list(range(0, len(right), piece * step))
+top, copy = sys.argv[1:3]
+piece, seed, step = map(int, sys.argv[3:6])
+files, begins = [], []
+for name in sys.argv[6:]:
+    fd = os.open(os.path.join(top, name), os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    with open(os.path.join(copy, name), 'rb') as f:
+        right = f.read()
+    begins += [(len(files), at) for at in range(0, len(right), piece * step)]
+    files.append((name, fd, right))
 random.Random(seed).shuffle(begins)
-for at in begins:
+for i, at in begins:
+    name, fd, right = files[i]
     got, want = os.pread(fd, piece, at), right[at:at + piece]
     if got != want[:len(got)]:
-        sys.exit('wrong bytes at %d' % at)
+        sys.exit('wrong bytes of %s at %d' % (name, at))
     if len(got) < len(want):  # what a mount gives that is killed meanwhile
-        sys.exit('short read at %d' % at)
+        sys.exit('short read of %s at %d' % (name, at))
