@@ -106,7 +106,7 @@ for seed in 3 11 12 13 14 15 16 17 18 19; do
 	[ $((bytes + $(status_field partial_dropped))) -gt 0 ] || break
 done
 wait_for 20 has_status entries $chunks ||
-	fail "$(status_field entries) entries, not one for each of $chunks chunks"
+	fail "$(status_field entries) entries of $chunks chunks"
 stop
 
 # Killed while parts are written, again and again.
