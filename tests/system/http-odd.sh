@@ -36,7 +36,7 @@ habit() {
 	rm -rf "$work/tier"
 	mark=$(wc -l <"$work/asked")
 	start_mount "http://127.0.0.1:$port/$1/" "$work/mnt" \
-		--cache "$work/tier:20M" --timeout 2
+		--cache "$work/tier:20M" --timeout 20
 	scan_through
 }
 

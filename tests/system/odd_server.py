@@ -9,6 +9,7 @@ the others one in JSON. What is asked for goes to standard error.
 import gzip
 import http.server
 import json
+import os
 import re
 import socketserver
 import sys
@@ -82,7 +83,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, data, headers)
 
     def do_GET(self):
-        print(self.command, self.path, file=sys.stderr, flush=True)
+        # At once: print() writes each word for itself, and another thread's
+        # may come in between.
+        os.write(2, b'%s %s\n' % (self.command.encode(), self.path.encode()))
         _, habit, *rest = self.path.split('/')
         name = rest[-1] if rest else ''
         if not name:
