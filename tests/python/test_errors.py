@@ -349,6 +349,7 @@ def wait_until_it_waits(process):
     while before < 5:
         with open(where, encoding='ascii') as f:
             state = f.read().rpartition(')')[2].split()[0]
+        assert state not in 'ZX', 'it has ended'
         before = before + 1 if state == 'S' else 0
         time.sleep(0.02)
 
@@ -371,9 +372,9 @@ def interrupt(c):
     waited, then = kept_waiting(*pids), time.monotonic()
     c.process.send_signal(signal.SIGINT)
     words = c.line().split()
-    while words[0] == 'step':
+    while words[:1] == ['step']:
         words = c.line().split()
-    assert words[0] == 'interrupted', words
+    assert words[:1] == ['interrupted'], words
     waited = kept_waiting(*pids) - waited
     assert float(words[1]) - then < 0.1 * PATIENCE + waited
     return float(words[1])
@@ -384,8 +385,8 @@ def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
     assert (c.line(), c.line()) == ('begins', 'open')
     path = hang(own)
     c.say('go on')
-    while c.line() != 'step 13':
-        pass
+    while (line := c.line()) != 'step 13':
+        assert line.startswith('step'), line
     then = interrupt(c)
     assert float(c.line().split()[1]) - then < SOON_S
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
