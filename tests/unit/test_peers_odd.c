@@ -355,11 +355,17 @@ START_TEST(test_a_reader_waits_no_longer_for_a_slow_server_than_for_none)
 
 	stand_in_start(SLOW, LARGE_BYTES);
 	p = peers_client_up(PEERS_DATASET, "");
-	ask(p, &r, 0, LARGE_BYTES);
-	ck_assert_int_eq(answer_of(&r), -ETIMEDOUT);
-	printf("%.1f MB in %.0f ms\n", (double)atomic_load(&r.bytes) / 1e6,
-		(double)asked_ns(&r) / 1e6);
-	ck_assert_uint_lt(asked_ns(&r), READ_MAX_NS);
+	for (unsigned i = 0; i < PEERS_TRIES; i++) {
+		PEERS_UNTIL(peers_now(p).state == PEER_UP);
+		ask(p, &r, 0, LARGE_BYTES);
+		ck_assert_int_eq(answer_of(&r), -ETIMEDOUT);
+		printf("%.1f MB in %.0f ms\n",
+			(double)atomic_load(&r.bytes) / 1e6,
+			(double)asked_ns(&r) / 1e6);
+		ck_assert_uint_lt(asked_ns(&r), READ_MAX_NS);
+		if (atomic_load(&r.bytes) > 0)
+			break; /* on a busy machine none may have come */
+	}
 	ck_assert_uint_gt(atomic_load(&r.bytes), 0);
 	peers_stop(p);
 	ck_assert_uint_eq(atomic_load(&r.done), 1);
