@@ -210,8 +210,9 @@ drop_all_caches() {
 
 # How often the caches were dropped since the machine started: whoever counts
 # what an epoch costs looks whether somebody else did that in the middle of it.
+# With an inode its pages go.
 drops() {
-	awk '$1 == "drop_pagecache" { print $2 }' /proc/vmstat
+	awk '/^drop_(pagecache|slab) / { n += $2 } END { print n }' /proc/vmstat
 }
 
 # -- Data --------------------------------------------------------------------
