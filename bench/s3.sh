@@ -25,10 +25,11 @@
 #            not verified: s3fs makes some that are not canonical
 #
 # The processor time of a mount is taken when all files are in the tier.
-# Pairs alternate; a row is the median of the ratios of PAIRS pairs. Tiers are
-# in memory (TIERS): ext4 does not reuse the inodes of files deleted within five
-# minutes, and searches for others, so that a fresh tier where another one was
-# deleted measures that search. Writes bench-s3.json.
+# Pairs alternate; a row is the median of the ratios of PAIRS pairs, of three
+# times as many in `tls`. Tiers are in memory (TIERS): ext4 does not reuse the
+# inodes of files deleted within five minutes, and searches for others, so that
+# a fresh tier where another one was deleted measures that search. Writes
+# bench-s3.json.
 set -u
 name=s3
 bench=$(cd "$(dirname "$0")" && pwd)
@@ -350,29 +351,80 @@ print(s.getsockname()[1])')
 	done
 }
 
-tls_pair() {
-	bare_once "$readers"
-	a=$cpu
-	bare_once "$readers" "$tls/many/" "$work/cert"
-	a=$(awk -v a="$a" -v b="$cpu" 'BEGIN { print b - a }')
-	mount_once s3://many no
-	b=$cpu
-	AWS_CA_BUNDLE=$work/cert
-	export AWS_CA_BUNDLE
-	mount_once s3://many no --endpoint-url "$tls"
-	unset AWS_CA_BUNDLE
-	b=$(awk -v a="$b" -v b="$cpu" 'BEGIN { print b - a }')
-	pair tls "$(us_a_file "$a")" "$(us_a_file "$b")"
+# tls_cpu bare|mount http|https: sets $cpu.
+tls_cpu() {
+	case $1-$2 in
+	bare-http) bare_once "$readers" ;;
+	bare-https) bare_once "$readers" "$tls/many/" "$work/cert" ;;
+	mount-http) mount_once s3://many no ;;
+	mount-https)
+		AWS_CA_BUNDLE=$work/cert
+		export AWS_CA_BUNDLE
+		mount_once s3://many no --endpoint-url "$tls"
+		unset AWS_CA_BUNDLE
+		;;
+	esac
 }
 
+# tls_adds bare|mount: sets $adds. Every second time TLS is first, so that what
+# drifts cancels out.
+tls_adds() {
+	first=http then=https
+	[ $((i % 2)) -eq 1 ] || first=https then=http
+	tls_cpu "$1" $first
+	adds=$cpu
+	tls_cpu "$1" $then
+	adds=$(awk -v a="$adds" -v b="$cpu" -v first=$first \
+		'BEGIN { print first == "http" ? b - a : a - b }')
+}
+
+tls_pair() {
+	tls_adds bare
+	a=$adds
+	tls_adds mount
+	pair tls "$(us_a_file "$a")" "$(us_a_file "$adds")"
+}
+
+# spread NAME: in which 95 of 100 medians of as many random pairs lie.
+spread() {
+	awk -v name="$1" '
+	function middle(n,  i, j, x) {
+		for (i = 2; i <= n; i++) {
+			x = v[i]
+			for (j = i - 1; j > 0 && v[j] > x; j--)
+				v[j + 1] = v[j]
+			v[j + 1] = x
+		}
+		i = int((n + 1) / 2)
+		return n % 2 ? v[i] : (v[i] + v[i + 1]) / 2
+	}
+	{ r[NR] = $3 }
+	END {
+		for (k = 1; k <= 1000; k++) {
+			for (i = 1; i <= NR; i++)
+				v[i] = r[1 + int(rand() * NR)]
+			m[k] = middle(NR)
+		}
+		for (k = 1; k <= 1000; k++)
+			v[k] = m[k]
+		middle(1000)
+		printf("%s: %d pairs, ratio %.2f to %.2f\n", name, NR, v[25],
+			v[975])
+	}' "$work/$1.pairs"
+}
+
+# The difference of two runs varies more than a run does: three times as many.
 row_tls() {
 	far_set rate=0 delay_ms=0
 	tls_start || {
 		echo 'tls: not measured: needs nginx, openssl, python3'
 		return
 	}
-	each tls_pair
+	for k in 1 2 3; do
+		each tls_pair
+	done
 	row tls 'us a file that TLS adds: bare, mount' most 1.10
+	spread tls
 }
 
 # best_depth: of bare, in $depth.
