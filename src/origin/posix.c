@@ -25,6 +25,8 @@
 #define REQUEST_BYTES ((size_t)256 << 10)
 #define REQUESTS 64
 #define CHUNK_BYTES ((uint64_t)256 << 10)
+/* What has not ended by then is left behind. */
+#define CLOSE_NS (NS_PER_S * TIME_LIMIT_FACTOR)
 /* Allows for some hung calls; the retry origin bounds their number. */
 #define META_THREADS 32
 
@@ -39,7 +41,7 @@ static void release(struct posix *p)
 static bool posix_free(struct origin *o)
 {
 	struct posix *p = (struct posix *)(void *)o;
-	uint64_t until_ns = clock_now_ns() + NS_PER_S;
+	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
 	uint64_t now_ns;
 	bool ended;
 
@@ -51,7 +53,7 @@ static bool posix_free(struct origin *o)
 	pthread_mutex_lock(&p->lock);
 	p->closer = p->pool;
 	pthread_mutex_unlock(&p->lock);
-	ended = uring_free(p->ring, NS_PER_S);
+	ended = uring_free(p->ring, CLOSE_NS);
 	late_free(p->late);
 	now_ns = clock_now_ns();
 	/* Operations that hang in the ring may submit a job to the pool later.
