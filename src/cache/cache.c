@@ -74,8 +74,8 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	engine_init(c, &cache_jobs);
 	fill_table_init(c);
 	room_init(c);
-	dispatch_init(c);
 	sources_init(c);
+	dispatch_init(c);
 	c->last_timer.fire = last_fire;
 	rc = publish_start(c, err);
 	if (rc < 0) {

@@ -45,10 +45,11 @@ static inline unsigned origin_level(const struct cache *c)
 	return c->config.nsources;
 }
 
-/* Chunks are fetched in multiples of so many pages. */
-static inline unsigned cache_unit_pages(const struct cache *c)
+/* Chunks are fetched in multiples of so many pages: in those that the origin
+ * likes, or in no more than the sources need. */
+static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
 {
-	return c->asked.unit_pages;
+	return liked ? c->requests.unit_pages : c->asked.unit_pages;
 }
 
 static inline struct fill_table *cache_table(struct cache *c)

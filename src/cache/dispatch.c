@@ -130,12 +130,15 @@ static int dispatch_take_room(struct dispatch *d, struct fill *f)
 
 /*
  * The fill of the next item of the file, if the request can go on in it: its
- * first page is wanted, it is not less urgent, and there is memory for it.
+ * first page is wanted, it is not less urgent, nothing of it would be left for
+ * another request, and there is memory for it.
  */
-static struct fill *neighbour(struct dispatch *d, const struct fill *f)
+static struct fill *neighbour(
+	struct dispatch *d, const struct fetch *x, const struct fill *f)
 {
 	struct cache_item item = f->item;
 	struct fill *g;
+	uint64_t bytes;
 
 	item.base += item.size;
 	if (f->whole || item.base >= item.version.size_bytes)
@@ -144,6 +147,10 @@ static struct fill *neighbour(struct dispatch *d, const struct fill *f)
 	g = fill_find(d->c, cache_key(d->c, &item));
 	if (!g || g->prio > f->prio || g->level != f->level ||
 		!fill_page_is_next(g, 0))
+		return NULL;
+	bytes = x->r.len + next_bytes(d->c, g);
+	if (bytes > cache_request_bytes(d->c) ||
+		!flight_takes_bytes(cache_flight(d->c), bytes))
 		return NULL;
 	if (g->phase == FILL_WAITING && dispatch_take_room(d, g) < 0)
 		return NULL;
@@ -166,14 +173,9 @@ static bool reaches_end(const struct fetch *x)
  */
 static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
 {
-	struct cache *c = d->c;
-	size_t chunk = cache_config(c)->chunk_bytes;
-
-	while (x->r.len + FILL_PAGE_BYTES <= cache_request_bytes(c) &&
-		flight_takes_bytes(cache_flight(c), x->r.len + chunk) &&
-		reaches_end(x) && (f = neighbour(d, f))) {
+	while (reaches_end(x) && (f = neighbour(d, x, f))) {
 		take_span(x, f);
-		fill_queue_again(c, f);
+		fill_queue_again(d->c, f);
 		d->merged = true;
 	}
 }
@@ -372,6 +374,7 @@ void dispatch_init(struct cache *c)
 	const struct origin_traits *o = &cfg->origin->traits;
 	struct cache_requests *r = &c->requests;
 	size_t pages = o->request_bytes / FILL_PAGE_BYTES;
+	unsigned unit = cache_unit_pages(c, false);
 	struct flight_limits limits = {
 		.useful = o->depth,
 		.first = o->depth_first,
@@ -381,6 +384,9 @@ void dispatch_init(struct cache *c)
 
 	flight_init(&r->flight, CACHE_LOCK(c), &limits);
 	r->bytes = (pages ? pages : 1) * FILL_PAGE_BYTES;
+	r->unit_pages = o->asks_whole && pages > unit
+		? (unsigned)pages / unit * unit
+		: unit;
 	r->timer.fire = slow_fire;
 }
 

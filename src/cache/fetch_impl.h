@@ -17,6 +17,7 @@ struct cache_requests {
 	struct flight flight; /* lock */
 	struct timer timer;   /* looks for slow ones */
 	size_t bytes;	      /* set once: of the best one, whole pages */
+	unsigned unit_pages;  /* set once: that the origin likes */
 };
 
 /* Pages of one fill that a request asks for. */

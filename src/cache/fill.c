@@ -254,41 +254,40 @@ static struct list *next_in_queue(struct cache *c, const struct fill *f)
 
 /* -- Pages ----------------------------------------------------------------- */
 
-/* Sources that keep units are asked for whole units, and get whole units. */
-static unsigned fill_unit_start(const struct cache *c, unsigned page)
+/*
+ * Will all that is fetched of it be of use? It stays somewhere, or this read
+ * begins the file, and is likely to go on.
+ */
+static bool fill_is_useful(
+	const struct cache *c, const struct fill *f, unsigned first)
 {
-	return page / cache_unit_pages(c) * cache_unit_pages(c);
-}
-
-static unsigned fill_unit_end(
-	const struct cache *c, const struct fill *f, unsigned page)
-{
-	unsigned end = fill_unit_start(c, page + cache_unit_pages(c) - 1);
-
-	return end < f->npages ? end : f->npages;
+	return f->whole || fill_has_tier(f) || sources_instead(c) ||
+		f->item.base + first == 0;
 }
 
 /*
- * Ask for pages [first, first + n), or for all of a whole file's. A request
- * of higher priority lifts what is queued.
+ * Ask for pages [first, first + n), or for all of a whole file's. A request of
+ * higher priority lifts what is queued. What is of use is asked for in whole
+ * units, from their beginning; what is fetched ahead, to the end of a unit.
  */
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	enum fetch_prio prio)
 {
-	unsigned from = fill_unit_start(c, first);
-	unsigned to = fill_unit_end(c, f, first + n);
+	bool useful = fill_is_useful(c, f, first);
+	unsigned unit = cache_unit_pages(c, useful);
+	unsigned begin = first / unit * unit, to;
 
 	ASSERT_INSIDE(c);
-	if (f->whole) {
-		from = 0;
+	unit = cache_unit_pages(c, useful || prio == PRIO_FILL);
+	to = (first + n + unit - 1) / unit * unit;
+	if (f->whole || to > f->npages)
 		to = f->npages;
-	}
 	if (prio == PRIO_DEMAND)
 		f->ahead = false;
 	if (prio == PRIO_DEMAND && cache_asked(c)->n > 0)
 		sources_hurry(c, f);
 	if (f->present + f->wanted < f->npages)
-		for (unsigned i = from; i < to; i++)
+		for (unsigned i = f->whole ? 0 : begin; i < to; i++)
 			if (fill_page_is(f, i, PAGE_ABSENT)) {
 				f->page[i] |= PAGE_WANTED;
 				f->wanted++;
@@ -296,7 +295,7 @@ void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	if (f->wanted == 0)
 		return;
 	if (fill_page_is(f, first, PAGE_WANTED))
-		f->cursor = fill_unit_start(c, first);
+		f->cursor = begin;
 	if (prio < f->prio) {
 		f->prio = prio;
 		list_del(&f->queue);
@@ -376,13 +375,6 @@ void fill_spend(struct fill *f)
 		f->page[i] |= PAGE_SPENT;
 }
 
-uint64_t fill_page_bytes(const struct fill *f, size_t page)
-{
-	uint64_t left = f->item.size - (uint64_t)page * FILL_PAGE_BYTES;
-
-	return left < FILL_PAGE_BYTES ? left : FILL_PAGE_BYTES;
-}
-
 size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n)
 {
 	uint64_t left = f->item.size - (uint64_t)first * FILL_PAGE_BYTES;
@@ -403,7 +395,7 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag)
 
 	for (unsigned i = 0; i < f->npages; i++)
 		if (!(f->page[i] & flag))
-			bytes += fill_page_bytes(f, i);
+			bytes += fill_run_bytes(f, i, 1);
 	return bytes;
 }
 

@@ -200,9 +200,7 @@ static inline bool fill_page_is_next(const struct fill *f, size_t page)
 		fill_page_level(f, page) == f->level;
 }
 
-/* Content bytes of a page: the last one of an item can be short. */
-uint64_t fill_page_bytes(const struct fill *f, size_t page);
-/* Content bytes of n pages. */
+/* Content bytes of n pages: the last one of an item can be short. */
 size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
 /* The number of pages for this many bytes. */
 static inline unsigned fill_pages(size_t bytes)

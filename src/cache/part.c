@@ -99,13 +99,13 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < f->npages; i++) {
+	for (unsigned i = 0; i < f->npages; i++) {
 		if (!store_part_map_has(map, i))
 			continue;
 		f->wanted -= fill_page_is(f, i, PAGE_WANTED);
 		f->page[i] |= PAGE_PRESENT;
 		f->present++;
-		bytes += fill_page_bytes(f, i);
+		bytes += fill_run_bytes(f, i, 1);
 	}
 	COUNT_ADD(f->move.cache->config.counters, part_bytes, bytes);
 	f->kept = f->present;

@@ -72,7 +72,7 @@ bool source_may_ask(struct cache *c, unsigned level, bool surplus)
 size_t source_request_bytes(struct cache *c, unsigned level)
 {
 	size_t bytes = cache_asked(c)->source[level].s->traits.request_bytes;
-	size_t unit = cache_unit_pages(c) * FILL_PAGE_BYTES;
+	size_t unit = cache_unit_pages(c, false) * FILL_PAGE_BYTES;
 
 	return bytes < unit ? bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES
 			    : bytes / unit * unit;

@@ -147,6 +147,9 @@ struct origin_traits {
 	/* Reads in flight may hold this part of the memory for items that come,
 	 * 1 / share of it; 0: as much as there is. */
 	unsigned memory_share;
+	/* A request costs more than many bytes: ask for all of an item that
+	 * will be kept, in requests of request_bytes. */
+	bool asks_whole;
 	/* A listing can cover everything below its path at once. */
 	bool lists_recursively;
 };

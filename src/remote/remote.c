@@ -178,6 +178,7 @@ int remote_new(struct origin **out, const char *source,
 		.depth_first = DEPTH_FIRST,
 		.chunk_bytes = CHUNK_BYTES,
 		.memory_share = MEMORY_SHARE,
+		.asks_whole = true,
 	};
 	r->counters = config->counters;
 	r->events = config->events;

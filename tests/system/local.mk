@@ -112,6 +112,7 @@ other_tests = \
 	tests/system/python-install.sh \
 	tests/system/ranges.sh \
 	tests/system/s3-answers.sh \
+	tests/system/s3-chunks.sh \
 	tests/system/s3-creds.sh \
 	tests/system/s3-deep.sh \
 	tests/system/s3-keys.sh \

@@ -170,6 +170,9 @@ static inline void rig_stale(void *arg, uint64_t cookie)
 /* The best request of the origin by hand. */
 static size_t rig_request_bytes = CHUNK;
 
+/* Does it want to be asked for all of what will be kept? */
+static bool rig_asks_whole;
+
 /* The part of staging that requests in flight may hold: 1 / this. */
 static unsigned rig_memory_share;
 
@@ -196,6 +199,7 @@ static inline void rig_open(struct rig *g, const char *size)
 		.request_bytes = rig_request_bytes,
 		.depth = 6,
 		.memory_share = rig_memory_share,
+		.asks_whole = rig_asks_whole,
 	};
 	pthread_mutex_init(&g->hand.lock, NULL);
 	pthread_cond_init(&g->hand.cond, NULL);

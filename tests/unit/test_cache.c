@@ -294,6 +294,141 @@ START_TEST(test_a_chunk_fetches_only_the_pages_that_are_read)
 }
 END_TEST
 
+/* A rig of an origin that wants to be asked for all of a chunk. */
+static void rig_whole(struct rig *g, const char *tier, size_t request_bytes)
+{
+	size_t usual = rig_request_bytes;
+
+	rig_asks_whole = true;
+	rig_request_bytes = request_bytes;
+	rig_start(g, tier);
+	rig_asks_whole = false;
+	rig_request_bytes = usual;
+}
+
+/* The only request that is out. */
+static struct origin_read *only_request(struct rig *g, uint64_t off, size_t len)
+{
+	struct origin_read *r;
+
+	ck_assert_uint_eq(g->hand.n, 1);
+	r = hand_take(&g->hand, 0);
+	ck_assert_uint_eq(r->off, off);
+	ck_assert_uint_eq(r->len, len);
+	return r;
+}
+
+START_TEST(test_a_chunk_that_a_tier_will_keep_comes_by_one_request)
+{
+	struct cache_item item;
+	struct origin_read *r;
+	struct probe p[3];
+	uint8_t data[8192];
+	struct rig g;
+
+	rig_whole(&g, "16M", 4 * CHUNK);
+	item = file_item(&g, 1, 64 * LIMIT, 5 * CHUNK);
+	probe_read(&g, &p[0], item, CHUNK / 2, 4096);
+	probe_read(&g, &p[1], item, 0, 8192);
+	probe_read(&g, &p[2], item, CHUNK - 100, 100);
+	cache_prefetch(g.cache, &item, 0, CHUNK);
+	r = only_request(&g, item.base, CHUNK);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = byte_at(r->off + i);
+	/* Its first bytes do not wait for the rest. */
+	r->data(r, r->off, data, sizeof(data));
+	ck_assert(p[1].done && p[1].right && !p[0].done);
+	for (size_t at = sizeof(data); at < CHUNK; at += sizeof(data)) {
+		for (size_t i = 0; i < sizeof(data); i++)
+			data[i] = byte_at(r->off + at + i);
+		r->data(r, r->off + at, data, sizeof(data));
+	}
+	r->req.done(&r->req, 0);
+	ck_assert(p[0].done && p[0].right && p[2].done && p[2].right);
+	cache_settle(g.cache, 10 * NS_PER_S);
+	ck_assert(cache_resident(g.cache, &item));
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 1);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_whole_file_is_asked_for_from_its_beginning)
+{
+	struct probe p;
+	struct rig g;
+
+	rig_whole(&g, "64K", 4 * CHUNK);
+	probe_read(&g, &p, file_item(&g, 1, LIMIT, 0), LIMIT - 4096, 4096);
+	answer(only_request(&g, 0, LIMIT), 0);
+	ck_assert(p.done && p.right);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_chunk_longer_than_a_request_comes_by_as_few_as_can_be)
+{
+	struct cache_item item;
+	struct probe p;
+	struct rig g;
+
+	rig_whole(&g, "16M", CHUNK / 2);
+	item = file_item(&g, 1, 64 * LIMIT, 5 * CHUNK);
+	probe_read(&g, &p, item, CHUNK - 8192, 4096);
+	answer(only_request(&g, item.base + CHUNK / 2, CHUNK / 2), 0);
+	ck_assert(p.done && p.right);
+	probe_read(&g, &p, item, 4096, 4096);
+	answer(only_request(&g, item.base, CHUNK / 2), 0);
+	ck_assert(p.done && p.right);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_of_a_chunk_that_passes_through_only_what_is_read_is_asked_for)
+{
+	struct cache_item item;
+	struct probe p;
+	struct rig g;
+
+	rig_whole(&g, "64K", 4 * CHUNK);
+	item = file_item(&g, 1, 64 * LIMIT, 5 * CHUNK);
+	probe_read(&g, &p, item, 8192, 4096);
+	answer(only_request(&g, item.base + 8192, 4096), 0);
+	ck_assert(p.done && p.right);
+	/* Ahead of a reader it comes to its end. */
+	cache_prefetch(g.cache, &item, 65536, 4096);
+	answer(only_request(&g, item.base + 65536, CHUNK - 65536), 0);
+	/* Who begins a file is likely to go on. */
+	probe_read(&g, &p, file_item(&g, 2, 64 * LIMIT, 0), 0, 4096);
+	answer(only_request(&g, 0, CHUNK), 0);
+	ck_assert(p.done && p.right);
+	rig_stop(&g);
+}
+END_TEST
+
+START_TEST(test_a_request_takes_all_of_a_neighbour_or_nothing)
+{
+	struct probe p[16];
+	struct rig g;
+
+	rig_whole(&g, "64M", 4 * CHUNK - 65536);
+	for (uint64_t i = 0; i < 16; i++)
+		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
+			0, CHUNK);
+	while (g.hand.n > 0) {
+		struct origin_read *r = hand_take(&g.hand, 0);
+
+		ck_assert_uint_eq(r->off % CHUNK, 0);
+		ck_assert_uint_eq(r->len % CHUNK, 0);
+		answer(r, 0);
+	}
+	for (int i = 0; i < 16; i++)
+		ck_assert(p[i].done && p[i].right);
+	/* Eight at once, then three, three and two chunks. */
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 11);
+	rig_stop(&g);
+}
+END_TEST
+
 START_TEST(test_a_failed_fetch_is_told_to_its_readers_and_tried_anew)
 {
 	struct probe p, other;
@@ -616,6 +751,14 @@ int main(void)
 	tcase_add_test(
 		t, test_an_entry_that_cannot_be_read_is_not_admitted_again);
 	tcase_add_test(t, test_a_chunk_fetches_only_the_pages_that_are_read);
+	tcase_add_test(
+		t, test_a_chunk_that_a_tier_will_keep_comes_by_one_request);
+	tcase_add_test(t, test_a_whole_file_is_asked_for_from_its_beginning);
+	tcase_add_test(t,
+		test_a_chunk_longer_than_a_request_comes_by_as_few_as_can_be);
+	tcase_add_test(t,
+		test_of_a_chunk_that_passes_through_only_what_is_read_is_asked_for);
+	tcase_add_test(t, test_a_request_takes_all_of_a_neighbour_or_nothing);
 	tcase_add_test(
 		t, test_a_failed_fetch_is_told_to_its_readers_and_tried_anew);
 	tcase_add_test(t, test_a_stale_version_is_reported_and_never_cached);
