@@ -133,7 +133,7 @@ static const struct option_def mount_table[] = {
 		.name = "chunk",
 		.arg = "SIZE",
 		.help = "Size of the chunks of larger files, a multiple of 64K "
-			"(default: 256K).",
+			"(default: 256K; from s3 and http 1M).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(chunk_bytes),
 	},
