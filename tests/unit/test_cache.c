@@ -383,7 +383,7 @@ START_TEST(test_a_chunk_longer_than_a_request_comes_by_as_few_as_can_be)
 }
 END_TEST
 
-START_TEST(test_of_a_chunk_that_passes_through_only_what_is_read_is_asked_for)
+START_TEST(test_what_passes_through_is_asked_for_as_it_is_read)
 {
 	struct cache_item item;
 	struct probe p;
@@ -756,8 +756,7 @@ int main(void)
 	tcase_add_test(t, test_a_whole_file_is_asked_for_from_its_beginning);
 	tcase_add_test(t,
 		test_a_chunk_longer_than_a_request_comes_by_as_few_as_can_be);
-	tcase_add_test(t,
-		test_of_a_chunk_that_passes_through_only_what_is_read_is_asked_for);
+	tcase_add_test(t, test_what_passes_through_is_asked_for_as_it_is_read);
 	tcase_add_test(t, test_a_request_takes_all_of_a_neighbour_or_nothing);
 	tcase_add_test(
 		t, test_a_failed_fetch_is_told_to_its_readers_and_tried_anew);
