@@ -92,8 +92,8 @@ readers() {
 # Half of a file that nobody else reads.
 pieces() {
 	while [ ! -e "$work/dead" ] &&
-		python3 "$here/parts.py" "$mnt/shard" "$src/shard" 16384 \
-			"$seed" 2 >>"$work/read.1" 2>&1; do
+		python3 "$here/parts.py" "$mnt" "$src" 16384 \
+			"$seed" 2 shard >>"$work/read.1" 2>&1; do
 		:
 	done
 }
