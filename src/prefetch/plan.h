@@ -179,8 +179,13 @@ struct plan_rates {
 	 */
 	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
 	bool fetching;
-	/* Positions that were looked up in the tiers; not those whose reader
-	 * came first. Of these, the bytes to be fetched. */
+	/*
+	 * Positions that were looked up in the tiers before their reader came,
+	 * and the bytes of these that were to be fetched: up to the first item
+	 * that is in memory for its reader. What later positions miss does not
+	 * slow the reader down now: memory for a whole epoch has the next one's
+	 * items, too.
+	 */
 	uint64_t looked, missing_bytes;
 	bool full; /* planned items have all memory they may */
 };

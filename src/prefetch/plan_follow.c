@@ -272,6 +272,8 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	h->pos = pos;
 	h->base = item->base;
 	h->bytes = item->size;
+	h->looked = plan->looked;
+	h->missing_bytes = plan->missing_bytes;
 	h->p.done = hold_done;
 	h->p.owner = plan;
 	h->p.backlog = &plan->backlog;

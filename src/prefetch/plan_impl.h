@@ -18,6 +18,8 @@ struct hold {
 	uint64_t pos;	   /* set once */
 	uint64_t base;	   /* set once: of the item, in its file */
 	uint64_t bytes;	   /* set once */
+	/* Set once: the plan's, of the positions before. */
+	uint64_t looked, missing_bytes;
 	struct list found; /* in plans.held; lock */
 	struct list link;  /* in plan.holds, as issued; lock */
 	struct list gone;  /* in plans.gone; lock */
@@ -58,7 +60,7 @@ struct plan {
 	uint64_t stray_min;
 	struct list holds;
 	struct backlog backlog; /* the cache's */
-	/* See struct plan_rates. */
+	/* See struct plan_rates; here of all positions before the cursor. */
 	uint64_t looked, missing_bytes;
 	bool closing;
 	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */

@@ -42,12 +42,26 @@ uint64_t rate_rest_bytes(const struct plans *ps)
 	return bytes < most ? bytes : most;
 }
 
+/* The first item that is held for its reader, or NULL. Those that are done with
+ * may be in the list until the pacer has rested. */
+static const struct hold *first_held(const struct plan *plan)
+{
+	LIST_FOREACH(l, &plan->holds) {
+		const struct hold *h = CONTAINER_OF(l, struct hold, link);
+
+		if (h->pos >= plan->base && list_empty(&h->gone))
+			return h;
+	}
+	return NULL;
+}
+
 void plan_rates(struct plan *plan, struct plan_rates *out)
 {
 	const struct speed *s = &plan->backlog.speed;
-	struct plans *ps = plan->plans;
+	const struct hold *h;
 
-	LOCK_SCOPE(&ps->lock);
+	LOCK_SCOPE(&plan->plans->lock);
+	h = first_held(plan);
 	*out = (struct plan_rates){
 		.full_ns = sum_of(&s->full_ns),
 		.full_bytes = sum_of(&s->full_bytes),
@@ -56,8 +70,8 @@ void plan_rates(struct plan *plan, struct plan_rates *out)
 		.bursts = sum_of(&s->runs),
 		.fetching =
 			atomic_load_explicit(&s->running, memory_order_relaxed),
-		.looked = plan->looked,
-		.missing_bytes = plan->missing_bytes,
-		.full = ps->full,
+		.looked = h ? h->looked : plan->looked,
+		.missing_bytes = h ? h->missing_bytes : plan->missing_bytes,
+		.full = plan->plans->full,
 	};
 }

@@ -17,7 +17,7 @@
 #define MAX_ECHO 4.
 #define DEPTH 64u
 #define BURST (4 * DEPTH)
-#define AHEAD 4096u /* examples that are remembered */
+#define AHEAD 16384u /* examples that are remembered */
 #define BYTES 110000u
 #define EPOCH 1500u
 #define STEP_NS (25. * NS_PER_MS)
@@ -32,7 +32,8 @@ struct plant {
 	double now_ns;
 	/* Examples, in the order of the plan: when they are there. */
 	double there_ns[AHEAD];
-	uint64_t looked, looked_bytes;		     /* by the mount */
+	uint64_t looked;	   /* by the mount */
+	uint64_t told, told_bytes; /* of these, to the loader */
 	uint64_t missing[AHEAD], asked, begun, came; /* items to fetch */
 	double due_ns[AHEAD];
 	bool is_missing[AHEAD];
@@ -43,6 +44,7 @@ struct plant {
 	double latency_ns, item_ns; /* of the source; between two answers */
 	double noise;	 /* share of a latency; five times that of an item */
 	double stall_ns; /* now and then, of everything */
+	uint64_t epoch;	 /* examples of the first epoch; all are missing */
 	double share;	 /* that is missing from the 2nd epoch on */
 	bool echoed;
 };
@@ -67,7 +69,12 @@ static void plant_init(struct plant *p, unsigned window, uint64_t seed)
 	struct error err;
 
 	*p = (struct plant){
-		.dice = {seed}, .window = window, .noise = .02, .share = .5};
+		.dice = {seed},
+		.window = window,
+		.noise = .02,
+		.epoch = EPOCH,
+		.share = .5,
+	};
 	ck_assert_int_eq(schedule_init(&p->s, &c, &err), 0);
 	ck_assert_int_eq(schedule_seek(&p->s, &p->cursor, 0), 0);
 	auto_init(&p->a, BATCH, 1, p->s.spread, p->s.c.echo_max, c.echo);
@@ -115,13 +122,12 @@ static uint64_t held(const struct plant *p)
 static void look(struct plant *p)
 {
 	uint64_t f = p->looked++;
-	bool missing = f < EPOCH || chance(p) < p->share;
+	bool missing = f < p->epoch || chance(p) < p->share;
 
 	p->is_missing[f % AHEAD] = missing;
 	p->there_ns[f % AHEAD] = missing ? INFINITY : 0;
 	if (!missing)
 		return;
-	p->looked_bytes += BYTES;
 	p->missing[p->asked++ % AHEAD] = f;
 	if (p->begun - p->came < DEPTH)
 		begin_request(p, p->now_ns);
@@ -169,11 +175,20 @@ static void take(struct plant *p, uint64_t f)
 	look_ahead(p);
 }
 
+/* What was missing counts up to the first item that is held for its reader. */
+static void tell_missing(struct plant *p)
+{
+	while (p->told < p->looked &&
+		(p->told < p->sums.fresh || !p->is_missing[p->told % AHEAD]))
+		p->told_bytes += p->is_missing[p->told++ % AHEAD] ? BYTES : 0;
+}
+
 static void tell(struct plant *p)
 {
 	uint64_t step;
 	int rc;
 
+	tell_missing(p);
 	p->sums.planned = true;
 	p->sums.in_burst = p->speed.running;
 	p->sums.rates = (struct auto_rates){
@@ -182,8 +197,8 @@ static void tell(struct plant *p)
 		.long_ns = p->speed.long_ns,
 		.long_bytes = p->speed.long_bytes,
 		.bursts = p->speed.runs,
-		.looked = p->looked,
-		.missing_bytes = p->looked_bytes,
+		.looked = p->told,
+		.missing_bytes = p->told_bytes,
 	};
 	auto_step(&p->a, &p->sums);
 	rc = auto_change(&p->a, &p->s, p->sums.fresh + 4 * BATCH, &step);
@@ -245,7 +260,7 @@ static void check_follows(struct plant *p, double r, unsigned windows)
 
 static void first_epoch(struct plant *p)
 {
-	while (p->sums.fresh < EPOCH)
+	while (p->sums.fresh < p->epoch)
 		one_step(p);
 }
 
@@ -340,6 +355,24 @@ START_TEST(test_without_bursts_the_factor_falls_step_by_step)
 }
 END_TEST
 
+/* Memory has the second epoch's items as soon as the first one's. */
+START_TEST(test_what_the_next_epoch_finds_in_memory_is_not_this_one)
+{
+	for (enum kind k = DELAY; k < KINDS; k++) {
+		struct plant p;
+
+		plant_init(&p, AHEAD / 2, k + 1);
+		p.epoch = 6 * p.s.spread;
+		ck_assert_uint_lt(p.epoch, AHEAD / 2);
+		p.share = 1;
+		set_speed(&p, k, 2.5);
+		p.share = 0;
+		check_follows(&p, 2.5, 6);
+		check_follows(&p, .1, 6);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("auto_plan");
@@ -349,5 +382,7 @@ int main(void)
 	tcase_add_test(t, test_stays_at_r_through_noise_and_stalls);
 	tcase_add_test(t, test_follows_a_source_that_becomes_faster_or_slower);
 	tcase_add_test(t, test_without_bursts_the_factor_falls_step_by_step);
+	tcase_add_test(
+		t, test_what_the_next_epoch_finds_in_memory_is_not_this_one);
 	return run_suite(suite);
 }
