@@ -34,9 +34,8 @@ slow_mount() {
 }
 
 # slower WHAT STEP_MS ...: until it holds with one of these steps. Nobody can
-# follow a machine that is busy with other things now and then, but the longer
-# all takes the less of it that is. A build that is slower itself gets longer
-# steps.
+# follow a machine whose speed changes all the time, but the longer all takes
+# the less of that it has. A build that is slower itself gets longer steps.
 slower() {
 	what=$1
 	shift
@@ -76,6 +75,23 @@ holds() {
 		cat "$work/json"
 		fail "not so: $1"
 	}
+}
+
+# follows_mount LEAST STEP_MS: the last factor is R, which the delay makes LEAST
+# and a busy machine makes more. How much more is measured then: without echoes,
+# a step takes R times as long as the trainer needs, or as long.
+follows_mount() {
+	e=$(value echo_factor_last)
+	is_so "$e >= 0.85 * $1" || return 1
+	! is_so "$e <= ($1 > 1 ? 1.15 * $1 : 1)" || return 0
+	cp "$work/json" "$work/kept"
+	load "$mnt" --echo auto --echo-max 1 --step-ms "$2" --epochs 2
+	r=$(awk -v wait="$(value trainer_wait_ns)" \
+		-v busy="$(value trainer_busy_ns)" \
+		'BEGIN { printf "%.3f", 1 + wait / busy }')
+	mv "$work/kept" "$work/json"
+	note "steps of $2 ms: R is $r, e $e"
+	is_so "$r > 1.02 && $e <= 1.15 * $r"
 }
 
 hashes() {
@@ -128,7 +144,7 @@ half_cached() {
 	"$refrain" fault "$mnt" delay=$((8 * $1))ms || fail 'cannot set a fault'
 	rm -f "$work/log"
 	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
-		--epochs 4
+		--epochs 3
 	expect 'wasted' "$(status_field prefetch_wasted)" 0
 	# What was cached before anybody read it came, and was a hit as well.
 	# The kernel may drop pages of its own accord, and ask for them again.
@@ -140,11 +156,10 @@ half_cached() {
 		note "$came bytes came or were cached, $(value bytes_read) read"
 		return 1
 	}
-	e=$(value echo_factor_last)
-	is_so "$e >= 0.85 * 2 && $e <= 1.15 * 2"
+	follows_mount 2 "$1"
 }
 slower half_cached 5 10 20 40
-note "half is cached: R 2, e $e, stalled $(value stall_pct) %"
+note "half is cached: e $e, stalled $(value stall_pct) %"
 
 stays_one() {
 	rm -f "$work/none"
@@ -156,6 +171,8 @@ stays_one() {
 slower stays_one 4 16 64
 
 # -- The origin becomes fast --------------------------------------------------
+# With memory for a part of an epoch only, or the second one would be there
+# before the origin is fast.
 echoes_or_ended() {
 	[ -s "$work/log" ] || ! kill -0 "$loading" 2>/dev/null
 }
@@ -167,7 +184,7 @@ begins_to_echo() {
 	return 1
 }
 comes_back() {
-	slow_mount "$1"
+	slow_mount "$1" 64K --limit 64K --chunk 64K --pages 64K --staging 1M
 	rm -f "$work/log"
 	load "$mnt" --echo auto --echo-log "$work/log" --step-ms "$1" \
 		--epochs 2 &
@@ -175,10 +192,12 @@ comes_back() {
 	begins_to_echo || return 1
 	"$refrain" fault "$mnt" delay=0ms || fail 'cannot set a fault'
 	wait $loading || exit 1
-	is_so "$(value r) <= 1" && [ "$(value echo_factor_last)" = 1.0 ] &&
+	is_so "$(value echo_factor_last) < 2" && follows_mount 1 "$1" ||
+		return 1
+	[ "$e" != 1.0 ] ||
 		[ "$(tail -n 1 "$work/log" | cut -d ' ' -f 2)" = 1/1 ]
 }
-slower comes_back 5 20 60
+slower comes_back 5 20 80
 
 # -- It is killed and goes on -------------------------------------------------
 is_killed() {
