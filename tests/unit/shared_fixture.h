@@ -6,9 +6,33 @@
 #ifndef SHARED_FIXTURE_H
 #define SHARED_FIXTURE_H
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+
 #include "loader_fixture.h"
 
 static char run_dir[256];
+
+/* What a host that hangs has is left behind on purpose. */
+static bool left_on_purpose;
+
+/* LeakSanitizer asks at the end of each test. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+
+int __lsan_is_turned_off(void)
+{
+	return left_on_purpose;
+}
+
+/* Of this process alone: each test is one. */
+static inline void look_for_no_leaks(void)
+{
+	left_on_purpose = true;
+#if __has_include(<valgrind/valgrind.h>)
+	VALGRIND_CLO_CHANGE("--leak-check=no");
+#endif
+}
 
 static inline void make_all(void)
 {

@@ -10,10 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
-#endif
-
 #include "base/clock.h"
 #include "share/share.h"
 #include "shared_fixture.h"
@@ -189,25 +185,6 @@ START_TEST(test_descriptors_are_closed_by_exec_and_at_the_end)
 END_TEST
 
 /* -- Storage that hangs ---------------------------------------------------- */
-
-static bool left_on_purpose;
-
-/* LeakSanitizer asks at the end of each test. */
-__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
-
-int __lsan_is_turned_off(void)
-{
-	return left_on_purpose;
-}
-
-/* Of this process alone: each test is one. */
-static void look_for_no_leaks(void)
-{
-	left_on_purpose = true;
-#if __has_include(<valgrind/valgrind.h>)
-	VALGRIND_CLO_CHANGE("--leak-check=no");
-#endif
-}
 
 /* Both ends of the connection with the host are in this process. */
 static void cut_connection(void)

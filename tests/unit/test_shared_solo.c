@@ -401,6 +401,7 @@ START_TEST(test_a_host_that_hangs_keeps_what_it_looks_at)
 	struct refrain_loader *l;
 	struct job j;
 
+	look_for_no_leaks();
 	threads.own = pthread_self();
 	threads.armed = true;
 	l = open_loader(&c);
