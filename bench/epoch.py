@@ -357,7 +357,8 @@ def remount(a):
 MOUNT_COUNTS = (
     'resident_bytes', 'entries', 'origin_bytes', 'origin_reads', 'hits',
     'misses', 'prefetch_issued', 'prefetch_used', 'prefetch_wasted',
-    'staging_peak_bytes', 'staging_dropped', 'memory_rss_bytes')
+    'staging_peak_bytes', 'staging_dropped', 'reread_bytes',
+    'memory_rss_bytes')
 
 
 def warm(a, group, mount, rate):
