@@ -219,6 +219,16 @@ static bool is_open(const struct plan *plan)
 		(place == PLACE_ISSUED && plan->cursor_off > 0);
 }
 
+/* Did the reader of the position at the cursor read the item before the cursor
+ * came to it? A position of several items counts as read at its end only. */
+static bool was_read(const struct plan *plan, const struct cache_item *item)
+{
+	const struct plan_turn *t = &plan->turn[item->cookie % PLAN_TURNS];
+
+	return t->file_1 == (uint32_t)item->cookie + 1 && t->ours &&
+		t->pos == plan->cursor && item->base + item->size <= t->read_to;
+}
+
 static enum look look_at_next(struct plan *plan, struct cache_item *item)
 {
 	const struct plans_config *config = &plan->plans->config;
@@ -243,7 +253,8 @@ static enum look look_at_next(struct plan *plan, struct cache_item *item)
 			continue;
 		}
 		cache_item_at(config->cache, plan->cursor_off, item);
-		if (!cache_resident(config->cache, item))
+		if (!was_read(plan, item) &&
+			!cache_resident(config->cache, item))
 			return LOOK_ITEM;
 		plan->cursor_off = item->base + item->size;
 	}

@@ -33,8 +33,9 @@ struct plan_turn {
 	uint32_t file_1; /* the file, and 1; 0: none */
 	bool ours;	 /* of position `pos`; else somebody else's */
 	uint64_t pos, at_ns;
-	uint64_t read; /* bit map of the 64ths of the file that were read, in
-			  whole pages */
+	uint64_t read;	  /* bit map of the 64ths of the file that were read, in
+			     whole pages; of a file in one piece */
+	uint64_t read_to; /* the bytes that were read are before this offset */
 };
 
 #define PLAN_TURNS 4096u

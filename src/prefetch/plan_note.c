@@ -252,15 +252,26 @@ static void keep_turn(
 {
 	struct plan_turn *t = turn_of(plan, n);
 
-	if (n->off > 0)
-		return;
 	*t = (struct plan_turn){
 		.file_1 = (uint32_t)n->file->cookie + 1,
 		.ours = ours,
 		.pos = pos,
 		.at_ns = clock_now_ns(),
+		.read_to = n->len,
 	};
 	(void)mark_read(t, n); /* nothing was read before */
+}
+
+/* More of a file in several pieces: its reader goes on. The kernel may send a
+ * few reads in another order; what lies between them is on its way. */
+static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
+{
+	struct plan_turn *t = last_turn(plan, n);
+	uint64_t end = n->off + n->len;
+
+	if (t && t->ours && t->pos == pos && end > t->read_to &&
+		n->off <= t->read_to + CACHE_READ_MAX_BYTES)
+		t->read_to = end;
 }
 
 /*
@@ -317,7 +328,10 @@ static void note(struct plan *plan, struct note *n)
 		set_turn(plan, n, t->pos, true, mark_read(t, n));
 		return;
 	}
-	keep_turn(plan, n, pos, near);
+	if (n->off == 0)
+		keep_turn(plan, n, pos, near);
+	else if (near)
+		extend_turn(plan, n, pos);
 	if (near) {
 		again = tell_holds(plan, pos, n->file, n->off, n->len);
 		set_turn(plan, n, pos, again, again ? n->len : 0);

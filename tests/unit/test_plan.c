@@ -4,6 +4,7 @@
  * order, what is given up, what is held, whose turn it is.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cache_fixture.h"
 #include "prefetch/plan_impl.h"
@@ -13,6 +14,9 @@
 #define SIZE 200000u /* does not fit the tier */
 #define AHEAD (STAGING / 2 / SIZE)
 #define GONE 666u /* the file of this cookie */
+#define LARGE 100000u /* files from this cookie on have several items */
+#define LARGE_ITEMS 6u
+#define LARGE_SIZE (LARGE_ITEMS * CHUNK)
 
 struct course {
 	struct rig g;
@@ -30,7 +34,9 @@ static bool course_file(void *arg, uint64_t cookie, struct cache_item *file)
 	(void)rig_path(NULL, cookie, path, sizeof(path));
 	*file = (struct cache_item){
 		.digest = key_digest(path),
-		.version = {.size_bytes = cookie == 0 ? 0 : SIZE,
+		.version = {.size_bytes = cookie == 0 ? 0
+				: cookie >= LARGE     ? LARGE_SIZE
+						      : SIZE,
 			.mtime_ns = 1},
 		.cookie = cookie,
 	};
@@ -190,6 +196,56 @@ START_TEST(test_readers_out_of_step_waste_nothing_within_the_slack)
 		for (uint64_t j = 0; j < 8; j++)
 			read_file(&k, i + (j * 3 + 5) % 8);
 	finish(&k, plan, 96, 0);
+	end(&k, plan);
+}
+END_TEST
+
+/* Items of a large file, by this process. */
+static void read_items(
+	struct course *k, uint64_t cookie, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		struct cache_item item =
+			file_item(&k->g, cookie, LARGE_SIZE, i * CHUNK);
+		struct probe p;
+
+		(void)plans_note(
+			k->plans, &item, item.base, CHUNK, getpid(), NULL);
+		probe_read(&k->g, &p, item, 0, CHUNK);
+		while (!__atomic_load_n(&p.done, __ATOMIC_ACQUIRE))
+			answer_all(&k->g.hand);
+		probe_wait(&p);
+		ck_assert(p.right);
+	}
+}
+
+/* Such a reader keeps more files open than the plan has memory for. */
+START_TEST(test_what_a_reader_read_before_the_plan_is_not_fetched_again)
+{
+	struct plan_params params = {.slack = 8, .reader = getpid()};
+	const uint64_t window = STAGING / 2 / CHUNK;
+	struct plan *plan;
+	struct course k;
+
+	course_start(&k, "128K");
+	ck_assert_int_eq(
+		plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	add(plan, 1, LARGE, LARGE + 4);
+	WAIT_FOR(&k, plan, fetched_items, window);
+	/* Two items in another order, as from a kernel that reads ahead. */
+	read_items(&k, LARGE + 2, 0, 1);
+	read_items(&k, LARGE + 2, 2, 3);
+	read_items(&k, LARGE + 2, 1, 2);
+	read_items(&k, LARGE + 2, 3, 4);
+	wait_staged(&k.g, window * CHUNK);
+	read_items(&k, LARGE, 0, LARGE_ITEMS);
+	read_items(&k, LARGE + 1, 0, LARGE_ITEMS);
+	WAIT_FOR(&k, plan, ahead_items, window);
+	read_items(&k, LARGE + 2, 4, LARGE_ITEMS);
+	read_items(&k, LARGE + 3, 0, LARGE_ITEMS);
+	ck_assert(plan_wait(plan, 10 * NS_PER_S));
+	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, 4 * LARGE_SIZE);
+	ck_assert_uint_eq(wasted(&k), 0);
 	end(&k, plan);
 }
 END_TEST
@@ -730,6 +786,8 @@ int main(void)
 		t, test_an_exact_plan_costs_each_byte_once_and_wastes_nothing);
 	tcase_add_test(
 		t, test_readers_out_of_step_waste_nothing_within_the_slack);
+	tcase_add_test(t,
+		test_what_a_reader_read_before_the_plan_is_not_fetched_again);
 	tcase_add_test(
 		t, test_a_read_by_an_unknown_reader_is_shared_by_all_plans);
 	tcase_add_test(t, test_what_readers_have_passed_by_is_given_up);
