@@ -59,7 +59,8 @@ in_order() {
 
 # mixed PIECE: in random order.
 mixed() {
-	python3 "$here/parts.py" "$file" "$work/want" "$1" 7 1 ||
+	ln -sf want "$work/$key"
+	python3 "$here/parts.py" "$work/mnt" "$work" "$1" 7 1 "$key" ||
 		fail "wrong bytes in mixed pieces of $1"
 }
 
