@@ -406,10 +406,11 @@ class Mount:
             assert self.daemon.poll() is None
             time.sleep(0.01)
 
-    def wait_for_a_plan(self):
+    def wait_for_a_plan(self, loader):
         """A loader has found the mount, and asks it for no name any more."""
         status = {'planned_positions': 0}
         while not status['planned_positions']:
+            assert loader.process.poll() is None, 'it has ended'
             status = json.loads(subprocess.check_output(
                 [BUILD / 'refrain', 'status', '--json', self.top]))
 
@@ -453,7 +454,7 @@ def test_ctrl_c_while_the_storage_of_an_open_hangs(mount, child):
 def test_ctrl_c_while_the_mount_of_a_next_hangs(mount, child):
     c = child(WAIT, mount.top, 'close')
     assert (c.line(), c.line()) == ('begins', 'open')
-    mount.wait_for_a_plan()
+    mount.wait_for_a_plan(c)
     with mount.hanging():
         c.say('go on')
         then = interrupt(c)
