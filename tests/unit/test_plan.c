@@ -13,7 +13,7 @@
 
 #define SIZE 200000u /* does not fit the tier */
 #define AHEAD (STAGING / 2 / SIZE)
-#define GONE 666u /* the file of this cookie */
+#define GONE 666u     /* the file of this cookie */
 #define LARGE 100000u /* files from this cookie on have several items */
 #define LARGE_ITEMS 6u
 #define LARGE_SIZE (LARGE_ITEMS * CHUNK)
@@ -228,8 +228,7 @@ START_TEST(test_what_a_reader_read_before_the_plan_is_not_fetched_again)
 	struct course k;
 
 	course_start(&k, "128K");
-	ck_assert_int_eq(
-		plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
+	ck_assert_int_eq(plan_open(k.plans, &params, &plan, &k.g.fix.err), 0);
 	add(plan, 1, LARGE, LARGE + 4);
 	WAIT_FOR(&k, plan, fetched_items, window);
 	/* Two items in another order, as from a kernel that reads ahead. */
