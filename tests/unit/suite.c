@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 240
@@ -41,6 +42,15 @@ bool test_on_valgrind(void)
 	const char *preload = getenv("LD_PRELOAD");
 
 	return preload && strstr(preload, "/vgpreload_");
+}
+
+bool test_has_pidfd(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
 }
 
 const char *test_dir(void)

@@ -50,6 +50,12 @@ void case_add(TCase *t, const TTest *const tests[], unsigned n);
 bool test_on_valgrind(void);
 
 /*
+ * Valgrind knows no pidfd_open(), nor do some containers: a host then sees that
+ * a member has gone, and a member its host, by the socket alone.
+ */
+bool test_has_pidfd(void);
+
+/*
  * Where a test makes its files: $TMPDIR if that is a short one; or else, where
  * nothing hangs on a file system of the disk, in memory if there is room.
  */

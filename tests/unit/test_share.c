@@ -15,7 +15,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -1152,17 +1151,6 @@ START_TEST(test_the_next_host_waits_two_seconds_for_who_is_silent)
 }
 END_TEST
 
-/* Valgrind knows no pidfd_open(), nor do some containers: a host then sees that
- * a member has gone by its socket alone. */
-static bool has_pidfd(void)
-{
-	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return fd >= 0;
-}
-
 static void add_tests_of_processes(TCase *t)
 {
 	tcase_add_test(t,
@@ -1207,7 +1195,7 @@ static Suite *suite(void)
 	if (!test_on_valgrind())
 		tcase_add_test(
 			t, test_a_host_without_descriptors_does_not_spin);
-	if (has_pidfd())
+	if (test_has_pidfd())
 		add_tests_of_processes(t);
 	return s;
 }
