@@ -25,7 +25,7 @@
 #define REQUEST_BYTES ((size_t)256 << 10)
 #define REQUESTS 64
 #define CHUNK_BYTES ((uint64_t)256 << 10)
-/* What has not ended by then is left behind. */
+/* Operations that take longer than this are left behind. */
 #define CLOSE_NS (NS_PER_S * TIME_LIMIT_FACTOR)
 /* Allows for some hung calls; the retry origin bounds their number. */
 #define META_THREADS 32

@@ -120,7 +120,7 @@ for size in $((12 * mib)) $((12 * mib + 12345)); do
 	gone
 done
 
-# -- Chunks that requests are no multiple of, and one longer than a request
+# -- Requests that are not a multiple of a chunk, and a chunk longer than one
 cold $((12 * mib)) 200M --chunk 5M
 fresh
 in_order 128K

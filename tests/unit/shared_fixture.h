@@ -14,7 +14,7 @@
 
 static char run_dir[256];
 
-/* What a host that hangs has is left behind on purpose. */
+/* The memory of a host that hangs is left behind on purpose. */
 static bool left_on_purpose;
 
 /* LeakSanitizer asks at the end of each test. */
@@ -25,7 +25,7 @@ int __lsan_is_turned_off(void)
 	return left_on_purpose;
 }
 
-/* Of this process alone: each test is one. */
+/* For this process only: each test has its own. */
 static inline void look_for_no_leaks(void)
 {
 	left_on_purpose = true;

@@ -175,7 +175,7 @@ static void take(struct plant *p, uint64_t f)
 	look_ahead(p);
 }
 
-/* What was missing counts up to the first item that is held for its reader. */
+/* Missing bytes count up to the first item that is held for its reader. */
 static void tell_missing(struct plant *p)
 {
 	while (p->told < p->looked &&

@@ -397,7 +397,7 @@ START_TEST(test_what_passes_through_is_asked_for_as_it_is_read)
 	/* Ahead of a reader it comes to its end. */
 	cache_prefetch(g.cache, &item, 65536, 4096);
 	answer(only_request(&g, item.base + 65536, CHUNK - 65536), 0);
-	/* Who begins a file is likely to go on. */
+	/* A reader that begins a file is likely to go on. */
 	probe_read(&g, &p, file_item(&g, 2, 64 * LIMIT, 0), 0, 4096);
 	answer(only_request(&g, 0, CHUNK), 0);
 	ck_assert(p.done && p.right);

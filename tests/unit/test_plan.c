@@ -219,7 +219,7 @@ static void read_items(
 	}
 }
 
-/* Such a reader keeps more files open than the plan has memory for. */
+/* The reader keeps more files open than the plan has memory for. */
 START_TEST(test_what_a_reader_read_before_the_plan_is_not_fetched_again)
 {
 	struct plan_params params = {.slack = 8, .reader = getpid()};
@@ -644,7 +644,7 @@ START_TEST(test_echo_changes_from_an_example_on)
 }
 END_TEST
 
-/* So many positions count as looked up, and so many of them missed a file. */
+/* Positions that count as looked up, and how many of them missed a file. */
 static void check_missing(struct plan *plan, uint64_t looked, uint64_t missing)
 {
 	struct plan_rates rates;
