@@ -3,7 +3,7 @@
 import math
 import sys
 
-from peer_hosts import Failed, read_epoch, run, total
+from peer_hosts import Failed, read_epoch, run, total, wait_for
 from peer_scene import expect, run_scenarios
 
 MIB = 1 << 20
@@ -22,8 +22,8 @@ def large_engine(scene):
     for seed in 2, 3:
         expect('epoch %d' % seed, scene.epoch(seed), (0, 0))
     expect_clean(scene)
-    held = [h.status()['peers_hold_all'] for h in scene.cluster.hosts]
-    expect('placement', held, [True] * 3)
+    wait_for('the hosts know that their peers hold all', lambda: total(
+        scene.cluster.hosts, 'peers_hold_all') == 3)
     expect('held', scene.held(), scene.bytes)
     # A new mount of every host, with a list in another order.
     scene.unmount()
