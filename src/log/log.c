@@ -46,6 +46,9 @@ struct log {
 	bool started;
 
 	int fd; /* of the file, or -1; the thread's once it is started */
+	/* A duplicate of standard error, as the process replaces its own while
+	 * it mounts and unmounts; or -1. The caller's: see log_detach(). */
+	int err_fd;
 
 	pthread_mutex_t lock; /* innermost; guards all below */
 	pthread_cond_t work;  /* for the thread */
@@ -166,6 +169,9 @@ int log_new(
 	log->json = config->json;
 	log->journal = is_journal();
 	log->fd = -1;
+	log->err_fd = config->file
+		? -1
+		: fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	(void)pthread_mutex_init(&log->lock, NULL); /* cannot fail on Linux */
 	cond_init(&log->work);
 	cond_init(&log->idle);
@@ -211,7 +217,7 @@ static void write_record(
 		syslog(log_priority(r->kind), "%.*s", (int)n, line);
 	} else {
 		n = log_line(line, r, style, log->json, log->mountpoint);
-		write_line(STDERR_FILENO, line, n);
+		write_line(log->err_fd, line, n);
 	}
 }
 
@@ -343,9 +349,12 @@ static bool wait_idle(struct log *log)
 void log_detach(struct log *log)
 {
 	LOCK_SCOPE(&log->lock);
-	(void)wait_idle(log);
+	bool idle = wait_idle(log);
+
 	openlog("refrain", LOG_PID, LOG_DAEMON);
 	log->detached = true;
+	if (idle && log->err_fd >= 0)
+		(void)close(steal_fd(&log->err_fd)); /* lines are written */
 }
 
 bool log_reopen(struct log *log)
@@ -387,6 +396,8 @@ void log_free(struct log *log)
 {
 	if (!log || !stop_thread(log))
 		return;
+	if (log->err_fd >= 0)
+		(void)close(log->err_fd);
 	if (log->fd >= 0)
 		(void)close(log->fd);		/* lines are written whole */
 	(void)pthread_cond_destroy(&log->work); /* nobody is left */

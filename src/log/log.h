@@ -39,7 +39,7 @@ const struct event_sink *log_sink(struct log *log);
 
 /*
  * Call this before standard error is closed: writes everything reported so far
- * to it.
+ * to it, and closes the log's duplicate of it. Later lines go to syslog.
  */
 void log_detach(struct log *log);
 

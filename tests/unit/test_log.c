@@ -368,6 +368,34 @@ START_TEST(test_log_file_that_hangs_holds_up_nobody)
 }
 END_TEST
 
+/* Mounting and unmounting catch what libfuse says there. */
+START_TEST(test_log_has_a_standard_error_of_its_own)
+{
+	struct log_config config = {NULL, "/m", EVENT_INFO, false};
+	struct event e = {.kind = EVENT_ORIGIN_BACK};
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3),
+	    null = open("/dev/null", O_WRONLY);
+	int own = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct error err = {""};
+	struct log *log;
+	char *text;
+
+	ck_assert_int_eq(dup2(own, STDERR_FILENO), STDERR_FILENO);
+	ck_assert_int_eq(log_new(&log, &config, &err), 0);
+	ck_assert_int_eq(log_start(log, &err), 0);
+	ck_assert_int_eq(dup2(null, STDERR_FILENO), STDERR_FILENO);
+	event_report(log_sink(log), &e);
+	log_free(log);
+	ck_assert_int_eq(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	text = contents(file);
+	ck_assert_uint_eq(lines_with(text, "answers again"), 1);
+	free(text);
+	(void)close(own);
+	(void)close(null);
+	(void)close(saved);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("log");
@@ -390,5 +418,6 @@ int main(void)
 	tcase_add_test(t, test_log_file_is_opened_again);
 	tcase_add_test(t, test_log_file_that_cannot_be_opened_is_refused);
 	tcase_add_test(t, test_log_file_that_hangs_holds_up_nobody);
+	tcase_add_test(t, test_log_has_a_standard_error_of_its_own);
 	return run_suite(s);
 }
