@@ -125,6 +125,7 @@ rm "$src/$evil"
 make_files
 mount_logged --cache "$work/second:100K"
 epoch || fail 'an epoch'
+wait_for 20 has_status entries 20 || fail 'the cache does not get all files'
 stop_mount
 entry=$(find "$cache" -path "$cache*/??/*" -type f | head -n 1)
 printf 'x' | dd of="$entry" bs=1 seek=100 conv=notrunc 2>/dev/null
