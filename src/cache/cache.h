@@ -280,4 +280,7 @@ struct cache_status {
 };
 void cache_status(struct cache *c, struct cache_status *status);
 
+/* The least time of an origin request of late; 0: unknown. Takes no lock. */
+uint64_t cache_latency_ns(struct cache *c);
+
 #endif

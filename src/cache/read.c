@@ -178,3 +178,8 @@ void cache_status(struct cache *c, struct cache_status *status)
 	status->planned_bytes = planned_bytes(c);
 	engine_unlock(c);
 }
+
+uint64_t cache_latency_ns(struct cache *c)
+{
+	return depth_recent_ns(flight_depth(cache_flight(c)));
+}

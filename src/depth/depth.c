@@ -46,6 +46,7 @@
 
 /* The least time of a request grows by this fraction with each answer. */
 #define LEAST_FADES 8192u
+#define RECENT_FADES 64u
 
 /* Where the search begins unless the origin says otherwise. */
 #define FIRST 4u
@@ -75,6 +76,11 @@ unsigned depth_limit(const struct depth *d)
 uint64_t depth_latency_ns(const struct depth *d)
 {
 	return d->least_ns;
+}
+
+uint64_t depth_recent_ns(const struct depth *d)
+{
+	return atomic_load_explicit(&d->recent_ns, memory_order_relaxed);
 }
 
 static bool has_above(const struct depth *d)
@@ -244,13 +250,20 @@ static void window_end(struct depth *d, const struct depth_answer *a)
 		d->skip = depth_limit(d) > a->going ? depth_limit(d) : a->going;
 }
 
-/* The minimum time rises slowly, because origins change. */
-static void note_latency(struct depth *d, uint64_t took_ns)
+/* A minimum rises slowly, because origins change. */
+static uint64_t least(uint64_t before_ns, uint64_t took_ns, unsigned fades)
 {
-	if (!d->least_ns || took_ns < d->least_ns)
-		d->least_ns = took_ns;
-	else
-		d->least_ns += d->least_ns / LEAST_FADES;
+	return !before_ns || took_ns < before_ns ? took_ns
+						 : before_ns + before_ns / fades;
+}
+
+static void note_latency(struct depth *d, const struct depth_answer *a)
+{
+	d->least_ns = least(d->least_ns, a->took_ns, LEAST_FADES);
+	if (a->bytes > 0) /* a failure may be quick */
+		atomic_store_explicit(&d->recent_ns,
+			least(depth_recent_ns(d), a->took_ns, RECENT_FADES),
+			memory_order_relaxed);
 }
 
 /* All that go at a time come at a time where nothing but latency counts. */
@@ -267,7 +280,7 @@ static bool window_full(const struct depth *d, uint64_t now_ns)
 
 void depth_note(struct depth *d, const struct depth_answer *a)
 {
-	note_latency(d, a->took_ns);
+	note_latency(d, a);
 	if (!a->more || a->going < depth_limit(d)) {
 		d->skip = depth_limit(d);
 		return;

@@ -8,6 +8,7 @@
 #ifndef DEPTH_DEPTH_H
 #define DEPTH_DEPTH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct depth {
 	unsigned answers;
 	uint64_t took_ns;  /* sum */
 	uint64_t least_ns; /* of one request; 0: not known */
+	_Atomic uint64_t recent_ns; /* the same of late; relaxed */
 };
 
 /* `most`: the largest number of requests that is of use. */
@@ -55,6 +57,9 @@ bool depth_settled(const struct depth *d);
 
 /* The minimum time of a request; 0: unknown. */
 uint64_t depth_latency_ns(const struct depth *d);
+
+/* The same of the last hundred or so; needs no lock. */
+uint64_t depth_recent_ns(const struct depth *d);
 
 /* A request was answered. */
 struct depth_answer {

@@ -9,8 +9,19 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #define SLOTS 256u
 #define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
+
+/*
+ * More than what a mount serves to a reader. It need not be given more
+ * than it takes while a request is answered: what comes earlier has left memory
+ * for a tier when its reader comes, and has to be read and verified there. But
+ * some requests take longer than the least.
+ */
+#define READER_BYTES_MS ((uint64_t)2 << 20)
+#define LIMIT_LEAST_BYTES ((uint64_t)2 << 20)
 
 /* The kernel's own read-ahead arrives a little out of order. */
 #define SLACK_BYTES ((uint64_t)512 << 10)
@@ -88,18 +99,27 @@ static bool moves_on(
 	return true;
 }
 
-/* Note the read; sets the range to fetch, if any. */
-static bool advance(struct slot *s, uint64_t cookie, uint64_t size,
-	uint64_t off, uint64_t end, uint64_t *from, uint64_t *to)
+/* Of the window. */
+static uint64_t limit_bytes(struct cache *cache)
 {
-	if (!moves_on(s, cookie, off, end))
-		return false;
+	uint64_t us = cache_latency_ns(cache) / NS_PER_US;
+	uint64_t bytes = us * READER_BYTES_MS / 1000;
+
+	if (us == 0 || bytes > PREFETCH_WINDOW_MAX_BYTES)
+		return PREFETCH_WINDOW_MAX_BYTES;
+	return bytes < LIMIT_LEAST_BYTES ? LIMIT_LEAST_BYTES : bytes;
+}
+
+/* Note the read of a file of `size`; sets the range to fetch, if any. */
+static bool advance(struct slot *s, uint64_t limit, uint64_t size, uint64_t end,
+	uint64_t *from, uint64_t *to)
+{
 	s->next = end;
 	if (end < s->begin + RUN_MIN_BYTES)
 		return false;
 	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
-	if (s->window > PREFETCH_WINDOW_MAX_BYTES)
-		s->window = PREFETCH_WINDOW_MAX_BYTES;
+	if (s->window > limit)
+		s->window = limit;
 	if (s->ahead < end)
 		s->ahead = end;
 	*from = s->ahead;
@@ -116,11 +136,13 @@ void prefetch_note(struct prefetch *p, const struct cache_item *file,
 	struct slot *s = &p->slot[file->cookie % SLOTS];
 	struct cache_item item = *file;
 	uint64_t from = 0, to = 0;
+	uint64_t limit = limit_bytes(p->cache);
 	bool go;
 
 	pthread_mutex_lock(&s->lock);
-	go = advance(s, file->cookie, file->version.size_bytes, off, off + len,
-		&from, &to);
+	go = moves_on(s, file->cookie, off, off + len) &&
+		advance(s, limit, file->version.size_bytes, off + len, &from,
+			&to);
 	pthread_mutex_unlock(&s->lock);
 	while (go && from < to) {
 		uint64_t end;

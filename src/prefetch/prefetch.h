@@ -2,7 +2,8 @@
 /*
  * Prefetch without a plan: if a reader goes through a large file from front to
  * back, the bytes ahead of it are fetched, in a window that doubles with each
- * step. Files up to --limit need no prefetch: their first read fetches the
+ * step, up to what the latency of the
+ * origin calls for. Files up to --limit need no prefetch: their first read fetches the
  * whole file.
  */
 #ifndef PREFETCH_PREFETCH_H
