@@ -2,9 +2,8 @@
 /*
  * Prefetch without a plan: if a reader goes through a large file from front to
  * back, the bytes ahead of it are fetched, in a window that doubles with each
- * step, up to what the latency of the
- * origin calls for. Files up to --limit need no prefetch: their first read fetches the
- * whole file.
+ * step, up to what the latency of the origin calls for. Files up to --limit
+ * need no prefetch: their first read fetches the whole file.
  */
 #ifndef PREFETCH_PREFETCH_H
 #define PREFETCH_PREFETCH_H
@@ -17,7 +16,8 @@
 
 struct prefetch;
 
-/* How far ahead of a sequential reader the cache fetches, at most. */
+/* How far ahead of a sequential reader the cache fetches, at most: from an
+ * origin that takes 4 ms or more for a request. */
 #define PREFETCH_WINDOW_MAX_BYTES ((uint64_t)8 << 20)
 
 /* The cache outlives it. NULL for want of memory. */

@@ -157,3 +157,13 @@ for i in 1 4 7 10; do
 done
 cost 4 $((4 * 65536)) 'ranges, passing through'
 gone
+
+# -- A reader of a distant origin has 8 MiB on their way
+far_set delay_ms=50
+cold $((48 * mib)) 200M
+fresh
+in_order 128K
+cost 48 $((48 * mib)) 'a file in order, from far away'
+[ "$(far_count most)" -ge 6 ] ||
+	fail "$(far_count most) GETs at a time from far away"
+gone

@@ -456,6 +456,33 @@ START_TEST(test_a_search_that_begins_near_its_end_loses_little)
 }
 END_TEST
 
+static void answers(struct depth *d, uint64_t took_ns, size_t bytes, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		depth_note(d,
+			&(struct depth_answer){.bytes = bytes,
+				.took_ns = took_ns,
+				.going = 1});
+}
+
+START_TEST(test_the_least_time_of_late_follows_the_origin)
+{
+	struct depth d;
+
+	depth_init(&d, MOST);
+	ck_assert_uint_eq(depth_recent_ns(&d), 0);
+	answers(&d, NS_PER_MS, REQUEST_BYTES, 10);
+	answers(&d, 5 * NS_PER_MS, REQUEST_BYTES, 1);
+	ck_assert_uint_lt(depth_recent_ns(&d), 2 * NS_PER_MS);
+	answers(&d, 20 * NS_PER_MS, REQUEST_BYTES, 300);
+	ck_assert_uint_gt(depth_recent_ns(&d), 19 * NS_PER_MS);
+	answers(&d, NS_PER_US, 0, 1); /* a failure */
+	ck_assert_uint_gt(depth_recent_ns(&d), 19 * NS_PER_MS);
+	answers(&d, 2 * NS_PER_MS, REQUEST_BYTES, 1);
+	ck_assert_uint_eq(depth_recent_ns(&d), 2 * NS_PER_MS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("depth");
@@ -481,5 +508,6 @@ int main(void)
 		test_a_reader_that_waits_no_more_leaves_its_share_to_the_plan);
 	tcase_add_test(t, test_an_origin_that_only_fails_has_some_depth);
 	tcase_add_test(t, test_times_when_we_did_not_ask_do_not_count);
+	tcase_add_test(t, test_the_least_time_of_late_follows_the_origin);
 	return run_suite(s);
 }
