@@ -251,18 +251,19 @@ static void window_end(struct depth *d, const struct depth_answer *a)
 }
 
 /* A minimum rises slowly, because origins change. */
-static uint64_t least(uint64_t before_ns, uint64_t took_ns, unsigned fades)
+static uint64_t faded(uint64_t least_ns, uint64_t took_ns, unsigned fades)
 {
-	return !before_ns || took_ns < before_ns ? took_ns
-						 : before_ns + before_ns / fades;
+	if (!least_ns || took_ns < least_ns)
+		return took_ns;
+	return least_ns + least_ns / fades;
 }
 
 static void note_latency(struct depth *d, const struct depth_answer *a)
 {
-	d->least_ns = least(d->least_ns, a->took_ns, LEAST_FADES);
+	d->least_ns = faded(d->least_ns, a->took_ns, LEAST_FADES);
 	if (a->bytes > 0) /* a failure may be quick */
 		atomic_store_explicit(&d->recent_ns,
-			least(depth_recent_ns(d), a->took_ns, RECENT_FADES),
+			faded(depth_recent_ns(d), a->took_ns, RECENT_FADES),
 			memory_order_relaxed);
 }
 
