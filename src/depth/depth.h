@@ -30,8 +30,8 @@ struct depth {
 	uint64_t begin_ns;
 	uint64_t bytes;
 	unsigned answers;
-	uint64_t took_ns;  /* sum */
-	uint64_t least_ns; /* of one request; 0: not known */
+	uint64_t took_ns;	    /* sum */
+	uint64_t least_ns;	    /* of one request; 0: not known */
 	_Atomic uint64_t recent_ns; /* the same of late; relaxed */
 };
 
