@@ -5,8 +5,8 @@ and a source, beside the same trainer over a mount with a cache of that size.
 
 One analysis a trainer and source predicts all sizes. The truth of a size is a
 separate mount whose cache has that size, which is filled before the trainer
-starts; nothing is hidden or replaced. It has --analysis, so that the kernel
-keeps no pages, as with a dataset that is larger than memory. All truths are
+starts; nothing is hidden or replaced. It has --analysis, so that each read is
+counted; the kernel keeps pages of what hits, as in any mount. All truths are
 measured before the analysis, and again after it in reverse order: a machine
 that gets slower or faster meanwhile changes both sides alike. `repeats` is by
 how much the two differ; where that is more than REPEATS, the truth is measured

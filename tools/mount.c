@@ -182,7 +182,7 @@ static const struct option_def mount_table[] = {
 	},
 	{
 		.name = "analysis",
-		.help = "Bypass the kernel's page cache, verify nothing, and "
+		.help = "Count every read of a file, verify nothing, and "
 			"let refrain-analyze(1) hide cached files and replace "
 			"images. For measurements only.",
 		.kind = OPTION_FLAG,

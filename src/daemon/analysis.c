@@ -2,9 +2,11 @@
 /*
  * The commands of a mount with --analysis: `mask` makes the cache look smaller,
  * `content` replaces images by others, `rates` counts what is read. The
- * kernel's pages of an item are dropped after it was read to its end, so that
- * the next epoch reads it again from the daemon. Entered by the workers of the
- * session and by threads of control connections.
+ * kernel keeps pages of items that hit, as in other mounts, and what is read of
+ * them is seen later; those of others are dropped after they were read to their
+ * end, so that the next epoch reads them again from the daemon. Entered by the
+ * workers of the session, by threads of control connections, and by that of the
+ * pages.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +25,9 @@
  * thread of the session, which is acceptable only during an analysis. */
 #define LATE_NS NS_PER_MS
 
+/* Larger files are read by parts, each of which is to be seen. */
+#define STAYS_MAX ((uint64_t)4 << 20)
+
 /* Entries of a table; files that share one are rarely read at the same moment.
  */
 #define FILES_BEGUN (1U << 20)
@@ -35,9 +40,7 @@ enum content {
 };
 
 struct analysis {
-	pthread_mutex_t lock;	   /* guards `stopped` and the making of
-				      `stand_ins`; held by pages_passed() */
-	bool stopped;		   /* `pages` may be gone */
+	pthread_mutex_t lock;	   /* guards the making of `stand_ins` */
 	struct counters *counters; /* set once */
 	struct store *store;	   /* set once */
 	struct cache *cache;	   /* these two by analysis_begin() */
@@ -54,6 +57,7 @@ struct analysis {
 	_Atomic uint64_t read_bytes;
 	_Atomic uint64_t tiny_reads; /* of a file's first byte; and */
 	_Atomic uint64_t stand_in_reads;
+	_Atomic uint64_t kept_reads; /* of files whose pages had stayed */
 	_Atomic uint64_t last_read_ns;
 	/* The content that a file's first READ got, by a hash of the file:
 	 * later ones get the same, so that no image is half tiny. */
@@ -174,14 +178,6 @@ static bool put_stand_in(struct analysis *a, const struct cache_item *item,
 	return true;
 }
 
-static void drop_pages(struct analysis *a, const struct cache_item *item)
-{
-	LOCK_SCOPE(&a->lock);
-
-	if (!a->stopped)
-		pages_passed(a->pages, item);
-}
-
 static enum content content_of(
 	struct analysis *a, const struct cache_item *item, uint64_t off)
 {
@@ -225,8 +221,10 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 	bool answered;
 
 	note_idle(a);
-	if (off == 0)
+	if (off == 0) {
 		COUNT(a->counters, first_reads);
+		pages_asked(a->pages, item);
+	}
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, len, memory_order_relaxed);
 	answered = answer_otherwise(a, item, content, off, len, buf);
@@ -235,7 +233,7 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 	 */
 	if (off + len >= item->base + item->size &&
 		(answered || cache_resident(a->cache, item)))
-		drop_pages(a, item);
+		pages_passed(a->pages, item);
 	if (!answered || off > 0)
 		return answered;
 	COUNT(a->counters, hits);
@@ -244,6 +242,42 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 			: &a->tiny_reads,
 		1, memory_order_relaxed);
 	return true;
+}
+
+/* -- Pages ----------------------------------------------------------------- */
+
+/* A whole file that this cache answered as it is. */
+static bool analysis_stays(void *arg, const struct cache_item *item)
+{
+	struct analysis *a = arg;
+
+	return item->size == item->version.size_bytes &&
+		item->size <= STAYS_MAX &&
+		atomic_load(&a->content) == CONTENT_REAL &&
+		atomic_load(&a->begun[item->digest.lo % FILES_BEGUN]) ==
+		CONTENT_REAL &&
+		cache_resident(a->cache, item);
+}
+
+static void analysis_seen(void *arg, const struct cache_item *item)
+{
+	struct analysis *a = arg;
+
+	note_idle(a);
+	COUNT(a->counters, first_reads);
+	COUNT(a->counters, hits);
+	COUNT_ADD(a->counters, hit_bytes, item->size);
+	(void)atomic_fetch_add_explicit(
+		&a->kept_reads, 1, memory_order_relaxed);
+	(void)atomic_fetch_add_explicit(
+		&a->read_bytes, item->size, memory_order_relaxed);
+}
+
+void analysis_watch_pages(struct analysis *a, struct pages_config *pages)
+{
+	pages->stays = analysis_stays;
+	pages->seen = analysis_seen;
+	pages->arg = a;
 }
 
 /* -- Commands -------------------------------------------------------------- */
@@ -285,6 +319,7 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (x < 1)
 		limit = (uint64_t)(x * 18446744073709551616.0);
 	atomic_store_explicit(&a->mask.limit, limit, memory_order_relaxed);
+	pages_changed(a->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -377,6 +412,7 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	}
 	atomic_store_explicit(&a->content, content, memory_order_relaxed);
+	pages_changed(a->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -397,14 +433,16 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct analysis *a = analysis_of(arg, conn);
 	struct cache_status s;
+	uint64_t kept;
 
 	(void)request; /* no arguments */
 	if (!a)
 		return;
+	kept = pages_settle(a->pages);
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
-			  "s:I, s:I, s:I, s:I, s:I, s:I}",
+			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
 			(json_int_t)cpu_us(), "first_reads",
@@ -412,7 +450,8 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
 			"misses", RATE(a->counters, misses), "tiny",
 			RATE(a, tiny_reads), "stand_ins",
-			RATE(a, stand_in_reads), "starved_us",
+			RATE(a, stand_in_reads), "kept", RATE(a, kept_reads),
+			"kept_bytes", (json_int_t)kept, "starved_us",
 			RATE(a->counters, starved_us), "parked_us",
 			RATE(a->counters, parked_us), "idle_us",
 			RATE(a->counters, idle_us)));
@@ -454,13 +493,6 @@ void analysis_begin(struct analysis *a, struct manifest *manifest,
 	a->manifest = manifest;
 	a->cache = cache;
 	a->pages = pages;
-}
-
-void analysis_stop(struct analysis *a)
-{
-	LOCK_SCOPE(&a->lock);
-
-	a->stopped = true;
 }
 
 void analysis_free(struct analysis *a)

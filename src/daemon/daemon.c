@@ -220,9 +220,11 @@ static int build_cache(struct mount *m, struct error *err)
 		config.source[config.nsources++] = peering_source(m->peering);
 	if (m->options.analysis)
 		rc = analysis_new(&m->analysis, &m->counters, m->store, err);
-	if (m->analysis)
+	if (m->analysis) {
 		config.mask = analysis_mask(m->analysis);
-	/* In an analysis every read must reach the daemon: no pages stay. */
+		analysis_watch_pages(m->analysis, &pages);
+	}
+	/* In an analysis every read must be seen. */
 	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
 		rc = pages_new(&m->pages, &pages, err);
 	if (rc == 0 &&
@@ -330,10 +332,7 @@ void mount_quiesce(struct mount *m)
 	events_stopped(m, dropped);
 	if (m->tree)
 		m->life.quiet = tree_stop(m->tree);
-	if (m->analysis)
-		analysis_stop(m->analysis);
-	pages_free(m->pages);
-	m->pages = NULL;
+	pages_stop(m->pages);
 }
 
 void mount_set_stopping(struct mount *m)
@@ -384,6 +383,7 @@ static void take_down(struct mount *m, const struct error *why)
 	peering_quit(m->peering);
 	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
 	fs_free(m->fs);
+	pages_free(m->pages);
 	if (m->scan)
 		scan_keep(m->scan);
 	plans_free(m->plans);

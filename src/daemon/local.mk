@@ -9,7 +9,6 @@ libdaemon_la_SOURCES = \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
 	src/daemon/loaders.c \
-	src/daemon/pages.c \
 	src/daemon/paths.c \
 	src/daemon/peering.c \
 	src/daemon/plans.c \
@@ -18,6 +17,6 @@ libdaemon_la_SOURCES = \
 	src/daemon/status.c \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libdaemon_la_LIBADD = libfs.la libprefetch.la libcache.la libctl.la \
-	libepochs.la libstandin.la libstack.la liblog.la libpeer.la \
+libdaemon_la_LIBADD = libfs.la libpages.la libprefetch.la libcache.la \
+	libctl.la libepochs.la libstandin.la libstack.la liblog.la libpeer.la \
 	libmanifest.la libschedule.la liborigin.la libstore.la libbase.la

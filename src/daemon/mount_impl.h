@@ -18,6 +18,7 @@
 #include "log/log.h"
 #include "manifest/manifest.h"
 #include "origin/origin.h"
+#include "pages/pages.h"
 #include "peer/peer.h"
 #include "prefetch/prefetch.h"
 #include "stack/stack.h"
@@ -233,20 +234,6 @@ struct source *peering_source(const struct peering *p);
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
-/* pages.c: a bound on the kernel's pages of passed-through items. */
-struct pages;
-struct pages_config {
-	struct manifest *manifest;
-	const char *mountpoint; /* borrowed */
-	struct counters *counters;
-	uint64_t max_bytes;
-	bool each_epoch; /* the next epoch is to read all of them again */
-};
-int pages_new(struct pages **out, const struct pages_config *config,
-	struct error *err);
-void pages_free(struct pages *p); /* before the fs; NULL is allowed */
-void pages_passed(struct pages *p, const struct cache_item *item);
-
 /*
  * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
  * of the tiers, answer reads with tiny images, count reads.
@@ -254,11 +241,11 @@ void pages_passed(struct pages *p, const struct cache_item *item);
 struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
 	struct store *store, struct error *err);
+/* What it says about pages, before there are any. */
+void analysis_watch_pages(struct analysis *a, struct pages_config *pages);
 /* Before readers come. The cache has the analysis's mask already. */
 void analysis_begin(struct analysis *a, struct manifest *manifest,
 	struct cache *cache, struct pages *pages);
-/* Readers may still come, but drop no pages any more. */
-void analysis_stop(struct analysis *a);
 void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
 const struct cache_mask *analysis_mask(const struct analysis *a);
 const struct fs_watch *analysis_watch(const struct analysis *a);

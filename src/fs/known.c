@@ -45,10 +45,10 @@ double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
 }
 
 /*
- * The size of the buffers of programs that ask for it. In an analysis no pages
- * stay, and readers are to be as fast as without a mount: so a file is to take
- * one READ. The kernel begins with up to READ_AHEAD times what the first read
- * asks for.
+ * The size of the buffers of programs that ask for it. In an analysis pages of
+ * what misses do not stay, and readers are to be as fast as without a mount: so
+ * a file is to take one READ. The kernel begins with up to READ_AHEAD times
+ * what the first read asks for.
  */
 static blksize_t buffer_size(const struct node_info *info)
 {

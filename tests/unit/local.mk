@@ -24,6 +24,7 @@ unit_tests = \
 	tests/unit/test_examples_index \
 	tests/unit/test_examples_tar \
 	tests/unit/test_follow \
+	tests/unit/test_kept \
 	tests/unit/test_loader \
 	tests/unit/test_turn \
 	tests/unit/test_batch \
@@ -131,6 +132,7 @@ tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
 tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
+tests_unit_test_kept_LDADD = libpages.la libmanifest.la libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)

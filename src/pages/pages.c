@@ -12,9 +12,9 @@
  * would wait for such pages, unkillable and with the session's descriptor open:
  * after a kill -9 the reader would wait for the daemon, and the daemon for the
  * reader. For the same reason the thread has its own table of descriptors,
- * without that one.
+ * without that one. It also looks at what was read of pages that stay.
  */
-#include "daemon/mount_impl.h"
+#include "pages/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +27,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/list.h"
+#include "pages/kept_impl.h"
 
 /* Pages stay at least this long, unless this many bytes above the bound are
  * waiting. */
@@ -52,10 +54,16 @@
 #endif
 #define KEEP_LEAST ((uint64_t)1 << 20)
 
+#define FOREVER_NS (UINT64_MAX / 2)
+
+/* Pages that stay may have been read; what is seen of it lasts in the kernel
+ * for much longer. */
+#define LOOK_NS (20 * NS_PER_MS)
+
 struct passed {
 	struct list link;
-	node_id id;
-	uint64_t off, len, since_ns;
+	struct cache_item item;
+	uint64_t since_ns;
 	unsigned tries;
 };
 
@@ -63,11 +71,15 @@ struct pages {
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
 	uint64_t keep_bytes;	    /* the thread: these may stay for KEEP_NS */
+	struct kept *kept;	    /* set once */
 	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
-	struct list queue;  /* of struct passed, oldest first */
-	uint64_t bytes;	    /* in the queue */
-	uint64_t wanted_at; /* bytes at which the thread is to be woken */
+	struct list queue;     /* of struct passed, oldest first */
+	uint64_t bytes;	       /* in the queue */
+	uint64_t wanted_at;    /* bytes at which the thread is to be woken */
+	uint64_t wanted, done; /* looks at what was read, so far */
+	bool changed;	       /* for the next one */
+	uint64_t kept_bytes;   /* as of the last one */
 	bool stopping;
 };
 
@@ -107,16 +119,29 @@ static void set_keep_bytes(struct pages *p)
 		p->keep_bytes = share > KEEP_LEAST ? share : KEEP_LEAST;
 }
 
-/* Until some may be dropped, or the end. */
+/* False: until_ns has come, or somebody waits for the thread. */
+static bool pages_wait(struct pages *p, uint64_t until_ns)
+{
+	return !p->stopping && p->wanted == p->done &&
+		cond_wait_until(&p->cond, &p->lock, until_ns);
+}
+
+/* Until some may be dropped, or have been read, or the end. */
 static void wait_for_pages(struct pages *p)
 {
+	uint64_t now_ns = clock_now_ns(), until_ns;
+	uint64_t look_ns =
+		kept_bytes(p->kept) > 0 ? now_ns + LOOK_NS : FOREVER_NS;
+
 	p->wanted_at = p->config.max_bytes;
-	while (!is_over(p) && !p->stopping)
-		pthread_cond_wait(&p->cond, &p->lock);
+	while (!is_over(p) && pages_wait(p, look_ns))
+		;
+	if (!is_over(p))
+		return;
 	p->wanted_at += p->keep_bytes;
-	while (!p->stopping && !may_drop(p) &&
-		cond_wait_until(&p->cond, &p->lock,
-			pages_oldest(p)->since_ns + KEEP_NS + PAUSE_NS))
+	until_ns = pages_oldest(p)->since_ns + KEEP_NS + PAUSE_NS;
+	while (!may_drop(p) &&
+		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
 		;
 	p->keep_bytes -= p->keep_bytes / 4; /* so that it is not woken soon */
 }
@@ -124,7 +149,7 @@ static void wait_for_pages(struct pages *p)
 /* Does the kernel keep pages of the item? False if it cannot tell. */
 static bool has_pages(int fd, const struct passed *i)
 {
-	uint64_t range[2] = {i->off, i->len};
+	uint64_t range[2] = {i->item.base, i->item.size};
 	uint64_t pages[5] = {0}; /* in the cache; of other states */
 
 	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
@@ -140,17 +165,18 @@ static bool pages_forget(const struct pages *p, const struct passed *i)
 	CLEANUP_FREE char *name = NULL;
 	CLEANUP_FD int fd = -1;
 
-	if (manifest_path(p->config.manifest, i->id, path, sizeof(path)) < 0 ||
+	if (manifest_path(p->config.manifest, (node_id)i->item.cookie, path,
+		    sizeof(path)) < 0 ||
 		asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
 		return true;
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 ||
-		posix_fadvise(fd, (off_t)i->off, (off_t)i->len,
+		posix_fadvise(fd, (off_t)i->item.base, (off_t)i->item.size,
 			POSIX_FADV_DONTNEED) != 0)
 		return true;
 	if (p->config.each_epoch && has_pages(fd, i))
 		return false;
-	COUNT_ADD(p->config.counters, pages_dropped, i->len);
+	COUNT_ADD(p->config.counters, pages_dropped, i->item.size);
 	return true;
 }
 
@@ -159,7 +185,7 @@ static void append_passed(struct pages *p, struct passed *i)
 {
 	i->since_ns = clock_now_ns();
 	list_add_tail(&p->queue, &i->link);
-	p->bytes += i->len;
+	p->bytes += i->item.size;
 }
 
 /* Lock held, but not meanwhile. */
@@ -169,14 +195,48 @@ static void drop_oldest(struct pages *p)
 	bool again;
 
 	list_del(&i->link);
-	p->bytes -= i->len;
+	p->bytes -= i->item.size;
 	pthread_mutex_unlock(&p->lock);
-	again = !pages_forget(p, i) && ++i->tries < TRIES_MAX;
+	again = !kept_add(p->kept, &i->item, i->since_ns) &&
+		!pages_forget(p, i) && ++i->tries < TRIES_MAX;
 	if (!again)
 		free(i);
 	pthread_mutex_lock(&p->lock);
 	if (again)
 		append_passed(p, i);
+}
+
+/* It goes at once; without memory for that it stays. */
+static void drop_next(void *arg, const struct cache_item *item)
+{
+	struct passed *i = calloc(1, sizeof(*i));
+	struct pages *p = arg;
+
+	if (!i)
+		return;
+	i->item = *item;
+	LOCK_SCOPE(&p->lock);
+	list_add(&p->queue, &i->link);
+	p->bytes += item->size;
+}
+
+/* Lock held, but not meanwhile. */
+static void pages_look(struct pages *p)
+{
+	uint64_t wanted = p->wanted;
+	bool changed = p->changed;
+
+	p->changed = false;
+	pthread_mutex_unlock(&p->lock);
+	kept_look(p->kept);
+	if (changed)
+		kept_check(p->kept, drop_next, p);
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping && is_over(p) && may_drop(p))
+		drop_oldest(p);
+	p->done = wanted;
+	p->kept_bytes = kept_bytes(p->kept);
+	pthread_cond_broadcast(&p->cond);
 }
 
 static void *pages_main(void *arg)
@@ -188,31 +248,63 @@ static void *pages_main(void *arg)
 	 * Where it may not: as in any other daemon that looks at itself.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
+	if (p->config.stays)
+		kept_open(p->kept);
 	for (;;) {
 		set_keep_bytes(p);
 		LOCK_SCOPE(&p->lock);
 		wait_for_pages(p);
-		while (!p->stopping && is_over(p) && may_drop(p))
-			drop_oldest(p);
 		if (p->stopping)
-			return NULL;
+			break;
+		pages_look(p);
 	}
+	kept_close(p->kept);
+	return NULL;
 }
 
 void pages_passed(struct pages *p, const struct cache_item *item)
 {
-	struct passed *i = malloc(sizeof(*i));
+	struct passed *i;
 
+	if (kept_has(p->kept, item))
+		return; /* kept_check() drops it */
+	i = malloc(sizeof(*i));
 	if (!i)
 		return; /* then the kernel's own reclaim is the bound */
-	i->id = (node_id)item->cookie;
-	i->off = item->base;
-	i->len = item->size;
+	i->item = *item;
 	i->tries = 0;
 	LOCK_SCOPE(&p->lock);
 	append_passed(p, i);
 	if (p->bytes > p->wanted_at && p->bytes - item->size <= p->wanted_at)
-		pthread_cond_signal(&p->cond);
+		pthread_cond_broadcast(&p->cond);
+}
+
+void pages_asked(struct pages *p, const struct cache_item *item)
+{
+	kept_asked(p->kept, item);
+}
+
+static uint64_t wait_for_look(struct pages *p, bool changed)
+{
+	uint64_t mine;
+	LOCK_SCOPE(&p->lock);
+
+	mine = ++p->wanted;
+	p->changed |= changed;
+	pthread_cond_broadcast(&p->cond);
+	while (!p->stopping && p->done < mine)
+		pthread_cond_wait(&p->cond, &p->lock);
+	return p->kept_bytes;
+}
+
+uint64_t pages_settle(struct pages *p)
+{
+	return wait_for_look(p, false);
+}
+
+void pages_changed(struct pages *p)
+{
+	(void)wait_for_look(p, true);
 }
 
 int pages_new(struct pages **out, const struct pages_config *config,
@@ -224,11 +316,17 @@ int pages_new(struct pages **out, const struct pages_config *config,
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
 	p->config = *config;
+	p->kept = kept_new(config);
+	if (!p->kept) {
+		free(p);
+		return error_set(err, -ENOMEM, "cannot bound pages: %m");
+	}
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
 	cond_init(&p->cond);
 	list_init(&p->queue);
 	rc = -pthread_create(&p->thread, NULL, pages_main, p);
 	if (rc < 0) {
+		kept_free(p->kept);
 		free(p);
 		return error_set(err, rc, "cannot start a thread: %m");
 	}
@@ -236,15 +334,22 @@ int pages_new(struct pages **out, const struct pages_config *config,
 	return 0;
 }
 
-void pages_free(struct pages *p)
+void pages_stop(struct pages *p)
 {
 	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	pthread_cond_signal(&p->cond);
+	pthread_cond_broadcast(&p->cond);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
+}
+
+void pages_free(struct pages *p)
+{
+	if (!p)
+		return;
+	kept_free(p->kept);
 	LIST_FOREACH_SAFE(l, next, &p->queue)
 		free(CONTAINER_OF(l, struct passed, link));
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
