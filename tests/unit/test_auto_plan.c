@@ -146,7 +146,7 @@ static void look_ahead(struct plant *p)
 	p->rests = bursts && (p->asked - p->came) * 4 <= DEPTH * 3;
 }
 
-/* What happens until then. */
+/* Answer what is due by then. */
 static void pass(struct plant *p, double until_ns)
 {
 	while (p->came < p->begun && p->due_ns[p->came % AHEAD] <= until_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache over a real store and an origin that answers when the test says
- * so: what is asked of the origin, who is answered when, what stays.
+ * The cache over a real store and an origin that answers on the test's command:
+ * which requests reach the origin, when readers are answered, what is kept.
  */
 #include "cache_fixture.h"
 #include "suite.h"
