@@ -169,9 +169,8 @@ int log_new(
 	log->json = config->json;
 	log->journal = is_journal();
 	log->fd = -1;
-	log->err_fd = config->file
-		? -1
-		: fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	log->err_fd =
+		config->file ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	(void)pthread_mutex_init(&log->lock, NULL); /* cannot fail on Linux */
 	cond_init(&log->work);
 	cond_init(&log->idle);
