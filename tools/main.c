@@ -4,8 +4,10 @@
  * mount.refrain, it is the helper of mount(8).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/escape.h"
 #include "command.h"
@@ -134,12 +136,27 @@ static int main_run(int argc, char **argv)
 	return c ? c->run(argc - 1, argv + 1) : unknown(name);
 }
 
+/* No descriptor of ours gets the number of a standard one that the caller has
+ * closed: a mount in the background replaces those. Read-only, so that output
+ * to a closed one fails as before. */
+static void fill_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
 	int status;
 
+	fill_standard();
 	if (strcmp(name, "mount.refrain") == 0)
 		return mount_helper(argc, argv);
 	status = main_run(argc, argv);
