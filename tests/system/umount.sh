@@ -38,6 +38,12 @@ complains() {
 	done
 }
 
+# The caller may have closed all that a mount in the background lets go.
+timeout $((20 * patience)) "$refrain" mount "$src" "$mnt" --cache "$cache:8M" \
+	<&- >&- 2>&- || fail 'cannot mount with closed standard descriptors'
+diff -r "$src" "$mnt" || fail 'a mount without standard descriptors'
+"$refrain" umount "$mnt" <&- >&- 2>&- || fail 'cannot unmount without them'
+
 # Gone means gone, every time: the next mount can have the cache.
 for _ in 1 2 3 4 5; do
 	in_background
