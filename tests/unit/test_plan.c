@@ -150,7 +150,7 @@ START_TEST(test_a_plan_is_fetched_in_order_up_to_its_window)
 
 	plan = begin(&k, "128K", 0, 100);
 	WAIT_FOR(&k, plan, ahead_items, AHEAD);
-	ck_assert_uint_eq(STATUS(plan, cursor), AHEAD);
+	WAIT_FOR(&k, plan, cursor, AHEAD);
 	while (k.g.fix.counters.passed_through < AHEAD)
 		answer_all(&k.g.hand);
 	ck_assert_uint_eq(k.g.fix.counters.origin_bytes, AHEAD * SIZE);
