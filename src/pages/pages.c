@@ -244,8 +244,9 @@ static void *pages_main(void *arg)
 	struct pages *p = arg;
 
 	/*
-	 * Those that came with the start, too, which somebody may be reading.
-	 * Where it may not: as in any other daemon that looks at itself.
+	 * From here the thread has a table of descriptors of its own, which is
+	 * empty: it keeps nothing open that somebody may be waiting for the end
+	 * of. Where this may not be, it shares them as any other thread does.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (p->config.stays)
