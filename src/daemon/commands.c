@@ -26,7 +26,8 @@ static void add_result(
 	sum->changed += one->changed;
 	sum->added += one->added;
 	sum->removed += one->removed;
-	sum->hung |= one->hung;
+	if (one->unasked < 0)
+		sum->unasked = one->unasked;
 	tree_walk_add_failed(sum, one);
 }
 
@@ -80,7 +81,8 @@ static void command_refresh(
 	if (all)
 		rc = tree_refresh(m->tree, "", &sum, &err);
 	for (size_t i = 0; rc == 0 && i < json_array_size(paths); i++) {
-		if (sum.hung) /* it would not answer for the rest either */
+		/* It would not answer for the rest either. */
+		if (sum.unasked == -ETIMEDOUT)
 			sum.failed++;
 		else
 			rc = refresh_one(

@@ -23,6 +23,7 @@ static bool is_answer(int status)
 	case -EPERM:
 	case -ENOTDIR:
 	case -ELOOP:
+	case -EMLINK:
 	case -ENAMETOOLONG:
 	case -EINVAL: /* a name that escapes */
 		return true;

@@ -15,8 +15,10 @@
 
 #define DOC_MAX ((size_t)48 << 20)
 #define HEADS_PARALLEL 16u
-/* A server that shows one index at every path would otherwise have no end. */
+/* A server that shows one index at every path would otherwise have no end. Nor
+ * would one whose index has several directories: even so deep they are 2^32. */
 #define DIRS_DEEP 32u
+#define TOO_DEEP_MAX 1000u
 
 static const char dav_body[] =
 	"<?xml version=\"1.0\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
@@ -55,10 +57,19 @@ static bool is_too_deep(const char *path)
 	return n + 1 >= DIRS_DEEP;
 }
 
+/* After the listing of a directory that is as deep as they may be. */
+static int count_too_deep(struct remote *r, unsigned hidden)
+{
+	unsigned n = atomic_fetch_add(&r->too_deep, hidden) + hidden;
+
+	return n > TOO_DEEP_MAX ? -EMLINK : 0;
+}
+
 static int names_deliver(struct names_listing *g)
 {
 	struct file_entry *entries = calloc(g->names.n + 1, sizeof(*entries));
 	bool deep = is_too_deep(g->l->path);
+	unsigned hidden = 0;
 	size_t n = 0;
 
 	if (!entries)
@@ -68,6 +79,7 @@ static int names_deliver(struct names_listing *g)
 
 		if (x->is_dir ? deep : !x->has_size) {
 			remote_hidden(g->r, x->name);
+			hidden += x->is_dir;
 			continue;
 		}
 		entries[n].name = x->name;
@@ -82,7 +94,9 @@ static int names_deliver(struct names_listing *g)
 	if (n > 0)
 		g->l->batch(g->l, entries, n);
 	free(entries);
-	return 0;
+	if (!*g->l->path)
+		atomic_store(&g->r->too_deep, 0);
+	return hidden > 0 ? count_too_deep(g->r, hidden) : 0;
 }
 
 static void names_finish(struct names_listing *g, int status)

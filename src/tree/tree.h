@@ -106,7 +106,9 @@ struct tree_walk_result {
 	uint64_t failed; /* directories that could not be listed */
 	node_id first;	 /* of these; */
 	int status;	 /* why, as -errno */
-	bool hung; /* the source answered nobody: the rest was not asked */
+	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT)
+	 * or its directories have no end (-EMLINK). 0: it was. */
+	int unasked;
 };
 
 /* Add the directories that a second walk could not list. */

@@ -297,13 +297,14 @@ static bool push_subdir(void *arg, const char *name,
 
 /*
  * Lock held. A time-out while nothing else was answered either: one more for
- * each of the rest would take hours.
+ * each of the rest would take hours. A first walk waits for each.
  */
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	ASSERT_HELD(&k->lock);
-	if (status == -ETIMEDOUT && k->listed_ns < begun_ns)
-		k->result.hung = true;
+	if (status == -EMLINK || (status == -ETIMEDOUT && k->again &&
+					 k->listed_ns < begun_ns))
+		k->result.unasked = status;
 	else if (status >= 0)
 		k->listed_ns = clock_now_ns();
 }
@@ -313,8 +314,7 @@ static void step_done(
 	struct walk *k, node_id dir, uint64_t begun_ns, int status)
 {
 	LOCK_SCOPE(&k->lock);
-	if (k->again)
-		note_answer(k, begun_ns, status);
+	note_answer(k, begun_ns, status);
 	k->active--;
 	k->result.directories++;
 	if (status < 0 && status != -ENOENT && status != -ESTALE)
@@ -336,11 +336,11 @@ static void step_listed(struct tree_wait *w, int status)
 }
 
 /* Called without the walk's lock; k->active counts this step already. */
-static void step_start(struct walk *k, node_id dir, bool hung)
+static void step_start(struct walk *k, node_id dir, int unasked)
 {
-	struct walk_step *s = hung ? NULL : calloc(1, sizeof(*s));
+	struct walk_step *s = unasked ? NULL : calloc(1, sizeof(*s));
 	uint64_t begun_ns = clock_now_ns();
-	int rc = hung ? -ETIMEDOUT : -ENOMEM;
+	int rc = unasked ? unasked : -ENOMEM;
 
 	if (s) {
 		s->w.done = step_listed;
@@ -360,7 +360,7 @@ static void walk_run(struct walk *k)
 	pthread_mutex_lock(&k->lock);
 	while (k->stack.bytes > 0 || k->active > 0) {
 		node_id dir;
-		bool hung;
+		int unasked;
 
 		if (k->stack.bytes == 0 || k->active >= WALK_PARALLEL) {
 			pthread_cond_wait(&k->cond, &k->lock);
@@ -368,9 +368,9 @@ static void walk_run(struct walk *k)
 		}
 		dir = *(node_id *)array_pop(&k->stack, sizeof(dir));
 		k->active++;
-		hung = k->result.hung;
+		unasked = k->result.unasked;
 		pthread_mutex_unlock(&k->lock);
-		step_start(k, dir, hung);
+		step_start(k, dir, unasked);
 		pthread_mutex_lock(&k->lock);
 	}
 	pthread_mutex_unlock(&k->lock);
@@ -457,6 +457,11 @@ int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
 	char path[TREE_SHOWN_MAX];
 
 	tree_show_path(t, result->first, path);
+	if (result->unasked == -EMLINK)
+		return error_set(err, result->unasked,
+			"the source's directories seem to have no end, so that "
+			"the listing was given up in '%s'",
+			path);
 	if (result->failed == 1)
 		return error_set(err, result->status,
 			"1 directory could not be listed: '%s': %m", path);

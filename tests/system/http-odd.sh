@@ -97,6 +97,13 @@ habit endless
 expect directories "$(find "$mnt" -mindepth 1 -type d | wc -l)" 32
 logs "hiding 'd', because"
 stop_mount
+rm -rf "$work/tier"
+start_mount "http://127.0.0.1:$port/branching/" "$work/mnt" \
+	--cache "$work/tier:20M"
+wait_for 30 has_status scan incomplete ||
+	fail 'a listing of directories without an end goes on'
+logs 'directories seem to have no end'
+stop_mount
 
 # -- TLS that is none, and a certificate of another host or time
 refused() {

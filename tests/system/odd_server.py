@@ -45,8 +45,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def give_index(self, habit):
-        if habit == 'endless':
-            names = [{'name': 'd', 'type': 'directory'}]
+        if habit in ('endless', 'branching'):
+            names = [{'name': name, 'type': 'directory'}
+                     for name in ('de' if habit == 'branching' else 'd')]
         else:
             names = [{'name': name, 'type': 'file', 'size': len(data),
                       'mtime': TIME} for name, data in FILES.items()]
