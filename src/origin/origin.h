@@ -271,8 +271,8 @@ void origin_synthetic_fill(
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
  * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK (of
  * directories without an end), -ENAMETOOLONG and -EINVAL (a name that cannot be
- * beneath the source) are answers, not failures. A listing that delivers entries
- * gets more time.
+ * beneath the source) are answers, not failures. A listing that delivers
+ * entries gets more time.
  */
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */

@@ -41,7 +41,7 @@ struct remote {
 
 	/* Properties of an http server, learned from its answers; relaxed. */
 	atomic_bool no_dav, no_head, untagged;
-	atomic_uint too_deep; /* directories, since the root was listed */
+	atomic_uint too_deep;	/* directories, since the root was listed */
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
 	/* Guards all members below and the object that a read's priv points to.
 	 * Rank: above the loops' locks. */

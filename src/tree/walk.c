@@ -302,8 +302,8 @@ static bool push_subdir(void *arg, const char *name,
 static void note_answer(struct walk *k, uint64_t begun_ns, int status)
 {
 	ASSERT_HELD(&k->lock);
-	if (status == -EMLINK || (status == -ETIMEDOUT && k->again &&
-					 k->listed_ns < begun_ns))
+	if (status == -EMLINK ||
+		(status == -ETIMEDOUT && k->again && k->listed_ns < begun_ns))
 		k->result.unasked = status;
 	else if (status >= 0)
 		k->listed_ns = clock_now_ns();
