@@ -60,9 +60,7 @@ static bool is_too_deep(const char *path)
 /* After the listing of a directory that is as deep as they may be. */
 static int count_too_deep(struct remote *r, unsigned hidden)
 {
-	unsigned n = atomic_fetch_add(&r->too_deep, hidden) + hidden;
-
-	return n > TOO_DEEP_MAX ? -EMLINK : 0;
+	return remote_add_too_deep(r, hidden) > TOO_DEEP_MAX ? -EMLINK : 0;
 }
 
 static int names_deliver(struct names_listing *g)
@@ -95,7 +93,7 @@ static int names_deliver(struct names_listing *g)
 		g->l->batch(g->l, entries, n);
 	free(entries);
 	if (!*g->l->path)
-		atomic_store(&g->r->too_deep, 0);
+		remote_reset_too_deep(g->r);
 	return hidden > 0 ? count_too_deep(g->r, hidden) : 0;
 }
 

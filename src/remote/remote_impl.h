@@ -146,6 +146,9 @@ bool remote_has_head(const struct remote *r);
 void remote_set_no_head(struct remote *r);
 bool remote_has_tags(const struct remote *r);
 void remote_set_untagged(struct remote *r);
+/* Directories that were too deep to be shown. Adding returns the sum so far. */
+unsigned remote_add_too_deep(struct remote *r, unsigned n);
+void remote_reset_too_deep(struct remote *r);
 
 /* Keep the reason of a failure and its remedy for remote_last_error(). */
 void remote_words(struct remote *r, const char *words);

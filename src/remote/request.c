@@ -100,6 +100,16 @@ void remote_set_untagged(struct remote *r)
 	atomic_store_explicit(&r->untagged, true, memory_order_relaxed);
 }
 
+unsigned remote_add_too_deep(struct remote *r, unsigned n)
+{
+	return atomic_fetch_add(&r->too_deep, n) + n;
+}
+
+void remote_reset_too_deep(struct remote *r)
+{
+	atomic_store(&r->too_deep, 0);
+}
+
 /* -- What others are told -------------------------------------------------- */
 
 void remote_words(struct remote *r, const char *words)
