@@ -19,7 +19,7 @@ static void page_begin(void *arg, const char *name)
 	if (strcmp(name, "Contents") != 0)
 		return;
 	memset(&p->now, 0, sizeof(p->now));
-	p->now.bad = true; /* until a key comes */
+	p->has_key = p->has_size = false;
 }
 
 static void page_add(struct s3_page *p)
@@ -42,19 +42,18 @@ static void page_take_key(struct s3_page *p, const char *text, size_t len)
 {
 	p->now.key = p->text.len;
 	p->now.len = len;
-	p->now.bad = false;
+	p->has_key = true;
 	bytes_add(&p->text, text, len + 1);
 }
 
-static uint64_t page_parse_size(const char *text, bool *bad)
+static uint64_t page_parse_size(const char *text, bool *good)
 {
 	char *end;
 	unsigned long long n;
 
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || n > INT64_MAX)
-		*bad = true;
+	*good = !errno && end > text && !*end && *text != '-' && n <= INT64_MAX;
 	return n;
 }
 
@@ -64,7 +63,7 @@ static void contents_end(
 	if (strcmp(name, "Key") == 0)
 		page_take_key(p, text, len);
 	else if (strcmp(name, "Size") == 0)
-		p->now.size_bytes = page_parse_size(text, &p->now.bad);
+		p->now.size_bytes = page_parse_size(text, &p->has_size);
 	else if (strcmp(name, "LastModified") == 0)
 		p->now.mtime_ns = time_parse_iso(text);
 	else if (strcmp(name, "ETag") == 0)
@@ -75,6 +74,8 @@ static void result_end(
 	struct s3_page *p, const char *name, const char *text, size_t len)
 {
 	if (strcmp(name, "Contents") == 0) {
+		/* Without a size it would be taken for an empty file. */
+		p->now.bad = !p->has_key || !p->has_size;
 		page_add(p);
 	} else if (strcmp(name, "IsTruncated") == 0) {
 		p->truncated = strcmp(text, "true") == 0;

@@ -33,7 +33,8 @@ struct s3_page {
 	struct s3_object *objects;
 	size_t n, room;
 	struct s3_object now;
-	char token[2048]; /* NextContinuationToken, or "" */
+	bool has_key, has_size; /* of `now` */
+	char token[2048];	/* NextContinuationToken, or "" */
 	bool truncated, encoded, is_list;
 	bool failed; /* a token too long, or no memory */
 };

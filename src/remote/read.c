@@ -221,10 +221,14 @@ static int get_data(struct call *c, const void *data, size_t len)
 		n -= over;
 	}
 	if (n > g->end - g->next) {
-		/* More than the whole file; of a part, only the rest of it. */
 		if (g->whole)
 			return refuse_answer(
 				g, -EBADMSG, "it is longer than the file");
+		/* Perhaps it is another part. Only the whole file in place of
+		 * a part may go on. */
+		if (c->t.head.code == 206)
+			return refuse_answer(
+				g, -EBADMSG, "it is longer than its range");
 		n = (size_t)(g->end - g->next);
 	}
 	if (n > 0) {
@@ -258,7 +262,7 @@ static void get_done(struct call *c, int status)
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;
-	if (c->t.head.code >= 400 && status != -ESTALE && status != -ENOENT)
+	if (c->t.head.code >= 300 && status != -ESTALE && status != -ENOENT)
 		report_refusal(g, c);
 	get_end(g, status);
 }

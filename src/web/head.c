@@ -14,7 +14,7 @@
 
 #define RETRY_AFTER_MAX_S 60u
 /* No header of interest is longer. */
-#define VALUE_MAX 2048u
+#define VALUE_MAX ((size_t)HEAD_LOCATION_MAX)
 
 uint64_t etag_tag(const char *etag, size_t len)
 {

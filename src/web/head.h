@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define HEAD_ETAG_MAX 256
+/* A signed address with a session token in it has 3,000 bytes. */
+#define HEAD_LOCATION_MAX 4096
 
 struct head {
 	unsigned code;
@@ -27,7 +29,7 @@ struct head {
 	uint64_t retry_after_ns;  /* Retry-After, at most a minute */
 	char region[64];	  /* x-amz-bucket-region */
 	char type[64];		  /* Content-Type without parameters */
-	char location[2048];	  /* "" for none or one too long */
+	char location[HEAD_LOCATION_MAX]; /* "" for none or one too long */
 };
 
 /* A status line ("HTTP/1.1 206 ...") begins a new answer: clears `h`. */

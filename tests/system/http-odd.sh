@@ -31,12 +31,14 @@ for name, data in odd_server.FILES.items():
     with open(os.path.join('$src', name), 'wb') as f:
         f.write(data)"
 
-# habit NAME: a mount of it, with nothing cached.
+# habit NAME [OPTION ...]: a mount of it, with nothing cached.
 habit() {
 	rm -rf "$work/tier"
 	mark=$(wc -l <"$work/asked")
-	start_mount "http://127.0.0.1:$port/$1/" "$work/mnt" \
-		--cache "$work/tier:20M" --timeout 20
+	what=$1
+	shift
+	start_mount "http://127.0.0.1:$port/$what/" "$work/mnt" \
+		--cache "$work/tier:20M" --timeout 20 "$@"
 	scan_through
 }
 
@@ -87,6 +89,18 @@ stop_mount
 habit login
 no_bytes small 'it has neither a version nor a size'
 no_bytes big 'the server has no ranges\|it has neither'
+stop_mount
+# Bytes may be served until it shows; they are the right ones.
+habit longer --chunk 64K --limit 64K
+cat "$mnt/big" >"$work/got" 2>"$work/said" && fail 'a range too long was read'
+head -c "$(stat -c %s "$work/got")" "$src/big" | cmp - "$work/got" ||
+	fail 'other bytes of a range too long'
+logs "'big' cannot be used: it is longer than its range"
+expect 'a file as a whole' "$(cat "$mnt/small")" "$(cat "$src/small")"
+stop_mount
+# An address that was signed may be long
+habit signed
+diff -r "$src" "$mnt" || fail 'signed: the mount differs'
 stop_mount
 habit encoded
 no_bytes small 'it has a Content-Encoding'

@@ -69,11 +69,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = re.match(r'bytes=(\d+)-(\d+)', self.headers.get('Range', ''))
         if habit == 'no-ranges':
             asked = None
+        if habit == 'signed' and len(self.path) < 3000:
+            self.answer(302, b'', [('Location', self.path + '?' + 'x' * 3000)])
+            return
         if habit == 'encoded':
             self.answer(200, gzip.compress(data),
                         headers + [('Content-Encoding', 'gzip')])
         elif habit == 'html-no-size':
             self.answer(200, data, headers, chunked=True)
+        elif asked and habit == 'longer':
+            first, last = int(asked[1]), int(asked[2])
+            whole = 'bytes %d-%d/%d' % (first, last, len(data))
+            self.answer(206, data[first:last + 5000],
+                        headers + [('Content-Range', whole)], chunked=True)
         elif asked:
             first = int(asked[1])
             last = min(int(asked[2]), len(data) - 1)
@@ -87,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # At once: print() writes each word for itself, and another thread's
         # may come in between.
         os.write(2, b'%s %s\n' % (self.command.encode(), self.path.encode()))
-        _, habit, *rest = self.path.split('/')
+        _, habit, *rest = self.path.partition('?')[0].split('/')
         name = rest[-1] if rest else ''
         if not name:
             self.give_index(habit)

@@ -98,6 +98,10 @@ wait $reading || fail 'EIO although the store came back'
 took=$(($(date +%s%3N) - begin))
 expect 'GETs of one that was refused' "$(far_count gets)" 2
 [ $took -ge 2000 ] || fail "asked again after $took ms, not 3 s"
+
+# -- A redirect is not followed, and the log says that it was one
+ends_with code=302 f0000004.bin 'Input/output error'
+logs "'f0000004.bin' cannot be used: its HTTP status is 302"
 end_mount
 
 # -- A start while the store is busy says so

@@ -78,6 +78,8 @@ START_TEST(test_sizes_and_keys_that_are_none_are_marked)
 		"<Key>a%zz</Key><Size>1</Size>",
 		"<Key>a%00b</Key><Size>1</Size>",
 		"<Size>1</Size>",
+		"<Key>a</Key>",
+		"<Size>1x</Size><Key>a</Key>",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
