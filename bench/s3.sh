@@ -12,7 +12,8 @@
 #            and of a mount of `synthetic:` together
 #   seq      one large file: MB/s beside 8 ranges by bare at a time, or a mount
 #            of `synthetic:`, whichever is slower
-#   tls      what TLS adds to the processor time a file; by nginx
+#   tls      what TLS adds to the processor time a file: https beside http, both
+#            from the same nginx, whose processors the clients do not share
 #   late     the same link and DELAY_MS (20) to the first byte, and a plan:
 #            files a second beside bare at its best depth
 #   free     as late without a limit: what the processors leave
@@ -297,7 +298,15 @@ row_seq() {
 	row seq 'MB/s: curls or synthetic, mount' least 0.90
 }
 
-# A server of TLS before the stand-in; $tls is its URL.
+free_port() {
+	python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+
+# A server of http and of TLS before the stand-in: the same process, which
+# forwards both the same way. $plain and $tls are its URLs.
 tls_start() {
 	PATH=$PATH:/usr/sbin
 	for t in nginx openssl python3; do
@@ -306,10 +315,7 @@ tls_start() {
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" -days 2 \
 		-out "$work/cert" -subj /CN=localhost \
 		-addext subjectAltName=DNS:localhost 2>/dev/null || return 1
-	port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+	port=$(free_port) plain_port=$(free_port)
 	cat >"$work/nginx.conf" <<-END
 		daemon off;
 		user root;
@@ -327,6 +333,7 @@ print(s.getsockname()[1])')
 			}
 			server {
 				listen 127.0.0.1:$port ssl;
+				listen 127.0.0.1:$plain_port;
 				ssl_certificate $work/cert;
 				ssl_certificate_key $work/key;
 				location / {
@@ -341,7 +348,7 @@ print(s.getsockname()[1])')
 	END
 	nginx -c "$work/nginx.conf" -e "$work/nginx.err" -p "$work" 9>&- &
 	nginx_pid=$!
-	tls=https://localhost:$port
+	tls=https://localhost:$port plain=http://localhost:$plain_port
 	tries=50
 	until curl -sf -m 5 --cacert "$work/cert" "$tls/-/stats" \
 		>/dev/null; do
@@ -351,12 +358,50 @@ print(s.getsockname()[1])')
 	done
 }
 
+# processors: those that this shell may use, one a line.
+processors() {
+	awk '$1 == "Cpus_allowed_list:" {
+		n = split($2, part, ",")
+		for (i = 1; i <= n; i++) {
+			two = split(part[i], end, "-")
+			for (c = end[1]; c <= end[two]; c++)
+				print c
+		}
+	}' "/proc/$$/status"
+}
+
+# apart: the servers keep one half of the processors, all that this shell starts
+# from now on the other. A client that shares a processor with a server that
+# encrypts takes longer itself: a mount does share it, having many threads, and
+# bare, a single one, does not.
+apart() {
+	command -v taskset >/dev/null || return 1
+	all=$(processors | paste -sd ,)
+	half=$(($(processors | wc -l) / 2))
+	[ $half -gt 0 ] || return 1
+	servers=$(processors | tail -n $half | paste -sd ,)
+	for p in "$far_pid" "$nginx_pid" $(pgrep -P "$nginx_pid"); do
+		taskset -acp "$servers" "$p" || return 1
+	done >/dev/null
+	clients=$(processors | head -n -$half | paste -sd ,)
+	taskset -cp "$clients" $$ >/dev/null
+}
+
+together() {
+	for p in "$far_pid" $$; do
+		taskset -acp "$all" "$p"
+	done >/dev/null
+	kill "$nginx_pid"
+	wait "$nginx_pid"
+	nginx_pid=
+}
+
 # tls_cpu bare|mount http|https: sets $cpu.
 tls_cpu() {
 	case $1-$2 in
-	bare-http) bare_once "$readers" ;;
+	bare-http) bare_once "$readers" "$plain/many/" ;;
 	bare-https) bare_once "$readers" "$tls/many/" "$work/cert" ;;
-	mount-http) mount_once s3://many no ;;
+	mount-http) mount_once s3://many no --endpoint-url "$plain" ;;
 	mount-https)
 		AWS_CA_BUNDLE=$work/cert
 		export AWS_CA_BUNDLE
@@ -420,9 +465,14 @@ row_tls() {
 		echo 'tls: not measured: needs nginx, openssl, python3'
 		return
 	}
+	apart || {
+		echo 'tls: not measured: needs taskset and two processors'
+		return
+	}
 	for k in 1 2 3; do
 		each tls_pair
 	done
+	together
 	row tls 'us a file that TLS adds: bare, mount' most 1.10
 	spread tls
 }
