@@ -212,6 +212,7 @@ static int get_data(struct call *c, const void *data, size_t len)
 	struct get *g = try_of(c)->get;
 	const char *at = data;
 	size_t n = len;
+	bool more;
 
 	if (g->skip > 0) {
 		size_t over = g->skip < n ? (size_t)g->skip : n;
@@ -220,15 +221,11 @@ static int get_data(struct call *c, const void *data, size_t len)
 		at += over;
 		n -= over;
 	}
-	if (n > g->end - g->next) {
+	more = n > g->end - g->next;
+	if (more) {
 		if (g->whole)
 			return refuse_answer(
 				g, -EBADMSG, "it is longer than the file");
-		/* Perhaps it is another part. Only the whole file in place of
-		 * a part may go on. */
-		if (c->t.head.code == 206)
-			return refuse_answer(
-				g, -EBADMSG, "it is longer than its range");
 		n = (size_t)(g->end - g->next);
 	}
 	if (n > 0) {
@@ -237,7 +234,9 @@ static int get_data(struct call *c, const void *data, size_t len)
 		g->next += n;
 		g->read->data(g->read, off, at, n);
 	}
-	return 0;
+	/* What follows a range is nobody's, and may have no end; the rest of a
+	 * file in place of a range has one. */
+	return more && c->t.head.code == 206 ? -EALREADY : 0;
 }
 
 /* The server answered with an error. */

@@ -14,6 +14,7 @@ import re
 import socketserver
 import sys
 import threading
+import time
 
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
@@ -64,6 +65,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps(names).encode(),
                         [('Content-Type', 'application/json')])
 
+    def give_without_end(self, data, headers):
+        self.send_response_only(206)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header('Transfer-Encoding', 'chunked')
+        self.end_headers()
+        try:
+            self.wfile.write(b'%x\r\n%s\r\n' % (len(data), data))
+            while True:
+                self.wfile.write(b'4\r\nmore\r\n')
+                time.sleep(0.01)
+        except OSError:
+            self.close_connection = True
+
     def give_file(self, habit, data):
         headers = [('Last-Modified', TIME)]
         asked = re.match(r'bytes=(\d+)-(\d+)', self.headers.get('Range', ''))
@@ -80,8 +95,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif asked and habit == 'longer':
             first, last = int(asked[1]), int(asked[2])
             whole = 'bytes %d-%d/%d' % (first, last, len(data))
-            self.answer(206, data[first:last + 5000],
-                        headers + [('Content-Range', whole)], chunked=True)
+            self.give_without_end(data[first:last + 1],
+                                  headers + [('Content-Range', whole)])
         elif asked:
             first = int(asked[1])
             last = min(int(asked[2]), len(data) - 1)
