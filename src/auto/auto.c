@@ -368,7 +368,7 @@ static bool wish(const struct auto_echo *a, const struct auto_part *m,
 int auto_change(
 	struct auto_echo *a, struct schedule *s, uint64_t given, uint64_t *step)
 {
-	uint64_t spread = s->spread * s->unit_examples;
+	uint64_t spread = schedule_spread(s);
 	struct schedule_slot slot;
 	struct schedule_echo echo;
 	struct auto_part m;

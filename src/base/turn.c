@@ -33,6 +33,11 @@ void turn_release(struct turn *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
+int turn_fd(const struct turn *t)
+{
+	return t->event_fd;
+}
+
 /* -- What is woken --------------------------------------------------------- */
 
 /* The wake-ups that end() has marked, done without the lock. */
@@ -44,7 +49,7 @@ struct wakes {
 
 static void turn_end(struct turn *t, struct wakes *w)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	w->chosen = t->ops->end(t->arg);
 	w->workers = t->workers;
 	w->all_workers = t->workers >= t->idle;
@@ -148,7 +153,7 @@ static bool sleep_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 /* A worker that is awake need not be woken any more. */
 static void wait_for_work(struct turn *t)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	t->ops->begin(t->arg);
 	t->idle++;
 	if (may_sleep(t))
@@ -165,7 +170,7 @@ bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 	bool counted = who != TURN_ALONE, early = true, sleeps;
 	uint32_t round = t->rounds[who];
 
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	t->asleep[who] += counted;
 	sleeps = may_sleep(t);
 	t->asleep[who] += !counted && sleeps;
@@ -179,7 +184,7 @@ bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 
 void turn_wait(struct turn *t, enum turn_who who)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	if (who == TURN_WORKERS)
 		wait_for_work(t);
 	else
@@ -190,7 +195,7 @@ void turn_wait(struct turn *t, enum turn_who who)
 
 void turn_mark(struct turn *t, enum turn_who who)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	if (!t->asleep[who])
 		return;
 	t->marked[who] = true;
@@ -200,7 +205,7 @@ void turn_mark(struct turn *t, enum turn_who who)
 
 void turn_wake_closer(struct turn *t)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	pthread_cond_broadcast(&t->who[TURN_CLOSER]);
 }
 
@@ -208,7 +213,7 @@ void turn_mark_workers(struct turn *t, uint64_t n)
 {
 	uint32_t most = n < t->idle ? (uint32_t)n : t->idle;
 
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	if (most <= t->woken)
 		return;
 	t->workers += most - t->woken;
@@ -217,13 +222,13 @@ void turn_mark_workers(struct turn *t, uint64_t n)
 
 uint32_t turn_idle(const struct turn *t)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	return t->idle;
 }
 
 void turn_ready(struct turn *t, bool ready)
 {
-	ASSERT_HELD(&t->lock);
+	ASSERT_TURN(t);
 	t->ready_changed |= t->ready != ready;
 	t->ready = ready;
 }

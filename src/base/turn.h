@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/lock.h"
 
 /* The sleepers and what they wait for. */
@@ -63,6 +64,15 @@ void turn_release(struct turn *t);
 
 void turn_lock(struct turn *t);
 void turn_unlock(struct turn *t);
+
+/* Hold the lock until the end of the enclosing scope. This is not a turn: it
+ * ends without the follow-up work. */
+#define TURN_LOOK_SCOPE(t) LOCK_SCOPE(&(t)->lock)
+/* The caller has the lock. */
+#define ASSERT_TURN(t) ASSERT_HELD(&(t)->lock)
+
+/* The descriptor that polls readable; see turn_ready(). */
+int turn_fd(const struct turn *t);
 
 /*
  * Release the lock and sleep until woken; the lock is then held again. May

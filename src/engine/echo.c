@@ -124,7 +124,7 @@ static void follow(struct echoes *e)
 static uint64_t needs_fresh(const struct echoes *e)
 {
 	const struct schedule *s = e->use.schedule;
-	uint64_t spread = s->spread * s->unit_examples;
+	uint64_t spread = schedule_spread(s);
 
 	return 2 * spread +
 		((uint64_t)e->use.s->c.batches_ahead + 2) * e->use.s->c.batch;
@@ -142,7 +142,7 @@ const char *echo_reason(const struct echoes *e, uint64_t *needs)
 	*needs = needs_fresh(e);
 	if (e->made > 0)
 		return "it follows r";
-	if (e->ended || e->use.schedule->fresh < *needs)
+	if (e->ended || schedule_fresh_count(e->use.schedule) < *needs)
 		return "the run is too short for a change";
 	if (!auto_measured(&e->measured, &m))
 		return "not enough has been measured yet";
@@ -194,7 +194,7 @@ static int parse_log(struct echoes *e, const char *text, struct error *err)
 static uint64_t begins(const struct schedule *s, const struct echo_change *c)
 {
 	uint64_t asked = schedule_fresh_before(s, c->step);
-	uint64_t due = schedule_change_begins(s) + s->spread * s->unit_examples;
+	uint64_t due = schedule_change_begins(s) + schedule_spread(s);
 
 	return asked > due ? asked : due;
 }
@@ -229,7 +229,7 @@ static void replay(struct echoes *e)
 
 void echo_plan(struct echoes *e)
 {
-	ASSERT_HELD(&e->use.turn->lock);
+	ASSERT_TURN(e->use.turn);
 	if (e->use.s->measures)
 		follow(e);
 	else if (e->use.s->changes)
@@ -253,7 +253,7 @@ int echo_new(struct echoes **out, const struct echo_config *config,
 	if (e->use.s->measures) {
 		e->base = e->use.before;
 		auto_init(&e->measured, e->use.s->c.batch, e->use.s->c.threads,
-			s->spread * s->unit_examples, e->use.s->echo_max,
+			schedule_spread(s), e->use.s->echo_max,
 			schedule_echo_at(s, UINT64_MAX));
 		return 0;
 	}

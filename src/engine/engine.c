@@ -76,7 +76,7 @@ static void say_closing(struct engine *engine)
 /* Calls that wait return; false if one does not. */
 static bool callers_left(struct engine *engine, uint64_t until_ns)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 
 	while (engine->callers > 0)
 		if (!turn_wait_until(&engine->turn, TURN_CLOSER, until_ns))
@@ -88,7 +88,7 @@ static bool callers_left(struct engine *engine, uint64_t until_ns)
 static void abandon(struct engine *engine)
 {
 	lender_leave(engine->lender);
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	workers_free(engine->workers);
 	budget_clear(engine->budget);
 	originals_free(engine->pool);
@@ -143,31 +143,31 @@ int engine_close(struct engine *engine)
 
 uint64_t engine_steps_left(struct engine *engine)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	return planner_steps(engine->planner) - steps_first(engine->steps);
 }
 
 uint64_t engine_step(struct engine *engine)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	return steps_first(engine->steps);
 }
 
 uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	return schedule_epoch_end_all(&engine->schedule, epoch);
 }
 
 void engine_failure(struct engine *engine, struct refrain_failure *out)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	*out = *outcome_failure(engine->outcome);
 }
 
 int engine_echo_log(struct engine *engine, char *buf, size_t size)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	return echo_print(engine->echoes, buf, size);
 }
 
@@ -196,7 +196,7 @@ static int source_next(
 
 static int source_fd(struct batch_source *source)
 {
-	return engine_of(source)->turn.event_fd;
+	return turn_fd(&engine_of(source)->turn);
 }
 
 static int source_close(struct batch_source *source)
@@ -208,7 +208,7 @@ static void source_message(struct batch_source *source, struct error *out)
 {
 	struct engine *engine = engine_of(source);
 
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	*out = *outcome_why(engine->outcome);
 }
 

@@ -209,7 +209,7 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
  * it. */
 static void leave(struct engine *engine)
 {
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	engine->callers--;
 	if (outcome_closing(engine->outcome))
 		turn_wake_closer(&engine->turn);

@@ -146,8 +146,9 @@ static int open_schedule(
 	if (start->outstanding_max > facts.fresh)
 		start->outstanding_max = facts.fresh;
 	start->originals = original_count(engine, start->outstanding_max);
-	meter_set_window(
-		engine->meter, engine->schedule.c.window / engine->s.c.batch);
+	meter_set_window(engine->meter,
+		schedule_settings(&engine->schedule)->window /
+			engine->s.c.batch);
 	return 0;
 }
 

@@ -188,7 +188,7 @@ static void plan_ahead(struct planner *p)
 
 void planner_run(struct planner *p)
 {
-	ASSERT_HELD(&p->use.turn->lock);
+	ASSERT_TURN(p->use.turn);
 	p->busy = true;
 	if (outcome_stopped(p->use.outcome))
 		; /* the log of changes is of another run */
@@ -292,7 +292,7 @@ void planner_look_again(struct planner *p)
 	struct schedule_slot slot;
 	uint64_t f = schedule_change_begins(p->use.schedule), need_by;
 
-	ASSERT_HELD(&p->use.turn->lock);
+	ASSERT_TURN(p->use.turn);
 	for (; f < p->read_fresh; f++) {
 		struct original *o = original_find(p->use.pool, f);
 

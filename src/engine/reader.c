@@ -42,7 +42,7 @@ struct read_op *reader_take(struct reader *reader)
 {
 	struct read_op *first = reader->queued;
 
-	ASSERT_HELD(&reader->use.turn->lock);
+	ASSERT_TURN(reader->use.turn);
 	reader->beginning += first != NULL;
 	reader->queued = NULL;
 	reader->queued_end = &reader->queued;

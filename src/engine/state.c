@@ -106,7 +106,7 @@ int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
 {
 	struct state_of of;
 
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	of = state_of_engine(engine);
 	return state_save(&of, &engine->schedule, step, buf, size,
 		outcome_message(engine->outcome));
@@ -116,7 +116,7 @@ int engine_save(struct engine *engine, void *buf, size_t size)
 {
 	struct state_of of;
 
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	of = state_of_engine(engine);
 	return state_save(&of, &engine->schedule, of.step, buf, size,
 		outcome_message(engine->outcome));

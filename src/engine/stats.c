@@ -135,7 +135,7 @@ void engine_stats(struct engine *engine, struct refrain_stats *out)
 {
 	struct meter_view view;
 
-	LOCK_SCOPE(&engine->turn.lock);
+	TURN_LOOK_SCOPE(&engine->turn);
 	engine_tick(engine);
 	*out = *meter_stats(engine->meter);
 	meter_view(engine->meter, &view);

@@ -107,8 +107,8 @@ static void map_slices(struct shared_run *run)
 
 	if (run->slices == 1)
 		return;
-	own->window = (uint32_t)(run->schedule.c.window - run->config.batch +
-		own->batch);
+	own->window = (uint32_t)(schedule_settings(&run->schedule)->window -
+		run->config.batch + own->batch);
 	own->min_lag = run->slices;
 }
 

@@ -69,7 +69,7 @@ void meter_tick(struct meter *m, const struct meter_state *state)
 {
 	uint64_t now_ns = clock_now_ns(), passed_ns = now_ns - m->ticked_ns;
 
-	ASSERT_HELD(&m->turn->lock);
+	ASSERT_TURN(m->turn);
 	m->now.read_wait_ns += state->waiting * passed_ns;
 	if (state->full)
 		m->now.full_ns += passed_ns;
@@ -92,7 +92,7 @@ struct refrain_stats *meter_stats(struct meter *m)
 
 void meter_file(struct meter *m, uint64_t cost, bool full)
 {
-	ASSERT_HELD(&m->turn->lock);
+	ASSERT_TURN(m->turn);
 	m->now.reads++;
 	m->now.full_reads += full;
 	m->file_sum += cost;
@@ -140,7 +140,7 @@ void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
 {
 	uint8_t bit = (uint8_t)(1U << (index % 8));
 
-	ASSERT_HELD(&m->turn->lock);
+	ASSERT_TURN(m->turn);
 	*memory_bytes = 0;
 	if (!m->damaged) {
 		m->damaged = calloc(1, examples / 8 + 1);
@@ -230,7 +230,7 @@ static void count_times(struct meter *m, const struct meter_step *st)
 
 void meter_returned(struct meter *m, const struct meter_step *step)
 {
-	ASSERT_HELD(&m->turn->lock);
+	ASSERT_TURN(m->turn);
 	hash_slots(m, step);
 	count_step(m, step);
 	count_times(m, step);

@@ -99,7 +99,7 @@ static int say_socket(struct mount_help *m)
 {
 	struct help_run run;
 
-	LOCK_SCOPE(&m->c.turn->lock);
+	TURN_LOOK_SCOPE(m->c.turn);
 	run = help_look(m);
 	m->socket = m->talk.fd;
 	m->schedule = *run.schedule;

@@ -44,7 +44,7 @@ static int ask_daemon(struct mount_help *m, int bytes)
 
 int help_plan_begin(struct mount_help *m, const struct help_report *now)
 {
-	const struct schedule_config *c = &m->schedule.c;
+	const struct schedule_config *c = schedule_settings(&m->schedule);
 	uint32_t batch = m->c.s->c.batch;
 	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
 	char window[64] = "", ours[160];
@@ -262,7 +262,7 @@ static uint32_t look_at_fresh(
 
 static void leave_out_known(struct mount_help *m, uint32_t n)
 {
-	LOCK_SCOPE(&m->c.turn->lock);
+	TURN_LOOK_SCOPE(m->c.turn);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (m->keys[m->asked[i] % m->keys_count].index_1 ==

@@ -23,7 +23,7 @@ enum {
 static void add_rates(struct mount_help *m, const struct answer_value *v)
 {
 	const struct auto_rates *before = &m->plan.before;
-	LOCK_SCOPE(&m->c.turn->lock);
+	TURN_LOOK_SCOPE(m->c.turn);
 
 	m->rates = (struct auto_rates){
 		.full_ns = before->full_ns + v[FULL_US].value * NS_PER_US,

@@ -22,7 +22,7 @@ bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 {
 	if (!m || m->late || m->state == HELP_OFF)
 		return true;
-	ASSERT_HELD(&m->c.turn->lock);
+	ASSERT_TURN(m->c.turn);
 	if (m->gated)
 		return false;
 	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
@@ -37,7 +37,7 @@ const struct help_key *help_key(const struct mount_help *m, uint64_t index)
 
 	if (!m || !m->ring)
 		return NULL;
-	ASSERT_HELD(&m->c.turn->lock);
+	ASSERT_TURN(m->c.turn);
 	k = &m->keys[index % m->keys_count];
 	return k->index_1 == index + 1 && k->bytes ? k : NULL;
 }
@@ -58,7 +58,7 @@ struct help_run help_look(const struct mount_help *m)
 {
 	struct help_run run;
 
-	ASSERT_HELD(&m->c.turn->lock);
+	ASSERT_TURN(m->c.turn);
 	m->c.run(m->c.arg, &run);
 	return run;
 }

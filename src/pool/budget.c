@@ -120,13 +120,13 @@ bool budget_is_taken(const struct budget *budget)
 
 void budget_begin_read(struct budget *budget)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	budget->reading++;
 }
 
 void budget_end_read(struct budget *budget)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	budget->reading--;
 }
 
@@ -154,14 +154,14 @@ uint8_t *desk_scratch(const struct desk *desk)
 
 void budget_begin_work(struct budget *budget, struct desk *desk)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	budget->working++;
 	desk->busy = true;
 }
 
 void budget_end_work(struct budget *budget, struct desk *desk)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	budget->working--;
 	desk->busy = false;
 }
@@ -246,7 +246,7 @@ static int work_alone(
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	while (!try_to_work(budget, desk, need)) {
 		if (!may_fit(budget, need))
 			return -E2BIG;
@@ -260,7 +260,7 @@ int budget_to_work(
 
 void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	memory_uncharge(budget->use.memory, extra_bytes);
 	if (desk->scratch && desk->scratch->bytes > SCRATCH_KEPT_MAX)
 		clear_desk(budget, desk);
@@ -268,7 +268,7 @@ void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
 
 void budget_give_back(struct budget *budget, const struct desk *desk)
 {
-	ASSERT_HELD(&budget->use.turn->lock);
+	ASSERT_TURN(budget->use.turn);
 	if (budget->alone == desk)
 		budget->alone = NULL;
 }

@@ -134,7 +134,7 @@ static void note_no_substitute(struct original *o)
 void damage_fail(struct damage *d, struct original *o, int error,
 	const char *stage, const char *what)
 {
-	ASSERT_HELD(&d->use.turn->lock);
+	ASSERT_TURN(d->use.turn);
 	(void)error_set(outcome_damage(d->use.outcome), error,
 		"cannot %s '%s': %s", stage, o->example.name, what);
 	original_drop_kept(d->use.pool, o);

@@ -159,7 +159,7 @@ struct original *original_find(const struct originals *pool, uint64_t fresh)
 {
 	struct original *o = *bucket_of(pool, fresh);
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	while (o && o->slot.fresh != fresh)
 		o = o->next;
 	return o;
@@ -171,7 +171,7 @@ struct original *original_add(struct originals *pool,
 	struct original **bucket = bucket_of(pool, slot->fresh),
 			*o = pool->free;
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	pool->free = o->next;
 	pool->free_count--;
 	*o = (struct original){
@@ -200,7 +200,7 @@ void original_serve(struct original *o, const struct schedule_slot *slot)
 
 void original_drop_kept(struct originals *pool, struct original *o)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	if (!o->kept)
 		return;
 	originals_drop(pool, memory_cost(o->kept_bytes));
@@ -216,7 +216,7 @@ bool original_is_file(const struct original *o, uint64_t *index)
 
 void original_drop_encoded(struct originals *pool, struct original *o)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	memory_put(pool->use.memory, o->encoded);
 	o->encoded = NULL;
 }
@@ -243,7 +243,7 @@ static void original_free(struct originals *pool, struct original *o)
 void original_state(
 	struct originals *pool, struct original *o, enum original_state state)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	o->state = state;
 	o->since_ns = meter_now_ns(pool->use.meter);
 }
@@ -265,7 +265,7 @@ void original_list(
 		[ON_IDLE] = &pool->idle,
 	};
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	if (o->on == on)
 		return;
 	take_off(pool, o);
@@ -280,7 +280,7 @@ void original_read_first(struct originals *pool, struct original *o)
 {
 	struct list *head = o->planned ? &pool->urgent : &pool->ahead;
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	take_off(pool, o);
 	o->on = o->planned ? ON_URGENT : ON_AHEAD;
 	pool->ahead_count += o->on == ON_AHEAD;
@@ -303,7 +303,7 @@ void original_wait(struct original *o, struct serving *s)
 void original_plan(
 	struct originals *pool, struct original *o, struct serving *s)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	o->planned++;
 	o->planned_once = true;
 	o->last_step = s->step->number;
@@ -337,7 +337,7 @@ bool original_take(
 {
 	struct original *o = s->original;
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	*state = o->state;
 	switch (o->state) {
 	case ORIGINAL_ENCODED:
@@ -352,7 +352,9 @@ bool original_take(
 	}
 }
 
-void original_wake(struct originals *pool, struct original *o)
+/* The file or the kept data is available: queue the servings that wait for it.
+ */
+static void original_wake(struct originals *pool, struct original *o)
 {
 	while (!list_empty(&o->waiting)) {
 		struct serving *s =
@@ -376,7 +378,7 @@ void original_served(struct originals *pool, struct serving *s)
 
 void original_settle(struct originals *pool, struct original *o)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	if (o->state == ORIGINAL_WORKING || o->state == ORIGINAL_READING ||
 		o->users)
 		return;
@@ -407,7 +409,7 @@ bool originals_reclaim(struct originals *pool)
 {
 	struct original *o;
 
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	if (!list_empty(&pool->idle)) {
 		o = CONTAINER_OF(pool->idle.prev, struct original, node);
 		drop(pool, o);
@@ -443,7 +445,7 @@ static void unqueue(struct originals *pool, struct original *o)
 
 bool originals_reclaim_queued(struct originals *pool)
 {
-	ASSERT_HELD(&pool->use.turn->lock);
+	ASSERT_TURN(pool->use.turn);
 	for (uint64_t n = steps_end(pool->use.steps);
 		n-- > steps_first(pool->use.steps);) {
 		struct step *st = steps_at(pool->use.steps, n);

@@ -152,10 +152,6 @@ bool original_take(
 	struct originals *pool, struct serving *s, enum original_state *state);
 /* Is the original a whole file? If so, get the index of its example. */
 bool original_is_file(const struct original *o, uint64_t *index);
-/*
- * The file or the kept data is available: queue the servings that wait for it.
- */
-void original_wake(struct originals *pool, struct original *o);
 /* The serving is over, and its place in the batch filled. */
 void original_served(struct originals *pool, struct serving *s);
 void original_drop_encoded(struct originals *pool, struct original *o);

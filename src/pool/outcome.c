@@ -34,13 +34,13 @@ void outcome_free(struct outcome *o)
 
 void outcome_close(struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	o->closing = true;
 }
 
 bool outcome_closing(const struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	return atomic_load_explicit(&o->closing, memory_order_relaxed);
 }
 
@@ -51,7 +51,7 @@ bool outcome_closing_now(const struct outcome *o)
 
 int outcome_stop(struct outcome *o, int error)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	o->stopped = error;
 	return error;
 }
@@ -63,37 +63,37 @@ int outcome_stopped(const struct outcome *o)
 
 struct error *outcome_message(struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	return &o->message;
 }
 
 struct error *outcome_damage(struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	return &o->damage;
 }
 
 const struct error *outcome_why(const struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	return o->message.msg[0] ? &o->message : &o->damage;
 }
 
 void outcome_fail(struct outcome *o, const struct refrain_failure *failure)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	o->failure = *failure;
 }
 
 void outcome_begin_call(struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	if (!o->stopped)
 		o->failure.error = 0;
 }
 
 const struct refrain_failure *outcome_failure(const struct outcome *o)
 {
-	ASSERT_HELD(&o->turn->lock);
+	ASSERT_TURN(o->turn);
 	return &o->failure;
 }

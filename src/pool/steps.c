@@ -117,7 +117,7 @@ bool steps_full(const struct steps *s)
 
 void steps_publish(struct steps *s, struct step *st, uint32_t count)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	st->number = s->end++;
 	st->count = st->left = count;
 	st->lag_min = UINT64_MAX;
@@ -131,13 +131,13 @@ void steps_publish(struct steps *s, struct step *st, uint32_t count)
 
 void steps_plan(struct steps *s)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	s->unfinished++;
 }
 
 void steps_done(struct steps *s, struct serving *serving)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	serving->state = SERVING_DONE;
 	serving->step->left--;
 	s->unfinished--;
@@ -145,14 +145,14 @@ void steps_done(struct steps *s, struct serving *serving)
 
 void steps_queue(struct steps *s, struct serving *serving)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	list_add_tail(&serving->step->ready, &serving->node);
 	s->ready++;
 }
 
 void steps_unqueue(struct steps *s, struct serving *serving)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	list_del(&serving->node);
 	s->ready--;
 }
@@ -174,6 +174,6 @@ struct serving *steps_take(struct steps *s)
 
 void steps_return(struct steps *s)
 {
-	ASSERT_HELD(&s->turn->lock);
+	ASSERT_TURN(s->turn);
 	s->first++;
 }

@@ -297,3 +297,18 @@ int schedule_init(struct schedule *s, const struct schedule_config *config,
 		echo = (struct schedule_echo){1, 1}; /* refused below */
 	return schedule_begin(s, config, echo, 0, 0, err);
 }
+
+const struct schedule_config *schedule_settings(const struct schedule *s)
+{
+	return &s->c;
+}
+
+uint64_t schedule_fresh_count(const struct schedule *s)
+{
+	return s->fresh;
+}
+
+uint64_t schedule_spread(const struct schedule *s)
+{
+	return s->spread * s->unit_examples;
+}

@@ -76,7 +76,7 @@ struct schedule_config {
 	bool allow_small_window; /* duplicates may occur: count them */
 };
 
-/* A stretch of fresh units with one echo factor. Private to schedule*.c. */
+/* A stretch of fresh units with one echo factor. Private. */
 struct schedule_segment {
 	uint64_t start; /* its first unit = its first tick */
 	uint64_t slot;	/* slots before that tick */
@@ -86,7 +86,7 @@ struct schedule_segment {
 	uint32_t lanes;	      /* p / q rounded up */
 };
 
-/* Private to schedule*.c, but for copying. */
+/* Private, but for copying. */
 struct schedule {
 	struct schedule_config c; /* with the defaults filled in */
 	uint64_t total;		  /* global numbers of the run end here */
@@ -144,6 +144,13 @@ uint64_t schedule_default_window(uint32_t batch, struct schedule_echo echo,
  */
 int schedule_init(struct schedule *s, const struct schedule_config *config,
 	struct error *err);
+
+/* The configuration, with the defaults filled in. */
+const struct schedule_config *schedule_settings(const struct schedule *s);
+/* The number of fresh examples of this rank. */
+uint64_t schedule_fresh_count(const struct schedule *s);
+/* Fresh examples from the first to the last serving of one. */
+uint64_t schedule_spread(const struct schedule *s);
 
 /* --- the stream --- */
 
