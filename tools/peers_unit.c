@@ -8,9 +8,13 @@
 #include "base/escape.h"
 #include "peer/peer.h"
 
-/* Its meaning changed from bytes to kilobytes in 1.6.24, and the old one
- * crashes with a small value. */
-const char *peers_unit_chunk(const char *version)
+/*
+ * The value of memcached's slab_chunk_max that makes chunks of 16 KiB, for a
+ * version such as "1.6.18"; NULL if the format for this version is unknown. Its
+ * meaning changed from bytes to kilobytes in 1.6.24, and the old one crashes
+ * with a small value.
+ */
+static const char *peers_unit_chunk(const char *version)
 {
 	unsigned major, minor, patch;
 

@@ -58,11 +58,10 @@ struct profile {
 	double cpus_used;	/* share of them, with everything cached */
 	double cached; /* share of the dataset that fits, to report on */
 	struct profile_rate g, r1, r0, s;
-	bool g_bound;	  /* g is a lower bound */
-	bool prep_hidden; /* a check of g: its segment used few CPUs */
-	double gaps;	  /* share of the time without reads */
-	double repeats;	  /* half of the 95 % interval of one measurement, as a
-			     share of the rate: what else the machine did */
+	bool g_bound;	/* g is a lower bound */
+	double gaps;	/* share of the time without reads */
+	double repeats; /* half of the 95 % interval of one measurement, as a
+			   share of the rate: what else the machine did */
 	struct profile_point points[PROFILE_POINTS_MAX];
 	unsigned npoints;
 	struct profile_tick ticks[PROFILE_TICKS_MAX];

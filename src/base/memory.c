@@ -135,14 +135,9 @@ uint64_t memory_cost(size_t bytes)
 	return class_bytes(class_of(whole));
 }
 
-uint64_t memory_used(const struct memory *m)
-{
-	return m->charged - m->kept;
-}
-
 uint64_t memory_room(const struct memory *m)
 {
-	uint64_t used = memory_used(m);
+	uint64_t used = m->charged - m->kept;
 
 	return used < m->limit ? m->limit - used : 0;
 }

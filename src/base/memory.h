@@ -40,8 +40,7 @@ void memory_trim(struct memory *m);
 /* The cost charged for a buffer of this size. */
 uint64_t memory_cost(size_t bytes);
 
-/* The number of bytes in use, and how many more may be used. */
-uint64_t memory_used(const struct memory *m);
+/* How many more bytes may be used. */
 uint64_t memory_room(const struct memory *m);
 
 /* NULL: there is no room, or the system has no memory. */

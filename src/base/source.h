@@ -32,17 +32,14 @@ struct source_item {
 	uint64_t base, size;	     /* the item in its file */
 };
 
-/* A source delivers whole pages of an item; its last page may be short. */
-#define SOURCE_PAGE_BYTES ((size_t)4096)
-
 /*
  * Bytes [off, off + len) of an item. data() is called with bytes as they come:
- * whole pages of this version, verified, in any order and each once; they are
- * lent for the call, and `off` is in the item. What came before done() is kept
- * whatever its status. status: 0: all of them came; -ENOENT: the source does
- * not have the rest; -ESTALE: it has another version; -ECANCELED: by abandon();
- * any other -errno: it failed. The cache asks the next source for missing
- * bytes.
+ * whole pages (4 KiB; the item's last may be short) of this version, verified,
+ * in any order and each once; they are lent for the call, and `off` is in the
+ * item. What came before done() is kept whatever its status. status: 0: all of
+ * them came; -ENOENT: the source does not have the rest; -ESTALE: it has
+ * another version; -ECANCELED: by abandon(); any other -errno: it failed. The
+ * cache asks the next source for missing bytes.
  */
 struct source_read {
 	struct source_item item;

@@ -348,11 +348,7 @@ void fill_drop(struct cache *c, struct fill *f);
 
 /* -- serve.c; all assert the lock -- */
 
-/* Add `change` to the number of parked reads, and count the time that they
- * waited so far. Lock held. */
-void readers_count(struct cache *c, int change);
 uint64_t readers_parked(struct cache *c); /* counted until now */
-void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r);
 void fill_begun(struct cache *c, struct fill *f);
 enum fetch_prio read_prio(const struct cache_read *r);
 /* Answer a read from the fill's memory and return its length, or park it and
@@ -365,7 +361,6 @@ void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	bool answered, struct after *a);
 void fill_answer(struct cache *c, struct fill *f, struct after *a);
 void fill_complete(struct cache *c, struct fill *f, struct after *a);
-void fill_stage(struct cache *c, struct fill *f);
 void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 /* Its version is gone. */

@@ -47,7 +47,8 @@ void fill_begun(struct cache *c, struct fill *f)
  * is not known of the first of a read whether it was, unless it begins it. Of
  * a position only the beginning counts.
  */
-void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
+static void fill_serve(
+	struct cache *c, struct fill *f, const struct cache_read *r)
 {
 	size_t end = r->off + r->len, again = 0;
 	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
@@ -80,7 +81,9 @@ void fill_serve(struct cache *c, struct fill *f, const struct cache_read *r)
 /* -- Waiting -----------------------------------------------------------------
  */
 
-void readers_count(struct cache *c, int change)
+/* Add `change` to the number of parked reads, and count the time that they
+ * waited so far. */
+static void readers_count(struct cache *c, int change)
 {
 	struct cache_readers *r = cache_readers(c);
 	uint64_t now_ns = clock_now_ns();
@@ -241,7 +244,7 @@ struct fill *stale_run(struct cache *c, struct list *link)
 /* -- The end of its fetch -------------------------------------------------- */
 
 /* It will not be published: serve it from memory while there is room. */
-void fill_stage(struct cache *c, struct fill *f)
+static void fill_stage(struct cache *c, struct fill *f)
 {
 	ASSERT_INSIDE(c);
 	f->phase = FILL_STAGED;

@@ -120,7 +120,4 @@ uint64_t dataset_links(const struct dataset *ds);
  * counted. */
 size_t dataset_memory_bytes(const struct dataset *ds);
 
-/* Was it mapped from an index rather than looked at? For statistics. */
-bool dataset_was_indexed(const struct dataset *ds);
-
 #endif

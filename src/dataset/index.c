@@ -52,7 +52,8 @@ _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 
 /* -- Names ----------------------------------------------------------------- */
 
-struct hash128 ds_index_key(const struct look *l)
+/* The key of the dataset and its options. */
+static struct hash128 ds_index_key(const struct look *l)
 {
 	const char *root = l->real_root ? l->real_root : "";
 	struct {
@@ -70,7 +71,8 @@ struct hash128 ds_index_key(const struct look *l)
 	return hash128(&of, sizeof(of));
 }
 
-void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
+/* The name of the file. */
+static void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
 {
 	static const char head[] = "examples-";
 
@@ -89,7 +91,9 @@ static void make_dir(const char *path)
 	(void)mkdir(path, 0700);
 }
 
-int ds_index_open_dir(const char *path, bool make)
+/* Open a directory owned by the user, or return -errno. With `make` create it
+ * and its parent if needed. */
+static int ds_index_open_dir(const char *path, bool make)
 {
 	CLEANUP_FD int fd = -1;
 	struct stat st;
@@ -383,7 +387,8 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 	return 0;
 }
 
-bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
+/* Are all files and directories that the dataset watches unchanged? */
+static bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
 {
 	struct freshness f = {.ds = ds};
 	uint64_t n =

@@ -10,10 +10,6 @@
 
 #define INDEX_NAME_MAX 64
 
-/* The key of the dataset and its options, and the name of the file. */
-struct hash128 ds_index_key(const struct look *l);
-void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX]);
-
 /*
  * Map the file with that key into *ds and check it, so that no access leaves
  * it. Returns -ENOENT, -EBADMSG, or another -errno, with *ds unchanged.
@@ -21,17 +17,12 @@ void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX]);
 int ds_index_map(
 	struct dataset *ds, int cache_fd, const char *name, struct hash128 key);
 
-/* Are all files and directories that the dataset watches unchanged? */
-bool ds_index_is_fresh(struct look *l, const struct dataset *ds);
-
 /* Do both in the look's cache directory. On -errno the caller must look. */
 int ds_index_open(struct look *l);
 /* Write the index, if it can be trusted. */
 void ds_index_keep(struct look *l);
 
-/* Open a directory owned by the user, or return -errno. With `make` create it
- * and its parent if needed. */
-int ds_index_open_dir(const char *path, bool make);
+/* Write the index under that name, or return -errno. */
 int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
 	struct hash128 key);
 

@@ -184,8 +184,3 @@ size_t dataset_memory_bytes(const struct dataset *ds)
 		bytes += ds->section[i].room;
 	return bytes;
 }
-
-bool dataset_was_indexed(const struct dataset *ds)
-{
-	return ds->map != NULL;
-}

@@ -61,7 +61,7 @@ struct reader {
 	struct auto_burst burst; /* since it was full, while it is busy */
 	bool bursting;	/* if s->measures: a burst of reads ahead is running */
 	int *shard_fds; /* -1: not open */
-	uint32_t shards_open, shards_max;
+	uint32_t shards_max;
 };
 
 /* -- reader.c -- */

@@ -151,7 +151,8 @@ static uint64_t pause_ns(struct request *q)
 	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
 }
 
-const char *retry_path(const struct request *q)
+/* The path of a request, for messages. */
+static const char *retry_path(const struct request *q)
 {
 	return q->op == ORIGIN_READ ? q->file->path : q->path;
 }

@@ -85,9 +85,6 @@ bool retry_arm(struct request *q, uint64_t at_ns);
  */
 struct origin_request *retry_take_outer(struct request *q);
 
-/* The path of a request, for messages. */
-const char *retry_path(const struct request *q);
-
 /* The origin has answered the current attempt. */
 void retry_answered(const struct request *q);
 

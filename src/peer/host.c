@@ -231,7 +231,8 @@ static void host_back_off(struct host *h, uint64_t now_ns)
 	h->retry_ns = now_ns + h->wait_ns;
 }
 
-void host_down(struct host *h, int status, uint64_t now_ns)
+/* Close all connections. Not from inside answered(). */
+static void host_down(struct host *h, int status, uint64_t now_ns)
 {
 	char why[PEER_REASON_MAX];
 

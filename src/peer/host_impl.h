@@ -77,9 +77,7 @@ int host_send(struct host *h, enum host_line line, struct request *q,
 /* Delete a key in its server. Nobody is told whether that worked. */
 void host_delete(struct host *h, enum host_line line, const char *key);
 
-/* It takes too long: close all connections. Not from inside answered(). */
-void host_down(struct host *h, int status, uint64_t now_ns);
-/* The same as soon as possible, from anywhere. */
+/* It takes too long: close all connections as soon as possible. */
 void host_give_up(struct host *h);
 
 /* A unit came in time: the trial is over. */

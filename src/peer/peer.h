@@ -139,16 +139,6 @@ struct peer_status {
 /* In the order of the list. i < nhosts. */
 void peers_status(struct peers *p, size_t i, struct peer_status *status);
 
-/* Sums over the hosts. */
-struct peers_totals {
-	size_t hosts, up;
-	uint64_t used_bytes;
-	uint64_t capacity_bytes; /* of those that are up */
-	uint64_t evictions;
-	uint64_t fill_bytes; /* E of this host: content acknowledged to it */
-};
-void peers_totals(struct peers *p, struct peers_totals *totals);
-
 /*
  * Can the engine hold `bytes` of content? True if all hosts have been up and
  * 0.94 of the sum of their capacities is enough. A host that is down for a

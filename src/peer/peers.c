@@ -433,23 +433,6 @@ void peers_status(struct peers *p, size_t i, struct peer_status *status)
 	host_status(p->host[i], status);
 }
 
-void peers_totals(struct peers *p, struct peers_totals *totals)
-{
-	*totals = (struct peers_totals){.hosts = p->n};
-	for (size_t i = 0; i < p->n; i++) {
-		struct peer_status s;
-
-		host_status(p->host[i], &s);
-		totals->fill_bytes += s.fill_bytes;
-		totals->used_bytes += s.used_bytes;
-		totals->evictions += s.evictions;
-		if (s.state != PEER_UP)
-			continue;
-		totals->up++;
-		totals->capacity_bytes += s.capacity_bytes;
-	}
-}
-
 bool peers_can_hold(struct peers *p, uint64_t bytes)
 {
 	uint64_t sum = 0;

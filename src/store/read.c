@@ -45,7 +45,8 @@ void store_scratch_free(struct store_scratch *scratch)
 	free(scratch);
 }
 
-int store_open_entry(struct store *s, const struct index_ref *ref)
+/* Open an entry for reading. The descriptor or -errno. */
+static int store_open_entry(struct store *s, const struct index_ref *ref)
 {
 	char path[ENTRY_PATH_MAX];
 	CLEANUP_FD int fd = -1;

@@ -64,9 +64,6 @@ bool store_remove(struct store *s, const struct index_ref *ref,
 int store_adopt(
 	struct store *s, const struct index_ref *ref, struct index_ref *now);
 
-/* Open an entry for reading. The descriptor or -errno. */
-int store_open_entry(struct store *s, const struct index_ref *ref);
-
 /*
  * Read len bytes and up to `more` that may follow; fewer than len only at the
  * end of the file. Returns the number or -errno.

@@ -192,7 +192,8 @@ static bool ask_begin(struct tree *t, struct ask *a)
 	return true;
 }
 
-/* Without `wait` l does not wait longer than tree_config.patience_ns. */
+/* Ask the origin for one name; l may be NULL. 0 or -errno. Without `wait` l
+ * does not wait longer than tree_config.patience_ns. */
 static int name_ask(struct tree *t, node_id dir, const char *name,
 	node_id known, struct tree_lookup *l, bool wait)
 {
@@ -232,12 +233,6 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 		ask_arm(a);
 	origin_stat(t->config.origin, &a->s);
 	return 0;
-}
-
-int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
-	struct tree_lookup *l)
-{
-	return name_ask(t, dir, name, known, l, true);
 }
 
 /*
@@ -303,7 +298,7 @@ static int lookup_unknown(
 	if (strlen(name) > 255)
 		return -ENAMETOOLONG;
 	if (!is_listed(m, dir))
-		return tree_ask(t, dir, name, 0, l);
+		return name_ask(t, dir, name, 0, l, true);
 	if (t->config.revalidate_s > 0)
 		rc = ask_again(t, dir, name, 0, l);
 	if (rc <= 0)
@@ -342,8 +337,8 @@ int tree_follow(struct tree *t, node_id id, struct tree_lookup *l)
 		manifest_path(m, id, path, sizeof(path)) <= 0)
 		return -ESTALE;
 	name = strrchr(path, '/');
-	return tree_ask(
-		t, manifest_parent(m, id), name ? name + 1 : path, id, l);
+	return name_ask(
+		t, manifest_parent(m, id), name ? name + 1 : path, id, l, true);
 }
 
 void tree_recheck(struct tree *t, node_id id)

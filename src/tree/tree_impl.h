@@ -60,10 +60,6 @@ uint64_t tree_now_s(void);
 int tree_list_since(
 	struct tree *t, node_id dir, uint64_t since, struct tree_wait *w);
 
-/* name.c: ask the origin for one name; l may be NULL. 0 or -errno. */
-int tree_ask(struct tree *t, node_id dir, const char *name, node_id known,
-	struct tree_lookup *l);
-
 /*
  * name.c, walk.c: end the requests that still wait for an answer with
  * -ENOTCONN, when the tree stops.

@@ -30,6 +30,16 @@
 
 /* -- HTTP ------------------------------------------------------------------ */
 
+struct fetch {
+	const char *url;
+	const char *method;  /* NULL: GET, or POST with a body */
+	const char *headers; /* lines, or NULL */
+	const char *body;    /* or NULL */
+	const char *ca_file; /* or NULL */
+	unsigned timeout_ms;
+	bool direct; /* never through a proxy */
+};
+
 static size_t fetch_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct bytes *out = arg;
@@ -75,7 +85,8 @@ static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, f->method);
 }
 
-int fetch_url(const struct fetch *f, struct bytes *out)
+/* The answer's body, of any status; the status itself, or -errno. */
+static int fetch_url(const struct fetch *f, struct bytes *out)
 {
 	CURL *easy = curl_easy_init();
 	struct curl_slist *lines = fetch_lines(f->headers);

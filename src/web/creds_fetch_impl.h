@@ -12,19 +12,6 @@
 /* -- creds_fetch.c: services; they block, a few seconds at most --------------
  */
 
-struct fetch {
-	const char *url;
-	const char *method;  /* NULL: GET, or POST with a body */
-	const char *headers; /* lines, or NULL */
-	const char *body;    /* or NULL */
-	const char *ca_file; /* or NULL */
-	unsigned timeout_ms;
-	bool direct; /* never through a proxy */
-};
-
-/* The answer's body, of any status; the status itself, or -errno. */
-int fetch_url(const struct fetch *f, struct bytes *out);
-
 /* STS: exchange a web identity token, or other credentials, for those of a
  * role. */
 struct role {
