@@ -90,6 +90,9 @@ if ctags --version 2>/dev/null | grep -q Universal; then
 	file src/store/entry.c 'int f(void)' '{' \
 		"$(yes '	g();' | head -n 58)" '}'
 	expect 'src/store/entry.c:2: f is longer than 60 lines'
+	file src/store/entry_impl.h 'static inline int f(void)' '{' \
+		"$(yes '	g();' | head -n 58)" '}'
+	expect 'src/store/entry_impl.h:2: f is longer than 60 lines'
 	file src/store/entry.c 'static int f(void)' '{' '}'
 	file src/cache/cache.c 'static int f(void)' '{' '}'
 	expect 'f() has a namesake in src/cache/cache.c'

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The check of rooms finds a room that is too large, files that need each other
-# in a circle, and a struct that too many files reach into, and nothing in a
-# tree that keeps the bars.
+# in a circle, a struct that too many files reach into, functions that are long
+# on the whole, and those that nobody or only a test calls; and nothing in a tree
+# that keeps the bars.
 set -eu
 check=${srcdir:-$(dirname "$0")/../..}/build-aux/check-rooms
 check=$(cd "$(dirname "$check")" && pwd)/check-rooms
@@ -36,8 +37,43 @@ reach() {
 		int d(void) { return frog_of(1, (2))->next->legs; }
 		int e(void) { struct frog *x, *y; return at[y->legs]; }
 		int g(int *q) { CONTAINER_OF(q, struct frog, legs)->legs++; }
-		struct frog *h(struct frog *f) { return f ? f->next : 0; }
+		int h(struct frog *f) { return (*f).legs; }
 	END
+}
+
+# door [COMMENT]: seven files use a member of a struct in a header for everybody.
+door() {
+	rm -f "$tree"/src/pond/*
+	{
+		[ $# -eq 0 ] || echo "/* $1 */"
+		printf 'struct frog {\n\tint legs;\n};\n'
+	} >"$tree/src/pond/pond.h"
+	for i in 1 2 3 4 5 6 7; do
+		echo "int f$i(struct frog *f) { return f->legs; }" \
+			>"$tree/src/pond/frog$i.c"
+	done
+}
+
+# long LINES OF: LINES of 10 functions are that long.
+long() {
+	rm -f "$tree"/src/pond/*
+	for i in $(seq 10); do
+		n=4
+		[ "$i" -gt "$1" ] || n=$2
+		echo "static int l$i(void)"
+		echo '{'
+		yes '	x();' | head -n $((n - 3))
+		echo '}'
+	done >"$tree/src/pond/long.c"
+}
+
+# called WHERE: a function that is declared in a header, and a call of it there.
+called() {
+	rm -rf "$tree"/src/pond/* "$tree/tests"
+	mkdir "$tree/tests"
+	echo 'int croak(void);' >"$tree/src/pond/pond.h"
+	echo 'int croak(void) { return 1; }' >"$tree/src/pond/croak.c"
+	echo 'int leap(void) { return croak(); }' >>"$tree/$1"
 }
 
 # full FILES LINES: a room of that many files, and of that many lines.
@@ -72,3 +108,21 @@ full 19 4500
 expect '1 src/pond:1: 19 .c files and 4500 lines in one room'
 full 18 4501
 expect '1 src/pond:1: 18 .c files and 4501 lines in one room'
+door
+expect '0 '
+door 'Private to the pond.'
+expect '1 src/pond/pond.h:1: 7 files reach into struct frog'
+long 4 16
+expect '0 '
+long 5 16
+expect '1 src:1: functions have a median of 16 lines, p90 16'
+long 1 31
+expect '1 src:1: functions have a median of 4 lines, p90 31'
+called src/pond/other.c
+expect '0 '
+called src/pond/croak.c
+expect '1 src/pond/croak.c:1: no other file uses croak(): it could be static'
+called tests/croak.c
+expect '1 src/pond/croak.c:1: only tests use croak()'
+rm "$tree/tests/croak.c"
+expect '1 src/pond/croak.c:1: no other file uses croak(): it could be static'
