@@ -67,11 +67,12 @@ static void meter_dropped(const pthread_mutex_t *mutex)
 	struct meter *m = meter_of(mutex);
 	uint64_t held_ns;
 
-	if (!m)
+	if (!m || !m->since_ns) /* taken before it was watched */
 		return;
 	held_ns = clock_now_ns() - m->since_ns;
 	if (held_ns > LOCK_TORN_NS) {
 		m->use.torn++;
+		m->use.torn_ns += held_ns;
 		return;
 	}
 	held_ns -= held_ns < probe_ns ? held_ns : probe_ns;
@@ -166,16 +167,21 @@ struct lock_use lock_meter_use(int number)
 	return meters[number].use;
 }
 
+static double units_a_second(double units, uint64_t held_ns)
+{
+	return held_ns > 0 ? units * 1e9 / (double)held_ns : 0;
+}
+
 void lock_meter_print(
 	int number, const char *name, uint64_t units, const char *unit)
 {
 	struct lock_use use = lock_meter_use(number);
 	double n = (double)(units ? units : 1);
-	double held_ns = (double)use.held_ns;
 
 	printf("%-12s taken %7.2f times and held %8.1f ns a %s, "
-	       "longest %6.1f us, torn %" PRIu64 ": the limit at %.0f %ss/s\n",
-		name, (double)use.taken / n, held_ns / n, unit,
-		(double)use.longest_ns / 1e3, use.torn,
-		held_ns > 0 ? n * 1e9 / held_ns : 0, unit);
+	       "longest %6.1f us: the limit at %.0f %ss/s; with %" PRIu64
+	       " torn, %.0f\n",
+		name, (double)use.taken / n, (double)use.held_ns / n, unit,
+		(double)use.longest_ns / 1e3, units_a_second(n, use.held_ns),
+		unit, use.torn, units_a_second(n, use.held_ns + use.torn_ns));
 }

@@ -18,9 +18,9 @@ struct lock_use {
 	uint64_t taken;
 	uint64_t held_ns; /* without the measuring itself */
 	uint64_t longest_ns;
-	/* Holds of more than LOCK_TORN_NS: the thread lost its processor.
-	 * Neither counted above nor in the sums. */
-	uint64_t torn;
+	/* Holds of more than LOCK_TORN_NS: most likely, the thread lost its
+	 * processor. Neither counted above nor in the sums. */
+	uint64_t torn, torn_ns;
 };
 #define LOCK_TORN_NS 100000u
 
@@ -38,7 +38,8 @@ struct lock_use lock_meter_use(int number);
 
 /*
  * A line for a lock: taken so often and held so long for each of `units`, and
- * the rate of units at which it would be the limit.
+ * the rate of units at which it would be the limit, without and with the holds
+ * that are torn.
  */
 void lock_meter_print(
 	int number, const char *name, uint64_t units, const char *unit);

@@ -135,6 +135,7 @@ void fill_ref(struct fill *f)
 
 void fill_close_file(struct cache *c, struct fill *f)
 {
+	ASSERT_INSIDE(c);
 	if (f->file)
 		origin_file_free(cache_config(c)->origin, f->file);
 	f->file = NULL;

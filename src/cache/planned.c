@@ -37,6 +37,7 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
 	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
 
+	ASSERT_INSIDE(c);
 	p->owed_bytes = bytes;
 	if (p->backlog)
 		backlog_add(p->backlog, more, flight_depth(cache_flight(c)));

@@ -294,6 +294,7 @@ static void keep_copy(struct make *m, const struct decoded *d,
 	struct workers *all = m->w->all;
 	struct buffer *b = budget_to_keep(all->use.budget, bytes);
 
+	ASSERT_TURN(all->use.turn);
 	if (!b)
 		return;
 	turn_unlock(all->use.turn);
@@ -320,6 +321,7 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 	struct workers *all = m->w->all;
 	struct original *o = m->o;
 
+	ASSERT_TURN(all->use.turn);
 	o->picture.verified = true;
 	if (!m->more)
 		original_drop_encoded(all->use.pool, o);
@@ -473,6 +475,7 @@ bool serving_make(
 {
 	struct make m = {.w = w, .s = s, .o = s->original};
 
+	ASSERT_TURN(w->all->use.turn);
 	m.more = m.o->left > 1;
 	switch (state) {
 	case ORIGINAL_KEPT:

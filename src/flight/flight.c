@@ -55,6 +55,7 @@ void flight_count(struct flight *fl, const struct flight_request *q, int n)
 
 void flight_add(struct flight *fl, struct flight_request *q)
 {
+	ASSERT_HELD(fl->lock);
 	list_add_tail(&fl->inflight, &q->link);
 	flight_count(fl, q, 1);
 }

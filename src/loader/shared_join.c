@@ -130,7 +130,8 @@ static int join_until(struct shared *sh, struct share_link *link,
 	return rc;
 }
 
-/* With the lock. A job that is alone stays so until it has caught up. */
+/* With the lock, or before others know of the loader. A job that is alone stays
+ * so until it has caught up. */
 static void follow_link(struct shared *sh, const struct share_link *link,
 	const struct share_welcome *welcome)
 {

@@ -72,6 +72,7 @@ static void say_change(struct shared *sh)
 
 void shared_lose(struct shared *sh)
 {
+	ASSERT_HELD(&sh->lock);
 	if (!sh->linked)
 		return;
 	sh->linked = false;
@@ -98,6 +99,7 @@ static bool is_parted(const struct shared_area *area)
 
 bool shared_was_parted(const struct shared *sh)
 {
+	ASSERT_HELD(&sh->lock);
 	return sh->run.hello.grace_s && sh->area && is_parted(sh->area);
 }
 
@@ -105,6 +107,7 @@ int shared_take(struct shared *sh, struct shared_whole *w)
 {
 	struct share_msg msg = {.type = SHARE_TAKE, .step.step = w->said.step};
 
+	ASSERT_HELD(&sh->lock);
 	if (!sh->run.hello.grace_s || w->taken)
 		return 0;
 	/* A dead host does not part this job any more. */
@@ -149,6 +152,7 @@ void shared_tell_alone(struct shared *sh)
 	struct share_msg msg = {.type = SHARE_ALONE};
 	uint64_t step = sh->next / sh->run.slices;
 
+	ASSERT_HELD(&sh->lock);
 	if (!sh->linked || sh->stale || sh->next % sh->run.slices ||
 		sh->told_alone == step + 1)
 		return;

@@ -34,6 +34,7 @@ static int make_root(struct manifest *m)
 int manifest_new(struct manifest **out, const char *dataset)
 {
 	struct manifest *m = calloc(1, sizeof(*m));
+	int rc;
 
 	if (!m)
 		return -ENOMEM;
@@ -50,7 +51,10 @@ int manifest_new(struct manifest **out, const char *dataset)
 		return -ENOMEM;
 	}
 	/* Segment 0 exists from the start, so number 1 is the root. */
-	if (make_root(m) < 0) {
+	pthread_rwlock_wrlock(&m->lock);
+	rc = make_root(m);
+	pthread_rwlock_unlock(&m->lock);
+	if (rc < 0) {
 		manifest_free(m);
 		return -ENOMEM;
 	}

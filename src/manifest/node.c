@@ -12,12 +12,14 @@
 
 #include "base/array.h"
 #include "base/key.h"
+#include "base/lock.h"
 
 node_id manifest_node_new(struct manifest *m)
 {
 	node_id id = m->free_list;
 	uint32_t seg;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (id != 0) {
 		m->free_list = manifest_slot(m, id)->parent;
 	} else {
@@ -63,6 +65,7 @@ int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 	uint32_t in_block = m->names_end & (NAMES_BLOCK_BYTES - 1);
 	uint32_t block = m->names_end >> NAMES_BLOCK_BITS;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (NAMES_BLOCK_BYTES - in_block <= len) {
 		block++;
 		in_block = 0;
@@ -101,6 +104,7 @@ int manifest_set_attr(
 	uint32_t i = 0;
 	int rc;
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	while (i < m->nowners && memcmp(&m->owners[i], &o, sizeof(o)) != 0)
 		i++;
 	if (i == m->nowners) {
@@ -177,6 +181,7 @@ static int table_grow(struct manifest *m)
 
 int manifest_table_add(struct manifest *m, node_id id)
 {
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	if (m->table_used >= m->table_size / 3 * 2) {
 		int rc = table_grow(m);
 
@@ -192,6 +197,7 @@ void manifest_table_del(struct manifest *m, node_id id)
 {
 	uint32_t i = manifest_slot(m, id)->hash & (m->table_size - 1);
 
+	ASSERT_HELD_TO_WRITE(&m->lock);
 	while (m->table[i] != id)
 		i = (i + 1) & (m->table_size - 1);
 	m->table[i] = NODE_TOMBSTONE;

@@ -179,7 +179,7 @@ void directory_empty(struct directory *d, uint32_t slot);
  */
 void directory_move(struct directory *d, uint32_t from, uint32_t to);
 
-/* node.c; the caller holds the lock for writing. */
+/* node.c; the caller holds the lock, for writing if the manifest changes. */
 node_id manifest_node_new(struct manifest *m);
 void manifest_node_free(struct manifest *m, node_id id);
 /* -ENOMEM, also when there are 4 GiB of names. */

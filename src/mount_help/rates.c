@@ -66,6 +66,7 @@ bool help_plans(const struct mount_help *m)
 void help_rates_get(
 	const struct mount_help *m, struct auto_rates *out, bool *fetching)
 {
+	ASSERT_TURN(m->c.turn);
 	*out = m->rates;
 	*fetching = m->fetching;
 }

@@ -210,22 +210,31 @@ void help_moved(struct mount_help *m)
 {
 	struct help_run run;
 
-	if (m && m->waiting && !m->stirred)
+	if (!m)
+		return;
+	ASSERT_TURN(m->c.turn);
+	if (m->waiting && !m->stirred)
 		m->stirred = look_at_run(m, &run) != WORK_NONE;
 }
 
 bool help_take_stirred(struct mount_help *m)
 {
-	bool stirred = m && m->stirred;
+	bool stirred;
 
-	if (stirred)
-		m->stirred = false;
+	if (!m)
+		return false;
+	ASSERT_TURN(m->c.turn);
+	stirred = m->stirred;
+	m->stirred = false;
 	return stirred;
 }
 
 void help_note_start(struct mount_help *m, uint64_t fresh)
 {
-	if (m && fresh >= m->read_end)
+	if (!m)
+		return;
+	ASSERT_TURN(m->c.turn);
+	if (fresh >= m->read_end)
 		m->read_end = fresh + 1;
 }
 
@@ -237,6 +246,7 @@ void help_note_read(struct mount_help *m, size_t direct_bytes)
 {
 	if (!m)
 		return;
+	ASSERT_TURN(m->c.turn);
 	m->in_row = direct_bytes ? m->in_row + 1 : 0;
 	m->direct.items += direct_bytes > 0;
 	m->direct.bytes += direct_bytes;

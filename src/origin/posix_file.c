@@ -318,6 +318,7 @@ void posix_file_unwait(struct posix_read *pr)
 {
 	struct origin_file *f = pr->f;
 
+	ASSERT_HELD(&f->p->lock);
 	list_del(&pr->node);
 	if (f->state == FILE_OPENING && list_empty(&f->waiting))
 		uring_cancel(f->p->ring, &f->op);

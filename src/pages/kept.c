@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
+#include "base/lock.h"
 
 /* Reads of a file whose last one is not longer ago belong together, unless
  * this share 1/n of all that is kept was read in between. */
@@ -128,7 +129,7 @@ static bool kept_watch_dir(struct kept *k, node_id id)
 	return true;
 }
 
-/* Lock held. */
+/* With the lock, or by the thread. */
 static struct kept_file *kept_find(const struct kept *k, uint64_t id)
 {
 	return id < k->nfiles ? k->file[id] : NULL;
@@ -199,6 +200,7 @@ void kept_check(struct kept *k, kept_fn *fn, void *arg)
 static bool is_new(
 	const struct kept *k, const struct kept_file *f, uint64_t now_ns)
 {
+	ASSERT_HELD(&k->lock);
 	if (now_ns >= f->last_ns + HELD_NS)
 		return true;
 	return f->closed &&

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/list.h"
+#include "base/lock.h"
 #include "pages/kept_impl.h"
 
 /* Pages stay at least this long, unless this many bytes above the bound are
@@ -183,6 +184,7 @@ static bool pages_forget(const struct pages *p, const struct passed *i)
 /* Lock held. */
 static void append_passed(struct pages *p, struct passed *i)
 {
+	ASSERT_HELD(&p->lock);
 	i->since_ns = clock_now_ns();
 	list_add_tail(&p->queue, &i->link);
 	p->bytes += i->item.size;
@@ -194,6 +196,7 @@ static void drop_oldest(struct pages *p)
 	struct passed *i = pages_oldest(p);
 	bool again;
 
+	ASSERT_HELD(&p->lock);
 	list_del(&i->link);
 	p->bytes -= i->item.size;
 	pthread_mutex_unlock(&p->lock);
@@ -226,6 +229,7 @@ static void pages_look(struct pages *p)
 	uint64_t wanted = p->wanted;
 	bool changed = p->changed;
 
+	ASSERT_HELD(&p->lock);
 	p->changed = false;
 	pthread_mutex_unlock(&p->lock);
 	kept_look(p->kept);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/lock.h"
 #include "prefetch/plan_impl.h"
 
 /* Positions that are looked at before others get the lock. */
@@ -155,6 +156,7 @@ static struct hold *find_past(const struct plan *plan)
 /* Returns true if there was one; the lock was then released meanwhile. */
 static bool give_up_one(struct plans *ps)
 {
+	ASSERT_HELD(&ps->lock);
 	LIST_FOREACH(l, &ps->plans) {
 		struct hold *h = find_past(CONTAINER_OF(l, struct plan, link));
 		bool used;

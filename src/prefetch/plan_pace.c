@@ -121,6 +121,7 @@ static void set_due(struct hold *h, uint64_t step_ns, uint64_t now_ns)
 
 void pace_hold(struct hold *h, uint64_t now_ns)
 {
+	ASSERT_HELD(&h->plan->plans->lock);
 	set_due(h, pace_step_ns(h->plan), now_ns);
 }
 
