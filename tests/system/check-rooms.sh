@@ -3,8 +3,8 @@
 #
 # The check of rooms finds a room that is too large, files that need each other
 # in a circle, a struct that too many files reach into, functions that are long
-# on the whole, and those that nobody or only a test calls. It finds nothing in a
-# tree that keeps the bars.
+# on the whole, and those that nobody or only a test calls. It finds nothing in
+# a tree that keeps the bars.
 set -eu
 check=${srcdir:-$(dirname "$0")/../..}/build-aux/check-rooms
 check=$(cd "$(dirname "$check")" && pwd)/check-rooms
