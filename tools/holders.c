@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/mountinfo.h"
 
 #define SHOWN_MAX 3u
@@ -114,9 +115,18 @@ const char *holders_programs(const char *path, char *buf, size_t size)
 	return buf;
 }
 
+static struct holders_device device_of_entry(const struct mountinfo_entry *e)
+{
+	return (struct holders_device){
+		.major = e->major,
+		.minor = e->minor,
+		.source = hash64(e->source, strlen(e->source), 0),
+	};
+}
+
 struct holders_device holders_device_of(const char *path)
 {
-	struct holders_device d = {0, 0};
+	struct holders_device d = {0, 0, 0};
 	struct mountinfo_entry e;
 	struct mountinfo list;
 
@@ -124,7 +134,7 @@ struct holders_device holders_device_of(const char *path)
 		return d;
 	while (mountinfo_next(&list, &e))
 		if (strcmp(e.path, path) == 0)
-			d = (struct holders_device){e.major, e.minor};
+			d = device_of_entry(&e);
 	mountinfo_close(&list);
 	return d;
 }
@@ -139,11 +149,14 @@ static bool find_device(
 
 	if (mountinfo_open(&list, pid) < 0)
 		return false;
-	while (!found && mountinfo_next(&list, &e))
-		if (e.major == d.major && e.minor == d.minor) {
+	while (!found && mountinfo_next(&list, &e)) {
+		struct holders_device at = device_of_entry(&e);
+
+		found = at.major == d.major && at.minor == d.minor &&
+			at.source == d.source;
+		if (found)
 			(void)snprintf(path, size, "%s", e.path);
-			found = true;
-		}
+	}
 	mountinfo_close(&list);
 	return found;
 }

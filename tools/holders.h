@@ -7,6 +7,7 @@
 #define TOOLS_HOLDERS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Describe the programs that use the mount at `path`, "" if none is seen.
@@ -14,12 +15,14 @@
  */
 const char *holders_programs(const char *path, char *buf, size_t size);
 
-/* A file system, as the kernel's lists of mounts name it. */
+/* A file system, as the kernel's lists of mounts name it. Once it has ended,
+ * another may get its number, but hardly one of the same source. */
 struct holders_device {
 	unsigned major, minor;
+	uint64_t source; /* a hash */
 };
 
-/* The device of the mount at `path`; {0, 0} if there is none. */
+/* The device of the mount at `path`; all 0 if there is none. */
 struct holders_device holders_device_of(const char *path);
 
 /*

@@ -82,7 +82,9 @@ static bool parse_mount(char *line, struct mountinfo_entry *e)
 	e->root = word[WORD_ROOT];
 	e->path = word[WORD_PATH];
 	e->type = strtok_r(tail + 3, " ", &save);
-	(void)strtok_r(NULL, " ", &save); /* the source */
+	e->source = strtok_r(NULL, " ", &save);
+	if (!e->source)
+		e->source = "";
 	e->options = strtok_r(NULL, " ", &save);
 	if (!e->options)
 		e->options = "";
