@@ -25,7 +25,7 @@ struct mountinfo_entry {
 	const char *root; /* directory of the file system that is mounted */
 	const char *path; /* mountpoint */
 	const char *type;
-	const char *source; /* blanks and the like as octal escapes */
+	const char *source;  /* blanks and the like as octal escapes */
 	const char *options; /* of the file system, not of the mountpoint */
 };
 
