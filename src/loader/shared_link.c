@@ -47,6 +47,13 @@ int shared_fail(struct shared *sh, int error, const char *why)
 
 /* -- The own stream -------------------------------------------------------- */
 
+static bool is_last_epoch(const struct shared *sh, uint64_t epoch)
+{
+	uint64_t epochs = schedule_settings(&sh->run.own)->epochs;
+
+	return epochs && epoch + 1 >= epochs;
+}
+
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 {
 	sh->next = own_step;
@@ -55,7 +62,9 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 			"the state was saved at a step after the end of this "
 			"run");
 	sh->epoch = 0;
-	while (schedule_epoch_end(&sh->run.own, sh->epoch) < own_step)
+	/* After the last epoch's end there may be echoes of it. */
+	while (!is_last_epoch(sh, sh->epoch) &&
+		schedule_epoch_end(&sh->run.own, sh->epoch) < own_step)
 		sh->epoch++;
 	return 0;
 }

@@ -287,6 +287,43 @@ START_TEST(test_jobs_go_on_from_their_states_at_different_steps)
 }
 END_TEST
 
+START_TEST(test_a_job_goes_on_among_the_last_echoes)
+{
+	struct refrain_config c = shared_config(0), lone;
+	uint8_t state[REFRAIN_STATE_MAX];
+	struct refrain_loader *l;
+	struct simple r;
+	unsigned steps = 0;
+	int bytes;
+
+	c.echo = 2.5;
+	c.share_batch = 32;
+	c.window = 256;
+	lone = alone(c);
+	simple_open(&r, &lone);
+	l = open_loader(&c);
+	while (step_of(l, &r) > 0)
+		steps++;
+	ck_assert_int_eq(refrain_close(l), 0);
+	simple_close(&r);
+
+	simple_open(&r, &lone);
+	l = open_loader(&c);
+	for (unsigned n = 1; n < steps; n++)
+		ck_assert_uint_gt(step_of(l, &r), 0);
+	bytes = refrain_save(l, state, sizeof(state));
+	ck_assert_int_gt(bytes, 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+	c.state = state;
+	c.state_bytes = (size_t)bytes;
+	l = open_loader(&c);
+	ck_assert_uint_gt(step_of(l, &r), 0);
+	ck_assert_uint_eq(step_of(l, &r), 0);
+	ck_assert_int_eq(refrain_close(l), 0);
+	simple_close(&r);
+}
+END_TEST
+
 /* -- Hosts end ------------------------------------------------------------- */
 
 START_TEST(test_another_job_hosts_when_the_host_closes)
@@ -906,6 +943,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_a_late_job_knows_how_the_echo_factor_has_changed);
 	tcase_add_test(t, test_jobs_that_are_restored_follow_the_next_change);
+	tcase_add_test(t, test_a_job_goes_on_among_the_last_echoes);
 	tcase_add_test(
 		t, test_a_job_that_has_closed_is_gone_though_its_child_lives);
 	return s;
