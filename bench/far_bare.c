@@ -200,8 +200,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	url_base = argv[1];
-	/* As the mount does: glibc would give memory back, and fault it in
-	 * again, once a file. */
+	/* Otherwise glibc gives memory back and faults it in again for each
+	 * file. The mount sets the same. */
 	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -241,7 +241,7 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
 	struct store *store, struct error *err);
-/* What it says about pages, before there are any. */
+/* Set which pages stay, and who is told of reads. Before pages_new(). */
 void analysis_watch_pages(struct analysis *a, struct pages_config *pages);
 /* Before readers come. The cache has the analysis's mask already. */
 void analysis_begin(struct analysis *a, struct manifest *manifest,

@@ -26,7 +26,7 @@
  * keep it open from one epoch to the next. */
 #define HELD_NS NS_PER_S
 
-/* Of the machine's memory, the share that pages may have. */
+/* Kept pages take at most this share 1/n of the machine's memory. */
 #define MEMORY_SHARE 4
 
 #define EVENTS (IN_ACCESS | IN_CLOSE_NOWRITE)

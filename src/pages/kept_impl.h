@@ -15,7 +15,7 @@ struct kept;
 
 /* NULL for want of memory. */
 struct kept *kept_new(const struct pages_config *config);
-/* By the thread that uses it, before and after. */
+/* The thread calls these before and after all others of its own. */
 void kept_open(struct kept *k);
 void kept_close(struct kept *k);
 void kept_free(struct kept *k); /* NULL is allowed */
@@ -23,7 +23,7 @@ void kept_free(struct kept *k); /* NULL is allowed */
 /* True: the pages of this item, which was read at since_ns, stay. */
 bool kept_add(struct kept *k, const struct cache_item *item, uint64_t since_ns);
 
-/* Of all that stay. */
+/* The bytes of all items that stay. */
 uint64_t kept_bytes(const struct kept *k);
 
 /* Call seen() for what was read since the last call. */

@@ -318,14 +318,13 @@ int pages_new(struct pages **out, const struct pages_config *config,
 	struct pages *p = calloc(1, sizeof(*p));
 	int rc;
 
-	if (!p)
-		return error_set(err, -ENOMEM, "cannot bound pages: %m");
-	p->config = *config;
-	p->kept = kept_new(config);
-	if (!p->kept) {
+	if (p)
+		p->kept = kept_new(config);
+	if (!p || !p->kept) {
 		free(p);
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
 	}
+	p->config = *config;
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
 	cond_init(&p->cond);
 	list_init(&p->queue);

@@ -234,8 +234,8 @@ static int get_data(struct call *c, const void *data, size_t len)
 		g->next += n;
 		g->read->data(g->read, off, at, n);
 	}
-	/* What follows a range is nobody's, and may have no end; the rest of a
-	 * file in place of a range has one. */
+	/* Stop at a range's end: the server may send on without end. A whole
+	 * file that came in place of a range does end. */
 	return more && c->t.head.code == 206 ? -EALREADY : 0;
 }
 

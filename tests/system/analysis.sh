@@ -110,8 +110,8 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     assert asked("rates")["kept_bytes"] == kept
 assert status("entries") == entries and status("passed_through") > 0
 
-# Of files that are kept: opened twice a sample; held open from one epoch to
-# the next; dropped by their readers, so that the daemon is asked.
+# Kept files that are opened twice a sample, that are held open from one epoch
+# to the next, and whose readers drop their pages, so that the daemon is asked.
 asked("mask", x=1)
 epoch()
 first = asked("rates")["first_reads"]

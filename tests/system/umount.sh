@@ -38,7 +38,7 @@ complains() {
 	done
 }
 
-# The caller may have closed all that a mount in the background lets go.
+# The caller may have closed the standard descriptors before.
 timeout $((20 * patience)) "$refrain" mount "$src" "$mnt" --cache "$cache:8M" \
 	<&- >&- 2>&- || fail 'cannot mount with closed standard descriptors'
 diff -r "$src" "$mnt" || fail 'a mount without standard descriptors'

@@ -675,7 +675,7 @@ START_TEST(test_a_plan_that_is_measured_has_no_time)
 	while (!rates.full);
 	ck_assert_uint_eq(rates.looked, 0);
 	ck_assert_uint_eq(rates.long_bytes, 0);
-	/* What its reader reads first tells nothing about what is missing. */
+	/* The first files that are read tell nothing about what is missing. */
 	read_files(&k, AHEAD + 5, AHEAD + 9);
 	read_files(&k, 1, AHEAD + 1);
 	WAIT_FOR(&k, plan, cursor, 2 * AHEAD + 4);
