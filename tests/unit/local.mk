@@ -65,6 +65,8 @@ unit_tests = \
 	tests/unit/test_schedule_change \
 	tests/unit/test_segment \
 	tests/unit/test_share \
+	tests/unit/test_share_msg \
+	tests/unit/test_share_odd \
 	tests/unit/test_shared \
 	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
@@ -99,7 +101,8 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
-	tests/unit/schedule_fixture.h tests/unit/shared_fixture.h \
+	tests/unit/schedule_fixture.h tests/unit/share_fixture.h \
+	tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \
 	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
