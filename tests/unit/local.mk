@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/test_auto_plan \
 	tests/unit/test_base \
 	tests/unit/test_cache \
+	tests/unit/test_cache_requests \
 	tests/unit/test_cgroup \
 	tests/unit/test_config \
 	tests/unit/test_crop \
@@ -50,6 +51,7 @@ unit_tests = \
 	tests/unit/test_peers_odd \
 	tests/unit/test_permute \
 	tests/unit/test_plan \
+	tests/unit/test_plan_need \
 	tests/unit/test_planned \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
@@ -68,6 +70,8 @@ unit_tests = \
 	tests/unit/test_share_msg \
 	tests/unit/test_share_odd \
 	tests/unit/test_shared \
+	tests/unit/test_shared_echo \
+	tests/unit/test_shared_hosts \
 	tests/unit/test_shared_limits \
 	tests/unit/test_shared_solo \
 	tests/unit/test_sources \
@@ -84,7 +88,7 @@ unit_tests = \
 # It sleeps, and looks at when it wakes up.
 timed_unit_tests = tests/unit/test_loader_echo
 # Little of the machine is enough, but it must be at hand.
-quiet_unit_tests = tests/unit/test_plan
+quiet_unit_tests = tests/unit/test_plan tests/unit/test_plan_need
 
 if HAVE_REMOTE
 unit_tests += tests/unit/test_web tests/unit/test_remote
@@ -96,11 +100,13 @@ endif
 
 # The runner and the fixtures.
 unit_sources = tests/unit/suite.c tests/unit/suite.h \
-	tests/unit/augment_fixture.h tests/unit/cache_fixture.h \
+	tests/unit/augment_fixture.h tests/unit/auto_plant.h \
+	tests/unit/cache_fixture.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
+	tests/unit/plan_fixture.h \
 	tests/unit/schedule_fixture.h tests/unit/share_fixture.h \
 	tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \

@@ -102,4 +102,41 @@ static inline void host_in_child(const struct refrain_config *c, int told)
 	_exit(0);
 }
 
+static inline int refused(const struct refrain_config *c, const char *what)
+{
+	struct refrain_loader *l;
+	int rc = refrain_open(&l, c);
+
+	ck_assert_int_lt(rc, 0);
+	ck_assert_msg(strstr(refrain_message(NULL), what), "%s",
+		refrain_message(NULL));
+	return rc;
+}
+
+static inline uint64_t hash_of(const struct refrain_config *c)
+{
+	struct refrain_loader *l = open_loader(c);
+	const struct refrain_batch *b;
+	uint64_t hash;
+
+	while (refrain_next(l, &b, WAIT_MS) == 1)
+		refrain_release(b);
+	hash = stats_of(l).stream_hash;
+	ck_assert_int_eq(refrain_close(l), 0);
+	return hash;
+}
+
+static inline struct refrain_config changing_config(
+	uint32_t jobs, const char *log)
+{
+	struct refrain_config c = shared_config(jobs);
+
+	c.echo = REFRAIN_ECHO_AUTO;
+	c.echo_max = 2;
+	c.echo_log = log;
+	c.epochs = 4;
+	c.window = 512;
+	return c;
+}
+
 #endif
