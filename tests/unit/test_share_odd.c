@@ -463,12 +463,12 @@ static Suite *suite(void)
 	if (!test_on_valgrind())
 		tcase_add_test(
 			t, test_a_host_without_descriptors_does_not_spin);
-	if (test_has_pidfd()) {
-		tcase_add_test(t,
-			test_the_next_host_waits_for_the_members_of_the_one_before);
-		tcase_add_test(t,
-			test_the_next_host_waits_two_seconds_for_who_is_silent);
-	}
+	if (!test_has_pidfd())
+		return s;
+	tcase_add_test(
+		t, test_the_next_host_waits_for_the_members_of_the_one_before);
+	tcase_add_test(
+		t, test_the_next_host_waits_two_seconds_for_who_is_silent);
 	return s;
 }
 
