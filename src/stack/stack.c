@@ -71,7 +71,7 @@ static int remote_resolve(const char *source, char **out, struct error *err)
 	(void)out;
 	return error_set(err, -EINVAL,
 		"cannot mount '%s': this program was built without http and "
-		"s3; build it with libcurl, libcrypto and expat",
+		"s3; build it with libcurl, OpenSSL and expat",
 		source);
 }
 

@@ -1,4 +1,4 @@
-# HTTP: the only user of libcurl, libcrypto and expat.
+# HTTP: the only user of libcurl, OpenSSL and expat.
 if HAVE_REMOTE
 noinst_LTLIBRARIES += libweb.la
 libweb_la_SOURCES = \
@@ -12,6 +12,7 @@ libweb_la_SOURCES = \
 	src/web/loop.c src/web/loop_impl.h \
 	src/web/pace.c \
 	src/web/sign.c src/web/sign.h \
+	src/web/suites.c \
 	src/web/throttle.c src/web/throttle.h \
 	src/web/time.c src/web/time.h \
 	src/web/transfer.c \

@@ -69,6 +69,12 @@ void transfer_drop(struct transfer *t);
 
 void loop_release_handles(struct loop *l);
 
+/* -- suites.c ----------------------------------------------------------------
+ */
+
+/* Ask for the cheaper one of good cipher suites first; for a CURL. */
+void suites_order(void *easy);
+
 /* -- pace.c ------------------------------------------------------------------
  */
 

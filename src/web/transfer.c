@@ -93,6 +93,7 @@ static void set_fixed(struct loop *l, CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
 		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
+	suites_order(easy);
 }
 
 static CURL *easy_get(struct loop *l)

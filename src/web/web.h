@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An HTTP client: an engine of loop threads, parsers for XML, JSON, headers and
- * dates, signatures and credentials. The only user of libcurl, libcrypto and
+ * dates, signatures and credentials. The only user of libcurl, OpenSSL and
  * expat.
  */
 #ifndef WEB_WEB_H

@@ -22,6 +22,8 @@ print(s.getsockname()[1])'
 plain=$(free_port)
 tls=$(free_port)
 over=$(free_port)
+old=$(free_port)
+strict=$(free_port)
 make_tree "$src" 5 60 200000
 printf odd >"$src/d1/a b%25&#+ä"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
@@ -42,7 +44,10 @@ error_log $work/nginx.err;
 pid $work/nginx.pid;
 events {}
 http {
+	log_format suite '\$server_port \$ssl_protocol \$ssl_cipher';
 	access_log $work/access;
+	access_log $work/suites suite;
+	ssl_protocols TLSv1.2 TLSv1.3;
 	server {
 		listen 127.0.0.1:$plain;
 		listen 127.0.0.1:$tls ssl http2;
@@ -61,6 +66,29 @@ http {
 		listen 127.0.0.1:$over ssl;
 		ssl_certificate $work/expired;
 		ssl_certificate_key $work/key;
+	}
+	server {
+		listen 127.0.0.1:$old ssl;
+		ssl_protocols TLSv1.2;
+		ssl_certificate $work/cert;
+		ssl_certificate_key $work/key;
+		location /json/ {
+			alias $src/;
+			autoindex on;
+			autoindex_format json;
+		}
+	}
+	server {
+		listen 127.0.0.1:$strict ssl;
+		ssl_protocols TLSv1.2;
+		ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;
+		ssl_certificate $work/cert;
+		ssl_certificate_key $work/key;
+		location /json/ {
+			alias $src/;
+			autoindex on;
+			autoindex_format json;
+		}
 	}
 }
 END
@@ -133,3 +161,44 @@ scan_through
 diff -r "$src" "$mnt" || fail 'HTTP/2: the mount differs'
 stop_mount
 grep -q 'HTTP/2' "$work/access" || fail 'no HTTP/2'
+
+# suite_of PORT: the cipher suite of a mount from there.
+suite_of() {
+	rm -rf "$work/tier"
+	before=$(wc -l <"$work/suites")
+	start_mount "https://localhost:$1/json" "$work/mnt" \
+		--cache "$work/tier:100M"
+	scan_through
+	cmp "$src/d1/changed" "$mnt/d1/changed" || fail "port $1: it differs"
+	stop_mount
+	suite=$(tail -n +$((before + 1)) "$work/suites" |
+		sed -n "s/^$1 //p" | sort -u)
+}
+
+# AES-128 is asked for first, and a server that has none is served all the same.
+# An order that the system's configuration gives is not changed otherwise.
+suite_of "$strict"
+expect 'AES-256 alone' "$suite" 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384'
+case $(ldd "$refrain") in
+*libcurl-*) exit 0 ;; # not over OpenSSL
+esac
+suite_of "$old"
+expect 'TLS 1.2' "$suite" 'TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256'
+suite_of "$tls"
+expect 'TLS 1.3' "$suite" 'TLSv1.3 TLS_AES_128_GCM_SHA256'
+cat >"$work/openssl.cnf" <<'END'
+openssl_conf = one
+[one]
+ssl_conf = two
+[two]
+system_default = three
+[three]
+CipherString = ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-CHACHA20-POLY1305
+Ciphersuites = TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256
+END
+OPENSSL_CONF=$work/openssl.cnf
+export OPENSSL_CONF
+suite_of "$old"
+expect 'TLS 1.2 without AES-128' "$suite" 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384'
+suite_of "$tls"
+expect 'TLS 1.3 without AES-128' "$suite" 'TLSv1.3 TLS_AES_256_GCM_SHA384'

@@ -34,7 +34,9 @@ error_log $work/nginx.err;
 pid $work/nginx.pid;
 events {}
 http {
+	log_format suite '\$ssl_cipher';
 	access_log $work/access;
+	access_log $work/suites suite;
 	server {
 		listen 127.0.0.1:$tls ssl;
 		ssl_certificate $work/cert;
@@ -68,6 +70,10 @@ expect 'errors' "$(status_field origin_errors)" 0
 "$refrain" status --json >"$work/status" "$mnt"
 tr '\0' ' ' <"/proc/$daemon/cmdline" >"$work/cmdline"
 stop_mount
+case $(ldd "$refrain") in
+*libcurl-*) ;; # not over OpenSSL
+*) grep -Eq 'AES_?128.GCM' "$work/suites" || fail 'not AES-128' ;;
+esac
 login="Proxy-Authorization: Basic $(printf joe:hunter2 | base64)"
 sort -u "$work/proxy.log" >"$work/asked"
 expect 'asked of the proxy' "$(cat "$work/asked")" \
