@@ -204,7 +204,7 @@ static const struct meaning meanings[] = {
 	{"ExpiredToken", -EACCES, "the credentials have expired; renew them"},
 	{"RequestTimeTooSkewed", -EACCES,
 		"this machine's clock is wrong; set it"},
-	{"PermanentRedirect", -EIO,
+	{"PermanentRedirect", -ELOOP,
 		"the bucket is in another region or store; check "
 		"--endpoint-url and --region"},
 	{"PreconditionFailed", -ESTALE, NULL},
@@ -213,8 +213,17 @@ static const struct meaning meanings[] = {
 	{NULL, 0, NULL},
 };
 
+static bool is_redirect(unsigned code)
+{
+	return code == 301 || code == 302 || code == 303 || code == 307 ||
+		code == 308;
+}
+
+/* A redirect is an answer; it is the same if it is asked for again. */
 static int status_of_code(unsigned code)
 {
+	if (is_redirect(code))
+		return -ELOOP;
 	switch (code) {
 	case 404:
 	case 410:
@@ -287,12 +296,6 @@ static bool s3_repeats(struct call *c, int *status)
 }
 
 /* -- Both ------------------------------------------------------------------ */
-
-static bool is_redirect(unsigned code)
-{
-	return code == 301 || code == 302 || code == 303 || code == 307 ||
-		code == 308;
-}
 
 static int http_status(struct call *c)
 {

@@ -100,7 +100,11 @@ expect 'GETs of one that was refused' "$(far_count gets)" 2
 [ $took -ge 2000 ] || fail "asked again after $took ms, not 3 s"
 
 # -- A redirect is not followed, and the log says that it was one
-ends_with code=302 f0000004.bin 'Input/output error'
+for code in 301 302; do
+	far_zero
+	ends_with code=$code f0000004.bin 'Input/output error'
+	[ "$(far_count gets)" -le 2 ] || fail "$(far_count gets) GETs: $code"
+done
 logs "'f0000004.bin' cannot be used: its HTTP status is 302"
 end_mount
 
