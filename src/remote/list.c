@@ -45,6 +45,7 @@ struct s3_listing {
 	unsigned ranges;      /* that are running */
 	uint64_t pages, keys;
 	uint64_t page_keys; /* in the fullest page */
+	bool sizeless;	    /* there was a key without a size */
 	int status;
 	struct split_seen seen;
 };
@@ -65,34 +66,7 @@ struct s3_range {
 	char token[2048];
 };
 
-/* -- Keys ------------------------------------------------------------------ */
-
-static bool is_good_part(const char *part, size_t len)
-{
-	if (len == 0 || len > 255)
-		return false;
-	if (len <= 2 && part[0] == '.' && part[len - 1] == '.')
-		return false;
-	return memchr(part, '\0', len) == NULL;
-}
-
-int key_to_path(char *key, size_t len)
-{
-	bool marks_dir = len > 0 && key[len - 1] == '/';
-	const char *at = key;
-
-	if (marks_dir)
-		key[--len] = '\0';
-	while (at <= key + len) {
-		const char *slash = memchr(at, '/', (size_t)(key + len - at));
-		const char *end = slash ? slash : key + len;
-
-		if (!is_good_part(at, (size_t)(end - at)))
-			return -EINVAL;
-		at = end + 1;
-	}
-	return marks_dir;
-}
+/* -- A page ---------------------------------------------------------------- */
 
 /* Listing's lock held. */
 static void hide_key(struct s3_listing *g, const char *key)
@@ -102,8 +76,6 @@ static void hide_key(struct s3_listing *g, const char *key)
 		return; /* the listing proper will see it */
 	remote_hidden(g->r, key);
 }
-
-/* -- A page ---------------------------------------------------------------- */
 
 static void range_end(struct s3_range *x, int status);
 
@@ -169,6 +141,7 @@ static void take_object(
 
 	ASSERT_HELD(&x->g->lock);
 	if (!is_readable(g, key, o)) {
+		g->sizeless |= o->sizeless;
 		hide_key(g, o->bad ? "?" : key);
 		return;
 	}
@@ -409,16 +382,27 @@ static void range_split(struct s3_range *x, const struct progress *p)
 	}
 }
 
+/* No key could be shown: why. */
+static int empty_status(const struct s3_listing *g)
+{
+	if (g->sizeless) {
+		remote_words(g->r,
+			"the server lists keys without their sizes; check that "
+			"--endpoint-url is an S3 store, or give the names with "
+			"--manifest");
+		return -EBADMSG;
+	}
+	remote_words(g->r, "there are no keys below this prefix; check it");
+	return -ENOENT;
+}
+
 static void listing_end(struct s3_listing *g)
 {
 	struct origin_list *l = g->l;
 	int status = g->status;
 
-	if (status == 0 && g->keys == 0) {
-		remote_words(
-			g->r, "there are no keys below this prefix; check it");
-		status = -ENOENT;
-	}
+	if (status == 0 && g->keys == 0)
+		status = empty_status(g);
 	pthread_mutex_destroy(&g->lock);
 	free(g->prefix);
 	free(g);

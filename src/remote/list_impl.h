@@ -38,11 +38,4 @@ unsigned split_points(const struct split_seen *seen, const char *a,
 double split_share(const struct split_seen *seen, const char *from,
 	const char *a, const char *b);
 
-/*
- * Convert a key without its prefix to a path, in place. Returns 0; 1 if the key
- * marks a directory, whose final slash is removed; or -EINVAL if it cannot be a
- * path: it has empty, "." or ".." components, or one over 255 bytes.
- */
-int key_to_path(char *key, size_t len);
-
 #endif

@@ -12,6 +12,37 @@
 #include "base/array.h"
 #include "base/clock.h"
 
+/* -- Keys ------------------------------------------------------------------ */
+
+static bool is_good_part(const char *part, size_t len)
+{
+	if (len == 0 || len > 255)
+		return false;
+	if (len <= 2 && part[0] == '.' && part[len - 1] == '.')
+		return false;
+	return memchr(part, '\0', len) == NULL;
+}
+
+int key_to_path(char *key, size_t len)
+{
+	bool marks_dir = len > 0 && key[len - 1] == '/';
+	const char *at = key;
+
+	if (marks_dir)
+		key[--len] = '\0';
+	while (at <= key + len) {
+		const char *slash = memchr(at, '/', (size_t)(key + len - at));
+		const char *end = slash ? slash : key + len;
+
+		if (!is_good_part(at, (size_t)(end - at)))
+			return -EINVAL;
+		at = end + 1;
+	}
+	return marks_dir;
+}
+
+/* -- A page ---------------------------------------------------------------- */
+
 static void page_begin(void *arg, const char *name)
 {
 	struct s3_page *p = arg;
@@ -76,6 +107,7 @@ static void result_end(
 	if (strcmp(name, "Contents") == 0) {
 		/* Without a size it would be taken for an empty file. */
 		p->now.bad = !p->has_key || !p->has_size;
+		p->now.sizeless = p->has_key && !p->has_size;
 		page_add(p);
 	} else if (strcmp(name, "IsTruncated") == 0) {
 		p->truncated = strcmp(text, "true") == 0;

@@ -21,6 +21,7 @@ struct s3_object {
 	int64_t mtime_ns;
 	bool is_prefix; /* a common prefix: only `key` and `len` count */
 	bool bad;	/* the key or the size cannot be understood */
+	bool sizeless;	/* bad, for want of a size that can be understood */
 };
 
 /*
@@ -50,5 +51,12 @@ static inline const char *s3_page_key(
 {
 	return p->text.at + o->key;
 }
+
+/*
+ * Convert a key without its prefix to a path, in place. Returns 0; 1 if the key
+ * marks a directory, whose final slash is removed; or -EINVAL if it cannot be a
+ * path: it has empty, "." or ".." components, or one over 255 bytes.
+ */
+int key_to_path(char *key, size_t len);
 
 #endif

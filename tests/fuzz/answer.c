@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "remote/list_impl.h"
 #include "remote/names_impl.h"
 #include "remote/page_impl.h"
 

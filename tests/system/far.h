@@ -23,6 +23,7 @@ struct far_settings {
 	double verify;		  /* 1: check signatures */
 	double files, size, dirs; /* of the bucket "many" */
 	double retry_after, skew_s, no_list, truncate_xml, move, down;
+	double no_size; /* 1: listings have no sizes */
 	double payer; /* 1: requests must say that they pay */
 	double away;  /* the port that objects are redirected to */
 	double same;  /* 1: all objects that are put have one version */

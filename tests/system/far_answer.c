@@ -131,6 +131,7 @@ static void set_one(const char *name, double value)
 		FIELD(skew_s),
 		FIELD(no_list),
 		FIELD(truncate_xml),
+		FIELD(no_size),
 		FIELD(move),
 		FIELD(down),
 		FIELD(payer),
@@ -397,9 +398,13 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, date);
 	put_text(t, "</LastModified><ETag>&quot;");
 	put_text(t, o->etag);
-	put_text(t, "&quot;</ETag><Size>");
-	put_text(t, at);
-	put_text(t, "</Size><StorageClass>STANDARD</StorageClass></Contents>");
+	put_text(t, "&quot;</ETag>");
+	if (far_set.no_size == 0) {
+		put_text(t, "<Size>");
+		put_text(t, at);
+		put_text(t, "</Size>");
+	}
+	put_text(t, "<StorageClass>STANDARD</StorageClass></Contents>");
 }
 
 /* A token is opaque: 't' and the last key in hexadecimal digits. */

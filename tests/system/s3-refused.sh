@@ -68,7 +68,10 @@ waits=$!
 	refused 'does not answer|no answer within 4.5 s' s3://many $at
 	far_set never=0 truncate_xml=1
 	refused 'listing that cannot be parsed; check' s3://many $at
-	far_set truncate_xml=0
+	far_set truncate_xml=0 no_size=1
+	refused 'keys without their sizes; .*--endpoint-url.*--manifest' \
+		s3://many $at
+	far_set no_size=0
 }
 refused 'cannot connect.*check the host and the port' s3://many \
 	--endpoint-url http://127.0.0.1:1
