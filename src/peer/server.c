@@ -63,13 +63,24 @@ void server_stat(struct server *s, const char *text, size_t len)
 		s->extstore = true;
 }
 
+/* Text that is no version counts as new enough. */
 static bool is_too_old(const char *version)
 {
-	int v[3] = {0};
+	static const unsigned long oldest[] = {
+		SERVER_MAJOR, SERVER_MINOR, SERVER_PATCH};
+	unsigned long part[3];
+	char *end;
 
-	return sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]) == 3 &&
-		(v[0] * 1000 + v[1]) * 1000 + v[2] <
-		(SERVER_MAJOR * 1000 + SERVER_MINOR) * 1000 + SERVER_PATCH;
+	for (int i = 0; i < 3; i++) {
+		part[i] = strtoul(version, &end, 10);
+		if (end == version || (i < 2 && *end != '.'))
+			return false;
+		version = end + 1;
+	}
+	for (int i = 0; i < 3; i++)
+		if (part[i] != oldest[i])
+			return part[i] < oldest[i];
+	return false;
 }
 
 const char *server_fault(const struct server *s)

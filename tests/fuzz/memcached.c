@@ -130,7 +130,7 @@ static size_t memcached_seed(unsigned i, uint8_t *buf)
 		"ERROR\r\nSTAT limit_maxbytes 18446744073709551616\r\n"
 		"STAT bytes -1\r\nEND\r\nVA 262160 O3\r\n",
 		"VERSION 1.6.18\r\nEND\r\nEN O3\r\nEN O4\r\nNS O5\r\nMN\r\n",
-		NULL};
+		"VERSION 2147484.18446744073709551616.1\r\n", NULL};
 
 	return fuzz_seed_text(texts, i, buf);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/peer/meta.c and unit.c: answers of memcached, right and wrong,
- * and whose value a value is.
+ * Tests of src/peer/meta.c, server.c and unit.c: answers of memcached, right
+ * and wrong, which servers are too old, and whose value a value is.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/meta_impl.h"
+#include "peer/server_impl.h"
 #include "peer/unit_impl.h"
 #include "suite.h"
 
@@ -139,6 +140,31 @@ START_TEST(test_a_unit_is_right_for_its_own_place_and_seed_alone)
 }
 END_TEST
 
+static const struct {
+	const char *version;
+	bool old;
+} versions[] = {{"1.6.10", false}, {"1.6.9", true}, {"1.5.99", true},
+	{"0.9.99", true}, {"1.10.0", false}, {"2.0.0", false},
+	{"1.6.9-beta", true}, {"1.6", false}, {"unknown", false}, {"", false},
+	/* Numbers that do not fit. */
+	{"2147484.6.10", false}, {"1.2147484648.0", false},
+	{"1.6.18446744073709551626", false}};
+
+START_TEST(test_versions_are_compared_number_by_number)
+{
+	const char *version = versions[_i].version, *fault;
+	struct server s;
+
+	server_init(&s);
+	server_version(&s, version, strlen(version));
+	server_stat(&s, "evictions off", 13);
+	fault = server_fault(&s);
+	ck_assert_msg(!fault == !versions[_i].old, "%s: %s", version,
+		fault ? fault : "new enough");
+	ck_assert(!fault || strstr(fault, "too old"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("peer_meta");
@@ -152,5 +178,7 @@ int main(void)
 	tcase_add_test(t, test_meta_survives_any_change_of_an_answer);
 	tcase_add_test(
 		t, test_a_unit_is_right_for_its_own_place_and_seed_alone);
+	tcase_add_loop_test(t, test_versions_are_compared_number_by_number, 0,
+		(int)(sizeof(versions) / sizeof(versions[0])));
 	return run_suite(s);
 }
