@@ -91,7 +91,7 @@ timed_unit_tests = tests/unit/test_loader_echo
 quiet_unit_tests = tests/unit/test_plan tests/unit/test_plan_need
 
 if HAVE_REMOTE
-unit_tests += tests/unit/test_web tests/unit/test_remote
+unit_tests += tests/unit/test_hedge tests/unit/test_remote tests/unit/test_web
 endif
 
 if HAVE_BLAS
@@ -161,6 +161,7 @@ tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
+tests_unit_test_hedge_LDADD = libremote.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A read that is asked for twice, as its answer is late: the test is the
+ * server, which answers when and what it likes.
+ */
+#include "origin_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "remote/remote.h"
+
+#define FILE_BYTES 5000u
+#define FIRST 100u
+#define LENGTH 1000u
+#define HALF (LENGTH / 2)
+
+static int listener;
+static struct origin *o;
+static struct counters counters;
+
+static unsigned char byte_of(size_t i)
+{
+	return (unsigned char)(i % 251);
+}
+
+static void open_server(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct remote_config config = {.counters = &counters};
+	socklen_t size = sizeof(at);
+	struct error err = {""};
+	char url[64];
+
+	unsetenv("http_proxy");
+	unsetenv("all_proxy");
+	memset(&counters, 0, sizeof(counters));
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(
+		bind(listener, (struct sockaddr *)(void *)&at, size), 0);
+	ck_assert_int_eq(listen(listener, 4), 0);
+	ck_assert_int_eq(
+		getsockname(listener, (struct sockaddr *)(void *)&at, &size),
+		0);
+	(void)snprintf(
+		url, sizeof(url), "http://127.0.0.1:%d/d", ntohs(at.sin_port));
+	ck_assert_msg(remote_new(&o, url, &config, &err) == 0, "%s", err.msg);
+}
+
+/* The connection of the next request, once all of it is here. */
+static int take_request(void)
+{
+	char head[4096];
+	size_t n = 0;
+	int fd = accept(listener, NULL, NULL);
+
+	ck_assert_int_ge(fd, 0);
+	do {
+		ssize_t got = recv(fd, head + n, sizeof(head) - 1 - n, 0);
+
+		ck_assert_int_gt(got, 0);
+		n += (size_t)got;
+		head[n] = '\0';
+	} while (!strstr(head, "\r\n\r\n"));
+	ck_assert_ptr_nonnull(strstr(head, "Range: bytes=100-1099\r\n"));
+	return fd;
+}
+
+static void send_head(int fd)
+{
+	char head[200];
+
+	(void)snprintf(head, sizeof(head),
+		"HTTP/1.1 206 Partial Content\r\nContent-Length: %u\r\n"
+		"Content-Range: bytes %u-%u/%u\r\n\r\n",
+		LENGTH, FIRST, FIRST + LENGTH - 1, FILE_BYTES);
+	ck_assert_int_gt(send(fd, head, strlen(head), MSG_NOSIGNAL), 0);
+}
+
+/* Bytes from `at` on of the range that is asked for. */
+static void send_bytes(int fd, size_t at, size_t len)
+{
+	unsigned char bytes[LENGTH];
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = byte_of(FIRST + at + i);
+	(void)send(fd, bytes, len, MSG_NOSIGNAL);
+}
+
+static size_t got_so_far(struct read_wait *w)
+{
+	size_t got;
+
+	pthread_mutex_lock(&fixture_lock);
+	got = w->got;
+	pthread_mutex_unlock(&fixture_lock);
+	return got;
+}
+
+/* The first is answered in the middle of the second's answer. */
+START_TEST(test_of_two_answers_each_byte_comes_from_one)
+{
+	struct origin_file *f;
+	struct read_wait w;
+	int late, hedge;
+	char c;
+
+	version = (struct file_version){.size_bytes = FILE_BYTES};
+	open_server();
+	f = origin_file_new(o, "f");
+	read_begin(o, &w, f, version, FIRST, LENGTH);
+	late = take_request();
+	hedge = take_request();
+	send_head(hedge);
+	send_bytes(hedge, 0, HALF);
+	while (got_so_far(&w) < HALF)
+		(void)usleep(100); /* a condition, not a time */
+	send_head(late);
+	send_bytes(late, 0, LENGTH);
+	/* It is not wanted any more: its connection ends. */
+	ck_assert_int_le(recv(late, &c, 1, 0), 0);
+	ck_assert_uint_eq(got_so_far(&w), HALF);
+	send_bytes(hedge, HALF, LENGTH - HALF);
+	ck_assert_int_eq(read_end(&w), LENGTH);
+	for (size_t i = 0; i < LENGTH; i++)
+		ck_assert_uint_eq(w.data[i], byte_of(FIRST + i));
+	ck_assert_uint_eq(counters.origin_hedged, 1);
+	ck_assert_uint_eq(w.done, 1);
+	free(w.data);
+	origin_file_free(o, f);
+	ck_assert(origin_free(o));
+	close(late);
+	close(hedge);
+	close(listener);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("hedge");
+	TCase *t = case_of(s, "hedge");
+
+	tcase_add_test(t, test_of_two_answers_each_byte_comes_from_one);
+	return run_suite(s);
+}
