@@ -6,6 +6,7 @@
 #include "loader_fixture.h"
 
 #include "base/hash.h"
+#include "settings/member.h"
 #include "suite.h"
 
 #define STEPS_MAX 1024
@@ -168,9 +169,9 @@ static void refused(const struct refrain_config *c, int rc, const char *word)
 {
 	struct refrain_loader *l;
 
-	ck_assert_int_eq(refrain_open(&l, c), rc);
-	ck_assert_msg(strstr(refrain_message(NULL), word), "%s",
-		refrain_message(NULL));
+	ck_assert_msg(refrain_open(&l, c) == rc &&
+			strstr(refrain_message(NULL), word),
+		"%s: %s", word, refrain_message(NULL));
 }
 
 #define OTHER(member, value)                                                   \
@@ -200,6 +201,96 @@ START_TEST(test_state_of_another_configuration_is_refused_by_name)
 	OTHER(flags, REFRAIN_FLAG_NO_FLIP);
 	OTHER(echo, 2.5);
 	OTHER(flags, REFRAIN_FLAG_EXACT);
+}
+END_TEST
+
+/*
+ * For every member that a state depends on: a text of another value, which
+ * makes it refuse the state. NULL: it may differ, or it says nothing for this
+ * configuration.
+ */
+static const struct {
+	const char *name, *text;
+} other_values[] = {
+	{"record_bytes", NULL}, /* raw datasets */
+	{"label_bytes", NULL},
+	{"batch", "8"},
+	{"epochs", NULL},
+	{"seed", "8"},
+	{"echo", "2.5"},
+	{"echo_point", "after"},
+	{"window", "256"},
+	{"min_lag", "2"},
+	{"shuffle_window", "64"},
+	{"rank", NULL}, /* another world goes on */
+	{"world", NULL},
+	{"last", "drop"},
+	{"height", "16"},
+	{"width", "16"},
+	{"type", "u8"},
+	{"layout", "nchw"},
+	{"augment", "eval"},
+	{"mean", "0.1,0.2,0.3"},
+	{"std", "0.1,0.2,0.3"},
+	{"area_min", "0.5"},
+	{"area_max", "0.5"},
+	{"aspect_min", "0.5"},
+	{"aspect_max", "2"},
+	{"jitter", "0,0,0.4"},
+	{"cutout", "4"},
+	{"sample_bytes", NULL}, /* callbacks */
+	{"policy", NULL},
+	{"max_pixels", NULL},
+	{"echo_max", NULL}, /* echo auto */
+	{"in_order", "1"},
+	{"no_flip", "1"},
+	{"no_orient", "1"},
+	{"pad_ranks", "1"},
+	{"allow_duplicates", NULL},
+	{"no_normalise", "1"},
+	{"exact", "1"},
+	{"equal_ranks", "1"},
+};
+#define OTHER_VALUES (sizeof(other_values) / sizeof(*other_values))
+
+static size_t other_value(const char *name)
+{
+	size_t i = 0;
+
+	while (i < OTHER_VALUES && strcmp(other_values[i].name, name) != 0)
+		i++;
+	ck_assert_msg(
+		i < OTHER_VALUES, "what of a state with another %s?", name);
+	return i;
+}
+
+START_TEST(test_every_member_that_a_state_depends_on_is_compared)
+{
+	struct refrain_config c = config_of();
+	char state[REFRAIN_STATE_MAX];
+	const struct member *m;
+	size_t rows = 0;
+
+	/* It takes any of them. */
+	c.type = REFRAIN_F32;
+	for (int i = 0; i < 3; i++)
+		c.mean[i] = c.std[i] = .5F;
+	c.state_bytes = (size_t)save_one(&c, state);
+	c.state = state;
+	for (size_t i = 0; (m = member_at(i)); i++) {
+		struct refrain_config other = c;
+		const char *text;
+
+		if (m->saved < SAVED_SCHEDULE || m->type == MEMBER_OTHER)
+			continue;
+		rows++;
+		text = other_values[other_value(m->name)].text;
+		if (!text)
+			continue;
+		ck_assert_int_eq(refrain_config_set(&other, m->name, text), 0);
+		refused(&other, -ESTALE, "another configuration");
+	}
+	ck_assert_uint_eq(rows, OTHER_VALUES);
 }
 END_TEST
 
@@ -445,6 +536,8 @@ static Suite *suite(void)
 		tc, test_another_world_sees_the_rest_fresh_once, 0, 16);
 	tcase_add_test(
 		tc, test_state_of_another_configuration_is_refused_by_name);
+	tcase_add_test(
+		tc, test_every_member_that_a_state_depends_on_is_compared);
 	tcase_add_test(tc, test_a_mismatch_of_echo_factors_speaks_of_factors);
 	tcase_add_test(tc, test_a_mismatch_of_words_speaks_of_words);
 	tcase_add_test(tc, test_state_goes_on_with_another_policy_or_bound);
