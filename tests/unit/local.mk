@@ -39,6 +39,7 @@ unit_tests = \
 	tests/unit/test_loader_state \
 	tests/unit/test_log \
 	tests/unit/test_manifest \
+	tests/unit/test_manifest_kept \
 	tests/unit/test_model \
 	tests/unit/test_mount_options \
 	tests/unit/test_option \
@@ -104,12 +105,14 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/cache_fixture.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
+	tests/unit/manifest_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \
 	tests/unit/plan_fixture.h \
 	tests/unit/schedule_fixture.h tests/unit/share_fixture.h \
 	tests/unit/shared_fixture.h \
 	tests/unit/sign_vectors.h \
+	tests/unit/sources_fixture.h \
 	tests/unit/store_case.h \
 	tests/unit/store_fixture.h
 
