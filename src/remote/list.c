@@ -32,6 +32,8 @@
 #define SPARE_PAGES 10u
 /* A range is split while each part has so many pages, as far as known. */
 #define PART_PAGES 2u
+/* So many pages in succession may have no key that is greater. */
+#define STILL_PAGES 1000u
 /* More names than a manifest can number. */
 #define KEYS_MAX (UINT64_C(1) << 31)
 
@@ -47,6 +49,7 @@ struct s3_listing {
 	uint64_t page_keys; /* in the fullest page */
 	bool sizeless;	    /* there was a key without a size */
 	int status;
+	bool deaf; /* the server does not know start-after */
 	struct split_seen seen;
 };
 
@@ -59,10 +62,12 @@ struct s3_range {
 	struct file_entry *entries;
 	size_t room;
 	unsigned tries;
+	unsigned still;		    /* pages since `reached` grew */
 	uint64_t keys;		    /* so far */
 	char from[S3_KEY_MAX + 1];  /* where it began */
 	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
 	char end[SPLIT_POINT_MAX + S3_KEY_MAX]; /* and not greater; "" */
+	char reached[S3_KEY_MAX + 1];		/* the greatest that was sent */
 	char token[2048];
 };
 
@@ -98,6 +103,7 @@ struct progress {
 	size_t n;		    /* entries */
 	uint64_t new;		    /* keys after the last page's */
 	bool over;		    /* a key beyond the range's end came */
+	bool further;		    /* a key that is greater than all before */
 	char since[S3_KEY_MAX + 1]; /* where the last page ended */
 };
 
@@ -145,9 +151,15 @@ static void take_object(
 		hide_key(g, o->bad ? "?" : key);
 		return;
 	}
+	if (strcmp(key, x->reached) > 0) {
+		strcpy(x->reached, key);
+		p->further = true;
+	}
 	/* A server that does not know start-after, or another range's. */
-	if (!g->unordered && strcmp(key, p->since) <= 0)
+	if (!g->unordered && strcmp(key, p->since) <= 0) {
+		g->deaf |= strcmp(key, p->since) < 0;
 		return;
+	}
 	if (x->end[0] && strcmp(key, x->end) > 0) {
 		p->over = true;
 		return;
@@ -180,13 +192,20 @@ static int take_page(struct s3_range *x, struct progress *p)
 	return g->keys > KEYS_MAX ? -EFBIG : 0;
 }
 
-/* The server says that more follows but sends nothing new: the listing would
- * never end. */
-static bool stands_still(const struct s3_range *x, const struct progress *p)
+/*
+ * The server says that more follows but gets no further: the listing would
+ * never end. Some servers send pages without keys in between, where many were
+ * deleted; one that does not know start-after gets to new ones later.
+ */
+static bool stands_still(struct s3_range *x, const struct progress *p)
 {
-	if (x->g->unordered)
-		return strcmp(x->token, x->page.token) == 0;
-	return p->new == 0;
+	if (p->further)
+		x->still = 0;
+	else if (strcmp(x->token, x->page.token) == 0)
+		return true;
+	else
+		x->still++;
+	return x->still > STILL_PAGES && !x->g->unordered;
 }
 
 static void range_next(struct s3_range *x);
@@ -203,7 +222,8 @@ static void page_taken(struct s3_range *x)
 	rc = take_page(x, &p);
 	if (rc == 0)
 		rc = g->status;
-	more = rc == 0 && x->page.truncated && !p.over && !g->probe;
+	more = rc == 0 && x->page.truncated && !p.over &&
+		!(g->probe && x->page.n > 0);
 	if (more && stands_still(x, &p)) {
 		remote_words(g->r,
 			"the server's listing does not end: it repeats itself");
@@ -211,7 +231,7 @@ static void page_taken(struct s3_range *x)
 		more = false;
 	}
 	x->tries = 0;
-	if (more && !g->unordered)
+	if (more && p.new > 0 && !g->unordered && !g->deaf && !g->probe)
 		range_split(x, &p);
 	pthread_mutex_unlock(&g->lock);
 	if (!more) {

@@ -30,6 +30,8 @@ struct far_settings {
 	double web;   /* 1: a directory is redirected to, a missing one 404 */
 	double code;  /* the HTTP status of all answers about objects */
 	double archived; /* 1: objects have been moved to an archive */
+	double no_after; /* 1: listings do not know start-after */
+	double blank;	 /* 1: every other page of a listing has no keys */
 	double only;	 /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;

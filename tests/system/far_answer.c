@@ -141,6 +141,8 @@ static void set_one(const char *name, double value)
 		FIELD(only),
 		FIELD(same),
 		FIELD(web),
+		FIELD(no_after),
+		FIELD(blank),
 #undef FIELD
 	};
 
@@ -407,10 +409,11 @@ static void put_object(struct text *t, const char *key,
 	put_text(t, "<StorageClass>STANDARD</StorageClass></Contents>");
 }
 
-/* A token is opaque: 't' and the last key in hexadecimal digits. */
-static void put_token(struct text *t, const char *key)
+/* A token is opaque: a letter and the last key in hexadecimal digits. After
+ * one with a 'b' comes a page without keys. */
+static void put_token(struct text *t, const char *key, bool blank)
 {
-	put_text(t, "t");
+	put_text(t, blank ? "b" : "t");
 	for (; *key; key++)
 		put(t, "%02x", (unsigned char)*key);
 }
@@ -426,26 +429,37 @@ static void read_token(const char *token, char *key)
 	*key = '\0';
 }
 
+/* Where a page begins: after this key. True: there may be none on it. */
+static bool find_start(const struct far_request *r, char after[1100])
+{
+	char token[2200];
+
+	far_query(r, "start-after", after, 1100);
+	far_query(r, "continuation-token", token, sizeof(token));
+	if (far_set.no_after > 0)
+		after[0] = '\0';
+	if (token[0])
+		read_token(token + 1, after);
+	if (far_set.endless > 0)
+		after[0] = '\0';
+	return token[0] != 't';
+}
+
 static void give_list(
 	const struct far_request *r, const char *bucket, struct far_answer *a)
 {
-	char prefix[1100], after[1100], token[2200], max[16], date[40];
-	char last[1100] = "";
+	char prefix[1100], after[1100], max[16], date[40], last[1100] = "";
 	struct lister l = {.bucket = bucket, .prefix = prefix, .after = after};
 	struct text t = {0};
 	const char *key;
 	int left, n = 0;
-	bool more = false;
+	bool more = false, blank = find_start(r, after) && far_set.blank > 0;
 
 	far_query(r, "prefix", prefix, sizeof(prefix));
-	far_query(r, "start-after", after, sizeof(after));
-	far_query(r, "continuation-token", token, sizeof(token));
 	far_query(r, "max-keys", max, sizeof(max));
-	if (token[0] == 't')
-		read_token(token + 1, after);
-	if (far_set.endless > 0)
-		after[0] = '\0';
-	left = *max ? atoi(max) : 1000;
+	if (far_set.blank > 0)
+		snprintf(last, sizeof(last), "%s", after);
+	left = blank ? 0 : *max ? atoi(max) : 1000;
 	far_count.lists++;
 	a->delay_ms = far_set.list_ms;
 	put(&t,
@@ -474,7 +488,7 @@ static void give_list(
 	put(&t, "<IsTruncated>%s</IsTruncated>", more ? "true" : "false");
 	if (more) {
 		put(&t, "<NextContinuationToken>");
-		put_token(&t, last);
+		put_token(&t, last, far_set.blank > 0 && !blank);
 		put(&t, "</NextContinuationToken>");
 	}
 	if (!(far_set.truncate_xml > 0))

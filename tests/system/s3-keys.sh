@@ -3,8 +3,8 @@
 #
 # Random keys of many alphabets, among them some that cannot be paths: a mount
 # shows the rest and no others, and the store accepts the signature of each
-# read. Then buckets of three shapes, listed with no more pages than they take.
-# ODD_KEYS, ODD_SEED.
+# read. Then buckets of three shapes, listed with no more pages than they take,
+# and servers with other habits of listing. ODD_KEYS, ODD_SEED.
 set -u
 name=s3-keys
 # shellcheck source=tests/system/lib.sh
@@ -58,4 +58,15 @@ for dirs in 0 30 12000; do
 		fail "$(far_count lists) pages of $dirs directories"
 	stop_mount
 	rm -rf "$work/tier"
+done
+
+# Servers that do not know start-after, and pages without keys.
+far_set dirs=0
+for habit in no_after blank; do
+	far_set $habit=1
+	s3_mount many
+	expect "files with $habit" "$(find "$mnt" -type f | wc -l)" 12000
+	stop_mount
+	rm -rf "$work/tier"
+	far_set $habit=0
 done
