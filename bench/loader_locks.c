@@ -50,7 +50,6 @@ static int measure(struct engine *engine, unsigned steps)
 	struct batch_source *source = engine_source(engine);
 	struct watched locks[] = {
 		watch("turn.lock", &engine->turn.lock),
-		watch("event_lock", &engine->turn.event_lock),
 		watch("lender.lock", lender_lock(engine->lender)),
 		watch("uring.lock", uring_lock(reader_ring(engine->reader))),
 	};

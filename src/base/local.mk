@@ -25,6 +25,7 @@ libbase_la_SOURCES = \
 	src/base/permute.c src/base/permute.h \
 	src/base/pool.c src/base/pool.h \
 	src/base/proc.c src/base/proc.h \
+	src/base/ready.c src/base/ready.h \
 	src/base/real.c src/base/real.h \
 	src/base/size.c src/base/size.h \
 	src/base/source.h \

@@ -4,10 +4,7 @@
  */
 #include "base/turn.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/cond.h"
@@ -16,26 +13,22 @@ int turn_init(struct turn *t, const struct turn_ops *ops, void *arg)
 {
 	*t = (struct turn){.ops = ops, .arg = arg};
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
-	(void)pthread_mutex_init(&t->event_lock, NULL);
 	for (unsigned i = 0; i < TURN_WHO; i++)
 		cond_init(&t->who[i]);
-	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return t->event_fd < 0 ? -errno : 0;
+	return ready_open(&t->ready);
 }
 
 void turn_release(struct turn *t)
 {
-	if (t->event_fd >= 0)
-		(void)close(t->event_fd); /* holds nothing */
+	ready_close(&t->ready);
 	for (unsigned i = 0; i < TURN_WHO; i++)
 		pthread_cond_destroy(&t->who[i]);
-	pthread_mutex_destroy(&t->event_lock);
 	pthread_mutex_destroy(&t->lock);
 }
 
 int turn_fd(const struct turn *t)
 {
-	return t->event_fd;
+	return ready_fd(&t->ready);
 }
 
 /* -- What is woken --------------------------------------------------------- */
@@ -69,22 +62,6 @@ static bool wakes_any(const struct wakes *w)
 	return any;
 }
 
-/* Bring the eventfd up to date, even if other threads do the same. */
-static void write_event(struct turn *t)
-{
-	uint64_t value = 1;
-
-	LOCK_SCOPE(&t->event_lock);
-	if (t->written == t->ready)
-		return;
-	t->written = !t->written;
-	/* The eventfd holds 0 or 1, so neither call can block or fail. */
-	if (t->written)
-		(void)!write(t->event_fd, &value, sizeof(value));
-	else
-		(void)!read(t->event_fd, &value, sizeof(value));
-}
-
 static void wake_workers(struct turn *t, const struct wakes *w)
 {
 	pthread_cond_t *workers = &t->who[TURN_WORKERS];
@@ -98,7 +75,7 @@ static void wake_workers(struct turn *t, const struct wakes *w)
 static void after_turn(struct turn *t, const struct wakes *w)
 {
 	if (w->ready_changed)
-		write_event(t);
+		ready_write(&t->ready);
 	wake_workers(t, w);
 	for (unsigned i = 0; i < TURN_WHO; i++)
 		if (w->who[i])
@@ -229,6 +206,5 @@ uint32_t turn_idle(const struct turn *t)
 void turn_ready(struct turn *t, bool ready)
 {
 	ASSERT_TURN(t);
-	t->ready_changed |= t->ready != ready;
-	t->ready = ready;
+	t->ready_changed |= ready_set(&t->ready, ready);
 }

@@ -9,12 +9,12 @@
 #define BASE_TURN_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/lock.h"
+#include "base/ready.h"
 
 /* The sleepers and what they wait for. */
 enum turn_who {
@@ -50,12 +50,7 @@ struct turn {
 	uint32_t asleep[TURN_WHO], rounds[TURN_WHO];
 	bool marked[TURN_WHO];
 	bool ready_changed; /* in this turn */
-	/* The descriptor that polls readable. A thread that changes `ready`
-	 * writes the newest value then, under a lock used for nothing else. */
-	pthread_mutex_t event_lock;
-	int event_fd;	    /* set once */
-	_Atomic bool ready; /* changed with the lock held; relaxed would do */
-	bool written;	    /* event_lock */
+	struct ready ready; /* set with the lock, written without */
 };
 
 /* Returns -errno if no eventfd can be created. */

@@ -18,6 +18,8 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -50,6 +52,9 @@ struct uring {
 	struct list queue;	/* lock */
 	struct list cancels;	/* lock: ops in flight */
 	bool woken;		/* lock: an eventfd write is on its way */
+	/* Threads that are to write to wake_fd: incremented with the lock,
+	 * decremented (release) without; uring_free() waits (acquire). */
+	_Atomic unsigned wakers;
 	bool stop, ended;	/* lock */
 };
 
@@ -250,7 +255,19 @@ static void *ring_thread(void *arg)
 	return NULL;
 }
 
-static void wake(struct uring *u)
+/* Returns whether the caller must call uring_wake() without the lock. */
+static bool must_wake(struct uring *u)
+{
+	ASSERT_HELD(&u->lock);
+	if (u->woken || pthread_equal(pthread_self(), u->thread))
+		return false;
+	u->woken = true;
+	atomic_fetch_add_explicit(&u->wakers, 1, memory_order_relaxed);
+	return true;
+}
+
+/* The last access of a thread that must wake. */
+static void uring_wake(struct uring *u)
 {
 	uint64_t one = 1;
 	ssize_t rc;
@@ -258,6 +275,7 @@ static void wake(struct uring *u)
 	do
 		rc = write(u->wake_fd, &one, sizeof(one));
 	while (rc < 0 && errno == EINTR);
+	atomic_fetch_sub_explicit(&u->wakers, 1, memory_order_release);
 }
 
 static bool ops_supported(struct io_uring *ring)
@@ -308,6 +326,14 @@ static int ring_start(struct uring *u)
 	return rc;
 }
 
+/* An operation may have ended before the thread that started it has written its
+ * wake-up. */
+static void await_wakers(struct uring *u)
+{
+	while (atomic_load_explicit(&u->wakers, memory_order_acquire) > 0)
+		(void)sched_yield();
+}
+
 /* True when the thread has seen the last completion. */
 static bool ring_stop(struct uring *u, uint64_t wait_ns)
 {
@@ -316,7 +342,10 @@ static bool ring_stop(struct uring *u, uint64_t wait_ns)
 
 	pthread_mutex_lock(&u->lock);
 	u->stop = true;
-	wake(u);
+	atomic_fetch_add_explicit(&u->wakers, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&u->lock);
+	uring_wake(u);
+	pthread_mutex_lock(&u->lock);
 	while (!u->ended)
 		if (!cond_wait_until(&u->ended_c, &u->lock, until_ns))
 			break;
@@ -327,6 +356,7 @@ static bool ring_stop(struct uring *u, uint64_t wait_ns)
 		return false;
 	}
 	pthread_join(u->thread, NULL);
+	await_wakers(u);
 	io_uring_queue_exit(&u->ring);
 	(void)close(u->wake_fd); /* as above */
 	return true;
@@ -390,6 +420,8 @@ struct pool *uring_pool(struct uring *u)
 
 static void uring_start(struct uring *u, struct uring_op *op)
 {
+	bool wakes;
+
 	op->ring = u;
 	if (u->pool) {
 		op->job.run = run_job;
@@ -399,11 +431,10 @@ static void uring_start(struct uring *u, struct uring_op *op)
 	list_init(&op->cancel);
 	pthread_mutex_lock(&u->lock);
 	list_add_tail(&u->queue, &op->node);
-	if (!u->woken && !pthread_equal(pthread_self(), u->thread)) {
-		u->woken = true;
-		wake(u);
-	}
+	wakes = must_wake(u);
 	pthread_mutex_unlock(&u->lock);
+	if (wakes)
+		uring_wake(u);
 }
 
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
@@ -451,17 +482,18 @@ void uring_close(struct uring *u, struct uring_op *op, int fd)
 
 void uring_cancel(struct uring *u, struct uring_op *op)
 {
+	bool wakes;
+
 	atomic_store_explicit(&op->cancelled, true, memory_order_relaxed);
 	if (u->pool)
 		return;
 	pthread_mutex_lock(&u->lock);
 	if (op->in_flight && list_empty(&op->cancel))
 		list_add_tail(&u->cancels, &op->cancel);
-	if (!u->woken) {
-		u->woken = true;
-		wake(u);
-	}
+	wakes = must_wake(u);
 	pthread_mutex_unlock(&u->lock);
+	if (wakes)
+		uring_wake(u);
 }
 
 uint64_t uring_cpu_ns(struct uring *u)

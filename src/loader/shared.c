@@ -244,7 +244,7 @@ static void wait_shared(struct shared *sh, int ms)
 	struct pollfd p = {.fd = sh->poll_fd, .events = POLLIN};
 
 	ask_for_batch(sh);
-	pthread_mutex_unlock(&sh->lock);
+	shared_unlock(sh);
 	(void)poll(&p, 1, ms); /* the caller looks again in any case */
 	pthread_mutex_lock(&sh->lock);
 }
@@ -308,7 +308,6 @@ static int shared_next_batch(
 		count_shared(sh, &(*out)->batch, called_ns - sh->waited_ns);
 	if (rc == 1)
 		sh->waited_ns = sh->viewed_ns = 0;
-	shared_wake(sh);
 	return rc;
 }
 
@@ -324,10 +323,10 @@ static int shared_source_next(
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
-	sh->callers++;
+	atomic_fetch_add_explicit(&sh->callers, 1, memory_order_relaxed);
 	rc = shared_next_batch(sh, out, timeout_ms);
-	sh->callers--;
-	pthread_mutex_unlock(&sh->lock);
+	shared_unlock(sh);
+	atomic_fetch_sub_explicit(&sh->callers, 1, memory_order_release);
 	return rc;
 }
 
@@ -383,8 +382,7 @@ static int shared_source_close(struct batch_source *source)
 
 	pthread_mutex_lock(&sh->lock);
 	sh->closing = true;
-	shared_wake(sh);
-	pthread_mutex_unlock(&sh->lock);
+	shared_unlock(sh);
 	rc = shared_leave(sh);
 	if (rc != 0) /* what hangs may still look at it */
 		return rc;
@@ -416,6 +414,7 @@ struct batch_source *shared_source(struct shared *sh)
 static int shared_new(struct shared **out, struct error *err)
 {
 	struct shared *sh = calloc(1, sizeof(*sh));
+	int rc;
 
 	if (!sh)
 		return error_set(err, -ENOMEM, "no memory for a loader");
@@ -429,16 +428,16 @@ static int shared_new(struct shared **out, struct error *err)
 	list_init(&sh->queue);
 	sh->count.stream = hash_stream_new();
 	sh->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	sh->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = ready_open(&sh->ready);
 	sh->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sh->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*out = sh;
 	if (!sh->count.stream)
 		return error_set(err, -ENOMEM, "no memory for a loader");
-	if (sh->poll_fd < 0 || sh->wake_fd < 0 || sh->stop_fd < 0 ||
-		sh->lost_fd < 0)
-		return error_set(err, -errno, "cannot wait for events: %m");
-	shared_poll(sh, sh->wake_fd, true);
+	if (rc < 0 || sh->poll_fd < 0 || sh->stop_fd < 0 || sh->lost_fd < 0)
+		return error_set(err, rc < 0 ? rc : -errno,
+			"cannot wait for events: %m");
+	shared_poll(sh, ready_fd(&sh->ready), true);
 	return 0;
 }
 

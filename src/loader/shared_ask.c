@@ -118,9 +118,8 @@ int shared_echo_log(struct shared *sh, char *buf, size_t size)
 	return alone < 0 ? alone : (int)used + alone;
 }
 
-int shared_memory(struct shared *sh, const void **base, size_t *bytes)
+static int memory_of(struct shared *sh, const void **base, size_t *bytes)
 {
-	LOCK_SCOPE(&sh->lock);
 	(void)shared_receive(sh, false);
 	if (!sh->area)
 		return error_set(&sh->message, -ENODATA,
@@ -130,6 +129,16 @@ int shared_memory(struct shared *sh, const void **base, size_t *bytes)
 	*base = sh->area->memory.base;
 	*bytes = sh->area->memory.bytes;
 	return 0;
+}
+
+int shared_memory(struct shared *sh, const void **base, size_t *bytes)
+{
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	rc = memory_of(sh, base, bytes);
+	shared_unlock(sh);
+	return rc;
 }
 
 /* -- Statistics ------------------------------------------------------------ */
@@ -266,7 +275,7 @@ static bool await_view(struct shared *sh)
 			return false;
 		if (sh->views != views)
 			break;
-		pthread_mutex_unlock(&sh->lock);
+		shared_unlock(sh);
 		(void)poll(&p, 1, ASK_MS); /* it is looked at in any case */
 		pthread_mutex_lock(&sh->lock);
 		if (sh->state != SHARED_FOLLOWING)

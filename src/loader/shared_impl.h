@@ -18,9 +18,11 @@
 #define LOADER_SHARED_IMPL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/ready.h"
 #include "engine/engine.h"
 #include "share/share.h"
 
@@ -166,17 +168,18 @@ struct shared {
 	bool started;
 	int stop_fd, lost_fd; /* for the thread */
 	int poll_fd;	      /* all that a call waits for */
-	int wake_fd;	      /* ... that other threads signal */
+	struct ready ready; /* ... would it return at once? Set with the lock */
+	_Atomic uint32_t callers; /* decremented (release) as the last access */
 
 	pthread_mutex_t lock;
 	/* All below: the lock. */
 	struct shared_run run;
 	enum shared_state state;
-	bool closing, ended, woken;
+	bool closing, ended;
+	bool change_due; /* the thread must be woken; see shared_unlock() */
 	bool linked; /* `link` is of a host that lives */
 	bool stale;  /* batches until ALONE are not for this job */
 	bool left;   /* hanging threads may still access it: never free it */
-	uint32_t callers;
 	uint32_t refs; /* the loader, and each slice that is lent */
 	int failed;
 	struct error message;
@@ -229,8 +232,8 @@ void shared_stats(struct shared *sh, struct refrain_stats *out);
 
 /* -- shared_link.c: what the host says and is told; with the lock ---------- */
 
-/* Update the descriptor that says whether a call would return at once. */
-void shared_wake(struct shared *sh);
+/* Release the lock and wake those who wait for what has changed. */
+void shared_unlock(struct shared *sh);
 void shared_poll(struct shared *sh, int fd, bool on);
 /* Stop the source of batches for this reason. Returns the error. */
 int shared_fail(struct shared *sh, int error, const char *why);

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "loader/shared_impl.h"
 
 #define RETRY_MS 5
@@ -147,7 +148,6 @@ static void follow_link(struct shared *sh, const struct share_link *link,
 	}
 	shared_poll(sh, link->fd, true);
 	shared_poll(sh, link->pidfd, true);
-	shared_wake(sh);
 }
 
 /* -- Alone ----------------------------------------------------------------- */
@@ -178,8 +178,7 @@ static void go_alone(struct shared *sh)
 		shared_poll(sh,
 			engine_source(engine)->fd(engine_source(engine)), true);
 	}
-	shared_wake(sh);
-	pthread_mutex_unlock(&sh->lock);
+	shared_unlock(sh);
 }
 
 /* The engine of a job that is back. Batches of it may still be lent. */
@@ -215,7 +214,9 @@ static enum shared_state state_of_job(struct shared *sh)
 /* The old host's last messages decide the next step. */
 static bool read_the_rest(struct shared *sh)
 {
-	LOCK_SCOPE(&sh->lock);
+	bool goes_on;
+
+	pthread_mutex_lock(&sh->lock);
 	shared_lose(sh);
 	sh->linked = true;
 	(void)shared_receive(sh, true);
@@ -228,8 +229,9 @@ static bool read_the_rest(struct shared *sh)
 	if (sh->area) /* it lives on as long as batches of it do */
 		shared_area_unref(sh->area);
 	sh->area = NULL;
-	shared_wake(sh);
-	return !sh->failed && !sh->ended && !sh->closing;
+	goes_on = !sh->failed && !sh->ended && !sh->closing;
+	shared_unlock(sh);
+	return goes_on;
 }
 
 /* A host in this process that has failed by itself. */
@@ -262,8 +264,9 @@ static void meet_again(struct shared *sh)
 	if (join_until(sh, &link, &hello, &sh->before, &welcome,
 		    clock_now_ns() + MEET_NS, &err) < 0)
 		return;
-	LOCK_SCOPE(&sh->lock);
+	pthread_mutex_lock(&sh->lock);
 	follow_link(sh, &link, &welcome);
+	shared_unlock(sh);
 }
 
 static void find_next_host(struct shared *sh)
@@ -285,13 +288,14 @@ static void find_next_host(struct shared *sh)
 		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
 	if (rc < 0 && is_to_stop(sh, 0))
 		return;
-	LOCK_SCOPE(&sh->lock);
+	pthread_mutex_lock(&sh->lock);
 	if (rc == 0) {
 		follow_link(sh, &link, &welcome);
 	} else {
 		sh->state = SHARED_PARTED; /* what was announced is there */
 		sh->count.parted++;
 	}
+	shared_unlock(sh);
 }
 
 /* A link that is not closed yet, though the host is gone. */
@@ -361,28 +365,39 @@ static uint64_t open_until_ns(const struct shared *sh)
 	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
+/* 1: all have come, or the thread will find the next host. */
+static int look_for_changes(struct shared *sh, uint32_t changes,
+	uint64_t until_ns, struct error *err)
+{
+	ASSERT_HELD(&sh->lock);
+	if (!shared_receive(sh, false))
+		return 1;
+	if (sh->failed)
+		return error_set(err, sh->failed, "%s", sh->message.msg);
+	if (sh->run.changes < changes && clock_now_ns() >= until_ns)
+		return error_set(err, -ETIMEDOUT,
+			"the host of share '%s' (process %d) did not "
+			"send its changes of the echo factor",
+			sh->run.hello.name, (int)sh->link.host_pid);
+	return sh->run.changes >= changes;
+}
+
+
 /* A job that joins late knows its stream only when it has the changes of the
  * echo factor. */
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
 	struct error *err)
 {
 	struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+	int rc = sh->run.changes >= changes;
 
-	while (sh->run.changes < changes) {
+	while (rc == 0) {
 		(void)poll(&p, 1, ANSWER_MS); /* it looks in any case */
-		LOCK_SCOPE(&sh->lock);
-		if (!shared_receive(sh, false))
-			return 0; /* the thread finds the next host */
-		if (sh->failed)
-			return error_set(
-				err, sh->failed, "%s", sh->message.msg);
-		if (clock_now_ns() >= until_ns)
-			return error_set(err, -ETIMEDOUT,
-				"the host of share '%s' (process %d) did not "
-				"send its changes of the echo factor",
-				sh->run.hello.name, (int)sh->link.host_pid);
+		pthread_mutex_lock(&sh->lock);
+		rc = look_for_changes(sh, changes, until_ns, err);
+		shared_unlock(sh);
 	}
-	return 0;
+	return rc < 0 ? rc : 0;
 }
 
 int shared_join(struct shared *sh, struct error *err)
@@ -401,7 +416,7 @@ int shared_join(struct shared *sh, struct error *err)
 	if (rc == 0) {
 		pthread_mutex_lock(&sh->lock);
 		follow_link(sh, &link, &welcome);
-		pthread_mutex_unlock(&sh->lock);
+		shared_unlock(sh);
 		if (welcome.begun)
 			rc = await_changes(sh, welcome.changes, until_ns, err);
 	} else {
@@ -431,13 +446,9 @@ static void wait_for_callers(struct shared *sh)
 	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
 	uint64_t until_ns = clock_now_ns() + LEAVE_NS;
 
-	pthread_mutex_lock(&sh->lock);
-	while (sh->callers > 0 && clock_now_ns() < until_ns) {
-		pthread_mutex_unlock(&sh->lock);
+	while (atomic_load_explicit(&sh->callers, memory_order_acquire) > 0 &&
+		clock_now_ns() < until_ns)
 		(void)nanosleep(&nap, NULL);
-		pthread_mutex_lock(&sh->lock);
-	}
-	pthread_mutex_unlock(&sh->lock);
 }
 
 int shared_leave(struct shared *sh)

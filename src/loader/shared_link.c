@@ -25,18 +25,29 @@ void shared_poll(struct shared *sh, int fd, bool on)
 			fd, &e);
 }
 
-void shared_wake(struct shared *sh)
+/* Would a call return at once? A job that makes its own batches waits for
+ * these, even after the end of the others. */
+static bool is_ready(const struct shared *sh)
 {
-	bool ready = sh->closing || sh->failed || sh->ended ||
-		!list_empty(&sh->queue);
-	uint64_t n = 1;
+	bool own = sh->state == SHARED_PARTED || sh->state == SHARED_ALONE;
+
+	return sh->closing || sh->failed || !list_empty(&sh->queue) ||
+		(sh->ended && !own);
+}
+
+void shared_unlock(struct shared *sh)
+{
+	uint64_t one = 1;
+	bool change = sh->change_due, ready;
 
 	ASSERT_HELD(&sh->lock);
-	if (ready && !sh->woken)
-		(void)!write(sh->wake_fd, &n, sizeof(n)); /* never full */
-	else if (!ready && sh->woken)
-		(void)!read(sh->wake_fd, &n, sizeof(n)); /* it is set */
-	sh->woken = ready;
+	sh->change_due = false;
+	ready = ready_set(&sh->ready, is_ready(sh));
+	pthread_mutex_unlock(&sh->lock);
+	if (ready)
+		ready_write(&sh->ready);
+	if (change)
+		(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
 }
 
 int shared_fail(struct shared *sh, int error, const char *why)
@@ -71,14 +82,6 @@ int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 
 /* -- Messages of the host -------------------------------------------------- */
 
-/* Wake the thread that follows the host. */
-static void say_change(struct shared *sh)
-{
-	uint64_t one = 1;
-
-	(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
-}
-
 void shared_lose(struct shared *sh)
 {
 	ASSERT_HELD(&sh->lock);
@@ -89,7 +92,7 @@ void shared_lose(struct shared *sh)
 		sh->state = SHARED_LOST;
 	shared_poll(sh, sh->link.fd, false);
 	shared_poll(sh, sh->link.pidfd, false);
-	say_change(sh);
+	sh->change_due = true;
 }
 
 uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
@@ -152,7 +155,7 @@ void shared_part(struct shared *sh)
 	sh->state = SHARED_PARTED;
 	sh->stale = sh->linked;
 	sh->count.parted++;
-	say_change(sh);
+	sh->change_due = true;
 }
 
 /* Only between two shared batches, so that it can go on with the next. */
@@ -183,7 +186,7 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 		false);
 	if (shared_seek(sh, sh->next, &sh->message) < 0)
 		sh->failed = -EBADMSG;
-	say_change(sh);
+	sh->change_due = true;
 }
 
 /* -- More messages --------------------------------------------------------- */
@@ -356,11 +359,12 @@ void shared_tell_released(struct shared *sh)
 
 void shared_free(struct shared *sh)
 {
-	int fds[] = {sh->poll_fd, sh->wake_fd, sh->stop_fd, sh->lost_fd};
+	int fds[] = {sh->poll_fd, sh->stop_fd, sh->lost_fd};
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			(void)close(fds[i]); /* nobody waits there */
+	ready_close(&sh->ready);
 	share_link_close(&sh->link);
 	hash_stream_free(sh->count.stream);
 	shared_run_release(&sh->run);

@@ -107,6 +107,8 @@ static void peers_read(struct source *s, struct source_read *r)
 	peers_kick(p);
 }
 
+/* The caller holds a lock, so the thread is not woken: with reads or leases it
+ * looks every PEERS_TICK_MS. */
 static void peers_abandon(struct source *s, struct source_read *r)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
@@ -120,7 +122,6 @@ static void peers_abandon(struct source *s, struct source_read *r)
 				&g->abandoned, true, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
 }
 
 static void peers_push(struct source *s, struct source_push *push)
@@ -147,6 +148,7 @@ static void peers_push(struct source *s, struct source_push *push)
 	peers_kick(p);
 }
 
+/* As above. Without a lease the end of an item means nothing. */
 static void peers_ended(struct source *s, const struct source_item *item)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
@@ -160,7 +162,6 @@ static void peers_ended(struct source *s, const struct source_item *item)
 	else
 		p->lost_end = true;
 	pthread_mutex_unlock(&p->lock);
-	peers_kick(p);
 }
 
 static const struct source_ops peers_ops = {

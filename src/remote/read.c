@@ -351,10 +351,15 @@ void remote_read(struct origin *o, struct origin_read *r)
 void remote_abandon(struct origin *o, struct origin_read *r)
 {
 	struct remote *remote = remote_of(o);
+	struct loop *woken = NULL;
 	struct get *g;
-	LOCK_SCOPE(&remote->lock);
 
+	pthread_mutex_lock(&remote->lock);
 	g = r->req.priv;
-	if (g && !remote_is_late(remote, &r->req))
-		loop_post(g->loop, &g->drop);
+	if (g && !remote_is_late(remote, &r->req) &&
+		loop_put(g->loop, &g->drop))
+		woken = g->loop;
+	pthread_mutex_unlock(&remote->lock);
+	if (woken)
+		loop_wake(woken);
 }

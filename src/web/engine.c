@@ -55,7 +55,7 @@ struct sign_key *loop_sign_key(struct loop *l)
 	return &l->key;
 }
 
-static void loop_wake(struct loop *l)
+void loop_wake(struct loop *l)
 {
 	uint64_t one = 1;
 
@@ -63,7 +63,7 @@ static void loop_wake(struct loop *l)
 	(void)!write(l->event_fd, &one, sizeof(one));
 }
 
-void loop_post(struct loop *l, struct post *p)
+bool loop_put(struct loop *l, struct post *p)
 {
 	bool wake = false;
 
@@ -76,7 +76,12 @@ void loop_post(struct loop *l, struct post *p)
 		l->awake = true;
 	}
 	pthread_mutex_unlock(&l->lock);
-	if (wake)
+	return wake;
+}
+
+void loop_post(struct loop *l, struct post *p)
+{
+	if (loop_put(l, p))
 		loop_wake(l);
 }
 

@@ -73,6 +73,10 @@ struct loop *engine_pick_running(struct engine *e);
 /* Run the post soon, once, even if it was posted several times meanwhile. Any
  * thread. */
 void loop_post(struct loop *l, struct post *p);
+/* The same in two steps, for callers with locks: if loop_put() returns true,
+ * loop_wake() must follow without them. */
+bool loop_put(struct loop *l, struct post *p);
+void loop_wake(struct loop *l);
 
 /* Take the post back; it will not run. Loop thread. */
 void loop_unpost(struct loop *l, struct post *p);

@@ -50,7 +50,7 @@ static void scene_open(struct scene *s)
 
 static bool scene_polls(const struct scene *s)
 {
-	struct pollfd p = {.fd = s->t.event_fd, .events = POLLIN};
+	struct pollfd p = {.fd = turn_fd(&s->t), .events = POLLIN};
 
 	return poll(&p, 1, 0) == 1;
 }
