@@ -39,7 +39,7 @@ bool ready_set(struct ready *r, bool ready)
 	return (was & FLAG) != (ready ? FLAG : 0);
 }
 
-static bool is_due(unsigned state)
+static bool write_is_due(unsigned state)
 {
 	return !(state & WRITER) && !(state & FLAG) != !(state & WRITTEN);
 }
@@ -51,7 +51,7 @@ static unsigned begin_writing(struct ready *r, bool *begun)
 	unsigned state = atomic_load(&r->state);
 
 	*begun = false;
-	while (is_due(state) && !*begun)
+	while (write_is_due(state) && !*begun)
 		*begun = atomic_compare_exchange_weak(
 			&r->state, &state, state | WRITER);
 	return state;

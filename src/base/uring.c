@@ -55,7 +55,7 @@ struct uring {
 	/* Threads that are to write to wake_fd: incremented with the lock,
 	 * decremented (release) without; uring_free() waits (acquire). */
 	_Atomic unsigned wakers;
-	bool stop, ended;	/* lock */
+	bool stop, ended; /* lock */
 };
 
 /* -- The ring ------------------------------------------------------------ */

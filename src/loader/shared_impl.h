@@ -177,9 +177,9 @@ struct shared {
 	enum shared_state state;
 	bool closing, ended;
 	bool change_due; /* the thread must be woken; see shared_unlock() */
-	bool linked; /* `link` is of a host that lives */
-	bool stale;  /* batches until ALONE are not for this job */
-	bool left;   /* hanging threads may still access it: never free it */
+	bool linked;	 /* `link` is of a host that lives */
+	bool stale;	 /* batches until ALONE are not for this job */
+	bool left;     /* hanging threads may still access it: never free it */
 	uint32_t refs; /* the loader, and each slice that is lent */
 	int failed;
 	struct error message;

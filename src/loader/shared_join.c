@@ -382,7 +382,6 @@ static int look_for_changes(struct shared *sh, uint32_t changes,
 	return sh->run.changes >= changes;
 }
 
-
 /* A job that joins late knows its stream only when it has the changes of the
  * echo factor. */
 static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,

@@ -123,10 +123,10 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	q->note.run = retry_run_note;
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
-	if (a)
-		origin_read_abandon(o->inner, &a->in.read);
 	if (!q->busy)
 		late_run(o->late, &q->note);
+	if (a)
+		retry_attempt_abandon(a);
 	pthread_mutex_unlock(&o->lock);
 }
 

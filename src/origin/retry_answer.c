@@ -59,17 +59,6 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 	return retry_take_outer(q);
 }
 
-static void attempt_free(struct attempt *a)
-{
-	struct request *q = a->q;
-	struct retry *o = q->o;
-
-	pthread_mutex_lock(&o->lock);
-	free(a);
-	retry_put(q);
-	pthread_mutex_unlock(&o->lock);
-}
-
 void retry_done(struct origin_request *in, int status)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.req);
@@ -100,7 +89,9 @@ void retry_done(struct origin_request *in, int status)
 	}
 	if (outer)
 		outer->done(outer, status);
-	attempt_free(a);
+	pthread_mutex_lock(&o->lock);
+	retry_attempt_put(a);
+	pthread_mutex_unlock(&o->lock);
 }
 
 /* -- What comes before the end --------------------------------------------- */

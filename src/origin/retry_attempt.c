@@ -93,6 +93,7 @@ static struct attempt *attempt_new(struct request *q)
 	if (!a)
 		return NULL;
 	a->q = q;
+	a->refs = 1;
 	any_copy(&a->in, q->outer);
 	a->in.req.done = retry_done;
 	if (q->op == ORIGIN_READ) {
@@ -110,10 +111,47 @@ static struct attempt *attempt_new(struct request *q)
 	return a;
 }
 
-/*
- * Lock held (its rank is above the inner origin's, whose start functions never
- * call back). -ENOMEM: nothing was begun.
- */
+void retry_attempt_put(struct attempt *a)
+{
+	struct request *q = a->q;
+
+	ASSERT_HELD(&q->o->lock);
+	if (--a->refs > 0)
+		return;
+	free(a);
+	retry_put(q);
+}
+
+void retry_attempt_abandon(struct attempt *a)
+{
+	struct retry *o = a->q->o;
+
+	ASSERT_HELD(&o->lock);
+	a->unwanted = true;
+	if (!a->started || a->q->op != ORIGIN_READ)
+		return;
+	a->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_read_abandon(o->inner, &a->in.read);
+	pthread_mutex_lock(&o->lock);
+	retry_attempt_put(a);
+}
+
+static void attempt_start(struct attempt *a)
+{
+	struct retry *o = a->q->o;
+
+	ASSERT_HELD(&o->lock);
+	a->refs++;
+	pthread_mutex_unlock(&o->lock);
+	o->inner->ops->start(o->inner, &a->in.req);
+	pthread_mutex_lock(&o->lock);
+	a->started = true;
+	if (a->unwanted)
+		retry_attempt_abandon(a);
+	retry_attempt_put(a);
+}
+
 int retry_try(struct request *q)
 {
 	struct retry *o = q->o;
@@ -134,7 +172,7 @@ int retry_try(struct request *q)
 		COUNT(o->counters, origin_stats);
 	if (q->op == ORIGIN_LIST)
 		COUNT(o->counters, origin_lists);
-	o->inner->ops->start(o->inner, &a->in.req);
+	attempt_start(a);
 	return 0;
 }
 
@@ -263,8 +301,11 @@ static void attempt_late(struct request *q)
 	ASSERT_HELD(&q->o->lock);
 	COUNT(o->counters, origin_timeouts);
 	q->last = NULL;
-	if (q->op == ORIGIN_READ)
-		origin_read_abandon(o->inner, &a->in.read);
+	retry_attempt_abandon(a);
+	if (!q->outer) { /* the caller has abandoned it meanwhile */
+		pthread_mutex_unlock(&o->lock);
+		return;
+	}
 	if (++q->failed >= o->config.attempts ||
 		clock_now_ns() >= q->until_ns) {
 		give_up(q, -ETIMEDOUT);
@@ -289,7 +330,7 @@ void retry_on_timer(struct timer *t)
 	if (!q->outer || clock_now_ns() < q->due_ns) {
 		/* The timer fired while it was being cancelled or moved. */
 		pthread_mutex_unlock(&o->lock);
-	} else if (q->busy) {
+	} else if (q->busy || (q->last && !q->last->started)) {
 		if (!retry_arm(q, clock_now_ns() + BUSY_NS))
 			q->due_ns = 0; /* the end of the call arms it */
 		pthread_mutex_unlock(&o->lock);

@@ -60,9 +60,12 @@ struct request {
 	char path[]; /* of a stat or a list */
 };
 
-/* One try; freed when the inner origin has answered it. */
+/* One try. The inner origin is called without the lock. */
 struct attempt {
 	struct request *q; /* holds a reference */
+	unsigned refs; /* lock: until it is answered, and during each call */
+	bool started;  /* lock */
+	bool unwanted; /* lock: to be abandoned as soon as it is started */
 	union origin_any in;
 };
 
@@ -88,7 +91,15 @@ struct origin_request *retry_take_outer(struct request *q);
 /* The origin has answered the current attempt. */
 void retry_answered(const struct request *q);
 
-/* Begin the next attempt. -ENOMEM: nothing was begun. */
+void retry_attempt_put(struct attempt *a);
+
+/* Release the lock for as long as it takes to abandon the attempt. */
+void retry_attempt_abandon(struct attempt *a);
+
+/*
+ * Begin the next attempt; releases the lock meanwhile. -ENOMEM: nothing was
+ * begun.
+ */
 int retry_try(struct request *q);
 
 /* An attempt failed with `status`. Unlocks. The caller has a reference. */

@@ -107,6 +107,7 @@ other_tests = \
 	tests/system/log.sh \
 	tests/system/load.sh \
 	tests/system/no-memory.sh \
+	tests/system/held-wakes.sh \
 	tests/system/operations.sh \
 	tests/system/python.sh \
 	tests/system/python-install.sh \
@@ -181,6 +182,12 @@ check_LTLIBRARIES += tests/system/no_memory.la
 tests_system_no_memory_la_SOURCES = tests/system/no_memory.c
 tests_system_no_memory_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
 tests_system_no_memory_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
+# Wake-ups that are written with a lock held; likewise.
+check_LTLIBRARIES += tests/system/held_wakes.la
+tests_system_held_wakes_la_SOURCES = tests/system/held_wakes.c
+tests_system_held_wakes_la_CFLAGS = -std=c11 -pthread $(WARN_CFLAGS)
+tests_system_held_wakes_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
 
 # The full versions of tests that `make check` runs in part or in small: all

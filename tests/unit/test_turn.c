@@ -185,6 +185,76 @@ START_TEST(test_turn_descriptor_polls_as_was_said_last)
 }
 END_TEST
 
+#define CHANGES 20000u
+
+/* One of two threads that change the flag. */
+static void *change_ready(void *arg)
+{
+	struct scene *s = arg;
+
+	for (unsigned i = 0; i < CHANGES; i++) {
+		turn_lock(&s->t);
+		turn_ready(&s->t, i % 3 != 0);
+		turn_unlock(&s->t);
+	}
+	return NULL;
+}
+
+START_TEST(test_turn_descriptor_polls_right_after_changes_by_two_threads)
+{
+	pthread_t other;
+	struct scene s;
+
+	scene_open(&s);
+	ck_assert_int_eq(pthread_create(&other, NULL, change_ready, &s), 0);
+	(void)change_ready(&s);
+	ck_assert_int_eq(pthread_join(other, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		turn_lock(&s.t);
+		turn_ready(&s.t, i);
+		turn_unlock(&s.t);
+		ck_assert(scene_polls(&s) == (i == 1));
+	}
+	turn_release(&s.t);
+}
+END_TEST
+
+/* The other thread sets the flag; this one clears it, as a caller that has
+ * taken the last batch, and must not be told of it again. */
+static void *set_ready(void *arg)
+{
+	struct scene *s = arg;
+
+	for (unsigned i = 0; i < CHANGES; i++) {
+		turn_lock(&s->t);
+		turn_ready(&s->t, !s->stop);
+		turn_unlock(&s->t);
+	}
+	return NULL;
+}
+
+START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
+{
+	pthread_t other;
+	struct scene s;
+
+	for (unsigned i = 0; i < 200; i++) {
+		scene_open(&s);
+		ck_assert_int_eq(
+			pthread_create(&other, NULL, set_ready, &s), 0);
+		while (!scene_polls(&s))
+			(void)sched_yield();
+		turn_lock(&s.t);
+		s.stop = true; /* nobody sets it from here on */
+		turn_ready(&s.t, false);
+		turn_unlock(&s.t);
+		ck_assert(!scene_polls(&s));
+		ck_assert_int_eq(pthread_join(other, NULL), 0);
+		turn_release(&s.t);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("turn");
@@ -196,6 +266,10 @@ int main(void)
 	tcase_add_test(t, test_turn_wakes_who_is_marked_at_its_end);
 	tcase_add_test(t, test_turn_wakes_as_many_workers_as_there_is_work_for);
 	tcase_add_test(t, test_turn_descriptor_polls_as_was_said_last);
+	tcase_add_test(t,
+		test_turn_descriptor_polls_right_after_changes_by_two_threads);
+	tcase_add_test(
+		t, test_turn_descriptor_does_not_poll_for_who_cleared_it);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -1,0 +1,108 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# No wake-up is written while a lock is held: a mount of a directory and one of
+# a web server that is read, a loader, and two jobs that share their batches.
+set -eu
+name=held-wakes
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse nm python3
+PATH=$PATH:/usr/sbin
+
+shim=$PWD/tests/system/.libs/held_wakes.so
+[ -e "$shim" ] || skip "$shim is not built"
+case $(nm -D "$refrain" 2>/dev/null) in
+*__asan* | *__tsan*) skip 'a sanitizer has locks of its own' ;;
+esac
+
+HELD_WAKES=$work/held
+export HELD_WAKES
+
+under_test() {
+	LD_PRELOAD=$shim "$@"
+}
+
+nothing_held() {
+	[ ! -s "$HELD_WAKES" ] ||
+		fail "$1: $(sort "$HELD_WAKES" | uniq -c | sort -rn | head -20)"
+}
+
+# The library finds a wake-up under a lock.
+cat >"$work/bad.py" <<'PY'
+import ctypes, os
+libc = ctypes.CDLL(None)
+mutex = ctypes.create_string_buffer(64)
+fd = libc.eventfd(0, 0)
+one = ctypes.c_uint64(1)
+libc.write(fd, ctypes.byref(one), 8)
+assert not os.path.exists(os.environ["HELD_WAKES"]), "found one without"
+libc.pthread_mutex_lock(mutex)
+libc.write(fd, ctypes.byref(one), 8)
+libc.pthread_mutex_unlock(mutex)
+PY
+under_test python3 "$work/bad.py" || fail 'see above'
+[ -s "$HELD_WAKES" ] || fail 'a wake-up under a lock was not found'
+rm "$HELD_WAKES"
+
+mount_and_read() {
+	under_test "$refrain" mount "$@" "$mnt" --cache "$work/tier:100M"
+	find "$mnt" -type f -print0 | xargs -0 -P 4 -n 8 cat >/dev/null
+	find "$mnt" -type f -print0 | xargs -0 -P 4 -n 8 cat >/dev/null
+	"$refrain" umount "$mnt"
+	rm -rf "$work/tier"
+	nothing_held "mount $*"
+}
+
+make_tree "$src" 5 40 100000
+mount_and_read "$src"
+
+if command -v nginx >/dev/null && [ -x tests/system/far ]; then
+	port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+	cat >"$work/nginx.conf" <<END
+daemon off;
+user root;
+error_log $work/nginx.err;
+pid $work/nginx.pid;
+events {}
+http {
+	access_log off;
+	server {
+		listen 127.0.0.1:$port;
+		location / {
+			root $src;
+			autoindex on;
+			autoindex_format json;
+		}
+	}
+}
+END
+	nginx -c "$work/nginx.conf" 2>>"$work/nginx.err" &
+	web=$!
+	wait_for 10 curl -fsS -o "$work/names" "http://127.0.0.1:$port/" \
+		2>/dev/null || fail 'no web server'
+	mount_and_read "http://127.0.0.1:$port/"
+	kill "$web"
+fi
+
+data=$work/data
+"$refrain" make-dataset --classes 2 --images 200 --size 96x72 "$data" \
+	>/dev/null
+under_test "$refrain" load "$data" --batch 16 --size 32 --epochs 3 --echo 2 \
+	>/dev/null
+nothing_held load
+
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+for job in 1 2; do
+	under_test "$refrain" load "$data" --batch 16 --size 32 --epochs 3 \
+		--share held-wakes --share-jobs 2 >"$work/job.$job" 2>&1 &
+	jobs="${jobs:-} $!"
+done
+for job in $jobs; do
+	wait "$job" || fail "a job failed: $(cat "$work"/job.*)"
+done
+nothing_held 'load --share'

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A library for LD_PRELOAD: it counts the mutexes that each thread holds, and
+ * appends a line to the file HELD_WAKES for each write to an eventfd by a
+ * thread that holds one: the places of the write and of the lock.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define HELD_MAX 16
+
+static __thread int held __attribute__((tls_model("initial-exec")));
+static __thread void *place[HELD_MAX]
+	__attribute__((tls_model("initial-exec")));
+
+static int (*real_lock)(pthread_mutex_t *);
+static int (*real_trylock)(pthread_mutex_t *);
+static int (*real_unlock)(pthread_mutex_t *);
+static ssize_t (*real_write)(int, const void *, size_t);
+
+/* Looked up late, as other libraries may start before this one. */
+#define FIND(real, name)                                                       \
+	do {                                                                   \
+		if (!(real))                                                   \
+			*(void **)&(real) = dlsym(RTLD_NEXT, name);            \
+	} while (0)
+
+static int taken(int rc, void *from)
+{
+	if (rc == 0) {
+		if (held >= 0 && held < HELD_MAX)
+			place[held] = from;
+		held++;
+	}
+	return rc;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	FIND(real_lock, "pthread_mutex_lock");
+	return taken(real_lock(mutex), __builtin_return_address(0));
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	FIND(real_trylock, "pthread_mutex_trylock");
+	return taken(real_trylock(mutex), __builtin_return_address(0));
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	FIND(real_unlock, "pthread_mutex_unlock");
+	held--;
+	return real_unlock(mutex);
+}
+
+static int is_eventfd(int fd)
+{
+	char path[64], target[64];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	return strstr(target, "[eventfd]") != NULL;
+}
+
+/* For addr2line -e FILE OFFSET. */
+static size_t print_place(char *to, size_t room, const char *what, void *at)
+{
+	Dl_info i;
+	int n;
+
+	if (!dladdr(at, &i))
+		return 0;
+	n = snprintf(to, room, " %s %s %#zx", what, i.dli_fname,
+		(size_t)((char *)at - (char *)i.dli_fbase));
+	return n < 0 || (size_t)n >= room ? 0 : (size_t)n;
+}
+
+static void check(int fd, void *from)
+{
+	const char *log = getenv("HELD_WAKES");
+	int saved = errno, out;
+	char line[1024];
+	size_t n;
+
+	if (held <= 0 || !log || !is_eventfd(fd))
+		return;
+	n = print_place(line, sizeof(line) - 1, "write", from);
+	if (held <= HELD_MAX)
+		n += print_place(line + n, sizeof(line) - 1 - n, "lock",
+			place[held - 1]);
+	line[n++] = '\n';
+	out = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (out >= 0) {
+		(void)!real_write(out, line, n);
+		(void)close(out);
+	}
+	errno = saved;
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	FIND(real_write, "write");
+	check(fd, __builtin_return_address(0));
+	return real_write(fd, data, bytes);
+}
+
+int eventfd_write(int fd, eventfd_t value)
+{
+	FIND(real_write, "write");
+	check(fd, __builtin_return_address(0));
+	return real_write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}
