@@ -17,15 +17,12 @@
 
 static int list_add(struct file_list *l, const char *path, uint64_t size_bytes)
 {
-	void *items = array_room(l->items, l->n, &l->room, sizeof(*l->items));
-	char *copy;
+	char *copy = strdup(path);
 
-	if (!items)
+	if (!copy || ARRAY_ROOM(l->items, l->n, &l->room) < 0) {
+		free(copy);
 		return -ENOMEM;
-	l->items = items;
-	copy = strdup(path);
-	if (!copy)
-		return -ENOMEM;
+	}
 	l->items[l->n++] =
 		(struct file_item){.path = copy, .size_bytes = size_bytes};
 	l->bytes += size_bytes;

@@ -6,28 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_FIRST_BYTES ((size_t)1024)
-#define ARRAY_FIRST_ROOM 16u
+#define ARRAY_FIRST_ROOM ((size_t)8)
 
 void *array_grow(struct array *a, size_t bytes)
 {
-	void *end;
-
-	if (a->room - a->bytes < bytes) {
-		uint64_t room = a->room + a->room / 2 + bytes;
-		void *data;
-
-		if (room < ARRAY_FIRST_BYTES)
-			room = ARRAY_FIRST_BYTES;
-		data = realloc(a->data, room);
-		if (!data)
-			return NULL;
-		a->data = data;
-		a->room = room;
-	}
-	end = (char *)a->data + a->bytes;
+	if (array_room(&a->data, a->bytes + bytes, &a->room, 1) < 0)
+		return NULL;
 	a->bytes += bytes;
-	return end;
+	return (char *)a->data + a->bytes - bytes;
 }
 
 void *array_pop(struct array *a, size_t bytes)
@@ -60,16 +46,36 @@ void array_trim(struct array *a)
 	a->room = a->bytes;
 }
 
-void *array_room(void *at, size_t n, size_t *room, size_t element_bytes)
+int array_room(void *pointer, size_t n, size_t *room, size_t element_bytes)
 {
-	size_t wanted = *room ? 2 * *room : ARRAY_FIRST_ROOM;
+	size_t wanted = n < ARRAY_FIRST_ROOM ? ARRAY_FIRST_ROOM : n + n / 2;
+	void *data, *more;
 
 	if (n < *room)
-		return at;
-	if (wanted > SIZE_MAX / element_bytes)
-		return NULL;
-	at = realloc(at, wanted * element_bytes);
-	if (at)
-		*room = wanted;
-	return at;
+		return 0;
+	if (wanted < n || wanted > SIZE_MAX / element_bytes)
+		return -ENOMEM;
+	/* Pointers of another type may not be accessed as void *. */
+	memcpy(&data, pointer, sizeof(data));
+	more = realloc(data, wanted * element_bytes);
+	if (!more)
+		return -ENOMEM;
+	memcpy(pointer, &more, sizeof(more));
+	*room = wanted;
+	return 0;
+}
+
+int array_room_zeroed(
+	void *pointer, size_t n, size_t *room, size_t element_bytes)
+{
+	size_t before = *room;
+	int rc = array_room(pointer, n, room, element_bytes);
+	char *data;
+
+	if (*room == before)
+		return rc;
+	memcpy(&data, pointer, sizeof(data));
+	memset(data + before * element_bytes, 0,
+		(*room - before) * element_bytes);
+	return 0;
 }

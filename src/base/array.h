@@ -11,7 +11,7 @@
 
 struct array {
 	void *data; /* from malloc(); moves when the array grows */
-	uint64_t bytes, room;
+	size_t bytes, room;
 };
 
 /* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
@@ -29,9 +29,18 @@ void array_trim(struct array *a);
 
 /*
  * For arrays with a type and a count of their own, which begin as NULL with a
- * room of 0: make room for element n. Returns the array, which may have moved,
- * or NULL, and then it is as it was.
+ * room of 0: make room for element n and those before it. The array may move.
+ * Returns 0, or -ENOMEM, and then it is as it was. The pointer is an lvalue,
+ * `room` a size_t *.
  */
-void *array_room(void *at, size_t n, size_t *room, size_t element_bytes);
+#define ARRAY_ROOM(pointer, n, room)                                           \
+	array_room(&(pointer), n, room, sizeof(*(pointer)))
+int array_room(void *pointer, size_t n, size_t *room, size_t element_bytes);
+
+/* Likewise, and all new elements are zero. */
+#define ARRAY_ROOM_ZEROED(pointer, n, room)                                    \
+	array_room_zeroed(&(pointer), n, room, sizeof(*(pointer)))
+int array_room_zeroed(
+	void *pointer, size_t n, size_t *room, size_t element_bytes);
 
 #endif

@@ -70,17 +70,6 @@ static void heap_remove(struct timers *ts, struct timer *t)
 	heap_down(ts, last->slot - 1, last);
 }
 
-static int heap_grow(struct timers *ts)
-{
-	struct timer **heap =
-		array_room(ts->heap, ts->n, &ts->max, sizeof(struct timer *));
-
-	if (!heap)
-		return -ENOMEM;
-	ts->heap = heap;
-	return 0;
-}
-
 /* Called with the lock held. Waking early or late is harmless, as the caller
  * looks again. */
 static void wait_for_first(struct timers *ts)
@@ -157,7 +146,7 @@ int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 	if (t->slot) {
 		heap_remove(ts, t);
 	} else {
-		int rc = heap_grow(ts);
+		int rc = ARRAY_ROOM(ts->heap, ts->n, &ts->max);
 
 		if (rc)
 			return rc;

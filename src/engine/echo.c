@@ -45,15 +45,9 @@ struct echoes {
 
 static int reserve(struct echoes *e)
 {
-	struct echo_change *log;
-
-	if (e->logged == CHANGES_MAX)
-		return -ENOSPC;
-	log = array_room(e->log, e->logged, &e->room, sizeof(*log));
-	if (!log)
-		return -ENOMEM;
-	e->log = log;
-	return 0;
+	return e->logged == CHANGES_MAX
+		? -ENOSPC
+		: ARRAY_ROOM(e->log, e->logged, &e->room);
 }
 
 static void changed(struct echoes *e)

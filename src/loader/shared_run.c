@@ -306,14 +306,10 @@ int shared_run_change(struct shared_run *run, const struct share_change *change)
 {
 	struct schedule_echo echo = {change->p, change->q};
 	uint32_t n = (uint32_t)(run->changes - run->logged_from);
-	struct share_change *log;
-	int rc;
+	int rc = ARRAY_ROOM(run->log, n, &run->log_room);
 
-	log = array_room(run->log, n, &run->log_room, sizeof(*log));
-	if (!log)
-		return -ENOMEM;
-	run->log = log;
-	rc = schedule_change(&run->schedule, change->step, echo);
+	if (rc == 0)
+		rc = schedule_change(&run->schedule, change->step, echo);
 	if (rc < 0)
 		return rc;
 	run->own = run->schedule; /* no slices with a factor that changes */

@@ -84,14 +84,10 @@ int manifest_name_new(struct manifest *m, const char *name, uint32_t *at)
 
 static int owner_add(struct manifest *m, const struct owner *o)
 {
-	struct owner *more;
-
 	if (m->nowners == OWNERS_MAX)
 		return -EOVERFLOW;
-	more = array_room(m->owners, m->nowners, &m->owners_cap, sizeof(*more));
-	if (!more)
+	if (ARRAY_ROOM(m->owners, m->nowners, &m->owners_cap) < 0)
 		return -ENOMEM;
-	m->owners = more;
 	m->owners[m->nowners++] = *o;
 	return 0;
 }

@@ -28,16 +28,12 @@ void index_release(struct index_names *x)
 /* Takes the name. */
 static struct index_name *index_add(struct index_names *x, char *name)
 {
-	struct index_name *at = NULL;
-
-	if (name && x->n < INDEX_NAMES_MAX)
-		at = array_room(x->at, x->n, &x->room, sizeof(*at));
-	if (!at) {
+	if (!name || x->n == INDEX_NAMES_MAX ||
+		ARRAY_ROOM(x->at, x->n, &x->room) < 0) {
 		x->failed = true;
 		free(name);
 		return NULL;
 	}
-	x->at = at;
 	x->at[x->n] = (struct index_name){.name = name};
 	return &x->at[x->n++];
 }

@@ -55,17 +55,10 @@ static void page_begin(void *arg, const char *name)
 
 static void page_add(struct s3_page *p)
 {
-	struct s3_object *objects = NULL;
-
-	if (p->n < S3_PAGE_MAX)
-		objects = array_room(
-			p->objects, p->n, &p->room, sizeof(*objects));
-	if (!objects) {
+	if (p->n == S3_PAGE_MAX || ARRAY_ROOM(p->objects, p->n, &p->room) < 0)
 		p->failed = true;
-		return;
-	}
-	p->objects = objects;
-	p->objects[p->n++] = p->now;
+	else
+		p->objects[p->n++] = p->now;
 }
 
 /* The text stays in the page, with a NUL after it. */

@@ -356,20 +356,63 @@ START_TEST(test_array_keeps_its_elements_as_room_is_made)
 	size_t room = 0;
 
 	for (uint32_t n = 0; n < 1000; n++) {
-		uint32_t *more = array_room(at, n, &room, sizeof(*at));
-
-		ck_assert_ptr_nonnull(more);
+		ck_assert_int_eq(ARRAY_ROOM(at, n, &room), 0);
 		ck_assert_uint_gt(room, n);
-		at = more;
 		at[n] = n;
 	}
 	for (uint32_t n = 0; n < 1000; n++)
 		ck_assert_uint_eq(at[n], n);
 	/* The array is as it was. */
-	room = SIZE_MAX / sizeof(*at) / 2 + 1;
-	ck_assert_ptr_null(array_room(at, room, &room, sizeof(*at)));
+	room = SIZE_MAX / sizeof(*at);
+	ck_assert_int_eq(ARRAY_ROOM(at, room, &room), -ENOMEM);
 	ck_assert_uint_eq(at[999], 999);
 	free(at);
+}
+END_TEST
+
+START_TEST(test_array_has_zeroes_where_it_grew)
+{
+	uint16_t *at = NULL;
+	size_t room = 0, before;
+	char *used = malloc(65536); /* is given out again */
+
+	ck_assert_ptr_nonnull(used);
+	memset(used, 0xff, 65536);
+	free(used);
+	ck_assert_int_eq(ARRAY_ROOM_ZEROED(at, 1000, &room), 0);
+	ck_assert_uint_gt(room, 1000);
+	for (size_t i = 0; i < room; i++)
+		ck_assert_uint_eq(at[i], 0);
+	memset(at, 0xff, room * sizeof(*at));
+	before = room;
+	ck_assert_int_eq(ARRAY_ROOM_ZEROED(at, 3 * before, &room), 0);
+	for (size_t i = 0; i < room; i++)
+		ck_assert_uint_eq(at[i], i < before ? 0xffff : 0);
+	free(at);
+}
+END_TEST
+
+START_TEST(test_array_grows_by_texts_and_elements_alike)
+{
+	struct array a = {NULL, 0, 0};
+	uint64_t element, *at;
+
+	ck_assert_ptr_null(array_pop(&a, sizeof(element)));
+	ck_assert_int_eq(array_text(&a, "seven", 5), 0);
+	ck_assert_int_eq(array_text(&a, "", 0), 6);
+	for (element = 0; element < 1000; element++) {
+		at = array_grow(&a, sizeof(element));
+		ck_assert_ptr_nonnull(at);
+		memcpy(at, &element, sizeof(element));
+	}
+	ck_assert_uint_eq(a.bytes, 7 + 1000 * sizeof(element));
+	ck_assert_uint_ge(a.room, a.bytes);
+	memcpy(&element, array_pop(&a, sizeof(element)), sizeof(element));
+	ck_assert_uint_eq(element, 999);
+	array_trim(&a);
+	ck_assert_uint_eq(a.room, a.bytes);
+	ck_assert_str_eq(a.data, "seven");
+	free(a.data);
 }
 END_TEST
 
@@ -567,6 +610,8 @@ static void add_list(Suite *s)
 	TCase *t = case_of(s, "list");
 
 	tcase_add_test(t, test_array_keeps_its_elements_as_room_is_made);
+	tcase_add_test(t, test_array_has_zeroes_where_it_grew);
+	tcase_add_test(t, test_array_grows_by_texts_and_elements_alike);
 	tcase_add_test(t, test_list_keeps_order_of_arrival);
 	tcase_add_test(t, test_list_del_is_idempotent);
 	tcase_add_test(t, test_list_can_be_emptied_in_a_loop);
