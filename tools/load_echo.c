@@ -12,11 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "load.h"
 
 #define LINE_MAX_BYTES 32 /* refrain_echo_log() */
 #define FILE_MAX ((size_t)64 << 20)
+#define READ_BYTES ((size_t)4096)
 
 /* Read the whole file and add a NUL. */
 static int read_all(int fd, char **out)
@@ -26,15 +28,10 @@ static int read_all(int fd, char **out)
 	ssize_t n = 1;
 
 	while (n > 0) {
-		if (room - used < 2) {
-			char *more;
-
-			room = room ? 2 * room : 4096;
-			more = room <= FILE_MAX ? realloc(text, room) : NULL;
-			if (!more)
-				return room <= FILE_MAX ? -ENOMEM : -EFBIG;
-			text = more;
-		}
+		if (used > FILE_MAX)
+			return -EFBIG;
+		if (ARRAY_ROOM(text, used + READ_BYTES, &room) < 0)
+			return -ENOMEM;
 		n = read(fd, text + used, room - used - 1);
 		if (n < 0)
 			return -errno;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "command.h"
 
@@ -82,16 +83,13 @@ static bool is_generic(const char *word)
 struct words {
 	char **v;
 	int n;
+	size_t room;
 };
 
 static int add_word(struct words *w, const char *dashes, const char *text)
 {
-	char **v = realloc(w->v, ((size_t)w->n + 2) * sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	w->v = v;
-	if (asprintf(&w->v[w->n], "%s%s", dashes, text) < 0)
+	if (ARRAY_ROOM(w->v, (size_t)w->n + 1, &w->room) < 0 ||
+		asprintf(&w->v[w->n], "%s%s", dashes, text) < 0)
 		return -ENOMEM;
 	w->v[++w->n] = NULL;
 	return 0;
@@ -149,7 +147,7 @@ static int make_words(struct words *w, const struct helper_args *args,
 static int mount_helper_run(const struct helper_args *args, char **argv)
 {
 	struct error err = {""};
-	struct words w = {NULL, 0};
+	struct words w = {NULL, 0, 0};
 	int rc = make_words(&w, args, argv + 1, &err), status;
 
 	if (rc < 0) {

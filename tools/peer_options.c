@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "peer/peer.h"
 
@@ -35,7 +36,6 @@ static int peer_list_one(
 	struct peer_list *list, const char *host, struct error *err)
 {
 	int rc = peer_check_host(host, err);
-	char **more;
 
 	if (rc < 0)
 		return rc;
@@ -45,10 +45,8 @@ static int peer_list_one(
 	if (list->n == PEERS_MAX)
 		return error_set(err, -EINVAL, "at most %u hosts are supported",
 			PEERS_MAX);
-	more = realloc(list->host, (list->n + 1) * sizeof(*more));
-	if (!more)
+	if (ARRAY_ROOM(list->host, list->n, &list->room) < 0)
 		return error_set(err, -ENOMEM, "%m");
-	list->host = more;
 	list->host[list->n] = strdup(host);
 	if (!list->host[list->n])
 		return error_set(err, -ENOMEM, "%m");

@@ -16,7 +16,7 @@
 /* All zero: no hosts. */
 struct peer_list {
 	char **host; /* ours, as are the strings */
-	size_t n;
+	size_t n, room;
 	char *secret; /* ours */
 	size_t secret_bytes;
 };

@@ -6,27 +6,25 @@
 #include "manifest/node_impl.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#define FIRST_MANY 4u
+#include "base/array.h"
+
+/* The head of struct children takes the room of so many positions. */
+#define HEAD_POSITIONS (sizeof(struct children) / sizeof(node_id))
 
 /* Room for more names than there are. */
 static int directory_grow(struct directory *d)
 {
-	struct children *old = d->has_many ? d->many : NULL;
-	size_t cap = old ? (size_t)old->cap + old->cap / 2 : FIRST_MANY;
-	struct children *c;
+	struct children *c = d->has_many ? d->many : NULL;
+	size_t room = c ? c->cap + HEAD_POSITIONS : 0;
 
-	if (cap > DIRECTORY_MOST)
-		cap = DIRECTORY_MOST;
-	c = realloc(old, sizeof(*c) + cap * sizeof(c->at[0]));
-	if (!c)
+	if (array_room(&c, room, &room, sizeof(node_id)) < 0)
 		return -ENOMEM;
-	if (!old) {
+	if (!d->has_many) {
 		c->holes = c->hole = 0;
 		c->at[0] = d->only;
 	}
-	c->cap = (uint32_t)cap;
+	c->cap = (uint32_t)(room - HEAD_POSITIONS);
 	d->many = c;
 	d->has_many = true;
 	return 0;

@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/feature.h"
@@ -92,24 +93,6 @@ void kept_free(struct kept *k)
 
 /* -- Keeping ------------------------------------------------------------- */
 
-/* *table with room for element n; new ones are zero. False for want of memory.
- */
-static bool kept_grow(void *table, size_t *count, size_t n, size_t size)
-{
-	size_t more = n < 512 ? 1024 : 2 * n;
-	char *new, *old = *(void **)table;
-
-	if (n < *count)
-		return true;
-	new = realloc(old, more * size);
-	if (!new)
-		return false;
-	memset(new + *count *size, 0, (more - *count) * size);
-	*(void **)table = new;
-	*count = more;
-	return true;
-}
-
 /* Watch the directory of a file; once is enough, but more do no harm. */
 static bool kept_watch_dir(struct kept *k, node_id id)
 {
@@ -122,8 +105,7 @@ static bool kept_watch_dir(struct kept *k, node_id id)
 		asprintf(&name, "%s/%s", k->config.mountpoint, path) < 0)
 		return false;
 	wd = inotify_add_watch(k->fd, name, EVENTS | IN_ONLYDIR);
-	if (wd < 0 ||
-		!kept_grow(&k->dir, &k->ndirs, (size_t)wd, sizeof(*k->dir)))
+	if (wd < 0 || ARRAY_ROOM_ZEROED(k->dir, (size_t)wd, &k->ndirs) < 0)
 		return false;
 	k->dir[wd] = dir;
 	return true;
@@ -160,7 +142,7 @@ bool kept_add(struct kept *k, const struct cache_item *item, uint64_t since_ns)
 	*f = (struct kept_file){
 		.item = *item, .last_ns = since_ns, .closed = true};
 	LOCK_SCOPE(&k->lock);
-	if (!kept_grow(&k->file, &k->nfiles, id, sizeof(struct kept_file *))) {
+	if (ARRAY_ROOM_ZEROED(k->file, id, &k->nfiles) < 0) {
 		free(f);
 		return false;
 	}

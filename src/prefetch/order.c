@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define NONE UINT32_MAX
-#define ROOM_FIRST 1024u
+#define BUCKETS_FIRST 1024u
 
 void order_release(struct order *o)
 {
@@ -53,13 +55,18 @@ static void build_index(struct order *o)
 		link_index(o, i);
 }
 
-static int grow_array(void *array, size_t room, size_t size)
+static int grow_index(struct order *o)
 {
-	void *bigger = reallocarray(*(void **)array, room, size);
+	size_t buckets = o->buckets ? 2 * o->buckets : BUCKETS_FIRST;
+	uint32_t *last = calloc(buckets, sizeof(*last));
 
-	if (!bigger)
-		return -ENOMEM;
-	*(void **)array = bigger;
+	/* With fewer buckets the chains are longer, that is all. */
+	if (!last)
+		return o->buckets ? 0 : -ENOMEM;
+	free(o->last);
+	o->last = last;
+	o->buckets = buckets;
+	build_index(o);
 	return 0;
 }
 
@@ -83,7 +90,7 @@ static void order_forget(struct order *o, uint64_t done)
 static int order_make_room(struct order *o, uint64_t done)
 {
 	size_t n = (size_t)(o->end - o->first);
-	size_t room = n < ROOM_FIRST ? ROOM_FIRST : n + n / 2;
+	size_t room[] = {o->room, o->room, o->room};
 
 	if (n < o->room)
 		return 0;
@@ -91,20 +98,12 @@ static int order_make_room(struct order *o, uint64_t done)
 		order_forget(o, done);
 		return 0;
 	}
-	if (grow_array(&o->file, room, sizeof(*o->file)) < 0 ||
-		grow_array(&o->next, room, sizeof(*o->next)) < 0 ||
-		grow_array(&o->place, room, sizeof(*o->place)) < 0)
+	if (ARRAY_ROOM(o->file, n, &room[0]) < 0 ||
+		ARRAY_ROOM(o->next, n, &room[1]) < 0 ||
+		ARRAY_ROOM(o->place, n, &room[2]) < 0)
 		return -ENOMEM;
-	o->room = room;
-	if (room <= o->buckets + o->buckets / 2)
-		return 0;
-	/* Without the memory the chains are longer, that is all. */
-	if (grow_array(&o->last, o->buckets ? o->buckets * 2 : ROOM_FIRST,
-		    sizeof(*o->last)) < 0)
-		return o->buckets ? 0 : -ENOMEM;
-	o->buckets = o->buckets ? o->buckets * 2 : ROOM_FIRST;
-	build_index(o);
-	return 0;
+	o->room = room[2]; /* as the others */
+	return o->room > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
 }
 
 static int begin_epoch(struct order *o, uint64_t number)
@@ -115,7 +114,7 @@ static int begin_epoch(struct order *o, uint64_t number)
 		return -EINVAL;
 	if (o->epochs == ORDER_EPOCHS_MAX)
 		return -ENOSPC;
-	if (grow_array(&o->epoch, o->epochs + 1, sizeof(*o->epoch)) < 0)
+	if (ARRAY_ROOM(o->epoch, o->epochs, &o->epoch_room) < 0)
 		return -ENOMEM;
 	o->epoch[o->epochs++] = (struct order_epoch){number, o->end};
 	if (o->seen)
@@ -129,14 +128,8 @@ static int see(struct order *o, uint32_t file)
 	size_t at = file / 8;
 	uint8_t bit = (uint8_t)(1u << file % 8);
 
-	if (at >= o->seen_bytes) {
-		size_t bytes = at + at / 2 + 4096;
-
-		if (grow_array(&o->seen, bytes, 1) < 0)
-			return -ENOMEM;
-		memset(o->seen + o->seen_bytes, 0, bytes - o->seen_bytes);
-		o->seen_bytes = bytes;
-	}
+	if (ARRAY_ROOM_ZEROED(o->seen, at, &o->seen_bytes) < 0)
+		return -ENOMEM;
 	if (o->seen[at] & bit)
 		return -EEXIST;
 	o->seen[at] |= bit;

@@ -53,6 +53,7 @@ struct order {
 	size_t seen_bytes;
 	struct order_epoch *epoch;
 	unsigned epochs;
+	size_t epoch_room;
 };
 
 /* Zeroed memory is an empty order. */

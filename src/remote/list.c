@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
@@ -83,20 +84,6 @@ static void hide_key(struct s3_listing *g, const char *key)
 }
 
 static void range_end(struct s3_range *x, int status);
-
-static int reserve_entries(struct s3_range *x)
-{
-	struct file_entry *entries;
-
-	if (x->room >= x->page.n)
-		return 0;
-	entries = reallocarray(x->entries, x->page.n, sizeof(*entries));
-	if (!entries)
-		return -ENOMEM;
-	x->entries = entries;
-	x->room = x->page.n;
-	return 0;
-}
 
 /* The result of taking in one page. */
 struct progress {
@@ -174,7 +161,7 @@ static void take_object(
 static int take_page(struct s3_range *x, struct progress *p)
 {
 	struct s3_listing *g = x->g;
-	int rc = reserve_entries(x);
+	int rc = ARRAY_ROOM(x->entries, x->page.n, &x->room);
 
 	ASSERT_HELD(&x->g->lock);
 	if (rc < 0)

@@ -338,16 +338,12 @@ static uint64_t the_seed(const void *ctx, uint32_t k)
 
 static int reserve_room(struct sampler *p, size_t bytes)
 {
-	uint8_t *room;
-
 	if (bytes <= p->room_bytes)
 		return 0;
-	room = realloc(p->room, bytes);
-	if (!room)
-		return -ENOMEM;
-	p->room = room;
-	p->room_bytes = bytes;
-	return 0;
+	free(p->room);
+	p->room = malloc(bytes);
+	p->room_bytes = p->room ? bytes : 0;
+	return p->room ? 0 : -ENOMEM;
 }
 
 static int decode_alone(struct sampler *p, struct picture *pic,

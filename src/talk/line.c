@@ -10,14 +10,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define FIRST_ROOM ((size_t)4096)
+#include "base/array.h"
 
-/* Room for at least one byte more, the unread bytes moved to the front. */
+#define READ_BYTES ((size_t)4096)
+
+/* Room for at least READ_BYTES more, the unread bytes moved to the front. */
 static int line_make_room(struct lines *l)
 {
-	size_t room = l->room ? l->room : FIRST_ROOM;
-	char *data;
-
 	if (l->start > 0) {
 		l->used -= l->start;
 		memmove(l->data, l->data + l->start, l->used);
@@ -25,29 +24,21 @@ static int line_make_room(struct lines *l)
 	}
 	if (l->used > l->max_bytes)
 		return -EMSGSIZE;
-	if (l->data && l->used < l->room)
-		return 0;
-	if (l->data)
-		room *= 2;
-	if (room > l->max_bytes + 1)
-		room = l->max_bytes + 1; /* the newline */
-	data = realloc(l->data, room);
-	if (!data)
-		return -ENOMEM;
-	l->data = data;
-	l->room = room;
-	return 0;
+	return ARRAY_ROOM(l->data, l->used + READ_BYTES, &l->room);
 }
 
 int lines_fill(struct lines *l, int fd)
 {
 	int rc = line_make_room(l);
+	size_t end = l->max_bytes + 1; /* the newline */
 	ssize_t n;
 
 	if (rc < 0)
 		return rc;
+	if (end > l->room)
+		end = l->room;
 	do
-		n = read(fd, l->data + l->used, l->room - l->used);
+		n = read(fd, l->data + l->used, end - l->used);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

@@ -7,29 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hex.h"
+
+/* A string grows at first by at least so much. */
+#define FIRST_ROOM ((size_t)256)
 
 static bool bytes_reserve(struct bytes *b, size_t more)
 {
-	size_t room = b->room ? b->room : 256;
-	char *at;
+	size_t end = b->len + more + (b->at ? 0 : FIRST_ROOM);
 
-	if (b->failed || more > BYTES_MAX || b->len + more > BYTES_MAX) {
+	if (more > BYTES_MAX || b->len + more > BYTES_MAX ||
+		ARRAY_ROOM(b->at, end, &b->room) < 0)
 		b->failed = true;
-		return false;
-	}
-	while (room < b->len + more + 1)
-		room *= 2;
-	if (room == b->room)
-		return true;
-	at = realloc(b->at, room);
-	if (!at) {
-		b->failed = true;
-		return false;
-	}
-	b->at = at;
-	b->room = room;
-	return true;
+	return !b->failed;
 }
 
 void bytes_add(struct bytes *b, const void *data, size_t len)
