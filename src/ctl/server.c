@@ -20,7 +20,6 @@
 #include "ctl/conn_impl.h"
 #include "ctl/place_impl.h"
 
-#define PATIENCE_MS 10000
 /* Delay before the next try when no descriptor is left for a connection. */
 #define ACCEPT_RETRY_MS 100
 
@@ -29,7 +28,7 @@ struct ctl_server {
 	int stop_fd;	    /* set once; an eventfd, readable from stop on */
 	const struct ctl_command *commands; /* set once */
 	pthread_t acceptor;		    /* set once */
-	_Atomic unsigned patience_ms;	    /* relaxed: it stands alone */
+	unsigned patience_ms;		    /* set once */
 	pthread_mutex_t lock;
 	struct list serving; /* lock; connections with a running thread */
 	struct list ended;   /* lock; threads to be joined */
@@ -99,9 +98,8 @@ static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 /* Serve a new connection or tell the peer why not. Takes the descriptor. */
 static void admit(struct ctl_server *s, int fd)
 {
-	struct ctl_conn *conn = conn_new(fd, s->stop_fd,
-		atomic_load_explicit(&s->patience_ms, memory_order_relaxed),
-		s->commands);
+	struct ctl_conn *conn =
+		conn_new(fd, s->stop_fd, s->patience_ms, s->commands);
 
 	if (!conn) {
 		(void)close(fd);
@@ -179,7 +177,7 @@ static int server_run(struct ctl_server *s, struct error *err)
 
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	const char *group, const struct ctl_command *commands,
-	struct error *err)
+	unsigned patience_ms, struct error *err)
 {
 	struct ctl_server *s = calloc(1, sizeof(*s));
 	int rc = 0;
@@ -187,7 +185,7 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	if (!s)
 		return error_set(err, -ENOMEM, "cannot start: %m");
 	s->commands = commands;
-	atomic_init(&s->patience_ms, PATIENCE_MS);
+	s->patience_ms = patience_ms;
 	list_init(&s->serving);
 	list_init(&s->ended);
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
@@ -208,11 +206,6 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 const char *ctl_server_path(const struct ctl_server *s)
 {
 	return s->place.path;
-}
-
-void ctl_server_set_patience(struct ctl_server *s, unsigned ms)
-{
-	atomic_store_explicit(&s->patience_ms, ms, memory_order_relaxed);
 }
 
 /* A connection whose thread still runs, or NULL. */

@@ -32,21 +32,16 @@ struct ctl_command {
 
 /*
  * Create the socket and start serving. `commands` ends with name NULL, and
- * outlives the server. `group` may be NULL. On failure returns -errno and
- * leaves nothing behind.
+ * outlives the server. `group` may be NULL. `patience_ms` limits the time for
+ * the rest of a line after its first byte, and for a peer that does not read an
+ * answer. On failure returns -errno and leaves nothing behind.
  */
 int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	const char *group, const struct ctl_command *commands,
-	struct error *err);
+	unsigned patience_ms, struct error *err);
 
 /* The absolute path of the socket; valid until ctl_server_stop(). */
 const char *ctl_server_path(const struct ctl_server *server);
-
-/*
- * Set the time limit for the rest of a line after its first byte, and for a
- * peer that does not read an answer. The default is 10 s.
- */
-void ctl_server_set_patience(struct ctl_server *server, unsigned ms);
 
 /*
  * Remove the socket, wake all connections (ctl_gone() turns true), wait for

@@ -14,6 +14,9 @@
 #include "base/clock.h"
 #include "base/cond.h"
 
+/* How long the rest of a control request may take, or its answer to be read. */
+#define PATIENCE_MS 10000
+
 /* -- What the parts call back ------------------------------------------- */
 
 static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
@@ -277,8 +280,8 @@ static int build_fs(struct mount *m, struct error *err)
 	int rc;
 
 	commands_build(m);
-	rc = ctl_server_start(
-		&m->ctl, m->mountpoint, m->options.group, m->commands, err);
+	rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
+		m->commands, PATIENCE_MS, err);
 	if (rc < 0)
 		return rc;
 	config.control = ctl_server_path(m->ctl);

@@ -13,8 +13,6 @@ struct sampler {
 	const struct settings *s;
 	struct decoder *decoder; /* NULL: nothing of ours to decode */
 	struct augmenter *augmenter;
-	uint8_t *room; /* of sample_make() */
-	size_t room_bytes;
 };
 
 int sampler_new(struct sampler **out, const struct settings *s)
@@ -48,7 +46,6 @@ void sampler_free(struct sampler *p)
 		return;
 	decoder_free(p->decoder);
 	augmenter_free(p->augmenter);
-	free(p->room);
 	free(p);
 }
 
@@ -326,60 +323,4 @@ void sample_crop(const struct settings *s, const struct picture *pic,
 		.image_height = jpeg ? pic->info.height : in->height,
 		.flip = crop.flip,
 	};
-}
-
-/* -- All of it ------------------------------------------------------------- */
-
-static uint64_t the_seed(const void *ctx, uint32_t k)
-{
-	(void)k;
-	return *(const uint64_t *)ctx;
-}
-
-static int reserve_room(struct sampler *p, size_t bytes)
-{
-	if (bytes <= p->room_bytes)
-		return 0;
-	free(p->room);
-	p->room = malloc(bytes);
-	p->room_bytes = p->room ? bytes : 0;
-	return p->room ? 0 : -ENOMEM;
-}
-
-static int decode_alone(struct sampler *p, struct picture *pic,
-	const struct encoded *in, uint64_t seed, struct decoded *out,
-	struct error *err)
-{
-	struct seeds one = {0, 1, the_seed, &seed};
-	struct sample_layout layout = {.bytes = 0};
-	int rc = sample_probe(p, pic, in, &one, err);
-
-	if (rc < 0)
-		return rc;
-	sample_layout(p, pic, 1, &one, &layout);
-	rc = reserve_room(p, layout.bytes);
-	if (rc < 0)
-		return error_set(err, rc, "no memory to decode");
-	return sample_decode(p, pic, in, &layout, p->room, out, err);
-}
-
-int sample_make(struct sampler *p, const struct encoded *in, uint64_t seed,
-	uint8_t *out, struct refrain_crop *crop, struct error *err)
-{
-	struct picture pic = {.declined = false};
-	struct decoded d;
-	int rc = decode_alone(p, &pic, in, seed, &d, err);
-
-	if (rc == REFRAIN_DECLINE) {
-		pic.declined = true;
-		rc = decode_alone(p, &pic, in, seed, &d, err);
-	}
-	if (rc < 0)
-		return rc;
-	rc = sample_augment(p, &pic, &d, seed, out);
-	if (rc < 0)
-		return error_set(err, rc, "cannot augment: %m");
-	if (crop)
-		sample_crop(p->s, &pic, &d, seed, crop);
-	return 0;
 }

@@ -93,11 +93,4 @@ int sample_augment(struct sampler *p, const struct picture *pic,
 void sample_crop(const struct settings *s, const struct picture *pic,
 	const struct decoded *in, uint64_t seed, struct refrain_crop *out);
 
-/*
- * All of that in one call: the sample that a slot with this seed has in a
- * batch, of settings->sample_bytes. `crop` may be NULL. -errno, with err.
- */
-int sample_make(struct sampler *p, const struct encoded *in, uint64_t seed,
-	uint8_t *out, struct refrain_crop *crop, struct error *err);
-
 #endif

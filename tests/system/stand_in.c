@@ -192,7 +192,8 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	directory = argv[1];
-	if (ctl_server_start(&server, directory, NULL, commands, &err) < 0) {
+	if (ctl_server_start(&server, directory, NULL, commands, 10000, &err) <
+		0) {
 		(void)fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}

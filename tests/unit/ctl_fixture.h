@@ -33,6 +33,9 @@ static struct ctl_server *server;
 static struct error err;
 static sem_t entered, left;
 
+/* Longer than any test lasts. */
+#define PATIENCE_MS 60000u
+
 /* -- the commands of the test daemon -- */
 
 static void cmd_echo(void *arg, struct ctl_conn *conn, const json_t *request)
@@ -119,7 +122,7 @@ static const struct ctl_command commands[] = {
 	{NULL, NULL, NULL},
 };
 
-static inline void setup(void)
+static inline void start_server(unsigned patience_ms)
 {
 	(void)umask(022);
 	(void)snprintf(dir, sizeof(dir), "/tmp/refrain-test-XXXXXX");
@@ -127,9 +130,14 @@ static inline void setup(void)
 	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", dir, 1), 0);
 	ck_assert_int_eq(sem_init(&entered, 0, 0), 0);
 	ck_assert_int_eq(sem_init(&left, 0, 0), 0);
-	ck_assert_msg(
-		ctl_server_start(&server, "/mnt/x", NULL, commands, &err) == 0,
+	ck_assert_msg(ctl_server_start(&server, "/mnt/x", NULL, commands,
+			      patience_ms, &err) == 0,
 		"%s", err.msg);
+}
+
+static inline void setup(void)
+{
+	start_server(PATIENCE_MS);
 }
 
 static inline void teardown(void)

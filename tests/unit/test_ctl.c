@@ -138,7 +138,6 @@ START_TEST(test_ctl_drops_a_peer_that_does_not_read)
 	static const char request[] = "{\"cmd\":\"flood\"}\n";
 	int fd;
 
-	ctl_server_set_patience(server, 50);
 	fd = raw();
 	put(fd, request, strlen(request));
 	wait_sem(&left);
@@ -244,7 +243,6 @@ START_TEST(test_ctl_hangs_up_when_the_rest_of_a_line_does_not_come)
 	char line[256];
 	int fd;
 
-	ctl_server_set_patience(server, 50);
 	fd = raw();
 	put(fd, "{\"cmd\":", 7);
 	expect_refusal(fd);
@@ -400,9 +398,22 @@ static void add_requests(Suite *s)
 	tcase_add_test(
 		tc, test_ctl_releases_what_a_connection_owns_when_it_ends);
 	tcase_add_test(tc, test_ctl_stop_wakes_commands_and_removes_the_socket);
-	tcase_add_test(tc, test_ctl_drops_a_peer_that_does_not_read);
 	tcase_add_test(tc, test_ctl_paths_of_any_bytes_go_through_json);
 	tcase_add_test(tc, test_ctl_path_refuses_what_is_no_path);
+}
+
+static void setup_impatient(void)
+{
+	start_server(50);
+}
+
+static void add_slow(Suite *s)
+{
+	TCase *tc = case_with(s, "slow", setup_impatient, teardown);
+
+	tcase_add_test(tc, test_ctl_drops_a_peer_that_does_not_read);
+	tcase_add_test(
+		tc, test_ctl_hangs_up_when_the_rest_of_a_line_does_not_come);
 }
 
 static void add_hostile(Suite *s)
@@ -414,8 +425,6 @@ static void add_hostile(Suite *s)
 	tcase_add_test(tc, test_ctl_refuses_deep_nesting);
 	tcase_add_test(tc, test_ctl_takes_a_request_of_the_largest_size);
 	tcase_add_test(tc, test_ctl_refuses_a_longer_request_and_hangs_up);
-	tcase_add_test(
-		tc, test_ctl_hangs_up_when_the_rest_of_a_line_does_not_come);
 	tcase_add_test(tc, test_ctl_survives_ten_thousand_mutations);
 	tcase_add_test(
 		tc, test_ctl_refuses_the_65th_connection_until_one_closes);
@@ -426,6 +435,7 @@ int main(void)
 	Suite *suite = suite_create("ctl");
 
 	add_requests(suite);
+	add_slow(suite);
 	add_hostile(suite);
 	return run_suite(suite);
 }

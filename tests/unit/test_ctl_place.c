@@ -80,7 +80,7 @@ START_TEST(test_ctl_lets_members_of_the_group_in_and_no_others)
 	ctl_server_stop(server);
 	ck_assert_int_eq(chmod(dir, 0711), 0);
 	ck_assert_msg(ctl_server_start(&server, "/mnt/x", group->gr_name,
-			      commands, &err) == 0,
+			      commands, PATIENCE_MS, &err) == 0,
 		"%s", err.msg);
 	(void)snprintf(parent, sizeof(parent), "%s/refrain", dir);
 	ck_assert_uint_eq(mode_of(parent), 0711);
@@ -95,7 +95,7 @@ START_TEST(test_ctl_refuses_a_group_that_does_not_exist)
 	struct ctl_server *other = NULL;
 
 	ck_assert_int_eq(ctl_server_start(&other, "/mnt/y", "no-such-group",
-				 commands, &err),
+				 commands, PATIENCE_MS, &err),
 		-EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, "no-such-group"));
 }
@@ -105,8 +105,9 @@ START_TEST(test_ctl_servers_of_one_mountpoint_do_not_share_a_socket)
 {
 	struct ctl_server *other = NULL;
 
-	ck_assert_int_eq(
-		ctl_server_start(&other, "/mnt/x", NULL, commands, &err), 0);
+	ck_assert_int_eq(ctl_server_start(&other, "/mnt/x", NULL, commands,
+				 PATIENCE_MS, &err),
+		0);
 	ck_assert_str_ne(ctl_server_path(other), ctl_server_path(server));
 	ctl_server_stop(other);
 	expect_echo(raw(), 1);
@@ -123,8 +124,9 @@ START_TEST(test_ctl_start_removes_the_sockets_of_dead_daemons)
 		"%.80s/refrain/dead.sock", dir);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	(void)close(fd);
-	ck_assert_int_eq(
-		ctl_server_start(&other, "/mnt/y", NULL, commands, &err), 0);
+	ck_assert_int_eq(ctl_server_start(&other, "/mnt/y", NULL, commands,
+				 PATIENCE_MS, &err),
+		0);
 	ck_assert_int_eq(access(addr.sun_path, F_OK), -1);
 	ck_assert_int_eq(access(ctl_server_path(server), F_OK), 0);
 	ctl_server_stop(other);
@@ -142,8 +144,8 @@ START_TEST(test_ctl_passes_by_a_runtime_dir_too_long_for_a_socket)
 		ck_assert_int_eq(mkdir(deep, 0700), 0);
 	}
 	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", deep, 1), 0);
-	ck_assert_msg(
-		ctl_server_start(&other, "/mnt/y", NULL, commands, &err) == 0,
+	ck_assert_msg(ctl_server_start(&other, "/mnt/y", NULL, commands,
+			      PATIENCE_MS, &err) == 0,
 		"%s", err.msg);
 	ck_assert_ptr_null(strstr(ctl_server_path(other), dir));
 	ctl_server_stop(other);
@@ -174,7 +176,8 @@ START_TEST(test_ctl_follows_no_link_that_somebody_planted_in_tmp)
 		(void)unsetenv("XDG_RUNTIME_DIR");
 		if (setuid(uid) < 0)
 			_exit(99);
-		rc = ctl_server_start(&other, "/mnt/y", NULL, commands, &err);
+		rc = ctl_server_start(
+			&other, "/mnt/y", NULL, commands, PATIENCE_MS, &err);
 		_exit(rc < 0 ? 0 : 1);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -229,7 +232,8 @@ START_TEST(test_ctl_wait_gone_waits_for_the_process_to_end)
 	if (pid == 0) {
 		struct ctl_server *own = NULL;
 
-		if (ctl_server_start(&own, "/mnt/y", NULL, commands, &err) < 0)
+		if (ctl_server_start(&own, "/mnt/y", NULL, commands,
+			    PATIENCE_MS, &err) < 0)
 			_exit(1);
 		(void)!write(ready[1], ctl_server_path(own), sizeof(path));
 		(void)pause();

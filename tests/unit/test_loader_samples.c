@@ -309,6 +309,38 @@ END_TEST
 
 /* -- Without a loader ------------------------------------------------------ */
 
+static uint64_t the_seed(const void *ctx, uint32_t k)
+{
+	(void)k;
+	return *(const uint64_t *)ctx;
+}
+
+/* The sample of one serving, from a decode into memory of its own. */
+static int make_sample(struct sampler *p, const struct settings *s,
+	const struct encoded *in, uint64_t seed, uint8_t *out,
+	struct refrain_crop *crop, struct error *err)
+{
+	struct seeds one = {0, 1, the_seed, &seed};
+	struct picture pic = {.declined = false};
+	struct sample_layout layout;
+	struct decoded d;
+	uint8_t *room;
+	int rc = sample_probe(p, &pic, in, &one, err);
+
+	if (rc < 0)
+		return rc;
+	sample_layout(p, &pic, 1, &one, &layout);
+	room = malloc(layout.bytes);
+	ck_assert_ptr_nonnull(room);
+	rc = sample_decode(p, &pic, in, &layout, room, &d, err);
+	if (rc == 0)
+		rc = sample_augment(p, &pic, &d, seed, out);
+	if (rc == 0)
+		sample_crop(s, &pic, &d, seed, crop);
+	free(room);
+	return rc;
+}
+
 /* Bytes, a seed and a configuration: no more is needed for a sample. */
 static void check_alone(struct sampler *p, const struct settings *s,
 	const struct refrain_batch *b, uint32_t i, const char *path)
@@ -320,7 +352,8 @@ static void check_alone(struct sampler *p, const struct settings *s,
 
 	bytes = slurp(AT_FDCWD, path, &in.bytes);
 	in.data = bytes;
-	ck_assert_msg(sample_make(p, &in, b->seeds[i], out, &crop, &err) == 0,
+	ck_assert_msg(
+		make_sample(p, s, &in, b->seeds[i], out, &crop, &err) == 0,
 		"%s", err.msg);
 	ck_assert_mem_eq(out, (const uint8_t *)b->data + i * b->sample_bytes,
 		s->sample_bytes);
@@ -362,6 +395,7 @@ START_TEST(test_sample_of_a_damaged_file_is_refused)
 {
 	struct refrain_config c = config_of();
 	struct encoded in = {(const uint8_t *)"no image", 8, 0, "x", 0};
+	struct refrain_crop crop;
 	struct error err = {""};
 	struct settings s;
 	struct sampler *p;
@@ -370,7 +404,7 @@ START_TEST(test_sample_of_a_damaged_file_is_refused)
 	ck_assert_int_eq(settings_init(&s, &c, &err), 0);
 	ck_assert_int_eq(sampler_new(&p, &s), 0);
 	out = malloc(s.sample_bytes);
-	ck_assert_int_lt(sample_make(p, &in, 1, out, NULL, &err), 0);
+	ck_assert_int_lt(make_sample(p, &s, &in, 1, out, &crop, &err), 0);
 	ck_assert(err.msg[0]);
 	free(out);
 	sampler_free(p);
