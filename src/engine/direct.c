@@ -41,7 +41,6 @@ size_t direct_bytes(const struct reader *reader, const struct original *o)
 /* Lock taken. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
-	r->direct = false;
 	r->fd = -1;
 	help_note_read(reader->use.help, 0);
 	if (outcome_closing(reader->use.outcome))
@@ -143,7 +142,6 @@ bool direct_start(struct reader *reader, struct read_op *r)
 
 	if (!key || r->buffer->bytes < file_room(key->bytes))
 		return false;
-	r->direct = true;
 	r->tier = 0;
 	r->key = key->key;
 	r->want = key->bytes;

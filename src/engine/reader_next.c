@@ -35,7 +35,7 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	r->offset = o->example.whole ? 0 : o->example.offset;
 	r->started_ns = now_ns;
 	r->fd = -1;
-	r->shared_fd = r->direct = r->unsized = false;
+	r->shared_fd = r->unsized = false;
 	help_note_start(reader->use.help, o->slot.fresh);
 	if (direct_start(reader, r))
 		return;

@@ -28,10 +28,9 @@ struct decode_limits {
 struct image_info {
 	uint32_t width, height; /* upright */
 	uint8_t orientation;	/* EXIF, 1 to 8; 1 if there is none */
-	bool progressive;
-	uint8_t components; /* 1, 3 or 4 */
-	uint8_t mcu_width;  /* as stored, pixels: what libjpeg can crop to */
-	bool whole_rows;    /* it cannot, unless denom is 1 */
+	uint8_t components;	/* 1, 3 or 4 */
+	uint8_t mcu_width; /* as stored, pixels: what libjpeg can crop to */
+	bool whole_rows;   /* it cannot, unless denom is 1 */
 	/* The maximum memory of decode_region() while it runs, including the
 	 * decoder's own memory but not out->data. */
 	uint64_t memory_bytes;

@@ -195,7 +195,6 @@ static void fill_info(struct decoder *d, struct image_info *info)
 	turned = turn_transposes(info->orientation);
 	info->width = turned ? d->cinfo.image_height : d->cinfo.image_width;
 	info->height = turned ? d->cinfo.image_width : d->cinfo.image_height;
-	info->progressive = d->cinfo.progressive_mode;
 	info->components = (uint8_t)d->cinfo.num_components;
 	/* libjpeg takes the MCU of a single component as one block. */
 	info->mcu_width = DCTSIZE;

@@ -199,7 +199,6 @@ struct shared {
 	struct list queue;	  /* wholes with slices to lend */
 	uint64_t expect;	  /* the next shared step to be announced */
 	uint64_t next;		  /* the next own step */
-	uint64_t end;		  /* END: the shared step after the last */
 	uint64_t asked;		  /* WAIT was sent for this shared step + 1 */
 	uint64_t epoch;		  /* of the newest fresh example returned */
 	uint32_t lent;		  /* slices */

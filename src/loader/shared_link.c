@@ -299,7 +299,6 @@ static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
 		break;
 	case SHARE_END:
 		sh->ended = true;
-		sh->end = msg->step.step;
 		break;
 	case SHARE_REFUSE:
 		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);

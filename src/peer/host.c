@@ -34,13 +34,11 @@
 struct host {
 	struct host_config config; /* set once, as those to seed */
 	char name[PEER_NAME_MAX + 1];
-	bool self;
 	struct address *address;
 	struct wire *wire[HOST_WIRES];
 	/* The thread's alone. */
 	uint64_t reopen_ns[HOST_WIRES]; /* not before */
 	enum peer_state state;
-	bool checking; /* settings are being asked for */
 	bool give_up;
 	bool trial;
 	bool was_away, was_full, was_other; /* said in the log */
@@ -149,7 +147,6 @@ int host_new(struct host **out, const struct host_config *config,
 	if (h) {
 		h->config = *config;
 		(void)snprintf(h->name, sizeof(h->name), "%s", name);
-		h->self = self;
 		(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail */
 		server_init(&h->inquiry.server);
 		h->inquiry.dataset = config->dataset;
@@ -196,7 +193,6 @@ static void host_set(struct host *h, enum peer_state state, const char *reason)
 	enum peer_state before = h->state;
 
 	h->state = state;
-	h->checking = false;
 	host_say(h, reason);
 	if (state == before)
 		return;

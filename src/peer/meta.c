@@ -67,14 +67,6 @@ static int meta_flag(const char *at, const char *end, struct meta_answer *out)
 	case 'c':
 		fits = meta_number(at, end, UINT64_MAX, &out->cas);
 		break;
-	case 't':
-		if (end - at == 2 && memcmp(at, "-1", 2) == 0) {
-			out->ttl_s = -1;
-			break;
-		}
-		fits = meta_number(at, end, INT32_MAX, &n);
-		out->ttl_s = (int64_t)n;
-		break;
 	case 'W':
 		fits = at == end;
 		out->won = true;
@@ -140,7 +132,7 @@ static int meta_line(const char *at, const char *end, uint32_t value_max,
 	const struct meta_word *w = NULL;
 	uint64_t n;
 
-	*out = (struct meta_answer){.ttl_s = INT64_MAX};
+	*out = (struct meta_answer){.opaque = 0};
 	at = meta_find_word(at, end, &w);
 	if (!at)
 		return -EBADMSG;

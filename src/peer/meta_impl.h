@@ -34,7 +34,6 @@ struct meta_answer {
 	uint32_t value_bytes; /* META_VA: without its CR LF */
 	uint32_t opaque;      /* O; 0: none */
 	uint64_t cas;	      /* c; 0: none */
-	int64_t ttl_s;	      /* t; -1: never; INT64_MAX: not said */
 	bool won;	      /* W: vivified, and it is ours */
 	/* The text after the first word of STAT, VERSION and errors, in the
 	 * caller's buffer, without a NUL. */

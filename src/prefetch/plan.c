@@ -320,10 +320,8 @@ void plan_progress_step(struct plan *plan, uint64_t step)
 	fresh = schedule_fresh_before(&plan->schedule, step);
 	if (fresh > plan->params.fresh)
 		progress(plan, fresh - plan->params.fresh);
-	if (step > plan->step_told) {
+	if (step > plan->step_told)
 		plan->step_told = step;
-		plan->step_told_pos = plan->front;
-	}
 }
 
 void plan_step_time(struct plan *plan, uint64_t step_ns)

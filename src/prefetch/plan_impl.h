@@ -66,7 +66,7 @@ struct plan {
 	bool closing;
 	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */
 	/* The clock of steps. */
-	uint64_t step_told, step_told_pos; /* by the owner; 0: not yet */
+	uint64_t step_told; /* by the owner; 0: not yet */
 	uint64_t measured_ns, measured_step;
 	uint64_t step_ns;     /* 0: not known */
 	uint64_t due_step_ns; /* the one in due_ns of the holds */

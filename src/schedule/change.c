@@ -94,16 +94,13 @@ static void count_run(const struct schedule *s, struct schedule_facts *f)
 	uint64_t slots = slots_before(s, ticks_end(s));
 
 	f->steps = schedule_steps(s);
-	f->servings = s->c.epochs ? slots : UINT64_MAX;
 	if (!s->c.epochs)
 		return;
 	f->slots_dropped = count_dropped(s, slots);
 	begun = s->units * s->unit_examples;
 	served = min_u64(served, begun);
-	if (s->unit_examples == 1 && s->c.drop_last) {
-		f->servings = slots - slots % s->slots_a_step;
+	if (s->unit_examples == 1 && s->c.drop_last)
 		served = schedule_fresh_before(s, f->steps);
-	}
 	f->fresh_dropped = s->fresh - served;
 	if (s->c.share == SCHEDULE_EQUAL)
 		f->fresh_dropped += rest % s->c.world > s->c.rank;
@@ -140,28 +137,14 @@ static uint64_t pool_units(
 	return min_u64(inner + outer + touched, s->spread + s->slots_a_step);
 }
 
-static void judge_lag(const struct schedule *s,
-	const struct schedule_segment *seg, struct schedule_facts *f)
-{
-	uint64_t a_step = s->slots_a_step, gap = segment_gap(s, seg);
-	uint64_t apart = gap >= seg->block ? gap - seg->block + 1 : 0;
-
-	f->exception_step = UINT64_MAX;
-	f->apart = true;
-	if (seg->lanes == 1)
-		return;
-	f->lag_min = (apart * seg->p / seg->q + 1) / a_step;
-	f->lag_max = div_up((gap + seg->block + 1) * seg->p, seg->q * a_step);
-	f->lag_mean = (double)seg->p * (double)s->spread /
-		((double)seg->q * (seg->lanes - 1) * (double)a_step);
-}
-
 /* Where the promise of the lag ends: 4. of the construction. */
 static void judge_promise(const struct schedule *s, struct schedule_facts *f)
 {
 	const struct schedule_segment *last = &s->segment[s->segments - 1];
 	uint64_t lag = (uint64_t)s->c.lag * s->slots_a_step;
 
+	f->exception_step = UINT64_MAX;
+	f->apart = true;
 	for (uint32_t i = 0; i < s->segments && lag > 1; i++)
 		if (s->segment[i].lanes > 1 &&
 			segment_gap(s, &s->segment[i]) < 2 * lag)
@@ -182,9 +165,6 @@ void schedule_facts(const struct schedule *s, struct schedule_facts *facts)
 
 	*facts = (struct schedule_facts){
 		.window = s->c.window,
-		.window_min = schedule_min_window(
-			s->c.batch, s->c.echo_max, s->c.lag, s->c.point),
-		.spread = s->spread,
 		.fresh = s->fresh,
 		.ramp_steps =
 			seg->lanes > 1 ? div_up(ramp, s->slots_a_step) : 0,
@@ -193,6 +173,5 @@ void schedule_facts(const struct schedule *s, struct schedule_facts *facts)
 	};
 	count_run(s, facts);
 	count_drain(s, facts);
-	judge_lag(s, seg, facts);
 	judge_promise(s, facts);
 }

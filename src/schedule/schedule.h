@@ -241,8 +241,7 @@ struct schedule_echo schedule_echo_at(const struct schedule *s, uint64_t step);
 /* --- saving and restoring --- */
 
 struct schedule_restored {
-	uint64_t step;	    /* the next batch */
-	bool world_changed; /* numbering began anew */
+	uint64_t step; /* the next batch */
 	/*
 	 * Servings that all old ranks still owed, the schedule of each being
 	 * that of the state; a short last batch of SCHEDULE_BATCH as a whole.
@@ -273,22 +272,19 @@ int schedule_restore(struct schedule *s, const struct schedule_config *config,
 /* --- figures --- */
 
 /*
- * Ramp, drain, pool and lag are exact for one echo factor and a run with at
- * least `spread` fresh units; after changes they are those of the newest.
+ * Ramp, drain and pool are exact for one echo factor and a run with more fresh
+ * units than lie between the servings of one; after changes they are those of
+ * the newest.
  */
 struct schedule_facts {
-	uint64_t window, window_min; /* examples */
-	uint64_t spread; /* units from a unit's first to its last serving */
-	uint64_t fresh;	 /* examples of this rank from here to the end */
+	uint64_t window;	/* examples */
+	uint64_t fresh;		/* examples of this rank from here to the end */
 	uint64_t fresh_dropped; /* of this rank: never in a batch */
 	uint64_t slots_dropped; /* of a short last batch; of its servings */
-	uint64_t servings;	/* slots of all batches */
 	uint64_t steps;		/* the run's end: one more than the last step */
 	uint64_t ramp_steps;	/* until each batch has its share of fresh */
 	uint64_t drain_steps;	/* after the last fresh example, without any */
 	uint64_t pool_max;	/* examples with servings owed, at most */
-	uint64_t lag_min, lag_max; /* steps, between the ramp and the drain */
-	double lag_mean;
 	/*
 	 * Servings of one example are at least `lag` steps apart, but for
 	 * pairs on both sides of (or in) exception_step: UINT64_MAX if there

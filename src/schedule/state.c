@@ -349,7 +349,6 @@ static int restore_elsewhere(struct schedule *s,
 	more = (old.total - old.base) % v->c.world;
 	restored->echoes_dropped = more * owed(&old, &first) +
 		(v->c.world - more) * owed(&other, &last);
-	restored->world_changed = true;
 	return schedule_begin(s, config, v->segment[v->segments - 1].echo,
 		consumed(&old, &first), v->step, err);
 }

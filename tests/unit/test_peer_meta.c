@@ -27,7 +27,6 @@ START_TEST(test_meta_reads_values_and_flags)
 	ck_assert_int_eq(a.kind, META_VA);
 	ck_assert_uint_eq(a.value_bytes, 5);
 	ck_assert_uint_eq(a.opaque, 77);
-	ck_assert_int_eq(a.ttl_s, 120);
 	ck_assert(a.won);
 	ck_assert_int_eq(parse("HD O4294967295 \r\n", &a), 17);
 	ck_assert_uint_eq(a.opaque, UINT32_MAX);

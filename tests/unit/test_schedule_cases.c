@@ -301,19 +301,14 @@ START_TEST(test_echoes_mix_and_keep_their_distance)
 	again /= (double)steps;
 	measure_lag(&st, &s, &mean, &least, &most);
 	printf("# e %s: ramp %" PRIu64 " drain %" PRIu64 " lag %" PRIu64
-	       " / %.1f / %" PRIu64 ", facts %" PRIu64 " / "
-	       "%.1f / %" PRIu64 ", again %.4f, pool %" PRIu64 "\n",
+	       " / %.1f / %" PRIu64 ", again %.4f, pool %" PRIu64 "\n",
 		row->echo, facts.ramp_steps, facts.drain_steps, least, mean,
-		most, facts.lag_min, facts.lag_mean, facts.lag_max, again,
-		facts.pool_max);
+		most, again, facts.pool_max);
 	fflush(stdout);
 	ck_assert_uint_eq(dups, 0);
 	ck_assert(fabs((double)facts.ramp_steps - (double)row->ramp) <= 1);
 	ck_assert(fabs((double)facts.drain_steps - (double)row->drain) <= 1);
 	ck_assert(fabs(mean - row->lag_mean) < 0.02 * row->lag_mean);
-	ck_assert(fabs(mean - facts.lag_mean) < 0.02 * mean);
-	ck_assert_uint_ge(least, facts.lag_min);
-	ck_assert_uint_le(most, facts.lag_max);
 	ck_assert_uint_le(most, row->lag_max);
 	ck_assert(again > 0 && again < row->again_max);
 	stream_free(&st);
