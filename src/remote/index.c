@@ -2,7 +2,7 @@
 /*
  * The three kinds of directory index of web servers, parsed into names. Links
  * that do not name an entry of the directory (a link up, a query for another
- * order, another host) are left out. Pure functions.
+ * order) are left out. Pure functions.
  */
 #include "remote/names_impl.h"
 
@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #define INDEX_NAMES_MAX ((size_t)1 << 24)
 
@@ -45,6 +46,30 @@ static bool is_name(const char *name, size_t len)
 		strcmp(name, "..") != 0;
 }
 
+/* The next byte of a path. A slash that is encoded separates nothing. */
+static int path_next(const char **at)
+{
+	int high = **at == '%' ? hex_value((*at)[1]) : -1;
+	int low = high < 0 ? -1 : hex_value((*at)[2]);
+
+	*at += low < 0 ? 1 : 3;
+	if (low < 0)
+		return (unsigned char)(*at)[-1];
+	return high * 16 + low == '/' ? -1 : high * 16 + low;
+}
+
+/*
+ * What follows the path in the link, whichever characters either of them
+ * encodes; NULL if it leads elsewhere.
+ */
+static const char *link_after(const char *path, const char *link)
+{
+	while (*path)
+		if (!*link || path_next(&path) != path_next(&link))
+			return NULL;
+	return link;
+}
+
 /*
  * The name that a link leads to: one step below the directory, or NULL. A
  * slash at its end says that it is a directory.
@@ -53,7 +78,7 @@ static char *link_name(const char *path, const char *link, bool *is_dir)
 {
 	const char *host = strstr(link, "://");
 	CLEANUP_FREE char *name = NULL;
-	size_t len = strlen(path);
+	size_t len;
 	int n;
 
 	if (strpbrk(link, "?#"))
@@ -64,9 +89,9 @@ static char *link_name(const char *path, const char *link, bool *is_dir)
 			return NULL;
 	}
 	if (*link == '/') {
-		if (strncmp(link, path, len) != 0 || link[len] != '/')
+		link = link_after(path, link);
+		if (!link || *link++ != '/')
 			return NULL;
-		link += len + 1;
 	} else if (strncmp(link, "./", 2) == 0) {
 		link += 2;
 	}

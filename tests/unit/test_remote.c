@@ -229,6 +229,43 @@ START_TEST(test_indexes_give_names_of_the_directory_alone)
 }
 END_TEST
 
+START_TEST(test_links_may_encode_more_or_less)
+{
+	static const struct {
+		const char *path, *link, *name; /* NULL: leads elsewhere */
+	} cases[] = {
+		{"/~u/a%2Bb%20%281%29", "/~u/a+b%20(1)/x", "x"},
+		{"/~u/a%2Bb%20%281%29", "/%7eu/a%2bb%20(1)/x%2By", "x+y"},
+		{"/%7Eu", "http://h/~u/x", "x"},
+		{"", "/x", "x"},
+		{"/%C3%A4", "/\303\244/x", "x"},
+		{"/100%25", "/100%25/x", "x"},
+		{"/a%2Fb", "/a/b/x", NULL},
+		{"/a/b", "/a%2Fb/x", NULL},
+		{"/ab", "/a", NULL},
+		{"/a", "/ab/x", NULL},
+		{"/a%", "/a%/x", "x"},
+		{"/a", "/a%", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct index_names x = {.n = 0};
+		char doc[200];
+
+		(void)snprintf(
+			doc, sizeof(doc), "<a href=\"%s\">", cases[i].link);
+		ck_assert_int_eq(
+			index_from_html(&x, cases[i].path, doc, strlen(doc)),
+			0);
+		ck_assert_msg(
+			x.n == (cases[i].name != NULL), "%s", cases[i].link);
+		if (x.n > 0)
+			ck_assert_str_eq(x.at[0].name, cases[i].name);
+		index_release(&x);
+	}
+}
+END_TEST
+
 START_TEST(test_malformed_indexes_are_refused)
 {
 	static const char *const docs[] = {
@@ -253,6 +290,7 @@ int main(void)
 		test_points_lie_between_and_ascend,
 		test_share_left_follows_numbers,
 		test_indexes_give_names_of_the_directory_alone,
+		test_links_may_encode_more_or_less,
 		test_malformed_indexes_are_refused};
 	Suite *s = suite_create("remote");
 	TCase *t = case_of(s, "pure");
