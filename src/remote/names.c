@@ -256,11 +256,16 @@ static void names_send(struct names_listing *g)
 	call_start(g->loop, c);
 }
 
-/* The directory's path, as absolute links in its index begin. */
+/* The directory's path, as absolute links in its index begin: after a redirect
+ * that of the place where it is. */
 static char *own_path(const struct names_listing *g)
 {
+	const struct bytes *moved = &g->call.redirect;
 	struct bytes path = {0};
+	struct url url;
 
+	if (moved->len > 0 && url_parse(moved->at, &url) == 0)
+		return url.path;
 	bytes_text(&path, remote_base_path(g->r));
 	if (*g->l->path) {
 		bytes_char(&path, '/');

@@ -61,6 +61,8 @@ http {
 		location /html/ { alias $src/; autoindex on; }
 		location /loop/ { return 302 /loop/; }
 		location /moved/ { return 302 /json/; }
+		location /absolute/ { root $work; }
+		location /led/ { rewrite ^/led/(.*) /absolute/\$1 redirect; }
 	}
 	server {
 		listen 127.0.0.1:$over ssl;
@@ -124,6 +126,19 @@ printf 'another length' >"$src/d1/changed"
 expect 'a new file' "$(cat "$mnt/d1/changed")" 'another length'
 stop_mount
 rm -rf "$work/tier"
+
+# Absolute links, in an index that is elsewhere.
+mkdir "$work/absolute"
+echo '<a href="/absolute/a+b%28">a</a>' >"$work/absolute/index.html"
+printf inside >"$work/absolute/a+b("
+for where in absolute led; do
+	start_mount "http://127.0.0.1:$plain/$where" "$work/mnt" \
+		--cache "$work/tier:1M"
+	scan_through
+	expect "a file of $where" "$(cat "$mnt/a+b(")" inside
+	stop_mount
+	rm -rf "$work/tier"
+done
 
 refused() {
 	want=$1
