@@ -6,21 +6,19 @@
  */
 #include "analyze/analyze.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze_place.h"
 #include "base/cleanup.h"
 #include "base/size.h"
-#include "cache/cache.h"
 #include "command.h"
 #include "daemon/daemon.h"
-#include "store/store.h"
 
 struct analyze_args {
 	struct mount_options options;
@@ -28,6 +26,7 @@ struct analyze_args {
 	const char *cache, *cache_size, *profile_out, *html, *from, *at;
 	unsigned samples;
 	bool json;
+	int left; /* exit status, if something could not be removed */
 };
 
 #define FIELD(f) offsetof(struct analyze_args, f)
@@ -147,41 +146,6 @@ static void on_analyze_signal(int number)
 	analyze_signal = number;
 }
 
-/* -- The mount ------------------------------------------------------------- */
-
-/* Directories of one analysis. */
-struct place {
-	char mountpoint[PATH_MAX], cache[PATH_MAX], tier[PATH_MAX + 8];
-	bool mounted;
-};
-
-/* Directories are named after the process that made them. */
-#define PLACE_NAME "refrain-analyze."
-
-static int make_own_dir(char path[PATH_MAX], const char *top, struct error *err)
-{
-	(void)snprintf(path, PATH_MAX, "%s/" PLACE_NAME "%d.XXXXXX", top,
-		(int)getpid());
-	if (mkdtemp(path))
-		return 0;
-	path[0] = '\0';
-	return error_set(
-		err, -errno, "cannot make a directory in '%s': %m", top);
-}
-
-static int make_place(
-	struct place *at, const char *tmp, const char *top, struct error *err)
-{
-	int rc = make_own_dir(at->mountpoint, tmp, err);
-
-	if (rc == 0)
-		rc = make_own_dir(at->cache, top, err);
-	if (rc == 0)
-		(void)snprintf(
-			at->tier, sizeof(at->tier), "%s/tier", at->cache);
-	return rc;
-}
-
 static int start_mount(
 	struct place *at, struct analyze_args *args, struct error *err)
 {
@@ -200,81 +164,6 @@ static int start_mount(
 	rc = daemon_run(o, err);
 	at->mounted = rc == 0;
 	return rc;
-}
-
-/* Remove everything that was created, also after a failure or a signal. */
-static int remove_place(struct place *at)
-{
-	char *umount[] = {(char[]){"umount"}, at->mountpoint, NULL};
-	uint64_t removed;
-	struct error err;
-	int status = EXIT_OK;
-
-	if (at->mounted)
-		status = cmd_umount(2, umount);
-	if (at->mounted && status == EXIT_OK &&
-		store_clear_dir(at->tier, &removed, &err) < 0)
-		status = command_fail("analyze", &err);
-	/* They are empty, or the failure was reported. */
-	if (at->tier[0])
-		(void)rmdir(at->tier);
-	if (at->cache[0])
-		(void)rmdir(at->cache);
-	if (at->mountpoint[0])
-		(void)rmdir(at->mountpoint);
-	return status;
-}
-
-/* -- Analyses that were killed --------------------------------------------- */
-
-/* Calls fn for each directory of an analysis in `top` that has ended. */
-static void each_left(
-	const char *top, void (*fn)(const char *path, bool mounted))
-{
-	CLEANUP_DIR DIR *dir = opendir(top);
-	const struct dirent *d;
-
-	while (dir && (d = readdir(dir))) {
-		char path[PATH_MAX];
-		struct stat st, above;
-		long pid;
-
-		if (strncmp(d->d_name, PLACE_NAME, strlen(PLACE_NAME)) != 0)
-			continue;
-		pid = strtol(d->d_name + strlen(PLACE_NAME), NULL, 10);
-		if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH ||
-			snprintf(path, sizeof(path), "%s/%s", top, d->d_name) >=
-				(int)sizeof(path))
-			continue;
-		if (stat(path, &st) == 0 && stat(top, &above) == 0 &&
-			(st.st_uid == geteuid() || st.st_dev != above.st_dev))
-			fn(path, st.st_dev != above.st_dev);
-	}
-}
-
-static void remove_left_mount(const char *path, bool mounted)
-{
-	char text[PATH_MAX];
-	char *umount[] = {(char[]){"umount"}, text, NULL};
-
-	(void)snprintf(text, sizeof(text), "%s", path);
-	if (mounted)
-		(void)cmd_umount(2, umount); /* it says why it failed */
-	(void)rmdir(path);
-}
-
-static void remove_left_cache(const char *path, bool mounted)
-{
-	char tier[PATH_MAX + 8];
-	uint64_t removed;
-	struct error err;
-
-	(void)mounted;
-	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
-	/* One that another user's mount has is left, as is what is not ours. */
-	(void)store_clear_dir(tier, &removed, &err);
-	(void)rmdir(tier);
-	(void)rmdir(path);
 }
 
 /* -- The command ----------------------------------------------------------- */
@@ -302,6 +191,7 @@ static bool replace_braces(char **words, const char *path, bool *failed)
 static int set_command(struct analyze_args *args, const struct place *at,
 	char **words, char source[PATH_MAX], struct error *err)
 {
+	const char *name = args->options.source.name;
 	bool failed = false;
 
 	args->run.command = words;
@@ -311,11 +201,13 @@ static int set_command(struct analyze_args *args, const struct place *at,
 		return 0;
 	if (failed)
 		return error_set(err, -ENOMEM, "%m");
-	if (!realpath(args->options.source.name, source))
+	if (strchr(name, ':') && access(name, F_OK) < 0)
 		return error_set(err, -EINVAL,
 			"'%s' is not a directory here; write {} in COMMAND "
 			"instead of the path of the dataset",
-			args->options.source.name);
+			name);
+	if (!realpath(name, source))
+		return error_set(err, -errno, "cannot use '%s': %m", name);
 	args->run.source = source;
 	return 0;
 }
@@ -349,6 +241,7 @@ static int measure_command(struct analyze_args *args, char **words,
 	const char *tmp = getenv("TMPDIR");
 	struct place at = {.mounted = false};
 	char source[PATH_MAX];
+	struct error left;
 	int rc;
 
 	if (!tmp || !*tmp)
@@ -358,19 +251,17 @@ static int measure_command(struct analyze_args *args, char **words,
 	 * daemon takes its signals in another way. */
 	catch_analyze_signals();
 	note_command(p, words);
-	each_left(tmp, remove_left_mount);
-	each_left(top, remove_left_cache);
-	rc = make_place(&at, tmp, top, err);
+	place_remove_left(tmp, top);
+	rc = place_make(&at, tmp, top, err);
 	if (rc == 0)
 		rc = set_command(args, &at, words, source, err);
 	if (rc == 0)
 		rc = start_mount(&at, args, err);
 	if (rc == 0)
 		rc = analyze_run(&args->run, p, err);
-	if (remove_place(&at) != EXIT_OK && rc == 0)
-		rc = error_set(err, -EBUSY,
-			"'%s' and '%s' could not be removed", at.mountpoint,
-			at.cache);
+	/* What was measured is reported all the same. */
+	if (place_remove(&at, &left) < 0)
+		args->left = command_fail("analyze", &left);
 	return rc;
 }
 
@@ -422,28 +313,63 @@ static int write_html(
 	return 0;
 }
 
+static int save_profile(const char *path, const json_t *json, struct error *err)
+{
+	if (json_dump_file(json, path, JSON_INDENT(2) | JSON_ENSURE_ASCII) < 0)
+		return error_set(err, -errno, "cannot write '%s': %m", path);
+	return 0;
+}
+
+/* The report is printed even if a file cannot be written. */
 static int put_profile(const struct analyze_args *args, const struct profile *p,
 	struct error *err)
 {
 	json_t *json = profile_json(p);
 	int rc = json ? 0 : error_set(err, -ENOMEM, "%m");
 
-	if (rc == 0 && args->profile_out &&
-		json_dump_file(json, args->profile_out,
-			JSON_INDENT(2) | JSON_ENSURE_ASCII) < 0)
-		rc = error_set(err, -errno, "cannot write '%s': %m",
-			args->profile_out);
-	if (rc == 0 && args->html)
-		rc = write_html(args->html, p, err);
-	if (rc == 0 && args->json) {
+	if (!json)
+		return rc;
+	if (args->json) {
 		(void)json_dumpf(
 			json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		(void)fputc('\n', stdout); /* main() looks for errors */
-	} else if (rc == 0) {
+	} else {
 		profile_report(p, stdout);
 	}
+	if (args->profile_out)
+		rc = save_profile(args->profile_out, json, err);
+	if (rc == 0 && args->html)
+		rc = write_html(args->html, p, err);
 	json_decref(json);
 	return rc;
+}
+
+/* -- Options --------------------------------------------------------------- */
+
+/* Can a file be written? Measuring first would be in vain. */
+static int check_output(const char *path, struct error *err)
+{
+	bool is_new = path && access(path, F_OK) < 0;
+	CLEANUP_FD int fd = -1;
+
+	if (!path)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return error_set(err, -errno, "cannot write '%s': %m", path);
+	if (is_new)
+		(void)unlink(path);
+	return 0;
+}
+
+static int check_options(const struct analyze_args *args, struct error *err)
+{
+	struct profile any = {.source_bytes = UINT32_MAX};
+	int rc = set_cached(args, &any, err);
+
+	if (rc == 0)
+		rc = check_output(args->profile_out, err);
+	return rc < 0 ? rc : check_output(args->html, err);
 }
 
 int cmd_analyze(int argc, char **argv)
@@ -472,11 +398,13 @@ int cmd_analyze(int argc, char **argv)
 	argv[n + 1] = NULL; /* our own options are behind the operands */
 	args.options.source.name = argv[1];
 	args.run.samples = args.samples;
-	rc = args.from ? load_profile(args.from, &p, &err)
-		       : measure_command(&args, argv + 2, &p, &err);
+	rc = check_options(&args, &err);
+	if (rc == 0)
+		rc = args.from ? load_profile(args.from, &p, &err)
+			       : measure_command(&args, argv + 2, &p, &err);
 	if (rc == 0)
 		rc = set_cached(&args, &p, &err);
 	if (rc == 0)
 		rc = put_profile(&args, &p, &err);
-	return rc < 0 ? command_fail("analyze", &err) : EXIT_OK;
+	return rc < 0 ? command_fail("analyze", &err) : args.left;
 }

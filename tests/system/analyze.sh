@@ -57,6 +57,7 @@ assert status == 1 and "failed with status 3" in err, err
 
 main = analyze("--seconds", str(slower), "--fault", f"rate={rate:.0f}",
                "--profile", profile, src, "--", *loader("{}"))
+ran = src, "--", "touch", work + "/ran", "{}"
 refused = [
     (analyze(src, "--", "true", "{}"), "ended while"),
     (analyze(src, "--", work + "/none", "{}"), "cannot run"),
@@ -64,6 +65,11 @@ refused = [
      "read nothing"),
     (analyze("synthetic:files=4,size=64K", "--", "cat", "x"), "write {}"),
     (analyze("--from", src + "/none"), "cannot read"),
+    (analyze(src + "/none", "--", "true"), "No such file"),
+    # What would be in vain is refused before anything is measured.
+    (analyze("--cached", "half", *ran), "not a valid size"),
+    (analyze("--html", work + "/none/page", *ran), "cannot write"),
+    (analyze("--profile", work, *ran), "cannot write"),
 ]
 stopped = analyze(src, "--", *loader("{}"))
 fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}")
@@ -72,6 +78,16 @@ for p, why in refused:
     assert status == 1 and why in err and not out, (why, status, err)
     assert sum(s.startswith("refrain: analyze:")
                for s in err.splitlines()) == 1, err
+assert not os.path.exists(work + "/ran")
+
+
+def copies(pid):
+    """Mounts of analyses in the namespace of a process."""
+    try:
+        with open(f"/proc/{pid}/mountinfo") as f:
+            return f.read().count("/refrain-analyze.")
+    except OSError:
+        return 0
 
 
 def children(p):
@@ -95,6 +111,11 @@ until = time.monotonic() + 20 * patience
 while not (pid := reads()):
     assert time.monotonic() < until and stopped.poll() is None
     time.sleep(0.01)
+# Somebody else's namespace gets copies of the mounts, and keeps them.
+other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 600"],
+                         stdout=subprocess.PIPE)
+may = other.stdout.readline()
+assert not may or copies(other.pid), "no copies"
 stopped.send_signal(signal.SIGINT)
 status, out, err = end(stopped)
 assert status == 1 and "interrupted" in err and not out, err
@@ -157,6 +178,7 @@ status, out, err = end(analyze(src, "--", "true", "{}"))
 assert status == 1 and "ended while" in err, err
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
+other.kill()
 PY
 [ -z "$(mounts_below "$work")" ] || fail "mounts are left"
 echo PASS

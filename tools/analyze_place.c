@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Directories and mount of an analysis; see analyze_place.h. One thread. */
+#include "analyze_place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+#include "ctl/ctl.h"
+#include "mounts.h"
+#include "store/store.h"
+
+/* Directories are named after the process that made them. */
+#define PLACE_NAME "refrain-analyze."
+
+/* The daemon ends its own work within seconds. */
+#define DAEMON_ENDS_MS 30000
+
+/* -- Of this analysis ------------------------------------------------------ */
+
+static int make_own_dir(char path[PATH_MAX], const char *top, struct error *err)
+{
+	(void)snprintf(path, PATH_MAX, "%s/" PLACE_NAME "%d.XXXXXX", top,
+		(int)getpid());
+	if (mkdtemp(path))
+		return 0;
+	path[0] = '\0';
+	return error_set(
+		err, -errno, "cannot make a directory in '%s': %m", top);
+}
+
+int place_make(
+	struct place *at, const char *tmp, const char *top, struct error *err)
+{
+	int rc = make_own_dir(at->mountpoint, tmp, err);
+
+	if (rc == 0)
+		rc = make_own_dir(at->cache, top, err);
+	if (rc == 0)
+		(void)snprintf(
+			at->tier, sizeof(at->tier), "%s/tier", at->cache);
+	return rc;
+}
+
+/*
+ * End the daemon, which unmounts. Unmounting alone would leave it running if
+ * another mount namespace, made during the analysis, has a copy of the mount:
+ * nobody needs that copy. Best effort: umount reports what goes wrong.
+ */
+static void end_daemon(const char *mountpoint)
+{
+	struct ctl_client *client = NULL;
+	struct error err;
+	pid_t pid;
+
+	if (ctl_connect(&client, mountpoint, &err) < 0)
+		return;
+	pid = ctl_client_pid(client);
+	if (pid > 0 && kill(pid, SIGTERM) == 0)
+		(void)ctl_wait_gone(client, DAEMON_ENDS_MS);
+	ctl_disconnect(client);
+}
+
+/* True: nothing is mounted there any more. Else umount has said why. */
+static bool end_mount(char *mountpoint)
+{
+	char *umount[] = {(char[]){"umount"}, mountpoint, NULL};
+	CLEANUP_FREE char *path = NULL;
+	struct error err;
+
+	end_daemon(mountpoint);
+	return mounts_find(mountpoint, &path, &err) == -EINVAL ||
+		cmd_umount(2, umount) == EXIT_OK;
+}
+
+int place_remove(struct place *at, struct error *err)
+{
+	bool ended = !at->mounted || end_mount(at->mountpoint);
+	uint64_t removed;
+	int rc = 0;
+
+	if (!ended)
+		rc = error_set(err, -EBUSY,
+			"'%s' and '%s' could not be removed", at->mountpoint,
+			at->cache);
+	else if (at->mounted)
+		rc = store_clear_dir(at->tier, &removed, err);
+	/* They are empty, or the failure is reported. */
+	if (at->tier[0])
+		(void)rmdir(at->tier);
+	if (at->cache[0])
+		(void)rmdir(at->cache);
+	if (at->mountpoint[0])
+		(void)rmdir(at->mountpoint);
+	return rc;
+}
+
+/* -- Analyses that were killed --------------------------------------------- */
+
+/* Calls fn for each directory of an analysis in `top` that has ended. */
+static void each_left(
+	const char *top, void (*fn)(const char *path, bool mounted))
+{
+	CLEANUP_DIR DIR *dir = opendir(top);
+	const struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char path[PATH_MAX];
+		struct stat st, above;
+		long pid;
+
+		if (strncmp(d->d_name, PLACE_NAME, strlen(PLACE_NAME)) != 0)
+			continue;
+		pid = strtol(d->d_name + strlen(PLACE_NAME), NULL, 10);
+		if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH ||
+			snprintf(path, sizeof(path), "%s/%s", top, d->d_name) >=
+				(int)sizeof(path))
+			continue;
+		if (stat(path, &st) == 0 && stat(top, &above) == 0 &&
+			(st.st_uid == geteuid() || st.st_dev != above.st_dev))
+			fn(path, st.st_dev != above.st_dev);
+	}
+}
+
+static void remove_left_mount(const char *path, bool mounted)
+{
+	char text[PATH_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s", path);
+	if (mounted)
+		(void)end_mount(text); /* it says why it failed */
+	(void)rmdir(path);
+}
+
+static void remove_left_cache(const char *path, bool mounted)
+{
+	char tier[PATH_MAX + 8];
+	uint64_t removed;
+	struct error err;
+
+	(void)mounted;
+	(void)snprintf(tier, sizeof(tier), "%s/tier", path);
+	/* One that another user's mount has is left, as is what is not ours. */
+	(void)store_clear_dir(tier, &removed, &err);
+	(void)rmdir(tier);
+	(void)rmdir(path);
+}
+
+void place_remove_left(const char *tmp, const char *top)
+{
+	each_left(tmp, remove_left_mount);
+	each_left(top, remove_left_cache);
+}
