@@ -121,10 +121,23 @@ void model_settle(struct model *m)
 			m->l[i] = model_lambda(m, m->at[i], 1 / time);
 }
 
-/* Hits never make the trainer slower. */
+/* At a measured point. Hits never make the trainer slower. */
+static double time_at(const struct model *m, unsigned i)
+{
+	return limited(blend(m, m->l[i], m->at[i]), 1 / m->r1, 1 / m->r0);
+}
+
+/* Between two points, L can take the blend beyond the times at both. */
 double model_time(const struct model *m, double miss)
 {
-	return limited(blend(m, model_l(m, miss), miss), 1 / m->r1, 1 / m->r0);
+	double least = 1 / m->r1, most = 1 / m->r0;
+	unsigned i = 0;
+
+	for (; i < m->n && m->at[i] <= miss; i++)
+		least = time_at(m, i);
+	if (i < m->n)
+		most = time_at(m, i);
+	return limited(blend(m, model_l(m, miss), miss), least, most);
 }
 
 double model_lambda(const struct model *m, double miss, double rate)
