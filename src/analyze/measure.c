@@ -69,8 +69,7 @@ static int measure_at(struct analysis_run *r, double x)
 
 static int measure_warm(struct analysis_run *r)
 {
-	int rc =
-		run_segment(r, "the command was starting", r->c->seconds / 2.0);
+	int rc = run_segment(r, "it was starting", r->c->seconds / 2.0);
 
 	if (rc == 0)
 		rc = measure_at(r, 1);

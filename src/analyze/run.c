@@ -333,6 +333,7 @@ int run_start(struct analysis_run *r)
 	int rc = get_counts(r, &r->before);
 
 	n = r->before;
+	r->trainer.daemon = ctl_client_pid(r->ctl);
 	if (rc == 0)
 		rc = trainer_start(&r->trainer, r->c, r->err);
 	r->starting = true;
@@ -390,8 +391,8 @@ static int stopped_reading(
 	if (rc < 0)
 		return rc;
 	return error_set(r->err, -ENODATA,
-		"the command stopped reading while %s; each epoch must read "
-		"every file again, to its end",
+		"the command stopped reading while %s: it may keep what it "
+		"has read; each epoch must read every file again, to its end",
 		doing);
 }
 

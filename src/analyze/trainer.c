@@ -124,6 +124,8 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot start the command: %m");
+	/* Descendants stay ours when their parents end. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	t->pid = fork();
 	if (t->pid == 0)
 		run_command(config, fd[1]);
@@ -142,8 +144,20 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	return n == sizeof(f) ? start_failed(&f, config, err) : 0;
 }
 
+/* Processes that the command has left are our children now. */
+static void reap_adopted(const struct trainer *t)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		info.si_pid > 0 && info.si_pid != t->pid &&
+		info.si_pid != t->daemon)
+		(void)waitpid(info.si_pid, NULL, WNOHANG);
+}
+
 bool trainer_ended(struct trainer *t)
 {
+	reap_adopted(t);
 	if (t->pid > 0 && waitpid(t->pid, &t->status, WNOHANG) == t->pid) {
 		/* Its other processes must end, too. */
 		trainer_stop(t);
@@ -151,33 +165,60 @@ bool trainer_ended(struct trainer *t)
 	return t->pid == 0;
 }
 
-/* Calls fn for each process of the session; `fields` begin with its state. */
-static void each_process(pid_t session,
+/* Sets *fields to the state and what follows it in its line of /proc, and
+ * *parent. False: there is no such process. */
+static bool look_at_process(
+	pid_t pid, char text[1024], const char **fields, int *parent)
+{
+	char path[32];
+	CLEANUP_FD int fd = -1;
+	const char *name_end;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, 1023);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	name_end = strrchr(text, ')'); /* the name may hold anything */
+	if (!name_end || sscanf(name_end + 2, "%*c %d", parent) != 1)
+		return false;
+	*fields = name_end + 2;
+	return true;
+}
+
+/* Is a process with this parent one of the command's? */
+static bool is_descendant(const struct trainer *t, int parent)
+{
+	const pid_t self = getpid();
+	char text[1024];
+	const char *fields;
+
+	while (parent > 1 && parent != self && parent != t->daemon)
+		if (!look_at_process(parent, text, &fields, &parent))
+			return false;
+	return parent == self;
+}
+
+/* Calls fn for each process of the command that has not ended; `fields` begin
+ * with its state. */
+static void each_process(const struct trainer *t,
 	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg)
 {
 	CLEANUP_DIR DIR *dir = opendir("/proc");
 	const struct dirent *d;
 
 	while (dir && (d = readdir(dir))) {
-		char path[sizeof(d->d_name) + 16], text[1024];
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 		const char *fields;
-		int of = 0;
-		ssize_t n;
-		CLEANUP_FD int fd = -1;
+		char text[1024];
+		int parent;
 
-		if (pid <= 0)
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-		if (n <= 0)
-			continue;
-		text[n] = '\0';
-		fields = strrchr(text, ')'); /* the name may hold anything */
-		if (fields && sscanf(fields + 2, "%*c %*d %*d %d", &of) == 1 &&
-			of == session)
-			fn(arg, pid, fields + 2);
+		if (pid > 0 && pid != t->daemon &&
+			look_at_process(pid, text, &fields, &parent) &&
+			*fields != 'Z' && is_descendant(t, parent))
+			fn(arg, pid, fields);
 	}
 }
 
@@ -200,7 +241,7 @@ double trainer_cpu_s(const struct trainer *t)
 	double s = 0;
 
 	if (t->pid > 0)
-		each_process(t->pid, add_cpu, &s);
+		each_process(t, add_cpu, &s);
 	return s;
 }
 
@@ -232,37 +273,66 @@ bool trainer_maps(const struct trainer *t, dev_t device)
 	struct mapping m = {.major = major(device), .minor = minor(device)};
 
 	if (t->pid > 0)
-		each_process(t->pid, find_mapping, &m);
+		each_process(t, find_mapping, &m);
 	return m.found;
 }
 
+struct killing {
+	int number;
+	unsigned n; /* processes that it was sent to */
+};
+
 static void kill_process(void *arg, pid_t pid, const char *fields)
 {
+	struct killing *k = arg;
+
 	(void)fields;
-	(void)kill(pid, *(int *)arg); /* it may have ended */
+	(void)kill(pid, k->number); /* it may have ended */
+	k->n++;
 }
 
-static bool is_left(struct trainer *t, bool waited)
+/* Send a signal to all processes; false if there is none. */
+static bool kill_all(const struct trainer *t, int number)
 {
-	return !waited && waitpid(t->pid, &t->status, WNOHANG) == 0;
+	struct killing k = {.number = number};
+
+	each_process(t, kill_process, &k);
+	return k.n > 0;
+}
+
+static void stop_look(void)
+{
+	const struct timespec look = {.tv_nsec = LOOK_NS};
+
+	(void)nanosleep(&look, NULL);
+}
+
+/* Even those that are being started. Those that wait for a device end later. */
+static void kill_rest(const struct trainer *t)
+{
+	uint64_t until_ns = clock_now_ns() + END_NS;
+
+	while (kill_all(t, SIGKILL) && clock_now_ns() < until_ns) {
+		stop_look();
+		reap_adopted(t);
+	}
 }
 
 void trainer_stop(struct trainer *t)
 {
-	const struct timespec look = {.tv_nsec = LOOK_NS};
 	uint64_t until_ns = clock_now_ns() + END_NS;
-	int number = SIGTERM;
 	bool waited;
 
 	if (t->pid <= 0)
 		return;
 	waited = waitpid(t->pid, &t->status, WNOHANG) != 0;
-	each_process(t->pid, kill_process, &number);
-	while (is_left(t, waited) && clock_now_ns() < until_ns)
-		(void)nanosleep(&look, NULL);
-	number = SIGKILL;
-	each_process(t->pid, kill_process, &number);
-	/* -ECHILD if it was waited for above. */
-	(void)waitpid(t->pid, waited ? &(int){0} : &t->status, 0);
+	(void)kill_all(t, SIGTERM);
+	while (!waited && clock_now_ns() < until_ns) {
+		stop_look();
+		waited = waitpid(t->pid, &t->status, WNOHANG) != 0;
+	}
+	kill_rest(t);
+	if (!waited)
+		(void)waitpid(t->pid, &t->status, 0);
 	t->pid = 0;
 }

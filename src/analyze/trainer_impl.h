@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The command that is analysed: a session of processes of its own, for which
- * the mount may cover the source. One thread uses it. */
+/*
+ * The command that is analysed: all our descendants but the daemon, also those
+ * that made a session of their own or whose parents have ended. The mount may
+ * cover the source for them. One thread uses it.
+ */
 #ifndef ANALYZE_TRAINER_IMPL_H
 #define ANALYZE_TRAINER_IMPL_H
 
@@ -9,8 +12,9 @@
 #include "analyze/analyze.h"
 
 struct trainer {
-	pid_t pid;  /* 0: not running */
-	int status; /* of waitpid(), once it has ended */
+	pid_t daemon; /* set once */
+	pid_t pid;    /* 0: not running */
+	int status;   /* of waitpid(), once it has ended */
 };
 
 /* Its standard output goes to our standard error. */

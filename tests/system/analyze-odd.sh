@@ -130,6 +130,12 @@ records = analyze(work + "/records", *trainer("all"),
 # Half of it fits the copy.
 part = analyze(src, *trainer("all"),
                options=["--fault", "rate=400K", "--cache-size", "800K"])
+# Processes in sessions of their own, as torchrun's workers are: one reads, and
+# one would stay. The shell waits for the first.
+away = analyze(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
+               "x x x $3 & setsid -w $0 $1 all $2", sys.executable,
+               work + "/trainer.py", "{}", work + "/away",
+               options=["--no-tiny"])
 # What each of 64 threads can do with a rest of 50 ms a file, and less.
 for p, samples, most, unit in ((many, 200, 1300, "samples"),
                                (tar, 1600, 1e9, "samples"),
@@ -154,6 +160,11 @@ p = json.loads(out)
 assert any("dataset fitted" in n for n in p["notes"]), p["notes"]
 assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
 assert p["bottleneck"] == "fetch", p
+out, err = away.communicate(timeout=50 * int(patience))
+assert away.returncode == 0, err
+assert json.loads(out)["cpus_used"] > 0, out
+with open(work + "/away") as f:
+    assert not os.path.exists("/proc/" + f.read().strip()), "it was left"
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 PY
