@@ -362,7 +362,8 @@ static int check_output(const char *path, struct error *err)
 	return 0;
 }
 
-static int check_options(const struct analyze_args *args, struct error *err)
+static int check_analyze_options(
+	const struct analyze_args *args, struct error *err)
 {
 	struct profile any = {.source_bytes = UINT32_MAX};
 	int rc = set_cached(args, &any, err);
@@ -398,7 +399,7 @@ int cmd_analyze(int argc, char **argv)
 	argv[n + 1] = NULL; /* our own options are behind the operands */
 	args.options.source.name = argv[1];
 	args.run.samples = args.samples;
-	rc = check_options(&args, &err);
+	rc = check_analyze_options(&args, &err);
 	if (rc == 0)
 		rc = args.from ? load_profile(args.from, &p, &err)
 			       : measure_command(&args, argv + 2, &p, &err);
