@@ -20,6 +20,12 @@ struct list {
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 /* clang-format on */
 
+/* The first and the last of a list that is not empty. */
+#define LIST_FIRST(head, type, member)                                         \
+	CONTAINER_OF(list_next(head), type, member)
+#define LIST_LAST(head, type, member)                                          \
+	CONTAINER_OF(list_prev(head), type, member)
+
 #define LIST_FOREACH(pos, head)                                                \
 	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 
@@ -27,6 +33,23 @@ struct list {
 #define LIST_FOREACH_SAFE(pos, tmp, head)                                      \
 	for (struct list *pos = (head)->next, *tmp = pos->next; pos != (head); \
 		pos = tmp, tmp = pos->next)
+
+/* For static variables. */
+#define LIST_INIT(head)                                                        \
+	{                                                                      \
+		&(head), &(head)                                               \
+	}
+
+/* The node after or before another node or the head. */
+static inline struct list *list_next(const struct list *l)
+{
+	return l->next;
+}
+
+static inline struct list *list_prev(const struct list *l)
+{
+	return l->prev;
+}
 
 static inline void list_init(struct list *l)
 {

@@ -91,7 +91,7 @@ static struct buffer *take_kept(struct memory *m, unsigned c)
 
 	if (list_empty(&m->free[c]))
 		return NULL;
-	b = CONTAINER_OF(m->free[c].next, struct buffer, node);
+	b = LIST_FIRST(&m->free[c], struct buffer, node);
 	list_del(&b->node);
 	m->kept -= class_bytes(c);
 	return b;

@@ -56,7 +56,7 @@ static void run_jobs(struct worker *w, struct pool_job *job)
 static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 {
 	ASSERT_HELD(&p->lock);
-	list_add_tail(p->idle.next, &w->node); /* becomes the first */
+	list_add_tail(list_next(&p->idle), &w->node); /* becomes the first */
 	pthread_mutex_unlock(&p->lock);
 	while (sem_wait(&w->wake) < 0 && errno == EINTR)
 		;
@@ -72,8 +72,7 @@ static void pool_serve(struct pool *p, struct worker *w)
 		if (list_empty(&p->queue)) {
 			job = wait_for_job(p, w);
 		} else {
-			job = CONTAINER_OF(
-				p->queue.next, struct pool_job, node);
+			job = LIST_FIRST(&p->queue, struct pool_job, node);
 			list_del(&job->node);
 			pthread_mutex_unlock(&p->lock);
 		}
@@ -157,7 +156,7 @@ static struct worker *give(struct pool *p, struct pool_job *job)
 				p); /* else the other threads run it later */
 		return NULL;
 	}
-	w = CONTAINER_OF(p->idle.next, struct worker, node);
+	w = LIST_FIRST(&p->idle, struct worker, node);
 	list_del(&w->node);
 	w->next = job;
 	return w;
@@ -194,8 +193,7 @@ static bool stop_threads(struct pool *p, uint64_t wait_ns)
 
 	p->stop = true;
 	while (!list_empty(&p->idle)) {
-		struct worker *w =
-			CONTAINER_OF(p->idle.next, struct worker, node);
+		struct worker *w = LIST_FIRST(&p->idle, struct worker, node);
 
 		list_del(&w->node);
 		(void)sem_post(&w->wake); /* as above */

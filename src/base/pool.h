@@ -13,11 +13,18 @@
 
 struct pool;
 
-/* Embedded in its owner, which keeps it until run() is called. */
+/* Embedded in its owner, which keeps it until run() is called. All private. */
 struct pool_job {
-	void (*run)(struct pool_job *job); /* may free the job */
-	struct list node;		   /* private: lock of the pool */
+	void (*run)(struct pool_job *job);
+	struct list node; /* lock of the pool */
 };
+
+/* run() may free the job. */
+static inline void pool_job_init(
+	struct pool_job *job, void (*run)(struct pool_job *job))
+{
+	job->run = run;
+}
 
 /* Start the first thread; -errno. */
 int pool_new(struct pool **out, unsigned max_threads);

@@ -12,12 +12,18 @@
 
 struct timers;
 
-/* Embedded in its owner; zero it before first use. */
+/* Embedded in its owner. All private. */
 struct timer {
-	void (*fire)(struct timer *t); /* set once by the owner */
-	uint64_t at_ns;		       /* private: lock of the timers */
-	size_t slot;		       /* private: heap position + 1; 0 unset */
+	void (*fire)(struct timer *t); /* set once */
+	uint64_t at_ns;		       /* lock of the timers */
+	size_t slot;		       /* heap position + 1; 0: not set */
 };
+
+/* A timer that is all 0 can be cancelled, too. */
+static inline void timer_init(struct timer *t, void (*fire)(struct timer *t))
+{
+	*t = (struct timer){.fire = fire};
+}
 
 /* Start the thread. -errno. */
 int timers_new(struct timers **out);

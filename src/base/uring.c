@@ -123,7 +123,7 @@ static void submit_cancels(struct uring *u)
 	ASSERT_HELD(&u->lock);
 	while (!list_empty(&u->cancels)) {
 		struct uring_op *op =
-			CONTAINER_OF(u->cancels.next, struct uring_op, cancel);
+			LIST_FIRST(&u->cancels, struct uring_op, cancel);
 		struct io_uring_sqe *sqe = get_sqe(u);
 
 		if (!sqe)
@@ -238,8 +238,7 @@ static void *ring_thread(void *arg)
 		int rc;
 
 		if (!list_empty(&dropped)) {
-			drop_op(CONTAINER_OF(
-				dropped.next, struct uring_op, node));
+			drop_op(LIST_FIRST(&dropped, struct uring_op, node));
 			continue;
 		}
 		rc = io_uring_submit_and_wait(&u->ring, 1);
@@ -424,7 +423,7 @@ static void uring_start(struct uring *u, struct uring_op *op)
 
 	op->ring = u;
 	if (u->pool) {
-		op->job.run = run_job;
+		pool_job_init(&op->job, run_job);
 		pool_submit(u->pool, &op->job);
 		return;
 	}

@@ -287,7 +287,7 @@ struct slab *slab_take(struct lender *lender)
 	LOCK_SCOPE(&lender->lock);
 	if (list_empty(&lender->free))
 		return NULL;
-	slab = CONTAINER_OF(lender->free.next, struct slab, node);
+	slab = LIST_FIRST(&lender->free, struct slab, node);
 	list_del(&slab->node);
 	lender->free_count--;
 	return slab;

@@ -76,7 +76,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	room_init(c);
 	sources_init(c);
 	dispatch_init(c);
-	c->last_timer.fire = last_fire;
+	timer_init(&c->last_timer, last_fire);
 	rc = publish_start(c, err);
 	if (rc < 0) {
 		cache_stop(c);

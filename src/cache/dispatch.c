@@ -321,7 +321,7 @@ static void dispatch_queue(struct dispatch *d, struct list *queue)
 static void dispatch_in_order(struct dispatch *d, struct list *queue)
 {
 	while (!list_empty(queue)) {
-		struct fill *f = CONTAINER_OF(queue->next, struct fill, queue);
+		struct fill *f = LIST_FIRST(queue, struct fill, queue);
 
 		if (!may_start_now(d, f) || !dispatch_fill(d, f))
 			return;
@@ -387,7 +387,7 @@ void dispatch_init(struct cache *c)
 	r->unit_pages = o->asks_whole && pages > unit
 		? (unsigned)pages / unit * unit
 		: unit;
-	r->timer.fire = slow_fire;
+	timer_init(&r->timer, slow_fire);
 }
 
 void dispatch_quiet(struct cache *c)

@@ -53,7 +53,7 @@ static struct list *first_job(
 		if (list_empty(head))
 			continue;
 		*kind = (enum after_kind)i;
-		return head->next;
+		return list_next(head);
 	}
 	return NULL;
 }

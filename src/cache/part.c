@@ -76,7 +76,7 @@ static void begin(struct cache *c, struct pool *pool, struct fill *f,
 	fill_ref(f);
 	cache_moves(c)->nmoving++;
 	cache_moves(c)->npublishing++;
-	f->move.job.run = run;
+	pool_job_init(&f->move.job, run);
 	pool_submit(pool, &f->move.job);
 }
 

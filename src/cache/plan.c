@@ -30,10 +30,10 @@ static bool is_passed(const struct fill *f)
 static void overtake(struct cache *c, struct fill *f, const void *owner)
 {
 	struct list *queue = fill_queue(c, f->level, f->prio);
-	struct list *at = f->queue.prev;
+	struct list *at = list_prev(&f->queue);
 	uint64_t due = planned_due_ns(&f->plans);
 
-	for (; at != queue; at = at->prev) {
+	for (; at != queue; at = list_prev(at)) {
 		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
 
 		if (g->buf || planned_owned(&g->plans, owner) ||
@@ -41,7 +41,7 @@ static void overtake(struct cache *c, struct fill *f, const void *owner)
 			break;
 	}
 	list_del(&f->queue);
-	list_add_tail(at->next, &f->queue);
+	list_add_tail(list_next(at), &f->queue);
 }
 
 /* Its fill, which is wanted from now on. */

@@ -81,8 +81,7 @@ void planned_tell(struct cache *c, struct cache_plan *p, int status)
 void planned_unread(struct list *plans)
 {
 	if (!list_empty(plans))
-		CONTAINER_OF(plans->next, struct cache_plan, link)->unread =
-			true;
+		LIST_FIRST(plans, struct cache_plan, link)->unread = true;
 }
 
 uint64_t planned_due_ns(const struct list *plans)

@@ -55,7 +55,7 @@ struct fill *publish_run(struct cache *c, struct list *link)
 {
 	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
 
-	m->job.run = publish;
+	pool_job_init(&m->job, publish);
 	pool_submit(cache_moves(c)->publishers, &m->job);
 	return NULL; /* the reference is the publisher's */
 }

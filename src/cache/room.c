@@ -110,7 +110,7 @@ void room_init(struct cache *c)
 	list_init(&s->staged);
 	list_init(&s->drained);
 	list_init(&s->shared);
-	s->timer.fire = drain_fire;
+	timer_init(&s->timer, drain_fire);
 }
 
 void room_quiet(struct cache *c)

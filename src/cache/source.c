@@ -42,7 +42,7 @@ void sources_init(struct cache *c)
 		cs->cache = c;
 		list_init(&cs->inflight);
 		list_init(&cs->late);
-		cs->timer.fire = late_fire;
+		timer_init(&cs->timer, late_fire);
 	}
 }
 
@@ -86,7 +86,7 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 
 	if (engine_is_stopping(c) || list_empty(&cs->inflight))
 		return;
-	x = CONTAINER_OF(cs->inflight.next, struct fetch, out.link);
+	x = LIST_FIRST(&cs->inflight, struct fetch, out.link);
 	/* Without a timer a reader waits until the source gives up. */
 	(void)timer_set(cache_config(c)->timers, &cs->timer,
 		x->out.started_ns + cs->s->traits.patience_ns);

@@ -214,7 +214,7 @@ static struct ctl_conn *any_serving(struct ctl_server *s)
 	LOCK_SCOPE(&s->lock);
 	if (list_empty(&s->serving))
 		return NULL;
-	return CONTAINER_OF(s->serving.next, struct ctl_conn, link);
+	return LIST_FIRST(&s->serving, struct ctl_conn, link);
 }
 
 void ctl_server_stop(struct ctl_server *s)

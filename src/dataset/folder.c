@@ -57,7 +57,7 @@ static struct dir *dir_new(
 
 	if (!d)
 		return NULL;
-	d->job.run = dir_main;
+	pool_job_init(&d->job, dir_main);
 	d->l = l;
 	d->parent = parent;
 	d->path_len = at + n;

@@ -134,7 +134,7 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 	}
 	rc = look_workers(l);
 	for (unsigned i = 0; rc == 0 && i < jobs && i < n; i++) {
-		e->job[i].job.run = each_main;
+		pool_job_init(&e->job[i].job, each_main);
 		e->job[i].each = e;
 		look_submit(l, &e->job[i].job);
 	}

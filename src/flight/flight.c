@@ -126,7 +126,7 @@ static struct flight_request *flight_oldest(const struct flight *fl)
 	ASSERT_HELD(fl->lock);
 	return list_empty(&fl->inflight)
 		? NULL
-		: CONTAINER_OF(fl->inflight.next, struct flight_request, link);
+		: LIST_FIRST(&fl->inflight, struct flight_request, link);
 }
 
 void flight_set_slow_aside(struct flight *fl)

@@ -114,7 +114,7 @@ static int fill_slice(
 static int lend_slice(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
-		CONTAINER_OF(sh->queue.next, struct shared_whole, node);
+		LIST_FIRST(&sh->queue, struct shared_whole, node);
 	struct shared_piece *p =
 		&w->area->pieces[w->said.slot * sh->run.slices + w->lent];
 	int rc = fill_slice(sh, w, p);
@@ -202,7 +202,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 static int lend_taken(struct shared *sh, struct lent_batch **out)
 {
 	struct shared_whole *w =
-		CONTAINER_OF(sh->queue.next, struct shared_whole, node);
+		LIST_FIRST(&sh->queue, struct shared_whole, node);
 	int rc = shared_take(sh, w);
 
 	if (rc == -ESTALE) {

@@ -122,7 +122,7 @@ static void cancel_later(struct request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	fault_let_go(q);
-	q->note.run = run_note;
+	pool_job_init(&q->note, run_note);
 	late_run(q->o->late, &q->note);
 }
 
@@ -310,7 +310,7 @@ static void fault_start(struct origin *base, struct origin_request *outer)
 	if (q) {
 		LOCK_SCOPE(&o->lock);
 
-		q->timer.fire = on_timer;
+		timer_init(&q->timer, on_timer);
 		q->o = o;
 		q->outer = outer;
 		q->path = fault_path_of(outer);
@@ -443,8 +443,7 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 	o->free_ns = 0;
 	list_splice_tail(&stalled, &o->stalled);
 	while (!list_empty(&stalled)) {
-		struct request *q =
-			CONTAINER_OF(stalled.next, struct request, node);
+		struct request *q = LIST_FIRST(&stalled, struct request, node);
 
 		list_del(&q->node);
 		resume(q);

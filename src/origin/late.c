@@ -49,7 +49,7 @@ int late_new(struct late **out)
 		free(l);
 		return rc;
 	}
-	l->job.run = answer_all;
+	pool_job_init(&l->job, answer_all);
 	pthread_mutex_init(&l->lock, NULL);
 	*out = l;
 	return 0;

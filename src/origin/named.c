@@ -313,7 +313,8 @@ static void named_start(struct origin *base, struct origin_request *q)
 	}
 	j->o = o;
 	j->outer = q;
-	j->job.run = q->op == ORIGIN_STAT ? named_run_stat : named_run_list;
+	pool_job_init(&j->job,
+		q->op == ORIGIN_STAT ? named_run_stat : named_run_list);
 	pool_submit(o->pool, &j->job);
 }
 

@@ -52,7 +52,7 @@ int posix_buffer_get(struct posix_read *pr)
 	LOCK_SCOPE(&p->lock);
 
 	if (!list_empty(&p->spare)) {
-		pr->buf = CONTAINER_OF(p->spare.next, struct buffer, node);
+		pr->buf = LIST_FIRST(&p->spare, struct buffer, node);
 		list_del(&pr->buf->node);
 		p->spares--;
 		return 0;
@@ -77,7 +77,7 @@ struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
 	if (!b)
 		return NULL;
 	if (!list_empty(&p->waiting)) {
-		next = CONTAINER_OF(p->waiting.next, struct posix_read, node);
+		next = LIST_FIRST(&p->waiting, struct posix_read, node);
 		list_del(&next->node);
 		next->buf = b;
 		return next;

@@ -43,7 +43,7 @@ void posix_descriptor_put(struct posix *p, struct descriptor *d)
 	ASSERT_HELD(&p->lock);
 	if (!d || --d->refs > 0)
 		return;
-	d->close_job.run = close_now;
+	pool_job_init(&d->close_job, close_now);
 	pool_submit(p->closer, &d->close_job);
 }
 
@@ -217,7 +217,7 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 	f->open = d;
 	while (!list_empty(&f->waiting)) {
 		struct posix_read *pr =
-			CONTAINER_OF(f->waiting.next, struct posix_read, node);
+			LIST_FIRST(&f->waiting, struct posix_read, node);
 
 		list_del(&pr->node);
 		pr->fresh = true;
@@ -232,7 +232,7 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 	pthread_mutex_unlock(&p->lock);
 	while (!list_empty(&ready)) {
 		struct posix_read *pr =
-			CONTAINER_OF(ready.next, struct posix_read, op.node);
+			LIST_FIRST(&ready, struct posix_read, op.node);
 
 		list_del(&pr->op.node);
 		if (d)

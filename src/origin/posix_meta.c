@@ -220,6 +220,6 @@ void posix_look(struct posix *p, struct origin_request *q)
 	}
 	m->p = p;
 	m->req = q;
-	m->job.run = q->op == ORIGIN_STAT ? run_stat : run_list;
+	pool_job_init(&m->job, q->op == ORIGIN_STAT ? run_stat : run_list);
 	pool_submit(p->pool, &m->job);
 }

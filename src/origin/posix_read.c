@@ -110,7 +110,7 @@ void posix_read_fail(struct posix_read *pr, int status)
 		status == -ELOOP || status == -ESTALE;
 
 	pr->status = gone ? -ESTALE : status;
-	pr->job.run = run_judge;
+	pool_job_init(&pr->job, run_judge);
 	pool_submit(pr->p->pool, &pr->job);
 }
 
@@ -299,7 +299,7 @@ void posix_read(struct posix *p, struct origin_read *r)
 	pr->want = r->want;
 	pr->off = r->off;
 	pr->len = r->len;
-	pr->settle.fire = on_settled;
+	timer_init(&pr->settle, on_settled);
 	list_init(&pr->node);
 	pthread_mutex_lock(&p->lock);
 	r->req.priv = pr;
@@ -359,7 +359,7 @@ void posix_abandon(struct origin *o, struct origin_read *r)
 		return;
 	}
 	waited = detach(pr);
-	pr->note.run = posix_read_run_note;
+	pool_job_init(&pr->note, posix_read_run_note);
 	if (!waited)
 		uring_cancel(p->ring, &pr->op);
 	pthread_mutex_unlock(&p->lock);

@@ -58,7 +58,7 @@ static struct request *request_new(
 
 	if (!q)
 		return NULL;
-	q->timer.fire = retry_on_timer;
+	timer_init(&q->timer, retry_on_timer);
 	q->o = o;
 	q->op = outer->op;
 	q->outer = outer;
@@ -120,7 +120,7 @@ static void retry_abandon(struct origin *base, struct origin_read *r)
 	}
 	a = q->last;
 	q->refs++; /* the note's */
-	q->note.run = retry_run_note;
+	pool_job_init(&q->note, retry_run_note);
 	q->dropped = retry_take_outer(q);
 	retry_disarm(q);
 	if (!q->busy)

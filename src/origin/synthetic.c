@@ -277,7 +277,7 @@ static void synthetic_start(struct origin *o, struct origin_request *q)
 		late_answer(s->late, q);
 		return;
 	}
-	j->job = (struct pool_job){.run = run[q->op]};
+	pool_job_init(&j->job, run[q->op]);
 	j->syn = s;
 	j->req = q;
 	pool_submit(s->pool, &j->job);

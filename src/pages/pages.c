@@ -91,7 +91,7 @@ static bool is_over(const struct pages *p)
 
 static struct passed *pages_oldest(const struct pages *p)
 {
-	return CONTAINER_OF(p->queue.next, struct passed, link);
+	return LIST_FIRST(&p->queue, struct passed, link);
 }
 
 static bool is_crowded(const struct pages *p)

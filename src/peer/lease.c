@@ -179,8 +179,7 @@ void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns)
 void leases_tick(struct leases *l, uint64_t now_ns)
 {
 	while (!list_empty(&l->held)) {
-		struct lease *e =
-			CONTAINER_OF(l->held.next, struct lease, link);
+		struct lease *e = LIST_FIRST(&l->held, struct lease, link);
 
 		if (e->beat_ns + LEASE_BEAT_NS > now_ns)
 			return;

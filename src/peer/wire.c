@@ -159,8 +159,7 @@ void wire_shut(struct wire *w, int status)
 	w->nline = 0;
 	w->cost_bytes = 0;
 	while (!list_empty(&failed)) {
-		struct request *q =
-			CONTAINER_OF(failed.next, struct request, link);
+		struct request *q = LIST_FIRST(&failed, struct request, link);
 
 		list_del(&q->link);
 		q->answered(q, status, NULL, NULL);
@@ -240,7 +239,8 @@ static int wire_gather(const struct wire *w, struct iovec *iov)
 	int n = 0;
 
 	for (struct list *l = w->unsent;
-		l != &w->line && n + WIRE_PARTS <= WIRE_IOV_MAX; l = l->next) {
+		l != &w->line && n + WIRE_PARTS <= WIRE_IOV_MAX;
+		l = list_next(l)) {
 		const struct request *q = CONTAINER_OF(l, struct request, link);
 
 		n += wire_part(iov + n, q->line, q->line_bytes, &skip);
@@ -263,7 +263,7 @@ static void wire_sent(struct wire *w, size_t bytes)
 		if (w->sent_bytes < all)
 			return;
 		w->sent_bytes -= all;
-		w->unsent = w->unsent->next;
+		w->unsent = list_next(w->unsent);
 	}
 }
 
@@ -321,12 +321,12 @@ static int wire_take(struct wire *w, uint64_t now_ns)
 		return (int)n;
 	if (list_empty(&w->line))
 		return -EBADMSG;
-	q = CONTAINER_OF(w->line.next, struct request, link);
+	q = LIST_FIRST(&w->line, struct request, link);
 	all = (size_t)n;
 	if (!wire_fits(q, &a))
 		return -EBADMSG;
 	/* A value can be refused before all of it is sent. */
-	if (w->line.next == w->unsent)
+	if (list_next(&w->line) == w->unsent)
 		return a.kind >= META_FULL ? 0 : -EBADMSG;
 	if (a.kind == META_VA) {
 		all += a.value_bytes + 2u;

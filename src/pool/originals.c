@@ -113,9 +113,8 @@ uint32_t originals_ahead(const struct originals *pool)
 
 static struct original *first_on_list(const struct list *list)
 {
-	return list_empty(list)
-		? NULL
-		: CONTAINER_OF(list->next, struct original, node);
+	return list_empty(list) ? NULL
+				: LIST_FIRST(list, struct original, node);
 }
 
 struct original *originals_first_urgent(const struct originals *pool)
@@ -284,7 +283,7 @@ void original_read_first(struct originals *pool, struct original *o)
 	take_off(pool, o);
 	o->on = o->planned ? ON_URGENT : ON_AHEAD;
 	pool->ahead_count += o->on == ON_AHEAD;
-	list_add_tail(head->next, &o->node);
+	list_add_tail(list_next(head), &o->node);
 }
 
 static void queue(struct originals *pool, struct serving *s)
@@ -358,7 +357,7 @@ static void original_wake(struct originals *pool, struct original *o)
 {
 	while (!list_empty(&o->waiting)) {
 		struct serving *s =
-			CONTAINER_OF(o->waiting.next, struct serving, node);
+			LIST_FIRST(&o->waiting, struct serving, node);
 
 		list_del(&s->node);
 		queue(pool, s);
@@ -411,14 +410,14 @@ bool originals_reclaim(struct originals *pool)
 
 	ASSERT_TURN(pool->use.turn);
 	if (!list_empty(&pool->idle)) {
-		o = CONTAINER_OF(pool->idle.prev, struct original, node);
+		o = LIST_LAST(&pool->idle, struct original, node);
 		drop(pool, o);
 		original_list(pool, o, ON_NONE);
 		return true;
 	}
 	if (list_empty(&pool->read_ahead))
 		return false;
-	o = CONTAINER_OF(pool->read_ahead.prev, struct original, node);
+	o = LIST_LAST(&pool->read_ahead, struct original, node);
 	drop(pool, o);
 	original_read_first(pool, o);
 	return true;

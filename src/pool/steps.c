@@ -165,7 +165,7 @@ struct serving *steps_take(struct steps *s)
 
 		if (list_empty(&st->ready))
 			continue;
-		serving = CONTAINER_OF(st->ready.next, struct serving, node);
+		serving = LIST_FIRST(&st->ready, struct serving, node);
 		steps_unqueue(s, serving);
 		return serving;
 	}

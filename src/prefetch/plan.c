@@ -97,8 +97,7 @@ static bool pass(struct plan *plan)
 /* Are items held that are not needed any more? */
 static bool may_release(const struct plan *plan)
 {
-	const struct hold *h =
-		CONTAINER_OF(plan->holds.next, struct hold, link);
+	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
 
 	if (list_empty(&plan->holds) || h->pos >= plan->base)
 		return false;
@@ -256,8 +255,7 @@ void plan_close(struct plan *plan)
 /* Positions that nobody will ask about again. */
 static uint64_t forgettable(const struct plan *plan)
 {
-	const struct hold *h =
-		CONTAINER_OF(plan->holds.next, struct hold, link);
+	const struct hold *h = LIST_FIRST(&plan->holds, struct hold, link);
 	uint64_t pos = plan->base;
 
 	/* Items in a tier are looked up for a while longer. */

@@ -100,8 +100,8 @@ static void hold_free(struct hold *h)
 {
 	struct plan *plan = h->plan;
 	/* Items of one position are issued one after another. */
-	bool last = !is_of(plan, h->link.prev, h->pos) &&
-		!is_of(plan, h->link.next, h->pos);
+	bool last = !is_of(plan, list_prev(&h->link), h->pos) &&
+		!is_of(plan, list_next(&h->link), h->pos);
 
 	list_del(&h->link);
 	list_del(&h->found);
@@ -123,7 +123,7 @@ static void hold_free(struct hold *h)
 static void reap(struct plans *ps)
 {
 	while (!list_empty(&ps->gone)) {
-		struct hold *h = CONTAINER_OF(ps->gone.next, struct hold, gone);
+		struct hold *h = LIST_FIRST(&ps->gone, struct hold, gone);
 
 		list_del(&h->gone);
 		hold_free(h);
@@ -197,8 +197,8 @@ enum look {
 static void next_position(struct plan *plan)
 {
 	uint64_t pos = plan->cursor++;
-	bool held =
-		!list_empty(&plan->holds) && is_of(plan, plan->holds.prev, pos);
+	bool held = !list_empty(&plan->holds) &&
+		is_of(plan, list_prev(&plan->holds), pos);
 	uint8_t place = order_place(&plan->order, pos) & PLACE_MASK;
 
 	plan->cursor_off = 0;

@@ -24,8 +24,7 @@ static uint64_t sum_of(const _Atomic uint64_t *sum)
  */
 uint64_t rate_rest_bytes(const struct plans *ps)
 {
-	const struct plan *plan =
-		CONTAINER_OF(ps->plans.next, struct plan, link);
+	const struct plan *plan = LIST_FIRST(&ps->plans, struct plan, link);
 	uint64_t most = ps->window_bytes / 2, items = BURST_ITEMS, bytes, depth;
 
 	ASSERT_HELD(&ps->lock);

@@ -45,7 +45,7 @@ struct share_place {
 };
 
 static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list places = {&places, &places};
+static struct list places = LIST_INIT(places);
 
 int share_name_check(const char *name, struct error *err)
 {

@@ -210,7 +210,7 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 	}
 	a->t = t;
 	a->refs = 1;
-	a->late.fire = ask_late;
+	timer_init(&a->late, ask_late);
 	a->dir = dir;
 	len = manifest_path(t->config.manifest, dir, a->path, sizeof(a->path));
 	if (len < 0 || (size_t)len + size > sizeof(a->path)) {

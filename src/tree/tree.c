@@ -47,7 +47,7 @@ static void *tree_main(void *arg)
 			pthread_cond_wait(&t->event_cond, &t->lock);
 		if (list_empty(&t->events))
 			break;
-		e = CONTAINER_OF(t->events.next, struct tree_event, link);
+		e = LIST_FIRST(&t->events, struct tree_event, link);
 		list_del(&e->link);
 		t->acting = true;
 		pthread_mutex_unlock(&t->lock);

@@ -110,7 +110,7 @@ static void send_queued(struct loop *l)
 {
 	while (!list_empty(&l->queue) && loop_room(l) > 0) {
 		struct transfer *t =
-			CONTAINER_OF(l->queue.next, struct transfer, node);
+			LIST_FIRST(&l->queue, struct transfer, node);
 
 		transfer_send(l, t);
 	}
@@ -136,12 +136,12 @@ static uint64_t end_pauses(struct loop *l, uint64_t now, uint64_t until)
 /* In order of sending, so the first that is not slow ends the search. */
 static uint64_t tell_slow(struct loop *l, uint64_t now, uint64_t until)
 {
-	struct list *n = l->sent.next;
+	struct list *n = list_next(&l->sent);
 
 	while (n != &l->sent) {
 		struct transfer *t = CONTAINER_OF(n, struct transfer, node);
 
-		n = n->next;
+		n = list_next(n);
 		if (t->told_slow || !t->ops->slow)
 			continue;
 		if (t->since_ns + l->slow_ns > now) {
@@ -164,7 +164,7 @@ static bool run_posts(struct loop *l)
 
 	pthread_mutex_lock(&l->lock);
 	while (!list_empty(&l->posts)) {
-		struct post *p = CONTAINER_OF(l->posts.next, struct post, node);
+		struct post *p = LIST_FIRST(&l->posts, struct post, node);
 
 		list_del(&p->node);
 		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
@@ -255,8 +255,7 @@ static void loop_turn(struct loop *l)
 static void end_all(struct list *head)
 {
 	while (!list_empty(head)) {
-		struct transfer *t =
-			CONTAINER_OF(head->next, struct transfer, node);
+		struct transfer *t = LIST_FIRST(head, struct transfer, node);
 
 		transfer_drop(t);
 		t->ops->done(t, -ECANCELED);
