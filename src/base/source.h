@@ -68,7 +68,6 @@ struct source_push {
 };
 
 struct source_ops {
-	const char *name;
 	void (*read)(struct source *s, struct source_read *r);
 	/* Give up on a read: done() comes soon, unless it has come or is being
 	 * called; never from inside this call, which data() may make. */

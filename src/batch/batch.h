@@ -19,7 +19,7 @@
 #include "settings/settings.h"
 
 /*
- * A lent batch, in the memory of its lender. Call release() to give it back:
+ * A lent batch, in the memory of its lender. batch_release() gives it back:
  * from any thread, also after its source has been closed.
  */
 struct lent_batch {
@@ -40,6 +40,33 @@ struct batch_source {
 	/* Why the last call that failed did, copied. */
 	void (*message)(struct batch_source *source, struct error *out);
 };
+
+/* As the members say. */
+static inline int batch_next(
+	struct batch_source *source, struct lent_batch **out, int timeout_ms)
+{
+	return source->next(source, out, timeout_ms);
+}
+
+static inline int batch_fd(struct batch_source *source)
+{
+	return source->fd(source);
+}
+
+static inline int batch_close(struct batch_source *source)
+{
+	return source->close(source);
+}
+
+static inline void batch_message(struct batch_source *source, struct error *out)
+{
+	source->message(source, out);
+}
+
+static inline void batch_release(struct lent_batch *b)
+{
+	b->release(b);
+}
 
 struct lender;
 

@@ -371,7 +371,7 @@ static void slow_fire(struct timer *t)
 void dispatch_init(struct cache *c)
 {
 	const struct cache_config *cfg = cache_config(c);
-	const struct origin_traits *o = &cfg->origin->traits;
+	const struct origin_traits *o = origin_traits(cfg->origin);
 	struct cache_requests *r = &c->requests;
 	size_t pages = o->request_bytes / FILL_PAGE_BYTES;
 	unsigned unit = cache_unit_pages(c, false);

@@ -202,7 +202,7 @@ static int build_cache(struct mount *m, struct error *err)
 		.limit_bytes = m->options.limit_bytes,
 		.chunk_bytes = m->options.chunk_bytes
 			? m->options.chunk_bytes
-			: origin->traits.chunk_bytes,
+			: origin_traits(origin)->chunk_bytes,
 		.staging_bytes = m->options.staging_bytes,
 		.path = file_path,
 		.stale = file_stale,

@@ -73,7 +73,7 @@ static int open_shared(struct refrain_loader **out,
 		return rc;
 	rc = loader_over(out, shared_source(shared));
 	if (rc < 0) {
-		(void)shared_source(shared)->close(shared_source(shared));
+		(void)batch_close(shared_source(shared));
 		return error_set(err, rc, "no memory for a loader");
 	}
 	(*out)->shared = shared;
@@ -99,7 +99,7 @@ int refrain_open(
 		return rc;
 	rc = loader_over(out, engine_source(engine));
 	if (rc < 0) {
-		(void)engine_source(engine)->close(engine_source(engine));
+		(void)batch_close(engine_source(engine));
 		return error_set(err, rc, "no memory for a loader");
 	}
 	(*out)->engine = engine;
@@ -112,7 +112,7 @@ int refrain_close(struct refrain_loader *l)
 
 	if (!l || l->pid != getpid())
 		return 0;
-	rc = l->source->close(l->source);
+	rc = batch_close(l->source);
 	/*
 	 * Calls that hang are left behind, with all memory that they may use.
 	 */
@@ -133,7 +133,7 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	if (l->pid != getpid())
 		return -ECHILD;
 	message_of = NULL;
-	rc = l->source->next(l->source, &b, timeout_ms);
+	rc = batch_next(l->source, &b, timeout_ms);
 	if (rc == 1)
 		*out = &b->batch;
 	return rc;
@@ -145,7 +145,7 @@ void refrain_release(const struct refrain_batch *b)
 		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch);
 
 	if (b)
-		lent->release(lent);
+		batch_release(lent);
 }
 
 /* The message is the handle's for this thread until its next call. */
@@ -183,7 +183,7 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 
 int refrain_fd(struct refrain_loader *l)
 {
-	return l->pid == getpid() ? l->source->fd(l->source) : -ECHILD;
+	return l->pid == getpid() ? batch_fd(l->source) : -ECHILD;
 }
 
 /* -- Asking ---------------------------------------------------------------- */
@@ -348,6 +348,6 @@ const char *refrain_message(struct refrain_loader *l)
 		return "the loader was opened before fork(): open another one "
 		       "in this process";
 	if (message_of != l)
-		l->source->message(l->source, &message_copy);
+		batch_message(l->source, &message_copy);
 	return message_copy.msg;
 }

@@ -93,7 +93,7 @@ static int fill_slice(
 	uint32_t n = schedule_next(&sh->run.own, &sh->cursor, sh->slots);
 
 	slab_describe(&sh->run.s,
-		(char *)w->area->memory.base +
+		share_area_base(&w->area->memory) +
 			w->said.slot * w->area->slot_bytes,
 		b);
 	advance_arrays(b, first);
@@ -193,8 +193,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 	if (rc == -ETIMEDOUT)
 		return -EAGAIN;
 	if (rc < 0)
-		engine_source(sh->engine)
-			->message(engine_source(sh->engine), &sh->message);
+		batch_message(engine_source(sh->engine), &sh->message);
 	return rc;
 }
 
@@ -401,8 +400,7 @@ static int shared_source_close(struct batch_source *source)
 	shared_unref(sh);
 	for (int i = 0; i < 2; i++)
 		if (engines[i])
-			hung += engine_source(engines[i])
-					->close(engine_source(engines[i]));
+			hung += batch_close(engine_source(engines[i]));
 	return hung;
 }
 

@@ -133,7 +133,7 @@ int shared_area_keep(struct shared_area *area, uint32_t slices)
 
 	for (uint32_t i = 0; rc == 0 && i < area->slots; i++)
 		if (is_lent(area, i, slices))
-			rc = keep_range((char *)area->memory.base +
+			rc = keep_range(share_area_base(&area->memory) +
 					i * area->slot_bytes,
 				area->slot_bytes);
 	return rc;

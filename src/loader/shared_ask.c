@@ -126,8 +126,8 @@ static int memory_of(struct shared *sh, const void **base, size_t *bytes)
 			"share '%s' has not started; call this after the first "
 			"batch",
 			sh->run.hello.name);
-	*base = sh->area->memory.base;
-	*bytes = sh->area->memory.bytes;
+	*base = share_area_base(&sh->area->memory);
+	*bytes = share_area_bytes(&sh->area->memory);
 	return 0;
 }
 
@@ -307,8 +307,7 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
 			"share '%s' and is opening its dataset",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_ALONE) {
-		engine_source(sh->engine)
-			->message(engine_source(sh->engine), &sh->message);
+		batch_message(engine_source(sh->engine), &sh->message);
 		return -ETIMEDOUT;
 	}
 	if (ask && clock_now_ns() >= sh->viewed_ns + VIEW_NS)

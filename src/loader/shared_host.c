@@ -52,7 +52,7 @@ static int shared_begin(
 			"cannot allocate %zu bytes for the batches of a share: "
 			"%m",
 			place.bytes);
-	place.base = out->area.base;
+	place.base = share_area_base(&out->area);
 	h->begun_changes = h->copy.changes;
 	rc = shared_run_open(&h->copy, false, step, &place, &engine, err);
 	if (rc < 0) {

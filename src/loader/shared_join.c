@@ -175,8 +175,7 @@ static void go_alone(struct shared *sh)
 		sh->engine = engine;
 		sh->alone_from = step;
 		sh->state = SHARED_ALONE;
-		shared_poll(sh,
-			engine_source(engine)->fd(engine_source(engine)), true);
+		shared_poll(sh, batch_fd(engine_source(engine)), true);
 	}
 	shared_unlock(sh);
 }
@@ -195,7 +194,7 @@ static void close_retired(struct shared *sh)
 	if (!engine)
 		return;
 	engine_stats(engine, &stats);
-	rc = engine_source(engine)->close(engine_source(engine));
+	rc = batch_close(engine_source(engine));
 	LOCK_SCOPE(&sh->lock);
 	sh->count.decodes += stats.decodes;
 	sh->count.files_read += stats.files_read;

@@ -106,7 +106,7 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
 
 static bool is_parted(const struct shared_area *area)
 {
-	return atomic_load(&area->memory.words->parted[area->word]) != 0;
+	return share_area_is_parted(&area->memory, area->word);
 }
 
 bool shared_was_parted(const struct shared *sh)
@@ -181,9 +181,7 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 	sh->asked = 0;
 	sh->retired = sh->engine;
 	sh->engine = NULL;
-	shared_poll(sh,
-		engine_source(sh->retired)->fd(engine_source(sh->retired)),
-		false);
+	shared_poll(sh, batch_fd(engine_source(sh->retired)), false);
 	if (shared_seek(sh, sh->next, &sh->message) < 0)
 		sh->failed = -EBADMSG;
 	sh->change_due = true;

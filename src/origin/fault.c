@@ -109,7 +109,7 @@ static void fault_tell(struct request *q, int status)
 	struct origin_request *outer = q->outer;
 
 	free(q);
-	outer->done(outer, status);
+	origin_answer(outer, status);
 }
 
 static void run_note(struct pool_job *job)
@@ -189,7 +189,7 @@ static void fault_pass(struct request *q)
 		q->in.list.batch = list_batch;
 		q->in.list.restart = list_restart;
 	}
-	q->o->inner->ops->start(q->o->inner, &q->in.req);
+	origin_start(q->o->inner, &q->in.req);
 }
 
 static void on_timer(struct timer *t)
@@ -385,7 +385,6 @@ static bool fault_free(struct origin *base)
 }
 
 static const struct origin_ops fault_ops = {
-	.name = "fault",
 	.file_new = fault_file_new,
 	.file_free = fault_file_free,
 	.start = fault_start,
@@ -407,8 +406,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	rc = late_new(&o->late);
 	if (rc)
 		return error_set(err, rc, "cannot start threads: %m");
-	o->base.ops = &fault_ops;
-	o->base.traits = inner->traits;
+	origin_init(&o->base, &fault_ops, origin_traits(inner));
 	o->inner = inner;
 	o->timers = timers;
 	pthread_mutex_init(&o->lock, NULL);

@@ -31,7 +31,7 @@ static void answer_all(struct pool_job *job)
 		/* An abandon must not find it any more. */
 		l->first = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&l->lock);
-		q->done(q, -ENOMEM);
+		origin_answer(q, -ENOMEM);
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);

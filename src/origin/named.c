@@ -82,7 +82,7 @@ static void stat_answer(
 
 	s->attr = attr;
 	s->target = NULL;
-	q->done(q, status);
+	origin_answer(q, status);
 }
 
 /* An index without tags or times matches any. */
@@ -131,7 +131,7 @@ static void named_run_stat(struct pool_job *job)
 	if (*path && j->known.kind == KIND_FILE) {
 		any_copy(&j->in, q);
 		j->in.req.done = named_stat_done;
-		o->inner->ops->start(o->inner, &j->in.req);
+		origin_start(o->inner, &j->in.req);
 		return;
 	}
 	free(j);
@@ -263,7 +263,7 @@ static void named_listed(struct named *o, int status)
 		if (status < 0)
 			stat_answer(q, NULL, -EIO);
 		else
-			o->base.ops->start(&o->base, q);
+			origin_start(&o->base, q);
 	}
 }
 
@@ -290,7 +290,7 @@ static void named_run_list(struct pool_job *job)
 		rc = rc == -EBADMSG ? -EINVAL : rc;
 	}
 	bytes = *l->path == '\0'; /* all names were listed */
-	l->req.done(&l->req, rc);
+	origin_answer(&l->req, rc);
 	if (bytes)
 		named_listed(o, rc);
 }
@@ -303,7 +303,7 @@ static void named_start(struct origin *base, struct origin_request *q)
 	struct named_job *j;
 
 	if (q->op == ORIGIN_READ) {
-		o->inner->ops->start(o->inner, q);
+		origin_start(o->inner, q);
 		return;
 	}
 	j = calloc(1, sizeof(*j));
@@ -322,7 +322,7 @@ static void named_abandon(struct origin *base, struct origin_read *r)
 {
 	struct origin *inner = named_of(base)->inner;
 
-	inner->ops->abandon(inner, r);
+	origin_read_abandon(inner, r);
 }
 
 static struct origin_file *named_file_new(struct origin *base, const char *path)
@@ -351,7 +351,6 @@ static bool named_free(struct origin *base)
 }
 
 static const struct origin_ops named_ops = {
-	.name = "named",
 	.file_new = named_file_new,
 	.file_free = named_file_free,
 	.start = named_start,
@@ -363,13 +362,14 @@ int origin_named_new(struct origin **out, struct origin *inner,
 	const struct origin_named_config *config, struct error *err)
 {
 	struct named *o = calloc(1, sizeof(*o));
+	struct origin_traits traits;
 	int rc;
 
 	if (!o)
 		return error_set(err, -ENOMEM, "%m");
-	o->base.ops = &named_ops;
-	o->base.traits = inner->traits;
-	o->base.traits.lists_recursively = true;
+	traits = *origin_traits(inner);
+	traits.lists_recursively = true;
+	origin_init(&o->base, &named_ops, &traits);
 	o->config = *config;
 	o->uid = geteuid();
 	o->gid = getegid();

@@ -34,11 +34,9 @@ struct origin_file; /* a lazily opened file; see origin_file_new() */
 
 enum origin_op { ORIGIN_READ, ORIGIN_STAT, ORIGIN_LIST };
 
-/*
- * The first member of all requests. The caller owns a request and keeps it
+/* The first member of all requests. The caller owns a request and keeps it
  * until done() runs. An origin makes the callbacks of one request one after
- * another, with done() last and exactly once.
- */
+ * another, with done() last and exactly once. */
 struct origin_request {
 	enum origin_op op; /* set by origin_read() and so on */
 	/* status 0: the request was answered in full; else -errno. */
@@ -78,11 +76,9 @@ struct origin_read {
 		size_t len); /* `off` is in the file */
 };
 
-/*
- * Get the attributes of one name. status is 0 with attr (and target for a
+/* Get the attributes of one name. status is 0 with attr (and target for a
  * link), else -errno. -ENOENT means that the origin was reached and said so.
- * Names other than files, directories and links are -ENOENT.
- */
+ * Names other than files, directories and links are -ENOENT. */
 struct origin_stat {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
@@ -100,11 +96,9 @@ struct origin_stat {
 struct origin_list {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
-	/*
-	 * Set by the caller, for origins that list recursively: list all files
+	/* Set by the caller, for origins that list recursively: list all files
 	 * below the path, by names relative to it that contain slashes. A
-	 * directory is listed only if the origin has a mark of it.
-	 */
+	 * directory is listed only if the origin has a mark of it. */
 	bool deep;
 	void (*batch)(struct origin_list *l, const struct file_entry *entries,
 		size_t n);
@@ -127,15 +121,11 @@ static inline struct origin_list *origin_list_of(struct origin_request *q)
 	return CONTAINER_OF(q, struct origin_list, req);
 }
 
-/*
- * The properties of an origin, for its callers. Set by its constructor; a
- * decorator has the traits of its inner origin.
- */
+/* The properties of an origin, for its callers. Set by its constructor; a
+ * decorator has the traits of its inner origin. */
 struct origin_traits {
-	/*
-	 * The best length of a read: long enough to reach the origin's rate,
-	 * short enough that other readers wait little behind it.
-	 */
+	/* The best length of a read: long enough to reach the origin's rate,
+	 * short enough that other readers wait little behind it. */
 	size_t request_bytes;
 	/* The number of reads in flight above which it gets no faster. */
 	unsigned depth;
@@ -155,7 +145,6 @@ struct origin_traits {
 };
 
 struct origin_ops {
-	const char *name;
 	/* All operations are required. */
 	struct origin_file *(*file_new)(struct origin *o, const char *path);
 	void (*file_free)(struct origin *o, struct origin_file *f);
@@ -166,16 +155,39 @@ struct origin_ops {
 	bool (*free)(struct origin *o); /* see origin_free() */
 };
 
-/* Each origin embeds this as its first member. */
+/* Each origin embeds this as its first member. All private. */
 struct origin {
 	const struct origin_ops *ops;
 	struct origin_traits traits; /* set once */
 };
 
-/*
- * Create a handle for reading one file. Does no I/O: the first read opens the
- * file, and all reads share its descriptor. NULL for want of memory.
- */
+/* For constructors. */
+static inline void origin_init(struct origin *o, const struct origin_ops *ops,
+	const struct origin_traits *traits)
+{
+	o->ops = ops;
+	o->traits = *traits;
+}
+
+static inline const struct origin_traits *origin_traits(const struct origin *o)
+{
+	return &o->traits;
+}
+
+/* For decorators: start a request whose `op` is set. */
+static inline void origin_start(struct origin *o, struct origin_request *q)
+{
+	o->ops->start(o, q);
+}
+
+/* Each request is answered by this, once. */
+static inline void origin_answer(struct origin_request *q, int status)
+{
+	q->done(q, status);
+}
+
+/* Create a handle for reading one file. Does no I/O: the first read opens the
+ * file, and all reads share its descriptor. NULL for want of memory. */
 static inline struct origin_file *origin_file_new(
 	struct origin *o, const char *path)
 {
@@ -191,19 +203,19 @@ static inline void origin_file_free(struct origin *o, struct origin_file *f)
 static inline void origin_read(struct origin *o, struct origin_read *r)
 {
 	r->req.op = ORIGIN_READ;
-	o->ops->start(o, &r->req);
+	origin_start(o, &r->req);
 }
 
 static inline void origin_stat(struct origin *o, struct origin_stat *s)
 {
 	s->req.op = ORIGIN_STAT;
-	o->ops->start(o, &s->req);
+	origin_start(o, &s->req);
 }
 
 static inline void origin_list(struct origin *o, struct origin_list *l)
 {
 	l->req.op = ORIGIN_LIST;
-	o->ops->start(o, &l->req);
+	origin_start(o, &l->req);
 }
 
 /*
@@ -231,18 +243,14 @@ static inline bool origin_free(struct origin *o)
 
 /* -- The origins ------------------------------------------------------- */
 
-/*
- * A directory of any mounted file system, read with io_uring (or plain threads
+/* A directory of any mounted file system, read with io_uring (or plain threads
  * where that is forbidden), and with O_DIRECT where the file system supports
- * it. Returns -errno, with advice in err: -ENOENT, -ENOTDIR, -EACCES.
- */
+ * it. Returns -errno, with advice in err: -ENOENT, -ENOTDIR, -EACCES. */
 int origin_posix_new(struct origin **out, const char *dir, struct error *err);
 
-/*
- * The same for a directory that hangs every access. It is not accessed here but
+/* The same for a directory that hangs every access. It is not accessed here but
  * by each request, and becomes the source when it first answers. Until then
- * every answer is -EIO. `dir` is absolute and contains no links.
- */
+ * every answer is -EIO. `dir` is absolute and contains no links. */
 int origin_posix_new_later(
 	struct origin **out, const char *dir, struct error *err);
 
@@ -257,10 +265,8 @@ int origin_posix_new_later(
 int origin_synthetic_new(
 	struct origin **out, const char *spec, struct error *err);
 
-/*
- * The bytes of a synthetic file: a pure function of (seed, path, offset) in
- * 8-byte words, independent of the ranges read.
- */
+/* The bytes of a synthetic file: a pure function of (seed, path, offset) in
+ * 8-byte words, independent of the ranges read. */
 void origin_synthetic_fill(
 	uint64_t seed, const char *path, uint64_t off, size_t len, void *buf);
 
@@ -302,11 +308,9 @@ struct origin_named_config {
 int origin_named_new(struct origin **out, struct origin *inner,
 	const struct origin_named_config *config, struct error *err);
 
-/*
- * Load the index, parse all of it, and check that `inner` has at least one of a
+/* Load the index, parse all of it, and check that `inner` has at least one of a
  * few of its files. The next listing uses the result. Blocks. Returns 0, or
- * -errno with err set.
- */
+ * -errno with err set. */
 int origin_named_check(struct origin *named, struct error *err);
 
 /*
@@ -324,10 +328,8 @@ int origin_named_check(struct origin *named, struct error *err);
 int origin_fault_new(struct origin **out, struct origin *inner,
 	const char *spec, struct timers *timers, struct error *err);
 
-/*
- * Change the faults of a running fault origin. Stalled requests resume under
- * the new faults. Any thread.
- */
+/* Change the faults of a running fault origin. Stalled requests resume under
+ * the new faults. Any thread. */
 int origin_fault_set(struct origin *fault, const char *spec, struct error *err);
 
 #endif

@@ -77,7 +77,6 @@ static void posix_start(struct origin *o, struct origin_request *q)
 }
 
 static const struct origin_ops posix_ops = {
-	.name = "posix",
 	.file_new = posix_file_new,
 	.file_free = posix_file_free,
 	.start = posix_start,
@@ -112,17 +111,17 @@ typedef int root_open_fn(struct posix *p, const char *dir, struct error *err);
 static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
 	struct error *err)
 {
+	static const struct origin_traits traits = {
+		.request_bytes = REQUEST_BYTES,
+		.depth = REQUESTS,
+		.chunk_bytes = CHUNK_BYTES,
+	};
 	struct posix *p = calloc(1, sizeof(*p));
 	int rc;
 
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot open '%s': %m", dir);
-	p->base.ops = &posix_ops;
-	p->base.traits = (struct origin_traits){
-		.request_bytes = REQUEST_BYTES,
-		.depth = REQUESTS,
-		.chunk_bytes = CHUNK_BYTES,
-	};
+	origin_init(&p->base, &posix_ops, &traits);
 	p->root_fd = -1;
 	p->direct = feature_enabled("direct_io");
 	atomic_init(&p->refused, 0);

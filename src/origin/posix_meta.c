@@ -111,7 +111,7 @@ static void run_stat(struct pool_job *job)
 		s->attr = &attr;
 		s->target = attr.kind == KIND_LINK ? target : NULL;
 	}
-	s->req.done(&s->req, rc);
+	origin_answer(&s->req, rc);
 }
 
 static void flush(struct batch *b)
@@ -207,7 +207,7 @@ static void run_list(struct pool_job *job)
 	 */
 	rc = posix_judge(m->p, turn, rc);
 	free(m);
-	l->req.done(&l->req, rc);
+	origin_answer(&l->req, rc);
 }
 
 void posix_look(struct posix *p, struct origin_request *q)

@@ -89,7 +89,7 @@ static void posix_read_answer(struct posix_read *pr, int status)
 		r->data(r, pr->off, pr->buf->bytes + (pr->off - pr->start),
 			pr->len);
 	if (r)
-		r->req.done(&r->req, status);
+		origin_answer(&r->req, status);
 	posix_read_put(pr);
 }
 
@@ -321,7 +321,7 @@ static void posix_read_run_note(struct pool_job *job)
 {
 	struct posix_read *pr = CONTAINER_OF(job, struct posix_read, note);
 
-	pr->dropped->req.done(&pr->dropped->req, -ECANCELED);
+	origin_answer(&pr->dropped->req, -ECANCELED);
 	posix_read_put(pr);
 }
 

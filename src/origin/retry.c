@@ -97,7 +97,7 @@ static void retry_run_note(struct pool_job *job)
 	struct request *q = CONTAINER_OF(job, struct request, note);
 	struct retry *o = q->o;
 
-	q->dropped->done(q->dropped, -ECANCELED);
+	origin_answer(q->dropped, -ECANCELED);
 	pthread_mutex_lock(&o->lock);
 	retry_put(q);
 	pthread_mutex_unlock(&o->lock);
@@ -187,7 +187,6 @@ static bool retry_free(struct origin *base)
 }
 
 static const struct origin_ops retry_ops = {
-	.name = "retry",
 	.file_new = retry_file_new,
 	.file_free = retry_file_free,
 	.start = retry_start,
@@ -206,8 +205,7 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 		free(o);
 		return error_set(err, rc, "cannot start threads: %m");
 	}
-	o->base.ops = &retry_ops;
-	o->base.traits = inner->traits;
+	origin_init(&o->base, &retry_ops, origin_traits(inner));
 	o->inner = inner;
 	o->timers = timers;
 	o->counters = counters;

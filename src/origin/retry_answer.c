@@ -88,7 +88,7 @@ void retry_done(struct origin_request *in, int status)
 		origin_stat_of(outer)->target = a->in.stat.target;
 	}
 	if (outer)
-		outer->done(outer, status);
+		origin_answer(outer, status);
 	pthread_mutex_lock(&o->lock);
 	retry_attempt_put(a);
 	pthread_mutex_unlock(&o->lock);

@@ -144,7 +144,7 @@ static void attempt_start(struct attempt *a)
 	ASSERT_HELD(&o->lock);
 	a->refs++;
 	pthread_mutex_unlock(&o->lock);
-	o->inner->ops->start(o->inner, &a->in.req);
+	origin_start(o->inner, &a->in.req);
 	pthread_mutex_lock(&o->lock);
 	a->started = true;
 	if (a->unwanted)
@@ -248,7 +248,7 @@ static void give_up(struct request *q, int status)
 	report_failed(q, status);
 	pthread_mutex_unlock(&o->lock);
 	if (outer)
-		outer->done(outer, status);
+		origin_answer(outer, status);
 }
 
 /* Lock held: restart a listing. Unlocks for the callback, then locks again. */

@@ -185,7 +185,7 @@ static void synthetic_run_read(struct pool_job *job)
 		at += n;
 	}
 	free(j);
-	r->req.done(&r->req, status);
+	origin_answer(&r->req, status);
 }
 
 /* Nothing to do: every read is answered within microseconds. */
@@ -206,7 +206,7 @@ static void synthetic_run_stat(struct pool_job *job)
 	free(j);
 	st->attr = &attr;
 	st->target = NULL;
-	st->req.done(&st->req, kind ? 0 : -ENOENT);
+	origin_answer(&st->req, kind ? 0 : -ENOENT);
 }
 
 /* Deliver the entries first to last - 1 of the root or of a directory. */
@@ -256,7 +256,7 @@ static void synthetic_run_list(struct pool_job *job)
 	int rc = synthetic_list_path(j->syn, l);
 
 	free(j);
-	l->req.done(&l->req, rc);
+	origin_answer(&l->req, rc);
 }
 
 static void synthetic_start(struct origin *o, struct origin_request *q)
@@ -308,7 +308,6 @@ static bool synthetic_free(struct origin *o)
 }
 
 static const struct origin_ops synthetic_ops = {
-	.name = "synthetic",
 	.file_new = synthetic_file_new,
 	.file_free = synthetic_file_free,
 	.start = synthetic_start,
@@ -370,17 +369,17 @@ static int parse_spec(struct synthetic *s, const char *spec, struct error *err)
 int origin_synthetic_new(
 	struct origin **out, const char *spec, struct error *err)
 {
+	static const struct origin_traits traits = {
+		.request_bytes = PIECE_BYTES,
+		.depth = REQUESTS,
+		.chunk_bytes = PIECE_BYTES,
+	};
 	struct synthetic *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
 		return error_set(err, -ENOMEM, "synthetic: %m");
-	s->base.ops = &synthetic_ops;
-	s->base.traits = (struct origin_traits){
-		.request_bytes = PIECE_BYTES,
-		.depth = REQUESTS,
-		.chunk_bytes = PIECE_BYTES,
-	};
+	origin_init(&s->base, &synthetic_ops, &traits);
 	rc = parse_spec(s, spec, err);
 	if (!rc) {
 		rc = late_new(&s->late);

@@ -165,7 +165,6 @@ static void peers_ended(struct source *s, const struct source_item *item)
 }
 
 static const struct source_ops peers_ops = {
-	.name = "peers",
 	.read = peers_read,
 	.abandon = peers_abandon,
 	.push = peers_push,

@@ -87,8 +87,9 @@ static uint64_t throttle_pause(struct call *c)
 		pause = PAUSE_MAX_NS;
 	pause = pause / 2 +
 		hash64(&now, sizeof(now), c->throttled) % (pause / 2 + 1);
-	return pause > c->t.head.retry_after_ns ? pause
-						: c->t.head.retry_after_ns;
+	return pause > call_answer(c)->retry_after_ns
+		? pause
+		: call_answer(c)->retry_after_ns;
 }
 
 static bool repeat_throttled(struct call *c)
@@ -104,7 +105,7 @@ static bool repeat_throttled(struct call *c)
 	}
 	if (++c->throttled > THROTTLED_MAX)
 		return false;
-	transfer_start_later(c->t.loop, &c->t, throttle_pause(c));
+	transfer_start_later(call_loop(c), &c->t, throttle_pause(c));
 	return true;
 }
 
@@ -113,19 +114,19 @@ static bool repeat_renewed(struct call *c)
 	if (!c->r->creds || ++c->renewed > RENEWED_MAX)
 		return false;
 	creds_expired(c->r->creds, c->generation);
-	transfer_start_later(c->t.loop, &c->t, RENEW_PAUSE_NS);
+	transfer_start_later(call_loop(c), &c->t, RENEW_PAUSE_NS);
 	return true;
 }
 
 static bool repeat_skewed(struct call *c)
 {
-	int64_t server_s = c->t.head.date_ns / (int64_t)NS_PER_S;
+	int64_t server_s = call_answer(c)->date_ns / (int64_t)NS_PER_S;
 
 	if (server_s == 0 || ++c->skewed > 1)
 		return false;
 	atomic_store_explicit(
 		&c->r->skew_s, server_s - time(NULL), memory_order_relaxed);
-	transfer_start(c->t.loop, &c->t);
+	transfer_start(call_loop(c), &c->t);
 	return true;
 }
 
@@ -134,15 +135,15 @@ static bool repeat_moved(struct call *c)
 {
 	char region[REMOTE_REGION_MAX] = "";
 
-	if (c->t.head.region[0])
-		strcpy(region, c->t.head.region);
+	if (call_answer(c)->region[0])
+		strcpy(region, call_answer(c)->region);
 	else
 		xml_find(bytes_get(&c->error), c->error.len, "Region", region,
 			sizeof(region));
 	if (!region[0] || ++c->moved > MOVED_MAX)
 		return false;
 	site_set_region(c->r, region);
-	transfer_start(c->t.loop, &c->t);
+	transfer_start(call_loop(c), &c->t);
 	return true;
 }
 
@@ -153,7 +154,7 @@ static bool repeat_elsewhere(struct call *c, int *status)
 	int rc;
 
 	*status = -ELOOP;
-	if (!c->t.head.location[0]) {
+	if (!call_answer(c)->location[0]) {
 		*status = -EIO;
 		return false;
 	}
@@ -165,13 +166,14 @@ static bool repeat_elsewhere(struct call *c, int *status)
 		bytes_printf(&from, "%s://%s%s", c->r->scheme, c->r->host,
 			bytes_get(&c->path));
 	bytes_reset(&c->redirect);
-	rc = url_resolve(bytes_get(&from), c->t.head.location, &c->redirect);
+	rc = url_resolve(
+		bytes_get(&from), call_answer(c)->location, &c->redirect);
 	bytes_release(&from);
 	if (rc < 0) {
 		*status = rc;
 		return false;
 	}
-	transfer_start(c->t.loop, &c->t);
+	transfer_start(call_loop(c), &c->t);
 	return true;
 }
 
@@ -262,10 +264,10 @@ static int s3_status(struct call *c)
 	} else if (!m) {
 		(void)snprintf(words, sizeof(words),
 			"the server answers with HTTP status %u",
-			c->t.head.code);
+			call_answer(c)->code);
 		keep_words(c->r, words);
 	}
-	return m ? m->status : status_of_code(c->t.head.code);
+	return m ? m->status : status_of_code(call_answer(c)->code);
 }
 
 static bool is_code(const struct call *c, const char *code)
@@ -275,7 +277,7 @@ static bool is_code(const struct call *c, const char *code)
 
 static bool s3_repeats(struct call *c, int *status)
 {
-	unsigned code = c->t.head.code;
+	unsigned code = call_answer(c)->code;
 
 	xml_find(bytes_get(&c->error), c->error.len, "Code", c->code,
 		sizeof(c->code));
@@ -289,7 +291,7 @@ static bool s3_repeats(struct call *c, int *status)
 		is_code(c, "AuthorizationHeaderMalformed"))
 		return repeat_moved(c);
 	/* HEAD has no document: a region that is another one says it. */
-	if (code == 400 && c->error.len == 0 && c->t.head.region[0])
+	if (code == 400 && c->error.len == 0 && call_answer(c)->region[0])
 		return repeat_moved(c);
 	(void)status;
 	return false;
@@ -303,14 +305,14 @@ static int http_status(struct call *c)
 
 	c->words = NULL;
 	(void)snprintf(words, sizeof(words),
-		"the server answers with HTTP status %u", c->t.head.code);
+		"the server answers with HTTP status %u", call_answer(c)->code);
 	keep_words(c->r, words);
-	return status_of_code(c->t.head.code);
+	return status_of_code(call_answer(c)->code);
 }
 
 bool answer_repeats(struct call *c, int *status)
 {
-	unsigned code = c->t.head.code;
+	unsigned code = call_answer(c)->code;
 
 	if (c->r->s3) {
 		if (s3_repeats(c, status))

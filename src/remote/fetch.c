@@ -62,7 +62,7 @@ static int fetching_wait(struct fetching *f)
 
 static int fetch_bytes(struct origin *o, struct fetching *f, const char *name)
 {
-	size_t most = o->traits.request_bytes;
+	size_t most = origin_traits(o)->request_bytes;
 	struct origin_file *file = origin_file_new(o, name);
 	int rc = file ? 0 : -ENOMEM;
 

@@ -316,7 +316,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 	call_init(&x->call, g->r, &range_ops, "GET");
 	x->g = g;
 	x->loop = remote_loop(g->r);
-	x->begin.run = range_begin;
+	post_init(&x->begin, range_begin);
 	g->ranges++;
 	return x;
 }
@@ -413,7 +413,7 @@ static void listing_end(struct s3_listing *g)
 	pthread_mutex_destroy(&g->lock);
 	free(g->prefix);
 	free(g);
-	l->req.done(&l->req, status);
+	origin_answer(&l->req, status);
 }
 
 static void range_end(struct s3_range *x, int status)

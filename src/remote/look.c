@@ -43,7 +43,7 @@ static void look_end(struct s3_look *k, int status)
 	free(k);
 	s->attr = status == 0 ? &attr : NULL;
 	s->target = NULL;
-	s->req.done(&s->req, status);
+	origin_answer(&s->req, status);
 }
 
 static void look_found_dir(struct s3_look *k)
@@ -158,7 +158,7 @@ static void look_done(struct call *c, int status)
 	} else if (status < 0) {
 		look_end(k, status);
 	} else if (k->step == LOOK_HEAD) {
-		look_headers(k, &c->t.head);
+		look_headers(k, call_answer(c));
 	} else if (k->step == LOOK_NAME) {
 		look_names(k);
 	} else if (relation_of(k, 0) == BELOW) {
@@ -199,7 +199,7 @@ void s3_stat(struct remote *r, struct origin_stat *s)
 	call_init(&k->call, r, &look_ops, "GET");
 	k->r = r;
 	k->loop = remote_loop(r);
-	k->begin.run = look_begin;
+	post_init(&k->begin, look_begin);
 	k->stat = s;
 	loop_post(k->loop, &k->begin);
 }

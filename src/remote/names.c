@@ -107,7 +107,7 @@ static void names_finish(struct names_listing *g, int status)
 	bytes_release(&g->doc);
 	index_release(&g->names);
 	free(g);
-	l->req.done(&l->req, status);
+	origin_answer(&l->req, status);
 }
 
 /* -- Sizes ----------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void size_call_init(
 /* True: HEAD was refused, and the call was started again as a GET. */
 static bool size_by_get(struct call *c)
 {
-	unsigned code = c->t.head.code;
+	unsigned code = call_answer(c)->code;
 	bool never = code == 405 || code == 501;
 
 	if (strcmp(c->method, "HEAD") != 0 ||
@@ -141,14 +141,14 @@ static bool size_by_get(struct call *c)
 	c->throttled = c->moved = 0;
 	bytes_reset(&c->redirect);
 	bytes_text(&c->more, "Range: bytes=0-0\n");
-	call_start(c->t.loop, c);
+	call_start(call_loop(c), c);
 	return true;
 }
 
 /* Returns 0 and the size from the headers, or -ENOENT if they have none. */
 static int size_answered(const struct call *c, int status, uint64_t *size)
 {
-	const struct head *h = &c->t.head;
+	const struct head *h = call_answer(c);
 
 	/* An empty file has no first byte: "bytes star/0". */
 	if (h->code == 416 && h->has_total && h->total == 0)
@@ -172,8 +172,8 @@ static void size_done(struct call *c, int status)
 	status = size_answered(c, status, &x->size_bytes);
 	if (status == 0) {
 		x->has_size = true;
-		x->mtime_ns = c->t.head.modified_ns;
-		x->tag = c->t.head.tag;
+		x->mtime_ns = call_answer(c)->modified_ns;
+		x->tag = call_answer(c)->tag;
 	} else if (status < 0 && status != -ENOENT && status != -EACCES) {
 		g->status = status;
 	}
@@ -300,21 +300,21 @@ static void names_done(struct call *c, int status)
 {
 	struct names_listing *g = names_of(c);
 
-	if (g->dav && c->t.head.code != 207) {
+	if (g->dav && call_answer(c)->code != 207) {
 		/* No WebDAV; only an answer says so. */
-		if (status == -ECANCELED || c->t.head.code == 0) {
+		if (status == -ECANCELED || call_answer(c)->code == 0) {
 			names_finish(g, status ? status : -EIO);
 			return;
 		}
 		/* A missing directory does not mean that others are missing. */
-		if (c->t.head.code != 404)
+		if (call_answer(c)->code != 404)
 			remote_set_no_dav(g->r);
 		g->dav = false;
 		names_send(g);
 		return;
 	}
 	if (status == 0)
-		status = names_parse(g, &c->t.head);
+		status = names_parse(g, call_answer(c));
 	if (status < 0 || g->probe)
 		names_finish(g, status);
 	else
@@ -343,7 +343,7 @@ static void names_open(struct remote *r, struct origin_list *l, bool probe)
 	g->l = l;
 	g->call.ops = &names_ops;
 	g->loop = remote_loop(r);
-	g->begin.run = names_start;
+	post_init(&g->begin, names_start);
 	g->dav = remote_has_dav(r);
 	g->probe = probe;
 	loop_post(g->loop, &g->begin);
@@ -384,13 +384,13 @@ static void found(struct names_look *k, int status, struct file_attr attr)
 	free(k);
 	s->attr = status == 0 ? &attr : NULL;
 	s->target = NULL;
-	s->req.done(&s->req, status);
+	origin_answer(&s->req, status);
 }
 
 static void names_look_done(struct call *c, int status)
 {
 	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
-	const struct head *h = &c->t.head;
+	const struct head *h = call_answer(c);
 	uint64_t size;
 
 	if (went_to_dir(c) && status != -ECANCELED) {
@@ -432,6 +432,6 @@ void names_stat(struct remote *r, struct origin_stat *s)
 	k->r = r;
 	k->s = s;
 	k->loop = remote_loop(r);
-	k->begin.run = names_look_begin;
+	post_init(&k->begin, names_look_begin);
 	loop_post(k->loop, &k->begin);
 }

@@ -104,7 +104,7 @@ static void get_end(struct get *g, int status)
 		status = -ECONNRESET; /* cut short without libcurl's notice */
 	file_put(g->file);
 	free(g);
-	r->req.done(&r->req, read_status(status));
+	origin_answer(&r->req, read_status(status));
 }
 
 /* -- Answers --------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static int get_data(struct call *c, const void *data, size_t len)
 	}
 	/* Stop at a range's end: the server may send on without end. A whole
 	 * file that came in place of a range does end. */
-	return more && c->t.head.code == 206 ? -EALREADY : 0;
+	return more && call_answer(c)->code == 206 ? -EALREADY : 0;
 }
 
 /* The server answered with an error. */
@@ -244,8 +244,8 @@ static void report_refusal(const struct get *g, const struct call *c)
 {
 	char text[64];
 
-	(void)snprintf(
-		text, sizeof(text), "its HTTP status is %u", c->t.head.code);
+	(void)snprintf(text, sizeof(text), "its HTTP status is %u",
+		call_answer(c)->code);
 	(void)refuse_answer(g, 0, c->words ? c->words : text);
 }
 
@@ -261,7 +261,8 @@ static void get_done(struct call *c, int status)
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;
-	if (c->t.head.code >= 300 && status != -ESTALE && status != -ENOENT)
+	if (call_answer(c)->code >= 300 && status != -ESTALE &&
+		status != -ENOENT)
 		report_refusal(g, c);
 	get_end(g, status);
 }
@@ -338,8 +339,8 @@ void remote_read(struct origin *o, struct origin_read *r)
 	atomic_fetch_add_explicit(&g->file->refs, 1, memory_order_relaxed);
 	g->loop = r->len <= SHORT_MAX ? engine_pick_running(remote->engine)
 				      : engine_pick(remote->engine);
-	g->begin.run = get_begin;
-	g->drop.run = get_drop;
+	post_init(&g->begin, get_begin);
+	post_init(&g->drop, get_drop);
 	g->winner = NOBODY;
 	g->next = r->off;
 	g->end = r->off + r->len;

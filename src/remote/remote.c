@@ -47,7 +47,7 @@ static void answer_bad_path(struct post *p)
 	struct origin_request *q = b->q;
 
 	free(b);
-	q->done(q, -EINVAL);
+	origin_answer(q, -EINVAL);
 }
 
 /* Servers shorten "a/../b", so it would name something else there. */
@@ -59,7 +59,7 @@ static void refuse_path(struct remote *r, struct origin_request *q)
 		remote_late(r, q);
 		return;
 	}
-	b->post.run = answer_bad_path;
+	post_init(&b->post, answer_bad_path);
 	b->q = q;
 	loop_post(r->late_loop, &b->post);
 }
@@ -94,7 +94,6 @@ static bool remote_free(struct origin *o)
 }
 
 static const struct origin_ops remote_ops = {
-	.name = "remote",
 	.file_new = remote_file_new,
 	.file_free = remote_file_free,
 	.start = remote_start,
@@ -167,12 +166,12 @@ int remote_new(struct origin **out, const char *source,
 	const struct remote_config *config, struct error *err)
 {
 	struct remote *r = calloc(1, sizeof(*r));
+	struct origin_traits traits;
 	int rc;
 
 	if (!r)
 		return error_set(err, -ENOMEM, "%m");
-	r->base.ops = &remote_ops;
-	r->base.traits = (struct origin_traits){
+	traits = (struct origin_traits){
 		.request_bytes = REQUEST_BYTES,
 		.depth = config->depth ? config->depth : ENGINE_DEPTH_DEFAULT,
 		.depth_first = DEPTH_FIRST,
@@ -185,7 +184,7 @@ int remote_new(struct origin **out, const char *source,
 	r->payer = config->requester_pays;
 	r->uid = geteuid();
 	r->gid = getegid();
-	r->late.run = remote_answer_late;
+	post_init(&r->late, remote_answer_late);
 	pthread_mutex_init(&r->lock, NULL);
 	rc = site_open(r, source, config, err);
 	if (rc == 0)
@@ -196,7 +195,8 @@ int remote_new(struct origin **out, const char *source,
 		remote_free(&r->base);
 		return error_wrap(err, rc, "cannot use '%s'", source);
 	}
-	r->base.traits.lists_recursively = r->s3;
+	traits.lists_recursively = r->s3;
+	origin_init(&r->base, &remote_ops, &traits);
 	*out = &r->base;
 	return 0;
 }

@@ -86,6 +86,18 @@ struct call {
 	unsigned generation; /* of the credentials that it was signed with */
 };
 
+/* The loop that it is on. */
+static inline struct loop *call_loop(const struct call *c)
+{
+	return c->t.loop;
+}
+
+/* The head of its answer; see struct transfer. */
+static inline const struct head *call_answer(const struct call *c)
+{
+	return &c->t.head;
+}
+
 /* Zeroed memory becomes a call. Set path, query and more afterwards. */
 void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
 	const char *method);

@@ -145,7 +145,7 @@ void remote_answer_late(struct post *p)
 	while ((q = r->no_memory)) {
 		r->no_memory = steal_ptr(&q->priv);
 		pthread_mutex_unlock(&r->lock);
-		q->done(q, -ENOMEM);
+		origin_answer(q, -ENOMEM);
 		pthread_mutex_lock(&r->lock);
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,4 +88,30 @@ void share_area_release(struct share_area *area)
 	if (area->base && area->fd >= 0)
 		(void)close(area->fd); /* nothing is lost */
 	*area = (struct share_area){.fd = -1};
+}
+
+char *share_area_base(const struct share_area *area)
+{
+	return area->base;
+}
+
+size_t share_area_bytes(const struct share_area *area)
+{
+	return area->bytes;
+}
+
+int share_area_fd(const struct share_area *area)
+{
+	return area->fd;
+}
+
+void share_area_set_parted(
+	const struct share_area *area, uint32_t member, bool parted)
+{
+	atomic_store(&area->words->parted[member], parted);
+}
+
+bool share_area_is_parted(const struct share_area *area, uint32_t member)
+{
+	return atomic_load(&area->words->parted[member]) != 0;
 }

@@ -141,9 +141,9 @@ static void host_close_stream(struct share_host *h)
 {
 	if (h->config.ops.ending)
 		h->config.ops.ending(h->config.ops.arg);
-	h->closed = h->stream.source->close(h->stream.source);
+	h->closed = batch_close(h->stream.source);
 	/* Not before: members may still read what they hold. */
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++)
+	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
 		if (h->slots[i].lent)
 			host_free_slot(h, &h->slots[i]);
 	/* A thread that hangs may still write to it. */

@@ -102,6 +102,16 @@ struct share_host {
 	struct error said; /* lock */
 };
 
+static inline uint32_t host_slots(const struct share_host *h)
+{
+	return h->stream.slots;
+}
+
+static inline const struct share_area *host_area(const struct share_host *h)
+{
+	return &h->stream.area;
+}
+
 /* The kinds of events. */
 enum host_event {
 	EVENT_STOP,

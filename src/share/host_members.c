@@ -141,12 +141,12 @@ static int host_member_place_late(struct share_host *h, struct host_member *m,
 
 	m->next = hello->step;
 	if (hello->wish == SHARE_WISH_STEP &&
-		m->next > h->end + h->stream.slots) {
+		m->next > h->end + host_slots(h)) {
 		m->alone = m->alone_due = hello->grace_s > 0;
 		if (!m->alone)
 			return error_set(err, -ESTALE, HOST_AHEAD, hello->name,
 				(unsigned long long)h->end,
-				(unsigned long long)m->next, h->stream.slots);
+				(unsigned long long)m->next, host_slots(h));
 	}
 	if (m->next >= oldest && !(hello->wish == SHARE_WISH_NEW && h->over))
 		return 0;
@@ -224,7 +224,7 @@ static void host_member_join(
 		h->config.jobs = hello->jobs;
 	expected_came(h, m->id);
 	if (h->begun && h->slots)
-		h->stream.area.words->parted[n] = m->alone;
+		share_area_set_parted(host_area(h), n, m->alone);
 	if (!m->alone)
 		host_member_ref(h, n);
 	msg.welcome = (struct share_welcome){.step = m->next,
@@ -267,12 +267,12 @@ static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
 	struct host_member *m = &h->members[n];
 
 	if (!m->alone || m->alone_due || !h->begun || h->over ||
-		step < host_oldest(h) || step > h->end + h->stream.slots)
+		step < host_oldest(h) || step > h->end + host_slots(h))
 		return;
 	m->alone = false;
 	m->next = step;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
-	h->stream.area.words->parted[n] = 0;
+	share_area_set_parted(host_area(h), n, false);
 	host_member_ref(h, n);
 	host_tell_view(h);
 }

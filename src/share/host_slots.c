@@ -18,14 +18,14 @@ int host_watch(struct share_host *h, int op, int fd, uint32_t events,
 
 void host_free_slot(struct share_host *h, struct host_slot *s)
 {
-	s->lent->release(s->lent);
+	batch_release(s->lent);
 	s->lent = NULL;
 	h->held--;
 }
 
 struct host_slot *host_slot_of(struct share_host *h, uint64_t step)
 {
-	for (uint32_t i = 0; i < h->stream.slots && h->held; i++)
+	for (uint32_t i = 0; i < host_slots(h) && h->held; i++)
 		if (h->slots[i].lent && h->slots[i].announced.step == step)
 			return &h->slots[i];
 	return NULL;
@@ -44,7 +44,7 @@ void host_drop(struct share_host *h, uint32_t member, bool taken)
 {
 	uint64_t bit = UINT64_C(1) << member;
 
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++) {
+	for (uint32_t i = 0; h->slots && i < host_slots(h); i++) {
 		struct host_slot *s = &h->slots[i];
 
 		if (!s->lent || !(s->refs & bit) ||
@@ -76,7 +76,7 @@ uint64_t host_wanted_by(const struct share_host *h, uint64_t step)
 
 void host_member_ref(struct share_host *h, uint32_t n)
 {
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++)
+	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
 		if (h->slots[i].lent &&
 			h->slots[i].announced.step >= h->members[n].next)
 			h->slots[i].refs |= UINT64_C(1) << n;

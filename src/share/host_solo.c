@@ -33,12 +33,12 @@ static uint64_t host_blamed(const struct share_host *h)
 	uint64_t may = 0, found = 0, oldest = NO_STEP;
 
 	if (!h->solos || !h->begun || h->over || !h->slots ||
-		h->held < h->stream.slots || !host_demand_ns(h))
+		h->held < host_slots(h) || !host_demand_ns(h))
 		return 0;
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
 		if (host_follows(h, i) && !h->members[i].waiting_ns)
 			may |= UINT64_C(1) << i;
-	for (uint32_t i = 0; i < h->stream.slots; i++) {
+	for (uint32_t i = 0; i < host_slots(h); i++) {
 		const struct host_slot *s = &h->slots[i];
 
 		if (!s->lent || !(s->refs & may) || s->announced.step > oldest)
@@ -54,7 +54,7 @@ static bool host_pauses(const struct share_host *h, uint32_t n)
 {
 	const struct host_slot *found = NULL;
 
-	for (uint32_t i = 0; i < h->stream.slots; i++) {
+	for (uint32_t i = 0; i < host_slots(h); i++) {
 		const struct host_slot *s = &h->slots[i];
 
 		if (s->lent && (s->refs >> n & 1) &&
@@ -155,13 +155,13 @@ void host_part(struct share_host *h, uint32_t n)
 	m->alone = m->alone_due = true;
 	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
 	/* Either it sees this after TAKE, or we read that TAKE. */
-	atomic_store(&h->stream.area.words->parted[n], 1);
+	share_area_set_parted(host_area(h), n, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	host_member_read(h, n);
 	h->blamed &= ~bit;
 	if (m->fd < 0 || !m->alone)
 		return;
-	for (uint32_t i = 0; i < h->stream.slots; i++) {
+	for (uint32_t i = 0; i < host_slots(h); i++) {
 		const struct host_slot *s = &h->slots[i];
 
 		if (s->lent && (s->refs & bit) && !(s->taken & bit) &&

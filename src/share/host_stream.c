@@ -24,8 +24,8 @@ static uint32_t host_substituted(const struct refrain_batch *b)
 static void host_take(struct share_host *h, struct lent_batch *lent)
 {
 	const struct refrain_batch *b = &lent->batch;
-	size_t at = (size_t)((const char *)b->data -
-		(const char *)h->stream.area.base);
+	size_t at =
+		(size_t)((const char *)b->data - share_area_base(host_area(h)));
 	uint32_t n = (uint32_t)(at / h->stream.slot_bytes);
 	struct host_slot *s = &h->slots[n];
 
@@ -57,7 +57,7 @@ static int host_ask(
 
 	if (h->config.ops.next)
 		return h->config.ops.next(h->config.ops.arg, lent, since_ns);
-	return source->next(source, lent, 0);
+	return batch_next(source, lent, 0);
 }
 
 static void host_count_changes(struct share_host *h)
@@ -77,7 +77,7 @@ static void host_arm_stream(struct share_host *h)
 	struct batch_source *source = h->stream.source;
 
 	if (!h->stream_armed)
-		(void)host_watch(h, EPOLL_CTL_MOD, source->fd(source),
+		(void)host_watch(h, EPOLL_CTL_MOD, batch_fd(source),
 			EPOLLIN | EPOLLONESHOT, EVENT_STREAM, 0);
 	h->stream_armed = true;
 }
@@ -95,7 +95,7 @@ static uint32_t host_followers(const struct share_host *h)
 static bool host_wants_batch(const struct share_host *h, uint64_t since_ns)
 {
 	return h->begun && !h->over && host_followers(h) > 0 &&
-		h->held < h->stream.slots && (since_ns || !h->config.on_demand);
+		h->held < host_slots(h) && (since_ns || !h->config.on_demand);
 }
 
 /* Take what there is. */
@@ -121,7 +121,7 @@ void host_pump(struct share_host *h)
 		} else if (rc == 0) {
 			h->over = true;
 		} else {
-			source->message(source, &why);
+			batch_message(source, &why);
 			host_fail(h, rc, &why);
 		}
 		host_tell_all(h);
@@ -157,11 +157,11 @@ static int host_open_stream(struct share_host *h, struct error *err)
 	if (rc < 0)
 		return rc;
 	h->first = h->end = host_least(h);
-	h->slots = calloc(h->stream.slots, sizeof(*h->slots));
+	h->slots = calloc(host_slots(h), sizeof(*h->slots));
 	if (!h->slots)
 		return error_set(err, -ENOMEM, "no memory for a share");
-	rc = host_watch(h, EPOLL_CTL_ADD,
-		h->stream.source->fd(h->stream.source), 0, EVENT_STREAM, 0);
+	rc = host_watch(h, EPOLL_CTL_ADD, batch_fd(h->stream.source), 0,
+		EVENT_STREAM, 0);
 	return rc < 0 ? error_set(err, rc, "cannot wait for batches: %m") : 0;
 }
 
@@ -172,7 +172,7 @@ static void host_refuse_ahead(struct share_host *h, uint32_t n)
 
 	(void)snprintf(text, sizeof(text), HOST_AHEAD,
 		share_place_name(h->place), (unsigned long long)h->first,
-		(unsigned long long)h->members[n].next, h->stream.slots);
+		(unsigned long long)h->members[n].next, host_slots(h));
 	host_refuse(h->members[n].fd, -ESTALE, text);
 	host_member_leave(h, n);
 }
@@ -183,7 +183,7 @@ static void host_part_ahead(struct share_host *h)
 		const struct host_member *m = &h->members[i];
 
 		if (!host_follows(h, i) || m->wish != SHARE_WISH_STEP ||
-			m->next <= h->first + h->stream.slots)
+			m->next <= h->first + host_slots(h))
 			continue;
 		if (m->grace_s)
 			host_part(h, i);

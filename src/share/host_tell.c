@@ -45,7 +45,7 @@ static void view_job(
 		.grace_s = m->grace_s,
 	};
 	memcpy(out->label, m->label, sizeof(out->label));
-	for (uint32_t i = 0; h->slots && i < h->stream.slots; i++) {
+	for (uint32_t i = 0; h->slots && i < host_slots(h); i++) {
 		const struct host_slot *s = &h->slots[i];
 
 		if (!s->lent || !(s->refs >> n & 1))
@@ -80,7 +80,7 @@ static void view_fill(struct share_host *h, struct share_view *v)
 		.host_pid = (uint32_t)getpid(),
 		.begun = h->begun,
 		.wanted = h->config.jobs,
-		.slots = h->stream.slots,
+		.slots = host_slots(h),
 		.slots_held = h->held,
 		.batch = h->config.batch,
 		.missing = host_missing(h),
@@ -92,7 +92,7 @@ static void view_fill(struct share_host *h, struct share_view *v)
 	if (h->begun && !h->over && h->stream_armed) {
 		struct error why = {""};
 
-		h->stream.source->message(h->stream.source, &why);
+		batch_message(h->stream.source, &why);
 		(void)snprintf(v->text, sizeof(v->text), "%.*s",
 			SHARE_TEXT_MAX - 1, why.msg);
 	}
@@ -141,14 +141,14 @@ static bool host_member_tell_segment(struct share_host *h, uint32_t n)
 {
 	struct share_msg msg = {
 		.type = SHARE_SEGMENT,
-		.segment = {.bytes = h->stream.area.bytes,
+		.segment = {.bytes = share_area_bytes(host_area(h)),
 			.slot_bytes = h->stream.slot_bytes,
-			.slots = h->stream.slots},
+			.slots = host_slots(h)},
 	};
 
 	if (!h->members[n].segment_sent)
-		h->members[n].segment_sent =
-			host_member_send(h, n, &msg, h->stream.area.fd);
+		h->members[n].segment_sent = host_member_send(
+			h, n, &msg, share_area_fd(host_area(h)));
 	return h->members[n].segment_sent;
 }
 

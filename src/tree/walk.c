@@ -381,7 +381,7 @@ static bool is_deep(struct tree *t, node_id top, bool again)
 {
 	struct node_info info;
 
-	return t->config.origin->traits.lists_recursively &&
+	return origin_traits(t->config.origin)->lists_recursively &&
 		(again ||
 			(manifest_get(t->config.manifest, top, &info) == 0 &&
 				!info.listed));

@@ -56,10 +56,17 @@ void engine_free(struct engine *e);
  */
 
 struct post {
-	void (*run)(struct post *p); /* on the loop thread */
-	struct list node;	     /* private: lock of the loop */
+	/* All private. */
+	void (*run)(struct post *p); /* set once */
+	struct list node;	     /* lock of the loop */
 	bool queued;		     /* the same */
 };
+
+/* run() is called on the loop's thread. */
+static inline void post_init(struct post *p, void (*run)(struct post *p))
+{
+	*p = (struct post){.run = run};
+}
 
 /* A loop for a new request; the one after the last. Any thread. */
 struct loop *engine_pick(struct engine *e);

@@ -136,7 +136,6 @@ static inline void hand_abandon(struct origin *o, struct origin_read *r)
 }
 
 static const struct origin_ops hand_ops = {
-	.name = "hand",
 	.file_new = hand_file_new,
 	.file_free = hand_file_free,
 	.start = hand_start,

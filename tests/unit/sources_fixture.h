@@ -82,13 +82,11 @@ static inline void stand_in_ended(
 }
 
 static const struct source_ops deaf_ops = {
-	.name = "deaf",
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,
 };
 
 static const struct source_ops stand_in_ops = {
-	.name = "stand-in",
 	.read = stand_in_read,
 	.abandon = stand_in_abandon,
 	.push = stand_in_push,

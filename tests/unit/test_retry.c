@@ -337,7 +337,6 @@ static bool hand_free(struct origin *h)
 }
 
 static const struct origin_ops hand_ops = {
-	.name = "hand",
 	.file_new = hand_file_new,
 	.file_free = hand_file_free,
 	.start = hand_start,

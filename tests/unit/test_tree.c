@@ -37,7 +37,7 @@ static void hand_start(struct origin *o, struct origin_request *q)
 	pthread_mutex_unlock(&hand.lock);
 }
 
-static const struct origin_ops hand_ops = {.name = "hand", .start = hand_start};
+static const struct origin_ops hand_ops = {.start = hand_start};
 
 static struct origin_stat *take_stat(void)
 {
