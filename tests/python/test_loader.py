@@ -331,6 +331,17 @@ def test_every_member_of_the_configuration_is_a_keyword():
             refrain.Loader.__doc__
 
 
+def test_every_member_of_the_configuration_is_an_option():
+    renamed = {'memory_bytes': 'memory', 'pad_ranks': 'pad',
+               'last': 'drop-last', 'open_timeout_ms': 'timeout'}
+    other = {'dataset', 'decoded_max_bytes', 'sample_bytes'}
+    options = set(re.findall(r'--([a-z][a-z-]*)', command('load', '--help')))
+    names = {renamed.get(n, n).replace('_', '-')
+             for n in refrain.members() if n not in other}
+    assert len(names) > 40
+    assert names - options == set()
+
+
 def test_every_flag_of_the_configuration_is_a_keyword():
     text = (TREE / 'include/refrain/loader.h').read_text()
     flags = re.findall(r'#define REFRAIN_FLAG_(\w+)', text)

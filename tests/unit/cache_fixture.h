@@ -172,6 +172,9 @@ static size_t rig_request_bytes = CHUNK;
 /* Does it want to be asked for all of what will be kept? */
 static bool rig_asks_whole;
 
+/* Where the search for the best depth begins; 0: where the cache likes. */
+static unsigned rig_depth_first;
+
 /* The part of staging that requests in flight may hold: 1 / this. */
 static unsigned rig_memory_share;
 
@@ -197,6 +200,7 @@ static inline void rig_open(struct rig *g, const char *size)
 	g->hand.o.traits = (struct origin_traits){
 		.request_bytes = rig_request_bytes,
 		.depth = 6,
+		.depth_first = rig_depth_first,
 		.memory_share = rig_memory_share,
 		.asks_whole = rig_asks_whole,
 	};

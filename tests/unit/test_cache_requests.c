@@ -75,6 +75,19 @@ START_TEST(test_one_request_covers_neighbours_when_no_more_may_go_out)
 }
 END_TEST
 
+START_TEST(test_the_origin_says_with_how_many_requests_to_begin)
+{
+	struct cache_status s;
+	struct rig g;
+
+	rig_depth_first = _i;
+	rig_start(&g, "64M");
+	cache_status(g.cache, &s);
+	ck_assert_uint_eq(s.surplus_depth, _i ? _i : 4);
+	rig_stop(&g);
+}
+END_TEST
+
 /*
  * Do the requests that are out ask for a part of staging at most? One that has
  * been out for a second does not count any more, as if it hung.
@@ -317,6 +330,8 @@ int main(void)
 	Suite *s = suite_create("cache-requests");
 	TCase *t = case_of(s, "requests");
 
+	tcase_add_loop_test(
+		t, test_the_origin_says_with_how_many_requests_to_begin, 0, 3);
 	tcase_add_test(
 		t, test_a_reader_gets_its_bytes_before_its_request_has_ended);
 	tcase_add_test(

@@ -148,6 +148,28 @@ START_TEST(test_a_source_has_a_depth_of_its_own)
 }
 END_TEST
 
+START_TEST(test_sources_do_not_share_their_depth)
+{
+	struct source_read *held;
+	struct probe p[2];
+
+	start(2, 1, EVER);
+	probe_read(&g, &p[0], file_item(&g, 1, UNIT, 0), 0, UNIT);
+	read_whole(&p[1], 2);
+	give(asked(&stand_in[0]), 0, -ENOENT);
+	held = asked(&stand_in[1]);
+	/* Meanwhile the first has its own. */
+	for (size_t i = 0; i < SIZE / UNIT; i++)
+		give_all(asked(&stand_in[0]));
+	finish(&p[1]);
+	give_all(held);
+	probe_wait(&p[0]);
+	ck_assert_int_eq(p[0].status, (int)UNIT);
+	ck_assert_uint_eq(counts(1).asked, 1);
+	rig_stop(&g);
+}
+END_TEST
+
 /* All of a file from the origin. */
 static void read_from_origin(uint64_t cookie)
 {
@@ -438,6 +460,7 @@ int main(void)
 	tcase_add_test(t, test_a_late_source_is_given_up_and_the_origin_asked);
 	tcase_add_test(t, test_sources_are_asked_in_order);
 	tcase_add_test(t, test_a_source_has_a_depth_of_its_own);
+	tcase_add_test(t, test_sources_do_not_share_their_depth);
 	tcase_add_test(t, test_what_only_the_origin_had_is_pushed);
 	tcase_add_test(t, test_pushes_are_bounded_and_dropped_ones_are_counted);
 	tcase_add_test(
