@@ -1,18 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An array that grows at its end, of elements of any one type, or of texts.
- * Zero it to begin, and free(data) at the end. No lock: the caller's.
+ * Zero it to begin, and array_release() it at the end. No lock: the caller's.
  */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
+/* All private. */
 struct array {
 	void *data; /* from malloc(); moves when the array grows */
 	size_t bytes, room;
 };
+
+/* The first element; NULL if there never was one. */
+static inline void *array_data(const struct array *a)
+{
+	return a->data;
+}
+
+static inline size_t array_bytes(const struct array *a)
+{
+	return a->bytes;
+}
+
+static inline size_t array_count(const struct array *a, size_t element_bytes)
+{
+	return a->bytes / element_bytes;
+}
+
+/* Its memory, with what is not used of it. */
+static inline size_t array_room_bytes(const struct array *a)
+{
+	return a->room;
+}
+
+/* An array of memory from malloc(), or of memory that belongs to somebody else,
+ * if it neither grows nor is released. */
+static inline struct array array_of(void *data, size_t bytes)
+{
+	return (struct array){data, bytes, bytes};
+}
+
+/* Free it. It is empty then. */
+static inline void array_release(struct array *a)
+{
+	free(a->data);
+	*a = array_of(NULL, 0);
+}
 
 /* Make room for `bytes` more at the end; returns a pointer to it, or NULL. */
 void *array_grow(struct array *a, size_t bytes);

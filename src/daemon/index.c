@@ -135,16 +135,16 @@ static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 
 static size_t row_count(const struct array *rows)
 {
-	return rows->bytes / sizeof(struct row);
+	return array_count(rows, sizeof(struct row));
 }
 
 static void rows_release(struct array *rows)
 {
-	const struct row *row = rows->data;
+	const struct row *row = array_data(rows);
 
 	for (size_t i = 0; i < row_count(rows); i++)
 		free(row[i].path);
-	free(rows->data);
+	array_release(rows);
 }
 
 static int index_add_row(
@@ -225,9 +225,9 @@ static void index_put_row(const struct row *r, FILE *out)
 
 static int write_table(struct manifest *m, FILE *out, struct error *err)
 {
-	struct array rows = {.data = NULL};
+	struct array rows = {0};
 	int rc = fill_rows(&rows, m);
-	struct row *row = rows.data;
+	struct row *row = array_data(&rows);
 	size_t n = row_count(&rows);
 
 	if (rc == 0) {

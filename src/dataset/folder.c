@@ -43,7 +43,7 @@ static void dir_free(struct dir *d)
 	for (size_t i = 0; i < d->children; i++)
 		dir_free(d->child[i]);
 	free(d->child);
-	free(d->names.data);
+	array_release(&d->names);
 	free(d);
 }
 
@@ -105,7 +105,7 @@ static int by_name(const void *a, const void *b)
 /* The names of a table, in order; *count of them. */
 static const char **sorted(const struct array *names, size_t *count)
 {
-	const char *p = names->data, *end = p + names->bytes;
+	const char *p = array_data(names), *end = p + array_bytes(names);
 	size_t n = 0;
 	const char **name;
 
@@ -123,22 +123,21 @@ static const char **sorted(const struct array *names, size_t *count)
 
 static int dir_sort(struct dir *d)
 {
-	size_t n = 0;
+	size_t n = 0, bytes = array_bytes(&d->names);
 	CLEANUP_FREE const char **name = NULL;
 	CLEANUP_FREE char *copy = NULL;
 	char *to;
 
-	if (d->names.bytes == 0)
+	if (bytes == 0)
 		return 0;
 	name = sorted(&d->names, &n);
-	copy = to = malloc(d->names.bytes);
+	copy = to = malloc(bytes);
 	if (!name || !copy)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		to = stpcpy(to, name[i]) + 1;
-	free(d->names.data);
-	d->names.data = steal_ptr(&copy);
-	d->names.room = d->names.bytes;
+	array_release(&d->names);
+	d->names = array_of(steal_ptr(&copy), bytes);
 	return 0;
 }
 
@@ -149,7 +148,7 @@ static bool is_dir(const char *name)
 
 static int make_children(struct dir *d)
 {
-	const char *p = d->names.data;
+	const char *p = array_data(&d->names);
 	size_t n = 0, want = d->children;
 
 	d->children = 0;
@@ -285,7 +284,8 @@ static int watch_dir(const struct dir *d)
 /* In order; the label is made when a file asks for it. */
 static int add_files(struct dir *d, struct labels *labels)
 {
-	const char *p = d->names.data, *end = p ? p + d->names.bytes : p;
+	const char *p = array_data(&d->names),
+		   *end = p ? p + array_bytes(&d->names) : p;
 	int32_t label = -1;
 	size_t child = 0;
 	int rc = watch_dir(d);

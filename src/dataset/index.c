@@ -128,8 +128,9 @@ static void fill_header(
 	for (unsigned i = 0; i < SECTIONS; i++) {
 		const struct array *t = &ds->section[i];
 
-		h->bytes[i] = t->bytes;
-		h->hash[i] = hash64(t->data ? t->data : "", t->bytes, i);
+		h->bytes[i] = array_bytes(t);
+		h->hash[i] = hash64(
+			array_data(t) ? array_data(t) : "", array_bytes(t), i);
 	}
 	h->header_hash = hash64(
 		h, offsetof(struct index_header, header_hash), INDEX_VERSION);
@@ -168,7 +169,8 @@ int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
 	fill_header(ds, key, &h);
 	rc = write_all(fd, &h, sizeof(h));
 	for (unsigned i = 0; rc == 0 && i < SECTIONS; i++)
-		rc = write_all(fd, ds->section[i].data, ds->section[i].bytes);
+		rc = write_all(fd, array_data(&ds->section[i]),
+			array_bytes(&ds->section[i]));
 	/* Not synced: what a power cut leaves of it fails its checks. */
 	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
 		rc = -errno;
@@ -181,56 +183,58 @@ int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
 
 static bool text_at(const struct array *t, uint64_t at)
 {
-	return at < t->bytes; /* it ends with a NUL */
+	return at < array_bytes(t); /* it ends with a NUL */
 }
 
 static bool ends_with_nul(const struct array *t)
 {
-	return t->bytes == 0 || ((const char *)t->data)[t->bytes - 1] == '\0';
+	return array_bytes(t) == 0 ||
+		((const char *)array_data(t))[array_bytes(t) - 1] == '\0';
 }
 
 static bool check_watches(const struct dataset *ds)
 {
 	const struct array *t = &ds->section[SECTION_WATCHES];
-	const struct ds_watch *w = t->data;
+	const struct ds_watch *w = array_data(t);
 
-	for (uint64_t i = 0; i < t->bytes / sizeof(*w); i++)
+	for (uint64_t i = 0; i < array_count(t, sizeof(*w)); i++)
 		if (!text_at(&ds->section[SECTION_TEXTS], w[i].path))
 			return false;
-	return t->bytes % sizeof(*w) == 0 && t->bytes > 0;
+	return array_bytes(t) % sizeof(*w) == 0 && array_bytes(t) > 0;
 }
 
 static bool check_shards(const struct dataset *ds)
 {
 	const struct array *t = &ds->section[SECTION_SHARDS];
-	const struct ds_shard *s = t->data;
+	const struct ds_shard *s = array_data(t);
 
-	for (uint64_t i = 0; i < t->bytes / sizeof(*s); i++)
+	for (uint64_t i = 0; i < array_count(t, sizeof(*s)); i++)
 		if (!text_at(&ds->section[SECTION_TEXTS], s[i].file))
 			return false;
-	return t->bytes % sizeof(*s) == 0 &&
-		t->bytes / sizeof(*s) <= UINT32_MAX;
+	return array_bytes(t) % sizeof(*s) == 0 &&
+		array_count(t, sizeof(*s)) <= UINT32_MAX;
 }
 
 static bool check_classes(const struct dataset *ds)
 {
 	const struct array *t = &ds->section[SECTION_CLASSES];
 	const struct array *texts = &ds->section[SECTION_TEXTS];
-	const struct ds_class *c = t->data;
+	const struct ds_class *c = array_data(t);
 
-	for (uint64_t i = 0; i < t->bytes / sizeof(*c); i++)
+	for (uint64_t i = 0; i < array_count(t, sizeof(*c)); i++)
 		if (!text_at(texts, c[i].name) ||
-			texts->bytes - c[i].name <= c[i].bytes ||
-			((const char *)texts->data)[c[i].name + c[i].bytes] ||
+			array_bytes(texts) - c[i].name <= c[i].bytes ||
+			((const char *)array_data(
+				texts))[c[i].name + c[i].bytes] ||
 			c[i].label > INT32_MAX ||
 			(i > 0 && c[i].label <= c[i - 1].label))
 			return false;
-	return t->bytes % sizeof(*c) == 0;
+	return array_bytes(t) % sizeof(*c) == 0;
 }
 
 static bool check_wholes(const struct dataset *ds)
 {
-	const struct ds_whole *w = ds->section[SECTION_EXAMPLES].data;
+	const struct ds_whole *w = array_data(&ds->section[SECTION_EXAMPLES]);
 	const struct array *names = &ds->section[SECTION_NAMES];
 	bool right = true;
 
@@ -242,8 +246,8 @@ static bool check_wholes(const struct dataset *ds)
 
 static bool check_parts(const struct dataset *ds)
 {
-	const struct ds_part *p = ds->section[SECTION_EXAMPLES].data;
-	const struct ds_shard *s = ds->section[SECTION_SHARDS].data;
+	const struct ds_part *p = array_data(&ds->section[SECTION_EXAMPLES]);
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
 	const struct array *names = &ds->section[SECTION_NAMES];
 	uint32_t shards = dataset_shards(ds);
 
@@ -262,8 +266,8 @@ static bool check_tables(const struct dataset *ds)
 	const struct array *examples = &ds->section[SECTION_EXAMPLES];
 	size_t each = ds_example_bytes(ds->kind);
 
-	if (each == 0 || examples->bytes % each != 0 ||
-		examples->bytes / each != ds->count || ds->count == 0 ||
+	if (each == 0 || array_bytes(examples) % each != 0 ||
+		array_bytes(examples) / each != ds->count || ds->count == 0 ||
 		!ends_with_nul(&ds->section[SECTION_TEXTS]) ||
 		!ends_with_nul(&ds->section[SECTION_NAMES]))
 		return false;
@@ -306,10 +310,10 @@ static bool take_sections(struct dataset *ds, const struct index_header *h)
 		/* All but texts are of eights, so the next is aligned. */
 		if (i <= SECTION_EXAMPLES && h->bytes[i] % 8 != 0)
 			return false;
-		ds->section[i] =
-			(struct array){at + before, h->bytes[i], h->bytes[i]};
+		ds->section[i] = array_of(at + before, h->bytes[i]);
 		before += h->bytes[i];
-		if (hash64(ds->section[i].data, h->bytes[i], i) != h->hash[i])
+		if (hash64(array_data(&ds->section[i]), h->bytes[i], i) !=
+			h->hash[i])
 			return false;
 	}
 	return true;
@@ -371,9 +375,10 @@ struct freshness {
 static int check_watch(struct look *l, void *arg, uint64_t i)
 {
 	struct freshness *f = arg;
-	const struct ds_watch *w = f->ds->section[SECTION_WATCHES].data;
+	const struct ds_watch *w = array_data(&f->ds->section[SECTION_WATCHES]);
 	const char *path =
-		(const char *)f->ds->section[SECTION_TEXTS].data + w[i].path;
+		(const char *)array_data(&f->ds->section[SECTION_TEXTS]) +
+		w[i].path;
 	struct stat st;
 
 	(void)l;
@@ -391,8 +396,8 @@ static int check_watch(struct look *l, void *arg, uint64_t i)
 static bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
 {
 	struct freshness f = {.ds = ds};
-	uint64_t n =
-		ds->section[SECTION_WATCHES].bytes / sizeof(struct ds_watch);
+	uint64_t n = array_count(
+		&ds->section[SECTION_WATCHES], sizeof(struct ds_watch));
 
 	return look_each(l, n, check_watch, &f) == 0 &&
 		!atomic_load_explicit(&f.changed, memory_order_relaxed);
@@ -402,9 +407,9 @@ static bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
 static bool is_quiet(const struct look *l)
 {
 	const struct array *t = &l->ds->section[SECTION_WATCHES];
-	const struct ds_watch *w = t->data;
+	const struct ds_watch *w = array_data(t);
 
-	for (uint64_t i = 0; i < t->bytes / sizeof(*w); i++)
+	for (uint64_t i = 0; i < array_count(t, sizeof(*w)); i++)
 		if (w[i].mtime_ns == 0 ||
 			w[i].mtime_ns > l->start_ns - INDEX_QUIET_NS)
 			return false;

@@ -215,7 +215,7 @@ static int take_line(struct listing *t, char *at, char *end)
 
 static int take_lines(struct listing *t)
 {
-	char *at = t->text.data, *end = at + t->text.bytes - 1;
+	char *at = array_data(&t->text), *end = at + array_bytes(&t->text) - 1;
 	int rc = 0;
 
 	while (rc == 0 && at < end) {
@@ -244,7 +244,7 @@ static int read_text(struct listing *t, int fd)
 			n = read(fd, to, READ_BYTES);
 		while (n < 0 && errno == EINTR);
 		look_answered(t->l);
-		t->text.bytes -= READ_BYTES - (n > 0 ? (size_t)n : 0);
+		(void)array_pop(&t->text, READ_BYTES - (n > 0 ? (size_t)n : 0));
 		if (n < 0)
 			return -errno;
 		if (n == 0)
@@ -293,8 +293,8 @@ static void sort_rows(struct row *row, size_t n)
 
 static int fill(struct listing *t)
 {
-	size_t n = t->rows.bytes / sizeof(struct row);
-	struct row *row = t->rows.data;
+	size_t n = array_count(&t->rows, sizeof(struct row));
+	struct row *row = array_data(&t->rows);
 	int rc = 0;
 
 	sort_rows(row, n);
@@ -320,7 +320,7 @@ int look_list_file(struct look *l)
 	if (rc == 0)
 		rc = fill(&t);
 	labels_release(&t.labels);
-	free(t.rows.data);
-	free(t.text.data);
+	array_release(&t.rows);
+	array_release(&t.text);
 	return rc < 0 ? look_fail(l, rc, "cannot read '%s': %m", l->path) : 0;
 }

@@ -263,8 +263,8 @@ static int look_by_name(const void *a, const void *b)
 
 static int add_shards(struct look *l, struct shard_list *s)
 {
-	size_t n = s->names.bytes / sizeof(char *);
-	char **name = s->names.data;
+	size_t n = array_count(&s->names, sizeof(char *));
+	char **name = array_data(&s->names);
 	int rc = 0;
 
 	if (n > UINT32_MAX)
@@ -285,9 +285,9 @@ int look_list_shards(struct look *l, const char *suffix)
 
 	if (rc == 0)
 		rc = add_shards(l, &s);
-	for (size_t i = 0; i < s.names.bytes / sizeof(char *); i++)
-		free(((char **)s.names.data)[i]);
-	free(s.names.data);
+	for (size_t i = 0; i < array_count(&s.names, sizeof(char *)); i++)
+		free(((char **)array_data(&s.names))[i]);
+	array_release(&s.names);
 	return rc < 0 ? look_fail(l, rc, "cannot list '%s': %m", l->path) : 0;
 }
 

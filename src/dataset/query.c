@@ -18,7 +18,7 @@ void dataset_close(struct dataset *ds)
 		(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
 	else
 		for (unsigned i = 0; i < SECTIONS; i++)
-			free(ds->section[i].data);
+			array_release(&ds->section[i]);
 	if (ds->dir >= 0)
 		(void)close(ds->dir); /* only read */
 	free(ds);
@@ -27,7 +27,7 @@ void dataset_close(struct dataset *ds)
 static const char *text(
 	const struct dataset *ds, enum ds_section section, uint64_t at)
 {
-	return (const char *)ds->section[section].data + at;
+	return (const char *)array_data(&ds->section[section]) + at;
 }
 
 uint64_t dataset_count(const struct dataset *ds)
@@ -39,7 +39,7 @@ uint64_t dataset_count(const struct dataset *ds)
  * the next one does. */
 static uint32_t shard_of(const struct dataset *ds, uint64_t record)
 {
-	const struct ds_shard *s = ds->section[SECTION_SHARDS].data;
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
 	uint32_t low = 0, high = dataset_shards(ds);
 
 	while (high - low > 1) {
@@ -57,8 +57,8 @@ static void record_example(
 	const struct dataset *ds, uint64_t index, struct example *out)
 {
 	uint32_t shard = shard_of(ds, index);
-	const struct ds_shard *s =
-		(const struct ds_shard *)ds->section[SECTION_SHARDS].data +
+	const struct ds_shard *s = (const struct ds_shard *)array_data(
+					   &ds->section[SECTION_SHARDS]) +
 		shard;
 
 	*out = (struct example){
@@ -75,8 +75,8 @@ static void record_example(
 static void part_example(
 	const struct dataset *ds, uint64_t index, struct example *out)
 {
-	const struct ds_part *p =
-		(const struct ds_part *)ds->section[SECTION_EXAMPLES].data +
+	const struct ds_part *p = (const struct ds_part *)array_data(
+					  &ds->section[SECTION_EXAMPLES]) +
 		index;
 
 	*out = (struct example){
@@ -92,7 +92,7 @@ static void part_example(
 void dataset_example(
 	const struct dataset *ds, uint64_t index, struct example *out)
 {
-	const struct ds_whole *w = ds->section[SECTION_EXAMPLES].data;
+	const struct ds_whole *w = array_data(&ds->section[SECTION_EXAMPLES]);
 
 	if (ds->kind == EXAMPLES_RECORDS) {
 		record_example(ds, index, out);
@@ -121,25 +121,26 @@ uint32_t dataset_fs_type(const struct dataset *ds)
 
 uint32_t dataset_shards(const struct dataset *ds)
 {
-	return (uint32_t)(ds->section[SECTION_SHARDS].bytes /
-		sizeof(struct ds_shard));
+	return (uint32_t)(array_count(
+		&ds->section[SECTION_SHARDS], sizeof(struct ds_shard)));
 }
 
 const char *dataset_shard_file(const struct dataset *ds, uint32_t shard)
 {
-	const struct ds_shard *s = ds->section[SECTION_SHARDS].data;
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
 
 	return text(ds, SECTION_TEXTS, s[shard].file);
 }
 
 static uint64_t class_count(const struct dataset *ds)
 {
-	return ds->section[SECTION_CLASSES].bytes / sizeof(struct ds_class);
+	return array_count(
+		&ds->section[SECTION_CLASSES], sizeof(struct ds_class));
 }
 
 uint64_t dataset_classes(const struct dataset *ds)
 {
-	const struct ds_class *c = ds->section[SECTION_CLASSES].data;
+	const struct ds_class *c = array_data(&ds->section[SECTION_CLASSES]);
 	uint64_t n = class_count(ds);
 
 	return n > 0 ? (uint64_t)c[n - 1].label + 1 : 0;
@@ -148,7 +149,7 @@ uint64_t dataset_classes(const struct dataset *ds)
 const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes)
 {
-	const struct ds_class *c = ds->section[SECTION_CLASSES].data;
+	const struct ds_class *c = array_data(&ds->section[SECTION_CLASSES]);
 	uint64_t low = 0, high = class_count(ds);
 
 	while (low < high) {
@@ -181,6 +182,6 @@ size_t dataset_memory_bytes(const struct dataset *ds)
 	size_t bytes = sizeof(*ds);
 
 	for (unsigned i = 0; !ds->map && i < SECTIONS; i++)
-		bytes += ds->section[i].room;
+		bytes += array_room_bytes(&ds->section[i]);
 	return bytes;
 }

@@ -57,7 +57,7 @@ int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes)
 
 struct ds_shard *ds_shards(struct dataset *ds)
 {
-	return ds->section[SECTION_SHARDS].data;
+	return array_data(&ds->section[SECTION_SHARDS]);
 }
 
 uint64_t ds_add_records(struct dataset *ds, uint32_t shard)
@@ -84,7 +84,7 @@ static int64_t add_name(
 	struct dataset *ds, const char *dir, size_t dir_bytes, const char *name)
 {
 	struct array *names = &ds->section[SECTION_NAMES];
-	uint64_t at = names->bytes;
+	uint64_t at = array_bytes(names);
 	size_t n = strlen(name) + 1;
 	char *to = array_grow(names, dir_bytes + n);
 
@@ -170,11 +170,12 @@ static uint64_t fingerprint(const struct dataset *ds)
 {
 	const struct array *names = &ds->section[SECTION_NAMES];
 	const struct array *classes = &ds->section[SECTION_CLASSES];
-	const struct ds_class *c = classes->data;
-	const char *texts = ds->section[SECTION_TEXTS].data;
-	uint64_t h = hash64(names->data ? names->data : "", names->bytes, 1);
+	const struct ds_class *c = array_data(classes);
+	const char *texts = array_data(&ds->section[SECTION_TEXTS]);
+	uint64_t h = hash64(array_data(names) ? array_data(names) : "",
+		array_bytes(names), 1);
 
-	for (uint64_t i = 0; i < classes->bytes / sizeof(*c); i++)
+	for (uint64_t i = 0; i < array_count(classes, sizeof(*c)); i++)
 		h = hash64(texts + c[i].name, c[i].bytes, h ^ c[i].label);
 	for (uint32_t i = 0; i < dataset_shards(ds); i++) {
 		const char *file = dataset_shard_file(ds, i);
@@ -195,7 +196,7 @@ void ds_finish(struct dataset *ds)
 	for (unsigned i = 0; i < SECTIONS; i++)
 		array_trim(&ds->section[i]);
 	if (each > 0)
-		ds->count = ds->section[SECTION_EXAMPLES].bytes / each;
+		ds->count = array_bytes(&ds->section[SECTION_EXAMPLES]) / each;
 	ds->fingerprint = fingerprint(ds);
 }
 
@@ -209,18 +210,18 @@ struct label_entry {
 
 static uint32_t labels_count(const struct labels *l)
 {
-	return (uint32_t)(l->entry.bytes / sizeof(struct label_entry));
+	return (uint32_t)(array_count(&l->entry, sizeof(struct label_entry)));
 }
 
 static struct label_entry *label_at(const struct labels *l, uint32_t i)
 {
-	return (struct label_entry *)l->entry.data + i;
+	return (struct label_entry *)array_data(&l->entry) + i;
 }
 
 static const char *label_text(
 	const struct labels *l, const struct label_entry *e)
 {
-	return (const char *)l->text.data + e->at;
+	return (const char *)array_data(&l->text) + e->at;
 }
 
 /* The slot of the text, or the free one where it goes. */
@@ -285,8 +286,8 @@ int32_t labels_add(struct labels *l, const char *text, size_t bytes)
 
 void labels_release(struct labels *l)
 {
-	free(l->text.data);
-	free(l->entry.data);
+	array_release(&l->text);
+	array_release(&l->entry);
 	free(l->slot);
 	memset(l, 0, sizeof(*l));
 }
@@ -385,14 +386,14 @@ static void relabel(const struct labels *l, int32_t *label)
 static void relabel_examples(const struct labels *l, struct dataset *ds)
 {
 	struct array *t = &ds->section[SECTION_EXAMPLES];
-	struct ds_whole *whole = t->data;
-	struct ds_part *part = t->data;
+	struct ds_whole *whole = array_data(t);
+	struct ds_part *part = array_data(t);
 
 	if (ds->kind == EXAMPLES_WHOLE)
-		for (uint64_t i = 0; i < t->bytes / sizeof(*whole); i++)
+		for (uint64_t i = 0; i < array_count(t, sizeof(*whole)); i++)
 			relabel(l, &whole[i].label);
 	else
-		for (uint64_t i = 0; i < t->bytes / sizeof(*part); i++)
+		for (uint64_t i = 0; i < array_count(t, sizeof(*part)); i++)
 			relabel(l, &part[i].label);
 }
 

@@ -52,12 +52,12 @@ struct shards {
 
 static uint64_t sample_count(const struct shard *s)
 {
-	return s->samples.bytes / sizeof(struct sample);
+	return array_count(&s->samples, sizeof(struct sample));
 }
 
 static uint32_t *sample_slot(const struct shard *s, const char *base, size_t n)
 {
-	const struct sample *samples = s->samples.data;
+	const struct sample *samples = array_data(&s->samples);
 	uint64_t at = hash64(base, n, 0);
 
 	for (;; at++) {
@@ -68,15 +68,15 @@ static uint32_t *sample_slot(const struct shard *s, const char *base, size_t n)
 			return slot;
 		other = &samples[*slot - 1];
 		if (other->base_bytes == n &&
-			memcmp((const char *)s->text.data + other->base, base,
-				n) == 0)
+			memcmp((const char *)array_data(&s->text) + other->base,
+				base, n) == 0)
 			return slot;
 	}
 }
 
 static int rehash(struct shard *s)
 {
-	const struct sample *samples = s->samples.data;
+	const struct sample *samples = array_data(&s->samples);
 	uint64_t slots = s->slots ? 2 * s->slots : 256;
 	uint32_t *slot;
 
@@ -89,7 +89,7 @@ static int rehash(struct shard *s)
 	s->slot = slot;
 	s->slots = slots;
 	for (uint64_t i = 0; i < sample_count(s); i++)
-		*sample_slot(s, (char *)s->text.data + samples[i].base,
+		*sample_slot(s, (char *)array_data(&s->text) + samples[i].base,
 			samples[i].base_bytes) = (uint32_t)i + 1;
 	return 0;
 }
@@ -105,7 +105,7 @@ static struct sample *sample_of(struct shard *s, const char *base, size_t n)
 		return NULL;
 	slot = sample_slot(s, base, n);
 	if (*slot != 0)
-		return (struct sample *)s->samples.data + (*slot - 1);
+		return (struct sample *)array_data(&s->samples) + (*slot - 1);
 	at = array_text(&s->text, base, n);
 	sample = at < 0 ? NULL : array_grow(&s->samples, sizeof(*sample));
 	if (!sample)
@@ -282,7 +282,7 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 static int32_t label_of_member(const struct shards *all, const struct shard *s,
 	const struct sample *sample, struct labels *labels)
 {
-	const char *text = s->text.data, *slash;
+	const char *text = array_data(&s->text), *slash;
 
 	if (all->has_labels) {
 		if (sample->label_bytes == 0)
@@ -301,7 +301,7 @@ static int add_sample(struct look *l, const struct shards *all, uint32_t shard,
 {
 	const struct shard *s = &all->shard[shard];
 	int32_t label = label_of_member(all, s, sample, labels);
-	const char *name = (const char *)s->text.data + sample->name;
+	const char *name = (const char *)array_data(&s->text) + sample->name;
 	const struct ds_part part = {.offset = sample->offset,
 		.bytes = sample->bytes,
 		.shard = shard,
@@ -316,7 +316,7 @@ static int add_shard(struct look *l, const struct shards *all, uint32_t i,
 	struct labels *labels)
 {
 	struct shard *s = &all->shard[i];
-	const struct sample *sample = s->samples.data;
+	const struct sample *sample = array_data(&s->samples);
 	CLEANUP_FREE char *file = strdup(dataset_shard_file(l->ds, i));
 	CLEANUP_FREE char *dir = NULL;
 	int rc;
@@ -328,16 +328,15 @@ static int add_shard(struct look *l, const struct shards *all, uint32_t i,
 	for (uint64_t k = 0; rc == 0 && k < sample_count(s); k++)
 		if (sample[k].fit != FIT_NOT)
 			rc = add_sample(l, all, i, dir, &sample[k], labels);
-	free(s->samples.data);
-	free(s->text.data);
-	s->samples = s->text = (struct array){NULL, 0, 0};
+	array_release(&s->samples);
+	array_release(&s->text);
 	return rc;
 }
 
 static bool has_labels(const struct shards *all)
 {
 	for (uint32_t i = 0; i < all->n; i++) {
-		const struct sample *s = all->shard[i].samples.data;
+		const struct sample *s = array_data(&all->shard[i].samples);
 
 		for (uint64_t k = 0; k < sample_count(&all->shard[i]); k++)
 			if (s[k].has_label)
@@ -378,8 +377,8 @@ int look_tar(struct look *l)
 		rc = fill_from_shards(l, &all);
 	for (uint32_t i = 0; all.shard && i < all.n; i++) {
 		free(all.shard[i].slot);
-		free(all.shard[i].samples.data);
-		free(all.shard[i].text.data);
+		array_release(&all.shard[i].samples);
+		array_release(&all.shard[i].text);
 	}
 	free(all.shard);
 	return rc < 0 ? look_fail(l, rc, "%m") : 0;

@@ -154,9 +154,9 @@ static void file_fill_header(
 		.dataset_hi = htole64(m->dataset.hi),
 		.dataset_lo = htole64(m->dataset.lo),
 		.records = htole64(b->records),
-		.body_bytes = htole64(b->data.bytes),
-		.body_hash = htole64(
-			hash64(b->data.data, b->data.bytes, b->version)),
+		.body_bytes = htole64(array_bytes(&b->data)),
+		.body_hash = htole64(hash64(array_data(&b->data),
+			array_bytes(&b->data), b->version)),
 	};
 	memcpy(h->magic, FILE_MAGIC, sizeof(h->magic));
 	h->header_hash = htole64(hash64(
@@ -176,7 +176,7 @@ static int write_file(
 		return -errno;
 	rc = write_all(fd, h, sizeof(*h));
 	if (rc == 0)
-		rc = write_all(fd, b->data.data, b->data.bytes);
+		rc = write_all(fd, array_data(&b->data), array_bytes(&b->data));
 	/* The bytes must be on disk before the name is. */
 	if (rc == 0 && fsync(fd) < 0)
 		rc = -errno;
@@ -203,7 +203,7 @@ int manifest_save(struct manifest *m, int dirfd)
 		file_fill_header(m, &b, &h);
 		rc = write_file(dirfd, &h, &b);
 	}
-	free(b.data.data);
+	array_release(&b.data);
 	return rc;
 }
 

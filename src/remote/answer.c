@@ -138,8 +138,8 @@ static bool repeat_moved(struct call *c)
 	if (call_answer(c)->region[0])
 		strcpy(region, call_answer(c)->region);
 	else
-		xml_find(bytes_get(&c->error), c->error.len, "Region", region,
-			sizeof(region));
+		xml_find(bytes_get(&c->error), bytes_len(&c->error), "Region",
+			region, sizeof(region));
 	if (!region[0] || ++c->moved > MOVED_MAX)
 		return false;
 	site_set_region(c->r, region);
@@ -160,8 +160,8 @@ static bool repeat_elsewhere(struct call *c, int *status)
 	}
 	if (++c->moved > REDIRECTS_MAX)
 		return false;
-	if (c->redirect.len > 0)
-		bytes_text(&from, c->redirect.at);
+	if (bytes_len(&c->redirect) > 0)
+		bytes_text(&from, bytes_get(&c->redirect));
 	else
 		bytes_printf(&from, "%s://%s%s", c->r->scheme, c->r->host,
 			bytes_get(&c->path));
@@ -279,7 +279,7 @@ static bool s3_repeats(struct call *c, int *status)
 {
 	unsigned code = call_answer(c)->code;
 
-	xml_find(bytes_get(&c->error), c->error.len, "Code", c->code,
+	xml_find(bytes_get(&c->error), bytes_len(&c->error), "Code", c->code,
 		sizeof(c->code));
 	if (code == 503 || code == 429 || is_code(c, "SlowDown"))
 		return repeat_throttled(c);
@@ -291,7 +291,8 @@ static bool s3_repeats(struct call *c, int *status)
 		is_code(c, "AuthorizationHeaderMalformed"))
 		return repeat_moved(c);
 	/* HEAD has no document: a region that is another one says it. */
-	if (code == 400 && c->error.len == 0 && call_answer(c)->region[0])
+	if (code == 400 && bytes_len(&c->error) == 0 &&
+		call_answer(c)->region[0])
 		return repeat_moved(c);
 	(void)status;
 	return false;

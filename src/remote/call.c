@@ -66,24 +66,26 @@ static int call_prepare(struct transfer *t, struct request_text *text)
 	text->body_len = c->body_len;
 	bytes_reset(&c->error);
 	c->code[0] = '\0';
-	if (c->path.failed || c->query.failed || c->more.failed)
+	if (bytes_failed(&c->path) || bytes_failed(&c->query) ||
+		bytes_failed(&c->more))
 		return -ENOMEM;
-	if (c->redirect.len > 0) {
-		bytes_text(&text->url, c->redirect.at);
+	if (bytes_len(&c->redirect) > 0) {
+		bytes_text(&text->url, bytes_get(&c->redirect));
 	} else {
 		pthread_mutex_lock(&r->lock);
 		strcpy(host, r->host);
 		pthread_mutex_unlock(&r->lock);
 		bytes_printf(&text->url, "%s://%s%s%s%s", r->scheme, host,
-			bytes_get(&c->path), c->query.len > 0 ? "?" : "",
+			bytes_get(&c->path),
+			bytes_len(&c->query) > 0 ? "?" : "",
 			bytes_get(&c->query));
 	}
 	if (r->creds)
 		rc = sign_call(c, host, text);
 	else if (r->payer)
 		bytes_text(&text->headers, "x-amz-request-payer: requester\n");
-	if (c->more.len > 0)
-		bytes_text(&text->headers, c->more.at);
+	if (bytes_len(&c->more) > 0)
+		bytes_text(&text->headers, bytes_get(&c->more));
 	return rc;
 }
 
@@ -113,7 +115,7 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
 	/* Read the rest as well, so that the connection can be kept. */
-	if (c->error.len + len <= CALL_ERROR_MAX)
+	if (bytes_len(&c->error) + len <= CALL_ERROR_MAX)
 		bytes_add(&c->error, data, len);
 	return 0;
 }
@@ -208,7 +210,7 @@ void call_path(struct call *c, const char *name)
 
 void call_query(struct call *c, const char *name, const char *value)
 {
-	if (c->query.len > 0)
+	if (bytes_len(&c->query) > 0)
 		bytes_char(&c->query, '&');
 	bytes_text(&c->query, name);
 	bytes_char(&c->query, '=');

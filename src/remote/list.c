@@ -99,7 +99,7 @@ static void take_name(
 	struct s3_range *x, const struct s3_object *o, struct progress *p)
 {
 	struct s3_listing *g = x->g;
-	char *name = x->page.text.at + o->key + strlen(g->prefix);
+	char *name = bytes_edit(&x->page.text) + o->key + strlen(g->prefix);
 	size_t len = o->len - strlen(g->prefix);
 	int rc;
 
@@ -108,7 +108,7 @@ static void take_name(
 		return; /* the mark of the directory itself */
 	rc = key_to_path(name, len);
 	if (rc < 0)
-		hide_key(g, x->page.text.at + o->key);
+		hide_key(g, bytes_get(&x->page.text) + o->key);
 	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
 		x->entries[p->n++] = (struct file_entry){
 			.name = name, .attr = remote_dir_attr(g->r)};
@@ -130,7 +130,7 @@ static void take_object(
 	struct s3_range *x, const struct s3_object *o, struct progress *p)
 {
 	struct s3_listing *g = x->g;
-	const char *key = x->page.text.at + o->key;
+	const char *key = bytes_get(&x->page.text) + o->key;
 
 	ASSERT_HELD(&x->g->lock);
 	if (!is_readable(g, key, o)) {

@@ -70,7 +70,8 @@ static void look_send(struct s3_look *k)
 		call_query(c, "list-type", "2");
 		call_query(c, "max-keys", k->step == LOOK_BELOW ? "1" : "2");
 		call_query(c, "prefix", bytes_get(&prefix));
-		c->path.failed |= prefix.failed;
+		if (bytes_failed(&prefix))
+			bytes_fail(&c->path);
 	}
 	bytes_release(&prefix);
 	call_start(k->loop, c);

@@ -228,10 +228,10 @@ static int names_data(struct call *c, const void *data, size_t len)
 {
 	struct names_listing *g = names_of(c);
 
-	if (g->doc.len + len > DOC_MAX)
+	if (bytes_len(&g->doc) + len > DOC_MAX)
 		return -EFBIG;
 	bytes_add(&g->doc, data, len);
-	return g->doc.failed ? -ENOMEM : 0;
+	return bytes_failed(&g->doc) ? -ENOMEM : 0;
 }
 
 static void names_send(struct names_listing *g)
@@ -264,14 +264,14 @@ static char *own_path(const struct names_listing *g)
 	struct bytes path = {0};
 	struct url url;
 
-	if (moved->len > 0 && url_parse(moved->at, &url) == 0)
+	if (bytes_len(moved) > 0 && url_parse(bytes_get(moved), &url) == 0)
 		return url.path;
 	bytes_text(&path, remote_base_path(g->r));
 	if (*g->l->path) {
 		bytes_char(&path, '/');
 		bytes_encode(&path, g->l->path, strlen(g->l->path), true);
 	}
-	return path.at ? path.at : strdup("");
+	return bytes_take(&path);
 }
 
 static int names_parse(struct names_listing *g, const struct head *h)
@@ -282,14 +282,15 @@ static int names_parse(struct names_listing *g, const struct head *h)
 	if (!path)
 		return -ENOMEM;
 	if (g->dav)
-		return index_from_dav(&g->names, path, doc, g->doc.len);
+		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
 	if (strcmp(h->type, "application/json") == 0) {
 		/* Its files have times but no ETags. */
 		remote_set_untagged(g->r);
-		return index_from_json(&g->names, doc, g->doc.len);
+		return index_from_json(&g->names, doc, bytes_len(&g->doc));
 	}
 	if (strcmp(h->type, "text/html") == 0)
-		return index_from_html(&g->names, path, doc, g->doc.len);
+		return index_from_html(
+			&g->names, path, doc, bytes_len(&g->doc));
 	remote_words(g->r,
 		"the server has no index of this directory (WebDAV, JSON or "
 		"HTML)");
@@ -372,8 +373,8 @@ struct names_look {
 /* A server redirects from a directory's name to the same with a slash. */
 static bool went_to_dir(const struct call *c)
 {
-	return c->redirect.len > 0 &&
-		c->redirect.at[c->redirect.len - 1] == '/';
+	return bytes_len(&c->redirect) > 0 &&
+		bytes_get(&c->redirect)[bytes_len(&c->redirect) - 1] == '/';
 }
 
 static void found(struct names_look *k, int status, struct file_attr attr)

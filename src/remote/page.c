@@ -64,7 +64,7 @@ static void page_add(struct s3_page *p)
 /* The text stays in the page, with a NUL after it. */
 static void page_take_key(struct s3_page *p, const char *text, size_t len)
 {
-	p->now.key = p->text.len;
+	p->now.key = bytes_len(&p->text);
 	p->now.len = len;
 	p->has_key = true;
 	bytes_add(&p->text, text, len + 1);
@@ -163,7 +163,7 @@ static void decode_keys(struct s3_page *p)
 
 		if (o->bad)
 			continue;
-		len = bytes_decode(p->text.at + o->key, true);
+		len = bytes_decode(bytes_edit(&p->text) + o->key, true);
 		o->bad = len < 0;
 		o->len = len < 0 ? 0 : (size_t)len;
 	}
@@ -173,7 +173,7 @@ int s3_page_end(struct s3_page *p)
 {
 	int rc = xml_finish(p->xml);
 
-	if (rc == 0 && (!p->is_list || p->failed || p->text.failed))
+	if (rc == 0 && (!p->is_list || p->failed || bytes_failed(&p->text)))
 		rc = -EBADMSG;
 	if (rc == 0 && p->encoded)
 		decode_keys(p);

@@ -49,7 +49,7 @@ void s3_page_release(struct s3_page *p);
 static inline const char *s3_page_key(
 	const struct s3_page *p, const struct s3_object *o)
 {
-	return p->text.at + o->key;
+	return bytes_get(&p->text) + o->key;
 }
 
 /*

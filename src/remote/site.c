@@ -164,8 +164,8 @@ static int open_bucket(struct remote *r, const char *source)
 	bytes_text(&prefix, rest);
 	if (*rest)
 		bytes_char(&prefix, '/');
-	r->prefix = prefix.at ? prefix.at : strdup("");
-	return r->bucket && r->prefix && !prefix.failed ? 0 : -ENOMEM;
+	r->prefix = bytes_take(&prefix);
+	return r->bucket && r->prefix && !bytes_failed(&prefix) ? 0 : -ENOMEM;
 }
 
 static int open_aws(struct remote *r)
@@ -186,8 +186,8 @@ static int add_bucket(struct remote *r)
 
 	bytes_printf(&path, "%s/%s", r->base_path, r->bucket);
 	free(r->base_path);
-	r->base_path = path.at;
-	return path.failed ? -ENOMEM : 0;
+	r->base_path = bytes_take(&path);
+	return bytes_failed(&path) ? -ENOMEM : 0;
 }
 
 static int open_s3(struct remote *r, const char *source,

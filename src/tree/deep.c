@@ -206,7 +206,7 @@ static int end_dirs(struct deep *d, uint64_t *directories)
 			(void)manifest_readdir(m, dir, 0, false, add_dir, &s);
 		++*directories;
 	}
-	free(s.ids.data);
+	array_release(&s.ids);
 	return s.failed ? -ENOMEM : 0;
 }
 

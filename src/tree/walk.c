@@ -358,11 +358,11 @@ static void step_start(struct walk *k, node_id dir, int unasked)
 static void walk_run(struct walk *k)
 {
 	pthread_mutex_lock(&k->lock);
-	while (k->stack.bytes > 0 || k->active > 0) {
+	while (array_bytes(&k->stack) > 0 || k->active > 0) {
 		node_id dir;
 		int unasked;
 
-		if (k->stack.bytes == 0 || k->active >= WALK_PARALLEL) {
+		if (array_bytes(&k->stack) == 0 || k->active >= WALK_PARALLEL) {
 			pthread_cond_wait(&k->cond, &k->lock);
 			continue;
 		}
@@ -418,7 +418,7 @@ int tree_walk(struct tree *t, node_id top, bool again,
 	else
 		push(&k, top);
 	walk_run(&k);
-	free(k.stack.data);
+	array_release(&k.stack);
 	pthread_mutex_lock(&t->lock);
 	k.result.changed = t->changed - k.result.changed;
 	k.result.added = t->added - k.result.added;

@@ -2,6 +2,7 @@
 /* Growing strings and percent-encoding. One owner each, no shared state. */
 #include "web/bytes.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,9 +82,25 @@ void bytes_release(struct bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
-const char *bytes_get(const struct bytes *b)
+void bytes_trim(struct bytes *b)
 {
-	return b->at ? b->at : "";
+	while (b->len > 0 && isspace((unsigned char)b->at[b->len - 1]))
+		b->at[--b->len] = '\0';
+}
+
+void bytes_wipe(struct bytes *b)
+{
+	if (b->at)
+		explicit_bzero(b->at, b->room);
+}
+
+char *bytes_take(struct bytes *b)
+{
+	char *text = b->at ? b->at : strdup("");
+
+	b->at = NULL;
+	b->len = b->room = 0;
+	return text;
 }
 
 /* -- Percent-encoding ------------------------------------------------------ */

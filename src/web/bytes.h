@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* All private. */
 struct bytes {
 	char *at; /* NUL-terminated, or NULL while empty */
 	size_t len, room;
@@ -28,8 +29,41 @@ void bytes_printf(struct bytes *b, const char *fmt, ...)
 void bytes_reset(struct bytes *b);
 void bytes_release(struct bytes *b);
 
+/* Drop white space at the end. */
+void bytes_trim(struct bytes *b);
+/* Overwrite the content, a secret, before it is released. */
+void bytes_wipe(struct bytes *b);
+
 /* The text; "" while empty. */
-const char *bytes_get(const struct bytes *b);
+static inline const char *bytes_get(const struct bytes *b)
+{
+	return b->at ? b->at : "";
+}
+
+/* The same, to be changed in place; NULL while empty. */
+static inline char *bytes_edit(struct bytes *b)
+{
+	return b->at;
+}
+
+/* The text, which the caller frees; NULL for want of memory. */
+char *bytes_take(struct bytes *b);
+
+static inline size_t bytes_len(const struct bytes *b)
+{
+	return b->len;
+}
+
+static inline bool bytes_failed(const struct bytes *b)
+{
+	return b->failed;
+}
+
+/* A part of it has failed elsewhere. */
+static inline void bytes_fail(struct bytes *b)
+{
+	b->failed = true;
+}
 
 /*
  * Percent-encode as AWS and RFC 3986 say: unreserved characters stay, the

@@ -45,10 +45,10 @@ static size_t fetch_body(char *data, size_t size, size_t n, void *arg)
 	struct bytes *out = arg;
 
 	n *= size;
-	if (out->len + n > ANSWER_MAX)
+	if (bytes_len(out) + n > ANSWER_MAX)
 		return 0;
 	bytes_add(out, data, n);
-	return out->failed ? 0 : n;
+	return bytes_failed(out) ? 0 : n;
 }
 
 static struct curl_slist *fetch_lines(const char *headers)
@@ -143,20 +143,20 @@ static int secret_from_sts(const struct bytes *doc, struct secret *out)
 	const char *text = bytes_get(doc);
 	char expires[64];
 
-	xml_find(text, doc->len, "AccessKeyId", out->access_key,
+	xml_find(text, bytes_len(doc), "AccessKeyId", out->access_key,
 		sizeof(out->access_key));
-	xml_find(text, doc->len, "SecretAccessKey", out->key, sizeof(out->key));
-	xml_find(
-		text, doc->len, "SessionToken", out->token, sizeof(out->token));
-	xml_find(text, doc->len, "Expiration", expires, sizeof(expires));
+	xml_find(text, bytes_len(doc), "SecretAccessKey", out->key,
+		sizeof(out->key));
+	xml_find(text, bytes_len(doc), "SessionToken", out->token,
+		sizeof(out->token));
+	xml_find(text, bytes_len(doc), "Expiration", expires, sizeof(expires));
 	out->expires_s = time_parse_iso(expires) / (int64_t)NS_PER_S;
 	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
 }
 
 static void wipe_bytes(struct bytes *b)
 {
-	if (b->at)
-		OPENSSL_cleanse(b->at, b->room);
+	bytes_wipe(b);
 	bytes_release(b);
 }
 
@@ -164,7 +164,7 @@ static void wipe_bytes(struct bytes *b)
 
 static void put_field(struct bytes *b, const char *name, const char *value)
 {
-	bytes_printf(b, "%s%s=", b->len > 0 ? "&" : "", name);
+	bytes_printf(b, "%s%s=", bytes_len(b) > 0 ? "&" : "", name);
 	bytes_encode(b, value, strlen(value), false);
 }
 
@@ -218,7 +218,7 @@ static int sign_role(const struct role *r, const char *host,
 	};
 	int rc;
 
-	sign_sha256_hex(bytes_get(body), body->len, hash);
+	sign_sha256_hex(bytes_get(body), bytes_len(body), hash);
 	rc = sign_headers(&key, &request, headers);
 	sign_key_wipe(&key);
 	return rc;
@@ -237,7 +237,7 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 	bytes_printf(&full, "%s/", url);
 	if (r->from)
 		rc = sign_role(r, host, &body, &headers);
-	if (rc == 0 && (body.failed || full.failed))
+	if (rc == 0 && (bytes_failed(&body) || bytes_failed(&full)))
 		rc = -ENOMEM;
 	f.url = bytes_get(&full);
 	f.headers = bytes_get(&headers);
@@ -292,8 +292,8 @@ static int container_token(struct bytes *headers, struct error *err)
 		rc = error_set(err, -EINVAL,
 			"the container's authorization token has more than "
 			"one line");
-	if (rc == 0 && text.len > 0)
-		bytes_printf(headers, "Authorization: %s\n", text.at);
+	if (rc == 0 && bytes_len(&text) > 0)
+		bytes_printf(headers, "Authorization: %s\n", bytes_get(&text));
 	wipe_bytes(&text);
 	return rc;
 }
@@ -326,8 +326,8 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 		rc = fetch_url(&f, &answer);
 		if (rc != 200)
 			rc = fetch_failed(rc, "the container's service", err);
-		else if (secret_from_json(bytes_get(&answer), answer.len, out) <
-			0)
+		else if (secret_from_json(bytes_get(&answer),
+				 bytes_len(&answer), out) < 0)
 			rc = error_set(err, -EBADMSG,
 				"the container's service sent no credentials");
 		else
@@ -368,7 +368,7 @@ static int instance_role(const char *base, const char *headers,
 
 	bytes_printf(path, "%s%.*s", top,
 		(int)strcspn(bytes_get(&role), "\r\n"), bytes_get(&role));
-	if (rc == 200 && (role.len == 0 || path->failed))
+	if (rc == 200 && (bytes_len(&role) == 0 || bytes_failed(path)))
 		rc = 404;
 	bytes_release(&role);
 	return rc == 200 ? 0 : fetch_failed(rc, "the instance's role", err);
@@ -399,8 +399,8 @@ int fetch_instance(struct secret *out, struct error *err)
 			bytes_get(&headers), &answer);
 		if (rc != 200)
 			rc = fetch_failed(rc, "instance metadata", err);
-		else if (secret_from_json(bytes_get(&answer), answer.len, out) <
-			0)
+		else if (secret_from_json(bytes_get(&answer),
+				 bytes_len(&answer), out) < 0)
 			rc = error_set(err, -EBADMSG,
 				"instance metadata sent no credentials");
 		else
@@ -419,16 +419,17 @@ static int secret_from_sso(const struct bytes *doc, struct secret *out)
 {
 	const char *text = bytes_get(doc);
 	char expires[64];
-	int rc = json_find(text, doc->len, "accessKeyId", out->access_key,
+	int rc = json_find(text, bytes_len(doc), "accessKeyId", out->access_key,
 		sizeof(out->access_key));
 
 	if (rc < 0)
 		return rc;
+	(void)json_find(text, bytes_len(doc), "secretAccessKey", out->key,
+		sizeof(out->key));
+	(void)json_find(text, bytes_len(doc), "sessionToken", out->token,
+		sizeof(out->token));
 	(void)json_find(
-		text, doc->len, "secretAccessKey", out->key, sizeof(out->key));
-	(void)json_find(
-		text, doc->len, "sessionToken", out->token, sizeof(out->token));
-	(void)json_find(text, doc->len, "expiration", expires, sizeof(expires));
+		text, bytes_len(doc), "expiration", expires, sizeof(expires));
 	out->expires_s = (time_t)(strtoll(expires, NULL, 10) / 1000);
 	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
 }
@@ -452,7 +453,9 @@ int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 	bytes_printf(&headers, "x-amz-sso_bearer_token: %s\n", s->token);
 	f.url = bytes_get(&url);
 	f.headers = bytes_get(&headers);
-	rc = url.failed || headers.failed ? -ENOMEM : fetch_url(&f, &answer);
+	rc = bytes_failed(&url) || bytes_failed(&headers)
+		? -ENOMEM
+		: fetch_url(&f, &answer);
 	if (rc == 200)
 		rc = secret_from_sso(&answer, out);
 	else

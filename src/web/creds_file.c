@@ -47,14 +47,13 @@ int read_small_file(const char *path, struct bytes *out)
 		return -errno;
 	while ((n = read(fd, block, sizeof(block))) > 0) {
 		bytes_add(out, block, (size_t)n);
-		if (out->len > FILE_MAX_BYTES)
+		if (bytes_len(out) > FILE_MAX_BYTES)
 			return -EFBIG;
 	}
 	if (n < 0)
 		return -errno;
-	while (out->len > 0 && isspace((unsigned char)out->at[out->len - 1]))
-		out->at[--out->len] = '\0';
-	return out->failed ? -ENOMEM : 0;
+	bytes_trim(out);
+	return bytes_failed(out) ? -ENOMEM : 0;
 }
 
 static void aws_file(
@@ -169,11 +168,11 @@ static bool file_find(const char *path, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
 	struct bytes text = {0};
-	bool found = read_small_file(path, &text) == 0 && text.at &&
-		ini_find(text.at, kind, section, name, out, size);
+	bool found = read_small_file(path, &text) == 0 &&
+		bytes_len(&text) > 0 &&
+		ini_find(bytes_edit(&text), kind, section, name, out, size);
 
-	if (text.at)
-		OPENSSL_cleanse(text.at, text.room);
+	bytes_wipe(&text);
 	bytes_release(&text);
 	return found;
 }
@@ -232,7 +231,7 @@ static int read_until_end(int fd, struct bytes *out)
 			return n < 0 ? -errno : 0;
 		bytes_add(out, block, (size_t)n);
 		OPENSSL_cleanse(block, (size_t)n);
-		if (out->len > FILE_MAX_BYTES)
+		if (bytes_len(out) > FILE_MAX_BYTES)
 			return -EFBIG;
 	}
 }
@@ -289,11 +288,10 @@ static int from_process(
 			"not 0");
 	else if (rc < 0)
 		(void)error_set(err, rc, "credential_process failed: %m");
-	else if (secret_from_json(bytes_get(&text), text.len, out) < 0)
+	else if (secret_from_json(bytes_get(&text), bytes_len(&text), out) < 0)
 		rc = error_set(err, -EBADMSG,
 			"credential_process printed no credentials");
-	if (text.at)
-		OPENSSL_cleanse(text.at, text.room);
+	bytes_wipe(&text);
 	bytes_release(&text);
 	return rc;
 }
@@ -324,13 +322,12 @@ static int sso_token(
 	sso_token_path(session, path, sizeof(path));
 	rc = read_small_file(path, &text);
 	if (rc == 0)
-		rc = json_find(
-			bytes_get(&text), text.len, "accessToken", token, size);
+		rc = json_find(bytes_get(&text), bytes_len(&text),
+			"accessToken", token, size);
 	if (rc == 0)
-		(void)json_find(bytes_get(&text), text.len, "expiresAt",
+		(void)json_find(bytes_get(&text), bytes_len(&text), "expiresAt",
 			expires, sizeof(expires));
-	if (text.at)
-		OPENSSL_cleanse(text.at, text.room);
+	bytes_wipe(&text);
 	bytes_release(&text);
 	if (rc == 0 && *token &&
 		time_parse_iso(expires) / (int64_t)NS_PER_S > time(NULL))

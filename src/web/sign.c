@@ -105,13 +105,13 @@ static int signing_key(
 	if (cache->set && CRYPTO_memcmp(of, cache->of, HASH_BYTES) == 0)
 		return 0;
 	bytes_printf(&first, "AWS4%s", r->secret);
-	good = !first.failed &&
-		hmac(cache, first.at, first.len, day, cache->key) &&
+	good = !bytes_failed(&first) &&
+		hmac(cache, bytes_get(&first), bytes_len(&first), day,
+			cache->key) &&
 		hmac(cache, cache->key, HASH_BYTES, r->region, cache->key) &&
 		hmac(cache, cache->key, HASH_BYTES, r->service, cache->key) &&
 		hmac(cache, cache->key, HASH_BYTES, "aws4_request", cache->key);
-	if (first.at)
-		OPENSSL_cleanse(first.at, first.len);
+	bytes_wipe(&first);
 	bytes_release(&first);
 	memcpy(cache->of, of, HASH_BYTES);
 	cache->set = good;
@@ -172,8 +172,9 @@ static bool canonical_hash(struct sign_key *cache, const struct sign_request *r,
 	put_names(scratch, r);
 	bytes_char(scratch, '\n');
 	bytes_text(scratch, r->payload_hash);
-	if (scratch->failed ||
-		!sha256(cache, scratch->at, scratch->len, "", 0, hash))
+	if (bytes_failed(scratch) ||
+		!sha256(cache, bytes_get(scratch), bytes_len(scratch), "", 0,
+			hash))
 		return false;
 	sign_put_hex(hash, hex);
 	return true;
@@ -217,20 +218,21 @@ int sign_headers(
 	bytes_printf(
 		&scope, "%s/%s/%s/aws4_request", day, r->region, r->service);
 	if (!canonical_hash(cache, r, date, &scratch, hash))
-		rc = scratch.failed ? -ENOMEM : -EIO;
+		rc = bytes_failed(&scratch) ? -ENOMEM : -EIO;
 	bytes_reset(&scratch);
 	put_line(&scratch, ALGORITHM, "");
 	put_line(&scratch, date, "");
 	put_line(&scratch, bytes_get(&scope), "");
 	bytes_text(&scratch, hash);
-	if (rc == 0 && (scratch.failed || scope.failed))
+	if (rc == 0 && (bytes_failed(&scratch) || bytes_failed(&scope)))
 		rc = -ENOMEM;
-	if (rc == 0 && !hmac(cache, cache->key, HASH_BYTES, scratch.at, mac))
+	if (rc == 0 &&
+		!hmac(cache, cache->key, HASH_BYTES, bytes_get(&scratch), mac))
 		rc = -EIO;
 	if (rc == 0) {
 		sign_put_hex(mac, signature);
-		put_lines(out, r, date, scope.at, signature);
-		rc = out->failed ? -ENOMEM : 0;
+		put_lines(out, r, date, bytes_get(&scope), signature);
+		rc = bytes_failed(out) ? -ENOMEM : 0;
 	}
 	bytes_release(&scratch);
 	bytes_release(&scope);

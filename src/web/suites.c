@@ -37,7 +37,8 @@ static void add_suites(struct bytes *list, const STACK_OF(SSL_CIPHER) * all,
 			SSL_CIPHER_get_name(sk_SSL_CIPHER_value(all, i));
 
 		if (is_tls13(suite) == tls13 && is_first(suite) == first)
-			bytes_printf(list, "%s%s", list->len ? ":" : "", suite);
+			bytes_printf(list, "%s%s", bytes_len(list) ? ":" : "",
+				suite);
 	}
 }
 
@@ -53,10 +54,10 @@ static CURLcode reorder(CURL *easy, void *context, void *arg)
 	add_suites(&before, all, false, false);
 	add_suites(&tls13, all, true, true);
 	add_suites(&tls13, all, true, false);
-	if (before.len > 0 && !before.failed)
-		(void)SSL_CTX_set_cipher_list(context, before.at);
-	if (tls13.len > 0 && !tls13.failed)
-		(void)SSL_CTX_set_ciphersuites(context, tls13.at);
+	if (bytes_len(&before) > 0 && !bytes_failed(&before))
+		(void)SSL_CTX_set_cipher_list(context, bytes_get(&before));
+	if (bytes_len(&tls13) > 0 && !bytes_failed(&tls13))
+		(void)SSL_CTX_set_ciphersuites(context, bytes_get(&tls13));
 	bytes_release(&before);
 	bytes_release(&tls13);
 	return CURLE_OK;

@@ -169,9 +169,9 @@ static int set_request(struct transfer *t, struct request_text *text)
 	int rc;
 
 	bytes_text(&text->headers, "Expect:\n");
-	if (text->url.failed || text->headers.failed)
+	if (bytes_failed(&text->url) || bytes_failed(&text->headers))
 		return -ENOMEM;
-	rc = make_lines(t, text->headers.at);
+	rc = make_lines(t, bytes_edit(&text->headers));
 	if (rc < 0)
 		return rc;
 	set_method(easy, text);

@@ -72,9 +72,9 @@ static char *tidy_path(const char *path)
 		else
 			bytes_char(&b, (char)c);
 	}
-	if (b.failed)
+	if (bytes_failed(&b))
 		return NULL;
-	return b.at ? b.at : strdup("");
+	return bytes_take(&b);
 }
 
 int url_parse(const char *text, struct url *out)
@@ -120,7 +120,7 @@ int url_resolve(const char *from, const char *location, struct bytes *out)
 		rc = -EIO;
 	if (rc == 0)
 		bytes_text(out, text);
-	if (out->failed)
+	if (bytes_failed(out))
 		rc = -ENOMEM;
 	curl_free(text);
 	curl_free(user);
