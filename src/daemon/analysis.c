@@ -230,7 +230,10 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 	answered = answer_otherwise(a, item, content, off, len, buf);
 	/*
 	 * A hit reaches the kernel at once; for a miss, the cache reports it.
+	 * The readers of a large file may come back for other parts of it, and
+	 * what they read of it is counted by its bytes.
 	 */
+	pages_part(a->pages, item, off, len);
 	if (off + len >= item->base + item->size &&
 		(answered || cache_resident(a->cache, item)))
 		pages_passed(a->pages, item);
@@ -275,6 +278,7 @@ static void analysis_seen(void *arg, const struct cache_item *item)
 
 void analysis_watch_pages(struct analysis *a, struct pages_config *pages)
 {
+	pages->whole_max_bytes = STAYS_MAX;
 	pages->stays = analysis_stays;
 	pages->seen = analysis_seen;
 	pages->arg = a;

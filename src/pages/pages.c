@@ -36,6 +36,10 @@
 #define KEEP_NS (100 * NS_PER_MS)
 #define KEEP_BYTES ((uint64_t)64 << 20)
 
+/* The kernel reads up to 2 MiB ahead in a large file, and its pages are to stay
+ * until a slow reader comes to them. */
+#define KEEP_PART_NS NS_PER_S
+
 /* The thread drops several items at a time, this much late: waking up costs
  * more than dropping one. */
 #define PAUSE_NS (50 * NS_PER_MS)
@@ -64,7 +68,7 @@
 struct passed {
 	struct list link;
 	struct cache_item item;
-	uint64_t since_ns;
+	uint64_t since_ns, keep_ns;
 	unsigned tries;
 };
 
@@ -94,17 +98,19 @@ static struct passed *pages_oldest(const struct pages *p)
 	return LIST_FIRST(&p->queue, struct passed, link);
 }
 
-static bool is_crowded(const struct pages *p)
+static bool is_crowded(const struct pages *p, const struct passed *i)
 {
-	return p->bytes > p->config.max_bytes + p->keep_bytes;
+	uint64_t keep = i->keep_ns == KEEP_PART_NS ? KEEP_BYTES : p->keep_bytes;
+
+	return p->bytes > p->config.max_bytes + keep;
 }
 
 static bool may_drop(const struct pages *p)
 {
 	const struct passed *i = pages_oldest(p);
 
-	return (is_crowded(p) && i->tries == 0) ||
-		clock_now_ns() >= i->since_ns + KEEP_NS;
+	return (is_crowded(p, i) && i->tries == 0) ||
+		clock_now_ns() >= i->since_ns + i->keep_ns;
 }
 
 /* The dataset may have grown. */
@@ -140,7 +146,8 @@ static void wait_for_pages(struct pages *p)
 	if (!is_over(p))
 		return;
 	p->wanted_at += p->keep_bytes;
-	until_ns = pages_oldest(p)->since_ns + KEEP_NS + PAUSE_NS;
+	until_ns =
+		pages_oldest(p)->since_ns + pages_oldest(p)->keep_ns + PAUSE_NS;
 	while (!may_drop(p) &&
 		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
 		;
@@ -267,21 +274,42 @@ static void *pages_main(void *arg)
 	return NULL;
 }
 
-void pages_passed(struct pages *p, const struct cache_item *item)
+static void add_passed(
+	struct pages *p, const struct cache_item *item, uint64_t keep_ns)
 {
-	struct passed *i;
+	struct passed *i = malloc(sizeof(*i));
 
-	if (kept_has(p->kept, item))
-		return; /* kept_check() drops it */
-	i = malloc(sizeof(*i));
 	if (!i)
 		return; /* then the kernel's own reclaim is the bound */
-	i->item = *item;
-	i->tries = 0;
+	*i = (struct passed){.item = *item, .keep_ns = keep_ns};
 	LOCK_SCOPE(&p->lock);
 	append_passed(p, i);
 	if (p->bytes > p->wanted_at && p->bytes - item->size <= p->wanted_at)
 		pthread_cond_broadcast(&p->cond);
+}
+
+static bool goes_by_parts(const struct pages *p, const struct cache_item *item)
+{
+	return p->config.whole_max_bytes > 0 &&
+		item->version.size_bytes > p->config.whole_max_bytes;
+}
+
+void pages_passed(struct pages *p, const struct cache_item *item)
+{
+	/* kept_check() drops those that are kept. */
+	if (!goes_by_parts(p, item) && !kept_has(p->kept, item))
+		add_passed(p, item, KEEP_NS);
+}
+
+void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
+	uint64_t len)
+{
+	struct cache_item part = *item;
+
+	part.base = off;
+	part.size = len;
+	if (goes_by_parts(p, item))
+		add_passed(p, &part, KEEP_PART_NS);
 }
 
 void pages_asked(struct pages *p, const struct cache_item *item)

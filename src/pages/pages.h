@@ -23,6 +23,9 @@ struct pages_config {
 	struct counters *counters;
 	uint64_t max_bytes;
 	bool each_epoch; /* the next epoch is to read all of them again */
+	/* Items of larger files are dropped by parts (pages_part()); 0: none
+	 * are. */
+	uint64_t whole_max_bytes;
 	/*
 	 * Both may be NULL; from the thread of the pages. May the kernel keep
 	 * the pages of this item? It was read to its end. And: somebody has
@@ -41,6 +44,10 @@ void pages_free(struct pages *p); /* stopped; NULL is allowed */
 
 /* An item was read to its end. */
 void pages_passed(struct pages *p, const struct cache_item *item);
+
+/* So was this part of an item, or its READ has just come. */
+void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
+	uint64_t len);
 
 /* A READ of an item's first byte came, and was counted. */
 void pages_asked(struct pages *p, const struct cache_item *item);

@@ -183,11 +183,11 @@ def tell(cmd, **more):
 
 
 def read(top, n):
-    fd = os.open(os.path.join(top, n), os.O_RDONLY)
-    with open(fd, "rb") as f:
-        data = f.read()
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        return data
+    """Past the kernel's pages: what the daemon answers now."""
+    fd = os.open(os.path.join(top, n),
+                 os.O_RDONLY | (os.O_DIRECT if top == mnt else 0))
+    with open(fd, "rb", buffering=0) as f:
+        return f.readall()
 
 
 names = [os.path.relpath(os.path.join(d, f), src)
@@ -242,6 +242,48 @@ assert tell("content", content="tiny")["ok"]
 assert not any(any(read(mnt, n)[305:]) for n in images)
 assert tell("content", content="real")["ok"]
 assert epoch()[0::2] == ([], 0)
+PY
+stop_mount
+rm -r "$work/tier"
+
+# A large file that is read by parts, its end first: each part is seen in each
+# epoch, cached or not.
+mkdir "$work/shards"
+head -c 6M /dev/urandom >"$work/shards/one"
+start_mount "$work/shards" "$mnt" --cache "$work/tier:64M" --analysis
+scan_through
+"$refrain" warm "$mnt" >/dev/null
+python3 - "$mnt" "$patience" <<'PY' || fail "see above"
+import json, os, socket, sys, time
+
+mnt, patience = sys.argv[1], int(sys.argv[2])
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(os.getxattr(mnt, "user.refrain.control").decode())
+lines = sock.makefile("rw")
+
+
+def tell(cmd, **more):
+    lines.write(json.dumps({"cmd": cmd, **more}) + "\n")
+    lines.flush()
+    return json.loads(lines.readline())
+
+
+SIZE, PART = 6 << 20, 64 << 10
+fd = os.open(mnt + "/one", os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for x in 1, 1, 0, 0:
+    assert tell("mask", x=x)["ok"]
+    before = tell("rates")["bytes"]
+    dropped = tell("status")["status"]["pages_dropped"]
+    for at in range(SIZE - PART, -1, -PART):
+        assert len(os.pread(fd, PART, at)) == PART
+    seen = tell("rates")["bytes"] - before
+    # More if somebody has dropped the caches meanwhile.
+    assert SIZE <= seen <= 1.1 * SIZE, (x, seen)
+    until = time.monotonic() + 20 * patience
+    while tell("status")["status"]["pages_dropped"] < dropped + SIZE:
+        assert time.monotonic() < until, "pages stay"
+        time.sleep(0.01)
 PY
 stop_mount
 rm -r "$work/tier"
