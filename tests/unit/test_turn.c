@@ -258,7 +258,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("turn");
-	TCase *t = tcase_create("turn");
+	TCase *t = case_of(s, "turn");
 
 	tcase_add_test(t, test_turn_starts_what_was_chosen_without_the_lock);
 	tcase_add_test(t, test_turn_ends_before_a_sleeper_sleeps);
@@ -270,6 +270,5 @@ int main(void)
 		test_turn_descriptor_polls_right_after_changes_by_two_threads);
 	tcase_add_test(
 		t, test_turn_descriptor_does_not_poll_for_who_cleared_it);
-	suite_add_tcase(s, t);
 	return run_suite(s);
 }
