@@ -108,13 +108,14 @@ static int fetch_url(const struct fetch *f, struct bytes *out)
 	return code == CURLE_OK ? (int)status : -EIO;
 }
 
-static int fetch_failed(int status, const char *what, struct error *err)
+static int fetch_failed(
+	int status, const char *what, const char *advice, struct error *err)
 {
 	if (status < 0)
 		return error_set(err, status, "%s does not answer (%s)", what,
 			strerror(-status));
-	return error_set(
-		err, -EACCES, "%s answers with HTTP status %d", what, status);
+	return error_set(err, -EACCES, "%s answers with HTTP status %d; %s",
+		what, status, advice);
 }
 
 /* -- What services say ----------------------------------------------------- */
@@ -160,6 +161,22 @@ static void wipe_bytes(struct bytes *b)
 	bytes_release(b);
 }
 
+/* A service's URL as it was given, without slashes at its end. */
+static void put_base(struct bytes *b, const char *url)
+{
+	size_t len = strlen(url);
+
+	while (len > 0 && url[len - 1] == '/')
+		len--;
+	bytes_add(b, url, len);
+}
+
+/* After "amazonaws.com". */
+static const char *domain_end(const char *region)
+{
+	return strncmp(region, "cn-", 3) == 0 ? ".cn" : "";
+}
+
 /* -- STS ------------------------------------------------------------------- */
 
 static void put_field(struct bytes *b, const char *name, const char *value)
@@ -190,8 +207,8 @@ static void sts_place(
 	if (given && *given)
 		(void)snprintf(url, size, "%s", given);
 	else
-		(void)snprintf(
-			url, size, "https://sts.%s.amazonaws.com", r->region);
+		(void)snprintf(url, size, "https://sts.%s.amazonaws.com%s",
+			r->region, domain_end(r->region));
 	while (*url && url[strlen(url) - 1] == '/')
 		url[strlen(url) - 1] = '\0';
 	*host = strstr(url, "://");
@@ -247,7 +264,10 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 	if (rc == 200)
 		rc = secret_from_sts(&answer, out);
 	else
-		rc = fetch_failed(rc, "STS", err);
+		rc = fetch_failed(rc, "STS",
+			"check the role, and the credentials or the token "
+			"that it is assumed with",
+			err);
 	if (rc == -EBADMSG)
 		rc = error_set(err, rc, "STS sent no credentials");
 	wipe_bytes(&body);
@@ -325,7 +345,8 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 	if (rc == 0) {
 		rc = fetch_url(&f, &answer);
 		if (rc != 200)
-			rc = fetch_failed(rc, "the container's service", err);
+			rc = fetch_failed(rc, "the container's service",
+				"check its authorization token", err);
 		else if (secret_from_json(bytes_get(&answer),
 				 bytes_len(&answer), out) < 0)
 			rc = error_set(err, -EBADMSG,
@@ -352,7 +373,8 @@ static int ask_instance(const char *base, const char *path, const char *method,
 		.direct = true};
 	int rc;
 
-	bytes_printf(&url, "%s%s", base, path);
+	put_base(&url, base);
+	bytes_text(&url, path);
 	f.url = bytes_get(&url);
 	rc = fetch_url(&f, out);
 	bytes_release(&url);
@@ -371,7 +393,9 @@ static int instance_role(const char *base, const char *headers,
 	if (rc == 200 && (bytes_len(&role) == 0 || bytes_failed(path)))
 		rc = 404;
 	bytes_release(&role);
-	return rc == 200 ? 0 : fetch_failed(rc, "the instance's role", err);
+	return rc == 200 ? 0
+			 : fetch_failed(rc, "the instance's role",
+				   "check that the instance has one", err);
 }
 
 int fetch_instance(struct secret *out, struct error *err)
@@ -398,7 +422,8 @@ int fetch_instance(struct secret *out, struct error *err)
 		rc = ask_instance(base, bytes_get(&path), NULL,
 			bytes_get(&headers), &answer);
 		if (rc != 200)
-			rc = fetch_failed(rc, "instance metadata", err);
+			rc = fetch_failed(rc, "instance metadata",
+				"check the instance's role", err);
 		else if (secret_from_json(bytes_get(&answer),
 				 bytes_len(&answer), out) < 0)
 			rc = error_set(err, -EBADMSG,
@@ -442,10 +467,10 @@ int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 	int rc;
 
 	if (given && *given)
-		bytes_text(&url, given);
+		put_base(&url, given);
 	else
-		bytes_printf(
-			&url, "https://portal.sso.%s.amazonaws.com", s->region);
+		bytes_printf(&url, "https://portal.sso.%s.amazonaws.com%s",
+			s->region, domain_end(s->region));
 	bytes_text(&url, "/federation/credentials?account_id=");
 	bytes_encode(&url, s->account, strlen(s->account), false);
 	bytes_text(&url, "&role_name=");
@@ -459,7 +484,10 @@ int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 	if (rc == 200)
 		rc = secret_from_sso(&answer, out);
 	else
-		rc = fetch_failed(rc, "SSO", err);
+		rc = fetch_failed(rc, "SSO",
+			"check the profile's account and role, or run 'aws "
+			"sso login'",
+			err);
 	if (rc == -EBADMSG)
 		rc = error_set(err, rc, "SSO sent no credentials");
 	bytes_release(&url);

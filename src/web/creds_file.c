@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +33,6 @@
 #define PROCESS_NS (10 * NS_PER_S)
 /* The maximum depth of roles that refer to roles; a deeper chain is a loop. */
 #define ROLES_DEEP 5u
-
-extern char **environ;
 
 /* -- Files ----------------------------------------------------------------- */
 
@@ -116,6 +115,18 @@ static char *creds_file_trim(char *text)
 	return text;
 }
 
+/* A name after its kind, perhaps in quotes. */
+static bool is_named(char *text, const char *want)
+{
+	size_t len = strlen(want);
+
+	text = creds_file_trim(text);
+	if (*text == '"' || *text == '\'')
+		return strncmp(text + 1, want, len) == 0 &&
+			text[len + 1] == *text;
+	return strcmp(text, want) == 0;
+}
+
 /* "[profile name]", "[name]", "[sso-session name]": is it `want`? */
 static bool is_section(char *line, const char *kind, const char *want)
 {
@@ -128,37 +139,41 @@ static bool is_section(char *line, const char *kind, const char *want)
 	name = creds_file_trim(line + 1);
 	if (*kind && strncmp(name, kind, strlen(kind)) == 0 &&
 		strchr(" \t", name[strlen(kind)]))
-		return strcmp(creds_file_trim(name + strlen(kind)), want) == 0;
+		return is_named(name + strlen(kind), want);
 	/* Only "default" and the credentials file leave the kind out. */
 	if (strcmp(kind, "profile") == 0 && strcmp(want, "default") != 0)
 		return false;
 	return strcmp(kind, "sso-session") != 0 && strcmp(name, want) == 0;
 }
 
+/* As AWS' tools read it: what is indented more than an option belongs to it. */
 static bool ini_find(char *text, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
-	char *save = NULL;
+	size_t option = SIZE_MAX; /* how far the last one is indented */
 	bool inside = false;
 
-	for (char *line = strtok_r(text, "\n", &save); line;
-		line = strtok_r(NULL, "\n", &save)) {
-		bool nested = strchr(" \t", *line) && *line;
-		char *equals;
+	for (char *line; (line = strsep(&text, "\n"));) {
+		size_t indent = strspn(line, " \t");
+		char *value;
 
 		line = creds_file_trim(line);
 		if (*line == '[') {
 			inside = is_section(line, kind, section);
-			continue;
+			option = SIZE_MAX;
 		}
-		equals = strchr(line, '=');
-		if (!inside || nested || strchr("#;", *line) || !equals)
+		if (strchr("[#;", *line) || indent > option)
 			continue;
-		*equals = '\0';
-		if (strcmp(creds_file_trim(line), name) != 0 ||
-			strlen(creds_file_trim(equals + 1)) >= size)
+		option = indent;
+		value = strpbrk(line, "=:");
+		if (!inside || !value)
 			continue;
-		strcpy(out, creds_file_trim(equals + 1));
+		*value = '\0';
+		value = creds_file_trim(value + 1);
+		if (strcasecmp(creds_file_trim(line), name) != 0 ||
+			strlen(value) >= size)
+			continue;
+		strcpy(out, value);
 		return *out != '\0';
 	}
 	return false;

@@ -15,7 +15,7 @@ far_start files=40 size=10000
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 mkdir -p "$work/.aws/sso/cache"
 AWS_ENDPOINT_URL_STS=$far
-AWS_ENDPOINT_URL_SSO=$far
+AWS_ENDPOINT_URL_SSO=$far/
 export AWS_ENDPOINT_URL_STS AWS_ENDPOINT_URL_SSO
 
 # The secret keys, and the tokens: of sessions, a login, a container, the web.
@@ -82,6 +82,18 @@ echo '{"accessToken":"sso-token","expiresAt":"2099-01-01T00:00:00Z"}' \
 	>"$work/.aws/sso/cache/$session.json"
 
 reads 'the default profile'
+# As AWS' tools read them: indented, in either case, with a colon, in quotes.
+printf '[default]\r\n  AWS_Access_Key_ID: AKprofile\r\n\r\n%s\r\n' \
+	'  aws_secret_access_key = Secret/AKprofile+key' >"$work/odd"
+AWS_SHARED_CREDENTIALS_FILE=$work/odd reads 'a profile of odd form'
+cat >"$work/odd" <<'END'
+[profile "two words"]
+s3 =
+  aws_access_key_id = nested
+aws_access_key_id = AKprofile
+aws_secret_access_key = Secret/AKprofile+key
+END
+AWS_CONFIG_FILE=$work/odd reads 'a profile in quotes' --profile 'two words'
 reads 'a role' --profile role
 reads 'credential_process' --profile process
 reads 'an SSO login' --profile login
@@ -98,7 +110,7 @@ printf 'container-token\n' >"$work/container.token"
 AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container \
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token \
 	reads 'a container'
-AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$far \
+AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$far/ \
 	reads 'instance metadata'
 far_zero
 "$refrain" mount s3://many "$work/mnt" --cache "$work/tier:20M" \
@@ -144,8 +156,21 @@ ends_search 'printed no credentials' AWS_PROFILE=says-nothing
 ends_search "profile 'typo' has no credentials" AWS_PROFILE=typo
 ends_search 'contain a line break' AWS_ACCESS_KEY_ID="AKbroken
 " AWS_SECRET_ACCESS_KEY=Secret/AKbroken+key
-unset AWS_EC2_METADATA_SERVICE_ENDPOINT
 expect 'services asked beyond a failure' "$(far_count services)" 0
+# Services that refuse what they are given
+printf refused >"$work/web.refused"
+ends_search 'STS answers with HTTP status 403; check the role' \
+	AWS_WEB_IDENTITY_TOKEN_FILE="$work/web.refused" \
+	AWS_ROLE_ARN=arn:aws:iam::1:role/x
+ends_search "service answers with HTTP status 403; check its auth" \
+	AWS_CONTAINER_CREDENTIALS_FULL_URI="$far/container" \
+	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE="$work/web.refused"
+echo '{"accessToken":"old","expiresAt":"2099-01-01T00:00:00UTC"}' \
+	>"$work/.aws/sso/cache/$session.json"
+ends_search "SSO answers with HTTP status 401; .*'aws sso login'" \
+	AWS_PROFILE=login
+unset AWS_EC2_METADATA_SERVICE_ENDPOINT
+far_zero
 far_set verify=0
 reads 'no credentials' --no-sign-request
 expect 'services asked for a public bucket' "$(far_count services)" 0

@@ -93,3 +93,12 @@ AWS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt "$refrain" mount \
 	--region eu-west-1 >"$work/said" 2>&1 && fail 'a wrong authority mounts'
 grep -q 'certificate' "$work/said" || fail "says: $(cat "$work/said")"
 ! grep -q 'hunter2' "$work/said" || fail 'a message tells the password'
+
+# The services of China have hosts of their own.
+printf token >"$work/token"
+env -u AWS_ACCESS_KEY_ID -u AWS_ENDPOINT_URL_STS AWS_ROLE_ARN=arn:x \
+	AWS_WEB_IDENTITY_TOKEN_FILE="$work/token" "$refrain" mount s3://many \
+	"$work/mnt" --cache "$work/other:10M" --region cn-north-1 \
+	>"$work/said" 2>&1 && fail 'STS of another name answers'
+grep -q '^CONNECT sts.cn-north-1.amazonaws.com.cn:443 ' "$work/proxy.log" ||
+	fail "asked: $(cat "$work/proxy.log")"
