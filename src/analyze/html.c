@@ -85,7 +85,12 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 			report_time(
 				p->samples * model_time(m, 1 - model_enough(m)),
 				text));
-	(void)fputs("</p>\n<p class=\"about\">", to);
+	(void)fprintf(to, " %s.</p>\n<p class=\"about\">", report_first(s));
+	if (p->repeats > REPORT_UNSURE)
+		(void)fputs("Uncertain: the rates varied between measurements. "
+			    "Measure again on a quiet machine.</p>\n"
+			    "<p class=\"about\">",
+			to);
 	put_xml(to, p->source);
 	(void)fprintf(to, ": %s, %.0f %s; %u processors; <code>",
 		size_format(p->source_bytes, size), p->samples,
@@ -226,7 +231,7 @@ static void put_epochs(const struct profile *p, const struct model *m, FILE *to)
 		{"nothing cached", 1},
 		{"the requested cache", 1 - c},
 		{"same size, LRU", 1 - model_hits_lru(c)},
-		{"same size, page cache", 1 - model_hits_random(c)},
+		{"same size, random", 1 - model_hits_random(c)},
 		{"a sufficient cache", fmin(1 - c, 1 - model_enough(m))},
 		{"everything cached", 0},
 	};

@@ -12,6 +12,12 @@
 #define TIME_TEXT_MAX 32
 const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 
+/* If repeated measurements vary by more than this, the verdict is uncertain. */
+#define REPORT_UNSURE 0.15
+
+/* The first thing to do, without a full stop. */
+const char *report_first(const struct model_shares *s);
+
 /* The rate over the share cached: the model, its band, measured points. */
 void plot_rates(const struct profile *p, const struct model *m, FILE *to);
 

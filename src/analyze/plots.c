@@ -194,7 +194,7 @@ void plot_hits(const struct profile *p, FILE *to)
 
 	begin_plot(to, "Hits over the share cached",
 		"A cache that evicts drops files just before they are read "
-		"again. The page cache behaves like random eviction.",
+		"again. The kernel's page cache lies between random and LRU.",
 		&a, 0);
 	put_levels(to, &a, 100);
 	put_values(to, &a, 100, "% of the dataset cached; % hits at left");

@@ -10,9 +10,6 @@
 /* Actions that shorten an epoch by less are not worth a line. */
 #define WORTH 1.02
 
-/* If repeated measurements vary by more than this, the verdict is uncertain. */
-#define UNSURE 0.15
-
 /*
  * The page and the profile have all of them; the text is limited to 40 lines.
  */
@@ -55,7 +52,7 @@ static void put_rate(const struct profile *p, const char *what,
 	if (r.ci > 0)
 		(void)fprintf(to, " +- %4.1f %%", 100 * r.ci / r.value);
 	else
-		(void)fputs("         ", to);
+		(void)fputs("          ", to);
 	(void)fprintf(to, " %9.1f MB/s\n", r.value * mb);
 }
 
@@ -92,6 +89,17 @@ static void put_epoch(
 	(void)fputc('\n', to);
 }
 
+const char *report_first(const struct model_shares *s)
+{
+	const char *what = model_bottleneck(s);
+
+	if (strcmp(what, "fetch") == 0)
+		return "First reduce the wait for the source";
+	if (strcmp(what, "prep") == 0)
+		return "First make preparation cheaper, or use echoes";
+	return "The trainer itself is the limit";
+}
+
 static void put_first(const struct profile *p, const struct model *m, FILE *to)
 {
 	double enough = model_enough(m);
@@ -101,7 +109,7 @@ static void put_first(const struct profile *p, const struct model *m, FILE *to)
 		(void)fputs("a larger cache would not help\n", to);
 		return;
 	}
-	(void)fprintf(to, "a cache of %.0f %% = %s hides the source\n",
+	(void)fprintf(to, "caching %.0f %% = %s hides the source\n",
 		100 * enough,
 		size_format(
 			(uint64_t)(enough * (double)p->source_bytes), size));
@@ -113,21 +121,15 @@ static void put_verdict(const struct profile *p, const struct model *m,
 	const char *what = model_bottleneck(s);
 
 	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
-		p->repeats > UNSURE ? " (uncertain: the rates vary between "
-				      "measurements)"
-				    : "",
+		p->repeats > REPORT_UNSURE
+			? " (uncertain: the rates vary between "
+			  "measurements)"
+			: "",
 		model_verdict(s),
 		p->g_bound && strcmp(what, "compute") == 0
 			? " by the source (the cost of preparation is unknown)"
 			: "");
-	if (strcmp(what, "fetch") == 0)
-		(void)fputs("First reduce the wait for the source; ", to);
-	else if (strcmp(what, "prep") == 0)
-		(void)fputs("First make preparation cheaper, or use "
-			    "echoes; ",
-			to);
-	else
-		(void)fputs("The trainer itself is the limit; ", to);
+	(void)fprintf(to, "%s; ", report_first(s));
 	put_first(p, m, to);
 }
 

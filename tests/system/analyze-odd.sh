@@ -62,7 +62,7 @@ while True:
                 kept[name] = f.read()
 PY
 
-timeout $((60 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
+timeout $((180 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
 	<<'PY' || fail "see above"
 import json, os, struct, subprocess, sys
 
@@ -116,7 +116,7 @@ refused = [
              options=["--cache-size", "2M"]), "does not fit"),
 ]
 for p, why in refused:
-    out, err = p.communicate(timeout=50 * int(patience))
+    out, err = p.communicate(timeout=150 * int(patience))
     said = [s for s in err.splitlines() if s.startswith("refrain: analyze:")]
     assert p.returncode == 1 and not out and len(said) == 1, (why, out, err)
     assert why in said[0], (why, said)
@@ -140,7 +140,7 @@ away = analyze(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
 for p, samples, most, unit in ((many, 200, 1300, "samples"),
                                (tar, 1600, 1e9, "samples"),
                                (records, 8.421376, 1e9, "MB")):
-    out, err = p.communicate(timeout=50 * int(patience))
+    out, err = p.communicate(timeout=150 * int(patience))
     assert p.returncode == 0, (unit, samples, err)
     p = json.loads(out)
     assert p["source"]["samples"] == samples, p
@@ -154,13 +154,13 @@ for p, samples, most, unit in ((many, 200, 1300, "samples"),
     assert 0.3 < bytes_s / limit < 3, (bytes_s, limit)
 assert any("no JPEG" in n for n in p["notes"]), p["notes"]
 assert any("TFRecord files hold several" in n for n in p["notes"]), p["notes"]
-out, err = part.communicate(timeout=50 * int(patience))
+out, err = part.communicate(timeout=150 * int(patience))
 assert part.returncode == 0, err
 p = json.loads(out)
 assert any("dataset fitted" in n for n in p["notes"]), p["notes"]
 assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
 assert p["bottleneck"] == "fetch", p
-out, err = away.communicate(timeout=50 * int(patience))
+out, err = away.communicate(timeout=150 * int(patience))
 assert away.returncode == 0, err
 assert json.loads(out)["cpus_used"] > 0, out
 with open(work + "/away") as f:

@@ -16,7 +16,7 @@ mkdir "$TMPDIR" "$work/fast"
 
 "$refrain" make-dataset --classes 2 --images 200 --size 128x96 "$src" >/dev/null
 
-timeout $((60 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
+timeout $((180 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
 	<<'PY' || fail "see above"
 import json, os, signal, subprocess, sys, time, xml.dom.minidom
 
@@ -31,7 +31,7 @@ def analyze(*words):
 
 
 def end(p):
-    out, err = p.communicate(timeout=50 * patience)
+    out, err = p.communicate(timeout=150 * patience)
     return p.returncode, out, err
 
 
@@ -162,6 +162,9 @@ with open(work + "/page.html") as f:
     page = f.read()
 xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
 assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
+# Both say what to do first, and whether that is certain.
+assert all("First reduce the wait for the source" in t for t in (text, page))
+assert ("uncertain" in text) == ("Uncertain" in page) == (p["repeats"] > 0.15)
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
 
 # One that is killed leaves its mount; the next one removes it.
