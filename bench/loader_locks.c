@@ -36,11 +36,11 @@ static int64_t take_all(struct batch_source *source, unsigned steps)
 	int rc = 1;
 
 	for (unsigned n = 0; rc > 0 && (!steps || n < steps); n++) {
-		rc = source->next(source, &b, WAIT_MS);
+		rc = batch_next(source, &b, WAIT_MS);
 		if (rc <= 0)
 			break;
-		images += b->batch.count;
-		b->release(b);
+		images += batch_public(b)->count;
+		batch_release(b);
 	}
 	return rc < 0 ? rc : images;
 }
@@ -57,7 +57,7 @@ static int measure(struct engine *engine, unsigned steps)
 	int64_t images = take_all(source, steps);
 	double seconds = (double)(clock_now_ns() - begin_ns) / 1e9;
 
-	(void)source->close(source); /* nothing hangs in what was read */
+	(void)batch_close(source); /* nothing hangs in what was read */
 	if (images < 0)
 		return (int)images;
 	printf("%" PRIi64 " images, %.0f images/s here\n", images,

@@ -68,6 +68,12 @@ static inline void batch_release(struct lent_batch *b)
 	b->release(b);
 }
 
+static inline const struct refrain_batch *batch_public(
+	const struct lent_batch *b)
+{
+	return &b->batch;
+}
+
 struct lender;
 
 /* Memory that slabs lie in, 64-byte aligned; the giver's for as long as the

@@ -23,7 +23,7 @@ static uint32_t host_substituted(const struct refrain_batch *b)
 /* A batch has come. */
 static void host_take(struct share_host *h, struct lent_batch *lent)
 {
-	const struct refrain_batch *b = &lent->batch;
+	const struct refrain_batch *b = batch_public(lent);
 	size_t at =
 		(size_t)((const char *)b->data - share_area_base(host_area(h)));
 	uint32_t n = (uint32_t)(at / h->stream.slot_bytes);

@@ -41,16 +41,17 @@ reach() {
 	END
 }
 
-# door [COMMENT]: seven files use a member of a struct in a room's door.
+# door ROOM STRUCT FILES: that many files initialise a member of a struct of the
+# room's door, which reads it itself.
 door() {
-	rm -f "$tree"/src/pond/*
+	rm -rf "$tree/src"
+	mkdir -p "$tree/src/pond" "$tree/src/base"
 	{
-		[ $# -eq 0 ] || echo "/* $1 */"
-		printf 'struct frog {\n\tint legs;\n};\n'
-	} >"$tree/src/pond/pond.h"
-	for i in 1 2 3 4 5 6 7; do
-		echo "int f$i(struct frog *f) { return f->legs; }" \
-			>"$tree/src/pond/frog$i.c"
+		printf 'struct %s {\n\tint legs;\n};\n' "$2"
+		echo "static inline int l(struct $2 *f) { return f->legs; }"
+	} >"$tree/src/$1/$1.h"
+	for i in $(seq "$3"); do
+		echo "struct $2 f$i = {.legs = 4};" >"$tree/src/pond/frog$i.c"
 	done
 }
 
@@ -108,10 +109,17 @@ full 19 4500
 expect '1 src/pond:1: 19 .c files and 4500 lines in one room'
 full 18 4501
 expect '1 src/pond:1: 18 .c files and 4501 lines in one room'
-door
-expect '0 '
-door 'Private to the pond.'
-expect '1 src/pond/pond.h:1: 7 files reach into struct frog'
+for room in pond base; do
+	door $room frog 6
+	expect '0 '
+	door $room frog 7
+	expect "1 src/$room/$room.h:1: 7 files reach into struct frog"
+	door $room hash128 7
+	expect '0 '
+	door $room hash128 6
+	expect '1 build-aux/check-rooms:1: struct hash128 is no exception'
+done
+rm -r "$tree/src/base"
 long 4 16
 expect '0 '
 long 5 16
