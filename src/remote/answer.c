@@ -264,10 +264,10 @@ static int s3_status(struct call *c)
 	} else if (!m) {
 		(void)snprintf(words, sizeof(words),
 			"the server answers with HTTP status %u",
-			call_answer(c)->code);
+			call_status(c));
 		keep_words(c->r, words);
 	}
-	return m ? m->status : status_of_code(call_answer(c)->code);
+	return m ? m->status : status_of_code(call_status(c));
 }
 
 static bool is_code(const struct call *c, const char *code)
@@ -277,7 +277,7 @@ static bool is_code(const struct call *c, const char *code)
 
 static bool s3_repeats(struct call *c, int *status)
 {
-	unsigned code = call_answer(c)->code;
+	unsigned code = call_status(c);
 
 	xml_find(bytes_get(&c->error), bytes_len(&c->error), "Code", c->code,
 		sizeof(c->code));
@@ -306,14 +306,14 @@ static int http_status(struct call *c)
 
 	c->words = NULL;
 	(void)snprintf(words, sizeof(words),
-		"the server answers with HTTP status %u", call_answer(c)->code);
+		"the server answers with HTTP status %u", call_status(c));
 	keep_words(c->r, words);
-	return status_of_code(call_answer(c)->code);
+	return status_of_code(call_status(c));
 }
 
 bool answer_repeats(struct call *c, int *status)
 {
-	unsigned code = call_answer(c)->code;
+	unsigned code = call_status(c);
 
 	if (c->r->s3) {
 		if (s3_repeats(c, status))

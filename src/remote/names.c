@@ -128,7 +128,7 @@ static void size_call_init(
 /* True: HEAD was refused, and the call was started again as a GET. */
 static bool size_by_get(struct call *c)
 {
-	unsigned code = call_answer(c)->code;
+	unsigned code = call_status(c);
 	bool never = code == 405 || code == 501;
 
 	if (strcmp(c->method, "HEAD") != 0 ||
@@ -301,14 +301,14 @@ static void names_done(struct call *c, int status)
 {
 	struct names_listing *g = names_of(c);
 
-	if (g->dav && call_answer(c)->code != 207) {
+	if (g->dav && call_status(c) != 207) {
 		/* No WebDAV; only an answer says so. */
-		if (status == -ECANCELED || call_answer(c)->code == 0) {
+		if (status == -ECANCELED || call_status(c) == 0) {
 			names_finish(g, status ? status : -EIO);
 			return;
 		}
 		/* A missing directory does not mean that others are missing. */
-		if (call_answer(c)->code != 404)
+		if (call_status(c) != 404)
 			remote_set_no_dav(g->r);
 		g->dav = false;
 		names_send(g);

@@ -236,7 +236,7 @@ static int get_data(struct call *c, const void *data, size_t len)
 	}
 	/* Stop at a range's end: the server may send on without end. A whole
 	 * file that came in place of a range does end. */
-	return more && call_answer(c)->code == 206 ? -EALREADY : 0;
+	return more && call_status(c) == 206 ? -EALREADY : 0;
 }
 
 /* The server answered with an error. */
@@ -244,8 +244,8 @@ static void report_refusal(const struct get *g, const struct call *c)
 {
 	char text[64];
 
-	(void)snprintf(text, sizeof(text), "its HTTP status is %u",
-		call_answer(c)->code);
+	(void)snprintf(
+		text, sizeof(text), "its HTTP status is %u", call_status(c));
 	(void)refuse_answer(g, 0, c->words ? c->words : text);
 }
 
@@ -261,8 +261,7 @@ static void get_done(struct call *c, int status)
 	if (status < 0 && status != -ECANCELED && g->winner == NOBODY &&
 		(g->tries[0].running || g->tries[1].running))
 		return;
-	if (call_answer(c)->code >= 300 && status != -ESTALE &&
-		status != -ENOENT)
+	if (call_status(c) >= 300 && status != -ESTALE && status != -ENOENT)
 		report_refusal(g, c);
 	get_end(g, status);
 }

@@ -86,6 +86,12 @@ struct call {
 	unsigned generation; /* of the credentials that it was signed with */
 };
 
+/* The HTTP status of its answer. */
+static inline unsigned call_status(const struct call *c)
+{
+	return c->t.head.code;
+}
+
 /* The loop that it is on. */
 static inline struct loop *call_loop(const struct call *c)
 {
