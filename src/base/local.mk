@@ -29,6 +29,7 @@ libbase_la_SOURCES = \
 	src/base/real.c src/base/real.h \
 	src/base/size.c src/base/size.h \
 	src/base/source.h \
+	src/base/table.c src/base/table.h \
 	src/base/timer.c src/base/timer.h \
 	src/base/turn.c src/base/turn.h \
 	src/base/unmount.c src/base/unmount.h \

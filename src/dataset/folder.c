@@ -306,7 +306,7 @@ static int add_files(struct dir *d, struct labels *labels)
 
 int look_folder(struct look *l)
 {
-	struct labels labels = {.slots = 0};
+	struct labels labels = {.table = {NULL, 0, 0}};
 	struct dir *root = dir_new(l, NULL, "");
 	int rc = root ? look_workers(l) : -ENOMEM;
 

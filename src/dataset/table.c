@@ -224,72 +224,39 @@ static const char *label_text(
 	return (const char *)array_data(&l->text) + e->at;
 }
 
-/* The slot of the text, or the free one where it goes. */
-static uint32_t *label_slot(
-	const struct labels *l, const char *text, size_t bytes)
+static uint32_t label_hash(const void *labels, uint32_t n)
 {
-	uint64_t at = hash64(text, bytes, 0);
+	const struct label_entry *e = label_at(labels, n - 1);
 
-	for (;; at++) {
-		uint32_t *slot = &l->slot[at & (l->slots - 1)];
-		const struct label_entry *e;
-
-		if (*slot == 0)
-			return slot;
-		e = label_at(l, *slot - 1);
-		if (e->bytes == bytes &&
-			memcmp(label_text(l, e), text, bytes) == 0)
-			return slot;
-	}
-}
-
-static int labels_rehash(struct labels *l)
-{
-	uint32_t slots = l->slots ? 2 * l->slots : 64, n = labels_count(l);
-	uint32_t *slot;
-
-	if (slots < l->slots || n >= INT32_MAX)
-		return -ENOMEM;
-	slot = calloc(slots, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	free(l->slot);
-	l->slot = slot;
-	l->slots = slots;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct label_entry *e = label_at(l, i);
-
-		*label_slot(l, label_text(l, e), e->bytes) = i + 1;
-	}
-	return 0;
+	return (uint32_t)hash64(label_text(labels, e), e->bytes, 0);
 }
 
 int32_t labels_add(struct labels *l, const char *text, size_t bytes)
 {
-	uint32_t n = labels_count(l), *slot;
 	struct label_entry *e;
 	int64_t at;
 
-	if (n >= l->slots / 2 && labels_rehash(l) < 0)
-		return -ENOMEM;
-	slot = label_slot(l, text, bytes);
-	if (*slot != 0)
-		return (int32_t)*slot - 1;
+	TABLE_FOREACH(n, &l->table, (uint32_t)hash64(text, bytes, 0)) {
+		e = label_at(l, n - 1);
+		if (e->bytes == bytes &&
+			memcmp(label_text(l, e), text, bytes) == 0)
+			return (int32_t)n - 1;
+	}
 	at = array_text(&l->text, text, bytes);
 	e = at < 0 ? NULL : array_grow(&l->entry, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	*e = (struct label_entry){(uint64_t)at, (uint32_t)bytes, 0};
-	*slot = n + 1;
-	return (int32_t)n;
+	if (table_add(&l->table, labels_count(l), label_hash, l) < 0)
+		return -ENOMEM;
+	return (int32_t)labels_count(l) - 1;
 }
 
 void labels_release(struct labels *l)
 {
 	array_release(&l->text);
 	array_release(&l->entry);
-	free(l->slot);
-	memset(l, 0, sizeof(*l));
+	table_release(&l->table);
 }
 
 /* A number below 2^31, written in the only way. */

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "dataset/dataset.h"
 
 /* A file or directory that must be unchanged for an index to be valid. */
@@ -108,8 +109,7 @@ size_t ds_example_bytes(enum ds_kind kind);
 struct labels {
 	struct array text;
 	struct array entry; /* struct label_entry */
-	uint32_t *slot;	    /* hash table of numbers + 1 */
-	uint32_t slots;
+	struct table table; /* of numbers + 1 */
 };
 
 #define LABEL_MAX_BYTES 65535

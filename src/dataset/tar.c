@@ -38,8 +38,7 @@ struct shard {
 	int64_t mtime_ns;
 	uint64_t size;
 	struct array text, samples;
-	uint32_t *slot; /* hash table of sample numbers + 1 */
-	uint64_t slots;
+	struct table table; /* of samples' numbers + 1, by base name */
 };
 
 struct shards {
@@ -55,64 +54,44 @@ static uint64_t sample_count(const struct shard *s)
 	return array_count(&s->samples, sizeof(struct sample));
 }
 
-static uint32_t *sample_slot(const struct shard *s, const char *base, size_t n)
+static struct sample *sample_at(const struct shard *s, uint32_t n)
 {
-	const struct sample *samples = array_data(&s->samples);
-	uint64_t at = hash64(base, n, 0);
-
-	for (;; at++) {
-		uint32_t *slot = &s->slot[at & (s->slots - 1)];
-		const struct sample *other;
-
-		if (*slot == 0)
-			return slot;
-		other = &samples[*slot - 1];
-		if (other->base_bytes == n &&
-			memcmp((const char *)array_data(&s->text) + other->base,
-				base, n) == 0)
-			return slot;
-	}
+	return (struct sample *)array_data(&s->samples) + (n - 1);
 }
 
-static int rehash(struct shard *s)
+static const char *base_name(const struct shard *s, const struct sample *sample)
 {
-	const struct sample *samples = array_data(&s->samples);
-	uint64_t slots = s->slots ? 2 * s->slots : 256;
-	uint32_t *slot;
+	return (const char *)array_data(&s->text) + sample->base;
+}
 
-	if (slots > (uint64_t)1 << 32)
-		return -ENOMEM;
-	slot = calloc((size_t)slots, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	free(s->slot);
-	s->slot = slot;
-	s->slots = slots;
-	for (uint64_t i = 0; i < sample_count(s); i++)
-		*sample_slot(s, (char *)array_data(&s->text) + samples[i].base,
-			samples[i].base_bytes) = (uint32_t)i + 1;
-	return 0;
+static uint32_t sample_hash(const void *shard, uint32_t n)
+{
+	const struct sample *sample = sample_at(shard, n);
+
+	return (uint32_t)hash64(
+		base_name(shard, sample), sample->base_bytes, 0);
 }
 
 /* The sample of a base name, valid until the next call; NULL: no memory. */
 static struct sample *sample_of(struct shard *s, const char *base, size_t n)
 {
 	struct sample *sample;
-	uint32_t *slot;
 	int64_t at;
 
-	if (sample_count(s) >= s->slots / 2 && rehash(s) < 0)
-		return NULL;
-	slot = sample_slot(s, base, n);
-	if (*slot != 0)
-		return (struct sample *)array_data(&s->samples) + (*slot - 1);
+	TABLE_FOREACH(i, &s->table, (uint32_t)hash64(base, n, 0)) {
+		sample = sample_at(s, i);
+		if (sample->base_bytes == n &&
+			memcmp(base_name(s, sample), base, n) == 0)
+			return sample;
+	}
 	at = array_text(&s->text, base, n);
 	sample = at < 0 ? NULL : array_grow(&s->samples, sizeof(*sample));
 	if (!sample)
 		return NULL;
 	*sample = (struct sample){
 		.base = (uint64_t)at, .base_bytes = (uint32_t)n};
-	*slot = (uint32_t)sample_count(s);
+	if (table_add(&s->table, (uint32_t)sample_count(s), sample_hash, s) < 0)
+		return NULL;
 	return sample;
 }
 
@@ -271,8 +250,7 @@ static int shard_main(struct look *l, void *arg, uint64_t i)
 	/* A read ahead would fetch the data that is skipped. A hint. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	rc = read_shard(l, s, file, fd);
-	free(s->slot);
-	s->slot = NULL;
+	table_release(&s->table);
 	return rc < 0 ? look_fail(l, rc, "cannot read '%s': %m", file) : 0;
 }
 
@@ -347,7 +325,7 @@ static bool has_labels(const struct shards *all)
 
 static int fill_from_shards(struct look *l, struct shards *all)
 {
-	struct labels labels = {.slots = 0};
+	struct labels labels = {.table = {NULL, 0, 0}};
 	int rc = 0;
 
 	all->has_labels = has_labels(all);
@@ -376,7 +354,7 @@ int look_tar(struct look *l)
 	if (rc == 0)
 		rc = fill_from_shards(l, &all);
 	for (uint32_t i = 0; all.shard && i < all.n; i++) {
-		free(all.shard[i].slot);
+		table_release(&all.shard[i].table);
 		array_release(&all.shard[i].samples);
 		array_release(&all.shard[i].text);
 	}

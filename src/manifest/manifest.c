@@ -12,8 +12,6 @@
 
 #include "base/key.h"
 
-#define TABLE_FIRST_SIZE 1024u
-
 static int make_root(struct manifest *m)
 {
 	const struct file_attr attr = {.mode = 0755};
@@ -39,14 +37,12 @@ int manifest_new(struct manifest **out, const char *dataset)
 	if (!m)
 		return -ENOMEM;
 	m->segment = calloc(SEGMENTS_MAX, sizeof(*m->segment));
-	m->table = calloc(TABLE_FIRST_SIZE, sizeof(*m->table));
 	m->names = calloc(NAMES_BLOCKS_MAX, sizeof(*m->names));
-	m->table_size = TABLE_FIRST_SIZE;
 	m->end = NODE_ROOT;
 	m->dataset = key_digest(dataset);
 	(void)pthread_mutex_init(&m->save_lock, NULL); /* neither can fail */
 	(void)pthread_rwlock_init(&m->lock, NULL);
-	if (!m->segment || !m->table || !m->names) {
+	if (!m->segment || !m->names) {
 		manifest_free(m);
 		return -ENOMEM;
 	}
@@ -79,7 +75,7 @@ void manifest_free(struct manifest *m)
 	(void)pthread_rwlock_destroy(&m->lock); /* there are no users left */
 	(void)pthread_mutex_destroy(&m->save_lock);
 	free(m->segment);
-	free(m->table);
+	table_release(&m->table);
 	free(m->names);
 	free(m->owners);
 	free(m);

@@ -121,82 +121,32 @@ node_id manifest_table_find(
 	const struct manifest *m, node_id parent, const char *name)
 {
 	uint32_t hash = manifest_name_hash(parent, name);
-	uint32_t i = hash & (m->table_size - 1);
 
-	for (; m->table[i] != 0; i = (i + 1) & (m->table_size - 1)) {
-		struct node *n;
+	TABLE_FOREACH(id, &m->table, hash) {
+		const struct node *n = manifest_slot(m, id);
 
-		if (m->table[i] == NODE_TOMBSTONE)
-			continue;
-		n = manifest_slot(m, m->table[i]);
 		if (n->hash == hash && n->parent == parent &&
 			strcmp(manifest_name(m, n), name) == 0)
-			return m->table[i];
+			return id;
 	}
 	return 0;
 }
 
-static void table_insert(
-	node_id *table, uint32_t size, node_id id, uint32_t hash)
+static uint32_t node_hash(const void *manifest, uint32_t id)
 {
-	uint32_t i = hash & (size - 1);
-
-	while (table[i] != 0)
-		i = (i + 1) & (size - 1);
-	table[i] = id;
-}
-
-/* Double the table, or rebuild it without its tombstones. */
-static int table_grow(struct manifest *m)
-{
-	uint64_t live =
-		m->totals.files + m->totals.directories + m->totals.links;
-	uint32_t size = m->table_size;
-	uint32_t used = 0;
-	node_id *table;
-
-	if (live > size / 3)
-		size *= 2;
-	table = calloc(size, sizeof(*table));
-	if (!table)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < m->table_size; i++) {
-		node_id id = m->table[i];
-
-		if (id == 0 || id == NODE_TOMBSTONE)
-			continue;
-		table_insert(table, size, id, manifest_slot(m, id)->hash);
-		used++;
-	}
-	free(m->table);
-	m->table = table;
-	m->table_size = size;
-	m->table_used = used;
-	return 0;
+	return manifest_slot(manifest, id)->hash;
 }
 
 int manifest_table_add(struct manifest *m, node_id id)
 {
 	ASSERT_HELD_TO_WRITE(&m->lock);
-	if (m->table_used >= m->table_size / 3 * 2) {
-		int rc = table_grow(m);
-
-		if (rc < 0)
-			return rc;
-	}
-	table_insert(m->table, m->table_size, id, manifest_slot(m, id)->hash);
-	m->table_used++;
-	return 0;
+	return table_add(&m->table, id, node_hash, m);
 }
 
 void manifest_table_del(struct manifest *m, node_id id)
 {
-	uint32_t i = manifest_slot(m, id)->hash & (m->table_size - 1);
-
 	ASSERT_HELD_TO_WRITE(&m->lock);
-	while (m->table[i] != id)
-		i = (i + 1) & (m->table_size - 1);
-	m->table[i] = NODE_TOMBSTONE;
+	table_remove(&m->table, id, node_hash, m);
 }
 
 /* A directory keeps its number, whatever its version. There is no room for the

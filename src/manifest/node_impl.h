@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/table.h"
 #include "manifest/manifest.h"
 
 #define NODES_PER_SEGMENT 4096u
@@ -104,11 +105,9 @@ struct manifest {
 	struct hash128 dataset; /* set once */
 	/* Segments are never moved or freed, so nodes can be read unlocked. */
 	_Atomic(struct node *) *segment;
-	node_id end;	     /* first number never used */
-	node_id free_list;   /* linked by parent */
-	node_id *table;	     /* open addressing, by hash; 0 empty */
-	uint32_t table_size; /* power of two */
-	uint32_t table_used; /* with tombstones */
+	node_id end;	    /* first number never used */
+	node_id free_list;  /* linked by parent */
+	struct table table; /* of nodes, by (parent, name) */
 	uint32_t stamp;
 	bool tagged;	    /* a version has, or had, a tag */
 	char **names;	    /* blocks of NAMES_BLOCK_BYTES */
@@ -118,9 +117,6 @@ struct manifest {
 	size_t owners_cap;
 	struct manifest_totals totals;
 };
-
-/* Marks a slot of the table whose node has gone. */
-#define NODE_TOMBSTONE ((node_id)UINT32_MAX)
 
 static inline struct node *manifest_node(const struct manifest *m, node_id id)
 {

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/size.h"
+#include "base/table.h"
 #include "suite.h"
 
 /* -- size -- */
@@ -416,6 +417,56 @@ START_TEST(test_array_grows_by_texts_and_elements_alike)
 }
 END_TEST
 
+#define NUMBERS 500u
+
+/* Few hashes; some of them lead to the last slots of any table. */
+static uint32_t poor_hash(const void *kinds, uint32_t n)
+{
+	return n % *(const uint32_t *)kinds - *(const uint32_t *)kinds / 2;
+}
+
+static void table_is(
+	const struct table *t, const bool in[NUMBERS + 1], uint32_t kinds)
+{
+	uint32_t used = 0;
+
+	for (uint32_t n = 1; n <= NUMBERS; n++) {
+		unsigned found = 0;
+
+		TABLE_FOREACH(i, t, poor_hash(&kinds, n))
+			found += i == n;
+		ck_assert_msg(found == in[n],
+			"%u is %u times in a table of %u, %u hashes", n, found,
+			t->used, kinds);
+		used += in[n];
+	}
+	ck_assert_uint_eq(t->used, used);
+}
+
+START_TEST(test_table_has_what_was_added_and_not_removed)
+{
+	uint32_t kinds = (uint32_t[]){1, 37, 499}[_i];
+	bool in[NUMBERS + 1] = {false};
+	struct table t = {NULL, 0, 0};
+
+	table_is(&t, in, kinds);
+	for (unsigned i = 0; i < 6000; i++) {
+		uint32_t n = (uint32_t)hash64(&i, sizeof(i), 0) % NUMBERS + 1;
+
+		if (in[n])
+			table_remove(&t, n, poor_hash, &kinds);
+		else
+			ck_assert_int_eq(
+				table_add(&t, n, poor_hash, &kinds), 0);
+		in[n] = !in[n];
+		if (i % 50 == 0)
+			table_is(&t, in, kinds);
+	}
+	ck_assert_uint_ge(t.slots, t.used / 2 * 3);
+	table_release(&t);
+}
+END_TEST
+
 START_TEST(test_list_keeps_order_of_arrival)
 {
 	struct node nodes[3];
@@ -612,6 +663,8 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_array_keeps_its_elements_as_room_is_made);
 	tcase_add_test(t, test_array_has_zeroes_where_it_grew);
 	tcase_add_test(t, test_array_grows_by_texts_and_elements_alike);
+	tcase_add_loop_test(
+		t, test_table_has_what_was_added_and_not_removed, 0, 3);
 	tcase_add_test(t, test_list_keeps_order_of_arrival);
 	tcase_add_test(t, test_list_del_is_idempotent);
 	tcase_add_test(t, test_list_can_be_emptied_in_a_loop);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hash table of numbers above 0, each of which stands for an element of the
+ * caller. The caller has the keys, compares them, and tells the hash of an
+ * element. Open addressing, 6 to 12 bytes an element. Zero it to begin, and
+ * table_release() it at the end. No lock: the caller's.
+ */
+#ifndef BASE_TABLE_H
+#define BASE_TABLE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* All private. */
+struct table {
+	uint32_t *slot;	      /* 0: free */
+	uint32_t slots, used; /* slots: 0, or a power of two */
+};
+
+/* Free it. It is empty then. */
+static inline void table_release(struct table *t)
+{
+	free(t->slot);
+	*t = (struct table){NULL, 0, 0};
+}
+
+typedef uint32_t table_hash_fn(const void *arg, uint32_t n);
+
+/* The numbers that may have the hash, and others; the table must not change. */
+#define TABLE_FOREACH(n, table, hash)                                          \
+	for (uint32_t n, n##_at = (hash); (n = table_next(table, &n##_at));)
+
+static inline uint32_t table_next(const struct table *t, uint32_t *at)
+{
+	return t->slots ? t->slot[(*at)++ & (t->slots - 1)] : 0;
+}
+
+/* Add a number that is not in the table. 0 or -ENOMEM. */
+int table_add(
+	struct table *t, uint32_t n, table_hash_fn *hash, const void *arg);
+
+/* Remove a number that is in the table; its hash is still known. */
+void table_remove(
+	struct table *t, uint32_t n, table_hash_fn *hash, const void *arg);
+
+#endif
