@@ -80,6 +80,10 @@ static int measure_warm(struct analysis_run *r)
 	r->p->r1 = r->p->points[0].rate;
 	r->p->cpus_used = r->cpus_used;
 	r->p->gaps = segment_gaps(&r->segment);
+	if (r->segment.last.refused)
+		profile_note(r->p,
+			"R1 is that of librefrain through the mount; its own "
+			"reads of a cache are faster");
 	if (r->p->points[0].miss > 0.01)
 		profile_note(r->p,
 			"some reads missed although everything was cached");

@@ -85,7 +85,8 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 		.idle_s = member(reply, "idle_us") / 1e6,
 		.tiny = member(reply, "tiny"),
 		.starved_s = member(reply, "starved_us") / 1e6,
-		.cpu_s = member(reply, "cpu_us") / 1e6};
+		.cpu_s = member(reply, "cpu_us") / 1e6,
+		.refused = json_is_true(json_object_get(reply, "refused"))};
 	json_decref(reply);
 	if (r->by_bytes)
 		n->samples =

@@ -15,6 +15,7 @@
 struct counts {
 	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
 		cpu_s;
+	bool refused; /* a loader wanted to read past the mount */
 };
 
 #define SEGMENT_BLOCKS_MAX 256

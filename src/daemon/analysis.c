@@ -59,6 +59,7 @@ struct analysis {
 	_Atomic uint64_t stand_in_reads;
 	_Atomic uint64_t kept_reads; /* of files whose pages had stayed */
 	_Atomic uint64_t last_read_ns;
+	atomic_bool refused; /* a loader wanted to read past the mount */
 	/* The content that a file's first READ got, by a hash of the file:
 	 * later ones get the same, so that no image is half tiny. */
 	atomic_uchar begun[FILES_BEGUN];
@@ -286,10 +287,11 @@ void analysis_watch_pages(struct analysis *a, struct pages_config *pages)
 
 /* -- Commands -------------------------------------------------------------- */
 
-bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn)
+bool analysis_refuses(struct analysis *a, struct ctl_conn *conn)
 {
 	if (!a)
 		return false;
+	atomic_store_explicit(&a->refused, true, memory_order_relaxed);
 	(void)ctl_fail(conn,
 		"this mount is being analysed, so nothing may be read or "
 		"planned past it; read the files through it");
@@ -446,7 +448,7 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
-			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
 			(json_int_t)cpu_us(), "first_reads",
@@ -458,7 +460,9 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 			"kept_bytes", (json_int_t)kept, "starved_us",
 			RATE(a->counters, starved_us), "parked_us",
 			RATE(a->counters, parked_us), "idle_us",
-			RATE(a->counters, idle_us)));
+			RATE(a->counters, idle_us), "refused",
+			(int)atomic_load_explicit(
+				&a->refused, memory_order_relaxed)));
 }
 
 /* -- Life ------------------------------------------------------------------ */

@@ -251,7 +251,7 @@ const struct cache_mask *analysis_mask(const struct analysis *a);
 const struct fs_watch *analysis_watch(const struct analysis *a);
 /* If the mount is being analysed (`a` is not NULL), send the peer an error and
  * return true. */
-bool analysis_refuses(const struct analysis *a, struct ctl_conn *conn);
+bool analysis_refuses(struct analysis *a, struct ctl_conn *conn);
 
 /*
  * epoch.c: count epochs by the misses of a cache with this configuration.

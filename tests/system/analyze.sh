@@ -144,6 +144,7 @@ assert p["G"]["bound"] and 0.3 < p["enough_share"] < 1, p
 actions = {q["name"]: q["epoch_s"] for q in p["actions"]}
 assert actions["a source twice as fast"] < 0.9 * actions["nothing changed"]
 assert actions["everything cached"] < 0.9 * actions["nothing changed"], actions
+assert any("librefrain through the mount" in n for n in p["notes"]), p["notes"]
 assert len(p["series"]) > 5 and p["P"] >= p["R1"]["value"], p["series"]
 misses = {q["x"]: q["miss"] for q in p["points"]}
 assert misses[0] == 1 and misses[1] == 0 and len(misses) == 5, misses
