@@ -399,6 +399,47 @@ START_TEST(test_retry_hears_only_the_attempt_that_counts)
 }
 END_TEST
 
+/* What came before an error comes again. */
+START_TEST(test_retry_begins_a_listing_anew)
+{
+	struct retry_config config = {.pause_ns = NS_PER_MS, .attempts = 1000};
+	struct file_entry entries[] = {{.name = "a"}, {.name = "b"}};
+	struct list_wait w = {
+		.l = {.req.done = list_wait_done,
+			.path = "d",
+			.batch = list_wait_batch,
+			.restart = list_wait_restart},
+	};
+	struct origin_list *l;
+
+	hand.o.ops = &hand_ops;
+	hand.n = 0;
+	memset(&counters, 0, sizeof(counters));
+	ck_assert_int_eq(timers_new(&timers), 0);
+	ck_assert_int_eq(
+		origin_retry_new(&o, &hand.o, &config, timers, &counters, NULL),
+		0);
+	origin_list(o, &w.l);
+	l = origin_list_of(&hand_take(0)->req);
+	l->batch(l, entries, 1);
+	l->req.done(&l->req, -EIO);
+	l = origin_list_of(&hand_take(1)->req);
+	l->batch(l, entries, 2);
+	l->req.done(&l->req, 0);
+	pthread_mutex_lock(&fixture_lock);
+	while (!w.done)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+	ck_assert_int_eq(w.status, 0);
+	ck_assert_uint_eq(w.n, 2);
+	ck_assert_str_eq(w.seen[0].name, "a");
+	ck_assert_str_eq(w.seen[1].name, "b");
+	ck_assert_uint_eq(counters.origin_retries, 1);
+	list_forget(&w);
+	close_stack();
+}
+END_TEST
+
 /* -- Answers for want of memory -- */
 
 struct late_wait {
@@ -451,6 +492,7 @@ int main(void)
 	tcase_add_test(tc, test_retry_goes_on_where_a_read_was_cut);
 	tcase_add_test(tc, test_retry_gives_up_a_read_that_gets_no_further);
 	tcase_add_test(tc, test_retry_hears_only_the_attempt_that_counts);
+	tcase_add_test(tc, test_retry_begins_a_listing_anew);
 	tcase_add_test(
 		tc, test_retry_reports_timeout_of_an_origin_that_never_answers);
 	tcase_add_test(tc, test_retry_ends_at_its_total_bound);
