@@ -24,11 +24,11 @@ struct far_settings {
 	double files, size, dirs; /* of the bucket "many" */
 	double retry_after, skew_s, no_list, truncate_xml, move, down;
 	double no_size; /* 1: listings have no sizes */
-	double payer; /* 1: requests must say that they pay */
-	double away;  /* the port that objects are redirected to */
-	double same;  /* 1: all objects that are put have one version */
-	double web;   /* 1: a directory is redirected to, a missing one 404 */
-	double code;  /* the HTTP status of all answers about objects */
+	double payer;	/* 1: requests must say that they pay */
+	double away;	/* the port that objects are redirected to */
+	double same;	/* 1: all objects that are put have one version */
+	double web;	/* 1: a directory is redirected to, a missing one 404 */
+	double code;	/* the HTTP status of all answers about objects */
 	double archived; /* 1: objects have been moved to an archive */
 	double no_after; /* 1: listings do not know start-after */
 	double blank;	 /* 1: every other page of a listing has no keys */
