@@ -48,11 +48,15 @@ static void *worker_main(void *arg)
 {
 	struct fs *fs = arg;
 	struct fuse_buf buf = {0};
+	struct fs_poll poll;
 
+	fs_poll_init(&poll);
 	wait_for_all(fs);
 	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
-		int rc = fuse_session_receive_buf(fs->se, &buf);
+		int rc;
 
+		(void)fs_poll(&poll, fuse_session_fd(fs->se));
+		rc = fuse_session_receive_buf(fs->se, &buf);
 		if (rc == -EINTR || rc == -EAGAIN)
 			continue;
 		if (rc == -ENOMEM) {
@@ -63,6 +67,7 @@ static void *worker_main(void *arg)
 		}
 		if (rc <= 0)
 			break; /* unmounted */
+		fs_poll_asked(&poll, &buf);
 		fuse_session_process_buf(fs->se, &buf);
 	}
 	free(buf.mem);

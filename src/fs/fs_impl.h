@@ -103,6 +103,22 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void fs_op_read_watched(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);
 
+/* poll.c: how a thread that answers requests waits. Only that thread uses it.
+ */
+struct fs_poll {
+	unsigned ioctls; /* requests in a row */
+	bool off;
+};
+
+void fs_poll_init(struct fs_poll *p);
+
+/* Before the thread waits for a request at the descriptor: perhaps look for one
+ * for a while. Returns true if there was one. */
+bool fs_poll(const struct fs_poll *p, int fd);
+
+/* For each request. */
+void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
+
 /* reader.c: the process of a thread; 0: unknown. */
 pid_t fs_process_of(struct fs_worker *w, pid_t thread);
 

@@ -8,6 +8,7 @@ libfs_la_SOURCES = \
 	src/fs/known.c \
 	src/fs/mountpoint.c \
 	src/fs/ops.c \
+	src/fs/poll.c \
 	src/fs/read.c \
 	src/fs/reader.c \
 	src/fs/readdir.c \

@@ -56,6 +56,7 @@ unit_tests = \
 	tests/unit/test_planned \
 	tests/unit/test_plan_again \
 	tests/unit/test_plan_model \
+	tests/unit/test_poll \
 	tests/unit/test_pool \
 	tests/unit/test_posix \
 	tests/unit/test_posix_direct \
@@ -136,6 +137,9 @@ tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
 
 # The files of the FUSE front that do not depend on FUSE.
 tests_unit_test_tree_LDADD = libfs.la $(LDADD)
+
+tests_unit_test_poll_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
+tests_unit_test_poll_LDADD = libfs.la $(LDADD)
 
 # The command's files, on a daemon of the test's own.
 tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
