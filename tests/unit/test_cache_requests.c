@@ -202,6 +202,37 @@ static void rig_whole(struct rig *g, const char *tier, size_t request_bytes)
 	rig_request_bytes = usual;
 }
 
+START_TEST(test_neighbours_come_one_by_one_while_more_requests_may_go_out)
+{
+	size_t chunks = LIMIT / CHUNK;
+	struct probe whole[4], p[4];
+	struct rig g;
+
+	rig_whole(&g, "64M", 4 * CHUNK);
+	/* Four requests hold all memory, so that the chunks have to wait. */
+	for (uint64_t i = 0; i < 4; i++)
+		probe_read(&g, &whole[i], file_item(&g, 2 + i, LIMIT, 0), 0,
+			LIMIT);
+	for (uint64_t i = 0; i < chunks; i++)
+		probe_read(&g, &p[i], file_item(&g, 1, 64 * LIMIT, i * CHUNK),
+			0, CHUNK);
+	ck_assert_uint_eq(g.hand.n, 4);
+	/* Memory for all of them at once, and five requests may go out. */
+	answer(hand_take(&g.hand, 0), 0);
+	for (uint64_t i = 0; i < chunks; i++) {
+		struct origin_read *r = hand_take(&g.hand, 3);
+
+		ck_assert_uint_eq(r->off, i * CHUNK);
+		ck_assert_uint_eq(r->len, CHUNK);
+		answer(r, 0);
+		ck_assert(p[i].done && p[i].right);
+	}
+	answer_all(&g.hand);
+	ck_assert_uint_eq(g.fix.counters.origin_reads, 4 + chunks);
+	rig_stop(&g);
+}
+END_TEST
+
 /* The only request that is out. */
 static struct origin_read *only_request(struct rig *g, uint64_t off, size_t len)
 {
@@ -342,6 +373,8 @@ int main(void)
 		test_a_request_of_neighbours_that_fails_spoils_none_that_came);
 	tcase_add_test(
 		t, test_one_request_covers_neighbours_when_no_more_may_go_out);
+	tcase_add_test(t,
+		test_neighbours_come_one_by_one_while_more_requests_may_go_out);
 	tcase_add_test(
 		t, test_a_chunk_that_a_tier_will_keep_comes_by_one_request);
 	tcase_add_test(t, test_a_whole_file_is_asked_for_from_its_beginning);
