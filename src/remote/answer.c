@@ -66,11 +66,14 @@ void answer_note_failure(struct call *c, int status)
 			host);
 	else if (status == -ETIMEDOUT)
 		(void)snprintf(words, sizeof(words),
-			"'%s' does not answer in time", host);
+			"'%s' does not answer in time; check the host and the "
+			"network",
+			host);
 	else
 		(void)snprintf(words, sizeof(words),
-			"'%s' sent no usable answer (%s)", host,
-			strerror(-status));
+			"'%s' sent no usable answer (%s); check the host and "
+			"the port",
+			host, strerror(-status));
 	keep_words(c->r, words);
 }
 

@@ -76,6 +76,8 @@ static void set_fixed(struct loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
+	/* The loop does not wait for a name server that does not answer. */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_S);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)c->stall_s);
