@@ -115,6 +115,53 @@ static int start_failed(const struct trainer_failure *f,
 	return error_set(err, f->rc, "cannot run '%s': %m", c->command[0]);
 }
 
+/* Sets *fields to the state and what follows it in its line of /proc, and
+ * *parent. False: there is no such process. */
+static bool look_at_process(
+	pid_t pid, char text[1024], const char **fields, int *parent)
+{
+	char path[32];
+	CLEANUP_FD int fd = -1;
+	const char *name_end;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, 1023);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	name_end = strrchr(text, ')'); /* the name may hold anything */
+	if (!name_end || sscanf(name_end + 2, "%*c %d", parent) != 1)
+		return false;
+	*fields = name_end + 2;
+	return true;
+}
+
+/* When a process was started, in ticks; 0: unknown. */
+static unsigned long long started_at(const char *fields)
+{
+	unsigned long long ticks;
+
+	return sscanf(fields,
+		       "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		       "%*s %*s %*s %*s %*s %*s %llu",
+		       &ticks) == 1
+		? ticks
+		: 0;
+}
+
+static void note_start(struct trainer *t)
+{
+	char text[1024];
+	const char *fields;
+	int parent;
+
+	t->started = look_at_process(t->pid, text, &fields, &parent)
+		? started_at(fields)
+		: 0;
+}
+
 int trainer_start(struct trainer *t, const struct analyze_config *config,
 	struct error *err)
 {
@@ -137,6 +184,7 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 		(void)close(fd[0]);
 		return rc;
 	}
+	note_start(t);
 	do
 		n = read(fd[0], &f, sizeof(f));
 	while (n < 0 && errno == EINTR && !*config->stop);
@@ -165,40 +213,18 @@ bool trainer_ended(struct trainer *t)
 	return t->pid == 0;
 }
 
-/* Sets *fields to the state and what follows it in its line of /proc, and
- * *parent. False: there is no such process. */
-static bool look_at_process(
-	pid_t pid, char text[1024], const char **fields, int *parent)
-{
-	char path[32];
-	CLEANUP_FD int fd = -1;
-	const char *name_end;
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, 1023);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	name_end = strrchr(text, ')'); /* the name may hold anything */
-	if (!name_end || sscanf(name_end + 2, "%*c %d", parent) != 1)
-		return false;
-	*fields = name_end + 2;
-	return true;
-}
-
-/* Is a process with this parent one of the command's? */
-static bool is_descendant(const struct trainer *t, int parent)
+/* Is the process one of the command's? Children that are older are those of the
+ * program that became this one, such as a shell's. */
+static bool is_descendant(
+	const struct trainer *t, const char *fields, int parent)
 {
 	const pid_t self = getpid();
 	char text[1024];
-	const char *fields;
 
 	while (parent > 1 && parent != self && parent != t->daemon)
 		if (!look_at_process(parent, text, &fields, &parent))
 			return false;
-	return parent == self;
+	return parent == self && started_at(fields) >= t->started;
 }
 
 /* Calls fn for each process of the command that has not ended; `fields` begin
@@ -217,7 +243,7 @@ static void each_process(const struct trainer *t,
 
 		if (pid > 0 && pid != t->daemon &&
 			look_at_process(pid, text, &fields, &parent) &&
-			*fields != 'Z' && is_descendant(t, parent))
+			*fields != 'Z' && is_descendant(t, fields, parent))
 			fn(arg, pid, fields);
 	}
 }

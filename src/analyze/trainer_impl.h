@@ -15,6 +15,7 @@ struct trainer {
 	pid_t daemon; /* set once */
 	pid_t pid;    /* 0: not running */
 	int status;   /* of waitpid(), once it has ended */
+	unsigned long long started; /* in ticks, as those of /proc */
 };
 
 /* Its standard output goes to our standard error. */

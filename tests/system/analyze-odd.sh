@@ -64,7 +64,7 @@ PY
 
 timeout $((180 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
 	<<'PY' || fail "see above"
-import json, os, struct, subprocess, sys
+import json, os, signal, struct, subprocess, sys
 
 refrain, src, work, patience = sys.argv[1:5]
 
@@ -91,11 +91,12 @@ for n in range(8):
         f.write(tfrecord(4096) * 256)
 
 
-def analyze(source, *command, options=()):
+def analyze(source, *command, options=(), shell=()):
     return subprocess.Popen(
-        [refrain, "analyze", "--cache", work + "/fast", "--seconds", "2",
-         "--start", "30", "--json", *options, source, "--", *command],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [*shell, refrain, "analyze", "--cache", work + "/fast",
+        [*shell, refrain, "analyze", "--cache", work + "/fast",
+         "--seconds", "2", "--start", "30", "--json", *options, source,
+         "--", *command],
 
 
 def trainer(how, source="{}"):
@@ -135,7 +136,10 @@ part = analyze(src, *trainer("all"),
 away = analyze(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
                "x x x $3 & setsid -w $0 $1 all $2", sys.executable,
                work + "/trainer.py", "{}", work + "/away",
-               options=["--no-tiny"])
+               options=["--no-tiny"],
+               # This one was there before, and is to stay.
+               shell=["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $! >$0; "
+                      'exec "$@"', work + "/mine"])
 # What each of 64 threads can do with a rest of 50 ms a file, and less.
 for p, samples, most, unit in ((many, 200, 1300, "samples"),
                                (tar, 1600, 1e9, "samples"),
@@ -165,6 +169,8 @@ assert away.returncode == 0, err
 assert json.loads(out)["cpus_used"] > 0, out
 with open(work + "/away") as f:
     assert not os.path.exists("/proc/" + f.read().strip()), "it was left"
+with open(work + "/mine") as f:
+    os.kill(int(f.read()), signal.SIGTERM)  # an error if it has ended
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 PY
