@@ -182,17 +182,18 @@ static int take_page(struct s3_range *x, struct progress *p)
 /*
  * The server says that more follows but gets no further: the listing would
  * never end. Some servers send pages without keys in between, where many were
- * deleted; one that does not know start-after gets to new ones later.
+ * deleted; one that does not know start-after gets to new ones later. Without
+ * an order any key is further.
  */
 static bool stands_still(struct s3_range *x, const struct progress *p)
 {
-	if (p->further)
+	if (p->further || (x->g->unordered && p->new > 0))
 		x->still = 0;
 	else if (strcmp(x->token, x->page.token) == 0)
 		return true;
 	else
 		x->still++;
-	return x->still > STILL_PAGES && !x->g->unordered;
+	return x->still > STILL_PAGES;
 }
 
 static void range_next(struct s3_range *x);

@@ -31,7 +31,8 @@ struct far_settings {
 	double code;	/* the HTTP status of all answers about objects */
 	double archived; /* 1: objects have been moved to an archive */
 	double no_after; /* 1: listings do not know start-after */
-	double blank;	 /* 1: every other page of a listing has no keys */
+	double blank;	 /* 1: every other page of a listing has no keys; 2: all
+			  * have none, and no end */
 	double only;	 /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;

@@ -442,7 +442,7 @@ static bool find_start(const struct far_request *r, char after[1100])
 		read_token(token + 1, after);
 	if (far_set.endless > 0)
 		after[0] = '\0';
-	return token[0] != 't';
+	return token[0] != 't' || far_set.blank > 1;
 }
 
 static void give_list(
@@ -457,7 +457,10 @@ static void give_list(
 
 	far_query(r, "prefix", prefix, sizeof(prefix));
 	far_query(r, "max-keys", max, sizeof(max));
-	if (far_set.blank > 0)
+	if (far_set.blank > 1)
+		snprintf(last, sizeof(last), "%llu",
+			(unsigned long long)far_count.lists);
+	else if (far_set.blank > 0)
 		snprintf(last, sizeof(last), "%s", after);
 	left = blank ? 0 : *max ? atoi(max) : 1000;
 	far_count.lists++;
@@ -483,7 +486,7 @@ static void give_list(
 		if (!l.many || n == left)
 			snprintf(last, sizeof(last), "%s", key);
 	}
-	if (far_set.endless > 0)
+	if (far_set.endless > 0 || far_set.blank > 1)
 		more = true;
 	put(&t, "<IsTruncated>%s</IsTruncated>", more ? "true" : "false");
 	if (more) {
