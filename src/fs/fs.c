@@ -50,7 +50,7 @@ static void *worker_main(void *arg)
 	struct fuse_buf buf = {0};
 	struct fs_poll poll;
 
-	fs_poll_init(&poll);
+	fs_poll_init(&poll, &fs->looking);
 	wait_for_all(fs);
 	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
 		int rc;

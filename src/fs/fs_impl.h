@@ -25,6 +25,7 @@ struct fs {
 	void *ready_arg;
 	atomic_uint read_ahead_kib;
 	atomic_bool exiting;
+	atomic_uint looking;  /* of struct fs_poll */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
 	bool greeted;	  /* the kernel's first request has come */
@@ -106,11 +107,12 @@ void fs_op_read_watched(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 /* poll.c: how a thread that answers requests waits. Only that thread uses it.
  */
 struct fs_poll {
-	unsigned ioctls; /* requests in a row */
+	atomic_uint *looking; /* the threads that look for a request */
+	unsigned ioctls;      /* requests in a row */
 	bool off;
 };
 
-void fs_poll_init(struct fs_poll *p);
+void fs_poll_init(struct fs_poll *p, atomic_uint *looking);
 
 /* Before the thread waits for a request at the descriptor: perhaps look for one
  * for a while. Returns true if there was one. */
