@@ -94,9 +94,9 @@ for n in range(8):
 def analyze(source, *command, options=(), shell=()):
     return subprocess.Popen(
         [*shell, refrain, "analyze", "--cache", work + "/fast",
-        [*shell, refrain, "analyze", "--cache", work + "/fast",
          "--seconds", "2", "--start", "30", "--json", *options, source,
          "--", *command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def trainer(how, source="{}"):
