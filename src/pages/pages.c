@@ -98,18 +98,18 @@ static struct passed *pages_oldest(const struct pages *p)
 	return LIST_FIRST(&p->queue, struct passed, link);
 }
 
-static bool is_crowded(const struct pages *p, const struct passed *i)
+/* The bytes in the queue above which the oldest does not stay for its time. */
+static uint64_t crowded_at(const struct pages *p, const struct passed *i)
 {
-	uint64_t keep = i->keep_ns == KEEP_PART_NS ? KEEP_BYTES : p->keep_bytes;
-
-	return p->bytes > p->config.max_bytes + keep;
+	return p->config.max_bytes +
+		(i->keep_ns == KEEP_PART_NS ? KEEP_BYTES : p->keep_bytes);
 }
 
 static bool may_drop(const struct pages *p)
 {
 	const struct passed *i = pages_oldest(p);
 
-	return (is_crowded(p, i) && i->tries == 0) ||
+	return (p->bytes > crowded_at(p, i) && i->tries == 0) ||
 		clock_now_ns() >= i->since_ns + i->keep_ns;
 }
 
@@ -145,7 +145,7 @@ static void wait_for_pages(struct pages *p)
 		;
 	if (!is_over(p))
 		return;
-	p->wanted_at += p->keep_bytes;
+	p->wanted_at = crowded_at(p, pages_oldest(p));
 	until_ns =
 		pages_oldest(p)->since_ns + pages_oldest(p)->keep_ns + PAUSE_NS;
 	while (!may_drop(p) &&

@@ -7,10 +7,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/feature.h"
 #include "pages/kept_impl.h"
+#include "pages/pages.h"
 #include "suite.h"
 
 #define TOP "/tmp/refrain-kept.XXXXXX"
@@ -104,6 +107,44 @@ static void tear_down(void)
 	ck_assert_int_eq(rmdir(top), 0);
 }
 
+/* One drop in time, of a few tries: a machine that is busy may be late. */
+static bool drops_before_its_time(struct cache_item *item)
+{
+	static struct counters counters;
+	const struct timespec pace = {.tv_nsec = NS_PER_MS};
+	const struct pages_config config = {.mountpoint = top,
+		.manifest = m,
+		.counters = &counters,
+		.each_epoch = true,
+		.whole_max_bytes = 1};
+	uint64_t begun_ns = clock_now_ns(), took_ns = 0;
+	struct pages *p;
+	struct error err;
+
+	atomic_store(&counters.pages_dropped, 0);
+	ck_assert_int_eq(pages_new(&p, &config, &err), 0);
+	/* The file has no pages there. A reader that goes on. */
+	for (uint64_t off = 1u << 30; atomic_load(&counters.pages_dropped) == 0;
+		off += 1u << 20) {
+		pages_part(p, item, off, 1u << 20);
+		(void)nanosleep(&pace, NULL);
+		took_ns = clock_now_ns() - begun_ns;
+	}
+	pages_stop(p);
+	pages_free(p);
+	return took_ns < NS_PER_S; /* as long as parts stay */
+}
+
+START_TEST(test_parts_far_over_the_bound_do_not_stay)
+{
+	struct cache_item a = put("a", NODE_ROOT);
+	unsigned tries = 0;
+
+	while (!drops_before_its_time(&a))
+		ck_assert_uint_lt(++tries, 10);
+}
+END_TEST
+
 START_TEST(test_a_file_that_is_opened_twice_is_seen_once)
 {
 	struct cache_item a = put("a", NODE_ROOT);
@@ -191,6 +232,7 @@ static Suite *suite(void)
 {
 	const TTest *const tests[] = {
 		test_a_file_that_is_opened_twice_is_seen_once,
+		test_parts_far_over_the_bound_do_not_stay,
 		test_a_file_is_seen_again_after_others,
 		test_files_that_are_not_kept_are_not_seen,
 		test_what_may_not_stay_is_given_up,
