@@ -97,7 +97,7 @@ static const struct option_def analyze_table[] = {
 	{
 		.name = "start",
 		.arg = "SECONDS",
-		.help = "Give up if COMMAND has read nothing after SECONDS "
+		.help = "Give up if COMMAND reads nothing for SECONDS "
 			"(default: 120).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(run.start_s),

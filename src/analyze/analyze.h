@@ -77,7 +77,7 @@ struct analyze_config {
 	char **command;		/* ends with NULL; strings are borrowed */
 	double samples;		/* in the dataset; 0: one a file, or unknown */
 	unsigned seconds;	/* limit of each segment */
-	unsigned start_s;	/* limit until the first read */
+	unsigned start_s;	/* limit of a time without reads */
 	bool no_tiny;		/* do not replace images */
 	const volatile sig_atomic_t *stop; /* a signal came */
 };

@@ -327,35 +327,6 @@ int run_prepare(struct analysis_run *r)
 	return fetch_all(r);
 }
 
-int run_start(struct analysis_run *r)
-{
-	uint64_t until_ns = clock_now_ns() + r->c->start_s * NS_PER_S;
-	struct counts n;
-	int rc = get_counts(r, &r->before);
-
-	n = r->before;
-	r->trainer.daemon = ctl_client_pid(r->ctl);
-	if (rc == 0)
-		rc = trainer_start(&r->trainer, r->c, r->err);
-	r->starting = true;
-	while (rc == 0 && n.bytes <= r->before.bytes) {
-		if (clock_now_ns() > until_ns)
-			return error_set(r->err, -ETIMEDOUT,
-				"the command read nothing through the mount in "
-				"%u s: it may read another path, read in "
-				"processes that run elsewhere (Docker, srun), "
-				"or be slow to start (see --start)",
-				r->c->start_s);
-		wait_a_moment();
-		rc = look_at_trainer(r, "it had read nothing yet");
-		if (rc == 0)
-			rc = get_counts(r, &n);
-	}
-	r->began = r->tick = n;
-	r->x = 1;
-	return rc;
-}
-
 /* -- Segments -------------------------------------------------------------- */
 
 /* Are samples what we count? */
@@ -381,7 +352,81 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 		100 * bytes / (mean * files));
 }
 
-/* Why nothing was read for a while: parts of files stay in the kernel. */
+/* The timeline of the run; it begins with the first read. */
+static void add_tick(struct analysis_run *r, const struct counts *n)
+{
+	double took_s = n->time_s - r->tick.time_s;
+	struct profile *p = r->p;
+
+	if (r->began.time_s == 0 || took_s < TICK_S ||
+		p->nticks == PROFILE_TICKS_MAX)
+		return;
+	p->ticks[p->nticks++] = (struct profile_tick){
+		.time_s = n->time_s - r->began.time_s,
+		.rate = (n->samples - r->tick.samples) / took_s,
+		.starved = fmin((n->starved_s - r->tick.starved_s) / took_s, 1),
+		.x = r->x};
+	r->tick = *n;
+}
+
+/* The counts a moment later. */
+static int next_counts(
+	struct analysis_run *r, const char *doing, struct counts *n)
+{
+	int rc;
+
+	wait_a_moment();
+	rc = look_at_trainer(r, doing);
+	if (rc == 0)
+		rc = get_counts(r, n);
+	if (rc == 0)
+		add_tick(r, n);
+	return rc;
+}
+
+/*
+ * Wait until the command has read more than in *n. It may compile, validate or
+ * save a checkpoint meanwhile. -ETIMEDOUT, without a message: it does not read.
+ */
+static int await_read(
+	struct analysis_run *r, const char *doing, struct counts *n)
+{
+	const struct counts was = *n;
+	int rc = 0;
+
+	while (rc == 0 && n->bytes <= was.bytes) {
+		if (n->time_s - was.time_s > r->c->start_s)
+			return -ETIMEDOUT;
+		rc = next_counts(r, doing, n);
+	}
+	return rc;
+}
+
+int run_start(struct analysis_run *r)
+{
+	struct counts n;
+	int rc = get_counts(r, &r->before);
+
+	n = r->before;
+	r->trainer.daemon = ctl_client_pid(r->ctl);
+	if (rc == 0)
+		rc = trainer_start(&r->trainer, r->c, r->err);
+	r->starting = true;
+	if (rc == 0)
+		rc = await_read(r, "it had read nothing yet", &n);
+	if (rc == -ETIMEDOUT)
+		return error_set(r->err, rc,
+			"the command read nothing through the mount in %u s: "
+			"it may read another path, read in processes that run "
+			"elsewhere (Docker, srun), or be slow to start (see "
+			"--start)",
+			r->c->start_s);
+	r->began = r->tick = n;
+	r->x = 1;
+	return rc;
+}
+
+/* Why nothing was read for long: parts of files stay in the kernel. */
 static int stopped_reading(
 	struct analysis_run *r, const struct counts *n, const char *doing)
 {
@@ -392,55 +437,53 @@ static int stopped_reading(
 	if (rc < 0)
 		return rc;
 	return error_set(r->err, -ENODATA,
-		"the command stopped reading while %s: it may keep what it "
-		"has read; each epoch must read every file again, to its end",
-		doing);
+		"the command stopped reading for %u s while %s: it may keep "
+		"what it has read (each epoch must read every file again, to "
+		"its end), or do other work for longer (see --start)",
+		r->c->start_s, doing);
 }
 
-/* The timeline of the run. */
-static void add_tick(struct analysis_run *r, const struct counts *n)
+/* One segment, which begins with the next read. */
+static int measure_segment(struct analysis_run *r, const char *doing,
+	double seconds, struct counts *n)
 {
-	double took_s = n->time_s - r->tick.time_s;
-	struct profile *p = r->p;
+	struct segment *s = &r->segment;
+	int rc = await_read(r, doing, n);
+	double cpu_s;
 
-	if (took_s < TICK_S || p->nticks == PROFILE_TICKS_MAX)
-		return;
-	p->ticks[p->nticks++] = (struct profile_tick){
-		.time_s = n->time_s - r->began.time_s,
-		.rate = (n->samples - r->tick.samples) / took_s,
-		.starved = fmin((n->starved_s - r->tick.starved_s) / took_s, 1),
-		.x = r->x};
-	r->tick = *n;
+	if (rc == -ETIMEDOUT)
+		return stopped_reading(r, n, doing);
+	cpu_s = trainer_cpu_s(&r->trainer);
+	segment_begin(s, n, seconds, r->p->samples);
+	while (rc == 0 && !segment_add(s, n))
+		rc = next_counts(r, doing, n);
+	if (rc < 0)
+		return rc;
+	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s -
+		(n->cpu_s - s->begun.cpu_s); /* the mount's share */
+	r->cpus_used =
+		cpu_s / (n->time_s - s->begun.time_s) / (double)r->p->cpus;
+	return 0;
 }
 
 int run_segment(struct analysis_run *r, const char *doing, double seconds)
 {
-	double cpu_s = trainer_cpu_s(&r->trainer), took_s;
 	struct counts n;
 	int rc = get_counts(r, &n);
+	double until_s = rc < 0 ? 0 : n.time_s + r->c->start_s;
 
-	if (rc < 0)
-		return rc;
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: %s\n", doing);
-	segment_begin(&r->segment, &n, seconds, r->p->samples);
-	do {
-		wait_a_moment();
-		rc = look_at_trainer(r, doing);
-		if (rc == 0)
-			rc = get_counts(r, &n);
-		if (rc == 0)
-			add_tick(r, &n);
-	} while (rc == 0 && !segment_add(&r->segment, &n));
-	if (rc < 0)
-		return rc;
-	took_s = n.time_s - r->segment.begun.time_s;
-	cpu_s -= n.cpu_s - r->segment.begun.cpu_s; /* the mount's share */
-	r->cpus_used = (trainer_cpu_s(&r->trainer) - cpu_s) / took_s /
-		(double)r->p->cpus;
-	if (segment_rate(&r->segment).value <= 0)
-		return stopped_reading(r, &n, doing);
-	return 0;
+	/* A long pause may leave no reads but those at the beginning, which is
+	 * skipped. Then it takes longer. */
+	for (; rc == 0; seconds *= 2) {
+		rc = measure_segment(r, doing, seconds, &n);
+		if (rc == 0 && segment_rate(&r->segment).value > 0)
+			return 0;
+		if (rc == 0 && n.time_s > until_s)
+			rc = stopped_reading(r, &n, doing);
+	}
+	return rc;
 }
 
 int run_check(struct analysis_run *r)

@@ -37,14 +37,20 @@ def reads_all(names):
         for name in names:
             with open(name, 'rb', buffering=0) as f:
                 while f.read(65536):
-                    time.sleep(0.002 if how == 'all' else 0.05)
+                    time.sleep(0.05 if how == 'threads' else 0.002)
 
 
 if how == 'threads':
     for n in range(63):
         threading.Thread(target=reads_all, args=(names[n::64],)).start()
     reads_all(names[63::64])
-elif how == 'all':
+elif how == 'compiles':
+    # It reads a list and the first batch before that.
+    for name in names[:8]:
+        with open(name, 'rb') as f:
+            f.read()
+    time.sleep(4)
+if how in ('all', 'compiles'):
     reads_all(names)
 while True:
     for name in names:
@@ -111,8 +117,10 @@ refused = [
              work + "/large", "{}", options=["--start", "2"]),
      "read nothing"),
     (analyze(src, *trainer("maps")), "maps files"),
-    (analyze(src, *trainer("keeps")), "stopped reading"),
-    (analyze(work + "/large", *trainer("half")), "of each file"),
+    (analyze(src, *trainer("keeps"), options=["--start", "9"]),
+     "stopped reading"),
+    (analyze(work + "/large", *trainer("half"), options=["--start", "9"]),
+     "of each file"),
     (analyze(work + "/records", *trainer("all"),
              options=["--cache-size", "2M"]), "does not fit"),
 ]
@@ -128,6 +136,9 @@ tar = analyze(work + "/shards", *trainer("all"),
               options=["--samples", "1600", "--fault", "rate=8M"])
 records = analyze(work + "/records", *trainer("all"),
                   options=["--fault", "rate=8M"])
+# Nothing is read for four times as long as a segment takes.
+late = analyze(src, *trainer("compiles"),
+               options=["--fault", "rate=400K", "--no-tiny"])
 # Half of it fits the copy.
 part = analyze(src, *trainer("all"),
                options=["--fault", "rate=400K", "--cache-size", "800K"])
@@ -164,6 +175,9 @@ p = json.loads(out)
 assert any("dataset fitted" in n for n in p["notes"]), p["notes"]
 assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
 assert p["bottleneck"] == "fetch", p
+out, err = late.communicate(timeout=150 * int(patience))
+assert late.returncode == 0, err
+assert json.loads(out)["bottleneck"] == "fetch", out
 out, err = away.communicate(timeout=150 * int(patience))
 assert away.returncode == 0, err
 assert json.loads(out)["cpus_used"] > 0, out
