@@ -96,6 +96,12 @@ static bool is_success(const struct head *h)
 	return h->code >= 200 && h->code < 300;
 }
 
+/* Worth reading, so that the connection can be kept. */
+static bool is_short(const struct head *h)
+{
+	return h->has_length && h->length <= CALL_ERROR_MAX;
+}
+
 static int call_head(struct transfer *t, const struct head *h)
 {
 	struct call *c = call_of(t);
@@ -105,7 +111,7 @@ static int call_head(struct transfer *t, const struct head *h)
 		return 0;
 	engine_answered(c->r->engine);
 	rc = c->ops->head ? c->ops->head(c, h) : 0;
-	return rc == 0 && c->heads_only && h->code == 200 ? -EALREADY : rc;
+	return rc == 0 && c->heads_only && !is_short(h) ? -EALREADY : rc;
 }
 
 static int call_data(struct transfer *t, const void *data, size_t len)
@@ -114,9 +120,10 @@ static int call_data(struct transfer *t, const void *data, size_t len)
 
 	if (is_success(&t->head))
 		return c->ops->data ? c->ops->data(c, data, len) : 0;
-	/* Read the rest as well, so that the connection can be kept. */
-	if (bytes_len(&c->error) + len <= CALL_ERROR_MAX)
-		bytes_add(&c->error, data, len);
+	/* It may have no end. Its beginning says enough. */
+	if (bytes_len(&c->error) + len > CALL_ERROR_MAX)
+		return -EALREADY;
+	bytes_add(&c->error, data, len);
 	return 0;
 }
 

@@ -141,7 +141,7 @@ int s3_page_begin(struct s3_page *p)
 
 	p->token[0] = '\0';
 	p->truncated = p->encoded = p->is_list = p->failed = false;
-	p->n = 0;
+	p->n = p->fed = 0;
 	bytes_reset(&p->text);
 	if (p->xml)
 		return xml_restart(p->xml);
@@ -151,7 +151,13 @@ int s3_page_begin(struct s3_page *p)
 
 int s3_page_feed(struct s3_page *p, const void *data, size_t len)
 {
-	return xml_feed(p->xml, data, len);
+	int rc;
+
+	p->fed += len;
+	if (p->fed > S3_PAGE_BYTES_MAX)
+		return -EBADMSG;
+	rc = xml_feed(p->xml, data, len);
+	return rc == 0 && p->failed ? -EBADMSG : rc;
 }
 
 /* Decoded in place: no key gets longer. */

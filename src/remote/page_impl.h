@@ -15,6 +15,9 @@
 /* The maximum number of keys in a page; servers send 1,000. */
 #define S3_PAGE_MAX 100000u
 
+/* A page of 1,000 keys of the greatest length, each byte encoded, has 4 MiB. */
+#define S3_PAGE_BYTES_MAX ((size_t)32 << 20)
+
 struct s3_object {
 	size_t key, len; /* place in the page's text; decoded at the end */
 	uint64_t size_bytes, tag;
@@ -37,10 +40,12 @@ struct s3_page {
 	bool has_key, has_size; /* of `now` */
 	char token[2048];	/* NextContinuationToken, or "" */
 	bool truncated, encoded, is_list;
-	bool failed; /* a token too long, or no memory */
+	bool failed; /* too many keys, a token too long, or no memory */
+	size_t fed;  /* bytes of the document so far */
 };
 
 int s3_page_begin(struct s3_page *p);
+/* -EBADMSG: it is no XML, or too long. A server may send without end. */
 int s3_page_feed(struct s3_page *p, const void *data, size_t len);
 /* 0; -EBADMSG also for a document of another kind. */
 int s3_page_end(struct s3_page *p);

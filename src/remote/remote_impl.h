@@ -81,7 +81,7 @@ struct call {
 	struct bytes redirect; /* http: go there instead */
 	char code[64];	       /* of the last S3 error document, or "" */
 	const char *words;     /* the meaning of that code, or NULL */
-	bool heads_only;       /* of an answer 200 the body is not read */
+	bool heads_only;       /* a body that is not short is not read */
 	unsigned throttled, renewed, moved, skewed; /* times, so far */
 	unsigned generation; /* of the credentials that it was signed with */
 };

@@ -46,7 +46,7 @@ struct far_counts far_count;
 static int epoll_fd;
 static struct conn busy = {.next = &busy, .prev = &busy};
 static double tokens, tokens_ms;
-static unsigned going;	     /* requests without their whole answer */
+unsigned far_going;
 static uint64_t going_bytes; /* which these ask for */
 
 double far_now_ms(void)
@@ -95,7 +95,7 @@ static void conn_settle(struct conn *c)
 {
 	if (!c->counted)
 		return;
-	going--;
+	far_going--;
 	going_bytes -= c->answer.length;
 	c->counted = false;
 }
@@ -186,10 +186,10 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	c->head_sent = c->sent = 0;
 	c->due_ms = far_now_ms() + a->delay_ms;
 	c->state = a->never ? SILENT : a->delay_ms > 0 ? WAITING : SENDING;
-	going += c->counted;
+	far_going += c->counted;
 	going_bytes += c->counted ? a->length : 0;
-	if (going > far_count.most)
-		far_count.most = going;
+	if (far_going > far_count.most)
+		far_count.most = far_going;
 	if (going_bytes > far_count.most_bytes)
 		far_count.most_bytes = going_bytes;
 	if (c->state == WAITING || c->state == SENDING)

@@ -33,6 +33,7 @@ struct far_settings {
 	double no_after; /* 1: listings do not know start-after */
 	double blank;	 /* 1: every other page of a listing has no keys; 2: all
 			  * have none, and no end */
+	double flood;	 /* the HTTP status of all answers; they have no end */
 	double only;	 /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;
@@ -46,6 +47,7 @@ struct far_counts {
 		authorized; /* requests that had anything secret */
 };
 extern struct far_counts far_count;
+extern unsigned far_going; /* requests without their whole answer */
 
 /* -- Objects --------------------------------------------------------------- */
 
@@ -59,6 +61,7 @@ struct far_object {
 /* Bytes that all objects of "many" are made of: twice the same mebibyte. */
 #define FAR_PATTERN ((size_t)1 << 20)
 extern unsigned char far_pattern[2 * FAR_PATTERN];
+extern unsigned char far_comments[2 * FAR_PATTERN]; /* of XML */
 void far_make_pattern(void);
 size_t far_pattern_start(const char *key);
 

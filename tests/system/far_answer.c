@@ -143,6 +143,7 @@ static void set_one(const char *name, double value)
 		FIELD(web),
 		FIELD(no_after),
 		FIELD(blank),
+		FIELD(flood),
 #undef FIELD
 	};
 
@@ -192,6 +193,7 @@ static void control(const struct far_request *r, struct far_answer *a)
 	SHOW(most_bytes);
 	SHOW(authorized);
 #undef SHOW
+	put(&t, "going %u\n", far_going);
 	give_body(a, &t);
 }
 
@@ -602,6 +604,12 @@ static bool fault(const struct far_request *r, struct far_answer *a)
 		if (far_set.retry_after > 0)
 			snprintf(a->headers + strlen(a->headers), 64,
 				"Retry-After: %.0f\r\n", far_set.retry_after);
+		return true;
+	}
+	if (far_set.flood > 0) {
+		a->status = (unsigned)far_set.flood;
+		a->pattern = far_comments;
+		a->length = UINT64_C(1) << 50;
 		return true;
 	}
 	if (happens(far_set.loop)) {

@@ -21,6 +21,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+unsigned char far_comments[2 * FAR_PATTERN];
+
 void far_make_pattern(void)
 {
 	for (size_t i = 0; i < FAR_PATTERN; i += 8) {
@@ -29,6 +31,8 @@ void far_make_pattern(void)
 		memcpy(far_pattern + i, &word, 8);
 		memcpy(far_pattern + FAR_PATTERN + i, &word, 8);
 	}
+	for (size_t i = 0; i < sizeof(far_comments); i += 8)
+		memcpy(far_comments + i, "<!-- -->", 8);
 }
 
 static uint64_t text_hash(const char *text)

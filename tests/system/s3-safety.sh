@@ -75,6 +75,21 @@ for lie in endless truncate_xml error_doc; do
 	expect "$lie: names" "$(find "$mnt" -type f | wc -l)" 64
 done
 
+# Answers without an end are given up, with their connections
+none_goes_on() {
+	[ "$(far_count going)" = 0 ]
+}
+for status in 200 500; do
+	far_set flood=$status
+	"$refrain" refresh "$mnt" >/dev/null 2>&1
+	cat "$mnt/f0000051.bin" >"$work/one" 2>/dev/null &&
+		fail "$status without an end was read"
+	ls "$mnt/none" >/dev/null 2>&1 && fail "$status: a name from nowhere"
+	wait_for 20 none_goes_on || fail "$status without an end goes on"
+	far_set flood=0
+	expect "$status: names" "$(find "$mnt" -type f | wc -l)" 64
+done
+
 # -- The store goes away: hits go on, others fail in time, and all comes back
 port=${far##*:}
 kill "$far_pid"

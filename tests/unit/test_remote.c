@@ -68,6 +68,37 @@ START_TEST(test_page_is_complete_or_nothing)
 }
 END_TEST
 
+/* Bytes that a page takes in before it refuses more; up to 64 MiB. */
+static size_t fed_until_refused(const char *begin, const char *more)
+{
+	struct s3_page p = {.n = 0};
+	size_t fed = 0;
+
+	ck_assert_int_eq(s3_page_begin(&p), 0);
+	ck_assert_int_eq(s3_page_feed(&p, begin, strlen(begin)), 0);
+	while (fed < (size_t)64 << 20 &&
+		s3_page_feed(&p, more, strlen(more)) == 0)
+		fed += strlen(more);
+	s3_page_release(&p);
+	return fed;
+}
+
+START_TEST(test_page_without_an_end_is_refused)
+{
+	static const char key[] = "<Contents><Key>a</Key></Contents>";
+	char blanks[4097];
+
+	memset(blanks, ' ', 4096);
+	blanks[4096] = '\0';
+	ck_assert_uint_eq(fed_until_refused("<ListBucketResult>", key),
+		S3_PAGE_MAX * strlen(key));
+	ck_assert_uint_lt(fed_until_refused("", blanks), (size_t)33 << 20);
+	ck_assert_uint_lt(
+		fed_until_refused("<ListBucketResult>", "<Other></Other>"),
+		(size_t)33 << 20);
+}
+END_TEST
+
 START_TEST(test_sizes_and_keys_that_are_none_are_marked)
 {
 	static const char *const bad[] = {
@@ -285,6 +316,7 @@ int main(void)
 {
 	const TTest *const tests[] = {test_page_has_keys_as_they_were_put,
 		test_page_is_complete_or_nothing,
+		test_page_without_an_end_is_refused,
 		test_sizes_and_keys_that_are_none_are_marked,
 		test_keys_that_cannot_be_paths_are_refused,
 		test_points_lie_between_and_ascend,
