@@ -252,11 +252,22 @@ static const struct meaning *find_meaning(const char *code)
 	return NULL;
 }
 
+/*
+ * Is the key of the request gone? A proxy answers 404, too, while the store is
+ * away, but without S3's code. HEAD has no document. A listing is of no key.
+ */
+static bool misses_key(const struct call *c, const struct meaning *m)
+{
+	return bytes_len(&c->query) == 0 &&
+		(m || strcmp(c->method, "HEAD") == 0);
+}
+
 /* The document is not trusted, as anyone on the network path may have sent it:
  * only known codes from it appear in messages. */
 static int s3_status(struct call *c)
 {
 	const struct meaning *m = find_meaning(c->code);
+	int status = m ? m->status : status_of_code(call_status(c));
 	char words[300];
 
 	c->words = m ? m->words : NULL;
@@ -270,7 +281,7 @@ static int s3_status(struct call *c)
 			call_status(c));
 		keep_words(c->r, words);
 	}
-	return m ? m->status : status_of_code(call_status(c));
+	return status == -ENOENT && !misses_key(c, m) ? -EIO : status;
 }
 
 static bool is_code(const struct call *c, const char *code)
