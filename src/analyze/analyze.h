@@ -59,7 +59,8 @@ struct profile {
 	double cached; /* share of the dataset that fits, to report on */
 	struct profile_rate g, r1, r0, s;
 	bool g_bound;	/* g is a lower bound */
-	double gaps;	/* share of the time without reads */
+	double gaps;	/* share of the time between epochs and the like, with
+			   everything cached */
 	double repeats; /* half of the 95 % interval of one measurement, as a
 			   share of the rate: what else the machine did */
 	struct profile_point points[PROFILE_POINTS_MAX];

@@ -243,9 +243,10 @@ struct model_shares model_share(const struct model *m, double miss, double gaps)
 
 	s.prep = larger(0, warm - s.compute);
 	s.fetch = larger(0, all - warm);
-	s.gaps = gaps > 0 && gaps < 1 ? all * gaps : 0;
 	/* Gaps are in the measured rates: they are taken off the compute time,
-	 * as the trainer did other work meanwhile. */
+	 * as the trainer did other work meanwhile. That takes as long with
+	 * misses as without. */
+	s.gaps = gaps > 0 && gaps < 1 ? warm * gaps : 0;
 	if (s.gaps > s.compute)
 		s.gaps = s.compute;
 	s.compute -= s.gaps;

@@ -84,7 +84,8 @@ struct model_shares {
 	double compute, prep, fetch, gaps;
 };
 
-/* `gaps` is the share of the time in which nothing is read at all. */
+/* `gaps` is the share of the time, without misses, in which nothing is read at
+ * all. */
 struct model_shares model_share(
 	const struct model *m, double miss, double gaps);
 

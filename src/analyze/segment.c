@@ -3,6 +3,7 @@
 #include "analyze/segment_impl.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Shares of the segment's limit: at least and at most skipped. */
 #define SKIP_LEAST 0.15
@@ -18,6 +19,12 @@
  * less. */
 #define GROUPS 10
 
+/* A pause that is longer than usual by more than this is not one of a step. */
+#define LONGER 3
+
+/* Nor are pauses with as much of an epoch between them. */
+#define RARELY 0.9
+
 /* Whole epochs that tell more than groups of blocks do. */
 #define EPOCHS_LEAST 4
 
@@ -29,7 +36,8 @@ void segment_begin(struct segment *s, const struct counts *now, double seconds,
 		.epoch = epoch,
 		.begun = *now,
 		.last = *now,
-		.end = {*now}};
+		.end = {*now},
+		.idle_s = now->idle_s};
 	if (s->block_s < 0.05)
 		s->block_s = 0.05;
 }
@@ -57,10 +65,22 @@ static void skip_block(struct segment *s, const struct counts *now)
 	s->end[0] = *now;
 }
 
+/* The daemon counts a pause when the next read ends it. */
+static void note_pause(struct segment *s, const struct counts *now)
+{
+	double length_s = now->idle_s - s->idle_s;
+
+	s->idle_s = now->idle_s;
+	if (length_s > 0 && s->npauses < SEGMENT_PAUSES_MAX)
+		s->pause[s->npauses++] =
+			(struct pause){now->time_s, length_s, now->samples};
+}
+
 bool segment_add(struct segment *s, const struct counts *now)
 {
 	struct profile_rate r;
 
+	note_pause(s, now);
 	if (now->time_s - s->end[s->nblocks].time_s < s->block_s)
 		return false;
 	s->last = *now;
@@ -95,8 +115,7 @@ static struct counts counts_at(const struct segment *s, double samples)
 		.time_s = b->time_s + part * (b[1].time_s - b->time_s),
 		.samples = samples,
 		.hits = b->hits + part * (b[1].hits - b->hits),
-		.misses = b->misses + part * (b[1].misses - b->misses),
-		.idle_s = b->idle_s + part * (b[1].idle_s - b->idle_s)};
+		.misses = b->misses + part * (b[1].misses - b->misses)};
 	return n;
 }
 
@@ -159,10 +178,47 @@ double segment_miss(const struct segment *s)
 	return all > 0 ? misses / all : 0;
 }
 
+static int by_length(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The length of the pauses of steps; 0: there are none. */
+static double usual_pause(const struct segment *s)
+{
+	double length_s[SEGMENT_PAUSES_MAX];
+
+	if (s->npauses < 2)
+		return 0;
+	for (unsigned i = 0; i < s->npauses; i++)
+		length_s[i] = s->pause[i].length_s;
+	qsort(length_s, s->npauses, sizeof(length_s[0]), by_length);
+	return length_s[(s->npauses - 1) / 2];
+}
+
+static bool is_gap(const struct segment *s, unsigned i, double usual_s)
+{
+	double before = i ? s->pause[i - 1].samples : s->begun.samples;
+
+	return s->pause[i].length_s > LONGER * usual_s ||
+		(s->epoch > 0 &&
+			s->pause[i].samples - before >= RARELY * s->epoch);
+}
+
 double segment_gaps(const struct segment *s)
 {
-	struct counts end = measured_end(s);
-	double time_s = end.time_s - s->end[0].time_s;
+	double begin_s = s->end[0].time_s, end_s = measured_end(s).time_s;
+	double usual_s = usual_pause(s), gaps_s = 0;
 
-	return time_s > 0 ? (end.idle_s - s->end[0].idle_s) / time_s : 0;
+	for (unsigned i = 0; i < s->npauses; i++) {
+		const struct pause *p = &s->pause[i];
+
+		if (is_gap(s, i, usual_s))
+			gaps_s += fmax(0,
+				fmin(p->end_s, end_s) -
+					fmax(p->end_s - p->length_s, begin_s));
+	}
+	return end_s > begin_s ? gaps_s / (end_s - begin_s) : 0;
 }

@@ -19,6 +19,13 @@ struct counts {
 };
 
 #define SEGMENT_BLOCKS_MAX 256
+#define SEGMENT_PAUSES_MAX 64
+
+/* A time without reads. */
+struct pause {
+	double end_s, length_s;
+	double samples; /* that had been read before */
+};
 
 struct segment {
 	double seconds; /* limit of its length */
@@ -28,6 +35,9 @@ struct segment {
 	struct counts end[SEGMENT_BLOCKS_MAX]; /* of blocks; [0]: measuring
 						  began */
 	unsigned nblocks;
+	struct pause pause[SEGMENT_PAUSES_MAX];
+	unsigned npauses;
+	double idle_s; /* of the last look */
 	double before; /* rate of the last skipped block */
 	bool measuring;
 };
@@ -41,8 +51,12 @@ bool segment_add(struct segment *s, const struct counts *now);
 /* The rate over what was measured. */
 struct profile_rate segment_rate(const struct segment *s);
 
-/* Share of misses, and of time without reads. */
+/* Share of misses. */
 double segment_miss(const struct segment *s);
+
+/* Share of time in pauses, such as those between epochs. A trainer may also
+ * read nothing during a step, which is no gap: such pauses are alike, and come
+ * several times an epoch. */
 double segment_gaps(const struct segment *s);
 
 #endif

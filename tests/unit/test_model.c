@@ -286,6 +286,20 @@ START_TEST(test_shares_add_up_to_the_time_of_a_sample)
 }
 END_TEST
 
+START_TEST(test_gaps_take_as_long_with_misses_as_without)
+{
+	struct model m = {.g = 1000, .r1 = 1000, .r0 = 100};
+	struct model_shares s;
+
+	model_fix(&m);
+	s = model_share(&m, 1, 0.2);
+	ck_assert_double_eq_tol(s.compute, 0.0008, 1e-12);
+	ck_assert_double_eq_tol(s.gaps, 0.0002, 1e-12);
+	ck_assert_double_eq_tol(s.prep, 0, 1e-12);
+	ck_assert_double_eq_tol(s.fetch, 0.009, 1e-12);
+}
+END_TEST
+
 START_TEST(test_the_verdict_names_the_largest_stall)
 {
 	struct model_shares fetch = {1, 0.1, 0.3, 0}, prep = {1, 0.1, 0.05, 0};
@@ -395,6 +409,7 @@ int main(void)
 	tcase_add_test(
 		t, test_hits_of_lru_and_random_are_those_of_simulated_caches);
 	tcase_add_test(t, test_shares_add_up_to_the_time_of_a_sample);
+	tcase_add_test(t, test_gaps_take_as_long_with_misses_as_without);
 	tcase_add_test(t, test_the_verdict_names_the_largest_stall);
 	tcase_add_test(t, test_enough_is_the_smallest_cache_at_full_rate);
 	tcase_add_test(t, test_actions_shorten_an_epoch_no_more_than_they_can);

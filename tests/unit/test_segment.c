@@ -39,6 +39,7 @@ static double noisy(double at_s)
 static double run_through(struct segment *s, rate_fn *rate, double epoch)
 {
 	struct counts n = {.time_s = 100};
+	double pause_s = 0, was_s = 0;
 
 	state = 3;
 	segment_begin(s, &n, 20, epoch);
@@ -50,7 +51,11 @@ static double run_through(struct segment *s, rate_fn *rate, double epoch)
 		n.samples += 0.025 * rate(at_s);
 		n.misses += 1;
 		n.hits += 3;
-		n.idle_s += 0.005;
+		/* A pause is counted when it has ended. */
+		pause_s = rate(at_s) > 0 ? 0 : pause_s + 0.025;
+		if (pause_s == 0 && was_s > 1)
+			n.idle_s += was_s;
+		was_s = pause_s;
 	} while (!segment_add(s, &n));
 	return n.time_s - 100;
 }
@@ -65,7 +70,7 @@ START_TEST(test_a_segment_of_an_even_rate_ends_early)
 	ck_assert_double_eq_tol(segment_rate(&s).value, 1000, 1e-6);
 	ck_assert_double_lt(segment_rate(&s).ci, 1);
 	ck_assert_double_eq_tol(segment_miss(&s), 0.25, 1e-9);
-	ck_assert_double_eq_tol(segment_gaps(&s), 0.2, 1e-6);
+	ck_assert_double_eq_tol(segment_gaps(&s), 0, 1e-6);
 }
 END_TEST
 
@@ -103,6 +108,55 @@ START_TEST(test_whole_epochs_are_measured)
 	(void)run_through(&s, paused, 1500);
 	ck_assert_double_eq_tol(segment_rate(&s).value, 750, 2);
 	ck_assert_double_lt(segment_rate(&s).ci, 10);
+}
+END_TEST
+
+/* A batch is read in 0.7 s, and computed for 2.3 s. */
+static double batches(double at_s)
+{
+	return fmod(at_s, 3) < 0.7 ? 1000 : 0;
+}
+
+START_TEST(test_pauses_of_steps_are_no_gaps)
+{
+	struct segment s;
+
+	(void)run_through(&s, batches, 1e6);
+	ck_assert_double_eq_tol(segment_gaps(&s), 0, 1e-6);
+}
+END_TEST
+
+/* One long pause among them. */
+static double validates(double at_s)
+{
+	return at_s > 4 && at_s < 12 ? 0 : batches(at_s);
+}
+
+START_TEST(test_a_pause_much_longer_than_those_of_steps_is_a_gap)
+{
+	struct segment s;
+	double measured_s;
+
+	(void)run_through(&s, validates, 1e6);
+	measured_s = s.last.time_s - s.end[0].time_s;
+	/* From the batch at 3 s to that at 12 s, of which 8 s are skipped. */
+	ck_assert_double_eq_tol(
+		segment_gaps(&s) * measured_s, 112 - s.end[0].time_s, 0.1);
+}
+END_TEST
+
+/* Epochs of 3 s, and then 1.5 s of other work. */
+static double epochs(double at_s)
+{
+	return fmod(at_s, 4.5) < 3 ? 1000 : 0;
+}
+
+START_TEST(test_pauses_after_each_epoch_are_gaps)
+{
+	struct segment s;
+
+	(void)run_through(&s, epochs, 3000);
+	ck_assert_double_eq_tol(segment_gaps(&s), 1.0 / 3, 0.02);
 }
 END_TEST
 
@@ -160,6 +214,10 @@ int main(void)
 	tcase_add_test(t, test_a_slow_beginning_is_skipped);
 	tcase_add_test(t, test_noise_shows_in_the_interval);
 	tcase_add_test(t, test_whole_epochs_are_measured);
+	tcase_add_test(t, test_pauses_of_steps_are_no_gaps);
+	tcase_add_test(
+		t, test_a_pause_much_longer_than_those_of_steps_is_a_gap);
+	tcase_add_test(t, test_pauses_after_each_epoch_are_gaps);
 	tcase_add_test(
 		t, test_a_later_measurement_lies_in_the_interval_of_repeats);
 	return run_suite(s);
