@@ -272,7 +272,7 @@ static bool conn_send(struct conn *c)
 		return true;
 	iov[0] = (struct iovec){c->head + c->head_sent, head};
 	iov[1] = (struct iovec){(void *)(uintptr_t)at, can};
-	n = writev(c->fd, iov, can > 0 ? 2 : 1);
+	n = writev(c->fd, iov, can > 0 && !(head > 0 && far_set.nagle) ? 2 : 1);
 	if (n < 0) {
 		if (errno == EAGAIN) {
 			conn_poll(c, true);
@@ -364,7 +364,9 @@ static void accept_all(int listener)
 			free(c);
 			continue;
 		}
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (far_set.nagle == 0)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
+				sizeof(one));
 		c->fd = fd;
 		far_count.connections++;
 		epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e);

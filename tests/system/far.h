@@ -34,6 +34,8 @@ struct far_settings {
 	double blank;	 /* 1: every other page of a listing has no keys; 2: all
 			  * have none, and no end */
 	double flood;	 /* the HTTP status of all answers; they have no end */
+	double nagle;	 /* 1: new connections send headers and body separately,
+			  * as they would by default */
 	double only;	 /* N: of lasting keys, none but AKN has not expired */
 };
 extern struct far_settings far_set;

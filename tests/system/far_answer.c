@@ -138,6 +138,7 @@ static void set_one(const char *name, double value)
 		FIELD(away),
 		FIELD(code),
 		FIELD(archived),
+		FIELD(nagle),
 		FIELD(only),
 		FIELD(same),
 		FIELD(web),

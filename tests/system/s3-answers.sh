@@ -81,6 +81,24 @@ expect 'requests that were counted' "$(status_field origin_requests)" \
 	"$(far_count requests)"
 end_mount
 
+# -- A server that waits for the acknowledgement of its headers gets it at once.
+# curl's comes after 40 ms
+far_set nagle=1 files=64 size=20000
+s3_mount many --cache "$work/tier:20M"
+scan_through
+begin=$(date +%s%3N)
+cat "$mnt"/*.bin >"$work/got" || fail EIO
+took=$(($(date +%s%3N) - begin))
+far_set verify=0
+begin=$(date +%s%3N)
+curl -sf "$far/many/f00000[00-63].bin" >"$work/all64" || fail 'curl fails'
+curl_took=$(($(date +%s%3N) - begin))
+cmp "$work/got" "$work/all64" || fail 'other bytes'
+[ $((2 * took)) -lt $curl_took ] ||
+	fail "64 files take $took ms, curl $curl_took ms"
+far_set nagle=0 files=40 size=100000 verify=1
+end_mount
+
 # -- Retry-After: nothing is asked before
 s3_mount many --cache "$work/tier:20M"
 scan_through
