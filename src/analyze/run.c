@@ -461,8 +461,8 @@ static int measure_segment(struct analysis_run *r, const char *doing,
 		return rc;
 	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s -
 		(n->cpu_s - s->begun.cpu_s); /* the mount's share */
-	r->cpus_used =
-		cpu_s / (n->time_s - s->begun.time_s) / (double)r->p->cpus;
+	r->cpus_used = fmax(cpu_s, 0) / (n->time_s - s->begun.time_s) /
+		(double)r->p->cpus;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,7 +20,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* The time between SIGTERM and SIGKILL. */
+/* The command may take so long to end after SIGTERM. What is left of its other
+ * processes gets SIGKILL when it has ended. */
 #define END_NS (3 * NS_PER_S)
 #define LOOK_NS (20 * NS_PER_MS)
 
@@ -162,6 +164,37 @@ static void note_start(struct trainer *t)
 		: 0;
 }
 
+static int session_of(const char *fields)
+{
+	int session;
+
+	return sscanf(fields, "%*c %*d %*d %d", &session) == 1 ? session : 0;
+}
+
+/*
+ * The program that became this one, such as a shell, may have left us children.
+ * What they start and leave is adopted like processes of the command, but is in
+ * the session of such a child. The command is never in one of these.
+ */
+static void note_older(struct trainer *t)
+{
+	CLEANUP_DIR DIR *dir = opendir("/proc");
+	const struct dirent *d;
+
+	t->older[0] = getsid(0);
+	t->nolder = 1;
+	while (dir && t->nolder < TRAINER_OLDER_MAX && (d = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+		const char *fields;
+		char text[1024];
+		int parent;
+
+		if (pid > 0 && look_at_process(pid, text, &fields, &parent) &&
+			parent == getpid())
+			t->older[t->nolder++] = session_of(fields);
+	}
+}
+
 int trainer_start(struct trainer *t, const struct analyze_config *config,
 	struct error *err)
 {
@@ -171,6 +204,7 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot start the command: %m");
+	note_older(t);
 	/* Descendants stay ours when their parents end. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	t->pid = fork();
@@ -192,15 +226,64 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 	return n == sizeof(f) ? start_failed(&f, config, err) : 0;
 }
 
+/* A child of ours may be older than the command, or that of an older child. */
+static bool is_younger(const struct trainer *t, const char *fields)
+{
+	int session = session_of(fields);
+
+	for (unsigned i = 0; i < t->nolder; i++)
+		if (session == t->older[i])
+			return false;
+	return started_at(fields) >= t->started;
+}
+
+/* Is the process one of the command's? */
+static bool is_descendant(
+	const struct trainer *t, const char *fields, int parent)
+{
+	const pid_t self = getpid();
+	char text[1024];
+
+	while (parent > 1 && parent != self && parent != t->daemon)
+		if (!look_at_process(parent, text, &fields, &parent))
+			return false;
+	return parent == self && is_younger(t, fields);
+}
+
+static bool is_of_command(const struct trainer *t, pid_t pid)
+{
+	const char *fields;
+	char text[1024];
+	int parent;
+
+	return look_at_process(pid, text, &fields, &parent) &&
+		is_descendant(t, fields, parent);
+}
+
+static double seconds_of(struct timeval v)
+{
+	return (double)v.tv_sec + (double)v.tv_usec / 1e6;
+}
+
+static void reap_process(struct trainer *t, pid_t pid)
+{
+	bool ours = is_of_command(t, pid);
+	struct rusage used;
+
+	if (wait4(pid, NULL, WNOHANG, &used) == pid && ours)
+		t->reaped_s +=
+			seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+}
+
 /* Processes that the command has left are our children now. */
-static void reap_adopted(const struct trainer *t)
+static void reap_adopted(struct trainer *t)
 {
 	siginfo_t info = {.si_pid = 0};
 
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 		info.si_pid > 0 && info.si_pid != t->pid &&
 		info.si_pid != t->daemon)
-		(void)waitpid(info.si_pid, NULL, WNOHANG);
+		reap_process(t, info.si_pid);
 }
 
 bool trainer_ended(struct trainer *t)
@@ -213,22 +296,8 @@ bool trainer_ended(struct trainer *t)
 	return t->pid == 0;
 }
 
-/* Is the process one of the command's? Children that are older are those of the
- * program that became this one, such as a shell's. */
-static bool is_descendant(
-	const struct trainer *t, const char *fields, int parent)
-{
-	const pid_t self = getpid();
-	char text[1024];
-
-	while (parent > 1 && parent != self && parent != t->daemon)
-		if (!look_at_process(parent, text, &fields, &parent))
-			return false;
-	return parent == self && started_at(fields) >= t->started;
-}
-
-/* Calls fn for each process of the command that has not ended; `fields` begin
- * with its state. */
+/* Calls fn for each process of the command, also for one that has ended and was
+ * not waited for; `fields` begin with its state. */
 static void each_process(const struct trainer *t,
 	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg)
 {
@@ -243,9 +312,14 @@ static void each_process(const struct trainer *t,
 
 		if (pid > 0 && pid != t->daemon &&
 			look_at_process(pid, text, &fields, &parent) &&
-			*fields != 'Z' && is_descendant(t, fields, parent))
+			is_descendant(t, fields, parent))
 			fn(arg, pid, fields);
 	}
+}
+
+static bool has_ended(const char *fields)
+{
+	return *fields == 'Z';
 }
 
 static void add_cpu(void *arg, pid_t pid, const char *fields)
@@ -264,7 +338,7 @@ static void add_cpu(void *arg, pid_t pid, const char *fields)
 
 double trainer_cpu_s(const struct trainer *t)
 {
-	double s = 0;
+	double s = t->reaped_s;
 
 	if (t->pid > 0)
 		each_process(t, add_cpu, &s);
@@ -283,9 +357,8 @@ static void find_mapping(void *arg, pid_t pid, const char *fields)
 	unsigned major, minor;
 	FILE *f;
 
-	(void)fields;
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = m->found ? NULL : fopen(path, "re");
+	f = m->found || has_ended(fields) ? NULL : fopen(path, "re");
 	while (f && !m->found && fgets(line, sizeof(line), f))
 		m->found = sscanf(line, "%*s %*s %*s %x:%x", &major, &minor) ==
 				2 &&
@@ -312,8 +385,9 @@ static void kill_process(void *arg, pid_t pid, const char *fields)
 {
 	struct killing *k = arg;
 
-	(void)fields;
-	(void)kill(pid, k->number); /* it may have ended */
+	if (has_ended(fields))
+		return;
+	(void)kill(pid, k->number); /* it may end meanwhile */
 	k->n++;
 }
 
@@ -334,7 +408,7 @@ static void stop_look(void)
 }
 
 /* Even those that are being started. Those that wait for a device end later. */
-static void kill_rest(const struct trainer *t)
+static void kill_rest(struct trainer *t)
 {
 	uint64_t until_ns = clock_now_ns() + END_NS;
 

@@ -11,11 +11,17 @@
 
 #include "analyze/analyze.h"
 
+/* Children that were there before; further ones are ignored. */
+#define TRAINER_OLDER_MAX 32
+
 struct trainer {
-	pid_t daemon; /* set once */
-	pid_t pid;    /* 0: not running */
-	int status;   /* of waitpid(), once it has ended */
-	unsigned long long started; /* in ticks, as those of /proc */
+	pid_t daemon;			/* set once */
+	pid_t pid;			/* 0: not running */
+	int status;			/* of waitpid(), once it has ended */
+	unsigned long long started;	/* in ticks, as those of /proc */
+	pid_t older[TRAINER_OLDER_MAX]; /* sessions that are not its own */
+	unsigned nolder;
+	double reaped_s; /* processor time of adopted processes that ended */
 };
 
 /* Its standard output goes to our standard error. */
@@ -25,7 +31,7 @@ int trainer_start(struct trainer *t, const struct analyze_config *config,
 /* Has it ended? */
 bool trainer_ended(struct trainer *t);
 
-/* Processor seconds that its processes have used. */
+/* Processor seconds that its processes have used, those that ended, too. */
 double trainer_cpu_s(const struct trainer *t);
 
 /* Has one of its processes mapped a file of this device into its memory? */

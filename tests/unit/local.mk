@@ -68,6 +68,7 @@ unit_tests = \
 	tests/unit/test_schedule_cases \
 	tests/unit/test_schedule_change \
 	tests/unit/test_segment \
+	tests/unit/test_trainer \
 	tests/unit/test_share \
 	tests/unit/test_share_msg \
 	tests/unit/test_share_odd \
@@ -153,6 +154,7 @@ tests_unit_test_model_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_trainer_LDADD = libanalyze.la $(unit_libs)
 
 tests_unit_test_log_LDADD = liblog.la $(LDADD)
 
