@@ -112,7 +112,7 @@ static void names_finish(struct names_listing *g, int status)
 
 /* -- Sizes ----------------------------------------------------------------- */
 
-/* HEAD, or a GET of the first byte from a server that refuses HEAD. */
+/* HEAD, or a GET of the first byte where HEAD does not tell the size. */
 static void size_call_init(
 	struct call *c, struct remote *r, const struct call_ops *ops)
 {
@@ -125,14 +125,16 @@ static void size_call_init(
 		bytes_text(&c->more, "Range: bytes=0-0\n");
 }
 
-/* True: HEAD was refused, and the call was started again as a GET. */
-static bool size_by_get(struct call *c)
+/* True: HEAD was refused, or told no size, as Apache's of an empty file, and
+ * the call was started again as a GET. */
+static bool size_by_get(struct call *c, int status)
 {
 	unsigned code = call_status(c);
 	bool never = code == 405 || code == 501;
+	bool refused = status < 0 && (never || code == 400 || code == 403);
+	bool silent = status == 0 && !call_answer(c)->has_length;
 
-	if (strcmp(c->method, "HEAD") != 0 ||
-		(!never && code != 400 && code != 403))
+	if (strcmp(c->method, "HEAD") != 0 || (!refused && !silent))
 		return false;
 	if (never)
 		remote_set_no_head(c->r);
@@ -167,7 +169,7 @@ static void size_done(struct call *c, int status)
 	struct names_listing *g = h->g;
 	struct index_name *x = &g->names.at[h->which];
 
-	if (status < 0 && size_by_get(c))
+	if (size_by_get(c, status))
 		return;
 	status = size_answered(c, status, &x->size_bytes);
 	if (status == 0) {
@@ -398,7 +400,7 @@ static void names_look_done(struct call *c, int status)
 		found(k, 0, remote_dir_attr(k->r));
 		return;
 	}
-	if (status < 0 && size_by_get(c))
+	if (size_by_get(c, status))
 		return;
 	/* One whose size is not known is hidden. */
 	status = size_answered(c, status, &size);

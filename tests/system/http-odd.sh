@@ -59,8 +59,9 @@ no_bytes() {
 	logs "'$1' cannot be used: $2"
 }
 
-# -- Each file is asked for its size once: by HEAD, or by its first byte
-for h in html html-no-head html-forbids-head; do
+# -- Each file is asked for its size once: by HEAD, or by its first byte where
+# HEAD is refused or does not tell it
+for h in html html-no-head html-forbids-head html-shy; do
 	habit $h
 	diff -r "$src" "$mnt" || fail "$h: the mount differs"
 	expect "$h: errors" "$(status_field origin_errors)" 0

@@ -120,6 +120,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(405, b'')
         elif self.command == 'HEAD' and habit == 'html-forbids-head':
             self.answer(403, b'')
+        elif self.command == 'HEAD' and habit == 'html-shy':
+            self.send_response_only(200)
+            self.end_headers()
         elif habit == 'login':
             self.answer(200, LOGIN, [('Content-Type', 'text/html')],
                         chunked=True)
