@@ -120,6 +120,13 @@ bool profile_forecast(
 /* Samples a second that all processors could prepare: an estimate. */
 double profile_prep(const struct profile *p);
 
+/*
+ * G is only a lower bound, and the shares do not settle the verdict:
+ * preparation may take some of what counts as compute.
+ */
+bool profile_verdict_bound(
+	const struct profile *p, const struct model_shares *s);
+
 enum profile_change {
 	CHANGE_NONE,
 	CHANGE_ENOUGH,

@@ -6,6 +6,7 @@
  */
 #include "analyze/html_impl.h"
 
+#include <ctype.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -66,15 +67,13 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 {
 	double all = s->compute + s->prep + s->fetch + s->gaps;
 	char text[TIME_TEXT_MAX], size[SIZE_TEXT_MAX];
+	char verdict[VERDICT_TEXT_MAX];
 
+	(void)report_verdict(p, s, verdict);
 	(void)fprintf(to,
-		"<h1>%s%s input-bound: the first limit is %s</h1>\n"
+		"<h1>%c%s</h1>\n"
 		"<p>An epoch with %.0f %% cached takes %s.",
-		model_verdict(s)[0] == 'n' ? "Not" : "",
-		model_verdict(s)[0] == 'n'	     ? ""
-			: model_verdict(s)[0] == 'h' ? "Highly"
-						     : "Moderately",
-		model_bottleneck(s), 100 * p->cached,
+		toupper(verdict[0]), verdict + 1, 100 * p->cached,
 		report_time(p->samples * all, text));
 	if (p->cached < model_enough(m))
 		(void)fprintf(to, " A cache of %.0f %% (%s) brings it to %s.",
@@ -85,7 +84,7 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 			report_time(
 				p->samples * model_time(m, 1 - model_enough(m)),
 				text));
-	(void)fprintf(to, " %s.</p>\n<p class=\"about\">", report_first(s));
+	(void)fprintf(to, " %s.</p>\n<p class=\"about\">", report_first(p, s));
 	if (p->repeats > REPORT_UNSURE)
 		(void)fputs("Uncertain: the rates varied between measurements. "
 			    "Measure again on a quiet machine.</p>\n"

@@ -15,8 +15,13 @@ const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 /* If repeated measurements vary by more than this, the verdict is uncertain. */
 #define REPORT_UNSURE 0.15
 
+/* How much the trainer waits, and the first limit; without a full stop. */
+#define VERDICT_TEXT_MAX 160
+const char *report_verdict(const struct profile *p,
+	const struct model_shares *s, char buf[VERDICT_TEXT_MAX]);
+
 /* The first thing to do, without a full stop. */
-const char *report_first(const struct model_shares *s);
+const char *report_first(const struct profile *p, const struct model_shares *s);
 
 /* The rate over the share cached: the model, its band, measured points. */
 void plot_rates(const struct profile *p, const struct model *m, FILE *to);

@@ -141,6 +141,8 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(
 		o, "bottleneck", json_string(model_bottleneck(&s)));
 	(void)json_object_set_new(
+		o, "verdict_bound", json_boolean(profile_verdict_bound(p, &s)));
+	(void)json_object_set_new(
 		o, "enough_share", json_real(model_enough(&m)));
 	(void)json_object_set_new(o, "predicted", predicted_json(p, &m));
 	(void)json_object_set_new(o, "points", points);

@@ -75,23 +75,49 @@ static void put_epoch(
 	const struct profile *p, const struct model_shares *s, FILE *to)
 {
 	double all = s->compute + s->prep + s->fetch + s->gaps;
-	const char *least = p->g_bound ? "at most " : "";
+	const char *most = p->g_bound ? "at most " : "";
+	const char *least = p->g_bound ? "at least " : "";
 	char text[TIME_TEXT_MAX];
 
 	(void)fprintf(to,
 		"An epoch with %.0f %% cached: %s = compute %s%.0f %% + prep "
-		"%.0f %% + fetch %.0f %%",
-		100 * p->cached, report_time(p->samples * all, text), least,
-		100 * s->compute / all, 100 * s->prep / all,
+		"%s%.0f %% + fetch %.0f %%",
+		100 * p->cached, report_time(p->samples * all, text), most,
+		100 * s->compute / all, least, 100 * s->prep / all,
 		100 * s->fetch / all);
 	if (s->gaps > 0)
 		(void)fprintf(to, " + gaps %.0f %%", 100 * s->gaps / all);
 	(void)fputc('\n', to);
 }
 
-const char *report_first(const struct model_shares *s)
+const char *report_verdict(const struct profile *p,
+	const struct model_shares *s, char buf[VERDICT_TEXT_MAX])
+{
+	const char *verdict = model_verdict(s), *what = model_bottleneck(s);
+	bool bound = profile_verdict_bound(p, s);
+
+	if (bound && strcmp(what, "compute") == 0)
+		(void)snprintf(buf, VERDICT_TEXT_MAX,
+			"not bound by the source; preparation or compute is "
+			"the limit, unknown which (processors %.0f %% busy)",
+			100 * p->cpus_used);
+	else
+		(void)snprintf(buf, VERDICT_TEXT_MAX,
+			"%s%s input-bound; the first limit is %s%s",
+			bound ? "at least " : "", verdict, what,
+			bound && strcmp(what, "prep") != 0
+				? ", unless preparation takes more"
+				: "");
+	return buf;
+}
+
+const char *report_first(const struct profile *p, const struct model_shares *s)
 {
 	const char *what = model_bottleneck(s);
+
+	if (profile_verdict_bound(p, s) && strcmp(what, "compute") == 0)
+		return "First measure the trainer without preparation, for "
+		       "example with made-up data";
 
 	if (strcmp(what, "fetch") == 0)
 		return "First reduce the wait for the source";
@@ -118,18 +144,15 @@ static void put_first(const struct profile *p, const struct model *m, FILE *to)
 static void put_verdict(const struct profile *p, const struct model *m,
 	const struct model_shares *s, FILE *to)
 {
-	const char *what = model_bottleneck(s);
+	char text[VERDICT_TEXT_MAX];
 
-	(void)fprintf(to, "VERDICT%s: %s input-bound%s\n",
+	(void)fprintf(to, "VERDICT%s: %s\n",
 		p->repeats > REPORT_UNSURE
 			? " (uncertain: the rates vary between "
 			  "measurements)"
 			: "",
-		model_verdict(s),
-		p->g_bound && strcmp(what, "compute") == 0
-			? " by the source (the cost of preparation is unknown)"
-			: "");
-	(void)fprintf(to, "%s; ", report_first(s));
+		report_verdict(p, s, text));
+	(void)fprintf(to, "%s; ", report_first(p, s));
 	put_first(p, m, to);
 }
 

@@ -145,6 +145,76 @@ START_TEST(test_a_profile_that_was_read_writes_the_same_again)
 }
 END_TEST
 
+/* -- Reports --------------------------------------------------------------- */
+
+typedef void report_fn(const struct profile *p, FILE *to);
+
+static bool report_has(
+	report_fn *report, const struct profile *p, const char *part)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *to = open_memstream(&text, &n);
+	bool has;
+
+	ck_assert_ptr_nonnull(to);
+	report(p, to);
+	ck_assert_int_eq(fclose(to), 0);
+	has = strstr(text, part) != NULL;
+	free(text);
+	return has;
+}
+
+static bool verdict_is_bound(const struct profile *p)
+{
+	json_t *json = profile_json(p);
+	bool bound = json_is_true(json_object_get(json, "verdict_bound"));
+
+	ck_assert(json_object_get(json, "verdict_bound"));
+	json_decref(json);
+	return bound;
+}
+
+START_TEST(test_a_bound_on_g_does_not_make_compute_the_limit)
+{
+	struct profile p = measured;
+
+	p.cpus_used = 0.98;
+	p.r0 = p.g = p.r1;
+	p.npoints = 0;
+	p.g_bound = true;
+	ck_assert(verdict_is_bound(&p));
+	ck_assert(report_has(profile_report, &p,
+		"VERDICT: not bound by the source; preparation or compute is "
+		"the limit, unknown which (processors 98 % busy)\n"));
+	ck_assert(report_has(profile_html, &p, "<h1>Not bound by the source"));
+	ck_assert(!report_has(profile_report, &p, "trainer itself"));
+	ck_assert(!report_has(profile_html, &p, "trainer itself"));
+	p.g_bound = false;
+	ck_assert(!verdict_is_bound(&p));
+	ck_assert(report_has(profile_report, &p, "The trainer itself"));
+}
+END_TEST
+
+START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
+{
+	struct profile p = measured;
+
+	/* Fetching takes more than all the rest. */
+	p.cached = 0;
+	p.g_bound = true;
+	ck_assert(!verdict_is_bound(&p));
+	/* It takes 10 % of the time, and preparation an unknown part. */
+	p.r0.value = 450;
+	p.g = p.r1;
+	p.npoints = 0;
+	ck_assert(verdict_is_bound(&p));
+	ck_assert(report_has(profile_report, &p,
+		"at least moderately input-bound; the first limit is fetch, "
+		"unless preparation takes more"));
+}
+END_TEST
+
 /* -- Units ----------------------------------------------------------------- */
 
 /* The head of a record of 300 bytes, as TensorFlow writes it. */
@@ -242,6 +312,8 @@ int main(void)
 	tcase_add_test(t, test_echoes_hide_the_rest_where_g_is_known);
 	tcase_add_test(t, test_lru_and_random_caches_are_predicted);
 	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
+	tcase_add_test(t, test_a_bound_on_g_does_not_make_compute_the_limit);
+	tcase_add_test(t, test_a_bound_on_g_leaves_room_for_preparation);
 	tcase_add_test(t, test_formats_of_many_samples_are_known);
 	tcase_add_test(t, test_bytes_of_no_known_format_are_files);
 	tcase_add_test(t, test_most_bytes_decide_on_the_unit);
