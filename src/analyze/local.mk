@@ -1,6 +1,7 @@
 noinst_LTLIBRARIES += libanalyze.la
 libanalyze_la_SOURCES = \
 	src/analyze/analyze.h \
+	src/analyze/busy.c src/analyze/busy_impl.h \
 	src/analyze/html.c \
 	src/analyze/measure.c \
 	src/analyze/model.c src/analyze/model.h \

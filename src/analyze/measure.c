@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "analyze/run_impl.h"
 
@@ -20,8 +21,14 @@
 #define SAME 0.03
 #define SURE 0.05
 
-/* Processors that are used more than this may be the limit. */
+/* Processors that are used more than this may be the limit; so may a process
+ * that uses more than this of one. */
 #define CPUS_BUSY 0.8
+
+/* The delay of tiny images, as a share of the time that a reader has for one. A
+ * trainer that its readers limit gets slower by a sixth. */
+#define DELAY 0.2
+#define DELAY_MOST_S 1
 
 /* A point that is measured a second time. */
 static void merge_point(struct analysis_run *r, struct profile_point *was,
@@ -134,12 +141,14 @@ static int measure_drift(struct analysis_run *r)
 	return 0;
 }
 
-/* The rate with tiny images; `late` of them are answered later. */
+/* The rate with tiny images, each of which comes `late_s` later. */
 static int measure_tiny(
-	struct analysis_run *r, const char *content, struct profile_rate *out)
+	struct analysis_run *r, double late_s, struct profile_rate *out)
 {
-	int rc = run_tell(r,
-		json_pack("{s:s, s:s}", "cmd", "content", "content", content));
+	json_t *content = json_pack("{s:s, s:s, s:I}", "cmd", "content",
+		"content", late_s > 0 ? "tiny-late" : "tiny", "delay_us",
+		(json_int_t)ceil(1e6 * late_s));
+	int rc = run_tell(r, content);
 
 	r->x = -1;
 	if (rc == 0)
@@ -149,43 +158,83 @@ static int measure_tiny(
 	return rc;
 }
 
+/* The delay that shows whether readers are the limit, from the time that each
+ * of them had for a file in the last segment; 0: unknown. */
+static double delay_s(const struct analysis_run *r)
+{
+	const struct counts *begun = &r->segment.begun;
+	const struct counts *last = &r->segment.last;
+	double reader_s = last->readers * (last->time_s - begun->time_s);
+
+	return fmin(
+		DELAY_MOST_S, DELAY * reader_s / (last->tiny - begun->tiny));
+}
+
+/* The trainer was measured with tiny images, and as they came. Is it the limit
+ * itself? If in doubt, it is not. */
+static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
+{
+	struct profile_rate late;
+	double late_s = delay_s(r);
+	int rc;
+
+	if (r->cpus_used >= CPUS_BUSY || r->busiest >= CPUS_BUSY || late_s <= 0)
+		return 0;
+	rc = measure_tiny(r, late_s, &late);
+	if (rc < 0)
+		return rc;
+	r->p->g_bound = fabs(late.value / tiny->value - 1) > SAME ||
+		tiny->ci > SURE * tiny->value || late.ci > SURE * late.value;
+	if (!r->p->g_bound)
+		tiny->value = (tiny->value + late.value) / 2;
+	return 0;
+}
+
+/* The other results are reported without this one. */
+static int note_not_tiny(struct analysis_run *r, int rc)
+{
+	int status = r->trainer.status;
+
+	if (rc == -ENODATA)
+		profile_note(r->p,
+			"the command stopped reading when images were tiny");
+	else if (rc == -ECHILD && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		profile_note(r->p,
+			"the command ended before it was measured with tiny "
+			"images; make it run longer, or lower --seconds");
+	else if (rc == -ECHILD)
+		profile_note(r->p, "the command failed on tiny images");
+	else
+		return rc;
+	return 0;
+}
+
 /*
  * Without preparation. The rate is exact if it does not change when each image
- * comes later, and processors are idle: then the trainer itself is the limit.
- * The command may fail on the tiny images; the other results are then reported
- * without this one.
+ * comes later by a good part of its reader's time, and processors are idle:
+ * then the trainer itself is the limit.
  */
 static int measure_alone(struct analysis_run *r)
 {
 	struct profile *p = r->p;
-	struct profile_rate tiny, late;
-	bool busy;
+	struct profile_rate tiny;
 	int rc;
 
 	p->g = p->r1;
 	p->g_bound = true;
 	if (r->c->no_tiny)
 		return 0;
-	rc = measure_tiny(r, "tiny", &tiny);
+	rc = measure_tiny(r, 0, &tiny);
 	if (rc == 0 && r->segment.last.tiny <= r->segment.begun.tiny) {
 		profile_note(p,
 			"no JPEG files were read, so the cost of preparation "
 			"is unknown");
 		return 0;
 	}
-	busy = r->cpus_used >= CPUS_BUSY;
 	if (rc == 0)
-		rc = measure_tiny(r, "tiny-late", &late);
-	if (rc == -ECHILD || rc == -ENODATA) {
-		profile_note(p, "the command failed on tiny images");
-		return 0;
-	}
+		rc = measure_late(r, &tiny);
 	if (rc < 0)
-		return rc;
-	p->g_bound = busy || fabs(late.value / tiny.value - 1) > SAME ||
-		tiny.ci > SURE * tiny.value || late.ci > SURE * late.value;
-	if (!p->g_bound)
-		tiny.value = (tiny.value + late.value) / 2;
+		return note_not_tiny(r, rc);
 	if (tiny.value > p->r1.value)
 		p->g = tiny;
 	return 0;

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyze/busy_impl.h"
 #include "analyze/unit_impl.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"
@@ -86,6 +87,7 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 		.tiny = member(reply, "tiny"),
 		.starved_s = member(reply, "starved_us") / 1e6,
 		.cpu_s = member(reply, "cpu_us") / 1e6,
+		.readers = member(reply, "readers"),
 		.refused = json_is_true(json_object_get(reply, "refused"))};
 	json_decref(reply);
 	if (r->by_bytes)
@@ -443,27 +445,40 @@ static int stopped_reading(
 		r->c->start_s, doing);
 }
 
+/* How much of the processors the command used in the segment. */
+static void note_cpus(struct analysis_run *r, const struct counts *n,
+	double cpu_s, const struct busy *was)
+{
+	double took_s = n->time_s - r->segment.begun.time_s;
+	struct busy now = {NULL};
+
+	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s -
+		(n->cpu_s - r->segment.begun.cpu_s); /* the mount's share */
+	r->cpus_used = fmax(cpu_s, 0) / took_s / (double)r->p->cpus;
+	busy_look(&now, &r->trainer);
+	r->busiest = busy_most_s(was, &now) / took_s;
+	busy_release(&now);
+}
+
 /* One segment, which begins with the next read. */
 static int measure_segment(struct analysis_run *r, const char *doing,
 	double seconds, struct counts *n)
 {
-	struct segment *s = &r->segment;
+	struct busy was = {NULL};
 	int rc = await_read(r, doing, n);
 	double cpu_s;
 
 	if (rc == -ETIMEDOUT)
 		return stopped_reading(r, n, doing);
 	cpu_s = trainer_cpu_s(&r->trainer);
-	segment_begin(s, n, seconds, r->p->samples);
-	while (rc == 0 && !segment_add(s, n))
+	busy_look(&was, &r->trainer);
+	segment_begin(&r->segment, n, seconds, r->p->samples);
+	while (rc == 0 && !segment_add(&r->segment, n))
 		rc = next_counts(r, doing, n);
-	if (rc < 0)
-		return rc;
-	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s -
-		(n->cpu_s - s->begun.cpu_s); /* the mount's share */
-	r->cpus_used = fmax(cpu_s, 0) / (n->time_s - s->begun.time_s) /
-		(double)r->p->cpus;
-	return 0;
+	if (rc == 0)
+		note_cpus(r, n, cpu_s, &was);
+	busy_release(&was);
+	return rc;
 }
 
 int run_segment(struct analysis_run *r, const char *doing, double seconds)

@@ -19,6 +19,7 @@ struct analysis_run {
 	struct trainer trainer;
 	struct segment segment;
 	double cpus_used;	   /* in the last segment, of those allowed */
+	double busiest;		   /* share of one that a process used then */
 	dev_t device;		   /* of the mount */
 	bool starting;		   /* nothing is measured yet */
 	unsigned looks;		   /* at the trainer, so far, while it starts */

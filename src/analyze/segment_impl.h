@@ -15,7 +15,8 @@
 struct counts {
 	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
 		cpu_s;
-	bool refused; /* a loader wanted to read past the mount */
+	double readers; /* at this moment; 0: unknown */
+	bool refused;	/* a loader wanted to read past the mount */
 };
 
 #define SEGMENT_BLOCKS_MAX 256

@@ -296,9 +296,7 @@ bool trainer_ended(struct trainer *t)
 	return t->pid == 0;
 }
 
-/* Calls fn for each process of the command, also for one that has ended and was
- * not waited for; `fields` begin with its state. */
-static void each_process(const struct trainer *t,
+void trainer_each(const struct trainer *t,
 	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg)
 {
 	CLEANUP_DIR DIR *dir = opendir("/proc");
@@ -341,7 +339,7 @@ double trainer_cpu_s(const struct trainer *t)
 	double s = t->reaped_s;
 
 	if (t->pid > 0)
-		each_process(t, add_cpu, &s);
+		trainer_each(t, add_cpu, &s);
 	return s;
 }
 
@@ -372,7 +370,7 @@ bool trainer_maps(const struct trainer *t, dev_t device)
 	struct mapping m = {.major = major(device), .minor = minor(device)};
 
 	if (t->pid > 0)
-		each_process(t, find_mapping, &m);
+		trainer_each(t, find_mapping, &m);
 	return m.found;
 }
 
@@ -396,7 +394,7 @@ static bool kill_all(const struct trainer *t, int number)
 {
 	struct killing k = {.number = number};
 
-	each_process(t, kill_process, &k);
+	trainer_each(t, kill_process, &k);
 	return k.n > 0;
 }
 

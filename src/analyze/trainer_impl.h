@@ -34,6 +34,11 @@ bool trainer_ended(struct trainer *t);
 /* Processor seconds that its processes have used, those that ended, too. */
 double trainer_cpu_s(const struct trainer *t);
 
+/* Calls fn for each of its processes, also for one that has ended and was not
+ * waited for; `fields` are those of its line in /proc from its state on. */
+void trainer_each(const struct trainer *t,
+	void (*fn)(void *arg, pid_t pid, const char *fields), void *arg);
+
 /* Has one of its processes mapped a file of this device into its memory? */
 bool trainer_maps(const struct trainer *t, dev_t device);
 

@@ -21,9 +21,9 @@
  * once a step. */
 #define IDLE_NS NS_PER_S
 
-/* A trainer that is its own limit does not notice this delay. It blocks a
- * thread of the session, which is acceptable only during an analysis. */
-#define LATE_NS NS_PER_MS
+/* The longest delay of a tiny image. It blocks a thread of the session, which
+ * is acceptable only during an analysis. */
+#define LATE_MAX_US 1000000
 
 /* Larger files are read by parts, each of which is to be seen. */
 #define STAYS_MAX ((uint64_t)4 << 20)
@@ -35,7 +35,7 @@
 enum content {
 	CONTENT_REAL,
 	CONTENT_TINY,	  /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE,	  /* the same, LATE_NS later */
+	CONTENT_LATE,	  /* the same, later */
 	CONTENT_STAND_IN, /* of one file: a cached image of like size */
 };
 
@@ -54,6 +54,8 @@ struct analysis {
 	atomic_bool standing;
 	/* Relaxed, these: nothing else depends on them. */
 	atomic_int content; /* enum content */
+	atomic_uint late_us;
+	struct readers readers;
 	_Atomic uint64_t read_bytes;
 	_Atomic uint64_t tiny_reads; /* of a file's first byte; and */
 	_Atomic uint64_t stand_in_reads;
@@ -195,12 +197,20 @@ static enum content content_of(
 	return content;
 }
 
+static void be_late(struct analysis *a)
+{
+	uint64_t ns = NS_PER_US *
+		atomic_load_explicit(&a->late_us, memory_order_relaxed);
+	struct timespec late = {.tv_sec = (time_t)(ns / NS_PER_S),
+		.tv_nsec = (long)(ns % NS_PER_S)};
+
+	(void)nanosleep(&late, NULL);
+}
+
 /* True: the READ was answered from another image. */
 static bool answer_otherwise(struct analysis *a, const struct cache_item *item,
 	enum content content, uint64_t off, size_t len, void *buf)
 {
-	static const struct timespec late = {.tv_nsec = LATE_NS};
-
 	if (content == CONTENT_REAL)
 		return false;
 	if (content == CONTENT_STAND_IN)
@@ -210,12 +220,12 @@ static bool answer_otherwise(struct analysis *a, const struct cache_item *item,
 		return false;
 	stand_in_tiny(off, len, buf);
 	if (content == CONTENT_LATE && off == 0)
-		(void)nanosleep(&late, NULL);
+		be_late(a);
 	return true;
 }
 
 static bool analysis_read(void *arg, const struct cache_item *item,
-	uint64_t off, size_t len, void *buf)
+	uint64_t off, size_t len, void *buf, pid_t thread)
 {
 	struct analysis *a = arg;
 	enum content content = content_of(a, item, off);
@@ -224,6 +234,7 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 	note_idle(a);
 	if (off == 0) {
 		COUNT(a->counters, first_reads);
+		readers_note(&a->readers, thread);
 		pages_asked(a->pages, item);
 	}
 	(void)atomic_fetch_add_explicit(
@@ -395,6 +406,8 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 	const json_t *value = json_object_get(request, "content");
 	const char *text =
 		json_is_string(value) ? json_string_value(value) : "";
+	json_int_t late_us =
+		json_integer_value(json_object_get(request, "delay_us"));
 	int content;
 
 	if (!a)
@@ -409,12 +422,16 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 			&a->standing, false, memory_order_relaxed);
 	} else if (strcmp(text, "tiny") == 0) {
 		content = CONTENT_TINY;
-	} else if (strcmp(text, "tiny-late") == 0) {
+	} else if (strcmp(text, "tiny-late") == 0 && late_us > 0 &&
+		late_us <= LATE_MAX_US) {
 		content = CONTENT_LATE;
+		atomic_store_explicit(
+			&a->late_us, (unsigned)late_us, memory_order_relaxed);
 	} else {
 		(void)ctl_fail(conn,
 			"\"content\" must be \"real\", \"stand-in\", "
-			"\"tiny\" or \"tiny-late\"");
+			"\"tiny\" or \"tiny-late\", this with \"delay_us\" "
+			"from 1 to 1000000");
 		return;
 	}
 	atomic_store_explicit(&a->content, content, memory_order_relaxed);
@@ -448,7 +465,7 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 	cache_status(a->cache, &s); /* counts the time of what is parked */
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
-			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
+			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 			"ok", 1, "time_us",
 			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
 			(json_int_t)cpu_us(), "first_reads",
@@ -460,7 +477,8 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 			"kept_bytes", (json_int_t)kept, "starved_us",
 			RATE(a->counters, starved_us), "parked_us",
 			RATE(a->counters, parked_us), "idle_us",
-			RATE(a->counters, idle_us), "refused",
+			RATE(a->counters, idle_us), "readers",
+			(json_int_t)readers_count(&a->readers), "refused",
 			(int)atomic_load_explicit(
 				&a->refused, memory_order_relaxed)));
 }

@@ -13,6 +13,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/peering.c \
 	src/daemon/plans.c \
 	src/daemon/process.c \
+	src/daemon/readers.c \
 	src/daemon/scan.c \
 	src/daemon/status.c \
 	src/daemon/warm.c

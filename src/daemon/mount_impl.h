@@ -234,6 +234,20 @@ struct source *peering_source(const struct peering *p);
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
+/* readers.c: the threads that read. */
+#define READERS_LOOK 128
+
+struct readers {
+	atomic_uint next; /* relaxed, both: nothing else depends on them */
+	atomic_int thread[READERS_LOOK]; /* of the last reads */
+};
+
+/* 0: a thread that cannot be seen from here. */
+void readers_note(struct readers *r, pid_t thread);
+
+/* Different threads in the last reads; 0: unknown. */
+unsigned readers_count(const struct readers *r);
+
 /*
  * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
  * of the tiers, answer reads with tiny images, count reads.

@@ -21,10 +21,11 @@ struct fs;
 struct fs_watch {
 	/*
 	 * Called for each READ of bytes [off, off + len) of a file, before it
-	 * is answered. True: the callback has written the answer to buf.
+	 * is answered. True: the callback has written the answer to buf. The
+	 * thread that reads is 0 if it cannot be seen from here.
 	 */
 	bool (*read)(void *arg, const struct cache_item *item, uint64_t off,
-		size_t len, void *buf);
+		size_t len, void *buf, pid_t thread);
 	void *arg;
 };
 

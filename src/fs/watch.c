@@ -26,7 +26,9 @@ static bool watched_answer(
 		size = (size_t)(item.version.size_bytes - off);
 	buf = malloc(size);
 	cache_item_at(c->cache, off, &item);
-	if (!buf || !c->watch->read(c->watch->arg, &item, off, size, buf))
+	if (!buf ||
+		!c->watch->read(c->watch->arg, &item, off, size, buf,
+			fuse_req_ctx(req)->pid))
 		return false;
 	(void)fuse_reply_buf(req, buf, size); /* nobody else to tell */
 	return true;

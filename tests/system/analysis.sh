@@ -145,11 +145,12 @@ r = epoch()
 assert r["idle_us"] >= 1e6, r
 
 for content in "tiny-late", "tiny":
-    asked("content", content=content)
+    asked("content", content=content, delay_us=3000)
     began = time.monotonic()
     r = epoch(same=False)
     assert about(r["hits"], count) and r["misses"] == 0, r
-    assert content == "tiny" or time.monotonic() - began > 0.001 * r["tiny"]
+    assert content == "tiny" or time.monotonic() - began > 0.003 * r["tiny"]
+assert asked("rates")["readers"] == 1, asked("rates")  # this thread
 # Pages of the same names, which hold what was answered last.
 images = [read(mnt, n) for n in names if n.endswith(".jpg")]
 assert {i[:305] for i in images} == {images[0][:305]}
@@ -157,6 +158,7 @@ assert images[0][303:305] == b"\xff\xd9" and not any(images[0][305:])
 assert read(mnt, "text") == b"not an image"
 asked("content", content="real")
 for cmd, more in (("mask", {"x": 2}), ("mask", {}), ("content", {}),
+                  ("content", {"content": "tiny-late"}),
                   ("keys", {"paths": []}), ("plan", {})):
     assert not tell(cmd, **more)["ok"], cmd
 PY

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/trainer_impl.h"
+#include "analyze/busy_impl.h"
 #include "suite.h"
 
 #define BURN "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo >"
@@ -61,6 +61,36 @@ START_TEST(test_time_of_a_process_that_is_not_waited_for_counts)
 }
 END_TEST
 
+/* What a process used most when all have used 0.1 s. */
+static double most_used_s(const char *script)
+{
+	struct busy was = {NULL}, now = {NULL};
+	struct trainer t;
+	double most;
+
+	start(&t, script);
+	busy_look(&was, &t);
+	while (trainer_cpu_s(&t) < 0.1)
+		(void)usleep(5000);
+	busy_look(&now, &t);
+	trainer_stop(&t);
+	most = busy_most_s(&was, &now);
+	busy_release(&was);
+	busy_release(&now);
+	return most;
+}
+
+START_TEST(test_the_busiest_process_is_one_that_reads_or_prepares)
+{
+	ck_assert_double_gt(most_used_s("while :; do :; done"), 0.05);
+	ck_assert_double_gt(
+		most_used_s("while :; do :; done & exec sleep 600"), 0.05);
+	/* It waits for its device. */
+	ck_assert_double_lt(
+		most_used_s("sleep 600 & while :; do :; done"), 0.05);
+}
+END_TEST
+
 /* A child from before starts a process once it is told to, and ends. */
 static pid_t start_older(int go, int out)
 {
@@ -109,6 +139,8 @@ int main(void)
 	tcase_add_test(
 		t, test_time_of_a_process_that_was_left_counts_after_its_end);
 	tcase_add_test(t, test_time_of_a_process_that_is_not_waited_for_counts);
+	tcase_add_test(
+		t, test_the_busiest_process_is_one_that_reads_or_prepares);
 	tcase_add_test(t, test_a_process_of_an_older_child_is_left_alone);
 	return run_suite(s);
 }
