@@ -82,6 +82,8 @@ struct origin_read {
 struct origin_stat {
 	struct origin_request req;
 	const char *path; /* kept by the caller until done() */
+	/* Set by the caller: the version that the file had, or zeros. */
+	struct file_version known;
 	/* Set by the origin, valid during done(). */
 	const struct file_attr *attr;
 	const char *target;

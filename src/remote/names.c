@@ -404,6 +404,8 @@ static void names_look_done(struct call *c, int status)
 		return;
 	/* One whose size is not known is hidden. */
 	status = size_answered(c, status, &size);
+	if (status == 0 && remote_is_foreign(&k->s->known, h))
+		status = -EBADMSG;
 	found(k, status,
 		remote_file_attr(k->r, size, h->modified_ns,
 			remote_has_tags(k->r) ? h->tag : 0));

@@ -135,6 +135,9 @@ static int check_version(const struct get *g, const struct head *h)
 	/* S3 always sends one: this is somebody else's answer. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
+	if (remote_is_foreign(want, h))
+		return refuse_answer(
+			g, -EBADMSG, "it has neither an ETag nor a time");
 	if (want->tag && h->tag != want->tag)
 		return -ESTALE;
 	if (!want->tag && want->mtime_ns && h->modified_ns &&

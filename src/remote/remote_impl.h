@@ -146,6 +146,14 @@ struct file_attr remote_dir_attr(const struct remote *r);
 struct file_attr remote_file_attr(
 	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag);
 
+/* The server had a version of this file, and the answer has none: it is that
+ * of a proxy or a login page. */
+static inline bool remote_is_foreign(
+	const struct file_version *known, const struct head *h)
+{
+	return (known->tag || known->mtime_ns) && !h->tag && !h->modified_ns;
+}
+
 /* The key of a path, to be freed; NULL: no memory. */
 char *remote_key(const struct remote *r, const char *path);
 

@@ -199,6 +199,7 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 {
 	struct ask *a = calloc(1, sizeof(*a));
 	size_t size = strlen(name) + 2;
+	struct node_info info;
 	int len;
 
 	if (!a)
@@ -225,6 +226,8 @@ static int name_ask(struct tree *t, node_id dir, const char *name,
 	a->known = known;
 	a->follow = wait;
 	a->s = (struct origin_stat){.req.done = name_ask_done, .path = a->path};
+	if (known != 0 && manifest_get(t->config.manifest, known, &info) == 0)
+		a->s.known = info.attr.version;
 	if (!ask_begin(t, a)) {
 		ask_free(a);
 		return -ENOTCONN;

@@ -88,8 +88,14 @@ cmp "$src/small" "$mnt/small" || fail 'a small file without ranges'
 no_bytes big 'the server has no ranges'
 stop_mount
 habit login
-no_bytes small 'it has neither a version nor a size'
-no_bytes big 'the server has no ranges\|it has neither'
+no_bytes big 'it has neither an ETag nor a time'
+stop_mount
+# Its size is not taken for that of the file, whoever asks
+habit login-sized --revalidate 1 --timeout 2
+no_bytes small 'it has neither an ETag nor a time'
+no_bytes small 'it has neither an ETag nor a time'
+expect 'size of a file that cannot be asked for' \
+	"$(stat -c %s "$mnt/small")" "$(stat -c %s "$src/small")"
 stop_mount
 # Ranges that go on without an end, long after their last byte
 habit longer --chunk 64K --limit 64K

@@ -123,9 +123,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.command == 'HEAD' and habit == 'html-shy':
             self.send_response_only(200)
             self.end_headers()
-        elif habit == 'login':
+        elif habit.startswith('login'):
             self.answer(200, LOGIN, [('Content-Type', 'text/html')],
-                        chunked=True)
+                        chunked=habit == 'login')
         else:
             self.give_file(habit, FILES[name])
 
