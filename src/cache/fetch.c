@@ -95,6 +95,7 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	if (!news || x->got == x->r.len)
 		return;
 	engine_enter(c, &a);
+	flight_delivers(cache_flight(c), &x->out);
 	fetch_arrived(x, &a);
 	engine_run(c, &a);
 }

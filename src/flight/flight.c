@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/* A request that takes longer no longer counts against the depth. */
+/* A request without a byte for longer no longer counts against the limits. */
 #define SLOW_NS NS_PER_S
 
 /* Hung requests beyond this count against the depth again. */
@@ -56,7 +56,21 @@ void flight_count(struct flight *fl, const struct flight_request *q, int n)
 void flight_add(struct flight *fl, struct flight_request *q)
 {
 	ASSERT_HELD(fl->lock);
+	q->alive_ns = q->started_ns;
 	list_add_tail(&fl->inflight, &q->link);
+	flight_count(fl, q, 1);
+}
+
+void flight_delivers(struct flight *fl, struct flight_request *q)
+{
+	ASSERT_HELD(fl->lock);
+	q->alive_ns = clock_now_ns();
+	list_del(&q->link);
+	list_add_tail(&fl->inflight, &q->link);
+	if (!q->slow)
+		return;
+	q->slow = false;
+	fl->nslow--;
 	flight_count(fl, q, 1);
 }
 
@@ -121,6 +135,7 @@ unsigned flight_out(const struct flight *fl)
 
 /* -- Those that hang ------------------------------------------------------- */
 
+/* The one without a byte for the longest time. */
 static struct flight_request *flight_oldest(const struct flight *fl)
 {
 	ASSERT_HELD(fl->lock);
@@ -135,7 +150,7 @@ void flight_set_slow_aside(struct flight *fl)
 	struct flight_request *q;
 
 	while (fl->nslow < SLOW_MAX && (q = flight_oldest(fl))) {
-		if (q->started_ns + SLOW_NS > now_ns)
+		if (q->alive_ns + SLOW_NS > now_ns)
 			return;
 		list_del(&q->link);
 		list_add_tail(&fl->slow, &q->link);
@@ -149,7 +164,7 @@ uint64_t flight_slow_ns(const struct flight *fl)
 {
 	const struct flight_request *q = flight_oldest(fl);
 
-	return q ? q->started_ns + SLOW_NS : 0;
+	return q ? q->alive_ns + SLOW_NS : 0;
 }
 
 void flight_each(struct flight *fl,

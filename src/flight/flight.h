@@ -12,15 +12,16 @@
 #include "base/list.h"
 #include "depth/depth.h"
 
-/* A request, embedded in its owner, which sets all members but `slow` before
- * flight_add(). */
+/* A request, embedded in its owner, which sets all members but `alive_ns` and
+ * `slow` before flight_add(). */
 struct flight_request {
 	struct list link; /* the owner's while the request is not in flight */
 	uint64_t started_ns;
-	uint64_t bytes; /* that it asks for */
-	bool surplus;	/* nobody waits for it */
-	bool ahead;	/* the same, or its reader has a plan */
-	bool slow;	/* on flight.slow; set by flight.c */
+	uint64_t alive_ns; /* when bytes of it came last, or started_ns */
+	uint64_t bytes;	   /* that it asks for */
+	bool surplus;	   /* nobody waits for it */
+	bool ahead;	   /* the same, or its reader has a plan */
+	bool slow;	   /* on flight.slow; set by flight.c */
 };
 
 /* All private. Guarded by the caller's lock. */
@@ -28,8 +29,8 @@ struct flight {
 	const pthread_mutex_t *lock; /* set once */
 	unsigned useful;	     /* set once: the greatest useful depth */
 	uint64_t bytes_max;	     /* set once: limit of `bytes` */
-	struct list inflight; /* of struct flight_request, oldest first */
-	struct list slow;     /* in flight for longer than SLOW_NS */
+	struct list inflight; /* of struct flight_request, by .alive_ns */
+	struct list slow;     /* without a byte for longer than SLOW_NS */
 	unsigned ninflight;   /* on .inflight */
 	unsigned nsurplus;    /* of these, nobody waits for */
 	unsigned nahead;      /* of these, as in struct flight_request */
@@ -55,6 +56,8 @@ const struct depth *flight_depth(const struct flight *fl);
 
 /* The functions below assert the lock. The request is in flight from now on. */
 void flight_add(struct flight *fl, struct flight_request *q);
+/* Bytes of it have come, and more are to come: it does not hang. */
+void flight_delivers(struct flight *fl, struct flight_request *q);
 /* The origin has answered. */
 void flight_remove(struct flight *fl, struct flight_request *q);
 /* Report the answer to the depth. `more`: requests that no reader waits for are
@@ -77,7 +80,7 @@ unsigned flight_out(const struct flight *fl);
 
 /* Stop counting requests that hang against the depth. */
 void flight_set_slow_aside(struct flight *fl);
-/* The time when the oldest request becomes slow; 0: there is none. */
+/* The time when the next request becomes slow; 0: there is none. */
 uint64_t flight_slow_ns(const struct flight *fl);
 
 /* Call each() for every request in flight. */

@@ -62,8 +62,20 @@ most=$(far_count most_bytes)
 stop_mount
 rm -rf "$work/tier"
 
+# -- As they do on a link so slow that each of them takes seconds
+far_set files=16 delay_ms=0 rate=2000000
+start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
+	--endpoint-url "$far" --limit 1M --chunk 1M --staging 16M
+scan_through
+far_zero
+"$reader" "$mnt" --threads 16 >"$work/out" || fail 'cannot read'
+most=$(far_count most_bytes)
+[ "$most" -le $((4 << 20)) ] || fail "$most bytes are in flight"
+stop_mount
+rm -rf "$work/tier"
+
 # -- A large file: each byte comes once
-far_set files=1 size=67108864 delay_ms=20
+far_set files=1 size=67108864 delay_ms=20 rate=0
 start_mount s3://many "$work/mnt" --cache "$work/tier:200M" \
 	--endpoint-url "$far"
 scan_through
