@@ -17,6 +17,7 @@
 #include "analyze_place.h"
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "base/escape.h"
 #include "command.h"
 #include "daemon/daemon.h"
 
@@ -216,13 +217,16 @@ static int set_command(struct analyze_args *args, const struct place *at,
 static void note_command(struct profile *p, char **words)
 {
 	size_t at = 0;
+	char all[2 * sizeof(p->command)]; /* cut where it is not shown */
 
-	for (size_t i = 0; words[i] && at < sizeof(p->command) - 1; i++) {
-		(void)snprintf(p->command + at, sizeof(p->command) - at, "%s%s",
-			i ? " " : "", words[i]);
-		at = strlen(p->command);
+	all[0] = '\0';
+	for (size_t i = 0; words[i] && at < sizeof(all) - 1; i++) {
+		(void)snprintf(all + at, sizeof(all) - at, "%s%s", i ? " " : "",
+			words[i]);
+		at = strlen(all);
 	}
 }
+	(void)escape_text(p->command, sizeof(p->command), all);
 
 static void catch_analyze_signals(void)
 {

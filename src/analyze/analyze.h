@@ -48,6 +48,7 @@ struct profile_tick {
 	double x;	/* share that may hit; -1: tiny images */
 };
 
+/* Texts are printable UTF-8, as escape_text() makes it. */
 struct profile {
 	char machine[PROFILE_TEXT_MAX], command[PROFILE_TEXT_MAX];
 	char source[PROFILE_TEXT_MAX];

@@ -8,7 +8,9 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <string.h>
 
+#include "base/escape.h"
 #include "base/size.h"
 
 #define BAR_LEFT 210
@@ -49,12 +51,22 @@ static const char page_head[] =
 	"td:first-child,th:first-child{text-align:left}\n"
 	"</style></head><body>\n";
 
+/* U+FFFE and U+FFFF are UTF-8, but not XML. */
+static bool is_xml(const char *c)
+{
+	return strncmp(c, "\xef\xbf\xbe", 3) != 0 &&
+		strncmp(c, "\xef\xbf\xbf", 3) != 0;
+}
+
 static void put_xml(FILE *to, const char *text)
 {
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		if (*c < ' ' || *c > '~')
+	char shown[4 * PROFILE_TEXT_MAX];
+
+	for (const char *c = escape_text(shown, sizeof(shown), text); *c; c++)
+		if (!is_xml(c)) {
 			(void)fputc('?', to);
-		else if (*c == '<' || *c == '>' || *c == '&' || *c == '"')
+			c += 2;
+		} else if (*c == '<' || *c == '>' || *c == '&' || *c == '"')
 			(void)fprintf(to, "&#%d;", *c);
 		else
 			(void)fputc(*c, to);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/analyze.h"
+#include "base/escape.h"
 
 static const char *const units[UNITS] = {
 	[UNIT_SAMPLES] = "samples",
@@ -20,8 +21,8 @@ const char *profile_unit_name(const struct profile *p)
 void profile_note(struct profile *p, const char *text)
 {
 	if (p->nnotes < PROFILE_NOTES_MAX)
-		(void)snprintf(
-			p->notes[p->nnotes++], PROFILE_TEXT_MAX, "%s", text);
+		(void)escape_text(
+			p->notes[p->nnotes++], PROFILE_TEXT_MAX, text);
 }
 
 /* -- Writing --------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static void get_text(const json_t *o, const char *name, char *to)
 {
 	const char *text = json_string_value(json_object_get(o, name));
 
-	(void)snprintf(to, PROFILE_TEXT_MAX, "%s", text ? text : "");
+	(void)escape_text(to, PROFILE_TEXT_MAX, text ? text : "");
 }
 
 static void get_series(const json_t *series, struct profile *p)

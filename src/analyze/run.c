@@ -22,6 +22,7 @@
 #include "analyze/busy_impl.h"
 #include "analyze/unit_impl.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "ctl/ctl.h"
 
 /* The interval between two readings of the counters. */
@@ -162,7 +163,7 @@ static int wait_for_scan(struct analysis_run *r)
 			json_is_true(json_object_get(status, "ready"));
 		r->p->source_items = ask_number(status, "files_known");
 		r->p->source_bytes = ask_number(status, "bytes_known");
-		(void)snprintf(r->p->source, sizeof(r->p->source), "%s",
+		(void)escape_text(r->p->source, sizeof(r->p->source),
 			ask_text(status, "source"));
 		json_decref(status);
 		if (!complete)
