@@ -266,6 +266,8 @@ void plot_run(const struct profile *p, FILE *to)
 	if (p->nticks < 2)
 		return;
 	a.x_most = p->ticks[p->nticks - 1].time_s;
+	if (a.x_most <= 0)
+		return;
 	for (unsigned i = 0; i < p->nticks; i++)
 		a.y_most = fmax(a.y_most, 1.05 * p->ticks[i].rate);
 	begin_plot(to, "The run",

@@ -159,11 +159,17 @@ json_t *profile_json(const struct profile *p)
 
 /* -- Reading --------------------------------------------------------------- */
 
+/* Beyond these a plot could have no scale. */
+#define NUMBER_LEAST 1e-18
+#define NUMBER_MOST 1e18
+#define TICK_LEAST_S 1e-3
+#define TIME_MOST_S 1e9
+
 static double number_in(const json_t *o, const char *name)
 {
 	double v = json_number_value(json_object_get(o, name));
 
-	return v > 0 && v < 1e18 ? v : 0;
+	return v > NUMBER_LEAST && v < NUMBER_MOST ? v : 0;
 }
 
 static struct profile_rate get_rate(const json_t *o, const char *name)
@@ -180,9 +186,11 @@ static void get_text(const json_t *o, const char *name, char *to)
 	(void)escape_text(to, PROFILE_TEXT_MAX, text ? text : "");
 }
 
-static void get_series(const json_t *series, struct profile *p)
+/* False: its times do not rise from above 0. */
+static bool get_series(const json_t *series, struct profile *p)
 {
 	const json_t *tick;
+	double before = 0;
 	size_t i;
 
 	json_array_foreach(series, i, tick)
@@ -193,13 +201,18 @@ static void get_series(const json_t *series, struct profile *p)
 			v[k] = json_number_value(json_array_get(tick, k));
 		if (p->nticks == PROFILE_TICKS_MAX)
 			break;
-		p->ticks[p->nticks++] = (struct profile_tick){
-			fmin(fmax(v[0], 0), 1e9), fmin(fmax(v[1], 0), 1e18),
+		if (v[0] - before < TICK_LEAST_S || v[0] > TIME_MOST_S)
+			return false;
+		before = v[0];
+		p->ticks[p->nticks++] = (struct profile_tick){v[0],
+			fmin(fmax(v[1], 0), NUMBER_MOST),
 			fmin(fmax(v[2], 0), 1), fmin(fmax(v[3], -1), 1)};
 	}
+	return true;
 }
 
-static void get_points(const json_t *json, struct profile *p)
+/* False: one has no rate. */
+static bool get_points(const json_t *json, struct profile *p)
 {
 	const json_t *points = json_object_get(json, "points"), *q;
 	const json_t *notes = json_object_get(json, "notes");
@@ -213,6 +226,8 @@ static void get_points(const json_t *json, struct profile *p)
 			.x = number_in(q, "x"),
 			.miss = number_in(q, "miss"),
 			.rate = {number_in(q, "rate"), number_in(q, "ci")}};
+		if (p->points[i].rate.value <= 0)
+			return false;
 	}
 	json_array_foreach(notes, i, q)
 	{
@@ -221,6 +236,7 @@ static void get_points(const json_t *json, struct profile *p)
 		if (text)
 			profile_note(p, text);
 	}
+	return true;
 }
 
 /* A profile without one is of an earlier version, in samples. */
@@ -261,8 +277,11 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err)
 	p->s = get_rate(json, "S");
 	p->gaps = number_in(json, "gaps");
 	p->repeats = number_in(json, "repeats");
-	get_points(json, p);
-	get_series(json_object_get(json, "series"), p);
+	if (!get_points(json, p))
+		return error_set(err, -EINVAL, "a point in it has no rate");
+	if (!get_series(json_object_get(json, "series"), p))
+		return error_set(
+			err, -EINVAL, "the times of its series do not rise");
 	if (p->samples <= 0 || p->g.value <= 0 || p->r1.value <= 0 ||
 		p->r0.value <= 0 || p->s.value <= 0 || p->source_bytes == 0)
 		return error_set(err, -EINVAL, "rates are missing from it");

@@ -55,8 +55,10 @@ covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
 
+# Words that are not UTF-8, and too many to be shown.
+shell = ["sh", "-c", 'shift; exec "$@"', b"\xe9", "é" * 300]
 main = analyze("--seconds", str(slower), "--fault", f"rate={rate:.0f}",
-               "--profile", profile, src, "--", *loader("{}"))
+               "--profile", profile, src, "--", *shell, *loader("{}"))
 ran = src, "--", "touch", work + "/ran", "{}"
 refused = [
     (analyze(src, "--", "true", "{}"), "ended while"),
@@ -133,7 +135,10 @@ assert len(text.splitlines()) <= 40
 with open(profile) as f:
     saved = f.read()
 p = json.loads(saved)
-assert sum(p["shares"].values()) - 100 < 1e-6, p["shares"]
+assert p["command"].startswith("sh -c shift; exec"), p["command"]
+assert r" \xe9 " + 100 * "é" in p["command"], p["command"]
+assert p["command"].endswith("é"), p["command"]
+assert abs(sum(p["shares"].values()) - 100) < 1e-6, p["shares"]
 assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
 # The source gives 80 samples a second, the trainer takes 800. On a machine that
 # does much else it takes fewer, and after a pause the source gives more.

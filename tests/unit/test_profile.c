@@ -145,6 +145,50 @@ START_TEST(test_a_profile_that_was_read_writes_the_same_again)
 }
 END_TEST
 
+static int parsed(json_t *json)
+{
+	struct profile p;
+	struct error err = {""};
+	int rc = profile_parse(json, &p, &err);
+
+	json_decref(json);
+	return rc;
+}
+
+static json_t *profile_with(const char *name, const char *value)
+{
+	json_t *json = profile_json(&measured);
+
+	ck_assert(json);
+	ck_assert_int_eq(
+		json_object_set_new(json, name, json_loads(value, 0, NULL)), 0);
+	return json;
+}
+
+START_TEST(test_a_profile_whose_times_do_not_rise_is_refused)
+{
+	ck_assert_int_eq(
+		parsed(profile_with("series", "[[0.5,1,0,1],[1,1,0,1]]")), 0);
+	ck_assert_int_lt(
+		parsed(profile_with("series", "[[0,1,0,1],[0,1,0,1]]")), 0);
+	ck_assert_int_lt(
+		parsed(profile_with("series", "[[2,1,0,1],[1,1,0,1]]")), 0);
+	ck_assert_int_lt(parsed(profile_with(
+				 "series", "[[4e-324,1,0,1],[9e-324,1,0,1]]")),
+		0);
+}
+END_TEST
+
+START_TEST(test_a_profile_without_a_rate_is_refused)
+{
+	ck_assert_int_lt(
+		parsed(profile_with("R1", "{\"value\":4e-324,\"ci\":0}")), 0);
+	ck_assert_int_lt(parsed(profile_with("points",
+				 "[{\"x\":0.5,\"miss\":0.5,\"rate\":0}]")),
+		0);
+}
+END_TEST
+
 /* -- Reports --------------------------------------------------------------- */
 
 typedef void report_fn(const struct profile *p, FILE *to);
@@ -212,6 +256,35 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 	ck_assert(report_has(profile_report, &p,
 		"at least moderately input-bound; the first limit is fetch, "
 		"unless preparation takes more"));
+}
+END_TEST
+
+/* Two moments at the same time have no scale. */
+START_TEST(test_a_run_without_time_is_not_drawn)
+{
+	struct profile p = measured;
+
+	p.nticks = 2;
+	ck_assert(!report_has(profile_html, &p, "The run"));
+	p.ticks[1].time_s = 1;
+	ck_assert(report_has(profile_html, &p, "The run"));
+}
+END_TEST
+
+START_TEST(test_text_is_printable_and_cut_between_characters)
+{
+	struct profile p = measured;
+	char many[PROFILE_TEXT_MAX + 2] = "";
+
+	for (size_t i = 0; i + 2 < sizeof(many); i += 2)
+		memcpy(many + i, "\xc3\xa9", 3);
+	profile_note(&p, many);
+	ck_assert_uint_eq(strlen(p.notes[0]), PROFILE_TEXT_MAX - 2);
+	profile_note(&p, "caf\xe9\n");
+	ck_assert_str_eq(p.notes[1], "caf\\xe9\\n");
+	(void)strcpy(p.command, "<\xc3\xa9\xef\xbf\xbf>");
+	ck_assert(report_has(profile_html, &p, "&#60;\xc3\xa9?&#62;"));
+	ck_assert_int_eq(parsed(profile_json(&p)), 0);
 }
 END_TEST
 
@@ -312,6 +385,10 @@ int main(void)
 	tcase_add_test(t, test_echoes_hide_the_rest_where_g_is_known);
 	tcase_add_test(t, test_lru_and_random_caches_are_predicted);
 	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
+	tcase_add_test(t, test_a_profile_whose_times_do_not_rise_is_refused);
+	tcase_add_test(t, test_a_profile_without_a_rate_is_refused);
+	tcase_add_test(t, test_a_run_without_time_is_not_drawn);
+	tcase_add_test(t, test_text_is_printable_and_cut_between_characters);
 	tcase_add_test(t, test_a_bound_on_g_does_not_make_compute_the_limit);
 	tcase_add_test(t, test_a_bound_on_g_leaves_room_for_preparation);
 	tcase_add_test(t, test_formats_of_many_samples_are_known);
