@@ -14,10 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze_output.h"
 #include "analyze_place.h"
 #include "base/cleanup.h"
-#include "base/size.h"
 #include "base/escape.h"
+#include "base/size.h"
 #include "command.h"
 #include "daemon/daemon.h"
 
@@ -216,8 +217,8 @@ static int set_command(struct analyze_args *args, const struct place *at,
 /* The command as typed. */
 static void note_command(struct profile *p, char **words)
 {
-	size_t at = 0;
 	char all[2 * sizeof(p->command)]; /* cut where it is not shown */
+	size_t at = 0;
 
 	all[0] = '\0';
 	for (size_t i = 0; words[i] && at < sizeof(all) - 1; i++) {
@@ -225,8 +226,8 @@ static void note_command(struct profile *p, char **words)
 			words[i]);
 		at = strlen(all);
 	}
-}
 	(void)escape_text(p->command, sizeof(p->command), all);
+}
 
 static void catch_analyze_signals(void)
 {
@@ -302,29 +303,18 @@ static int set_cached(
 	return 0;
 }
 
-static int write_html(
-	const char *path, const struct profile *p, struct error *err)
+static void put_html(FILE *to, const void *p)
 {
-	FILE *to = fopen(path, "we");
-	bool bad;
-
-	if (!to)
-		return error_set(err, -errno, "cannot write '%s': %m", path);
 	profile_html(p, to);
-	bad = ferror(to);
-	if (fclose(to) < 0 || bad)
-		return error_set(err, -EIO, "cannot write '%s'", path);
-	return 0;
 }
 
-static int save_profile(const char *path, const json_t *json, struct error *err)
+static void put_json(FILE *to, const void *json)
 {
-	if (json_dump_file(json, path, JSON_INDENT(2) | JSON_ENSURE_ASCII) < 0)
-		return error_set(err, -errno, "cannot write '%s': %m", path);
-	return 0;
+	(void)json_dumpf(json, to, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 }
 
-/* The report is printed even if a file cannot be written. */
+/* The report is printed even if a file cannot be written, and after the files:
+ * who reads it may close the pipe. */
 static int put_profile(const struct analyze_args *args, const struct profile *p,
 	struct error *err)
 {
@@ -333,38 +323,21 @@ static int put_profile(const struct analyze_args *args, const struct profile *p,
 
 	if (!json)
 		return rc;
+	if (args->profile_out)
+		rc = output_write(args->profile_out, put_json, json, err);
+	if (rc == 0 && args->html)
+		rc = output_write(args->html, put_html, p, err);
 	if (args->json) {
-		(void)json_dumpf(
-			json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+		put_json(stdout, json);
 		(void)fputc('\n', stdout); /* main() looks for errors */
 	} else {
 		profile_report(p, stdout);
 	}
-	if (args->profile_out)
-		rc = save_profile(args->profile_out, json, err);
-	if (rc == 0 && args->html)
-		rc = write_html(args->html, p, err);
 	json_decref(json);
 	return rc;
 }
 
 /* -- Options --------------------------------------------------------------- */
-
-/* Can a file be written? Measuring first would be in vain. */
-static int check_output(const char *path, struct error *err)
-{
-	bool is_new = path && access(path, F_OK) < 0;
-	CLEANUP_FD int fd = -1;
-
-	if (!path)
-		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return error_set(err, -errno, "cannot write '%s': %m", path);
-	if (is_new)
-		(void)unlink(path);
-	return 0;
-}
 
 static int check_analyze_options(
 	const struct analyze_args *args, struct error *err)
@@ -372,9 +345,10 @@ static int check_analyze_options(
 	struct profile any = {.source_bytes = UINT32_MAX};
 	int rc = set_cached(args, &any, err);
 
+	/* Measuring first would be in vain. */
 	if (rc == 0)
-		rc = check_output(args->profile_out, err);
-	return rc < 0 ? rc : check_output(args->html, err);
+		rc = output_check(args->profile_out, err);
+	return rc < 0 ? rc : output_check(args->html, err);
 }
 
 int cmd_analyze(int argc, char **argv)

@@ -11,6 +11,7 @@ libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
 	tools/analyze.c \
+	tools/analyze_output.c tools/analyze_output.h \
 	tools/analyze_place.c tools/analyze_place.h \
 	tools/clear.c \
 	tools/command.c tools/command.h \

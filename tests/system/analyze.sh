@@ -173,6 +173,36 @@ assert all("First reduce the wait for the source" in t for t in (text, page))
 assert ("uncertain" in text) == ("Uncertain" in page) == (p["repeats"] > 0.15)
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
 
+# A link and a FIFO are still there to be written to; a file is replaced.
+os.mkdir(work + "/out")
+os.symlink("target", work + "/out/link")
+os.mkfifo(work + "/out/fifo")
+reader = subprocess.Popen(["cat", work + "/out/fifo"], stdout=subprocess.PIPE,
+                          text=True)
+again = end(analyze("--from", profile, "--html", work + "/out/fifo"))
+assert again == (0, text, ""), again
+assert reader.communicate(timeout=10 * patience)[0] == page
+again = end(analyze("--from", profile, "--html", work + "/out/link",
+                    "--profile", work + "/out/link/none"))
+assert again[0] == 1 and "cannot write" in again[2], again
+assert len(os.listdir(work + "/out")) == 2, os.listdir(work + "/out")
+again = end(analyze("--from", profile, "--html", work + "/out/link"))
+assert again == (0, text, ""), again
+with open(work + "/out/target") as f:
+    assert os.path.islink(work + "/out/link") and f.read() == page
+# A reader of the report that goes away does not take the profile with it.
+with open(work + "/out/saved", "w") as f:
+    os.fchmod(f.fileno(), 0o640)
+gone, out = os.pipe()
+os.close(gone)
+status = subprocess.call([refrain, "analyze", "--from", profile, "--json",
+                          "--profile", work + "/out/saved"], stdout=out)
+os.close(out)
+assert status != 0
+with open(work + "/out/saved") as f:
+    assert f.read() == saved and os.fstat(f.fileno()).st_mode & 0o777 == 0o640
+assert len(os.listdir(work + "/out")) == 4, os.listdir(work + "/out")
+
 # One that is killed leaves its mount; the next one removes it.
 killed = analyze(src, "--", *loader("{}"))
 until = time.monotonic() + 20 * patience
