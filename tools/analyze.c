@@ -89,6 +89,14 @@ static const struct option_def analyze_table[] = {
 		.offset = FIELD(cache_size),
 	},
 	{
+		.name = "copy",
+		.arg = "SECONDS",
+		.help = "Copy a dataset of JPEG files for at most SECONDS "
+			"(default: 45). Images in the copy replace the rest.",
+		.kind = OPTION_NUMBER,
+		.offset = FIELD(run.copy_s),
+	},
+	{
 		.name = "seconds",
 		.arg = "N",
 		.help = "Measure each setting for at most N seconds (default: "
@@ -359,7 +367,7 @@ int cmd_analyze(int argc, char **argv)
 			.source.timeout_s = MOUNT_TIMEOUT_S,
 			.verify = true,
 			.log_level = EVENT_NOTICE},
-		.run = {.seconds = 20, .start_s = 120},
+		.run = {.seconds = 20, .start_s = 120, .copy_s = 45},
 	};
 	struct profile p = {.cpus = 1};
 	struct error err = {""};

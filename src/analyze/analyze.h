@@ -80,6 +80,7 @@ struct analyze_config {
 	double samples;		/* in the dataset; 0: one a file, or unknown */
 	unsigned seconds;	/* limit of each segment */
 	unsigned start_s;	/* limit of a time without reads */
+	unsigned copy_s;	/* limit of copying, for images */
 	bool no_tiny;		/* do not replace images */
 	const volatile sig_atomic_t *stop; /* a signal came */
 };

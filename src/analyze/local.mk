@@ -2,9 +2,11 @@ noinst_LTLIBRARIES += libanalyze.la
 libanalyze_la_SOURCES = \
 	src/analyze/analyze.h \
 	src/analyze/busy.c src/analyze/busy_impl.h \
+	src/analyze/copy.c \
 	src/analyze/html.c \
 	src/analyze/measure.c \
 	src/analyze/model.c src/analyze/model.h \
+	src/analyze/names.c src/analyze/names_impl.h \
 	src/analyze/plots.c src/analyze/html_impl.h \
 	src/analyze/predict.c \
 	src/analyze/profile.c \
@@ -15,4 +17,4 @@ libanalyze_la_SOURCES = \
 	src/analyze/trainer.c src/analyze/trainer_impl.h \
 	src/analyze/unit.c src/analyze/unit_impl.h
 libanalyze_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libanalyze_la_LIBADD = libctl.la libbase.la $(JANSSON_LIBS) -lm
+libanalyze_la_LIBADD = libctl.la libstandin.la libbase.la $(JANSSON_LIBS) -lm

@@ -269,6 +269,8 @@ static int analyse(struct analysis_run *r)
 	int rc = run_prepare(r);
 
 	if (rc == 0)
+		rc = run_copy(r);
+	if (rc == 0)
 		rc = run_start(r);
 	if (rc == 0)
 		rc = measure_warm(r);

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of an analysis: everything is fetched, the command starts and is
- * watched while segments are measured; see run_impl.h.
+ * The steps of an analysis: the list of files comes in, the command starts and
+ * is watched while segments are measured; see run_impl.h.
  */
 #include "analyze/run_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -20,7 +17,6 @@
 #include <unistd.h>
 
 #include "analyze/busy_impl.h"
-#include "analyze/unit_impl.h"
 #include "base/clock.h"
 #include "base/escape.h"
 #include "ctl/ctl.h"
@@ -97,7 +93,7 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 	return 0;
 }
 
-static void wait_a_moment(void)
+void run_wait(void)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
 
@@ -167,142 +163,12 @@ static int wait_for_scan(struct analysis_run *r)
 			ask_text(status, "source"));
 		json_decref(status);
 		if (!complete)
-			wait_a_moment();
+			run_wait();
 	}
 	if (rc == 0 && r->p->source_bytes == 0)
 		return error_set(r->err, -ENOENT,
 			"there is nothing to read in '%s'", r->p->source);
 	return rc;
-}
-
-/* The outcome of the fetching process, for its parent. */
-struct fetched {
-	int rc;
-	bool partly; /* not all of it fits */
-	double bytes;
-	struct error err;
-};
-
-static int fetch_on(const char *mountpoint, struct fetched *f)
-{
-	struct ctl_client *ctl = NULL;
-	struct error *err = &f->err;
-	json_t *reply = NULL;
-	int rc = ctl_connect(&ctl, mountpoint, err);
-
-	if (rc == 0)
-		rc = ctl_request(ctl, json_pack("{s:s}", "cmd", "warm"), 0,
-			NULL, NULL, &reply, err);
-	if (rc < 0)
-		return rc;
-	f->partly = ask_number(reply, "not_fitting_items") > 0;
-	f->bytes = (double)ask_number(reply, "cached_bytes");
-	if (ask_number(reply, "failed_items") > 0)
-		return error_set(err, -EIO, "cannot read the source: %s",
-			ask_text(reply, "failed_why"));
-	return 0;
-}
-
-/*
- * Fetch everything; later segments choose the part of it that may hit. A child
- * process sends the request, because such a long request can only be ended by
- * closing its connection: the daemon stops when the child is killed.
- */
-static int fetch_in_child(struct analysis_run *r, struct fetched *f)
-{
-	int fd[2];
-	pid_t pid;
-
-	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) < 0)
-		return error_set(r->err, -errno, "cannot fetch: %m");
-	pid = fork();
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)signal(SIGINT, SIG_IGN); /* the parent decides */
-		(void)signal(SIGTERM, SIG_DFL);
-		f->rc = fetch_on(r->c->mountpoint, f);
-		(void)!write(fd[1], f, sizeof(*f));
-		_exit(0);
-	}
-	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
-		if (*r->c->stop)
-			(void)kill(pid, SIGKILL);
-		wait_a_moment();
-	}
-	(void)!read(fd[0], f, sizeof(*f)); /* else it says that it failed */
-	(void)close(fd[0]);
-	(void)close(fd[1]);
-	if (*r->c->stop)
-		return error_set(r->err, -EINTR, "interrupted");
-	return f->rc < 0 ? error_set(r->err, f->rc, "%s", f->err.msg) : 0;
-}
-
-/* Choose the unit of rates; see enum profile_unit. */
-static void set_unit(struct analysis_run *r)
-{
-	struct profile *p = r->p;
-	char note[PROFILE_TEXT_MAX];
-	struct unit u = {UNIT_SAMPLES, NULL};
-
-	r->by_bytes = r->c->samples > 0;
-	p->samples = r->c->samples;
-	if (r->by_bytes)
-		return;
-	u = unit_find(r->c->mountpoint);
-	p->unit = u.unit;
-	p->samples = (double)p->source_items;
-	if (u.unit == UNIT_FILES)
-		profile_note(p,
-			"each file was counted as a sample; if files hold "
-			"several, give the number with --samples");
-	if (u.unit != UNIT_MB)
-		return;
-	r->by_bytes = true;
-	p->samples = (double)p->source_bytes / 1e6;
-	(void)snprintf(note, sizeof(note),
-		"%s files hold several samples, so MB are counted; give the "
-		"number of samples with --samples",
-		u.format);
-	profile_note(p, note);
-}
-
-/* Cached images are read in place of those that do not fit. */
-static int use_stand_ins(struct analysis_run *r, double share)
-{
-	char note[PROFILE_TEXT_MAX];
-
-	if (run_tell(r,
-		    json_pack("{s:s, s:s}", "cmd", "content", "content",
-			    "stand-in")) < 0)
-		return error_set(r->err, -ENOSPC,
-			"the dataset does not fit in its temporary copy, and "
-			"only JPEG files can stand in for others; give it more "
-			"room with --cache, or analyse a part");
-	r->stand_ins = true;
-	(void)snprintf(note, sizeof(note),
-		"%.0f %% of the dataset fitted in its temporary copy; images "
-		"of it were read in place of others of like size",
-		100 * share);
-	profile_note(r->p, note);
-	return 0;
-}
-
-static int fetch_all(struct analysis_run *r)
-{
-	struct fetched f = {.rc = -EIO, .err = {"fetching the dataset failed"}};
-	uint64_t begun_ns = clock_now_ns();
-	int rc = fetch_in_child(r, &f);
-	double took_s = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
-	double share = f.bytes / (double)r->p->source_bytes;
-
-	if (rc == 0 && f.partly)
-		rc = use_stand_ins(r, share);
-	if (rc < 0)
-		return rc;
-	set_unit(r);
-	if (took_s > 0)
-		r->p->s.value = share * r->p->samples / took_s;
-	return 0;
 }
 
 int run_prepare(struct analysis_run *r)
@@ -327,7 +193,7 @@ int run_prepare(struct analysis_run *r)
 	(void)uname(&name); /* cannot fail */
 	(void)snprintf(p->machine, sizeof(p->machine), "%s %s %s", name.sysname,
 		name.release, name.machine);
-	return fetch_all(r);
+	return 0;
 }
 
 /* -- Segments -------------------------------------------------------------- */
@@ -378,7 +244,7 @@ static int next_counts(
 {
 	int rc;
 
-	wait_a_moment();
+	run_wait();
 	rc = look_at_trainer(r, doing);
 	if (rc == 0)
 		rc = get_counts(r, n);

@@ -34,9 +34,16 @@ struct analysis_run {
 /* A command without further results to the daemon; takes over `request`. */
 int run_tell(struct analysis_run *r, json_t *request);
 
-/* Connect, wait for the list of files, fetch all of them into the cache. Sets
- * what the profile says of source and machine, and its rate s. */
+/* The interval between two readings of the counters; a signal ends it early. */
+void run_wait(void);
+
+/* Connect, wait for the list of files. Sets what the profile says of source and
+ * machine. */
 int run_prepare(struct analysis_run *r);
+
+/* Fetch all files into the cache, or as many as there is time and room for if
+ * images can stand in for the rest. Sets the unit of rates, and the rate s. */
+int run_copy(struct analysis_run *r);
 
 /* Let only a share x of the cached items hit. */
 int run_mask(struct analysis_run *r, double x);

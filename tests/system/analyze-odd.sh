@@ -142,6 +142,9 @@ late = analyze(src, *trainer("compiles"),
 # Half of it fits the copy.
 part = analyze(src, *trainer("all"),
                options=["--fault", "rate=400K", "--cache-size", "800K"])
+# For the rest there is no time.
+brief = analyze(src, *trainer("all"),
+                options=["--fault", "rate=100K", "--copy", "4", "--no-tiny"])
 # Processes in sessions of their own, as torchrun's workers are: one reads, and
 # one would stay. The shell waits for the first.
 away = analyze(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
@@ -172,8 +175,13 @@ assert any("TFRecord files hold several" in n for n in p["notes"]), p["notes"]
 out, err = part.communicate(timeout=150 * int(patience))
 assert part.returncode == 0, err
 p = json.loads(out)
-assert any("dataset fitted" in n for n in p["notes"]), p["notes"]
+assert any("dataset was copied" in n for n in p["notes"]), p["notes"]
 assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
+assert p["bottleneck"] == "fetch", p
+out, err = brief.communicate(timeout=150 * int(patience))
+assert brief.returncode == 0, err
+p = json.loads(out)
+assert any("dataset was copied" in n for n in p["notes"]), p["notes"]
 assert p["bottleneck"] == "fetch", p
 out, err = late.communicate(timeout=150 * int(patience))
 assert late.returncode == 0, err

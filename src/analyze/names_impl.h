@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What the names of a dataset's files say of it; their contents are not read.
+ */
+#ifndef ANALYZE_NAMES_IMPL_H
+#define ANALYZE_NAMES_IMPL_H
+
+#include <stdbool.h>
+
+/* Are nearly all files images that can stand in for each other? */
+bool names_are_images(const char *top);
+
+#endif
