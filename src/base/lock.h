@@ -42,8 +42,8 @@ static inline bool lock_is_held_to_write(const pthread_rwlock_t *lock)
 #define ASSERT_HELD(mutex) assert(lock_is_held(mutex))
 #define ASSERT_HELD_TO_WRITE(lock) assert(lock_is_held_to_write(lock))
 #else
-#define ASSERT_HELD(mutex) ((void)0)
-#define ASSERT_HELD_TO_WRITE(lock) ((void)0)
+#define ASSERT_HELD(mutex) ((void)(mutex))
+#define ASSERT_HELD_TO_WRITE(lock) ((void)(lock))
 #endif
 
 #endif

@@ -306,6 +306,7 @@ void slab_lend(struct slab *slab)
 /* on_free() is called without the lock; the loader stays until it returns. */
 static void give_back(struct lender *lender, struct slab *slab)
 {
+	ASSERT_HELD(&lender->lock);
 	list_add_tail(&lender->free, &slab->node);
 	lender->free_count++;
 	lender->calls++;

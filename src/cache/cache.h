@@ -35,16 +35,12 @@ struct store;
 /* The maximum length of one cache_read(). */
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
 
-/*
- * Hides part of what is cached from readers, so that an analysis sees a smaller
- * cache. Any thread may change it.
- */
+/* Hides part of what is cached from readers, so that an analysis sees a smaller
+ * cache. Any thread may change it. */
 struct cache_mask {
-	/*
-	 * Items whose key.hi is at least this are not hits, and no item is
+	/* Items whose key.hi is at least this are not hits, and no item is
 	 * admitted. CACHE_MASK_NONE: all can be hits, and items are admitted.
-	 * Relaxed.
-	 */
+	 * Relaxed. */
 	_Atomic uint64_t limit;
 };
 
@@ -62,24 +58,18 @@ struct cache_config {
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
 	uint64_t staging_bytes; /* bound on items held in memory */
-	/*
-	 * The path of the file that a cookie stands for: length, or -ESTALE if
+	/* The path of the file that a cookie stands for: length, or -ESTALE if
 	 * that version is gone, or another -errno.
-	 * Called with the cache's lock held.
-	 */
+	 * Called with the cache's lock held. */
 	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
 	/* The origin's file is not of this version any more. No lock held. */
 	void (*stale)(void *arg, uint64_t cookie);
-	/*
-	 * An item that passed through has been served to its end, and only the
+	/* An item that passed through has been served to its end, and only the
 	 * kernel's page cache still has it. The cache's lock is held. May be
-	 * NULL.
-	 */
+	 * NULL. */
 	void (*passed)(void *arg, const struct cache_item *item);
-	/*
-	 * An item's first byte is read, and no tier has it. The cache's lock
-	 * is held. May be NULL.
-	 */
+	/* An item's first byte is read, and no tier has it. The cache's lock
+	 * is held. May be NULL. */
 	void (*missed)(
 		void *missed_arg, struct hash128 key, uint64_t size_bytes);
 	void *missed_arg;
@@ -96,10 +86,8 @@ int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 int cache_new(struct cache **out, const struct cache_config *config,
 	struct error *err);
 
-/*
- * Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
- * is being published, and stop. Later reads fail with -ENOTCONN.
- */
+/* Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
+ * is being published, and stop. Later reads fail with -ENOTCONN. */
 void cache_stop(struct cache *c);
 void cache_free(struct cache *c);
 
@@ -124,10 +112,8 @@ void cache_scratch_free(struct cache_scratch *s);
 /* One read of one item; the caller's memory until it has been answered. */
 struct cache_read {
 	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
-	/*
-	 * Called once if cache_read() parked the read; status is `len` or
-	 * -errno, data is lent for the call.
-	 */
+	/* Called once if cache_read() parked the read; status is `len` or
+	 * -errno, data is lent for the call. */
 	void (*done)(struct cache_read *r, int status, const void *data);
 	/*
 	 * Set by the caller. `planned`: the read belongs to a position of a

@@ -44,8 +44,8 @@ static bool is_early(struct cache *c, const struct fill *f)
 	if (soon_ns < PLANNED_SOON_NS)
 		soon_ns = PLANNED_SOON_NS;
 	return list_empty(&f->waiters) &&
-		planned_due_ns(&f->plans) >= clock_now_ns() + soon_ns &&
-		!planned_at_once(&f->plans);
+		planned_due_ns(c, &f->plans) >= clock_now_ns() + soon_ns &&
+		!planned_at_once(c, &f->plans);
 }
 
 /* The maximum number of bytes that one request of the fill asks for. */

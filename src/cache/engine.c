@@ -124,15 +124,18 @@ bool engine_is_stopping(const struct cache *c)
 
 void engine_wait(struct cache *c)
 {
+	ASSERT_INSIDE(c);
 	pthread_cond_wait(&c->engine.idle_cond, &c->engine.lock);
 }
 
 bool engine_wait_until(struct cache *c, uint64_t until_ns)
 {
+	ASSERT_INSIDE(c);
 	return cond_wait_until(&c->engine.idle_cond, &c->engine.lock, until_ns);
 }
 
 void engine_wake(struct cache *c)
 {
+	ASSERT_INSIDE(c);
 	pthread_cond_broadcast(&c->engine.idle_cond);
 }

@@ -56,8 +56,7 @@ void fetch_receive(struct fetch *x);
 /* All requests to the origin are given up. The lock. */
 void fetch_abandon(struct cache *c);
 
-/* -- dispatch.c; all but dispatch_init() and dispatch_run() assert the lock --
- */
+/* -- dispatch.c; all assert the lock, except _init() and _run() -- */
 
 void dispatch_init(struct cache *c);
 void dispatch_all(struct cache *c, struct after *a);

@@ -130,6 +130,7 @@ const void *fill_data(const struct fill *f)
 
 void fill_ref(struct fill *f)
 {
+	ASSERT_INSIDE(f->move.cache);
 	f->refs++;
 }
 
@@ -325,6 +326,7 @@ void fill_prefetched(struct cache *c, struct fill *f)
 
 bool fill_has_tier(const struct fill *f)
 {
+	ASSERT_INSIDE(f->move.cache);
 	return f->res.charged_bytes > 0 || f->phase == FILL_PUBLISHING ||
 		f->phase == FILL_MOVING;
 }
@@ -345,6 +347,7 @@ bool fill_has(const struct fill *f, size_t off, size_t len)
 {
 	size_t last = (off + len - 1) / FILL_PAGE_BYTES;
 
+	ASSERT_INSIDE(f->move.cache);
 	if (f->present == f->npages)
 		return true;
 	for (size_t i = off / FILL_PAGE_BYTES; i <= last; i++)
@@ -372,6 +375,7 @@ void fill_line_up(struct cache *c, struct fill *f)
 /* Later reads of its entry no longer count as first reads. */
 void fill_spend(struct fill *f)
 {
+	ASSERT_INSIDE(f->move.cache);
 	for (unsigned i = 0; i < f->npages; i++)
 		f->page[i] |= PAGE_SPENT;
 }
@@ -402,6 +406,7 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag)
 
 bool fill_is_idle(const struct fill *f)
 {
+	ASSERT_INSIDE(f->move.cache);
 	return f->refs == 1 && f->wanted == 0 && list_empty(&f->waiters) &&
 		list_empty(&f->plans);
 }
@@ -424,6 +429,7 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 
 void fill_mark(struct fill *f, unsigned first, unsigned n, enum page_state s)
 {
+	ASSERT_INSIDE(f->move.cache);
 	for (unsigned i = first; i < first + n; i++)
 		f->page[i] = (uint8_t)((f->page[i] & ~PAGE_STATE_MASK) | s);
 }
@@ -470,6 +476,7 @@ bool fill_is_news(
 {
 	bool news = false;
 
+	ASSERT_INSIDE(c);
 	for (unsigned i = first; i < first + n; i++) {
 		if (!fill_page_is(f, i, PAGE_PRESENT))
 			return false;
@@ -482,6 +489,7 @@ unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i)
 {
 	unsigned first;
 
+	ASSERT_INSIDE(f->move.cache);
 	while (*i < end && !fill_page_is(f, *i, PAGE_INFLIGHT))
 		++*i;
 	for (first = *i; *i < end && fill_page_is(f, *i, PAGE_INFLIGHT); ++*i)

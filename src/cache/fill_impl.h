@@ -214,6 +214,14 @@ void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
 /* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
 uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
 
+/* The item for other sources. The path is the fill's. No lock. */
+void fill_describe(const struct fill *f, struct source_item *item);
+/* The bytes of the item, as long as the fill is referenced. No lock. */
+const void *fill_data(const struct fill *f);
+/* The reservation is the caller's from then on. Takes the lock. */
+struct reservation fill_take_reservation(
+	struct cache *c, struct fill *f, bool *ceased);
+
 /* -- item.c -- */
 
 /*
@@ -223,9 +231,10 @@ uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
  */
 int item_path(struct cache *c, const struct cache_item *item, char **out);
 
+void fill_table_init(struct cache *c); /* before there are threads */
+
 /* -- fill.c; all assert the lock -- */
 
-void fill_table_init(struct cache *c);
 /* The fills that want pages from the source of this level. */
 struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
 /* Move the fill to the end of its queue if it still wants pages. */
@@ -245,10 +254,6 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 typedef void fill_end_fn(
 	struct cache *c, struct fill *f, int status, struct after *a);
 void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end);
-/* The item for other sources. The path is the fill's. */
-void fill_describe(const struct fill *f, struct source_item *item);
-/* The bytes of the item, as long as the fill is referenced. */
-const void *fill_data(const struct fill *f);
 void fill_ref(struct fill *f);
 void fill_unref(struct cache *c, struct fill *f);
 void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
@@ -261,9 +266,6 @@ void fill_reserve(struct cache *c, struct fill *f);
 /* Does the fill have room in a tier, or had it until a job took the
  * reservation? */
 bool fill_has_tier(const struct fill *f);
-/* The reservation is the caller's from then on. Takes the lock. */
-struct reservation fill_take_reservation(
-	struct cache *c, struct fill *f, bool *ceased);
 bool fill_is_idle(const struct fill *f);
 bool fill_has(const struct fill *f, size_t off, size_t len);
 void fill_mark(
@@ -329,7 +331,7 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 /* Does the fill want pages from the source of its level? */
 bool fill_wants_level(struct cache *c, const struct fill *f);
 
-/* -- room.c; all assert the lock -- */
+/* -- room.c; all but room_init() assert the lock -- */
 
 void room_init(struct cache *c);
 void room_quiet(struct cache *c); /* no timer is set any more */
@@ -340,9 +342,7 @@ int fill_take_room(struct cache *c, struct fill *f);
 bool fill_leaves_little_room(struct cache *c, const struct fill *f);
 void fill_turn(struct cache *c, struct fill *f);
 void fill_pass(struct cache *c, struct fill *f);
-/*
- * Report that only the kernel still has this item, which was served to its end.
- */
+/* Report that only the kernel still has this item, which was all served. */
 void fill_tell_passed(struct cache *c, const struct fill *f);
 void fill_drop(struct cache *c, struct fill *f);
 
@@ -367,11 +367,13 @@ void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
 void fill_cease(struct cache *c, struct fill *f, struct after *a);
 /* Handle the outcome of publishing. Returns true if the version is gone. */
 bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
+/* Jobs; without the lock. */
 struct fill *read_run(struct cache *c, struct list *link);
 struct fill *warm_run(struct cache *c, struct list *link);
 struct fill *stale_run(struct cache *c, struct list *link);
 
-/* planned.c; assert the lock. */
+/* -- planned.c; all but planned_run() assert the lock -- */
+
 /* Bytes of fills with plans. */
 uint64_t planned_bytes(struct cache *c);
 void planned_charge(struct cache *c, uint64_t bytes);
@@ -382,18 +384,17 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
 void planned_tell(struct cache *c, struct cache_plan *p, int status);
 /* The functions below take the plans of a fill. The earliest due time; 0
  * without plans. */
-uint64_t planned_due_ns(const struct list *plans);
+uint64_t planned_due_ns(struct cache *c, const struct list *plans);
 /* Does one of the plans want the item as fast as possible? */
-bool planned_at_once(const struct list *plans);
-bool planned_owned(const struct list *plans, const void *owner);
-/*
- * The origin has delivered some of the item. `answered`: a request is complete.
- */
+bool planned_at_once(struct cache *c, const struct list *plans);
+bool planned_owned(
+	struct cache *c, const struct list *plans, const void *owner);
+/* The origin has delivered some of it. `answered`: a request is complete. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered);
 /* The item is in a tier and unread; its planner will say when it is read from
  * there. */
-void planned_unread(struct list *plans);
+void planned_unread(struct cache *c, struct list *plans);
 /* All `bytes` of the item were served: end the plans whose own reader has
  * started. engine_run() tells their owners. */
 void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
@@ -401,6 +402,7 @@ void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
  * false if there were none. */
 bool planned_end(
 	struct cache *c, struct list *plans, uint64_t bytes, int status);
+/* A job; without the lock. */
 struct fill *planned_run(struct cache *c, struct list *link);
 
 /* publish.c */

@@ -21,28 +21,22 @@ void part_discard(
 /* The same for a fill whose chunk is in a tier now. */
 void part_of_whole(struct cache *c, const struct fill *f);
 
-/* -- part.c -- */
+/* -- part.c; all assert the lock -- */
 
-/*
- * Start to read the part that a tier has of this fill, which has memory and no
+/* Start to read the part that a tier has of this fill, which has memory and no
  * pages yet. Returns true if there is one; nothing must be fetched until it has
- * been read. Needs the lock.
- */
+ * been read. */
 bool part_load(struct cache *c, struct fill *f);
 
-/*
- * Start to write up to n parts, oldest first, to free memory. Needs the lock.
- */
+/* Start to write up to n parts, oldest first, to free memory. */
 void part_spill(struct cache *c, unsigned n);
 
-/* Does the fill have, or will it soon have, pages that could be kept as a part?
- * Needs the lock. */
+/* Does the fill have, or will it soon have, pages that could be kept as a
+ * part? */
 bool part_is_possible(const struct fill *f);
 
-/*
- * The cache stops and fetches no more: start to write all parts that are worth
- * it, and drop the others. Needs the lock.
- */
+/* The cache stops and fetches no more: start to write all parts that are worth
+ * it, and drop the others. */
 void part_keep_all(struct cache *c);
 
 #endif

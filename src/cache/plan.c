@@ -31,13 +31,13 @@ static void overtake(struct cache *c, struct fill *f, const void *owner)
 {
 	struct list *queue = fill_queue(c, f->level, f->prio);
 	struct list *at = list_prev(&f->queue);
-	uint64_t due = planned_due_ns(&f->plans);
+	uint64_t due = planned_due_ns(c, &f->plans);
 
 	for (; at != queue; at = list_prev(at)) {
 		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
 
-		if (g->buf || planned_owned(&g->plans, owner) ||
-			planned_due_ns(&g->plans) <= due)
+		if (g->buf || planned_owned(c, &g->plans, owner) ||
+			planned_due_ns(c, &g->plans) <= due)
 			break;
 	}
 	list_del(&f->queue);

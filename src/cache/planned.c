@@ -32,7 +32,6 @@ static uint64_t requests_for(struct cache *c, uint64_t bytes)
 	return (bytes + one - 1) / one;
 }
 
-/* Add bytes that are still to come. */
 void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 {
 	uint64_t more = requests_for(c, bytes) - requests_for(c, p->owed_bytes);
@@ -43,10 +42,7 @@ void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes)
 		backlog_add(p->backlog, more, flight_depth(cache_flight(c)));
 }
 
-/*
- * The origin has delivered some of the item; a whole request of it, or not. An
- * item that is planned twice is answered once.
- */
+/* An item that is planned twice is answered once. */
 void planned_came(
 	struct cache *c, struct list *plans, size_t bytes, bool answered)
 {
@@ -78,16 +74,18 @@ void planned_tell(struct cache *c, struct cache_plan *p, int status)
 	engine_add_planned(c, &p->link);
 }
 
-void planned_unread(struct list *plans)
+void planned_unread(struct cache *c, struct list *plans)
 {
+	ASSERT_INSIDE(c);
 	if (!list_empty(plans))
 		LIST_FIRST(plans, struct cache_plan, link)->unread = true;
 }
 
-uint64_t planned_due_ns(const struct list *plans)
+uint64_t planned_due_ns(struct cache *c, const struct list *plans)
 {
 	uint64_t due_ns = list_empty(plans) ? 0 : UINT64_MAX;
 
+	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans) {
 		const struct cache_plan *p =
 			CONTAINER_OF(l, struct cache_plan, link);
@@ -100,8 +98,9 @@ uint64_t planned_due_ns(const struct list *plans)
 	return due_ns;
 }
 
-bool planned_at_once(const struct list *plans)
+bool planned_at_once(struct cache *c, const struct list *plans)
 {
+	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans) {
 		const struct cache_plan *p =
 			CONTAINER_OF(l, struct cache_plan, link);
@@ -112,8 +111,9 @@ bool planned_at_once(const struct list *plans)
 	return false;
 }
 
-bool planned_owned(const struct list *plans, const void *owner)
+bool planned_owned(struct cache *c, const struct list *plans, const void *owner)
 {
+	ASSERT_INSIDE(c);
 	LIST_FOREACH(l, plans)
 		if (CONTAINER_OF(l, struct cache_plan, link)->owner == owner)
 			return true;

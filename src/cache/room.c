@@ -21,6 +21,7 @@ static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 
 void fill_tell_passed(struct cache *c, const struct fill *f)
 {
+	ASSERT_INSIDE(c);
 	if (cache_config(c)->passed)
 		cache_config(c)->passed(cache_config(c)->arg, &f->item);
 }
@@ -115,6 +116,7 @@ void room_init(struct cache *c)
 
 void room_quiet(struct cache *c)
 {
+	ASSERT_INSIDE(c);
 	(void)timer_cancel(cache_config(c)->timers, &cache_staging(c)->timer);
 }
 
@@ -167,6 +169,7 @@ static uint64_t staging_bound(struct cache *c, const struct fill *f)
 
 bool fill_leaves_little_room(struct cache *c, const struct fill *f)
 {
+	ASSERT_INSIDE(c);
 	return cache_staging(c)->used > staging_bound(c, f) / 4 * 3;
 }
 

@@ -424,7 +424,7 @@ bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
 		COUNT_ADD(cache_config(c)->counters, admitted_unread_bytes,
 			fill_bytes_without(f, PAGE_SERVED));
 		if (f->prefetched)
-			planned_unread(&f->plans);
+			planned_unread(c, &f->plans);
 		f->prefetched = false;
 		fill_end_plans(c, f, 0);
 		fill_leave_table(c, f);

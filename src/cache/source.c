@@ -66,6 +66,7 @@ bool source_may_ask(struct cache *c, unsigned level, bool surplus)
 	const struct cache_source *cs = &cache_asked(c)->source[level];
 	unsigned depth = cs->s->traits.depth;
 
+	ASSERT_INSIDE(c);
 	return cs->nasked < depth - (surplus ? depth / SOURCE_RESERVE : 0);
 }
 
@@ -74,6 +75,7 @@ size_t source_request_bytes(struct cache *c, unsigned level)
 	size_t bytes = cache_asked(c)->source[level].s->traits.request_bytes;
 	size_t unit = cache_unit_pages(c, false) * FILL_PAGE_BYTES;
 
+	ASSERT_INSIDE(c);
 	return bytes < unit ? bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES
 			    : bytes / unit * unit;
 }

@@ -79,9 +79,7 @@ void sources_push(struct cache *c, struct fill *f,
 void sources_ended(struct cache *c, const struct fill *f);
 void sources_abandon(struct cache *c);
 void sources_quiet(struct cache *c);
-/*
- * The number of requests and pushes in flight, including those to the origin.
- */
+/* Requests and pushes in flight, including those to the origin. */
 unsigned sources_out(struct cache *c);
 /* If nothing is in flight any more, wake the thread that stops the cache. */
 void sources_tell_idle(struct cache *c);

@@ -41,6 +41,7 @@ size_t direct_bytes(const struct reader *reader, const struct original *o)
 /* Lock taken. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
+	ASSERT_TURN(reader->use.turn);
 	r->fd = -1;
 	help_note_read(reader->use.help, 0);
 	if (outcome_closing(reader->use.outcome))

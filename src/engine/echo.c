@@ -64,6 +64,7 @@ void echo_returned(struct echoes *e, bool full)
 	const struct sums *now = &view.now;
 	struct auto_sums sums;
 
+	ASSERT_TURN(e->use.turn);
 	if (!e->use.s->measures)
 		return;
 	meter_view(e->use.meter, &view);
@@ -128,6 +129,7 @@ const char *echo_reason(const struct echoes *e, uint64_t *needs)
 {
 	struct auto_part m;
 
+	ASSERT_TURN(e->use.turn);
 	*needs = 0;
 	if (!e->use.s->changes)
 		return "";
@@ -275,6 +277,7 @@ int echo_print(const struct echoes *e, char *buf, size_t size)
 {
 	size_t used = 0;
 
+	ASSERT_TURN(e->use.turn);
 	if (!size)
 		return -ENOSPC;
 	*buf = '\0';
@@ -292,10 +295,12 @@ int echo_print(const struct echoes *e, char *buf, size_t size)
 
 uint64_t echo_changes(const struct echoes *e)
 {
+	ASSERT_TURN(e->use.turn);
 	return e->made;
 }
 
 bool echo_measured(const struct echoes *e, struct auto_part *out)
 {
+	ASSERT_TURN(e->use.turn);
 	return auto_measured(&e->measured, out);
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/lock.h"
 
 /* `busy`: one worker has the rest to itself. The schedule changes with the lock
@@ -53,6 +54,7 @@ static bool wants_ahead(const struct planner *p)
 
 bool planner_wants(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return !p->busy && !outcome_closing(p->use.outcome) &&
 		!outcome_stopped(p->use.outcome) &&
 		(wants_step(p) || wants_ahead(p));
@@ -238,6 +240,7 @@ int planner_new(struct planner **out, const struct planner_config *config,
 	if (!p)
 		return error_set(err, -ENOMEM, "no memory for the planner");
 	p->use = *config;
+	TURN_LOOK_SCOPE(p->use.turn);
 	if (schedule_seek(p->use.schedule, &p->cursor, config->first_step) < 0)
 		return error_set(err, -EBADMSG,
 			"the state was saved at a step after the end of this "
@@ -263,26 +266,31 @@ void planner_free(struct planner *p)
 
 uint64_t planner_steps(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return p->steps;
 }
 
 bool planner_at_end(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return p->at_end;
 }
 
 uint64_t planner_planned_fresh(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return p->planned_fresh;
 }
 
 uint64_t planner_read_fresh(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return p->read_fresh;
 }
 
 bool planner_read_all(const struct planner *p)
 {
+	ASSERT_TURN(p->use.turn);
 	return p->read_fresh >= p->fresh_end;
 }
 

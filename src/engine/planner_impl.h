@@ -3,7 +3,7 @@
  * The planner walks along the schedule: it makes steps from the places of the
  * schedule, and names fresh examples further ahead to the reader. Any worker
  * runs it, one at a time. Every function needs the turn's lock, except
- * planner_new() and planner_free().
+ * planner_new(), which takes it, and planner_free().
  */
 #ifndef ENGINE_PLANNER_IMPL_H
 #define ENGINE_PLANNER_IMPL_H

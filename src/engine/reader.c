@@ -143,6 +143,7 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 	struct original *o = part(reader, r);
 	struct error why;
 
+	ASSERT_TURN(reader->use.turn);
 	memory_put(reader->use.memory, buffer);
 	if (outcome_closing(reader->use.outcome))
 		return;

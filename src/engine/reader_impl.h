@@ -40,7 +40,7 @@ struct reader_config {
 	struct mount_help *help; /* or NULL */
 };
 
-/* -- Life; without the lock -- */
+/* -- Life; without the lock, except reader_cpu_ns() -- */
 
 /* Returns -ENOMEM. Free *out after a failure, too. */
 int reader_new(struct reader **out, const struct reader_config *config);
@@ -53,7 +53,7 @@ int reader_start(struct reader *reader, struct error *err);
 uint32_t reader_stop(struct reader *reader, uint64_t wait_ns);
 /* The ring, once the reader has been started. */
 struct uring *reader_ring(const struct reader *reader);
-/* CPU time of its threads so far. */
+/* CPU time of its threads so far. Needs the lock. */
 uint64_t reader_cpu_ns(const struct reader *reader);
 
 /* -- Turns -- */

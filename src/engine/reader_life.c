@@ -133,6 +133,7 @@ uint64_t reader_cpu_ns(const struct reader *reader)
 		     *direct = help_ring(reader->use.help);
 	uint64_t ns = ring ? uring_cpu_ns(ring) : 0;
 
+	ASSERT_TURN(reader->use.turn);
 	return direct && direct != ring ? ns + uring_cpu_ns(direct) : ns;
 }
 

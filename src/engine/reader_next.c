@@ -164,6 +164,7 @@ void reader_pump(struct reader *reader)
 {
 	bool full;
 
+	ASSERT_TURN(reader->use.turn);
 	if (outcome_closing(reader->use.outcome))
 		return;
 	while (!outcome_stopped(reader->use.outcome) &&
@@ -182,5 +183,6 @@ void reader_pump(struct reader *reader)
 
 bool reader_is_full(const struct reader *reader)
 {
+	ASSERT_TURN(reader->use.turn);
 	return reader->full;
 }

@@ -236,6 +236,7 @@ int state_restore(struct engine *engine, const struct schedule_config *config,
 		return rc;
 	*step = begun.step;
 	*changes = begun.changes;
+	TURN_LOOK_SCOPE(&engine->turn);
 	meter_stats(engine->meter)->dropped_echoes = begun.echoes_dropped;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "engine/make_impl.h"
@@ -105,6 +106,7 @@ int workers_new(struct workers **out, const struct workers_config *config,
 		return error_set(err, -ENOMEM, "no memory for the workers");
 	all->use = *config;
 	all->count = count;
+	TURN_LOOK_SCOPE(config->turn);
 	for (uint32_t i = 0; i < config->s->c.cpu_count; i++)
 		CPU_SET(config->s->c.cpus[i], &all->cpus);
 	for (uint32_t i = 0; rc == 0 && i < count; i++) {
@@ -169,6 +171,7 @@ uint64_t workers_cpu_ns(const struct workers *all)
 {
 	uint64_t ns = 0;
 
+	ASSERT_TURN(all->use.turn);
 	for (uint32_t i = 0; i < all->count; i++)
 		if (all->table[i].started)
 			ns += clock_cpu_of_ns(all->table[i].thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The workers: the threads that plan, decode and augment. Functions here are
- * called without the turn's lock.
+ * The workers: the threads that plan, decode and augment. workers_start() and
+ * workers_stop() take the turn's lock. The others do not take it.
  */
 #ifndef ENGINE_WORKERS_IMPL_H
 #define ENGINE_WORKERS_IMPL_H
@@ -51,7 +51,7 @@ int workers_start(struct workers *workers, struct planner *planner,
 /* After outcome_close(): false if one does not end in time. */
 bool workers_stop(struct workers *workers, uint64_t until_ns);
 uint32_t workers_count(const struct workers *workers);
-/* CPU time of its threads so far. */
+/* CPU time of its threads so far. Needs the lock. */
 uint64_t workers_cpu_ns(const struct workers *workers);
 
 #endif

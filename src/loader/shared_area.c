@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/lock.h"
 #include "loader/shared_impl.h"
 
 /* This may be the last access to the loader. */
@@ -46,6 +47,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 	size_t n = (size_t)said->slots * slices;
 	int rc = area ? 0 : -ENOMEM;
 
+	ASSERT_HELD(&owner->lock);
 	if (rc == 0) {
 		area->wholes = calloc(said->slots, sizeof(*area->wholes));
 		area->pieces = calloc(n, sizeof(*area->pieces));
@@ -80,6 +82,7 @@ int shared_area_new(struct shared_area **out, struct shared *owner,
 
 void shared_area_unref(struct shared_area *area)
 {
+	ASSERT_HELD(&area->owner->lock);
 	if (--area->refs > 0)
 		return;
 	list_del(&area->node);
@@ -131,6 +134,7 @@ int shared_area_keep(struct shared_area *area, uint32_t slices)
 {
 	int rc = 0;
 
+	ASSERT_HELD(&area->owner->lock);
 	for (uint32_t i = 0; rc == 0 && i < area->slots; i++)
 		if (is_lent(area, i, slices))
 			rc = keep_range(share_area_base(&area->memory) +

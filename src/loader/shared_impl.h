@@ -233,6 +233,7 @@ void shared_stats(struct shared *sh, struct refrain_stats *out);
 
 /* Release the lock and wake those who wait for what has changed. */
 void shared_unlock(struct shared *sh);
+/* Add the descriptor to poll_fd, or remove it. Needs no lock. */
 void shared_poll(struct shared *sh, int fd, bool on);
 /* Stop the source of batches for this reason. Returns the error. */
 int shared_fail(struct shared *sh, int error, const char *why);

@@ -409,8 +409,10 @@ int shared_join(struct shared *sh, struct error *err)
 
 	if (rc == 0 && welcome.step != sh->run.hello.step)
 		step = welcome.step * sh->run.slices;
+	pthread_mutex_lock(&sh->lock);
 	if (rc == 0)
 		rc = shared_seek(sh, step, err);
+	pthread_mutex_unlock(&sh->lock);
 	if (rc == 0) {
 		pthread_mutex_lock(&sh->lock);
 		follow_link(sh, &link, &welcome);

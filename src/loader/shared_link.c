@@ -52,6 +52,7 @@ void shared_unlock(struct shared *sh)
 
 int shared_fail(struct shared *sh, int error, const char *why)
 {
+	ASSERT_HELD(&sh->lock);
 	sh->failed = error;
 	return error_set(&sh->message, error, "%s", why);
 }
@@ -67,6 +68,7 @@ static bool is_last_epoch(const struct shared *sh, uint64_t epoch)
 
 int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
 {
+	ASSERT_HELD(&sh->lock);
 	sh->next = own_step;
 	if (schedule_seek(&sh->run.own, &sh->cursor, own_step) < 0)
 		return error_set(err, -EBADMSG,
@@ -99,6 +101,7 @@ uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
 {
 	uint32_t batch = sh->run.own_config.batch;
 
+	ASSERT_HELD(&sh->lock);
 	return (w->said.count + batch - 1) / batch;
 }
 
@@ -312,6 +315,7 @@ bool shared_receive(struct shared *sh, bool all)
 {
 	struct share_msg msg;
 
+	ASSERT_HELD(&sh->lock);
 	while (sh->linked && !sh->failed && (all || list_empty(&sh->queue))) {
 		CLEANUP_FD int fd = -1;
 		int rc = share_link_recv(&sh->link, &msg, &fd, 0);

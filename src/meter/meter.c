@@ -80,6 +80,7 @@ void meter_tick(struct meter *m, const struct meter_state *state)
 
 uint64_t meter_now_ns(const struct meter *m)
 {
+	ASSERT_TURN(m->turn);
 	return m->ticked_ns;
 }
 
@@ -87,6 +88,7 @@ uint64_t meter_now_ns(const struct meter *m)
 
 struct refrain_stats *meter_stats(struct meter *m)
 {
+	ASSERT_TURN(m->turn);
 	return &m->out;
 }
 
@@ -101,12 +103,14 @@ void meter_file(struct meter *m, uint64_t cost, bool full)
 
 void meter_timed(struct meter *m, uint32_t reads, uint64_t ns)
 {
+	ASSERT_TURN(m->turn);
 	m->now.long_reads += reads;
 	m->now.long_ns += ns;
 }
 
 void meter_burst(struct meter *m)
 {
+	ASSERT_TURN(m->turn);
 	m->now.bursts++;
 }
 
@@ -120,6 +124,7 @@ static void count_stage(
 
 void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again)
 {
+	ASSERT_TURN(m->turn);
 	count_stage(&m->out.stages[REFRAIN_STAGE_DECODE], bytes, ns);
 	m->now.decode_ns += ns;
 	m->now.decoded++;
@@ -129,6 +134,7 @@ void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again)
 
 void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns)
 {
+	ASSERT_TURN(m->turn);
 	count_stage(&m->out.stages[REFRAIN_STAGE_AUGMENT], bytes, ns);
 	m->now.augment_ns += ns;
 }
@@ -241,11 +247,13 @@ void meter_returned(struct meter *m, const struct meter_step *step)
 
 uint64_t meter_file_mean(const struct meter *m)
 {
+	ASSERT_TURN(m->turn);
 	return m->file_count ? m->file_sum / m->file_count : 0;
 }
 
 uint64_t meter_damaged_fresh(const struct meter *m)
 {
+	ASSERT_TURN(m->turn);
 	return m->damaged_fresh;
 }
 
@@ -253,11 +261,13 @@ uint64_t meter_step_ns(const struct meter *m)
 {
 	uint64_t steps = m->now.steps - m->older.steps;
 
+	ASSERT_TURN(m->turn);
 	return steps ? (m->now.trainer_ns - m->older.trainer_ns) / steps : 0;
 }
 
 void meter_view(const struct meter *m, struct meter_view *out)
 {
+	ASSERT_TURN(m->turn);
 	*out = (struct meter_view){
 		.first = m->first,
 		.older = m->older,

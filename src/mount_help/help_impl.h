@@ -112,6 +112,9 @@ struct mount_help {
 	} plan;
 };
 
+/* The caller has the lock of the turn. */
+#define ASSERT_HELP(m) ASSERT_TURN((m)->c.turn)
+
 /* -- plan.c: the thread's -- */
 
 /* The maximum distance between reads of this loader, with a margin. */

@@ -90,11 +90,11 @@ const struct help_key *help_key(const struct mount_help *h, uint64_t index);
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
 	const struct mount_help *h, struct auto_rates *out, bool *fetching);
-
-/* -- From the first key on -- */
-
-/* The ring for reading entries. */
+/* The ring for reading entries; NULL until the mount was found. */
 struct uring *help_ring(const struct mount_help *h);
+
+/* -- From the first key on; no lock -- */
+
 /* The directory of a tier; -1: there are no more. */
 int help_tier(const struct mount_help *h, unsigned n);
 

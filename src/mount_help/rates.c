@@ -60,13 +60,16 @@ int help_take_rates(struct mount_help *m, const char *line, size_t bytes)
 
 bool help_plans(const struct mount_help *m)
 {
-	return m && m->planned && m->state == HELP_ON;
+	if (!m)
+		return false;
+	ASSERT_HELP(m);
+	return m->planned && m->state == HELP_ON;
 }
 
 void help_rates_get(
 	const struct mount_help *m, struct auto_rates *out, bool *fetching)
 {
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	*out = m->rates;
 	*fetching = m->fetching;
 }

@@ -18,6 +18,7 @@
 
 bool help_tell_due(const struct mount_help *m)
 {
+	ASSERT_HELP(m);
 	return m->direct.items > m->told.items &&
 		clock_now_ns() >= m->tell_due_ns;
 }
@@ -27,6 +28,7 @@ struct help_direct help_untold(struct mount_help *m)
 	struct help_direct untold = {m->direct.items - m->told.items,
 		m->direct.bytes - m->told.bytes};
 
+	ASSERT_HELP(m);
 	m->told = m->direct;
 	m->tell_due_ns = clock_now_ns() + TELL_NS;
 	return untold;

@@ -22,7 +22,7 @@ bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
 {
 	if (!m || m->late || m->state == HELP_OFF)
 		return true;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	if (m->gated)
 		return false;
 	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
@@ -37,14 +37,17 @@ const struct help_key *help_key(const struct mount_help *m, uint64_t index)
 
 	if (!m || !m->ring)
 		return NULL;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	k = &m->keys[index % m->keys_count];
 	return k->index_1 == index + 1 && k->bytes ? k : NULL;
 }
 
 struct uring *help_ring(const struct mount_help *m)
 {
-	return m ? m->ring : NULL;
+	if (!m)
+		return NULL;
+	ASSERT_HELP(m);
+	return m->ring;
 }
 
 int help_tier(const struct mount_help *m, unsigned n)
@@ -58,7 +61,7 @@ struct help_run help_look(const struct mount_help *m)
 {
 	struct help_run run;
 
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	m->c.run(m->c.arg, &run);
 	return run;
 }
@@ -212,7 +215,7 @@ void help_moved(struct mount_help *m)
 
 	if (!m)
 		return;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	if (m->waiting && !m->stirred)
 		m->stirred = look_at_run(m, &run) != WORK_NONE;
 }
@@ -223,7 +226,7 @@ bool help_take_stirred(struct mount_help *m)
 
 	if (!m)
 		return false;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	stirred = m->stirred;
 	m->stirred = false;
 	return stirred;
@@ -233,7 +236,7 @@ void help_note_start(struct mount_help *m, uint64_t fresh)
 {
 	if (!m)
 		return;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	if (fresh >= m->read_end)
 		m->read_end = fresh + 1;
 }
@@ -246,7 +249,7 @@ void help_note_read(struct mount_help *m, size_t direct_bytes)
 {
 	if (!m)
 		return;
-	ASSERT_TURN(m->c.turn);
+	ASSERT_HELP(m);
 	m->in_row = direct_bytes ? m->in_row + 1 : 0;
 	m->direct.items += direct_bytes > 0;
 	m->direct.bytes += direct_bytes;

@@ -46,6 +46,7 @@ uint32_t budget_ahead(const struct budget *budget)
 {
 	uint64_t file = meter_file_mean(budget->use.meter), n;
 
+	ASSERT_TURN(budget->use.turn);
 	/* No bursts are needed. */
 	if (help_plans(budget->help))
 		return budget->use.s->c.reads_ahead;
@@ -72,6 +73,7 @@ void budget_count_kept(struct budget *budget, uint64_t cost)
 {
 	struct refrain_stats *stats = meter_stats(budget->use.meter);
 
+	ASSERT_TURN(budget->use.turn);
 	originals_keep(budget->use.pool, cost);
 	if (originals_kept_bytes(budget->use.pool) > stats->pool_bytes_peak)
 		stats->pool_bytes_peak = originals_kept_bytes(budget->use.pool);
@@ -89,6 +91,7 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 	uint64_t reserve = budget->share / 8 + ahead_bytes(budget);
 	struct buffer *b;
 
+	ASSERT_TURN(budget->use.turn);
 	if (budget->use.outstanding_max > originals_kept(budget->use.pool))
 		reserve += (budget->use.outstanding_max -
 				   originals_kept(budget->use.pool)) *
@@ -105,16 +108,19 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 
 bool budget_for_encoded(const struct budget *budget)
 {
+	ASSERT_TURN(budget->use.turn);
 	return memory_room(budget->use.memory) >= ahead_bytes(budget);
 }
 
 bool budget_alone(const struct budget *budget, uint64_t bytes)
 {
+	ASSERT_TURN(budget->use.turn);
 	return budget->workers_bytes + bytes <= budget->alone_bytes;
 }
 
 bool budget_is_taken(const struct budget *budget)
 {
+	ASSERT_TURN(budget->use.turn);
 	return budget->alone != NULL;
 }
 
@@ -132,11 +138,13 @@ void budget_end_read(struct budget *budget)
 
 uint32_t budget_reading(const struct budget *budget)
 {
+	ASSERT_TURN(budget->use.turn);
 	return budget->reading;
 }
 
 uint32_t budget_working(const struct budget *budget)
 {
+	ASSERT_TURN(budget->use.turn);
 	return budget->working;
 }
 
@@ -169,6 +177,7 @@ void budget_end_work(struct budget *budget, struct desk *desk)
 void budget_charge(
 	struct budget *budget, struct desk *desk, uint64_t held_bytes)
 {
+	ASSERT_TURN(budget->use.turn);
 	if (held_bytes > desk->charged)
 		memory_charge_over(
 			budget->use.memory, held_bytes - desk->charged);

@@ -103,11 +103,13 @@ void originals_free(struct originals *pool)
 
 uint32_t originals_unused(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return pool->free_count;
 }
 
 uint32_t originals_ahead(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return pool->ahead_count;
 }
 
@@ -119,32 +121,38 @@ static struct original *first_on_list(const struct list *list)
 
 struct original *originals_first_urgent(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return first_on_list(&pool->urgent);
 }
 
 struct original *originals_first_ahead(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return first_on_list(&pool->ahead);
 }
 
 uint64_t originals_kept_bytes(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return pool->kept_bytes;
 }
 
 uint32_t originals_kept(const struct originals *pool)
 {
+	ASSERT_TURN(pool->use.turn);
 	return pool->kept_count;
 }
 
 void originals_keep(struct originals *pool, uint64_t cost)
 {
+	ASSERT_TURN(pool->use.turn);
 	pool->kept_bytes += cost;
 	pool->kept_count++;
 }
 
 void originals_drop(struct originals *pool, uint64_t cost)
 {
+	ASSERT_TURN(pool->use.turn);
 	pool->kept_bytes -= cost;
 	pool->kept_count--;
 }
@@ -368,6 +376,7 @@ void original_served(struct originals *pool, struct serving *s)
 {
 	struct original *o = s->original;
 
+	ASSERT_TURN(pool->use.turn);
 	steps_done(pool->use.steps, s);
 	o->planned--;
 	o->left--;

@@ -58,6 +58,7 @@ int outcome_stop(struct outcome *o, int error)
 
 int outcome_stopped(const struct outcome *o)
 {
+	ASSERT_TURN(o->turn);
 	return o->stopped;
 }
 

@@ -73,31 +73,37 @@ void steps_begin(struct steps *s, uint64_t first)
 
 uint64_t steps_first(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->first;
 }
 
 uint64_t steps_end(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->end;
 }
 
 uint32_t steps_ready(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->ready;
 }
 
 uint32_t steps_unfinished(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->unfinished;
 }
 
 struct step *steps_at(const struct steps *s, uint64_t number)
 {
+	ASSERT_TURN(s->turn);
 	return &s->ring[number % s->room];
 }
 
 struct step *steps_oldest(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->first < s->end ? steps_at(s, s->first) : NULL;
 }
 
@@ -105,11 +111,13 @@ struct step *steps_finished(const struct steps *s)
 {
 	struct step *st = steps_oldest(s);
 
+	ASSERT_TURN(s->turn);
 	return st && !st->left ? st : NULL;
 }
 
 bool steps_full(const struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	return s->end - s->first >= s->room;
 }
 
@@ -159,6 +167,7 @@ void steps_unqueue(struct steps *s, struct serving *serving)
 
 struct serving *steps_take(struct steps *s)
 {
+	ASSERT_TURN(s->turn);
 	for (uint64_t n = s->first; s->ready && n < s->end; n++) {
 		struct step *st = steps_at(s, n);
 		struct serving *serving;

@@ -307,11 +307,12 @@ static void range_begin(struct post *p)
 
 /* -- Ranges ---------------------------------------------------------------- */
 
-/* A range that begins on a loop of its own. Lock held, but for the first. */
+/* A range that begins on a loop of its own. Lock held. */
 static struct s3_range *range_new(struct s3_listing *g)
 {
 	struct s3_range *x = calloc(1, sizeof(*x));
 
+	ASSERT_HELD(&g->lock);
 	if (!x)
 		return NULL;
 	call_init(&x->call, g->r, &range_ops, "GET");
@@ -465,7 +466,9 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		g->probe = probe;
 		g->unordered = remote_lists_unordered(r);
 		pthread_mutex_init(&g->lock, NULL);
+		pthread_mutex_lock(&g->lock);
 		x = range_new(g);
+		pthread_mutex_unlock(&g->lock);
 	}
 	if (!x) {
 		if (g)
