@@ -151,17 +151,12 @@ static bool repeat_moved(struct call *c)
 }
 
 /* Redirects of http, by hand: nothing secret is in the request. */
-static bool repeat_elsewhere(struct call *c, int *status)
+static bool repeat_elsewhere(struct call *c)
 {
 	struct bytes from = {0};
 	int rc;
 
-	*status = -ELOOP;
-	if (!call_answer(c)->location[0]) {
-		*status = -EIO;
-		return false;
-	}
-	if (++c->moved > REDIRECTS_MAX)
+	if (!call_answer(c)->location[0] || ++c->moved > REDIRECTS_MAX)
 		return false;
 	if (bytes_len(&c->redirect) > 0)
 		bytes_text(&from, bytes_get(&c->redirect));
@@ -172,10 +167,8 @@ static bool repeat_elsewhere(struct call *c, int *status)
 	rc = url_resolve(
 		bytes_get(&from), call_answer(c)->location, &c->redirect);
 	bytes_release(&from);
-	if (rc < 0) {
-		*status = rc;
+	if (rc < 0)
 		return false;
-	}
 	transfer_start(call_loop(c), &c->t);
 	return true;
 }
@@ -212,6 +205,8 @@ static const struct meaning meanings[] = {
 	{"PermanentRedirect", -ELOOP,
 		"the bucket is in another region or store; check "
 		"--endpoint-url and --region"},
+	{"TemporaryRedirect", -EIO,
+		"the bucket is new or elsewhere for a while; try again later"},
 	{"PreconditionFailed", -ESTALE, NULL},
 	{"InvalidRange", -ESTALE, NULL},
 	{"InvalidBucketName", -EIO, "the bucket's name is not valid"},
@@ -224,11 +219,24 @@ static bool is_redirect(unsigned code)
 		code == 308;
 }
 
-/* A redirect is an answer; it is the same if it is asked for again. */
-static int status_of_code(unsigned code)
+/*
+ * A redirect that is not followed would be the same if it were asked for again,
+ * except temporary ones of a store: S3 redirects for a while to where a young
+ * bucket is, and a gateway to one that stands in for it.
+ */
+static int redirect_status(const struct call *c)
 {
+	unsigned code = call_status(c);
+
+	return c->r->s3 && code != 301 && code != 308 ? -EIO : -ELOOP;
+}
+
+static int status_of_code(const struct call *c)
+{
+	unsigned code = call_status(c);
+
 	if (is_redirect(code))
-		return -ELOOP;
+		return redirect_status(c);
 	switch (code) {
 	case 404:
 	case 410:
@@ -267,7 +275,7 @@ static bool misses_key(const struct call *c, const struct meaning *m)
 static int s3_status(struct call *c)
 {
 	const struct meaning *m = find_meaning(c->code);
-	int status = m ? m->status : status_of_code(call_status(c));
+	int status = m ? m->status : status_of_code(c);
 	char words[300];
 
 	c->words = m ? m->words : NULL;
@@ -322,7 +330,7 @@ static int http_status(struct call *c)
 	(void)snprintf(words, sizeof(words),
 		"the server answers with HTTP status %u", call_status(c));
 	keep_words(c->r, words);
-	return status_of_code(call_status(c));
+	return status_of_code(c);
 }
 
 bool answer_repeats(struct call *c, int *status)
@@ -338,10 +346,11 @@ bool answer_repeats(struct call *c, int *status)
 	if ((code == 503 || code == 429) && repeat_throttled(c))
 		return true;
 	if (is_redirect(code)) {
-		if (repeat_elsewhere(c, status))
+		if (repeat_elsewhere(c))
 			return true;
+		*status = redirect_status(c);
 		keep_words(c->r,
-			*status == -ELOOP
+			c->moved > REDIRECTS_MAX
 				? "the server redirects in a loop"
 				: "the server redirects to an address that "
 				  "cannot be used");

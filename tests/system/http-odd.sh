@@ -106,6 +106,13 @@ stop_mount
 habit signed
 diff -r "$src" "$mnt" || fail 'signed: the mount differs'
 stop_mount
+# A redirect that cannot be followed is not asked for again, but by the kernel
+for h in nowhere elsewhere; do
+	habit $h
+	no_bytes small 'its HTTP status is 302'
+	[ "$(asked GET small)" -le 2 ] || fail "$h is asked for again"
+	stop_mount
+done
 habit encoded
 no_bytes small 'it has a Content-Encoding'
 stop_mount
