@@ -239,12 +239,15 @@ static void note_command(struct profile *p, char **words)
 
 static void catch_analyze_signals(void)
 {
-	struct sigaction act = {.sa_handler = on_analyze_signal};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction act = {.sa_handler = on_analyze_signal}, was;
 
 	(void)sigemptyset(&act.sa_mask);
-	(void)sigaction(SIGINT, &act, NULL); /* cannot fail */
-	(void)sigaction(SIGTERM, &act, NULL);
-	(void)sigaction(SIGHUP, &act, NULL);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		/* These cannot fail. nohup has SIGHUP ignored. */
+		if (sigaction(numbers[i], NULL, &was) == 0 &&
+			was.sa_handler != SIG_IGN)
+			(void)sigaction(numbers[i], &act, NULL);
 }
 
 static int measure_command(struct analyze_args *args, char **words,
