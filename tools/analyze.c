@@ -178,40 +178,61 @@ static int start_mount(
 
 /* -- The command ----------------------------------------------------------- */
 
-/* Replace {} in each word. True if there was one; the words are then ours. */
-static bool replace_braces(char **words, const char *path, bool *failed)
+/* A word with `path` in place of each {}; the caller frees it. */
+static char *replace_braces(const char *word, const char *path)
 {
-	bool found = false;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *to = open_memstream(&text, &n);
 
-	for (size_t i = 0; words[i]; i++)
-		for (char *at; (at = strstr(words[i], "{}")) != NULL;) {
-			char *word = NULL;
+	for (const char *at; to && (at = strstr(word, "{}")); word = at + 2)
+		(void)fprintf(to, "%.*s%s", (int)(at - word), word, path);
+	if (to && fputs(word, to) >= 0 && fclose(to) == 0)
+		return text;
+	return NULL;
+}
 
-			if (asprintf(&word, "%.*s%s%s", (int)(at - words[i]),
-				    words[i], path, at + 2) < 0) {
-				*failed = true;
-				return found;
-			}
-			words[i] = word; /* until the process ends */
-			found = true;
-		}
-	return found;
+/* The words, with {} replaced, are ours until the process ends. */
+static int set_words(struct analyze_args *args, char **words, const char *path,
+	struct error *err)
+{
+	for (size_t i = 0; words[i]; i++) {
+		if (!strstr(words[i], "{}"))
+			continue;
+		args->run.named = true;
+		words[i] = replace_braces(words[i], path);
+		if (!words[i])
+			return error_set(err, -ENOMEM, "%m");
+	}
+	args->run.command = words;
+	return 0;
+}
+
+/* Is `path` in the directory `top`? */
+static bool is_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 &&
+		(path[n] == '/' || (n > 0 && top[n - 1] == '/'));
 }
 
 static int set_command(struct analyze_args *args, const struct place *at,
 	char **words, char source[PATH_MAX], struct error *err)
 {
 	const char *name = args->options.source.name;
-	bool failed = false;
+	int rc = set_words(args, words, at->mountpoint, err);
+	bool is_path = rc == 0 && realpath(name, source);
 
-	args->run.command = words;
+	if (rc < 0)
+		return rc;
 	args->run.mountpoint = at->mountpoint;
 	args->run.stop = &analyze_signal;
-	if (replace_braces(words, at->mountpoint, &failed) && !failed)
+	/* The command may contain {} for another purpose, so the source is
+	 * covered, too, unless that would hide the mount. */
+	if (args->run.named && (!is_path || is_below(at->mountpoint, source)))
 		return 0;
-	if (failed)
-		return error_set(err, -ENOMEM, "%m");
-	if (strchr(name, ':') && access(name, F_OK) < 0)
+	if (!is_path && strchr(name, ':') && access(name, F_OK) < 0)
 		return error_set(err, -EINVAL,
 			"'%s' is not a directory here; write {} in COMMAND "
 			"instead of the path of the dataset",

@@ -75,7 +75,9 @@ struct profile {
 struct analyze_config {
 	const char *mountpoint; /* of the analysis mount */
 	const char *source;	/* directory that the mount covers for the
-				   command; NULL: the command has {} instead */
+				   command; NULL: none */
+	bool named;		/* the command names the mountpoint, so that the
+				   source may stay uncovered */
 	char **command;		/* ends with NULL; strings are borrowed */
 	double samples;		/* in the dataset; 0: one a file, or unknown */
 	unsigned seconds;	/* limit of each segment */

@@ -24,10 +24,18 @@ refrain, src, work, patience = *sys.argv[1:4], int(sys.argv[4])
 profile = work + "/profile.json"
 
 
-def analyze(*words):
+def signals(ignored):
+    """A shell may have had SIGINT ignored for all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, ignored)
+
+
+def analyze(*words, tmp=work + "/tmp", hangup=signal.SIG_DFL):
     return subprocess.Popen(
         [refrain, "analyze", "--cache", work + "/fast", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": tmp},
+        preexec_fn=lambda: signals(hangup))
 
 
 def end(p):
@@ -54,6 +62,15 @@ rate = 0.4 * size / slower
 covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
+# {} may be there for another purpose.
+status, out, err = end(analyze(src, "--", "sh", "-c", covered, "d = {}"))
+assert status == 1 and "failed with status 3" in err, err
+os.mkdir(work + "/tmp/{}")
+status, out, err = end(analyze(
+    src, "--", "sh", "-c", 'test -d "$0" && test "$0$0" = "$1" && exit 4',
+    "{}", "{}{}", tmp=work + "/tmp/{}"))
+os.rmdir(work + "/tmp/{}")
+assert status == 1 and "failed with status 4" in err, err
 
 # Words that are not UTF-8, and too many to be shown.
 shell = ["sh", "-c", 'shift; exec "$@"', b"\xe9", "é" * 300]
@@ -74,7 +91,8 @@ refused = [
     (analyze("--profile", work, *ran), "cannot write"),
 ]
 stopped = analyze(src, "--", *loader("{}"))
-fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}")
+fetching = analyze("--fault", "rate=1K", src, "--", "sleep", "60", "{}",
+                   hangup=signal.SIG_IGN)
 for p, why in refused:
     status, out, err = end(p)
     assert status == 1 and why in err and not out, (why, status, err)
@@ -124,6 +142,11 @@ assert status == 1 and "interrupted" in err and not out, err
 assert not os.path.exists(f"/proc/{pid}"), "the command goes on"
 
 assert children(fetching)  # the daemon, at least
+with open(f"/proc/{fetching.pid}/status") as f:
+    masks = dict(s.split(":", 1) for s in f)
+# As nohup has it.
+assert int(masks["SigIgn"], 16) >> signal.SIGHUP - 1 & 1, masks["SigIgn"]
+assert int(masks["SigCgt"], 16) >> signal.SIGINT - 1 & 1, masks["SigCgt"]
 fetching.send_signal(signal.SIGINT)
 status, out, err = end(fetching)
 assert status == 1 and "interrupted" in err and not out, err
