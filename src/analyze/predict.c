@@ -82,9 +82,26 @@ const char *profile_change_name(enum profile_change change)
 	return name[change];
 }
 
+/* Is the time with twice the workers the same, whether they prepare faster or
+ * not? */
+static bool workers_only_read(const struct profile *p)
+{
+	struct model m = profile_model(p), slow = model_workers(&m, 2), fast;
+	double miss = 1 - p->cached;
+
+	m.g *= 2;
+	m.prep *= 2;
+	fast = model_workers(&m, 2);
+	return model_time(&fast, miss) >=
+		(1 - BETWEEN) * model_time(&slow, miss);
+}
+
 bool profile_change_known(const struct profile *p, enum profile_change change)
 {
-	return change != CHANGE_ECHO || !p->g_bound;
+	if (!p->g_bound)
+		return true;
+	return change == CHANGE_WORKERS ? workers_only_read(p)
+					: change != CHANGE_ECHO;
 }
 
 /* Seconds a sample. */
@@ -147,8 +164,10 @@ struct profile_rate profile_after(
 	double square = pow((otherwise ? OTHERWISE : BETWEEN) * w.time_s, 2) +
 		pow(p->repeats * w.time_s, 2);
 
+	/* It was measured once. */
+	q.s.ci = fmax(q.s.ci, q.repeats * q.s.value);
 	square += effect(&q, &q.g, &w) + effect(&q, &q.r1, &w) +
-		effect(&q, &q.r0, &w);
+		effect(&q, &q.r0, &w) + effect(&q, &q.s, &w);
 	for (unsigned i = 0; i < q.npoints; i++)
 		square += effect(&q, &q.points[i].rate, &w);
 	return (struct profile_rate){

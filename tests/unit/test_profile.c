@@ -102,6 +102,32 @@ START_TEST(test_echoes_hide_the_rest_where_g_is_known)
 }
 END_TEST
 
+START_TEST(test_workers_are_predicted_under_a_bound_if_they_only_read)
+{
+	struct profile p = measured;
+
+	p.g_bound = true;
+	p.g = p.r1;
+	ck_assert(!profile_change_known(&p, CHANGE_WORKERS));
+	ck_assert(profile_change_known(&p, CHANGE_PLAN));
+	p.cached = 0;
+	ck_assert(profile_change_known(&p, CHANGE_WORKERS));
+	ck_assert_double_eq_tol(
+		profile_after(&p, 0, CHANGE_WORKERS).value, 200, 1e-6);
+}
+END_TEST
+
+/* A plan reads at the rate of the source, so its interval counts. */
+START_TEST(test_the_interval_of_a_plan_has_that_of_the_source)
+{
+	struct profile p = measured;
+	double ci = profile_after(&p, 0, CHANGE_PLAN).ci;
+
+	p.s.ci = 100;
+	ck_assert_double_gt(profile_after(&p, 0, CHANGE_PLAN).ci, ci + 50);
+}
+END_TEST
+
 static double policy(const json_t *json, const char *name)
 {
 	return json_number_value(
@@ -383,6 +409,9 @@ int main(void)
 	tcase_add_test(t,
 		test_twice_the_workers_and_twice_the_bandwidth_are_predicted);
 	tcase_add_test(t, test_echoes_hide_the_rest_where_g_is_known);
+	tcase_add_test(
+		t, test_workers_are_predicted_under_a_bound_if_they_only_read);
+	tcase_add_test(t, test_the_interval_of_a_plan_has_that_of_the_source);
 	tcase_add_test(t, test_lru_and_random_caches_are_predicted);
 	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
 	tcase_add_test(t, test_a_profile_whose_times_do_not_rise_is_refused);
