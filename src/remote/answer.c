@@ -82,7 +82,7 @@ void answer_note_failure(struct call *c, int status)
 /* Twice as long each time, half of it chance. */
 static uint64_t throttle_pause(struct call *c)
 {
-	uint64_t round = engine_round_trip_ns(c->r->engine);
+	uint64_t round = loops_round_trip_ns(c->r->loops);
 	uint64_t pause = round << (c->throttled < 12 ? c->throttled - 1 : 11);
 	uint64_t now = clock_now_ns();
 
@@ -102,8 +102,8 @@ static bool repeat_throttled(struct call *c)
 	keep_words(c->r,
 		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
-	if (engine_throttled(c->r->engine)) {
-		e.n = engine_depth(c->r->engine);
+	if (loops_throttled(c->r->loops)) {
+		e.n = loops_depth(c->r->loops);
 		event_report(c->r->events, &e);
 	}
 	if (++c->throttled > THROTTLED_MAX)

@@ -109,7 +109,7 @@ static int call_head(struct transfer *t, const struct head *h)
 
 	if (!is_success(h))
 		return 0;
-	engine_answered(c->r->engine);
+	loops_answered(c->r->loops);
 	rc = c->ops->head ? c->ops->head(c, h) : 0;
 	return rc == 0 && c->heads_only && !is_short(h) ? -EALREADY : rc;
 }

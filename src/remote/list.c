@@ -44,7 +44,7 @@ struct s3_listing {
 	char *prefix;	      /* of the keys, the origin's own included */
 	bool unordered;	      /* a kind of bucket that sorts nothing */
 	bool probe;	      /* one key is enough */
-	pthread_mutex_t lock; /* guards the rest; over the engine's locks */
+	pthread_mutex_t lock; /* guards the rest; over the loops' locks */
 	unsigned ranges;      /* that are running */
 	uint64_t pages, keys;
 	uint64_t page_keys; /* in the fullest page */

@@ -309,7 +309,7 @@ static void get_slow(struct call *c)
 	struct get *g = try_of(c)->get;
 	struct event e = {.kind = EVENT_ORIGIN_HEDGED, .path = g->file->path};
 
-	if (g->tries[1].get || !engine_may_hedge(g->r->engine))
+	if (g->tries[1].get || !loops_may_hedge(g->r->loops))
 		return;
 	COUNT(g->r->counters, origin_hedged);
 	event_report(g->r->events, &e);
@@ -339,8 +339,8 @@ void remote_read(struct origin *o, struct origin_read *r)
 	g->read = r;
 	g->file = r->file;
 	atomic_fetch_add_explicit(&g->file->refs, 1, memory_order_relaxed);
-	g->loop = r->len <= SHORT_MAX ? engine_pick_running(remote->engine)
-				      : engine_pick(remote->engine);
+	g->loop = r->len <= SHORT_MAX ? loops_pick_running(remote->loops)
+				      : loops_pick(remote->loops);
 	post_init(&g->begin, get_begin);
 	post_init(&g->drop, get_drop);
 	g->winner = NOBODY;

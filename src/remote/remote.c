@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Remote origins: construction, the table of operations, messages for the
- * operator. Requests come from any thread and are posted to the engine's loops.
+ * operator. Requests come from any thread and are posted to the loops.
  */
 #include "remote/remote_impl.h"
 
@@ -85,7 +85,7 @@ static bool remote_free(struct origin *o)
 {
 	struct remote *r = remote_of(o);
 
-	engine_free(r->engine);
+	loops_free(r->loops);
 	creds_free(r->creds);
 	site_release(r);
 	pthread_mutex_destroy(&r->lock);
@@ -144,10 +144,10 @@ static int open_creds(
 	return creds_new(&r->creds, &creds, err);
 }
 
-static int open_engine(
+static int open_loops(
 	struct remote *r, const struct remote_config *config, struct error *err)
 {
-	struct engine_config engine = {
+	struct loops_config loops = {
 		.loops = config->loops,
 		.depth = config->depth,
 		.ca_file = ca_file(),
@@ -155,10 +155,10 @@ static int open_engine(
 		.http2 = config->http2 && !r->s3,
 		.counters = config->counters,
 	};
-	int rc = engine_new(&r->engine, &engine, err);
+	int rc = loops_new(&r->loops, &loops, err);
 
 	if (rc == 0)
-		r->late_loop = engine_pick(r->engine);
+		r->late_loop = loops_pick(r->loops);
 	return rc;
 }
 
@@ -173,7 +173,7 @@ int remote_new(struct origin **out, const char *source,
 		return error_set(err, -ENOMEM, "%m");
 	traits = (struct origin_traits){
 		.request_bytes = REQUEST_BYTES,
-		.depth = config->depth ? config->depth : ENGINE_DEPTH_DEFAULT,
+		.depth = config->depth ? config->depth : LOOPS_DEPTH_DEFAULT,
 		.depth_first = DEPTH_FIRST,
 		.chunk_bytes = CHUNK_BYTES,
 		.memory_share = MEMORY_SHARE,
@@ -190,7 +190,7 @@ int remote_new(struct origin **out, const char *source,
 	if (rc == 0)
 		rc = open_creds(r, config, err);
 	if (rc == 0)
-		rc = open_engine(r, config, err);
+		rc = open_loops(r, config, err);
 	if (rc < 0) {
 		remote_free(&r->base);
 		return error_wrap(err, rc, "cannot use '%s'", source);

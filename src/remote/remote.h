@@ -2,7 +2,7 @@
 /*
  * Remote origins: an S3 bucket (s3://BUCKET[/PREFIX]) and a web server
  * (http(s)://HOST/PATH/), over libcurl. Both are origins as origin/origin.h
- * describes; callbacks run on the engine's loop threads.
+ * describes; callbacks run on the threads of the loops.
  */
 #ifndef REMOTE_REMOTE_H
 #define REMOTE_REMOTE_H

@@ -3,7 +3,7 @@
  * Shared by the files of this room: the remote origin, its location, and the
  * *call*: one request, including its repetitions (after throttling, with
  * renewed credentials, in another region, with a corrected clock, after a
- * redirect). A call runs on one loop of the engine; other threads reach it only
+ * redirect). A call runs on one loop; other threads reach it only
  * by posts.
  */
 #ifndef REMOTE_REMOTE_IMPL_H
@@ -25,7 +25,7 @@
 struct remote {
 	struct origin base;
 	/* Set once. */
-	struct engine *engine;
+	struct loops *loops;
 	struct counters *counters;
 	struct creds *creds; /* NULL: requests are not signed */
 	bool s3, payer, path_style, aws;

@@ -17,7 +17,7 @@
 
 struct loop *remote_loop(struct remote *r)
 {
-	return engine_pick(r->engine);
+	return loops_pick(r->loops);
 }
 
 struct file_attr remote_dir_attr(const struct remote *r)

@@ -119,7 +119,7 @@ void transfer_cancel(struct transfer *t)
 
 static unsigned loop_room(const struct loop *l)
 {
-	unsigned share = engine_depth(l->e) / l->e->nloops;
+	unsigned share = loops_depth(l->e) / l->e->nloops;
 
 	share = share ? share : 1;
 	return share > l->active ? share - l->active : 0;
@@ -270,7 +270,7 @@ static void loop_turn(struct loop *l)
 		transfer_reap(l);
 }
 
-/* End all transfers of a list when the engine stops. */
+/* End all transfers of a list when the loop stops. */
 static void end_all(struct list *head)
 {
 	while (!list_empty(head)) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the engine's files: a loop, the engine, and the functions of each
- * file. Private to them. */
+/* Shared by the files of the loops: one loop, all loops, and the functions of
+ * each file. Private to them. */
 #ifndef WEB_LOOP_IMPL_H
 #define WEB_LOOP_IMPL_H
 
 #include <pthread.h>
 
-#include "web/engine.h"
+#include "web/loops.h"
 #include "web/throttle.h"
 
 #define LOOP_EASY_MAX 64u
@@ -15,7 +15,7 @@
 
 struct loop {
 	/* Set once. */
-	struct engine *e;
+	struct loops *e;
 	pthread_t thread;
 	bool started;
 	int epoll_fd, event_fd;
@@ -40,12 +40,12 @@ struct loop {
 	uint64_t slow_ns; /* 3 x p95, or the least */
 };
 
-struct engine {
-	struct engine_config config; /* set once, as the next three */
+struct loops {
+	struct loops_config config; /* set once, as the next three */
 	char *ca_file;
 	bool proxies; /* the environment names some */
 	unsigned nloops;
-	struct loop loops[ENGINE_LOOPS_MAX];
+	struct loop loops[LOOPS_MAX];
 	/* All relaxed: they steer, nothing depends on their order. */
 	_Atomic unsigned turn;
 	_Atomic unsigned depth;	   /* that of `throttle` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pace of an engine: its depth, round-trip times and hedges. */
-#include "web/engine.h"
+/* The pace of the loops: their depth, round-trip times and hedges. */
+#include "web/loops.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -13,31 +13,31 @@
 #define HEDGE_PCT 3u
 #define HEDGES_FREE 2u
 
-unsigned engine_depth(const struct engine *e)
+unsigned loops_depth(const struct loops *e)
 {
 	return atomic_load_explicit(&e->depth, memory_order_relaxed);
 }
 
-uint64_t engine_round_trip_ns(const struct engine *e)
+uint64_t loops_round_trip_ns(const struct loops *e)
 {
 	uint64_t ns = atomic_load_explicit(&e->round_ns, memory_order_relaxed);
 
 	return ns ? ns : 10 * NS_PER_MS;
 }
 
-bool engine_throttled(struct engine *e)
+bool loops_throttled(struct loops *e)
 {
 	bool fell;
 	LOCK_SCOPE(&e->throttle_lock);
 
 	fell = throttle_refused(
-		&e->throttle, clock_now_ns(), engine_round_trip_ns(e));
+		&e->throttle, clock_now_ns(), loops_round_trip_ns(e));
 	atomic_store_explicit(
 		&e->depth, e->throttle.depth, memory_order_relaxed);
 	return fell;
 }
 
-void engine_answered(struct engine *e)
+void loops_answered(struct loops *e)
 {
 	LOCK_SCOPE(&e->throttle_lock);
 
@@ -46,7 +46,7 @@ void engine_answered(struct engine *e)
 		&e->depth, e->throttle.depth, memory_order_relaxed);
 }
 
-bool engine_may_hedge(struct engine *e)
+bool loops_may_hedge(struct loops *e)
 {
 	uint64_t requests =
 		atomic_load_explicit(&e->requests, memory_order_relaxed);
@@ -54,7 +54,7 @@ bool engine_may_hedge(struct engine *e)
 		atomic_load_explicit(&e->hedges, memory_order_relaxed);
 
 	/* Somebody who is told to slow down does not ask twice. */
-	if (engine_depth(e) < e->config.depth)
+	if (loops_depth(e) < e->config.depth)
 		return false;
 	if (hedges >= requests * HEDGE_PCT / 100 + HEDGES_FREE)
 		return false;
@@ -94,7 +94,7 @@ static void find_slow(struct loop *l)
 
 void loop_note_time(struct loop *l, uint64_t ns)
 {
-	struct engine *e = l->e;
+	struct loops *e = l->e;
 	uint64_t old = atomic_load_explicit(&e->round_ns, memory_order_relaxed);
 
 	atomic_store_explicit(&e->round_ns, old ? old - old / 8 + ns / 8 : ns,

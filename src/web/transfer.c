@@ -65,7 +65,7 @@ static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 
 static void set_fixed(struct loop *l, CURL *easy)
 {
-	const struct engine_config *c = &l->e->config;
+	const struct loops_config *c = &l->e->config;
 
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);

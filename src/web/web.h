@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP client: an engine of loop threads, parsers for XML, JSON, headers and
+ * An HTTP client: loops, each a thread, parsers for XML, JSON, headers and
  * dates, signatures and credentials. The only user of libcurl, OpenSSL and
  * expat.
  */
@@ -9,7 +9,7 @@
 
 #include "web/bytes.h"
 #include "web/creds.h"
-#include "web/engine.h"
+#include "web/loops.h"
 #include "web/head.h"
 #include "web/json.h"
 #include "web/sign.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine: starts and stops its loops, and chooses a loop for a request.
+ * Starts and stops the loops, and chooses a loop for a request.
  */
-#include "web/engine.h"
+#include "web/loops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 /* -- Posts ----------------------------------------------------------------- */
 
-struct loop *engine_pick(struct engine *e)
+struct loop *loops_pick(struct loops *e)
 {
 	unsigned turn =
 		atomic_fetch_add_explicit(&e->turn, 1, memory_order_relaxed);
@@ -33,21 +33,21 @@ struct loop *engine_pick(struct engine *e)
 }
 
 /* Does it start what it is given at once? */
-static bool keeps_up(const struct engine *e, const struct loop *l)
+static bool keeps_up(const struct loops *e, const struct loop *l)
 {
 	unsigned posted =
 		atomic_load_explicit(&l->posted, memory_order_relaxed);
 	unsigned held = atomic_load_explicit(&l->held, memory_order_relaxed);
 
-	return posted < BACKLOG && posted + held < engine_depth(e) / e->nloops;
+	return posted < BACKLOG && posted + held < loops_depth(e) / e->nloops;
 }
 
-struct loop *engine_pick_running(struct engine *e)
+struct loop *loops_pick_running(struct loops *e)
 {
 	for (unsigned i = 0; i < e->nloops; i++)
 		if (keeps_up(e, &e->loops[i]))
 			return &e->loops[i];
-	return engine_pick(e);
+	return loops_pick(e);
 }
 
 struct sign_key *loop_sign_key(struct loop *l)
@@ -112,7 +112,7 @@ static int loop_open(struct loop *l)
 	return 0;
 }
 
-static void loop_init(struct loop *l, struct engine *e)
+static void loop_init(struct loop *l, struct loops *e)
 {
 	l->e = e;
 	l->epoll_fd = l->event_fd = -1;
@@ -155,7 +155,7 @@ static void loop_end(struct loop *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-void engine_free(struct engine *e)
+void loops_free(struct loops *e)
 {
 	if (!e)
 		return;
@@ -173,7 +173,7 @@ static unsigned default_loops(void)
 
 	if (cpus < 2)
 		return 1;
-	return cpus < 16 ? 2 : ENGINE_LOOPS_MAX;
+	return cpus < 16 ? 2 : LOOPS_MAX;
 }
 
 /* libcurl would look for each request. */
@@ -188,20 +188,20 @@ static bool has_proxies(void)
 	return false;
 }
 
-static void fill_config(struct engine *e, const struct engine_config *config)
+static void fill_config(struct loops *e, const struct loops_config *config)
 {
 	e->config = *config;
 	e->proxies = has_proxies();
 	if (!e->config.depth)
-		e->config.depth = ENGINE_DEPTH_DEFAULT;
+		e->config.depth = LOOPS_DEPTH_DEFAULT;
 	if (!e->config.connect_ms)
 		e->config.connect_ms = CONNECT_DEFAULT_MS;
 	if (!e->config.stall_s)
 		e->config.stall_s = STALL_DEFAULT_S;
 	if (!e->config.loops)
 		e->config.loops = default_loops();
-	if (e->config.loops > ENGINE_LOOPS_MAX)
-		e->config.loops = ENGINE_LOOPS_MAX;
+	if (e->config.loops > LOOPS_MAX)
+		e->config.loops = LOOPS_MAX;
 	/* Each takes one request at least. */
 	if (e->config.loops > e->config.depth)
 		e->config.loops = e->config.depth;
@@ -210,10 +210,10 @@ static void fill_config(struct engine *e, const struct engine_config *config)
 	pthread_mutex_init(&e->throttle_lock, NULL);
 }
 
-int engine_new(struct engine **out, const struct engine_config *config,
+int loops_new(struct loops **out, const struct loops_config *config,
 	struct error *err)
 {
-	struct engine *e;
+	struct loops *e;
 	int rc = 0;
 
 	/* Not thread-safe, but mounts are made by one thread. */
@@ -234,7 +234,7 @@ int engine_new(struct engine **out, const struct engine_config *config,
 		rc = loop_begin(l);
 	}
 	if (rc < 0) {
-		engine_free(e);
+		loops_free(e);
 		return error_set(err, rc, "cannot start network threads: %m");
 	}
 	*out = e;

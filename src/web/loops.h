@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The HTTP engine: a few loop threads, each with a libcurl multi handle, an
+ * The loops: a few threads for HTTP, each with a libcurl multi handle, an
  * epoll, kept connections and a queue. A transfer belongs to one loop: all of
  * its callbacks run there, and only functions marked "loop thread" touch it.
  * Other threads may only post.
@@ -10,8 +10,8 @@
  *     |  '-- pause over -- paused   '-- slow() once, for a hedge
  *     '-- cancelled at any time -------------------------------> done
  */
-#ifndef WEB_ENGINE_H
-#define WEB_ENGINE_H
+#ifndef WEB_LOOPS_H
+#define WEB_LOOPS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,13 +25,13 @@
 #include "web/head.h"
 #include "web/sign.h"
 
-struct engine;
+struct loops;
 struct loop;
 
-#define ENGINE_LOOPS_MAX 4u
-#define ENGINE_DEPTH_DEFAULT 256u
+#define LOOPS_MAX 4u
+#define LOOPS_DEPTH_DEFAULT 256u
 
-struct engine_config {
+struct loops_config {
 	unsigned loops; /* 0: by the number of processors */
 	unsigned depth; /* transfers at a time, all loops; 0: the default */
 	const char *ca_file; /* NULL: the system's; copied */
@@ -43,14 +43,14 @@ struct engine_config {
 };
 
 /* -errno with err set. */
-int engine_new(struct engine **out, const struct engine_config *config,
+int loops_new(struct loops **out, const struct loops_config *config,
 	struct error *err);
 
 /*
  * End all transfers with -ECANCELED (callbacks run on the loops), stop the
  * threads and free everything. NULL is allowed.
  */
-void engine_free(struct engine *e);
+void loops_free(struct loops *e);
 
 /* -- Posts: the way in from other threads -----------------------------------
  */
@@ -69,13 +69,13 @@ static inline void post_init(struct post *p, void (*run)(struct post *p))
 }
 
 /* A loop for a new request; the one after the last. Any thread. */
-struct loop *engine_pick(struct engine *e);
+struct loop *loops_pick(struct loops *e);
 
 /*
  * A loop for a short request: the first that keeps up. One that runs takes one
  * more without being woken. Any thread.
  */
-struct loop *engine_pick_running(struct engine *e);
+struct loop *loops_pick_running(struct loops *e);
 
 /* Run the post soon, once, even if it was posted several times meanwhile. Any
  * thread. */
@@ -95,7 +95,7 @@ struct sign_key *loop_sign_key(struct loop *l);
 
 struct transfer;
 
-/* One request's text; the engine owns the memory and reuses it. */
+/* One request's text; the loops own the memory and reuse it. */
 struct request_text {
 	const char *method; /* "GET" unless set */
 	struct bytes url;
@@ -127,7 +127,7 @@ struct transfer {
 	const struct transfer_ops *ops; /* set by the owner */
 	bool fresh;	  /* set by the owner: on a new connection */
 	struct head head; /* what came; for the owner until it is freed */
-	/* The engine's; loop thread. */
+	/* The loop's; loop thread. */
 	struct loop *loop;
 	struct list node; /* in the queue, the paused or the sent */
 	enum { TRANSFER_IDLE, QUEUED, PAUSED, SENT, ARRIVING } state;
@@ -159,18 +159,18 @@ bool transfer_unknown_authority(const struct transfer *t);
 
 /* The server is busy: lower the depth, at most once a round trip and at most by
  * half. Returns whether it fell. */
-bool engine_throttled(struct engine *e);
+bool loops_throttled(struct loops *e);
 
 /* Note an answer of 2xx: the depth may recover. */
-void engine_answered(struct engine *e);
+void loops_answered(struct loops *e);
 
 /* The current round-trip time, smoothed. */
-uint64_t engine_round_trip_ns(const struct engine *e);
+uint64_t loops_round_trip_ns(const struct loops *e);
 
 /* May one more request be sent as a hedge? Counts it if so. */
-bool engine_may_hedge(struct engine *e);
+bool loops_may_hedge(struct loops *e);
 
 /* The number of transfers that may be in flight now. */
-unsigned engine_depth(const struct engine *e);
+unsigned loops_depth(const struct loops *e);
 
 #endif
