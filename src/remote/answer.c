@@ -297,7 +297,15 @@ static bool is_code(const struct call *c, const char *code)
 	return strcmp(c->code, code) == 0;
 }
 
-static bool s3_repeats(struct call *c, int *status)
+static bool names_other_region(const struct call *c)
+{
+	const char *region = call_answer(c)->region;
+
+	LOCK_SCOPE(&c->r->lock);
+	return region[0] && strcmp(region, c->r->region) != 0;
+}
+
+static bool s3_repeats(struct call *c)
 {
 	unsigned code = call_status(c);
 
@@ -312,12 +320,8 @@ static bool s3_repeats(struct call *c, int *status)
 	if (code == 301 || code == 307 ||
 		is_code(c, "AuthorizationHeaderMalformed"))
 		return repeat_moved(c);
-	/* HEAD has no document: a region that is another one says it. */
-	if (code == 400 && bytes_len(&c->error) == 0 &&
-		call_answer(c)->region[0])
-		return repeat_moved(c);
-	(void)status;
-	return false;
+	/* Its code is one of several, and HEAD has no document. */
+	return code == 400 && names_other_region(c) && repeat_moved(c);
 }
 
 /* -- Both ------------------------------------------------------------------ */
@@ -338,7 +342,7 @@ bool answer_repeats(struct call *c, int *status)
 	unsigned code = call_status(c);
 
 	if (c->r->s3) {
-		if (s3_repeats(c, status))
+		if (s3_repeats(c))
 			return true;
 		*status = s3_status(c);
 		return false;

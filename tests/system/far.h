@@ -22,7 +22,9 @@ struct far_settings {
 	double expire_s;	  /* how long credentials live */
 	double verify;		  /* 1: check signatures */
 	double files, size, dirs; /* of the bucket "many" */
-	double retry_after, skew_s, no_list, truncate_xml, move, down;
+	double retry_after, skew_s, no_list, truncate_xml, down;
+	double move; /* another region is right: 1: the document names it; 2: a
+		      * header does */
 	double no_size; /* 1: listings have no sizes */
 	double payer;	/* 1: requests must say that they pay */
 	double away;	/* the port that objects are redirected to */
@@ -120,6 +122,8 @@ struct far_answer {
 };
 
 void far_handle(const struct far_request *r, struct far_answer *a);
+
+#define FAR_OTHER_REGION "IllegalLocationConstraintException"
 
 /* NULL: it is right; else the code of the error. */
 const char *far_verify(const struct far_request *r);

@@ -771,7 +771,14 @@ static void bucket_request(const struct far_request *r, char *bucket, char *key,
 		far_count.refused++;
 		http_date(time(NULL) + (time_t)far_set.skew_s, date);
 		snprintf(a->headers, sizeof(a->headers), "Date: %s\r\n", date);
-		give_error(a, strstr(why, "Malformed") ? 400 : 403, why);
+		if (strcmp(why, FAR_OTHER_REGION) == 0)
+			strcat(a->headers, "x-amz-bucket-region: eu-far-1\r\n");
+		give_error(a,
+			strstr(why, "Malformed") ||
+					strcmp(why, FAR_OTHER_REGION) == 0
+				? 400
+				: 403,
+			why);
 	} else if (strcmp(r->method, "PROPFIND") == 0) {
 		far_count.lists++;
 		give_dav(bucket, key, a);

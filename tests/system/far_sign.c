@@ -180,7 +180,8 @@ const char *far_verify(const struct far_request *r)
 		return "InvalidAccessKeyId";
 	if (far_set.move > 0 && strcmp(c.region, "eu-far-1") != 0 &&
 		strcmp(c.service, "s3") == 0)
-		return "AuthorizationHeaderMalformed";
+		return far_set.move > 1 ? FAR_OTHER_REGION
+					: "AuthorizationHeaderMalformed";
 	strptime(date, "%Y%m%dT%H%M%SZ", &tm);
 	if (llabs((long long)timegm(&tm) -
 		    (long long)(time(NULL) + (time_t)far_set.skew_s)) > 900)

@@ -77,12 +77,15 @@ waits=$!
 		refused 'not know the access key.*check the cred' s3://many $at
 	far_set no_list=1
 	refused 'AccessDenied: .*--profile.*--manifest' s3://many $at
-	far_set no_list=0 move=1
-	start_mount s3://many "$work/mnt" $at --cache "$work/tier:10M" \
-		--region wrong-1
-	scan_through # the server names the right one
-	stop_mount
-	rm -rf "$work/tier"
+	far_set no_list=0
+	for move in 1 2; do
+		far_set move=$move
+		start_mount s3://many "$work/mnt" $at \
+			--cache "$work/tier:10M" --region wrong-1
+		scan_through # the server names the right one
+		stop_mount
+		rm -rf "$work/tier"
+	done
 	far_set move=0 never=1
 	refused '(not answer in time|within 4.5 s); check the host' \
 		s3://many $at
