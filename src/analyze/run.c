@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "analyze/busy_impl.h"
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/escape.h"
 #include "ctl/ctl.h"
@@ -171,11 +172,39 @@ static int wait_for_scan(struct analysis_run *r)
 	return rc;
 }
 
+/* Processors that the affinity allows, of which there may be many; 0: unknown.
+ */
+static unsigned allowed_processors(void)
+{
+	unsigned n = 0;
+
+	for (int most = 1024; n == 0 && most <= 1 << 20; most *= 2) {
+		cpu_set_t *set = CPU_ALLOC(most);
+		size_t bytes = CPU_ALLOC_SIZE(most);
+
+		if (set && sched_getaffinity(0, bytes, set) == 0)
+			n = (unsigned)CPU_COUNT_S(bytes, set);
+		CPU_FREE(set);
+	}
+	return n;
+}
+
+/* A part of a processor is ignored: the trainer had better seem to use them
+ * more than less. */
+static unsigned usable_processors(void)
+{
+	uint64_t limit = cgroup_processor_limit("") / 1000;
+	unsigned n = allowed_processors();
+
+	if (limit < n)
+		n = (unsigned)limit;
+	return n > 0 ? n : 1;
+}
+
 int run_prepare(struct analysis_run *r)
 {
 	struct profile *p = r->p;
 	struct utsname name = {0};
-	cpu_set_t set;
 	struct stat st;
 	int rc = ctl_connect(&r->ctl, r->c->mountpoint, r->err);
 
@@ -187,9 +216,7 @@ int run_prepare(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	r->device = st.st_dev;
-	p->cpus = sched_getaffinity(0, sizeof(set), &set) == 0
-		? (unsigned)CPU_COUNT(&set)
-		: 1;
+	p->cpus = usable_processors();
 	(void)uname(&name); /* cannot fail */
 	(void)snprintf(p->machine, sizeof(p->machine), "%s %s %s", name.sysname,
 		name.release, name.machine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory limit of the control group that this process runs in. */
+/* Limits of the control group that this process runs in. */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
 
@@ -16,5 +16,8 @@
  * tests. Opens a handful of files: not for hot paths.
  */
 uint64_t cgroup_memory_limit(const char *root);
+
+/* The same of the processors that it may use, in thousandths of one. */
+uint64_t cgroup_processor_limit(const char *root);
 
 #endif

@@ -172,6 +172,36 @@ START_TEST(test_cgroup_mount_may_have_blanks_in_its_name)
 }
 END_TEST
 
+#define CPU "/sys/fs/cgroup/cpu,cpuacct"
+
+START_TEST(test_cgroup_v2_limits_processors_in_a_group_above)
+{
+	put_process("0::/pods/job\n", V2_LINE("/"));
+	ck_assert(cgroup_processor_limit(root) == CGROUP_NO_LIMIT);
+	put(V2 "/pods/job/cpu.max", "max 100000\n");
+	ck_assert(cgroup_processor_limit(root) == CGROUP_NO_LIMIT);
+	put(V2 "/pods/cpu.max", "450000 100000\n");
+	ck_assert_uint_eq(cgroup_processor_limit(root), 4500);
+	put(V2 "/pods/job/cpu.max", "50000 100000\n");
+	ck_assert_uint_eq(cgroup_processor_limit(root), 500);
+	put(V2 "/pods/job/cpu.max", "50000 0\n");
+	ck_assert_uint_eq(cgroup_processor_limit(root), 4500);
+}
+END_TEST
+
+START_TEST(test_cgroup_v1_limits_processors)
+{
+	put_process("4:cpu,cpuacct:/job\n3:memory:/other\n",
+		"33 31 0:30 / " CPU " rw - cgroup cgroup rw,cpu,cpuacct\n");
+	put(CPU "/job/cpu.cfs_quota_us", "-1\n");
+	put(CPU "/job/cpu.cfs_period_us", "100000\n");
+	ck_assert(cgroup_processor_limit(root) == CGROUP_NO_LIMIT);
+	put(CPU "/job/cpu.cfs_quota_us", "200000\n");
+	ck_assert_uint_eq(cgroup_processor_limit(root), 2000);
+	ck_assert(cgroup_memory_limit(root) == CGROUP_NO_LIMIT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cgroup");
@@ -188,5 +218,7 @@ int main(void)
 	tcase_add_test(t, test_cgroup_v1_in_a_container_knows_hidden_parents);
 	tcase_add_test(t, test_cgroup_of_both_versions_takes_the_smaller);
 	tcase_add_test(t, test_cgroup_mount_may_have_blanks_in_its_name);
+	tcase_add_test(t, test_cgroup_v2_limits_processors_in_a_group_above);
+	tcase_add_test(t, test_cgroup_v1_limits_processors);
 	return run_suite(s);
 }
