@@ -17,6 +17,11 @@
 /* Misses that cost no more than this need no points between. */
 #define SOURCE_HIDDEN 0.97
 
+/* Pages of misses stay for up to 150 ms. A trainer that comes back to some
+ * files of a small dataset within that time is not seen: in random order a
+ * share of (0.15 / seconds)^2 / 2 of its reads. */
+#define EPOCH_LEAST_S 0.5
+
 /* Rates that differ by no more are the same; intervals up to SURE tell. */
 #define SAME 0.03
 #define SURE 0.05
@@ -97,6 +102,18 @@ static int measure_warm(struct analysis_run *r)
 	return 0;
 }
 
+static int check_epoch(struct analysis_run *r)
+{
+	double epoch_s = r->p->samples / r->p->r0.value;
+
+	if (epoch_s >= EPOCH_LEAST_S)
+		return 0;
+	return error_set(r->err, -ENOTSUP,
+		"an epoch takes only %.2f s from the source, in which the "
+		"kernel keeps part of what was read; analyse a larger dataset",
+		epoch_s);
+}
+
 /*
  * Each share of misses twice, the second time in reverse order: a machine that
  * gets slower or faster meanwhile changes all of them alike.
@@ -112,6 +129,7 @@ static int measure_misses(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	p->r0 = p->points[1].rate;
+	rc = check_epoch(r);
 	m = profile_model(p);
 	for (unsigned i = 0; i < MODEL_POINTS && m.r0 <= SOURCE_HIDDEN * m.r1;
 		i++)

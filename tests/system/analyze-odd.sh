@@ -23,6 +23,10 @@ mkdir "$work/large"
 head -c 1M /dev/urandom >"$work/large/a"
 cp "$work/large/a" "$work/large/b"
 
+mkdir "$work/small"
+head -c 100K /dev/urandom | tee "$work/small/a" "$work/small/b" \
+	>"$work/small/c"
+
 cat >"$work/trainer.py" <<'PY'
 import mmap, os, sys, threading, time
 
@@ -37,7 +41,7 @@ def reads_all(names):
         for name in names:
             with open(name, 'rb', buffering=0) as f:
                 while f.read(65536):
-                    time.sleep(0.05 if how == 'threads' else 0.002)
+                    time.sleep(0.05 if how == 'threads' else 0.004)
 
 
 if how == 'threads':
@@ -121,6 +125,8 @@ refused = [
      "stopped reading"),
     (analyze(work + "/large", *trainer("half"), options=["--start", "9"]),
      "of each file"),
+    (analyze(work + "/small", "sh", "-c",
+             "while :; do cat {}/* >/dev/null; done"), "larger dataset"),
     (analyze(work + "/records", *trainer("all"),
              options=["--cache-size", "2M"]), "does not fit"),
 ]
