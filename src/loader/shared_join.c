@@ -280,9 +280,9 @@ static void find_next_host(struct shared *sh)
 	/* A job that was alone may have passed the others. */
 	pthread_mutex_lock(&sh->lock);
 	hello.step = sh->next / sh->run.slices;
-	pthread_mutex_unlock(&sh->lock);
 	if (hello.step < sh->expect)
 		hello.step = sh->expect;
+	pthread_mutex_unlock(&sh->lock);
 	rc = join_until(
 		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
 	if (rc < 0 && is_to_stop(sh, 0))
@@ -429,36 +429,37 @@ int shared_join(struct shared *sh, struct error *err)
 	return rc;
 }
 
-static bool join_thread(struct shared *sh)
+static bool join_thread(struct shared *sh, uint64_t until_ns)
 {
-	struct timespec until;
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
+	};
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)LEAVE_NS;
-	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-	until.tv_nsec %= (long)NS_PER_S;
-	return pthread_timedjoin_np(sh->thread, NULL, &until) == 0;
+	return pthread_clockjoin_np(
+		       sh->thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 }
 
-/* Calls return at once, as it is closing. */
-static void wait_for_callers(struct shared *sh)
+/* Calls return at once, as it is closing; false if one does not. */
+static bool wait_for_callers(struct shared *sh, uint64_t until_ns)
 {
 	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
-	uint64_t until_ns = clock_now_ns() + LEAVE_NS;
 
-	while (atomic_load_explicit(&sh->callers, memory_order_acquire) > 0 &&
-		clock_now_ns() < until_ns)
+	while (atomic_load_explicit(&sh->callers, memory_order_acquire) > 0) {
+		if (clock_now_ns() >= until_ns)
+			return false;
 		(void)nanosleep(&nap, NULL);
+	}
+	return true;
 }
 
 int shared_leave(struct shared *sh)
 {
-	uint64_t one = 1;
+	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
 
 	(void)!write(sh->stop_fd, &one, sizeof(one)); /* never full */
-	if (sh->started && !join_thread(sh))
+	if (sh->started && !join_thread(sh, until_ns))
 		return 1;
 	sh->started = false;
-	wait_for_callers(sh);
-	return 0;
+	return wait_for_callers(sh, until_ns) ? 0 : 1;
 }

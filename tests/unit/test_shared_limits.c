@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -265,6 +266,55 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 }
 END_TEST
 
+/* -- A call that does not return ------------------------------------------- */
+
+/* This thread waits for `hold_ends` where its poll() would wait. */
+static __thread bool is_held;
+static sem_t hold_begins, hold_ends;
+
+/* The program's own poll() stands in for that of the C library. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	struct timespec ts = {.tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * (long)NS_PER_MS};
+
+	if (is_held && timeout_ms) {
+		(void)sem_post(&hold_begins);
+		while (sem_wait(&hold_ends) < 0)
+			;
+	}
+	return ppoll(fds, n, timeout_ms < 0 ? NULL : &ts, NULL);
+}
+
+static void *held_caller(void *arg)
+{
+	const struct refrain_batch *b;
+
+	is_held = true;
+	return (void *)(intptr_t)refrain_next(arg, &b, WAIT_MS);
+}
+
+/* Nobody else joins, so the call waits. */
+START_TEST(test_a_call_that_does_not_return_is_left_behind)
+{
+	struct refrain_config c = shared_config(2);
+	struct refrain_loader *l = open_loader(&c);
+	pthread_t thread;
+	void *rc;
+
+	look_for_no_leaks();
+	ck_assert_int_eq(sem_init(&hold_begins, 0, 0), 0);
+	ck_assert_int_eq(sem_init(&hold_ends, 0, 0), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, held_caller, l), 0);
+	while (sem_wait(&hold_begins) < 0)
+		;
+	ck_assert_int_gt(refrain_close(l), 0);
+	ck_assert_int_eq(sem_post(&hold_ends), 0);
+	ck_assert_int_eq(pthread_join(thread, &rc), 0);
+	ck_assert_int_eq((int)(intptr_t)rc, -ESHUTDOWN);
+}
+END_TEST
+
 /* -- A host that says anything --------------------------------------------- */
 
 static uint32_t drawn = 1;
@@ -409,6 +459,8 @@ static Suite *suite(void)
 		t, test_a_host_whose_storage_hangs_is_left_behind, 0, 2);
 	tcase_add_test(t, test_a_dataset_that_changes_meanwhile_is_an_error);
 	tcase_add_test(t, test_a_job_bears_a_host_that_says_anything);
+	t = case_with(s, "calls", make_all, remove_all);
+	tcase_add_test(t, test_a_call_that_does_not_return_is_left_behind);
 	return s;
 }
 
