@@ -131,11 +131,13 @@ static int check_version(const struct get *g, const struct head *h)
 	const struct file_version *want = &g->read->want;
 	uint64_t size = h->has_range ? h->total : h->length;
 	bool has_size = h->has_range ? h->has_total : h->has_length;
+	bool other_size = has_size && size != want->size_bytes;
 
 	/* S3 always sends one: this is somebody else's answer. */
 	if (want->tag && !h->tag && g->r->s3)
 		return refuse_answer(g, -EBADMSG, "it has no ETag");
-	if (remote_is_foreign(want, h))
+	/* A time may be that of an index whose server sends none. */
+	if (remote_is_foreign(want, h) && (want->tag || other_size))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither an ETag nor a time");
 	if (want->tag && h->tag != want->tag)
@@ -147,7 +149,7 @@ static int check_version(const struct get *g, const struct head *h)
 	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
 		return refuse_answer(
 			g, -EBADMSG, "it has neither a version nor a size");
-	return has_size && size != want->size_bytes ? -ESTALE : 0;
+	return other_size ? -ESTALE : 0;
 }
 
 /* Is it the part that was asked for? */

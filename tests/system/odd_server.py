@@ -80,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def give_file(self, habit, data):
-        headers = [('Last-Modified', TIME)]
+        headers = [] if habit == 'no-times' else [('Last-Modified', TIME)]
         asked = re.match(r'bytes=(\d+)-(\d+)', self.headers.get('Range', ''))
         if habit == 'no-ranges':
             asked = None
