@@ -69,6 +69,9 @@ struct passed {
 	struct list link;
 	struct cache_item item;
 	uint64_t since_ns, keep_ns;
+	/* So much in the queue above the bound ends keep_ns; 0: as much as
+	 * keep_bytes. */
+	uint64_t crowd_bytes;
 	unsigned tries;
 };
 
@@ -102,7 +105,7 @@ static struct passed *pages_oldest(const struct pages *p)
 static uint64_t crowded_at(const struct pages *p, const struct passed *i)
 {
 	return p->config.max_bytes +
-		(i->keep_ns == KEEP_PART_NS ? KEEP_BYTES : p->keep_bytes);
+		(i->crowd_bytes > 0 ? i->crowd_bytes : p->keep_bytes);
 }
 
 static bool may_drop(const struct pages *p)
@@ -274,14 +277,15 @@ static void *pages_main(void *arg)
 	return NULL;
 }
 
-static void add_passed(
-	struct pages *p, const struct cache_item *item, uint64_t keep_ns)
+static void add_passed(struct pages *p, const struct cache_item *item,
+	uint64_t keep_ns, uint64_t crowd_bytes)
 {
 	struct passed *i = malloc(sizeof(*i));
 
 	if (!i)
 		return; /* then the kernel's own reclaim is the bound */
-	*i = (struct passed){.item = *item, .keep_ns = keep_ns};
+	*i = (struct passed){
+		.item = *item, .keep_ns = keep_ns, .crowd_bytes = crowd_bytes};
 	LOCK_SCOPE(&p->lock);
 	append_passed(p, i);
 	if (p->bytes > p->wanted_at && p->bytes - item->size <= p->wanted_at)
@@ -298,7 +302,7 @@ void pages_passed(struct pages *p, const struct cache_item *item)
 {
 	/* kept_check() drops those that are kept. */
 	if (!goes_by_parts(p, item) && !kept_has(p->kept, item))
-		add_passed(p, item, KEEP_NS);
+		add_passed(p, item, KEEP_NS, 0);
 }
 
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
@@ -309,7 +313,7 @@ void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	part.base = off;
 	part.size = len;
 	if (goes_by_parts(p, item))
-		add_passed(p, &part, KEEP_PART_NS);
+		add_passed(p, &part, KEEP_PART_NS, KEEP_BYTES);
 }
 
 void pages_asked(struct pages *p, const struct cache_item *item)
