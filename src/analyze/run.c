@@ -31,8 +31,10 @@
 /* The resolution of the timeline. */
 #define TICK_S 0.5
 
-/* The daemon answers within this time, but for `warm`. */
+/* The daemon answers within this time, but for `warm`; before it answers `mask`
+ * or `content`, it may have to drop the pages of a million files. */
 #define ANSWER_S 30
+#define CHANGE_S 300
 
 /* Files of which less is read cannot be counted. */
 #define READ_LEAST 0.9
@@ -50,7 +52,7 @@ int run_tell(struct analysis_run *r, json_t *request)
 {
 	json_t *reply = NULL;
 	int rc = ctl_request(
-		r->ctl, request, ANSWER_S, NULL, NULL, &reply, r->err);
+		r->ctl, request, CHANGE_S, NULL, NULL, &reply, r->err);
 
 	json_decref(reply);
 	return rc;
