@@ -159,12 +159,15 @@ static void set_unit(struct analysis_run *r)
 	if (r->by_bytes)
 		return;
 	u = unit_find(r->c->mountpoint);
+	if (u.unit == UNIT_SAMPLES && names_are_mixed(r->c->mountpoint))
+		u.unit = UNIT_FILES;
 	p->unit = u.unit;
 	p->samples = (double)p->source_items;
 	if (u.unit == UNIT_FILES)
 		profile_note(p,
 			"each file was counted as a sample; if files hold "
-			"several, give the number with --samples");
+			"several samples, or a sample is several files, give "
+			"the number with --samples");
 	if (u.unit != UNIT_MB)
 		return;
 	r->by_bytes = true;

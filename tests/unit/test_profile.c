@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "analyze/names_impl.h"
 #include "analyze/unit_impl.h"
 #include "suite.h"
 
@@ -399,6 +400,42 @@ START_TEST(test_most_bytes_decide_on_the_unit)
 }
 END_TEST
 
+/* Images and labels of the same names. */
+START_TEST(test_names_tell_that_a_sample_is_several_files)
+{
+	char top[] = "/tmp/refrain-test-names.XXXXXX", dir[2][64], name[128];
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert(!names_are_mixed(top) && !names_are_images(top));
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(dir[i], sizeof(dir[i]), "%s/%d", top, i);
+		ck_assert_int_eq(mkdir(dir[i], 0700), 0);
+	}
+	for (int i = 0; i < 40; i++) {
+		(void)snprintf(name, sizeof(name), "%d.JPG", i);
+		/* The same names in several classes are no pairs. */
+		put_file(dir[0], name, "", 0, 1);
+		put_file(dir[1], name, "", 0, 1);
+	}
+	put_file(top, "list.txt", "", 0, 1);
+	ck_assert(!names_are_mixed(top) && names_are_images(top));
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(name, sizeof(name), "%d.png", i);
+		put_file(dir[1], name, "", 0, 1);
+	}
+	ck_assert(names_are_mixed(top) && !names_are_images(top));
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(name, sizeof(name), "%s/%d.png", dir[1], i);
+		ck_assert_int_eq(unlink(name), 0);
+		(void)snprintf(name, sizeof(name), "label-%d.txt", i);
+		put_file(dir[1], name, "", 0, 1);
+	}
+	ck_assert(names_are_mixed(top));
+	(void)snprintf(name, sizeof(name), "rm -r '%s'", top);
+	ck_assert_int_eq(system(name), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("profile");
@@ -423,5 +460,6 @@ int main(void)
 	tcase_add_test(t, test_formats_of_many_samples_are_known);
 	tcase_add_test(t, test_bytes_of_no_known_format_are_files);
 	tcase_add_test(t, test_most_bytes_decide_on_the_unit);
+	tcase_add_test(t, test_names_tell_that_a_sample_is_several_files);
 	return run_suite(s);
 }
