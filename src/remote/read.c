@@ -145,6 +145,10 @@ static int check_version(const struct get *g, const struct head *h)
 	if (!want->tag && want->mtime_ns && h->modified_ns &&
 		h->modified_ns != want->mtime_ns)
 		return -ESTALE;
+	/* S3 always sends that, too. Without one, a store or a proxy between
+	 * has unpacked the object: these are other bytes. */
+	if (!has_size && g->r->s3)
+		return refuse_answer(g, -EBADMSG, "it has no size");
 	/* Nothing shows that this is the file: it may be a login page. */
 	if (!has_size && !want->tag && !(want->mtime_ns && h->modified_ns))
 		return refuse_answer(

@@ -158,7 +158,7 @@ const char *far_header(const struct far_request *r, const char *name)
 static void conn_answer(struct conn *c, struct far_request *r)
 {
 	struct far_answer *a = &c->answer;
-	char *query, *path = strdup(r->target);
+	char *query, *path = strdup(r->target), length[64] = "";
 
 	memset(a, 0, sizeof(*a));
 	query = strchr(path, '?');
@@ -175,10 +175,12 @@ static void conn_answer(struct conn *c, struct far_request *r)
 	far_count.requests += c->counted;
 	far_handle(r, a);
 	free(path);
+	if (!a->unsized)
+		snprintf(length, sizeof(length), "Content-Length: %llu\r\n",
+			(unsigned long long)a->length);
 	c->head_len = (size_t)snprintf(c->head, sizeof(c->head),
-		"HTTP/1.1 %u X\r\nContent-Length: %llu\r\n%s\r\n", a->status,
-		(unsigned long long)a->length, a->headers);
-	c->close_after = a->send < a->length;
+		"HTTP/1.1 %u X\r\n%s%s\r\n", a->status, length, a->headers);
+	c->close_after = a->unsized || a->send < a->length;
 	if (a->send > a->length)
 		a->send = a->length;
 	if (a->head_only)

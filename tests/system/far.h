@@ -25,12 +25,14 @@ struct far_settings {
 	double retry_after, skew_s, no_list, truncate_xml, down;
 	double move; /* another region is right: 1: the document names it; 2: a
 		      * header does */
-	double no_size; /* 1: listings have no sizes */
-	double payer;	/* 1: requests must say that they pay */
-	double away;	/* the port that objects are redirected to */
-	double same;	/* 1: all objects that are put have one version */
-	double web;	/* 1: a directory is redirected to, a missing one 404 */
-	double code;	/* the HTTP status of all answers about objects */
+	double no_size;	  /* 1: listings have no sizes */
+	double payer;	  /* 1: requests must say that they pay */
+	double away;	  /* the port that objects are redirected to */
+	double no_length; /* a share: only the end of the connection ends an
+			   * object */
+	double same;	  /* 1: all objects that are put have one version */
+	double web;  /* 1: a directory is redirected to, a missing one 404 */
+	double code; /* the HTTP status of all answers about objects */
 	double archived; /* 1: objects have been moved to an archive */
 	double no_after; /* 1: listings do not know start-after */
 	double blank;	 /* 1: every other page of a listing has no keys; 2: all
@@ -118,7 +120,7 @@ struct far_answer {
 	uint64_t length; /* of the body as announced */
 	uint64_t send;	 /* bytes really sent, then the connection is cut */
 	double delay_ms;
-	bool never, head_only;
+	bool never, head_only, unsized;
 };
 
 void far_handle(const struct far_request *r, struct far_answer *a);

@@ -118,6 +118,7 @@ static void set_one(const char *name, double value)
 		FIELD(cut),
 		FIELD(bad_range),
 		FIELD(no_range),
+		FIELD(no_length),
 		FIELD(error_doc),
 		FIELD(bad_etag),
 		FIELD(endless),
@@ -570,6 +571,7 @@ static void give_object(const struct far_request *r, const char *key,
 		a->pattern = far_pattern;
 		a->pattern_at = (far_pattern_start(key) + first) % FAR_PATTERN;
 	}
+	a->unsized = happens(far_set.no_length);
 	if (happens(far_set.cut)) {
 		far_count.cut++;
 		a->send = a->length / 2;

@@ -43,6 +43,7 @@ ends_with() {
 ends_with archived=1 f0000001.bin 'Permission denied'
 ends_with code=403 f0000002.bin 'Permission denied'
 ends_with code=400 f0000003.bin 'Input/output error'
+ends_with no_length=1 f0000005.bin 'Input/output error'
 logs "'f0000001.bin' cannot be used: the object is archived"
 logs "'f0000002.bin' cannot be used: these credentials do not permit"
 logs "'f0000003.bin' cannot be used: its HTTP status is 400"
