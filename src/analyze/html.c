@@ -44,6 +44,7 @@ static const char page_head[] =
 	".dot{fill:var(--fg);stroke:var(--fg)}.whisker{stroke:var(--fg);"
 	"stroke-width:1.5}\n"
 	".odd{fill:var(--shade)}.even{fill:none}.starved{fill:var(--fetch)}\n"
+	"summary{color:var(--soft);cursor:pointer;margin:.2em 0}\n"
 	"table{border-collapse:collapse;display:block;overflow-x:auto}"
 	"td+td,th+th{white-space:nowrap}td,th{padding:3px 14px 3px 0;"
 	"text-align:right;border-bottom:1px solid var(--line);"
@@ -213,6 +214,34 @@ static void put_legend(FILE *to)
 	(void)fputs("</p>\n", to);
 }
 
+static void put_bar_table(
+	const struct profile *p, const struct bar *bar, unsigned n, FILE *to)
+{
+	char text[TIME_TEXT_MAX];
+
+	plot_table_begin(to,
+		"<th>change</th><th>epoch</th><th>95 %</th><th>compute</th>"
+		"<th>prep</th><th>fetch</th><th>gaps</th>");
+	for (unsigned i = 0; i < n; i++) {
+		const struct model_shares *s = &bar[i].s;
+		const double part[] = {s->compute, s->prep, s->fetch, s->gaps};
+
+		if (!bar[i].known)
+			continue;
+		(void)fprintf(to, "<tr><td>%s</td><td>%s</td><td>", bar[i].name,
+			report_time(bar[i].time_s, text));
+		if (bar[i].ci_s > 0)
+			(void)fprintf(to, "&#177; %.0f %%",
+				100 * bar[i].ci_s / bar[i].time_s);
+		(void)fputs("</td>", to);
+		for (unsigned k = 0; k < 4; k++)
+			(void)fprintf(to, "<td>%s</td>",
+				report_time(p->samples * part[k], text));
+		(void)fputs("</tr>\n", to);
+	}
+	plot_table_end(to);
+}
+
 static void put_bars(const struct profile *p, const char *heading,
 	const char *about, const struct bar *bar, unsigned n, FILE *to)
 {
@@ -230,6 +259,7 @@ static void put_bars(const struct profile *p, const char *heading,
 			(PLOT_WIDTH - BAR_LEFT - BAR_RIGHT) / most, to);
 	(void)fputs("</svg>\n", to);
 	put_legend(to);
+	put_bar_table(p, bar, n, to);
 }
 
 static void put_epochs(const struct profile *p, const struct model *m, FILE *to)

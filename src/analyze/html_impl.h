@@ -20,8 +20,16 @@ const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 const char *report_verdict(const struct profile *p,
 	const struct model_shares *s, char buf[VERDICT_TEXT_MAX]);
 
+/* Can one point be predicted from the others? */
+bool report_has_errors(const struct profile *p);
+
 /* The first thing to do, without a full stop. */
 const char *report_first(const struct profile *p, const struct model_shares *s);
+
+/* The figures of a plot as a table that opens on demand: a plot has no text for
+ * a screen reader. `columns` is a row of <th>. */
+void plot_table_begin(FILE *to, const char *columns);
+void plot_table_end(FILE *to);
 
 /* The rate over the share cached: the model, its band, measured points. */
 void plot_rates(const struct profile *p, const struct model *m, FILE *to);

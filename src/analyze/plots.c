@@ -49,6 +49,18 @@ static void begin_plot(FILE *to, const char *heading, const char *about,
 		heading);
 }
 
+void plot_table_begin(FILE *to, const char *columns)
+{
+	(void)fprintf(to,
+		"<details><summary>Figures</summary><table><tr>%s</tr>\n",
+		columns);
+}
+
+void plot_table_end(FILE *to)
+{
+	(void)fputs("</table></details>\n", to);
+}
+
 /* Horizontal lines with values at the left. */
 static void put_levels(FILE *to, const struct axes *a, double times)
 {
@@ -188,26 +200,49 @@ static void put_policy(FILE *to, const struct axes *a, double (*hits)(double),
 		at_x(a, 0.72) - 8, at_y(a, hits(0.72)) - 3, colour, name);
 }
 
+static void put_hits_table(FILE *to)
+{
+	plot_table_begin(to,
+		"<th>cached</th><th>never evict</th><th>random</th>"
+		"<th>LRU</th>");
+	for (unsigned i = 0; i <= 10; i++)
+		(void)fprintf(to,
+			"<tr><td>%u %%</td><td>%u %%</td><td>%.1f %%</td>"
+			"<td>%.1f %%</td></tr>\n",
+			10 * i, 10 * i, 100 * model_hits_random(i / 10.0),
+			100 * model_hits_lru(i / 10.0));
+	plot_table_end(to);
+}
+
+/* The share of a measured point that was cached, and the hits that it had. */
+static void put_measured_hits(
+	FILE *to, const struct axes *a, const struct profile_point *q)
+{
+	(void)fprintf(to,
+		"<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\">"
+		"<title>%.1f %% hits with %.1f %% cached</title></circle>\n",
+		at_x(a, q->x), at_y(a, 1 - q->miss), 100 * (1 - q->miss),
+		100 * q->x);
+}
+
 void plot_hits(const struct profile *p, FILE *to)
 {
 	struct axes a = {1, 1, 180};
 
 	begin_plot(to, "Hits over the share cached",
 		"A cache that evicts drops files just before they are read "
-		"again. The kernel's page cache lies between random and LRU.",
+		"again. The kernel's page cache lies between random and LRU. "
+		"Dots: measurements.",
 		&a, 0);
 	put_levels(to, &a, 100);
 	put_values(to, &a, 100, "% of the dataset cached; % hits at left");
 	put_policy(to, &a, keep_hits, "never evict", "compute");
 	put_policy(to, &a, model_hits_random, "random", "prep");
 	put_policy(to, &a, model_hits_lru, "LRU", "fetch");
-	if (p->cached > 0)
-		(void)fprintf(to,
-			"<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" "
-			"r=\"4\"><title>%.0f %% cached</title></circle>\n",
-			at_x(&a, p->cached), at_y(&a, p->cached),
-			100 * p->cached);
+	for (unsigned i = 0; i < p->npoints; i++)
+		put_measured_hits(to, &a, &p->points[i]);
 	(void)fputs("</svg>\n", to);
+	put_hits_table(to);
 }
 
 /* -- The run --------------------------------------------------------------- */
@@ -259,6 +294,37 @@ static void put_starved(FILE *to, const struct profile *p, const struct axes *a)
 		LEFT - 8, base - STARVED_HEIGHT / 2.0 + 4);
 }
 
+/* A row for each setting: means over its time. */
+static void put_run_table(FILE *to, const struct profile *p)
+{
+	double from = 0, before = 0, samples = 0, starved = 0;
+
+	plot_table_begin(to,
+		"<th>from</th><th>to</th><th>cached</th><th>rate</th>"
+		"<th>waiting</th>");
+	for (unsigned i = 0; i < p->nticks; i++) {
+		const struct profile_tick *t = &p->ticks[i];
+
+		samples += t->rate * (t->time_s - before);
+		starved += t->starved * (t->time_s - before);
+		before = t->time_s;
+		if (i + 1 < p->nticks && t[1].x == t->x)
+			continue;
+		(void)fprintf(
+			to, "<tr><td>%.1f s</td><td>%.1f s</td>", from, before);
+		if (t->x < 0)
+			(void)fputs("<td>tiny images</td>", to);
+		else
+			(void)fprintf(to, "<td>%.0f %%</td>", 100 * t->x);
+		(void)fprintf(to, "<td>%.1f/s</td><td>%.0f %%</td></tr>\n",
+			samples / (before - from),
+			100 * starved / (before - from));
+		from = before;
+		samples = starved = 0;
+	}
+	plot_table_end(to);
+}
+
 void plot_run(const struct profile *p, FILE *to)
 {
 	struct axes a = {1, 1, 150}, low;
@@ -286,9 +352,30 @@ void plot_run(const struct profile *p, FILE *to)
 	(void)fputs("\"/>\n", to);
 	put_starved(to, p, &a);
 	(void)fputs("</svg>\n", to);
+	put_run_table(to, p);
 }
 
 /* -- Errors ---------------------------------------------------------------- */
+
+static void put_error_table(FILE *to, const struct profile *p)
+{
+	struct profile_forecast f;
+
+	plot_table_begin(to,
+		"<th>misses</th><th>measured</th><th>predicted</th>"
+		"<th>error</th>");
+	for (unsigned i = 0; i < p->npoints; i++) {
+		const struct profile_point *q = &p->points[i];
+
+		if (profile_forecast(p, i, &f))
+			(void)fprintf(to,
+				"<tr><td>%.1f %%</td><td>%.1f/s</td>"
+				"<td>%.1f/s</td><td>%+.1f %%</td></tr>\n",
+				100 * q->miss, q->rate.value, f.model,
+				100 * (f.model / q->rate.value - 1));
+	}
+	plot_table_end(to);
+}
 
 void plot_errors(const struct profile *p, FILE *to)
 {
@@ -298,7 +385,8 @@ void plot_errors(const struct profile *p, FILE *to)
 
 	for (unsigned i = 0; i < p->npoints; i++)
 		most = fmax(most, p->points[i].rate.value);
-	if (most <= 0)
+	/* A source that takes no time has no points between. */
+	if (!report_has_errors(p))
 		return;
 	a.x_most = a.y_most = 1.1 * most;
 	begin_plot(to, "Predicted and measured",
@@ -318,4 +406,5 @@ void plot_errors(const struct profile *p, FILE *to)
 			put_dot(to, &a, f.model, p->points[i].rate,
 				"predicted");
 	(void)fputs("</svg>\n", to);
+	put_error_table(to, p);
 }

@@ -198,10 +198,23 @@ static void put_actions(
 		p->g_bound ? ">= " : "", model_echo(m, 1 - p->cached));
 }
 
+bool report_has_errors(const struct profile *p)
+{
+	struct profile_forecast f;
+
+	for (unsigned i = 0; i < p->npoints; i++)
+		if (profile_forecast(p, i, &f))
+			return true;
+	return false;
+}
+
 static void put_errors(const struct profile *p, const struct model *m, FILE *to)
 {
 	struct profile_forecast f;
 
+	/* A source that takes no time has no points between. */
+	if (!report_has_errors(p))
+		return;
 	(void)fprintf(to,
 		"\nmodel: L = %.2f at %.0f %% misses; each rate predicted from "
 		"the others\n",

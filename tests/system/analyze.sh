@@ -191,6 +191,8 @@ with open(work + "/page.html") as f:
     page = f.read()
 xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
 assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
+# Each plot has a table, that of the rates an open one.
+assert page.count("<details") == 5 and page.count("<table") == 7, page
 # Both say what to do first, and whether that is certain.
 assert all("First reduce the wait for the source" in t for t in (text, page))
 assert ("uncertain" in text) == ("Uncertain" in page) == (p["repeats"] > 0.15)

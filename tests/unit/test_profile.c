@@ -286,6 +286,19 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 }
 END_TEST
 
+START_TEST(test_a_source_without_points_has_no_table_of_errors)
+{
+	struct profile p = measured;
+
+	p.points[p.npoints++] = (struct profile_point){0.3, 0.7, {130, 2}};
+	ck_assert(report_has(profile_report, &p, "each rate predicted"));
+	ck_assert(report_has(profile_html, &p, "Predicted and measured"));
+	p.npoints--;
+	ck_assert(!report_has(profile_report, &p, "each rate predicted"));
+	ck_assert(!report_has(profile_html, &p, "Predicted and measured"));
+}
+END_TEST
+
 /* Two moments at the same time have no scale. */
 START_TEST(test_a_run_without_time_is_not_drawn)
 {
@@ -453,6 +466,7 @@ int main(void)
 	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
 	tcase_add_test(t, test_a_profile_whose_times_do_not_rise_is_refused);
 	tcase_add_test(t, test_a_profile_without_a_rate_is_refused);
+	tcase_add_test(t, test_a_source_without_points_has_no_table_of_errors);
 	tcase_add_test(t, test_a_run_without_time_is_not_drawn);
 	tcase_add_test(t, test_text_is_printable_and_cut_between_characters);
 	tcase_add_test(t, test_a_bound_on_g_does_not_make_compute_the_limit);
