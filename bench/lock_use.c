@@ -243,7 +243,7 @@ static void run(struct bench *b, const char *name, const char *tier, bool ahead)
 
 	open_parts(b, tier);
 	lock_meter_forget();
-	cache = lock_meter_watch(&b->cache->engine.lock);
+	cache = lock_meter_watch(&b->cache->jobs.lock);
 	plans = lock_meter_watch(&b->plans->lock);
 	b->next = 0;
 	begin_ns = clock_now_ns();

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "cache/part_impl.h"
 
-static const struct cache_jobs cache_jobs = {
+static const struct cache_job_kinds cache_jobs = {
 	.dispatch = dispatch_all,
 	.unref = fill_unref,
 	.run =
@@ -31,10 +31,10 @@ static void last_fire(struct timer *t)
 {
 	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
 
-	engine_lock(c);
+	jobs_lock(c);
 	c->timers_quiet = true;
-	engine_wake(c);
-	engine_unlock(c);
+	jobs_wake(c);
+	jobs_unlock(c);
 }
 
 int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
@@ -71,7 +71,7 @@ int cache_new(struct cache **out, const struct cache_config *config,
 	if (!c)
 		return error_set(err, -ENOMEM, "cannot make the cache: %m");
 	c->config = *config;
-	engine_init(c, &cache_jobs);
+	jobs_init(c, &cache_jobs);
 	fill_table_init(c);
 	room_init(c);
 	sources_init(c);
@@ -100,12 +100,12 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 static void abandon_all(struct cache *c)
 {
 	ASSERT_INSIDE(c);
-	while (engine_is_starting(c))
-		engine_wait(c);
+	while (jobs_is_starting(c))
+		jobs_wait(c);
 	fetch_abandon(c);
 	sources_abandon(c);
 	while (sources_out(c) > 0)
-		engine_wait(c);
+		jobs_wait(c);
 }
 
 static void quiet_timers(struct cache *c)
@@ -118,24 +118,24 @@ static void quiet_timers(struct cache *c)
 	if (timer_set(cache_config(c)->timers, &c->last_timer, 0) < 0)
 		return;
 	while (!c->timers_quiet)
-		engine_wait(c);
+		jobs_wait(c);
 }
 
 void cache_stop(struct cache *c)
 {
 	struct after a;
 
-	engine_enter(c, &a);
-	engine_stop(c);
+	jobs_enter(c, &a);
+	jobs_stop(c);
 	fill_end_all(c, &a, halt);
-	engine_run(c, &a);
-	engine_lock(c);
+	jobs_run(c, &a);
+	jobs_lock(c);
 	abandon_all(c);
 	quiet_timers(c);
 	/* Fills being loaded or written are considered then, too. */
 	publish_wait(c);
 	part_keep_all(c);
-	engine_unlock(c);
+	jobs_unlock(c);
 	publish_stop(c);
 }
 
@@ -145,9 +145,9 @@ void cache_free(struct cache *c)
 
 	if (!c)
 		return;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	fill_end_all(c, &a, fill_fail);
-	engine_run(c, &a);
-	engine_release(c);
+	jobs_run(c, &a);
+	jobs_release(c);
 	free(c);
 }

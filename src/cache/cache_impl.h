@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "cache/cache.h"
-#include "cache/engine_impl.h"
+#include "cache/jobs_impl.h"
 #include "cache/fetch_impl.h"
 #include "cache/fill_impl.h"
 #include "cache/source_impl.h"
@@ -18,7 +18,7 @@
 
 struct cache {
 	struct cache_config config; /* set once */
-	struct cache_engine engine;
+	struct cache_jobs jobs;
 	struct fill_table table;
 	struct cache_requests requests;
 	struct cache_asked asked;
@@ -30,9 +30,9 @@ struct cache {
 	bool timers_quiet;	 /* it has; lock */
 };
 
-#define CACHE_LOCK(c) (&(c)->engine.lock)
+#define CACHE_LOCK(c) (&(c)->jobs.lock)
 #define ASSERT_INSIDE(c) ASSERT_HELD(CACHE_LOCK(c))
-#define ENGINE_SCOPE(c) LOCK_SCOPE(CACHE_LOCK(c))
+#define CACHE_SCOPE(c) LOCK_SCOPE(CACHE_LOCK(c))
 
 static inline const struct cache_config *cache_config(const struct cache *c)
 {

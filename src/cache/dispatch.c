@@ -225,7 +225,7 @@ static int fetch_start(struct dispatch *d, struct fill *f)
 		return -ENOMEM;
 	take_span(x, f);
 	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
-	engine_add_start(c, d->after, &x->start);
+	jobs_add_start(c, d->after, &x->start);
 	if (!fetch_of_origin(x)) {
 		source_ask(c, x);
 		return 0;
@@ -343,7 +343,7 @@ void dispatch_all(struct cache *c, struct after *a)
 	struct dispatch d = {.c = c, .after = a};
 
 	ASSERT_INSIDE(c);
-	if (engine_is_stopping(c))
+	if (jobs_is_stopping(c))
 		return;
 	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
 		d.surplus = prio != PRIO_DEMAND;
@@ -364,8 +364,8 @@ static void slow_fire(struct timer *t)
 	struct cache *c = CONTAINER_OF(t, struct cache, requests.timer);
 	struct after a;
 
-	engine_enter(c, &a);
-	engine_run(c, &a);
+	jobs_enter(c, &a);
+	jobs_run(c, &a);
 }
 
 void dispatch_init(struct cache *c)

@@ -94,10 +94,10 @@ static void fetch_came(struct fetch *x, const void *bytes, size_t len)
 	/* After the last of them done() follows at once. */
 	if (!news || x->got == x->r.len)
 		return;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	flight_delivers(cache_flight(c), &x->out);
 	fetch_arrived(x, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 static void fetch_data(
@@ -128,9 +128,9 @@ static void ask_data(
 	/* After the last of them done() follows at once. */
 	if (x->got == s->len)
 		return;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	fill_arrived(c, x->span[0].f, first, fill_pages(len), false, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 /*
@@ -162,7 +162,7 @@ static void span_failed(
 	ASSERT_INSIDE(c);
 	if (p->there == p->n)
 		return;
-	if (engine_is_stopping(c) && status != -ESTALE)
+	if (jobs_is_stopping(c) && status != -ESTALE)
 		fill_mark(p->f, p->first + p->there, p->n - p->there,
 			PAGE_ABSENT);
 	else
@@ -189,7 +189,7 @@ static void fetch_done(struct origin_request *q, int status)
 	struct after a;
 
 	assert(status < 0 || x->got == x->r.len);
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	flight_note(cache_flight(c), &x->out, status == 0 ? x->r.len : 0,
 		fill_ahead_wanted(c));
 	fetch_forget(x);
@@ -197,7 +197,7 @@ static void fetch_done(struct origin_request *q, int status)
 	if (status == 0)
 		COUNT(cache_config(c)->counters, origin_reads);
 	fetch_end(x, status, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 static void ask_done(struct source_read *s, int status)
@@ -209,11 +209,11 @@ static void ask_done(struct source_read *s, int status)
 	assert(status < 0 || x->got == x->s.len);
 	if (x->got == x->s.len)
 		status = 0;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	source_count(c, x, status);
 	fetch_forget(x);
 	ask_end(x, status, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 void fetch_receive(struct fetch *x)

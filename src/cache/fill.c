@@ -335,7 +335,7 @@ struct reservation fill_take_reservation(
 	struct cache *c, struct fill *f, bool *ceased)
 {
 	struct reservation res;
-	ENGINE_SCOPE(c);
+	CACHE_SCOPE(c);
 
 	res = f->res;
 	f->res = (struct reservation){0};
@@ -416,7 +416,7 @@ int fill_find_or_make(struct cache *c, const struct cache_item *item,
 	struct fill **out)
 {
 	ASSERT_INSIDE(c);
-	if (engine_is_stopping(c))
+	if (jobs_is_stopping(c))
 		return -ENOTCONN;
 	*out = fill_find(c, key);
 	if (*out)
@@ -441,7 +441,7 @@ void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
 	fill_mark(f, first, n, PAGE_ABSENT);
 	for (unsigned i = first; i < first + n; i++)
 		f->page[i] = (uint8_t)((f->page[i] & 0xf) | level << 4);
-	if (f->phase != FILL_GONE && !engine_is_stopping(c))
+	if (f->phase != FILL_GONE && !jobs_is_stopping(c))
 		fill_want(c, f, first, n, f->prio);
 }
 

@@ -32,7 +32,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "cache/cache.h"
-#include "cache/engine_impl.h"
+#include "cache/jobs_impl.h"
 #include "origin/origin.h"
 #include "store/store.h"
 
@@ -396,9 +396,9 @@ void planned_came(
  * there. */
 void planned_unread(struct cache *c, struct list *plans);
 /* All `bytes` of the item were served: end the plans whose own reader has
- * started. engine_run() tells their owners. */
+ * started. jobs_run() tells their owners. */
 void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
-/* End all plans of an item of `bytes`; engine_run() tells their owners. Returns
+/* End all plans of an item of `bytes`; jobs_run() tells their owners. Returns
  * false if there were none. */
 bool planned_end(
 	struct cache *c, struct list *plans, uint64_t bytes, int status);

@@ -2,7 +2,7 @@ noinst_LTLIBRARIES += libcache.la
 libcache_la_SOURCES = \
 	src/cache/cache.c src/cache/cache.h src/cache/cache_impl.h \
 	src/cache/dispatch.c \
-	src/cache/engine.c src/cache/engine_impl.h \
+	src/cache/jobs.c src/cache/jobs_impl.h \
 	src/cache/fetch.c src/cache/fetch_impl.h \
 	src/cache/fill.c src/cache/fill_impl.h \
 	src/cache/item.c \

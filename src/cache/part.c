@@ -41,7 +41,7 @@
 
 static bool part_is_late(struct cache *c)
 {
-	ENGINE_SCOPE(c);
+	CACHE_SCOPE(c);
 
 	return cache_moves(c)->keep_until_ns &&
 		clock_now_ns() > cache_moves(c)->keep_until_ns;
@@ -116,18 +116,18 @@ static void take_loaded(struct fill *f, const uint8_t *map)
 /* It has no room in a tier, and is not GONE, which says nothing of its part. */
 static bool lacks_room(struct cache *c, const struct fill *f)
 {
-	ENGINE_SCOPE(c);
+	CACHE_SCOPE(c);
 
 	return f->phase == FILL_MOVING && f->res.charged_bytes == 0 &&
-		!engine_is_stopping(c);
+		!jobs_is_stopping(c);
 }
 
 /* At the end of a mount, parts in a tier are left there. */
 static bool is_stopping(struct cache *c)
 {
-	ENGINE_SCOPE(c);
+	CACHE_SCOPE(c);
 
-	return engine_is_stopping(c);
+	return jobs_is_stopping(c);
 }
 
 /* The part has the room of the chunk, which gets it; if not, the part stays. */
@@ -151,7 +151,7 @@ static void load(struct pool_job *job)
 	bool moved = read && move_room(c, f, &res);
 	struct after a;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	if (part_end(c, f)) {
 		if (read)
 			take_loaded(f, map);
@@ -165,7 +165,7 @@ static void load(struct pool_job *job)
 		fill_answer(c, f, &a);
 	}
 	store_unreserve(cache_config(c)->store, &res);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 bool part_load(struct cache *c, struct fill *f)
@@ -210,11 +210,11 @@ static void spill(struct pool_job *job)
 	struct after a;
 	bool ceased;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	ceased = f->ceased;
 	if (part_end(c, f))
 		spilled(c, f, rc, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its part. */
 	if (ceased)
 		part_discard(c, &item, key);
@@ -241,7 +241,7 @@ static bool is_large(const struct fill *f)
 static bool may_spill(const struct cache *c, const struct fill *f)
 {
 	return has_news(f) && is_large(f) && fill_is_idle(f) &&
-		!f->prefetched && !engine_is_stopping(c);
+		!f->prefetched && !jobs_is_stopping(c);
 }
 
 /* Returns false if memory is short. */

@@ -95,9 +95,9 @@ int cache_plan(
 	p->unread = false;
 	p->owed_bytes = 0;
 	list_init(&p->link);
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	rc = attach(c, item, key, p);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	return rc;
 }
 
@@ -134,7 +134,7 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 	struct after a;
 	bool begun;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	f = p->fill;
 	if (f) {
 		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
@@ -149,5 +149,5 @@ void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
 		if (list_empty(&f->plans))
 			planned_forget(c, f, begun);
 	}
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }

@@ -71,7 +71,7 @@ void planned_tell(struct cache *c, struct cache_plan *p, int status)
 	p->fill = NULL;
 	p->status = status;
 	list_del(&p->link);
-	engine_add_planned(c, &p->link);
+	jobs_add_planned(c, &p->link);
 }
 
 void planned_unread(struct cache *c, struct list *plans)

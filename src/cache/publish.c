@@ -18,7 +18,7 @@ void publish_ended(struct cache *c)
 {
 	ASSERT_INSIDE(c);
 	if (--cache_moves(c)->npublishing == 0)
-		engine_wake(c);
+		jobs_wake(c);
 }
 
 static void publish(struct pool_job *job)
@@ -40,12 +40,12 @@ static void publish(struct pool_job *job)
 			fill_data(f), item.size);
 	if (rc == 0)
 		part_of_whole(c, f);
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	/* Readers find the item in its tier from here on. */
 	ceased = fill_published(c, f, rc, &a);
 	publish_ended(c);
 	fill_unref(c, f);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	/* Its version ceased meanwhile, perhaps after a look for its entry. */
 	if (ceased && rc == 0)
 		store_invalidate(cache_config(c)->store, item.key, item.size);
@@ -73,25 +73,25 @@ void publish_wait(struct cache *c)
 {
 	ASSERT_INSIDE(c);
 	while (cache_moves(c)->npublishing > 0)
-		engine_wait(c);
+		jobs_wait(c);
 }
 
 void cache_settle(struct cache *c, uint64_t timeout_ns)
 {
 	uint64_t until = clock_now_ns() + timeout_ns;
 
-	engine_lock(c);
-	while (cache_moves(c)->npublishing > 0 && engine_wait_until(c, until))
+	jobs_lock(c);
+	while (cache_moves(c)->npublishing > 0 && jobs_wait_until(c, until))
 		;
-	engine_unlock(c);
+	jobs_unlock(c);
 }
 
 /* Complete fills are still published. */
 void publish_stop(struct cache *c)
 {
-	engine_lock(c);
+	jobs_lock(c);
 	publish_wait(c);
-	engine_unlock(c);
+	jobs_unlock(c);
 	(void)pool_free(steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
 	(void)pool_free(steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
 }

@@ -79,16 +79,16 @@ ssize_t cache_read(struct cache *c, struct cache_scratch *s,
 			if (n > 0)
 				return n;
 		}
-		engine_enter(c, &a);
+		jobs_enter(c, &a);
 		n = fill_find_or_make(
 			c, item, key, read_prio(r), i == READ_TRIES, &f);
 		if (n != -EEXIST)
 			break;
-		engine_unlock(c);
+		jobs_unlock(c);
 	}
 	if (n == 0)
 		n = fill_join(c, f, r);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	return n;
 }
 
@@ -98,10 +98,10 @@ void cache_read_end(struct cache *c, struct cache_read *r)
 
 	if (!r->fill)
 		return;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	fill_unref(c, r->fill);
 	r->fill = NULL;
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 void cache_prefetch(
@@ -113,13 +113,13 @@ void cache_prefetch(
 
 	if (cache_tier_has(c, key, item->size))
 		return;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	f = fill_find(c, key);
 	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0)
 		fill_prefetched(c, f);
 	if (f)
 		fill_want_bytes(c, f, off, len, PRIO_FILL);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 int cache_warm(
@@ -135,7 +135,7 @@ int cache_warm(
 		return -EEXIST;
 	if (!store_ready(cache_config(c)->store))
 		return -EAGAIN;
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	made = !fill_find(c, key);
 	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
 	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
@@ -145,7 +145,7 @@ int cache_warm(
 	}
 	if (rc == 0)
 		fill_warm(c, f, w);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	return rc;
 }
 
@@ -155,11 +155,11 @@ void cache_invalidate(struct cache *c, const struct cache_item *item)
 	struct fill *f;
 	struct after a;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	f = fill_find(c, key);
 	if (f)
 		fill_cease(c, f, &a);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 	store_invalidate(cache_config(c)->store, key, item->size);
 	part_discard(c, item, key);
 }
@@ -170,13 +170,13 @@ void cache_status(struct cache *c, struct cache_status *status)
 		.staging_capacity_bytes = cache_config(c)->staging_bytes,
 		.planned_capacity_bytes = cache_config(c)->staging_bytes / 2,
 	};
-	engine_lock(c);
+	jobs_lock(c);
 	room_status(c, status);
 	status->inflight = flight_out(cache_flight(c));
 	status->parked = readers_parked(c);
 	status->surplus_depth = depth_limit(flight_depth(cache_flight(c)));
 	status->planned_bytes = planned_bytes(c);
-	engine_unlock(c);
+	jobs_unlock(c);
 }
 
 uint64_t cache_latency_ns(struct cache *c)

@@ -14,7 +14,7 @@
 static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 {
 	/* Without the timer the item stays until its memory is needed. */
-	if (!engine_is_stopping(c))
+	if (!jobs_is_stopping(c))
 		(void)timer_set(cache_config(c)->timers,
 			&cache_staging(c)->timer, at_ns);
 }
@@ -94,14 +94,14 @@ static void drain_fire(struct timer *t)
 	uint64_t now_ns = clock_now_ns(), drained_ns, shared_ns;
 	struct after a;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	drained_ns = expire_drained(c, &s->drained, DRAINED_GRACE_NS, now_ns);
 	shared_ns = expire_drained(c, &s->shared, SHARED_GRACE_NS, now_ns);
 	if (shared_ns < drained_ns)
 		drained_ns = shared_ns;
 	if (drained_ns < UINT64_MAX)
 		arm_drain_timer(c, drained_ns);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 void room_init(struct cache *c)

@@ -2,7 +2,7 @@
 /*
  * Answers those that wait for a fill: readers get its bytes, warmings learn
  * that it is complete, and both learn that it will not come. Runs with the
- * cache's lock held; callbacks run without it, from engine_run().
+ * cache's lock held; callbacks run without it, from jobs_run().
  */
 #include "cache/cache_impl.h"
 
@@ -273,7 +273,7 @@ static void fill_kept(struct cache *c, struct fill *f, struct after *a)
 	int status = f->offer_status;
 
 	ASSERT_INSIDE(c);
-	if (status == -ENOSPC && !engine_is_stopping(c)) {
+	if (status == -ENOSPC && !jobs_is_stopping(c)) {
 		f->refused = true;
 		fill_reserve(c, f);
 		if (f->res.charged_bytes > 0) {

@@ -56,7 +56,7 @@ unsigned sources_out(struct cache *c)
 void sources_tell_idle(struct cache *c)
 {
 	if (sources_out(c) == 0)
-		engine_wake(c);
+		jobs_wake(c);
 }
 
 /* -- What a source takes --------------------------------------------------- */
@@ -86,7 +86,7 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 {
 	const struct fetch *x;
 
-	if (engine_is_stopping(c) || list_empty(&cs->inflight))
+	if (jobs_is_stopping(c) || list_empty(&cs->inflight))
 		return;
 	x = LIST_FIRST(&cs->inflight, struct fetch, out.link);
 	/* Without a timer a reader waits until the source gives up. */
@@ -183,16 +183,16 @@ static void late_fire(struct timer *t)
 	uint64_t now_ns = clock_now_ns();
 	struct after a;
 
-	engine_enter(c, &a);
-	if (!engine_is_starting(c)) {
+	jobs_enter(c, &a);
+	if (!jobs_is_starting(c)) {
 		give_up_late(cs, now_ns);
 		arm_late(c, cs);
-	} else if (!engine_is_stopping(c)) {
+	} else if (!jobs_is_stopping(c)) {
 		/* A request that has not reached the source cannot be abandoned
 		 * yet. */
 		(void)timer_set(cache_config(c)->timers, t, now_ns + NS_PER_MS);
 	}
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 /* -- Pushing --------------------------------------------------------------- */
@@ -203,7 +203,7 @@ static void push_done(struct source_push *sp, int status)
 	struct cache *c = p->to->cache;
 	struct after a;
 
-	engine_enter(c, &a);
+	jobs_enter(c, &a);
 	p->to->pushing_bytes -= p->p.len;
 	if (status == 0)
 		p->to->counts.pushed++;
@@ -216,7 +216,7 @@ static void push_done(struct source_push *sp, int status)
 	sources_tell_idle(c);
 	fill_pushed(c, p->f);
 	free(p);
-	engine_run(c, &a);
+	jobs_run(c, &a);
 }
 
 static struct push *push_new(
@@ -272,7 +272,7 @@ void sources_push(struct cache *c, struct fill *f,
 	const struct source_news *news, struct after *a)
 {
 	ASSERT_INSIDE(c);
-	for (unsigned i = 0; i < origin_level(c) && !engine_is_stopping(c); i++)
+	for (unsigned i = 0; i < origin_level(c) && !jobs_is_stopping(c); i++)
 		if (cache_asked(c)->source[i].s->ops->push)
 			push_units(c, &cache_asked(c)->source[i], f, news, a);
 }
@@ -326,7 +326,7 @@ void sources_quiet(struct cache *c)
 void cache_source_counts(
 	struct cache *c, unsigned source, struct cache_source_counts *counts)
 {
-	engine_lock(c);
+	jobs_lock(c);
 	*counts = cache_asked(c)->source[source].counts;
-	engine_unlock(c);
+	jobs_unlock(c);
 }
