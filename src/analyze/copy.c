@@ -201,6 +201,15 @@ static int use_stand_ins(struct analysis_run *r, double share)
 	return 0;
 }
 
+/* A read of pages that stay counts as the whole file, and only part of it may
+ * have been read. */
+static int drop_pages(struct analysis_run *r)
+{
+	return run_tell(r,
+		json_pack(
+			"{s:s, s:f, s:b}", "cmd", "mask", "x", 1.0, "keep", 0));
+}
+
 int run_copy(struct analysis_run *r)
 {
 	struct fetched f = {.rc = -EIO, .err = {"fetching the dataset failed"}};
@@ -216,5 +225,5 @@ int run_copy(struct analysis_run *r)
 	set_unit(r);
 	if (took_s > 0)
 		r->p->s.value = share * r->p->samples / took_s;
-	return 0;
+	return r->by_bytes ? drop_pages(r) : 0;
 }

@@ -61,6 +61,7 @@ struct analysis {
 	_Atomic uint64_t stand_in_reads;
 	_Atomic uint64_t kept_reads; /* of files whose pages had stayed */
 	_Atomic uint64_t last_read_ns;
+	atomic_bool drops;   /* no pages stay */
 	atomic_bool refused; /* a loader wanted to read past the mount */
 	/* The content that a file's first READ got, by a hash of the file:
 	 * later ones get the same, so that no image is half tiny. */
@@ -268,6 +269,7 @@ static bool analysis_stays(void *arg, const struct cache_item *item)
 
 	return item->size == item->version.size_bytes &&
 		item->size <= STAYS_MAX &&
+		!atomic_load_explicit(&a->drops, memory_order_relaxed) &&
 		atomic_load(&a->content) == CONTENT_REAL &&
 		atomic_load(&a->begun[item->digest.lo % FILES_BEGUN]) ==
 		CONTENT_REAL &&
@@ -323,6 +325,7 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct analysis *a = analysis_of(arg, conn);
 	const json_t *value = json_object_get(request, "x");
+	const json_t *keep = json_object_get(request, "keep");
 	double x = json_number_value(value);
 	uint64_t limit = CACHE_MASK_NONE;
 
@@ -336,6 +339,9 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (x < 1)
 		limit = (uint64_t)(x * 18446744073709551616.0);
 	atomic_store_explicit(&a->mask.limit, limit, memory_order_relaxed);
+	if (json_is_boolean(keep))
+		atomic_store_explicit(
+			&a->drops, !json_is_true(keep), memory_order_relaxed);
 	pages_changed(a->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }

@@ -110,6 +110,14 @@ for x, least, most in (1, count, count), (0, 0, 0), (0.5, 15, 45):
     assert asked("rates")["kept_bytes"] == kept
 assert status("entries") == entries and status("passed_through") > 0
 
+# Where bytes are counted nothing is kept.
+asked("mask", x=1, keep=False)
+assert asked("rates")["kept_bytes"] == 0
+epoch()
+r = epoch()
+assert r["kept"] == 0 and about(r["hits"], count), r
+asked("mask", x=1, keep=True)
+
 # Kept files that are opened twice a sample, that are held open from one epoch
 # to the next, and whose readers drop their pages, so that the daemon is asked.
 asked("mask", x=1)
