@@ -43,9 +43,12 @@ struct creds {
 	pthread_mutex_t lock; /* guards all below; innermost */
 	pthread_cond_t cond;
 	struct secret now;
-	uint64_t stamp;	 /* of the profiles' files when they were read */
-	uint64_t due_ns; /* when to renew; UINT64_MAX: never */
-	bool wanted;	 /* the server refused them */
+	uint64_t stamp;	   /* of the profiles' files when they were read */
+	uint64_t due_ns;   /* when to renew; UINT64_MAX: never */
+	uint64_t again_ns; /* not before, even if wanted */
+	uint64_t same_ns;  /* until then: a renewal brought the same ones */
+	bool wanted;	   /* renew without waiting for due_ns */
+	bool refused;	   /* the server refused `now` */
 	bool stop;
 };
 
@@ -208,7 +211,8 @@ static void renew_failed(struct creds *c, int rc, const struct error *err)
 	if (c->ended)
 		c->ended(c->arg, err->msg[0] ? err->msg : strerror(-rc));
 	pthread_mutex_lock(&c->lock);
-	c->due_ns = clock_now_ns() + AGAIN_NS;
+	c->again_ns = clock_now_ns() + AGAIN_NS;
+	c->due_ns = c->again_ns;
 }
 
 /* Lock held; released while services are asked. */
@@ -220,7 +224,6 @@ static void renew(struct creds *c)
 	int rc;
 
 	ASSERT_HELD(&c->lock);
-	c->wanted = false;
 	pthread_mutex_unlock(&c->lock);
 	stamp = profile_stamp();
 	rc = provide(c, c->kind, &fresh, &err);
@@ -232,7 +235,12 @@ static void renew(struct creds *c)
 	pthread_mutex_lock(&c->lock);
 	c->stamp = stamp;
 	c->due_ns = due_after(&fresh);
-	if (!is_same(&fresh, &c->now)) {
+	c->again_ns = clock_now_ns() + AGAIN_NS;
+	c->wanted = false; /* who asked meanwhile gets these */
+	c->refused = false;
+	if (is_same(&fresh, &c->now)) {
+		c->same_ns = c->again_ns;
+	} else {
 		fresh.generation = c->now.generation + 1;
 		c->now = fresh;
 		if (c->renewed)
@@ -246,8 +254,10 @@ static void renew(struct creds *c)
 
 static bool must_renew(const struct creds *c)
 {
+	uint64_t now = clock_now_ns();
+
 	ASSERT_HELD(&c->lock);
-	return c->wanted || clock_now_ns() >= c->due_ns;
+	return (c->wanted && now >= c->again_ns) || now >= c->due_ns;
 }
 
 static void *renew_main(void *arg)
@@ -265,6 +275,8 @@ static void *renew_main(void *arg)
 			continue;
 		if (c->due_ns < until)
 			until = c->due_ns;
+		if (c->wanted && c->again_ns < until)
+			until = c->again_ns;
 		(void)cond_wait_until(&c->cond, &c->lock, until);
 		if (c->kind != PROFILE || c->stop)
 			continue;
@@ -276,13 +288,23 @@ static void *renew_main(void *arg)
 	return NULL;
 }
 
+/* Lock held. The thread is woken once, however many transfers wait. */
+static void want_renewal(struct creds *c)
+{
+	ASSERT_HELD(&c->lock);
+	if (c->wanted)
+		return;
+	c->wanted = true;
+	pthread_cond_signal(&c->cond);
+}
+
 bool creds_get(struct creds *c, struct secret *out)
 {
 	LOCK_SCOPE(&c->lock);
 
-	if (c->now.expires_s != 0 && time(NULL) >= c->now.expires_s) {
-		c->wanted = true;
-		pthread_cond_signal(&c->cond);
+	if (c->refused ||
+		(c->now.expires_s != 0 && time(NULL) >= c->now.expires_s)) {
+		want_renewal(c);
 		return false;
 	}
 	*out = c->now;
@@ -295,8 +317,10 @@ void creds_expired(struct creds *c, unsigned generation)
 
 	if (c->now.generation != generation)
 		return; /* renewed meanwhile */
-	c->wanted = true;
-	pthread_cond_signal(&c->cond);
+	if (clock_now_ns() < c->same_ns)
+		return; /* the refusal is the answer */
+	c->refused = true;
+	want_renewal(c);
 }
 
 /* -- Life ------------------------------------------------------------------ */

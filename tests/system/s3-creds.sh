@@ -198,3 +198,55 @@ wait_for 10 grep -q 'credentials for the source were renewed' \
 expect failures "$(status_field origin_failures)" 0
 quiet 'renewed credentials'
 stop_mount
+
+# -- A store that refuses a token before its end, while the service is slow
+unset AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
+rm -rf "$work/tier"
+far_set delay_ms=0 files=40
+# credentials_of LIFE STATED: accepted for LIFE seconds, said to live STATED.
+credentials_of() {
+	id=ASIA$(($(date +%s%3N) + $1 * 1000))X
+	expires=$(date -u -d "+$2 seconds" +%Y-%m-%dT%H:%M:%SZ)
+	cat >"$work/new.json" <<-END
+		{"Version": 1, "AccessKeyId": "$id",
+		 "SecretAccessKey": "Secret/$id+key",
+		 "SessionToken": "token/of+$id==", "Expiration": "$expires"}
+	END
+	mv "$work/new.json" "$work/process.json"
+}
+cat >"$work/service" <<END
+echo >>$work/calls
+[ -e $work/down ] && exit 1
+[ \$(wc -l <$work/calls) -eq 1 ] || sleep 0.5
+cat $work/process.json
+END
+cat >>"$work/.aws/config" <<END
+[profile slow]
+credential_process = sh $work/service
+END
+ended() {
+	[ "$(date +%s%3N)" -gt "$end_ms" ]
+}
+credentials_of 3 3600
+end_ms=$(($(date +%s%3N) + 3000))
+start_mount s3://many "$work/mnt" --cache "$work/tier:20M" --profile slow \
+	--endpoint-url "$far" --log-level info
+scan_through
+wait_for 10 ended
+credentials_of 8 6
+cat "$mnt"/*0.bin >/dev/null || fail 'EACCES while credentials are renewed'
+expect 'calls of the service' "$(wc -l <"$work/calls")" 2
+
+# -- A service that is down: it is called every two seconds, not more often
+: >"$work/down"
+end_ms=$(($(date +%s%3N) + 7000))
+wait_for 10 ended
+: >"$work/calls"
+timeout 5 cat "$mnt"/*1.bin >/dev/null 2>&1 && fail 'read without credentials'
+[ "$(wc -l <"$work/calls")" -le 4 ] ||
+	fail "the service is called $(wc -l <"$work/calls") times in 5 s"
+rm "$work/down"
+credentials_of 3600 3600
+wait_for 10 cat "$mnt"/f*2.bin >/dev/null || fail 'no recovery'
+quiet 'a slow service'
+stop_mount
