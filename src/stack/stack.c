@@ -143,6 +143,7 @@ static int resolve_index(struct stack *s, struct error *err)
 {
 	const char *typed = s->config.manifest;
 	const struct scheme *scheme = scheme_of(s->name);
+	int rc;
 
 	if (!typed)
 		return 0;
@@ -151,8 +152,12 @@ static int resolve_index(struct stack *s, struct error *err)
 			"--manifest is for sources of s3:// and https://; omit "
 			"it, because '%s' is listed directly",
 			s->name);
-	s->index = strstr(typed, "://") ? strdup(typed)
-					: path_of_mountpoint(typed);
+	if (strstr(typed, "://")) {
+		/* A URL with a secret ends here, and is not repeated. */
+		rc = remote_resolve(typed, &s->index, err);
+		return rc < 0 ? error_wrap(err, rc, "--manifest") : 0;
+	}
+	s->index = path_of_mountpoint(typed);
 	if (!s->index)
 		return error_set(err, -errno,
 			"cannot read --manifest '%s': %m; give the path or URL "

@@ -78,6 +78,13 @@ for url in http://joe:hunter2@127.0.0.1:1/x https://joe:hunter2@localhost/x \
 		quiet "$what" "$work/err"
 	done
 done
+for url in http://joe:hunter2@127.0.0.1:1/i \
+	"http://127.0.0.1:1/i?X-Amz-Signature=hunter2"; do
+	"$refrain" mount http://127.0.0.1:1/x "$mnt" --cache "$work/other:1M" \
+		--manifest "$url" >"$work/err" 2>&1 && fail "--manifest $url"
+	expect 'lines about --manifest' "$(wc -l <"$work/err")" 1
+	quiet 'a secret in --manifest' "$work/err"
+done
 "$refrain" mount s3://bucket/x "$mnt" --cache "$work/other:1M" \
 	--endpoint-url http://joe:hunter2@127.0.0.1:1 >"$work/err" 2>&1 &&
 	fail 'an endpoint with a password'
