@@ -139,6 +139,12 @@ static void put_rate_table(const struct profile *p, FILE *to)
 	put_rate_row(p, "source alone (S)",
 		p->s.value < p->r0.value ? "&#8805; " : "", s, to);
 	(void)fputs("</table>\n", to);
+	if (report_more_readers(p) > 1)
+		(void)fprintf(to,
+			"<p class=\"about\">The readers keep too few requests "
+			"waiting for the source: %.1f times as many would use "
+			"all of it.</p>\n",
+			report_more_readers(p));
 }
 
 /* -- Bars ------------------------------------------------------------------ */

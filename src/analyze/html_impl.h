@@ -20,6 +20,10 @@ const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 const char *report_verdict(const struct profile *p,
 	const struct model_shares *s, char buf[VERDICT_TEXT_MAX]);
 
+/* How many times as many requests at a time would use all of the source; 1: no
+ * more than there are. */
+double report_more_readers(const struct profile *p);
+
 /* Can one point be predicted from the others? */
 bool report_has_errors(const struct profile *p);
 

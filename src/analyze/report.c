@@ -7,6 +7,9 @@
 #include "base/escape.h"
 #include "base/size.h"
 
+/* Readers that get less than this share of the rate of the source are few. */
+#define READERS_FEW 0.9
+
 /* Actions that shorten an epoch by less are not worth a line. */
 #define WORTH 1.02
 
@@ -44,7 +47,7 @@ static void put_source(const struct profile *p, FILE *to)
 }
 
 static void put_rate(const struct profile *p, const char *what,
-	const char *sign, struct profile_rate r, FILE *to)
+	const char *sign, struct profile_rate r, const char *more, FILE *to)
 {
 	double mb = (double)p->source_bytes / p->samples / 1e6;
 
@@ -53,20 +56,31 @@ static void put_rate(const struct profile *p, const char *what,
 		(void)fprintf(to, " +- %4.1f %%", 100 * r.ci / r.value);
 	else
 		(void)fputs("          ", to);
-	(void)fprintf(to, " %9.1f MB/s\n", r.value * mb);
+	(void)fprintf(to, " %9.1f MB/s%s\n", r.value * mb, more);
+}
+
+double report_more_readers(const struct profile *p)
+{
+	return p->r0.value < READERS_FEW * p->s.value ? p->s.value / p->r0.value
+						      : 1;
 }
 
 static void put_rates(const struct profile *p, FILE *to)
 {
-	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, to);
-	put_rate(p, "+ preparation (R1)", "", p->r1, to);
-	put_rate(p, "+ source, not cached (R0)", "", p->r0, to);
+	struct profile_rate r0 = {p->r0.value, 0};
+	char few[64] = "";
+
+	if (report_more_readers(p) > 1)
+		(void)snprintf(few, sizeof(few), "; needs %.1f x the requests",
+			report_more_readers(p));
+	put_rate(p, "trainer alone (G)", p->g_bound ? ">=" : "", p->g, "", to);
+	put_rate(p, "+ preparation (R1)", "", p->r1, "", to);
+	put_rate(p, "+ source, not cached (R0)", "", p->r0, "", to);
 	/* Fetching it may have been slowed down by the cache, not by it. */
 	if (p->s.value > p->r0.value)
-		put_rate(p, "source alone (S)", "", p->s, to);
+		put_rate(p, "source alone (S)", "", p->s, few, to);
 	else
-		put_rate(p, "source alone (S)",
-			">=", (struct profile_rate){p->r0.value, 0}, to);
+		put_rate(p, "source alone (S)", ">=", r0, "", to);
 	(void)fprintf(to, "processors used with everything cached: %.0f %%\n\n",
 		100 * p->cpus_used);
 }
@@ -238,6 +252,7 @@ void profile_report(const struct profile *p, FILE *to)
 {
 	struct model m = profile_model(p);
 	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
+	unsigned notes = p->nnotes > NOTES ? NOTES - 1 : p->nnotes;
 
 	put_source(p, to);
 	put_rates(p, to);
@@ -246,9 +261,12 @@ void profile_report(const struct profile *p, FILE *to)
 	put_sizes(p, &m, to);
 	put_actions(p, &m, to);
 	put_errors(p, &m, to);
-	for (unsigned i = 0; i < p->nnotes && i < NOTES; i++) {
+	for (unsigned i = 0; i < notes; i++) {
 		(void)fputs("note: ", to);
 		escape_print(to, p->notes[i]);
 		(void)fputc('\n', to);
 	}
+	if (p->nnotes > notes)
+		(void)fprintf(to, "%u more notes: see --html or --json\n",
+			p->nnotes - notes);
 }

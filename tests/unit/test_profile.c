@@ -286,6 +286,31 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 }
 END_TEST
 
+START_TEST(test_few_readers_are_named)
+{
+	struct profile p = measured;
+
+	ck_assert(report_has(profile_report, &p, "; needs 4.0 x the requests"));
+	ck_assert(report_has(profile_html, &p, "4.0 times as many would"));
+	p.r0.value = 370;
+	ck_assert(!report_has(profile_report, &p, "the requests"));
+	ck_assert(!report_has(profile_html, &p, "times as many would"));
+}
+END_TEST
+
+START_TEST(test_notes_that_do_not_fit_are_counted)
+{
+	struct profile p = measured;
+
+	for (unsigned i = 0; i < 3; i++)
+		profile_note(&p, "one");
+	ck_assert(!report_has(profile_report, &p, "more notes"));
+	profile_note(&p, "one");
+	ck_assert(report_has(profile_report, &p,
+		"note: one\nnote: one\n2 more notes: see --html"));
+}
+END_TEST
+
 START_TEST(test_a_source_without_points_has_no_table_of_errors)
 {
 	struct profile p = measured;
@@ -467,6 +492,8 @@ int main(void)
 	tcase_add_test(t, test_a_profile_whose_times_do_not_rise_is_refused);
 	tcase_add_test(t, test_a_profile_without_a_rate_is_refused);
 	tcase_add_test(t, test_a_source_without_points_has_no_table_of_errors);
+	tcase_add_test(t, test_few_readers_are_named);
+	tcase_add_test(t, test_notes_that_do_not_fit_are_counted);
 	tcase_add_test(t, test_a_run_without_time_is_not_drawn);
 	tcase_add_test(t, test_text_is_printable_and_cut_between_characters);
 	tcase_add_test(t, test_a_bound_on_g_does_not_make_compute_the_limit);
