@@ -59,6 +59,7 @@ struct s3_range {
 	struct s3_listing *g;
 	struct loop *loop;
 	struct post begin;
+	struct s3_range *other; /* one more that is to begin */
 	struct s3_page page;
 	struct file_entry *entries;
 	size_t room;
@@ -197,11 +198,14 @@ static bool stands_still(struct s3_range *x, const struct progress *p)
 }
 
 static void range_next(struct s3_range *x);
-static void range_split(struct s3_range *x, const struct progress *p);
+static struct s3_range *range_split(
+	struct s3_range *x, const struct progress *p);
+static void ranges_begin(struct s3_range *x);
 
 static void page_taken(struct s3_range *x)
 {
 	struct s3_listing *g = x->g;
+	struct s3_range *others = NULL;
 	struct progress p = {.n = 0};
 	bool more;
 	int rc;
@@ -220,8 +224,9 @@ static void page_taken(struct s3_range *x)
 	}
 	x->tries = 0;
 	if (more && p.new > 0 && !g->unordered && !g->deaf && !g->probe)
-		range_split(x, &p);
+		others = range_split(x, &p);
 	pthread_mutex_unlock(&g->lock);
+	ranges_begin(others);
 	if (!more) {
 		range_end(x, rc);
 		return;
@@ -305,6 +310,17 @@ static void range_begin(struct post *p)
 	range_next(CONTAINER_OF(p, struct s3_range, begin));
 }
 
+/* Without the lock. A range may end, and be freed, once it has begun. */
+static void ranges_begin(struct s3_range *x)
+{
+	struct s3_range *other;
+
+	for (; x; x = other) {
+		other = x->other;
+		loop_post(x->loop, &x->begin);
+	}
+}
+
 /* -- Ranges ---------------------------------------------------------------- */
 
 /* A range that begins on a loop of its own. Lock held. */
@@ -361,10 +377,13 @@ static unsigned parts_left(const struct s3_range *x, const struct progress *p)
 		: (unsigned)(pages / PART_PAGES);
 }
 
-/* Lock held. The range itself keeps what is below the first point. */
-static void range_split(struct s3_range *x, const struct progress *p)
+/* Lock held. The range itself keeps what is below the first point; the others
+ * are to begin. */
+static struct s3_range *range_split(
+	struct s3_range *x, const struct progress *p)
 {
 	struct s3_listing *g = x->g;
+	struct s3_range *others = NULL;
 	size_t skip = strlen(g->prefix);
 	char points[RANGES_MAX][SPLIT_POINT_MAX];
 	unsigned wanted = ranges_wanted(g), parts = parts_left(x, p);
@@ -381,14 +400,16 @@ static void range_split(struct s3_range *x, const struct progress *p)
 			continue;
 		more = range_new(g);
 		if (!more)
-			return; /* it takes longer */
+			break; /* it takes longer */
 		strcpy(more->end, x->end);
 		strcpy(more->after, g->prefix);
 		strcat(more->after, points[i]);
 		strcpy(more->from, more->after);
 		strcpy(x->end, more->after);
-		loop_post(more->loop, &more->begin);
+		more->other = others;
+		others = more;
 	}
+	return others;
 }
 
 /* No key could be shown: why. */
@@ -436,30 +457,13 @@ static void range_end(struct s3_range *x, int status)
 		listing_end(g);
 }
 
-/* The prefix of all keys below a path of the source. */
-static char *keys_below(const struct remote *r, const char *path)
-{
-	char dir[S3_KEY_MAX + 2];
-	int n = snprintf(dir, sizeof(dir), "%s%s", path, *path ? "/" : "");
-	char *prefix;
-
-	if (n < 0 || (size_t)n >= sizeof(dir))
-		return NULL;
-	prefix = remote_key(r, dir);
-	if (prefix && strlen(prefix) > S3_KEY_MAX) {
-		free(prefix);
-		return NULL;
-	}
-	return prefix;
-}
-
 static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 {
 	struct s3_listing *g = calloc(1, sizeof(*g));
 	struct s3_range *x = NULL;
 
 	if (g)
-		g->prefix = keys_below(r, l->path);
+		g->prefix = s3_keys_below(r, l->path);
 	if (g && g->prefix) {
 		g->r = r;
 		g->l = l;

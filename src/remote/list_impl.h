@@ -15,6 +15,10 @@ void s3_probe(struct remote *r, struct origin_list *l);
 /* Look up one name with one or two requests. Any thread. */
 void s3_stat(struct remote *r, struct origin_stat *s);
 
+/* The prefix of all keys below a path of the source, to be freed; NULL: no
+ * memory, or too long for a key. */
+char *s3_keys_below(const struct remote *r, const char *path);
+
 /*
  * Find points that split the keys after `a` (bytewise), up to `b` or to the end
  * if `b` is NULL; both without the prefix that all keys share. Fills in at most

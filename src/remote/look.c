@@ -27,6 +27,22 @@ struct s3_look {
 	char *key;
 };
 
+char *s3_keys_below(const struct remote *r, const char *path)
+{
+	char dir[S3_KEY_MAX + 2];
+	int n = snprintf(dir, sizeof(dir), "%s%s", path, *path ? "/" : "");
+	char *prefix;
+
+	if (n < 0 || (size_t)n >= sizeof(dir))
+		return NULL;
+	prefix = remote_key(r, dir);
+	if (prefix && strlen(prefix) > S3_KEY_MAX) {
+		free(prefix);
+		return NULL;
+	}
+	return prefix;
+}
+
 static struct s3_look *look_of(struct call *c)
 {
 	return CONTAINER_OF(c, struct s3_look, call);

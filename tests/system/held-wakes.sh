@@ -7,6 +7,8 @@ set -eu
 name=held-wakes
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/far-lib.sh
+. "$(dirname "$0")/far-lib.sh"
 requires fuse nm python3
 PATH=$PATH:/usr/sbin
 
@@ -86,6 +88,12 @@ END
 		2>/dev/null || fail 'no web server'
 	mount_and_read "http://127.0.0.1:$port/"
 	kill "$web"
+fi
+
+if [ -x tests/system/far ]; then
+	# A listing that is split
+	far_start files=2500 size=10
+	mount_and_read s3://many --endpoint-url "$far"
 fi
 
 data=$work/data
