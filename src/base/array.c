@@ -10,7 +10,8 @@
 
 void *array_grow(struct array *a, size_t bytes)
 {
-	if (array_room(&a->data, a->bytes + bytes, &a->room, 1) < 0)
+	if (bytes > SIZE_MAX - a->bytes ||
+		array_room(&a->data, a->bytes + bytes, &a->room, 1) < 0)
 		return NULL;
 	a->bytes += bytes;
 	return (char *)a->data + a->bytes - bytes;

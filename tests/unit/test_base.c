@@ -408,6 +408,7 @@ START_TEST(test_array_grows_by_texts_and_elements_alike)
 	}
 	ck_assert_uint_eq(a.bytes, 7 + 1000 * sizeof(element));
 	ck_assert_uint_ge(a.room, a.bytes);
+	ck_assert_ptr_null(array_grow(&a, SIZE_MAX - 3)); /* more than all */
 	memcpy(&element, array_pop(&a, sizeof(element)), sizeof(element));
 	ck_assert_uint_eq(element, 999);
 	array_trim(&a);
