@@ -55,6 +55,7 @@ static void *worker_main(void *arg)
 	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
 		int rc;
 
+		/* It waits for a request in any case. */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
 		rc = fuse_session_receive_buf(fs->se, &buf);
 		if (rc == -EINTR || rc == -EAGAIN)

@@ -22,9 +22,9 @@
 
 #define LOOKS 16
 
-/* One thread always sleeps, so that a request wakes it as usual. When all
- * looked and programs that only compute had the processors, a request waited
- * for the end of their time slices. */
+/* One thread never looks, so that a request wakes it as usual, unless it is
+ * answering another. When all looked and programs that only compute had the
+ * processors, a request waited for the end of their time slices. */
 #define LOOKING_MAX (FS_WORKERS - 1)
 
 /* Requests of any other kind come from readers that need data or names, and
