@@ -35,10 +35,13 @@ cat >"$work/bad.py" <<'PY'
 import ctypes, os
 libc = ctypes.CDLL(None)
 mutex = ctypes.create_string_buffer(64)
+until = (ctypes.c_long * 2)(1 << 40, 0)
 fd = libc.eventfd(0, 0)
 one = ctypes.c_uint64(1)
 libc.write(fd, ctypes.byref(one), 8)
 assert not os.path.exists(os.environ["HELD_WAKES"]), "found one without"
+libc.pthread_mutex_timedlock(mutex, ctypes.byref(until))
+libc.pthread_mutex_unlock(mutex)
 libc.pthread_mutex_lock(mutex)
 libc.write(fd, ctypes.byref(one), 8)
 libc.pthread_mutex_unlock(mutex)
@@ -83,11 +86,10 @@ http {
 }
 END
 	nginx -c "$work/nginx.conf" 2>>"$work/nginx.err" &
-	web=$!
+	ends_with_test $!
 	wait_for 10 curl -fsS -o "$work/names" "http://127.0.0.1:$port/" \
 		2>/dev/null || fail 'no web server'
 	mount_and_read "http://127.0.0.1:$port/"
-	kill "$web"
 fi
 
 if [ -x tests/system/far ]; then

@@ -22,6 +22,9 @@ static __thread void *place[HELD_MAX]
 
 static int (*real_lock)(pthread_mutex_t *);
 static int (*real_trylock)(pthread_mutex_t *);
+static int (*real_timedlock)(pthread_mutex_t *, const struct timespec *);
+static int (*real_clocklock)(
+	pthread_mutex_t *, clockid_t, const struct timespec *);
 static int (*real_unlock)(pthread_mutex_t *);
 static ssize_t (*real_write)(int, const void *, size_t);
 
@@ -52,6 +55,21 @@ int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	FIND(real_trylock, "pthread_mutex_trylock");
 	return taken(real_trylock(mutex), __builtin_return_address(0));
+}
+
+int pthread_mutex_timedlock(
+	pthread_mutex_t *mutex, const struct timespec *until)
+{
+	FIND(real_timedlock, "pthread_mutex_timedlock");
+	return taken(real_timedlock(mutex, until), __builtin_return_address(0));
+}
+
+int pthread_mutex_clocklock(
+	pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
+{
+	FIND(real_clocklock, "pthread_mutex_clocklock");
+	return taken(real_clocklock(mutex, clock, until),
+		__builtin_return_address(0));
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
