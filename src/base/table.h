@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table of numbers above 0, each of which stands for an element of the
- * caller. The caller has the keys, compares them, and tells the hash of an
- * element. Open addressing, 6 to 12 bytes an element. Zero it to begin, and
+ * caller. The caller has the keys, compares them, and returns the hash of
+ * an element. Open addressing, 6 to 12 bytes an element. Zero it to begin, and
  * table_release() it at the end. No lock: the caller's.
  */
 #ifndef BASE_TABLE_H

@@ -255,7 +255,8 @@ unsigned readers_count(const struct readers *r);
 struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
 	struct store *store, struct error *err);
-/* Set which pages stay, and who is told of reads. Before pages_new(). */
+/* Set which pages stay, and the function to call for each read. Before
+ * pages_new(). */
 void analysis_watch_pages(struct analysis *a, struct pages_config *pages);
 /* Before readers come. The cache has the analysis's mask already. */
 void analysis_begin(struct analysis *a, struct manifest *manifest,

@@ -29,7 +29,7 @@ struct read_op {
 	int fd;
 	bool unsized;	/* set when it starts: ask how large the file is */
 	bool shared_fd; /* that of a shard, which stays open */
-	/* Of the entry of a mount's tier that is tried. */
+	/* The tier entry that this operation tries first: */
 	unsigned tier;
 	struct hash128 key;
 	char path[STORE_ENTRY_PATH_MAX];

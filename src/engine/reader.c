@@ -96,7 +96,7 @@ static void release_op(struct reader *reader, struct read_op *r)
 }
 
 /* Finish the original, and close the file unless it is shared. */
-static struct original *part(struct reader *reader, struct read_op *r)
+static struct original *end_read(struct reader *reader, struct read_op *r)
 {
 	struct original *o = r->original;
 	int fd = r->fd;
@@ -140,7 +140,7 @@ static bool lack_descriptors(struct reader *reader, int rc)
 static void read_failed(struct reader *reader, struct read_op *r, int rc)
 {
 	struct buffer *buffer = r->buffer;
-	struct original *o = part(reader, r);
+	struct original *o = end_read(reader, r);
 	struct error why;
 
 	ASSERT_TURN(reader->use.turn);
@@ -209,7 +209,7 @@ static void read_whole(struct reader *reader, struct read_op *r)
 	struct refrain_stats *out = meter_stats(reader->use.meter);
 	struct buffer *buffer = r->buffer;
 	size_t bytes = r->got;
-	struct original *o = part(reader, r);
+	struct original *o = end_read(reader, r);
 
 	if (outcome_closing(reader->use.outcome)) {
 		memory_put(reader->use.memory, buffer);

@@ -168,7 +168,8 @@ struct shared {
 	bool started;
 	int stop_fd, lost_fd; /* for the thread */
 	int poll_fd;	      /* all that a call waits for */
-	struct ready ready; /* ... would it return at once? Set with the lock */
+	struct ready ready; /* readable when refrain_next() would not wait; set
+			       with the lock */
 	_Atomic uint32_t callers; /* decremented (release) as the last access */
 
 	pthread_mutex_t lock;

@@ -23,8 +23,8 @@ struct pages_config {
 	struct counters *counters;
 	uint64_t max_bytes;
 	bool each_epoch; /* the next epoch is to read all of them again */
-	/* Items of larger files are dropped by parts (pages_part()); 0: none
-	 * are. */
+	/* Files larger than this are dropped in parts (pages_part()). 0: never.
+	 */
 	uint64_t whole_max_bytes;
 	/*
 	 * Both may be NULL; from the thread of the pages. May the kernel keep
@@ -45,7 +45,7 @@ void pages_free(struct pages *p); /* stopped; NULL is allowed */
 /* An item was read to its end. */
 void pages_passed(struct pages *p, const struct cache_item *item);
 
-/* So was this part of an item, or its READ has just come. */
+/* This part was read, or its READ has just come. */
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	uint64_t len);
 

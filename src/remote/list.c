@@ -33,7 +33,7 @@
 #define SPARE_PAGES 10u
 /* A range is split while each part has so many pages, as far as known. */
 #define PART_PAGES 2u
-/* So many pages in succession may have no key that is greater. */
+/* A listing ends after this many pages without a greater key. */
 #define STILL_PAGES 1000u
 /* More names than a manifest can number. */
 #define KEYS_MAX (UINT64_C(1) << 31)

@@ -5,7 +5,8 @@
  * their bits serve as the hash: the low word picks the shard, the high word the
  * slot. The first byte of the high word is left out. It names the sub-directory
  * of the entry, and a start reads these one after the other; with it, all
- * entries read so far would lie in one part of the table, in long runs.
+ * entries read so far would lie in one part of the table, in long runs. It is
+ * not a base/table.h, which would need one more access to memory for each key.
  */
 #include "store/index_impl.h"
 

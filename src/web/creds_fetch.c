@@ -73,7 +73,7 @@ static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)f->timeout_ms);
-	/* The same for a name server that does not answer. */
+	/* The time limit also covers name resolution. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, fetch_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, out);

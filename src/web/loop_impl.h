@@ -72,7 +72,7 @@ void loop_release_handles(struct loop *l);
 /* -- suites.c ----------------------------------------------------------------
  */
 
-/* Ask for the cheaper one of good cipher suites first; for a CURL. */
+/* Make this CURL prefer AES-128 over AES-256. */
 void suites_order(void *easy);
 
 /* -- pace.c ------------------------------------------------------------------

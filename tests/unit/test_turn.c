@@ -219,8 +219,6 @@ START_TEST(test_turn_descriptor_polls_right_after_changes_by_two_threads)
 }
 END_TEST
 
-/* The other thread sets the flag; this one clears it, as a caller that has
- * taken the last batch, and must not be told of it again. */
 static void *set_ready(void *arg)
 {
 	struct scene *s = arg;
@@ -236,6 +234,8 @@ static void *set_ready(void *arg)
 	return NULL;
 }
 
+/* The other thread sets the flag; this one clears it, as a caller that has
+ * taken the last batch, and must not be told of it again. */
 START_TEST(test_turn_descriptor_does_not_poll_for_who_cleared_it)
 {
 	pthread_t other;
