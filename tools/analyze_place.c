@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mountinfo.h"
 #include "command.h"
 #include "ctl/ctl.h"
 #include "mounts.h"
@@ -105,7 +107,18 @@ int place_remove(struct place *at, struct error *err)
 
 /* -- Analyses that were killed --------------------------------------------- */
 
-/* Calls fn for each directory of an analysis in `top` that has ended. */
+/* Another user's daemon need not answer, and may name any socket as its own, so
+ * this does not access the mounted file system. */
+static bool is_refrain_mount(const char *path, uid_t *owner)
+{
+	CLEANUP_FD int fd =
+		open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && mountinfo_refrain_root(fd, owner, NULL, 0) == 0;
+}
+
+/* Calls fn for each directory and mount of ours in `top` of an analysis that
+ * has ended. */
 static void each_left(
 	const char *top, void (*fn)(const char *path, bool mounted))
 {
@@ -115,6 +128,8 @@ static void each_left(
 	while (dir && (d = readdir(dir))) {
 		char path[PATH_MAX];
 		struct stat st, above;
+		bool mounted;
+		uid_t owner;
 		long pid;
 
 		if (strncmp(d->d_name, PLACE_NAME, strlen(PLACE_NAME)) != 0)
@@ -124,9 +139,14 @@ static void each_left(
 			snprintf(path, sizeof(path), "%s/%s", top, d->d_name) >=
 				(int)sizeof(path))
 			continue;
-		if (stat(path, &st) == 0 && stat(top, &above) == 0 &&
-			(st.st_uid == geteuid() || st.st_dev != above.st_dev))
-			fn(path, st.st_dev != above.st_dev);
+		mounted = is_refrain_mount(path, &owner);
+		if (mounted) {
+			if (owner == geteuid())
+				fn(path, true);
+		} else if (lstat(path, &st) == 0 && stat(top, &above) == 0 &&
+			st.st_uid == geteuid() && st.st_dev == above.st_dev) {
+			fn(path, false);
+		}
 	}
 }
 

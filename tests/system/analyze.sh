@@ -18,7 +18,7 @@ mkdir "$TMPDIR" "$work/fast"
 
 timeout $((180 * patience)) python3 - "$refrain" "$src" "$work" "$patience" \
 	<<'PY' || fail "see above"
-import json, os, signal, subprocess, sys, time, xml.dom.minidom
+import ctypes, json, os, signal, subprocess, sys, time, xml.dom.minidom
 
 refrain, src, work, patience = *sys.argv[1:4], int(sys.argv[4])
 profile = work + "/profile.json"
@@ -238,8 +238,22 @@ while not any(os.path.ismount(f"{work}/tmp/{d}")
 killed.kill()
 killed.communicate()
 assert os.listdir(work + "/tmp") and os.listdir(work + "/fast")
+# It does not touch another user's mount, even one whose daemon is silent.
+others = f"{work}/tmp/refrain-analyze.{killed.pid}.others"
+os.mkdir(others)
+fuse = os.open("/dev/fuse", os.O_RDWR)
+libc = ctypes.CDLL(None, use_errno=True)
+rc = libc.mount(b"others", others.encode(), b"fuse.refrain", 0,
+                b"fd=%d,rootmode=40000,user_id=12345,group_id=12345,"
+                b"allow_other" % fuse)
+root = os.geteuid() == 0   # others may not make such a mount
+assert rc == 0 or not root, os.strerror(ctypes.get_errno())
 status, out, err = end(analyze(src, "--", "true", "{}"))
 assert status == 1 and "ended while" in err, err
+assert rc or libc.umount2(others.encode(), 2) == 0, "it was unmounted"
+os.close(fuse)
+if os.path.isdir(others):
+    os.rmdir(others)
 left = os.listdir(work + "/tmp") + os.listdir(work + "/fast")
 assert not left, left
 other.kill()
