@@ -185,7 +185,11 @@ struct json_index {
 static void json_end(struct json_index *j)
 {
 	struct index_name *added;
+	size_t len = j->now.name ? strlen(j->now.name) : 0;
 
+	/* Caddy's directories end with one. */
+	if (j->now.is_dir && len > 0 && j->now.name[len - 1] == '/')
+		j->now.name[len - 1] = '\0';
 	if (j->other || !j->now.name ||
 		!is_name(j->now.name, strlen(j->now.name))) {
 		j->names->bad++;
@@ -216,6 +220,8 @@ static void json_member(
 	} else if (strcmp(key, "type") == 0) {
 		j->now.is_dir = strcmp(value, "directory") == 0;
 		j->other = !j->now.is_dir && strcmp(value, "file") != 0;
+	} else if (strcmp(key, "is_dir") == 0) { /* Caddy's "type" */
+		j->now.is_dir = strcmp(value, "true") == 0;
 	} else if (strcmp(key, "size") == 0) {
 		j->now.has_size = index_parse_number(value, &j->now.size_bytes);
 	} else if (strcmp(key, "mtime") == 0) {

@@ -225,6 +225,11 @@ START_TEST(test_indexes_give_names_of_the_directory_alone)
 			"{\"name\":\"d\",\"type\":\"directory\"},"
 			"{\"name\":\"..\",\"type\":\"directory\"},"
 			"{\"name\":\"x/y\",\"type\":\"file\",\"size\":1}]"},
+		{'j',
+			"[{\"name\":\"a b\",\"size\":5,\"is_dir\":false},"
+			"{\"name\":\"d/\",\"size\":4096,\"is_dir\":true},"
+			"{\"name\":\"e//\",\"is_dir\":true},"
+			"{\"name\":\"/\",\"is_dir\":true}]"},
 		{'h',
 			"<a href=\"../\">up</a><a href='a%20b'>a b</a>"
 			"<a href=\"?C=N\">N</a><a href=\"/dir/d/\">d</a>"
