@@ -15,8 +15,8 @@
 /* The maximum number of keys in a page; servers send 1,000. */
 #define S3_PAGE_MAX 100000u
 
-/* A page of 1,000 keys of the greatest length, each byte encoded, has 4 MiB. */
-#define S3_PAGE_BYTES_MAX ((size_t)32 << 20)
+/* Stores that ignore max-keys may send S3_PAGE_MAX keys, of 450 bytes each. */
+#define S3_PAGE_BYTES_MAX ((size_t)64 << 20)
 
 struct s3_object {
 	size_t key, len; /* place in the page's text; decoded at the end */
