@@ -393,7 +393,9 @@ static void found(struct names_look *k, int status, struct file_attr attr)
 static void names_look_done(struct call *c, int status)
 {
 	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
+	const struct file_version *known = &k->s->known;
 	const struct head *h = call_answer(c);
+	int64_t mtime_ns = h->modified_ns;
 	uint64_t size;
 
 	if (went_to_dir(c) && status != -ECANCELED) {
@@ -404,10 +406,14 @@ static void names_look_done(struct call *c, int status)
 		return;
 	/* One whose size is not known is hidden. */
 	status = size_answered(c, status, &size);
-	if (status == 0 && remote_is_foreign(&k->s->known, h))
-		status = -EBADMSG;
+	/* A time may be that of an index whose server sends none. */
+	if (status == 0 && remote_is_foreign(known, h)) {
+		if (known->tag || size != known->size_bytes)
+			status = -EBADMSG;
+		mtime_ns = known->mtime_ns;
+	}
 	found(k, status,
-		remote_file_attr(k->r, size, h->modified_ns,
+		remote_file_attr(k->r, size, mtime_ns,
 			remote_has_tags(k->r) ? h->tag : 0));
 }
 

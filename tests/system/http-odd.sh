@@ -83,8 +83,15 @@ logs "hiding '../up'"
 stop_mount
 
 # -- An index may have times though the files have none
-habit no-times
+habit no-times --revalidate 1
 diff -r "$src" "$mnt" || fail 'files without times'
+looks_again() {
+	cmp "$src/small" "$mnt/small" || fail 'a file without a time, again'
+	[ "$(asked HEAD small)" -gt 0 ]
+}
+wait_for 10 looks_again || fail 'no look at the server again'
+looks_again
+expect 'errors at files without times' "$(status_field origin_errors)" 0
 stop_mount
 
 # -- What is not the file is not served
