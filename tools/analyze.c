@@ -107,8 +107,8 @@ static const struct option_def analyze_table[] = {
 	{
 		.name = "start",
 		.arg = "SECONDS",
-		.help = "Give up if COMMAND reads nothing for SECONDS "
-			"(default: 120).",
+		.help = "Give up if COMMAND reads nothing for SECONDS at its "
+			"start, or for half as long later (default: 120).",
 		.kind = OPTION_NUMBER,
 		.offset = FIELD(run.start_s),
 	},
@@ -192,47 +192,35 @@ static char *replace_braces(const char *word, const char *path)
 	return NULL;
 }
 
-/* The words, with {} replaced, are ours until the process ends. */
-static int set_words(struct analyze_args *args, char **words, const char *path,
-	struct error *err)
+/* Returns whether there was a {}. The words with one are replaced, and ours
+ * until the process ends. */
+static int set_words(char **words, const char *path, struct error *err)
 {
+	int found = 0;
+
 	for (size_t i = 0; words[i]; i++) {
 		if (!strstr(words[i], "{}"))
 			continue;
-		args->run.named = true;
+		found = 1;
 		words[i] = replace_braces(words[i], path);
 		if (!words[i])
 			return error_set(err, -ENOMEM, "%m");
 	}
-	args->run.command = words;
-	return 0;
-}
-
-/* Is `path` in the directory `top`? */
-static bool is_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 &&
-		(path[n] == '/' || (n > 0 && top[n - 1] == '/'));
+	return found;
 }
 
 static int set_command(struct analyze_args *args, const struct place *at,
 	char **words, char source[PATH_MAX], struct error *err)
 {
 	const char *name = args->options.source.name;
-	int rc = set_words(args, words, at->mountpoint, err);
-	bool is_path = rc == 0 && realpath(name, source);
+	int rc = set_words(words, at->mountpoint, err);
 
-	if (rc < 0)
-		return rc;
+	args->run.command = words;
 	args->run.mountpoint = at->mountpoint;
 	args->run.stop = &analyze_signal;
-	/* The command may contain {} for another purpose, so the source is
-	 * covered, too, unless that would hide the mount. */
-	if (args->run.named && (!is_path || is_below(at->mountpoint, source)))
-		return 0;
-	if (!is_path && strchr(name, ':') && access(name, F_OK) < 0)
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	if (strchr(name, ':') && access(name, F_OK) < 0)
 		return error_set(err, -EINVAL,
 			"'%s' is not a directory here; write {} in COMMAND "
 			"instead of the path of the dataset",

@@ -75,9 +75,8 @@ struct profile {
 struct analyze_config {
 	const char *mountpoint; /* of the analysis mount */
 	const char *source;	/* directory that the mount covers for the
-				   command; NULL: none */
-	bool named;		/* the command names the mountpoint, so that the
-				   source may stay uncovered */
+				   command; NULL: the command names the
+				   mountpoint instead */
 	char **command;		/* ends with NULL; strings are borrowed */
 	double samples;		/* in the dataset; 0: one a file, or unknown */
 	unsigned seconds;	/* limit of each segment */

@@ -282,19 +282,27 @@ static int next_counts(
 	return rc;
 }
 
-/*
- * Wait until the command has read more than in *n. It may compile, validate or
- * save a checkpoint meanwhile. -ETIMEDOUT, without a message: it does not read.
- */
+/* For how long the command may read nothing. Once it has begun it may validate
+ * or save a checkpoint. The report stands without tiny images. */
+static double pause_limit_s(const struct analysis_run *r)
+{
+	if (r->starting)
+		return r->c->start_s;
+	return r->x < 0 ? r->c->start_s / 6.0 : r->c->start_s / 2.0;
+}
+
+/* Wait until the command has read more than in *n. -ENOMSG, without a message:
+ * it has not, for as long as it may. */
 static int await_read(
 	struct analysis_run *r, const char *doing, struct counts *n)
 {
+	const double limit_s = pause_limit_s(r);
 	const struct counts was = *n;
 	int rc = 0;
 
 	while (rc == 0 && n->bytes <= was.bytes) {
-		if (n->time_s - was.time_s > r->c->start_s)
-			return -ETIMEDOUT;
+		if (n->time_s - was.time_s > limit_s)
+			return -ENOMSG;
 		rc = next_counts(r, doing, n);
 	}
 	return rc;
@@ -312,8 +320,8 @@ int run_start(struct analysis_run *r)
 	r->starting = true;
 	if (rc == 0)
 		rc = await_read(r, "it had read nothing yet", &n);
-	if (rc == -ETIMEDOUT)
-		return error_set(r->err, rc,
+	if (rc == -ENOMSG)
+		return error_set(r->err, -ETIMEDOUT,
 			"the command read nothing through the mount in %u s: "
 			"it may read another path, read in processes that run "
 			"elsewhere (Docker, srun), or be slow to start (see "
@@ -335,10 +343,10 @@ static int stopped_reading(
 	if (rc < 0)
 		return rc;
 	return error_set(r->err, -ENODATA,
-		"the command stopped reading for %u s while %s: it may keep "
+		"the command stopped reading for %.0f s while %s: it may keep "
 		"what it has read (each epoch must read every file again, to "
 		"its end), or do other work for longer (see --start)",
-		r->c->start_s, doing);
+		pause_limit_s(r), doing);
 }
 
 /* How much of the processors the command used in the segment. */
@@ -364,7 +372,7 @@ static int measure_segment(struct analysis_run *r, const char *doing,
 	int rc = await_read(r, doing, n);
 	double cpu_s;
 
-	if (rc == -ETIMEDOUT)
+	if (rc == -ENOMSG)
 		return stopped_reading(r, n, doing);
 	cpu_s = trainer_cpu_s(&r->trainer);
 	busy_look(&was, &r->trainer);
@@ -381,7 +389,7 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 {
 	struct counts n;
 	int rc = get_counts(r, &n);
-	double until_s = rc < 0 ? 0 : n.time_s + r->c->start_s;
+	double until_s = rc < 0 ? 0 : n.time_s + pause_limit_s(r);
 
 	if (isatty(STDERR_FILENO) == 1)
 		(void)fprintf(stderr, "refrain: analyze: %s\n", doing);

@@ -93,8 +93,6 @@ static void run_command(const struct analyze_config *c, int fd)
 	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (c->source) {
 		f.rc = cover(c);
-		if (c->named)
-			f.rc = 0; /* it can read without the cover */
 		f.covering = f.rc < 0;
 	}
 	if (f.rc == 0) {

@@ -62,9 +62,10 @@ rate = 0.4 * size / slower
 covered = f"grep -q ' {src} .* fuse.refrain ' /proc/self/mountinfo && exit 3"
 status, out, err = end(analyze(src, "--", "sh", "-c", covered))
 assert status == 1 and "failed with status 3" in err, err
-# {} may be there for another purpose.
-status, out, err = end(analyze(src, "--", "sh", "-c", covered, "d = {}"))
-assert status == 1 and "failed with status 3" in err, err
+# With {} nothing is, and each is replaced, whatever the path contains.
+status, out, err = end(analyze(src, "--", "sh", "-c", f"{covered}; exit 4",
+                               "{}"))
+assert status == 1 and "failed with status 4" in err, err
 os.mkdir(work + "/tmp/{}")
 status, out, err = end(analyze(
     src, "--", "sh", "-c", 'test -d "$0" && test "$0$0" = "$1" && exit 4',
