@@ -113,7 +113,7 @@ static void set_asking(struct mount *m, bool asking)
 static int build_store(struct mount *m, struct error *err)
 {
 	struct store_config config = {
-		.dataset = stack_name(m->stack),
+		.dataset = stack_dataset(m->stack),
 		.ntiers = m->options.ntiers,
 		/* An analysis reads what it cached a minute ago, and should
 		 * read it at the speed of memory. */
@@ -151,7 +151,7 @@ static int build_tree(struct mount *m, struct error *err)
 		.events = m->events,
 	};
 	struct kept kept = kept_in(m);
-	int rc = kept_load(&kept, stack_name(m->stack), &m->manifest, err);
+	int rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
 
 	if (rc < 0)
 		return rc;
@@ -181,7 +181,7 @@ static int build_peers(struct mount *m, struct error *err)
 	if (config.peers.nhosts == 0)
 		return 0;
 	if (!config.peers.dataset)
-		config.peers.dataset = stack_name(m->stack);
+		config.peers.dataset = stack_dataset(m->stack);
 	config.peers.counters = &m->counters;
 	config.peers.events = m->events;
 	rc = peering_new(&m->peering, &config, err);

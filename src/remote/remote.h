@@ -36,6 +36,14 @@ struct remote_config {
 int remote_resolve(const char *source, char **out, struct error *err);
 
 /*
+ * The dataset as tiers record it, to be freed: SOURCE, as returned by
+ * remote_resolve(), and the store if it is not AWS, as two stores may have
+ * buckets of one name. -ENOMEM with err set.
+ */
+int remote_dataset(const char *source, const struct remote_config *config,
+	char **out, struct error *err);
+
+/*
  * Create an origin for SOURCE, as returned by remote_resolve(). This finds
  * credentials, but sends no request to the store. -errno with err set.
  */

@@ -14,6 +14,7 @@
 
 #define S3 "s3://"
 #define REGION_DEFAULT "us-east-1"
+#define ENDPOINT_MAX 1024
 /* Characters that a bucket's name may begin and end with. */
 #define BUCKET_ENDS "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -190,23 +191,31 @@ static int add_bucket(struct remote *r)
 	return bytes_failed(&path) ? -ENOMEM : 0;
 }
 
+/* The URL of a store that is not AWS; false: none is given. */
+static bool find_endpoint(
+	const struct remote_config *config, char *out, size_t size)
+{
+	const char *given = first_of(config->endpoint_url,
+		getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"));
+
+	if (!given)
+		return creds_profile_setting(
+			config->profile, "endpoint_url", out, size);
+	(void)snprintf(out, size, "%s", given);
+	return true;
+}
+
 static int open_s3(struct remote *r, const char *source,
 	const struct remote_config *config, struct error *err)
 {
-	char profile_url[512] = "";
-	const char *endpoint;
+	char endpoint[ENDPOINT_MAX] = "";
 	int rc = open_bucket(r, source);
 
 	if (rc < 0)
 		return error_set(err, rc, "%m");
 	site_find_region(r, config);
-	(void)creds_profile_setting(config->profile, "endpoint_url",
-		profile_url, sizeof(profile_url)); /* "" for none */
-	endpoint = first_of(config->endpoint_url,
-		first_of(getenv("AWS_ENDPOINT_URL_S3"),
-			getenv("AWS_ENDPOINT_URL"), NULL),
-		profile_url);
-	if (!endpoint) {
+	if (!find_endpoint(config, endpoint, sizeof(endpoint)) ||
+		!endpoint[0]) {
 		rc = open_aws(r);
 	} else {
 		r->path_style = true;
@@ -217,6 +226,40 @@ static int open_s3(struct remote *r, const char *source,
 	if (rc == 0 && r->path_style)
 		rc = add_bucket(r);
 	return rc < 0 ? error_set(err, rc, "%m") : 0;
+}
+
+static bool is_of_aws(const char *host)
+{
+	const char *end = strstr(host, ".amazonaws.com");
+
+	return end && (!end[14] || strcmp(end + 14, ".cn") == 0);
+}
+
+/* A form that no source has, and the same for the same objects. */
+int remote_dataset(const char *source, const struct remote_config *config,
+	char **out, struct error *err)
+{
+	char endpoint[ENDPOINT_MAX] = "";
+	struct bytes text = {0};
+	struct url url;
+
+	/* remote_new() says what is wrong with a URL that cannot be parsed. */
+	if (is_s3(source) &&
+		find_endpoint(config, endpoint, sizeof(endpoint)) &&
+		url_parse(endpoint, &url) == 0) {
+		if (!is_of_aws(url.host))
+			bytes_printf(&text, "s3=%s://%s%s/%s", url.scheme,
+				url.host, url.path, source + strlen(S3));
+		free(url.path);
+	}
+	if (bytes_len(&text) == 0)
+		bytes_text(&text, source);
+	if (bytes_failed(&text)) {
+		bytes_release(&text);
+		return error_set(err, -ENOMEM, "%m");
+	}
+	*out = bytes_take(&text);
+	return 0;
 }
 
 int site_open(struct remote *r, const char *source,

@@ -138,6 +138,20 @@ static int resolve_name(struct stack *s, bool kept, struct error *err)
 	return rc < 0 ? rc : resolve_path(s, source, err);
 }
 
+static int resolve_dataset(struct stack *s, struct error *err)
+{
+#ifdef HAVE_REMOTE
+	const struct scheme *scheme = scheme_of(s->name);
+	struct remote_config config;
+
+	stack_remote_config(s, &config);
+	if (scheme && scheme->open == open_remote)
+		return remote_dataset(s->name, &config, &s->dataset, err);
+#endif
+	s->dataset = strdup(s->name);
+	return s->dataset ? 0 : error_set(err, -ENOMEM, "%m");
+}
+
 /* Absolute, as the background process leaves the directory. */
 static int resolve_index(struct stack *s, struct error *err)
 {
@@ -178,6 +192,8 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
 	rc = resolve_name(s, kept, err);
 	if (rc == 0)
+		rc = resolve_dataset(s, err);
+	if (rc == 0)
 		rc = resolve_index(s, err);
 	if (rc < 0)
 		stack_free(s);
@@ -193,6 +209,7 @@ void stack_free(struct stack *s)
 	(void)pthread_mutex_destroy(&s->lock); /* nobody is left */
 	free(s->faults);
 	free(s->index);
+	free(s->dataset);
 	free(s->name);
 	free(s);
 }
@@ -200,6 +217,11 @@ void stack_free(struct stack *s)
 const char *stack_name(const struct stack *s)
 {
 	return s->name;
+}
+
+const char *stack_dataset(const struct stack *s)
+{
+	return s->dataset;
 }
 
 bool stack_unreached(const struct stack *s)

@@ -40,8 +40,10 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
  * allowed. */
 void stack_free(struct stack *s);
 
-/* The dataset as tiers record it. */
+/* The source: its canonical name, and the dataset as tiers record it, which
+ * also names the store of an S3 bucket that is not in AWS. */
 const char *stack_name(const struct stack *s);
+const char *stack_dataset(const struct stack *s);
 /* Is the source a path that did not answer? */
 bool stack_unreached(const struct stack *s);
 /* Is the source a path, and is this path the same or below it? */

@@ -12,6 +12,7 @@
 struct stack {
 	struct stack_config config; /* set once */
 	char *name;		    /* set once */
+	char *dataset;		    /* set once */
 	bool unreached;		    /* set once */
 	/* Set once, by stack_open(). */
 	struct counters *counters;

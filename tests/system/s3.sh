@@ -54,6 +54,14 @@ scan_through
 cat "$mnt"/*/* | cmp - "$work/all" || fail 'other bytes after a remount'
 expect 'requests of a remount' "$(status_field origin_requests)" 0
 stop_mount
+
+# -- Another store with a bucket of that name does not get this cache
+"$refrain" mount s3://many "$work/mnt" --cache "$work/tier:200M" \
+	--endpoint-url "$far/other" >"$work/said" 2>&1 &&
+	fail "another store's cache is used"
+expect 'lines about another store' "$(wc -l <"$work/said")" 1
+grep -q "belongs to dataset 's3=$far/many'; use another" "$work/said" ||
+	fail "says: $(cat "$work/said")"
 rm -rf "$work/tier"
 
 # -- Keys: odd ones, and those that cannot be paths
