@@ -356,8 +356,8 @@ static void note_cpus(struct analysis_run *r, const struct counts *n,
 	double took_s = n->time_s - r->segment.begun.time_s;
 	struct busy now = {NULL};
 
-	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s -
-		(n->cpu_s - r->segment.begun.cpu_s); /* the mount's share */
+	cpu_s = trainer_cpu_s(&r->trainer) - cpu_s;
+	cpu_s += n->cpu_s - r->segment.begun.cpu_s; /* the mount's share */
 	r->cpus_used = fmax(cpu_s, 0) / took_s / (double)r->p->cpus;
 	busy_look(&now, &r->trainer);
 	r->busiest = busy_most_s(was, &now) / took_s;
