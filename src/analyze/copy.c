@@ -22,7 +22,7 @@
 /* The progress is shown so often. */
 #define SHOW_NS (200 * NS_PER_MS)
 
-/* What the fetching process tells its parent: how far it is, or the end. */
+/* A message of the fetching process to its parent: its progress, or the end. */
 struct fetched {
 	int rc;
 	int fd;	     /* for the next one */

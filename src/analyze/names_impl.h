@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the names of a dataset's files say of it; their contents are not read.
- */
+/* Learns about a dataset from the names of its files, without reading them. */
 #ifndef ANALYZE_NAMES_IMPL_H
 #define ANALYZE_NAMES_IMPL_H
 

@@ -55,9 +55,9 @@ struct profile_rate segment_rate(const struct segment *s);
 /* Share of misses. */
 double segment_miss(const struct segment *s);
 
-/* Share of time in pauses, such as those between epochs. A trainer may also
- * read nothing during a step, which is no gap: such pauses are alike, and come
- * several times an epoch. */
+/* Share of time in pauses, such as those between epochs. Pauses
+ * during steps do not count: they have similar lengths, and come several times
+ * an epoch. */
 double segment_gaps(const struct segment *s);
 
 #endif

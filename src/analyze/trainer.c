@@ -173,8 +173,8 @@ static int session_of(const char *fields)
 
 /*
  * The program that became this one, such as a shell, may have left us children.
- * What they start and leave is adopted like processes of the command, but is in
- * the session of such a child. The command is never in one of these.
+ * We adopt processes that these start and leave, as we do those of the command,
+ * but they are in the session of such a child. The command never is.
  */
 static void note_older(struct trainer *t)
 {

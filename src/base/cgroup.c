@@ -22,7 +22,7 @@
 /* Limits of one kind, such as those of memory. */
 struct controller {
 	const char *name;
-	/* Of one group: its directory, in version 2 or 1. */
+	/* The limit of one group, by its directory, in version 2 or 1. */
 	uint64_t (*limit)(const char *root, const char *dir, bool v2);
 };
 

@@ -69,8 +69,8 @@ struct passed {
 	struct list link;
 	struct cache_item item;
 	uint64_t since_ns, keep_ns;
-	/* So much in the queue above the bound ends keep_ns; 0: as much as
-	 * keep_bytes. */
+	/* When the queue exceeds the bound by this, keep_ns no longer counts;
+	 * 0: keep_bytes is used. */
 	uint64_t crowd_bytes;
 	unsigned tries;
 };
