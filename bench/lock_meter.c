@@ -167,21 +167,26 @@ struct lock_use lock_meter_use(int number)
 	return meters[number].use;
 }
 
+/* A lock that was not held for 1 ns counts as held for 1 ns. */
 static double units_a_second(double units, uint64_t held_ns)
 {
-	return held_ns > 0 ? units * 1e9 / (double)held_ns : 0;
+	return units * 1e9 / (double)(held_ns ? held_ns : 1);
 }
 
-void lock_meter_print(
+bool lock_meter_print(
 	int number, const char *name, uint64_t units, const char *unit)
 {
 	struct lock_use use = lock_meter_use(number);
 	double n = (double)(units ? units : 1);
+	double rate = units_a_second(n, use.held_ns);
+	bool pass = rate >= LOCK_BAR_PER_S;
 
-	printf("%-12s taken %7.2f times and held %8.1f ns a %s, "
+	printf("%-12s taken %7.2f times and held %8.1f ns per %s, "
 	       "longest %6.1f us: the limit at %.0f %ss/s; with %" PRIu64
-	       " torn, %.0f\n",
+	       " torn, %.0f: %s\n",
 		name, (double)use.taken / n, (double)use.held_ns / n, unit,
-		(double)use.longest_ns / 1e3, units_a_second(n, use.held_ns),
-		unit, use.torn, units_a_second(n, use.held_ns + use.torn_ns));
+		(double)use.longest_ns / 1e3, rate, unit, use.torn,
+		units_a_second(n, use.held_ns + use.torn_ns),
+		pass ? "PASS" : "FAIL");
+	return pass;
 }

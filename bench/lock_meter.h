@@ -9,9 +9,11 @@
 #define BENCH_LOCK_METER_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define LOCK_METERS 8u
+#define LOCK_BAR_PER_S 100000u /* a lock may not be the limit below this */
 
 /* Sums since the lock is watched. */
 struct lock_use {
@@ -37,11 +39,12 @@ void lock_meter_forget(void);
 struct lock_use lock_meter_use(int number);
 
 /*
- * A line for a lock: taken so often and held so long for each of `units`, and
- * the rate of units at which it would be the limit, without and with the holds
- * that are torn.
+ * Print a line for a lock: how often it was taken and how long it was held for
+ * each of `units`, and the rate of units at which it would be the limit,
+ * without and with the holds that are torn. Returns whether the rate without
+ * them reaches LOCK_BAR_PER_S.
  */
-void lock_meter_print(
+bool lock_meter_print(
 	int number, const char *name, uint64_t units, const char *unit);
 
 #endif
