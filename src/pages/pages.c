@@ -258,9 +258,9 @@ static void *pages_main(void *arg)
 	struct pages *p = arg;
 
 	/*
-	 * From here the thread has a table of descriptors of its own, which is
-	 * empty: it keeps nothing open that somebody may be waiting for the end
-	 * of. Where this may not be, it shares them as any other thread does.
+	 * Give the thread a table of descriptors of its own, which is empty.
+	 * Otherwise it could keep a pipe or socket open whose end somebody is
+	 * waiting for. Where that is not allowed, it shares the table.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
 	if (p->config.stays)
