@@ -105,15 +105,14 @@ struct schedule {
 
 /* One place in a batch. */
 struct schedule_slot {
-	uint64_t index;	 /* in the dataset */
-	uint64_t fresh;	 /* f: names the pool entry */
-	uint64_t global; /* g */
-	uint64_t epoch;	 /* of the decoded example, not of the step */
+	uint64_t index; /* in the dataset */
+	uint64_t fresh; /* f: names the pool entry */
+	uint64_t epoch; /* of the decoded example, not of the step */
 	uint64_t augment_seed;
 	uint32_t echo;	   /* k */
 	uint32_t servings; /* of this f in all */
 	bool last;	   /* k == servings - 1: the pool entry is done with */
-	bool padded; /* g is past the run: a repetition that evens ranks out */
+	bool padded;	   /* past the run: a repetition that evens ranks out */
 };
 
 /* The nearest p / q with q <= 64: 2.333 is 7/3. */

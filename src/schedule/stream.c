@@ -68,7 +68,6 @@ static void fill_slot(const struct schedule *s, struct schedule_slot *slot,
 	uint64_t at = g;
 
 	*slot = (struct schedule_slot){.fresh = f,
-		.global = g,
 		.echo = echo,
 		.servings = servings,
 		.last = echo + 1 == servings,

@@ -113,7 +113,7 @@ START_TEST(test_without_echo_the_stream_is_the_plain_permutation)
 	stream_run(&a, &s, 0);
 	ck_assert_uint_eq(a.n, c.examples);
 	for (uint64_t i = 0; i < a.n; i++) {
-		ck_assert_uint_eq(a.slots[i].global, i);
+		ck_assert_uint_eq(a.slots[i].fresh, i);
 		ck_assert_uint_eq(a.slots[i].echo, 0);
 		ck_assert(a.slots[i].last);
 	}
