@@ -248,8 +248,6 @@ struct cache_source_counts {
 	uint64_t late;	       /* given up after patience_ns */
 	uint64_t failed;       /* any other -errno */
 	uint64_t pushed;       /* units that it took */
-	uint64_t push_refused; /* units that it had no room for: -ENOSPC */
-	uint64_t push_failed;  /* units that failed otherwise */
 	uint64_t push_dropped; /* because too many bytes were being pushed */
 };
 /* `source` as in the configuration. */

@@ -207,10 +207,6 @@ static void push_done(struct source_push *sp, int status)
 	p->to->pushing_bytes -= p->p.len;
 	if (status == 0)
 		p->to->counts.pushed++;
-	else if (status == -ENOSPC)
-		p->to->counts.push_refused++;
-	else
-		p->to->counts.push_failed++;
 	p->offered(c, p->f, p->decides ? status : 0, &a);
 	cache_asked(c)->npushing--;
 	sources_tell_idle(c);
