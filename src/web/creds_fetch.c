@@ -122,38 +122,39 @@ static int fetch_failed(
 
 /* -- What services say ----------------------------------------------------- */
 
-int secret_from_json(const char *text, size_t len, struct secret *out)
+/* "" for a document that is malformed. */
+static void secret_field(
+	const char *text, size_t len, const char *name, char *out, size_t size)
 {
-	char expires[64];
-	int rc = json_find(text, len, "AccessKeyId", out->access_key,
-		sizeof(out->access_key));
-
-	if (rc < 0)
-		return rc;
-	(void)json_find(
-		text, len, "SecretAccessKey", out->key, sizeof(out->key));
-	(void)json_find(text, len, "Token", out->token, sizeof(out->token));
-	if (!out->token[0])
-		(void)json_find(text, len, "SessionToken", out->token,
-			sizeof(out->token));
-	(void)json_find(text, len, "Expiration", expires, sizeof(expires));
-	out->expires_s = time_parse_iso(expires) / (int64_t)NS_PER_S;
-	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
+	*out = '\0';
+	if (text[strspn(text, " \t\r\n")] == '<')
+		xml_find(text, len, name, out, size);
+	else if (json_find(text, len, name, out, size) < 0)
+		*out = '\0';
 }
 
-static int secret_from_sts(const struct bytes *doc, struct secret *out)
+/* A date, or milliseconds since 1970; 0 for neither. */
+static time_t end_of_life(const char *text)
 {
-	const char *text = bytes_get(doc);
+	char *end;
+	long long ms = strtoll(text, &end, 10);
+
+	return *end ? time_parse_iso(text) / (int64_t)NS_PER_S : ms / 1000;
+}
+
+int secret_from_text(const char *text, size_t len, struct secret *out)
+{
 	char expires[64];
 
-	xml_find(text, bytes_len(doc), "AccessKeyId", out->access_key,
+	secret_field(text, len, "AccessKeyId", out->access_key,
 		sizeof(out->access_key));
-	xml_find(text, bytes_len(doc), "SecretAccessKey", out->key,
-		sizeof(out->key));
-	xml_find(text, bytes_len(doc), "SessionToken", out->token,
-		sizeof(out->token));
-	xml_find(text, bytes_len(doc), "Expiration", expires, sizeof(expires));
-	out->expires_s = time_parse_iso(expires) / (int64_t)NS_PER_S;
+	secret_field(text, len, "SecretAccessKey", out->key, sizeof(out->key));
+	secret_field(text, len, "SessionToken", out->token, sizeof(out->token));
+	if (!out->token[0])
+		secret_field(
+			text, len, "Token", out->token, sizeof(out->token));
+	secret_field(text, len, "Expiration", expires, sizeof(expires));
+	out->expires_s = end_of_life(expires);
 	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
 }
 
@@ -161,6 +162,24 @@ static void wipe_bytes(struct bytes *b)
 {
 	bytes_wipe(b);
 	bytes_release(b);
+}
+
+/* Ask a service for credentials; `what` and `advice` are for messages. */
+static int ask_service(const struct fetch *f, const char *what,
+	const char *advice, struct secret *out, struct error *err)
+{
+	struct bytes answer = {0};
+	int rc = fetch_url(f, &answer);
+
+	if (rc != 200)
+		rc = fetch_failed(rc, what, advice, err);
+	else if (secret_from_text(bytes_get(&answer), bytes_len(&answer), out) <
+		0)
+		rc = error_set(err, -EBADMSG, "%s sent no credentials", what);
+	else
+		rc = 0;
+	wipe_bytes(&answer);
+	return rc;
 }
 
 /* A service's URL as it was given, without slashes at its end. */
@@ -245,7 +264,7 @@ static int sign_role(const struct role *r, const char *host,
 
 int fetch_role(const struct role *r, struct secret *out, struct error *err)
 {
-	struct bytes body = {0}, headers = {0}, answer = {0}, full = {0};
+	struct bytes body = {0}, headers = {0}, full = {0};
 	char url[512];
 	const char *host;
 	struct fetch f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
@@ -262,19 +281,12 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 	f.headers = bytes_get(&headers);
 	f.body = bytes_get(&body);
 	if (rc == 0)
-		rc = fetch_url(&f, &answer);
-	if (rc == 200)
-		rc = secret_from_sts(&answer, out);
-	else
-		rc = fetch_failed(rc, "STS",
+		rc = ask_service(&f, "STS",
 			"check the role, and the credentials or the token "
 			"that it is assumed with",
-			err);
-	if (rc == -EBADMSG)
-		rc = error_set(err, rc, "STS sent no credentials");
+			out, err);
 	wipe_bytes(&body);
 	wipe_bytes(&headers);
-	wipe_bytes(&answer);
 	bytes_release(&full);
 	return rc;
 }
@@ -324,7 +336,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 {
 	const char *relative = getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *whole = getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
-	struct bytes url = {0}, headers = {0}, answer = {0};
+	struct bytes url = {0}, headers = {0};
 	struct fetch f = {
 		.ca_file = ca_file, .timeout_ms = SERVICE_MS, .direct = true};
 	int rc;
@@ -344,41 +356,37 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 	rc = container_token(&headers, err);
 	f.url = bytes_get(&url);
 	f.headers = bytes_get(&headers);
-	if (rc == 0) {
-		rc = fetch_url(&f, &answer);
-		if (rc != 200)
-			rc = fetch_failed(rc, "the container's service",
-				"check its authorization token", err);
-		else if (secret_from_json(bytes_get(&answer),
-				 bytes_len(&answer), out) < 0)
-			rc = error_set(err, -EBADMSG,
-				"the container's service sent no credentials");
-		else
-			rc = 0;
-	}
+	if (rc == 0)
+		rc = ask_service(&f, "the container's service",
+			"check its authorization token", out, err);
 	bytes_release(&url);
 	wipe_bytes(&headers);
-	wipe_bytes(&answer);
 	return rc;
 }
 
 /* -- Instance metadata ------------------------------------------------------
  */
 
+/* As long as `url` and the strings live. */
+static struct fetch instance_fetch(struct bytes *url, const char *base,
+	const char *path, const char *method, const char *headers)
+{
+	put_base(url, base);
+	bytes_text(url, path);
+	return (struct fetch){.url = bytes_get(url),
+		.method = method,
+		.headers = headers,
+		.timeout_ms = INSTANCE_MS,
+		.direct = true};
+}
+
 static int ask_instance(const char *base, const char *path, const char *method,
 	const char *headers, struct bytes *out)
 {
 	struct bytes url = {0};
-	struct fetch f = {.method = method,
-		.headers = headers,
-		.timeout_ms = INSTANCE_MS,
-		.direct = true};
-	int rc;
+	struct fetch f = instance_fetch(&url, base, path, method, headers);
+	int rc = fetch_url(&f, out);
 
-	put_base(&url, base);
-	bytes_text(&url, path);
-	f.url = bytes_get(&url);
-	rc = fetch_url(&f, out);
 	bytes_release(&url);
 	return rc;
 }
@@ -404,7 +412,8 @@ int fetch_instance(struct secret *out, struct error *err)
 {
 	const char *off = getenv("AWS_EC2_METADATA_DISABLED");
 	const char *base = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-	struct bytes token = {0}, headers = {0}, path = {0}, answer = {0};
+	struct bytes token = {0}, headers = {0}, path = {0}, url = {0};
+	struct fetch f;
 	int rc;
 
 	if (off && strcasecmp(off, "true") == 0)
@@ -421,50 +430,24 @@ int fetch_instance(struct secret *out, struct error *err)
 		(int)strcspn(bytes_get(&token), "\r\n"), bytes_get(&token));
 	rc = instance_role(base, bytes_get(&headers), &path, err);
 	if (rc == 0) {
-		rc = ask_instance(base, bytes_get(&path), NULL,
-			bytes_get(&headers), &answer);
-		if (rc != 200)
-			rc = fetch_failed(rc, "instance metadata",
-				"check the instance's role", err);
-		else if (secret_from_json(bytes_get(&answer),
-				 bytes_len(&answer), out) < 0)
-			rc = error_set(err, -EBADMSG,
-				"instance metadata sent no credentials");
-		else
-			rc = 0;
+		f = instance_fetch(&url, base, bytes_get(&path), NULL,
+			bytes_get(&headers));
+		rc = ask_service(&f, "instance metadata",
+			"check the instance's role", out, err);
 	}
 	wipe_bytes(&token);
 	wipe_bytes(&headers);
-	wipe_bytes(&answer);
 	bytes_release(&path);
+	bytes_release(&url);
 	return rc;
 }
 
 /* -- SSO ------------------------------------------------------------------- */
 
-static int secret_from_sso(const struct bytes *doc, struct secret *out)
-{
-	const char *text = bytes_get(doc);
-	char expires[64];
-	int rc = json_find(text, bytes_len(doc), "accessKeyId", out->access_key,
-		sizeof(out->access_key));
-
-	if (rc < 0)
-		return rc;
-	(void)json_find(text, bytes_len(doc), "secretAccessKey", out->key,
-		sizeof(out->key));
-	(void)json_find(text, bytes_len(doc), "sessionToken", out->token,
-		sizeof(out->token));
-	(void)json_find(
-		text, bytes_len(doc), "expiration", expires, sizeof(expires));
-	out->expires_s = (time_t)(strtoll(expires, NULL, 10) / 1000);
-	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
-}
-
 int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 {
 	const char *given = getenv("AWS_ENDPOINT_URL_SSO");
-	struct bytes url = {0}, headers = {0}, answer = {0};
+	struct bytes url = {0}, headers = {0};
 	struct fetch f = {.ca_file = s->ca_file, .timeout_ms = SERVICE_MS};
 	int rc;
 
@@ -482,18 +465,11 @@ int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 	f.headers = bytes_get(&headers);
 	rc = bytes_failed(&url) || bytes_failed(&headers)
 		? -ENOMEM
-		: fetch_url(&f, &answer);
-	if (rc == 200)
-		rc = secret_from_sso(&answer, out);
-	else
-		rc = fetch_failed(rc, "SSO",
-			"check the profile's account and role, or run 'aws "
-			"sso login'",
-			err);
-	if (rc == -EBADMSG)
-		rc = error_set(err, rc, "SSO sent no credentials");
+		: ask_service(&f, "SSO",
+			  "check the profile's account and role, or run 'aws "
+			  "sso login'",
+			  out, err);
 	bytes_release(&url);
 	wipe_bytes(&headers);
-	wipe_bytes(&answer);
 	return rc;
 }

@@ -36,8 +36,8 @@ struct sso {
 };
 int fetch_sso(const struct sso *sso, struct secret *out, struct error *err);
 
-/* {"AccessKeyId": ..., ...} as services and credential_process write it. */
-int secret_from_json(const char *text, size_t len, struct secret *out);
+/* JSON or XML with AccessKeyId, as services and credential_process write it. */
+int secret_from_text(const char *text, size_t len, struct secret *out);
 
 /* -- creds_file.c ------------------------------------------------------------
  */

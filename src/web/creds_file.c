@@ -303,7 +303,7 @@ static int from_process(
 			"not 0");
 	else if (rc < 0)
 		(void)error_set(err, rc, "credential_process failed: %m");
-	else if (secret_from_json(bytes_get(&text), bytes_len(&text), out) < 0)
+	else if (secret_from_text(bytes_get(&text), bytes_len(&text), out) < 0)
 		rc = error_set(err, -EBADMSG,
 			"credential_process printed no credentials");
 	bytes_wipe(&text);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #define JSON_DEPTH_MAX 12u
 #define JSON_TEXT_MAX 16384u
@@ -241,7 +242,7 @@ static void find_value(
 	struct json_wanted *w = arg;
 
 	(void)depth;
-	if (value && !*w->out && strcmp(key, w->key) == 0 &&
+	if (value && !*w->out && strcasecmp(key, w->key) == 0 &&
 		strlen(value) < w->size)
 		strcpy(w->out, value);
 }

@@ -196,7 +196,7 @@ START_TEST(test_json_finds_values_with_escapes)
 				  " \"n\": 12.5e3, \"e\": {}, \"t\": true}";
 	char out[32];
 
-	ck_assert_int_eq(json_find(doc, strlen(doc), "Token", out, 32), 0);
+	ck_assert_int_eq(json_find(doc, strlen(doc), "token", out, 32), 0);
 	ck_assert_str_eq(out, "x\xc3\xa4/");
 	ck_assert_int_eq(json_find(doc, strlen(doc), "n", out, 32), 0);
 	ck_assert_str_eq(out, "12.5e3");
