@@ -191,7 +191,7 @@ static struct engine *engine_of(struct batch_source *source)
 static int source_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
-	return engine_next(engine_of(source), out, timeout_ms);
+	return engine_next(engine_of(source), out, timeout_ms, 0);
 }
 
 static int source_fd(struct batch_source *source)

@@ -32,10 +32,10 @@ int engine_place(const struct refrain_config *config, uint32_t *slabs,
 /* The engine as a source of batches. Closing the source closes the engine. */
 struct batch_source *engine_source(struct engine *engine);
 
-/* Like refrain_next() without waiting. `since_ns` is the time since which the
- * caller has waited for this batch, or 0. */
-int engine_take(
-	struct engine *engine, struct lent_batch **out, uint64_t since_ns);
+/* Implements refrain_next(). `since_ns` is the time since which the caller has
+ * waited for this batch, or 0: its calls are its waits. */
+int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
+	uint64_t since_ns);
 
 /* Open the dataset that the settings name. As refrain_open(). */
 int engine_open_dataset(

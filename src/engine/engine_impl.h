@@ -74,8 +74,6 @@ int engine_close(struct engine *engine);
 
 /* -- next.c: what is ready, and for whom -- */
 
-/* Implements refrain_next(). */
-int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms);
 /* Would refrain_next() return at once? */
 bool engine_is_ready(const struct engine *engine);
 

@@ -215,29 +215,8 @@ static void leave(struct engine *engine)
 		turn_wake_closer(&engine->turn);
 }
 
-int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms)
-{
-	uint64_t called_ns = clock_now_ns();
-	int rc;
-
-	turn_lock(&engine->turn);
-	engine->callers++;
-	outcome_begin_call(engine->outcome);
-	rc = wait_for_step(engine, timeout_ms, called_ns);
-	/* A caller that waits in several calls has waited in all of them. */
-	if (rc == -ETIMEDOUT)
-		engine->waited_ns += clock_now_ns() - called_ns;
-	if (rc == 1)
-		*out = hand_over(engine, called_ns - engine->waited_ns);
-	if (rc == 1)
-		engine->waited_ns = 0;
-	turn_unlock(&engine->turn);
-	leave(engine);
-	return rc;
-}
-
-int engine_take(
-	struct engine *engine, struct lent_batch **out, uint64_t since_ns)
+int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
+	uint64_t since_ns)
 {
 	uint64_t called_ns = since_ns ? since_ns : clock_now_ns();
 	int rc;
@@ -245,11 +224,14 @@ int engine_take(
 	turn_lock(&engine->turn);
 	engine->callers++;
 	outcome_begin_call(engine->outcome);
-	rc = look(engine);
-	if (rc == -EAGAIN)
-		rc = timed_out(engine, called_ns);
+	rc = wait_for_step(engine, timeout_ms, called_ns);
+	/* A caller that waits in several calls has waited in all of them. */
+	if (rc == -ETIMEDOUT && !since_ns)
+		engine->waited_ns += clock_now_ns() - called_ns;
 	if (rc == 1)
-		*out = hand_over(engine, called_ns);
+		*out = hand_over(engine, called_ns - engine->waited_ns);
+	if (rc == 1)
+		engine->waited_ns = 0;
 	turn_unlock(&engine->turn);
 	leave(engine);
 	return rc;

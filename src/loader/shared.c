@@ -183,7 +183,7 @@ static bool holds_all(const struct shared *sh)
 
 static int look_alone(struct shared *sh, struct lent_batch **out)
 {
-	int rc = engine_take(sh->engine, out, 0);
+	int rc = engine_next(sh->engine, out, 0, 0);
 
 	if (rc == 1) {
 		sh->next++;

@@ -90,7 +90,7 @@ static int shared_next(void *arg, struct lent_batch **out, uint64_t since_ns)
 
 	if (since_ns && since_ns < h->taken_ns)
 		since_ns = h->taken_ns;
-	rc = engine_take(h->engine, out, since_ns);
+	rc = engine_next(h->engine, out, 0, since_ns);
 	if (rc == 1)
 		h->taken_ns = clock_now_ns();
 	return rc;

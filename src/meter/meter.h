@@ -59,8 +59,11 @@ uint64_t meter_now_ns(const struct meter *m);
 
 /* -- Counting -------------------------------------------------------------- */
 
-/* The counters. Values that are derived from counters and times are not filled
- * in. */
+/*
+ * The counters, for the parts of the engine that count. Valid until the turn's
+ * lock is released: copy them to keep them. Values that are derived from
+ * counters and times are not filled in.
+ */
 struct refrain_stats *meter_stats(struct meter *m);
 
 /* A file that costs so much memory was read. `full`: more reads are waiting
