@@ -42,10 +42,6 @@ static struct buffer *posix_buffer_buffer_new(void)
 	return b;
 }
 
-/*
- * Get a buffer for the read. Returns 0, -ENOMEM, or -EINPROGRESS if it has to
- * wait for another read's.
- */
 int posix_buffer_get(struct posix_read *pr)
 {
 	struct posix *p = pr->p;
@@ -68,7 +64,6 @@ int posix_buffer_get(struct posix_read *pr)
 	return 0;
 }
 
-/* Lock held. Returns a read that waited and has the buffer now, or NULL. */
 struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
 {
 	struct posix_read *next;

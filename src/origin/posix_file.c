@@ -242,7 +242,8 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 	}
 }
 
-/* The opening was cancelled because it had no readers, but now it has one. */
+/* The opening was cancelled because it had no readers, but now it has one. The
+ * cancel of an earlier opening may come late, too. */
 static bool wanted_after_all(struct origin_file *f, int res)
 {
 	LOCK_SCOPE(&f->p->lock);
@@ -295,7 +296,8 @@ static bool want_descriptor(struct posix_read *pr, bool *open_it)
 		f->state = FILE_OPENING;
 		f->refs++;
 		f->again = 0;
-		memset(&f->op, 0, sizeof(f->op));
+		atomic_store_explicit(
+			&f->op.cancelled, false, memory_order_relaxed);
 		f->op.done = posix_file_on_open;
 		*open_it = true;
 	}
@@ -314,12 +316,12 @@ bool posix_file_get(struct posix_read *pr)
 	return false;
 }
 
-void posix_file_unwait(struct posix_read *pr)
+struct uring_op *posix_file_unwait(struct posix_read *pr)
 {
 	struct origin_file *f = pr->f;
 
 	ASSERT_HELD(&f->p->lock);
 	list_del(&pr->node);
-	if (f->state == FILE_OPENING && list_empty(&f->waiting))
-		uring_cancel(f->p->ring, &f->op);
+	return f->state == FILE_OPENING && list_empty(&f->waiting) ? &f->op
+								   : NULL;
 }

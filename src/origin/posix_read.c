@@ -326,28 +326,31 @@ static void posix_read_run_note(struct pool_job *job)
 }
 
 /*
- * Lock held. Detach the request from its read. Returns true if the read only
- * waited, so that its steps end here.
+ * Lock held. Detach the request from its read. *waited: the read only waited,
+ * so that its steps end here. Returns an operation to be cancelled without the
+ * lock, or NULL.
  */
-static bool detach(struct posix_read *pr)
+static struct uring_op *detach(struct posix_read *pr, bool *waited)
 {
 	ASSERT_HELD(&pr->p->lock);
 	pr->dropped = pr->r;
 	pr->r->req.priv = NULL;
 	pr->r = NULL;
 	pr->refs++;
+	*waited = true;
 	if (timer_cancel(pr->p->timers, &pr->settle))
-		return true;
-	if (list_empty(&pr->node))
-		return false;
-	posix_file_unwait(pr);
-	return true;
+		return NULL;
+	if (!list_empty(&pr->node))
+		return posix_file_unwait(pr);
+	*waited = false;
+	return &pr->op;
 }
 
 void posix_abandon(struct origin *o, struct origin_read *r)
 {
 	struct posix *p = (struct posix *)(void *)o;
 	struct posix_read *pr;
+	struct uring_op *op;
 	bool waited;
 
 	if (late_has(p->late, &r->req))
@@ -358,12 +361,12 @@ void posix_abandon(struct origin *o, struct origin_read *r)
 		pthread_mutex_unlock(&p->lock);
 		return;
 	}
-	waited = detach(pr);
-	pool_job_init(&pr->note, posix_read_run_note);
-	if (!waited)
-		uring_cancel(p->ring, &pr->op);
+	op = detach(pr, &waited);
 	pthread_mutex_unlock(&p->lock);
+	if (op)
+		uring_cancel(p->ring, op);
 	if (waited)
 		posix_read_put(pr);
+	pool_job_init(&pr->note, posix_read_run_note);
 	late_run(p->late, &pr->note);
 }

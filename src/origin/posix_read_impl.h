@@ -85,9 +85,9 @@ static inline bool posix_again(unsigned *again, int res)
  */
 bool posix_file_get(struct posix_read *pr);
 
-/* Lock held. Take a waiting read out of the list; the opening ends if it can.
- */
-void posix_file_unwait(struct posix_read *pr);
+/* Lock held. Take a waiting read out of the list. Returns the opening if nobody
+ * waits for it any more: cancel it without the lock; the read keeps it. */
+struct uring_op *posix_file_unwait(struct posix_read *pr);
 
 /* Do not use direct I/O at the next opening of the file. */
 void posix_file_refuses_direct(struct origin_file *f);

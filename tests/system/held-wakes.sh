@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # No wake-up is written while a lock is held: a mount of a directory and one of
-# a web server that is read, a loader, and two jobs that share their batches.
+# a web server that is read, reads that time out, a loader, and two jobs that
+# share their batches.
 set -eu
 name=held-wakes
 # shellcheck source=tests/system/lib.sh
@@ -61,6 +62,42 @@ mount_and_read() {
 
 make_tree "$src" 5 40 100000
 mount_and_read "$src"
+
+# Reads of files that hang, below a directory that does not: the origin has its
+# ring, and gives them up when their time is over, or the mount ends.
+hung=$src/hung
+mkdir "$hung" "$work/slow"
+seq 10000 >"$work/slow/stalls"
+seq 10000 >"$work/slow/opens-never"
+"$refrain" mount "$work/slow" "$hung" --cache "$work/slow-tier:100M" \
+	--fault stall=1
+hung_pid=$(status_field pid "$hung")
+
+mount_hung() {
+	under_test "$refrain" mount "$src" "$mnt" --cache "$work/tier:100M" "$@"
+	ls "$mnt/hung" >/dev/null
+}
+
+pid_gone() {
+	! kill -0 "$pid" 2>/dev/null
+}
+
+hung_ended() {
+	wait_for 20 pid_gone || fail "the mount does not end: $1"
+	rm -rf "$work/tier"
+	nothing_held "$1"
+}
+
+mount_hung --timeout 1
+pid=$(status_field pid)
+! cat "$mnt/hung/stalls" 2>/dev/null || fail 'a hung read was answered'
+kill -STOP "$hung_pid"
+! cat "$mnt/hung/opens-never" 2>/dev/null || fail 'a hung open was answered'
+kill -CONT "$hung_pid"
+"$refrain" umount "$mnt"
+hung_ended 'reads that time out'
+umount -l "$hung"
+rmdir "$hung"
 
 if command -v nginx >/dev/null && [ -x tests/system/far ]; then
 	port=$(python3 -c 'import socket
