@@ -22,9 +22,11 @@
  * share of (0.15 / seconds)^2 / 2 of its reads. */
 #define EPOCH_LEAST_S 0.5
 
-/* Rates that differ by no more are the same; intervals up to SURE tell. */
+/* Rates that differ by no more are the same. */
 #define SAME 0.03
-#define SURE 0.05
+
+/* An exact rate lies within this share of it. */
+#define EXACT 0.02
 
 /* Processors that are used more than this may be the limit; so may a process
  * that uses more than this of one. */
@@ -202,9 +204,11 @@ static int measure_late(struct analysis_run *r, struct profile_rate *tiny)
 	if (rc < 0)
 		return rc;
 	r->p->g_bound = fabs(late.value / tiny->value - 1) > SAME ||
-		tiny->ci > SURE * tiny->value || late.ci > SURE * late.value;
-	if (!r->p->g_bound)
+		hypot(tiny->ci, late.ci) > EXACT * (tiny->value + late.value);
+	if (!r->p->g_bound) {
 		tiny->value = (tiny->value + late.value) / 2;
+		tiny->ci = hypot(tiny->ci, late.ci) / 2;
+	}
 	return 0;
 }
 

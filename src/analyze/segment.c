@@ -15,9 +15,13 @@
 /* An interval that is small enough to end the segment. */
 #define SMALL 0.01
 
+/* Reads that go on for so many blocks are no burst. */
+#define BURST_MOST 5
+
 /* Neighbouring blocks depend on each other; means over groups of blocks do so
  * less. */
 #define GROUPS 10
+#define GROUPS_LEAST 3
 
 /* A pause that is longer than usual by more than this is not one of a step. */
 #define LONGER 3
@@ -36,6 +40,8 @@ void segment_begin(struct segment *s, const struct counts *now, double seconds,
 		.epoch = epoch,
 		.begun = *now,
 		.last = *now,
+		.read = *now,
+		.burst_s = now->time_s,
 		.end = {*now},
 		.idle_s = now->idle_s};
 	if (s->block_s < 0.05)
@@ -76,21 +82,44 @@ static void note_pause(struct segment *s, const struct counts *now)
 			(struct pause){now->time_s, length_s, now->samples};
 }
 
+/*
+ * Batches are read in bursts. A block that ended anywhere would hold part of a
+ * batch, which is much of the rate if a segment has few steps. So it ends with
+ * a burst if there are any, and otherwise now; s->read is that moment.
+ */
+static bool block_ends(struct segment *s, const struct counts *now)
+{
+	double took_s = now->time_s - s->end[s->nblocks].time_s;
+	bool pausing = now->samples <= s->read.samples;
+	bool burst_ends = pausing && !s->pausing;
+
+	if (s->pausing && !pausing)
+		s->burst_s = now->time_s;
+	if (!pausing)
+		s->read = *now;
+	s->pausing = pausing;
+	return took_s >= s->block_s &&
+		(burst_ends ||
+			(!pausing &&
+				now->time_s - s->burst_s >=
+					BURST_MOST * s->block_s));
+}
+
 bool segment_add(struct segment *s, const struct counts *now)
 {
+	bool over = now->time_s - s->begun.time_s >= s->seconds;
 	struct profile_rate r;
 
 	note_pause(s, now);
-	if (now->time_s - s->end[s->nblocks].time_s < s->block_s)
-		return false;
-	s->last = *now;
+	if (!block_ends(s, now))
+		return over;
+	s->last = s->read;
 	if (!s->measuring) {
-		skip_block(s, now);
-		return false;
+		skip_block(s, &s->read);
+		return over;
 	}
-	s->end[++s->nblocks] = *now;
-	if (s->nblocks == SEGMENT_BLOCKS_MAX - 1 ||
-		now->time_s - s->begun.time_s >= s->seconds)
+	s->end[++s->nblocks] = s->read;
+	if (s->nblocks == SEGMENT_BLOCKS_MAX - 1 || over)
 		return true;
 	r = segment_rate(s);
 	return s->nblocks >= 2 * GROUPS && r.ci <= SMALL * r.value;
@@ -155,17 +184,17 @@ struct profile_rate segment_rate(const struct segment *s)
 	struct counts end = measured_end(s);
 	double read = end.samples - s->end[0].samples;
 	struct profile_rate r = {rate_between(&s->end[0], &end), 0};
-	unsigned epochs;
+	unsigned epochs, groups = s->nblocks < GROUPS ? s->nblocks : GROUPS;
 
 	r.ci = r.value; /* with too few blocks nothing is known */
-	if (s->nblocks < GROUPS || read <= 0)
+	if (groups < GROUPS_LEAST || read <= 0)
 		return r;
 	/* Within an epoch the rate has its ups and downs, so that epochs are
 	 * compared if there are some. */
 	epochs = s->epoch > 0 ? (unsigned)fmin(read / s->epoch + 0.01, GROUPS)
 			      : 0;
 	r.ci = epochs >= EPOCHS_LEAST ? groups_ci(s, epochs, s->epoch)
-				      : groups_ci(s, GROUPS, read / GROUPS);
+				      : groups_ci(s, groups, read / groups);
 	return r;
 }
 

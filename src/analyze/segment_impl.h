@@ -33,6 +33,7 @@ struct segment {
 	double block_s;
 	double epoch; /* samples of one */
 	struct counts begun, last;
+	struct counts read; /* at the last look that saw reads */
 	struct counts end[SEGMENT_BLOCKS_MAX]; /* of blocks; [0]: measuring
 						  began */
 	unsigned nblocks;
@@ -41,6 +42,8 @@ struct segment {
 	double idle_s; /* of the last look */
 	double before; /* rate of the last skipped block */
 	bool measuring;
+	bool pausing;	/* the last look saw no reads */
+	double burst_s; /* when it began, if not */
 };
 
 void segment_begin(struct segment *s, const struct counts *now, double seconds,

@@ -95,6 +95,28 @@ START_TEST(test_noise_shows_in_the_interval)
 }
 END_TEST
 
+/* Batches of 32, each read at once. */
+static double step_s;
+
+static double steps(double at_s)
+{
+	return 32 * (floor((at_s + 0.025) / step_s) - floor(at_s / step_s)) /
+		0.025;
+}
+
+START_TEST(test_few_steps_tell_the_rate)
+{
+	static const double length_s[] = {
+		0.1317, 0.3117, 0.5317, 0.9717, 1.517};
+	struct segment s;
+
+	step_s = length_s[_i];
+	(void)run_through(&s, steps, 1e6);
+	ck_assert_double_eq_tol(segment_rate(&s).value * step_s / 32, 1, 0.01);
+	ck_assert_double_lt(segment_rate(&s).ci * step_s / 32, 0.03);
+}
+END_TEST
+
 /* Epochs of 2 s, in which nothing is read for half a second. */
 static double paused(double at_s)
 {
@@ -129,7 +151,7 @@ END_TEST
 /* One long pause among them. */
 static double validates(double at_s)
 {
-	return at_s > 4 && at_s < 12 ? 0 : batches(at_s);
+	return at_s > 10 && at_s < 18 ? 0 : batches(at_s);
 }
 
 START_TEST(test_a_pause_much_longer_than_those_of_steps_is_a_gap)
@@ -139,9 +161,8 @@ START_TEST(test_a_pause_much_longer_than_those_of_steps_is_a_gap)
 
 	(void)run_through(&s, validates, 1e6);
 	measured_s = s.last.time_s - s.end[0].time_s;
-	/* From the batch at 3 s to that at 12 s, of which 8 s are skipped. */
-	ck_assert_double_eq_tol(
-		segment_gaps(&s) * measured_s, 112 - s.end[0].time_s, 0.1);
+	/* From the end of the batch at 9 s to that at 18 s. */
+	ck_assert_double_eq_tol(segment_gaps(&s) * measured_s, 8.3, 0.1);
 }
 END_TEST
 
@@ -213,6 +234,7 @@ int main(void)
 	tcase_add_test(t, test_a_segment_of_an_even_rate_ends_early);
 	tcase_add_test(t, test_a_slow_beginning_is_skipped);
 	tcase_add_test(t, test_noise_shows_in_the_interval);
+	tcase_add_loop_test(t, test_few_steps_tell_the_rate, 0, 5);
 	tcase_add_test(t, test_whole_epochs_are_measured);
 	tcase_add_test(t, test_pauses_of_steps_are_no_gaps);
 	tcase_add_test(
