@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of a mount with --analysis: `mask` makes the cache look smaller,
- * `content` replaces images by others, `rates` counts what is read. The
+ * A mount with --analysis as its readers see it; see analysis_impl.h. The
  * kernel keeps pages of items that hit, as in other mounts, and what is read of
  * them is seen later; those of others are dropped after they were read to their
  * end, so that the next epoch reads them again from the daemon. Entered by the
@@ -12,61 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "daemon/mount_impl.h"
-#include "stand_in/stand_in.h"
+#include "daemon/analysis_impl.h"
 
 /* Shorter times without a READ are not counted as idle: a trainer may read only
  * once a step. */
 #define IDLE_NS NS_PER_S
 
-/* The longest delay of a tiny image. It blocks a thread of the session, which
- * is acceptable only during an analysis. */
-#define LATE_MAX_US 1000000
-
 /* Larger files are read by parts, each of which is to be seen. */
 #define STAYS_MAX ((uint64_t)4 << 20)
-
-/* Entries of a table; files that share one are rarely read at the same moment.
- */
-#define FILES_BEGUN (1U << 20)
-
-enum content {
-	CONTENT_REAL,
-	CONTENT_TINY,	  /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE,	  /* the same, later */
-	CONTENT_STAND_IN, /* of one file: a cached image of like size */
-};
-
-struct analysis {
-	pthread_mutex_t lock;	   /* guards the making of `stand_ins` */
-	struct counters *counters; /* set once */
-	struct store *store;	   /* set once */
-	struct cache *cache;	   /* these two by analysis_begin() */
-	struct pages *pages;
-	struct manifest *manifest;
-	pthread_key_t scratch;	     /* set once; struct store_scratch */
-	struct fs_watch watch;	     /* set once */
-	struct cache_mask mask;	     /* atomic */
-	struct stand_ins *stand_ins; /* set before `standing` */
-	/* Cached images are answered in place of others. Release, acquire. */
-	atomic_bool standing;
-	/* Relaxed, these: nothing else depends on them. */
-	atomic_int content; /* enum content */
-	atomic_uint late_us;
-	struct readers readers;
-	_Atomic uint64_t read_bytes;
-	_Atomic uint64_t tiny_reads; /* of a file's first byte; and */
-	_Atomic uint64_t stand_in_reads;
-	_Atomic uint64_t kept_reads; /* of files whose pages had stayed */
-	_Atomic uint64_t last_read_ns;
-	atomic_bool drops;   /* no pages stay */
-	atomic_bool refused; /* a loader wanted to read past the mount */
-	/* The content that a file's first READ got, by a hash of the file:
-	 * later ones get the same, so that no image is half tiny. */
-	atomic_uchar begun[FILES_BEGUN];
-};
 
 /* -- READs ----------------------------------------------------------------- */
 
@@ -100,8 +53,7 @@ static void free_scratch(void *s)
 	store_scratch_free(s);
 }
 
-/* The item that a file begins with, and its key. */
-static struct hash128 first_item(const struct analysis *a,
+struct hash128 analysis_item(const struct analysis *a,
 	const struct cache_item *item, struct cache_item *first)
 {
 	*first = *item;
@@ -109,8 +61,7 @@ static struct hash128 first_item(const struct analysis *a,
 	return cache_key(a->cache, first);
 }
 
-/* Is the file an image by its name? */
-static bool has_image_name(struct analysis *a, uint64_t cookie)
+bool analysis_has_image_name(struct analysis *a, uint64_t cookie)
 {
 	char path[MANIFEST_PATH_MAX];
 
@@ -126,7 +77,7 @@ static bool reads_as_jpeg(struct analysis *a, const struct cache_item *item)
 	static const uint8_t magic[] = {0xff, 0xd8, 0xff};
 	struct store_scratch *s = scratch_of(a);
 	struct cache_item first;
-	struct hash128 key = first_item(a, item, &first);
+	struct hash128 key = analysis_item(a, item, &first);
 	const void *data;
 
 	if (first.size <= STAND_IN_TINY_BYTES || !s)
@@ -135,7 +86,7 @@ static bool reads_as_jpeg(struct analysis *a, const struct cache_item *item)
 		(ssize_t)sizeof(magic))
 		return memcmp(data, magic, sizeof(magic)) == 0;
 	return atomic_load_explicit(&a->standing, memory_order_acquire) &&
-		has_image_name(a, item->cookie);
+		analysis_has_image_name(a, item->cookie);
 }
 
 /* Would a larger cache have it, by the mask, where this one does not? */
@@ -148,10 +99,10 @@ static bool needs_stand_in(struct analysis *a, const struct cache_item *item)
 
 	if (!atomic_load_explicit(&a->standing, memory_order_acquire))
 		return false;
-	key = first_item(a, item, &first);
+	key = analysis_item(a, item, &first);
 	return (limit == CACHE_MASK_NONE || key.hi < limit) &&
 		!store_has(a->store, key, first.size) &&
-		has_image_name(a, item->cookie);
+		analysis_has_image_name(a, item->cookie);
 }
 
 /* The same image for all of a file's READs; the smallest get a tiny one. */
@@ -297,8 +248,7 @@ void analysis_watch_pages(struct analysis *a, struct pages_config *pages)
 	pages->seen = analysis_seen;
 	pages->arg = a;
 }
-
-/* -- Commands -------------------------------------------------------------- */
+/* -- Life ------------------------------------------------------------------ */
 
 bool analysis_refuses(struct analysis *a, struct ctl_conn *conn)
 {
@@ -310,187 +260,6 @@ bool analysis_refuses(struct analysis *a, struct ctl_conn *conn)
 		"planned past it; read the files through it");
 	return true;
 }
-
-/* NULL: the mount is an ordinary one, and the peer got an error. */
-static struct analysis *analysis_of(void *arg, struct ctl_conn *conn)
-{
-	if (!arg)
-		(void)ctl_fail(conn,
-			"this mount cannot be analysed; mount it with "
-			"--analysis, or use refrain analyze");
-	return arg;
-}
-
-void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
-{
-	struct analysis *a = analysis_of(arg, conn);
-	const json_t *value = json_object_get(request, "x");
-	const json_t *keep = json_object_get(request, "keep");
-	double x = json_number_value(value);
-	uint64_t limit = CACHE_MASK_NONE;
-
-	if (!a)
-		return;
-	if (!json_is_number(value) || !(x >= 0 && x <= 1)) {
-		(void)ctl_fail(conn, "\"x\" must be a number from 0 to 1");
-		return;
-	}
-	/* 2^64 times x; the largest double below 1 stays below the end. */
-	if (x < 1)
-		limit = (uint64_t)(x * 18446744073709551616.0);
-	atomic_store_explicit(&a->mask.limit, limit, memory_order_relaxed);
-	if (json_is_boolean(keep))
-		atomic_store_explicit(
-			&a->drops, !json_is_true(keep), memory_order_relaxed);
-	pages_changed(a->pages);
-	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
-}
-
-/* All cached images that are one item. */
-static void add_stand_ins(struct analysis *a, struct stand_ins *s)
-{
-	struct node_info info;
-
-	for (node_id id = NODE_ROOT; id < manifest_end(a->manifest); id++) {
-		struct cache_item item;
-		struct hash128 key;
-
-		if (manifest_get(a->manifest, id, &info) < 0 || info.retired ||
-			info.attr.kind != KIND_FILE ||
-			info.attr.version.size_bytes == 0)
-			continue;
-		item = (struct cache_item){.digest = info.digest,
-			.version = info.attr.version,
-			.cookie = id};
-		key = first_item(a, &item, &item);
-		if (item.size == info.attr.version.size_bytes &&
-			store_has(a->store, key, item.size) &&
-			has_image_name(a, id))
-			stand_ins_add(s, key, item.size);
-	}
-	stand_ins_sort(s);
-}
-
-/* The table is made once: entries are never evicted. */
-static bool make_stand_ins(struct analysis *a)
-{
-	LOCK_SCOPE(&a->lock);
-
-	if (!a->stand_ins) {
-		struct stand_ins *s = stand_ins_new();
-
-		if (!s)
-			return false;
-		add_stand_ins(a, s);
-		if (stand_ins_count(s) == 0) {
-			stand_ins_free(s);
-			return false;
-		}
-		a->stand_ins = s;
-	}
-	return true;
-}
-
-static void tell_stand_ins(struct analysis *a, struct ctl_conn *conn)
-{
-	if (!make_stand_ins(a)) {
-		(void)ctl_fail(conn,
-			"no JPEG file is cached that could stand in for "
-			"others");
-		return;
-	}
-	atomic_store_explicit(&a->content, CONTENT_REAL, memory_order_relaxed);
-	atomic_store_explicit(&a->standing, true, memory_order_release);
-	(void)ctl_send(conn,
-		json_pack("{s:b, s:I}", "ok", 1, "images",
-			(json_int_t)stand_ins_count(a->stand_ins)));
-}
-
-void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
-{
-	struct analysis *a = analysis_of(arg, conn);
-	const json_t *value = json_object_get(request, "content");
-	const char *text =
-		json_is_string(value) ? json_string_value(value) : "";
-	json_int_t late_us =
-		json_integer_value(json_object_get(request, "delay_us"));
-	int content;
-
-	if (!a)
-		return;
-	if (strcmp(text, "stand-in") == 0) {
-		tell_stand_ins(a, conn);
-		return;
-	}
-	if (strcmp(text, "real") == 0) {
-		content = CONTENT_REAL;
-		atomic_store_explicit(
-			&a->standing, false, memory_order_relaxed);
-	} else if (strcmp(text, "tiny") == 0) {
-		content = CONTENT_TINY;
-	} else if (strcmp(text, "tiny-late") == 0 && late_us > 0 &&
-		late_us <= LATE_MAX_US) {
-		content = CONTENT_LATE;
-		atomic_store_explicit(
-			&a->late_us, (unsigned)late_us, memory_order_relaxed);
-	} else {
-		(void)ctl_fail(conn,
-			"\"content\" must be \"real\", \"stand-in\", "
-			"\"tiny\" or \"tiny-late\", this with \"delay_us\" "
-			"from 1 to 1000000");
-		return;
-	}
-	atomic_store_explicit(&a->content, content, memory_order_relaxed);
-	pages_changed(a->pages);
-	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
-}
-
-/* A counter as JSON has it. */
-#define RATE(of, name)                                                         \
-	((json_int_t)atomic_load_explicit(&(of)->name, memory_order_relaxed))
-
-/* Processor time of this daemon. */
-static uint64_t cpu_us(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* cannot fail */
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / NS_PER_US;
-}
-
-void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
-{
-	struct analysis *a = analysis_of(arg, conn);
-	struct cache_status s;
-	uint64_t kept;
-
-	(void)request; /* no arguments */
-	if (!a)
-		return;
-	kept = pages_settle(a->pages);
-	cache_status(a->cache, &s); /* counts the time of what is parked */
-	(void)ctl_send(conn,
-		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
-			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
-			"ok", 1, "time_us",
-			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
-			(json_int_t)cpu_us(), "first_reads",
-			RATE(a->counters, first_reads), "bytes",
-			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
-			"misses", RATE(a->counters, misses), "tiny",
-			RATE(a, tiny_reads), "stand_ins",
-			RATE(a, stand_in_reads), "kept", RATE(a, kept_reads),
-			"kept_bytes", (json_int_t)kept, "starved_us",
-			RATE(a->counters, starved_us), "parked_us",
-			RATE(a->counters, parked_us), "idle_us",
-			RATE(a->counters, idle_us), "readers",
-			(json_int_t)readers_count(&a->readers), "refused",
-			(int)atomic_load_explicit(
-				&a->refused, memory_order_relaxed)));
-}
-
-/* -- Life ------------------------------------------------------------------ */
-
 const struct cache_mask *analysis_mask(const struct analysis *a)
 {
 	return &a->mask;

@@ -1,6 +1,8 @@
 noinst_LTLIBRARIES += libdaemon.la
 libdaemon_la_SOURCES = \
 	src/daemon/analysis.c \
+	src/daemon/analysis_commands.c \
+	src/daemon/analysis_impl.h \
 	src/daemon/commands.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/epoch.c \

@@ -250,7 +250,8 @@ unsigned readers_count(const struct readers *r);
 
 /*
  * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
- * of the tiers, answer reads with tiny images, count reads.
+ * of the tiers, answer reads with tiny images, count reads. Its commands are in
+ * analysis_commands.c.
  */
 struct analysis;
 int analysis_new(struct analysis **out, struct counters *counters,
