@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analyze/model.h"
 #include "base/err.h"
+#include "model/model.h"
 
 #define PROFILE_VERSION 1
 #define PROFILE_POINTS_MAX 8

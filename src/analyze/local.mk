@@ -5,7 +5,6 @@ libanalyze_la_SOURCES = \
 	src/analyze/copy.c \
 	src/analyze/html.c \
 	src/analyze/measure.c \
-	src/analyze/model.c src/analyze/model.h \
 	src/analyze/names.c src/analyze/names_impl.h \
 	src/analyze/plots.c src/analyze/html_impl.h \
 	src/analyze/predict.c \
@@ -17,4 +16,5 @@ libanalyze_la_SOURCES = \
 	src/analyze/trainer.c src/analyze/trainer_impl.h \
 	src/analyze/unit.c src/analyze/unit_impl.h
 libanalyze_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libanalyze_la_LIBADD = libctl.la libstandin.la libbase.la $(JANSSON_LIBS) -lm
+libanalyze_la_LIBADD = libmodel.la libctl.la libstandin.la libbase.la \
+	$(JANSSON_LIBS) -lm

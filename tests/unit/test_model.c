@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "analyze/model.h"
+#include "model/model.h"
 #include "suite.h"
 
 /* -- A simulated trainer --------------------------------------------------- */

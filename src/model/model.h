@@ -11,8 +11,8 @@
  * shares of misses was wrong by up to 11 % for simulated trainers with more
  * workers than processors.
  */
-#ifndef ANALYZE_MODEL_H
-#define ANALYZE_MODEL_H
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
 
 #include <stdbool.h>
 

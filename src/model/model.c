@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The model of a trainer; see model.h. */
-#include "analyze/model.h"
+#include "model/model.h"
 
 #include <math.h>
 
