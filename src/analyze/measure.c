@@ -68,9 +68,7 @@ static int measure_at(struct analysis_run *r, double x)
 	int rc = run_mask(r, x);
 
 	(void)snprintf(doing, sizeof(doing),
-		"the rate with %.0f %% cached was "
-		"measured",
-		100 * x);
+		"the measurement with %.0f %% cached", 100 * x);
 	if (rc == 0)
 		rc = run_segment(r, doing, r->c->seconds / 2.0);
 	if (rc < 0)
@@ -83,7 +81,7 @@ static int measure_at(struct analysis_run *r, double x)
 
 static int measure_warm(struct analysis_run *r)
 {
-	int rc = run_segment(r, "it was starting", r->c->seconds / 2.0);
+	int rc = run_segment(r, "the start", r->c->seconds / 2.0);
 
 	if (rc == 0)
 		rc = measure_at(r, 1);
@@ -172,8 +170,8 @@ static int measure_tiny(
 
 	r->x = -1;
 	if (rc == 0)
-		rc = run_segment(
-			r, "tiny images were read", r->c->seconds / 2.0);
+		rc = run_segment(r, "the measurement with tiny images",
+			r->c->seconds / 2.0);
 	*out = segment_rate(&r->segment);
 	return rc;
 }

@@ -13,6 +13,9 @@ static const char *const units[UNITS] = {
 	[UNIT_MB] = "MB",
 };
 
+/* Sizes of the cache that the policies are compared at, but for none. */
+#define SIZES 20
+
 const char *profile_unit_name(const struct profile *p)
 {
 	return units[p->unit];
@@ -95,14 +98,29 @@ static json_t *shares_json(const struct model_shares *s)
 		s->fetch / all, "gaps_pct", s->gaps / all);
 }
 
+/* An epoch with a share `cached`, by how the cache evicts: seconds, rates. */
+static json_t *policy_json(
+	const struct profile *p, const struct model *m, double cached)
+{
+	double never = model_time(m, 1 - cached);
+	double random = model_time(m, 1 - model_hits_random(cached));
+	double lru = model_time(m, 1 - model_hits_lru(cached));
+
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "cached",
+		cached, "never_evict_s", p->samples * never, "random_s",
+		p->samples * random, "lru_s", p->samples * lru, "never_evict",
+		1 / never, "random", 1 / random, "lru", 1 / lru);
+}
+
 static json_t *policies_json(const struct profile *p, const struct model *m)
 {
-	double c = p->cached;
+	json_t *policies = policy_json(p, m, p->cached), *sizes = json_array();
 
-	return json_pack("{s:f, s:f, s:f}", "never_evict_s",
-		p->samples * model_time(m, 1 - c), "random_s",
-		p->samples * model_time(m, 1 - model_hits_random(c)), "lru_s",
-		p->samples * model_time(m, 1 - model_hits_lru(c)));
+	for (unsigned i = 0; i <= SIZES; i++)
+		(void)json_array_append_new(
+			sizes, policy_json(p, m, (double)i / SIZES));
+	(void)json_object_set_new(policies, "sizes", sizes);
+	return policies;
 }
 
 json_t *profile_json(const struct profile *p)

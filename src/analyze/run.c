@@ -134,11 +134,11 @@ static int look_at_trainer(struct analysis_run *r, const char *doing)
 	status = r->trainer.status;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return error_set(r->err, -ECHILD,
-			"the command ended while %s; make it run longer, for "
+			"the command ended during %s; make it run longer, for "
 			"example for more epochs, or lower --seconds",
 			doing);
 	return error_set(r->err, -ECHILD,
-		"the command failed with %s %d while %s; see its messages",
+		"the command failed with %s %d during %s; see its messages",
 		WIFSIGNALED(status) ? "signal" : "status",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		doing);
@@ -319,7 +319,7 @@ int run_start(struct analysis_run *r)
 		rc = trainer_start(&r->trainer, r->c, r->err);
 	r->starting = true;
 	if (rc == 0)
-		rc = await_read(r, "it had read nothing yet", &n);
+		rc = await_read(r, "the start, before it read anything", &n);
 	if (rc == -ENOMSG)
 		return error_set(r->err, -ETIMEDOUT,
 			"the command read nothing through the mount in %u s: "
@@ -343,7 +343,7 @@ static int stopped_reading(
 	if (rc < 0)
 		return rc;
 	return error_set(r->err, -ENODATA,
-		"the command stopped reading for %.0f s while %s: it may keep "
+		"the command stopped reading for %.0f s during %s: it may keep "
 		"what it has read (each epoch must read every file again, to "
 		"its end), or do other work for longer (see --start)",
 		pause_limit_s(r), doing);
@@ -392,7 +392,7 @@ int run_segment(struct analysis_run *r, const char *doing, double seconds)
 	double until_s = rc < 0 ? 0 : n.time_s + pause_limit_s(r);
 
 	if (isatty(STDERR_FILENO) == 1)
-		(void)fprintf(stderr, "refrain: analyze: %s\n", doing);
+		(void)fprintf(stderr, "refrain: analyze: now %s\n", doing);
 	/* A long pause may leave no reads but those at the beginning, which is
 	 * skipped. Then it takes longer. */
 	for (; rc == 0; seconds *= 2) {

@@ -53,7 +53,7 @@ int run_start(struct analysis_run *r);
 
 /*
  * Measure for `seconds` at most; the result is in r->segment and r->cpus_used.
- * `doing` completes "... while " in messages. -ECHILD: the command has ended;
+ * `doing` completes "... during " in messages. -ECHILD: the command has ended;
  * -ENODATA: it does not read; -ENOTSUP: what it reads cannot be counted.
  */
 int run_segment(struct analysis_run *r, const char *doing, double seconds);

@@ -116,7 +116,7 @@ def trainer(how, source="{}"):
 refused = [
     (analyze(src, "sh", "-c", "exit 5", "{}"), "failed with status 5"),
     (analyze(src, "sh", "-c", "kill -9 $$", "{}"), "failed with signal 9"),
-    (analyze(src, "sh", "-c", "cat {}/*/* >/dev/null"), "ended while"),
+    (analyze(src, "sh", "-c", "cat {}/*/* >/dev/null"), "ended during"),
     (analyze(src, "sh", "-c", "while :; do cat $0/* >/dev/null; done",
              work + "/large", "{}", options=["--start", "2"]),
      "read nothing"),

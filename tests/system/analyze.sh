@@ -79,7 +79,7 @@ main = analyze("--seconds", str(slower), "--fault", f"rate={rate:.0f}",
                "--profile", profile, src, "--", *shell, *loader("{}"))
 ran = src, "--", "touch", work + "/ran", "{}"
 refused = [
-    (analyze(src, "--", "true", "{}"), "ended while"),
+    (analyze(src, "--", "true", "{}"), "ended during"),
     (analyze(src, "--", work + "/none", "{}"), "cannot run"),
     (analyze("--start", "1", src, "--", "sh", "-c", "exec sleep 60", "{}"),
      "read nothing"),
@@ -250,7 +250,7 @@ rc = libc.mount(b"others", others.encode(), b"fuse.refrain", 0,
 root = os.geteuid() == 0   # others may not make such a mount
 assert rc == 0 or not root, os.strerror(ctypes.get_errno())
 status, out, err = end(analyze(src, "--", "true", "{}"))
-assert status == 1 and "ended while" in err, err
+assert status == 1 and "ended during" in err, err
 assert rc or libc.umount2(others.encode(), 2) == 0, "it was unmounted"
 os.close(fuse)
 if os.path.isdir(others):

@@ -145,6 +145,42 @@ START_TEST(test_lru_and_random_caches_are_predicted)
 	ck_assert_double_eq_tol(policy(json, "lru_s"), 8.619, 1e-3);
 	/* Hits of 28.1 %: 7.748 ms serial, 7.186 ms overlapped. */
 	ck_assert_double_eq_tol(policy(json, "random_s"), 7.467, 1e-3);
+	ck_assert_double_eq_tol(
+		policy(json, "lru") * policy(json, "lru_s"), p.samples, 1e-6);
+	json_decref(json);
+}
+END_TEST
+
+/* All policies are alike without a cache, and with one for everything. */
+START_TEST(test_policies_are_predicted_at_all_sizes)
+{
+	static const char *const names[] = {"never_evict", "random", "lru"};
+	struct profile p = saved(0.5);
+	json_t *json = profile_json(&p), *size;
+	const json_t *sizes =
+		json_object_get(json_object_get(json, "policies"), "sizes");
+	double cached = -1, was[3] = {0};
+	size_t i;
+
+	json_array_foreach(sizes, i, size)
+	{
+		ck_assert_double_gt(
+			json_number_value(json_object_get(size, "cached")),
+			cached);
+		cached = json_number_value(json_object_get(size, "cached"));
+		for (size_t k = 0; k < 3; k++) {
+			double rate = json_number_value(
+				json_object_get(size, names[k]));
+
+			ck_assert_double_ge(rate, was[k]);
+			was[k] = rate;
+			if (i == 0)
+				ck_assert_double_eq_tol(rate, p.r0.value, 1e-6);
+		}
+	}
+	ck_assert_double_eq_tol(cached, 1, 1e-9);
+	for (size_t k = 0; k < 3; k++)
+		ck_assert_double_eq_tol(was[k], p.r1.value, 1e-6);
 	json_decref(json);
 }
 END_TEST
@@ -488,6 +524,7 @@ int main(void)
 		t, test_workers_are_predicted_under_a_bound_if_they_only_read);
 	tcase_add_test(t, test_the_interval_of_a_plan_has_that_of_the_source);
 	tcase_add_test(t, test_lru_and_random_caches_are_predicted);
+	tcase_add_test(t, test_policies_are_predicted_at_all_sizes);
 	tcase_add_test(t, test_a_profile_that_was_read_writes_the_same_again);
 	tcase_add_test(t, test_a_profile_whose_times_do_not_rise_is_refused);
 	tcase_add_test(t, test_a_profile_without_a_rate_is_refused);
