@@ -8,6 +8,7 @@ libbase_la_SOURCES = \
 	src/base/clock.h \
 	src/base/cond.h \
 	src/base/counters.c src/base/counters.def src/base/counters.h \
+	src/base/date.c src/base/date.h \
 	src/base/err.c src/base/err.h \
 	src/base/escape.c src/base/escape.h \
 	src/base/events.c src/base/events.def src/base/events.h \

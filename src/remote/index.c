@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/date.h"
 #include "base/hex.h"
 
 #define INDEX_NAMES_MAX ((size_t)1 << 24)
@@ -147,7 +148,7 @@ static void dav_end(
 	} else if (strcmp(name, "getcontentlength") == 0) {
 		d->now.has_size = index_parse_number(text, &d->now.size_bytes);
 	} else if (strcmp(name, "getlastmodified") == 0) {
-		d->now.mtime_ns = time_parse_http(text);
+		d->now.mtime_ns = date_parse_http(text);
 	} else if (strcmp(name, "getetag") == 0) {
 		d->now.tag = etag_tag(text, len);
 	} else if (strcmp(name, "response") == 0 && d->now.name) {
@@ -225,7 +226,7 @@ static void json_member(
 	} else if (strcmp(key, "size") == 0) {
 		j->now.has_size = index_parse_number(value, &j->now.size_bytes);
 	} else if (strcmp(key, "mtime") == 0) {
-		j->now.mtime_ns = time_parse_http(value);
+		j->now.mtime_ns = date_parse_http(value);
 	}
 }
 

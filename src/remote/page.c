@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/date.h"
 
 /* -- Keys ------------------------------------------------------------------ */
 
@@ -89,7 +90,7 @@ static void contents_end(
 	else if (strcmp(name, "Size") == 0)
 		p->now.size_bytes = page_parse_size(text, &p->has_size);
 	else if (strcmp(name, "LastModified") == 0)
-		p->now.mtime_ns = time_parse_iso(text);
+		p->now.mtime_ns = date_parse_iso(text);
 	else if (strcmp(name, "ETag") == 0)
 		p->now.tag = etag_tag(text, len);
 }

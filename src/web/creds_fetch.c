@@ -17,9 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/date.h"
 #include "web/json.h"
 #include "web/sign.h"
-#include "web/time.h"
 #include "web/xml.h"
 
 #define SERVICE_MS 3000u
@@ -139,7 +139,7 @@ static time_t end_of_life(const char *text)
 	char *end;
 	long long ms = strtoll(text, &end, 10);
 
-	return *end ? time_parse_iso(text) / (int64_t)NS_PER_S : ms / 1000;
+	return *end ? date_parse_iso(text) / (int64_t)NS_PER_S : ms / 1000;
 }
 
 int secret_from_text(const char *text, size_t len, struct secret *out)

@@ -25,9 +25,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/date.h"
 #include "base/hash.h"
 #include "web/json.h"
-#include "web/time.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 #define PROCESS_NS (10 * NS_PER_S)
@@ -345,7 +345,7 @@ static int sso_token(
 	bytes_wipe(&text);
 	bytes_release(&text);
 	if (rc == 0 && *token &&
-		time_parse_iso(expires) / (int64_t)NS_PER_S > time(NULL))
+		date_parse_iso(expires) / (int64_t)NS_PER_S > time(NULL))
 		return 0;
 	return error_set(
 		err, -EACCES, "the SSO session has ended; run 'aws sso login'");

@@ -9,8 +9,8 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/date.h"
 #include "base/hash.h"
-#include "web/time.h"
 
 #define RETRY_AFTER_MAX_S 60u
 /* No header of interest is longer. */
@@ -120,9 +120,9 @@ static void take_header(struct head *h, const char *name, char *value)
 	else if (strcasecmp(name, "etag") == 0)
 		take_etag(h, value);
 	else if (strcasecmp(name, "last-modified") == 0)
-		h->modified_ns = time_parse_http(value);
+		h->modified_ns = date_parse_http(value);
 	else if (strcasecmp(name, "date") == 0)
-		h->date_ns = time_parse_http(value);
+		h->date_ns = date_parse_http(value);
 	else if (strcasecmp(name, "retry-after") == 0)
 		take_retry_after(h, value);
 	else if (strcasecmp(name, "x-amz-bucket-region") == 0)

@@ -14,7 +14,6 @@ libweb_la_SOURCES = \
 	src/web/sign.c src/web/sign.h \
 	src/web/suites.c \
 	src/web/throttle.c src/web/throttle.h \
-	src/web/time.c src/web/time.h \
 	src/web/transfer.c \
 	src/web/url.c src/web/url.h \
 	src/web/web.h \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP client: loops, each a thread, parsers for XML, JSON, headers and
- * dates, signatures and credentials. The only user of libcurl, OpenSSL and
- * expat.
+ * An HTTP client: loops, each a thread, parsers for XML, JSON and headers,
+ * signatures and credentials. The only user of libcurl, OpenSSL and expat.
  */
 #ifndef WEB_WEB_H
 #define WEB_WEB_H
@@ -14,7 +13,6 @@
 #include "web/json.h"
 #include "web/sign.h"
 #include "web/throttle.h"
-#include "web/time.h"
 #include "web/url.h"
 #include "web/xml.h"
 

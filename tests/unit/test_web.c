@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/date.h"
 #include "sign_vectors.h"
 #include "suite.h"
 #include "web/web.h"
@@ -177,14 +178,14 @@ START_TEST(test_dates_of_all_forms)
 	int64_t want = INT64_C(784111777) * 1000000000;
 
 	ck_assert_int_eq(
-		time_parse_http("Sun, 06 Nov 1994 08:49:37 GMT"), want);
+		date_parse_http("Sun, 06 Nov 1994 08:49:37 GMT"), want);
 	ck_assert_int_eq(
-		time_parse_http("Sunday, 06-Nov-94 08:49:37 GMT"), want);
-	ck_assert_int_eq(time_parse_http("Sun Nov  6 08:49:37 1994"), want);
-	ck_assert_int_eq(time_parse_iso("1994-11-06T08:49:37.000Z"), want);
-	ck_assert_int_eq(time_parse_iso("yesterday"), 0);
-	ck_assert_int_eq(time_parse_http("Sun, 06 Foo 1994 08:49:37 GMT"), 0);
-	ck_assert_int_eq(time_parse_http(""), 0);
+		date_parse_http("Sunday, 06-Nov-94 08:49:37 GMT"), want);
+	ck_assert_int_eq(date_parse_http("Sun Nov  6 08:49:37 1994"), want);
+	ck_assert_int_eq(date_parse_iso("1994-11-06T08:49:37.000Z"), want);
+	ck_assert_int_eq(date_parse_iso("yesterday"), 0);
+	ck_assert_int_eq(date_parse_http("Sun, 06 Foo 1994 08:49:37 GMT"), 0);
+	ck_assert_int_eq(date_parse_http(""), 0);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dates as servers write them. Pure functions, no locale. */
-#include "web/time.h"
+#include "base/date.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static bool has_form(const char *text, const char *form)
 }
 
 /* Parsed by hand: listings have millions of times, and sscanf() is slow. */
-int64_t time_parse_iso(const char *text)
+int64_t date_parse_iso(const char *text)
 {
 	if (!has_form(text, "dddd-dd-ddTdd:dd:dd"))
 		return 0;
@@ -72,7 +72,7 @@ static int month_of(const char *name)
 	return at && (at - names) % 3 == 0 ? (int)(at - names) / 3 + 1 : 0;
 }
 
-int64_t time_parse_http(const char *text)
+int64_t date_parse_http(const char *text)
 {
 	const char *comma = strchr(text, ',');
 	char name[4] = "";
