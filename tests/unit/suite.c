@@ -2,6 +2,7 @@
 /* The runner that all unit tests share. */
 #include "suite.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,11 +54,27 @@ bool test_has_pidfd(void)
 	return fd >= 0;
 }
 
+/* -- Directories ----------------------------------------------------------- */
+
+static char own_dir[64], own_memory_dir[64]; /* run_suite() removes them */
+
+static const char *make_once(char dir[64], const char *in)
+{
+	if (dir[0])
+		return dir;
+	(void)snprintf(dir, 64, "%s/unit.XXXXXX", in);
+	if (!mkdtemp(dir)) {
+		perror(dir);
+		exit(EXIT_FAILURE);
+	}
+	return dir;
+}
+
 const char *test_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	return tmp && strlen(tmp) < 30 ? tmp : "/tmp";
+	return make_once(own_dir, tmp && strlen(tmp) < 30 ? tmp : "/tmp");
 }
 
 const char *test_memory_dir(void)
@@ -68,7 +85,20 @@ const char *test_memory_dir(void)
 		statvfs(MEMORY_DIR, &fs) != 0 ||
 		(uint64_t)fs.f_bavail * fs.f_frsize < MEMORY_BYTES_MIN)
 		return test_dir();
-	return MEMORY_DIR;
+	return make_once(own_memory_dir, MEMORY_DIR);
+}
+
+static int remove_path(
+	const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void remove_own(const char *dir)
+{
+	if (dir[0] && nftw(dir, remove_path, 16, FTW_DEPTH | FTW_PHYS) != 0)
+		perror(dir);
 }
 
 int run_suite(Suite *s)
@@ -76,10 +106,14 @@ int run_suite(Suite *s)
 	SRunner *r = srunner_create(s);
 	int failed;
 
+	(void)test_dir(); /* before the tests, which are processes */
+	(void)test_memory_dir();
 	/* The output of a test before it failed is printed, too. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);
+	remove_own(own_memory_dir);
+	remove_own(own_dir);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -56,8 +56,10 @@ bool test_on_valgrind(void);
 bool test_has_pidfd(void);
 
 /*
- * Where a test makes its files: $TMPDIR if that is a short one; or else, where
- * nothing hangs on a file system of the disk, in memory if there is room.
+ * Where a test makes its files: a directory of the program's own in $TMPDIR if
+ * that is a short one; or else, where nothing hangs on a file system of the
+ * disk, in memory if there is room. run_suite() removes it, since a test that
+ * fails or hangs does not clean up.
  */
 const char *test_dir(void);
 const char *test_memory_dir(void);
