@@ -102,7 +102,7 @@ static void read_done(struct cache_read *r, int status, const void *data)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static void read_one(struct bench *b, struct cache_scratch *s,
+static void read_one(struct bench *b, struct store_scratch *s,
 	struct waited_read *w, uint64_t cookie)
 {
 	struct cache_item item;
@@ -131,7 +131,7 @@ static void read_one(struct bench *b, struct cache_scratch *s,
 static void *reader_main(void *arg)
 {
 	struct bench *b = arg;
-	struct cache_scratch *s = cache_scratch_new();
+	struct store_scratch *s = store_scratch_new();
 	struct waited_read w = {.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER};
 
@@ -145,7 +145,7 @@ static void *reader_main(void *arg)
 			break;
 		read_one(b, s, &w, i);
 	}
-	cache_scratch_free(s);
+	store_scratch_free(s);
 	return NULL;
 }
 

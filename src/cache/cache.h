@@ -27,10 +27,10 @@
 
 struct cache;
 struct cache_item;
-struct cache_scratch; /* one for each reading thread */
 struct fill;
 struct origin;
 struct store;
+struct store_scratch;
 
 /* The maximum length of one cache_read(). */
 #define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
@@ -106,9 +106,6 @@ void cache_item_at(
 /* The key of the item's entry in a tier; see base/key.h. */
 struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
 
-struct cache_scratch *cache_scratch_new(void);
-void cache_scratch_free(struct cache_scratch *s);
-
 /* One read of one item; the caller's memory until it has been answered. */
 struct cache_read {
 	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
@@ -137,7 +134,7 @@ struct cache_read {
  * cache_read_end() and no longer than the next use of the scratch. Returns 0:
  * parked. Otherwise -errno: -ESTALE (the version is gone), -EIO, -ETIMEDOUT.
  */
-ssize_t cache_read(struct cache *c, struct cache_scratch *s,
+ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct cache_read *r);
 void cache_read_end(struct cache *c, struct cache_read *r);
 

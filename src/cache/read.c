@@ -8,7 +8,6 @@
 #include "cache/cache_impl.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -19,39 +18,11 @@
 /* Between a look and the read an entry can come and go; not for ever. */
 #define READ_TRIES 3
 
-struct cache_scratch {
-	struct store_scratch *store;
-};
-
-struct cache_scratch *cache_scratch_new(void)
-{
-	struct cache_scratch *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->store = store_scratch_new();
-	if (!s->store) {
-		free(s);
-		return NULL;
-	}
-	return s;
-}
-
-void cache_scratch_free(struct cache_scratch *s)
-{
-	if (!s)
-		return;
-	store_scratch_free(s->store);
-	free(s);
-}
-
-/* -- Reads --------------------------------------------------------------- */
-
-static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
+static ssize_t read_hit(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct hash128 key, struct cache_read *r)
 {
-	ssize_t n = store_read(cache_config(c)->store, s->store, key,
-		item->size, r->off, r->len, &r->data);
+	ssize_t n = store_read(cache_config(c)->store, s, key, item->size,
+		r->off, r->len, &r->data);
 
 	if (n <= 0)
 		return 0;
@@ -65,7 +36,7 @@ static ssize_t read_hit(struct cache *c, struct cache_scratch *s,
 	return n;
 }
 
-ssize_t cache_read(struct cache *c, struct cache_scratch *s,
+ssize_t cache_read(struct cache *c, struct store_scratch *s,
 	const struct cache_item *item, struct cache_read *r)
 {
 	struct hash128 key = cache_key(c, item);

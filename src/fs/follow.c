@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "store/store.h"
+
 struct follow {
 	struct tree_lookup l;
 	struct parked p;
@@ -37,7 +39,7 @@ static void run_again(const struct asked *ask, fuse_req_t req)
 	struct fs_worker *w = calloc(1, sizeof(*w));
 
 	if (w)
-		w->scratch = cache_scratch_new();
+		w->scratch = store_scratch_new();
 	fs_read_run(ask, w && w->scratch ? w : NULL, req);
 	if (w)
 		fs_worker_free(w);

@@ -46,7 +46,7 @@ struct fs_reader {
 /* The data of a thread that answers requests. */
 struct fs_worker {
 	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
-	struct cache_scratch *scratch;
+	struct store_scratch *scratch;
 	struct fs_read *spare; /* so that a hit allocates nothing */
 	struct gather *gather; /* likewise, one over several items */
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "store/store.h"
 
 struct fs_worker *fs_worker(struct fs *fs)
 {
@@ -18,7 +19,7 @@ struct fs_worker *fs_worker(struct fs *fs)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
-	w->scratch = cache_scratch_new();
+	w->scratch = store_scratch_new();
 	if (!w->scratch || pthread_setspecific(fs->worker_key, w) != 0) {
 		fs_worker_free(w);
 		return NULL;
@@ -30,7 +31,7 @@ void fs_worker_free(void *worker)
 {
 	struct fs_worker *w = worker;
 
-	cache_scratch_free(w->scratch);
+	store_scratch_free(w->scratch);
 	free(w->spare);
 	free(w->gather);
 	free(w);

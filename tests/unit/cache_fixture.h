@@ -149,7 +149,7 @@ struct rig {
 	struct hand hand;
 	struct timers *timers;
 	struct cache *cache;
-	struct cache_scratch *scratch;
+	struct store_scratch *scratch;
 	uint64_t stale; /* the last cookie that was reported */
 };
 
@@ -214,7 +214,7 @@ static inline void rig_open(struct rig *g, const char *size)
 	config.timers = g->timers;
 	config.dataset = key_digest("/data/set");
 	ck_assert_int_eq(cache_new(&g->cache, &config, &g->fix.err), 0);
-	g->scratch = cache_scratch_new();
+	g->scratch = store_scratch_new();
 }
 
 static inline void rig_start(struct rig *g, const char *size)
@@ -227,7 +227,7 @@ static inline void rig_start(struct rig *g, const char *size)
 static inline void rig_close(struct rig *g)
 {
 	cache_stop(g->cache);
-	cache_scratch_free(g->scratch);
+	store_scratch_free(g->scratch);
 	cache_free(g->cache);
 	ck_assert_uint_eq(g->hand.files, 0);
 	timers_free(g->timers);

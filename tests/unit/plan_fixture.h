@@ -23,7 +23,7 @@
 struct course {
 	struct rig g;
 	struct plans *plans;
-	struct cache_scratch *scratch;
+	struct store_scratch *scratch;
 };
 
 static bool course_file(void *arg, uint64_t cookie, struct cache_item *file)

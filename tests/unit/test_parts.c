@@ -346,7 +346,7 @@ static void *reader_main(void *arg)
 	struct reader *r = arg;
 	struct rig own = {.cache = r->g->cache};
 
-	own.scratch = cache_scratch_new();
+	own.scratch = store_scratch_new();
 	for (int i = 0; i < READS; i++) {
 		struct probe *p = &r->probe[i];
 		size_t page = (size_t)rand_r(&r->seed) % (CHUNK / 4096 - 24);
@@ -358,7 +358,7 @@ static void *reader_main(void *arg)
 		probe_wait(p);
 		ck_assert(p->right);
 	}
-	cache_scratch_free(own.scratch);
+	store_scratch_free(own.scratch);
 	return NULL;
 }
 
