@@ -29,6 +29,8 @@
 #define NAMED_BATCH 256u
 #define NAMED_SAMPLES 3u
 #define NAMED_WAIT_NS (UINT64_C(60) * NS_PER_S)
+/* A wrong start is to end within 5 s. */
+#define NAMED_LOOK_NS (9 * NS_PER_S / 2)
 
 struct named {
 	struct origin base;
@@ -388,51 +390,9 @@ int origin_named_new(struct origin **out, struct origin *inner,
 
 /* -- The check ------------------------------------------------------------- */
 
-struct named_look {
-	struct origin_stat s;
-	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t cond;
-	bool done;
-	int status;
-	uint64_t size_bytes;
-};
-
-static void named_look_done(struct origin_request *q, int status)
-{
-	struct named_look *k = CONTAINER_OF(q, struct named_look, s.req);
-	LOCK_SCOPE(&k->lock);
-
-	if (status == 0 && k->s.attr->kind == KIND_FILE)
-		k->size_bytes = k->s.attr->version.size_bytes;
-	k->status = status;
-	k->done = true;
-	pthread_cond_signal(&k->cond);
-}
-
-/* 1: the source has this file in this size; 0: not; or -errno. */
-static int named_fits(
-	struct origin *inner, const char *path, uint64_t size_bytes)
-{
-	struct named_look k = {
-		.s = {.req.done = named_look_done, .path = path},
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.cond = PTHREAD_COND_INITIALIZER,
-		.size_bytes = UINT64_MAX,
-	};
-
-	origin_stat(inner, &k.s);
-	pthread_mutex_lock(&k.lock);
-	while (!k.done)
-		pthread_cond_wait(&k.cond, &k.lock);
-	pthread_mutex_unlock(&k.lock);
-	if (k.status < 0 && k.status != -ENOENT)
-		return k.status;
-	return k.status == 0 && k.size_bytes == size_bytes;
-}
-
-/* Parse all lines; with `look`, ask for a few files until one is there. */
+/* Parse all lines; with `until_ns`, ask for a few files until one is there. */
 static int named_lines(const struct named *o, const char *text, size_t bytes,
-	uint64_t *files, bool look, struct error *err)
+	uint64_t *files, uint64_t until_ns, struct error *err)
 {
 	CLEANUP_FREE struct index_lines *x = calloc(1, sizeof(*x));
 	uint64_t step = *files / NAMED_SAMPLES + 1, n = 0;
@@ -443,25 +403,23 @@ static int named_lines(const struct named *o, const char *text, size_t bytes,
 	x->at = text;
 	x->end = text + bytes;
 	while ((rc = index_lines_next(x, err)) > 0) {
-		if (look && n % step == 0) {
-			rc = named_fits(
-				o->inner, x->path, x->version.size_bytes);
-			if (rc < 0)
-				return error_set(err, rc,
-					"cannot read '%s': %m", x->path);
-			if (rc > 0)
-				return 0;
+		if (until_ns && n % step == 0) {
+			rc = o->config.fits(o->config.arg, x->path,
+				x->version.size_bytes, until_ns, err);
+			if (rc != 0)
+				return rc < 0 ? rc : 0;
 		}
 		n++;
 	}
 	if (rc < 0)
 		return rc;
 	*files = n;
-	return look ? error_set(err, -EBADMSG,
-			      "it does not match the source, where its files "
-			      "are missing or have other sizes; make it again "
-			      "with 'refrain index'")
-		    : 0;
+	return until_ns
+		? error_set(err, -EBADMSG,
+			  "it does not match the source, where its files "
+			  "are missing or have other sizes; make it again "
+			  "with 'refrain index'")
+		: 0;
 }
 
 int origin_named_check(struct origin *base, struct error *err)
@@ -473,11 +431,12 @@ int origin_named_check(struct origin *base, struct error *err)
 	int rc = o->config.load(o->config.arg, &text, &bytes, err);
 
 	if (rc == 0)
-		rc = named_lines(o, text, bytes, &files, false, err);
+		rc = named_lines(o, text, bytes, &files, 0, err);
 	if (rc == 0 && files == 0)
 		rc = error_set(err, -EBADMSG, "it has no files");
 	if (rc == 0)
-		rc = named_lines(o, text, bytes, &files, true, err);
+		rc = named_lines(o, text, bytes, &files,
+			clock_now_ns() + NAMED_LOOK_NS, err);
 	if (rc < 0)
 		return rc;
 	pthread_mutex_lock(&o->lock);

@@ -296,13 +296,17 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 /*
  * Takes names from an index (`refrain index`) and bytes from `inner`, which is
  * never asked for a listing. load() reads the index on a thread that may block;
- * it returns its text, to be freed, or -errno with err set. known() returns the
+ * it returns its text, to be freed, or -errno with err set. fits() says whether
+ * `inner` has a file of this size: 1, 0, or -errno with err set; it waits until
+ * `until_ns` at most. known() returns the
  * attributes of a name that is already known. failed() gets the reason why a
  * listing had no index. Takes ownership of `inner` on success. The root's
  * version has a tag made from the text.
  */
 struct origin_named_config {
 	int (*load)(void *arg, char **text, size_t *bytes, struct error *err);
+	int (*fits)(void *arg, const char *path, uint64_t size_bytes,
+		uint64_t until_ns, struct error *err);
 	bool (*known)(void *arg, const char *path, struct file_attr *attr);
 	void (*failed)(void *arg, const struct error *why);
 	void *arg;

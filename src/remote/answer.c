@@ -102,7 +102,7 @@ static bool repeat_throttled(struct call *c)
 	keep_words(c->r,
 		"the server is busy and refuses requests; try again later");
 	COUNT(c->r->counters, origin_throttled);
-	if (loops_throttled(c->r->loops)) {
+	if (loops_throttled(c->r->loops) && !remote_is_alone(c->r)) {
 		e.n = loops_depth(c->r->loops);
 		event_report(c->r->events, &e);
 	}

@@ -40,8 +40,12 @@ static int sign_call(
 	};
 	int rc;
 
-	if (!creds_get(r->creds, &secret))
+	if (!creds_get(r->creds, &secret)) {
+		remote_words(r,
+			"the credentials have expired and are not renewed "
+			"yet; check where they come from");
 		return -EAGAIN;
+	}
 	pthread_mutex_lock(&r->lock);
 	strcpy(region, r->region);
 	pthread_mutex_unlock(&r->lock);

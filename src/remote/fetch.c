@@ -2,7 +2,7 @@
 /*
  * Fetches one object as a whole, for small files beside a dataset. It is read
  * like a dataset's files, through an origin created for it. The caller's thread
- * waits.
+ * waits, and gives up when no byte comes.
  */
 #include "remote/remote.h"
 
@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cond.h"
+#include "remote/remote_impl.h"
 
 struct fetching {
 	union {
@@ -23,6 +26,7 @@ struct fetching {
 	struct file_version version;
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t cond;
+	uint64_t until_ns; /* a byte is to come before */
 	bool done;
 	int status;
 };
@@ -48,14 +52,19 @@ static void fetching_data(
 	struct fetching *f = CONTAINER_OF(r, struct fetching, read);
 
 	memcpy(f->text + off, bytes, len);
+	LOCK_SCOPE(&f->lock);
+	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
 }
 
+/* -ETIMEDOUT: freeing the origin ends the request, and no one may be sent. */
 static int fetching_wait(struct fetching *f)
 {
 	LOCK_SCOPE(&f->lock);
 
 	while (!f->done)
-		pthread_cond_wait(&f->cond, &f->lock);
+		if (!cond_wait_until(&f->cond, &f->lock, f->until_ns) &&
+			clock_now_ns() >= f->until_ns)
+			return -ETIMEDOUT;
 	f->done = false;
 	return f->status;
 }
@@ -86,36 +95,28 @@ static int fetch_bytes(struct origin *o, struct fetching *f, const char *name)
 	return rc;
 }
 
-static int fetch_object(struct origin *o, const char *name, size_t most,
-	char **text, size_t *bytes)
+/* The text may be written to until the origin is freed. */
+static int fetch_object(
+	struct origin *o, struct fetching *f, const char *name, size_t most)
 {
-	struct fetching f = {
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.cond = PTHREAD_COND_INITIALIZER,
-	};
 	int rc;
 
-	f.stat = (struct origin_stat){.req.done = fetching_done, .path = name};
-	origin_stat(o, &f.stat);
-	rc = fetching_wait(&f);
-	if (rc == 0 && f.version.size_bytes > most)
+	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
+	f->stat = (struct origin_stat){.req.done = fetching_done, .path = name};
+	origin_stat(o, &f->stat);
+	rc = fetching_wait(f);
+	if (rc == 0 && f->version.size_bytes > most)
 		rc = -EFBIG;
 	if (rc < 0)
 		return rc;
-	f.text = calloc(1, (size_t)f.version.size_bytes + 1);
-	rc = f.text ? fetch_bytes(o, &f, name) : -ENOMEM;
-	if (rc < 0) {
-		free(f.text);
-		return rc;
-	}
-	*text = f.text;
-	*bytes = (size_t)f.version.size_bytes;
-	return 0;
+	f->text = calloc(1, (size_t)f->version.size_bytes + 1);
+	return f->text ? fetch_bytes(o, f, name) : -ENOMEM;
 }
 
 int remote_fetch(const char *url, const struct remote_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err)
 {
+	struct fetching f = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	CLEANUP_FREE char *source = NULL;
 	struct origin *o;
 	struct error why;
@@ -132,11 +133,18 @@ int remote_fetch(const char *url, const struct remote_config *config,
 	rc = remote_new(&o, source, config, err);
 	if (rc < 0)
 		return rc;
-	rc = fetch_object(o, name, most, text, bytes);
-	remote_last_error(o, &why);
-	(void)origin_free(o); /* nothing is in flight */
+	remote_set_alone(remote_of(o), true);
+	cond_init(&f.cond);
+	rc = fetch_object(o, &f, name, most);
 	if (rc < 0)
-		return error_set(err, rc, "cannot read '%s': %s", url,
-			why.msg[0] ? why.msg : strerror(-rc));
+		remote_reason(o, rc, &why);
+	(void)origin_free(o); /* never fails, and ends what is in flight */
+	pthread_cond_destroy(&f.cond);
+	if (rc < 0) {
+		free(f.text);
+		return error_set(err, rc, "cannot read '%s': %s", url, why.msg);
+	}
+	*text = f.text;
+	*bytes = (size_t)f.version.size_bytes;
 	return 0;
 }

@@ -3,6 +3,7 @@ if HAVE_REMOTE
 noinst_LTLIBRARIES += libremote.la
 libremote_la_SOURCES = \
 	src/remote/answer.c \
+	src/remote/ask.c \
 	src/remote/call.c \
 	src/remote/fetch.c \
 	src/remote/index.c \

@@ -12,8 +12,6 @@
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/cond.h"
 #include "base/lock.h"
 #include "remote/list_impl.h"
 #include "remote/names_impl.h"
@@ -31,8 +29,6 @@
  * share may come all at once, and then none for a while.
  */
 #define DEPTH_FIRST 64u
-/* A wrong start is to end within 5 s, all of it. */
-#define PROBE_NS (9 * NS_PER_S / 2)
 
 /* -- The table ------------------------------------------------------------- */
 
@@ -207,104 +203,4 @@ void remote_last_error(struct origin *o, struct error *err)
 	LOCK_SCOPE(&r->lock);
 
 	*err = r->last;
-}
-
-/* -- The probe ------------------------------------------------------------- */
-
-/* Shared by who waits and the loop; the last one frees it. */
-struct probe {
-	struct origin_list list;
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	int status;
-	bool done, left, any;
-};
-
-static void probe_free(struct probe *p)
-{
-	pthread_cond_destroy(&p->cond);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-static void probe_batch(
-	struct origin_list *l, const struct file_entry *entries, size_t n)
-{
-	(void)entries;
-	(void)n;
-	CONTAINER_OF(l, struct probe, list)->any = true;
-}
-
-static void probe_done(struct origin_request *q, int status)
-{
-	struct probe *p = CONTAINER_OF(q, struct probe, list.req);
-	bool left;
-
-	pthread_mutex_lock(&p->lock);
-	p->status = status;
-	p->done = true;
-	left = p->left;
-	pthread_cond_signal(&p->cond);
-	pthread_mutex_unlock(&p->lock);
-	if (left)
-		probe_free(p);
-}
-
-/* -ETIMEDOUT: nobody answered in time. */
-static int probe_wait(struct probe *p)
-{
-	uint64_t until = clock_now_ns() + PROBE_NS;
-	int status;
-	bool done;
-
-	pthread_mutex_lock(&p->lock);
-	while (!p->done && cond_wait_until(&p->cond, &p->lock, until))
-		;
-	done = p->done;
-	p->left = !done;
-	status = done ? p->status : -ETIMEDOUT;
-	pthread_mutex_unlock(&p->lock);
-	if (done)
-		probe_free(p);
-	return status;
-}
-
-int remote_probe(struct origin *o, struct error *err)
-{
-	struct remote *r = remote_of(o);
-	struct probe *p = calloc(1, sizeof(*p));
-	struct error why;
-	int status;
-
-	if (!p)
-		return error_set(err, -ENOMEM, "%m");
-	pthread_mutex_init(&p->lock, NULL);
-	cond_init(&p->cond);
-	p->list.path = "";
-	p->list.batch = probe_batch;
-	p->list.req.op = ORIGIN_LIST;
-	p->list.req.done = probe_done;
-	if (r->s3)
-		s3_probe(r, &p->list);
-	else
-		names_probe(r, &p->list);
-	status = probe_wait(p);
-	if (status == 0)
-		return 0;
-	remote_last_error(o, &why);
-	if (status == -ETIMEDOUT && !why.msg[0])
-		return error_set(err, status,
-			"no answer within 4.5 s; check the host and the "
-			"network");
-	if (status == -EBADMSG && !why.msg[0])
-		return error_set(err, status,
-			"the server sent a listing that cannot be parsed; "
-			"check %s",
-			r->s3 ? "that --endpoint-url is an S3 store"
-			      : "the URL, or give the names with --manifest");
-	if (r->s3 && status == -EACCES && strstr(why.msg, " AccessDenied: "))
-		return error_set(err, status,
-			"%s, or give the names with --manifest", why.msg);
-	return error_set(
-		err, status, "%s", why.msg[0] ? why.msg : strerror(-status));
 }

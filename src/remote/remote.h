@@ -58,9 +58,17 @@ int remote_new(struct origin **out, const char *source,
 int remote_probe(struct origin *o, struct error *err);
 
 /*
+ * Get the size of one file of the source; waits until `until_ns` at most. 0, or
+ * -errno with err set: -ENOENT if there is no such file.
+ */
+int remote_size(struct origin *o, const char *path, uint64_t until_ns,
+	uint64_t *size_bytes, struct error *err);
+
+/*
  * Read one whole object of at most `most` bytes; the text, with a NUL after it,
- * is the caller's to free. `url` may be of s3, http or https. Waits for the
- * store. 0, or -errno with err set.
+ * is the caller's to free. `url` may be of s3, http or https. Waits at
+ * most 4.5 s for the first byte, and as long for each further one. 0, or -errno
+ * with err set.
  */
 int remote_fetch(const char *url, const struct remote_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err);

@@ -39,6 +39,7 @@ struct remote {
 	struct post late; /* answers `no_memory` */
 	const struct event_sink *events;
 
+	atomic_bool alone; /* a thread waits for its one request; relaxed */
 	/* Properties of an http server, learned from its answers; relaxed. */
 	atomic_bool no_dav, no_head, untagged;
 	atomic_uint too_deep;	/* directories, since the root was listed */
@@ -163,6 +164,13 @@ const char *remote_base_path(const struct remote *r);
 /* Are its listings in no order? */
 bool remote_lists_unordered(const struct remote *r);
 
+bool remote_is_s3(const struct remote *r);
+
+/* Does a thread wait for the one request that there is? Then nobody reads the
+ * log, or repeats the request if it fails. */
+bool remote_is_alone(const struct remote *r);
+void remote_set_alone(struct remote *r, bool alone);
+
 void remote_count_retry(struct remote *r);
 
 /* Abilities of an http server: assumed until an answer shows otherwise. */
@@ -188,6 +196,15 @@ void remote_answer_late(struct post *p);
 
 /* Lock held: is it one of those? */
 bool remote_is_late(const struct remote *r, const struct origin_request *q);
+
+/* -- ask.c -------------------------------------------------------------------
+ */
+
+/* A wrong start is to end within 5 s, all of it. */
+#define REMOTE_WAIT_NS (9 * NS_PER_S / 2)
+
+/* Why a request ended with this status: words are always set. */
+void remote_reason(struct origin *o, int status, struct error *why);
 
 /* -- read.c ------------------------------------------------------------------
  */

@@ -62,6 +62,21 @@ bool remote_lists_unordered(const struct remote *r)
 	return len > n && strcmp(r->bucket + len - n, mark) == 0;
 }
 
+bool remote_is_s3(const struct remote *r)
+{
+	return r->s3;
+}
+
+bool remote_is_alone(const struct remote *r)
+{
+	return atomic_load_explicit(&r->alone, memory_order_relaxed);
+}
+
+void remote_set_alone(struct remote *r, bool alone)
+{
+	atomic_store_explicit(&r->alone, alone, memory_order_relaxed);
+}
+
 void remote_count_retry(struct remote *r)
 {
 	COUNT(r->counters, origin_retries);

@@ -80,6 +80,23 @@ static int given_load(void *arg, char **text, size_t *bytes, struct error *err)
 		      : 0;
 }
 
+static int given_fits(void *arg, const char *path, uint64_t size_bytes,
+	uint64_t until_ns, struct error *err)
+{
+#ifdef HAVE_REMOTE
+	const struct stack *s = arg;
+	uint64_t found;
+	int rc = remote_size(s->remote, path, until_ns, &found, err);
+
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	return rc == 0 && found == size_bytes;
+#else
+	(void)arg, (void)path, (void)size_bytes, (void)until_ns;
+	return error_set(err, -EINVAL, "there are no remote sources");
+#endif
+}
+
 /* -- The origin ------------------------------------------------------------ */
 
 static bool given_known(void *arg, const char *path, struct file_attr *attr)
@@ -105,6 +122,7 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 {
 	struct origin_named_config config = {
 		.load = given_load,
+		.fits = given_fits,
 		.known = given_known,
 		.failed = given_failed,
 		.arg = s,
@@ -140,22 +158,15 @@ static int given_is_kept(struct stack *s, struct error *err)
 
 int given_check(struct stack *s, struct error *err)
 {
-	struct error why = {""};
 	int rc = given_is_kept(s, err);
 
 	if (rc > 0)
 		return 0;
 	if (rc == 0)
 		rc = origin_named_check(s->named, err);
-	if (rc == 0)
-		return 0;
-#ifdef HAVE_REMOTE
-	if (rc == -EIO || rc == -EACCES || rc == -ETIMEDOUT)
-		remote_last_error(s->remote, &why);
-#endif
-	if (why.msg[0])
-		(void)error_set(err, rc, "%s", why.msg);
-	return error_wrap(err, rc, "cannot use --manifest '%s'", s->index);
+	return rc < 0
+		? error_wrap(err, rc, "cannot use --manifest '%s'", s->index)
+		: 0;
 }
 
 bool stack_must_relist(const struct stack *s)

@@ -95,6 +95,19 @@ waits=$!
 	refused 'keys without their sizes; .*--endpoint-url.*--manifest' \
 		s3://many $at
 	far_set no_size=0
+	# An index that cannot be had, and one whose files cannot be asked for.
+	"$refrain" index s3://many $at -o "$work/index" || fail 'no index'
+	curl -sf -H Expect: -T "$work/index" "$far/meta/names" ||
+		fail 'cannot put the index'
+	far_set busy=1 retry_after=3600
+	refused "manifest 's3://meta/names'.* is busy.*; try again later" \
+		s3://many $at --manifest s3://meta/names
+	refused 'manifest.* is busy .*; try again later' \
+		s3://many $at --manifest "$work/index"
+	far_set busy=0 never=1
+	refused '(not answer in time|within 4.5 s); check the host' \
+		s3://many $at --manifest s3://meta/names
+	far_set never=0
 }
 refused 'cannot connect.*check the host and the port' s3://many \
 	--endpoint-url http://127.0.0.1:1
