@@ -98,6 +98,7 @@ void transfer_start(struct loop *l, struct transfer *t)
 	t->refused = t->why = 0;
 	t->verify = 0;
 	t->told_slow = false;
+	t->waits = 0;
 	list_add_tail(&l->queue, &t->node);
 }
 

@@ -38,6 +38,11 @@ struct loop {
 	struct request_text text;
 	uint32_t times[TIMES_BUCKETS], ntimes;
 	uint64_t slow_ns; /* 3 x p95, or the least */
+	/* The last look-up of a name; see look_up() in transfer.c. */
+	struct transfer *resolving; /* NULL: it has left the loop */
+	uint64_t lookup_until_ns;   /* no other before; 0: it has ended */
+	unsigned failed_lookups;
+	int lookup_status; /* of the last one that failed */
 };
 
 struct loops {

@@ -137,6 +137,8 @@ struct transfer {
 	int why;     /* libcurl's code, for transfer_why() */
 	long verify; /* the same of a certificate */
 	bool told_slow;
+	unsigned waits;		 /* so far, for a look-up of the host's name */
+	unsigned failed_lookups; /* the loop's when that began */
 };
 
 /* Start (again): after done(), or zeroed. Loop thread. */

@@ -61,6 +61,101 @@ static size_t body_arrived(char *data, size_t size, size_t n, void *arg)
 	return t->refused ? n + 1 : n;
 }
 
+/* -- Failures, and names ----------------------------------------------------
+ */
+
+static int status_of(const struct transfer *t, CURLcode code)
+{
+	if (t->refused)
+		return t->refused;
+	switch (code) {
+	case CURLE_OK:
+		return 0;
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_OUT_OF_MEMORY:
+		return -ENOMEM;
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return -EHOSTUNREACH;
+	case CURLE_COULDNT_CONNECT:
+		return -ECONNREFUSED;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+		return -EKEYREJECTED;
+	case CURLE_SSL_CONNECT_ERROR:
+		return -EPROTO;
+	case CURLE_PARTIAL_FILE:
+	case CURLE_RECV_ERROR:
+	case CURLE_SEND_ERROR:
+	case CURLE_GOT_NOTHING:
+		return -ECONNRESET;
+	default:
+		return -EIO;
+	}
+}
+
+static bool is_resolved(const struct transfer *t)
+{
+	curl_off_t us = 0;
+
+	(void)curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &us);
+	return us > 0;
+}
+
+/*
+ * libcurl is about to start a thread that looks up a name. While the name
+ * server is silent, that thread outlives its transfer by far. Each loop starts
+ * one in the time that a connection may take; other transfers wait for it, and
+ * fail if it does.
+ */
+static int look_up(void *state, void *reserved, void *arg)
+{
+	struct transfer *t = arg;
+	struct loop *l = t->loop;
+	uint64_t now = clock_now_ns();
+
+	(void)state;
+	(void)reserved;
+	if (l->resolving && is_resolved(l->resolving)) {
+		l->resolving = NULL;
+		l->lookup_until_ns = 0;
+	}
+	if (t->waits && t->failed_lookups != l->failed_lookups) {
+		t->refused = l->lookup_status;
+	} else if (l->resolving || now < l->lookup_until_ns) {
+		t->waits++;
+		t->failed_lookups = l->failed_lookups;
+		t->refused = -EAGAIN;
+	} else {
+		l->resolving = t;
+		l->lookup_until_ns = now + l->e->config.connect_ms * NS_PER_MS;
+	}
+	return t->refused;
+}
+
+/* Its transfer leaves the loop. */
+static void end_lookup(struct loop *l, const struct transfer *t)
+{
+	if (is_resolved(t) || t->why == CURLE_COULDNT_RESOLVE_HOST ||
+		t->why == CURLE_COULDNT_RESOLVE_PROXY)
+		l->lookup_until_ns = 0;
+	if (!is_resolved(t) && t->why) {
+		l->failed_lookups++;
+		l->lookup_status = status_of(t, (CURLcode)t->why);
+	}
+	l->resolving = NULL;
+}
+
+/* The longer it takes, the less often they look. */
+static void wait_for_lookup(struct transfer *t)
+{
+	unsigned waits = t->waits;
+
+	transfer_start_later(t->loop, t, waits * AGAIN_NS);
+	t->waits = waits;
+}
+
 /* -- Handles --------------------------------------------------------------- */
 
 static void set_fixed(struct loop *l, CURL *easy)
@@ -78,6 +173,7 @@ static void set_fixed(struct loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	/* The loop does not wait for a name server that does not answer. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, look_up);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_S);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)c->stall_s);
@@ -182,6 +278,7 @@ static int set_request(struct transfer *t, struct request_text *text)
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, t);
 	if (curl_easy_setopt(easy, CURLOPT_URL, bytes_get(&text->url)) !=
 		CURLE_OK)
 		return -ENOMEM;
@@ -197,6 +294,8 @@ static void transfer_detach(struct transfer *t)
 	if (t->state == SENT || t->state == ARRIVING)
 		l->active--;
 	t->state = TRANSFER_IDLE;
+	if (l->resolving == t)
+		end_lookup(l, t);
 	if (t->easy) {
 		(void)curl_multi_remove_handle(l->multi, t->easy);
 		easy_put(l, t->easy);
@@ -248,6 +347,8 @@ void transfer_send(struct loop *l, struct transfer *t)
 	if (rc == 0) {
 		t->since_ns = clock_now_ns();
 		list_add_tail(&l->sent, &t->node);
+		if (t->waits) /* counted already */
+			return;
 		atomic_fetch_add_explicit(
 			&l->e->requests, 1, memory_order_relaxed);
 		COUNT(l->e->config.counters, origin_requests);
@@ -261,37 +362,6 @@ void transfer_send(struct loop *l, struct transfer *t)
 }
 
 /* -- The end --------------------------------------------------------------- */
-
-static int status_of(const struct transfer *t, CURLcode code)
-{
-	if (t->refused)
-		return t->refused;
-	switch (code) {
-	case CURLE_OK:
-		return 0;
-	case CURLE_OPERATION_TIMEDOUT:
-		return -ETIMEDOUT;
-	case CURLE_OUT_OF_MEMORY:
-		return -ENOMEM;
-	case CURLE_COULDNT_RESOLVE_HOST:
-	case CURLE_COULDNT_RESOLVE_PROXY:
-		return -EHOSTUNREACH;
-	case CURLE_COULDNT_CONNECT:
-		return -ECONNREFUSED;
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CACERT_BADFILE:
-		return -EKEYREJECTED;
-	case CURLE_SSL_CONNECT_ERROR:
-		return -EPROTO;
-	case CURLE_PARTIAL_FILE:
-	case CURLE_RECV_ERROR:
-	case CURLE_SEND_ERROR:
-	case CURLE_GOT_NOTHING:
-		return -ECONNRESET;
-	default:
-		return -EIO;
-	}
-}
 
 static void reap_one(CURL *easy, CURLcode code)
 {
@@ -312,7 +382,10 @@ static void reap_one(CURL *easy, CURLcode code)
 	if (t->verify == X509_V_ERR_UNSPECIFIED) /* libcurl's initial value */
 		t->verify = X509_V_OK;
 	transfer_detach(t);
-	t->ops->done(t, status);
+	if (t->refused == -EAGAIN)
+		wait_for_lookup(t);
+	else
+		t->ops->done(t, status);
 }
 
 void transfer_reap(struct loop *l)

@@ -94,7 +94,8 @@ timed_unit_tests = tests/unit/test_loader_echo
 quiet_unit_tests = tests/unit/test_plan tests/unit/test_plan_need
 
 if HAVE_REMOTE
-unit_tests += tests/unit/test_hedge tests/unit/test_remote tests/unit/test_web
+unit_tests += tests/unit/test_hedge tests/unit/test_remote \
+	tests/unit/test_resolver tests/unit/test_web
 endif
 
 if HAVE_BLAS
@@ -169,6 +170,7 @@ tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
+tests_unit_test_resolver_LDADD = libweb.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_hedge_LDADD = libremote.la $(LDADD)
 tests_unit_test_remote_LDADD = libremote.la $(LDADD)
