@@ -18,6 +18,7 @@ static const struct cache_job_kinds cache_jobs = {
 	.run =
 		{
 			[AFTER_START] = dispatch_run,
+			[AFTER_ABANDON] = abandon_run,
 			[AFTER_READ] = read_run,
 			[AFTER_WARM] = warm_run,
 			[AFTER_STALE] = stale_run,
@@ -96,16 +97,16 @@ static void halt(struct cache *c, struct fill *f, int status, struct after *a)
 		fill_fail(c, f, status, a);
 }
 
-/* Callbacks come from elsewhere, never from inside origin_read_abandon(). */
+/* Only a request that has reached its source can be given up. */
 static void abandon_all(struct cache *c)
 {
-	ASSERT_INSIDE(c);
+	struct after a;
+
+	jobs_enter(c, &a);
 	while (jobs_is_starting(c))
 		jobs_wait(c);
-	fetch_abandon(c);
-	sources_abandon(c);
-	while (sources_out(c) > 0)
-		jobs_wait(c);
+	sources_abandon(c, &a);
+	jobs_run(c, &a);
 }
 
 static void quiet_timers(struct cache *c)
@@ -129,8 +130,10 @@ void cache_stop(struct cache *c)
 	jobs_stop(c);
 	fill_end_all(c, &a, halt);
 	jobs_run(c, &a);
-	jobs_lock(c);
 	abandon_all(c);
+	jobs_lock(c);
+	while (sources_out(c) > 0)
+		jobs_wait(c);
 	quiet_timers(c);
 	/* Fills being loaded or written are considered then, too. */
 	publish_wait(c);

@@ -208,6 +208,7 @@ static struct fetch *fetch_new(struct cache *c, struct fill *f)
 		return NULL;
 	}
 	x->c = c;
+	x->refs = 1;
 	x->level = f->level;
 	x->out.started_ns = clock_now_ns();
 	x->r.file = f->file;

@@ -152,7 +152,7 @@ static void ask_end(struct fetch *x, int status, struct after *a)
 			fill_ask_next(x->c, p->f, i - n, n, x->level + 1);
 	fill_settle(x->c, p->f);
 	fill_unref(x->c, p->f);
-	free(x);
+	fetch_put(x);
 }
 
 /* Bytes that came before the failure are good. */
@@ -179,7 +179,7 @@ static void fetch_end(struct fetch *x, int status, struct after *a)
 		fill_settle(c, x->span[i].f);
 		fill_unref(c, x->span[i].f);
 	}
-	free(x);
+	fetch_put(x);
 }
 
 static void fetch_done(struct origin_request *q, int status)
@@ -222,17 +222,4 @@ void fetch_receive(struct fetch *x)
 	x->r.data = fetch_data;
 	x->s.done = ask_done;
 	x->s.data = ask_data;
-}
-
-static void fetch_give_up(struct flight_request *q, void *arg)
-{
-	struct cache *c = arg;
-
-	origin_read_abandon(cache_config(c)->origin,
-		&CONTAINER_OF(q, struct fetch, out)->r);
-}
-
-void fetch_abandon(struct cache *c)
-{
-	flight_each(cache_flight(c), fetch_give_up, c);
 }

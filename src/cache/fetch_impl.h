@@ -6,6 +6,8 @@
 #ifndef CACHE_FETCH_IMPL_H
 #define CACHE_FETCH_IMPL_H
 
+#include <stdlib.h>
+
 #include "base/source.h"
 #include "base/timer.h"
 #include "cache/fill_impl.h"
@@ -41,11 +43,19 @@ struct fetch {
 	struct flight_request out; /* .link: in .inflight of the source, if it
 				      is not of the origin */
 	struct list start;	   /* in an after's list */
-	size_t got; /* bytes; written by the source's threads, one at a
-	       time */
+	unsigned refs; /* lock: until it is answered; while it is given up */
+	size_t got;    /* bytes; written by the source's threads, one at a
+		  time */
 	unsigned nspans;
 	struct fetch_span span[];
 };
+
+/* The lock. */
+static inline void fetch_put(struct fetch *x)
+{
+	if (--x->refs == 0)
+		free(x);
+}
 
 /* -- fetch.c -- */
 
@@ -53,8 +63,6 @@ bool fetch_of_origin(const struct fetch *x);
 size_t fetch_span_bytes(const struct fetch_span *p);
 /* Prepare the request to receive its answer into its fills. */
 void fetch_receive(struct fetch *x);
-/* All requests to the origin are given up. The lock. */
-void fetch_abandon(struct cache *c);
 
 /* -- dispatch.c; all assert the lock, except _init() and _run() -- */
 

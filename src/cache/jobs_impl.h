@@ -25,6 +25,7 @@ struct fill;
  */
 enum after_kind {
 	AFTER_START,   /* of struct fetch: give it to its source */
+	AFTER_ABANDON, /* of struct fetch, referenced: give it up */
 	AFTER_READ,    /* of struct cache_read: answer it */
 	AFTER_WARM,    /* of struct cache_warm: answer it */
 	AFTER_STALE,   /* of struct fill, referenced: tell the owner */

@@ -160,8 +160,51 @@ void source_count(struct cache *c, const struct fetch *x, int status)
 		n->failed++;
 }
 
+/* -- Giving up ------------------------------------------------------------- */
+
+struct fill *abandon_run(struct cache *c, struct list *link)
+{
+	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
+
+	if (x->level == origin_level(c)) {
+		origin_read_abandon(cache_config(c)->origin, &x->r);
+	} else {
+		struct source *s = cache_asked(c)->source[x->level].s;
+
+		s->ops->abandon(s, &x->s);
+	}
+	jobs_lock(c);
+	fetch_put(x);
+	jobs_unlock(c);
+	return NULL;
+}
+
+/* The request may be answered before. */
+static void abandon_later(struct fetch *x, struct after *a)
+{
+	ASSERT_INSIDE(x->c);
+	x->refs++;
+	list_add_tail(&a->list[AFTER_ABANDON], &x->start);
+}
+
+static void abandon_flight(struct flight_request *q, void *arg)
+{
+	abandon_later(CONTAINER_OF(q, struct fetch, out), arg);
+}
+
+void sources_abandon(struct cache *c, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	flight_each(cache_flight(c), abandon_flight, a);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight)
+			abandon_later(
+				CONTAINER_OF(l, struct fetch, out.link), a);
+}
+
 /* The next source is asked when this one has answered the abandoned request. */
-static void give_up_late(struct cache_source *cs, uint64_t now_ns)
+static void give_up_late(
+	struct cache_source *cs, uint64_t now_ns, struct after *a)
 {
 	LIST_FOREACH_SAFE(l, next, &cs->inflight) {
 		struct fetch *x = CONTAINER_OF(l, struct fetch, out.link);
@@ -172,7 +215,7 @@ static void give_up_late(struct cache_source *cs, uint64_t now_ns)
 		list_add_tail(&cs->late, &x->out.link);
 		x->late = true;
 		cs->nasked--;
-		cs->s->ops->abandon(cs->s, &x->s);
+		abandon_later(x, a);
 	}
 }
 
@@ -185,7 +228,7 @@ static void late_fire(struct timer *t)
 
 	jobs_enter(c, &a);
 	if (!jobs_is_starting(c)) {
-		give_up_late(cs, now_ns);
+		give_up_late(cs, now_ns, &a);
 		arm_late(c, cs);
 	} else if (!jobs_is_stopping(c)) {
 		/* A request that has not reached the source cannot be abandoned
@@ -298,18 +341,6 @@ struct fill *push_run(struct cache *c, struct list *link)
 }
 
 /* -- The end --------------------------------------------------------------- */
-
-void sources_abandon(struct cache *c)
-{
-	ASSERT_INSIDE(c);
-	for (unsigned i = 0; i < origin_level(c); i++) {
-		struct cache_source *cs = &cache_asked(c)->source[i];
-
-		LIST_FOREACH(l, &cs->inflight)
-			cs->s->ops->abandon(cs->s,
-				&CONTAINER_OF(l, struct fetch, out.link)->s);
-	}
-}
 
 void sources_quiet(struct cache *c)
 {

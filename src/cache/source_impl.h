@@ -77,7 +77,8 @@ void sources_push(struct cache *c, struct fill *f,
 	const struct source_news *news, struct after *a);
 /* Tell the sources that nothing more of the fill is in flight. */
 void sources_ended(struct cache *c, const struct fill *f);
-void sources_abandon(struct cache *c);
+/* All requests are given up, those to the origin, too. */
+void sources_abandon(struct cache *c, struct after *a);
 void sources_quiet(struct cache *c);
 /* Requests and pushes in flight, including those to the origin. */
 unsigned sources_out(struct cache *c);
@@ -86,6 +87,7 @@ void sources_tell_idle(struct cache *c);
 
 /* Without the lock. */
 struct fill *push_run(struct cache *c, struct list *link);
+struct fill *abandon_run(struct cache *c, struct list *link);
 void source_read(struct cache *c, struct fetch *x);
 
 #endif

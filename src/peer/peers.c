@@ -107,8 +107,8 @@ static void peers_read(struct source *s, struct source_read *r)
 	peers_kick(p);
 }
 
-/* The caller holds a lock, so the thread is not woken: with reads or leases it
- * looks every PEERS_TICK_MS. */
+/* The thread is not woken: with reads or leases it looks every PEERS_TICK_MS.
+ */
 static void peers_abandon(struct source *s, struct source_read *r)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);
@@ -148,7 +148,8 @@ static void peers_push(struct source *s, struct source_push *push)
 	peers_kick(p);
 }
 
-/* As above. Without a lease the end of an item means nothing. */
+/* As above: the caller holds a lock. Without a lease the end of an item means
+ * nothing. */
 static void peers_ended(struct source *s, const struct source_item *item)
 {
 	struct peers *p = CONTAINER_OF(s, struct peers, source);

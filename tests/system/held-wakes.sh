@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # No wake-up is written while a lock is held: a mount of a directory and one of
-# a web server that is read, reads that time out, a loader, and two jobs that
-# share their batches.
+# a web server that is read, reads that time out, a mount that ends while it
+# reads, a loader, and two jobs that share their batches.
 set -eu
 name=held-wakes
 # shellcheck source=tests/system/lib.sh
@@ -96,6 +96,15 @@ kill -STOP "$hung_pid"
 kill -CONT "$hung_pid"
 "$refrain" umount "$mnt"
 hung_ended 'reads that time out'
+
+mount_hung --timeout 600
+pid=$(status_field pid)
+for file in stalls opens-never; do
+	cat "$mnt/hung/$file" >/dev/null 2>&1 &
+done
+wait_for 20 has_status inflight 2 || fail 'nothing is read'
+kill "$pid"
+hung_ended 'an end while reads hang'
 umount -l "$hung"
 rmdir "$hung"
 
