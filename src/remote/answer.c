@@ -22,6 +22,8 @@
 #define RENEWED_MAX 2u
 #define MOVED_MAX 3u
 #define REDIRECTS_MAX 5u
+#define AGAIN_MAX 5u
+#define AGAIN_PAUSE_NS (100 * NS_PER_MS) /* doubles; all are 3.1 s */
 #define RENEW_PAUSE_NS (20 * NS_PER_MS)
 
 static void keep_words(struct remote *r, const char *words)
@@ -40,7 +42,7 @@ static const char *certificate_advice(const struct call *c)
 	return "check the host, and the file of AWS_CA_BUNDLE";
 }
 
-void answer_note_failure(struct call *c, int status)
+static void keep_failure(struct call *c, int status)
 {
 	char host[REMOTE_HOST_MAX], words[900];
 
@@ -171,6 +173,26 @@ static bool repeat_elsewhere(struct call *c)
 		return false;
 	transfer_start(call_loop(c), &c->t);
 	return true;
+}
+
+/* Nobody else repeats the one request of a start. */
+static bool repeat_alone(struct call *c)
+{
+	if (!remote_is_alone(c->r) || ++c->again > AGAIN_MAX)
+		return false;
+	remote_count_retry(c->r);
+	transfer_start_later(
+		call_loop(c), &c->t, AGAIN_PAUSE_NS << (c->again - 1));
+	return true;
+}
+
+/* PROPFIND is not repeated: a server without WebDAV may answer it with any. */
+static bool is_passing_code(const struct call *c)
+{
+	unsigned code = call_status(c);
+
+	return (code == 500 || code == 502 || code == 504) &&
+		strcmp(c->method, "PROPFIND") != 0;
 }
 
 /* -- S3 -------------------------------------------------------------------- */
@@ -345,7 +367,7 @@ bool answer_repeats(struct call *c, int *status)
 		if (s3_repeats(c))
 			return true;
 		*status = s3_status(c);
-		return false;
+		return is_passing_code(c) && repeat_alone(c);
 	}
 	if ((code == 503 || code == 429) && repeat_throttled(c))
 		return true;
@@ -361,5 +383,11 @@ bool answer_repeats(struct call *c, int *status)
 		return false;
 	}
 	*status = http_status(c);
-	return false;
+	return is_passing_code(c) && repeat_alone(c);
+}
+
+bool answer_failed(struct call *c, int status)
+{
+	keep_failure(c, status);
+	return status == -ECONNRESET && call_status(c) == 0 && repeat_alone(c);
 }

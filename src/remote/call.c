@@ -149,7 +149,8 @@ static void call_done(struct transfer *t, int status)
 		if (answer_repeats(c, &status))
 			return;
 	} else if (status < 0 && status != -ECANCELED) {
-		answer_note_failure(c, status);
+		if (answer_failed(c, status))
+			return;
 	}
 	c->ops->done(c, status);
 }

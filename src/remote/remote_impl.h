@@ -83,7 +83,8 @@ struct call {
 	char code[64];	       /* of the last S3 error document, or "" */
 	const char *words;     /* the meaning of that code, or NULL */
 	bool heads_only;       /* a body that is not short is not read */
-	unsigned throttled, renewed, moved, skewed; /* times, so far */
+	/* Times, so far. */
+	unsigned throttled, renewed, moved, skewed, again;
 	unsigned generation; /* of the credentials that it was signed with */
 };
 
@@ -134,8 +135,8 @@ void call_query(struct call *c, const char *name, const char *value);
 /* True: the call was started again. False: *status is how it ends. */
 bool answer_repeats(struct call *c, int *status);
 
-/* A failure of the connection, for remote.last. */
-void answer_note_failure(struct call *c, int status);
+/* A failure of the connection. True: the call was started again. */
+bool answer_failed(struct call *c, int status);
 
 /* -- request.c: what requests share ------------------------------------------
  */

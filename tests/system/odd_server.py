@@ -18,6 +18,7 @@ import time
 
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
+flaked = []  # what the habit of that name was asked for
 LOGIN = b'<html>please log in</html>' * 400
 
 
@@ -116,7 +117,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         os.write(2, b'%s %s\n' % (self.command.encode(), self.path.encode()))
         _, habit, *rest = self.path.partition('?')[0].split('/')
         name = rest[-1] if rest else ''
-        if not name:
+        if habit == 'flaky':
+            flaked.append(name)
+        if habit == 'flaky' and len(flaked) == 1:
+            self.answer(502, b'')
+        elif habit == 'flaky' and len(flaked) < 4:  # libcurl repeats one
+            self.close_connection = True
+        elif not name:
             self.give_index(habit)
         elif name not in FILES:
             self.answer(404, b'')

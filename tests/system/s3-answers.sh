@@ -137,6 +137,21 @@ far_set busy=1
 grep -q 'the server is busy' "$work/said" || fail "says: $(cat "$work/said")"
 far_set busy=0
 
+# -- A start goes on when the store fails for a moment only
+asked() {
+	[ "$(far_count requests)" -gt 0 ]
+}
+far_zero
+far_set flood=502
+"$refrain" mount s3://many "$work/mnt" --endpoint-url "$far" --cache \
+	"$work/tier:1M" >"$work/said" 2>&1 &
+starting=$!
+wait_for 10 asked || fail 'nothing is asked'
+far_set flood=0
+wait $starting || fail "one 502 ends a start: $(cat "$work/said")"
+"$refrain" umount "$work/mnt" || fail 'cannot unmount'
+rm -rf "$work/tier"
+
 # -- Caches of nothing: all passes through, and each byte is fetched once
 far_zero
 s3_mount many --cache "$work/tier:64K" --limit 64K --chunk 64K --staging 256K
