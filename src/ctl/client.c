@@ -167,7 +167,7 @@ int ctl_connect(
 	if (rc == 0)
 		rc = mountinfo_refrain_root(fd, &owner, root, sizeof(root));
 	if (rc == 0)
-		rc = attribute_read(fd, CTL_XATTR, path, sizeof(path));
+		rc = attribute_read(fd, TALK_XATTR, path, sizeof(path));
 	if (rc == -ETIMEDOUT)
 		return ctl_silent(mountpoint, silent_pid(root, owner), rc, err);
 	if (rc >= 0 && path[0] != '/')

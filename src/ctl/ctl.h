@@ -14,6 +14,4 @@
 #include "ctl/text.h"
 #include "talk/talk.h"
 
-#define CTL_XATTR TALK_XATTR
-
 #endif

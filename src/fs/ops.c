@@ -12,9 +12,8 @@
 
 #include "base/clock.h"
 #include "base/feature.h"
+#include "talk/talk.h"
 #include "tree/tree.h"
-
-#define CONTROL_XATTR "user.refrain.control"
 
 /* Requests that the kernel keeps out at once: hits must not queue there. */
 #define MAX_BACKGROUND 4096u
@@ -172,7 +171,7 @@ static void op_getxattr(
 	struct fs *fs = fuse_req_userdata(req);
 	const char *control = fs->config.control;
 
-	if (ino != FUSE_ROOT_ID || strcmp(name, CONTROL_XATTR) != 0)
+	if (ino != FUSE_ROOT_ID || strcmp(name, TALK_XATTR) != 0)
 		(void)fuse_reply_err(req, ENODATA);
 	else
 		reply_xattr(req, control, strlen(control), size);
@@ -181,7 +180,7 @@ static void op_getxattr(
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	if (ino == FUSE_ROOT_ID)
-		reply_xattr(req, CONTROL_XATTR, sizeof(CONTROL_XATTR), size);
+		reply_xattr(req, TALK_XATTR, sizeof(TALK_XATTR), size);
 	else
 		reply_xattr(req, "", 0, size);
 }

@@ -144,7 +144,7 @@ static void op_getxattr(
 	size_t len = strlen(control);
 
 	(void)ino;
-	if (strcmp(name, CTL_XATTR) != 0)
+	if (strcmp(name, TALK_XATTR) != 0)
 		(void)fuse_reply_err(req, ENODATA);
 	else if (size < len)
 		(void)fuse_reply_err(req, ERANGE);

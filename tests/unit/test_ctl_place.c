@@ -206,7 +206,7 @@ START_TEST(test_ctl_connect_believes_no_attribute_of_a_plain_directory)
 	char own[] = "./ctl-test-XXXXXX"; /* tmpfs may have no attributes */
 
 	ck_assert_ptr_nonnull(mkdtemp(own));
-	if (setxattr(own, CTL_XATTR, path, strlen(path), 0) == 0) {
+	if (setxattr(own, TALK_XATTR, path, strlen(path), 0) == 0) {
 		ck_assert_int_eq(ctl_connect(&c, own, &err), -ENODATA);
 		ck_assert_ptr_null(c);
 		ck_assert_ptr_nonnull(
