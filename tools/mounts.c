@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads /proc/self/mountinfo and finds one mount in it. No state. */
+/* Finds the mount that a user names. No state. */
 #include "mounts.h"
 
 #include <errno.h>
@@ -11,26 +11,10 @@
 #include "base/mountinfo.h"
 #include "base/path.h"
 
-/* 1: a refrain mount, 0: another, -ENOENT: none. The last one is on top. */
-static int find_type(const char *mountpoint)
-{
-	struct mountinfo_entry e;
-	struct mountinfo list;
-	int found = mountinfo_open(&list, 0);
-
-	if (found < 0)
-		return found;
-	found = -ENOENT;
-	while (mountinfo_next(&list, &e))
-		if (strcmp(e.path, mountpoint) == 0)
-			found = strcmp(e.type, MOUNTINFO_REFRAIN) == 0;
-	mountinfo_close(&list);
-	return found;
-}
-
 int mounts_find(const char *path, char **canonical, struct error *err)
 {
 	CLEANUP_FREE char *real = realpath(path, NULL);
+	struct mountinfo_device m;
 	int rc;
 
 	if (!real && strstr(path, "://"))
@@ -43,13 +27,13 @@ int mounts_find(const char *path, char **canonical, struct error *err)
 		real = path_of_mountpoint(path);
 	if (!real)
 		return error_set(err, -errno, "cannot find '%s': %m", path);
-	rc = find_type(real);
+	rc = mountinfo_find(real, &m);
 	if (rc == -ENOENT)
 		return error_set(
 			err, -EINVAL, "nothing is mounted at '%s'", path);
 	if (rc < 0)
 		return error_set(err, rc, "cannot read the list of mounts: %m");
-	if (rc == 0)
+	if (!m.refrain)
 		return error_set(err, -EINVAL,
 			"'%s' is not a refrain mount; use umount(8)", path);
 	*canonical = steal_ptr(&real);

@@ -100,6 +100,26 @@ bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e)
 	return false;
 }
 
+int mountinfo_find(const char *path, struct mountinfo_device *out)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	int rc = mountinfo_open(&m, 0);
+
+	if (rc < 0)
+		return rc;
+	rc = -ENOENT;
+	while (mountinfo_next(&m, &e)) {
+		if (strcmp(e.path, path) != 0)
+			continue;
+		*out = (struct mountinfo_device){e.major, e.minor,
+			strcmp(e.type, MOUNTINFO_REFRAIN) == 0};
+		rc = 0; /* the last one is on top */
+	}
+	mountinfo_close(&m);
+	return rc;
+}
+
 /* -- The root of a refrain mount ------------------------------------------ */
 
 /* The mount ID of the mount that an open file lies on. */

@@ -38,6 +38,15 @@ bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e);
 
 void mountinfo_close(struct mountinfo *m);
 
+struct mountinfo_device {
+	unsigned major, minor;
+	bool refrain; /* a refrain mount */
+};
+
+/* Find what is mounted at a path as the kernel knows it: -ENOENT if nothing is,
+ * or -errno. */
+int mountinfo_find(const char *path, struct mountinfo_device *out);
+
 /*
  * Find the owner and the canonical path (may be NULL) of the refrain mount
  * whose root this open directory is; O_PATH is enough. Anybody can set any

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -18,56 +17,28 @@
 /* A good read-ahead for files of some hundred KiB and more. */
 #define GOOD_READ_AHEAD_KIB 1024u
 
-struct mount_line {
-	unsigned major, minor;
-	char type[64];
-	bool found;
-};
-
-static void find_mount(const char *path, struct mount_line *m)
-{
-	struct mountinfo_entry e;
-	struct mountinfo list;
-
-	m->found = false;
-	if (mountinfo_open(&list, 0) < 0)
-		return;
-	while (mountinfo_next(&list, &e)) {
-		if (strcmp(e.path, path) != 0)
-			continue;
-		/* The last one is on top. */
-		m->found = true;
-		m->major = e.major;
-		m->minor = e.minor;
-		(void)snprintf(m->type, sizeof(m->type), "%s", e.type);
-	}
-	mountinfo_close(&list);
-}
-
 int fs_probe(const char *mountpoint)
 {
-	struct mount_line m = {.found = false};
+	struct mountinfo_device m;
 	struct statfs st;
 
-	find_mount(mountpoint, &m);
-	if (!m.found)
+	if (mountinfo_find(mountpoint, &m) < 0)
 		return 0;
 	/* stat() would not do: the kernel answers it even if the daemon is
 	 * dead. */
 	if (statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
 		return -ENOTCONN;
-	return strcmp(m.type, MOUNTINFO_REFRAIN) == 0 ? 1 : -EBUSY;
+	return m.refrain ? 1 : -EBUSY;
 }
 
 /* -- Read-ahead ---------------------------------------------------------- */
 
 static int open_read_ahead(const struct fs *fs, int flags)
 {
-	struct mount_line m = {.found = false};
+	struct mountinfo_device m;
 	char path[64];
 
-	find_mount(fs->config.mountpoint, &m);
-	if (!m.found)
+	if (mountinfo_find(fs->config.mountpoint, &m) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
 		m.major, m.minor);
