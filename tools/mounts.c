@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
 #include "base/path.h"
+#include "ctl/ctl.h"
 
 int mounts_find(const char *path, char **canonical, struct error *err)
 {
@@ -17,10 +17,8 @@ int mounts_find(const char *path, char **canonical, struct error *err)
 	struct mountinfo_device m;
 	int rc;
 
-	if (!real && strstr(path, "://"))
-		return error_set(err, -EINVAL,
-			"a mount is named by its directory, not by the URL of "
-			"its source");
+	if (!real && ctl_name_check(path, err) < 0)
+		return -EINVAL;
 	if (!real && (errno == ENOENT || errno == ENOTDIR))
 		return error_set(err, -errno, "cannot find '%s': %m", path);
 	if (!real)

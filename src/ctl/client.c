@@ -30,14 +30,21 @@ struct ctl_client {
 	pid_t pid;
 };
 
-/* Report why the attribute cannot be read. A URL is not repeated: it may hold
- * a password. */
+/* A URL is not repeated: it may hold a password. */
+int ctl_name_check(const char *mountpoint, struct error *err)
+{
+	if (!strstr(mountpoint, "://"))
+		return 0;
+	return error_set(err, -EINVAL,
+		"a mount is named by its directory, not by the URL of its "
+		"source");
+}
+
+/* Report why the attribute cannot be read. */
 static int no_attribute(int code, const char *mountpoint, struct error *err)
 {
-	if (strstr(mountpoint, "://"))
-		return error_set(err, code,
-			"a mount is named by its directory, not by the URL of "
-			"its source");
+	if (ctl_name_check(mountpoint, err) < 0)
+		return -EINVAL;
 	switch (code) {
 	case -ENODATA:
 	case -EOPNOTSUPP:

@@ -14,6 +14,9 @@
 
 struct ctl_client;
 
+/* Check that the name of a mount is not the URL of its source: -EINVAL. */
+int ctl_name_check(const char *mountpoint, struct error *err);
+
 /*
  * Connect to the daemon of the mount with this root. Errors say what to do:
  * -ENODATA if it is not a refrain mount, -ENOTCONN if its daemon is dead,
