@@ -97,21 +97,6 @@ static int share_ask_view(
 	return rc == -EPIPE ? 0 : rc;
 }
 
-/* All slots are held, and this job holds the oldest batch. */
-static const struct share_job *share_slowest(const struct share_view *v)
-{
-	const struct share_job *found = NULL;
-
-	if (!v->begun || v->slots_held < v->slots || v->jobs_n < 2)
-		return NULL;
-	for (uint32_t i = 0; i < v->jobs_n; i++)
-		if (v->jobs[i].held && !v->jobs[i].waiting &&
-			!v->jobs[i].solo &&
-			(!found || v->jobs[i].oldest < found->oldest))
-			found = &v->jobs[i];
-	return found;
-}
-
 static const char *share_job_state(
 	const struct share_view *v, const struct share_job *job)
 {
@@ -121,7 +106,9 @@ static const char *share_job_state(
 		return "is alone";
 	if (job->waiting)
 		return "waits";
-	return job == share_slowest(v) ? "is waited for" : "works";
+	if (v->jobs_n > 1 && job == share_view_slowest(v))
+		return "is waited for";
+	return "works";
 }
 
 /* -- For people -- */

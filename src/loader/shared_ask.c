@@ -219,23 +219,10 @@ void shared_stats(struct shared *sh, struct refrain_stats *out)
 
 /* -- Whom it waits for ----------------------------------------------------- */
 
-/* The job that holds the oldest batch and is not waiting itself. */
-static const struct share_job *slowest(const struct share_view *v)
-{
-	const struct share_job *found = NULL;
-
-	for (uint32_t i = 0; i < v->jobs_n; i++)
-		if (v->jobs[i].held && !v->jobs[i].waiting &&
-			!v->jobs[i].solo &&
-			(!found || v->jobs[i].oldest < found->oldest))
-			found = &v->jobs[i];
-	return found;
-}
-
 static int say_waits(struct shared *sh, double waited_s)
 {
 	const struct share_view *v = &sh->view;
-	const struct share_job *job = slowest(v);
+	const struct share_job *job = share_view_slowest(v);
 	const char *name = sh->run.hello.name;
 
 	if (!v->begun && v->missing)
@@ -247,7 +234,7 @@ static int say_waits(struct shared *sh, double waited_s)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: share '%s' has %u of %u jobs",
 			waited_s, name, v->jobs_n, v->wanted);
-	if (v->slots_held == v->slots && job)
+	if (job)
 		return error_set(&sh->message, -ETIMEDOUT,
 			"no batch after %.3f s: step %" PRIu64
 			" waits for job '%s' (process %u%s), which holds %u of "

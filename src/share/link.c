@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A member's side of its connection with the host. No threads.
+ * A member's side of its connection with the host, and whom the host's view
+ * says others wait for. No threads.
  */
 #include <errno.h>
 #include <poll.h>
@@ -148,4 +149,18 @@ int share_link_await(struct share_link *link, const struct share_hello *hello,
 		return -EBADMSG;
 	*out = msg.welcome;
 	return 0;
+}
+
+const struct share_job *share_view_slowest(const struct share_view *v)
+{
+	const struct share_job *found = NULL;
+
+	if (!v->begun || v->slots_held < v->slots)
+		return NULL;
+	for (uint32_t i = 0; i < v->jobs_n; i++)
+		if (v->jobs[i].held && !v->jobs[i].waiting &&
+			!v->jobs[i].solo &&
+			(!found || v->jobs[i].oldest < found->oldest))
+			found = &v->jobs[i];
+	return found;
 }

@@ -139,6 +139,12 @@ struct share_view {
 	struct share_job jobs[SHARE_MEMBERS_MAX];
 };
 
+/*
+ * The job that the others wait for: all slots are held, and it holds the oldest
+ * without waiting itself. NULL: none.
+ */
+const struct share_job *share_view_slowest(const struct share_view *view);
+
 /* A checked message. */
 struct share_msg {
 	enum share_type type;
