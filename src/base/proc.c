@@ -3,6 +3,7 @@
 #include "base/proc.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +11,29 @@
 
 #include "base/cleanup.h"
 
-/* The text after the name: "STATE PPID ..."; NULL: no such process. */
-static const char *read_stat(pid_t pid, char *text, size_t room)
+/* The beginning of a file of the process. */
+static bool read_about(pid_t pid, const char *file, char *text, size_t room)
 {
 	char path[64];
 	CLEANUP_FD int fd = -1;
-	const char *end;
 	ssize_t n;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, room - 1);
 	if (n <= 0)
-		return NULL;
+		return false;
 	text[n] = '\0';
+	return true;
+}
+
+/* The text after the name: "STATE PPID ..."; NULL: no such process. */
+static const char *read_stat(pid_t pid, char *text, size_t room)
+{
+	const char *end;
+
+	if (!read_about(pid, "stat", text, room))
+		return NULL;
 	/* "PID (NAME) STATE ...": the name may hold anything. */
 	end = strrchr(text, ')');
 	return end && end[1] == ' ' ? end + 2 : NULL;
@@ -48,4 +58,14 @@ uint64_t proc_born(pid_t pid)
 		at = at ? at + 1 : NULL;
 	}
 	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+pid_t proc_of_thread(pid_t thread)
+{
+	char text[512]; /* the line is among the first */
+	const char *line = NULL;
+
+	if (read_about(thread, "status", text, sizeof(text)))
+		line = strstr(text, "\nTgid:");
+	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
 }

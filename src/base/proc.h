@@ -13,4 +13,7 @@ char proc_state(pid_t pid);
  * names a process for as long as the machine is up. */
 uint64_t proc_born(pid_t pid);
 
+/* The process that a thread belongs to; 0: unknown. */
+pid_t proc_of_thread(pid_t thread);
+
 #endif

@@ -7,38 +7,10 @@
  */
 #include "fs/fs_impl.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/proc.h"
 
 #define REMEMBER_NS NS_PER_S
-
-/* The line is among the first of the file. */
-#define STATUS_BYTES 512
-
-static pid_t ask_proc(pid_t thread)
-{
-	char path[48], text[STATUS_BYTES];
-	CLEANUP_FD int fd = -1;
-	const char *line;
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	line = strstr(text, "\nTgid:");
-	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
-}
 
 pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 {
@@ -49,6 +21,6 @@ pid_t fs_process_of(struct fs_worker *w, pid_t thread)
 		return 0;
 	if (r->thread != thread || r->until_ns < now_ns)
 		*r = (struct fs_reader){
-			thread, ask_proc(thread), now_ns + REMEMBER_NS};
+			thread, proc_of_thread(thread), now_ns + REMEMBER_NS};
 	return r->process;
 }
