@@ -278,7 +278,8 @@ void origin_synthetic_fill(
  * read resumes where the last attempt stopped; progress gives it a new time
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
  * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK (of
- * directories without an end), -ENAMETOOLONG and -EINVAL (a name that cannot be
+ * directories without an end), -EPROTONOSUPPORT (a listing without sizes or
+ * without an end), -ENAMETOOLONG and -EINVAL (a name that cannot be
  * beneath the source) are answers, not failures. A listing that delivers
  * entries gets more time.
  */

@@ -219,7 +219,7 @@ static void page_taken(struct s3_range *x)
 	if (more && stands_still(x, &p)) {
 		remote_words(g->r,
 			"the server's listing does not end: it repeats itself");
-		rc = -EBADMSG;
+		rc = -EPROTONOSUPPORT;
 		more = false;
 	}
 	x->tries = 0;
@@ -420,7 +420,7 @@ static int empty_status(const struct s3_listing *g)
 			"the server lists keys without their sizes; check that "
 			"--endpoint-url is an S3 store, or give the names with "
 			"--manifest");
-		return -EBADMSG;
+		return -EPROTONOSUPPORT;
 	}
 	remote_words(g->r, "there are no keys below this prefix; check it");
 	return -ENOENT;
