@@ -6,6 +6,7 @@
  */
 #include "web/creds_fetch_impl.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/date.h"
 #include "web/json.h"
 #include "web/sign.h"
+#include "web/url.h"
 #include "web/xml.h"
 
 #define SERVICE_MS 3000u
@@ -293,19 +295,36 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 
 /* -- Containers ------------------------------------------------------------ */
 
-/* Plain HTTP only where nobody on the network can listen. */
-static bool is_local_url(const char *url)
+/* `host` may have a port, which is cut off. */
+static bool is_local_host(char *host)
 {
-	static const char *const hosts[] = {"http://127.", "http://localhost/",
-		"http://localhost:", "http://[::1]", "http://169.254.170.2/",
-		"http://169.254.170.23/", "http://[fd00:ec2::23]", NULL};
+	struct in6_addr v6, pods;
+	struct in_addr v4;
 
-	if (strncasecmp(url, "https://", 8) == 0)
-		return true;
-	for (size_t i = 0; hosts[i]; i++)
-		if (strncmp(url, hosts[i], strlen(hosts[i])) == 0)
-			return true;
-	return false;
+	if (*host == '[') {
+		host[strcspn(host, "]")] = '\0';
+		return inet_pton(AF_INET6, host + 1, &v6) == 1 &&
+			inet_pton(AF_INET6, "fd00:ec2::23", &pods) == 1 &&
+			(IN6_IS_ADDR_LOOPBACK(&v6) ||
+				IN6_ARE_ADDR_EQUAL(&v6, &pods));
+	}
+	host[strcspn(host, ":")] = '\0';
+	return strcasecmp(host, "localhost") == 0 ||
+		strcmp(host, "169.254.170.2") == 0 ||
+		strcmp(host, "169.254.170.23") == 0 ||
+		(inet_pton(AF_INET, host, &v4) == 1 &&
+			ntohl(v4.s_addr) >> 24 == 127);
+}
+
+/* Plain HTTP only where nobody on the network can listen. */
+static bool may_have_token(const char *text)
+{
+	struct url url;
+
+	if (url_parse(text, &url) < 0)
+		return false;
+	free(url.path);
+	return strcmp(url.scheme, "https") == 0 || is_local_host(url.host);
 }
 
 static int container_token(struct bytes *headers, struct error *err)
@@ -347,7 +366,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 		bytes_text(&url, whole);
 	else
 		return -ENOENT;
-	if (!is_local_url(bytes_get(&url))) {
+	if (!may_have_token(bytes_get(&url))) {
 		bytes_release(&url);
 		return error_set(err, -EINVAL,
 			"AWS_CONTAINER_CREDENTIALS_FULL_URI must be https or "

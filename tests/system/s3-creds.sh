@@ -110,6 +110,9 @@ printf 'container-token\n' >"$work/container.token"
 AWS_CONTAINER_CREDENTIALS_FULL_URI=$far/container \
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token \
 	reads 'a container'
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://localhost:${far##*:}/container \
+	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$work/container.token \
+	reads 'a container at localhost'
 AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$far/ \
 	reads 'instance metadata'
 far_zero
@@ -149,6 +152,12 @@ ends_search "cannot read '/none/box'" AWS_EC2_METADATA_DISABLED=false \
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/none/box
 ends_search 'must be https or on this machine' \
 	AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/
+# Names that begin as an address of this machine does. libcurl itself takes
+# all of .localhost for this machine.
+ends_search 'must be https or on this machine' \
+	AWS_CONTAINER_CREDENTIALS_FULL_URI="http://127.x.localhost:${far##*:}/"
+ends_search 'must be https or on this machine' \
+	AWS_CONTAINER_CREDENTIALS_FULL_URI="http://127.0.0.1@localhost:1/"
 ends_search "cannot read '/none/lost'" AWS_PROFILE=lost-token
 ends_search 'check source_profile' AWS_PROFILE=lost-source
 ends_search 'exit status that is not 0' AWS_PROFILE=fails
