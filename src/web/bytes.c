@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Growing strings and percent-encoding. One owner each, no shared state. */
+/* Growing strings, percent-encoding, small files. One owner each, no shared
+ * state. */
 #include "web/bytes.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/hex.h"
 
 /* A string grows at first by at least so much. */
 #define FIRST_ROOM ((size_t)256)
+#define FILE_MAX_BYTES ((size_t)1 << 20)
 
 static bool bytes_reserve(struct bytes *b, size_t more)
 {
@@ -82,12 +88,6 @@ void bytes_release(struct bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
-void bytes_trim(struct bytes *b)
-{
-	while (b->len > 0 && isspace((unsigned char)b->at[b->len - 1]))
-		b->at[--b->len] = '\0';
-}
-
 void bytes_wipe(struct bytes *b)
 {
 	if (b->at)
@@ -153,4 +153,29 @@ int bytes_decode(char *text, bool plus)
 	}
 	*out = '\0';
 	return (int)(out - text);
+}
+
+static void bytes_trim(struct bytes *b)
+{
+	while (b->len > 0 && isspace((unsigned char)b->at[b->len - 1]))
+		b->at[--b->len] = '\0';
+}
+
+int bytes_read_file(const char *path, struct bytes *b)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char block[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, block, sizeof(block))) > 0) {
+		bytes_add(b, block, (size_t)n);
+		if (b->len > FILE_MAX_BYTES)
+			return -EFBIG;
+	}
+	if (n < 0)
+		return -errno;
+	bytes_trim(b);
+	return b->failed ? -ENOMEM : 0;
 }

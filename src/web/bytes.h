@@ -29,8 +29,9 @@ void bytes_printf(struct bytes *b, const char *fmt, ...)
 void bytes_reset(struct bytes *b);
 void bytes_release(struct bytes *b);
 
-/* Drop white space at the end. */
-void bytes_trim(struct bytes *b);
+/* Add a file of at most 1 MiB, without white space at its end. -errno. */
+int bytes_read_file(const char *path, struct bytes *b);
+
 /* Overwrite the content, a secret, before it is released. */
 void bytes_wipe(struct bytes *b);
 

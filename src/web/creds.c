@@ -88,7 +88,7 @@ static int from_web_identity(
 
 	if (!file || !*file || !role.arn || !*role.arn)
 		return -ENOENT;
-	rc = read_small_file(file, &token);
+	rc = bytes_read_file(file, &token);
 	if (rc < 0)
 		return error_set(err, rc, "cannot read '%s': %m", file);
 	role.token = bytes_get(&token);

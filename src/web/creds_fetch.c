@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Services that hand out credentials: STS, containers, instance metadata, SSO.
- * Each call blocks its thread, which is the credentials' own, for a few
- * seconds at most. No message repeats what a service sent.
+ * Services that hand out credentials: how they are asked, and those of the
+ * container and the instance. Each call blocks its thread, which is the
+ * credentials' own, for a few seconds at most. No message repeats what a
+ * service sent.
  */
 #include "web/creds_fetch_impl.h"
 
@@ -20,27 +21,15 @@
 #include "base/clock.h"
 #include "base/date.h"
 #include "web/json.h"
-#include "web/sign.h"
 #include "web/url.h"
 #include "web/xml.h"
 
-#define SERVICE_MS 3000u
 #define INSTANCE_MS 1000u
 #define ANSWER_MAX ((size_t)256 << 10)
 #define INSTANCE_URL "http://169.254.169.254"
 #define CONTAINER_URL "http://169.254.170.2"
 
 /* -- HTTP ------------------------------------------------------------------ */
-
-struct fetch {
-	const char *url;
-	const char *method;  /* NULL: GET, or POST with a body */
-	const char *headers; /* lines, or NULL */
-	const char *body;    /* or NULL */
-	const char *ca_file; /* or NULL */
-	unsigned timeout_ms;
-	bool direct; /* never through a proxy */
-};
 
 static size_t fetch_body(char *data, size_t size, size_t n, void *arg)
 {
@@ -160,15 +149,14 @@ int secret_from_text(const char *text, size_t len, struct secret *out)
 	return out->access_key[0] && out->key[0] ? 0 : -EBADMSG;
 }
 
-static void wipe_bytes(struct bytes *b)
+void wipe_bytes(struct bytes *b)
 {
 	bytes_wipe(b);
 	bytes_release(b);
 }
 
-/* Ask a service for credentials; `what` and `advice` are for messages. */
-static int ask_service(const struct fetch *f, const char *what,
-	const char *advice, struct secret *out, struct error *err)
+int ask_service(const struct fetch *f, const char *what, const char *advice,
+	struct secret *out, struct error *err)
 {
 	struct bytes answer = {0};
 	int rc = fetch_url(f, &answer);
@@ -181,115 +169,6 @@ static int ask_service(const struct fetch *f, const char *what,
 	else
 		rc = 0;
 	wipe_bytes(&answer);
-	return rc;
-}
-
-/* A service's URL as it was given, without slashes at its end. */
-static void put_base(struct bytes *b, const char *url)
-{
-	size_t len = strlen(url);
-
-	while (len > 0 && url[len - 1] == '/')
-		len--;
-	bytes_add(b, url, len);
-}
-
-/* After "amazonaws.com". */
-static const char *domain_end(const char *region)
-{
-	return strncmp(region, "cn-", 3) == 0 ? ".cn" : "";
-}
-
-/* -- STS ------------------------------------------------------------------- */
-
-static void put_field(struct bytes *b, const char *name, const char *value)
-{
-	bytes_printf(b, "%s%s=", bytes_len(b) > 0 ? "&" : "", name);
-	bytes_encode(b, value, strlen(value), false);
-}
-
-static void role_body(const struct role *r, struct bytes *b)
-{
-	put_field(b, "Action",
-		r->token ? "AssumeRoleWithWebIdentity" : "AssumeRole");
-	if (r->external_id)
-		put_field(b, "ExternalId", r->external_id);
-	put_field(b, "RoleArn", r->arn);
-	put_field(b, "RoleSessionName", r->session ? r->session : "refrain");
-	put_field(b, "Version", "2011-06-15");
-	if (r->token)
-		put_field(b, "WebIdentityToken", r->token);
-}
-
-/* "https://host[:port]" and the host alone. */
-static void sts_place(
-	const struct role *r, char *url, size_t size, const char **host)
-{
-	const char *given = getenv("AWS_ENDPOINT_URL_STS");
-
-	if (given && *given)
-		(void)snprintf(url, size, "%s", given);
-	else
-		(void)snprintf(url, size, "https://sts.%s.amazonaws.com%s",
-			r->region, domain_end(r->region));
-	while (*url && url[strlen(url) - 1] == '/')
-		url[strlen(url) - 1] = '\0';
-	*host = strstr(url, "://");
-	*host = *host ? *host + 3 : url;
-}
-
-static int sign_role(const struct role *r, const char *host,
-	const struct bytes *body, struct bytes *headers)
-{
-	char hash[SIGN_HEX_BYTES];
-	struct sign_key key = {.set = false};
-	struct sign_request request = {
-		.method = "POST",
-		.host = host,
-		.path = "/",
-		.query = "",
-		.payload_hash = hash,
-		.access_key = r->from->access_key,
-		.secret = r->from->key,
-		.token = r->from->token[0] ? r->from->token : NULL,
-		.region = r->region,
-		.service = "sts",
-		.now = time(NULL),
-	};
-	int rc;
-
-	sign_sha256_hex(bytes_get(body), bytes_len(body), hash);
-	rc = sign_headers(&key, &request, headers);
-	sign_key_wipe(&key);
-	return rc;
-}
-
-int fetch_role(const struct role *r, struct secret *out, struct error *err)
-{
-	struct bytes body = {0}, headers = {0}, full = {0};
-	char url[512];
-	const char *host;
-	struct fetch f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
-	int rc = 0;
-
-	sts_place(r, url, sizeof(url), &host);
-	role_body(r, &body);
-	bytes_printf(&full, "%s/", url);
-	if (r->from)
-		rc = sign_role(r, host, &body, &headers);
-	if (rc == 0 && (bytes_failed(&body) || bytes_failed(&full)))
-		rc = -ENOMEM;
-	f.url = bytes_get(&full);
-	f.headers = bytes_get(&headers);
-	f.body = bytes_get(&body);
-	if (rc == 0)
-		rc = ask_service(&f, "STS",
-			"check the role, and the credentials or the token "
-			"that it is assumed with",
-			out, err);
-	wipe_bytes(&body);
-	wipe_bytes(&headers);
-	bytes_release(&full);
 	return rc;
 }
 
@@ -335,7 +214,7 @@ static int container_token(struct bytes *headers, struct error *err)
 	int rc = 0;
 
 	if (file && *file) {
-		rc = read_small_file(file, &text);
+		rc = bytes_read_file(file, &text);
 		if (rc < 0)
 			rc = error_set(err, rc, "cannot read '%s': %m", file);
 	} else if (token) {
@@ -390,7 +269,11 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 static struct fetch instance_fetch(struct bytes *url, const char *base,
 	const char *path, const char *method, const char *headers)
 {
-	put_base(url, base);
+	size_t len = strlen(base);
+
+	while (len > 0 && base[len - 1] == '/')
+		len--;
+	bytes_add(url, base, len);
 	bytes_text(url, path);
 	return (struct fetch){.url = bytes_get(url),
 		.method = method,
@@ -458,37 +341,5 @@ int fetch_instance(struct secret *out, struct error *err)
 	wipe_bytes(&headers);
 	bytes_release(&path);
 	bytes_release(&url);
-	return rc;
-}
-
-/* -- SSO ------------------------------------------------------------------- */
-
-int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
-{
-	const char *given = getenv("AWS_ENDPOINT_URL_SSO");
-	struct bytes url = {0}, headers = {0};
-	struct fetch f = {.ca_file = s->ca_file, .timeout_ms = SERVICE_MS};
-	int rc;
-
-	if (given && *given)
-		put_base(&url, given);
-	else
-		bytes_printf(&url, "https://portal.sso.%s.amazonaws.com%s",
-			s->region, domain_end(s->region));
-	bytes_text(&url, "/federation/credentials?account_id=");
-	bytes_encode(&url, s->account, strlen(s->account), false);
-	bytes_text(&url, "&role_name=");
-	bytes_encode(&url, s->role, strlen(s->role), false);
-	bytes_printf(&headers, "x-amz-sso_bearer_token: %s\n", s->token);
-	f.url = bytes_get(&url);
-	f.headers = bytes_get(&headers);
-	rc = bytes_failed(&url) || bytes_failed(&headers)
-		? -ENOMEM
-		: ask_service(&f, "SSO",
-			  "check the profile's account and role, or run 'aws "
-			  "sso login'",
-			  out, err);
-	bytes_release(&url);
-	wipe_bytes(&headers);
 	return rc;
 }

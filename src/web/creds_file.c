@@ -29,31 +29,12 @@
 #include "base/hash.h"
 #include "web/json.h"
 
-#define FILE_MAX_BYTES ((size_t)1 << 20)
+#define PRINTED_MAX_BYTES ((size_t)1 << 20)
 #define PROCESS_NS (10 * NS_PER_S)
 /* The maximum depth of roles that refer to roles; a deeper chain is a loop. */
 #define ROLES_DEEP 5u
 
 /* -- Files ----------------------------------------------------------------- */
-
-int read_small_file(const char *path, struct bytes *out)
-{
-	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char block[4096];
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	while ((n = read(fd, block, sizeof(block))) > 0) {
-		bytes_add(out, block, (size_t)n);
-		if (bytes_len(out) > FILE_MAX_BYTES)
-			return -EFBIG;
-	}
-	if (n < 0)
-		return -errno;
-	bytes_trim(out);
-	return bytes_failed(out) ? -ENOMEM : 0;
-}
 
 static void aws_file(
 	const char *variable, const char *name, char *out, size_t size)
@@ -183,7 +164,7 @@ static bool file_find(const char *path, const char *kind, const char *section,
 	const char *name, char *out, size_t size)
 {
 	struct bytes text = {0};
-	bool found = read_small_file(path, &text) == 0 &&
+	bool found = bytes_read_file(path, &text) == 0 &&
 		bytes_len(&text) > 0 &&
 		ini_find(bytes_edit(&text), kind, section, name, out, size);
 
@@ -246,7 +227,7 @@ static int read_until_end(int fd, struct bytes *out)
 			return n < 0 ? -errno : 0;
 		bytes_add(out, block, (size_t)n);
 		OPENSSL_cleanse(block, (size_t)n);
-		if (bytes_len(out) > FILE_MAX_BYTES)
+		if (bytes_len(out) > PRINTED_MAX_BYTES)
 			return -EFBIG;
 	}
 }
@@ -335,7 +316,7 @@ static int sso_token(
 	int rc;
 
 	sso_token_path(session, path, sizeof(path));
-	rc = read_small_file(path, &text);
+	rc = bytes_read_file(path, &text);
 	if (rc == 0)
 		rc = json_find(bytes_get(&text), bytes_len(&text),
 			"accessToken", token, size);
@@ -440,7 +421,7 @@ static int from_role(const char *profile, const char *arn, const char *region,
 	if (setting(profile, "external_id", external, sizeof(external)))
 		role.external_id = external;
 	if (setting(profile, "web_identity_token_file", path, sizeof(path))) {
-		rc = read_small_file(path, &token);
+		rc = bytes_read_file(path, &token);
 		if (rc < 0)
 			(void)error_set(err, rc, "cannot read '%s': %m", path);
 		role.token = bytes_get(&token);

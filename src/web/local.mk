@@ -6,6 +6,7 @@ libweb_la_SOURCES = \
 	src/web/creds.c src/web/creds.h \
 	src/web/creds_fetch.c src/web/creds_fetch_impl.h \
 	src/web/creds_file.c \
+	src/web/creds_role.c \
 	src/web/loops.c src/web/loops.h \
 	src/web/head.c src/web/head.h \
 	src/web/json.c src/web/json.h \

@@ -285,7 +285,7 @@ static bool service(const struct far_request *r, struct far_answer *a)
 		else
 			give_error(a, 401, "UnauthorizedException");
 	} else if (strcmp(r->method, "POST") == 0 &&
-		strcmp(r->path, "/") == 0) {
+		(strcmp(r->path, "/") == 0 || strcmp(r->path, "/sts/") == 0)) {
 		give_sts(r, a);
 	} else {
 		return false;

@@ -94,7 +94,14 @@ aws_access_key_id = AKprofile
 aws_secret_access_key = Secret/AKprofile+key
 END
 AWS_CONFIG_FILE=$work/odd reads 'a profile in quotes' --profile 'two words'
-reads 'a role' --profile role
+AWS_ENDPOINT_URL_STS=$far/sts/ reads 'a role' --profile role
+# Nobody is asked beyond this machine, even if the variable is not respected.
+export https_proxy=http://127.0.0.1:1
+AWS_ENDPOINT_URL=$far AWS_ENDPOINT_URL_STS='' \
+	reads 'a role by the endpoint of all' --profile role
+AWS_ENDPOINT_URL=$far/ AWS_ENDPOINT_URL_SSO='' \
+	reads 'an SSO login by the endpoint of all' --profile login
+unset https_proxy
 reads 'credential_process' --profile process
 reads 'an SSO login' --profile login
 "$refrain" mount s3://many "$work/mnt" --cache "$work/tier:20M" --profile \
