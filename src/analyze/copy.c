@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyze/copied_impl.h"
 #include "analyze/names_impl.h"
 #include "analyze/run_impl.h"
 #include "analyze/unit_impl.h"
@@ -21,6 +23,10 @@
 
 /* The progress is shown so often. */
 #define SHOW_NS (200 * NS_PER_MS)
+
+/* The source changed: its last tenth was copied so many times as fast as its
+ * first, or as slowly. */
+#define CHANGED 1.5
 
 /* A message of the fetching process to its parent: its progress, or the end. */
 struct fetched {
@@ -88,6 +94,11 @@ static bool fetch_goes_on(pid_t pid, int fd, struct fetched *f)
 	return !ended;
 }
 
+static double seconds_since(uint64_t ns)
+{
+	return (double)(clock_now_ns() - ns) / (double)NS_PER_S;
+}
+
 static void show_fetched(const struct analysis_run *r, const struct fetched *f,
 	uint64_t *next_ns)
 {
@@ -111,6 +122,24 @@ static bool is_enough(const struct analysis_run *r, const struct fetched *f,
 	return names_are_images(r->c->mountpoint);
 }
 
+/* What comes later may not be as fast. */
+static void note_source_change(
+	struct analysis_run *r, const struct copied *copied)
+{
+	double change = copied_change(copied);
+	char note[PROFILE_TEXT_MAX];
+
+	if (change < CHANGED && change > 1 / CHANGED)
+		return;
+	(void)snprintf(note, sizeof(note),
+		"the source was %.1f times as %s at the end of the copying as "
+		"at its beginning (a cache, or credits for bursts?), so other "
+		"epochs may differ",
+		change > 1 ? change : 1 / fmax(change, 0.01),
+		change > 1 ? "fast" : "slow");
+	profile_note(r->p, note);
+}
+
 /*
  * A child process sends the request, because such a long request can only be
  * ended by closing its connection: the daemon stops when the child is killed.
@@ -119,6 +148,7 @@ static int fetch_files(struct analysis_run *r, struct fetched *f)
 {
 	uint64_t begun_ns = clock_now_ns(), show_ns = begun_ns + NS_PER_S;
 	uint64_t until_ns = begun_ns + r->c->copy_s * NS_PER_S;
+	struct copied copied = {.n = 0};
 	bool enough = false;
 	int fd[2];
 	pid_t pid;
@@ -130,6 +160,7 @@ static int fetch_files(struct analysis_run *r, struct fetched *f)
 	if (pid == 0)
 		fetch_in_child(r, f);
 	while (fetch_goes_on(pid, fd[0], f)) {
+		copied_add(&copied, seconds_since(begun_ns), f->bytes);
 		show_fetched(r, f, &show_ns);
 		enough |= is_enough(r, f, &until_ns);
 		if (enough || *r->c->stop)
@@ -143,6 +174,7 @@ static int fetch_files(struct analysis_run *r, struct fetched *f)
 	if (*r->c->stop)
 		return error_set(r->err, -EINTR, "interrupted");
 	f->partly |= enough;
+	note_source_change(r, &copied);
 	return f->rc < 0 && !enough ? error_set(r->err, f->rc, "%s", f->err.msg)
 				    : 0;
 }
@@ -215,7 +247,7 @@ int run_copy(struct analysis_run *r)
 	struct fetched f = {.rc = -EIO, .err = {"fetching the dataset failed"}};
 	uint64_t begun_ns = clock_now_ns();
 	int rc = fetch_files(r, &f);
-	double took_s = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+	double took_s = seconds_since(begun_ns);
 	double share = f.bytes / (double)r->p->source_bytes;
 
 	if (rc == 0 && f.partly)

@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += libanalyze.la
 libanalyze_la_SOURCES = \
 	src/analyze/analyze.h \
 	src/analyze/busy.c src/analyze/busy_impl.h \
+	src/analyze/copied.c src/analyze/copied_impl.h \
 	src/analyze/copy.c \
 	src/analyze/html.c \
 	src/analyze/measure.c \

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "analyze/copied_impl.h"
 #include "analyze/repeats_impl.h"
 #include "analyze/segment_impl.h"
 #include "suite.h"
@@ -226,6 +227,33 @@ START_TEST(test_a_later_measurement_lies_in_the_interval_of_repeats)
 }
 END_TEST
 
+/* -- The source ------------------------------------------------------------ */
+
+/* Read each fifth of a second: 100 bytes a second, and then `later`. */
+static double change_after(double took_s, double change_s, double later)
+{
+	struct copied c = {.n = 0};
+	double bytes = 0;
+
+	for (double at_s = 0.2; at_s < took_s; at_s += 0.2) {
+		bytes += 0.2 * (at_s <= change_s ? 100 : later);
+		copied_add(&c, at_s, bytes);
+		copied_add(&c, at_s + 0.1, bytes); /* nothing has come since */
+	}
+	return copied_change(&c);
+}
+
+START_TEST(test_a_source_that_gets_slower_or_faster_is_seen)
+{
+	ck_assert_double_eq_tol(change_after(8, 4, 100), 1, 0.02);
+	ck_assert_double_eq_tol(change_after(8, 4, 20), 0.2, 0.02);
+	ck_assert_double_eq_tol(change_after(300, 200, 300), 3, 0.1);
+	ck_assert_double_eq_tol(change_after(300, 2, 20), 0.79, 0.02);
+	ck_assert_double_eq(change_after(4, 2, 20), 1);
+	ck_assert_double_eq(change_after(0, 0, 0), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("segment");
@@ -240,6 +268,7 @@ int main(void)
 	tcase_add_test(
 		t, test_a_pause_much_longer_than_those_of_steps_is_a_gap);
 	tcase_add_test(t, test_pauses_after_each_epoch_are_gaps);
+	tcase_add_test(t, test_a_source_that_gets_slower_or_faster_is_seen);
 	tcase_add_test(
 		t, test_a_later_measurement_lies_in_the_interval_of_repeats);
 	return run_suite(s);
