@@ -26,6 +26,11 @@
 #define PAGE_TRIES 6u
 #define PAGE_PAUSE_NS (100 * NS_PER_MS)
 /*
+ * A store may search long for a page, past many keys that were deleted. This is
+ * less than the 30 s after which the attempt at a listing is given up.
+ */
+#define PAGE_STALL_S 25u
+/*
  * Pages that one request after the other would not need, because ranges end
  * in the middle of them: so many, and one for so many full ones.
  */
@@ -332,6 +337,7 @@ static struct s3_range *range_new(struct s3_listing *g)
 	if (!x)
 		return NULL;
 	call_init(&x->call, g->r, &range_ops, "GET");
+	call_set_stall(&x->call, g->probe ? 0 : PAGE_STALL_S);
 	x->g = g;
 	x->loop = remote_loop(g->r);
 	post_init(&x->begin, range_begin);

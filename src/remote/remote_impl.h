@@ -106,6 +106,12 @@ static inline const struct head *call_answer(const struct call *c)
 	return &c->t.head;
 }
 
+/* End it when no byte comes for so long; 0: as others. Before it starts. */
+static inline void call_set_stall(struct call *c, unsigned seconds)
+{
+	c->t.stall_s = seconds;
+}
+
 /* Zeroed memory becomes a call. Set path, query and more afterwards. */
 void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
 	const char *method);

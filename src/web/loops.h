@@ -126,6 +126,7 @@ struct transfer_ops {
 struct transfer {
 	const struct transfer_ops *ops; /* set by the owner */
 	bool fresh;	  /* set by the owner: on a new connection */
+	unsigned stall_s; /* set by the owner: 0: that of the loops */
 	struct head head; /* what came; for the owner until it is freed */
 	/* The loop's; loop thread. */
 	struct loop *loop;

@@ -176,7 +176,6 @@ static void set_fixed(struct loop *l, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, look_up);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES_S);
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)c->stall_s);
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
 		c->http2 ? (long)CURL_HTTP_VERSION_2TLS
 			 : (long)CURL_HTTP_VERSION_1_1);
@@ -275,6 +274,8 @@ static int set_request(struct transfer *t, struct request_text *text)
 	set_method(easy, text);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->lines);
 	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)t->fresh);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+		(long)(t->stall_s ? t->stall_s : t->loop->e->config.stall_s));
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);

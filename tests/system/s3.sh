@@ -104,6 +104,17 @@ esac
 stop_mount
 rm -rf "$work/tier"
 
+# -- A page that takes longer than a read may to begin is waited for
+s3_mount many
+scan_through
+far_zero
+far_set list_ms=6000
+"$refrain" refresh "$mnt" >/dev/null || fail 'a slow page ends a refresh'
+far_set list_ms=0
+expect 'list requests of a slow page' "$(far_count lists)" 1
+stop_mount
+rm -rf "$work/tier"
+
 # -- An index without a mount
 "$refrain" index s3://many --endpoint-url "$far" -o "$work/index" ||
 	fail 'no index'
