@@ -155,12 +155,6 @@ int bytes_decode(char *text, bool plus)
 	return (int)(out - text);
 }
 
-static void bytes_trim(struct bytes *b)
-{
-	while (b->len > 0 && isspace((unsigned char)b->at[b->len - 1]))
-		b->at[--b->len] = '\0';
-}
-
 int bytes_read_file(const char *path, struct bytes *b)
 {
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -176,6 +170,7 @@ int bytes_read_file(const char *path, struct bytes *b)
 	}
 	if (n < 0)
 		return -errno;
-	bytes_trim(b);
+	while (b->len > 0 && isspace((unsigned char)b->at[b->len - 1]))
+		b->at[--b->len] = '\0';
 	return b->failed ? -ENOMEM : 0;
 }

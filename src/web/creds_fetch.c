@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/date.h"
+#include "web/head.h"
 #include "web/json.h"
 #include "web/url.h"
 #include "web/xml.h"
@@ -30,6 +31,12 @@
 #define CONTAINER_URL "http://169.254.170.2"
 
 /* -- HTTP ------------------------------------------------------------------ */
+
+static size_t fetch_header(char *line, size_t size, size_t n, void *arg)
+{
+	head_line(arg, line, size * n);
+	return size * n;
+}
 
 static size_t fetch_body(char *data, size_t size, size_t n, void *arg)
 {
@@ -79,8 +86,9 @@ static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
 }
 
 /* The answer's body, of any status; the status itself, or -errno. */
-static int fetch_url(const struct fetch *f, struct bytes *out)
+static int fetch_url(struct fetch *f, struct bytes *out)
 {
+	struct head head = {.code = 0};
 	CURL *easy = curl_easy_init();
 	struct curl_slist *lines = fetch_lines(f->headers);
 	long status = 0;
@@ -92,10 +100,14 @@ static int fetch_url(const struct fetch *f, struct bytes *out)
 	}
 	fetch_options(easy, f, out);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, lines);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, fetch_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, &head);
 	code = curl_easy_perform(easy);
 	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_cleanup(easy);
 	curl_slist_free_all(lines);
+	if (head.date_ns)
+		f->ahead_s = head.date_ns / (int64_t)NS_PER_S - time(NULL);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return -ETIMEDOUT;
 	return code == CURLE_OK ? (int)status : -EIO;
@@ -155,7 +167,7 @@ void wipe_bytes(struct bytes *b)
 	bytes_release(b);
 }
 
-int ask_service(const struct fetch *f, const char *what, const char *advice,
+int ask_service(struct fetch *f, const char *what, const char *advice,
 	struct secret *out, struct error *err)
 {
 	struct bytes answer = {0};
@@ -168,6 +180,8 @@ int ask_service(const struct fetch *f, const char *what, const char *advice,
 		rc = error_set(err, -EBADMSG, "%s sent no credentials", what);
 	else
 		rc = 0;
+	if (rc == 0 && out->expires_s)
+		out->expires_s -= f->ahead_s;
 	wipe_bytes(&answer);
 	return rc;
 }

@@ -21,11 +21,13 @@ struct fetch {
 	const char *body;    /* or NULL */
 	const char *ca_file; /* or NULL */
 	unsigned timeout_ms;
-	bool direct; /* never through a proxy */
+	bool direct;	/* never through a proxy */
+	time_t ahead_s; /* filled in: the service's clock less ours */
 };
 
-/* Ask a service for credentials; `what` and `advice` are for messages. */
-int ask_service(const struct fetch *f, const char *what, const char *advice,
+/* Ask a service for credentials; `what` and `advice` are for messages. The end
+ * of their life is by our clock. */
+int ask_service(struct fetch *f, const char *what, const char *advice,
 	struct secret *out, struct error *err);
 
 /* Release what held a secret. */

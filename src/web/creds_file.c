@@ -168,8 +168,7 @@ static bool file_find(const char *path, const char *kind, const char *section,
 		bytes_len(&text) > 0 &&
 		ini_find(bytes_edit(&text), kind, section, name, out, size);
 
-	bytes_wipe(&text);
-	bytes_release(&text);
+	wipe_bytes(&text);
 	return found;
 }
 
@@ -287,8 +286,7 @@ static int from_process(
 	else if (secret_from_text(bytes_get(&text), bytes_len(&text), out) < 0)
 		rc = error_set(err, -EBADMSG,
 			"credential_process printed no credentials");
-	bytes_wipe(&text);
-	bytes_release(&text);
+	wipe_bytes(&text);
 	return rc;
 }
 
@@ -323,8 +321,7 @@ static int sso_token(
 	if (rc == 0)
 		(void)json_find(bytes_get(&text), bytes_len(&text), "expiresAt",
 			expires, sizeof(expires));
-	bytes_wipe(&text);
-	bytes_release(&text);
+	wipe_bytes(&text);
 	if (rc == 0 && *token &&
 		date_parse_iso(expires) / (int64_t)NS_PER_S > time(NULL))
 		return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Services of AWS that hand out the credentials of a role: STS and SSO. Each
- * call blocks its thread, which is the credentials' own, for a few seconds at
- * most.
+ * call blocks its thread, for a few seconds at most.
  */
 #include "web/creds_fetch_impl.h"
 
@@ -13,6 +12,9 @@
 
 #include "web/sign.h"
 #include "web/url.h"
+
+/* AWS accepts five minutes more or less. */
+#define SKEW_S 240
 
 /* The endpoint of this service alone, or of all, or AWS' own for `name`. The
  * caller frees out->path. */
@@ -56,8 +58,9 @@ static void role_body(const struct role *r, struct bytes *b)
 		put_field(b, "WebIdentityToken", r->token);
 }
 
+/* For the clock of the service, as in its last answer. */
 static int sign_role(const struct role *r, const char *host, const char *path,
-	const struct bytes *body, struct bytes *headers)
+	const struct bytes *body, time_t ahead_s, struct bytes *headers)
 {
 	char hash[SIGN_HEX_BYTES];
 	struct sign_key key = {.set = false};
@@ -72,7 +75,7 @@ static int sign_role(const struct role *r, const char *host, const char *path,
 		.token = r->from->token[0] ? r->from->token : NULL,
 		.region = r->region,
 		.service = "sts",
-		.now = time(NULL),
+		.now = time(NULL) + ahead_s,
 	};
 	int rc;
 
@@ -82,9 +85,30 @@ static int sign_role(const struct role *r, const char *host, const char *path,
 	return rc;
 }
 
+/* Sign, if there is anything to sign with, and ask. */
+static int ask_role(const struct role *r, struct fetch *f,
+	const struct url *url, const struct bytes *body, struct secret *out,
+	struct error *err)
+{
+	const char *path = strchr(strstr(f->url, "://") + 3, '/');
+	struct bytes headers = {0};
+	int rc = !r->from
+		? 0
+		: sign_role(r, url->host, path, body, f->ahead_s, &headers);
+
+	f->headers = bytes_get(&headers);
+	if (rc == 0)
+		rc = ask_service(f, "STS",
+			"check the role, and the credentials or the token "
+			"that it is assumed with",
+			out, err);
+	wipe_bytes(&headers);
+	return rc;
+}
+
 int fetch_role(const struct role *r, struct secret *out, struct error *err)
 {
-	struct bytes body = {0}, headers = {0}, full = {0}, path = {0};
+	struct bytes body = {0}, full = {0};
 	struct url url = {.path = NULL};
 	struct fetch f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
 	int rc = find_service(
@@ -93,25 +117,19 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 	if (rc < 0)
 		return rc;
 	role_body(r, &body);
-	bytes_printf(&path, "%s/", url.path);
 	bytes_printf(&full, "%s://%s%s/", url.scheme, url.host, url.path);
-	free(url.path);
-	if (r->from)
-		rc = sign_role(r, url.host, bytes_get(&path), &body, &headers);
-	if (bytes_failed(&body) || bytes_failed(&full) || bytes_failed(&path))
-		rc = -ENOMEM;
 	f.url = bytes_get(&full);
-	f.headers = bytes_get(&headers);
 	f.body = bytes_get(&body);
+	if (bytes_failed(&body) || bytes_failed(&full))
+		rc = -ENOMEM;
 	if (rc == 0)
-		rc = ask_service(&f, "STS",
-			"check the role, and the credentials or the token "
-			"that it is assumed with",
-			out, err);
+		rc = ask_role(r, &f, &url, &body, out, err);
+	/* The answer tells the right time. */
+	if (rc == -EACCES && r->from && llabs(f.ahead_s) > SKEW_S)
+		rc = ask_role(r, &f, &url, &body, out, err);
 	wipe_bytes(&body);
-	wipe_bytes(&headers);
 	bytes_release(&full);
-	bytes_release(&path);
+	free(url.path);
 	return rc;
 }
 

@@ -201,6 +201,24 @@ static void control(const struct far_request *r, struct far_answer *a)
 
 /* -- Services -------------------------------------------------------------- */
 
+static void http_date(int64_t s, char out[40])
+{
+	time_t at = (time_t)s;
+	struct tm tm;
+
+	gmtime_r(&at, &tm);
+	strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+/* By the clock of here, which may be another than the client's. */
+static void put_date(struct far_answer *a)
+{
+	char date[40];
+
+	http_date(time(NULL) + (time_t)far_set.skew_s, date);
+	snprintf(a->headers + strlen(a->headers), 64, "Date: %s\r\n", date);
+}
+
 static void give_json(struct far_answer *a, const char *format)
 {
 	char id[64], secret[96], token[96], expires[40];
@@ -291,6 +309,7 @@ static bool service(const struct far_request *r, struct far_answer *a)
 		return false;
 	}
 	far_count.services++;
+	put_date(a);
 	return true;
 }
 
@@ -504,15 +523,6 @@ static void give_list(
 }
 
 /* -- Objects --------------------------------------------------------------- */
-
-static void http_date(int64_t s, char out[40])
-{
-	time_t at = (time_t)s;
-	struct tm tm;
-
-	gmtime_r(&at, &tm);
-	strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-}
 
 static bool cut_range(const struct far_request *r, uint64_t size,
 	uint64_t *first, uint64_t *last)
@@ -768,11 +778,8 @@ static void bucket_request(const struct far_request *r, char *bucket, char *key,
 	} else if (strcmp(r->method, "DELETE") == 0) {
 		far_delete(bucket, key);
 	} else if (why) {
-		char date[40];
-
 		far_count.refused++;
-		http_date(time(NULL) + (time_t)far_set.skew_s, date);
-		snprintf(a->headers, sizeof(a->headers), "Date: %s\r\n", date);
+		put_date(a);
 		if (strcmp(why, FAR_OTHER_REGION) == 0)
 			strcat(a->headers, "x-amz-bucket-region: eu-far-1\r\n");
 		give_error(a,

@@ -28,7 +28,7 @@ void far_issue(char id[64], char secret[96], char token[96], char expires[40],
 {
 	static unsigned serial;
 	double end_ms = wall_ms() + far_set.expire_s * 1e3;
-	time_t end = (time_t)(end_ms / 1e3);
+	time_t end = (time_t)(end_ms / 1e3 + far_set.skew_s);
 	struct tm tm;
 
 	gmtime_r(&end, &tm);

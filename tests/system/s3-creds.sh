@@ -102,6 +102,12 @@ AWS_ENDPOINT_URL=$far AWS_ENDPOINT_URL_STS='' \
 AWS_ENDPOINT_URL=$far/ AWS_ENDPOINT_URL_SSO='' \
 	reads 'an SSO login by the endpoint of all' --profile login
 unset https_proxy
+# Their clock, and ours, may be a day behind: what they issue lives an hour.
+for skew in -86400 86400; do
+	far_set expire_s=3600 skew_s=$skew
+	reads "a role, by a clock $skew s from ours" --profile role
+done
+far_set skew_s=0
 reads 'credential_process' --profile process
 reads 'an SSO login' --profile login
 "$refrain" mount s3://many "$work/mnt" --cache "$work/tier:20M" --profile \
