@@ -368,7 +368,8 @@ static void run_job(struct pool_job *job)
 	struct uring_op *op = CONTAINER_OF(job, struct uring_op, job);
 	int res = -ECANCELED;
 
-	if (!atomic_load_explicit(&op->cancelled, memory_order_relaxed))
+	if (op->kind == URING_CLOSE ||
+		!atomic_load_explicit(&op->cancelled, memory_order_relaxed))
 		res = uring_run_plainly(op);
 	op->done(op, res);
 }

@@ -109,9 +109,6 @@ static struct original *end_read(struct reader *reader, struct read_op *r)
 	r->fd = -1;
 	if (fd < 0 || r->shared_fd) {
 		release_op(reader, r);
-	} else if (outcome_closing(reader->use.outcome)) {
-		(void)close(fd); /* was only read */
-		release_op(reader, r);
 	} else {
 		r->fd_closing = fd;
 		reader_queue(reader, r, begin_close);

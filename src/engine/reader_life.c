@@ -97,6 +97,27 @@ static uint64_t time_left(uint64_t until_ns)
 	return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
+/* The ring that reads for the operation, or NULL. */
+static struct uring *ring_of(const struct reader *reader, uint32_t i)
+{
+	const struct read_op *r = &reader->ops[i];
+	TURN_LOOK_SCOPE(reader->use.turn);
+
+	return r->busy && r->original ? r->ring : NULL;
+}
+
+/* An operation that ends before it is cancelled begins nothing after that but
+ * the closing of its file, on the same ring. */
+static void cancel_reads(struct reader *reader)
+{
+	for (uint32_t i = 0; i < reader->depth; i++) {
+		struct uring *ring = ring_of(reader, i);
+
+		if (ring)
+			uring_cancel(ring, &reader->ops[i].op);
+	}
+}
+
 uint32_t reader_stop(struct reader *reader, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_now_ns() + wait_ns;
@@ -110,10 +131,8 @@ uint32_t reader_stop(struct reader *reader, uint64_t wait_ns)
 		(void)turn_wait_until(
 			reader->use.turn, TURN_CLOSER, UINT64_MAX);
 	direct = help_ring(reader->use.help);
-	for (uint32_t i = 0; i < reader->depth; i++)
-		if (reader->ops[i].busy && reader->ops[i].original)
-			uring_cancel(reader->ops[i].ring, &reader->ops[i].op);
 	turn_unlock(reader->use.turn);
+	cancel_reads(reader);
 	if ((!direct || direct == reader->ring ||
 		    uring_free(direct, wait_ns)) &&
 		uring_free(reader->ring, time_left(until_ns))) {

@@ -197,13 +197,18 @@ static int go_on(struct mount_help *m)
 	return -ECANCELED;
 }
 
+/* A socket that closing has taken is closed by help_free(). */
 static void end(struct mount_help *m)
 {
+	bool ours;
+
 	turn_lock(m->c.turn);
+	ours = m->socket >= 0;
 	m->socket = -1;
 	m->state = HELP_OFF;
 	turn_unlock(m->c.turn);
-	talk_close(&m->talk);
+	if (ours)
+		talk_close(&m->talk);
 	turn_lock(m->c.turn);
 	m->ended = true;
 	turn_mark(m->c.turn, TURN_CLOSER);
@@ -307,6 +312,20 @@ static void wait_for_end(struct mount_help *m, uint64_t until_ns)
 			break;
 }
 
+/* Interrupt the thread. It does not close the socket from now on, whose number
+ * would be another file's. Releases the lock meanwhile. */
+static void shut_socket(struct mount_help *m)
+{
+	int fd = m->socket;
+
+	if (fd < 0)
+		return;
+	m->socket = -1;
+	turn_unlock(m->c.turn);
+	(void)shutdown(fd, SHUT_RDWR); /* or it is already */
+	turn_lock(m->c.turn);
+}
+
 /* If the daemon answers, the thread sends its last messages; otherwise it is
  * interrupted. */
 bool help_stop(struct mount_help *m, uint64_t until_ns)
@@ -319,8 +338,7 @@ bool help_stop(struct mount_help *m, uint64_t until_ns)
 	turn_lock(m->c.turn);
 	turn_mark(m->c.turn, TURN_HELP);
 	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
-	if (m->socket >= 0)
-		(void)shutdown(m->socket, SHUT_RDWR); /* or it is already */
+	shut_socket(m);
 	wait_for_end(m, until_ns);
 	ended = m->ended;
 	turn_unlock(m->c.turn);
@@ -336,6 +354,7 @@ void help_free(struct mount_help *m)
 	if (!m)
 		return;
 	close_tiers(m);
+	talk_close(&m->talk);
 	free(m->keys);
 	free(m->request);
 	free(m->asked);

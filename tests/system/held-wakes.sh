@@ -3,7 +3,8 @@
 #
 # No wake-up is written while a lock is held: a mount of a directory and one of
 # a web server that is read, reads that time out, a mount that ends while it
-# reads, a loader, and two jobs that share their batches.
+# reads, a loader, and two jobs that share their batches. Nor does a loader that
+# is closed close a file or shut a socket down with a lock held.
 set -eu
 name=held-wakes
 # shellcheck source=tests/system/lib.sh
@@ -150,6 +151,38 @@ data=$work/data
 under_test "$refrain" load "$data" --batch 16 --size 32 --epochs 3 --echo 2 \
 	>/dev/null
 nothing_held load
+
+# A loader closes files only without a lock.
+HELD_CLOSES=1
+export HELD_CLOSES
+under_test "$refrain" load "$data" --batch 16 --size 32 --steps 2 >/dev/null
+nothing_held 'load --steps'
+
+# Some files hang: the loader is closed while it reads.
+class=$(find "$data" -mindepth 1 -type d | sort | tail -n 1)
+mv "$class" "$work/slow-class"
+mkdir "$class"
+"$refrain" mount "$work/slow-class" "$class" --cache "$work/class-tier:100M" \
+	--fault stall=1
+! under_test "$refrain" load "$data" --batch 16 --size 32 --timeout 2 \
+	>/dev/null 2>&1 || fail 'a loader ended although its reads hang'
+nothing_held 'load of files that hang'
+umount -l "$class"
+
+# A mount that stops answering before its loader is closed
+"$refrain" mount "$data" "$mnt" --cache "$work/tier:100M"
+pid=$(status_field pid)
+under_test "$refrain" load "$mnt" --batch 16 --size 32 --steps 60 \
+	--epochs 60 --step-ms 50 --timeout 2 >/dev/null 2>&1 &
+load=$!
+files=$(find "$data" -type f -name '*.jpg' | wc -l)
+wait_for 20 has_status entries "$files" || fail 'the loader does not read all'
+kill -STOP "$pid"
+wait "$load" || :
+kill -CONT "$pid"
+"$refrain" umount "$mnt"
+nothing_held 'load of a mount that hangs'
+unset HELD_CLOSES
 
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library for LD_PRELOAD: it counts the mutexes that each thread holds, and
- * appends a line to the file HELD_WAKES for each write to an eventfd by a
- * thread that holds one: the places of the write and of the lock.
+ * appends a line to the file HELD_WAKES for each write to an eventfd and, with
+ * HELD_CLOSES, each shutdown() and close() by a thread that holds one: the
+ * places of the call and of the lock.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define HELD_MAX 16
@@ -27,6 +29,8 @@ static int (*real_clocklock)(
 	pthread_mutex_t *, clockid_t, const struct timespec *);
 static int (*real_unlock)(pthread_mutex_t *);
 static ssize_t (*real_write)(int, const void *, size_t);
+static int (*real_close)(int);
+static int (*real_shutdown)(int, int);
 
 /* Looked up late, as other libraries may start before this one. */
 #define FIND(real, name)                                                       \
@@ -105,16 +109,18 @@ static size_t print_place(char *to, size_t room, const char *what, void *at)
 	return n < 0 || (size_t)n >= room ? 0 : (size_t)n;
 }
 
-static void check(int fd, void *from)
+static void check(const char *what, void *from)
 {
 	const char *log = getenv("HELD_WAKES");
 	int saved = errno, out;
 	char line[1024];
 	size_t n;
 
-	if (held <= 0 || !log || !is_eventfd(fd))
+	if (held <= 0 || !log)
 		return;
-	n = print_place(line, sizeof(line) - 1, "write", from);
+	FIND(real_write, "write");
+	FIND(real_close, "close");
+	n = print_place(line, sizeof(line) - 1, what, from);
 	if (held <= HELD_MAX)
 		n += print_place(line + n, sizeof(line) - 1 - n, "lock",
 			place[held - 1]);
@@ -122,7 +128,7 @@ static void check(int fd, void *from)
 	out = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (out >= 0) {
 		(void)!real_write(out, line, n);
-		(void)close(out);
+		(void)real_close(out);
 	}
 	errno = saved;
 }
@@ -130,13 +136,31 @@ static void check(int fd, void *from)
 ssize_t write(int fd, const void *data, size_t bytes)
 {
 	FIND(real_write, "write");
-	check(fd, __builtin_return_address(0));
+	if (held > 0 && is_eventfd(fd))
+		check("write", __builtin_return_address(0));
 	return real_write(fd, data, bytes);
 }
 
 int eventfd_write(int fd, eventfd_t value)
 {
 	FIND(real_write, "write");
-	check(fd, __builtin_return_address(0));
+	if (held > 0)
+		check("write", __builtin_return_address(0));
 	return real_write(fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}
+
+int close(int fd)
+{
+	FIND(real_close, "close");
+	if (getenv("HELD_CLOSES"))
+		check("close", __builtin_return_address(0));
+	return real_close(fd);
+}
+
+int shutdown(int fd, int how)
+{
+	FIND(real_shutdown, "shutdown");
+	if (getenv("HELD_CLOSES"))
+		check("shutdown", __builtin_return_address(0));
+	return real_shutdown(fd, how);
 }

@@ -100,6 +100,50 @@ START_TEST(test_uring_says_that_a_name_does_not_exist)
 }
 END_TEST
 
+static void ignore_done(struct uring_op *op, int res)
+{
+	(void)op;
+	(void)res;
+}
+
+struct blocker {
+	struct uring_op op;
+	int fd; /* the thread waits until its other end is closed */
+};
+
+static void block(struct uring_op *op, int res)
+{
+	char byte;
+
+	(void)res;
+	ck_assert_int_eq(
+		read(CONTAINER_OF(op, struct blocker, op)->fd, &byte, 1), 0);
+}
+
+/* The only thread is busy while the close is cancelled. */
+START_TEST(test_uring_closes_a_file_although_that_is_cancelled)
+{
+	struct blocker b = {.op.done = block};
+	struct uring_op op = {.done = ignore_done};
+	int ends[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct uring *u;
+	char byte = 0;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	ck_assert_int_eq(uring_new_threads(&u, 1), 0);
+	b.fd = ends[0];
+	uring_read(u, &b.op, fd, &byte, 1, 0);
+	uring_close(u, &op, fd);
+	uring_cancel(u, &op);
+	ck_assert_int_eq(close(ends[1]), 0);
+	ck_assert(uring_free(u, 10 * NS_PER_S));
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	ck_assert_int_eq(errno, EBADF);
+	ck_assert_int_eq(close(ends[0]), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("uring");
@@ -109,5 +153,6 @@ int main(void)
 	tcase_add_test(
 		t, test_uring_follows_no_link_out_of_a_directory_unless_it_may);
 	tcase_add_test(t, test_uring_says_that_a_name_does_not_exist);
+	tcase_add_test(t, test_uring_closes_a_file_although_that_is_cancelled);
 	return run_suite(s);
 }
