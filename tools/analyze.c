@@ -157,7 +157,7 @@ static void on_analyze_signal(int number)
 }
 
 static int start_mount(
-	struct place *at, struct analyze_args *args, struct error *err)
+	struct analyze_place *at, struct analyze_args *args, struct error *err)
 {
 	struct mount_options *o = &args->options;
 	int rc;
@@ -209,8 +209,9 @@ static int set_words(char **words, const char *path, struct error *err)
 	return found;
 }
 
-static int set_command(struct analyze_args *args, const struct place *at,
-	char **words, char source[PATH_MAX], struct error *err)
+static int set_command(struct analyze_args *args,
+	const struct analyze_place *at, char **words, char source[PATH_MAX],
+	struct error *err)
 {
 	const char *name = args->options.source.name;
 	int rc = set_words(words, at->mountpoint, err);
@@ -264,7 +265,7 @@ static int measure_command(struct analyze_args *args, char **words,
 {
 	const char *top = args->cache ? args->cache : "/dev/shm";
 	const char *tmp = getenv("TMPDIR");
-	struct place at = {.mounted = false};
+	struct analyze_place at = {.mounted = false};
 	char source[PATH_MAX];
 	struct error left;
 	int rc;

@@ -39,8 +39,8 @@ static int make_own_dir(char path[PATH_MAX], const char *top, struct error *err)
 		err, -errno, "cannot make a directory in '%s': %m", top);
 }
 
-int place_make(
-	struct place *at, const char *tmp, const char *top, struct error *err)
+int place_make(struct analyze_place *at, const char *tmp, const char *top,
+	struct error *err)
 {
 	int rc = make_own_dir(at->mountpoint, tmp, err);
 
@@ -83,7 +83,7 @@ static bool end_mount(char *mountpoint)
 		cmd_umount(2, umount) == EXIT_OK;
 }
 
-int place_remove(struct place *at, struct error *err)
+int place_remove(struct analyze_place *at, struct error *err)
 {
 	bool ended = !at->mounted || end_mount(at->mountpoint);
 	uint64_t removed;

@@ -31,7 +31,7 @@
 #define THREADS_MAX 64
 #define NAME_MAX_BYTES 64 /* of "class_00000/00000000.jpg" */
 
-struct dataset {
+struct made_dataset {
 	/* Set once, before the threads start. */
 	const char *dir;
 	unsigned classes, images, threads, seed;
@@ -49,7 +49,7 @@ struct dataset {
 static int make_dataset_parse_size(
 	void *out, const char *value, struct error *err)
 {
-	struct dataset *d = out;
+	struct made_dataset *d = out;
 	char end;
 
 	if (sscanf(value, "%5ux%5u%c", &d->width, &d->height, &end) != 2 ||
@@ -62,7 +62,7 @@ static int make_dataset_parse_size(
 	return 0;
 }
 
-#define FIELD(f) offsetof(struct dataset, f)
+#define FIELD(f) offsetof(struct made_dataset, f)
 
 static const struct option_def options[] = {
 	{"classes", 'k', "K", "Number of classes; each gets a directory.",
@@ -94,7 +94,7 @@ const struct option_usage make_dataset_usage = {
 /* -- One thread's part -- */
 
 struct painter {
-	struct dataset *d;
+	struct made_dataset *d;
 	tjhandle jpeg;
 	uint8_t *rgb;
 	unsigned char *file;
@@ -170,7 +170,7 @@ static int make_dataset_write_file(
 }
 
 static void class_name(
-	const struct dataset *d, unsigned class, char name[NAME_MAX_BYTES])
+	const struct made_dataset *d, unsigned class, char name[NAME_MAX_BYTES])
 {
 	(void)snprintf(name, NAME_MAX_BYTES, "class_%0*u", d->class_digits,
 		class); /* fits: CLASSES_MAX */
@@ -180,7 +180,7 @@ static void class_name(
  */
 static int make_one(struct painter *p, unsigned i)
 {
-	struct dataset *d = p->d;
+	struct made_dataset *d = p->d;
 	struct picture_spec spec = picture_spec(d->seed, i, i % d->classes);
 	char class[NAME_MAX_BYTES], name[2 * NAME_MAX_BYTES];
 	unsigned long bytes = 0;
@@ -213,7 +213,7 @@ static int make_one(struct painter *p, unsigned i)
 static void *painter_run(void *arg)
 {
 	struct painter p = {.d = arg, .jpeg = tjInitCompress()};
-	struct dataset *d = arg;
+	struct made_dataset *d = arg;
 
 	while (p.jpeg && !atomic_load(&d->failed)) {
 		unsigned i = atomic_fetch_add_explicit(
@@ -228,7 +228,7 @@ static void *painter_run(void *arg)
 
 /* -- The whole -- */
 
-static int start_and_join(struct dataset *d, struct error *err)
+static int start_and_join(struct made_dataset *d, struct error *err)
 {
 	pthread_t threads[THREADS_MAX];
 	unsigned n = 0;
@@ -249,7 +249,8 @@ static int start_and_join(struct dataset *d, struct error *err)
 	return 0;
 }
 
-static int make_dataset_make_classes(const struct dataset *d, struct error *err)
+static int make_dataset_make_classes(
+	const struct made_dataset *d, struct error *err)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -266,7 +267,7 @@ static int make_dataset_make_classes(const struct dataset *d, struct error *err)
 
 /* Open the directory, creating it if missing. It must be empty, as nothing is
  * overwritten. */
-static int open_empty_dir(struct dataset *d, struct error *err)
+static int open_empty_dir(struct made_dataset *d, struct error *err)
 {
 	CLEANUP_DIR DIR *dir = NULL;
 	struct dirent *e;
@@ -286,7 +287,7 @@ static int open_empty_dir(struct dataset *d, struct error *err)
 	return d->dir_fd < 0 ? -errno : 0;
 }
 
-static int make_dataset_check_numbers(struct dataset *d, struct error *err)
+static int make_dataset_check_numbers(struct made_dataset *d, struct error *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -309,7 +310,7 @@ static int make_dataset_check_numbers(struct dataset *d, struct error *err)
 	return 0;
 }
 
-static int make_dataset(struct dataset *d, struct error *err)
+static int make_dataset(struct made_dataset *d, struct error *err)
 {
 	char size[SIZE_TEXT_MAX];
 	int rc = open_empty_dir(d, err);
@@ -331,7 +332,8 @@ static int make_dataset(struct dataset *d, struct error *err)
 
 int cmd_make_dataset(int argc, char **argv)
 {
-	struct dataset d = {.dir_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct made_dataset d = {
+		.dir_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 	struct error err = {""};
 	int rc = option_parse(&make_dataset_usage, argc, argv, &d, &err);
 

@@ -60,7 +60,7 @@ enum shape_kind {
 	SHAPE_KINDS,
 };
 
-struct look {
+struct picture_look {
 	int field[CHANNELS][GRID][GRID]; /* zero mean a channel */
 	int waves_x, waves_y;		 /* of the grating over the frame */
 	int tint[CHANNELS];		 /* of the grating, percent */
@@ -81,10 +81,10 @@ static void look_field(struct rng *r, int field[GRID][GRID])
 			field[y][x] -= sum / (GRID * GRID);
 }
 
-static struct look picture_look_of(uint64_t seed, unsigned class)
+static struct picture_look picture_look_of(uint64_t seed, unsigned class)
 {
 	struct rng r = rng_of(seed, OF_CLASS, class);
-	struct look look = {.nshapes = rng_range(&r, 1, 5)};
+	struct picture_look look = {.nshapes = rng_range(&r, 1, 5)};
 
 	for (int c = 0; c < CHANNELS; c++) {
 		look_field(&r, look.field[c]);
@@ -143,7 +143,7 @@ static int wave(uint32_t phase)
 }
 
 struct ground {
-	struct look look;
+	struct picture_look look;
 	int base[CHANNELS]; /* mean colour of this picture */
 	int strength;	    /* of the field, percent */
 	int shift_y;	    /* of the field, in 1/65536 of a node */

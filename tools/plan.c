@@ -109,7 +109,7 @@ const struct option_usage plan_usage = {
 	.max_operands = 1,
 };
 
-struct planner {
+struct plan_run {
 	const struct plan_args *args;
 	struct ctl_client *client;
 	struct progress progress;
@@ -178,7 +178,7 @@ static int request_of(
 	return rc;
 }
 
-static void add_up(struct planner *p, const json_t *reply)
+static void add_up(struct plan_run *p, const json_t *reply)
 {
 	json_t *examples = json_object_get(reply, "left_out");
 
@@ -191,7 +191,7 @@ static void add_up(struct planner *p, const json_t *reply)
 		p->examples = json_incref(examples);
 }
 
-static int send_names(struct planner *p, struct error *err)
+static int send_names(struct plan_run *p, struct error *err)
 {
 	json_t *reply = NULL;
 	int rc;
@@ -212,7 +212,7 @@ static int send_names(struct planner *p, struct error *err)
 }
 
 static int add_line(
-	struct planner *p, char *line, size_t len, struct error *err)
+	struct plan_run *p, char *line, size_t len, struct error *err)
 {
 	/* An upper bound of its escaped length. */
 	size_t bytes = 6 * len + 16;
@@ -236,7 +236,7 @@ static int add_line(
 }
 
 /* An empty line ends an epoch. */
-static int end_epoch(struct planner *p, struct error *err)
+static int end_epoch(struct plan_run *p, struct error *err)
 {
 	int rc = send_names(p, err);
 
@@ -244,7 +244,7 @@ static int end_epoch(struct planner *p, struct error *err)
 	return rc;
 }
 
-static int read_order(struct planner *p, struct error *err)
+static int read_order(struct plan_run *p, struct error *err)
 {
 	const int end = p->args->null ? '\0' : '\n';
 	CLEANUP_FREE char *line = NULL;
@@ -269,7 +269,7 @@ static int read_order(struct planner *p, struct error *err)
 
 static void plan_show(void *arg, const json_t *line)
 {
-	struct planner *p = arg;
+	struct plan_run *p = arg;
 	char note[96];
 
 	(void)snprintf(note, sizeof(note),
@@ -279,7 +279,7 @@ static void plan_show(void *arg, const json_t *line)
 		ask_number(line, "fetched_bytes"), 0, note);
 }
 
-static void print_left_out(const struct planner *p)
+static void print_left_out(const struct plan_run *p)
 {
 	uint64_t n = p->unknown + p->not_file + p->empty + p->duplicate +
 		p->too_long;
@@ -300,7 +300,7 @@ static void print_left_out(const struct planner *p)
 	(void)putchar('\n');
 }
 
-static void plan_report(const struct planner *p, json_t *reply)
+static void plan_report(const struct plan_run *p, json_t *reply)
 {
 	uint64_t files = ask_number(reply, "positions");
 	uint64_t resident = ask_number(reply, "resident");
@@ -354,7 +354,7 @@ static int check_failed(const json_t *reply, struct error *err)
 		ask_plural(changed, "file has", "files have"));
 }
 
-static int plan_run(struct planner *p, json_t *request, struct error *err)
+static int plan_run(struct plan_run *p, json_t *request, struct error *err)
 {
 	json_t *reply = NULL;
 	int rc = ctl_request(p->client, request, 0, NULL, NULL, &reply, err);
@@ -387,7 +387,7 @@ int cmd_plan(int argc, char **argv)
 {
 	struct plan_args args = {
 		.batch = NOT_GIVEN, .window = NOT_GIVEN, .slack = NOT_GIVEN};
-	struct planner p = {.args = &args};
+	struct plan_run p = {.args = &args};
 	struct error err = {""};
 	json_t *request = NULL;
 	int status, rc;

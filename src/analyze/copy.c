@@ -184,7 +184,7 @@ static void set_unit(struct analysis_run *r)
 {
 	struct profile *p = r->p;
 	char note[PROFILE_TEXT_MAX];
-	struct unit u = {UNIT_SAMPLES, NULL};
+	struct file_unit u = {UNIT_SAMPLES, NULL};
 
 	r->by_bytes = r->c->samples > 0;
 	p->samples = r->c->samples;

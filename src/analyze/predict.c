@@ -134,7 +134,7 @@ static double time_after(
 	return model_time(&m, miss);
 }
 
-struct wanted {
+struct wanted_change {
 	double cached;
 	enum profile_change change;
 	double time_s; /* by the measured rates */
@@ -142,7 +142,7 @@ struct wanted {
 
 /* The square of the change of the time if *rate moves by its interval. */
 static double effect(const struct profile *p, struct profile_rate *rate,
-	const struct wanted *w)
+	const struct wanted_change *w)
 {
 	struct profile_rate was = *rate;
 	double change;
@@ -157,7 +157,8 @@ struct profile_rate profile_after(
 	const struct profile *p, double cached, enum profile_change change)
 {
 	struct profile q = *p;
-	struct wanted w = {cached, change, time_after(p, cached, change)};
+	struct wanted_change w = {
+		cached, change, time_after(p, cached, change)};
 	bool otherwise = change == CHANGE_PLAN || change == CHANGE_WORKERS ||
 		change == CHANGE_FASTER;
 	/* A later run varies as much as the measured ones did. */

@@ -75,15 +75,15 @@ static bool is_tfrecord(const uint8_t *head, size_t n, uint64_t *bytes)
 	return crc == little_endian(head + RECORD_LENGTH_BYTES, 4);
 }
 
-struct unit unit_of(const void *head, size_t n, uint64_t file_bytes)
+struct file_unit unit_of(const void *head, size_t n, uint64_t file_bytes)
 {
-	const struct unit one = {UNIT_SAMPLES, NULL};
+	const struct file_unit one = {UNIT_SAMPLES, NULL};
 	uint64_t record;
 
 	if (is_tfrecord(head, n, &record)) {
 		if (record + RECORD_EXTRA_BYTES == file_bytes)
 			return one;
-		return (struct unit){UNIT_MB, "TFRecord"};
+		return (struct file_unit){UNIT_MB, "TFRecord"};
 	}
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
 		const struct magic *m = &magics[i];
@@ -92,9 +92,9 @@ struct unit unit_of(const void *head, size_t n, uint64_t file_bytes)
 			memcmp((const char *)head + m->off, m->bytes, m->n) !=
 				0)
 			continue;
-		return m->format ? (struct unit){UNIT_MB, m->format} : one;
+		return m->format ? (struct file_unit){UNIT_MB, m->format} : one;
 	}
-	return (struct unit){UNIT_FILES, NULL};
+	return (struct file_unit){UNIT_FILES, NULL};
 }
 
 /* -- Files ----------------------------------------------------------------- */
@@ -108,7 +108,7 @@ struct unit_looks {
 static void look_at_file(struct unit_looks *l, int fd, uint64_t file_bytes)
 {
 	uint8_t head[UNIT_HEAD_BYTES];
-	struct unit u;
+	struct file_unit u;
 	ssize_t n;
 
 	/* One page is enough, and it must not stay: the trainer's own reads
@@ -151,7 +151,7 @@ static void look_below(struct unit_looks *l, int fd, unsigned levels)
 }
 
 /* The unit of most bytes: a shard counts for more than the list beside it. */
-struct unit unit_find(const char *top)
+struct file_unit unit_find(const char *top)
 {
 	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct unit_looks l = {.files = 0};
@@ -162,5 +162,5 @@ struct unit unit_find(const char *top)
 	for (enum profile_unit u = 0; u < UNITS; u++)
 		if (l.bytes[u] > l.bytes[most])
 			most = u;
-	return (struct unit){most, most == UNIT_MB ? l.format : NULL};
+	return (struct file_unit){most, most == UNIT_MB ? l.format : NULL};
 }

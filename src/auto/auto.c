@@ -82,16 +82,16 @@ static bool is_waited_for(
 
 /* The busy time of one part, while reading is as busy as it can be: number of
  * examples and time, as in struct auto_sums. */
-struct busy {
+struct auto_busy {
 	double full, full_ns, lasting, lasting_ns, bursts;
 };
 
-static struct busy busy_of(
+static struct auto_busy busy_of(
 	const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
 
-	return (struct busy){
+	return (struct auto_busy){
 		.full = (double)(now->full_reads - then->full_reads),
 		.full_ns = (double)(now->full_ns - then->full_ns),
 		.lasting = (double)(now->long_reads - then->long_reads),
@@ -102,7 +102,7 @@ static struct busy busy_of(
 
 /* Slower than the trainer takes examples, whatever was saved up. */
 static bool is_slow(const struct auto_echo *a, const struct auto_sums *now,
-	const struct busy *busy)
+	const struct auto_busy *busy)
 {
 	const struct auto_sums *then = &a->begun;
 	double read = busy->full_ns / busy->full;
@@ -120,7 +120,7 @@ static bool is_whole(const struct auto_echo *a, const struct auto_sums *now)
 {
 	const struct auto_sums *then = &a->begun;
 	uint64_t fresh = now->fresh - then->fresh;
-	struct busy busy = busy_of(a, now);
+	struct auto_busy busy = busy_of(a, now);
 
 	if (fresh < a->part_fresh || now->steps == then->steps)
 		return false;
@@ -150,7 +150,7 @@ static double passed_ns(const struct auto_echo *a, const struct auto_sums *now)
 static double read_ns(const struct auto_echo *a, const struct auto_sums *now,
 	double *saved_ns)
 {
-	struct busy busy = busy_of(a, now);
+	struct auto_busy busy = busy_of(a, now);
 
 	*saved_ns = 0;
 	if (now->planned)

@@ -22,12 +22,12 @@ struct pool {
 	pthread_mutex_t lock; /* rank: a leaf */
 	pthread_cond_t ended; /* `running` has fallen */
 	struct list queue;    /* lock: of struct pool_job */
-	struct list idle;     /* lock: of struct worker, the latest first */
-	unsigned running;     /* lock: threads that have not ended */
-	unsigned n, max;      /* lock; max set once */
-	bool stop;	      /* lock */
-	pthread_key_t self;   /* set once: of struct worker */
-	pthread_t threads[];  /* lock: the first n were started */
+	struct list idle;    /* lock: of struct pool_worker, the latest first */
+	unsigned running;    /* lock: threads that have not ended */
+	unsigned n, max;     /* lock; max set once */
+	bool stop;	     /* lock */
+	pthread_key_t self;  /* set once: of struct pool_worker */
+	pthread_t threads[]; /* lock: the first n were started */
 };
 
 /*
@@ -35,7 +35,7 @@ struct pool {
  * lock has been released. So it need not take the lock, and the waker need not
  * touch the pool again, which may be gone by then.
  */
-struct worker {
+struct pool_worker {
 	struct list node; /* lock: in `idle` */
 	sem_t wake;
 	/* While idle: set by the thread that takes it from `idle`, before
@@ -43,7 +43,7 @@ struct worker {
 	struct pool_job *next;
 };
 
-static void run_jobs(struct worker *w, struct pool_job *job)
+static void run_jobs(struct pool_worker *w, struct pool_job *job)
 {
 	while (job) {
 		job->run(job);
@@ -53,7 +53,7 @@ static void run_jobs(struct worker *w, struct pool_job *job)
 
 /* Called with the lock held, which it releases while waiting. NULL: the pool
  * may have stopped. */
-static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
+static struct pool_job *wait_for_job(struct pool *p, struct pool_worker *w)
 {
 	ASSERT_HELD(&p->lock);
 	list_add_tail(list_next(&p->idle), &w->node); /* becomes the first */
@@ -63,7 +63,7 @@ static struct pool_job *wait_for_job(struct pool *p, struct worker *w)
 	return steal_ptr(&w->next);
 }
 
-static void pool_serve(struct pool *p, struct worker *w)
+static void pool_serve(struct pool *p, struct pool_worker *w)
 {
 	pthread_mutex_lock(&p->lock);
 	while (!list_empty(&p->queue) || !p->stop) {
@@ -91,7 +91,7 @@ static void pool_serve(struct pool *p, struct worker *w)
 static void *pool_thread(void *arg)
 {
 	struct pool *p = arg;
-	struct worker w = {.next = NULL};
+	struct pool_worker w = {.next = NULL};
 
 	(void)sem_init(&w.wake, 0, 0); /* cannot fail for 0 */
 	(void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
@@ -144,9 +144,9 @@ int pool_new(struct pool **out, unsigned max_threads)
 }
 
 /* Give the job to an idle thread; NULL: none is idle, and the job is queued. */
-static struct worker *give(struct pool *p, struct pool_job *job)
+static struct pool_worker *give(struct pool *p, struct pool_job *job)
 {
-	struct worker *w;
+	struct pool_worker *w;
 	LOCK_SCOPE(&p->lock);
 
 	if (list_empty(&p->idle)) {
@@ -156,7 +156,7 @@ static struct worker *give(struct pool *p, struct pool_job *job)
 				p); /* else the other threads run it later */
 		return NULL;
 	}
-	w = LIST_FIRST(&p->idle, struct worker, node);
+	w = LIST_FIRST(&p->idle, struct pool_worker, node);
 	list_del(&w->node);
 	w->next = job;
 	return w;
@@ -164,7 +164,7 @@ static struct worker *give(struct pool *p, struct pool_job *job)
 
 void pool_submit(struct pool *p, struct pool_job *job)
 {
-	struct worker *w = pthread_getspecific(p->self);
+	struct pool_worker *w = pthread_getspecific(p->self);
 
 	if (w && !w->next) {
 		w->next = job;
@@ -193,7 +193,8 @@ static bool stop_threads(struct pool *p, uint64_t wait_ns)
 
 	p->stop = true;
 	while (!list_empty(&p->idle)) {
-		struct worker *w = LIST_FIRST(&p->idle, struct worker, node);
+		struct pool_worker *w =
+			LIST_FIRST(&p->idle, struct pool_worker, node);
 
 		list_del(&w->node);
 		(void)sem_post(&w->wake); /* as above */

@@ -36,14 +36,14 @@ struct ctl_server {
 };
 
 /* A connection's thread finds its server here. */
-struct start {
+struct conn_start {
 	struct ctl_server *server;
 	struct ctl_conn *conn;
 };
 
 static void *conn_thread(void *arg)
 {
-	struct start start = *(struct start *)arg;
+	struct conn_start start = *(struct conn_start *)arg;
 
 	free(arg);
 	conn_serve(start.conn);
@@ -77,12 +77,12 @@ static void server_reap(struct ctl_server *s)
 
 static int server_start_thread(struct ctl_server *s, struct ctl_conn *conn)
 {
-	struct start *start = malloc(sizeof(*start));
+	struct conn_start *start = malloc(sizeof(*start));
 	int rc;
 
 	if (!start)
 		return -ENOMEM;
-	*start = (struct start){s, conn};
+	*start = (struct conn_start){s, conn};
 	/* The lock is held before the thread can move itself to the other list.
 	 */
 	LOCK_SCOPE(&s->lock);

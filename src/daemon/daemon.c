@@ -127,11 +127,11 @@ static int build_store(struct mount *m, struct error *err)
 }
 
 /* The manifest is kept in the last tier. */
-static struct kept kept_in(struct mount *m)
+static struct manifest_place kept_in(struct mount *m)
 {
 	size_t last = m->options.ntiers - 1;
 
-	return (struct kept){
+	return (struct manifest_place){
 		.store = m->store,
 		.tier = last,
 		.dir = m->tier_dir[last],
@@ -150,7 +150,7 @@ static int build_tree(struct mount *m, struct error *err)
 		.arg = m,
 		.events = m->events,
 	};
-	struct kept kept = kept_in(m);
+	struct manifest_place kept = kept_in(m);
 	int rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
 
 	if (rc < 0)

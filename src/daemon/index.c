@@ -33,7 +33,7 @@ struct index_job {
 	int status;			/* the same */
 };
 
-struct row {
+struct index_row {
 	char *path;
 	struct file_version version;
 };
@@ -135,12 +135,12 @@ static int walk(struct index_job *l, index_progress_fn *progress, void *arg,
 
 static size_t row_count(const struct array *rows)
 {
-	return array_count(rows, sizeof(struct row));
+	return array_count(rows, sizeof(struct index_row));
 }
 
 static void rows_release(struct array *rows)
 {
-	const struct row *row = array_data(rows);
+	const struct index_row *row = array_data(rows);
 
 	for (size_t i = 0; i < row_count(rows); i++)
 		free(row[i].path);
@@ -150,11 +150,11 @@ static void rows_release(struct array *rows)
 static int index_add_row(
 	struct array *rows, const char *path, struct file_version v)
 {
-	struct row *row = array_grow(rows, sizeof(*row));
+	struct index_row *row = array_grow(rows, sizeof(*row));
 
 	if (!row)
 		return -ENOMEM;
-	*row = (struct row){strdup(path), v};
+	*row = (struct index_row){strdup(path), v};
 	return row->path ? 0 : -ENOMEM;
 }
 
@@ -177,7 +177,7 @@ static int fill_rows(struct array *rows, struct manifest *m)
 
 static int index_by_path(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct index_row *x = a, *y = b;
 
 	return strcmp(x->path, y->path);
 }
@@ -205,7 +205,7 @@ static void put_text(const char *text, size_t len, FILE *out)
 }
 
 /* Errors stay with the stream, and are looked at once. */
-static void index_put_row(const struct row *r, FILE *out)
+static void index_put_row(const struct index_row *r, FILE *out)
 {
 	const char *slash = strchr(r->path, '/');
 	int64_t mtime_ns = r->version.mtime_ns;
@@ -227,7 +227,7 @@ static int write_table(struct manifest *m, FILE *out, struct error *err)
 {
 	struct array rows = {0};
 	int rc = fill_rows(&rows, m);
-	struct row *row = array_data(&rows);
+	struct index_row *row = array_data(&rows);
 	size_t n = row_count(&rows);
 
 	if (rc == 0) {

@@ -24,7 +24,7 @@
 /* -- Names ----------------------------------------------------------------- */
 
 /* A mount that was just made may not know all names yet. */
-static bool list_all(struct names *n)
+static bool list_all(struct request_names *n)
 {
 	struct tree_walk_result result;
 
@@ -35,7 +35,8 @@ static bool list_all(struct names *n)
 	return tree_walk(n->of->tree, NODE_ROOT, false, &result) == 0;
 }
 
-int names_find(struct names *n, const json_t *name, struct node_info *info)
+int names_find(
+	struct request_names *n, const json_t *name, struct node_info *info)
 {
 	const char *path = json_string_value(name);
 	CLEANUP_FREE char *bytes = NULL;
@@ -57,7 +58,7 @@ int names_find(struct names *n, const json_t *name, struct node_info *info)
 /* -- Keys ------------------------------------------------------------------ */
 
 /* An element of the answer, and a comma. */
-static int put_key(struct names *n, const json_t *name, char *at)
+static int put_key(struct request_names *n, const json_t *name, char *at)
 {
 	struct cache_item item = {.base = 0};
 	struct node_info info;
@@ -82,7 +83,7 @@ static int put_key(struct names *n, const json_t *name, char *at)
 
 /* Written as text, as there are many and all are alike. */
 static int send_keys(
-	struct names *n, struct ctl_conn *conn, const json_t *paths)
+	struct request_names *n, struct ctl_conn *conn, const json_t *paths)
 {
 	static const char head[] = "{\"ok\":true,\"keys\":[", tail[] = "]}";
 	size_t count = json_array_size(paths);
@@ -107,7 +108,7 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 	const json_t *paths = json_object_get(request, "paths");
 	/* A loader need not wait for the source to be listed. It reads unknown
 	 * files through the mount. */
-	struct names names = {.of = arg, .listed = true};
+	struct request_names names = {.of = arg, .listed = true};
 
 	if (analysis_refuses(names.of->analysis, conn))
 		return;

@@ -47,7 +47,7 @@ struct mount_life {
 };
 
 /* Where the manifest is kept: in a tier. */
-struct kept {
+struct manifest_place {
 	struct store *store;
 	size_t tier;
 	const char *dir; /* of the tier */
@@ -175,12 +175,12 @@ void process_leave_no_tier(struct mount *m);
  * scan.c: the background scan, and uses of a complete manifest. Load the
  * manifest that a tier keeps, or create an empty one for the source.
  */
-int kept_load(const struct kept *k, const char *source, struct manifest **out,
-	struct error *err);
+int kept_load(const struct manifest_place *k, const char *source,
+	struct manifest **out, struct error *err);
 
 struct scan;
 struct scan_config {
-	struct kept kept;
+	struct manifest_place kept;
 	struct stack *stack;
 	struct manifest *manifest;
 	struct tree *tree;
@@ -320,7 +320,7 @@ void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
 	const struct tree_walk_result *result);
 
 /* loaders.c: the names in a request, for commands that take many of them. */
-struct names {
+struct request_names {
 	const struct loaders *of;
 	bool listed; /* the whole source was listed, to find a name */
 };
@@ -329,6 +329,7 @@ struct names {
  * Find the node of a name. Unknown names are looked up at most once a request.
  * Returns -EINVAL if it is not a path, -ENOENT if the source has no such name.
  */
-int names_find(struct names *n, const json_t *name, struct node_info *info);
+int names_find(
+	struct request_names *n, const json_t *name, struct node_info *info);
 
 #endif

@@ -180,7 +180,7 @@ static void leave_out(
 }
 
 /* 0, or the error that ends the request. */
-static int plans_add_name(struct course *k, struct names *names,
+static int plans_add_name(struct course *k, struct request_names *names,
 	const json_t *name, struct added *a)
 {
 	struct node_info info;
@@ -209,7 +209,7 @@ static int add_names(struct course *k, const json_t *request, struct added *a,
 	struct error *err)
 {
 	const json_t *paths = json_object_get(request, "paths");
-	struct names names = {.of = k->of};
+	struct request_names names = {.of = k->of};
 	uint64_t epoch = k->epoch;
 	int rc = get_number(request, "epoch", NUMBER_MAX, &epoch, err);
 
@@ -263,14 +263,14 @@ void command_plan_add(void *arg, struct ctl_conn *conn, const json_t *request)
 /* -- Going on -------------------------------------------------------------- */
 
 /* The contents of a progress request; 0: not given. */
-struct progress {
+struct progress_request {
 	uint64_t position, step, from, step_ns;
 	struct schedule_echo echo;
 	bool has_from;
 };
 
 static int get_progress(
-	const json_t *request, struct progress *p, struct error *err)
+	const json_t *request, struct progress_request *p, struct error *err)
 {
 	int rc = get_number(request, "position", NUMBER_MAX, &p->position, err);
 
@@ -286,7 +286,7 @@ static int get_progress(
 }
 
 static int plans_change_echo(
-	struct course *k, const struct progress *p, struct error *err)
+	struct course *k, const struct progress_request *p, struct error *err)
 {
 	int rc = 0;
 
@@ -318,7 +318,7 @@ void command_plan_progress(
 	void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct course *k = course_of(conn);
-	struct progress p = {.position = 0};
+	struct progress_request p = {.position = 0};
 	struct error err = {""};
 
 	(void)arg;

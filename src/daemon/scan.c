@@ -106,13 +106,14 @@ static void wait_for_next(struct scan *s)
 
 /* Uses the open directory, checked at the start, as its path may lead elsewhere
  * by now. */
-static int kept_fd(const struct kept *k)
+static int kept_fd(const struct manifest_place *k)
 {
 	return store_tier_fd(k->store, k->tier);
 }
 
 /* Damage is counted as such, anything else as an error of the tier. */
-static void kept_failed(const struct kept *k, enum event_kind kind, int status)
+static void kept_failed(
+	const struct manifest_place *k, enum event_kind kind, int status)
 {
 	struct event e = {.kind = kind, .dir = k->dir, .status = status};
 
@@ -124,8 +125,8 @@ static void kept_failed(const struct kept *k, enum event_kind kind, int status)
 	event_report(k->events, &e);
 }
 
-int kept_load(const struct kept *k, const char *source, struct manifest **out,
-	struct error *err)
+int kept_load(const struct manifest_place *k, const char *source,
+	struct manifest **out, struct error *err)
 {
 	int rc = manifest_new(out, source);
 

@@ -29,7 +29,7 @@ struct row {
 	int32_t label; /* a number of `labels` */
 };
 
-struct listing {
+struct list_file {
 	struct look *l;
 	struct array text; /* a NUL at its end */
 	struct array rows;
@@ -38,7 +38,7 @@ struct listing {
 	bool is_table, has_tags, crlf;
 };
 
-static int bad_line(struct listing *t, const char *why)
+static int bad_line(struct list_file *t, const char *why)
 {
 	return look_fail(t->l, -EBADMSG, "'%s', line %" PRIu64 ": %s",
 		t->l->path, t->line, why);
@@ -97,7 +97,7 @@ static bool parse_size(const char *field, size_t bytes, uint32_t *out)
 /* -- Rows ------------------------------------------------------------------ */
 
 /* The path has a byte of the text after it, for its NUL. */
-static int add_row(struct listing *t, char *path, size_t path_bytes,
+static int add_row(struct list_file *t, char *path, size_t path_bytes,
 	uint32_t bytes, const char *label, size_t label_bytes)
 {
 	struct row *r;
@@ -130,7 +130,7 @@ static bool is_hidden(const char *path, size_t bytes)
 }
 
 /* "PATH\tSIZE\tMTIME\tTAG\tLABEL"; what a folder would not take is left out. */
-static int table_line(struct listing *t, char *at, char *end)
+static int table_line(struct list_file *t, char *at, char *end)
 {
 	size_t path_bytes, size_bytes, skip_bytes;
 	char *path = next_field(&at, end, &path_bytes);
@@ -162,7 +162,7 @@ static int table_line(struct listing *t, char *at, char *end)
 }
 
 /* "PATH" or "PATH\tLABEL". */
-static int plain_line(struct listing *t, char *at, char *end)
+static int plain_line(struct list_file *t, char *at, char *end)
 {
 	char *tab = memchr(at, '\t', (size_t)(end - at));
 
@@ -180,7 +180,7 @@ static bool is_text(const char *at, size_t n, const char *text)
 }
 
 /* One that begins as a table's is one, or of a version that is not known. */
-static int first_line(struct listing *t, const char *at, const char *end)
+static int first_line(struct list_file *t, const char *at, const char *end)
 {
 	size_t n = (size_t)(end - at);
 
@@ -196,7 +196,7 @@ static int first_line(struct listing *t, const char *at, const char *end)
 	return 0;
 }
 
-static int take_line(struct listing *t, char *at, char *end)
+static int take_line(struct list_file *t, char *at, char *end)
 {
 	int rc;
 
@@ -213,7 +213,7 @@ static int take_line(struct listing *t, char *at, char *end)
 	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);
 }
 
-static int take_lines(struct listing *t)
+static int take_lines(struct list_file *t)
 {
 	char *at = array_data(&t->text), *end = at + array_bytes(&t->text) - 1;
 	int rc = 0;
@@ -230,7 +230,7 @@ static int take_lines(struct listing *t)
 
 /* -- The file -------------------------------------------------------------- */
 
-static int read_text(struct listing *t, int fd)
+static int read_text(struct list_file *t, int fd)
 {
 	for (;;) {
 		char *to = array_grow(&t->text, READ_BYTES);
@@ -253,7 +253,7 @@ static int read_text(struct listing *t, int fd)
 	return array_text(&t->text, "", 0) < 0 ? -ENOMEM : 0;
 }
 
-static int read_list(struct listing *t)
+static int read_list(struct list_file *t)
 {
 	CLEANUP_FD int fd = open(t->l->real, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
@@ -291,7 +291,7 @@ static void sort_rows(struct row *row, size_t n)
 	}
 }
 
-static int fill(struct listing *t)
+static int fill(struct list_file *t)
 {
 	size_t n = array_count(&t->rows, sizeof(struct row));
 	struct row *row = array_data(&t->rows);
@@ -310,7 +310,7 @@ static int fill(struct listing *t)
 
 int look_list_file(struct look *l)
 {
-	struct listing t = {.l = l};
+	struct list_file t = {.l = l};
 	int rc;
 
 	ds_begin(l->ds, EXAMPLES_WHOLE);

@@ -125,7 +125,7 @@ int engine_save(struct engine *engine, void *buf, size_t size)
 /* -- Going on from there --------------------------------------------------- */
 
 /* The checked contents of the head. */
-struct head {
+struct state_head {
 	uint64_t fingerprint;
 	size_t members, schedule;
 	uint64_t changes; /* of the echo factor */
@@ -133,7 +133,7 @@ struct head {
 };
 
 static int parse(
-	struct head *h, const uint8_t *in, size_t size, struct error *err)
+	struct state_head *h, const uint8_t *in, size_t size, struct error *err)
 {
 	const uint8_t *at = in, *sum;
 	uint64_t version, bytes;
@@ -173,7 +173,8 @@ static bool is_free(const struct member *m)
 }
 
 /* A state of an older library knows fewer members. */
-static int compare(const struct state_of *of, struct head *h, struct error *err)
+static int compare(
+	const struct state_of *of, struct state_head *h, struct error *err)
 {
 	struct refrain_config c = of->s->c;
 
@@ -201,7 +202,7 @@ int state_begin(const struct state_of *of, const struct schedule_config *config,
 	struct schedule *schedule, struct state_begun *begun, struct error *err)
 {
 	struct schedule_restored restored;
-	struct head h = {0};
+	struct state_head h = {0};
 	int rc;
 
 	*begun = (struct state_begun){0};

@@ -29,7 +29,7 @@ struct augmenter {
 };
 
 /* The part of an image that a crop may use, and the resampled part of that. */
-struct source {
+struct crop_source {
 	const uint8_t *data; /* its first pixel */
 	size_t stride_bytes;
 	struct span across, down;
@@ -101,8 +101,8 @@ static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
 	return (int64_t)(first - origin);
 }
 
-static int source_of(
-	const struct image *in, const struct crop *crop, struct source *out)
+static int source_of(const struct image *in, const struct crop *crop,
+	struct crop_source *out)
 {
 	int64_t x = axis(in->denom, in->x, in->width, crop->box.x,
 		crop->box.width, crop->x, crop->width, &out->across);
@@ -117,13 +117,13 @@ static int source_of(
 }
 
 /* Elements of one row after the vertical filter. */
-static size_t mixed_row(const struct augmenter *a, const struct source *s)
+static size_t mixed_row(const struct augmenter *a, const struct crop_source *s)
 {
 	return 3 * ((size_t)s->across.limit + 2 * a->horizontal.pairs) +
 		KERNEL_SLACK;
 }
 
-static int prepare(struct augmenter *a, const struct source *s,
+static int prepare(struct augmenter *a, const struct crop_source *s,
 	const struct crop *crop, size_t pixels_bytes)
 {
 	const struct augment_config *c = &a->config;
@@ -156,8 +156,8 @@ static unsigned fraction_bits(const struct augmenter *a)
  * One row of the sample through the vertical filter. A half is added for the
  * horizontal one to round with: its weights sum to 1, so it comes out whole.
  */
-static void mix_row(
-	struct augmenter *a, const struct source *s, uint32_t y, int16_t *out)
+static void mix_row(struct augmenter *a, const struct crop_source *s,
+	uint32_t y, int16_t *out)
 {
 	const struct filter *f = &a->vertical;
 	struct mix mix = {.rows = a->taps, .pairs = f->pairs};
@@ -176,8 +176,8 @@ static void mix_row(
 }
 
 /* Rows y and y + 1 (or y twice, at the end) as u8 RGB. */
-static void make_rows(struct augmenter *a, const struct source *s, uint32_t y,
-	uint8_t *const out[2])
+static void make_rows(struct augmenter *a, const struct crop_source *s,
+	uint32_t y, uint8_t *const out[2])
 {
 	int16_t *in[2] = {a->mixed, a->mixed};
 	unsigned shift = a->horizontal.bits + fraction_bits(a);
@@ -192,7 +192,8 @@ static void make_rows(struct augmenter *a, const struct source *s, uint32_t y,
 }
 
 /* All rows, one after the other. */
-static void resize(struct augmenter *a, const struct source *s, uint8_t *to)
+static void resize(
+	struct augmenter *a, const struct crop_source *s, uint8_t *to)
 {
 	size_t row = 3 * (size_t)a->config.width;
 
@@ -207,7 +208,7 @@ static void resize(struct augmenter *a, const struct source *s, uint8_t *to)
 
 /* All rows, each converted while it is in the cache. */
 static void resize_and_emit(
-	struct augmenter *a, const struct source *s, void *to)
+	struct augmenter *a, const struct crop_source *s, void *to)
 {
 	uint8_t *out[2] = {a->pixels, a->pixels};
 
@@ -231,7 +232,7 @@ int augment(struct augmenter *a, const struct image *in,
 	bool in_place = c->type == REFRAIN_U8 && c->layout == REFRAIN_NHWC;
 	bool jittered = jitter_needed(crop->jitter);
 	uint8_t *rgb = out;
-	struct source s;
+	struct crop_source s;
 	int rc;
 
 	rc = source_of(in, crop, &s);

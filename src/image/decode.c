@@ -114,13 +114,13 @@ size_t decode_layout(const struct image_info *info, const struct rect *region,
 
 /* -- The pixels ------------------------------------------------------------ */
 
-struct job {
+struct decode_job {
 	const struct image_info *info;
 	const struct image *out;
 	struct rect stored; /* at the scale of out */
 };
 
-static void set_parameters(struct decoder *d, const struct job *job)
+static void set_parameters(struct decoder *d, const struct decode_job *job)
 {
 	struct jpeg_decompress_struct *c = &d->cinfo;
 
@@ -178,7 +178,7 @@ static void read_rows(
 	}
 }
 
-static void read_strips(struct decoder *d, const struct job *job)
+static void read_strips(struct decoder *d, const struct decode_job *job)
 {
 	bool cmyk = job->info->components == 4;
 	uint32_t width = job->stored.width, height = job->stored.height;
@@ -199,7 +199,7 @@ static void read_strips(struct decoder *d, const struct job *job)
 /* Guarded. */
 static int read_image(struct decoder *d, void *arg)
 {
-	const struct job *job = arg;
+	const struct decode_job *job = arg;
 	int rc;
 
 	set_parameters(d, job);
@@ -254,7 +254,7 @@ static bool is_layout(const struct image_info *info, const struct image *out)
 static int decode_opened(struct decoder *d, const struct image_info *now,
 	const struct image_info *info, struct image *out)
 {
-	struct job job = {.info = now, .out = out};
+	struct decode_job job = {.info = now, .out = out};
 	int rc;
 
 	if (!same_image(now, info))

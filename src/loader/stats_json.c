@@ -12,7 +12,7 @@
 
 enum kind { UINT, REAL, TEXT, HASH };
 
-struct field {
+struct stats_field {
 	const char *name;
 	size_t offset;
 	enum kind kind;
@@ -34,7 +34,7 @@ struct field {
 	STAGE(i, name, items), STAGE(i, name, bytes), STAGE(i, name, busy_ns), \
 		STAGE(i, name, wait_ns)
 
-static const struct field fields[] = {
+static const struct stats_field fields[] = {
 	FIELD(epochs, UINT),
 	FIELD(steps, UINT),
 	FIELD(fresh, UINT),
@@ -93,7 +93,7 @@ static const struct field fields[] = {
 
 /* One member; as snprintf(). No text of ours needs quoting. */
 static int print_field(
-	char *at, size_t room, const struct field *f, const void *stats)
+	char *at, size_t room, const struct stats_field *f, const void *stats)
 {
 	const void *v = (const char *)stats + f->offset;
 	char real[REAL_TEXT_MAX];

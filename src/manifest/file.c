@@ -209,7 +209,7 @@ int manifest_save(struct manifest *m, int dirfd)
 
 /* -- Reading ------------------------------------------------------------- */
 
-struct reader {
+struct file_reader {
 	struct manifest *m;
 	const unsigned char *at, *end;
 	node_id *ids; /* of the records so far */
@@ -218,7 +218,7 @@ struct reader {
 };
 
 /* A string of the file into a buffer; false if it holds a NUL. */
-static bool take_text(struct reader *r, size_t n, char *buf, size_t size)
+static bool take_text(struct file_reader *r, size_t n, char *buf, size_t size)
 {
 	if (n >= size || (size_t)(r->end - r->at) < n)
 		return false;
@@ -228,7 +228,8 @@ static bool take_text(struct reader *r, size_t n, char *buf, size_t size)
 	return strlen(buf) == n;
 }
 
-static int take_root(struct reader *r, const struct file_entry *e, bool listed)
+static int take_root(
+	struct file_reader *r, const struct file_entry *e, bool listed)
 {
 	struct node *n = manifest_slot(r->m, NODE_ROOT);
 
@@ -240,7 +241,7 @@ static int take_root(struct reader *r, const struct file_entry *e, bool listed)
 	return manifest_set_attr(r->m, n, &e->attr);
 }
 
-static int take_node(struct reader *r, const struct file_entry *e,
+static int take_node(struct file_reader *r, const struct file_entry *e,
 	uint32_t parent, bool listed)
 {
 	node_id id;
@@ -260,7 +261,7 @@ static int take_node(struct reader *r, const struct file_entry *e,
 
 /* The fixed fields of a record, its tag included. */
 static bool take_fields(
-	struct reader *r, struct file_record *rec, uint64_t *tag)
+	struct file_reader *r, struct file_record *rec, uint64_t *tag)
 {
 	size_t tag_bytes = r->version == VERSION_TAGS ? sizeof(*tag) : 0;
 
@@ -273,7 +274,7 @@ static bool take_fields(
 	return true;
 }
 
-static int file_take_record(struct reader *r)
+static int file_take_record(struct file_reader *r)
 {
 	char name[NAME_MAX + 1], target[PATH_MAX];
 	struct file_entry e = {.name = name, .target = target};
@@ -333,7 +334,7 @@ static int file_check_header(const struct manifest *m,
 
 static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 {
-	struct reader r = {.m = m, .end = bytes + size};
+	struct file_reader r = {.m = m, .end = bytes + size};
 	struct file_header h;
 	int rc = file_check_header(m, bytes, size, &h);
 

@@ -16,14 +16,14 @@
 #define KEY_DIGITS 32
 #define ITEM_MAX_BYTES (UINT64_C(1) << 30)
 
-struct scan {
+struct answer_scan {
 	const char *at, *end;
 	unsigned depth;
 };
 
 /* -- Words ----------------------------------------------------------------- */
 
-static void blank(struct scan *s)
+static void blank(struct answer_scan *s)
 {
 	while (s->at < s->end &&
 		(*s->at == ' ' || *s->at == '\t' || *s->at == '\r' ||
@@ -31,7 +31,7 @@ static void blank(struct scan *s)
 		s->at++;
 }
 
-static bool take(struct scan *s, char c)
+static bool take(struct answer_scan *s, char c)
 {
 	blank(s);
 	if (s->at == s->end || *s->at != c)
@@ -40,7 +40,7 @@ static bool take(struct scan *s, char c)
 	return true;
 }
 
-static bool word(struct scan *s, const char *w)
+static bool word(struct answer_scan *s, const char *w)
 {
 	size_t n = strlen(w);
 
@@ -65,7 +65,7 @@ static void put_char(struct out *o, char c)
 }
 
 /* Only the basic plane: our names contain no surrogate pairs. */
-static bool put_unicode(struct scan *s, struct out *o)
+static bool put_unicode(struct answer_scan *s, struct out *o)
 {
 	unsigned c = 0;
 
@@ -91,7 +91,7 @@ static bool put_unicode(struct scan *s, struct out *o)
 	return true;
 }
 
-static bool put_escape(struct scan *s, struct out *o)
+static bool put_escape(struct answer_scan *s, struct out *o)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *p;
@@ -110,7 +110,7 @@ static bool put_escape(struct scan *s, struct out *o)
 }
 
 /* With its NUL; one that does not fit, or has a NUL in it, is empty. */
-static bool take_json_text(struct scan *s, char *data, size_t room)
+static bool take_json_text(struct answer_scan *s, char *data, size_t room)
 {
 	struct out o = {data, room, 0};
 
@@ -137,7 +137,7 @@ static bool take_json_text(struct scan *s, char *data, size_t room)
 }
 
 /* Parse any number; *value is UINT64_MAX if it is not a whole number. */
-static bool number(struct scan *s, uint64_t *value)
+static bool number(struct answer_scan *s, uint64_t *value)
 {
 	const char *from;
 
@@ -159,10 +159,10 @@ static bool number(struct scan *s, uint64_t *value)
 /* -- Values ---------------------------------------------------------------- */
 
 /* Takes the value of a member, or an element: false if it is malformed. */
-typedef bool member_fn(struct scan *s, const char *name, void *arg);
-typedef bool element_fn(struct scan *s, void *arg);
+typedef bool member_fn(struct answer_scan *s, const char *name, void *arg);
+typedef bool element_fn(struct answer_scan *s, void *arg);
 
-static bool object(struct scan *s, member_fn *fn, void *arg)
+static bool object(struct answer_scan *s, member_fn *fn, void *arg)
 {
 	char name[NAME_BYTES];
 
@@ -180,7 +180,7 @@ static bool object(struct scan *s, member_fn *fn, void *arg)
 	return take(s, '}');
 }
 
-static bool array(struct scan *s, element_fn *fn, void *arg)
+static bool array(struct answer_scan *s, element_fn *fn, void *arg)
 {
 	if (!take(s, '[') || s->depth == DEPTH_MAX)
 		return false;
@@ -195,22 +195,22 @@ static bool array(struct scan *s, element_fn *fn, void *arg)
 	return take(s, ']');
 }
 
-static bool skip(struct scan *s);
+static bool skip(struct answer_scan *s);
 
-static bool skip_member(struct scan *s, const char *name, void *arg)
+static bool skip_member(struct answer_scan *s, const char *name, void *arg)
 {
 	(void)name;
 	(void)arg;
 	return skip(s);
 }
 
-static bool skip_element(struct scan *s, void *arg)
+static bool skip_element(struct answer_scan *s, void *arg)
 {
 	(void)arg;
 	return skip(s);
 }
 
-static bool skip(struct scan *s)
+static bool skip(struct answer_scan *s)
 {
 	uint64_t value;
 
@@ -235,13 +235,13 @@ static bool skip(struct scan *s)
 struct wanted {
 	int ok;		  /* -1: not said */
 	const char *name; /* the member that is wanted */
-	bool (*take)(struct scan *s, struct wanted *w);
+	bool (*take)(struct answer_scan *s, struct wanted *w);
 	bool taken;
 	void *out;
 	size_t count, room;
 };
 
-static bool take_ok(struct scan *s, int *ok)
+static bool take_ok(struct answer_scan *s, int *ok)
 {
 	if (word(s, "true"))
 		*ok = 1;
@@ -252,7 +252,7 @@ static bool take_ok(struct scan *s, int *ok)
 	return true;
 }
 
-static bool answer_member(struct scan *s, const char *name, void *arg)
+static bool answer_member(struct answer_scan *s, const char *name, void *arg)
 {
 	struct wanted *w = arg;
 
@@ -266,7 +266,7 @@ static bool answer_member(struct scan *s, const char *name, void *arg)
 
 static int answer(const char *line, size_t bytes, struct wanted *w)
 {
-	struct scan s = {line, line + bytes, 0};
+	struct answer_scan s = {line, line + bytes, 0};
 
 	w->ok = -1;
 	if (!object(&s, answer_member, w))
@@ -286,7 +286,7 @@ int answer_ok(const char *line, size_t bytes)
 	return answer(line, bytes, &w);
 }
 
-static bool take_number(struct scan *s, struct wanted *w)
+static bool take_number(struct answer_scan *s, struct wanted *w)
 {
 	return number(s, w->out) && *(uint64_t *)w->out != UINT64_MAX;
 }
@@ -307,7 +307,7 @@ struct values {
 	size_t count;
 };
 
-static bool take_value(struct scan *s, uint64_t *out)
+static bool take_value(struct answer_scan *s, uint64_t *out)
 {
 	uint64_t value;
 	int truth;
@@ -323,7 +323,7 @@ static bool take_value(struct scan *s, uint64_t *out)
 	return true;
 }
 
-static bool values_member(struct scan *s, const char *name, void *arg)
+static bool values_member(struct answer_scan *s, const char *name, void *arg)
 {
 	struct values *v = arg;
 
@@ -338,7 +338,7 @@ static bool values_member(struct scan *s, const char *name, void *arg)
 int answer_values(const char *line, size_t bytes, struct answer_value *values,
 	size_t count)
 {
-	struct scan s = {line, line + bytes, 0};
+	struct answer_scan s = {line, line + bytes, 0};
 	struct values v = {-1, values, count};
 
 	if (!object(&s, values_member, &v))
@@ -372,7 +372,7 @@ static bool parse_key(const char *digits, struct hash128 *key)
 	return true;
 }
 
-static bool key_member(struct scan *s, const char *name, void *arg)
+static bool key_member(struct answer_scan *s, const char *name, void *arg)
 {
 	struct one_key *k = arg;
 	char digits[KEY_DIGITS + 1];
@@ -386,7 +386,7 @@ static bool key_member(struct scan *s, const char *name, void *arg)
 	return k->named;
 }
 
-static bool take_key(struct scan *s, void *arg)
+static bool take_key(struct answer_scan *s, void *arg)
 {
 	struct wanted *w = arg;
 	struct answer_key *out = (struct answer_key *)w->out + w->count;
@@ -404,7 +404,7 @@ static bool take_key(struct scan *s, void *arg)
 	return true;
 }
 
-static bool take_keys(struct scan *s, struct wanted *w)
+static bool take_keys(struct answer_scan *s, struct wanted *w)
 {
 	return array(s, take_key, w);
 }
@@ -421,7 +421,7 @@ int answer_keys(
 
 /* -- Tiers ----------------------------------------------------------------- */
 
-static bool tier_member(struct scan *s, const char *name, void *arg)
+static bool tier_member(struct answer_scan *s, const char *name, void *arg)
 {
 	struct wanted *w = arg;
 	char(*dirs)[PATH_MAX] = w->out;
@@ -434,18 +434,18 @@ static bool tier_member(struct scan *s, const char *name, void *arg)
 	return true;
 }
 
-static bool tier_element(struct scan *s, void *arg)
+static bool tier_element(struct answer_scan *s, void *arg)
 {
 	return object(s, tier_member, arg);
 }
 
-static bool status_member(struct scan *s, const char *name, void *arg)
+static bool status_member(struct answer_scan *s, const char *name, void *arg)
 {
 	return strcmp(name, "tiers") == 0 ? array(s, tier_element, arg)
 					  : skip(s);
 }
 
-static bool take_status(struct scan *s, struct wanted *w)
+static bool take_status(struct answer_scan *s, struct wanted *w)
 {
 	return object(s, status_member, w);
 }

@@ -85,21 +85,22 @@ int help_plan_begin(struct mount_help *m, const struct help_report *now)
 /* -- Names ----------------------------------------------------------------- */
 
 /* The end of a request that is being written. */
-struct names {
+struct names_tail {
 	char *at, *end;
 	uint32_t count;
 };
 
-static struct names names_begin(struct mount_help *m, const char *head)
+static struct names_tail names_begin(struct mount_help *m, const char *head)
 {
 	int n = snprintf(m->request, HELP_REQUEST_BYTES, "%s", head);
 
-	return (struct names){
+	return (struct names_tail){
 		m->request + n, m->request + HELP_REQUEST_BYTES - 8, 0};
 }
 
 /* False: the request is full. */
-static bool names_add(struct mount_help *m, struct names *names, uint64_t index)
+static bool names_add(
+	struct mount_help *m, struct names_tail *names, uint64_t index)
 {
 	char path[2 * PATH_MAX];
 	struct example example;
@@ -120,7 +121,7 @@ static bool names_add(struct mount_help *m, struct names *names, uint64_t index)
 	return true;
 }
 
-static int names_end(struct mount_help *m, struct names *names)
+static int names_end(struct mount_help *m, struct names_tail *names)
 {
 	memcpy(names->at, "]}\n", 3);
 	return (int)(names->at + 3 - m->request);
@@ -159,7 +160,7 @@ int help_plan_add(struct mount_help *m, uint64_t to)
 	struct schedule_slot slot;
 	uint64_t f = m->plan.added, epoch;
 	const char *line;
-	struct names names;
+	struct names_tail names;
 	char head[80];
 	size_t n;
 	int rc;
@@ -273,7 +274,8 @@ static void leave_out_known(struct mount_help *m, uint32_t n)
 int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
 	uint32_t *count, uint64_t *next)
 {
-	struct names names = names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
+	struct names_tail names =
+		names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
 	uint32_t i = 0, n = look_at_fresh(m, from, most);
 	const char *line;
 	size_t bytes;

@@ -65,7 +65,7 @@ struct origin_file {
 enum verdict { PASS, FAIL, CUT, STALL };
 
 /* A request that waits or that the inner origin has. */
-struct request {
+struct fault_request {
 	struct timer timer; /* while WAITING */
 	struct fault *o;
 	enum { WAITING, STALLED, PASSED } state; /* lock */
@@ -97,14 +97,14 @@ static int fault_spec_parse(
 /* -- Answers --------------------------------------------------------------- */
 
 /* Lock held: abandon() no longer finds the request. */
-static void fault_let_go(struct request *q)
+static void fault_let_go(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	q->outer->priv = NULL;
 }
 
 /* No lock held; frees q. */
-static void fault_tell(struct request *q, int status)
+static void fault_tell(struct fault_request *q, int status)
 {
 	struct origin_request *outer = q->outer;
 
@@ -114,11 +114,11 @@ static void fault_tell(struct request *q, int status)
 
 static void run_note(struct pool_job *job)
 {
-	fault_tell(CONTAINER_OF(job, struct request, note), -ECANCELED);
+	fault_tell(CONTAINER_OF(job, struct fault_request, note), -ECANCELED);
 }
 
 /* Lock held: answer -ECANCELED from another thread. */
-static void cancel_later(struct request *q)
+static void cancel_later(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	fault_let_go(q);
@@ -129,7 +129,8 @@ static void cancel_later(struct request *q)
 static void read_data(
 	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
 {
-	struct request *q = CONTAINER_OF(in, struct request, in.read);
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.read);
 	struct origin_read *r = origin_read_of(q->outer);
 	size_t piece = q->piece_bytes ? q->piece_bytes : len;
 
@@ -141,7 +142,8 @@ static void read_data(
 static void list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
-	struct request *q = CONTAINER_OF(in, struct request, in.list);
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.list);
 	struct origin_list *l = origin_list_of(q->outer);
 
 	l->batch(l, entries, n);
@@ -149,7 +151,8 @@ static void list_batch(
 
 static void list_restart(struct origin_list *in)
 {
-	struct request *q = CONTAINER_OF(in, struct request, in.list);
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.list);
 	struct origin_list *l = origin_list_of(q->outer);
 
 	l->restart(l);
@@ -157,7 +160,8 @@ static void list_restart(struct origin_list *in)
 
 static void inner_done(struct origin_request *in, int status)
 {
-	struct request *q = CONTAINER_OF(in, struct request, in.req);
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.req);
 
 	pthread_mutex_lock(&q->o->lock);
 	fault_let_go(q);
@@ -174,7 +178,7 @@ static void inner_done(struct origin_request *in, int status)
 /* -- What happens to a request --------------------------------------------- */
 
 /* Lock held: hand it to the inner origin. */
-static void fault_pass(struct request *q)
+static void fault_pass(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	q->state = PASSED;
@@ -194,7 +198,7 @@ static void fault_pass(struct request *q)
 
 static void on_timer(struct timer *t)
 {
-	struct request *q = CONTAINER_OF(t, struct request, timer);
+	struct fault_request *q = CONTAINER_OF(t, struct fault_request, timer);
 	struct fault *o = q->o;
 	int status;
 
@@ -220,7 +224,7 @@ static double fault_draw(struct fault *o)
 	return (double)(x >> 11) * 0x1p-53;
 }
 
-static bool is_hit(const struct request *q)
+static bool is_hit(const struct fault_request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 
@@ -234,7 +238,7 @@ static bool can_cut(struct origin_request *q)
 	return q->op == ORIGIN_READ && origin_read_of(q)->len > 1;
 }
 
-static enum verdict judge(struct request *q)
+static enum verdict judge(struct fault_request *q)
 {
 	const struct fault_spec *s = &q->o->spec;
 	double x = fault_draw(q->o);
@@ -250,7 +254,7 @@ static enum verdict judge(struct request *q)
 }
 
 /* Lock held: when the bytes of a read may be sent. */
-static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
+static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 {
 	struct fault *o = q->o;
 
@@ -267,7 +271,7 @@ static uint64_t rated_ns(const struct request *q, uint64_t at_ns)
 
 /* Lock held: decide the fate of q and begin it. On -ENOMEM nothing was begun.
  */
-static int fault_begin(struct request *q)
+static int fault_begin(struct fault_request *q)
 {
 	struct fault *o = q->o;
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
@@ -304,7 +308,7 @@ static const char *fault_path_of(struct origin_request *q)
 static void fault_start(struct origin *base, struct origin_request *outer)
 {
 	struct fault *o = fault_of(base);
-	struct request *q = calloc(1, sizeof(*q));
+	struct fault_request *q = calloc(1, sizeof(*q));
 	int rc = -ENOMEM;
 
 	if (q) {
@@ -329,7 +333,7 @@ static void fault_start(struct origin *base, struct origin_request *outer)
 static void fault_abandon(struct origin *base, struct origin_read *r)
 {
 	struct fault *o = fault_of(base);
-	struct request *q;
+	struct fault_request *q;
 
 	if (late_has(o->late, &r->req))
 		return;
@@ -416,7 +420,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 }
 
 /* Lock held: resume a stalled request under the current faults. */
-static void resume(struct request *q)
+static void resume(struct fault_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	if (fault_begin(q) == 0)
@@ -441,7 +445,8 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 	o->free_ns = 0;
 	list_splice_tail(&stalled, &o->stalled);
 	while (!list_empty(&stalled)) {
-		struct request *q = LIST_FIRST(&stalled, struct request, node);
+		struct fault_request *q =
+			LIST_FIRST(&stalled, struct fault_request, node);
 
 		list_del(&q->node);
 		resume(q);

@@ -17,7 +17,7 @@
 /* Unused buffers that are kept. */
 #define SPARES_MAX 32
 
-static void posix_buffer_buffer_free(struct buffer *b)
+static void posix_buffer_buffer_free(struct read_buffer *b)
 {
 	if (!b)
 		return;
@@ -27,9 +27,9 @@ static void posix_buffer_buffer_free(struct buffer *b)
 }
 
 /* Mapped: aligned, and no page is used before a read needs it. */
-static struct buffer *posix_buffer_buffer_new(void)
+static struct read_buffer *posix_buffer_buffer_new(void)
 {
-	struct buffer *b = calloc(1, sizeof(*b));
+	struct read_buffer *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return NULL;
@@ -48,7 +48,7 @@ int posix_buffer_get(struct posix_read *pr)
 	LOCK_SCOPE(&p->lock);
 
 	if (!list_empty(&p->spare)) {
-		pr->buf = LIST_FIRST(&p->spare, struct buffer, node);
+		pr->buf = LIST_FIRST(&p->spare, struct read_buffer, node);
 		list_del(&pr->buf->node);
 		p->spares--;
 		return 0;
@@ -64,7 +64,7 @@ int posix_buffer_get(struct posix_read *pr)
 	return 0;
 }
 
-struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b)
+struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b)
 {
 	struct posix_read *next;
 
@@ -91,5 +91,5 @@ void posix_free_buffers(struct posix *p)
 {
 	LIST_FOREACH_SAFE(pos, tmp, &p->spare)
 		posix_buffer_buffer_free(
-			CONTAINER_OF(pos, struct buffer, node));
+			CONTAINER_OF(pos, struct read_buffer, node));
 }

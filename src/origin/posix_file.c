@@ -119,14 +119,14 @@ static bool try_direct(struct posix *p)
  * Properties of an open file that are needed before it is read, as far as the
  * kernel knows them; does not block.
  */
-struct look {
+struct posix_facts {
 	bool direct; /* it can be read directly */
 	bool far;    /* on another file system than the root: any kind */
 };
 
-static struct look posix_file_look(struct posix *p, int fd)
+static struct posix_facts posix_file_look(struct posix *p, int fd)
 {
-	struct look l = {.direct = true, .far = true};
+	struct posix_facts l = {.direct = true, .far = true};
 	struct statx stx = {0};
 	uint32_t align[2]; /* alignment of memory and of offsets; 0: no direct
 			      I/O */
@@ -190,7 +190,7 @@ static void open_now(struct origin_file *f)
 static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 {
 	struct descriptor *d = calloc(1, sizeof(*d));
-	struct look l;
+	struct posix_facts l;
 
 	if (!d) {
 		(void)close(fd); /* nothing was read */

@@ -18,7 +18,7 @@
 /* How often one step is repeated on EAGAIN and the like. */
 #define AGAIN_MAX 16
 
-struct buffer {
+struct read_buffer {
 	struct list node; /* origin lock: spare */
 	char *bytes;	  /* mapped, BUFFER_BYTES */
 };
@@ -61,7 +61,7 @@ struct posix_read {
 	size_t len, got;     /* asked; read from `start` on */
 	unsigned turn;	     /* of the root, when the read came */
 	struct descriptor *d;
-	struct buffer *buf;
+	struct read_buffer *buf;
 	unsigned again, rounds;
 	bool fresh; /* the descriptor was opened for this read */
 	bool eof;
@@ -111,7 +111,7 @@ void posix_file_forget(struct origin_file *f, struct descriptor *d);
 int posix_buffer_get(struct posix_read *pr);
 
 /* Lock held. Returns a read that waited and has the buffer now, or NULL. */
-struct posix_read *posix_buffer_put(struct posix *p, struct buffer *b);
+struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b);
 
 /* -- posix_read.c ---------------------------------------------------------- */
 

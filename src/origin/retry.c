@@ -49,12 +49,12 @@ static const char *retry_path_of(struct origin_request *outer)
 					: origin_list_of(outer)->path;
 }
 
-static struct request *request_new(
+static struct retry_request *request_new(
 	struct retry *o, struct origin_request *outer)
 {
 	const char *path = retry_path_of(outer);
 	size_t size = strlen(path) + 1;
-	struct request *q = calloc(1, sizeof(*q) + size);
+	struct retry_request *q = calloc(1, sizeof(*q) + size);
 
 	if (!q)
 		return NULL;
@@ -71,7 +71,7 @@ static struct request *request_new(
 static void retry_start(struct origin *base, struct origin_request *outer)
 {
 	struct retry *o = retry_of(base);
-	struct request *q = request_new(o, outer);
+	struct retry_request *q = request_new(o, outer);
 	int rc = -ENOMEM;
 
 	if (q) {
@@ -94,7 +94,7 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 
 static void retry_run_note(struct pool_job *job)
 {
-	struct request *q = CONTAINER_OF(job, struct request, note);
+	struct retry_request *q = CONTAINER_OF(job, struct retry_request, note);
 	struct retry *o = q->o;
 
 	origin_answer(q->dropped, -ECANCELED);
@@ -107,7 +107,7 @@ static void retry_run_note(struct pool_job *job)
 static void retry_abandon(struct origin *base, struct origin_read *r)
 {
 	struct retry *o = retry_of(base);
-	struct request *q;
+	struct retry_request *q;
 	struct attempt *a;
 
 	if (late_has(o->late, &r->req))

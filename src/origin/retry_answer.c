@@ -44,7 +44,7 @@ static bool is_refusal(int status)
  */
 static struct origin_request *attempt_ended(struct attempt *a, int status)
 {
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 
 	ASSERT_HELD(&a->q->o->lock);
@@ -63,7 +63,7 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 void retry_done(struct origin_request *in, int status)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.req);
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = NULL;
 
@@ -104,7 +104,7 @@ void retry_done(struct origin_request *in, int status)
  */
 static struct origin_request *call_begin(struct attempt *a)
 {
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct origin_request *outer = NULL;
 
 	pthread_mutex_lock(&q->o->lock);
@@ -120,7 +120,7 @@ static struct origin_request *call_begin(struct attempt *a)
  * The attempt is alive: extend its time limit, within the request's. Bytes come
  * often, so that the timer is set again only when that gives much more time.
  */
-static void attempt_extend(struct request *q)
+static void attempt_extend(struct retry_request *q)
 {
 	uint64_t time_ns = q->o->config.attempt_ns;
 	uint64_t end_ns = clock_now_ns() + time_ns;
@@ -133,7 +133,7 @@ static void attempt_extend(struct request *q)
 	(void)retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
 }
 
-static void call_end(struct request *q)
+static void call_end(struct retry_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	q->busy = false;
@@ -145,7 +145,7 @@ void retry_read_data(
 	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
 
@@ -168,7 +168,7 @@ void retry_list_batch(
 	struct origin_list *in, const struct file_entry *entries, size_t n)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct retry *o = q->o;
 	struct origin_request *outer = call_begin(a);
 	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
@@ -187,7 +187,7 @@ void retry_list_batch(
 void retry_list_restart(struct origin_list *in)
 {
 	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 	struct origin_request *outer = call_begin(a);
 
 	if (!outer)

@@ -25,7 +25,7 @@ void retry_file_put(struct origin_file *f)
 	free(f);
 }
 
-void retry_put(struct request *q)
+void retry_put(struct retry_request *q)
 {
 	struct retry *o = q->o;
 
@@ -39,7 +39,7 @@ void retry_put(struct request *q)
 }
 
 /* Lock held: the timer no longer counts, unless it is firing just now. */
-void retry_disarm(struct request *q)
+void retry_disarm(struct retry_request *q)
 {
 	ASSERT_HELD(&q->o->lock);
 	if (timer_cancel(q->o->timers, &q->timer))
@@ -47,7 +47,7 @@ void retry_disarm(struct request *q)
 }
 
 /* Lock held. True if it was armed; else the caller ends the request. */
-bool retry_arm(struct request *q, uint64_t at_ns)
+bool retry_arm(struct retry_request *q, uint64_t at_ns)
 {
 	ASSERT_HELD(&q->o->lock);
 	/* The reference of a timer that was set is the new one's. */
@@ -70,7 +70,7 @@ bool retry_arm(struct request *q, uint64_t at_ns)
  * Lock held. Claim the caller's request, to answer it without the lock; NULL if
  * it has been answered.
  */
-struct origin_request *retry_take_outer(struct request *q)
+struct origin_request *retry_take_outer(struct retry_request *q)
 {
 	struct origin_request *outer = q->outer;
 
@@ -85,7 +85,7 @@ struct origin_request *retry_take_outer(struct request *q)
 /* -- Attempts -------------------------------------------------------------- */
 
 /* Lock held, with `outer` set. Bytes passed up are not requested again. */
-static struct attempt *attempt_new(struct request *q)
+static struct attempt *attempt_new(struct retry_request *q)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
 
@@ -113,7 +113,7 @@ static struct attempt *attempt_new(struct request *q)
 
 void retry_attempt_put(struct attempt *a)
 {
-	struct request *q = a->q;
+	struct retry_request *q = a->q;
 
 	ASSERT_HELD(&q->o->lock);
 	if (--a->refs > 0)
@@ -152,7 +152,7 @@ static void attempt_start(struct attempt *a)
 	retry_attempt_put(a);
 }
 
-int retry_try(struct request *q)
+int retry_try(struct retry_request *q)
 {
 	struct retry *o = q->o;
 	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
@@ -177,7 +177,7 @@ int retry_try(struct request *q)
 }
 
 /* The pause doubles. Half of it is random, so that requests spread. */
-static uint64_t pause_ns(struct request *q)
+static uint64_t pause_ns(struct retry_request *q)
 {
 	uint64_t turn =
 		atomic_fetch_add_explicit(&q->o->turn, 1, memory_order_relaxed);
@@ -190,14 +190,14 @@ static uint64_t pause_ns(struct request *q)
 }
 
 /* The path of a request, for messages. */
-static const char *retry_path(const struct request *q)
+static const char *retry_path(const struct retry_request *q)
 {
 	return q->op == ORIGIN_READ ? q->file->path : q->path;
 }
 
 /* An answer to a request made before the last failure proves nothing, nor does
  * a name or a listing while reads fail. */
-void retry_answered(const struct request *q)
+void retry_answered(const struct retry_request *q)
 {
 	struct retry *o = q->o;
 	struct event e = {.kind = EVENT_ORIGIN_BACK, .n = o->given_up};
@@ -212,7 +212,7 @@ void retry_answered(const struct request *q)
 }
 
 /* Lock held: the attempt failed, and there will be another one. */
-static void report_retry(const struct request *q, int status)
+static void report_retry(const struct retry_request *q, int status)
 {
 	struct event e = {.kind = EVENT_ORIGIN_RETRY,
 		.path = retry_path(q),
@@ -222,7 +222,7 @@ static void report_retry(const struct request *q, int status)
 	event_report(q->o->config.events, &e);
 }
 
-static void report_failed(const struct request *q, int status)
+static void report_failed(const struct retry_request *q, int status)
 {
 	struct event e = {.kind = EVENT_ORIGIN_FAILED,
 		.path = retry_path(q),
@@ -238,7 +238,7 @@ static void report_failed(const struct request *q, int status)
 }
 
 /* Lock held: the request ends with `status`; unlocks, answers. */
-static void give_up(struct request *q, int status)
+static void give_up(struct retry_request *q, int status)
 {
 	struct retry *o = q->o;
 	struct origin_request *outer = retry_take_outer(q);
@@ -252,7 +252,7 @@ static void give_up(struct request *q, int status)
 }
 
 /* Lock held: restart a listing. Unlocks for the callback, then locks again. */
-static void forget_batches(struct request *q)
+static void forget_batches(struct retry_request *q)
 {
 	struct origin_list *l;
 
@@ -267,7 +267,7 @@ static void forget_batches(struct request *q)
 }
 
 /* Lock held: an attempt failed with `status`. Unlocks. The caller has a ref. */
-void retry_failed(struct request *q, int status)
+void retry_failed(struct retry_request *q, int status)
 {
 	struct retry *o = q->o;
 	uint64_t at_ns;
@@ -293,7 +293,7 @@ void retry_failed(struct request *q, int status)
 }
 
 /* Lock held: the attempt did not answer in time. Unlocks. */
-static void attempt_late(struct request *q)
+static void attempt_late(struct retry_request *q)
 {
 	struct retry *o = q->o;
 	struct attempt *a = q->last;
@@ -323,7 +323,7 @@ static void attempt_late(struct request *q)
 
 void retry_on_timer(struct timer *t)
 {
-	struct request *q = CONTAINER_OF(t, struct request, timer);
+	struct retry_request *q = CONTAINER_OF(t, struct retry_request, timer);
 	struct retry *o = q->o;
 
 	pthread_mutex_lock(&o->lock);

@@ -40,7 +40,7 @@ struct origin_file {
 };
 
 /* A request in progress. */
-struct request {
+struct retry_request {
 	struct timer timer; /* end of the attempt or of the pause */
 	struct retry *o;
 	enum origin_op op; /* set once */
@@ -62,7 +62,7 @@ struct request {
 
 /* One try. The inner origin is called without the lock. */
 struct attempt {
-	struct request *q; /* holds a reference */
+	struct retry_request *q; /* holds a reference */
 	unsigned refs; /* lock: until it is answered, and during each call */
 	bool started;  /* lock */
 	bool unwanted; /* lock: to be abandoned as soon as it is started */
@@ -74,22 +74,22 @@ struct attempt {
 /* Call all with the lock held, except retry_on_timer(). */
 
 void retry_file_put(struct origin_file *f);
-void retry_put(struct request *q);
+void retry_put(struct retry_request *q);
 
 /* The timer no longer counts, unless it is firing just now. */
-void retry_disarm(struct request *q);
+void retry_disarm(struct retry_request *q);
 
 /* True if it was armed; else the caller ends the request. */
-bool retry_arm(struct request *q, uint64_t at_ns);
+bool retry_arm(struct retry_request *q, uint64_t at_ns);
 
 /*
  * Claim the caller's request, to answer it without the lock; NULL if it has
  * been answered.
  */
-struct origin_request *retry_take_outer(struct request *q);
+struct origin_request *retry_take_outer(struct retry_request *q);
 
 /* The origin has answered the current attempt. */
-void retry_answered(const struct request *q);
+void retry_answered(const struct retry_request *q);
 
 void retry_attempt_put(struct attempt *a);
 
@@ -100,10 +100,10 @@ void retry_attempt_abandon(struct attempt *a);
  * Begin the next attempt; releases the lock meanwhile. -ENOMEM: nothing was
  * begun.
  */
-int retry_try(struct request *q);
+int retry_try(struct retry_request *q);
 
 /* An attempt failed with `status`. Unlocks. The caller has a reference. */
-void retry_failed(struct request *q, int status);
+void retry_failed(struct retry_request *q, int status);
 
 void retry_on_timer(struct timer *t);
 

@@ -21,7 +21,7 @@
  *     +----------------------------+--> RETIRED
  *       nobody will read it, or it cannot be fetched
  */
-enum place {
+enum order_place {
 	PLACE_WAITING,
 	PLACE_SKIPPED,
 	PLACE_ISSUED,

@@ -188,7 +188,7 @@ static void bury(struct plans *ps)
 
 /* -- Going ahead ----------------------------------------------------------- */
 
-enum look {
+enum plan_look {
 	LOOK_ITEM, /* the item at the cursor is to be fetched */
 	LOOK_END,
 	LOOK_MORE, /* there is more to look at */
@@ -231,7 +231,7 @@ static bool was_read(const struct plan *plan, const struct cache_item *item)
 		t->pos == plan->cursor && item->base + item->size <= t->read_to;
 }
 
-static enum look look_at_next(struct plan *plan, struct cache_item *item)
+static enum plan_look look_at_next(struct plan *plan, struct cache_item *item)
 {
 	const struct plans_config *config = &plan->plans->config;
 
@@ -325,7 +325,7 @@ static int issue(struct plan *plan, const struct cache_item *item)
 	return rc;
 }
 
-enum step {
+enum issue_step {
 	STEP_AGAIN,
 	STEP_FULL, /* of memory */
 	STEP_IDLE,
@@ -342,7 +342,7 @@ static bool is_before(const struct plan *plan, uint64_t due_ns,
 }
 
 /* Issue what is needed first. */
-static enum step issue_one(struct plans *ps)
+static enum issue_step issue_one(struct plans *ps)
 {
 	struct cache_item item, best_item;
 	struct plan *best = NULL;
@@ -351,7 +351,7 @@ static enum step issue_one(struct plans *ps)
 
 	LIST_FOREACH(l, &ps->plans) {
 		struct plan *plan = CONTAINER_OF(l, struct plan, link);
-		enum look found;
+		enum plan_look found;
 
 		if (plan->closing)
 			continue;
@@ -403,7 +403,7 @@ static void plan_wait_for_work(struct plans *ps, bool full)
 void *follow_main(void *arg)
 {
 	struct plans *ps = arg;
-	enum step step;
+	enum issue_step step;
 
 	pthread_mutex_lock(&ps->lock);
 	for (;;) {

@@ -92,7 +92,7 @@ static void hide_key(struct s3_listing *g, const char *key)
 static void range_end(struct s3_range *x, int status);
 
 /* The result of taking in one page. */
-struct progress {
+struct page_progress {
 	size_t n;		    /* entries */
 	uint64_t new;		    /* keys after the last page's */
 	bool over;		    /* a key beyond the range's end came */
@@ -102,7 +102,7 @@ struct progress {
 
 /* Lock held: a key below the listing's prefix as a name. */
 static void take_name(
-	struct s3_range *x, const struct s3_object *o, struct progress *p)
+	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
 {
 	struct s3_listing *g = x->g;
 	char *name = bytes_edit(&x->page.text) + o->key + strlen(g->prefix);
@@ -133,7 +133,7 @@ static bool is_readable(
 
 /* One key of a page; lock held. */
 static void take_object(
-	struct s3_range *x, const struct s3_object *o, struct progress *p)
+	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
 {
 	struct s3_listing *g = x->g;
 	const char *key = bytes_get(&x->page.text) + o->key;
@@ -164,7 +164,7 @@ static void take_object(
 	take_name(x, o, p);
 }
 
-static int take_page(struct s3_range *x, struct progress *p)
+static int take_page(struct s3_range *x, struct page_progress *p)
 {
 	struct s3_listing *g = x->g;
 	int rc = ARRAY_ROOM(x->entries, x->page.n, &x->room);
@@ -191,7 +191,7 @@ static int take_page(struct s3_range *x, struct progress *p)
  * deleted; one that does not know start-after gets to new ones later. Without
  * an order any key is further.
  */
-static bool stands_still(struct s3_range *x, const struct progress *p)
+static bool stands_still(struct s3_range *x, const struct page_progress *p)
 {
 	if (p->further || (x->g->unordered && p->new > 0))
 		x->still = 0;
@@ -204,14 +204,14 @@ static bool stands_still(struct s3_range *x, const struct progress *p)
 
 static void range_next(struct s3_range *x);
 static struct s3_range *range_split(
-	struct s3_range *x, const struct progress *p);
+	struct s3_range *x, const struct page_progress *p);
 static void ranges_begin(struct s3_range *x);
 
 static void page_taken(struct s3_range *x)
 {
 	struct s3_listing *g = x->g;
 	struct s3_range *others = NULL;
-	struct progress p = {.n = 0};
+	struct page_progress p = {.n = 0};
 	bool more;
 	int rc;
 
@@ -363,7 +363,8 @@ static unsigned ranges_wanted(const struct s3_listing *g)
  * range. There are two estimates, from the whole range so far and from its last
  * page, because the density of keys varies.
  */
-static unsigned parts_left(const struct s3_range *x, const struct progress *p)
+static unsigned parts_left(
+	const struct s3_range *x, const struct page_progress *p)
 {
 	const struct split_seen *seen = &x->g->seen;
 	size_t skip = strlen(x->g->prefix);
@@ -386,7 +387,7 @@ static unsigned parts_left(const struct s3_range *x, const struct progress *p)
 /* Lock held. The range itself keeps what is below the first point; the others
  * are to begin. */
 static struct s3_range *range_split(
-	struct s3_range *x, const struct progress *p)
+	struct s3_range *x, const struct page_progress *p)
 {
 	struct s3_listing *g = x->g;
 	struct s3_range *others = NULL;

@@ -41,7 +41,7 @@ struct way {
  * How far the child got; in memory that both processes have. It fills one of
  * the places while the parent may read the other.
  */
-struct progress {
+struct reach_progress {
 	_Atomic unsigned steps; /* release: place[steps % 2] is complete */
 	struct way place[2];
 };
@@ -89,7 +89,7 @@ static bool step(struct way *w)
 }
 
 /* The child: all that opening the source will ask, whatever the answers. */
-static void touch(struct progress *g, const char *path)
+static void touch(struct reach_progress *g, const char *path)
 {
 	struct way *w = &g->place[0];
 	CLEANUP_FD int fd = -1;
@@ -114,7 +114,7 @@ static void touch(struct progress *g, const char *path)
 }
 
 /* The path as far as it is known; NULL if the rest may lead elsewhere. */
-static char *resolved(struct progress *g)
+static char *resolved(struct reach_progress *g)
 {
 	const struct way *w = &g->place[atomic_load(&g->steps) % 2];
 	const char *rest = w->rest + strspn(w->rest, "/");
@@ -155,7 +155,7 @@ static void announce(const char *source, const char *what)
 
 /* 0 or -ETIMEDOUT; at once if *path, where there is one, can be told. */
 static int wait_announced(int fd, const char *source, unsigned timeout_s,
-	struct progress *g, char **path)
+	struct reach_progress *g, char **path)
 {
 	uint64_t left_ms = (uint64_t)timeout_s * 1000;
 	uint64_t first_ms = left_ms > NOTICE_MS ? NOTICE_MS : left_ms;
@@ -175,8 +175,8 @@ static int wait_announced(int fd, const char *source, unsigned timeout_s,
 }
 
 /* Look in a child process, which is killed when its time is over. */
-static int reach_look(struct progress *g, const char *source, const char *typed,
-	unsigned timeout_s, char **path, struct error *err)
+static int reach_look(struct reach_progress *g, const char *source,
+	const char *typed, unsigned timeout_s, char **path, struct error *err)
 {
 	int fds[2], rc;
 	pid_t pid;
@@ -218,8 +218,8 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 	char **path, struct error *err)
 {
 	CLEANUP_FREE char *typed = absolute(source);
-	struct progress *g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct reach_progress *g = mmap(NULL, sizeof(*g),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int rc;
 
 	*path = NULL;

@@ -20,7 +20,7 @@
 #define INDEX_SHARDS 64
 #define INDEX_FIRST_SLOTS 64
 
-struct slot {
+struct index_slot {
 	struct hash128 key;
 	uint64_t meta; /* bits 0-2 state, 3 kept, 4 doomed, 8-15 tier, 16-63
 			  content bytes */
@@ -32,29 +32,29 @@ struct slot {
 #define META_TIER UINT64_C(0xff00)
 
 /* Aligned to a cache line, so that the locks of neighbours do not share one. */
-struct shard {
+struct index_shard {
 	_Alignas(64) pthread_mutex_t lock;
-	struct slot *slots; /* lock */
-	size_t nslots;	    /* lock */
-	size_t used;	    /* lock */
-	bool scanning;	    /* lock: directories are being read */
+	struct index_slot *slots; /* lock */
+	size_t nslots;		  /* lock */
+	size_t used;		  /* lock */
+	bool scanning;		  /* lock: directories are being read */
 };
 
 struct index {
-	struct shard shards[INDEX_SHARDS];
+	struct index_shard shards[INDEX_SHARDS];
 };
 
-static enum index_state slot_state(const struct slot *slot)
+static enum index_state slot_state(const struct index_slot *slot)
 {
 	return (enum index_state)(slot->meta & META_STATE);
 }
 
-static void slot_set(struct slot *slot, enum index_state state)
+static void slot_set(struct index_slot *slot, enum index_state state)
 {
 	slot->meta = (slot->meta & ~META_STATE) | (uint64_t)state;
 }
 
-static struct index_ref slot_ref(const struct slot *slot)
+static struct index_ref slot_ref(const struct index_slot *slot)
 {
 	return (struct index_ref){
 		.key = slot->key,
@@ -71,7 +71,7 @@ struct index *index_new(void)
 	if (!x)
 		return NULL;
 	for (size_t i = 0; i < INDEX_SHARDS; i++) {
-		struct shard *sh = &x->shards[i];
+		struct index_shard *sh = &x->shards[i];
 
 		(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail */
 		sh->slots = NULL;
@@ -92,19 +92,20 @@ void index_free(struct index *x)
 	free(x);
 }
 
-static struct shard *index_shard_of(struct index *x, struct hash128 key)
+static struct index_shard *index_shard_of(struct index *x, struct hash128 key)
 {
 	return &x->shards[key.lo % INDEX_SHARDS];
 }
 
 /* Any table size will do: the key is scaled to it. */
-static size_t slot_home(const struct shard *sh, struct hash128 key)
+static size_t slot_home(const struct index_shard *sh, struct hash128 key)
 {
 	return (size_t)((unsigned __int128)(key.hi << 8) * sh->nslots >> 64);
 }
 
 /* The slot of the key, or the free one where it would go. */
-static struct slot *slot_probe(const struct shard *sh, struct hash128 key)
+static struct index_slot *slot_probe(
+	const struct index_shard *sh, struct hash128 key)
 {
 	size_t i = slot_home(sh, key);
 
@@ -115,9 +116,10 @@ static struct slot *slot_probe(const struct shard *sh, struct hash128 key)
 	return &sh->slots[i];
 }
 
-static struct slot *slot_find(const struct shard *sh, struct hash128 key)
+static struct index_slot *slot_find(
+	const struct index_shard *sh, struct hash128 key)
 {
-	struct slot *slot;
+	struct index_slot *slot;
 
 	if (!sh->nslots)
 		return NULL;
@@ -126,9 +128,9 @@ static struct slot *slot_find(const struct shard *sh, struct hash128 key)
 }
 
 /* Grow by half when 4/5 full: 30 to 45 bytes an entry. */
-static int shard_grow(struct shard *sh)
+static int shard_grow(struct index_shard *sh)
 {
-	struct shard grown = *sh;
+	struct index_shard grown = *sh;
 
 	if (sh->nslots && (sh->used + 1) * 5 <= sh->nslots * 4)
 		return 0;
@@ -138,7 +140,7 @@ static int shard_grow(struct shard *sh)
 	if (!grown.slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < sh->nslots; i++) {
-		const struct slot *old = &sh->slots[i];
+		const struct index_slot *old = &sh->slots[i];
 
 		if (slot_state(old) != INDEX_ABSENT)
 			*slot_probe(&grown, old->key) = *old;
@@ -149,10 +151,10 @@ static int shard_grow(struct shard *sh)
 	return 0;
 }
 
-static int shard_insert(
-	struct shard *sh, const struct index_ref *ref, enum index_state state)
+static int shard_insert(struct index_shard *sh, const struct index_ref *ref,
+	enum index_state state)
 {
-	struct slot *slot;
+	struct index_slot *slot;
 	int rc = shard_grow(sh);
 
 	if (rc)
@@ -166,7 +168,7 @@ static int shard_insert(
 }
 
 /* Free a slot and move back the entries displaced past it. */
-static void shard_remove(struct shard *sh, struct slot *slot)
+static void shard_remove(struct index_shard *sh, struct index_slot *slot)
 {
 	size_t hole = (size_t)(slot - sh->slots);
 	size_t i = hole;
@@ -192,8 +194,8 @@ static void shard_remove(struct shard *sh, struct slot *slot)
 enum index_state index_find(
 	struct index *x, struct hash128 key, struct index_ref *ref)
 {
-	struct shard *sh = index_shard_of(x, key);
-	const struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	const struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -206,8 +208,8 @@ enum index_state index_find(
 int index_adopt(struct index *x, const struct index_ref *ref,
 	index_charge_fn *charge, void *arg, struct index_ref *now)
 {
-	struct shard *sh = index_shard_of(x, ref->key);
-	const struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, ref->key);
+	const struct index_slot *slot;
 	int rc;
 
 	LOCK_SCOPE(&sh->lock);
@@ -229,7 +231,7 @@ int index_adopt(struct index *x, const struct index_ref *ref,
 
 int index_claim(struct index *x, const struct index_ref *ref)
 {
-	struct shard *sh = index_shard_of(x, ref->key);
+	struct index_shard *sh = index_shard_of(x, ref->key);
 
 	LOCK_SCOPE(&sh->lock);
 	if (slot_find(sh, ref->key))
@@ -239,8 +241,8 @@ int index_claim(struct index *x, const struct index_ref *ref)
 
 void index_move(struct index *x, struct hash128 key, size_t tier)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -250,8 +252,8 @@ void index_move(struct index *x, struct hash128 key, size_t tier)
 
 bool index_publish(struct index *x, struct hash128 key)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 	bool doomed;
 
 	LOCK_SCOPE(&sh->lock);
@@ -265,8 +267,8 @@ bool index_publish(struct index *x, struct hash128 key)
 
 bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -281,8 +283,8 @@ bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref)
 
 void index_restore(struct index *x, struct hash128 key)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -293,8 +295,8 @@ void index_restore(struct index *x, struct hash128 key)
 
 void index_forget(struct index *x, struct hash128 key)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -309,7 +311,7 @@ void index_forget(struct index *x, struct hash128 key)
  * A removal moves a later entry into the slot, so look at the slot again. An
  * entry that wraps round to the end has been seen already and is not GONE.
  */
-static void shard_purge(struct shard *sh)
+static void shard_purge(struct index_shard *sh)
 {
 	for (size_t i = 0; i < sh->nslots;) {
 		if (slot_state(&sh->slots[i]) == INDEX_GONE)
@@ -322,7 +324,7 @@ static void shard_purge(struct shard *sh)
 void index_scanned(struct index *x)
 {
 	for (size_t i = 0; i < INDEX_SHARDS; i++) {
-		struct shard *sh = &x->shards[i];
+		struct index_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
 		sh->scanning = false;
@@ -333,7 +335,7 @@ void index_scanned(struct index *x)
 void index_unkeep_all(struct index *x)
 {
 	for (size_t i = 0; i < INDEX_SHARDS; i++) {
-		struct shard *sh = &x->shards[i];
+		struct index_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
 		for (size_t k = 0; k < sh->nslots; k++)
@@ -343,8 +345,8 @@ void index_unkeep_all(struct index *x)
 
 void index_keep(struct index *x, struct hash128 key)
 {
-	struct shard *sh = index_shard_of(x, key);
-	struct slot *slot;
+	struct index_shard *sh = index_shard_of(x, key);
+	struct index_slot *slot;
 
 	LOCK_SCOPE(&sh->lock);
 	slot = slot_find(sh, key);
@@ -357,11 +359,11 @@ size_t index_drop_unkept(struct index *x, struct index_ref *refs, size_t max)
 	size_t n = 0;
 
 	for (size_t i = 0; i < INDEX_SHARDS && n < max; i++) {
-		struct shard *sh = &x->shards[i];
+		struct index_shard *sh = &x->shards[i];
 
 		LOCK_SCOPE(&sh->lock);
 		for (size_t k = 0; k < sh->nslots && n < max; k++) {
-			struct slot *slot = &sh->slots[k];
+			struct index_slot *slot = &sh->slots[k];
 
 			if (slot_state(slot) != INDEX_RESIDENT ||
 				slot->meta & META_KEPT)

@@ -65,7 +65,7 @@ static struct curl_slist *fetch_lines(const char *headers)
 	return lines;
 }
 
-static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
+static void fetch_options(CURL *easy, const struct query *f, struct bytes *out)
 {
 	curl_easy_setopt(easy, CURLOPT_URL, f->url);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -86,7 +86,7 @@ static void fetch_options(CURL *easy, const struct fetch *f, struct bytes *out)
 }
 
 /* The answer's body, of any status; the status itself, or -errno. */
-static int fetch_url(struct fetch *f, struct bytes *out)
+static int fetch_url(struct query *f, struct bytes *out)
 {
 	struct head head = {.code = 0};
 	CURL *easy = curl_easy_init();
@@ -167,7 +167,7 @@ void wipe_bytes(struct bytes *b)
 	bytes_release(b);
 }
 
-int ask_service(struct fetch *f, const char *what, const char *advice,
+int ask_service(struct query *f, const char *what, const char *advice,
 	struct secret *out, struct error *err)
 {
 	struct bytes answer = {0};
@@ -249,7 +249,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 	const char *relative = getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *whole = getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 	struct bytes url = {0}, headers = {0};
-	struct fetch f = {
+	struct query f = {
 		.ca_file = ca_file, .timeout_ms = SERVICE_MS, .direct = true};
 	int rc;
 
@@ -280,7 +280,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
  */
 
 /* As long as `url` and the strings live. */
-static struct fetch instance_fetch(struct bytes *url, const char *base,
+static struct query instance_fetch(struct bytes *url, const char *base,
 	const char *path, const char *method, const char *headers)
 {
 	size_t len = strlen(base);
@@ -289,7 +289,7 @@ static struct fetch instance_fetch(struct bytes *url, const char *base,
 		len--;
 	bytes_add(url, base, len);
 	bytes_text(url, path);
-	return (struct fetch){.url = bytes_get(url),
+	return (struct query){.url = bytes_get(url),
 		.method = method,
 		.headers = headers,
 		.timeout_ms = INSTANCE_MS,
@@ -300,7 +300,7 @@ static int ask_instance(const char *base, const char *path, const char *method,
 	const char *headers, struct bytes *out)
 {
 	struct bytes url = {0};
-	struct fetch f = instance_fetch(&url, base, path, method, headers);
+	struct query f = instance_fetch(&url, base, path, method, headers);
 	int rc = fetch_url(&f, out);
 
 	bytes_release(&url);
@@ -329,7 +329,7 @@ int fetch_instance(struct secret *out, struct error *err)
 	const char *off = getenv("AWS_EC2_METADATA_DISABLED");
 	const char *base = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
 	struct bytes token = {0}, headers = {0}, path = {0}, url = {0};
-	struct fetch f;
+	struct query f;
 	int rc;
 
 	if (off && strcasecmp(off, "true") == 0)

@@ -14,7 +14,7 @@
 
 #define SERVICE_MS 3000u
 
-struct fetch {
+struct query {
 	const char *url;
 	const char *method;  /* NULL: GET, or POST with a body */
 	const char *headers; /* lines, or NULL */
@@ -27,7 +27,7 @@ struct fetch {
 
 /* Ask a service for credentials; `what` and `advice` are for messages. The end
  * of their life is by our clock. */
-int ask_service(struct fetch *f, const char *what, const char *advice,
+int ask_service(struct query *f, const char *what, const char *advice,
 	struct secret *out, struct error *err);
 
 /* Release what held a secret. */

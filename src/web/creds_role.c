@@ -86,7 +86,7 @@ static int sign_role(const struct role *r, const char *host, const char *path,
 }
 
 /* Sign, if there is anything to sign with, and ask. */
-static int ask_role(const struct role *r, struct fetch *f,
+static int ask_role(const struct role *r, struct query *f,
 	const struct url *url, const struct bytes *body, struct secret *out,
 	struct error *err)
 {
@@ -110,7 +110,7 @@ int fetch_role(const struct role *r, struct secret *out, struct error *err)
 {
 	struct bytes body = {0}, full = {0};
 	struct url url = {.path = NULL};
-	struct fetch f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
+	struct query f = {.ca_file = r->ca_file, .timeout_ms = SERVICE_MS};
 	int rc = find_service(
 		"AWS_ENDPOINT_URL_STS", "sts", r->region, &url, err);
 
@@ -139,7 +139,7 @@ int fetch_sso(const struct sso *s, struct secret *out, struct error *err)
 {
 	struct bytes url = {0}, headers = {0};
 	struct url place = {.path = NULL};
-	struct fetch f = {.ca_file = s->ca_file, .timeout_ms = SERVICE_MS};
+	struct query f = {.ca_file = s->ca_file, .timeout_ms = SERVICE_MS};
 	int rc = find_service(
 		"AWS_ENDPOINT_URL_SSO", "portal.sso", s->region, &place, err);
 

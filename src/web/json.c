@@ -11,7 +11,7 @@
 #define JSON_DEPTH_MAX 12u
 #define JSON_TEXT_MAX 16384u
 
-struct reader {
+struct parser {
 	const char *at, *end;
 	json_value_fn *fn;
 	void *arg;
@@ -20,13 +20,13 @@ struct reader {
 	char text[JSON_TEXT_MAX];
 };
 
-static void skip_blanks(struct reader *r)
+static void skip_blanks(struct parser *r)
 {
 	while (r->at < r->end && strchr(" \t\r\n", *r->at) && *r->at)
 		r->at++;
 }
 
-static bool take_char(struct reader *r, char c)
+static bool take_char(struct parser *r, char c)
 {
 	skip_blanks(r);
 	if (r->at == r->end || *r->at != c)
@@ -35,7 +35,7 @@ static bool take_char(struct reader *r, char c)
 	return true;
 }
 
-static int hex4(struct reader *r)
+static int hex4(struct parser *r)
 {
 	int value = 0;
 
@@ -81,7 +81,7 @@ static size_t put_utf8(char *out, uint32_t c)
 }
 
 /* After "\u": one character, two escapes for those beyond 16 bits. */
-static int take_unicode(struct reader *r, char *out)
+static int take_unicode(struct parser *r, char *out)
 {
 	int high = hex4(r), low;
 
@@ -101,7 +101,7 @@ static int take_unicode(struct reader *r, char *out)
 			(uint32_t)(low - 0xdc00));
 }
 
-static int take_escape(struct reader *r, char *out)
+static int take_escape(struct parser *r, char *out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *which;
@@ -120,7 +120,7 @@ static int take_escape(struct reader *r, char *out)
 }
 
 /* After the quote. */
-static bool take_string(struct reader *r, char *out, size_t size)
+static bool take_string(struct parser *r, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -144,7 +144,7 @@ static bool take_string(struct reader *r, char *out, size_t size)
 }
 
 /* A number, true, false or null; its text. */
-static bool take_word(struct reader *r)
+static bool take_word(struct parser *r)
 {
 	size_t n = 0;
 
@@ -155,9 +155,9 @@ static bool take_word(struct reader *r)
 	return n > 0;
 }
 
-static bool json_take_value(struct reader *r);
+static bool json_take_value(struct parser *r);
 
-static bool json_take_member(struct reader *r)
+static bool json_take_member(struct parser *r)
 {
 	char key[sizeof(r->key)];
 
@@ -174,7 +174,7 @@ static bool json_take_member(struct reader *r)
 	return true;
 }
 
-static bool json_take_object(struct reader *r)
+static bool json_take_object(struct parser *r)
 {
 	r->objects++;
 	if (!take_char(r, '}')) {
@@ -191,7 +191,7 @@ static bool json_take_object(struct reader *r)
 	return true;
 }
 
-static bool take_array(struct reader *r)
+static bool take_array(struct parser *r)
 {
 	if (take_char(r, ']'))
 		return true;
@@ -202,7 +202,7 @@ static bool take_array(struct reader *r)
 	return take_char(r, ']');
 }
 
-static bool json_take_value(struct reader *r)
+static bool json_take_value(struct parser *r)
 {
 	bool good;
 
@@ -222,7 +222,7 @@ static bool json_take_value(struct reader *r)
 
 int json_walk(const char *text, size_t len, json_value_fn *fn, void *arg)
 {
-	struct reader r = {.at = text, .end = text + len, .fn = fn, .arg = arg};
+	struct parser r = {.at = text, .end = text + len, .fn = fn, .arg = arg};
 
 	if (!json_take_value(&r))
 		return -EBADMSG;

@@ -398,7 +398,7 @@ static void check_unit(const char *head, size_t off, size_t n, uint64_t bytes,
 	enum profile_unit unit, const char *format)
 {
 	char buf[UNIT_HEAD_BYTES] = {0};
-	struct unit u;
+	struct file_unit u;
 
 	memcpy(buf + off, head, n);
 	u = unit_of(buf, sizeof(buf), bytes);
@@ -452,7 +452,7 @@ static void put_file(const char *top, const char *name, const void *head,
 START_TEST(test_most_bytes_decide_on_the_unit)
 {
 	char top[] = "/tmp/refrain-test-unit.XXXXXX", path[256];
-	struct unit u;
+	struct file_unit u;
 
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(unit_find(top).unit, UNIT_SAMPLES);
