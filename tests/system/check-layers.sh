@@ -96,4 +96,7 @@ if ctags --version 2>/dev/null | grep -q Universal; then
 	file src/store/entry.c 'static int f(void)' '{' '}'
 	file src/cache/cache.c 'static int f(void)' '{' '}'
 	expect 'f() has a namesake in src/cache/cache.c'
+	file src/store/entry.c 'struct thing {' '	int x;' '};'
+	file src/cache/cache.c 'union thing {' '	int x;' '};'
+	expect 'struct, union or enum thing has a namesake in src/cache/cache.c'
 fi
