@@ -17,10 +17,14 @@
 /* Misses that cost no more than this need no points between. */
 #define SOURCE_HIDDEN 0.97
 
-/* Pages of misses stay for up to 150 ms. A trainer that comes back to some
- * files of a small dataset within that time is not seen: in random order a
- * share of (0.15 / seconds)^2 / 2 of its reads. */
-#define EPOCH_LEAST_S 0.5
+/* Pages of misses stay for up to 150 ms, but of no more than 1 MiB or a 25th of
+ * the dataset if the thread that drops them is in time (src/pages). Reads of
+ * such pages are not seen: in random order, half of the square of their share.
+ */
+#define STAY_S 0.15
+#define STAY_BYTES 1048576.0
+#define STAY_MOST 0.3
+#define EPOCH_LEAST_S 0.2
 
 /* Rates that differ by no more are the same. */
 #define SAME 0.03
@@ -105,8 +109,11 @@ static int measure_warm(struct analysis_run *r)
 static int check_epoch(struct analysis_run *r)
 {
 	double epoch_s = r->p->samples / r->p->r0.value;
+	double bytes = (double)r->p->source_bytes;
 
-	if (epoch_s >= EPOCH_LEAST_S)
+	if (epoch_s >= EPOCH_LEAST_S &&
+		(STAY_S <= STAY_MOST * epoch_s ||
+			STAY_BYTES <= STAY_MOST * bytes))
 		return 0;
 	return error_set(r->err, -ENOTSUP,
 		"an epoch takes only %.2f s from the source, in which the "

@@ -27,6 +27,9 @@ mkdir "$work/small"
 head -c 100K /dev/urandom | tee "$work/small/a" "$work/small/b" \
 	>"$work/small/c"
 
+mkdir "$work/medium"
+head -c 6000000 /dev/urandom | split -b 100000 - "$work/medium/"
+
 cat >"$work/trainer.py" <<'PY'
 import mmap, os, sys, threading, time
 
@@ -151,6 +154,10 @@ part = analyze(src, *trainer("all"),
 # For the rest there is no time.
 brief = analyze(src, *trainer("all"),
                 options=["--fault", "rate=100K", "--copy", "4", "--no-tiny"])
+# An epoch takes 0.3 s: short, but pages of few files stay meanwhile.
+short = analyze(work + "/medium", "sh", "-c",
+                "while :; do cat {}/* >/dev/null; done",
+                options=["--fault", "rate=20M", "--no-tiny"])
 # Processes in sessions of their own, as torchrun's workers are: one reads, and
 # one would stay. The shell waits for the first.
 away = analyze(src, "sh", "-c", "setsid sh -c 'echo $$ >$3; exec sleep 600' "
@@ -189,6 +196,10 @@ assert brief.returncode == 0, err
 p = json.loads(out)
 assert any("dataset was copied" in n for n in p["notes"]), p["notes"]
 assert p["bottleneck"] == "fetch", p
+out, err = short.communicate(timeout=150 * int(patience))
+assert short.returncode == 0, err
+p = json.loads(out)
+assert 30 < p["R0"]["value"] < 300 < p["R1"]["value"], p
 out, err = late.communicate(timeout=150 * int(patience))
 assert late.returncode == 0, err
 assert json.loads(out)["bottleneck"] == "fetch", out
