@@ -276,8 +276,7 @@ int fetch_container(const char *ca_file, struct secret *out, struct error *err)
 	return rc;
 }
 
-/* -- Instance metadata ------------------------------------------------------
- */
+/* -- Instance metadata ----------------------------------------------------- */
 
 /* As long as `url` and the strings live. */
 static struct query instance_fetch(struct bytes *url, const char *base,

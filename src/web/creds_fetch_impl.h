@@ -9,8 +9,7 @@
 #include "web/bytes.h"
 #include "web/creds.h"
 
-/* -- creds_fetch.c: services; they block, a few seconds at most --------------
- */
+/* -- creds_fetch.c: services; they block, a few seconds at most ------------ */
 
 #define SERVICE_MS 3000u
 
@@ -43,8 +42,7 @@ int fetch_instance(struct secret *out, struct error *err);
 /* JSON or XML with AccessKeyId, as services and credential_process write it. */
 int secret_from_text(const char *text, size_t len, struct secret *out);
 
-/* -- creds_role.c: the same of AWS' own -------------------------------------
- */
+/* -- creds_role.c: the same of AWS' own ------------------------------------ */
 
 /* STS: exchange a web identity token, or other credentials, for those of a
  * role. */
@@ -63,8 +61,7 @@ struct sso {
 };
 int fetch_sso(const struct sso *sso, struct secret *out, struct error *err);
 
-/* -- creds_file.c ------------------------------------------------------------
- */
+/* -- creds_file.c ---------------------------------------------------------- */
 
 /* A named profile, with what it refers to. -ENOENT: it has no credentials. */
 int profile_secret(const char *profile, const char *region, const char *ca_file,

@@ -201,13 +201,10 @@ bool creds_profile_setting(
 	return setting(profile_name(profile), name, out, size);
 }
 
-/* -- credential_process -----------------------------------------------------
- */
+/* -- credential_process ---------------------------------------------------- */
 
-/* Read until the end, at most PROCESS_NS. */
-static int read_until_end(int fd, struct bytes *out)
+static int read_until_end(int fd, uint64_t until_ns, struct bytes *out)
 {
-	uint64_t until = clock_now_ns() + PROCESS_NS;
 	char block[4096];
 
 	for (;;) {
@@ -215,9 +212,9 @@ static int read_until_end(int fd, struct bytes *out)
 		uint64_t now = clock_now_ns();
 		ssize_t n;
 
-		if (now >= until)
+		if (now >= until_ns)
 			return -ETIMEDOUT;
-		if (poll(&p, 1, (int)((until - now) / NS_PER_MS) + 1) <= 0)
+		if (poll(&p, 1, (int)((until_ns - now) / NS_PER_MS) + 1) <= 0)
 			continue;
 		n = read(fd, block, sizeof(block));
 		if (n < 0 && errno == EINTR)
@@ -250,6 +247,7 @@ static int spawn_shell(const char *command, int to, pid_t *pid)
 
 static int run_process(const char *command, struct bytes *out)
 {
+	uint64_t until_ns = clock_now_ns() + PROCESS_NS;
 	CLEANUP_FD int from = -1;
 	int ends[2], status = 0, rc;
 	pid_t pid;
@@ -261,11 +259,15 @@ static int run_process(const char *command, struct bytes *out)
 	(void)close(ends[1]); /* the process has its own */
 	if (rc < 0)
 		return rc;
-	rc = read_until_end(from, out);
-	if (rc < 0)
-		(void)kill(pid, SIGKILL); /* if it has not ended by itself */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	rc = read_until_end(from, until_ns, out);
+	/* It may live on after it has closed its output. */
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (rc == 0 && clock_now_ns() >= until_ns)
+			rc = -ETIMEDOUT;
+		if (rc < 0)
+			(void)kill(pid, SIGKILL);
+		(void)poll(NULL, 0, 1);
+	}
 	if (rc == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
 		rc = -ECHILD;
 	return rc;

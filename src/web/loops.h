@@ -52,8 +52,7 @@ int loops_new(struct loops **out, const struct loops_config *config,
  */
 void loops_free(struct loops *e);
 
-/* -- Posts: the way in from other threads -----------------------------------
- */
+/* -- Posts: the way in from other threads ---------------------------------- */
 
 struct post {
 	/* All private. */

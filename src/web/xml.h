@@ -31,8 +31,7 @@ int xml_finish(struct xml *x);
 /* Make it ready for another document. -ENOMEM. */
 int xml_restart(struct xml *x);
 
-/* -- Errors and other small documents ---------------------------------------
- */
+/* -- Errors and other small documents -------------------------------------- */
 
 /* The text of the first element `name` into `out`; "" if there is none. */
 void xml_find(

@@ -59,6 +59,8 @@ source_profile = default
 region = eu-north-7
 [profile process]
 credential_process = cat $work/process.json
+[profile stays]
+credential_process = exec sleep $((60 * patience)) >&-
 [profile login]
 sso_session = s
 sso_account_id = 1
@@ -80,6 +82,13 @@ END
 session=$(printf s | sha1sum | cut -d ' ' -f 1)
 echo '{"accessToken":"sso-token","expiresAt":"2099-01-01T00:00:00Z"}' \
 	>"$work/.aws/sso/cache/$session.json"
+
+# A process that closes its output and does not end; the others go on meanwhile.
+mkdir "$work/stays"
+timeout $((30 * patience)) "$refrain" mount s3://many "$work/stays" --profile \
+	stays --cache "$work/stays.tier:1M" --endpoint-url "$far" \
+	>"$work/stays.said" 2>&1 &
+stays=$!
 
 reads 'the default profile'
 # As AWS' tools read them: indented, in either case, with a colon, in quotes.
@@ -272,3 +281,7 @@ credentials_of 3600 3600
 wait_for 10 cat "$mnt"/f*2.bin >/dev/null || fail 'no recovery'
 quiet 'a slow service'
 stop_mount
+
+wait $stays && fail 'mounts although a credential_process stays'
+grep -q 'credential_process failed' "$work/stays.said" ||
+	fail "a credential_process that stays: $(cat "$work/stays.said")"
