@@ -319,12 +319,13 @@ static bool is_code(const struct call *c, const char *code)
 	return strcmp(c->code, code) == 0;
 }
 
+/* The origin's region may be the right one meanwhile: another call's answer
+ * can have named it. */
 static bool names_other_region(const struct call *c)
 {
 	const char *region = call_answer(c)->region;
 
-	LOCK_SCOPE(&c->r->lock);
-	return region[0] && strcmp(region, c->r->region) != 0;
+	return region[0] && strcmp(region, c->region) != 0;
 }
 
 static bool s3_repeats(struct call *c)

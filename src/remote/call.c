@@ -25,7 +25,6 @@ static int sign_call(
 {
 	struct remote *r = c->r;
 	struct secret secret;
-	char region[REMOTE_REGION_MAX];
 	struct sign_request request = {
 		.method = c->method,
 		.host = host,
@@ -33,7 +32,7 @@ static int sign_call(
 		.query = bytes_get(&c->query),
 		.payload_hash = SIGN_EMPTY_HASH,
 		.payer = r->payer,
-		.region = region,
+		.region = c->region,
 		.service = "s3",
 		.now = time(NULL) +
 			atomic_load_explicit(&r->skew_s, memory_order_relaxed),
@@ -46,9 +45,6 @@ static int sign_call(
 			"yet; check where they come from");
 		return -EAGAIN;
 	}
-	pthread_mutex_lock(&r->lock);
-	strcpy(region, r->region);
-	pthread_mutex_unlock(&r->lock);
 	request.access_key = secret.access_key;
 	request.secret = secret.key;
 	request.token = secret.token[0] ? secret.token : NULL;
@@ -78,6 +74,7 @@ static int call_prepare(struct transfer *t, struct request_text *text)
 	} else {
 		pthread_mutex_lock(&r->lock);
 		strcpy(host, r->host);
+		strcpy(c->region, r->region);
 		pthread_mutex_unlock(&r->lock);
 		bytes_printf(&text->url, "%s://%s%s%s%s", r->scheme, host,
 			bytes_get(&c->path),

@@ -86,6 +86,7 @@ struct call {
 	/* Times, so far. */
 	unsigned throttled, renewed, moved, skewed, again;
 	unsigned generation; /* of the credentials that it was signed with */
+	char region[REMOTE_REGION_MAX]; /* that it was sent to */
 };
 
 /* The HTTP status of its answer. */

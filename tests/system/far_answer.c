@@ -779,6 +779,7 @@ static void bucket_request(const struct far_request *r, char *bucket, char *key,
 		far_delete(bucket, key);
 	} else if (why) {
 		far_count.refused++;
+		a->delay_ms = far_set.delay_ms;
 		put_date(a);
 		if (strcmp(why, FAR_OTHER_REGION) == 0)
 			strcat(a->headers, "x-amz-bucket-region: eu-far-1\r\n");

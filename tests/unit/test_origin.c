@@ -419,6 +419,33 @@ START_TEST(test_named_takes_both_versions_and_lines_that_end_as_elsewhere)
 }
 END_TEST
 
+#ifdef HAVE_REMOTE
+START_TEST(test_s3_requests_at_once_all_follow_to_another_region)
+{
+	/* Both are signed before the first answer names the region. */
+	struct error err = {""};
+	struct origin_file *f;
+	struct read_wait w[2];
+	int status[2];
+
+	ck_assert_int_eq(
+		far_open(&o, true, 0, "delay_ms=300", &counters, &err), 0);
+	far_ask("GET /-/set?move=2 HTTP/1.1\r\nHost: x\r\n\r\n", "", 0);
+	f = origin_file_new(o, file_path(0));
+	for (unsigned i = 0; i < 2; i++)
+		read_begin(o, &w[i], f, version, i, 1000);
+	for (unsigned i = 0; i < 2; i++) {
+		status[i] = read_end(&w[i]);
+		free(w[i].data);
+	}
+	ck_assert_int_eq(status[0], 1000);
+	ck_assert_int_eq(status[1], 1000);
+	origin_file_free(o, f);
+	close_row();
+}
+END_TEST
+#endif
+
 static void add_tests(TCase *tc)
 {
 	tcase_add_loop_test(tc, test_origin_reads_a_whole_file, 0, SETUPS);
@@ -438,6 +465,10 @@ static void add_tests(TCase *tc)
 		tc, test_origin_names_nothing_outside_its_source, 0, SETUPS);
 	tcase_add_loop_test(
 		tc, test_origin_answers_abandoned_reads_once, 0, SETUPS);
+#ifdef HAVE_REMOTE
+	tcase_add_test(
+		tc, test_s3_requests_at_once_all_follow_to_another_region);
+#endif
 	tcase_add_test(tc, test_synthetic_makes_names_without_keeping_them);
 	tcase_add_loop_test(tc,
 		test_named_refuses_an_index_that_is_none_or_does_not_fit, 0,
