@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "loader/shared_impl.h"
@@ -417,6 +418,7 @@ static int shared_new(struct shared **out, struct error *err)
 	if (!sh)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail on Linux */
+	cond_init(&sh->followed_c);
 	sh->source = (struct batch_source){shared_source_next, shared_source_fd,
 		shared_source_close, shared_source_message};
 	sh->pid = getpid();

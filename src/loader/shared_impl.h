@@ -178,8 +178,10 @@ struct shared {
 	enum shared_state state;
 	bool closing, ended;
 	bool change_due; /* the thread must be woken; see shared_unlock() */
-	bool linked;	 /* `link` is of a host that lives */
-	bool stale;	 /* batches until ALONE are not for this job */
+	bool followed;	 /* the thread is at its end */
+	pthread_cond_t followed_c;
+	bool linked;   /* `link` is of a host that lives */
+	bool stale;    /* batches until ALONE are not for this job */
 	bool left;     /* hanging threads may still access it: never free it */
 	uint32_t refs; /* the loader, and each slice that is lent */
 	int failed;

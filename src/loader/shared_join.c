@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/lock.h"
 #include "loader/shared_impl.h"
 
@@ -338,6 +339,9 @@ static void *follow_host(void *arg)
 			sh->run.hello.grace_s)
 			meet_again(sh);
 	}
+	LOCK_SCOPE(&sh->lock);
+	sh->followed = true;
+	pthread_cond_signal(&sh->followed_c);
 	return NULL;
 }
 
@@ -429,17 +433,17 @@ int shared_join(struct shared *sh, struct error *err)
 	return rc;
 }
 
-/* ThreadSanitizer does not know pthread_clockjoin_np(), which takes the
- * monotonic clock. */
-static bool join_thread(struct shared *sh)
+static bool join_thread(struct shared *sh, uint64_t until_ns)
 {
-	struct timespec until;
+	bool ended;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)LEAVE_NS;
-	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-	until.tv_nsec %= (long)NS_PER_S;
-	return pthread_timedjoin_np(sh->thread, NULL, &until) == 0;
+	pthread_mutex_lock(&sh->lock);
+	while (!sh->followed &&
+		cond_wait_until(&sh->followed_c, &sh->lock, until_ns))
+		;
+	ended = sh->followed;
+	pthread_mutex_unlock(&sh->lock);
+	return ended && pthread_join(sh->thread, NULL) == 0;
 }
 
 /* Calls return at once, as it is closing; false if one does not. */
@@ -460,7 +464,7 @@ int shared_leave(struct shared *sh)
 	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
 
 	(void)!write(sh->stop_fd, &one, sizeof(one)); /* never full */
-	if (sh->started && !join_thread(sh))
+	if (sh->started && !join_thread(sh, until_ns))
 		return 1;
 	sh->started = false;
 	return wait_for_callers(sh, until_ns) ? 0 : 1;

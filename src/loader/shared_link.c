@@ -371,6 +371,7 @@ void shared_free(struct shared *sh)
 	shared_run_release(&sh->run);
 	share_place_put(sh->place);
 	free(sh->slots);
+	pthread_cond_destroy(&sh->followed_c);
 	pthread_mutex_destroy(&sh->lock);
 	free(sh);
 }

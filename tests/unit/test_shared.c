@@ -4,7 +4,11 @@
  * other in one thread, compared with the simple loader byte for byte.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shared_fixture.h"
 
@@ -308,6 +312,32 @@ START_TEST(test_a_job_goes_on_among_the_last_echoes)
 }
 END_TEST
 
+/* -- The end --------------------------------------------------------------- */
+
+static atomic_int date_ahead_s;
+
+/* The library calls this one. */
+__attribute__((visibility("default"))) int clock_gettime(
+	clockid_t clock, struct timespec *now)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, now);
+
+	if (clock == CLOCK_REALTIME)
+		now->tv_sec += atomic_load(&date_ahead_s);
+	return rc;
+}
+
+/* An hour back, which is past any time until which it waits by that clock. */
+START_TEST(test_a_date_that_changes_leaves_no_thread_behind)
+{
+	struct refrain_config c = shared_config(1);
+	struct refrain_loader *l = open_loader(&c);
+
+	atomic_store(&date_ahead_s, -3600);
+	ck_assert_int_eq(refrain_close(l), 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("shared");
@@ -324,6 +354,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_a_time_out_says_who_is_waited_for);
 	tcase_add_test(t, test_jobs_go_on_from_their_states_at_different_steps);
 	tcase_add_test(t, test_a_job_goes_on_among_the_last_echoes);
+	tcase_add_test(t, test_a_date_that_changes_leaves_no_thread_behind);
 	return s;
 }
 
