@@ -488,7 +488,8 @@ void uring_cancel(struct uring *u, struct uring_op *op)
 	if (u->pool)
 		return;
 	pthread_mutex_lock(&u->lock);
-	if (op->in_flight && list_empty(&op->cancel))
+	if (op->in_flight && op->kind != URING_CLOSE &&
+		list_empty(&op->cancel))
 		list_add_tail(&u->cancels, &op->cancel);
 	wakes = must_wake(u);
 	pthread_mutex_unlock(&u->lock);

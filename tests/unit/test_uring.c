@@ -2,7 +2,9 @@
 /* Tests of src/base/uring: what is opened, wherever it is mounted. */
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include "suite.h"
 
 #define DEPTH 4
+#define CLOSES 200
 
 struct waiter {
 	struct uring_op op;
@@ -33,6 +36,14 @@ static void on_done(struct uring_op *op, int res)
 	pthread_mutex_unlock(&w->lock);
 }
 
+static void await(struct waiter *w)
+{
+	pthread_mutex_lock(&w->lock);
+	while (!w->done)
+		pthread_cond_wait(&w->done_c, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+}
+
 /* The result of an open through a ring of its own. */
 static int open_through(const char *dir, const char *path, int flags)
 {
@@ -45,10 +56,7 @@ static int open_through(const char *dir, const char *path, int flags)
 	ck_assert_int_ge(dir_fd, 0);
 	ck_assert_int_eq(uring_new(&u, DEPTH, 1), 0);
 	uring_open(u, &w.op, dir_fd, path, flags);
-	pthread_mutex_lock(&w.lock);
-	while (!w.done)
-		pthread_cond_wait(&w.done_c, &w.lock);
-	pthread_mutex_unlock(&w.lock);
+	await(&w);
 	ck_assert(uring_free(u, 10 * NS_PER_S));
 	(void)close(dir_fd); /* O_PATH */
 	return w.res;
@@ -144,6 +152,64 @@ START_TEST(test_uring_closes_a_file_although_that_is_cancelled)
 }
 END_TEST
 
+/* `tick` ends at once, on the ring's thread, which starts a close and the next
+ * tick together, and then cancels the close. */
+struct closes {
+	struct waiter w; /* until all have begun */
+	struct uring_op tick, close[CLOSES];
+	struct uring *u;
+	int zero, fd[CLOSES];
+	unsigned begun, cancelled;
+	char byte;
+};
+
+static void next_close(struct uring_op *op, int res)
+{
+	struct closes *c = CONTAINER_OF(op, struct closes, tick);
+
+	ck_assert_int_eq(res, 1);
+	if (c->begun > c->cancelled) {
+		uring_cancel(c->u, &c->close[c->cancelled++]);
+	} else {
+		uring_close(c->u, &c->close[c->begun], c->fd[c->begun]);
+		c->begun++;
+	}
+	if (c->cancelled < CLOSES)
+		uring_read(c->u, &c->tick, c->zero, &c->byte, 1, 0);
+	else
+		on_done(&c->w.op, 0);
+}
+
+/* The kernel closes a message queue on another thread, as it does a file that
+ * has something to flush. */
+START_TEST(test_uring_closes_files_that_the_kernel_was_about_to_close)
+{
+	static struct closes c = {.w.lock = PTHREAD_MUTEX_INITIALIZER,
+		.w.done_c = PTHREAD_COND_INITIALIZER,
+		.tick.done = next_close};
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "/test_uring.%d", (int)getpid());
+	c.zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(c.zero, 0);
+	for (unsigned i = 0; i < CLOSES; i++) {
+		c.fd[i] = mq_open(name, O_RDONLY | O_CREAT, 0600, NULL);
+		c.close[i].done = ignore_done;
+		if (c.fd[i] < 0 && errno == ENOSYS)
+			return;
+		ck_assert_int_ge(c.fd[i], 0);
+	}
+	ck_assert_int_eq(mq_unlink(name), 0);
+	ck_assert_int_eq(uring_new(&c.u, 2 * CLOSES, 1), 0);
+	uring_read(c.u, &c.tick, c.zero, &c.byte, 1, 0);
+	await(&c.w);
+	ck_assert(uring_free(c.u, 10 * NS_PER_S));
+	for (unsigned i = 0; i < CLOSES; i++)
+		ck_assert_int_eq(fcntl(c.fd[i], F_GETFD), -1);
+	ck_assert_int_eq(close(c.zero), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("uring");
@@ -154,5 +220,7 @@ int main(void)
 		t, test_uring_follows_no_link_out_of_a_directory_unless_it_may);
 	tcase_add_test(t, test_uring_says_that_a_name_does_not_exist);
 	tcase_add_test(t, test_uring_closes_a_file_although_that_is_cancelled);
+	tcase_add_test(
+		t, test_uring_closes_files_that_the_kernel_was_about_to_close);
 	return run_suite(s);
 }
