@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers: a binary heap under one lock and one thread that sleeps until the
- * earliest is due. Callbacks run on that thread with the lock released. A
- * timer knows its place in the heap, so that moving and cancelling one costs
- * log n without a search.
+ * Timers: a pairing heap under one lock and one thread that sleeps until the
+ * earliest is due. Callbacks run on that thread with the lock released. The
+ * heap is linked through the timers, so that setting one needs no memory, and
+ * moving or cancelling one no search.
  */
 #include "base/timer.h"
 
@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -20,54 +19,74 @@
 struct timers {
 	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
 	pthread_cond_t wake;  /* the earliest time or `stop` has changed */
-	struct timer **heap;  /* lock: heap[i]->slot == i + 1 */
-	size_t n, max;	      /* lock */
+	struct timer *first;  /* lock: the earliest; NULL: none is set */
 	uint64_t until_ns;    /* lock: the thread sleeps no longer than that */
 	bool stop;	      /* lock */
 	pthread_t thread;     /* set once */
 };
 
-static void heap_put(struct timers *ts, size_t i, struct timer *t)
+/* Both are the earliest of theirs. Returns the earlier one, whose `next` and
+ * `link` the caller sets. */
+static struct timer *meld(struct timer *a, struct timer *b)
 {
-	ts->heap[i] = t;
-	t->slot = i + 1;
+	struct timer *first, *child;
+
+	if (!a || !b)
+		return a ? a : b;
+	first = b->at_ns < a->at_ns ? b : a;
+	child = first == a ? b : a;
+	child->next = first->child;
+	if (child->next)
+		child->next->link = &child->next;
+	child->link = &first->child;
+	first->child = child;
+	return first;
 }
 
-static void heap_up(struct timers *ts, size_t i, struct timer *t)
+/* The earliest of siblings. Melding in pairs, and then the pairs from the last
+ * to the first, keeps removal at log n on average. */
+static struct timer *meld_siblings(struct timer *t)
 {
-	while (i > 0 && ts->heap[(i - 1) / 2]->at_ns > t->at_ns) {
-		heap_put(ts, i, ts->heap[(i - 1) / 2]);
-		i = (i - 1) / 2;
+	struct timer *pairs = NULL, *first = NULL, *next;
+
+	while (t) {
+		struct timer *other = t->next;
+
+		next = other ? other->next : NULL;
+		t = meld(t, other);
+		t->next = pairs;
+		pairs = t;
+		t = next;
 	}
-	heap_put(ts, i, t);
+	for (; pairs; pairs = next) {
+		next = pairs->next;
+		first = meld(first, pairs);
+	}
+	return first;
 }
 
-static void heap_down(struct timers *ts, size_t i, struct timer *t)
+static void set_first(struct timers *ts, struct timer *t)
 {
-	for (;;) {
-		size_t child = 2 * i + 1;
+	ts->first = t;
+	if (!t)
+		return;
+	t->next = NULL;
+	t->link = &ts->first;
+}
 
-		if (child + 1 < ts->n &&
-			ts->heap[child + 1]->at_ns < ts->heap[child]->at_ns)
-			child++;
-		if (child >= ts->n || ts->heap[child]->at_ns >= t->at_ns)
-			break;
-		heap_put(ts, i, ts->heap[child]);
-		i = child;
-	}
-	heap_put(ts, i, t);
+static void heap_add(struct timers *ts, struct timer *t)
+{
+	t->child = NULL;
+	set_first(ts, meld(ts->first, t));
 }
 
 static void heap_remove(struct timers *ts, struct timer *t)
 {
-	size_t i = t->slot - 1;
-	struct timer *last = ts->heap[--ts->n];
-
-	t->slot = 0;
-	if (last == t)
-		return;
-	heap_up(ts, i, last);
-	heap_down(ts, last->slot - 1, last);
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	t->link = NULL;
+	set_first(ts, meld(ts->first, meld_siblings(t->child)));
 }
 
 /* Called with the lock held. Waking early or late is harmless, as the caller
@@ -75,8 +94,8 @@ static void heap_remove(struct timers *ts, struct timer *t)
 static void wait_for_first(struct timers *ts)
 {
 	ASSERT_HELD(&ts->lock);
-	ts->until_ns = ts->n > 0 ? ts->heap[0]->at_ns : UINT64_MAX;
-	if (ts->n == 0)
+	ts->until_ns = ts->first ? ts->first->at_ns : UINT64_MAX;
+	if (!ts->first)
 		(void)pthread_cond_wait(&ts->wake, &ts->lock);
 	else
 		(void)cond_wait_until(&ts->wake, &ts->lock, ts->until_ns);
@@ -89,13 +108,12 @@ static void *timers_thread(void *arg)
 
 	pthread_mutex_lock(&ts->lock);
 	while (!ts->stop) {
-		struct timer *t;
+		struct timer *t = ts->first;
 
-		if (ts->n == 0 || ts->heap[0]->at_ns > clock_now_ns()) {
+		if (!t || t->at_ns > clock_now_ns()) {
 			wait_for_first(ts);
 			continue;
 		}
-		t = ts->heap[0];
 		heap_remove(ts, t);
 		pthread_mutex_unlock(&ts->lock);
 		t->fire(t); /* may free t */
@@ -135,38 +153,30 @@ void timers_free(struct timers *ts)
 	pthread_join(ts->thread, NULL);
 	pthread_cond_destroy(&ts->wake);
 	pthread_mutex_destroy(&ts->lock);
-	free(ts->heap);
 	free(ts);
 }
 
-int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
+void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
 {
 	LOCK_SCOPE(&ts->lock);
 
-	if (t->slot) {
+	if (t->link)
 		heap_remove(ts, t);
-	} else {
-		int rc = ARRAY_ROOM(ts->heap, ts->n, &ts->max);
-
-		if (rc)
-			return rc;
-	}
 	t->at_ns = at_ns;
-	heap_up(ts, ts->n++, t);
+	heap_add(ts, t);
 	/* Otherwise the thread wakes in time anyway, for this timer or a
 	 * cancelled one. */
 	if (at_ns < ts->until_ns) {
 		ts->until_ns = at_ns;
 		pthread_cond_signal(&ts->wake);
 	}
-	return 0;
 }
 
 bool timer_cancel(struct timers *ts, struct timer *t)
 {
 	LOCK_SCOPE(&ts->lock);
 
-	if (!t->slot)
+	if (!t->link)
 		return false;
 	heap_remove(ts, t);
 	return true;

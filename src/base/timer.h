@@ -7,7 +7,6 @@
 #define BASE_TIMER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct timers;
@@ -15,8 +14,11 @@ struct timers;
 /* Embedded in its owner. All private. */
 struct timer {
 	void (*fire)(struct timer *t); /* set once */
-	uint64_t at_ns;		       /* lock of the timers */
-	size_t slot;		       /* heap position + 1; 0: not set */
+	/* Guarded by the lock of the timers. */
+	uint64_t at_ns;
+	struct timer *child; /* the first of those it is earlier than */
+	struct timer *next;  /* its sibling */
+	struct timer **link; /* the pointer to it; NULL: not set */
 };
 
 /* A timer that is all 0 can be cancelled, too. */
@@ -33,9 +35,9 @@ void timers_free(struct timers *ts);
 
 /*
  * Fire once at clock_now_ns() >= at_ns, on the timer thread, no lock held.
- * Setting a set timer moves it. The callback must not block. -ENOMEM.
+ * Setting a set timer moves it. The callback must not block.
  */
-int timer_set(struct timers *ts, struct timer *t, uint64_t at_ns);
+void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns);
 
 /*
  * Returns true if the timer was set and now will not fire. Returns false if it

@@ -116,8 +116,7 @@ static void quiet_timers(struct cache *c)
 	room_quiet(c);
 	sources_quiet(c);
 	/* Callbacks run one after another: when the last has, all have. */
-	if (timer_set(cache_config(c)->timers, &c->last_timer, 0) < 0)
-		return;
+	timer_set(cache_config(c)->timers, &c->last_timer, 0);
 	while (!c->timers_quiet)
 		jobs_wait(c);
 }

@@ -335,8 +335,7 @@ static void watch_slow(struct cache *c)
 	uint64_t slow_ns = flight_slow_ns(cache_flight(c));
 
 	if (slow_ns)
-		(void)timer_set(
-			cache_config(c)->timers, &c->requests.timer, slow_ns);
+		timer_set(cache_config(c)->timers, &c->requests.timer, slow_ns);
 }
 
 void dispatch_all(struct cache *c, struct after *a)

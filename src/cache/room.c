@@ -13,10 +13,9 @@
 
 static void arm_drain_timer(struct cache *c, uint64_t at_ns)
 {
-	/* Without the timer the item stays until its memory is needed. */
 	if (!jobs_is_stopping(c))
-		(void)timer_set(cache_config(c)->timers,
-			&cache_staging(c)->timer, at_ns);
+		timer_set(cache_config(c)->timers, &cache_staging(c)->timer,
+			at_ns);
 }
 
 void fill_tell_passed(struct cache *c, const struct fill *f)

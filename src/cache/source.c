@@ -89,8 +89,7 @@ static void arm_late(struct cache *c, struct cache_source *cs)
 	if (jobs_is_stopping(c) || list_empty(&cs->inflight))
 		return;
 	x = LIST_FIRST(&cs->inflight, struct fetch, out.link);
-	/* Without a timer a reader waits until the source gives up. */
-	(void)timer_set(cache_config(c)->timers, &cs->timer,
+	timer_set(cache_config(c)->timers, &cs->timer,
 		x->out.started_ns + cs->s->traits.patience_ns);
 }
 
@@ -233,7 +232,7 @@ static void late_fire(struct timer *t)
 	} else if (!jobs_is_stopping(c)) {
 		/* A request that has not reached the source cannot be abandoned
 		 * yet. */
-		(void)timer_set(cache_config(c)->timers, t, now_ns + NS_PER_MS);
+		timer_set(cache_config(c)->timers, t, now_ns + NS_PER_MS);
 	}
 	jobs_run(c, &a);
 }

@@ -269,9 +269,8 @@ static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 	return o->free_ns;
 }
 
-/* Lock held: decide the fate of q and begin it. On -ENOMEM nothing was begun.
- */
-static int fault_begin(struct fault_request *q)
+/* Lock held: decide the fate of q and begin it. */
+static void fault_begin(struct fault_request *q)
 {
 	struct fault *o = q->o;
 	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
@@ -287,14 +286,12 @@ static int fault_begin(struct fault_request *q)
 	if (q->verdict == STALL) {
 		q->state = STALLED;
 		list_add_tail(&o->stalled, &q->node);
-		return 0;
-	}
-	if (q->verdict != FAIL && at_ns == now_ns) {
+	} else if (q->verdict != FAIL && at_ns == now_ns) {
 		fault_pass(q);
-		return 0;
+	} else {
+		q->state = WAITING;
+		timer_set(o->timers, &q->timer, at_ns);
 	}
-	q->state = WAITING;
-	return timer_set(o->timers, &q->timer, at_ns);
 }
 
 static const char *fault_path_of(struct origin_request *q)
@@ -309,25 +306,19 @@ static void fault_start(struct origin *base, struct origin_request *outer)
 {
 	struct fault *o = fault_of(base);
 	struct fault_request *q = calloc(1, sizeof(*q));
-	int rc = -ENOMEM;
 
-	if (q) {
-		LOCK_SCOPE(&o->lock);
-
-		timer_init(&q->timer, on_timer);
-		q->o = o;
-		q->outer = outer;
-		q->path = fault_path_of(outer);
-		list_init(&q->node);
-		outer->priv = q;
-		rc = fault_begin(q);
-		if (rc)
-			fault_let_go(q);
-	}
-	if (rc) {
-		free(q);
+	if (!q) {
 		late_answer(o->late, outer);
+		return;
 	}
+	LOCK_SCOPE(&o->lock);
+	timer_init(&q->timer, on_timer);
+	q->o = o;
+	q->outer = outer;
+	q->path = fault_path_of(outer);
+	list_init(&q->node);
+	outer->priv = q;
+	fault_begin(q);
 }
 
 static void fault_abandon(struct origin *base, struct origin_read *r)
@@ -419,16 +410,6 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	return 0;
 }
 
-/* Lock held: resume a stalled request under the current faults. */
-static void resume(struct fault_request *q)
-{
-	ASSERT_HELD(&q->o->lock);
-	if (fault_begin(q) == 0)
-		return;
-	/* Without memory for a timer it is answered all the same. */
-	cancel_later(q);
-}
-
 int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 {
 	struct fault *o = fault_of(fault);
@@ -449,7 +430,7 @@ int origin_fault_set(struct origin *fault, const char *text, struct error *err)
 			LIST_FIRST(&stalled, struct fault_request, node);
 
 		list_del(&q->node);
-		resume(q);
+		fault_begin(q);
 	}
 	pthread_mutex_unlock(&o->lock);
 	return 0;

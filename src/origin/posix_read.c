@@ -286,7 +286,6 @@ void posix_read(struct posix *p, struct origin_read *r)
 {
 	struct posix_read *pr = calloc(1, sizeof(*pr));
 	int64_t wait_ns = unsettled_ns(r->want.mtime_ns);
-	int rc = 0;
 
 	if (!pr) {
 		late_answer(p->late, &r->req);
@@ -306,12 +305,10 @@ void posix_read(struct posix *p, struct origin_read *r)
 	pr->turn = p->root_turn;
 	pr->f->refs++;
 	if (wait_ns > 0)
-		rc = timer_set(p->timers, &pr->settle,
+		timer_set(p->timers, &pr->settle,
 			clock_now_ns() + (uint64_t)wait_ns);
 	pthread_mutex_unlock(&p->lock);
-	if (rc)
-		posix_read_fail(pr, rc);
-	else if (wait_ns <= 0)
+	if (wait_ns <= 0)
 		posix_read_start(pr);
 }
 

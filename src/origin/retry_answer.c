@@ -127,10 +127,7 @@ static void attempt_extend(struct retry_request *q)
 
 	if (end_ns < q->due_ns + time_ns / EXTENDED_SHARE)
 		return;
-
-	/* Without memory the attempt has no time limit of its own, but it still
-	 * ends. */
-	(void)retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
+	retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
 }
 
 static void call_end(struct retry_request *q)

@@ -46,22 +46,14 @@ void retry_disarm(struct retry_request *q)
 		retry_put(q);
 }
 
-/* Lock held. True if it was armed; else the caller ends the request. */
-bool retry_arm(struct retry_request *q, uint64_t at_ns)
+void retry_arm(struct retry_request *q, uint64_t at_ns)
 {
 	ASSERT_HELD(&q->o->lock);
 	/* The reference of a timer that was set is the new one's. */
-	bool was_set = timer_cancel(q->o->timers, &q->timer);
-
-	if (timer_set(q->o->timers, &q->timer, at_ns)) {
-		if (was_set)
-			retry_put(q);
-		return false;
-	}
-	q->due_ns = at_ns;
-	if (!was_set)
+	if (!timer_cancel(q->o->timers, &q->timer))
 		q->refs++;
-	return true;
+	timer_set(q->o->timers, &q->timer, at_ns);
+	q->due_ns = at_ns;
 }
 
 /* -- Answers --------------------------------------------------------------- */
@@ -161,10 +153,7 @@ int retry_try(struct retry_request *q)
 	ASSERT_HELD(&q->o->lock);
 	if (!a)
 		return -ENOMEM;
-	if (!retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns)) {
-		free(a);
-		return -ENOMEM;
-	}
+	retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
 	q->last = a;
 	q->started_ns = clock_now_ns();
 	q->refs++;
@@ -284,10 +273,7 @@ void retry_failed(struct retry_request *q, int status)
 		give_up(q, -EIO);
 		return;
 	}
-	if (!retry_arm(q, at_ns)) {
-		give_up(q, status == -ENOMEM ? -ENOMEM : -EIO);
-		return;
-	}
+	retry_arm(q, at_ns);
 	report_retry(q, status);
 	pthread_mutex_unlock(&o->lock);
 }
@@ -331,8 +317,7 @@ void retry_on_timer(struct timer *t)
 		/* The timer fired while it was being cancelled or moved. */
 		pthread_mutex_unlock(&o->lock);
 	} else if (q->busy || (q->last && !q->last->started)) {
-		if (!retry_arm(q, clock_now_ns() + BUSY_NS))
-			q->due_ns = 0; /* the end of the call arms it */
+		retry_arm(q, clock_now_ns() + BUSY_NS);
 		pthread_mutex_unlock(&o->lock);
 	} else if (q->last) {
 		attempt_late(q);

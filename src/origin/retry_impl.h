@@ -79,8 +79,8 @@ void retry_put(struct retry_request *q);
 /* The timer no longer counts, unless it is firing just now. */
 void retry_disarm(struct retry_request *q);
 
-/* True if it was armed; else the caller ends the request. */
-bool retry_arm(struct retry_request *q, uint64_t at_ns);
+/* Set or move the timer. */
+void retry_arm(struct retry_request *q, uint64_t at_ns);
 
 /*
  * Claim the caller's request, to answer it without the lock; NULL if it has

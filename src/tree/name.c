@@ -168,7 +168,6 @@ void tree_fail_asks(struct tree *t)
 		l->done(l, -ENOTCONN, NULL);
 }
 
-/* Without memory for the timer it waits as long as it takes. */
 static void ask_arm(struct ask *a)
 {
 	struct tree *t = a->t;
@@ -176,9 +175,8 @@ static void ask_arm(struct ask *a)
 	pthread_mutex_lock(&t->lock);
 	a->refs++;
 	pthread_mutex_unlock(&t->lock);
-	if (timer_set(t->config.timers, &a->late,
-		    clock_now_ns() + t->config.patience_ns) < 0)
-		ask_put(a);
+	timer_set(t->config.timers, &a->late,
+		clock_now_ns() + t->config.patience_ns);
 }
 
 /* Like tree_request_begin(), but the waiting look-up can be found. */

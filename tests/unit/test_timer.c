@@ -80,9 +80,8 @@ START_TEST(test_timers_fire_in_order_of_time_and_never_early)
 	uint64_t base_ns = clock_now_ns() + 200 * NS_PER_MS;
 
 	for (size_t i = 0; i < N; i++)
-		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
-					 base_ns + i * 7919 % N * 10000),
-			0);
+		timer_set(b->timers, &b->probes[i].timer,
+			base_ns + i * 7919 % N * 10000);
 	bench_wait(b, N);
 	for (size_t i = 0; i < N; i++) {
 		ck_assert_uint_eq(b->probes[i].fired, 1);
@@ -103,9 +102,7 @@ START_TEST(test_timer_cancelled_in_time_never_fires)
 	unsigned cancelled = 0;
 
 	for (size_t i = 0; i < N; i++)
-		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
-					 base_ns + i * 1000),
-			0);
+		timer_set(b->timers, &b->probes[i].timer, base_ns + i * 1000);
 	for (size_t i = 0; i < N; i += 2)
 		cancelled += timer_cancel(b->timers, &b->probes[i].timer);
 	bench_wait(b, N - cancelled);
@@ -125,15 +122,61 @@ START_TEST(test_timer_that_is_set_again_moves)
 	struct timer *second = &b->probes[1].timer;
 	uint64_t now_ns = clock_now_ns();
 
-	ck_assert_int_eq(
-		timer_set(b->timers, first, now_ns + NS_PER_S * 999), 0);
-	ck_assert_int_eq(
-		timer_set(b->timers, second, now_ns + NS_PER_MS * 5), 0);
-	ck_assert_int_eq(
-		timer_set(b->timers, first, now_ns + NS_PER_MS * 2), 0);
+	timer_set(b->timers, first, now_ns + NS_PER_S * 999);
+	timer_set(b->timers, second, now_ns + NS_PER_MS * 5);
+	timer_set(b->timers, first, now_ns + NS_PER_MS * 2);
 	bench_wait(b, 2);
 	ck_assert_uint_eq(b->probes[0].fired, 1);
 	ck_assert_ptr_eq(b->order[0], &b->probes[0]);
+	bench_free(b);
+}
+END_TEST
+
+/* The next of a series of numbers without order. */
+static unsigned draw(unsigned below)
+{
+	static uint64_t x = 1;
+
+	x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (unsigned)(x >> 33) % below;
+}
+
+START_TEST(test_timers_moved_and_cancelled_at_random_fire_in_order)
+{
+	struct bench *b = bench_new();
+	uint64_t base_ns = clock_now_ns();
+	bool set[N] = {false};
+	unsigned n = 0;
+
+	/* The first one waits for the lock, and with it the others. */
+	pthread_mutex_lock(&b->lock);
+	timer_set(b->timers, &b->probes[0].timer, 0);
+	for (unsigned round = 0; round < 50 * N; round++) {
+		unsigned i = 1 + draw(N - 1);
+
+		if (draw(3) == 0) {
+			ck_assert_int_eq(
+				timer_cancel(b->timers, &b->probes[i].timer),
+				set[i]);
+			set[i] = false;
+		} else {
+			timer_set(b->timers, &b->probes[i].timer,
+				base_ns + draw(1000));
+			set[i] = true;
+		}
+	}
+	pthread_mutex_unlock(&b->lock);
+	for (unsigned i = 0; i < N; i++)
+		n += set[i];
+	bench_wait(b, 1 + n);
+	timers_free(b->timers);
+	b->timers = NULL;
+	ck_assert_uint_eq(b->fired, 1 + n);
+	for (unsigned i = 1; i < N; i++)
+		ck_assert_uint_eq(b->probes[i].fired, set[i]);
+	for (unsigned i = 1; i < b->fired; i++)
+		ck_assert_uint_ge(
+			b->order[i]->timer.at_ns, b->order[i - 1]->timer.at_ns);
 	bench_free(b);
 }
 END_TEST
@@ -142,9 +185,8 @@ START_TEST(test_timers_still_set_never_fire_after_free)
 {
 	struct bench *b = bench_new();
 
-	ck_assert_int_eq(timer_set(b->timers, &b->probes[0].timer,
-				 clock_now_ns() + NS_PER_S * 999),
-		0);
+	timer_set(b->timers, &b->probes[0].timer,
+		clock_now_ns() + NS_PER_S * 999);
 	timers_free(b->timers);
 	b->timers = NULL;
 	ck_assert_uint_eq(b->fired, 0);
@@ -160,9 +202,8 @@ static void *set_and_cancel(void *arg)
 	unsigned *cancelled = calloc(1, sizeof(*cancelled));
 
 	for (size_t i = first; i < N; i += 4) {
-		ck_assert_int_eq(timer_set(b->timers, &b->probes[i].timer,
-					 clock_now_ns() + i % 3 * 100000),
-			0);
+		timer_set(b->timers, &b->probes[i].timer,
+			clock_now_ns() + i % 3 * 100000);
 		if (i % 2)
 			*cancelled +=
 				timer_cancel(b->timers, &b->probes[i].timer);
@@ -203,6 +244,8 @@ int main(void)
 	tcase_add_test(tc, test_timers_fire_in_order_of_time_and_never_early);
 	tcase_add_test(tc, test_timer_cancelled_in_time_never_fires);
 	tcase_add_test(tc, test_timer_that_is_set_again_moves);
+	tcase_add_test(
+		tc, test_timers_moved_and_cancelled_at_random_fire_in_order);
 	tcase_add_test(tc, test_timers_still_set_never_fire_after_free);
 	tcase_add_test(tc, test_timers_take_many_setters_and_fire_each_once);
 	return run_suite(suite);
