@@ -32,7 +32,7 @@ BATCH = 16
 POINTS = 3
 EXACT = 0.02
 READERS, PREPARERS = 8, 4
-IMAGES = 200
+IMAGES = 1000
 TOGETHER = 3
 
 # Name: samples a second of the source (0: as it is), preparation, steps.

@@ -17,12 +17,12 @@
 /* Misses that cost no more than this need no points between. */
 #define SOURCE_HIDDEN 0.97
 
-/* Pages of misses stay for up to 150 ms, but of no more than 1 MiB or a 25th of
- * the dataset if the thread that drops them is in time (src/pages). Reads of
- * such pages are not seen: in random order, half of the square of their share.
- */
+/* Pages of misses and of tiny images stay for up to 150 ms, but of no more than
+ * 1 MiB or a 25th of the dataset if the thread that drops them is in time
+ * (src/pages). */
 #define STAY_S 0.15
 #define STAY_BYTES 1048576.0
+#define STAY_SHARE 0.04
 #define STAY_MOST 0.3
 #define EPOCH_LEAST_S 0.2
 
@@ -64,6 +64,24 @@ static void add_point(struct analysis_run *r, const struct profile_point *now)
 		p->points[p->npoints++] = *now;
 }
 
+/* The share of the dataset whose pages stay at this rate. */
+static double share_staying(const struct profile *p, double rate)
+{
+	return fmin(STAY_S * rate / p->samples,
+		fmax(STAY_SHARE, STAY_BYTES / (double)p->source_bytes));
+}
+
+/* A read of pages that stay is not seen: in random order, half of the square of
+ * their share. */
+static struct profile_rate rate_of_dropped(const struct analysis_run *r)
+{
+	struct profile_rate rate = segment_rate(&r->segment);
+	double share = share_staying(r->p, rate.value);
+
+	rate.ci = fmax(rate.ci, share * share / 2 * rate.value);
+	return rate;
+}
+
 /* With a share x of the dataset in the cache. */
 static int measure_at(struct analysis_run *r, double x)
 {
@@ -78,7 +96,7 @@ static int measure_at(struct analysis_run *r, double x)
 	if (rc < 0)
 		return rc;
 	now.miss = segment_miss(&r->segment);
-	now.rate = segment_rate(&r->segment);
+	now.rate = x < 1 ? rate_of_dropped(r) : segment_rate(&r->segment);
 	add_point(r, &now);
 	return 0;
 }
@@ -109,11 +127,9 @@ static int measure_warm(struct analysis_run *r)
 static int check_epoch(struct analysis_run *r)
 {
 	double epoch_s = r->p->samples / r->p->r0.value;
-	double bytes = (double)r->p->source_bytes;
 
 	if (epoch_s >= EPOCH_LEAST_S &&
-		(STAY_S <= STAY_MOST * epoch_s ||
-			STAY_BYTES <= STAY_MOST * bytes))
+		share_staying(r->p, r->p->r0.value) <= STAY_MOST)
 		return 0;
 	return error_set(r->err, -ENOTSUP,
 		"an epoch takes only %.2f s from the source, in which the "
@@ -179,7 +195,7 @@ static int measure_tiny(
 	if (rc == 0)
 		rc = run_segment(r, "the measurement with tiny images",
 			r->c->seconds / 2.0);
-	*out = segment_rate(&r->segment);
+	*out = rate_of_dropped(r);
 	return rc;
 }
 
