@@ -126,7 +126,10 @@ int remote_fetch(const char *url, const struct remote_config *config,
 	if (rc < 0)
 		return rc;
 	name = strrchr(source, '/');
-	if (name < strstr(source, "://") + 3)
+	/* A URL is percent-encoded, unlike a key. */
+	if (name < strstr(source, "://") + 3 ||
+		(strncmp(source, "s3:", 3) != 0 &&
+			bytes_decode(name + 1, false) < 0))
 		return error_set(
 			err, -EINVAL, "'%s' does not name a file", url);
 	*name++ = '\0';

@@ -75,9 +75,10 @@ rm -rf "$work/tier"
 # -- A web server without an index of its own; the manifest is there, too
 far_set no_list=0
 "$refrain" index s3://many --endpoint-url "$far" -o "$index" || fail 'no index'
-curl -sf -H Expect: -T "$index" "$far/meta/names" || fail 'cannot put the index'
+curl -sf -H Expect: -T "$index" "$far/meta/the%20names" ||
+	fail 'cannot put the index'
 far_set no_list=1 verify=0
-given "$far/many" --manifest "$far/meta/names" --revalidate 1
+given "$far/many" --manifest "$far/meta/the%20names" --revalidate 1
 shows 40
 stop_mount
 mv "$work/tier" "$work/kept"
@@ -113,6 +114,6 @@ refused '--manifest is for' "$src" --manifest "$index"
 kill "$far_pid"
 wait "$far_pid" 2>/dev/null
 mv "$work/kept" "$work/tier"
-given "$far/many" --manifest "$far/meta/names"
+given "$far/many" --manifest "$far/meta/the%20names"
 shows 40
 stop_mount
