@@ -372,11 +372,24 @@ struct names_look {
 	struct origin_stat *s;
 };
 
-/* A server redirects from a directory's name to the same with a slash. */
-static bool went_to_dir(const struct call *c)
+/* A server redirects from a directory's name to the same name with a slash, and
+ * from a file's perhaps to a login page. */
+static bool went_to_dir(const struct names_look *k)
 {
-	return bytes_len(&c->redirect) > 0 &&
-		bytes_get(&c->redirect)[bytes_len(&c->redirect) - 1] == '/';
+	const struct bytes *to = &k->call.redirect;
+	const char *path = k->s->path, *name = strrchr(path, '/');
+	struct url url;
+	char *last;
+	bool same;
+
+	if (bytes_len(to) == 0 || bytes_get(to)[bytes_len(to) - 1] != '/' ||
+		url_parse(bytes_get(to), &url) < 0)
+		return false;
+	last = strrchr(url.path, '/');
+	same = last && bytes_decode(last + 1, false) > 0 &&
+		strcmp(last + 1, name ? name + 1 : path) == 0;
+	free(url.path);
+	return same;
 }
 
 static void found(struct names_look *k, int status, struct file_attr attr)
@@ -398,7 +411,7 @@ static void names_look_done(struct call *c, int status)
 	int64_t mtime_ns = h->modified_ns;
 	uint64_t size;
 
-	if (went_to_dir(c) && status != -ECANCELED) {
+	if (went_to_dir(k) && status != -ECANCELED) {
 		found(k, 0, remote_dir_attr(k->r));
 		return;
 	}

@@ -130,6 +130,15 @@ for h in nowhere elsewhere; do
 	[ "$(asked GET small)" -le 2 ] || fail "$h is asked for again"
 	stop_mount
 done
+# A redirect to a login page does not make a directory of a file
+habit guarded --revalidate 1 --timeout 2
+looks_twice() {
+	stat "$mnt/small" >/dev/null
+	[ "$(asked HEAD login/)" -ge 2 ]
+}
+wait_for 10 looks_twice || fail 'guarded: no look at the server again'
+[ -f "$mnt/small" ] || fail 'guarded: the file became a directory'
+stop_mount
 habit encoded
 no_bytes small 'it has a Content-Encoding'
 stop_mount

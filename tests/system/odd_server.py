@@ -88,6 +88,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if habit == 'signed' and len(self.path) < 3000:
             self.answer(302, b'', [('Location', self.path + '?' + 'x' * 3000)])
             return
+        if habit == 'guarded':
+            self.answer(302, b'', [('Location', '/login/')])
+            return
         if habit in ('nowhere', 'elsewhere'):
             to = [('Location', 'ftp://127.0.0.1/')]
             self.answer(302, b'', to if habit == 'elsewhere' else [])
