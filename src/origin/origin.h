@@ -278,10 +278,10 @@ void origin_synthetic_fill(
  * read resumes where the last attempt stopped; progress gives it a new time
  * limit and new attempts, within total_ns. Takes ownership of `inner` on
  * success. -ESTALE, -ENOENT, -EACCES, -EPERM, -ENOTDIR, -ELOOP, -EMLINK (of
- * directories without an end), -EPROTONOSUPPORT (a listing without sizes or
- * without an end), -ENAMETOOLONG and -EINVAL (a name that cannot be
- * beneath the source) are answers, not failures. A listing that delivers
- * entries gets more time.
+ * directories without an end), -EFBIG (a listing that is too long),
+ * -EPROTONOSUPPORT (one without sizes or without an end), -ENAMETOOLONG and
+ * -EINVAL (a name that cannot be beneath the source) are answers, not
+ * failures. A listing that delivers entries gets more time.
  */
 struct retry_config {
 	uint64_t attempt_ns; /* give up an attempt after this; 0: 30 s */

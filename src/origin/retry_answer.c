@@ -24,6 +24,7 @@ static bool is_answer(int status)
 	case -ENOTDIR:
 	case -ELOOP:
 	case -EMLINK:
+	case -EFBIG:	       /* a listing that is too long */
 	case -EPROTONOSUPPORT: /* a listing that cannot be used */
 	case -ENAMETOOLONG:
 	case -EINVAL: /* a name that escapes */

@@ -71,6 +71,11 @@ static void keep_failure(struct call *c, int status)
 			"'%s' does not answer in time; check the host and the "
 			"network",
 			host);
+	else if (status == -EFBIG)
+		(void)snprintf(words, sizeof(words),
+			"an index of '%s' is longer than 48 MiB; give the "
+			"names with --manifest",
+			host);
 	else
 		(void)snprintf(words, sizeof(words),
 			"'%s' sent no usable answer (%s); check the host and "

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-#define DOC_MAX ((size_t)48 << 20)
+#define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
 #define HEADS_PARALLEL 16u
 /* A server that shows one index at every path would otherwise have no end. Nor
  * would one whose index has several directories: even so deep they are 2^32. */

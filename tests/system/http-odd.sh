@@ -156,6 +156,15 @@ wait_for 30 has_status scan incomplete ||
 logs 'directories seem to have no end'
 stop_mount
 
+# -- An index that is too long is asked for once, and the log says why
+mark=$(wc -l <"$work/asked")
+rm -rf "$work/tier"
+start_mount "http://127.0.0.1:$port/long/" "$work/mnt" --cache "$work/tier:20M"
+wait_for 30 has_status scan incomplete ||
+	fail 'the listing of an index that is too long goes on'
+expect 'GETs of a long index' "$(asked GET d/)" 1
+stop_mount
+
 # -- TLS that is none, and a certificate of another host or time
 refused() {
 	want=$1
@@ -166,4 +175,5 @@ refused() {
 		fail "says $(cat "$work/said"), not $want"
 	expect "lines of $want" "$(wc -l <"$work/said")" 1
 }
+refused 'index of .* is longer than 48 MiB' "http://127.0.0.1:$port/long/d"
 refused 'does not agree on TLS; check' "https://127.0.0.1:$port/json"

@@ -47,9 +47,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def give_index(self, habit):
+        if self.path == '/long/d/':
+            self.answer(200, b' ' * (49 << 20),
+                        [('Content-Type', 'application/json')])
+            return
         if habit in ('endless', 'branching'):
             names = [{'name': name, 'type': 'directory'}
                      for name in ('de' if habit == 'branching' else 'd')]
+        elif habit == 'long':
+            names = [{'name': 'd', 'type': 'directory'}]
         else:
             names = [{'name': name, 'type': 'file', 'size': len(data),
                       'mtime': TIME} for name, data in FILES.items()]
