@@ -23,6 +23,7 @@
 #define MOVED_MAX 3u
 #define REDIRECTS_MAX 5u
 #define AGAIN_MAX 5u
+#define AGAIN_PROPFIND_MAX 2u		 /* then GET is tried */
 #define AGAIN_PAUSE_NS (100 * NS_PER_MS) /* doubles; all are 3.1 s */
 #define RENEW_PAUSE_NS (20 * NS_PER_MS)
 
@@ -180,10 +181,17 @@ static bool repeat_elsewhere(struct call *c)
 	return true;
 }
 
+static bool is_propfind(const struct call *c)
+{
+	return strcmp(c->method, "PROPFIND") == 0;
+}
+
 /* Nobody else repeats the one request of a start. */
 static bool repeat_alone(struct call *c)
 {
-	if (!remote_is_alone(c->r) || ++c->again > AGAIN_MAX)
+	unsigned most = is_propfind(c) ? AGAIN_PROPFIND_MAX : AGAIN_MAX;
+
+	if (!remote_is_alone(c->r) || ++c->again > most)
 		return false;
 	remote_count_retry(c->r);
 	transfer_start_later(
@@ -191,13 +199,13 @@ static bool repeat_alone(struct call *c)
 	return true;
 }
 
-/* PROPFIND is not repeated: a server without WebDAV may answer it with any. */
+/* PROPFIND is not repeated then: a server without WebDAV may answer it with
+ * any. */
 static bool is_passing_code(const struct call *c)
 {
 	unsigned code = call_status(c);
 
-	return (code == 500 || code == 502 || code == 504) &&
-		strcmp(c->method, "PROPFIND") != 0;
+	return (code == 500 || code == 502 || code == 504) && !is_propfind(c);
 }
 
 /* -- S3 -------------------------------------------------------------------- */

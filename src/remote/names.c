@@ -39,6 +39,7 @@ struct names_listing {
 	struct bytes doc;
 	struct index_names names;
 	bool dav;
+	bool closed; /* by the server, after PROPFIND */
 	bool probe;  /* whether there is an index is all that is asked */
 	size_t next; /* name to ask for */
 	unsigned heads;
@@ -299,25 +300,41 @@ static int names_parse(struct names_listing *g, const struct head *h)
 	return -ENOTDIR;
 }
 
+/* PROPFIND was not answered as by WebDAV. True: GET was sent instead. */
+static bool names_without_dav(struct names_listing *g, int status)
+{
+	unsigned code = call_status(&g->call);
+
+	/* As by servers that do not know the method, or by chance. */
+	g->closed =
+		status == -ECONNRESET && code == 0 && !remote_knows_dav(g->r);
+	if (status == -ECANCELED || (code == 0 && !g->closed))
+		return false;
+	/* A missing directory does not mean that others are missing. */
+	if (code != 404 && !g->closed)
+		remote_set_no_dav(g->r);
+	g->dav = false;
+	names_send(g);
+	return true;
+}
+
 static void names_done(struct call *c, int status)
 {
 	struct names_listing *g = names_of(c);
 
 	if (g->dav && call_status(c) != 207) {
-		/* No WebDAV; only an answer says so. */
-		if (status == -ECANCELED || call_status(c) == 0) {
+		if (!names_without_dav(g, status))
 			names_finish(g, status ? status : -EIO);
-			return;
-		}
-		/* A missing directory does not mean that others are missing. */
-		if (call_status(c) != 404)
-			remote_set_no_dav(g->r);
-		g->dav = false;
-		names_send(g);
 		return;
 	}
+	if (g->dav)
+		remote_set_knows_dav(g->r);
 	if (status == 0)
 		status = names_parse(g, call_answer(c));
+	if (status == 0 && g->closed)
+		remote_set_no_dav(g->r);
+	else if (status != -ECANCELED && g->closed)
+		status = -ECONNRESET; /* WebDAV may have other names */
 	if (status < 0 || g->probe)
 		names_finish(g, status);
 	else

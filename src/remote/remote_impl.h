@@ -41,7 +41,7 @@ struct remote {
 
 	atomic_bool alone; /* a thread waits for its one request; relaxed */
 	/* Properties of an http server, learned from its answers; relaxed. */
-	atomic_bool no_dav, no_head, untagged;
+	atomic_bool dav, no_dav, no_head, untagged;
 	atomic_uint too_deep;	/* directories, since the root was listed */
 	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
 	/* Guards all members below and the object that a read's priv points to.
@@ -184,6 +184,9 @@ void remote_count_retry(struct remote *r);
 /* Abilities of an http server: assumed until an answer shows otherwise. */
 bool remote_has_dav(const struct remote *r);
 void remote_set_no_dav(struct remote *r);
+/* Has PROPFIND been answered by WebDAV? */
+bool remote_knows_dav(const struct remote *r);
+void remote_set_knows_dav(struct remote *r);
 bool remote_has_head(const struct remote *r);
 void remote_set_no_head(struct remote *r);
 bool remote_has_tags(const struct remote *r);

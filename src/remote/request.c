@@ -95,6 +95,16 @@ void remote_set_no_dav(struct remote *r)
 	atomic_store_explicit(&r->no_dav, true, memory_order_relaxed);
 }
 
+bool remote_knows_dav(const struct remote *r)
+{
+	return atomic_load_explicit(&r->dav, memory_order_relaxed);
+}
+
+void remote_set_knows_dav(struct remote *r)
+{
+	atomic_store_explicit(&r->dav, true, memory_order_relaxed);
+}
+
 bool remote_has_head(const struct remote *r)
 {
 	return !atomic_load_explicit(&r->no_head, memory_order_relaxed);

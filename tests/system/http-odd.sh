@@ -80,6 +80,11 @@ habit flaky
 expect 'files of a server that failed' "$(find "$mnt" -type f | wc -l)" 2
 stop_mount
 
+# -- A server may close the connection on a method that it does not know
+habit closes
+diff -r "$src" "$mnt" || fail 'closes: the mount differs'
+stop_mount
+
 # -- Names that are none are hidden, counted and named
 habit names
 diff -r "$src" "$mnt" || fail 'other names'

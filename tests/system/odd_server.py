@@ -153,7 +153,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PROPFIND(self):
         self.rfile.read(int(self.headers.get('Content-Length', '0')))
-        self.answer(405, b'')
+        if self.path.startswith('/closes/'):
+            self.close_connection = True
+        else:
+            self.answer(405, b'')
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
