@@ -205,6 +205,17 @@ static struct descriptor *descriptor_new(struct origin_file *f, int fd)
 	return d;
 }
 
+/* Lock held. The opening was cancelled because it had no readers, but now it
+ * has one. The cancel of an earlier opening may come late, too. */
+static bool wanted_after_all(struct origin_file *f, int res)
+{
+	ASSERT_HELD(&f->p->lock);
+	if ((res != -ECANCELED && res != -EINTR) || list_empty(&f->waiting))
+		return false;
+	atomic_store_explicit(&f->op.cancelled, false, memory_order_relaxed);
+	return true;
+}
+
 /* The end of opening: all waiting reads continue with `d` or the error. */
 static void opened(struct origin_file *f, struct descriptor *d, int rc)
 {
@@ -213,6 +224,11 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 
 	list_init(&ready);
 	pthread_mutex_lock(&p->lock);
+	if (wanted_after_all(f, rc)) {
+		pthread_mutex_unlock(&p->lock);
+		open_now(f);
+		return;
+	}
 	f->state = d ? FILE_OPEN : FILE_CLOSED;
 	f->open = d;
 	while (!list_empty(&f->waiting)) {
@@ -242,18 +258,6 @@ static void opened(struct origin_file *f, struct descriptor *d, int rc)
 	}
 }
 
-/* The opening was cancelled because it had no readers, but now it has one. The
- * cancel of an earlier opening may come late, too. */
-static bool wanted_after_all(struct origin_file *f, int res)
-{
-	LOCK_SCOPE(&f->p->lock);
-
-	if ((res != -ECANCELED && res != -EINTR) || list_empty(&f->waiting))
-		return false;
-	atomic_store_explicit(&f->op.cancelled, false, memory_order_relaxed);
-	return true;
-}
-
 static void posix_file_on_open(struct uring_op *op, int res)
 {
 	struct origin_file *f = CONTAINER_OF(op, struct origin_file, op);
@@ -264,7 +268,7 @@ static void posix_file_on_open(struct uring_op *op, int res)
 		open_now(f);
 		return;
 	}
-	if (posix_again(&f->again, res) || wanted_after_all(f, res)) {
+	if (posix_again(&f->again, res)) {
 		open_now(f);
 		return;
 	}

@@ -5,6 +5,8 @@
 #include "origin_rows.h"
 #include "suite.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <sys/mount.h>
 
 START_TEST(test_posix_lists_an_empty_directory)
@@ -317,6 +319,118 @@ START_TEST(test_posix_opens_a_source_that_answers_later)
 }
 END_TEST
 
+/* -- Reads that begin at any moment ---------------------------------------- */
+
+#define MOMENTS 100
+
+static struct read_wait second;	 /* begins when the ring's thread ... */
+static atomic_uint locks_before; /* has taken so many locks; 0: not */
+static _Thread_local bool is_ring;
+static _Thread_local int held;
+
+/* The library calls these two. */
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	static int (*_Atomic real)(pthread_mutex_t *);
+
+	if (!real)
+		real = (int (*)(pthread_mutex_t *))(uintptr_t)dlsym(
+			RTLD_NEXT, "pthread_mutex_lock");
+	if (is_ring && held == 0 && atomic_load(&locks_before) > 0 &&
+		atomic_fetch_sub(&locks_before, 1) == 1)
+		origin_read(o, &second.r);
+	held++;
+	return real(mutex);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*_Atomic real)(pthread_mutex_t *);
+
+	if (!real)
+		real = (int (*)(pthread_mutex_t *))(uintptr_t)dlsym(
+			RTLD_NEXT, "pthread_mutex_unlock");
+	held--;
+	return real(mutex);
+}
+
+/* Keeps the ring's thread from all else. */
+static bool holding, goes_on; /* fixture_lock */
+
+static void hold_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
+{
+	pthread_mutex_lock(&fixture_lock);
+	holding = true;
+	pthread_cond_broadcast(&fixture_some);
+	while (!goes_on)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+	is_ring = true;
+	held = 0;
+	read_wait_data(r, off, bytes, len);
+}
+
+static void hold_ring(struct read_wait *w, struct origin_file *f)
+{
+	holding = goes_on = false;
+	read_prepare(w, f, version, 0, 1);
+	w->r.data = hold_data;
+	origin_read(o, &w->r);
+	pthread_mutex_lock(&fixture_lock);
+	while (!holding)
+		pthread_cond_wait(&fixture_some, &fixture_lock);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+static void let_ring_go(void)
+{
+	pthread_mutex_lock(&fixture_lock);
+	goes_on = true;
+	pthread_cond_broadcast(&fixture_some);
+	pthread_mutex_unlock(&fixture_lock);
+}
+
+/* False: the ring's thread was done before. */
+static bool read_after_locks(unsigned locks)
+{
+	struct origin_file *other = origin_file_new(o, file_path(0));
+	struct origin_file *f = origin_file_new(o, file_path(1));
+	struct read_wait hold, first;
+	bool begun;
+
+	hold_ring(&hold, other);
+	read_begin(o, &first, f, version, 0, 1);
+	origin_read_abandon(o, &first.r);
+	ck_assert_int_eq(read_end(&first), -ECANCELED);
+	read_prepare(&second, f, version, 0, 1);
+	atomic_store(&locks_before, locks);
+	let_ring_go();
+	ck_assert_int_eq(read_end(&hold), 1);
+	free(hold.data);
+	/* The thread has come to this after the opening. */
+	ck_assert_int_eq(read_once(o, file_path(2), version, 0, 1, NULL), 1);
+	begun = atomic_exchange(&locks_before, 0) == 0;
+	if (begun)
+		ck_assert_int_eq(read_end(&second), 1);
+	free(second.data);
+	origin_file_free(o, other);
+	origin_file_free(o, f);
+	return begun;
+}
+
+/* The only other read of the file was given up before the file was opened. */
+START_TEST(test_posix_reads_a_file_whose_opening_was_given_up)
+{
+	unsigned locks = 0;
+
+	open_row(0);
+	while (read_after_locks(++locks))
+		ck_assert_uint_lt(locks, MOMENTS);
+	close_row();
+}
+END_TEST
+
 static void add_tests(TCase *tc)
 {
 	tcase_add_loop_test(tc, test_posix_lists_an_empty_directory, 0, SETUPS);
@@ -333,6 +447,7 @@ static void add_tests(TCase *tc)
 		tc, test_posix_takes_no_other_directory_for_its_source, 0, 4);
 	tcase_add_test(tc, test_posix_refuses_what_is_no_directory);
 	tcase_add_test(tc, test_posix_opens_a_source_that_answers_later);
+	tcase_add_test(tc, test_posix_reads_a_file_whose_opening_was_given_up);
 }
 
 int main(void)
