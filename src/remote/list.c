@@ -148,9 +148,13 @@ static void take_object(
 		strcpy(x->reached, key);
 		p->further = true;
 	}
-	/* A server that does not know start-after, or another range's. */
 	if (!g->unordered && strcmp(key, p->since) <= 0) {
-		g->deaf |= strcmp(key, p->since) < 0;
+		bool early = strcmp(key, p->since) < 0;
+
+		/* The server does not know start-after, or sorts nothing. */
+		g->deaf |= early;
+		if (early && strcmp(key, x->from) > 0)
+			hide_key(g, key);
 		return;
 	}
 	if (x->end[0] && strcmp(key, x->end) > 0) {

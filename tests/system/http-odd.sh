@@ -170,6 +170,16 @@ wait_for 30 has_status scan incomplete ||
 expect 'GETs of a long index' "$(asked GET d/)" 1
 stop_mount
 
+# -- A key that a store lists out of order is hidden, counted and named
+rm -rf "$work/tier"
+start_mount s3://bucket "$work/mnt" --cache "$work/tier:20M" \
+	--no-sign-request --endpoint-url "http://127.0.0.1:$port"
+scan_through
+expect 'files of a listing out of order' "$(find "$mnt" -type f | wc -l)" 3
+expect 'keys out of order' "$(status_field origin_hidden)" 1
+logs "hiding 'a'"
+stop_mount
+
 # -- TLS that is none, and a certificate of another host or time
 refused() {
 	want=$1

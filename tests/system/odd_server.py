@@ -4,7 +4,8 @@ standard input does.
 
 The first part of a path is the habit, and each habit has the same files: "big"
 (9 MiB) and "small". Habits that begin with "html" have an index without sizes,
-the others one in JSON. What is asked for goes to standard error.
+the others one in JSON. "bucket" is that of a store, which lists the key "a" too
+late. What is asked for goes to standard error.
 """
 import gzip
 import http.server
@@ -15,6 +16,7 @@ import socketserver
 import sys
 import threading
 import time
+import urllib.parse
 
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
@@ -72,6 +74,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps(names).encode(),
                         [('Content-Type', 'application/json')])
 
+    def give_keys(self):
+        query = urllib.parse.parse_qs(self.path.partition('?')[2])
+        after = query.get('start-after', [''])[0]
+        keys, more = [key for key in 'abcd' if key > after], False
+        if 'continuation-token' in query:
+            keys = 'ad'
+        elif not after:
+            keys, more = 'bc', True
+        text = '<IsTruncated>%s</IsTruncated>' % str(more).lower()
+        if more:
+            text += '<NextContinuationToken>t</NextContinuationToken>'
+        for key in keys:
+            text += ('<Contents><Key>%s</Key><Size>1</Size><LastModified>'
+                     '2001-09-09T01:46:40.000Z</LastModified></Contents>' % key)
+        text = '<ListBucketResult>%s</ListBucketResult>' % text
+        self.answer(200, text.encode(), [('Content-Type', 'application/xml')])
+
     def give_without_end(self, data, headers):
         self.send_response_only(206)
         for name, value in headers:
@@ -128,7 +147,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         name = rest[-1] if rest else ''
         if habit == 'flaky':
             flaked.append(name)
-        if habit == 'flaky' and len(flaked) == 1:
+        if habit == 'bucket':
+            self.give_keys()
+        elif habit == 'flaky' and len(flaked) == 1:
             self.answer(502, b'')
         elif habit == 'flaky' and len(flaked) < 4:  # libcurl repeats one
             self.close_connection = True
