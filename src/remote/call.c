@@ -41,8 +41,8 @@ static int sign_call(
 
 	if (!creds_get(r->creds, &secret)) {
 		remote_words(r,
-			"the credentials have expired and are not renewed "
-			"yet; check where they come from");
+			"there are no valid credentials at present; check "
+			"where they come from");
 		return -EAGAIN;
 	}
 	request.access_key = secret.access_key;

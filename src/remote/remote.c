@@ -130,6 +130,7 @@ static int open_creds(
 		.profile = config->profile,
 		.ca_file = ca_file(),
 		.region = r->region,
+		.later = config->creds_later,
 		.renewed = &r->counters->origin_renewed,
 		.ended = renewal_ended,
 		.arg = r,

@@ -22,6 +22,7 @@ struct remote_config {
 	bool no_sign_request;
 	bool requester_pays;
 	bool insecure_tls;
+	bool creds_later; /* do without credentials until there are some */
 	bool http2;
 	unsigned loops, depth; /* 0: the defaults */
 	struct counters *counters;
@@ -45,7 +46,8 @@ int remote_dataset(const char *source, const struct remote_config *config,
 
 /*
  * Create an origin for SOURCE, as returned by remote_resolve(). This finds
- * credentials, but sends no request to the store. -errno with err set.
+ * credentials, but sends no request to the store. -errno with err set. With
+ * creds_later, requests wait while there are no credentials.
  */
 int remote_new(struct origin **out, const char *source,
 	const struct remote_config *config, struct error *err);

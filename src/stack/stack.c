@@ -50,6 +50,7 @@ void stack_remote_config(const struct stack *s, struct remote_config *config)
 		.requester_pays = s->config.requester_pays,
 		.insecure_tls = s->config.insecure_tls,
 		.http2 = s->config.http2,
+		.creds_later = s->kept,
 		.counters = s->counters,
 		.events = s->events,
 	};
@@ -117,7 +118,7 @@ static int resolve_path(struct stack *s, const char *source, struct error *err)
 	return 0;
 }
 
-static int resolve_name(struct stack *s, bool kept, struct error *err)
+static int resolve_name(struct stack *s, struct error *err)
 {
 	const char *source = s->config.name;
 	const struct scheme *scheme = scheme_of(source);
@@ -131,7 +132,8 @@ static int resolve_name(struct stack *s, bool kept, struct error *err)
 			"directories, s3://, https:// and http://; mount any "
 			"other store as a directory first",
 			(int)(strstr(source, "://") + 3 - source), source);
-	rc = reach_directory(source, s->config.timeout_s, kept, &s->name, err);
+	rc = reach_directory(
+		source, s->config.timeout_s, s->kept, &s->name, err);
 	s->unreached = s->name;
 	if (s->unreached)
 		return 0;
@@ -189,8 +191,9 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 	if (!s)
 		return error_set(err, -ENOMEM, "%m");
 	s->config = *config;
+	s->kept = kept;
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
-	rc = resolve_name(s, kept, err);
+	rc = resolve_name(s, err);
 	if (rc == 0)
 		rc = resolve_dataset(s, err);
 	if (rc == 0)

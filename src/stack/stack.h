@@ -32,7 +32,8 @@ struct stack;
 /*
  * Resolve the source's name, and that of its index; call it before there are
  * threads. `kept`: its names are in a tier, so a path that does not answer is
- * accepted unchecked. On failure returns -errno with err set.
+ * accepted unchecked, and credentials may be missing for a while. On failure
+ * returns -errno with err set.
  */
 int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 	struct error *err);

@@ -14,6 +14,7 @@ struct stack {
 	char *name;		    /* set once */
 	char *dataset;		    /* set once */
 	bool unreached;		    /* set once */
+	bool kept;		    /* its names are in a tier; set once */
 	/* Set once, by stack_open(). */
 	struct counters *counters;
 	const struct event_sink *events;

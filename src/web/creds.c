@@ -32,7 +32,6 @@ enum creds_kind { ENVIRONMENT, WEB_IDENTITY, PROFILE, CONTAINER, INSTANCE };
 struct creds {
 	/* Set once. */
 	char *profile, *ca_file, *region;
-	bool profile_given;
 	_Atomic uint64_t *renewed;
 	void (*ended)(void *arg, const char *why);
 	void *arg;
@@ -168,8 +167,8 @@ static int none_found(const struct creds *c, struct error *err)
 static int find_credentials(
 	struct creds *c, struct secret *out, struct error *err)
 {
-	enum creds_kind first = c->profile_given ? PROFILE : ENVIRONMENT;
-	enum creds_kind last = c->profile_given ? PROFILE : INSTANCE;
+	enum creds_kind first = c->profile ? PROFILE : ENVIRONMENT;
+	enum creds_kind last = c->profile ? PROFILE : INSTANCE;
 
 	for (enum creds_kind k = first; k <= last; k++) {
 		struct error why = {""};
@@ -226,7 +225,8 @@ static void renew(struct creds *c)
 	ASSERT_HELD(&c->lock);
 	pthread_mutex_unlock(&c->lock);
 	stamp = profile_stamp();
-	rc = provide(c, c->kind, &fresh, &err);
+	rc = c->now.access_key[0] ? provide(c, c->kind, &fresh, &err)
+				  : find_credentials(c, &fresh, &err);
 	if (rc < 0) {
 		renew_failed(c, rc, &err);
 		OPENSSL_cleanse(&fresh, sizeof(fresh));
@@ -341,7 +341,6 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	c->profile = copy_of(config->profile);
 	c->ca_file = copy_of(config->ca_file);
 	c->region = copy_of(config->region);
-	c->profile_given = c->profile != NULL;
 	c->renewed = config->renewed;
 	c->ended = config->ended;
 	c->arg = config->arg;
@@ -349,8 +348,12 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	cond_init(&c->cond);
 	c->stamp = profile_stamp();
 	rc = find_credentials(c, &c->now, err);
-	if (rc == 0) {
+	c->refused = rc < 0;
+	if (rc == 0)
 		c->due_ns = due_after(&c->now);
+	else if (config->later) /* due_ns: at once */
+		OPENSSL_cleanse(&c->now, sizeof(c->now));
+	if (rc == 0 || config->later) {
 		rc = -pthread_create(&c->thread, NULL, renew_main, c);
 		c->started = rc == 0;
 		if (rc < 0)

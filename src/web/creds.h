@@ -29,6 +29,7 @@ struct creds_config {
 	const char *profile;	   /* --profile, or NULL */
 	const char *ca_file;	   /* for TLS to the services, or NULL */
 	const char *region;	   /* for STS; NULL: the profile's */
+	bool later;		   /* none at the start are looked for again */
 	_Atomic uint64_t *renewed; /* a counter */
 	/* Called after a renewal with the reason why it failed, without
 	 * secrets, or NULL. May be NULL. */

@@ -59,7 +59,6 @@ static int take_scheme(CURLU *url, struct url *out)
 static char *tidy_path(const char *path)
 {
 	struct bytes b = {0};
-
 	size_t len = strlen(path);
 
 	while (len > 0 && path[len - 1] == '/')

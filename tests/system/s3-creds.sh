@@ -282,6 +282,21 @@ wait_for 10 cat "$mnt"/f*2.bin >/dev/null || fail 'no recovery'
 quiet 'a slow service'
 stop_mount
 
+# -- A remount while the service is down serves what is cached, and the rest
+# when it is back
+: >"$work/down"
+start_mount s3://many "$work/mnt" --cache "$work/tier:20M" --profile slow \
+	--endpoint-url "$far" --timeout 2
+cat "$mnt"/f*2.bin >/dev/null || fail 'no hits without credentials'
+cat "$mnt"/f*3.bin >/dev/null 2>&1 && fail 'read without any credentials'
+expect 'requests without credentials' "$(status_field origin_requests)" 0
+wait_for 10 grep -q 'cannot get credentials: .* exit status that is not 0' \
+	"$daemon_err" || fail 'the log does not say why'
+rm "$work/down"
+wait_for 10 cat "$mnt"/f*3.bin >/dev/null || fail 'no recovery of a remount'
+quiet 'a remount without credentials'
+stop_mount
+
 wait $stays && fail 'mounts although a credential_process stays'
 grep -q 'credential_process failed' "$work/stays.said" ||
 	fail "a credential_process that stays: $(cat "$work/stays.said")"
