@@ -35,7 +35,7 @@ libbase_la_SOURCES = \
 	src/base/turn.c src/base/turn.h \
 	src/base/unmount.c src/base/unmount.h \
 	src/base/uring.c src/base/uring.h \
-	src/base/uring_plain.c src/base/uring_plain.h \
+	src/base/uring_impl.h src/base/uring_ring.c \
 	src/base/words.c src/base/words.h \
 	src/base/write.c src/base/write.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(URING_CFLAGS) $(XXHASH_CFLAGS)

@@ -1,367 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous file operations. Starters put an op on a queue under the lock
- * and wake the ring's thread through an eventfd, for which the ring always has
- * a read in flight; only that thread touches the ring. An op:
- *
- *   idle --start--> queued --taken--> in flight --completion--> idle, done()
- *                     | cancelled                                  ^
- *                     +--------------------------------------------+
- *
- * Without a ring each op is a job of a thread pool.
+ * Asynchronous file operations: hands them to the ring of uring_ring.c or,
+ * without one, to a thread pool, as a job each. Any thread.
  */
-#include "base/uring.h"
+#include "base/uring_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <linux/openat2.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/beneath.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/feature.h"
 #include "base/lock.h"
-#include "base/uring_plain.h"
-
-#define SQ_ENTRIES 256
-/* Limit for the kernel's worker threads. Each hung read holds one, and the
- * kernel's default is low. */
-#define WORKERS_MAX 256
-
-struct uring {
-	struct pool *pool;	/* set once: stands in for the ring, or NULL */
-	struct io_uring ring;	/* ring thread */
-	unsigned depth;		/* set once */
-	unsigned in_flight;	/* ring thread: ops that the kernel has */
-	bool wake_armed;	/* ring thread: the eventfd's read is there */
-	uint64_t wake_value;	/* written by the kernel while wake_armed */
-	int wake_fd;		/* set once; any thread writes */
-	pthread_t thread;	/* set once */
-	pthread_mutex_t lock;	/* rank: a leaf */
-	pthread_cond_t ended_c; /* `ended` was set */
-	struct list queue;	/* lock */
-	struct list cancels;	/* lock: ops in flight */
-	bool woken;		/* lock: an eventfd write is on its way */
-	/* Threads that are to write to wake_fd: incremented with the lock,
-	 * decremented (release) without; uring_free() waits (acquire). */
-	_Atomic unsigned wakers;
-	bool stop, ended; /* lock */
-};
-
-/* -- The ring ------------------------------------------------------------ */
-
-/* A free entry of the submission queue, or NULL: try later. */
-static struct io_uring_sqe *get_sqe(struct uring *u)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-
-	if (!sqe) {
-		(void)io_uring_submit(&u->ring); /* only room counts here */
-		sqe = io_uring_get_sqe(&u->ring);
-	}
-	return sqe;
-}
-
-/*
- * If a name is in the kernel's cache, the rest of an open is done by the ring's
- * thread at once, which saves two hand-overs. On FUSE this would wait for the
- * server. So an open that crosses to another file system, which first ends with
- * -EXDEV, goes to the kernel's threads.
- */
-static void uring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
-{
-	switch (op->kind) {
-	case URING_OPEN:
-		io_uring_prep_openat2(sqe, op->fd, op->path, &op->how);
-		io_uring_sqe_set_flags(sqe,
-			op->how.resolve & RESOLVE_NO_XDEV ? 0 : IOSQE_ASYNC);
-		break;
-	case URING_READ:
-		io_uring_prep_read(
-			sqe, op->fd, op->buf, (unsigned)op->len, op->off);
-		io_uring_sqe_set_flags(sqe, op->blocking ? IOSQE_ASYNC : 0);
-		break;
-	case URING_STATX:
-		io_uring_prep_statx(sqe, op->fd, "", URING_STATX_FLAGS,
-			URING_STATX_MASK, op->buf);
-		break;
-	case URING_CLOSE:
-		io_uring_prep_close(sqe, op->fd);
-		break;
-	}
-	io_uring_sqe_set_data(sqe, op);
-}
-
-/* Completions of cancels and of the wake-up carry no op. */
-static void arm_wake(struct uring *u)
-{
-	struct io_uring_sqe *sqe;
-
-	if (u->wake_armed)
-		return;
-	sqe = get_sqe(u);
-	if (!sqe)
-		return;
-	io_uring_prep_read(
-		sqe, u->wake_fd, &u->wake_value, sizeof(u->wake_value), 0);
-	io_uring_sqe_set_data(sqe, &u->wake_value);
-	u->wake_armed = true;
-}
-
-static void submit_cancels(struct uring *u)
-{
-	ASSERT_HELD(&u->lock);
-	while (!list_empty(&u->cancels)) {
-		struct uring_op *op =
-			LIST_FIRST(&u->cancels, struct uring_op, cancel);
-		struct io_uring_sqe *sqe = get_sqe(u);
-
-		if (!sqe)
-			return;
-		list_del(&op->cancel);
-		io_uring_prep_cancel(sqe, op, 0);
-		io_uring_sqe_set_data(sqe, NULL);
-	}
-}
-
-/*
- * Move ops from the queue to the kernel; cancelled ones to `dropped`. True
- * when the ring has come to its end. Called before every wait, so a start
- * from within done() needs no wake-up.
- */
-static bool take_queued(struct uring *u, struct list *dropped)
-{
-	LOCK_SCOPE(&u->lock);
-
-	u->woken = false;
-	submit_cancels(u);
-	LIST_FOREACH_SAFE(pos, tmp, &u->queue) {
-		struct uring_op *op = CONTAINER_OF(pos, struct uring_op, node);
-		struct io_uring_sqe *sqe;
-
-		if (u->stop ||
-			atomic_load_explicit(
-				&op->cancelled, memory_order_relaxed)) {
-			list_del(&op->node);
-			list_add_tail(dropped, &op->node);
-			continue;
-		}
-		if (u->in_flight >= u->depth)
-			continue;
-		sqe = get_sqe(u);
-		if (!sqe)
-			break;
-		list_del(&op->node);
-		uring_prepare(sqe, op);
-		op->in_flight = true;
-		u->in_flight++;
-	}
-	if (!u->stop)
-		arm_wake(u);
-	return u->stop && u->in_flight == 0 && !u->wake_armed &&
-		list_empty(dropped);
-}
-
-/* Returns true if the op is queued once more, to be opened by a kernel thread.
- */
-static bool opens_elsewhere(struct uring *u, struct uring_op *op, int res)
-{
-	if (op->kind != URING_OPEN || res != -EXDEV ||
-		!(op->how.resolve & RESOLVE_NO_XDEV))
-		return false;
-	op->how.resolve &= ~(uint64_t)RESOLVE_NO_XDEV;
-	list_init(&op->cancel);
-	list_add_tail(&u->queue, &op->node);
-	return true;
-}
-
-static void complete(struct uring *u, void *data, int res)
-{
-	struct uring_op *op = data;
-	bool again;
-
-	if (!data)
-		return;
-	if (data == &u->wake_value) {
-		u->wake_armed = false;
-		return;
-	}
-	u->in_flight--;
-	pthread_mutex_lock(&u->lock);
-	op->in_flight = false;
-	list_del(&op->cancel);
-	again = opens_elsewhere(u, op, res);
-	pthread_mutex_unlock(&u->lock);
-	if (!again)
-		op->done(op, res);
-}
-
-static void uring_reap(struct uring *u)
-{
-	struct io_uring_cqe *cqe;
-
-	while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
-		void *data = io_uring_cqe_get_data(cqe);
-		int res = cqe->res;
-
-		io_uring_cqe_seen(&u->ring, cqe);
-		complete(u, data, res);
-	}
-}
-
-/* The op does not reach the kernel; a descriptor is closed all the same. */
-static void drop_op(struct uring_op *op)
-{
-	list_del(&op->node);
-	if (op->kind == URING_CLOSE)
-		(void)close(op->fd); /* was only read */
-	op->done(op, -ECANCELED);
-}
-
-static void *ring_thread(void *arg)
-{
-	struct uring *u = arg;
-	struct list dropped;
-
-	list_init(&dropped);
-	while (!take_queued(u, &dropped)) {
-		int rc;
-
-		if (!list_empty(&dropped)) {
-			drop_op(LIST_FIRST(&dropped, struct uring_op, node));
-			continue;
-		}
-		rc = io_uring_submit_and_wait(&u->ring, 1);
-		if (rc == -EAGAIN || rc == -ENOMEM)
-			(void)poll(NULL, 0,
-				1); /* the kernel is out of resources */
-		uring_reap(u);
-	}
-	pthread_mutex_lock(&u->lock);
-	u->ended = true;
-	pthread_cond_signal(&u->ended_c);
-	pthread_mutex_unlock(&u->lock);
-	return NULL;
-}
-
-/* Returns whether the caller must call uring_wake() without the lock. */
-static bool must_wake(struct uring *u)
-{
-	ASSERT_HELD(&u->lock);
-	if (u->woken || pthread_equal(pthread_self(), u->thread))
-		return false;
-	u->woken = true;
-	atomic_fetch_add_explicit(&u->wakers, 1, memory_order_relaxed);
-	return true;
-}
-
-/* The last access of a thread that must wake. */
-static void uring_wake(struct uring *u)
-{
-	uint64_t one = 1;
-	ssize_t rc;
-
-	do
-		rc = write(u->wake_fd, &one, sizeof(one));
-	while (rc < 0 && errno == EINTR);
-	atomic_fetch_sub_explicit(&u->wakers, 1, memory_order_release);
-}
-
-static bool ops_supported(struct io_uring *ring)
-{
-	static const int needed[] = {IORING_OP_OPENAT2, IORING_OP_READ,
-		IORING_OP_STATX, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
-	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
-	bool all = probe != NULL;
-
-	for (size_t i = 0; all && i < sizeof(needed) / sizeof(*needed); i++)
-		all = io_uring_opcode_supported(probe, needed[i]);
-	io_uring_free_probe(probe);
-	return all;
-}
-
-static int ring_init(struct uring *u)
-{
-	unsigned workers[2] = {WORKERS_MAX, WORKERS_MAX};
-	int rc = io_uring_queue_init(SQ_ENTRIES, &u->ring, 0);
-
-	if (rc)
-		return rc;
-	if (!ops_supported(&u->ring)) {
-		io_uring_queue_exit(&u->ring);
-		return -ENOSYS;
-	}
-	/* Older kernels keep their default. */
-	(void)io_uring_register_iowq_max_workers(&u->ring, workers);
-	u->wake_fd = eventfd(0, EFD_CLOEXEC);
-	if (u->wake_fd < 0) {
-		rc = -errno;
-		io_uring_queue_exit(&u->ring);
-	}
-	return rc;
-}
-
-static int ring_start(struct uring *u)
-{
-	int rc = ring_init(u);
-
-	if (rc)
-		return rc;
-	rc = -pthread_create(&u->thread, NULL, ring_thread, u);
-	if (rc) {
-		(void)close(u->wake_fd); /* nothing was written */
-		io_uring_queue_exit(&u->ring);
-	}
-	return rc;
-}
-
-/* An operation may have ended before the thread that started it has written its
- * wake-up. */
-static void await_wakers(struct uring *u)
-{
-	while (atomic_load_explicit(&u->wakers, memory_order_acquire) > 0)
-		(void)sched_yield();
-}
-
-/* True when the thread has seen the last completion. */
-static bool ring_stop(struct uring *u, uint64_t wait_ns)
-{
-	uint64_t until_ns = clock_now_ns() + wait_ns;
-	bool ended;
-
-	pthread_mutex_lock(&u->lock);
-	u->stop = true;
-	atomic_fetch_add_explicit(&u->wakers, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&u->lock);
-	uring_wake(u);
-	pthread_mutex_lock(&u->lock);
-	while (!u->ended)
-		if (!cond_wait_until(&u->ended_c, &u->lock, until_ns))
-			break;
-	ended = u->ended;
-	pthread_mutex_unlock(&u->lock);
-	if (!ended) {
-		pthread_detach(u->thread);
-		return false;
-	}
-	pthread_join(u->thread, NULL);
-	await_wakers(u);
-	io_uring_queue_exit(&u->ring);
-	(void)close(u->wake_fd); /* as above */
-	return true;
-}
 
 /* -- The threads that stand in ------------------------------------------- */
+
+static int open_plainly(const struct uring_op *op)
+{
+	int fd;
+
+	if (op->flags & O_NOFOLLOW)
+		return beneath_open(op->fd, op->path, op->flags);
+	fd = openat(op->fd, op->path, op->flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Blocks. Returns the result that a ring would give. */
+static int run_plainly(struct uring_op *op)
+{
+	ssize_t n;
+
+	switch (op->kind) {
+	case URING_OPEN:
+		return open_plainly(op);
+	case URING_READ:
+		n = pread(op->fd, op->buf, op->len, (off_t)op->off);
+		return n < 0 ? -errno : (int)n;
+	case URING_STATX:
+		return statx(op->fd, "", URING_STATX_FLAGS, URING_STATX_MASK,
+			       op->buf)
+			? -errno
+			: 0;
+	case URING_CLOSE:
+		return close(op->fd) ? -errno : 0;
+	}
+	return -EINVAL;
+}
 
 static void run_job(struct pool_job *job)
 {
@@ -370,7 +60,7 @@ static void run_job(struct pool_job *job)
 
 	if (op->kind == URING_CLOSE ||
 		!atomic_load_explicit(&op->cancelled, memory_order_relaxed))
-		res = uring_run_plainly(op);
+		res = run_plainly(op);
 	op->done(op, res);
 }
 
@@ -431,10 +121,10 @@ static void uring_start(struct uring *u, struct uring_op *op)
 	list_init(&op->cancel);
 	pthread_mutex_lock(&u->lock);
 	list_add_tail(&u->queue, &op->node);
-	wakes = must_wake(u);
+	wakes = ring_must_wake(u);
 	pthread_mutex_unlock(&u->lock);
 	if (wakes)
-		uring_wake(u);
+		ring_wake(u);
 }
 
 void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
@@ -488,13 +178,12 @@ void uring_cancel(struct uring *u, struct uring_op *op)
 	if (u->pool)
 		return;
 	pthread_mutex_lock(&u->lock);
-	if (op->in_flight && op->kind != URING_CLOSE &&
-		list_empty(&op->cancel))
+	if (op->in_flight && op->kind != URING_CLOSE && list_empty(&op->cancel))
 		list_add_tail(&u->cancels, &op->cancel);
-	wakes = must_wake(u);
+	wakes = ring_must_wake(u);
 	pthread_mutex_unlock(&u->lock);
 	if (wakes)
-		uring_wake(u);
+		ring_wake(u);
 }
 
 uint64_t uring_cpu_ns(struct uring *u)
