@@ -347,13 +347,13 @@ static bool wait_idle(struct log *log)
 
 void log_detach(struct log *log)
 {
+	CLEANUP_FD int fd = -1;
 	LOCK_SCOPE(&log->lock);
-	bool idle = wait_idle(log);
 
+	if (wait_idle(log)) /* lines are written */
+		fd = steal_fd(&log->err_fd);
 	openlog("refrain", LOG_PID, LOG_DAEMON);
 	log->detached = true;
-	if (idle && log->err_fd >= 0)
-		(void)close(steal_fd(&log->err_fd)); /* lines are written */
 }
 
 bool log_reopen(struct log *log)

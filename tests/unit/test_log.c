@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -396,6 +397,36 @@ START_TEST(test_log_has_a_standard_error_of_its_own)
 }
 END_TEST
 
+static struct log *detaching; /* gets an event when a file is closed */
+
+/* The library calls this one. */
+int close(int fd)
+{
+	struct event e = {.kind = EVENT_ORIGIN_BACK};
+	struct log *log = detaching;
+
+	detaching = NULL;
+	if (log)
+		event_report(log_sink(log), &e);
+	return (int)syscall(SYS_close, fd);
+}
+
+/* Closing it can take long on a network file system. */
+START_TEST(test_log_takes_events_while_it_leaves_standard_error)
+{
+	struct log_config config = {NULL, "/m", EVENT_INFO, false};
+	struct error err = {""};
+	struct log *log;
+
+	ck_assert_int_eq(log_new(&log, &config, &err), 0);
+	ck_assert_int_eq(log_start(log, &err), 0);
+	detaching = log;
+	log_detach(log);
+	ck_assert_ptr_null(detaching);
+	log_free(log);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("log");
@@ -419,5 +450,6 @@ int main(void)
 	tcase_add_test(t, test_log_file_that_cannot_be_opened_is_refused);
 	tcase_add_test(t, test_log_file_that_hangs_holds_up_nobody);
 	tcase_add_test(t, test_log_has_a_standard_error_of_its_own);
+	tcase_add_test(t, test_log_takes_events_while_it_leaves_standard_error);
 	return run_suite(s);
 }
