@@ -226,7 +226,8 @@ static void late_fire(struct timer *t)
 	struct after a;
 
 	jobs_enter(c, &a);
-	if (!jobs_is_starting(c)) {
+	/* cache_stop() gives up all requests, and each only once. */
+	if (!jobs_is_starting(c) && !jobs_is_stopping(c)) {
 		give_up_late(cs, now_ns, &a);
 		arm_late(c, cs);
 	} else if (!jobs_is_stopping(c)) {

@@ -3,6 +3,9 @@
  * Sources between a tier and the origin: stand-ins that answer when the test
  * says so. Who is asked for what, in which order, and what becomes of it.
  */
+#include <semaphore.h>
+#include <stdatomic.h>
+
 #include "sources_fixture.h"
 
 START_TEST(test_what_a_source_has_is_not_asked_of_the_origin)
@@ -324,6 +327,55 @@ START_TEST(test_stopping_gives_up_what_sources_were_asked)
 }
 END_TEST
 
+/* The stopping thread is in its first abandon while the requests become late.
+ */
+static struct timer became_late;
+static sem_t are_late;
+static pthread_t stopper;
+static atomic_uint given_up;
+
+static void say_late(struct timer *t)
+{
+	(void)t;
+	ck_assert_int_eq(sem_post(&are_late), 0);
+}
+
+static void long_abandon(struct source *s, struct source_read *r)
+{
+	if (atomic_fetch_add(&given_up, 1) == 0 &&
+		pthread_equal(pthread_self(), stopper)) {
+		timer_set(g.timers, &became_late,
+			clock_now_ns() + s->traits.patience_ns);
+		while (sem_wait(&are_late) != 0)
+			;
+	}
+	stand_in_abandon(s, r);
+}
+
+START_TEST(test_stopping_gives_up_each_request_once)
+{
+	static const struct source_ops ops = {
+		.read = stand_in_read,
+		.abandon = long_abandon,
+	};
+	struct probe p;
+
+	start(1, 8, 200 * NS_PER_MS);
+	stand_in[0].s.ops = &ops;
+	timer_init(&became_late, say_late);
+	ck_assert_int_eq(sem_init(&are_late, 0, 0), 0);
+	stopper = pthread_self();
+	read_whole(&p, 1);
+	while (in_hand(&stand_in[0]) < SIZE / UNIT)
+		sched_yield();
+	rig_close(&g);
+	probe_wait(&p);
+	ck_assert_uint_eq(atomic_load(&given_up), SIZE / UNIT);
+	ck_assert_uint_eq(stand_in[0].abandoned, SIZE / UNIT);
+	fixture_release(&g.fix);
+}
+END_TEST
+
 START_TEST(test_pages_of_a_source_come_in_any_order)
 {
 	const size_t half = UNIT / 2;
@@ -469,6 +521,7 @@ int main(void)
 		test_warming_ends_when_a_source_in_place_of_tiers_has_the_item,
 		0, 3);
 	tcase_add_test(t, test_stopping_gives_up_what_sources_were_asked);
+	tcase_add_test(t, test_stopping_gives_up_each_request_once);
 	tcase_add_test(t, test_pages_of_a_source_come_in_any_order);
 	tcase_add_test(
 		t, test_units_are_pushed_as_they_come_and_the_end_is_told_once);
