@@ -197,7 +197,7 @@ static int go_on(struct mount_help *m)
 	return -ECANCELED;
 }
 
-/* A socket that closing has taken is closed by help_free(). */
+/* A socket that closing has taken is closed by help_stop(). */
 static void end(struct mount_help *m)
 {
 	bool ours;
@@ -342,11 +342,13 @@ bool help_stop(struct mount_help *m, uint64_t until_ns)
 	wait_for_end(m, until_ns);
 	ended = m->ended;
 	turn_unlock(m->c.turn);
-	if (ended)
-		pthread_join(m->thread, NULL);
-	else
+	if (!ended) {
 		pthread_detach(m->thread);
-	return ended;
+		return false;
+	}
+	pthread_join(m->thread, NULL);
+	talk_close(&m->talk);
+	return true;
 }
 
 void help_free(struct mount_help *m)
@@ -354,7 +356,6 @@ void help_free(struct mount_help *m)
 	if (!m)
 		return;
 	close_tiers(m);
-	talk_close(&m->talk);
 	free(m->keys);
 	free(m->request);
 	free(m->asked);
