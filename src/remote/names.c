@@ -395,11 +395,12 @@ static bool went_to_dir(const struct names_look *k)
 {
 	const struct bytes *to = &k->call.redirect;
 	const char *path = k->s->path, *name = strrchr(path, '/');
+	size_t len = strcspn(bytes_get(to), "?#");
 	struct url url;
 	char *last;
 	bool same;
 
-	if (bytes_len(to) == 0 || bytes_get(to)[bytes_len(to) - 1] != '/' ||
+	if (len == 0 || bytes_get(to)[len - 1] != '/' ||
 		url_parse(bytes_get(to), &url) < 0)
 		return false;
 	last = strrchr(url.path, '/');

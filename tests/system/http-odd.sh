@@ -124,9 +124,15 @@ habit longer --chunk 64K --limit 64K
 diff -r "$src" "$mnt" || fail 'longer: the mount differs'
 expect 'ranges that were given up' "$(status_field origin_errors)" 0
 stop_mount
-# An address that was signed may be long
-habit signed
+# An address that was signed may be long, and end like a directory's
+habit signed --revalidate 1
 diff -r "$src" "$mnt" || fail 'signed: the mount differs'
+looks_twice() {
+	stat "$mnt/small" >/dev/null
+	[ "$(asked HEAD "$1")" -ge 2 ]
+}
+wait_for 10 looks_twice 'small?x*/' || fail 'signed: no look at the server'
+[ -f "$mnt/small" ] || fail 'signed: the file became a directory'
 stop_mount
 # A redirect that cannot be followed is not asked for again, but by the kernel
 for h in nowhere elsewhere; do
@@ -137,11 +143,7 @@ for h in nowhere elsewhere; do
 done
 # A redirect to a login page does not make a directory of a file
 habit guarded --revalidate 1 --timeout 2
-looks_twice() {
-	stat "$mnt/small" >/dev/null
-	[ "$(asked HEAD login/)" -ge 2 ]
-}
-wait_for 10 looks_twice || fail 'guarded: no look at the server again'
+wait_for 10 looks_twice login/ || fail 'guarded: no look at the server again'
 [ -f "$mnt/small" ] || fail 'guarded: the file became a directory'
 stop_mount
 habit encoded

@@ -111,7 +111,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if habit == 'no-ranges':
             asked = None
         if habit == 'signed' and len(self.path) < 3000:
-            self.answer(302, b'', [('Location', self.path + '?' + 'x' * 3000)])
+            to = self.path + '?' + 'x' * 3000 + '/'
+            self.answer(302, b'', [('Location', to)])
             return
         if habit == 'guarded':
             self.answer(302, b'', [('Location', '/login/')])
