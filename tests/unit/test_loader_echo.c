@@ -31,7 +31,8 @@
 #define BATCH 16
 #define WINDOW 256
 #define FRESH (WINDOW - BATCH)	/* examples of a window in time */
-#define STEP_NS (2 * NS_PER_MS) /* of the first try */
+/* Of the first try. A sanitizer adds time to each example. */
+#define STEP_NS ((TIME_LIMIT_FACTOR > 1 ? 8 : 2) * NS_PER_MS)
 #define MAX_ECHO 4.
 #define TRIES 4
 #define FAILED_MAX 2		/* tries with nothing to blame but the loader */
