@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous file operations: hands them to the ring of uring_ring.c or,
- * without one, to a thread pool, as a job each. Any thread.
+ * Asynchronous file operations. Any thread may start them; the ring of
+ * uring_ring.c runs them or, where there is none, a thread pool, one job each.
  */
 #include "base/uring_impl.h"
 

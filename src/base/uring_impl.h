@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What uring.c and uring_ring.c share. */
+/* Shared by uring.c and uring_ring.c. */
 #ifndef BASE_URING_IMPL_H
 #define BASE_URING_IMPL_H
 
@@ -33,8 +33,7 @@ struct uring {
 	bool stop, ended; /* lock */
 };
 
-/* -- uring_ring.c: the ring and its thread ----------------------------------
- */
+/* -- uring_ring.c: the ring and its thread --------------------------------- */
 
 /* -errno if there is no ring here. */
 int ring_start(struct uring *u);

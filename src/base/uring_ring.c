@@ -47,7 +47,7 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
  * server. So an open that crosses to another file system, which first ends with
  * -EXDEV, goes to the kernel's threads.
  */
-static void uring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
+static void ring_prepare(struct io_uring_sqe *sqe, struct uring_op *op)
 {
 	switch (op->kind) {
 	case URING_OPEN:
@@ -131,7 +131,7 @@ static bool take_queued(struct uring *u, struct list *dropped)
 		if (!sqe)
 			break;
 		list_del(&op->node);
-		uring_prepare(sqe, op);
+		ring_prepare(sqe, op);
 		op->in_flight = true;
 		u->in_flight++;
 	}
@@ -175,7 +175,7 @@ static void complete(struct uring *u, void *data, int res)
 		op->done(op, res);
 }
 
-static void uring_reap(struct uring *u)
+static void ring_reap(struct uring *u)
 {
 	struct io_uring_cqe *cqe;
 
@@ -214,9 +214,8 @@ static void *ring_thread(void *arg)
 		}
 		rc = io_uring_submit_and_wait(&u->ring, 1);
 		if (rc == -EAGAIN || rc == -ENOMEM)
-			(void)poll(NULL, 0,
-				1); /* the kernel is out of resources */
-		uring_reap(u);
+			(void)poll(NULL, 0, 1); /* the kernel lacks resources */
+		ring_reap(u);
 	}
 	pthread_mutex_lock(&u->lock);
 	u->ended = true;

@@ -218,24 +218,31 @@ static void give_up_late(
 	}
 }
 
+/* A request that has not reached the source cannot be abandoned yet. */
+static void look_for_late(struct cache_source *cs, struct after *a)
+{
+	struct cache *c = cs->cache;
+	uint64_t now_ns = clock_now_ns();
+
+	if (jobs_is_starting(c)) {
+		timer_set(cache_config(c)->timers, &cs->timer,
+			now_ns + NS_PER_MS);
+		return;
+	}
+	give_up_late(cs, now_ns, a);
+	arm_late(c, cs);
+}
+
 static void late_fire(struct timer *t)
 {
 	struct cache_source *cs = CONTAINER_OF(t, struct cache_source, timer);
-	struct cache *c = cs->cache;
-	uint64_t now_ns = clock_now_ns();
 	struct after a;
 
-	jobs_enter(c, &a);
+	jobs_enter(cs->cache, &a);
 	/* cache_stop() gives up all requests, and each only once. */
-	if (!jobs_is_starting(c) && !jobs_is_stopping(c)) {
-		give_up_late(cs, now_ns, &a);
-		arm_late(c, cs);
-	} else if (!jobs_is_stopping(c)) {
-		/* A request that has not reached the source cannot be abandoned
-		 * yet. */
-		timer_set(cache_config(c)->timers, t, now_ns + NS_PER_MS);
-	}
-	jobs_run(c, &a);
+	if (!jobs_is_stopping(cs->cache))
+		look_for_late(cs, &a);
+	jobs_run(cs->cache, &a);
 }
 
 /* -- Pushing --------------------------------------------------------------- */

@@ -305,7 +305,7 @@ static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
 
-	/* As by servers that do not know the method, or by chance. */
+	/* Servers that do not know the method do so; it may be chance. */
 	g->closed =
 		status == -ECONNRESET && code == 0 && !remote_knows_dav(g->r);
 	if (status == -ECANCELED || (code == 0 && !g->closed))

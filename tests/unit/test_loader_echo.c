@@ -30,8 +30,8 @@
 #define RECORD 8
 #define BATCH 16
 #define WINDOW 256
-#define FRESH (WINDOW - BATCH)	/* examples of a window in time */
-/* Of the first try. A sanitizer adds time to each example. */
+#define FRESH (WINDOW - BATCH) /* examples of a window in time */
+/* For the first try; longer where a sanitizer slows down each example. */
 #define STEP_NS ((TIME_LIMIT_FACTOR > 1 ? 8 : 2) * NS_PER_MS)
 #define MAX_ECHO 4.
 #define TRIES 4
