@@ -21,13 +21,17 @@ mkdir -m 755 "$work/wide"
 start_mount "$src" "$mnt" --cache "$work/cache:50M" --cache "$work/wide:50M"
 umask 022
 sums_right "$src.sums" "$mnt"
+# Entries are written while readers go on.
+has_entries() {
+	[ "$(find "$work/cache" -type f | wc -l)" -gt 30 ]
+}
+wait_for 10 has_entries || fail 'no entries'
 for d in "$work/cache" "$work/wide"; do
 	find "$d" -mindepth 1 -perm /077 >"$work/open"
 	[ ! -s "$work/open" ] || fail "open to others: $(head "$work/open")"
 done
 expect 'mode of a directory made by the mount' "$(stat -c %a "$work/cache")" 700
 expect 'mode of one that was there' "$(stat -c %a "$work/wide")" 755
-[ "$(find "$work/cache" -type f | wc -l)" -gt 30 ] || fail 'no entries'
 socket=$(getfattr --only-values -n user.refrain.control "$mnt" 2>/dev/null ||
 	python3 -c 'import os, sys
 print(os.getxattr(sys.argv[1], "user.refrain.control").decode())' "$mnt")
