@@ -34,4 +34,18 @@ static inline bool cond_wait_until(
 	return pthread_cond_timedwait(cond, mutex, &ts) == 0;
 }
 
+/*
+ * Mutex held, which guards the count: wait up to a second until it is 0, of
+ * which the condition tells. Returns whether it is.
+ */
+static inline bool cond_wait_zero(
+	pthread_cond_t *cond, pthread_mutex_t *mutex, const unsigned *count)
+{
+	uint64_t until_ns = clock_now_ns() + NS_PER_S;
+
+	while (*count > 0 && cond_wait_until(cond, mutex, until_ns))
+		;
+	return *count == 0;
+}
+
 #endif

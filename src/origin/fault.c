@@ -9,6 +9,9 @@
  *     |  ^      |                                       ^
  *     |  |      '-- error, short read, abandoned -------'
  *     '-stalled-- abandoned ----------------------------'
+ *
+ * Nothing of the inner origin is called with the lock held, so a request lives
+ * until its answer has been given and no such call has it any more.
  */
 #include "origin/origin.h"
 
@@ -19,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/words.h"
@@ -50,11 +54,13 @@ struct fault {
 	struct origin *inner; /* this and the next two are set once */
 	struct timers *timers;
 	struct late *late;
-	pthread_mutex_t lock;	/* rank: above the timers' and the inner's */
+	pthread_mutex_t lock;	/* rank: above the timers' */
 	struct fault_spec spec; /* lock; so are the members below */
 	uint64_t drawn;		/* requests since the spec was set */
 	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
+	unsigned requests;
+	pthread_cond_t quiet; /* requests == 0 */
 };
 
 struct origin_file {
@@ -68,14 +74,15 @@ enum verdict { PASS, FAIL, CUT, STALL };
 struct fault_request {
 	struct timer timer; /* while WAITING */
 	struct fault *o;
-	enum { WAITING, STALLED, PASSED } state; /* lock */
-	enum verdict verdict;			 /* lock */
-	bool abandoned;				 /* lock */
+	enum { WAITING, STALLED, PASSING, PASSED } state; /* lock */
+	unsigned refs;		      /* lock: the answer, inner calls */
+	enum verdict verdict;	      /* lock */
+	bool abandoned;		      /* lock */
 	struct origin_request *outer; /* set once: the caller's request */
 	const char *path;	      /* set once: the outer request's */
 	struct list node;	      /* lock: while STALLED */
 	struct pool_job note;
-	size_t piece_bytes; /* lock, until PASSED; 0: pieces as they come */
+	size_t piece_bytes; /* lock, until PASSING; 0: pieces as they come */
 	union origin_any in;
 };
 
@@ -103,13 +110,27 @@ static void fault_let_go(struct fault_request *q)
 	q->outer->priv = NULL;
 }
 
-/* No lock held; frees q. */
+static void fault_put(struct fault_request *q)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	if (--q->refs > 0)
+		return;
+	free(q);
+	if (--o->requests == 0)
+		pthread_cond_broadcast(&o->quiet);
+}
+
+/* No lock held; q may end. */
 static void fault_tell(struct fault_request *q, int status)
 {
-	struct origin_request *outer = q->outer;
+	struct fault *o = q->o;
 
-	free(q);
-	origin_answer(outer, status);
+	origin_answer(q->outer, status);
+	pthread_mutex_lock(&o->lock);
+	fault_put(q);
+	pthread_mutex_unlock(&o->lock);
 }
 
 static void run_note(struct pool_job *job)
@@ -177,11 +198,21 @@ static void inner_done(struct origin_request *in, int status)
 
 /* -- What happens to a request --------------------------------------------- */
 
-/* Lock held: hand it to the inner origin. */
-static void fault_pass(struct fault_request *q)
+/* Lock held, but not during the call. */
+static void abandon_inner(struct fault_request *q)
 {
-	ASSERT_HELD(&q->o->lock);
-	q->state = PASSED;
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	q->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_read_abandon(o->inner, &q->in.read);
+	pthread_mutex_lock(&o->lock);
+	fault_put(q);
+}
+
+static void make_inner(struct fault_request *q)
+{
 	any_copy(&q->in, q->outer);
 	q->in.req.done = inner_done;
 	if (q->outer->op == ORIGIN_READ) {
@@ -193,7 +224,25 @@ static void fault_pass(struct fault_request *q)
 		q->in.list.batch = list_batch;
 		q->in.list.restart = list_restart;
 	}
-	origin_start(q->o->inner, &q->in.req);
+}
+
+/* Hand it to the inner origin; q may end. Lock held, but not during the call:
+ * abandon() leaves q as it is until then. */
+static void fault_pass(struct fault_request *q)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	make_inner(q);
+	q->state = PASSING;
+	q->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_start(o->inner, &q->in.req);
+	pthread_mutex_lock(&o->lock);
+	q->state = PASSED;
+	if (q->abandoned)
+		abandon_inner(q);
+	fault_put(q);
 }
 
 static void on_timer(struct timer *t)
@@ -269,7 +318,8 @@ static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
 	return o->free_ns;
 }
 
-/* Lock held: decide the fate of q and begin it. */
+/* Decide the fate of q and begin it; q may end. Lock held, but not while the
+ * inner origin is called. */
 static void fault_begin(struct fault_request *q)
 {
 	struct fault *o = q->o;
@@ -314,6 +364,8 @@ static void fault_start(struct origin *base, struct origin_request *outer)
 	LOCK_SCOPE(&o->lock);
 	timer_init(&q->timer, on_timer);
 	q->o = o;
+	q->refs = 1;
+	o->requests++;
 	q->outer = outer;
 	q->path = fault_path_of(outer);
 	list_init(&q->node);
@@ -331,13 +383,14 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 	pthread_mutex_lock(&o->lock);
 	q = r->req.priv;
 	if (q && q->state == PASSED) {
-		origin_read_abandon(o->inner, &q->in.read);
+		abandon_inner(q);
 	} else if (q && q->state == STALLED) {
 		list_del(&q->node);
 		cancel_later(q);
 	} else if (q) {
-		q->abandoned = true; /* in case it is firing just now */
-		if (timer_cancel(o->timers, &q->timer))
+		/* In case it is being passed, or its timer fires just now. */
+		q->abandoned = true;
+		if (q->state == WAITING && timer_cancel(o->timers, &q->timer))
 			cancel_later(q);
 	}
 	pthread_mutex_unlock(&o->lock);
@@ -372,8 +425,15 @@ static bool fault_free(struct origin *base)
 	struct fault *o = fault_of(base);
 	bool ended;
 
+	pthread_mutex_lock(&o->lock);
+	ended = cond_wait_zero(&o->quiet, &o->lock, &o->requests);
+	pthread_mutex_unlock(&o->lock);
+	/* Otherwise the inner origin still has some, which must stay. */
+	if (!ended)
+		return false;
 	late_free(o->late);
 	ended = origin_free(o->inner);
+	pthread_cond_destroy(&o->quiet);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
 	return ended;
@@ -405,6 +465,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	o->inner = inner;
 	o->timers = timers;
 	pthread_mutex_init(&o->lock, NULL);
+	cond_init(&o->quiet);
 	list_init(&o->stalled);
 	*out = &steal_ptr(&o)->base;
 	return 0;

@@ -158,25 +158,16 @@ static void retry_file_free(struct origin *base, struct origin_file *f)
 
 /* -- The origin ------------------------------------------------------------ */
 
-/* Wait up to a second for all attempts to end. */
-static bool wait_quiet(struct retry *o)
-{
-	uint64_t until_ns = clock_now_ns() + NS_PER_S;
-	LOCK_SCOPE(&o->lock);
-
-	while (o->requests > 0)
-		if (!cond_wait_until(&o->quiet, &o->lock, until_ns))
-			break;
-	return o->requests == 0;
-}
-
 static bool retry_free(struct origin *base)
 {
 	struct retry *o = retry_of(base);
 	bool ended;
 
+	pthread_mutex_lock(&o->lock);
+	ended = cond_wait_zero(&o->quiet, &o->lock, &o->requests);
+	pthread_mutex_unlock(&o->lock);
 	/* Otherwise the inner origin still has attempts, which must stay. */
-	if (!wait_quiet(o))
+	if (!ended)
 		return false;
 	late_free(o->late);
 	ended = origin_free(o->inner);

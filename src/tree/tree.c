@@ -108,15 +108,11 @@ int tree_new(
 
 bool tree_stop(struct tree *t)
 {
-	uint64_t until = clock_now_ns() + NS_PER_S;
 	bool quiet;
 
 	pthread_mutex_lock(&t->lock);
 	t->stopping = true;
-	while (t->requests > 0 &&
-		cond_wait_until(&t->done_cond, &t->lock, until))
-		;
-	quiet = t->requests == 0;
+	quiet = cond_wait_zero(&t->done_cond, &t->lock, &t->requests);
 	/* Only now, because tree_flush() waits until the thread has acted on
 	 * these changes. */
 	t->ending = true;

@@ -63,6 +63,20 @@ mount_and_read() {
 
 make_tree "$src" 5 40 100000
 mount_and_read "$src"
+mount_and_read "$src" --fault pieces=8K
+mount_and_read "$src" --fault delay=1ms,meta=1
+
+# Requests that stall begin when the faults end.
+under_test "$refrain" mount "$src" "$mnt" --cache "$work/tier:100M" \
+	--fault stall=1
+find "$mnt" -type f | head -n 8 | xargs -P 8 -n 1 cat >/dev/null &
+reads=$!
+wait_for 20 has_status inflight 8 || fail 'no reads stall'
+"$refrain" fault "$mnt" ''
+wait "$reads" || fail 'reads that stalled failed'
+"$refrain" umount "$mnt"
+rm -rf "$work/tier"
+nothing_held 'faults that end'
 
 # Reads of files that hang, below a directory that does not: the origin has its
 # ring, and gives them up when their time is over, or the mount ends.
@@ -97,6 +111,12 @@ kill -STOP "$hung_pid"
 kill -CONT "$hung_pid"
 "$refrain" umount "$mnt"
 hung_ended 'reads that time out'
+
+mount_hung --timeout 1 --fault pieces=8K
+pid=$(status_field pid)
+! cat "$mnt/hung/stalls" 2>/dev/null || fail 'a hung read was answered'
+"$refrain" umount "$mnt"
+hung_ended 'reads behind a fault origin that time out'
 
 mount_hung --timeout 600
 pid=$(status_field pid)
