@@ -8,18 +8,16 @@
  * A range runs on one loop's thread; what the ranges of a listing share is
  * behind the listing's lock, under which batches are handed up.
  */
-#include "remote/list_impl.h"
+#include "remote/listing_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "remote/page_impl.h"
 
 #define RANGES_MAX 32u
 #define PAGE_KEYS "1000"
@@ -38,174 +36,10 @@
 #define SPARE_PAGES 10u
 /* A range is split while each part has so many pages, as far as known. */
 #define PART_PAGES 2u
-/* A listing ends after this many pages without a greater key. */
-#define STILL_PAGES 1000u
-/* More names than a manifest can number. */
-#define KEYS_MAX (UINT64_C(1) << 31)
-
-struct s3_listing {
-	struct remote *r;
-	struct origin_list *l;
-	char *prefix;	      /* of the keys, the origin's own included */
-	bool unordered;	      /* a kind of bucket that sorts nothing */
-	bool probe;	      /* one key is enough */
-	pthread_mutex_t lock; /* guards the rest; over the loops' locks */
-	unsigned ranges;      /* that are running */
-	uint64_t pages, keys;
-	uint64_t page_keys; /* in the fullest page */
-	bool sizeless;	    /* there was a key without a size */
-	int status;
-	bool deaf; /* the server does not know start-after */
-	struct split_seen seen;
-};
-
-struct s3_range {
-	struct call call;
-	struct s3_listing *g;
-	struct loop *loop;
-	struct post begin;
-	struct s3_range *other; /* one more that is to begin */
-	struct s3_page page;
-	struct file_entry *entries;
-	size_t room;
-	unsigned tries;
-	unsigned still;		    /* pages since `reached` grew */
-	uint64_t keys;		    /* so far */
-	char from[S3_KEY_MAX + 1];  /* where it began */
-	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
-	char end[SPLIT_POINT_MAX + S3_KEY_MAX]; /* and not greater; "" */
-	char reached[S3_KEY_MAX + 1];		/* the greatest that was sent */
-	char token[2048];
-};
 
 /* -- A page ---------------------------------------------------------------- */
 
-/* Listing's lock held. */
-static void hide_key(struct s3_listing *g, const char *key)
-{
-	ASSERT_HELD(&g->lock);
-	if (g->probe)
-		return; /* the listing proper will see it */
-	remote_hidden(g->r, key);
-}
-
 static void range_end(struct s3_range *x, int status);
-
-/* The result of taking in one page. */
-struct page_progress {
-	size_t n;		    /* entries */
-	uint64_t new;		    /* keys after the last page's */
-	bool over;		    /* a key beyond the range's end came */
-	bool further;		    /* a key that is greater than all before */
-	char since[S3_KEY_MAX + 1]; /* where the last page ended */
-};
-
-/* Lock held: a key below the listing's prefix as a name. */
-static void take_name(
-	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
-{
-	struct s3_listing *g = x->g;
-	char *name = bytes_edit(&x->page.text) + o->key + strlen(g->prefix);
-	size_t len = o->len - strlen(g->prefix);
-	int rc;
-
-	ASSERT_HELD(&x->g->lock);
-	if (len == 0)
-		return; /* the mark of the directory itself */
-	rc = key_to_path(name, len);
-	if (rc < 0)
-		hide_key(g, bytes_get(&x->page.text) + o->key);
-	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
-		x->entries[p->n++] = (struct file_entry){
-			.name = name, .attr = remote_dir_attr(g->r)};
-	else
-		x->entries[p->n++] = (struct file_entry){.name = name,
-			.attr = remote_file_attr(
-				g->r, o->size_bytes, o->mtime_ns, o->tag)};
-}
-
-static bool is_readable(
-	const struct s3_listing *g, const char *key, const struct s3_object *o)
-{
-	return !o->bad && o->len <= S3_KEY_MAX && strlen(key) == o->len &&
-		strncmp(key, g->prefix, strlen(g->prefix)) == 0;
-}
-
-/* One key of a page; lock held. */
-static void take_object(
-	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
-{
-	struct s3_listing *g = x->g;
-	const char *key = bytes_get(&x->page.text) + o->key;
-
-	ASSERT_HELD(&x->g->lock);
-	if (!is_readable(g, key, o)) {
-		g->sizeless |= o->sizeless;
-		hide_key(g, o->bad ? "?" : key);
-		return;
-	}
-	if (strcmp(key, x->reached) > 0) {
-		strcpy(x->reached, key);
-		p->further = true;
-	}
-	if (!g->unordered && strcmp(key, p->since) <= 0) {
-		bool early = strcmp(key, p->since) < 0;
-
-		/* The server does not know start-after, or sorts nothing. */
-		g->deaf |= early;
-		if (early && strcmp(key, x->from) > 0)
-			hide_key(g, key);
-		return;
-	}
-	if (x->end[0] && strcmp(key, x->end) > 0) {
-		p->over = true;
-		return;
-	}
-	if (strcmp(key, x->after) > 0)
-		strcpy(x->after, key);
-	p->new ++;
-	split_note(&g->seen, key + strlen(g->prefix));
-	take_name(x, o, p);
-}
-
-static int take_page(struct s3_range *x, struct page_progress *p)
-{
-	struct s3_listing *g = x->g;
-	int rc = ARRAY_ROOM(x->entries, x->page.n, &x->room);
-
-	ASSERT_HELD(&x->g->lock);
-	if (rc < 0)
-		return rc;
-	strcpy(p->since, x->after);
-	for (size_t i = 0; i < x->page.n; i++)
-		take_object(x, &x->page.objects[i], p);
-	g->pages++;
-	if (p->new > g->page_keys)
-		g->page_keys = p->new;
-	g->keys += p->new;
-	x->keys += p->new;
-	if (p->n > 0 && !g->probe)
-		g->l->batch(g->l, x->entries, p->n);
-	return g->keys > KEYS_MAX ? -EFBIG : 0;
-}
-
-/*
- * The server says that more follows but gets no further: the listing would
- * never end. Some servers send pages without keys in between, where many were
- * deleted; one that does not know start-after gets to new ones later. Without
- * an order any key is further.
- */
-static bool stands_still(struct s3_range *x, const struct page_progress *p)
-{
-	if (p->further || (x->g->unordered && p->new > 0))
-		x->still = 0;
-	else if (strcmp(x->token, x->page.token) == 0)
-		return true;
-	else
-		x->still++;
-	return x->still > STILL_PAGES;
-}
-
 static void range_next(struct s3_range *x);
 static struct s3_range *range_split(
 	struct s3_range *x, const struct page_progress *p);
@@ -220,12 +54,12 @@ static void page_taken(struct s3_range *x)
 	int rc;
 
 	pthread_mutex_lock(&g->lock);
-	rc = take_page(x, &p);
+	rc = listing_take(x, &p);
 	if (rc == 0)
 		rc = g->status;
 	more = rc == 0 && x->page.truncated && !p.over &&
 		!(g->probe && x->page.n > 0);
-	if (more && stands_still(x, &p)) {
+	if (more && listing_stands_still(x, &p)) {
 		remote_words(g->r,
 			"the server's listing does not end: it repeats itself");
 		rc = -EPROTONOSUPPORT;
