@@ -186,12 +186,14 @@ static bool is_propfind(const struct call *c)
 	return strcmp(c->method, "PROPFIND") == 0;
 }
 
-/* Nobody else repeats the one request of a start. */
+/* Nobody else repeats the one request of a start, or the PROPFINDs that may
+ * show that a server has no WebDAV. */
 static bool repeat_alone(struct call *c)
 {
-	unsigned most = is_propfind(c) ? AGAIN_PROPFIND_MAX : AGAIN_MAX;
+	bool is_trial = is_propfind(c) && !remote_knows_dav(c->r);
 
-	if (!remote_is_alone(c->r) || ++c->again > most)
+	if ((!is_trial && !remote_is_alone(c->r)) ||
+		++c->again > (is_trial ? AGAIN_PROPFIND_MAX : AGAIN_MAX))
 		return false;
 	remote_count_retry(c->r);
 	transfer_start_later(
@@ -199,13 +201,11 @@ static bool repeat_alone(struct call *c)
 	return true;
 }
 
-/* PROPFIND is not repeated then: a server without WebDAV may answer it with
- * any. */
 static bool is_passing_code(const struct call *c)
 {
 	unsigned code = call_status(c);
 
-	return (code == 500 || code == 502 || code == 504) && !is_propfind(c);
+	return code == 500 || code == 502 || code == 504;
 }
 
 /* -- S3 -------------------------------------------------------------------- */

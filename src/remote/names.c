@@ -39,9 +39,9 @@ struct names_listing {
 	struct bytes doc;
 	struct index_names names;
 	bool dav;
-	bool closed; /* by the server, after PROPFIND */
-	bool probe;  /* whether there is an index is all that is asked */
-	size_t next; /* name to ask for */
+	bool probe;   /* whether there is an index is all that is asked */
+	int dav_lost; /* PROPFIND's failure, which may pass; 0: none */
+	size_t next;  /* name to ask for */
 	unsigned heads;
 	struct listing_head head[HEADS_PARALLEL];
 	int status;
@@ -300,18 +300,31 @@ static int names_parse(struct names_listing *g, const struct head *h)
 	return -ENOTDIR;
 }
 
-/* PROPFIND was not answered as by WebDAV. True: GET was sent instead. */
+/* The connection was closed, or the server or a proxy has failed. */
+static bool passes_by(unsigned code, int status)
+{
+	return code == 0
+		? status == -ECONNRESET
+		: code == 408 || code == 429 || (code >= 500 && code != 501);
+}
+
+/*
+ * PROPFIND was not answered as by WebDAV. True: GET was sent instead. Some
+ * servers without WebDAV close the connection or fail, again and again, so that
+ * GET is tried after a failure, too. One that has WebDAV is not asked with GET
+ * then: its index may have other names.
+ */
 static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
+	bool passing = passes_by(code, status), known = remote_knows_dav(g->r);
 
-	/* Servers that do not know the method do so; it may be chance. */
-	g->closed =
-		status == -ECONNRESET && code == 0 && !remote_knows_dav(g->r);
-	if (status == -ECANCELED || (code == 0 && !g->closed))
+	if (status == -ECANCELED || (passing ? known : code == 0))
 		return false;
 	/* A missing directory does not mean that others are missing. */
-	if (code != 404 && !g->closed)
+	if (passing)
+		g->dav_lost = status;
+	else if (code != 404 && !known)
 		remote_set_no_dav(g->r);
 	g->dav = false;
 	names_send(g);
@@ -331,10 +344,10 @@ static void names_done(struct call *c, int status)
 		remote_set_knows_dav(g->r);
 	if (status == 0)
 		status = names_parse(g, call_answer(c));
-	if (status == 0 && g->closed)
+	if (status == 0 && g->dav_lost)
 		remote_set_no_dav(g->r);
-	else if (status != -ECANCELED && g->closed)
-		status = -ECONNRESET; /* WebDAV may have other names */
+	else if (status != -ECANCELED && g->dav_lost)
+		status = g->dav_lost;
 	if (status < 0 || g->probe)
 		names_finish(g, status);
 	else

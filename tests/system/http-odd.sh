@@ -85,6 +85,14 @@ habit closes
 diff -r "$src" "$mnt" || fail 'closes: the mount differs'
 stop_mount
 
+# -- A server with WebDAV is not asked for another index if it fails for a while
+habit dav
+diff -r "$src" "$mnt/d" || fail 'dav: a directory differs'
+expect 'files of a server with WebDAV' "$(find "$mnt" -type f | wc -l)" 4
+expect 'GETs of its index' "$(asked GET '')" 0
+expect 'GETs of an index below it' "$(asked GET d/)" 0
+stop_mount
+
 # -- Names that are none are hidden, counted and named
 habit names
 diff -r "$src" "$mnt" || fail 'other names'

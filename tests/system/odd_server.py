@@ -21,6 +21,11 @@ import urllib.parse
 FILES = {'big': bytes(range(256)) * 4096 * 9, 'small': b'small' * 2000}
 TIME = 'Sun, 09 Sep 2001 01:46:40 GMT'
 flaked = []  # what the habit of that name was asked for
+asked_dav = {}  # how often for each of its directories
+DAV = ('<D:multistatus xmlns:D="DAV:">%s</D:multistatus>',
+       '<D:response><D:href>%s</D:href><D:propstat><D:prop><D:resourcetype>%s'
+       '</D:resourcetype><D:getcontentlength>%d</D:getcontentlength></D:prop>'
+       '</D:propstat></D:response>')
 LOGIN = b'<html>please log in</html>' * 400
 
 
@@ -173,10 +178,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def give_dav(self):
+        """At first, the server fails and closes the connection."""
+        n = asked_dav[self.path] = asked_dav.get(self.path, 0) + 1
+        if n == 1:
+            self.answer(502, b'')
+            return
+        if n == 2:
+            self.close_connection = True
+            return
+        items = [(self.path, '<D:collection/>', 0)]
+        items += [(self.path + name, '', len(data))
+                  for name, data in FILES.items()]
+        if self.path == '/dav/':
+            items.append(('/dav/d/', '<D:collection/>', 0))
+        text = DAV[0] % ''.join(DAV[1] % item for item in items)
+        self.answer(207, text.encode(), [('Content-Type', 'text/xml')])
+
     def do_PROPFIND(self):
         self.rfile.read(int(self.headers.get('Content-Length', '0')))
         if self.path.startswith('/closes/'):
             self.close_connection = True
+        elif self.path.startswith('/dav/'):
+            self.give_dav()
         else:
             self.answer(405, b'')
 
