@@ -59,7 +59,7 @@ struct fault {
 	uint64_t drawn;		/* requests since the spec was set */
 	uint64_t free_ns; /* time at which the rate allows the next byte */
 	struct list stalled;
-	unsigned requests;
+	unsigned requests;    /* that have not ended */
 	pthread_cond_t quiet; /* requests == 0 */
 };
 
@@ -211,8 +211,10 @@ static void abandon_inner(struct fault_request *q)
 	fault_put(q);
 }
 
+/* The request to the inner origin. */
 static void make_inner(struct fault_request *q)
 {
+	ASSERT_HELD(&q->o->lock);
 	any_copy(&q->in, q->outer);
 	q->in.req.done = inner_done;
 	if (q->outer->op == ORIGIN_READ) {
@@ -390,7 +392,7 @@ static void fault_abandon(struct origin *base, struct origin_read *r)
 	} else if (q) {
 		/* In case it is being passed, or its timer fires just now. */
 		q->abandoned = true;
-		if (q->state == WAITING && timer_cancel(o->timers, &q->timer))
+		if (timer_cancel(o->timers, &q->timer))
 			cancel_later(q);
 	}
 	pthread_mutex_unlock(&o->lock);

@@ -8,7 +8,7 @@
  * A range runs on one loop's thread; what the ranges of a listing share is
  * behind the listing's lock, under which batches are handed up.
  */
-#include "remote/listing_impl.h"
+#include "remote/list_range_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,12 +54,12 @@ static void page_taken(struct s3_range *x)
 	int rc;
 
 	pthread_mutex_lock(&g->lock);
-	rc = listing_take(x, &p);
+	rc = range_take_page(x, &p);
 	if (rc == 0)
 		rc = g->status;
 	more = rc == 0 && x->page.truncated && !p.over &&
 		!(g->probe && x->page.n > 0);
-	if (more && listing_stands_still(x, &p)) {
+	if (more && range_stands_still(x, &p)) {
 		remote_words(g->r,
 			"the server's listing does not end: it repeats itself");
 		rc = -EPROTONOSUPPORT;

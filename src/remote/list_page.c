@@ -3,7 +3,7 @@
  * Takes in one page of a range of a listing: which keys are names of files or
  * directories, which are hidden, and how far the range has got.
  */
-#include "remote/listing_impl.h"
+#include "remote/list_range_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static void take_object(
 	take_name(x, o, p);
 }
 
-int listing_take(struct s3_range *x, struct page_progress *p)
+int range_take_page(struct s3_range *x, struct page_progress *p)
 {
 	struct s3_listing *g = x->g;
 	int rc = ARRAY_ROOM(x->entries, x->page.n, &x->room);
@@ -114,7 +114,7 @@ int listing_take(struct s3_range *x, struct page_progress *p)
 	return g->keys > KEYS_MAX ? -EFBIG : 0;
 }
 
-bool listing_stands_still(struct s3_range *x, const struct page_progress *p)
+bool range_stands_still(struct s3_range *x, const struct page_progress *p)
 {
 	if (p->further || (x->g->unordered && p->new > 0))
 		x->still = 0;

@@ -8,7 +8,7 @@ libremote_la_SOURCES = \
 	src/remote/fetch.c \
 	src/remote/index.c \
 	src/remote/list.c src/remote/list_impl.h \
-	src/remote/list_page.c src/remote/listing_impl.h \
+	src/remote/list_page.c src/remote/list_range_impl.h \
 	src/remote/look.c \
 	src/remote/names.c src/remote/names_impl.h \
 	src/remote/page.c src/remote/page_impl.h \

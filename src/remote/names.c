@@ -301,7 +301,7 @@ static int names_parse(struct names_listing *g, const struct head *h)
 }
 
 /* The connection was closed, or the server or a proxy has failed. */
-static bool passes_by(unsigned code, int status)
+static bool dav_may_return(unsigned code, int status)
 {
 	return code == 0
 		? status == -ECONNRESET
@@ -317,7 +317,8 @@ static bool passes_by(unsigned code, int status)
 static bool names_without_dav(struct names_listing *g, int status)
 {
 	unsigned code = call_status(&g->call);
-	bool passing = passes_by(code, status), known = remote_knows_dav(g->r);
+	bool passing = dav_may_return(code, status);
+	bool known = remote_knows_dav(g->r);
 
 	if (status == -ECANCELED || (passing ? known : code == 0))
 		return false;

@@ -5,7 +5,8 @@ standard input does.
 The first part of a path is the habit, and each habit has the same files: "big"
 (9 MiB) and "small". Habits that begin with "html" have an index without sizes,
 the others one in JSON. "bucket" is that of a store, which lists the key "a" too
-late. What is asked for goes to standard error.
+late. "dav" has WebDAV, which fails at first, and a further directory. What is
+asked for goes to standard error.
 """
 import gzip
 import http.server

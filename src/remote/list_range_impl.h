@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A listing of a bucket, its ranges and their pages; private to list.c and
  * list_page.c. */
-#ifndef REMOTE_LISTING_IMPL_H
-#define REMOTE_LISTING_IMPL_H
+#ifndef REMOTE_LIST_RANGE_IMPL_H
+#define REMOTE_LIST_RANGE_IMPL_H
 
 #include "remote/list_impl.h"
 #include "remote/page_impl.h"
@@ -53,7 +53,7 @@ struct page_progress {
 
 /* Lock held: take in the page that has come, and hand its names up. -EFBIG: no
  * manifest can number all keys. */
-int listing_take(struct s3_range *x, struct page_progress *p);
+int range_take_page(struct s3_range *x, struct page_progress *p);
 
 /*
  * The server says that more follows but gets no further: the listing would
@@ -61,6 +61,6 @@ int listing_take(struct s3_range *x, struct page_progress *p);
  * deleted; one that does not know start-after gets to new ones later. Without
  * an order any key is further.
  */
-bool listing_stands_still(struct s3_range *x, const struct page_progress *p);
+bool range_stands_still(struct s3_range *x, const struct page_progress *p);
 
 #endif
