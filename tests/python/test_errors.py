@@ -349,7 +349,7 @@ def wait_until_it_waits(process):
     while before < 5:
         with open(where, encoding='ascii') as f:
             state = f.read().rpartition(')')[2].split()[0]
-        assert state not in 'ZX', 'it has ended'
+        assert state not in 'ZX', process.communicate()
         before = before + 1 if state == 'S' else 0
         time.sleep(0.02)
 
@@ -419,6 +419,8 @@ class Mount:
         """Hang; go on afterwards, whatever came of it. The kernel lets no
         process end while the daemon has a read of it."""
         self.daemon.send_signal(signal.SIGSTOP)
+        # Until its last thread has stopped, others still answer.
+        os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED)
         try:
             yield
         finally:

@@ -106,7 +106,7 @@ hung_ended() {
 mount_hung --timeout 1
 pid=$(status_field pid)
 ! cat "$mnt/hung/stalls" 2>/dev/null || fail 'a hung read was answered'
-kill -STOP "$hung_pid"
+stop_process "$hung_pid"
 ! cat "$mnt/hung/opens-never" 2>/dev/null || fail 'a hung open was answered'
 kill -CONT "$hung_pid"
 "$refrain" umount "$mnt"
@@ -197,7 +197,7 @@ under_test "$refrain" load "$mnt" --batch 16 --size 32 --steps 60 \
 load=$!
 files=$(find "$data" -type f -name '*.jpg' | wc -l)
 wait_for 20 has_status entries "$files" || fail 'the loader does not read all'
-kill -STOP "$pid"
+stop_process "$pid"
 wait "$load" || :
 kill -CONT "$pid"
 "$refrain" umount "$mnt"

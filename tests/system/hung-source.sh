@@ -58,7 +58,7 @@ far=$!
 daemon=$far # ends with the test
 wait_for 10 test -d "$work/far/top1" || skip "$(cat "$work/far.err")"
 trap 'status=$?; set +e; kill -9 $far 2>/dev/null; (exit $status); cleanup' EXIT
-kill -STOP $far
+stop_process "$far"
 begun=$(date +%s)
 "$refrain" mount "$work/far" "$mnt" --cache "$work/c:9M" --timeout 2 \
 	2>"$work/err" && fail 'it is mounted'
@@ -76,7 +76,7 @@ stop_mount
 # The same with a kept manifest, and a link on the way to it: what is cached is
 # served, a miss fails after --timeout, and all is well when the source answers.
 ln -s far "$work/link"
-kill -STOP $far
+stop_process "$far"
 begun=$(date +%s)
 start_mount "$work/link" "$mnt" --cache "$work/c:9M" --timeout 2 \
 	--log-file "$work/log"
@@ -94,7 +94,7 @@ took=$(($(date +%s) - begun))
 [ $took -le $((10 * patience)) ] || fail "a miss fails after $took s"
 kill -CONT $far
 expect 'the miss' "$(cat "$mnt/top2/d8/f")" 8
-kill -STOP $far
+stop_process "$far"
 "$refrain" umount "$mnt" || fail 'cannot unmount'
 daemon_ended
 kill -CONT $far
@@ -105,7 +105,7 @@ start_mount "$work/link1" "$mnt" --cache "$work/c1:9M"
 expect 'a file of it' "$(cat "$mnt/d7/f")" 7
 scan_through
 stop_mount
-kill -STOP $far
+stop_process "$far"
 start_mount "$work/link1" "$mnt" --cache "$work/c1:9M" --timeout 1
 expect 'a file of the cache' "$(cat "$mnt/d7/f")" 7
 kill -CONT $far

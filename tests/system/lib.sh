@@ -151,6 +151,17 @@ has_ended() {
 	! grep -q '^State:[[:space:]]*[A-WYa-y]' "/proc/$1/status" 2>/dev/null
 }
 
+all_stopped() {
+	! cat "/proc/$1"/task/*/status | grep '^State:' | grep -qv 'T (stop'
+}
+
+# stop_process PID: SIGSTOP. Returns when none of its threads runs any more:
+# until then they still answer.
+stop_process() {
+	kill -STOP "$1"
+	wait_for 10 all_stopped "$1" || fail "process $1 does not stop"
+}
+
 mount_answers() {
 	daemon_gone || has_status ready true
 }

@@ -417,7 +417,7 @@ began=$(now_ms)
 "$refrain" load "$data" --batch 4 >/dev/null || fail "load '$data'"
 usual_ms=$(($(now_ms) - began))
 # What is opened hangs: the kernel knows the root's name, but not what is in it.
-kill -STOP "$daemon"
+stop_process "$daemon"
 stopped=$(now_ms)
 status=0
 # A search for leaks would first have to stop the thread that hangs.
@@ -443,7 +443,7 @@ some_lines() {
 	[ "$(wc -l <"$work/trace")" -ge 12 ]
 }
 wait_for 20 some_lines || fail 'the loader does not start on a mount'
-kill -STOP "$daemon"
+stop_process "$daemon"
 stopped=$(now_ms)
 wait_for 20 test -s "$work/err" || {
 	kill -CONT "$daemon"

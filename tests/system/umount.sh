@@ -74,13 +74,7 @@ wait_for 20 not_running "$pid" || fail 'the daemon outlives its last user'
 
 # A stopped daemon: who asks is told within seconds what to do.
 in_background
-kill -STOP "$pid"
-# A thread that has not yet stopped could still take a request, and whoever made
-# that could not even be killed.
-all_stopped() {
-	! cat /proc/"$pid"/task/*/status | grep '^State:' | grep -qv 'T (stop'
-}
-wait_for 10 all_stopped || fail 'the daemon does not stop'
+stop_process "$pid"
 for c in status umount; do
 	begun=$(date +%s)
 	! "$refrain" $c "$mnt" 2>"$work/err" || fail "$c of a stopped daemon"
