@@ -234,6 +234,7 @@ struct json_wanted {
 	const char *key;
 	char *out;
 	size_t size;
+	unsigned depth; /* of what was found; 0: nothing yet */
 };
 
 static void find_value(
@@ -241,16 +242,17 @@ static void find_value(
 {
 	struct json_wanted *w = arg;
 
-	(void)depth;
-	if (value && !*w->out && strcasecmp(key, w->key) == 0 &&
-		strlen(value) < w->size)
-		strcpy(w->out, value);
+	if (!value || (w->depth && w->depth <= depth) ||
+		strcasecmp(key, w->key) != 0 || strlen(value) >= w->size)
+		return;
+	strcpy(w->out, value);
+	w->depth = depth;
 }
 
 int json_find(
 	const char *text, size_t len, const char *key, char *out, size_t size)
 {
-	struct json_wanted w = {key, out, size};
+	struct json_wanted w = {key, out, size, 0};
 
 	*out = '\0';
 	return json_walk(text, len, find_value, &w);

@@ -20,7 +20,7 @@ typedef void json_value_fn(
 int json_walk(const char *text, size_t len, json_value_fn *fn, void *arg);
 
 /*
- * The value of a key, wherever it stands in the document, in either case: SSO
+ * The value of a key, of the first in the fewest objects, in either case: SSO
  * writes accessKeyId, all others AccessKeyId. "" if there is none or it is too
  * long. -EBADMSG for malformed JSON.
  */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A mount of http:// and https:// on nginx: names from JSON and HTML indexes,
-# ranges, redirects, a certificate that is not valid.
+# A mount of http:// and https:// on nginx, and on Caddy if there is one: names
+# from JSON and HTML indexes, ranges, redirects, a certificate that is not valid.
 set -u
 name=http
 # shellcheck source=tests/system/lib.sh
@@ -24,6 +24,7 @@ tls=$(free_port)
 over=$(free_port)
 old=$(free_port)
 strict=$(free_port)
+other=$(free_port)
 make_tree "$src" 5 60 200000
 printf odd >"$src/d1/a b%25&#+ä"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" \
@@ -100,14 +101,42 @@ ends_with_test $nginx_pid
 wait_for 10 curl -sf -o /dev/null "http://127.0.0.1:$plain/json/" ||
 	fail "nginx: $(cat "$work/nginx.err")"
 
-for kind in json html; do
-	start_mount "http://127.0.0.1:$plain/$kind/" "$work/mnt" \
+if command -v caddy >/dev/null; then
+	cat >"$work/Caddyfile" <<END
+{
+	admin off
+	auto_https off
+}
+:$other {
+	bind 127.0.0.1
+	handle_path /caddy/* {
+		root * $src
+		file_server browse
+	}
+}
+END
+	HOME=$work XDG_DATA_HOME=$work XDG_CONFIG_HOME=$work \
+		caddy run --config "$work/Caddyfile" --adapter caddyfile \
+		2>"$work/caddy.err" &
+	ends_with_test $!
+	wait_for 20 curl -sf -o /dev/null "http://127.0.0.1:$other/caddy/" ||
+		fail "caddy: $(cat "$work/caddy.err")"
+	caddy=http://127.0.0.1:$other/caddy/
+else
+	note 'no caddy'
+	caddy=
+fi
+
+for url in http://127.0.0.1:"$plain"/json/ http://127.0.0.1:"$plain"/html/ \
+	$caddy; do
+	kind=$(basename "$url")
+	start_mount "$url" "$work/mnt" \
 		--cache "$work/tier:100M" --limit 64K --chunk 64K
 	scan_through
 	diff -r "$src" "$mnt" || fail "$kind: the mount differs"
 	expect "$kind: errors" "$(status_field origin_errors)" 0
 	stop_mount
-	start_mount "http://127.0.0.1:$plain/$kind/" "$work/mnt" \
+	start_mount "$url" "$work/mnt" \
 		--cache "$work/tier:100M" --limit 64K --chunk 64K
 	scan_through
 	diff -r "$src" "$mnt" || fail "$kind: a remount differs"

@@ -206,6 +206,21 @@ START_TEST(test_json_finds_values_with_escapes)
 }
 END_TEST
 
+START_TEST(test_json_finds_the_value_in_the_fewest_objects)
+{
+	static const char doc[] =
+		"{\"old\": {\"Token\": \"a\", \"key\": {\"id\": \"b\"}},"
+		" \"Token\": \"c\", \"new\": {\"token\": \"d\","
+		" \"id\": \"e\"}, \"token\": \"f\"}";
+	char out[32];
+
+	ck_assert_int_eq(json_find(doc, strlen(doc), "token", out, 32), 0);
+	ck_assert_str_eq(out, "c");
+	ck_assert_int_eq(json_find(doc, strlen(doc), "id", out, 32), 0);
+	ck_assert_str_eq(out, "e");
+}
+END_TEST
+
 START_TEST(test_json_refuses_what_is_none)
 {
 	static const char *const bad[] = {"", "{", "{\"a\"}", "{\"a\":1,}",
@@ -372,6 +387,7 @@ int main(void)
 		test_malformed_percent_encoding_is_refused,
 		test_headers_are_understood, test_malformed_headers_are_marked,
 		test_dates_of_all_forms, test_json_finds_values_with_escapes,
+		test_json_finds_the_value_in_the_fewest_objects,
 		test_json_refuses_what_is_none,
 		test_xml_finds_the_first_and_refuses_entities,
 		test_urls_are_taken_apart,
