@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A mount of http:// and https:// on nginx, and on Caddy if there is one: names
-# from JSON and HTML indexes, ranges, redirects, a certificate that is not valid.
+# from JSON and HTML indexes, ranges, redirects, a certificate that is not
+# valid.
 set -u
 name=http
 # shellcheck source=tests/system/lib.sh
