@@ -9,8 +9,8 @@ python_package = python/refrain/__init__.py python/refrain/__init__.pyi \
 	python/refrain/_refrain.pyi python/refrain/plan.py \
 	python/refrain/plan.pyi python/refrain/py.typed \
 	python/refrain/torch.py python/refrain/torch.pyi
-EXTRA_DIST += $(python_ext) $(python_package) python/pyproject.toml \
-	python/setup.py
+EXTRA_DIST += $(python_ext) $(python_package) python/MANIFEST.in \
+	python/pyproject.toml python/setup.py
 
 if HAVE_PYTHON
 noinst_LTLIBRARIES += python/_refrain.la

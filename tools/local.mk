@@ -46,7 +46,8 @@ refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 refrain_LDADD = libloader.la libanalyze.la libdaemon.la libstore.la libctl.la \
 	libmakedataset.la libbase.la $(JANSSON_LIBS)
 
-# For trainers in Python; they copy it, or put its directory on their path.
+# For trainers in Python; they copy it, or put its directory on their path. It
+# is a link to python/refrain/plan.py.
 dist_pkgdata_DATA = tools/refrain_plan.py
 
 # mount(8) looks for helpers in sbin.

@@ -1,1 +1,288 @@
-../../tools/refrain_plan.py
+# SPDX-License-Identifier: MIT
+"""Tell a refrain mount in which order a training will read its files.
+
+A sampler knows the order of an epoch before its first file is read. Given
+that order, a refrain mount has each file in memory when its turn comes. One
+file, standard library only: copy it next to the trainer, or put its directory on
+PYTHONPATH. Where the dataset does not lie on a refrain mount, nothing
+happens, so a trainer may use it everywhere.
+
+    import refrain_plan
+
+    dataset = torchvision.datasets.ImageFolder('/data/imagenet/train', ...)
+    order = refrain_plan.PlannedSampler(
+        torch.utils.data.RandomSampler(dataset),
+        [path for path, label in dataset.samples], batch=256)
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=256, sampler=order, num_workers=8)
+    for epoch in range(90):
+        for images, labels in loader:
+            ...
+
+PlannedSampler draws the whole order of an epoch when it begins, tells it, and
+hands it on unchanged. For anything else there is Plan:
+
+    plan = refrain_plan.Plan('/data/imagenet/train', batch=256)
+    plan.epoch(0, paths_in_order)          # returns at once
+    plan.epoch(1, paths_of_the_next)       # already, if it is known
+    plan.progress(files_that_were_used)    # if you like: the mount sees reads
+    plan.close()
+
+Everything that speaks to the mount does so on a thread of its own; no
+call waits for it, and no failure reaches the trainer: plan.error has the reason.
+"""
+
+import json
+import os
+import queue
+import socket
+import struct
+import threading
+
+__all__ = ['Plan', 'PlannedSampler', 'find_mount']
+
+_XATTR = 'user.refrain.control'
+_REQUEST_BYTES = 512 << 10
+
+
+def _unescape(field):
+    """Decode a field of mountinfo, where blanks are octal escapes."""
+    parts = field.split(b'\\')
+    return parts[0] + b''.join(
+        bytes([int(p[:3], 8)]) + p[3:] for p in parts[1:])
+
+
+def _mount_owner(path):
+    """The user who owns the refrain mount whose root this is, or None. Any
+    directory can have the attribute; the kernel's list of mounts is right."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        real = os.readlink(b'/proc/self/fd/%d' % fd)
+        with open('/proc/self/fdinfo/%d' % fd) as f:
+            ids = [line.split()[1] for line in f if line[:7] == 'mnt_id:']
+    finally:
+        os.close(fd)
+    with open('/proc/self/mountinfo', 'rb') as f:
+        lines = [line.rstrip(b'\n').partition(b' - ') for line in f]
+    for where, _, what in lines:
+        mount, fs = where.split(b' '), what.split(b' ')
+        if (mount[0].decode() in ids and fs[0] == b'fuse.refrain' and
+                mount[3] == b'/' and _unescape(mount[4]) == real):
+            for option in fs[2].split(b','):
+                if option[:8] == b'user_id=':
+                    return int(option[8:])
+    return None
+
+
+def _find_mount(path):
+    path = os.path.realpath(path)
+    while True:
+        try:
+            owner = _mount_owner(path)
+            if owner is not None:
+                return path, os.fsdecode(os.getxattr(path, _XATTR)), owner
+        except (OSError, AttributeError, ValueError, IndexError):
+            pass
+        parent = os.path.dirname(path)
+        if parent == path:
+            return None, None, None
+        path = parent
+
+
+def find_mount(path):
+    """The root and the control socket of the refrain mount that a path lies
+    on, or (None, None)."""
+    return _find_mount(path)[:2]
+
+
+def _connect(sock, path, owner):
+    """Connect to the daemon: a process of the mount's owner or of root."""
+    sock.connect(path)
+    peer = struct.unpack('3i', sock.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i')))
+    if peer[1] & 0xffffffff not in (owner, 0):
+        raise OSError('the control socket is not served by the owner of '
+                      'the mount')
+
+
+def _json_path(path):
+    try:
+        path.encode('utf-8')
+        return path
+    except UnicodeEncodeError:
+        return {'hex': os.fsencode(path).hex()}
+
+
+class Plan:
+    """A plan on the mount that `root` lies on. `active` is False, and calls do
+    nothing, if there is no such mount."""
+
+    def __init__(self, root, batch=None, echo=None, window=None, step_ms=None,
+                 fresh=None, slack=None):
+        self.error = None
+        self.left_out = 0
+        self._root = os.path.realpath(root)
+        self._mount, self._socket_path, self._owner = _find_mount(root)
+        self.active = self._mount is not None
+        self._reported = 0
+        if not self.active:
+            return
+        settings = {'cmd': 'plan', 'batch': batch, 'echo': echo,
+                    'window': window, 'step_ms': step_ms, 'fresh': fresh,
+                    'slack': slack}
+        if isinstance(echo, float):
+            settings['echo'] = '%.3f' % echo
+        self._queue = queue.Queue()
+        self._thread = threading.Thread(
+            target=self._run, name='refrain-plan', daemon=True,
+            args=({k: v for k, v in settings.items() if v is not None},))
+        self._pid = os.getpid()
+        self._thread.start()
+
+    def epoch(self, number, paths):
+        """The paths of an epoch, in the order in which they will be read:
+        absolute, or relative to `root`. Any iterable; it is read in the
+        background, so do not change it."""
+        if self._alive():
+            self._queue.put(('epoch', number, paths))
+
+    def progress(self, position):
+        """Report how many files of all epochs of this plan were used."""
+        if self._alive() and position > self._reported:
+            self._reported = position
+            self._queue.put(('progress', position))
+
+    def close(self, wait=5.0):
+        """End the plan."""
+        if self._alive():
+            self._queue.put(None)
+            self._thread.join(wait)
+        self.active = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def flush(self, wait=None):
+        """Wait until the mount has received everything; for tests."""
+        done = threading.Event()
+        if self._alive():
+            self._queue.put(('flush', done))
+            while self._thread.is_alive() and not done.wait(0.05):
+                if wait is not None:
+                    wait -= 0.05
+                    if wait <= 0:
+                        break
+        return done.is_set()
+
+    # -- The thread ---------------------------------------------------------
+
+    def _alive(self):
+        # The thread is not there in a process that was forked off.
+        return self.active and self._pid == os.getpid()
+
+    def _run(self, settings):
+        try:
+            with socket.socket(socket.AF_UNIX) as sock:
+                _connect(sock, self._socket_path, self._owner)
+                self._lines = sock.makefile('rwb')
+                self._ask(settings)
+                self._serve()
+        except (OSError, ValueError, TypeError) as e:
+            self.error = str(e)
+        self.active = False
+
+    def _serve(self):
+        while True:
+            job = self._queue.get()
+            if job is None:
+                return
+            if job[0] == 'epoch':
+                self._send_epoch(job[1], job[2])
+            elif job[0] == 'progress':
+                # Names that were left out have no position.
+                self._ask({'cmd': 'plan-progress',
+                           'position': max(0, job[1] - self.left_out)})
+            else:
+                job[1].set()
+
+    def _ask(self, request):
+        line = json.dumps(request, separators=(',', ':')) + '\n'
+        self._lines.write(line.encode('utf-8'))
+        self._lines.flush()
+        answer = json.loads(self._lines.readline() or b'{}')
+        if not answer.get('ok'):
+            raise OSError(answer.get('error', 'the mount is gone'))
+        return answer
+
+    def _inside(self, path):
+        """The path below the root of the mount; None if it is elsewhere."""
+        path = os.fsdecode(path)
+        if not os.path.isabs(path):
+            path = os.path.join(self._root, path)
+        if not path.startswith(self._mount + os.sep):
+            path = os.path.realpath(path)
+        path = os.path.normpath(path)
+        if not path.startswith(self._mount + os.sep):
+            return None
+        return path[len(self._mount) + 1:]
+
+    def _send_epoch(self, number, paths):
+        names, size = [], 0
+        for path in paths:
+            name = self._inside(path)
+            if name is None:
+                self.left_out += 1
+                continue
+            names.append(_json_path(name))
+            # What escapes may make of it.
+            size += 6 * len(name) + 16
+            if size >= _REQUEST_BYTES:
+                self._add(number, names)
+                names, size = [], 0
+        self._add(number, names)
+
+    def _add(self, number, names):
+        if not names:
+            return
+        answer = self._ask({'cmd': 'plan-add', 'epoch': number,
+                            'paths': names})
+        self.left_out += len(names) - answer['added']
+
+
+class PlannedSampler:
+    """A sampler that sends the mount the order of each epoch when it begins.
+    `paths[i]` is the file of index i, `root` a directory on the mount (if
+    not given, the directory of the first path). Other arguments are those of
+    Plan. The indices of the wrapped sampler are passed on unchanged."""
+
+    def __init__(self, sampler, paths, root=None, **settings):
+        self.sampler = sampler
+        self.paths = paths
+        if root is None:
+            root = os.path.dirname(os.fspath(paths[0])) if len(paths) else '/'
+        self.plan = Plan(root, **settings)
+        self._epoch = 0
+        self._told = 0
+
+    def __iter__(self):
+        if not self.plan.active:
+            yield from self.sampler
+            return
+        order = list(self.sampler)
+        number, self._epoch = self._epoch, self._epoch + 1
+        # The epoch before is over, also if it was left in the middle.
+        self.plan.progress(self._told)
+        self._told += len(order)
+        self.plan.epoch(number, [self.paths[i] for i in order])
+        yield from order
+
+    def __len__(self):
+        return len(self.sampler)
+
+    def set_epoch(self, epoch):
+        """Like DistributedSampler.set_epoch()."""
+        if hasattr(self.sampler, 'set_epoch'):
+            self.sampler.set_epoch(epoch)

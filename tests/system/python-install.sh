@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The Python package as a user gets it: pip, without a network, against the
-# installed library; a wheel; and what an import says without the library.
+# installed library, from a copy of python/ alone; a wheel; a source
+# distribution; and what an import says without the library.
 set -eu
 variable() {
 	sed -n "s/^$1 = //p" Makefile
@@ -35,7 +36,7 @@ PKG_CONFIG_SYSROOT_DIR=$work/dest
 PKG_CONFIG_PATH=$(dirname "$(find "$work/dest" -name refrain.pc)")
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
 # pip builds in the tree, which may be read only.
-cp -RL "$top/python" "$work/python"
+cp -R "$top/python" "$work/python"
 chmod -R u+w "$work/python"
 "$python" -m venv --without-pip --system-site-packages "$work/env" \
 	>"$work/log" 2>&1 || fail 'venv'
@@ -68,6 +69,16 @@ cd "$work"
 for f in py.typed __init__.pyi torch.pyi plan.py; do
 	find env -path "*/refrain/$f" | grep -q . || fail "$f is not installed"
 done
+
+# A source distribution has all that the build needs.
+(cd python && "$env" setup.py -q sdist -d "$work/sdist") >"$work/log" 2>&1 ||
+	fail 'sdist'
+CFLAGS=-O0 "$env" -m pip --disable-pip-version-check wheel --no-deps \
+	--no-build-isolation --no-index -w "$work/wheel" \
+	"$work"/sdist/*.tar.gz >"$work/log" 2>&1 ||
+	fail 'the source distribution cannot be built'
+"$python" -m zipfile -l "$work"/wheel/*.whl >"$work/log"
+grep -q 'refrain/plan\.py' "$work/log" || fail 'the wheel has no plan.py'
 
 # Somebody has removed the library.
 find "$work/dest" -name 'librefrain.so*' -exec rm {} +
