@@ -29,7 +29,9 @@ hands it on unchanged. For anything else there is Plan:
     plan.close()
 
 Everything that speaks to the mount does so on a thread of its own; no
-call waits for it, and no failure reaches the trainer: plan.error has the reason.
+call waits for it, and no failure stops the trainer. A plan that fails, or
+leaves out names that are not files of the mount, says so in one warning, and
+plan.error has the reason.
 """
 
 import json
@@ -38,6 +40,7 @@ import queue
 import socket
 import struct
 import threading
+import warnings
 
 __all__ = ['Plan', 'PlannedSampler', 'find_mount']
 
@@ -113,16 +116,31 @@ def _json_path(path):
         return {'hex': os.fsencode(path).hex()}
 
 
+def _warn(text):
+    try:
+        warnings.warn('refrain: ' + text, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        pass    # warnings are errors here, but the thread must go on
+
+
 class Plan:
     """A plan on the mount that `root` lies on. `active` is False, and calls do
-    nothing, if there is no such mount."""
+    nothing, if there is no such mount.
+
+    `left_out` counts the names that have no place in the plan: names that are
+    not files of the mount, empty files, and names that occur twice in an
+    epoch. `error` is None, or says why the plan has ended or which name was
+    the first that is not a file of the mount."""
 
     def __init__(self, root, batch=None, echo=None, window=None, step_ms=None,
                  fresh=None, slack=None):
         self.error = None
         self.left_out = 0
-        self._root = os.path.realpath(root)
+        self._warned = False
         self._mount, self._socket_path, self._owner = _find_mount(root)
+        self._root = os.path.realpath(root)
+        self._cwd = os.path.abspath(os.curdir)
+        self._base = None       # of relative paths, once it is known
         self.active = self._mount is not None
         self._reported = 0
         if not self.active:
@@ -140,9 +158,12 @@ class Plan:
         self._thread.start()
 
     def epoch(self, number, paths):
-        """The paths of an epoch, in the order in which they will be read:
-        absolute, or relative to `root`. Any iterable; it is read in the
-        background, so do not change it."""
+        """The paths of an epoch, in the order in which they will be read. Any
+        iterable; it is read in the background, so do not change it.
+
+        Relative paths are relative to the working directory in which the plan
+        was made or, if they are not there, to `root`: the first one that
+        exists decides for all."""
         if self._alive():
             self._queue.put(('epoch', number, paths))
 
@@ -192,6 +213,7 @@ class Plan:
                 self._serve()
         except (OSError, ValueError, TypeError) as e:
             self.error = str(e)
+            _warn('the plan for %s has ended: %s' % (self._mount, e))
         self.active = False
 
     def _serve(self):
@@ -221,7 +243,20 @@ class Plan:
         """The path below the root of the mount; None if it is elsewhere."""
         path = os.fsdecode(path)
         if not os.path.isabs(path):
-            path = os.path.join(self._root, path)
+            path = os.path.join(self._base or self._base_of(path), path)
+        return self._below_mount(path)
+
+    def _base_of(self, path):
+        """The directory that a relative path is relative to. The first path
+        that is there decides for all."""
+        for base in self._cwd, self._root:
+            there = os.path.join(base, path)
+            if self._below_mount(there) and os.path.lexists(there):
+                self._base = base
+                return base
+        return self._root
+
+    def _below_mount(self, path):
         if not path.startswith(self._mount + os.sep):
             path = os.path.realpath(path)
         path = os.path.normpath(path)
@@ -235,6 +270,7 @@ class Plan:
             name = self._inside(path)
             if name is None:
                 self.left_out += 1
+                self._not_there('%s: is not on the mount' % os.fsdecode(path))
                 continue
             names.append(_json_path(name))
             # What escapes may make of it.
@@ -250,13 +286,29 @@ class Plan:
         answer = self._ask({'cmd': 'plan-add', 'epoch': number,
                             'paths': names})
         self.left_out += len(names) - answer['added']
+        if answer['unknown'] + answer['not_file'] > 0:
+            # Names that occur twice are normal: a sampler may pad its order.
+            self._not_there(next(
+                (text for text in answer['left_out']
+                 if not text.endswith(': is already in this epoch')),
+                'some names are not files of the mount'))
+
+    def _not_there(self, what):
+        """Say once that names are left out, with the first of them."""
+        if self._warned:
+            return
+        self._warned = True
+        self.error = ('%s; left out of the plan for %s, as are all such names'
+                      % (what, self._mount))
+        _warn(self.error)
 
 
 class PlannedSampler:
     """A sampler that sends the mount the order of each epoch when it begins.
-    `paths[i]` is the file of index i, `root` a directory on the mount (if
-    not given, the directory of the first path). Other arguments are those of
-    Plan. The indices of the wrapped sampler are passed on unchanged."""
+    `paths[i]` is the file of index i, absolute or relative as for Plan.epoch().
+    `root` is a directory on the mount; if not given, the directory of the
+    first path. Other arguments are those of Plan. The indices of the wrapped
+    sampler are passed on unchanged."""
 
     def __init__(self, sampler, paths, root=None, **settings):
         self.sampler = sampler

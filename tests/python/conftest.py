@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the Python package share."""
 
+import contextlib
+import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -106,3 +110,53 @@ def child():
     for c in children:
         c.process.kill()
         c.process.communicate(timeout=60 * PATIENCE)
+
+
+class Mount:
+    """A mount of a directory, and how to make it hang."""
+
+    def __init__(self, source, tmp_path):
+        self.top = tmp_path / 'mnt'
+        self.top.mkdir()
+        self.daemon = subprocess.Popen(
+            [BUILD / 'refrain', 'mount', source, self.top, '--cache',
+             '%s:64K' % (tmp_path / 'tier'), '--foreground'])
+        while not os.path.ismount(self.top):
+            assert self.daemon.poll() is None
+            time.sleep(0.01)
+
+    def wait_for_a_plan(self, loader):
+        """A loader has found the mount, and asks it for no name any more."""
+        status = {'planned_positions': 0}
+        while not status['planned_positions']:
+            assert loader.process.poll() is None, 'it has ended'
+            status = json.loads(subprocess.check_output(
+                [BUILD / 'refrain', 'status', '--json', self.top]))
+
+    @contextlib.contextmanager
+    def hanging(self):
+        """Hang; go on afterwards, whatever came of it. The kernel lets no
+        process end while the daemon has a read of it."""
+        self.daemon.send_signal(signal.SIGSTOP)
+        # Until its last thread has stopped, others still answer.
+        os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED)
+        try:
+            yield
+        finally:
+            self.daemon.send_signal(signal.SIGCONT)
+
+    def end(self):
+        """Unmount; a process that a failed test left there stays."""
+        subprocess.run([BUILD / 'refrain', 'umount', '--lazy', self.top],
+                       check=True)
+        self.daemon.wait()
+
+
+@pytest.fixture
+def mount(own, tmp_path):
+    """A mount of `own`."""
+    if os.geteuid() != 0 or not os.access('/dev/fuse', os.W_OK):
+        pytest.skip('needs root and FUSE')
+    made = Mount(own, tmp_path)
+    yield made
+    made.end()

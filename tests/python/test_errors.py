@@ -3,11 +3,9 @@
 
 import contextlib
 import errno
-import json
 import multiprocessing
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 
 import refrain
-from conftest import BUILD, PATIENCE
+from conftest import PATIENCE
 
 
 FEW = {'batch': 4, 'size': 8, 'in_order': True, 'batches_ahead': 1,
@@ -391,56 +389,6 @@ def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
     assert float(c.line().split()[1]) - then < SOON_S
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
     assert c.end()[2] == 0
-
-
-class Mount:
-    """A mount of a directory, and how to make it hang."""
-
-    def __init__(self, source, tmp_path):
-        self.top = tmp_path / 'mnt'
-        self.top.mkdir()
-        self.daemon = subprocess.Popen(
-            [BUILD / 'refrain', 'mount', source, self.top, '--cache',
-             '%s:64K' % (tmp_path / 'tier'), '--foreground'])
-        while not os.path.ismount(self.top):
-            assert self.daemon.poll() is None
-            time.sleep(0.01)
-
-    def wait_for_a_plan(self, loader):
-        """A loader has found the mount, and asks it for no name any more."""
-        status = {'planned_positions': 0}
-        while not status['planned_positions']:
-            assert loader.process.poll() is None, 'it has ended'
-            status = json.loads(subprocess.check_output(
-                [BUILD / 'refrain', 'status', '--json', self.top]))
-
-    @contextlib.contextmanager
-    def hanging(self):
-        """Hang; go on afterwards, whatever came of it. The kernel lets no
-        process end while the daemon has a read of it."""
-        self.daemon.send_signal(signal.SIGSTOP)
-        # Until its last thread has stopped, others still answer.
-        os.waitid(os.P_PID, self.daemon.pid, os.WSTOPPED)
-        try:
-            yield
-        finally:
-            self.daemon.send_signal(signal.SIGCONT)
-
-    def end(self):
-        """Unmount; a process that a failed test left there stays."""
-        subprocess.run([BUILD / 'refrain', 'umount', '--lazy', self.top],
-                       check=True)
-        self.daemon.wait()
-
-
-@pytest.fixture
-def mount(own, tmp_path):
-    """A mount of `own`."""
-    if os.geteuid() != 0 or not os.access('/dev/fuse', os.W_OK):
-        pytest.skip('needs root and FUSE')
-    made = Mount(own, tmp_path)
-    yield made
-    made.end()
 
 
 def test_ctrl_c_while_the_storage_of_an_open_hangs(mount, child):

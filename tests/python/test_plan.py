@@ -3,9 +3,12 @@
 
 import subprocess
 import sys
+import warnings
+
+import pytest
 
 import refrain
-from conftest import TREE
+from conftest import PATIENCE, TREE
 
 
 def test_off_a_mount_a_sampler_is_handed_through(tmp_path):
@@ -26,3 +29,66 @@ def test_the_file_stands_alone(tmp_path):
                     'import refrain_plan; '
                     'assert refrain_plan.Plan("/").active is False',
                     tmp_path], check=True)
+
+
+def planned(top, names, **settings):
+    """The plan of a sampler over these names, once the mount has them, and
+    the warnings."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        sampler = refrain.PlannedSampler(range(len(names)), names, **settings)
+        assert list(sampler) == list(range(len(names)))
+        assert sampler.plan.active and sampler.plan.flush(60 * PATIENCE)
+        sampler.plan.close()
+    return sampler.plan, [str(w.message) for w in said]
+
+
+@pytest.mark.parametrize('root', [None, 'mnt', 'mnt/class_0001'])
+def test_relative_paths_are_those_that_the_trainer_opens(
+        mount, monkeypatch, root):
+    monkeypatch.chdir(mount.top.parent)
+    names = [str(path.relative_to(mount.top.parent))
+             for path in sorted(mount.top.glob('*/*.jpg'))]
+    assert len(names) == 60 and names[0].startswith('mnt/')
+    plan, said = planned(mount.top, names, root=root)
+    assert (plan.left_out, plan.error, said) == (0, None, [])
+
+
+def test_relative_paths_may_be_below_the_root(mount):
+    names = [path.relative_to(mount.top)
+             for path in sorted(mount.top.glob('*/*.jpg'))]
+    plan, said = planned(mount.top, names, root=mount.top)
+    assert (plan.left_out, plan.error, said) == (0, None, [])
+
+
+def test_a_first_file_that_is_not_there_changes_no_other(mount, monkeypatch):
+    monkeypatch.chdir(mount.top.parent)
+    names = ['mnt/class_0000/none'] + sorted(
+        str(path.relative_to(mount.top.parent))
+        for path in mount.top.glob('*/*.jpg'))
+    plan, said = planned(mount.top, names)
+    assert plan.left_out == 1 and len(said) == 1
+    assert 'class_0000/none' in plan.error
+
+
+@pytest.mark.parametrize('wrong', ['/etc/passwd', 'nowhere/x.jpg', '.'])
+def test_names_that_are_left_out_are_said_once(mount, wrong):
+    names = sorted(map(str, mount.top.glob('*/*.jpg')))
+    plan, said = planned(mount.top, names[:9] + [wrong] + names[9:] + [wrong],
+                         root=mount.top)
+    assert plan.left_out == 2
+    assert said == ['refrain: ' + plan.error]
+    assert wrong in plan.error.split(':')[0] and str(mount.top) in plan.error
+
+
+def test_names_that_come_twice_are_not_said(mount):
+    names = sorted(map(str, mount.top.glob('*/*.jpg')))
+    plan, said = planned(mount.top, names + names[:20])
+    assert (plan.left_out, plan.error, said) == (20, None, [])
+
+
+def test_a_plan_that_fails_says_so(mount):
+    with pytest.warns(RuntimeWarning, match='has ended: .*window'):
+        plan = refrain.Plan(mount.top, batch=9, window=1, echo=4)
+        plan.flush(60 * PATIENCE)
+    assert 'window' in plan.error and not plan.active
