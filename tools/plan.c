@@ -298,6 +298,7 @@ static void print_left_out(const struct plan_run *p)
 		escape_print(stdout, first);
 	}
 	(void)putchar('\n');
+	(void)fflush(stdout);
 }
 
 static void plan_report(const struct plan_run *p, json_t *reply)
@@ -328,7 +329,6 @@ static void plan_report(const struct plan_run *p, json_t *reply)
 		size_format(ask_number(reply, "fetched_bytes"), bytes),
 		ask_plural(items, "was", "were"),
 		ask_number(reply, "wasted_items"));
-	print_left_out(p);
 }
 
 /* Also counts files that had changed at the source; the next plan gets them
@@ -372,6 +372,9 @@ static int plan_run(struct plan_run *p, json_t *request, struct error *err)
 				    : "standard input has no lines");
 	if (rc < 0)
 		return rc;
+	/* At once: the end may be hours away. */
+	if (!p->args->json)
+		print_left_out(p);
 	rc = ctl_request(p->client, json_pack("{s:s}", "cmd", "plan-follow"), 0,
 		p->args->json ? NULL : plan_show, p, &reply, err);
 	progress_end(&p->progress);

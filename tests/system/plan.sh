@@ -254,6 +254,20 @@ if [ $wasted -eq 0 ] || [ $wasted -gt "$window" ]; then
 	fail "$wasted bytes of $window were wasted"
 fi
 
+# -- A line that is left out ---------------------------------------------------
+
+# It is reported while the plan still waits for its readers.
+order 13 >"$work/both"
+echo nowhere >>"$work/both"
+"$refrain" plan "$mnt" <"$work/both" >"$work/out.0" &
+planning=$!
+names_the_line() {
+	grep -q '^1 line was left out: .* the first is nowhere' "$work/out.0"
+}
+wait_for 60 names_the_line || fail "not reported: $(cat "$work/out.0")"
+kill $planning
+wait $planning || :
+
 # -- Many lines --------------------------------------------------------------
 
 begun=$(date +%s%N)
