@@ -282,7 +282,9 @@ struct refrain_config {
 
 	/* Damage. See also max_damage. */
 	int32_t policy;	     /* enum refrain_policy */
-	uint64_t max_pixels; /* limit for one image; 0: 200 million */
+	uint64_t max_pixels; /* limit for one image; 0: 200 million. A JPEG may
+				have 4 bytes for each of these pixels, and at
+				least 64 MiB */
 
 	/* Resources. */
 	uint32_t threads;	/* for decoding and augmenting; 0: one for each
@@ -500,10 +502,12 @@ struct refrain_stats {
 	 * counts again in each epoch. See also damaged_examples and
 	 * substitute_errors. */
 	uint64_t errors;
-	uint64_t errors_read;	   /* could not be opened or read */
+	uint64_t errors_read;	   /* could not be opened or read, or is not a
+				      regular file */
 	uint64_t errors_format;	   /* not an image, or of an unsupported kind */
 	uint64_t errors_damaged;   /* truncated or corrupt */
-	uint64_t errors_too_large; /* over max_pixels or the memory */
+	uint64_t errors_too_large; /* over max_pixels, the limit that it sets
+				      for a file, or the memory */
 	uint64_t substituted, zero_filled; /* servings */
 	uint64_t dropped_examples;    /* servings in the run's last batch, if it
 					 was short and dropped */

@@ -38,6 +38,14 @@ size_t direct_bytes(const struct reader *reader, const struct original *o)
 	return key ? file_room(key->bytes) : 0;
 }
 
+uint64_t direct_example_bytes(
+	const struct reader *reader, const struct original *o)
+{
+	const struct help_key *key = key_of(reader, o);
+
+	return key ? key->bytes : 0;
+}
+
 /* Lock taken. */
 static void go_through_mount(struct reader *reader, struct read_op *r)
 {
@@ -99,7 +107,8 @@ static void begin_bad_close(struct read_op *r)
 static void begin_entry_open(struct read_op *r)
 {
 	r->op.done = on_entry_open;
-	uring_open(r->ring, &r->op, r->dir_fd, r->path, O_RDONLY | O_NOFOLLOW);
+	uring_open(r->ring, &r->op, r->dir_fd, r->path,
+		READER_OPEN_FLAGS | O_NOFOLLOW);
 }
 
 static void begin_entry_read(struct read_op *r)
@@ -120,6 +129,8 @@ static void on_entry_open(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
+	uint64_t bytes;
+	bool usable = res >= 0 && reader_check_file(res, true, &bytes) == 0;
 
 	turn_lock(reader->use.turn);
 	if (res >= 0)
@@ -127,7 +138,8 @@ static void on_entry_open(struct uring_op *op, int res)
 	if (outcome_closing(reader->use.outcome)) {
 		reader_cancel(reader, r);
 	} else if (res >= 0) {
-		reader_queue(reader, r, begin_entry_read);
+		reader_queue(
+			reader, r, usable ? begin_entry_read : begin_bad_close);
 	} else if (res == -ENOENT &&
 		help_tier(reader->use.help, ++r->tier) >= 0) {
 		open_entry(reader, r);

@@ -28,6 +28,7 @@ struct read_op {
 	bool busy;
 	int fd;
 	bool unsized;	/* set when it starts: ask how large the file is */
+	bool waits;	/* the file is opened without O_NONBLOCK */
 	bool shared_fd; /* that of a shard, which stays open */
 	/* The tier entry that this operation tries first: */
 	unsigned tier;
@@ -65,6 +66,17 @@ struct reader {
 
 /* -- reader.c -- */
 
+/* A file that may be of any type is opened with these. */
+#define READER_OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
+/*
+ * Check that a file opened with them is regular, and clear O_NONBLOCK. *bytes
+ * is its size if it is `local`, else 0. Returns 0, -ENXIO (another type),
+ * -EISDIR or -errno. Without the lock.
+ */
+int reader_check_file(int fd, bool local, uint64_t *bytes);
+/* The message about an example that is larger than settings.encoded_max. */
+void reader_say_large(const struct reader *reader, struct error *err);
+
 /* Queue work that begins when the lock has been released. */
 void reader_queue(struct reader *reader, struct read_op *r,
 	void (*begin)(struct read_op *r));
@@ -83,6 +95,9 @@ void reader_cancel(struct reader *reader, struct read_op *r);
 
 /* The size of the tier's entry to try first for this original, or 0. */
 size_t direct_bytes(const struct reader *reader, const struct original *o);
+/* The size of the example in it, or 0. */
+uint64_t direct_example_bytes(
+	const struct reader *reader, const struct original *o);
 /* Start to read that entry, if there is one; otherwise return false. */
 bool direct_start(struct reader *reader, struct read_op *r);
 

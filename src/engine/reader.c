@@ -4,12 +4,17 @@
  * base/uring. Shards and raw files stay open. Which file is next is
  * reader_next.c's. Entered by the ring's threads, which take the turn's lock.
  *
+ * Only regular files are read: a FIFO or a terminal may never answer, and a
+ * device may never end. So a file is opened with O_NONBLOCK, which a FIFO
+ * needs, and with O_NOCTTY; then its type is checked.
+ *
  *	free -> opening -> reading -> closing -> free
  *	          |           |  (shard: no opening, no closing)
  *	          +-----------+--> failed: again, or damage_fail()
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,7 +85,7 @@ static void begin_open(struct read_op *r)
 {
 	r->op.done = on_open;
 	uring_open(r->ring, &r->op, r->dir_fd, r->original->example.file,
-		O_RDONLY);
+		r->waits ? O_RDONLY | O_NOCTTY : READER_OPEN_FLAGS);
 }
 
 /* -- Its end ----------------------------------------------------------------
@@ -114,6 +119,14 @@ static struct original *end_read(struct reader *reader, struct read_op *r)
 		reader_queue(reader, r, begin_close);
 	}
 	return o;
+}
+
+void reader_say_large(const struct reader *reader, struct error *err)
+{
+	(void)error_set(err, -E2BIG,
+		"it has more than %" PRIu64 " bytes, the limit for an encoded "
+		"image with a max_pixels of %" PRIu64,
+		reader->use.s->encoded_max, reader->use.s->c.max_pixels);
 }
 
 static bool may_pass(int rc)
@@ -153,6 +166,10 @@ static void read_failed(struct reader *reader, struct read_op *r, int rc)
 	}
 	if (rc == -EBADMSG)
 		(void)error_set(&why, rc, "the file ends within this example");
+	else if (rc == -ENXIO)
+		(void)error_set(&why, rc, "it is not a regular file");
+	else if (rc == -E2BIG)
+		reader_say_large(reader, &why);
 	else
 		(void)error_set(&why, rc, "%m");
 	damage_fail(reader->use.damage, o, rc, "read", why.msg);
@@ -237,10 +254,16 @@ void reader_read(struct reader *reader, struct read_op *r)
 /* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
 static int grow(struct reader *reader, struct read_op *r)
 {
-	struct buffer *more =
-		memory_get(reader->use.memory, r->buffer->bytes * 2);
+	uint64_t most = reader->use.s->encoded_max;
+	size_t bytes = r->buffer->bytes * 2;
+	struct buffer *more;
 
-	r->original->size_hint = r->buffer->bytes * 2;
+	if (r->got > most)
+		return -E2BIG;
+	if (bytes > most)
+		bytes = (size_t)most + 1;
+	more = memory_get(reader->use.memory, bytes);
+	r->original->size_hint = bytes;
 	if (!more)
 		return -ENOBUFS;
 	memcpy(more->data, r->buffer->data, r->got);
@@ -296,24 +319,47 @@ static void share_fd(struct reader *reader, struct read_op *r)
 	r->shared_fd = true;
 }
 
-/*
- * The size of an open file; 0: unknown. A scan of a folder does not ask for
- * sizes, because that would cost as much as opening the files. The size of an
- * open local file costs nothing. Without it, another read would be needed to
- * find the end, and data in a buffer of the wrong size would have to be copied.
- */
-static uint64_t size_of_open(const struct read_op *r, int fd)
+int reader_check_file(int fd, bool local, uint64_t *bytes)
 {
+	/* The type never changes, so a file server need not be asked. */
+	int flags = AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
 	struct statx st;
 
 	/* Not fstat(): ThreadSanitizer follows descriptors in that, and does
 	 * not see that the ring opens and closes them. */
-	if (fd < 0 || !r->unsized ||
-		statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &st) <
-			0 ||
-		!S_ISREG(st.stx_mode))
-		return 0;
-	return st.stx_size;
+	if (statx(fd, "", flags, STATX_TYPE | (local ? STATX_SIZE : 0), &st) <
+		0)
+		return -errno;
+	if (S_ISDIR(st.stx_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.stx_mode))
+		return -ENXIO;
+	/* With the flag, a ring's reads would fail where they must wait. */
+	if (fcntl(fd, F_SETFL, O_RDONLY) < 0)
+		return -errno;
+	*bytes = local ? st.stx_size : 0;
+	return 0;
+}
+
+/*
+ * Check an open file, and find its size; 0: unknown. A scan of a folder does
+ * not ask for sizes, because that would cost as much as opening the files. The
+ * size of an open local file costs nothing. Without it, another read would be
+ * needed to find the end, and data in a buffer of the wrong size would have to
+ * be copied.
+ */
+static int check_open(
+	const struct reader *reader, const struct read_op *r, uint64_t *bytes)
+{
+	int rc = reader_check_file(r->fd, reader->local, bytes);
+
+	if (!r->original->example.whole)
+		*bytes = 0;
+	if (rc == 0 && *bytes > reader->use.s->encoded_max)
+		return -E2BIG;
+	if (!r->unsized)
+		*bytes = 0;
+	return rc;
 }
 
 /* Get a buffer of that size and one byte more, if possible; otherwise grow()
@@ -334,17 +380,33 @@ static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
 	r->buffer = b;
 }
 
+/* A lease, of a file server for example, must first be given up: wait. */
+static bool must_wait(struct read_op *r, int res)
+{
+	if (res != -EAGAIN || r->waits)
+		return false;
+	r->waits = true;
+	return true;
+}
+
 static void on_open(struct uring_op *op, int res)
 {
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
-	uint64_t bytes = size_of_open(r, res);
+	uint64_t bytes = 0;
+	int rc = res;
 
-	turn_lock(reader->use.turn);
-	if (res >= 0)
+	if (res >= 0) {
 		r->fd = res;
-	if (res < 0 || outcome_closing(reader->use.outcome)) {
-		read_failed(reader, r, res < 0 ? res : -ECANCELED);
+		rc = check_open(reader, r, &bytes);
+	}
+	turn_lock(reader->use.turn);
+	if (outcome_closing(reader->use.outcome)) {
+		read_failed(reader, r, -ECANCELED);
+	} else if (must_wait(r, rc)) {
+		reader_queue(reader, r, begin_open);
+	} else if (rc < 0) {
+		read_failed(reader, r, rc);
 	} else {
 		share_fd(reader, r);
 		if (bytes)

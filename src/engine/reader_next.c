@@ -35,7 +35,7 @@ static void start(struct reader *reader, struct original *o, struct buffer *b)
 	r->offset = o->example.whole ? 0 : o->example.offset;
 	r->started_ns = now_ns;
 	r->fd = -1;
-	r->shared_fd = r->unsized = false;
+	r->shared_fd = r->unsized = r->waits = false;
 	help_note_start(reader->use.help, o->slot.fresh);
 	if (direct_start(reader, r))
 		return;
@@ -69,6 +69,7 @@ static size_t bytes_needed(
 	const struct reader *reader, const struct original *o)
 {
 	size_t direct = direct_bytes(reader, o);
+	uint64_t most = reader->use.s->encoded_max;
 
 	if (direct)
 		return direct;
@@ -76,8 +77,29 @@ static size_t bytes_needed(
 		return o->example.bytes + !o->example.bytes;
 	if (o->size_hint)
 		return o->size_hint;
-	/* One more, so that the end is seen in one go. */
-	return o->example.bytes ? o->example.bytes + 1 : guess(reader);
+	if (!o->example.bytes)
+		return guess(reader);
+	/* A hint. One more, so that the end is seen in one go. */
+	return o->example.bytes < most ? o->example.bytes + 1 : most;
+}
+
+/* Is it certain before the read that the example is too large? */
+static bool is_too_large(const struct reader *reader, const struct original *o)
+{
+	uint64_t bytes = direct_example_bytes(reader, o);
+
+	if (!bytes && !o->example.whole)
+		bytes = o->example.bytes;
+	return bytes > reader->use.s->encoded_max;
+}
+
+static void refuse_large(struct reader *reader, struct original *o)
+{
+	struct error why;
+
+	reader_say_large(reader, &why);
+	original_list(reader->use.pool, o, ON_NONE);
+	damage_fail(reader->use.damage, o, -E2BIG, "read", why.msg);
 }
 
 /* Is there no activity that could free memory? */
@@ -157,6 +179,10 @@ static bool start_next(struct reader *reader)
 			!help_knows(reader->use.help, o->slot.fresh,
 				o->index == o->slot.index)))
 		return false;
+	if (is_too_large(reader, o)) {
+		refuse_large(reader, o);
+		return true;
+	}
 	return urgent ? start_urgent(reader, o) : start_ahead(reader, o);
 }
 

@@ -183,6 +183,22 @@ static int check_changes(const struct settings *s, struct error *err)
 
 /* -- Members that concern each other --------------------------------------- */
 
+/* The worst JPEGs have about 4 bytes for a pixel; small ones may carry large
+ * metadata, such as a film. */
+#define ENCODED_LEAST ((uint64_t)64 << 20)
+#define ENCODED_PIXEL_BYTES 4
+
+static uint64_t encoded_max(const struct settings *s)
+{
+	uint64_t pixels = s->c.max_pixels;
+
+	if (!s->jpeg || pixels > UINT64_MAX / ENCODED_PIXEL_BYTES)
+		return UINT64_MAX;
+	return pixels * ENCODED_PIXEL_BYTES > ENCODED_LEAST
+		? pixels * ENCODED_PIXEL_BYTES
+		: ENCODED_LEAST;
+}
+
 static int check_samples(struct settings *s, struct error *err)
 {
 	const struct refrain_config *c = &s->c;
@@ -190,6 +206,7 @@ static int check_samples(struct settings *s, struct error *err)
 
 	s->jpeg = !c->decode && !raw;
 	s->plain = !c->decode && raw;
+	s->encoded_max = encoded_max(s);
 	if (raw && !c->record_bytes)
 		return error_set(err, -EINVAL,
 			"record_bytes is 0: raw records need their size");

@@ -32,6 +32,9 @@ struct settings {
 	bool plain;	   /* neither decoded nor augmented: copied */
 	bool image_sample; /* our augmenter makes the samples */
 	size_t sample_bytes;
+	/* The limit for the encoded bytes of an example. No JPEG of max_pixels
+	 * needs as many, even with metadata; UINT64_MAX: none, but memory. */
+	uint64_t encoded_max;
 };
 
 /*

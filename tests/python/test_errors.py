@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -24,13 +25,22 @@ FEW = {'batch': 4, 'size': 8, 'in_order': True, 'batches_ahead': 1,
 SOON_S = 10 * PATIENCE
 
 
+_leases = {}
+
+
 def hang(own):
-    """The last example of the dataset becomes a file that nobody writes to.
-    A loader with FEW is not there yet."""
+    """The last example of the dataset gets a lease that is not given up, so
+    opening it hangs. A loader with FEW is not there yet."""
     path = sorted(own.glob('*/*.jpg'))[-1]
-    os.mkfifo(own / 'fifo')
-    os.rename(own / 'fifo', path)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)     # it would end the process
+    _leases[path] = os.open(path, os.O_RDWR)
+    fcntl.fcntl(_leases[path], fcntl.F_SETLEASE, fcntl.F_WRLCK)
     return path
+
+
+def let_go(path):
+    """End the lease: what hangs goes on."""
+    os.close(_leases.pop(path))
 
 
 # -- What is said -------------------------------------------------------------
@@ -89,7 +99,7 @@ def test_a_time_out_names_what_is_waited_for(own):
     begun = time.monotonic()
     loader.close()
     assert time.monotonic() - begun < SOON_S
-    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    let_go(path)
 
 
 # -- Callbacks ----------------------------------------------------------------
@@ -225,7 +235,7 @@ def test_close_ends_those_who_wait(own):
     for t in team:
         t.join()
     assert len(errors) == 3 and time.monotonic() - then < SOON_S
-    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    let_go(path)
 
 
 def let_others_run(times):
@@ -255,7 +265,7 @@ def test_others_run_while_one_waits(own):
     loader.close()
     waiting.join()
     assert errors == [refrain.ClosedError]
-    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    let_go(path)
 
 
 def test_others_run_while_one_opens(mount):
@@ -387,7 +397,7 @@ def test_ctrl_c_while_the_storage_of_a_read_hangs(own, child):
         assert line.startswith('step'), line
     then = interrupt(c)
     assert float(c.line().split()[1]) - then < SOON_S
-    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    let_go(path)
     assert c.end()[2] == 0
 
 

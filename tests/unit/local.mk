@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/test_batch \
 	tests/unit/test_loader_alloc \
 	tests/unit/test_loader_damage \
+	tests/unit/test_loader_odd \
 	tests/unit/test_loader_samples \
 	tests/unit/test_loader_echo \
 	tests/unit/test_loader_kinds \
@@ -108,6 +109,7 @@ unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/cache_fixture.h \
 	tests/unit/ctl_fixture.h tests/unit/examples_fixture.h \
 	tests/unit/jpeg_fixture.h tests/unit/loader_fixture.h \
+	tests/unit/loader_lease.h \
 	tests/unit/manifest_fixture.h \
 	tests/unit/origin_fixture.h tests/unit/origin_remote.h \
 	tests/unit/origin_rows.h tests/unit/peers_fixture.h \

@@ -4,6 +4,7 @@
  * about reads that hang.
  */
 #include "loader_fixture.h"
+#include "loader_lease.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -455,16 +456,16 @@ static void until_it_hangs(struct refrain_loader *l)
 		!strstr(refrain_message(l), "reading"));
 }
 
-/* The last image is a FIFO without a writer: opening it hangs. */
+/* The last image has a lease that nobody gives up: opening it hangs. */
 START_TEST(test_read_that_hangs_is_named_and_left_behind)
 {
 	struct refrain_config c = config_of();
 	struct refrain_loader *l;
 	const struct refrain_batch *b;
 	struct refrain_failure failure = {.size = sizeof(failure)};
-	char path[256], fifo[256];
+	char path[256];
 	uint64_t then_ns;
-	int fd;
+	int lease;
 
 	if (_i)
 		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "io_uring", 1), 0);
@@ -472,10 +473,8 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	c.batches_ahead = 1;
 	c.reads_ahead = 4;
 	l = open_loader(&c);
-	(void)snprintf(fifo, sizeof(fifo), "%s/fifo", top);
 	image_path(path, 299);
-	ck_assert_int_eq(mkfifo(fifo, 0666), 0);
-	ck_assert_int_eq(rename(fifo, path), 0);
+	lease = lease_begin(path);
 	until_it_hangs(l);
 	ck_assert_int_eq(refrain_failure_get(l, &failure), 1);
 	ck_assert_int_eq(failure.stage, REFRAIN_STAGE_READ);
@@ -487,10 +486,7 @@ START_TEST(test_read_that_hangs_is_named_and_left_behind)
 	ck_assert_int_le(refrain_close(l), 1);
 	ck_assert_uint_lt(
 		clock_now_ns() - then_ns, 5 * NS_PER_S * TIME_LIMIT_FACTOR);
-	/* Let the thread go; without one that hangs, nobody has it open. */
-	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0)
-		(void)close(fd);
+	lease_end(lease);
 	(void)unsetenv("REFRAIN_DISABLE");
 }
 END_TEST

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "loader_lease.h"
 #include "share/share.h"
 #include "shared_fixture.h"
 
@@ -219,22 +220,21 @@ static void until_it_hangs(struct refrain_loader *l)
 }
 
 /*
- * The last image is a FIFO without a writer: opening it hangs. The job loses
- * its host, which it has to leave behind, and hosts again.
+ * The last image has a lease that nobody gives up: opening it hangs. The job
+ * loses its host, which it has to leave behind, and hosts again.
  */
 START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 {
 	struct refrain_config c = shared_config(0);
-	char path[256], image[256], list[256];
+	char path[256], list[256];
 	const struct refrain_batch *b;
 	struct refrain_loader *l;
 	uint64_t then_ns;
-	int fd;
+	int lease;
 
 	if (_i)
 		ck_assert_int_eq(setenv("REFRAIN_DISABLE", "io_uring", 1), 0);
 	image_path(path, 299);
-	(void)snprintf(image, sizeof(image), "%s/image", top);
 	write_list(list, IMAGES);
 	c.dataset = list;
 	c.root = top;
@@ -245,8 +245,7 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 	l = open_loader(&c);
 	ck_assert_int_eq(refrain_next(l, &b, WAIT_MS), 1);
 	refrain_release(b);
-	ck_assert_int_eq(rename(path, image), 0);
-	ck_assert_int_eq(mkfifo(path, 0666), 0);
+	lease = lease_begin(path);
 	until_it_hangs(l);
 	cut_connection();
 	while (stats_of(l).share_takeovers == 0)
@@ -257,11 +256,7 @@ START_TEST(test_a_host_whose_storage_hangs_is_left_behind)
 	ck_assert_int_ge(refrain_close(l), 0);
 	ck_assert_uint_lt(
 		clock_now_ns() - then_ns, 5 * NS_PER_S * TIME_LIMIT_FACTOR);
-	/* Let the threads go; without one that hangs, nobody has it open. */
-	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0)
-		(void)close(fd);
-	ck_assert_int_eq(rename(image, path), 0);
+	lease_end(lease);
 	(void)unsetenv("REFRAIN_DISABLE");
 }
 END_TEST
