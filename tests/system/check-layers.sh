@@ -50,8 +50,8 @@ expect 'src/store/entry.c:2: "cache/cache.h" is not below store'
 file src/store/entry.c '#include "origin/origin.h"'
 expect '"origin/origin.h" is not below store'
 
-file src/cache/cache.c '#include "store/entry.h"'
-expect '"store/entry.h" is private to store'
+file src/cache/cache.c '#include "store/entry_impl.h"'
+expect '"store/entry_impl.h" is private to store'
 
 file src/cache/cache.c '#include "elsewhere/x.h"'
 expect '"elsewhere/x.h" is of no known part'
