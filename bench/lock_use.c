@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "cache/cache_impl.h"
 #include "lock_meter.h"
 #include "origin/origin.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "base/list.h"
 #include "peer/peer.h"
 

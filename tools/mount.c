@@ -347,7 +347,7 @@ static int mount_run(struct mount_args *args, char **argv)
 	/* Without --chunk the source chooses the chunk size, and its choice
 	 * fits. */
 	if (cache_check_sizes(o->limit_bytes,
-		    o->chunk_bytes ? o->chunk_bytes : STORE_BLOCK_BYTES,
+		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
 		    o->staging_bytes, &err) < 0) {
 		(void)command_fail("mount", &err);
 		return EXIT_USAGE;

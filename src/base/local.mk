@@ -15,7 +15,6 @@ libbase_la_SOURCES = \
 	src/base/feature.c src/base/feature.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/hex.h \
-	src/base/key.c src/base/key.h \
 	src/base/list.h \
 	src/base/lock.h \
 	src/base/memory.c src/base/memory.h \

@@ -43,13 +43,13 @@ int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
 {
 	uint64_t item = limit_bytes > chunk_bytes ? limit_bytes : chunk_bytes;
 
-	if (chunk_bytes < STORE_BLOCK_BYTES ||
-		chunk_bytes % STORE_BLOCK_BYTES != 0)
+	if (chunk_bytes < ENTRY_BLOCK_BYTES ||
+		chunk_bytes % ENTRY_BLOCK_BYTES != 0)
 		return error_set(
 			err, -EINVAL, "--chunk must be a multiple of 64K");
-	if (limit_bytes < STORE_BLOCK_BYTES)
+	if (limit_bytes < ENTRY_BLOCK_BYTES)
 		return error_set(err, -EINVAL, "--limit must be at least 64K");
-	if (item > STORE_ITEM_MAX_BYTES)
+	if (item > ENTRY_ITEM_MAX_BYTES)
 		return error_set(
 			err, -EINVAL, "--limit and --chunk must be at most 1G");
 	if (staging_bytes < 4 * item)

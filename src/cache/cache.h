@@ -103,7 +103,7 @@ struct cache_item {
 void cache_item_at(
 	const struct cache *c, uint64_t off, struct cache_item *item);
 
-/* The key of the item's entry in a tier; see base/key.h. */
+/* The key of the item's entry in a tier; see format/key.h. */
 struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
 
 /* One read of one item; the caller's memory until it has been answered. */

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/key.h"
+#include "format/key.h"
 #include "cache/part_impl.h"
 
 /* The longest path that an origin is asked for, NUL included. */

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "cache/part_impl.h"
 
 /* Between a look and the read an entry can come and go; not for ever. */

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "base/lock.h"
 
 #define LOOK_NS NS_PER_S

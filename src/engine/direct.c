@@ -19,7 +19,7 @@
 /* One byte more than the file has, so that its end is seen. */
 static size_t file_room(uint64_t item_bytes)
 {
-	return store_entry_bytes(item_bytes) + 1;
+	return entry_bytes(item_bytes) + 1;
 }
 
 static const struct help_key *key_of(
@@ -78,9 +78,9 @@ static void on_entry_read(struct uring_op *op, int res)
 	struct read_op *r = read_op_of(op);
 	struct reader *reader = r->reader;
 	/* Nobody else touches the operation's buffer and key meanwhile. */
-	int rc = res < 0 ? res
-			 : store_entry_check(r->buffer->data, (size_t)res,
-				   r->key, r->want);
+	int rc = res < 0
+		? res
+		: entry_check(r->buffer->data, (size_t)res, r->key, r->want);
 
 	turn_lock(reader->use.turn);
 	if (outcome_closing(reader->use.outcome)) {
@@ -158,7 +158,7 @@ bool direct_start(struct reader *reader, struct read_op *r)
 	r->tier = 0;
 	r->key = key->key;
 	r->want = key->bytes;
-	(void)store_entry_path(r->path, key->key, key->bytes);
+	(void)entry_path(r->path, key->key, key->bytes);
 	open_entry(reader, r);
 	return true;
 }

@@ -11,7 +11,7 @@
 #include "auto/auto.h"
 #include "base/uring.h"
 #include "engine/reader_impl.h"
-#include "store/store.h"
+#include "format/entry.h"
 
 /* A file that is being read. */
 struct read_op {
@@ -33,7 +33,7 @@ struct read_op {
 	/* The tier entry that this operation tries first: */
 	unsigned tier;
 	struct hash128 key;
-	char path[STORE_ENTRY_PATH_MAX];
+	char path[ENTRY_PATH_MAX];
 	uint64_t offset; /* of the example in its file */
 	size_t got, want;
 	uint64_t started_ns;

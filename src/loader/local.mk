@@ -21,7 +21,7 @@ libloader_la_SOURCES = \
 libloader_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(JPEG_CFLAGS)
 libloader_la_LIBADD = libshare.la libengine.la libpool.la libmounthelp.la \
 	libbatch.la libsample.la libmeter.la libauto.la libsettings.la \
-	libdataset.la libimage.la libschedule.la libentry.la libbase.la \
+	libdataset.la libimage.la libschedule.la libformat.la libbase.la \
 	$(JPEG_LIBS) -lm
 
 lib_LTLIBRARIES += librefrain.la

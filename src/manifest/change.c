@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/key.h"
+#include "format/key.h"
 #include "base/lock.h"
 
 static void totals_add(struct manifest *m, const struct node *n, int sign)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/key.h"
+#include "format/key.h"
 
 static int make_root(struct manifest *m)
 {

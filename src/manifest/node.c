@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "base/lock.h"
 
 node_id manifest_node_new(struct manifest *m)

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "base/key.h"
+#include "format/key.h"
 #include "base/lock.h"
 
 /* Readers have no lock: the members that can change are read one by one. */

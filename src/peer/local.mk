@@ -13,4 +13,4 @@ libpeer_la_SOURCES = \
 	src/peer/server.c src/peer/server_impl.h \
 	src/peer/unit.c src/peer/unit_impl.h \
 	src/peer/wire.c src/peer/wire_impl.h
-libpeer_la_LIBADD = libbase.la
+libpeer_la_LIBADD = libformat.la libbase.la

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "peer/address_impl.h"
 #include "peer/push_impl.h"
 #include "peer/read_impl.h"

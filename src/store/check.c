@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/identity_impl.h"
 #include "store/store_impl.h"
 
@@ -44,7 +44,7 @@ static const char *check_content(
 		if ((size_t)got != n)
 			return "cut";
 		if (!entry_check_blocks(c->trailer, key, c->piece, n,
-			    off / STORE_BLOCK_BYTES))
+			    off / ENTRY_BLOCK_BYTES))
 			return "content differs from its checksum";
 	}
 	return NULL;

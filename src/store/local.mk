@@ -1,8 +1,3 @@
-# The format of an entry is a library of its own: the loader has it without
-# the store.
-noinst_LTLIBRARIES += libentry.la
-libentry_la_SOURCES = src/store/entry.c src/store/entry_impl.h src/store/store.h
-
 noinst_LTLIBRARIES += libstore.la
 libstore_la_SOURCES = \
 	src/store/check.c \
@@ -16,5 +11,5 @@ libstore_la_SOURCES = \
 	src/store/store.c src/store/store.h \
 	src/store/tier.c src/store/tier_impl.h \
 	src/store/write.c
-libstore_la_LIBADD = libentry.la libbase.la
+libstore_la_LIBADD = libformat.la libbase.la
 EXTRA_DIST += doc/formats.md

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/store_impl.h"
 
 /* The blocks that a read touches, and a byte past the end of the file. */
-#define CONTENT_BYTES (STORE_READ_MAX_BYTES + 2 * STORE_BLOCK_BYTES)
+#define CONTENT_BYTES (STORE_READ_MAX_BYTES + 2 * ENTRY_BLOCK_BYTES)
 #define SCRATCH_BYTES (CONTENT_BYTES + ENTRY_TRAILER_MAX_BYTES + 4096)
 
 struct store_scratch {
@@ -115,7 +115,7 @@ static int read_window(int fd, struct store_scratch *scratch,
 static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
 	const struct index_ref *ref, struct window *w)
 {
-	uint64_t first = w->begin / STORE_BLOCK_BYTES;
+	uint64_t first = w->begin / ENTRY_BLOCK_BYTES;
 	int rc = read_window(fd, scratch, ref->item_bytes, w);
 
 	/* It is no longer a regular file. */
@@ -140,9 +140,9 @@ static struct window window_of(
 
 	if (!s->verify)
 		return w;
-	w.begin -= w.begin % STORE_BLOCK_BYTES;
-	w.end += STORE_BLOCK_BYTES - 1;
-	w.end -= w.end % STORE_BLOCK_BYTES;
+	w.begin -= w.begin % ENTRY_BLOCK_BYTES;
+	w.end += ENTRY_BLOCK_BYTES - 1;
+	w.end -= w.end % ENTRY_BLOCK_BYTES;
 	if (w.end > item_bytes)
 		w.end = item_bytes;
 	return w;
@@ -232,7 +232,7 @@ ssize_t store_read(struct store *s, struct store_scratch *scratch,
 	int rc;
 
 	if (!len || len > STORE_READ_MAX_BYTES || off > item_bytes ||
-		len > item_bytes - off || item_bytes > STORE_ITEM_MAX_BYTES)
+		len > item_bytes - off || item_bytes > ENTRY_ITEM_MAX_BYTES)
 		return -EINVAL;
 	if (!find_entry(s, key, item_bytes, &ref))
 		return -ENOENT;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/store_impl.h"
 
 static int store_find_group(const char *name, gid_t *gid, struct error *err)
@@ -276,7 +276,7 @@ int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r)
 	*r = (struct reservation){0};
 	if (!store_ready(s))
 		return -EAGAIN;
-	if (item_bytes == 0 || item_bytes > STORE_ITEM_MAX_BYTES)
+	if (item_bytes == 0 || item_bytes > ENTRY_ITEM_MAX_BYTES)
 		return -ENOSPC;
 	if (reserve_in(s, item_bytes, 0, tier_reserve_well, r) ||
 		reserve_in(s, item_bytes, 0, tier_reserve, r)) {

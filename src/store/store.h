@@ -2,7 +2,7 @@
 /*
  * The store: tiers (directories with budgets) that hold entries (one file an
  * item: its bytes and a trailer of checksums). Nothing here is ever evicted: an
- * item is admitted if the budget has room. The format is in doc/formats.md.
+ * item is admitted if the budget has room. format/entry.h is the format.
  *
  * All functions may be called from any thread.
  */
@@ -18,19 +18,14 @@
 #include "base/err.h"
 #include "base/events.h"
 #include "base/hash.h"
+#include "format/entry.h"
 
 struct store;
 
 #define STORE_TIERS_MAX 16
 
-/* Each checksum covers a block of this many content bytes. */
-#define STORE_BLOCK_BYTES ((size_t)64 << 10)
-
 /* Maximum length of one store_read(). */
 #define STORE_READ_MAX_BYTES ((size_t)1 << 20)
-
-/* Maximum length of an item (its trailer is 128 KiB then). */
-#define STORE_ITEM_MAX_BYTES ((uint64_t)1 << 30)
 
 struct tier_config {
 	const char *dir;  /* made if missing (its parent must exist) */
@@ -97,7 +92,7 @@ struct reservation {
 /*
  * Reserve in the first tier with room. A tier whose last write failed comes
  * last, but is tried from time to time. Returns -ENOSPC if no tier has room (or
- * the item is over STORE_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
+ * the item is over ENTRY_ITEM_MAX_BYTES), -EAGAIN if admission is not open yet.
  */
 int store_reserve(struct store *s, uint64_t item_bytes, struct reservation *r);
 void store_unreserve(struct store *s, struct reservation *r);
@@ -195,20 +190,6 @@ typedef void store_progress_fn(void *arg, uint64_t done, uint64_t bytes);
 int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
-
-/*
- * For programs that open entries themselves (`keys` in
- * doc/control-protocol.md). The first gives the name of the file in the tier
- * (into buf, which is returned), the second its size. The third checks its
- * bytes, given all `file_bytes` of them: 0, or -EBADMSG. They need no open
- * store.
- */
-#define STORE_ENTRY_PATH_MAX 64
-const char *store_entry_path(char buf[STORE_ENTRY_PATH_MAX], struct hash128 key,
-	uint64_t item_bytes);
-size_t store_entry_bytes(uint64_t item_bytes);
-int store_entry_check(const void *file, size_t file_bytes, struct hash128 key,
-	uint64_t item_bytes);
 
 /* Is this directory a tier? True also for one that is damaged or of another
  * version. */

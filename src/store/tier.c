@@ -22,7 +22,7 @@
 #include "base/feature.h"
 #include "base/lock.h"
 #include "base/size.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/identity_impl.h"
 
 #define TIER_BLOCK_BYTES UINT64_C(4096)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/identity_impl.h"
 #include "store/store_impl.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/identity_impl.h"
 #include "store/store.h"
 
@@ -62,7 +62,7 @@ static void name_one(const uint8_t *data, size_t size)
 	if (entry_parse_name(name, 0xa1, &key, &item_bytes)) {
 		const char *path = entry_path(buf, key, item_bytes);
 
-		FUZZ_MUST(item_bytes > 0 && item_bytes <= STORE_ITEM_MAX_BYTES);
+		FUZZ_MUST(item_bytes > 0 && item_bytes <= ENTRY_ITEM_MAX_BYTES);
 		/* An entry has one name. */
 		FUZZ_MUST(strcmp(path + 3, name) == 0);
 	}

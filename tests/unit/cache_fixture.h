@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "cache/cache.h"
 #include "origin/origin.h"
 #include "store_fixture.h"

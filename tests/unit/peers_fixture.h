@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "peer/peer.h"
 #include "peer/unit_impl.h"
 #include "suite.h"

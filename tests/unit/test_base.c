@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/feature.h"
 #include "base/hash.h"
-#include "base/key.h"
+#include "format/key.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/size.h"

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/index_impl.h"
 #include "suite.h"
 

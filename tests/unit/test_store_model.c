@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "suite.h"
 
 #define KEYS 40

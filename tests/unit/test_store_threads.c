@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/cleanup.h"
-#include "store/entry_impl.h"
+#include "format/entry.h"
 #include "store/index_impl.h"
 #include "suite.h"
 

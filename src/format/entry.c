@@ -2,7 +2,7 @@
 /*
  * The format of an entry: names and trailers. No state; any thread.
  */
-#include "store/entry_impl.h"
+#include "format/entry.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -89,7 +89,7 @@ static bool entry_parse_size(const char *p, uint64_t *value)
 		if (*p < '0' || *p > '9')
 			return false;
 		*value = *value * 10 + (uint64_t)(*p - '0');
-		if (*value > STORE_ITEM_MAX_BYTES)
+		if (*value > ENTRY_ITEM_MAX_BYTES)
 			return false;
 	}
 	return true;
@@ -115,7 +115,7 @@ void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
 	size_t table = entry_trailer_bytes(item_bytes) - ENTRY_FOOTER_BYTES;
 	struct footer f = {
 		.version = htole32(ENTRY_VERSION),
-		.block_bytes = htole32((uint32_t)STORE_BLOCK_BYTES),
+		.block_bytes = htole32((uint32_t)ENTRY_BLOCK_BYTES),
 		.item_bytes = htole64(item_bytes),
 		.key_hi = htole64(key.hi),
 		.key_lo = htole64(key.lo),
@@ -124,8 +124,8 @@ void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
 	memcpy(f.magic, entry_magic, sizeof(f.magic));
 	for (uint64_t off = 0, i = 0; off < item_bytes; i++) {
 		uint64_t left = item_bytes - off;
-		size_t n = left < STORE_BLOCK_BYTES ? (size_t)left
-						    : STORE_BLOCK_BYTES;
+		size_t n = left < ENTRY_BLOCK_BYTES ? (size_t)left
+						    : ENTRY_BLOCK_BYTES;
 		uint64_t h = htole64(hash64(p + off, n, entry_seed(key)));
 
 		memcpy(t + i * 8, &h, sizeof(h));
@@ -147,7 +147,7 @@ const char *entry_check_trailer(
 	if (memcmp(f.magic, entry_magic, sizeof(f.magic)) != 0)
 		return "no footer where it belongs";
 	if (le32toh(f.version) != ENTRY_VERSION ||
-		le32toh(f.block_bytes) != STORE_BLOCK_BYTES)
+		le32toh(f.block_bytes) != ENTRY_BLOCK_BYTES)
 		return "unknown version";
 	if (le64toh(f.item_bytes) != item_bytes)
 		return "wrong length in the footer";
@@ -169,7 +169,7 @@ bool entry_check_blocks(const void *trailer, struct hash128 key,
 	const unsigned char *p = data;
 
 	while (len) {
-		size_t n = len < STORE_BLOCK_BYTES ? len : STORE_BLOCK_BYTES;
+		size_t n = len < ENTRY_BLOCK_BYTES ? len : ENTRY_BLOCK_BYTES;
 		uint64_t want;
 
 		memcpy(&want, t, sizeof(want));
@@ -182,26 +182,13 @@ bool entry_check_blocks(const void *trailer, struct hash128 key,
 	return true;
 }
 
-/* -- For who opens entries by himself -------------------------------------- */
-
-const char *store_entry_path(
-	char buf[STORE_ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes)
-{
-	return entry_path(buf, key, item_bytes);
-}
-
-size_t store_entry_bytes(uint64_t item_bytes)
-{
-	return (size_t)item_bytes + entry_trailer_bytes(item_bytes);
-}
-
-int store_entry_check(const void *file, size_t file_bytes, struct hash128 key,
+int entry_check(const void *file, size_t file_bytes, struct hash128 key,
 	uint64_t item_bytes)
 {
 	const unsigned char *trailer;
 
-	if (!item_bytes || item_bytes > STORE_ITEM_MAX_BYTES ||
-		file_bytes != store_entry_bytes(item_bytes))
+	if (!item_bytes || item_bytes > ENTRY_ITEM_MAX_BYTES ||
+		file_bytes != entry_bytes(item_bytes))
 		return -EBADMSG;
 	trailer = (const unsigned char *)file + item_bytes;
 	if (entry_check_trailer(trailer, key, item_bytes, true))

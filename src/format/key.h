@@ -5,8 +5,8 @@
  * in doc/formats.md and never changes: entries on disk carry it, and the
  * loader library computes it to open hits directly.
  */
-#ifndef BASE_KEY_H
-#define BASE_KEY_H
+#ifndef FORMAT_KEY_H
+#define FORMAT_KEY_H
 
 #include <stdint.h>
 

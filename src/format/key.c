@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Derivation of item keys; see doc/formats.md. Pure functions. */
-#include "base/key.h"
+#include "format/key.h"
 
 #include <endian.h>
 #include <string.h>

@@ -1,34 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of an entry: its name and its trailer (doc/formats.md). Pure
- * functions of bytes, callable from any thread. All bytes from disk are checked
- * here.
+ * The format of an entry: its name and its trailer (doc/formats.md). The mount
+ * writes and reads entries; a loader opens those of a mount's tiers by itself.
+ * Pure functions of bytes, callable from any thread. All bytes from disk are
+ * checked here.
  */
-#ifndef STORE_ENTRY_IMPL_H
-#define STORE_ENTRY_IMPL_H
+#ifndef FORMAT_ENTRY_H
+#define FORMAT_ENTRY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "store/store.h"
+
+/* Each checksum covers a block of this many content bytes. */
+#define ENTRY_BLOCK_BYTES ((size_t)64 << 10)
+
+/* Maximum length of an item (its trailer is 128 KiB then). */
+#define ENTRY_ITEM_MAX_BYTES ((uint64_t)1 << 30)
 
 #define ENTRY_FOOTER_BYTES ((size_t)48)
 #define ENTRY_TRAILER_MAX_BYTES                                                \
-	(STORE_ITEM_MAX_BYTES / STORE_BLOCK_BYTES * 8 + ENTRY_FOOTER_BYTES)
+	(ENTRY_ITEM_MAX_BYTES / ENTRY_BLOCK_BYTES * 8 + ENTRY_FOOTER_BYTES)
 
 /* "ab/", 32 digits, '-', up to 10 digits of size, NUL; rounded up. */
-#define ENTRY_PATH_MAX STORE_ENTRY_PATH_MAX
+#define ENTRY_PATH_MAX 64
 
 static inline uint64_t entry_blocks(uint64_t item_bytes)
 {
-	return (item_bytes + STORE_BLOCK_BYTES - 1) / STORE_BLOCK_BYTES;
+	return (item_bytes + ENTRY_BLOCK_BYTES - 1) / ENTRY_BLOCK_BYTES;
 }
 
 static inline size_t entry_trailer_bytes(uint64_t item_bytes)
 {
 	return (size_t)entry_blocks(item_bytes) * 8 + ENTRY_FOOTER_BYTES;
+}
+
+/* The size of the file. */
+static inline size_t entry_bytes(uint64_t item_bytes)
+{
+	return (size_t)item_bytes + entry_trailer_bytes(item_bytes);
 }
 
 /* "ab/NAME" into buf, relative to the tier; returns buf. */
@@ -57,5 +69,9 @@ const char *entry_check_trailer(const void *trailer, struct hash128 key,
  */
 bool entry_check_blocks(const void *trailer, struct hash128 key,
 	const void *data, size_t len, uint64_t first);
+
+/* Verify an entry, given all bytes of its file. Returns 0 or -EBADMSG. */
+int entry_check(const void *file, size_t file_bytes, struct hash128 key,
+	uint64_t item_bytes);
 
 #endif
