@@ -162,7 +162,7 @@ static int build_tree(struct mount *m, struct error *err)
 	if (rc < 0)
 		return rc;
 	set_asking(m, true);
-	rc = stack_probe(m->stack, m->manifest, err);
+	rc = scan_probe(m->stack, m->manifest, err);
 	if (rc == 0)
 		rc = tree_open_root(m->tree, err);
 	set_asking(m, false);

@@ -82,7 +82,7 @@ static int open_tree(struct index_job *l, struct error *err)
 	config.timers = l->timers;
 	rc = tree_new(&l->tree, &config, err);
 	if (rc == 0)
-		rc = stack_probe(l->stack, l->manifest, err);
+		rc = scan_probe(l->stack, l->manifest, err);
 	return rc < 0 ? rc : tree_open_root(l->tree, err);
 }
 

@@ -187,6 +187,10 @@ struct scan_config {
 	struct cache *cache;
 	struct log *log;
 };
+/* stack_probe() with the names of a manifest that outlives the stack's origins.
+ * Before the scan. */
+int scan_probe(
+	struct stack *stack, struct manifest *manifest, struct error *err);
 int scan_new(struct scan **out, const struct scan_config *config);
 void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
 int scan_start(struct scan *s, struct error *err);

@@ -291,3 +291,43 @@ void scan_unlisted(struct scan *s, struct tree_walk_result *out)
 
 	*out = s->unlisted;
 }
+
+/* -- The manifest's names, for the stack --------------------------------- */
+
+static bool names_known(void *arg, const char *path, struct file_attr *attr)
+{
+	struct node_info info;
+
+	if (manifest_resolve(arg, path, &info) < 0)
+		return false;
+	*attr = info.attr;
+	return true;
+}
+
+static bool names_root(void *arg, struct file_attr *attr)
+{
+	struct node_info root;
+
+	if (manifest_get(arg, NODE_ROOT, &root) < 0 || !root.listed)
+		return false;
+	*attr = root.attr;
+	return true;
+}
+
+static void names_put_root(void *arg, const struct file_attr *attr)
+{
+	manifest_put_root(arg, attr);
+}
+
+int scan_probe(
+	struct stack *stack, struct manifest *manifest, struct error *err)
+{
+	const struct stack_names names = {
+		.known = names_known,
+		.root = names_root,
+		.put_root = names_put_root,
+		.arg = manifest,
+	};
+
+	return stack_probe(stack, &names, err);
+}

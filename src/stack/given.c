@@ -102,12 +102,8 @@ static int given_fits(void *arg, const char *path, uint64_t size_bytes,
 static bool given_known(void *arg, const char *path, struct file_attr *attr)
 {
 	const struct stack *s = arg;
-	struct node_info info;
 
-	if (manifest_resolve(s->manifest, path, &info) < 0)
-		return false;
-	*attr = info.attr;
-	return true;
+	return s->names.known(s->names.arg, path, attr);
 }
 
 static void given_failed(void *arg, const struct error *why)
@@ -139,11 +135,11 @@ int given_open(struct stack *s, struct origin **o, struct error *err)
 static int given_is_kept(struct stack *s, struct error *err)
 {
 	CLEANUP_FREE char *text = NULL;
-	struct node_info root;
+	struct file_attr root;
 	size_t bytes;
 	int rc;
 
-	if (manifest_get(s->manifest, NODE_ROOT, &root) < 0 || !root.listed)
+	if (!s->names.root(s->names.arg, &root))
 		return 0;
 	/* An unreachable store does not prevent a mount with kept names. */
 	if (given_is_url(s))
@@ -152,7 +148,7 @@ static int given_is_kept(struct stack *s, struct error *err)
 	if (rc < 0)
 		return rc;
 	s->index_tag = hash64(text, bytes, 0);
-	s->relist = root.attr.version.tag != s->index_tag;
+	s->relist = root.version.tag != s->index_tag;
 	return !s->relist;
 }
 
@@ -176,11 +172,11 @@ bool stack_must_relist(const struct stack *s)
 
 void stack_listed(struct stack *s)
 {
-	struct node_info root;
+	struct file_attr root;
 
-	if (!s->relist || manifest_get(s->manifest, NODE_ROOT, &root) < 0)
+	if (!s->relist || !s->names.root(s->names.arg, &root))
 		return;
-	root.attr.version.tag = s->index_tag;
-	manifest_put_root(s->manifest, &root.attr);
+	root.version.tag = s->index_tag;
+	s->names.put_root(s->names.arg, &root);
 	s->relist = false;
 }

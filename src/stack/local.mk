@@ -4,7 +4,7 @@ libstack_la_SOURCES = \
 	src/stack/given.c \
 	src/stack/reach.c \
 	src/stack/stack.c src/stack/stack.h src/stack/stack_impl.h
-libstack_la_LIBADD = libmanifest.la liborigin.la libbase.la
+libstack_la_LIBADD = liborigin.la libbase.la
 if HAVE_REMOTE
 libstack_la_LIBADD += libremote.la
 endif

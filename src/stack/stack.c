@@ -301,21 +301,21 @@ struct origin *stack_origin(const struct stack *s)
 }
 
 /* A store whose names are known is asked when they are not any more. */
-int stack_probe(struct stack *s, struct manifest *manifest, struct error *err)
+int stack_probe(
+	struct stack *s, const struct stack_names *names, struct error *err)
 {
 #ifdef HAVE_REMOTE
-	struct node_info root;
+	struct file_attr root;
 
-	s->manifest = manifest;
+	s->names = *names;
 	if (s->named)
 		return given_check(s, err);
-	if (!s->remote ||
-		(manifest_get(manifest, NODE_ROOT, &root) == 0 && root.listed))
+	if (!s->remote || names->root(names->arg, &root))
 		return 0;
 	if (remote_probe(s->remote, err) < 0)
 		return error_wrap(err, -EIO, "cannot read '%s'", s->name);
 #else
-	(void)s, (void)manifest;
+	(void)s, (void)names;
 	(void)err;
 #endif
 	return 0;

@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
+#include "base/attr.h"
 #include "base/counters.h"
 #include "base/err.h"
 #include "base/events.h"
 #include "base/timer.h"
-#include "manifest/manifest.h"
 #include "origin/origin.h"
 
 /* The caller owns the strings, and keeps them as long as the stack. */
@@ -59,14 +59,25 @@ bool stack_close(struct stack *s);
 /* The outermost origin. */
 struct origin *stack_origin(const struct stack *s);
 
+/* The names that the mount has, for questions that they can answer. */
+struct stack_names {
+	/* The attributes of a path; false if it is unknown. */
+	bool (*known)(void *arg, const char *path, struct file_attr *attr);
+	/* Those of the root; false if it has not been listed. */
+	bool (*root)(void *arg, struct file_attr *attr);
+	void (*put_root)(void *arg, const struct file_attr *attr);
+	void *arg; /* outlives the origins */
+};
+
 /*
  * Check at the start that a remote source can be read, which may take seconds,
- * or that its index can be read and matches it. Does nothing if the manifest,
- * which outlives the origins, already has the names. -errno with err set.
+ * or that its index can be read and matches it. Does nothing if the names are
+ * known. -errno with err set.
  */
-int stack_probe(struct stack *s, struct manifest *manifest, struct error *err);
+int stack_probe(
+	struct stack *s, const struct stack_names *names, struct error *err);
 
-/* Do the manifest's names come from another index? Call stack_listed() when
+/* Do the mount's names come from another index? Call stack_listed() when
  * they have been listed again. One thread. */
 bool stack_must_relist(const struct stack *s);
 void stack_listed(struct stack *s);

@@ -22,14 +22,14 @@ struct stack {
 	struct origin *fault;  /* of drills, or NULL */
 	struct origin *remote; /* at the bottom, if it is far away */
 	struct origin *named;  /* above it, with an index of names */
-	struct manifest *manifest;
+	struct stack_names names; /* by stack_probe() */
 	pthread_mutex_t lock;
 	char *faults; /* those in force; lock */
 	/* The index of names: set before there are threads, then used by the
 	 * scan only. */
 	char *index;	    /* its path or URL; absolute */
 	uint64_t index_tag; /* hash64() of its text; 0: not known */
-	bool relist;	    /* the manifest's names are of another index */
+	bool relist;	    /* the mount's names are of another index */
 };
 
 #ifdef HAVE_REMOTE
