@@ -34,20 +34,11 @@
 
 #include "base/clock.h"
 #include "schedule/schedule.h"
+#include "settings/fetch_rates.h"
 
 #define AUTO_PARTS 8 /* of a window, and how many are looked at */
 #define AUTO_LONG_NS (100 * NS_PER_MS)
 #define AUTO_SAVED_NS (150 * NS_PER_MS)
-
-/* How fast a mount fetches for the loader's plan. */
-struct auto_rates {
-	/* While the source is as busy as it may be. */
-	uint64_t full_ns, full_bytes;
-	uint64_t long_ns, long_bytes; /* of these, what it can do for ever */
-	uint64_t bursts;	      /* how often it began */
-	uint64_t looked; /* examples that it has looked for in its tiers */
-	uint64_t missing_bytes; /* of these, to be fetched */
-};
 
 /* Sums that only grow; the differences of two are a part. */
 struct auto_sums {
@@ -61,7 +52,7 @@ struct auto_sums {
 	uint64_t decode_ns, decodes, augment_ns; /* of all threads together */
 	uint64_t trainer_ns, wait_ns;		 /* between batches; for one */
 	bool planned; /* a mount fetches by a plan: `rates`, not reads, tell */
-	struct auto_rates rates;
+	struct fetch_rates rates;
 };
 
 /* Reads since reads were first queued. All 0: none yet. */
@@ -99,8 +90,8 @@ struct auto_echo {
 	 */
 	bool planned;
 	struct auto_row missing, byte_ns, saved_ns;
-	struct auto_rates looked;      /* when `missing` was last reckoned */
-	struct auto_rates timed;       /* ... and `byte_ns` */
+	struct fetch_rates looked;     /* when `missing` was last reckoned */
+	struct fetch_rates timed;      /* ... and `byte_ns` */
 	uint64_t timed_fresh, untimed; /* examples then, and since */
 	bool tried;	/* the last change was the first step of a fall, and the
 			   trainer did not wait since */

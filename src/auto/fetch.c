@@ -35,7 +35,7 @@ static void add_missing(struct auto_echo *a, double bytes)
  * Measure the missing bytes of an example. If memory holds a whole plan, a
  * single look covers the examples of many parts.
  */
-static void look_at_missing(struct auto_echo *a, const struct auto_rates *now)
+static void look_at_missing(struct auto_echo *a, const struct fetch_rates *now)
 {
 	uint64_t looked = now->looked - a->looked.looked;
 	uint64_t bytes = now->missing_bytes - a->looked.missing_bytes;
@@ -72,7 +72,7 @@ static void add_time(struct auto_echo *a, double ns, double saved_ns)
  * timed. */
 static void look_at_time(struct auto_echo *a, const struct auto_sums *sums)
 {
-	const struct auto_rates *now = &sums->rates, *then = &a->timed;
+	const struct fetch_rates *now = &sums->rates, *then = &a->timed;
 	uint64_t bytes = now->full_bytes - then->full_bytes;
 	uint64_t ns = now->full_ns - then->full_ns;
 	uint64_t long_bytes = now->long_bytes - then->long_bytes;

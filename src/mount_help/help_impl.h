@@ -83,7 +83,7 @@ struct mount_help {
 	uint64_t tell_due_ns; /* do not report before this time */
 	bool planned;	      /* there is a plan, so the mount reports rates */
 	bool fetching;	      /* and the mount fetches for it at full speed */
-	struct auto_rates rates; /* of this plan and those before */
+	struct fetch_rates rates; /* of this plan and those before */
 
 	/* Set once by the thread, before ON. */
 	uid_t owner; /* of the mount */
@@ -108,7 +108,7 @@ struct mount_help {
 		uint64_t reported;	   /* fresh number */
 		uint64_t step_ns;	   /* that the mount was told */
 		struct schedule_echo echo; /* that the mount was told */
-		struct auto_rates before;  /* of plans before */
+		struct fetch_rates before; /* of plans before */
 	} plan;
 };
 

@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "auto/auto.h"
 #include "base/hash.h"
 #include "base/uring.h"
 #include "dataset/dataset.h"
 #include "base/turn.h"
 #include "schedule/schedule.h"
+#include "settings/fetch_rates.h"
 #include "settings/settings.h"
 
 struct mount_help;
@@ -89,7 +89,7 @@ const struct help_key *help_key(const struct mount_help *h, uint64_t index);
  * fast, and whether at full speed. */
 bool help_plans(const struct mount_help *h);
 void help_rates_get(
-	const struct mount_help *h, struct auto_rates *out, bool *fetching);
+	const struct mount_help *h, struct fetch_rates *out, bool *fetching);
 /* The ring for reading entries; NULL until the mount was found. */
 struct uring *help_ring(const struct mount_help *h);
 

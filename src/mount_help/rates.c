@@ -22,10 +22,10 @@ enum {
 
 static void add_rates(struct mount_help *m, const struct answer_value *v)
 {
-	const struct auto_rates *before = &m->plan.before;
+	const struct fetch_rates *before = &m->plan.before;
 	TURN_LOOK_SCOPE(m->c.turn);
 
-	m->rates = (struct auto_rates){
+	m->rates = (struct fetch_rates){
 		.full_ns = before->full_ns + v[FULL_US].value * NS_PER_US,
 		.full_bytes = before->full_bytes + v[FULL_BYTES].value,
 		.long_ns = before->long_ns + v[LONG_US].value * NS_PER_US,
@@ -67,7 +67,7 @@ bool help_plans(const struct mount_help *m)
 }
 
 void help_rates_get(
-	const struct mount_help *m, struct auto_rates *out, bool *fetching)
+	const struct mount_help *m, struct fetch_rates *out, bool *fetching)
 {
 	ASSERT_HELP(m);
 	*out = m->rates;

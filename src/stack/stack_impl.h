@@ -18,10 +18,10 @@ struct stack {
 	/* Set once, by stack_open(). */
 	struct counters *counters;
 	const struct event_sink *events;
-	struct origin *top;    /* the outermost origin */
-	struct origin *fault;  /* of drills, or NULL */
-	struct origin *remote; /* at the bottom, if it is far away */
-	struct origin *named;  /* above it, with an index of names */
+	struct origin *top;	  /* the outermost origin */
+	struct origin *fault;	  /* of drills, or NULL */
+	struct origin *remote;	  /* at the bottom, if it is far away */
+	struct origin *named;	  /* above it, with an index of names */
 	struct stack_names names; /* by stack_probe() */
 	pthread_mutex_t lock;
 	char *faults; /* those in force; lock */

@@ -188,7 +188,7 @@ static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 /* Count like prefetch/plan_rate.c. */
 static inline void count_run(struct plant *p, double ns, double bytes)
 {
-	struct auto_rates *r = &p->sums.rates;
+	struct fetch_rates *r = &p->sums.rates;
 
 	r->full_ns += (uint64_t)ns;
 	r->full_bytes += (uint64_t)bytes;
@@ -220,7 +220,7 @@ static inline double planned_begin(struct plant *p, double since_ns)
 static inline void fetch_planned(
 	struct plant *p, double since_ns, double each_ns)
 {
-	struct auto_rates *r = &p->sums.rates;
+	struct fetch_rates *r = &p->sums.rates;
 	double begin = planned_begin(p, since_ns), ready = begin;
 	double took = noisy(p, each_ns);
 

@@ -152,7 +152,8 @@ tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
 tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
-tests_unit_test_kept_LDADD = libpages.la libmanifest.la libformat.la libbase.la $(unit_libs)
+tests_unit_test_kept_LDADD = libpages.la libmanifest.la libformat.la \
+	libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libmodel.la $(unit_libs)
 tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)

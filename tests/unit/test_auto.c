@@ -99,7 +99,7 @@ static void fetch_missing(struct auto_echo *a, struct auto_sums *s,
 	uint64_t missing, uint64_t byte_ns)
 {
 	uint64_t steps = a->part_fresh / 8 + 1;
-	struct auto_rates *r = &s->rates;
+	struct fetch_rates *r = &s->rates;
 
 	if (!byte_ns)
 		steps *= 4;

@@ -191,7 +191,7 @@ static void tell(struct plant *p)
 	tell_missing(p);
 	p->sums.planned = true;
 	p->sums.in_burst = p->speed.running;
-	p->sums.rates = (struct auto_rates){
+	p->sums.rates = (struct fetch_rates){
 		.full_ns = p->speed.full_ns,
 		.full_bytes = p->speed.full_bytes,
 		.long_ns = p->speed.long_ns,
