@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
 #include "command.h"
-#include "ctl/ctl.h"
+#include "ctl/client.h"
 #include "mounts.h"
 #include "store/store.h"
 

@@ -13,7 +13,7 @@
 #include "base/counters.h"
 #include "base/events.h"
 #include "command.h"
-#include "ctl/ctl.h"
+#include "ctl/gauges.h"
 
 static void print_entry(const char *name, const char *unit, const char *help)
 {

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/mountinfo.h"
 #include "base/path.h"
-#include "ctl/ctl.h"
+#include "ctl/client.h"
 
 int mounts_find(const char *path, char **canonical, struct error *err)
 {

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/client.h"
+#include "ctl/text.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/real.h"

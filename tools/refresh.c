@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
 #include "command.h"
 
 const struct option_usage refresh_usage = {

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/client.h"
 #include "base/clock.h"
 #include "command.h"
 #include "status_view.h"

@@ -7,7 +7,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/gauges.h"
 #include "base/counters.h"
 #include "base/escape.h"
 #include "status_view.h"

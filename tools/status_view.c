@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
 #include "base/counters.h"
 #include "base/escape.h"
 #include "base/size.h"

@@ -11,7 +11,7 @@
 #include "base/proc.h"
 #include "base/unmount.h"
 #include "command.h"
-#include "ctl/ctl.h"
+#include "ctl/client.h"
 #include "holders.h"
 #include "mounts.h"
 

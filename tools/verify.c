@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/client.h"
+#include "ctl/text.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/size.h"

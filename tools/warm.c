@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
 #include "base/size.h"
 #include "command.h"
 #include "progress.h"

@@ -19,7 +19,8 @@
 #include "analyze/unit_impl.h"
 #include "base/clock.h"
 #include "base/size.h"
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/client.h"
 
 /* The progress is shown so often. */
 #define SHOW_NS (200 * NS_PER_MS)

@@ -20,7 +20,8 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "ctl/ctl.h"
+#include "ctl/ask.h"
+#include "ctl/client.h"
 
 /* The interval between two readings of the counters. */
 #define LOOK_NS (25 * NS_PER_MS)

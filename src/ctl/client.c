@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mountinfo.h"
-#include "ctl/ctl.h"
+#include "talk/talk.h"
 #include "ctl/place_impl.h"
 #include "ctl/silent_impl.h"
 

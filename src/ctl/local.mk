@@ -3,7 +3,6 @@ libctl_la_SOURCES = \
 	src/ctl/ask.c src/ctl/ask.h \
 	src/ctl/client.c src/ctl/client.h \
 	src/ctl/conn.c src/ctl/conn_impl.h \
-	src/ctl/ctl.h \
 	src/ctl/gauges.c src/ctl/gauges.h \
 	src/ctl/place.c src/ctl/place_impl.h \
 	src/ctl/server.c src/ctl/server.h \

@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/counters.h"
-#include "ctl/ctl.h"
+#include "ctl/server.h"
+#include "ctl/text.h"
+#include "talk/talk.h"
 
 static const char *directory;
 static const char *control; /* the attribute */

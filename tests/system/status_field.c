@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "ctl/ask.h"
-#include "ctl/ctl.h"
+#include "ctl/client.h"
 
 static void print_member(const json_t *v)
 {

@@ -25,7 +25,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "ctl/ctl.h"
+#include "ctl/client.h"
+#include "ctl/server.h"
+#include "ctl/text.h"
 #include "suite.h"
 
 static char dir[] = "/tmp/refrain-test-XXXXXX";
