@@ -6,9 +6,10 @@ python_ext = python/ext/batch.c python/ext/callback.c python/ext/core.c \
 	python/ext/module.c python/ext/open.c python/ext/view.c
 python_package = python/refrain/__init__.py python/refrain/__init__.pyi \
 	python/refrain/_errors.py python/refrain/_loader.py \
-	python/refrain/_refrain.pyi python/refrain/plan.py \
-	python/refrain/plan.pyi python/refrain/py.typed \
-	python/refrain/torch.py python/refrain/torch.pyi
+	python/refrain/_refrain.pyi python/refrain/_values.py \
+	python/refrain/plan.py python/refrain/plan.pyi \
+	python/refrain/py.typed python/refrain/torch.py \
+	python/refrain/torch.pyi
 EXTRA_DIST += $(python_ext) $(python_package) python/MANIFEST.in \
 	python/pyproject.toml python/setup.py
 

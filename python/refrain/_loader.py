@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The Loader class, a convenient layer over the extension."""
 
-import array
 import atexit
-import errno
 import json
 import operator
 import os
 import textwrap
 import weakref
 
-from . import _errors, _refrain
+from . import _errors, _refrain, _values
 
 _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'bytes': "int or a text such as '512M'", 'flag': 'bool',
@@ -39,53 +37,36 @@ def members():
             for name, kind, arg, text, _ in _refrain.members()}
 
 
-def _text(name, value):
-    """Convert a value to the text that refrain_config_set() takes."""
-    if isinstance(value, bool):
-        return b'1' if value else b'0'
-    if isinstance(value, (str, bytes, os.PathLike)):
-        return os.fsencode(value)
-    if hasattr(value, '__index__'):
-        return b'%d' % value.__index__()
-    if hasattr(value, '__float__'):
-        return repr(float(value)).encode()
-    try:
-        parts = [_text(name, part) for part in value]
-    except TypeError:
-        raise TypeError('%s cannot be a %s' % (name, type(value).__name__)) \
-            from None
-    return b','.join(parts)
-
-
-def _is_echoing(echo):
+def _is_echoing(text):
     """Is this echo factor a number above 1?"""
-    text = _text('echo', echo).decode(errors='replace')
-    over, _, under = text.partition('/')
+    over, _, under = text.decode(errors='replace').partition('/')
     try:
         return float(over) / float(under or 1) > 1
     except (ValueError, ZeroDivisionError):
         return False        # 'auto', or what the library refuses
 
 
-def _check_names(keywords):
-    known = {row[0] for row in _refrain.members()}
-    for name in keywords:
+def _texts(keywords):
+    """The members of the configuration, as refrain_config_set() takes them."""
+    known = {row[0]: row for row in _refrain.members()}
+    texts = {}
+    for name, value in keywords.items():
         if name not in known or name == 'dataset':
             raise TypeError('Loader() has no keyword %r; refrain.members() '
                             'lists the keywords' % name)
+        if value is not None:
+            _, kind, _, _, count = known[name]
+            texts[name.encode()] = _values.text(name, kind, count, value)
+    return texts
 
 
-def _state_of(state):
-    if state is None or isinstance(state, bytes):
-        return state
-    try:
-        version, data = state['refrain'], state['state']
-    except (TypeError, KeyError):
-        raise TypeError('a state must come from state_dict()') from None
-    if version != 1:
-        raise ValueError('the state has version %r: only version 1 is known' %
-                         version)
-    return bytes(data)
+def _check_targets(targets, examples):
+    """Each example has a target."""
+    if targets is not None and not callable(targets) and \
+            len(targets) != examples:
+        raise _values.invalid(
+            'targets has %d elements: the dataset has %d examples' %
+            (len(targets), examples))
 
 
 class Loader(_refrain.Loader):
@@ -115,14 +96,15 @@ class Loader(_refrain.Loader):
                 slow. Needs decoded_max_bytes.
     augment_fn  a function (data: bytes, shape: (height, width, 3), seed: int)
                 that returns sample_bytes bytes. It is slow, too.
-    targets     an array, or a function of an array of indices, for
-                batch.targets: labels that are not class numbers.
+    targets     an array, a list or a tensor with one element for each example,
+                or a function of an array of indices, for batch.targets: labels
+                that are not class numbers.
     cpus        numbers of the processors that the threads may run on.
     state       what state_dict() returned; the loader continues from there.
     timeout     seconds to wait for a batch; default: no limit.
 
     Raises ConfigError (also a ValueError) for an invalid value, TypeError for
-    an unknown keyword or a missing one, NotFoundError if the dataset does not
+    an unknown keyword, a missing one, or one of a wrong type, NotFoundError if the dataset does not
     exist, StateError if `state` does not fit, TimeoutError, or Error. All but
     TypeError are OSErrors with errno, path and stage. Ctrl-C ends any wait
     within 100 ms.
@@ -130,36 +112,35 @@ class Loader(_refrain.Loader):
 
     def __init__(self, dataset, *, decode=None, augment_fn=None, targets=None,
                  cpus=None, state=None, timeout=None, **keywords):
-        _check_names(keywords)
-        self._keywords = {k: v for k, v in keywords.items() if v is not None}
-        self._dataset = os.fspath(dataset)
-        for name, value in ('decode', decode), ('augment_fn', augment_fn):
-            if value is not None and not callable(value):
-                raise TypeError('%s must be a function, not a %s' %
-                                (name, type(value).__name__))
-        self._others = (decode, augment_fn, targets)
-        self._cpus = None if cpus is None else \
-            array.array('I', cpus).tobytes()
-        self._timeout = -1.0 if timeout is None else float(timeout)
-        if 'batch' not in self._keywords:
+        self._texts = _texts(keywords)
+        if b'batch' not in self._texts:
             raise TypeError('batch= is required: the number of examples in a '
                             'step')
-        self._begin(_state_of(state))
+        self._dataset = _values.path('dataset', dataset)
+        self._others = (_values.function('decode', decode),
+                        _values.function('augment_fn', augment_fn),
+                        _values.targets(targets))
+        self._cpus = _values.cpus(cpus)
+        self._timeout = _values.seconds(timeout)
+        self._begin(_values.state(state))
         _open.add(self)
+        try:
+            _check_targets(self._others[2], self.examples)
+        except _errors.ConfigError:
+            self.close()
+            raise
 
     def _begin(self, state):
-        texts = {name.encode(): _text(name, value)
-                 for name, value in self._keywords.items()}
+        texts = dict(self._texts)
         texts[b'dataset'] = os.fsencode(self._dataset)
         if b'epochs' not in texts:
-            if _is_echoing(self._keywords.get('echo', 1)):
+            if _is_echoing(texts.get(b'echo', b'1')):
                 raise TypeError(
                     'epochs= is required with an echo above 1: the echoes of '
                     'the last epoch are served at its end')
             texts[b'epochs'] = b'%d' % _UNLIMITED
         elif texts[b'epochs'] == b'0':
-            raise _errors.make(errno.EINVAL, 'epochs is 0: it must be at '
-                               'least 1', None, 'open', None)
+            raise _values.invalid('epochs is 0: it must be at least 1')
         try:
             super().__init__(texts, self._dataset, *self._others, self._cpus,
                              state, self._timeout)
@@ -192,7 +173,7 @@ class Loader(_refrain.Loader):
     @property
     def epochs(self):
         """Number of epochs of the run, or None if it has no end."""
-        given = self._keywords.get('epochs')
+        given = self._texts.get(b'epochs')
         return None if given is None else int(given)
 
     @property
@@ -225,7 +206,7 @@ class Loader(_refrain.Loader):
         if not 0 <= epoch < epochs:
             raise ValueError('epoch %d is not in a run of %d epochs' %
                              (epoch, epochs))
-        if self._keywords.get('echo') == 'auto':
+        if self._texts.get(b'echo') == b'auto':
             raise ValueError("with echo='auto' epochs come in order: this is "
                              'epoch %d' % self.epoch)
         step = self._epoch_end(epoch - 1) if epoch else 0
@@ -245,7 +226,7 @@ class Loader(_refrain.Loader):
     def load_state_dict(self, state):
         """Open the loader again at a position. If it is of another dataset or
         configuration, raises StateError, and the loader is closed."""
-        self._reopen(_state_of(state))
+        self._reopen(_values.state(state))
 
     # -- Asking ---------------------------------------------------------------
 

@@ -20,7 +20,8 @@ import threading
 import torch
 import torch.utils.data
 
-from ._loader import Loader, _state_of
+from . import _values
+from ._loader import Loader
 
 __all__ = ['EvalDataset', 'IterableDataset', 'rank_and_world', 'tensor',
            'to_device']
@@ -152,7 +153,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         self._device = device
         self._pin = pin_memory or (
             device is not None and torch.device(device).type == 'cuda')
-        self._state = _state_of(state)
+        self._state = _values.state(state)
         self._loader = None
 
     def __getstate__(self):
@@ -226,7 +227,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         """Continue from a position that state_dict() returned. Raises
         StateError if it belongs to another dataset or configuration."""
         if self._loader is None:
-            self._state = _state_of(state)
+            self._state = _values.state(state)
         else:
             self._loader.load_state_dict(state)
 

@@ -394,7 +394,7 @@ def test_values_may_be_of_python_s_types(data, options):
 @pytest.mark.parametrize('bad,error,words', [
     ({'batch': 0}, refrain.ConfigError, 'batch is 0'),
     ({'type': 'u16'}, ValueError, 'not one of u8'),
-    ({'echo': object()}, TypeError, 'echo cannot be'),
+    ({'echo': object()}, TypeError, 'echo must be'),
     ({'bach': 3}, TypeError, "no keyword 'bach'"),
     ({'dataset': 'x'}, TypeError, 'dataset'),
     ({'rank': 2, 'world': 2}, ValueError, 'below world'),
