@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "loader/loader_impl.h"
-#include "loader/shared_impl.h"
+#include "loader/shared.h"
 
 struct refrain_loader {
 	/* Set once. */

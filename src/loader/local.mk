@@ -8,6 +8,7 @@ libloader_la_SOURCES = \
 	src/loader/loader.h \
 	src/loader/loader_impl.h \
 	src/loader/shared.c \
+	src/loader/shared.h \
 	src/loader/shared_area.c \
 	src/loader/shared_ask.c \
 	src/loader/shared_host.c \

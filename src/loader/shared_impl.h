@@ -25,6 +25,7 @@
 #include "base/ready.h"
 #include "engine/engine.h"
 #include "share/share.h"
+#include "loader/shared.h"
 
 /* -- shared_run.c: what is shared, and what of it is this job's ------------ */
 
@@ -215,22 +216,6 @@ struct shared {
 	uint64_t waited_ns; /* in calls that timed out */
 	struct shared_count count;
 };
-
-/* Implement the calls of the loader. */
-int shared_open(
-	struct shared **out, const struct refrain_config *c, struct error *err);
-struct batch_source *shared_source(struct shared *sh);
-const struct settings *shared_settings(const struct shared *sh);
-const struct dataset *shared_dataset(const struct shared *sh);
-uint64_t shared_steps_left(struct shared *sh);
-uint64_t shared_step(struct shared *sh);
-uint64_t shared_epoch_end(struct shared *sh, uint64_t epoch);
-void shared_failure(struct shared *sh, struct refrain_failure *out);
-int shared_save(struct shared *sh, void *buf, size_t size);
-int shared_save_at(struct shared *sh, uint64_t step, void *buf, size_t size);
-int shared_echo_log(struct shared *sh, char *buf, size_t size);
-int shared_memory(struct shared *sh, const void **base, size_t *bytes);
-void shared_stats(struct shared *sh, struct refrain_stats *out);
 
 /* -- shared_link.c: what the host says and is told; with the lock ---------- */
 
