@@ -15,6 +15,16 @@ ifneq ($(filter check,$(MAKECMDGOALS)),)
 AM_MAKEFLAGS = -j$(CHECK_JOBS)
 endif
 
+# system tests none of their programs.
+ifeq ($(origin TESTS),command line)
+ifeq ($(filter-out $(unit_tests),$(TESTS)),)
+check_PROGRAMS := $(TESTS)
+else
+check_unwanted := $(filter-out $(TESTS),$(unit_tests))
+check_PROGRAMS := $(filter-out $(check_unwanted),$(check_PROGRAMS))
+endif
+endif
+
 check_logs = $(filter $(addsuffix .log,$(1)),$(TEST_LOGS))
 check_sleepers := $(call check_logs,$(timed_unit_tests))
 check_quiet := $(call check_logs,$(quiet_unit_tests) $(quiet_tests))

@@ -3,7 +3,7 @@ TESTS += build-aux/check-layers build-aux/check-rooms
 EXTRA_DIST += \
 	build-aux/check-lanes.mk build-aux/check-layers \
 	build-aux/check-rooms \
-	build-aux/check-totals build-aux/lint \
+	build-aux/check-totals build-aux/hooks/pre-commit build-aux/lint \
 	build-aux/cppcheck.supp build-aux/tsan.supp build-aux/codespell.words
 
 # A clean tree in another folder is the same tree: make distcheck builds so.
