@@ -7,6 +7,7 @@
 #ifndef BASE_EVENTS_H
 #define BASE_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,10 @@ struct event {
 	const char *text; /* %s */
 	int status;	  /* %e: -errno */
 	uint64_t n;	  /* %n */
+	/* Beside kind, status and dir, what distinguishes events that an
+	 * operator must hear of each: a text from a small set, or NULL. */
+	const char *cause;
+	bool turn; /* a state has changed: limited apart from repetitions */
 };
 
 /*

@@ -22,19 +22,13 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/lock.h"
-#include "log/log_limit_impl.h"
-#include "log/log_line_impl.h"
+#include "log/log_cause_impl.h"
 
 /* Events that wait to be written; more are counted as suppressed. */
 #define QUEUE_MAX 64u
 
 /* Longest wait for a log file that does not accept writes. */
 #define FLUSH_NS NS_PER_S
-
-struct kind_state {
-	struct log_limit limit;
-	struct log_record last; /* of those that were suppressed */
-};
 
 struct log {
 	/* Set once. */
@@ -53,7 +47,7 @@ struct log {
 	pthread_mutex_t lock; /* innermost; guards all below */
 	pthread_cond_t work;  /* for the thread */
 	pthread_cond_t idle;  /* the thread has nothing left to write */
-	struct kind_state kinds[EVENT_KINDS];
+	struct log_causes causes;
 	struct log_record queue[QUEUE_MAX];
 	unsigned first, n; /* of the queue */
 	bool detached;	   /* there is no standard error any more */
@@ -77,29 +71,40 @@ static void enqueue(struct log *log, const struct log_record *r)
 	pthread_cond_signal(&log->work);
 }
 
+/* Lock held: write the event now, or count it for a summary. */
+static void log_take(
+	struct log *log, const struct event *e, const struct log_record *r)
+{
+	size_t i = e->turn ? LIMIT_TURN : LIMIT_USUAL;
+	uint64_t now_ns = clock_now_ns();
+	struct log_limit *l =
+		&log_cause_note(&log->causes, e, r, now_ns)->limit[i];
+
+	ASSERT_HELD(&log->lock);
+	if (event_table[e->kind].level > log->level)
+		return;
+	if (log->n < QUEUE_MAX &&
+		log_limit_take(l, log_cause_refill_ns(i), now_ns, r->wall_ns)) {
+		enqueue(log, r);
+		return;
+	}
+	if (log->n == QUEUE_MAX && l->suppressed++ == 0)
+		l->since_ns = r->wall_ns;
+	/* The thread wakes when the summary is due. */
+	if (l->suppressed == 1)
+		pthread_cond_signal(&log->work);
+}
+
 static void log_event(void *arg, const struct event *e)
 {
 	struct log *log = arg;
-	struct kind_state *k = &log->kinds[e->kind];
 	struct log_record r;
 	int saved = errno;
 
-	if (event_table[e->kind].level > log->level)
-		return;
 	log_record_fill(&r, e);
 	r.wall_ns = wall_now_ns();
 	pthread_mutex_lock(&log->lock);
-	if (log->n < QUEUE_MAX &&
-		log_limit_take(&k->limit, clock_now_ns(), r.wall_ns)) {
-		enqueue(log, &r);
-	} else {
-		if (log->n == QUEUE_MAX && k->limit.suppressed++ == 0)
-			k->limit.since_ns = r.wall_ns;
-		k->last = r;
-		/* The thread wakes when the summary is due. */
-		if (k->limit.suppressed == 1)
-			pthread_cond_signal(&log->work);
-	}
+	log_take(log, e, &r);
 	pthread_mutex_unlock(&log->lock);
 	errno = saved;
 }
@@ -187,6 +192,26 @@ int log_new(
 	return 0;
 }
 
+void log_each(struct log *log, log_each_fn *fn, void *arg)
+{
+	LOCK_SCOPE(&log->lock);
+	for (size_t i = 0; i < LOG_CAUSES_ALL; i++) {
+		const struct log_cause *c = log_cause_at(&log->causes, i);
+		struct log_last last = {
+			.kind = c->last.kind,
+			.message = c->last.message,
+			.dir = c->last.dir,
+			.status = c->last.status,
+			.wall_ns = c->last.wall_ns,
+			.time_ns = c->last_ns,
+			.events = c->events,
+		};
+
+		if (c->last_ns)
+			fn(arg, &last);
+	}
+}
+
 const struct event_sink *log_sink(struct log *log)
 {
 	return &log->sink;
@@ -226,15 +251,17 @@ static bool take_summary(struct log *log, struct log_record *r)
 	uint64_t now_ns = clock_now_ns();
 
 	ASSERT_HELD(&log->lock);
-	for (size_t i = 0; i < EVENT_KINDS; i++) {
-		struct kind_state *k = &log->kinds[i];
+	for (size_t i = 0; i < LOG_CAUSES_ALL * LIMITS; i++) {
+		struct log_cause *c = log_cause_at(&log->causes, i / LIMITS);
+		struct log_limit *l = &c->limit[i % LIMITS];
+		uint64_t refill_ns = log_cause_refill_ns(i % LIMITS);
 
-		if (log_limit_due_ns(&k->limit) > now_ns &&
-			!(log->flush && k->limit.suppressed > 0))
+		if (log_limit_due_ns(l, refill_ns) > now_ns &&
+			!(log->flush && l->suppressed > 0))
 			continue;
-		*r = k->last;
-		r->since_ns = k->limit.since_ns;
-		r->suppressed = log_limit_sum(&k->limit, now_ns);
+		*r = c->last;
+		r->since_ns = l->since_ns;
+		r->suppressed = log_limit_sum(l, refill_ns, now_ns);
 		return true;
 	}
 	return false;
@@ -257,8 +284,10 @@ static void log_wait_for_work(struct log *log)
 	uint64_t due_ns = UINT64_MAX;
 
 	ASSERT_HELD(&log->lock);
-	for (size_t i = 0; i < EVENT_KINDS; i++) {
-		uint64_t at_ns = log_limit_due_ns(&log->kinds[i].limit);
+	for (size_t i = 0; i < LOG_CAUSES_ALL * LIMITS; i++) {
+		struct log_cause *c = log_cause_at(&log->causes, i / LIMITS);
+		uint64_t at_ns = log_limit_due_ns(
+			&c->limit[i % LIMITS], log_cause_refill_ns(i % LIMITS));
 
 		due_ns = at_ns < due_ns ? at_ns : due_ns;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon's log. It takes events from any thread, limits the rate of each
- * kind, and writes lines on its own thread, so that a full disk or a hung
- * journal delays nobody.
+ * cause, and writes lines on its own thread, so that a full disk or a hung
+ * journal delays nobody. It remembers the last event of each cause, whatever
+ * its level.
  *
  * Lines go to --log-file. Without it they go to standard error while that is
  * open (or to the journal if that is connected to it), and in the background to
@@ -42,6 +43,22 @@ const struct event_sink *log_sink(struct log *log);
  * to it, and closes the log's duplicate of it. Later lines go to syslog.
  */
 void log_detach(struct log *log);
+
+/* The last event of a cause; strings are lent for the call. */
+struct log_last {
+	enum event_kind kind;
+	const char *message;
+	const char *dir; /* "" for none */
+	int status;
+	uint64_t wall_ns; /* time by the wall clock */
+	uint64_t time_ns; /* the same by clock_now_ns() */
+	uint64_t events;  /* of this cause so far */
+};
+
+/* Call fn for each cause so far, in no order. It must not call the log. Causes
+ * that have not occurred for hours may be missing. */
+typedef void log_each_fn(void *arg, const struct log_last *last);
+void log_each(struct log *log, log_each_fn *fn, void *arg);
 
 /* Reopen the file, on SIGHUP. Returns false if there is none. */
 bool log_reopen(struct log *log);

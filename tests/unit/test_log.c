@@ -14,8 +14,7 @@
 #include "base/clock.h"
 #include "base/events.h"
 #include "log/log.h"
-#include "log/log_limit_impl.h"
-#include "log/log_line_impl.h"
+#include "log/log_cause_impl.h"
 #include "suite.h"
 
 static char dir[64], file[96];
@@ -200,15 +199,16 @@ START_TEST(test_limit_lets_a_burst_pass_then_sums_up)
 	uint64_t t = 1000 * NS_PER_S;
 
 	for (unsigned i = 0; i < LOG_BURST; i++)
-		ck_assert(log_limit_take(&l, t, t));
-	ck_assert(log_limit_due_ns(&l) == UINT64_MAX);
+		ck_assert(log_limit_take(&l, LOG_REFILL_NS, t, t));
+	ck_assert(log_limit_due_ns(&l, LOG_REFILL_NS) == UINT64_MAX);
 	for (unsigned i = 0; i < 1000; i++)
-		ck_assert(!log_limit_take(&l, t + i, t + i));
-	ck_assert(log_limit_due_ns(&l) == t + LOG_REFILL_NS);
+		ck_assert(!log_limit_take(&l, LOG_REFILL_NS, t + i, t + i));
+	ck_assert(log_limit_due_ns(&l, LOG_REFILL_NS) == t + LOG_REFILL_NS);
 	/* Events before the summary belong to it. */
-	ck_assert(!log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));
-	ck_assert_uint_eq(log_limit_sum(&l, t + 2 * LOG_REFILL_NS), 1001);
-	ck_assert(log_limit_take(&l, t + 2 * LOG_REFILL_NS, t));
+	ck_assert(!log_limit_take(&l, LOG_REFILL_NS, t + 2 * LOG_REFILL_NS, t));
+	ck_assert_uint_eq(
+		log_limit_sum(&l, LOG_REFILL_NS, t + 2 * LOG_REFILL_NS), 1001);
+	ck_assert(log_limit_take(&l, LOG_REFILL_NS, t + 2 * LOG_REFILL_NS, t));
 }
 END_TEST
 
@@ -234,9 +234,9 @@ static uint64_t bytes_of_a_day(enum event_kind kind, bool json)
 	log_record_fill(&r, &e);
 	for (uint64_t t = start; t < start + DAY_NS; t += NS_PER_S) {
 		r.suppressed = 0;
-		if (log_limit_due_ns(&l) <= t)
-			r.suppressed = log_limit_sum(&l, t);
-		else if (!log_limit_take(&l, t, t))
+		if (log_limit_due_ns(&l, LOG_REFILL_NS) <= t)
+			r.suppressed = log_limit_sum(&l, LOG_REFILL_NS, t);
+		else if (!log_limit_take(&l, LOG_REFILL_NS, t, t))
 			continue;
 		bytes += log_line(line, &r, LINE_FILE, json, "/mnt/imagenet");
 	}
@@ -275,6 +275,124 @@ START_TEST(test_log_writes_a_line_an_event_and_sums_up_the_rest)
 	ck_assert_uint_eq(lines_with(text, "992 more like this"), 1);
 	ck_assert_uint_eq(lines_with(text, "answers again"), 1);
 	free(text);
+}
+END_TEST
+
+/* Report `n` events of this cause. */
+static void report(struct log *log, struct event e, unsigned n)
+{
+	e.path = "f";
+	while (n-- > 0)
+		event_report(log_sink(log), &e);
+}
+
+START_TEST(test_log_writes_a_new_cause_whatever_was_written_before)
+{
+	struct log *log = log_to_file(EVENT_NOTICE, false);
+	char *text;
+
+	report(log, (struct event){EVENT_READ_FAILED, .status = -EIO}, 50);
+	report(log, (struct event){EVENT_READ_FAILED, .status = -EACCES}, 50);
+	report(log,
+		(struct event){
+			EVENT_TIER_FAILED, .status = -ENOSPC, .dir = "/a"},
+		50);
+	report(log,
+		(struct event){
+			EVENT_TIER_FAILED, .status = -EROFS, .dir = "/a"},
+		50);
+	report(log,
+		(struct event){
+			EVENT_TIER_FAILED, .status = -EROFS, .dir = "/b"},
+		50);
+	report(log,
+		(struct event){EVENT_ORIGIN_UNUSABLE, .text = "HTTP status 500",
+			.cause = "500"},
+		50);
+	report(log,
+		(struct event){EVENT_ORIGIN_UNUSABLE, .text = "HTTP status 403",
+			.cause = "403"},
+		50);
+	log_free(log);
+	text = contents(file);
+	ck_assert_uint_eq(
+		lines_with(text, "error: Permission denied"), LOG_BURST + 1);
+	ck_assert_uint_eq(lines_with(text, "'/a': Read-only"), LOG_BURST + 1);
+	ck_assert_uint_eq(lines_with(text, "'/b': Read-only"), LOG_BURST + 1);
+	ck_assert_uint_eq(lines_with(text, "HTTP status 403"), LOG_BURST + 1);
+	ck_assert_uint_eq(lines_with(text, "42 more like this"), 7);
+	free(text);
+}
+END_TEST
+
+START_TEST(test_log_writes_a_change_of_state_after_many_repetitions)
+{
+	struct event e = {EVENT_ORIGIN_FAILED, .status = -EIO};
+	struct log *log = log_to_file(EVENT_NOTICE, false);
+	char *text;
+
+	report(log, e, 50);
+	e.turn = true;
+	for (int i = 0; i < 3; i++) {
+		report(log, (struct event){EVENT_ORIGIN_BACK, .turn = true}, 1);
+		report(log, e, 1);
+	}
+	log_free(log);
+	text = contents(file);
+	ck_assert_uint_eq(lines_with(text, "answers again"), 3);
+	ck_assert_uint_eq(lines_with(text, "gave up on"), LOG_BURST + 3 + 1);
+	free(text);
+}
+END_TEST
+
+/* A day in which every second brings another cause. */
+START_TEST(test_log_of_any_number_of_causes_is_bounded)
+{
+	struct log_causes *all = calloc(1, sizeof(*all));
+	struct log_record r = record_of(EVENT_ORIGIN_UNUSABLE, "f");
+	struct event e = {.kind = EVENT_ORIGIN_UNUSABLE};
+	uint64_t refill_ns = log_cause_refill_ns(LIMIT_USUAL);
+	unsigned lines = 0;
+
+	ck_assert_ptr_nonnull(all);
+	for (uint64_t t = NS_PER_S; t < DAY_NS; t += NS_PER_S) {
+		char cause[32];
+		struct log_limit *l;
+
+		(void)snprintf(
+			cause, sizeof(cause), "%llu", (unsigned long long)t);
+		e.cause = cause;
+		l = &log_cause_note(all, &e, &r, t)->limit[LIMIT_USUAL];
+		if (log_limit_due_ns(l, refill_ns) <= t)
+			lines += log_limit_sum(l, refill_ns, t) > 0;
+		else
+			lines += log_limit_take(l, refill_ns, t, t);
+	}
+	ck_assert_uint_gt(lines, LOG_CAUSES_MAX);
+	ck_assert_uint_lt(lines, 5000);
+	free(all);
+}
+END_TEST
+
+static void count_events(void *arg, const struct log_last *last)
+{
+	if (last->kind == EVENT_READ_FAILED) {
+		ck_assert_int_eq(last->status, -EACCES);
+		ck_assert_ptr_nonnull(strstr(last->message, "Permission"));
+		ck_assert_uint_gt(last->time_ns, 0);
+		*(uint64_t *)arg += last->events;
+	}
+}
+
+START_TEST(test_log_remembers_the_last_event_of_each_cause)
+{
+	struct log *log = log_to_file(EVENT_ERROR, false);
+	uint64_t events = 0;
+
+	report(log, (struct event){EVENT_READ_FAILED, .status = -EACCES}, 20);
+	log_each(log, count_events, &events);
+	ck_assert_uint_eq(events, 20);
+	log_free(log);
 }
 END_TEST
 
@@ -445,6 +563,12 @@ int main(void)
 		2);
 	t = case_with(s, "log", setup, teardown);
 	tcase_add_test(t, test_log_writes_a_line_an_event_and_sums_up_the_rest);
+	tcase_add_test(
+		t, test_log_writes_a_new_cause_whatever_was_written_before);
+	tcase_add_test(
+		t, test_log_writes_a_change_of_state_after_many_repetitions);
+	tcase_add_test(t, test_log_of_any_number_of_causes_is_bounded);
+	tcase_add_test(t, test_log_remembers_the_last_event_of_each_cause);
 	tcase_add_test(t, test_log_of_many_threads_loses_no_count);
 	tcase_add_test(t, test_log_file_is_opened_again);
 	tcase_add_test(t, test_log_file_that_cannot_be_opened_is_refused);
