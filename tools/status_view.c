@@ -279,11 +279,76 @@ static void print_origin(const struct view *v)
 		ask_number(v->now, "open_fds"));
 }
 
+/* The source is silent for so long before status says so. */
+#define SILENT_MS 1000
+#define ERROR_LINES 6
+
+static const char *ago(const json_t *error, char *buf, size_t size)
+{
+	uint64_t s = ask_number(error, "age_ms") / 1000;
+	uint64_t n = ask_number(error, "events");
+	const char *unit = s < 120 ? "s" : s < 7200 ? "min" : "h";
+	uint64_t value = s < 120 ? s : s < 7200 ? s / 60 : s / 3600;
+
+	(void)snprintf(buf, size, "%" PRIu64 " %s ago, %" PRIu64 " %s", value,
+		unit, n, ask_plural(n, "time", "times"));
+	return buf;
+}
+
+static void print_error(const char *label, const json_t *error)
+{
+	char when[64];
+
+	(void)printf(LABEL, label);
+	escape_print(stdout, ask_text(error, "message"));
+	(void)printf(" (%s)\n", ago(error, when, sizeof(when)));
+}
+
+/* Returns the label of the next line. */
+static const char *print_silence(const struct view *v)
+{
+	uint64_t ms = ask_number(v->now, "origin_silent_ms");
+	uint64_t readers = ask_number(v->now, "parked");
+	uint64_t n = readers ? readers : ask_number(v->now, "origin_waiting");
+
+	if (ms < SILENT_MS)
+		return "errors";
+	(void)printf(LABEL "the source has not answered for ", "errors");
+	print_time(ms / 1000);
+	(void)printf(", %" PRIu64 " %s\n", n,
+		readers ? ask_plural(n, "reader waits", "readers wait")
+			: ask_plural(n, "request waits", "requests wait"));
+	return "";
+}
+
+/* Errors that have not ended; otherwise the last one. */
+static void print_errors(const struct view *v)
+{
+	const json_t *errors = json_object_get(v->now, "errors");
+	const char *label = print_silence(v);
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(errors); i++) {
+		const json_t *error = json_array_get(errors, i);
+
+		if (!json_is_true(json_object_get(error, "present")))
+			continue;
+		if (n++ < ERROR_LINES)
+			print_error(label, error);
+		label = "";
+	}
+	if (n > ERROR_LINES)
+		(void)printf(LABEL "%zu more; --json has them\n", "",
+			n - ERROR_LINES);
+	if (n == 0 && json_array_size(errors) > 0)
+		print_error("earlier", json_array_get(errors, 0));
+}
+
 /* Counters that stay 0 as long as all is well. */
 static const char *const trouble[] = {"origin_errors", "origin_timeouts",
-	"origin_failures", "stale_reads", "checksum_errors", "entries_lost",
-	"tier_errors", "staging_dropped", "evictions", "peer_bad",
-	"peer_errors", "peer_dropped", NULL};
+	"origin_failures", "reader_errors", "stale_reads", "checksum_errors",
+	"entries_lost", "tier_errors", "staging_dropped", "evictions",
+	"peer_bad", "peer_errors", "peer_dropped", NULL};
 
 static const char *explain(const char *counter)
 {
@@ -296,8 +361,9 @@ static const char *explain(const char *counter)
 static void print_trouble(const struct view *v)
 {
 	const char *fault = ask_text(v->now, "fault");
-	const char *label = "errors";
+	const char *label = "counted";
 
+	print_errors(v);
 	for (const char *const *t = trouble; *t; t++) {
 		uint64_t n = ask_number(v->now, *t);
 

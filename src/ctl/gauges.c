@@ -23,6 +23,15 @@ const struct gauge gauge_table[] = {
 		"Number of origin requests to keep in flight while fetching "
 		"ahead of readers."},
 	{"parked", "reads", "READs waiting for the origin."},
+	{"origin_waiting", "requests",
+		"Requests that the origin has not answered; retries of one are "
+		"the same request."},
+	{"origin_silent_ms", "milliseconds",
+		"Time since the origin last sent anything, while requests "
+		"wait for it; otherwise 0."},
+	{"errors_present", "errors",
+		"Causes of errors that have not ended; 'refrain status' shows "
+		"them."},
 	{"staging_bytes", "bytes", "Content in the staging buffer."},
 	{"staging_peak_bytes", "bytes", "Peak content of the staging buffer."},
 	{"staging_capacity_bytes", "bytes",

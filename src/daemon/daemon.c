@@ -274,6 +274,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
 		.revalidate_s = m->options.revalidate_s,
+		.counters = &m->counters,
 		.events = m->events,
 		.watch = m->analysis ? analysis_watch(m->analysis) : NULL,
 	};

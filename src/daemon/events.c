@@ -29,6 +29,7 @@ void events_mounted(struct mount *m)
 
 	event_report(m->events, &e);
 	e.kind = EVENT_ORIGIN_SILENT;
+	e.turn = true;
 	if (stack_unreached(m->stack) &&
 		(!m->options.foreground || m->options.log_file))
 		event_report(m->events, &e);

@@ -18,6 +18,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/readers.c \
 	src/daemon/scan.c \
 	src/daemon/status.c \
+	src/daemon/troubles.c \
 	src/daemon/warm.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libdaemon_la_LIBADD = libfs.la libpages.la libprefetch.la libcache.la \

@@ -285,6 +285,12 @@ int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
 void status_add_epoch(
 	json_t *o, struct mount_epochs *e, uint64_t dataset_bytes);
 
+/*
+ * troubles.c: add the last error of each cause, with its time and whether it
+ * still holds, and how long the source has not answered.
+ */
+void status_add_errors(json_t *o, struct stack *stack, struct log *log);
+
 /* status.c: the object of `refrain status --json`; NULL: no memory. */
 json_t *mount_status(struct mount *m);
 

@@ -192,6 +192,7 @@ json_t *mount_status(struct mount *m)
 							     : 0);
 	set_int(o, "memory_rss_bytes", rss_bytes());
 	set_int(o, "open_fds", open_fds());
+	status_add_errors(o, m->stack, m->log);
 	add_limits(o, m);
 	if (faults)
 		(void)json_object_set_new(o, "fault", ctl_text_new(faults));

@@ -58,7 +58,7 @@ static void follow_end(struct follow *f)
 	if (has_followed(&ask))
 		run_again(&ask, req);
 	else
-		(void)fuse_reply_err(req, ESTALE); /* nobody else to tell */
+		fs_reply_error(req, -ESTALE);
 }
 
 static void followed(

@@ -40,6 +40,7 @@ struct fs_config {
 	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
 	unsigned revalidate_s;
+	struct counters *counters;
 	const struct event_sink *events; /* may be NULL */
 	const struct fs_watch *watch;	 /* NULL but for an analysis */
 };

@@ -66,6 +66,9 @@ void parked_init(struct parked *p, fuse_req_t req);
 /* Returns true if the caller must answer p->req, false if somebody else has. */
 bool parked_claim(struct parked *p);
 
+/* worker.c: answer with an error (-errno) that a program gets, and count it. */
+void fs_reply_error(fuse_req_t req, int status);
+
 /* worker.c: the kernel's first request was answered. */
 void fs_greeted(struct fs *fs);
 

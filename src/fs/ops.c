@@ -46,7 +46,10 @@ static void reply_name(
 	if (status != -ENAMETOOLONG && status != -ENOTDIR &&
 		status != -ESTALE && status != -ENOMEM && status != -EACCES)
 		status = -EIO;
-	(void)fuse_reply_err(req, -status);
+	if (status == -ESTALE) /* the kernel looks once more */
+		(void)fuse_reply_err(req, ESTALE);
+	else
+		fs_reply_error(req, status);
 }
 
 /* Answer; with a name that was found comes a reference. */
@@ -74,7 +77,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc;
 
 	if (!n) {
-		(void)fuse_reply_err(req, ENOMEM);
+		fs_reply_error(req, -ENOMEM);
 		return;
 	}
 	n->l.done = name_done;
@@ -132,7 +135,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		fs->config.manifest, (node_id)ino, target, sizeof(target));
 
 	if (rc < 0)
-		(void)fuse_reply_err(req, -rc);
+		fs_reply_error(req, rc);
 	else
 		(void)fuse_reply_readlink(req, target);
 }

@@ -35,7 +35,7 @@ struct fs_read {
 static void reply(fuse_req_t req, int status, const void *data, size_t len)
 {
 	if (status < 0)
-		(void)fuse_reply_err(req, -status);
+		fs_reply_error(req, status);
 	else
 		(void)fuse_reply_buf(req, data, len);
 }

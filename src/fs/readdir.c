@@ -84,7 +84,7 @@ static void readdir_answer(struct dir_read *d)
 		rc = manifest_readdir(fs_config(d->fs)->manifest, d->dir,
 			d->pos - 2, d->plus, readdir_add_name, d);
 	if (rc < 0)
-		(void)fuse_reply_err(d->p.req, -rc); /* nobody else to tell */
+		fs_reply_error(d->p.req, rc);
 	else
 		(void)fuse_reply_buf(d->p.req, d->buf, d->used);
 	free(d);
@@ -120,7 +120,7 @@ static void listed(struct tree_wait *w, int status)
 		report_listing(d, status);
 		status = -EIO;
 	}
-	(void)fuse_reply_err(d->p.req, -status); /* nobody else to tell */
+	fs_reply_error(d->p.req, status);
 	free(d);
 }
 
@@ -133,7 +133,7 @@ static void op_readdir(
 	int rc;
 
 	if (!d) {
-		(void)fuse_reply_err(req, ENOMEM); /* nobody else to tell */
+		fs_reply_error(req, -ENOMEM);
 		return;
 	}
 	*d = (struct dir_read){

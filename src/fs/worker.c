@@ -44,6 +44,14 @@ void fs_greeted(struct fs *fs)
 	pthread_cond_broadcast(&fs->cond);
 }
 
+void fs_reply_error(fuse_req_t req, int status)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	COUNT(fs->config.counters, reader_errors);
+	(void)fuse_reply_err(req, -status); /* nobody else to tell */
+}
+
 const struct fs_config *fs_config(const struct fs *fs)
 {
 	return &fs->config;

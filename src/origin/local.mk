@@ -14,6 +14,6 @@ liborigin_la_SOURCES = \
 	src/origin/posix_root.c \
 	src/origin/retry.c src/origin/retry_impl.h \
 	src/origin/retry_answer.c \
-	src/origin/retry_attempt.c \
+	src/origin/retry_attempt.c src/origin/retry_health.c \
 	src/origin/synthetic.c
 liborigin_la_LIBADD = libbase.la

@@ -294,6 +294,16 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 	const struct retry_config *config, struct timers *timers,
 	struct counters *counters, struct error *err);
 
+/* Does the source answer? Times are those of clock_now_ns(). */
+struct origin_health {
+	/* Start of the last request that it answered without an error. Names
+	 * and listings do not count while reads fail. 0: none. */
+	uint64_t answered_ns;
+	uint64_t silent_ns; /* since it sent anything, while requests wait */
+	unsigned waiting;   /* requests without an answer */
+};
+void origin_retry_health(struct origin *retry, struct origin_health *health);
+
 /*
  * Takes names from an index (`refrain index`) and bytes from `inner`, which is
  * never asked for a listing. load() reads the index on a thread that may block;

@@ -83,6 +83,8 @@ static void retry_start(struct origin *base, struct origin_request *outer)
 		}
 		outer->priv = q;
 		o->requests++;
+		if (o->waiting++ == 0)
+			o->waiting_ns = clock_now_ns();
 		rc = retry_try(q);
 		if (rc)
 			(void)retry_take_outer(q);

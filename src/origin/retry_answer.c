@@ -33,10 +33,12 @@ static bool is_answer(int status)
 	return status >= 0;
 }
 
-/* Retrying is useless, but an operator has to check the file's modes. */
-static bool is_refusal(int status)
+/* Does a reader get this answer as an error? Retrying is useless, but an
+ * operator has to check the modes of the file, or the server. */
+static bool is_refusal(enum origin_op op, int status)
 {
-	return status == -EACCES || status == -EPERM;
+	return op == ORIGIN_READ && status < 0 && status != -ESTALE &&
+		status != -ENOENT;
 }
 
 /*
@@ -54,9 +56,10 @@ static struct origin_request *attempt_ended(struct attempt *a, int status)
 		retry_failed(q, status);
 		return NULL;
 	}
-	if (q->op == ORIGIN_READ && is_refusal(status))
-		COUNT(o->counters, origin_errors);
-	retry_answered(q);
+	if (is_refusal(q->op, status))
+		retry_refused(q, status);
+	else
+		retry_answered(q);
 	retry_disarm(q);
 	return retry_take_outer(q);
 }
@@ -76,6 +79,8 @@ void retry_done(struct origin_request *in, int status)
 	if (q->last != a) {
 		pthread_mutex_unlock(&o->lock);
 	} else {
+		if (status != -ETIMEDOUT)
+			retry_heard(o);
 		/* An error after the last byte does not invalidate the bytes.
 		 */
 		if (in->op == ORIGIN_READ &&
@@ -112,6 +117,7 @@ static struct origin_request *call_begin(struct attempt *a)
 	if (q->last == a) {
 		outer = q->outer;
 		q->busy = true;
+		retry_heard(q->o);
 	}
 	pthread_mutex_unlock(&q->o->lock);
 	return outer;

@@ -69,8 +69,10 @@ struct origin_request *retry_take_outer(struct retry_request *q)
 	ASSERT_HELD(&q->o->lock);
 	q->outer = NULL;
 	q->last = NULL;
-	if (outer)
+	if (outer) {
 		outer->priv = NULL;
+		q->o->waiting--;
+	}
 	return outer;
 }
 
@@ -178,63 +180,15 @@ static uint64_t pause_ns(struct retry_request *q)
 	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
 }
 
-/* The path of a request, for messages. */
-static const char *retry_path(const struct retry_request *q)
-{
-	return q->op == ORIGIN_READ ? q->file->path : q->path;
-}
-
-/* An answer to a request made before the last failure proves nothing, nor does
- * a name or a listing while reads fail. */
-void retry_answered(const struct retry_request *q)
-{
-	struct retry *o = q->o;
-	struct event e = {.kind = EVENT_ORIGIN_BACK, .n = o->given_up};
-
-	if (o->given_up == 0 || q->started_ns < o->gave_up_ns)
-		return;
-	if (o->lost_reads && q->op != ORIGIN_READ)
-		return;
-	o->given_up = 0;
-	o->lost_reads = false;
-	event_report(o->config.events, &e);
-}
-
-/* Lock held: the attempt failed, and there will be another one. */
-static void report_retry(const struct retry_request *q, int status)
-{
-	struct event e = {.kind = EVENT_ORIGIN_RETRY,
-		.path = retry_path(q),
-		.status = status};
-
-	ASSERT_HELD(&q->o->lock);
-	event_report(q->o->config.events, &e);
-}
-
-static void report_failed(const struct retry_request *q, int status)
-{
-	struct event e = {.kind = EVENT_ORIGIN_FAILED,
-		.path = retry_path(q),
-		.status = status,
-		.n = q->failed};
-
-	ASSERT_HELD(&q->o->lock);
-	event_report(q->o->config.events, &e);
-	q->o->given_up++;
-	if (q->op == ORIGIN_READ)
-		q->o->lost_reads = true;
-	q->o->gave_up_ns = clock_now_ns();
-}
-
-/* Lock held: the request ends with `status`; unlocks, answers. */
-static void give_up(struct retry_request *q, int status)
+/* Lock held: the request ends with `status`; unlocks, answers. `cause`: of the
+ * last attempt. */
+static void give_up(struct retry_request *q, int status, int cause)
 {
 	struct retry *o = q->o;
 	struct origin_request *outer = retry_take_outer(q);
 
 	ASSERT_HELD(&q->o->lock);
-	COUNT(o->counters, origin_failures);
-	report_failed(q, status);
+	retry_given_up(q, cause);
 	pthread_mutex_unlock(&o->lock);
 	if (outer)
 		origin_answer(outer, status);
@@ -265,16 +219,16 @@ void retry_failed(struct retry_request *q, int status)
 	retry_disarm(q);
 	q->last = NULL;
 	if (++q->failed >= o->config.attempts) {
-		give_up(q, -EIO);
+		give_up(q, -EIO, status);
 		return;
 	}
 	at_ns = clock_now_ns() + pause_ns(q);
 	if (at_ns >= q->until_ns) {
-		give_up(q, -EIO);
+		give_up(q, -EIO, status);
 		return;
 	}
 	retry_arm(q, at_ns);
-	report_retry(q, status);
+	retry_report_again(q, status);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -294,14 +248,14 @@ static void attempt_late(struct retry_request *q)
 	}
 	if (++q->failed >= o->config.attempts ||
 		clock_now_ns() >= q->until_ns) {
-		give_up(q, -ETIMEDOUT);
+		give_up(q, -ETIMEDOUT, -ETIMEDOUT);
 		return;
 	}
-	report_retry(q, -ETIMEDOUT);
+	retry_report_again(q, -ETIMEDOUT);
 	forget_batches(q);
 	COUNT(o->counters, origin_retries);
 	if (retry_try(q)) {
-		give_up(q, -ENOMEM);
+		give_up(q, -ENOMEM, -ENOMEM);
 		return;
 	}
 	pthread_mutex_unlock(&o->lock);
@@ -325,7 +279,7 @@ void retry_on_timer(struct timer *t)
 		forget_batches(q);
 		COUNT(o->counters, origin_retries);
 		if (retry_try(q))
-			give_up(q, -ENOMEM);
+			give_up(q, -ENOMEM, -ENOMEM);
 		else
 			pthread_mutex_unlock(&o->lock);
 	}

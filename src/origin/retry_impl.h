@@ -27,9 +27,15 @@ struct retry {
 	pthread_mutex_t lock;  /* rank: above the timers' and the inner's */
 	pthread_cond_t quiet;  /* `requests` has fallen to 0 */
 	unsigned requests;     /* lock: number of requests */
-	uint64_t given_up;   /* lock: requests given up since the last answer */
-	uint64_t gave_up_ns; /* lock: time of the last of these */
-	bool lost_reads;     /* lock: some of these were reads */
+	unsigned waiting;      /* lock: of these, not answered yet */
+	uint64_t waiting_ns;   /* lock: time since when some are not */
+	uint64_t heard_ns; /* lock: time when the inner origin sent anything */
+	/* Of retry_health.c; lock. */
+	uint64_t given_up;    /* requests that failed in this outage; 0: none */
+	unsigned refused;     /* reads in a row that were refused */
+	uint64_t gave_up_ns;  /* time of the last of both */
+	bool lost_reads;      /* some of both were reads */
+	uint64_t answered_ns; /* start of the last request that was answered */
 };
 
 struct origin_file {
@@ -88,9 +94,6 @@ void retry_arm(struct retry_request *q, uint64_t at_ns);
  */
 struct origin_request *retry_take_outer(struct retry_request *q);
 
-/* The origin has answered the current attempt. */
-void retry_answered(const struct retry_request *q);
-
 void retry_attempt_put(struct attempt *a);
 
 /* Release the lock for as long as it takes to abandon the attempt. */
@@ -106,6 +109,24 @@ int retry_try(struct retry_request *q);
 void retry_failed(struct retry_request *q, int status);
 
 void retry_on_timer(struct timer *t);
+
+/* -- retry_health.c -------------------------------------------------------- */
+
+/* Call all with the lock held. */
+
+/* The inner origin has sent something. */
+void retry_heard(struct retry *o);
+
+/* The origin has answered the current attempt, or refused the read, which is
+ * counted. */
+void retry_answered(const struct retry_request *q);
+void retry_refused(const struct retry_request *q, int status);
+
+/* An attempt failed, and there will be another one. */
+void retry_report_again(const struct retry_request *q, int status);
+
+/* The request has failed, which is counted; `cause`: of its last attempt. */
+void retry_given_up(const struct retry_request *q, int cause);
 
 /* -- retry_answer.c -------------------------------------------------------- */
 

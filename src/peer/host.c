@@ -88,6 +88,8 @@ static void host_report(struct host *h, enum event_kind kind, const char *text)
 		&(struct event){.kind = kind,
 			.path = h->name,
 			.text = text,
+			.cause = h->name,
+			.turn = kind != EVENT_PEER_BAD,
 			.n = host_counted(h, HOST_BAD)});
 }
 

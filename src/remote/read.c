@@ -119,7 +119,8 @@ static int refuse_answer(const struct get *g, int status, const char *why)
 {
 	struct event e = {.kind = EVENT_ORIGIN_UNUSABLE,
 		.path = g->file->path,
-		.text = why};
+		.text = why,
+		.cause = why};
 
 	event_report(g->r->events, &e);
 	return status;
@@ -251,11 +252,16 @@ static int get_data(struct call *c, const void *data, size_t len)
 /* The server answered with an error. */
 static void report_refusal(const struct get *g, const struct call *c)
 {
-	char text[64];
+	unsigned code = call_status(c);
+	char text[300];
 
-	(void)snprintf(
-		text, sizeof(text), "its HTTP status is %u", call_status(c));
-	(void)refuse_answer(g, 0, c->words ? c->words : text);
+	if (c->words)
+		(void)snprintf(text, sizeof(text), "%s (HTTP status %u)",
+			c->words, code);
+	else
+		(void)snprintf(
+			text, sizeof(text), "its HTTP status is %u", code);
+	(void)refuse_answer(g, 0, text);
 }
 
 static void get_done(struct call *c, int status)

@@ -118,7 +118,8 @@ static void renewal_ended(void *arg, const char *why)
 	struct remote *r = arg;
 	struct event e = {.kind = why ? EVENT_CREDENTIALS_FAILED
 				      : EVENT_CREDENTIALS_RENEWED,
-		.text = why};
+		.text = why,
+		.cause = why};
 
 	event_report(r->events, &e);
 }

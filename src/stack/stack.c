@@ -300,6 +300,11 @@ struct origin *stack_origin(const struct stack *s)
 	return s->top;
 }
 
+void stack_health(const struct stack *s, struct origin_health *health)
+{
+	origin_retry_health(s->top, health);
+}
+
 /* A store whose names are known is asked when they are not any more. */
 int stack_probe(
 	struct stack *s, const struct stack_names *names, struct error *err)

@@ -58,6 +58,8 @@ int stack_open(struct stack *s, struct timers *timers,
 bool stack_close(struct stack *s);
 /* The outermost origin. */
 struct origin *stack_origin(const struct stack *s);
+/* Does the source answer? Any thread. */
+void stack_health(const struct stack *s, struct origin_health *health);
 
 /* The names that the mount has, for questions that they can answer. */
 struct stack_names {

@@ -227,6 +227,16 @@ void store_report(
 	event_report(s->events, &e);
 }
 
+/* The state of a tier has changed. */
+static void store_report_turn(
+	struct store *s, size_t tier, enum event_kind kind)
+{
+	struct event e = {
+		.kind = kind, .dir = s->tiers[tier].dir, .turn = true};
+
+	event_report(s->events, &e);
+}
+
 void store_failed(struct store *s, size_t tier, enum event_kind kind,
 	const char *path, int status)
 {
@@ -237,7 +247,24 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 
 	COUNT(s->counters, tier_errors);
 	tier_count_error(&s->tiers[tier]);
-	if (kind == EVENT_TIER_FAILED && tier_was_deleted(&s->tiers[tier]))
+	event_report(s->events, &e);
+}
+
+/* The same for a write; the tier gets few of them until one succeeds. */
+static void store_write_failed(
+	struct store *s, size_t tier, const char *path, int status)
+{
+	struct tier *t = &s->tiers[tier];
+	struct event e = {.kind = EVENT_TIER_FAILED,
+		.path = path,
+		.dir = t->dir,
+		.status = status};
+
+	COUNT(s->counters, tier_errors);
+	tier_count_error(t);
+	if (status != -ENOMEM)
+		e.turn = tier_failed(t);
+	if (tier_was_deleted(t))
 		e.kind = EVENT_TIER_GONE;
 	event_report(s->events, &e);
 }
@@ -246,13 +273,13 @@ void store_failed(struct store *s, size_t tier, enum event_kind kind,
 static void note_full(struct store *s, size_t tier)
 {
 	if (tier_note_full(&s->tiers[tier]))
-		store_report(s, tier, EVENT_TIER_FULL, NULL);
+		store_report_turn(s, tier, EVENT_TIER_FULL);
 }
 
 static void note_room(struct store *s, size_t tier)
 {
 	if (tier_note_room(&s->tiers[tier]))
-		store_report(s, tier, EVENT_TIER_ROOM, NULL);
+		store_report_turn(s, tier, EVENT_TIER_ROOM);
 }
 
 /* Reserve in the first tier with room that is not in the bit mask `without`. */
@@ -306,12 +333,11 @@ static bool next_tier(struct store *s, struct index_ref *ref, int rc,
 {
 	char path[ENTRY_PATH_MAX];
 
-	store_failed(s, r->tier, EVENT_TIER_FAILED,
-		entry_path(path, ref->key, ref->item_bytes), rc);
+	store_write_failed(
+		s, r->tier, entry_path(path, ref->key, ref->item_bytes), rc);
 	if (rc == -ENOMEM)
 		return false;
 	*failed |= 1U << r->tier;
-	tier_failed(&s->tiers[r->tier]);
 	store_unreserve(s, r);
 	if (!reserve_in(s, ref->item_bytes, *failed, tier_reserve_well, r))
 		return false;
@@ -353,7 +379,7 @@ int store_publish(struct store *s, struct reservation *r, struct hash128 key,
 		return rc;
 	}
 	if (tier_commit(&s->tiers[r->tier], item_bytes))
-		store_report(s, r->tier, EVENT_TIER_BACK, NULL);
+		store_report_turn(s, r->tier, EVENT_TIER_BACK);
 	r->charged_bytes = 0;
 	if (!index_publish(s->index, key) &&
 		store_remove(s, &ref, REMOVE_ANY, NULL))

@@ -355,11 +355,14 @@ bool tier_reserve_well(struct tier *t, uint64_t charge_bytes)
 	return true;
 }
 
-void tier_failed(struct tier *t)
+bool tier_failed(struct tier *t)
 {
-	LOCK_SCOPE(&t->lock);
+	bool worked;
 
+	LOCK_SCOPE(&t->lock);
+	worked = t->retry_ns == 0;
 	t->retry_ns = clock_now_ns() + TIER_RETRY_NS;
+	return worked;
 }
 
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes)

@@ -77,8 +77,8 @@ void tier_unreserve(struct tier *t, uint64_t charge_bytes);
 bool tier_may_exchange(struct tier *t, uint64_t old_bytes, uint64_t item_bytes);
 
 /* A write to the tier failed. Until one succeeds, tier_reserve_well() applies.
- */
-void tier_failed(struct tier *t);
+ * Returns true if the write before it succeeded. */
+bool tier_failed(struct tier *t);
 
 /*
  * A reservation becomes an entry. Returns true for the first one after

@@ -8,10 +8,11 @@
  * While the file SWITCH holds "all", everything that needs the disk fails with
  * EIO; while it holds "data", reads and writes do, and names can still be
  * looked up, made and removed; "data NAME" means the files in whose paths that
- * is. While it holds "quota", writes fail with EDQUOT, and while there is no
- * such file all is well. Nothing is kept in the kernel, or it would hide the
- * failure. Unnamed files are not supported. libfuse's threads enter it; all
- * that they share is set once.
+ * is. While it holds "quota", writes fail with EDQUOT, with "room" with ENOSPC,
+ * and with "frozen" with EROFS, as do new files; while there is no such file
+ * all is well. Nothing is kept in the kernel, or it would hide the failure.
+ * Unnamed files are not supported. libfuse's threads enter it; all that they
+ * share is set once.
  */
 #define FUSE_USE_VERSION 314
 #include <dirent.h>
@@ -142,7 +143,7 @@ static int fs_open(const char *path, struct fuse_file_info *fi)
 
 static int fs_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-	return open_it(path, mode, fi);
+	return switched_to("frozen", path) ? -EROFS : open_it(path, mode, fi);
 }
 
 static int fs_read(const char *path, char *buf, size_t size, off_t off,
@@ -157,7 +158,10 @@ static int fs_read(const char *path, char *buf, size_t size, off_t off,
 static int fs_write(const char *path, const char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
-	int rc = switched_to("quota", path) ? -EDQUOT : no_data(path);
+	int rc = switched_to("quota", path)   ? -EDQUOT
+		: switched_to("room", path)   ? -ENOSPC
+		: switched_to("frozen", path) ? -EROFS
+					      : no_data(path);
 	ssize_t n = rc ? 0 : pwrite((int)fi->fh, buf, size, off);
 
 	return rc ? rc : n < 0 ? -errno : (int)n;

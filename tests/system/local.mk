@@ -14,6 +14,7 @@ mount_tests = \
 	tests/system/direct.sh \
 	tests/system/faulty-origin.sh \
 	tests/system/herd.sh \
+	tests/system/incidents.sh \
 	tests/system/http.sh \
 	tests/system/http-odd.sh \
 	tests/system/hits-spread.sh \
