@@ -141,7 +141,9 @@ TESTS += $(system_tests)
 EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/lib.sh tests/system/user.sh tests/system/soak.sh \
 	tests/system/changes.py tests/system/damage.py tests/system/parts.py \
-	tests/system/loader.py tests/system/semantics.py \
+	tests/system/loader.py tests/system/readme.py \
+	tests/system/readme.sh tests/system/readme_train.py \
+	tests/system/semantics.py \
 	tests/system/peer_hosts.py tests/system/peer_proxy.py \
 	tests/system/peer_scene.py tests/system/peers.py \
 	tests/system/peers_faults.py \
@@ -212,7 +214,12 @@ MINUTES = 3
 soak: all $(check_PROGRAMS)
 	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/soak.sh' $(MINUTES)
 
-.PHONY: check-faults soak
+# What README.md tells a newcomer to type, in a new root of Debian.
+check-readme: all
+	srcdir='$(srcdir)' $(SHELL) '$(srcdir)/tests/system/readme.sh' || \
+		test $$? -eq 77
+
+.PHONY: check-faults check-readme soak
 
 # Remote origins: a stand-in for a store, and signatures to compare.
 if HAVE_REMOTE
