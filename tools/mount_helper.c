@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -167,6 +168,8 @@ int mount_helper(int argc, char **argv)
 	struct helper_args args = {.list = NULL};
 	int status;
 
+	/* ps and top show this name, and not that of the link. */
+	(void)prctl(PR_SET_NAME, "refrain"); /* cannot fail */
 	if (command_parse(&helper_usage, argc, argv, &args, &status) >= 0)
 		status = mount_helper_run(&args, argv);
 	free(args.list);

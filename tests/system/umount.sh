@@ -129,5 +129,7 @@ ln -s "$refrain" "$work/mount.refrain"
 "$work/mount.refrain" "$src" "$mnt" -n -o \
 	"rw,noauto,_netdev,x-systemd.automount,cache=$cache:8M,limit=1M" ||
 	fail 'the helper cannot mount'
+expect 'the name of its process' \
+	"$(cat "/proc/$(status_field pid)/comm")" refrain
 sums_right "$src.sums" "$mnt"
 "$refrain" umount "$mnt" || fail 'cannot unmount'
