@@ -4,6 +4,7 @@ libanalyze_la_SOURCES = \
 	src/analyze/busy.c src/analyze/busy_impl.h \
 	src/analyze/copied.c src/analyze/copied_impl.h \
 	src/analyze/copy.c \
+	src/analyze/cover.c src/analyze/cover_impl.h \
 	src/analyze/html.c \
 	src/analyze/measure.c \
 	src/analyze/names.c src/analyze/names_impl.h \

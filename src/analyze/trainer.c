@@ -6,10 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
@@ -17,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyze/cover_impl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -33,52 +32,6 @@ struct trainer_failure {
 
 /* -- In the child ---------------------------------------------------------- */
 
-static int write_proc(const char *path, const char *text)
-{
-	CLEANUP_FD int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	return fd >= 0 && write(fd, text, strlen(text)) > 0 ? 0 : -errno;
-}
-
-/* A user namespace in which we are who we are. */
-static int own_users(uid_t uid, gid_t gid)
-{
-	char map[64];
-
-	/* Old kernels have no such file, and do not need it. */
-	(void)write_proc("/proc/self/setgroups", "deny");
-	(void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	if (write_proc("/proc/self/uid_map", map) < 0)
-		return -errno;
-	(void)snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	return write_proc("/proc/self/gid_map", map);
-}
-
-/* The mount takes the place of the source, for this process and its own. */
-static int cover(const struct analyze_config *c)
-{
-	char cwd[PATH_MAX];
-	uid_t uid = getuid();
-	gid_t gid = getgid();
-
-	if (!getcwd(cwd, sizeof(cwd)))
-		cwd[0] = '\0';
-	if (unshare(CLONE_NEWNS) < 0) {
-		int rc;
-
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-			return -errno;
-		rc = own_users(uid, gid);
-		if (rc < 0)
-			return rc;
-	}
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount(c->mountpoint, c->source, NULL, MS_BIND, NULL) < 0)
-		return -errno;
-	/* It may be in the source. */
-	return cwd[0] && chdir(cwd) < 0 ? -errno : 0;
-}
-
 static void run_command(const struct analyze_config *c, int fd)
 {
 	struct trainer_failure f = {0};
@@ -92,7 +45,7 @@ static void run_command(const struct analyze_config *c, int fd)
 	(void)dup2(null, STDIN_FILENO);
 	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (c->source) {
-		f.rc = cover(c);
+		f.rc = cover_source(c);
 		f.covering = f.rc < 0;
 	}
 	if (f.rc == 0) {

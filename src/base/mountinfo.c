@@ -60,6 +60,17 @@ static void undo_octal(char *text)
 	*to = '\0';
 }
 
+/* Is one of the other words of a line, the options and the tags, "master:N"? */
+static bool has_master(char **words)
+{
+	const char *word;
+	bool found = false;
+
+	while ((word = strtok_r(NULL, " ", words)))
+		found |= strncmp(word, "master:", strlen("master:")) == 0;
+	return found;
+}
+
 /*
  * Split "ID PARENT MAJ:MIN ROOT PATH OPTIONS [TAG ...] - TYPE SOURCE SUPER".
  * Returns false for a line in another form.
@@ -77,6 +88,7 @@ static bool parse_mount(char *line, struct mountinfo_entry *e)
 		if (!word[i])
 			return false;
 	}
+	e->follows = has_master(&save);
 	undo_octal(word[WORD_ROOT]);
 	undo_octal(word[WORD_PATH]);
 	e->root = word[WORD_ROOT];
@@ -89,6 +101,7 @@ static bool parse_mount(char *line, struct mountinfo_entry *e)
 	if (!e->options)
 		e->options = "";
 	return e->type && sscanf(word[WORD_ID], "%u", &e->id) == 1 &&
+		sscanf(word[WORD_PARENT], "%u", &e->parent) == 1 &&
 		sscanf(word[WORD_DEVICE], "%u:%u", &e->major, &e->minor) == 2;
 }
 

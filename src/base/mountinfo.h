@@ -21,7 +21,9 @@ struct mountinfo {
 
 /* One mount. The strings are valid until the next entry is read. */
 struct mountinfo_entry {
-	unsigned id, major, minor;
+	unsigned id, parent, major, minor;
+	bool follows;	  /* mounts and unmounts reach it from outside of its
+			     namespace */
 	const char *root; /* directory of the file system that is mounted */
 	const char *path; /* mountpoint */
 	const char *type;

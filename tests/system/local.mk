@@ -81,6 +81,7 @@ long_tests = \
 # their documents; the loader.
 other_tests = \
 	tests/system/analysis.sh \
+	tests/system/analyze-mounts.sh \
 	tests/system/analyze-odd.sh \
 	tests/system/analyze-truth.sh \
 	tests/system/analyze.sh \
