@@ -103,12 +103,12 @@ reach 6
 expect '0 '
 reach 7
 expect '1 src/pond/frog_impl.h:1: 7 files reach into struct frog'
-full 18 4500
+full 30 6000
 expect '0 '
-full 19 4500
-expect '1 src/pond:1: 19 .c files and 4500 lines in one room'
-full 18 4501
-expect '1 src/pond:1: 18 .c files and 4501 lines in one room'
+full 31 6000
+expect '1 src/pond:1: 31 .c files and 6000 lines in one room'
+full 30 6001
+expect '1 src/pond:1: 30 .c files and 6001 lines in one room'
 for room in pond base; do
 	door $room frog 6
 	expect '0 '
