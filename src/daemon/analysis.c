@@ -133,6 +133,16 @@ static bool put_stand_in(struct analysis *a, const struct cache_item *item,
 	return true;
 }
 
+static void be_late(struct analysis *a)
+{
+	uint64_t ns = NS_PER_US *
+		atomic_load_explicit(&a->late_us, memory_order_relaxed);
+	struct timespec late = {.tv_sec = (time_t)(ns / NS_PER_S),
+		.tv_nsec = (long)(ns % NS_PER_S)};
+
+	(void)nanosleep(&late, NULL);
+}
+
 static enum content content_of(
 	struct analysis *a, const struct cache_item *item, uint64_t off)
 {
@@ -142,21 +152,15 @@ static enum content content_of(
 	if (off > 0)
 		return atomic_load_explicit(begun, memory_order_relaxed);
 	content = atomic_load_explicit(&a->content, memory_order_relaxed);
+	if (content == CONTENT_REAL_LATE) {
+		be_late(a);
+		content = CONTENT_REAL;
+	}
 	if (content == CONTENT_REAL && needs_stand_in(a, item))
 		content = CONTENT_STAND_IN;
 	atomic_store_explicit(
 		begun, (unsigned char)content, memory_order_relaxed);
 	return content;
-}
-
-static void be_late(struct analysis *a)
-{
-	uint64_t ns = NS_PER_US *
-		atomic_load_explicit(&a->late_us, memory_order_relaxed);
-	struct timespec late = {.tv_sec = (time_t)(ns / NS_PER_S),
-		.tv_nsec = (long)(ns % NS_PER_S)};
-
-	(void)nanosleep(&late, NULL);
 }
 
 /* True: the READ was answered from another image. */

@@ -128,16 +128,17 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 			&a->standing, false, memory_order_relaxed);
 	} else if (strcmp(text, "tiny") == 0) {
 		content = CONTENT_TINY;
-	} else if (strcmp(text, "tiny-late") == 0 && late_us > 0 &&
-		late_us <= LATE_MAX_US) {
-		content = CONTENT_LATE;
+	} else if (late_us > 0 && late_us <= LATE_MAX_US &&
+		(strcmp(text, "tiny-late") == 0 ||
+			strcmp(text, "real-late") == 0)) {
+		content = text[0] == 't' ? CONTENT_LATE : CONTENT_REAL_LATE;
 		atomic_store_explicit(
 			&a->late_us, (unsigned)late_us, memory_order_relaxed);
 	} else {
 		(void)ctl_fail(conn,
 			"\"content\" must be \"real\", \"stand-in\", "
-			"\"tiny\" or \"tiny-late\", this with \"delay_us\" "
-			"from 1 to 1000000");
+			"\"tiny\", \"real-late\" or \"tiny-late\", these two "
+			"with \"delay_us\" from 1 to 1000000");
 		return;
 	}
 	atomic_store_explicit(&a->content, content, memory_order_relaxed);
@@ -162,29 +163,32 @@ void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	struct analysis *a = analysis_of(arg, conn);
 	struct cache_status s;
+	json_t *reply;
 	uint64_t kept;
 
-	(void)request; /* no arguments */
 	if (!a)
 		return;
 	kept = pages_settle(a->pages);
 	cache_status(a->cache, &s); /* counts the time of what is parked */
-	(void)ctl_send(conn,
-		json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
+	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
 			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
-			"ok", 1, "time_us",
-			(json_int_t)(clock_now_ns() / NS_PER_US), "cpu_us",
-			(json_int_t)cpu_us(), "first_reads",
-			RATE(a->counters, first_reads), "bytes",
-			RATE(a, read_bytes), "hits", RATE(a->counters, hits),
-			"misses", RATE(a->counters, misses), "tiny",
-			RATE(a, tiny_reads), "stand_ins",
-			RATE(a, stand_in_reads), "kept", RATE(a, kept_reads),
-			"kept_bytes", (json_int_t)kept, "starved_us",
-			RATE(a->counters, starved_us), "parked_us",
-			RATE(a->counters, parked_us), "idle_us",
-			RATE(a->counters, idle_us), "readers",
-			(json_int_t)readers_count(&a->readers), "refused",
-			(int)atomic_load_explicit(
-				&a->refused, memory_order_relaxed)));
+		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),
+		"cpu_us", (json_int_t)cpu_us(), "first_reads",
+		RATE(a->counters, first_reads), "bytes", RATE(a, read_bytes),
+		"hits", RATE(a->counters, hits), "misses",
+		RATE(a->counters, misses), "tiny", RATE(a, tiny_reads),
+		"stand_ins", RATE(a, stand_in_reads), "kept",
+		RATE(a, kept_reads), "kept_bytes", (json_int_t)kept,
+		"starved_us", RATE(a->counters, starved_us), "parked_us",
+		RATE(a->counters, parked_us), "idle_us",
+		RATE(a->counters, idle_us), "readers",
+		(json_int_t)readers_count(&a->readers), "refused",
+		(int)atomic_load_explicit(&a->refused, memory_order_relaxed));
+	if (reply && json_is_true(json_object_get(request, "intervals")))
+		(void)json_object_update_new(reply,
+			json_pack("{s:o, s:I, s:I}", "intervals",
+				readers_intervals(&a->readers), "ran_us",
+				RATE(&a->readers, ran_us), "delayed_us",
+				RATE(&a->readers, delayed_us)));
+	(void)ctl_send(conn, reply);
 }

@@ -16,9 +16,10 @@
 
 enum content {
 	CONTENT_REAL,
-	CONTENT_TINY,	  /* JPEGs are a tiny image, padded with zeros */
-	CONTENT_LATE,	  /* the same, later */
-	CONTENT_STAND_IN, /* of one file: a cached image of like size */
+	CONTENT_TINY,	   /* JPEGs are a tiny image, padded with zeros */
+	CONTENT_LATE,	   /* the same, later */
+	CONTENT_REAL_LATE, /* as they are, later; no pages stay */
+	CONTENT_STAND_IN,  /* of one file: a cached image of like size */
 };
 
 struct analysis {

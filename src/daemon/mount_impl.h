@@ -242,13 +242,37 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 /* readers.c: the threads that read. */
 #define READERS_LOOK 128
 
-struct readers {
-	atomic_uint next; /* relaxed, both: nothing else depends on them */
-	atomic_int thread[READERS_LOOK]; /* of the last reads */
+/* Threads whose last read is known; those of the same slot displace each other.
+ */
+#define READERS_SLOTS 1024
+
+/* Times from one file of a thread to its next, by length: eight to an octave,
+ * from 1 us to an hour. */
+#define INTERVALS_OCTAVE 8
+#define INTERVALS (32 * INTERVALS_OCTAVE)
+
+struct reader_slot {
+	atomic_int thread;
+	/* When it began its last file, and its times on processors and waiting
+	 * for one until then. */
+	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
 };
 
-/* 0: a thread that cannot be seen from here. */
+/* All relaxed: nothing else depends on them. */
+struct readers {
+	atomic_uint next;
+	atomic_int thread[READERS_LOOK]; /* of the last reads */
+	struct reader_slot slot[READERS_SLOTS];
+	/* Sums; intervals are without the time of waiting for a processor. */
+	_Atomic uint64_t count[INTERVALS], length_us[INTERVALS];
+	_Atomic uint64_t ran_us, delayed_us;
+};
+
+/* A thread begins to read a file. 0: one that cannot be seen from here. */
 void readers_note(struct readers *r, pid_t thread);
+
+/* [[class of lengths, count, sum in us] for each that there was]. */
+json_t *readers_intervals(const struct readers *r);
 
 /* Different threads in the last reads; 0: unknown. */
 unsigned readers_count(const struct readers *r);

@@ -152,6 +152,28 @@ while asked("rates")["time_us"] < began + 1.2e6:
 r = epoch()
 assert r["idle_us"] >= 1e6, r
 
+# Files as they are may be late, too; no pages stay then, so each read is seen,
+# and the times from one file to the next are counted.
+asked("content", content="real-late", delay_us=3000)
+before = asked("rates", intervals=True)
+began = time.monotonic()
+r = epoch()
+assert about(r["first_reads"], count) and r["kept"] <= AGAIN, r
+assert time.monotonic() - began > 0.003 * (r["first_reads"] - r["kept"]), r
+after = asked("rates", intervals=True)
+assert "intervals" not in asked("rates")
+
+
+def lengths(reply):
+    """Their number, and their sum in us."""
+    return [sum(i[k] for i in reply["intervals"]) for k in (1, 2)]
+
+
+n, total = (b - a for a, b in zip(lengths(before), lengths(after)))
+assert about(n, count), n
+total += after["delayed_us"] - before["delayed_us"]
+assert 3000 * (n - 1) <= total, total
+assert after["ran_us"] >= before["ran_us"]
 for content in "tiny-late", "tiny":
     asked("content", content=content, delay_us=3000)
     began = time.monotonic()
