@@ -40,6 +40,15 @@ struct profile_point {
 	struct profile_rate rate;
 };
 
+/* What a reader does from one file to its next, without the time for which it
+ * waits for a processor. */
+struct profile_waits {
+	double n;      /* intervals; 0: not measured */
+	double each_s; /* mean */
+	double busy_s; /* the part of it that is no wait for its consumer */
+	double ran;    /* share of it on a processor */
+};
+
 /* A moment of the run. */
 struct profile_tick {
 	double time_s;	/* since the command began to read */
@@ -64,6 +73,14 @@ struct profile {
 			   everything cached */
 	double repeats; /* half of the 95 % interval of one measurement, as a
 			   share of the rate: what else the machine did */
+	/* Threads that read at a time, and their times with everything cached
+	 * and with nothing. */
+	double readers;
+	struct profile_waits warm, cold;
+	/* How much of a delay of each file, divided by the readers, a sample
+	 * takes longer: 1 if reading limits the trainer, 0 if reading is
+	 * hidden. ci 0: not measured. */
+	struct profile_rate delay;
 	struct profile_point points[PROFILE_POINTS_MAX];
 	unsigned npoints;
 	struct profile_tick ticks[PROFILE_TICKS_MAX];
@@ -123,21 +140,50 @@ bool profile_forecast(
 /* Samples a second that all processors could prepare: an estimate. */
 double profile_prep(const struct profile *p);
 
-/*
- * G is only a lower bound, and the shares do not settle the verdict:
- * preparation may take some of what counts as compute.
- */
-bool profile_verdict_bound(
-	const struct profile *p, const struct model_shares *s);
+/* The part to improve first. */
+enum profile_limit {
+	LIMIT_UNKNOWN,
+	LIMIT_COMPUTE,
+	LIMIT_PREP,
+	LIMIT_FETCH,
+	LIMITS
+};
 
+/* "undecided", "compute", "prep" or "fetch". */
+const char *profile_limit_name(enum profile_limit limit);
+
+/* Set G by what the readers show, where that is more than tiny images do. */
+void profile_use_readers(struct profile *p);
+
+/* With everything cached. */
+enum profile_limit profile_warm_limit(const struct profile *p);
+
+/*
+ * With p->cached. LIMIT_UNKNOWN: the measurements do not tell two of them
+ * apart; then *likely (may be NULL) is the one that the measured rates point
+ * to, and otherwise the limit itself.
+ */
+enum profile_limit profile_limit(
+	const struct profile *p, enum profile_limit *likely);
+
+/* How input-bound: "not", "moderately" or "highly". */
+const char *profile_verdict(const struct profile *p);
+
+/* Fetching takes little of an epoch, its interval included. */
+bool profile_hides_source(const struct profile *p);
+
+/* Half of the interval of the share of fetching. */
+double profile_fetch_ci(const struct profile *p);
+
+/* The cheapest first. */
 enum profile_change {
 	CHANGE_NONE,
+	CHANGE_WORKERS,
+	CHANGE_PLAN,
+	CHANGE_ECHO,
 	CHANGE_ENOUGH,
 	CHANGE_ALL,
-	CHANGE_PLAN,
-	CHANGE_WORKERS,
 	CHANGE_FASTER,
-	CHANGE_ECHO,
 	CHANGES
 };
 

@@ -80,9 +80,9 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 {
 	double all = s->compute + s->prep + s->fetch + s->gaps;
 	char text[TIME_TEXT_MAX], size[SIZE_TEXT_MAX];
-	char verdict[VERDICT_TEXT_MAX];
+	char verdict[REPORT_TEXT_MAX], first[REPORT_TEXT_MAX];
 
-	(void)report_verdict(p, s, verdict);
+	(void)report_verdict(p, verdict);
 	(void)fprintf(to,
 		"<h1>%c%s</h1>\n"
 		"<p>An epoch with %.0f %% cached takes %s.",
@@ -97,12 +97,8 @@ static void put_page_summary(const struct profile *p, const struct model *m,
 			report_time(
 				p->samples * model_time(m, 1 - model_enough(m)),
 				text));
-	(void)fprintf(to, " %s.</p>\n<p class=\"about\">", report_first(p, s));
-	if (p->repeats > REPORT_UNSURE)
-		(void)fputs("Uncertain: the rates varied between measurements. "
-			    "Measure again on a quiet machine.</p>\n"
-			    "<p class=\"about\">",
-			to);
+	(void)fprintf(
+		to, " %s.</p>\n<p class=\"about\">", report_first(p, first));
 	put_xml(to, p->source);
 	(void)fprintf(to, ": %s, %.0f %s; %u processors; <code>",
 		size_format(p->source_bytes, size), p->samples,

@@ -12,13 +12,9 @@
 #define TIME_TEXT_MAX 32
 const char *report_time(double s, char buf[TIME_TEXT_MAX]);
 
-/* If repeated measurements vary by more than this, the verdict is uncertain. */
-#define REPORT_UNSURE 0.15
-
-/* How much the trainer waits, and the first limit; without a full stop. */
-#define VERDICT_TEXT_MAX 160
-const char *report_verdict(const struct profile *p,
-	const struct model_shares *s, char buf[VERDICT_TEXT_MAX]);
+/* How input-bound, and the bottleneck; without a full stop. */
+#define REPORT_TEXT_MAX 256
+const char *report_verdict(const struct profile *p, char buf[REPORT_TEXT_MAX]);
 
 /* How many times as many requests at a time would use all of the source; 1: no
  * more than there are. */
@@ -28,7 +24,7 @@ double report_more_readers(const struct profile *p);
 bool report_has_errors(const struct profile *p);
 
 /* The first thing to do, without a full stop. */
-const char *report_first(const struct profile *p, const struct model_shares *s);
+const char *report_first(const struct profile *p, char buf[REPORT_TEXT_MAX]);
 
 /* The figures of a plot as a table that opens on demand: a plot has no text for
  * a screen reader. `columns` is a row of <th>. */

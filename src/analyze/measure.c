@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "analyze/run_impl.h"
+#include "analyze/late_impl.h"
 
 /* A larger change of the rate without misses during the run is noted. */
 #define DRIFT 0.03
@@ -41,14 +41,14 @@
 #define DELAY 0.2
 #define DELAY_MOST_S 1
 
-/* A point that is measured a second time. */
+/* A point that is measured again, after n times. */
 static void merge_point(struct analysis_run *r, struct profile_point *was,
-	const struct profile_point *now)
+	const struct profile_point *now, double n)
 {
 	repeats_add(&r->repeats, was->rate.value, now->rate.value);
-	was->rate.ci = hypot(was->rate.ci, now->rate.ci) / 2;
-	was->rate.value = (was->rate.value + now->rate.value) / 2;
-	was->miss = (was->miss + now->miss) / 2;
+	was->rate.ci = hypot(n * was->rate.ci, now->rate.ci) / (n + 1);
+	was->rate.value = (n * was->rate.value + now->rate.value) / (n + 1);
+	was->miss = (n * was->miss + now->miss) / (n + 1);
 }
 
 static void add_point(struct analysis_run *r, const struct profile_point *now)
@@ -57,11 +57,13 @@ static void add_point(struct analysis_run *r, const struct profile_point *now)
 
 	for (unsigned i = 0; i < p->npoints; i++)
 		if (p->points[i].x == now->x) {
-			merge_point(r, &p->points[i], now);
+			merge_point(r, &p->points[i], now, r->times[i]++);
 			return;
 		}
-	if (p->npoints < PROFILE_POINTS_MAX)
-		p->points[p->npoints++] = *now;
+	if (p->npoints == PROFILE_POINTS_MAX)
+		return;
+	r->times[p->npoints] = 1;
+	p->points[p->npoints++] = *now;
 }
 
 /* The share of the dataset whose pages stay at this rate. */
@@ -95,6 +97,12 @@ static int measure_at(struct analysis_run *r, double x)
 		rc = run_segment(r, doing, r->c->seconds / 2.0);
 	if (rc < 0)
 		return rc;
+	if (x == 0) {
+		const struct waits none = {.ran_s = 0};
+
+		waits_add(&r->cold, &none, &r->waits);
+		r->p->cold = waits_of(&r->cold);
+	}
 	now.miss = segment_miss(&r->segment);
 	now.rate = x < 1 ? rate_of_dropped(r) : segment_rate(&r->segment);
 	add_point(r, &now);
@@ -112,6 +120,8 @@ static int measure_warm(struct analysis_run *r)
 	if (rc < 0)
 		return rc;
 	r->p->r1 = r->p->points[0].rate;
+	r->p->g = r->p->r1;
+	r->p->g_bound = true;
 	r->p->cpus_used = r->cpus_used;
 	r->p->gaps = segment_gaps(&r->segment);
 	if (r->segment.last.refused)
@@ -137,6 +147,13 @@ static int check_epoch(struct analysis_run *r)
 		epoch_s);
 }
 
+/* Do misses make the trainer slower, by more than could be chance? */
+static bool misses_cost(const struct profile *p, const struct model *m)
+{
+	return m->r0 <= SOURCE_HIDDEN * m->r1 &&
+		p->r1.value - p->r0.value > hypot(p->r1.ci, p->r0.ci);
+}
+
 /*
  * Each share of misses twice, the second time in reverse order: a machine that
  * gets slower or faster meanwhile changes all of them alike.
@@ -154,8 +171,7 @@ static int measure_misses(struct analysis_run *r)
 	p->r0 = p->points[1].rate;
 	rc = check_epoch(r);
 	m = profile_model(p);
-	for (unsigned i = 0; i < MODEL_POINTS && m.r0 <= SOURCE_HIDDEN * m.r1;
-		i++)
+	for (unsigned i = 0; i < MODEL_POINTS && misses_cost(p, &m); i++)
 		x[n++] = 1 - model_point(&m, i);
 	for (unsigned i = 1; rc == 0 && i < n; i++)
 		rc = measure_at(r, x[i]);
@@ -180,6 +196,37 @@ static int measure_drift(struct analysis_run *r)
 			"the rate with everything cached changed by more than "
 			"3 % during the run; measure again on a quiet machine");
 	return 0;
+}
+
+/* The variation between measurements belongs to every interval. */
+static void widen_intervals(struct analysis_run *r)
+{
+	struct profile *p = r->p;
+	double once = repeats_interval(&r->repeats);
+
+	p->repeats = once;
+	for (unsigned i = 0; i < p->npoints; i++)
+		p->points[i].rate.ci = fmax(p->points[i].rate.ci,
+			once / sqrt(r->times[i]) * p->points[i].rate.value);
+	p->r1 = p->points[0].rate;
+	p->r0 = p->points[1].rate;
+}
+
+/* Until the bottleneck is known, or the time is over. */
+static int measure_more(struct analysis_run *r)
+{
+	int rc = 0;
+
+	widen_intervals(r);
+	while (rc == 0 && run_has_time(r) &&
+		profile_limit(r->p, NULL) == LIMIT_UNKNOWN) {
+		rc = measure_at(r, 0);
+		if (rc == 0)
+			rc = measure_at(r, 1);
+		if (rc == 0)
+			widen_intervals(r);
+	}
+	return rc;
 }
 
 /* The rate with tiny images, each of which comes `late_s` later. */
@@ -283,21 +330,25 @@ static int measure_alone(struct analysis_run *r)
 	return 0;
 }
 
-/* Add the variation between measurements to every interval. */
-static void widen_intervals(struct analysis_run *r)
+/* The other results are reported without this one. */
+static int measure_late_reads(struct analysis_run *r)
 {
-	struct profile *p = r->p;
-	double once = repeats_interval(&r->repeats), twice = once / sqrt(2);
+	int rc = late_measure(r);
 
-	p->repeats = once;
-	for (unsigned i = 0; i < p->npoints; i++)
-		p->points[i].rate.ci = fmax(
-			p->points[i].rate.ci, twice * p->points[i].rate.value);
-	p->r1 = p->points[0].rate;
-	p->r0 = p->points[1].rate;
+	if (rc != -ENODATA && rc != -ECHILD)
+		return rc;
+	profile_note(r->p,
+		"the command ended or stopped reading before it was measured "
+		"with delays");
+	return 0;
+}
+
+/* G was measured once. */
+static void widen_alone(struct profile *p)
+{
 	p->g.ci = p->g_bound && p->g.value <= p->r1.value
 		? p->r1.ci
-		: fmax(p->g.ci, once * p->g.value);
+		: fmax(p->g.ci, p->repeats * p->g.value);
 }
 
 static int by_miss(const void *a, const void *b)
@@ -318,13 +369,21 @@ static int analyse(struct analysis_run *r)
 	if (rc == 0)
 		rc = measure_warm(r);
 	if (rc == 0)
+		rc = measure_late_reads(r);
+	if (rc == 0)
 		rc = measure_misses(r);
 	if (rc == 0)
 		rc = measure_drift(r);
 	if (rc == 0)
-		rc = measure_alone(r);
+		rc = measure_late_reads(r);
 	if (rc == 0)
-		widen_intervals(r);
+		rc = measure_more(r);
+	if (rc == 0)
+		rc = measure_alone(r);
+	if (rc == 0) {
+		profile_use_readers(r->p);
+		widen_alone(r->p);
+	}
 	qsort(r->p->points, r->p->npoints, sizeof(r->p->points[0]), by_miss);
 	return rc;
 }

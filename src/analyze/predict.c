@@ -56,17 +56,6 @@ bool profile_forecast(
 	return m.n > 0 && q->x > 0 && q->x < 1;
 }
 
-/* Preparation that the bound hides comes on top of the known part. */
-bool profile_verdict_bound(
-	const struct profile *p, const struct model_shares *s)
-{
-	bool highly = model_verdict(s)[0] == 'h';
-	bool fetch = model_bottleneck(s)[0] == 'f';
-
-	return p->g_bound &&
-		(!highly || (fetch && s->fetch < s->prep + s->compute));
-}
-
 const char *profile_change_name(enum profile_change change)
 {
 	static const char *const name[CHANGES] = {

@@ -49,6 +49,27 @@ static json_t *point_json(const struct profile *p, unsigned i)
 		f.overlapped);
 }
 
+static json_t *waits_json(const struct profile_waits *w)
+{
+	if (w->n <= 0)
+		return json_null();
+	return json_pack("{s:f, s:f, s:f, s:f}", "intervals", w->n, "mean_s",
+		w->each_s, "busy_s", w->busy_s, "ran", w->ran);
+}
+
+/* Null where readers could not be seen. */
+static json_t *readers_json(const struct profile *p)
+{
+	json_t *delay = p->delay.ci > 0
+		? json_pack("{s:f, s:f}", "value", p->delay.value, "ci",
+			  p->delay.ci)
+		: json_null();
+
+	return json_pack("{s:f, s:o, s:o, s:o}", "number", p->readers, "warm",
+		waits_json(&p->warm), "cold", waits_json(&p->cold), "delay",
+		delay);
+}
+
 static json_t *predicted_json(const struct profile *p, const struct model *m)
 {
 	struct profile_rate r = profile_after(p, p->cached, CHANGE_NONE);
@@ -123,6 +144,20 @@ static json_t *policies_json(const struct profile *p, const struct model *m)
 	return policies;
 }
 
+static void set_limit(json_t *o, const struct profile *p)
+{
+	enum profile_limit likely, limit = profile_limit(p, &likely);
+
+	(void)json_object_set_new(
+		o, "verdict", json_string(profile_verdict(p)));
+	(void)json_object_set_new(
+		o, "bottleneck", json_string(profile_limit_name(limit)));
+	(void)json_object_set_new(
+		o, "likely", json_string(profile_limit_name(likely)));
+	(void)json_object_set_new(o, "verdict_bound",
+		json_boolean(p->g_bound && limit == LIMIT_UNKNOWN));
+}
+
 json_t *profile_json(const struct profile *p)
 {
 	struct model m = profile_model(p);
@@ -156,11 +191,8 @@ json_t *profile_json(const struct profile *p)
 	(void)json_object_set_new(o, "gaps", json_real(p->gaps));
 	(void)json_object_set_new(o, "repeats", json_real(p->repeats));
 	(void)json_object_set_new(o, "shares", shares_json(&s));
-	(void)json_object_set_new(o, "verdict", json_string(model_verdict(&s)));
-	(void)json_object_set_new(
-		o, "bottleneck", json_string(model_bottleneck(&s)));
-	(void)json_object_set_new(
-		o, "verdict_bound", json_boolean(profile_verdict_bound(p, &s)));
+	(void)json_object_set_new(o, "readers", readers_json(p));
+	set_limit(o, p);
 	(void)json_object_set_new(
 		o, "enough_share", json_real(model_enough(&m)));
 	(void)json_object_set_new(o, "predicted", predicted_json(p, &m));
@@ -195,6 +227,33 @@ static struct profile_rate get_rate(const json_t *o, const char *name)
 	const json_t *r = json_object_get(o, name);
 
 	return (struct profile_rate){number_in(r, "value"), number_in(r, "ci")};
+}
+
+static struct profile_waits get_times(const json_t *readers, const char *name)
+{
+	const json_t *w = json_object_get(readers, name);
+	struct profile_waits waits = {number_in(w, "intervals"),
+		number_in(w, "mean_s"), number_in(w, "busy_s"),
+		fmin(number_in(w, "ran"), 1)};
+
+	if (waits.each_s <= 0)
+		waits.n = 0;
+	return waits;
+}
+
+/* They are missing from profiles of earlier builds. */
+static void get_readers(const json_t *json, struct profile *p)
+{
+	const json_t *readers = json_object_get(json, "readers");
+	const json_t *delay = json_object_get(readers, "delay");
+	double effect = json_number_value(json_object_get(delay, "value"));
+
+	p->readers = number_in(readers, "number");
+	p->warm = get_times(readers, "warm");
+	p->cold = get_times(readers, "cold");
+	p->delay = (struct profile_rate){
+		fmax(-NUMBER_MOST, fmin(effect, NUMBER_MOST)),
+		number_in(delay, "ci")};
 }
 
 static void get_text(const json_t *o, const char *name, char *to)
@@ -295,6 +354,7 @@ int profile_parse(const json_t *json, struct profile *p, struct error *err)
 	p->s = get_rate(json, "S");
 	p->gaps = number_in(json, "gaps");
 	p->repeats = number_in(json, "repeats");
+	get_readers(json, p);
 	if (!get_points(json, p))
 		return error_set(err, -EINVAL, "a point in it has no rate");
 	if (!get_series(json_object_get(json, "series"), p))

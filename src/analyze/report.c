@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people. All of it comes from the profile. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "analyze/html_impl.h"
@@ -12,6 +13,12 @@
 
 /* Actions that shorten an epoch by less are not worth a line. */
 #define WORTH 1.02
+
+/* Processors that are used less have time to prepare more. */
+#define CPUS_FREE 0.7
+
+/* What a cache needs beside the bytes of its files. */
+#define CACHE_ROOM 1.05
 
 /*
  * The page and the profile have all of them; the text is limited to 40 lines.
@@ -61,6 +68,8 @@ static void put_rate(const struct profile *p, const char *what,
 
 double report_more_readers(const struct profile *p)
 {
+	if (profile_limit(p, NULL) != LIMIT_FETCH)
+		return 1;
 	return p->r0.value < READERS_FEW * p->s.value ? p->s.value / p->r0.value
 						      : 1;
 }
@@ -95,49 +104,148 @@ static void put_epoch(
 
 	(void)fprintf(to,
 		"An epoch with %.0f %% cached: %s = compute %s%.0f %% + prep "
-		"%s%.0f %% + fetch %.0f %%",
+		"%s%.0f %% + fetch %.0f %% (+- %.0f)",
 		100 * p->cached, report_time(p->samples * all, text), most,
 		100 * s->compute / all, least, 100 * s->prep / all,
-		100 * s->fetch / all);
+		100 * s->fetch / all, 100 * profile_fetch_ci(p));
 	if (s->gaps > 0)
 		(void)fprintf(to, " + gaps %.0f %%", 100 * s->gaps / all);
 	(void)fputc('\n', to);
 }
 
-const char *report_verdict(const struct profile *p,
-	const struct model_shares *s, char buf[VERDICT_TEXT_MAX])
+const char *report_verdict(const struct profile *p, char buf[REPORT_TEXT_MAX])
 {
-	const char *verdict = model_verdict(s), *what = model_bottleneck(s);
-	bool bound = profile_verdict_bound(p, s);
+	static const char *const name[LIMITS] = {
+		[LIMIT_COMPUTE] = "compute",
+		[LIMIT_PREP] = "preparation (prep)",
+		[LIMIT_FETCH] = "the source (fetch)",
+	};
+	enum profile_limit likely, limit = profile_limit(p, &likely);
 
-	if (bound && strcmp(what, "compute") == 0)
-		(void)snprintf(buf, VERDICT_TEXT_MAX,
-			"not bound by the source; preparation or compute is "
-			"the limit, unknown which (processors %.0f %% busy)",
+	if (limit == LIMIT_UNKNOWN && likely != LIMIT_FETCH &&
+		profile_hides_source(p))
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"undecided between compute and preparation (prep); not "
+			"bound by the source (processors %.0f %% busy)",
 			100 * p->cpus_used);
+	else if (limit == LIMIT_UNKNOWN)
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"undecided, perhaps %s: the parts of an epoch differ "
+			"by less than their intervals",
+			name[likely]);
 	else
-		(void)snprintf(buf, VERDICT_TEXT_MAX,
-			"%s%s input-bound; the first limit is %s%s",
-			bound ? "at least " : "", verdict, what,
-			bound && strcmp(what, "prep") != 0
-				? ", unless preparation takes more"
-				: "");
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"%s%s input-bound; the bottleneck is %s",
+			p->g_bound && limit != LIMIT_COMPUTE ? "at least " : "",
+			profile_verdict(p), name[limit]);
 	return buf;
 }
 
-const char *report_first(const struct profile *p, const struct model_shares *s)
+/* -- Advice ---------------------------------------------------------------- */
+
+/* Does it shorten an epoch by more than the interval of that? */
+static bool is_worth(const struct profile *p, enum profile_change change)
 {
-	const char *what = model_bottleneck(s);
+	struct profile_rate now = profile_after(p, p->cached, CHANGE_NONE);
+	struct profile_rate then = profile_after(p, p->cached, change);
 
-	if (profile_verdict_bound(p, s) && strcmp(what, "compute") == 0)
-		return "First measure the trainer without preparation, for "
-		       "example with made-up data";
+	return profile_change_known(p, change) &&
+		then.value > WORTH * now.value &&
+		then.value - now.value > fmax(then.ci, now.ci);
+}
 
-	if (strcmp(what, "fetch") == 0)
-		return "First reduce the wait for the source";
-	if (strcmp(what, "prep") == 0)
-		return "First make preparation cheaper, or use echoes";
-	return "The trainer itself is the limit";
+/* How to do it: a command, or an option of the trainer. */
+static const char *how_to(const struct profile *p, enum profile_change change,
+	char buf[REPORT_TEXT_MAX])
+{
+	struct model m = profile_model(p);
+	double part = change == CHANGE_ALL ? 1 : model_enough(&m);
+	char size[SIZE_TEXT_MAX];
+
+	switch (change) {
+	case CHANGE_WORKERS:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			p->readers > 0 ? "num_workers=%.0f in the trainer"
+				       : "a larger num_workers in the trainer",
+			2 * p->readers);
+		break;
+	case CHANGE_PLAN:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"refrain plan MOUNTPOINT, or PlannedSampler in Python");
+		break;
+	case CHANGE_ECHO:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"refrain load SOURCE --echo auto");
+		break;
+	case CHANGE_ENOUGH:
+	case CHANGE_ALL:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"refrain mount SOURCE MOUNTPOINT --cache DIR:%s",
+			size_format((uint64_t)ceil(CACHE_ROOM * part *
+					    (double)p->source_bytes),
+				size));
+		break;
+	case CHANGE_NONE:
+	case CHANGE_FASTER:
+	case CHANGES:
+		buf[0] = '\0';
+		break;
+	}
+	return buf;
+}
+
+static void first_for_fetch(const struct profile *p, char buf[REPORT_TEXT_MAX])
+{
+	char how[REPORT_TEXT_MAX] = "";
+
+	for (unsigned i = CHANGE_WORKERS; i <= CHANGE_ENOUGH && !*how; i++)
+		if (is_worth(p, i))
+			(void)how_to(p, i, how);
+	(void)snprintf(buf, REPORT_TEXT_MAX,
+		"First reduce the wait for the source%s%s", *how ? ": " : "",
+		how);
+}
+
+static void first_for_prep(const struct profile *p, char buf[REPORT_TEXT_MAX])
+{
+	char more[REPORT_TEXT_MAX], echo[REPORT_TEXT_MAX];
+
+	(void)how_to(p, CHANGE_WORKERS, more);
+	(void)how_to(p, CHANGE_ECHO, echo);
+	if (p->cpus_used < CPUS_FREE)
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"First prepare with more workers: %.80s; then repeat "
+			"samples: %.80s",
+			more, echo);
+	else
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"First make preparation cheaper, or repeat samples: "
+			"%.80s",
+			echo);
+}
+
+const char *report_first(const struct profile *p, char buf[REPORT_TEXT_MAX])
+{
+	switch (profile_limit(p, NULL)) {
+	case LIMIT_FETCH:
+		first_for_fetch(p, buf);
+		break;
+	case LIMIT_PREP:
+		first_for_prep(p, buf);
+		break;
+	case LIMIT_COMPUTE:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"The trainer itself is the limit: nothing about its "
+			"input needs to change");
+		break;
+	case LIMIT_UNKNOWN:
+	case LIMITS:
+		(void)snprintf(buf, REPORT_TEXT_MAX,
+			"First measure again for longer (--seconds 40), on a "
+			"machine with less other work");
+		break;
+	}
+	return buf;
 }
 
 static void put_first(const struct profile *p, const struct model *m, FILE *to)
@@ -155,19 +263,17 @@ static void put_first(const struct profile *p, const struct model *m, FILE *to)
 			(uint64_t)(enough * (double)p->source_bytes), size));
 }
 
-static void put_verdict(const struct profile *p, const struct model *m,
-	const struct model_shares *s, FILE *to)
+static void put_verdict(
+	const struct profile *p, const struct model *m, FILE *to)
 {
-	char text[VERDICT_TEXT_MAX];
+	enum profile_limit limit = profile_limit(p, NULL);
+	char text[REPORT_TEXT_MAX];
 
-	(void)fprintf(to, "VERDICT%s: %s\n",
-		p->repeats > REPORT_UNSURE
-			? " (uncertain: the rates vary between "
-			  "measurements)"
-			: "",
-		report_verdict(p, s, text));
-	(void)fprintf(to, "%s; ", report_first(p, s));
-	put_first(p, m, to);
+	(void)fprintf(to, "VERDICT: %s\n", report_verdict(p, text));
+	(void)fprintf(to, "%s%s", report_first(p, text),
+		limit == LIMIT_FETCH ? "; " : "\n");
+	if (limit == LIMIT_FETCH)
+		put_first(p, m, to);
 }
 
 static void put_sizes(const struct profile *p, const struct model *m, FILE *to)
@@ -192,24 +298,25 @@ static void put_sizes(const struct profile *p, const struct model *m, FILE *to)
 static void put_actions(
 	const struct profile *p, const struct model *m, FILE *to)
 {
-	char text[TIME_TEXT_MAX];
+	char text[TIME_TEXT_MAX], how[REPORT_TEXT_MAX];
 
-	(void)fprintf(
-		to, "\nAn epoch with %.0f %% cached, and\n", 100 * p->cached);
+	(void)fprintf(to,
+		"\nAn epoch with %.0f %% cached, and (cheapest first)\n",
+		100 * p->cached);
 	for (unsigned i = 0; i < CHANGES; i++) {
 		struct profile_rate r = profile_after(p, p->cached, i);
-		double was = model_time(m, 1 - p->cached);
 
-		if (!profile_change_known(p, i) ||
-			(i != CHANGE_NONE && was < WORTH / r.value))
+		if (i != CHANGE_NONE && !is_worth(p, i))
 			continue;
-		(void)fprintf(to, "  %-34s %10s +- %.0f %%\n",
+		(void)fprintf(to, "  %-26s %9s +- %2.0f %%%s%s\n",
 			profile_change_name(i),
 			report_time(p->samples / r.value, text),
-			100 * r.ci / r.value);
+			100 * r.ci / r.value, *how_to(p, i, how) ? "  " : "",
+			how);
 	}
-	(void)fprintf(to, "echo factor that hides the rest: %s%.1f\n",
-		p->g_bound ? ">= " : "", model_echo(m, 1 - p->cached));
+	if (is_worth(p, CHANGE_ECHO))
+		(void)fprintf(to, "echo factor that hides the rest: %.1f\n",
+			model_echo(m, 1 - p->cached));
 }
 
 bool report_has_errors(const struct profile *p)
@@ -257,7 +364,7 @@ void profile_report(const struct profile *p, FILE *to)
 	put_source(p, to);
 	put_rates(p, to);
 	put_epoch(p, &s, to);
-	put_verdict(p, &m, &s, to);
+	put_verdict(p, &m, to);
 	put_sizes(p, &m, to);
 	put_actions(p, &m, to);
 	put_errors(p, &m, to);

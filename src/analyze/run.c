@@ -44,6 +44,10 @@
  * they were dropped before a slow reader came to them. */
 #define READ_MOST 4
 
+/* Measurements that are not always made begin within so many times the limit of
+ * one, from the first read on: with the default, 100 s of three minutes. */
+#define MORE_UNTIL 5
+
 /* Reads that neither the temporary copy nor a stand-in answers. */
 #define MISSED_MOST 0.05
 
@@ -95,6 +99,20 @@ static int get_counts(struct analysis_run *r, struct counts *n)
 		n->samples =
 			n->bytes * r->p->samples / (double)r->p->source_bytes;
 	return 0;
+}
+
+/* What readers did until now. */
+static int get_waits(struct analysis_run *r, struct waits *w)
+{
+	json_t *reply = NULL;
+	int rc = ctl_request(r->ctl,
+		json_pack("{s:s, s:b}", "cmd", "rates", "intervals", 1),
+		ANSWER_S, NULL, NULL, &reply, r->err);
+
+	if (rc == 0)
+		waits_read(w, reply);
+	json_decref(reply);
+	return rc;
 }
 
 void run_wait(void)
@@ -243,7 +261,9 @@ static int check_reads(struct analysis_run *r, const struct counts *first,
 			"the command does not read files from beginning to "
 			"end, so they cannot be counted as samples; give the "
 			"number of samples with --samples");
-	if (bytes >= READ_LEAST * mean * files)
+	/* A few files may be smaller than others. */
+	if (bytes >=
+		(READ_LEAST - fmin(0.3, 2 / sqrt(files + 1))) * mean * files)
 		return 0;
 	return error_set(r->err, -ENOTSUP,
 		"the command reads only %.0f %% of each file, so files cannot "
@@ -278,9 +298,11 @@ static int next_counts(
 	rc = look_at_trainer(r, doing);
 	if (rc == 0)
 		rc = get_counts(r, n);
-	if (rc == 0)
-		add_tick(r, n);
-	return rc;
+	if (rc < 0)
+		return rc;
+	r->now_s = n->time_s;
+	add_tick(r, n);
+	return 0;
 }
 
 /* For how long the command may read nothing. Once it has begun it may validate
@@ -365,6 +387,36 @@ static void note_cpus(struct analysis_run *r, const struct counts *n,
 	busy_release(&now);
 }
 
+bool run_has_time(const struct analysis_run *r)
+{
+	return r->now_s - r->began.time_s < MORE_UNTIL * r->c->seconds;
+}
+
+/* Until the segment is complete. Its beginning is skipped for the readers, too.
+ */
+static int fill_segment(
+	struct analysis_run *r, const char *doing, struct counts *n)
+{
+	struct waits from, to;
+	bool began = false;
+	int rc = 0;
+
+	while (rc == 0 && !segment_add(&r->segment, n)) {
+		if (!began && r->segment.measuring) {
+			began = true;
+			rc = get_waits(r, &from);
+		}
+		if (rc == 0)
+			rc = next_counts(r, doing, n);
+	}
+	r->waits = (struct waits){.ran_s = 0};
+	if (rc == 0 && began)
+		rc = get_waits(r, &to);
+	if (rc == 0 && began)
+		waits_add(&r->waits, &from, &to);
+	return rc;
+}
+
 /* One segment, which begins with the next read. */
 static int measure_segment(struct analysis_run *r, const char *doing,
 	double seconds, struct counts *n)
@@ -378,8 +430,7 @@ static int measure_segment(struct analysis_run *r, const char *doing,
 	cpu_s = trainer_cpu_s(&r->trainer);
 	busy_look(&was, &r->trainer);
 	segment_begin(&r->segment, n, seconds, r->p->samples);
-	while (rc == 0 && !segment_add(&r->segment, n))
-		rc = next_counts(r, doing, n);
+	rc = fill_segment(r, doing, n);
 	if (rc == 0)
 		note_cpus(r, n, cpu_s, &was);
 	busy_release(&was);

@@ -8,6 +8,7 @@
 #include "analyze/repeats_impl.h"
 #include "analyze/segment_impl.h"
 #include "analyze/trainer_impl.h"
+#include "analyze/waits_impl.h"
 
 struct ctl_client;
 
@@ -28,11 +29,18 @@ struct analysis_run {
 	bool by_bytes;		   /* samples are counted by their bytes */
 	struct counts before;	   /* the command */
 	struct counts began, tick; /* of reading, of the last tick */
+	double now_s;		   /* of the last look */
 	struct repeats repeats;
+	unsigned times[PROFILE_POINTS_MAX]; /* that a point was measured */
+	struct waits waits; /* of readers, in the last segment */
+	struct waits cold;  /* in those with nothing cached */
 };
 
 /* A command without further results to the daemon; takes over `request`. */
 int run_tell(struct analysis_run *r, json_t *request);
+
+/* Is there time for a measurement that is not always made? */
+bool run_has_time(const struct analysis_run *r);
 
 /* The interval between two readings of the counters; a signal ends it early. */
 void run_wait(void);

@@ -104,6 +104,11 @@ for n in range(8):
         f.write(tfrecord(4096) * 256)
 
 
+def is_fetch(p):
+    """A machine with much other work may leave it undecided."""
+    return p["likely"] == "fetch" and p["bottleneck"] in ("fetch", "undecided")
+
+
 def analyze(source, *command, options=(), shell=()):
     return subprocess.Popen(
         [*shell, refrain, "analyze", "--cache", work + "/fast",
@@ -177,7 +182,7 @@ for p, samples, most, unit in ((many, 200, 1300, "samples"),
     assert p["source"]["samples"] == samples, p
     assert p["source"]["unit"] == unit, p
     assert p["R0"]["value"] < p["G"]["value"] < most, p
-    assert p["bottleneck"] == "fetch" and p["R0"]["value"] > 0, p
+    assert is_fetch(p) and p["R0"]["value"] > 0, p
     # The source is the limit: its bytes a second, in samples; roughly, as
     # several analyses run at once.
     bytes_s = p["R0"]["value"] * p["source"]["bytes"] / samples
@@ -190,19 +195,19 @@ assert part.returncode == 0, err
 p = json.loads(out)
 assert any("dataset was copied" in n for n in p["notes"]), p["notes"]
 assert p["points"][0]["miss"] == 0 and p["points"][-1]["miss"] == 1, p
-assert p["bottleneck"] == "fetch", p
+assert is_fetch(p), p
 out, err = brief.communicate(timeout=150 * int(patience))
 assert brief.returncode == 0, err
 p = json.loads(out)
 assert any("dataset was copied" in n for n in p["notes"]), p["notes"]
-assert p["bottleneck"] == "fetch", p
+assert is_fetch(p), p
 out, err = short.communicate(timeout=150 * int(patience))
 assert short.returncode == 0, err
 p = json.loads(out)
 assert 30 < p["R0"]["value"] < 300 < p["R1"]["value"], p
 out, err = late.communicate(timeout=150 * int(patience))
 assert late.returncode == 0, err
-assert json.loads(out)["bottleneck"] == "fetch", out
+assert is_fetch(json.loads(out)), out
 out, err = away.communicate(timeout=150 * int(patience))
 assert away.returncode == 0, err
 assert json.loads(out)["cpus_used"] > 0, out

@@ -163,7 +163,10 @@ assert p["command"].startswith("sh -c shift; exec"), p["command"]
 assert r" \xe9 " + 100 * "é" in p["command"], p["command"]
 assert p["command"].endswith("é"), p["command"]
 assert abs(sum(p["shares"].values()) - 100) < 1e-6, p["shares"]
-assert (p["verdict"], p["bottleneck"]) == ("highly", "fetch"), p
+# A machine with much other work may leave it undecided.
+decided = p["bottleneck"] == "fetch"
+assert decided or p["bottleneck"] == "undecided", p
+assert (p["verdict"], p["likely"]) == ("highly", "fetch"), p
 # The source gives 80 samples a second, the trainer takes 800. On a machine that
 # does much else it takes fewer, and after a pause the source gives more.
 assert 20 < slower * p["R0"]["value"] < 160, p["R0"]
@@ -194,9 +197,10 @@ xml.dom.minidom.parseString(page.replace("<!DOCTYPE html>", ""))
 assert len(page) < 200000 and "fetch" in page and page.count("<svg") == 6
 # Each plot has a table, that of the rates an open one.
 assert page.count("<details") == 5 and page.count("<table") == 7, page
-# Both say what to do first, and whether that is certain.
-assert all("First reduce the wait for the source" in t for t in (text, page))
-assert ("uncertain" in text) == ("Uncertain" in page) == (p["repeats"] > 0.15)
+# Both say what to do first.
+first = "First reduce the wait" if decided else "First measure again for longer"
+assert all(first in t for t in (text, page)), text
+assert decided != ("VERDICT: undecided" in text), text
 assert not any(s in page for s in ("http", "src=", "href", "url(", "script"))
 
 # A link and a FIFO are still there to be written to; a file is replaced.

@@ -88,7 +88,8 @@ unit_tests = \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
 	tests/unit/test_tree \
-	tests/unit/test_uring
+	tests/unit/test_uring \
+	tests/unit/test_verdict
 # It sleeps, and looks at when it wakes up.
 timed_unit_tests = tests/unit/test_loader_echo
 # Little of the machine is enough, but it must be at hand.
@@ -159,6 +160,7 @@ tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)
 tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
 tests_unit_test_trainer_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_verdict_LDADD = libanalyze.la $(unit_libs)
 
 tests_unit_test_log_LDADD = liblog.la $(LDADD)
 

@@ -292,9 +292,9 @@ START_TEST(test_a_bound_on_g_does_not_make_compute_the_limit)
 	p.g_bound = true;
 	ck_assert(verdict_is_bound(&p));
 	ck_assert(report_has(profile_report, &p,
-		"VERDICT: not bound by the source; preparation or compute is "
-		"the limit, unknown which (processors 98 % busy)\n"));
-	ck_assert(report_has(profile_html, &p, "<h1>Not bound by the source"));
+		"VERDICT: undecided between compute and preparation (prep); "
+		"not bound by the source (processors 98 % busy)\n"));
+	ck_assert(report_has(profile_html, &p, "<h1>Undecided between"));
 	ck_assert(!report_has(profile_report, &p, "trainer itself"));
 	ck_assert(!report_has(profile_html, &p, "trainer itself"));
 	p.g_bound = false;
@@ -317,8 +317,7 @@ START_TEST(test_a_bound_on_g_leaves_room_for_preparation)
 	p.npoints = 0;
 	ck_assert(verdict_is_bound(&p));
 	ck_assert(report_has(profile_report, &p,
-		"at least moderately input-bound; the first limit is fetch, "
-		"unless preparation takes more"));
+		"VERDICT: undecided, perhaps the source (fetch)"));
 }
 END_TEST
 
