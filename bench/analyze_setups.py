@@ -5,6 +5,7 @@ source, of the workers that prepare and of the steps is slow alone, and in
 pairs.
 
     analyze_setups.py REFRAIN [NAME ...]
+    analyze_setups.py REFRAIN --photos DIR [NAME ...]
     analyze_setups.py --train FOLDER PREP_RATE STEP_RATE [any]   (used by it)
 
 The stand-in trainer is a pipeline of threads that sleep: what it needs of the
@@ -15,6 +16,11 @@ that were set: compute takes 1 / G, preparation the rest of 1 / min(G, P),
 fetching the rest of 1 / min(G, P, F). Prints a row a set-up, and exits with 1
 if a bottleneck is not named, a share is off by more than POINTS, or a G that is
 called exact by more than 2 %, or should not be called so.
+
+With --photos, the trainers are those of bench/analyze_script.py (PyTorch, PIL
+and numpy in PYTHON), and DIR has some hundred photographs and nothing else.
+Exits with 1 if a bottleneck is named wrong, or more than UNDECIDED are not
+named. TOGETHER analyses at a time are the load of the machine (default: 3).
 """
 import concurrent.futures
 import json
@@ -33,7 +39,8 @@ POINTS = 3
 EXACT = 0.02
 READERS, PREPARERS = 8, 4
 IMAGES = 1000
-TOGETHER = 3
+TOGETHER = int(os.environ.get('TOGETHER', '3'))
+UNDECIDED = 3
 
 # Name: samples a second of the source (0: as it is), preparation, steps.
 SETUPS = {
@@ -53,6 +60,26 @@ SETUPS = {
     'prep-any-size-100': (0, 100, FAST_STEP),
 }
 ANY_SIZE = {'prep-any-size-100'}
+
+# Name: the bottleneck, the fault of the source, and the script's options.
+SCRIPTS = {
+    'compute-workers': ('compute', '', '--workers 2 --step sleep:150'),
+    'compute-same-thread': ('compute', '', '--step sleep:800'),
+    'compute-numpy': ('compute', '', '--workers 2 --step numpy:150'),
+    'compute-feed': ('compute', '',
+                     '--feed 2 --prep sleep:2 --step sleep:250'),
+    'prep-workers': ('prep', '', '--workers 2 --prep sleep:25 --step sleep:20'),
+    'prep-same-thread': ('prep', '', '--prep numpy:20 --step sleep:10'),
+    'prep-numpy': ('prep', '', '--workers 2 --prep numpy:25 --step sleep:20'),
+    'prep-pool': ('prep', '', '--pool 4 --prep sleep:30 --step sleep:20'),
+    'fetch-workers': ('fetch', 'delay=60ms', '--workers 2 --step sleep:20'),
+    'fetch-same-thread': ('fetch', 'delay=30ms',
+                          '--prep sleep:2 --step sleep:20'),
+    'fetch-rate': ('fetch', 'rate=5M',
+                   '--workers 4 --persistent --step sleep:20'),
+    'fetch-pool': ('fetch', 'delay=80ms',
+                   '--pool 4 --prep numpy:3 --step sleep:50'),
+}
 
 
 class Pace:
@@ -161,8 +188,47 @@ def run(refrain, name, data, mean):
                   (p['G']['bound'] or abs(g_off) <= EXACT)}
 
 
+def run_script(refrain, name, photos):
+    """One analysis of a script; prints its row, and returns what it named."""
+    want, fault, words = SCRIPTS[name]
+    began = time.monotonic()
+    out = subprocess.run(
+        [refrain, 'analyze', '--json',
+         *(['--fault', fault] if fault else []), photos, '--',
+         os.environ.get('PYTHON', 'python3'),
+         os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                      'analyze_script.py'), '{}', *words.split()],
+        stdout=subprocess.PIPE, check=True)
+    p = json.loads(out.stdout)
+    r = p['readers']
+    print('%-20s %-8s %-10s %4.0f s  %s  repeats +- %2.0f %%  %s' % (
+        name, want, p['bottleneck'], time.monotonic() - began,
+        ' / '.join('%3.0f' % p['shares'][k + '_pct']
+                   for k in ('compute', 'prep', 'fetch')),
+        100 * p['repeats'],
+        '  '.join('%s %s' % (k, json.dumps(r[k]))
+                  for k in ('warm', 'cold', 'delay'))), flush=True)
+    return p['bottleneck']
+
+
+def scripts(refrain, photos, names):
+    """The table of the scripts."""
+    with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
+        named = list(pool.map(lambda n: run_script(refrain, n, photos), names))
+    undecided = named.count('undecided')
+    wrong = sum(b not in ('undecided', SCRIPTS[n][0])
+                for n, b in zip(names, named))
+    bad = wrong > 0 or undecided > UNDECIDED
+    print('%s: of %d, %d wrong (bar: 0), %d undecided (bar: %d)' % (
+        'FAIL' if bad else 'PASS', len(named), wrong, undecided, UNDECIDED))
+    return 1 if bad else 0
+
+
 def main():
     """The table."""
+    if sys.argv[2:3] == ['--photos']:
+        return scripts(os.path.abspath(sys.argv[1]), sys.argv[3],
+                       sys.argv[4:] or list(SCRIPTS))
     refrain, names = os.path.abspath(sys.argv[1]), sys.argv[2:] or SETUPS
     with tempfile.TemporaryDirectory() as top:
         data = os.path.join(top, 'data')

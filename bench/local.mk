@@ -36,7 +36,7 @@ CLEANFILES += bench-builds.json
 
 # Run by hand: it takes half an hour, of which few others may have a share.
 EXTRA_DIST += bench/analyze.sh bench/analyze.py bench/analyze_loader.py \
-	bench/analyze_r1.py \
+	bench/analyze_r1.py bench/analyze_script.py \
 	bench/analyze_setups.py
 CLEANFILES += bench-analyze.json bench-analyze.json.*
 
