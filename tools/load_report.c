@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/size.h"
 #include "load.h"
 
@@ -76,6 +77,26 @@ static void print_damage(const struct refrain_stats *s)
 			     "batch, %" PRIu64 " echoes because the world "
 			     "changed\n",
 			s->dropped_examples, s->dropped_echoes);
+}
+
+/* Files that are not used would otherwise go unnoticed. */
+static void print_skipped(
+	const struct load_result *r, const struct refrain_stats *s)
+{
+	if (s->skipped_files) {
+		(void)printf("skipped   %" PRIu64 " files that are no "
+			     "examples; the first is '",
+			s->skipped_files);
+		escape_print(stdout, s->skipped_first);
+		(void)puts("'");
+	}
+	if (s->empty_classes) {
+		(void)printf("empty     %" PRIu64 " of %" PRIu64
+			     " classes have no example; the first is '",
+			s->empty_classes, r->classes);
+		escape_print(stdout, s->empty_first);
+		(void)puts("'");
+	}
 }
 
 static void print_echoes(
@@ -172,6 +193,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 	(void)printf("memory    peak %s, %s of it decoded examples\n",
 		size_format(s->memory_bytes_peak, peak),
 		size_format(s->pool_bytes_peak, pool));
+	print_skipped(r, s);
 	print_damage(s);
 	print_share(o, s);
 	(void)printf("time      %.2f s in all; started in %.1f ms, first batch "

@@ -75,7 +75,11 @@ enum refrain_source {
 				    first directory of their path. Symbolic
 				    links are followed. Only names that end in
 				    .jpg or .jpeg, in any case, are examples;
-				    with decode() all names are */
+				    with decode() all names are. Labels are the
+				    positions in the list of all directories of
+				    the root in bytewise order, as torchvision's
+				    ImageFolder has them, whether they have
+				    examples or not */
 	REFRAIN_SOURCE_LIST,	 /* a text file, see refrain_config.root */
 	REFRAIN_SOURCE_TAR,	 /* a tar file or a directory of them. Members
 				    with the same base name form one example:
@@ -560,6 +564,17 @@ struct refrain_stats {
 	uint64_t share_solo;   /* 1: this job makes its own batches, because it
 				  was slow or joined a new host too late */
 	uint64_t share_parted; /* times that it began to do so */
+	/*
+	 * What the dataset has that is no example: files of other kinds, hidden
+	 * names, broken links; in a tar, base names without an image. A
+	 * directory that is not looked into counts as one. Then the classes
+	 * without an example. The names are the first ones, or NULL; they are
+	 * valid until refrain_close(). In JSON long names are cut.
+	 */
+	uint64_t skipped_files;
+	const char *skipped_first;
+	uint64_t empty_classes;
+	const char *empty_first;
 };
 
 /* -- Calls -------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -41,6 +42,8 @@ static int kind_seen(void *arg, const char *name, enum look_type type)
 	struct kinds *k = arg;
 	size_t n = strlen(name);
 
+	if (look_is_hidden(name))
+		return 0;
 	k->dirs |= type == LOOK_DIR;
 	k->tars |=
 		type == LOOK_FILE && n > 4 && strcmp(name + n - 4, ".tar") == 0;
@@ -159,14 +162,61 @@ static int look_at(struct look *l, int source)
 	}
 }
 
-static int no_example(struct look *l)
+static bool ends_with(const char *text, const char *end)
 {
-	if (dataset_links(l->ds) > 0)
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && strcasecmp(text + n - m, end) == 0;
+}
+
+static bool is_archive(const char *name)
+{
+	static const char *const ends[] = {
+		".tar", ".tgz", ".zip", ".gz", ".bz2", ".xz", ".zst", ".7z"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (ends_with(name, ends[i]))
+			return true;
+	return false;
+}
+
+/* How to use a file that is no example. */
+static const char *advice(const struct look *l, int source)
+{
+	if (is_archive(l->first_skipped))
+		return "; unpack archives, but keep .tar files of examples in "
+		       "a directory of their own";
+	if (l->any_file)
+		return "";
+	return source == REFRAIN_SOURCE_FOLDER
+		? "; a decode callback reads other formats, and source raw "
+		  "reads records"
+		: "; a decode callback reads other formats";
+}
+
+static int no_example(struct look *l, int source)
+{
+	const char *kind = l->any_file ? "file" : "JPEG";
+	const char *where = source == REFRAIN_SOURCE_FOLDER ? "below" : "in";
+
+	if (l->skipped > 0 && l->skipped == dataset_links(l->ds))
 		return look_fail(l, -ENODATA,
 			"no examples in '%s': its %llu symbolic links are "
 			"broken",
 			l->path, (unsigned long long)dataset_links(l->ds));
-	return look_fail(l, -ENODATA, "no example in '%s'", l->path);
+	if (source == REFRAIN_SOURCE_TAR && dataset_shards(l->ds) == 0)
+		kind = ".tar file";
+	if (source == REFRAIN_SOURCE_RAW)
+		kind = "record";
+	if (l->skipped > 0)
+		return look_fail(l, -ENODATA,
+			"no %s %s '%s': %llu file%s skipped, the first is "
+			"'%s'%s",
+			kind, where, l->path, (unsigned long long)l->skipped,
+			l->skipped > 1 ? "s" : "", l->first_skipped,
+			advice(l, source));
+	return look_fail(
+		l, -ENODATA, "no example in '%s': it is empty", l->path);
 }
 
 /* An image in place of a list is an easy mistake, and its lines would be
@@ -201,11 +251,13 @@ static int look_anew(struct look *l, const struct stat *st)
 		rc = add_alone(l);
 	if (rc == 0)
 		rc = look_at(l, source);
+	if (rc == 0)
+		rc = ds_set_skipped(l->ds, l->skipped, l->first_skipped);
 	if (rc < 0)
 		return look_fail(l, rc, "cannot look at '%s': %m", l->path);
 	ds_finish(l->ds);
 	if (l->ds->count == 0)
-		return no_example(l);
+		return no_example(l, source);
 	look_doing(l, "writing its index to the cache directory");
 	ds_index_keep(l);
 	return 0;
@@ -256,6 +308,7 @@ static void look_free(struct look *l)
 	free(l->root);
 	free(l->real);
 	free(l->real_root);
+	free(l->first_skipped);
 	free(l);
 }
 

@@ -6,11 +6,12 @@
  * milliseconds. Constant after dataset_open(): any thread reads it without a
  * lock.
  *
- * Which files are examples. FOLDER: regular files whose names end in .jpg,
- * .jpeg or .jpe in either case, or all with `any_file`, below the directory;
- * names that begin with a dot, and lost+found in the root, are skipped.
- * Symbolic links are followed, wherever they lead: links in a dataset are meant
- * to be read. dataset_links() counts those that are broken or lead in a circle.
+ * Which files are examples. FOLDER: regular files whose names end in .jpg or
+ * .jpeg in either case, or all with `any_file`, below the directory; names that
+ * begin with a dot, and lost+found in the root, are skipped. Symbolic links are
+ * followed, wherever they lead: links in a dataset are meant to be read.
+ * dataset_links() counts those that are broken or lead in a circle.
+ * dataset_skipped() counts all that is no example.
  * LIST: every line, or of a table of `refrain index` those that FOLDER would
  * take. TAR: each base name (up to the first dot after the last slash) that has
  * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
@@ -27,7 +28,9 @@
  * member is called so. Without one the label is -1. Classes that an example has
  * are numbered by the bytewise order of their names; but if the texts of a list
  * or of all .cls are decimal numbers below 2^31, without leading zeros, then
- * they are the labels.
+ * they are the labels. FOLDER: every directory in the root is a class, also one
+ * without an example, or hidden, as in torchvision's ImageFolder; a table of
+ * `refrain index` has those with a file.
  */
 #ifndef DATASET_DATASET_H
 #define DATASET_DATASET_H
@@ -102,7 +105,8 @@ uint32_t dataset_shards(const struct dataset *ds);
 const char *dataset_shard_file(const struct dataset *ds, uint32_t shard);
 
 /* The number of classes; all labels are below it. The name of a class is any
- * bytes and a NUL; NULL if no example has that label. `bytes` may be NULL. */
+ * bytes and a NUL; NULL if there is no class with that label. `bytes` may be
+ * NULL. */
 uint64_t dataset_classes(const struct dataset *ds);
 const char *dataset_class_name(
 	const struct dataset *ds, uint64_t label, size_t *bytes);
@@ -115,6 +119,19 @@ uint64_t dataset_fingerprint(const struct dataset *ds);
  * directory that contains them.
  */
 uint64_t dataset_links(const struct dataset *ds);
+
+/*
+ * What is in the dataset but is no example: files, hidden names and broken
+ * links; in a tar, base names without an image. The first is that of the lowest
+ * path. A directory that is not looked into counts as one file. Of classes,
+ * those without an example, and the name of the first. Names are NULL if there
+ * is none; they are the dataset's.
+ */
+struct dataset_skipped {
+	uint64_t files, classes;
+	const char *first_file, *first_class;
+};
+void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out);
 
 /* The private memory that the dataset uses; mapped memory is shared and not
  * counted. */

@@ -24,6 +24,9 @@ struct dir {
 	int64_t mtime_ns;     /* before it was listed */
 	uint64_t fingerprint; /* likewise */
 	struct array names;   /* one after the other, each with its NUL */
+	struct array classes; /* likewise; of the root, all its directories */
+	uint64_t skipped;     /* names that are no examples */
+	char *first_skipped;  /* NULL: none, or no memory for it */
 	struct dir **child;   /* in the order of their names */
 	size_t children;
 	uint64_t links;
@@ -44,6 +47,8 @@ static void dir_free(struct dir *d)
 		dir_free(d->child[i]);
 	free(d->child);
 	array_release(&d->names);
+	array_release(&d->classes);
+	free(d->first_skipped);
 	free(d);
 }
 
@@ -69,21 +74,38 @@ static struct dir *dir_new(
 
 /* -- A job ----------------------------------------------------------------- */
 
+static int dir_skip(struct dir *d, const char *name)
+{
+	d->skipped++;
+	if (d->first_skipped && strcmp(d->first_skipped, name) <= 0)
+		return 0;
+	free(d->first_skipped);
+	d->first_skipped = strdup(name);
+	return d->first_skipped ? 0 : -ENOMEM;
+}
+
+static bool is_wanted(
+	const struct dir *d, const char *name, enum look_type type)
+{
+	if (look_is_hidden(name))
+		return false;
+	if (type == LOOK_DIR)
+		return d->path_len > 0 || strcmp(name, "lost+found") != 0;
+	return type == LOOK_FILE && look_is_image(d->l, name);
+}
+
 static int name_seen(void *arg, const char *name, enum look_type type)
 {
 	struct dir *d = arg;
 	size_t n = strlen(name);
 	char *to;
 
-	if (type == LOOK_LINK) {
-		d->links++;
-		return 0;
-	}
-	if (type == LOOK_FILE && !look_is_image(d->l, name))
-		return 0;
+	d->links += type == LOOK_LINK;
 	if (type == LOOK_DIR && d->path_len == 0 &&
-		strcmp(name, "lost+found") == 0)
-		return 0;
+		array_text(&d->classes, name, n) < 0)
+		return -ENOMEM;
+	if (!is_wanted(d, name, type))
+		return dir_skip(d, name);
 	if (d->path_len + n + (type == LOOK_DIR) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	to = array_grow(&d->names, n + 1 + (type == LOOK_DIR));
@@ -290,6 +312,8 @@ static int add_files(struct dir *d, struct labels *labels)
 	size_t child = 0;
 	int rc = watch_dir(d);
 
+	if (rc == 0)
+		rc = look_skip(d->l, d->skipped, d->path, d->first_skipped);
 	if (rc == 0 && look_stopped(d->l))
 		rc = -ECANCELED;
 	for (; rc == 0 && p < end; p += strlen(p) + 1) {
@@ -304,6 +328,18 @@ static int add_files(struct dir *d, struct labels *labels)
 	return rc;
 }
 
+/* Every directory of the root is a class, whether an example has it or not. */
+static int add_classes(const struct dir *root, struct labels *labels)
+{
+	const char *p = array_data(&root->classes),
+		   *end = p ? p + array_bytes(&root->classes) : p;
+
+	for (; p < end; p += strlen(p) + 1)
+		if (labels_add(labels, p, strlen(p)) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
+}
+
 int look_folder(struct look *l)
 {
 	struct labels labels = {.table = {NULL, 0, 0}};
@@ -315,6 +351,8 @@ int look_folder(struct look *l)
 		look_submit(l, &root->job);
 		rc = look_wait(l);
 	}
+	if (rc == 0)
+		rc = add_classes(root, &labels);
 	if (rc == 0)
 		rc = add_files(root, &labels);
 	if (rc == 0)

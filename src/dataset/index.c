@@ -23,7 +23,7 @@
 #include "base/write.h"
 
 #define INDEX_MAGIC "refrdset"
-#define INDEX_VERSION 2u
+#define INDEX_VERSION 3u
 #define INDEX_ORDER 0x01020304u
 /* An mtime must be at least this old when it is read, because a change within
  * one tick of the file system's clock (2 s on FAT) would not be seen. */
@@ -37,12 +37,13 @@ struct index_header {
 	struct hash128 key;
 	uint32_t kind, record_bytes, label_bytes, zero;
 	uint64_t count, links, fingerprint;
+	struct ds_skipped skipped;
 	uint64_t bytes[SECTIONS];
 	uint64_t hash[SECTIONS]; /* XXH3-64, seed: the section's number */
 	uint64_t header_hash;	 /* of the fields before, seed: version */
 };
 
-_Static_assert(sizeof(struct index_header) == 176, "no holes");
+_Static_assert(sizeof(struct index_header) == 208, "no holes");
 _Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
 		sizeof(struct ds_shard) % 8 == 0 &&
 		sizeof(struct ds_class) % 8 == 0 &&
@@ -123,6 +124,7 @@ static void fill_header(
 		.count = ds->count,
 		.links = ds->links,
 		.fingerprint = ds->fingerprint,
+		.skipped = ds->skipped,
 	};
 	memcpy(h->magic, INDEX_MAGIC, sizeof(h->magic));
 	for (unsigned i = 0; i < SECTIONS; i++) {
@@ -190,6 +192,15 @@ static bool ends_with_nul(const struct array *t)
 {
 	return array_bytes(t) == 0 ||
 		((const char *)array_data(t))[array_bytes(t) - 1] == '\0';
+}
+
+static bool check_skipped(const struct dataset *ds)
+{
+	const struct array *texts = &ds->section[SECTION_TEXTS];
+	const struct ds_skipped *s = &ds->skipped;
+
+	return (!s->first_file || text_at(texts, s->first_file - 1)) &&
+		(!s->first_class || text_at(texts, s->first_class - 1));
 }
 
 static bool check_watches(const struct dataset *ds)
@@ -271,7 +282,8 @@ static bool check_tables(const struct dataset *ds)
 		!ends_with_nul(&ds->section[SECTION_TEXTS]) ||
 		!ends_with_nul(&ds->section[SECTION_NAMES]))
 		return false;
-	return check_watches(ds) && check_shards(ds) && check_classes(ds) &&
+	return check_skipped(ds) && check_watches(ds) && check_shards(ds) &&
+		check_classes(ds) &&
 		(ds->kind == EXAMPLES_WHOLE ? check_wholes(ds)
 					    : check_parts(ds));
 }
@@ -331,6 +343,7 @@ static bool take_map(struct dataset *ds, struct hash128 key)
 	ds->count = h->count;
 	ds->links = h->links;
 	ds->fingerprint = h->fingerprint;
+	ds->skipped = h->skipped;
 	return take_sections(ds, h) && check_tables(ds);
 }
 

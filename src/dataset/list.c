@@ -156,8 +156,12 @@ static int table_line(struct list_file *t, char *at, char *end)
 			"a backslash that is not followed by t, n "
 			"or a backslash");
 	path[path_n] = '\0';
+	/* Its directory is a class, as it is in the folder. */
+	if (label_n > 0 && label_n <= LABEL_MAX_BYTES &&
+		labels_add(&t->labels, at, (size_t)label_n) == -ENOMEM)
+		return -ENOMEM;
 	if (is_hidden(path, (size_t)path_n) || !look_is_image(t->l, path))
-		return 0;
+		return look_skip(t->l, 1, "", path);
 	return add_row(t, path, (size_t)path_n, bytes, at, (size_t)label_n);
 }
 

@@ -143,8 +143,7 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg)
 
 /* -- Directories ----------------------------------------------------------- */
 
-/* The type of a name; a link has the type of its target. -1: gone, or of a type
- * that does not matter. */
+/* The type of a name; a link has the type of its target. -1: gone. */
 static int type_of(int dir_fd, const struct dirent *d)
 {
 	struct stat st;
@@ -158,20 +157,20 @@ static int type_of(int dir_fd, const struct dirent *d)
 	case DT_UNKNOWN:
 		break;
 	default:
-		return -1;
+		return LOOK_OTHER;
 	}
 	if (fstatat(dir_fd, d->d_name, &st, 0) < 0)
 		return d->d_type == DT_LNK ? LOOK_LINK : -1;
 	if (S_ISREG(st.st_mode))
 		return LOOK_FILE;
-	return S_ISDIR(st.st_mode) ? LOOK_DIR : -1;
+	return S_ISDIR(st.st_mode) ? LOOK_DIR : LOOK_OTHER;
 }
 
 static int list_one(DIR *dir, const struct dirent *d, list_fn *fn, void *arg)
 {
 	int type;
 
-	if (d->d_name[0] == '.')
+	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 		return 0;
 	type = type_of(dirfd(dir), d);
 	return type < 0 ? 0 : fn(arg, d->d_name, (enum look_type)type);
@@ -202,6 +201,24 @@ int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg)
 		if (rc != 0)
 			return rc;
 	}
+}
+
+int look_skip(struct look *l, uint64_t files, const char *dir, const char *name)
+{
+	char *path = NULL;
+
+	l->skipped += files;
+	if (files == 0)
+		return 0;
+	if (asprintf(&path, "%s%s", dir, name) < 0)
+		return -ENOMEM;
+	if (l->first_skipped && strcmp(l->first_skipped, path) <= 0) {
+		free(path);
+		return 0;
+	}
+	free(l->first_skipped);
+	l->first_skipped = path;
+	return 0;
 }
 
 bool look_is_image(const struct look *l, const char *name)
@@ -243,11 +260,10 @@ static int shard_seen(void *arg, const char *name, enum look_type type)
 	size_t n = strlen(name), m = strlen(s->suffix);
 	char **slot;
 
-	if (n < m || strcmp(name + n - m, s->suffix) != 0 || type == LOOK_DIR)
-		return 0;
-	if (type == LOOK_LINK) {
-		ds_add_links(s->l->ds, 1);
-		return 0;
+	if (n < m || strcmp(name + n - m, s->suffix) != 0 ||
+		look_is_hidden(name) || type != LOOK_FILE) {
+		ds_add_links(s->l->ds, type == LOOK_LINK);
+		return look_skip(s->l, 1, "", name);
 	}
 	slot = array_grow(&s->names, sizeof(*slot));
 	if (!slot)

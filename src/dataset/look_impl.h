@@ -27,6 +27,8 @@ struct look {
 	struct pool *workers;	/* set once */
 	char *real, *real_root; /* without symbolic links; set once */
 	struct dataset *ds;
+	uint64_t skipped; /* see look_skip() */
+	char *first_skipped;
 
 	_Atomic bool stop; /* relaxed: end soon */
 	/* Relaxed: the number of answers from the storage, and the driver's
@@ -83,15 +85,29 @@ int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
 enum look_type {
 	LOOK_FILE,
 	LOOK_DIR,
-	LOOK_LINK, /* that leads nowhere */
+	LOOK_LINK,  /* that leads nowhere */
+	LOOK_OTHER, /* a FIFO, a device, a socket */
 };
 
 /*
- * List a directory without hidden names and other types. Takes dir_fd. Returns
- * 0, -errno if reading failed, or the first non-zero result of fn().
+ * List a directory. Takes dir_fd. Returns 0, -errno if reading failed, or the
+ * first non-zero result of fn().
  */
 typedef int list_fn(void *arg, const char *name, enum look_type type);
 int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
+
+/* Does its name begin with a dot? */
+static inline bool look_is_hidden(const char *name)
+{
+	return name[0] == '.';
+}
+
+/*
+ * Count `files` that are no examples. `name` is the first of them by its path,
+ * `dir` + `name`; `dir` is empty or ends with '/'. Driver. -ENOMEM.
+ */
+int look_skip(
+	struct look *l, uint64_t files, const char *dir, const char *name);
 
 /* Is it an image by its name, with or without a decode callback? */
 bool look_is_image(const struct look *l, const char *name);

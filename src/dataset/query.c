@@ -177,6 +177,21 @@ uint64_t dataset_links(const struct dataset *ds)
 	return ds->links;
 }
 
+static const char *text_or_null(const struct dataset *ds, uint64_t at_1)
+{
+	return at_1 ? text(ds, SECTION_TEXTS, at_1 - 1) : NULL;
+}
+
+void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out)
+{
+	*out = (struct dataset_skipped){
+		.files = ds->skipped.files,
+		.classes = ds->skipped.classes,
+		.first_file = text_or_null(ds, ds->skipped.first_file),
+		.first_class = text_or_null(ds, ds->skipped.first_class),
+	};
+}
+
 size_t dataset_memory_bytes(const struct dataset *ds)
 {
 	size_t bytes = sizeof(*ds);

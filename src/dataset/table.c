@@ -6,6 +6,7 @@
 #include "dataset/table_impl.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,17 @@ uint32_t ds_record_bytes(const struct dataset *ds)
 void ds_add_links(struct dataset *ds, uint64_t n)
 {
 	ds->links += n;
+}
+
+int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first)
+{
+	int64_t at = first
+		? array_text(&ds->section[SECTION_TEXTS], first, strlen(first))
+		: -1;
+
+	ds->skipped.files = files;
+	ds->skipped.first_file = at < 0 ? 0 : (uint64_t)at + 1;
+	return first && at < 0 ? -ENOMEM : 0;
 }
 
 /* The name is `dir`, which ends with '/' or is empty, and then `name`. */
@@ -206,6 +218,7 @@ struct label_entry {
 	uint64_t at; /* in the text */
 	uint32_t bytes;
 	uint32_t label; /* by labels_finish() */
+	bool used;	/* by an example: likewise */
 };
 
 static uint32_t labels_count(const struct labels *l)
@@ -246,7 +259,7 @@ int32_t labels_add(struct labels *l, const char *text, size_t bytes)
 	e = at < 0 ? NULL : array_grow(&l->entry, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	*e = (struct label_entry){(uint64_t)at, (uint32_t)bytes, 0};
+	*e = (struct label_entry){(uint64_t)at, (uint32_t)bytes, 0, false};
 	if (table_add(&l->table, labels_count(l), label_hash, l) < 0)
 		return -ENOMEM;
 	return (int32_t)labels_count(l) - 1;
@@ -346,8 +359,13 @@ static int make_classes(struct labels *l, struct dataset *ds, bool numeric)
 
 static void relabel(const struct labels *l, int32_t *label)
 {
-	if (*label >= 0)
-		*label = (int32_t)label_at(l, (uint32_t)*label)->label;
+	struct label_entry *e;
+
+	if (*label < 0)
+		return;
+	e = label_at(l, (uint32_t)*label);
+	e->used = true;
+	*label = (int32_t)e->label;
 }
 
 static void relabel_examples(const struct labels *l, struct dataset *ds)
@@ -364,14 +382,45 @@ static void relabel_examples(const struct labels *l, struct dataset *ds)
 			relabel(l, &part[i].label);
 }
 
+static int by_label(const void *key, const void *class)
+{
+	uint32_t x = *(const uint32_t *)key;
+	uint32_t y = ((const struct ds_class *)class)->label;
+
+	return x < y ? -1 : x > y;
+}
+
+static void note_unused(const struct labels *l, struct dataset *ds)
+{
+	const struct array *classes = &ds->section[SECTION_CLASSES];
+	const struct ds_class *c;
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < labels_count(l); i++) {
+		const struct label_entry *e = label_at(l, i);
+
+		if (e->used)
+			continue;
+		ds->skipped.classes++;
+		first = e->label < first ? e->label : first;
+	}
+	if (ds->skipped.classes == 0)
+		return;
+	c = bsearch(&first, array_data(classes),
+		array_count(classes, sizeof(*c)), sizeof(*c), by_label);
+	ds->skipped.first_class = c->name + 1;
+}
+
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric)
 {
 	int rc = 0;
 
 	if (labels_count(l) > 0)
 		rc = make_classes(l, ds, numeric);
-	if (rc == 0)
+	if (rc == 0) {
 		relabel_examples(l, ds);
+		note_unused(l, ds);
+	}
 	labels_release(l);
 	return rc;
 }

@@ -63,11 +63,19 @@ enum ds_section {
 	SECTIONS,
 };
 
+/* See dataset_skipped(). Names are their place in SECTION_TEXTS + 1; 0: none.
+ */
+struct ds_skipped {
+	uint64_t files, first_file;
+	uint64_t classes, first_class;
+};
+
 struct dataset {
 	int dir;
 	uint32_t fs_type; /* of it */
 	enum ds_kind kind;
 	uint64_t count, links, fingerprint;
+	struct ds_skipped skipped;
 	uint32_t record_bytes, label_bytes;
 	struct array section[SECTIONS];
 	void *map; /* of an index; NULL: the tables are its own */
@@ -86,6 +94,9 @@ int ds_add_shard(struct dataset *ds, const char *file, uint64_t bytes);
 struct ds_shard *ds_shards(struct dataset *ds);
 /* Links that lead nowhere. */
 void ds_add_links(struct dataset *ds, uint64_t n);
+
+/* Set the files that are no examples; `first` may be NULL. -ENOMEM. */
+int ds_set_skipped(struct dataset *ds, uint64_t files, const char *first);
 
 /* Add an example with the name `dir` + `name`; `dir` is empty or ends with '/'.
  * Returns 0 or -ENOMEM. */
@@ -118,9 +129,9 @@ struct labels {
 int32_t labels_add(struct labels *l, const char *text, size_t bytes);
 
 /*
- * Build the classes, and in all examples replace numbers of texts by labels.
- * With `numeric`, decimal texts are numbers if all of them are. Releases the
- * labels, also on failure.
+ * Build the classes, in all examples replace numbers of texts by labels, and
+ * note the classes that no example has. With `numeric`, decimal texts are
+ * numbers if all of them are. Releases the labels, also on failure.
  */
 int labels_finish(struct labels *l, struct dataset *ds, bool numeric);
 void labels_release(struct labels *l);

@@ -27,7 +27,8 @@ enum fit {
 
 /* The members of one base name. */
 struct sample {
-	uint64_t base, name, label; /* in the shard's text */
+	uint64_t base, label; /* in the shard's text */
+	uint64_t name;	      /* likewise: of the image, else the first */
 	uint32_t base_bytes, label_bytes;
 	enum fit fit; /* of: */
 	uint64_t offset, bytes;
@@ -72,11 +73,13 @@ static uint32_t sample_hash(const void *shard, uint32_t n)
 		base_name(shard, sample), sample->base_bytes, 0);
 }
 
-/* The sample of a base name, valid until the next call; NULL: no memory. */
-static struct sample *sample_of(struct shard *s, const char *base, size_t n)
+/* The sample of a base name, valid until the next call; NULL: no memory. If it
+ * is new, `name` is its first member. */
+static struct sample *sample_of(
+	struct shard *s, const char *base, size_t n, const char *name)
 {
 	struct sample *sample;
-	int64_t at;
+	int64_t at, name_at;
 
 	TABLE_FOREACH(i, &s->table, (uint32_t)hash64(base, n, 0)) {
 		sample = sample_at(s, i);
@@ -85,11 +88,15 @@ static struct sample *sample_of(struct shard *s, const char *base, size_t n)
 			return sample;
 	}
 	at = array_text(&s->text, base, n);
-	sample = at < 0 ? NULL : array_grow(&s->samples, sizeof(*sample));
+	name_at = array_text(&s->text, name, strlen(name));
+	sample = at < 0 || name_at < 0
+		? NULL
+		: array_grow(&s->samples, sizeof(*sample));
 	if (!sample)
 		return NULL;
-	*sample = (struct sample){
-		.base = (uint64_t)at, .base_bytes = (uint32_t)n};
+	*sample = (struct sample){.base = (uint64_t)at,
+		.base_bytes = (uint32_t)n,
+		.name = (uint64_t)name_at};
 	if (table_add(&s->table, (uint32_t)sample_count(s), sample_hash, s) < 0)
 		return NULL;
 	return sample;
@@ -203,14 +210,14 @@ static int take_member(
 	last = last ? last + 1 : m->name;
 	ext = extension(last);
 	fit = fit_of(t->l, ext);
-	if (fit == FIT_NOT && strcmp(ext, "cls") != 0)
-		return 0;
-	sample = sample_of(
-		s, m->name, (size_t)(last - m->name) + strcspn(last, "."));
+	sample = sample_of(s, m->name,
+		(size_t)(last - m->name) + strcspn(last, "."), m->name);
 	if (!sample)
 		return -ENOMEM;
 	if (fit == FIT_NOT)
-		return take_member_label(s, t, sample, m);
+		return strcmp(ext, "cls") == 0
+			? take_member_label(s, t, sample, m)
+			: 0;
 	return fit > sample->fit ? take_image(s, sample, m, fit) : 0;
 }
 
@@ -304,8 +311,11 @@ static int add_shard(struct look *l, const struct shards *all, uint32_t i,
 	ds_shards(l->ds)[i].bytes = s->size;
 	rc = ds_add_watch(l->ds, file, s->mtime_ns, s->size);
 	for (uint64_t k = 0; rc == 0 && k < sample_count(s); k++)
-		if (sample[k].fit != FIT_NOT)
-			rc = add_sample(l, all, i, dir, &sample[k], labels);
+		rc = sample[k].fit != FIT_NOT
+			? add_sample(l, all, i, dir, &sample[k], labels)
+			: look_skip(l, 1, dir,
+				  (char *)array_data(&s->text) +
+					  sample[k].name);
 	array_release(&s->samples);
 	array_release(&s->text);
 	return rc;

@@ -258,10 +258,17 @@ const char *refrain_path(struct refrain_loader *l, uint64_t index)
 
 static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
 {
+	struct dataset_skipped skipped;
+
 	if (l->shared)
 		shared_stats(l->shared, out);
 	else
 		engine_stats(l->engine, out);
+	dataset_skipped(dataset_of(l), &skipped);
+	out->skipped_files = skipped.files;
+	out->skipped_first = skipped.first_file;
+	out->empty_classes = skipped.classes;
+	out->empty_first = skipped.first_class;
 }
 
 int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)

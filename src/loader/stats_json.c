@@ -7,10 +7,14 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/escape.h"
 #include "base/real.h"
 #include "loader/loader_impl.h"
 
-enum kind { UINT, REAL, TEXT, HASH };
+enum kind { UINT, REAL, TEXT, HASH, NAME };
+
+/* Bytes of a name that are shown. */
+#define NAME_BYTES 512
 
 struct stats_field {
 	const char *name;
@@ -89,7 +93,28 @@ static const struct stats_field fields[] = {
 	FIELD(share_takeovers, UINT),
 	FIELD(share_solo, UINT),
 	FIELD(share_parted, UINT),
+	FIELD(skipped_files, UINT),
+	FIELD(skipped_first, NAME),
+	FIELD(empty_classes, UINT),
+	FIELD(empty_first, NAME),
 };
+
+/* As snprintf(). A name is any bytes, and what is not printable is escaped. */
+static int print_name(
+	char *at, size_t room, const char *member, const char *name)
+{
+	char shown[NAME_BYTES], quoted[2 * NAME_BYTES], *to = quoted;
+
+	if (!name)
+		return snprintf(at, room, "\"%s\":null", member);
+	for (const char *p = escape_text(shown, sizeof(shown), name); *p; p++) {
+		if (*p == '"' || *p == '\\')
+			*to++ = '\\';
+		*to++ = *p;
+	}
+	*to = '\0';
+	return snprintf(at, room, "\"%s\":\"%s\"", member, quoted);
+}
 
 /* One member; as snprintf(). No text of ours needs quoting. */
 static int print_field(
@@ -108,6 +133,8 @@ static int print_field(
 	case HASH:
 		return snprintf(at, room, "\"%s\":\"%016" PRIx64 "\"", f->name,
 			*(const uint64_t *)v);
+	case NAME:
+		return print_name(at, room, f->name, *(const char *const *)v);
 	case TEXT:
 		break;
 	}

@@ -156,7 +156,7 @@ static const struct row layout[] = {
 	MEMBER(refrain_stage, cpu_ns, 16, 8),
 	MEMBER(refrain_stage, busy_ns, 24, 8),
 	MEMBER(refrain_stage, wait_ns, 32, 8),
-	SIZE(refrain_stats, 544),
+	SIZE(refrain_stats, 576),
 	MEMBER(refrain_stats, size, 0, 8),
 	MEMBER(refrain_stats, epochs, 8, 8),
 	MEMBER(refrain_stats, steps, 16, 8),
@@ -206,6 +206,10 @@ static const struct row layout[] = {
 	MEMBER(refrain_stats, share_takeovers, 520, 8),
 	MEMBER(refrain_stats, share_solo, 528, 8),
 	MEMBER(refrain_stats, share_parted, 536, 8),
+	MEMBER(refrain_stats, skipped_files, 544, 8),
+	MEMBER(refrain_stats, skipped_first, 552, 8),
+	MEMBER(refrain_stats, empty_classes, 560, 8),
+	MEMBER(refrain_stats, empty_first, 568, 8),
 };
 
 static const struct row values[] = {

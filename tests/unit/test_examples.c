@@ -57,12 +57,13 @@ START_TEST(test_classes_are_in_the_order_of_their_names)
 	put("empty/readme.txt");
 	ds = open_as(tree, REFRAIN_SOURCE_AUTO);
 	ck_assert_uint_eq(dataset_count(ds), 5);
-	ck_assert_uint_eq(dataset_classes(ds), 4);
+	ck_assert_uint_eq(dataset_classes(ds), 5);
 	class_is(ds, 0, "10");
 	class_is(ds, 1, "9");
 	class_is(ds, 2, "a");
 	class_is(ds, 3, "a-");
-	ck_assert_ptr_null(dataset_class_name(ds, 4, NULL));
+	class_is(ds, 4, "empty");
+	ck_assert_ptr_null(dataset_class_name(ds, 5, NULL));
 	example_is(ds, 0, "10/3.jpg", 0);
 	example_is(ds, 1, "9/deep/4.jpg", 1);
 	example_is(ds, 2, "a-/2.jpg", 3);
@@ -91,7 +92,7 @@ START_TEST(test_only_images_count_unless_any_file_does)
 	o.any_file = true;
 	ds = open_with(&o);
 	ck_assert_uint_eq(dataset_count(ds), 5);
-	example_is(ds, 4, "c/jpg", 0);
+	example_is(ds, 4, "c/jpg", 1); /* after .hidden */
 	dataset_close(ds);
 }
 END_TEST
@@ -347,8 +348,8 @@ START_TEST(test_a_table_of_index_gives_what_the_folder_gives)
 		dataset_fingerprint(list), dataset_fingerprint(folder));
 	ck_assert_uint_eq(at(list, 0).bytes, 70);
 	ck_assert_uint_eq(at(list, 1).bytes, UINT32_MAX);
-	example_is(list, 2, "a/new\nline.jpg", 2);
-	example_is(list, 3, "a/tab\t\\.jpg", 2);
+	example_is(list, 2, "a/new\nline.jpg", 3); /* after .h, 10, 9 */
+	example_is(list, 3, "a/tab\t\\.jpg", 3);
 	dataset_close(folder);
 	dataset_close(list);
 }
