@@ -47,7 +47,6 @@ struct load {
 	struct load_result r;
 	FILE *steps; /* the log of --step-log, or NULL */
 	struct progress progress;
-	uint64_t total_bytes; /* bytes the run will serve; 0: not known yet */
 	uint64_t begun_ns;
 	uint64_t step_end_ns; /* end of the trainer's step */
 };
@@ -125,15 +124,14 @@ static void load_count(struct load *ld, const struct refrain_batch *b)
 
 	if (ld->o.steps && left > ld->o.steps - r->steps - 1)
 		left = ld->o.steps - r->steps - 1;
-	if (!ld->total_bytes)
-		ld->total_bytes = (left + 1) * b->data_bytes;
 	r->steps++;
 	r->fresh += b->fresh;
 	r->served += b->count;
 	r->bytes += b->data_bytes;
 	if (!ld->o.no_hash)
 		hash_stream_add(ld->pixels, b->data, b->data_bytes);
-	load_show(ld, left ? ld->total_bytes : r->bytes);
+	/* Anew each time, as --echo auto changes how many are left. */
+	load_show(ld, r->bytes + left * b->data_bytes);
 }
 
 /* Write errors are reported when the log is closed. */

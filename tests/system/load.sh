@@ -402,6 +402,23 @@ done
 data=$work/data
 note 'damage is passed over'
 
+# -- Progress ------------------------------------------------------------------
+# A decoder that is slower than the trainer, so that the factor rises.
+if command -v script >/dev/null; then
+	"$refrain" make-dataset --classes 2 --images 200 --size 640x480 \
+		"$work/slow" >/dev/null
+	script -qec "'$refrain' load '$work/slow' --batch 4 --epochs 8 \
+		--echo auto --threads 1 --window 256 --size 32 --step-ms 1 \
+		--batches-ahead 2 --reads-ahead 8" "$work/typed" >"$work/out"
+	grep -q '^factor' "$work/out" || fail 'load --echo auto on a terminal'
+	tr '\r' '\n' <"$work/out" | sed -n 's/.*\] *\([0-9]*\) %.*/\1/p' \
+		>"$work/percents"
+	[ -s "$work/percents" ] || fail 'no progress was shown'
+	over=$(awk '$1 > 100' "$work/percents" | head -n 1)
+	[ -z "$over" ] || fail "--echo auto: the progress is $over %"
+	note 'the progress ends at 100 %'
+fi
+
 # -- What is left out ----------------------------------------------------------
 mkdir "$work/left" "$work/left/a" "$work/left/b"
 printf png >"$work/left/a/1.png"
