@@ -715,6 +715,9 @@ REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
  * The number of steps until `epoch` (counted from 0) is over: the last of them
  * has the last fresh example of the epoch. With REFRAIN_FLAG_PAD_RANKS it is
  * the same on all ranks. Echoes of the run's last epoch may follow.
+ * With e > 1 epochs therefore differ much in steps. To divide a run of n epochs
+ * into equal parts instead, end part k at step (k + 1) * total / n, where total
+ * is refrain_step() + refrain_steps_left() after refrain_open().
  */
 REFRAIN_API uint64_t refrain_epoch_end(
 	struct refrain_loader *l, uint64_t epoch);

@@ -24,6 +24,7 @@ struct loader {
 	PyObject *targets;
 	double timeout_s; /* below 0: none */
 	uint64_t epochs;  /* of the run */
+	uint64_t total;	  /* its steps, if epochs are equal parts of it; or 0 */
 	uint64_t epoch;	  /* that iter() is in, or comes to next */
 	uint64_t stop;	  /* the epoch's end, in steps of the run */
 	uint64_t step;	  /* the next one */
@@ -93,23 +94,32 @@ static PyObject *not_none(PyObject *object)
 	return object;
 }
 
+static uint64_t epoch_end(
+	const struct loader *self, struct refrain_loader *l, uint64_t epoch)
+{
+	if (self->total)
+		return (epoch + 1) * self->total / self->epochs;
+	return refrain_epoch_end(l, epoch);
+}
+
 /* The smallest epoch that ends behind where we are. */
 static void find_epoch(struct loader *self, struct refrain_loader *l)
 {
 	while (self->epoch + 1 < self->epochs &&
-		refrain_epoch_end(l, self->epoch) <= self->step)
+		epoch_end(self, l, self->epoch) <= self->step)
 		self->epoch++;
 	self->stop = UINT64_MAX; /* the last one ends with the run */
 	if (self->epoch + 1 < self->epochs)
-		self->stop = refrain_epoch_end(l, self->epoch);
+		self->stop = epoch_end(self, l, self->epoch);
 }
 
 static void note_opened(
-	struct loader *self, const struct refrain_config *config)
+	struct loader *self, const struct refrain_config *config, bool even)
 {
 	self->epochs = config->epochs ? config->epochs : 1;
 	self->moves = config->echo == REFRAIN_ECHO_AUTO;
 	self->step = refrain_step(self->core->l);
+	self->total = even ? self->step + refrain_steps_left(self->core->l) : 0;
 	self->epoch = 0;
 	self->iterating = self->ended = false;
 	find_epoch(self, self->core->l);
@@ -118,15 +128,16 @@ static void note_opened(
 static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"members", "path", "decode", "augment_fn",
-		"targets", "cpus", "state", "timeout", NULL};
+		"targets", "cpus", "state", "timeout", "even", NULL};
 	struct loader *self = (struct loader *)object;
 	PyObject *members, *path, *decode, *augment, *targets, *cpus, *state;
 	struct refrain_config config;
 	double timeout_s;
+	int even;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOOOOd", names,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOOOOdp", names,
 		    &PyDict_Type, &members, &path, &decode, &augment, &targets,
-		    &cpus, &state, &timeout_s))
+		    &cpus, &state, &timeout_s, &even))
 		return -1;
 	if (self->core) {
 		PyErr_SetString(
@@ -147,7 +158,7 @@ static int loader_init(PyObject *object, PyObject *args, PyObject *kwargs)
 	callbacks_set(self->core, &config);
 	if (core_open(self->core, &config, args, path) < 0)
 		return -1;
-	note_opened(self, &config);
+	note_opened(self, &config, even);
 	return 0;
 }
 
@@ -250,7 +261,7 @@ static PyObject *loader_iter(PyObject *object)
 static bool epoch_over(struct loader *self)
 {
 	if (self->moves && self->stop != UINT64_MAX && self->core->l)
-		self->stop = refrain_epoch_end(self->core->l, self->epoch);
+		self->stop = epoch_end(self, self->core->l, self->epoch);
 	return self->step >= self->stop;
 }
 
@@ -302,7 +313,8 @@ static PyObject *loader_epoch_end(PyObject *object, PyObject *args)
 
 	if (!l || !PyArg_ParseTuple(args, "K", &epoch))
 		return NULL;
-	return PyLong_FromUnsignedLongLong(refrain_epoch_end(l, epoch));
+	return PyLong_FromUnsignedLongLong(
+		epoch_end((struct loader *)object, l, epoch));
 }
 
 static PyObject *loader_stats(PyObject *object, PyObject *unused)
@@ -376,6 +388,8 @@ static PyObject *loader_class(PyObject *object, PyObject *args)
 	if (name)
 		return PyUnicode_DecodeFSDefaultAndSize(
 			name, (Py_ssize_t)bytes);
+	if (label >= 0 && (uint64_t)label < refrain_classes(l))
+		Py_RETURN_NONE; /* a gap between labels */
 	return PyErr_Format(PyExc_IndexError, "there is no class %lld", label);
 }
 

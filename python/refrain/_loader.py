@@ -14,6 +14,7 @@ _KINDS = {'number': 'int', 'real': 'float', 'echo': "float or 'auto'",
           'bytes': "int or a text such as '512M'", 'flag': 'bool',
           'sides': "int or 'WIDTHxHEIGHT'", 'text': 'str'}
 _UNLIMITED = 1 << 20    # epochs, where a run has no end
+_CLASSES_MAX = 10000000
 # Help that differs from the library's.
 _HELP = {'epochs': 'Number of epochs, each of which serves every example '
                    'fresh exactly once; default: the run has no end.',
@@ -84,6 +85,9 @@ class Loader(_refrain.Loader):
     was left in the middle of an epoch continues it. The echoes that remain
     after the last fresh example are served at the end of the run, so a number
     above 1 for `echo` requires `epochs`. Without `epochs` the run has no end.
+    With `echo` above 1 epochs differ much in steps, as an epoch ends with its
+    last fresh example: early ones are short, and the last one has the echoes
+    that remain. even=True divides the run into equal parts instead.
 
     `dataset` is a path: a directory with one directory of images for each
     class, a list of images, a tar file or a directory of them, or a file of
@@ -102,6 +106,10 @@ class Loader(_refrain.Loader):
     cpus        numbers of the processors that the threads may run on.
     state       what state_dict() returned; the loader continues from there.
     timeout     seconds to wait for a batch; default: no limit.
+    even        if true, one iter() is one of `epochs` equal parts of the run's
+                steps, as for a scheduler or a validation after each. The
+                batches are the same; batch.epoch and batch.ends_epoch still
+                follow the fresh examples. Needs epochs and a fixed echo.
 
     Raises ConfigError (also a ValueError) for an invalid value, TypeError for
     an unknown keyword, a missing one, or one of a wrong type, NotFoundError if the dataset does not
@@ -111,8 +119,9 @@ class Loader(_refrain.Loader):
     """
 
     def __init__(self, dataset, *, decode=None, augment_fn=None, targets=None,
-                 cpus=None, state=None, timeout=None, **keywords):
+                 cpus=None, state=None, timeout=None, even=False, **keywords):
         self._texts = _texts(keywords)
+        self._even = bool(even)
         if b'batch' not in self._texts:
             raise TypeError('batch= is required: the number of examples in a '
                             'step')
@@ -138,12 +147,18 @@ class Loader(_refrain.Loader):
                 raise TypeError(
                     'epochs= is required with an echo above 1: the echoes of '
                     'the last epoch are served at its end')
+            if self._even:
+                raise _values.invalid('even needs epochs: a run without an '
+                                      'end has no equal parts')
             texts[b'epochs'] = b'%d' % _UNLIMITED
         elif texts[b'epochs'] == b'0':
             raise _values.invalid('epochs is 0: it must be at least 1')
+        if self._even and texts.get(b'echo') == b'auto':
+            raise _values.invalid("even needs a fixed echo: with 'auto' the "
+                                  'number of steps changes')
         try:
             super().__init__(texts, self._dataset, *self._others, self._cpus,
-                             state, self._timeout)
+                             state, self._timeout, self._even)
         except _errors.StateError as error:
             if state is not None:
                 raise
@@ -237,7 +252,13 @@ class Loader(_refrain.Loader):
 
     @property
     def classes(self):
-        """Names of the classes, a list: labels are its indices."""
+        """Names of the classes, a list: labels are its indices. Labels that
+        are numbers may have gaps; None stands for a label without a class.
+
+        Raises ValueError if the list would have over 10 million elements."""
+        if self._class_count > _CLASSES_MAX:
+            raise ValueError('labels go up to %d: classes would be too long' %
+                             (self._class_count - 1))
         return [self._class(i) for i in range(self._class_count)]
 
 

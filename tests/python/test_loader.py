@@ -162,6 +162,72 @@ def test_echo_auto_needs_no_epochs_and_logs_its_changes(data, options):
             loader.set_epoch(3)
 
 
+def steps_of(loader):
+    """The number of steps of each loop over a loader, and its stream."""
+    counts, seen = [], []
+    for epoch in range(loader.epochs):
+        assert loader.epoch == epoch
+        length = len(loader)
+        stream = [b.seeds.tolist() for b in loader]
+        assert len(stream) == length
+        counts.append(length)
+        seen += stream
+    return counts, seen
+
+
+@pytest.mark.parametrize('epochs, echo', [(3, 4), (4, 2.5), (2, 1)])
+def test_even_epochs_have_equal_steps(data, options, epochs, echo):
+    keywords = dict(options, epochs=epochs, echo=echo)
+    with refrain.Loader(data, **keywords) as loader:
+        uneven, stream = steps_of(loader)
+    with refrain.Loader(data, even=True, **keywords) as loader:
+        even, same = steps_of(loader)
+        with pytest.raises(RuntimeError, match='is over'):
+            iter(loader)
+    assert max(even) - min(even) <= 1 and sum(even) == sum(uneven)
+    assert same == stream       # only cut elsewhere
+    if echo > 1:
+        assert max(uneven) - min(uneven) > 1
+
+
+def test_even_epochs_are_resumed_and_sought(data, options):
+    keywords = dict(options, epochs=3, echo=4, even=True)
+    with refrain.Loader(data, **keywords) as loader:
+        length = len(loader)
+        for _ in zip(range(length + 2), loader):
+            pass
+        for _ in zip(range(2), loader):
+            pass
+        state, step = loader.state_dict(), loader.step
+    with refrain.Loader(data, state=state, **keywords) as loader:
+        assert (loader.epoch, loader.step) == (1, step)
+        assert sum(1 for _ in loader) == 2 * length - step
+        loader.set_epoch(1)
+        assert loader.step == length
+        assert sum(1 for _ in loader) == length
+
+
+def test_even_epochs_need_an_end_and_a_fixed_echo(data, options):
+    with pytest.raises(refrain.ConfigError, match='even needs epochs'):
+        refrain.Loader(data, even=True, **options)
+    with pytest.raises(refrain.ConfigError, match='even needs a fixed echo'):
+        refrain.Loader(data, even=True, epochs=2, echo='auto', **options)
+
+
+def test_labels_with_gaps_have_no_class_between(data, tmp_path, options):
+    images = sorted(data.glob('*/*.jpg'))
+    lines = ['%s\t%d\n' % (path.relative_to(data), label)
+             for path, label in zip(images, (0, 5, 9))]
+    (tmp_path / 'list').write_text(''.join(lines))
+    with refrain.Loader(tmp_path / 'list', root=data, **options) as loader:
+        assert loader.classes == ['0', None, None, None, None, '5',
+                                  None, None, None, '9']
+    (tmp_path / 'list').write_text(lines[0].replace('\t0', '\t2147483647'))
+    with refrain.Loader(tmp_path / 'list', root=data, **options) as loader:
+        with pytest.raises(ValueError, match='2147483647'):
+            loader.classes
+
+
 def test_set_epoch_checks_or_seeks(data, options):
     options.update(echo=2, epochs=3)
     with refrain.Loader(data, **options) as loader:
@@ -377,7 +443,8 @@ def test_stub_has_every_keyword():
                      re.S)[1]
     names = set(re.findall(r'^\s+(\w+):', init, re.M)) - {'self'}
     assert names == set(refrain.members()) | {
-        'decode', 'augment_fn', 'targets', 'cpus', 'state', 'timeout'}
+        'decode', 'augment_fn', 'targets', 'cpus', 'state', 'timeout',
+            'even'}
 
 
 def test_values_may_be_of_python_s_types(data, options):
