@@ -219,20 +219,50 @@ static int no_example(struct look *l, int source)
 		l, -ENODATA, "no example in '%s': it is empty", l->path);
 }
 
-/* An image in place of a list is an easy mistake, and its lines would be
- * called malformed. */
-static int refuse_image(struct look *l)
+/* The beginnings of files that are given in place of a list by mistake. Their
+ * lines would be called malformed. */
+struct other_kind {
+	const char *bytes;
+	uint16_t at, n; /* where they are; how many */
+	bool image;
+	const char *what, *advice;
+};
+
+#define ARCHIVE "unpack it, and give the directory or the plain .tar file"
+
+static const struct other_kind magics[] = {
+	{"\xff\xd8\xff", 0, 3, true, "a single image", NULL},
+	{"\x89PNG", 0, 4, true, "a single PNG image", NULL},
+	{"GIF8", 0, 4, true, "a single GIF image", NULL},
+	{"WEBPVP8", 8, 7, true, "a single WebP image", NULL},
+	{"\x1f\x8b", 0, 2, false, "compressed by gzip", ARCHIVE},
+	{"\xfd\x37zXZ", 0, 5, false, "compressed by xz", ARCHIVE},
+	{"\x28\xb5\x2f\xfd", 0, 4, false, "compressed by zstd", ARCHIVE},
+	{"BZh", 0, 3, false, "compressed by bzip2", ARCHIVE},
+	{"PK\3\4", 0, 4, false, "a zip archive", ARCHIVE},
+	{"ustar", 257, 5, false, "a tar file",
+		"set source to tar, or let its name end in .tar"},
+};
+
+#define MAGIC_BYTES 264
+
+static int refuse_other(struct look *l)
 {
 	CLEANUP_FD int fd = open(l->real, O_RDONLY | O_CLOEXEC);
-	unsigned char head[3];
+	char head[MAGIC_BYTES];
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
 
-	if (fd < 0 || read(fd, head, sizeof(head)) != sizeof(head) ||
-		memcmp(head, "\xff\xd8\xff", sizeof(head)) != 0)
-		return 0;
-	return look_fail(l, -EINVAL,
-		"'%s' is a single image; give its directory, or a list of "
-		"paths",
-		l->path);
+	for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++) {
+		const struct other_kind *m = &magics[i];
+
+		if (n < m->at + m->n ||
+			memcmp(head + m->at, m->bytes, m->n) != 0)
+			continue;
+		return look_fail(l, -EINVAL, "'%s' is %s; %s", l->path, m->what,
+			m->image ? "give its directory, or a list of paths"
+				 : m->advice);
+	}
+	return 0;
 }
 
 static int look_anew(struct look *l, const struct stat *st)
@@ -246,7 +276,7 @@ static int look_anew(struct look *l, const struct stat *st)
 		return source;
 	rc = check_source(l, source, st);
 	if (rc == 0 && source == REFRAIN_SOURCE_LIST)
-		rc = refuse_image(l);
+		rc = refuse_other(l);
 	if (rc == 0 && !S_ISDIR(st->st_mode) && source != REFRAIN_SOURCE_LIST)
 		rc = add_alone(l);
 	if (rc == 0)

@@ -105,7 +105,13 @@ static int add_row(struct list_file *t, char *path, size_t path_bytes,
 
 	path[path_bytes] = '\0';
 	if (strlen(path) != path_bytes)
-		return bad_line(t, "a NUL in the path");
+		return bad_line(t,
+			"a NUL in the path, so this is not a list of paths; "
+			"for records set source to raw, and record_bytes");
+	if (path[0] == '/')
+		return bad_line(t,
+			"the path is absolute; write it relative to the "
+			"directory of the list, or to the one given as root");
 	while (strncmp(path, "./", 2) == 0)
 		path += 2;
 	if (path[0] == '\0' || beneath_check(path) < 0)
@@ -217,10 +223,26 @@ static int take_line(struct list_file *t, char *at, char *end)
 	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);
 }
 
+/* Editors of other systems begin a text so. */
+static int check_encoding(struct list_file *t, const char *at, size_t n)
+{
+	t->line = 1;
+	if (n >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+		return bad_line(t,
+			"the file begins with a byte order mark; save it as "
+			"UTF-8 without one");
+	if (n >= 2 &&
+		(memcmp(at, "\xff\xfe", 2) == 0 ||
+			memcmp(at, "\xfe\xff", 2) == 0))
+		return bad_line(t, "the file is UTF-16; save it as UTF-8");
+	t->line = 0;
+	return 0;
+}
+
 static int take_lines(struct list_file *t)
 {
 	char *at = array_data(&t->text), *end = at + array_bytes(&t->text) - 1;
-	int rc = 0;
+	int rc = check_encoding(t, at, (size_t)(end - at));
 
 	while (rc == 0 && at < end) {
 		char *newline = memchr(at, '\n', (size_t)(end - at));

@@ -210,6 +210,10 @@ static int check_samples(struct settings *s, struct error *err)
 	if (raw && !c->record_bytes)
 		return error_set(err, -EINVAL,
 			"record_bytes is 0: raw records need their size");
+	if (!raw && (c->record_bytes || c->label_bytes))
+		return error_set(err, -EINVAL,
+			"%s is set, but source is not raw: records need it",
+			c->record_bytes ? "record_bytes" : "label_bytes");
 	if (raw && c->label_bytes >= c->record_bytes)
 		return error_set(err, -EINVAL,
 			"label_bytes is %u: a record has only %u bytes",

@@ -297,6 +297,41 @@ START_TEST(test_a_list_that_leaves_its_directory_is_refused_with_the_line)
 }
 END_TEST
 
+START_TEST(test_what_is_no_list_is_named_with_what_to_do)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		int code;
+		const char *what, *todo;
+	} files[] = {
+		{"\xef\xbb\xbfok.jpg\n", 10, -EBADMSG, "byte order mark",
+			"UTF-8 without one"},
+		{"\xff\xfeo\0k\0\n\0", 8, -EBADMSG, "UTF-16", "UTF-8"},
+		{"ok.jpg\n/data/x.jpg\n", 19, -EBADMSG,
+			"line 2: the path is absolute", "root"},
+		{"\x89PNG\r\n\x1a\n\0\0\0", 11, -EINVAL, "PNG image",
+			"give its directory"},
+		{"\xff\xd8\xff\xe0", 4, -EINVAL, "single image",
+			"give its directory"},
+		{"\x1f\x8b\x08\0\0", 5, -EINVAL, "gzip", "unpack"},
+		{"PK\3\4", 4, -EINVAL, "zip", "unpack"},
+		{"\1\0\0\0\2\0\0\0", 8, -EBADMSG, "NUL in the path",
+			"source to raw"},
+	};
+	struct dataset_options o = options_of(in_tree("l"), 0);
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		put_bytes("l", files[i].text, files[i].n);
+		refused(&o, files[i].code, files[i].what);
+		refused(&o, files[i].code, files[i].todo);
+	}
+	put("x.jpg");
+	sh("tar --format=ustar -cf l x.jpg");
+	refused(&o, -EINVAL, "is a tar file; set source to tar");
+}
+END_TEST
+
 START_TEST(test_a_list_has_a_root_of_its_own)
 {
 	struct dataset_options o = options_of(in_tree("l"), 2);
@@ -467,6 +502,7 @@ int main(void)
 	tcase_add_test(c, test_labels_that_are_all_numbers_are_the_numbers);
 	tcase_add_test(c,
 		test_a_list_that_leaves_its_directory_is_refused_with_the_line);
+	tcase_add_test(c, test_what_is_no_list_is_named_with_what_to_do);
 	tcase_add_test(c, test_a_list_has_a_root_of_its_own);
 	tcase_add_test(c, test_a_table_of_index_gives_what_the_folder_gives);
 	tcase_add_test(c, test_a_table_with_tags_is_the_same_dataset);
