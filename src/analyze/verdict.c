@@ -85,6 +85,17 @@ static enum profile_limit limit_of_busy(const struct profile *p)
 	return LIMIT_UNKNOWN;
 }
 
+/* Tiny images make the trainer much faster, whatever readers do: others may
+ * prepare what they have read. A bound of G is no less than that. */
+static bool tiny_shows_prep(const struct profile *p)
+{
+	double prep = 1 - p->r1.value / p->g.value;
+	double ci = (1 - prep) *
+		hypot(p->r1.ci / p->r1.value, p->g.ci / p->g.value);
+
+	return prep - ci > (p->g_bound ? HALF : SOME);
+}
+
 /* By G, if the readers could not be seen. */
 static enum profile_limit warm_limit_by_rates(const struct profile *p)
 {
@@ -102,6 +113,8 @@ enum profile_limit profile_warm_limit(const struct profile *p)
 
 	if (p->warm.n == 0)
 		return warm_limit_by_rates(p);
+	if (!delay_shows(p) && tiny_shows_prep(p))
+		return LIMIT_PREP;
 	if (waits >= WAITS_MOST)
 		return LIMIT_COMPUTE;
 	if (waits <= WAITS_LEAST)
@@ -123,7 +136,7 @@ void profile_use_readers(struct profile *p)
 		p->g_bound = false;
 	}
 	/* Or it takes all of the time. */
-	if (delay_is_hidden(p) && p->g_bound &&
+	if (delay_is_hidden(p) && p->g_bound && p->g.value <= p->r1.value &&
 		profile_warm_limit(p) == LIMIT_COMPUTE) {
 		p->g = p->r1;
 		p->g_bound = false;
@@ -172,6 +185,9 @@ static enum profile_limit cold_limit(
 	double waits = waits_share(c), fetch_s = c->busy_s - p->warm.busy_s;
 
 	if (c->n == 0 || p->warm.n == 0)
+		return LIMIT_UNKNOWN;
+	/* Their consumers prepare. */
+	if (waits > WAITS_LEAST && warm == LIMIT_PREP && !delay_shows(p))
 		return LIMIT_UNKNOWN;
 	if (waits >= WAITS_MOST)
 		return LIMIT_COMPUTE;

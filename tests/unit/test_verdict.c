@@ -84,6 +84,20 @@ START_TEST(test_busy_readers_show_preparation_if_delays_cost_time)
 }
 END_TEST
 
+START_TEST(test_readers_that_wait_for_preparation_do_not_show_compute)
+{
+	struct profile p = noisy;
+
+	p.readers = 8;
+	p.warm = p.cold = times(0.2);
+	p.r1 = p.r0 = p.points[0].rate = p.points[1].rate =
+		(struct profile_rate){100, 1};
+	p.g = (struct profile_rate){300, 3};
+	p.g_bound = false;
+	expect_limit(&p, LIMIT_PREP);
+}
+END_TEST
+
 START_TEST(test_busy_readers_with_a_source_show_what_takes_longer)
 {
 	struct profile p = noisy;
@@ -259,5 +273,7 @@ int main(void)
 		t, test_advice_is_a_command_and_the_cheapest_comes_first);
 	tcase_add_test(t, test_a_wait_for_each_batch_is_told_from_preparation);
 	tcase_add_test(t, test_few_intervals_tell_nothing);
+	tcase_add_test(
+		t, test_readers_that_wait_for_preparation_do_not_show_compute);
 	return run_suite(s);
 }
