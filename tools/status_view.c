@@ -348,7 +348,7 @@ static void print_errors(const struct view *v)
 static const char *const trouble[] = {"origin_errors", "origin_timeouts",
 	"origin_failures", "reader_errors", "stale_reads", "checksum_errors",
 	"entries_lost", "tier_errors", "staging_dropped", "evictions",
-	"peer_bad", "peer_errors", "peer_dropped", NULL};
+	"peer_bad", "peer_foreign", "peer_errors", "peer_dropped", NULL};
 
 static const char *explain(const char *counter)
 {

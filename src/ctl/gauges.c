@@ -50,6 +50,9 @@ const struct gauge gauge_table[] = {
 	{"peers_hold_all", "0 or 1",
 		"Whether the peers can hold the whole dataset; tiers then keep "
 		"copies of the peers' items. Shown with --peers only."},
+	{"peers_differ", "0 or 1",
+		"Whether the peers hold another dataset under the name of this "
+		"one; they are then not used. Shown with --peers only."},
 	{"epoch", "number",
 		"Number of the epoch that the readers are in, derived from the "
 		"misses. The gauges of epochs and cache sizes are absent while "
@@ -120,6 +123,9 @@ const struct gauge peer_gauge_table[] = {
 		"Units that it refused because its memory is "
 		"full."},
 	{"bad", "units", "Units with a wrong length or checksum."},
+	{"foreign", "units",
+		"Units not used because a mount of another dataset had stored "
+		"them."},
 	{"errors", "requests",
 		"Requests that failed: time-outs, lost connections and invalid "
 		"answers."},

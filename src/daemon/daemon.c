@@ -173,6 +173,7 @@ static int build_peers(struct mount *m, struct error *err)
 {
 	struct peering_config config = {
 		.peers = m->options.peers,
+		.origin = stack_origin(m->stack),
 		.manifest = m->manifest,
 		.tree = m->tree,
 	};

@@ -4,6 +4,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/analysis_commands.c \
 	src/daemon/analysis_impl.h \
 	src/daemon/commands.c \
+	src/daemon/compare.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/epoch.c \
 	src/daemon/events.c \

@@ -220,11 +220,22 @@ typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
 
+/* compare.c: units that peers gave, and the bytes of the origin. */
+struct compare;
+/* Origin and counters outlive it. 0, or -ENOMEM. */
+int compare_new(
+	struct compare **out, struct origin *origin, struct counters *counters);
+void compare_unit(void *arg, struct peers_check *check); /* peers_check_fn */
+/* Give up what runs, and wait for it. Later units get -ECANCELED. */
+void compare_stop(struct compare *all);
+void compare_free(struct compare *all); /* stopped; NULL is allowed */
+
 /* peering.c: the memory of other hosts, between the tiers and the origin. */
 struct peering;
 struct peering_config {
 	struct peers_config peers;
-	struct manifest *manifest; /* both outlive it */
+	struct origin *origin; /* all outlive it */
+	struct manifest *manifest;
 	struct tree *tree;
 };
 int peering_new(struct peering **out, const struct peering_config *config,

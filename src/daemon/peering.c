@@ -24,7 +24,8 @@
 #define SETTLE_PEERS_NS NS_PER_S
 
 struct peering {
-	struct peers *peers; /* set once, these four */
+	struct peers *peers; /* set once, these five */
+	struct compare *compare;
 	size_t npeers;
 	struct manifest *manifest;
 	struct tree *tree;
@@ -107,6 +108,19 @@ static void *peering_main(void *arg)
 
 /* -- Life ------------------------------------------------------------------ */
 
+static int peering_connect(struct peering *p,
+	const struct peering_config *config, struct error *err)
+{
+	struct peers_config peers = config->peers;
+	int rc = compare_new(&p->compare, config->origin, peers.counters);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start the peers: %m");
+	peers.check = compare_unit;
+	peers.check_arg = p->compare;
+	return peers_start(&p->peers, &peers, err);
+}
+
 int peering_new(struct peering **out, const struct peering_config *config,
 	struct error *err)
 {
@@ -115,8 +129,9 @@ int peering_new(struct peering **out, const struct peering_config *config,
 
 	if (!p)
 		return error_set(err, -ENOMEM, "cannot start the peers: %m");
-	rc = peers_start(&p->peers, &config->peers, err);
+	rc = peering_connect(p, config, err);
 	if (rc < 0) {
+		compare_free(p->compare);
 		free(p);
 		return rc;
 	}
@@ -160,7 +175,9 @@ void peering_free(struct peering *p)
 {
 	if (!p)
 		return;
+	compare_stop(p->compare);
 	peers_stop(p->peers);
+	compare_free(p->compare);
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
 	(void)pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -181,7 +198,7 @@ static void peering_set(json_t *o, const char *name, uint64_t value)
 
 static json_t *peer_object(const struct peer_status *s)
 {
-	static const char *const manifest[] = {"unknown", "same", "differs"};
+	static const char *const match[] = {"unknown", "same", "differs"};
 	json_t *o = json_object();
 
 	(void)json_object_set_new(o, "host", ctl_text_new(s->host));
@@ -192,7 +209,8 @@ static json_t *peer_object(const struct peer_status *s)
 	(void)json_object_set_new(o, "version", ctl_text_new(s->version));
 	(void)json_object_set_new(o, "self", json_boolean(s->self));
 	(void)json_object_set_new(
-		o, "manifest", json_string(manifest[s->manifest]));
+		o, "manifest", json_string(match[s->manifest]));
+	(void)json_object_set_new(o, "secret", json_string(match[s->secret]));
 	peering_set(o, "up", s->state == PEER_UP);
 	peering_set(o, "used_bytes", s->used_bytes);
 	peering_set(o, "capacity_bytes", s->capacity_bytes);
@@ -205,6 +223,7 @@ static json_t *peer_object(const struct peer_status *s)
 	peering_set(o, "fill_bytes", s->fill_bytes);
 	peering_set(o, "refused", s->refused);
 	peering_set(o, "bad", s->bad);
+	peering_set(o, "foreign", s->foreign);
 	peering_set(o, "errors", s->errors);
 	peering_set(o, "dropped", s->dropped);
 	return o;
@@ -228,6 +247,8 @@ void peering_status(const struct peering *p, struct cache *cache, json_t *o)
 	(void)json_object_set_new(o, "peers_hold_all",
 		json_boolean(!atomic_load_explicit(
 			&source->instead_of_tiers, memory_order_relaxed)));
+	(void)json_object_set_new(
+		o, "peers_differ", json_boolean(peers_differ(p->peers)));
 }
 
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg)
@@ -244,7 +265,13 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg)
 		if (s.state == PEER_REFUSED || s.state == PEER_DOWN)
 			(void)snprintf(text, sizeof(text),
 				"peer '%s' is not used: %s", s.host, s.reason);
-		else if (s.manifest == PEER_MANIFEST_DIFFERS)
+		else if (s.secret == PEER_MATCH_DIFFERS)
+			(void)snprintf(text, sizeof(text),
+				"host '%s' has another --peer-secret, and "
+				"neither host can use what the other stores; "
+				"give all hosts the same secret",
+				s.host);
+		else if (s.manifest == PEER_MATCH_DIFFERS)
 			(void)snprintf(text, sizeof(text),
 				"peer '%s' has a different list of files, and "
 				"files that differ are not shared; run "
@@ -253,6 +280,12 @@ void peering_limits(const struct peering *p, limit_fn *fn, void *arg)
 		if (text[0])
 			fn(arg, text);
 	}
+	if (peers_differ(p->peers))
+		fn(arg,
+			"the peers hold another dataset under the same name, "
+			"with files of the same names, sizes and times, and "
+			"are not used; mount each dataset with its own "
+			"--peer-dataset, or restart the servers");
 	if (!self)
 		fn(arg,
 			"this host is not in the list of --peers, so it "

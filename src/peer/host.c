@@ -41,9 +41,9 @@ struct host {
 	enum peer_state state;
 	bool give_up;
 	bool trial;
-	bool was_away, was_full, was_other; /* said in the log */
-	uint64_t retry_ns, wait_ns;	    /* not before; the last wait */
-	uint64_t stats_ns;		    /* the next time */
+	bool was_away, was_full, was_other, was_stranger; /* said in the log */
+	uint64_t retry_ns, wait_ns; /* not before; the last wait */
+	uint64_t stats_ns;	    /* the next time */
 	uint64_t rate_since_ns, rate_bytes, rate; /* bytes/s */
 	bool full;
 	unsigned nskipped;
@@ -66,6 +66,7 @@ void host_count(struct host *h, enum host_count what, uint64_t n)
 		[HOST_FILL_BYTES] = c ? &c->peer_fill_bytes : NULL,
 		[HOST_REFUSED] = c ? &c->peer_refused : NULL,
 		[HOST_BAD] = c ? &c->peer_bad : NULL,
+		[HOST_FOREIGN] = c ? &c->peer_foreign : NULL,
 		[HOST_ERRORS] = c ? &c->peer_errors : NULL,
 		[HOST_DROPPED] = c ? &c->peer_dropped : NULL,
 	};
@@ -96,7 +97,8 @@ static void host_report(struct host *h, enum event_kind kind, const char *text)
 void host_bad(struct host *h)
 {
 	host_count(h, HOST_BAD, 1);
-	host_report(h, EVENT_PEER_BAD, NULL);
+	if (*h->config.nstrangers == 0)
+		host_report(h, EVENT_PEER_BAD, NULL);
 }
 
 /* -- What others see ------------------------------------------------------- */
@@ -108,8 +110,10 @@ static void host_say(struct host *h, const char *reason)
 	LOCK_SCOPE(&h->lock);
 
 	s->state = h->state;
-	s->manifest = h->state == PEER_UP ? h->inquiry.manifest
-					  : PEER_MANIFEST_UNKNOWN;
+	s->manifest =
+		h->state == PEER_UP ? h->inquiry.manifest : PEER_MATCH_UNKNOWN;
+	s->secret =
+		h->state == PEER_UP ? h->inquiry.secret : PEER_MATCH_UNKNOWN;
 	memcpy(s->version, server->version, sizeof(s->version));
 	s->used_bytes = server->used_bytes;
 	s->evictions = server->evictions;
@@ -132,6 +136,7 @@ void host_status(struct host *h, struct peer_status *s)
 	s->fill_bytes = host_counted(h, HOST_FILL_BYTES);
 	s->refused = host_counted(h, HOST_REFUSED);
 	s->bad = host_counted(h, HOST_BAD);
+	s->foreign = host_counted(h, HOST_FOREIGN);
 	s->errors = host_counted(h, HOST_ERRORS);
 	s->dropped = host_counted(h, HOST_DROPPED);
 }
@@ -152,6 +157,8 @@ int host_new(struct host **out, const struct host_config *config,
 		(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail */
 		server_init(&h->inquiry.server);
 		h->inquiry.dataset = config->dataset;
+		h->inquiry.named = config->named;
+		h->inquiry.secret_mark = config->secret_mark;
 		h->inquiry.self = self;
 		h->inquiry.told = host_told;
 		h->said.self = self;
@@ -279,7 +286,8 @@ static void host_told(struct inquiry *i, uint64_t now_ns)
 {
 	struct host *h = CONTAINER_OF(i, struct host, inquiry);
 	const char *fault = server_fault(&i->server);
-	bool other = i->manifest == PEER_MANIFEST_DIFFERS;
+	bool other = i->manifest == PEER_MATCH_DIFFERS;
+	bool stranger = i->secret == PEER_MATCH_DIFFERS;
 
 	if (fault)
 		host_refuse(h, fault, now_ns);
@@ -293,6 +301,10 @@ static void host_told(struct inquiry *i, uint64_t now_ns)
 	if (other && !h->was_other)
 		host_report(h, EVENT_PEER_MANIFEST, NULL);
 	h->was_other = other;
+	if (stranger && !h->was_stranger)
+		host_report(h, EVENT_PEER_SECRET, NULL);
+	*h->config.nstrangers += stranger - h->was_stranger;
+	h->was_stranger = stranger;
 }
 
 /* -- Connections ----------------------------------------------------------- */

@@ -37,6 +37,7 @@ enum host_count {
 	HOST_FILL_BYTES,
 	HOST_REFUSED,
 	HOST_BAD,
+	HOST_FOREIGN,
 	HOST_ERRORS,
 	HOST_DROPPED,
 	HOST_COUNTS
@@ -46,6 +47,10 @@ enum host_count {
 struct host_config {
 	int epoll_fd;
 	struct hash128 dataset;
+	bool named; /* there is a dataset */
+	uint64_t secret_mark;
+	/* How many hosts have another secret. The thread's. */
+	unsigned *nstrangers;
 	struct counters *counters;	 /* or NULL */
 	const struct event_sink *events; /* or NULL */
 };
@@ -90,7 +95,7 @@ bool host_may_push(struct host *h);
 
 /* Add to a count; any thread. */
 void host_count(struct host *h, enum host_count what, uint64_t n);
-/* Count a damaged unit, and report it. */
+/* Count a damaged unit, and report it unless secrets differ. */
 void host_bad(struct host *h);
 
 /* Set the digest of this host's manifest, which is stored in its own server. */

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGEST_TEXT 32u
+#define NOTE_TEXT 32u
 
 /* One question; frees itself. */
 struct question {
 	struct request q;
 	struct inquiry *i;
-	char digest[DIGEST_TEXT + 1];
+	enum peer_match *match; /* of a note, as the next */
+	char note[NOTE_TEXT + 1];
 };
 
 static void question_end(struct question *q, int status)
@@ -38,22 +39,21 @@ static void question_answered(struct request *r, int status,
 	question_end(q, status);
 }
 
-/* Handle the digest that the server's host has stored there. */
-static void digest_answered(struct request *r, int status,
+/* Handle the note that the server's host has stored there. */
+static void note_answered(struct request *r, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
 	struct question *q = CONTAINER_OF(r, struct question, q);
-	struct inquiry *i = q->i;
 
 	if (status == 0 && a->kind == META_VA)
-		i->manifest = a->value_bytes == DIGEST_TEXT &&
-				memcmp(value, q->digest, DIGEST_TEXT) == 0
-			? PEER_MANIFEST_SAME
-			: PEER_MANIFEST_DIFFERS;
+		*q->match = a->value_bytes == NOTE_TEXT &&
+				memcmp(value, q->note, NOTE_TEXT) == 0
+			? PEER_MATCH_SAME
+			: PEER_MATCH_DIFFERS;
 	else if (status == 0 && a->kind == META_HD)
-		i->manifest = PEER_MANIFEST_SAME; /* it is our own */
+		*q->match = PEER_MATCH_SAME; /* it is our own */
 	else
-		i->manifest = PEER_MANIFEST_UNKNOWN;
+		*q->match = PEER_MATCH_UNKNOWN;
 	question_end(q, status);
 }
 
@@ -83,34 +83,54 @@ static void question_ask(
 	wire_queue(w, &q->q, now_ns);
 }
 
-/* Every host keeps its own digest in its own server. */
-static void question_digest(struct inquiry *i, struct wire *w, uint64_t now_ns)
+/* Every host keeps its own notes in its own server; others compare them with
+ * theirs. */
+static void question_note(struct inquiry *i, struct wire *w, const char *key,
+	struct hash128 note, enum peer_match *match)
 {
-	struct question *q = question_new(i, now_ns);
-	char key[UNIT_KEY_MAX];
+	struct question *q = question_new(i, i->now_ns);
 
 	if (!q)
 		return;
-	(void)unit_manifest_key(key, i->dataset);
-	*hash128_put(q->digest, i->digest) = 0;
-	q->q.answered = digest_answered;
+	q->match = match;
+	*hash128_put(q->note, note) = 0;
+	q->q.answered = note_answered;
 	if (i->self) {
-		request_line(&q->q, "ms %s %u T0", key, DIGEST_TEXT);
-		q->q.body = q->digest;
-		q->q.body_bytes = DIGEST_TEXT;
+		request_line(&q->q, "ms %s %u T0", key, NOTE_TEXT);
+		q->q.body = q->note;
+		q->q.body_bytes = NOTE_TEXT;
 	} else {
 		request_line(&q->q, "mg %s v", key);
 	}
-	wire_queue(w, &q->q, now_ns);
+	wire_queue(w, &q->q, i->now_ns);
+}
+
+static void question_secret(struct inquiry *i, struct wire *w)
+{
+	char key[UNIT_KEY_MAX];
+
+	(void)unit_secret_key(key, i->dataset);
+	question_note(
+		i, w, key, (struct hash128){.lo = i->secret_mark}, &i->secret);
+}
+
+static void question_digest(struct inquiry *i, struct wire *w)
+{
+	char key[UNIT_KEY_MAX];
+
+	(void)unit_manifest_key(key, i->dataset);
+	question_note(i, w, key, i->digest, &i->manifest);
 }
 
 void inquiry_settings(struct inquiry *i, struct wire *w, uint64_t now_ns)
 {
 	server_init(&i->server);
-	i->manifest = PEER_MANIFEST_UNKNOWN;
+	i->manifest = i->secret = PEER_MATCH_UNKNOWN;
 	question_ask(i, w, "version", now_ns);
 	question_ask(i, w, "stats settings", now_ns);
 	question_ask(i, w, "stats", now_ns);
+	if (i->named)
+		question_secret(i, w);
 }
 
 void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns)
@@ -118,6 +138,8 @@ void inquiry_use(struct inquiry *i, struct wire *w, uint64_t now_ns)
 	if (i->nasked > 0)
 		return;
 	question_ask(i, w, "stats", now_ns);
+	if (i->named)
+		question_secret(i, w);
 	if (i->has_digest)
-		question_digest(i, w, now_ns);
+		question_digest(i, w);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks a server for its settings, its use, and the digest of its host's
- * manifest. The thread of the peers. Private to src/peer.
+ * Asks a server for its settings, its use, the digest of its host's manifest,
+ * and a mark of its host's secret. The thread of the peers. Private to
+ * src/peer.
  */
 #ifndef PEER_INQUIRY_IMPL_H
 #define PEER_INQUIRY_IMPL_H
@@ -11,12 +12,14 @@
 #include "peer/wire_impl.h"
 
 struct inquiry {
-	struct hash128 dataset; /* set once, as told and arg */
+	struct hash128 dataset; /* set once, as all up to told() */
+	bool named;		/* there is a dataset */
+	uint64_t secret_mark;
 	/* The server has answered all that was asked of it; `s` is up to date.
 	 * Not called if the connection is lost. */
 	void (*told)(struct inquiry *i, uint64_t now_ns);
 	struct server server;
-	enum peer_manifest manifest;
+	enum peer_match manifest, secret;
 	bool self;	 /* set once: the server is of this host */
 	bool has_digest; /* these two: of this host's manifest */
 	struct hash128 digest;

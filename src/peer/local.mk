@@ -11,6 +11,7 @@ libpeer_la_SOURCES = \
 	src/peer/push.c src/peer/push_impl.h \
 	src/peer/read.c src/peer/read_impl.h \
 	src/peer/server.c src/peer/server_impl.h \
+	src/peer/trust.c src/peer/trust_impl.h \
 	src/peer/unit.c src/peer/unit_impl.h \
 	src/peer/wire.c src/peer/wire_impl.h
 libpeer_la_LIBADD = libformat.la libbase.la

@@ -8,12 +8,14 @@
  *
  * A read asks the owner for the units of the item, 256 KiB each. A unit is
  * checked (length, and a checksum keyed with item, unit, dataset and secret)
- * before a byte of it is delivered. If units are missing, exactly one host gets
- * the item's lease; its read ends with -ENOENT, so its cache asks the origin
- * and pushes the units back. Reads of other hosts wait and get the units as
- * they arrive. If the holder of a lease gives no sign of life for 750 ms,
- * those that wait read the origin themselves. So each byte is read from the
- * origin once, provided that no host fails and the engine accepts the item.
+ * before a byte of it is delivered, and some units of each mount that pushed
+ * any are compared with the origin before the others are used. If units are
+ * missing, exactly one host gets the item's lease; its read ends with -ENOENT,
+ * so its cache asks the origin and pushes the units back. Reads of other hosts
+ * wait and get the units as they arrive. If the holder of a lease gives no sign
+ * of life for 750 ms, those that wait read the origin themselves. So each byte
+ * is read from the origin once, provided that no host fails and the engine
+ * accepts the item.
  *
  * Every wait is bounded. A server that does not answer in time loses its
  * connections, its reads go to the origin, and it is asked again only after a
@@ -30,6 +32,7 @@
 #include "base/err.h"
 #include "base/events.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "base/source.h"
 
 /* Limits of peers_start(). */
@@ -39,6 +42,32 @@
 #define PEER_DEFAULT_PORT 11211u
 
 struct peers;
+
+/*
+ * A unit that a peer gave, to be compared with the origin: are the bytes
+ * [off, off + len) of that version of the file those of this hash?
+ */
+struct peers_check {
+	char *path;
+	struct file_version version;
+	uint64_t off;  /* in the file */
+	size_t len;    /* 256 KiB at most */
+	uint64_t hash; /* hash64() without seed */
+	/* Set by the one who compares: 1: the same bytes; 0: others; -errno:
+	 * the origin did not answer. */
+	int result;
+	struct list link;    /* whoever has it; private after the call */
+	struct peers *owner; /* private, these three */
+	struct writer *writer;
+	unsigned proof;
+};
+
+/* Compare, without blocking, and then call peers_checked(), on any thread; not
+ * from inside this call. */
+typedef void peers_check_fn(void *arg, struct peers_check *c);
+
+/* The comparison has ended; `result` is set. Frees it. */
+void peers_checked(struct peers_check *c);
 
 struct peers_config {
 	/*
@@ -61,6 +90,10 @@ struct peers_config {
 	 * it. NULL: only watch the servers; peers_source() must not be used.
 	 */
 	const char *dataset;
+	/* Compares units with the origin before they are used. Required with a
+	 * dataset. */
+	peers_check_fn *check;
+	void *check_arg;
 	/* Bytes of pushed items in memory at a time; 0: 64 MiB. */
 	uint64_t pending_bytes;
 	/* Both may be NULL. Counters peer_*; events PEER_*. */
@@ -84,7 +117,8 @@ int peers_start(struct peers **out, const struct peers_config *config,
 	struct error *err);
 
 /* End all requests and the thread. No request may be made during or after this
- * call, so free the cache first. NULL is allowed. */
+ * call, so free the cache first; all comparisons have ended. NULL is allowed.
+ */
 void peers_stop(struct peers *p);
 
 /* For struct cache_config; lives as long as `p`. */
@@ -101,11 +135,11 @@ enum peer_state {
 /* "trying", "up", "down", "refused". */
 const char *peer_state_name(enum peer_state state);
 
-/* Does the manifest of the host agree with ours? */
-enum peer_manifest {
-	PEER_MANIFEST_UNKNOWN, /* the host has not said, or is not up */
-	PEER_MANIFEST_SAME,
-	PEER_MANIFEST_DIFFERS,
+/* Does something of the host agree with ours? */
+enum peer_match {
+	PEER_MATCH_UNKNOWN, /* the host has not said, or is not up */
+	PEER_MATCH_SAME,
+	PEER_MATCH_DIFFERS,
 };
 
 #define PEER_REASON_MAX 240u
@@ -119,7 +153,7 @@ struct peer_status {
 	/* PEER_DOWN: why. PEER_REFUSED: which setting, and what to do. */
 	char reason[PEER_REASON_MAX];
 	enum peer_state state;
-	enum peer_manifest manifest;
+	enum peer_match manifest, secret;
 	bool self;		  /* is this host */
 	uint64_t used_bytes;	  /* "bytes" of the server: with its overhead */
 	uint64_t capacity_bytes;  /* "limit_maxbytes" of the server */
@@ -130,6 +164,7 @@ struct peer_status {
 	uint64_t fills, fill_bytes; /* units that it acknowledged: E */
 	uint64_t refused;	    /* units that it had no memory for */
 	uint64_t bad;		    /* units with wrong length or checksum */
+	uint64_t foreign;	    /* units of another dataset */
 	uint64_t errors; /* requests that failed: time-outs, resets, and answers
 			    that are not of the protocol */
 	uint64_t dropped; /* units not pushed because it was down or had just
@@ -152,6 +187,12 @@ bool peers_can_hold(struct peers *p, uint64_t bytes);
  * known, at most timeout_ns. Returns false on a time-out.
  */
 bool peers_settle(struct peers *p, uint64_t timeout_ns);
+
+/*
+ * Do the peers hold another dataset under the name of this one, and nothing of
+ * this one by other mounts? Then they are not used.
+ */
+bool peers_differ(const struct peers *p);
 
 /*
  * Say which manifest this host has: a digest over (path, size, mtime, tag) of

@@ -41,14 +41,18 @@ struct peers {
 	struct host *host[PEERS_MAX];
 	uint64_t hash[PEERS_MAX];
 	struct hash128 dataset;
+	uint64_t seed;
 	int epoll_fd, event_fd;
 	pthread_t thread;
-	struct reads reads; /* the thread's, these three */
+	struct reads reads; /* the thread's, these five */
 	struct pushes pushes;
 	struct leases *leases;
+	struct trusts *trusts;
+	unsigned nstrangers;  /* hosts with another secret */
 	pthread_mutex_t lock; /* guards the rest */
 	struct list new_reads, new_pushes, new_ends;
-	struct list active; /* of struct reading: may be abandoned */
+	struct list checked; /* of struct peers_check */
+	struct list active;  /* of struct reading: may be abandoned */
 	/* Without memory for more, linked by their .priv. */
 	struct source_read *failed_reads;
 	struct source_push *failed_pushes;
@@ -165,6 +169,16 @@ static void peers_ended(struct source *s, const struct source_item *item)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void peers_checked(struct peers_check *c)
+{
+	struct peers *p = c->owner;
+
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->checked, &c->link);
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+}
+
 static const struct source_ops peers_ops = {
 	.read = peers_read,
 	.abandon = peers_abandon,
@@ -190,20 +204,32 @@ static void peers_fail(struct source_read *reads, struct source_push *pushes)
 	}
 }
 
+static void peers_take_checked(
+	struct peers *p, struct list *checked, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE(l, next, checked) {
+		list_del(l);
+		trusts_checked(p->trusts,
+			CONTAINER_OF(l, struct peers_check, link), now_ns);
+	}
+}
+
 /* Take what others have put on the lists. False: the end. */
 static bool peers_take(struct peers *p, uint64_t now_ns)
 {
 	struct source_read *reads;
 	struct source_push *pushes;
-	struct list begun, ends;
+	struct list begun, ends, checked;
 	bool stopping, digest, lost_end;
 
 	list_init(&begun);
 	list_init(&ends);
+	list_init(&checked);
 	pthread_mutex_lock(&p->lock);
 	list_splice_tail(&begun, &p->new_reads);
 	list_splice_tail(&p->pushes.waiting, &p->new_pushes);
 	list_splice_tail(&ends, &p->new_ends);
+	list_splice_tail(&checked, &p->checked);
 	reads = p->failed_reads;
 	pushes = p->failed_pushes;
 	p->failed_reads = NULL;
@@ -216,6 +242,7 @@ static bool peers_take(struct peers *p, uint64_t now_ns)
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; digest && i < p->n; i++)
 		host_set_manifest(p->host[i], p->digest);
+	peers_take_checked(p, &checked, now_ns);
 	LIST_FOREACH(l, &begun)
 		reading_begin(CONTAINER_OF(l, struct reading, link), now_ns);
 	list_splice_tail(&p->reads.all, &begun);
@@ -323,10 +350,16 @@ static int peers_open(
 {
 	struct epoll_event e = {.events = EPOLLIN};
 	struct host_config host = {.dataset = p->dataset,
+		.named = config->dataset != NULL,
+		.secret_mark = unit_secret_mark(p->seed),
+		.nstrangers = &p->nstrangers,
 		.counters = config->counters,
 		.events = config->events};
 	int rc = 0;
 
+	p->trusts = trusts_new(config, p, clock_now_ns(), err);
+	if (!p->trusts)
+		return -ENOMEM;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->leases = leases_new();
@@ -347,6 +380,7 @@ static void peers_free(struct peers *p)
 	for (size_t i = 0; i < p->n; i++)
 		host_free(p->host[i]);
 	leases_free(p->leases);
+	trusts_free(p->trusts);
 	if (p->epoll_fd >= 0)
 		(void)close(p->epoll_fd); /* nothing was written */
 	if (p->event_fd >= 0)
@@ -373,12 +407,14 @@ static struct peers *peers_new(const struct peers_config *config)
 	};
 	if (config->dataset)
 		p->dataset = key_digest(config->dataset);
+	p->seed = unit_seed(p->dataset, config->secret, config->secret_bytes);
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
 	list_init(&p->reads.all);
 	list_init(&p->pushes.waiting);
 	list_init(&p->new_reads);
 	list_init(&p->new_pushes);
 	list_init(&p->new_ends);
+	list_init(&p->checked);
 	list_init(&p->active);
 	return p;
 }
@@ -394,8 +430,8 @@ int peers_start(struct peers **out, const struct peers_config *config,
 	rc = peers_open(p, config, err);
 	if (rc == 0) {
 		p->reads.leases = p->pushes.leases = p->leases;
-		p->reads.seed = p->pushes.seed = unit_seed(
-			p->dataset, config->secret, config->secret_bytes);
+		p->reads.trusts = p->pushes.trusts = p->trusts;
+		p->reads.seed = p->pushes.seed = p->seed;
 		rc = -pthread_create(&p->thread, NULL, peers_main, p);
 		if (rc < 0)
 			(void)error_set(err, rc, "cannot start a thread: %m");
@@ -472,6 +508,11 @@ bool peers_settle(struct peers *p, uint64_t timeout_ns)
 		(void)nanosleep(&pause, NULL); /* may return early */
 	}
 	return true;
+}
+
+bool peers_differ(const struct peers *p)
+{
+	return trusts_differ(p->trusts);
 }
 
 void peers_set_manifest(struct peers *p, struct hash128 digest)

@@ -9,10 +9,15 @@
 
 static void push_end(struct push_job *j, int status)
 {
-	if (status == -ENOSPC)
-		leases_refused(j->all->leases, j->unit.item);
 	j->p->done(j->p, status);
 	free(j);
+}
+
+/* There is no memory for it. */
+static void push_refuse(struct push_job *j)
+{
+	leases_refused(j->all->leases, j->unit.item);
+	push_end(j, -ENOSPC);
 }
 
 /* A failed ms may have left an older value. */
@@ -42,7 +47,10 @@ static void push_answered(struct request *q, int status,
 		host_count(j->host, HOST_REFUSED, 1);
 		host_full(j->host, true);
 		push_delete(j);
-		push_end(j, -ENOSPC);
+		push_refuse(j);
+	} else if (a->kind == META_NS) {
+		/* It may be of another dataset. */
+		push_end(j, trusts_any_foreign(j->all->trusts) ? -ENOSPC : 0);
 	} else {
 		host_count(j->host, HOST_ERRORS, 1);
 		push_delete(j);
@@ -55,12 +63,14 @@ static void push_send(struct push_job *j, uint64_t now_ns)
 	char key[UNIT_KEY_MAX];
 
 	(void)unit_key(key, j->unit.item, j->unit.n);
+	j->unit.writer = trusts_own(j->all->trusts);
 	unit_seal(j->q.head, j->all->seed, &j->unit, j->p->data);
 	j->q.head_bytes = UNIT_HEAD_BYTES;
 	j->q.body = j->p->data;
 	j->q.body_bytes = j->unit.bytes;
 	j->q.answered = push_answered;
-	request_line(&j->q, "ms %s %zu T%d", key,
+	/* Never over a unit that is there: others may use it. */
+	request_line(&j->q, "ms %s %zu ME T%d", key,
 		(size_t)UNIT_HEAD_BYTES + j->unit.bytes, UNIT_TTL_S);
 	if (host_send(j->host, HOST_PUSHES, &j->q, now_ns) < 0)
 		push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
@@ -76,9 +86,12 @@ void pushes_step(struct pushes *all, uint64_t now_ns)
 		list_del(&j->link);
 		if (!host_is_up(j->host)) {
 			push_answered(&j->q, -EHOSTDOWN, NULL, NULL);
-		} else if (!host_may_push(j->host)) {
+		} else if (!trusts_may_push(j->all->trusts)) {
 			host_count(j->host, HOST_DROPPED, 1);
 			push_end(j, -ENOSPC);
+		} else if (!host_may_push(j->host)) {
+			host_count(j->host, HOST_DROPPED, 1);
+			push_refuse(j);
 		} else {
 			push_send(j, now_ns);
 		}

@@ -5,10 +5,12 @@
 #define PEER_PUSH_IMPL_H
 
 #include "peer/lease_impl.h"
+#include "peer/trust_impl.h"
 
 struct pushes {
 	struct list waiting; /* of struct push_job */
 	struct leases *leases;
+	struct trusts *trusts;
 	uint64_t seed;
 };
 

@@ -16,6 +16,8 @@
 /* One that is faster delivers 8 MiB within READ_LIMIT_NS. */
 #define READ_FAST_BYTES_PER_S ((uint64_t)13 << 20)
 #define READ_LOOK_NS (15 * NS_PER_MS)
+/* The same if nobody says that a comparison has ended. */
+#define READ_LOOK_CHECK_NS (200 * NS_PER_MS)
 #define READ_LEASE_TTL_S 30
 
 /* One command; frees itself. */
@@ -120,6 +122,28 @@ static void read_deliver(
 	g->r->data(g->r, from, content + (from - begin), (size_t)(to - from));
 }
 
+/* The unit is undamaged. */
+static void read_use(struct reading *g, const struct unit *u,
+	const uint8_t *content, uint64_t now_ns)
+{
+	struct trusts *t = g->reads->trusts;
+
+	switch (trusts_unit(t, u, &g->r->item, content, now_ns)) {
+	case TRUST_YES:
+		read_deliver(g, u, content);
+		break;
+	case TRUST_NO:
+		g->foreign = true;
+		host_count(g->host, HOST_FOREIGN, 1);
+		break;
+	case TRUST_LATER:
+		g->unsure = true;
+		g->writer = u->writer;
+		g->news = trusts_news(t, u->writer);
+		break;
+	}
+}
+
 static void read_unit_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
@@ -138,7 +162,8 @@ static void read_unit_answered(struct request *q, int status,
 			value, a->value_bytes, g->reads->seed, &t->unit)) {
 		host_delivered(g->host);
 		if (g->state != READ_DONE)
-			read_deliver(g, &t->unit, value + UNIT_HEAD_BYTES);
+			read_use(g, &t->unit, value + UNIT_HEAD_BYTES,
+				clock_now_ns());
 	} else if (there) {
 		host_bad(g->host);
 		read_delete(g, t->unit.n);
@@ -191,6 +216,7 @@ static void read_again(struct reading *g, uint64_t now_ns)
 {
 	g->state = READ_GETTING;
 	g->next = g->first;
+	g->unsure = false;
 	g->limit_ns = now_ns + READ_LIMIT_NS;
 }
 
@@ -282,6 +308,26 @@ static void read_ask_lease(struct reading *g, uint64_t now_ns)
 	read_get_send(t, HOST_SMALL, now_ns);
 }
 
+/* -- Comparisons ----------------------------------------------------------- */
+
+static void read_check(struct reading *g, uint64_t now_ns)
+{
+	if (g->check_ns == 0)
+		g->check_ns = now_ns + READ_LIMIT_NS;
+	g->state = READ_CHECKING;
+	g->urgent_ns = 0; /* the origin has its time */
+	g->look_ns = now_ns + READ_LOOK_CHECK_NS;
+}
+
+static void read_check_step(struct reading *g, uint64_t now_ns)
+{
+	if (now_ns >= g->check_ns)
+		read_finish(g, -ENOENT);
+	else if (now_ns >= g->look_ns ||
+		trusts_news(g->reads->trusts, g->writer) != g->news)
+		read_again(g, now_ns);
+}
+
 /* -- Steps ----------------------------------------------------------------- */
 
 void reading_begin(struct reading *g, uint64_t now_ns)
@@ -291,6 +337,8 @@ void reading_begin(struct reading *g, uint64_t now_ns)
 	g->last = (uint32_t)((g->r->off + g->r->len - 1) / UNIT_BYTES);
 	if (g->last - g->first >= READ_UNITS)
 		read_finish(g, -EINVAL);
+	else if (!trusts_may_read(g->reads->trusts))
+		read_finish(g, -ENOENT);
 	else
 		read_again(g, now_ns);
 }
@@ -302,8 +350,10 @@ static void read_got(struct reading *g, uint64_t now_ns)
 		if (g->ours)
 			leases_end(g->reads->leases, g->item, now_ns);
 		read_finish(g, 0);
-	} else if (g->ours) {
+	} else if (g->ours || g->foreign) {
 		read_finish(g, -ENOENT);
+	} else if (g->unsure) {
+		read_check(g, now_ns);
 	} else {
 		read_ask_lease(g, now_ns);
 	}
@@ -346,6 +396,8 @@ static void reading_step(struct reading *g, uint64_t now_ns)
 		else
 			read_finish(g, -EHOSTDOWN);
 	}
+	if (g->state == READ_CHECKING)
+		read_check_step(g, now_ns);
 	if (g->state == READ_GETTING) {
 		read_get_units(g, now_ns);
 		if (g->state == READ_GETTING && g->next > g->last &&

@@ -3,6 +3,8 @@
  * A read asks the owner of an item for its units.
  *
  *   GETTING -- all units came -------------------------------------> done: 0
+ *      |  \-- their writer is not trusted yet: CHECKING, then GETTING again
+ *      |   \- their writer has another dataset: done: -ENOENT
  *      |  units are missing
  *      v
  *   LEASING -- another host fetches it: WAITING, then GETTING again
@@ -11,24 +13,32 @@
  *   done: -ENOENT, and the origin is asked
  *
  * A read ends with an error if its owner does not answer in time, or if it
- * waits for a lease that does not beat. A server that delivers something gets
- * more time. If a reader waits, only a fast server does, because then our own
- * requests cause the delay. Used by the thread of the peers. Private to
- * src/peer.
+ * waits for a lease that does not beat, or for a comparison that takes too
+ * long. A server that delivers something gets more time. If a reader waits,
+ * only a fast server does, because then our own requests cause the delay. Used
+ * by the thread of the peers. Private to src/peer.
  */
 #ifndef PEER_READ_IMPL_H
 #define PEER_READ_IMPL_H
 
 #include "peer/lease_impl.h"
+#include "peer/trust_impl.h"
 
 /* The longest read. */
 #define READ_UNITS 64u
 
-enum read_state { READ_GETTING, READ_LEASING, READ_WAITING, READ_DONE };
+enum read_state {
+	READ_GETTING,
+	READ_CHECKING,
+	READ_LEASING,
+	READ_WAITING,
+	READ_DONE
+};
 
 struct reads {
 	struct list all; /* of struct reading */
 	struct leases *leases;
+	struct trusts *trusts;
 	uint64_t seed;
 };
 
@@ -50,10 +60,15 @@ struct reading {
 	bool has[READ_UNITS];
 	uint64_t limit_ns;  /* an answer of the server is awaited until */
 	uint64_t urgent_ns; /* a reader waits for the server since; or 0 */
-	uint64_t look_ns;   /* WAITING: look again */
+	uint64_t look_ns;   /* WAITING, CHECKING: look again */
 	uint64_t beat_ns;   /* WAITING: when the lease last changed */
 	uint64_t beat;	    /* and the hash of its value */
 	bool has_beat;
+	bool foreign;	   /* a unit is of another dataset */
+	bool unsure;	   /* a unit's writer is not trusted yet; then: */
+	uint64_t writer;   /* its id */
+	unsigned news;	   /* of it, when the unit came */
+	uint64_t check_ns; /* CHECKING: until then; 0: never was */
 };
 
 /* Begin, once it is on the list. */

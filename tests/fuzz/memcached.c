@@ -28,7 +28,7 @@ static void asked_answered(struct request *q, int status,
 	const struct meta_answer *a, const uint8_t *value)
 {
 	struct asked *x = CONTAINER_OF(q, struct asked, q);
-	struct unit u = {{1, 2}, 0, SMALL_BYTES};
+	struct unit u = {{1, 2}, 0, SMALL_BYTES, 3};
 
 	FUZZ_MUST(x->ends == 0 && (status < 0) == !a);
 	x->ends = !a || a->kind != META_STAT;
@@ -82,8 +82,8 @@ static int fuzz_listener(struct sockaddr_un *a, socklen_t *len)
 static void memcached_one(const uint8_t *data, size_t size)
 {
 	static const char *const lines[] = {"version", "stats settings",
-		"mg rf1:1:0 v T604800", "mg rf1:1:lease v N30",
-		"ms rf1:1:lease 7 T30", "md rf1:1:lease", "mg rf1:2:0 v"};
+		"mg rf2:1:0 v T604800", "mg rf2:1:lease v N30",
+		"ms rf2:1:lease 7 T30", "md rf2:1:lease", "mg rf2:2:0 v"};
 	struct asked x[sizeof(lines) / sizeof(lines[0])];
 	int epoll_fd = epoll_create1(EPOLL_CLOEXEC), fd, rc = 0;
 	struct wire *w = wire_new(epoll_fd, NULL);
@@ -122,7 +122,7 @@ static size_t memcached_seed(unsigned i, uint8_t *buf)
 	static const char *const texts[] = {
 		"VERSION 1.6.18\r\nSTAT evictions off\r\n"
 		"STAT slab_reassign no\r\nSTAT item_size_max 1048576\r\nEND\r\n"
-		"VA 24 t-1 O3\r\nRFU1....01234567abcdefgh\r\n"
+		"VA 32 t-1 O3\r\nRFU2....0123456701234567abcdefgh\r\n"
 		"VA 7 O4 Z\r\nrefused\r\nHD O5 \r\nNF O6\r\nEN\r\n",
 		"VERSION 1.6.39\r\nEND\r\nVA 8 O3 c77\r\n01234567\r\n"
 		"VA 0 W O4\r\n\r\nSERVER_ERROR out of memory storing object\r\n"

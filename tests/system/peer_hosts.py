@@ -239,6 +239,12 @@ def total(hosts, name, before=None):
     return now - sum(s[name] for s in before) if before else now
 
 
+def origin_bytes(hosts, before=None):
+    """From the origin, but for units that were read to compare them."""
+    return total(hosts, 'origin_bytes', before) - \
+        total(hosts, 'peer_check_bytes', before)
+
+
 def shards(files, n, seed):
     """The files in n disjoint parts, dealt anew for each seed."""
     import random

@@ -5,7 +5,8 @@ import math
 import os
 import random
 
-from peer_hosts import Cluster, Failed, read_epoch, run, shards, total, wait_for
+from peer_hosts import (Cluster, Failed, origin_bytes, read_epoch, run, shards,
+                        total, wait_for)
 
 
 class Scene:
@@ -60,14 +61,15 @@ class Scene:
 
     def epoch(self, seed, hosts=None):
         """Read by all hosts, dealt anew. What came from the origin: bytes and
-        reads."""
+        reads, but for units that were read to compare them."""
         hosts = hosts or self.cluster.hosts
         before = [h.status() for h in hosts]
         read_epoch(self.reader, self.cluster,
                    shards(self.files, len(hosts), seed), sums=self.sums)
         self.settle()
-        return (total(hosts, 'origin_bytes', before),
-                total(hosts, 'origin_reads', before))
+        return (origin_bytes(hosts, before),
+                total(hosts, 'origin_reads', before) -
+                total(hosts, 'peer_checks', before))
 
     def settle(self):
         """What is pushed has been answered."""
@@ -79,6 +81,11 @@ class Scene:
 
     def held(self):
         return total(self.cluster.hosts, 'peer_fill_bytes')
+
+
+def expect_at_most(what, got, most):
+    if got > most:
+        raise Failed('%s: %s, more than %s' % (what, got, most))
 
 
 def expect(what, got, want):

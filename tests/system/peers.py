@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Scenarios of peers.sh; usage: peers.py REFRAIN READER HERD WORK [SCENARIO ...]"""
 import math
+import os
+import random
+import shutil
 import sys
 
-from peer_hosts import Failed, read_epoch, run, total, wait_for
-from peer_scene import expect, run_scenarios
+from peer_hosts import (Failed, origin_bytes, read_epoch, run, shards, total,
+                        wait_for)
+from peer_scene import expect, expect_at_most, run_scenarios
 
 MIB = 1 << 20
+# Units of each other mount that a mount compares with the origin.
+COMPARED = 4
 
 
 def expect_clean(scene):
@@ -22,6 +28,8 @@ def large_engine(scene):
     for seed in 2, 3:
         expect('epoch %d' % seed, scene.epoch(seed), (0, 0))
     expect_clean(scene)
+    expect_at_most('compared', total(scene.cluster.hosts, 'peer_checks'),
+                   3 * 2 * COMPARED)
     wait_for('the hosts know that their peers hold all', lambda: total(
         scene.cluster.hosts, 'peers_hold_all') == 3)
     expect('held', scene.held(), scene.bytes)
@@ -30,6 +38,8 @@ def large_engine(scene):
     scene.cluster.hosts.reverse()
     scene.mount('1M')
     expect('after a remount', scene.epoch(4), (0, 0))
+    expect_at_most('compared', total(scene.cluster.hosts, 'peer_checks'),
+                   3 * 3 * COMPARED)
     scene.end()
 
 
@@ -40,8 +50,7 @@ def stampede(scene):
     everything = [sorted(scene.files)] * 3
     read_epoch(scene.reader, scene.cluster, everything, sums=scene.sums)
     scene.settle()
-    expect('bytes', total(scene.cluster.hosts, 'origin_bytes', before),
-           scene.bytes)
+    expect('bytes', origin_bytes(scene.cluster.hosts, before), scene.bytes)
     expect_clean(scene)
     scene.end()
 
@@ -122,14 +131,88 @@ def other_path(scene):
         scene.settle()
         read_epoch(scene.reader, scene.cluster, [[], scene.files],
                    sums=scene.sums)
-        expect('origin of the first', first.status()['origin_bytes'],
-               scene.bytes)
-        expect('origin of the second', second.status()['origin_bytes'],
-               costs)
+        expect('origin of the first', origin_bytes([first]), scene.bytes)
+        expect('origin of the second', origin_bytes([second]), costs)
         scene.unmount()
     scene.end()
 
 
+def other_bytes(path):
+    """A copy of the tree with other bytes, and the same names, sizes, times."""
+    copy = path + '-other'
+    shutil.copytree(path, copy)
+    rng = random.Random(7)
+    for top, _, names in os.walk(copy):
+        for name in names:
+            at = os.path.join(top, name)
+            was = os.stat(at)
+            with open(at, 'wb') as f:
+                f.write(rng.randbytes(was.st_size))
+            os.utime(at, ns=(was.st_atime_ns, was.st_mtime_ns))
+    shutil.copystat(path, copy)
+    return copy
+
+
+def read_part(scene, names, sums):
+    """All hosts read these files, dealt among them, and compare the sums."""
+    read_epoch(scene.reader, scene.cluster,
+               shards(names, len(scene.cluster.hosts), 1), sums=sums)
+    scene.settle()
+
+
+def two_sets(scene):
+    """Two datasets at one path, alike but for their bytes, one after another:
+    the second never gets bytes of the first, and the first has its own again."""
+    copy = other_bytes(scene.source)
+    sums = scene.sums + '-other'
+    run(scene.reader, copy, '--make-sums', sums)
+    everything = sorted(scene.files)
+    for part, order in (everything, (scene.sums, sums)), \
+            (everything[::2], (sums, scene.sums)):
+        if order[0] == sums:
+            swap(scene.source, copy)
+        scene.begin(3, 64, '64K')
+        hosts = scene.cluster.hosts
+        read_part(scene, part, order[0])
+        another_set(scene, copy)
+        read_part(scene, everything, order[1])
+        expect('units of the other set', total(hosts, 'peer_hits'), 0)
+        expect('damaged units', total(hosts, 'peer_bad'), 0)
+        wait_for('all know it', lambda: total(hosts, 'peers_differ') == 3)
+        wait_for('the comparisons end',
+                 lambda: origin_bytes(hosts) == scene.bytes)
+        for h in hosts:
+            if not any('another dataset' in s for s in h.status()['limits']):
+                raise Failed('host %d: %s' % (h.number, h.status()['limits']))
+            with open(h.errors, encoding='utf-8', errors='replace') as f:
+                if 'a mount of another dataset' not in f.read():
+                    raise Failed('host %d: no line in the log' % h.number)
+        another_set(scene, copy)
+        read_part(scene, part, order[0])
+        if part == everything:
+            expect('origin of the first set', origin_bytes(hosts), 0)
+        elif total(hosts, 'peer_hits') < len(part) / 2:
+            raise Failed('%d hits' % total(hosts, 'peer_hits'))
+        read_part(scene, everything, order[0])
+        scene.end()
+    swap(scene.source, copy)
+
+
+def swap(one, other):
+    os.rename(one, one + '-now')
+    os.rename(other, one)
+    os.rename(one + '-now', other)
+
+
+def another_set(scene, copy):
+    """The other set is at the path of the source; nothing is in the tiers."""
+    scene.unmount()
+    for h in scene.cluster.hosts:
+        h.clear()
+    swap(scene.source, copy)
+    scene.mount('64K')
+
+
 if __name__ == '__main__':
     sys.exit(run_scenarios(sys.argv[1:], large_engine, stampede, small_engine,
-                           another_host, other_path))
+                           another_host, other_path, two_sets))

@@ -3,8 +3,9 @@
 #
 # The partitioned cache: three hosts, each a network namespace with a memcached
 # and a mount. What each epoch costs the origin, whoever reads what; a herd; an
-# engine that is too small; hosts that come and go. Values that a proxy damages,
-# servers that stop, and settings that are refused: peers-faults.sh.
+# engine that is too small; hosts that come and go; two datasets at one path.
+# Values that a proxy damages, servers that stop, and settings that are refused:
+# peers-faults.sh.
 set -eu
 name=peers
 # shellcheck source=tests/system/lib.sh

@@ -150,11 +150,44 @@ def values_damaged(scene):
     for h in scene.cluster.hosts:
         with open(h.errors, encoding='utf-8', errors='replace') as f:
             said += f.read()
-    if 'damaged unit' not in said:
+    if 'with a wrong checksum' not in said:
         raise Failed('no log says that units were damaged')
     scene.end()
     proxy.kill()
     proxy.wait()
+
+
+def secrets_differ(scene):
+    """Hosts with other secrets: that is said, and not that memory is damaged."""
+    scene.begin(2, 64, '64K')
+    scene.unmount()
+    names = [h.name for h in scene.cluster.hosts]
+    for h in scene.cluster.hosts:
+        path = os.path.join(scene.work, 'secret%d' % h.number)
+        with open(path, 'w') as f:
+            f.write('the secret of host %d' % h.number)
+        os.chmod(path, 0o600)
+        h.clear()
+        os.remove(h.errors)
+        h.start_mount('64K', '--peer-secret', path, peers=names)
+    for h in scene.cluster.hosts:
+        h.wait_mount(up=2)
+    wait_for('it is said', lambda: all(
+        p['secret'] == ('same' if p['self'] else 'differs')
+        for h in scene.cluster.hosts for p in h.status()['peers']))
+    for seed in 1, 2:
+        scene.epoch(seed)
+    if total(scene.cluster.hosts, 'peer_bad') == 0:
+        raise Failed('they can read what the other stored')
+    for h in scene.cluster.hosts:
+        if not any('another --peer-secret' in s for s in h.status()['limits']):
+            raise Failed('host %d: %s' % (h.number, h.status()['limits']))
+        with open(h.errors, encoding='utf-8', errors='replace') as f:
+            said = f.read()
+        if 'has another --peer-secret' not in said or \
+                'wrong checksum' in said:
+            raise Failed('host %d said: %s' % (h.number, said))
+    scene.end()
 
 
 def settings_refused(scene):
@@ -205,5 +238,5 @@ def lists_differ(scene):
 
 if __name__ == '__main__':
     sys.exit(run_scenarios(sys.argv[1:], engine_killed, engine_stopped,
-                           holder_killed, values_damaged, settings_refused,
-                           lists_differ))
+                           holder_killed, values_damaged, secrets_differ,
+                           settings_refused, lists_differ))

@@ -89,6 +89,7 @@ unit_tests = \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
 	tests/unit/test_tree \
+	tests/unit/test_trust \
 	tests/unit/test_uring \
 	tests/unit/test_verdict
 # It sleeps, and looks at when it wakes up.
@@ -176,6 +177,7 @@ tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
+tests_unit_test_trust_LDADD = libpeer.la $(LDADD)
 tests_unit_test_resolver_LDADD = libweb.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_hedge_LDADD = libremote.la $(LDADD)

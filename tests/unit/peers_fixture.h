@@ -66,20 +66,63 @@ static inline void peers_pause(void)
 
 /* -- Clients --------------------------------------------------------------- */
 
-static inline struct peers *peers_client(
-	const char *dataset, const char *secret)
+static inline uint8_t item_byte(unsigned number, uint64_t at)
 {
+	return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 18) * 3 + number);
+}
+
+/* What the origin of a client does with units that it is to compare. */
+enum peers_origin {
+	PEERS_ORIGIN,	     /* it has the items below */
+	PEERS_ORIGIN_FAILS,  /* it does not answer */
+	PEERS_ORIGIN_OTHERS, /* all of its items are others */
+};
+static _Atomic unsigned peers_compared;
+
+static inline void peers_compare(void *arg, struct peers_check *c)
+{
+	const enum peers_origin *origin = arg;
+	unsigned number = (unsigned)strtoul(c->path + 1, NULL, 10);
+	uint8_t *data = malloc(c->len);
+
+	ck_assert_ptr_nonnull(data);
+	for (size_t i = 0; i < c->len; i++)
+		data[i] = item_byte(number, c->off + i) +
+			(*origin == PEERS_ORIGIN_OTHERS);
+	c->result = *origin == PEERS_ORIGIN_FAILS
+		? -EIO
+		: hash64(data, c->len, 0) == c->hash;
+	free(data);
+	atomic_fetch_add(&peers_compared, 1);
+	peers_checked(c);
+}
+
+/* `name`: the host that it is, or NULL. */
+static inline struct peers *peers_client_of(enum peers_origin origin,
+	const char *name, const char *dataset, const char *secret)
+{
+	static enum peers_origin origins[] = {
+		PEERS_ORIGIN, PEERS_ORIGIN_FAILS, PEERS_ORIGIN_OTHERS};
 	const char *host[] = {peers_socket};
 	struct peers_config config = {.host = host,
 		.nhosts = 1,
+		.name = name,
 		.secret = secret,
 		.secret_bytes = strlen(secret),
-		.dataset = dataset};
+		.dataset = dataset,
+		.check = peers_compare,
+		.check_arg = &origins[origin]};
 	struct error err;
 	struct peers *p = NULL;
 
 	ck_assert_int_eq(peers_start(&p, &config, &err), 0);
 	return p;
+}
+
+static inline struct peers *peers_client(
+	const char *dataset, const char *secret)
+{
+	return peers_client_of(PEERS_ORIGIN, NULL, dataset, secret);
 }
 
 static inline struct peer_status peers_now(struct peers *p)
@@ -100,11 +143,6 @@ static inline struct peers *peers_client_up(
 }
 
 /* -- Items ----------------------------------------------------------------- */
-
-static inline uint8_t item_byte(unsigned number, uint64_t at)
-{
-	return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 18) * 3 + number);
-}
 
 static inline struct source_item item_of(unsigned number, uint64_t size)
 {

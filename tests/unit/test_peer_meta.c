@@ -117,11 +117,13 @@ START_TEST(test_a_unit_is_right_for_its_own_place_and_seed_alone)
 	uint8_t value[UNIT_HEAD_BYTES + 100];
 	struct hash128 set = {1, 2};
 	uint64_t seed = unit_seed(set, "secret", 6);
-	struct unit u = {{3, 4}, 5, 100}, other = u;
+	struct unit u = {{3, 4}, 5, 100, 6}, other = u;
 
 	memset(value, 7, sizeof(value));
 	unit_seal(value, seed, &u, value + UNIT_HEAD_BYTES);
+	u.writer = 0;
 	ck_assert(unit_is_right(value, sizeof(value), seed, &u));
+	ck_assert_uint_eq(u.writer, 6);
 	other.n = 6;
 	ck_assert(!unit_is_right(value, sizeof(value), seed, &other));
 	other = u;

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "peer/trust_impl.h"
 #include "peers_fixture.h"
 
 /* Three units, the last of them short. */
@@ -137,6 +138,99 @@ START_TEST(test_another_secret_or_dataset_never_gives_a_byte)
 	ck_assert_uint_eq(peers_now(b).bad > 0, strangers[_i].bad);
 	peers_stop(a);
 	peers_stop(b);
+}
+END_TEST
+
+/* -- Mounts of other datasets -----------------------------------------------
+ */
+
+#define SHARED_ITEMS 10u
+
+static void push_items(struct peers *p, unsigned from)
+{
+	for (unsigned i = 0; i < SHARED_ITEMS; i++)
+		ck_assert_uint_eq(push_item(p, from + i, UNIT_BYTES), 1);
+}
+
+START_TEST(test_a_few_units_of_another_mount_are_compared)
+{
+	struct peers *a = peers_client_up(PEERS_DATASET, "");
+	struct peers *b = peers_client_up(PEERS_DATASET, "");
+	struct asked r;
+
+	push_items(a, 400);
+	for (unsigned i = 0; i < SHARED_ITEMS; i++)
+		ck_assert_int_eq(ask_again(b, &r, 400 + i, UNIT_BYTES, 0), 0);
+	ck_assert_uint_eq(atomic_load(&peers_compared), TRUST_UNITS);
+	/* Its own are not. */
+	ck_assert_int_eq(ask_again(a, &r, 400, UNIT_BYTES, 0), 0);
+	ck_assert_uint_eq(atomic_load(&peers_compared), TRUST_UNITS);
+	peers_stop(a);
+	peers_stop(b);
+}
+END_TEST
+
+START_TEST(test_units_of_another_dataset_are_neither_used_nor_replaced)
+{
+	struct peers *a = peers_client_up(PEERS_DATASET, "");
+	struct peers *b =
+		peers_client_of(PEERS_ORIGIN_OTHERS, NULL, PEERS_DATASET, "");
+	struct peers *c;
+	struct asked r;
+
+	push_items(a, 420);
+	for (unsigned i = 0; i < SHARED_ITEMS; i++) {
+		ck_assert_int_eq(ask_again(b, &r, 420 + i, UNIT_BYTES, -ENOENT),
+			-ENOENT);
+		ck_assert_uint_eq(atomic_load(&r.bytes), 0);
+	}
+	ck_assert(peers_differ(b));
+	ck_assert_uint_ge(peers_now(b).foreign, 1);
+	ck_assert_uint_eq(peers_now(b).bad, 0);
+	/* Its tiers are to keep what the peers do not. */
+	ck_assert_int_eq(push_unit(b, 421, UNIT_BYTES, 0), -ENOSPC);
+	ck_assert_int_eq(push_unit(b, 440, UNIT_BYTES, 0), -ENOSPC);
+	c = peers_client_up(PEERS_DATASET, "");
+	for (unsigned i = 0; i < SHARED_ITEMS; i++)
+		ck_assert_int_eq(ask_again(c, &r, 420 + i, UNIT_BYTES, 0), 0);
+	ck_assert(!peers_differ(c));
+	peers_stop(a);
+	peers_stop(b);
+	peers_stop(c);
+}
+END_TEST
+
+START_TEST(test_nothing_that_the_origin_does_not_confirm_is_used)
+{
+	struct peers *a = peers_client_up(PEERS_DATASET, "");
+	struct peers *b =
+		peers_client_of(PEERS_ORIGIN_FAILS, NULL, PEERS_DATASET, "");
+	struct asked r;
+
+	ck_assert_uint_eq(push_item(a, 450, ITEM_BYTES), 3);
+	ck_assert_int_eq(ask_again(b, &r, 450, ITEM_BYTES, -ENOENT), -ENOENT);
+	ck_assert_uint_eq(atomic_load(&r.bytes), 0);
+	ck_assert_uint_lt(asked_ns(&r), 5 * NS_PER_S);
+	ck_assert(!peers_differ(b));
+	peers_stop(a);
+	peers_stop(b);
+}
+END_TEST
+
+START_TEST(test_hosts_know_that_their_secrets_differ)
+{
+	struct peers *a = peers_client_of(
+		PEERS_ORIGIN, peers_socket, PEERS_DATASET, "one");
+	struct peers *b, *c;
+
+	PEERS_UNTIL(peers_now(a).secret == PEER_MATCH_SAME);
+	b = peers_client_up(PEERS_DATASET, "two");
+	c = peers_client_up(PEERS_DATASET, "one");
+	ck_assert_int_eq(peers_now(b).secret, PEER_MATCH_DIFFERS);
+	ck_assert_int_eq(peers_now(c).secret, PEER_MATCH_SAME);
+	peers_stop(a);
+	peers_stop(b);
+	peers_stop(c);
 }
 END_TEST
 
@@ -312,6 +406,12 @@ int main(void)
 		t, test_units_that_are_there_come_even_if_others_are_missing);
 	tcase_add_loop_test(
 		t, test_another_secret_or_dataset_never_gives_a_byte, 0, 2);
+	tcase_add_test(t, test_a_few_units_of_another_mount_are_compared);
+	tcase_add_test(
+		t, test_units_of_another_dataset_are_neither_used_nor_replaced);
+	tcase_add_test(
+		t, test_nothing_that_the_origin_does_not_confirm_is_used);
+	tcase_add_test(t, test_hosts_know_that_their_secrets_differ);
 	tcase_add_loop_test(
 		t, test_exactly_one_of_those_that_ask_reads_the_origin, 0, 2);
 	tcase_add_test(

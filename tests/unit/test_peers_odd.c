@@ -98,8 +98,8 @@ static size_t unit_value(uint8_t *value, uint32_t n)
 {
 	uint64_t begin = (uint64_t)n * UNIT_BYTES;
 	uint64_t left = it.item_bytes - begin;
-	struct unit u = {
-		it.item, n, (uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES)};
+	struct unit u = {it.item, n,
+		(uint32_t)(left < UNIT_BYTES ? left : UNIT_BYTES), 7};
 
 	for (uint32_t i = 0; i < u.bytes; i++)
 		value[UNIT_HEAD_BYTES + i] = item_byte(0, begin + i);
@@ -164,6 +164,9 @@ static bool say_get(int fd, const char *line)
 	unsigned number = opaque ? (unsigned)strtoul(opaque + 2, NULL, 10) : 0;
 	char text[64];
 
+	(void)snprintf(text, sizeof(text), "EN O%u\r\n", number);
+	if (strstr(line, ":secret"))
+		return say_text(fd, text);
 	if (it.fault == GARBAGE || it.fault == ENDLESS)
 		return say_noise(fd);
 	if (n && n[1] >= '0' && n[1] <= '9')
