@@ -133,6 +133,61 @@ int mountinfo_find(const char *path, struct mountinfo_device *out)
 	return rc;
 }
 
+/* -- Places ---------------------------------------------------------------- */
+
+/* Where a path is, whatever mounts show it. */
+struct mountinfo_place {
+	unsigned major, minor;
+	char source[PATH_MAX]; /* some file systems have the same root twice */
+	char path[2 * PATH_MAX]; /* in the file system */
+};
+
+static void place_set(struct mountinfo_place *p,
+	const struct mountinfo_entry *e, const char *path)
+{
+	size_t skip = strcmp(e->path, "/") == 0 ? 0 : strlen(e->path);
+	const char *root = strcmp(e->root, "/") == 0 ? "" : e->root;
+
+	p->major = e->major;
+	p->minor = e->minor;
+	(void)snprintf(p->source, sizeof(p->source), "%s", e->source);
+	(void)snprintf(p->path, sizeof(p->path), "%s%s", root, path + skip);
+	if (!p->path[0])
+		strcpy(p->path, "/");
+}
+
+/* The mount of the longest mountpoint has the path. */
+static int place_find(const char *path, struct mountinfo_place *p)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	size_t longest = 0;
+	int rc = mountinfo_open(&m, 0);
+
+	if (rc < 0)
+		return rc;
+	rc = -ENOENT;
+	while (mountinfo_next(&m, &e)) {
+		if (!path_is_inside(path, e.path) || strlen(e.path) < longest)
+			continue;
+		longest = strlen(e.path);
+		place_set(p, &e, path);
+		rc = 0;
+	}
+	mountinfo_close(&m);
+	return rc;
+}
+
+bool mountinfo_is_inside(const char *path, const char *top)
+{
+	struct mountinfo_place a, b;
+
+	return place_find(path, &a) == 0 && place_find(top, &b) == 0 &&
+		a.major == b.major && a.minor == b.minor &&
+		strcmp(a.source, b.source) == 0 &&
+		path_is_inside(a.path, b.path);
+}
+
 /* -- The root of a refrain mount ------------------------------------------ */
 
 /* The mount ID of the mount that an open file lies on. */

@@ -50,6 +50,13 @@ struct mountinfo_device {
 int mountinfo_find(const char *path, struct mountinfo_device *out);
 
 /*
+ * Do mounts show the directory `path` inside the directory `top`, maybe under
+ * other names (bind mounts)? Both are absolute and contain no links; they need
+ * not exist. False if the list of mounts cannot be read.
+ */
+bool mountinfo_is_inside(const char *path, const char *top);
+
+/*
  * Find the owner and the canonical path (may be NULL) of the refrain mount
  * whose root this open directory is; O_PATH is enough. Anybody can set any
  * extended attribute on his own directory, so call this before trusting the

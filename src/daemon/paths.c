@@ -165,6 +165,11 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 			"cache directory '%s' is inside the source, which is "
 			"never written to; choose another place",
 			typed);
+	if (stack_is_inside(m->stack, m->tier_dir[i]))
+		return error_set(err, -EINVAL,
+			"the source is inside cache directory '%s'; choose "
+			"another place",
+			typed);
 	if (path_is_inside(m->tier_dir[i], m->mountpoint))
 		return error_set(err, -EINVAL,
 			"cache directory '%s' is inside the mountpoint; choose "

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/mountinfo.h"
 #include "base/path.h"
 #ifdef HAVE_REMOTE
 #include "remote/remote.h"
@@ -234,7 +235,16 @@ bool stack_unreached(const struct stack *s)
 
 bool stack_contains(const struct stack *s, const char *path)
 {
-	return !scheme_of(s->name) && path_is_inside(path, s->name);
+	return !scheme_of(s->name) &&
+		(path_is_inside(path, s->name) ||
+			mountinfo_is_inside(path, s->name));
+}
+
+bool stack_is_inside(const struct stack *s, const char *path)
+{
+	return !scheme_of(s->name) &&
+		(path_is_inside(s->name, path) ||
+			mountinfo_is_inside(s->name, path));
 }
 
 /* -- The origins --------------------------------------------------------- */

@@ -47,8 +47,11 @@ const char *stack_name(const struct stack *s);
 const char *stack_dataset(const struct stack *s);
 /* Is the source a path that did not answer? */
 bool stack_unreached(const struct stack *s);
-/* Is the source a path, and is this path the same or below it? */
+/* Is the source a path, and is this path the same or below it, maybe by a bind
+ * mount? */
 bool stack_contains(const struct stack *s, const char *path);
+/* The reverse: is the source a path below this one? */
+bool stack_is_inside(const struct stack *s, const char *path);
 
 /* Open the origins; what is given outlives them. -errno with err set. */
 int stack_open(struct stack *s, struct timers *timers,
