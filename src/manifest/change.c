@@ -9,7 +9,7 @@
  *                       no node has it as parent            v
  *                                                         FREE
  */
-#include "manifest/node_impl.h"
+#include "manifest/trail_impl.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -54,8 +54,7 @@ static void change_report(struct manifest *m, enum manifest_change change,
 	fn(arg, &ev);
 }
 
-/* Take the name away from a node; the slot in its directory is emptied. */
-static void unname(struct manifest *m, node_id id)
+void manifest_unname(struct manifest *m, node_id id)
 {
 	struct node *n = manifest_slot(m, id);
 
@@ -64,6 +63,8 @@ static void unname(struct manifest *m, node_id id)
 	directory_empty(&manifest_slot(m, n->parent)->dir, n->slot);
 	totals_add(m, n, -1);
 	n->slot = NODE_RETIRED;
+	if (n->kind == KIND_DIR)
+		n->dir.listed = false;
 }
 
 /*
@@ -85,9 +86,9 @@ static void retire(struct manifest *m, node_id id, enum manifest_change change,
 			if (child != 0)
 				retire(m, child, MANIFEST_REMOVED, 0, fn, arg);
 		}
-		n->dir.listed = false;
 	}
-	unname(m, id);
+	manifest_unname(m, id);
+	trail_note(m, TRAIL_RETIRE, id);
 	change_report(m, change, parent, name, now, id, fn, arg);
 	manifest_reap(m, id);
 }
@@ -125,22 +126,21 @@ static int fill_identity(struct manifest *m, struct node *n, node_id parent,
 	memcpy(path + len, e->name, name + 1);
 	*digest = key_digest(path);
 	n->version = e->attr.version;
-	m->tagged |= n->version.tag != 0;
 	n->parent = parent;
 	n->hash = manifest_name_hash(parent, e->name);
 	return 0;
 }
 
 /* A complete node, not visible yet; `name` is that of the node that it
- * replaces, or 0. */
+ * replaces, or 0. `id` is its number, or 0 for any. */
 static int change_build(struct manifest *m, node_id parent,
-	const struct file_entry *e, uint32_t name, node_id *out)
+	const struct file_entry *e, uint32_t name, node_id id, node_id *out)
 {
-	node_id id = manifest_node_new(m);
 	struct hash128 digest;
 	struct node *n;
 	int rc;
 
+	id = id != 0 ? manifest_node_take(m, id) : manifest_node_new(m);
 	if (id == 0)
 		return -ENOMEM;
 	n = manifest_slot(m, id);
@@ -161,18 +161,26 @@ static int change_build(struct manifest *m, node_id parent,
 	return 0;
 }
 
+/* `place` has the number and the position, or is NULL for any. */
 static int change_add(struct manifest *m, node_id dir,
-	const struct file_entry *e, uint32_t name, node_id *out)
+	const struct file_entry *e, uint32_t name,
+	const struct node_place *place, node_id *out)
 {
 	node_id id;
-	int rc = change_build(m, dir, e, name, &id);
+	int rc = change_build(m, dir, e, name, place ? place->id : 0, &id);
+	struct node *n;
 
 	if (rc < 0)
 		return rc;
+	n = manifest_slot(m, id);
 	rc = manifest_table_add(m, id);
 	if (rc == 0) {
-		rc = directory_add(&manifest_slot(m, dir)->dir, id,
-			&manifest_slot(m, id)->slot);
+		struct directory *d = &manifest_slot(m, dir)->dir;
+
+		if (place)
+			rc = directory_put(d, id, n->slot = place->slot);
+		else
+			rc = directory_add(d, id, &n->slot);
 		if (rc < 0)
 			manifest_table_del(m, id);
 	}
@@ -220,10 +228,12 @@ static int put_existing(struct manifest *m, node_id *id,
 		change_report(
 			m, MANIFEST_ATTR, dir, e->name, old, old, fn, arg);
 		n->version = e->attr.version; /* of a directory or a link */
-		return manifest_set_attr(m, n, &e->attr);
+		rc = manifest_set_attr(m, n, &e->attr);
+		trail_note(m, TRAIL_ATTR, old);
+		return rc;
 	}
 	/* The new node takes the name first, so that a failure loses none. */
-	rc = change_add(m, dir, e, n->name, id);
+	rc = change_add(m, dir, e, n->name, NULL, id);
 	if (rc < 0)
 		return rc;
 	slot = n->slot;
@@ -231,6 +241,7 @@ static int put_existing(struct manifest *m, node_id *id,
 	n = manifest_slot(m, *id);
 	directory_move(&manifest_slot(m, dir)->dir, n->slot, slot);
 	n->slot = slot;
+	trail_note(m, TRAIL_ADD, *id);
 	return 0;
 }
 
@@ -261,7 +272,9 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	if (*id != 0) {
 		rc = put_existing(m, id, e, fn, arg);
 	} else {
-		rc = change_add(m, dir, e, 0, id);
+		rc = change_add(m, dir, e, 0, NULL, id);
+		if (rc == 0)
+			trail_note(m, TRAIL_ADD, *id);
 		if (rc == 0)
 			change_report(m, MANIFEST_ADDED, dir, e->name, *id, 0,
 				fn, arg);
@@ -271,6 +284,38 @@ int manifest_put_locked(struct manifest *m, node_id dir,
 	n = manifest_slot(m, *id);
 	n->stamp = m->stamp;
 	n->checked_s = (uint32_t)now_s;
+	return 0;
+}
+
+int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
+	const struct node_place *place)
+{
+	struct node *d = manifest_node(m, dir);
+	node_id id = place->id;
+
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	if (!name_is_valid(e->name) || !d || d->kind != KIND_DIR ||
+		node_retired(d) || manifest_node(m, place->id) ||
+		manifest_table_find(m, dir, e->name) != 0)
+		return -EBADMSG;
+	return change_add(m, dir, e, 0, place, &id);
+}
+
+int manifest_place_retired(
+	struct manifest *m, node_id dir, const struct file_entry *e, node_id id)
+{
+	struct node *d = manifest_node(m, dir);
+	int rc;
+
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	if (!name_is_valid(e->name) || !d || d->kind != KIND_DIR ||
+		manifest_node(m, id) || d->dir.kids == DIRECTORY_MOST)
+		return -EBADMSG;
+	rc = change_build(m, dir, e, 0, id, &id);
+	if (rc < 0)
+		return rc;
+	manifest_slot(m, id)->slot = NODE_RETIRED;
+	d->dir.kids++;
 	return 0;
 }
 
@@ -287,7 +332,7 @@ int manifest_put(struct manifest *m, node_id dir,
 		manifest_node_ref(manifest_slot(m, id));
 	if (rc == 0 && info)
 		manifest_info(m, id, info);
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 	return rc;
 }
 
@@ -300,7 +345,7 @@ int manifest_put_beside(struct manifest *m, node_id dir,
 
 	pthread_rwlock_wrlock(&m->lock);
 	rc = manifest_put_locked(m, dir, file, now_s, true, &id, fn, arg);
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 	return rc;
 }
 
@@ -335,7 +380,8 @@ void manifest_put_root(struct manifest *m, const struct file_attr *attr)
 	/* Without memory its mode stays, as what is below does. */
 	(void)manifest_set_attr(m, n, attr);
 	n->version = attr->version;
-	pthread_rwlock_unlock(&m->lock);
+	trail_note(m, TRAIL_ATTR, NODE_ROOT);
+	manifest_unlock_changed(m);
 }
 
 int manifest_remove(struct manifest *m, node_id dir, const char *name,
@@ -347,7 +393,7 @@ int manifest_remove(struct manifest *m, node_id dir, const char *name,
 	id = manifest_table_find(m, dir, name);
 	if (id != 0)
 		retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 	return 0;
 }
 
@@ -383,7 +429,8 @@ int manifest_list_end(struct manifest *m, node_id dir, uint32_t stamp,
 				retire(m, id, MANIFEST_REMOVED, 0, fn, arg);
 		}
 		d->dir.listed = true;
+		trail_note(m, TRAIL_LISTED, dir);
 	}
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 	return rc;
 }

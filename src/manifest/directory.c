@@ -21,7 +21,8 @@ static int directory_grow(struct directory *d)
 	if (array_room(&c, room, &room, sizeof(node_id)) < 0)
 		return -ENOMEM;
 	if (!d->has_many) {
-		c->holes = c->hole = 0;
+		c->holes = d->only == 0;
+		c->hole = 0;
 		c->at[0] = d->only;
 	}
 	c->cap = (uint32_t)(room - HEAD_POSITIONS);
@@ -64,6 +65,29 @@ int directory_add(struct directory *d, node_id id, uint32_t *slot)
 	if (*slot == d->n)
 		d->n++;
 	directory_at(d)[*slot] = id;
+	d->kids++;
+	return 0;
+}
+
+int directory_put(struct directory *d, node_id id, uint32_t slot)
+{
+	if (d->kids == DIRECTORY_MOST || slot >= DIRECTORY_MOST)
+		return -EOVERFLOW;
+	/* Positions between were emptied; each took a name of some bytes. */
+	while (d->n <= slot) {
+		if (d->n > 0 && (!d->has_many || d->n == d->many->cap) &&
+			directory_grow(d) < 0)
+			return -ENOMEM;
+		directory_at(d)[d->n] = 0;
+		if (d->has_many)
+			d->many->holes++;
+		d->n++;
+	}
+	if (directory_at(d)[slot] != 0)
+		return -EBADMSG;
+	directory_at(d)[slot] = id;
+	if (d->has_many)
+		d->many->holes--;
 	d->kids++;
 	return 0;
 }

@@ -7,5 +7,8 @@ libmanifest_la_SOURCES = \
 	src/manifest/file.c \
 	src/manifest/node_impl.h \
 	src/manifest/node.c \
+	src/manifest/recover.c \
 	src/manifest/ref.c \
-	src/manifest/serve.c
+	src/manifest/serve.c \
+	src/manifest/trail.c \
+	src/manifest/trail_impl.h

@@ -3,7 +3,7 @@
  * Queries of the manifest: look-ups, paths, listings, totals, references.
  * change.c changes it, node.c stores it.
  */
-#include "manifest/node_impl.h"
+#include "manifest/trail_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -65,15 +65,13 @@ void manifest_free(struct manifest *m)
 	for (node_id id = NODE_ROOT; m->segment && id < m->end; id++)
 		if (manifest_node(m, id))
 			manifest_node_free(m, id);
-	for (uint32_t i = 0; m->segment && i < SEGMENTS_MAX; i++) {
-		if (!m->segment[i])
-			break;
+	for (uint32_t i = 0; m->segment && i <= m->end / NODES_PER_SEGMENT; i++)
 		free(m->segment[i]);
-	}
 	for (uint32_t i = 0; m->names && i < NAMES_BLOCKS_MAX; i++)
 		free(m->names[i]);
 	(void)pthread_rwlock_destroy(&m->lock); /* there are no users left */
 	(void)pthread_mutex_destroy(&m->save_lock);
+	trail_free(m->trail);
 	free(m->segment);
 	table_release(&m->table);
 	free(m->names);
@@ -168,7 +166,9 @@ int manifest_target(struct manifest *m, node_id id, char *target, size_t size)
 
 	pthread_rwlock_rdlock(&m->lock);
 	n = manifest_node(m, id);
-	if (n && n->kind == KIND_LINK) {
+	if (!n) {
+		rc = -ESTALE;
+	} else if (n->kind == KIND_LINK) {
 		rc = snprintf(target, size, "%s", n->link->target);
 		if (rc < 0 || (size_t)rc >= size)
 			rc = -ENAMETOOLONG;

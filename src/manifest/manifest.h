@@ -116,7 +116,7 @@ int manifest_resolve(
 int manifest_path(struct manifest *m, node_id id, char *path, size_t size);
 
 /* Get the target of a link. Returns its length, -EINVAL if the node is not a
- * link, or -ENAMETOOLONG. */
+ * link, -ESTALE if there is none, or -ENAMETOOLONG. */
 int manifest_target(struct manifest *m, node_id id, char *target, size_t size);
 
 /* The directory that a node is or was in; the root's is the root. */
@@ -222,5 +222,40 @@ int manifest_save(struct manifest *m, int dirfd);
  * manifest may be partly filled and must be freed.
  */
 int manifest_load(struct manifest *m, int dirfd);
+
+/* -- Going on after the process ----------------------------------------- */
+
+/*
+ * From now on record every change in shared memory, under the name of a
+ * session, so that another process can go on with the same numbers. Call it
+ * after the load, once. Returns the memory's descriptor, which stays the
+ * manifest's, or -errno.
+ */
+int manifest_record(struct manifest *m, struct hash128 session);
+
+/*
+ * Fill an empty manifest as the process before this one had it: from the file
+ * in its directory, and from the descriptor of its manifest_record(), which is
+ * the manifest's from now on. Goes on recording. All nodes are kept until the
+ * manifest is freed. -EBADMSG: it cannot be done, because something is damaged,
+ * missing, or of another session; then the manifest must be freed.
+ */
+int manifest_recover(
+	struct manifest *m, int dirfd, struct hash128 session, int fd);
+
+/* Is every change so far recorded or saved? */
+bool manifest_is_recorded(struct manifest *m);
+
+/* Call full() when so much is recorded that it is time for manifest_save();
+ * with the lock held. */
+void manifest_when_full(struct manifest *m, void (*full)(void *arg), void *arg);
+
+/* The place of the latest change, for use in a manifest_event_fn. */
+uint64_t manifest_trail(const struct manifest *m);
+
+/* The consequences of all changes before this place have been acted on; the
+ * others are repeated by manifest_untold() after manifest_recover(). */
+void manifest_told(struct manifest *m, uint64_t at);
+void manifest_untold(struct manifest *m, manifest_event_fn *fn, void *arg);
 
 #endif

@@ -14,32 +14,60 @@
 #include "format/key.h"
 #include "base/lock.h"
 
+static bool segment_make(struct manifest *m, node_id id)
+{
+	uint32_t seg = id / NODES_PER_SEGMENT;
+	struct node *s;
+
+	if (seg >= SEGMENTS_MAX)
+		return false;
+	if (m->segment[seg])
+		return true;
+	s = calloc(NODES_PER_SEGMENT, sizeof(struct node));
+	if (!s)
+		return false;
+	atomic_store_explicit(&m->segment[seg], s, memory_order_release);
+	return true;
+}
+
 node_id manifest_node_new(struct manifest *m)
 {
 	node_id id = m->free_list;
-	uint32_t seg;
 
 	ASSERT_HELD_TO_WRITE(&m->lock);
-	if (id != 0) {
+	if (id != 0)
 		m->free_list = manifest_slot(m, id)->parent;
-	} else {
-		id = m->end;
-		seg = id / NODES_PER_SEGMENT;
-		if (seg >= SEGMENTS_MAX)
-			return 0;
-		if (!m->segment[seg]) {
-			struct node *s =
-				calloc(NODES_PER_SEGMENT, sizeof(struct node));
-
-			if (!s)
-				return 0;
-			atomic_store_explicit(
-				&m->segment[seg], s, memory_order_release);
-		}
-		m->end++;
-	}
+	else if (segment_make(m, m->end))
+		id = m->end++;
+	else
+		return 0;
 	memset(manifest_slot(m, id), 0, sizeof(struct node));
 	return id;
+}
+
+node_id manifest_node_take(struct manifest *m, node_id id)
+{
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	if (!segment_make(m, id))
+		return 0;
+	if (id >= m->end)
+		m->end = id + 1;
+	memset(manifest_slot(m, id), 0, sizeof(struct node));
+	return id;
+}
+
+/* Numbers of segments that have no node at all are not used again. */
+void manifest_nodes_taken(struct manifest *m)
+{
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	m->free_list = 0;
+	for (node_id id = m->end - 1; id > NODE_ROOT; id--) {
+		if (!m->segment[id / NODES_PER_SEGMENT] ||
+			manifest_slot(m, id)->kind != 0)
+			continue;
+		manifest_slot(m, id)->parent = m->free_list;
+		m->free_list = id;
+	}
 }
 
 void manifest_node_free(struct manifest *m, node_id id)

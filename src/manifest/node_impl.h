@@ -109,13 +109,17 @@ struct manifest {
 	node_id free_list;  /* linked by parent */
 	struct table table; /* of nodes, by (parent, name) */
 	uint32_t stamp;
-	bool tagged;	    /* a version has, or had, a tag */
 	char **names;	    /* blocks of NAMES_BLOCK_BYTES */
 	uint32_t names_end; /* the first place that is not in use */
 	struct owner *owners;
 	uint32_t nowners;
 	size_t owners_cap;
 	struct manifest_totals totals;
+	/* The session that numbers are of, set once; 0: none. */
+	struct hash128 session;
+	struct trail *trail; /* of its changes; NULL: they are not kept */
+	uint64_t base_hash;  /* of the header that was loaded; 0: none */
+	uint64_t base_trail; /* place in the trail that it was saved at */
 };
 
 static inline struct node *manifest_node(const struct manifest *m, node_id id)
@@ -167,6 +171,8 @@ static inline const node_id *directory_names(const struct directory *d)
 
 /* Find a position for a new name; -ENOMEM, -EOVERFLOW. */
 int directory_add(struct directory *d, node_id id, uint32_t *slot);
+/* Give a name this position. -EBADMSG: it has a name; -ENOMEM, -EOVERFLOW. */
+int directory_put(struct directory *d, node_id id, uint32_t slot);
 /* Empty a position whose name is gone. */
 void directory_empty(struct directory *d, uint32_t slot);
 /*
@@ -177,6 +183,13 @@ void directory_move(struct directory *d, uint32_t from, uint32_t to);
 
 /* node.c; the caller holds the lock, for writing if the manifest changes. */
 node_id manifest_node_new(struct manifest *m);
+/*
+ * Use a number that is free, as the process before this one did. Returns it, or
+ * 0 without memory. Call manifest_nodes_taken() when all of them are there, and
+ * manifest_node_new() only after it.
+ */
+node_id manifest_node_take(struct manifest *m, node_id id);
+void manifest_nodes_taken(struct manifest *m);
 void manifest_node_free(struct manifest *m, node_id id);
 /* -ENOMEM, also when there are 4 GiB of names. */
 int manifest_name_new(struct manifest *m, const char *name, uint32_t *at);
@@ -194,8 +207,29 @@ int manifest_path_locked(
 	const struct manifest *m, node_id id, char *path, size_t size);
 
 /* ref.c: free a retired node that is unused, and then perhaps its parent. The
- * lock is held for writing. */
+ * lock is held for writing. manifest_drop() frees one without asking. */
 void manifest_reap(struct manifest *m, node_id id);
+void manifest_drop(struct manifest *m, node_id id);
+
+/* change.c: take the name away from a node; its position is emptied. The lock
+ * is held for writing. */
+void manifest_unname(struct manifest *m, node_id id);
+
+/* The number of a node and its position in its directory. */
+struct node_place {
+	node_id id;
+	uint32_t slot;
+};
+
+/*
+ * change.c; add a name where it was. -EBADMSG: that is not possible; -ENOMEM.
+ * With the lock held for writing, as for the next function, which adds a node
+ * that has no name any more.
+ */
+int manifest_place(struct manifest *m, node_id dir, const struct file_entry *e,
+	const struct node_place *place);
+int manifest_place_retired(struct manifest *m, node_id dir,
+	const struct file_entry *e, node_id id);
 
 /* change.c; like manifest_put(), the lock held for writing. With keep_dir like
  * manifest_put_beside(). */

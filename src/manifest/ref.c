@@ -3,9 +3,18 @@
  * References that the kernel holds to nodes. A retired node is freed with its
  * last one; change.c has the life of a node. Any thread.
  */
-#include "manifest/node_impl.h"
+#include "manifest/trail_impl.h"
 
 #include "base/lock.h"
+
+void manifest_drop(struct manifest *m, node_id id)
+{
+	node_id parent = manifest_slot(m, id)->parent;
+
+	ASSERT_HELD_TO_WRITE(&m->lock);
+	manifest_node_free(m, id);
+	manifest_slot(m, parent)->dir.kids--;
+}
 
 void manifest_reap(struct manifest *m, node_id id)
 {
@@ -18,8 +27,8 @@ void manifest_reap(struct manifest *m, node_id id)
 			return;
 		if (n->kind == KIND_DIR && n->dir.kids > 0)
 			return;
-		manifest_node_free(m, id);
-		manifest_slot(m, parent)->dir.kids--;
+		trail_note(m, TRAIL_FREE, id);
+		manifest_drop(m, id);
 		id = parent;
 	}
 }
@@ -73,5 +82,5 @@ void manifest_unref(struct manifest *m, node_id id, uint64_t n)
 	pthread_rwlock_wrlock(&m->lock);
 	if (manifest_node(m, id))
 		manifest_reap(m, id);
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 }

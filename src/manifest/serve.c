@@ -9,7 +9,7 @@
  *     |  '-- done --.
  *     '--> CHANGING-'
  */
-#include "manifest/node_impl.h"
+#include "manifest/trail_impl.h"
 
 #include <errno.h>
 
@@ -58,13 +58,11 @@ bool manifest_serve(const struct manifest *m, node_id id,
 }
 
 /* The node is CHANGING. */
-static void set_version(
-	struct manifest *m, struct node *n, const struct file_version *version)
+static void set_version(struct node *n, const struct file_version *version)
 {
 	__atomic_store_n(
 		&n->version.mtime_ns, version->mtime_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&n->version.tag, version->tag, __ATOMIC_RELAXED);
-	m->tagged |= version->tag != 0;
 }
 
 static bool can_follow(const struct node *n, const struct file_attr *attr)
@@ -92,7 +90,8 @@ static int follow_locked(struct manifest *m, node_id dir, const char *name,
 	manifest_info(m, id, &ev.old);
 	ev.dir = n->parent;
 	ev.name = name;
-	set_version(m, n, &attr->version);
+	set_version(n, &attr->version);
+	trail_note(m, TRAIL_FOLLOW, id);
 	atomic_store_explicit(&n->reading, NODE_UNREAD, memory_order_release);
 	fn(arg, &ev);
 	return 0;
@@ -105,6 +104,6 @@ int manifest_follow(struct manifest *m, node_id dir, const char *name,
 
 	pthread_rwlock_wrlock(&m->lock);
 	rc = follow_locked(m, dir, name, attr, fn, arg);
-	pthread_rwlock_unlock(&m->lock);
+	manifest_unlock_changed(m);
 	return rc;
 }

@@ -15,7 +15,8 @@
 #include "fuzz.h"
 #include "manifest/manifest.h"
 
-#define HEADER_BYTES ((size_t)64)
+#define HEADER_BYTES ((size_t)96)
+#define OLD_HEADER_BYTES ((size_t)64)
 #define DATASET "/data"
 static int dir = -1;
 
@@ -29,15 +30,17 @@ static void open_dir(void)
 
 static void set_right(uint8_t *file, size_t size)
 {
-	uint64_t body = size - HEADER_BYTES, hash;
+	uint64_t head, body, hash;
 	uint32_t seed; /* the version */
 
 	memcpy(&seed, file + 8, sizeof(seed));
-	hash = hash64(file + HEADER_BYTES, body, seed);
+	head = seed == 3 ? HEADER_BYTES : OLD_HEADER_BYTES;
+	body = size - head;
+	hash = hash64(file + head, body, seed);
 	memcpy(file + 40, &body, 8);
 	memcpy(file + 48, &hash, 8);
-	hash = hash64(file, 56, seed);
-	memcpy(file + 56, &hash, 8);
+	hash = hash64(file, head - 8, seed);
+	memcpy(file + head - 8, &hash, 8);
 }
 
 static bool name_seen(void *arg, const char *name, const struct node_info *info,

@@ -88,6 +88,7 @@ unit_tests = \
 	tests/unit/test_store_model \
 	tests/unit/test_store_threads \
 	tests/unit/test_timer \
+	tests/unit/test_trail \
 	tests/unit/test_tree \
 	tests/unit/test_trust \
 	tests/unit/test_uring \
