@@ -12,7 +12,7 @@
 /*
  * True unless REFRAIN_DISABLE lists `name` or "all". Names in use: io_uring,
  * openat2, direct_io, tmpfile, stateless_open, readdirplus, simd, inotify,
- * busy_poll.
+ * busy_poll, resend.
  */
 bool feature_enabled(const char *name);
 

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "format/key.h"
 
 /* How long the rest of a control request may take, or its answer to be read. */
 #define PATIENCE_MS 10000
@@ -140,6 +141,51 @@ static struct manifest_place kept_in(struct mount *m)
 	};
 }
 
+/* As the daemon before had it, under its session. */
+static int recover_names(struct mount *m, struct error *err)
+{
+	struct hash128 dataset = key_digest(stack_dataset(m->stack));
+	struct manifest_place kept = kept_in(m);
+	int rc = session_open(&m->session, &m->given, dataset, err);
+
+	if (rc < 0) {
+		m->given.session = -1;
+		return rc;
+	}
+	m->given.session = -1;
+	m->names_fd = m->given.names;
+	m->given.names = -1;
+	rc = kept_recover(&kept, stack_dataset(m->stack),
+		session_id(m->session), m->names_fd, &m->manifest, err);
+	if (rc == 0)
+		return 0;
+	session_free(m->session);
+	m->session = NULL;
+	m->names_fd = -1;
+	return rc;
+}
+
+static int build_manifest(struct mount *m, struct error *err)
+{
+	struct manifest_place kept = kept_in(m);
+	struct error why;
+	int rc;
+
+	if (m->given.fuse >= 0) {
+		if (recover_names(m, &why) == 0)
+			return 0;
+		held_refuse(m, why.msg);
+	}
+	rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
+	if (rc < 0)
+		return rc;
+	m->session = session_new(manifest_dataset(m->manifest));
+	if (!m->session)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	m->names_fd = manifest_record(m->manifest, session_id(m->session));
+	return 0; /* without a record the mount ends with its daemon */
+}
+
 static int build_tree(struct mount *m, struct error *err)
 {
 	struct tree_config config = {
@@ -150,8 +196,7 @@ static int build_tree(struct mount *m, struct error *err)
 		.arg = m,
 		.events = m->events,
 	};
-	struct manifest_place kept = kept_in(m);
-	int rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
+	int rc = build_manifest(m, err);
 
 	if (rc < 0)
 		return rc;
@@ -162,9 +207,12 @@ static int build_tree(struct mount *m, struct error *err)
 	if (rc < 0)
 		return rc;
 	set_asking(m, true);
-	rc = scan_probe(m->stack, m->manifest, err);
-	if (rc == 0)
-		rc = tree_open_root(m->tree, err);
+	/* Readers who wait for us must not wait for the source, too. */
+	if (session_connection(m->session) < 0) {
+		rc = scan_probe(m->stack, m->manifest, err);
+		if (rc == 0)
+			rc = tree_open_root(m->tree, err);
+	}
 	set_asking(m, false);
 	return rc;
 }
@@ -257,6 +305,7 @@ static int build_scan(struct mount *m, struct error *err)
 		.tree = m->tree,
 		.cache = m->cache,
 		.log = m->log,
+		.recovered = session_connection(m->session) >= 0,
 	};
 	int rc = scan_new(&m->scan, &config);
 
@@ -271,6 +320,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.cache = m->cache,
 		.prefetch = m->prefetch,
 		.plans = m->plans,
+		.session = m->session,
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
@@ -354,6 +404,7 @@ static void kernel_greeted(void *arg)
 {
 	struct mount *m = arg;
 
+	held_store(m);
 	process_ready(m);
 	events_mounted(m);
 }
@@ -366,6 +417,8 @@ static int daemon_serve(struct mount *m, struct error *err)
 	m->life.serving = true;
 	pthread_cond_broadcast(&m->life.cond);
 	pthread_mutex_unlock(&m->life.lock);
+	if (session_connection(m->session) >= 0)
+		manifest_untold(m->manifest, tree_on_event, m->tree);
 	rc = scan_start(m->scan, err);
 	if (rc == 0 && m->peering)
 		rc = peering_start(m->peering, m->scan, err);
@@ -381,6 +434,7 @@ static void take_down(struct mount *m, const struct error *why)
 	process_leave_signals(m);
 	mount_quiesce(m);
 	fs_unmount(m->fs);
+	held_drop(m);
 	events_ended(m, why);
 	if (!m->life.quiet)
 		process_leave_at_once(m, why);
@@ -400,6 +454,7 @@ static void take_down(struct mount *m, const struct error *why)
 	tree_free(m->tree);
 	scan_free(m->scan);
 	manifest_free(m->manifest);
+	session_free(m->session);
 	if (m->store)
 		store_close(m->store);
 	if (why)
@@ -417,6 +472,7 @@ static void mount_free(struct mount *m)
 	(void)pthread_mutex_destroy(&m->life.lock);
 	log_free(m->log);
 	free(m->mountpoint);
+	free(m->refused);
 	stack_free(m->stack);
 	free(m);
 }
@@ -429,7 +485,9 @@ static struct mount *mount_new(const struct mount_options *options)
 		return NULL;
 	m->options = *options;
 	m->started_ns = clock_now_ns();
-	m->ready_fd = -1;
+	m->ready_fd = m->names_fd = -1;
+	m->given = (struct session_fds){-1, -1, -1};
+	m->holder = getppid();
 	(void)pthread_mutex_init(
 		&m->life.lock, NULL); /* cannot fail on Linux */
 	cond_init(&m->life.cond);
@@ -442,6 +500,9 @@ static int build_and_serve(struct mount *m, struct error *err)
 
 	process_prepare();
 	rc = log_start(m->log, err);
+	/* Nobody reads what a daemon says that was started again. */
+	if (rc == 0 && m->options.held && held_again())
+		log_detach(m->log);
 	if (rc == 0)
 		rc = process_take_signals(m, err);
 	if (rc == 0)
@@ -465,6 +526,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 
 	if (!m)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
+	held_take(m);
 	rc = mount_resolve(m, err);
 	if (rc == 0)
 		rc = events_open(m, err);
@@ -477,7 +539,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	rc = build_and_serve(m, err);
 	if (rc < 0 && m->ready_fd >= 0)
 		process_failed(m, rc, err);
-	if (!options->foreground) {
+	if (!options->foreground && !options->held) {
 		mount_free(m);
 		exit(rc < 0);
 	}

@@ -28,6 +28,7 @@ struct mount_options {
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
+	bool held;		/* in the background, started by refrain-hold */
 	uint64_t limit_bytes;	/* largest file that is one item */
 	uint64_t chunk_bytes;	/* item size of larger files; 0: the origin's
 				   default */

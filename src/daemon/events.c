@@ -27,7 +27,15 @@ void events_mounted(struct mount *m)
 		.path = stack_name(m->stack),
 		.dir = m->mountpoint};
 
+	if (session_connection(m->session) >= 0) {
+		e.kind = EVENT_TAKEN_OVER;
+		e.text = session_last_end(m->session);
+	}
 	event_report(m->events, &e);
+	e.kind = EVENT_TAKEOVER_REFUSED;
+	e.text = m->refused;
+	if (m->refused)
+		event_report(m->events, &e);
 	e.kind = EVENT_ORIGIN_SILENT;
 	e.turn = true;
 	if (stack_unreached(m->stack) &&

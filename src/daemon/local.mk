@@ -7,11 +7,13 @@ libdaemon_la_SOURCES = \
 	src/daemon/compare.c \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/epoch.c \
+	src/daemon/held.c \
 	src/daemon/events.c \
 	src/daemon/index.c \
 	src/daemon/limits.c \
 	src/daemon/mount_impl.h \
 	src/daemon/loaders.c \
+	src/daemon/notify.c \
 	src/daemon/paths.c \
 	src/daemon/peering.c \
 	src/daemon/plans.c \

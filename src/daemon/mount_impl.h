@@ -16,6 +16,7 @@
 #include "daemon/daemon.h"
 #include "epochs/epochs.h"
 #include "fs/fs.h"
+#include "fs/session.h"
 #include "log/log.h"
 #include "manifest/manifest.h"
 #include "origin/origin.h"
@@ -91,8 +92,13 @@ struct mount_epochs {
  * members but `life` are set once, while the mount is built.
  */
 struct mount {
-	struct mount_options options;	 /* strings owned by the caller */
-	char *mountpoint;		 /* absolute, no links */
+	struct mount_options options; /* strings owned by the caller */
+	char *mountpoint;	      /* absolute, no links */
+	struct session_fds given;     /* by the daemon before; -1: none */
+	struct session *session;
+	int names_fd;  /* of the manifest's record; -1: there is none */
+	pid_t holder;  /* that started this process */
+	char *refused; /* why the daemon before is not gone on with, or NULL */
 	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
 	/* Directories that a failed mount must remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
@@ -131,6 +137,23 @@ int mount_resolve(struct mount *m, struct error *err);
  */
 void mount_set_stopping(struct mount *m);
 void mount_quiesce(struct mount *m);
+
+/* notify.c: tell whoever started the process, with a descriptor or -1. */
+void notify_holder(const char *state, int fd);
+
+/*
+ * held.c: take the descriptors that this process was given; have those of a new
+ * mount kept; have none kept any more; end the mount that was given, so that a
+ * new one takes its place.
+ */
+void held_take(struct mount *m);
+void held_store(struct mount *m);
+void held_drop(const struct mount *m);
+void held_refuse(struct mount *m, const char *why);
+/* Was this process started after another one of the same mount had ended? */
+bool held_again(void);
+/* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
+const char *held_state(const struct mount *m);
 
 /* events.c: the log, and events of the mount itself. */
 int events_open(struct mount *m, struct error *err);
@@ -174,10 +197,14 @@ void process_leave_no_tier(struct mount *m);
 
 /*
  * scan.c: the background scan, and uses of a complete manifest. Load the
- * manifest that a tier keeps, or create an empty one for the source.
+ * manifest that a tier keeps, or create an empty one for the source. Or
+ * recover that of the daemon before: -EBADMSG.
  */
 int kept_load(const struct manifest_place *k, const char *source,
 	struct manifest **out, struct error *err);
+int kept_recover(const struct manifest_place *k, const char *source,
+	struct hash128 session, int names_fd, struct manifest **out,
+	struct error *err);
 
 struct scan;
 struct scan_config {
@@ -187,6 +214,7 @@ struct scan_config {
 	struct tree *tree;
 	struct cache *cache;
 	struct log *log;
+	bool recovered; /* the manifest is that of the daemon before */
 };
 /* stack_probe() with the names of a manifest that outlives the stack's origins.
  * Before the scan. */

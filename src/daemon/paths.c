@@ -85,6 +85,18 @@ static int check_empty(const char *path, struct error *err)
 	return 0;
 }
 
+/* Nobody serves it now, so that looking at it would wait for ever. It need not
+ * be there any more: files of a mount that was detached may be open. */
+static int find_held(struct mount *m, struct error *err)
+{
+	const char *typed = m->options.mountpoint;
+
+	m->mountpoint = path_of_mountpoint(typed);
+	return m->mountpoint ? 0
+			     : error_set(err, -errno,
+				       "cannot use mountpoint '%s': %m", typed);
+}
+
 static int check_mountpoint(struct mount *m, struct error *err)
 {
 	const char *typed = m->options.mountpoint;
@@ -185,10 +197,12 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 int mount_resolve(struct mount *m, struct error *err)
 {
-	int rc = stack_new(&m->stack, &m->options.source, has_manifest(m), err);
+	bool held = m->given.fuse >= 0;
+	int rc = stack_new(
+		&m->stack, &m->options.source, held || has_manifest(m), err);
 
 	if (rc == 0)
-		rc = check_mountpoint(m, err);
+		rc = held ? find_held(m, err) : check_mountpoint(m, err);
 	for (size_t i = 0; rc == 0 && i < m->options.ntiers; i++)
 		rc = resolve_tier(m, i, err);
 	return rc;

@@ -17,9 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,7 +67,7 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 
 	*parent = false;
 	m->ready_fd = -1;
-	if (m->options.foreground)
+	if (m->options.foreground || m->options.held)
 		return 0;
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "cannot start the daemon: %m");
@@ -100,31 +98,6 @@ int process_fork(struct mount *m, struct error *err, bool *parent)
 	return 0;
 }
 
-/* The protocol of sd_notify(3): one datagram to the socket in NOTIFY_SOCKET. */
-static void notify_systemd(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = -1;
-	size_t len;
-
-	if (!path || (path[0] != '/' && path[0] != '@'))
-		return;
-	len = strlen(path);
-	if (len >= sizeof(to.sun_path))
-		return;
-	memcpy(to.sun_path, path, len);
-	if (path[0] == '@')
-		to.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	/* Nobody listens: then nobody wants to know. */
-	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
-		(struct sockaddr *)&to,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
-}
-
 /* Nothing of the caller's terminal or working directory is kept. */
 static void let_go(void)
 {
@@ -139,11 +112,13 @@ static void let_go(void)
 
 void process_ready(struct mount *m)
 {
-	notify_systemd("READY=1");
+	if (m->ready_fd >= 0 || m->options.held) {
+		log_detach(m->log);
+		let_go();
+	}
+	notify_holder("READY=1", -1);
 	if (m->ready_fd < 0)
 		return;
-	log_detach(m->log);
-	let_go();
 	(void)!write(m->ready_fd, (char[]){SAY_READY}, 1);
 	(void)close(m->ready_fd);
 	m->ready_fd = -1;
@@ -247,7 +222,7 @@ static void *signal_main(void *arg)
 	pthread_mutex_lock(&m->life.lock);
 	m->life.signal = m->life.stopping ? 0 : sig;
 	pthread_mutex_unlock(&m->life.lock);
-	notify_systemd("STOPPING=1");
+	notify_holder("STOPPING=1", -1);
 	wait_until_built(m);
 	mount_set_stopping(m);
 	mount_quiesce(m);

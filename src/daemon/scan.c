@@ -34,6 +34,10 @@ struct scan {
 	struct tree_walk_result unlisted;
 	/* tree_generation() of the manifest that was kept. */
 	uint64_t kept;
+	bool unsaved; /* it has changes of a daemon before */
+	bool full;    /* the record of its changes is long */
+	pthread_t keeper;
+	bool keeping; /* the keeper was started */
 };
 
 static bool scan_is_stopping(struct scan *s)
@@ -144,6 +148,22 @@ int kept_load(const struct manifest_place *k, const char *source,
 	return 0;
 }
 
+int kept_recover(const struct manifest_place *k, const char *source,
+	struct hash128 session, int names_fd, struct manifest **out,
+	struct error *err)
+{
+	int rc = manifest_new(out, source);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot load the manifest: %m");
+	rc = manifest_recover(*out, kept_fd(k), session, names_fd);
+	if (rc == 0)
+		return 0;
+	manifest_free(*out);
+	*out = NULL;
+	return error_set(err, rc, "its list of names is damaged or missing");
+}
+
 void scan_keep(struct scan *s)
 {
 	uint64_t now = tree_generation(s->config.tree);
@@ -151,10 +171,11 @@ void scan_keep(struct scan *s)
 	int rc;
 
 	pthread_mutex_lock(&s->lock);
-	changed = s->kept < now;
+	changed = s->kept < now || s->unsaved;
 	pthread_mutex_unlock(&s->lock);
 	if (!changed)
 		return;
+	tree_note_told(s->config.tree);
 	rc = manifest_save(s->config.manifest, kept_fd(&s->config.kept));
 	if (rc < 0) {
 		/* The older file stays. Saving is tried again, at the latest at
@@ -163,6 +184,7 @@ void scan_keep(struct scan *s)
 		return;
 	}
 	LOCK_SCOPE(&s->lock);
+	s->unsaved = false;
 	if (s->kept < now)
 		s->kept = now;
 }
@@ -187,7 +209,7 @@ static void scanned(struct scan *s)
 	store_wait_ready(c->kept.store);
 	limits_of_tiers(c->kept.store, limit_report, c->log);
 	stack_listed(c->stack);
-	if (tree_generation(c->tree) > 0) {
+	if (tree_generation(c->tree) > 0 || c->recovered) {
 		scan_sweep(s);
 		scan_keep(s);
 	}
@@ -238,6 +260,7 @@ int scan_new(struct scan **out, const struct scan_config *config)
 	if (!s)
 		return -ENOMEM;
 	s->config = *config;
+	s->unsaved = config->recovered;
 	(void)pthread_mutex_init(
 		&s->sweep_lock, NULL); /* cannot fail on Linux */
 	(void)pthread_mutex_init(&s->lock, NULL);
@@ -256,6 +279,37 @@ void scan_free(struct scan *s)
 	free(s);
 }
 
+/* With the manifest's lock held. */
+static void names_full(void *arg)
+{
+	struct scan *s = arg;
+	LOCK_SCOPE(&s->lock);
+
+	s->full = true;
+	pthread_cond_broadcast(&s->cond);
+}
+
+/* A save shortens the record, which is in memory. */
+static void *keeper_main(void *arg)
+{
+	struct scan *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		while (!s->stopping && !s->full)
+			pthread_cond_wait(&s->cond, &s->lock);
+		if (s->stopping)
+			break;
+		s->full = false;
+		s->unsaved = true;
+		pthread_mutex_unlock(&s->lock);
+		scan_keep(s);
+		pthread_mutex_lock(&s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
 int scan_start(struct scan *s, struct error *err)
 {
 	int rc = pthread_create(&s->thread, NULL, scan_main, s);
@@ -263,6 +317,11 @@ int scan_start(struct scan *s, struct error *err)
 	if (rc != 0)
 		return error_set(err, -rc, "cannot start a thread: %m");
 	s->started = true;
+	rc = pthread_create(&s->keeper, NULL, keeper_main, s);
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	s->keeping = true;
+	manifest_when_full(s->config.manifest, names_full, s);
 	return 0;
 }
 
@@ -278,6 +337,8 @@ void scan_join(struct scan *s)
 {
 	if (s && s->started)
 		pthread_join(s->thread, NULL);
+	if (s && s->keeping)
+		pthread_join(s->keeper, NULL);
 }
 
 enum scan_state scan_state(const struct scan *s)

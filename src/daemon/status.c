@@ -103,6 +103,15 @@ static void add_cache(json_t *o, struct mount *m)
 	set_int(o, "planned_capacity_bytes", s.planned_capacity_bytes);
 }
 
+/* Who would go on with the mount if this process died, and what has been. */
+static void add_survival(json_t *o, struct mount *m)
+{
+	(void)json_object_set_new(o, "held", json_string(held_state(m)));
+	set_int(o, "recoveries", session_recoveries(m->session));
+	(void)json_object_set_new(
+		o, "last_end", json_string(session_last_end(m->session)));
+}
+
 static const char *scan_text(struct mount *m)
 {
 	switch (scan_state(m->scan)) {
@@ -179,6 +188,7 @@ json_t *mount_status(struct mount *m)
 	set_int(o, "uptime_s", (clock_now_ns() - m->started_ns) / NS_PER_S);
 	set_int(o, "files_known", totals.files);
 	set_int(o, "bytes_known", totals.bytes);
+	add_survival(o, m);
 	add_scan(o, m);
 	add_store(o, m);
 	for (const struct counter_info *c = counter_table; c->name; c++)

@@ -26,10 +26,8 @@ static bool has_followed(struct asked *ask)
 	struct hash128 digest;
 	struct node_info info;
 
-	return manifest_get(m, (node_id)ask->ino, &info) == 0 &&
-		!info.retired &&
-		manifest_identity(
-			m, (node_id)ask->ino, &digest, &ask->version) &&
+	return manifest_get(m, ask->node, &info) == 0 && !info.retired &&
+		manifest_identity(m, ask->node, &digest, &ask->version) &&
 		!version_equal(old, ask->version);
 }
 
@@ -82,8 +80,7 @@ bool fs_follow(const struct asked *ask, fuse_req_t req)
 	f->l.done = followed;
 	parked_init(&f->p, req);
 	if (has_followed(&now) ||
-		tree_follow(
-			fs_config(ask->fs)->tree, (node_id)ask->ino, &f->l) < 0)
+		tree_follow(fs_config(ask->fs)->tree, ask->node, &f->l) < 0)
 		follow_end(f);
 	return true;
 }

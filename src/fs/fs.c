@@ -53,25 +53,29 @@ static void *worker_main(void *arg)
 	fs_poll_init(&poll, &fs->looking);
 	wait_for_all(fs);
 	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
-		int rc;
+		ssize_t n;
 
-		/* It waits for a request in any case. */
-		(void)fs_poll(&poll, fuse_session_fd(fs->se));
-		rc = fuse_session_receive_buf(fs->se, &buf);
-		if (rc == -EINTR || rc == -EAGAIN)
-			continue;
-		if (rc == -ENOMEM) {
-			/* For its buffer. The others go on meanwhile. */
+		if (!buf.mem)
+			buf.mem = receive_buffer_new();
+		if (!buf.mem) {
+			/* The others go on meanwhile. */
 			LOCK_SCOPE(&fs->lock);
 			wait_10ms(fs);
 			continue;
 		}
-		if (rc <= 0)
+		/* It waits for a request in any case. */
+		(void)fs_poll(&poll, fuse_session_fd(fs->se));
+		n = receive_request(fuse_session_fd(fs->se), buf.mem);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
 			break; /* unmounted */
+		buf.size = (size_t)n;
 		fs_poll_asked(&poll, &buf);
+		session_keep_init(fs->config.session, buf.mem, buf.size);
 		fuse_session_process_buf(fs->se, &buf);
 	}
-	free(buf.mem);
+	receive_buffer_free(buf.mem);
 	LOCK_SCOPE(&fs->lock);
 	fs->running--;
 	atomic_store(&fs->exiting, true);
@@ -120,6 +124,18 @@ static void fs_wait_for_end(struct fs *fs)
 		pthread_cond_wait(&fs->cond, &fs->lock);
 }
 
+/* All workers are there, and wait: nobody has answered anything yet. */
+static void take_over(struct fs *fs)
+{
+	const struct session *s = fs->config.session;
+
+	if (session_connection(s) < 0)
+		return;
+	takeover_greet(fs);
+	if (fs_can_be_held(s))
+		(void)takeover_resend(fs); /* fails if it is unmounted */
+}
+
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err)
 {
@@ -138,6 +154,8 @@ int fs_run(
 		if (rc == 0)
 			n++;
 	}
+	if (rc == 0)
+		take_over(fs);
 	pthread_mutex_lock(&fs->lock);
 	if (rc < 0) {
 		fs->running--;
@@ -243,7 +261,14 @@ static void say_nothing(
 	(void)args;
 }
 
-static int session_open(struct fs *fs)
+static int session_attach(struct fs *fs)
+{
+	if (session_connection(fs->config.session) >= 0)
+		return takeover_open(fs, fs->se);
+	return fuse_session_mount(fs->se, fs->config.mountpoint);
+}
+
+static int fuse_open(struct fs *fs)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	struct fuse_lowlevel_ops ops = fs_ops;
@@ -256,7 +281,7 @@ static int session_open(struct fs *fs)
 		rc = fs->se ? 0 : -EINVAL;
 	}
 	fuse_opt_free_args(&args);
-	if (rc == 0 && fuse_session_mount(fs->se, fs->config.mountpoint) != 0) {
+	if (rc == 0 && session_attach(fs) != 0) {
 		fuse_session_destroy(fs->se);
 		fs->se = NULL;
 		rc = -EPERM;
@@ -274,7 +299,7 @@ static int session_mount(struct fs *fs, struct error *err)
 	int rc;
 
 	capture_begin(&capture);
-	rc = session_open(fs);
+	rc = fuse_open(fs);
 	capture_end(&capture, text, sizeof(text));
 	fuse_set_log_func(say_nothing);
 	if (rc == 0)
@@ -306,7 +331,8 @@ void fs_free(struct fs *fs)
 int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 {
 	struct fs *fs;
-	int rc = check_device(err);
+	int rc = session_connection(config->session) >= 0 ? 0
+							  : check_device(err);
 
 	if (rc < 0)
 		return rc;
@@ -338,9 +364,17 @@ void fs_unmount(struct fs *fs)
 	if (!fs)
 		return;
 	capture_begin(&capture);
-	fuse_session_unmount(fs->se);
+	if (session_connection(fs->config.session) >= 0)
+		takeover_unmount(fs);
+	else
+		fuse_session_unmount(fs->se);
 	capture_end(&capture, text, sizeof(text));
 	fuse_session_destroy(fs->se);
+}
+
+int fs_connection(const struct fs *fs)
+{
+	return fuse_session_fd(fs->se);
 }
 
 /* -- Kernel caches ------------------------------------------------------- */
@@ -351,17 +385,19 @@ void fs_unmount(struct fs *fs)
  */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name)
 {
+	fuse_ino_t ino = fs_ino(&fs->config, dir);
 	struct node_info info;
 
 	if (manifest_get(fs->config.manifest, dir, &info) < 0 ||
 		info.attr.kind != KIND_DIR)
 		return;
-	(void)fuse_lowlevel_notify_inval_entry(fs->se, dir, name, strlen(name));
+	(void)fuse_lowlevel_notify_inval_entry(fs->se, ino, name, strlen(name));
 	/* The listing that it keeps of the directory. */
-	(void)fuse_lowlevel_notify_inval_inode(fs->se, dir, 0, 0);
+	(void)fuse_lowlevel_notify_inval_inode(fs->se, ino, 0, 0);
 }
 
 void fs_forget_attr(struct fs *fs, node_id id)
 {
-	(void)fuse_lowlevel_notify_inval_inode(fs->se, id, -1, 0);
+	(void)fuse_lowlevel_notify_inval_inode(
+		fs->se, fs_ino(&fs->config, id), -1, 0);
 }

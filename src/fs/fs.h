@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "cache/cache.h"
 #include "manifest/manifest.h"
+#include "fs/session.h"
 #include "prefetch/prefetch.h"
 #include "tree/tree.h"
 
@@ -30,11 +31,13 @@ struct fs_watch {
 };
 
 struct fs_config {
-	struct manifest *manifest; /* all five outlive the fs */
+	struct manifest *manifest; /* all six outlive the fs */
 	struct tree *tree;
 	struct cache *cache;
 	struct prefetch *prefetch;
 	struct plans *plans;
+	/* Not NULL; if it goes on with a connection, nothing is mounted. */
+	struct session *session;
 	const char *source; /* shown by mount(8) */
 	const char *mountpoint;
 	const char *control; /* path of the socket, shown as an xattr */
@@ -54,7 +57,7 @@ int fs_mount(
 
 /*
  * Serve until unmounted or fs_exit(). ready() is called once, after the
- * handshake with the kernel.
+ * handshake with the kernel, and before anything else is answered.
  */
 int fs_run(
 	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
@@ -68,6 +71,12 @@ void fs_exit(struct fs *fs);
  */
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
+
+/* Does the kernel send requests again that another process had read? */
+bool fs_can_be_held(const struct session *session);
+
+/* The descriptor of the connection, as long as the fs. */
+int fs_connection(const struct fs *fs);
 
 /* Drop kernel caches; for the tree's thread only, as both can block. */
 void fs_forget_name(struct fs *fs, node_id dir, const char *name);

@@ -13,8 +13,14 @@
 #include <stdatomic.h>
 
 #include "fs/fs.h"
+#include "fs/session_impl.h"
 
 #define FS_WORKERS 10u
+
+/* Of a READ or WRITE; it sets the kernel's limit of pages. And of any request,
+ * its head included. */
+#define FS_TRANSFER_MAX (1u << 20)
+#define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
 
 struct fs {
 	struct fs_config config;  /* set once; strings owned */
@@ -69,10 +75,48 @@ bool parked_claim(struct parked *p);
 /* worker.c: answer with an error (-errno) that a program gets, and count it. */
 void fs_reply_error(fuse_req_t req, int status);
 
+/* takeover.c: go on with the session's connection: use it, repeat the kernel's
+ * first request, have the kernel repeat those that were read and not answered,
+ * and unmount. */
+int takeover_open(struct fs *fs, struct fuse_session *se);
+void takeover_greet(struct fs *fs);
+int takeover_resend(struct fs *fs);
+void takeover_unmount(struct fs *fs);
+
+/* receive.c: a worker's buffer, which has room for any request; NULL: no
+ * memory. Read a request into it. Returns its size; 0: unmounted; -EINTR: try
+ * again; or -errno. */
+void *receive_buffer_new(void);
+void receive_buffer_free(void *buffer); /* NULL is allowed */
+ssize_t receive_request(int fd, void *buffer);
+
 /* worker.c: the kernel's first request was answered. */
 void fs_greeted(struct fs *fs);
 
 const struct fs_config *fs_config(const struct fs *fs);
+
+/*
+ * The number of a node for the kernel: the mount's instance in the upper half,
+ * so that a number of another instance never names a file of this one. The
+ * root's is fixed. fs_node() returns 0, which no node has, for a number that is
+ * not of this instance.
+ */
+static inline fuse_ino_t fs_ino(const struct fs_config *c, node_id id)
+{
+	uint64_t instance = session_instance(c->session);
+
+	return id == NODE_ROOT ? FUSE_ROOT_ID : instance << 32 | id;
+}
+
+static inline node_id fs_node(const struct fs_config *c, fuse_ino_t ino)
+{
+	if (ino == FUSE_ROOT_ID)
+		return NODE_ROOT;
+	return ino >> 32 == session_instance(c->session) &&
+			(node_id)ino != NODE_ROOT
+		? (node_id)ino
+		: 0;
+}
 
 /* The data of the calling thread; NULL if memory is short. */
 struct fs_worker *fs_worker(struct fs *fs);
@@ -83,7 +127,7 @@ extern const struct fuse_lowlevel_ops fs_ops;
 /* A READ request of the kernel. */
 struct asked {
 	struct fs *fs;
-	fuse_ino_t ino;
+	node_id node;
 	uint64_t off;
 	size_t len;
 	struct file_version version; /* whose bytes are to be read */

@@ -74,7 +74,7 @@ void fs_entry(const struct fs_config *c, const struct node_info *info,
 	struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));
-	e->ino = info->id;
+	e->ino = fs_ino(c, info->id);
 	fs_stat(c, info, &e->attr);
 	e->attr_timeout = fs_attr_timeout(c, info);
 	e->entry_timeout = due_timeout(c, info);

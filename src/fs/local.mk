@@ -12,6 +12,11 @@ libfs_la_SOURCES = \
 	src/fs/read.c \
 	src/fs/reader.c \
 	src/fs/readdir.c \
+	src/fs/receive.c \
+	src/fs/session.c \
+	src/fs/session.h \
+	src/fs/session_impl.h \
+	src/fs/takeover.c \
 	src/fs/watch.c \
 	src/fs/worker.c
 libfs_la_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)

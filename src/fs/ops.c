@@ -83,7 +83,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	n->l.done = name_done;
 	n->fs = fs;
 	parked_init(&n->p, req);
-	rc = tree_lookup(fs->config.tree, (node_id)parent, name, &n->l, &info);
+	rc = tree_lookup(fs->config.tree, fs_node(&fs->config, parent), name,
+		&n->l, &info);
 	if (rc != 0)
 		name_end(n, rc, &info);
 }
@@ -92,7 +93,7 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
 	struct fs *fs = fuse_req_userdata(req);
 
-	manifest_unref(fs->config.manifest, (node_id)ino, nlookup);
+	manifest_unref(fs->config.manifest, fs_node(&fs->config, ino), nlookup);
 	fuse_reply_none(req);
 }
 
@@ -102,7 +103,8 @@ static void op_forget_multi(
 	struct fs *fs = fuse_req_userdata(req);
 
 	for (size_t i = 0; i < count; i++)
-		manifest_unref(fs->config.manifest, (node_id)forgets[i].ino,
+		manifest_unref(fs->config.manifest,
+			fs_node(&fs->config, forgets[i].ino),
 			forgets[i].nlookup);
 	fuse_reply_none(req);
 }
@@ -117,7 +119,8 @@ static void op_getattr(
 	struct stat st;
 
 	(void)fi; /* opens have no state */
-	if (manifest_get(fs->config.manifest, (node_id)ino, &info) < 0) {
+	if (manifest_get(fs->config.manifest, fs_node(&fs->config, ino),
+		    &info) < 0) {
 		(void)fuse_reply_err(req, ESTALE);
 		return;
 	}
@@ -131,8 +134,8 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct fs *fs = fuse_req_userdata(req);
 	char target[MANIFEST_PATH_MAX];
-	int rc = manifest_target(
-		fs->config.manifest, (node_id)ino, target, sizeof(target));
+	int rc = manifest_target(fs->config.manifest, fs_node(&fs->config, ino),
+		target, sizeof(target));
 
 	if (rc < 0)
 		fs_reply_error(req, rc);
@@ -267,9 +270,8 @@ static void want(struct fuse_conn_info *conn, unsigned cap, bool on)
 		conn->want |= conn->capable & cap;
 }
 
-static void op_init(void *userdata, struct fuse_conn_info *conn)
+static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 {
-	struct fs *fs = userdata;
 	bool plus = feature_enabled("readdirplus");
 
 	/* Splicing gained nothing; versions make automatic checks needless. */
@@ -288,10 +290,49 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	fs->stateless = feature_enabled("stateless_open") &&
 		(conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) &&
 		(conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT);
-	conn->max_write = 1 << 20; /* of reads, too: it sets the page limit */
+	conn->max_write = FS_TRANSFER_MAX;
 	conn->max_readahead = 8 << 20;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND;
+}
+
+static void init_keep(const struct fs *fs, const struct fuse_conn_info *conn)
+{
+	struct session_agreed agreed = {
+		.want = conn->want,
+		.max_write = conn->max_write,
+		.max_readahead = conn->max_readahead,
+		.max_background = conn->max_background,
+		.congestion = conn->congestion_threshold,
+		.stateless = fs->stateless,
+	};
+
+	session_keep_agreed(fs->config.session, &agreed);
+}
+
+/* The kernel holds to what it was told, whatever this program would choose. */
+static void init_repeat(struct fs *fs, struct fuse_conn_info *conn)
+{
+	const struct session_agreed *a = session_agreed(fs->config.session);
+
+	conn->want = a->want;
+	conn->max_write = a->max_write;
+	conn->max_readahead = a->max_readahead;
+	conn->max_background = a->max_background;
+	conn->congestion_threshold = a->congestion;
+	fs->stateless = a->stateless != 0;
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct fs *fs = userdata;
+
+	if (session_connection(fs->config.session) >= 0) {
+		init_repeat(fs, conn);
+	} else {
+		init_choose(fs, conn);
+		init_keep(fs, conn);
+	}
 	fs->ready(fs->ready_arg);
 	fs_greeted(fs);
 }

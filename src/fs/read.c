@@ -48,8 +48,8 @@ static void fs_read_answer(
 	fuse_req_t req = p->req;
 
 	if (status >= 0 &&
-		!manifest_serve(mine.fs->config.manifest, (node_id)mine.ino,
-			&mine.version))
+		!manifest_serve(
+			mine.fs->config.manifest, mine.node, &mine.version))
 		status = -ESTALE;
 	if (!parked_claim(p) || (status == -ESTALE && fs_follow(&mine, req)))
 		return;
@@ -231,11 +231,11 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
 void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct cache *cache = ask->fs->config.cache;
-	struct cache_item item = {.cookie = ask->ino, .version = ask->version};
+	struct cache_item item = {.cookie = ask->node, .version = ask->version};
 	struct file_version ignored;
 	struct fs_read *r;
 
-	(void)manifest_identity(ask->fs->config.manifest, (node_id)ask->ino,
+	(void)manifest_identity(ask->fs->config.manifest, ask->node,
 		&item.digest, &ignored); /* the digest never changes */
 	cache_item_at(cache, ask->off, &item);
 	if (w &&
@@ -264,14 +264,15 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 {
 	struct fs *fs = fuse_req_userdata(req);
 	struct fs_worker *w = fs_worker(fs);
-	struct cache_item item = {.cookie = ino};
+	node_id node = fs_node(&fs->config, ino);
+	struct cache_item item = {.cookie = node};
 	uint64_t at = (uint64_t)off;
 	struct asked ask;
 
 	(void)fi; /* opens have no state */
-	if (!manifest_identity(fs->config.manifest, (node_id)ino, &item.digest,
-		    &item.version)) {
-		reply(req, -EISDIR, NULL, 0);
+	if (!manifest_identity(
+		    fs->config.manifest, node, &item.digest, &item.version)) {
+		reply(req, -ESTALE, NULL, 0);
 		return;
 	}
 	if (off < 0 || at >= item.version.size_bytes || size == 0) {
@@ -281,7 +282,7 @@ void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	if (size > item.version.size_bytes - at)
 		size = (size_t)(item.version.size_bytes - at);
 	ask = (struct asked){.fs = fs,
-		.ino = ino,
+		.node = node,
 		.off = at,
 		.len = size,
 		.version = item.version};

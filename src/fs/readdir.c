@@ -139,7 +139,7 @@ static void op_readdir(
 	*d = (struct dir_read){
 		.w = {.done = listed},
 		.fs = fs,
-		.dir = (node_id)ino,
+		.dir = fs_node(fs_config(fs), ino),
 		.pos = (uint64_t)off,
 		.size = size,
 		.plus = plus,

@@ -15,11 +15,12 @@ static bool watched_answer(
 	fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 {
 	const struct fs_config *c = fs_config(fuse_req_userdata(req));
-	struct cache_item item = {.cookie = ino};
+	node_id node = fs_node(c, ino);
+	struct cache_item item = {.cookie = node};
 	CLEANUP_FREE void *buf = NULL;
 
 	if (!manifest_identity(
-		    c->manifest, (node_id)ino, &item.digest, &item.version) ||
+		    c->manifest, node, &item.digest, &item.version) ||
 		off >= item.version.size_bytes || size == 0)
 		return false;
 	if (size > item.version.size_bytes - off)

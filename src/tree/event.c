@@ -54,6 +54,7 @@ void tree_on_event(void *arg, const struct manifest_event *ev)
 
 	LOCK_SCOPE(&t->lock);
 	count_event(t, ev);
+	t->reported = manifest_trail(t->config.manifest);
 	/* Nobody can remember that the name was missing. */
 	if (ev->change == MANIFEST_ADDED && !ev->seen)
 		return;

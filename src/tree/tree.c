@@ -56,9 +56,26 @@ static void *tree_main(void *arg)
 		pthread_mutex_lock(&t->lock);
 		t->acting = false;
 		pthread_cond_broadcast(&t->done_cond);
+		if (!list_empty(&t->events))
+			continue;
+		pthread_mutex_unlock(&t->lock);
+		tree_note_told(t);
+		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return NULL;
+}
+
+void tree_note_told(struct tree *t)
+{
+	uint64_t at;
+
+	pthread_mutex_lock(&t->lock);
+	at = list_empty(&t->events) && !t->acting ? t->reported : 0;
+	pthread_mutex_unlock(&t->lock);
+	/* The manifest's lock is above ours. */
+	if (at > 0)
+		manifest_told(t->config.manifest, at);
 }
 
 void tree_flush(struct tree *t)

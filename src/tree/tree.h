@@ -142,6 +142,13 @@ int tree_refresh(struct tree *t, const char *path,
 /* Wait until the consequences of all changes so far have been acted on. */
 void tree_flush(struct tree *t);
 
+/* If the consequences of all changes so far have been acted on, note that in
+ * the manifest. */
+void tree_note_told(struct tree *t);
+
+/* A manifest_event_fn: act on the consequences of a change; arg is the tree. */
+void tree_on_event(void *arg, const struct manifest_event *ev);
+
 /* Names that were added, removed or replaced since the start. */
 uint64_t tree_changes(struct tree *t);
 

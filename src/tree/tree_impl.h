@@ -26,6 +26,7 @@ struct tree {
 	pthread_cond_t event_cond; /* an event came, or stopping */
 	pthread_cond_t done_cond;  /* requests or events ended */
 	struct list events;
+	uint64_t reported;    /* place in the manifest's record */
 	bool acting;	      /* the thread is at work on an event */
 	bool stopping;	      /* no request begins any more */
 	bool ending;	      /* the thread acts on what is left */
@@ -46,10 +47,7 @@ struct tree {
  */
 int tree_walk_deep(struct tree *t, node_id top, uint64_t *directories);
 
-/* event.c: manifest_event_fn; arg is the tree. */
-void tree_on_event(void *arg, const struct manifest_event *ev);
-
-/* Count a request to the origin; false when stopping. */
+/* event.c: count a request to the origin; false when stopping. */
 bool tree_request_begin(struct tree *t);
 void tree_request_end(struct tree *t);
 

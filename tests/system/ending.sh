@@ -213,7 +213,11 @@ NOTIFY_SOCKET=$work/notify
 export NOTIFY_SOCKET
 begin
 unset NOTIFY_SOCKET
-expect 'what systemd is told' "$(cat "$work/notified")" READY=1
+expect 'what systemd is to keep' "$(grep '^FDNAME=' "$work/notified")" \
+	"FDNAME=refrain-fuse
+FDNAME=refrain-session
+FDNAME=refrain-names"
+expect 'what systemd is told' "$(tail -n 1 "$work/notified")" READY=1
 stop_mount
 wait $listener
 expect 'what systemd is told' "$(tail -n 1 "$work/notified")" STOPPING=1
