@@ -8,6 +8,11 @@ libmakedataset_la_SOURCES = \
 libmakedataset_la_CFLAGS = $(AM_CFLAGS) $(JPEG_CFLAGS)
 libmakedataset_la_LIBADD = libbase.la $(JPEG_LIBS)
 
+# Keeps a mount whose daemon dies; small, so it links little.
+pkglibexec_PROGRAMS += refrain-hold
+refrain_hold_SOURCES = tools/hold.c
+refrain_hold_LDADD = libbase.la
+
 bin_PROGRAMS += refrain
 refrain_SOURCES = \
 	tools/analyze.c \
@@ -16,7 +21,8 @@ refrain_SOURCES = \
 	tools/clear.c \
 	tools/command.c tools/command.h \
 	tools/config_options.c tools/config_options.h \
-	tools/fault.c tools/holders.c tools/holders.h \
+	tools/fault.c tools/holder.c tools/holder.h \
+	tools/holders.c tools/holders.h \
 	tools/index.c \
 	tools/load.c tools/load.h \
 	tools/load_echo.c \
@@ -42,7 +48,8 @@ refrain_SOURCES = \
 	tools/umount.c \
 	tools/verify.c \
 	tools/warm.c
-refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
+	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 refrain_LDADD = libloader.la libanalyze.la libdaemon.la libstore.la libctl.la \
 	libmakedataset.la libbase.la $(JANSSON_LIBS)
 

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "daemon/daemon.h"
 #include "far_options.h"
+#include "holder.h"
 #include "peer_options.h"
 
 /* The option was not given. The daemon represents that as 0. */
@@ -22,6 +23,8 @@ struct mount_args {
 	struct mount_options options;
 	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
 	struct peer_list peers;	     /* behind options.peers */
+	bool no_hold;
+	unsigned recover_s;
 };
 
 /* Parse DIR:SIZE, split at the last colon as DIR may contain colons. */
@@ -120,6 +123,23 @@ static const struct option_def mount_table[] = {
 		.help = "Stay in the foreground until unmounted.",
 		.kind = OPTION_FLAG,
 		.offset = FIELD(foreground),
+	},
+	{
+		.name = "no-hold",
+		.help = "Do not start refrain-hold(1), so that the mount ends "
+			"when its daemon dies. With --foreground that is the "
+			"business of the program that started it.",
+		.kind = OPTION_FLAG,
+		.offset = offsetof(struct mount_args, no_hold),
+	},
+	{
+		.name = "recover-timeout",
+		.arg = "SECONDS",
+		.help = "If the daemon dies, let readers wait up to SECONDS "
+			"for the next one to serve (default: 30). Then the "
+			"mount ends.",
+		.kind = OPTION_NUMBER,
+		.offset = offsetof(struct mount_args, recover_s),
 	},
 	{
 		.name = "limit",
@@ -294,6 +314,12 @@ const struct option_usage mount_usage = {
 	.max_operands = 2,
 };
 
+/* The command line as it came: parsing changes the order. */
+struct mount_words {
+	char **v;
+	int n;
+};
+
 static int refuse(const char *why)
 {
 	struct error err;
@@ -325,7 +351,8 @@ static bool mount_take_peers(struct mount_args *args)
 	return false;
 }
 
-static int mount_run(struct mount_args *args, char **argv)
+static int mount_run(
+	struct mount_args *args, char **argv, const struct mount_words *words)
 {
 	struct error err = {""};
 	struct mount_options *o = &args->options;
@@ -352,6 +379,14 @@ static int mount_run(struct mount_args *args, char **argv)
 		(void)command_fail("mount", &err);
 		return EXIT_USAGE;
 	}
+	o->held = getenv("REFRAIN_HELD") != NULL;
+	if (!o->foreground && !o->held && !args->no_hold) {
+		rc = holder_start(words->v, words->n, args->recover_s, &err);
+		if (rc >= 0)
+			return rc;
+		if (rc != -ENOENT)
+			return command_fail("mount", &err);
+	}
 	rc = daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
@@ -362,6 +397,8 @@ static int mount_run(struct mount_args *args, char **argv)
 
 int cmd_mount(int argc, char **argv)
 {
+	struct mount_words words = {
+		calloc((size_t)argc + 1, sizeof(char *)), argc};
 	struct mount_args args = {
 		.options =
 			{
@@ -372,11 +409,19 @@ int cmd_mount(int argc, char **argv)
 				.log_level = EVENT_NOTICE,
 				.revalidate_s = REVALIDATE_NEVER,
 			},
+		.recover_s = HOLDER_RECOVER_S,
 	};
+	struct error err;
 	int status;
 
+	if (!words.v) {
+		(void)error_set(&err, -ENOMEM, "%m");
+		return command_fail("mount", &err);
+	}
+	memcpy(words.v, argv, (size_t)argc * sizeof(*argv));
 	if (command_parse(&mount_usage, argc, argv, &args, &status) >= 0)
-		status = mount_run(&args, argv);
+		status = mount_run(&args, argv, &words);
+	free(words.v);
 	for (size_t i = 0; i < args.options.ntiers; i++)
 		free(args.dirs[i]);
 	peer_list_release(&args.peers);

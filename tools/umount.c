@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain umount: detaches the mount, then waits for its daemon to end. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -12,6 +14,7 @@
 #include "base/unmount.h"
 #include "command.h"
 #include "ctl/client.h"
+#include "holder.h"
 #include "holders.h"
 #include "mounts.h"
 
@@ -112,12 +115,31 @@ static int umount_wait_for_end(struct ctl_client *client, const char *path,
 	return 0;
 }
 
+/* The holder of a daemon, so that its end can be waited for; -1: none. */
+static int holder_open(pid_t daemon)
+{
+	pid_t holder = holder_of(daemon);
+
+	return holder > 0 ? (int)syscall(SYS_pidfd_open, holder, 0) : -1;
+}
+
+static int wait_for_holder(int held, const char *path, struct error *err)
+{
+	struct pollfd p = {.fd = held, .events = POLLIN};
+
+	if (poll(&p, 1, HELD_TIMEOUT_MS) == 1)
+		return 0;
+	return error_set(err, -ETIMEDOUT,
+		"'%s' is unmounted, but its refrain-hold has not ended", path);
+}
+
 static int umount_and_wait(const char *mountpoint, bool lazy, struct error *err)
 {
 	CLEANUP_FREE char *path = NULL;
 	struct ctl_client *client = NULL;
 	struct holders_device device;
 	struct error why = {""};
+	CLEANUP_FD int held = -1;
 	int found = 0, rc = mounts_find(mountpoint, &path, err);
 
 	if (rc < 0)
@@ -126,12 +148,15 @@ static int umount_and_wait(const char *mountpoint, bool lazy, struct error *err)
 	/* A lazy unmount must not wait for a daemon that may be stuck. */
 	if (!lazy)
 		found = ctl_connect(&client, path, &why);
+	held = client ? holder_open(ctl_client_pid(client)) : -1;
 	rc = detach_when_free(path, lazy || found == -ENOTCONN, err);
 	if (rc == 0 && found == -ETIMEDOUT)
 		rc = error_set(
 			err, found, "'%s' is unmounted, but %s", path, why.msg);
 	else if (rc == 0 && client)
 		rc = umount_wait_for_end(client, path, device, err);
+	if (rc == 0 && held >= 0)
+		rc = wait_for_holder(held, path, err);
 	ctl_disconnect(client);
 	return rc;
 }

@@ -31,6 +31,7 @@ mount_tests = \
 	tests/system/semantics.sh \
 	tests/system/stalled-origin.sh \
 	tests/system/status-epochs.sh \
+	tests/system/survive.sh \
 	tests/system/switches.sh \
 	tests/system/torch.sh \
 	tests/system/warm.sh
@@ -153,7 +154,7 @@ EXTRA_DIST += $(system_tests) tests/system/tier-1.tar.gz \
 	tests/system/far-lib.sh \
 	tests/system/swift_fill.py tests/system/swift_server.py \
 	tests/system/torch_example.py tests/system/trainer.py \
-	tests/system/watch_budgets.py \
+	tests/system/survive.py tests/system/watch_budgets.py \
 	tests/python/conftest.py tests/python/fake_torch.py \
 	tests/python/test_errors.py tests/python/test_examples.py \
 	tests/python/test_folder.py tests/python/test_gpu.py \

@@ -13,9 +13,9 @@ requires fuse
 make_tree "$src" 1 40 100000
 cache=$work/cache
 
-# in_background: mount and return, as `refrain mount` does by itself.
+# in_background [OPTION ...]: mount and return, as it does by itself.
 in_background() {
-	"$refrain" mount "$src" "$mnt" --cache "$cache:8M" ||
+	"$refrain" mount "$src" "$mnt" --cache "$cache:8M" "$@" ||
 		fail 'cannot mount'
 	pid=$(status_field pid)
 }
@@ -113,8 +113,8 @@ if [ "$(id -u)" -eq 0 ]; then
 	wait_for 20 not_running "$pid" || fail 'the daemon outlives the holder'
 fi
 
-# A dead one says what to do, and that helps.
-in_background
+# A dead one that nobody holds says what to do, and that helps.
+in_background --no-hold
 kill -9 "$pid"
 wait_for 20 not_running "$pid" || fail 'kill -9 does not'
 ! "$refrain" status "$mnt" 2>"$work/err" || fail 'a dead mount has a status'

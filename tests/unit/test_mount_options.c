@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../tools/command.h"
+#include "../../tools/holder.h"
 #include "daemon/daemon.h"
 #include "suite.h"
 
@@ -45,6 +46,23 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	return answer < 0 ? error_set(err, answer, "no: %m") : 0;
 }
 
+static int holders; /* asked for */
+static char held_words[1024];
+static unsigned recover;
+
+int holder_start(char **words, int n, unsigned recover_s, struct error *err)
+{
+	size_t at = 0;
+
+	holders++;
+	recover = recover_s;
+	for (int i = 0; i < n; i++)
+		at += (size_t)snprintf(held_words + at, sizeof(held_words) - at,
+			"%s ", words[i]);
+	/* As where it is not installed: then the daemon starts alone. */
+	return error_set(err, -ENOENT, "none here");
+}
+
 /* Run a command with words that are ours to keep until the next. */
 static int run(command_fn *command, const char *const *words)
 {
@@ -52,7 +70,7 @@ static int run(command_fn *command, const char *const *words)
 	char *argv[64];
 	int argc = 0;
 
-	calls = 0;
+	calls = holders = 0;
 	memset(&asked, 0, sizeof(asked));
 	for (; words[argc]; argc++) {
 		(void)snprintf(
@@ -82,6 +100,28 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert(asked.verify && !asked.foreground && !asked.allow_other);
 	ck_assert_ptr_null(asked.group);
 	ck_assert_ptr_null(asked.source.fault);
+}
+END_TEST
+
+START_TEST(test_a_mount_in_the_background_has_a_holder)
+{
+	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G");
+	ck_assert_int_eq(holders, 1);
+	ck_assert_uint_eq(recover, 30);
+	/* In the order in which they came. */
+	ck_assert_str_eq(held_words, "mount src mnt --cache /c:1G ");
+	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G",
+		"--recover-timeout", "7");
+	ck_assert_uint_eq(recover, 7);
+	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G", "--no-hold");
+	ck_assert_int_eq(holders, 0);
+	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G", "-f");
+	ck_assert_int_eq(holders, 0);
+	(void)setenv("REFRAIN_HELD", "first", 1);
+	RUN(cmd_mount, "mount", "src", "mnt", "--cache", "/c:1G");
+	ck_assert_int_eq(holders, 0);
+	ck_assert(asked.held);
+	(void)unsetenv("REFRAIN_HELD");
 }
 END_TEST
 
@@ -305,6 +345,7 @@ int main(void)
 	TCase *tc = case_of(suite, "mount_options");
 
 	tcase_add_test(tc, test_mount_asks_for_the_documented_defaults);
+	tcase_add_test(tc, test_a_mount_in_the_background_has_a_holder);
 	tcase_add_test(tc, test_mount_passes_every_option_on);
 	tcase_add_test(tc, test_mount_splits_a_cache_at_its_last_colon);
 	tcase_add_test(tc, test_mount_takes_peers_from_a_list_and_from_a_file);

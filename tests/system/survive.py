@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""Readers of a mount whose daemon is killed again and again.
+
+survive.py REFRAIN MOUNT SOURCE KILLS SEED [WHAT]: WHAT is `kill` (the default)
+or `upgrade`. Every reader is a process that compares what it gets with the
+source. No reader may see an error, a wrong byte, another inode number or
+device, or make no progress for 10 s while a daemon serves. Prints the time from
+each kill to the first answer of a daemon after it.
+"""
+
+import mmap
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+refrain, mnt, src = sys.argv[1:4]
+kills, seed = int(sys.argv[4]), int(sys.argv[5])
+what = sys.argv[6] if len(sys.argv) > 6 else 'kill'
+HANG_S = 10 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
+BLOCK = 4096
+
+
+def names():
+    out = []
+    for top, _, files in os.walk(src):
+        out += [os.path.relpath(os.path.join(top, f), src) for f in files
+                if not f.startswith('many')]
+    return sorted(out)
+
+
+def wanted(name, at=0, size=-1):
+    with open(os.path.join(src, name), 'rb') as f:
+        f.seek(at)
+        return f.read(size)
+
+
+def drop(fd):
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def same(name, got, at=0):
+    want = wanted(name, at, len(got)) if got else b''
+    assert got == want, 'wrong bytes of %s at %d' % (name, at)
+
+
+def whole(rng, name):
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
+    drop(fd)
+    with open(fd, 'rb') as f:
+        got = f.read()
+    assert got == wanted(name), 'wrong bytes of ' + name
+
+
+def part(rng, name):
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
+    drop(fd)
+    size = os.fstat(fd).st_size
+    for _ in range(4):
+        at = rng.randrange(size + 1)
+        same(name, os.pread(fd, rng.randrange(1, 70000), at), at)
+    os.close(fd)
+
+
+def mapped(rng, name):
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
+    if os.fstat(fd).st_size > 0:
+        with mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ) as m:
+            m.madvise(mmap.MADV_DONTNEED)
+            drop(fd)
+            assert m[:] == wanted(name), 'wrong bytes of a map of ' + name
+    os.close(fd)
+
+
+def direct(rng, name):
+    fd = os.open(os.path.join(mnt, name), os.O_RDONLY | os.O_DIRECT)
+    buf = mmap.mmap(-1, 16 * BLOCK)
+    at = rng.randrange(os.fstat(fd).st_size // BLOCK + 1) * BLOCK
+    n = os.preadv(fd, [buf], at)
+    same(name, buf[:n], at)
+    os.close(fd)
+
+
+def look(rng, name):
+    fd = os.open(mnt, os.O_RDONLY)
+    st = os.stat(os.path.join(mnt, name))
+    size = os.stat(os.path.join(src, name)).st_size
+    assert st.st_size == size, 'wrong size of ' + name
+    assert (st.st_dev, st.st_ino) == inodes[name], 'another inode: ' + name
+    assert not os.path.exists(os.path.join(mnt, 'no%d' % rng.randrange(99)))
+    os.statvfs(mnt)
+    os.close(fd)
+
+
+def listing(rng, name):
+    got = os.listdir(os.path.join(mnt, 'many'))
+    assert len(got) == len(many) and set(got) == many, 'a wrong listing'
+
+
+def kept_open(rng, name):
+    fd, name = rng.choice(opened)
+    drop(fd)
+    at = rng.randrange(os.fstat(fd).st_size + 1)
+    same(name, os.pread(fd, 100000, at), at)
+
+
+def main_reader(job, n, beat, stop, errors):
+    rng = random.Random(seed * 100 + n)
+    try:
+        while not stop.is_set():
+            beat[n] = time.monotonic()
+            job(rng, rng.choice(files))
+    except BaseException as e:  # whatever it is, it must not be
+        errors.put('%s: %r' % (job.__name__, e))
+    beat[n] = float('inf')
+
+
+def child_of(pid):
+    with open('/proc/%d/task/%d/children' % (pid, pid)) as f:
+        text = f.read().split()
+    return int(text[0]) if text else 0
+
+
+def parent_of(pid):
+    with open('/proc/%d/status' % pid) as f:
+        return int(f.read().split('PPid:')[1].split()[0])
+
+
+def daemon():
+    out = subprocess.run([helper, mnt, 'pid'], capture_output=True,
+                         text=True, timeout=60).stdout.strip()
+    return int(out)
+
+
+def answered():
+    """How long until a daemon answers what no cache of the kernel has."""
+    begun = time.monotonic()
+    os.statvfs(mnt)
+    return time.monotonic() - begun
+
+
+def wait_for(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, 'no daemon after 60 s'
+        time.sleep(0.001)
+
+
+def kill(holder):
+    old = child_of(holder)
+    os.kill(old, signal.SIGKILL)
+    return answered()
+
+
+def check_beats(beat, served):
+    now = time.monotonic()
+    for n, at in enumerate(beat):
+        if now - max(at, served) > HANG_S:
+            return 'reader %d hangs' % n
+    return None
+
+
+def rounds(holder, beat, errors):
+    rng = random.Random(seed)
+    times = []
+    for i in range(kills):
+        time.sleep(rng.choice((0.005, 0.05, 0.3)) * rng.random())
+        times.append(kill(holder))
+        hung = check_beats(beat, time.monotonic())
+        if hung or not errors.empty():
+            return times, hung
+    return times, None
+
+
+def settle(beat, errors):
+    """After the last one all go on."""
+    begun = time.monotonic()
+    while errors.empty() and min(beat) < begun:
+        hung = check_beats(beat, begun)
+        if hung:
+            return hung
+        time.sleep(0.05)
+    return None
+
+
+helper = os.path.join(os.path.dirname(refrain), 'tests/system/status_field')
+files = names()
+many = set(os.listdir(os.path.join(src, 'many')))
+inodes = {}
+for f in files:
+    found = os.stat(os.path.join(mnt, f))
+    inodes[f] = (found.st_dev, found.st_ino)
+opened = [(os.open(os.path.join(mnt, f), os.O_RDONLY), f)
+          for f in files[::10]]
+jobs = [whole, part, mapped, direct, look, listing, kept_open, whole]
+
+
+def main():
+    stop, errors = multiprocessing.Event(), multiprocessing.Queue()
+    beat = multiprocessing.Array('d', len(jobs))
+    readers = []
+    for n, job in enumerate(jobs):
+        beat[n] = time.monotonic()
+        readers.append(multiprocessing.Process(
+            target=main_reader, args=(job, n, beat, stop, errors)))
+        readers[-1].start()
+    times, hung = rounds(parent_of(daemon()), beat, errors)
+    hung = hung or settle(beat, errors)
+    stop.set()
+    for r in readers:
+        r.join(HANG_S)
+        if r.is_alive():
+            hung = hung or 'a reader does not end'
+            r.kill()
+    bad = 0
+    while not errors.empty():
+        print(errors.get())
+        bad += 1
+    times.sort()
+    print('%d kills; first answer after: median %.0f ms, p95 %.0f ms, '
+          'most %.0f ms' % (len(times), 1e3 * times[len(times) // 2],
+                            1e3 * times[len(times) * 95 // 100],
+                            1e3 * times[-1]))
+    if hung:
+        print(hung)
+    sys.exit(1 if bad or hung else 0)
+
+
+main()

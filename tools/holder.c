@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Starts refrain-hold, and finds it; see holder.h. */
+#include "holder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static int program_path(char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return 0;
+}
+
+static int holder_path(char *path, size_t size)
+{
+	char self[PATH_MAX];
+	int n;
+
+	/* Where it was built, it is beside us. */
+	if (program_path(self, sizeof(self)) == 0) {
+		*strrchr(self, '/') = '\0';
+		n = snprintf(path, size, "%s/" HOLDER_PROGRAM, self);
+		if (n > 0 && (size_t)n < size && access(path, X_OK) == 0)
+			return 0;
+	}
+	n = snprintf(path, size, PKGLIBEXECDIR "/" HOLDER_PROGRAM);
+	if (n < 0 || (size_t)n >= size || access(path, X_OK) < 0)
+		return -ENOENT;
+	return 0;
+}
+
+/* In the child. */
+static void holder_exec(
+	const char *program, char **words, int n, unsigned recover_s, int fd)
+{
+	char ready[16], timeout[16], self[PATH_MAX];
+	char option_ready[] = "--ready-fd",
+	     option_timeout[] = "--recover-timeout", end[] = "--";
+	char **argv = calloc((size_t)n + 8, sizeof(*argv));
+	char *first[] = {(char *)(uintptr_t)program, option_ready, ready,
+		option_timeout, timeout, end, self};
+
+	(void)snprintf(ready, sizeof(ready), "%d", fd);
+	(void)snprintf(timeout, sizeof(timeout), "%u", recover_s);
+	if (!argv || program_path(self, sizeof(self)) < 0)
+		_exit(127);
+	memcpy(argv, first, sizeof(first));
+	memcpy(argv + 7, words, (size_t)n * sizeof(*words));
+	(void)setsid(); /* a child is no group leader, so this works */
+	(void)execv(program, argv);
+	(void)fprintf(stderr, "refrain: cannot run '%s': %s\n", program,
+		strerror(errno));
+	_exit(127);
+}
+
+static int holder_wait(pid_t pid, int fd, struct error *err)
+{
+	char said;
+	int status;
+	ssize_t n;
+
+	do
+		n = read(fd, &said, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return 0;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return error_set(err, -errno, "cannot wait: %m");
+	if (WIFEXITED(status) && WEXITSTATUS(status) < 127)
+		return WEXITSTATUS(status);
+	return error_set(err, -EIO,
+		"the daemon died while starting; try --foreground to see why");
+}
+
+int holder_start(char **words, int n, unsigned recover_s, struct error *err)
+{
+	char program[PATH_MAX];
+	int fd[2], rc = holder_path(program, sizeof(program));
+	pid_t pid;
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot find " HOLDER_PROGRAM);
+	if (pipe(fd) < 0)
+		return error_set(err, -errno, "cannot start the daemon: %m");
+	(void)fcntl(fd[0], F_SETFD, FD_CLOEXEC);
+	(void)fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		holder_exec(program, words, n, recover_s, fd[1]);
+	rc = pid < 0 ? error_set(err, -errno, "cannot start the daemon: %m")
+		     : 0;
+	(void)close(fd[1]);
+	if (rc == 0)
+		rc = holder_wait(pid, fd[0], err);
+	(void)close(fd[0]);
+	return rc;
+}
+
+pid_t holder_of(pid_t daemon)
+{
+	char path[64], name[64] = "", line[256];
+	long parent = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)daemon);
+	f = daemon > 0 ? fopen(path, "re") : NULL;
+	while (f && parent == 0 && fgets(line, sizeof(line), f))
+		if (strncmp(line, "PPid:", 5) == 0)
+			parent = strtol(line + 5, NULL, 10);
+	if (f)
+		(void)fclose(f);
+	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", parent);
+	f = parent > 1 ? fopen(path, "re") : NULL;
+	if (f && fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
+	if (f)
+		(void)fclose(f);
+	return strcmp(name, HOLDER_PROGRAM) == 0 ? (pid_t)parent : 0;
+}
