@@ -61,6 +61,21 @@ static void print_stages(const struct refrain_stats *s)
 	}
 }
 
+static void print_rereads(const struct refrain_stats *s)
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (!s->rereads)
+		return;
+	(void)printf("rereads   %" PRIu64 " files were read again", s->rereads);
+	if (s->memory_wanted_bytes)
+		(void)printf(": too little memory to keep them; set --memory "
+			     "to %s, or a smaller --batch, --batches-ahead or "
+			     "--window",
+			size_format(s->memory_wanted_bytes, size));
+	(void)printf("\n");
+}
+
 static void print_damage(const struct refrain_stats *s)
 {
 	if (s->errors)
@@ -194,6 +209,7 @@ void load_print(const struct load_options *o, const struct load_result *r)
 		size_format(s->memory_bytes_peak, peak),
 		size_format(s->pool_bytes_peak, pool));
 	print_skipped(r, s);
+	print_rereads(s);
 	print_damage(s);
 	print_share(o, s);
 	(void)printf("time      %.2f s in all; started in %.1f ms, first batch "

@@ -501,7 +501,7 @@ struct refrain_stats {
 	uint64_t decodes;
 	uint64_t redecodes; /* decodes repeated for lack of memory or after a
 			       restart */
-	uint64_t rereads;
+	uint64_t rereads; /* files_read again, for the same reasons */
 	/* Fresh examples that failed, then the same by cause. A damaged example
 	 * counts again in each epoch. See also damaged_examples and
 	 * substitute_errors. */
@@ -575,6 +575,9 @@ struct refrain_stats {
 	const char *skipped_first;
 	uint64_t empty_classes;
 	const char *empty_first;
+	uint64_t memory_wanted_bytes; /* with rereads: the memory_bytes with
+					 which there would hardly be any;
+					 else 0 */
 };
 
 /* -- Calls -------------------------------------------------------------- */

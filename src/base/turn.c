@@ -142,18 +142,14 @@ static void wait_for_work(struct turn *t)
 
 bool turn_wait_until(struct turn *t, enum turn_who who, uint64_t until_ns)
 {
-	/* The end of every turn wakes the thread that waits for memory, except
-	 * at the end of its own turn. */
-	bool counted = who != TURN_ALONE, early = true, sleeps;
+	bool early = true;
 	uint32_t round = t->rounds[who];
 
 	ASSERT_TURN(t);
-	t->asleep[who] += counted;
-	sleeps = may_sleep(t);
-	t->asleep[who] += !counted && sleeps;
-	if (sleeps)
+	t->asleep[who]++;
+	if (may_sleep(t))
 		early = sleep_until(t, who, until_ns);
-	if (t->rounds[who] == round && (counted || sleeps))
+	if (t->rounds[who] == round)
 		t->asleep[who]--;
 	t->ops->begin(t->arg);
 	return early;

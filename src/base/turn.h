@@ -20,7 +20,6 @@
 enum turn_who {
 	TURN_WORKERS, /* idle ones: a serving, or a walk of the planner */
 	TURN_CALLERS, /* refrain_next(): a batch */
-	TURN_ALONE,   /* a worker in the middle of a serving: memory */
 	TURN_HELP,    /* the thread for a mount's help: something to say */
 	TURN_CLOSER,  /* refrain_close(): the end of threads and calls */
 	TURN_WHO,

@@ -32,12 +32,11 @@ static void *end_turn(void *arg)
 
 	reader_pump(engine->reader);
 	reads = reader_take(engine->reader);
-	if (budget_is_taken(engine->budget))
-		turn_mark(&engine->turn, TURN_ALONE);
-	else
+	if (!budget_is_taken(engine->budget))
 		turn_mark_workers(&engine->turn,
 			(uint64_t)steps_ready(engine->steps) +
-				planner_wants(engine->planner));
+				planner_wants(engine->planner) +
+				budget_feeds(engine->budget));
 	if (help_take_stirred(engine->help))
 		turn_mark(&engine->turn, TURN_HELP);
 	ready = engine_is_ready(engine);

@@ -26,6 +26,7 @@ struct make {
 	struct sample_layout layout;
 	struct buffer *keep; /* decode into that, or NULL: scratch */
 	uint64_t decode_ns, augment_ns;
+	uint64_t starved_bytes; /* that it lacks */
 };
 
 /* -- Status of a sample ---------------------------------------------------- */
@@ -335,7 +336,10 @@ static void settle_decoded(struct make *m, const struct decoded *d)
 		keep_copy(m, d, d->data, d->bytes);
 	if (o->state == ORIGINAL_KEPT)
 		return;
-	if (m->more && budget_for_encoded(all->use.budget)) {
+	if (m->more &&
+		budget_for_encoded(all->use.budget,
+			original_next_step(all->use.pool, o))) {
+		original_used(all->use.pool, o);
 		original_state(all->use.pool, o, ORIGINAL_ENCODED);
 		return;
 	}
@@ -354,9 +358,11 @@ static void give_back_keep(struct make *m, size_t bytes)
 	m->keep = NULL;
 }
 
-/* Like budget_to_work(), with the sizes that find_layout() set. */
+/* Like budget_to_work(), with the sizes that find_layout() set. After -EAGAIN
+ * `starved_bytes` is set. */
 static int take_room(struct make *m)
 {
+	int rc;
 	struct need need = {
 		.scratch_bytes = m->keep ? 0 : m->layout.bytes,
 		.extra_bytes = m->layout.extra_bytes,
@@ -365,7 +371,10 @@ static int take_room(struct make *m)
 
 	if (m->keep)
 		need.held_cost += memory_cost(m->keep->bytes);
-	return budget_to_work(m->w->all->use.budget, m->w->desk, &need);
+	rc = budget_to_work(m->w->all->use.budget, m->w->desk, &need);
+	if (rc == -EAGAIN)
+		m->starved_bytes = need_bytes(&need);
+	return rc;
 }
 
 /* Memory for what find_layout() says, in the pool or in scratch. */
@@ -452,13 +461,11 @@ static bool make_from_file(struct make *m)
 		m->o->picture.declined = true;
 		rc = make_once(m, &status, &err);
 	}
-	if (rc == -EAGAIN || rc == -ECANCELED) {
-		original_wait(m->o, m->s);
-		original_state(all->use.pool, m->o, ORIGINAL_ENCODED);
-		original_settle(all->use.pool, m->o);
+	budget_give_back(all->use.budget, m->w->desk);
+	if (rc == -EAGAIN) {
+		original_starve(all->use.pool, m->o, m->s, m->starved_bytes);
 		return false;
 	}
-	budget_give_back(all->use.budget, m->w->desk);
 	if (rc < 0) {
 		original_wait(m->o, m->s);
 		damage_fail(all->use.damage, m->o, rc, "decode", err.msg);

@@ -160,6 +160,7 @@ static int open_pool(
 		.turn = &engine->turn,
 		.memory = &engine->memory,
 		.meter = engine->meter,
+		.schedule = &engine->schedule,
 		.count = start->originals,
 	};
 
@@ -191,8 +192,8 @@ static int open_budget(
 		.turn = &engine->turn,
 		.memory = &engine->memory,
 		.meter = engine->meter,
+		.steps = engine->steps,
 		.pool = engine->pool,
-		.outcome = engine->outcome,
 		.outstanding_max = start->outstanding_max,
 	};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chooses the next file to read, and the memory for it. Files that planned
- * servings wait for come first; reading ahead leaves a quarter of the memory
- * free. Entered with the turn's lock when something new is wanted or memory was
- * given back.
+ * servings wait for come first. Nothing is read while an original waits for
+ * memory to be decoded. Entered with the turn's lock when something new is
+ * wanted or memory was given back.
  */
 #include <errno.h>
 
@@ -102,12 +102,30 @@ static void refuse_large(struct reader *reader, struct original *o)
 	damage_fail(reader->use.damage, o, -E2BIG, "read", why.msg);
 }
 
-/* Is there no activity that could free memory? */
-static bool at_rest(const struct reader *reader)
+/* Get memory for a planned read without dropping what was read and not used,
+ * or NULL. */
+static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
 {
-	return !budget_working(reader->use.budget) &&
-		!budget_reading(reader->use.budget) &&
-		!steps_ready(reader->use.steps);
+	uint64_t cost = memory_cost(bytes);
+
+	while (!budget_may_read(reader->use.budget, cost))
+		if (!budget_may_drop(reader->use.budget) ||
+			!originals_reclaim_idle(reader->use.pool, 0))
+			return NULL;
+	return memory_get(reader->use.memory, bytes);
+}
+
+/* The same if nothing else can go on before this read. */
+static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
+{
+	struct buffer *b;
+
+	do
+		b = memory_get(reader->use.memory, bytes);
+	while (!b &&
+		(originals_reclaim_idle(reader->use.pool, 0) ||
+			originals_reclaim_unused(reader->use.pool)));
+	return b;
 }
 
 /* Returns false if the read must wait. */
@@ -115,31 +133,30 @@ static bool start_urgent(struct reader *reader, struct original *o)
 {
 	size_t bytes = bytes_needed(reader, o);
 	bool fits = budget_alone(reader->use.budget, memory_cost(bytes));
-	struct buffer *b;
+	struct buffer *b = NULL;
 
-	do
-		b = memory_get(reader->use.memory, bytes);
-	while (!b && fits && originals_reclaim(reader->use.pool));
+	if (fits)
+		b = memory_to_read(reader, bytes);
+	if (fits && !b && !budget_at_rest(reader->use.budget))
+		return false;
+	if (fits && !b)
+		b = memory_at_rest(reader, bytes);
 	if (b) {
 		start(reader, o, b);
 		return true;
 	}
-	if (fits && !at_rest(reader))
-		return false;
 	original_list(reader->use.pool, o, ON_NONE);
 	damage_fail(reader->use.damage, o, -E2BIG, "read",
 		"it is larger than the memory of the loader");
 	return true;
 }
 
-/* Leave this memory free, so that planned work does not wait for memory. */
 static bool start_ahead(struct reader *reader, struct original *o)
 {
 	uint64_t cost = memory_cost(bytes_needed(reader, o));
 	struct buffer *b = NULL;
 
-	if (cost + budget_share_bytes(reader->use.budget) / 4 <=
-		memory_room(reader->use.memory))
+	if (budget_may_read_ahead(reader->use.budget, cost))
 		b = memory_get(reader->use.memory, bytes_needed(reader, o));
 	if (b)
 		start(reader, o, b);
@@ -194,8 +211,10 @@ void reader_pump(struct reader *reader)
 	if (outcome_closing(reader->use.outcome))
 		return;
 	while (!outcome_stopped(reader->use.outcome) &&
-		!budget_is_taken(reader->use.budget) && reader->free &&
-		reader->busy < reader->allowed && start_next(reader))
+		!budget_is_taken(reader->use.budget) &&
+		!originals_first_starved(reader->use.pool, NULL) &&
+		reader->free && reader->busy < reader->allowed &&
+		start_next(reader))
 		;
 	full = reader->busy >= reader->allowed &&
 		(originals_first_urgent(reader->use.pool) ||

@@ -99,6 +99,8 @@ static void derive(struct engine *engine, const struct meter_view *m,
 	out->pool_bytes = originals_kept_bytes(engine->pool);
 	out->memory_bytes = engine->memory.charged;
 	out->memory_bytes_peak = engine->memory.peak;
+	if (out->rereads)
+		out->memory_wanted_bytes = budget_wanted_bytes(engine->budget);
 	out->t_upstream_ms = upstream_ms(engine, m);
 	out->t_downstream_ms = r.trainer + r.augment;
 	if (echo_measured(engine->echoes, &measured)) {

@@ -78,6 +78,8 @@ static void *worker_thread(void *arg)
 			planner_run(all->planner);
 			continue;
 		}
+		if (budget_feeds(all->use.budget))
+			budget_feed(all->use.budget, w->desk);
 		s = steps_take(all->use.steps);
 		if (s)
 			work(w, s);

@@ -97,6 +97,7 @@ static const struct stats_field fields[] = {
 	FIELD(skipped_first, NAME),
 	FIELD(empty_classes, UINT),
 	FIELD(empty_first, NAME),
+	FIELD(memory_wanted_bytes, UINT),
 };
 
 /* As snprintf(). A name is any bytes, and what is not printable is escaped. */

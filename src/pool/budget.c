@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Distributes memory when there is little. These are given up in turn: reading
- * ahead (reader_next.c), keeping decoded examples (their files are kept
- * instead), keeping files. If decoding finds no room, data not needed soon is
- * dropped. If that is not enough, one worker is `alone`: nothing is read or
- * begun until it has its memory, and all other data that was read is dropped
- * for it. So the oldest batch completes with any budget that holds one file and
- * its region at a time. Nothing is dropped for an image that would not fit even
- * then. Entered with the turn's lock.
+ * ahead, keeping decoded examples (their files are kept instead), keeping
+ * files. Reads leave memory for decoding, so that no file that was read is
+ * dropped before it has been used. If an image needs more than that, data not
+ * needed soon is dropped. If that is not enough, its original is *starved*: no
+ * read begins, and the other queued servings are made, which frees their files.
+ * When none is left, one worker is `alone`: nothing is begun until it has
+ * decoded the starved original, and all other data that was read is dropped for
+ * it, if necessary. So the oldest batch completes with any budget that holds
+ * one file and its region at a time. Nothing is dropped for an image that would
+ * not fit even then. Entered with the turn's lock.
  */
 #include "pool/budget.h"
 
@@ -32,6 +35,8 @@ struct budget {
 	uint64_t alone_bytes; /* that, and workers_bytes then */
 	/* The lock. */
 	uint64_t workers_bytes; /* charged for what workers hold */
+	uint64_t desks_bytes;	/* charged for decoding */
+	uint64_t image_bytes;	/* that decoding one takes; 0: unknown */
 	uint32_t working, reading;
 	struct desk *desks;	  /* one a worker */
 	const struct desk *alone; /* may take all memory */
@@ -60,7 +65,24 @@ uint32_t budget_ahead(const struct budget *budget)
 					    : budget->use.s->ahead_max;
 }
 
-/* The memory they may take before other uses give way. */
+/*
+ * What decoding may take on top of what it has: half of the memory if all
+ * workers need that much, and up to three quarters for one large image, or
+ * while images are unknown.
+ */
+static uint64_t decode_bytes(const struct budget *budget)
+{
+	uint64_t bytes = budget->use.s->c.threads * budget->image_bytes;
+	uint64_t half = budget->share / 2, most = half + budget->share / 4;
+
+	if (bytes > half)
+		bytes = budget->image_bytes > half ? budget->image_bytes : half;
+	if (!budget->image_bytes || bytes > most)
+		bytes = most;
+	return bytes > budget->desks_bytes ? bytes - budget->desks_bytes : 0;
+}
+
+/* The memory that they may take before other uses give way. */
 static uint64_t ahead_bytes(const struct budget *budget)
 {
 	uint64_t bytes =
@@ -79,6 +101,12 @@ void budget_count_kept(struct budget *budget, uint64_t cost)
 		stats->pool_bytes_peak = originals_kept_bytes(budget->use.pool);
 }
 
+static uint64_t incoming_bytes(const struct budget *budget)
+{
+	return originals_incoming(budget->use.pool) *
+		meter_file_mean(budget->use.meter);
+}
+
 /*
  * Decoded examples may take what encoded ones will not need: all that can be
  * outstanding or read ahead, less those that are kept decoded. Where a decoded
@@ -88,10 +116,12 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 {
 	uint64_t cost = memory_cost(bytes);
 	uint64_t file = meter_file_mean(budget->use.meter);
-	uint64_t reserve = budget->share / 8 + ahead_bytes(budget);
+	uint64_t desks = budget->desks_bytes + decode_bytes(budget);
+	uint64_t reserve = ahead_bytes(budget);
 	struct buffer *b;
 
 	ASSERT_TURN(budget->use.turn);
+	reserve += desks > budget->share / 8 ? desks : budget->share / 8;
 	if (budget->use.outstanding_max > originals_kept(budget->use.pool))
 		reserve += (budget->use.outstanding_max -
 				   originals_kept(budget->use.pool)) *
@@ -106,10 +136,79 @@ struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
 	return b;
 }
 
-bool budget_for_encoded(const struct budget *budget)
+bool budget_for_encoded(const struct budget *budget, uint64_t step)
+{
+	uint64_t ahead = ahead_bytes(budget), incoming = incoming_bytes(budget);
+	uint64_t reserve = decode_bytes(budget) +
+		(ahead > incoming ? ahead - incoming : 0);
+
+	ASSERT_TURN(budget->use.turn);
+	while (memory_room(budget->use.memory) < reserve)
+		if (!originals_reclaim_idle(budget->use.pool, step))
+			return false;
+	return true;
+}
+
+/* The files of all outstanding originals. */
+static uint64_t files_bytes(const struct budget *budget)
+{
+	return budget->use.outstanding_max * meter_file_mean(budget->use.meter);
+}
+
+/* Are there echoes, and is the memory too small for all outstanding files? */
+static bool lacks_memory(const struct budget *budget)
+{
+	const struct settings *s = budget->use.s;
+
+	return (s->changes || s->echo.p > s->echo.q) &&
+		originals_kept_bytes(budget->use.pool) + files_bytes(budget) +
+			decode_bytes(budget) + ahead_bytes(budget) >
+		budget->share;
+}
+
+/* An eighth more, as files and images differ in size. */
+uint64_t budget_wanted_bytes(const struct budget *budget)
+{
+	uint64_t decode = budget->desks_bytes + decode_bytes(budget);
+	uint64_t ahead =
+		budget_ahead(budget) * meter_file_mean(budget->use.meter);
+	uint64_t fixed = budget->use.memory->limit - budget->share;
+
+	ASSERT_TURN(budget->use.turn);
+	return fixed + (files_bytes(budget) + decode + ahead) / 8 * 9;
+}
+
+/* Each worker may have one more. */
+static bool shares_memory(const struct budget *budget)
+{
+	return !lacks_memory(budget) ||
+		originals_incoming(budget->use.pool) <=
+		budget->use.s->c.threads ||
+		incoming_bytes(budget) < ahead_bytes(budget);
+}
+
+bool budget_may_read(const struct budget *budget, uint64_t bytes)
 {
 	ASSERT_TURN(budget->use.turn);
-	return memory_room(budget->use.memory) >= ahead_bytes(budget);
+	return memory_room(budget->use.memory) >=
+		bytes + decode_bytes(budget) &&
+		shares_memory(budget);
+}
+
+/* A quarter is left for planned reads, and enough for a large image. */
+bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes)
+{
+	uint64_t left = budget->share / 4;
+
+	if (left < budget->image_bytes)
+		left = budget->image_bytes;
+	return budget->image_bytes && budget_may_read(budget, bytes + left);
+}
+
+bool budget_may_drop(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return shares_memory(budget);
 }
 
 bool budget_alone(const struct budget *budget, uint64_t bytes)
@@ -122,6 +221,13 @@ bool budget_is_taken(const struct budget *budget)
 {
 	ASSERT_TURN(budget->use.turn);
 	return budget->alone != NULL;
+}
+
+bool budget_at_rest(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return !budget->working && !budget->reading &&
+		!steps_ready(budget->use.steps);
 }
 
 void budget_begin_read(struct budget *budget)
@@ -189,18 +295,31 @@ void budget_charge(
 
 static void clear_desk(struct budget *budget, struct desk *desk)
 {
+	if (desk->scratch)
+		budget->desks_bytes -= memory_cost(desk->scratch->bytes);
 	memory_put(budget->use.memory, desk->scratch);
 	desk->scratch = NULL;
+}
+
+uint64_t need_bytes(const struct need *need)
+{
+	return need->extra_bytes +
+		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
 }
 
 /* Else nothing is to be dropped for it. */
 static bool may_fit(const struct budget *budget, const struct need *need)
 {
-	uint64_t bytes = need->extra_bytes + need->held_cost;
+	return budget_alone(budget, need_bytes(need) + need->held_cost);
+}
 
-	if (need->scratch_bytes)
-		bytes += memory_cost(need->scratch_bytes);
-	return budget_alone(budget, bytes);
+/* The largest of late: one that was much larger is forgotten. */
+static void note_image(struct budget *budget, uint64_t bytes)
+{
+	if (bytes < budget->image_bytes)
+		bytes = budget->image_bytes -
+			(budget->image_bytes - bytes) / 64;
+	budget->image_bytes = bytes;
 }
 
 static bool try_to_work(
@@ -212,12 +331,19 @@ static bool try_to_work(
 		clear_desk(budget, desk);
 	if (!memory_charge(budget->use.memory, need->extra_bytes))
 		return false;
-	if (bytes && !desk->scratch)
+	if (bytes && !desk->scratch) {
 		desk->scratch = memory_get(budget->use.memory, bytes);
-	if (!bytes || desk->scratch)
-		return true;
-	memory_uncharge(budget->use.memory, need->extra_bytes);
-	return false;
+		if (desk->scratch)
+			budget->desks_bytes +=
+				memory_cost(desk->scratch->bytes);
+	}
+	if (bytes && !desk->scratch) {
+		memory_uncharge(budget->use.memory, need->extra_bytes);
+		return false;
+	}
+	budget->desks_bytes += need->extra_bytes;
+	note_image(budget, need_bytes(need) + 1); /* known now */
+	return true;
 }
 
 /* Scratch memory of those who do not work. */
@@ -234,24 +360,6 @@ static bool reclaim_scratch(struct budget *budget)
 	return false;
 }
 
-static int work_alone(
-	struct budget *budget, struct desk *desk, const struct need *need)
-{
-	budget->alone = desk;
-	while (!try_to_work(budget, desk, need)) {
-		if (outcome_closing(budget->use.outcome))
-			return -ECANCELED;
-		if (originals_reclaim(budget->use.pool) ||
-			originals_reclaim_queued(budget->use.pool) ||
-			reclaim_scratch(budget))
-			continue;
-		if (budget->working <= 1 && !budget->reading)
-			return -E2BIG;
-		turn_wait(budget->use.turn, TURN_ALONE);
-	}
-	return 0;
-}
-
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need)
 {
@@ -259,18 +367,42 @@ int budget_to_work(
 	while (!try_to_work(budget, desk, need)) {
 		if (!may_fit(budget, need))
 			return -E2BIG;
-		if (budget->alone && budget->alone != desk)
+		if (reclaim_scratch(budget) ||
+			originals_reclaim_idle(budget->use.pool, 0))
+			continue;
+		if (budget->alone != desk)
 			return -EAGAIN;
-		if (!originals_reclaim(budget->use.pool))
-			return work_alone(budget, desk, need);
+		if (!originals_reclaim_unused(budget->use.pool))
+			return -E2BIG;
 	}
 	return 0;
+}
+
+bool budget_feeds(const struct budget *budget)
+{
+	uint64_t bytes;
+	const struct original *o =
+		originals_first_starved(budget->use.pool, &bytes);
+
+	ASSERT_TURN(budget->use.turn);
+	return o && !budget->alone &&
+		(bytes <= memory_room(budget->use.memory) ||
+			budget_at_rest(budget));
+}
+
+void budget_feed(struct budget *budget, const struct desk *desk)
+{
+	if (budget_at_rest(budget))
+		budget->alone = desk;
+	original_feed(budget->use.pool,
+		originals_first_starved(budget->use.pool, NULL));
 }
 
 void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
 {
 	ASSERT_TURN(budget->use.turn);
 	memory_uncharge(budget->use.memory, extra_bytes);
+	budget->desks_bytes -= extra_bytes;
 	if (desk->scratch && desk->scratch->bytes > SCRATCH_KEPT_MAX)
 		clear_desk(budget, desk);
 }

@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/turn.h"
 #include "meter/meter.h"
-#include "pool/outcome.h"
 #include "pool/originals.h"
 #include "mount_help/mount_help.h"
 #include "settings/settings.h"
@@ -29,8 +28,8 @@ struct budget_config {
 	struct turn *turn;
 	struct memory *memory;
 	struct meter *meter;
+	struct steps *steps;
 	struct originals *pool;
-	struct outcome *outcome;
 	uint64_t outstanding_max; /* originals with servings owed, at most */
 };
 
@@ -51,6 +50,19 @@ void budget_clear(struct budget *budget);
 uint32_t budget_ahead(const struct budget *budget);
 /* The memory that is distributed. Constant. */
 uint64_t budget_share_bytes(const struct budget *budget);
+/*
+ * May a read begin now that takes so many bytes? Memory for decoding stays
+ * free. With echoes, and too little memory for all originals, the examples that
+ * no serving has used yet have a share of it, so that the others can be kept.
+ */
+bool budget_may_read(const struct budget *budget, uint64_t bytes);
+/* The same for a read of an example that is not planned yet. */
+bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes);
+/* May data for later servings be dropped for a read? */
+bool budget_may_drop(const struct budget *budget);
+/* The limit of memory with which hardly a file would be read again, as far as
+ * the files and images so far show. */
+uint64_t budget_wanted_bytes(const struct budget *budget);
 /* Would buffers of so many bytes fit if everything that can be dropped were
  * dropped? */
 bool budget_alone(const struct budget *budget, uint64_t bytes);
@@ -58,6 +70,8 @@ bool budget_alone(const struct budget *budget, uint64_t bytes);
  * Does one worker have all memory for itself? Then no work and no read begins.
  */
 bool budget_is_taken(const struct budget *budget);
+/* Is nothing going on that could free memory? */
+bool budget_at_rest(const struct budget *budget);
 /* A read of an original begins or ends. budget_reading() returns the number of
  * running reads. */
 void budget_begin_read(struct budget *budget);
@@ -72,8 +86,9 @@ uint32_t budget_working(const struct budget *budget);
 struct buffer *budget_to_keep(struct budget *budget, size_t bytes);
 /* Count one more kept original, with its cost in bytes. */
 void budget_count_kept(struct budget *budget, uint64_t cost);
-/* May the encoded bytes be kept for later servings? */
-bool budget_for_encoded(const struct budget *budget);
+/* May the encoded bytes be kept for the batch of `step`? What is needed after
+ * that is dropped for them. */
+bool budget_for_encoded(const struct budget *budget, uint64_t step);
 
 /* -- For decoding -- */
 
@@ -97,15 +112,22 @@ struct need {
 };
 
 /*
- * Get scratch memory for decoding and charge the extra bytes; waits if
- * necessary. Returns 0, -EAGAIN if another worker has all memory for itself
- * (try later), -E2BIG if the image does not fit, or -ECANCELED.
+ * Get scratch memory for decoding and charge the extra bytes. Returns 0,
+ * -EAGAIN if there is too little memory now (see original_starve()), or -E2BIG
+ * if the image does not fit.
  */
 int budget_to_work(
 	struct budget *budget, struct desk *desk, const struct need *need);
+/* The memory that budget_to_work() charges for this. */
+uint64_t need_bytes(const struct need *need);
 /* Release the extra bytes that budget_to_work() charged. */
 void budget_done(
 	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
+/* May a starved original be decoded now? */
+bool budget_feeds(const struct budget *budget);
+/* Queue that original, for the worker of this desk. Gives it all memory if
+ * there would not be enough otherwise. */
+void budget_feed(struct budget *budget, const struct desk *desk);
 /* If this worker has all memory for itself, give it back. */
 void budget_give_back(struct budget *budget, const struct desk *desk);
 

@@ -14,8 +14,9 @@
  *	READING, WORKING --> FAILED: by policy, or no substitute is whole
  *
  * An original without a planned serving is on one of the lists: to be read
- *ahead, read ahead, or idle. The latter two are what is dropped for want of
- *memory: what became idle last is needed last, as is what was read ahead last.
+ * ahead, read ahead, or idle. Idle ones are dropped for want of memory, the one
+ * that is needed last first. Those that were read ahead, and starved ones, are
+ * dropped only for an image that does not fit otherwise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "pool/idle_impl.h"
 #include "pool/originals.h"
 
 struct originals {
@@ -31,8 +33,10 @@ struct originals {
 	uint32_t count, free_count;
 	struct original **buckets;
 	uint32_t bucket_mask;
-	struct list urgent, ahead, read_ahead, idle;
+	struct list urgent, ahead, read_ahead, starved;
+	struct idle idle;
 	uint32_t ahead_count; /* originals on `ahead` */
+	uint32_t incoming;    /* originals that are */
 	uint64_t kept_bytes;  /* charged for `kept` */
 	uint32_t kept_count;
 };
@@ -50,7 +54,7 @@ static uint32_t bucket_count(uint64_t count)
 
 uint64_t originals_bytes(uint64_t count)
 {
-	return count * sizeof(struct original) +
+	return count * sizeof(struct original) + idle_bytes(count) +
 		bucket_count(count) * sizeof(struct original *);
 }
 
@@ -67,12 +71,13 @@ int originals_new(struct originals **out, const struct originals_config *config)
 	list_init(&pool->urgent);
 	list_init(&pool->ahead);
 	list_init(&pool->read_ahead);
-	list_init(&pool->idle);
+	list_init(&pool->starved);
 	if (count > UINT32_MAX / 2)
 		return -ENOMEM;
 	pool->table = calloc(count, sizeof(*pool->table));
 	pool->buckets = calloc(buckets, sizeof(struct original *));
-	if (!pool->table || !pool->buckets)
+	if (!pool->table || !pool->buckets ||
+		idle_init(&pool->idle, (uint32_t)count) < 0)
 		return -ENOMEM;
 	pool->count = pool->free_count = (uint32_t)count;
 	pool->bucket_mask = buckets - 1;
@@ -95,6 +100,7 @@ void originals_free(struct originals *pool)
 	if (pool) {
 		free(pool->table);
 		free(pool->buckets);
+		idle_release(&pool->idle);
 	}
 	free(pool);
 }
@@ -129,6 +135,23 @@ struct original *originals_first_ahead(const struct originals *pool)
 {
 	ASSERT_TURN(pool->use.turn);
 	return first_on_list(&pool->ahead);
+}
+
+struct original *originals_first_starved(
+	const struct originals *pool, uint64_t *bytes)
+{
+	struct original *o = first_on_list(&pool->starved);
+
+	ASSERT_TURN(pool->use.turn);
+	if (bytes)
+		*bytes = o ? o->starved_bytes : 0;
+	return o;
+}
+
+uint32_t originals_incoming(const struct originals *pool)
+{
+	ASSERT_TURN(pool->use.turn);
+	return pool->incoming;
 }
 
 uint64_t originals_kept_bytes(const struct originals *pool)
@@ -251,13 +274,52 @@ void original_state(
 	struct originals *pool, struct original *o, enum original_state state)
 {
 	ASSERT_TURN(pool->use.turn);
+	if (state == ORIGINAL_READING && !o->incoming) {
+		o->incoming = true;
+		pool->incoming++;
+	}
+	if (state == ORIGINAL_ABSENT || state == ORIGINAL_KEPT ||
+		state == ORIGINAL_FAILED)
+		original_used(pool, o);
 	o->state = state;
 	o->since_ns = meter_now_ns(pool->use.meter);
 }
 
+void original_used(struct originals *pool, struct original *o)
+{
+	ASSERT_TURN(pool->use.turn);
+	pool->incoming -= o->incoming;
+	o->incoming = false;
+}
+
+/* The step of a serving. If a state was restored or the echo factor changes,
+ * it may be unknown; nothing but speed depends on it. */
+static uint64_t serving_step_of(
+	const struct originals *pool, const struct original *o, uint32_t echo)
+{
+	uint64_t step;
+
+	return schedule_serving_step(
+		       pool->use.schedule, o->slot.fresh, echo, &step) < 0
+		? UINT64_MAX
+		: step;
+}
+
+uint64_t original_next_step(
+	const struct originals *pool, const struct original *o)
+{
+	ASSERT_TURN(pool->use.turn);
+	if (o->planned > 1)
+		return 0; /* soon */
+	return serving_step_of(pool, o, o->slot.servings - o->left + 1);
+}
+
 static void take_off(struct originals *pool, struct original *o)
 {
-	list_del(&o->node);
+	if (o->on == ON_IDLE)
+		idle_remove(&pool->idle, o);
+	else
+		list_del(&o->node);
 	pool->ahead_count -= o->on == ON_AHEAD;
 }
 
@@ -269,7 +331,8 @@ void original_list(
 		[ON_URGENT] = &pool->urgent,
 		[ON_AHEAD] = &pool->ahead,
 		[ON_READY] = &pool->read_ahead,
-		[ON_IDLE] = &pool->idle,
+		[ON_IDLE] = NULL,
+		[ON_STARVED] = &pool->starved,
 	};
 
 	ASSERT_TURN(pool->use.turn);
@@ -278,8 +341,12 @@ void original_list(
 	take_off(pool, o);
 	o->on = on;
 	pool->ahead_count += on == ON_AHEAD;
-	if (on != ON_NONE)
+	if (heads[on])
 		list_add_tail(heads[on], &o->node);
+	if (on != ON_IDLE)
+		return;
+	o->next_step = serving_step_of(pool, o, o->slot.servings - o->left);
+	idle_add(&pool->idle, o);
 }
 
 /* Move the original to the front of the read queue. */
@@ -327,6 +394,10 @@ void original_plan(
 	case ORIGINAL_ENCODED:
 	case ORIGINAL_KEPT:
 	case ORIGINAL_FAILED:
+		if (o->on == ON_STARVED) {
+			original_wait(o, s);
+			break;
+		}
 		original_list(pool, o, ON_NONE);
 		queue(pool, s);
 		break;
@@ -372,6 +443,23 @@ static void original_wake(struct originals *pool, struct original *o)
 	}
 }
 
+void original_starve(struct originals *pool, struct original *o,
+	struct serving *s, uint64_t bytes)
+{
+	ASSERT_TURN(pool->use.turn);
+	original_wait(o, s);
+	original_state(pool, o, ORIGINAL_ENCODED);
+	o->starved_bytes = bytes;
+	original_list(pool, o, ON_STARVED);
+}
+
+void original_feed(struct originals *pool, struct original *o)
+{
+	ASSERT_TURN(pool->use.turn);
+	original_list(pool, o, ON_NONE);
+	original_wake(pool, o);
+}
+
 void original_served(struct originals *pool, struct serving *s)
 {
 	struct original *o = s->original;
@@ -413,65 +501,30 @@ static void drop(struct originals *pool, struct original *o)
 	original_state(pool, o, ORIGINAL_ABSENT);
 }
 
-bool originals_reclaim(struct originals *pool)
+bool originals_reclaim_idle(struct originals *pool, uint64_t step)
 {
-	struct original *o;
+	struct original *o = idle_last(&pool->idle);
 
 	ASSERT_TURN(pool->use.turn);
-	if (!list_empty(&pool->idle)) {
-		o = LIST_LAST(&pool->idle, struct original, node);
-		drop(pool, o);
-		original_list(pool, o, ON_NONE);
-		return true;
-	}
-	if (list_empty(&pool->read_ahead))
+	if (!o || o->next_step <= step)
 		return false;
-	o = LIST_LAST(&pool->read_ahead, struct original, node);
 	drop(pool, o);
-	original_read_first(pool, o);
+	original_list(pool, o, ON_NONE);
 	return true;
 }
 
-/* Servings of the original that are queued wait again. */
-static void unqueue(struct originals *pool, struct original *o)
+/* The last of them is needed last. */
+bool originals_reclaim_unused(struct originals *pool)
 {
-	for (uint64_t n = steps_first(pool->use.steps);
-		n < steps_end(pool->use.steps); n++) {
-		struct step *st = steps_at(pool->use.steps, n);
+	struct list *from = list_empty(&pool->read_ahead) ? &pool->starved
+							  : &pool->read_ahead;
+	struct original *o;
 
-		LIST_FOREACH_SAFE(pos, tmp, &st->ready) {
-			struct serving *s =
-				CONTAINER_OF(pos, struct serving, node);
-
-			if (s->original != o)
-				continue;
-			steps_unqueue(pool->use.steps, s);
-			original_wait(o, s);
-		}
-	}
-}
-
-bool originals_reclaim_queued(struct originals *pool)
-{
 	ASSERT_TURN(pool->use.turn);
-	for (uint64_t n = steps_end(pool->use.steps);
-		n-- > steps_first(pool->use.steps);) {
-		struct step *st = steps_at(pool->use.steps, n);
-
-		LIST_FOREACH(pos, &st->ready) {
-			struct original *o =
-				CONTAINER_OF(pos, struct serving, node)
-					->original;
-
-			if ((o->state != ORIGINAL_ENCODED &&
-				    o->state != ORIGINAL_KEPT) ||
-				o->users)
-				continue;
-			unqueue(pool, o);
-			drop(pool, o);
-			original_list(pool, o, ON_URGENT);
-			return true;
-		}
-	}
-	return false;
+	if (list_empty(from))
+		return false;
+	o = LIST_LAST(from, struct original, node);
+	drop(pool, o);
+	original_read_first(pool, o);
+	return true;
 }

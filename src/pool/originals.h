@@ -38,10 +38,11 @@ enum original_state {
 /* The list of the pool that an original is on. */
 enum original_list {
 	ON_NONE,
-	ON_URGENT, /* to be read for servings that are planned */
-	ON_AHEAD,  /* to be read, not planned yet */
-	ON_READY,  /* read ahead, not planned yet */
-	ON_IDLE,   /* served, and to be served again, but not soon */
+	ON_URGENT,  /* to be read for servings that are planned */
+	ON_AHEAD,   /* to be read, not planned yet */
+	ON_READY,   /* read ahead, not planned yet */
+	ON_IDLE,    /* served, and to be served again, but not soon */
+	ON_STARVED, /* planned and read, but there was no memory to decode it */
 };
 
 struct original {
@@ -65,8 +66,12 @@ struct original {
 	uint32_t low;	  /* servings below are over */
 	uint32_t users;	  /* workers that look at `kept` */
 	bool planned_once;
-	uint64_t last_step;	    /* planned, if planned_once */
+	bool incoming; /* read, or being read, for a serving that is to come */
 	bool was_read, was_decoded; /* before: what comes is the second time */
+	uint32_t idle_at;	    /* ON_IDLE: its place; see idle_impl.h */
+	uint64_t last_step;	    /* planned, if planned_once */
+	uint64_t next_step;	    /* ON_IDLE: of the next serving */
+	uint64_t starved_bytes;	    /* ON_STARVED: memory that it needs */
 	uint64_t since_ns;	    /* in its state */
 	/* The image; owned by the worker that has the original, then constant.
 	 */
@@ -90,7 +95,8 @@ struct originals_config {
 	struct memory *memory; /* buffers of originals are from there */
 	struct meter *meter;   /* tells the time */
 	struct steps *steps;   /* servings are queued there */
-	uint64_t count;	       /* of originals, at most */
+	const struct schedule *schedule;
+	uint64_t count; /* of originals, at most */
 };
 
 /* -ENOMEM: to be freed, too. */
@@ -114,13 +120,19 @@ void originals_keep(struct originals *pool, uint64_t cost);
 void originals_drop(struct originals *pool, uint64_t cost);
 uint32_t originals_kept(const struct originals *pool);
 uint64_t originals_kept_bytes(const struct originals *pool);
-/* Drop the data of one original that is not needed soon. Returns false if there
- * is none. */
-bool originals_reclaim(struct originals *pool);
-/*
- * Drop the data of any original that has been read and is not being worked on.
- */
-bool originals_reclaim_queued(struct originals *pool);
+/* The number of originals that are read, or being read, and whose bytes no
+ * serving has used yet. */
+uint32_t originals_incoming(const struct originals *pool);
+/* The original that has waited longest for memory to decode it, or NULL;
+ * `bytes`, which may be NULL, gets how much that needs. */
+struct original *originals_first_starved(
+	const struct originals *pool, uint64_t *bytes);
+/* Drop the data of the idle original that is needed last, if that is after the
+ * batch of `step`. Returns false if there is none. */
+bool originals_reclaim_idle(struct originals *pool, uint64_t step);
+/* Drop the data of one original that was read and not used. Returns false if
+ * there is none. */
+bool originals_reclaim_unused(struct originals *pool);
 
 /* -- Its originals -- */
 
@@ -152,12 +164,24 @@ bool original_take(
 	struct originals *pool, struct serving *s, enum original_state *state);
 /* Is the original a whole file? If so, get the index of its example. */
 bool original_is_file(const struct original *o, uint64_t *index);
+/* The step that needs the original after the serving that a worker makes now.
+ */
+uint64_t original_next_step(
+	const struct originals *pool, const struct original *o);
 /* The serving is over, and its place in the batch filled. */
 void original_served(struct originals *pool, struct serving *s);
 void original_drop_encoded(struct originals *pool, struct original *o);
 void original_drop_kept(struct originals *pool, struct original *o);
 /* Move the original to the front of the read queue. */
 void original_read_first(struct originals *pool, struct original *o);
+/* The bytes that were read have been used. */
+void original_used(struct originals *pool, struct original *o);
+/* There is no memory to decode the original: it and the serving wait until
+ * original_feed(). */
+void original_starve(struct originals *pool, struct original *o,
+	struct serving *s, uint64_t bytes);
+/* Queue the servings of a starved original. */
+void original_feed(struct originals *pool, struct original *o);
 /* Nobody works on the original any more: list it for reading if it is planned,
  * otherwise put it aside. */
 void original_settle(struct originals *pool, struct original *o);

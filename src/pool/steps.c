@@ -158,13 +158,6 @@ void steps_queue(struct steps *s, struct serving *serving)
 	s->ready++;
 }
 
-void steps_unqueue(struct steps *s, struct serving *serving)
-{
-	ASSERT_TURN(s->turn);
-	list_del(&serving->node);
-	s->ready--;
-}
-
 struct serving *steps_take(struct steps *s)
 {
 	ASSERT_TURN(s->turn);
@@ -175,7 +168,8 @@ struct serving *steps_take(struct steps *s)
 		if (list_empty(&st->ready))
 			continue;
 		serving = LIST_FIRST(&st->ready, struct serving, node);
-		steps_unqueue(s, serving);
+		list_del(&serving->node);
+		s->ready--;
 		return serving;
 	}
 	return NULL;

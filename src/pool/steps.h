@@ -85,7 +85,6 @@ void steps_publish(struct steps *s, struct step *st, uint32_t count);
 void steps_plan(struct steps *s);
 /* Queue a serving, whose original now has data to make it from. */
 void steps_queue(struct steps *s, struct serving *serving);
-void steps_unqueue(struct steps *s, struct serving *serving);
 /* Take the oldest queued serving, or NULL. */
 struct serving *steps_take(struct steps *s);
 /* The serving's place in the batch has been filled. */

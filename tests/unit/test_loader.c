@@ -116,6 +116,41 @@ START_TEST(test_loader_with_the_least_memory_reads_again_the_same)
 }
 END_TEST
 
+START_TEST(test_loader_with_the_least_memory_hardly_reads_again)
+{
+	struct refrain_config c = config_of();
+	struct refrain_stats st;
+
+	c.threads = 1U << _i % 4;
+	c.epochs = 2;
+	c.batch = _i < 4 ? 16 : 64;
+	c.memory_bytes = least_memory(c);
+	st = run_against_simple(&c);
+	/* An image that needs most of the memory may displace a few files. */
+	ck_assert_uint_le(st.rereads, 2 * IMAGES / 100);
+	ck_assert_uint_eq(st.files_read, 2 * IMAGES + st.rereads);
+}
+END_TEST
+
+START_TEST(test_loader_reads_no_file_again_with_the_memory_it_wants)
+{
+	struct refrain_config c = config_of();
+	uint64_t rereads;
+	struct refrain_stats st;
+
+	c.echo = 2 << _i;
+	c.window = 256;
+	c.memory_bytes = least_memory(c);
+	st = run_against_simple(&c);
+	rereads = st.rereads;
+	ck_assert_uint_gt(rereads, 0);
+	ck_assert_uint_gt(st.memory_wanted_bytes, c.memory_bytes);
+	c.memory_bytes = st.memory_wanted_bytes;
+	st = run_against_simple(&c);
+	ck_assert_uint_le(st.rereads, rereads / 50);
+}
+END_TEST
+
 START_TEST(test_loader_without_io_uring_is_the_same)
 {
 	struct refrain_config c = config_of();
@@ -407,6 +442,10 @@ static Suite *suite(void)
 		test_loader_with_little_memory_decodes_again_the_same, 0, 12);
 	tcase_add_loop_test(tc,
 		test_loader_with_the_least_memory_reads_again_the_same, 0, 4);
+	tcase_add_loop_test(
+		tc, test_loader_with_the_least_memory_hardly_reads_again, 0, 8);
+	tcase_add_loop_test(tc,
+		test_loader_reads_no_file_again_with_the_memory_it_wants, 0, 2);
 	tcase_add_test(tc, test_loader_without_io_uring_is_the_same);
 	tcase_add_test(tc, test_loader_evaluates_in_order);
 	tcase_add_test(tc, test_loader_takes_each_example_fresh_once_an_epoch);

@@ -79,7 +79,7 @@ START_TEST(test_turn_ends_before_a_sleeper_sleeps)
 	scene_open(&s);
 	turn_lock(&s.t);
 	s.chosen = 1;
-	turn_wait(&s.t, TURN_ALONE); /* comes back, as something was started */
+	turn_wait(&s.t, TURN_HELP); /* comes back, as something was started */
 	ck_assert_uint_eq(s.started, 1);
 	ck_assert(!s.held_at_start);
 	ck_assert(lock_is_held(&s.t.lock));
