@@ -376,7 +376,6 @@ int cmd_analyze(int argc, char **argv)
 {
 	struct analyze_args args = {
 		.options = {.limit_bytes = MOUNT_LIMIT_BYTES,
-			.staging_bytes = MOUNT_STAGING_BYTES,
 			.source.timeout_s = MOUNT_TIMEOUT_S,
 			.verify = true,
 			.log_level = EVENT_NOTICE},

@@ -16,8 +16,9 @@
 #include "holder.h"
 #include "peer_options.h"
 
-/* The option was not given. The daemon represents that as 0. */
+/* The options were not given. The daemon represents that as 0. */
 #define REVALIDATE_NEVER UINT_MAX
+#define STAGING_BY_MEMORY UINT64_MAX
 
 struct mount_args {
 	struct mount_options options;
@@ -161,8 +162,9 @@ static const struct option_def mount_table[] = {
 		.name = "staging",
 		.arg = "SIZE",
 		.help = "Memory for data that is being fetched or does not fit "
-			"the cache (default: 256M). At least four times the "
-			"larger of --limit and --chunk.",
+			"the cache. At least four times the larger of --limit "
+			"and --chunk (default: 256M, or less in a memory "
+			"control group).",
 		.kind = OPTION_SIZE,
 		.offset = FIELD(staging_bytes),
 	},
@@ -375,7 +377,9 @@ static int mount_run(
 	 * fits. */
 	if (cache_check_sizes(o->limit_bytes,
 		    o->chunk_bytes ? o->chunk_bytes : ENTRY_BLOCK_BYTES,
-		    o->staging_bytes, &err) < 0) {
+		    o->staging_bytes == STAGING_BY_MEMORY ? MOUNT_STAGING_BYTES
+							  : o->staging_bytes,
+		    &err) < 0) {
 		(void)command_fail("mount", &err);
 		return EXIT_USAGE;
 	}
@@ -387,6 +391,8 @@ static int mount_run(
 		if (rc != -ENOENT)
 			return command_fail("mount", &err);
 	}
+	if (o->staging_bytes == STAGING_BY_MEMORY)
+		o->staging_bytes = 0;
 	rc = daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
@@ -403,7 +409,7 @@ int cmd_mount(int argc, char **argv)
 		.options =
 			{
 				.limit_bytes = MOUNT_LIMIT_BYTES,
-				.staging_bytes = MOUNT_STAGING_BYTES,
+				.staging_bytes = STAGING_BY_MEMORY,
 				.verify = true,
 				.source.timeout_s = MOUNT_TIMEOUT_S,
 				.log_level = EVENT_NOTICE,

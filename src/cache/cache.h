@@ -58,6 +58,8 @@ struct cache_config {
 	uint64_t limit_bytes;	/* larger files are cut into chunks */
 	uint64_t chunk_bytes;
 	uint64_t staging_bytes; /* bound on items held in memory */
+	uint64_t inflight_bytes; /* that requests to the origin may ask for at a
+				    time; 0: no limit of the cache's own */
 	/* The path of the file that a cookie stands for: length, or -ESTALE if
 	 * that version is gone, or another -errno.
 	 * Called with the cache's lock held. */

@@ -382,6 +382,8 @@ void dispatch_init(struct cache *c)
 			cfg->limit_bytes, cfg->chunk_bytes),
 	};
 
+	if (cfg->inflight_bytes > 0 && cfg->inflight_bytes < limits.bytes)
+		limits.bytes = cfg->inflight_bytes;
 	flight_init(&r->flight, CACHE_LOCK(c), &limits);
 	r->bytes = (pages ? pages : 1) * FILL_PAGE_BYTES;
 	r->unit_pages = o->asks_whole && pages > unit

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cond.h"
@@ -120,6 +121,7 @@ static int build_store(struct mount *m, struct error *err)
 		 * read it at the speed of memory. */
 		.verify = m->options.verify && !m->options.analysis,
 		.group = m->options.group,
+		.write_out = memory_limit() < CGROUP_NO_LIMIT,
 		.events = m->events,
 	};
 
@@ -239,6 +241,28 @@ static int build_peers(struct mount *m, struct error *err)
 	return rc;
 }
 
+static uint64_t chunk_of(const struct mount *m)
+{
+	return m->options.chunk_bytes
+		? m->options.chunk_bytes
+		: origin_traits(stack_origin(m->stack))->chunk_bytes;
+}
+
+/* The size of staging, and whether it fits. */
+static void build_memory(struct mount *m)
+{
+	struct mount_options *o = &m->options;
+	uint64_t chunk = chunk_of(m);
+	struct manifest_totals totals;
+
+	manifest_totals(m->manifest, &totals);
+	if (o->staging_bytes == 0)
+		o->staging_bytes = memory_default_staging(m->store,
+			o->limit_bytes > chunk ? o->limit_bytes : chunk);
+	m->memory_short = limits_of_memory(
+		m->store, o->staging_bytes, totals.files, limit_report, m->log);
+}
+
 static int build_cache(struct mount *m, struct error *err)
 {
 	struct origin *origin = stack_origin(m->stack);
@@ -249,10 +273,10 @@ static int build_cache(struct mount *m, struct error *err)
 		.counters = &m->counters,
 		.dataset = manifest_dataset(m->manifest),
 		.limit_bytes = m->options.limit_bytes,
-		.chunk_bytes = m->options.chunk_bytes
-			? m->options.chunk_bytes
-			: origin_traits(origin)->chunk_bytes,
+		.chunk_bytes = chunk_of(m),
 		.staging_bytes = m->options.staging_bytes,
+		.inflight_bytes =
+			memory_inflight_bytes(m->options.staging_bytes),
 		.path = file_path,
 		.stale = file_stale,
 		.passed = item_passed,
@@ -306,6 +330,8 @@ static int build_scan(struct mount *m, struct error *err)
 		.cache = m->cache,
 		.log = m->log,
 		.recovered = session_connection(m->session) >= 0,
+		.staging_bytes = m->options.staging_bytes,
+		.memory_short = m->memory_short,
 	};
 	int rc = scan_new(&m->scan, &config);
 
@@ -324,6 +350,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
+		.gather_bytes = memory_gather_bytes(m->options.staging_bytes),
 		.revalidate_s = m->options.revalidate_s,
 		.counters = &m->counters,
 		.events = m->events,
@@ -351,13 +378,12 @@ static int build(struct mount *m, struct error *err)
 	set_asking(m, false);
 	if (rc == 0)
 		rc = build_store(m, err);
-	if (rc == 0) {
-		limits_of_memory(m->store, m->options.staging_bytes,
-			limit_report, m->log);
-		rc = build_tree(m, err);
-	}
 	if (rc == 0)
+		rc = build_tree(m, err);
+	if (rc == 0) {
+		build_memory(m);
 		rc = build_peers(m, err);
+	}
 	if (rc == 0)
 		rc = build_cache(m, err);
 	if (rc == 0)

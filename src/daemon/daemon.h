@@ -32,7 +32,8 @@ struct mount_options {
 	uint64_t limit_bytes;	/* largest file that is one item */
 	uint64_t chunk_bytes;	/* item size of larger files; 0: the origin's
 				   default */
-	uint64_t staging_bytes; /* bound of the staging buffer */
+	uint64_t staging_bytes; /* bound of the staging buffer; 0: what fits the
+				   memory, at most MOUNT_STAGING_BYTES */
 	uint64_t pages_bytes;	/* limit for pages of passed-through items; 0:
 				   none */
 	/* nhosts == 0: none. Counters and events are the daemon's; a dataset of

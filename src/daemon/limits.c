@@ -8,38 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cgroup.h"
 #include "base/size.h"
 
 #define FS_LIMITS_MAX 8
 #define SENTENCE_MAX (PATH_MAX + 256)
-
-/* If the group's limit is too small, the kernel kills the daemon. */
-void limits_of_memory(
-	struct store *store, uint64_t staging_bytes, limit_fn *fn, void *arg)
-{
-	uint64_t limit = cgroup_memory_limit(""), tiers = 0, needed;
-	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX];
-	char sentence[SENTENCE_MAX];
-
-	for (size_t i = 0; i < store_tiers(store); i++) {
-		struct tier_status s;
-
-		store_tier_status(store, i, &s);
-		tiers += s.in_memory ? s.capacity_bytes : 0;
-	}
-	needed = tiers + staging_bytes;
-	if (tiers == 0 || needed <= limit)
-		return;
-	(void)snprintf(sentence, sizeof(sentence),
-		"the memory control group allows %s, but the tiers in memory "
-		"(%s) and --staging (%s) may need more, and the kernel would "
-		"then kill the daemon; make the tiers smaller, or raise the "
-		"limit",
-		size_format(limit, a), size_format(tiers, b),
-		size_format(staging_bytes, c));
-	fn(arg, sentence);
-}
 
 static void check_tier(const struct tier_status *s, limit_fn *fn, void *arg)
 {

@@ -14,6 +14,7 @@ libdaemon_la_SOURCES = \
 	src/daemon/mount_impl.h \
 	src/daemon/loaders.c \
 	src/daemon/notify.c \
+	src/daemon/memory.c \
 	src/daemon/paths.c \
 	src/daemon/peering.c \
 	src/daemon/plans.c \

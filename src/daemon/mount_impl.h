@@ -109,6 +109,7 @@ struct mount {
 	struct timers *timers;
 	struct stack *stack;
 	struct store *store;
+	bool memory_short; /* it may not fit the control group */
 	struct manifest *manifest;
 	struct tree *tree;
 	struct peering *peering; /* NULL: no peers */
@@ -167,14 +168,26 @@ void events_ended(struct mount *m, const struct error *why); /* or NULL */
  * be. fn gets each sentence, valid during the call.
  */
 typedef void limit_fn(void *arg, const char *sentence);
-void limits_of_memory(
-	struct store *store, uint64_t staging_bytes, limit_fn *fn, void *arg);
 void limits_of_tiers(struct store *store, limit_fn *fn, void *arg);
 void limits_of_kernel(struct fs *fs, limit_fn *fn, void *arg);
 void limits_of_source(
 	const char *source, bool insecure_tls, limit_fn *fn, void *arg);
 /* A limit_fn that writes to the log, its arg. */
 void limit_report(void *arg, const char *sentence);
+
+/*
+ * memory.c: the limit of this process' memory, CGROUP_NO_LIMIT if there is
+ * none. The default of --staging for a mount whose largest item has this many
+ * bytes. Limits that go with staging: for reads over several items, and for
+ * requests in flight (0: none).
+ */
+uint64_t memory_limit(void);
+uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
+uint64_t memory_gather_bytes(uint64_t staging_bytes);
+uint64_t memory_inflight_bytes(uint64_t staging_bytes);
+/* Call fn() and return true if a mount of so many files may need more. */
+bool limits_of_memory(struct store *store, uint64_t staging_bytes,
+	uint64_t files, limit_fn *fn, void *arg);
 
 /*
  * process.c. Fork unless the mount stays in the foreground. The parent waits
@@ -215,6 +228,8 @@ struct scan_config {
 	struct cache *cache;
 	struct log *log;
 	bool recovered; /* the manifest is that of the daemon before */
+	uint64_t staging_bytes;
+	bool memory_short; /* that has been reported */
 };
 /* stack_probe() with the names of a manifest that outlives the stack's origins.
  * Before the scan. */

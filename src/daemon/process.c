@@ -255,6 +255,9 @@ static void raise_fd_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
 }
 
+/* With less, freed memory is returned to the system at any cost. */
+#define MEMORY_AMPLE_BYTES ((uint64_t)1 << 30)
+
 void process_prepare(void)
 {
 	/*
@@ -262,8 +265,10 @@ void process_prepare(void)
 	 * fault for each page; memory of larger items is returned to the system
 	 * when it is freed.
 	 */
-	(void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
-	(void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	bool scarce = memory_limit() < MEMORY_AMPLE_BYTES;
+
+	(void)mallopt(M_MMAP_THRESHOLD, scarce ? 128 << 10 : 2 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, scarce ? 1 << 20 : 32 << 20);
 	(void)mallopt(M_ARENA_MAX, 2);
 	block_signals();
 	raise_fd_limit();

@@ -208,6 +208,9 @@ static void scanned(struct scan *s)
 	/* The contents of a tier are known when it has been read. */
 	store_wait_ready(c->kept.store);
 	limits_of_tiers(c->kept.store, limit_report, c->log);
+	if (!c->memory_short)
+		(void)limits_of_memory(c->kept.store, c->staging_bytes,
+			totals.files, limit_report, c->log);
 	stack_listed(c->stack);
 	if (tree_generation(c->tree) > 0 || c->recovered) {
 		scan_sweep(s);

@@ -157,9 +157,11 @@ static void append_limit(void *arg, const char *sentence)
 static void add_limits(json_t *o, struct mount *m)
 {
 	json_t *limits = json_array();
+	struct manifest_totals totals;
 
-	limits_of_memory(
-		m->store, m->options.staging_bytes, append_limit, limits);
+	manifest_totals(m->manifest, &totals);
+	(void)limits_of_memory(m->store, m->options.staging_bytes, totals.files,
+		append_limit, limits);
 	limits_of_tiers(m->store, append_limit, limits);
 	limits_of_kernel(m->fs, append_limit, limits);
 	limits_of_source(stack_name(m->stack), m->options.source.insecure_tls,

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "store/store.h"
-
 struct follow {
 	struct tree_lookup l;
 	struct parked p;
@@ -31,18 +29,6 @@ static bool has_followed(struct asked *ask)
 		!version_equal(old, ask->version);
 }
 
-/* The thread is not one of ours, and keeps nothing. */
-static void run_again(const struct asked *ask, fuse_req_t req)
-{
-	struct fs_worker *w = calloc(1, sizeof(*w));
-
-	if (w)
-		w->scratch = store_scratch_new();
-	fs_read_run(ask, w && w->scratch ? w : NULL, req);
-	if (w)
-		fs_worker_free(w);
-}
-
 static void follow_end(struct follow *f)
 {
 	struct asked ask = f->ask;
@@ -53,8 +39,9 @@ static void follow_end(struct follow *f)
 	if (!ours)
 		return;
 	ask.again = true;
+	ask.has_room = false;
 	if (has_followed(&ask))
-		run_again(&ask, req);
+		fs_read_elsewhere(&ask, req);
 	else
 		fs_reply_error(req, -ESTALE);
 }

@@ -5,7 +5,7 @@
  * of libfuse's, so that it stops promptly and reliably: threads blocked in a
  * read are woken by a signal until the last one has ended.
  */
-#include "fs/fs_impl.h"
+#include "fs/gather_impl.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -325,6 +325,7 @@ void fs_free(struct fs *fs)
 	(void)pthread_key_delete(fs->worker_key); /* threads have gone */
 	(void)pthread_cond_destroy(&fs->cond);
 	(void)pthread_mutex_destroy(&fs->lock);
+	gathers_release(&fs->gathers);
 	free(fs);
 }
 
@@ -347,6 +348,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 	}
 	(void)pthread_mutex_init(&fs->lock, NULL); /* cannot fail on Linux */
 	cond_init(&fs->cond);
+	gathers_init(&fs->gathers, config->gather_bytes);
 	rc = session_mount(fs, err);
 	if (rc < 0) {
 		fs_free(fs);

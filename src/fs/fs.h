@@ -42,6 +42,7 @@ struct fs_config {
 	const char *mountpoint;
 	const char *control; /* path of the socket, shown as an xattr */
 	bool allow_other;
+	uint64_t gather_bytes; /* of memory for reads over several items */
 	unsigned revalidate_s;
 	struct counters *counters;
 	const struct event_sink *events; /* may be NULL */

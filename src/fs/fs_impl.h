@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "fs/fs.h"
 #include "fs/session_impl.h"
 
@@ -21,10 +22,22 @@
  * its head included. */
 #define FS_TRANSFER_MAX (1u << 20)
 #define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
+/* Private to gather.c. */
+struct gathers {
+	uint64_t max; /* set once */
+	/* Sequentially consistent, both: whoever gives room back sees that a
+	 * read waits, or that read sees the room. */
+	_Atomic uint64_t used;
+	atomic_uint waits;    /* on `waiting` */
+	pthread_mutex_t lock; /* guards all below */
+	struct list waiting;  /* of struct gather_wait */
+	bool beginning;	      /* a thread begins the reads that wait */
+};
 
 struct fs {
-	struct fs_config config;  /* set once; strings owned */
-	struct fuse_session *se;  /* set once */
+	struct fs_config config; /* set once; strings owned */
+	struct fuse_session *se; /* set once */
+	struct gathers gathers;
 	pthread_key_t worker_key; /* of struct fs_worker */
 	atomic_bool stateless;	  /* opens need no request; set by init */
 	void (*ready)(void *arg); /* set before the workers start */
@@ -134,15 +147,15 @@ struct asked {
 	enum plans_turn turn;	     /* its turn in the plans */
 	struct plans_read more;	     /* about it */
 	bool again;		     /* it has followed a change */
+	bool has_room;		     /* in fs.gathers */
 };
 
 /* follow.c: take over a request whose version is stale. Returns false if it did
  * not. */
 bool fs_follow(const struct asked *ask, fuse_req_t req);
 
-/* read.c: read and answer. w is the data of this thread, or NULL if memory is
- * short. */
-void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req);
+/* read.c: read and answer, on a thread that is not a worker. */
+void fs_read_elsewhere(const struct asked *ask, fuse_req_t req);
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct fuse_file_info *fi);

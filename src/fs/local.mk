@@ -4,6 +4,8 @@ libfs_la_SOURCES = \
 	src/fs/fs.c \
 	src/fs/fs.h \
 	src/fs/fs_impl.h \
+	src/fs/gather.c \
+	src/fs/gather_impl.h \
 	src/fs/interrupt.c \
 	src/fs/known.c \
 	src/fs/mountpoint.c \

@@ -4,11 +4,13 @@
  * each piece at once or later. A request within one item, the common case, is
  * answered without copying; several pieces are gathered first.
  */
-#include "fs/fs_impl.h"
+#include "fs/gather_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "store/store.h"
 
 /* A request whose bytes come from several items. */
 struct gather {
@@ -75,6 +77,15 @@ static bool gather_end(struct gather *g)
 	return true;
 }
 
+static void gather_free(struct gather *g)
+{
+	struct fs *fs = g->ask.fs;
+	size_t len = g->ask.len;
+
+	free(g);
+	gathers_give(&fs->gathers, len);
+}
+
 static void gather_piece(
 	struct gather *g, size_t at, size_t len, int status, const void *data)
 {
@@ -86,7 +97,7 @@ static void gather_piece(
 	else
 		memcpy(g->buf + at, data, len);
 	if (gather_end(g))
-		free(g);
+		gather_free(g);
 }
 
 static void read_done(struct cache_read *cr, int status, const void *data)
@@ -152,10 +163,14 @@ static struct gather *gather_take(struct fs_worker *w, size_t len)
 
 static void gather_give(struct fs_worker *w, struct gather *g)
 {
+	struct fs *fs = g->ask.fs;
+	size_t len = g->ask.len;
+
 	if (w->gather)
 		free(g);
 	else
 		w->gather = g;
+	gathers_give(&fs->gathers, len);
 }
 
 static void read_of(struct fs_read *r, const struct asked *ask)
@@ -172,12 +187,18 @@ static void read_of(struct fs_read *r, const struct asked *ask)
 static void read_gather(const struct asked *ask, struct fs_worker *w,
 	fuse_req_t req, struct cache_item *item)
 {
-	struct gather *g = gather_take(w, ask->len);
 	struct fs *fs = ask->fs;
 	uint64_t off = ask->off;
 	size_t at = 0, len = ask->len;
+	struct gather *g;
 
+	if (!ask->has_room && !gathers_take(&fs->gathers, len)) {
+		gathers_wait(ask, req);
+		return;
+	}
+	g = gather_take(w, len);
 	if (!g) {
+		gathers_give(&fs->gathers, len);
 		reply(req, -ENOMEM, NULL, 0);
 		return;
 	}
@@ -228,7 +249,9 @@ static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
 		plans_note(plans, item, ask->off, ask->len, pid, &ask->more);
 }
 
-void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
+/* w is the data of this thread, or NULL if memory is short. */
+static void fs_read_run(
+	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 {
 	struct cache *cache = ask->fs->config.cache;
 	struct cache_item item = {.cookie = ask->node, .version = ask->version};
@@ -257,6 +280,23 @@ void fs_read_run(const struct asked *ask, struct fs_worker *w, fuse_req_t req)
 	r->r.len = ask->len;
 	r->r.again_bytes = ask->more.again_bytes;
 	read_piece(ask->fs, w, &item, r);
+}
+
+void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
+{
+	struct fs_worker *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->scratch = store_scratch_new();
+	if (w && w->scratch) {
+		fs_read_run(ask, w, req);
+	} else {
+		reply(req, -ENOMEM, NULL, 0);
+		if (ask->has_room)
+			gathers_give(&ask->fs->gathers, ask->len);
+	}
+	if (w)
+		fs_worker_free(w);
 }
 
 void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -79,7 +79,9 @@ struct posix_read *posix_buffer_put(struct posix *p, struct read_buffer *b)
 	}
 	if (p->spares < SPARES_MAX) {
 		p->spares++;
-		list_add_tail(&p->spare, &b->node);
+		/* The one that was used last is taken first: few of them have
+		 * all their pages. */
+		list_add(&p->spare, &b->node);
 		return NULL;
 	}
 	p->buffers--;

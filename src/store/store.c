@@ -111,6 +111,7 @@ static struct store *new_store(
 	s->counters = counters;
 	s->events = config->events;
 	s->verify = config->verify;
+	s->write_out = config->write_out;
 	s->file_mode = config->group ? 0640 : 0600;
 	(void)pthread_mutex_init(&s->ready_lock, NULL); /* cannot fail */
 	(void)pthread_cond_init(&s->ready_cond, NULL);	/* cannot fail */

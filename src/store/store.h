@@ -39,6 +39,10 @@ struct store_config {
 	size_t ntiers;
 	bool verify;	   /* false: do not verify blocks on reads */
 	const char *group; /* group that may read the tiers, or NULL */
+	/* The kernel is to write entries to disk as soon as they are complete:
+	 * a memory control group that is full of dirty pages has its processes
+	 * killed. */
+	bool write_out;
 	const struct event_sink *events; /* may be NULL */
 };
 

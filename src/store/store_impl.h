@@ -23,6 +23,7 @@ struct store {
 	struct tier tiers[STORE_TIERS_MAX];
 	size_t ntiers;
 	bool verify;
+	bool write_out;
 	mode_t file_mode;
 	pthread_t scanner;
 

@@ -46,6 +46,7 @@ static int fill_file(
 {
 	size_t n = entry_trailer_bytes(ref->item_bytes);
 	CLEANUP_FREE void *trailer = malloc(n);
+	int rc;
 
 	if (!trailer)
 		return -ENOMEM;
@@ -53,7 +54,11 @@ static int fill_file(
 	if (s->file_mode != 0600 && fchmod(fd, s->file_mode) < 0)
 		return -errno;
 	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
-	return write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
+	rc = write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
+	/* Only a hint: an error of the disk is the entry's reader's to find. */
+	if (rc == 0 && s->write_out)
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return rc;
 }
 
 /* Recreate a sub-directory that was deleted under the mount. */

@@ -31,6 +31,7 @@ mnt=$work/mnt
 daemon=
 daemons=0
 servers=
+groups=
 # Valgrind and sanitizers make everything slower.
 patience=${CK_TIMEOUT_MULTIPLIER:-1}
 mkdir "$src" "$mnt"
@@ -57,6 +58,11 @@ ends_with_test() {
 	servers="$servers $1"
 }
 
+# group_ends_with_test DIR: a control group of the test, innermost first.
+group_ends_with_test() {
+	groups="$1 $groups"
+}
+
 # Kill all processes that the test has started, even stopped ones.
 kill_all() {
 	grep -lsxz "REFRAIN_TEST_WORK=$work" /proc/[0-9]*/environ |
@@ -79,6 +85,9 @@ cleanup() {
 	kill_all
 	mounts_below "$work" | while read -r m; do
 		umount -l "$m" 2>/dev/null || fusermount3 -uz "$m" || :
+	done
+	for g in $groups; do
+		[ ! -d "$g" ] || wait_for 5 rmdir "$g" || :
 	done
 	[ -n "${KEEP:-}" ] || rm -rf "$work" "$short"
 	exit $status

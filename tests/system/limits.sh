@@ -124,7 +124,8 @@ stop_mount
 mount_in_group() {
 	sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" \
 		"$refrain" mount "$src" "$mnt" --cache "$shm:100M" \
-		2>"$work/said" || fail 'no mount in a control group'
+		--staging 256M 2>"$work/said" ||
+		fail 'no mount in a control group'
 	daemon=$(status_field pid)
 }
 warned() {
@@ -132,7 +133,7 @@ warned() {
 		"$work/said"
 }
 mount_in_group
-must_say 'the memory control group allows 300.0 MiB, but the tiers in memory'
+must_say 'the memory control group allows 300.0 MiB, but the mount'
 # A mount waits for its log for a second; on a busy machine that may be short.
 warned || {
 	"$refrain" umount "$mnt" || fail 'cannot unmount'

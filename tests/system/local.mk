@@ -109,6 +109,7 @@ other_tests = \
 	tests/system/limits.sh \
 	tests/system/log.sh \
 	tests/system/load.sh \
+	tests/system/memory-limit.sh \
 	tests/system/no-memory.sh \
 	tests/system/held-wakes.sh \
 	tests/system/operations.sh \

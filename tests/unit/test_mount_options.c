@@ -94,7 +94,7 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_str_eq(first_dir, "/c");
 	ck_assert_uint_eq(asked.limit_bytes, 16 << 20);
 	ck_assert_uint_eq(asked.chunk_bytes, 0); /* the origin's */
-	ck_assert_uint_eq(asked.staging_bytes, 256 << 20);
+	ck_assert_uint_eq(asked.staging_bytes, 0);
 	ck_assert_uint_eq(asked.revalidate_s, 0);
 	ck_assert_uint_eq(asked.source.timeout_s, 120);
 	ck_assert(asked.verify && !asked.foreground && !asked.allow_other);
