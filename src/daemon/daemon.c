@@ -347,6 +347,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.prefetch = m->prefetch,
 		.plans = m->plans,
 		.session = m->session,
+		.journal = m->given.requests,
 		.source = stack_name(m->stack),
 		.mountpoint = m->mountpoint,
 		.allow_other = m->options.allow_other,
@@ -512,7 +513,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->options = *options;
 	m->started_ns = clock_now_ns();
 	m->ready_fd = m->names_fd = -1;
-	m->given = (struct session_fds){-1, -1, -1};
+	m->given = (struct session_fds){-1, -1, -1, -1};
 	m->holder = getppid();
 	(void)pthread_mutex_init(
 		&m->life.lock, NULL); /* cannot fail on Linux */

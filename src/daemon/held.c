@@ -24,13 +24,14 @@
 
 /* The names of the descriptors, in the order of struct session_fds. */
 static const char *const held_names[] = {
-	"refrain-fuse", "refrain-session", "refrain-names"};
+	"refrain-fuse", "refrain-session", "refrain-names", "refrain-requests"};
 
 #define HELD_FDS (sizeof(held_names) / sizeof(held_names[0]))
 
 static void held_place(struct session_fds *fds, const char *name, int fd)
 {
-	int *at[HELD_FDS] = {&fds->fuse, &fds->session, &fds->names};
+	int *at[HELD_FDS] = {
+		&fds->fuse, &fds->session, &fds->names, &fds->requests};
 
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it is open */
 	for (size_t i = 0; i < HELD_FDS; i++)
@@ -118,24 +119,25 @@ void held_refuse(struct mount *m, const char *why)
 	close_fd(&m->given.fuse);
 	close_fd(&m->given.session);
 	close_fd(&m->given.names);
+	close_fd(&m->given.requests);
 	if (m->mountpoint)
 		(void)unmount(m->mountpoint, true, &ignored);
 }
 
 void held_store(struct mount *m)
 {
-	const int fds[HELD_FDS] = {
-		fs_connection(m->fs), session_fd(m->session), m->names_fd};
+	const int fds[HELD_FDS] = {fs_connection(m->fs), session_fd(m->session),
+		m->names_fd, fs_journal(m->fs)};
 	CLEANUP_FREE char *place = NULL;
 	char text[64];
 
 	if (m->names_fd < 0 || session_connection(m->session) >= 0 ||
-		!fs_can_be_held(m->session))
+		!fs_can_be_held(m->fs))
 		return;
 	if (asprintf(&place, "X_REFRAIN_MOUNTPOINT=%s", m->mountpoint) >= 0 &&
 		!strchr(place, '\n'))
 		notify_holder(place, -1);
-	for (size_t i = 0; i < HELD_FDS; i++) {
+	for (size_t i = 0; i < HELD_FDS && fds[i] >= 0; i++) {
 		(void)snprintf(text, sizeof(text),
 			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", held_names[i]);
 		notify_holder(text, fds[i]);
@@ -156,7 +158,7 @@ const char *held_state(const struct mount *m)
 
 	if (!getenv("NOTIFY_SOCKET") || (!ours && !getenv("FDSTORE")))
 		return "no";
-	if (m->names_fd < 0 || !fs_can_be_held(m->session) ||
+	if (m->names_fd < 0 || !fs_can_be_held(m->fs) ||
 		!manifest_is_recorded(m->manifest))
 		return "incomplete";
 	if (ours && holder != m->holder)

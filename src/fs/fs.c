@@ -8,6 +8,7 @@
 #include "fs/gather_impl.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 
 /* The kernel's first request comes with the mount. */
 #define GREETING_NS (10 * NS_PER_S)
+#define GREETING_LOOK_MS 100
 
 /* -- Workers ------------------------------------------------------------- */
 
@@ -35,8 +37,7 @@ static void wait_10ms(struct fs *fs)
 		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
 }
 
-/* The answer to the first request tells the kernel that we are ready, so wait
- * until that is true. */
+/* The kernel is greeted when all are there. */
 static void wait_for_all(struct fs *fs)
 {
 	LOCK_SCOPE(&fs->lock);
@@ -65,14 +66,18 @@ static void *worker_main(void *arg)
 		}
 		/* It waits for a request in any case. */
 		(void)fs_poll(&poll, fuse_session_fd(fs->se));
-		n = receive_request(fuse_session_fd(fs->se), buf.mem);
+		n = receive_request(fs, buf.mem);
 		if (n == -EINTR)
 			continue;
+		if (n == -ENOMEM) {
+			LOCK_SCOPE(&fs->lock);
+			wait_10ms(fs);
+			continue;
+		}
 		if (n <= 0)
 			break; /* unmounted */
 		buf.size = (size_t)n;
 		fs_poll_asked(&poll, &buf);
-		session_keep_init(fs->config.session, buf.mem, buf.size);
 		fuse_session_process_buf(fs->se, &buf);
 	}
 	receive_buffer_free(buf.mem);
@@ -107,32 +112,48 @@ static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
 	}
 }
 
-/*
- * Wait until somebody ends the session. If the kernel's first request was not
- * answered correctly (for lack of memory, for example), it never sends another.
- * Lock held.
- */
-static void fs_wait_for_end(struct fs *fs)
+static void greet_once(struct fs *fs, void *buffer)
 {
-	uint64_t until_ns = clock_now_ns() + GREETING_NS;
+	struct pollfd p = {.fd = fuse_session_fd(fs->se), .events = POLLIN};
+	struct fuse_buf buf = {.mem = buffer};
+	ssize_t n;
 
-	ASSERT_HELD(&fs->lock);
-	while (!fs->greeted && !atomic_load(&fs->exiting))
-		if (!cond_wait_until(&fs->cond, &fs->lock, until_ns))
-			atomic_store(&fs->exiting, true);
-	while (!atomic_load(&fs->exiting))
-		pthread_cond_wait(&fs->cond, &fs->lock);
+	if (poll(&p, 1, GREETING_LOOK_MS) <= 0)
+		return;
+	n = receive_request(fs, buffer);
+	if (n == 0)
+		atomic_store(&fs->exiting, true); /* unmounted */
+	if (n <= 0)
+		return;
+	buf.size = (size_t)n;
+	session_keep_init(fs->config.session, buffer, buf.size);
+	fuse_session_process_buf(fs->se, &buf);
 }
 
-/* All workers are there, and wait: nobody has answered anything yet. */
+/*
+ * Answer the kernel's first request while all workers wait. If that did not go
+ * well (for lack of memory, for example), the kernel never sends another.
+ */
+static void greet(struct fs *fs)
+{
+	uint64_t until_ns = clock_now_ns() + GREETING_NS;
+	void *buffer = receive_buffer_new();
+
+	while (buffer && !fs->greeted && !atomic_load(&fs->exiting) &&
+		clock_now_ns() < until_ns)
+		greet_once(fs, buffer);
+	receive_buffer_free(buffer);
+	if (!fs->greeted)
+		atomic_store(&fs->exiting, true);
+}
+
+/* Nobody has answered anything yet. */
 static void take_over(struct fs *fs)
 {
-	const struct session *s = fs->config.session;
-
-	if (session_connection(s) < 0)
-		return;
 	takeover_greet(fs);
-	if (fs_can_be_held(s))
+	if (fs->journal)
+		journal_replay(fs);
+	else
 		(void)takeover_resend(fs); /* fails if it is unmounted */
 }
 
@@ -154,8 +175,10 @@ int fs_run(
 		if (rc == 0)
 			n++;
 	}
-	if (rc == 0)
+	if (rc == 0 && session_connection(fs->config.session) >= 0)
 		take_over(fs);
+	else if (rc == 0)
+		greet(fs);
 	pthread_mutex_lock(&fs->lock);
 	if (rc < 0) {
 		fs->running--;
@@ -163,7 +186,8 @@ int fs_run(
 	}
 	fs->complete = rc == 0;
 	pthread_cond_broadcast(&fs->cond);
-	fs_wait_for_end(fs);
+	while (!atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
 	pthread_mutex_unlock(&fs->lock);
 	stop_workers(fs, worker, n);
 	while (n > 0)
@@ -263,8 +287,16 @@ static void say_nothing(
 
 static int session_attach(struct fs *fs)
 {
-	if (session_connection(fs->config.session) >= 0)
-		return takeover_open(fs, fs->se);
+	int rc;
+
+	if (session_connection(fs->config.session) >= 0) {
+		rc = takeover_open(fs, fs->se);
+		if (rc == 0 && fs->config.journal >= 0) {
+			fs->journal = journal_open(fs->config.journal);
+			rc = fs->journal ? journal_attach(fs) : -EBADMSG;
+		}
+		return rc;
+	}
 	return fuse_session_mount(fs->se, fs->config.mountpoint);
 }
 
@@ -323,6 +355,7 @@ void fs_free(struct fs *fs)
 		fs_worker_free(w);
 	}
 	(void)pthread_key_delete(fs->worker_key); /* threads have gone */
+	journal_free(fs->journal);
 	(void)pthread_cond_destroy(&fs->cond);
 	(void)pthread_mutex_destroy(&fs->lock);
 	gathers_release(&fs->gathers);
@@ -372,6 +405,16 @@ void fs_unmount(struct fs *fs)
 		fuse_session_unmount(fs->se);
 	capture_end(&capture, text, sizeof(text));
 	fuse_session_destroy(fs->se);
+}
+
+bool fs_can_be_held(const struct fs *fs)
+{
+	return fs->journal || takeover_can_resend(fs->config.session);
+}
+
+int fs_journal(const struct fs *fs)
+{
+	return journal_fd(fs->journal);
 }
 
 int fs_connection(const struct fs *fs)

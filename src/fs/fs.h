@@ -38,6 +38,7 @@ struct fs_config {
 	struct plans *plans;
 	/* Not NULL; if it goes on with a connection, nothing is mounted. */
 	struct session *session;
+	int journal; /* if it goes on: that of the process before, or -1 */
 	const char *source; /* shown by mount(8) */
 	const char *mountpoint;
 	const char *control; /* path of the socket, shown as an xattr */
@@ -73,8 +74,13 @@ void fs_exit(struct fs *fs);
 void fs_unmount(struct fs *fs);
 void fs_free(struct fs *fs);
 
-/* Does the kernel send requests again that another process had read? */
-bool fs_can_be_held(const struct session *session);
+/*
+ * Can another process go on with the connection? The kernel sends it the
+ * requests again that this one had read, or they are in shared memory, whose
+ * descriptor this is; -1: there is none.
+ */
+bool fs_can_be_held(const struct fs *fs);
+int fs_journal(const struct fs *fs);
 
 /* The descriptor of the connection, as long as the fs. */
 int fs_connection(const struct fs *fs);

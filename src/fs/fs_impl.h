@@ -44,10 +44,12 @@ struct fs {
 	void *ready_arg;
 	atomic_uint read_ahead_kib;
 	atomic_bool exiting;
-	atomic_uint looking;  /* of struct fs_poll */
+	bool greeted; /* the main thread's: the first request was answered */
+	atomic_uint looking; /* of struct fs_poll */
+	/* NULL: the kernel keeps the requests. Set while the workers wait. */
+	struct journal *journal;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t cond;
-	bool greeted;	  /* the kernel's first request has come */
 	unsigned running; /* workers */
 	bool complete;	  /* all workers have been started */
 };
@@ -93,6 +95,7 @@ void fs_reply_error(fuse_req_t req, int status);
  * and unmount. */
 int takeover_open(struct fs *fs, struct fuse_session *se);
 void takeover_greet(struct fs *fs);
+bool takeover_can_resend(const struct session *s);
 int takeover_resend(struct fs *fs);
 void takeover_unmount(struct fs *fs);
 
@@ -101,7 +104,22 @@ void takeover_unmount(struct fs *fs);
  * again; or -errno. */
 void *receive_buffer_new(void);
 void receive_buffer_free(void *buffer); /* NULL is allowed */
-ssize_t receive_request(int fd, void *buffer);
+ssize_t receive_request(struct fs *fs, void *buffer);
+
+/*
+ * journal.c: requests that were read and not answered. Begin one, or go on with
+ * one (the descriptor is its own then); NULL: that is not possible. Have
+ * answers noted; call it before there are requests. Read a request, -errno.
+ * Answer what the process before had read.
+ */
+struct journal;
+struct journal *journal_new(void);
+struct journal *journal_open(int fd);
+void journal_free(struct journal *j); /* NULL is allowed */
+int journal_fd(const struct journal *j);
+int journal_attach(struct fs *fs);
+ssize_t journal_receive(struct journal *j, int fd, void *buffer);
+void journal_replay(struct fs *fs);
 
 /* worker.c: the kernel's first request was answered. */
 void fs_greeted(struct fs *fs);

@@ -7,6 +7,7 @@ libfs_la_SOURCES = \
 	src/fs/gather.c \
 	src/fs/gather_impl.h \
 	src/fs/interrupt.c \
+	src/fs/journal.c \
 	src/fs/known.c \
 	src/fs/mountpoint.c \
 	src/fs/ops.c \

@@ -296,7 +296,7 @@ static void init_choose(struct fs *fs, struct fuse_conn_info *conn)
 	conn->congestion_threshold = MAX_BACKGROUND;
 }
 
-static void init_keep(const struct fs *fs, const struct fuse_conn_info *conn)
+static void init_keep(struct fs *fs, const struct fuse_conn_info *conn)
 {
 	struct session_agreed agreed = {
 		.want = conn->want,
@@ -308,6 +308,14 @@ static void init_keep(const struct fs *fs, const struct fuse_conn_info *conn)
 	};
 
 	session_keep_agreed(fs->config.session, &agreed);
+	if (takeover_can_resend(fs->config.session))
+		return;
+	/* Without it the mount works, and ends with this process. */
+	fs->journal = journal_new();
+	if (fs->journal && journal_attach(fs) < 0) {
+		journal_free(fs->journal);
+		fs->journal = NULL;
+	}
 }
 
 /* The kernel holds to what it was told, whatever this program would choose. */

@@ -8,6 +8,7 @@
 #include "fs/fs_impl.h"
 
 #include <errno.h>
+#include <linux/fuse.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,13 +37,18 @@ void receive_buffer_free(void *buffer)
 		(void)munmap(buffer, BUFFER_BYTES);
 }
 
-ssize_t receive_request(int fd, void *buffer)
+ssize_t receive_request(struct fs *fs, void *buffer)
 {
-	ssize_t n = read(fd, buffer, BUFFER_BYTES);
+	int fd = fuse_session_fd(fs->se);
+	ssize_t n;
 
+	if (fs->journal)
+		n = journal_receive(fs->journal, fd, buffer);
+	else
+		n = read(fd, buffer, BUFFER_BYTES);
 	if (n >= 0)
-		return n >= (ssize_t)sizeof(uint64_t) ? n : -EIO;
-	switch (errno) {
+		return n >= (ssize_t)sizeof(struct fuse_in_header) ? n : -EIO;
+	switch (fs->journal ? (int)-n : errno) {
 	case ENODEV:
 		return 0;
 	case ENOENT: /* its reader has gone */
@@ -50,6 +56,6 @@ ssize_t receive_request(int fd, void *buffer)
 	case EINTR:
 		return -EINTR;
 	default:
-		return -errno;
+		return fs->journal ? n : -errno;
 	}
 }

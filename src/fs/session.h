@@ -21,6 +21,7 @@ struct session;
 /* The descriptors of a session. -1: there is none. */
 struct session_fds {
 	int fuse, session, names;
+	int requests; /* only if the kernel does not send them again */
 };
 
 /* A new session, of this dataset. NULL: no shared memory. */

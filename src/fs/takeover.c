@@ -23,7 +23,7 @@
 #define INIT2_HAS_RESEND (1u << 7)
 #define NOTIFY_RESEND 7
 
-bool fs_can_be_held(const struct session *s)
+bool takeover_can_resend(const struct session *s)
 {
 	const struct {
 		struct fuse_in_header head;

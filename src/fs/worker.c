@@ -39,9 +39,7 @@ void fs_worker_free(void *worker)
 
 void fs_greeted(struct fs *fs)
 {
-	LOCK_SCOPE(&fs->lock);
 	fs->greeted = true;
-	pthread_cond_broadcast(&fs->cond);
 }
 
 void fs_reply_error(fuse_req_t req, int status)

@@ -513,6 +513,7 @@ static int decode(struct manifest *m, const unsigned char *bytes, size_t size)
 	r.version = le32toh(h.version);
 	r.same = same_session(m, &h);
 	m->base_hash = le64toh(h.header_hash);
+	m->base_same = r.same;
 	m->base_trail = r.same ? le64toh(h.trail) : 0;
 	r.ids = malloc((size_t)r.records * sizeof(*r.ids) + 1);
 	if (!r.ids)

@@ -120,6 +120,7 @@ struct manifest {
 	struct trail *trail; /* of its changes; NULL: they are not kept */
 	uint64_t base_hash;  /* of the header that was loaded; 0: none */
 	uint64_t base_trail; /* place in the trail that it was saved at */
+	bool base_same;	     /* it was saved in this session */
 };
 
 static inline struct node *manifest_node(const struct manifest *m, node_id id)

@@ -205,7 +205,7 @@ static int load_base(struct manifest *m, int dirfd, const struct trail *t)
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	/* Saved in this session, or what it began with. */
-	if (m->base_trail == 0 && m->base_hash != t->head->base_hash)
+	if (!m->base_same && m->base_hash != t->head->base_hash)
 		return -EBADMSG;
 	return 0;
 }

@@ -51,3 +51,6 @@ under_kills() {
 }
 
 under_kills 'by RESEND'
+REFRAIN_DISABLE=resend
+export REFRAIN_DISABLE
+under_kills 'by the journal'

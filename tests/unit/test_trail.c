@@ -221,6 +221,13 @@ START_TEST(test_what_is_of_another_session_or_lacks_its_file_is_refused)
 }
 END_TEST
 
+START_TEST(test_a_file_that_was_saved_before_any_change_is_enough)
+{
+	ck_assert_int_eq(manifest_save(m, dir), 0);
+	ck_assert_int_eq(recover_copy(session), 0);
+}
+END_TEST
+
 /* Every byte of the head and of the records. */
 START_TEST(test_a_flipped_bit_is_never_taken_for_names)
 {
@@ -334,6 +341,8 @@ int main(void)
 	tcase_add_test(t, test_a_file_of_a_session_before_is_gone_on_from);
 	tcase_add_test(t,
 		test_what_is_of_another_session_or_lacks_its_file_is_refused);
+	tcase_add_test(
+		t, test_a_file_that_was_saved_before_any_change_is_enough);
 	tcase_add_test(t, test_a_flipped_bit_is_never_taken_for_names);
 	tcase_add_test(t, test_a_change_that_was_not_completed_did_not_happen);
 	tcase_add_test(t, test_what_nobody_was_told_is_told_again);
