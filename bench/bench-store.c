@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "store/store.h"
+#include "common/base/clock.h"
+#include "mount/store/store.h"
 
 #define ITEMS 500
 #define ITEM_BYTES ((size_t)110000)

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/hash.h"
+#include "common/base/array.h"
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
 
 static int list_add(struct file_list *l, const char *path, uint64_t size_bytes)
 {

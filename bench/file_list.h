@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 struct file_item {
 	char *path; /* relative to the directory */

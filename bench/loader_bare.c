@@ -23,13 +23,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/hash.h"
-#include "dataset/dataset.h"
-#include "image/image.h"
-#include "settings/settings.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "loader/dataset/dataset.h"
+#include "loader/image/image.h"
+#include "loader/core/settings.h"
 #include "loader_options.h"
-#include "schedule/schedule.h"
+#include "common/schedule/schedule.h"
 
 #define BATCHES 4		      /* that are written in turn */
 #define SPARE_BYTES ((size_t)1 << 20) /* so that most images fit any */

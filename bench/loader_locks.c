@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "engine/engine_impl.h"
+#include "loader/engine/engine_impl.h"
 #include "loader_options.h"
 #include "lock_meter.h"
 

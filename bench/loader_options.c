@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "../tools/config_options.h"
-#include "base/clock.h"
-#include "base/err.h"
+#include "common/base/clock.h"
+#include "common/base/err.h"
 
 #define FIELD(f) offsetof(struct loader_options, f)
 

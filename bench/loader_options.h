@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/option.h"
+#include "common/base/option.h"
 
 struct loader_options {
 	struct refrain_config config;

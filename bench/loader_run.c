@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/hash.h"
+#include "common/base/hash.h"
 #include "loader_options.h"
 
 #define WAIT_MS 60000

@@ -62,8 +62,8 @@ bench_range_reader_LDADD = libbase.la
 
 noinst_PROGRAMS += bench/lock-use
 bench_lock_use_SOURCES = bench/lock_use.c bench/lock_meter.c bench/lock_meter.h
-bench_lock_use_LDADD = libprefetch.la libcache.la libstore.la \
-	libschedule.la liborigin.la libbase.la -lm
+bench_lock_use_LDADD = libplan.la libcache.la libstore.la libschedule.la \
+	liblayer.la liblocal.la libbase.la -lm
 
 noinst_PROGRAMS += bench/slow-fs
 bench_slow_fs_SOURCES = bench/slow_fs.c

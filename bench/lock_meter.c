@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 #define PROBE_ROUNDS 10000
 

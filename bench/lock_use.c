@@ -22,12 +22,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "format/key.h"
-#include "cache/cache_impl.h"
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "mount/cache/cache_impl.h"
 #include "lock_meter.h"
 #include "origin/origin.h"
-#include "prefetch/plan_impl.h"
+#include "mount/plan/plan_impl.h"
 
 #define READERS_MAX 64u
 #define LIMIT ((uint64_t)16 << 20)

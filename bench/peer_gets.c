@@ -18,10 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "format/key.h"
-#include "base/list.h"
-#include "peer/peer.h"
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "common/base/list.h"
+#include "origin/peer/peer.h"
 
 #define ITEM_BYTES ((size_t)110000)
 #define ITEMS_MAX 4096u

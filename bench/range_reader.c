@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/hash.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
 
 struct ranges {
 	int fd;

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/hash.h"
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
 
 #define PART_BYTES ((size_t)64 << 10)
 #define PAGE_BYTES ((size_t)4096) /* the smallest there is */

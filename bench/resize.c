@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "image/image.h"
+#include "loader/image/image.h"
 #include "refrain/loader.h"
 
 #define IMAGES 16

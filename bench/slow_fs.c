@@ -31,8 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 /* Requests that are slept at once, at most; the kernel's own bound, too. */
 #define THREADS 256

@@ -40,7 +40,7 @@ check-tsan:
 		$$TSAN_OPTIONS" \
 		$$wrap $(MAKE) check
 
-# Every probed feature is taken for absent (src/base/feature.h).
+# Every probed feature is taken for absent (src/common/base/feature.h).
 check-disabled:
 	REFRAIN_DISABLE=all $(MAKE) check
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "../tools/config_options.h"
-#include "base/err.h"
-#include "base/option.h"
+#include "common/base/err.h"
+#include "common/base/option.h"
 #include "lm.h"
 
 /* Smallest crop, as a share of the area; smaller crops of such small images

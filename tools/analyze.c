@@ -4,7 +4,7 @@
  * reads it, and prints where the time of an epoch goes; or prints the same from
  * a saved profile.
  */
-#include "analyze/analyze.h"
+#include "analysis/study/study.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +16,11 @@
 
 #include "analyze_output.h"
 #include "analyze_place.h"
-#include "base/cleanup.h"
-#include "base/escape.h"
-#include "base/size.h"
+#include "common/base/cleanup.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
 #include "command.h"
-#include "daemon/daemon.h"
+#include "mount/daemon/daemon.h"
 
 struct analyze_args {
 	struct mount_options options;

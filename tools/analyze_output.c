@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 
 static int output_failed(const char *path, int number, struct error *err)
 {

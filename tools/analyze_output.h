@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 /*
  * Check whether `path` can be written, without opening it: that would create

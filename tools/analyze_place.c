@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/mountinfo.h"
+#include "common/base/cleanup.h"
+#include "common/base/mountinfo.h"
 #include "command.h"
-#include "ctl/client.h"
+#include "analysis/fleet/client.h"
 #include "mounts.h"
-#include "store/store.h"
+#include "mount/store/store.h"
 
 /* Directories are named after the process that made them. */
 #define PLACE_NAME "refrain-analyze."

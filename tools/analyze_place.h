@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 struct analyze_place {
 	char mountpoint[PATH_MAX], cache[PATH_MAX], tier[PATH_MAX + 8];

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/ask.h"
+#include "analysis/fleet/request.h"
 #include "command.h"
-#include "store/store.h"
+#include "mount/store/store.h"
 
 const struct option_usage clear_usage = {
 	.name = "clear",

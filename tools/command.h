@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-#include "base/option.h"
+#include "common/base/err.h"
+#include "common/base/option.h"
 
 /* Exit statuses. */
 #define EXIT_OK 0

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-#include "base/option.h"
+#include "common/base/err.h"
+#include "common/base/option.h"
 #include "refrain/loader.h"
 
 /* Rows of a table of a program's own options. FIELD(f) is the program's: the

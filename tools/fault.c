@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* refrain fault: changes the injected faults of a mount. */
-#include "ctl/ask.h"
-#include "ctl/text.h"
+#include "analysis/fleet/request.h"
+#include "mount/daemon/json_text.h"
 #include "command.h"
 
 const struct option_usage fault_usage = {

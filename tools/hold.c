@@ -28,8 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/unmount.h"
+#include "common/base/err.h"
+#include "common/base/unmount.h"
 
 #define FDS_MAX 8
 #define NAME_MAX_BYTES 32

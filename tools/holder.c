@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 
 static int program_path(char *path, size_t size)
 {

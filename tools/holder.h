@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 /* How long a mount may be without a daemon. */
 #define HOLDER_RECOVER_S 30

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/hash.h"
-#include "base/mountinfo.h"
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
+#include "common/base/mountinfo.h"
 
 #define SHOWN_MAX 3u
 

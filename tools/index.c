@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 #include "command.h"
-#include "daemon/daemon.h"
+#include "mount/daemon/daemon.h"
 #include "far_options.h"
 #include "progress.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "command.h"
 #include "progress.h"
 

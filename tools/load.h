@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/err.h"
-#include "base/hash.h"
-#include "base/option.h"
+#include "common/base/err.h"
+#include "common/base/hash.h"
+#include "common/base/option.h"
 #include "config_options.h"
 #include "refrain/loader.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
+#include "common/base/array.h"
+#include "common/base/cleanup.h"
 #include "load.h"
 
 #define LINE_MAX_BYTES 32 /* refrain_echo_log() */

@@ -5,10 +5,10 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/size.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
 #include "load.h"
 
 static const char *const stage_names[REFRAIN_STAGES] = {

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 #include "load.h"
 
 #define MAGIC "rfrload"

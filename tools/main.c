@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/escape.h"
+#include "common/base/escape.h"
 #include "command.h"
 #include "make_dataset.h"
 

@@ -18,11 +18,11 @@
 #include <turbojpeg.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/err.h"
-#include "base/escape.h"
-#include "base/size.h"
-#include "base/write.h"
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
+#include "common/base/write.h"
 #include "picture.h"
 
 #define CLASSES_MAX 100000

@@ -3,7 +3,7 @@
 #ifndef TOOLS_MAKE_DATASET_H
 #define TOOLS_MAKE_DATASET_H
 
-#include "base/option.h"
+#include "common/base/option.h"
 
 extern const struct option_usage make_dataset_usage;
 

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/counters.h"
-#include "base/events.h"
+#include "common/base/cleanup.h"
+#include "common/base/counters.h"
+#include "common/base/events.h"
 #include "command.h"
-#include "ctl/gauges.h"
+#include "mount/daemon/gauges.h"
 
 static void print_entry(const char *name, const char *unit, const char *help)
 {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/size.h"
-#include "cache/cache.h"
+#include "common/base/cleanup.h"
+#include "common/base/size.h"
+#include "mount/cache/cache.h"
 #include "command.h"
-#include "daemon/daemon.h"
+#include "mount/daemon/daemon.h"
 #include "far_options.h"
 #include "holder.h"
 #include "peer_options.h"

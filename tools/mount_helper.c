@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
+#include "common/base/array.h"
+#include "common/base/cleanup.h"
 #include "command.h"
 
 /* Options that mount(8) and systemd add for themselves. */

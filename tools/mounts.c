@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "base/mountinfo.h"
-#include "base/path.h"
-#include "ctl/client.h"
+#include "common/base/cleanup.h"
+#include "common/base/mountinfo.h"
+#include "common/base/path.h"
+#include "analysis/fleet/client.h"
 
 int mounts_find(const char *path, char **canonical, struct error *err)
 {

@@ -6,7 +6,7 @@
 #ifndef TOOLS_MOUNTS_H
 #define TOOLS_MOUNTS_H
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 /*
  * Return the path of the mount at `path` as the kernel knows it; the caller

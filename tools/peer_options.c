@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "peer/peer.h"
+#include "common/base/array.h"
+#include "common/base/cleanup.h"
+#include "origin/peer/peer.h"
 
 /* A list of PEERS_MAX long lines with as many comments. */
 #define PEER_FILE_MAX_BYTES ((size_t)1 << 20)

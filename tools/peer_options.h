@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/err.h"
+#include "common/base/err.h"
 
 #define PEER_LIST_HELP "HOST[:PORT],...|@FILE"
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/size.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
 #include "command.h"
-#include "peer/peer.h"
+#include "origin/peer/peer.h"
 #include "peer_options.h"
 #include "peers_unit.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/escape.h"
-#include "peer/peer.h"
+#include "common/base/escape.h"
+#include "origin/peer/peer.h"
 
 /*
  * The value of memcached's slab_chunk_max that makes chunks of 16 KiB, for a

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "base/hash.h"
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
 
 #define GRID 6 /* nodes a side of the smooth field */
 #define CHANNELS 3

@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ask.h"
-#include "ctl/client.h"
-#include "ctl/text.h"
-#include "base/cleanup.h"
-#include "base/escape.h"
-#include "base/real.h"
-#include "base/size.h"
+#include "analysis/fleet/request.h"
+#include "analysis/fleet/client.h"
+#include "mount/daemon/json_text.h"
+#include "common/base/cleanup.h"
+#include "common/base/escape.h"
+#include "common/base/real.h"
+#include "common/base/size.h"
 #include "command.h"
-#include "prefetch/prefetch.h"
+#include "mount/plan/prefetch.h"
 #include "progress.h"
-#include "schedule/schedule.h"
+#include "common/schedule/schedule.h"
 
 /* Limit for the names in one request; a request may have 1 MiB. */
 #define REQUEST_BYTES ((size_t)768 << 10)

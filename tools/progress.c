@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/size.h"
+#include "common/base/clock.h"
+#include "common/base/size.h"
 
 #define REDRAW_NS (NS_PER_S / 10)
 #define LINE_NS (5 * NS_PER_S)

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/ask.h"
+#include "analysis/fleet/request.h"
 #include "command.h"
 
 const struct option_usage refresh_usage = {

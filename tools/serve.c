@@ -11,11 +11,11 @@
 
 #include <poll.h>
 
-#include "base/cleanup.h"
-#include "base/size.h"
+#include "common/base/cleanup.h"
+#include "common/base/size.h"
 #include "command.h"
 #include "config_options.h"
-#include "loader/loader.h"
+#include "loader/share/shared_serve.h"
 
 struct serve_options {
 	struct refrain_config config;

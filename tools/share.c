@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/escape.h"
-#include "base/proc.h"
+#include "common/base/cleanup.h"
+#include "common/base/escape.h"
+#include "common/base/proc.h"
 #include "command.h"
-#include "share/share.h"
+#include "loader/share/share.h"
 
 #define ANSWER_MS 2000
 /* JSON is UTF-8, and names are not always: every byte may become \xHH. */

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/ask.h"
-#include "ctl/client.h"
-#include "base/clock.h"
+#include "analysis/fleet/request.h"
+#include "analysis/fleet/client.h"
+#include "common/base/clock.h"
 #include "command.h"
 #include "status_view.h"
 

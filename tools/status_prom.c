@@ -7,10 +7,10 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "ctl/ask.h"
-#include "ctl/gauges.h"
-#include "base/counters.h"
-#include "base/escape.h"
+#include "analysis/fleet/request.h"
+#include "mount/daemon/gauges.h"
+#include "common/base/counters.h"
+#include "common/base/escape.h"
 #include "status_view.h"
 
 /* Print name="value", escaped for a terminal and then for the format. */

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ask.h"
-#include "base/counters.h"
-#include "base/escape.h"
-#include "base/size.h"
+#include "analysis/fleet/request.h"
+#include "common/base/counters.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
 #include "progress.h"
 
 /* The start of the second column. */

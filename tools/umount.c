@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/proc.h"
-#include "base/unmount.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/proc.h"
+#include "common/base/unmount.h"
 #include "command.h"
-#include "ctl/client.h"
+#include "analysis/fleet/client.h"
 #include "holder.h"
 #include "holders.h"
 #include "mounts.h"

@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ask.h"
-#include "ctl/client.h"
-#include "ctl/text.h"
-#include "base/cleanup.h"
-#include "base/escape.h"
-#include "base/size.h"
+#include "analysis/fleet/request.h"
+#include "analysis/fleet/client.h"
+#include "mount/daemon/json_text.h"
+#include "common/base/cleanup.h"
+#include "common/base/escape.h"
+#include "common/base/size.h"
 #include "command.h"
 #include "progress.h"
-#include "store/store.h"
+#include "mount/store/store.h"
 
 const struct option_usage verify_usage = {
 	.name = "verify",

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ask.h"
-#include "base/size.h"
+#include "analysis/fleet/request.h"
+#include "common/base/size.h"
 #include "command.h"
 #include "progress.h"
 

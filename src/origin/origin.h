@@ -19,12 +19,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attr.h"
-#include "base/counters.h"
-#include "base/err.h"
-#include "base/events.h"
-#include "base/list.h"
-#include "base/timer.h"
+#include "common/base/attr.h"
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "common/base/list.h"
+#include "common/base/timer.h"
 
 struct origin;
 struct origin_file; /* a lazily opened file; see origin_file_new() */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "remote/names_impl.h"
-#include "remote/page_impl.h"
+#include "origin/object/http_names_impl.h"
+#include "origin/object/s3_page_impl.h"
 
 static void must_be_name(const char *name, size_t len)
 {

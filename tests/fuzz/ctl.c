@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ctl/conn_impl.h"
+#include "mount/daemon/control_conn_impl.h"
 #include "peer.h"
 
 #define LINES_MAX 64

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset/index_impl.h"
+#include "loader/dataset/dataset_kept_impl.h"
 #include "fuzz.h"
 #include "refrain/loader.h"
 

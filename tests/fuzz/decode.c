@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "../unit/jpeg_fixture.h"
-#include "base/hash.h"
+#include "common/base/hash.h"
 #include "fuzz.h"
-#include "image/decode.h"
+#include "loader/image/decode.h"
 
 static const struct decode_limits limits = {
 	.max_pixels = 1 << 18,

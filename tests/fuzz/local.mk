@@ -5,13 +5,13 @@ fuzz_sources = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/ctl.c \
 	tests/fuzz/dataset.c tests/fuzz/decode.c tests/unit/jpeg_fixture.h \
 	tests/fuzz/manifest.c tests/fuzz/memcached.c \
 	tests/fuzz/share.c tests/fuzz/store.c tests/fuzz/text.c
-fuzz_libs = libdaemon.la libfs.la libprefetch.la libcache.la libstore.la \
-	libmanifest.la libschedule.la liborigin.la libctl.la libloader.la \
-	libpeer.la libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
+fuzz_libs = libdaemon.la libfs.la libplan.la libcache.la libstore.la \
+	libnames.la libschedule.la liblayer.la liblocal.la libfleet.la \
+	libloader.la libpeer.la libbase.la $(JANSSON_LIBS) $(JPEG_LIBS)
 
 if HAVE_REMOTE
 fuzz_sources += tests/fuzz/answer.c
-fuzz_libs += libremote.la libweb.la
+fuzz_libs += libobject.la libweb.la
 FUZZ_REMOTE = answer
 endif
 

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "common/base/hash.h"
 #include "fuzz.h"
-#include "manifest/manifest.h"
+#include "mount/names/manifest.h"
 
 #define HEADER_BYTES ((size_t)96)
 #define OLD_HEADER_BYTES ((size_t)64)

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "peer/lease_impl.h"
-#include "peer/server_impl.h"
-#include "peer/unit_impl.h"
-#include "peer/wire_impl.h"
+#include "origin/peer/peer_lease_impl.h"
+#include "origin/peer/peer_server_impl.h"
+#include "origin/peer/peer_unit_impl.h"
+#include "origin/peer/memcached_wire_impl.h"
 
 #define SMALL_BYTES 8u
 

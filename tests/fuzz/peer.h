@@ -3,8 +3,8 @@
 #ifndef TESTS_FUZZ_PEER_H
 #define TESTS_FUZZ_PEER_H
 
-#include "ctl/server.h"
-#include "ctl/text.h"
+#include "mount/daemon/control_server.h"
+#include "mount/daemon/json_text.h"
 #include "fuzz.h"
 
 /* Every line gets one answer, which is JSON with "ok". */

@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "daemon/mount_impl.h"
+#include "common/base/clock.h"
+#include "mount/daemon/mount_impl.h"
 #include "peer.h"
 
 #define NAMES 8u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "share/share.h"
+#include "loader/share/share.h"
 
 static void check_message(const struct share_msg *m)
 {

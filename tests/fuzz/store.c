@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "format/entry.h"
-#include "store/identity_impl.h"
-#include "store/store.h"
+#include "common/format/entry.h"
+#include "mount/store/tier_identity_impl.h"
+#include "mount/store/store.h"
 
 /* -- The identity file ----------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/option.h"
-#include "base/size.h"
+#include "common/base/option.h"
+#include "common/base/size.h"
 #include "fuzz.h"
 #include "origin/origin.h"
 

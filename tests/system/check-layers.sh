@@ -21,11 +21,13 @@ file() {
 
 good_tree() {
 	rm -rf "${tree:?}"/*
-	file src/base/err.h
-	file src/store/store.h '#include "base/err.h"'
-	file src/store/entry_impl.h
-	file src/store/entry.c '#include "store/entry.h"' '#include <stdio.h>'
-	file src/cache/cache.c '#include "store/store.h"'
+	file src/common/base/err.h
+	file src/mount/store/store.h '#include "common/base/err.h"'
+	file src/mount/store/tier_impl.h
+	file src/mount/store/tier.c '#include "mount/store/tier_impl.h"' \
+		'#include <stdio.h>'
+	file src/mount/cache/cache.c '#include "mount/store/store.h"'
+	file src/loader/core/turn.h
 }
 
 expect() {
@@ -44,59 +46,68 @@ expect() {
 good_tree
 "$check" "$tree"
 
-file src/store/entry.c '#include "cache/cache.h"'
-expect 'src/store/entry.c:2: "cache/cache.h" is not below store'
+file src/mount/store/tier.c '#include "mount/cache/cache.h"'
+expect 'src/mount/store/tier.c:2: "mount/cache/cache.h" is not below store'
 
-file src/store/entry.c '#include "origin/origin.h"'
-expect '"origin/origin.h" is not below store'
+file src/common/base/err.h '#include "origin/origin.h"'
+expect '"origin/origin.h" is not below base'
 
-file src/cache/cache.c '#include "store/entry_impl.h"'
-expect '"store/entry_impl.h" is private to store'
+file src/mount/cache/cache.c '#include "mount/store/tier_impl.h"'
+expect '"mount/store/tier_impl.h" is private to store'
 
-file src/cache/cache.c '#include "elsewhere/x.h"'
-expect '"elsewhere/x.h" is of no known part'
+file src/mount/cache/cache.c '#include "mount/elsewhere/x.h"'
+expect '"mount/elsewhere/x.h" is of no known room'
 
-file src/elsewhere/x.c
-expect 'part elsewhere has no level'
+file src/mount/cache/cache.c '#include "loader/core/turn.h"'
+expect '"loader/core/turn.h": the loader and the mount are apart'
+
+file src/loader/engine/engine.c '#include "origin/origin.h"'
+expect '"origin/origin.h": the loader and the mount are apart'
+
+file src/mount/elsewhere/x.c
+expect 'room elsewhere has no level'
+
+file src/loader/core/tier.c
+expect 'src/mount/store/tier.c:1: another file of src/ has this name'
 
 # shellcheck disable=SC2016 # backquotes
-echo '`store_gone()` of `src/store/store.h`' >"$tree/HACKING.md"
+echo '`store_gone()` of `src/mount/store/store.h`' >"$tree/HACKING.md"
 expect 'HACKING.md:1: there is no store_gone()'
 
 # shellcheck disable=SC2016
-echo 'see `src/store/gone.c`' >"$tree/HACKING.md"
-expect 'HACKING.md:1: there is no src/store/gone.c'
+echo 'see `src/mount/store/gone.c`' >"$tree/HACKING.md"
+expect 'HACKING.md:1: there is no src/mount/store/gone.c'
 
-file src/store/entry.c '#include <fuse_lowlevel.h>'
-expect 'src/store/entry.c:2: <fuse_lowlevel.h> has no business here'
+file src/mount/store/tier.c '#include <fuse_lowlevel.h>'
+expect 'src/mount/store/tier.c:2: <fuse_lowlevel.h> has no business here'
 
-file src/base/ring.c '#include <liburing.h>' '#include <xxhash.h>'
-expect 'src/base/ring.c:3: <xxhash.h> has no business here'
+file src/common/base/ring.c '#include <liburing.h>' '#include <xxhash.h>'
+expect 'src/common/base/ring.c:3: <xxhash.h> has no business here'
 
 file tools/status.c '#include <turbojpeg.h>'
 expect '<turbojpeg.h> has no business here'
 
-file src/store/entry.c "$(printf '\t%073d' 0)"
-expect 'src/store/entry.c:2: wider than 80 columns'
+file src/mount/store/tier.c "$(printf '\t%073d' 0)"
+expect 'src/mount/store/tier.c:2: wider than 80 columns'
 
-printf 'int x;\n' >"$tree/src/store/entry.c"
-expect 'src/store/entry.c:1: no SPDX line'
+printf 'int x;\n' >"$tree/src/mount/store/tier.c"
+expect 'src/mount/store/tier.c:1: no SPDX line'
 
 mkdir -p "$tree/tools"
 printf '#!/bin/sh\ntrue\n' >"$tree/tools/script"
 expect 'tools/script:1: no SPDX line'
 
 if ctags --version 2>/dev/null | grep -q Universal; then
-	file src/store/entry.c 'int f(void)' '{' \
+	file src/mount/store/tier.c 'int f(void)' '{' \
 		"$(yes '	g();' | head -n 58)" '}'
-	expect 'src/store/entry.c:2: f is longer than 60 lines'
-	file src/store/entry_impl.h 'static inline int f(void)' '{' \
+	expect 'src/mount/store/tier.c:2: f is longer than 60 lines'
+	file src/mount/store/tier_impl.h 'static inline int f(void)' '{' \
 		"$(yes '	g();' | head -n 58)" '}'
-	expect 'src/store/entry_impl.h:2: f is longer than 60 lines'
-	file src/store/entry.c 'static int f(void)' '{' '}'
-	file src/cache/cache.c 'static int f(void)' '{' '}'
-	expect 'f() has a namesake in src/cache/cache.c'
-	file src/store/entry.c 'struct thing {' '	int x;' '};'
-	file src/cache/cache.c 'union thing {' '	int x;' '};'
-	expect 'struct, union or enum thing has a namesake in src/cache/cache.c'
+	expect 'src/mount/store/tier_impl.h:2: f is longer than 60 lines'
+	file src/mount/store/tier.c 'static int f(void)' '{' '}'
+	file src/mount/cache/cache.c 'static int f(void)' '{' '}'
+	expect 'f() has a namesake in src/mount/cache/cache.c'
+	file src/mount/store/tier.c 'struct thing {' '	int x;' '};'
+	file src/mount/cache/cache.c 'union thing {' '	int x;' '};'
+	expect 'enum thing has a namesake in src/mount/cache/cache.c'
 fi

@@ -27,7 +27,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 
 struct failing_fs {
 	int top_fd;		 /* set once: the directory shown */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 #define STEP_BYTES ((size_t)128 << 10)
 #define READERS_MAX 256

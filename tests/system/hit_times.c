@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 #define READ_BYTES 65536
 #define FILES_MAX 4096

@@ -177,10 +177,12 @@ tests_system_read_ways_SOURCES = tests/system/read_ways.c \
 tests_system_read_ways_LDADD =
 tests_system_refused_LDADD =
 tests_system_status_field_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tests_system_status_field_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
+tests_system_status_field_LDADD = libfleet.la libdaemon.la libbase.la \
+	$(JANSSON_LIBS)
 tests_system_stand_in_SOURCES = tests/system/stand_in.c
 tests_system_stand_in_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS) $(JANSSON_CFLAGS)
-tests_system_stand_in_LDADD = libctl.la libbase.la $(FUSE3_LIBS) $(JANSSON_LIBS)
+tests_system_stand_in_LDADD = libfleet.la libdaemon.la libbase.la \
+	$(FUSE3_LIBS) $(JANSSON_LIBS)
 
 # Allocations that fail while a mount starts. The library is preloaded, so it
 # is built without sanitizers.

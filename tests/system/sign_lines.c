@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "web/web.h"
+#include "origin/web/web.h"
 
 #define WHEN 1767323045 /* 2026-01-02 03:04:05 UTC */
 

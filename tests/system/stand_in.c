@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/counters.h"
-#include "ctl/server.h"
-#include "ctl/text.h"
-#include "talk/talk.h"
+#include "common/base/counters.h"
+#include "mount/daemon/control_server.h"
+#include "mount/daemon/json_text.h"
+#include "common/control/talk.h"
 
 static const char *directory;
 static const char *control; /* the attribute */

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ask.h"
-#include "ctl/client.h"
+#include "analysis/fleet/request.h"
+#include "analysis/fleet/client.h"
 
 static void print_member(const json_t *v)
 {

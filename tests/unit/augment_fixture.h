@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random images, crops and configurations for tests of augmentation, and the
- * resize of image/augment.h in plain doubles. */
+ * resize of loader/image/augment.h in plain doubles. */
 #ifndef TESTS_UNIT_AUGMENT_FIXTURE_H
 #define TESTS_UNIT_AUGMENT_FIXTURE_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "image/augment.h"
+#include "loader/image/augment.h"
 #include "refrain/loader.h"
 #include "suite.h"
 

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "auto/auto.h"
+#include "loader/engine/auto.h"
 #include "schedule_fixture.h"
 #include "suite.h"
 
@@ -185,7 +185,7 @@ static inline void make_until(struct plant *p, uint64_t f, double each_ns)
 
 /* -- By a plan ------------------------------------------------------------- */
 
-/* Count like prefetch/plan_rate.c. */
+/* Count like mount/plan/plan_rate.c. */
 static inline void count_run(struct plant *p, double ns, double bytes)
 {
 	struct fetch_rates *r = &p->sums.rates;

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "format/key.h"
-#include "cache/cache.h"
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "mount/cache/cache.h"
 #include "origin/origin.h"
 #include "store_fixture.h"
 #include "suite.h"

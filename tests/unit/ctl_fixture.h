@@ -23,11 +23,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "ctl/client.h"
-#include "ctl/server.h"
-#include "ctl/text.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "analysis/fleet/client.h"
+#include "mount/daemon/control_server.h"
+#include "mount/daemon/json_text.h"
 #include "suite.h"
 
 static char dir[] = "/tmp/refrain-test-XXXXXX";

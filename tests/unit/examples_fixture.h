@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dataset/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "refrain/loader.h"
 #include "suite.h"
 

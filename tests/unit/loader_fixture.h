@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "../../tools/picture.h"
-#include "base/cleanup.h"
-#include "dataset/dataset.h"
-#include "image/decode.h"
-#include "settings/settings.h"
+#include "common/base/cleanup.h"
+#include "loader/dataset/dataset.h"
+#include "loader/image/decode.h"
+#include "loader/core/settings.h"
 #include "suite.h"
 
 #define IMAGES 300

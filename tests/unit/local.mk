@@ -136,9 +136,9 @@ TESTS += $(unit_tests)
 check_LTLIBRARIES += tests/unit/libsuite.la
 tests_unit_libsuite_la_SOURCES = $(unit_sources)
 AM_CPPFLAGS += $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(JPEG_CFLAGS)
-LDADD += libprefetch.la libcache.la libstore.la libmanifest.la \
-	libschedule.la liborigin.la libctl.la libloader.la libmakedataset.la \
-	libbase.la $(unit_libs)
+LDADD += libplan.la libcache.la libstore.la libnames.la libschedule.la \
+	liblayer.la liblocal.la libfleet.la libdaemon.la libloader.la \
+	libmakedataset.la libbase.la $(unit_libs)
 
 # It has the binary interface alone.
 tests_unit_test_abi_LDADD = librefrain.la $(unit_libs)
@@ -155,24 +155,24 @@ tests_unit_test_mount_options_SOURCES = tests/unit/test_mount_options.c \
 tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
-tests_unit_test_epochs_LDADD = libepochs.la libbase.la $(unit_libs)
-tests_unit_test_kept_LDADD = libpages.la libmanifest.la libformat.la \
-	libbase.la $(unit_libs)
-tests_unit_test_model_LDADD = libmodel.la $(unit_libs)
-tests_unit_test_profile_LDADD = libanalyze.la $(unit_libs)
-tests_unit_test_stand_in_LDADD = libstandin.la $(unit_libs)
-tests_unit_test_segment_LDADD = libanalyze.la $(unit_libs)
-tests_unit_test_trainer_LDADD = libanalyze.la $(unit_libs)
-tests_unit_test_verdict_LDADD = libanalyze.la $(unit_libs)
+tests_unit_test_epochs_LDADD = libdaemon.la libbase.la $(unit_libs)
+tests_unit_test_kept_LDADD = libfs.la libnames.la libformat.la libbase.la \
+	$(unit_libs)
+tests_unit_test_model_LDADD = libstudy.la $(unit_libs)
+tests_unit_test_profile_LDADD = libstudy.la libdaemon.la $(unit_libs)
+tests_unit_test_stand_in_LDADD = libdaemon.la $(unit_libs)
+tests_unit_test_segment_LDADD = libstudy.la libdaemon.la $(unit_libs)
+tests_unit_test_trainer_LDADD = libstudy.la libdaemon.la $(unit_libs)
+tests_unit_test_verdict_LDADD = libstudy.la libdaemon.la $(unit_libs)
 
-tests_unit_test_log_LDADD = liblog.la $(LDADD)
+tests_unit_test_log_LDADD = libdaemon.la $(LDADD)
 
 tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c \
 	tests/unit/schedule_scene.c tests/unit/schedule_scene.h \
 	tests/unit/schedule_cover.c tests/unit/schedule_stream.c
 
 if HAVE_REMOTE
-tests_unit_test_origin_LDADD = libremote.la $(LDADD)
+tests_unit_test_origin_LDADD = libobject.la $(LDADD)
 endif
 tests_unit_test_peer_meta_LDADD = libpeer.la $(LDADD)
 tests_unit_test_peer_owner_LDADD = libpeer.la $(LDADD)
@@ -181,8 +181,8 @@ tests_unit_test_peers_odd_LDADD = libpeer.la $(LDADD)
 tests_unit_test_trust_LDADD = libpeer.la $(LDADD)
 tests_unit_test_resolver_LDADD = libweb.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
-tests_unit_test_hedge_LDADD = libremote.la $(LDADD)
-tests_unit_test_remote_LDADD = libremote.la $(LDADD)
+tests_unit_test_hedge_LDADD = libobject.la $(LDADD)
+tests_unit_test_remote_LDADD = libobject.la $(LDADD)
 
 tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
 tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE

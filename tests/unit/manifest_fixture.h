@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "manifest/manifest.h"
+#include "mount/names/manifest.h"
 #include "suite.h"
 
 static struct manifest *m;

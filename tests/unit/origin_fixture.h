@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
-#include "base/timer.h"
+#include "common/base/clock.h"
+#include "common/base/counters.h"
+#include "common/base/timer.h"
 #include "origin/origin.h"
 #include "suite.h"
 

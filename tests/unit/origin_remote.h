@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "remote/remote.h"
-#include "web/head.h"
+#include "origin/object/object.h"
+#include "origin/web/http_head.h"
 
 #define FAR_PROGRAM "tests/system/far"
 #define FAR_ETAG "one-version"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of src/peer/peer.h: clients of the partitioned cache, and what they
- * are asked as a cache asks them. The content of every item follows from its
- * number, so no byte can be wrong unnoticed. Everything is per program.
+ * For tests of src/origin/peer/peer.h: clients of the partitioned cache, and
+ * what they are asked as a cache asks them. The content of every item follows
+ * from its number, so no byte can be wrong unnoticed. Everything is per
+ * program.
  */
 #ifndef TESTS_PEERS_FIXTURE_H
 #define TESTS_PEERS_FIXTURE_H
@@ -16,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "format/key.h"
-#include "peer/peer.h"
-#include "peer/unit_impl.h"
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "origin/peer/peer.h"
+#include "origin/peer/peer_unit_impl.h"
 #include "suite.h"
 
 #define PEERS_DATASET "set"

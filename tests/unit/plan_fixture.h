@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cache_fixture.h"
-#include "prefetch/plan_impl.h"
-#include "prefetch/prefetch.h"
+#include "mount/plan/plan_impl.h"
+#include "mount/plan/prefetch.h"
 #include "suite.h"
 
 #define SIZE 200000u /* does not fit the tier */

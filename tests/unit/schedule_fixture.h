@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "schedule/schedule.h"
+#include "common/schedule/schedule.h"
 #include "suite.h"
 
 /* Test inputs that have nothing to do with the hashes of the schedule. */

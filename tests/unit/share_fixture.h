@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of src/share: a host whose batches are made up here, and members
- * that say and take one message at a time.
+ * For tests of src/loader/share: a host whose batches are made up here, and
+ * members that say and take one message at a time.
  */
 #ifndef SHARE_FIXTURE_H
 #define SHARE_FIXTURE_H
@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "share/host_impl.h"
+#include "loader/share/share_host_impl.h"
 #include "suite.h"
 
 #define WAIT_MS 600000

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/counters.h"
-#include "store/store.h"
+#include "common/base/counters.h"
+#include "mount/store/store.h"
 #include "suite.h"
 
 struct fixture {

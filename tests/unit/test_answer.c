@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of the answers of a mount: see mount_help/answer_impl.h. */
+/* The reader of the answers of a mount: see
+ * loader/mount_help/help_answer_impl.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "mount_help/answer_impl.h"
+#include "common/base/cleanup.h"
+#include "loader/mount_help/help_answer_impl.h"
 #include "suite.h"
 
 static const char keys_line[] =

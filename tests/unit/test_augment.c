@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "augment_fixture.h"
-#include "image/emitter_impl.h"
+#include "loader/image/emitter_impl.h"
 #include "suite.h"
 
 /* -- Samples ------------------------------------------------------------ */

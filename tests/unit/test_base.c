@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/base's pure parts: size, err, feature, hash, key, list. */
+/* Tests of src/common/base's pure parts: size, err, feature, hash, key, list.
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/counters.h"
-#include "base/err.h"
-#include "base/feature.h"
-#include "base/hash.h"
-#include "format/key.h"
-#include "base/list.h"
-#include "base/lock.h"
-#include "base/size.h"
-#include "base/table.h"
+#include "common/base/array.h"
+#include "common/base/cleanup.h"
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "common/base/feature.h"
+#include "common/base/hash.h"
+#include "common/format/key.h"
+#include "common/base/list.h"
+#include "common/base/lock.h"
+#include "common/base/size.h"
+#include "common/base/table.h"
 #include "suite.h"
 
 /* -- size -- */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/batch and of what stands on it: slabs in memory that is given,
- * the engine as a source of batches, and the public calls on another source.
+ * Tests of src/loader/engine and of what stands on it: slabs in memory that is
+ * given, the engine as a source of batches, and the public calls on another
+ * source.
  */
 #include "loader_fixture.h"
 
-#include "batch/batch.h"
-#include "engine/engine.h"
-#include "loader/loader_impl.h"
+#include "loader/engine/batch.h"
+#include "loader/engine/engine.h"
+#include "loader/api/loader_impl.h"
 #include "suite.h"
 
 /* -- Slabs ----------------------------------------------------------------- */

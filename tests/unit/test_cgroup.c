@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of base/cgroup on fixture trees, and on the group of the test. */
+/* Tests of common/base/cgroup on fixture trees, and on the group of the test.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cgroup.h"
+#include "common/base/cgroup.h"
 #include "suite.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)

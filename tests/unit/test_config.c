@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/schedule.h"
-#include "settings/member.h"
+#include "common/schedule/schedule.h"
+#include "loader/core/settings_table.h"
 #include "suite.h"
 
 /* -- The table ------------------------------------------------------------- */

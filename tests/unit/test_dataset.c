@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "../../tools/make_dataset.h"
-#include "base/cleanup.h"
-#include "base/hash.h"
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
 #include "suite.h"
 
 static char top[64]; /* a directory of the test's own */

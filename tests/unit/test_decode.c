@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "image/decode.h"
+#include "common/base/cleanup.h"
+#include "loader/image/decode.h"
 #include "jpeg_fixture.h"
 #include "suite.h"
 

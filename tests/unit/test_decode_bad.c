@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "image/decode.h"
+#include "common/base/cleanup.h"
+#include "loader/image/decode.h"
 #include "jpeg_fixture.h"
 #include "suite.h"
 

@@ -2,8 +2,8 @@
 /* The depth at an origin, against origins that are a formula or a model. */
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "depth/depth.h"
+#include "common/base/clock.h"
+#include "mount/cache/depth.h"
 #include "suite.h"
 
 #define REQUEST_BYTES 262144

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "epochs/epochs.h"
+#include "common/base/clock.h"
+#include "mount/daemon/epochs.h"
 #include "suite.h"
 
 #define ITEM_BYTES 100000u

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of base/escape: names from outside, made safe for a terminal. */
+/* Tests of common/base/escape: names from outside, made safe for a terminal. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/escape.h"
+#include "common/base/err.h"
+#include "common/base/escape.h"
 #include "suite.h"
 
 static void expect(const char *text, const char *shown)

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "base/clock.h"
-#include "dataset/table_impl.h"
+#include "common/base/clock.h"
+#include "loader/dataset/dataset_table_impl.h"
 #include "examples_fixture.h"
 #include "suite.h"
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "manifest/manifest.h"
+#include "mount/names/manifest.h"
 #include "suite.h"
 
 static struct manifest *m;

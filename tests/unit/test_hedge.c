@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "remote/remote.h"
+#include "origin/object/object.h"
 
 #define FILE_BYTES 5000u
 #define FIRST 100u

@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/feature.h"
-#include "pages/kept_impl.h"
-#include "pages/pages.h"
+#include "common/base/clock.h"
+#include "common/base/feature.h"
+#include "mount/fs/kept_pages_impl.h"
+#include "mount/fs/pages.h"
 #include "suite.h"
 
 #define TOP "/tmp/refrain-kept.XXXXXX"

@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "suite.h"
 
 /* Each test damages images of its own copy of the dataset. */

@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/hash.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
 #include "suite.h"
 
 #define RECORDS 12000

@@ -8,7 +8,7 @@
 #include "loader_fixture.h"
 #include "suite.h"
 
-#include "base/hash.h"
+#include "common/base/hash.h"
 
 #define BAD 6
 #define ECHO 2

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "suite.h"
 
 /* -- Opening --------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  */
 #include "loader_fixture.h"
 
-#include "base/hash.h"
-#include "sample/sample.h"
+#include "common/base/hash.h"
+#include "loader/engine/sample.h"
 #include "suite.h"
 
 #define LARGE 40 /* images of it */

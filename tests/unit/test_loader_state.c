@@ -5,8 +5,8 @@
  */
 #include "loader_fixture.h"
 
-#include "base/hash.h"
-#include "settings/member.h"
+#include "common/base/hash.h"
+#include "loader/core/settings_table.h"
 #include "suite.h"
 
 #define STEPS_MAX 1024

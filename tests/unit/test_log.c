@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/events.h"
-#include "log/log.h"
-#include "log/log_cause_impl.h"
+#include "common/base/clock.h"
+#include "common/base/events.h"
+#include "mount/daemon/log.h"
+#include "mount/daemon/log_cause_impl.h"
 #include "suite.h"
 
 static char dir[64], file[96];

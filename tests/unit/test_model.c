@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "model/model.h"
+#include "analysis/study/model.h"
 #include "suite.h"
 
 /* -- A simulated trainer --------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "../../tools/command.h"
 #include "../../tools/holder.h"
-#include "daemon/daemon.h"
+#include "mount/daemon/daemon.h"
 #include "suite.h"
 
 static struct mount_options asked;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of base/option: parsing by table, and what is printed from tables. */
+/* Tests of common/base/option: parsing by table, and what is printed from
+ * tables. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/option.h"
+#include "common/base/cleanup.h"
+#include "common/base/option.h"
 #include "suite.h"
 
 struct sample {

@@ -2,7 +2,7 @@
 /* Where the files of a plan come, as far as anybody asks: the order alone. */
 #include <errno.h>
 
-#include "prefetch/order_impl.h"
+#include "mount/plan/plan_order_impl.h"
 #include "suite.h"
 
 START_TEST(test_an_order_finds_where_a_file_comes_next)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/peer/meta.c, server.c and unit.c: answers of memcached, right
- * and wrong, which servers are too old, and whose value a value is.
+ * Tests of src/origin/peer/memcached_meta.c, server.c and unit.c: answers of
+ * memcached, right and wrong, which servers are too old, and whose value a
+ * value is.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer/meta_impl.h"
-#include "peer/server_impl.h"
-#include "peer/unit_impl.h"
+#include "origin/peer/memcached_meta_impl.h"
+#include "origin/peer/peer_server_impl.h"
+#include "origin/peer/peer_unit_impl.h"
 #include "suite.h"
 
 #define MOST 300000u

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "peer/peer.h"
+#include "origin/peer/peer.h"
 #include "suite.h"
 
 #define ITEMS 20000u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/peer/peer.h with a real memcached: who fetches an item, who gets
- * it from memory, and what happens when somebody is gone or memory is full.
+ * Tests of src/origin/peer/peer.h with a real memcached: who fetches an item,
+ * who gets it from memory, and what happens when somebody is gone or memory is
+ * full.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "peer/trust_impl.h"
+#include "origin/peer/peer_trust_impl.h"
 #include "peers_fixture.h"
 
 /* Three units, the last of them short. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/peer/peer.h with a stand-in for memcached that has every value,
- * and answers wrongly: no wrong byte, one done() in time, and it is counted.
- * One thread of the stand-in for each connection.
+ * Tests of src/origin/peer/peer.h with a stand-in for memcached that has every
+ * value, and answers wrongly: no wrong byte, one done() in time, and it is
+ * counted. One thread of the stand-in for each connection.
  */
 #include <errno.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 /* The keyed permutation: a bijection with an inverse, and evenly spread. */
 #include <stdlib.h>
 
-#include "base/permute.h"
+#include "common/schedule/permute.h"
 #include "suite.h"
 
 /* A sequence of test inputs that has nothing to do with the permutation. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "cache_fixture.h"
-#include "prefetch/prefetch.h"
+#include "mount/plan/prefetch.h"
 #include "suite.h"
 
 #define FILES_MAX 64u

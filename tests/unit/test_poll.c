@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fs/fs_impl.h"
+#include "mount/fs/fs_impl.h"
 #include "suite.h"
 
 static int ends[2];

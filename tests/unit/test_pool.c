@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/list.h"
-#include "base/pool.h"
+#include "common/base/clock.h"
+#include "common/base/list.h"
+#include "common/base/thread_pool.h"
 #include "suite.h"
 
 #define THREADS 4

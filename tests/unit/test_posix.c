@@ -2,7 +2,7 @@
 /*
  * Behaviour of the posix origin alone: names, links, a source that goes away.
  */
-#include "base/uring.h"
+#include "common/base/uring.h"
 #include "origin_rows.h"
 #include "suite.h"
 

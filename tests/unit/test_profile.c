@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/analyze.h"
-#include "analyze/names_impl.h"
-#include "analyze/unit_impl.h"
+#include "analysis/study/study.h"
+#include "analysis/study/source_files_impl.h"
+#include "analysis/study/sample_unit_impl.h"
 #include "suite.h"
 
 /* -- What a saved profile predicts ----------------------------------------- */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/list_impl.h"
-#include "remote/names_impl.h"
-#include "remote/page_impl.h"
+#include "origin/object/s3_list_impl.h"
+#include "origin/object/http_names_impl.h"
+#include "origin/object/s3_page_impl.h"
 #include "suite.h"
 
 /* -- Pages ----------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "augment_fixture.h"
-#include "image/filter_impl.h"
+#include "loader/image/filter_impl.h"
 #include "suite.h"
 
 #define PYTHON "/usr/bin/python3"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "suite.h"
-#include "web/web.h"
+#include "origin/web/web.h"
 
 #define REQUESTS 64
 

@@ -3,7 +3,7 @@
  * Tests of the retry origin over a faulty synthetic one: what is counted,
  * what is given up and when. Time-outs come from small limits, not sleeps.
  */
-#include "origin/late_impl.h"
+#include "origin/local/late_answers.h"
 #include "origin_fixture.h"
 #include "suite.h"
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "analyze/copied_impl.h"
-#include "analyze/repeats_impl.h"
-#include "analyze/segment_impl.h"
+#include "analysis/study/copy_rate_impl.h"
+#include "analysis/study/repeats_impl.h"
+#include "analysis/study/segment_impl.h"
 #include "suite.h"
 
 /* Samples a second at a time of the segment. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/share: a host and members that do as they should.
+ * Tests of src/loader/share: a host and members that do as they should.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/share: messages, places and the memory.
+ * Tests of src/loader/share: messages, places and the memory.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
+#include "common/base/cleanup.h"
 #include "share_fixture.h"
 
 /* -- Messages -------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/share: members that are slow, silent or dead or that say
+ * Tests of src/loader/share: members that are slow, silent or dead or that say
  * anything, and hosts that hang, lack descriptors or follow another.
  */
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/proc.h"
+#include "common/base/clock.h"
+#include "common/base/proc.h"
 #include "share_fixture.h"
 
 #define ANYTHING 10000 /* messages */

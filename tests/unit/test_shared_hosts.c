@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "share/share.h"
+#include "loader/share/share.h"
 #include "shared_fixture.h"
 
 /* -- Hosts end ------------------------------------------------------------- */

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "loader_lease.h"
-#include "share/share.h"
+#include "loader/share/share.h"
 #include "shared_fixture.h"
 
 #define HOSTS 200

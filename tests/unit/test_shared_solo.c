@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "shared_fixture.h"
 
 #define EPOCHS 8

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "format/entry.h"
-#include "store/index_impl.h"
+#include "common/format/entry.h"
+#include "mount/store/entry_table_impl.h"
 #include "suite.h"
 
 START_TEST(test_store_reads_back_every_range)

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "format/entry.h"
+#include "common/format/entry.h"
 #include "suite.h"
 
 /* Each way to damage the last of three entries; then it must be dropped. */

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "format/entry.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/format/entry.h"
 #include "suite.h"
 
 #define KEYS 40

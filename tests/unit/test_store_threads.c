@@ -11,9 +11,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "base/cleanup.h"
-#include "format/entry.h"
-#include "store/index_impl.h"
+#include "common/base/cleanup.h"
+#include "common/format/entry.h"
+#include "mount/store/entry_table_impl.h"
 #include "suite.h"
 
 #define KEYS 48

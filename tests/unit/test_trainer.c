@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/busy_impl.h"
+#include "analysis/study/busy_process_impl.h"
 #include "suite.h"
 
 #define BURN "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo >"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/list.h"
+#include "common/base/clock.h"
+#include "common/base/list.h"
 #include "suite.h"
-#include "tree/inode.h"
-#include "tree/tree.h"
+#include "mount/names/inode.h"
+#include "mount/names/tree.h"
 
 /* -- An origin by hand --------------------------------------------------- */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/peer/trust_impl.h: when the units of a writer are used. */
+/* Tests of src/origin/peer/peer_trust_impl.h: when the units of a writer are
+ * used. */
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "peer/trust_impl.h"
+#include "common/base/clock.h"
+#include "origin/peer/peer_trust_impl.h"
 #include "suite.h"
 
 #define START_NS (1000 * NS_PER_S)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/base/turn.c: what the end of a turn does, and when. */
+/* Tests of src/loader/core/turn.c: what the end of a turn does, and when. */
 #include <poll.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/turn.h"
+#include "common/base/clock.h"
+#include "loader/core/turn.h"
 #include "suite.h"
 
 struct scene {

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/list.h"
-#include "base/uring.h"
+#include "common/base/clock.h"
+#include "common/base/list.h"
+#include "common/base/uring.h"
 #include "suite.h"
 
 #define DEPTH 4

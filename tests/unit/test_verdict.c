@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analyze.h"
-#include "analyze/waits_impl.h"
+#include "analysis/study/study.h"
+#include "analysis/study/waits_impl.h"
 #include "suite.h"
 
 /* Nothing but the rates is known, which are alike within their intervals. */

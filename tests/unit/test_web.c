@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/date.h"
+#include "common/base/clock.h"
+#include "common/base/date.h"
 #include "sign_vectors.h"
 #include "suite.h"
-#include "web/web.h"
+#include "origin/web/web.h"
 
 #define WHEN 1767323045 /* 2026-01-02 03:04:05 UTC */
 

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The client of the control socket. Data from the daemon is bounded and checked
+ * like any external input. No threads.
+ */
+#include "analysis/fleet/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/mountinfo.h"
+#include "common/control/talk.h"
+#include "common/control/control_place.h"
+#include "analysis/fleet/silent_impl.h"
+
+/* A status line has some kilobytes. */
+#define ANSWER_MAX_BYTES ((size_t)16 << 20)
+
+struct ctl_client {
+	struct talk talk;
+	pid_t pid;
+};
+
+/* A URL is not repeated: it may hold a password. */
+int ctl_name_check(const char *mountpoint, struct error *err)
+{
+	if (!strstr(mountpoint, "://"))
+		return 0;
+	return error_set(err, -EINVAL,
+		"a mount is named by its directory, not by the URL of its "
+		"source");
+}
+
+/* Report why the attribute cannot be read. */
+static int no_attribute(int code, const char *mountpoint, struct error *err)
+{
+	if (ctl_name_check(mountpoint, err) < 0)
+		return -EINVAL;
+	switch (code) {
+	case -ENODATA:
+	case -EOPNOTSUPP:
+	case -ERANGE:
+		return error_set(err, -ENODATA,
+			"'%s' is not the root of a refrain mount", mountpoint);
+	case -ENOTCONN:
+	case -ECONNABORTED:
+		return error_set(err, -ENOTCONN,
+			"the daemon of '%s' is dead; detach the mount with "
+			"'refrain umount %s'",
+			mountpoint, mountpoint);
+	case -EACCES:
+		return error_set(err, code,
+			"cannot access '%s': %m; the mount may belong to "
+			"another user",
+			mountpoint);
+	default:
+		return error_set(
+			err, code, "cannot access '%s': %m", mountpoint);
+	}
+}
+
+static int no_connection(int code, const char *path, struct error *err)
+{
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		return error_set(err, -EACCES,
+			"cannot open the control socket '%s': the mount "
+			"belongs to another user; mount it with --group to "
+			"share it",
+			path);
+	case -ENOENT:
+		return error_set(err, code,
+			"the control socket '%s' does not exist here; run "
+			"this command where the mount was made",
+			path);
+	case -ECONNREFUSED:
+		return error_set(err, code,
+			"the daemon has ended: no process listens on the "
+			"control socket '%s'",
+			path);
+	case -EAGAIN:
+		return error_set(err, code,
+			"the daemon does not answer on '%s'; try again", path);
+	default:
+		return error_set(err, code, "cannot connect to '%s': %m", path);
+	}
+}
+
+int ctl_connect_path(
+	struct ctl_client **out, const char *path, struct error *err)
+{
+	struct ctl_client *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot connect: %m");
+	rc = talk_open(&c->talk, path, ANSWER_MAX_BYTES);
+	if (rc < 0) {
+		free(c);
+		return no_connection(rc, path, err);
+	}
+	c->pid = talk_pid(&c->talk);
+	*out = c;
+	return 0;
+}
+
+/* The daemon of a mount runs as the mount's owner. A daemon of another user
+ * could lie. */
+static int check_daemon(const struct ctl_client *c, uid_t owner,
+	const char *mountpoint, struct error *err)
+{
+	int rc = talk_check_owner(&c->talk, owner);
+
+	if (rc < 0)
+		return error_set(err, -EPERM,
+			"refusing the control socket of '%s': it is served "
+			"neither by user %u, who owns the mount, nor by root",
+			mountpoint, (unsigned)owner);
+	return 0;
+}
+
+static int connect_owned(struct ctl_client **out, const char *path, uid_t owner,
+	const char *mountpoint, struct error *err)
+{
+	int rc = ctl_connect_path(out, path, err);
+
+	if (rc < 0)
+		return rc;
+	rc = check_daemon(*out, owner, mountpoint, err);
+	if (rc < 0) {
+		ctl_disconnect(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+/*
+ * Find the process that does not answer, without a request to it. 0: unknown.
+ */
+static pid_t silent_pid(const char *root, uid_t owner)
+{
+	struct ctl_client *c = NULL;
+	char path[PLACE_PATH_MAX];
+	pid_t pid = 0;
+
+	if (place_guess(root, path) == 0 &&
+		connect_owned(&c, path, owner, root, NULL) == 0)
+		pid = c->pid;
+	ctl_disconnect(c);
+	return pid;
+}
+
+int ctl_connect(
+	struct ctl_client **out, const char *mountpoint, struct error *err)
+{
+	CLEANUP_FD int fd = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char path[PLACE_PATH_MAX], root[PATH_MAX];
+	uid_t owner;
+	int rc = fd < 0 ? -errno : 0;
+
+	*out = NULL;
+	if (rc == -ENOTDIR)
+		rc = -ENODATA;
+	if (rc == 0)
+		rc = mountinfo_refrain_root(fd, &owner, root, sizeof(root));
+	if (rc == 0)
+		rc = attribute_read(fd, TALK_XATTR, path, sizeof(path));
+	if (rc == -ETIMEDOUT)
+		return ctl_silent(mountpoint, silent_pid(root, owner), rc, err);
+	if (rc >= 0 && path[0] != '/')
+		rc = -ENODATA;
+	if (rc < 0)
+		return no_attribute(rc, mountpoint, err);
+	return connect_owned(out, path, owner, mountpoint, err);
+}
+
+void ctl_disconnect(struct ctl_client *c)
+{
+	if (!c)
+		return;
+	talk_close(&c->talk);
+	free(c);
+}
+
+pid_t ctl_client_pid(const struct ctl_client *c)
+{
+	return c->pid;
+}
+
+static int send_request(struct ctl_client *c, json_t *request)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!request)
+		return -ENOMEM;
+	text = json_dumps(request, JSON_COMPACT);
+	json_decref(request);
+	if (!text)
+		return -ENOMEM;
+	len = strlen(text);
+	text[len] = '\n'; /* in place of the NUL */
+	return talk_send(&c->talk, text, len + 1);
+}
+
+static int read_line(
+	struct ctl_client *c, unsigned timeout_s, char **line, size_t *len)
+{
+	int timeout_ms = -1;
+
+	if (timeout_s > 0)
+		timeout_ms = timeout_s > INT32_MAX / 1000
+			? INT32_MAX
+			: (int)timeout_s * 1000;
+	return talk_wait(&c->talk, timeout_ms, line, len);
+}
+
+static int lost(const struct ctl_client *c, int code, struct error *err)
+{
+	if (code == -EPIPE)
+		return error_set(err, code, "the daemon closed the connection");
+	if (code == -ETIMEDOUT)
+		return ctl_silent(NULL, c->pid, code, err);
+	return error_set(err, code, "cannot talk to the daemon: %m");
+}
+
+/*
+ * Returns 1 if this was the last line of the answer, which the caller then
+ * owns; -EREMOTEIO if it was an error.
+ */
+static int take_answer(json_t *line, ctl_line_fn *progress, void *arg,
+	json_t **reply, struct error *err)
+{
+	const json_t *ok = json_object_get(line, "ok");
+	const char *why = json_string_value(json_object_get(line, "error"));
+	int rc = 0;
+
+	if (json_is_true(ok)) {
+		*reply = line;
+		return 1;
+	}
+	if (ok)
+		rc = error_set(
+			err, -EREMOTEIO, "%s", why ? why : "the daemon failed");
+	else if (progress)
+		progress(arg, line);
+	json_decref(line);
+	return rc;
+}
+
+int ctl_request(struct ctl_client *c, json_t *request, unsigned timeout_s,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err)
+{
+	int rc = send_request(c, request);
+
+	/* Even if the daemon did not take the whole request, its answer says
+	 * why. */
+	if (rc < 0 && rc != -EPIPE)
+		return lost(c, rc, err);
+	for (;;) {
+		json_error_t why;
+		json_t *line;
+		char *text;
+		size_t len;
+
+		rc = read_line(c, timeout_s, &text, &len);
+		if (rc < 0)
+			return lost(c, rc, err);
+		line = json_loadb(text, len, 0, &why);
+		if (!line)
+			return error_set(err, -EBADMSG,
+				"the daemon sent an invalid answer: %s",
+				why.text);
+		rc = take_answer(line, progress, arg, reply, err);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
+}
+
+/* Wait until the peer hangs up. Read and drop what it still sends. */
+static int wait_hung_up(struct ctl_client *c, int timeout_ms)
+{
+	uint64_t until_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	char dropped[4096];
+
+	for (;;) {
+		uint64_t now_ns = clock_now_ns();
+		int rc;
+
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		rc = talk_wait_readable(
+			c->talk.fd, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+		if (rc < 0)
+			return rc;
+		if (rc > 0 && read(c->talk.fd, dropped, sizeof(dropped)) <= 0)
+			return 0;
+	}
+}
+
+int ctl_wait_gone(struct ctl_client *c, int timeout_ms)
+{
+	CLEANUP_FD int pidfd = -1;
+	int rc;
+
+	if (c->pid > 0)
+		pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	if (c->pid > 0 && pidfd < 0 && errno == ESRCH)
+		return 0;
+	if (pidfd < 0)
+		return wait_hung_up(c, timeout_ms);
+	rc = talk_wait_readable(pidfd, timeout_ms);
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 ? rc : 0;
+}

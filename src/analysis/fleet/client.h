@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The client's end of the control socket: finds the socket of a mount, sends
+ * requests and returns the lines of the answers. One thread at a time uses a
+ * client.
+ */
+#ifndef FLEET_CLIENT_H
+#define FLEET_CLIENT_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "common/base/err.h"
+
+struct ctl_client;
+
+/* Check that the name of a mount is not the URL of its source: -EINVAL. */
+int ctl_name_check(const char *mountpoint, struct error *err);
+
+/*
+ * Connect to the daemon of the mount with this root. Errors say what to do:
+ * -ENODATA if it is not a refrain mount, -ENOTCONN if its daemon is dead,
+ * -EACCES if it belongs to another user, -ETIMEDOUT if it does not answer
+ * (because it is stopped, for example), or another -errno.
+ */
+int ctl_connect(
+	struct ctl_client **out, const char *mountpoint, struct error *err);
+
+/* The same, given the path of the socket. */
+int ctl_connect_path(
+	struct ctl_client **out, const char *path, struct error *err);
+
+/* NULL is allowed. */
+void ctl_disconnect(struct ctl_client *client);
+
+/* The daemon's process id; 0 if this process cannot see it. */
+pid_t ctl_client_pid(const struct ctl_client *client);
+
+/* A progress line; borrowed. */
+typedef void ctl_line_fn(void *arg, const json_t *line);
+
+/*
+ * Send a request (takes ownership; NULL is -ENOMEM) and wait for the last line
+ * of the answer, which the caller then owns. `progress` may be NULL. Returns
+ * -EREMOTEIO if the daemon answered with an error, which is in err; -ETIMEDOUT
+ * if no line came for timeout_s seconds (0: no limit); -EPIPE if the daemon is
+ * gone. After the last two the client is unusable.
+ */
+int ctl_request(struct ctl_client *client, json_t *request, unsigned timeout_s,
+	ctl_line_fn *progress, void *arg, json_t **reply, struct error *err);
+
+/*
+ * Wait until the daemon's process has ended, or, where it cannot be seen, until
+ * the daemon has closed the connection. Returns -ETIMEDOUT if it does not.
+ */
+int ctl_wait_gone(struct ctl_client *client, int timeout_ms);
+
+#endif

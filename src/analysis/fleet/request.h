@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Asks the daemon of a mount a single question; for subcommands that do so. */
+#ifndef FLEET_REQUEST_H
+#define FLEET_REQUEST_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analysis/fleet/client.h"
+
+/*
+ * Connect, request (takes ownership), disconnect. *reply gets the last line;
+ * the caller owns it. `progress` may be NULL.
+ */
+int ask(const char *mountpoint, json_t *request, ctl_line_fn *progress,
+	void *arg, json_t **reply, struct error *err);
+
+/* The same for the "status" of the daemon, from a connection. */
+int ask_status(struct ctl_client *client, json_t **status, struct error *err);
+
+/*
+ * {"cmd":cmd,"paths":[...]}: paths inside the mount, given relative to its
+ * root or with the mountpoint before them. NULL for want of memory.
+ */
+json_t *ask_about_paths(
+	const char *cmd, const char *mountpoint, char **paths, int npaths);
+
+/* A number in an object, 0 if it is missing. */
+uint64_t ask_number(const json_t *object, const char *key);
+
+/*
+ * A string in an object, "" if it is missing. It may hold any characters; print
+ * it with escape_print() or ask_print().
+ */
+const char *ask_text(const json_t *object, const char *key);
+
+/* Print a string in an object, escaped for a terminal. */
+void ask_print(FILE *to, const json_t *object, const char *key);
+
+/* Print a line of JSON in ASCII, so that it cannot control a terminal. */
+void ask_print_json(const json_t *object);
+
+/* The ending of a plural: "entr" with "y" or "ies", "item" with "" or "s". */
+const char *ask_plural(uint64_t n, const char *one, const char *more);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast the source was while it was copied: disks and file servers with
+ * credits for bursts get slower, and some get faster as they cache. Pure
+ * functions.
+ */
+#ifndef STUDY_COPY_RATE_IMPL_H
+#define STUDY_COPY_RATE_IMPL_H
+
+#define COPIED_MAX 64
+
+/* Zeroed at first. */
+struct copied {
+	double time_s[COPIED_MAX], bytes[COPIED_MAX];
+	unsigned n;
+	double each_s; /* between two, at least */
+};
+
+/* So much is copied `time_s`, more than 0, after the beginning. */
+void copied_add(struct copied *c, double time_s, double bytes);
+
+/* The rate in the last tenth of the time, as a multiple of that in the first;
+ * 1: it was too short to tell. */
+double copied_change(const struct copied *c);
+
+#endif

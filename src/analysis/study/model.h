@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model of a trainer: its rate at any share of misses, from the rates
+ * without misses and with nothing else, and a few points between them. Pure
+ * functions; no state.
+ *
+ * The time per sample is a weighted mean: L times the serial formula (a reader
+ * waits for each miss and does nothing meanwhile) plus 1 - L times the
+ * overlapped one (misses are fetched while hits are prepared). L is measured
+ * around the knee, where the two differ most, and interpolated: one L for all
+ * shares of misses was wrong by up to 11 % for simulated trainers with more
+ * workers than processors.
+ */
+#ifndef STUDY_MODEL_H
+#define STUDY_MODEL_H
+
+#include <stdbool.h>
+
+#define MODEL_POINTS 3
+
+/* Rates in samples a second, all above 0. */
+struct model {
+	double g;      /* the trainer alone; at least r1 */
+	bool g_bound;  /* g is only known to be at least this */
+	double prep;   /* preparation by all processors; at least r1 */
+	double r1;     /* everything cached */
+	double r0;     /* nothing cached; at most r1 */
+	double source; /* the source alone, read as fast as it can be; at least
+			  r0 */
+	/* Shares of misses that were measured, rising, and L there; 0:
+	 * overlapped, 1: serial. */
+	double at[MODEL_POINTS], l[MODEL_POINTS];
+	unsigned n;
+};
+
+/* Make the rates consistent: noise can put them in the wrong order. */
+void model_fix(struct model *m);
+
+/* Seconds for one sample if `miss` (0 to 1) of the samples are not cached. */
+double model_serial(const struct model *m, double miss);
+double model_overlapped(const struct model *m, double miss);
+double model_time(const struct model *m, double miss);
+
+/*
+ * The share of misses at which the two formulas differ most: where l is
+ * measured. At most 0.85, as they meet again at 1.
+ */
+double model_knee(const struct model *m);
+
+/* The shares of misses to measure, rising; the second is the knee. */
+double model_point(const struct model *m, unsigned i);
+
+/* Take in a rate that was measured at a share of misses. */
+void model_add(struct model *m, double miss, double rate);
+
+/* All are in: with more misses no sample is to take less time, although noise
+ * may have it so. */
+void model_settle(struct model *m);
+
+/* L at a share of misses: interpolated, and as a measured rate shows it. */
+double model_l(const struct model *m, double miss);
+double model_lambda(const struct model *m, double miss, double rate);
+
+/* The smallest share cached that gives 99 % of the rate without misses. */
+double model_enough(const struct model *m);
+
+/* Shares of hits, if `cached` (0 to 1) of the samples fit. Never-evict: cached
+ * itself. */
+double model_hits_lru(double cached);
+double model_hits_random(double cached);
+
+/* The same trainer with its order known ahead, with `times` as many workers,
+ * and with a source `times` as fast. */
+struct model model_planned(const struct model *m);
+struct model model_workers(const struct model *m, double times);
+struct model model_faster(const struct model *m, double times);
+
+/* How often each sample must be repeated so that the trainer never waits. */
+double model_echo(const struct model *m, double miss);
+
+/* Where the time of a sample goes, in seconds; the sum is that of the epoch
+ * over its samples. */
+struct model_shares {
+	double compute, prep, fetch, gaps;
+};
+
+/* `gaps` is the share of the time, without misses, in which nothing is read at
+ * all. */
+struct model_shares model_share(
+	const struct model *m, double miss, double gaps);
+
+/* Waiting for input as a share of the time, in the words of TensorFlow's
+ * profiler: "not", "moderately" or "highly" input-bound. */
+const char *model_verdict(const struct model_shares *s);
+
+/* The part to improve first: "fetch", "prep" or "compute". */
+const char *model_bottleneck(const struct model_shares *s);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much a trainer's rate varies when nothing is changed, estimated from
+ * pairs of measurements of the same setting. Pure functions.
+ */
+#ifndef STUDY_REPEATS_IMPL_H
+#define STUDY_REPEATS_IMPL_H
+
+struct repeats {
+	double square; /* sum of the variances of log(rate), one a pair */
+	unsigned n;    /* pairs */
+};
+
+/* Take in two rates of the same setting, both above 0. */
+void repeats_add(struct repeats *r, double first, double second);
+
+/* Half of the interval, as a share of the true rate, that holds 95 % of single
+ * measurements. */
+double repeats_interval(const struct repeats *r);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Segments of a run; see segment_impl.h. */
+#include "analysis/study/segment_impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Shares of the segment's limit: at least and at most skipped. */
+#define SKIP_LEAST 0.15
+#define SKIP_MOST 0.4
+
+/* Blocks that differ by no more are steady. */
+#define STEADY 0.05
+
+/* An interval that is small enough to end the segment. */
+#define SMALL 0.01
+
+/* Reads that go on for so many blocks are no burst. */
+#define BURST_MOST 5
+
+/* Neighbouring blocks depend on each other; means over groups of blocks do so
+ * less. */
+#define GROUPS 10
+#define GROUPS_LEAST 3
+
+/* A pause that is longer than usual by more than this is not one of a step. */
+#define LONGER 3
+
+/* Nor are pauses with as much of an epoch between them. */
+#define RARELY 0.9
+
+/* Whole epochs that tell more than groups of blocks do. */
+#define EPOCHS_LEAST 4
+
+void segment_begin(struct segment *s, const struct counts *now, double seconds,
+	double epoch)
+{
+	*s = (struct segment){.seconds = seconds,
+		.block_s = seconds / 40,
+		.epoch = epoch,
+		.begun = *now,
+		.last = *now,
+		.read = *now,
+		.burst_s = now->time_s,
+		.end = {*now},
+		.idle_s = now->idle_s};
+	if (s->block_s < 0.05)
+		s->block_s = 0.05;
+}
+
+static double rate_between(const struct counts *a, const struct counts *b)
+{
+	return b->time_s > a->time_s
+		? (b->samples - a->samples) / (b->time_s - a->time_s)
+		: 0;
+}
+
+static bool is_steady(const struct segment *s, double rate)
+{
+	return s->before > 0 && fabs(rate / s->before - 1) <= STEADY;
+}
+
+static void skip_block(struct segment *s, const struct counts *now)
+{
+	double skipped = now->time_s - s->begun.time_s;
+	double rate = rate_between(&s->end[0], now);
+
+	s->measuring = skipped >= SKIP_MOST * s->seconds ||
+		(skipped >= SKIP_LEAST * s->seconds && is_steady(s, rate));
+	s->before = rate;
+	s->end[0] = *now;
+}
+
+/* The daemon counts a pause when the next read ends it. */
+static void note_pause(struct segment *s, const struct counts *now)
+{
+	double length_s = now->idle_s - s->idle_s;
+
+	s->idle_s = now->idle_s;
+	if (length_s > 0 && s->npauses < SEGMENT_PAUSES_MAX)
+		s->pause[s->npauses++] =
+			(struct pause){now->time_s, length_s, now->samples};
+}
+
+/*
+ * Batches are read in bursts. A block that ended anywhere would hold part of a
+ * batch, which is much of the rate if a segment has few steps. So it ends with
+ * a burst if there are any, and otherwise now; s->read is that moment.
+ */
+static bool block_ends(struct segment *s, const struct counts *now)
+{
+	double took_s = now->time_s - s->end[s->nblocks].time_s;
+	bool pausing = now->samples <= s->read.samples;
+	bool burst_ends = pausing && !s->pausing;
+
+	if (s->pausing && !pausing)
+		s->burst_s = now->time_s;
+	if (!pausing)
+		s->read = *now;
+	s->pausing = pausing;
+	return took_s >= s->block_s &&
+		(burst_ends ||
+			(!pausing &&
+				now->time_s - s->burst_s >=
+					BURST_MOST * s->block_s));
+}
+
+bool segment_add(struct segment *s, const struct counts *now)
+{
+	bool over = now->time_s - s->begun.time_s >= s->seconds;
+	struct profile_rate r;
+
+	note_pause(s, now);
+	if (!block_ends(s, now))
+		return over;
+	s->last = s->read;
+	if (!s->measuring) {
+		skip_block(s, &s->read);
+		return over;
+	}
+	s->end[++s->nblocks] = s->read;
+	if (s->nblocks == SEGMENT_BLOCKS_MAX - 1 || over)
+		return true;
+	r = segment_rate(s);
+	return s->nblocks >= 2 * GROUPS && r.ci <= SMALL * r.value;
+}
+
+/* -- What was measured ----------------------------------------------------- */
+
+/* The counts when so many samples had been read since measuring began. */
+static struct counts counts_at(const struct segment *s, double samples)
+{
+	const struct counts *b = s->end, *end = s->end + s->nblocks;
+	struct counts n;
+	double part;
+
+	samples += b->samples;
+	while (b + 1 < end && b[1].samples < samples)
+		b++;
+	part = b[1].samples > b->samples
+		? (samples - b->samples) / (b[1].samples - b->samples)
+		: 1;
+	n = (struct counts){
+		.time_s = b->time_s + part * (b[1].time_s - b->time_s),
+		.samples = samples,
+		.hits = b->hits + part * (b[1].hits - b->hits),
+		.misses = b->misses + part * (b[1].misses - b->misses)};
+	return n;
+}
+
+/* Whole epochs, if there is one: they begin and end alike, and their misses are
+ * exact. */
+static struct counts measured_end(const struct segment *s)
+{
+	double read = s->end[s->nblocks].samples - s->end[0].samples;
+
+	if (s->epoch > 0 && read >= s->epoch)
+		return counts_at(s, s->epoch * floor(read / s->epoch));
+	return s->end[s->nblocks];
+}
+
+/* The interval of the mean of n groups of as many samples each. */
+static double groups_ci(const struct segment *s, unsigned n, double samples)
+{
+	/* Student's for 95 %, by degrees of freedom. */
+	static const double t_95[] = {0, 12.71, 4.303, 3.182, 2.776, 2.571,
+		2.447, 2.365, 2.306, 2.262};
+	double mean = 0, square = 0, rate[GROUPS];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct counts a = counts_at(s, i * samples);
+		struct counts b = counts_at(s, (i + 1) * samples);
+
+		rate[i] = rate_between(&a, &b);
+		mean += rate[i] / n;
+	}
+	for (unsigned i = 0; i < n; i++)
+		square += pow(rate[i] - mean, 2) / (n - 1);
+	return t_95[n - 1] * sqrt(square / n);
+}
+
+struct profile_rate segment_rate(const struct segment *s)
+{
+	struct counts end = measured_end(s);
+	double read = end.samples - s->end[0].samples;
+	struct profile_rate r = {rate_between(&s->end[0], &end), 0};
+	unsigned epochs, groups = s->nblocks < GROUPS ? s->nblocks : GROUPS;
+
+	r.ci = r.value; /* with too few blocks nothing is known */
+	if (groups < GROUPS_LEAST || read <= 0)
+		return r;
+	/* Within an epoch the rate has its ups and downs, so that epochs are
+	 * compared if there are some. */
+	epochs = s->epoch > 0 ? (unsigned)fmin(read / s->epoch + 0.01, GROUPS)
+			      : 0;
+	r.ci = epochs >= EPOCHS_LEAST ? groups_ci(s, epochs, s->epoch)
+				      : groups_ci(s, groups, read / groups);
+	return r;
+}
+
+double segment_miss(const struct segment *s)
+{
+	struct counts end = measured_end(s);
+	double misses = end.misses - s->end[0].misses;
+	double all = misses + end.hits - s->end[0].hits;
+
+	return all > 0 ? misses / all : 0;
+}
+
+static int by_length(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The length of the pauses of steps; 0: there are none. */
+static double usual_pause(const struct segment *s)
+{
+	double length_s[SEGMENT_PAUSES_MAX];
+
+	if (s->npauses < 2)
+		return 0;
+	for (unsigned i = 0; i < s->npauses; i++)
+		length_s[i] = s->pause[i].length_s;
+	qsort(length_s, s->npauses, sizeof(length_s[0]), by_length);
+	return length_s[(s->npauses - 1) / 2];
+}
+
+static bool is_gap(const struct segment *s, unsigned i, double usual_s)
+{
+	double before = i ? s->pause[i - 1].samples : s->begun.samples;
+
+	return s->pause[i].length_s > LONGER * usual_s ||
+		(s->epoch > 0 &&
+			s->pause[i].samples - before >= RARELY * s->epoch);
+}
+
+double segment_gaps(const struct segment *s)
+{
+	double begin_s = s->end[0].time_s, end_s = measured_end(s).time_s;
+	double usual_s = usual_pause(s), gaps_s = 0;
+
+	for (unsigned i = 0; i < s->npauses; i++) {
+		const struct pause *p = &s->pause[i];
+
+		if (is_gap(s, i, usual_s))
+			gaps_s += fmax(0,
+				fmin(p->end_s, end_s) -
+					fmax(p->end_s - p->length_s, begin_s));
+	}
+	return end_s > begin_s ? gaps_s / (end_s - begin_s) : 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One segment of a run: the rate of the trainer while nothing is changed. Its
+ * beginning is skipped, as the trainer still holds samples from before. Pure;
+ * the caller passes in samples of the counters.
+ */
+#ifndef STUDY_SEGMENT_IMPL_H
+#define STUDY_SEGMENT_IMPL_H
+
+#include <stdbool.h>
+
+#include "analysis/study/study.h"
+
+/* Sums since the mount started. */
+struct counts {
+	double time_s, samples, bytes, hits, misses, idle_s, tiny, starved_s,
+		cpu_s;
+	double readers; /* at this moment; 0: unknown */
+	bool refused;	/* a loader wanted to read past the mount */
+};
+
+#define SEGMENT_BLOCKS_MAX 256
+#define SEGMENT_PAUSES_MAX 64
+
+/* A time without reads. */
+struct pause {
+	double end_s, length_s;
+	double samples; /* that had been read before */
+};
+
+struct segment {
+	double seconds; /* limit of its length */
+	double block_s;
+	double epoch; /* samples of one */
+	struct counts begun, last;
+	struct counts read; /* at the last look that saw reads */
+	struct counts end[SEGMENT_BLOCKS_MAX]; /* of blocks; [0]: measuring
+						  began */
+	unsigned nblocks;
+	struct pause pause[SEGMENT_PAUSES_MAX];
+	unsigned npauses;
+	double idle_s; /* of the last look */
+	double before; /* rate of the last skipped block */
+	bool measuring;
+	bool pausing;	/* the last look saw no reads */
+	double burst_s; /* when it began, if not */
+};
+
+void segment_begin(struct segment *s, const struct counts *now, double seconds,
+	double epoch);
+
+/* Take in the counts of a later moment. True: the segment is complete. */
+bool segment_add(struct segment *s, const struct counts *now);
+
+/* The rate over what was measured. */
+struct profile_rate segment_rate(const struct segment *s);
+
+/* Share of misses. */
+double segment_miss(const struct segment *s);
+
+/* Share of time in pauses, such as those between epochs. Pauses
+ * during steps do not count: they have similar lengths, and come several times
+ * an epoch. */
+double segment_gaps(const struct segment *s);
+
+#endif

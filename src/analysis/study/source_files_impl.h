@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Learns about a dataset from the names of its files, without reading them. */
+#ifndef STUDY_SOURCE_FILES_IMPL_H
+#define STUDY_SOURCE_FILES_IMPL_H
+
+#include <stdbool.h>
+
+/* Are nearly all files images that can stand in for each other? */
+bool names_are_images(const char *top);
+
+/* Does a sample seem to be several files? Names are alike but for their ends
+ * (a.jpg, a.txt), or other files are between images. */
+bool names_are_mixed(const char *top);
+
+#endif

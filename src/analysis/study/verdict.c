@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bottleneck of a trainer, from a profile. It is named if one of these
+ * shows it, and undecided otherwise:
+ *
+ * 1. What readers do from one file to the next. If they wait for their consumer
+ *    most of the time, it is compute. If they never do, reading limits the
+ *    trainer: by fetching or by preparing, whichever takes longer.
+ * 2. Between the two, a reader may wait because the trainer computes in between
+ *    (its waits are the share of compute), or because it is ahead (the trainer
+ *    hides all that the reader does). A delay of each file tells them apart:
+ *    only the former makes the trainer slower.
+ * 3. The rates, where their difference is larger than its interval. A machine
+ *    that does other work changes the rates from one measurement to the next,
+ *    but hardly the times of a reader that are measured together.
+ */
+#include <math.h>
+
+#include "analysis/study/study.h"
+
+/* Readers wait for most of the time, or hardly ever. */
+#define WAITS_MOST 0.55
+#define WAITS_LEAST 0.12
+
+/* Readers that use a processor for as much of their time are busy with it. */
+#define RAN_MOST 0.6
+
+/* All readers together use a processor for as much: it may be one that they
+ * take turns at, such as Python's lock. */
+#define RAN_TOGETHER 0.7
+
+/* With so many threads, one may do no more than a file of each batch. */
+#define MANY_READERS 8
+
+/* Parts of a reader's time that differ by less may be the other way round. */
+#define CLEARLY 1.25
+
+/* Times of readers that differ by less are the same. */
+#define ALIKE 1.1
+
+/* Shares of the time of an epoch: what is hidden, and what is most of it. */
+#define LITTLE 0.05
+#define SOME 0.20
+#define HALF 0.50
+
+static const char *const limit_names[LIMITS] = {
+	[LIMIT_UNKNOWN] = "undecided",
+	[LIMIT_COMPUTE] = "compute",
+	[LIMIT_PREP] = "prep",
+	[LIMIT_FETCH] = "fetch",
+};
+
+const char *profile_limit_name(enum profile_limit limit)
+{
+	return limit_names[limit];
+}
+
+static double waits_share(const struct profile_waits *w)
+{
+	return w->n > 0 ? fmax(0, 1 - w->busy_s / w->each_s) : 0;
+}
+
+/* A delay makes the trainer slower, or does not; both false: unknown. */
+static bool delay_shows(const struct profile *p)
+{
+	return p->delay.ci > 0 && p->delay.value - p->delay.ci > 0.5;
+}
+
+static bool delay_is_hidden(const struct profile *p)
+{
+	return p->delay.ci > 0 && p->delay.value + p->delay.ci < 0.5;
+}
+
+/* -- With everything cached ------------------------------------------------ */
+
+/* The readers have no time to wait. */
+static enum profile_limit limit_of_busy(const struct profile *p)
+{
+	if (p->warm.ran >= RAN_MOST)
+		return LIMIT_PREP;
+	if (delay_shows(p) && p->readers < MANY_READERS)
+		return LIMIT_PREP;
+	if (delay_is_hidden(p) && p->readers * p->warm.ran < RAN_TOGETHER)
+		return LIMIT_COMPUTE;
+	return LIMIT_UNKNOWN;
+}
+
+/* Tiny images make the trainer much faster, whatever readers do: others may
+ * prepare what they have read. A bound of G is no less than that. */
+static bool tiny_shows_prep(const struct profile *p)
+{
+	double prep = 1 - p->r1.value / p->g.value;
+	double ci = (1 - prep) *
+		hypot(p->r1.ci / p->r1.value, p->g.ci / p->g.value);
+
+	return prep - ci > (p->g_bound ? HALF : SOME);
+}
+
+/* By G, if the readers could not be seen. */
+static enum profile_limit warm_limit_by_rates(const struct profile *p)
+{
+	double prep = 1 - p->r1.value / p->g.value;
+	double ci = hypot(p->r1.ci / p->r1.value, p->g.ci / p->g.value);
+
+	if (prep - ci > SOME)
+		return LIMIT_PREP;
+	return !p->g_bound && prep + ci < SOME ? LIMIT_COMPUTE : LIMIT_UNKNOWN;
+}
+
+enum profile_limit profile_warm_limit(const struct profile *p)
+{
+	double waits = waits_share(&p->warm);
+
+	if (p->warm.n == 0)
+		return warm_limit_by_rates(p);
+	if (!delay_shows(p) && tiny_shows_prep(p))
+		return LIMIT_PREP;
+	if (waits >= WAITS_MOST)
+		return LIMIT_COMPUTE;
+	if (waits <= WAITS_LEAST)
+		return limit_of_busy(p);
+	if (delay_is_hidden(p))
+		return LIMIT_COMPUTE;
+	return delay_shows(p) && 1 - waits > CLEARLY * waits ? LIMIT_PREP
+							     : LIMIT_UNKNOWN;
+}
+
+void profile_use_readers(struct profile *p)
+{
+	double waits = waits_share(&p->warm);
+
+	/* Computing takes the time in which they wait. */
+	if (delay_shows(p) && waits > WAITS_LEAST &&
+		p->r1.value / waits > p->g.value) {
+		p->g.value = p->r1.value / waits;
+		p->g_bound = false;
+	}
+	/* Or it takes all of the time. */
+	if (delay_is_hidden(p) && p->g_bound && p->g.value <= p->r1.value &&
+		profile_warm_limit(p) == LIMIT_COMPUTE) {
+		p->g = p->r1;
+		p->g_bound = false;
+	}
+}
+
+/* -- With the source ------------------------------------------------------- */
+
+static double fetch_share(const struct profile *p)
+{
+	struct model m = profile_model(p);
+
+	return 1 - model_time(&m, 0) / model_time(&m, 1 - p->cached);
+}
+
+double profile_fetch_ci(const struct profile *p)
+{
+	return (1 - fetch_share(p)) *
+		hypot(p->r1.ci / p->r1.value, p->r0.ci / p->r0.value);
+}
+
+bool profile_hides_source(const struct profile *p)
+{
+	return fetch_share(p) + profile_fetch_ci(p) < SOME;
+}
+
+/* The largest of the parts of a reader's time, which takes turns with the
+ * trainer. */
+static enum profile_limit largest_part(
+	double compute, double prep, double fetch)
+{
+	if (compute > CLEARLY * fmax(prep, fetch))
+		return LIMIT_COMPUTE;
+	if (prep > CLEARLY * fmax(compute, fetch))
+		return LIMIT_PREP;
+	if (fetch > CLEARLY * fmax(compute, prep))
+		return LIMIT_FETCH;
+	return LIMIT_UNKNOWN;
+}
+
+/* By the times of the readers with nothing cached. */
+static enum profile_limit cold_limit(
+	const struct profile *p, enum profile_limit warm)
+{
+	const struct profile_waits *c = &p->cold;
+	double waits = waits_share(c), fetch_s = c->busy_s - p->warm.busy_s;
+
+	if (c->n == 0 || p->warm.n == 0)
+		return LIMIT_UNKNOWN;
+	/* Their consumers prepare. */
+	if (waits > WAITS_LEAST && warm == LIMIT_PREP && !delay_shows(p))
+		return LIMIT_UNKNOWN;
+	if (waits >= WAITS_MOST)
+		return LIMIT_COMPUTE;
+	if (waits > WAITS_LEAST)
+		return delay_is_hidden(p) ? LIMIT_COMPUTE
+			: delay_shows(p)  ? largest_part(c->each_s - c->busy_s,
+						    p->warm.busy_s, fetch_s)
+					  : LIMIT_UNKNOWN;
+	/* They never wait, but would, or be ahead, if nothing had to be
+	 * fetched. */
+	if (warm == LIMIT_COMPUTE && c->each_s < ALIKE * p->warm.each_s)
+		return LIMIT_COMPUTE;
+	if (warm == LIMIT_COMPUTE)
+		return fetch_share(p) - profile_fetch_ci(p) > LITTLE
+			? LIMIT_FETCH
+			: LIMIT_UNKNOWN;
+	return warm == LIMIT_PREP ? largest_part(0, p->warm.busy_s, fetch_s)
+				  : LIMIT_UNKNOWN;
+}
+
+/* By the time of an epoch; `warm` without the source. */
+static enum profile_limit limit_by_rates(
+	const struct profile *p, enum profile_limit warm)
+{
+	struct model m = profile_model(p);
+	struct model_shares s = model_share(&m, 1 - p->cached, 0);
+	double fetch = fetch_share(p), ci = profile_fetch_ci(p);
+	double prep = s.prep / (s.prep + s.compute + s.fetch);
+
+	if (fetch - ci > HALF)
+		return LIMIT_FETCH;
+	if (warm == LIMIT_COMPUTE)
+		return fetch + ci < SOME    ? LIMIT_COMPUTE
+			: fetch - ci > SOME ? LIMIT_FETCH
+					    : LIMIT_UNKNOWN;
+	if (!p->g_bound && fetch - ci > fmax(prep, SOME))
+		return LIMIT_FETCH;
+	if (warm == LIMIT_PREP && fetch + ci < fmax(prep, SOME))
+		return LIMIT_PREP;
+	return LIMIT_UNKNOWN;
+}
+
+enum profile_limit profile_limit(
+	const struct profile *p, enum profile_limit *likely)
+{
+	struct model m = profile_model(p);
+	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
+	enum profile_limit warm = profile_warm_limit(p), limit = LIMIT_UNKNOWN;
+	char first = model_bottleneck(&s)[0];
+
+	if (p->cached <= 0)
+		limit = cold_limit(p, warm);
+	if (limit == LIMIT_UNKNOWN)
+		limit = limit_by_rates(p, warm);
+	if (likely)
+		*likely = limit != LIMIT_UNKNOWN	     ? limit
+			: first == 'f'			     ? LIMIT_FETCH
+			: first == 'p' || warm == LIMIT_PREP ? LIMIT_PREP
+							     : LIMIT_COMPUTE;
+	return limit;
+}
+
+const char *profile_verdict(const struct profile *p)
+{
+	struct model m = profile_model(p);
+	struct model_shares s = model_share(&m, 1 - p->cached, p->gaps);
+	const char *verdict = model_verdict(&s);
+	enum profile_limit limit = profile_limit(p, NULL);
+
+	/* Preparation that a bound of G hides, and readers that cost nothing.
+	 */
+	if (verdict[0] == 'n' && (limit == LIMIT_PREP || limit == LIMIT_FETCH))
+		return "moderately";
+	return verdict;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The counters of one mount. Any thread adds with relaxed order: they are
+ * statistics, nothing is decided by them.
+ */
+#ifndef BASE_COUNTERS_H
+#define BASE_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct counters {
+#define COUNTER(name, unit, help) _Atomic uint64_t name;
+#include "common/base/counters.def"
+#undef COUNTER
+};
+
+struct counter_info {
+	const char *name, *unit, *help;
+	size_t offset; /* in struct counters */
+};
+
+/* One element per counter, in the order of counters.def; ends with name NULL.
+ */
+extern const struct counter_info counter_table[];
+
+#define COUNT_ADD(c, name, n)                                                  \
+	((void)atomic_fetch_add_explicit(                                      \
+		&(c)->name, (uint64_t)(n), memory_order_relaxed))
+#define COUNT(c, name) COUNT_ADD(c, name, 1)
+
+static inline uint64_t counter_get(
+	const struct counters *c, const struct counter_info *info)
+{
+	const _Atomic uint64_t *v =
+		(const void *)((const char *)c + info->offset);
+
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+#endif

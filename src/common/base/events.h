@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events that an operator should know of. Parts below the daemon report them to
+ * the sink they were given; the daemon's log decides which to write, and where.
+ * The table of events is events.def.
+ */
+#ifndef BASE_EVENTS_H
+#define BASE_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the order of syslog's severities. */
+enum event_level {
+	EVENT_ERROR,
+	EVENT_WARNING,
+	EVENT_NOTICE,
+	EVENT_INFO,
+};
+
+enum event_kind {
+#define EVENT(kind, level, name, message, action) EVENT_##kind,
+#include "common/base/events.def"
+#undef EVENT
+	EVENT_KINDS,
+};
+
+struct event_info {
+	const char *name;
+	enum event_level level;
+	const char *message; /* with %p, %d, %e, %n, %s */
+	const char *action;  /* for the operator */
+};
+
+/* Indexed by kind. */
+extern const struct event_info event_table[EVENT_KINDS];
+
+/* "error", "warning", "notice", "info". */
+const char *event_level_name(enum event_level level);
+
+/* Strings are any bytes, lent for the call; NULL and 0 where not needed. */
+struct event {
+	enum event_kind kind;
+	const char *path; /* %p */
+	const char *dir;  /* %d */
+	const char *text; /* %s */
+	int status;	  /* %e: -errno */
+	uint64_t n;	  /* %n */
+	/* Beside kind, status and dir, what distinguishes events that an
+	 * operator must hear of each: a text from a small set, or NULL. */
+	const char *cause;
+	bool turn; /* a state has changed: limited apart from repetitions */
+};
+
+/*
+ * Callable from any thread, with any lock held: report() does not block and
+ * calls nobody back.
+ */
+struct event_sink {
+	void (*report)(void *arg, const struct event *e);
+	void *arg;
+};
+
+/* A NULL sink is allowed. */
+static inline void event_report(
+	const struct event_sink *sink, const struct event *e)
+{
+	if (sink)
+		sink->report(sink->arg, e);
+}
+
+/*
+ * Format the message of an event into buf as one line. Long names are cut, and
+ * characters that could harm a terminal are escaped. Returns buf.
+ */
+const char *event_format(char *buf, size_t size, const struct event *e);
+
+#endif

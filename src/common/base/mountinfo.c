@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's list of mounts, and whether a directory is the root of a
+ * refrain mount. No state; any thread.
+ */
+#include "common/base/mountinfo.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/path.h"
+
+/* Words of a line before its optional tags. */
+enum { WORD_ID, WORD_PARENT, WORD_DEVICE, WORD_ROOT, WORD_PATH, WORDS };
+
+int mountinfo_open(struct mountinfo *m, pid_t pid)
+{
+	char path[64] = "/proc/self/mountinfo";
+
+	if (pid > 0)
+		(void)snprintf(
+			path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	*m = (struct mountinfo){.file = fopen(path, "re")};
+	return m->file ? 0 : -errno;
+}
+
+void mountinfo_close(struct mountinfo *m)
+{
+	if (m->file)
+		(void)fclose(m->file); /* was only read */
+	free(m->line);
+	*m = (struct mountinfo){.file = NULL};
+}
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Undo octal escapes such as \040, in place. */
+static void undo_octal(char *text)
+{
+	char *to = text;
+
+	for (; *text; to++) {
+		if (text[0] == '\\' && is_octal(text[1]) && is_octal(text[2]) &&
+			is_octal(text[3])) {
+			*to = (char)((text[1] - '0') << 6 |
+				(text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*to = *text++;
+		}
+	}
+	*to = '\0';
+}
+
+/* Is one of the other words of a line, the options and the tags, "master:N"? */
+static bool has_master(char **words)
+{
+	const char *word;
+	bool found = false;
+
+	while ((word = strtok_r(NULL, " ", words)))
+		found |= strncmp(word, "master:", strlen("master:")) == 0;
+	return found;
+}
+
+/*
+ * Split "ID PARENT MAJ:MIN ROOT PATH OPTIONS [TAG ...] - TYPE SOURCE SUPER".
+ * Returns false for a line in another form.
+ */
+static bool parse_mount(char *line, struct mountinfo_entry *e)
+{
+	char *tail = strstr(line, " - "), *save = NULL, *word[WORDS];
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!tail)
+		return false;
+	*tail = '\0';
+	for (int i = 0; i < WORDS; i++) {
+		word[i] = strtok_r(i == 0 ? line : NULL, " ", &save);
+		if (!word[i])
+			return false;
+	}
+	e->follows = has_master(&save);
+	undo_octal(word[WORD_ROOT]);
+	undo_octal(word[WORD_PATH]);
+	e->root = word[WORD_ROOT];
+	e->path = word[WORD_PATH];
+	e->type = strtok_r(tail + 3, " ", &save);
+	e->source = strtok_r(NULL, " ", &save);
+	if (!e->source)
+		e->source = "";
+	e->options = strtok_r(NULL, " ", &save);
+	if (!e->options)
+		e->options = "";
+	return e->type && sscanf(word[WORD_ID], "%u", &e->id) == 1 &&
+		sscanf(word[WORD_PARENT], "%u", &e->parent) == 1 &&
+		sscanf(word[WORD_DEVICE], "%u:%u", &e->major, &e->minor) == 2;
+}
+
+bool mountinfo_next(struct mountinfo *m, struct mountinfo_entry *e)
+{
+	while (getline(&m->line, &m->room, m->file) > 0)
+		if (parse_mount(m->line, e))
+			return true;
+	return false;
+}
+
+int mountinfo_find(const char *path, struct mountinfo_device *out)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	int rc = mountinfo_open(&m, 0);
+
+	if (rc < 0)
+		return rc;
+	rc = -ENOENT;
+	while (mountinfo_next(&m, &e)) {
+		if (strcmp(e.path, path) != 0)
+			continue;
+		*out = (struct mountinfo_device){e.major, e.minor,
+			strcmp(e.type, MOUNTINFO_REFRAIN) == 0};
+		rc = 0; /* the last one is on top */
+	}
+	mountinfo_close(&m);
+	return rc;
+}
+
+/* -- Places ---------------------------------------------------------------- */
+
+/* Where a path is, whatever mounts show it. */
+struct mountinfo_place {
+	unsigned major, minor;
+	char source[PATH_MAX]; /* some file systems have the same root twice */
+	char path[2 * PATH_MAX]; /* in the file system */
+};
+
+static void place_set(struct mountinfo_place *p,
+	const struct mountinfo_entry *e, const char *path)
+{
+	size_t skip = strcmp(e->path, "/") == 0 ? 0 : strlen(e->path);
+	const char *root = strcmp(e->root, "/") == 0 ? "" : e->root;
+
+	p->major = e->major;
+	p->minor = e->minor;
+	(void)snprintf(p->source, sizeof(p->source), "%s", e->source);
+	(void)snprintf(p->path, sizeof(p->path), "%s%s", root, path + skip);
+	if (!p->path[0])
+		strcpy(p->path, "/");
+}
+
+/* The mount of the longest mountpoint has the path. */
+static int place_find(const char *path, struct mountinfo_place *p)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	size_t longest = 0;
+	int rc = mountinfo_open(&m, 0);
+
+	if (rc < 0)
+		return rc;
+	rc = -ENOENT;
+	while (mountinfo_next(&m, &e)) {
+		if (!path_is_inside(path, e.path) || strlen(e.path) < longest)
+			continue;
+		longest = strlen(e.path);
+		place_set(p, &e, path);
+		rc = 0;
+	}
+	mountinfo_close(&m);
+	return rc;
+}
+
+bool mountinfo_is_inside(const char *path, const char *top)
+{
+	struct mountinfo_place a, b;
+
+	return place_find(path, &a) == 0 && place_find(top, &b) == 0 &&
+		a.major == b.major && a.minor == b.minor &&
+		strcmp(a.source, b.source) == 0 &&
+		path_is_inside(a.path, b.path);
+}
+
+/* -- The root of a refrain mount ------------------------------------------ */
+
+/* The mount ID of the mount that an open file lies on. */
+static int mount_id_of(int fd, unsigned *id)
+{
+	CLEANUP_FREE char *line = NULL;
+	char path[64];
+	size_t room = 0;
+	int rc = -ENODATA;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (rc < 0 && getline(&line, &room, f) > 0)
+		if (sscanf(line, "mnt_id: %u", id) == 1)
+			rc = 0;
+	(void)fclose(f); /* was only read */
+	return rc;
+}
+
+/* The owner as the kernel knows it, which the daemon cannot choose. */
+static int owner_of(const char *options, uid_t *owner)
+{
+	static const char key[] = "user_id=";
+	const char *at = strstr(options, key);
+	unsigned long uid;
+	char *end;
+
+	if (!at || (at != options && at[-1] != ','))
+		return -ENODATA;
+	errno = 0;
+	uid = strtoul(at + strlen(key), &end, 10);
+	if (errno || uid > UINT_MAX || (*end && *end != ','))
+		return -ENODATA;
+	*owner = (uid_t)uid;
+	return 0;
+}
+
+/* Check that the entry is a refrain mount and `path` its root. */
+static int check_root(
+	const struct mountinfo_entry *e, const char *path, uid_t *owner)
+{
+	if (strcmp(e->type, MOUNTINFO_REFRAIN) != 0 ||
+		strcmp(e->root, "/") != 0 || strcmp(e->path, path) != 0)
+		return -ENODATA;
+	return owner_of(e->options, owner);
+}
+
+int mountinfo_refrain_root(int dir_fd, uid_t *owner, char *path, size_t size)
+{
+	struct mountinfo_entry e;
+	struct mountinfo m;
+	char own[PATH_MAX];
+	unsigned id;
+	int rc = mount_id_of(dir_fd, &id);
+
+	if (rc == 0)
+		rc = path_of_fd(dir_fd, own);
+	if (rc == 0)
+		rc = mountinfo_open(&m, 0);
+	if (rc < 0)
+		return rc;
+	rc = -ENODATA;
+	while (mountinfo_next(&m, &e))
+		if (e.id == id) {
+			rc = check_root(&e, own, owner);
+			break;
+		}
+	mountinfo_close(&m);
+	if (rc == 0 && path && snprintf(path, size, "%s", own) >= (int)size)
+		rc = -ENAMETOOLONG;
+	return rc;
+}
+
+int mountinfo_check_peer(int socket_fd, uid_t owner)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	return peer.uid == owner || peer.uid == 0 ? 0 : -EPERM;
+}

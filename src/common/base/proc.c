@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads /proc about other processes. No state; any thread. */
+#include "common/base/proc.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+
+/* The beginning of a file of the process. */
+static bool read_about(pid_t pid, const char *file, char *text, size_t room)
+{
+	char path[64];
+	CLEANUP_FD int fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, room - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return true;
+}
+
+/* The text after the name: "STATE PPID ..."; NULL: no such process. */
+static const char *read_stat(pid_t pid, char *text, size_t room)
+{
+	const char *end;
+
+	if (!read_about(pid, "stat", text, room))
+		return NULL;
+	/* "PID (NAME) STATE ...": the name may hold anything. */
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+char proc_state(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+
+	return at ? *at : 0;
+}
+
+uint64_t proc_born(pid_t pid)
+{
+	char text[1024];
+	const char *at = read_stat(pid, text, sizeof(text));
+
+	/* The state is field 3, the start is field 22. */
+	for (int field = 3; at && field < 22; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+pid_t proc_of_thread(pid_t thread)
+{
+	char text[512]; /* the line is among the first */
+	const char *line = NULL;
+
+	if (read_about(thread, "status", text, sizeof(text)))
+		line = strstr(text, "\nTgid:");
+	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
+}

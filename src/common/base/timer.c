@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timers: a pairing heap under one lock and one thread that sleeps until the
+ * earliest is due. Callbacks run on that thread with the lock released. The
+ * heap is linked through the timers, so that setting one needs no memory, and
+ * moving or cancelling one no search.
+ */
+#include "common/base/timer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/lock.h"
+
+struct timers {
+	pthread_mutex_t lock; /* rank: a leaf, nothing is taken under it */
+	pthread_cond_t wake;  /* the earliest time or `stop` has changed */
+	struct timer *first;  /* lock: the earliest; NULL: none is set */
+	uint64_t until_ns;    /* lock: the thread sleeps no longer than that */
+	bool stop;	      /* lock */
+	pthread_t thread;     /* set once */
+};
+
+/* Both are the earliest of theirs. Returns the earlier one, whose `next` and
+ * `link` the caller sets. */
+static struct timer *meld(struct timer *a, struct timer *b)
+{
+	struct timer *first, *child;
+
+	if (!a || !b)
+		return a ? a : b;
+	first = b->at_ns < a->at_ns ? b : a;
+	child = first == a ? b : a;
+	child->next = first->child;
+	if (child->next)
+		child->next->link = &child->next;
+	child->link = &first->child;
+	first->child = child;
+	return first;
+}
+
+/* The earliest of siblings. Melding in pairs, and then the pairs from the last
+ * to the first, keeps removal at log n on average. */
+static struct timer *meld_siblings(struct timer *t)
+{
+	struct timer *pairs = NULL, *first = NULL, *next;
+
+	while (t) {
+		struct timer *other = t->next;
+
+		next = other ? other->next : NULL;
+		t = meld(t, other);
+		t->next = pairs;
+		pairs = t;
+		t = next;
+	}
+	for (; pairs; pairs = next) {
+		next = pairs->next;
+		first = meld(first, pairs);
+	}
+	return first;
+}
+
+static void set_first(struct timers *ts, struct timer *t)
+{
+	ts->first = t;
+	if (!t)
+		return;
+	t->next = NULL;
+	t->link = &ts->first;
+}
+
+static void heap_add(struct timers *ts, struct timer *t)
+{
+	t->child = NULL;
+	set_first(ts, meld(ts->first, t));
+}
+
+static void heap_remove(struct timers *ts, struct timer *t)
+{
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	t->link = NULL;
+	set_first(ts, meld(ts->first, meld_siblings(t->child)));
+}
+
+/* Called with the lock held. Waking early or late is harmless, as the caller
+ * looks again. */
+static void wait_for_first(struct timers *ts)
+{
+	ASSERT_HELD(&ts->lock);
+	ts->until_ns = ts->first ? ts->first->at_ns : UINT64_MAX;
+	if (!ts->first)
+		(void)pthread_cond_wait(&ts->wake, &ts->lock);
+	else
+		(void)cond_wait_until(&ts->wake, &ts->lock, ts->until_ns);
+	ts->until_ns = 0;
+}
+
+static void *timers_thread(void *arg)
+{
+	struct timers *ts = arg;
+
+	pthread_mutex_lock(&ts->lock);
+	while (!ts->stop) {
+		struct timer *t = ts->first;
+
+		if (!t || t->at_ns > clock_now_ns()) {
+			wait_for_first(ts);
+			continue;
+		}
+		heap_remove(ts, t);
+		pthread_mutex_unlock(&ts->lock);
+		t->fire(t); /* may free t */
+		pthread_mutex_lock(&ts->lock);
+	}
+	pthread_mutex_unlock(&ts->lock);
+	return NULL;
+}
+
+int timers_new(struct timers **out)
+{
+	CLEANUP_FREE struct timers *ts = calloc(1, sizeof(*ts));
+	int rc;
+
+	if (!ts)
+		return -ENOMEM;
+	pthread_mutex_init(&ts->lock, NULL);
+	cond_init(&ts->wake);
+	rc = pthread_create(&ts->thread, NULL, timers_thread, ts);
+	if (rc) {
+		pthread_cond_destroy(&ts->wake);
+		pthread_mutex_destroy(&ts->lock);
+		return -rc;
+	}
+	*out = steal_ptr(&ts);
+	return 0;
+}
+
+void timers_free(struct timers *ts)
+{
+	if (!ts)
+		return;
+	pthread_mutex_lock(&ts->lock);
+	ts->stop = true;
+	pthread_cond_signal(&ts->wake);
+	pthread_mutex_unlock(&ts->lock);
+	pthread_join(ts->thread, NULL);
+	pthread_cond_destroy(&ts->wake);
+	pthread_mutex_destroy(&ts->lock);
+	free(ts);
+}
+
+void timer_set(struct timers *ts, struct timer *t, uint64_t at_ns)
+{
+	LOCK_SCOPE(&ts->lock);
+
+	if (t->link)
+		heap_remove(ts, t);
+	t->at_ns = at_ns;
+	heap_add(ts, t);
+	/* Otherwise the thread wakes in time anyway, for this timer or a
+	 * cancelled one. */
+	if (at_ns < ts->until_ns) {
+		ts->until_ns = at_ns;
+		pthread_cond_signal(&ts->wake);
+	}
+}
+
+bool timer_cancel(struct timers *ts, struct timer *t)
+{
+	LOCK_SCOPE(&ts->lock);
+
+	if (!t->link)
+		return false;
+	heap_remove(ts, t);
+	return true;
+}

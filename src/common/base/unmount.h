@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Unmounts a file system, with the setuid helper fusermount3 where this process
+ * may not. */
+#ifndef BASE_UNMOUNT_H
+#define BASE_UNMOUNT_H
+
+#include <stdbool.h>
+
+#include "common/base/err.h"
+
+/*
+ * Unmount the topmost mount at a path without links. `lazy`: detach it at once,
+ * even while it is in use. Returns -EBUSY if it is in use, -EPERM if
+ * fusermount3 fails or cannot be run, or another -errno, with err set.
+ */
+int unmount(const char *path, bool lazy, struct error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asynchronous file operations: one thread that owns an io_uring, or a pool of
+ * threads with the plain system calls where io_uring is forbidden or disabled.
+ * Nobody else includes liburing. Any thread starts operations; done() runs on
+ * a thread of the ring, once an operation, and must not block.
+ */
+#ifndef BASE_URING_H
+#define BASE_URING_H
+
+#include <pthread.h>
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/base/thread_pool.h"
+
+struct uring;
+struct statx;
+
+enum uring_kind {
+	URING_OPEN,
+	URING_READ,
+	URING_STATX,
+	URING_CLOSE,
+};
+
+/*
+ * An operation, embedded in its owner. The owner keeps it and the memory it
+ * names until done(). It may be reused from then on, also inside done().
+ */
+struct uring_op {
+	void (*done)(struct uring_op *op, int res); /* res: as the call's,
+						       or -errno */
+	bool blocking; /* set by the starter: a read of a file that the kernel
+			  may read in the ring's thread, however long that takes
+			*/
+	/* All private. */
+	enum uring_kind kind; /* with its arguments: set by the starter */
+	int fd, flags;
+	const char *path;
+	void *buf;
+	size_t len;
+	uint64_t off;
+	struct uring *ring;
+	struct list node;	/* ring lock: queue */
+	struct list cancel;	/* ring lock: to be cancelled */
+	bool in_flight;		/* ring lock: the kernel has it */
+	_Atomic bool cancelled; /* relaxed: only makes things faster */
+	struct pool_job job;
+	struct open_how how;
+};
+
+/*
+ * Give the kernel at most `depth` operations at a time. Without a ring,
+ * `threads` threads take its place. Returns -errno.
+ */
+int uring_new(struct uring **out, unsigned depth, unsigned threads);
+
+/*
+ * Use only threads, for files whose calls all block. An operation that is
+ * started in done() of another follows it on the same thread, where a ring
+ * would hand both to kernel threads and back. Returns -errno.
+ */
+int uring_new_threads(struct uring **out, unsigned threads);
+
+/* The pool of these threads, for jobs that belong to an operation; NULL if
+ * there is a ring. */
+struct pool *uring_pool(struct uring *u);
+
+/*
+ * res: a descriptor. With O_NOFOLLOW this works like beneath_open(), but does
+ * not check the path. Without it, it works like openat() and follows symbolic
+ * links anywhere.
+ */
+void uring_open(struct uring *u, struct uring_op *op, int dir_fd,
+	const char *path, int flags);
+
+void uring_read(struct uring *u, struct uring_op *op, int fd, void *buf,
+	size_t len, uint64_t off);
+
+/* Get type, size and mtime of an open file, from the server if there is one. */
+void uring_statx(
+	struct uring *u, struct uring_op *op, int fd, struct statx *stx);
+
+/* Closing is asynchronous because it can wait for a file server. */
+void uring_close(struct uring *u, struct uring_op *op, int fd);
+
+/*
+ * Ask for an operation to end soon, with -ECANCELED or its own result. This is
+ * a hint: a call that hangs in the kernel is not interrupted. The op must not
+ * have been freed.
+ */
+void uring_cancel(struct uring *u, struct uring_op *op);
+
+/*
+ * CPU time so far of the ring's thread, or of the threads in its place. It does
+ * not include kernel threads that work for the ring. Call it before
+ * uring_free().
+ */
+uint64_t uring_cpu_ns(struct uring *u);
+
+/* For measuring. */
+const pthread_mutex_t *uring_lock(const struct uring *u);
+
+/*
+ * End all operations and free the ring. If the kernel still holds operations
+ * after wait_ns, returns false and leaves them and the ring as they are, for
+ * ever.
+ */
+bool uring_free(struct uring *u, uint64_t wait_ns);
+
+#endif

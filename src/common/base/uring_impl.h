@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by uring.c and uring_ring.c. */
+#ifndef BASE_URING_IMPL_H
+#define BASE_URING_IMPL_H
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "common/base/uring.h"
+
+#define URING_STATX_MASK (STATX_TYPE | STATX_SIZE | STATX_MTIME)
+#define URING_STATX_FLAGS (AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)
+
+struct uring {
+	struct pool *pool;	/* set once: stands in for the ring, or NULL */
+	struct io_uring ring;	/* ring thread */
+	unsigned depth;		/* set once */
+	unsigned in_flight;	/* ring thread: ops that the kernel has */
+	bool wake_armed;	/* ring thread: the eventfd's read is there */
+	uint64_t wake_value;	/* written by the kernel while wake_armed */
+	int wake_fd;		/* set once; any thread writes */
+	pthread_t thread;	/* set once */
+	pthread_mutex_t lock;	/* rank: a leaf */
+	pthread_cond_t ended_c; /* `ended` was set */
+	struct list queue;	/* lock */
+	struct list cancels;	/* lock: ops in flight */
+	bool woken;		/* lock: an eventfd write is on its way */
+	/* Threads that are to write to wake_fd: incremented with the lock,
+	 * decremented (release) without; uring_free() waits (acquire). */
+	_Atomic unsigned wakers;
+	bool stop, ended; /* lock */
+};
+
+/* -- uring_ring.c: the ring and its thread --------------------------------- */
+
+/* -errno if there is no ring here. */
+int ring_start(struct uring *u);
+/* False: the thread has not seen the last completion within `wait_ns`, and is
+ * left behind. */
+bool ring_stop(struct uring *u, uint64_t wait_ns);
+
+/* Lock held: something is queued. Returns whether the caller must call
+ * ring_wake() without the lock. */
+bool ring_must_wake(struct uring *u);
+/* The last access of a thread that must wake. */
+void ring_wake(struct uring *u);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory and the name of the control socket. A socket appears under
+ * its name only when it listens (it is renamed into place), so one that
+ * refuses connections was left by a dead daemon and may be removed. No
+ * state but the caller's; called at start and stop.
+ */
+#include "common/control/control_place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
+
+#define BACKLOG 64
+#define SUFFIX ".sock"
+#define SAME_NAME_MAX 100
+#define DIRS_MAX 3
+
+/* Passable: others can reach entries inside by name, but not list them. */
+#define PASSABLE 0011
+
+/*
+ * Create the directory, or check that it is ours and that nobody else can write
+ * to it. O_NOFOLLOW, as in /tmp the name may be somebody's link.
+ */
+static int prepare_dir(const char *dir, bool passable, struct error *err)
+{
+	CLEANUP_FD int fd = -1;
+	struct stat st;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "cannot make '%s': %m", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_set(err, -errno, "cannot use '%s': %m", dir);
+	if (st.st_uid != geteuid() || (st.st_mode & 0022))
+		return error_set(err, -EPERM,
+			"'%s' belongs to another user or is writable by others",
+			dir);
+	if (passable && (st.st_mode & PASSABLE) != PASSABLE &&
+		fchmod(fd, (st.st_mode & 07777) | PASSABLE) < 0)
+		return error_set(
+			err, -errno, "cannot set the mode of '%s': %m", dir);
+	return 0;
+}
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	CLEANUP_FD int fd = -1;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno
+								       : 0;
+}
+
+/* Remove the sockets in the directory that nobody listens on. */
+static void remove_stale(const char *dir)
+{
+	CLEANUP_DIR DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		size_t len = strlen(e->d_name);
+		char path[PLACE_PATH_MAX];
+		int n;
+
+		if (len < strlen(SUFFIX) ||
+			strcmp(e->d_name + len - strlen(SUFFIX), SUFFIX) != 0)
+			continue;
+		n = snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (n < (int)sizeof(path) && connect_to(path) == -ECONNREFUSED)
+			(void)unlink(path); /* else it just stays */
+	}
+}
+
+/* Set owner and mode of the socket at `path`, before it listens. */
+static int restrict_access(const struct place *place, const char *path,
+	const char *group, struct error *err)
+{
+	if (chmod(path, place->has_group ? 0660 : 0600) < 0)
+		return error_set(
+			err, -errno, "cannot set the mode of '%s': %m", path);
+	if (place->has_group && chown(path, (uid_t)-1, place->gid) < 0)
+		return error_set(err, -errno,
+			"cannot give '%s' to group '%s': %m; join the group "
+			"or mount as root",
+			path, group);
+	return 0;
+}
+
+/* Rename the listening socket to a name that no other daemon listens on. */
+static int place_publish(struct place *place, const char *dir, const char *from,
+	uint64_t hash, struct error *err)
+{
+	for (int i = 0; i < SAME_NAME_MAX; i++) {
+		int n = snprintf(place->path, sizeof(place->path),
+			"%s/%016" PRIx64 "-%d-%d" SUFFIX, dir, hash,
+			(int)getpid(), i);
+
+		if (n >= (int)sizeof(place->path))
+			return error_set(err, -ENAMETOOLONG,
+				"'%s' is too long for a socket", dir);
+		if (connect_to(place->path) == 0)
+			continue;
+		if (rename(from, place->path) < 0)
+			return error_set(err, -errno, "cannot make '%s': %m",
+				place->path);
+		return 0;
+	}
+	return error_set(err, -EADDRINUSE, "too many sockets in '%s'", dir);
+}
+
+static int listen_at(struct place *place, const char *path, const char *group,
+	struct error *err)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int rc;
+
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (bind(place->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return error_set(err, -errno, "cannot make '%s': %m", path);
+	rc = restrict_access(place, path, group, err);
+	if (rc == 0 && listen(place->fd, BACKLOG) < 0)
+		rc = error_set(err, -errno, "cannot listen on '%s': %m", path);
+	return rc;
+}
+
+static int open_in(struct place *place, const char *dir, const char *mountpoint,
+	const char *group, struct error *err)
+{
+	uint64_t hash = hash64(mountpoint, strlen(mountpoint), 0);
+	CLEANUP_FD int fd = -1;
+	char path[PLACE_PATH_MAX];
+	int n, rc = prepare_dir(dir, place->has_group, err);
+
+	if (rc < 0)
+		return rc;
+	remove_stale(dir);
+	n = snprintf(path, sizeof(path), "%s/new-%d-%016" PRIx64, dir,
+		(int)getpid(), hash);
+	if (n >= (int)sizeof(path))
+		return error_set(err, -ENAMETOOLONG,
+			"'%s' is too long for a socket", dir);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_set(err, -errno, "cannot make a socket: %m");
+	(void)unlink(path); /* of a dead process that had our number */
+	place->fd = fd;
+	rc = listen_at(place, path, group, err);
+	if (rc == 0)
+		rc = place_publish(place, dir, path, hash, err);
+	if (rc < 0) {
+		(void)unlink(path); /* may not be there */
+		return rc;
+	}
+	(void)steal_fd(&fd);
+	return 0;
+}
+
+/* XDG_RUNTIME_DIR, if it is ours and, with a group, accessible to others. */
+static const char *user_runtime_dir(bool passable)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	if (!dir || dir[0] != '/' || stat(dir, &st) < 0)
+		return NULL;
+	/* A user who can write the directory could replace ours by another. */
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+		((st.st_mode & 0022) && !(st.st_mode & S_ISVTX)))
+		return NULL;
+	if (passable && (st.st_mode & PASSABLE) != PASSABLE)
+		return NULL;
+	return dir;
+}
+
+static int find_group(struct place *place, const char *group, struct error *err)
+{
+	const struct group *found;
+
+	if (!group)
+		return 0;
+	errno = 0;
+	found = getgrnam(group);
+	if (!found)
+		return error_set(err, errno ? -errno : -EINVAL,
+			"unknown group '%s'", group);
+	place->has_group = true;
+	place->gid = found->gr_gid;
+	return 0;
+}
+
+/* List the directories for sockets, the best first; returns their number. */
+static size_t list_dirs(bool passable, char dirs[DIRS_MAX][PLACE_PATH_MAX])
+{
+	const char *xdg = user_runtime_dir(passable);
+	size_t n = 0;
+
+	if (xdg &&
+		snprintf(dirs[n], sizeof(dirs[n]), "%s/refrain", xdg) <
+			(int)sizeof(dirs[n]))
+		n++;
+	(void)snprintf(dirs[n++], sizeof(dirs[0]), "/run/refrain");
+	(void)snprintf(dirs[n++], sizeof(dirs[0]), "/tmp/refrain-%u",
+		(unsigned)geteuid());
+	return n;
+}
+
+int place_open(struct place *place, const char *mountpoint, const char *group,
+	struct error *err)
+{
+	char dirs[DIRS_MAX][PLACE_PATH_MAX];
+	size_t n;
+	int rc;
+
+	*place = (struct place){.fd = -1, .uid = geteuid()};
+	rc = find_group(place, group, err);
+	if (rc < 0)
+		return rc;
+	n = list_dirs(place->has_group, dirs);
+	for (size_t i = 0; i < n; i++) {
+		rc = open_in(place, dirs[i], mountpoint, group, err);
+		if (rc == -ENOENT) /* removed by a daemon that ended */
+			rc = open_in(place, dirs[i], mountpoint, group, err);
+		if (rc == 0)
+			return 0;
+	}
+	place->fd = -1;
+	return error_wrap(err, rc, "cannot create the control socket");
+}
+
+/* Find a socket of that hash in the directory that somebody listens on. */
+static bool find_socket(
+	const char *dir, const char *hash, char path[PLACE_PATH_MAX])
+{
+	CLEANUP_DIR DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, hash, strlen(hash)) == 0 &&
+			snprintf(path, PLACE_PATH_MAX, "%s/%s", dir,
+				e->d_name) < (int)PLACE_PATH_MAX &&
+			connect_to(path) == 0)
+			return true;
+	return false;
+}
+
+int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX])
+{
+	char dirs[DIRS_MAX][PLACE_PATH_MAX], hash[32];
+	size_t n = list_dirs(false, dirs);
+
+	(void)snprintf(hash, sizeof(hash), "%016" PRIx64 "-",
+		hash64(mountpoint, strlen(mountpoint), 0));
+	for (size_t i = 0; i < n; i++)
+		if (find_socket(dirs[i], hash, path))
+			return 0;
+	return -ENOENT;
+}
+
+void place_close(struct place *place)
+{
+	char *slash = strrchr(place->path, '/');
+
+	(void)unlink(place->path); /* a missing one is fine */
+	if (slash) {
+		*slash = '\0';
+		(void)rmdir(place->path); /* fails if other sockets are there */
+	}
+	(void)close(place->fd);
+	place->fd = -1;
+}
+
+static bool in_group(int fd, gid_t gid)
+{
+	CLEANUP_FREE gid_t *gids = NULL;
+	socklen_t len = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 ||
+		errno != ERANGE)
+		return false;
+	gids = malloc(len);
+	if (!gids || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &len) < 0)
+		return false;
+	for (size_t i = 0; i < len / sizeof(*gids); i++)
+		if (gids[i] == gid)
+			return true;
+	return false;
+}
+
+bool place_allows(const struct place *place, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	if (peer.uid == place->uid || peer.uid == 0)
+		return true;
+	return place->has_group &&
+		(peer.gid == place->gid || in_group(fd, place->gid));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The location of the control socket, and who may open it. Private to src/ctl.
+ */
+#ifndef CONTROL_PLACE_H
+#define CONTROL_PLACE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "common/base/err.h"
+
+#define PLACE_PATH_MAX sizeof(((struct sockaddr_un *)0)->sun_path)
+
+struct place {
+	int fd; /* listening, non-blocking */
+	char path[PLACE_PATH_MAX];
+	uid_t uid; /* the owner */
+	bool has_group;
+	gid_t gid; /* members may connect, too */
+};
+
+/*
+ * Create a listening socket with a unique name in the first usable directory of
+ * $XDG_RUNTIME_DIR/refrain, /run/refrain and /tmp/refrain-UID. Sockets left
+ * there by dead daemons are removed. `group` may be NULL.
+ */
+int place_open(struct place *place, const char *mountpoint, const char *group,
+	struct error *err);
+
+/*
+ * Find the socket of a mount by its name alone, in the same directories of this
+ * user, for a daemon that does not answer. Returns -ENOENT if there is none.
+ */
+int place_guess(const char *mountpoint, char path[PLACE_PATH_MAX]);
+
+/* Remove the socket and close it. */
+void place_close(struct place *place);
+
+/* Whether the process at the other end of a connection may be served. */
+bool place_allows(const struct place *place, int fd);
+
+#endif

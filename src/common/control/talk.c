@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connecting, sending and waiting: the only client of the control socket, for
+ * the tools (src/ctl) and for the loader (src/loader/mount_help). What the
+ * daemon sends is bounded. No threads; nothing waits longer than it was told
+ * to.
+ */
+#include "common/control/talk.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/mountinfo.h"
+
+#define SEND_MS 10000
+
+int talk_open(struct talk *t, const char *path, size_t max_bytes)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	CLEANUP_FD int fd = -1;
+
+	if (strlen(path) >= sizeof(name.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(name.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
+		return -errno;
+	*t = (struct talk){.fd = steal_fd(&fd), .in = {.max_bytes = max_bytes}};
+	return 0;
+}
+
+int talk_check_owner(const struct talk *t, uid_t owner)
+{
+	return mountinfo_check_peer(t->fd, owner);
+}
+
+pid_t talk_pid(const struct talk *t)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return 0;
+	return peer.pid;
+}
+
+void talk_close(struct talk *t)
+{
+	if (t->fd >= 0)
+		(void)close(t->fd); /* all was sent that had to be */
+	lines_release(&t->in);
+	t->fd = -1;
+}
+
+int talk_send(struct talk *t, const char *line, size_t bytes)
+{
+	return line_send(t->fd, line, bytes, -1, SEND_MS);
+}
+
+int talk_wait_readable(int fd, int timeout_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&p, 1, timeout_ms);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* The time left, rounded up. */
+static int left_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (until_ns == UINT64_MAX)
+		return -1;
+	return now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
+				 : 0;
+}
+
+int talk_wait(struct talk *t, int timeout_ms, char **line, size_t *bytes)
+{
+	uint64_t until_ns = timeout_ms < 0
+		? UINT64_MAX
+		: clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	while (!lines_next(&t->in, line, bytes)) {
+		int rc = lines_fill(&t->in, t->fd);
+
+		if (rc == 0 || rc == -ECONNRESET)
+			return -EPIPE;
+		if (rc < 0 && rc != -EAGAIN)
+			return rc;
+		if (rc > 0)
+			continue;
+		rc = talk_wait_readable(t->fd, left_ms(until_ns));
+		if (rc <= 0)
+			return rc ? rc : -ETIMEDOUT;
+	}
+	return 0;
+}

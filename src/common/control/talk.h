@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One conversation with the daemon of a mount, over its control socket: lines
+ * go out, lines come back. The contents are up to the caller, so the loader
+ * needs no JSON parser to talk. One thread at a time; shutting `fd` down from
+ * elsewhere ends every wait.
+ */
+#ifndef CONTROL_TALK_H
+#define CONTROL_TALK_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/control/line.h"
+
+/* The attribute of a mount's root whose value is the path of its socket. */
+#define TALK_XATTR "user.refrain.control"
+
+struct talk {
+	int fd; /* non-blocking */
+	struct lines in;
+};
+
+/*
+ * Connect to a socket; lines of answers are no longer than max_bytes. -errno;
+ * -EAGAIN: the daemon does not accept just now.
+ */
+int talk_open(struct talk *t, const char *path, size_t max_bytes);
+
+/* Returns -EPERM if the socket is served neither by that user nor by root. */
+int talk_check_owner(const struct talk *t, uid_t owner);
+
+/* The process at the other end; 0 if this one cannot see it. */
+pid_t talk_pid(const struct talk *t);
+
+/* Close the conversation. May be called twice. */
+void talk_close(struct talk *t);
+
+/*
+ * Send a whole line, its newline included. -EPIPE: the daemon is gone or does
+ * not read. After that, only an answer may still be received.
+ */
+int talk_send(struct talk *t, const char *line, size_t bytes);
+
+/*
+ * Wait for the next line. Its newline is replaced by NUL, and it is valid until
+ * the next call. -ETIMEDOUT: none came within timeout_ms (-1: no limit); the
+ * caller may wait again. -EPIPE: the daemon closed the connection. -EMSGSIZE:
+ * the line is too long.
+ */
+int talk_wait(struct talk *t, int timeout_ms, char **line, size_t *bytes);
+
+/* Returns 1 if data came or the other end closed the connection, 0 on a
+ * time-out, or -errno. */
+int talk_wait_readable(int fd, int timeout_ms);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The format of an entry: its name and its trailer (doc/formats.md). The mount
+ * writes and reads entries; a loader opens those of a mount's tiers by itself.
+ * Pure functions of bytes, callable from any thread. All bytes from disk are
+ * checked here.
+ */
+#ifndef FORMAT_ENTRY_H
+#define FORMAT_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/hash.h"
+
+/* Each checksum covers a block of this many content bytes. */
+#define ENTRY_BLOCK_BYTES ((size_t)64 << 10)
+
+/* Maximum length of an item (its trailer is 128 KiB then). */
+#define ENTRY_ITEM_MAX_BYTES ((uint64_t)1 << 30)
+
+#define ENTRY_FOOTER_BYTES ((size_t)48)
+#define ENTRY_TRAILER_MAX_BYTES                                                \
+	(ENTRY_ITEM_MAX_BYTES / ENTRY_BLOCK_BYTES * 8 + ENTRY_FOOTER_BYTES)
+
+/* "ab/", 32 digits, '-', up to 10 digits of size, NUL; rounded up. */
+#define ENTRY_PATH_MAX 64
+
+static inline uint64_t entry_blocks(uint64_t item_bytes)
+{
+	return (item_bytes + ENTRY_BLOCK_BYTES - 1) / ENTRY_BLOCK_BYTES;
+}
+
+static inline size_t entry_trailer_bytes(uint64_t item_bytes)
+{
+	return (size_t)entry_blocks(item_bytes) * 8 + ENTRY_FOOTER_BYTES;
+}
+
+/* The size of the file. */
+static inline size_t entry_bytes(uint64_t item_bytes)
+{
+	return (size_t)item_bytes + entry_trailer_bytes(item_bytes);
+}
+
+/* "ab/NAME" into buf, relative to the tier; returns buf. */
+const char *entry_path(
+	char buf[ENTRY_PATH_MAX], struct hash128 key, uint64_t item_bytes);
+
+/* Parse a name; false if it is invalid or belongs to another `sub`. */
+bool entry_parse_name(const char *name, unsigned int sub, struct hash128 *key,
+	uint64_t *item_bytes);
+
+/* Fill `trailer` (entry_trailer_bytes() long) for this content. */
+void entry_make_trailer(void *trailer, struct hash128 key, const void *data,
+	uint64_t item_bytes);
+
+/*
+ * Return NULL if the trailer belongs to this entry, else a text that says what
+ * is wrong. Without `full` only magic, version, length and key are checked.
+ */
+const char *entry_check_trailer(const void *trailer, struct hash128 key,
+	uint64_t item_bytes, bool full);
+
+/*
+ * Verify whole blocks. `data` is the content from block `first` on, `len`
+ * bytes, up to the end of a block or of the content. The trailer has been
+ * checked.
+ */
+bool entry_check_blocks(const void *trailer, struct hash128 key,
+	const void *data, size_t len, uint64_t first);
+
+/* Verify an entry, given all bytes of its file. Returns 0 or -EBADMSG. */
+int entry_check(const void *file, size_t file_bytes, struct hash128 key,
+	uint64_t item_bytes);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The construction of the echo schedule ("tick lanes"), and its arithmetic.
+ * Pure functions of `struct schedule`; any thread.
+ *
+ * Construction. A *tick* u is the moment when fresh unit u is served; the
+ * stream of slots is the ticks one after the other, and a batch is the next
+ * `slots_a_step` slots. Let e = p/q, K = ceil(e), and V = `spread`, which is
+ * the window less a batch. At tick u, *lane* 0 serves unit u; lane k in
+ * 1..K-1 serves, as echo k, a unit that was decoded about D_k = k V / (K-1)
+ * ticks ago: at its place v = u - D_k it serves sigma_k(v), a permutation
+ * inside blocks of S places. Unit v is due m(v) = floor((v+1)e) - floor(v e)
+ * servings: floor(e) for a *plain* one, one more for an *extra* one; places
+ * with k >= m(v) are left out, and sigma_k maps plain to plain and extra to
+ * extra. With gap = floor(V / (K-1)) and LB = lag x slots_a_step,
+ *     G = min(LB, max(ceil(LB / e), gap / 2)),    S = max(1, gap - G + 1).
+ * When the factor changes, a new *segment* begins at a tick: units from there
+ * on have the new lanes, while the lanes of the old run on over its units
+ * until they are through, V ticks later. In a tick the newer segment comes
+ * first. V is the same for all segments, and they begin at least V apart, so
+ * that no more than two are alive.
+ *
+ * Why it holds (bracketed: where it is needed).
+ * 1. Unit v of a segment has exactly m(v) servings, in order [E2, E4]: lane k
+ *    has one slot for each v with k < m(v) and sigma_k is a bijection of
+ *    those; the order is that of 3.
+ * 2. At most W units are outstanding [E6]. Lane m-1 finishes one unit of its
+ *    class for each place of that class, so as counts the units that are
+ *    finished before tick a are those below a - D_{m-1} >= a - V. A batch
+ *    touches at most slots_a_step ticks, as each tick before the last fresh
+ *    unit has a slot. V + slots_a_step = W. Segments share V, hence also the
+ *    sum over segments.
+ * 3. Servings k and k+1 of a unit are at least G ticks apart: both places are
+ *    in one block, hence differ by at most S - 1, and gap - (S - 1) = G.
+ * 4. With gap >= 2 LB, G is LB. Every tick has at least one slot until the
+ *    first empty tick of the drain, so that servings are at least LB slots and
+ *    so `lag` batches apart, in the ramp and across changes, too [E6].
+ *    Empty ticks occur after tick U + D_{K-2} (U: all units), if e is not
+ *    whole: the last lane alone has a slot for extra units only. Both
+ *    servings of a pair that comes too near lie on both sides of the first
+ *    slot of that tick, so that at most `lag` batches are touched.
+ * 5. In the steady state n ticks have floor(ne) or ceil(ne) slots, so that a
+ *    batch has floor(B/e) or ceil(B/e) fresh ones [E12].
+ * 6. A change does not alter what was served: m of older units stays; only the
+ *    last block of the old segment is cut, and no lane but 0 has reached it,
+ *    as D_1 >= S (or D_1 = 0, S = 1).
+ * 7. Nothing but (configuration, changes, position) enters: O(K) a slot, and
+ *    random access by bisection of slots_before(), which is a closed form.
+ * A run shorter than V has V = (K-1) U instead: no tick is empty before the
+ * drain. No change can begin in such a run, so segments still share V.
+ */
+#include "common/schedule/lane_impl.h"
+
+#include <errno.h>
+
+#include "common/base/hash.h"
+#include "common/schedule/permute.h"
+
+uint64_t segment_delay(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k)
+{
+	return k ? k * s->spread / (seg->lanes - 1) : 0;
+}
+
+uint64_t segment_gap(
+	const struct schedule *s, const struct schedule_segment *seg)
+{
+	return seg->lanes > 1 ? s->spread / (seg->lanes - 1) : 0;
+}
+
+/* The block that echoes are shuffled in: S of the construction. */
+static uint64_t block_units(
+	const struct schedule *s, const struct schedule_segment *seg)
+{
+	uint64_t lag = (uint64_t)s->c.lag * s->slots_a_step;
+	uint64_t gap = segment_gap(s, seg), apart;
+
+	apart = max_u64(div_up(lag * seg->q, seg->p), gap / 2);
+	apart = min_u64(apart, lag);
+	return gap > apart ? gap - apart + 1 : 1;
+}
+
+void segment_init(const struct schedule *s, struct schedule_segment *seg,
+	uint64_t start, uint64_t slot, struct schedule_echo echo)
+{
+	*seg = (struct schedule_segment){
+		.start = start,
+		.slot = slot,
+		.p = echo.p,
+		.q = echo.q,
+		.whole = echo.p / echo.q,
+		.part = echo.p % echo.q,
+		.lanes = (uint32_t)div_up(echo.p, echo.q),
+	};
+	seg->block = block_units(s, seg);
+}
+
+uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v)
+{
+	if (!seg->part)
+		return 0;
+	return v / seg->q * seg->part + v % seg->q * seg->part / seg->q;
+}
+
+/* v is extra if part (v + 1) / q passes a whole number. */
+static bool lane_is_extra(const struct schedule_segment *seg, uint64_t v)
+{
+	return seg->part &&
+		(v % seg->q * seg->part) % seg->q + seg->part >= seg->q;
+}
+
+uint32_t segment_servings(const struct schedule_segment *seg, uint64_t v)
+{
+	return seg->whole + lane_is_extra(seg, v);
+}
+
+static uint64_t since(uint64_t ticks, uint64_t delay, uint64_t n)
+{
+	return ticks > delay ? min_u64(ticks - delay, n) : 0;
+}
+
+uint64_t segment_slots(const struct schedule *s,
+	const struct schedule_segment *seg, uint64_t n, uint64_t ticks)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < seg->whole; k++)
+		sum += since(ticks, segment_delay(s, seg, k), n);
+	if (seg->part)
+		sum += segment_extras(seg,
+			since(ticks, segment_delay(s, seg, seg->whole), n));
+	return sum;
+}
+
+uint64_t segment_units(const struct schedule *s, uint32_t i)
+{
+	uint64_t end = i + 1 < s->segments ? s->segment[i + 1].start : s->units;
+
+	return end > s->segment[i].start ? end - s->segment[i].start : 0;
+}
+
+uint32_t segment_at(const struct schedule *s, uint64_t u)
+{
+	uint32_t i = s->segments - 1;
+
+	while (i > 0 && s->segment[i].start > u)
+		i--;
+	return i;
+}
+
+/* --- the lanes' permutations --- */
+
+/* One class of one block: ranks [first, first + count) among its class. */
+struct lane_block {
+	bool extra;
+	uint64_t first, rank;
+	struct permute permute;
+};
+
+static uint64_t block_key(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k, uint64_t begin,
+	bool extra)
+{
+	uint64_t words[] = {s->base, (uint64_t)s->c.rank << 32 | k << 1 | extra,
+		seg->start, begin};
+
+	return hash64(words, sizeof(words), s->c.seed);
+}
+
+/* The block of place or unit v, and v's rank among its class there. */
+static void block_of(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k, uint64_t v,
+	struct lane_block *b)
+{
+	uint64_t n = segment_units(s, (uint32_t)(seg - s->segment));
+	uint64_t begin = v - v % seg->block;
+	uint64_t end = min_u64(begin + seg->block, n);
+	uint64_t x0 = segment_extras(seg, begin);
+	uint64_t x1 = segment_extras(seg, end), xv = segment_extras(seg, v);
+
+	b->extra = lane_is_extra(seg, v);
+	b->first = b->extra ? x0 : begin - x0;
+	b->rank = (b->extra ? xv : v - xv) - b->first;
+	permute_init(&b->permute, b->extra ? x1 - x0 : end - begin - (x1 - x0),
+		block_key(s, seg, k, begin, b->extra));
+}
+
+/* The unit with this rank among its class in the whole segment. */
+static uint64_t unit_of_rank(
+	const struct schedule_segment *seg, bool extra, uint64_t rank)
+{
+	uint64_t q = seg->q, per = extra ? seg->part : q - seg->part;
+	/* Whole periods of q units, then the place in one period. */
+	uint64_t whole = rank / per * q, rest = rank % per;
+
+	return whole +
+		(extra ? div_up((rest + 1) * q, per) - 1 : rest * q / per);
+}
+
+uint64_t lane_unit(const struct schedule *s, const struct schedule_segment *seg,
+	uint32_t k, uint64_t v)
+{
+	struct lane_block b;
+
+	if (!k || seg->block == 1)
+		return v;
+	block_of(s, seg, k, v, &b);
+	return unit_of_rank(
+		seg, b.extra, b.first + permute_at(&b.permute, b.rank));
+}
+
+uint64_t lane_place(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k, uint64_t v)
+{
+	struct lane_block b;
+
+	if (!k || seg->block == 1)
+		return v;
+	block_of(s, seg, k, v, &b);
+	return unit_of_rank(
+		seg, b.extra, b.first + permute_find(&b.permute, b.rank));
+}
+
+/* --- ticks and slots --- */
+
+static uint32_t lane_slots(const struct schedule *s, uint32_t i, uint64_t u,
+	struct lane_slot *slots)
+{
+	const struct schedule_segment *seg = &s->segment[i];
+	uint64_t n = segment_units(s, i);
+	uint32_t count = 0;
+
+	for (uint32_t k = 0; k < seg->lanes; k++) {
+		uint64_t delay = segment_delay(s, seg, k), v;
+
+		if (u - seg->start < delay)
+			break;
+		v = u - seg->start - delay;
+		if (v < n && (k < seg->whole || lane_is_extra(seg, v)))
+			slots[count++] = (struct lane_slot){seg, v, k};
+	}
+	return count;
+}
+
+uint32_t tick_slots(const struct schedule *s, uint64_t u,
+	struct lane_slot slots[TICK_SLOTS_MAX])
+{
+	uint32_t i = segment_at(s, u);
+	uint32_t count = lane_slots(s, i, u, slots);
+
+	if (i > 0)
+		count += lane_slots(s, i - 1, u, slots + count);
+	return count;
+}
+
+uint64_t ticks_end(const struct schedule *s)
+{
+	const struct schedule_segment *last = &s->segment[s->segments - 1];
+
+	/* A segment before the last is through by now: it ended a spread ago
+	 * or earlier (schedule_change()). */
+	return s->units + (last->lanes > 1 ? s->spread : 0);
+}
+
+bool tick_known(const struct schedule *s, uint64_t u)
+{
+	return !s->forgotten || u >= s->segment[1].start;
+}
+
+uint64_t slots_before(const struct schedule *s, uint64_t u)
+{
+	uint32_t i = segment_at(s, u);
+	const struct schedule_segment *seg = &s->segment[i];
+	uint64_t x = seg->slot +
+		segment_slots(s, seg, segment_units(s, i), u - seg->start);
+
+	if (i > 0) {
+		const struct schedule_segment *old = seg - 1;
+		uint64_t n = segment_units(s, i - 1);
+
+		x += segment_slots(s, old, n, u - old->start) -
+			segment_slots(s, old, n, seg->start - old->start);
+	}
+	return x;
+}
+
+/* Ticks [lo, hi] among which slot x is. */
+static void slot_range(
+	const struct schedule *s, uint64_t x, uint64_t *lo, uint64_t *hi)
+{
+	uint32_t i = s->segments - 1;
+
+	while (i > 0 && s->segment[i].slot > x)
+		i--;
+	*lo = s->segment[i].start;
+	*hi = *lo + (x - s->segment[i].slot); /* each tick has a slot */
+	if (*hi >= s->units)
+		*hi = ticks_end(s);
+	if (i + 1 < s->segments)
+		*hi = min_u64(*hi, s->segment[i + 1].start - 1);
+}
+
+int slot_find(
+	const struct schedule *s, uint64_t x, uint64_t *tick, uint32_t *offset)
+{
+	uint64_t lo, hi, found;
+
+	if (s->forgotten && x < s->segment[1].slot)
+		return -ERANGE;
+	slot_range(s, x, &lo, &hi);
+	/* The last tick with no more than x slots before it. */
+	while (lo < hi) {
+		uint64_t mid = lo + (hi - lo + 1) / 2;
+
+		if (slots_before(s, mid) <= x)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	found = slots_before(s, lo);
+	if (x > found && lo >= ticks_end(s))
+		return -ERANGE;
+	*tick = lo;
+	*offset = (uint32_t)(x - found);
+	return 0;
+}
+
+uint64_t units_before(const struct schedule *s, uint64_t tick, uint32_t offset)
+{
+	return min_u64(tick + (offset > 0), s->units);
+}

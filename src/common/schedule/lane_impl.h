@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the schedule: the arithmetic of segments and ticks.
+ * lane.c explains the words. Pure functions, any thread.
+ */
+#ifndef SCHEDULE_LANE_IMPL_H
+#define SCHEDULE_LANE_IMPL_H
+
+#include "common/schedule/schedule.h"
+
+/* Two segments are alive in a tick, each with a slot a lane. */
+#define TICK_SLOTS_MAX (2 * SCHEDULE_ECHO_MAX)
+
+/* A slot before its permutation: lane `echo` of a segment is at unit v. */
+struct lane_slot {
+	const struct schedule_segment *seg;
+	uint64_t v; /* counted from the segment's start */
+	uint32_t echo;
+};
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline uint64_t div_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/* Reduce to lowest terms. Returns 0, or -EINVAL for an invalid factor. */
+int echo_reduce(struct schedule_echo *echo);
+
+bool echo_above(struct schedule_echo a, struct schedule_echo b);
+
+/* Like schedule_init(), for a numbering that begins in mid-run. */
+int schedule_begin(struct schedule *s, const struct schedule_config *config,
+	struct schedule_echo echo, uint64_t base, uint64_t step_base,
+	struct error *err);
+
+/* Fill in what follows from start, slot and factor. */
+void segment_init(const struct schedule *s, struct schedule_segment *seg,
+	uint64_t start, uint64_t slot, struct schedule_echo echo);
+
+/* Ticks from a unit's fresh serving to lane k. */
+uint64_t segment_delay(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k);
+
+/* Ticks between two lanes, at least. */
+uint64_t segment_gap(
+	const struct schedule *s, const struct schedule_segment *seg);
+
+/* Units with one serving more, among the first v. */
+uint64_t segment_extras(const struct schedule_segment *seg, uint64_t v);
+
+/* Servings of unit v. */
+uint32_t segment_servings(const struct schedule_segment *seg, uint64_t v);
+
+/* Slots of the first `ticks` ticks of a segment of n units. */
+uint64_t segment_slots(const struct schedule *s,
+	const struct schedule_segment *seg, uint64_t n, uint64_t ticks);
+
+/* Units of segment i. */
+uint64_t segment_units(const struct schedule *s, uint32_t i);
+
+/* The segment of unit u, and the segment whose lane 0 serves at tick u. */
+uint32_t segment_at(const struct schedule *s, uint64_t u);
+
+/* Which unit (from the segment's start) lane k serves at its place v. */
+uint64_t lane_unit(const struct schedule *s, const struct schedule_segment *seg,
+	uint32_t k, uint64_t v);
+
+/* The place of unit v in lane k: the inverse of lane_unit(). */
+uint64_t lane_place(const struct schedule *s,
+	const struct schedule_segment *seg, uint32_t k, uint64_t v);
+
+/* The slots of tick u, in order; returns how many. */
+uint32_t tick_slots(const struct schedule *s, uint64_t u,
+	struct lane_slot slots[TICK_SLOTS_MAX]);
+
+/* The first tick after the run. */
+uint64_t ticks_end(const struct schedule *s);
+
+/* Can tick u be answered, or is it forgotten? */
+bool tick_known(const struct schedule *s, uint64_t u);
+
+/* Slots before tick u, which must be known. */
+uint64_t slots_before(const struct schedule *s, uint64_t u);
+
+/*
+ * The tick that has slot x, and which of its slots. The end of the run for
+ * one slot too many; -ERANGE for more, and for what is forgotten.
+ */
+int slot_find(
+	const struct schedule *s, uint64_t x, uint64_t *tick, uint32_t *offset);
+
+/* Units decoded before slot x of a tick: with the tick's own, if served. */
+uint64_t units_before(const struct schedule *s, uint64_t tick, uint32_t offset);
+
+#endif

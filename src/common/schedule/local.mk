@@ -1,0 +1,10 @@
+noinst_LTLIBRARIES += libschedule.la
+libschedule_la_SOURCES = \
+	src/common/schedule/lane.c src/common/schedule/lane_impl.h \
+	src/common/schedule/permute.c src/common/schedule/permute.h \
+	src/common/schedule/schedule.h \
+	src/common/schedule/schedule_change.c \
+	src/common/schedule/schedule_config.c \
+	src/common/schedule/schedule_slots.c \
+	src/common/schedule/schedule_state.c
+libschedule_la_CFLAGS = $(AM_CFLAGS)

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls: checks, copies of structs of the size that the caller
+ * knows, and messages. Batches come from a source; all other calls go to the
+ * engine. Any thread of the user.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/engine/engine.h"
+#include "loader/api/loader_impl.h"
+#include "loader/share/shared.h"
+
+struct refrain_loader {
+	/* Set once. */
+	struct batch_source *source;
+	struct engine *engine; /* or NULL */
+	struct shared *shared; /* or NULL; neither: the source is another's */
+	pid_t pid;
+};
+
+/* The calling thread's copy of its last message, and the handle it is from. */
+static __thread struct error message_copy;
+static __thread const struct refrain_loader *message_of;
+
+/* May the engine behind the handle be used? Returns -ECHILD after a fork, or
+ * -ENOSYS. */
+static int ask(const struct refrain_loader *l)
+{
+	if (l->pid != getpid())
+		return -ECHILD;
+	return l->engine || l->shared ? 0 : -ENOSYS;
+}
+
+static const struct dataset *dataset_of(const struct refrain_loader *l)
+{
+	if (l->shared)
+		return shared_dataset(l->shared);
+	return l->engine ? engine_dataset(l->engine) : NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int loader_over(struct refrain_loader **out, struct batch_source *source)
+{
+	struct refrain_loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	message_of = NULL;
+	l->source = source;
+	l->pid = getpid();
+	*out = l;
+	return 0;
+}
+
+/* A shorter struct has no share. */
+static int open_shared(struct refrain_loader **out,
+	const struct refrain_config *config, struct error *err)
+{
+	struct refrain_config c;
+	struct shared *shared;
+	int rc;
+
+	refrain_config_init(&c);
+	memcpy(&c, config, config->size < sizeof(c) ? config->size : sizeof(c));
+	c.size = sizeof(c);
+	rc = shared_open(&shared, &c, err);
+
+	if (rc < 0)
+		return rc;
+	rc = loader_over(out, shared_source(shared));
+	if (rc < 0) {
+		(void)batch_close(shared_source(shared));
+		return error_set(err, rc, "no memory for a loader");
+	}
+	(*out)->shared = shared;
+	return 0;
+}
+
+int refrain_open(
+	struct refrain_loader **out, const struct refrain_config *config)
+{
+	struct error *err = settings_error();
+	struct settings s;
+	struct engine *engine;
+	int rc;
+
+	*out = NULL;
+	rc = settings_init(&s, config, err);
+	if (rc < 0)
+		return rc;
+	if (s.c.share)
+		return open_shared(out, config, err);
+	rc = engine_open(&engine, config, NULL, err);
+	if (rc < 0)
+		return rc;
+	rc = loader_over(out, engine_source(engine));
+	if (rc < 0) {
+		(void)batch_close(engine_source(engine));
+		return error_set(err, rc, "no memory for a loader");
+	}
+	(*out)->engine = engine;
+	return 0;
+}
+
+int refrain_close(struct refrain_loader *l)
+{
+	int rc;
+
+	if (!l || l->pid != getpid())
+		return 0;
+	rc = batch_close(l->source);
+	/*
+	 * Calls that hang are left behind, with all memory that they may use.
+	 */
+	if (rc == 0)
+		free(l);
+	return rc;
+}
+
+/* -- Batches --------------------------------------------------------------- */
+
+int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
+	int timeout_ms)
+{
+	struct lent_batch *b;
+	int rc;
+
+	*out = NULL;
+	if (l->pid != getpid())
+		return -ECHILD;
+	message_of = NULL;
+	rc = batch_next(l->source, &b, timeout_ms);
+	if (rc == 1)
+		*out = &b->batch;
+	return rc;
+}
+
+void refrain_release(const struct refrain_batch *b)
+{
+	struct lent_batch *lent =
+		CONTAINER_OF((uintptr_t)b, struct lent_batch, batch);
+
+	if (b)
+		batch_release(lent);
+}
+
+/* The message is the handle's for this thread until its next call. */
+static int too_little_room(struct refrain_loader *l, size_t needed, uint32_t n)
+{
+	message_of = l;
+	return error_set(&message_copy, -ENOSPC,
+		"the batch needs room for %zu bytes and %u labels", needed, n);
+}
+
+int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
+	int64_t *labels, size_t label_count, int timeout_ms)
+{
+	const struct refrain_batch *b;
+	const struct settings *s;
+	int rc = ask(l);
+	size_t needed;
+
+	if (rc < 0)
+		return rc;
+	s = l->shared ? shared_settings(l->shared) : engine_settings(l->engine);
+	needed = s->c.batch * s->sample_bytes;
+	if (data_bytes < needed || (labels && label_count < s->c.batch))
+		return too_little_room(l, needed, s->c.batch);
+	rc = refrain_next(l, &b, timeout_ms);
+	if (rc <= 0)
+		return rc;
+	memcpy(data, b->data, b->data_bytes);
+	if (labels)
+		memcpy(labels, b->labels, b->count * sizeof(*labels));
+	rc = (int)b->count;
+	refrain_release(b);
+	return rc;
+}
+
+int refrain_fd(struct refrain_loader *l)
+{
+	return l->pid == getpid() ? batch_fd(l->source) : -ECHILD;
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+uint64_t refrain_examples(struct refrain_loader *l)
+{
+	return dataset_of(l) ? dataset_count(dataset_of(l)) : 0;
+}
+
+uint64_t refrain_classes(struct refrain_loader *l)
+{
+	return dataset_of(l) ? dataset_classes(dataset_of(l)) : 0;
+}
+
+uint64_t refrain_steps_left(struct refrain_loader *l)
+{
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_steps_left(l->shared)
+			 : engine_steps_left(l->engine);
+}
+
+uint64_t refrain_step(struct refrain_loader *l)
+{
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_step(l->shared) : engine_step(l->engine);
+}
+
+uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
+{
+	if (ask(l) < 0)
+		return 0;
+	return l->shared ? shared_epoch_end(l->shared, epoch)
+			 : engine_epoch_end(l->engine, epoch);
+}
+
+int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
+{
+	size_t room = out->size < sizeof(*out) ? out->size : sizeof(*out);
+	struct refrain_failure failure;
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	if (l->shared)
+		shared_failure(l->shared, &failure);
+	else
+		engine_failure(l->engine, &failure);
+	failure.size = room;
+	memcpy(out, &failure, room);
+	return failure.error != 0;
+}
+
+const char *refrain_class_name(
+	struct refrain_loader *l, int64_t label, size_t *bytes)
+{
+	if (label < 0 || (uint64_t)label >= refrain_classes(l))
+		return NULL;
+	return dataset_class_name(dataset_of(l), (uint64_t)label, bytes);
+}
+
+const char *refrain_path(struct refrain_loader *l, uint64_t index)
+{
+	struct example example;
+
+	if (index >= refrain_examples(l))
+		return NULL;
+	dataset_example(dataset_of(l), index, &example);
+	return example.name;
+}
+
+static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
+{
+	struct dataset_skipped skipped;
+
+	if (l->shared)
+		shared_stats(l->shared, out);
+	else
+		engine_stats(l->engine, out);
+	dataset_skipped(dataset_of(l), &skipped);
+	out->skipped_files = skipped.files;
+	out->skipped_first = skipped.first_file;
+	out->empty_classes = skipped.classes;
+	out->empty_first = skipped.first_class;
+}
+
+int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)
+{
+	struct refrain_stats all;
+	size_t size = out->size < sizeof(all) ? out->size : sizeof(all);
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	if (size < sizeof(out->size))
+		return -EINVAL;
+	all_stats(l, &all);
+	memcpy(out, &all, size);
+	return 0;
+}
+
+int refrain_stats_json(struct refrain_loader *l, char *buf, size_t size)
+{
+	struct refrain_stats all;
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	all_stats(l, &all);
+	return stats_print(&all, buf, size);
+}
+
+int refrain_save(struct refrain_loader *l, void *buf, size_t size)
+{
+	int rc = ask(l);
+
+	message_of = NULL;
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_save(l->shared, buf, size)
+			 : engine_save(l->engine, buf, size);
+}
+
+int refrain_save_at(
+	struct refrain_loader *l, uint64_t step, void *buf, size_t size)
+{
+	int rc = ask(l);
+
+	message_of = NULL;
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_save_at(l->shared, step, buf, size)
+			 : engine_save_at(l->engine, step, buf, size);
+}
+
+int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
+{
+	int rc = ask(l);
+
+	if (rc < 0)
+		return rc;
+	return l->shared ? shared_echo_log(l->shared, buf, size)
+			 : engine_echo_log(l->engine, buf, size);
+}
+
+int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
+{
+	int rc = ask(l);
+
+	*base = NULL;
+	*bytes = 0;
+	message_of = NULL;
+	if (rc < 0)
+		return rc;
+	if (l->shared)
+		return shared_memory(l->shared, base, bytes);
+	message_of = l;
+	return error_set(&message_copy, -ENODATA,
+		"the loader has no share, so its batches are not in one block "
+		"of memory");
+}
+
+const char *refrain_message(struct refrain_loader *l)
+{
+	if (!l)
+		return settings_error()->msg;
+	if (l->pid != getpid())
+		return "the loader was opened before fork(): open another one "
+		       "in this process";
+	if (message_of != l)
+		batch_message(l->source, &message_copy);
+	return message_copy.msg;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks and defaults of the configuration. The table in settings_table.c has
+ * the limits of each member; this file checks combinations of members. Pure
+ * functions, except that they ask the system for its memory.
+ */
+#include "loader/core/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/base/cgroup.h"
+#include "loader/core/settings_table.h"
+
+/* -- Defaults that depend on the system or on each other ------------------- */
+
+static unsigned processors(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (unsigned)CPU_COUNT(&set);
+	return 1;
+}
+
+/* The maximum memory of this process, and the limit that sets it. */
+static uint64_t memory_of_process(const char **what)
+{
+	static const struct {
+		int which;
+		const char *what;
+	} limits[] = {
+		{RLIMIT_AS, "the address space of this process (ulimit -v)"},
+		{RLIMIT_DATA, "the data of this process (ulimit -d)"},
+	};
+	uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+		(uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t group = cgroup_memory_limit("");
+	struct rlimit rl;
+
+	*what = "the memory of this machine";
+	for (unsigned i = 0; i < 2; i++)
+		if (getrlimit(limits[i].which, &rl) == 0 &&
+			rl.rlim_cur < most) {
+			most = rl.rlim_cur;
+			*what = limits[i].what;
+		}
+	if (group >= most)
+		return most;
+	*what = "the limit of the memory control group";
+	return group;
+}
+
+static bool any_set(const float of[3])
+{
+	return of[0] != 0.F || of[1] != 0.F || of[2] != 0.F;
+}
+
+/* A mean of -0 is one of 0 that the caller has set. */
+static bool mean_given(const float mean[3])
+{
+	return any_set(mean) || signbit(mean[0]) || signbit(mean[1]) ||
+		signbit(mean[2]);
+}
+
+/* Both of ImageNet, or both the caller's: a std of 0 would be taken for 1. */
+static int fill_in_normalise(struct refrain_config *c, struct error *err)
+{
+	static const float mean[3] = {0.485F, 0.456F, 0.406F};
+	static const float std[3] = {0.229F, 0.224F, 0.225F};
+
+	if (!any_set(c->mean) && !any_set(c->std)) {
+		memcpy(c->mean, mean, sizeof(mean));
+		memcpy(c->std, std, sizeof(std));
+	}
+	if (!mean_given(c->mean))
+		return error_set(err, -EINVAL,
+			"mean is not set: mean and std must be set together; "
+			"write -0.0 for a mean of 0");
+	for (unsigned i = 0; i < 3; i++) {
+		if (c->std[i] == 0.F)
+			return error_set(err, -EINVAL,
+				"std[%u] is 0: mean and std must be set "
+				"together",
+				i);
+		if (c->mean[i] == 0.F)
+			c->mean[i] = 0.F; /* not -0, for the saved state */
+	}
+	return 0;
+}
+
+static void fill_in(struct settings *s)
+{
+	struct refrain_config *c = &s->c;
+
+	if (!c->height)
+		c->height = c->width;
+	if (!c->width)
+		c->width = c->height;
+	if (!c->threads)
+		c->threads = processors();
+	if (!c->memory_bytes)
+		c->memory_bytes = memory_of_process(&s->memory_of) / 4;
+	if (!c->max_pixels)
+		c->max_pixels = 200000000;
+}
+
+/* -- The echo factor that changes ------------------------------------------ */
+
+/* Bursts are of twice what is read at a time at least, so that half of one is
+ * read with something to follow; what is left between bursts is enough for the
+ * other. More are a better measure, but there must be some in each window. */
+#define BURSTS_AHEAD 3
+#define BURST_MOST 384
+#define AHEAD_SPARE 16
+
+static int take_echo(struct settings *s, struct error *err)
+{
+	struct refrain_config *c = &s->c;
+
+	s->changes = c->echo == REFRAIN_ECHO_AUTO;
+	s->measures = s->changes && !c->echo_log;
+	if (s->changes)
+		c->echo = 1;
+	else if (c->echo_log || c->echo_max != 0.)
+		return error_set(err, -EINVAL,
+			"%s is set, but echo is not REFRAIN_ECHO_AUTO",
+			c->echo_log ? "echo_log" : "echo_max");
+	return 0;
+}
+
+/*
+ * Planned examples have their number of servings, so a window must be longer,
+ * or a change would begin after the next one is due.
+ */
+static uint64_t least_window(const struct refrain_config *c)
+{
+	return ((uint64_t)c->batches_ahead + 4) * c->batch +
+		(uint64_t)BURSTS_AHEAD * c->reads_ahead + AHEAD_SPARE;
+}
+
+static uint32_t burst_of(const struct refrain_config *c, uint64_t window)
+{
+	uint64_t least = (uint64_t)(BURSTS_AHEAD - 1) * c->reads_ahead;
+	uint64_t some = window * 3 / 8;
+
+	if (some > BURST_MOST)
+		some = BURST_MOST;
+	return (uint32_t)(some > least ? some : least);
+}
+
+static int check_changes(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+
+	if (!s->changes)
+		return 0;
+	if (s->measures && c->world > 1)
+		return error_set(err, -EINVAL,
+			"echo is auto with world %u: all ranks must change it "
+			"at the same steps; give all of them the same "
+			"echo_log, or a number, such as the r of a run with "
+			"world 1",
+			c->world);
+	if (c->augment == REFRAIN_AUGMENT_EVAL)
+		return error_set(err, -EINVAL,
+			"echo is auto: evaluation serves each example once");
+	if (c->window && c->window < least_window(c))
+		return error_set(err, -EINVAL,
+			"window is %u: with echo auto, batches_ahead %u and "
+			"reads_ahead %u it must be at least %" PRIu64,
+			c->window, c->batches_ahead, c->reads_ahead,
+			least_window(c));
+	return 0;
+}
+
+/* -- Members that concern each other --------------------------------------- */
+
+/* The worst JPEGs have about 4 bytes for a pixel; small ones may carry large
+ * metadata, such as a film. */
+#define ENCODED_LEAST ((uint64_t)64 << 20)
+#define ENCODED_PIXEL_BYTES 4
+
+static uint64_t encoded_max(const struct settings *s)
+{
+	uint64_t pixels = s->c.max_pixels;
+
+	if (!s->jpeg || pixels > UINT64_MAX / ENCODED_PIXEL_BYTES)
+		return UINT64_MAX;
+	return pixels * ENCODED_PIXEL_BYTES > ENCODED_LEAST
+		? pixels * ENCODED_PIXEL_BYTES
+		: ENCODED_LEAST;
+}
+
+static int check_samples(struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	bool raw = c->source == REFRAIN_SOURCE_RAW;
+
+	s->jpeg = !c->decode && !raw;
+	s->plain = !c->decode && raw;
+	s->encoded_max = encoded_max(s);
+	if (raw && !c->record_bytes)
+		return error_set(err, -EINVAL,
+			"record_bytes is 0: raw records need their size");
+	if (!raw && (c->record_bytes || c->label_bytes))
+		return error_set(err, -EINVAL,
+			"%s is set, but source is not raw: records need it",
+			c->record_bytes ? "record_bytes" : "label_bytes");
+	if (raw && c->label_bytes >= c->record_bytes)
+		return error_set(err, -EINVAL,
+			"label_bytes is %u: a record has only %u bytes",
+			c->label_bytes, c->record_bytes);
+	if (c->decode && !c->decoded_max_bytes)
+		return error_set(err, -EINVAL,
+			"decoded_max_bytes is 0: decode() needs a size");
+	if (c->augment_fn && !c->sample_bytes && !s->plain)
+		return error_set(err, -EINVAL,
+			"sample_bytes is 0: augment_fn() needs a size");
+	if (!c->augment_fn && s->jpeg && c->sample_bytes)
+		return error_set(err, -EINVAL,
+			"sample_bytes is set, but the samples are images");
+	return 0;
+}
+
+static int check_cpus(const struct refrain_config *c, struct error *err)
+{
+	long count = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (c->cpu_count && !c->cpus)
+		return error_set(
+			err, -EINVAL, "cpu_count is set, but cpus is not");
+	for (uint32_t i = 0; i < c->cpu_count; i++)
+		if (c->cpus[i] >= CPU_SETSIZE || (long)c->cpus[i] >= count)
+			return error_set(err, -EINVAL,
+				"cpus[%u] is %u: there are processors 0 to %ld",
+				i, c->cpus[i], count - 1);
+	return 0;
+}
+
+static int check_no_share(const struct refrain_config *c, struct error *err)
+{
+	if (c->share_jobs || c->share_batch || c->share_slow)
+		return error_set(err, -EINVAL, "%s is set: it needs a share",
+			c->share_jobs		 ? "share_jobs"
+				: c->share_batch ? "share_batch"
+						 : "share_slow");
+	return 0;
+}
+
+static int check_share(const struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	bool slices = c->share_batch && c->share_batch != c->batch;
+
+	if (!c->share)
+		return check_no_share(c, err);
+	if (c->share_slow && s->changes)
+		return error_set(err, -EINVAL,
+			"share_slow is solo: with an echo of auto it must be "
+			"wait, because a job on its own would change the "
+			"factor at other steps");
+	if (c->augment == REFRAIN_AUGMENT_EVAL)
+		return error_set(err, -EINVAL,
+			"share is set: evaluation handles cannot share, as "
+			"jobs evaluate at different times");
+	if (c->alloc)
+		return error_set(err, -EINVAL,
+			"alloc is set: a share has its own memory for batches; "
+			"see refrain_memory()");
+	if (!slices)
+		return 0;
+	if (c->share_batch % c->batch)
+		return error_set(err, -EINVAL,
+			"share_batch is %u: it must be a multiple of batch, %u",
+			c->share_batch, c->batch);
+	if (c->echo_point == REFRAIN_ECHO_BATCH || s->changes)
+		return error_set(err, -EINVAL,
+			"share_batch is %u: with %s it must equal batch, %u",
+			c->share_batch,
+			s->changes ? "an echo of auto" : "echo_point batch",
+			c->batch);
+	if (c->min_lag > 1)
+		return error_set(err, -EINVAL,
+			"min_lag is %u: it must not be set with share_batch, "
+			"because the slices determine it",
+			c->min_lag);
+	return 0;
+}
+
+static int check_together(struct settings *s, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	int rc;
+
+	if (!c->dataset || !*c->dataset)
+		return error_set(err, -EINVAL, "dataset is not set");
+	if (c->rank >= c->world)
+		return error_set(err, -EINVAL,
+			"rank is %u: it must be below world, %u", c->rank,
+			c->world);
+	if (c->flags & ~member_flags_known())
+		return error_set(err, -EINVAL, "flags has unknown bits: 0x%x",
+			c->flags & ~member_flags_known());
+	if ((c->flags & REFRAIN_FLAG_EQUAL_RANKS) &&
+		(c->flags & REFRAIN_FLAG_PAD_RANKS))
+		return error_set(err, -EINVAL,
+			"flags: EQUAL_RANKS and PAD_RANKS exclude each other");
+	if (c->area_min > c->area_max)
+		return error_set(
+			err, -EINVAL, "area_min is more than area_max");
+	if (c->aspect_min > c->aspect_max)
+		return error_set(
+			err, -EINVAL, "aspect_min is more than aspect_max");
+	if (c->augment == REFRAIN_AUGMENT_EVAL && s->echo.p != s->echo.q)
+		return error_set(err, -EINVAL,
+			"echo is %g: evaluation serves each example once",
+			c->echo);
+	if (!c->alloc != !c->free)
+		return error_set(
+			err, -EINVAL, "alloc and free must be set together");
+	rc = check_cpus(c, err);
+	if (rc == 0)
+		rc = check_share(s, err);
+	if (rc < 0)
+		return rc;
+	if (!c->state != !c->state_bytes)
+		return error_set(err, -EINVAL,
+			"state and state_bytes must be set together");
+	return check_samples(s, err);
+}
+
+static enum schedule_point point_of(const struct refrain_config *c)
+{
+	static const enum schedule_point points[] = {
+		[REFRAIN_ECHO_BEFORE] = SCHEDULE_BEFORE,
+		[REFRAIN_ECHO_AFTER] = SCHEDULE_AFTER,
+		[REFRAIN_ECHO_BATCH] = SCHEDULE_BATCH,
+	};
+
+	return points[c->echo_point];
+}
+
+/* Measured or replayed: the usual one, or the least. */
+static uint64_t changing_window(const struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+	uint64_t least = least_window(c);
+	uint64_t usual = schedule_default_window(
+		c->batch, s->echo_max, c->min_lag, point_of(c));
+
+	if (c->window)
+		return c->window;
+	return usual > least ? usual : least;
+}
+
+static void derive_echo(struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+
+	s->echo = schedule_echo_nearest(c->echo);
+	s->echo_max = s->changes ? schedule_echo_nearest(c->echo_max) : s->echo;
+	s->window = s->changes ? changing_window(s) : c->window;
+	s->ahead_max = s->ahead_least = c->reads_ahead;
+	if (!s->measures)
+		return;
+	s->ahead_least = BURSTS_AHEAD * c->reads_ahead;
+	s->ahead_max += burst_of(c, s->window);
+}
+
+/* Which scale an image is decoded at must not depend on the crops that its
+ * echoes happen to have, nor on how often this example is served. */
+static enum augment_scale scale_of(const struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+	bool echoes = s->changes || s->echo.p != s->echo.q;
+
+	if (c->augment != REFRAIN_AUGMENT_TRAIN ||
+		(c->flags & REFRAIN_FLAG_EXACT))
+		return SCALE_EXACT;
+	return echoes && c->echo_point == REFRAIN_ECHO_BEFORE ? SCALE_BY_IMAGE
+							      : SCALE_BY_CROP;
+}
+
+static void derive_settings(struct settings *s)
+{
+	const struct refrain_config *c = &s->c;
+	struct augment_config *a = &s->augment;
+
+	*a = (struct augment_config){
+		.height = c->height,
+		.width = c->width,
+		.type = c->type,
+		.layout = c->layout,
+		.augment = c->augment,
+		.flip = c->augment == REFRAIN_AUGMENT_TRAIN &&
+			!(c->flags & REFRAIN_FLAG_NO_FLIP),
+		.normalise = !(c->flags & REFRAIN_FLAG_NO_NORMALISE),
+		.area_min = c->area_min,
+		.area_max = c->area_max,
+		.aspect_min = c->aspect_min,
+		.aspect_max = c->aspect_max,
+		.cutout = c->cutout,
+		.scale = scale_of(s),
+	};
+	memcpy(a->mean, c->mean, sizeof(a->mean));
+	memcpy(a->std, c->std, sizeof(a->std));
+	memcpy(a->jitter, c->jitter, sizeof(a->jitter));
+	s->image_sample = !s->plain && !c->augment_fn && !c->sample_bytes;
+	s->sample_bytes = c->sample_bytes;
+	if (s->image_sample)
+		s->sample_bytes = augment_sample_bytes(a);
+	else if (!s->sample_bytes)
+		s->sample_bytes = c->record_bytes - c->label_bytes;
+}
+
+static int copy_known(struct refrain_config *out,
+	const struct refrain_config *config, struct error *err)
+{
+	const unsigned char *bytes = (const unsigned char *)config;
+
+	if (!config || config->size < sizeof(config->size))
+		return error_set(err, -EINVAL,
+			"size is not set: call refrain_config_init()");
+	for (size_t i = sizeof(*out); i < config->size; i++)
+		if (bytes[i])
+			return error_set(err, -E2BIG,
+				"the configuration has members that this "
+				"library (version %d) does not know",
+				refrain_version());
+	refrain_config_init(out);
+	memcpy(out, config,
+		config->size < sizeof(*out) ? config->size : sizeof(*out));
+	out->size = sizeof(*out);
+	return 0;
+}
+
+int settings_init(struct settings *s, const struct refrain_config *config,
+	struct error *err)
+{
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	rc = copy_known(&s->c, config, err);
+	if (rc < 0)
+		return rc;
+	fill_in(s);
+	rc = fill_in_normalise(&s->c, err);
+	if (rc == 0)
+		rc = take_echo(s, err);
+	if (rc == 0)
+		rc = members_check(&s->c, err);
+	if (rc < 0)
+		return rc;
+	derive_echo(s);
+	rc = check_together(s, err);
+	if (rc == 0)
+		rc = check_changes(s, err);
+	if (rc == 0)
+		derive_settings(s);
+	return rc;
+}
+
+static enum schedule_share share_of(const struct refrain_config *c)
+{
+	if (c->flags & REFRAIN_FLAG_EQUAL_RANKS)
+		return SCHEDULE_EQUAL;
+	return c->flags & REFRAIN_FLAG_PAD_RANKS ? SCHEDULE_PAD
+						 : SCHEDULE_UNEVEN;
+}
+
+void settings_schedule(const struct settings *s, uint64_t examples,
+	struct schedule_config *out)
+{
+	const struct refrain_config *c = &s->c;
+
+	*out = (struct schedule_config){
+		.examples = examples,
+		.epochs = c->epochs,
+		.seed = c->seed,
+		.batch = c->batch,
+		.rank = c->rank,
+		.world = c->world,
+		.lag = c->min_lag,
+		.window = s->window,
+		.echo = s->echo,
+		.echo_max = s->echo_max,
+		.point = point_of(c),
+		.order = SCHEDULE_SHUFFLE,
+		.share = share_of(c),
+		.nearby = c->shuffle_window,
+		.drop_last = c->last == REFRAIN_LAST_DROP,
+		.allow_small_window =
+			(c->flags & REFRAIN_FLAG_ALLOW_DUPLICATES) != 0,
+	};
+	if (c->flags & REFRAIN_FLAG_IN_ORDER)
+		out->order = SCHEDULE_IN_ORDER;
+	else if (c->shuffle_window)
+		out->order = SCHEDULE_NEARBY;
+}

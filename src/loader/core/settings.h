@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration of a loader as the loader uses it: checked, with the
+ * defaults filled in. Constant after settings_init().
+ */
+#ifndef CORE_SETTINGS_H
+#define CORE_SETTINGS_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+
+#include "common/base/err.h"
+#include "loader/image/image.h"
+#include "common/schedule/schedule.h"
+#include "loader/core/settings_table.h"
+
+struct settings {
+	/* Pointers in it belong to the caller and are valid during
+	 * refrain_open() only, except functions and their contexts. */
+	struct refrain_config c;
+	struct schedule_echo echo; /* at the beginning */
+	struct schedule_echo echo_max;
+	uint64_t window;       /* of the schedule; 0: as it finds best */
+	bool changes;	       /* the factor changes: REFRAIN_ECHO_AUTO */
+	bool measures;	       /* ... by what is measured, not by a log */
+	uint32_t ahead_max;    /* examples that may be read before their steps
+				  are planned */
+	uint32_t ahead_least;  /* ... even if memory is small */
+	const char *memory_of; /* memory_bytes was not set: a quarter of this */
+	struct augment_config augment;
+	bool jpeg;	   /* decoded by our decoder */
+	bool plain;	   /* neither decoded nor augmented: copied */
+	bool image_sample; /* our augmenter makes the samples */
+	size_t sample_bytes;
+	/* The limit for the encoded bytes of an example. No JPEG of max_pixels
+	 * needs as many, even with metadata; UINT64_MAX: none, but memory. */
+	uint64_t encoded_max;
+};
+
+/*
+ * Returns -EINVAL with the member's name, or -E2BIG for a longer struct whose
+ * unknown members are not all 0.
+ */
+int settings_init(struct settings *s, const struct refrain_config *config,
+	struct error *err);
+
+/* Fill in the configuration of the schedule for a dataset with so many
+ * examples. */
+void settings_schedule(const struct settings *s, uint64_t examples,
+	struct schedule_config *out);
+
+/* The message of the calling thread for calls without a handle. */
+struct error *settings_error(void);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dataset as a table of examples: where the bytes of each are and what its
+ * label is. It is made once by a scan of every directory or shard (a *look*),
+ * then kept in an index file and mapped, so that 1.3 million examples open in
+ * milliseconds. Constant after dataset_open(): any thread reads it without a
+ * lock.
+ *
+ * Which files are examples. FOLDER: regular files whose names end in .jpg or
+ * .jpeg in either case, or all with `any_file`, below the directory; names that
+ * begin with a dot, and lost+found in the root, are skipped. Symbolic links are
+ * followed, wherever they lead: links in a dataset are meant to be read.
+ * dataset_links() counts those that are broken or lead in a circle.
+ * dataset_skipped() counts all that is no example.
+ * LIST: every line, or of a table of `refrain index` those that FOLDER would
+ * take. TAR: each base name (up to the first dot after the last slash) that has
+ * an image: the first member NAME.jpg or NAME.jpeg, else the first NAME.*.jpg;
+ * with `any_file` the first that is not .cls, .txt or .json. RAW: each record
+ * of the file, or of the files in the directory itself.
+ *
+ * Examples are numbered by the bytewise order of their paths, '/' included
+ * (LIST: of equal ones, by line); TAR: by shard, then the first member of the
+ * base name; RAW: by file, then position. Shards and files are in the bytewise
+ * order of their names.
+ *
+ * Labels. The class is the first directory of the path; of a list's line the
+ * text after the tab; of a tar the text of NAME.cls, or the directory if no
+ * member is called so. Without one the label is -1. Classes that an example has
+ * are numbered by the bytewise order of their names; but if the texts of a list
+ * or of all .cls are decimal numbers below 2^31, without leading zeros, then
+ * they are the labels. FOLDER: every directory in the root is a class, also one
+ * without an example, or hidden, as in torchvision's ImageFolder; a table of
+ * `refrain index` has those with a file.
+ */
+#ifndef DATASET_H
+#define DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+struct dataset;
+
+struct dataset_options {
+	const char *path;
+	int source;			    /* enum refrain_source */
+	const char *root;		    /* LIST, or NULL */
+	uint32_t record_bytes, label_bytes; /* RAW */
+	bool any_file;			    /* there is a decode callback */
+	unsigned threads;		    /* threads for looking; 0: 8 */
+	/*
+	 * If not NULL, fail with -ECANCELED within half a second after it
+	 * becomes true. A call that hangs keeps its thread and its memory until
+	 * it returns.
+	 */
+	const _Atomic bool *cancel;
+	/* Fail with -ETIMEDOUT as quickly if the storage has not answered for
+	 * this time; 0: never. There is no limit while it answers. */
+	uint64_t timeout_ns;
+};
+
+/* The location of an example. The dataset owns the strings. */
+struct example {
+	const char *file;     /* relative to dataset_dir() */
+	const char *name;     /* for messages: the path, a member's after its
+				 shard: "a.tar/0001.jpg"; RAW: the file */
+	uint32_t shard;	      /* number of the file, if `whole` is false */
+	bool whole;	      /* the whole file, whatever its size is by now */
+	bool label_in_record; /* RAW: the first label_bytes are the label */
+	uint64_t offset;      /* 0 if whole */
+	uint64_t bytes;	      /* if whole: a hint, 0: unknown (a look asks
+				 no file for its size) */
+	int64_t label;	      /* -1: none, or in the record */
+};
+
+/*
+ * Open and look, or map the index of an earlier look if nothing has changed
+ * since: every directory has its old mtime, every list and shard its old mtime
+ * and size. doc/formats.md says where the index is kept. On failure *out is
+ * NULL and err says what and where: -ENOENT, -ENOTDIR, -EACCES, -ENODATA (no
+ * example), -EBADMSG (a malformed list, tar or file of records), -ENAMETOOLONG
+ * (a path too long to open), -EINVAL, -ENOMEM, -ECANCELED, -ETIMEDOUT. A
+ * directory that cannot be read is a failure; an index that cannot be written
+ * is not.
+ */
+int dataset_open(struct dataset **out, const struct dataset_options *options,
+	struct error *err);
+void dataset_close(struct dataset *ds); /* NULL is allowed */
+
+uint64_t dataset_count(const struct dataset *ds);
+void dataset_example(
+	const struct dataset *ds, uint64_t index, struct example *out);
+
+/* Paths are opened below this descriptor (and never escape it). */
+int dataset_dir(const struct dataset *ds);
+
+/* The type of its file system, as statfs() has it; 0: unknown. It is determined
+ * when the dataset is opened, as asking later may hang. */
+uint32_t dataset_fs_type(const struct dataset *ds);
+
+/* Files that hold several examples each: shards, raw files. */
+uint32_t dataset_shards(const struct dataset *ds);
+const char *dataset_shard_file(const struct dataset *ds, uint32_t shard);
+
+/* The number of classes; all labels are below it. The name of a class is any
+ * bytes and a NUL; NULL if there is no class with that label. `bytes` may be
+ * NULL. */
+uint64_t dataset_classes(const struct dataset *ds);
+const char *dataset_class_name(
+	const struct dataset *ds, uint64_t label, size_t *bytes);
+
+/* A hash of all names, positions and labels: not of contents or mtimes. */
+uint64_t dataset_fingerprint(const struct dataset *ds);
+
+/*
+ * The number of symbolic links skipped because they lead nowhere or to a
+ * directory that contains them.
+ */
+uint64_t dataset_links(const struct dataset *ds);
+
+/*
+ * What is in the dataset but is no example: files, hidden names and broken
+ * links; in a tar, base names without an image. The first is that of the lowest
+ * path. A directory that is not looked into counts as one file. Of classes,
+ * those without an example, and the name of the first. Names are NULL if there
+ * is none; they are the dataset's.
+ */
+struct dataset_skipped {
+	uint64_t files, classes;
+	const char *first_file, *first_class;
+};
+void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out);
+
+/* The private memory that the dataset uses; mapped memory is shared and not
+ * counted. */
+size_t dataset_memory_bytes(const struct dataset *ds);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A folder of images: a directory is one job of the workers, which lists and
+ * sorts it and submits its sub-directories; then the driver puts all names into
+ * tables, in order. In a listing a directory's name ends with a slash. Then the
+ * names of a directory in bytewise order, each followed by everything below it,
+ * give whole paths in bytewise order.
+ */
+#include "loader/dataset/dataset_look_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+
+/* A directory: the job's until it ended, then the driver's. */
+struct dir {
+	struct pool_job job;
+	struct look *l;
+	int64_t mtime_ns;     /* before it was listed */
+	uint64_t fingerprint; /* likewise */
+	struct array names;   /* one after the other, each with its NUL */
+	struct array classes; /* likewise; of the root, all its directories */
+	uint64_t skipped;     /* names that are no examples */
+	char *first_skipped;  /* NULL: none, or no memory for it */
+	struct dir **child;   /* in the order of their names */
+	size_t children;
+	uint64_t links;
+	const struct dir *parent; /* NULL for the root */
+	dev_t dev;		  /* with ino, which it is */
+	ino_t ino;
+	bool listed;	 /* false: it was gone, or is one that it is in */
+	size_t path_len; /* with a slash at the end, but for the root */
+	char path[];
+};
+
+/* Free the directory and all below it; the depth is at most PATH_MAX / 2. */
+static void dir_free(struct dir *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->children; i++)
+		dir_free(d->child[i]);
+	free(d->child);
+	array_release(&d->names);
+	array_release(&d->classes);
+	free(d->first_skipped);
+	free(d);
+}
+
+static void dir_main(struct pool_job *job);
+
+static struct dir *dir_new(
+	struct look *l, const struct dir *parent, const char *name)
+{
+	size_t at = parent ? parent->path_len : 0, n = strlen(name);
+	struct dir *d = calloc(1, sizeof(*d) + at + n + 1);
+
+	if (!d)
+		return NULL;
+	pool_job_init(&d->job, dir_main);
+	d->l = l;
+	d->parent = parent;
+	d->path_len = at + n;
+	if (at > 0)
+		memcpy(d->path, parent->path, at);
+	memcpy(d->path + at, name, n + 1);
+	return d;
+}
+
+/* -- A job ----------------------------------------------------------------- */
+
+static int dir_skip(struct dir *d, const char *name)
+{
+	d->skipped++;
+	if (d->first_skipped && strcmp(d->first_skipped, name) <= 0)
+		return 0;
+	free(d->first_skipped);
+	d->first_skipped = strdup(name);
+	return d->first_skipped ? 0 : -ENOMEM;
+}
+
+static bool is_wanted(
+	const struct dir *d, const char *name, enum look_type type)
+{
+	if (look_is_hidden(name))
+		return false;
+	if (type == LOOK_DIR)
+		return d->path_len > 0 || strcmp(name, "lost+found") != 0;
+	return type == LOOK_FILE && look_is_image(d->l, name);
+}
+
+static int name_seen(void *arg, const char *name, enum look_type type)
+{
+	struct dir *d = arg;
+	size_t n = strlen(name);
+	char *to;
+
+	d->links += type == LOOK_LINK;
+	if (type == LOOK_DIR && d->path_len == 0 &&
+		array_text(&d->classes, name, n) < 0)
+		return -ENOMEM;
+	if (!is_wanted(d, name, type))
+		return dir_skip(d, name);
+	if (d->path_len + n + (type == LOOK_DIR) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	to = array_grow(&d->names, n + 1 + (type == LOOK_DIR));
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, name, n + 1);
+	if (type == LOOK_DIR) {
+		memcpy(to + n, "/", 2);
+		d->children++;
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of a table, in order; *count of them. */
+static const char **sorted(const struct array *names, size_t *count)
+{
+	const char *p = array_data(names), *end = p + array_bytes(names);
+	size_t n = 0;
+	const char **name;
+
+	for (const char *q = p; q < end; q += strlen(q) + 1)
+		n++;
+	name = malloc((n + 1) * sizeof(*name));
+	if (!name)
+		return NULL;
+	*count = n;
+	for (n = 0; p < end; p += strlen(p) + 1)
+		name[n++] = p;
+	qsort(name, n, sizeof(*name), by_name);
+	return name;
+}
+
+static int dir_sort(struct dir *d)
+{
+	size_t n = 0, bytes = array_bytes(&d->names);
+	CLEANUP_FREE const char **name = NULL;
+	CLEANUP_FREE char *copy = NULL;
+	char *to;
+
+	if (bytes == 0)
+		return 0;
+	name = sorted(&d->names, &n);
+	copy = to = malloc(bytes);
+	if (!name || !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		to = stpcpy(to, name[i]) + 1;
+	array_release(&d->names);
+	d->names = array_of(steal_ptr(&copy), bytes);
+	return 0;
+}
+
+static bool is_dir(const char *name)
+{
+	return name[strlen(name) - 1] == '/';
+}
+
+static int make_children(struct dir *d)
+{
+	const char *p = array_data(&d->names);
+	size_t n = 0, want = d->children;
+
+	d->children = 0;
+	if (want == 0)
+		return 0;
+	d->child = calloc(want, sizeof(struct dir *));
+	if (!d->child)
+		return -ENOMEM;
+	for (; n < want; p += strlen(p) + 1) {
+		if (!is_dir(p))
+			continue;
+		d->child[n] = dir_new(d->l, d, p);
+		if (!d->child[n++])
+			return -ENOMEM;
+		d->children = n;
+	}
+	return 0;
+}
+
+static int dir_open(const struct dir *d)
+{
+	char path[PATH_MAX] = "";
+
+	if (d->path_len > 0)
+		memcpy(path, d->path, d->path_len - 1);
+	return openat(dataset_dir(look_dataset(d->l)),
+		d->path_len > 0 ? path : ".",
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Has a link led back to a directory that contains this one? */
+static bool is_loop(const struct dir *d)
+{
+	for (const struct dir *up = d->parent; up; up = up->parent)
+		if (up->dev == d->dev && up->ino == d->ino)
+			return true;
+	return false;
+}
+
+/* Removed, or replaced, since its parent was listed; which shows in the mtime
+ * of that one. */
+static bool is_gone(const struct dir *d, int error)
+{
+	return d->path_len > 0 &&
+		(error == ENOENT || error == ENOTDIR || error == ELOOP);
+}
+
+static int dir_read(struct dir *d)
+{
+	struct stat st;
+	int fd = dir_open(d), rc;
+
+	look_answered(d->l);
+	if (fd < 0)
+		return is_gone(d, errno) ? 0 : -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : 0;
+	d->dev = st.st_dev;
+	d->ino = st.st_ino;
+	if (rc < 0 || is_loop(d)) {
+		d->links += rc == 0;
+		(void)close(fd); /* only read */
+		return rc;
+	}
+	d->listed = true;
+	d->mtime_ns = stat_mtime_ns(&st);
+	d->fingerprint = stat_fingerprint(&st);
+	rc = look_list(d->l, fd, name_seen, d);
+	if (rc == 0)
+		rc = dir_sort(d);
+	return rc;
+}
+
+static void dir_main(struct pool_job *job)
+{
+	struct dir *d = CONTAINER_OF(job, struct dir, job);
+	struct look *l = d->l;
+	int rc = look_stopped(l) ? -ECANCELED : dir_read(d);
+
+	if (rc == 0)
+		rc = make_children(d);
+	else
+		d->children = 0; /* counted, not made */
+	if (rc < 0)
+		(void)look_fail(
+			l, rc, "cannot list '%s/%s': %m", l->path, d->path);
+	else
+		for (size_t i = 0; i < d->children; i++)
+			look_submit(l, &d->child[i]->job);
+	look_ended(l);
+}
+
+/* -- The tables ------------------------------------------------------------ */
+
+static int add_file(const struct dir *d, const char *name, int32_t label)
+{
+	const struct ds_whole w = {.label = label};
+
+	return ds_add_whole(look_dataset(d->l), d->path, d->path_len, name, &w);
+}
+
+static int add_files(struct dir *d, struct labels *labels);
+
+static int add_child(struct dir *d, size_t i, struct labels *labels)
+{
+	int rc = add_files(d->child[i], labels);
+
+	dir_free(d->child[i]);
+	d->child[i] = NULL;
+	return rc;
+}
+
+/* The label of the files of a directory: its path up to the first slash. */
+static int32_t label_of(const struct dir *d, struct labels *labels)
+{
+	if (d->path_len == 0)
+		return -1;
+	return labels_add(labels, d->path, strcspn(d->path, "/"));
+}
+
+static int watch_dir(const struct dir *d)
+{
+	char path[PATH_MAX];
+
+	ds_add_links(look_dataset(d->l), d->links);
+	if (!d->listed || d->path_len == 0) /* the root is watched already */
+		return 0;
+	memcpy(path, d->path, d->path_len - 1);
+	path[d->path_len - 1] = '\0';
+	return ds_add_watch(
+		look_dataset(d->l), path, d->mtime_ns, d->fingerprint);
+}
+
+/* In order; the label is made when a file asks for it. */
+static int add_files(struct dir *d, struct labels *labels)
+{
+	const char *p = array_data(&d->names),
+		   *end = p ? p + array_bytes(&d->names) : p;
+	int32_t label = -1;
+	size_t child = 0;
+	int rc = watch_dir(d);
+
+	if (rc == 0)
+		rc = look_skip(d->l, d->skipped, d->path, d->first_skipped);
+	if (rc == 0 && look_stopped(d->l))
+		rc = -ECANCELED;
+	for (; rc == 0 && p < end; p += strlen(p) + 1) {
+		if (is_dir(p)) {
+			rc = add_child(d, child++, labels);
+			continue;
+		}
+		if (label < 0 && d->path_len > 0)
+			label = label_of(d, labels);
+		rc = label == -ENOMEM ? -ENOMEM : add_file(d, p, label);
+	}
+	return rc;
+}
+
+/* Every directory of the root is a class, whether an example has it or not. */
+static int add_classes(const struct dir *root, struct labels *labels)
+{
+	const char *p = array_data(&root->classes),
+		   *end = p ? p + array_bytes(&root->classes) : p;
+
+	for (; p < end; p += strlen(p) + 1)
+		if (labels_add(labels, p, strlen(p)) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
+}
+
+int look_folder(struct look *l)
+{
+	struct labels labels = {.table = {NULL, 0, 0}};
+	struct dir *root = dir_new(l, NULL, "");
+	int rc = root ? look_workers(l) : -ENOMEM;
+
+	ds_begin(look_dataset(l), EXAMPLES_WHOLE);
+	if (rc == 0) {
+		look_submit(l, &root->job);
+		rc = look_wait(l);
+	}
+	if (rc == 0)
+		rc = add_classes(root, &labels);
+	if (rc == 0)
+		rc = add_files(root, &labels);
+	if (rc == 0)
+		rc = labels_finish(&labels, look_dataset(l), false);
+	labels_release(&labels);
+	dir_free(root);
+	return rc < 0 ? look_fail(l, rc, "%m") : 0;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kept index: the tables of a dataset as a file, in this machine's byte
+ * order (doc/formats.md). It is mapped, so that all processes of a training job
+ * share it. The file is written under another name and renamed, so a mapped
+ * file is never truncated. Everything is checked when it is mapped; looking up
+ * an example checks nothing. Entered by the driver of a look.
+ */
+#include "loader/dataset/dataset_kept_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/write.h"
+
+#define INDEX_MAGIC "refrdset"
+#define INDEX_VERSION 3u
+#define INDEX_ORDER 0x01020304u
+/* An mtime must be at least this old when it is read, because a change within
+ * one tick of the file system's clock (2 s on FAT) would not be seen. */
+#define INDEX_QUIET_NS ((int64_t)(2 * NS_PER_S))
+/* Half-written files older than this are leftovers. */
+#define INDEX_STALE_S 600
+
+struct index_header {
+	char magic[8];
+	uint32_t version, order;
+	struct hash128 key;
+	uint32_t kind, record_bytes, label_bytes, zero;
+	uint64_t count, links, fingerprint;
+	struct ds_skipped skipped;
+	uint64_t bytes[SECTIONS];
+	uint64_t hash[SECTIONS]; /* XXH3-64, seed: the section's number */
+	uint64_t header_hash;	 /* of the fields before, seed: version */
+};
+
+_Static_assert(sizeof(struct index_header) == 208, "no holes");
+_Static_assert(sizeof(struct ds_watch) % 8 == 0 &&
+		sizeof(struct ds_shard) % 8 == 0 &&
+		sizeof(struct ds_class) % 8 == 0 &&
+		sizeof(struct ds_whole) % 8 == 0 &&
+		sizeof(struct ds_part) % 8 == 0,
+	"sections are aligned");
+
+/* -- Names ----------------------------------------------------------------- */
+
+/* The key of the dataset and its options. */
+static struct hash128 ds_index_key(const struct look *l)
+{
+	const char *root = l->real_root ? l->real_root : "";
+	struct {
+		struct hash128 path, root;
+		uint32_t source, record_bytes, label_bytes, any_file;
+	} of = {
+		hash128(l->real, strlen(l->real)),
+		hash128(root, strlen(root)),
+		(uint32_t)l->source,
+		l->record_bytes,
+		l->label_bytes,
+		l->any_file,
+	};
+
+	return hash128(&of, sizeof(of));
+}
+
+/* The name of the file. */
+static void ds_index_name(struct hash128 key, char name[INDEX_NAME_MAX])
+{
+	static const char head[] = "examples-";
+
+	memcpy(name, head, sizeof(head));
+	*hash128_put(name + sizeof(head) - 1, key) = '\0';
+}
+
+/* ~/.cache may be missing as well. What fails shows when it is opened. */
+static void make_dir(const char *path)
+{
+	CLEANUP_FREE char *parent =
+		strndup(path, (size_t)(strrchr(path, '/') - path));
+
+	if (parent)
+		(void)mkdir(parent, 0700);
+	(void)mkdir(path, 0700);
+}
+
+/* Open a directory owned by the user, or return -errno. With `make` create it
+ * and its parent if needed. */
+static int ds_index_open_dir(const char *path, bool make)
+{
+	CLEANUP_FD int fd = -1;
+	struct stat st;
+
+	if (make)
+		make_dir(path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return -EPERM;
+	return steal_fd(&fd);
+}
+
+/* -- Writing --------------------------------------------------------------- */
+
+static void fill_header(
+	const struct dataset *ds, struct hash128 key, struct index_header *h)
+{
+	*h = (struct index_header){
+		.version = INDEX_VERSION,
+		.order = INDEX_ORDER,
+		.key = key,
+		.kind = ds->kind,
+		.record_bytes = ds->record_bytes,
+		.label_bytes = ds->label_bytes,
+		.count = ds->count,
+		.links = ds->links,
+		.fingerprint = ds->fingerprint,
+		.skipped = ds->skipped,
+	};
+	memcpy(h->magic, INDEX_MAGIC, sizeof(h->magic));
+	for (unsigned i = 0; i < SECTIONS; i++) {
+		const struct array *t = &ds->section[i];
+
+		h->bytes[i] = array_bytes(t);
+		h->hash[i] = hash64(
+			array_data(t) ? array_data(t) : "", array_bytes(t), i);
+	}
+	h->header_hash = hash64(
+		h, offsetof(struct index_header, header_hash), INDEX_VERSION);
+}
+
+/* The file to write; -EEXIST while somebody else is at it. */
+static int create(int cache_fd, const char *name)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(cache_fd, name, flags, 0600);
+	struct stat st;
+
+	if (fd >= 0 || errno != EEXIST)
+		return fd < 0 ? -errno : fd;
+	if (fstatat(cache_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (st.st_mtime > time(NULL) - INDEX_STALE_S)
+		return -EEXIST;
+	(void)unlinkat(cache_fd, name, 0); /* or the next line fails */
+	fd = openat(cache_fd, name, flags, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+int ds_index_write(const struct dataset *ds, int cache_fd, const char *name,
+	struct hash128 key)
+{
+	char new_name[INDEX_NAME_MAX + 8];
+	struct index_header h;
+	CLEANUP_FD int fd = -1;
+	int rc;
+
+	(void)snprintf(new_name, sizeof(new_name), "%s.new", name);
+	fd = create(cache_fd, new_name);
+	if (fd < 0)
+		return fd;
+	fill_header(ds, key, &h);
+	rc = write_all(fd, &h, sizeof(h));
+	for (unsigned i = 0; rc == 0 && i < SECTIONS; i++)
+		rc = write_all(fd, array_data(&ds->section[i]),
+			array_bytes(&ds->section[i]));
+	/* Not synced: what a power cut leaves of it fails its checks. */
+	if (rc == 0 && renameat(cache_fd, new_name, cache_fd, name) < 0)
+		rc = -errno;
+	if (rc < 0)
+		(void)unlinkat(cache_fd, new_name, 0); /* goes stale anyway */
+	return rc;
+}
+
+/* -- Checks ---------------------------------------------------------------- */
+
+static bool text_at(const struct array *t, uint64_t at)
+{
+	return at < array_bytes(t); /* it ends with a NUL */
+}
+
+static bool ends_with_nul(const struct array *t)
+{
+	return array_bytes(t) == 0 ||
+		((const char *)array_data(t))[array_bytes(t) - 1] == '\0';
+}
+
+static bool check_skipped(const struct dataset *ds)
+{
+	const struct array *texts = &ds->section[SECTION_TEXTS];
+	const struct ds_skipped *s = &ds->skipped;
+
+	return (!s->first_file || text_at(texts, s->first_file - 1)) &&
+		(!s->first_class || text_at(texts, s->first_class - 1));
+}
+
+static bool check_watches(const struct dataset *ds)
+{
+	const struct array *t = &ds->section[SECTION_WATCHES];
+	const struct ds_watch *w = array_data(t);
+
+	for (uint64_t i = 0; i < array_count(t, sizeof(*w)); i++)
+		if (!text_at(&ds->section[SECTION_TEXTS], w[i].path))
+			return false;
+	return array_bytes(t) % sizeof(*w) == 0 && array_bytes(t) > 0;
+}
+
+static bool check_shards(const struct dataset *ds)
+{
+	const struct array *t = &ds->section[SECTION_SHARDS];
+	const struct ds_shard *s = array_data(t);
+
+	for (uint64_t i = 0; i < array_count(t, sizeof(*s)); i++)
+		if (!text_at(&ds->section[SECTION_TEXTS], s[i].file))
+			return false;
+	return array_bytes(t) % sizeof(*s) == 0 &&
+		array_count(t, sizeof(*s)) <= UINT32_MAX;
+}
+
+static bool check_classes(const struct dataset *ds)
+{
+	const struct array *t = &ds->section[SECTION_CLASSES];
+	const struct array *texts = &ds->section[SECTION_TEXTS];
+	const struct ds_class *c = array_data(t);
+
+	for (uint64_t i = 0; i < array_count(t, sizeof(*c)); i++)
+		if (!text_at(texts, c[i].name) ||
+			array_bytes(texts) - c[i].name <= c[i].bytes ||
+			((const char *)array_data(
+				texts))[c[i].name + c[i].bytes] ||
+			c[i].label > INT32_MAX ||
+			(i > 0 && c[i].label <= c[i - 1].label))
+			return false;
+	return array_bytes(t) % sizeof(*c) == 0;
+}
+
+static bool check_wholes(const struct dataset *ds)
+{
+	const struct ds_whole *w = array_data(&ds->section[SECTION_EXAMPLES]);
+	const struct array *names = &ds->section[SECTION_NAMES];
+	bool right = true;
+
+	/* No early end: the loop has no branch then. */
+	for (uint64_t i = 0; i < ds->count; i++)
+		right &= text_at(names, w[i].name) & (w[i].label >= -1);
+	return right;
+}
+
+static bool check_parts(const struct dataset *ds)
+{
+	const struct ds_part *p = array_data(&ds->section[SECTION_EXAMPLES]);
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
+	const struct array *names = &ds->section[SECTION_NAMES];
+	uint32_t shards = dataset_shards(ds);
+
+	for (uint64_t i = 0; i < ds->count; i++)
+		if (!text_at(names, p[i].name) || p[i].label < -1 ||
+			p[i].shard >= shards ||
+			p[i].offset > s[p[i].shard].bytes ||
+			p[i].bytes > s[p[i].shard].bytes - p[i].offset)
+			return false;
+	return true;
+}
+
+/* Records are not kept: a look at them costs no more than this. */
+static bool check_tables(const struct dataset *ds)
+{
+	const struct array *examples = &ds->section[SECTION_EXAMPLES];
+	size_t each = ds_example_bytes(ds->kind);
+
+	if (each == 0 || array_bytes(examples) % each != 0 ||
+		array_bytes(examples) / each != ds->count || ds->count == 0 ||
+		!ends_with_nul(&ds->section[SECTION_TEXTS]) ||
+		!ends_with_nul(&ds->section[SECTION_NAMES]))
+		return false;
+	return check_skipped(ds) && check_watches(ds) && check_shards(ds) &&
+		check_classes(ds) &&
+		(ds->kind == EXAMPLES_WHOLE ? check_wholes(ds)
+					    : check_parts(ds));
+}
+
+static bool check_header(
+	const struct index_header *h, uint64_t bytes, struct hash128 key)
+{
+	uint64_t left = bytes - sizeof(*h);
+
+	if (memcmp(h->magic, INDEX_MAGIC, sizeof(h->magic)) != 0 ||
+		h->version != INDEX_VERSION || h->order != INDEX_ORDER ||
+		h->header_hash !=
+			hash64(h, offsetof(struct index_header, header_hash),
+				INDEX_VERSION) ||
+		h->key.hi != key.hi || h->key.lo != key.lo ||
+		h->kind >= EXAMPLES_RECORDS)
+		return false;
+	for (unsigned i = 0; i < SECTIONS; i++) {
+		if (h->bytes[i] > left)
+			return false;
+		left -= h->bytes[i];
+	}
+	return left == 0;
+}
+
+/* -- Reading --------------------------------------------------------------- */
+
+static bool take_sections(struct dataset *ds, const struct index_header *h)
+{
+	/* Read only, though tables are not: nothing writes to a finished one.
+	 */
+	char *at = (char *)ds->map + sizeof(*h);
+	uint64_t before = 0;
+
+	for (unsigned i = 0; i < SECTIONS; i++) {
+		/* All but texts are of eights, so the next is aligned. */
+		if (i <= SECTION_EXAMPLES && h->bytes[i] % 8 != 0)
+			return false;
+		ds->section[i] = array_of(at + before, h->bytes[i]);
+		before += h->bytes[i];
+		if (hash64(array_data(&ds->section[i]), h->bytes[i], i) !=
+			h->hash[i])
+			return false;
+	}
+	return true;
+}
+
+static bool take_map(struct dataset *ds, struct hash128 key)
+{
+	const struct index_header *h = ds->map;
+
+	if (ds->map_bytes < sizeof(*h) || !check_header(h, ds->map_bytes, key))
+		return false;
+	ds->kind = (enum ds_kind)h->kind;
+	ds->record_bytes = h->record_bytes;
+	ds->label_bytes = h->label_bytes;
+	ds->count = h->count;
+	ds->links = h->links;
+	ds->fingerprint = h->fingerprint;
+	ds->skipped = h->skipped;
+	return take_sections(ds, h) && check_tables(ds);
+}
+
+static void unmap(struct dataset *ds)
+{
+	(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
+	*ds = (struct dataset){.dir = ds->dir, .fs_type = ds->fs_type};
+}
+
+int ds_index_map(
+	struct dataset *ds, int cache_fd, const char *name, struct hash128 key)
+{
+	CLEANUP_FD int fd = openat(
+		cache_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	void *map;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_uid != geteuid() ||
+		(st.st_mode & 022))
+		return -EBADMSG;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ,
+		MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	ds->map = map;
+	ds->map_bytes = (size_t)st.st_size;
+	if (take_map(ds, key))
+		return 0;
+	unmap(ds);
+	return -EBADMSG;
+}
+
+/* -- Whether it is still right --------------------------------------------- */
+
+struct freshness {
+	const struct dataset *ds;
+	_Atomic bool changed; /* relaxed: read when all have ended */
+};
+
+static int check_watch(struct look *l, void *arg, uint64_t i)
+{
+	struct freshness *f = arg;
+	const struct ds_watch *w = array_data(&f->ds->section[SECTION_WATCHES]);
+	const char *path =
+		(const char *)array_data(&f->ds->section[SECTION_TEXTS]) +
+		w[i].path;
+	struct stat st;
+
+	(void)l;
+	if (atomic_load_explicit(&f->changed, memory_order_relaxed))
+		return 0;
+	if (fstatat(f->ds->dir, path, &st, 0) == 0 &&
+		stat_mtime_ns(&st) == w[i].mtime_ns &&
+		stat_fingerprint(&st) == w[i].fingerprint)
+		return 0;
+	atomic_store_explicit(&f->changed, true, memory_order_relaxed);
+	return 0;
+}
+
+/* Are all files and directories that the dataset watches unchanged? */
+static bool ds_index_is_fresh(struct look *l, const struct dataset *ds)
+{
+	struct freshness f = {.ds = ds};
+	uint64_t n = array_count(
+		&ds->section[SECTION_WATCHES], sizeof(struct ds_watch));
+
+	return look_each(l, n, check_watch, &f) == 0 &&
+		!atomic_load_explicit(&f.changed, memory_order_relaxed);
+}
+
+/* A file system that gives no mtime says 0 for ever. */
+static bool is_quiet(const struct look *l)
+{
+	const struct array *t = &l->ds->section[SECTION_WATCHES];
+	const struct ds_watch *w = array_data(t);
+
+	for (uint64_t i = 0; i < array_count(t, sizeof(*w)); i++)
+		if (w[i].mtime_ns == 0 ||
+			w[i].mtime_ns > l->start_ns - INDEX_QUIET_NS)
+			return false;
+	return true;
+}
+
+int ds_index_open(struct look *l)
+{
+	CLEANUP_FD int fd =
+		l->cache_dir ? ds_index_open_dir(l->cache_dir, false) : -ENOENT;
+	struct hash128 key = ds_index_key(l);
+	char name[INDEX_NAME_MAX];
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	ds_index_name(key, name);
+	rc = ds_index_map(l->ds, fd, name, key);
+	if (rc < 0)
+		return rc;
+	if (ds_index_is_fresh(l, l->ds))
+		return 0;
+	unmap(l->ds);
+	return -ESTALE;
+}
+
+void ds_index_keep(struct look *l)
+{
+	CLEANUP_FD int fd = -1;
+	struct hash128 key = ds_index_key(l);
+	char name[INDEX_NAME_MAX];
+
+	if (!l->cache_dir || l->ds->kind == EXAMPLES_RECORDS || !is_quiet(l))
+		return;
+	fd = ds_index_open_dir(l->cache_dir, true);
+	if (fd < 0)
+		return;
+	ds_index_name(key, name);
+	(void)ds_index_write(
+		l->ds, fd, name, key); /* the next one looks again */
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists: a text file with a path a line, or the table that `refrain index`
+ * writes. The file is read whole and cut into strings where it lies. Entered by
+ * the driver of a look.
+ */
+#include "loader/dataset/dataset_look_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/beneath.h"
+#include "common/base/cleanup.h"
+
+/* Version 1 had no tags. */
+#define TABLE_LINE_1 "# refrain index 1: path, size, mtime, label"
+#define TABLE_LINE_2 "# refrain index 2: path, size, mtime, tag, label"
+#define TABLE_BEGIN "# refrain index "
+#define READ_BYTES ((size_t)1 << 20)
+#define STOP_LINES 4096 /* after as many somebody may have asked to stop */
+
+struct row {
+	char *path; /* in the text, so in the order of lines */
+	uint32_t bytes;
+	int32_t label; /* a number of `labels` */
+};
+
+struct list_file {
+	struct look *l;
+	struct array text; /* a NUL at its end */
+	struct array rows;
+	struct labels labels;
+	uint64_t line; /* from 1 */
+	bool is_table, has_tags, crlf;
+};
+
+static int bad_line(struct list_file *t, const char *why)
+{
+	return look_fail(t->l, -EBADMSG, "'%s', line %" PRIu64 ": %s",
+		t->l->path, t->line, why);
+}
+
+/* -- Fields ---------------------------------------------------------------- */
+
+/* In place: the new length, or -1. */
+static ssize_t unescape(char *field, size_t bytes)
+{
+	char *to = field;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (field[i] != '\\') {
+			*to++ = field[i];
+			continue;
+		}
+		if (++i == bytes)
+			return -1;
+		if (field[i] != 't' && field[i] != 'n' && field[i] != '\\')
+			return -1;
+		*to++ = field[i] == 't' ? '\t'
+					: (field[i] == 'n' ? '\n' : '\\');
+	}
+	return to - field;
+}
+
+/* A field as it ends at a tab; NULL if there is none. */
+static char *next_field(char **at, char *end, size_t *bytes)
+{
+	char *field = *at, *tab = memchr(field, '\t', (size_t)(end - field));
+
+	if (!tab)
+		return NULL;
+	*bytes = (size_t)(tab - field);
+	*at = tab + 1;
+	return field;
+}
+
+/* A size as a hint. */
+static bool parse_size(const char *field, size_t bytes, uint32_t *out)
+{
+	uint64_t v = 0;
+
+	if (bytes == 0 || bytes > 19)
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		if (field[i] < '0' || field[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(field[i] - '0');
+	}
+	*out = v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+	return true;
+}
+
+/* -- Rows ------------------------------------------------------------------ */
+
+/* The path has a byte of the text after it, for its NUL. */
+static int add_row(struct list_file *t, char *path, size_t path_bytes,
+	uint32_t bytes, const char *label, size_t label_bytes)
+{
+	struct row *r;
+	int32_t id = -1;
+
+	path[path_bytes] = '\0';
+	if (strlen(path) != path_bytes)
+		return bad_line(t,
+			"a NUL in the path, so this is not a list of paths; "
+			"for records set source to raw, and record_bytes");
+	if (path[0] == '/')
+		return bad_line(t,
+			"the path is absolute; write it relative to the "
+			"directory of the list, or to the one given as root");
+	while (strncmp(path, "./", 2) == 0)
+		path += 2;
+	if (path[0] == '\0' || beneath_check(path) < 0)
+		return bad_line(t,
+			"the path must be relative, without '..' or empty "
+			"parts, and shorter than 4096 bytes");
+	if (label_bytes > LABEL_MAX_BYTES)
+		return bad_line(t, "the label is over 65535 bytes");
+	if (label_bytes > 0)
+		id = labels_add(&t->labels, label, label_bytes);
+	r = id == -ENOMEM ? NULL : array_grow(&t->rows, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	*r = (struct row){path, bytes, id};
+	return 0;
+}
+
+static bool is_hidden(const char *path, size_t bytes)
+{
+	return path[0] == '.' || memmem(path, bytes, "/.", 2) ||
+		strncmp(path, "lost+found/", 11) == 0;
+}
+
+/* "PATH\tSIZE\tMTIME\tTAG\tLABEL"; what a folder would not take is left out. */
+static int table_line(struct list_file *t, char *at, char *end)
+{
+	size_t path_bytes, size_bytes, skip_bytes;
+	char *path = next_field(&at, end, &path_bytes);
+	char *size = path ? next_field(&at, end, &size_bytes) : NULL;
+	char *skip = size ? next_field(&at, end, &skip_bytes) : NULL;
+	ssize_t path_n, label_n;
+	uint32_t bytes;
+
+	if (skip && t->has_tags)
+		skip = next_field(&at, end, &skip_bytes);
+	if (!skip || memchr(at, '\t', (size_t)(end - at)))
+		return bad_line(t,
+			t->has_tags ? "a line of this index must have five "
+				      "fields"
+				    : "a line of this index must have four "
+				      "fields");
+	if (!parse_size(size, size_bytes, &bytes))
+		return bad_line(t, "the second field is not a valid size");
+	path_n = unescape(path, path_bytes);
+	label_n = unescape(at, (size_t)(end - at));
+	if (path_n < 0 || label_n < 0)
+		return bad_line(t,
+			"a backslash that is not followed by t, n "
+			"or a backslash");
+	path[path_n] = '\0';
+	/* Its directory is a class, as it is in the folder. */
+	if (label_n > 0 && label_n <= LABEL_MAX_BYTES &&
+		labels_add(&t->labels, at, (size_t)label_n) == -ENOMEM)
+		return -ENOMEM;
+	if (is_hidden(path, (size_t)path_n) || !look_is_image(t->l, path))
+		return look_skip(t->l, 1, "", path);
+	return add_row(t, path, (size_t)path_n, bytes, at, (size_t)label_n);
+}
+
+/* "PATH" or "PATH\tLABEL". */
+static int plain_line(struct list_file *t, char *at, char *end)
+{
+	char *tab = memchr(at, '\t', (size_t)(end - at));
+
+	if (at == end || *at == '#')
+		return 0;
+	if (!tab)
+		return add_row(t, at, (size_t)(end - at), 0, "", 0);
+	return add_row(
+		t, at, (size_t)(tab - at), 0, tab + 1, (size_t)(end - tab - 1));
+}
+
+static bool is_text(const char *at, size_t n, const char *text)
+{
+	return n == strlen(text) && memcmp(at, text, n) == 0;
+}
+
+/* One that begins as a table's is one, or of a version that is not known. */
+static int first_line(struct list_file *t, const char *at, const char *end)
+{
+	size_t n = (size_t)(end - at);
+
+	if (n < strlen(TABLE_BEGIN) ||
+		memcmp(at, TABLE_BEGIN, strlen(TABLE_BEGIN)) != 0)
+		return 0;
+	t->crlf = end[-1] == '\r';
+	n -= t->crlf;
+	t->is_table = true;
+	t->has_tags = is_text(at, n, TABLE_LINE_2);
+	if (!t->has_tags && !is_text(at, n, TABLE_LINE_1))
+		return bad_line(t, "an index of an unknown version");
+	return 0;
+}
+
+static int take_line(struct list_file *t, char *at, char *end)
+{
+	int rc;
+
+	if (++t->line % STOP_LINES == 0 && look_stopped(t->l))
+		return -ECANCELED;
+	if (t->line == 1) {
+		rc = first_line(t, at, end);
+		if (rc < 0 || t->is_table)
+			return rc;
+	}
+	/* In a table a name may end so. */
+	if (end > at && end[-1] == '\r' && (t->crlf || !t->is_table))
+		end--;
+	return t->is_table ? table_line(t, at, end) : plain_line(t, at, end);
+}
+
+/* Editors of other systems begin a text so. */
+static int check_encoding(struct list_file *t, const char *at, size_t n)
+{
+	t->line = 1;
+	if (n >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+		return bad_line(t,
+			"the file begins with a byte order mark; save it as "
+			"UTF-8 without one");
+	if (n >= 2 &&
+		(memcmp(at, "\xff\xfe", 2) == 0 ||
+			memcmp(at, "\xfe\xff", 2) == 0))
+		return bad_line(t, "the file is UTF-16; save it as UTF-8");
+	t->line = 0;
+	return 0;
+}
+
+static int take_lines(struct list_file *t)
+{
+	char *at = array_data(&t->text), *end = at + array_bytes(&t->text) - 1;
+	int rc = check_encoding(t, at, (size_t)(end - at));
+
+	while (rc == 0 && at < end) {
+		char *newline = memchr(at, '\n', (size_t)(end - at));
+		char *line_end = newline ? newline : end;
+
+		rc = take_line(t, at, line_end);
+		at = line_end + 1;
+	}
+	return rc;
+}
+
+/* -- The file -------------------------------------------------------------- */
+
+static int read_text(struct list_file *t, int fd)
+{
+	for (;;) {
+		char *to = array_grow(&t->text, READ_BYTES);
+		ssize_t n;
+
+		if (!to)
+			return -ENOMEM;
+		if (look_stopped(t->l))
+			return -ECANCELED;
+		do
+			n = read(fd, to, READ_BYTES);
+		while (n < 0 && errno == EINTR);
+		look_answered(t->l);
+		(void)array_pop(&t->text, READ_BYTES - (n > 0 ? (size_t)n : 0));
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+	}
+	return array_text(&t->text, "", 0) < 0 ? -ENOMEM : 0;
+}
+
+static int read_list(struct list_file *t)
+{
+	CLEANUP_FD int fd = open(t->l->real, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return look_fail(t->l, -EINVAL,
+			"'%s' is not a regular file; a list must be one",
+			t->l->path);
+	if (ds_add_watch(t->l->ds, t->l->real, stat_mtime_ns(&st),
+		    stat_fingerprint(&st)) < 0)
+		return -ENOMEM;
+	return read_text(t, fd);
+}
+
+/* -- The tables ------------------------------------------------------------ */
+
+static int by_path(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int rc = strcmp(x->path, y->path);
+
+	return rc != 0 ? rc : (x->path < y->path ? -1 : x->path > y->path);
+}
+
+static void sort_rows(struct row *row, size_t n)
+{
+	/* Paths already in order need no sorting. */
+	for (size_t i = 1; i < n; i++) {
+		if (by_path(&row[i - 1], &row[i]) > 0) {
+			qsort(row, n, sizeof(*row), by_path);
+			return;
+		}
+	}
+}
+
+static int fill(struct list_file *t)
+{
+	size_t n = array_count(&t->rows, sizeof(struct row));
+	struct row *row = array_data(&t->rows);
+	int rc = 0;
+
+	sort_rows(row, n);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct ds_whole w = {
+			.bytes = row[i].bytes, .label = row[i].label};
+
+		rc = ds_add_whole(t->l->ds, "", 0, row[i].path, &w);
+	}
+	/* The labels of a table are directories, as a folder's. */
+	return rc < 0 ? rc : labels_finish(&t->labels, t->l->ds, !t->is_table);
+}
+
+int look_list_file(struct look *l)
+{
+	struct list_file t = {.l = l};
+	int rc;
+
+	ds_begin(l->ds, EXAMPLES_WHOLE);
+	rc = read_list(&t);
+	if (rc == 0)
+		rc = take_lines(&t);
+	if (rc == 0)
+		rc = fill(&t);
+	labels_release(&t.labels);
+	array_release(&t.rows);
+	array_release(&t.text);
+	return rc < 0 ? look_fail(l, rc, "cannot read '%s': %m", l->path) : 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A look finds the contents of a dataset and fills its tables. The *driver* is
+ * one thread that makes all calls that can hang, so that the caller of
+ * dataset_open() can abandon it. It gives work to *workers*.
+ */
+#ifndef DATASET_LOOK_IMPL_H
+#define DATASET_LOOK_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/thread_pool.h"
+#include "loader/dataset/dataset_table_impl.h"
+
+struct look {
+	/* Set once, by the caller. */
+	char *path, *root;
+	char *cache_dir; /* of index files; NULL: nowhere */
+	int source;
+	uint32_t record_bytes, label_bytes;
+	bool any_file;
+	unsigned threads;
+	int64_t start_ns; /* CLOCK_REALTIME */
+
+	/* The driver's alone. */
+	struct pool *workers;	/* set once */
+	char *real, *real_root; /* without symbolic links; set once */
+	struct dataset *ds;
+	uint64_t skipped; /* see look_skip() */
+	char *first_skipped;
+
+	_Atomic bool stop; /* relaxed: end soon */
+	/* Relaxed: the number of answers from the storage, and the driver's
+	 * current work as a constant string; for the caller that waits. */
+	_Atomic uint64_t answers;
+	const char *_Atomic doing;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* `pending` is 0, or `done` */
+	unsigned pending;	/* lock: jobs of workers */
+	bool done;		/* lock: the driver is through */
+	bool abandoned;		/* lock: so the driver frees the look */
+	int status;		/* lock: 0, or the first failure */
+	struct error err;	/* lock: of it */
+};
+
+static inline bool look_stopped(const struct look *l)
+{
+	return atomic_load_explicit(&l->stop, memory_order_relaxed);
+}
+
+/* The storage has answered. Any thread. */
+static inline void look_answered(struct look *l)
+{
+	(void)atomic_fetch_add_explicit(&l->answers, 1, memory_order_relaxed);
+}
+
+/* Set the next work of the driver, as a text that fits after "while". Driver.
+ */
+static inline void look_doing(struct look *l, const char *what)
+{
+	look_answered(l);
+	atomic_store_explicit(&l->doing, what, memory_order_relaxed);
+}
+
+/* Record the first failure and make all other jobs end soon; returns `code`.
+ * Any thread. */
+int look_fail(struct look *l, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The workers, started when they are first asked for. Driver. */
+int look_workers(struct look *l);
+
+/* Give the workers a job, which must call look_ended() last. */
+void look_submit(struct look *l, struct pool_job *job);
+void look_ended(struct look *l);
+
+/* Wait until no job is left; returns their result. Driver. */
+int look_wait(struct look *l);
+
+/* fn(l, arg, i) for all i below n, by the workers in any order. Driver. */
+typedef int look_fn(struct look *l, void *arg, uint64_t i);
+int look_each(struct look *l, uint64_t n, look_fn *fn, void *arg);
+
+enum look_type {
+	LOOK_FILE,
+	LOOK_DIR,
+	LOOK_LINK,  /* that leads nowhere */
+	LOOK_OTHER, /* a FIFO, a device, a socket */
+};
+
+/*
+ * List a directory. Takes dir_fd. Returns 0, -errno if reading failed, or the
+ * first non-zero result of fn().
+ */
+typedef int list_fn(void *arg, const char *name, enum look_type type);
+int look_list(struct look *l, int dir_fd, list_fn *fn, void *arg);
+
+/* Does its name begin with a dot? */
+static inline bool look_is_hidden(const char *name)
+{
+	return name[0] == '.';
+}
+
+/*
+ * Count `files` that are no examples. `name` is the first of them by its path,
+ * `dir` + `name`; `dir` is empty or ends with '/'. Driver. -ENOMEM.
+ */
+int look_skip(
+	struct look *l, uint64_t files, const char *dir, const char *name);
+
+/* Is it an image by its name, with or without a decode callback? */
+bool look_is_image(const struct look *l, const char *name);
+
+/* List the regular files with `suffix` in the directory itself as shards, in
+ * order. look_stat_shards() adds sizes and mtimes. */
+int look_list_shards(struct look *l, const char *suffix);
+int look_stat_shards(struct look *l);
+
+struct stat;
+int64_t stat_mtime_ns(const struct stat *st);
+/* The size of a file; for a directory its inode and size, hashed, with the
+ * highest bit set. */
+uint64_t stat_fingerprint(const struct stat *st);
+
+/* The dataset that the look fills. */
+struct dataset *look_dataset(struct look *l);
+/* The same, set up as a dataset of records of the configured size. */
+struct dataset *look_records(struct look *l);
+
+/* -- The sources: fill l->ds; its directory is open, and watched. --------- */
+
+int look_folder(struct look *l);
+int look_list_file(struct look *l);
+int look_tar(struct look *l);
+int look_raw(struct look *l);
+
+#endif

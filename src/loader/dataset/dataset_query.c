@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queries of a dataset, which is constant: any thread, no lock. The tables were
+ * made by a look, or checked when their index was mapped, so nothing is checked
+ * here.
+ */
+#include "loader/dataset/dataset_table_impl.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void dataset_close(struct dataset *ds)
+{
+	if (!ds)
+		return;
+	if (ds->map)
+		(void)munmap(ds->map, ds->map_bytes); /* it was mapped so */
+	else
+		for (unsigned i = 0; i < SECTIONS; i++)
+			array_release(&ds->section[i]);
+	if (ds->dir >= 0)
+		(void)close(ds->dir); /* only read */
+	free(ds);
+}
+
+static const char *text(
+	const struct dataset *ds, enum ds_section section, uint64_t at)
+{
+	return (const char *)array_data(&ds->section[section]) + at;
+}
+
+uint64_t dataset_count(const struct dataset *ds)
+{
+	return ds->count;
+}
+
+/* The last file that begins at or before the record; empty ones begin where
+ * the next one does. */
+static uint32_t shard_of(const struct dataset *ds, uint64_t record)
+{
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
+	uint32_t low = 0, high = dataset_shards(ds);
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s[middle].first <= record)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void record_example(
+	const struct dataset *ds, uint64_t index, struct example *out)
+{
+	uint32_t shard = shard_of(ds, index);
+	const struct ds_shard *s = (const struct ds_shard *)array_data(
+					   &ds->section[SECTION_SHARDS]) +
+		shard;
+
+	*out = (struct example){
+		.file = text(ds, SECTION_TEXTS, s->file),
+		.name = text(ds, SECTION_TEXTS, s->file),
+		.shard = shard,
+		.label_in_record = ds->label_bytes > 0,
+		.offset = (index - s->first) * ds->record_bytes,
+		.bytes = ds->record_bytes,
+		.label = -1,
+	};
+}
+
+static void part_example(
+	const struct dataset *ds, uint64_t index, struct example *out)
+{
+	const struct ds_part *p = (const struct ds_part *)array_data(
+					  &ds->section[SECTION_EXAMPLES]) +
+		index;
+
+	*out = (struct example){
+		.file = dataset_shard_file(ds, p->shard),
+		.name = text(ds, SECTION_NAMES, p->name),
+		.shard = p->shard,
+		.offset = p->offset,
+		.bytes = p->bytes,
+		.label = p->label,
+	};
+}
+
+void dataset_example(
+	const struct dataset *ds, uint64_t index, struct example *out)
+{
+	const struct ds_whole *w = array_data(&ds->section[SECTION_EXAMPLES]);
+
+	if (ds->kind == EXAMPLES_RECORDS) {
+		record_example(ds, index, out);
+	} else if (ds->kind == EXAMPLES_PART) {
+		part_example(ds, index, out);
+	} else {
+		*out = (struct example){
+			.file = text(ds, SECTION_NAMES, w[index].name),
+			.name = text(ds, SECTION_NAMES, w[index].name),
+			.whole = true,
+			.bytes = w[index].bytes,
+			.label = w[index].label,
+		};
+	}
+}
+
+int dataset_dir(const struct dataset *ds)
+{
+	return ds->dir;
+}
+
+uint32_t dataset_fs_type(const struct dataset *ds)
+{
+	return ds->fs_type;
+}
+
+uint32_t dataset_shards(const struct dataset *ds)
+{
+	return (uint32_t)(array_count(
+		&ds->section[SECTION_SHARDS], sizeof(struct ds_shard)));
+}
+
+const char *dataset_shard_file(const struct dataset *ds, uint32_t shard)
+{
+	const struct ds_shard *s = array_data(&ds->section[SECTION_SHARDS]);
+
+	return text(ds, SECTION_TEXTS, s[shard].file);
+}
+
+static uint64_t class_count(const struct dataset *ds)
+{
+	return array_count(
+		&ds->section[SECTION_CLASSES], sizeof(struct ds_class));
+}
+
+uint64_t dataset_classes(const struct dataset *ds)
+{
+	const struct ds_class *c = array_data(&ds->section[SECTION_CLASSES]);
+	uint64_t n = class_count(ds);
+
+	return n > 0 ? (uint64_t)c[n - 1].label + 1 : 0;
+}
+
+const char *dataset_class_name(
+	const struct dataset *ds, uint64_t label, size_t *bytes)
+{
+	const struct ds_class *c = array_data(&ds->section[SECTION_CLASSES]);
+	uint64_t low = 0, high = class_count(ds);
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (c[middle].label < label)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == class_count(ds) || c[low].label != label)
+		return NULL;
+	if (bytes)
+		*bytes = c[low].bytes;
+	return text(ds, SECTION_TEXTS, c[low].name);
+}
+
+uint64_t dataset_fingerprint(const struct dataset *ds)
+{
+	return ds->fingerprint;
+}
+
+uint64_t dataset_links(const struct dataset *ds)
+{
+	return ds->links;
+}
+
+static const char *text_or_null(const struct dataset *ds, uint64_t at_1)
+{
+	return at_1 ? text(ds, SECTION_TEXTS, at_1 - 1) : NULL;
+}
+
+void dataset_skipped(const struct dataset *ds, struct dataset_skipped *out)
+{
+	*out = (struct dataset_skipped){
+		.files = ds->skipped.files,
+		.classes = ds->skipped.classes,
+		.first_file = text_or_null(ds, ds->skipped.first_file),
+		.first_class = text_or_null(ds, ds->skipped.first_class),
+	};
+}
+
+size_t dataset_memory_bytes(const struct dataset *ds)
+{
+	size_t bytes = sizeof(*ds);
+
+	for (unsigned i = 0; !ds->map && i < SECTIONS; i++)
+		bytes += array_room_bytes(&ds->section[i]);
+	return bytes;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Raw records: files of records of one size. Nothing is kept of a record; its
+ * place is computed from its number. Entered by the driver of a look.
+ */
+#include "loader/dataset/dataset_look_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static int count_records(struct look *l, struct dataset *ds, uint32_t shard)
+{
+	uint64_t odd = ds_add_records(ds, shard);
+
+	if (odd == 0)
+		return 0;
+	return look_fail(l, -EBADMSG,
+		"'%s': its size of %" PRIu64 " bytes is not a multiple of the "
+		"record size, %" PRIu32 ": %" PRIu64 " bytes are left over",
+		dataset_shard_file(ds, shard), ds_shards(ds)[shard].bytes,
+		ds_record_bytes(ds), odd);
+}
+
+int look_raw(struct look *l)
+{
+	struct dataset *ds = look_records(l);
+	int rc = 0;
+
+	if (dataset_shards(ds) == 0)
+		rc = look_list_shards(l, "");
+	if (rc == 0)
+		rc = look_stat_shards(l);
+	for (uint32_t i = 0; rc == 0 && i < dataset_shards(ds); i++)
+		rc = count_records(l, ds, i);
+	return rc;
+}

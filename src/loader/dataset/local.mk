@@ -1,0 +1,16 @@
+noinst_LTLIBRARIES += libdataset.la
+libdataset_la_SOURCES = \
+	src/loader/dataset/dataset.c src/loader/dataset/dataset.h \
+	src/loader/dataset/dataset_folder.c \
+	src/loader/dataset/dataset_kept.c \
+	src/loader/dataset/dataset_kept_impl.h \
+	src/loader/dataset/dataset_list.c \
+	src/loader/dataset/dataset_look.c \
+	src/loader/dataset/dataset_look_impl.h \
+	src/loader/dataset/dataset_query.c \
+	src/loader/dataset/dataset_raw.c \
+	src/loader/dataset/dataset_table.c \
+	src/loader/dataset/dataset_table_impl.h \
+	src/loader/dataset/dataset_tar.c \
+	src/loader/dataset/tarfile.c src/loader/dataset/tarfile_impl.h
+libdataset_la_CFLAGS = $(AM_CFLAGS)

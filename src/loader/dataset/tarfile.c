@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a tar by its headers. The data of members is skipped; headers are
+ * read through a small window, so that short members share a call. What a tar
+ * says about the next member (a long name, pax records) is kept until that one
+ * is met.
+ */
+#include "loader/dataset/tarfile_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+
+/* A header block; all fields are text, or numbers as below. */
+struct tar_header {
+	char name[100];
+	char mode[8], uid[8], gid[8];
+	unsigned char size[12];
+	char mtime[12];
+	unsigned char checksum[8];
+	char type;
+	char link[100];
+	char magic[6], version[2];
+	char owner[32], group[32], major[8], minor[8];
+	char prefix[155];
+	char unused[12];
+};
+
+_Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "no holes");
+
+static int damaged(struct tar_reader *t, uint64_t at, const char *why)
+{
+	return look_fail(t->l, -EBADMSG, "'%s' at offset %" PRIu64 ": %s",
+		t->file, at, why);
+}
+
+void tar_begin(struct tar_reader *t, struct look *l, const char *file, int fd,
+	uint64_t size)
+{
+	memset(t, 0, sizeof(*t));
+	t->l = l;
+	t->file = file;
+	t->fd = fd;
+	t->size = size;
+}
+
+void tar_release(struct tar_reader *t)
+{
+	free(t->name);
+	t->name = NULL;
+}
+
+/* -- Bytes ----------------------------------------------------------------- */
+
+static int read_at(struct tar_reader *t, void *buf, size_t n, uint64_t at)
+{
+	unsigned char *to = buf;
+
+	while (n > 0) {
+		ssize_t done = pread(t->fd, to, n, (off_t)at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return look_fail(
+				t->l, -errno, "cannot read '%s': %m", t->file);
+		if (done == 0)
+			return damaged(t, at,
+				"the file became shorter while it was read");
+		look_answered(t->l);
+		to += done;
+		at += (uint64_t)done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int tar_bytes(
+	struct tar_reader *t, uint64_t at, size_t n, const unsigned char **out)
+{
+	int rc;
+
+	if (at > t->size || t->size - at < n)
+		return damaged(t, at,
+			"the file ends too early; it may be "
+			"truncated");
+	if (at < t->window_at || at + n > t->window_at + t->window_bytes) {
+		uint64_t left = t->size - at;
+
+		t->window_bytes = 0;
+		rc = read_at(t, t->window,
+			left < TAR_WINDOW ? (size_t)left : TAR_WINDOW, at);
+		if (rc < 0)
+			return rc;
+		t->window_at = at;
+		t->window_bytes = left < TAR_WINDOW ? (size_t)left : TAR_WINDOW;
+	}
+	*out = t->window + (at - t->window_at);
+	return 0;
+}
+
+/* The data of an extended header and a NUL, to be freed. */
+static int read_extra(
+	struct tar_reader *t, uint64_t at, uint64_t bytes, char **out)
+{
+	CLEANUP_FREE char *data = NULL;
+	int rc;
+
+	if (bytes > TAR_EXTRA_MAX)
+		return damaged(t, at, "a name or extended header over 1 MiB");
+	data = malloc((size_t)bytes + 1);
+	if (!data)
+		return look_fail(t->l, -ENOMEM, "%m");
+	rc = read_at(t, data, (size_t)bytes, at);
+	if (rc < 0)
+		return rc;
+	data[bytes] = '\0';
+	*out = steal_ptr(&data);
+	return 0;
+}
+
+/* -- Numbers --------------------------------------------------------------- */
+
+/* Octal digits, with spaces before and a space or NUL after. */
+static bool parse_octal(const unsigned char *field, size_t n, uint64_t *out)
+{
+	uint64_t v = 0;
+	size_t i = 0;
+
+	while (i < n && field[i] == ' ')
+		i++;
+	if (i == n || field[i] < '0' || field[i] > '7')
+		return false;
+	for (; i < n && field[i] >= '0' && field[i] <= '7'; i++)
+		v = v << 3 | (uint64_t)(field[i] - '0');
+	*out = v;
+	return i == n || field[i] == ' ' || field[i] == '\0';
+}
+
+/* Or in base 256, marked by the highest bit. */
+static bool parse_number(const unsigned char *field, size_t n, uint64_t *out)
+{
+	uint64_t v = field[0] & 0x7f;
+
+	if (!(field[0] & 0x80))
+		return parse_octal(field, n, out);
+	for (size_t i = 1; i < n; i++) {
+		if (v >> 55)
+			return false; /* negative, or over 2^63 */
+		v = v << 8 | field[i];
+	}
+	*out = v;
+	return true;
+}
+
+/* The sum of the bytes, counting the checksum itself as spaces. Some tars
+ * summed signed bytes. */
+static bool checksum_right(const struct tar_header *h)
+{
+	const unsigned char *p = (const void *)h;
+	const size_t from = offsetof(struct tar_header, checksum);
+	int64_t sum = 0, as_signed = 0;
+	uint64_t want;
+
+	for (size_t i = 0; i < TAR_BLOCK; i++) {
+		unsigned char c = i - from < sizeof(h->checksum) ? ' ' : p[i];
+
+		sum += c;
+		as_signed += (signed char)c;
+	}
+	return parse_octal(h->checksum, sizeof(h->checksum), &want) &&
+		((int64_t)want == sum || (int64_t)want == as_signed);
+}
+
+static bool all_zero(const void *block)
+{
+	const unsigned char *p = block;
+
+	return p[0] == 0 && memcmp(p, p + 1, TAR_BLOCK - 1) == 0;
+}
+
+/* -- What comes before a member ---------------------------------------------
+ */
+
+static bool key_is(const char *key, size_t n, const char *what)
+{
+	return n == strlen(what) && memcmp(key, what, n) == 0;
+}
+
+static int pax_size(
+	struct tar_reader *t, uint64_t at, const char *value, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (value[i] < '0' || value[i] > '9' || v >> 59)
+			return damaged(
+				t, at, "an invalid size in a pax header");
+		v = v * 10 + (uint64_t)(value[i] - '0');
+	}
+	if (n == 0)
+		return damaged(t, at, "an invalid size in a pax header");
+	t->has_size = true;
+	t->member_bytes = v;
+	return 0;
+}
+
+static int pax_name(
+	struct tar_reader *t, uint64_t at, const char *value, size_t n)
+{
+	if (memchr(value, '\0', n))
+		return damaged(t, at, "a NUL in a pax path");
+	free(t->name);
+	t->name = strndup(value, n);
+	return t->name ? 0 : look_fail(t->l, -ENOMEM, "%m");
+}
+
+/* "KEY=VALUE" */
+static int pax_record(
+	struct tar_reader *t, uint64_t at, const char *record, size_t n)
+{
+	const char *equals = memchr(record, '=', n);
+	size_t key = equals ? (size_t)(equals - record) : 0;
+
+	if (!equals)
+		return damaged(t, at, "a pax record without '='");
+	if (key_is(record, key, "path"))
+		return pax_name(t, at, equals + 1, n - key - 1);
+	if (key_is(record, key, "size"))
+		return pax_size(t, at, equals + 1, n - key - 1);
+	if (key >= 10 && memcmp(record, "GNU.sparse", 10) == 0)
+		return damaged(t, at,
+			"a sparse member, which is not "
+			"supported; pack it without -S");
+	return 0;
+}
+
+/* Records "LENGTH KEY=VALUE\n"; the length is that of all of it. */
+static int pax_records(
+	struct tar_reader *t, uint64_t at, const char *p, size_t left)
+{
+	int rc = 0;
+
+	while (rc == 0 && left > 0) {
+		size_t n = 0, digits = 0;
+
+		while (digits < left && digits < 8 && p[digits] >= '0' &&
+			p[digits] <= '9')
+			n = n * 10 + (size_t)(p[digits++] - '0');
+		if (digits == 0 || digits == left || p[digits] != ' ' ||
+			n > left || n < digits + 2 || p[n - 1] != '\n')
+			return damaged(t, at, "a damaged pax record");
+		rc = pax_record(t, at, p + digits + 1, n - digits - 2);
+		p += n;
+		left -= n;
+	}
+	return rc;
+}
+
+static int take_extra(
+	struct tar_reader *t, char type, uint64_t at, uint64_t bytes)
+{
+	CLEANUP_FREE char *data = NULL;
+	int rc;
+
+	if (type != 'L' && type != 'x')
+		return 0;
+	rc = read_extra(t, at, bytes, &data);
+	if (rc < 0)
+		return rc;
+	if (type == 'x')
+		return pax_records(t, at, data, (size_t)bytes);
+	free(t->name);
+	t->name = steal_ptr(&data);
+	return 0;
+}
+
+/* -- Members --------------------------------------------------------------- */
+
+/* Types that describe what follows, or are not members. */
+static bool is_extra(char type)
+{
+	return type && strchr("LKxgVX", type);
+}
+
+/* Those that never have data, whatever their size field says. */
+static bool has_no_data(char type)
+{
+	return type >= '1' && type <= '6';
+}
+
+/* The name in the header, whose parts may lack a NUL. */
+static const char *header_name(struct tar_reader *t, const struct tar_header *h)
+{
+	bool ustar = memcmp(h->magic, "ustar", 6) == 0;
+	size_t n = ustar ? strnlen(h->prefix, sizeof(h->prefix)) : 0;
+	char *to = t->field;
+
+	if (n > 0) {
+		memcpy(to, h->prefix, n);
+		to += n;
+		*to++ = '/';
+	}
+	n = strnlen(h->name, sizeof(h->name));
+	memcpy(to, h->name, n);
+	to[n] = '\0';
+	return t->field;
+}
+
+static int check_size(struct tar_reader *t, uint64_t at, uint64_t bytes)
+{
+	uint64_t data_at = at + TAR_BLOCK;
+
+	if (bytes <= t->size - data_at)
+		return 0;
+	return damaged(t, at,
+		"a member runs past the end of the file, which may be "
+		"truncated");
+}
+
+/* The header at `at`: its member's bytes, checked. 0: the end mark. */
+static int read_header(struct tar_reader *t, uint64_t at, struct tar_header *h,
+	uint64_t *bytes)
+{
+	const unsigned char *block;
+	int rc;
+
+	if (at == t->size)
+		return damaged(
+			t, at, "the file has no end mark; it may be truncated");
+	rc = tar_bytes(t, at, TAR_BLOCK, &block);
+	if (rc < 0)
+		return rc;
+	if (all_zero(block))
+		return 0;
+	memcpy(h, block, TAR_BLOCK);
+	if (!checksum_right(h))
+		return damaged(t, at, "not a tar header, or a damaged one");
+	if (!parse_number(h->size, sizeof(h->size), bytes))
+		return damaged(t, at, "a size that is not a number");
+	if (t->has_size && !is_extra(h->type))
+		*bytes = t->member_bytes;
+	if (has_no_data(h->type))
+		*bytes = 0;
+	if (h->type == 'S' || h->type == 'M')
+		return damaged(t, at,
+			"a sparse or multi-volume member, which is not "
+			"supported; pack it without -S and -M");
+	rc = check_size(t, at, *bytes);
+	return rc < 0 ? rc : 1;
+}
+
+/* Old tars mark a directory by its name alone. */
+static bool is_file(char type, const char *name)
+{
+	size_t n = strlen(name);
+
+	return (type == '0' || type == '\0' || type == '7') && n > 0 &&
+		name[n - 1] != '/';
+}
+
+/* The next member is read: what was said about it is used up. */
+static void forget_member(struct tar_reader *t)
+{
+	free(t->name);
+	t->name = NULL;
+	t->has_size = false;
+}
+
+static uint64_t rounded(uint64_t bytes)
+{
+	return (bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+}
+
+int tar_next(struct tar_reader *t, struct tar_member *m)
+{
+	struct tar_header h;
+	bool used = true; /* of the last call: its name was lent */
+	uint64_t bytes;
+	int rc;
+
+	for (;;) {
+		uint64_t at = t->at;
+
+		if (look_stopped(t->l))
+			return -ECANCELED;
+		if (used)
+			forget_member(t);
+		rc = read_header(t, at, &h, &bytes);
+		if (rc <= 0)
+			return rc;
+		/* Below the file's size, and so is its last whole block. */
+		t->at = at + TAR_BLOCK + rounded(bytes);
+		used = !is_extra(h.type);
+		if (!used) {
+			rc = take_extra(t, h.type, at + TAR_BLOCK, bytes);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		m->name = t->name ? t->name : header_name(t, &h);
+		m->offset = at + TAR_BLOCK;
+		m->bytes = bytes;
+		if (is_file(h.type, m->name))
+			return 1;
+	}
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slabs and their lender. Entered by workers, by whoever calls
+ * refrain_next() and, for refrain_release(), by any thread at any time.
+ *
+ *	free --take--> filled --lend--> lent --refrain_release()--> free
+ *
+ * After a fork the child's copy of the lock may be held for ever: a release
+ * there does nothing.
+ */
+#include "loader/engine/batch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/lock.h"
+
+#define ALIGN 64
+
+struct lender {
+	pthread_mutex_t lock;
+	struct list free;    /* lock */
+	uint32_t calls;	     /* lock: of on_free(), going on */
+	pthread_cond_t idle; /* lender_leave(): calls is 0 */
+	bool left;	     /* lock: the loader has ended */
+	/* Lock: slabs that are lent, releases that go on, and the loader. */
+	uint32_t refs;
+	/* Changed with the lock, read without: relaxed, nothing follows from
+	 * them that on_free() does not ask again. */
+	_Atomic uint32_t lent, free_count;
+	void (*on_free)(void *arg);
+	void *arg; /* both: set once; not used once `left` is set */
+	/* Set once. */
+	pid_t pid;
+	uint32_t n;
+	void *(*alloc)(void *ctx, size_t bytes);
+	void (*release)(void *ctx, void *p, size_t bytes);
+	void *ctx;
+	size_t data_bytes;
+	bool placed; /* the slabs' memory is another's */
+	struct slab slabs[];
+};
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The bytes of the arrays of one slab. */
+static size_t meta_bytes(const struct settings *s)
+{
+	return s->c.batch *
+		(sizeof(struct refrain_crop) + 3 * sizeof(uint64_t) +
+			sizeof(int64_t) + sizeof(uint32_t) +
+			sizeof(refrain_status));
+}
+
+static size_t data_bytes(const struct settings *s)
+{
+	return round_up(s->c.batch * s->sample_bytes);
+}
+
+size_t slab_bytes(const struct settings *s)
+{
+	return data_bytes(s) + round_up(meta_bytes(s));
+}
+
+uint64_t lender_bytes(const struct settings *s, uint32_t n)
+{
+	return sizeof(struct lender) +
+		n *
+		((uint64_t)sizeof(struct slab) + meta_bytes(s) + data_bytes(s));
+}
+
+static void *default_alloc(void *ctx, size_t bytes)
+{
+	(void)ctx;
+	return aligned_alloc(ALIGN, bytes);
+}
+
+static void default_release(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	free(p);
+}
+
+static void slab_release(struct lender *lender, struct slab *slab)
+{
+	if (slab->data && !lender->placed)
+		lender->release(lender->ctx, slab->data, lender->data_bytes);
+	if (!lender->placed)
+		free(slab->crops);
+	slab->data = NULL;
+	slab->crops = NULL;
+}
+
+/* One after the other. */
+static void find_place(
+	struct slab *slab, const struct settings *s, uint8_t *base, uint32_t i)
+{
+	slab->data = base + i * slab_bytes(s);
+	slab->crops = (void *)(slab->data + data_bytes(s));
+}
+
+static int find_memory(struct slab *slab, const struct settings *s)
+{
+	struct lender *lender = slab->lender;
+
+	slab->data = lender->alloc(lender->ctx, lender->data_bytes);
+	slab->crops = malloc(meta_bytes(s));
+	if (!slab->data || !slab->crops)
+		return -ENOMEM;
+	return (uintptr_t)slab->data % ALIGN ? -EINVAL : 0;
+}
+
+static void slab_give_back(struct lent_batch *b);
+
+/* The arrays are one piece of memory, which begins with the crops. */
+static void slab_init(struct slab *slab, const struct settings *s)
+{
+	uint32_t n = s->c.batch;
+
+	slab->seeds = (uint64_t *)(void *)(slab->crops + n);
+	slab->indices = slab->seeds + n;
+	slab->substitutes = slab->indices + n;
+	slab->labels = (int64_t *)(void *)(slab->substitutes + n);
+	slab->echoes = (uint32_t *)(void *)(slab->labels + n);
+	slab->status = (refrain_status *)(void *)(slab->echoes + n);
+	slab->lent_batch.release = slab_give_back;
+	slab->lent_batch.batch = (struct refrain_batch){
+		.size = sizeof(struct refrain_batch),
+		.data = slab->data,
+		.sample_bytes = s->sample_bytes,
+		.type = s->c.type,
+		.layout = s->c.layout,
+		.labels = slab->labels,
+		.indices = slab->indices,
+		.substitutes = slab->substitutes,
+		.echoes = slab->echoes,
+		.seeds = slab->seeds,
+		.status = slab->status,
+		.crops = slab->crops,
+	};
+}
+
+void slab_describe(
+	const struct settings *s, const void *at, struct refrain_batch *out)
+{
+	const char *crops = (const char *)at + data_bytes(s);
+	uint32_t n = s->c.batch;
+
+	*out = (struct refrain_batch){
+		.size = sizeof(*out),
+		.data = at,
+		.sample_bytes = s->sample_bytes,
+		.type = s->c.type,
+		.layout = s->c.layout,
+		.crops = (const void *)crops,
+	};
+	out->seeds = (const void *)(out->crops + n);
+	out->indices = out->seeds + n;
+	out->substitutes = out->indices + n;
+	out->labels = (const void *)(out->substitutes + n);
+	out->echoes = (const void *)(out->labels + n);
+	out->status = (const void *)(out->echoes + n);
+}
+
+static void lender_free(struct lender *lender)
+{
+	for (uint32_t i = 0; i < lender->n; i++)
+		slab_release(lender, &lender->slabs[i]);
+	pthread_cond_destroy(&lender->idle);
+	pthread_mutex_destroy(&lender->lock);
+	free(lender);
+}
+
+static int slabs_new(struct lender *lender, const struct settings *s,
+	const struct slab_place *place)
+{
+	int rc = 0;
+
+	if (place && (uintptr_t)place->base % ALIGN)
+		return -EINVAL;
+	if (place && place->bytes / lender->n < slab_bytes(s))
+		return -ENOSPC;
+	for (uint32_t i = 0; rc == 0 && i < lender->n; i++) {
+		struct slab *slab = &lender->slabs[i];
+
+		slab->lender = lender;
+		if (place)
+			find_place(slab, s, place->base, i);
+		else
+			rc = find_memory(slab, s);
+		if (rc < 0)
+			break;
+		slab_init(slab, s);
+		list_add_tail(&lender->free, &slab->node);
+		lender->free_count++;
+	}
+	return rc;
+}
+
+int lender_new(struct lender **out, const struct settings *s, uint32_t n,
+	const struct slab_place *place, void (*on_free)(void *arg), void *arg)
+{
+	struct lender *lender =
+		calloc(1, sizeof(*lender) + n * sizeof(struct slab));
+	int rc;
+
+	if (!lender)
+		return -ENOMEM;
+	(void)pthread_mutex_init(
+		&lender->lock, NULL); /* cannot fail on Linux */
+	(void)pthread_cond_init(&lender->idle, NULL);
+	list_init(&lender->free);
+	lender->refs = 1;
+	lender->on_free = on_free;
+	lender->arg = arg;
+	lender->pid = getpid();
+	lender->n = n;
+	lender->alloc = s->c.alloc ? s->c.alloc : default_alloc;
+	lender->release = s->c.free ? s->c.free : default_release;
+	lender->ctx = s->c.alloc_ctx;
+	lender->data_bytes = data_bytes(s);
+	lender->placed = place != NULL;
+	rc = slabs_new(lender, s, place);
+	if (rc < 0) {
+		lender_free(lender);
+		return rc;
+	}
+	*out = lender;
+	return 0;
+}
+
+const pthread_mutex_t *lender_lock(const struct lender *lender)
+{
+	return &lender->lock;
+}
+
+/* Releases the lock, which is held. The last reference frees the lender. */
+static void unref(struct lender *lender)
+{
+	bool last = --lender->refs == 0;
+
+	ASSERT_HELD(&lender->lock);
+	pthread_mutex_unlock(&lender->lock);
+	if (last)
+		lender_free(lender);
+}
+
+bool lender_has_free(const struct lender *lender)
+{
+	return lender->free_count > 0;
+}
+
+bool lender_all_lent(const struct lender *lender)
+{
+	return lender->lent == lender->n;
+}
+
+uint32_t lender_count(const struct lender *lender)
+{
+	return lender->n;
+}
+
+void lender_leave(struct lender *lender)
+{
+	pthread_mutex_lock(&lender->lock);
+	lender->left = true;
+	for (uint32_t i = 0; i < lender->n; i++)
+		if (!lender->slabs[i].lent)
+			slab_release(lender, &lender->slabs[i]);
+	while (lender->calls > 0)
+		pthread_cond_wait(&lender->idle, &lender->lock);
+	unref(lender);
+}
+
+struct slab *slab_take(struct lender *lender)
+{
+	struct slab *slab;
+
+	LOCK_SCOPE(&lender->lock);
+	if (list_empty(&lender->free))
+		return NULL;
+	slab = LIST_FIRST(&lender->free, struct slab, node);
+	list_del(&slab->node);
+	lender->free_count--;
+	return slab;
+}
+
+void slab_lend(struct slab *slab)
+{
+	struct lender *lender = slab->lender;
+
+	LOCK_SCOPE(&lender->lock);
+	slab->lent = true;
+	lender->lent++;
+	lender->refs++;
+}
+
+/* on_free() is called without the lock; the loader stays until it returns. */
+static void give_back(struct lender *lender, struct slab *slab)
+{
+	ASSERT_HELD(&lender->lock);
+	list_add_tail(&lender->free, &slab->node);
+	lender->free_count++;
+	lender->calls++;
+	pthread_mutex_unlock(&lender->lock);
+	lender->on_free(lender->arg);
+	pthread_mutex_lock(&lender->lock);
+	if (--lender->calls == 0)
+		pthread_cond_signal(&lender->idle);
+}
+
+static void slab_give_back(struct lent_batch *b)
+{
+	struct slab *slab = CONTAINER_OF(b, struct slab, lent_batch);
+	struct lender *lender = slab->lender;
+
+	if (lender->pid != getpid())
+		return;
+	pthread_mutex_lock(&lender->lock);
+	if (!slab->lent) { /* given back twice: once is enough */
+		pthread_mutex_unlock(&lender->lock);
+		return;
+	}
+	slab->lent = false;
+	lender->lent--;
+	if (lender->left)
+		slab_release(lender, slab);
+	else
+		give_back(lender, slab);
+	unref(lender);
+}

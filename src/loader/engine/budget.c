@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distributes memory when there is little. These are given up in turn: reading
+ * ahead, keeping decoded examples (their files are kept instead), keeping
+ * files. Reads leave memory for decoding, so that no file that was read is
+ * dropped before it has been used. If an image needs more than that, data not
+ * needed soon is dropped. If that is not enough, its original is *starved*: no
+ * read begins, and the other queued servings are made, which frees their files.
+ * When none is left, one worker is `alone`: nothing is begun until it has
+ * decoded the starved original, and all other data that was read is dropped for
+ * it, if necessary. So the oldest batch completes with any budget that holds
+ * one file and its region at a time. Nothing is dropped for an image that would
+ * not fit even then. Entered with the turn's lock.
+ */
+#include "loader/engine/budget_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/lock.h"
+
+#define SCRATCH_KEPT_MAX ((size_t)4 << 20)
+
+struct desk {
+	struct buffer *scratch; /* a decoded image that is not kept */
+	bool busy;		/* its worker makes a serving */
+	uint64_t charged;	/* for what the worker holds for good */
+};
+
+struct budget {
+	struct budget_config use;
+	/* Set by budget_open(). */
+	const struct mount_help *help;
+	uint64_t share;	      /* memory that was not taken then */
+	uint64_t alone_bytes; /* that, and workers_bytes then */
+	/* The lock. */
+	uint64_t workers_bytes; /* charged for what workers hold */
+	uint64_t desks_bytes;	/* charged for decoding */
+	uint64_t image_bytes;	/* that decoding one takes; 0: unknown */
+	uint32_t working, reading;
+	struct desk *desks;	  /* one a worker */
+	const struct desk *alone; /* may take all memory */
+};
+
+uint64_t budget_share_bytes(const struct budget *budget)
+{
+	return budget->share;
+}
+
+uint32_t budget_ahead(const struct budget *budget)
+{
+	uint64_t file = meter_file_mean(budget->use.meter), n;
+
+	ASSERT_TURN(budget->use.turn);
+	/* No bursts are needed. */
+	if (help_plans(budget->help))
+		return budget->use.s->c.reads_ahead;
+	/* Called at each turn of a worker. */
+	if (!file || budget->use.s->ahead_least == budget->use.s->ahead_max)
+		return budget->use.s->ahead_max;
+	n = budget->share / 4 / file;
+	if (n < budget->use.s->ahead_least)
+		return budget->use.s->ahead_least;
+	return n < budget->use.s->ahead_max ? (uint32_t)n
+					    : budget->use.s->ahead_max;
+}
+
+/*
+ * What decoding may take on top of what it has: half of the memory if all
+ * workers need that much, and up to three quarters for one large image, or
+ * while images are unknown.
+ */
+static uint64_t decode_bytes(const struct budget *budget)
+{
+	uint64_t bytes = budget->use.s->c.threads * budget->image_bytes;
+	uint64_t half = budget->share / 2, most = half + budget->share / 4;
+
+	if (bytes > half)
+		bytes = budget->image_bytes > half ? budget->image_bytes : half;
+	if (!budget->image_bytes || bytes > most)
+		bytes = most;
+	return bytes > budget->desks_bytes ? bytes - budget->desks_bytes : 0;
+}
+
+/* The memory that they may take before other uses give way. */
+static uint64_t ahead_bytes(const struct budget *budget)
+{
+	uint64_t bytes =
+		budget_ahead(budget) * meter_file_mean(budget->use.meter);
+
+	return bytes < budget->share / 4 ? bytes : budget->share / 4;
+}
+
+void budget_count_kept(struct budget *budget, uint64_t cost)
+{
+	struct refrain_stats *stats = meter_stats(budget->use.meter);
+
+	ASSERT_TURN(budget->use.turn);
+	originals_keep(budget->use.pool, cost);
+	if (originals_kept_bytes(budget->use.pool) > stats->pool_bytes_peak)
+		stats->pool_bytes_peak = originals_kept_bytes(budget->use.pool);
+}
+
+static uint64_t incoming_bytes(const struct budget *budget)
+{
+	return originals_incoming(budget->use.pool) *
+		meter_file_mean(budget->use.meter);
+}
+
+/*
+ * Decoded examples may take what encoded ones will not need: all that can be
+ * outstanding or read ahead, less those that are kept decoded. Where a decoded
+ * one is the smaller, as of a small crop, those outstanding are kept so, too.
+ */
+struct buffer *budget_to_keep(struct budget *budget, size_t bytes)
+{
+	uint64_t cost = memory_cost(bytes);
+	uint64_t file = meter_file_mean(budget->use.meter);
+	uint64_t desks = budget->desks_bytes + decode_bytes(budget);
+	uint64_t reserve = ahead_bytes(budget);
+	struct buffer *b;
+
+	ASSERT_TURN(budget->use.turn);
+	reserve += desks > budget->share / 8 ? desks : budget->share / 8;
+	if (budget->use.outstanding_max > originals_kept(budget->use.pool))
+		reserve += (budget->use.outstanding_max -
+				   originals_kept(budget->use.pool)) *
+			(cost < file ? cost : file);
+	if (originals_kept_bytes(budget->use.pool) + cost + reserve >
+		budget->share)
+		return NULL;
+	b = memory_get(budget->use.memory, bytes);
+	if (!b)
+		return NULL;
+	budget_count_kept(budget, cost);
+	return b;
+}
+
+bool budget_for_encoded(const struct budget *budget, uint64_t step)
+{
+	uint64_t ahead = ahead_bytes(budget), incoming = incoming_bytes(budget);
+	uint64_t reserve = decode_bytes(budget) +
+		(ahead > incoming ? ahead - incoming : 0);
+
+	ASSERT_TURN(budget->use.turn);
+	while (memory_room(budget->use.memory) < reserve)
+		if (!originals_reclaim_idle(budget->use.pool, step))
+			return false;
+	return true;
+}
+
+/* The files of all outstanding originals. */
+static uint64_t files_bytes(const struct budget *budget)
+{
+	return budget->use.outstanding_max * meter_file_mean(budget->use.meter);
+}
+
+/* Are there echoes, and is the memory too small for all outstanding files? */
+static bool lacks_memory(const struct budget *budget)
+{
+	const struct settings *s = budget->use.s;
+
+	return (s->changes || s->echo.p > s->echo.q) &&
+		originals_kept_bytes(budget->use.pool) + files_bytes(budget) +
+			decode_bytes(budget) + ahead_bytes(budget) >
+		budget->share;
+}
+
+/* An eighth more, as files and images differ in size. */
+uint64_t budget_wanted_bytes(const struct budget *budget)
+{
+	uint64_t decode = budget->desks_bytes + decode_bytes(budget);
+	uint64_t ahead =
+		budget_ahead(budget) * meter_file_mean(budget->use.meter);
+	uint64_t fixed = budget->use.memory->limit - budget->share;
+
+	ASSERT_TURN(budget->use.turn);
+	return fixed + (files_bytes(budget) + decode + ahead) / 8 * 9;
+}
+
+/* Each worker may have one more. */
+static bool shares_memory(const struct budget *budget)
+{
+	return !lacks_memory(budget) ||
+		originals_incoming(budget->use.pool) <=
+		budget->use.s->c.threads ||
+		incoming_bytes(budget) < ahead_bytes(budget);
+}
+
+bool budget_may_read(const struct budget *budget, uint64_t bytes)
+{
+	ASSERT_TURN(budget->use.turn);
+	return memory_room(budget->use.memory) >=
+		bytes + decode_bytes(budget) &&
+		shares_memory(budget);
+}
+
+/* A quarter is left for planned reads, and enough for a large image. */
+bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes)
+{
+	uint64_t left = budget->share / 4;
+
+	if (left < budget->image_bytes)
+		left = budget->image_bytes;
+	return budget->image_bytes && budget_may_read(budget, bytes + left);
+}
+
+bool budget_may_drop(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return shares_memory(budget);
+}
+
+bool budget_alone(const struct budget *budget, uint64_t bytes)
+{
+	ASSERT_TURN(budget->use.turn);
+	return budget->workers_bytes + bytes <= budget->alone_bytes;
+}
+
+bool budget_is_taken(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return budget->alone != NULL;
+}
+
+bool budget_at_rest(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return !budget->working && !budget->reading &&
+		!steps_ready(budget->use.steps);
+}
+
+void budget_begin_read(struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	budget->reading++;
+}
+
+void budget_end_read(struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	budget->reading--;
+}
+
+uint32_t budget_reading(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return budget->reading;
+}
+
+uint32_t budget_working(const struct budget *budget)
+{
+	ASSERT_TURN(budget->use.turn);
+	return budget->working;
+}
+
+/* -- Desks ----------------------------------------------------------------- */
+
+struct desk *budget_desk(struct budget *budget, uint32_t n)
+{
+	return &budget->desks[n];
+}
+
+uint8_t *desk_scratch(const struct desk *desk)
+{
+	return desk->scratch ? desk->scratch->data : NULL;
+}
+
+void budget_begin_work(struct budget *budget, struct desk *desk)
+{
+	ASSERT_TURN(budget->use.turn);
+	budget->working++;
+	desk->busy = true;
+}
+
+void budget_end_work(struct budget *budget, struct desk *desk)
+{
+	ASSERT_TURN(budget->use.turn);
+	budget->working--;
+	desk->busy = false;
+}
+
+void budget_charge(
+	struct budget *budget, struct desk *desk, uint64_t held_bytes)
+{
+	ASSERT_TURN(budget->use.turn);
+	if (held_bytes > desk->charged)
+		memory_charge_over(
+			budget->use.memory, held_bytes - desk->charged);
+	else
+		memory_uncharge(budget->use.memory, desk->charged - held_bytes);
+	budget->workers_bytes += held_bytes - desk->charged;
+	desk->charged = held_bytes;
+}
+
+static void clear_desk(struct budget *budget, struct desk *desk)
+{
+	if (desk->scratch)
+		budget->desks_bytes -= memory_cost(desk->scratch->bytes);
+	memory_put(budget->use.memory, desk->scratch);
+	desk->scratch = NULL;
+}
+
+uint64_t need_bytes(const struct need *need)
+{
+	return need->extra_bytes +
+		(need->scratch_bytes ? memory_cost(need->scratch_bytes) : 0);
+}
+
+/* Else nothing is to be dropped for it. */
+static bool may_fit(const struct budget *budget, const struct need *need)
+{
+	return budget_alone(budget, need_bytes(need) + need->held_cost);
+}
+
+/* The largest of late: one that was much larger is forgotten. */
+static void note_image(struct budget *budget, uint64_t bytes)
+{
+	if (bytes < budget->image_bytes)
+		bytes = budget->image_bytes -
+			(budget->image_bytes - bytes) / 64;
+	budget->image_bytes = bytes;
+}
+
+static bool try_to_work(
+	struct budget *budget, struct desk *desk, const struct need *need)
+{
+	size_t bytes = need->scratch_bytes;
+
+	if (desk->scratch && desk->scratch->bytes < bytes)
+		clear_desk(budget, desk);
+	if (!memory_charge(budget->use.memory, need->extra_bytes))
+		return false;
+	if (bytes && !desk->scratch) {
+		desk->scratch = memory_get(budget->use.memory, bytes);
+		if (desk->scratch)
+			budget->desks_bytes +=
+				memory_cost(desk->scratch->bytes);
+	}
+	if (bytes && !desk->scratch) {
+		memory_uncharge(budget->use.memory, need->extra_bytes);
+		return false;
+	}
+	budget->desks_bytes += need->extra_bytes;
+	note_image(budget, need_bytes(need) + 1); /* known now */
+	return true;
+}
+
+/* Scratch memory of those who do not work. */
+static bool reclaim_scratch(struct budget *budget)
+{
+	for (uint32_t i = 0; i < budget->use.s->c.threads; i++) {
+		struct desk *desk = &budget->desks[i];
+
+		if (desk->busy || !desk->scratch)
+			continue;
+		clear_desk(budget, desk);
+		return true;
+	}
+	return false;
+}
+
+int budget_to_work(
+	struct budget *budget, struct desk *desk, const struct need *need)
+{
+	ASSERT_TURN(budget->use.turn);
+	while (!try_to_work(budget, desk, need)) {
+		if (!may_fit(budget, need))
+			return -E2BIG;
+		if (reclaim_scratch(budget) ||
+			originals_reclaim_idle(budget->use.pool, 0))
+			continue;
+		if (budget->alone != desk)
+			return -EAGAIN;
+		if (!originals_reclaim_unused(budget->use.pool))
+			return -E2BIG;
+	}
+	return 0;
+}
+
+bool budget_feeds(const struct budget *budget)
+{
+	uint64_t bytes;
+	const struct original *o =
+		originals_first_starved(budget->use.pool, &bytes);
+
+	ASSERT_TURN(budget->use.turn);
+	return o && !budget->alone &&
+		(bytes <= memory_room(budget->use.memory) ||
+			budget_at_rest(budget));
+}
+
+void budget_feed(struct budget *budget, const struct desk *desk)
+{
+	if (budget_at_rest(budget))
+		budget->alone = desk;
+	original_feed(budget->use.pool,
+		originals_first_starved(budget->use.pool, NULL));
+}
+
+void budget_done(struct budget *budget, struct desk *desk, uint64_t extra_bytes)
+{
+	ASSERT_TURN(budget->use.turn);
+	memory_uncharge(budget->use.memory, extra_bytes);
+	budget->desks_bytes -= extra_bytes;
+	if (desk->scratch && desk->scratch->bytes > SCRATCH_KEPT_MAX)
+		clear_desk(budget, desk);
+}
+
+void budget_give_back(struct budget *budget, const struct desk *desk)
+{
+	ASSERT_TURN(budget->use.turn);
+	if (budget->alone == desk)
+		budget->alone = NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int budget_new(struct budget **out, const struct budget_config *config)
+{
+	struct budget *budget = calloc(1, sizeof(*budget));
+
+	*out = budget;
+	if (!budget)
+		return -ENOMEM;
+	budget->use = *config;
+	budget->desks = calloc(config->s->c.threads, sizeof(*budget->desks));
+	return budget->desks ? 0 : -ENOMEM;
+}
+
+void budget_open(struct budget *budget, const struct mount_help *help)
+{
+	budget->help = help;
+	budget->share = memory_room(budget->use.memory);
+	budget->alone_bytes = budget->share + budget->workers_bytes;
+}
+
+void budget_clear(struct budget *budget)
+{
+	for (uint32_t i = 0; i < budget->use.s->c.threads; i++)
+		clear_desk(budget, &budget->desks[i]);
+}
+
+void budget_free(struct budget *budget)
+{
+	if (budget && budget->desks)
+		budget_clear(budget);
+	if (budget)
+		free(budget->desks);
+	free(budget);
+}

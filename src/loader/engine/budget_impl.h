@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distributes the memory of a loader: how much may be read ahead and kept, and
+ * what a worker gets for decoding. Each worker has a desk: scratch memory for
+ * one decoded image. The budget also counts the activities that will give
+ * memory back: busy workers, and reads. Every function needs the turn's lock
+ * unless its comment says otherwise.
+ */
+#ifndef ENGINE_BUDGET_IMPL_H
+#define ENGINE_BUDGET_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/core/memory.h"
+#include "loader/core/turn.h"
+#include "loader/engine/meter.h"
+#include "loader/engine/originals_impl.h"
+#include "loader/mount_help/mount_help.h"
+#include "loader/core/settings.h"
+
+struct budget;
+struct desk;
+
+struct budget_config {
+	const struct settings *s;
+	struct turn *turn;
+	struct memory *memory;
+	struct meter *meter;
+	struct steps *steps;
+	struct originals *pool;
+	uint64_t outstanding_max; /* originals with servings owed, at most */
+};
+
+/* -- Life; without the lock until threads run -- */
+
+/* Returns -ENOMEM. Free *out after a failure, too. */
+int budget_new(struct budget **out, const struct budget_config *config);
+void budget_free(struct budget *budget); /* NULL is allowed */
+/* Call this when all permanent memory has been charged: the rest is distributed
+ * from now on. `help` may be NULL. */
+void budget_open(struct budget *budget, const struct mount_help *help);
+/* Give up the scratch memory of all desks. */
+void budget_clear(struct budget *budget);
+
+/* -- For reading -- */
+
+/* How many examples may be read before they are planned. */
+uint32_t budget_ahead(const struct budget *budget);
+/* The memory that is distributed. Constant. */
+uint64_t budget_share_bytes(const struct budget *budget);
+/*
+ * May a read begin now that takes so many bytes? Memory for decoding stays
+ * free. With echoes, and too little memory for all originals, the examples that
+ * no serving has used yet have a share of it, so that the others can be kept.
+ */
+bool budget_may_read(const struct budget *budget, uint64_t bytes);
+/* The same for a read of an example that is not planned yet. */
+bool budget_may_read_ahead(const struct budget *budget, uint64_t bytes);
+/* May data for later servings be dropped for a read? */
+bool budget_may_drop(const struct budget *budget);
+/* The limit of memory with which hardly a file would be read again, as far as
+ * the files and images so far show. */
+uint64_t budget_wanted_bytes(const struct budget *budget);
+/* Would buffers of so many bytes fit if everything that can be dropped were
+ * dropped? */
+bool budget_alone(const struct budget *budget, uint64_t bytes);
+/*
+ * Does one worker have all memory for itself? Then no work and no read begins.
+ */
+bool budget_is_taken(const struct budget *budget);
+/* Is nothing going on that could free memory? */
+bool budget_at_rest(const struct budget *budget);
+/* A read of an original begins or ends. budget_reading() returns the number of
+ * running reads. */
+void budget_begin_read(struct budget *budget);
+void budget_end_read(struct budget *budget);
+uint32_t budget_reading(const struct budget *budget);
+/* The number of busy workers. */
+uint32_t budget_working(const struct budget *budget);
+
+/* -- For keeping -- */
+
+/* Get a buffer for data to keep in the pool, or NULL. */
+struct buffer *budget_to_keep(struct budget *budget, size_t bytes);
+/* Count one more kept original, with its cost in bytes. */
+void budget_count_kept(struct budget *budget, uint64_t cost);
+/* May the encoded bytes be kept for the batch of `step`? What is needed after
+ * that is dropped for them. */
+bool budget_for_encoded(const struct budget *budget, uint64_t step);
+
+/* -- For decoding -- */
+
+/* The desk of the n-th worker; without the lock. */
+struct desk *budget_desk(struct budget *budget, uint32_t n);
+/* The scratch memory of a desk, or NULL. Needs the lock, or is called by the
+ * desk's worker while it is busy. */
+uint8_t *desk_scratch(const struct desk *desk);
+/* A worker begins or ends its work. budget_charge() charges the bytes that it
+ * keeps permanently. */
+void budget_begin_work(struct budget *budget, struct desk *desk);
+void budget_end_work(struct budget *budget, struct desk *desk);
+void budget_charge(
+	struct budget *budget, struct desk *desk, uint64_t held_bytes);
+
+/* The memory that one image takes. */
+struct need {
+	size_t scratch_bytes; /* 0: it is decoded where it is kept */
+	uint64_t extra_bytes; /* that the decoder takes meanwhile */
+	uint64_t held_cost;   /* of the buffers that it has already */
+};
+
+/*
+ * Get scratch memory for decoding and charge the extra bytes. Returns 0,
+ * -EAGAIN if there is too little memory now (see original_starve()), or -E2BIG
+ * if the image does not fit.
+ */
+int budget_to_work(
+	struct budget *budget, struct desk *desk, const struct need *need);
+/* The memory that budget_to_work() charges for this. */
+uint64_t need_bytes(const struct need *need);
+/* Release the extra bytes that budget_to_work() charged. */
+void budget_done(
+	struct budget *budget, struct desk *desk, uint64_t extra_bytes);
+/* May a starved original be decoded now? */
+bool budget_feeds(const struct budget *budget);
+/* Queue that original, for the worker of this desk. Gives it all memory if
+ * there would not be enough otherwise. */
+void budget_feed(struct budget *budget, const struct desk *desk);
+/* If this worker has all memory for itself, give it back. */
+void budget_give_back(struct budget *budget, const struct desk *desk);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entries of a mount's tiers, opened without asking the mount: content and
+ * trailer in one read, verified as the mount verifies them. On any error the
+ * file is read through the mount instead, which repairs the entry. Entered
+ * under the turn's lock, and by the ring's threads, which take it; hashing is
+ * done without it.
+ *
+ *	tier opening -> reading -> verified -> reader_done()
+ *	   |  ^  |         |
+ *	   +--+  |         +-> closing -+
+ *	 (next)  +---------------------+-> reader_open(): through the mount
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "loader/engine/reader_files_impl.h"
+
+/* One byte more than the file has, so that its end is seen. */
+static size_t file_room(uint64_t item_bytes)
+{
+	return entry_bytes(item_bytes) + 1;
+}
+
+static const struct help_key *key_of(
+	const struct reader *reader, const struct original *o)
+{
+	uint64_t index;
+
+	return original_is_file(o, &index) ? help_key(reader->use.help, index)
+					   : NULL;
+}
+
+size_t direct_bytes(const struct reader *reader, const struct original *o)
+{
+	const struct help_key *key = key_of(reader, o);
+
+	return key ? file_room(key->bytes) : 0;
+}
+
+uint64_t direct_example_bytes(
+	const struct reader *reader, const struct original *o)
+{
+	const struct help_key *key = key_of(reader, o);
+
+	return key ? key->bytes : 0;
+}
+
+/* Lock taken. */
+static void go_through_mount(struct reader *reader, struct read_op *r)
+{
+	ASSERT_TURN(reader->use.turn);
+	r->fd = -1;
+	help_note_read(reader->use.help, 0);
+	if (outcome_closing(reader->use.outcome))
+		reader_cancel(reader, r);
+	else
+		reader_open(reader, r);
+}
+
+static void begin_bad_close(struct read_op *r);
+static void begin_entry_open(struct read_op *r);
+static void begin_entry_read(struct read_op *r);
+
+static void on_bad_closed(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+
+	(void)res; /* was only read */
+	turn_lock(reader->use.turn);
+	go_through_mount(reader, r);
+	turn_unlock(reader->use.turn);
+}
+
+static void on_entry_read(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+	/* Nobody else touches the operation's buffer and key meanwhile. */
+	int rc = res < 0
+		? res
+		: entry_check(r->buffer->data, (size_t)res, r->key, r->want);
+
+	turn_lock(reader->use.turn);
+	if (outcome_closing(reader->use.outcome)) {
+		reader_cancel(reader, r);
+	} else if (rc == 0) {
+		r->got = r->want;
+		meter_stats(reader->use.meter)->direct_hits++;
+		help_note_read(reader->use.help, r->want);
+		reader_done(reader, r);
+	} else {
+		reader_queue(reader, r, begin_bad_close);
+	}
+	turn_unlock(reader->use.turn);
+}
+
+static void on_entry_open(struct uring_op *op, int res);
+
+static void begin_bad_close(struct read_op *r)
+{
+	r->op.done = on_bad_closed;
+	uring_close(r->ring, &r->op, r->fd);
+}
+
+static void begin_entry_open(struct read_op *r)
+{
+	r->op.done = on_entry_open;
+	uring_open(r->ring, &r->op, r->dir_fd, r->path,
+		READER_OPEN_FLAGS | O_NOFOLLOW);
+}
+
+static void begin_entry_read(struct read_op *r)
+{
+	r->op.done = on_entry_read;
+	uring_read(
+		r->ring, &r->op, r->fd, r->buffer->data, file_room(r->want), 0);
+}
+
+static void open_entry(struct reader *reader, struct read_op *r)
+{
+	r->ring = help_ring(reader->use.help);
+	r->dir_fd = help_tier(reader->use.help, r->tier);
+	reader_queue(reader, r, begin_entry_open);
+}
+
+static void on_entry_open(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+	uint64_t bytes;
+	bool usable = res >= 0 && reader_check_file(res, true, &bytes) == 0;
+
+	turn_lock(reader->use.turn);
+	if (res >= 0)
+		r->fd = res;
+	if (outcome_closing(reader->use.outcome)) {
+		reader_cancel(reader, r);
+	} else if (res >= 0) {
+		reader_queue(
+			reader, r, usable ? begin_entry_read : begin_bad_close);
+	} else if (res == -ENOENT &&
+		help_tier(reader->use.help, ++r->tier) >= 0) {
+		open_entry(reader, r);
+	} else {
+		go_through_mount(reader, r);
+	}
+	turn_unlock(reader->use.turn);
+}
+
+bool direct_start(struct reader *reader, struct read_op *r)
+{
+	const struct help_key *key = key_of(reader, r->original);
+
+	if (!key || r->buffer->bytes < file_room(key->bytes))
+		return false;
+	r->tier = 0;
+	r->key = key->key;
+	r->want = key->bytes;
+	(void)entry_path(r->path, key->key, key->bytes);
+	open_entry(reader, r);
+	return true;
+}

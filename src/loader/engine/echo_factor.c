@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes the echo factor during a run, as measured (loader/engine/auto.h) or
+ * as a log says. Called before each run of the planner, with the turn's lock. A
+ * change affects only examples that are not planned yet. Changes are logged,
+ * and another run with that log produces the same stream.
+ */
+#include "loader/engine/echo_factor_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/array.h"
+#include "common/base/lock.h"
+
+/* One a window: a run with more keeps the last factor. */
+#define CHANGES_MAX (UINT32_C(1) << 20)
+#define LINE_MAX_BYTES 32
+
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+
+/* A line of the log: what schedule_change() was told. */
+struct echo_change {
+	uint64_t step;
+	struct schedule_echo echo;
+};
+
+struct echoes {
+	struct echo_config use;
+	struct auto_echo measured; /* settings.measures */
+	bool due;   /* a step was returned since it was looked at */
+	bool ended; /* no more changes in this run */
+	/* Those of the run from number `base` on; to be replayed, they are all
+	 * there, else those that were made. */
+	struct echo_change *log;
+	uint32_t logged;
+	size_t room;
+	uint64_t base;
+	uint64_t made; /* before this handle, and by it */
+};
+
+static int reserve(struct echoes *e)
+{
+	return e->logged == CHANGES_MAX
+		? -ENOSPC
+		: ARRAY_ROOM(e->log, e->logged, &e->room);
+}
+
+static void changed(struct echoes *e)
+{
+	e->made++;
+	planner_look_again(e->use.planner);
+}
+
+/* -- As measured ----------------------------------------------------------- */
+
+void echo_returned(struct echoes *e, bool full)
+{
+	struct meter_view view;
+	const struct sums *now = &view.now;
+	struct auto_sums sums;
+
+	ASSERT_TURN(e->use.turn);
+	if (!e->use.s->measures)
+		return;
+	meter_view(e->use.meter, &view);
+	sums = (struct auto_sums){
+		.steps = meter_stats(e->use.meter)->steps,
+		.fresh = meter_stats(e->use.meter)->fresh,
+		.full_ns = now->full_ns,
+		.full_reads = now->full_reads,
+		.long_ns = now->long_ns,
+		.long_reads = now->long_reads,
+		.bursts = now->bursts,
+		.in_burst = full,
+		.read_ns = now->reading_ns,
+		.reads = now->reads,
+		.decode_ns = now->decode_ns,
+		.decodes = now->decoded,
+		.augment_ns = now->augment_ns,
+		.trainer_ns = now->trainer_ns,
+		.wait_ns = now->wait_ns,
+		.planned = help_plans(e->use.help),
+	};
+	if (sums.planned)
+		help_rates_get(e->use.help, &sums.rates, &sums.in_burst);
+	auto_step(&e->measured, &sums);
+	e->due = true;
+}
+
+static void follow(struct echoes *e)
+{
+	uint64_t step;
+	int rc;
+
+	if (!e->due || e->ended)
+		return;
+	e->due = false;
+	rc = reserve(e);
+	if (rc == 0)
+		rc = auto_change(&e->measured, e->use.schedule,
+			planner_planned_fresh(e->use.planner), &step);
+	if (rc < 0)
+		e->ended = true; /* the factor stays as it is */
+	if (rc <= 0)
+		return;
+	e->log[e->logged++] = (struct echo_change){step, e->measured.asked};
+	changed(e);
+}
+
+/*
+ * A first change begins a spread of fresh examples after the start, when three
+ * eighths of one were measured, and a spread must be left for it.
+ */
+static uint64_t needs_fresh(const struct echoes *e)
+{
+	const struct schedule *s = e->use.schedule;
+	uint64_t spread = schedule_spread(s);
+
+	return 2 * spread +
+		((uint64_t)e->use.s->c.batches_ahead + 2) * e->use.s->c.batch;
+}
+
+const char *echo_reason(const struct echoes *e, uint64_t *needs)
+{
+	struct auto_part m;
+
+	ASSERT_TURN(e->use.turn);
+	*needs = 0;
+	if (!e->use.s->changes)
+		return "";
+	if (!e->use.s->measures)
+		return "it changes at the steps in echo_log";
+	*needs = needs_fresh(e);
+	if (e->made > 0)
+		return "it follows r";
+	if (e->ended || schedule_fresh_count(e->use.schedule) < *needs)
+		return "the run is too short for a change";
+	if (!auto_measured(&e->measured, &m))
+		return "not enough has been measured yet";
+	if (m.up_ns <= m.down_ns * AUTO_R_BEGIN)
+		return "the trainer is slower than the loader: r is at "
+		       "most " TEXT_OF(AUTO_R_BEGIN);
+	return "a change takes effect after the first window of examples";
+}
+
+/* -- As a log says --------------------------------------------------------- */
+
+static int parse_line(const char *line, size_t n, struct echo_change *out)
+{
+	char text[LINE_MAX_BYTES + 1], *end;
+	unsigned long long step;
+
+	if (n > LINE_MAX_BYTES || *line < '0' || *line > '9')
+		return -EINVAL;
+	memcpy(text, line, n);
+	text[n] = '\0';
+	errno = 0;
+	step = strtoull(text, &end, 10);
+	if (errno || *end != ' ')
+		return -EINVAL;
+	out->step = step;
+	return schedule_echo_parse(end + 1, &out->echo, NULL);
+}
+
+static int parse_log(struct echoes *e, const char *text, struct error *err)
+{
+	for (; *text; text += text[0] == '\n') {
+		size_t n = strcspn(text, "\n");
+		struct echo_change change;
+
+		if (parse_line(text, n, &change) < 0)
+			return error_set(err, -EINVAL,
+				"echo_log line %u is not \"STEP P/Q\"",
+				e->logged + 1);
+		if (reserve(e) < 0)
+			return error_set(
+				err, -ENOMEM, "no memory for the echo_log");
+		e->log[e->logged++] = change;
+		text += n;
+	}
+	return 0;
+}
+
+/* The first fresh number that the change would be for. */
+static uint64_t begins(const struct schedule *s, const struct echo_change *c)
+{
+	uint64_t asked = schedule_fresh_before(s, c->step);
+	uint64_t due = schedule_change_begins(s) + schedule_spread(s);
+
+	return asked > due ? asked : due;
+}
+
+/* Called as soon as the previous change has begun, so at most one is pending.
+ */
+static void replay(struct echoes *e)
+{
+
+	while (e->made < e->logged &&
+		schedule_change_begins(e->use.schedule) <=
+			planner_planned_fresh(e->use.planner)) {
+		const struct echo_change *c = &e->log[e->made];
+		int rc = -ESTALE;
+
+		if (begins(e->use.schedule, c) >=
+			planner_planned_fresh(e->use.planner))
+			rc = schedule_change(e->use.schedule, c->step, c->echo);
+		if (rc < 0) {
+			(void)error_set(outcome_message(e->use.outcome),
+				-ESTALE,
+				"echo_log line %" PRIu64 " belongs to another "
+				"configuration: no change is possible at step "
+				"%" PRIu64,
+				e->made + 1, c->step);
+			(void)outcome_stop(e->use.outcome, -ESTALE);
+			return;
+		}
+		changed(e);
+	}
+}
+
+void echo_plan(struct echoes *e)
+{
+	ASSERT_TURN(e->use.turn);
+	if (e->use.s->measures)
+		follow(e);
+	else if (e->use.s->changes)
+		replay(e);
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+int echo_new(struct echoes **out, const struct echo_config *config,
+	struct error *err)
+{
+	const struct schedule *s = config->schedule;
+	struct echoes *e = calloc(1, sizeof(*e));
+	int rc;
+
+	*out = e;
+	if (!e)
+		return error_set(err, -ENOMEM, "no memory for the echoes");
+	e->use = *config;
+	e->made = e->use.before;
+	if (e->use.s->measures) {
+		e->base = e->use.before;
+		auto_init(&e->measured, e->use.s->c.batch, e->use.s->c.threads,
+			schedule_spread(s), e->use.s->echo_max,
+			schedule_echo_at(s, UINT64_MAX));
+		return 0;
+	}
+	if (!e->use.s->changes)
+		return 0;
+	rc = parse_log(e, e->use.s->c.echo_log, err);
+	if (rc == 0 && e->logged < e->use.before)
+		rc = error_set(err, -ESTALE,
+			"the state was saved after %" PRIu64
+			" changes of the echo factor, but echo_log has %u",
+			e->use.before, e->logged);
+	return rc;
+}
+
+void echo_free(struct echoes *e)
+{
+	if (e)
+		free(e->log);
+	free(e);
+}
+
+/* -- The log --------------------------------------------------------------- */
+
+int echo_print(const struct echoes *e, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	ASSERT_TURN(e->use.turn);
+	if (!size)
+		return -ENOSPC;
+	*buf = '\0';
+	for (uint64_t i = e->use.before - e->base; i < e->made - e->base; i++) {
+		const struct echo_change *c = &e->log[i];
+		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
+			c->step, c->echo.p, c->echo.q);
+
+		if ((size_t)n >= size - used)
+			return -ENOSPC;
+		used += (size_t)n;
+	}
+	return (int)used;
+}
+
+uint64_t echo_changes(const struct echoes *e)
+{
+	ASSERT_TURN(e->use.turn);
+	return e->made;
+}
+
+bool echo_measured(const struct echoes *e, struct auto_part *out)
+{
+	ASSERT_TURN(e->use.turn);
+	return auto_measured(&e->measured, out);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes the echo factor, as the measured times or a log require. Every
+ * function needs the turn's lock, except echo_new() and echo_free().
+ */
+#ifndef ENGINE_ECHO_FACTOR_IMPL_H
+#define ENGINE_ECHO_FACTOR_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/engine/auto.h"
+#include "common/base/err.h"
+#include "loader/engine/meter.h"
+#include "loader/engine/planner_impl.h"
+#include "loader/mount_help/mount_help.h"
+#include "loader/engine/pool_impl.h"
+#include "common/schedule/schedule.h"
+#include "loader/core/settings.h"
+
+struct echoes;
+
+struct echo_config {
+	const struct settings *s;
+	const struct turn *turn;
+	struct schedule *schedule;
+	struct planner *planner;
+	struct meter *meter;
+	struct outcome *outcome;
+	const struct mount_help *help; /* or NULL */
+	uint64_t before; /* changes that were made before this handle */
+};
+
+/* Returns -EINVAL or -ESTALE if the log is not valid, or -ENOMEM. Free *out
+ * after a failure, too. */
+int echo_new(struct echoes **out, const struct echo_config *config,
+	struct error *err);
+void echo_free(struct echoes *e); /* NULL is allowed */
+
+/* Call this before the planner runs: changes the factor if necessary. */
+void echo_plan(struct echoes *e);
+/* A batch was returned and metered. `full`: more reads are waiting than may run
+ * at a time. */
+void echo_returned(struct echoes *e, bool full);
+
+/* The number of changes so far, including those before this handle. */
+uint64_t echo_changes(const struct echoes *e);
+/* The measured times; false: too little is known so far. */
+bool echo_measured(const struct echoes *e, struct auto_part *out);
+/* Implement refrain_stats.echo_reason and echo_needs_fresh. */
+const char *echo_reason(const struct echoes *e, uint64_t *needs_fresh);
+/* Implements refrain_echo_log(). */
+int echo_print(const struct echoes *e, char *buf, size_t size);
+
+#endif

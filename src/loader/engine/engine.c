@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The work at the end of an engine's turns, closing the engine, and queries.
+ * engine_impl.h describes how the parts work together.
+ */
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "loader/engine/engine_impl.h"
+
+#define READS_END_NS (400 * NS_PER_MS * TIME_LIMIT_FACTOR)
+#define CLOSE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
+
+/* -- Turns ----------------------------------------------------------------- */
+
+static void begin_turn(void *arg)
+{
+	engine_tick(arg);
+}
+
+/*
+ * Continue everything that has become possible by the changes under the lock:
+ * choose reads, and mark the threads that have something to do. This is the
+ * only place that does so.
+ */
+static void *end_turn(void *arg)
+{
+	struct engine *engine = arg;
+	struct read_op *reads;
+	bool ready;
+
+	reader_pump(engine->reader);
+	reads = reader_take(engine->reader);
+	if (!budget_is_taken(engine->budget))
+		turn_mark_workers(&engine->turn,
+			(uint64_t)steps_ready(engine->steps) +
+				planner_wants(engine->planner) +
+				budget_feeds(engine->budget));
+	if (help_take_stirred(engine->help))
+		turn_mark(&engine->turn, TURN_HELP);
+	ready = engine_is_ready(engine);
+	turn_ready(&engine->turn, ready);
+	if (ready)
+		turn_mark(&engine->turn, TURN_CALLERS);
+	return reads;
+}
+
+static void start_reads(void *arg, void *chosen)
+{
+	struct engine *engine = arg;
+
+	if (!reader_begin(engine->reader, chosen) ||
+		!outcome_closing_now(engine->outcome))
+		return;
+	turn_lock(&engine->turn);
+	turn_mark(&engine->turn, TURN_CLOSER);
+	turn_unlock(&engine->turn);
+}
+
+const struct turn_ops engine_turns = {begin_turn, end_turn, start_reads};
+
+/* -- Closing --------------------------------------------------------------- */
+
+static void say_closing(struct engine *engine)
+{
+	turn_lock(&engine->turn);
+	outcome_close(engine->outcome);
+	for (int who = 0; who < TURN_WHO; who++)
+		turn_mark(&engine->turn, who);
+	turn_mark_workers(&engine->turn, UINT32_MAX);
+	turn_unlock(&engine->turn);
+}
+
+/* Calls that wait return; false if one does not. */
+static bool callers_left(struct engine *engine, uint64_t until_ns)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+
+	while (engine->callers > 0)
+		if (!turn_wait_until(&engine->turn, TURN_CLOSER, until_ns))
+			return false;
+	return true;
+}
+
+/* Free everything that a hung read does not need. */
+static void abandon(struct engine *engine)
+{
+	lender_leave(engine->lender);
+	TURN_LOOK_SCOPE(&engine->turn);
+	workers_free(engine->workers);
+	budget_clear(engine->budget);
+	originals_free(engine->pool);
+	memory_trim(&engine->memory);
+}
+
+static void engine_free(struct engine *engine)
+{
+	reader_free(engine->reader);
+	help_free(engine->help);
+	workers_free(engine->workers);
+	echo_free(engine->echoes);
+	planner_free(engine->planner);
+	budget_free(engine->budget);
+	damage_free(engine->damage);
+	originals_free(engine->pool);
+	steps_free(engine->steps);
+	meter_free(engine->meter);
+	outcome_free(engine->outcome);
+	memory_trim(&engine->memory);
+	if (engine->lender)
+		lender_leave(engine->lender);
+	dataset_close(engine->dataset);
+	if (engine->turns)
+		turn_release(&engine->turn);
+	free(engine);
+}
+
+int engine_close(struct engine *engine)
+{
+	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
+	uint32_t left;
+	bool ended;
+
+	if (!engine->complete) { /* no thread has begun */
+		engine_free(engine);
+		return 0;
+	}
+	say_closing(engine);
+	left = reader_stop(engine->reader, READS_END_NS);
+	ended = workers_stop(engine->workers, until_ns) &&
+		callers_left(engine, until_ns);
+	ended = help_stop(engine->help, until_ns) && ended;
+	if (ended && !left)
+		engine_free(engine);
+	else if (ended)
+		abandon(engine);
+	return (int)left + (ended ? 0 : 1);
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+uint64_t engine_steps_left(struct engine *engine)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	return planner_steps(engine->planner) - steps_first(engine->steps);
+}
+
+uint64_t engine_step(struct engine *engine)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	return steps_first(engine->steps);
+}
+
+uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	return schedule_epoch_end_all(&engine->schedule, epoch);
+}
+
+void engine_failure(struct engine *engine, struct refrain_failure *out)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	*out = *outcome_failure(engine->outcome);
+}
+
+int engine_echo_log(struct engine *engine, char *buf, size_t size)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	return echo_print(engine->echoes, buf, size);
+}
+
+const struct settings *engine_settings(const struct engine *engine)
+{
+	return &engine->s;
+}
+
+const struct dataset *engine_dataset(const struct engine *engine)
+{
+	return engine->dataset;
+}
+
+/* -- As a source of batches ------------------------------------------------ */
+
+static struct engine *engine_of(struct batch_source *source)
+{
+	return CONTAINER_OF(source, struct engine, source);
+}
+
+static int source_next(
+	struct batch_source *source, struct lent_batch **out, int timeout_ms)
+{
+	return engine_next(engine_of(source), out, timeout_ms, 0);
+}
+
+static int source_fd(struct batch_source *source)
+{
+	return turn_fd(&engine_of(source)->turn);
+}
+
+static int source_close(struct batch_source *source)
+{
+	return engine_close(engine_of(source));
+}
+
+static void source_message(struct batch_source *source, struct error *out)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	*out = *outcome_why(engine->outcome);
+}
+
+struct batch_source *engine_source(struct engine *engine)
+{
+	engine->source = (struct batch_source){
+		source_next, source_fd, source_close, source_message};
+	return &engine->source;
+}

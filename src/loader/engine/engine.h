@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine of a loader: reads, decodes, pools, augments and batches examples
+ * in the order of its schedule. engine_open() builds the parts on the caller's
+ * thread, so that it can report every error at once. Closing takes a bounded
+ * time: operations that hang in the kernel are left behind, with all memory
+ * that they may still write to. Any thread may call all functions but
+ * engine_open() and engine_close(). None may be called after a fork.
+ */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "loader/engine/batch.h"
+#include "loader/dataset/dataset.h"
+#include "loader/core/settings.h"
+
+struct engine;
+
+/* Like refrain_open(). `place` is the memory for the slabs; NULL: the engine
+ * allocates it. */
+int engine_open(struct engine **out, const struct refrain_config *config,
+	const struct slab_place *place, struct error *err);
+/* Get the number and the size of the slabs that a place must hold. -EINVAL. */
+int engine_place(const struct refrain_config *config, uint32_t *slabs,
+	size_t *bytes, struct error *err);
+
+/* The engine as a source of batches. Closing the source closes the engine. */
+struct batch_source *engine_source(struct engine *engine);
+
+/* Implements refrain_next(). `since_ns` is the time since which the caller has
+ * waited for this batch, or 0: its calls are its waits. */
+int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
+	uint64_t since_ns);
+
+/* Open the dataset that the settings name. As refrain_open(). */
+int engine_open_dataset(
+	const struct settings *s, struct dataset **out, struct error *err);
+
+const struct settings *engine_settings(const struct engine *engine);
+const struct dataset *engine_dataset(const struct engine *engine);
+
+/* Implement refrain_steps_left(), refrain_step() and refrain_epoch_end(). */
+uint64_t engine_steps_left(struct engine *engine);
+uint64_t engine_step(struct engine *engine);
+uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
+/* The last failure; `error` 0: there was none. */
+void engine_failure(struct engine *engine, struct refrain_failure *out);
+/* Fill in all members, including `size`. */
+void engine_stats(struct engine *engine, struct refrain_stats *out);
+/* Implement refrain_save(), refrain_save_at() and refrain_echo_log(). */
+int engine_save(struct engine *engine, void *buf, size_t size);
+int engine_save_at(
+	struct engine *engine, uint64_t step, void *buf, size_t size);
+int engine_echo_log(struct engine *engine, char *buf, size_t size);
+
+/* -- Saved states without an engine ---------------------------------------- */
+
+/* Inputs of a saved state, besides the schedule. */
+struct state_of {
+	const struct settings *s; /* state_begin(): with the state, or none */
+	uint64_t fingerprint;	  /* of the dataset */
+	uint64_t changes;	  /* of the echo factor so far */
+	uint64_t step;		  /* the next one */
+};
+
+struct state_begun {
+	uint64_t step, changes, echoes_dropped;
+};
+
+/* Save the state before the batch of `step`, as refrain_save_at(). */
+int state_save(const struct state_of *of, const struct schedule *schedule,
+	uint64_t step, void *buf, size_t room, struct error *err);
+/* Set up the schedule for a configuration and its state, as refrain_open()
+ * does. */
+int state_begin(const struct state_of *of, const struct schedule_config *config,
+	struct schedule *schedule, struct state_begun *begun,
+	struct error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's parts and how they are connected. Each part is described in its
+ * own header. The planner walks the schedule and makes *steps*, which are
+ * batches under construction. Each place of a step is a *serving*, the unit of
+ * work. Servings of one decoded example share an *original* of the pool. The
+ * reader fills originals with encoded bytes; workers turn originals into
+ * samples. The budget gives memory to all of them, the meter counts, and the
+ * outcome says how the run ends.
+ *
+ * One lock, that of loader/core/turn.h, guards all parts, except members that
+ *are set once or have an owner. It is held for a few list operations, never
+ *while decoding or during a file operation. The consequences of a change are
+ *handled at the end of the turn. A part calls only those below it:
+ *
+ *	workers -> echoes -> planner -> budget -> originals -> steps
+ *	   +---------> damage -----------------------^   (reader, too)
+ */
+#ifndef ENGINE_IMPL_H
+#define ENGINE_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/core/memory.h"
+#include "loader/core/turn.h"
+#include "loader/engine/batch.h"
+#include "loader/dataset/dataset.h"
+#include "loader/engine/echo_factor_impl.h"
+#include "loader/engine/engine.h"
+#include "loader/engine/meter.h"
+#include "loader/engine/planner_impl.h"
+#include "loader/engine/reader_impl.h"
+#include "loader/engine/workers_impl.h"
+#include "loader/mount_help/mount_help.h"
+#include "loader/engine/pool_impl.h"
+#include "common/schedule/schedule.h"
+#include "loader/core/settings.h"
+
+struct engine {
+	/* Set once, in this order. */
+	struct settings s;
+	struct dataset *dataset;
+	struct turn turn; /* the lock */
+	bool turns;	  /* there is one */
+	struct lender *lender;
+	struct outcome *outcome;
+	struct meter *meter;
+	struct steps *steps;
+	struct originals *pool;
+	struct damage *damage;
+	struct budget *budget;
+	struct workers *workers;
+	struct mount_help *help; /* of the dataset's mount, or NULL */
+	struct planner *planner;
+	struct echoes *echoes;
+	struct reader *reader;
+	bool complete; /* all parts exist: turns may be taken */
+	struct batch_source source;
+
+	/* The lock. */
+	struct memory memory;
+	struct schedule schedule; /* see planner_impl.h */
+	uint32_t callers;
+	uint64_t waited_ns; /* in calls for the next batch that timed out */
+};
+
+/* -- engine.c -- */
+
+/* The beginning and the end of a turn, for engine_open.c. */
+extern const struct turn_ops engine_turns;
+/* Implements refrain_close(). */
+int engine_close(struct engine *engine);
+
+/* -- engine_next.c: what is ready, and for whom -- */
+
+/* Would refrain_next() return at once? */
+bool engine_is_ready(const struct engine *engine);
+
+/* -- engine_stats.c -- */
+
+/* The meter counts the time until now. */
+void engine_tick(struct engine *engine);
+
+/* -- engine_state.c -- */
+
+/* Begin at the state in the configuration, if there is one. Sets the next step
+ * and the number of earlier changes of the echo factor. */
+int state_restore(struct engine *engine, const struct schedule_config *config,
+	uint64_t *step, uint64_t *changes, struct error *err);
+
+/* -- watchdog.c -- */
+
+/* Say what the oldest batch waits for: the message and failure of -ETIMEDOUT.
+ */
+void watch_describe(
+	const struct steps *steps, struct outcome *outcome, uint64_t waited_ns);
+
+#endif

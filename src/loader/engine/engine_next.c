@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hands batches over: waits for the next one, lends it, and maintains the
+ * descriptor that shows whether a call would wait. The user's threads, under
+ * the loader's lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "loader/engine/engine_impl.h"
+
+/* The share of damaged examples is checked from this many examples on, or from
+ * the end of an epoch on. */
+#define DAMAGE_EXAMPLES 1000
+
+static bool all_lent(const struct engine *engine)
+{
+	return lender_all_lent(engine->lender);
+}
+
+static bool at_end(const struct engine *engine)
+{
+	return planner_at_end(engine->planner) && !steps_oldest(engine->steps);
+}
+
+bool engine_is_ready(const struct engine *engine)
+{
+	return outcome_closing(engine->outcome) ||
+		outcome_stopped(engine->outcome) ||
+		steps_finished(engine->steps) || at_end(engine) ||
+		all_lent(engine);
+}
+
+/* A batch has failed for good. */
+static int stop(struct engine *engine, const struct step *st)
+{
+	struct refrain_failure failure = {
+		.error = st->error,
+		.stage = st->error_stage,
+		.index = st->error_index,
+		.step = st->number,
+	};
+
+	outcome_fail(engine->outcome, &failure);
+	(void)error_set(outcome_message(engine->outcome), st->error,
+		"step %" PRIu64 ": %s", st->number, st->why ? st->why : "%m");
+	return outcome_stop(engine->outcome, st->error);
+}
+
+/*
+ * Does this batch raise the share of damaged examples above the limit? It is
+ * counted batch by batch, so that the result does not depend on the number of
+ * threads, and only from a meaningful number of examples on.
+ */
+static bool is_too_damaged(const struct engine *engine, const struct step *st)
+{
+	uint64_t share = dataset_count(engine->dataset) / engine->s.c.world;
+	uint64_t least = share < DAMAGE_EXAMPLES ? share : DAMAGE_EXAMPLES;
+	uint64_t fresh = meter_stats(engine->meter)->fresh + st->fresh;
+	uint64_t damaged = meter_damaged_fresh(engine->meter) + st->damaged;
+
+	return engine->s.c.policy != REFRAIN_FAIL && fresh >= least &&
+		(double)damaged > engine->s.c.max_damage * (double)fresh;
+}
+
+static int stop_too_damaged(struct engine *engine, const struct step *st)
+{
+	(void)error_set(outcome_message(engine->outcome), -EBADMSG,
+		"step %" PRIu64 ": %" PRIu64 " of %" PRIu64
+		" examples are damaged, more than max_damage allows (%g %%); "
+		"the last: %s",
+		st->number, meter_damaged_fresh(engine->meter) + st->damaged,
+		meter_stats(engine->meter)->fresh + st->fresh,
+		100 * engine->s.c.max_damage,
+		outcome_damage(engine->outcome)->msg);
+	return outcome_stop(engine->outcome, -EBADMSG);
+}
+
+/* 1, 0, -errno, or -EAGAIN: it would wait. */
+static int look(struct engine *engine)
+{
+	struct step *st = steps_finished(engine->steps);
+
+	if (outcome_closing(engine->outcome))
+		return error_set(outcome_message(engine->outcome), -ESHUTDOWN,
+			"the loader is closed");
+	if (outcome_stopped(engine->outcome))
+		return outcome_stopped(engine->outcome);
+	if (st && st->error)
+		return stop(engine, st);
+	if (st)
+		return is_too_damaged(engine, st) ? stop_too_damaged(engine, st)
+						  : 1;
+	if (at_end(engine))
+		return 0;
+	if (all_lent(engine))
+		return error_set(outcome_message(engine->outcome), -EBUSY,
+			"all %u batches are lent; release one",
+			lender_count(engine->lender));
+	return -EAGAIN;
+}
+
+static int timed_out(struct engine *engine, uint64_t called_ns)
+{
+	watch_describe(engine->steps, engine->outcome,
+		engine->waited_ns + clock_now_ns() - called_ns);
+	return -ETIMEDOUT;
+}
+
+static int wait_for_step(
+	struct engine *engine, int timeout_ms, uint64_t called_ns)
+{
+	uint64_t until_ns = called_ns + (uint64_t)timeout_ms * NS_PER_MS;
+	int rc;
+
+	while ((rc = look(engine)) == -EAGAIN) {
+		if (timeout_ms < 0)
+			turn_wait(&engine->turn, TURN_CALLERS);
+		else if (clock_now_ns() >= until_ns)
+			return timed_out(engine, called_ns);
+		else
+			(void)turn_wait_until(
+				&engine->turn, TURN_CALLERS, until_ns);
+	}
+	return rc;
+}
+
+static void set_shape(const struct engine *engine, struct refrain_batch *b)
+{
+	const struct refrain_config *c = &engine->s.c;
+	uint64_t nhwc[] = {b->count, c->height, c->width, 3};
+	uint64_t nchw[] = {b->count, 3, c->height, c->width};
+
+	if (!engine->s.image_sample) {
+		b->ndim = 2;
+		b->shape[0] = b->count;
+		b->shape[1] = engine->s.sample_bytes;
+		return;
+	}
+	b->ndim = 4;
+	memcpy(b->shape, c->layout == REFRAIN_NHWC ? nhwc : nchw,
+		sizeof(b->shape));
+}
+
+/* This is rare, so its cost does not matter. */
+static bool is_exception(const struct engine *engine, const struct step *st)
+{
+	struct schedule_facts facts;
+
+	if (!st->duplicates)
+		return false;
+	schedule_facts(&engine->schedule, &facts);
+	return facts.apart && st->number == facts.exception_step;
+}
+
+static void count_returned(
+	struct engine *engine, const struct step *st, uint64_t called_ns)
+{
+	struct meter_step counts = {
+		.slots = st->slots,
+		.count = st->count,
+		.fresh = st->fresh,
+		.damaged = st->damaged,
+		.epochs_ended = st->epochs_ended,
+		.substituted = st->substituted,
+		.zero_filled = st->zero_filled,
+		.duplicates = st->duplicates,
+		.exception = is_exception(engine, st),
+		.lag_sum = st->lag_sum,
+		.lag_min = st->lag_min,
+		.lags = st->lags,
+		.bytes = engine->s.sample_bytes * engine->s.c.batch,
+		.called_ns = called_ns,
+		.now_ns = clock_now_ns(),
+	};
+
+	engine_tick(engine);
+	meter_returned(engine->meter, &counts);
+	echo_returned(engine->echoes, reader_is_full(engine->reader));
+}
+
+static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
+{
+	struct step *st = steps_oldest(engine->steps);
+	struct lent_batch *lent = &st->slab->lent_batch;
+	struct refrain_batch *b = &lent->batch;
+
+	b->count = st->count;
+	b->data_bytes = st->count * engine->s.sample_bytes;
+	b->step = st->number;
+	b->epoch = st->epoch;
+	b->fresh = st->fresh;
+	b->ends_epoch = st->epochs_ended > 0;
+	b->ended_epoch = st->epochs_ended ? st->ended_epoch : UINT64_MAX;
+	set_shape(engine, b);
+	slab_lend(st->slab);
+	st->slab = NULL;
+	count_returned(engine, st, called_ns);
+	steps_return(engine->steps);
+	help_moved(engine->help);
+	return lent;
+}
+
+/* This must be the last step of a call, because the loader may be freed after
+ * it. */
+static void leave(struct engine *engine)
+{
+	TURN_LOOK_SCOPE(&engine->turn);
+	engine->callers--;
+	if (outcome_closing(engine->outcome))
+		turn_wake_closer(&engine->turn);
+}
+
+int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
+	uint64_t since_ns)
+{
+	uint64_t called_ns = since_ns ? since_ns : clock_now_ns();
+	int rc;
+
+	turn_lock(&engine->turn);
+	engine->callers++;
+	outcome_begin_call(engine->outcome);
+	rc = wait_for_step(engine, timeout_ms, called_ns);
+	/* A caller that waits in several calls has waited in all of them. */
+	if (rc == -ETIMEDOUT && !since_ns)
+		engine->waited_ns += clock_now_ns() - called_ns;
+	if (rc == 1)
+		*out = hand_over(engine, called_ns - engine->waited_ns);
+	if (rc == 1)
+		engine->waited_ns = 0;
+	turn_unlock(&engine->turn);
+	leave(engine);
+	return rc;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening an engine: makes its parts, each over those below it, then starts
+ * their threads. On the caller's thread; the parts do not need the lock yet.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "loader/engine/engine_impl.h"
+
+/* The minimum memory for reading and decoding one example. */
+#define WORKING_BYTES ((uint64_t)256 << 10)
+#define WORKER_BYTES ((uint64_t)64 << 10)
+#define ORIGINALS_SPARE 64
+
+/* -- What it takes ----------------------------------------------------------
+ */
+
+/* Slabs being filled, and one that is lent. */
+static uint32_t slab_count(const struct settings *s)
+{
+	return s->c.batches_ahead + 1;
+}
+
+static uint64_t original_count(
+	const struct engine *engine, uint64_t outstanding_max)
+{
+	const struct refrain_config *c = &engine->s.c;
+
+	return outstanding_max + ((uint64_t)c->batches_ahead + 2) * c->batch +
+		engine->s.ahead_max + ORIGINALS_SPARE;
+}
+
+static uint64_t tables_bytes(const struct engine *engine, uint64_t originals)
+{
+	const struct refrain_config *c = &engine->s.c;
+
+	return sizeof(*engine) + dataset_memory_bytes(engine->dataset) +
+		originals_bytes(originals) +
+		steps_bytes(c->batches_ahead, c->batch) +
+		c->batch * sizeof(struct example) +
+		reader_bytes(c->reads_ahead);
+}
+
+static int check_memory(
+	struct engine *engine, uint64_t originals, struct error *err)
+{
+	uint64_t fixed = lender_bytes(&engine->s, slab_count(&engine->s)) +
+		tables_bytes(engine, originals);
+	uint64_t least =
+		fixed + WORKING_BYTES + engine->s.c.threads * WORKER_BYTES;
+
+	engine->memory.limit = engine->s.c.memory_bytes;
+	if (least > engine->s.c.memory_bytes && engine->s.memory_of)
+		return error_set(err, -ENOMEM,
+			"memory_bytes is not set, and a quarter of %s is "
+			"%" PRIu64 ": %u batches of %" PRIu64
+			" bytes and their bookkeeping need %" PRIu64,
+			engine->s.memory_of, engine->s.c.memory_bytes,
+			slab_count(&engine->s),
+			(uint64_t)engine->s.c.batch * engine->s.sample_bytes,
+			least);
+	if (least > engine->s.c.memory_bytes)
+		return error_set(err, -ENOMEM,
+			"memory_bytes is %" PRIu64 ": %u batches of %" PRIu64
+			" bytes and their bookkeeping need %" PRIu64,
+			engine->s.c.memory_bytes, slab_count(&engine->s),
+			(uint64_t)engine->s.c.batch * engine->s.sample_bytes,
+			least);
+	memory_charge_over(&engine->memory, fixed);
+	return 0;
+}
+
+int engine_open_dataset(
+	const struct settings *s, struct dataset **out, struct error *err)
+{
+	const struct refrain_config *c = &s->c;
+	struct dataset_options options = {
+		.path = c->dataset,
+		.source = c->source,
+		.root = c->root,
+		.record_bytes = c->record_bytes,
+		.label_bytes = c->label_bytes,
+		.any_file = c->decode != NULL,
+		.timeout_ns = c->open_timeout_ms < 0
+			? 0
+			: (uint64_t)c->open_timeout_ms * NS_PER_MS,
+	};
+
+	return dataset_open(out, &options, err);
+}
+
+/* -- The parts ------------------------------------------------------------- */
+
+static void on_free_slab(void *arg)
+{
+	struct engine *engine = arg;
+
+	turn_lock(&engine->turn);
+	turn_unlock(&engine->turn);
+}
+
+static int open_lender(struct engine *engine, const struct slab_place *place,
+	struct error *err)
+{
+	int rc = lender_new(&engine->lender, &engine->s, slab_count(&engine->s),
+		place, on_free_slab, engine);
+
+	if (rc == -EINVAL)
+		return error_set(err, rc,
+			"alloc() returned memory that is not 64-byte aligned");
+	if (rc == -ENOSPC)
+		return error_set(
+			err, rc, "the memory for batches is too small");
+	if (rc < 0)
+		return error_set(err, -ENOMEM,
+			"no memory for %u batches of %" PRIu64 " bytes",
+			slab_count(&engine->s),
+			(uint64_t)engine->s.c.batch * engine->s.sample_bytes);
+	return 0;
+}
+
+/* Where a run begins. */
+struct start {
+	uint64_t step, changes; /* the first; of the echo factor, before it */
+	uint64_t outstanding_max, originals;
+};
+
+static int open_schedule(
+	struct engine *engine, struct start *start, struct error *err)
+{
+	struct schedule_config config;
+	struct schedule_facts facts;
+	int rc;
+
+	settings_schedule(&engine->s, dataset_count(engine->dataset), &config);
+	rc = state_restore(engine, &config, &start->step, &start->changes, err);
+	if (rc < 0)
+		return rc;
+	schedule_facts(&engine->schedule, &facts);
+	start->outstanding_max = facts.window + engine->s.c.batch;
+	if (start->outstanding_max > facts.fresh)
+		start->outstanding_max = facts.fresh;
+	start->originals = original_count(engine, start->outstanding_max);
+	meter_set_window(engine->meter,
+		schedule_settings(&engine->schedule)->window /
+			engine->s.c.batch);
+	return 0;
+}
+
+static int open_pool(
+	struct engine *engine, const struct start *start, struct error *err)
+{
+	const struct refrain_config *c = &engine->s.c;
+	struct originals_config config = {
+		.turn = &engine->turn,
+		.memory = &engine->memory,
+		.meter = engine->meter,
+		.schedule = &engine->schedule,
+		.count = start->originals,
+	};
+
+	if (steps_new(&engine->steps, &engine->turn, c->batches_ahead,
+		    c->batch) < 0)
+		return error_set(err, -ENOMEM, "no memory for the steps");
+	steps_begin(engine->steps, start->step);
+	config.steps = engine->steps;
+	if (originals_new(&engine->pool, &config) < 0)
+		return error_set(err, -ENOMEM, "no memory for the pool");
+	return 0;
+}
+
+static int open_budget(
+	struct engine *engine, const struct start *start, struct error *err)
+{
+	struct damage_config damage = {
+		.s = &engine->s,
+		.dataset = engine->dataset,
+		.turn = &engine->turn,
+		.memory = &engine->memory,
+		.meter = engine->meter,
+		.steps = engine->steps,
+		.pool = engine->pool,
+		.outcome = engine->outcome,
+	};
+	struct budget_config budget = {
+		.s = &engine->s,
+		.turn = &engine->turn,
+		.memory = &engine->memory,
+		.meter = engine->meter,
+		.steps = engine->steps,
+		.pool = engine->pool,
+		.outstanding_max = start->outstanding_max,
+	};
+
+	if (damage_new(&engine->damage, &damage) < 0 ||
+		budget_new(&engine->budget, &budget) < 0)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	return 0;
+}
+
+static int open_workers(struct engine *engine, struct error *err)
+{
+	struct workers_config config = {
+		.s = &engine->s,
+		.dataset = engine->dataset,
+		.turn = &engine->turn,
+		.schedule = &engine->schedule,
+		.memory = &engine->memory,
+		.meter = engine->meter,
+		.steps = engine->steps,
+		.pool = engine->pool,
+		.damage = engine->damage,
+		.budget = engine->budget,
+		.outcome = engine->outcome,
+	};
+
+	return workers_new(&engine->workers, &config, err);
+}
+
+/* The state of the run for the mount, as of a turn. */
+static void say_run(void *arg, struct help_run *out)
+{
+	struct engine *engine = arg;
+
+	*out = (struct help_run){
+		.fresh = meter_stats(engine->meter)->fresh,
+		.step = steps_first(engine->steps),
+		.read_fresh = planner_read_fresh(engine->planner),
+		.step_ns = meter_step_ns(engine->meter),
+		.schedule = &engine->schedule,
+		.closing = outcome_closing(engine->outcome),
+	};
+}
+
+/* The rest of the memory is the budget's. */
+static void open_help(struct engine *engine, const struct start *start)
+{
+	struct help_config config = {
+		.s = &engine->s,
+		.dataset = engine->dataset,
+		.turn = &engine->turn,
+		.run = say_run,
+		.arg = engine,
+		.first_fresh =
+			schedule_fresh_before(&engine->schedule, start->step),
+		.room_bytes = memory_room(&engine->memory),
+	};
+
+	engine->help = help_new(&config);
+	memory_charge_over(&engine->memory, help_memory_bytes(engine->help));
+	budget_open(engine->budget, engine->help);
+}
+
+static int open_planner(
+	struct engine *engine, const struct start *start, struct error *err)
+{
+	struct planner_config config = {
+		.s = &engine->s,
+		.dataset = engine->dataset,
+		.turn = &engine->turn,
+		.schedule = &engine->schedule,
+		.lender = engine->lender,
+		.steps = engine->steps,
+		.pool = engine->pool,
+		.budget = engine->budget,
+		.meter = engine->meter,
+		.outcome = engine->outcome,
+		.first_step = start->step,
+	};
+
+	return planner_new(&engine->planner, &config, err);
+}
+
+static int open_echoes(
+	struct engine *engine, const struct start *start, struct error *err)
+{
+	struct echo_config config = {
+		.s = &engine->s,
+		.turn = &engine->turn,
+		.schedule = &engine->schedule,
+		.planner = engine->planner,
+		.meter = engine->meter,
+		.outcome = engine->outcome,
+		.help = engine->help,
+		.before = start->changes,
+	};
+
+	return echo_new(&engine->echoes, &config, err);
+}
+
+static int open_reader(struct engine *engine, struct error *err)
+{
+	struct reader_config config = {
+		.s = &engine->s,
+		.dataset = engine->dataset,
+		.turn = &engine->turn,
+		.memory = &engine->memory,
+		.meter = engine->meter,
+		.steps = engine->steps,
+		.pool = engine->pool,
+		.damage = engine->damage,
+		.budget = engine->budget,
+		.planner = engine->planner,
+		.outcome = engine->outcome,
+		.help = engine->help,
+	};
+
+	if (reader_new(&engine->reader, &config) < 0)
+		return error_set(err, -ENOMEM, "no memory for the reads");
+	engine->complete = true;
+	return 0;
+}
+
+/* -- In order -------------------------------------------------------------- */
+
+/* The lock, the memory, and what counts. */
+static int open_turns(struct engine *engine, struct error *err)
+{
+	int rc = turn_init(&engine->turn, &engine_turns, engine);
+
+	engine->turns = true;
+	if (rc < 0)
+		return error_set(err, rc, "cannot make an eventfd: %m");
+	if (outcome_new(&engine->outcome, &engine->turn) < 0 ||
+		meter_new(&engine->meter, &engine->turn) < 0)
+		return error_set(err, -ENOMEM, "no memory for the counters");
+	return 0;
+}
+
+static int open_parts(struct engine *engine, const struct slab_place *place,
+	struct error *err)
+{
+	struct start start;
+	int rc = engine_open_dataset(&engine->s, &engine->dataset, err);
+
+	if (rc == 0)
+		rc = open_turns(engine, err);
+	if (rc == 0)
+		rc = open_schedule(engine, &start, err);
+	if (rc == 0)
+		rc = check_memory(engine, start.originals, err);
+	if (rc == 0)
+		rc = open_lender(engine, place, err);
+	if (rc == 0)
+		rc = open_pool(engine, &start, err);
+	if (rc == 0)
+		rc = open_budget(engine, &start, err);
+	if (rc == 0)
+		rc = open_workers(engine, err);
+	if (rc < 0)
+		return rc;
+	open_help(engine, &start);
+	rc = open_planner(engine, &start, err);
+	if (rc == 0)
+		rc = open_echoes(engine, &start, err);
+	return rc < 0 ? rc : open_reader(engine, err);
+}
+
+/* Threads of a library take no signals. */
+static int begin_threads(struct engine *engine, struct error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
+	rc = reader_start(engine->reader, err);
+	if (rc == 0)
+		help_start(engine->help, reader_ring(engine->reader),
+			engine->s.c.reads_ahead);
+	if (rc == 0)
+		rc = workers_start(
+			engine->workers, engine->planner, engine->echoes, err);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+/* Clear pointers to the caller's memory. */
+static void forget_callers(struct refrain_config *c)
+{
+	c->dataset = c->root = NULL;
+	c->cpus = NULL;
+	c->state = NULL;
+	c->echo_log = NULL;
+}
+
+int engine_open(struct engine **out, const struct refrain_config *config,
+	const struct slab_place *place, struct error *err)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	int rc;
+
+	if (!engine)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	memory_init(&engine->memory, 0);
+	rc = settings_init(&engine->s, config, err);
+	if (rc == 0)
+		rc = open_parts(engine, place, err);
+	if (rc == 0)
+		rc = begin_threads(engine, err);
+	if (rc < 0) {
+		(void)engine_close(engine); /* nothing can hang yet */
+		return rc;
+	}
+	forget_callers(&engine->s.c);
+	*out = engine;
+	return 0;
+}
+
+int engine_place(const struct refrain_config *config, uint32_t *slabs,
+	size_t *bytes, struct error *err)
+{
+	struct settings s;
+	int rc = settings_init(&s, config, err);
+
+	if (rc < 0)
+		return rc;
+	*slabs = slab_count(&s);
+	*bytes = *slabs * slab_bytes(&s);
+	return 0;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes one serving from the data of its original. If more servings are to
+ * come, the decoded region (echo point before) or the sample itself (after,
+ * batch) is kept in the original if there is room. Otherwise the worker decodes
+ * into its scratch memory, which stays in its processor's cache, and the file
+ * is kept if there is room for that. Echoes after augmentation, and of whole
+ * batches, are copies of the sample that is kept: a copy costs a hundredth of
+ * what making it does, and no batch has to be held for as long as the window.
+ * Workers come here with the lock and release it meanwhile.
+ */
+#include "loader/engine/make_serving_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+/* The state of decoding one original for one serving. */
+struct make {
+	struct worker *w;
+	struct serving *s;
+	struct original *o;
+	bool more; /* there are servings to come */
+	struct sample_layout layout;
+	struct buffer *keep; /* decode into that, or NULL: scratch */
+	uint64_t decode_ns, augment_ns;
+	uint64_t starved_bytes; /* that it lacks */
+};
+
+/* -- Status of a sample ---------------------------------------------------- */
+
+static void fill_place(struct workers *all, struct serving *s, int status)
+{
+	const struct schedule_slot *slot = &s->step->slots[s->place];
+	const struct original *o = s->original;
+	struct slab *slab = s->step->slab;
+	bool replaced = o->attempt && o->state != ORIGINAL_FAILED;
+	struct example own;
+
+	slab->indices[s->place] = slot->index;
+	slab->substitutes[s->place] = replaced ? o->index : slot->index;
+	slab->echoes[s->place] = slot->echo;
+	slab->seeds[s->place] = slot->augment_seed;
+	slab->status[s->place] = status;
+	slab->labels[s->place] = o->label;
+	if (o->attempt && !replaced) {
+		dataset_example(all->use.dataset, slot->index, &own);
+		slab->labels[s->place] = own.label;
+	}
+	s->step->substituted += replaced;
+	s->step->zero_filled += status && !replaced;
+	s->step->damaged += o->error && !slot->echo;
+}
+
+static struct refrain_crop *crop_place(struct serving *s)
+{
+	return &s->step->slab->crops[s->place];
+}
+
+static uint8_t *place_of(const struct workers *all, struct serving *s)
+{
+	return s->step->slab->data + s->place * all->use.s->sample_bytes;
+}
+
+/* Zeros, in no part of an image. */
+static void zero(struct workers *all, struct serving *s)
+{
+	memset(place_of(all, s), 0, all->use.s->sample_bytes);
+	s->step->slab->crops[s->place] = (struct refrain_crop){0};
+}
+
+/*
+ * There is no substitute for this sample: with REFRAIN_ZERO_FILL it is filled
+ * with zeros, otherwise the step fails. The message is that of the lowest place
+ * in the batch.
+ */
+static void note_failure(
+	struct workers *all, struct serving *s, int status, const char *why)
+{
+	struct step *st = s->step;
+
+	if (all->use.s->c.policy == REFRAIN_ZERO_FILL || !status)
+		return;
+	if (st->error && st->error_place < s->place)
+		return;
+	st->error = status;
+	st->error_place = s->place;
+	st->error_stage = s->original->error_stage;
+	st->error_index = s->original->error_index;
+	free(st->why);
+	st->why = why ? strdup(why) : NULL; /* without it: the number */
+}
+
+/*
+ * The original is intact, but augment() or augment_fn() failed on this serving.
+ */
+static void note_augment(struct workers *all, struct serving *s, int status)
+{
+	struct error why;
+
+	if (!status)
+		return;
+	(void)error_set(&why, status, "cannot augment '%s': %m",
+		s->original->example.name);
+	note_failure(all, s, status, why.msg);
+	if (s->step->error_place != s->place)
+		return;
+	s->step->error_stage = REFRAIN_STAGE_AUGMENT;
+	s->step->error_index = s->original->index;
+}
+
+static void count_augment(struct workers *all, const struct make *m)
+{
+	meter_augmented(
+		all->use.meter, all->use.s->sample_bytes, m->augment_ns);
+}
+
+static void count_decode(struct workers *all, const struct make *m)
+{
+	meter_decoded(all->use.meter, m->o->encoded_bytes, m->decode_ns,
+		m->o->was_decoded);
+	m->o->was_decoded = true;
+}
+
+/* -- What an original holds, for the sampler ----------------------------------
+ */
+
+static uint64_t seed_of_serving(const void *ctx, uint32_t k)
+{
+	const struct make *m = ctx;
+
+	/* The slot's seed is that of one serving; this is that of any. */
+	return schedule_augment_seed(m->w->all->use.schedule, &m->o->slot, k);
+}
+
+/* How many different crops the servings have. */
+static uint32_t crops(const struct make *m)
+{
+	return m->w->all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE
+		? m->o->slot.servings
+		: 1;
+}
+
+static struct encoded encoded_of(const struct original *o)
+{
+	return (struct encoded){
+		.data = o->encoded->data,
+		.bytes = o->encoded_bytes,
+		.skip = o->skip,
+		.name = o->example.name,
+		.index = o->index,
+	};
+}
+
+/* Find the layout for all later servings if they are kept, else for this one.
+ */
+static void find_layout(struct make *m, bool keep)
+{
+	struct seeds some = {keep ? m->o->low : m->s->echo,
+		keep ? m->o->slot.servings : m->s->echo + 1, seed_of_serving,
+		m};
+
+	sample_layout(
+		m->w->sampler, &m->o->picture, crops(m), &some, &m->layout);
+}
+
+static struct decoded kept_of(
+	const struct workers *all, const struct original *o)
+{
+	struct decoded d = {
+		.data = o->kept->data + (all->use.s->plain ? o->skip : 0),
+		.bytes = o->kept_bytes,
+		.width = o->width,
+		.height = o->height,
+		.channels = o->channels,
+	};
+
+	if (sample_is_jpeg(all->use.s, &o->picture))
+		d.image = o->image;
+	else
+		sample_take_shape(&d);
+	return d;
+}
+
+/* -- From what is kept ----------------------------------------------------- */
+
+static int copy_kept(struct make *m)
+{
+	struct workers *all = m->w->all;
+	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
+	uint64_t now_ns = clock_now_ns();
+	struct decoded d = kept_of(all, m->o);
+	int rc = 0;
+
+	if (all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE ||
+		all->use.s->plain)
+		rc = sample_augment(m->w->sampler, &m->o->picture, &d,
+			slot->augment_seed, place_of(all, m->s));
+	else
+		memcpy(place_of(all, m->s), m->o->kept->data,
+			all->use.s->sample_bytes);
+	if (rc < 0)
+		zero(all, m->s);
+	else
+		sample_crop(all->use.s, &m->o->picture, &d, slot->augment_seed,
+			crop_place(m->s));
+	m->augment_ns = clock_now_ns() - now_ns;
+	return rc;
+}
+
+static void make_from_kept(struct make *m)
+{
+	struct workers *all = m->w->all;
+	int rc;
+
+	m->o->users++;
+	turn_unlock(all->use.turn);
+	rc = copy_kept(m);
+	turn_lock(all->use.turn);
+	m->o->users--;
+	count_augment(all, m);
+	note_augment(all, m->s, rc);
+	if (!rc && m->o->attempt)
+		rc = m->o->error;
+	fill_place(all, m->s, rc);
+}
+
+static void make_nothing(struct make *m)
+{
+	struct workers *all = m->w->all;
+
+	m->o->users++;
+	turn_unlock(all->use.turn);
+	zero(all, m->s);
+	turn_lock(all->use.turn);
+	m->o->users--;
+	fill_place(all, m->s, m->o->error);
+	note_failure(all, m->s, m->o->error, m->o->why);
+}
+
+/* -- From the file --------------------------------------------------------- */
+
+/* Decode the region and make the sample, without the lock. Returns 0, -errno,
+ * or REFRAIN_DECLINE. */
+static int decode_and_make(
+	struct make *m, struct decoded *d, int *status, struct error *err)
+{
+	const struct schedule_slot *slot = &m->s->step->slots[m->s->place];
+	struct workers *all = m->w->all;
+	uint64_t now_ns = clock_now_ns(), then_ns;
+	struct encoded in = encoded_of(m->o);
+	uint8_t *room = m->keep ? m->keep->data : desk_scratch(m->w->desk);
+	int rc = sample_decode(
+		m->w->sampler, &m->o->picture, &in, &m->layout, room, d, err);
+
+	then_ns = clock_now_ns();
+	m->decode_ns = then_ns - now_ns;
+	if (rc)
+		return rc;
+	rc = sample_augment(m->w->sampler, &m->o->picture, d,
+		slot->augment_seed, place_of(all, m->s));
+	*status = rc < 0 ? rc : 0;
+	if (rc < 0)
+		zero(all, m->s);
+	else
+		sample_crop(all->use.s, &m->o->picture, d, slot->augment_seed,
+			crop_place(m->s));
+	m->augment_ns = clock_now_ns() - then_ns;
+	return 0;
+}
+
+/* Move the memory that the original keeps to the original. */
+static void adopt(
+	struct make *m, const struct decoded *d, struct buffer *b, size_t bytes)
+{
+	struct workers *all = m->w->all;
+	struct original *o = m->o;
+
+	o->kept = b;
+	o->kept_bytes = bytes;
+	o->image = d->image;
+	o->width = d->width;
+	o->height = d->height;
+	o->channels = d->channels;
+	original_drop_encoded(all->use.pool, o);
+	original_state(all->use.pool, o, ORIGINAL_KEPT);
+}
+
+/* Keep `bytes` bytes at `from` if there is room. Lock held, not meanwhile. */
+static void keep_copy(struct make *m, const struct decoded *d,
+	const uint8_t *from, size_t bytes)
+{
+	struct workers *all = m->w->all;
+	struct buffer *b = budget_to_keep(all->use.budget, bytes);
+
+	ASSERT_TURN(all->use.turn);
+	if (!b)
+		return;
+	turn_unlock(all->use.turn);
+	memcpy(b->data, from, bytes);
+	turn_lock(all->use.turn);
+	adopt(m, d, b, bytes);
+}
+
+/* A record is kept as it is: its file is what was decoded. */
+static void keep_encoded(struct make *m, const struct decoded *d)
+{
+	struct workers *all = m->w->all;
+	struct buffer *b = m->o->encoded;
+
+	m->o->encoded = NULL;
+	budget_count_kept(all->use.budget, memory_cost(d->bytes));
+	adopt(m, d, b, d->bytes);
+}
+
+/* Update the original after a successful decode. The lock is held, and released
+ * meanwhile. */
+static void settle_decoded(struct make *m, const struct decoded *d)
+{
+	struct workers *all = m->w->all;
+	struct original *o = m->o;
+
+	ASSERT_TURN(all->use.turn);
+	o->picture.verified = true;
+	if (!m->more)
+		original_drop_encoded(all->use.pool, o);
+	else if (all->use.s->plain)
+		keep_encoded(m, d);
+	else if (m->keep)
+		adopt(m, d, m->keep, m->layout.bytes);
+	else if (all->use.s->c.echo_point != REFRAIN_ECHO_BEFORE)
+		keep_copy(m, d, place_of(all, m->s), all->use.s->sample_bytes);
+	else if (!sample_is_jpeg(all->use.s, &o->picture))
+		keep_copy(m, d, d->data, d->bytes);
+	if (o->state == ORIGINAL_KEPT)
+		return;
+	if (m->more &&
+		budget_for_encoded(all->use.budget,
+			original_next_step(all->use.pool, o))) {
+		original_used(all->use.pool, o);
+		original_state(all->use.pool, o, ORIGINAL_ENCODED);
+		return;
+	}
+	original_drop_encoded(all->use.pool, o);
+	original_state(all->use.pool, o, ORIGINAL_ABSENT);
+}
+
+static void give_back_keep(struct make *m, size_t bytes)
+{
+	struct workers *all = m->w->all;
+
+	if (!m->keep)
+		return;
+	originals_drop(all->use.pool, memory_cost(bytes));
+	memory_put(all->use.memory, m->keep);
+	m->keep = NULL;
+}
+
+/* Like budget_to_work(), with the sizes that find_layout() set. After -EAGAIN
+ * `starved_bytes` is set. */
+static int take_room(struct make *m)
+{
+	int rc;
+	struct need need = {
+		.scratch_bytes = m->keep ? 0 : m->layout.bytes,
+		.extra_bytes = m->layout.extra_bytes,
+		.held_cost = memory_cost(m->o->encoded->bytes),
+	};
+
+	if (m->keep)
+		need.held_cost += memory_cost(m->keep->bytes);
+	rc = budget_to_work(m->w->all->use.budget, m->w->desk, &need);
+	if (rc == -EAGAIN)
+		m->starved_bytes = need_bytes(&need);
+	return rc;
+}
+
+/* Memory for what find_layout() says, in the pool or in scratch. */
+static int find_room(struct make *m)
+{
+	struct workers *all = m->w->all;
+	bool pool = m->more && sample_is_jpeg(all->use.s, &m->o->picture) &&
+		all->use.s->c.echo_point == REFRAIN_ECHO_BEFORE;
+	size_t bytes = m->layout.bytes;
+	int rc;
+
+	if (pool)
+		m->keep = budget_to_keep(all->use.budget, bytes);
+	if (!m->keep)
+		find_layout(m, false); /* this serving's part alone will do */
+	rc = take_room(m);
+	if (rc == -E2BIG && m->keep) {
+		give_back_keep(m, bytes);
+		find_layout(m, false);
+		rc = take_room(m);
+	}
+	if (rc < 0)
+		give_back_keep(m, bytes);
+	return rc;
+}
+
+static int probe(struct make *m, struct error *err)
+{
+	struct workers *all = m->w->all;
+	struct encoded in = encoded_of(m->o);
+	struct seeds every = {0, crops(m), seed_of_serving, m};
+	int rc;
+
+	turn_unlock(all->use.turn);
+	rc = sample_probe(m->w->sampler, &m->o->picture, &in, &every, err);
+	if (rc == 0)
+		find_layout(m, true);
+	turn_lock(all->use.turn);
+	return rc;
+}
+
+/* Decode in the room that there is now: as decode_and_make(). */
+static int decode_in_room(struct make *m, int *status, struct error *err)
+{
+	struct workers *all = m->w->all;
+	struct decoded d;
+	int rc;
+
+	turn_unlock(all->use.turn);
+	rc = decode_and_make(m, &d, status, err);
+	turn_lock(all->use.turn);
+	if (rc) {
+		give_back_keep(m, m->layout.bytes);
+	} else {
+		count_decode(all, m);
+		settle_decoded(m, &d);
+	}
+	budget_done(all->use.budget, m->w->desk, m->layout.extra_bytes);
+	m->layout.extra_bytes = 0;
+	return rc;
+}
+
+static int make_once(struct make *m, int *status, struct error *err)
+{
+	int rc = probe(m, err);
+
+	if (rc == 0)
+		rc = find_room(m);
+	if (rc == -E2BIG && !err->msg[0])
+		(void)error_set(
+			err, rc, "it is larger than the memory of the loader");
+	return rc == 0 ? decode_in_room(m, status, err) : rc;
+}
+
+/* Returns false if the original failed or the serving waits; the consequences
+ * have been handled. */
+static bool make_from_file(struct make *m)
+{
+	struct workers *all = m->w->all;
+	struct error err = {""};
+	int status = 0, rc = make_once(m, &status, &err);
+
+	if (rc == REFRAIN_DECLINE) {
+		m->o->picture.declined = true;
+		rc = make_once(m, &status, &err);
+	}
+	budget_give_back(all->use.budget, m->w->desk);
+	if (rc == -EAGAIN) {
+		original_starve(all->use.pool, m->o, m->s, m->starved_bytes);
+		return false;
+	}
+	if (rc < 0) {
+		original_wait(m->o, m->s);
+		damage_fail(all->use.damage, m->o, rc, "decode", err.msg);
+		return false;
+	}
+	count_augment(all, m);
+	note_augment(all, m->s, status);
+	fill_place(all, m->s, status || !m->o->attempt ? status : m->o->error);
+	return true;
+}
+
+bool serving_make(
+	struct worker *w, struct serving *s, enum original_state state)
+{
+	struct make m = {.w = w, .s = s, .o = s->original};
+
+	ASSERT_TURN(w->all->use.turn);
+	m.more = m.o->left > 1;
+	switch (state) {
+	case ORIGINAL_KEPT:
+		make_from_kept(&m);
+		return true;
+	case ORIGINAL_FAILED:
+		make_nothing(&m);
+		return true;
+	default:
+		return make_from_file(&m);
+	}
+}

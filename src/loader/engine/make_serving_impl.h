@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by workers.c, which owns the threads, and make_serving.c, which makes
+ * one serving from the data of its original.
+ */
+#ifndef ENGINE_MAKE_SERVING_IMPL_H
+#define ENGINE_MAKE_SERVING_IMPL_H
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "loader/engine/workers_impl.h"
+#include "loader/engine/sample.h"
+
+/* A thread that decodes and augments. */
+struct worker {
+	struct workers *all;
+	pthread_t thread;
+	bool started;
+	struct sampler *sampler;
+	struct desk *desk;
+};
+
+struct workers {
+	/* Set once. */
+	struct workers_config use;
+	struct planner *planner;
+	struct echoes *echoes;
+	cpu_set_t cpus; /* that they may run on */
+	struct worker *table;
+	uint32_t count;
+	uint32_t running; /* the lock */
+};
+
+/*
+ * Make a serving. `state` is the state of its original: KEPT, FAILED, or
+ * ENCODED (then it is WORKING now, for this worker). The turn's lock is held
+ * before and after the call, and released meanwhile. Returns false if the
+ * original failed or was put back; the serving then continues to wait.
+ */
+bool serving_make(
+	struct worker *w, struct serving *s, enum original_state state);
+
+#endif

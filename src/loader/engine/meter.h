@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The counters and times of an engine. Every function needs the turn's lock
+ * once threads run. Counters are kept where events happen; times are sums that
+ * only grow, and rates are differences between now and the last window but one.
+ *
+ * Workers do both halves of the pipeline, so the time of the upstream cannot be
+ * read from a clock. It is the time that they spend on decoding and on waiting
+ * for reads while batches are wanted, divided by their number. A worker that
+ * sleeps because enough batches are ready counts for neither.
+ */
+#ifndef ENGINE_METER_H
+#define ENGINE_METER_H
+
+#include <refrain/loader.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/core/turn.h"
+#include "common/schedule/schedule.h"
+
+struct meter;
+
+/* Sums that only grow; differences of two are a window. */
+struct sums {
+	uint64_t wall_ns;
+	uint64_t steps, decoded;
+	uint64_t decode_ns, augment_ns, read_wait_ns; /* of workers */
+	uint64_t trainer_ns, wait_ns;
+	uint64_t full_ns, full_reads; /* see struct auto_sums */
+	uint64_t long_ns, long_reads, bursts;
+	uint64_t reading_ns, reads;
+};
+
+/* -ENOMEM. */
+int meter_new(struct meter **out, const struct turn *turn);
+void meter_free(struct meter *m); /* NULL is allowed */
+
+/* Set the length of a window in steps. Call this before the first batch. */
+void meter_set_window(struct meter *m, uint64_t steps);
+
+/* -- Time ------------------------------------------------------------------ */
+
+/* The activity since the last tick. */
+struct meter_state {
+	uint32_t waiting; /* workers that wait for reads */
+	bool full;	  /* more reads are waiting than may run at a time */
+	bool reading;
+};
+
+/*
+ * Count the time until now. Call this once under the lock, before workers,
+ * servings or reads change their state; all of these changes then have this
+ * time.
+ */
+void meter_tick(struct meter *m, const struct meter_state *state);
+/* The time of the last tick. */
+uint64_t meter_now_ns(const struct meter *m);
+
+/* -- Counting -------------------------------------------------------------- */
+
+/*
+ * The counters, for the parts of the engine that count. Valid until the turn's
+ * lock is released: copy them to keep them. Values that are derived from
+ * counters and times are not filled in.
+ */
+struct refrain_stats *meter_stats(struct meter *m);
+
+/* A file that costs so much memory was read. `full`: more reads are waiting
+ * than may run at a time. */
+void meter_file(struct meter *m, uint64_t cost, bool full);
+/* Count timed reads; see auto_burst_read(). */
+void meter_timed(struct meter *m, uint32_t reads, uint64_t ns);
+void meter_burst(struct meter *m);
+void meter_decoded(struct meter *m, uint64_t bytes, uint64_t ns, bool again);
+void meter_augmented(struct meter *m, uint64_t bytes, uint64_t ns);
+/* Count a damaged example, each different one once; `examples` is the size of
+ * the dataset. May allocate memory, which is added to *memory_bytes. */
+void meter_damaged(struct meter *m, uint64_t index, uint64_t examples,
+	uint64_t *memory_bytes);
+
+/* A batch that is returned. */
+struct meter_step {
+	const struct schedule_slot *slots;
+	uint32_t count, fresh, damaged, epochs_ended;
+	uint32_t substituted, zero_filled, duplicates;
+	bool exception; /* the one step whose duplicates cannot be helped */
+	uint64_t lag_sum, lag_min;
+	uint32_t lags;
+	uint64_t bytes;
+	uint64_t called_ns, now_ns;
+};
+void meter_returned(struct meter *m, const struct meter_step *step);
+
+/* -- Asking ---------------------------------------------------------------- */
+
+/* The mean cost of files; 0: none was read. */
+uint64_t meter_file_mean(const struct meter *m);
+/* Fresh examples of returned batches that were damaged. */
+uint64_t meter_damaged_fresh(const struct meter *m);
+/* The trainer's time for a step without waiting; 0: unknown. */
+uint64_t meter_step_ns(const struct meter *m);
+
+struct meter_view {
+	struct sums first; /* when the first window had passed */
+	struct sums older; /* when the last window but one had */
+	struct sums now;
+	uint64_t lag_sum, lags;
+	uint64_t stream_hash;
+};
+void meter_view(const struct meter *m, struct meter_view *out);
+
+#endif

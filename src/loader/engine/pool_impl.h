@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pool of a loader: unfinished batches, the originals that they are made
+ * from, the memory for both, and how the run ends. Each part is described in
+ * its own header.
+ */
+#ifndef ENGINE_POOL_IMPL_H
+#define ENGINE_POOL_IMPL_H
+
+#include "loader/engine/damage_impl.h"
+#include "loader/engine/originals_impl.h"
+#include "loader/engine/outcome_impl.h"
+#include "loader/engine/budget_impl.h"
+#include "loader/engine/steps_impl.h"
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a file: open, read to the end, close, each an operation of
+ * base/uring. Shards and raw files stay open. Which file is next is
+ * reader_next.c's. Entered by the ring's threads, which take the turn's lock.
+ *
+ * Only regular files are read: a FIFO or a terminal may never answer, and a
+ * device may never end. So a file is opened with O_NONBLOCK, which a FIFO
+ * needs, and with O_NOCTTY; then its type is checked.
+ *
+ *	free -> opening -> reading -> closing -> free
+ *	          |           |  (shard: no opening, no closing)
+ *	          +-----------+--> failed: again, or damage_fail()
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/lock.h"
+#include "loader/engine/reader_files_impl.h"
+
+#define TRIES_MAX 2
+/* An operation reads no more at a time. */
+#define READ_MAX ((size_t)1 << 30)
+
+static void on_open(struct uring_op *op, int res);
+static void on_read(struct uring_op *op, int res);
+static void on_close(struct uring_op *op, int res);
+
+/* -- Operations, which begin when the lock has been released ----------------
+ */
+
+void reader_queue(struct reader *reader, struct read_op *r,
+	void (*begin)(struct read_op *r))
+{
+	r->begin = begin;
+	r->next = NULL;
+	*reader->queued_end = r;
+	reader->queued_end = &r->next;
+}
+
+struct read_op *reader_take(struct reader *reader)
+{
+	struct read_op *first = reader->queued;
+
+	ASSERT_TURN(reader->use.turn);
+	reader->beginning += first != NULL;
+	reader->queued = NULL;
+	reader->queued_end = &reader->queued;
+	return first;
+}
+
+/* Once begun, it may end and be used again at any time. */
+bool reader_begin(struct reader *reader, struct read_op *first)
+{
+	for (struct read_op *r = first, *next; r; r = next) {
+		next = r->next;
+		r->begin(r);
+	}
+	return --reader->beginning == 0;
+}
+
+static void begin_close(struct read_op *r)
+{
+	r->op.done = on_close;
+	uring_close(r->ring, &r->op, r->fd_closing);
+}
+
+static void begin_read(struct read_op *r)
+{
+	size_t room = r->buffer->bytes - r->got;
+
+	if (!r->original->example.whole)
+		room = r->want - r->got;
+	r->op.done = on_read;
+	uring_read(r->ring, &r->op, r->fd, r->buffer->data + r->got,
+		room < READ_MAX ? room : READ_MAX, r->offset + r->got);
+}
+
+static void begin_open(struct read_op *r)
+{
+	r->op.done = on_open;
+	uring_open(r->ring, &r->op, r->dir_fd, r->original->example.file,
+		r->waits ? O_RDONLY | O_NOCTTY : READER_OPEN_FLAGS);
+}
+
+/* -- Its end ----------------------------------------------------------------
+ */
+
+static void release_op(struct reader *reader, struct read_op *r)
+{
+	r->busy = false;
+	r->original = NULL;
+	r->next = reader->free;
+	reader->free = r;
+	reader->busy--;
+}
+
+/* Finish the original, and close the file unless it is shared. */
+static struct original *end_read(struct reader *reader, struct read_op *r)
+{
+	struct original *o = r->original;
+	int fd = r->fd;
+	uint64_t ns = meter_now_ns(reader->use.meter) - r->started_ns;
+
+	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].busy_ns +=
+		ns;
+	r->original = NULL;
+	budget_end_read(reader->use.budget);
+	r->fd = -1;
+	if (fd < 0 || r->shared_fd) {
+		release_op(reader, r);
+	} else {
+		r->fd_closing = fd;
+		reader_queue(reader, r, begin_close);
+	}
+	return o;
+}
+
+void reader_say_large(const struct reader *reader, struct error *err)
+{
+	(void)error_set(err, -E2BIG,
+		"it has more than %" PRIu64 " bytes, the limit for an encoded "
+		"image with a max_pixels of %" PRIu64,
+		reader->use.s->encoded_max, reader->use.s->c.max_pixels);
+}
+
+static bool may_pass(int rc)
+{
+	return rc == -EIO || rc == -ETIMEDOUT || rc == -EAGAIN ||
+		rc == -EINTR || rc == -ESTALE;
+}
+
+/*
+ * If descriptors are short, allow no more reads at a time than are running now.
+ */
+static bool lack_descriptors(struct reader *reader, int rc)
+{
+	if ((rc != -EMFILE && rc != -ENFILE) || !reader->busy)
+		return false;
+	reader->allowed = reader->busy;
+	return true;
+}
+
+/* Lock taken by the caller. */
+static void read_failed(struct reader *reader, struct read_op *r, int rc)
+{
+	struct buffer *buffer = r->buffer;
+	struct original *o = end_read(reader, r);
+	struct error why;
+
+	ASSERT_TURN(reader->use.turn);
+	memory_put(reader->use.memory, buffer);
+	if (outcome_closing(reader->use.outcome))
+		return;
+	if (rc == -ENOBUFS || lack_descriptors(reader, rc) ||
+		(may_pass(rc) && o->tries++ < TRIES_MAX)) {
+		original_state(reader->use.pool, o, ORIGINAL_ABSENT);
+		original_list(
+			reader->use.pool, o, o->planned ? ON_URGENT : ON_AHEAD);
+		return;
+	}
+	if (rc == -EBADMSG)
+		(void)error_set(&why, rc, "the file ends within this example");
+	else if (rc == -ENXIO)
+		(void)error_set(&why, rc, "it is not a regular file");
+	else if (rc == -E2BIG)
+		reader_say_large(reader, &why);
+	else
+		(void)error_set(&why, rc, "%m");
+	damage_fail(reader->use.damage, o, rc, "read", why.msg);
+}
+
+/* A record's label is its first bytes. */
+static void take_label(struct reader *reader, struct original *o)
+{
+	uint64_t label = 0;
+
+	if (!o->example.label_in_record)
+		return;
+	for (uint32_t i = 0; i < reader->use.s->c.label_bytes; i++)
+		label |= (uint64_t)o->encoded->data[i] << (8 * i);
+	o->label = (int64_t)label;
+	o->skip = reader->use.s->c.label_bytes;
+	o->encoded_bytes -= o->skip;
+}
+
+/* Sizes are guessed before a first read: give back what was too much. */
+static struct buffer *fit(struct reader *reader, struct buffer *b, size_t bytes)
+{
+	struct buffer *less;
+
+	if (memory_cost(bytes) * 8 > memory_cost(b->bytes) * 5)
+		return b;
+	less = memory_get(reader->use.memory, bytes);
+	if (!less)
+		return b;
+	memcpy(less->data, b->data, bytes);
+	memory_put(reader->use.memory, b);
+	return less;
+}
+
+/* An unchanged speed also ends a lasting burst. */
+static void time_read(struct reader *r)
+{
+	uint32_t reading = budget_reading(r->use.budget), timed;
+	uint64_t ns;
+
+	if (!r->full && !(r->burst.since && reading > r->allowed / 4)) {
+		r->burst = (struct auto_burst){0};
+		return;
+	}
+	timed = auto_burst_read(&r->burst, meter_now_ns(r->use.meter), &ns);
+	meter_timed(r->use.meter, timed, ns);
+}
+
+static void read_whole(struct reader *reader, struct read_op *r)
+{
+	struct refrain_stats *out = meter_stats(reader->use.meter);
+	struct buffer *buffer = r->buffer;
+	size_t bytes = r->got;
+	struct original *o = end_read(reader, r);
+
+	if (outcome_closing(reader->use.outcome)) {
+		memory_put(reader->use.memory, buffer);
+		return;
+	}
+	o->encoded = fit(reader, buffer, bytes);
+	o->encoded_bytes = bytes;
+	o->size_hint = bytes + o->example.whole;
+	take_label(reader, o);
+	time_read(reader);
+	out->files_read++;
+	out->bytes_read += bytes;
+	out->rereads += o->was_read;
+	o->was_read = true;
+	out->stages[REFRAIN_STAGE_READ].items++;
+	out->stages[REFRAIN_STAGE_READ].bytes += bytes;
+	meter_file(reader->use.meter, memory_cost(bytes), reader->full);
+	original_state(reader->use.pool, o, ORIGINAL_ENCODED);
+	original_settle(reader->use.pool, o);
+}
+
+void reader_read(struct reader *reader, struct read_op *r)
+{
+	r->ring = reader->ring;
+	reader_queue(reader, r, begin_read);
+}
+
+/* The file is longer than the buffer. -ENOBUFS: no room now; read it later. */
+static int grow(struct reader *reader, struct read_op *r)
+{
+	uint64_t most = reader->use.s->encoded_max;
+	size_t bytes = r->buffer->bytes * 2;
+	struct buffer *more;
+
+	if (r->got > most)
+		return -E2BIG;
+	if (bytes > most)
+		bytes = (size_t)most + 1;
+	more = memory_get(reader->use.memory, bytes);
+	r->original->size_hint = bytes;
+	if (!more)
+		return -ENOBUFS;
+	memcpy(more->data, r->buffer->data, r->got);
+	memory_put(reader->use.memory, r->buffer);
+	r->buffer = more;
+	return 0;
+}
+
+/* Returns 1 if the whole example has been read, 0 if reading continues, or
+ * -errno. */
+static int got_some(struct reader *reader, struct read_op *r, size_t n)
+{
+	r->got += n;
+	if (!r->original->example.whole) {
+		if (r->got == r->want)
+			return 1;
+		return n ? 0 : -EBADMSG;
+	}
+	/* The size that was expected, and room was left: that is the end. */
+	if (n == 0 || (r->got == r->want && r->got < r->buffer->bytes))
+		return 1;
+	return r->got == r->buffer->bytes ? grow(reader, r) : 0;
+}
+
+static void on_read(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+	int rc;
+
+	turn_lock(reader->use.turn);
+	rc = outcome_closing(reader->use.outcome) ? -ECANCELED : res;
+	if (rc >= 0)
+		rc = got_some(reader, r, (size_t)res);
+	if (rc == 0)
+		reader_read(reader, r);
+	else if (rc < 0)
+		read_failed(reader, r, rc);
+	else
+		read_whole(reader, r);
+	turn_unlock(reader->use.turn);
+}
+
+/* Keep the first descriptors of shards that there are. */
+static void share_fd(struct reader *reader, struct read_op *r)
+{
+	const struct example *ex = &r->original->example;
+
+	if (ex->whole || ex->shard >= reader->shards_max ||
+		reader->shard_fds[ex->shard] >= 0)
+		return;
+	reader->shard_fds[ex->shard] = r->fd;
+	r->shared_fd = true;
+}
+
+int reader_check_file(int fd, bool local, uint64_t *bytes)
+{
+	/* The type never changes, so a file server need not be asked. */
+	int flags = AT_EMPTY_PATH | (local ? 0 : AT_STATX_DONT_SYNC);
+	struct statx st;
+
+	/* Not fstat(): ThreadSanitizer follows descriptors in that, and does
+	 * not see that the ring opens and closes them. */
+	if (statx(fd, "", flags, STATX_TYPE | (local ? STATX_SIZE : 0), &st) <
+		0)
+		return -errno;
+	if (S_ISDIR(st.stx_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.stx_mode))
+		return -ENXIO;
+	/* With the flag, a ring's reads would fail where they must wait. */
+	if (fcntl(fd, F_SETFL, O_RDONLY) < 0)
+		return -errno;
+	*bytes = local ? st.stx_size : 0;
+	return 0;
+}
+
+/*
+ * Check an open file, and find its size; 0: unknown. A scan of a folder does
+ * not ask for sizes, because that would cost as much as opening the files. The
+ * size of an open local file costs nothing. Without it, another read would be
+ * needed to find the end, and data in a buffer of the wrong size would have to
+ * be copied.
+ */
+static int check_open(
+	const struct reader *reader, const struct read_op *r, uint64_t *bytes)
+{
+	int rc = reader_check_file(r->fd, reader->local, bytes);
+
+	if (!r->original->example.whole)
+		*bytes = 0;
+	if (rc == 0 && *bytes > reader->use.s->encoded_max)
+		return -E2BIG;
+	if (!r->unsized)
+		*bytes = 0;
+	return rc;
+}
+
+/* Get a buffer of that size and one byte more, if possible; otherwise grow()
+ * gets one later. */
+static void take_size(struct reader *reader, struct read_op *r, size_t bytes)
+{
+	uint64_t cost = memory_cost(bytes + 1);
+	struct buffer *b;
+
+	r->want = bytes;
+	r->original->size_hint = bytes + 1;
+	if (cost == memory_cost(r->buffer->bytes))
+		return;
+	b = memory_get(reader->use.memory, bytes + 1);
+	if (!b)
+		return;
+	memory_put(reader->use.memory, r->buffer);
+	r->buffer = b;
+}
+
+/* A lease, of a file server for example, must first be given up: wait. */
+static bool must_wait(struct read_op *r, int res)
+{
+	if (res != -EAGAIN || r->waits)
+		return false;
+	r->waits = true;
+	return true;
+}
+
+static void on_open(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+	uint64_t bytes = 0;
+	int rc = res;
+
+	if (res >= 0) {
+		r->fd = res;
+		rc = check_open(reader, r, &bytes);
+	}
+	turn_lock(reader->use.turn);
+	if (outcome_closing(reader->use.outcome)) {
+		read_failed(reader, r, -ECANCELED);
+	} else if (must_wait(r, rc)) {
+		reader_queue(reader, r, begin_open);
+	} else if (rc < 0) {
+		read_failed(reader, r, rc);
+	} else {
+		share_fd(reader, r);
+		if (bytes)
+			take_size(reader, r, bytes);
+		reader_read(reader, r);
+	}
+	turn_unlock(reader->use.turn);
+}
+
+void reader_done(struct reader *reader, struct read_op *r)
+{
+	read_whole(reader, r);
+}
+
+void reader_cancel(struct reader *reader, struct read_op *r)
+{
+	read_failed(reader, r, -ECANCELED);
+}
+
+static void on_close(struct uring_op *op, int res)
+{
+	struct read_op *r = read_op_of(op);
+	struct reader *reader = r->reader;
+
+	(void)res; /* was only read */
+	turn_lock(reader->use.turn);
+	release_op(reader, r);
+	turn_unlock(reader->use.turn);
+}
+
+void reader_open(struct reader *reader, struct read_op *r)
+{
+	r->ring = reader->ring;
+	r->dir_fd = dataset_dir(reader->use.dataset);
+	reader_queue(reader, r, begin_open);
+}

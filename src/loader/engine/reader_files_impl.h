@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the reader: reader.c reads one file, direct_read.c
+ * reads an entry of a mount's tier instead, reader_next.c chooses the next
+ * read, and reader_life.c starts and stops the reader. Everything is guarded by
+ * the turn's lock.
+ */
+#ifndef ENGINE_READER_FILES_IMPL_H
+#define ENGINE_READER_FILES_IMPL_H
+
+#include "loader/engine/auto.h"
+#include "common/base/uring.h"
+#include "loader/engine/reader_impl.h"
+#include "common/format/entry.h"
+
+/* A file that is being read. */
+struct read_op {
+	struct uring_op op;
+	struct reader *reader;
+	struct read_op *next; /* free ones; those that will begin */
+	/* The function to call, with these arguments, when the lock has been
+	 * released. */
+	void (*begin)(struct read_op *r);
+	struct uring *ring;
+	int dir_fd, fd_closing;
+	struct original *original; /* NULL: only closes its file */
+	struct buffer *buffer;
+	bool busy;
+	int fd;
+	bool unsized;	/* set when it starts: ask how large the file is */
+	bool waits;	/* the file is opened without O_NONBLOCK */
+	bool shared_fd; /* that of a shard, which stays open */
+	/* The tier entry that this operation tries first: */
+	unsigned tier;
+	struct hash128 key;
+	char path[ENTRY_PATH_MAX];
+	uint64_t offset; /* of the example in its file */
+	size_t got, want;
+	uint64_t started_ns;
+};
+
+static inline struct read_op *read_op_of(struct uring_op *op)
+{
+	return CONTAINER_OF(op, struct read_op, op);
+}
+
+struct reader {
+	struct reader_config use; /* set once */
+	struct uring *ring;
+	struct read_op *ops, *free;
+	struct read_op *queued, **queued_end; /* begin at the turn's end */
+	/* The number of threads that are beginning reads. Sequentially
+	 * consistent; pairs with outcome_closing_now(). */
+	_Atomic uint32_t beginning;
+	bool local;	  /* set once: the files are on a local file system */
+	uint32_t depth;	  /* set once: ops */
+	uint32_t allowed; /* ops that may be busy: fewer when descriptors are
+			     short */
+	uint32_t busy;	  /* ops that are */
+	bool full;	  /* all allowed ops are busy, and more reads wait */
+	struct auto_burst burst; /* since it was full, while it is busy */
+	bool bursting;	/* if s->measures: a burst of reads ahead is running */
+	int *shard_fds; /* -1: not open */
+	uint32_t shards_max;
+};
+
+/* -- reader.c -- */
+
+/* A file that may be of any type is opened with these. */
+#define READER_OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
+/*
+ * Check that a file opened with them is regular, and clear O_NONBLOCK. *bytes
+ * is its size if it is `local`, else 0. Returns 0, -ENXIO (another type),
+ * -EISDIR or -errno. Without the lock.
+ */
+int reader_check_file(int fd, bool local, uint64_t *bytes);
+/* The message about an example that is larger than settings.encoded_max. */
+void reader_say_large(const struct reader *reader, struct error *err);
+
+/* Queue work that begins when the lock has been released. */
+void reader_queue(struct reader *reader, struct read_op *r,
+	void (*begin)(struct read_op *r));
+/* Read the rest of the open file. */
+void reader_read(struct reader *reader, struct read_op *r);
+/*
+ * direct_read.c ends with one of these: reader_open() to read the file itself
+ * after all, reader_done() if the content is in the buffer (`got` bytes),
+ * reader_cancel() if closing has begun.
+ */
+void reader_open(struct reader *reader, struct read_op *r);
+void reader_done(struct reader *reader, struct read_op *r);
+void reader_cancel(struct reader *reader, struct read_op *r);
+
+/* -- direct_read.c -- */
+
+/* The size of the tier's entry to try first for this original, or 0. */
+size_t direct_bytes(const struct reader *reader, const struct original *o);
+/* The size of the example in it, or 0. */
+uint64_t direct_example_bytes(
+	const struct reader *reader, const struct original *o);
+/* Start to read that entry, if there is one; otherwise return false. */
+bool direct_start(struct reader *reader, struct read_op *r);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chooses the next file to read, and the memory for it. Files that planned
+ * servings wait for come first. Nothing is read while an original waits for
+ * memory to be decoded. Entered with the turn's lock when something new is
+ * wanted or memory was given back.
+ */
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "loader/engine/reader_files_impl.h"
+
+#define GUESS_BYTES ((uint64_t)128 << 10)
+#define GUESS_LEAST_BYTES ((uint64_t)2 << 10)
+
+static void start(struct reader *reader, struct original *o, struct buffer *b)
+{
+	struct read_op *r = reader->free;
+	uint64_t now_ns = meter_now_ns(reader->use.meter);
+
+	reader->free = r->next;
+	reader->busy++;
+	budget_begin_read(reader->use.budget);
+	meter_stats(reader->use.meter)->stages[REFRAIN_STAGE_READ].wait_ns +=
+		now_ns - o->since_ns;
+	original_list(reader->use.pool, o, ON_NONE);
+	original_state(reader->use.pool, o, ORIGINAL_READING);
+	r->busy = true;
+	r->original = o;
+	r->buffer = b;
+	r->got = 0;
+	r->want = o->example.bytes;
+	if (o->example.whole && o->size_hint)
+		r->want = o->size_hint - 1;
+	r->offset = o->example.whole ? 0 : o->example.offset;
+	r->started_ns = now_ns;
+	r->fd = -1;
+	r->shared_fd = r->unsized = r->waits = false;
+	help_note_start(reader->use.help, o->slot.fresh);
+	if (direct_start(reader, r))
+		return;
+	help_note_read(reader->use.help, 0);
+	r->unsized = reader->local && o->example.whole && !o->size_hint &&
+		!o->example.bytes;
+	if (!o->example.whole && o->example.shard < reader->shards_max)
+		r->fd = reader->shard_fds[o->example.shard];
+	if (r->fd >= 0) {
+		r->shared_fd = true;
+		reader_read(reader, r);
+		return;
+	}
+	reader_open(reader, r);
+}
+
+/* The size of files so far plus a quarter, but not a large share of memory. */
+static size_t guess(const struct reader *reader)
+{
+	uint64_t bytes = meter_file_mean(reader->use.meter) * 5 / 4;
+	uint64_t most = budget_share_bytes(reader->use.budget) / 64;
+
+	if (!bytes)
+		bytes = GUESS_BYTES;
+	if (bytes > most)
+		bytes = most;
+	return bytes < GUESS_LEAST_BYTES ? GUESS_LEAST_BYTES : bytes;
+}
+
+static size_t bytes_needed(
+	const struct reader *reader, const struct original *o)
+{
+	size_t direct = direct_bytes(reader, o);
+	uint64_t most = reader->use.s->encoded_max;
+
+	if (direct)
+		return direct;
+	if (!o->example.whole)
+		return o->example.bytes + !o->example.bytes;
+	if (o->size_hint)
+		return o->size_hint;
+	if (!o->example.bytes)
+		return guess(reader);
+	/* A hint. One more, so that the end is seen in one go. */
+	return o->example.bytes < most ? o->example.bytes + 1 : most;
+}
+
+/* Is it certain before the read that the example is too large? */
+static bool is_too_large(const struct reader *reader, const struct original *o)
+{
+	uint64_t bytes = direct_example_bytes(reader, o);
+
+	if (!bytes && !o->example.whole)
+		bytes = o->example.bytes;
+	return bytes > reader->use.s->encoded_max;
+}
+
+static void refuse_large(struct reader *reader, struct original *o)
+{
+	struct error why;
+
+	reader_say_large(reader, &why);
+	original_list(reader->use.pool, o, ON_NONE);
+	damage_fail(reader->use.damage, o, -E2BIG, "read", why.msg);
+}
+
+/* Get memory for a planned read without dropping what was read and not used,
+ * or NULL. */
+static struct buffer *memory_to_read(struct reader *reader, size_t bytes)
+{
+	uint64_t cost = memory_cost(bytes);
+
+	while (!budget_may_read(reader->use.budget, cost))
+		if (!budget_may_drop(reader->use.budget) ||
+			!originals_reclaim_idle(reader->use.pool, 0))
+			return NULL;
+	return memory_get(reader->use.memory, bytes);
+}
+
+/* The same if nothing else can go on before this read. */
+static struct buffer *memory_at_rest(struct reader *reader, size_t bytes)
+{
+	struct buffer *b;
+
+	do
+		b = memory_get(reader->use.memory, bytes);
+	while (!b &&
+		(originals_reclaim_idle(reader->use.pool, 0) ||
+			originals_reclaim_unused(reader->use.pool)));
+	return b;
+}
+
+/* Returns false if the read must wait. */
+static bool start_urgent(struct reader *reader, struct original *o)
+{
+	size_t bytes = bytes_needed(reader, o);
+	bool fits = budget_alone(reader->use.budget, memory_cost(bytes));
+	struct buffer *b = NULL;
+
+	if (fits)
+		b = memory_to_read(reader, bytes);
+	if (fits && !b && !budget_at_rest(reader->use.budget))
+		return false;
+	if (fits && !b)
+		b = memory_at_rest(reader, bytes);
+	if (b) {
+		start(reader, o, b);
+		return true;
+	}
+	original_list(reader->use.pool, o, ON_NONE);
+	damage_fail(reader->use.damage, o, -E2BIG, "read",
+		"it is larger than the memory of the loader");
+	return true;
+}
+
+static bool start_ahead(struct reader *reader, struct original *o)
+{
+	uint64_t cost = memory_cost(bytes_needed(reader, o));
+	struct buffer *b = NULL;
+
+	if (budget_may_read_ahead(reader->use.budget, cost))
+		b = memory_get(reader->use.memory, bytes_needed(reader, o));
+	if (b)
+		start(reader, o, b);
+	return b != NULL;
+}
+
+/*
+ * Reading can only be timed while it is as busy as it can be. If the trainer is
+ * slower, it would ask for an example now and then. So examples are read ahead
+ * in bursts, and between them the reserve is enough. A mount with a plan does
+ * the timing itself.
+ */
+static bool reads_ahead(struct reader *reader)
+{
+	if (!reader->use.s->measures || help_plans(reader->use.help))
+		return originals_first_ahead(reader->use.pool) != NULL;
+	if (!originals_first_ahead(reader->use.pool))
+		reader->bursting = false;
+	else if (originals_ahead(reader->use.pool) +
+				reader->use.s->c.reads_ahead >=
+			budget_ahead(reader->use.budget) ||
+		planner_read_all(reader->use.planner))
+		reader->bursting = true;
+	return reader->bursting;
+}
+
+/* False: there is nothing more to be read, or no room. */
+static bool start_next(struct reader *reader)
+{
+	struct original *o = originals_first_urgent(reader->use.pool);
+	bool urgent = o != NULL;
+
+	if (!urgent && reads_ahead(reader))
+		o = originals_first_ahead(reader->use.pool);
+	if (!o ||
+		(o->example.whole &&
+			!help_knows(reader->use.help, o->slot.fresh,
+				o->index == o->slot.index)))
+		return false;
+	if (is_too_large(reader, o)) {
+		refuse_large(reader, o);
+		return true;
+	}
+	return urgent ? start_urgent(reader, o) : start_ahead(reader, o);
+}
+
+void reader_pump(struct reader *reader)
+{
+	bool full;
+
+	ASSERT_TURN(reader->use.turn);
+	if (outcome_closing(reader->use.outcome))
+		return;
+	while (!outcome_stopped(reader->use.outcome) &&
+		!budget_is_taken(reader->use.budget) &&
+		!originals_first_starved(reader->use.pool, NULL) &&
+		reader->free && reader->busy < reader->allowed &&
+		start_next(reader))
+		;
+	full = reader->busy >= reader->allowed &&
+		(originals_first_urgent(reader->use.pool) ||
+			reads_ahead(reader));
+	if (full && !reader->full) {
+		reader->burst = (struct auto_burst){0};
+		meter_burst(reader->use.meter);
+	}
+	reader->full = full;
+}
+
+bool reader_is_full(const struct reader *reader)
+{
+	ASSERT_TURN(reader->use.turn);
+	return reader->full;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoding and augmenting of one example; see sample.h. A sampler belongs to
+ * one thread.
+ */
+#include "loader/engine/sample.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sampler {
+	const struct settings *s;
+	struct decoder *decoder; /* NULL: nothing of ours to decode */
+	struct augmenter *augmenter;
+};
+
+int sampler_new(struct sampler **out, const struct settings *s)
+{
+	struct decode_limits limits = {
+		.max_pixels = s->c.max_pixels,
+		.max_memory_bytes = s->c.memory_bytes,
+		.max_scans = 500,
+		.ignore_orientation = s->c.flags & REFRAIN_FLAG_NO_ORIENT,
+	};
+	struct sampler *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return -ENOMEM;
+	p->s = s;
+	rc = augmenter_new(&p->augmenter, &s->augment);
+	if (rc == 0 && (s->jpeg || s->c.decode))
+		rc = decoder_new(&p->decoder, &limits);
+	if (rc < 0) {
+		sampler_free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+void sampler_free(struct sampler *p)
+{
+	if (!p)
+		return;
+	decoder_free(p->decoder);
+	augmenter_free(p->augmenter);
+	free(p);
+}
+
+uint64_t sampler_memory_bytes(const struct sampler *p)
+{
+	uint64_t held = augmenter_memory_bytes(p->augmenter);
+
+	return p->decoder ? held + decoder_memory_bytes(p->decoder) : held;
+}
+
+/* -- What is decoded ------------------------------------------------------- */
+
+bool sample_is_jpeg(const struct settings *s, const struct picture *pic)
+{
+	return s->jpeg || pic->declined;
+}
+
+/* The crop that one serving has. */
+static void crop_of_serving(const struct settings *s, const struct picture *pic,
+	const struct seeds *seeds, uint32_t k, struct crop *out)
+{
+	crop_of(&s->augment, seeds->of(seeds->ctx, k), pic->info.width,
+		pic->info.height, out);
+}
+
+static void whole_image(struct picture *pic)
+{
+	pic->denom = 1;
+	pic->region = (struct rect){0, 0, pic->info.width, pic->info.height};
+}
+
+static void find_region(
+	const struct settings *s, struct picture *pic, const struct seeds *all)
+{
+	pic->region = (struct rect){0};
+	pic->denom = 8;
+	for (uint32_t k = all->first; k < all->end; k++) {
+		struct crop crop;
+		unsigned denom;
+
+		crop_of_serving(s, pic, all, k, &crop);
+		crop_union(&pic->region, &crop);
+		denom = crop_denom(
+			&s->augment, &crop, pic->info.width, pic->info.height);
+		if (denom < pic->denom)
+			pic->denom = denom;
+	}
+}
+
+int sample_probe(struct sampler *p, struct picture *pic,
+	const struct encoded *in, const struct seeds *all, struct error *err)
+{
+	int rc;
+
+	if (!sample_is_jpeg(p->s, pic) || pic->probed)
+		return 0;
+	rc = decode_probe(p->decoder, in->data, in->bytes, &pic->info, err);
+	if (rc < 0)
+		return rc;
+	if (p->s->image_sample)
+		find_region(p->s, pic, all);
+	else
+		whole_image(pic);
+	pic->probed = true;
+	return 0;
+}
+
+static struct rect region_of(const struct settings *s,
+	const struct picture *pic, const struct seeds *some)
+{
+	struct rect region = {0};
+
+	for (uint32_t k = some->first; k < some->end; k++) {
+		struct crop crop;
+
+		crop_of_serving(s, pic, some, k, &crop);
+		crop_union(&region, &crop);
+	}
+	return region;
+}
+
+void sample_layout(struct sampler *p, const struct picture *pic, uint32_t all,
+	const struct seeds *some, struct sample_layout *out)
+{
+	const struct settings *s = p->s;
+	struct rect region = pic->region;
+	uint64_t held;
+
+	if (!sample_is_jpeg(s, pic)) {
+		out->bytes = s->plain ? 0 : s->c.decoded_max_bytes;
+		out->extra_bytes = 0;
+		return;
+	}
+	held = decoder_memory_bytes(p->decoder);
+	if (pic->verified && s->image_sample && all > 1)
+		region = region_of(s, pic, some);
+	out->bytes =
+		decode_layout(&pic->info, &region, pic->denom, &out->image);
+	out->extra_bytes = pic->info.memory_bytes > held
+		? pic->info.memory_bytes - held
+		: 0;
+}
+
+/* -- Decoding -------------------------------------------------------------- */
+
+/* augment_fn() knows of no stride. */
+static void close_rows(struct decoded *d)
+{
+	size_t row = (size_t)d->width * 3, stride = d->image.stride_bytes;
+
+	for (uint32_t y = 1; stride != row && y < d->height; y++)
+		memmove(d->data + y * row, d->data + y * stride, row);
+	d->image.stride_bytes = row;
+	d->bytes = row * d->height;
+}
+
+static int decode_jpeg(struct sampler *p, const struct picture *pic,
+	const struct encoded *in, struct sample_layout *layout,
+	struct decoded *out, struct error *err)
+{
+	int rc;
+
+	layout->image.data = out->data;
+	out->image = layout->image;
+	out->bytes = layout->bytes;
+	out->width = layout->image.width;
+	out->height = layout->image.height;
+	out->channels = 3;
+	rc = decode_region(
+		p->decoder, in->data, in->bytes, &pic->info, &out->image, err);
+	if (rc == 0 && p->s->c.augment_fn)
+		close_rows(out);
+	return rc;
+}
+
+void sample_take_shape(struct decoded *out)
+{
+	out->image = (struct image){
+		.data = out->data,
+		.stride_bytes = (size_t)out->width * 3,
+		.width = out->width,
+		.height = out->height,
+		.full_width = out->width,
+		.full_height = out->height,
+		.denom = 1,
+	};
+}
+
+static int decode_other(const struct refrain_config *c,
+	const struct encoded *encoded, struct decoded *out, struct error *err)
+{
+	struct refrain_encoded in = {
+		.data = encoded->data + encoded->skip,
+		.bytes = encoded->bytes,
+		.path = encoded->name,
+		.index = encoded->index,
+	};
+	struct refrain_decoded d = {.data = out->data};
+	int rc = c->decode(c->ctx, &in, &d);
+
+	if (rc > 0)
+		return REFRAIN_DECLINE;
+	if (rc < 0)
+		return error_set(err, rc, "decode() failed: %m");
+	if (d.bytes > c->decoded_max_bytes)
+		return error_set(err, -EBADMSG,
+			"decode() returned %zu bytes: more than "
+			"decoded_max_bytes",
+			d.bytes);
+	if (d.width && d.channels && d.bytes / d.width / d.channels < d.height)
+		return error_set(err, -EBADMSG,
+			"decode() returned %zu bytes: too few for %u x %u x %u",
+			d.bytes, d.height, d.width, d.channels);
+	out->bytes = d.bytes;
+	out->width = d.width;
+	out->height = d.height;
+	out->channels = d.channels;
+	sample_take_shape(out);
+	return 0;
+}
+
+/* Is it what the samples are made of? */
+static int check_decoded(
+	const struct settings *s, const struct decoded *in, struct error *err)
+{
+	if (s->c.augment_fn)
+		return 0;
+	if (s->image_sample && (!in->width || !in->height || in->channels != 3))
+		return error_set(err, -EBADMSG,
+			"it is not an image of 3 "
+			"channels");
+	if (!s->image_sample && in->bytes != s->sample_bytes)
+		return error_set(err, -EBADMSG,
+			"it has %zu bytes, but a sample must have "
+			"%zu",
+			in->bytes, s->sample_bytes);
+	return 0;
+}
+
+int sample_decode(struct sampler *p, const struct picture *pic,
+	const struct encoded *in, struct sample_layout *layout, uint8_t *room,
+	struct decoded *out, struct error *err)
+{
+	const struct settings *s = p->s;
+	int rc;
+
+	*out = (struct decoded){.data = room};
+	if (s->plain) {
+		/* Written by nobody: a record is copied from where it is. */
+		out->data = (uint8_t *)(uintptr_t)in->data + in->skip;
+		out->bytes = in->bytes;
+		return check_decoded(s, out, err);
+	}
+	if (sample_is_jpeg(s, pic))
+		rc = decode_jpeg(p, pic, in, layout, out, err);
+	else
+		rc = decode_other(&s->c, in, out, err);
+	return rc ? rc : check_decoded(s, out, err);
+}
+
+/* -- Augmenting ------------------------------------------------------------ */
+
+/* `in` may be a region of a JPEG. */
+static void find_crop(const struct settings *s, const struct picture *pic,
+	const struct decoded *in, uint64_t seed, struct crop *out)
+{
+	bool jpeg = sample_is_jpeg(s, pic);
+
+	crop_of(&s->augment, seed, jpeg ? pic->info.width : in->width,
+		jpeg ? pic->info.height : in->height, out);
+}
+
+int sample_augment(struct sampler *p, const struct picture *pic,
+	const struct decoded *in, uint64_t seed, uint8_t *out)
+{
+	const struct settings *s = p->s;
+	struct crop crop;
+
+	if (s->c.augment_fn) {
+		struct refrain_decoded d = {
+			.data = in->data,
+			.bytes = in->bytes,
+			.width = in->width,
+			.height = in->height,
+			.channels = in->channels,
+		};
+
+		return s->c.augment_fn(
+			s->c.ctx, &d, seed, out, s->sample_bytes);
+	}
+	if (!s->image_sample) {
+		memcpy(out, in->data, s->sample_bytes);
+		return 0;
+	}
+	find_crop(s, pic, in, seed, &crop);
+	return augment(p->augmenter, &in->image, &crop, out);
+}
+
+void sample_crop(const struct settings *s, const struct picture *pic,
+	const struct decoded *in, uint64_t seed, struct refrain_crop *out)
+{
+	bool jpeg = sample_is_jpeg(s, pic);
+	struct crop crop;
+
+	*out = (struct refrain_crop){0};
+	if (!s->image_sample)
+		return;
+	find_crop(s, pic, in, seed, &crop);
+	*out = (struct refrain_crop){
+		.x = crop.x,
+		.y = crop.y,
+		.width = crop.width,
+		.height = crop.height,
+		.image_width = jpeg ? pic->info.width : in->width,
+		.image_height = jpeg ? pic->info.height : in->height,
+		.flip = crop.flip,
+	};
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes samples from images. The vertical filter comes first, two rows of the
+ * sample at a time, into memory that stays in the first cache; then the
+ * horizontal one (mirrored, if need be, by its table), and the conversion.
+ * Between the filters, values keep 7 fractional bits if 31 bits allow it.
+ */
+#include "loader/image/augment.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "loader/image/emitter_impl.h"
+#include "loader/image/filter_impl.h"
+#include "loader/image/jitter_impl.h"
+#include "loader/image/kernels_impl.h"
+#include "refrain/loader.h"
+
+struct augmenter {
+	struct augment_config config;
+	const struct kernels *kernels;
+	struct emitter emitter;
+	struct filter horizontal, vertical;
+	const uint8_t **taps; /* rows of the image for one of the sample */
+	int16_t *mixed;	      /* two rows, after the vertical filter */
+	uint8_t *pixels;      /* u8 rows that are not made in place */
+	size_t taps_room, mixed_room, pixels_room;
+};
+
+/* The part of an image that a crop may use, and the resampled part of that. */
+struct crop_source {
+	const uint8_t *data; /* its first pixel */
+	size_t stride_bytes;
+	struct span across, down;
+};
+
+size_t augment_sample_bytes(const struct augment_config *c)
+{
+	size_t values = (size_t)c->height * c->width * 3;
+
+	if (c->type == REFRAIN_U8)
+		return values;
+	return values * (c->type == REFRAIN_F16 ? 2 : 4);
+}
+
+int augmenter_new(struct augmenter **out, const struct augment_config *c)
+{
+	struct augmenter *a = calloc(1, sizeof(*a));
+
+	*out = a;
+	if (!a)
+		return -ENOMEM;
+	a->config = *c;
+	a->kernels = kernels_best();
+	emitter_init(&a->emitter, c);
+	return 0;
+}
+
+void augmenter_free(struct augmenter *a)
+{
+	if (!a)
+		return;
+	filter_release(&a->horizontal);
+	filter_release(&a->vertical);
+	free(a->taps);
+	free(a->mixed);
+	free(a->pixels);
+	free(a);
+}
+
+size_t augmenter_memory_bytes(const struct augmenter *a)
+{
+	return sizeof(*a) + filter_memory_bytes(&a->horizontal) +
+		filter_memory_bytes(&a->vertical) +
+		a->taps_room * sizeof(*a->taps) +
+		a->mixed_room * sizeof(*a->mixed) + a->pixels_room;
+}
+
+/*
+ * One axis of a box, outward to pixels of the image, which has `size` of them
+ * from `origin` on: the first one of its data that may be looked at, or
+ * -EINVAL if the image does not hold it.
+ */
+static int64_t axis(unsigned denom, uint32_t origin, uint32_t size,
+	uint32_t box_start, uint32_t box_size, double start, double length,
+	struct span *out)
+{
+	uint64_t first = box_start / denom;
+	uint64_t end = ((uint64_t)box_start + box_size + denom - 1) / denom;
+
+	if (first < origin || end > (uint64_t)origin + size || end <= first)
+		return -EINVAL;
+	out->start = start / denom - (double)first;
+	out->length = length / denom;
+	out->limit = (uint32_t)(end - first);
+	/* Written so that it also refuses a NaN. */
+	if (!(out->start >= 0 && out->length > 0 &&
+		    out->start + out->length <= out->limit + 1e-6))
+		return -EINVAL;
+	return (int64_t)(first - origin);
+}
+
+static int source_of(const struct image *in, const struct crop *crop,
+	struct crop_source *out)
+{
+	int64_t x = axis(in->denom, in->x, in->width, crop->box.x,
+		crop->box.width, crop->x, crop->width, &out->across);
+	int64_t y = axis(in->denom, in->y, in->height, crop->box.y,
+		crop->box.height, crop->y, crop->height, &out->down);
+
+	if (x < 0 || y < 0)
+		return -EINVAL;
+	out->data = in->data + (size_t)y * in->stride_bytes + 3 * (size_t)x;
+	out->stride_bytes = in->stride_bytes;
+	return 0;
+}
+
+/* Elements of one row after the vertical filter. */
+static size_t mixed_row(const struct augmenter *a, const struct crop_source *s)
+{
+	return 3 * ((size_t)s->across.limit + 2 * a->horizontal.pairs) +
+		KERNEL_SLACK;
+}
+
+static int prepare(struct augmenter *a, const struct crop_source *s,
+	const struct crop *crop, size_t pixels_bytes)
+{
+	const struct augment_config *c = &a->config;
+	int rc;
+
+	rc = filter_make(&a->horizontal, &s->across, c->width, crop->flip);
+	if (rc == 0)
+		rc = filter_make(&a->vertical, &s->down, c->height, false);
+	if (rc == 0)
+		rc = grow(&a->taps, &a->taps_room,
+			2 * (size_t)a->vertical.pairs, sizeof(*a->taps));
+	if (rc == 0)
+		rc = grow(&a->mixed, &a->mixed_room, 2 * mixed_row(a, s),
+			sizeof(*a->mixed));
+	if (rc == 0)
+		rc = grow(&a->pixels, &a->pixels_room, pixels_bytes, 1);
+	return rc;
+}
+
+/* Bits of fraction between the filters: 255 and a half, shifted by those and
+ * by those of the horizontal weights, is below 2^31. */
+static unsigned fraction_bits(const struct augmenter *a)
+{
+	unsigned left = 23 - a->horizontal.bits;
+
+	return left < 7 ? left : 7;
+}
+
+/*
+ * One row of the sample through the vertical filter. A half is added for the
+ * horizontal one to round with: its weights sum to 1, so it comes out whole.
+ */
+static void mix_row(struct augmenter *a, const struct crop_source *s,
+	uint32_t y, int16_t *out)
+{
+	const struct filter *f = &a->vertical;
+	struct mix mix = {.rows = a->taps, .pairs = f->pairs};
+	uint32_t last = s->down.limit - 1;
+
+	for (uint32_t j = 0; j < 2 * f->pairs; j++) {
+		uint32_t row = f->start[y] + j;
+
+		a->taps[j] =
+			s->data + s->stride_bytes * (row < last ? row : last);
+	}
+	mix.weights = f->weights + 2 * (size_t)f->pairs * y;
+	mix.shift = f->bits - fraction_bits(a);
+	mix.round = (1 << (f->bits - 1)) + (1 << mix.shift >> 1);
+	a->kernels->vertical(&mix, 3 * (size_t)s->across.limit, out);
+}
+
+/* Rows y and y + 1 (or y twice, at the end) as u8 RGB. */
+static void make_rows(struct augmenter *a, const struct crop_source *s,
+	uint32_t y, uint8_t *const out[2])
+{
+	int16_t *in[2] = {a->mixed, a->mixed};
+	unsigned shift = a->horizontal.bits + fraction_bits(a);
+
+	mix_row(a, s, y, in[0]);
+	if (out[1] != out[0]) {
+		in[1] += mixed_row(a, s);
+		mix_row(a, s, y + 1, in[1]);
+	}
+	a->kernels->horizontal(
+		&a->horizontal, shift, (const int16_t *const *)in, out);
+}
+
+/* All rows, one after the other. */
+static void resize(
+	struct augmenter *a, const struct crop_source *s, uint8_t *to)
+{
+	size_t row = 3 * (size_t)a->config.width;
+
+	for (uint32_t y = 0; y < a->config.height; y += 2) {
+		uint8_t *out[2] = {to + y * row, to + y * row};
+
+		if (y + 1 < a->config.height)
+			out[1] += row;
+		make_rows(a, s, y, out);
+	}
+}
+
+/* All rows, each converted while it is in the cache. */
+static void resize_and_emit(
+	struct augmenter *a, const struct crop_source *s, void *to)
+{
+	uint8_t *out[2] = {a->pixels, a->pixels};
+
+	for (uint32_t y = 0; y < a->config.height; y += 2) {
+		bool both = y + 1 < a->config.height;
+
+		out[1] = a->pixels + (both ? 3 * (size_t)a->config.width : 0);
+		make_rows(a, s, y, out);
+		a->kernels->emit(&a->emitter, out[0], y, to);
+		if (both)
+			a->kernels->emit(&a->emitter, out[1], y + 1, to);
+	}
+}
+
+int augment(struct augmenter *a, const struct image *in,
+	const struct crop *crop, void *out)
+{
+	const struct augment_config *c = &a->config;
+	size_t row = 3 * (size_t)c->width,
+	       pixels = (size_t)c->height * c->width;
+	bool in_place = c->type == REFRAIN_U8 && c->layout == REFRAIN_NHWC;
+	bool jittered = jitter_needed(crop->jitter);
+	uint8_t *rgb = out;
+	struct crop_source s;
+	int rc;
+
+	rc = source_of(in, crop, &s);
+	if (rc == 0)
+		rc = prepare(a, &s, crop,
+			in_place ? 0
+				 : row * (jittered ? c->height : 2) +
+					KERNEL_SLACK);
+	if (rc < 0)
+		return rc;
+	if (!in_place && !jittered) {
+		resize_and_emit(a, &s, out);
+	} else {
+		rgb = in_place ? out : a->pixels;
+		resize(a, &s, rgb);
+		if (jittered)
+			jitter(crop->jitter, rgb, pixels);
+		for (uint32_t y = 0; !in_place && y < c->height; y++)
+			a->kernels->emit(&a->emitter, rgb + y * row, y, out);
+	}
+	if (crop->cutout_width)
+		emitter_cutout(&a->emitter, crop, out);
+	return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The decoder: finds the part of the stored image that a region needs, and
+ * decodes its rows. Between images it keeps only one strip of rows. One thread
+ * at a time.
+ *
+ * libjpeg-turbo decodes a part exactly if it is asked in this way only: crop
+ * to whole MCUs with a column to spare at either side (its upsampling of
+ * chroma ends at the crop as it would at the edge of an image, and a very
+ * narrow crop is upsampled in another way), skip once, from row 0, read, abort.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/image/decode_impl.h"
+
+/* -- Life ------------------------------------------------------------------ */
+
+int decoder_new(struct decoder **out, const struct decode_limits *limits)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+
+	*out = d;
+	if (!d)
+		return -ENOMEM;
+	d->limits = *limits;
+	return 0;
+}
+
+void decoder_free(struct decoder *d)
+{
+	if (!d)
+		return;
+	free(d->strip);
+	free(d);
+}
+
+size_t decoder_memory_bytes(const struct decoder *d)
+{
+	return sizeof(*d) + d->strip_bytes;
+}
+
+/* -- The layout ------------------------------------------------------------ */
+
+static uint32_t divide_up(uint32_t n, unsigned by)
+{
+	return n / by + (n % by != 0);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * A range of pixels at full size as one of scaled pixels. If scaled pixels are
+ * counted from the other end (mirrored), a size that is not a multiple of denom
+ * shifts them by less than one pixel.
+ */
+static void scale_range(uint32_t *at, uint32_t *size, unsigned denom,
+	uint32_t full, bool mirrored)
+{
+	uint32_t from = *at / denom;
+	uint32_t to = divide_up(*at + *size, denom);
+
+	if (mirrored && denom > 1)
+		to = least(to + 1, full);
+	*at = from;
+	*size = to - from;
+}
+
+/* Widen the region to one that libjpeg can crop to, with the columns that its
+ * upsampling spoils. */
+static void widen(struct rect *stored, uint32_t step, uint32_t full)
+{
+	uint32_t from = stored->x > 0 ? stored->x - 1 : 0;
+	uint32_t to = least(stored->x + stored->width + 1, full);
+
+	from -= from % step;
+	if (to - from < step)
+		to = least(from + step, full);
+	stored->x = from;
+	stored->width = to - from;
+}
+
+size_t decode_layout(const struct image_info *info, const struct rect *region,
+	unsigned denom, struct image *out)
+{
+	struct rect stored, r = *region;
+	uint8_t o = info->orientation;
+	uint32_t full;
+
+	memset(out, 0, sizeof(*out));
+	out->denom = denom;
+	out->full_width = divide_up(info->width, denom);
+	out->full_height = divide_up(info->height, denom);
+	scale_range(&r.x, &r.width, denom, out->full_width, turn_flips_x(o));
+	scale_range(&r.y, &r.height, denom, out->full_height, turn_flips_y(o));
+	out->x = r.x;
+	out->y = r.y;
+	out->width = r.width;
+	out->height = r.height;
+	stored = turn_stored(o, out);
+	full = turn_transposes(o) ? out->full_height : out->full_width;
+	widen(&stored,
+		info->whole_rows && denom > 1 ? full : info->mcu_width / denom,
+		full);
+	turn_upright(o, &stored, out);
+	out->stride_bytes = (size_t)out->width * 3;
+	return out->stride_bytes * out->height;
+}
+
+/* -- The pixels ------------------------------------------------------------ */
+
+struct decode_job {
+	const struct image_info *info;
+	const struct image *out;
+	struct rect stored; /* at the scale of out */
+};
+
+static void set_parameters(struct decoder *d, const struct decode_job *job)
+{
+	struct jpeg_decompress_struct *c = &d->cinfo;
+
+	c->scale_num = 1;
+	c->scale_denom = job->out->denom;
+	c->out_color_space = job->info->components == 4 ? JCS_CMYK : JCS_RGB;
+	/* Guesses coefficients that a progressive file left out, from
+	 * neighbours, which differ at the edges of a crop. */
+	c->do_block_smoothing = FALSE;
+	/* libjpeg looks at it when it lays out coefficients; the second line
+	 * of defence. */
+	c->mem->max_memory_to_use =
+		d->limits.max_memory_bytes < (uint64_t)LONG_MAX
+		? (long)d->limits.max_memory_bytes
+		: LONG_MAX;
+}
+
+/* Go to the first row and column. */
+static int start_rows(struct decoder *d, const struct rect *stored)
+{
+	JDIMENSION x = stored->x, width = stored->width;
+
+	(void)jpeg_start_decompress(&d->cinfo); /* never suspends */
+	if (stored->y + stored->height > d->cinfo.output_height ||
+		x + width > d->cinfo.output_width)
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
+	jpeg_crop_scanline(&d->cinfo, &x, &width);
+	if (x != stored->x || width != stored->width)
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
+	if (stored->y > 0)
+		(void)jpeg_skip_scanlines(&d->cinfo, stored->y);
+	return 0;
+}
+
+/* libjpeg hands out a few rows a call. */
+static void read_rows(
+	struct decoder *d, uint8_t *to, size_t stride_bytes, uint32_t count)
+{
+	JSAMPROW rows[STRIP_ROWS];
+	uint32_t done = 0;
+
+	while (done < count) {
+		uint32_t n = least(count - done, STRIP_ROWS);
+
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = to + (done + i) * stride_bytes;
+		n = jpeg_read_scanlines(&d->cinfo, rows, n);
+		if (n == 0) /* only if libjpeg is not what we think it is */
+			decoder_fail(d,
+				error_set(
+					d->err, -EBADMSG, "no rows are left"));
+		done += n;
+	}
+}
+
+static void read_strips(struct decoder *d, const struct decode_job *job)
+{
+	bool cmyk = job->info->components == 4;
+	uint32_t width = job->stored.width, height = job->stored.height;
+	size_t stride = (size_t)width * (cmyk ? 4 : 3);
+
+	for (uint32_t y = 0; y < height; y += STRIP_ROWS) {
+		uint32_t n = least(height - y, STRIP_ROWS);
+
+		read_rows(d, d->strip, stride, n);
+		for (uint32_t i = 0; cmyk && i < n; i++)
+			cmyk_to_rgb(d->strip + i * stride, width,
+				d->cinfo.saw_Adobe_marker);
+		turn_rows(job->info->orientation, d->strip, stride, width, y, n,
+			job->out);
+	}
+}
+
+/* Guarded. */
+static int read_image(struct decoder *d, void *arg)
+{
+	const struct decode_job *job = arg;
+	int rc;
+
+	set_parameters(d, job);
+	rc = start_rows(d, &job->stored);
+	if (rc < 0)
+		return rc;
+	if (decoder_strip_bytes(job->info, job->stored.width) == 0)
+		read_rows(d, job->out->data, job->out->stride_bytes,
+			job->stored.height);
+	else
+		read_strips(d, job);
+	return 0;
+}
+
+static int grow_strip(struct decoder *d, size_t bytes)
+{
+	uint8_t *p;
+
+	if (bytes <= d->strip_bytes)
+		return 0;
+	free(d->strip);
+	d->strip_bytes = 0;
+	d->strip = p = malloc(bytes);
+	if (!p)
+		return error_set(d->err, -ENOMEM, "%m");
+	d->strip_bytes = bytes;
+	return 0;
+}
+
+static bool same_image(const struct image_info *a, const struct image_info *b)
+{
+	return a->width == b->width && a->height == b->height &&
+		a->orientation == b->orientation &&
+		a->components == b->components && a->mcu_width == b->mcu_width;
+}
+
+static bool is_layout(const struct image_info *info, const struct image *out)
+{
+	unsigned denom = out->denom;
+
+	if (denom != 1 && denom != 2 && denom != 4 && denom != 8)
+		return false;
+	return out->full_width == divide_up(info->width, denom) &&
+		out->full_height == divide_up(info->height, denom) &&
+		out->width > 0 && out->height > 0 && out->x < out->full_width &&
+		out->y < out->full_height &&
+		out->width <= out->full_width - out->x &&
+		out->height <= out->full_height - out->y &&
+		out->stride_bytes >= (size_t)out->width * 3;
+}
+
+static int decode_opened(struct decoder *d, const struct image_info *now,
+	const struct image_info *info, struct image *out)
+{
+	struct decode_job job = {.info = now, .out = out};
+	int rc;
+
+	if (!same_image(now, info))
+		return error_set(
+			d->err, -EBADMSG, "changed since its header was read");
+	if (!is_layout(now, out))
+		return error_set(
+			d->err, -EINVAL, "the layout does not fit the image");
+	job.stored = turn_stored(now->orientation, out);
+	rc = grow_strip(d, decoder_strip_bytes(now, job.stored.width));
+	if (rc < 0)
+		return rc;
+	return decoder_guard(d, read_image, &job);
+}
+
+int decode_region(struct decoder *d, const void *data, size_t bytes,
+	const struct image_info *info, struct image *out, struct error *err)
+{
+	struct image_info now;
+	int rc = decoder_open_image(d, data, bytes, &now, err);
+
+	if (rc == 0)
+		rc = decode_opened(d, &now, info, out);
+	decoder_close_image(d);
+	return rc;
+}

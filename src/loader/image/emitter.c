@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Normalisation and type. There are 256 values a channel, so each result is
+ * computed once, here, by the arithmetic that the vector versions use.
+ */
+#include "loader/image/emitter_impl.h"
+
+#include <string.h>
+
+#include "refrain/loader.h"
+
+static uint32_t bits_of(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* v >> shift, to nearest, of two the even one. */
+static uint32_t shift_rounded(uint32_t v, unsigned shift)
+{
+	uint32_t half = UINT32_C(1) << (shift - 1);
+	uint32_t rest = v & (2 * half - 1), out = v >> shift;
+
+	return out + (rest > half || (rest == half && (out & 1)));
+}
+
+uint16_t half_of(float value)
+{
+	uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000;
+	uint32_t magnitude = bits & 0x7fffffff;
+	uint32_t exponent = magnitude >> 23;
+	uint32_t fraction = (magnitude & 0x7fffff) | 0x800000;
+
+	if (magnitude > 0x7f800000) /* a NaN: quiet, what fits of its payload */
+		return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+	if (exponent >= 127 + 16)
+		return (uint16_t)(sign | 0x7c00);
+	/* A carry out of the fraction correctly increments the exponent. */
+	if (exponent >= 127 - 14)
+		return (uint16_t)(sign |
+			shift_rounded(magnitude - ((127 - 15) << 23), 13));
+	if (exponent < 127 - 25)
+		return (uint16_t)sign;
+	return (uint16_t)(sign | shift_rounded(fraction, 126 - exponent));
+}
+
+static uint32_t typed(int type, float value)
+{
+	return type == REFRAIN_F16 ? half_of(value) : bits_of(value);
+}
+
+static void init_channel(
+	struct emitter *e, const struct augment_config *c, unsigned channel)
+{
+	double mean = c->mean[channel], std = c->std[channel];
+	float factor, add;
+
+	factor = (float)(c->normalise ? 1 / (255 * std) : 1.0 / 255);
+	add = (float)(c->normalise ? -mean / std : 0);
+	e->factor[channel] = factor;
+	e->add[channel] = add;
+	for (unsigned v = 0; v < 256; v++)
+		e->table[channel][v] = e->type == REFRAIN_U8
+			? v
+			: typed(e->type, (float)v * factor + add);
+	if (e->type == REFRAIN_U8)
+		e->fill[channel] = (uint32_t)(mean * 255 + 0.5);
+	else
+		e->fill[channel] =
+			typed(e->type, c->normalise ? 0 : (float)mean);
+}
+
+void emitter_init(struct emitter *e, const struct augment_config *c)
+{
+	e->type = c->type;
+	e->layout = c->layout;
+	e->width = c->width;
+	e->height = c->height;
+	for (unsigned channel = 0; channel < 3; channel++)
+		init_channel(e, c, channel);
+}
+
+static void fill_row(const struct emitter *e, const struct crop *crop,
+	uint32_t y, void *sample)
+{
+	size_t at = (size_t)y * e->width + crop->cutout_x;
+	size_t plane = (size_t)e->width * e->height;
+	bool planes = e->layout == REFRAIN_NCHW;
+
+	for (unsigned channel = 0; channel < 3; channel++)
+		for (size_t i = at; i < at + crop->cutout_width; i++)
+			emit_value(e->type,
+				planes ? channel * plane + i : 3 * i + channel,
+				e->fill[channel], sample);
+}
+
+void emitter_cutout(
+	const struct emitter *e, const struct crop *crop, void *sample)
+{
+	for (uint32_t i = 0; i < crop->cutout_height; i++)
+		fill_row(e, crop, crop->cutout_y + i, sample);
+}

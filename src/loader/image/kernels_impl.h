@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inner loops of augmentation: one portable version, and others for
+ * processors with SIMD. All give the same integers and floats, bit for bit.
+ * Pure functions; any thread.
+ */
+#ifndef IMAGE_KERNELS_IMPL_H
+#define IMAGE_KERNELS_IMPL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "loader/image/filter_impl.h"
+#include "refrain/loader.h"
+
+/* The number of elements that must be readable after the end of a row that is
+ * resampled, and of bytes after a row that is converted. */
+#define KERNEL_SLACK 32
+
+/* How u8 values become those of a sample; see emitter_init(). */
+struct emitter {
+	int type, layout;	 /* enums of refrain/loader.h */
+	uint32_t width, height;	 /* of the sample */
+	float factor[3], add[3]; /* value * factor + add */
+	uint32_t table[3][256];	 /* the bits of the results, of either type */
+	uint32_t fill[3];	 /* those of the configured mean */
+};
+
+/* One output row of the vertical filter. */
+struct mix {
+	const uint8_t *const *rows; /* 2 * pairs of them */
+	const int16_t *weights;	    /* as many */
+	unsigned pairs;
+	int32_t round;	/* added to the sum, */
+	unsigned shift; /* which then loses these bits */
+};
+
+struct kernels {
+	/* `count` values: at most 2^15 - 1 each. */
+	void (*vertical)(const struct mix *mix, size_t count, int16_t *out);
+	/*
+	 * Two rows of RGB at once, out of what vertical() made of `in`; sums
+	 * lose `shift` bits and are below 256 then. 3 * f->count bytes each.
+	 */
+	void (*horizontal)(const struct filter *f, unsigned shift,
+		const int16_t *const in[2], uint8_t *const out[2]);
+	/* Emit row y of a sample that is not u8 in NHWC. */
+	void (*emit)(const struct emitter *e, const uint8_t *rgb, uint32_t y,
+		void *sample);
+};
+
+/* The fastest that this processor and REFRAIN_DISABLE (simd) allow. */
+const struct kernels *kernels_best(void);
+
+extern const struct kernels kernels_plain;
+#if defined(__x86_64__)
+extern const struct kernels kernels_avx2;
+#endif
+
+/* Put a value at one place of a sample. */
+static inline void emit_value(int type, size_t at, uint32_t bits, void *sample)
+{
+	uint16_t half = (uint16_t)bits;
+
+	if (type == REFRAIN_F32)
+		memcpy((uint8_t *)sample + 4 * at, &bits, 4);
+	else if (type == REFRAIN_F16)
+		memcpy((uint8_t *)sample + 2 * at, &half, 2);
+	else
+		((uint8_t *)sample)[at] = (uint8_t)bits;
+}
+
+/* Emit columns from x on with the table: the end of a row that does not fill a
+ * vector, or a whole row. */
+void emit_plain(const struct emitter *e, const uint8_t *rgb, uint32_t x,
+	uint32_t y, void *sample);
+
+#endif

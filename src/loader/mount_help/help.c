@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that talks to the mount: starts it, does its work (help_work.c
+ * says when), and stops it. It takes the loader's lock for a few list
+ * operations, and waits for the daemon without it.
+ */
+#include "loader/mount_help/help_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+
+/* The first request for keys asks for so many. */
+#define KEYS_FIRST 256u
+/* The time that closing waits for the thread to end by itself. */
+#define LAST_WORD_NS (200 * NS_PER_MS)
+/* The usual memory of the lines and their tables. */
+#define TALK_BYTES (2 * HELP_REQUEST_BYTES)
+
+/* -- Doing it -------------------------------------------------------------- */
+
+static void keep_key(
+	struct mount_help *m, uint64_t index, const struct answer_key *answer)
+{
+	struct help_key *key = &m->keys[index % m->keys_count];
+
+	m->known += !key->index_1;
+	*key = (struct help_key){
+		.key = answer->key,
+		.bytes = answer->bytes,
+		.index_1 = (uint32_t)(index + 1),
+	};
+}
+
+static int get_keys(struct mount_help *m, uint64_t from)
+{
+	uint32_t count, most = HELP_NAMES_MAX;
+	uint64_t next;
+	int rc;
+
+	if (from == m->c.first_fresh)
+		most = KEYS_FIRST;
+	rc = help_keys_ask(m, from, most, &count, &next);
+	if (rc < 0)
+		return rc;
+	turn_lock(m->c.turn);
+	/* The others may have one when they are read again. */
+	for (uint32_t i = 0; i < count; i++)
+		if (m->answers[i].bytes)
+			keep_key(m, m->asked[i], &m->answers[i]);
+	m->answered = m->known < m->examples ? next : UINT64_MAX;
+	turn_unlock(m->c.turn);
+	return 0;
+}
+
+static void serve(struct mount_help *m)
+{
+	struct help_now now;
+	int rc = 0;
+
+	while (rc >= 0) {
+		switch (help_wait_for_work(m, &now)) {
+		case WORK_KEYS:
+			rc = get_keys(m, now.answered);
+			break;
+		case WORK_BEGIN:
+			rc = help_plan_begin(m, &now.report);
+			break;
+		case WORK_PLAN:
+			rc = help_plan_add(m, now.plan_end);
+			break;
+		case WORK_REPORT:
+			rc = help_plan_report(m, &now.report);
+			break;
+		case WORK_TELL:
+			rc = help_tell(m, &now.report.untold);
+			break;
+		case WORK_END:
+			help_tell_last(m, &now.report.untold);
+			return;
+		case WORK_NONE:
+			return;
+		}
+	}
+}
+
+/* -- The thread ------------------------------------------------------------ */
+
+/* Closing shuts the socket down from now on. */
+static int say_socket(struct mount_help *m)
+{
+	struct help_run run;
+
+	TURN_LOOK_SCOPE(m->c.turn);
+	run = help_look(m);
+	m->socket = m->talk.fd;
+	m->schedule = *run.schedule;
+	return run.closing ? -ECANCELED : 0;
+}
+
+static int meet(struct mount_help *m)
+{
+	char path[PATH_MAX];
+	int rc =
+		help_find(dataset_dir(m->c.dataset), path, &m->owner, m->below);
+
+	if (rc == 0)
+		rc = talk_open(&m->talk, path, HELP_LINE_MAX_BYTES);
+	if (rc < 0)
+		return rc;
+	rc = talk_check_owner(&m->talk, m->owner);
+	if (rc == 0)
+		return say_socket(m);
+	talk_close(&m->talk);
+	return rc;
+}
+
+/* Tiers that this user may not open are skipped, because other tiers may hold
+ * entries. */
+static int open_tiers(struct mount_help *m)
+{
+	static const char request[] = "{\"cmd\":\"status\"}\n";
+	CLEANUP_FREE char(*dirs)[PATH_MAX] =
+		calloc(ANSWER_TIERS_MAX, sizeof(*dirs));
+	const char *line;
+	size_t n;
+	int rc;
+
+	if (!dirs)
+		return -ENOMEM;
+	memcpy(m->request, request, sizeof(request) - 1);
+	rc = help_ask(m, sizeof(request) - 1, &line, &n);
+	if (rc == 0)
+		rc = answer_tiers(line, n, dirs);
+	for (int i = 0; i < rc; i++) {
+		int fd = help_open_tier(dirs[i], m->owner);
+
+		if (fd >= 0)
+			m->tier_fds[m->tiers++] = fd;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The threads that wait for the mount do for the tiers, where there is no
+ * io_uring. */
+static struct uring *make_ring(struct mount_help *m)
+{
+	struct uring *ring;
+
+	if (!m->tiers || uring_new(&ring, m->depth, 1) < 0)
+		return NULL;
+	if (!uring_pool(ring))
+		return ring;
+	(void)uring_free(ring, NS_PER_S); /* has done nothing */
+	return m->ours;
+}
+
+static void close_tiers(struct mount_help *m)
+{
+	while (m->tiers > 0)
+		(void)close(m->tier_fds[--m->tiers]); /* only looked through */
+}
+
+/* False: closing has begun. */
+static bool say_on(struct mount_help *m, struct uring *ring)
+{
+	bool on;
+
+	turn_lock(m->c.turn);
+	on = !help_look(m).closing;
+	if (on) {
+		m->ring = ring;
+		m->state = HELP_ON;
+	}
+	turn_unlock(m->c.turn);
+	return on;
+}
+
+static int go_on(struct mount_help *m)
+{
+	struct uring *ring = make_ring(m);
+
+	if (!ring)
+		close_tiers(m);
+	if (say_on(m, ring))
+		return 0;
+	if (ring && ring != m->ours)
+		(void)uring_free(ring, NS_PER_S); /* has done nothing */
+	return -ECANCELED;
+}
+
+/* A socket that closing has taken is closed by help_stop(). */
+static void end(struct mount_help *m)
+{
+	bool ours;
+
+	turn_lock(m->c.turn);
+	ours = m->socket >= 0;
+	m->socket = -1;
+	m->state = HELP_OFF;
+	turn_unlock(m->c.turn);
+	if (ours)
+		talk_close(&m->talk);
+	turn_lock(m->c.turn);
+	m->ended = true;
+	turn_mark(m->c.turn, TURN_CLOSER);
+	turn_unlock(m->c.turn);
+}
+
+static void *help_thread(void *arg)
+{
+	struct mount_help *m = arg;
+	int rc = meet(m);
+
+	if (rc == 0)
+		rc = open_tiers(m);
+	if (rc == 0)
+		rc = go_on(m);
+	if (rc == 0)
+		serve(m);
+	end(m);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static bool may_help(const struct help_config *c)
+{
+	struct example first;
+
+	if (c->s->c.flags & REFRAIN_FLAG_NO_MOUNT_HELP ||
+		dataset_shards(c->dataset) ||
+		dataset_count(c->dataset) >= UINT32_MAX ||
+		dataset_fs_type(c->dataset) != FUSE_SUPER_MAGIC)
+		return false;
+	dataset_example(c->dataset, 0, &first);
+	return first.whole;
+}
+
+/* Allocate tables for as many keys as fit in an eighth of the memory. */
+static int new_tables(struct mount_help *m)
+{
+	uint64_t room = m->c.room_bytes / 8;
+
+	if (room < TALK_BYTES + KEYS_FIRST * sizeof(*m->keys))
+		return -ENOMEM;
+	m->keys_count = (room - TALK_BYTES) / sizeof(*m->keys);
+	if (m->keys_count > m->examples)
+		m->keys_count = m->examples;
+	m->keys = calloc(m->keys_count, sizeof(*m->keys));
+	m->request = malloc(HELP_REQUEST_BYTES);
+	m->asked = calloc(HELP_NAMES_MAX, sizeof(*m->asked));
+	m->answers = calloc(HELP_NAMES_MAX, sizeof(*m->answers));
+	if (!m->keys || !m->request || !m->asked || !m->answers)
+		return -ENOMEM;
+	m->charged = TALK_BYTES + m->keys_count * sizeof(*m->keys);
+	return 0;
+}
+
+struct mount_help *help_new(const struct help_config *config)
+{
+	uint32_t world = config->s->c.world;
+	struct mount_help *m;
+
+	if (!may_help(config))
+		return NULL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->c = *config;
+	m->examples = dataset_count(config->dataset);
+	m->answered = config->first_fresh;
+	m->epoch_fresh = (m->examples + world - 1) / world;
+	m->in_row = m->epoch_fresh;
+	m->planning = true;
+	m->talk.fd = m->socket = -1;
+	if (new_tables(m) == 0)
+		return m;
+	help_free(m);
+	return NULL;
+}
+
+uint64_t help_memory_bytes(const struct mount_help *m)
+{
+	return m ? m->charged : 0;
+}
+
+void help_start(struct mount_help *m, struct uring *ring, unsigned depth)
+{
+	if (!m)
+		return;
+	m->ours = ring;
+	m->depth = depth;
+	m->state = HELP_STARTING;
+	m->started = pthread_create(&m->thread, NULL, help_thread, m) == 0;
+	if (!m->started)
+		m->state = HELP_OFF;
+}
+
+static void wait_for_end(struct mount_help *m, uint64_t until_ns)
+{
+	while (!m->ended)
+		if (!turn_wait_until(m->c.turn, TURN_CLOSER, until_ns))
+			break;
+}
+
+/* Interrupt the thread. It does not close the socket from now on, whose number
+ * would be another file's. Releases the lock meanwhile. */
+static void shut_socket(struct mount_help *m)
+{
+	int fd = m->socket;
+
+	if (fd < 0)
+		return;
+	m->socket = -1;
+	turn_unlock(m->c.turn);
+	(void)shutdown(fd, SHUT_RDWR); /* or it is already */
+	turn_lock(m->c.turn);
+}
+
+/* If the daemon answers, the thread sends its last messages; otherwise it is
+ * interrupted. */
+bool help_stop(struct mount_help *m, uint64_t until_ns)
+{
+	uint64_t soon_ns = clock_now_ns() + LAST_WORD_NS;
+	bool ended;
+
+	if (!m || !m->started)
+		return true;
+	turn_lock(m->c.turn);
+	turn_mark(m->c.turn, TURN_HELP);
+	wait_for_end(m, soon_ns < until_ns ? soon_ns : until_ns);
+	shut_socket(m);
+	wait_for_end(m, until_ns);
+	ended = m->ended;
+	turn_unlock(m->c.turn);
+	if (!ended) {
+		pthread_detach(m->thread);
+		return false;
+	}
+	pthread_join(m->thread, NULL);
+	talk_close(&m->talk);
+	return true;
+}
+
+void help_free(struct mount_help *m)
+{
+	if (!m)
+		return;
+	close_tiers(m);
+	free(m->keys);
+	free(m->request);
+	free(m->asked);
+	free(m->answers);
+	free(m);
+}

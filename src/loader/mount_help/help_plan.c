@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of the thread of help.c to the mount: the plan of the run, its
+ * progress, and the names whose keys are wanted. Works on a copy of the
+ * schedule without the loader's lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "loader/mount_help/help_impl.h"
+
+#define LEFT_OUT UINT64_MAX /* no index of an example */
+
+uint64_t help_slack(const struct mount_help *m)
+{
+	const struct refrain_config *c = &m->c.s->c;
+	uint64_t batches = (uint64_t)c->batches_ahead + 16;
+
+	return batches * c->batch + 2 * (uint64_t)m->c.s->ahead_max + 256;
+}
+
+/* How far from what was returned reads of a loader may be. */
+static uint64_t spread(const struct mount_help *m)
+{
+	const struct refrain_config *c = &m->c.s->c;
+	uint64_t batches = (uint64_t)c->batches_ahead + 2;
+
+	return batches * c->batch + m->c.s->ahead_max;
+}
+
+/* 1, 0 (refused), or -errno. */
+static int ask_daemon(struct mount_help *m, int bytes)
+{
+	const char *line;
+	size_t n;
+	int rc = help_ask(m, (size_t)bytes, &line, &n);
+
+	return rc < 0 ? rc : answer_ok(line, n);
+}
+
+int help_plan_begin(struct mount_help *m, const struct help_report *now)
+{
+	const struct schedule_config *c = schedule_settings(&m->schedule);
+	uint32_t batch = m->c.s->c.batch;
+	const char *measure = m->c.s->measures ? ",\"measure\":true" : "";
+	char window[64] = "", ours[160];
+	int rc;
+
+	m->plan = (struct help_plan){
+		.first = now->fresh,
+		.added = now->fresh,
+		.reported = now->fresh,
+		.echo = schedule_echo_at(&m->schedule, now->step),
+		.before = m->rates,
+	};
+	/* Those of whole batches, and small ones, the mount would refuse. */
+	if (c->point != SCHEDULE_BATCH && !c->allow_small_window)
+		(void)snprintf(window, sizeof(window), ",\"window\":%" PRIu64,
+			c->window);
+	(void)snprintf(ours, sizeof(ours),
+		"\"own\":true,\"begun\":%" PRIu64 ",\"slack\":%" PRIu64
+		",\"spread\":%" PRIu64 "%s",
+		now->begun, help_slack(m), spread(m), measure);
+	rc = ask_daemon(m,
+		snprintf(m->request, HELP_REQUEST_BYTES,
+			"{\"cmd\":\"plan\",\"batch\":%u,\"echo\":\"%u/%u\","
+			"\"echo_max\":\"%u/%u\",\"fresh\":%" PRIu64 ",%s%s}\n",
+			batch, m->plan.echo.p, m->plan.echo.q, c->echo_max.p,
+			c->echo_max.q, now->fresh, ours, window));
+	if (rc == 0)
+		rc = ask_daemon(m,
+			snprintf(m->request, HELP_REQUEST_BYTES,
+				"{\"cmd\":\"plan\",\"batch\":%u,%s}\n", batch,
+				ours));
+	turn_lock(m->c.turn);
+	m->planning = m->begun = rc == 1;
+	turn_unlock(m->c.turn);
+	return rc < 0 ? rc : 0;
+}
+
+/* -- Names ----------------------------------------------------------------- */
+
+/* The end of a request that is being written. */
+struct names_tail {
+	char *at, *end;
+	uint32_t count;
+};
+
+static struct names_tail names_begin(struct mount_help *m, const char *head)
+{
+	int n = snprintf(m->request, HELP_REQUEST_BYTES, "%s", head);
+
+	return (struct names_tail){
+		m->request + n, m->request + HELP_REQUEST_BYTES - 8, 0};
+}
+
+/* False: the request is full. */
+static bool names_add(
+	struct mount_help *m, struct names_tail *names, uint64_t index)
+{
+	char path[2 * PATH_MAX];
+	struct example example;
+	size_t n;
+
+	dataset_example(m->c.dataset, index, &example);
+	n = (size_t)snprintf(
+		path, sizeof(path), "%s%s", m->below, example.file);
+	if (n >= sizeof(path))
+		n = 0; /* there is no such file */
+	if (names->count == HELP_NAMES_MAX ||
+		(size_t)(names->end - names->at) < ANSWER_NAME_ROOM(n))
+		return false;
+	if (names->count)
+		*names->at++ = ',';
+	names->at = answer_put_name(names->at, path, n);
+	m->asked[names->count++] = index;
+	return true;
+}
+
+static int names_end(struct mount_help *m, struct names_tail *names)
+{
+	memcpy(names->at, "]}\n", 3);
+	return (int)(names->at + 3 - m->request);
+}
+
+/* The slot of a fresh example that the run needs; false: after its end. */
+static bool needed(
+	struct mount_help *m, uint64_t fresh, struct schedule_slot *slot)
+{
+	uint64_t need_by;
+
+	return schedule_fresh(&m->schedule, fresh, slot, &need_by) == 0 &&
+		need_by < schedule_steps(&m->schedule);
+}
+
+/* -- The plan -------------------------------------------------------------- */
+
+static int names_added(
+	struct mount_help *m, const char *line, size_t bytes, uint64_t next)
+{
+	struct help_plan *p = &m->plan;
+	uint64_t n;
+	int rc = answer_number(line, bytes, "added", &n);
+
+	if (rc == 0)
+		p->full = true;
+	if (rc <= 0)
+		return rc;
+	p->positions += n;
+	p->added = next;
+	return 0;
+}
+
+int help_plan_add(struct mount_help *m, uint64_t to)
+{
+	struct schedule_slot slot;
+	uint64_t f = m->plan.added, epoch;
+	const char *line;
+	struct names_tail names;
+	char head[80];
+	size_t n;
+	int rc;
+
+	if (!needed(m, f, &slot)) {
+		m->plan.full = true;
+		return 0;
+	}
+	epoch = slot.epoch;
+	(void)snprintf(head, sizeof(head),
+		"{\"cmd\":\"plan-add\",\"epoch\":%" PRIu64 ",\"paths\":[",
+		epoch);
+	names = names_begin(m, head);
+	while (f < to && needed(m, f, &slot) && slot.epoch == epoch &&
+		names_add(m, &names, slot.index))
+		f++;
+	rc = help_ask(m, (size_t)names_end(m, &names), &line, &n);
+	return rc < 0 ? rc : names_added(m, line, n, f);
+}
+
+static int put_step_time(
+	struct help_plan *p, uint64_t step_ns, char *text, size_t size)
+{
+	uint64_t apart = step_ns > p->step_ns ? step_ns - p->step_ns
+					      : p->step_ns - step_ns;
+
+	if (!step_ns || apart <= p->step_ns / 10)
+		return 0;
+	p->step_ns = step_ns;
+	return snprintf(text, size, ",\"step_ms\":%" PRIu64 ".%06" PRIu64,
+		step_ns / NS_PER_MS, step_ns % NS_PER_MS);
+}
+
+/* The newest change of the factor, as soon as it is decided: it is known by
+ * the example that it begins with, as the mount may count other steps. */
+static int put_echo(struct mount_help *m, char *text, size_t size)
+{
+	struct schedule_echo echo = schedule_echo_at(&m->schedule, UINT64_MAX);
+	struct help_plan *p = &m->plan;
+
+	if (echo.p == p->echo.p && echo.q == p->echo.q)
+		return 0;
+	p->echo = echo;
+	return snprintf(text, size, ",\"from\":%" PRIu64 ",\"echo\":\"%u/%u\"",
+		schedule_change_begins(&m->schedule), echo.p, echo.q);
+}
+
+/* Add changed values: the time of a step if it changed by a tenth, and the
+ * factor. */
+static void put_changes(struct mount_help *m, const struct help_report *now,
+	char *text, size_t size)
+{
+	int n = 0;
+
+	text[0] = '\0';
+	n += put_step_time(&m->plan, now->step_ns, text, size);
+	n += put_echo(m, text + n, size - (size_t)n);
+	(void)help_put_direct(&now->untold, text + n, size - (size_t)n);
+}
+
+/* Names that the mount left out have no position. The mount does not say which,
+ * so each name may be earlier by their number. */
+int help_plan_report(struct mount_help *m, const struct help_report *now)
+{
+	struct help_plan *p = &m->plan;
+	uint64_t missing = p->added - p->first - p->positions;
+	uint64_t position = now->fresh > p->first ? now->fresh - p->first : 0;
+	char changes[256];
+	const char *line;
+	size_t n;
+	int rc;
+
+	p->reported = now->fresh;
+	p->full = false;
+	position = position > missing ? position - missing : 0;
+	if (position > p->positions)
+		position = p->positions;
+	put_changes(m, now, changes, sizeof(changes));
+	rc = snprintf(m->request, HELP_REQUEST_BYTES,
+		"{\"cmd\":\"plan-progress\",\"position\":%" PRIu64 "%s}\n",
+		position, changes);
+	rc = help_ask(m, (size_t)rc, &line, &n);
+	return rc < 0 ? rc : help_take_rates(m, line, n);
+}
+
+/* -- Keys ------------------------------------------------------------------ */
+
+/* The indices of at most `most` examples that are needed; fewer: then the run
+ * ends. */
+static uint32_t look_at_fresh(
+	struct mount_help *m, uint64_t from, uint32_t most)
+{
+	struct schedule_slot slot;
+	uint32_t n = 0;
+
+	while (n < most && needed(m, from + n, &slot))
+		m->asked[n++] = slot.index;
+	return n;
+}
+
+static void leave_out_known(struct mount_help *m, uint32_t n)
+{
+	TURN_LOOK_SCOPE(m->c.turn);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (m->keys[m->asked[i] % m->keys_count].index_1 ==
+			m->asked[i] + 1)
+			m->asked[i] = LEFT_OUT;
+}
+
+int help_keys_ask(struct mount_help *m, uint64_t from, uint32_t most,
+	uint32_t *count, uint64_t *next)
+{
+	struct names_tail names =
+		names_begin(m, "{\"cmd\":\"keys\",\"paths\":[");
+	uint32_t i = 0, n = look_at_fresh(m, from, most);
+	const char *line;
+	size_t bytes;
+	int rc;
+
+	leave_out_known(m, n);
+	/* Requested names take the place of names that were looked at. */
+	while (i < n &&
+		(m->asked[i] == LEFT_OUT || names_add(m, &names, m->asked[i])))
+		i++;
+	*next = i == n && n < most ? UINT64_MAX : from + i;
+	*count = names.count;
+	if (!names.count)
+		return 0;
+	rc = help_ask(m, (size_t)names_end(m, &names), &line, &bytes);
+	if (rc == 0)
+		rc = answer_keys(line, bytes, m->answers, names.count);
+	/* The mount refused: there is no plan. */
+	if (rc == 0)
+		memset(m->answers, 0, names.count * sizeof(*m->answers));
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides what to send to the mount next (requests for keys, a plan, reports)
+ * from what the run has read and returned. The reader also asks here, and notes
+ * what it has read. Entered under the loader's lock; the thread of help.c
+ * sleeps here.
+ */
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "loader/mount_help/help_impl.h"
+
+/* Keys are requested this many examples before they are read. */
+#define KEYS_AHEAD 16384u
+/* Examples of the plan before they are read, at most. */
+#define PLAN_AHEAD_MAX (UINT64_C(1) << 22)
+/* Between two reports. */
+#define REPORT_NS (20 * NS_PER_MS)
+
+/* -- What the reader asks -------------------------------------------------- */
+
+bool help_knows(struct mount_help *m, uint64_t fresh, bool own)
+{
+	if (!m || m->late || m->state == HELP_OFF)
+		return true;
+	ASSERT_HELP(m);
+	if (m->gated)
+		return false;
+	if (m->state == HELP_ON && (!m->tiers || !own || fresh < m->answered))
+		return true;
+	m->stirred = m->waiting;
+	return false;
+}
+
+const struct help_key *help_key(const struct mount_help *m, uint64_t index)
+{
+	const struct help_key *k;
+
+	if (!m || !m->ring)
+		return NULL;
+	ASSERT_HELP(m);
+	k = &m->keys[index % m->keys_count];
+	return k->index_1 == index + 1 && k->bytes ? k : NULL;
+}
+
+struct uring *help_ring(const struct mount_help *m)
+{
+	if (!m)
+		return NULL;
+	ASSERT_HELP(m);
+	return m->ring;
+}
+
+int help_tier(const struct mount_help *m, unsigned n)
+{
+	return n < m->tiers ? m->tier_fds[n] : -1;
+}
+
+/* -- What is to be done ---------------------------------------------------- */
+
+struct help_run help_look(const struct mount_help *m)
+{
+	struct help_run run;
+
+	ASSERT_HELP(m);
+	m->c.run(m->c.arg, &run);
+	return run;
+}
+
+/* A fresh number: those before were returned. */
+static uint64_t fresh_returned(
+	const struct mount_help *m, const struct help_run *run)
+{
+	return m->c.first_fresh + run->fresh;
+}
+
+static bool keys_due(const struct mount_help *m, const struct help_run *run)
+{
+	return m->tiers && m->answered < UINT64_MAX &&
+		m->answered < run->read_fresh + KEYS_AHEAD;
+}
+
+/* Plan this epoch and the next one, or less if they are large. */
+static uint64_t plan_span(const struct mount_help *m)
+{
+	uint64_t read = help_slack(m);
+
+	if (m->epoch_fresh >= PLAN_AHEAD_MAX / 2)
+		return PLAN_AHEAD_MAX;
+	/* In any case what is read before it is returned. */
+	return 2 * m->epoch_fresh > read ? 2 * m->epoch_fresh : read;
+}
+
+static uint64_t plan_end(const struct mount_help *m, const struct help_run *run)
+{
+	return fresh_returned(m, run) + plan_span(m);
+}
+
+/*
+ * Entries stay in the tiers: after an epoch without a miss, and before the
+ * first one, there is nothing to fetch.
+ */
+static bool plan_wanted(const struct mount_help *m)
+{
+	return m->planning && m->in_row < m->epoch_fresh;
+}
+
+static enum help_work plan_due(
+	const struct mount_help *m, const struct help_run *run)
+{
+	uint64_t piece = plan_span(m) / 4;
+
+	if (!plan_wanted(m))
+		return WORK_NONE;
+	if (!m->begun)
+		return WORK_BEGIN;
+	if (piece > HELP_NAMES_MAX)
+		piece = HELP_NAMES_MAX;
+	piece += !piece;
+	return !m->plan.full && m->plan.added + piece <= plan_end(m, run)
+		? WORK_PLAN
+		: WORK_NONE;
+}
+
+static bool report_due(const struct mount_help *m, const struct help_run *run)
+{
+	return m->begun && m->plan.reported < m->plan.added &&
+		fresh_returned(m, run) > m->plan.reported &&
+		clock_now_ns() >= m->due_ns;
+}
+
+static enum help_work work_due(
+	const struct mount_help *m, const struct help_run *run)
+{
+	enum help_work plan = plan_due(m, run);
+	bool keys = keys_due(m, run);
+
+	if (run->closing)
+		return WORK_END;
+	if (plan != WORK_NONE && (m->plan_turn || !keys))
+		return plan;
+	if (keys)
+		return WORK_KEYS;
+	if (report_due(m, run))
+		return WORK_REPORT;
+	return help_tell_due(m) ? WORK_TELL : WORK_NONE;
+}
+
+/* Reads go on: the mount has the beginning of the plan, or takes none. */
+static void open_gate(struct mount_help *m, const struct help_run *run)
+{
+	bool planned =
+		m->begun && (m->plan.full || m->plan.added >= run->read_fresh);
+
+	if (!m->gated || (plan_wanted(m) && !planned))
+		return;
+	m->gated = false;
+}
+
+/* How many fresh examples that were not returned may be being read. */
+static uint64_t reads_begun(
+	const struct mount_help *m, const struct help_run *run)
+{
+	uint64_t returned = fresh_returned(m, run);
+
+	return m->read_end > returned ? m->read_end - returned : 0;
+}
+
+static enum help_work look_at_run(struct mount_help *m, struct help_run *run)
+{
+	*run = help_look(m);
+	return work_due(m, run);
+}
+
+static enum help_work sleep_until_due(
+	struct mount_help *m, struct help_run *run)
+{
+	enum help_work work;
+
+	*run = help_look(m);
+	/* All of it is over. */
+	if (!plan_wanted(m) && m->plan.reported >= m->plan.added)
+		m->begun = m->planned = false;
+	open_gate(m, run);
+	while ((work = look_at_run(m, run)) == WORK_NONE) {
+		m->waiting = true;
+		turn_wait(m->c.turn, TURN_HELP);
+		m->waiting = false;
+	}
+	return work;
+}
+
+enum help_work help_wait_for_work(struct mount_help *m, struct help_now *now)
+{
+	struct help_run run;
+	enum help_work work;
+
+	turn_lock(m->c.turn);
+	work = sleep_until_due(m, &run);
+	*now = (struct help_now){m->answered, plan_end(m, &run),
+		{fresh_returned(m, &run), run.step, reads_begun(m, &run),
+			run.step_ns, {0, 0}}};
+	m->schedule = *run.schedule;
+	m->plan_turn = work == WORK_KEYS;
+	if (work == WORK_REPORT)
+		m->due_ns = clock_now_ns() + REPORT_NS;
+	if (work == WORK_REPORT || work == WORK_TELL || work == WORK_END)
+		now->report.untold = help_untold(m);
+	turn_unlock(m->c.turn);
+	return work;
+}
+
+void help_moved(struct mount_help *m)
+{
+	struct help_run run;
+
+	if (!m)
+		return;
+	ASSERT_HELP(m);
+	if (m->waiting && !m->stirred)
+		m->stirred = look_at_run(m, &run) != WORK_NONE;
+}
+
+bool help_take_stirred(struct mount_help *m)
+{
+	bool stirred;
+
+	if (!m)
+		return false;
+	ASSERT_HELP(m);
+	stirred = m->stirred;
+	m->stirred = false;
+	return stirred;
+}
+
+void help_note_start(struct mount_help *m, uint64_t fresh)
+{
+	if (!m)
+		return;
+	ASSERT_HELP(m);
+	if (fresh >= m->read_end)
+		m->read_end = fresh + 1;
+}
+
+/*
+ * The first read that misses makes a plan. What is read before the mount has
+ * it would have no position, or take that of a later epoch: so no more is.
+ */
+void help_note_read(struct mount_help *m, size_t direct_bytes)
+{
+	if (!m)
+		return;
+	ASSERT_HELP(m);
+	m->in_row = direct_bytes ? m->in_row + 1 : 0;
+	m->direct.items += direct_bytes > 0;
+	m->direct.bytes += direct_bytes;
+	if (direct_bytes)
+		return;
+	m->gated |= m->state == HELP_ON && plan_wanted(m) && !m->begun;
+	help_moved(m);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host of a share: one thread, which waits in one place for connections,
+ * messages, deaths and batches.
+ *
+ *	gathering --all are there--> begun --no more batches--> over
+ *
+ * While it is gathering, members join and are told to wait. The stream begins
+ * at the least step that one of them wants. Each batch of the stream has a slot
+ * and, in `refs`, a bit for each member that has still to release it; members
+ * that are further ahead have none. A slot without a bit goes back to the
+ * source. So nobody gets more than the slots ahead of the slowest member.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/proc.h"
+#include "loader/share/share_host_impl.h"
+
+#define EVENTS 32
+#define STOP_MS (950 * TIME_LIMIT_FACTOR) /* more than closing may take */
+#define GIVE_UP_NS (2 * NS_PER_S)
+#define LOOK_MS 100 /* while jobs are missing, or descriptors */
+
+/* -- The thread ------------------------------------------------------------ */
+
+/*
+ * A job whose process lives, and is not stopped, answers at once, unless it has
+ * closed its loader and the host before could not say so any more.
+ */
+static void host_give_up_waiting(struct share_host *h)
+{
+	if (h->begun || !host_missing(h) ||
+		clock_now_ns() < h->started_ns + GIVE_UP_NS)
+		return;
+	for (uint32_t i = 0; i < h->expected_n; i++)
+		if (h->expected[i].pidfd >= 0 &&
+			(h->expected[i].solo ||
+				proc_state(h->expected[i].pid) != 'T'))
+			expected_drop(h, i);
+}
+
+static bool host_is_done(const struct share_host *h)
+{
+	return h->config.until_empty && h->had_members && !h->joined &&
+		!host_missing(h);
+}
+
+/* Others may wait until this one knows of a change. */
+static void host_on_socket(struct share_host *h, uint32_t n, uint32_t events)
+{
+	struct host_member *m = &h->members[n];
+	bool was_armed = m->armed;
+
+	if (m->fd < 0)
+		return;
+	if (events & EPOLLOUT) {
+		(void)host_watch(
+			h, EPOLL_CTL_MOD, m->fd, EPOLLIN, EVENT_SOCKET, n);
+		m->armed = false;
+	}
+	host_member_read(h, n);
+	if (m->fd >= 0 && m->joined)
+		host_member_flush(h, n);
+	if (was_armed)
+		host_tell_all(h);
+}
+
+/* Returns false if the host must stop. */
+static bool host_on_event(struct share_host *h, const struct epoll_event *e)
+{
+	uint32_t n = (uint32_t)e->data.u64;
+
+	switch ((enum host_event)(e->data.u64 >> 32)) {
+	case EVENT_STOP:
+		return false;
+	case EVENT_LISTEN: /* its place may be meant by a later event */
+		h->accept_due = true;
+		break;
+	case EVENT_STREAM:
+		h->stream_armed = false;
+		break;
+	case EVENT_SOCKET:
+		host_on_socket(h, n, e->events);
+		break;
+	case EVENT_PROCESS:
+		if (h->members[n].fd >= 0)
+			host_member_leave(h, n);
+		break;
+	case EVENT_EXPECTED:
+		expected_drop(h, n);
+		break;
+	}
+	return true;
+}
+
+static void host_say_done(struct share_host *h)
+{
+	uint64_t one = 1;
+
+	(void)!write(h->done_fd, &one, sizeof(one)); /* cannot be full */
+}
+
+/* Those that wait there are reset, too. */
+static void host_close_listener(struct share_host *h)
+{
+	int fd;
+
+	(void)shutdown(h->listen_fd, SHUT_RDWR); /* for a forked child's copy */
+	while ((fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		wire_close(fd);
+	(void)close(h->listen_fd); /* nothing is lost */
+	h->listen_fd = -1;
+}
+
+static void host_close_members(struct share_host *h)
+{
+	host_close_listener(h);
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++) {
+		if (h->members[i].fd >= 0)
+			wire_close(h->members[i].fd);
+		if (h->members[i].pidfd >= 0)
+			(void)close(h->members[i].pidfd);
+		h->members[i].fd = h->members[i].pidfd = -1;
+		expected_drop(h, i);
+	}
+}
+
+static void host_close_stream(struct share_host *h)
+{
+	if (h->config.ops.ending)
+		h->config.ops.ending(h->config.ops.arg);
+	h->closed = batch_close(h->stream.source);
+	/* Not before: members may still read what they hold. */
+	for (uint32_t i = 0; h->slots && i < host_slots(h); i++)
+		if (h->slots[i].lent)
+			host_free_slot(h, &h->slots[i]);
+	/* A thread that hangs may still write to it. */
+	if (h->closed == 0)
+		share_area_release(&h->stream.area);
+}
+
+/*
+ * Members look for the next host at once. It begins when the threads of this
+ * one have ended, or are left behind.
+ */
+static void host_end(struct share_host *h)
+{
+	host_close_members(h);
+	if (h->stream.source)
+		host_close_stream(h);
+	place_unlock(h->place);
+}
+
+static int host_wait_ms(const struct share_host *h)
+{
+	if (h->accept_ns || (!h->begun && host_missing(h)))
+		return LOOK_MS;
+	return host_judge_ms(h);
+}
+
+static void *host_main(void *arg)
+{
+	struct share_host *h = arg;
+	struct epoll_event events[EVENTS];
+	bool going = true;
+
+	while (going) {
+		int n = epoll_wait(
+			h->epoll_fd, events, EVENTS, host_wait_ms(h));
+
+		for (int i = 0; i < n && going; i++)
+			going = host_on_event(h, &events[i]);
+		if (!going)
+			break;
+		host_give_up_waiting(h);
+		if (h->accept_due ||
+			(h->accept_ns && clock_now_ns() >= h->accept_ns))
+			host_accept(h);
+		h->accept_due = false;
+		if (h->tell_due)
+			host_tell_all(h);
+		h->tell_due = false;
+		host_begin(h);
+		host_pump(h);
+		if (host_judge(h))
+			host_pump(h);
+		if (host_is_done(h))
+			break;
+	}
+	host_end(h);
+	host_say_done(h);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static void host_free(struct share_host *h)
+{
+	int fds[] = {h->epoll_fd, h->stop_fd, h->done_fd, h->listen_fd};
+
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]); /* nobody waits there */
+	pthread_mutex_destroy(&h->lock);
+	free(h->slots);
+	free(h);
+}
+
+/* Those that live are waited for. */
+static void expect(struct share_host *h, const struct share_view *before)
+{
+	for (uint32_t i = 0; before && i < before->jobs_n; i++) {
+		const struct share_job *job = &before->jobs[i];
+		struct expected *x = &h->expected[h->expected_n];
+		int fd;
+
+		if (job->id == h->config.own || !job->pid || job->solo)
+			continue;
+		fd = (int)syscall(SYS_pidfd_open, (pid_t)job->pid, 0);
+		if (fd >= 0 && proc_born((pid_t)job->pid) == job->born) {
+			*x = (struct expected){.id = job->id,
+				.pidfd = fd,
+				.pid = (pid_t)job->pid,
+				.solo = job->grace_s > 0};
+			(void)host_watch(h, EPOLL_CTL_ADD, fd, EPOLLIN,
+				EVENT_EXPECTED, h->expected_n++);
+		} else if (fd >= 0) {
+			(void)close(fd); /* of another process */
+		}
+	}
+}
+
+static int host_open(struct share_host *h, struct error *err)
+{
+	int rc;
+
+	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->epoll_fd < 0 || h->stop_fd < 0 || h->done_fd < 0)
+		return error_set(err, -errno, "cannot wait for events: %m");
+	h->listen_fd = place_listen(h->place, err);
+	if (h->listen_fd < 0)
+		return h->listen_fd;
+	rc = host_watch(h, EPOLL_CTL_ADD, h->stop_fd, EPOLLIN, EVENT_STOP, 0);
+	if (rc == 0)
+		rc = host_watch(h, EPOLL_CTL_ADD, h->listen_fd, EPOLLIN,
+			EVENT_LISTEN, 0);
+	if (rc < 0)
+		return error_set(err, rc, "cannot wait for events: %m");
+	expect(h, h->config.before);
+	h->config.before = NULL; /* the caller's */
+	return 0;
+}
+
+/* Threads of a library take no signals. */
+static int host_start_thread(struct share_host *h, struct error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
+	rc = -pthread_create(&h->thread, NULL, host_main, h);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+int share_host_start(struct share_host **out,
+	const struct share_host_config *config, struct error *err)
+{
+	struct share_host *h;
+	int rc = place_lock(config->place, err);
+
+	if (rc < 0)
+		return rc;
+	h = calloc(1, sizeof(*h));
+	if (!h) {
+		place_unlock(config->place);
+		return error_set(err, -ENOMEM, "no memory for a share");
+	}
+	h->config = *config;
+	h->place = config->place;
+	h->started_ns = clock_now_ns();
+	h->epoll_fd = h->stop_fd = h->done_fd = h->listen_fd = -1;
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		h->members[i].fd = h->members[i].pidfd = h->expected[i].pidfd =
+			-1;
+	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail on Linux */
+	rc = host_open(h, err);
+	if (rc == 0)
+		rc = host_start_thread(h, err);
+	if (rc < 0) {
+		place_unlock(config->place);
+		for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+			expected_drop(h, i);
+		host_free(h);
+		return rc;
+	}
+	*out = h;
+	return 0;
+}
+
+bool share_host_end(struct share_host *host)
+{
+	struct pollfd p = {.fd = host->done_fd, .events = POLLIN};
+	uint64_t one = 1;
+
+	(void)!write(host->stop_fd, &one, sizeof(one)); /* cannot be full */
+	return poll(&p, 1, STOP_MS) == 1;
+}
+
+int share_host_stop(struct share_host *host)
+{
+	int rc;
+
+	if (!share_host_end(host))
+		return 1; /* left behind with all that it looks at */
+	(void)pthread_join(host->thread, NULL); /* it does nothing more */
+	rc = host->closed;
+	host_free(host);
+	return rc;
+}
+
+int share_host_done_fd(const struct share_host *host)
+{
+	return host->done_fd;
+}
+
+int share_host_failed(struct share_host *host, struct error *err)
+{
+	LOCK_SCOPE(&host->lock);
+	if (host->ended && err)
+		*err = host->said;
+	return host->ended;
+}

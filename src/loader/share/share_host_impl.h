@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the host. Everything belongs to the host's thread,
+ * except members that are set once or guarded by the lock.
+ */
+#ifndef SHARE_HOST_IMPL_H
+#define SHARE_HOST_IMPL_H
+
+#include <pthread.h>
+
+#include "loader/share/share_place_impl.h"
+#include "loader/share/share_wire_impl.h"
+
+#define NO_STEP UINT64_MAX
+
+/* The name, the step of the share, that of the job, the slots. */
+#define HOST_AHEAD                                                             \
+	"share '%s' is at step %llu, and this job's state is at step %llu, "   \
+	"more than its %u batches ahead; restore a state of the same step "    \
+	"as the others, set share_slow to solo, or choose another name"
+
+/* A connection. It is a member once it has joined. */
+struct host_member {
+	int fd; /* -1: free */
+	int pidfd;
+	pid_t pid;
+	uint64_t born;
+	bool joined;
+	uint64_t id;
+	char label[SHARE_LABEL_MAX];
+	uint32_t batch;	  /* its own */
+	uint32_t wish;	  /* enum share_wish */
+	uint64_t next;	  /* the next step to announce to it */
+	uint32_t changes; /* that it was told */
+	bool segment_sent, end_sent, view_due;
+	bool armed;	     /* told when its socket has room */
+	uint64_t waiting_ns; /* the time since it has had no batch; 0: it has
+				one */
+	/* See share_solo.c. */
+	uint32_t grace_s; /* 0: it is waited for */
+	bool alone;	  /* it makes its own batches */
+	bool alone_due;	  /* ... and has to be told */
+	bool released;	  /* it has released a batch */
+	uint64_t slow_ns; /* the time that others have recently waited for it */
+	uint64_t paused_ns; /* others wait for it at the end of an epoch */
+};
+
+/* A job of the previous host, which may come back. */
+struct expected {
+	uint64_t id;
+	int pidfd; /* -1: it is not waited for */
+	pid_t pid;
+	bool solo; /* it goes on alone if it is slow */
+};
+
+/* A batch of the source. */
+struct host_slot {
+	struct lent_batch *lent; /* NULL: free */
+	uint64_t refs;		 /* members that have not released it */
+	uint64_t taken;		 /* ... and use it; see struct share_words */
+	bool begins_epoch;	 /* the batch before it ended one */
+	struct share_batch announced;
+};
+
+struct share_host {
+	/* Set once. */
+	struct share_place *place;
+	struct share_host_config config;
+	pthread_t thread;
+	int listen_fd, epoll_fd, stop_fd, done_fd;
+	uint64_t started_ns;
+
+	struct host_member members[SHARE_MEMBERS_MAX];
+	struct expected expected[SHARE_MEMBERS_MAX];
+	uint32_t expected_n;
+	uint32_t joined; /* members now */
+	uint32_t solos;	 /* ... that go on alone if they are slow */
+	bool had_members, own_joined;
+	bool begun;	    /* the stream has */
+	bool accept_due;    /* somebody connects */
+	uint64_t accept_ns; /* listens again then: no descriptors; 0: it does */
+	bool tell_due;	    /* others may have waited for one that has left */
+	bool over;	    /* no more batches: the end, or `failure` */
+	bool stream_armed;  /* told when the source is ready */
+	struct share_stream stream;
+	struct host_slot *slots; /* of the stream */
+	uint32_t held;		 /* slots that are not free */
+	uint64_t first;		 /* the step it began with */
+	uint64_t end;		 /* the step after the last one it has */
+	uint32_t changes;	 /* of the echo factor, so far */
+	uint64_t malformed;
+	bool ended_epoch;   /* the last batch did */
+	uint64_t judged_ns; /* by host_judge() */
+	uint64_t blamed;    /* members that others have waited for since then */
+	uint64_t free_ns;   /* time in which nobody was */
+	int failure;
+	struct error why; /* of the failure */
+	int closed;	  /* what closing the source returned */
+
+	pthread_mutex_t lock;
+	int ended;	   /* lock: the failure, for other threads */
+	struct error said; /* lock */
+};
+
+static inline uint32_t host_slots(const struct share_host *h)
+{
+	return h->stream.slots;
+}
+
+static inline const struct share_area *host_area(const struct share_host *h)
+{
+	return &h->stream.area;
+}
+
+/* The kinds of events. */
+enum host_event {
+	EVENT_STOP,
+	EVENT_LISTEN,
+	EVENT_STREAM,
+	EVENT_SOCKET,  /* + member */
+	EVENT_PROCESS, /* + member */
+	EVENT_EXPECTED /* + expected */
+};
+
+/* -- share_slots.c -- */
+
+/* -1: not watched any more, with `fd` still open. */
+int host_watch(struct share_host *h, int op, int fd, uint32_t events,
+	enum host_event what, uint32_t number);
+/* The run has failed. */
+void host_fail(struct share_host *h, int error, const struct error *why);
+void host_free_slot(struct share_host *h, struct host_slot *s);
+/*
+ * Drop the batches that the member holds, or only those that it has not taken.
+ */
+void host_drop(struct share_host *h, uint32_t member, bool taken);
+/* The slot that has the step, or NULL. */
+struct host_slot *host_slot_of(struct share_host *h, uint64_t step);
+/*
+ * The oldest step from which on all steps are in slots; `end` if there is none.
+ */
+uint64_t host_oldest(struct share_host *h);
+/* Is it a member that gets batches? */
+bool host_follows(const struct share_host *h, uint32_t member);
+/* Members that need this step. */
+uint64_t host_wanted_by(const struct share_host *h, uint64_t step);
+/* The member needs the batches in slots from its next step on. */
+void host_member_ref(struct share_host *h, uint32_t n);
+/* The time since which a member has waited; 0 if none waits. */
+uint64_t host_demand_ns(const struct share_host *h);
+
+/* -- share_tell.c -- */
+
+/* Send the member the messages that are due. */
+void host_member_flush(struct share_host *h, uint32_t n);
+/* The same for each. */
+void host_tell_all(struct share_host *h);
+void host_member_view(struct share_host *h, uint32_t n);
+void host_tell_view(struct share_host *h);
+void host_refuse(int fd, int error, const char *text);
+/* The number of jobs of the previous host that are still expected. */
+uint32_t host_missing(const struct share_host *h);
+
+/* -- share_members.c -- */
+
+void host_accept(struct share_host *h);
+/* Read what it sent. */
+void host_member_read(struct share_host *h, uint32_t n);
+void host_member_leave(struct share_host *h, uint32_t n);
+void expected_drop(struct share_host *h, uint32_t n);
+
+/* -- share_solo.c -- */
+
+/* Part the members that others have waited for too long; this may free slots.
+ * Call it after each event. Returns true if it parted one. */
+bool host_judge(struct share_host *h);
+/* Milliseconds until a member may have to be parted; -1 if none can be in the
+ * present state. */
+int host_judge_ms(const struct share_host *h);
+/* Part a member: it continues alone. */
+void host_part(struct share_host *h, uint32_t n);
+
+/* -- share_stream.c -- */
+
+/* Begin if all expected jobs have joined. */
+void host_begin(struct share_host *h);
+/* Take the batches that are ready. */
+void host_pump(struct share_host *h);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's view of its members: admits them and handles their messages. The
+ * host's thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/proc.h"
+#include "loader/share/share_host_impl.h"
+
+#define ACCEPT_NS (100 * NS_PER_MS)
+
+/* -- Jobs of the host before ----------------------------------------------- */
+
+void expected_drop(struct share_host *h, uint32_t n)
+{
+	if (h->expected[n].pidfd >= 0)
+		(void)close(h->expected[n].pidfd); /* not watched any more */
+	h->expected[n].pidfd = -1;
+}
+
+static void expected_came(struct share_host *h, uint64_t id)
+{
+	for (uint32_t i = 0; i < h->expected_n; i++)
+		if (h->expected[i].id == id)
+			expected_drop(h, i);
+}
+
+/* -- Coming and going ------------------------------------------------------ */
+
+/* One that is free, or else of a connection that has said nothing yet: who
+ * means to join does so at once, and tries again. */
+static struct host_member *host_member_free_place(
+	struct share_host *h, uint32_t *n)
+{
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		if (h->members[i].fd < 0) {
+			*n = i;
+			return &h->members[i];
+		}
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		if (!h->members[i].joined) {
+			host_member_leave(h, i);
+			*n = i;
+			return &h->members[i];
+		}
+	return NULL;
+}
+
+static void host_accept_one(struct share_host *h, int fd)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t len = sizeof(peer);
+	struct host_member *m;
+	uint32_t n = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
+		peer.uid != geteuid()) {
+		host_refuse(fd, -EPERM, "the share belongs to another user");
+		(void)close(fd);
+		return;
+	}
+	m = host_member_free_place(h, &n);
+	if (!m) {
+		host_refuse(fd, -EUSERS, "the share has no room for more jobs");
+		(void)close(fd);
+		return;
+	}
+	*m = (struct host_member){.fd = fd, .pidfd = -1, .pid = peer.pid};
+	m->born = proc_born(peer.pid);
+	if (peer.pid)
+		m->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (peer.pid && m->pidfd < 0 && errno == ESRCH) {
+		host_member_leave(h, n); /* a child may hold its socket */
+		return;
+	}
+	if (host_watch(h, EPOLL_CTL_ADD, fd, EPOLLIN, EVENT_SOCKET, n) < 0 ||
+		(m->pidfd >= 0 &&
+			host_watch(h, EPOLL_CTL_ADD, m->pidfd, EPOLLIN,
+				EVENT_PROCESS, n) < 0))
+		host_member_leave(h, n);
+}
+
+static void host_listen_again(struct share_host *h, uint64_t at_ns)
+{
+	h->accept_ns = at_ns;
+	(void)host_watch(h, EPOLL_CTL_MOD, h->listen_fd, at_ns ? 0 : EPOLLIN,
+		EVENT_LISTEN, 0);
+}
+
+/* Without descriptors the socket stays readable: it is looked at later. */
+void host_accept(struct share_host *h)
+{
+	int fd;
+
+	while ((fd = accept4(h->listen_fd, NULL, NULL,
+			SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		host_accept_one(h, fd);
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		errno == ENOMEM)
+		host_listen_again(h, clock_now_ns() + ACCEPT_NS);
+	else if (h->accept_ns)
+		host_listen_again(h, 0);
+}
+
+void host_member_leave(struct share_host *h, uint32_t n)
+{
+	struct host_member *m = &h->members[n];
+	bool joined = m->joined;
+
+	wire_close(m->fd); /* not watched any more */
+	if (m->pidfd >= 0)
+		(void)close(m->pidfd);
+	m->fd = m->pidfd = -1;
+	m->joined = false;
+	h->joined -= joined;
+	h->solos -= joined && m->grace_s;
+	host_drop(h, n, true);
+	if (!joined)
+		return;
+	h->tell_due = true;
+	host_tell_view(h);
+}
+
+/* -- Joining --------------------------------------------------------------- */
+
+/* The run that has begun does not have its step any more, or not yet. */
+static int host_member_place_late(struct share_host *h, struct host_member *m,
+	const struct share_hello *hello, struct error *err)
+{
+	uint64_t oldest = host_oldest(h), from;
+
+	m->next = hello->step;
+	if (hello->wish == SHARE_WISH_STEP &&
+		m->next > h->end + host_slots(h)) {
+		m->alone = m->alone_due = hello->grace_s > 0;
+		if (!m->alone)
+			return error_set(err, -ESTALE, HOST_AHEAD, hello->name,
+				(unsigned long long)h->end,
+				(unsigned long long)m->next, host_slots(h));
+	}
+	if (m->next >= oldest && !(hello->wish == SHARE_WISH_NEW && h->over))
+		return 0;
+	if (hello->wish != SHARE_WISH_NEW)
+		return error_set(err, -ESTALE,
+			"share '%s' is at step %llu, already past step %llu",
+			hello->name, (unsigned long long)oldest,
+			(unsigned long long)hello->step);
+	from = h->over ? NO_STEP
+		       : h->config.ops.epoch_from(h->config.ops.arg, oldest);
+	if (from == NO_STEP)
+		return error_set(err, -ESTALE,
+			"share '%s' is in its last epoch: wait until its run "
+			"has ended, or choose another name; share_jobs makes "
+			"jobs wait for each other",
+			hello->name);
+	m->next = from;
+	return 0;
+}
+
+static int host_member_check(struct share_host *h, struct host_member *m,
+	const struct share_hello *hello, struct error *err)
+{
+	int rc;
+
+	if (h->failure)
+		return error_set(err, h->failure, "%s", h->why.msg);
+	if (strcmp(hello->name, share_place_name(h->place)) != 0)
+		return error_set(err, -EBADMSG, "this is share '%s'",
+			share_place_name(h->place));
+	rc = h->config.ops.check(h->config.ops.arg, hello, err);
+	if (rc < 0)
+		return rc;
+	m->next = hello->step;
+	m->alone = hello->wish == SHARE_WISH_ALONE;
+	if (m->alone)
+		return 0;
+	if (h->begun)
+		return host_member_place_late(h, m, hello, err);
+	/* Its step may be over for the others, who would have to wait. */
+	if (h->config.begun && hello->wish != SHARE_WISH_AGAIN)
+		return error_set(err, -EAGAIN,
+			"share '%s' has a new host, which waits for the jobs "
+			"of the previous host",
+			hello->name);
+	return 0;
+}
+
+static void host_member_join(
+	struct share_host *h, uint32_t n, const struct share_hello *hello)
+{
+	struct host_member *m = &h->members[n];
+	struct share_msg msg = {.type = SHARE_WELCOME};
+	struct error err = {""};
+	int rc = m->joined ? -EBADMSG : host_member_check(h, m, hello, &err);
+
+	if (rc < 0) {
+		host_refuse(m->fd, rc, err.msg);
+		host_member_leave(h, n);
+		return;
+	}
+	m->id = hello->id;
+	m->batch = hello->batch;
+	m->changes = hello->changes;
+	m->wish = hello->wish;
+	m->grace_s = hello->grace_s;
+	m->released = hello->wish == SHARE_WISH_AGAIN || m->alone;
+	memcpy(m->label, hello->label, sizeof(m->label));
+	m->joined = true;
+	h->joined++;
+	h->solos += m->grace_s > 0;
+	h->had_members = true;
+	h->own_joined = h->own_joined || m->id == h->config.own;
+	if (hello->jobs > h->config.jobs && !h->begun)
+		h->config.jobs = hello->jobs;
+	expected_came(h, m->id);
+	if (h->begun && h->slots)
+		share_area_set_parted(host_area(h), n, m->alone);
+	if (!m->alone)
+		host_member_ref(h, n);
+	msg.welcome = (struct share_welcome){.step = m->next,
+		.generation = h->config.generation,
+		.begun = h->begun,
+		.place = n,
+		.changes = h->changes};
+	if (wire_send(m->fd, &msg, -1) < 0) {
+		host_member_leave(h, n);
+		return;
+	}
+	host_tell_view(h);
+}
+
+/* -- What it says ---------------------------------------------------------- */
+
+static void host_member_is_bad(struct share_host *h, uint32_t n)
+{
+	h->malformed++;
+	host_refuse(h->members[n].fd, -EBADMSG, "a message is malformed");
+	host_member_leave(h, n);
+}
+
+static void host_member_took(struct share_host *h, uint32_t n, uint64_t step)
+{
+	uint64_t bit = UINT64_C(1) << n;
+	struct host_slot *s = host_slot_of(h, step);
+
+	/* One that was parted meanwhile sees so before it uses the batch. */
+	if (s && (s->refs & bit) && step < h->members[n].next)
+		s->taken |= bit;
+	else if (!h->members[n].alone)
+		host_member_is_bad(h, n);
+}
+
+/* It makes its own batches, and `step` is its next. It is back if the share is
+ * there. */
+static void host_member_return(struct share_host *h, uint32_t n, uint64_t step)
+{
+	struct host_member *m = &h->members[n];
+
+	if (!m->alone || m->alone_due || !h->begun || h->over ||
+		step < host_oldest(h) || step > h->end + host_slots(h))
+		return;
+	m->alone = false;
+	m->next = step;
+	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
+	share_area_set_parted(host_area(h), n, false);
+	host_member_ref(h, n);
+	host_tell_view(h);
+}
+
+static void host_member_released(
+	struct share_host *h, uint32_t n, uint64_t step)
+{
+	uint64_t bit = UINT64_C(1) << n;
+	struct host_slot *s = host_slot_of(h, step);
+
+	if (!s || !(s->refs & bit) || step >= h->members[n].next) {
+		if (!h->members[n].alone)
+			host_member_is_bad(h, n);
+		return;
+	}
+	h->members[n].released = true;
+	s->refs &= ~bit;
+	s->taken &= ~bit;
+	if (!s->refs)
+		host_free_slot(h, s);
+}
+
+static void host_member_said(
+	struct share_host *h, uint32_t n, const struct share_msg *msg)
+{
+	struct host_member *m = &h->members[n];
+
+	if (msg->type == SHARE_HELLO) {
+		host_member_join(h, n, &msg->hello);
+	} else if (msg->type == SHARE_ASK) {
+		host_member_view(h, n);
+	} else if (m->joined && msg->type == SHARE_RELEASE) {
+		host_member_released(h, n, msg->step.step);
+	} else if (m->joined && msg->type == SHARE_TAKE) {
+		host_member_took(h, n, msg->step.step);
+	} else if (m->joined && msg->type == SHARE_ALONE) {
+		host_member_return(h, n, msg->step.step);
+	} else if (m->joined && msg->type == SHARE_WAIT) {
+		/* It may have been told meanwhile. */
+		if (msg->step.step == m->next && !m->waiting_ns)
+			m->waiting_ns = clock_now_ns();
+	} else {
+		host_member_is_bad(h, n);
+	}
+}
+
+void host_member_read(struct share_host *h, uint32_t n)
+{
+	struct share_msg msg;
+	int fd, rc;
+
+	while (h->members[n].fd >= 0) {
+		rc = wire_recv(h->members[n].fd, &msg, &fd);
+		if (fd >= 0)
+			(void)close(fd); /* nobody is to send one */
+		if (rc == -EAGAIN)
+			return;
+		if (rc == -EPIPE)
+			host_member_leave(h, n);
+		else if (rc < 0 || fd >= 0)
+			host_member_is_bad(h, n);
+		else
+			host_member_said(h, n, &msg);
+	}
+}

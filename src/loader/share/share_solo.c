@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts members that make the others wait, so that they continue alone
+ * (share_slow = solo). The host's thread.
+ *
+ *	following --others have waited for it too long--> alone
+ *	alone --its next step is in a slot, or soon--> following
+ *
+ * A member is charged the time in which all slots are held, another member
+ * waits, and it holds the oldest slot without waiting itself. Time in which
+ * nobody waits for it is credited, so a member is parted only if others wait
+ * for it more than half of the time, and never one of two equally fast members.
+ * A pause at the end of an epoch, where trainers evaluate, and before the first
+ * batch, where they compile, has a limit of its own.
+ *
+ * A member that is parted keeps the slots it has taken until it releases them.
+ */
+#include <stdatomic.h>
+
+#include "common/base/clock.h"
+#include "loader/share/share_host_impl.h"
+
+#define SLOW_NS NS_PER_S
+#define SLOW_STEPS 10
+#define LOOK_NS (60 * NS_PER_S)
+
+/* -- Who is waited for ----------------------------------------------------- */
+
+/* The members that hold the oldest slot among those of members that do not
+ * wait. */
+static uint64_t host_blamed(const struct share_host *h)
+{
+	uint64_t may = 0, found = 0, oldest = NO_STEP;
+
+	if (!h->solos || !h->begun || h->over || !h->slots ||
+		h->held < host_slots(h) || !host_demand_ns(h))
+		return 0;
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		if (host_follows(h, i) && !h->members[i].waiting_ns)
+			may |= UINT64_C(1) << i;
+	for (uint32_t i = 0; i < host_slots(h); i++) {
+		const struct host_slot *s = &h->slots[i];
+
+		if (!s->lent || !(s->refs & may) || s->announced.step > oldest)
+			continue;
+		oldest = s->announced.step;
+		found = s->refs & may;
+	}
+	return found;
+}
+
+/* Is the oldest batch that it holds at the end of an epoch or after it? */
+static bool host_pauses(const struct share_host *h, uint32_t n)
+{
+	const struct host_slot *found = NULL;
+
+	for (uint32_t i = 0; i < host_slots(h); i++) {
+		const struct host_slot *s = &h->slots[i];
+
+		if (s->lent && (s->refs >> n & 1) &&
+			(!found || s->announced.step < found->announced.step))
+			found = s;
+	}
+	return !h->members[n].released ||
+		(found && (found->begins_epoch || found->announced.ends_epoch));
+}
+
+static uint64_t host_slow_limit_ns(const struct share_host *h)
+{
+	uint64_t steps = h->end - h->first;
+	uint64_t ns = steps ? h->free_ns / steps * SLOW_STEPS : 0;
+
+	return ns > SLOW_NS ? ns : SLOW_NS;
+}
+
+/* Until it is parted if it goes on to be waited for. */
+static uint64_t host_patience_ns(const struct share_host *h, uint32_t n)
+{
+	const struct host_member *m = &h->members[n];
+	bool pauses = host_pauses(h, n);
+	uint64_t limit_ns = pauses ? m->grace_s * (uint64_t)NS_PER_S
+				   : host_slow_limit_ns(h);
+	uint64_t used_ns = pauses ? m->paused_ns : m->slow_ns;
+
+	return used_ns < limit_ns ? limit_ns - used_ns : 0;
+}
+
+/* -- Counting -------------------------------------------------------------- */
+
+static void host_count_wait(struct share_host *h, uint32_t n, uint64_t ns)
+{
+	struct host_member *m = &h->members[n];
+
+	if (!(h->blamed >> n & 1)) {
+		m->paused_ns = 0;
+		m->slow_ns -= ns < m->slow_ns ? ns : m->slow_ns;
+	} else if (host_pauses(h, n)) {
+		m->paused_ns += ns;
+	} else {
+		m->slow_ns += ns;
+	}
+}
+
+static bool host_may_part(const struct share_host *h, uint32_t n)
+{
+	return host_follows(h, n) && h->members[n].grace_s;
+}
+
+bool host_judge(struct share_host *h)
+{
+	uint64_t now_ns, ns;
+	bool parted = false;
+
+	if (!h->solos || !h->begun || !h->slots)
+		return false;
+	now_ns = clock_now_ns();
+	ns = now_ns - h->judged_ns;
+	h->judged_ns = now_ns;
+	if (!h->blamed)
+		h->free_ns += ns;
+	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
+		if (host_may_part(h, i))
+			host_count_wait(h, i, ns);
+	h->blamed = host_blamed(h);
+	for (uint32_t i = 0; h->blamed && i < SHARE_MEMBERS_MAX; i++)
+		if (host_may_part(h, i) && (h->blamed >> i & 1) &&
+			!host_patience_ns(h, i)) {
+			host_part(h, i);
+			parted = true;
+		}
+	return parted;
+}
+
+int host_judge_ms(const struct share_host *h)
+{
+	uint64_t least_ns = NO_STEP;
+
+	for (uint32_t i = 0; h->blamed && i < SHARE_MEMBERS_MAX; i++)
+		if (host_may_part(h, i) && (h->blamed >> i & 1) &&
+			host_patience_ns(h, i) < least_ns)
+			least_ns = host_patience_ns(h, i);
+	if (least_ns == NO_STEP)
+		return -1;
+	return least_ns < LOOK_NS ? (int)(least_ns / NS_PER_MS) + 1
+				  : (int)(LOOK_NS / NS_PER_MS);
+}
+
+/* -- Parting --------------------------------------------------------------- */
+
+void host_part(struct share_host *h, uint32_t n)
+{
+	struct host_member *m = &h->members[n];
+	uint64_t bit = UINT64_C(1) << n;
+
+	m->alone = m->alone_due = true;
+	m->waiting_ns = m->slow_ns = m->paused_ns = 0;
+	/* Either it sees this after TAKE, or we read that TAKE. */
+	share_area_set_parted(host_area(h), n, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	host_member_read(h, n);
+	h->blamed &= ~bit;
+	if (m->fd < 0 || !m->alone)
+		return;
+	for (uint32_t i = 0; i < host_slots(h); i++) {
+		const struct host_slot *s = &h->slots[i];
+
+		if (s->lent && (s->refs & bit) && !(s->taken & bit) &&
+			s->announced.step < m->next)
+			m->next = s->announced.step;
+	}
+	host_drop(h, n, false);
+	host_member_flush(h, n);
+	host_tell_view(h);
+}

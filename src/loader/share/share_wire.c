@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages: a head and a struct of fixed size, in the byte order of the
+ * machine, as both ends run on it. Parsed once, into checked structs. No state.
+ */
+#include "loader/share/share_wire_impl.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+
+_Static_assert(sizeof(struct wire_head) == 16, "the head has holes");
+_Static_assert(sizeof(struct share_hello) ==
+		64 + 4 * SHARE_PRINTS_MAX + SHARE_FULL_NAME_MAX +
+			SHARE_LABEL_MAX,
+	"holes in a message");
+_Static_assert(sizeof(struct share_welcome) == 32, "holes in a message");
+_Static_assert(sizeof(struct share_refuse) == 8 + SHARE_TEXT_MAX,
+	"holes in a message");
+_Static_assert(sizeof(struct share_segment) == 24, "holes in a message");
+_Static_assert(sizeof(struct share_batch) == 48, "holes in a message");
+_Static_assert(
+	sizeof(struct share_job) == 56 + SHARE_LABEL_MAX, "holes in a message");
+_Static_assert(sizeof(struct share_view) ==
+		56 + SHARE_FULL_NAME_MAX + SHARE_TEXT_MAX +
+			SHARE_MEMBERS_MAX * sizeof(struct share_job),
+	"holes in a message");
+
+/* -- Checks ---------------------------------------------------------------- */
+
+static bool has_end(const char *text, size_t room)
+{
+	return memchr(text, '\0', room) != NULL;
+}
+
+static bool hello_is_good(const struct share_hello *m)
+{
+	return m->wish >= SHARE_WISH_NEW && m->wish <= SHARE_WISH_ALONE &&
+		m->batch > 0 && m->prints_n <= SHARE_PRINTS_MAX &&
+		has_end(m->name, sizeof(m->name)) &&
+		has_end(m->label, sizeof(m->label));
+}
+
+static bool batch_is_good(const struct share_batch *m)
+{
+	return m->count > 0 && m->fresh <= m->count && m->ends_epoch <= 1 &&
+		m->substituted <= m->count && !m->reserved;
+}
+
+static bool view_is_good(const struct share_view *m)
+{
+	if (m->jobs_n > SHARE_MEMBERS_MAX || m->slots_held > m->slots ||
+		!has_end(m->name, sizeof(m->name)) ||
+		!has_end(m->text, sizeof(m->text)))
+		return false;
+	for (uint32_t i = 0; i < m->jobs_n; i++)
+		if (m->jobs[i].waiting > 1 || m->jobs[i].solo > 1 ||
+			!has_end(m->jobs[i].label, SHARE_LABEL_MAX))
+			return false;
+	return true;
+}
+
+static bool is_good(const struct share_msg *m)
+{
+	switch (m->type) {
+	case SHARE_HELLO:
+		return hello_is_good(&m->hello);
+	case SHARE_WELCOME:
+		return m->welcome.begun <= 1 && !m->welcome.reserved &&
+			m->welcome.place < SHARE_MEMBERS_MAX;
+	case SHARE_REFUSE:
+		return m->refuse.error < 0 && m->refuse.error > -4096 &&
+			!m->refuse.reserved &&
+			has_end(m->refuse.text, sizeof(m->refuse.text));
+	case SHARE_SEGMENT:
+		return m->segment.slots > 0 && m->segment.slot_bytes > 0 &&
+			!m->segment.reserved &&
+			m->segment.bytes / m->segment.slots >=
+			m->segment.slot_bytes;
+	case SHARE_BATCH:
+		return batch_is_good(&m->batch);
+	case SHARE_CHANGE:
+		return m->change.q > 0 && m->change.p >= m->change.q;
+	case SHARE_VIEW:
+		return view_is_good(&m->view);
+	case SHARE_RELEASE:
+	case SHARE_WAIT:
+	case SHARE_END:
+	case SHARE_ASK:
+	case SHARE_ALONE:
+	case SHARE_TAKE:
+	case SHARE_TYPES:
+		break;
+	}
+	return true;
+}
+
+/* -- Sizes ----------------------------------------------------------------- */
+
+static size_t view_bytes(uint32_t jobs)
+{
+	return offsetof(struct share_view, jobs) +
+		jobs * sizeof(struct share_job);
+}
+
+/* The size of the struct; for a view with all jobs. */
+static size_t body_max(unsigned type)
+{
+	static const size_t bytes[SHARE_TYPES] = {
+		[SHARE_HELLO] = sizeof(struct share_hello),
+		[SHARE_WELCOME] = sizeof(struct share_welcome),
+		[SHARE_REFUSE] = sizeof(struct share_refuse),
+		[SHARE_SEGMENT] = sizeof(struct share_segment),
+		[SHARE_BATCH] = sizeof(struct share_batch),
+		[SHARE_RELEASE] = sizeof(struct share_step),
+		[SHARE_WAIT] = sizeof(struct share_step),
+		[SHARE_CHANGE] = sizeof(struct share_change),
+		[SHARE_END] = sizeof(struct share_step),
+		[SHARE_ASK] = sizeof(struct share_step),
+		[SHARE_VIEW] = sizeof(struct share_view),
+		[SHARE_ALONE] = sizeof(struct share_step),
+		[SHARE_TAKE] = sizeof(struct share_step),
+	};
+
+	return type < SHARE_TYPES ? bytes[type] : 0;
+}
+
+static size_t body_bytes(const struct share_msg *msg)
+{
+	if (msg->type == SHARE_VIEW)
+		return view_bytes(msg->view.jobs_n);
+	return body_max(msg->type);
+}
+
+/* -- To and from bytes ----------------------------------------------------- */
+
+size_t share_msg_print(const struct share_msg *msg, void *out, size_t room)
+{
+	struct wire_head head = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.type = (uint16_t)msg->type,
+		.bytes = (uint32_t)(sizeof(head) + body_bytes(msg)),
+	};
+
+	if (head.bytes > room)
+		return 0;
+	memcpy(out, &head, sizeof(head));
+	memcpy((char *)out + sizeof(head), &msg->hello,
+		head.bytes - sizeof(head));
+	return head.bytes;
+}
+
+int share_msg_parse(const void *data, size_t bytes, struct share_msg *out)
+{
+	struct wire_head head;
+	size_t body = bytes - sizeof(head), max;
+
+	if (bytes < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	if (head.magic != WIRE_MAGIC)
+		return -EBADMSG;
+	if (head.version != WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	max = body_max(head.type);
+	if (head.reserved || head.bytes != bytes || !max || body > max)
+		return -EBADMSG;
+	out->type = (enum share_type)head.type;
+	memcpy(&out->hello, (const char *)data + sizeof(head), body);
+	if (out->type == SHARE_VIEW && body < view_bytes(0))
+		return -EBADMSG;
+	if (out->type == SHARE_VIEW && out->view.jobs_n > SHARE_MEMBERS_MAX)
+		return -EBADMSG;
+	if (body != body_bytes(out) || !is_good(out))
+		return -EBADMSG;
+	return 0;
+}
+
+/* -- On a socket ----------------------------------------------------------- */
+
+union control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(4 * sizeof(int))];
+};
+
+int wire_send(int socket_fd, const struct share_msg *msg, int fd)
+{
+	char bytes[WIRE_BYTES_MAX];
+	struct iovec part = {
+		.iov_base = bytes,
+		.iov_len = share_msg_print(msg, bytes, sizeof(bytes)),
+	};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	union control control = {.room = {0}};
+	ssize_t n;
+
+	if (fd >= 0) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(sizeof(fd));
+		control.head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(fd))};
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	do
+		n = sendmsg(socket_fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return 0;
+	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -EPIPE;
+}
+
+/* The first descriptor of the message; others are closed. */
+static int take_fd(struct msghdr *m)
+{
+	int found = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		size_t n = c->cmsg_len - CMSG_LEN(0);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i + sizeof(int) <= n; i += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i, sizeof(fd));
+			if (found < 0)
+				found = fd;
+			else
+				(void)close(fd); /* nobody asked for it */
+		}
+	}
+	return found;
+}
+
+int wire_recv(int socket_fd, struct share_msg *msg, int *fd)
+{
+	char bytes[WIRE_BYTES_MAX + 1];
+	struct iovec part = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+	union control control;
+	struct msghdr m = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	CLEANUP_FD int got = -1;
+	ssize_t n;
+	int rc;
+
+	*fd = -1;
+	/* A reset is reported once, before messages that are still queued. */
+	do
+		n = recvmsg(socket_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n < 0)
+		return errno == EAGAIN ? -EAGAIN : -EPIPE;
+	got = take_fd(&m);
+	if (n == 0)
+		return -EPIPE;
+	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return -EBADMSG;
+	rc = share_msg_parse(bytes, (size_t)n, msg);
+	if (rc < 0)
+		return rc;
+	*fd = steal_fd(&got);
+	return 1;
+}
+
+void wire_close(int socket_fd)
+{
+	(void)shutdown(socket_fd, SHUT_RDWR); /* its other side may be gone */
+	(void)close(socket_fd);		      /* nothing is lost */
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The batches of a loader that shares, as a batch source. The caller's thread
+ * reads the host's messages itself, so that no other thread stands between the
+ * host and the trainer. Any thread.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/hash.h"
+#include "common/base/lock.h"
+#include "loader/share/shared_impl.h"
+
+/* -- Lending --------------------------------------------------------------- */
+
+static void set_shared_shape(const struct shared *sh, struct refrain_batch *b)
+{
+	const struct settings *s = &sh->run.own_s;
+	uint64_t nhwc[] = {b->count, s->c.height, s->c.width, 3};
+	uint64_t nchw[] = {b->count, 3, s->c.height, s->c.width};
+
+	if (!s->image_sample) {
+		b->ndim = 2;
+		b->shape[0] = b->count;
+		b->shape[1] = s->sample_bytes;
+		return;
+	}
+	b->ndim = 4;
+	memcpy(b->shape, s->c.layout == REFRAIN_NHWC ? nhwc : nchw,
+		sizeof(b->shape));
+}
+
+/* The arrays from place `first` on. */
+static void advance_arrays(struct refrain_batch *b, uint32_t first)
+{
+	b->data = (const char *)b->data + first * b->sample_bytes;
+	b->labels += first;
+	b->indices += first;
+	b->substitutes += first;
+	b->echoes += first;
+	b->seeds += first;
+	b->status += first;
+	b->crops += first;
+}
+
+/* The schedule says what must be there. */
+static int check_slice(const struct shared *sh, const struct refrain_batch *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->indices[i] != sh->slots[i].index ||
+			b->echoes[i] != sh->slots[i].echo ||
+			b->seeds[i] != sh->slots[i].augment_seed)
+			return -EBADMSG;
+	return 0;
+}
+
+/* Fresh examples, and epochs that end. */
+static void describe_slice(struct shared *sh, struct refrain_batch *b)
+{
+	uint64_t first_epoch = sh->epoch;
+
+	b->fresh = 0;
+	for (uint32_t i = 0; i < b->count; i++) {
+		if (sh->slots[i].echo)
+			continue;
+		b->fresh++;
+		sh->epoch = sh->slots[i].epoch;
+	}
+	b->epoch = sh->epoch;
+	b->ends_epoch = 0;
+	b->ended_epoch = UINT64_MAX;
+	for (uint64_t e = first_epoch; b->fresh && e <= sh->epoch; e++) {
+		if (schedule_epoch_end(&sh->run.own, e) != sh->next + 1)
+			continue;
+		b->ends_epoch = 1;
+		b->ended_epoch = e;
+		sh->count.epochs++;
+	}
+}
+
+static int fill_slice(
+	struct shared *sh, struct shared_whole *w, struct shared_piece *p)
+{
+	struct refrain_batch *b = &p->lent_batch.batch;
+	uint32_t first = w->lent * sh->run.own_config.batch;
+	uint32_t n = schedule_next(&sh->run.own, &sh->cursor, sh->slots);
+
+	slab_describe(&sh->run.s,
+		share_area_base(&w->area->memory) +
+			w->said.slot * w->area->slot_bytes,
+		b);
+	advance_arrays(b, first);
+	b->count = w->said.count - first;
+	if (b->count > sh->run.own_config.batch)
+		b->count = sh->run.own_config.batch;
+	if (n != b->count || check_slice(sh, b) < 0)
+		return shared_fail(sh, -EBADMSG,
+			"the host sent a batch that does not belong to this "
+			"job's stream");
+	b->data_bytes = b->count * b->sample_bytes;
+	b->step = sh->next;
+	set_shared_shape(sh, b);
+	describe_slice(sh, b);
+	return 0;
+}
+
+static int lend_slice(struct shared *sh, struct lent_batch **out)
+{
+	struct shared_whole *w =
+		LIST_FIRST(&sh->queue, struct shared_whole, node);
+	struct shared_piece *p =
+		&w->area->pieces[w->said.slot * sh->run.slices + w->lent];
+	int rc = fill_slice(sh, w, p);
+
+	if (rc < 0)
+		return rc;
+	p->lent = true;
+	sh->lent++;
+	sh->refs++;
+	sh->next++;
+	if (++w->lent == shared_slices(sh, w))
+		list_del(&w->node);
+	*out = &p->lent_batch;
+	return 1;
+}
+
+/* Slices before the next one: of a state in mid-batch, or of a job that was
+ * alone and has passed the others. True: none is left. None is left of the last
+ * batch if the run is over. */
+static bool pass_slices(struct shared *sh, struct shared_whole *w)
+{
+	while (w->lent < shared_slices(sh, w) &&
+		w->said.step * sh->run.slices + w->lent < sh->next) {
+		w->lent++;
+		w->left--;
+	}
+	return w->lent == shared_slices(sh, w);
+}
+
+static void pass_over(struct shared *sh)
+{
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		if (!pass_slices(sh, w))
+			return;
+		list_del(&w->node);
+		w->used = false;
+		w->release_due = true;
+		shared_tell_released(sh);
+		shared_area_unref(w->area);
+	}
+}
+
+/* -- The next batch -------------------------------------------------------- */
+
+static void ask_for_batch(struct shared *sh)
+{
+	struct share_msg msg = {.type = SHARE_WAIT, .step.step = sh->expect};
+
+	if (sh->state != SHARED_FOLLOWING || sh->asked == sh->expect + 1)
+		return;
+	if (share_link_send(&sh->link, &msg) == 0)
+		sh->asked = sh->expect + 1;
+}
+
+/* Is this job the only one that keeps the host from reusing any slot? */
+static bool holds_all(const struct shared *sh)
+{
+	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
+		if (!sh->area->wholes[i].used)
+			return false;
+	return sh->area != NULL;
+}
+
+static int look_alone(struct shared *sh, struct lent_batch **out)
+{
+	int rc = engine_next(sh->engine, out, 0, 0);
+
+	if (rc == 1) {
+		sh->next++;
+		sh->count.epochs += (*out)->batch.ends_epoch;
+		shared_tell_alone(sh);
+	}
+	if (rc == -ETIMEDOUT)
+		return -EAGAIN;
+	if (rc < 0)
+		batch_message(engine_source(sh->engine), &sh->message);
+	return rc;
+}
+
+/* The first in the queue, unless this job has been parted. */
+static int lend_taken(struct shared *sh, struct lent_batch **out)
+{
+	struct shared_whole *w =
+		LIST_FIRST(&sh->queue, struct shared_whole, node);
+	int rc = shared_take(sh, w);
+
+	if (rc == -ESTALE) {
+		shared_part(sh);
+		return -EAGAIN;
+	}
+	return rc < 0 ? rc : lend_slice(sh, out);
+}
+
+/* 1, 0, -errno, or -EAGAIN: it would wait. */
+static int look_shared(struct shared *sh, struct lent_batch **out)
+{
+	if (sh->closing)
+		return error_set(
+			&sh->message, -ESHUTDOWN, "the loader is closed");
+	shared_tell_released(sh);
+	if (!shared_receive(sh, false))
+		shared_lose(sh);
+	pass_over(sh);
+	if (!sh->failed && !list_empty(&sh->queue))
+		return lend_taken(sh, out);
+	if (sh->failed)
+		return sh->failed;
+	if (sh->state == SHARED_PARTED)
+		return -EAGAIN;
+	if (sh->state == SHARED_ALONE)
+		return look_alone(sh, out);
+	if (sh->ended)
+		return 0;
+	if (holds_all(sh))
+		return error_set(&sh->message, -EBUSY,
+			"all batches are lent, %u in this job; release one",
+			sh->lent);
+	return -EAGAIN;
+}
+
+static void wait_shared(struct shared *sh, int ms)
+{
+	struct pollfd p = {.fd = sh->poll_fd, .events = POLLIN};
+
+	ask_for_batch(sh);
+	shared_unlock(sh);
+	(void)poll(&p, 1, ms); /* the caller looks again in any case */
+	pthread_mutex_lock(&sh->lock);
+}
+
+static int shared_left_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
+				 : 0;
+}
+
+static void count_shared(
+	struct shared *sh, const struct refrain_batch *b, uint64_t called_ns)
+{
+	struct shared_count *c = &sh->count;
+	uint64_t now_ns = clock_now_ns();
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint64_t of[3] = {b->indices[i], b->echoes[i], b->seeds[i]};
+
+		hash_stream_add(c->stream, of, sizeof(of));
+	}
+	c->steps++;
+	c->fresh += b->fresh;
+	c->served += b->count;
+	c->bytes += b->data_bytes;
+	for (uint32_t i = 0; i < b->count; i++)
+		c->substituted += b->status[i] != 0;
+	if (c->last_ns) {
+		c->trainer_ns += called_ns - c->last_ns;
+		c->wait_ns += now_ns - called_ns;
+	} else {
+		c->first_ns = now_ns;
+	}
+	c->last_ns = now_ns;
+}
+
+static int shared_next_batch(
+	struct shared *sh, struct lent_batch **out, int timeout_ms)
+{
+	uint64_t called_ns = clock_now_ns();
+	uint64_t until_ns = called_ns + (uint64_t)timeout_ms * NS_PER_MS;
+	int rc;
+
+	while ((rc = look_shared(sh, out)) == -EAGAIN) {
+		int ms = timeout_ms < 0 ? -1 : shared_left_ms(until_ns);
+
+		if (timeout_ms >= 0 && ms == 0) {
+			ask_for_batch(sh);
+			rc = shared_timed_out(sh,
+				sh->waited_ns + clock_now_ns() - called_ns,
+				timeout_ms > 0);
+			break;
+		}
+		wait_shared(sh, ms);
+	}
+	if (rc == -ETIMEDOUT)
+		sh->waited_ns += clock_now_ns() - called_ns;
+	if (rc == 1)
+		count_shared(sh, &(*out)->batch, called_ns - sh->waited_ns);
+	if (rc == 1)
+		sh->waited_ns = sh->viewed_ns = 0;
+	return rc;
+}
+
+static struct shared *shared_of(struct batch_source *source)
+{
+	return CONTAINER_OF(source, struct shared, source);
+}
+
+static int shared_source_next(
+	struct batch_source *source, struct lent_batch **out, int timeout_ms)
+{
+	struct shared *sh = shared_of(source);
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	atomic_fetch_add_explicit(&sh->callers, 1, memory_order_relaxed);
+	rc = shared_next_batch(sh, out, timeout_ms);
+	shared_unlock(sh);
+	atomic_fetch_sub_explicit(&sh->callers, 1, memory_order_release);
+	return rc;
+}
+
+static int shared_source_fd(struct batch_source *source)
+{
+	return shared_of(source)->poll_fd;
+}
+
+static void shared_source_message(
+	struct batch_source *source, struct error *out)
+{
+	struct shared *sh = shared_of(source);
+
+	LOCK_SCOPE(&sh->lock);
+	*out = sh->message;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+/* Batches that nobody was lent. */
+static void drop_queue(struct shared *sh)
+{
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		list_del(&w->node);
+		w->left -= shared_slices(sh, w) - w->lent;
+		if (w->left > 0)
+			continue;
+		w->used = false;
+		shared_area_unref(w->area);
+	}
+}
+
+/* The host will reuse the slots, so lent slices first get memory of their own.
+ * If there is none, the host continues to hold the slots for this process. */
+static void leave_host(struct shared *sh)
+{
+	drop_queue(sh);
+	if (!sh->area || shared_area_keep(sh->area, sh->run.slices) == 0)
+		share_link_close(&sh->link);
+	if (sh->area)
+		shared_area_unref(sh->area);
+	sh->area = NULL;
+}
+
+static int shared_source_close(struct batch_source *source)
+{
+	struct shared *sh = shared_of(source);
+	struct engine *engines[2];
+	int rc, hung = 0;
+
+	pthread_mutex_lock(&sh->lock);
+	sh->closing = true;
+	shared_unlock(sh);
+	rc = shared_leave(sh);
+	if (rc != 0) /* what hangs may still look at it */
+		return rc;
+	pthread_mutex_lock(&sh->lock);
+	leave_host(sh);
+	pthread_mutex_unlock(&sh->lock);
+	/* Only now, because the other jobs must first know that this one has
+	 * left. */
+	rc = sh->host ? shared_host_stop(sh->host) : 0;
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&sh->lock);
+	engines[0] = sh->retired;
+	engines[1] = sh->engine;
+	hung = sh->left;
+	shared_unref(sh);
+	for (int i = 0; i < 2; i++)
+		if (engines[i])
+			hung += batch_close(engine_source(engines[i]));
+	return hung;
+}
+
+struct batch_source *shared_source(struct shared *sh)
+{
+	return &sh->source;
+}
+
+static int shared_new(struct shared **out, struct error *err)
+{
+	struct shared *sh = calloc(1, sizeof(*sh));
+	int rc;
+
+	if (!sh)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail on Linux */
+	cond_init(&sh->followed_c);
+	sh->source = (struct batch_source){shared_source_next, shared_source_fd,
+		shared_source_close, shared_source_message};
+	sh->pid = getpid();
+	sh->refs = 1;
+	sh->link = (struct share_link){-1, -1, 0};
+	list_init(&sh->areas);
+	list_init(&sh->queue);
+	sh->count.stream = hash_stream_new();
+	sh->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	rc = ready_open(&sh->ready);
+	sh->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sh->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = sh;
+	if (!sh->count.stream)
+		return error_set(err, -ENOMEM, "no memory for a loader");
+	if (rc < 0 || sh->poll_fd < 0 || sh->stop_fd < 0 || sh->lost_fd < 0)
+		return error_set(err, rc < 0 ? rc : -errno,
+			"cannot wait for events: %m");
+	shared_poll(sh, ready_fd(&sh->ready), true);
+	return 0;
+}
+
+int shared_open(
+	struct shared **out, const struct refrain_config *c, struct error *err)
+{
+	char name[SHARE_FULL_NAME_MAX];
+	struct shared *sh = NULL;
+	int rc = share_name_check(c->share, err);
+
+	if (rc == 0)
+		rc = shared_new(&sh, err);
+	if (rc == 0)
+		rc = shared_run_init(&sh->run, c, err);
+	if (rc == 0) {
+		sh->slots = calloc(c->batch, sizeof(*sh->slots));
+		if (!sh->slots)
+			rc = error_set(err, -ENOMEM, "no memory for a loader");
+	}
+	if (rc == 0) {
+		shared_run_name(c, name);
+		rc = share_place_get(&sh->place, name, err);
+	}
+	if (rc == 0)
+		rc = shared_join(sh, err);
+	if (rc < 0 && sh && !sh->left)
+		shared_free(sh);
+	*out = rc < 0 ? NULL : sh;
+	return rc;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers of a loader that shares: positions, states, statistics, and the job
+ * it waits for. The user's threads.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "common/base/proc.h"
+#include "loader/share/shared_impl.h"
+
+#define ASK_MS 50
+#define VIEW_NS (500 * NS_PER_MS) /* a view is good for so long */
+
+const struct settings *shared_settings(const struct shared *sh)
+{
+	return &sh->run.own_s;
+}
+
+const struct dataset *shared_dataset(const struct shared *sh)
+{
+	return sh->run.dataset;
+}
+
+uint64_t shared_steps_left(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	if (sh->engine && sh->next < sh->alone_from)
+		return engine_steps_left(sh->engine) + sh->alone_from -
+			sh->next;
+	if (sh->engine)
+		return engine_steps_left(sh->engine);
+	return shared_run_steps(&sh->run) - sh->next;
+}
+
+uint64_t shared_step(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	return sh->next;
+}
+
+uint64_t shared_epoch_end(struct shared *sh, uint64_t epoch)
+{
+	uint64_t end;
+
+	LOCK_SCOPE(&sh->lock);
+	end = schedule_epoch_end_all(&sh->run.own, epoch);
+	return sh->engine && end > sh->alone_from
+		? engine_epoch_end(sh->engine, epoch)
+		: end;
+}
+
+void shared_failure(struct shared *sh, struct refrain_failure *out)
+{
+	*out = (struct refrain_failure){.size = sizeof(*out)};
+	LOCK_SCOPE(&sh->lock);
+	if (sh->engine)
+		engine_failure(sh->engine, out);
+}
+
+/* -- States ---------------------------------------------------------------- */
+
+static int save_shared(struct shared *sh, uint64_t step, void *buf, size_t size)
+{
+	struct state_of of = {
+		.s = &sh->run.own_s,
+		.fingerprint = dataset_fingerprint(sh->run.dataset),
+		.changes = sh->run.changes,
+		.step = sh->next,
+	};
+
+	return state_save(&of, &sh->run.own, step, buf, size, &sh->message);
+}
+
+int shared_save(struct shared *sh, void *buf, size_t size)
+{
+	LOCK_SCOPE(&sh->lock);
+	if (sh->engine && sh->next >= sh->alone_from)
+		return engine_save(sh->engine, buf, size);
+	return save_shared(sh, sh->next, buf, size);
+}
+
+int shared_save_at(struct shared *sh, uint64_t step, void *buf, size_t size)
+{
+	LOCK_SCOPE(&sh->lock);
+	if (sh->engine && step >= sh->alone_from)
+		return engine_save_at(sh->engine, step, buf, size);
+	return save_shared(sh, step, buf, size);
+}
+
+int shared_echo_log(struct shared *sh, char *buf, size_t size)
+{
+	const struct shared_run *run = &sh->run;
+	size_t used = 0;
+	int alone = 0;
+
+	LOCK_SCOPE(&sh->lock);
+	if (!size)
+		return -ENOSPC;
+	*buf = '\0';
+	for (uint64_t i = 0; i < run->changes - run->logged_from; i++) {
+		const struct share_change *c = &run->log[i];
+		int n = snprintf(buf + used, size - used, "%" PRIu64 " %u/%u\n",
+			c->step, c->p, c->q);
+
+		if ((size_t)n >= size - used)
+			return -ENOSPC;
+		used += (size_t)n;
+	}
+	if (sh->engine) /* its log goes on where that of the share ends */
+		alone = engine_echo_log(sh->engine, buf + used, size - used);
+	return alone < 0 ? alone : (int)used + alone;
+}
+
+static int memory_of(struct shared *sh, const void **base, size_t *bytes)
+{
+	(void)shared_receive(sh, false);
+	if (!sh->area)
+		return error_set(&sh->message, -ENODATA,
+			"share '%s' has not started; call this after the first "
+			"batch",
+			sh->run.hello.name);
+	*base = share_area_base(&sh->area->memory);
+	*bytes = share_area_bytes(&sh->area->memory);
+	return 0;
+}
+
+int shared_memory(struct shared *sh, const void **base, size_t *bytes)
+{
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	rc = memory_of(sh, base, bytes);
+	shared_unlock(sh);
+	return rc;
+}
+
+/* -- Statistics ------------------------------------------------------------ */
+
+static double ratio_of(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static void add_consumed(struct shared *sh, struct refrain_stats *out)
+{
+	const struct shared_count *c = &sh->count;
+	struct refrain_stage *trainer = &out->stages[REFRAIN_STAGE_TRAINER];
+	struct schedule_echo e = schedule_echo_at(&sh->run.own, sh->next);
+	double steps = (double)(c->steps > 1 ? c->steps - 1 : 0);
+
+	out->epochs = c->epochs;
+	out->steps = c->steps;
+	out->fresh = c->fresh;
+	out->served = c->served;
+	out->substituted = c->substituted;
+	*trainer = (struct refrain_stage){.items = c->steps,
+		.bytes = c->bytes,
+		.busy_ns = c->trainer_ns,
+		.wait_ns = c->wait_ns};
+	out->t_downstream_ms = ratio_of((double)c->trainer_ns, steps * 1e6);
+	out->r = ratio_of(out->t_upstream_ms, out->t_downstream_ms);
+	out->stall_pct = 100 *
+		ratio_of(
+			(double)c->wait_ns, (double)(c->last_ns - c->first_ns));
+	out->stream_hash = hash_stream_value(c->stream);
+	out->decodes += c->decodes;
+	out->files_read += c->files_read;
+	out->bytes_read += c->bytes_read;
+	if (sh->engine)
+		return;
+	out->echo_factor = ratio_of(e.p, e.q);
+	out->echo_changes = sh->run.changes;
+}
+
+/* Add the work that this process does as a host for others. */
+static void add_host(struct shared *sh, struct refrain_stats *out)
+{
+	struct refrain_stats host;
+
+	shared_host_stats(sh->host, &host);
+	out->decodes += host.decodes;
+	out->files_read += host.files_read;
+	out->bytes_read += host.bytes_read;
+}
+
+static void add_share(struct shared *sh, struct refrain_stats *out)
+{
+	out->share_host_pid =
+		sh->state == SHARED_FOLLOWING ? (uint64_t)sh->link.host_pid : 0;
+	out->share_jobs = sh->view.jobs_n;
+	out->share_takeovers = sh->generation;
+	out->share_solo =
+		sh->state == SHARED_ALONE || sh->state == SHARED_PARTED;
+	out->share_parted = sh->count.parted;
+}
+
+void shared_stats(struct shared *sh, struct refrain_stats *out)
+{
+	LOCK_SCOPE(&sh->lock);
+	*out = (struct refrain_stats){
+		.bottleneck = "", .suggested_point = "", .echo_reason = ""};
+	if (sh->engine)
+		engine_stats(sh->engine, out);
+	else if (sh->host)
+		shared_host_stats(sh->host, out);
+	if (sh->engine && sh->host)
+		add_host(sh, out);
+	out->size = sizeof(*out);
+	add_consumed(sh, out);
+	add_share(sh, out);
+}
+
+/* -- Whom it waits for ----------------------------------------------------- */
+
+static int say_waits(struct shared *sh, double waited_s)
+{
+	const struct share_view *v = &sh->view;
+	const struct share_job *job = share_view_slowest(v);
+	const char *name = sh->run.hello.name;
+
+	if (!v->begun && v->missing)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: the new host of share '%s' "
+			"waits for %u jobs of the previous host: %s",
+			waited_s, name, v->missing, v->text);
+	if (!v->begun)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: share '%s' has %u of %u jobs",
+			waited_s, name, v->jobs_n, v->wanted);
+	if (job)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: step %" PRIu64
+			" waits for job '%s' (process %u%s), which holds %u of "
+			"%u batches",
+			waited_s, sh->expect, job->label, job->pid,
+			proc_state((pid_t)job->pid) == 'T' ? ", stopped" : "",
+			job->held, v->slots);
+	return error_set(&sh->message, -ETIMEDOUT,
+		"no batch after %.3f s: step %" PRIu64
+		" of share '%s' is not ready; its host (process %u) says: %s",
+		waited_s, sh->expect, name, v->host_pid,
+		v->text[0] ? v->text : "nothing");
+}
+
+/* Until the host has answered, but not for long. */
+static bool await_view(struct shared *sh)
+{
+	uint64_t until_ns = clock_now_ns() + ASK_MS * NS_PER_MS;
+	uint64_t views = sh->views;
+
+	while (sh->views == views && !sh->closing) {
+		struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+
+		if (clock_now_ns() >= until_ns || !shared_receive(sh, true))
+			return false;
+		if (sh->views != views)
+			break;
+		shared_unlock(sh);
+		(void)poll(&p, 1, ASK_MS); /* it is looked at in any case */
+		pthread_mutex_lock(&sh->lock);
+		if (sh->state != SHARED_FOLLOWING)
+			return false;
+	}
+	return true;
+}
+
+static void ask_for_view(struct shared *sh)
+{
+	struct share_msg msg = {.type = SHARE_ASK};
+
+	sh->answered = share_link_send(&sh->link, &msg) == 0 && await_view(sh);
+	sh->viewed_ns = clock_now_ns();
+}
+
+int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
+{
+	double waited_s = (double)waited_ns / 1e9;
+
+	if (sh->state == SHARED_LOST)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: the host of share '%s' has "
+			"ended, and no other job has replaced it yet",
+			waited_s, sh->run.hello.name);
+	if (sh->state == SHARED_PARTED)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: this job continues without "
+			"share '%s' and is opening its dataset",
+			waited_s, sh->run.hello.name);
+	if (sh->state == SHARED_ALONE) {
+		batch_message(engine_source(sh->engine), &sh->message);
+		return -ETIMEDOUT;
+	}
+	if (ask && clock_now_ns() >= sh->viewed_ns + VIEW_NS)
+		ask_for_view(sh);
+	if (!sh->answered && ask && sh->state == SHARED_FOLLOWING)
+		return error_set(&sh->message, -ETIMEDOUT,
+			"no batch after %.3f s: the host of share '%s' "
+			"(process %d%s) does not answer",
+			waited_s, sh->run.hello.name, (int)sh->link.host_pid,
+			proc_state(sh->link.host_pid) == 'T' ? ", stopped"
+							     : "");
+	return say_waits(sh, waited_s);
+}

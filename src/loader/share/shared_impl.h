@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaders that share batches. Shared by the files shared*.c.
+ *
+ * A loader with a share is always a member of it, even if its own process
+ * hosts. The *shared stream* has batches of `share_batch`. The *own stream* is
+ * that of the job; its batches may be slices of the shared ones. Both are
+ * schedules of the same order, so each job can compute the contents of every
+ * batch and where to continue when its host dies.
+ *
+ *	following --the host ends--> lost --joined the next one--> following
+ *	lost --too late for it--> parted
+ *	following --the host parts it, as it is slow--> parted
+ *	parted --its own engine is open--> alone
+ *	alone --the host has batches for it again--> following
+ */
+#ifndef SHARED_IMPL_H
+#define SHARED_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "common/base/list.h"
+#include "loader/core/ready.h"
+#include "loader/engine/engine.h"
+#include "loader/share/share.h"
+#include "loader/share/shared.h"
+
+/* -- shared_run.c: what is shared, and what of it is this job's ------------ */
+
+enum shared_text {
+	SHARED_DATASET,
+	SHARED_ROOT,
+	SHARED_ECHO_LOG,
+	SHARED_CPUS,
+	SHARED_TEXTS
+};
+
+struct shared_run {
+	/* Set once. */
+	struct refrain_config config; /* of the shared stream, owns its texts */
+	struct refrain_config own_config; /* of a lone loader; the same texts */
+	struct settings s, own_s;
+	struct dataset *dataset;
+	uint32_t slices; /* of a shared batch */
+	struct share_hello hello;
+	void *texts[SHARED_TEXTS]; /* to free */
+	uint64_t begin;		   /* the own step to begin with */
+	/* Changed under the owner's lock. */
+	struct schedule schedule, own;
+	uint64_t changes;     /* of the echo factor */
+	uint64_t logged_from; /* number of changes before the first one in the
+				 log */
+	struct share_change *log;
+	size_t log_room;
+};
+
+int shared_run_init(struct shared_run *run, const struct refrain_config *c,
+	struct error *err);
+void shared_run_release(struct shared_run *run);
+/* The full name: with the rank. */
+void shared_run_name(
+	const struct refrain_config *c, char name[SHARE_FULL_NAME_MAX]);
+/* Open an engine at that step of the shared stream or of the own one. */
+int shared_run_open(struct shared_run *run, bool own, uint64_t step,
+	const struct slab_place *place, struct engine **out, struct error *err);
+/* Does another job want the same stream? */
+int shared_run_check(const struct shared_run *run,
+	const struct share_hello *hello, struct error *err);
+/* Change the echo factor in both streams. Returns -errno if that is not
+ * possible. */
+int shared_run_change(
+	struct shared_run *run, const struct share_change *change);
+/* The number of steps in the own stream that the shared stream covers. */
+uint64_t shared_run_steps(const struct shared_run *run);
+
+/* -- shared_engine.c: this process hosts ----------------------------------- */
+
+struct shared_host {
+	struct share_host *host; /* set once */
+	/* The host's thread. */
+	struct shared_run copy; /* with schedules and a log of its own */
+	uint64_t begun_changes; /* that its engine began with */
+	uint64_t taken_ns;	/* when the last batch was taken */
+	pthread_mutex_t lock;
+	/* Lock: changed by the host's thread. NULL if there is none or it is
+	 * ending. */
+	struct engine *engine;
+	struct refrain_stats last; /* lock: at its end */
+};
+
+/* Fill in the rest of the configuration and call share_host_start(). -EAGAIN if
+ * there is a host. The run must outlive it. */
+int shared_host_start(struct shared_host **out, const struct shared_run *run,
+	struct share_host_config *config, struct error *err);
+int shared_host_stop(struct shared_host *host);
+/* The statistics of the host's engine, even after it has ended. */
+void shared_host_stats(struct shared_host *host, struct refrain_stats *out);
+
+/* -- shared_area.c: memory of a host, and what is lent of it --------------- */
+
+struct shared;
+struct shared_area;
+
+/* A shared batch that was announced. */
+struct shared_whole {
+	struct list node; /* of the queue, while slices are left to lend */
+	struct shared_area *area;
+	struct share_batch said;
+	uint32_t lent; /* slices that were lent or skipped */
+	uint32_t left; /* slices that are not released yet */
+	bool used, release_due;
+	bool taken; /* the host has been told that it is in use */
+};
+
+/* A slice that is, or may be, lent. */
+struct shared_piece {
+	struct lent_batch lent_batch;
+	struct shared_whole *whole;
+	bool lent;
+};
+
+/* One segment. All under the lock of `owner`. */
+struct shared_area {
+	struct list node;
+	struct shared *owner;
+	struct share_area memory;
+	size_t slot_bytes;
+	uint32_t slots;
+	uint32_t word; /* of this job, in its words */
+	uint32_t refs; /* wholes in use, and the owner while it is current */
+	struct shared_whole *wholes;
+	struct shared_piece *pieces; /* slot by slot */
+};
+
+int shared_area_new(struct shared_area **out, struct shared *owner,
+	uint32_t slices, const struct share_segment *said, int fd);
+void shared_area_unref(struct shared_area *area);
+/* Make lent slices independent of the host. -ENOMEM. */
+int shared_area_keep(struct shared_area *area, uint32_t slices);
+
+/* -- shared.c: the source of batches --------------------------------------- */
+
+enum shared_state {
+	SHARED_FOLLOWING,
+	SHARED_LOST,
+	SHARED_PARTED,
+	SHARED_ALONE,
+};
+
+/* Batches that this job has consumed. */
+struct shared_count {
+	uint64_t steps, fresh, served, epochs, substituted;
+	uint64_t trainer_ns, wait_ns, bytes;
+	uint64_t first_ns, last_ns; /* when batches were returned */
+	uint64_t parted;	    /* times that it went on alone */
+	/* The work of its own engines that have ended. */
+	uint64_t decodes, files_read, bytes_read;
+	struct hash_stream *stream;
+};
+
+struct shared {
+	struct batch_source source;
+	/* Set once. */
+	pid_t pid;
+	struct share_place *place;
+	pthread_t thread; /* that follows the host */
+	bool started;
+	int stop_fd, lost_fd; /* for the thread */
+	int poll_fd;	      /* all that a call waits for */
+	struct ready ready; /* readable when refrain_next() would not wait; set
+			       with the lock */
+	_Atomic uint32_t callers; /* decremented (release) as the last access */
+
+	pthread_mutex_t lock;
+	/* All below: the lock. */
+	struct shared_run run;
+	enum shared_state state;
+	bool closing, ended;
+	bool change_due; /* the thread must be woken; see shared_unlock() */
+	bool followed;	 /* the thread is at its end */
+	pthread_cond_t followed_c;
+	bool linked;   /* `link` is of a host that lives */
+	bool stale;    /* batches until ALONE are not for this job */
+	bool left;     /* hanging threads may still access it: never free it */
+	uint32_t refs; /* the loader, and each slice that is lent */
+	int failed;
+	struct error message;
+	struct share_link link;
+	uint32_t word;		/* of this job, in the words of that host */
+	struct share_view view; /* the last one that came */
+	/* The last view of a run that had begun, because a host that still
+	 * waits for jobs does not list them all. */
+	struct share_view before;
+	uint64_t views;	    /* how many have come */
+	uint64_t viewed_ns; /* when a view was last requested, since the last
+			       batch */
+	bool answered;	    /* ... and came */
+	struct shared_host *host; /* of this process, or NULL */
+	struct list areas;
+	struct shared_area *area; /* the current one, or NULL */
+	struct list queue;	  /* wholes with slices to lend */
+	uint64_t expect;	  /* the next shared step to be announced */
+	uint64_t next;		  /* the next own step */
+	uint64_t asked;		  /* WAIT was sent for this shared step + 1 */
+	uint64_t epoch;		  /* of the newest fresh example returned */
+	uint32_t lent;		  /* slices */
+	struct schedule_cursor cursor; /* at `next`, of the own stream */
+	struct schedule_slot *slots;   /* of a batch */
+	struct engine *engine;	       /* SHARED_ALONE */
+	struct engine *retired;	       /* to be closed */
+	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
+	uint64_t alone_from; /* ... its first step */
+	uint64_t generation;
+	uint64_t waited_ns; /* in calls that timed out */
+	struct shared_count count;
+};
+
+/* -- shared_link.c: what the host says and is told; with the lock ---------- */
+
+/* Release the lock and wake those who wait for what has changed. */
+void shared_unlock(struct shared *sh);
+/* Add the descriptor to poll_fd, or remove it. Needs no lock. */
+void shared_poll(struct shared *sh, int fd, bool on);
+/* Stop the source of batches for this reason. Returns the error. */
+int shared_fail(struct shared *sh, int error, const char *why);
+/* Set the position of the own stream. */
+int shared_seek(struct shared *sh, uint64_t own_step, struct error *err);
+/* The slices of a shared batch: the last one of the run may have fewer. */
+uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w);
+/* Read the host's messages until a batch has come. Returns false if the host is
+ * lost. */
+bool shared_receive(struct shared *sh, bool all);
+void shared_lose(struct shared *sh);
+/*
+ * May the batch be used? If the host does not wait for this job, this tells it
+ * first. Returns -EAGAIN if the host does not read its messages, -ESTALE if it
+ * has parted this job.
+ */
+int shared_take(struct shared *sh, struct shared_whole *w);
+/* Has the current host, which may be gone, parted this job? */
+bool shared_was_parted(const struct shared *sh);
+/* Let the job make its own batches, beginning with the first one not taken. */
+void shared_part(struct shared *sh);
+/* Tell the host the position of this job, which makes its own batches. */
+void shared_tell_alone(struct shared *sh);
+/* Send the releases that could not be sent to the host before. */
+void shared_tell_released(struct shared *sh);
+/* Free it; there are no references, and the lock is not held. */
+void shared_free(struct shared *sh);
+/* Drop a reference, and release the lock. */
+void shared_unref(struct shared *sh);
+
+/* -- shared_ask.c ---------------------------------------------------------- */
+
+/* Set the message of a time-out. May ask the host, with the lock released
+ * meanwhile. */
+int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);
+
+/* -- shared_join.c ----------------------------------------------------------
+ */
+
+/* Join the share, and start the thread. */
+int shared_join(struct shared *sh, struct error *err);
+/*
+ * End the thread and the calls. Returns 0, or the number of those left behind.
+ */
+int shared_leave(struct shared *sh);
+
+#endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Joins a share, and continues when its host has ended: a thread waits for
+ * that, even while the trainer is busy. The job that gets the share's lock is
+ * the next host, and waits for the other members. The thread first reads the
+ * remaining messages of the old host, to learn the next step. It also opens and
+ * closes the engine of a job that continues alone.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/lock.h"
+#include "loader/share/shared_impl.h"
+
+#define RETRY_MS 5
+#define ANSWER_MS 100 /* then it looks whether it is to stop */
+#define LEAVE_NS (900 * NS_PER_MS * TIME_LIMIT_FACTOR)
+#define MEET_NS (2 * NS_PER_S) /* for a next host */
+
+/* -- One attempt ----------------------------------------------------------- */
+
+/* -EAGAIN: somebody else is about to host. */
+static int host_here(struct shared *sh, const struct share_hello *hello,
+	const struct share_view *view, struct error *err)
+{
+	struct share_host_config config = {
+		.place = sh->place,
+		.jobs = hello->jobs,
+		.own = hello->id,
+	};
+	struct shared_host *host;
+	int rc;
+
+	if (sh->host) /* it has ended, but is not stopped yet */
+		return -EAGAIN;
+	if (hello->wish == SHARE_WISH_AGAIN) {
+		config.before = view;
+		config.begun = view->begun;
+		config.generation = sh->generation + 1;
+		if (view->wanted > config.jobs)
+			config.jobs = view->wanted;
+	}
+	rc = shared_host_start(&host, &sh->run, &config, err);
+	if (rc < 0)
+		return rc;
+	LOCK_SCOPE(&sh->lock);
+	sh->host = host;
+	return 0;
+}
+
+static bool is_to_stop(struct shared *sh, int timeout_ms)
+{
+	struct pollfd p = {.fd = sh->stop_fd, .events = POLLIN};
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* The host answers late if it opens its dataset meanwhile. */
+static int say_hello(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, struct share_welcome *welcome,
+	uint64_t until_ns, struct error *err)
+{
+	int rc = share_link_join(link, hello, ANSWER_MS, welcome, err);
+
+	while (rc == -EAGAIN && clock_now_ns() < until_ns && !is_to_stop(sh, 0))
+		rc = share_link_await(link, hello, ANSWER_MS, welcome, err);
+	return rc;
+}
+
+/*
+ * Connect to the host, or become the host. Returns 0, -EAGAIN to try again, or
+ * -errno for a refusal. The lock is not needed, because no other thread changes
+ * the data used here.
+ */
+static int join_once(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, const struct share_view *view,
+	struct share_welcome *welcome, uint64_t until_ns, struct error *err)
+{
+	int rc = share_link_open(link, sh->place, err);
+
+	/* The lock says whether there is a host. */
+	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN) {
+		if (hello->wish == SHARE_WISH_ALONE) /* others are ahead */
+			return -EAGAIN;
+		rc = host_here(sh, hello, view, err);
+		return rc == 0 ? -EAGAIN : rc;
+	}
+	if (rc == -ECONNRESET)
+		return -EAGAIN;
+	if (rc < 0)
+		return rc == -EPERM
+			? rc
+			: error_set(err, rc, "cannot reach share '%s': %m",
+				  hello->name);
+	rc = say_hello(sh, link, hello, welcome, until_ns, err);
+	if (rc == 0)
+		return 0;
+	share_link_close(link);
+	/* It ended meanwhile. */
+	return rc == -EPIPE || rc == -ECONNRESET ? -EAGAIN : rc;
+}
+
+static bool may_retry(struct shared *sh, uint64_t until_ns, struct error *err)
+{
+	if (clock_now_ns() < until_ns)
+		return !is_to_stop(sh, RETRY_MS);
+	if (!err->msg[0])
+		(void)error_set(err, -ETIMEDOUT,
+			"share '%s': another process holds its lock but does "
+			"not answer",
+			sh->run.hello.name);
+	return false;
+}
+
+static int join_until(struct shared *sh, struct share_link *link,
+	const struct share_hello *hello, const struct share_view *view,
+	struct share_welcome *welcome, uint64_t until_ns, struct error *err)
+{
+	int rc;
+
+	while ((rc = join_once(sh, link, hello, view, welcome, until_ns,
+			err)) == -EAGAIN)
+		if (!may_retry(sh, until_ns, err))
+			return -ETIMEDOUT;
+	return rc;
+}
+
+/* With the lock, or before others know of the loader. A job that is alone stays
+ * so until it has caught up. */
+static void follow_link(struct shared *sh, const struct share_link *link,
+	const struct share_welcome *welcome)
+{
+	sh->link = *link;
+	sh->linked = true;
+	sh->stale = false;
+	sh->word = welcome->place;
+	sh->generation = welcome->generation;
+	sh->asked = sh->told_alone = 0;
+	if (sh->state != SHARED_ALONE) {
+		sh->expect = welcome->step;
+		sh->state = SHARED_FOLLOWING;
+	}
+	shared_poll(sh, link->fd, true);
+	shared_poll(sh, link->pidfd, true);
+}
+
+/* -- Alone ----------------------------------------------------------------- */
+
+/* The same stream, from an engine of its own. */
+static void go_alone(struct shared *sh)
+{
+	struct engine *engine = NULL;
+	struct error err = {""};
+	uint64_t step;
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	/* Announced batches are served first. */
+	step = sh->expect * sh->run.slices;
+	if (step < sh->next)
+		step = sh->next;
+	pthread_mutex_unlock(&sh->lock);
+	rc = shared_run_open(&sh->run, true, step, NULL, &engine, &err);
+	pthread_mutex_lock(&sh->lock);
+	if (rc < 0) {
+		sh->failed = rc;
+		sh->message = err;
+	} else {
+		sh->engine = engine;
+		sh->alone_from = step;
+		sh->state = SHARED_ALONE;
+		shared_poll(sh, batch_fd(engine_source(engine)), true);
+	}
+	shared_unlock(sh);
+}
+
+/* The engine of a job that is back. Batches of it may still be lent. */
+static void close_retired(struct shared *sh)
+{
+	struct refrain_stats stats;
+	struct engine *engine;
+	int rc;
+
+	pthread_mutex_lock(&sh->lock);
+	engine = sh->retired;
+	sh->retired = NULL;
+	pthread_mutex_unlock(&sh->lock);
+	if (!engine)
+		return;
+	engine_stats(engine, &stats);
+	rc = batch_close(engine_source(engine));
+	LOCK_SCOPE(&sh->lock);
+	sh->count.decodes += stats.decodes;
+	sh->count.files_read += stats.files_read;
+	sh->count.bytes_read += stats.bytes_read;
+	sh->left = sh->left || rc != 0; /* what hangs may look at the dataset */
+}
+
+static enum shared_state state_of_job(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	return sh->state;
+}
+
+/* -- When the host has ended ----------------------------------------------- */
+
+/* The old host's last messages decide the next step. */
+static bool read_the_rest(struct shared *sh)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&sh->lock);
+	shared_lose(sh);
+	sh->linked = true;
+	(void)shared_receive(sh, true);
+	sh->linked = false;
+	if (sh->state == SHARED_FOLLOWING)
+		sh->state = SHARED_LOST;
+	if (shared_was_parted(sh))
+		shared_part(sh);
+	share_link_close(&sh->link);
+	if (sh->area) /* it lives on as long as batches of it do */
+		shared_area_unref(sh->area);
+	sh->area = NULL;
+	goes_on = !sh->failed && !sh->ended && !sh->closing;
+	shared_unlock(sh);
+	return goes_on;
+}
+
+/* A host in this process that has failed by itself. */
+static void stop_own_host(struct shared *sh)
+{
+	struct shared_host *host;
+
+	pthread_mutex_lock(&sh->lock);
+	host = sh->host;
+	sh->host = NULL;
+	pthread_mutex_unlock(&sh->lock);
+	if (!host || shared_host_stop(host) == 0)
+		return;
+	LOCK_SCOPE(&sh->lock);
+	sh->left = true;
+}
+
+/* The next host, for a job that is alone: it does not host itself. */
+static void meet_again(struct shared *sh)
+{
+	struct share_hello hello = sh->run.hello;
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	struct error err = {""};
+
+	hello.wish = SHARE_WISH_ALONE;
+	pthread_mutex_lock(&sh->lock);
+	hello.step = (sh->next + sh->run.slices - 1) / sh->run.slices;
+	pthread_mutex_unlock(&sh->lock);
+	if (join_until(sh, &link, &hello, &sh->before, &welcome,
+		    clock_now_ns() + MEET_NS, &err) < 0)
+		return;
+	pthread_mutex_lock(&sh->lock);
+	follow_link(sh, &link, &welcome);
+	shared_unlock(sh);
+}
+
+static void find_next_host(struct shared *sh)
+{
+	struct share_hello hello = sh->run.hello;
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	struct error err = {""};
+	int rc;
+
+	hello.wish = SHARE_WISH_AGAIN;
+	/* A job that was alone may have passed the others. */
+	pthread_mutex_lock(&sh->lock);
+	hello.step = sh->next / sh->run.slices;
+	if (hello.step < sh->expect)
+		hello.step = sh->expect;
+	pthread_mutex_unlock(&sh->lock);
+	rc = join_until(
+		sh, &link, &hello, &sh->before, &welcome, UINT64_MAX, &err);
+	if (rc < 0 && is_to_stop(sh, 0))
+		return;
+	pthread_mutex_lock(&sh->lock);
+	if (rc == 0) {
+		follow_link(sh, &link, &welcome);
+	} else {
+		sh->state = SHARED_PARTED; /* what was announced is there */
+		sh->count.parted++;
+	}
+	shared_unlock(sh);
+}
+
+/* A link that is not closed yet, though the host is gone. */
+static bool is_lost(struct shared *sh)
+{
+	LOCK_SCOPE(&sh->lock);
+	return sh->link.fd >= 0 && !sh->linked;
+}
+
+/* Wait for the end of the host, or for less: false if it is to stop. */
+static bool wait_for_loss(struct shared *sh, bool *lost)
+{
+	struct pollfd p[4] = {{.fd = sh->stop_fd, .events = POLLIN},
+		{.fd = sh->lost_fd, .events = POLLIN},
+		{.fd = sh->link.fd, .events = POLLRDHUP},
+		{.fd = sh->link.pidfd, .events = POLLIN}};
+	uint64_t n;
+
+	while (poll(p, 4, -1) < 0)
+		;
+	(void)!read(sh->lost_fd, &n, sizeof(n)); /* perhaps not set */
+	*lost = p[2].revents || p[3].revents || is_lost(sh);
+	return !p[0].revents;
+}
+
+static void *follow_host(void *arg)
+{
+	struct shared *sh = arg;
+	bool lost;
+
+	while (wait_for_loss(sh, &lost)) {
+		lost = lost && read_the_rest(sh);
+		close_retired(sh);
+		if (lost)
+			stop_own_host(sh);
+		if (lost && state_of_job(sh) == SHARED_LOST)
+			find_next_host(sh);
+		if (state_of_job(sh) == SHARED_PARTED)
+			go_alone(sh);
+		if (lost && state_of_job(sh) == SHARED_ALONE &&
+			sh->run.hello.grace_s)
+			meet_again(sh);
+	}
+	LOCK_SCOPE(&sh->lock);
+	sh->followed = true;
+	pthread_cond_signal(&sh->followed_c);
+	return NULL;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+/* Threads of a library take no signals. */
+static int start_follower(struct shared *sh, struct error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before); /* cannot fail */
+	rc = -pthread_create(&sh->thread, NULL, follow_host, sh);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sh->started = rc == 0;
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+static uint64_t open_until_ns(const struct shared *sh)
+{
+	int32_t ms = sh->run.s.c.open_timeout_ms;
+
+	return ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)ms * NS_PER_MS;
+}
+
+/* 1: all have come, or the thread will find the next host. */
+static int look_for_changes(struct shared *sh, uint32_t changes,
+	uint64_t until_ns, struct error *err)
+{
+	ASSERT_HELD(&sh->lock);
+	if (!shared_receive(sh, false))
+		return 1;
+	if (sh->failed)
+		return error_set(err, sh->failed, "%s", sh->message.msg);
+	if (sh->run.changes < changes && clock_now_ns() >= until_ns)
+		return error_set(err, -ETIMEDOUT,
+			"the host of share '%s' (process %d) did not "
+			"send its changes of the echo factor",
+			sh->run.hello.name, (int)sh->link.host_pid);
+	return sh->run.changes >= changes;
+}
+
+/* A job that joins late knows its stream only when it has the changes of the
+ * echo factor. */
+static int await_changes(struct shared *sh, uint32_t changes, uint64_t until_ns,
+	struct error *err)
+{
+	struct pollfd p = {.fd = sh->link.fd, .events = POLLIN};
+	int rc = sh->run.changes >= changes;
+
+	while (rc == 0) {
+		(void)poll(&p, 1, ANSWER_MS); /* it looks in any case */
+		pthread_mutex_lock(&sh->lock);
+		rc = look_for_changes(sh, changes, until_ns, err);
+		shared_unlock(sh);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int shared_join(struct shared *sh, struct error *err)
+{
+	const struct share_view none = {0};
+	struct share_link link = {-1, -1, 0};
+	struct share_welcome welcome;
+	uint64_t step = sh->run.begin, until_ns = open_until_ns(sh);
+	int rc = join_until(
+		sh, &link, &sh->run.hello, &none, &welcome, until_ns, err);
+
+	if (rc == 0 && welcome.step != sh->run.hello.step)
+		step = welcome.step * sh->run.slices;
+	pthread_mutex_lock(&sh->lock);
+	if (rc == 0)
+		rc = shared_seek(sh, step, err);
+	pthread_mutex_unlock(&sh->lock);
+	if (rc == 0) {
+		pthread_mutex_lock(&sh->lock);
+		follow_link(sh, &link, &welcome);
+		shared_unlock(sh);
+		if (welcome.begun)
+			rc = await_changes(sh, welcome.changes, until_ns, err);
+	} else {
+		share_link_close(&link);
+	}
+	if (rc == 0)
+		rc = start_follower(sh, err);
+	if (rc < 0 && sh->host)
+		sh->left = shared_host_stop(sh->host) != 0;
+	return rc;
+}
+
+static bool join_thread(struct shared *sh, uint64_t until_ns)
+{
+	bool ended;
+
+	pthread_mutex_lock(&sh->lock);
+	while (!sh->followed &&
+		cond_wait_until(&sh->followed_c, &sh->lock, until_ns))
+		;
+	ended = sh->followed;
+	pthread_mutex_unlock(&sh->lock);
+	return ended && pthread_join(sh->thread, NULL) == 0;
+}
+
+/* Calls return at once, as it is closing; false if one does not. */
+static bool wait_for_callers(struct shared *sh, uint64_t until_ns)
+{
+	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
+
+	while (atomic_load_explicit(&sh->callers, memory_order_acquire) > 0) {
+		if (clock_now_ns() >= until_ns)
+			return false;
+		(void)nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+int shared_leave(struct shared *sh)
+{
+	uint64_t one = 1, until_ns = clock_now_ns() + LEAVE_NS;
+
+	(void)!write(sh->stop_fd, &one, sizeof(one)); /* never full */
+	if (sh->started && !join_thread(sh, until_ns))
+		return 1;
+	sh->started = false;
+	return wait_for_callers(sh, until_ns) ? 0 : 1;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job's side of the link to its host: handles messages, sends releases, and
+ * knows whether a call would wait. Any thread, with the lock of the loader.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/hash.h"
+#include "common/base/lock.h"
+#include "loader/share/shared_impl.h"
+
+/* -- What a call waits for ------------------------------------------------- */
+
+void shared_poll(struct shared *sh, int fd, bool on)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+
+	if (fd >= 0) /* one that is not there may be taken away */
+		(void)epoll_ctl(sh->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+			fd, &e);
+}
+
+/* Would a call return at once? A job that makes its own batches waits for
+ * these, even after the end of the others. */
+static bool is_ready(const struct shared *sh)
+{
+	bool own = sh->state == SHARED_PARTED || sh->state == SHARED_ALONE;
+
+	return sh->closing || sh->failed || !list_empty(&sh->queue) ||
+		(sh->ended && !own);
+}
+
+void shared_unlock(struct shared *sh)
+{
+	uint64_t one = 1;
+	bool change = sh->change_due, ready;
+
+	ASSERT_HELD(&sh->lock);
+	sh->change_due = false;
+	ready = ready_set(&sh->ready, is_ready(sh));
+	pthread_mutex_unlock(&sh->lock);
+	if (ready)
+		ready_write(&sh->ready);
+	if (change)
+		(void)!write(sh->lost_fd, &one, sizeof(one)); /* never full */
+}
+
+int shared_fail(struct shared *sh, int error, const char *why)
+{
+	ASSERT_HELD(&sh->lock);
+	sh->failed = error;
+	return error_set(&sh->message, error, "%s", why);
+}
+
+/* -- The own stream -------------------------------------------------------- */
+
+static bool is_last_epoch(const struct shared *sh, uint64_t epoch)
+{
+	uint64_t epochs = schedule_settings(&sh->run.own)->epochs;
+
+	return epochs && epoch + 1 >= epochs;
+}
+
+int shared_seek(struct shared *sh, uint64_t own_step, struct error *err)
+{
+	ASSERT_HELD(&sh->lock);
+	sh->next = own_step;
+	if (schedule_seek(&sh->run.own, &sh->cursor, own_step) < 0)
+		return error_set(err, -EBADMSG,
+			"the state was saved at a step after the end of this "
+			"run");
+	sh->epoch = 0;
+	/* After the last epoch's end there may be echoes of it. */
+	while (!is_last_epoch(sh, sh->epoch) &&
+		schedule_epoch_end(&sh->run.own, sh->epoch) < own_step)
+		sh->epoch++;
+	return 0;
+}
+
+/* -- Messages of the host -------------------------------------------------- */
+
+void shared_lose(struct shared *sh)
+{
+	ASSERT_HELD(&sh->lock);
+	if (!sh->linked)
+		return;
+	sh->linked = false;
+	if (sh->state == SHARED_FOLLOWING)
+		sh->state = SHARED_LOST;
+	shared_poll(sh, sh->link.fd, false);
+	shared_poll(sh, sh->link.pidfd, false);
+	sh->change_due = true;
+}
+
+uint32_t shared_slices(const struct shared *sh, const struct shared_whole *w)
+{
+	uint32_t batch = sh->run.own_config.batch;
+
+	ASSERT_HELD(&sh->lock);
+	return (w->said.count + batch - 1) / batch;
+}
+
+/* -- Alone, and back ------------------------------------------------------- */
+
+static bool is_parted(const struct shared_area *area)
+{
+	return share_area_is_parted(&area->memory, area->word);
+}
+
+bool shared_was_parted(const struct shared *sh)
+{
+	ASSERT_HELD(&sh->lock);
+	return sh->run.hello.grace_s && sh->area && is_parted(sh->area);
+}
+
+int shared_take(struct shared *sh, struct shared_whole *w)
+{
+	struct share_msg msg = {.type = SHARE_TAKE, .step.step = w->said.step};
+
+	ASSERT_HELD(&sh->lock);
+	if (!sh->run.hello.grace_s || w->taken)
+		return 0;
+	/* A dead host does not part this job any more. */
+	if (w->area == sh->area && sh->linked &&
+		share_link_send(&sh->link, &msg) == -EAGAIN)
+		return -EAGAIN;
+	/* Either the host reads this message before it parts us, or we see here
+	 * that it has. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (is_parted(w->area))
+		return -ESTALE;
+	w->taken = true;
+	return 0;
+}
+
+void shared_part(struct shared *sh)
+{
+	ASSERT_HELD(&sh->lock);
+	if (sh->state != SHARED_FOLLOWING && sh->state != SHARED_LOST)
+		return;
+	LIST_FOREACH_SAFE(node, next, &sh->queue) {
+		struct shared_whole *w =
+			CONTAINER_OF(node, struct shared_whole, node);
+
+		if (w->taken)
+			continue;
+		if (w->said.step < sh->expect)
+			sh->expect = w->said.step;
+		list_del(&w->node);
+		w->used = false;
+		shared_area_unref(w->area);
+	}
+	sh->state = SHARED_PARTED;
+	sh->stale = sh->linked;
+	sh->count.parted++;
+	sh->change_due = true;
+}
+
+/* Only between two shared batches, so that it can go on with the next. */
+void shared_tell_alone(struct shared *sh)
+{
+	struct share_msg msg = {.type = SHARE_ALONE};
+	uint64_t step = sh->next / sh->run.slices;
+
+	ASSERT_HELD(&sh->lock);
+	if (!sh->linked || sh->stale || sh->next % sh->run.slices ||
+		sh->told_alone == step + 1)
+		return;
+	msg.step.step = step;
+	if (share_link_send(&sh->link, &msg) == 0)
+		sh->told_alone = step + 1;
+}
+
+/* The host has batches for this job again. */
+static void come_back(struct shared *sh, const struct share_batch *b)
+{
+	sh->state = SHARED_FOLLOWING;
+	sh->expect = b->step;
+	sh->asked = 0;
+	sh->retired = sh->engine;
+	sh->engine = NULL;
+	shared_poll(sh, batch_fd(engine_source(sh->retired)), false);
+	if (shared_seek(sh, sh->next, &sh->message) < 0)
+		sh->failed = -EBADMSG;
+	sh->change_due = true;
+}
+
+/* -- More messages --------------------------------------------------------- */
+
+/* Is it for this job? One that makes its own batches may be further by now, and
+ * waits then: its host has taken it back. It is done with all at its end. */
+static bool is_for_us(struct shared *sh, const struct share_batch *b)
+{
+	if (sh->stale || sh->state == SHARED_PARTED)
+		return false;
+	if (sh->state != SHARED_ALONE)
+		return true;
+	if (sh->next < shared_run_steps(&sh->run)) {
+		come_back(sh, b);
+		return true;
+	}
+	if (sh->area && b->slot < sh->area->slots) {
+		sh->area->wholes[b->slot].said = *b;
+		sh->area->wholes[b->slot].release_due = true;
+		shared_tell_released(sh);
+	}
+	return false;
+}
+
+static void on_batch(struct shared *sh, const struct share_batch *b)
+{
+	struct shared_area *area = sh->area;
+	struct shared_whole *w;
+
+	if (!is_for_us(sh, b))
+		return;
+	if (!area || b->slot >= area->slots || b->step != sh->expect ||
+		b->count > sh->run.s.c.batch) {
+		(void)shared_fail(
+			sh, -EBADMSG, "the host announced a malformed batch");
+		return;
+	}
+	w = &area->wholes[b->slot];
+	if (w->used || w->release_due) {
+		(void)shared_fail(sh, -EBADMSG,
+			"the host announced a batch in a slot that is in use");
+		return;
+	}
+	w->used = true;
+	w->taken = false;
+	w->said = *b;
+	w->lent = 0;
+	w->left = shared_slices(sh, w);
+	area->refs++;
+	list_add_tail(&sh->queue, &w->node);
+	sh->expect++;
+}
+
+static void on_segment(
+	struct shared *sh, const struct share_segment *said, int fd)
+{
+	struct shared_area *area;
+	int rc = fd < 0 ? -EBADMSG
+			: shared_area_new(&area, sh, sh->run.slices, said, fd);
+
+	if (rc == 0 && said->slot_bytes < slab_bytes(&sh->run.s)) {
+		shared_area_unref(area);
+		rc = -EBADMSG;
+	}
+	if (rc < 0) {
+		sh->failed = error_set(&sh->message, rc,
+			"cannot map the batches of share '%s': %m",
+			sh->run.hello.name);
+		return;
+	}
+	if (sh->area)
+		shared_area_unref(sh->area);
+	sh->area = area;
+}
+
+/* One that begins later than the change counts its epochs anew. */
+static void on_change(struct shared *sh, const struct share_change *change)
+{
+	int rc = shared_run_change(&sh->run, change);
+
+	if (rc == 0 && change->step < sh->next)
+		rc = shared_seek(sh, sh->next, &sh->message);
+	if (rc < 0)
+		(void)shared_fail(sh, -EBADMSG,
+			"the host announced a change of the echo factor that "
+			"is not possible here");
+}
+
+static void on_message(struct shared *sh, const struct share_msg *msg, int fd)
+{
+	switch (msg->type) {
+	case SHARE_BATCH:
+		on_batch(sh, &msg->batch);
+		break;
+	case SHARE_SEGMENT:
+		on_segment(sh, &msg->segment, fd);
+		break;
+	case SHARE_VIEW:
+		sh->view = msg->view;
+		if (msg->view.begun || !sh->before.begun)
+			sh->before = msg->view;
+		sh->views++;
+		break;
+	case SHARE_CHANGE:
+		on_change(sh, &msg->change);
+		break;
+	case SHARE_ALONE:
+		shared_part(sh); /* unless it has seen so before */
+		sh->stale = false;
+		break;
+	case SHARE_END:
+		sh->ended = true;
+		break;
+	case SHARE_REFUSE:
+		(void)shared_fail(sh, msg->refuse.error, msg->refuse.text);
+		break;
+	default: /* no other message goes to members */
+		(void)shared_fail(sh, -EBADMSG,
+			"the host sent a message of an unknown type");
+		break;
+	}
+}
+
+bool shared_receive(struct shared *sh, bool all)
+{
+	struct share_msg msg;
+
+	ASSERT_HELD(&sh->lock);
+	while (sh->linked && !sh->failed && (all || list_empty(&sh->queue))) {
+		CLEANUP_FD int fd = -1;
+		int rc = share_link_recv(&sh->link, &msg, &fd, 0);
+
+		if (rc == 0)
+			return true;
+		if (rc == -EBADMSG || rc == -EPROTONOSUPPORT)
+			(void)shared_fail(
+				sh, rc, "the host sent a malformed message");
+		else if (rc < 0)
+			return false;
+		else
+			on_message(sh, &msg, fd);
+	}
+	return true;
+}
+
+/* -- Releasing ------------------------------------------------------------- */
+
+static bool tell_released(struct shared *sh, struct shared_whole *w)
+{
+	struct share_msg msg = {
+		.type = SHARE_RELEASE, .step.step = w->said.step};
+
+	if (w->area == sh->area && sh->linked &&
+		share_link_send(&sh->link, &msg) == -EAGAIN)
+		return false;
+	w->release_due = false;
+	return true;
+}
+
+void shared_tell_released(struct shared *sh)
+{
+	ASSERT_HELD(&sh->lock);
+	for (uint32_t i = 0; sh->area && i < sh->area->slots; i++)
+		if (sh->area->wholes[i].release_due &&
+			!tell_released(sh, &sh->area->wholes[i]))
+			return;
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+void shared_free(struct shared *sh)
+{
+	int fds[] = {sh->poll_fd, sh->stop_fd, sh->lost_fd};
+
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]); /* nobody waits there */
+	ready_close(&sh->ready);
+	share_link_close(&sh->link);
+	hash_stream_free(sh->count.stream);
+	shared_run_release(&sh->run);
+	share_place_put(sh->place);
+	free(sh->slots);
+	pthread_cond_destroy(&sh->followed_c);
+	pthread_mutex_destroy(&sh->lock);
+	free(sh);
+}
+
+/* Takes the lock that is held. */
+void shared_unref(struct shared *sh)
+{
+	bool last = --sh->refs == 0;
+
+	ASSERT_HELD(&sh->lock);
+	last = last && !sh->left;
+	pthread_mutex_unlock(&sh->lock);
+	if (last)
+		shared_free(sh);
+}

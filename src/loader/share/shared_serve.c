@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hosts a share for other processes. Entered by the caller's thread and the
+ * host's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "loader/share/shared_serve.h"
+#include "loader/share/shared_impl.h"
+
+struct loader_host {
+	struct shared_run run;
+	struct share_place *place;
+	struct shared_host *host;
+};
+
+static void loader_host_free(struct loader_host *h)
+{
+	shared_run_release(&h->run);
+	share_place_put(h->place);
+	free(h);
+}
+
+static int start_host(struct loader_host *h, const struct refrain_config *c,
+	struct error *err)
+{
+	struct share_host_config config = {
+		.jobs = c->share_jobs, .until_empty = true};
+	char name[SHARE_FULL_NAME_MAX];
+	int rc = shared_run_init(&h->run, c, err);
+
+	if (rc < 0)
+		return rc;
+	shared_run_name(c, name);
+	rc = share_place_get(&h->place, name, err);
+	if (rc < 0)
+		return rc;
+	config.place = h->place;
+	rc = shared_host_start(&h->host, &h->run, &config, err);
+	if (rc == -EAGAIN)
+		return error_set(err, -EEXIST,
+			"share '%s' already has a host; see 'refrain share'",
+			name);
+	return rc;
+}
+
+int loader_host_open(struct loader_host **out,
+	const struct refrain_config *config, struct error *err)
+{
+	struct loader_host *h = calloc(1, sizeof(*h));
+	struct settings s;
+	int rc;
+
+	*out = NULL;
+	if (!h)
+		return error_set(err, -ENOMEM, "no memory for a share");
+	rc = settings_init(&s, config, err);
+	if (rc == 0 && !config->share)
+		rc = error_set(err, -EINVAL, "share is not set");
+	if (rc == 0)
+		rc = share_name_check(config->share, err);
+	if (rc == 0)
+		rc = start_host(h, config, err);
+	if (rc < 0) {
+		loader_host_free(h);
+		return rc;
+	}
+	*out = h;
+	return 0;
+}
+
+int loader_host_fd(const struct loader_host *h)
+{
+	return share_host_done_fd(h->host->host);
+}
+
+int loader_host_close(
+	struct loader_host *h, struct refrain_stats *stats, struct error *err)
+{
+	int rc = share_host_failed(h->host->host, err);
+
+	(void)share_host_end(h->host->host); /* stopped below */
+	(void)shared_host_stats(h->host, stats);
+	/* Threads that hang end with the process. */
+	if (shared_host_stop(h->host) == 0)
+		loader_host_free(h);
+	return rc;
+}

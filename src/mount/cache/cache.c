@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Creates and stops the cache, and handles its timers. The order of stopping
+ * makes sure that every read is answered. Entered by the thread that builds the
+ * mount; the timers' callbacks run on theirs.
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "mount/cache/fill_part_impl.h"
+
+static const struct cache_job_kinds cache_jobs = {
+	.dispatch = dispatch_all,
+	.unref = fill_unref,
+	.run =
+		{
+			[AFTER_START] = dispatch_run,
+			[AFTER_ABANDON] = abandon_run,
+			[AFTER_READ] = read_run,
+			[AFTER_WARM] = warm_run,
+			[AFTER_STALE] = stale_run,
+			[AFTER_PUSH] = push_run,
+			[AFTER_PUBLISH] = publish_run,
+			[AFTER_PLANNED] = planned_run,
+		},
+};
+
+static void last_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, last_timer);
+
+	jobs_lock(c);
+	c->timers_quiet = true;
+	jobs_wake(c);
+	jobs_unlock(c);
+}
+
+int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
+	uint64_t staging_bytes, struct error *err)
+{
+	uint64_t item = limit_bytes > chunk_bytes ? limit_bytes : chunk_bytes;
+
+	if (chunk_bytes < ENTRY_BLOCK_BYTES ||
+		chunk_bytes % ENTRY_BLOCK_BYTES != 0)
+		return error_set(
+			err, -EINVAL, "--chunk must be a multiple of 64K");
+	if (limit_bytes < ENTRY_BLOCK_BYTES)
+		return error_set(err, -EINVAL, "--limit must be at least 64K");
+	if (item > ENTRY_ITEM_MAX_BYTES)
+		return error_set(
+			err, -EINVAL, "--limit and --chunk must be at most 1G");
+	if (staging_bytes < 4 * item)
+		return error_set(err, -EINVAL,
+			"--staging must be at least four times the larger of "
+			"--limit and --chunk");
+	return 0;
+}
+
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err)
+{
+	struct cache *c;
+	int rc = cache_check_sizes(config->limit_bytes, config->chunk_bytes,
+		config->staging_bytes, err);
+
+	if (rc < 0)
+		return rc;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	c->config = *config;
+	jobs_init(c, &cache_jobs);
+	fill_table_init(c);
+	room_init(c);
+	sources_init(c);
+	dispatch_init(c);
+	timer_init(&c->last_timer, last_fire);
+	rc = publish_start(c, err);
+	if (rc < 0) {
+		cache_stop(c);
+		cache_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+/* Fills that can become a part stay until part_keep_all(). */
+static void halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	if (part_is_possible(f))
+		fill_halt(c, f, status, a);
+	else
+		fill_fail(c, f, status, a);
+}
+
+/* Only a request that has reached its source can be given up. */
+static void abandon_all(struct cache *c)
+{
+	struct after a;
+
+	jobs_enter(c, &a);
+	while (jobs_is_starting(c))
+		jobs_wait(c);
+	sources_abandon(c, &a);
+	jobs_run(c, &a);
+}
+
+static void quiet_timers(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	dispatch_quiet(c);
+	room_quiet(c);
+	sources_quiet(c);
+	/* Callbacks run one after another: when the last has, all have. */
+	timer_set(cache_config(c)->timers, &c->last_timer, 0);
+	while (!c->timers_quiet)
+		jobs_wait(c);
+}
+
+void cache_stop(struct cache *c)
+{
+	struct after a;
+
+	jobs_enter(c, &a);
+	jobs_stop(c);
+	fill_end_all(c, &a, halt);
+	jobs_run(c, &a);
+	abandon_all(c);
+	jobs_lock(c);
+	while (sources_out(c) > 0)
+		jobs_wait(c);
+	quiet_timers(c);
+	/* Fills being loaded or written are considered then, too. */
+	publish_wait(c);
+	part_keep_all(c);
+	jobs_unlock(c);
+	publish_stop(c);
+}
+
+void cache_free(struct cache *c)
+{
+	struct after a;
+
+	if (!c)
+		return;
+	jobs_enter(c, &a);
+	fill_end_all(c, &a, fill_fail);
+	jobs_run(c, &a);
+	jobs_release(c);
+	free(c);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The read-through cache: a read is answered from a tier, or joins the one
+ * fetch of its item, however many ask. Nobody waits in here: a read that
+ * cannot be answered now is parked and its callback runs when the bytes come.
+ *
+ * An item is a whole file up to the limit, else one chunk of a larger file.
+ * All functions may be called from any thread.
+ */
+#ifndef CACHE_H
+#define CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/attr.h"
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "common/base/hash.h"
+#include "common/base/list.h"
+#include "origin/source.h"
+#include "common/base/timer.h"
+#include "mount/cache/depth.h"
+
+struct cache;
+struct cache_item;
+struct fill;
+struct origin;
+struct store;
+struct store_scratch;
+
+/* The maximum length of one cache_read(). */
+#define CACHE_READ_MAX_BYTES ((size_t)1 << 20)
+
+/* Hides part of what is cached from readers, so that an analysis sees a smaller
+ * cache. Any thread may change it. */
+struct cache_mask {
+	/* Items whose key.hi is at least this are not hits, and no item is
+	 * admitted. CACHE_MASK_NONE: all can be hits, and items are admitted.
+	 * Relaxed. */
+	_Atomic uint64_t limit;
+};
+
+#define CACHE_MASK_NONE UINT64_MAX
+
+struct cache_config {
+	struct store *store; /* all four outlive the cache */
+	struct origin *origin;
+	struct timers *timers;
+	struct counters *counters;
+	/* Asked in this order before the origin; they outlive the cache. */
+	struct source *source[SOURCES_MAX];
+	unsigned nsources;
+	struct hash128 dataset; /* digest, for keys */
+	uint64_t limit_bytes;	/* larger files are cut into chunks */
+	uint64_t chunk_bytes;
+	uint64_t staging_bytes; /* bound on items held in memory */
+	uint64_t inflight_bytes; /* that requests to the origin may ask for at a
+				    time; 0: no limit of the cache's own */
+	/* The path of the file that a cookie stands for: length, or -ESTALE if
+	 * that version is gone, or another -errno.
+	 * Called with the cache's lock held. */
+	int (*path)(void *arg, uint64_t cookie, char *buf, size_t size);
+	/* The origin's file is not of this version any more. No lock held. */
+	void (*stale)(void *arg, uint64_t cookie);
+	/* An item that passed through has been served to its end, and only the
+	 * kernel's page cache still has it. The cache's lock is held. May be
+	 * NULL. */
+	void (*passed)(void *arg, const struct cache_item *item);
+	/* An item's first byte is read, and no tier has it. The cache's lock
+	 * is held. May be NULL. */
+	void (*missed)(
+		void *missed_arg, struct hash128 key, uint64_t size_bytes);
+	void *missed_arg;
+	void *arg;
+	const struct cache_mask *mask;	 /* NULL but for an analysis */
+	const struct event_sink *events; /* may be NULL */
+};
+
+/* Whether these sizes go together. -EINVAL: the message names the option. */
+int cache_check_sizes(uint64_t limit_bytes, uint64_t chunk_bytes,
+	uint64_t staging_bytes, struct error *err);
+
+/* -EINVAL if the staging bound cannot hold a few items; -ENOMEM. */
+int cache_new(struct cache **out, const struct cache_config *config,
+	struct error *err);
+
+/* Fail what is parked with -ENOTCONN, abandon what is in flight, finish what
+ * is being published, and stop. Later reads fail with -ENOTCONN. */
+void cache_stop(struct cache *c);
+void cache_free(struct cache *c);
+
+/* A place in the dataset that is cached as a unit. */
+struct cache_item {
+	struct hash128 digest;	     /* of the file's path */
+	struct file_version version; /* of the file */
+	uint64_t cookie;	     /* the caller's name for the file */
+	uint64_t base, size;	     /* where in the file; size > 0 */
+};
+
+/* Set base and size to the item that holds byte `off` of the file. */
+void cache_item_at(
+	const struct cache *c, uint64_t off, struct cache_item *item);
+
+/* The key of the item's entry in a tier; see common/format/key.h. */
+struct hash128 cache_key(const struct cache *c, const struct cache_item *item);
+
+/* One read of one item; the caller's memory until it has been answered. */
+struct cache_read {
+	size_t off, len; /* in the item; len 1..CACHE_READ_MAX_BYTES */
+	/* Called once if cache_read() parked the read; status is `len` or
+	 * -errno, data is lent for the call. */
+	void (*done)(struct cache_read *r, int status, const void *data);
+	/*
+	 * Set by the caller. `planned`: the read belongs to a position of a
+	 * plan. `ahead`: in addition, its reader does not wait for it yet, so
+	 * it goes to the origin as a planned fetch and not as demand. `again`:
+	 * this position began to read the item before, and has already read
+	 * again_bytes of these bytes. `sharers`: the readers with plans of
+	 * which this is the first to come for the item, itself included.
+	 */
+	bool planned, ahead, again;
+	size_t again_bytes;
+	unsigned sharers;
+	const void *data;  /* after an answer at once: until cache_read_end() */
+	struct fill *fill; /* private: lock of the cache */
+	struct list link;  /* private: lock of the cache */
+	int status;	   /* private */
+};
+
+/*
+ * Returns len: answered at once, r->data holds the bytes until
+ * cache_read_end() and no longer than the next use of the scratch. Returns 0:
+ * parked. Otherwise -errno: -ESTALE (the version is gone), -EIO, -ETIMEDOUT.
+ */
+ssize_t cache_read(struct cache *c, struct store_scratch *s,
+	const struct cache_item *item, struct cache_read *r);
+void cache_read_end(struct cache *c, struct cache_read *r);
+
+/* Is the item in a tier, and not hidden by a mask? */
+bool cache_resident(struct cache *c, const struct cache_item *item);
+
+/*
+ * Fetch bytes of an item before anybody asks, if memory is free. This displaces
+ * nothing, and reads that wait are served first.
+ */
+void cache_prefetch(
+	struct cache *c, const struct cache_item *item, size_t off, size_t len);
+
+/* A fetch of one item into a tier. */
+struct cache_warm {
+	/* 0: it is in a tier now; -errno. Once, if cache_warm() returned 0. */
+	void (*done)(struct cache_warm *w, int status);
+	struct list link; /* private: lock of the cache */
+	int status;	  /* private */
+};
+
+/*
+ * Returns 0: started. -EEXIST: it is in a tier already. -ENOSPC: no tier has
+ * room for it. -EAGAIN: admission is not open yet. -ENOMEM, -ENOTCONN.
+ */
+int cache_warm(
+	struct cache *c, const struct cache_item *item, struct cache_warm *w);
+
+/*
+ * An item that somebody is going to read: it is fetched ahead, in the order
+ * of the calls, and kept in memory until its own reader has read it to its
+ * end, it is in a tier, or it is not planned any more. One item may be planned
+ * several times: what is in memory after one of its readers serves the next,
+ * and prefetch_carried_bytes counts that.
+ */
+struct cache_plan {
+	/*
+	 * When it will be needed, by the clock; 0: at once. Set before
+	 * cache_plan(), and at any time after it; relaxed, as small delays do
+	 * not matter. Items that are not due soon are fetched with one request
+	 * at a time.
+	 */
+	_Atomic uint64_t due_ns;
+	/*
+	 * The plan's own reader has started on the item. Set this before that
+	 * reader asks the cache. From then on the plan ends when the whole item
+	 * has been served, and an item that is no longer in memory is not
+	 * fetched again for the plan.
+	 */
+	_Atomic bool read;
+	/* Items of one owner are fetched in the order in which they were
+	 * planned, those of several as they are due. */
+	const void *owner;
+	/* The owner's, or NULL. It outlives the plan; cache.lock. */
+	struct backlog *backlog;
+	/*
+	 * Once, if cache_plan() returned 0; no lock held. 1: its reader has
+	 * read it to its end. 0: it is in a tier. -ECANCELED: by
+	 * cache_unplan(); other -errno: the fetch failed, or the version is
+	 * gone.
+	 */
+	void (*done)(struct cache_plan *p, int status);
+	struct fill *fill;   /* private: lock of the cache */
+	struct list link;    /* private: lock of the cache */
+	int status;	     /* private */
+	uint64_t owed_bytes; /* private: to come from the origin */
+	/* Set by cache_plan() if it returned 0: bytes that were missing, and
+	 * not planned before. */
+	uint64_t missing_bytes;
+	/* With status 0: it was fetched ahead, and nobody has read it. Of the
+	 * plans of one item, one has it. */
+	bool unread;
+};
+
+/*
+ * 0: planned. -EEXIST: it is in a tier. -EALREADY: its reader came meanwhile,
+ * and has read it to its end. -EAGAIN: planned items may not have more memory
+ * now. -ESTALE: the version is gone. -ENOMEM, -ENOTCONN.
+ */
+int cache_plan(
+	struct cache *c, const struct cache_item *item, struct cache_plan *p);
+
+/*
+ * Cancel a plan. *p must still exist: done() is called during this call, or
+ * shortly before or after it by another thread. Bytes that nobody has read are
+ * dropped. `used`: the reader has the bytes, so it got them from the kernel's
+ * page cache. If another reader of the item left them there, they count as
+ * carried.
+ */
+void cache_unplan(struct cache *c, struct cache_plan *p, bool used);
+
+/* This version of the file no longer exists: serve its bytes to nobody, and
+ * delete its entry. */
+void cache_invalidate(struct cache *c, const struct cache_item *item);
+
+/* An item exists; see store_mark(). */
+void cache_keep(struct cache *c, const struct cache_item *item);
+
+/* Wait until what is being published is in its tier, at most timeout_ns. */
+void cache_settle(struct cache *c, uint64_t timeout_ns);
+
+/* Counters of one source; all but `asked` cover answered requests. */
+struct cache_source_counts {
+	uint64_t asked;	       /* reads */
+	uint64_t bytes;	       /* that came and were kept */
+	uint64_t hits, misses; /* all that was asked for; -ENOENT */
+	uint64_t stale;	       /* -ESTALE */
+	uint64_t late;	       /* given up after patience_ns */
+	uint64_t failed;       /* any other -errno */
+	uint64_t pushed;       /* units that it took */
+	uint64_t push_dropped; /* because too many bytes were being pushed */
+};
+/* `source` as in the configuration. */
+void cache_source_counts(
+	struct cache *c, unsigned source, struct cache_source_counts *counts);
+
+struct cache_status {
+	uint64_t staging_bytes, staging_peak_bytes, staging_capacity_bytes;
+	uint64_t inflight;	/* origin requests */
+	uint64_t parked;	/* reads that wait for bytes */
+	uint64_t surplus_depth; /* requests kept going ahead of readers */
+	uint64_t planned_bytes; /* of items that are planned, fetched or not */
+	uint64_t planned_capacity_bytes; /* their part of staging */
+};
+void cache_status(struct cache *c, struct cache_status *status);
+
+/* The least time of an origin request of late; 0: unknown. Takes no lock. */
+uint64_t cache_latency_ns(struct cache *c);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * struct cache: its parts, all guarded by one lock. Each part belongs to one
+ * file, which gets it with a function below; all other files call the functions
+ * of that file. Private to src/cache.
+ */
+#ifndef CACHE_IMPL_H
+#define CACHE_IMPL_H
+
+#include <stdatomic.h>
+
+#include "mount/cache/cache.h"
+#include "mount/cache/cache_jobs_impl.h"
+#include "mount/cache/fetch_impl.h"
+#include "mount/cache/fill_impl.h"
+#include "mount/cache/fill_source_impl.h"
+#include "mount/store/store.h"
+
+struct cache {
+	struct cache_config config; /* set once */
+	struct cache_jobs jobs;
+	struct fill_table table;
+	struct cache_requests requests;
+	struct cache_asked asked;
+	struct cache_staging staging;
+	struct cache_moves moves;
+	struct cache_readers readers;
+	uint64_t planned_bytes; /* of fills with plans; lock; cache_planned.c */
+	struct timer last_timer; /* fires after all others have, at stop */
+	bool timers_quiet;	 /* it has; lock */
+};
+
+#define CACHE_LOCK(c) (&(c)->jobs.lock)
+#define ASSERT_INSIDE(c) ASSERT_HELD(CACHE_LOCK(c))
+#define CACHE_SCOPE(c) LOCK_SCOPE(CACHE_LOCK(c))
+
+static inline const struct cache_config *cache_config(const struct cache *c)
+{
+	return &c->config;
+}
+
+/* The level of the origin, which comes after all sources. */
+static inline unsigned origin_level(const struct cache *c)
+{
+	return c->config.nsources;
+}
+
+/* Chunks are fetched in multiples of so many pages: in those that the origin
+ * likes, or in no more than the sources need. */
+static inline unsigned cache_unit_pages(const struct cache *c, bool liked)
+{
+	return liked ? c->requests.unit_pages : c->asked.unit_pages;
+}
+
+static inline struct fill_table *cache_table(struct cache *c)
+{
+	return &c->table;
+}
+
+static inline struct flight *cache_flight(struct cache *c)
+{
+	return &c->requests.flight;
+}
+
+/* The length of the best request to the origin. */
+static inline size_t cache_request_bytes(const struct cache *c)
+{
+	return c->requests.bytes;
+}
+
+static inline struct cache_asked *cache_asked(struct cache *c)
+{
+	return &c->asked;
+}
+
+static inline struct cache_staging *cache_staging(struct cache *c)
+{
+	return &c->staging;
+}
+
+static inline struct cache_moves *cache_moves(struct cache *c)
+{
+	return &c->moves;
+}
+
+static inline struct cache_readers *cache_readers(struct cache *c)
+{
+	return &c->readers;
+}
+
+/* Does an analysis hide some of the items? */
+static inline bool cache_masked(const struct cache *c)
+{
+	const struct cache_mask *m = c->config.mask;
+
+	return m &&
+		atomic_load_explicit(&m->limit, memory_order_relaxed) !=
+		CACHE_MASK_NONE;
+}
+
+/* Does a source keep items in place of the tiers? */
+static inline bool sources_instead(const struct cache *c)
+{
+	for (unsigned i = 0; i < origin_level(c); i++)
+		if (source_instead(c->config.source[i]))
+			return true;
+	return false;
+}
+
+/* Is the item in a tier, and not hidden? */
+static inline bool cache_tier_has(
+	const struct cache *c, struct hash128 key, uint64_t item_bytes)
+{
+	return store_has(c->config.store, key, item_bytes) &&
+		(!cache_masked(c) ||
+			key.hi < atomic_load_explicit(&c->config.mask->limit,
+					 memory_order_relaxed));
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The jobs of the cache. Code that changes something under the lock enters
+ * with jobs_enter() and leaves with jobs_run(). That starts the requests
+ * that can be started now, and does the jobs that must not run under the lock:
+ * callbacks, and hand-overs to publishers and to sources. Each job may make
+ * room for more requests. cache.c has the table of these jobs. Any thread.
+ */
+#include "mount/cache/cache_impl.h"
+
+#include "common/base/cond.h"
+
+/* None of these can fail on Linux. */
+void jobs_init(struct cache *c, const struct cache_job_kinds *kinds)
+{
+	c->jobs.kinds = kinds;
+	list_init(&c->jobs.planned);
+	(void)pthread_mutex_init(&c->jobs.lock, NULL);
+	cond_init(&c->jobs.idle_cond);
+}
+
+void jobs_release(struct cache *c)
+{
+	(void)pthread_cond_destroy(&c->jobs.idle_cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&c->jobs.lock);
+}
+
+void jobs_lock(struct cache *c)
+{
+	pthread_mutex_lock(&c->jobs.lock);
+}
+
+void jobs_unlock(struct cache *c)
+{
+	pthread_mutex_unlock(&c->jobs.lock);
+}
+
+void jobs_enter(struct cache *c, struct after *a)
+{
+	for (int i = 0; i < AFTER_KINDS; i++)
+		list_init(&a->list[i]);
+	jobs_lock(c);
+}
+
+/* The first job, by the order of its kind, or NULL. */
+static struct list *first_job(
+	struct cache *c, struct after *a, enum after_kind *kind)
+{
+	for (int i = 0; i < AFTER_KINDS; i++) {
+		struct list *head =
+			i == AFTER_PLANNED ? &c->jobs.planned : &a->list[i];
+
+		if (list_empty(head))
+			continue;
+		*kind = (enum after_kind)i;
+		return list_next(head);
+	}
+	return NULL;
+}
+
+/* The job may be gone afterwards. */
+static void do_job(struct cache *c, struct list *job, enum after_kind kind)
+{
+	struct fill *f;
+
+	list_del(job);
+	jobs_unlock(c);
+	f = c->jobs.kinds->run[kind](c, job);
+	jobs_lock(c);
+	if (f)
+		c->jobs.kinds->unref(c, f);
+	if (kind == AFTER_START && --c->jobs.nstarting == 0 && c->jobs.stopping)
+		jobs_wake(c);
+}
+
+void jobs_run(struct cache *c, struct after *a)
+{
+	enum after_kind kind;
+	struct list *job;
+
+	ASSERT_INSIDE(c);
+	for (;;) {
+		/* Each answer may give memory back, for others to start. */
+		c->jobs.kinds->dispatch(c, a);
+		job = first_job(c, a, &kind);
+		if (!job)
+			break;
+		do_job(c, job, kind);
+	}
+	jobs_unlock(c);
+}
+
+void jobs_add_planned(struct cache *c, struct list *link)
+{
+	ASSERT_INSIDE(c);
+	list_add_tail(&c->jobs.planned, link);
+}
+
+void jobs_add_start(struct cache *c, struct after *a, struct list *link)
+{
+	ASSERT_INSIDE(c);
+	c->jobs.nstarting++;
+	list_add_tail(&a->list[AFTER_START], link);
+}
+
+bool jobs_is_starting(const struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return c->jobs.nstarting > 0;
+}
+
+void jobs_stop(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	c->jobs.stopping = true;
+}
+
+bool jobs_is_stopping(const struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return c->jobs.stopping;
+}
+
+void jobs_wait(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	pthread_cond_wait(&c->jobs.idle_cond, &c->jobs.lock);
+}
+
+bool jobs_wait_until(struct cache *c, uint64_t until_ns)
+{
+	ASSERT_INSIDE(c);
+	return cond_wait_until(&c->jobs.idle_cond, &c->jobs.lock, until_ns);
+}
+
+void jobs_wake(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	pthread_cond_broadcast(&c->jobs.idle_cond);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock of the cache, how to take it, and the work to do after releasing it;
+ * see cache_jobs.c. Private to src/cache.
+ */
+#ifndef CACHE_JOBS_IMPL_H
+#define CACHE_JOBS_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/list.h"
+#include "common/base/lock.h"
+
+struct cache;
+struct fill;
+
+/*
+ * Work to do once the lock has been released: callbacks and wake-ups of other
+ * threads, which would otherwise block on the lock. Only jobs_run() does it,
+ * in this order. Requests to the origin come first because they take the
+ * longest.
+ */
+enum after_kind {
+	AFTER_START,   /* of struct fetch: give it to its source */
+	AFTER_ABANDON, /* of struct fetch, referenced: give it up */
+	AFTER_READ,    /* of struct cache_read: answer it */
+	AFTER_WARM,    /* of struct cache_warm: answer it */
+	AFTER_STALE,   /* of struct fill, referenced: tell the owner */
+	AFTER_PUSH,    /* of struct push */
+	AFTER_PUBLISH, /* of struct fill, referenced: to a publisher */
+	AFTER_PLANNED, /* of struct cache_plan; in cache_jobs.planned */
+	AFTER_KINDS
+};
+
+struct after {
+	struct list list[AFTER_KINDS];
+};
+
+/* dispatch() starts the requests that can be started. run[kind]() does one job,
+ * without the lock. If it returns a fill, unref() ends the job's reference. */
+struct cache_job_kinds {
+	void (*dispatch)(struct cache *c, struct after *a);
+	void (*unref)(struct cache *c, struct fill *f);
+	struct fill *(*run[AFTER_KINDS])(struct cache *c, struct list *link);
+};
+
+/* The members are cache_jobs.c's. */
+struct cache_jobs {
+	const struct cache_job_kinds *kinds; /* set once */
+	pthread_mutex_t lock;		     /* cache.lock */
+	pthread_cond_t idle_cond;	     /* of jobs_wait() */
+	struct list planned; /* of struct cache_plan, to be told */
+	unsigned nstarting;  /* of struct fetch, on their way */
+	bool stopping;
+};
+
+void jobs_init(struct cache *c, const struct cache_job_kinds *kinds);
+void jobs_release(struct cache *c);
+
+/* Take the lock, with nothing to do after it. */
+void jobs_enter(struct cache *c, struct after *a);
+/* Start the requests that can be started, release the lock, and run the
+ * callbacks. */
+void jobs_run(struct cache *c, struct after *a);
+
+/* Plain lock and unlock: to look at state, or around code that must not run
+ * under the lock. */
+void jobs_lock(struct cache *c);
+void jobs_unlock(struct cache *c);
+
+/* The functions below assert the lock. A plan has ended: let jobs_run() tell
+ * its owner. */
+void jobs_add_planned(struct cache *c, struct list *link);
+/* A request will be given to its source: until jobs_run() has done that, it
+ * can be neither answered nor given up. */
+void jobs_add_start(struct cache *c, struct after *a, struct list *link);
+bool jobs_is_starting(const struct cache *c);
+void jobs_stop(struct cache *c);
+bool jobs_is_stopping(const struct cache *c);
+/* Wait for jobs_wake(), which is called when all fills are published, all
+ * requests are started, or none is in flight. */
+void jobs_wait(struct cache *c);
+bool jobs_wait_until(struct cache *c, uint64_t until_ns); /* false: late */
+void jobs_wake(struct cache *c);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Planned items: they are fetched ahead in the order of the plans and held
+ * until they have been read; nothing displaces them before. They may use half
+ * of staging, so that other readers always find room. Entered by the thread
+ * that follows the plans.
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+
+static uint64_t missing_bytes(const struct fill *f)
+{
+	uint64_t there = (uint64_t)f->present * FILL_PAGE_BYTES;
+
+	return there < f->item.size ? f->item.size - there : 0;
+}
+
+/* All readers have had the whole item, and nobody has planned it since. */
+static bool is_passed(const struct fill *f)
+{
+	return f->phase == FILL_STAGED && f->served == f->npages;
+}
+
+/*
+ * Move a new fill from the end of the queue before fills that are needed later,
+ * which may fill the queue. Fills that have begun stay before it, because they
+ * already have memory.
+ */
+static void overtake(struct cache *c, struct fill *f, const void *owner)
+{
+	struct list *queue = fill_queue(c, f->level, f->prio);
+	struct list *at = list_prev(&f->queue);
+	uint64_t due = planned_due_ns(c, &f->plans);
+
+	for (; at != queue; at = list_prev(at)) {
+		const struct fill *g = CONTAINER_OF(at, struct fill, queue);
+
+		if (g->buf || planned_owned(c, &g->plans, owner) ||
+			planned_due_ns(c, &g->plans) <= due)
+			break;
+	}
+	list_del(&f->queue);
+	list_add_tail(list_next(at), &f->queue);
+}
+
+/* Its fill, which is wanted from now on. */
+static int attach(struct cache *c, const struct cache_item *item,
+	struct hash128 key, struct cache_plan *p)
+{
+	struct fill *f = fill_find(c, key);
+	bool read = atomic_load_explicit(&p->read, memory_order_relaxed);
+	bool made = !f;
+	int rc;
+
+	ASSERT_INSIDE(c);
+	if (read && (!f || is_passed(f)))
+		return -EALREADY;
+	if ((!f || list_empty(&f->plans)) &&
+		planned_bytes(c) + item->size >
+			cache_config(c)->staging_bytes / 2)
+		return -EAGAIN;
+	rc = fill_find_or_make(c, item, key, PRIO_PLANNED, false, &f);
+	if (rc < 0)
+		return rc;
+	f->ahead |= made;
+	f->carried = true;
+	/* Planned for an earlier position, it is carried to this one. */
+	p->missing_bytes = list_empty(&f->plans) ? missing_bytes(f) : 0;
+	if (list_empty(&f->plans))
+		planned_charge(c, f->item.size);
+	list_add_tail(&f->plans, &p->link);
+	if (is_passed(f))
+		fill_turn(c, f);
+	else
+		fill_line_up(c, f);
+	planned_owe(c, p, p->missing_bytes);
+	p->fill = f;
+	fill_want(c, f, 0, f->npages, PRIO_PLANNED);
+	if (made)
+		overtake(c, f, p->owner);
+	return 0;
+}
+
+int cache_plan(
+	struct cache *c, const struct cache_item *item, struct cache_plan *p)
+{
+	struct hash128 key = cache_key(c, item);
+	struct after a;
+	int rc;
+
+	if (store_has(cache_config(c)->store, key, item->size))
+		return -EEXIST;
+	p->fill = NULL;
+	p->unread = false;
+	p->owed_bytes = 0;
+	list_init(&p->link);
+	jobs_enter(c, &a);
+	rc = attach(c, item, key, p);
+	jobs_run(c, &a);
+	return rc;
+}
+
+/*
+ * The item is not planned any more: drop the bytes that only the plan wanted.
+ * `begun`: the position counts as read, as its reader's handler has told the
+ * plan, and has not come to the cache yet. It would fetch them again.
+ */
+static void planned_forget(struct cache *c, struct fill *f, bool begun)
+{
+	bool alone = list_empty(&f->waiters) && list_empty(&f->warms);
+
+	ASSERT_INSIDE(c);
+	planned_discharge(c, f->item.size);
+	fill_line_up(c, f);
+	if (!alone)
+		return;
+	if (f->turned && f->phase == FILL_STAGED) {
+		fill_pass(c, f);
+		return;
+	}
+	if (begun && f->prefetched)
+		return;
+	/* Keep fills that will be in a tier or are being read. */
+	if (f->ahead ||
+		(f->prefetched && f->res.charged_bytes == 0 &&
+			f->phase != FILL_PUBLISHING))
+		fill_leave_table(c, f);
+}
+
+void cache_unplan(struct cache *c, struct cache_plan *p, bool used)
+{
+	struct fill *f;
+	struct after a;
+	bool begun;
+
+	jobs_enter(c, &a);
+	f = p->fill;
+	if (f) {
+		begun = atomic_load_explicit(&p->read, memory_order_relaxed);
+		/* Its reader is not in the middle of reading it. */
+		if (used && !f->turned)
+			f->last_read_ns = 0;
+		used &= f->turned;
+		/* Its reader found all of it in the kernel's pages. */
+		if (used && !begun)
+			fill_begun(c, f);
+		planned_tell(c, p, used ? 1 : -ECANCELED);
+		if (list_empty(&f->plans))
+			planned_forget(c, f, begun);
+	}
+	jobs_run(c, &a);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache's front: reads, warming, invalidation. Entered by handlers, by
+ * the loader of plans and by commands. One lock guards fills; a hit in a tier
+ * never takes it. Lock order: cache.lock, then those inside the store, the
+ * origin, the timers and the manifest (path()).
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "mount/cache/fill_part_impl.h"
+
+/* Between a look and the read an entry can come and go; not for ever. */
+#define READ_TRIES 3
+
+static ssize_t read_hit(struct cache *c, struct store_scratch *s,
+	const struct cache_item *item, struct hash128 key, struct cache_read *r)
+{
+	ssize_t n = store_read(cache_config(c)->store, s, key, item->size,
+		r->off, r->len, &r->data);
+
+	if (n <= 0)
+		return 0;
+	if (r->off == 0)
+		COUNT(cache_config(c)->counters, hits);
+	COUNT_ADD(cache_config(c)->counters, hit_bytes, n);
+	if (r->again_bytes > 0)
+		COUNT_ADD(cache_config(c)->counters, reread_bytes,
+			r->again_bytes);
+	r->fill = NULL;
+	return n;
+}
+
+ssize_t cache_read(struct cache *c, struct store_scratch *s,
+	const struct cache_item *item, struct cache_read *r)
+{
+	struct hash128 key = cache_key(c, item);
+	struct after a;
+	struct fill *f;
+	ssize_t n;
+
+	for (int i = 0;; i++) {
+		if (cache_tier_has(c, key, item->size)) {
+			n = read_hit(c, s, item, key, r);
+			if (n > 0)
+				return n;
+		}
+		jobs_enter(c, &a);
+		n = fill_find_or_make(
+			c, item, key, read_prio(r), i == READ_TRIES, &f);
+		if (n != -EEXIST)
+			break;
+		jobs_unlock(c);
+	}
+	if (n == 0)
+		n = fill_join(c, f, r);
+	jobs_run(c, &a);
+	return n;
+}
+
+void cache_read_end(struct cache *c, struct cache_read *r)
+{
+	struct after a;
+
+	if (!r->fill)
+		return;
+	jobs_enter(c, &a);
+	fill_unref(c, r->fill);
+	r->fill = NULL;
+	jobs_run(c, &a);
+}
+
+void cache_prefetch(
+	struct cache *c, const struct cache_item *item, size_t off, size_t len)
+{
+	struct hash128 key = cache_key(c, item);
+	struct fill *f;
+	struct after a;
+
+	if (cache_tier_has(c, key, item->size))
+		return;
+	jobs_enter(c, &a);
+	f = fill_find(c, key);
+	if (!f && fill_find_or_make(c, item, key, PRIO_FILL, false, &f) == 0)
+		fill_prefetched(c, f);
+	if (f)
+		fill_want_bytes(c, f, off, len, PRIO_FILL);
+	jobs_run(c, &a);
+}
+
+int cache_warm(
+	struct cache *c, const struct cache_item *item, struct cache_warm *w)
+{
+	struct hash128 key = cache_key(c, item);
+	struct fill *f = NULL;
+	struct after a;
+	bool made;
+	int rc;
+
+	if (store_has(cache_config(c)->store, key, item->size))
+		return -EEXIST;
+	if (!store_ready(cache_config(c)->store))
+		return -EAGAIN;
+	jobs_enter(c, &a);
+	made = !fill_find(c, key);
+	rc = fill_find_or_make(c, item, key, PRIO_FILL, false, &f);
+	if (rc == 0 && !fill_has_tier(f) && !sources_instead(c)) {
+		rc = -ENOSPC;
+		if (made)
+			fill_leave_table(c, f);
+	}
+	if (rc == 0)
+		fill_warm(c, f, w);
+	jobs_run(c, &a);
+	return rc;
+}
+
+void cache_invalidate(struct cache *c, const struct cache_item *item)
+{
+	struct hash128 key = cache_key(c, item);
+	struct fill *f;
+	struct after a;
+
+	jobs_enter(c, &a);
+	f = fill_find(c, key);
+	if (f)
+		fill_cease(c, f, &a);
+	jobs_run(c, &a);
+	store_invalidate(cache_config(c)->store, key, item->size);
+	part_discard(c, item, key);
+}
+
+void cache_status(struct cache *c, struct cache_status *status)
+{
+	*status = (struct cache_status){
+		.staging_capacity_bytes = cache_config(c)->staging_bytes,
+		.planned_capacity_bytes = cache_config(c)->staging_bytes / 2,
+	};
+	jobs_lock(c);
+	room_status(c, status);
+	status->inflight = flight_out(cache_flight(c));
+	status->parked = readers_parked(c);
+	status->surplus_depth = depth_limit(flight_depth(cache_flight(c)));
+	status->planned_bytes = planned_bytes(c);
+	jobs_unlock(c);
+}
+
+uint64_t cache_latency_ns(struct cache *c)
+{
+	return depth_recent_ns(flight_depth(cache_flight(c)));
+}

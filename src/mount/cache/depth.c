@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the depth by trying. A window of answers measures the rate of one
+ * level: the number of requests in flight, whoever asked for them. As long as
+ * each level brings more, the next is tried, so a distant origin has its depth
+ * after some ten times the time of a request. Then the lowest level that is
+ * good enough is kept. Lower levels are tried again when requests wait for one
+ * another, higher ones when they do not, and both now and then, because origins
+ * change. A pure state machine.
+ */
+#include "mount/cache/depth.h"
+
+#include "common/base/clock.h"
+
+/* The minimum duration and number of answers of a window. */
+#define WINDOW_NS (100 * NS_PER_MS)
+#define WINDOW_ANSWERS 8u
+
+/*
+ * After so many windows at a level its neighbours are tried again: those that
+ * promise a gain each time, the others once in LOOK_BOTH times.
+ */
+#define LOOK_AGAIN 32u
+#define LOOK_BOTH 8u
+
+/*
+ * A level is good enough if it lacks no more than this of the best rate. Of
+ * the 5 % that may be lost something is left for what else takes time.
+ */
+#define LACK_MAX 0.03
+
+/*
+ * The time of a request, as a multiple of the least, above which requests wait
+ * for one another, so that more of them hardly help. At nearly twice the least,
+ * half of them may do.
+ */
+#define WAITING 1.3
+#define WAITING_TWICE 1.9
+
+/* A rate that differs by this factor from the level's rate so far shows that
+ * the origin has changed. */
+#define CHANGED 2
+
+/* The share of a level's requests that counts as all of them. */
+#define NEARLY 0.9
+
+/* The least time of a request grows by this fraction with each answer. */
+#define LEAST_FADES 8192u
+#define RECENT_FADES 64u
+
+/* Where the search begins unless the origin says otherwise. */
+#define FIRST 4u
+
+void depth_init(struct depth *d, unsigned most)
+{
+	*d = (struct depth){.most = most ? most : 1};
+	depth_begin(d, FIRST);
+}
+
+void depth_begin(struct depth *d, unsigned requests)
+{
+	d->level = 0;
+	while (d->level + 1 < DEPTH_LEVELS && 1u << d->level < requests &&
+		1u << d->level < d->most)
+		d->level++;
+	d->skip = depth_limit(d);
+}
+
+unsigned depth_limit(const struct depth *d)
+{
+	unsigned limit = 1u << d->level;
+
+	return limit < d->most ? limit : d->most;
+}
+
+uint64_t depth_latency_ns(const struct depth *d)
+{
+	return d->least_ns;
+}
+
+uint64_t depth_recent_ns(const struct depth *d)
+{
+	return atomic_load_explicit(&d->recent_ns, memory_order_relaxed);
+}
+
+static bool has_above(const struct depth *d)
+{
+	return d->level + 1 < DEPTH_LEVELS && depth_limit(d) < d->most;
+}
+
+bool depth_allows(const struct depth *d, unsigned going, unsigned ahead)
+{
+	return going < depth_limit(d) || ahead == 0;
+}
+
+static bool known(const struct depth *d, unsigned level)
+{
+	return d->rate[level] > 0;
+}
+
+bool depth_settled(const struct depth *d)
+{
+	return known(d, d->level) && (!has_above(d) || known(d, d->level + 1));
+}
+
+static double best_rate(const struct depth *d)
+{
+	double best = 0;
+
+	for (unsigned i = 0; i < DEPTH_LEVELS; i++)
+		if (d->rate[i] > best)
+			best = d->rate[i];
+	return best;
+}
+
+static unsigned lowest_good(const struct depth *d)
+{
+	double enough = best_rate(d) * (1 - LACK_MAX);
+	unsigned i = 0;
+
+	while (!known(d, i) || d->rate[i] < enough)
+		i++;
+	return i;
+}
+
+/* The mean time of a request, as a multiple of the least. */
+static double waiting(const struct depth *d)
+{
+	return (double)d->took_ns / d->answers / (double)d->least_ns;
+}
+
+/*
+ * The level of a window that ends now, by the mean number of requests in
+ * flight: readers may have more than the present level allows. That is the
+ * requests' time by the window's. The number at the moments of answers would be
+ * too small: many answers may come in a row, and those who read on after them.
+ */
+static unsigned window_level(const struct depth *d, uint64_t now_ns)
+{
+	double going = (double)d->took_ns / (double)(now_ns - d->begin_ns);
+	unsigned level = d->level;
+
+	while (level + 1 < DEPTH_LEVELS && 1u << level < d->most &&
+		going > NEARLY * (2u << level))
+		level++;
+	return level;
+}
+
+/*
+ * The next level after a window at `level`: up while that is unknown and each
+ * level was better than the one before; then down to the lowest that is good
+ * enough, and further while that is unknown and readers keep no more in flight.
+ */
+static unsigned next_level(struct depth *d, unsigned level)
+{
+	unsigned good = lowest_good(d);
+
+	d->held |= level > d->level && !known(d, d->level);
+	d->level = good;
+	if (good == level && has_above(d) && !known(d, good + 1))
+		return good + 1;
+	if (good == level && good > 0 && !known(d, good - 1) && !d->held)
+		return good - 1;
+	return good;
+}
+
+static void forget_levels(struct depth *d, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		d->rate[i] = 0;
+}
+
+/* Levels that are forgotten are tried again. */
+static void forget_others(struct depth *d, unsigned level)
+{
+	bool both = ++d->rounds >= LOOK_BOTH;
+
+	d->windows = 0;
+	if (both)
+		d->rounds = 0;
+	if (both || waiting(d) > WAITING_TWICE) {
+		forget_levels(d, 0, d->level < level ? d->level : level);
+		d->held = false;
+	}
+	if (both || waiting(d) < WAITING)
+		forget_levels(d, level + 1, DEPTH_LEVELS);
+}
+
+static double rate_of(const struct depth *d, uint64_t now_ns)
+{
+	return (double)d->bytes * (double)NS_PER_S /
+		(double)(now_ns - d->begin_ns);
+}
+
+static bool rate_changed(double before, double rate)
+{
+	return before > 0 &&
+		(rate > before * CHANGED || rate * CHANGED < before);
+}
+
+static void window_begin(struct depth *d, uint64_t now_ns)
+{
+	d->begin_ns = now_ns;
+	d->bytes = d->took_ns = 0;
+	d->answers = 0;
+}
+
+/* The origin has changed: nothing is known any more. */
+static void start_over(struct depth *d)
+{
+	forget_levels(d, 0, DEPTH_LEVELS);
+	d->least_ns = 0;
+	d->windows = d->rounds = 0;
+	d->held = false;
+}
+
+/* An origin that has only paused is the same in the next window. */
+static void note_change(struct depth *d, const struct depth_answer *a)
+{
+	if (d->odd)
+		start_over(d);
+	d->odd = !d->odd;
+	d->skip = a->going;
+}
+
+static void note_rate(struct depth *d, unsigned level, double rate)
+{
+	double before = d->rate[level];
+
+	d->rate[level] = before > 0 ? (before + rate) / 2 : rate;
+	if (++d->windows >= LOOK_AGAIN)
+		forget_others(d, level);
+}
+
+static void window_end(struct depth *d, const struct depth_answer *a)
+{
+	unsigned before = d->level;
+	unsigned level = window_level(d, a->now_ns);
+	double rate = rate_of(d, a->now_ns);
+
+	if (rate <= 0 || rate_changed(d->rate[level], rate)) {
+		note_change(d, a);
+		return;
+	}
+	d->odd = false;
+	note_rate(d, level, rate);
+	d->level = next_level(d, level);
+	window_begin(d, a->now_ns);
+	if (d->level != before)
+		d->skip = depth_limit(d) > a->going ? depth_limit(d) : a->going;
+}
+
+/* A minimum rises slowly, because origins change. */
+static uint64_t faded(uint64_t least_ns, uint64_t took_ns, unsigned fades)
+{
+	if (!least_ns || took_ns < least_ns)
+		return took_ns;
+	return least_ns + least_ns / fades;
+}
+
+static void note_latency(struct depth *d, const struct depth_answer *a)
+{
+	d->least_ns = faded(d->least_ns, a->took_ns, LEAST_FADES);
+	if (a->bytes > 0) /* a failure may be quick */
+		atomic_store_explicit(&d->recent_ns,
+			faded(depth_recent_ns(d), a->took_ns, RECENT_FADES),
+			memory_order_relaxed);
+}
+
+/* All that go at a time come at a time where nothing but latency counts. */
+static bool window_full(const struct depth *d, uint64_t now_ns)
+{
+	unsigned level, row;
+
+	if (now_ns - d->begin_ns < WINDOW_NS || d->answers < WINDOW_ANSWERS)
+		return false;
+	level = window_level(d, now_ns);
+	row = level == d->level ? depth_limit(d) : 1u << level;
+	return d->answers % row == 0;
+}
+
+void depth_note(struct depth *d, const struct depth_answer *a)
+{
+	note_latency(d, a);
+	if (!a->more || a->going < depth_limit(d)) {
+		d->skip = depth_limit(d);
+		return;
+	}
+	if (d->skip > 0) {
+		if (--d->skip == 0)
+			window_begin(d, a->now_ns);
+		return;
+	}
+	d->bytes += a->bytes;
+	d->took_ns += a->took_ns;
+	d->answers++;
+	if (window_full(d, a->now_ns))
+		window_end(d, a);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the number of requests to keep in flight at an origin while something
+ * is fetched ahead of readers: the smallest number that reaches nearly the best
+ * rate. More requests would only make readers wait behind them. Requests of
+ * readers are included in that number. The caller does the locking.
+ */
+#ifndef CACHE_DEPTH_H
+#define CACHE_DEPTH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mount/cache/backlog.h"
+
+#define DEPTH_LEVELS 9u /* 1, 2, 4, ... 256 */
+
+struct depth {
+	unsigned most; /* set once */
+	unsigned level;
+	double rate[DEPTH_LEVELS]; /* bytes a second; 0: not known */
+	unsigned windows;	   /* since other levels were last tried */
+	unsigned rounds;	   /* since all others were */
+	bool odd;  /* the last window was unlike the level: a pause? */
+	bool held; /* readers keep more in flight than a lower level */
+	/* The window of measurement. It begins when the requests that were in
+	 * flight at the change to this level have been answered. */
+	unsigned skip;
+	uint64_t begin_ns;
+	uint64_t bytes;
+	unsigned answers;
+	uint64_t took_ns;	    /* sum */
+	uint64_t least_ns;	    /* of one request; 0: not known */
+	_Atomic uint64_t recent_ns; /* the same of late; relaxed */
+};
+
+/* `most`: the largest number of requests that is of use. */
+void depth_init(struct depth *d, unsigned most);
+
+/* Before the first answer: begin the search at this many requests. */
+void depth_begin(struct depth *d, unsigned requests);
+
+/* The number of requests to keep in flight now. */
+unsigned depth_limit(const struct depth *d);
+
+/*
+ * May one more request be sent that no reader waits for? `going` requests are
+ * in flight. `ahead` of them fetch ahead, including those that the plan's own
+ * readers wait for. If other readers fill the depth, one request ahead is still
+ * allowed beside theirs.
+ */
+bool depth_allows(const struct depth *d, unsigned going, unsigned ahead);
+
+/* Is the search for the best number complete? */
+bool depth_settled(const struct depth *d);
+
+/* The minimum time of a request; 0: unknown. */
+uint64_t depth_latency_ns(const struct depth *d);
+
+/* The same of the last hundred or so; needs no lock. */
+uint64_t depth_recent_ns(const struct depth *d);
+
+/* A request was answered. */
+struct depth_answer {
+	uint64_t bytes;
+	uint64_t took_ns;
+	uint64_t now_ns;
+	unsigned going; /* requests in flight, this one included */
+	bool more; /* more was waiting to be fetched ahead, so only the origin
+		      limited the rate */
+};
+void depth_note(struct depth *d, const struct depth_answer *a);
+
+#endif

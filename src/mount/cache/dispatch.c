@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chooses the next requests to the origin and to other sources, and how many
+ * are in flight. Each source has three queues, demand first. Within a queue
+ * fills take turns, so that many readers of a slow origin all make progress;
+ * planned fills come in the order of the plans. Runs with the cache's lock held
+ * on any thread; answers come to fetch.c.
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "mount/cache/fill_part_impl.h"
+
+/* Parts that make room for one more item. */
+#define SPILL_AT_ONCE 2
+
+/*
+ * Items planned for later than this, or than some multiple of a request's time,
+ * are fetched one request at a time: they come early enough, and another reader
+ * waits behind one request at most. It is long enough to fetch at full depth
+ * everything needed until then.
+ */
+#define PLANNED_SOON_NS (NS_PER_S / 2)
+#define PLANNED_SOON_LATENCIES 4u
+
+struct dispatch {
+	struct cache *c;
+	struct after *after;
+	bool surplus; /* no reader waits for the fills of this queue */
+	bool waiting; /* something is left that could not be started */
+	bool merged;  /* fills have left queues beside the one at hand */
+	bool no_room; /* a fill waits for memory: no other may overtake it */
+};
+
+/* Is there so much time that one request at a time is enough? */
+static bool is_early(struct cache *c, const struct fill *f)
+{
+	uint64_t soon_ns = depth_latency_ns(flight_depth(cache_flight(c))) *
+		PLANNED_SOON_LATENCIES;
+
+	if (soon_ns < PLANNED_SOON_NS)
+		soon_ns = PLANNED_SOON_NS;
+	return list_empty(&f->waiters) &&
+		planned_due_ns(c, &f->plans) >= clock_now_ns() + soon_ns &&
+		!planned_at_once(c, &f->plans);
+}
+
+/* The maximum number of bytes that one request of the fill asks for. */
+static uint64_t next_bytes(struct cache *c, const struct fill *f)
+{
+	uint64_t bytes = f->wanted * FILL_PAGE_BYTES;
+
+	if (bytes > f->item.size)
+		bytes = f->item.size;
+	return bytes < cache_request_bytes(c) ? bytes : cache_request_bytes(c);
+}
+
+/*
+ * May another request of the fill go out? Demand may exceed the depth a little.
+ * Surplus goes out while fewer requests are in flight than reach the origin's
+ * rate, and one at a time as long as there is time.
+ */
+static bool may_start(const struct dispatch *d, const struct fill *f)
+{
+	struct cache *c = d->c;
+
+	if (f->level < origin_level(c))
+		return source_may_ask(c, f->level, d->surplus);
+	if (!flight_takes_bytes(cache_flight(c), next_bytes(c, f)))
+		return false;
+	if (!d->surplus)
+		return flight_takes_demand(cache_flight(c));
+	return flight_takes_surplus(cache_flight(c)) &&
+		(!flight_has_surplus(cache_flight(c)) || !is_early(c, f));
+}
+
+/* The next run of wanted pages, from the cursor on, round to it again. */
+static void next_run(struct fill *f, struct fetch_span *p, size_t max_bytes)
+{
+	unsigned max = (unsigned)(max_bytes / FILL_PAGE_BYTES);
+	unsigned i = f->cursor;
+
+	while (!fill_page_is_next(f, i))
+		i = i + 1 < f->npages ? i + 1 : 0;
+	p->f = f;
+	p->first = i;
+	while (i < f->npages && i - p->first < max && fill_page_is_next(f, i))
+		i++;
+	p->n = i - p->first;
+	f->cursor = i < f->npages ? i : 0;
+}
+
+static size_t dispatch_request_bytes(const struct fetch *x)
+{
+	return fetch_of_origin(x) ? cache_request_bytes(x->c)
+				  : source_request_bytes(x->c, x->level);
+}
+
+/* The request takes these pages of the fill. */
+static void take_span(struct fetch *x, struct fill *f)
+{
+	struct fetch_span *p = &x->span[x->nspans++];
+
+	next_run(f, p, dispatch_request_bytes(x) - x->r.len);
+	fill_mark(f, p->first, p->n, PAGE_INFLIGHT);
+	f->wanted -= p->n;
+	fill_ref(f);
+	x->r.len += fetch_span_bytes(p);
+	x->out.bytes = x->r.len;
+}
+
+/*
+ * Get memory for a waiting fill, and free some early, so that nothing has to be
+ * dropped when memory is needed. Returns -EAGAIN if there is none now, and
+ * -EINPROGRESS if a part of the fill is kept, which is loaded first.
+ */
+static int dispatch_take_room(struct dispatch *d, struct fill *f)
+{
+	int rc = d->no_room ? -EAGAIN : fill_take_room(d->c, f);
+
+	if (rc < 0)
+		return rc;
+	if (fill_leaves_little_room(d->c, f))
+		part_spill(d->c, SPILL_AT_ONCE);
+	return part_load(d->c, f) ? -EINPROGRESS : 0;
+}
+
+/*
+ * The fill of the next item of the file, if the request can go on in it: its
+ * first page is wanted, it is not less urgent, nothing of it would be left for
+ * another request, and there is memory for it.
+ */
+static struct fill *neighbour(
+	struct dispatch *d, const struct fetch *x, const struct fill *f)
+{
+	struct cache_item item = f->item;
+	struct fill *g;
+	uint64_t bytes;
+
+	item.base += item.size;
+	if (f->whole || item.base >= item.version.size_bytes)
+		return NULL;
+	cache_item_at(d->c, item.base, &item);
+	g = fill_find(d->c, cache_key(d->c, &item));
+	if (!g || g->prio > f->prio || g->level != f->level ||
+		!fill_page_is_next(g, 0))
+		return NULL;
+	bytes = x->r.len + next_bytes(d->c, g);
+	if (bytes > cache_request_bytes(d->c) ||
+		!flight_takes_bytes(cache_flight(d->c), bytes))
+		return NULL;
+	if (g->phase == FILL_WAITING && dispatch_take_room(d, g) < 0)
+		return NULL;
+	if (g->phase != FILL_FETCHING)
+		return NULL;
+	g->cursor = 0;
+	return g;
+}
+
+static bool reaches_end(const struct fetch *x)
+{
+	const struct fetch_span *p = &x->span[x->nspans - 1];
+
+	return p->first + p->n == p->f->npages;
+}
+
+/*
+ * More requests would not go out now, so this one takes neighbours with it, up
+ * to the best length.
+ */
+static void merge(struct dispatch *d, struct fetch *x, struct fill *f)
+{
+	while (reaches_end(x) && (f = neighbour(d, x, f))) {
+		take_span(x, f);
+		fill_queue_again(d->c, f);
+		d->merged = true;
+	}
+}
+
+/* Would this be the last request that may go out? */
+static bool is_last(
+	const struct dispatch *d, const struct fetch *x, const struct fill *f)
+{
+	bool more;
+
+	flight_count(cache_flight(x->c), &x->out, 1);
+	more = may_start(d, f);
+	flight_count(cache_flight(x->c), &x->out, -1);
+	return !more;
+}
+
+/* With a handle of the file, if the origin is asked. */
+static struct fetch *fetch_new(struct cache *c, struct fill *f)
+{
+	size_t spans =
+		2 + cache_request_bytes(c) / cache_config(c)->chunk_bytes;
+	struct fetch *x =
+		calloc(1, sizeof(*x) + spans * sizeof(struct fetch_span));
+	bool origin = f->level == origin_level(c);
+
+	if (x && !f->file && origin)
+		f->file = origin_file_new(cache_config(c)->origin, f->path);
+	if (!x || (!f->file && origin)) {
+		free(x);
+		return NULL;
+	}
+	x->c = c;
+	x->refs = 1;
+	x->level = f->level;
+	x->out.started_ns = clock_now_ns();
+	x->r.file = f->file;
+	x->r.want = f->item.version;
+	fetch_receive(x);
+	return x;
+}
+
+static int fetch_start(struct dispatch *d, struct fill *f)
+{
+	struct cache *c = d->c;
+	struct fetch *x = fetch_new(c, f);
+
+	if (!x)
+		return -ENOMEM;
+	take_span(x, f);
+	x->r.off = f->item.base + (uint64_t)x->span[0].first * FILL_PAGE_BYTES;
+	jobs_add_start(c, d->after, &x->start);
+	if (!fetch_of_origin(x)) {
+		source_ask(c, x);
+		return 0;
+	}
+	x->out.surplus = f->prio != PRIO_DEMAND;
+	x->out.ahead = x->out.surplus || f->carried;
+	if (is_last(d, x, f))
+		merge(d, x, f);
+	flight_add(cache_flight(c), &x->out);
+	return 0;
+}
+
+struct fill *dispatch_run(struct cache *c, struct list *link)
+{
+	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
+
+	if (fetch_of_origin(x))
+		origin_read(cache_config(c)->origin, &x->r);
+	else
+		source_read(c, x);
+	return NULL;
+}
+
+/* Start one request of a fill. False: it has to wait. */
+static bool dispatch_fill(struct dispatch *d, struct fill *f)
+{
+	struct cache *c = d->c;
+	int rc = 0;
+
+	if (f->phase == FILL_MOVING)
+		return false;
+	if (!fill_wants_level(c, f)) {
+		fill_queue_again(c, f);
+		return true;
+	}
+	if (!f->buf)
+		rc = dispatch_take_room(d, f);
+	if (rc == -EINPROGRESS)
+		return false;
+	if (rc == -EAGAIN) {
+		d->no_room = d->waiting = true;
+		return false;
+	}
+	if (rc == 0)
+		rc = fetch_start(d, f);
+	if (rc < 0) {
+		fill_fail(c, f, rc, d->after);
+		return true;
+	}
+	if (f->wanted > 0 && f->prio == PRIO_PLANNED && fill_wants_level(c, f))
+		return true;
+	fill_queue_again(c, f);
+	return true;
+}
+
+/* Try again without counting requests that hang. */
+static bool may_start_now(struct dispatch *d, const struct fill *f)
+{
+	if (may_start(d, f))
+		return true;
+	if (f->level < origin_level(d->c))
+		return false;
+	flight_set_slow_aside(cache_flight(d->c));
+	if (may_start(d, f))
+		return true;
+	d->waiting = true;
+	return false;
+}
+
+/*
+ * Start what this queue and the depth allow. Fills that have memory go on
+ * even while another waits for room: what they finish makes it.
+ */
+static void dispatch_queue(struct dispatch *d, struct list *queue)
+{
+	bool progress = true;
+
+	while (progress && !list_empty(queue)) {
+		progress = d->merged = false;
+		LIST_FOREACH_SAFE(l, next, queue) {
+			struct fill *f = CONTAINER_OF(l, struct fill, queue);
+
+			if (!may_start_now(d, f))
+				return;
+			progress |= dispatch_fill(d, f);
+			if (d->merged)
+				break; /* `next` may have left the queue */
+		}
+	}
+}
+
+/* The first of the queue as long as it wants something, then the next. */
+static void dispatch_in_order(struct dispatch *d, struct list *queue)
+{
+	while (!list_empty(queue)) {
+		struct fill *f = LIST_FIRST(queue, struct fill, queue);
+
+		if (!may_start_now(d, f) || !dispatch_fill(d, f))
+			return;
+	}
+}
+
+/* Any answer dispatches as well; this is for requests that hang. */
+static void watch_slow(struct cache *c)
+{
+	uint64_t slow_ns = flight_slow_ns(cache_flight(c));
+
+	if (slow_ns)
+		timer_set(cache_config(c)->timers, &c->requests.timer, slow_ns);
+}
+
+void dispatch_all(struct cache *c, struct after *a)
+{
+	struct dispatch d = {.c = c, .after = a};
+
+	ASSERT_INSIDE(c);
+	if (jobs_is_stopping(c))
+		return;
+	for (int prio = PRIO_DEMAND; prio < PRIO_COUNT; prio++) {
+		d.surplus = prio != PRIO_DEMAND;
+		for (unsigned i = 0; i <= origin_level(c); i++)
+			if (prio == PRIO_PLANNED)
+				dispatch_in_order(&d, fill_queue(c, i, prio));
+			else
+				dispatch_queue(&d, fill_queue(c, i, prio));
+	}
+	if (d.waiting)
+		watch_slow(c);
+}
+
+/* -- Beginning and end ----------------------------------------------------- */
+
+static void slow_fire(struct timer *t)
+{
+	struct cache *c = CONTAINER_OF(t, struct cache, requests.timer);
+	struct after a;
+
+	jobs_enter(c, &a);
+	jobs_run(c, &a);
+}
+
+void dispatch_init(struct cache *c)
+{
+	const struct cache_config *cfg = cache_config(c);
+	const struct origin_traits *o = origin_traits(cfg->origin);
+	struct cache_requests *r = &c->requests;
+	size_t pages = o->request_bytes / FILL_PAGE_BYTES;
+	unsigned unit = cache_unit_pages(c, false);
+	struct flight_limits limits = {
+		.useful = o->depth,
+		.first = o->depth_first,
+		.bytes = flight_bytes(cfg->staging_bytes, o->memory_share,
+			cfg->limit_bytes, cfg->chunk_bytes),
+	};
+
+	if (cfg->inflight_bytes > 0 && cfg->inflight_bytes < limits.bytes)
+		limits.bytes = cfg->inflight_bytes;
+	flight_init(&r->flight, CACHE_LOCK(c), &limits);
+	r->bytes = (pages ? pages : 1) * FILL_PAGE_BYTES;
+	r->unit_pages = o->asks_whole && pages > unit
+		? (unsigned)pages / unit * unit
+		: unit;
+	timer_init(&r->timer, slow_fire);
+}
+
+void dispatch_quiet(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	(void)timer_cancel(cache_config(c)->timers, &c->requests.timer);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests of the cache. dispatch.c chooses and starts them, fetch.c handles
+ * the answers. Private to src/cache.
+ */
+#ifndef CACHE_FETCH_IMPL_H
+#define CACHE_FETCH_IMPL_H
+
+#include <stdlib.h>
+
+#include "origin/source.h"
+#include "common/base/timer.h"
+#include "mount/cache/fill_impl.h"
+#include "mount/cache/flight.h"
+#include "origin/origin.h"
+
+/* The requests to the origin; dispatch.c. */
+struct cache_requests {
+	struct flight flight; /* lock */
+	struct timer timer;   /* looks for slow ones */
+	size_t bytes;	      /* set once: of the best one, whole pages */
+	unsigned unit_pages;  /* set once: that the origin likes */
+};
+
+/* Pages of one fill that a request asks for. */
+struct fetch_span {
+	struct fill *f;
+	unsigned first, n;
+	unsigned there; /* of n, lock */
+};
+
+/*
+ * One request: to the origin, for one fill or for neighbours in a file; or to
+ * another source, for one fill.
+ */
+struct fetch {
+	struct origin_read r; /* the request, whichever source it goes to */
+	struct source_read s; /* the same for a source other than the
+				 origin; .urgent is atomic */
+	unsigned level;	      /* the source; origin_level(): the origin */
+	bool late;	      /* given up, not on a list any more */
+	struct cache *c;
+	struct flight_request out; /* .link: in .inflight of the source, if it
+				      is not of the origin */
+	struct list start;	   /* in an after's list */
+	unsigned refs; /* lock: until it is answered; while it is given up */
+	size_t got;    /* bytes; written by the source's threads, one at a
+		  time */
+	unsigned nspans;
+	struct fetch_span span[];
+};
+
+/* The lock. */
+static inline void fetch_put(struct fetch *x)
+{
+	if (--x->refs == 0)
+		free(x);
+}
+
+/* -- fetch.c -- */
+
+bool fetch_of_origin(const struct fetch *x);
+size_t fetch_span_bytes(const struct fetch_span *p);
+/* Prepare the request to receive its answer into its fills. */
+void fetch_receive(struct fetch *x);
+
+/* -- dispatch.c; all assert the lock, except _init() and _run() -- */
+
+void dispatch_init(struct cache *c);
+void dispatch_all(struct cache *c, struct after *a);
+struct fill *dispatch_run(struct cache *c, struct list *link);
+/* No timer is set any more. */
+void dispatch_quiet(struct cache *c);
+
+#endif

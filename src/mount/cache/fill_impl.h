@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fills, and the tables and sums over all of them. Each struct below belongs to
+ * one file; other files call its functions. Private to src/cache.
+ *
+ * A fill is one item being fetched or held in memory. It lives in the table
+ * while readers may join it:
+ *
+ *                       room in staging
+ *   WAITING (no memory) ----------------> FETCHING --+-- an error --> GONE
+ *                                            |       |
+ *                           all pages came   |       +-- idle, memory is
+ *                                            |           wanted -> GONE
+ *              room in a tier was reserved   |   no room in any tier
+ *                      +---------------------+-------------+
+ *                      v                                   v
+ *                  PUBLISHING -- the tier failed -----> STAGED
+ *                      |                                   |
+ *                      | in its tier        all served and |
+ *                      v                    idle, or memory is wanted
+ *                     GONE <-------------------------------+
+ *
+ * A chunk that is FETCHING is MOVING while a part of it is read from a tier or
+ * written to one (fill_part.c). GONE fills are out of the table and are freed
+ * with their last reference. Pages of a fill are ABSENT, WANTED, INFLIGHT,
+ * PRESENT, in this order; an item that is a whole file wants all its pages at
+ * once, a chunk only the pages that are read.
+ */
+#ifndef CACHE_FILL_IMPL_H
+#define CACHE_FILL_IMPL_H
+
+#include "common/base/clock.h"
+#include "common/base/thread_pool.h"
+#include "mount/cache/cache.h"
+#include "mount/cache/cache_jobs_impl.h"
+#include "origin/origin.h"
+#include "mount/store/store.h"
+
+/* The pages of a fill. A request to the origin is a run of them. */
+#define FILL_PAGE_BYTES STORE_PAGE_BYTES
+
+/*
+ * A staged item whose every byte was served is kept this long after its last
+ * read, for readers of the same file that are a little behind.
+ */
+#define DRAINED_GRACE_NS (50 * NS_PER_MS)
+/* The same while readers with plans are still to come for it, if its memory is
+ * not wanted. They may have it from the kernel's page cache. */
+#define SHARED_GRACE_NS (60 * NS_PER_S)
+
+/* An item is considered as being read for this long after a read. */
+#define READING_NS NS_PER_S
+
+/*
+ * A limit for reads of an item that was served to its end and is gone. A
+ * shorter read is for single pages that the kernel has dropped, and is no
+ * reason to fetch the whole item again. This does not hold at the item's
+ * beginning, where the kernel asks for little when a program starts to read in
+ * small pieces.
+ */
+#define AGAIN_MAX_BYTES (4 * FILL_PAGE_BYTES)
+#define AGAIN_ITEMS 4096u
+
+#define CACHE_BUCKETS 4096u
+
+enum fill_phase {
+	FILL_WAITING,
+	FILL_FETCHING,
+	FILL_MOVING, /* fill_part.c */
+	FILL_PUBLISHING,
+	FILL_STAGED,
+	FILL_GONE,
+};
+
+enum fetch_prio {
+	PRIO_DEMAND, /* a reader is parked */
+	PRIO_PLANNED,
+	PRIO_FILL, /* read-ahead and warming */
+	PRIO_COUNT,
+};
+
+/* The upper half of a page is the source to ask next. */
+enum page_state {
+	PAGE_ABSENT = 0,
+	PAGE_WANTED = 1,
+	PAGE_INFLIGHT = 2,
+	PAGE_PRESENT = 3,
+	PAGE_STATE_MASK = 3,
+	PAGE_SERVED = 4, /* flag: since the last turn */
+	PAGE_SPENT = 8,	 /* flag: is a reader's; the next has it carried */
+};
+
+/* A job that writes a fill to a tier, or reads a part of it from one. */
+struct fill_move {
+	struct pool_job job;
+	struct list link;    /* in an after's list, to be submitted */
+	struct cache *cache; /* set once */
+	struct fill *fill;   /* set once: it is a member of that */
+};
+
+/* All members, here and below, are guarded by cache.lock unless their comment
+ * says otherwise. */
+struct fill {
+	struct list bucket; /* in the table */
+	struct list queue;  /* in fill_table.queue, if something is wanted */
+	struct list age;    /* in a list of staging, if it may go */
+	struct list stale;  /* in an after's list, then none */
+	struct fill_move move;
+	struct list waiters;	  /* of struct cache_read */
+	struct list warms;	  /* of struct cache_warm */
+	struct list plans;	  /* of struct cache_plan */
+	struct hash128 key;	  /* set once */
+	struct cache_item item;	  /* set once */
+	struct origin_file *file; /* set by the first fetch */
+	char *path;		  /* set once; owned */
+	struct reservation res;	  /* charged: it will be published */
+	enum fill_phase phase;
+	enum fetch_prio prio;
+	unsigned level; /* the source to ask next for the wanted pages */
+	unsigned refs;	/* the table's, and one for each use */
+	unsigned npages, present, wanted, served;
+	unsigned kept;	   /* present pages that a tier has as a part */
+	uint8_t *map;	   /* of fill_part.c; while MOVING the job's alone */
+	unsigned cursor;   /* where to look for a wanted page next */
+	unsigned npushing; /* units on their way to sources */
+	int offer_status; /* of units that a source may keep instead of tiers */
+	bool offered;	  /* there were such units */
+	bool refused;	  /* by that source */
+	bool owing;	  /* sources must be told when nothing more comes */
+	bool whole;	  /* wants all pages */
+	bool prefetched;  /* nobody has asked for it yet */
+	bool ahead;	  /* planned, and nothing has been fetched yet */
+	bool carried;	  /* was planned: bytes served again count as carried */
+	bool reread; /* fetched again for a reader that has read it before */
+	bool turned; /* was served to its end, and held for another plan */
+	bool ceased; /* its version is gone */
+	unsigned sharers; /* readers with plans that are still to come */
+	uint64_t last_read_ns;
+	uint8_t *memory; /* owned */
+	/* In it, from a page on: in whole pages the kernel copies in half as
+	 * many steps. A page's bytes belong to its request while INFLIGHT, then
+	 * to all. */
+	uint8_t *buf;
+	uint8_t page[]; /* enum page_state */
+};
+
+/* All fills, and queues of those that want something. Belongs to fill.c;
+ * fill_part.c looks at it. */
+struct fill_table {
+	struct list bucket[CACHE_BUCKETS];
+	/* Fills with wanted pages, by fill.level. */
+	struct list queue[SOURCES_MAX + 1][PRIO_COUNT];
+	unsigned nchunks; /* of which parts may be kept */
+};
+
+/* The memory of fills. Belongs to fill.c and staging_room.c. */
+struct cache_staging {
+	struct list staged;  /* may go for their memory, oldest first */
+	struct list drained; /* all served, least recently read first */
+	struct list shared;  /* the same, with sharers to come */
+	uint64_t used, peak;
+	struct timer timer; /* drops what is drained */
+};
+
+/* Fills that are being written to tiers, and parts that are being read. Belongs
+ * to fill_publish.c, fill_part.c and fill_serve.c. */
+struct cache_moves {
+	unsigned npublishing;	/* parts, too */
+	unsigned nmoving;	/* parts */
+	uint64_t keep_until_ns; /* after this time no write of a part begins; 0:
+				   no limit */
+	struct pool *publishers; /* set once */
+	struct pool *loaders;	 /* set once: of parts */
+};
+
+/* Counts of reads. Belongs to fill_serve.c and staging_room.c. */
+struct cache_readers {
+	uint64_t parked;
+	uint64_t counted_ns;	      /* starved_us and parked_us cover this */
+	uint64_t passed[AGAIN_ITEMS]; /* keys of items that were served and are
+					 gone, each at its key modulo
+					 AGAIN_ITEMS */
+};
+
+static inline bool fill_page_is(
+	const struct fill *f, size_t page, enum page_state state)
+{
+	return (f->page[page] & PAGE_STATE_MASK) == state;
+}
+
+static inline unsigned fill_page_level(const struct fill *f, size_t page)
+{
+	return f->page[page] >> 4;
+}
+
+/* Is the fill's next source to be asked for the page? */
+static inline bool fill_page_is_next(const struct fill *f, size_t page)
+{
+	return fill_page_is(f, page, PAGE_WANTED) &&
+		fill_page_level(f, page) == f->level;
+}
+
+/* Content bytes of n pages: the last one of an item can be short. */
+size_t fill_run_bytes(const struct fill *f, unsigned first, unsigned n);
+/* The number of pages for this many bytes. */
+static inline unsigned fill_pages(size_t bytes)
+{
+	return (unsigned)((bytes + FILL_PAGE_BYTES - 1) / FILL_PAGE_BYTES);
+}
+/* Copy bytes of a request, `at` bytes behind the beginning of a page. Its pages
+ * are INFLIGHT, so they are the caller's: no lock. */
+void fill_put(struct fill *f, unsigned first, size_t at, const void *bytes,
+	size_t len);
+/* Content bytes of the pages that lack a flag, such as PAGE_SERVED. */
+uint64_t fill_bytes_without(const struct fill *f, unsigned flag);
+
+/* The item for other sources. The path is the fill's. No lock. */
+void fill_describe(const struct fill *f, struct source_item *item);
+/* The bytes of the item, as long as the fill is referenced. No lock. */
+const void *fill_data(const struct fill *f);
+/* The reservation is the caller's from then on. Takes the lock. */
+struct reservation fill_take_reservation(
+	struct cache *c, struct fill *f, bool *ceased);
+
+/* -- cache_item.c -- */
+
+/*
+ * Get the path of the item's file; the caller frees it. Returns 0, -ENOMEM, an
+ * error of path(), or -ESTALE if the cookie now stands for another file. Lock
+ * held.
+ */
+int item_path(struct cache *c, const struct cache_item *item, char **out);
+
+void fill_table_init(struct cache *c); /* before there are threads */
+
+/* -- fill.c; all assert the lock -- */
+
+/* The fills that want pages from the source of this level. */
+struct list *fill_queue(struct cache *c, unsigned level, enum fetch_prio prio);
+/* Move the fill to the end of its queue if it still wants pages. */
+void fill_queue_again(struct cache *c, struct fill *f);
+/* Does a fill want pages from the origin that no reader waits for? */
+bool fill_ahead_wanted(struct cache *c);
+
+struct fill *fill_find(struct cache *c, struct hash128 key);
+/*
+ * Find a fill, or add it to the table. Returns 0, -ENOMEM, an error of path(),
+ * or -EEXIST if it is in a tier and this is not the last try.
+ */
+int fill_find_or_make(struct cache *c, const struct cache_item *item,
+	struct hash128 key, enum fetch_prio prio, bool last_try,
+	struct fill **out);
+/* End each fill of the table that is not being published, as the mount ends. */
+typedef void fill_end_fn(
+	struct cache *c, struct fill *f, int status, struct after *a);
+void fill_end_all(struct cache *c, struct after *a, fill_end_fn *end);
+void fill_ref(struct fill *f);
+void fill_unref(struct cache *c, struct fill *f);
+void fill_want(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	enum fetch_prio prio);
+void fill_want_bytes(struct cache *c, struct fill *f, size_t off, size_t len,
+	enum fetch_prio prio);
+/* Mark the fill as fetched before anybody has asked for it. */
+void fill_prefetched(struct cache *c, struct fill *f);
+void fill_reserve(struct cache *c, struct fill *f);
+/* Does the fill have room in a tier, or had it until a job took the
+ * reservation? */
+bool fill_has_tier(const struct fill *f);
+bool fill_is_idle(const struct fill *f);
+bool fill_has(const struct fill *f, size_t off, size_t len);
+void fill_mark(
+	struct fill *f, unsigned first, unsigned n, enum page_state state);
+void fill_spend(struct fill *f);
+void fill_line_up(struct cache *c, struct fill *f);
+void fill_leave_table(struct cache *c, struct fill *f);
+void fill_close_file(struct cache *c, struct fill *f); /* the origin's */
+/* End all plans of the fill. */
+void fill_end_plans(struct cache *c, struct fill *f, int status);
+
+/* -- fill.c, for sources; all assert the lock -- */
+
+/* If nothing more of the fill is in flight, tell the sources that wait for
+ * that. */
+void fill_settle(struct cache *c, struct fill *f);
+/* A push of one of its units has ended; see fill_pushing(). */
+void fill_pushed(struct cache *c, struct fill *f);
+/* Are all of these pages present, and did some of them come from the origin? */
+bool fill_is_news(const struct cache *c, const struct fill *f, unsigned first,
+	unsigned n);
+/* Find the next run of INFLIGHT pages from *i on. Returns its length, or 0, and
+ * sets *i to its end. */
+unsigned fill_run_inflight(const struct fill *f, unsigned end, unsigned *i);
+
+/* A push of one of its units begins. Takes a reference. */
+static inline void fill_pushing(struct fill *f)
+{
+	fill_ref(f);
+	f->npushing++;
+}
+
+/* The unit that holds page *first: sets *first to its first page and returns
+ * its number of pages. */
+static inline unsigned fill_unit_at(
+	const struct fill *f, unsigned unit, unsigned *first)
+{
+	*first = unit ? *first / unit * unit : 0;
+	return unit && f->npages - *first > unit ? unit : f->npages - *first;
+}
+
+/* The fill is offered to a source that may keep it instead of the tiers. */
+static inline void fill_offer(struct fill *f)
+{
+	f->offered = true;
+}
+
+/* Sources must be told when nothing more of the fill comes. */
+static inline void fill_owe(struct fill *f)
+{
+	f->owing = true;
+}
+
+static inline bool fill_is_demand(const struct fill *f)
+{
+	return f->prio == PRIO_DEMAND;
+}
+
+/* Ask the source of this level for pages that the sources before it did not
+ * have. */
+void fill_ask_next(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	unsigned level);
+/* Does the fill want pages from the source of its level? */
+bool fill_wants_level(struct cache *c, const struct fill *f);
+
+/* -- staging_room.c; all but room_init() assert the lock -- */
+
+void room_init(struct cache *c);
+void room_quiet(struct cache *c); /* no timer is set any more */
+void room_status(struct cache *c, struct cache_status *status);
+/* Fills that may be dropped to free memory, oldest first. */
+struct list *room_staged(struct cache *c);
+int fill_take_room(struct cache *c, struct fill *f);
+bool fill_leaves_little_room(struct cache *c, const struct fill *f);
+void fill_turn(struct cache *c, struct fill *f);
+void fill_pass(struct cache *c, struct fill *f);
+/* Report that only the kernel still has this item, which was all served. */
+void fill_tell_passed(struct cache *c, const struct fill *f);
+void fill_drop(struct cache *c, struct fill *f);
+
+/* -- fill_serve.c; all assert the lock -- */
+
+uint64_t readers_parked(struct cache *c); /* counted until now */
+void fill_begun(struct cache *c, struct fill *f);
+enum fetch_prio read_prio(const struct cache_read *r);
+/* Answer a read from the fill's memory and return its length, or park it and
+ * return 0. */
+ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r);
+void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w);
+/* Pages have arrived. `answered`: the request has delivered all it asks of this
+ * fill. */
+void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	bool answered, struct after *a);
+void fill_answer(struct cache *c, struct fill *f, struct after *a);
+void fill_complete(struct cache *c, struct fill *f, struct after *a);
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a);
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a);
+/* Its version is gone. */
+void fill_cease(struct cache *c, struct fill *f, struct after *a);
+/* Handle the outcome of publishing. Returns true if the version is gone. */
+bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a);
+/* Jobs; without the lock. */
+struct fill *read_run(struct cache *c, struct list *link);
+struct fill *warm_run(struct cache *c, struct list *link);
+struct fill *stale_run(struct cache *c, struct list *link);
+
+/* -- cache_planned.c; all but planned_run() assert the lock -- */
+
+/* Bytes of fills with plans. */
+uint64_t planned_bytes(struct cache *c);
+void planned_charge(struct cache *c, uint64_t bytes);
+void planned_discharge(struct cache *c, uint64_t bytes);
+/* Note that so many bytes of the item are still to come. */
+void planned_owe(struct cache *c, struct cache_plan *p, uint64_t bytes);
+/* The plan has ended. */
+void planned_tell(struct cache *c, struct cache_plan *p, int status);
+/* The functions below take the plans of a fill. The earliest due time; 0
+ * without plans. */
+uint64_t planned_due_ns(struct cache *c, const struct list *plans);
+/* Does one of the plans want the item as fast as possible? */
+bool planned_at_once(struct cache *c, const struct list *plans);
+bool planned_owned(
+	struct cache *c, const struct list *plans, const void *owner);
+/* The origin has delivered some of it. `answered`: a request is complete. */
+void planned_came(
+	struct cache *c, struct list *plans, size_t bytes, bool answered);
+/* The item is in a tier and unread; its planner will say when it is read from
+ * there. */
+void planned_unread(struct cache *c, struct list *plans);
+/* All `bytes` of the item were served: end the plans whose own reader has
+ * started. jobs_run() tells their owners. */
+void planned_read(struct cache *c, struct list *plans, uint64_t bytes);
+/* End all plans of an item of `bytes`; jobs_run() tells their owners. Returns
+ * false if there were none. */
+bool planned_end(
+	struct cache *c, struct list *plans, uint64_t bytes, int status);
+/* A job; without the lock. */
+struct fill *planned_run(struct cache *c, struct list *link);
+
+/* fill_publish.c */
+int publish_start(struct cache *c, struct error *err);
+void publish_wait(struct cache *c); /* until none is left; the lock */
+void publish_stop(struct cache *c);
+struct fill *publish_run(struct cache *c, struct list *link);
+void publish_ended(struct cache *c); /* wants the lock */
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts of chunks in the tiers. A chunk becomes an entry once all of it has
+ * been fetched. If only ranges of a chunk are read, its bytes must leave memory
+ * before that. The store then keeps them as a part. When more of the chunk is
+ * wanted, its part is loaded first; when the chunk is whole, the part is
+ * deleted.
+ *
+ * Publishers write parts. Other threads read them, because a reader waits.
+ * Meanwhile the fill is MOVING: it answers readers from memory, but nothing is
+ * fetched into it.
+ */
+#include "mount/cache/fill_part_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "mount/cache/cache_impl.h"
+
+/* The maximum number of parts moved at a time, so that a hanging tier holds no
+ * more memory. */
+#define MOVES_MAX 16u
+/* A part takes the room of its whole chunk, so a smaller share than this is not
+ * worth keeping. */
+#define PART_SHARE 4
+/*
+ * At the end of a mount nobody waits for memory, and dropped bytes must be
+ * fetched again. So smaller shares are kept, too, up to this much of their
+ * tier.
+ */
+#define KEEP_ROOM_SHARE 2
+/* At the end of a mount no write of a part begins after this time, so that the
+ * mount ends soon. */
+#define KEEP_NS (2 * NS_PER_S)
+/* The number of oldest fills with memory to search for one to spill. */
+#define LOOK_MAX 64u
+
+/* -- What blocks ----------------------------------------------------------- */
+
+static bool part_is_late(struct cache *c)
+{
+	CACHE_SCOPE(c);
+
+	return cache_moves(c)->keep_until_ns &&
+		clock_now_ns() > cache_moves(c)->keep_until_ns;
+}
+
+static int write_out(struct fill *f, const uint8_t *map)
+{
+	struct reservation res;
+	bool ceased;
+
+	res = fill_take_reservation(f->move.cache, f, &ceased);
+	if (!ceased && res.charged_bytes > 0 && !part_is_late(f->move.cache))
+		return store_part_write(f->move.cache->config.store, &res,
+			f->key, f->buf, f->item.size, map);
+	store_unreserve(f->move.cache->config.store, &res);
+	return -ESTALE;
+}
+
+void part_of_whole(struct cache *c, const struct fill *f)
+{
+	part_discard(c, &f->item, f->key);
+}
+
+/* -- Beginning and end of the job, with the lock --------------------------- */
+
+static void begin(struct cache *c, struct pool *pool, struct fill *f,
+	uint8_t *map, void (*run)(struct pool_job *job))
+{
+	ASSERT_INSIDE(c);
+	f->map = map;
+	f->phase = FILL_MOVING;
+	fill_ref(f);
+	cache_moves(c)->nmoving++;
+	cache_moves(c)->npublishing++;
+	pool_job_init(&f->move.job, run);
+	pool_submit(pool, &f->move.job);
+}
+
+/* True: the fill is still there, and no reference but that of others to it. */
+static bool part_end(struct cache *c, struct fill *f)
+{
+	bool there = f->phase == FILL_MOVING;
+
+	ASSERT_INSIDE(c);
+	if (there)
+		f->phase = FILL_FETCHING;
+	cache_moves(c)->nmoving--;
+	publish_ended(c);
+	fill_unref(c, f);
+	return there;
+}
+
+/* The contents of the part are in memory; the missing pages are fetched. */
+static void take_loaded(struct fill *f, const uint8_t *map)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < f->npages; i++) {
+		if (!store_part_map_has(map, i))
+			continue;
+		f->wanted -= fill_page_is(f, i, PAGE_WANTED);
+		f->page[i] |= PAGE_PRESENT;
+		f->present++;
+		bytes += fill_run_bytes(f, i, 1);
+	}
+	COUNT_ADD(f->move.cache->config.counters, part_bytes, bytes);
+	f->kept = f->present;
+	if (f->wanted == 0)
+		list_del(&f->queue);
+}
+
+/* It has no room in a tier, and is not GONE, which says nothing of its part. */
+static bool lacks_room(struct cache *c, const struct fill *f)
+{
+	CACHE_SCOPE(c);
+
+	return f->phase == FILL_MOVING && f->res.charged_bytes == 0 &&
+		!jobs_is_stopping(c);
+}
+
+/* At the end of a mount, parts in a tier are left there. */
+static bool is_stopping(struct cache *c)
+{
+	CACHE_SCOPE(c);
+
+	return jobs_is_stopping(c);
+}
+
+/* The part has the room of the chunk, which gets it; if not, the part stays. */
+static bool move_room(
+	struct cache *c, const struct fill *f, struct reservation *res)
+{
+	return lacks_room(c, f) &&
+		store_part_exchange(
+			cache_config(c)->store, f->key, f->item.size, res);
+}
+
+static void load(struct pool_job *job)
+{
+	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
+	struct cache *c = f->move.cache;
+	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
+	bool read = !is_stopping(c) &&
+		store_part_read(cache_config(c)->store, f->key, f->item.size,
+			f->buf, map);
+	struct reservation res = {0};
+	bool moved = read && move_room(c, f, &res);
+	struct after a;
+
+	jobs_enter(c, &a);
+	if (part_end(c, f)) {
+		if (read)
+			take_loaded(f, map);
+		if (moved) {
+			f->kept = 0;
+			f->res = res;
+			res = (struct reservation){0};
+		}
+		if (f->present == f->npages)
+			fill_complete(c, f, &a);
+		fill_answer(c, f, &a);
+	}
+	store_unreserve(cache_config(c)->store, &res);
+	jobs_run(c, &a);
+}
+
+bool part_load(struct cache *c, struct fill *f)
+{
+	uint8_t *map;
+
+	ASSERT_INSIDE(c);
+	if (!part_map_bytes(&f->item) ||
+		!store_part_has(cache_config(c)->store, f->key, f->item.size))
+		return false;
+	map = calloc(1, part_map_bytes(&f->item));
+	if (!map)
+		return false; /* all of it is fetched */
+	begin(c, cache_moves(c)->loaders, f, map, load);
+	return true;
+}
+
+/*
+ * If the fill was requested meanwhile, it continues. Otherwise its memory is
+ * freed, even if the part could not be written.
+ */
+static void spilled(struct cache *c, struct fill *f, int rc, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	f->kept = rc == 0 ? f->present : 0;
+	if (fill_is_idle(f)) {
+		fill_drop(c, f);
+		return;
+	}
+	fill_reserve(c, f);
+	fill_answer(c, f, a);
+}
+
+static void spill(struct pool_job *job)
+{
+	struct fill *f = CONTAINER_OF(job, struct fill, move.job);
+	struct cache *c = f->move.cache;
+	CLEANUP_FREE uint8_t *map = steal_ptr(&f->map);
+	struct cache_item item = f->item;
+	struct hash128 key = f->key;
+	int rc = write_out(f, map);
+	struct after a;
+	bool ceased;
+
+	jobs_enter(c, &a);
+	ceased = f->ceased;
+	if (part_end(c, f))
+		spilled(c, f, rc, &a);
+	jobs_run(c, &a);
+	/* Its version ceased meanwhile, perhaps after a look for its part. */
+	if (ceased)
+		part_discard(c, &item, key);
+}
+
+bool part_is_possible(const struct fill *f)
+{
+	return (f->phase == FILL_FETCHING || f->phase == FILL_MOVING) &&
+		!f->ceased && part_map_bytes(&f->item) > 0;
+}
+
+/* There is something to write, and a tier with room for it. */
+static bool has_news(const struct fill *f)
+{
+	return f->phase == FILL_FETCHING && part_is_possible(f) &&
+		f->present > f->kept && f->res.charged_bytes > 0;
+}
+
+static bool is_large(const struct fill *f)
+{
+	return f->present >= f->npages / PART_SHARE;
+}
+
+static bool may_spill(const struct cache *c, const struct fill *f)
+{
+	return has_news(f) && is_large(f) && fill_is_idle(f) &&
+		!f->prefetched && !jobs_is_stopping(c);
+}
+
+/* Returns false if memory is short. */
+static bool spill_begin(struct cache *c, struct fill *f)
+{
+	uint8_t *map = calloc(1, part_map_bytes(&f->item));
+
+	if (!map)
+		return false;
+	for (size_t i = 0; i < f->npages; i++)
+		if (fill_page_is(f, i, PAGE_PRESENT))
+			store_part_map_set(map, i);
+	begin(c, cache_moves(c)->publishers, f, map, spill);
+	return true;
+}
+
+void part_spill(struct cache *c, unsigned n)
+{
+	unsigned looked = 0;
+
+	ASSERT_INSIDE(c);
+	if (cache_table(c)->nchunks == 0)
+		return;
+	LIST_FOREACH(l, room_staged(c)) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (n == 0 || cache_moves(c)->nmoving >= MOVES_MAX ||
+			looked++ >= LOOK_MAX)
+			return;
+		if (!may_spill(c, f))
+			continue;
+		if (!spill_begin(c, f))
+			return;
+		n--;
+	}
+}
+
+/* Does the fill's tier have room to spare, counting reservations? */
+static bool tier_is_roomy(struct cache *c, const struct fill *f)
+{
+	struct tier_status st;
+
+	store_tier_status(cache_config(c)->store, f->res.tier, &st);
+	return st.used_bytes + st.reserved_bytes <=
+		st.capacity_bytes / KEEP_ROOM_SHARE;
+}
+
+/* Parts with a larger share of their chunk first, because there may not be time
+ * for all. */
+void part_keep_all(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	cache_moves(c)->keep_until_ns = clock_now_ns() + KEEP_NS;
+	LIST_FOREACH(l, room_staged(c)) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (has_news(f) && is_large(f))
+			(void)spill_begin(c, f);
+	}
+	LIST_FOREACH_SAFE(l, next, room_staged(c)) {
+		struct fill *f = CONTAINER_OF(l, struct fill, age);
+
+		if (f->phase != FILL_FETCHING ||
+			(has_news(f) && tier_is_roomy(c, f) &&
+				spill_begin(c, f)))
+			continue;
+		if (fill_is_idle(f))
+			fill_drop(c, f);
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of chunks in the tiers; see fill_part.c. Private to src/cache. */
+#ifndef CACHE_FILL_PART_IMPL_H
+#define CACHE_FILL_PART_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mount/cache/fill_impl.h"
+
+/* -- cache_item.c -- */
+
+/* The size of the bitmap in a part of the item, which follows the chunk's
+ * bytes; 0: no tier keeps parts of it. */
+size_t part_map_bytes(const struct cache_item *item);
+
+/* Delete the part of a chunk that is complete or whose version is gone. Without
+ * the lock. */
+void part_discard(
+	struct cache *c, const struct cache_item *item, struct hash128 key);
+/* The same for a fill whose chunk is in a tier now. */
+void part_of_whole(struct cache *c, const struct fill *f);
+
+/* -- fill_part.c; all assert the lock -- */
+
+/* Start to read the part that a tier has of this fill, which has memory and no
+ * pages yet. Returns true if there is one; nothing must be fetched until it has
+ * been read. */
+bool part_load(struct cache *c, struct fill *f);
+
+/* Start to write up to n parts, oldest first, to free memory. */
+void part_spill(struct cache *c, unsigned n);
+
+/* Does the fill have, or will it soon have, pages that could be kept as a
+ * part? */
+bool part_is_possible(const struct fill *f);
+
+/* The cache stops and fetches no more: start to write all parts that are worth
+ * it, and drop the others. */
+void part_keep_all(struct cache *c);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Publication: threads that write complete items to their tiers, off the
+ * readers' path. Until it is in its tier an item is served from memory.
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "mount/cache/fill_part_impl.h"
+
+#define PUBLISHERS 2u
+#define LOADERS 2u
+
+void publish_ended(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	if (--cache_moves(c)->npublishing == 0)
+		jobs_wake(c);
+}
+
+static void publish(struct pool_job *job)
+{
+	struct fill_move *m = CONTAINER_OF(job, struct fill_move, job);
+	struct cache *c = m->cache;
+	struct fill *f = m->fill;
+	struct source_item item;
+	bool ceased;
+	struct reservation res = fill_take_reservation(c, f, &ceased);
+	struct after a;
+	int rc = -ESTALE;
+
+	fill_describe(f, &item);
+	if (ceased)
+		store_unreserve(cache_config(c)->store, &res);
+	else
+		rc = store_publish(cache_config(c)->store, &res, item.key,
+			fill_data(f), item.size);
+	if (rc == 0)
+		part_of_whole(c, f);
+	jobs_enter(c, &a);
+	/* Readers find the item in its tier from here on. */
+	ceased = fill_published(c, f, rc, &a);
+	publish_ended(c);
+	fill_unref(c, f);
+	jobs_run(c, &a);
+	/* Its version ceased meanwhile, perhaps after a look for its entry. */
+	if (ceased && rc == 0)
+		store_invalidate(cache_config(c)->store, item.key, item.size);
+}
+
+struct fill *publish_run(struct cache *c, struct list *link)
+{
+	struct fill_move *m = CONTAINER_OF(link, struct fill_move, link);
+
+	pool_job_init(&m->job, publish);
+	pool_submit(cache_moves(c)->publishers, &m->job);
+	return NULL; /* the reference is the publisher's */
+}
+
+int publish_start(struct cache *c, struct error *err)
+{
+	int rc = pool_new(&cache_moves(c)->publishers, PUBLISHERS);
+
+	if (rc == 0)
+		rc = pool_new(&cache_moves(c)->loaders, LOADERS);
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+void publish_wait(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	while (cache_moves(c)->npublishing > 0)
+		jobs_wait(c);
+}
+
+void cache_settle(struct cache *c, uint64_t timeout_ns)
+{
+	uint64_t until = clock_now_ns() + timeout_ns;
+
+	jobs_lock(c);
+	while (cache_moves(c)->npublishing > 0 && jobs_wait_until(c, until))
+		;
+	jobs_unlock(c);
+}
+
+/* Complete fills are still published. */
+void publish_stop(struct cache *c)
+{
+	jobs_lock(c);
+	publish_wait(c);
+	jobs_unlock(c);
+	(void)pool_free(steal_ptr(&cache_moves(c)->publishers), UINT64_MAX / 4);
+	(void)pool_free(steal_ptr(&cache_moves(c)->loaders), UINT64_MAX / 4);
+}

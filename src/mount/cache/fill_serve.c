@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers those that wait for a fill: readers get its bytes, warmings learn
+ * that it is complete, and both learn that it will not come. Runs with the
+ * cache's lock held; callbacks run without it, from jobs_run().
+ */
+#include "mount/cache/cache_impl.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+
+static void fill_drained(struct cache *c, struct fill *f)
+{
+	planned_read(c, &f->plans, f->item.size);
+	if (list_empty(&f->plans)) {
+		fill_pass(c, f);
+		return;
+	}
+	/* Make the kernel ask for it again when its next reader comes. */
+	fill_tell_passed(c, f);
+	fill_turn(c, f);
+}
+
+/* The bytes of a page in [off, end). */
+static size_t page_share(size_t page, size_t off, size_t end)
+{
+	size_t from = page * FILL_PAGE_BYTES, to = from + FILL_PAGE_BYTES;
+
+	return (to < end ? to : end) - (from > off ? from : off);
+}
+
+/*
+ * A position of a plan has come to the item. From now on it counts as having
+ * all of it, whatever the kernel still has or asks for twice.
+ */
+void fill_begun(struct cache *c, struct fill *f)
+{
+	COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
+		f->item.size - fill_bytes_without(f, PAGE_SPENT));
+	fill_spend(f);
+	f->carried = true;
+}
+
+/*
+ * Its bytes go to a reader. A page counts as served with its last byte, so it
+ * is not known of the first of a read whether it was, unless it begins it. Of
+ * a position only the beginning counts.
+ */
+static void fill_serve(
+	struct cache *c, struct fill *f, const struct cache_read *r)
+{
+	size_t end = r->off + r->len, again = 0;
+	size_t to = end == f->item.size ? f->npages : end / FILL_PAGE_BYTES;
+
+	ASSERT_INSIDE(c);
+	if (f->prefetched) {
+		f->prefetched = false;
+		COUNT(cache_config(c)->counters, prefetch_used);
+	}
+	if (r->planned && r->off == 0 && !r->again)
+		fill_begun(c, f);
+	if (r->off == 0 && r->sharers > 1)
+		f->sharers = r->sharers - 1;
+	else if (r->off == 0 && f->sharers > 0)
+		f->sharers--;
+	for (size_t i = r->off / FILL_PAGE_BYTES; i < to; i++) {
+		if (!r->planned && f->page[i] & PAGE_SPENT)
+			again += page_share(i, r->off, end);
+		f->served += !(f->page[i] & PAGE_SERVED);
+		f->page[i] |= PAGE_SERVED | PAGE_SPENT;
+	}
+	if (f->carried)
+		COUNT_ADD(cache_config(c)->counters, prefetch_carried_bytes,
+			again);
+	f->last_read_ns = clock_now_ns();
+	if (f->phase == FILL_STAGED && f->served == f->npages)
+		fill_drained(c, f);
+}
+
+/* -- Waiting -----------------------------------------------------------------
+ */
+
+/* Add `change` to the number of parked reads, and count the time that they
+ * waited so far. */
+static void readers_count(struct cache *c, int change)
+{
+	struct cache_readers *r = cache_readers(c);
+	uint64_t now_ns = clock_now_ns();
+	uint64_t us;
+
+	ASSERT_INSIDE(c);
+	if (r->parked == 0)
+		r->counted_ns = now_ns;
+	us = (now_ns - r->counted_ns) / NS_PER_US;
+	if (us > 0) {
+		COUNT_ADD(cache_config(c)->counters, starved_us, us);
+		COUNT_ADD(cache_config(c)->counters, parked_us, us * r->parked);
+		r->counted_ns += us * NS_PER_US;
+	}
+	r->parked += (uint64_t)(int64_t)change;
+}
+
+uint64_t readers_parked(struct cache *c)
+{
+	readers_count(c, 0);
+	return cache_readers(c)->parked;
+}
+
+/* -- Who asks for it ------------------------------------------------------- */
+
+enum fetch_prio read_prio(const struct cache_read *r)
+{
+	return r->ahead ? PRIO_PLANNED : PRIO_DEMAND;
+}
+
+/* Should the fill, which was made for this read, fetch no more than the read
+ * wants? */
+static bool read_asks_again(
+	struct cache *c, const struct fill *f, const struct cache_read *r)
+{
+	return r->off > 0 && f->present + f->wanted == 0 &&
+		f->phase == FILL_WAITING && f->res.charged_bytes == 0 &&
+		r->len < f->item.size && r->len <= AGAIN_MAX_BYTES &&
+		cache_readers(c)->passed[f->key.lo % AGAIN_ITEMS] == f->key.lo;
+}
+
+/*
+ * A planned item that was read, and is fetched again because the kernel has
+ * dropped pages before its reader had them.
+ */
+static void note_reread(struct fill *f, const struct cache_read *r)
+{
+	if (!r->again || f->present + f->wanted > 0)
+		return;
+	f->reread = f->carried = true;
+	fill_spend(f);
+}
+
+static void note_miss(
+	struct cache *c, const struct fill *f, const struct cache_read *r)
+{
+	const struct cache_config *config = cache_config(c);
+
+	COUNT(config->counters, misses);
+	if (config->missed && !r->again)
+		config->missed(config->missed_arg, f->key, f->item.size);
+}
+
+ssize_t fill_join(struct cache *c, struct fill *f, struct cache_read *r)
+{
+	ASSERT_INSIDE(c);
+	r->fill = f;
+	list_init(&r->link);
+	if (r->off == 0)
+		note_miss(c, f, r);
+	if (fill_has(f, r->off, r->len)) {
+		fill_serve(c, f, r);
+		fill_ref(f);
+		r->data = f->buf + r->off;
+		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
+		return (ssize_t)r->len;
+	}
+	list_add_tail(&f->waiters, &r->link);
+	readers_count(c, 1);
+	if (read_asks_again(c, f, r))
+		f->whole = false;
+	note_reread(f, r);
+	fill_want_bytes(c, f, r->off, r->len, read_prio(r));
+	return 0;
+}
+
+void fill_warm(struct cache *c, struct fill *f, struct cache_warm *w)
+{
+	ASSERT_INSIDE(c);
+	list_add_tail(&f->warms, &w->link);
+	fill_want(c, f, 0, f->npages, PRIO_FILL);
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+/* Answer a parked read; it keeps a reference to the fill until then. */
+static void read_answer(
+	struct cache *c, struct fill *f, struct cache_read *r, struct after *a)
+{
+	list_del(&r->link);
+	list_add_tail(&a->list[AFTER_READ], &r->link);
+	r->fill = f;
+	fill_ref(f);
+	readers_count(c, -1);
+}
+
+/* Answer the parked reads whose bytes have come. */
+void fill_answer(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		if (!fill_has(f, r->off, r->len))
+			continue;
+		r->status = (int)r->len;
+		read_answer(c, f, r, a);
+		fill_serve(c, f, r);
+	}
+}
+
+static void warms_answer(struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH(l, &f->warms)
+		CONTAINER_OF(l, struct cache_warm, link)->status = status;
+	list_splice_tail(&a->list[AFTER_WARM], &f->warms);
+}
+
+/* r is gone after done(). */
+struct fill *read_run(struct cache *c, struct list *link)
+{
+	struct cache_read *r = CONTAINER_OF(link, struct cache_read, link);
+	struct fill *f = r->fill;
+
+	if (r->status > 0)
+		COUNT_ADD(cache_config(c)->counters, miss_bytes, r->len);
+	r->done(r, r->status, r->status > 0 ? f->buf + r->off : NULL);
+	return f;
+}
+
+struct fill *warm_run(struct cache *c, struct list *link)
+{
+	struct cache_warm *w = CONTAINER_OF(link, struct cache_warm, link);
+
+	(void)c;
+	w->done(w, w->status);
+	return NULL;
+}
+
+struct fill *stale_run(struct cache *c, struct list *link)
+{
+	struct fill *f = CONTAINER_OF(link, struct fill, stale);
+
+	cache_config(c)->stale(cache_config(c)->arg, f->item.cookie);
+	return f;
+}
+
+/* -- The end of its fetch -------------------------------------------------- */
+
+/* It will not be published: serve it from memory while there is room. */
+static void fill_stage(struct cache *c, struct fill *f)
+{
+	ASSERT_INSIDE(c);
+	f->phase = FILL_STAGED;
+	f->last_read_ns = clock_now_ns();
+	if (list_empty(&f->age))
+		fill_line_up(c, f);
+	if (f->served == f->npages)
+		fill_drained(c, f);
+}
+
+static void fill_publish(struct cache *c, struct fill *f, struct after *a)
+{
+	f->phase = FILL_PUBLISHING;
+	fill_line_up(c, f);
+	fill_ref(f);
+	list_add_tail(&a->list[AFTER_PUBLISH], &f->move.link);
+	cache_moves(c)->npublishing++;
+}
+
+/*
+ * A source was offered all units of the item in place of the tiers: 0, it has
+ * them; -ENOSPC, it has no room, so a tier may; or it failed.
+ */
+static void fill_kept(struct cache *c, struct fill *f, struct after *a)
+{
+	int status = f->offer_status;
+
+	ASSERT_INSIDE(c);
+	if (status == -ENOSPC && !jobs_is_stopping(c)) {
+		f->refused = true;
+		fill_reserve(c, f);
+		if (f->res.charged_bytes > 0) {
+			fill_publish(c, f, a);
+			return;
+		}
+	}
+	if (status < 0)
+		COUNT(cache_config(c)->counters, passed_through);
+	warms_answer(f, status, a);
+}
+
+/* The answer for one unit, which is still on its way. */
+static void fill_offered(
+	struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	if (status < 0 && f->offer_status != -ENOSPC)
+		f->offer_status = status;
+	/* Otherwise more follow, a tier has it, or its version ceased. */
+	if (f->offered && f->npushing == 1 && f->phase == FILL_STAGED)
+		fill_kept(c, f, a);
+}
+
+void fill_complete(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	fill_close_file(c, f);
+	if (f->res.charged_bytes > 0) {
+		fill_publish(c, f, a);
+		return;
+	}
+	/* All that a source has already passes through, too. */
+	if (sources_instead(c) && !fill_is_news(c, f, 0, f->npages)) {
+		warms_answer(f, 0, a);
+	} else if (!f->offered || f->npushing == 0) {
+		/* Its last unit may have been dropped. */
+		COUNT(cache_config(c)->counters, passed_through);
+		warms_answer(f, -ENOSPC, a);
+	}
+	fill_stage(c, f);
+}
+
+void fill_arrived(struct cache *c, struct fill *f, unsigned first, unsigned n,
+	bool answered, struct after *a)
+{
+	size_t bytes = fill_run_bytes(f, first, n);
+
+	ASSERT_INSIDE(c);
+	fill_mark(f, first, n, PAGE_PRESENT);
+	f->present += n;
+	if (f->reread)
+		COUNT_ADD(cache_config(c)->counters, reread_bytes, bytes);
+	planned_came(c, &f->plans, bytes, answered);
+	if (f->phase == FILL_GONE)
+		return;
+	sources_push(c, f,
+		&(struct source_news){
+			.first = first,
+			.n = n,
+			.offered = fill_offered,
+		},
+		a);
+	if (f->present == f->npages)
+		fill_complete(c, f, a);
+	fill_answer(c, f, a);
+}
+
+/* Tell everybody who asked for this item that it will not come. */
+static void answer_failed(
+	struct cache *c, struct fill *f, int status, struct after *a)
+{
+	LIST_FOREACH_SAFE(l, next, &f->waiters) {
+		struct cache_read *r = CONTAINER_OF(l, struct cache_read, link);
+
+		r->status = status;
+		read_answer(c, f, r, a);
+	}
+	warms_answer(f, status, a);
+	fill_end_plans(c, f, status);
+}
+
+/* Fetch no more of the item, and keep the pages that it has. */
+void fill_halt(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	answer_failed(c, f, status, a);
+	for (unsigned i = 0; i < f->npages && f->wanted > 0; i++)
+		if (fill_page_is(f, i, PAGE_WANTED)) {
+			f->page[i] &= (uint8_t)~PAGE_STATE_MASK;
+			f->wanted--;
+		}
+	list_del(&f->queue);
+	fill_settle(c, f);
+}
+
+/* Report errors that readers get, except for the end of the mount and lack of
+ * memory. */
+static void report_failure(struct cache *c, const struct fill *f, int status)
+{
+	struct event e = {.path = f->path, .status = status};
+
+	if (status == -ESTALE && !f->ceased)
+		e.kind = EVENT_VERSION_REFUSED;
+	else if (status != -ESTALE && status != -ENOTCONN &&
+		status != -ENOMEM && !list_empty(&f->waiters))
+		e.kind = EVENT_READ_FAILED;
+	else
+		return;
+	event_report(cache_config(c)->events, &e);
+}
+
+/* The fetch failed. */
+void fill_fail(struct cache *c, struct fill *f, int status, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	if (f->phase == FILL_GONE)
+		return;
+	report_failure(c, f, status);
+	answer_failed(c, f, status, a);
+	if (status == -ESTALE && !f->ceased &&
+		list_empty(&a->list[AFTER_STALE])) {
+		COUNT(cache_config(c)->counters, stale_reads);
+		f->ceased = true;
+		fill_ref(f);
+		list_add_tail(&a->list[AFTER_STALE], &f->stale);
+	}
+	fill_leave_table(c, f);
+}
+
+void fill_cease(struct cache *c, struct fill *f, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	f->ceased = true;
+	fill_fail(c, f, -ESTALE, a);
+}
+
+bool fill_published(struct cache *c, struct fill *f, int rc, struct after *a)
+{
+	bool ceased = f->ceased;
+
+	ASSERT_INSIDE(c);
+	/* Warming does not report on an entry that cannot be read. */
+	warms_answer(f, rc == -EEXIST ? 0 : rc, a);
+	if (rc == 0) {
+		COUNT(cache_config(c)->counters, admitted);
+		/* A hit will be their first reader. */
+		COUNT_ADD(cache_config(c)->counters, admitted_unread_bytes,
+			fill_bytes_without(f, PAGE_SERVED));
+		if (f->prefetched)
+			planned_unread(c, &f->plans);
+		f->prefetched = false;
+		fill_end_plans(c, f, 0);
+		fill_leave_table(c, f);
+	} else if (f->phase == FILL_PUBLISHING) {
+		/* An entry that existed cannot be relied on either. */
+		fill_stage(c, f);
+	}
+	return ceased;
+}

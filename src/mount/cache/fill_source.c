@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sources besides the origin: a fill asks them in order, each for the pages
+ * that the sources before it did not have. Each has its own depth, so that a
+ * slow source does not delay requests to others. Complete units that came from
+ * the origin are pushed to the sources that accept them. They are pushed from
+ * the fill's memory, so the bytes in flight are bounded by staging, and by the
+ * source's own limit. Runs with the cache's lock on any thread.
+ */
+#include "mount/cache/fill_source_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "mount/cache/cache_impl.h"
+
+/* The share of the depth that is reserved for requests with waiting readers. */
+#define SOURCE_RESERVE 4u
+
+static void late_fire(struct timer *t);
+
+void sources_init(struct cache *c)
+{
+	struct cache_asked *asked = cache_asked(c);
+
+	assert(origin_level(c) <= SOURCES_MAX);
+	asked->unit_pages = 1;
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		struct source *source = cache_config(c)->source[i];
+		const struct source_traits *traits = &source->traits;
+		struct cache_source *cs = &asked->source[i];
+
+		cs->s = source;
+		assert(traits->depth > 0 &&
+			traits->request_bytes >= FILL_PAGE_BYTES &&
+			traits->request_bytes >= traits->unit_bytes &&
+			traits->unit_bytes % FILL_PAGE_BYTES == 0);
+		if (fill_pages(traits->unit_bytes) > asked->unit_pages)
+			asked->unit_pages = fill_pages(traits->unit_bytes);
+		cs->cache = c;
+		list_init(&cs->inflight);
+		list_init(&cs->late);
+		timer_init(&cs->timer, late_fire);
+	}
+}
+
+unsigned sources_out(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	return flight_out(cache_flight(c)) + cache_asked(c)->n +
+		cache_asked(c)->npushing;
+}
+
+void sources_tell_idle(struct cache *c)
+{
+	if (sources_out(c) == 0)
+		jobs_wake(c);
+}
+
+/* -- What a source takes --------------------------------------------------- */
+
+bool source_may_ask(struct cache *c, unsigned level, bool surplus)
+{
+	const struct cache_source *cs = &cache_asked(c)->source[level];
+	unsigned depth = cs->s->traits.depth;
+
+	ASSERT_INSIDE(c);
+	return cs->nasked < depth - (surplus ? depth / SOURCE_RESERVE : 0);
+}
+
+size_t source_request_bytes(struct cache *c, unsigned level)
+{
+	size_t bytes = cache_asked(c)->source[level].s->traits.request_bytes;
+	size_t unit = cache_unit_pages(c, false) * FILL_PAGE_BYTES;
+
+	ASSERT_INSIDE(c);
+	return bytes < unit ? bytes / FILL_PAGE_BYTES * FILL_PAGE_BYTES
+			    : bytes / unit * unit;
+}
+
+/* -- Asking ---------------------------------------------------------------- */
+
+static void arm_late(struct cache *c, struct cache_source *cs)
+{
+	const struct fetch *x;
+
+	if (jobs_is_stopping(c) || list_empty(&cs->inflight))
+		return;
+	x = LIST_FIRST(&cs->inflight, struct fetch, out.link);
+	timer_set(cache_config(c)->timers, &cs->timer,
+		x->out.started_ns + cs->s->traits.patience_ns);
+}
+
+void source_ask(struct cache *c, struct fetch *x)
+{
+	struct cache_source *cs = &cache_asked(c)->source[x->level];
+	bool first = list_empty(&cs->inflight);
+
+	ASSERT_INSIDE(c);
+	fill_describe(x->span[0].f, &x->s.item);
+	x->s.off = x->r.off - x->s.item.base;
+	x->s.len = x->r.len;
+	atomic_init(&x->s.urgent, fill_is_demand(x->span[0].f));
+	list_add_tail(&cs->inflight, &x->out.link);
+	cs->nasked++;
+	cs->counts.asked++;
+	cache_asked(c)->n++;
+	if (first)
+		arm_late(c, cs);
+}
+
+void source_read(struct cache *c, struct fetch *x)
+{
+	struct source *s = cache_asked(c)->source[x->level].s;
+
+	s->ops->read(s, &x->s);
+}
+
+void sources_hurry(struct cache *c, const struct fill *f)
+{
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight) {
+			struct fetch *x =
+				CONTAINER_OF(l, struct fetch, out.link);
+
+			if (x->span[0].f == f)
+				atomic_store_explicit(&x->s.urgent, true,
+					memory_order_relaxed);
+		}
+}
+
+void source_forget(struct cache *c, struct fetch *x)
+{
+	ASSERT_INSIDE(c);
+	cache_asked(c)->source[x->level].nasked -= !x->late;
+	list_del(&x->out.link);
+	cache_asked(c)->n--;
+}
+
+void source_count(struct cache *c, const struct fetch *x, int status)
+{
+	struct cache_source_counts *n =
+		&cache_asked(c)->source[x->level].counts;
+
+	ASSERT_INSIDE(c);
+	n->bytes += x->got;
+	if (status == 0)
+		n->hits++;
+	else if (x->late)
+		n->late++;
+	else if (status == -ENOENT)
+		n->misses++;
+	else if (status == -ESTALE)
+		n->stale++;
+	else if (status != -ECANCELED)
+		n->failed++;
+}
+
+/* -- Giving up ------------------------------------------------------------- */
+
+struct fill *abandon_run(struct cache *c, struct list *link)
+{
+	struct fetch *x = CONTAINER_OF(link, struct fetch, start);
+
+	if (x->level == origin_level(c)) {
+		origin_read_abandon(cache_config(c)->origin, &x->r);
+	} else {
+		struct source *s = cache_asked(c)->source[x->level].s;
+
+		s->ops->abandon(s, &x->s);
+	}
+	jobs_lock(c);
+	fetch_put(x);
+	jobs_unlock(c);
+	return NULL;
+}
+
+/* The request may be answered before. */
+static void abandon_later(struct fetch *x, struct after *a)
+{
+	ASSERT_INSIDE(x->c);
+	x->refs++;
+	list_add_tail(&a->list[AFTER_ABANDON], &x->start);
+}
+
+static void abandon_flight(struct flight_request *q, void *arg)
+{
+	abandon_later(CONTAINER_OF(q, struct fetch, out), arg);
+}
+
+void sources_abandon(struct cache *c, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	flight_each(cache_flight(c), abandon_flight, a);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		LIST_FOREACH(l, &cache_asked(c)->source[i].inflight)
+			abandon_later(
+				CONTAINER_OF(l, struct fetch, out.link), a);
+}
+
+/* The next source is asked when this one has answered the abandoned request. */
+static void give_up_late(
+	struct cache_source *cs, uint64_t now_ns, struct after *a)
+{
+	LIST_FOREACH_SAFE(l, next, &cs->inflight) {
+		struct fetch *x = CONTAINER_OF(l, struct fetch, out.link);
+
+		if (x->out.started_ns + cs->s->traits.patience_ns > now_ns)
+			return;
+		list_del(&x->out.link);
+		list_add_tail(&cs->late, &x->out.link);
+		x->late = true;
+		cs->nasked--;
+		abandon_later(x, a);
+	}
+}
+
+/* A request that has not reached the source cannot be abandoned yet. */
+static void look_for_late(struct cache_source *cs, struct after *a)
+{
+	struct cache *c = cs->cache;
+	uint64_t now_ns = clock_now_ns();
+
+	if (jobs_is_starting(c)) {
+		timer_set(cache_config(c)->timers, &cs->timer,
+			now_ns + NS_PER_MS);
+		return;
+	}
+	give_up_late(cs, now_ns, a);
+	arm_late(c, cs);
+}
+
+static void late_fire(struct timer *t)
+{
+	struct cache_source *cs = CONTAINER_OF(t, struct cache_source, timer);
+	struct after a;
+
+	jobs_enter(cs->cache, &a);
+	/* cache_stop() gives up all requests, and each only once. */
+	if (!jobs_is_stopping(cs->cache))
+		look_for_late(cs, &a);
+	jobs_run(cs->cache, &a);
+}
+
+/* -- Pushing --------------------------------------------------------------- */
+
+static void push_done(struct source_push *sp, int status)
+{
+	struct push *p = CONTAINER_OF(sp, struct push, p);
+	struct cache *c = p->to->cache;
+	struct after a;
+
+	jobs_enter(c, &a);
+	p->to->pushing_bytes -= p->p.len;
+	if (status == 0)
+		p->to->counts.pushed++;
+	p->offered(c, p->f, p->decides ? status : 0, &a);
+	cache_asked(c)->npushing--;
+	sources_tell_idle(c);
+	fill_pushed(c, p->f);
+	free(p);
+	jobs_run(c, &a);
+}
+
+static struct push *push_new(
+	struct cache_source *cs, struct fill *f, unsigned first, unsigned n)
+{
+	size_t len = fill_run_bytes(f, first, n);
+	uint64_t bytes = cs->pushing_bytes + len;
+	struct push *p = NULL;
+
+	if (bytes <= cs->s->traits.pending_bytes)
+		p = calloc(1, sizeof(*p));
+	if (!p) {
+		cs->counts.push_dropped++;
+		return NULL;
+	}
+	cs->pushing_bytes = bytes;
+	p->to = cs;
+	p->f = f;
+	fill_pushing(f);
+	fill_describe(f, &p->p.item);
+	p->p.off = (uint64_t)first * FILL_PAGE_BYTES;
+	p->p.len = len;
+	p->p.data = (const char *)fill_data(f) + p->p.off;
+	p->p.done = push_done;
+	return p;
+}
+
+/* The units that are complete with pages [first, first + n). */
+static void push_units(struct cache *c, struct cache_source *cs, struct fill *f,
+	const struct source_news *news, struct after *a)
+{
+	unsigned unit = fill_pages(cs->s->traits.unit_bytes);
+	unsigned i = news->first, end = i + news->n, len;
+
+	for (; i < end; i += len) {
+		struct push *p = NULL;
+
+		len = fill_unit_at(f, unit, &i);
+		if (fill_is_news(c, f, i, len))
+			p = push_new(cs, f, i, len);
+		if (!p)
+			continue;
+		p->offered = news->offered;
+		p->decides = source_instead(cs->s);
+		if (p->decides)
+			fill_offer(f);
+		cache_asked(c)->npushing++;
+		list_add_tail(&a->list[AFTER_PUSH], &p->link);
+	}
+}
+
+void sources_push(struct cache *c, struct fill *f,
+	const struct source_news *news, struct after *a)
+{
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c) && !jobs_is_stopping(c); i++)
+		if (cache_asked(c)->source[i].s->ops->push)
+			push_units(c, &cache_asked(c)->source[i], f, news, a);
+}
+
+void sources_ended(struct cache *c, const struct fill *f)
+{
+	struct source_item item;
+
+	ASSERT_INSIDE(c);
+	fill_describe(f, &item);
+	for (unsigned i = 0; i < origin_level(c); i++) {
+		struct source *s = cache_asked(c)->source[i].s;
+
+		if (s->ops->ended)
+			s->ops->ended(s, &item);
+	}
+}
+
+struct fill *push_run(struct cache *c, struct list *link)
+{
+	struct push *p = CONTAINER_OF(link, struct push, link);
+	struct source *s = p->to->s;
+
+	(void)c;
+	s->ops->push(s, &p->p);
+	return NULL;
+}
+
+/* -- The end --------------------------------------------------------------- */
+
+void sources_quiet(struct cache *c)
+{
+	ASSERT_INSIDE(c);
+	for (unsigned i = 0; i < origin_level(c); i++)
+		(void)timer_cancel(cache_config(c)->timers,
+			&cache_asked(c)->source[i].timer);
+}
+
+void cache_source_counts(
+	struct cache *c, unsigned source, struct cache_source_counts *counts)
+{
+	jobs_lock(c);
+	*counts = cache_asked(c)->source[source].counts;
+	jobs_unlock(c);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache's data about its sources besides the origin: requests in flight,
+ * counts, and items to push. See fill_source.c. Private to src/cache.
+ */
+#ifndef CACHE_FILL_SOURCE_IMPL_H
+#define CACHE_FILL_SOURCE_IMPL_H
+
+#include <stdbool.h>
+
+#include "common/base/list.h"
+#include "origin/source.h"
+#include "common/base/timer.h"
+#include "mount/cache/cache.h"
+
+struct after;
+struct fetch;
+struct fill;
+
+/* Everything is guarded by cache.lock. */
+struct cache_source {
+	struct source *s;     /* set once */
+	struct cache *cache;  /* set once */
+	struct list inflight; /* of struct fetch, oldest first */
+	struct list late;     /* of struct fetch that were given up */
+	unsigned nasked;      /* on .inflight */
+	uint64_t pushing_bytes;
+	struct timer timer; /* the oldest has taken too long */
+	struct cache_source_counts counts;
+};
+
+/* Requests and pushes to all of them. */
+struct cache_asked {
+	/* In the order in which they are asked. */
+	struct cache_source source[SOURCES_MAX];
+	unsigned unit_pages; /* set once: chunks are fetched in these */
+	unsigned n;	     /* requests that are out */
+	unsigned npushing;
+};
+
+/* Called with the answer for a unit; with 0 if the source does not keep items
+ * instead of the tiers. Lock held. */
+typedef void source_offered_fn(
+	struct cache *c, struct fill *f, int status, struct after *a);
+
+/* A complete unit on its way to a source; holds a reference to its fill. */
+struct push {
+	struct source_push p;
+	struct cache_source *to;    /* set once */
+	struct fill *f;		    /* set once */
+	source_offered_fn *offered; /* set once: gets the answer */
+	bool decides; /* set once: the source may keep it instead of tiers */
+	struct list link; /* in an after's list */
+};
+
+void sources_init(struct cache *c);
+
+/* All others assert the lock. */
+/* `surplus`: no reader waits for it. */
+bool source_may_ask(struct cache *c, unsigned level, bool surplus);
+size_t source_request_bytes(struct cache *c, unsigned level);
+/* The request counts as in flight from now on; see source_read(). */
+void source_ask(struct cache *c, struct fetch *x);
+void source_forget(struct cache *c, struct fetch *x);
+void source_count(struct cache *c, const struct fetch *x, int status);
+/* A reader now waits for the fill's requests to sources: mark them urgent. */
+void sources_hurry(struct cache *c, const struct fill *f);
+/* Pages that have arrived, and the function to call with the answers for their
+ * units. */
+struct source_news {
+	unsigned first, n;
+	source_offered_fn *offered;
+};
+/* Offer the units that are complete with these pages, if some of their bytes
+ * came from the origin. */
+void sources_push(struct cache *c, struct fill *f,
+	const struct source_news *news, struct after *a);
+/* Tell the sources that nothing more of the fill is in flight. */
+void sources_ended(struct cache *c, const struct fill *f);
+/* All requests are given up, those to the origin, too. */
+void sources_abandon(struct cache *c, struct after *a);
+void sources_quiet(struct cache *c);
+/* Requests and pushes in flight, including those to the origin. */
+unsigned sources_out(struct cache *c);
+/* If nothing is in flight any more, wake the thread that stops the cache. */
+void sources_tell_idle(struct cache *c);
+
+/* Without the lock. */
+struct fill *push_run(struct cache *c, struct list *link);
+struct fill *abandon_run(struct cache *c, struct list *link);
+void source_read(struct cache *c, struct fetch *x);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands of a mount with --analysis; see analysis_impl.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "mount/daemon/analysis_impl.h"
+
+/* The longest delay of a tiny image. It blocks a thread of the session, which
+ * is acceptable only during an analysis. */
+#define LATE_MAX_US 1000000
+
+/* NULL: the mount is an ordinary one, and the peer got an error. */
+static struct analysis *analysis_of(void *arg, struct ctl_conn *conn)
+{
+	if (!arg)
+		(void)ctl_fail(conn,
+			"this mount cannot be analysed; mount it with "
+			"--analysis, or use refrain analyze");
+	return arg;
+}
+
+void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct analysis *a = analysis_of(arg, conn);
+	const json_t *value = json_object_get(request, "x");
+	const json_t *keep = json_object_get(request, "keep");
+	double x = json_number_value(value);
+	uint64_t limit = CACHE_MASK_NONE;
+
+	if (!a)
+		return;
+	if (!json_is_number(value) || !(x >= 0 && x <= 1)) {
+		(void)ctl_fail(conn, "\"x\" must be a number from 0 to 1");
+		return;
+	}
+	/* 2^64 times x; the largest double below 1 stays below the end. */
+	if (x < 1)
+		limit = (uint64_t)(x * 18446744073709551616.0);
+	atomic_store_explicit(&a->mask.limit, limit, memory_order_relaxed);
+	if (json_is_boolean(keep))
+		atomic_store_explicit(
+			&a->drops, !json_is_true(keep), memory_order_relaxed);
+	pages_changed(a->pages);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
+/* All cached images that are one item. */
+static void add_stand_ins(struct analysis *a, struct stand_ins *s)
+{
+	struct node_info info;
+
+	for (node_id id = NODE_ROOT; id < manifest_end(a->manifest); id++) {
+		struct cache_item item;
+		struct hash128 key;
+
+		if (manifest_get(a->manifest, id, &info) < 0 || info.retired ||
+			info.attr.kind != KIND_FILE ||
+			info.attr.version.size_bytes == 0)
+			continue;
+		item = (struct cache_item){.digest = info.digest,
+			.version = info.attr.version,
+			.cookie = id};
+		key = analysis_item(a, &item, &item);
+		if (item.size == info.attr.version.size_bytes &&
+			store_has(a->store, key, item.size) &&
+			analysis_has_image_name(a, id))
+			stand_ins_add(s, key, item.size);
+	}
+	stand_ins_sort(s);
+}
+
+/* The table is made once: entries are never evicted. */
+static bool make_stand_ins(struct analysis *a)
+{
+	LOCK_SCOPE(&a->lock);
+
+	if (!a->stand_ins) {
+		struct stand_ins *s = stand_ins_new();
+
+		if (!s)
+			return false;
+		add_stand_ins(a, s);
+		if (stand_ins_count(s) == 0) {
+			stand_ins_free(s);
+			return false;
+		}
+		a->stand_ins = s;
+	}
+	return true;
+}
+
+static void tell_stand_ins(struct analysis *a, struct ctl_conn *conn)
+{
+	if (!make_stand_ins(a)) {
+		(void)ctl_fail(conn,
+			"no JPEG file is cached that could stand in for "
+			"others");
+		return;
+	}
+	atomic_store_explicit(&a->content, CONTENT_REAL, memory_order_relaxed);
+	atomic_store_explicit(&a->standing, true, memory_order_release);
+	(void)ctl_send(conn,
+		json_pack("{s:b, s:I}", "ok", 1, "images",
+			(json_int_t)stand_ins_count(a->stand_ins)));
+}
+
+void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct analysis *a = analysis_of(arg, conn);
+	const json_t *value = json_object_get(request, "content");
+	const char *text =
+		json_is_string(value) ? json_string_value(value) : "";
+	json_int_t late_us =
+		json_integer_value(json_object_get(request, "delay_us"));
+	int content;
+
+	if (!a)
+		return;
+	if (strcmp(text, "stand-in") == 0) {
+		tell_stand_ins(a, conn);
+		return;
+	}
+	if (strcmp(text, "real") == 0) {
+		content = CONTENT_REAL;
+		atomic_store_explicit(
+			&a->standing, false, memory_order_relaxed);
+	} else if (strcmp(text, "tiny") == 0) {
+		content = CONTENT_TINY;
+	} else if (late_us > 0 && late_us <= LATE_MAX_US &&
+		(strcmp(text, "tiny-late") == 0 ||
+			strcmp(text, "real-late") == 0)) {
+		content = text[0] == 't' ? CONTENT_LATE : CONTENT_REAL_LATE;
+		atomic_store_explicit(
+			&a->late_us, (unsigned)late_us, memory_order_relaxed);
+	} else {
+		(void)ctl_fail(conn,
+			"\"content\" must be \"real\", \"stand-in\", "
+			"\"tiny\", \"real-late\" or \"tiny-late\", these two "
+			"with \"delay_us\" from 1 to 1000000");
+		return;
+	}
+	atomic_store_explicit(&a->content, content, memory_order_relaxed);
+	pages_changed(a->pages);
+	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}
+
+/* A counter as JSON has it. */
+#define RATE(of, name)                                                         \
+	((json_int_t)atomic_load_explicit(&(of)->name, memory_order_relaxed))
+
+/* Processor time of this daemon. */
+static uint64_t cpu_us(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* cannot fail */
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / NS_PER_US;
+}
+
+void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct analysis *a = analysis_of(arg, conn);
+	struct cache_status s;
+	json_t *reply;
+	uint64_t kept;
+
+	if (!a)
+		return;
+	kept = pages_settle(a->pages);
+	cache_status(a->cache, &s); /* counts the time of what is parked */
+	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
+			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
+		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),
+		"cpu_us", (json_int_t)cpu_us(), "first_reads",
+		RATE(a->counters, first_reads), "bytes", RATE(a, read_bytes),
+		"hits", RATE(a->counters, hits), "misses",
+		RATE(a->counters, misses), "tiny", RATE(a, tiny_reads),
+		"stand_ins", RATE(a, stand_in_reads), "kept",
+		RATE(a, kept_reads), "kept_bytes", (json_int_t)kept,
+		"starved_us", RATE(a->counters, starved_us), "parked_us",
+		RATE(a->counters, parked_us), "idle_us",
+		RATE(a->counters, idle_us), "readers",
+		(json_int_t)readers_count(&a->readers), "refused",
+		(int)atomic_load_explicit(&a->refused, memory_order_relaxed));
+	if (reply && json_is_true(json_object_get(request, "intervals")))
+		(void)json_object_update_new(reply,
+			json_pack("{s:o, s:I, s:I}", "intervals",
+				readers_intervals(&a->readers), "ran_us",
+				RATE(&a->readers, ran_us), "delayed_us",
+				RATE(&a->readers, delayed_us)));
+	(void)ctl_send(conn, reply);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* One connection to the control socket. Private to src/ctl. */
+#ifndef DAEMON_CONTROL_CONN_IMPL_H
+#define DAEMON_CONTROL_CONN_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/base/list.h"
+#include "common/control/talk.h"
+#include "mount/daemon/control_server.h"
+
+struct ctl_conn {
+	struct list link;     /* lock of the server */
+	pthread_t thread;     /* set once, before the thread can be joined */
+	int fd;		      /* set once; non-blocking */
+	int stop_fd;	      /* set once; readable when the server stops */
+	unsigned patience_ms; /* set once */
+	const struct ctl_command *commands; /* set once */
+	struct lines lines;		    /* the connection's thread */
+	/*
+	 * The last line of the running request was sent. The connection's
+	 * thread, or the one that its command sends from.
+	 */
+	bool answered;
+	void *owned; /* the connection's thread; see ctl_own() */
+	void (*release)(void *owned);
+};
+
+/* Takes ownership of the descriptor. Returns NULL if memory is short. */
+struct ctl_conn *conn_new(int fd, int stop_fd, unsigned patience_ms,
+	const struct ctl_command *commands);
+
+/* Serve requests until the peer or the server ends it. */
+void conn_serve(struct ctl_conn *conn);
+
+void conn_free(struct ctl_conn *conn);
+
+#endif

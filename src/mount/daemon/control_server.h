@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon's end of the control socket. One thread accepts; each connection
+ * has a thread that reads requests and runs commands. Only the daemon's user,
+ * root and, if given, members of the group get access. The modes of socket and
+ * directory and the credentials of the peer enforce that.
+ */
+#ifndef DAEMON_CONTROL_SERVER_H
+#define DAEMON_CONTROL_SERVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/base/err.h"
+
+struct ctl_server;
+struct ctl_conn;
+
+#define CTL_CONNECTIONS_MAX 64
+#define CTL_REQUEST_MAX_BYTES ((size_t)1 << 20)
+
+/*
+ * A command runs on its connection's thread. It sends any number of progress
+ * lines and then one with "ok"; it borrows the request.
+ */
+struct ctl_command {
+	const char *name;
+	void (*run)(void *arg, struct ctl_conn *conn, const json_t *request);
+	void *arg;
+};
+
+/*
+ * Create the socket and start serving. `commands` ends with name NULL, and
+ * outlives the server. `group` may be NULL. `patience_ms` limits the time for
+ * the rest of a line after its first byte, and for a peer that does not read an
+ * answer. On failure returns -errno and leaves nothing behind.
+ */
+int ctl_server_start(struct ctl_server **out, const char *mountpoint,
+	const char *group, const struct ctl_command *commands,
+	unsigned patience_ms, struct error *err);
+
+/* The absolute path of the socket; valid until ctl_server_stop(). */
+const char *ctl_server_path(const struct ctl_server *server);
+
+/*
+ * Remove the socket, wake all connections (ctl_gone() turns true), wait for
+ * their commands to return, close. NULL is allowed.
+ */
+void ctl_server_stop(struct ctl_server *server);
+
+/*
+ * Send one line; takes ownership of it. One thread at a time. -EPIPE when
+ * the peer is gone, -ENOMEM also if the line is NULL.
+ */
+int ctl_send(struct ctl_conn *conn, json_t *line);
+
+/*
+ * Send the last line of a successful request from ready-made text: `len` bytes
+ * of JSON without a newline, which is written to text[len]. Returns as
+ * ctl_send().
+ */
+int ctl_send_text(struct ctl_conn *conn, char *text, size_t len);
+
+/* Send the last line of a request that failed; returns as ctl_send(). */
+int ctl_fail(struct ctl_conn *conn, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Attach an object to the connection. release() is called for it on the
+ * connection's thread when the connection ends, or at once when another object
+ * (or NULL) replaces it.
+ */
+void ctl_own(struct ctl_conn *conn, void *owned, void (*release)(void *owned));
+void *ctl_owned(struct ctl_conn *conn);
+
+/*
+ * The process at the other end; 0 if unknown, for example in another container.
+ */
+pid_t ctl_peer(const struct ctl_conn *conn);
+
+/* Has the peer hung up or is the server stopping? One system call. */
+bool ctl_gone(struct ctl_conn *conn);
+
+#endif

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon: builds the parts from the bottom up, serves, takes them down
+ * from the top. The main thread does both; daemon_process.c has another one.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cgroup.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/format/key.h"
+
+/* How long the rest of a control request may take, or its answer to be read. */
+#define PATIENCE_MS 10000
+
+/* -- What the parts call back ------------------------------------------- */
+
+static int file_path(void *arg, uint64_t cookie, char *buf, size_t size)
+{
+	const struct mount *m = arg;
+	struct node_info info;
+
+	/* The origin does not have this version any more: do not ask. */
+	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
+		info.retired)
+		return -ESTALE;
+	return manifest_path(m->manifest, (node_id)cookie, buf, size);
+}
+
+static void file_stale(void *arg, uint64_t cookie)
+{
+	const struct mount *m = arg;
+
+	tree_recheck(m->tree, (node_id)cookie);
+}
+
+static void item_passed(void *arg, const struct cache_item *item)
+{
+	const struct mount *m = arg;
+
+	if (m->pages)
+		pages_passed(m->pages, item);
+}
+
+static bool planned_file(void *arg, uint64_t cookie, struct cache_item *file)
+{
+	const struct mount *m = arg;
+	struct node_info info;
+
+	if (manifest_get(m->manifest, (node_id)cookie, &info) < 0 ||
+		info.retired || info.attr.kind != KIND_FILE)
+		return false;
+	*file = (struct cache_item){
+		.digest = info.digest,
+		.version = info.attr.version,
+		.cookie = cookie,
+	};
+	return true;
+}
+
+static bool invalidate_item(void *arg, const struct cache_item *item)
+{
+	struct mount *m = arg;
+
+	cache_invalidate(m->cache, item);
+	return true;
+}
+
+static void version_ceased(void *arg, const struct node_info *old)
+{
+	struct mount *m = arg;
+	struct node_info now;
+
+	/* Otherwise the node now has another version and is still planned. */
+	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
+		now.ino == old->ino)
+		plans_forget(m->plans, old->id);
+	(void)scan_items(m->scan, old, invalidate_item, m);
+}
+
+static void name_changed(void *arg, node_id dir, const char *name)
+{
+	const struct mount *m = arg;
+
+	if (m->fs)
+		fs_forget_name(m->fs, dir, name);
+}
+
+static void attr_changed(void *arg, node_id id)
+{
+	const struct mount *m = arg;
+
+	if (m->fs)
+		fs_forget_attr(m->fs, id);
+}
+
+/* Mark that, until the next call, a signal need not wait for the main thread.
+ */
+static void set_asking(struct mount *m, bool asking)
+{
+	pthread_mutex_lock(&m->life.lock);
+	m->life.asking = asking;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
+}
+
+/* -- Building ------------------------------------------------------------ */
+
+static int build_store(struct mount *m, struct error *err)
+{
+	struct store_config config = {
+		.dataset = stack_dataset(m->stack),
+		.ntiers = m->options.ntiers,
+		/* An analysis reads what it cached a minute ago, and should
+		 * read it at the speed of memory. */
+		.verify = m->options.verify && !m->options.analysis,
+		.group = m->options.group,
+		.write_out = memory_limit() < CGROUP_NO_LIMIT,
+		.events = m->events,
+	};
+
+	memcpy(config.tiers, m->options.tiers, sizeof(config.tiers));
+	return store_open(&m->store, &config, &m->counters, err);
+}
+
+/* The manifest is kept in the last tier. */
+static struct manifest_place kept_in(struct mount *m)
+{
+	size_t last = m->options.ntiers - 1;
+
+	return (struct manifest_place){
+		.store = m->store,
+		.tier = last,
+		.dir = m->tier_dir[last],
+		.counters = &m->counters,
+		.events = m->events,
+	};
+}
+
+/* As the daemon before had it, under its session. */
+static int recover_names(struct mount *m, struct error *err)
+{
+	struct hash128 dataset = key_digest(stack_dataset(m->stack));
+	struct manifest_place kept = kept_in(m);
+	int rc = session_open(&m->session, &m->given, dataset, err);
+
+	if (rc < 0) {
+		m->given.session = -1;
+		return rc;
+	}
+	m->given.session = -1;
+	m->names_fd = m->given.names;
+	m->given.names = -1;
+	rc = kept_recover(&kept, stack_dataset(m->stack),
+		session_id(m->session), m->names_fd, &m->manifest, err);
+	if (rc == 0)
+		return 0;
+	session_free(m->session);
+	m->session = NULL;
+	m->names_fd = -1;
+	return rc;
+}
+
+static int build_manifest(struct mount *m, struct error *err)
+{
+	struct manifest_place kept = kept_in(m);
+	struct error why;
+	int rc;
+
+	if (m->given.fuse >= 0) {
+		if (recover_names(m, &why) == 0)
+			return 0;
+		held_refuse(m, why.msg);
+	}
+	rc = kept_load(&kept, stack_dataset(m->stack), &m->manifest, err);
+	if (rc < 0)
+		return rc;
+	m->session = session_new(manifest_dataset(m->manifest));
+	if (!m->session)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	m->names_fd = manifest_record(m->manifest, session_id(m->session));
+	return 0; /* without a record the mount ends with its daemon */
+}
+
+static int build_tree(struct mount *m, struct error *err)
+{
+	struct tree_config config = {
+		.revalidate_s = m->options.revalidate_s,
+		.ceased = version_ceased,
+		.renamed = name_changed,
+		.changed = attr_changed,
+		.arg = m,
+		.events = m->events,
+	};
+	int rc = build_manifest(m, err);
+
+	if (rc < 0)
+		return rc;
+	config.origin = stack_origin(m->stack);
+	config.manifest = m->manifest;
+	config.timers = m->timers;
+	rc = tree_new(&m->tree, &config, err);
+	if (rc < 0)
+		return rc;
+	set_asking(m, true);
+	/* Readers who wait for us must not wait for the source, too. */
+	if (session_connection(m->session) < 0) {
+		rc = scan_probe(m->stack, m->manifest, err);
+		if (rc == 0)
+			rc = tree_open_root(m->tree, err);
+	}
+	set_asking(m, false);
+	return rc;
+}
+
+static int build_peers(struct mount *m, struct error *err)
+{
+	struct peering_config config = {
+		.peers = m->options.peers,
+		.origin = stack_origin(m->stack),
+		.manifest = m->manifest,
+		.tree = m->tree,
+	};
+	int rc;
+
+	if (config.peers.nhosts == 0)
+		return 0;
+	if (!config.peers.dataset)
+		config.peers.dataset = stack_dataset(m->stack);
+	config.peers.counters = &m->counters;
+	config.peers.events = m->events;
+	rc = peering_new(&m->peering, &config, err);
+	if (rc == 0)
+		peering_limits(m->peering, limit_report, m->log);
+	return rc;
+}
+
+static uint64_t chunk_of(const struct mount *m)
+{
+	return m->options.chunk_bytes
+		? m->options.chunk_bytes
+		: origin_traits(stack_origin(m->stack))->chunk_bytes;
+}
+
+/* The size of staging, and whether it fits. */
+static void build_memory(struct mount *m)
+{
+	struct mount_options *o = &m->options;
+	uint64_t chunk = chunk_of(m);
+	struct manifest_totals totals;
+
+	manifest_totals(m->manifest, &totals);
+	if (o->staging_bytes == 0)
+		o->staging_bytes = memory_default_staging(m->store,
+			o->limit_bytes > chunk ? o->limit_bytes : chunk);
+	m->memory_short = limits_of_memory(
+		m->store, o->staging_bytes, totals.files, limit_report, m->log);
+}
+
+static int build_cache(struct mount *m, struct error *err)
+{
+	struct origin *origin = stack_origin(m->stack);
+	struct cache_config config = {
+		.store = m->store,
+		.origin = origin,
+		.timers = m->timers,
+		.counters = &m->counters,
+		.dataset = manifest_dataset(m->manifest),
+		.limit_bytes = m->options.limit_bytes,
+		.chunk_bytes = chunk_of(m),
+		.staging_bytes = m->options.staging_bytes,
+		.inflight_bytes =
+			memory_inflight_bytes(m->options.staging_bytes),
+		.path = file_path,
+		.stale = file_stale,
+		.passed = item_passed,
+		.arg = m,
+		.events = m->events,
+	};
+	struct plans_config plans = {
+		.file = planned_file, .arg = m, .counters = &m->counters};
+	struct pages_config pages = {.manifest = m->manifest,
+		.mountpoint = m->mountpoint,
+		.counters = &m->counters,
+		.max_bytes = m->options.pages_bytes,
+		.each_epoch = m->options.analysis};
+	int rc = 0;
+
+	if (m->peering)
+		config.source[config.nsources++] = peering_source(m->peering);
+	if (m->options.analysis)
+		rc = analysis_new(&m->analysis, &m->counters, m->store, err);
+	if (m->analysis) {
+		config.mask = analysis_mask(m->analysis);
+		analysis_watch_pages(m->analysis, &pages);
+	}
+	/* In an analysis every read must be seen. */
+	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
+		rc = pages_new(&m->pages, &pages, err);
+	if (rc == 0 &&
+		mount_count_epochs(&m->epochs, &config,
+			m->analysis ? 1 : m->options.pages_bytes) < 0)
+		rc = error_set(err, -ENOMEM, "cannot make the cache: %m");
+	if (rc == 0)
+		rc = cache_new(&m->cache, &config, err);
+	if (rc < 0)
+		return rc;
+	if (m->analysis)
+		analysis_begin(m->analysis, m->manifest, m->cache, m->pages);
+	plans.cache = m->cache;
+	m->prefetch = prefetch_new(m->cache);
+	if (!m->prefetch || plans_new(&m->plans, &plans) < 0)
+		return error_set(err, -ENOMEM, "cannot make the cache: %m");
+	return 0;
+}
+
+static int build_scan(struct mount *m, struct error *err)
+{
+	struct scan_config config = {
+		.kept = kept_in(m),
+		.stack = m->stack,
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.log = m->log,
+		.recovered = session_connection(m->session) >= 0,
+		.staging_bytes = m->options.staging_bytes,
+		.memory_short = m->memory_short,
+	};
+	int rc = scan_new(&m->scan, &config);
+
+	return rc < 0 ? error_set(err, rc, "cannot scan the source: %m") : 0;
+}
+
+static int build_fs(struct mount *m, struct error *err)
+{
+	struct fs_config config = {
+		.manifest = m->manifest,
+		.tree = m->tree,
+		.cache = m->cache,
+		.prefetch = m->prefetch,
+		.plans = m->plans,
+		.session = m->session,
+		.journal = m->given.requests,
+		.source = stack_name(m->stack),
+		.mountpoint = m->mountpoint,
+		.allow_other = m->options.allow_other,
+		.gather_bytes = memory_gather_bytes(m->options.staging_bytes),
+		.revalidate_s = m->options.revalidate_s,
+		.counters = &m->counters,
+		.events = m->events,
+		.watch = m->analysis ? analysis_watch(m->analysis) : NULL,
+	};
+	int rc;
+
+	commands_build(m);
+	rc = ctl_server_start(&m->ctl, m->mountpoint, m->options.group,
+		m->commands, PATIENCE_MS, err);
+	if (rc < 0)
+		return rc;
+	config.control = ctl_server_path(m->ctl);
+	return fs_mount(&m->fs, &config, err);
+}
+
+static int build(struct mount *m, struct error *err)
+{
+	int rc = timers_new(&m->timers);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	set_asking(m, true);
+	rc = stack_open(m->stack, m->timers, &m->counters, m->events, err);
+	set_asking(m, false);
+	if (rc == 0)
+		rc = build_store(m, err);
+	if (rc == 0)
+		rc = build_tree(m, err);
+	if (rc == 0) {
+		build_memory(m);
+		rc = build_peers(m, err);
+	}
+	if (rc == 0)
+		rc = build_cache(m, err);
+	if (rc == 0)
+		rc = build_scan(m, err);
+	if (rc == 0)
+		rc = build_fs(m, err);
+	return rc;
+}
+
+/* -- Serving ------------------------------------------------------------- */
+
+/*
+ * End everything that handlers wait for, and everything that waits for the
+ * kernel. Handlers still run, because an unanswered look-up would hold a lock
+ * in the kernel that a notification needs.
+ */
+void mount_quiesce(struct mount *m)
+{
+	uint64_t dropped = m->counters.partial_dropped;
+
+	if (m->life.quiesced)
+		return;
+	m->life.quiesced = m->life.quiet = true;
+	/* Parked readers are answered while there is a session to answer in. */
+	if (m->cache)
+		cache_stop(m->cache);
+	events_stopped(m, dropped);
+	if (m->tree)
+		m->life.quiet = tree_stop(m->tree);
+	pages_stop(m->pages);
+}
+
+void mount_set_stopping(struct mount *m)
+{
+	pthread_mutex_lock(&m->life.lock);
+	m->life.stopping = true;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
+	if (m->scan)
+		scan_quit(m->scan);
+}
+
+static void kernel_greeted(void *arg)
+{
+	struct mount *m = arg;
+
+	held_store(m);
+	process_ready(m);
+	events_mounted(m);
+}
+
+static int daemon_serve(struct mount *m, struct error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&m->life.lock);
+	m->life.serving = true;
+	pthread_cond_broadcast(&m->life.cond);
+	pthread_mutex_unlock(&m->life.lock);
+	if (session_connection(m->session) >= 0)
+		manifest_untold(m->manifest, tree_on_event, m->tree);
+	rc = scan_start(m->scan, err);
+	if (rc == 0 && m->peering)
+		rc = peering_start(m->peering, m->scan, err);
+	return rc < 0 ? rc : fs_run(m->fs, kernel_greeted, m, err);
+}
+
+/* -- Taking down --------------------------------------------------------- */
+
+/* `why` the mount failed, or NULL. */
+static void take_down(struct mount *m, const struct error *why)
+{
+	mount_set_stopping(m);
+	process_leave_signals(m);
+	mount_quiesce(m);
+	fs_unmount(m->fs);
+	held_drop(m);
+	events_ended(m, why);
+	if (!m->life.quiet)
+		process_leave_at_once(m, why);
+	scan_join(m->scan);
+	peering_quit(m->peering);
+	ctl_server_stop(steal_ptr(&m->ctl)); /* no command runs any more */
+	fs_free(m->fs);
+	pages_free(m->pages);
+	if (m->scan)
+		scan_keep(m->scan);
+	plans_free(m->plans);
+	prefetch_free(m->prefetch);
+	cache_free(m->cache);
+	peering_free(m->peering);
+	analysis_free(m->analysis);
+	epochs_free(m->epochs.epochs);
+	tree_free(m->tree);
+	scan_free(m->scan);
+	manifest_free(m->manifest);
+	session_free(m->session);
+	if (m->store)
+		store_close(m->store);
+	if (why)
+		process_leave_no_tier(m);
+	if (!stack_close(m->stack))
+		process_leave_at_once(m, why);
+	timers_free(m->timers);
+}
+
+static void mount_free(struct mount *m)
+{
+	for (size_t i = 0; i < STORE_TIERS_MAX; i++)
+		free(m->tier_dir[i]);
+	(void)pthread_cond_destroy(&m->life.cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&m->life.lock);
+	log_free(m->log);
+	free(m->mountpoint);
+	free(m->refused);
+	stack_free(m->stack);
+	free(m);
+}
+
+static struct mount *mount_new(const struct mount_options *options)
+{
+	struct mount *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->options = *options;
+	m->started_ns = clock_now_ns();
+	m->ready_fd = m->names_fd = -1;
+	m->given = (struct session_fds){-1, -1, -1, -1};
+	m->holder = getppid();
+	(void)pthread_mutex_init(
+		&m->life.lock, NULL); /* cannot fail on Linux */
+	cond_init(&m->life.cond);
+	return m;
+}
+
+static int build_and_serve(struct mount *m, struct error *err)
+{
+	int rc;
+
+	process_prepare();
+	rc = log_start(m->log, err);
+	/* Nobody reads what a daemon says that was started again. */
+	if (rc == 0 && m->options.held && held_again())
+		log_detach(m->log);
+	if (rc == 0)
+		rc = process_take_signals(m, err);
+	if (rc == 0)
+		rc = build(m, err);
+	if (rc == 0)
+		rc = daemon_serve(m, err);
+	if (rc == 0 && m->ready_fd >= 0)
+		rc = error_set(err, -EIO,
+			"cannot serve '%s': it was unmounted, or memory ran "
+			"out, before it was ready; try again",
+			m->mountpoint);
+	take_down(m, rc < 0 ? err : NULL);
+	return rc;
+}
+
+int daemon_run(const struct mount_options *options, struct error *err)
+{
+	struct mount *m = mount_new(options);
+	bool parent = false;
+	int rc;
+
+	if (!m)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	held_take(m);
+	rc = mount_resolve(m, err);
+	if (rc == 0)
+		rc = events_open(m, err);
+	if (rc == 0)
+		rc = process_fork(m, err, &parent);
+	if (rc < 0 || parent) {
+		mount_free(m);
+		return rc;
+	}
+	rc = build_and_serve(m, err);
+	if (rc < 0 && m->ready_fd >= 0)
+		process_failed(m, rc, err);
+	if (!options->foreground && !options->held) {
+		mount_free(m);
+		exit(rc < 0);
+	}
+	mount_free(m);
+	return rc;
+}

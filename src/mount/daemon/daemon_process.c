@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process of a mount. It goes into the background before it has threads.
+ * The parent reads from a pipe, either one byte when the mount is ready, or a
+ * line with the reason why it failed. systemd gets a datagram. A thread of its
+ * own waits for signals, so that no handler ever runs in the middle of
+ * anything.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+
+/* -- The background ------------------------------------------------------- */
+
+/* The first byte on the pipe: READY, or FAILED, followed by -errno and a
+ * message. */
+#define SAY_READY 'r'
+#define SAY_FAILED 'f'
+
+struct failure {
+	char say;
+	int rc;
+	char msg[sizeof(((struct error *)NULL)->msg)];
+};
+
+static int wait_for_child(int fd, struct error *err)
+{
+	struct failure f = {0};
+	char *buf = (char *)&f;
+	size_t n = 0;
+
+	while (n < sizeof(f) - 1) {
+		ssize_t got = read(fd, buf + n, sizeof(f) - 1 - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	if (n > 0 && f.say == SAY_READY)
+		return 0;
+	if (n > offsetof(struct failure, msg) && f.say == SAY_FAILED)
+		return error_set(err, f.rc, "%s", f.msg);
+	return error_set(err, -EIO,
+		"the daemon died while starting; try --foreground to see why");
+}
+
+int process_fork(struct mount *m, struct error *err, bool *parent)
+{
+	int fd[2];
+	pid_t pid;
+
+	*parent = false;
+	m->ready_fd = -1;
+	if (m->options.foreground || m->options.held)
+		return 0;
+	if (pipe2(fd, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "cannot start the daemon: %m");
+	pid = fork();
+	if (pid < 0) {
+		int rc = error_set(err, -errno, "cannot start the daemon: %m");
+
+		(void)close(fd[0]);
+		(void)close(fd[1]);
+		return rc;
+	}
+	if (pid > 0) {
+		int rc;
+
+		(void)close(fd[1]);
+		*parent = true;
+		rc = wait_for_child(fd[0], err);
+		(void)close(fd[0]);
+		/* Clean up before reporting a failure, so that nothing is left.
+		 */
+		if (rc < 0)
+			(void)waitpid(pid, NULL, 0);
+		return rc;
+	}
+	(void)close(fd[0]);
+	(void)setsid(); /* a child is no group leader, so this works */
+	m->ready_fd = fd[1];
+	return 0;
+}
+
+/* Nothing of the caller's terminal or working directory is kept. */
+static void let_go(void)
+{
+	CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0)
+		for (int fd = 0; fd <= 2; fd++)
+			(void)dup2(null, fd);
+	if (chdir("/") < 0)
+		return; /* then the working directory stays busy, no more */
+}
+
+void process_ready(struct mount *m)
+{
+	if (m->ready_fd >= 0 || m->options.held) {
+		log_detach(m->log);
+		let_go();
+	}
+	notify_holder("READY=1", -1);
+	if (m->ready_fd < 0)
+		return;
+	(void)!write(m->ready_fd, (char[]){SAY_READY}, 1);
+	(void)close(m->ready_fd);
+	m->ready_fd = -1;
+}
+
+void process_failed(struct mount *m, int rc, const struct error *err)
+{
+	struct failure f = {.say = SAY_FAILED, .rc = rc};
+
+	(void)snprintf(f.msg, sizeof(f.msg), "%s", err->msg);
+	/* If the parent is gone, nothing is lost. */
+	(void)!write(m->ready_fd, &f, sizeof(f));
+	(void)close(m->ready_fd);
+	m->ready_fd = -1;
+}
+
+/* -- Leaving --------------------------------------------------------------- */
+
+/*
+ * A hanging origin must not keep the daemon alive. Memory that its answers
+ * would need cannot be freed, but the exit of the process frees it. Everything
+ * that outlives the process has ended by now.
+ */
+void process_leave_at_once(struct mount *m, const struct error *why)
+{
+	if (m->ctl)
+		(void)unlink(ctl_server_path(m->ctl));
+	log_flush(m->log);
+	if (why && m->ready_fd >= 0)
+		process_failed(m, -EIO, why);
+	else if (why)
+		(void)fprintf(stderr, "refrain: mount: %s\n", why->msg);
+	/* _exit() of a sanitizer would look for leaks, and find these. */
+	(void)syscall(SYS_exit_group, why != NULL);
+}
+
+/* A mount that could not be made leaves no new cache behind. */
+void process_leave_no_tier(struct mount *m)
+{
+	uint64_t removed;
+
+	for (size_t i = 0; i < m->options.ntiers; i++) {
+		/* An error has already been set. */
+		if (m->tier_new[i])
+			(void)store_clear_dir(m->tier_dir[i], &removed, NULL);
+		if (m->tier_dir_new[i])
+			(void)rmdir(m->tier_dir[i]);
+	}
+}
+
+/* The lock is held, and the main thread waits for the origin or the lock. */
+static void process_give_up(struct mount *m)
+{
+	struct error why;
+
+	(void)error_set(&why, -EINTR,
+		"stopped by a signal while source '%s' did not answer",
+		stack_name(m->stack));
+	if (m->store)
+		store_close(m->store);
+	process_leave_no_tier(m);
+	process_leave_at_once(m, &why);
+}
+
+/* -- Signals -------------------------------------------------------------- */
+
+/* A start may be waited for as long as it makes progress. */
+static void wait_until_built(struct mount *m)
+{
+	pthread_mutex_lock(&m->life.lock);
+	while (!m->life.serving && !m->life.stopping) {
+		if (m->life.asking)
+			process_give_up(m);
+		pthread_cond_wait(&m->life.cond, &m->life.lock);
+	}
+	pthread_mutex_unlock(&m->life.lock);
+}
+
+/* The signal that ends the mount. SIGHUP does if there is no log file. */
+static int wait_for_signal(struct mount *m)
+{
+	sigset_t set;
+	int sig;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	while (sigwait(&set, &sig) != 0 ||
+		(sig == SIGHUP && log_reopen(m->log)))
+		;
+	return sig;
+}
+
+static void *signal_main(void *arg)
+{
+	struct mount *m = arg;
+	int sig = wait_for_signal(m);
+
+	/* Ours comes when the mount has gone: process_leave_signals(). */
+	pthread_mutex_lock(&m->life.lock);
+	m->life.signal = m->life.stopping ? 0 : sig;
+	pthread_mutex_unlock(&m->life.lock);
+	notify_holder("STOPPING=1", -1);
+	wait_until_built(m);
+	mount_set_stopping(m);
+	mount_quiesce(m);
+	if (m->fs)
+		fs_exit(m->fs);
+	return NULL;
+}
+
+/* All threads inherit it. */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* Files of the origin stay open while they are fetched. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer at a time */
+}
+
+/* With less, freed memory is returned to the system at any cost. */
+#define MEMORY_AMPLE_BYTES ((uint64_t)1 << 30)
+
+void process_prepare(void)
+{
+	/*
+	 * Memory of small items is reused, because mapping new memory costs a
+	 * fault for each page; memory of larger items is returned to the system
+	 * when it is freed.
+	 */
+	bool scarce = memory_limit() < MEMORY_AMPLE_BYTES;
+
+	(void)mallopt(M_MMAP_THRESHOLD, scarce ? 128 << 10 : 2 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, scarce ? 1 << 20 : 32 << 20);
+	(void)mallopt(M_ARENA_MAX, 2);
+	block_signals();
+	raise_fd_limit();
+}
+
+int process_take_signals(struct mount *m, struct error *err)
+{
+	int rc = -pthread_create(&m->life.signal_thread, NULL, signal_main, m);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot start a thread: %m");
+	m->life.signal_started = true;
+	return 0;
+}
+
+void process_leave_signals(struct mount *m)
+{
+	if (!m->life.signal_started)
+		return;
+	(void)pthread_kill(m->life.signal_thread, SIGTERM);
+	pthread_join(m->life.signal_thread, NULL);
+	m->life.signal_started = false;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts the epochs of a mount: passes its counters and tiers to
+ * src/mount/daemon, and adds the results to the status. Entered on each miss,
+ * with the cache's lock held, and by control connections.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+
+static uint64_t counted(_Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void mount_look(void *arg, struct epochs_look *now)
+{
+	struct mount_epochs *e = arg;
+
+	*now = (struct epochs_look){.time_ns = clock_now_ns(),
+		.ready = store_ready(e->store),
+		.hit_bytes = counted(&e->counters->hit_bytes) +
+			counted(&e->counters->direct_hit_bytes),
+		.miss_bytes = counted(&e->counters->miss_bytes),
+		.starved_us = counted(&e->counters->starved_us)};
+	for (size_t i = 0; i < store_tiers(e->store); i++) {
+		struct tier_status s;
+
+		store_tier_status(e->store, i, &s);
+		now->resident_bytes += s.resident_bytes;
+	}
+}
+
+static void mount_missed(void *arg, struct hash128 key, uint64_t size_bytes)
+{
+	const struct mount_epochs *e = arg;
+
+	epochs_missed(e->epochs, key.lo, size_bytes, clock_now_ns());
+}
+
+int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
+	uint64_t pages_bytes)
+{
+	struct epochs_config epochs = {
+		.look = mount_look,
+		.arg = e,
+		.pages_bytes = pages_bytes,
+	};
+
+	e->store = config->store;
+	e->counters = config->counters;
+	e->epochs = epochs_new(&epochs);
+	config->missed = mount_missed;
+	config->missed_arg = e;
+	return e->epochs ? 0 : -ENOMEM;
+}
+
+static void add_known(json_t *o, const char *name, uint64_t value, bool known)
+{
+	/* Want of memory shows as a missing field. */
+	if (known)
+		(void)json_object_set_new(
+			o, name, json_integer((json_int_t)value));
+}
+
+static void add_pct(json_t *o, const char *name, int pct)
+{
+	add_known(o, name, (uint64_t)pct, pct != EPOCHS_UNKNOWN);
+}
+
+void status_add_epoch(json_t *o, struct mount_epochs *e, uint64_t dataset_bytes)
+{
+	struct epochs_look now;
+	struct epochs_news n;
+	bool timed;
+
+	mount_look(e, &now);
+	now.dataset_bytes = dataset_bytes;
+	if (!epochs_tell(e->epochs, &now, &n))
+		return;
+	timed = n.epoch_ms > 0;
+	add_known(o, "epoch", n.epoch, n.epoch > 0);
+	add_pct(o, "epoch_done_pct", n.done_pct);
+	add_pct(o, "epoch_expected_hits_pct", n.expected_pct);
+	add_pct(o, "epoch_hits_pct", n.hits_pct);
+	add_pct(o, "epoch_waited_pct", n.waited_pct);
+	add_known(o, "epoch_ms", n.epoch_ms, timed);
+	add_known(o, "larger_cache_bytes", n.larger.cache_bytes, timed);
+	add_known(o, "larger_cache_least_ms", n.larger.least_ms, timed);
+	add_known(o, "larger_cache_most_ms", n.larger.most_ms, timed);
+	add_known(o, "whole_cache_bytes", n.whole.cache_bytes, timed);
+	add_known(o, "whole_cache_least_ms", n.whole.least_ms, timed);
+	add_known(o, "whole_cache_most_ms", n.whole.most_ms, timed);
+}

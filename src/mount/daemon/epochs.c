@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Epochs of a mount; see epochs.h. Entered by readers, for each miss, and by
+ * status commands.
+ *
+ * How much faster a larger cache would be is a range. At worst an epoch takes
+ * as long as it does now, because the trainer's own speed is unknown while it
+ * waits for input. At best the time in which a READ waited shrinks in
+ * proportion to the misses, and all other time stays the same: fewer requests
+ * overlap less, and a source that is the limit takes as long for each byte.
+ */
+#include "mount/daemon/epochs.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+#define SLOTS (2 * EPOCHS_ITEMS)
+
+/* The number of items that must miss a second time before the next epoch counts
+ * as begun, because a few are read again in any epoch. */
+#define AGAIN_LEAST 4
+#define AGAIN_SHARE 128
+
+/* An epoch counts as complete with this share of its expected misses, and its
+ * items as read completely with this share of their bytes. */
+#define WHOLE 0.95
+#define READ_WHOLE 0.9
+/* Reads that have begun are not short of bytes yet. */
+#define JUDGED_ITEMS 256
+
+/* No misses for so long, and for this share of the epoch's time: readers are
+ * idle, or the kernel answers them. */
+#define QUIET_NS NS_PER_S
+#define QUIET_SHARE 10
+
+/* Shares of an epoch that tell its time, and what share of hits it has. */
+#define TIMED 0.5
+#define TOLD_HITS 0.1
+
+/* If more than this share of the expected hits is not seen, the kernel answers
+ * them. */
+#define LACK 0.1
+
+/* The cache is full when an epoch admits no more than this share of it. */
+#define STILL_FILLING 0.01
+
+/* The normal difference between two epochs under the same conditions. */
+#define NOISE 0.05
+
+struct item {
+	uint64_t key, bytes;
+	uint64_t epoch; /* that it missed in last; 0: a free slot */
+};
+
+/* An epoch that has ended, or a part of one. */
+struct stretch {
+	double time_ns, waited; /* share of the time */
+	double admitted;	/* bytes */
+};
+
+struct epochs {
+	struct epochs_config config; /* set once */
+	pthread_mutex_t lock;	     /* guards all below */
+	struct item item[SLOTS];
+	unsigned nitems;
+	unsigned
+		skip; /* items are kept if these low bits of their keys are 0 */
+	uint64_t epoch; /* 0: nothing was missed yet */
+	bool uncounted; /* misses were missing once: so may epochs be */
+	struct epochs_look begun;
+	double absent; /* bytes that should miss in this epoch; 0: unknown */
+	/* Kept items that missed in this epoch, and in the next one, which may
+	 * have begun. */
+	double seen, again;
+	unsigned nseen, nagain;
+	uint64_t last_ns;    /* of a miss */
+	bool whole, read;    /* the epoch before: all missed, and read whole */
+	struct stretch last; /* the epoch before */
+};
+
+struct epochs *epochs_new(const struct epochs_config *config)
+{
+	struct epochs *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	/* The first use of a page must not be a look for a slot: its first
+	 * write would then interrupt all processors, once a page in the middle
+	 * of the first epoch. */
+	for (unsigned i = 0; i < SLOTS; i++)
+		e->item[i].key = UINT64_MAX;
+	e->config = *config;
+	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail on Linux */
+	return e;
+}
+
+void epochs_free(struct epochs *e)
+{
+	if (!e)
+		return;
+	(void)pthread_mutex_destroy(&e->lock); /* nobody is left */
+	free(e);
+}
+
+/* -- Items ----------------------------------------------------------------- */
+
+/* The item's slot, or a free one. Half of the slots are free. */
+static struct item *item_slot(struct epochs *e, uint64_t key)
+{
+	uint64_t i = key >> 32;
+
+	while (e->item[i % SLOTS].epoch != 0 && e->item[i % SLOTS].key != key)
+		i++;
+	return &e->item[i % SLOTS];
+}
+
+static double kept_bytes(const struct epochs *e, double kept)
+{
+	return kept * ((double)e->skip + 1);
+}
+
+static void sum_item(struct epochs *e, const struct item *item)
+{
+	if (item->epoch == e->epoch) {
+		e->seen += (double)item->bytes;
+		e->nseen++;
+	} else if (item->epoch == e->epoch + 1) {
+		e->again += (double)item->bytes;
+		e->nagain++;
+	}
+}
+
+/* Keep half of the items. Moves within one table would need a second bit. */
+static void thin_out(struct epochs *e)
+{
+	struct item *old = malloc(sizeof(e->item));
+
+	if (!old)
+		return; /* the table is full soon, and new items are skipped */
+	for (unsigned i = 0; i < SLOTS; i++) {
+		old[i] = e->item[i];
+		e->item[i].epoch = 0;
+	}
+	e->skip = 2 * e->skip + 1;
+	e->seen = e->again = 0;
+	e->nseen = e->nagain = e->nitems = 0;
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (old[i].epoch == 0 || (old[i].key & e->skip) != 0)
+			continue;
+		*item_slot(e, old[i].key) = old[i];
+		e->nitems++;
+		sum_item(e, &old[i]);
+	}
+	free(old);
+}
+
+/* -- Epochs ---------------------------------------------------------------- */
+
+static struct stretch stretch_between(
+	const struct epochs_look *a, const struct epochs_look *b)
+{
+	struct stretch s = {.time_ns = (double)b->time_ns - (double)a->time_ns,
+		.admitted =
+			(double)b->resident_bytes - (double)a->resident_bytes};
+
+	if (s.time_ns > 0)
+		s.waited = (double)(b->starved_us - a->starved_us) * NS_PER_US /
+			s.time_ns;
+	if (s.waited > 1)
+		s.waited = 1;
+	return s;
+}
+
+static bool items_read_whole(
+	const struct epochs *e, const struct epochs_look *now)
+{
+	return (double)(now->miss_bytes - e->begun.miss_bytes) >=
+		READ_WHOLE * kept_bytes(e, e->seen);
+}
+
+/* Items miss again: the next epoch. */
+static void epoch_begins(struct epochs *e)
+{
+	struct epochs_look now = {0};
+	double seen = kept_bytes(e, e->seen);
+
+	e->config.look(e->config.arg, &now);
+	e->last = stretch_between(&e->begun, &now);
+	e->read = items_read_whole(e, &now);
+	e->whole = seen >= WHOLE * e->absent;
+	e->uncounted |= !e->whole;
+	if (seen > e->absent || e->whole)
+		e->absent = seen;
+	e->absent -= e->last.admitted;
+	if (e->absent < 0)
+		e->absent = 0;
+	e->begun = now;
+	e->epoch++;
+	e->seen = e->again;
+	e->nseen = e->nagain;
+	e->again = 0;
+	e->nagain = 0;
+}
+
+static bool epoch_has_ended(const struct epochs *e)
+{
+	unsigned least = e->nseen / AGAIN_SHARE;
+
+	/* Have all items that should miss in this epoch missed? */
+	if (e->absent > 0 && kept_bytes(e, e->seen) >= 0.999 * e->absent)
+		return true;
+	return e->nagain >= (least > AGAIN_LEAST ? least : AGAIN_LEAST);
+}
+
+void epochs_missed(
+	struct epochs *e, uint64_t key, uint64_t bytes, uint64_t time_ns)
+{
+	struct item *item;
+
+	LOCK_SCOPE(&e->lock);
+	if ((key & e->skip) != 0)
+		return;
+	if (e->epoch == 0) {
+		e->config.look(e->config.arg, &e->begun);
+		if (!e->begun.ready)
+			return; /* what is resident misses, too */
+		e->epoch = 1;
+	}
+	e->last_ns = time_ns;
+	item = item_slot(e, key);
+	if (item->epoch == e->epoch) {
+		item->epoch++;
+		sum_item(e, item);
+		if (epoch_has_ended(e))
+			epoch_begins(e);
+	} else if (item->epoch < e->epoch) {
+		if (item->epoch == 0 && e->nitems == EPOCHS_ITEMS)
+			return; /* memory was short */
+		e->nitems += item->epoch == 0;
+		*item = (struct item){key, bytes, e->epoch};
+		sum_item(e, item);
+		if (e->nitems == EPOCHS_ITEMS)
+			thin_out(e);
+	}
+}
+
+/* -- News ------------------------------------------------------------------ */
+
+static int in_pct(double share)
+{
+	return share >= 1 ? 100 : (int)(100 * share + 0.5);
+}
+
+/* Bytes that should miss in this epoch; 0: unknown. */
+static double absent_now(const struct epochs *e, const struct epochs_look *now)
+{
+	double known = (double)now->dataset_bytes;
+
+	if (e->epoch > 1)
+		return e->absent;
+	known -= (double)e->begun.resident_bytes;
+	return known > 0 ? known : 0;
+}
+
+static bool epoch_is_known(
+	const struct epochs *e, const struct epochs_look *now)
+{
+	double quiet_ns =
+		((double)now->time_ns - (double)e->begun.time_ns) / QUIET_SHARE;
+	double pages = (double)e->config.pages_bytes;
+
+	if (quiet_ns < QUIET_NS)
+		quiet_ns = QUIET_NS;
+	if (e->epoch == 0 ||
+		(double)now->time_ns > (double)e->last_ns + quiet_ns)
+		return false;
+	if (e->nseen >= JUDGED_ITEMS && !items_read_whole(e, now))
+		return false;
+	if (e->epoch == 1)
+		return true;
+	if (!e->whole || !e->read || e->absent <= 0)
+		return false;
+	/* The first epoch is whole in any case. */
+	return e->epoch > 2 || (pages > 0 && pages <= (1 - WHOLE) * e->absent);
+}
+
+/* Hits that the mount saw; unknown if the kernel answers some. */
+static int seen_hits(const struct epochs *e, const struct epochs_look *now,
+	double expected, double done)
+{
+	double hits = (double)(now->hit_bytes - e->begun.hit_bytes);
+	double all = hits + (double)(now->miss_bytes - e->begun.miss_bytes);
+	double lack;
+
+	if (done < TOLD_HITS || all <= 0)
+		return EPOCHS_UNKNOWN;
+	hits /= all;
+	lack = expected - hits - LACK;
+	/* With few items, chance makes a difference. */
+	return lack > 0 && lack * lack * e->nseen > 1 ? EPOCHS_UNKNOWN
+						      : in_pct(hits);
+}
+
+static struct epochs_gain gain_of(
+	const struct stretch *s, double misses, double cache_bytes)
+{
+	double least = 1 - s->waited * (1 - misses);
+
+	return (struct epochs_gain){.cache_bytes = (uint64_t)cache_bytes,
+		.least_ms = (uint64_t)(s->time_ns / NS_PER_MS * least *
+			(1 - NOISE)),
+		.most_ms = (uint64_t)(s->time_ns / NS_PER_MS * (1 + NOISE))};
+}
+
+static void tell_gain(const struct epochs *e, const struct epochs_look *now,
+	double absent, double done, struct epochs_news *out)
+{
+	double resident = (double)now->resident_bytes;
+	struct stretch s = e->last;
+
+	/* The first epoch fills the cache. */
+	if (e->epoch < 3) {
+		s = stretch_between(&e->begun, now);
+		if (done < TIMED || s.time_ns <= 0)
+			return;
+		s.time_ns /= done;
+	}
+	if (s.admitted > STILL_FILLING * (absent + resident))
+		return;
+	out->epoch_ms = (uint64_t)(s.time_ns / NS_PER_MS);
+	out->larger = gain_of(&s, 0.5, resident + absent / 2);
+	out->whole = gain_of(&s, 0, resident + absent);
+}
+
+bool epochs_tell(struct epochs *e, const struct epochs_look *now,
+	struct epochs_news *out)
+{
+	struct stretch so_far;
+	double absent, done, expected;
+
+	LOCK_SCOPE(&e->lock);
+	*out = (struct epochs_news){.done_pct = EPOCHS_UNKNOWN,
+		.expected_pct = EPOCHS_UNKNOWN,
+		.hits_pct = EPOCHS_UNKNOWN};
+	if (!epoch_is_known(e, now))
+		return false;
+	so_far = stretch_between(&e->begun, now);
+	absent = absent_now(e, now);
+	out->epoch = e->uncounted ? 0 : e->epoch;
+	out->waited_pct = in_pct(so_far.waited);
+	if (absent <= 0)
+		return true;
+	done = kept_bytes(e, e->seen) / absent;
+	if (done > 1)
+		done = 1;
+	if (done >= WHOLE && e->nagain > 0)
+		return false; /* in this epoch, or the next */
+	expected = (double)e->begun.resident_bytes /
+		((double)e->begun.resident_bytes + absent);
+	out->done_pct = in_pct(done);
+	out->expected_pct = in_pct(expected);
+	out->hits_pct = seen_hits(e, now, expected, done);
+	tell_gain(e, now, absent, done, out);
+	return true;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds out which epoch the readers of a mount are in, how far they are, how
+ * long they waited, and what a larger cache would bring, from the misses of the
+ * cache alone.
+ *
+ * An epoch reads each item once, and nothing is evicted, so each epoch misses
+ * the same items: those that were not resident when it began. An item that
+ * misses a second time begins the next epoch. Hits are not used: the kernel
+ * answers many of them, and loaders that open entries themselves answer others.
+ *
+ * The kernel may answer misses, too. An epoch that misses fewer items than were
+ * absent shows that, but only when it is over. So nothing is reported during
+ * the second epoch unless the kernel's pages are bounded (--pages), nor after
+ * an epoch with too few misses.
+ *
+ * A sample of at most EPOCHS_ITEMS items is kept. Any thread may call. The
+ * caller passes in the time, so that tests need no clock.
+ */
+#ifndef DAEMON_EPOCHS_H
+#define DAEMON_EPOCHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EPOCHS_ITEMS 16384u
+
+struct epochs;
+
+/* The state of a mount at a moment; counters since it began. */
+struct epochs_look {
+	uint64_t time_ns;
+	/* Set for epochs_tell() only. 0: the source is not listed yet. */
+	uint64_t dataset_bytes;
+	/* Content in the tiers; 0 and not `ready` while they are listed. */
+	uint64_t resident_bytes;
+	bool ready;
+	/* Bytes answered from tiers, by loaders that open entries, too. */
+	uint64_t hit_bytes;
+	uint64_t miss_bytes;
+	uint64_t starved_us;
+};
+
+struct epochs_config {
+	/* Called from epochs_missed() with the lock held. */
+	void (*look)(void *arg, struct epochs_look *now);
+	void *arg;
+	/* Limit of the kernel's pages of items that missed; 0: none. */
+	uint64_t pages_bytes;
+};
+
+/* NULL: no memory. */
+struct epochs *epochs_new(const struct epochs_config *config);
+void epochs_free(struct epochs *e); /* NULL is allowed */
+
+/* The first byte of an item was read, and no tier had it. `key` is uniformly
+ * distributed. */
+void epochs_missed(
+	struct epochs *e, uint64_t key, uint64_t bytes, uint64_t time_ns);
+
+/* A share in percent that is not known. */
+#define EPOCHS_UNKNOWN (-1)
+
+struct epochs_gain {
+	uint64_t cache_bytes;	    /* content in the cache */
+	uint64_t least_ms, most_ms; /* time of an epoch */
+};
+
+/* All shares are of bytes, but for waited_pct. */
+struct epochs_news {
+	uint64_t epoch; /* from 1; 0: the number is not known */
+	int done_pct;
+	int expected_pct; /* hits: what was resident when it began */
+	int hits_pct;	  /* those that the mount has seen */
+	int waited_pct;	  /* time in which a READ waited for the source */
+	/* Epochs with the present cache; with half as many misses; with none.
+	 * All 0: not known. */
+	uint64_t epoch_ms;
+	struct epochs_gain larger, whole;
+};
+
+/* Returns false if nothing is known now. */
+bool epochs_tell(struct epochs *e, const struct epochs_look *now,
+	struct epochs_news *out);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The descriptors that outlive the daemon. Whoever started it, systemd or
+ * refrain-hold, keeps them if it is asked to by sd_notify(3), and passes them
+ * to the next daemon by the protocol of sd_listen_fds(3). A program that the
+ * daemon replaces itself with gets them as they are.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/proc.h"
+#include "common/base/unmount.h"
+
+/* The first descriptor that sd_listen_fds(3) passes. */
+#define LISTEN_FDS_START 3
+#define LISTEN_FDS_MAX 16
+
+/* The names of the descriptors, in the order of struct session_fds. */
+static const char *const held_names[] = {
+	"refrain-fuse", "refrain-session", "refrain-names", "refrain-requests"};
+
+#define HELD_FDS (sizeof(held_names) / sizeof(held_names[0]))
+
+static void held_place(struct session_fds *fds, const char *name, int fd)
+{
+	int *at[HELD_FDS] = {
+		&fds->fuse, &fds->session, &fds->names, &fds->requests};
+
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it is open */
+	for (size_t i = 0; i < HELD_FDS; i++)
+		if (strcmp(name, held_names[i]) == 0 && *at[i] < 0) {
+			*at[i] = fd;
+			return;
+		}
+	(void)close(fd);
+}
+
+/* A number in the environment; -1: it is not there, or not a number. */
+static long env_number(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+	long n;
+
+	if (!text || !*text)
+		return -1;
+	n = strtol(text, &end, 10);
+	return *end ? -1 : n;
+}
+
+static void take_listened(struct session_fds *fds)
+{
+	const char *names = getenv("LISTEN_FDNAMES");
+	long n = env_number("LISTEN_FDS");
+
+	if (env_number("LISTEN_PID") != (long)getpid() || !names || n < 0 ||
+		n > LISTEN_FDS_MAX)
+		return;
+	for (int fd = LISTEN_FDS_START; fd < LISTEN_FDS_START + n; fd++) {
+		size_t len = strcspn(names, ":");
+		CLEANUP_FREE char *name = strndup(names, len);
+
+		if (name)
+			held_place(fds, name, fd);
+		names += len;
+		names += *names == ':';
+	}
+}
+
+void held_take(struct mount *m)
+{
+	struct session_fds *fds = &m->given;
+
+	take_listened(fds);
+	(void)unsetenv("LISTEN_PID"); /* programs that we start must not */
+	(void)unsetenv("LISTEN_FDS"); /* take them for theirs */
+	(void)unsetenv("LISTEN_FDNAMES");
+	if (fds->fuse >= 0 && fds->session >= 0 && fds->names >= 0)
+		return;
+	if (fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0)
+		held_refuse(m, "not all of its state was kept");
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+void held_drop(const struct mount *m)
+{
+	char text[64];
+
+	(void)m;
+	for (size_t i = 0; i < HELD_FDS; i++) {
+		(void)snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s",
+			held_names[i]);
+		notify_holder(text, -1);
+	}
+}
+
+/*
+ * The connection ends with its last descriptor. A new mount comes in its place.
+ */
+void held_refuse(struct mount *m, const char *why)
+{
+	struct error ignored;
+
+	m->refused = strdup(why); /* without memory it is not said */
+	held_drop(m);
+	close_fd(&m->given.fuse);
+	close_fd(&m->given.session);
+	close_fd(&m->given.names);
+	close_fd(&m->given.requests);
+	if (m->mountpoint)
+		(void)unmount(m->mountpoint, true, &ignored);
+}
+
+void held_store(struct mount *m)
+{
+	const int fds[HELD_FDS] = {fs_connection(m->fs), session_fd(m->session),
+		m->names_fd, fs_journal(m->fs)};
+	CLEANUP_FREE char *place = NULL;
+	char text[64];
+
+	if (m->names_fd < 0 || session_connection(m->session) >= 0 ||
+		!fs_can_be_held(m->fs))
+		return;
+	if (asprintf(&place, "X_REFRAIN_MOUNTPOINT=%s", m->mountpoint) >= 0 &&
+		!strchr(place, '\n'))
+		notify_holder(place, -1);
+	for (size_t i = 0; i < HELD_FDS && fds[i] >= 0; i++) {
+		(void)snprintf(text, sizeof(text),
+			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", held_names[i]);
+		notify_holder(text, fds[i]);
+	}
+}
+
+bool held_again(void)
+{
+	const char *how = getenv("REFRAIN_HELD");
+
+	return how && strcmp(how, "again") == 0;
+}
+
+const char *held_state(const struct mount *m)
+{
+	bool ours = getenv("REFRAIN_HELD");
+	pid_t holder = getppid();
+
+	if (!getenv("NOTIFY_SOCKET") || (!ours && !getenv("FDSTORE")))
+		return "no";
+	if (m->names_fd < 0 || !fs_can_be_held(m->fs) ||
+		!manifest_is_recorded(m->manifest))
+		return "incomplete";
+	if (ours && holder != m->holder)
+		return "lost";
+	return ours && proc_state(holder) == 'T' ? "stopped" : "yes";
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands for loaders that open entries in the tiers themselves: they ask for
+ * the names of entries, and report what they have read, because the mount
+ * cannot see that. Also handles requests with very many names. Runs on the
+ * connection's thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "mount/daemon/mount_impl.h"
+
+/* The answer is several times as long as the request. */
+#define KEYS_MAX 65536u
+#define KEY_BYTES 96
+
+#define COUNT_MAX ((json_int_t)1 << 53)
+
+/* -- Names ----------------------------------------------------------------- */
+
+/* A mount that was just made may not know all names yet. */
+static bool list_all(struct request_names *n)
+{
+	struct tree_walk_result result;
+
+	if (n->listed || !n->of->scan ||
+		scan_state(n->of->scan) != SCAN_RUNNING)
+		return false;
+	n->listed = true;
+	return tree_walk(n->of->tree, NODE_ROOT, false, &result) == 0;
+}
+
+int names_find(
+	struct request_names *n, const json_t *name, struct node_info *info)
+{
+	const char *path = json_string_value(name);
+	CLEANUP_FREE char *bytes = NULL;
+	int rc;
+
+	if (!path) {
+		if (ctl_path_get(name, &bytes) < 0)
+			return -EINVAL;
+		path = bytes;
+	}
+	while (path[0] == '.' && path[1] == '/')
+		path += 2;
+	rc = manifest_resolve(n->of->manifest, path, info);
+	if (rc < 0 && list_all(n))
+		rc = manifest_resolve(n->of->manifest, path, info);
+	return rc < 0 ? -ENOENT : 0;
+}
+
+/* -- Keys ------------------------------------------------------------------ */
+
+/* An element of the answer, and a comma. */
+static int put_key(struct request_names *n, const json_t *name, char *at)
+{
+	struct cache_item item = {.base = 0};
+	struct node_info info;
+	char key[33] = "";
+
+	if (names_find(n, name, &info) < 0 || info.attr.kind != KIND_FILE)
+		return snprintf(at, KEY_BYTES, "null,");
+	item.digest = info.digest;
+	item.version = info.attr.version;
+	item.cookie = info.id;
+	cache_item_at(n->of->cache, 0, &item);
+	if (item.size < item.version.size_bytes)
+		return snprintf(at, KEY_BYTES,
+			"{\"size\":%" PRIu64 ",\"chunk\":%" PRIu64 "},",
+			item.version.size_bytes, item.size);
+	if (item.size == 0)
+		return snprintf(at, KEY_BYTES, "{\"size\":0},");
+	(void)hash128_put(key, cache_key(n->of->cache, &item));
+	return snprintf(at, KEY_BYTES, "{\"key\":\"%s\",\"size\":%" PRIu64 "},",
+		key, item.version.size_bytes);
+}
+
+/* Written as text, as there are many and all are alike. */
+static int send_keys(
+	struct request_names *n, struct ctl_conn *conn, const json_t *paths)
+{
+	static const char head[] = "{\"ok\":true,\"keys\":[", tail[] = "]}";
+	size_t count = json_array_size(paths);
+	CLEANUP_FREE char *text =
+		malloc(sizeof(head) + count * KEY_BYTES + sizeof(tail));
+	char *at = text;
+
+	if (!text)
+		return -ENOMEM;
+	memcpy(at, head, sizeof(head) - 1);
+	at += sizeof(head) - 1;
+	for (size_t i = 0; i < count; i++)
+		at += put_key(n, json_array_get(paths, i), at);
+	at -= count > 0; /* the last comma */
+	memcpy(at, tail, sizeof(tail) - 1);
+	at += sizeof(tail) - 1;
+	return ctl_send_text(conn, text, (size_t)(at - text));
+}
+
+void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	const json_t *paths = json_object_get(request, "paths");
+	/* A loader need not wait for the source to be listed. It reads unknown
+	 * files through the mount. */
+	struct request_names names = {.of = arg, .listed = true};
+
+	if (analysis_refuses(names.of->analysis, conn))
+		return;
+	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {
+		(void)ctl_fail(conn,
+			"\"paths\" must be an array of at most %u names",
+			KEYS_MAX);
+		return;
+	}
+	(void)send_keys(&names, conn, paths);
+}
+
+/* -- Counts ---------------------------------------------------------------- */
+
+/* A count since the last report; 0 if it is not in the request. */
+static int get_count(const json_t *request, const char *name, uint64_t *out,
+	struct error *err)
+{
+	const json_t *value = json_object_get(request, name);
+
+	*out = 0;
+	if (!value)
+		return 0;
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+		json_integer_value(value) > COUNT_MAX)
+		return error_set(err, -EINVAL,
+			"\"%s\" must be a whole number of at most %lld", name,
+			(long long)COUNT_MAX);
+	*out = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+int report_take(
+	struct counters *counters, const json_t *request, struct error *err)
+{
+	uint64_t hits, bytes;
+	int rc = get_count(request, "direct_hits", &hits, err);
+
+	if (rc == 0)
+		rc = get_count(request, "direct_hit_bytes", &bytes, err);
+	if (rc < 0)
+		return rc;
+	COUNT_ADD(counters, direct_hits, hits);
+	COUNT_ADD(counters, direct_hit_bytes, bytes);
+	return 0;
+}
+
+void command_report(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	const struct loaders *loaders = arg;
+	struct error err = {""};
+
+	if (report_take(loaders->counters, request, &err) < 0)
+		(void)ctl_fail(conn, "%s", err.msg);
+	else
+		(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The causes of events: events of one kind with one error, HTTP status, tier
+ * or peer are of one cause. Each cause has its own limits, so that a new cause
+ * is written at once even if the log is full of an older one. The lock is the
+ * caller's.
+ */
+#ifndef DAEMON_LOG_CAUSE_IMPL_H
+#define DAEMON_LOG_CAUSE_IMPL_H
+
+#include "mount/daemon/log_limit_impl.h"
+#include "mount/daemon/log_line_impl.h"
+
+/* More causes at a time share one limit for each kind. */
+#define LOG_CAUSES_MAX 128u
+
+enum {
+	LIMIT_USUAL,
+	LIMIT_TURN, /* changes of state */
+	LIMITS,
+};
+
+/* All zero: unused. */
+struct log_cause {
+	uint64_t hash; /* of what makes the cause; 0: none */
+	struct log_limit limit[LIMITS];
+	struct log_record last; /* event, whether it was written or not */
+	uint64_t last_ns;	/* its time; 0: there was none */
+	uint64_t events;
+};
+
+struct log_causes {
+	struct log_cause of_kind[EVENT_KINDS]; /* all causes that have none */
+	struct log_cause own[LOG_CAUSES_MAX];
+};
+
+#define LOG_CAUSES_ALL (EVENT_KINDS + LOG_CAUSES_MAX)
+
+/* The i-th of LOG_CAUSES_ALL. */
+struct log_cause *log_cause_at(struct log_causes *all, size_t i);
+
+/* The cause of an event, which is noted as its last one. */
+struct log_cause *log_cause_note(struct log_causes *all, const struct event *e,
+	const struct log_record *r, uint64_t now_ns);
+
+/* The time between two lines of a limit in the long run. */
+uint64_t log_cause_refill_ns(size_t limit);
+
+#endif

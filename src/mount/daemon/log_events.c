@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Events that the daemon itself reports to its log. Any thread. */
+#include "mount/daemon/mount_impl.h"
+
+#include <stdio.h>
+
+/* The file is opened where its name is right: before going away. */
+int events_open(struct mount *m, struct error *err)
+{
+	struct log_config config = {
+		.file = m->options.log_file,
+		.mountpoint = m->mountpoint,
+		.level = m->options.log_level,
+		.json = m->options.log_json,
+	};
+	int rc = log_new(&m->log, &config, err);
+
+	if (rc == 0)
+		m->events = log_sink(m->log);
+	return rc;
+}
+
+/* A silent source has been announced on standard error already. */
+void events_mounted(struct mount *m)
+{
+	struct event e = {.kind = EVENT_MOUNTED,
+		.path = stack_name(m->stack),
+		.dir = m->mountpoint};
+
+	if (session_connection(m->session) >= 0) {
+		e.kind = EVENT_TAKEN_OVER;
+		e.text = session_last_end(m->session);
+	}
+	event_report(m->events, &e);
+	e.kind = EVENT_TAKEOVER_REFUSED;
+	e.text = m->refused;
+	if (m->refused)
+		event_report(m->events, &e);
+	e.kind = EVENT_ORIGIN_SILENT;
+	e.turn = true;
+	if (stack_unreached(m->stack) &&
+		(!m->options.foreground || m->options.log_file))
+		event_report(m->events, &e);
+}
+
+void events_stopped(struct mount *m, uint64_t before)
+{
+	struct event e = {.kind = EVENT_PARTS_DROPPED,
+		.n = m->counters.partial_dropped - before};
+
+	if (e.n > 0)
+		event_report(m->events, &e);
+}
+
+/* A failure that the caller prints is for other places of the log only. */
+void events_ended(struct mount *m, const struct error *why)
+{
+	struct event e = {.kind = EVENT_ENDED, .dir = m->mountpoint};
+	char text[64];
+
+	e.text = text;
+	if (why) {
+		e.kind = EVENT_START_FAILED;
+		e.text = why->msg;
+		if (!m->options.log_file)
+			return;
+	} else if (m->life.signal) {
+		(void)snprintf(text, sizeof(text), "stopped by signal %d",
+			m->life.signal);
+	} else {
+		(void)snprintf(text, sizeof(text), "it was unmounted");
+	}
+	event_report(m->events, &e);
+}

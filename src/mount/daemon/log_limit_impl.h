@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits how often events of one cause are written: LOG_BURST lines at once,
+ * then one every LOG_REFILL_NS. A day of the same fault is 44 lines of each
+ * kind, and a day of every fault at once is less than 1 MB. Changes of state
+ * have a limit of their own, which refills every LOG_TURN_REFILL_NS: the last
+ * change is in the log after that time at the latest, however often the state
+ * changes.
+ */
+#ifndef DAEMON_LOG_LIMIT_IMPL_H
+#define DAEMON_LOG_LIMIT_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/clock.h"
+
+#define LOG_BURST 8u
+#define LOG_REFILL_NS (40 * 60 * NS_PER_S)
+#define LOG_TURN_REFILL_NS (60 * NS_PER_S)
+
+/* All zero: nothing was written yet. */
+struct log_limit {
+	uint64_t free_ns;    /* when the whole burst is available again */
+	uint64_t suppressed; /* events since the last line */
+	uint64_t since_ns;   /* the first of these, by the wall clock */
+};
+
+/*
+ * May an event at `now_ns` be written? If not, it is counted, and the next line
+ * is the summary of all suppressed ones.
+ */
+static inline bool log_limit_take(struct log_limit *l, uint64_t refill_ns,
+	uint64_t now_ns, uint64_t wall_ns)
+{
+	if (l->suppressed == 0 &&
+		l->free_ns <= now_ns + (LOG_BURST - 1) * refill_ns) {
+		l->free_ns =
+			(l->free_ns > now_ns ? l->free_ns : now_ns) + refill_ns;
+		return true;
+	}
+	if (l->suppressed++ == 0)
+		l->since_ns = wall_ns;
+	return false;
+}
+
+/* The time at which the summary of suppressed events is due; UINT64_MAX: there
+ * are none. */
+static inline uint64_t log_limit_due_ns(
+	const struct log_limit *l, uint64_t refill_ns)
+{
+	uint64_t burst_ns = (LOG_BURST - 1) * refill_ns;
+
+	if (l->suppressed == 0)
+		return UINT64_MAX;
+	return l->free_ns > burst_ns ? l->free_ns - burst_ns : 0;
+}
+
+/* The summary is being written: returns the number of suppressed events. */
+static inline uint64_t log_limit_sum(
+	struct log_limit *l, uint64_t refill_ns, uint64_t now_ns)
+{
+	uint64_t n = l->suppressed;
+
+	l->free_ns = (l->free_ns > now_ns ? l->free_ns : now_ns) + refill_ns;
+	l->suppressed = 0;
+	return n;
+}
+
+#endif

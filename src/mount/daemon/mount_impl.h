@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/* The graph of a mount, and the functions that the daemon's files share. The
+ * comment before each group of functions names its file. */
+#ifndef DAEMON_MOUNT_IMPL_H
+#define DAEMON_MOUNT_IMPL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/counters.h"
+#include "common/base/timer.h"
+#include "mount/cache/cache.h"
+#include "mount/daemon/control_server.h"
+#include "mount/daemon/json_text.h"
+#include "mount/daemon/daemon.h"
+#include "mount/daemon/epochs.h"
+#include "mount/fs/fs.h"
+#include "mount/fs/fs_session.h"
+#include "mount/daemon/log.h"
+#include "mount/names/manifest.h"
+#include "origin/origin.h"
+#include "mount/fs/pages.h"
+#include "origin/peer/peer.h"
+#include "mount/plan/prefetch.h"
+#include "origin/layer/stack.h"
+#include "mount/store/store.h"
+
+enum scan_state {
+	SCAN_RUNNING,
+	SCAN_COMPLETE,
+	SCAN_INCOMPLETE, /* directories could not be listed; tried again */
+};
+
+/* The state of a mount's life. The lock guards all members below it. */
+struct mount_life {
+	pthread_t signal_thread; /* this and the next belong to daemon_process.c
+				  */
+	bool signal_started;
+	bool quiesced; /* set by the signal thread or, when it is gone, the main
+			  thread */
+	bool quiet;    /* likewise; no request is in flight at the origin any
+			  more */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool asking;  /* the start waits for the origin */
+	bool serving; /* all parts are there */
+	bool stopping;
+	int signal; /* the signal that stopped it; 0: it was unmounted */
+};
+
+/* Where the manifest is kept: in a tier. */
+struct manifest_place {
+	struct store *store;
+	size_t tier;
+	const char *dir; /* of the tier */
+	struct counters *counters;
+	const struct event_sink *events;
+};
+
+/* Parts of a mount that warming uses; set once. */
+struct warming {
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct store *store;
+	struct scan *scan;
+	uint64_t staging_bytes;
+};
+
+/* Parts of a mount that loaders use by commands; set once. */
+struct loaders {
+	struct manifest *manifest;
+	struct tree *tree;
+	struct scan *scan; /* NULL: all names are known */
+	struct cache *cache;
+	struct plans *plans;
+	struct analysis *analysis; /* NULL on an ordinary mount */
+	struct counters *counters;
+};
+
+/* The epochs of a mount, and the parts they read; set once. */
+struct mount_epochs {
+	struct epochs *epochs;
+	struct store *store;
+	struct counters *counters;
+};
+
+#define COMMANDS_MAX 16
+
+/*
+ * One mount: its parts. Other files are given only the parts that they use. All
+ * members but `life` are set once, while the mount is built.
+ */
+struct mount {
+	struct mount_options options; /* strings owned by the caller */
+	char *mountpoint;	      /* absolute, no links */
+	struct session_fds given;     /* by the daemon before; -1: none */
+	struct session *session;
+	int names_fd;  /* of the manifest's record; -1: there is none */
+	pid_t holder;  /* that started this process */
+	char *refused; /* why the daemon before is not gone on with, or NULL */
+	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	/* Directories that a failed mount must remove again. */
+	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
+	struct counters counters;
+	uint64_t started_ns;
+	struct log *log;
+	const struct event_sink *events; /* of the log */
+	struct timers *timers;
+	struct stack *stack;
+	struct store *store;
+	bool memory_short; /* it may not fit the control group */
+	struct manifest *manifest;
+	struct tree *tree;
+	struct peering *peering; /* NULL: no peers */
+	struct cache *cache;
+	struct prefetch *prefetch;
+	struct plans *plans;
+	struct scan *scan;
+	struct warming warming;
+	struct loaders loaders;
+	struct ctl_command commands[COMMANDS_MAX];
+	struct ctl_server *ctl;
+	struct fs *fs;
+	struct pages *pages;	   /* NULL: their number is not bounded */
+	struct analysis *analysis; /* NULL on an ordinary mount */
+	struct mount_epochs epochs;
+	int ready_fd; /* the parent waits for the outcome here, or -1 */
+	struct mount_life life;
+};
+
+/* mount_paths.c: resolve the paths in the options. */
+int mount_resolve(struct mount *m, struct error *err);
+
+/*
+ * daemon.c. Accept no new work, and end everything that a handler or the kernel
+ * waits for.
+ */
+void mount_set_stopping(struct mount *m);
+void mount_quiesce(struct mount *m);
+
+/* notify.c: tell whoever started the process, with a descriptor or -1. */
+void notify_holder(const char *state, int fd);
+
+/*
+ * held.c: take the descriptors that this process was given; have those of a new
+ * mount kept; have none kept any more; end the mount that was given, so that a
+ * new one takes its place.
+ */
+void held_take(struct mount *m);
+void held_store(struct mount *m);
+void held_drop(const struct mount *m);
+void held_refuse(struct mount *m, const char *why);
+/* Was this process started after another one of the same mount had ended? */
+bool held_again(void);
+/* Does somebody keep them? "yes", "no", "incomplete", "lost" or "stopped". */
+const char *held_state(const struct mount *m);
+
+/* log_events.c: the log, and events of the mount itself. */
+int events_open(struct mount *m, struct error *err);
+void events_mounted(struct mount *m);
+/* The cache has stopped; `before` is what it had dropped until then. */
+void events_stopped(struct mount *m, uint64_t before);
+void events_ended(struct mount *m, const struct error *why); /* or NULL */
+
+/*
+ * mount_limits.c: reasons why the mount is slower, smaller or less safe than it
+ * could be. fn gets each sentence, valid during the call.
+ */
+typedef void limit_fn(void *arg, const char *sentence);
+void limits_of_tiers(struct store *store, limit_fn *fn, void *arg);
+void limits_of_kernel(struct fs *fs, limit_fn *fn, void *arg);
+void limits_of_source(
+	const char *source, bool insecure_tls, limit_fn *fn, void *arg);
+/* A limit_fn that writes to the log, its arg. */
+void limit_report(void *arg, const char *sentence);
+
+/*
+ * daemon_memory.c: the limit of this process' memory, CGROUP_NO_LIMIT if there
+ * is none. The default of --staging for a mount whose largest item has this
+ * many bytes. Limits that go with staging: for reads over several items, and
+ * for requests in flight (0: none).
+ */
+uint64_t memory_limit(void);
+uint64_t memory_default_staging(struct store *store, uint64_t item_bytes);
+uint64_t memory_gather_bytes(uint64_t staging_bytes);
+uint64_t memory_inflight_bytes(uint64_t staging_bytes);
+/* Call fn() and return true if a mount of so many files may need more. */
+bool limits_of_memory(struct store *store, uint64_t staging_bytes,
+	uint64_t files, limit_fn *fn, void *arg);
+
+/*
+ * daemon_process.c. Fork unless the mount stays in the foreground. The parent
+ * waits until the child reports whether the start succeeded.
+ */
+int process_fork(struct mount *m, struct error *err, bool *parent);
+void process_ready(struct mount *m);
+void process_failed(struct mount *m, int rc, const struct error *err);
+/* Limits and signals of the process, before any thread is made. */
+void process_prepare(void);
+/* Start a thread that receives the signals; the first terminating one stops the
+ * mount. */
+int process_take_signals(struct mount *m, struct error *err);
+void process_leave_signals(struct mount *m);
+/* Exit with parts that cannot be freed. `why` is the reason if the mount has
+ * failed, or NULL. */
+void process_leave_at_once(struct mount *m, const struct error *why);
+/* Remove the tiers that this mount has made. */
+void process_leave_no_tier(struct mount *m);
+
+/*
+ * source_scan.c: the background scan, and uses of a complete manifest. Load the
+ * manifest that a tier keeps, or create an empty one for the source. Or
+ * recover that of the daemon before: -EBADMSG.
+ */
+int kept_load(const struct manifest_place *k, const char *source,
+	struct manifest **out, struct error *err);
+int kept_recover(const struct manifest_place *k, const char *source,
+	struct hash128 session, int names_fd, struct manifest **out,
+	struct error *err);
+
+struct scan;
+struct scan_config {
+	struct manifest_place kept;
+	struct stack *stack;
+	struct manifest *manifest;
+	struct tree *tree;
+	struct cache *cache;
+	struct log *log;
+	bool recovered; /* the manifest is that of the daemon before */
+	uint64_t staging_bytes;
+	bool memory_short; /* that has been reported */
+};
+/* stack_probe() with the names of a manifest that outlives the stack's origins.
+ * Before the scan. */
+int scan_probe(
+	struct stack *stack, struct manifest *manifest, struct error *err);
+int scan_new(struct scan **out, const struct scan_config *config);
+void scan_free(struct scan *s); /* NULL is allowed, here and in scan_join() */
+int scan_start(struct scan *s, struct error *err);
+/* The mount ends: make the scan, a sweep and walks over items stop soon. */
+void scan_quit(struct scan *s);
+/* Wait for the scan's thread. Call this after the tree was stopped, so that a
+ * running walk ends. */
+void scan_join(struct scan *s);
+enum scan_state scan_state(const struct scan *s);
+/* Directories that it could not list so far. */
+void scan_unlisted(struct scan *s, struct tree_walk_result *out);
+
+/*
+ * Delete entries that belong to no item of the manifest, as garbage of old
+ * versions, and count them as invalidated. Call it only when the manifest is
+ * known to be right.
+ */
+void scan_sweep(struct scan *s);
+
+/* Save the manifest if it has changed. Failures are counted. */
+void scan_keep(struct scan *s);
+
+/* Called for every item of a file. Returning false stops the walk; so does the
+ * end of the mount. */
+typedef bool scan_item_fn(void *arg, const struct cache_item *item);
+bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
+	void *arg);
+
+/* compare.c: units that peers gave, and the bytes of the origin. */
+struct compare;
+/* Origin and counters outlive it. 0, or -ENOMEM. */
+int compare_new(
+	struct compare **out, struct origin *origin, struct counters *counters);
+void compare_unit(void *arg, struct peers_check *check); /* peers_check_fn */
+/* Give up what runs, and wait for it. Later units get -ECANCELED. */
+void compare_stop(struct compare *all);
+void compare_free(struct compare *all); /* stopped; NULL is allowed */
+
+/* peering.c: the memory of other hosts, between the tiers and the origin. */
+struct peering;
+struct peering_config {
+	struct peers_config peers;
+	struct origin *origin; /* all outlive it */
+	struct manifest *manifest;
+	struct tree *tree;
+};
+int peering_new(struct peering **out, const struct peering_config *config,
+	struct error *err);
+/* Start to read the manifest, to compare it with those of the peers. */
+int peering_start(struct peering *p, struct scan *scan, struct error *err);
+void peering_quit(
+	struct peering *p); /* before the tree goes; NULL is allowed */
+void peering_free(struct peering *p); /* after the cache; NULL is allowed */
+struct source *peering_source(const struct peering *p);
+/* Add what status shows of the peers, the first source of `cache`. */
+void peering_status(const struct peering *p, struct cache *cache, json_t *o);
+void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
+
+/* analysis_readers.c: the threads that read. */
+#define READERS_LOOK 128
+
+/* Threads whose last read is known; those of the same slot displace each other.
+ */
+#define READERS_SLOTS 1024
+
+/* Times from one file of a thread to its next, by length: eight to an octave,
+ * from 1 us to an hour. */
+#define INTERVALS_OCTAVE 8
+#define INTERVALS (32 * INTERVALS_OCTAVE)
+
+struct reader_slot {
+	atomic_int thread;
+	/* When it began its last file, and its times on processors and waiting
+	 * for one until then. */
+	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
+};
+
+/* All relaxed: nothing else depends on them. */
+struct readers {
+	atomic_uint next;
+	atomic_int thread[READERS_LOOK]; /* of the last reads */
+	struct reader_slot slot[READERS_SLOTS];
+	/* Sums; intervals are without the time of waiting for a processor. */
+	_Atomic uint64_t count[INTERVALS], length_us[INTERVALS];
+	_Atomic uint64_t ran_us, delayed_us;
+};
+
+/* A thread begins to read a file. 0: one that cannot be seen from here. */
+void readers_note(struct readers *r, pid_t thread);
+
+/* [[class of lengths, count, sum in us] for each that there was]. */
+json_t *readers_intervals(const struct readers *r);
+
+/* Different threads in the last reads; 0: unknown. */
+unsigned readers_count(const struct readers *r);
+
+/*
+ * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
+ * of the tiers, answer reads with tiny images, count reads. Its commands are in
+ * analysis_commands.c.
+ */
+struct analysis;
+int analysis_new(struct analysis **out, struct counters *counters,
+	struct store *store, struct error *err);
+/* Set which pages stay, and the function to call for each read. Before
+ * pages_new(). */
+void analysis_watch_pages(struct analysis *a, struct pages_config *pages);
+/* Before readers come. The cache has the analysis's mask already. */
+void analysis_begin(struct analysis *a, struct manifest *manifest,
+	struct cache *cache, struct pages *pages);
+void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
+const struct cache_mask *analysis_mask(const struct analysis *a);
+const struct fs_watch *analysis_watch(const struct analysis *a);
+/* If the mount is being analysed (`a` is not NULL), send the peer an error and
+ * return true. */
+bool analysis_refuses(struct analysis *a, struct ctl_conn *conn);
+
+/*
+ * epoch_status.c: count epochs by the misses of a cache with this
+ * configuration. pages_bytes is the limit for the kernel's pages of missed
+ * items (0: none). -ENOMEM.
+ */
+int mount_count_epochs(struct mount_epochs *e, struct cache_config *config,
+	uint64_t pages_bytes);
+/* Add what is known of the epoch. dataset_bytes 0: unknown. */
+void status_add_epoch(
+	json_t *o, struct mount_epochs *e, uint64_t dataset_bytes);
+
+/*
+ * troubles.c: add the last error of each cause, with its time and whether it
+ * still holds, and how long the source has not answered.
+ */
+void status_add_errors(json_t *o, struct stack *stack, struct log *log);
+
+/* mount_status.c: the object of `refrain status --json`; NULL: no memory. */
+json_t *mount_status(struct mount *m);
+
+/* control_commands.c: fill in m->commands, the commands of the control socket,
+ * and the parts that they use. Call it when all these parts exist. */
+void commands_build(struct mount *m);
+
+/* Commands in other files; the comment says what `arg` points to. */
+typedef void mount_command_fn(
+	void *arg, struct ctl_conn *conn, const json_t *request);
+mount_command_fn command_warm;		       /* struct warming */
+mount_command_fn command_keys, command_report; /* struct loaders */
+mount_command_fn command_plan;		       /* the same */
+mount_command_fn command_plan_add, command_plan_progress, command_plan_status,
+	command_plan_follow, command_plan_drop; /* none */
+/* struct analysis; NULL on an ordinary mount */
+mount_command_fn command_mask, command_content, command_rates;
+
+/*
+ * loader_commands.c: count what a loader reports in a request, such as its
+ * direct hits. -EINVAL: a count is malformed, and nothing was counted.
+ */
+int report_take(
+	struct counters *counters, const json_t *request, struct error *err);
+
+/*
+ * Get the "paths" of a request: an array, or NULL if there are none. If it is
+ * anything else, sends the peer an error and returns false.
+ */
+bool command_paths(
+	struct ctl_conn *conn, const json_t *request, const json_t **paths);
+
+/*
+ * Add the directories that a walk could not list: their number, and a sentence
+ * as "unlisted_why". A NULL reply is allowed.
+ */
+void status_add_unlisted(json_t *reply, struct tree *tree, const char *number,
+	const struct tree_walk_result *result);
+
+/* loader_commands.c: the names in a request, for commands that take many of
+ * them. */
+struct request_names {
+	const struct loaders *of;
+	bool listed; /* the whole source was listed, to find a name */
+};
+
+/*
+ * Find the node of a name. Unknown names are looked up at most once a request.
+ * Returns -EINVAL if it is not a path, -ENOENT if the source has no such name.
+ */
+int names_find(
+	struct request_names *n, const json_t *name, struct node_info *info);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resolves the paths of the command line: the source, the mountpoint and its
+ * current mount, the tiers' directories. Runs once, before any thread exists.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/path.h"
+#include "common/base/unmount.h"
+
+/* A list of names is kept in the last tier: nobody needs to be asked. */
+static bool has_manifest(const struct mount *m)
+{
+	size_t n = m->options.ntiers;
+	char path[PATH_MAX];
+
+	return n > 0 &&
+		(size_t)snprintf(path, sizeof(path), "%s/%s",
+			m->options.tiers[n - 1].dir,
+			MANIFEST_FILE) < sizeof(path) &&
+		access(path, F_OK) == 0;
+}
+
+/* -- The mountpoint ------------------------------------------------------ */
+
+static int probe_mountpoint(const char *path, struct error *err)
+{
+	int rc = fs_probe(path);
+	struct error why;
+
+	if (rc == -ENOTCONN) {
+		/* A dead daemon left this mount behind. */
+		rc = unmount(path, true, &why);
+		if (rc < 0)
+			return error_set(err, rc,
+				"cannot detach the dead mount on '%s': %m; "
+				"try 'umount -l %s'",
+				path, path);
+		return 0;
+	}
+	if (rc == 1)
+		return error_set(err, -EBUSY,
+			"'%s' is already a refrain mount; unmount it with "
+			"'refrain umount %s'",
+			path, path);
+	if (rc == -EBUSY)
+		return error_set(err, -EBUSY,
+			"another file system is mounted on '%s'; choose "
+			"another directory",
+			path);
+	return 0;
+}
+
+static int check_empty(const char *path, struct error *err)
+{
+	CLEANUP_DIR DIR *dir = opendir(path);
+	const struct dirent *e;
+
+	if (!dir && errno == ENOTDIR)
+		return error_set(err, -ENOTDIR,
+			"cannot use mountpoint '%s': %m; name an empty "
+			"directory",
+			path);
+	if (!dir)
+		return error_set(err, -errno,
+			"cannot use mountpoint '%s': %m; make it with "
+			"'mkdir -p %s', or choose a directory of your own",
+			path, path);
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			return error_set(err, -ENOTEMPTY,
+				"mountpoint '%s' is not empty; choose an empty "
+				"directory",
+				path);
+	return 0;
+}
+
+/* Nobody serves it now, so that looking at it would wait for ever. It need not
+ * be there any more: files of a mount that was detached may be open. */
+static int find_held(struct mount *m, struct error *err)
+{
+	const char *typed = m->options.mountpoint;
+
+	m->mountpoint = path_of_mountpoint(typed);
+	return m->mountpoint ? 0
+			     : error_set(err, -errno,
+				       "cannot use mountpoint '%s': %m", typed);
+}
+
+static int check_mountpoint(struct mount *m, struct error *err)
+{
+	const char *typed = m->options.mountpoint;
+	char *real;
+	int rc;
+
+	m->mountpoint = path_of_mountpoint(typed);
+	if (!m->mountpoint)
+		return error_set(err, -errno,
+			"cannot use mountpoint '%s': %m; make it with "
+			"'mkdir -p %s'",
+			typed, typed);
+	rc = probe_mountpoint(m->mountpoint, err);
+	if (rc < 0)
+		return rc;
+	real = realpath(m->mountpoint, NULL);
+	if (real) {
+		free(m->mountpoint);
+		m->mountpoint = real;
+		rc = probe_mountpoint(m->mountpoint, err);
+		if (rc < 0)
+			return rc;
+	}
+	/* It would list itself, in itself, without end. */
+	if (stack_contains(m->stack, m->mountpoint))
+		return error_set(err, -EINVAL,
+			"mountpoint '%s' is inside the source; choose another "
+			"directory",
+			typed);
+	return check_empty(m->mountpoint, err);
+}
+
+/* -- Tiers --------------------------------------------------------------- */
+
+static void note_new_tier(struct mount *m, size_t i)
+{
+	CLEANUP_FD int dir =
+		open(m->tier_dir[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	m->tier_dir_new[i] = dir < 0 && errno == ENOENT;
+	m->tier_new[i] =
+		m->tier_dir_new[i] || (dir >= 0 && !store_is_tier(dir));
+}
+
+/* The store refuses two equal directories. */
+static int check_nested(const struct mount *m, size_t i, struct error *err)
+{
+	for (size_t k = 0; k < i; k++) {
+		const char *a = m->tier_dir[i], *b = m->tier_dir[k];
+		bool a_inside = path_is_inside(a, b);
+
+		if (a_inside != path_is_inside(b, a))
+			return error_set(err, -EINVAL,
+				"cache directory '%s' is inside cache "
+				"directory '%s'; choose another place",
+				a_inside ? a : b, a_inside ? b : a);
+	}
+	return 0;
+}
+
+/* Absolute, so that the background process may leave the directory. */
+static int resolve_tier(struct mount *m, size_t i, struct error *err)
+{
+	const char *typed = m->options.tiers[i].dir;
+	CLEANUP_FREE char *path = path_of_mountpoint(typed);
+	CLEANUP_FREE char *real = NULL;
+	int rc;
+
+	if (!path)
+		return error_set(err, -errno,
+			"cannot use cache directory '%s': %m; create its "
+			"parent directory",
+			typed);
+	real = realpath(path, NULL);
+	m->tier_dir[i] = real ? steal_ptr(&real) : steal_ptr(&path);
+	if (stack_contains(m->stack, m->tier_dir[i]))
+		return error_set(err, -EINVAL,
+			"cache directory '%s' is inside the source, which is "
+			"never written to; choose another place",
+			typed);
+	if (stack_is_inside(m->stack, m->tier_dir[i]))
+		return error_set(err, -EINVAL,
+			"the source is inside cache directory '%s'; choose "
+			"another place",
+			typed);
+	if (path_is_inside(m->tier_dir[i], m->mountpoint))
+		return error_set(err, -EINVAL,
+			"cache directory '%s' is inside the mountpoint; choose "
+			"another place",
+			typed);
+	rc = check_nested(m, i, err);
+	if (rc < 0)
+		return rc;
+	m->options.tiers[i].dir = m->tier_dir[i];
+	note_new_tier(m, i);
+	return 0;
+}
+
+int mount_resolve(struct mount *m, struct error *err)
+{
+	bool held = m->given.fuse >= 0;
+	int rc = stack_new(
+		&m->stack, &m->options.source, held || has_manifest(m), err);
+
+	if (rc == 0)
+		rc = held ? find_held(m, err) : check_mountpoint(m, err);
+	for (size_t i = 0; rc == 0 && i < m->options.ntiers; i++)
+		rc = resolve_tier(m, i, err);
+	return rc;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The background scan: lists the whole dataset once, so that statfs is right,
+ * later look-ups cost the origin nothing, and entries of versions that
+ * disappeared while nothing was mounted can be found. An origin that cannot be
+ * reached is not taken for an empty one: the scan is tried again later, and
+ * nothing is swept before it has seen everything.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+
+#define SCAN_AGAIN_NS (60 * NS_PER_S)
+/* Limit for look-ups in one file, which may have countless items. */
+#define LOOK_UP_ITEMS 65536u
+
+struct scan {
+	struct scan_config config; /* set once */
+	pthread_t thread;
+	bool started;
+	atomic_int state;	    /* enum scan_state; relaxed */
+	pthread_mutex_t sweep_lock; /* one sweep at a time; outermost */
+	pthread_mutex_t lock;	    /* guards all below */
+	pthread_cond_t cond;
+	bool stopping;
+	/* Directories that the last scan could not list. */
+	struct tree_walk_result unlisted;
+	/* tree_generation() of the manifest that was kept. */
+	uint64_t kept;
+	bool unsaved; /* it has changes of a daemon before */
+	bool full;    /* the record of its changes is long */
+	pthread_t keeper;
+	bool keeping; /* the keeper was started */
+};
+
+static bool scan_is_stopping(struct scan *s)
+{
+	LOCK_SCOPE(&s->lock);
+
+	return s->stopping;
+}
+
+/* -- Items --------------------------------------------------------------- */
+
+bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
+	void *arg)
+{
+	struct cache_item item = {
+		.digest = info->digest,
+		.version = info->attr.version,
+		.cookie = info->id,
+	};
+	uint64_t off = 0, n = 0;
+
+	while (off < info->attr.version.size_bytes) {
+		cache_item_at(s->config.cache, off, &item);
+		if (!fn(arg, &item) ||
+			(++n % LOOK_UP_ITEMS == 0 && scan_is_stopping(s)))
+			return false;
+		off = item.base + item.size;
+	}
+	return true;
+}
+
+static bool keep_item(void *arg, const struct cache_item *item)
+{
+	struct cache *cache = arg;
+
+	cache_keep(cache, item);
+	return true;
+}
+
+void scan_sweep(struct scan *s)
+{
+	const struct scan_config *c = &s->config;
+	struct node_info info;
+
+	store_wait_ready(c->kept.store);
+	LOCK_SCOPE(&s->sweep_lock);
+	store_mark(c->kept.store);
+	for (node_id id = NODE_ROOT; id < manifest_end(c->manifest); id++) {
+		if (id % 1024 == 0 && scan_is_stopping(s))
+			return;
+		if (manifest_get(c->manifest, id, &info) == 0 &&
+			!info.retired && info.attr.kind == KIND_FILE &&
+			!scan_items(s, &info, keep_item, c->cache))
+			return; /* stopping: not all that exists is marked */
+	}
+	(void)store_sweep(c->kept.store); /* counted as invalidated */
+}
+
+static void wait_for_next(struct scan *s)
+{
+	uint64_t until = clock_now_ns() + SCAN_AGAIN_NS;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->stopping && cond_wait_until(&s->cond, &s->lock, until))
+		;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* -- The manifest that is kept with the cache ----------------------------- */
+
+/* Uses the open directory, checked at the start, as its path may lead elsewhere
+ * by now. */
+static int kept_fd(const struct manifest_place *k)
+{
+	return store_tier_fd(k->store, k->tier);
+}
+
+/* Damage is counted as such, anything else as an error of the tier. */
+static void kept_failed(
+	const struct manifest_place *k, enum event_kind kind, int status)
+{
+	struct event e = {.kind = kind, .dir = k->dir, .status = status};
+
+	if (status != -EBADMSG) {
+		store_failed(k->store, k->tier, kind, NULL, status);
+		return;
+	}
+	COUNT(k->counters, checksum_errors);
+	event_report(k->events, &e);
+}
+
+int kept_load(const struct manifest_place *k, const char *source,
+	struct manifest **out, struct error *err)
+{
+	int rc = manifest_new(out, source);
+
+	if (rc == 0)
+		rc = manifest_load(*out, kept_fd(k));
+	if (rc < 0 && rc != -ENOENT && rc != -ENOMEM) {
+		/* Damaged, old or not to be read: the scan makes a new one. */
+		kept_failed(k, EVENT_MANIFEST_DAMAGED, rc);
+		manifest_free(*out);
+		*out = NULL;
+		rc = manifest_new(out, source);
+	}
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, rc, "cannot load the manifest: %m");
+	return 0;
+}
+
+int kept_recover(const struct manifest_place *k, const char *source,
+	struct hash128 session, int names_fd, struct manifest **out,
+	struct error *err)
+{
+	int rc = manifest_new(out, source);
+
+	if (rc < 0)
+		return error_set(err, rc, "cannot load the manifest: %m");
+	rc = manifest_recover(*out, kept_fd(k), session, names_fd);
+	if (rc == 0)
+		return 0;
+	manifest_free(*out);
+	*out = NULL;
+	return error_set(err, rc, "its list of names is damaged or missing");
+}
+
+void scan_keep(struct scan *s)
+{
+	uint64_t now = tree_generation(s->config.tree);
+	bool changed;
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	changed = s->kept < now || s->unsaved;
+	pthread_mutex_unlock(&s->lock);
+	if (!changed)
+		return;
+	tree_note_told(s->config.tree);
+	rc = manifest_save(s->config.manifest, kept_fd(&s->config.kept));
+	if (rc < 0) {
+		/* The older file stays. Saving is tried again, at the latest at
+		 * the end of the mount. */
+		kept_failed(&s->config.kept, EVENT_MANIFEST_UNSAVED, rc);
+		return;
+	}
+	LOCK_SCOPE(&s->lock);
+	s->unsaved = false;
+	if (s->kept < now)
+		s->kept = now;
+}
+
+/* -- The scan ------------------------------------------------------------ */
+
+/*
+ * All names are known. If they came from the saved manifest, the origin was not
+ * asked, and the manifest is valid until a refresh. Otherwise it is time to
+ * sweep and to save it.
+ */
+static void scanned(struct scan *s)
+{
+	const struct scan_config *c = &s->config;
+	struct event e = {.kind = EVENT_SCANNED};
+	struct manifest_totals totals;
+
+	manifest_totals(c->manifest, &totals);
+	e.n = totals.files;
+	event_report(log_sink(c->log), &e);
+	/* The contents of a tier are known when it has been read. */
+	store_wait_ready(c->kept.store);
+	limits_of_tiers(c->kept.store, limit_report, c->log);
+	if (!c->memory_short)
+		(void)limits_of_memory(c->kept.store, c->staging_bytes,
+			totals.files, limit_report, c->log);
+	stack_listed(c->stack);
+	if (tree_generation(c->tree) > 0 || c->recovered) {
+		scan_sweep(s);
+		scan_keep(s);
+	}
+	atomic_store(&s->state, SCAN_COMPLETE);
+}
+
+static void report_unlisted(
+	const struct scan_config *c, const struct tree_walk_result *result)
+{
+	struct event e = {.kind = EVENT_SCAN_INCOMPLETE};
+	struct error why;
+
+	(void)tree_walk_error(c->tree, result, &why);
+	e.text = why.msg;
+	event_report(log_sink(c->log), &e);
+}
+
+static void *scan_main(void *arg)
+{
+	struct scan *s = arg;
+	const struct scan_config *c = &s->config;
+	struct tree_walk_result result;
+
+	while (!scan_is_stopping(s)) {
+		if (tree_walk(c->tree, NODE_ROOT, stack_must_relist(c->stack),
+			    &result) < 0)
+			break;
+		pthread_mutex_lock(&s->lock);
+		s->unlisted = result;
+		pthread_mutex_unlock(&s->lock);
+		if (result.failed == 0) {
+			scanned(s);
+			break;
+		}
+		report_unlisted(c, &result);
+		atomic_store(&s->state, SCAN_INCOMPLETE);
+		wait_for_next(s);
+	}
+	return NULL;
+}
+
+/* -- Life ---------------------------------------------------------------- */
+
+int scan_new(struct scan **out, const struct scan_config *config)
+{
+	struct scan *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	s->unsaved = config->recovered;
+	(void)pthread_mutex_init(
+		&s->sweep_lock, NULL); /* cannot fail on Linux */
+	(void)pthread_mutex_init(&s->lock, NULL);
+	cond_init(&s->cond);
+	*out = s;
+	return 0;
+}
+
+void scan_free(struct scan *s)
+{
+	if (!s)
+		return;
+	(void)pthread_cond_destroy(&s->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&s->lock);
+	(void)pthread_mutex_destroy(&s->sweep_lock);
+	free(s);
+}
+
+/* With the manifest's lock held. */
+static void names_full(void *arg)
+{
+	struct scan *s = arg;
+	LOCK_SCOPE(&s->lock);
+
+	s->full = true;
+	pthread_cond_broadcast(&s->cond);
+}
+
+/* A save shortens the record, which is in memory. */
+static void *keeper_main(void *arg)
+{
+	struct scan *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		while (!s->stopping && !s->full)
+			pthread_cond_wait(&s->cond, &s->lock);
+		if (s->stopping)
+			break;
+		s->full = false;
+		s->unsaved = true;
+		pthread_mutex_unlock(&s->lock);
+		scan_keep(s);
+		pthread_mutex_lock(&s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+int scan_start(struct scan *s, struct error *err)
+{
+	int rc = pthread_create(&s->thread, NULL, scan_main, s);
+
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	s->started = true;
+	rc = pthread_create(&s->keeper, NULL, keeper_main, s);
+	if (rc != 0)
+		return error_set(err, -rc, "cannot start a thread: %m");
+	s->keeping = true;
+	manifest_when_full(s->config.manifest, names_full, s);
+	return 0;
+}
+
+void scan_quit(struct scan *s)
+{
+	LOCK_SCOPE(&s->lock);
+
+	s->stopping = true;
+	pthread_cond_broadcast(&s->cond);
+}
+
+void scan_join(struct scan *s)
+{
+	if (s && s->started)
+		pthread_join(s->thread, NULL);
+	if (s && s->keeping)
+		pthread_join(s->keeper, NULL);
+}
+
+enum scan_state scan_state(const struct scan *s)
+{
+	return (enum scan_state)atomic_load(&s->state);
+}
+
+void scan_unlisted(struct scan *s, struct tree_walk_result *out)
+{
+	LOCK_SCOPE(&s->lock);
+
+	*out = s->unlisted;
+}
+
+/* -- The manifest's names, for the stack --------------------------------- */
+
+static bool names_known(void *arg, const char *path, struct file_attr *attr)
+{
+	struct node_info info;
+
+	if (manifest_resolve(arg, path, &info) < 0)
+		return false;
+	*attr = info.attr;
+	return true;
+}
+
+static bool names_root(void *arg, struct file_attr *attr)
+{
+	struct node_info root;
+
+	if (manifest_get(arg, NODE_ROOT, &root) < 0 || !root.listed)
+		return false;
+	*attr = root.attr;
+	return true;
+}
+
+static void names_put_root(void *arg, const struct file_attr *attr)
+{
+	manifest_put_root(arg, attr);
+}
+
+int scan_probe(
+	struct stack *stack, struct manifest *manifest, struct error *err)
+{
+	const struct stack_names names = {
+		.known = names_known,
+		.root = names_root,
+		.put_root = names_put_root,
+		.arg = manifest,
+	};
+
+	return stack_probe(stack, &names, err);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Images that a mount under analysis answers in place of others: a tiny one, so
+ * that preparation costs nearly nothing; and cached ones of like size, so that
+ * a dataset need not fit the cache. Both are padded with zeros, which decoders
+ * of JPEG pass over.
+ */
+#ifndef DAEMON_STAND_IN_H
+#define DAEMON_STAND_IN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/hash.h"
+
+/* Files that are not larger have no tiny image. */
+#define STAND_IN_TINY_BYTES ((size_t)305)
+
+/* Bytes [off, off + len) of a tiny image of any length. */
+void stand_in_tiny(uint64_t off, size_t len, void *buf);
+
+/* Is a file of this path an image, by its name? */
+bool stand_in_is_image(const char *path);
+
+/* How many images are kept as stand-ins; they are chosen at random. */
+#define STAND_INS_MAX 4096
+
+struct stand_in {
+	struct hash128 key; /* of its entry in a tier */
+	uint64_t size_bytes;
+};
+
+/*
+ * A table of images. One thread adds images and then sorts it; any number of
+ * threads may search it after that.
+ */
+struct stand_ins;
+
+struct stand_ins *stand_ins_new(void); /* NULL: no memory */
+void stand_ins_free(struct stand_ins *s);
+void stand_ins_add(
+	struct stand_ins *s, struct hash128 key, uint64_t size_bytes);
+void stand_ins_sort(struct stand_ins *s);
+
+/* Images that were added. */
+uint64_t stand_ins_count(const struct stand_ins *s);
+
+/*
+ * One of the largest images that are not larger than size_bytes; `choice` says
+ * which. False: all are larger.
+ */
+bool stand_ins_find(const struct stand_ins *s, uint64_t size_bytes,
+	uint64_t choice, struct stand_in *out);
+
+#endif

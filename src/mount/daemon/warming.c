@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Warming: fetch every item of the given paths into the tiers, a bounded number
+ * at a time, and report the progress. Cached items are skipped, so an
+ * interrupted warming continues where it stopped.
+ */
+#include "mount/daemon/mount_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/lock.h"
+
+#define WARM_ITEMS_MAX 128u
+#define PROGRESS_NS (200 * NS_PER_MS)
+/* Files that change while they are fetched are tried again so often. */
+#define ROUNDS_MAX 3u
+
+struct warm_count {
+	uint64_t items, bytes;
+};
+
+struct warm {
+	const struct warming *of;
+	struct ctl_conn *conn;
+	/* The command's thread only. */
+	struct warm_count total, already, not_fitting;
+	struct warm_count earlier; /* cached in rounds before this one */
+	struct tree_walk_result unlisted;
+	uint64_t files;
+	uint64_t told_ns;
+	bool gone;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	unsigned out; /* items being fetched */
+	uint64_t out_bytes;
+	struct warm_count cached, failed, late; /* late: room went away */
+	uint64_t changed;    /* of `failed`: not the version that was listed */
+	node_id failed_file; /* the first of these; */
+	int failed_status;   /* why, as -errno */
+};
+
+struct warm_item {
+	struct cache_warm w;
+	struct warm *warm;
+	uint64_t bytes;
+	node_id file;
+};
+
+static void count(struct warm_count *c, uint64_t bytes)
+{
+	c->items++;
+	c->bytes += bytes;
+}
+
+static void count_failed(
+	struct warm *k, uint64_t bytes, node_id file, int status)
+{
+	ASSERT_HELD(&k->lock);
+	if (k->failed.items == 0) {
+		k->failed_file = file;
+		k->failed_status = status;
+	}
+	count(&k->failed, bytes);
+	k->changed += status == -ESTALE;
+}
+
+static void item_done(struct cache_warm *w, int status)
+{
+	struct warm_item *i = CONTAINER_OF(w, struct warm_item, w);
+	struct warm *k = i->warm;
+
+	pthread_mutex_lock(&k->lock);
+	if (status == 0)
+		count(&k->cached, i->bytes);
+	else if (status == -ENOSPC)
+		count(&k->late, i->bytes);
+	else
+		count_failed(k, i->bytes, i->file, status);
+	k->out--;
+	k->out_bytes -= i->bytes;
+	pthread_cond_signal(&k->cond);
+	pthread_mutex_unlock(&k->lock);
+	free(i);
+}
+
+static void warm_tell(struct warm *k, bool scanning)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct warm_count done;
+
+	if (now_ns < k->told_ns + PROGRESS_NS)
+		return;
+	k->told_ns = now_ns;
+	pthread_mutex_lock(&k->lock);
+	done.items = k->cached.items + k->failed.items + k->late.items;
+	done.bytes = k->cached.bytes + k->failed.bytes + k->late.bytes;
+	pthread_mutex_unlock(&k->lock);
+	done.items += k->already.items + k->not_fitting.items;
+	done.bytes += k->already.bytes + k->not_fitting.bytes;
+	if (ctl_gone(k->conn) ||
+		ctl_send(k->conn,
+			json_pack("{s:b, s:I, s:I, s:I, s:I, s:b}", "progress",
+				1, "items_done", (json_int_t)done.items,
+				"items_total", (json_int_t)k->total.items,
+				"bytes_done", (json_int_t)done.bytes,
+				"bytes_total", (json_int_t)k->total.bytes,
+				"scanning", scanning)) < 0)
+		k->gone = true;
+}
+
+/* Wait until fewer items than the limit are in flight, and report progress. */
+static void wait_below(struct warm *k, unsigned items, uint64_t bytes)
+{
+	for (;;) {
+		pthread_mutex_lock(&k->lock);
+		if (k->out < items && (k->out == 0 || k->out_bytes < bytes)) {
+			pthread_mutex_unlock(&k->lock);
+			return;
+		}
+		(void)cond_wait_until(
+			&k->cond, &k->lock, clock_now_ns() + PROGRESS_NS);
+		pthread_mutex_unlock(&k->lock);
+		warm_tell(k, false);
+	}
+}
+
+static void start_item(struct warm *k, const struct cache_item *item)
+{
+	struct warm_item *i = malloc(sizeof(*i));
+	int rc = -ENOMEM;
+
+	pthread_mutex_lock(&k->lock);
+	k->out++;
+	k->out_bytes += item->size;
+	pthread_mutex_unlock(&k->lock);
+	if (i) {
+		i->w.done = item_done;
+		i->warm = k;
+		i->bytes = item->size;
+		i->file = (node_id)item->cookie;
+		rc = cache_warm(k->of->cache, item, &i->w);
+	}
+	if (rc == 0)
+		return;
+	free(i);
+	pthread_mutex_lock(&k->lock);
+	k->out--;
+	k->out_bytes -= item->size;
+	if (rc != -EEXIST && rc != -ENOSPC)
+		count_failed(k, item->size, (node_id)item->cookie, rc);
+	pthread_mutex_unlock(&k->lock);
+	if (rc == -EEXIST)
+		count(&k->already, item->size);
+	else if (rc == -ENOSPC)
+		count(&k->not_fitting, item->size);
+}
+
+static bool warm_item(void *arg, const struct cache_item *item)
+{
+	struct warm *k = arg;
+
+	warm_tell(k, false);
+	wait_below(k, WARM_ITEMS_MAX, k->of->staging_bytes / 2);
+	if (!k->gone)
+		start_item(k, item);
+	return !k->gone;
+}
+
+static bool count_item(void *arg, const struct cache_item *item)
+{
+	struct warm *k = arg;
+
+	count(&k->total, item->size);
+	return true;
+}
+
+/* Call fn for every item of the files below a node. */
+static void each_item(struct warm *k, node_id top, scan_item_fn *fn)
+{
+	struct manifest *mf = k->of->manifest;
+	struct node_info info;
+
+	for (node_id id = NODE_ROOT; id < manifest_end(mf) && !k->gone; id++)
+		if (manifest_get(mf, id, &info) == 0 && !info.retired &&
+			info.attr.kind == KIND_FILE &&
+			manifest_is_under(mf, id, top)) {
+			if (fn == count_item)
+				k->files++;
+			(void)scan_items(k->of->scan, &info, fn, k);
+		}
+}
+
+/* The node of a path; its directories are listed on the way. */
+static int warm_find(
+	struct warm *k, const json_t *value, node_id *top, struct error *err)
+{
+	struct tree_walk_result result;
+	CLEANUP_FREE char *path = NULL;
+	struct node_info info;
+	int rc = 0;
+
+	if (value)
+		rc = ctl_path_get(value, &path);
+	if (rc < 0)
+		return error_set(err, rc, "a path is malformed");
+	if (path && manifest_resolve(k->of->manifest, path, &info) < 0)
+		rc = tree_refresh(k->of->tree, path, &result, NULL);
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, rc, "cannot warm '%s': %m", path);
+	if (manifest_resolve(k->of->manifest, path ? path : "", &info) < 0)
+		return error_set(err, -ENOENT,
+			"cannot warm '%s': the source has no such name", path);
+	*top = info.id;
+	if (info.attr.kind != KIND_DIR)
+		return 0;
+	warm_tell(k, true);
+	rc = tree_walk(k->of->tree, info.id, false, &result);
+	if (rc < 0)
+		return error_set(
+			err, rc, "cannot warm '%s': %m", path ? path : "/");
+	/* Fetch the known files all the same. */
+	tree_walk_add_failed(&k->unlisted, &result);
+	return 0;
+}
+
+static void add_failed_why(json_t *reply, struct warm *k)
+{
+	char path[TREE_SHOWN_MAX];
+	struct error why;
+
+	if (k->failed.items == 0)
+		return;
+	tree_show_path(k->of->tree, k->failed_file, path);
+	(void)error_set(&why, k->failed_status, "%s'%s': %m",
+		k->failed.items == 1 ? "" : "first of ", path);
+	(void)json_object_set_new(reply, "failed_why", ctl_text_new(why.msg));
+}
+
+static void send_result(struct warm *k)
+{
+	json_t *reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"ok", 1, "files", (json_int_t)k->files, "cached_items",
+		(json_int_t)(k->cached.items + k->already.items),
+		"cached_bytes",
+		(json_int_t)(k->cached.bytes + k->already.bytes),
+		"already_items",
+		(json_int_t)(k->already.items - k->earlier.items),
+		"not_fitting_items",
+		(json_int_t)(k->not_fitting.items + k->late.items),
+		"not_fitting_bytes",
+		(json_int_t)(k->not_fitting.bytes + k->late.bytes),
+		"failed_items", (json_int_t)k->failed.items);
+
+	add_failed_why(reply, k);
+	status_add_unlisted(reply, k->of->tree, "unlisted", &k->unlisted);
+	(void)ctl_send(k->conn, reply);
+}
+
+static int run_round(struct warm *k, const json_t *paths, struct error *err)
+{
+	size_t n = json_array_size(paths);
+	node_id *top = calloc(n ? n : 1, sizeof(*top));
+	int rc = top ? 0 : error_set(err, -ENOMEM, "cannot warm: %m");
+
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		rc = warm_find(
+			k, n ? json_array_get(paths, i) : NULL, &top[i], err);
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		each_item(k, top[i], count_item);
+	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
+		each_item(k, top[i], warm_item);
+	wait_below(k, 1, 0);
+	free(top);
+	return rc;
+}
+
+/* Look at the source again; what cannot be reached fails in the next round. */
+static void refresh_paths(struct warm *k, const json_t *paths)
+{
+	size_t n = json_array_size(paths);
+	struct tree_walk_result result;
+
+	for (size_t i = 0; i < (n ? n : 1); i++) {
+		CLEANUP_FREE char *path = NULL;
+
+		if (n && ctl_path_get(json_array_get(paths, i), &path) < 0)
+			continue;
+		(void)tree_refresh(
+			k->of->tree, path ? path : "", &result, NULL);
+	}
+}
+
+/* Prepare another round, if files had changed at the source. */
+static bool begin_again(struct warm *k)
+{
+	LOCK_SCOPE(&k->lock);
+
+	if (k->changed == 0 || k->gone)
+		return false;
+	k->earlier.items += k->cached.items;
+	k->earlier.bytes += k->cached.bytes;
+	k->cached = k->failed = k->late = (struct warm_count){0};
+	k->total = k->already = k->not_fitting = (struct warm_count){0};
+	k->unlisted = (struct tree_walk_result){0};
+	k->files = k->changed = 0;
+	return true;
+}
+
+static int warm_run(struct warm *k, const json_t *paths, struct error *err)
+{
+	int rc;
+
+	store_wait_ready(k->of->store);
+	rc = run_round(k, paths, err);
+	for (unsigned i = 1; rc == 0 && i < ROUNDS_MAX && begin_again(k); i++) {
+		refresh_paths(k, paths);
+		rc = run_round(k, paths, err);
+	}
+	return rc;
+}
+
+void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	struct warm k = {
+		.of = arg,
+		.conn = conn,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	const json_t *paths;
+	struct error err;
+
+	if (!command_paths(conn, request, &paths))
+		return;
+	cond_init(&k.cond);
+	if (warm_run(&k, paths, &err) < 0)
+		(void)ctl_fail(conn, "%s", err.msg);
+	else
+		send_result(&k);
+	(void)pthread_cond_destroy(&k.cond);
+}

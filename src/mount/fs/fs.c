@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of the FUSE session: mount, a fixed set of threads that read and
+ * answer requests, kernel invalidations, unmount. It has its own loop instead
+ * of libfuse's, so that it stops promptly and reliably: threads blocked in a
+ * read are woken by a signal until the last one has ended.
+ */
+#include "mount/fs/fs_gather_impl.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/lock.h"
+
+/* Wakes a worker from read(2); nothing else in the daemon uses it. */
+#define WAKE_SIGNAL SIGUSR1
+
+/* The kernel's first request comes with the mount. */
+#define GREETING_NS (10 * NS_PER_S)
+#define GREETING_LOOK_MS 100
+
+/* -- Workers ------------------------------------------------------------- */
+
+static void wait_10ms(struct fs *fs)
+{
+	ASSERT_HELD(&fs->lock);
+	(void)cond_wait_until(
+		&fs->cond, &fs->lock, clock_now_ns() + 10 * NS_PER_MS);
+}
+
+/* The kernel is greeted when all are there. */
+static void wait_for_all(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	while (!fs->complete && !atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
+}
+
+static void *worker_main(void *arg)
+{
+	struct fs *fs = arg;
+	struct fuse_buf buf = {0};
+	struct fs_poll poll;
+
+	fs_poll_init(&poll, &fs->looking);
+	wait_for_all(fs);
+	while (!fuse_session_exited(fs->se) && !atomic_load(&fs->exiting)) {
+		ssize_t n;
+
+		if (!buf.mem)
+			buf.mem = receive_buffer_new();
+		if (!buf.mem) {
+			/* The others go on meanwhile. */
+			LOCK_SCOPE(&fs->lock);
+			wait_10ms(fs);
+			continue;
+		}
+		/* It waits for a request in any case. */
+		(void)fs_poll(&poll, fuse_session_fd(fs->se));
+		n = receive_request(fs, buf.mem);
+		if (n == -EINTR)
+			continue;
+		if (n == -ENOMEM) {
+			LOCK_SCOPE(&fs->lock);
+			wait_10ms(fs);
+			continue;
+		}
+		if (n <= 0)
+			break; /* unmounted */
+		buf.size = (size_t)n;
+		fs_poll_asked(&poll, &buf);
+		fuse_session_process_buf(fs->se, &buf);
+	}
+	receive_buffer_free(buf.mem);
+	LOCK_SCOPE(&fs->lock);
+	fs->running--;
+	atomic_store(&fs->exiting, true);
+	pthread_cond_broadcast(&fs->cond);
+	return NULL;
+}
+
+static void fs_wake(int sig)
+{
+	(void)sig; /* its only purpose is to interrupt a system call */
+}
+
+static void install_wake(void)
+{
+	struct sigaction sa = {.sa_handler = fs_wake};
+
+	(void)sigemptyset(&sa.sa_mask);
+	(void)sigaction(WAKE_SIGNAL, &sa, NULL); /* a valid signal */
+}
+
+/* A signal can come just before the read it is to interrupt: repeat it. */
+static void stop_workers(struct fs *fs, pthread_t *worker, unsigned n)
+{
+	LOCK_SCOPE(&fs->lock);
+	while (fs->running > 0) {
+		for (unsigned i = 0; i < n; i++)
+			(void)pthread_kill(worker[i], WAKE_SIGNAL);
+		wait_10ms(fs);
+	}
+}
+
+static void greet_once(struct fs *fs, void *buffer)
+{
+	struct pollfd p = {.fd = fuse_session_fd(fs->se), .events = POLLIN};
+	struct fuse_buf buf = {.mem = buffer};
+	ssize_t n;
+
+	if (poll(&p, 1, GREETING_LOOK_MS) <= 0)
+		return;
+	n = receive_request(fs, buffer);
+	if (n == 0)
+		atomic_store(&fs->exiting, true); /* unmounted */
+	if (n <= 0)
+		return;
+	buf.size = (size_t)n;
+	session_keep_init(fs->config.session, buffer, buf.size);
+	fuse_session_process_buf(fs->se, &buf);
+}
+
+/*
+ * Answer the kernel's first request while all workers wait. If that did not go
+ * well (for lack of memory, for example), the kernel never sends another.
+ */
+static void greet(struct fs *fs)
+{
+	uint64_t until_ns = clock_now_ns() + GREETING_NS;
+	void *buffer = receive_buffer_new();
+
+	while (buffer && !fs->greeted && !atomic_load(&fs->exiting) &&
+		clock_now_ns() < until_ns)
+		greet_once(fs, buffer);
+	receive_buffer_free(buffer);
+	if (!fs->greeted)
+		atomic_store(&fs->exiting, true);
+}
+
+/* Nobody has answered anything yet. */
+static void take_over(struct fs *fs)
+{
+	takeover_greet(fs);
+	if (fs->journal)
+		journal_replay(fs);
+	else
+		(void)takeover_resend(fs); /* fails if it is unmounted */
+}
+
+int fs_run(
+	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err)
+{
+	pthread_t worker[FS_WORKERS];
+	unsigned n = 0;
+	int rc = 0;
+
+	fs->ready = ready;
+	fs->ready_arg = arg;
+	install_wake();
+	while (n < FS_WORKERS && rc == 0) {
+		pthread_mutex_lock(&fs->lock);
+		fs->running++;
+		pthread_mutex_unlock(&fs->lock);
+		rc = -pthread_create(&worker[n], NULL, worker_main, fs);
+		if (rc == 0)
+			n++;
+	}
+	if (rc == 0 && session_connection(fs->config.session) >= 0)
+		take_over(fs);
+	else if (rc == 0)
+		greet(fs);
+	pthread_mutex_lock(&fs->lock);
+	if (rc < 0) {
+		fs->running--;
+		atomic_store(&fs->exiting, true);
+	}
+	fs->complete = rc == 0;
+	pthread_cond_broadcast(&fs->cond);
+	while (!atomic_load(&fs->exiting))
+		pthread_cond_wait(&fs->cond, &fs->lock);
+	pthread_mutex_unlock(&fs->lock);
+	stop_workers(fs, worker, n);
+	while (n > 0)
+		pthread_join(worker[--n], NULL);
+	return rc < 0 ? error_set(err, rc, "cannot start a thread: %m") : 0;
+}
+
+void fs_exit(struct fs *fs)
+{
+	LOCK_SCOPE(&fs->lock);
+	atomic_store(&fs->exiting, true);
+	pthread_cond_broadcast(&fs->cond);
+}
+
+/* -- Mounting ------------------------------------------------------------ */
+
+/* libfuse talks to stderr through this; what it says goes into our line. */
+struct capture {
+	int memfd, saved;
+};
+
+static void capture_begin(struct capture *c)
+{
+	c->saved = -1;
+	c->memfd = memfd_create("messages", MFD_CLOEXEC);
+	if (c->memfd < 0)
+		return;
+	(void)fflush(stderr);
+	c->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (c->saved >= 0)
+		(void)dup2(c->memfd, STDERR_FILENO);
+}
+
+/* The first line of what was said, without its newline. */
+static void capture_end(struct capture *c, char *text, size_t size)
+{
+	ssize_t n = -1;
+
+	(void)fflush(stderr);
+	if (c->saved >= 0) {
+		(void)dup2(c->saved, STDERR_FILENO);
+		(void)close(c->saved);
+	}
+	if (c->memfd >= 0) {
+		n = pread(c->memfd, text, size - 1, 0);
+		(void)close(c->memfd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+}
+
+static int check_device(struct error *err)
+{
+	if (access("/dev/fuse", R_OK | W_OK) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return error_set(err, -ENOENT,
+			"/dev/fuse is missing: load the fuse module, or start "
+			"the container with --device /dev/fuse");
+	return error_set(err, -errno,
+		"cannot open /dev/fuse: %m; ask root for access to it "
+		"(mode 0666 is usual)");
+}
+
+static int fill_options(struct fuse_args *args, const struct fs_config *c)
+{
+	char opts[8192];
+	int n = snprintf(opts, sizeof(opts),
+		"ro,nosuid,nodev,default_permissions,subtype=refrain%s",
+		c->allow_other ? ",allow_other" : "");
+	CLEANUP_FREE char *fsname = NULL;
+
+	if (n < 0 || (size_t)n >= sizeof(opts))
+		return -ENAMETOOLONG;
+	if (asprintf(&fsname, "-ofsname=%s", c->source) < 0)
+		return -ENOMEM;
+	/* A comma would end the option. */
+	for (char *p = fsname; *p; p++)
+		if (*p == ',' || *p == '\\')
+			*p = '_';
+	if (fuse_opt_add_arg(args, "refrain") < 0 ||
+		fuse_opt_add_arg(args, "-o") < 0 ||
+		fuse_opt_add_arg(args, opts) < 0 ||
+		fuse_opt_add_arg(args, fsname) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Drop libfuse's messages while it serves, as nobody could act on them. */
+static void say_nothing(
+	enum fuse_log_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	(void)fmt;
+	(void)args;
+}
+
+static int session_attach(struct fs *fs)
+{
+	int rc;
+
+	if (session_connection(fs->config.session) >= 0) {
+		rc = takeover_open(fs, fs->se);
+		if (rc == 0 && fs->config.journal >= 0) {
+			fs->journal = journal_open(fs->config.journal);
+			rc = fs->journal ? journal_attach(fs) : -EBADMSG;
+		}
+		return rc;
+	}
+	return fuse_session_mount(fs->se, fs->config.mountpoint);
+}
+
+static int fuse_open(struct fs *fs)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_lowlevel_ops ops = fs_ops;
+	int rc = fill_options(&args, &fs->config);
+
+	if (fs->config.watch)
+		ops.read = fs_op_read_watched;
+	if (rc == 0) {
+		fs->se = fuse_session_new(&args, &ops, sizeof(ops), fs);
+		rc = fs->se ? 0 : -EINVAL;
+	}
+	fuse_opt_free_args(&args);
+	if (rc == 0 && session_attach(fs) != 0) {
+		fuse_session_destroy(fs->se);
+		fs->se = NULL;
+		rc = -EPERM;
+	}
+	/* Files that are opened later keep what it is now. */
+	if (rc == 0)
+		(void)fs_read_ahead_kib(fs);
+	return rc;
+}
+
+static int session_mount(struct fs *fs, struct error *err)
+{
+	struct capture capture;
+	char text[512];
+	int rc;
+
+	capture_begin(&capture);
+	rc = fuse_open(fs);
+	capture_end(&capture, text, sizeof(text));
+	fuse_set_log_func(say_nothing);
+	if (rc == 0)
+		return 0;
+	return error_set(err, rc, "cannot mount on '%s': %s%s",
+		fs->config.mountpoint, text[0] ? text : "the kernel refused",
+		strstr(text, "user_allow_other")
+			? " (add that line, or leave out --allow-other)"
+			: "");
+}
+
+void fs_free(struct fs *fs)
+{
+	void *w;
+
+	if (!fs)
+		return;
+	w = pthread_getspecific(fs->worker_key);
+	if (w) {
+		(void)pthread_setspecific(fs->worker_key, NULL);
+		fs_worker_free(w);
+	}
+	(void)pthread_key_delete(fs->worker_key); /* threads have gone */
+	journal_free(fs->journal);
+	(void)pthread_cond_destroy(&fs->cond);
+	(void)pthread_mutex_destroy(&fs->lock);
+	gathers_release(&fs->gathers);
+	free(fs);
+}
+
+int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
+{
+	struct fs *fs;
+	int rc = session_connection(config->session) >= 0 ? 0
+							  : check_device(err);
+
+	if (rc < 0)
+		return rc;
+	fs = calloc(1, sizeof(*fs));
+	if (!fs)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	fs->config = *config;
+	rc = -pthread_key_create(&fs->worker_key, fs_worker_free);
+	if (rc < 0) {
+		free(fs);
+		return error_set(err, rc, "cannot mount: %m");
+	}
+	(void)pthread_mutex_init(&fs->lock, NULL); /* cannot fail on Linux */
+	cond_init(&fs->cond);
+	gathers_init(&fs->gathers, config->gather_bytes);
+	rc = session_mount(fs, err);
+	if (rc < 0) {
+		fs_free(fs);
+		return rc;
+	}
+	*out = fs;
+	return 0;
+}
+
+void fs_unmount(struct fs *fs)
+{
+	struct capture capture;
+	char text[512]; /* of a mount that somebody else took away */
+
+	if (!fs)
+		return;
+	capture_begin(&capture);
+	if (session_connection(fs->config.session) >= 0)
+		takeover_unmount(fs);
+	else
+		fuse_session_unmount(fs->se);
+	capture_end(&capture, text, sizeof(text));
+	fuse_session_destroy(fs->se);
+}
+
+bool fs_can_be_held(const struct fs *fs)
+{
+	return fs->journal || takeover_can_resend(fs->config.session);
+}
+
+int fs_journal(const struct fs *fs)
+{
+	return journal_fd(fs->journal);
+}
+
+int fs_connection(const struct fs *fs)
+{
+	return fuse_session_fd(fs->se);
+}
+
+/* -- Kernel caches ------------------------------------------------------- */
+
+/*
+ * Skip names that the kernel does not remember. The number of a deleted
+ * directory may stand for a file by now, and libfuse would complain.
+ */
+void fs_forget_name(struct fs *fs, node_id dir, const char *name)
+{
+	fuse_ino_t ino = fs_ino(&fs->config, dir);
+	struct node_info info;
+
+	if (manifest_get(fs->config.manifest, dir, &info) < 0 ||
+		info.attr.kind != KIND_DIR)
+		return;
+	(void)fuse_lowlevel_notify_inval_entry(fs->se, ino, name, strlen(name));
+	/* The listing that it keeps of the directory. */
+	(void)fuse_lowlevel_notify_inval_inode(fs->se, ino, 0, 0);
+}
+
+void fs_forget_attr(struct fs *fs, node_id id)
+{
+	(void)fuse_lowlevel_notify_inval_inode(
+		fs->se, fs_ino(&fs->config, id), -1, 0);
+}

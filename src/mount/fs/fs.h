@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The FUSE front: mounts the file system, reads the kernel's requests, and
+ * answers them from the tree and the cache. It is the only part that uses
+ * libfuse. Always read-only, nosuid, nodev, default_permissions.
+ */
+#ifndef FS_H
+#define FS_H
+
+#include <stdbool.h>
+
+#include "common/base/err.h"
+#include "mount/cache/cache.h"
+#include "mount/names/manifest.h"
+#include "mount/fs/fs_session.h"
+#include "mount/plan/prefetch.h"
+#include "mount/names/tree.h"
+
+struct fs;
+
+/* Watches the READs of a mount that is analysed. */
+struct fs_watch {
+	/*
+	 * Called for each READ of bytes [off, off + len) of a file, before it
+	 * is answered. True: the callback has written the answer to buf. The
+	 * thread that reads is 0 if it cannot be seen from here.
+	 */
+	bool (*read)(void *arg, const struct cache_item *item, uint64_t off,
+		size_t len, void *buf, pid_t thread);
+	void *arg;
+};
+
+struct fs_config {
+	struct manifest *manifest; /* all six outlive the fs */
+	struct tree *tree;
+	struct cache *cache;
+	struct prefetch *prefetch;
+	struct plans *plans;
+	/* Not NULL; if it goes on with a connection, nothing is mounted. */
+	struct session *session;
+	int journal; /* if it goes on: that of the process before, or -1 */
+	const char *source; /* shown by mount(8) */
+	const char *mountpoint;
+	const char *control; /* path of the socket, shown as an xattr */
+	bool allow_other;
+	uint64_t gather_bytes; /* of memory for reads over several items */
+	unsigned revalidate_s;
+	struct counters *counters;
+	const struct event_sink *events; /* may be NULL */
+	const struct fs_watch *watch;	 /* NULL but for an analysis */
+};
+
+/*
+ * Mount. On failure nothing is left behind and err says what to do: /dev/fuse
+ * absent, no permission, allow_other not allowed.
+ */
+int fs_mount(
+	struct fs **out, const struct fs_config *config, struct error *err);
+
+/*
+ * Serve until unmounted or fs_exit(). ready() is called once, after the
+ * handshake with the kernel, and before anything else is answered.
+ */
+int fs_run(
+	struct fs *fs, void (*ready)(void *arg), void *arg, struct error *err);
+
+/* Make fs_run() return; any thread. */
+void fs_exit(struct fs *fs);
+
+/*
+ * fs_unmount() unmounts, lazily if files are open. Call fs_free() after it,
+ * when nobody calls fs_limits() any more. NULL is allowed.
+ */
+void fs_unmount(struct fs *fs);
+void fs_free(struct fs *fs);
+
+/*
+ * Can another process go on with the connection? The kernel sends it the
+ * requests again that this one had read, or they are in shared memory, whose
+ * descriptor this is; -1: there is none.
+ */
+bool fs_can_be_held(const struct fs *fs);
+int fs_journal(const struct fs *fs);
+
+/* The descriptor of the connection, as long as the fs. */
+int fs_connection(const struct fs *fs);
+
+/* Drop kernel caches; for the tree's thread only, as both can block. */
+void fs_forget_name(struct fs *fs, node_id dir, const char *name);
+void fs_forget_attr(struct fs *fs, node_id id);
+
+/* The kernel's read-ahead in KiB (0: not known yet). */
+unsigned fs_read_ahead_kib(struct fs *fs);
+
+/*
+ * Get sentences about settings that slow the mount down and how to change them.
+ * Returns their number, at most max. They live as long as the fs.
+ */
+size_t fs_limits(struct fs *fs, const char **sentence, size_t max);
+
+/*
+ * Find out what is mounted at a path: 0 nothing, 1 a live refrain mount,
+ * -ENOTCONN a dead FUSE mount, -EBUSY something else.
+ */
+int fs_probe(const char *mountpoint);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles a READ of a version that the source does not have any more. If the
+ * file changed before any of its bytes was read, the same request is made again
+ * with the new version; else the reader gets ESTALE. No thread waits: the
+ * source's answer comes on a thread of the origin.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct follow {
+	struct tree_lookup l;
+	struct parked p;
+	struct asked ask;
+};
+
+/* Has its node another version by now? */
+static bool has_followed(struct asked *ask)
+{
+	struct manifest *m = fs_config(ask->fs)->manifest;
+	struct file_version old = ask->version;
+	struct hash128 digest;
+	struct node_info info;
+
+	return manifest_get(m, ask->node, &info) == 0 && !info.retired &&
+		manifest_identity(m, ask->node, &digest, &ask->version) &&
+		!version_equal(old, ask->version);
+}
+
+static void follow_end(struct follow *f)
+{
+	struct asked ask = f->ask;
+	fuse_req_t req = f->p.req;
+	bool ours = parked_claim(&f->p);
+
+	free(f);
+	if (!ours)
+		return;
+	ask.again = true;
+	ask.has_room = false;
+	if (has_followed(&ask))
+		fs_read_elsewhere(&ask, req);
+	else
+		fs_reply_error(req, -ESTALE);
+}
+
+static void followed(
+	struct tree_lookup *l, int status, const struct node_info *info)
+{
+	struct follow *f = CONTAINER_OF(l, struct follow, l);
+
+	if (status == 0)
+		manifest_unref(fs_config(f->ask.fs)->manifest, info->id, 1);
+	follow_end(f);
+}
+
+bool fs_follow(const struct asked *ask, fuse_req_t req)
+{
+	struct follow *f = ask->again ? NULL : malloc(sizeof(*f));
+	struct asked now = *ask;
+
+	if (!f)
+		return false;
+	f->ask = *ask;
+	f->l.done = followed;
+	parked_init(&f->p, req);
+	if (has_followed(&now) ||
+		tree_follow(fs_config(ask->fs)->tree, ask->node, &f->l) < 0)
+		follow_end(f);
+	return true;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bound on the memory of reads that lie in several items, whose bytes are
+ * gathered before the answer. The kernel may have thousands of reads under way;
+ * those that find no room wait here, in order. Entered by every thread that
+ * answers reads. Private to src/fs.
+ */
+#ifndef FS_GATHER_IMPL_H
+#define FS_GATHER_IMPL_H
+
+#include "common/base/list.h"
+#include "mount/fs/fs_impl.h"
+
+void gathers_init(struct gathers *g, uint64_t max_bytes);
+void gathers_release(struct gathers *g); /* no read waits any more */
+
+/* Take room for one read. False: there is none, or others wait for it. */
+bool gathers_take(struct gathers *g, uint64_t bytes);
+
+/* Let the read wait for its turn; it is answered with -ENOMEM without memory
+ * for that. */
+void gathers_wait(const struct asked *ask, fuse_req_t req);
+
+/* Give the room back, and begin the reads that it is enough for. */
+void gathers_give(struct gathers *g, uint64_t bytes);
+
+#endif

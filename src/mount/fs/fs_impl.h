@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the FUSE front; the only header that includes libfuse.
+ */
+#ifndef FS_IMPL_H
+#define FS_IMPL_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <fuse_log.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/list.h"
+#include "mount/fs/fs.h"
+#include "mount/fs/fs_session_impl.h"
+
+#define FS_WORKERS 10u
+
+/* Of a READ or WRITE; it sets the kernel's limit of pages. And of any request,
+ * its head included. */
+#define FS_TRANSFER_MAX (1u << 20)
+#define FS_REQUEST_MAX (FS_TRANSFER_MAX + 4096u)
+/* Private to fs_gather.c. */
+struct gathers {
+	uint64_t max; /* set once */
+	/* Sequentially consistent, both: whoever gives room back sees that a
+	 * read waits, or that read sees the room. */
+	_Atomic uint64_t used;
+	atomic_uint waits;    /* on `waiting` */
+	pthread_mutex_t lock; /* guards all below */
+	struct list waiting;  /* of struct gather_wait */
+	bool beginning;	      /* a thread begins the reads that wait */
+};
+
+struct fs {
+	struct fs_config config; /* set once; strings owned */
+	struct fuse_session *se; /* set once */
+	struct gathers gathers;
+	pthread_key_t worker_key; /* of struct fs_worker */
+	atomic_bool stateless;	  /* opens need no request; set by init */
+	void (*ready)(void *arg); /* set before the workers start */
+	void *ready_arg;
+	atomic_uint read_ahead_kib;
+	atomic_bool exiting;
+	bool greeted; /* the main thread's: the first request was answered */
+	atomic_uint looking; /* of struct fs_poll */
+	/* NULL: the kernel keeps the requests. Set while the workers wait. */
+	struct journal *journal;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t cond;
+	unsigned running; /* workers */
+	bool complete;	  /* all workers have been started */
+};
+
+struct gather;
+
+/* The process of a thread; see reading_process.c. */
+struct fs_reader {
+	pid_t thread, process;
+	uint64_t until_ns; /* good until then */
+};
+
+#define FS_READERS 64u
+
+/* The data of a thread that answers requests. */
+struct fs_worker {
+	struct fs_reader reader[FS_READERS]; /* by thread, modulo its size */
+	struct store_scratch *scratch;
+	struct fs_read *spare; /* so that a hit allocates nothing */
+	struct gather *gather; /* likewise, one over several items */
+};
+
+/*
+ * A request that may wait for the origin; see fs_interrupt.c. Whoever claims
+ * the request answers it, once; its memory stays until then.
+ */
+struct parked {
+	fuse_req_t req;
+	atomic_bool answered;
+	atomic_bool armed; /* an interrupt may answer it */
+};
+
+void parked_init(struct parked *p, fuse_req_t req);
+
+/* Returns true if the caller must answer p->req, false if somebody else has. */
+bool parked_claim(struct parked *p);
+
+/* fs_worker.c: answer with an error (-errno) that a program gets, and count it.
+ */
+void fs_reply_error(fuse_req_t req, int status);
+
+/* fs_takeover.c: go on with the session's connection: use it, repeat the
+ * kernel's first request, have the kernel repeat those that were read and not
+ * answered, and unmount. */
+int takeover_open(struct fs *fs, struct fuse_session *se);
+void takeover_greet(struct fs *fs);
+bool takeover_can_resend(const struct session *s);
+int takeover_resend(struct fs *fs);
+void takeover_unmount(struct fs *fs);
+
+/* fs_receive.c: a worker's buffer, which has room for any request; NULL: no
+ * memory. Read a request into it. Returns its size; 0: unmounted; -EINTR: try
+ * again; or -errno. */
+void *receive_buffer_new(void);
+void receive_buffer_free(void *buffer); /* NULL is allowed */
+ssize_t receive_request(struct fs *fs, void *buffer);
+
+/*
+ * fs_journal.c: requests that were read and not answered. Begin one, or go on
+ * with one (the descriptor is its own then); NULL: that is not possible. Have
+ * answers noted; call it before there are requests. Read a request, -errno.
+ * Answer what the process before had read.
+ */
+struct journal;
+struct journal *journal_new(void);
+struct journal *journal_open(int fd);
+void journal_free(struct journal *j); /* NULL is allowed */
+int journal_fd(const struct journal *j);
+int journal_attach(struct fs *fs);
+ssize_t journal_receive(struct journal *j, int fd, void *buffer);
+void journal_replay(struct fs *fs);
+
+/* fs_worker.c: the kernel's first request was answered. */
+void fs_greeted(struct fs *fs);
+
+const struct fs_config *fs_config(const struct fs *fs);
+
+/*
+ * The number of a node for the kernel: the mount's instance in the upper half,
+ * so that a number of another instance never names a file of this one. The
+ * root's is fixed. fs_node() returns 0, which no node has, for a number that is
+ * not of this instance.
+ */
+static inline fuse_ino_t fs_ino(const struct fs_config *c, node_id id)
+{
+	uint64_t instance = session_instance(c->session);
+
+	return id == NODE_ROOT ? FUSE_ROOT_ID : instance << 32 | id;
+}
+
+static inline node_id fs_node(const struct fs_config *c, fuse_ino_t ino)
+{
+	if (ino == FUSE_ROOT_ID)
+		return NODE_ROOT;
+	return ino >> 32 == session_instance(c->session) &&
+			(node_id)ino != NODE_ROOT
+		? (node_id)ino
+		: 0;
+}
+
+/* The data of the calling thread; NULL if memory is short. */
+struct fs_worker *fs_worker(struct fs *fs);
+void fs_worker_free(void *worker);
+
+extern const struct fuse_lowlevel_ops fs_ops;
+
+/* A READ request of the kernel. */
+struct asked {
+	struct fs *fs;
+	node_id node;
+	uint64_t off;
+	size_t len;
+	struct file_version version; /* whose bytes are to be read */
+	enum plans_turn turn;	     /* its turn in the plans */
+	struct plans_read more;	     /* about it */
+	bool again;		     /* it has followed a change */
+	bool has_room;		     /* in fs.gathers */
+};
+
+/* fs_follow.c: take over a request whose version is stale. Returns false if it
+ * did not. */
+bool fs_follow(const struct asked *ask, fuse_req_t req);
+
+/* fs_read.c: read and answer, on a thread that is not a worker. */
+void fs_read_elsewhere(const struct asked *ask, fuse_req_t req);
+
+void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+
+/* fs_watched.c: the READ of a mount that is watched. */
+void fs_op_read_watched(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+
+/* fs_poll.c: how a thread that answers requests waits. Only that thread uses
+ * it.
+ */
+struct fs_poll {
+	atomic_uint *looking; /* the threads that look for a request */
+	unsigned ioctls;      /* requests in a row */
+	bool off;
+};
+
+void fs_poll_init(struct fs_poll *p, atomic_uint *looking);
+
+/* Before the thread waits for a request at the descriptor: perhaps look for one
+ * for a while. Returns true if there was one. */
+bool fs_poll(const struct fs_poll *p, int fd);
+
+/* For each request. */
+void fs_poll_asked(struct fs_poll *p, const struct fuse_buf *request);
+
+/* reading_process.c: the process of a thread; 0: unknown. */
+pid_t fs_process_of(struct fs_worker *w, pid_t thread);
+
+/* fs_readdir.c */
+void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi);
+
+/* fs_known.c: the time-outs, in seconds, of a missing name and of attributes.
+ * fs_stat() fills in what stat(2) says of a node, fs_entry() the node for the
+ * kernel, including its time-outs. */
+double fs_missing_timeout(const struct fs_config *c);
+double fs_attr_timeout(const struct fs_config *c, const struct node_info *info);
+void fs_stat(const struct fs_config *c, const struct node_info *info,
+	struct stat *st);
+void fs_entry(const struct fs_config *c, const struct node_info *info,
+	struct fuse_entry_param *e);
+
+#endif

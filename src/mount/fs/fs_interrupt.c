@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles processes that are killed while their requests wait for an origin.
+ * The kernel waits for the answer to a request even if the process has been
+ * killed. So a killed process gets EINTR at once, and the origin's later answer
+ * is dropped. Other signals are ignored, as programs do not expect a read of a
+ * file to be interrupted.
+ *
+ * One atomic exchange decides which side answers. libfuse calls on_interrupt()
+ * with the request held, so it may answer there; while it is set it may be
+ * called at once, without being held, so then it may not.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Is SIGKILL pending, which the kernel also sets for other fatal signals? This
+ * is unknown for processes that cannot be seen from here: those outside our PID
+ * namespace, which have number 0, and those that /proc hides.
+ */
+static bool is_dying(pid_t pid)
+{
+	unsigned long long pending, kill_bit = 1ULL << (SIGKILL - 1);
+	char path[64], line[256];
+	bool dying = false;
+	FILE *f;
+
+	if (pid <= 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT && kill(pid, 0) < 0 && errno == ESRCH;
+	while (!dying && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigPnd: %llx", &pending) == 1 ||
+			sscanf(line, "ShdPnd: %llx", &pending) == 1)
+			dying = pending & kill_bit;
+	(void)fclose(f);
+	return dying;
+}
+
+static void on_interrupt(fuse_req_t req, void *data)
+{
+	struct parked *p = data;
+
+	if (!atomic_load(&p->armed) || !is_dying(fuse_req_ctx(req)->pid))
+		return;
+	if (!atomic_exchange(&p->answered, true))
+		(void)fuse_reply_err(req, EINTR); /* p is not ours any more */
+}
+
+void parked_init(struct parked *p, fuse_req_t req)
+{
+	p->req = req;
+	atomic_init(&p->answered, false);
+	atomic_init(&p->armed, false);
+	fuse_req_interrupt_func(req, on_interrupt, p);
+	atomic_store(&p->armed, true);
+}
+
+bool parked_claim(struct parked *p)
+{
+	if (atomic_exchange(&p->answered, true))
+		return false;
+	/* Waits for a call of on_interrupt() that is under way. */
+	fuse_req_interrupt_func(p->req, NULL, NULL);
+	return true;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Computes how long the kernel may cache a name or attributes.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "mount/names/tree.h"
+
+/* The kernel treats it as never; DBL_MAX would overflow its arithmetic. */
+#define FOREVER_S 1e9
+
+#define BLKSIZE_LEAST 4096
+#define BLKSIZE_MOST (128 << 10)
+#define READ_AHEAD 4u
+
+/* A missing name was just looked up. */
+double fs_missing_timeout(const struct fs_config *c)
+{
+	return c->revalidate_s > 0 ? c->revalidate_s : FOREVER_S;
+}
+
+/*
+ * The time until the origin must be asked again: a name that the kernel learned
+ * late in a period must not be cached for a whole one.
+ */
+static double due_timeout(
+	const struct fs_config *c, const struct node_info *info)
+{
+	uint64_t due_ns = (info->checked_s + c->revalidate_s) * NS_PER_S;
+	uint64_t now_ns = clock_now_ns();
+
+	if (c->revalidate_s == 0)
+		return FOREVER_S;
+	return now_ns < due_ns ? (double)(due_ns - now_ns) / (double)NS_PER_S
+			       : 0;
+}
+
+/* A version's attributes never change; a directory's may be looked at. */
+double fs_attr_timeout(const struct fs_config *c, const struct node_info *info)
+{
+	return info->attr.kind == KIND_DIR ? due_timeout(c, info) : FOREVER_S;
+}
+
+/*
+ * The size of the buffers of programs that ask for it. In an analysis pages of
+ * what misses do not stay, and readers are to be as fast as without a mount: so
+ * a file is to take one READ. The kernel begins with up to READ_AHEAD times
+ * what the first read asks for.
+ */
+static blksize_t buffer_size(const struct node_info *info)
+{
+	uint64_t size = info->attr.version.size_bytes;
+	blksize_t n = BLKSIZE_LEAST;
+
+	if (size > CACHE_READ_MAX_BYTES)
+		return n;
+	while (n < BLKSIZE_MOST && (uint64_t)n * READ_AHEAD < size)
+		n *= 2;
+	return n;
+}
+
+void fs_stat(const struct fs_config *c, const struct node_info *info,
+	struct stat *st)
+{
+	inode_stat(info, st);
+	if (c->watch && info->attr.kind == KIND_FILE)
+		st->st_blksize = buffer_size(info);
+}
+
+void fs_entry(const struct fs_config *c, const struct node_info *info,
+	struct fuse_entry_param *e)
+{
+	memset(e, 0, sizeof(*e));
+	e->ino = fs_ino(c, info->id);
+	fs_stat(c, info, &e->attr);
+	e->attr_timeout = fs_attr_timeout(c, info);
+	e->entry_timeout = due_timeout(c, info);
+}

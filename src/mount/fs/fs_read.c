@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles READ. A request is cut at the borders of items, and the cache answers
+ * each piece at once or later. A request within one item, the common case, is
+ * answered without copying; several pieces are gathered first.
+ */
+#include "mount/fs/fs_gather_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mount/store/store.h"
+
+/* A request whose bytes come from several items. */
+struct gather {
+	struct parked p;
+	struct asked ask;
+	atomic_uint left;  /* pieces, and the handler until it is through */
+	atomic_int status; /* of the first piece that failed */
+	size_t cap;	   /* of buf */
+	char buf[];
+};
+
+/* A spare one has room for any request of the usual size. */
+#define GATHER_BYTES CACHE_READ_MAX_BYTES
+
+/* One read of the cache. */
+struct fs_read {
+	struct cache_read r;
+	struct parked p;       /* of a request that is one piece */
+	struct asked ask;      /* likewise */
+	struct gather *gather; /* of one that is several; else NULL */
+	size_t at;	       /* in gather.buf */
+};
+
+static void reply(fuse_req_t req, int status, const void *data, size_t len)
+{
+	if (status < 0)
+		fs_reply_error(req, status);
+	else
+		(void)fuse_reply_buf(req, data, len);
+}
+
+/* Bytes are checked to be of the version that the reader has. */
+static void fs_read_answer(
+	struct parked *p, const struct asked *ask, int status, const void *data)
+{
+	struct asked mine = *ask; /* p and ask may go with the claim */
+	fuse_req_t req = p->req;
+
+	if (status >= 0 &&
+		!manifest_serve(
+			mine.fs->config.manifest, mine.node, &mine.version))
+		status = -ESTALE;
+	if (!parked_claim(p) || (status == -ESTALE && fs_follow(&mine, req)))
+		return;
+	reply(req, status, data, mine.len);
+}
+
+/* Errors that a reader may get; the origin's other errors all become I/O
+ * errors. */
+static int reader_errno(int status)
+{
+	if (status >= 0 || status == -ESTALE || status == -ENOMEM ||
+		status == -ENOTCONN || status == -EACCES)
+		return status;
+	return -EIO;
+}
+
+/* True for the last piece, which has answered the request. */
+static bool gather_end(struct gather *g)
+{
+	if (atomic_fetch_sub(&g->left, 1) != 1)
+		return false;
+	fs_read_answer(&g->p, &g->ask, atomic_load(&g->status), g->buf);
+	return true;
+}
+
+static void gather_free(struct gather *g)
+{
+	struct fs *fs = g->ask.fs;
+	size_t len = g->ask.len;
+
+	free(g);
+	gathers_give(&fs->gathers, len);
+}
+
+static void gather_piece(
+	struct gather *g, size_t at, size_t len, int status, const void *data)
+{
+	int none = 0;
+
+	if (status < 0)
+		(void)atomic_compare_exchange_strong(
+			&g->status, &none, reader_errno(status));
+	else
+		memcpy(g->buf + at, data, len);
+	if (gather_end(g))
+		gather_free(g);
+}
+
+static void read_done(struct cache_read *cr, int status, const void *data)
+{
+	struct fs_read *r = CONTAINER_OF(cr, struct fs_read, r);
+
+	if (r->gather)
+		gather_piece(r->gather, r->at, r->r.len, status, data);
+	else
+		fs_read_answer(&r->p, &r->ask, reader_errno(status), data);
+	free(r);
+}
+
+static struct fs_read *read_take(struct fs_worker *w)
+{
+	struct fs_read *r = w->spare;
+
+	w->spare = NULL;
+	return r ? r : malloc(sizeof(*r));
+}
+
+static void read_give(struct fs_worker *w, struct fs_read *r)
+{
+	if (w->spare)
+		free(r);
+	else
+		w->spare = r;
+}
+
+/* One piece; answers the request or the gather, now or later. */
+static void read_piece(struct fs *fs, struct fs_worker *w,
+	const struct cache_item *item, struct fs_read *r)
+{
+	ssize_t n;
+
+	r->r.done = read_done;
+	n = cache_read(fs->config.cache, w->scratch, item, &r->r);
+	if (n == 0)
+		return;
+	if (r->gather)
+		gather_piece(r->gather, r->at, r->r.len, (int)n, r->r.data);
+	else
+		fs_read_answer(&r->p, &r->ask, reader_errno((int)n), r->r.data);
+	if (n > 0)
+		cache_read_end(fs->config.cache, &r->r);
+	read_give(w, r);
+}
+
+static struct gather *gather_take(struct fs_worker *w, size_t len)
+{
+	size_t cap = len > GATHER_BYTES ? len : GATHER_BYTES;
+	struct gather *g = w->gather;
+
+	if (g && g->cap >= len) {
+		w->gather = NULL;
+		return g;
+	}
+	g = malloc(sizeof(*g) + cap);
+	if (g)
+		g->cap = cap;
+	return g;
+}
+
+static void gather_give(struct fs_worker *w, struct gather *g)
+{
+	struct fs *fs = g->ask.fs;
+	size_t len = g->ask.len;
+
+	if (w->gather)
+		free(g);
+	else
+		w->gather = g;
+	gathers_give(&fs->gathers, len);
+}
+
+static void read_of(struct fs_read *r, const struct asked *ask)
+{
+	enum plans_turn turn = ask->turn;
+
+	r->r.planned = turn != PLANS_NONE;
+	r->r.ahead = turn == PLANS_LATER || turn == PLANS_LATER_AGAIN;
+	r->r.again = turn == PLANS_NOW_AGAIN || turn == PLANS_LATER_AGAIN;
+	r->r.sharers = ask->more.sharers;
+}
+
+/* Parts one after another; the handler holds one count of its own. */
+static void read_gather(const struct asked *ask, struct fs_worker *w,
+	fuse_req_t req, struct cache_item *item)
+{
+	struct fs *fs = ask->fs;
+	uint64_t off = ask->off;
+	size_t at = 0, len = ask->len;
+	struct gather *g;
+
+	if (!ask->has_room && !gathers_take(&fs->gathers, len)) {
+		gathers_wait(ask, req);
+		return;
+	}
+	g = gather_take(w, len);
+	if (!g) {
+		gathers_give(&fs->gathers, len);
+		reply(req, -ENOMEM, NULL, 0);
+		return;
+	}
+	parked_init(&g->p, req);
+	g->ask = *ask;
+	atomic_init(&g->left, 1);
+	atomic_init(&g->status, 0);
+	while (at < len) {
+		struct fs_read *r = read_take(w);
+		size_t piece;
+
+		cache_item_at(fs->config.cache, off + at, item);
+		piece = (size_t)(item->base + item->size - (off + at));
+		if (piece > len - at)
+			piece = len - at;
+		if (piece > CACHE_READ_MAX_BYTES)
+			piece = CACHE_READ_MAX_BYTES;
+		atomic_fetch_add(&g->left, 1);
+		if (!r) {
+			gather_piece(g, at, piece, -ENOMEM, NULL);
+			break;
+		}
+		r->gather = g;
+		r->at = at;
+		read_of(r, ask);
+		r->r.off = (size_t)(off + at - item->base);
+		r->r.len = piece;
+		r->r.again_bytes = 0;
+		read_piece(fs, w, item, r);
+		at += piece;
+	}
+	if (gather_end(g))
+		gather_give(w, g);
+}
+
+/*
+ * Do this before the answer, because afterwards another read may have its turn.
+ */
+static void note_plans(struct asked *ask, struct fs_worker *w, fuse_req_t req,
+	const struct cache_item *item)
+{
+	struct plans *plans = ask->fs->config.plans;
+	pid_t pid = w && plans_ask_reader(plans)
+		? fs_process_of(w, fuse_req_ctx(req)->pid)
+		: 0;
+
+	ask->turn =
+		plans_note(plans, item, ask->off, ask->len, pid, &ask->more);
+}
+
+/* w is the data of this thread, or NULL if memory is short. */
+static void fs_read_run(
+	const struct asked *ask, struct fs_worker *w, fuse_req_t req)
+{
+	struct cache *cache = ask->fs->config.cache;
+	struct cache_item item = {.cookie = ask->node, .version = ask->version};
+	struct file_version ignored;
+	struct fs_read *r;
+
+	(void)manifest_identity(ask->fs->config.manifest, ask->node,
+		&item.digest, &ignored); /* the digest never changes */
+	cache_item_at(cache, ask->off, &item);
+	if (w &&
+		(ask->off + ask->len > item.base + item.size ||
+			ask->len > CACHE_READ_MAX_BYTES)) {
+		read_gather(ask, w, req, &item);
+		return;
+	}
+	r = w ? read_take(w) : NULL;
+	if (!r) {
+		reply(req, -ENOMEM, NULL, 0);
+		return;
+	}
+	parked_init(&r->p, req);
+	r->ask = *ask;
+	r->gather = NULL;
+	read_of(r, ask);
+	r->r.off = (size_t)(ask->off - item.base);
+	r->r.len = ask->len;
+	r->r.again_bytes = ask->more.again_bytes;
+	read_piece(ask->fs, w, &item, r);
+}
+
+void fs_read_elsewhere(const struct asked *ask, fuse_req_t req)
+{
+	struct fs_worker *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->scratch = store_scratch_new();
+	if (w && w->scratch) {
+		fs_read_run(ask, w, req);
+	} else {
+		reply(req, -ENOMEM, NULL, 0);
+		if (ask->has_room)
+			gathers_give(&ask->fs->gathers, ask->len);
+	}
+	if (w)
+		fs_worker_free(w);
+}
+
+void fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	struct fs_worker *w = fs_worker(fs);
+	node_id node = fs_node(&fs->config, ino);
+	struct cache_item item = {.cookie = node};
+	uint64_t at = (uint64_t)off;
+	struct asked ask;
+
+	(void)fi; /* opens have no state */
+	if (!manifest_identity(
+		    fs->config.manifest, node, &item.digest, &item.version)) {
+		reply(req, -ESTALE, NULL, 0);
+		return;
+	}
+	if (off < 0 || at >= item.version.size_bytes || size == 0) {
+		reply(req, 0, NULL, 0);
+		return;
+	}
+	if (size > item.version.size_bytes - at)
+		size = (size_t)(item.version.size_bytes - at);
+	ask = (struct asked){.fs = fs,
+		.node = node,
+		.off = at,
+		.len = size,
+		.version = item.version};
+	note_plans(&ask, w, req, &item);
+	fs_read_run(&ask, w, req);
+	cache_item_at(fs->config.cache, at, &item);
+	if (item.size < item.version.size_bytes)
+		prefetch_note(fs->config.prefetch, &item, at, size);
+}

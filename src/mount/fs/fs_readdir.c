@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * READDIR and READDIRPLUS. A directory that is not known yet is listed first,
+ * and the request is answered after that. Positions: 0 and 1 are "." and "..",
+ * then the manifest's positions + 2.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mount/names/tree.h"
+
+struct dir_read {
+	struct tree_wait w;
+	struct fs *fs;
+	struct parked p;
+	node_id dir;
+	uint64_t pos;
+	size_t size, used;
+	bool plus;
+	char buf[];
+};
+
+/* Room for one more name? Then it is in the buffer. */
+static bool add(struct dir_read *d, const char *name,
+	const struct node_info *info, bool known, uint64_t next)
+{
+	struct fuse_entry_param e;
+	size_t left = d->size - d->used;
+	size_t need;
+
+	if (d->plus) {
+		fs_entry(fs_config(d->fs), info, &e);
+		if (!known)
+			e.ino = 0; /* "." and "..": no reference is given */
+		need = fuse_add_direntry_plus(d->p.req, d->buf + d->used, left,
+			name, &e, (off_t)next);
+	} else {
+		struct stat st;
+
+		inode_stat(info, &st);
+		need = fuse_add_direntry(d->p.req, d->buf + d->used, left, name,
+			&st, (off_t)next);
+	}
+	if (need > left)
+		return false;
+	d->used += need;
+	return true;
+}
+
+static bool readdir_add_name(void *arg, const char *name,
+	const struct node_info *info, uint64_t next_pos)
+{
+	return add(arg, name, info, true, next_pos + 2);
+}
+
+static bool add_dots(struct dir_read *d)
+{
+	struct manifest *m = fs_config(d->fs)->manifest;
+	struct node_info info;
+
+	if (d->pos == 0) {
+		if (manifest_get(m, d->dir, &info) < 0 ||
+			!add(d, ".", &info, false, 1))
+			return false;
+		d->pos = 1;
+	}
+	if (d->pos == 1) {
+		if (manifest_get(m, manifest_parent(m, d->dir), &info) < 0 ||
+			!add(d, "..", &info, false, 2))
+			return false;
+		d->pos = 2;
+	}
+	return true;
+}
+
+static void readdir_answer(struct dir_read *d)
+{
+	int rc = 0;
+
+	if (add_dots(d))
+		rc = manifest_readdir(fs_config(d->fs)->manifest, d->dir,
+			d->pos - 2, d->plus, readdir_add_name, d);
+	if (rc < 0)
+		fs_reply_error(d->p.req, rc);
+	else
+		(void)fuse_reply_buf(d->p.req, d->buf, d->used);
+	free(d);
+}
+
+static void report_listing(const struct dir_read *d, int status)
+{
+	char path[MANIFEST_PATH_MAX];
+	struct event e = {
+		.kind = EVENT_NAME_FAILED, .path = path, .status = status};
+	int n = manifest_path(
+		fs_config(d->fs)->manifest, d->dir, path, sizeof(path));
+
+	if (n <= 0)
+		(void)strcpy(path, ".");
+	if (status != -ENOMEM && status != -ENOTCONN)
+		event_report(fs_config(d->fs)->events, &e);
+}
+
+static void listed(struct tree_wait *w, int status)
+{
+	struct dir_read *d = CONTAINER_OF(w, struct dir_read, w);
+
+	if (!parked_claim(&d->p)) {
+		free(d);
+		return;
+	}
+	if (status >= 0) {
+		readdir_answer(d);
+		return;
+	}
+	if (status != -ENOENT && status != -ESTALE && status != -EACCES) {
+		report_listing(d, status);
+		status = -EIO;
+	}
+	fs_reply_error(d->p.req, status);
+	free(d);
+}
+
+static void op_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	struct dir_read *d = malloc(sizeof(*d) + size);
+	struct node_info info;
+	int rc;
+
+	if (!d) {
+		fs_reply_error(req, -ENOMEM);
+		return;
+	}
+	*d = (struct dir_read){
+		.w = {.done = listed},
+		.fs = fs,
+		.dir = fs_node(fs_config(fs), ino),
+		.pos = (uint64_t)off,
+		.size = size,
+		.plus = plus,
+	};
+	parked_init(&d->p, req);
+	if (off == 0 &&
+		manifest_get(fs_config(fs)->manifest, d->dir, &info) == 0)
+		tree_revalidate_dir(fs_config(fs)->tree, &info);
+	rc = tree_list(fs_config(fs)->tree, d->dir, false, &d->w);
+	if (rc != 0)
+		listed(&d->w, rc);
+}
+
+void fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	(void)fi; /* opens have no state */
+	op_readdir(req, ino, size, off, false);
+}
+
+void fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_readdir(req, ino, size, off, true);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the kernel's requests. If a process is killed while the kernel copies a
+ * request to it, and a page of the buffer is not there, the copy fails and the
+ * reader gets an I/O error. The pages that requests of readers need are
+ * therefore there from the beginning, and stay.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernel refuses to read into less than a WRITE of max_write would take. */
+#define BUFFER_BYTES ((size_t)FS_REQUEST_MAX)
+/* Only FORGETs, which nobody waits for, are longer. */
+#define PRESENT_BYTES ((size_t)8192)
+
+void *receive_buffer_new(void)
+{
+	void *buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (buffer == MAP_FAILED)
+		return NULL;
+	for (size_t at = 0; at < PRESENT_BYTES; at += 4096)
+		((volatile char *)buffer)[at] = 0;
+	/* Without it they are there as long as memory is not short. */
+	(void)mlock(buffer, PRESENT_BYTES);
+	return buffer;
+}
+
+void receive_buffer_free(void *buffer)
+{
+	if (buffer)
+		(void)munmap(buffer, BUFFER_BYTES);
+}
+
+ssize_t receive_request(struct fs *fs, void *buffer)
+{
+	int fd = fuse_session_fd(fs->se);
+	ssize_t n;
+
+	if (fs->journal)
+		n = journal_receive(fs->journal, fd, buffer);
+	else
+		n = read(fd, buffer, BUFFER_BYTES);
+	if (n >= 0)
+		return n >= (ssize_t)sizeof(struct fuse_in_header) ? n : -EIO;
+	switch (fs->journal ? (int)-n : errno) {
+	case ENODEV:
+		return 0;
+	case ENOENT: /* its reader has gone */
+	case EAGAIN:
+	case EINTR:
+		return -EINTR;
+	default:
+		return fs->journal ? n : -errno;
+	}
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The session of a mount: one page of shared memory, written when the kernel is
+ * greeted, and never changed from then on except for the last fields. The
+ * workers and the main thread enter it.
+ */
+#include "mount/fs/fs_session_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+#define SESSION_MAGIC "refrsess"
+#define SESSION_VERSION 1u
+#define SESSION_BYTES 4096u
+#define SESSION_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
+
+enum session_end {
+	END_KILLED, /* it could not say anything */
+	END_UPGRADE,
+};
+
+/* In the byte order of the machine, which it does not leave. */
+struct session_page {
+	char magic[8];
+	uint32_t version, bytes;
+	struct hash128 id, dataset;
+	struct session_agreed agreed;
+	uint32_t init_bytes; /* 0: the kernel has not been greeted */
+	unsigned char init[SESSION_INIT_MAX];
+	uint64_t hash; /* XXH3-64 of the fields before, seed: version */
+	/* Any process may change these; a wrong value harms nobody. */
+	_Atomic uint32_t recoveries, end;
+};
+
+_Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
+
+struct session {
+	struct session_page *page; /* shared with the processes to come */
+	int fd, connection;	   /* set once */
+	bool complete;		   /* all threads: set before there are more */
+	char last_end[64];	   /* set once */
+};
+
+static uint64_t page_hash(const struct session_page *p)
+{
+	return hash64(p, offsetof(struct session_page, hash), p->version);
+}
+
+static int session_map(struct session *s)
+{
+	void *map = mmap(NULL, SESSION_BYTES, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_POPULATE, s->fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	s->page = map;
+	return 0;
+}
+
+static struct session *session_alloc(int fd)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->fd = fd;
+	s->connection = -1;
+	return s;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	if (s->page)
+		(void)munmap(s->page, SESSION_BYTES);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	free(s);
+}
+
+static int session_make_file(void)
+{
+	int fd = memfd_create(
+		"refrain-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, SESSION_BYTES) < 0 ||
+		fcntl(fd, F_ADD_SEALS, SESSION_SEALS) < 0) {
+		(void)close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+/* The upper half of the first word is the instance. */
+static struct hash128 new_id(void)
+{
+	struct hash128 id;
+
+	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+		id = (struct hash128){clock_now_ns() << 32, (uint64_t)getpid()};
+	if (id.hi >> 32 == 0)
+		id.hi |= UINT64_C(1) << 32;
+	id.lo |= 1;
+	return id;
+}
+
+struct session *session_new(struct hash128 dataset)
+{
+	int fd = session_make_file();
+	struct session *s = session_alloc(fd);
+	struct session_page *p;
+
+	if (!s || fd < 0 || session_map(s) < 0) {
+		if (!s && fd >= 0)
+			(void)close(fd);
+		session_free(s);
+		return NULL;
+	}
+	p = s->page;
+	memcpy(p->magic, SESSION_MAGIC, sizeof(p->magic));
+	p->version = SESSION_VERSION;
+	p->bytes = SESSION_BYTES;
+	p->id = new_id();
+	p->dataset = dataset;
+	return s;
+}
+
+/* -- Going on ------------------------------------------------------------- */
+
+static bool session_file_valid(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_size == SESSION_BYTES &&
+		fcntl(fd, F_GET_SEALS) == SESSION_SEALS;
+}
+
+static int session_check(
+	const struct session_page *p, struct hash128 dataset, struct error *err)
+{
+	if (memcmp(p->magic, SESSION_MAGIC, sizeof(p->magic)) != 0 ||
+		p->bytes != SESSION_BYTES)
+		return error_set(err, -EBADMSG, "its session is damaged");
+	if (p->version != SESSION_VERSION)
+		return error_set(err, -EBADMSG,
+			"its session has version %u, and this program reads %u",
+			p->version, SESSION_VERSION);
+	if (p->init_bytes == 0)
+		return error_set(err, -EBADMSG,
+			"it ended before the kernel had greeted it");
+	if (p->hash != page_hash(p) || p->init_bytes > SESSION_INIT_MAX)
+		return error_set(err, -EBADMSG, "its session is damaged");
+	if (p->dataset.hi != dataset.hi || p->dataset.lo != dataset.lo)
+		return error_set(err, -EBADMSG, "it has another source");
+	return 0;
+}
+
+static void take_last_end(struct session *s)
+{
+	uint32_t end = atomic_exchange(&s->page->end, END_KILLED);
+	const char *text = "the daemon was killed";
+
+	if (end == END_UPGRADE)
+		text = "upgrade";
+	else if (end > END_UPGRADE)
+		text = NULL;
+	if (text)
+		(void)snprintf(s->last_end, sizeof(s->last_end), "%s", text);
+	else
+		(void)snprintf(s->last_end, sizeof(s->last_end),
+			"the daemon crashed with signal %u",
+			(unsigned)(end - END_UPGRADE));
+	(void)atomic_fetch_add(&s->page->recoveries, 1);
+}
+
+int session_open(struct session **out, const struct session_fds *fds,
+	struct hash128 dataset, struct error *err)
+{
+	struct session *s = session_alloc(fds->session);
+	int rc = 0;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "cannot take over: %m");
+	if (!session_file_valid(s->fd) || session_map(s) < 0)
+		rc = error_set(err, -EBADMSG, "its session is damaged");
+	if (rc == 0)
+		rc = session_check(s->page, dataset, err);
+	if (rc < 0) {
+		session_free(s);
+		return rc;
+	}
+	s->connection = fds->fuse;
+	s->complete = true;
+	take_last_end(s);
+	*out = s;
+	return 0;
+}
+
+/* -- The first request ---------------------------------------------------- */
+
+void session_keep_init(struct session *s, const void *request, size_t bytes)
+{
+	if (!s || s->complete || bytes > SESSION_INIT_MAX)
+		return;
+	memcpy(s->page->init, request, bytes);
+	s->page->init_bytes = (uint32_t)bytes;
+}
+
+const void *session_init(const struct session *s, size_t *bytes)
+{
+	*bytes = s->page->init_bytes;
+	return s->page->init;
+}
+
+void session_keep_agreed(struct session *s, const struct session_agreed *agreed)
+{
+	s->page->agreed = *agreed;
+	s->page->hash = page_hash(s->page);
+	s->complete = true;
+}
+
+const struct session_agreed *session_agreed(const struct session *s)
+{
+	return &s->page->agreed;
+}
+
+/* -- What others want to know --------------------------------------------- */
+
+struct hash128 session_id(const struct session *s)
+{
+	return s->page->id;
+}
+
+uint32_t session_instance(const struct session *s)
+{
+	return (uint32_t)(s->page->id.hi >> 32);
+}
+
+int session_fd(const struct session *s)
+{
+	return s->fd;
+}
+
+int session_connection(const struct session *s)
+{
+	return s->connection;
+}
+
+unsigned session_recoveries(const struct session *s)
+{
+	return atomic_load(&s->page->recoveries);
+}
+
+const char *session_last_end(const struct session *s)
+{
+	return s->last_end;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a mount needs to outlive its process: descriptors that somebody else
+ * holds, too. They are the connection to the kernel, and two pieces of shared
+ * memory: the session (this part; what kernel and daemon agreed on when they
+ * met, and how the processes before this one ended) and the names (the
+ * manifest's record). All are given to the next process, which checks them
+ * before it uses anything. doc/formats.md has the format.
+ */
+#ifndef FS_SESSION_H
+#define FS_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/base/hash.h"
+
+struct session;
+
+/* The descriptors of a session. -1: there is none. */
+struct session_fds {
+	int fuse, session, names;
+	int requests; /* only if the kernel does not send them again */
+};
+
+/* A new session, of this dataset. NULL: no shared memory. */
+struct session *session_new(struct hash128 dataset);
+
+/*
+ * The session of the process before this one, to go on with. The descriptors
+ * are its from now on. -EBADMSG: it is damaged, of another version or dataset,
+ * or ended before the kernel was greeted; err says what.
+ */
+int session_open(struct session **out, const struct session_fds *fds,
+	struct hash128 dataset, struct error *err);
+
+/* Closes the session's descriptor; the others belong to their parts. NULL is
+ * allowed. */
+void session_free(struct session *s);
+
+/* Its name, and the instance in it, which is not 0. */
+struct hash128 session_id(const struct session *s);
+uint32_t session_instance(const struct session *s);
+
+/* The descriptor of the session itself. */
+int session_fd(const struct session *s);
+
+/* Does it go on with a connection? If so, its descriptor; else -1. */
+int session_connection(const struct session *s);
+
+/* How many processes this one follows, and why the last of them ended. */
+unsigned session_recoveries(const struct session *s);
+const char *session_last_end(const struct session *s);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the FUSE front keeps in the session. */
+#ifndef FS_SESSION_IMPL_H
+#define FS_SESSION_IMPL_H
+
+#include <stddef.h>
+
+#include "mount/fs/fs_session.h"
+
+#define SESSION_INIT_MAX 256u
+#define SESSION_WORKERS 16u
+
+/* What kernel and daemon agreed on. It does not change while the connection
+ * lasts. */
+struct session_agreed {
+	uint32_t want, max_write, max_readahead, max_background;
+	uint32_t congestion, stateless;
+};
+
+/* The first request of the kernel, before it is answered. */
+void session_keep_init(struct session *s, const void *request, size_t bytes);
+const void *session_init(const struct session *s, size_t *bytes);
+
+/* Keep what was agreed on, which completes the session; or get what the process
+ * before had agreed on. */
+void session_keep_agreed(
+	struct session *s, const struct session_agreed *agreed);
+const struct session_agreed *session_agreed(const struct session *s);
+
+#endif

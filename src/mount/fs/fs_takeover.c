@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goes on with a connection whose daemon has died or was replaced. libfuse
+ * gets the kernel's first request once more, from the session, and what was
+ * agreed on then holds again; the kernel, which has its answer, drops the
+ * second one. Requests that the dead daemon had read are sent again by the
+ * kernel when it is asked to. Before all that the dead daemon must have been
+ * reaped: one of its threads may be about to take a request until then.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/base/feature.h"
+#include "common/base/unmount.h"
+
+/* Newer than some kernels' headers. */
+#define INIT_EXT (1u << 30)
+#define INIT2_HAS_RESEND (1u << 7)
+#define NOTIFY_RESEND 7
+
+bool takeover_can_resend(const struct session *s)
+{
+	const struct {
+		struct fuse_in_header head;
+		uint32_t major, minor, max_readahead, flags, flags2;
+	} * init;
+	size_t bytes;
+
+	init = session_init(s, &bytes);
+	return bytes >= sizeof(*init) && (init->flags & INIT_EXT) &&
+		(init->flags2 & INIT2_HAS_RESEND) && feature_enabled("resend");
+}
+
+int takeover_open(struct fs *fs, struct fuse_session *se)
+{
+	char path[32];
+	int fd = session_connection(fs->config.session);
+
+	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	return fuse_session_mount(se, path) == 0 ? 0 : -EPERM;
+}
+
+/* The answer goes to a request that the kernel does not have any more. */
+void takeover_greet(struct fs *fs)
+{
+	struct fuse_buf buf = {.mem = NULL};
+
+	/* libfuse does not change it. */
+	buf.mem =
+		(void *)(uintptr_t)session_init(fs->config.session, &buf.size);
+	fuse_session_process_buf(fs->se, &buf);
+}
+
+int takeover_resend(struct fs *fs)
+{
+	const struct fuse_out_header ask = {
+		.len = sizeof(ask), .error = NOTIFY_RESEND};
+
+	if (write(fuse_session_fd(fs->se), &ask, sizeof(ask)) != sizeof(ask))
+		return -errno;
+	return 0;
+}
+
+/* A mount of another process: libfuse knows only the descriptor. */
+void takeover_unmount(struct fs *fs)
+{
+	struct pollfd p = {.fd = fuse_session_fd(fs->se)};
+	struct error ignored;
+
+	/* Somebody else has unmounted it, and the place may be another's. */
+	if (poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
+		return;
+	(void)unmount(fs->config.mountpoint, true, &ignored);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits the pages that the kernel keeps of items that passed through: they are
+ * of no use before the next epoch, and displace other pages. Items that were
+ * served to their end are queued here. When the queue exceeds the limit, the
+ * oldest are dropped. Dropping can block, so a separate thread does it, never a
+ * handler. It waits a moment before each: a reader that was just answered may
+ * not have run yet, and would have to request its pages again.
+ *
+ * It drops them through the mount, as any program could, because that skips
+ * pages that are mapped, or locked by a reader. A notification to the kernel
+ * would wait for such pages, unkillable and with the session's descriptor open:
+ * after a kill -9 the reader would wait for the daemon, and the daemon for the
+ * reader. For the same reason the thread has its own table of descriptors,
+ * without that one. It also looks at what was read of pages that stay.
+ */
+#include "mount/fs/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/list.h"
+#include "common/base/lock.h"
+#include "mount/fs/kept_pages_impl.h"
+
+/* Pages stay at least this long, unless this many bytes above the bound are
+ * waiting. */
+#define KEEP_NS (100 * NS_PER_MS)
+#define KEEP_BYTES ((uint64_t)64 << 20)
+
+/* The kernel reads up to 2 MiB ahead in a large file, and its pages are to stay
+ * until a slow reader comes to them. */
+#define KEEP_PART_NS NS_PER_S
+
+/* The thread drops several items at a time, this much late: waking up costs
+ * more than dropping one. */
+#define PAUSE_NS (50 * NS_PER_MS)
+
+/*
+ * In an analysis, what is read in one epoch must be gone when it is read in the
+ * next, which may be at once for some items. If pages of a share 1/n of the
+ * dataset stay, a share 1/2n^2 of its items is not seen.
+ */
+#define KEEP_SHARE 25
+/* Pages that somebody was just reading stay. They are dropped again, or the end
+ * of their item would never be asked for, and the item not be seen. */
+#define TRIES_MAX 50
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* of every architecture; since Linux 6.5 */
+#endif
+#define KEEP_LEAST ((uint64_t)1 << 20)
+
+#define FOREVER_NS (UINT64_MAX / 2)
+
+/* Pages that stay may have been read; what is seen of it lasts in the kernel
+ * for much longer. */
+#define LOOK_NS (20 * NS_PER_MS)
+
+struct passed {
+	struct list link;
+	struct cache_item item;
+	uint64_t since_ns, keep_ns;
+	/* When the queue exceeds the bound by this, keep_ns no longer counts;
+	 * 0: keep_bytes is used. */
+	uint64_t crowd_bytes;
+	unsigned tries;
+};
+
+struct pages {
+	struct pages_config config; /* set once */
+	pthread_t thread;	    /* set once */
+	uint64_t keep_bytes;	    /* the thread: these may stay for KEEP_NS */
+	struct kept *kept;	    /* set once */
+	pthread_mutex_t lock;	    /* guards all below */
+	pthread_cond_t cond;
+	struct list queue;     /* of struct passed, oldest first */
+	uint64_t bytes;	       /* in the queue */
+	uint64_t wanted_at;    /* bytes at which the thread is to be woken */
+	uint64_t wanted, done; /* looks at what was read, so far */
+	bool changed;	       /* for the next one */
+	uint64_t kept_bytes;   /* as of the last one */
+	bool stopping;
+};
+
+static bool is_over(const struct pages *p)
+{
+	return p->bytes > p->config.max_bytes;
+}
+
+static struct passed *pages_oldest(const struct pages *p)
+{
+	return LIST_FIRST(&p->queue, struct passed, link);
+}
+
+/* The bytes in the queue above which the oldest does not stay for its time. */
+static uint64_t crowded_at(const struct pages *p, const struct passed *i)
+{
+	return p->config.max_bytes +
+		(i->crowd_bytes > 0 ? i->crowd_bytes : p->keep_bytes);
+}
+
+static bool may_drop(const struct pages *p)
+{
+	const struct passed *i = pages_oldest(p);
+
+	return (p->bytes > crowded_at(p, i) && i->tries == 0) ||
+		clock_now_ns() >= i->since_ns + i->keep_ns;
+}
+
+/* The dataset may have grown. */
+static void set_keep_bytes(struct pages *p)
+{
+	struct manifest_totals totals;
+	uint64_t share;
+
+	manifest_totals(p->config.manifest, &totals);
+	share = totals.bytes / KEEP_SHARE;
+	p->keep_bytes = KEEP_BYTES;
+	if (p->config.each_epoch && share < KEEP_BYTES)
+		p->keep_bytes = share > KEEP_LEAST ? share : KEEP_LEAST;
+}
+
+/* False: until_ns has come, or somebody waits for the thread. */
+static bool pages_wait(struct pages *p, uint64_t until_ns)
+{
+	return !p->stopping && p->wanted == p->done &&
+		cond_wait_until(&p->cond, &p->lock, until_ns);
+}
+
+/* Until some may be dropped, or have been read, or the end. */
+static void wait_for_pages(struct pages *p)
+{
+	uint64_t now_ns = clock_now_ns(), until_ns;
+	uint64_t look_ns =
+		kept_bytes(p->kept) > 0 ? now_ns + LOOK_NS : FOREVER_NS;
+
+	p->wanted_at = p->config.max_bytes;
+	while (!is_over(p) && pages_wait(p, look_ns))
+		;
+	if (!is_over(p))
+		return;
+	p->wanted_at = crowded_at(p, pages_oldest(p));
+	until_ns =
+		pages_oldest(p)->since_ns + pages_oldest(p)->keep_ns + PAUSE_NS;
+	while (!may_drop(p) &&
+		pages_wait(p, until_ns < look_ns ? until_ns : look_ns))
+		;
+	p->keep_bytes -= p->keep_bytes / 4; /* so that it is not woken soon */
+}
+
+/* Does the kernel keep pages of the item? False if it cannot tell. */
+static bool has_pages(int fd, const struct passed *i)
+{
+	uint64_t range[2] = {i->item.base, i->item.size};
+	uint64_t pages[5] = {0}; /* in the cache; of other states */
+
+	return syscall(SYS_cachestat, fd, range, pages, 0) == 0 && pages[0] > 0;
+}
+
+/*
+ * A file that is gone or cannot be opened has no pages to drop. False: some
+ * pages are left.
+ */
+static bool pages_forget(const struct pages *p, const struct passed *i)
+{
+	char path[MANIFEST_PATH_MAX];
+	CLEANUP_FREE char *name = NULL;
+	CLEANUP_FD int fd = -1;
+
+	if (manifest_path(p->config.manifest, (node_id)i->item.cookie, path,
+		    sizeof(path)) < 0 ||
+		asprintf(&name, "%s/%s", p->config.mountpoint, path) < 0)
+		return true;
+	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 ||
+		posix_fadvise(fd, (off_t)i->item.base, (off_t)i->item.size,
+			POSIX_FADV_DONTNEED) != 0)
+		return true;
+	if (p->config.each_epoch && has_pages(fd, i))
+		return false;
+	COUNT_ADD(p->config.counters, pages_dropped, i->item.size);
+	return true;
+}
+
+/* Lock held. */
+static void append_passed(struct pages *p, struct passed *i)
+{
+	ASSERT_HELD(&p->lock);
+	i->since_ns = clock_now_ns();
+	list_add_tail(&p->queue, &i->link);
+	p->bytes += i->item.size;
+}
+
+/* Lock held, but not meanwhile. */
+static void drop_oldest(struct pages *p)
+{
+	struct passed *i = pages_oldest(p);
+	bool again;
+
+	ASSERT_HELD(&p->lock);
+	list_del(&i->link);
+	p->bytes -= i->item.size;
+	pthread_mutex_unlock(&p->lock);
+	again = !kept_add(p->kept, &i->item, i->since_ns) &&
+		!pages_forget(p, i) && ++i->tries < TRIES_MAX;
+	if (!again)
+		free(i);
+	pthread_mutex_lock(&p->lock);
+	if (again)
+		append_passed(p, i);
+}
+
+/* It goes at once; without memory for that it stays. */
+static void drop_next(void *arg, const struct cache_item *item)
+{
+	struct passed *i = calloc(1, sizeof(*i));
+	struct pages *p = arg;
+
+	if (!i)
+		return;
+	i->item = *item;
+	LOCK_SCOPE(&p->lock);
+	list_add(&p->queue, &i->link);
+	p->bytes += item->size;
+}
+
+/* Lock held, but not meanwhile. */
+static void pages_look(struct pages *p)
+{
+	uint64_t wanted = p->wanted;
+	bool changed = p->changed;
+
+	ASSERT_HELD(&p->lock);
+	p->changed = false;
+	pthread_mutex_unlock(&p->lock);
+	kept_look(p->kept);
+	if (changed)
+		kept_check(p->kept, drop_next, p);
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping && is_over(p) && may_drop(p))
+		drop_oldest(p);
+	p->done = wanted;
+	p->kept_bytes = kept_bytes(p->kept);
+	pthread_cond_broadcast(&p->cond);
+}
+
+static void *pages_main(void *arg)
+{
+	struct pages *p = arg;
+
+	/*
+	 * Give the thread a table of descriptors of its own, which is empty.
+	 * Otherwise it could keep a pipe or socket open whose end somebody is
+	 * waiting for. Where that is not allowed, it shares the table.
+	 */
+	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
+	if (p->config.stays)
+		kept_open(p->kept);
+	for (;;) {
+		set_keep_bytes(p);
+		LOCK_SCOPE(&p->lock);
+		wait_for_pages(p);
+		if (p->stopping)
+			break;
+		pages_look(p);
+	}
+	kept_close(p->kept);
+	return NULL;
+}
+
+static void add_passed(struct pages *p, const struct cache_item *item,
+	uint64_t keep_ns, uint64_t crowd_bytes)
+{
+	struct passed *i = malloc(sizeof(*i));
+
+	if (!i)
+		return; /* then the kernel's own reclaim is the bound */
+	*i = (struct passed){
+		.item = *item, .keep_ns = keep_ns, .crowd_bytes = crowd_bytes};
+	LOCK_SCOPE(&p->lock);
+	append_passed(p, i);
+	if (p->bytes > p->wanted_at && p->bytes - item->size <= p->wanted_at)
+		pthread_cond_broadcast(&p->cond);
+}
+
+static bool goes_by_parts(const struct pages *p, const struct cache_item *item)
+{
+	return p->config.whole_max_bytes > 0 &&
+		item->version.size_bytes > p->config.whole_max_bytes;
+}
+
+void pages_passed(struct pages *p, const struct cache_item *item)
+{
+	/* kept_check() drops those that are kept. */
+	if (!goes_by_parts(p, item) && !kept_has(p->kept, item))
+		add_passed(p, item, KEEP_NS, 0);
+}
+
+void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
+	uint64_t len)
+{
+	struct cache_item part = *item;
+
+	part.base = off;
+	part.size = len;
+	if (goes_by_parts(p, item))
+		add_passed(p, &part, KEEP_PART_NS, KEEP_BYTES);
+}
+
+void pages_asked(struct pages *p, const struct cache_item *item)
+{
+	kept_asked(p->kept, item);
+}
+
+static uint64_t wait_for_look(struct pages *p, bool changed)
+{
+	uint64_t mine;
+	LOCK_SCOPE(&p->lock);
+
+	mine = ++p->wanted;
+	p->changed |= changed;
+	pthread_cond_broadcast(&p->cond);
+	while (!p->stopping && p->done < mine)
+		pthread_cond_wait(&p->cond, &p->lock);
+	return p->kept_bytes;
+}
+
+uint64_t pages_settle(struct pages *p)
+{
+	return wait_for_look(p, false);
+}
+
+void pages_changed(struct pages *p)
+{
+	(void)wait_for_look(p, true);
+}
+
+int pages_new(struct pages **out, const struct pages_config *config,
+	struct error *err)
+{
+	struct pages *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (p)
+		p->kept = kept_new(config);
+	if (!p || !p->kept) {
+		free(p);
+		return error_set(err, -ENOMEM, "cannot bound pages: %m");
+	}
+	p->config = *config;
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	cond_init(&p->cond);
+	list_init(&p->queue);
+	rc = -pthread_create(&p->thread, NULL, pages_main, p);
+	if (rc < 0) {
+		kept_free(p->kept);
+		free(p);
+		return error_set(err, rc, "cannot start a thread: %m");
+	}
+	*out = p;
+	return 0;
+}
+
+void pages_stop(struct pages *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+}
+
+void pages_free(struct pages *p)
+{
+	if (!p)
+		return;
+	kept_free(p->kept);
+	LIST_FOREACH_SAFE(l, next, &p->queue)
+		free(CONTAINER_OF(l, struct passed, link));
+	(void)pthread_cond_destroy(&p->cond); /* nobody is left */
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of a directory by position, in the order in which they are listed.
+ * All functions need the manifest's lock for writing.
+ */
+#include "mount/names/node_impl.h"
+
+#include <errno.h>
+
+#include "common/base/array.h"
+
+/* The head of struct children takes the room of so many positions. */
+#define HEAD_POSITIONS (sizeof(struct children) / sizeof(node_id))
+
+/* Room for more names than there are. */
+static int directory_grow(struct directory *d)
+{
+	struct children *c = d->has_many ? d->many : NULL;
+	size_t room = c ? c->cap + HEAD_POSITIONS : 0;
+
+	if (array_room(&c, room, &room, sizeof(node_id)) < 0)
+		return -ENOMEM;
+	if (!d->has_many) {
+		c->holes = d->only == 0;
+		c->hole = 0;
+		c->at[0] = d->only;
+	}
+	c->cap = (uint32_t)(room - HEAD_POSITIONS);
+	d->many = c;
+	d->has_many = true;
+	return 0;
+}
+
+/* An empty position, so that a directory whose names come and go does not
+ * grow. False: there is none. */
+static bool directory_reuse(struct directory *d, uint32_t *slot)
+{
+	struct children *c = d->has_many ? d->many : NULL;
+
+	*slot = 0;
+	if (!c)
+		return d->only == 0;
+	if (c->holes == 0)
+		return false;
+	for (*slot = c->hole; c->at[*slot] != 0;)
+		++*slot;
+	c->holes--;
+	c->hole = *slot + 1;
+	return true;
+}
+
+int directory_add(struct directory *d, node_id id, uint32_t *slot)
+{
+	int rc = 0;
+
+	if (d->kids == DIRECTORY_MOST)
+		return -EOVERFLOW;
+	if (!directory_reuse(d, slot)) {
+		*slot = d->n;
+		if (!d->has_many || *slot == d->many->cap)
+			rc = directory_grow(d);
+	}
+	if (rc < 0)
+		return rc;
+	if (*slot == d->n)
+		d->n++;
+	directory_at(d)[*slot] = id;
+	d->kids++;
+	return 0;
+}
+
+int directory_put(struct directory *d, node_id id, uint32_t slot)
+{
+	if (d->kids == DIRECTORY_MOST || slot >= DIRECTORY_MOST)
+		return -EOVERFLOW;
+	/* Positions between were emptied; each took a name of some bytes. */
+	while (d->n <= slot) {
+		if (d->n > 0 && (!d->has_many || d->n == d->many->cap) &&
+			directory_grow(d) < 0)
+			return -ENOMEM;
+		directory_at(d)[d->n] = 0;
+		if (d->has_many)
+			d->many->holes++;
+		d->n++;
+	}
+	if (directory_at(d)[slot] != 0)
+		return -EBADMSG;
+	directory_at(d)[slot] = id;
+	if (d->has_many)
+		d->many->holes--;
+	d->kids++;
+	return 0;
+}
+
+void directory_empty(struct directory *d, uint32_t slot)
+{
+	directory_at(d)[slot] = 0;
+	if (!d->has_many)
+		return;
+	d->many->holes++;
+	if (slot < d->many->hole)
+		d->many->hole = slot;
+}
+
+void directory_move(struct directory *d, uint32_t from, uint32_t to)
+{
+	node_id *at = directory_at(d);
+
+	at[to] = at[from];
+	at[from] = 0;
+	if (d->has_many && from < d->many->hole)
+		d->many->hole = from;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tree keeps the manifest up to date with the origin. It looks up unknown
+ * names, lists each directory once, finds changes by refreshing or
+ * revalidating, and reports the consequences for caches. No function waits for
+ * the origin unless its comment says so; answers come by callback, on the
+ * origin's threads.
+ */
+#ifndef NAMES_TREE_H
+#define NAMES_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "common/base/list.h"
+#include "mount/names/manifest.h"
+#include "origin/origin.h"
+#include "mount/names/inode.h"
+
+struct tree;
+
+struct tree_config {
+	struct origin *origin; /* all outlive the tree */
+	struct manifest *manifest;
+	struct timers *timers;
+	unsigned revalidate_s; /* 0: the manifest is the truth until refresh */
+	/* Time that a look-up waits to confirm that known names are still
+	 * valid; 0: 2 s. */
+	uint64_t patience_ns;
+	/*
+	 * Consequences of changes, each called on the tree's own thread, in
+	 * order, with no lock held. A version of a file no longer exists:
+	 */
+	void (*ceased)(void *arg, const struct node_info *old);
+	/* A name stands for something else now, or for nothing. */
+	void (*renamed)(void *arg, node_id dir, const char *name);
+	/* The attributes of a node changed. */
+	void (*changed)(void *arg, node_id id);
+	void *arg;
+	const struct event_sink *events; /* may be NULL */
+};
+
+/* Starts one thread. -errno. */
+int tree_new(
+	struct tree **out, const struct tree_config *config, struct error *err);
+
+/*
+ * Stop. Calls that still wait for the origin after a second end with -ENOTCONN;
+ * then this returns false, and the tree (and everything it uses) must not be
+ * freed. FUSE handlers must still be running, because the thread may wait for
+ * the kernel.
+ */
+bool tree_stop(struct tree *t);
+void tree_free(struct tree *t);
+
+/* Look at the source itself; waits for the origin. Used at start-up. */
+int tree_open_root(struct tree *t, struct error *err);
+
+/* -- One name ------------------------------------------------------------ */
+
+struct tree_lookup {
+	/* Once, if tree_lookup() returned 0. Status 0: info is referenced. */
+	void (*done)(struct tree_lookup *l, int status,
+		const struct node_info *info);
+};
+
+/*
+ * Find a name. 1: info is set, with a reference. 0: done() will be called.
+ * -ENOENT: there is no such name; otherwise -errno.
+ */
+int tree_lookup(struct tree *t, node_id dir, const char *name,
+	struct tree_lookup *l, struct node_info *info);
+
+/*
+ * The origin has something else under this node's name: find out what. A node
+ * that nobody has read from follows a new version; see manifest_follow().
+ */
+void tree_recheck(struct tree *t, node_id id);
+
+/* The same; l->done() is called when it is known. 0, or -errno. */
+int tree_follow(struct tree *t, node_id id, struct tree_lookup *l);
+
+/* With revalidation: look at a directory again if its time has come. */
+void tree_revalidate_dir(struct tree *t, const struct node_info *dir);
+
+/* -- Directories --------------------------------------------------------- */
+
+struct tree_wait {
+	void (*done)(struct tree_wait *w, int status); /* once */
+	struct list link;			       /* private */
+};
+
+/*
+ * List a directory, so that its names are known. Returns 1 if they are; 0:
+ * done() will be called. `again`: ask the origin even if they are. -ENOTDIR, or
+ * -ENOTCONN when the tree is being stopped.
+ */
+int tree_list(struct tree *t, node_id dir, bool again, struct tree_wait *w);
+
+/* -- Whole trees --------------------------------------------------------- */
+
+struct tree_walk_result {
+	uint64_t directories, changed, added, removed;
+	uint64_t failed; /* directories that could not be listed */
+	node_id first;	 /* of these; */
+	int status;	 /* why, as -errno */
+	/* Why the rest was not asked: the source answered nobody (-ETIMEDOUT)
+	 * or its directories have no end (-EMLINK). 0: it was. */
+	int unasked;
+};
+
+/* Add the directories that a second walk could not list. */
+void tree_walk_add_failed(
+	struct tree_walk_result *sum, const struct tree_walk_result *one);
+
+/* The path of a node for a message; a long one is cut. */
+#define TREE_SHOWN_MAX 256
+void tree_show_path(struct tree *t, node_id id, char *buf);
+
+/*
+ * Set err to the number of directories that could not be listed, the first of
+ * them, and the reason. For results with such directories. -errno.
+ */
+int tree_walk_error(struct tree *t, const struct tree_walk_result *result,
+	struct error *err);
+
+/*
+ * Walk everything below a directory, several listings at a time, and wait for
+ * the end. `again`: list directories that are known, too. Returns -ENOTCONN
+ * when the tree is being stopped.
+ */
+int tree_walk(struct tree *t, node_id top, bool again,
+	struct tree_walk_result *result);
+
+/* Refresh one path (a file, a directory with all below it); waits. -ENOENT: the
+ * source has no such name, and had none. */
+int tree_refresh(struct tree *t, const char *path,
+	struct tree_walk_result *result, struct error *err);
+
+/* Wait until the consequences of all changes so far have been acted on. */
+void tree_flush(struct tree *t);
+
+/* If the consequences of all changes so far have been acted on, note that in
+ * the manifest. */
+void tree_note_told(struct tree *t);
+
+/* A manifest_event_fn: act on the consequences of a change; arg is the tree. */
+void tree_on_event(void *arg, const struct manifest_event *ev);
+
+/* Names that were added, removed or replaced since the start. */
+uint64_t tree_changes(struct tree *t);
+
+/* A number that grows with every change that makes a saved manifest out of
+ * date; 0 at the start. */
+uint64_t tree_generation(struct tree *t);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events for the tree's thread: changes of names, and the number of requests in
+ * flight. The manifest reports changes with its lock held and kernel
+ * notifications may block on directory locks, so changes are queued here.
+ */
+#include "mount/names/tree_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+uint64_t tree_now_s(void)
+{
+	return clock_now_ns() / NS_PER_S;
+}
+
+bool tree_request_begin(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (t->stopping)
+		return false;
+	t->requests++;
+	return true;
+}
+
+void tree_request_end(struct tree *t)
+{
+	LOCK_SCOPE(&t->lock);
+	if (--t->requests == 0)
+		pthread_cond_broadcast(&t->done_cond);
+}
+
+static void count_event(struct tree *t, const struct manifest_event *ev)
+{
+	if (ev->change == MANIFEST_ADDED)
+		t->added++;
+	else if (ev->change == MANIFEST_REMOVED)
+		t->removed++;
+	else if (ev->change == MANIFEST_REPLACED ||
+		ev->change == MANIFEST_FOLLOWED)
+		t->changed++;
+	else if (ev->change == MANIFEST_ATTR)
+		t->attrs++;
+}
+
+void tree_on_event(void *arg, const struct manifest_event *ev)
+{
+	struct tree *t = arg;
+	size_t len = strlen(ev->name) + 1;
+	struct tree_event *e;
+
+	LOCK_SCOPE(&t->lock);
+	count_event(t, ev);
+	t->reported = manifest_trail(t->config.manifest);
+	/* Nobody can remember that the name was missing. */
+	if (ev->change == MANIFEST_ADDED && !ev->seen)
+		return;
+	/* An answer after the stop: the thread has gone, or is about to. */
+	if (t->ending)
+		return;
+	e = malloc(sizeof(*e) + len);
+	if (!e)
+		return; /* a stale dentry, until the next change of the name */
+	e->change = ev->change;
+	e->dir = ev->dir;
+	e->id = ev->id;
+	e->turn = t->turn;
+	e->old = ev->old;
+	memcpy(e->name, ev->name, len);
+	list_add_tail(&t->events, &e->link);
+	pthread_cond_signal(&t->event_cond);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plans: a trainer announces which files it is going to read, in which order
+ * and at which pace. Items that are in no tier are fetched in that order, as
+ * far ahead as the memory for planned items allows, and held until they have
+ * been read.
+ *
+ * A plan is a sequence of positions, each a file. Position p is the fresh
+ * example with number p + `fresh` of an echo schedule, which gives the step
+ * that needs it. Several plans are merged by the time of these steps. One
+ * thread follows all plans; it starts with the first one. Any thread may call,
+ * and no call waits for an origin.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/err.h"
+#include "mount/cache/cache.h"
+#include "common/schedule/schedule.h"
+
+struct plans;
+struct plan;
+
+#define PLANS_MAX 48u /* fewer than connections, of which each has one */
+/* Limit for positions of all open plans together: usually 15 bytes each. */
+#define PLAN_POSITIONS_MAX ((uint64_t)64 << 20)
+
+/* The time of a step, at most, in milliseconds. */
+#define PLAN_STEP_MS_MAX 1e9
+/* Items that are fetched ahead and not read yet, of all plans. */
+#define PLAN_ITEMS_MAX 16384u
+
+struct plans_config {
+	struct cache *cache; /* outlives the plans */
+	/*
+	 * Sets digest, version and cookie of a file; false if it is gone.
+	 * Called with the lock of the plans held.
+	 */
+	bool (*file)(void *arg, uint64_t cookie, struct cache_item *file);
+	void *arg;
+	struct counters *counters; /* outlive the plans */
+};
+
+int plans_new(struct plans **out, const struct plans_config *config);
+
+/* All plans have been closed. NULL is allowed. */
+void plans_free(struct plans *ps);
+
+/* The plan and position that a read belongs to. */
+enum plans_turn {
+	PLANS_NONE,  /* of no position */
+	PLANS_NOW,   /* of a position, and its reader waits for it */
+	PLANS_LATER, /* of a position that its reader has not come to yet */
+	/* The same; the position has begun to read the file before. */
+	PLANS_NOW_AGAIN,
+	PLANS_LATER_AGAIN,
+};
+
+/* More about such a read. */
+struct plans_read {
+	/* The bytes of it that the position has already read, as far as that is
+	 * known. */
+	size_t again_bytes;
+	/* The plans that have come to a position of the file with it. Their
+	 * readers are unknown: it is of one, and the others may follow. */
+	unsigned sharers;
+};
+
+/*
+ * Process `pid` (0: unknown) is going to read [off, off + len) of a file;
+ * `file` has cookie and version set. *more may be NULL. Without plans, this
+ * costs one relaxed load.
+ */
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+	uint64_t off, size_t len, pid_t pid, struct plans_read *more);
+
+/* Does any plan want to know who reads? */
+bool plans_ask_reader(struct plans *ps);
+
+/* A version of a file no longer exists. */
+void plans_forget(struct plans *ps, uint64_t cookie);
+
+/* 0 stands for the default. */
+struct plan_params {
+	uint32_t batch;			     /* 1 */
+	struct schedule_echo echo, echo_max; /* 1; as echo */
+	uint64_t window;		     /* of the schedule; its own */
+	uint64_t fresh;			     /* number of the first example */
+	uint64_t step_ns;		     /* measured */
+	/*
+	 * A position is given up when more than this many later ones were read
+	 * before it. This is the largest distance between threads that read in
+	 * one order.
+	 */
+	uint64_t slack; /* 16 batches, at least 256 */
+	/*
+	 * A reader uses a position before it reads one that is so many later.
+	 * An earlier read of the later one is the kernel's read-ahead. 0:
+	 * slack.
+	 */
+	uint64_t spread;
+	/*
+	 * The owner uses plan_rates(): items that are not due soon are fetched
+	 * as fast as the others, in bursts if there is memory for them.
+	 */
+	bool measure;
+	/*
+	 * The only process that reads by this plan, and that reports its
+	 * progress; 0: any process. Reads by other processes do not advance the
+	 * plan. Reads by this process that are for a later step do not count as
+	 * demand.
+	 */
+	pid_t reader;
+	/* The number of positions at the beginning that are being read already:
+	 * nothing is fetched ahead for them. */
+	uint64_t begun;
+};
+
+/*
+ * -EINVAL for a schedule that cannot be, -EUSERS for too many plans, -ENOMEM;
+ * with a message.
+ */
+int plan_open(struct plans *ps, const struct plan_params *params,
+	struct plan **out, struct error *err);
+
+/* Close a plan and give up fetches that only it needed. */
+void plan_close(struct plan *plan);
+
+/*
+ * Append one position. -EEXIST: the file is in this epoch already. -EINVAL:
+ * the epoch is before that of the last position. -ENOSPC: a bound was met.
+ */
+int plan_add(struct plan *plan, uint64_t epoch, uint64_t cookie);
+
+/* All positions before this one, or before this step, are finished. */
+void plan_progress(struct plan *plan, uint64_t position);
+void plan_progress_step(struct plan *plan, uint64_t step);
+
+/* Set the time of a step from now on; 0: measure it. */
+void plan_step_time(struct plan *plan, uint64_t step_ns);
+
+/* The echo factor changes; as schedule_change(). */
+int plan_echo(struct plan *plan, uint64_t step, struct schedule_echo echo);
+/* The same from the example with this number in its schedule on. */
+int plan_echo_from(
+	struct plan *plan, uint64_t fresh, struct schedule_echo echo);
+
+struct plan_status {
+	uint64_t positions; /* added */
+	uint64_t done;	    /* all positions before this one are finished */
+	uint64_t front;	    /* one more than the last that was read */
+	uint64_t cursor; /* all positions before this one have been looked up */
+	uint64_t step;	 /* the step that needs the position at `front` */
+	uint64_t read;	 /* positions whose file was read */
+	uint64_t resident;	/* positions that were in a tier already */
+	uint64_t fetched_items; /* for this plan, or joined by it */
+	uint64_t fetched_bytes;
+	uint64_t ahead_items; /* of these, those that are held */
+	uint64_t ahead_bytes;
+	uint64_t wasted;  /* items given up unread */
+	uint64_t failed;  /* items that could not be fetched */
+	uint64_t gone;	  /* positions whose file has changed */
+	uint64_t step_ns; /* given or measured; 0: not known */
+};
+void plan_status(struct plan *plan, struct plan_status *status);
+
+/* Sums that only grow. */
+struct plan_rates {
+	/*
+	 * Bytes received and time taken while at least as many requests were
+	 * left as the origin is asked for at a time (a burst); the part of
+	 * these at the origin's lasting speed; the number of bursts; and
+	 * whether one is going on.
+	 */
+	uint64_t full_ns, full_bytes, long_ns, long_bytes, bursts;
+	bool fetching;
+	/*
+	 * Positions that were looked up in the tiers before their reader came,
+	 * and the bytes of these that were to be fetched: up to the first item
+	 * that is in memory for its reader. What later positions miss does not
+	 * slow the reader down now: memory for a whole epoch has the next one's
+	 * items, too.
+	 */
+	uint64_t looked, missing_bytes;
+	bool full; /* planned items have all memory they may */
+};
+void plan_rates(struct plan *plan, struct plan_rates *out);
+
+/* Wait until all positions are finished, at most timeout_ns. Returns false on a
+ * time-out. */
+bool plan_wait(struct plan *plan, uint64_t timeout_ns);
+
+struct plans_status {
+	uint64_t plans, positions; /* not done with */
+};
+void plans_status(struct plans *ps, struct plans_status *status);
+
+#endif

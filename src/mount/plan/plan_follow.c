@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pacer: the one thread that follows all plans. It gives up items that
+ * nobody will read, skips those in a tier, and requests the item that is needed
+ * first, as long as there is memory for planned items. Only this thread creates
+ * and frees holds, so a hold that it sees stays. It releases the lock for each
+ * call of the cache, which may call back.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/lock.h"
+#include "mount/plan/plan_impl.h"
+
+/* Positions that are looked at before others get the lock. */
+#define LOOK_MAX 256u
+
+/* When memory is used up, the pacer rests for this time or until enough memory
+ * is free. */
+#define REST_NS (5 * NS_PER_MS)
+#define REST_SHARE 8u
+/* The same while a burst is to be measured; see rate_rest_bytes(). */
+#define REST_LONG_NS NS_PER_S
+
+/* The cache: an item was read, or came into a tier, or never came. */
+static void hold_done(struct cache_plan *p, int status)
+{
+	struct hold *h = CONTAINER_OF(p, struct hold, p);
+	struct plans *ps = h->plan->plans;
+
+	pthread_mutex_lock(&ps->lock);
+	h->status = status;
+	list_add_tail(&ps->gone, &h->gone);
+	ps->freed += h->bytes;
+	plans_kick(ps, false);
+	if (ps->resting && ps->freed >= ps->rest_bytes)
+		pthread_cond_signal(&ps->work_cond);
+	pthread_mutex_unlock(&ps->lock);
+}
+
+/* -- Positions ------------------------------------------------------------- */
+
+/* An item of the position is not held any more; was it the last one? */
+static void settle(struct plan *plan, uint64_t pos, int status)
+{
+	uint8_t place;
+
+	if (pos < plan->base || pos >= plan->cursor)
+		return;
+	place = order_place(&plan->order, pos);
+	if ((place & PLACE_MASK) != PLACE_ISSUED)
+		return;
+	if (status == 1) {
+		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		plan->ahead++;
+		plan->s.read++;
+	} else if (status == 0) {
+		order_set(&plan->order, pos,
+			place + PLACE_SKIPPED - PLACE_ISSUED);
+	} else {
+		order_set(&plan->order, pos, PLACE_RETIRED);
+	}
+	plan_advance(plan);
+}
+
+/* The item came into a tier before anybody read it. */
+static void note_unread(struct plan *plan, uint64_t pos)
+{
+	uint8_t place = order_place(&plan->order, pos);
+
+	if (place / PLACE_UNREAD < UINT8_MAX / PLACE_UNREAD)
+		order_set(&plan->order, pos, place + PLACE_UNREAD);
+	if ((place & PLACE_MASK) == PLACE_SERVED)
+		plan_count_used(plan, pos);
+}
+
+static bool is_of(const struct plan *plan, struct list *l, uint64_t pos)
+{
+	return l != &plan->holds &&
+		CONTAINER_OF(l, struct hold, link)->pos == pos;
+}
+
+/* The item never came: its bytes were not fetched, and its file may have
+ * changed. */
+static void note_failed(struct hold *h, bool last)
+{
+	struct plan_status *s = &h->plan->s;
+
+	s->failed++;
+	if (h->fetched)
+		s->fetched_bytes -= h->bytes;
+	else
+		s->fetched_items++;
+	s->gone += last && h->status == -ESTALE;
+}
+
+static void hold_free(struct hold *h)
+{
+	struct plan *plan = h->plan;
+	/* Items of one position are issued one after another. */
+	bool last = !is_of(plan, list_prev(&h->link), h->pos) &&
+		!is_of(plan, list_next(&h->link), h->pos);
+
+	list_del(&h->link);
+	list_del(&h->found);
+	plan->plans->nholds--;
+	plan->s.ahead_items--;
+	plan->s.ahead_bytes -= h->bytes;
+	if (h->status == -ECANCELED)
+		plan->s.wasted += (order_place(&plan->order, h->pos) &
+					  PLACE_MASK) != PLACE_SERVED;
+	else if (h->status < 0)
+		note_failed(h, last);
+	if (h->status == 0 && h->p.unread)
+		note_unread(plan, h->pos);
+	if (last)
+		settle(plan, h->pos, h->status);
+	free(h);
+}
+
+static void reap(struct plans *ps)
+{
+	while (!list_empty(&ps->gone)) {
+		struct hold *h = LIST_FIRST(&ps->gone, struct hold, gone);
+
+		list_del(&h->gone);
+		hold_free(h);
+	}
+}
+
+/* -- Giving up ------------------------------------------------------------- */
+
+static bool is_past(const struct plan *plan, const struct hold *h)
+{
+	return plan->closing || h->pos < plan->retire_to ||
+		h->pos + plan->params.slack < plan->base ||
+		(order_place(&plan->order, h->pos) & PLACE_MASK) ==
+		PLACE_RETIRED;
+}
+
+static struct hold *find_past(const struct plan *plan)
+{
+	LIST_FOREACH(l, &plan->holds) {
+		struct hold *h = CONTAINER_OF(l, struct hold, link);
+
+		if (h->pos >= plan->base && !plan->closing)
+			return NULL;
+		if (!h->given_up && is_past(plan, h))
+			return h;
+	}
+	return NULL;
+}
+
+/* Returns true if there was one; the lock was then released meanwhile. */
+static bool give_up_one(struct plans *ps)
+{
+	ASSERT_HELD(&ps->lock);
+	LIST_FOREACH(l, &ps->plans) {
+		struct hold *h = find_past(CONTAINER_OF(l, struct plan, link));
+		bool used;
+
+		if (!h)
+			continue;
+		h->given_up = true;
+		used = !h->plan->closing && h->pos < h->plan->retire_to;
+		pthread_mutex_unlock(&ps->lock);
+		cache_unplan(ps->config.cache, &h->p, used);
+		pthread_mutex_lock(&ps->lock);
+		return true;
+	}
+	return false;
+}
+
+static void bury(struct plans *ps)
+{
+	LIST_FOREACH_SAFE(l, next, &ps->plans) {
+		struct plan *plan = CONTAINER_OF(l, struct plan, link);
+
+		if (!plan->closing || !list_empty(&plan->holds))
+			continue;
+		list_del(&plan->link);
+		order_release(&plan->order);
+		free(plan);
+	}
+}
+
+/* -- Going ahead ----------------------------------------------------------- */
+
+enum plan_look {
+	LOOK_ITEM, /* the item at the cursor is to be fetched */
+	LOOK_END,
+	LOOK_MORE, /* there is more to look at */
+};
+
+static void next_position(struct plan *plan)
+{
+	uint64_t pos = plan->cursor++;
+	bool held = !list_empty(&plan->holds) &&
+		is_of(plan, list_prev(&plan->holds), pos);
+	uint8_t place = order_place(&plan->order, pos) & PLACE_MASK;
+
+	plan->cursor_off = 0;
+	if (place == PLACE_WAITING) {
+		order_set(&plan->order, pos, PLACE_SKIPPED);
+		plan->looked++;
+		plan->s.resident++;
+		plan_advance(plan);
+	} else if (!held) {
+		settle(plan, pos, 0);
+	}
+}
+
+/* Must this position, or the rest of it, be fetched? */
+static bool is_open(const struct plan *plan)
+{
+	uint8_t place = order_place(&plan->order, plan->cursor) & PLACE_MASK;
+
+	return place == PLACE_WAITING ||
+		(place == PLACE_ISSUED && plan->cursor_off > 0);
+}
+
+/* Did the reader of the position at the cursor read the item before the cursor
+ * came to it? A position of several items counts as read at its end only. */
+static bool was_read(const struct plan *plan, const struct cache_item *item)
+{
+	const struct plan_turn *t = &plan->turn[item->cookie % PLAN_TURNS];
+
+	return t->file_1 == (uint32_t)item->cookie + 1 && t->ours &&
+		t->pos == plan->cursor && item->base + item->size <= t->read_to;
+}
+
+static enum plan_look look_at_next(struct plan *plan, struct cache_item *item)
+{
+	const struct plans_config *config = &plan->plans->config;
+
+	for (unsigned i = 0; i < LOOK_MAX; i++) {
+		if (plan->cursor >= plan->order.end)
+			return LOOK_END;
+		if (!is_open(plan)) {
+			next_position(plan);
+			continue;
+		}
+		if (!config->file(config->arg,
+			    order_file(&plan->order, plan->cursor), item)) {
+			plan->s.gone++;
+			order_set(&plan->order, plan->cursor, PLACE_RETIRED);
+			next_position(plan);
+			plan_advance(plan);
+			continue;
+		}
+		if (plan->cursor_off >= item->version.size_bytes) {
+			next_position(plan);
+			continue;
+		}
+		cache_item_at(config->cache, plan->cursor_off, item);
+		if (!was_read(plan, item) &&
+			!cache_resident(config->cache, item))
+			return LOOK_ITEM;
+		plan->cursor_off = item->base + item->size;
+	}
+	return LOOK_MORE;
+}
+
+/* The cursor passes an item that was issued. */
+static void pass_item(struct plan *plan, const struct cache_item *item)
+{
+	plan->cursor_off = item->base + item->size;
+	if (plan->cursor_off >= item->version.size_bytes)
+		next_position(plan);
+}
+
+/* The item at the cursor. -EAGAIN: planned items may not have more memory. */
+static int issue(struct plan *plan, const struct cache_item *item)
+{
+	struct plans *ps = plan->plans;
+	struct hold *h = calloc(1, sizeof(*h));
+	uint64_t pos = plan->cursor;
+	int rc = -EAGAIN;
+
+	if (!h)
+		return rc;
+	h->plan = plan;
+	h->pos = pos;
+	h->base = item->base;
+	h->bytes = item->size;
+	h->looked = plan->looked;
+	h->missing_bytes = plan->missing_bytes;
+	h->p.done = hold_done;
+	h->p.owner = plan;
+	h->p.backlog = &plan->backlog;
+	pace_hold(h, clock_now_ns());
+	list_init(&h->gone);
+	list_add_tail(&plan->holds, &h->link);
+	ps->nholds++;
+	plan->s.ahead_items++;
+	plan->s.ahead_bytes += h->bytes;
+	hold_enter(h);
+	pthread_mutex_unlock(&ps->lock);
+	rc = cache_plan(ps->config.cache, item, &h->p);
+	pthread_mutex_lock(&ps->lock);
+	if (rc == 0) {
+		h->fetched = true;
+		plan->s.fetched_items++;
+		plan->s.fetched_bytes += h->bytes;
+		plan->missing_bytes += h->p.missing_bytes;
+	}
+	/* It may have been read meanwhile. */
+	if (rc != -EAGAIN && plan->cursor == pos) {
+		if ((order_place(&plan->order, pos) & PLACE_MASK) ==
+			PLACE_WAITING) {
+			order_set(&plan->order, pos, PLACE_ISSUED);
+			plan->looked += rc == 0;
+		}
+		pass_item(plan, item);
+	}
+	if (rc < 0) {
+		h->status = rc == -EEXIST ? 0
+			: rc == -EALREADY ? 1
+			: rc == -EAGAIN	  ? 0
+					  : rc;
+		hold_free(h);
+	}
+	return rc;
+}
+
+enum issue_step {
+	STEP_AGAIN,
+	STEP_FULL, /* of memory */
+	STEP_IDLE,
+};
+
+/* Is the plan's item needed before the other plan's? Among equals the plan
+ * goes first that has less. */
+static bool is_before(const struct plan *plan, uint64_t due_ns,
+	const struct plan *other, uint64_t other_ns)
+{
+	if (!other || due_ns != other_ns)
+		return !other || due_ns < other_ns;
+	return plan->s.ahead_bytes < other->s.ahead_bytes;
+}
+
+/* Issue what is needed first. */
+static enum issue_step issue_one(struct plans *ps)
+{
+	struct cache_item item, best_item;
+	struct plan *best = NULL;
+	uint64_t due_ns, best_ns = 0, now_ns = clock_now_ns();
+	bool more = false;
+
+	LIST_FOREACH(l, &ps->plans) {
+		struct plan *plan = CONTAINER_OF(l, struct plan, link);
+		enum plan_look found;
+
+		if (plan->closing)
+			continue;
+		pace_measure(plan, now_ns);
+		found = look_at_next(plan, &item);
+		more |= found == LOOK_MORE;
+		if (found != LOOK_ITEM)
+			continue;
+		due_ns = ps->nplans > 1 ? pace_due_ns(plan) : 0;
+		if (!is_before(plan, due_ns, best, best_ns))
+			continue;
+		best = plan;
+		best_ns = due_ns;
+		best_item = item;
+	}
+	if (!best)
+		return more ? STEP_AGAIN : STEP_IDLE;
+	if (ps->nholds >= PLAN_ITEMS_MAX)
+		return STEP_FULL;
+	return issue(best, &best_item) == -EAGAIN ? STEP_FULL : STEP_AGAIN;
+}
+
+/* Rest until so much memory is free, or for this time. */
+static void rest(struct plans *ps)
+{
+	uint64_t long_bytes = rate_rest_bytes(ps), until = clock_now_ns();
+
+	until += long_bytes ? REST_LONG_NS : REST_NS;
+	ps->rest_bytes = ps->window_bytes / REST_SHARE;
+	if (long_bytes)
+		ps->rest_bytes = long_bytes;
+	ps->resting = true;
+	while (!ps->urgent && ps->freed < ps->rest_bytes &&
+		cond_wait_until(&ps->work_cond, &ps->lock, until))
+		;
+	ps->resting = false;
+}
+
+/* When memory was used up, not for each item that is read. */
+static void plan_wait_for_work(struct plans *ps, bool full)
+{
+	ps->full = full;
+	while (!ps->work)
+		pthread_cond_wait(&ps->work_cond, &ps->lock);
+	if (full && !ps->urgent)
+		rest(ps);
+}
+
+void *follow_main(void *arg)
+{
+	struct plans *ps = arg;
+	enum issue_step step;
+
+	pthread_mutex_lock(&ps->lock);
+	for (;;) {
+		ps->work = ps->urgent = false;
+		ps->freed = 0;
+		reap(ps);
+		if (give_up_one(ps))
+			continue;
+		bury(ps);
+		if (ps->stopping && list_empty(&ps->plans))
+			break;
+		step = issue_one(ps);
+		if (step != STEP_AGAIN)
+			plan_wait_for_work(ps, step == STEP_FULL);
+	}
+	pthread_mutex_unlock(&ps->lock);
+	return NULL;
+}

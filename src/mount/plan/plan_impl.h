@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files of the plans: struct plans, each plan, and the items held
+ * for it. Private to src/prefetch. */
+#ifndef PLAN_IMPL_H
+#define PLAN_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/list.h"
+#include "mount/plan/plan_order_impl.h"
+#include "mount/plan/plan.h"
+
+/* An item that is fetched ahead for a position. */
+struct hold {
+	struct cache_plan p;
+	struct plan *plan; /* set once */
+	uint64_t pos;	   /* set once */
+	uint64_t base;	   /* set once: of the item, in its file */
+	uint64_t bytes;	   /* set once */
+	/* Set once: the plan's, of the positions before. */
+	uint64_t looked, missing_bytes;
+	struct list found; /* in plans.held; lock */
+	struct list link;  /* in plan.holds, as issued; lock */
+	struct list gone;  /* in plans.gone; lock */
+	int status;	   /* of done(); lock */
+	bool fetched;	   /* it counts as fetched; lock */
+	bool given_up;	   /* cache_unplan() was called; lock */
+};
+
+/* The last read of the beginning of a file. */
+struct plan_turn {
+	uint32_t file_1; /* the file, and 1; 0: none */
+	bool ours;	 /* of position `pos`; else somebody else's */
+	uint64_t pos, at_ns;
+	uint64_t read;	  /* bit map of the 64ths of the file that were read, in
+			     whole pages; of a file in one piece */
+	uint64_t read_to; /* the bytes that were read are before this offset */
+};
+
+#define PLAN_TURNS 4096u
+
+/* Everything is guarded by the lock of the plans. */
+struct plan {
+	struct plans *plans; /* set once */
+	struct list link;    /* in plans.plans */
+	struct order order;
+	struct schedule schedule;
+	struct plan_params params;
+	/*
+	 * base <= cursor. Positions before base are finished; positions from
+	 * cursor on have not been looked up. In the file at the cursor, bytes
+	 * before cursor_off have been.
+	 */
+	uint64_t base, cursor, cursor_off;
+	uint64_t retire_to; /* positions before this one are past: nobody will
+			       come back to them */
+	uint64_t front;
+	uint64_t ahead; /* positions from base on that were read */
+	uint64_t stray; /* reads far ahead since the last one that was not */
+	uint64_t stray_min;
+	struct list holds;
+	struct backlog backlog; /* the cache's */
+	/* See struct plan_rates; here of all positions before the cursor. */
+	uint64_t looked, missing_bytes;
+	bool closing;
+	struct plan_turn turn[PLAN_TURNS]; /* by file, modulo its size */
+	/* The clock of steps. */
+	uint64_t step_told; /* by the owner; 0: not yet */
+	uint64_t measured_ns, measured_step;
+	uint64_t step_ns;     /* 0: not known */
+	uint64_t due_step_ns; /* the one in due_ns of the holds */
+	struct plan_status s; /* the counts in it */
+};
+
+#define HELD_BUCKETS 4096u
+
+struct plans {
+	struct plans_config config; /* set once */
+	uint64_t window_bytes;	    /* set once; of planned items in memory */
+	pthread_mutex_t lock;
+	pthread_cond_t work_cond; /* for the pacer */
+	pthread_cond_t done_cond; /* a plan has come to its end */
+	_Atomic unsigned active;  /* plans; relaxed: one read more or less */
+	struct list plans;
+	struct list gone;		/* of struct hold */
+	struct list held[HELD_BUCKETS]; /* of struct hold, by position */
+	_Atomic unsigned readers;	/* plans with a reader; relaxed */
+	unsigned nplans, nholds;
+	uint64_t positions; /* of all orders */
+	uint64_t freed;	    /* bytes since the pacer last looked */
+	bool work, urgent;
+	bool full;	     /* planned items may have no more memory */
+	bool resting;	     /* the pacer waits for more to be freed */
+	uint64_t rest_bytes; /* so much more */
+	bool stopping;
+	bool started;
+	pthread_t pacer; /* set with started */
+};
+
+/* plan.c; want the lock. */
+void plan_advance(struct plan *plan);
+void plan_count_used(struct plan *plan, uint64_t pos);
+void plans_kick(struct plans *ps, bool urgent);
+
+/* plan_note.c; want the lock. */
+void hold_enter(struct hold *h);
+
+/* plan_pace.c; want the lock. */
+bool pace_waits(const struct plan *plan, uint64_t pos);
+uint64_t pace_step(const struct plan *plan);
+uint64_t pace_due_ns(struct plan *plan);
+void pace_tell(struct plan *plan, uint64_t step_ns, uint64_t now_ns);
+void pace_hold(struct hold *h, uint64_t now_ns);
+void pace_holds(struct plan *plan, uint64_t now_ns);
+void pace_measure(struct plan *plan, uint64_t now_ns);
+
+/* plan_rate.c; wants the lock. */
+uint64_t rate_rest_bytes(const struct plans *ps);
+
+/* plan_follow.c */
+void *follow_main(void *plans);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides which position of a plan a read belongs to. It belongs to at most one
+ * position of each plan, the first of its file that was not read yet, and ends
+ * only the holds of that position.
+ *
+ * A plan whose reader is known counts only the reads of that process. For other
+ * plans the reader is unknown. Several threads that read in one order are not
+ * in step, so a read at a position does not end the positions before it; these
+ * are given up when more than `slack` later positions have been read. A read of
+ * a file whose position is far ahead comes from another program (which leaves
+ * the file in the kernel's cache, so that it is not fetched ahead any more),
+ * unless there are so many in a row, and none near, that the readers must have
+ * moved there. A second read of bytes that were just read does not count
+ * either: the kernel dropped the pages before the reader used them. If the next
+ * position of the file is near, such a read is taken for a read of that
+ * position, whose own read then counts for the position after it or for none;
+ * so a file is fetched for its reader at most once an epoch. Any thread; the
+ * lock of the plans.
+ */
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/lock.h"
+#include "mount/plan/plan_impl.h"
+
+/* How far readers of one order are from the end of an epoch, at most, when
+ * they begin to read the next one. */
+#define EPOCH_SPREAD 128u
+
+/* A plan that nobody has read by yet is begun here, or nearer. */
+#define BEGIN_SPREAD 64u
+
+/* Time within which a reader continues and the kernel asks again for dropped
+ * pages. */
+#define AGAIN_NS NS_PER_S
+
+/* The least that a kernel asks for. */
+#define PAGE_BYTES UINT64_C(4096)
+
+/* -- Holds by position ----------------------------------------------------- */
+
+static struct list *held_at(const struct plan *plan, uint64_t pos)
+{
+	struct plans *ps = plan->plans;
+
+	return &ps->held[(pos ^ (uintptr_t)plan >> 6) % HELD_BUCKETS];
+}
+
+void hold_enter(struct hold *h)
+{
+	ASSERT_HELD(&h->plan->plans->lock);
+	list_add_tail(held_at(h->plan, h->pos), &h->found);
+}
+
+/* The reader of the position comes to the item that begins there. Returns true
+ * if it has been there before. */
+static bool tell_hold(struct plan *plan, uint64_t pos, uint64_t base)
+{
+	struct list *bucket = held_at(plan, pos);
+	bool again = false;
+
+	LIST_FOREACH(l, bucket) {
+		struct hold *h = CONTAINER_OF(l, struct hold, found);
+
+		if (h->plan == plan && h->pos == pos && h->base == base)
+			again = atomic_exchange_explicit(
+				&h->p.read, true, memory_order_relaxed);
+	}
+	return again;
+}
+
+/* All items that a read begins. True: the first was begun before. */
+static bool tell_holds(struct plan *plan, uint64_t pos,
+	const struct cache_item *file, uint64_t off, size_t len)
+{
+	struct cache_item item = *file;
+	uint64_t at = off;
+	bool again = false;
+
+	while (at < off + len) {
+		cache_item_at(plan->plans->config.cache, at, &item);
+		if (item.base >= off)
+			again |= tell_hold(plan, pos, item.base) && at == off;
+		at = item.base + item.size;
+	}
+	return again;
+}
+
+/* -- Positions ------------------------------------------------------------- */
+
+/* The file's turn is far off: it need not be fetched ahead. */
+static void read_astray(struct plan *plan, uint64_t pos)
+{
+	if (plan->params.reader || pos < plan->cursor ||
+		order_epoch_of(&plan->order, pos) !=
+			order_epoch_of(&plan->order, plan->cursor))
+		return;
+	order_set(&plan->order, pos, PLACE_SKIPPED);
+	if (plan->stray == 0 || pos < plan->stray_min)
+		plan->stray_min = pos;
+	if (++plan->stray <= plan->params.slack + PLAN_ITEMS_MAX)
+		return;
+	/* Nobody has read near the cursor for a long time: the readers have
+	 * moved there. */
+	plan->retire_to = plan->stray_min;
+	plan->stray = 0;
+	plan_advance(plan);
+}
+
+static void read_near(struct plan *plan, uint64_t pos)
+{
+	plan_count_used(plan, pos);
+	plan->stray = 0;
+	plan->s.read++;
+	if (pos >= plan->front)
+		plan->front = pos + 1;
+	if (pos >= plan->base) {
+		order_set(&plan->order, pos, PLACE_SERVED | PLACE_COUNTED);
+		plan->ahead++;
+	} else {
+		order_set(&plan->order, pos, PLACE_SERVED);
+	}
+	plan_advance(plan);
+}
+
+/* Nobody reads the next epoch while much of this one is left. */
+static bool epoch_is_near(const struct plan *plan, uint64_t pos)
+{
+	uint64_t begin = order_epoch_begin(&plan->order, pos);
+	uint64_t left = begin > plan->base ? begin - plan->base : 0;
+	uint64_t most = plan->params.slack < EPOCH_SPREAD ? plan->params.slack
+							  : EPOCH_SPREAD;
+
+	return plan->front > begin || left <= plan->ahead + most;
+}
+
+/* May the readers have come to the position? */
+static bool is_near(const struct plan *plan, uint64_t pos, bool taken)
+{
+	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
+
+	if (pos >= at + 2 * plan->params.slack)
+		return false;
+	if (plan->params.reader)
+		return true;
+	if (taken && plan->front == 0 && pos >= BEGIN_SPREAD)
+		return false;
+	return epoch_is_near(plan, pos);
+}
+
+/* Is it so near that a reader who was at the position before has come? */
+static bool is_next(const struct plan *plan, uint64_t pos)
+{
+	uint64_t at = plan->front > plan->base ? plan->front : plan->base;
+
+	return pos < at + plan->params.spread;
+}
+
+static bool is_reader(const struct plan *plan, pid_t pid)
+{
+	return !plan->params.reader || !pid || plan->params.reader == pid;
+}
+
+/* A read, and what has become of it. */
+struct note {
+	const struct cache_item *file;
+	uint64_t off;
+	size_t len;
+	pid_t pid;
+	enum plans_turn turn;
+	struct plans_read more;
+};
+
+/* A file in one piece is read when it is begun, else at its end. */
+static bool reads_position(const struct note *n)
+{
+	uint64_t size = n->file->version.size_bytes;
+
+	return n->file->size == size ? n->off == 0 : n->off + n->len >= size;
+}
+
+static bool is_whole_file(const struct note *n)
+{
+	return n->file->size == n->file->version.size_bytes;
+}
+
+/* The turn of a read of a position; of several plans' the most urgent. */
+static void set_turn(const struct plan *plan, struct note *n, uint64_t pos,
+	bool again, size_t again_bytes)
+{
+	bool now = n->turn == PLANS_NOW || n->turn == PLANS_NOW_AGAIN ||
+		pace_waits(plan, pos);
+
+	if (n->turn == PLANS_NONE || again_bytes < n->more.again_bytes)
+		n->more.again_bytes = again_bytes;
+	again &= n->turn != PLANS_NOW && n->turn != PLANS_LATER;
+	if (again)
+		n->turn = now ? PLANS_NOW_AGAIN : PLANS_LATER_AGAIN;
+	else
+		n->turn = now ? PLANS_NOW : PLANS_LATER;
+}
+
+static struct plan_turn *turn_of(struct plan *plan, const struct note *n)
+{
+	return &plan->turn[n->file->cookie % PLAN_TURNS];
+}
+
+static bool is_own_read(const struct plan *plan, const struct note *n)
+{
+	return n->pid && plan->params.reader == n->pid;
+}
+
+/*
+ * The reader that began to read the file last, if that was a moment ago or the
+ * plan's own reader goes on; NULL: unknown.
+ */
+static struct plan_turn *last_turn(struct plan *plan, const struct note *n)
+{
+	struct plan_turn *t = turn_of(plan, n);
+	bool goes_on = n->off > 0 && is_own_read(plan, n);
+
+	return t->file_1 == (uint32_t)n->file->cookie + 1 &&
+			(goes_on || clock_now_ns() < t->at_ns + AGAIN_NS)
+		? t
+		: NULL;
+}
+
+/*
+ * The read is of that turn. Returns the bytes of it that were read before. A
+ * share of the file counts when a single read has all of it, so for a large
+ * file the result may be too low.
+ */
+static size_t mark_read(struct plan_turn *t, const struct note *n)
+{
+	uint64_t size = n->file->size, again = 0;
+	uint64_t share = ((size - 1) / (64 * PAGE_BYTES) + 1) * PAGE_BYTES;
+
+	for (uint64_t i = (n->off + share - 1) / share; i * share < size; i++) {
+		uint64_t end = (i + 1) * share < size ? (i + 1) * share : size;
+
+		if (end > n->off + n->len)
+			break;
+		if (t->read & UINT64_C(1) << i)
+			again += end - i * share;
+		t->read |= UINT64_C(1) << i;
+	}
+	return (size_t)again;
+}
+
+static void keep_turn(
+	struct plan *plan, const struct note *n, uint64_t pos, bool ours)
+{
+	struct plan_turn *t = turn_of(plan, n);
+
+	*t = (struct plan_turn){
+		.file_1 = (uint32_t)n->file->cookie + 1,
+		.ours = ours,
+		.pos = pos,
+		.at_ns = clock_now_ns(),
+		.read_to = n->len,
+	};
+	(void)mark_read(t, n); /* nothing was read before */
+}
+
+/* More of a file in several pieces: its reader goes on. The kernel may send a
+ * few reads in another order; what lies between them is on its way. */
+static void extend_turn(struct plan *plan, const struct note *n, uint64_t pos)
+{
+	struct plan_turn *t = last_turn(plan, n);
+	uint64_t end = n->off + n->len;
+
+	if (t && t->ours && t->pos == pos && end > t->read_to &&
+		n->off <= t->read_to + CACHE_READ_MAX_BYTES)
+		t->read_to = end;
+}
+
+/*
+ * More of a file in one piece that was begun: whoever began goes on. The
+ * plan's own reader does in any case.
+ */
+static bool goes_on(struct plan *plan, struct note *n)
+{
+	struct plan_turn *t = last_turn(plan, n);
+	bool own = is_own_read(plan, n);
+
+	if (n->off == 0 || !is_whole_file(n) || (!own && !t))
+		return false;
+	if (t && t->ours)
+		set_turn(plan, n, t->pos, true, mark_read(t, n));
+	else if (own && n->turn == PLANS_NONE)
+		n->turn = PLANS_LATER;
+	return true;
+}
+
+/* Does the kernel ask again for pages that it has dropped? */
+static bool asks_again(struct plan *plan, const struct note *n)
+{
+	const struct plan_turn *t = last_turn(plan, n);
+
+	return n->off == 0 && is_whole_file(n) && t && t->ours;
+}
+
+/* Positions in a tier before it were read from there, or passed by. */
+static uint64_t horizon(const struct plan *plan)
+{
+	uint64_t slack = plan->params.slack;
+
+	if (plan->params.reader)
+		return plan->retire_to;
+	return plan->front > slack ? plan->front - slack : 0;
+}
+
+static void note(struct plan *plan, struct note *n)
+{
+	struct plan_turn *t;
+	uint64_t pos = 0;
+	bool found, near, again;
+
+	if (plan->closing || !is_reader(plan, n->pid))
+		return;
+	if (goes_on(plan, n))
+		return;
+	found = order_find(
+		&plan->order, (uint32_t)n->file->cookie, horizon(plan), &pos);
+	near = found && is_near(plan, pos, n->turn != PLANS_NONE);
+	if (asks_again(plan, n) && !(near && is_next(plan, pos))) {
+		t = turn_of(plan, n);
+		set_turn(plan, n, t->pos, true, mark_read(t, n));
+		return;
+	}
+	if (n->off == 0)
+		keep_turn(plan, n, pos, near);
+	else if (near)
+		extend_turn(plan, n, pos);
+	if (near) {
+		again = tell_holds(plan, pos, n->file, n->off, n->len);
+		set_turn(plan, n, pos, again, again ? n->len : 0);
+		n->more.sharers += !plan->params.reader;
+		if (reads_position(n))
+			read_near(plan, pos);
+	} else if (found && reads_position(n)) {
+		read_astray(plan, pos);
+	}
+}
+
+enum plans_turn plans_note(struct plans *ps, const struct cache_item *file,
+	uint64_t off, size_t len, pid_t pid, struct plans_read *more)
+{
+	struct cache_item item = *file;
+	struct note n = {&item, off, len, pid, PLANS_NONE, {0, 0}};
+
+	if (more)
+		*more = n.more;
+	if (atomic_load_explicit(&ps->active, memory_order_relaxed) == 0)
+		return PLANS_NONE;
+	cache_item_at(ps->config.cache, off, &item);
+	LOCK_SCOPE(&ps->lock);
+	LIST_FOREACH(l, &ps->plans)
+		note(CONTAINER_OF(l, struct plan, link), &n);
+	if (more)
+		*more = n.more;
+	return n.turn;
+}
+
+bool plans_ask_reader(struct plans *ps)
+{
+	return atomic_load_explicit(&ps->readers, memory_order_relaxed) > 0;
+}

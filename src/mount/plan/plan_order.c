@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of a plan. The index is a hash table whose buckets are rings of
+ * positions in ascending order, represented by their last element, so that both
+ * appending and finding the first take one step. Searches remove finished
+ * positions on their way.
+ */
+#include "mount/plan/plan_order_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/array.h"
+
+#define NONE UINT32_MAX
+#define BUCKETS_FIRST 1024u
+
+void order_release(struct order *o)
+{
+	free(o->file);
+	free(o->next);
+	free(o->place);
+	free(o->last);
+	free(o->seen);
+	free(o->epoch);
+	*o = (struct order){.room = 0};
+}
+
+static uint32_t *order_bucket(const struct order *o, uint32_t file)
+{
+	uint32_t h = file * UINT32_C(2654435761);
+
+	return &o->last[(h ^ h >> 16) & (o->buckets - 1)];
+}
+
+/* Indices are those of the arrays, not positions. */
+static void link_index(struct order *o, uint32_t i)
+{
+	uint32_t *last = order_bucket(o, o->file[i]);
+
+	if (*last == NONE) {
+		o->next[i] = i;
+	} else {
+		o->next[i] = o->next[*last];
+		o->next[*last] = i;
+	}
+	*last = i;
+}
+
+static void build_index(struct order *o)
+{
+	memset(o->last, 0xff, o->buckets * sizeof(*o->last));
+	for (uint32_t i = 0; i < o->end - o->first; i++)
+		link_index(o, i);
+}
+
+static int grow_index(struct order *o)
+{
+	size_t buckets = o->buckets ? 2 * o->buckets : BUCKETS_FIRST;
+	uint32_t *last = calloc(buckets, sizeof(*last));
+
+	/* With fewer buckets the chains are longer, that is all. */
+	if (!last)
+		return o->buckets ? 0 : -ENOMEM;
+	free(o->last);
+	o->last = last;
+	o->buckets = buckets;
+	build_index(o);
+	return 0;
+}
+
+/* Forget positions before `done`, and with them epochs that ended. */
+static void order_forget(struct order *o, uint64_t done)
+{
+	size_t drop = (size_t)(done - o->first);
+	size_t left = (size_t)(o->end - done);
+	unsigned past = 0;
+
+	memmove(o->file, o->file + drop, left * sizeof(*o->file));
+	memmove(o->place, o->place + drop, left);
+	o->first = done;
+	while (past + 1 < o->epochs && o->epoch[past + 1].begin <= done)
+		past++;
+	o->epochs -= past;
+	memmove(o->epoch, o->epoch + past, o->epochs * sizeof(*o->epoch));
+	build_index(o);
+}
+
+static int order_make_room(struct order *o, uint64_t done)
+{
+	size_t n = (size_t)(o->end - o->first);
+	size_t room[] = {o->room, o->room, o->room};
+
+	if (n < o->room)
+		return 0;
+	if (done - o->first > n / 2) {
+		order_forget(o, done);
+		return 0;
+	}
+	if (ARRAY_ROOM(o->file, n, &room[0]) < 0 ||
+		ARRAY_ROOM(o->next, n, &room[1]) < 0 ||
+		ARRAY_ROOM(o->place, n, &room[2]) < 0)
+		return -ENOMEM;
+	o->room = room[2]; /* as the others */
+	return o->room > o->buckets + o->buckets / 2 ? grow_index(o) : 0;
+}
+
+static int begin_epoch(struct order *o, uint64_t number)
+{
+	if (o->epochs > 0 && o->epoch[o->epochs - 1].number == number)
+		return 0;
+	if (o->epochs > 0 && o->epoch[o->epochs - 1].number > number)
+		return -EINVAL;
+	if (o->epochs == ORDER_EPOCHS_MAX)
+		return -ENOSPC;
+	if (ARRAY_ROOM(o->epoch, o->epochs, &o->epoch_room) < 0)
+		return -ENOMEM;
+	o->epoch[o->epochs++] = (struct order_epoch){number, o->end};
+	if (o->seen)
+		memset(o->seen, 0, o->seen_bytes);
+	return 0;
+}
+
+/* -EEXIST if it was there. */
+static int see(struct order *o, uint32_t file)
+{
+	size_t at = file / 8;
+	uint8_t bit = (uint8_t)(1u << file % 8);
+
+	if (ARRAY_ROOM_ZEROED(o->seen, at, &o->seen_bytes) < 0)
+		return -ENOMEM;
+	if (o->seen[at] & bit)
+		return -EEXIST;
+	o->seen[at] |= bit;
+	return 0;
+}
+
+int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done)
+{
+	int rc = order_make_room(o, done);
+	uint32_t i;
+
+	if (rc == 0)
+		rc = begin_epoch(o, epoch);
+	if (rc == 0)
+		rc = see(o, file);
+	if (rc < 0)
+		return rc;
+	i = (uint32_t)(o->end - o->first);
+	o->file[i] = file;
+	o->place[i] = PLACE_WAITING;
+	o->end++;
+	link_index(o, i);
+	return 0;
+}
+
+static bool is_done(const struct order *o, uint32_t i, uint64_t horizon)
+{
+	uint8_t place = o->place[i] & PLACE_MASK;
+
+	return place == PLACE_SERVED || place == PLACE_RETIRED ||
+		(place == PLACE_SKIPPED && o->first + i < horizon);
+}
+
+bool order_find(struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos)
+{
+	uint32_t *last, i;
+
+	if (o->buckets == 0)
+		return false;
+	last = order_bucket(o, file);
+	while (*last != NONE && is_done(o, o->next[*last], horizon)) {
+		i = o->next[*last];
+		if (i == *last)
+			*last = NONE;
+		else
+			o->next[*last] = o->next[i];
+	}
+	if (*last == NONE)
+		return false;
+	i = *last;
+	do {
+		i = o->next[i];
+		if (o->file[i] == file && !is_done(o, i, horizon)) {
+			*pos = o->first + i;
+			return true;
+		}
+	} while (i != *last);
+	return false;
+}
+
+static unsigned order_epoch_at(const struct order *o, uint64_t pos)
+{
+	unsigned low = 0, high = o->epochs;
+
+	while (high - low > 1) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (o->epoch[middle].begin <= pos)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t order_epoch_of(const struct order *o, uint64_t pos)
+{
+	return o->epochs ? o->epoch[order_epoch_at(o, pos)].number : 0;
+}
+
+uint64_t order_epoch_begin(const struct order *o, uint64_t pos)
+{
+	return o->epochs ? o->epoch[order_epoch_at(o, pos)].begin : 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of a plan: the file at each position, the state of each position,
+ * and the next position of a file. 9 bytes a position, and as a rule 6 of the
+ * index. No lock: the caller's. Private to src/prefetch.
+ */
+#ifndef PLAN_ORDER_IMPL_H
+#define PLAN_ORDER_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ *            the cursor passes, it is in a tier
+ *  WAITING ------------------------------------> SKIPPED --+
+ *     |  \                                          ^      | read
+ *     |   \ is planned             came into a tier |      v
+ *     |    +------------------> ISSUED -------------+--> SERVED
+ *     |                            |           read
+ *     +----------------------------+--> RETIRED
+ *       nobody will read it, or it cannot be fetched
+ */
+enum order_place {
+	PLACE_WAITING,
+	PLACE_SKIPPED,
+	PLACE_ISSUED,
+	PLACE_SERVED,
+	PLACE_RETIRED,
+	PLACE_MASK = 7,
+	PLACE_COUNTED = 8, /* flag: in plan.ahead */
+	/* SKIPPED: the number of items that were fetched ahead and are not read
+	 * yet, at most 15, times this. */
+	PLACE_UNREAD = 16,
+};
+
+/* A run of positions of one epoch. */
+struct order_epoch {
+	uint64_t number, begin;
+};
+
+#define ORDER_EPOCHS_MAX 4096u
+
+struct order {
+	uint64_t first, end; /* positions that are kept: [first, end) */
+	size_t room;	     /* of the three arrays; element 0 is `first` */
+	uint32_t *file;
+	uint32_t *next; /* in the chain of its bucket, a ring */
+	uint8_t *place;
+	uint32_t *last; /* of each bucket's ring */
+	size_t buckets; /* a power of two, or 0 */
+	uint8_t *seen;	/* bitmap: files of the last epoch */
+	size_t seen_bytes;
+	struct order_epoch *epoch;
+	unsigned epochs;
+	size_t epoch_room;
+};
+
+/* Zeroed memory is an empty order. */
+void order_release(struct order *o);
+
+/*
+ * Append a position. -EEXIST: the file is in this epoch already; -EINVAL: the
+ * epoch is before the last one; -ENOSPC: too many epochs; -ENOMEM. Positions
+ * before `done` may be forgotten.
+ */
+int order_add(struct order *o, uint64_t epoch, uint32_t file, uint64_t done);
+
+static inline uint8_t order_place(const struct order *o, uint64_t pos)
+{
+	return o->place[pos - o->first];
+}
+
+static inline void order_set(struct order *o, uint64_t pos, unsigned place)
+{
+	o->place[pos - o->first] = (uint8_t)place;
+}
+
+static inline uint32_t order_file(const struct order *o, uint64_t pos)
+{
+	return o->file[pos - o->first];
+}
+
+/*
+ * The first position of the file that was neither served nor retired, nor
+ * skipped before `horizon`. False if there is none.
+ */
+bool order_find(
+	struct order *o, uint32_t file, uint64_t horizon, uint64_t *pos);
+
+/* The number of the epoch of a position. */
+uint64_t order_epoch_of(const struct order *o, uint64_t pos);
+
+/* The first position of that epoch; 0 without any. */
+uint64_t order_epoch_begin(const struct order *o, uint64_t pos);
+
+#endif

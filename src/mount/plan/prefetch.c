@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequential detection. A small table of recent readers has one slot for each
+ * file; files with the same slot take turns, and then read ahead less. Each
+ * slot has its own lock, held for a few instructions.
+ */
+#include "mount/plan/prefetch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+
+#define SLOTS 256u
+#define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
+
+/*
+ * More than what a mount serves to a reader. It need not be given more
+ * than it takes while a request is answered: what comes earlier has left memory
+ * for a tier when its reader comes, and has to be read and verified there. But
+ * some requests take longer than the least.
+ */
+#define READER_BYTES_MS ((uint64_t)2 << 20)
+#define LIMIT_LEAST_BYTES ((uint64_t)2 << 20)
+
+/* The kernel's own read-ahead arrives a little out of order. */
+#define SLACK_BYTES ((uint64_t)512 << 10)
+
+/*
+ * A reader must read this much in a row before data is fetched ahead. The
+ * kernel cuts one read of a program into several, and a single range must not
+ * cost the whole window.
+ */
+#define RUN_MIN_BYTES ((uint64_t)512 << 10)
+
+/* Reads behind the front, in a row, after which it is taken for left. */
+#define BEHIND_MAX 8u
+
+struct slot {
+	pthread_mutex_t lock; /* guards the rest */
+	uint64_t cookie;
+	unsigned behind; /* reads before `next` since the last one there */
+	uint64_t begin;	 /* where this run of reads began */
+	uint64_t next;	 /* where a sequential reader reads next */
+	uint64_t ahead;	 /* fetched up to here */
+	uint64_t window; /* 0: not sequential so far */
+};
+
+struct prefetch {
+	struct cache *cache; /* set once */
+	struct slot slot[SLOTS];
+};
+
+struct prefetch *prefetch_new(struct cache *cache)
+{
+	struct prefetch *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->cache = cache;
+	for (unsigned i = 0; i < SLOTS; i++)
+		(void)pthread_mutex_init(&p->slot[i].lock, NULL);
+	return p;
+}
+
+void prefetch_free(struct prefetch *p)
+{
+	free(p);
+}
+
+static void restart(struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
+{
+	s->cookie = cookie;
+	s->behind = 0;
+	s->begin = off;
+	s->next = s->ahead = end;
+	s->window = 0;
+}
+
+/*
+ * Does this read move the front on? Several readers of one file are led by
+ * the first: what those behind it read has been fetched already, and must not
+ * be fetched again. Only when nobody reads at the front any more does one of
+ * them become the first.
+ */
+static bool moves_on(
+	struct slot *s, uint64_t cookie, uint64_t off, uint64_t end)
+{
+	if (s->cookie != cookie || off > s->next + SLACK_BYTES) {
+		restart(s, cookie, off, end);
+		return false;
+	}
+	if (end <= s->next) {
+		if (end + SLACK_BYTES <= s->next && ++s->behind >= BEHIND_MAX)
+			restart(s, cookie, off, end);
+		return false;
+	}
+	s->behind = 0;
+	return true;
+}
+
+/* Of the window. */
+static uint64_t limit_bytes(struct cache *cache)
+{
+	uint64_t us = cache_latency_ns(cache) / NS_PER_US;
+	uint64_t bytes = us * READER_BYTES_MS / 1000;
+
+	if (us == 0 || bytes > PREFETCH_WINDOW_MAX_BYTES)
+		return PREFETCH_WINDOW_MAX_BYTES;
+	return bytes < LIMIT_LEAST_BYTES ? LIMIT_LEAST_BYTES : bytes;
+}
+
+/* Note the read of a file of `size`; sets the range to fetch, if any. */
+static bool advance(struct slot *s, uint64_t limit, uint64_t size, uint64_t end,
+	uint64_t *from, uint64_t *to)
+{
+	s->next = end;
+	if (end < s->begin + RUN_MIN_BYTES)
+		return false;
+	s->window = s->window ? s->window * 2 : WINDOW_FIRST_BYTES;
+	if (s->window > limit)
+		s->window = limit;
+	if (s->ahead < end)
+		s->ahead = end;
+	*from = s->ahead;
+	*to = end + s->window < size ? end + s->window : size;
+	if (*to <= *from)
+		return false;
+	s->ahead = *to;
+	return true;
+}
+
+void prefetch_note(struct prefetch *p, const struct cache_item *file,
+	uint64_t off, size_t len)
+{
+	struct slot *s = &p->slot[file->cookie % SLOTS];
+	struct cache_item item = *file;
+	uint64_t from = 0, to = 0;
+	uint64_t limit = limit_bytes(p->cache);
+	bool go;
+
+	pthread_mutex_lock(&s->lock);
+	go = moves_on(s, file->cookie, off, off + len) &&
+		advance(s, limit, file->version.size_bytes, off + len, &from,
+			&to);
+	pthread_mutex_unlock(&s->lock);
+	while (go && from < to) {
+		uint64_t end;
+
+		cache_item_at(p->cache, from, &item);
+		end = item.base + item.size < to ? item.base + item.size : to;
+		cache_prefetch(p->cache, &item, (size_t)(from - item.base),
+			(size_t)(end - from));
+		from = end;
+	}
+}

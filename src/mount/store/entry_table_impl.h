@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The index: the set of entries in memory, so that a look-up costs no system
+ * call and every entry is charged once. Each entry has one slot:
+ *
+ *   absent --claim--> LINKING --publish--> RESIDENT --drop--> DROPPING
+ *   absent --adopt--> RESIDENT            DROPPING --restore--> RESIDENT
+ *   LINKING, DROPPING --forget--> absent (GONE while directories are read)
+ *
+ * The thread that takes a slot to LINKING or DROPPING owns it and the entry's
+ * name on disk until the next step. So nobody links over a deletion or deletes
+ * over a link, and no lock is held over I/O. The reader of the directories may
+ * hold a name that has been deleted since; GONE keeps it from adopting that.
+ *
+ * Any thread may call; sharded locks, taken inside.
+ */
+#ifndef STORE_ENTRY_TABLE_IMPL_H
+#define STORE_ENTRY_TABLE_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/hash.h"
+
+enum index_state {
+	INDEX_ABSENT,
+	INDEX_LINKING,
+	INDEX_RESIDENT,
+	INDEX_DROPPING,
+	INDEX_GONE,
+};
+
+struct index_ref {
+	struct hash128 key;
+	uint64_t item_bytes;
+	size_t tier;
+};
+
+struct index;
+
+/* NULL for want of memory. */
+struct index *index_new(void);
+void index_free(struct index *x);
+
+/* The state of a key; *ref is filled in unless it is absent. */
+enum index_state index_find(
+	struct index *x, struct hash128 key, struct index_ref *ref);
+
+/*
+ * absent -> RESIDENT: returns 1, after charge(arg, ref) was called with the
+ * shard's lock held. Returns 0 if there is a slot, with its state in *now, or
+ * if the directories have been read, as the entry has then been deleted. Or
+ * -ENOMEM.
+ */
+typedef void index_charge_fn(void *arg, const struct index_ref *ref);
+int index_adopt(struct index *x, const struct index_ref *ref,
+	index_charge_fn *charge, void *arg, struct index_ref *now);
+
+/* absent -> LINKING: returns 1, 0 if there is a slot, or -ENOMEM. */
+int index_claim(struct index *x, const struct index_ref *ref);
+
+/* LINKING: the entry goes to another tier. */
+void index_move(struct index *x, struct hash128 key, size_t tier);
+
+/*
+ * LINKING -> RESIDENT: returns true. Returns false if the entry should be
+ * dropped by now: it is then DROPPING.
+ */
+bool index_publish(struct index *x, struct hash128 key);
+
+/*
+ * RESIDENT -> DROPPING: returns true, and *ref. Returns false if there is no
+ * such entry; one that is LINKING becomes DROPPING when it is complete.
+ */
+bool index_drop(struct index *x, struct hash128 key, struct index_ref *ref);
+
+/* DROPPING -> RESIDENT, for an entry that could not be deleted or is another
+ * file now. */
+void index_restore(struct index *x, struct hash128 key);
+
+/* LINKING or DROPPING -> absent. */
+void index_forget(struct index *x, struct hash128 key);
+
+/* The directories have been read: GONE slots are removed, and no entry is
+ * adopted any more. */
+void index_scanned(struct index *x);
+
+/*
+ * Marks. unkeep_all() clears the mark of every entry; keep() and publication
+ * set it. drop_unkept() takes up to `max` unmarked RESIDENT entries to DROPPING
+ * and returns their number; 0: there are none left.
+ */
+void index_unkeep_all(struct index *x);
+void index_keep(struct index *x, struct hash128 key);
+size_t index_drop_unkept(struct index *x, struct index_ref *refs, size_t max);
+
+#endif

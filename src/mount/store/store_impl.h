@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the store: the struct and common steps. Not for other
+ * parts.
+ */
+#ifndef STORE_IMPL_H
+#define STORE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "mount/store/entry_table_impl.h"
+#include "mount/store/store.h"
+#include "mount/store/tier_impl.h"
+
+struct store {
+	/* Set once, by store_open(). */
+	struct counters *counters;
+	const struct event_sink *events; /* or NULL */
+	struct index *index;
+	struct tier tiers[STORE_TIERS_MAX];
+	size_t ntiers;
+	bool verify;
+	bool write_out;
+	mode_t file_mode;
+	pthread_t scanner;
+
+	/*
+	 * Released by the scanner when every entry is in the index; acquired by
+	 * readers that need the complete index.
+	 */
+	_Atomic bool ready;
+	_Atomic bool stop; /* relaxed: store_close() to the scanner */
+
+	/* Rank: taken alone. For threads that wait until ready. */
+	pthread_mutex_t ready_lock;
+	pthread_cond_t ready_cond; /* ready changed */
+};
+
+/* Report an event of a tier. */
+void store_report(
+	struct store *s, size_t tier, enum event_kind kind, const char *path);
+
+/* The file that a deletion is meant for. */
+enum removal {
+	REMOVE_ANY,  /* any file of that name */
+	REMOVE_SEEN, /* the file that was read */
+	REMOVE_LOST, /* none: the entry is in the index only */
+};
+
+/*
+ * Delete an entry that index_drop() has given us from the disk, the budget and
+ * the index. Returns false if it stays: the name belongs to another file now,
+ * or it cannot be deleted (counted).
+ */
+bool store_remove(struct store *s, const struct index_ref *ref,
+	enum removal removal, const struct stat *seen);
+
+/*
+ * Index and charge an entry found on disk. Returns 1 if this call did so, 0 if
+ * it is known already (its state in *now), or -ENOMEM.
+ */
+int store_adopt(
+	struct store *s, const struct index_ref *ref, struct index_ref *now);
+
+/*
+ * Read len bytes and up to `more` that may follow; fewer than len only at the
+ * end of the file. Returns the number or -errno.
+ */
+ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off);
+
+/* Before ready: look for an entry in the tiers and adopt it. */
+bool store_locate(struct store *s, struct hash128 key, uint64_t item_bytes,
+	struct index_ref *ref);
+
+/* Write and link one entry; -errno. The caller owns its slot. */
+int store_write_entry(
+	struct store *s, const struct index_ref *ref, const void *data);
+
+/* Thread: read all directories, then open admission. arg: the store. */
+void *store_scan(void *arg);
+
+#endif

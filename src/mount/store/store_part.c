@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parts: entries that hold some pages of an item, of which the others were not
+ * fetched: the bytes of the item, zeros where none were fetched, and a bitmap
+ * of its pages. Any thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mount/store/store_impl.h"
+
+/* Any bits will do, as keys are hashes. */
+static struct hash128 part_key(struct hash128 key)
+{
+	key.lo ^= UINT64_C(0x7061727473206f66);
+	key.hi ^= UINT64_C(0x206368756e6b732e);
+	return key;
+}
+
+static size_t map_bytes(uint64_t item_bytes)
+{
+	uint64_t pages = (item_bytes + STORE_PAGE_BYTES - 1) / STORE_PAGE_BYTES;
+
+	return (size_t)((pages + 63) / 64 * 8);
+}
+
+static uint64_t part_bytes(uint64_t item_bytes)
+{
+	return item_bytes + map_bytes(item_bytes);
+}
+
+size_t store_part_map_bytes(uint64_t item_bytes)
+{
+	/* A part is read at once, so that its map is that of its bytes. */
+	return part_bytes(item_bytes) > STORE_READ_MAX_BYTES
+		? 0
+		: map_bytes(item_bytes);
+}
+
+bool store_part_map_has(const uint8_t *map, size_t page)
+{
+	return map[page / 8] >> (page % 8) & 1;
+}
+
+void store_part_map_set(uint8_t *map, size_t page)
+{
+	map[page / 8] |= (uint8_t)(1u << (page % 8));
+}
+
+bool store_part_has(struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	return store_has(s, part_key(key), part_bytes(item_bytes));
+}
+
+bool store_part_read(struct store *s, struct hash128 key, uint64_t item_bytes,
+	void *data, uint8_t *map)
+{
+	struct store_scratch *scratch = store_scratch_new();
+	uint64_t bytes = part_bytes(item_bytes);
+	const void *got;
+	bool read = scratch &&
+		store_read(s, scratch, part_key(key), bytes, 0, (size_t)bytes,
+			&got) > 0;
+
+	if (read) {
+		memcpy(data, got, item_bytes);
+		memcpy(map, (const uint8_t *)got + item_bytes,
+			map_bytes(item_bytes));
+	}
+	store_scratch_free(scratch);
+	return read;
+}
+
+/* Zeros for the pages that are not there, and the map after the last one. */
+static void complete_data(char *data, uint64_t item_bytes, const uint8_t *map)
+{
+	for (uint64_t off = 0; off < item_bytes; off += STORE_PAGE_BYTES) {
+		uint64_t left = item_bytes - off;
+
+		if (!store_part_map_has(map, off / STORE_PAGE_BYTES))
+			memset(data + off, 0,
+				left < STORE_PAGE_BYTES ? left
+							: STORE_PAGE_BYTES);
+	}
+	memcpy(data + item_bytes, map, map_bytes(item_bytes));
+}
+
+int store_part_write(struct store *s, struct reservation *r, struct hash128 key,
+	void *data, uint64_t item_bytes, const uint8_t *map)
+{
+	uint64_t bytes = part_bytes(item_bytes);
+	int rc;
+
+	complete_data(data, item_bytes, map);
+	store_unreserve(s, r);
+	store_discard(s, part_key(key), bytes);
+	rc = store_reserve(s, bytes, r);
+	if (rc < 0)
+		return rc;
+	return store_publish(s, r, part_key(key), data, bytes);
+}
+
+void store_part_discard(
+	struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	store_discard(s, part_key(key), part_bytes(item_bytes));
+}
+
+bool store_part_exchange(struct store *s, struct hash128 key,
+	uint64_t item_bytes, struct reservation *r)
+{
+	return store_exchange(
+		s, part_key(key), part_bytes(item_bytes), item_bytes, r);
+}
+
+void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes)
+{
+	/* A part that a kill left beside its whole item is deleted by a sweep.
+	 */
+	if (!store_has(s, key, item_bytes))
+		store_keep(s, part_key(key));
+}

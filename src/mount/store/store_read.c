@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads from an entry: open, read, verify, close. Each thread brings its own
+ * scratch, so any number of threads may enter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/format/entry.h"
+#include "mount/store/store_impl.h"
+
+/* The blocks that a read touches, and a byte past the end of the file. */
+#define CONTENT_BYTES (STORE_READ_MAX_BYTES + 2 * ENTRY_BLOCK_BYTES)
+#define SCRATCH_BYTES (CONTENT_BYTES + ENTRY_TRAILER_MAX_BYTES + 4096)
+
+struct store_scratch {
+	unsigned char *buf;
+};
+
+/* One read and its result. */
+struct window {
+	uint64_t begin, end;	      /* content bytes that are read */
+	const unsigned char *trailer; /* in the scratch */
+};
+
+struct store_scratch *store_scratch_new(void)
+{
+	CLEANUP_FREE struct store_scratch *scratch = malloc(sizeof(*scratch));
+	void *buf;
+
+	if (!scratch || posix_memalign(&buf, 4096, SCRATCH_BYTES))
+		return NULL;
+	scratch->buf = buf;
+	return steal_ptr(&scratch);
+}
+
+void store_scratch_free(struct store_scratch *scratch)
+{
+	if (!scratch)
+		return;
+	free(scratch->buf);
+	free(scratch);
+}
+
+/* Open an entry for reading. The descriptor or -errno. */
+static int store_open_entry(struct store *s, const struct index_ref *ref)
+{
+	char path[ENTRY_PATH_MAX];
+	CLEANUP_FD int fd = -1;
+	struct stat st;
+
+	(void)entry_path(path, ref->key, ref->item_bytes);
+	/* O_NONBLOCK, as another file may have been put there. */
+	fd = openat(s->tiers[ref->tier].fd, path,
+		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && st.st_uid == s->tiers[ref->tier].uid)
+		return steal_fd(&fd);
+	return -EPERM; /* its checksums may be right, as they use no secret */
+}
+
+ssize_t store_pread(int fd, void *buf, size_t len, size_t more, uint64_t off)
+{
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = pread(fd, (char *)buf + got, len + more - got,
+			(off_t)(off + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+/* Exactly len bytes and then the end of the file, or -EBADMSG. */
+static int read_to_end(int fd, void *buf, size_t len, uint64_t off)
+{
+	ssize_t n = store_pread(fd, buf, len, 1, off);
+
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == len ? 0 : -EBADMSG;
+}
+
+/* Content and trailer; one read if the content's end is asked for. */
+static int read_window(int fd, struct store_scratch *scratch,
+	uint64_t item_bytes, struct window *w)
+{
+	size_t len = (size_t)(w->end - w->begin);
+	size_t trailer = entry_trailer_bytes(item_bytes);
+	ssize_t n;
+
+	w->trailer = scratch->buf + len;
+	if (w->end == item_bytes)
+		return read_to_end(fd, scratch->buf, len + trailer, w->begin);
+	n = store_pread(fd, scratch->buf, len, 0, w->begin);
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n != len)
+		return -EBADMSG;
+	return read_to_end(fd, scratch->buf + len, trailer, item_bytes);
+}
+
+/* 0, -EBADMSG for a damaged entry, else -errno of a read. */
+static int read_checked(struct store *s, int fd, struct store_scratch *scratch,
+	const struct index_ref *ref, struct window *w)
+{
+	uint64_t first = w->begin / ENTRY_BLOCK_BYTES;
+	int rc = read_window(fd, scratch, ref->item_bytes, w);
+
+	/* It is no longer a regular file. */
+	if (rc == -ESPIPE || rc == -EISDIR || rc == -EINVAL || rc == -ENXIO)
+		return -EBADMSG;
+	if (rc)
+		return rc;
+	if (entry_check_trailer(
+		    w->trailer, ref->key, ref->item_bytes, s->verify))
+		return -EBADMSG;
+	if (s->verify &&
+		!entry_check_blocks(w->trailer, ref->key, scratch->buf,
+			(size_t)(w->end - w->begin), first))
+		return -EBADMSG;
+	return 0;
+}
+
+static struct window window_of(
+	const struct store *s, uint64_t item_bytes, uint64_t off, size_t len)
+{
+	struct window w = {.begin = off, .end = off + len};
+
+	if (!s->verify)
+		return w;
+	w.begin -= w.begin % ENTRY_BLOCK_BYTES;
+	w.end += ENTRY_BLOCK_BYTES - 1;
+	w.end -= w.end % ENTRY_BLOCK_BYTES;
+	if (w.end > item_bytes)
+		w.end = item_bytes;
+	return w;
+}
+
+/* Find the entry to read; false if there is none. */
+static bool find_entry(struct store *s, struct hash128 key, uint64_t item_bytes,
+	struct index_ref *ref)
+{
+	/* Read before the look-up: an entry missing after that exists nowhere.
+	 */
+	bool ready = store_ready(s);
+	enum index_state state = index_find(s->index, key, ref);
+
+	if (state == INDEX_RESIDENT)
+		return ref->item_bytes == item_bytes;
+	return !ready && state == INDEX_ABSENT &&
+		store_locate(s, key, item_bytes, ref);
+}
+
+static void drop_damaged(
+	struct store *s, const struct index_ref *ref, const struct stat *seen)
+{
+	char path[ENTRY_PATH_MAX];
+	struct index_ref now;
+
+	if (!index_drop(s->index, ref->key, &now))
+		return; /* another thread dropped and counted it */
+	if (!store_remove(s, &now, REMOVE_SEEN, seen))
+		return;
+	COUNT(s->counters, checksum_errors);
+	store_report(s, now.tier, EVENT_ENTRY_DAMAGED,
+		entry_path(path, now.key, now.item_bytes));
+}
+
+/* The entry could not be opened, for the reason `rc`. */
+static void open_failed(struct store *s, const struct index_ref *ref, int rc)
+{
+	struct index_ref now;
+	struct stat st;
+	char path[ENTRY_PATH_MAX];
+
+	(void)entry_path(path, ref->key, ref->item_bytes);
+	if (rc == -ENOENT) {
+		if (!index_drop(s->index, ref->key, &now) ||
+			!store_remove(s, &now, REMOVE_LOST, NULL))
+			return;
+		COUNT(s->counters, entries_lost);
+		store_report(s, ref->tier, EVENT_ENTRY_LOST, path);
+		return;
+	}
+	if ((rc == -ELOOP || rc == -ENXIO || rc == -EPERM) &&
+		fstatat(s->tiers[ref->tier].fd, path, &st,
+			AT_SYMLINK_NOFOLLOW) == 0)
+		drop_damaged(s, ref, &st); /* a link, a socket, another
+					      user's */
+	else				   /* the entry may be intact */
+		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED, path, rc);
+}
+
+/* The data read is unusable, for the reason `rc`. */
+static void entry_read_failed(
+	struct store *s, const struct index_ref *ref, int fd, int rc)
+{
+	char path[ENTRY_PATH_MAX];
+	struct index_ref now;
+	struct stat seen;
+
+	if (rc != -EBADMSG)
+		store_failed(s, ref->tier, EVENT_TIER_READ_FAILED,
+			entry_path(path, ref->key, ref->item_bytes), rc);
+	if (fstat(fd, &seen) < 0)
+		return;
+	if (rc == -EBADMSG)
+		drop_damaged(s, ref, &seen);
+	else if (index_drop(s->index, ref->key, &now))
+		(void)store_remove(s, &now, REMOVE_SEEN, &seen); /* counted */
+}
+
+ssize_t store_read(struct store *s, struct store_scratch *scratch,
+	struct hash128 key, uint64_t item_bytes, uint64_t off, size_t len,
+	const void **data)
+{
+	CLEANUP_FD int fd = -1;
+	struct index_ref ref;
+	struct window w;
+	int rc;
+
+	if (!len || len > STORE_READ_MAX_BYTES || off > item_bytes ||
+		len > item_bytes - off || item_bytes > ENTRY_ITEM_MAX_BYTES)
+		return -EINVAL;
+	if (!find_entry(s, key, item_bytes, &ref))
+		return -ENOENT;
+	fd = store_open_entry(s, &ref);
+	if (fd < 0) {
+		open_failed(s, &ref, fd);
+		return -ENOENT;
+	}
+	w = window_of(s, item_bytes, off, len);
+	rc = read_checked(s, fd, scratch, &ref, &w);
+	if (rc) {
+		entry_read_failed(s, &ref, fd, rc);
+		return -ENOENT;
+	}
+	*data = scratch->buf + (off - w.begin);
+	return (ssize_t)len;
+}

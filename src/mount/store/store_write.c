@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes an entry: to an unnamed file that gets its name when complete, or, on
+ * file systems without those, to a file in tmp/ that is renamed. Each publisher
+ * owns the slot of its entry, so no other thread writes, links or deletes under
+ * that name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/format/entry.h"
+#include "mount/store/tier_identity_impl.h"
+#include "mount/store/store_impl.h"
+
+/* Write content and trailer to a new file, from its start. */
+static int write_all(int fd, const void *data, size_t data_bytes,
+	const void *trailer, size_t trailer_bytes)
+{
+	size_t off = 0, total = data_bytes + trailer_bytes;
+
+	while (off < total) {
+		size_t d = off < data_bytes ? off : data_bytes;
+		struct iovec iov[2] = {
+			{(char *)(uintptr_t)data + d, data_bytes - d},
+			{(char *)(uintptr_t)trailer + (off - d),
+				trailer_bytes - (off - d)},
+		};
+		ssize_t n = pwritev(fd, iov, 2, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		off += (size_t)n;
+	}
+	return 0;
+}
+
+static int fill_file(
+	struct store *s, int fd, const struct index_ref *ref, const void *data)
+{
+	size_t n = entry_trailer_bytes(ref->item_bytes);
+	CLEANUP_FREE void *trailer = malloc(n);
+	int rc;
+
+	if (!trailer)
+		return -ENOMEM;
+	/* Because of the umask, which would hide the file from the group. */
+	if (s->file_mode != 0600 && fchmod(fd, s->file_mode) < 0)
+		return -errno;
+	entry_make_trailer(trailer, ref->key, data, ref->item_bytes);
+	rc = write_all(fd, data, (size_t)ref->item_bytes, trailer, n);
+	/* Only a hint: an error of the disk is the entry's reader's to find. */
+	if (rc == 0 && s->write_out)
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return rc;
+}
+
+/* Recreate a sub-directory that was deleted under the mount. */
+static int remake_subdir(const struct tier *t, const char *path)
+{
+	const char sub[] = {path[0], path[1], '\0'};
+
+	return tier_make_subdir(t, sub);
+}
+
+/* Errors of file systems and kernels that cannot create or link an unnamed
+ * file. */
+static int no_unnamed(int code)
+{
+	switch (code) {
+	case EACCES:
+	case EINVAL:
+	case EISDIR: /* a kernel that does not know the flag */
+	case EOPNOTSUPP:
+	case EPERM:
+	case EXDEV:
+		return -EOPNOTSUPP;
+	default:
+		return -code;
+	}
+}
+
+/* An existing file is not a known entry, so replace it. */
+static int link_file(const struct tier *t, int fd, const char *path)
+{
+	char proc[32];
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	for (int tries = 0; tries < 3; tries++) {
+		int rc;
+
+		if (linkat(AT_FDCWD, proc, t->fd, path, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		if (errno == EEXIST)
+			rc = unlinkat(t->fd, path, 0) && errno != ENOENT
+				? -errno
+				: 0;
+		else if (errno == ENOENT)
+			rc = remake_subdir(t, path);
+		else
+			return no_unnamed(errno);
+		if (rc)
+			return rc;
+	}
+	return -EOPNOTSUPP; /* repeated ENOENT: there is no /proc */
+}
+
+static int write_unnamed(struct store *s, struct tier *t,
+	const struct index_ref *ref, const char *path, const void *data)
+{
+	CLEANUP_FD int fd =
+		openat(t->fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	int rc;
+
+	if (fd < 0)
+		return no_unnamed(errno);
+	rc = fill_file(s, fd, ref, data);
+	return rc ? rc : link_file(t, fd, path);
+}
+
+static int rename_file(const struct tier *t, const char *tmp, const char *path)
+{
+	int rc;
+
+	if (renameat(t->fd, tmp, t->fd, path) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	rc = remake_subdir(t, path);
+	if (rc)
+		return rc;
+	return renameat(t->fd, tmp, t->fd, path) < 0 ? -errno : 0;
+}
+
+static int open_tmp(const struct tier *t, const char *tmp)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(t->fd, tmp, flags, 0600);
+
+	if (fd < 0 && errno == ENOENT && tier_make_subdir(t, TMP_DIR_NAME) == 0)
+		fd = openat(t->fd, tmp, flags, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_named(struct store *s, struct tier *t,
+	const struct index_ref *ref, const char *path, const void *data)
+{
+	char tmp[sizeof(TMP_DIR_NAME "/") + ENTRY_PATH_MAX];
+	CLEANUP_FD int fd = -1;
+	int rc;
+
+	(void)snprintf(tmp, sizeof(tmp), TMP_DIR_NAME "/%s", path + 3);
+	fd = open_tmp(t, tmp);
+	if (fd < 0)
+		return fd;
+	rc = fill_file(s, fd, ref, data);
+	if (rc == 0)
+		rc = rename_file(t, tmp, path);
+	if (rc)
+		(void)unlinkat(t->fd, tmp, 0); /* else the next start does */
+	return rc;
+}
+
+int store_write_entry(
+	struct store *s, const struct index_ref *ref, const void *data)
+{
+	struct tier *t = &s->tiers[ref->tier];
+	char path[ENTRY_PATH_MAX];
+	int rc = -EOPNOTSUPP;
+
+	(void)entry_path(path, ref->key, ref->item_bytes);
+	if (atomic_load_explicit(&t->tmpfile, memory_order_relaxed))
+		rc = write_unnamed(s, t, ref, path, data);
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	atomic_store_explicit(&t->tmpfile, false, memory_order_relaxed);
+	return write_named(s, t, ref, path, data);
+}

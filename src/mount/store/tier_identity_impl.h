@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The identity file and the lock that make a directory a tier (doc/formats.md).
+ * Functions take the open directory; its name is for messages only.
+ */
+#ifndef STORE_TIER_IDENTITY_IMPL_H
+#define STORE_TIER_IDENTITY_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/base/err.h"
+
+#define IDENTITY_NAME "refrain-tier"
+#define IDENTITY_NEW_NAME "refrain-tier.new"
+#define LOCK_FILE_NAME "refrain-lock"
+#define TMP_DIR_NAME "tmp"
+
+/*
+ * Read the identity of a tier. Returns 0 and the source as the file has it
+ * (encoded; the caller frees it), 1 if there is no identity file, or -EBADMSG
+ * if it is damaged or of another version.
+ */
+int identity_read(
+	int dir_fd, const char *dir, char **encoded, struct error *err);
+
+/* Make the directory the tier of this source. -errno. */
+int identity_write(
+	int dir_fd, const char *dir, const char *encoded, struct error *err);
+
+/* The source in the printable form of identity files. NULL for want of memory.
+ */
+char *identity_encode(const char *source);
+
+/*
+ * Return 1 if the directory holds nothing but leftovers of a killed start, else
+ * 0, or -errno. `name` gets the name of an unexpected entry.
+ */
+int identity_dir_empty(int dir_fd, char *name, size_t name_size);
+
+/*
+ * Lock the directory for this process. Returns the descriptor, or -EBUSY. *made
+ * tells whether this call created the lock file.
+ */
+int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The background thread of a store. It empties tmp/, reads the names in every
+ * tier's directories, indexes and charges the entries, and opens admission. It
+ * calls stat() on nothing and deletes only second copies. It runs once per
+ * mount, with a few helpers: a single reader gets the directories of a disk one
+ * block at a time, and a single processor is soon busy.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/format/entry.h"
+#include "mount/store/tier_identity_impl.h"
+#include "mount/store/store_impl.h"
+
+/* Threads that read directories, besides the background thread. */
+#define SCAN_HELPERS 3
+
+static DIR *open_subdir(const struct tier *t, const char *name)
+{
+	CLEANUP_FD int fd = openat(
+		t->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir)
+		(void)steal_fd(&fd);
+	return dir;
+}
+
+static bool stopping(struct store *s)
+{
+	return atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+static void empty_tmp(struct store *s, struct tier *t)
+{
+	CLEANUP_DIR DIR *dir = open_subdir(t, TMP_DIR_NAME);
+	const struct dirent *e;
+
+	while (dir && !stopping(s) && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			(void)unlinkat(dirfd(dir), e->d_name, 0); /* or later */
+}
+
+/* Returns -ENOMEM. An entry that another tier also holds is deleted here. */
+static int scan_take_name(struct store *s, size_t tier, unsigned int sub,
+	int dir_fd, const struct dirent *e)
+{
+	struct index_ref ref = {.tier = tier}, now;
+	int rc;
+
+	if ((e->d_type != DT_REG && e->d_type != DT_UNKNOWN) ||
+		!entry_parse_name(e->d_name, sub, &ref.key, &ref.item_bytes))
+		return 0;
+	rc = store_adopt(s, &ref, &now);
+	if (rc == 0 && now.tier != tier)
+		(void)unlinkat(dir_fd, e->d_name, 0); /* or at the next start */
+	return rc < 0 ? rc : 0;
+}
+
+static int scan_subdir(struct store *s, size_t tier, unsigned int sub)
+{
+	char name[3];
+	CLEANUP_DIR DIR *dir = NULL;
+	const struct dirent *e;
+	int rc = 0;
+
+	(void)snprintf(name, sizeof(name), "%02x", sub & 0xff);
+	dir = open_subdir(&s->tiers[tier], name);
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	for (errno = 0; rc == 0 && (e = readdir(dir)); errno = 0)
+		rc = scan_take_name(s, tier, sub, dirfd(dir), e);
+	return rc ? rc : -errno;
+}
+
+/* The scan of one tier; shared by the threads that read it. */
+struct tier_scan {
+	struct store *s;	   /* set once */
+	size_t tier;		   /* set once */
+	_Atomic unsigned int next; /* relaxed: the sub-directory to read next */
+};
+
+static void *scan_subdirs(void *arg)
+{
+	struct tier_scan *scan = arg;
+	struct store *s = scan->s;
+	int rc;
+
+	while (!stopping(s)) {
+		unsigned int sub = atomic_fetch_add_explicit(
+			&scan->next, 1, memory_order_relaxed);
+
+		if (sub >= TIER_SUBDIRS)
+			break;
+		rc = scan_subdir(s, scan->tier, sub);
+		if (rc == 0)
+			continue;
+		store_failed(s, scan->tier, EVENT_TIER_SCAN_FAILED, NULL, rc);
+		tier_close_admission(&s->tiers[scan->tier]);
+	}
+	return NULL;
+}
+
+/* Tiers are read in order, so the copy in the faster tier stays. */
+static void scan_tier(struct store *s, size_t tier)
+{
+	struct tier_scan scan = {.s = s, .tier = tier};
+	pthread_t helpers[SCAN_HELPERS];
+	unsigned int n = 0;
+
+	/* Start as many as possible; signals are blocked in this thread. */
+	while (n < SCAN_HELPERS &&
+		pthread_create(&helpers[n], NULL, scan_subdirs, &scan) == 0)
+		n++;
+	(void)scan_subdirs(&scan);
+	while (n > 0)
+		(void)pthread_join(helpers[--n], NULL); /* just started */
+}
+
+void *store_scan(void *arg)
+{
+	struct store *s = arg;
+
+	for (size_t i = 0; i < s->ntiers; i++) {
+		empty_tmp(s, &s->tiers[i]);
+		scan_tier(s, i);
+		if (stopping(s))
+			return NULL;
+	}
+	index_scanned(s->index);
+	LOCK_SCOPE(&s->ready_lock);
+	atomic_store_explicit(&s->ready, true, memory_order_release);
+	(void)pthread_cond_broadcast(&s->ready_cond);
+	return NULL;
+}

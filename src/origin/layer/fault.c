@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fault origin: delays, errors, stalls and a rate in front of another
+ * origin, for tests and drills. Requests come from any thread; no thread
+ * waits: a delayed request is a timer, a stalled one lies on a list. The
+ * verdicts are drawn from (seed, number of the request).
+ *
+ *   drawn --at once, or delayed--> passed on ----> answered by the inner one
+ *     |  ^      |                                       ^
+ *     |  |      '-- error, short read, abandoned -------'
+ *     '-stalled-- abandoned ----------------------------'
+ *
+ * Nothing of the inner origin is called with the lock held, so a request lives
+ * until its answer has been given and no such call has it any more.
+ */
+#include "origin/origin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/hash.h"
+#include "common/base/lock.h"
+#include "common/base/words.h"
+#include "origin/layer/any_request_impl.h"
+#include "origin/local/late_answers.h"
+
+/* origin.h documents the words. */
+struct fault_spec {
+	uint64_t delay_ns, rate_bytes, piece_bytes, seed, meta;
+	double error, cut, stall;    /* shares, 0 to 1 */
+	char match[WORD_TEXT_BYTES]; /* "": all */
+};
+
+static const struct word_def fault_words[] = {
+	{"delay", WORD_TIME, offsetof(struct fault_spec, delay_ns)},
+	{"error", WORD_SHARE, offsetof(struct fault_spec, error)},
+	{"short", WORD_SHARE, offsetof(struct fault_spec, cut)},
+	{"pieces", WORD_SIZE, offsetof(struct fault_spec, piece_bytes)},
+	{"stall", WORD_SHARE, offsetof(struct fault_spec, stall)},
+	{"rate", WORD_SIZE, offsetof(struct fault_spec, rate_bytes)},
+	{"meta", WORD_NUMBER, offsetof(struct fault_spec, meta)},
+	{"match", WORD_TEXT, offsetof(struct fault_spec, match)},
+	{"seed", WORD_NUMBER, offsetof(struct fault_spec, seed)},
+	{NULL, WORD_TEXT, 0},
+};
+
+struct fault {
+	struct origin base;
+	struct origin *inner; /* this and the next two are set once */
+	struct timers *timers;
+	struct late *late;
+	pthread_mutex_t lock;	/* rank: above the timers' */
+	struct fault_spec spec; /* lock; so are the members below */
+	uint64_t drawn;		/* requests since the spec was set */
+	uint64_t free_ns; /* time at which the rate allows the next byte */
+	struct list stalled;
+	unsigned requests;    /* that have not ended */
+	pthread_cond_t quiet; /* requests == 0 */
+};
+
+struct origin_file {
+	struct origin_file *inner;
+	char path[];
+};
+
+enum verdict { PASS, FAIL, CUT, STALL };
+
+/* A request that waits or that the inner origin has. */
+struct fault_request {
+	struct timer timer; /* while WAITING */
+	struct fault *o;
+	enum { WAITING, STALLED, PASSING, PASSED } state; /* lock */
+	unsigned refs;		      /* lock: the answer, inner calls */
+	enum verdict verdict;	      /* lock */
+	bool abandoned;		      /* lock */
+	struct origin_request *outer; /* set once: the caller's request */
+	const char *path;	      /* set once: the outer request's */
+	struct list node;	      /* lock: while STALLED */
+	struct pool_job note;
+	size_t piece_bytes; /* lock, until PASSING; 0: pieces as they come */
+	union origin_any in;
+};
+
+static struct fault *fault_of(struct origin *o)
+{
+	return (struct fault *)(void *)o;
+}
+
+static int fault_spec_parse(
+	struct fault_spec *s, const char *text, struct error *err)
+{
+	int rc;
+
+	*s = (struct fault_spec){0};
+	rc = words_parse(s, fault_words, text, err);
+	return rc ? error_wrap(err, rc, "fault '%s'", text) : 0;
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+/* Lock held: abandon() no longer finds the request. */
+static void fault_let_go(struct fault_request *q)
+{
+	ASSERT_HELD(&q->o->lock);
+	q->outer->priv = NULL;
+}
+
+static void fault_put(struct fault_request *q)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	if (--q->refs > 0)
+		return;
+	free(q);
+	if (--o->requests == 0)
+		pthread_cond_broadcast(&o->quiet);
+}
+
+/* No lock held; q may end. */
+static void fault_tell(struct fault_request *q, int status)
+{
+	struct fault *o = q->o;
+
+	origin_answer(q->outer, status);
+	pthread_mutex_lock(&o->lock);
+	fault_put(q);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static void run_note(struct pool_job *job)
+{
+	fault_tell(CONTAINER_OF(job, struct fault_request, note), -ECANCELED);
+}
+
+/* Lock held: answer -ECANCELED from another thread. */
+static void cancel_later(struct fault_request *q)
+{
+	ASSERT_HELD(&q->o->lock);
+	fault_let_go(q);
+	pool_job_init(&q->note, run_note);
+	late_run(q->o->late, &q->note);
+}
+
+static void read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
+{
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.read);
+	struct origin_read *r = origin_read_of(q->outer);
+	size_t piece = q->piece_bytes ? q->piece_bytes : len;
+
+	for (size_t at = 0; at < len; at += piece)
+		r->data(r, off + at, (const char *)bytes + at,
+			len - at < piece ? len - at : piece);
+}
+
+static void list_batch(
+	struct origin_list *in, const struct file_entry *entries, size_t n)
+{
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.list);
+	struct origin_list *l = origin_list_of(q->outer);
+
+	l->batch(l, entries, n);
+}
+
+static void list_restart(struct origin_list *in)
+{
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.list);
+	struct origin_list *l = origin_list_of(q->outer);
+
+	l->restart(l);
+}
+
+static void inner_done(struct origin_request *in, int status)
+{
+	struct fault_request *q =
+		CONTAINER_OF(in, struct fault_request, in.req);
+
+	pthread_mutex_lock(&q->o->lock);
+	fault_let_go(q);
+	pthread_mutex_unlock(&q->o->lock);
+	if (in->op == ORIGIN_READ)
+		origin_read_of(q->outer)->lost_bytes = q->in.read.lost_bytes;
+	if (in->op == ORIGIN_STAT) {
+		origin_stat_of(q->outer)->attr = q->in.stat.attr;
+		origin_stat_of(q->outer)->target = q->in.stat.target;
+	}
+	fault_tell(q, q->verdict == CUT && status == 0 ? -EIO : status);
+}
+
+/* -- What happens to a request --------------------------------------------- */
+
+/* Lock held, but not during the call. */
+static void abandon_inner(struct fault_request *q)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	q->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_read_abandon(o->inner, &q->in.read);
+	pthread_mutex_lock(&o->lock);
+	fault_put(q);
+}
+
+/* The request to the inner origin. */
+static void make_inner(struct fault_request *q)
+{
+	ASSERT_HELD(&q->o->lock);
+	any_copy(&q->in, q->outer);
+	q->in.req.done = inner_done;
+	if (q->outer->op == ORIGIN_READ) {
+		q->in.read.file = q->in.read.file->inner;
+		q->in.read.data = read_data;
+		if (q->verdict == CUT)
+			q->in.read.len /= 2;
+	} else if (q->outer->op == ORIGIN_LIST) {
+		q->in.list.batch = list_batch;
+		q->in.list.restart = list_restart;
+	}
+}
+
+/* Hand it to the inner origin; q may end. Lock held, but not during the call:
+ * abandon() leaves q as it is until then. */
+static void fault_pass(struct fault_request *q)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&o->lock);
+	make_inner(q);
+	q->state = PASSING;
+	q->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_start(o->inner, &q->in.req);
+	pthread_mutex_lock(&o->lock);
+	q->state = PASSED;
+	if (q->abandoned)
+		abandon_inner(q);
+	fault_put(q);
+}
+
+static void on_timer(struct timer *t)
+{
+	struct fault_request *q = CONTAINER_OF(t, struct fault_request, timer);
+	struct fault *o = q->o;
+	int status;
+
+	pthread_mutex_lock(&o->lock);
+	if (!q->abandoned && q->verdict != FAIL) {
+		fault_pass(q);
+		pthread_mutex_unlock(&o->lock);
+		return;
+	}
+	status = q->abandoned ? -ECANCELED : -EIO;
+	fault_let_go(q);
+	pthread_mutex_unlock(&o->lock);
+	fault_tell(q, status);
+}
+
+/* Lock held: a number from 0 to 1. */
+static double fault_draw(struct fault *o)
+{
+	uint64_t x = hash64(&o->drawn, sizeof(o->drawn), o->spec.seed);
+
+	ASSERT_HELD(&o->lock);
+	o->drawn++;
+	return (double)(x >> 11) * 0x1p-53;
+}
+
+static bool is_hit(const struct fault_request *q)
+{
+	const struct fault_spec *s = &q->o->spec;
+
+	ASSERT_HELD(&q->o->lock);
+	return (q->outer->op == ORIGIN_READ || s->meta) &&
+		(!*s->match || strstr(q->path, s->match));
+}
+
+static bool can_cut(struct origin_request *q)
+{
+	return q->op == ORIGIN_READ && origin_read_of(q)->len > 1;
+}
+
+static enum verdict judge(struct fault_request *q)
+{
+	const struct fault_spec *s = &q->o->spec;
+	double x = fault_draw(q->o);
+
+	ASSERT_HELD(&q->o->lock);
+	if (x < s->stall)
+		return STALL;
+	if (x < s->stall + s->error)
+		return FAIL;
+	if (x < s->stall + s->error + s->cut)
+		return can_cut(q->outer) ? CUT : FAIL;
+	return PASS;
+}
+
+/* Lock held: when the bytes of a read may be sent. */
+static uint64_t rated_ns(const struct fault_request *q, uint64_t at_ns)
+{
+	struct fault *o = q->o;
+
+	ASSERT_HELD(&q->o->lock);
+	if (q->outer->op != ORIGIN_READ || !o->spec.rate_bytes)
+		return at_ns;
+	if (o->free_ns < at_ns)
+		o->free_ns = at_ns;
+	/* Reads are too short for this to overflow. */
+	o->free_ns +=
+		origin_read_of(q->outer)->len * NS_PER_S / o->spec.rate_bytes;
+	return o->free_ns;
+}
+
+/* Decide the fate of q and begin it; q may end. Lock held, but not while the
+ * inner origin is called. */
+static void fault_begin(struct fault_request *q)
+{
+	struct fault *o = q->o;
+	uint64_t now_ns = clock_now_ns(), at_ns = now_ns;
+
+	ASSERT_HELD(&q->o->lock);
+	q->verdict = PASS;
+	q->piece_bytes = 0;
+	if (is_hit(q)) {
+		q->verdict = judge(q);
+		at_ns = rated_ns(q, now_ns + o->spec.delay_ns);
+		q->piece_bytes = o->spec.piece_bytes;
+	}
+	if (q->verdict == STALL) {
+		q->state = STALLED;
+		list_add_tail(&o->stalled, &q->node);
+	} else if (q->verdict != FAIL && at_ns == now_ns) {
+		fault_pass(q);
+	} else {
+		q->state = WAITING;
+		timer_set(o->timers, &q->timer, at_ns);
+	}
+}
+
+static const char *fault_path_of(struct origin_request *q)
+{
+	if (q->op == ORIGIN_READ)
+		return origin_read_of(q)->file->path;
+	return q->op == ORIGIN_STAT ? origin_stat_of(q)->path
+				    : origin_list_of(q)->path;
+}
+
+static void fault_start(struct origin *base, struct origin_request *outer)
+{
+	struct fault *o = fault_of(base);
+	struct fault_request *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		late_answer(o->late, outer);
+		return;
+	}
+	LOCK_SCOPE(&o->lock);
+	timer_init(&q->timer, on_timer);
+	q->o = o;
+	q->refs = 1;
+	o->requests++;
+	q->outer = outer;
+	q->path = fault_path_of(outer);
+	list_init(&q->node);
+	outer->priv = q;
+	fault_begin(q);
+}
+
+static void fault_abandon(struct origin *base, struct origin_read *r)
+{
+	struct fault *o = fault_of(base);
+	struct fault_request *q;
+
+	if (late_has(o->late, &r->req))
+		return;
+	pthread_mutex_lock(&o->lock);
+	q = r->req.priv;
+	if (q && q->state == PASSED) {
+		abandon_inner(q);
+	} else if (q && q->state == STALLED) {
+		list_del(&q->node);
+		cancel_later(q);
+	} else if (q) {
+		/* In case it is being passed, or its timer fires just now. */
+		q->abandoned = true;
+		if (timer_cancel(o->timers, &q->timer))
+			cancel_later(q);
+	}
+	pthread_mutex_unlock(&o->lock);
+}
+
+static struct origin_file *fault_file_new(struct origin *base, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct origin_file *f = malloc(sizeof(*f) + size);
+
+	if (!f)
+		return NULL;
+	memcpy(f->path, path, size);
+	f->inner = origin_file_new(fault_of(base)->inner, path);
+	if (!f->inner) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+static void fault_file_free(struct origin *base, struct origin_file *f)
+{
+	origin_file_free(fault_of(base)->inner, f->inner);
+	free(f);
+}
+
+/* -- The origin ------------------------------------------------------------ */
+
+static bool fault_free(struct origin *base)
+{
+	struct fault *o = fault_of(base);
+	bool ended;
+
+	pthread_mutex_lock(&o->lock);
+	ended = cond_wait_zero(&o->quiet, &o->lock, &o->requests);
+	pthread_mutex_unlock(&o->lock);
+	/* Otherwise the inner origin still has some, which must stay. */
+	if (!ended)
+		return false;
+	late_free(o->late);
+	ended = origin_free(o->inner);
+	pthread_cond_destroy(&o->quiet);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+	return ended;
+}
+
+static const struct origin_ops fault_ops = {
+	.file_new = fault_file_new,
+	.file_free = fault_file_free,
+	.start = fault_start,
+	.abandon = fault_abandon,
+	.free = fault_free,
+};
+
+int origin_fault_new(struct origin **out, struct origin *inner,
+	const char *spec, struct timers *timers, struct error *err)
+{
+	CLEANUP_FREE struct fault *o = calloc(1, sizeof(*o));
+	int rc;
+
+	if (!o)
+		return error_set(err, -ENOMEM, "fault: %m");
+	rc = fault_spec_parse(&o->spec, spec, err);
+	if (rc)
+		return rc;
+	rc = late_new(&o->late);
+	if (rc)
+		return error_set(err, rc, "cannot start threads: %m");
+	origin_init(&o->base, &fault_ops, origin_traits(inner));
+	o->inner = inner;
+	o->timers = timers;
+	pthread_mutex_init(&o->lock, NULL);
+	cond_init(&o->quiet);
+	list_init(&o->stalled);
+	*out = &steal_ptr(&o)->base;
+	return 0;
+}
+
+int origin_fault_set(struct origin *fault, const char *text, struct error *err)
+{
+	struct fault *o = fault_of(fault);
+	struct list stalled;
+	struct fault_spec spec;
+	int rc = fault_spec_parse(&spec, text, err);
+
+	if (rc)
+		return rc;
+	list_init(&stalled);
+	pthread_mutex_lock(&o->lock);
+	o->spec = spec;
+	o->drawn = 0;
+	o->free_ns = 0;
+	list_splice_tail(&stalled, &o->stalled);
+	while (!list_empty(&stalled)) {
+		struct fault_request *q =
+			LIST_FIRST(&stalled, struct fault_request, node);
+
+		list_del(&q->node);
+		fault_begin(q);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return 0;
+}

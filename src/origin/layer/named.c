@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An origin whose names come from an index and whose bytes come from the inner
+ * origin. The index is read again for each listing except the first, which uses
+ * the index checked at the start. Listings and answers are jobs of a small
+ * pool; reads go straight to the inner origin.
+ *
+ * A request for a name before the end of the first listing waits for that on
+ * `parked`, linked by priv.
+ */
+#include "origin/origin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "common/base/hash.h"
+#include "common/base/thread_pool.h"
+#include "origin/layer/any_request_impl.h"
+#include "origin/local/late_answers.h"
+#include "origin/layer/named_impl.h"
+
+#define NAMED_THREADS 2u
+#define NAMED_BATCH 256u
+#define NAMED_SAMPLES 3u
+#define NAMED_WAIT_NS (UINT64_C(60) * NS_PER_S)
+/* A wrong start is to end within 5 s. */
+#define NAMED_LOOK_NS (9 * NS_PER_S / 2)
+
+struct named {
+	struct origin base;
+	/* Set once. */
+	struct origin *inner;
+	struct origin_named_config config;
+	struct pool *pool;
+	struct late *late;
+	uid_t uid;
+	gid_t gid;
+	pthread_mutex_t lock; /* guards the rest; under no other */
+	char *text;	      /* checked, for the first listing; or NULL */
+	size_t bytes;
+	uint64_t tag; /* of the text that was last listed or checked */
+	bool due;     /* the first listing is still to come */
+	struct origin_request *parked;
+};
+
+/* A request in hand; `in` is the copy that the inner origin gets. */
+struct named_job {
+	struct pool_job job;
+	struct named *o;
+	struct origin_request *outer;
+	struct file_attr known;
+	union origin_any in;
+};
+
+static struct named *named_of(struct origin *o)
+{
+	return (struct named *)(void *)o;
+}
+
+static struct file_attr named_attr(
+	const struct named *o, enum file_kind kind, struct file_version version)
+{
+	return (struct file_attr){
+		.version = version,
+		.kind = kind,
+		.mode = kind == KIND_DIR ? 0555 : 0444,
+		.uid = o->uid,
+		.gid = o->gid,
+	};
+}
+
+/* -- One name -------------------------------------------------------------- */
+
+static void stat_answer(
+	struct origin_request *q, const struct file_attr *attr, int status)
+{
+	struct origin_stat *s = origin_stat_of(q);
+
+	s->attr = attr;
+	s->target = NULL;
+	origin_answer(q, status);
+}
+
+/* An index without tags or times matches any. */
+static void named_stat_done(struct origin_request *q, int status)
+{
+	struct named_job *j = CONTAINER_OF(q, struct named_job, in.req);
+	struct origin_request *outer = j->outer;
+	struct file_attr attr;
+
+	if (status == 0) {
+		struct file_version v = j->in.stat.attr->version;
+
+		v.tag = j->known.version.tag ? v.tag : 0;
+		v.mtime_ns = j->known.version.mtime_ns ? v.mtime_ns : 0;
+		attr = named_attr(j->o, j->in.stat.attr->kind, v);
+	}
+	free(j);
+	stat_answer(outer, status == 0 ? &attr : NULL, status);
+}
+
+static bool named_park(struct named *o, struct origin_request *q)
+{
+	LOCK_SCOPE(&o->lock);
+
+	if (!o->due)
+		return false;
+	q->priv = o->parked;
+	o->parked = q;
+	return true;
+}
+
+static void named_run_stat(struct pool_job *job)
+{
+	struct named_job *j = CONTAINER_OF(job, struct named_job, job);
+	struct named *o = j->o;
+	struct origin_request *q = j->outer;
+	const char *path = origin_stat_of(q)->path;
+	struct file_attr attr;
+
+	if (*path && !o->config.known(o->config.arg, path, &j->known)) {
+		free(j);
+		if (!named_park(o, q))
+			stat_answer(q, NULL, -ENOENT);
+		return;
+	}
+	if (*path && j->known.kind == KIND_FILE) {
+		any_copy(&j->in, q);
+		j->in.req.done = named_stat_done;
+		origin_start(o->inner, &j->in.req);
+		return;
+	}
+	free(j);
+	attr = named_attr(o, KIND_DIR, (struct file_version){0});
+	if (!*path) {
+		pthread_mutex_lock(&o->lock);
+		attr.version.tag = o->tag;
+		pthread_mutex_unlock(&o->lock);
+	}
+	stat_answer(q, &attr, 0);
+}
+
+/* -- Listings -------------------------------------------------------------- */
+
+/* One batch in the making; names lie in `text`. */
+struct named_batch {
+	const struct named *o;
+	struct origin_list *l;
+	size_t n, used;
+	bool any, is_file; /* something is below the path; it is a file */
+	struct file_entry entry[NAMED_BATCH];
+	char text[8 * PATH_MAX];
+	char last[NAME_MAX + 1]; /* directory: one name often follows itself */
+};
+
+static void batch_send(struct named_batch *b)
+{
+	if (b->n > 0)
+		b->l->batch(b->l, b->entry, b->n);
+	b->n = b->used = 0;
+}
+
+static void batch_add(struct named_batch *b, const char *name, size_t len,
+	enum file_kind kind, struct file_version version)
+{
+	if (b->n == NAMED_BATCH || sizeof(b->text) - b->used <= len)
+		batch_send(b);
+	memcpy(b->text + b->used, name, len);
+	b->text[b->used + len] = '\0';
+	b->entry[b->n++] = (struct file_entry){
+		.name = b->text + b->used,
+		.attr = named_attr(b->o, kind, version),
+	};
+	b->used += len + 1;
+}
+
+/* The part of a path below the listed directory, or NULL. */
+static const char *named_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0)
+		return path;
+	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1
+							    : NULL;
+}
+
+static void batch_name(
+	struct named_batch *b, const char *name, struct file_version version)
+{
+	const char *slash = b->l->deep ? NULL : strchr(name, '/');
+	size_t len = slash ? (size_t)(slash - name) : strlen(name);
+
+	if (!slash) {
+		batch_add(b, name, len, KIND_FILE, version);
+		return;
+	}
+	if (len > NAME_MAX ||
+		(strncmp(b->last, name, len) == 0 && !b->last[len]))
+		return;
+	memcpy(b->last, name, len);
+	b->last[len] = '\0';
+	batch_add(b, name, len, KIND_DIR, (struct file_version){0});
+}
+
+static int named_deliver(const struct named *o, struct origin_list *l,
+	const char *text, size_t bytes, struct error *err)
+{
+	CLEANUP_FREE struct index_lines *x = calloc(1, sizeof(*x));
+	CLEANUP_FREE struct named_batch *b = calloc(1, sizeof(*b));
+	int rc;
+
+	if (!x || !b)
+		return error_set(err, -ENOMEM, "%m");
+	b->o = o;
+	b->l = l;
+	x->at = text;
+	x->end = text + bytes;
+	while ((rc = index_lines_next(x, err)) > 0) {
+		const char *name = named_below(x->path, l->path);
+
+		if (name)
+			batch_name(b, name, x->version);
+		b->any |= name != NULL;
+		b->is_file |= !name && strcmp(x->path, l->path) == 0;
+	}
+	if (rc == 0)
+		batch_send(b);
+	if (rc == 0 && !b->any && *l->path)
+		rc = b->is_file ? -ENOTDIR : -ENOENT;
+	return rc;
+}
+
+/* The checked text for the first listing; later the current index. */
+static int named_text(
+	struct named *o, char **text, size_t *bytes, struct error *err)
+{
+	pthread_mutex_lock(&o->lock);
+	*text = steal_ptr(&o->text);
+	*bytes = o->bytes;
+	pthread_mutex_unlock(&o->lock);
+	/* These two of a listing speak of its path. */
+	if (!*text && o->config.load(o->config.arg, text, bytes, err) < 0)
+		return -EIO;
+	return 0;
+}
+
+/* The listing has ended, and with it all that waited for it. */
+static void named_listed(struct named *o, int status)
+{
+	struct origin_request *q, *next;
+
+	pthread_mutex_lock(&o->lock);
+	o->due &= status < 0;
+	q = steal_ptr(&o->parked);
+	pthread_mutex_unlock(&o->lock);
+	for (; q; q = next) {
+		next = steal_ptr(&q->priv);
+		if (status < 0)
+			stat_answer(q, NULL, -EIO);
+		else
+			origin_start(&o->base, q);
+	}
+}
+
+static void named_run_list(struct pool_job *job)
+{
+	struct named_job *j = CONTAINER_OF(job, struct named_job, job);
+	struct named *o = j->o;
+	struct origin_list *l = origin_list_of(j->outer);
+	CLEANUP_FREE char *text = NULL;
+	struct error err = {""};
+	size_t bytes;
+	int rc = named_text(o, &text, &bytes, &err);
+
+	free(j);
+	if (rc == 0)
+		rc = named_deliver(o, l, text, bytes, &err);
+	if (rc == 0) {
+		pthread_mutex_lock(&o->lock);
+		o->tag = hash64(text, bytes, 0);
+		pthread_mutex_unlock(&o->lock);
+	} else if (rc != -ENOENT && rc != -ENOTDIR) {
+		o->config.failed(o->config.arg, &err);
+		/* A wrong text stays wrong, so this counts as an answer. */
+		rc = rc == -EBADMSG ? -EINVAL : rc;
+	}
+	bytes = *l->path == '\0'; /* all names were listed */
+	origin_answer(&l->req, rc);
+	if (bytes)
+		named_listed(o, rc);
+}
+
+/* -- The table ------------------------------------------------------------- */
+
+static void named_start(struct origin *base, struct origin_request *q)
+{
+	struct named *o = named_of(base);
+	struct named_job *j;
+
+	if (q->op == ORIGIN_READ) {
+		origin_start(o->inner, q);
+		return;
+	}
+	j = calloc(1, sizeof(*j));
+	if (!j) {
+		late_answer(o->late, q);
+		return;
+	}
+	j->o = o;
+	j->outer = q;
+	pool_job_init(&j->job,
+		q->op == ORIGIN_STAT ? named_run_stat : named_run_list);
+	pool_submit(o->pool, &j->job);
+}
+
+static void named_abandon(struct origin *base, struct origin_read *r)
+{
+	struct origin *inner = named_of(base)->inner;
+
+	origin_read_abandon(inner, r);
+}
+
+static struct origin_file *named_file_new(struct origin *base, const char *path)
+{
+	return origin_file_new(named_of(base)->inner, path);
+}
+
+static void named_file_free(struct origin *base, struct origin_file *f)
+{
+	origin_file_free(named_of(base)->inner, f);
+}
+
+static bool named_free(struct origin *base)
+{
+	struct named *o = named_of(base);
+
+	if (!pool_free(o->pool, NAMED_WAIT_NS))
+		return false;
+	if (!origin_free(o->inner))
+		return false;
+	late_free(o->late);
+	pthread_mutex_destroy(&o->lock);
+	free(o->text);
+	free(o);
+	return true;
+}
+
+static const struct origin_ops named_ops = {
+	.file_new = named_file_new,
+	.file_free = named_file_free,
+	.start = named_start,
+	.abandon = named_abandon,
+	.free = named_free,
+};
+
+int origin_named_new(struct origin **out, struct origin *inner,
+	const struct origin_named_config *config, struct error *err)
+{
+	struct named *o = calloc(1, sizeof(*o));
+	struct origin_traits traits;
+	int rc;
+
+	if (!o)
+		return error_set(err, -ENOMEM, "%m");
+	traits = *origin_traits(inner);
+	traits.lists_recursively = true;
+	origin_init(&o->base, &named_ops, &traits);
+	o->config = *config;
+	o->uid = geteuid();
+	o->gid = getegid();
+	pthread_mutex_init(&o->lock, NULL);
+	rc = late_new(&o->late);
+	if (rc == 0)
+		rc = pool_new(&o->pool, NAMED_THREADS);
+	if (rc < 0) {
+		named_free(&o->base);
+		return error_set(err, rc, "cannot start a thread: %m");
+	}
+	o->inner = inner;
+	*out = &o->base;
+	return 0;
+}
+
+/* -- The check ------------------------------------------------------------- */
+
+/* Parse all lines; with `until_ns`, ask for a few files until one is there. */
+static int named_lines(const struct named *o, const char *text, size_t bytes,
+	uint64_t *files, uint64_t until_ns, struct error *err)
+{
+	CLEANUP_FREE struct index_lines *x = calloc(1, sizeof(*x));
+	uint64_t step = *files / NAMED_SAMPLES + 1, n = 0;
+	int rc;
+
+	if (!x)
+		return error_set(err, -ENOMEM, "%m");
+	x->at = text;
+	x->end = text + bytes;
+	while ((rc = index_lines_next(x, err)) > 0) {
+		if (until_ns && n % step == 0) {
+			rc = o->config.fits(o->config.arg, x->path,
+				x->version.size_bytes, until_ns, err);
+			if (rc != 0)
+				return rc < 0 ? rc : 0;
+		}
+		n++;
+	}
+	if (rc < 0)
+		return rc;
+	*files = n;
+	return until_ns
+		? error_set(err, -EBADMSG,
+			  "it does not match the source, where its files "
+			  "are missing or have other sizes; make it again "
+			  "with 'refrain index'")
+		: 0;
+}
+
+int origin_named_check(struct origin *base, struct error *err)
+{
+	struct named *o = named_of(base);
+	CLEANUP_FREE char *text = NULL;
+	uint64_t files = 0;
+	size_t bytes;
+	int rc = o->config.load(o->config.arg, &text, &bytes, err);
+
+	if (rc == 0)
+		rc = named_lines(o, text, bytes, &files, 0, err);
+	if (rc == 0 && files == 0)
+		rc = error_set(err, -EBADMSG, "it has no files");
+	if (rc == 0)
+		rc = named_lines(o, text, bytes, &files,
+			clock_now_ns() + NAMED_LOOK_NS, err);
+	if (rc < 0)
+		return rc;
+	pthread_mutex_lock(&o->lock);
+	o->text = steal_ptr(&text);
+	o->bytes = bytes;
+	o->tag = hash64(o->text, bytes, 0);
+	o->due = true;
+	pthread_mutex_unlock(&o->lock);
+	return 0;
+}

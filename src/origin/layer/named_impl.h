@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parses the lines of an index that `refrain index` wrote; see doc/formats.md.
+ */
+#ifndef LAYER_NAMED_IMPL_H
+#define LAYER_NAMED_IMPL_H
+
+#include <limits.h>
+
+#include "origin/origin.h"
+
+/* A walk over the lines of an index. Zero it, then set `at` and `end`. */
+struct index_lines {
+	const char *at, *end;
+	uint64_t line; /* the last one's number, from 1 */
+	bool has_tags, crlf;
+	/* The last file. */
+	char path[PATH_MAX];
+	struct file_version version;
+};
+
+/*
+ * Parse the next file. Returns 1, 0 at the end of the text, or -EBADMSG for an
+ * invalid line, which err names.
+ */
+int index_lines_next(struct index_lines *x, struct error *err);
+
+#endif

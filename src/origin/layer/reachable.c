@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks whether a source answers at all. Accessing a path on a hung server
+ * blocks in the kernel until a fatal signal. So a child process accesses it
+ * first, and is killed on a time-out. Runs before there are threads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/beneath.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/escape.h"
+#include "origin/layer/stack_impl.h"
+
+/* After that long the wait is announced. */
+#define NOTICE_MS 3000
+
+/* The limit of links that the kernel follows. */
+#define LINKS_MAX 40
+
+/* A path of which the first part has been looked at. */
+struct way {
+	char real[PATH_MAX]; /* without links; "" is the root */
+	char rest[PATH_MAX]; /* what is left of it */
+};
+
+/*
+ * How far the child got; in memory that both processes have. It fills one of
+ * the places while the parent may read the other.
+ */
+struct reach_progress {
+	_Atomic unsigned steps; /* release: place[steps % 2] is complete */
+	struct way place[2];
+};
+
+static bool reach_set_text(char text[PATH_MAX], const char *a, const char *b)
+{
+	char both[PATH_MAX];
+	int n = snprintf(both, sizeof(both), "%s/%s", a, b);
+
+	if (n < 0 || (size_t)n >= sizeof(both))
+		return false;
+	memcpy(text, both, (size_t)n + 1);
+	return true;
+}
+
+/* Look at one more name of the path. False: it ends here. */
+static bool step(struct way *w)
+{
+	char name[PATH_MAX], next[PATH_MAX], target[PATH_MAX];
+	size_t skip = strspn(w->rest, "/"), len;
+	ssize_t n;
+
+	len = strcspn(w->rest + skip, "/");
+	if (len == 0)
+		return false;
+	memcpy(name, w->rest + skip, len);
+	name[len] = '\0';
+	if (strcmp(name, "..") == 0 && strrchr(w->real, '/'))
+		*strrchr(w->real, '/') = '\0';
+	memcpy(next, w->real, sizeof(next));
+	if (strcmp(name, "..") != 0 && strcmp(name, ".") != 0 &&
+		!reach_set_text(next, w->real, name))
+		return false;
+	n = readlink(next, target, sizeof(target) - 1);
+	memmove(w->rest, w->rest + skip + len,
+		strlen(w->rest + skip + len) + 1);
+	if (n < 0) {
+		memcpy(w->real, next, sizeof(next));
+		return true;
+	}
+	target[n] = '\0';
+	if (target[0] == '/')
+		w->real[0] = '\0';
+	return reach_set_text(w->rest, target, w->rest + strspn(w->rest, "/"));
+}
+
+/* The child: all that opening the source will ask, whatever the answers. */
+static void touch(struct reach_progress *g, const char *path)
+{
+	struct way *w = &g->place[0];
+	CLEANUP_FD int fd = -1;
+	struct statfs fs;
+	struct stat st;
+
+	for (unsigned n = 0; n < PATH_MAX + LINKS_MAX; n++) {
+		struct way *next = &g->place[(n + 1) % 2];
+
+		*next = *w;
+		if (!step(next))
+			break;
+		atomic_store(&g->steps, n + 1);
+		w = next;
+	}
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return;
+	(void)faccessat(fd, ".", R_OK | X_OK, AT_EACCESS);
+	(void)fstat(fd, &st);
+	(void)fstatfs(fd, &fs);
+}
+
+/* The path as far as it is known; NULL if the rest may lead elsewhere. */
+static char *resolved(struct reach_progress *g)
+{
+	const struct way *w = &g->place[atomic_load(&g->steps) % 2];
+	const char *rest = w->rest + strspn(w->rest, "/");
+	size_t len = strlen(rest);
+	char *whole;
+
+	while (len > 0 && rest[len - 1] == '/')
+		len--;
+	if (len == 0)
+		return strdup(*w->real ? w->real : "/");
+	if (asprintf(&whole, "%s/%.*s", w->real, (int)len, rest) < 0)
+		return NULL;
+	if (beneath_check(whole + strlen(w->real) + 1) == 0)
+		return whole;
+	free(whole);
+	return NULL;
+}
+
+/* 1: the child has ended, 0: the time is over. */
+static int wait_ended(int fd, uint64_t timeout_ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	do
+		rc = poll(
+			&pfd, 1, timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
+	while (rc < 0 && errno == EINTR);
+	return rc != 0;
+}
+
+static void announce(const char *source, const char *what)
+{
+	(void)fputs("refrain: source '", stderr);
+	escape_print(stderr, source);
+	(void)fprintf(stderr, "' %s\n", what);
+}
+
+/* 0 or -ETIMEDOUT; at once if *path, where there is one, can be told. */
+static int wait_announced(int fd, const char *source, unsigned timeout_s,
+	struct reach_progress *g, char **path)
+{
+	uint64_t left_ms = (uint64_t)timeout_s * 1000;
+	uint64_t first_ms = left_ms > NOTICE_MS ? NOTICE_MS : left_ms;
+	char what[80];
+
+	if (wait_ended(fd, first_ms))
+		return 0;
+	if (path)
+		*path = resolved(g);
+	left_ms -= first_ms;
+	if (left_ms == 0 || (path && *path))
+		return -ETIMEDOUT;
+	(void)snprintf(what, sizeof(what),
+		"does not answer yet: waiting for up to %u s", timeout_s);
+	announce(source, what);
+	return wait_ended(fd, left_ms) ? 0 : -ETIMEDOUT;
+}
+
+/* Look in a child process, which is killed when its time is over. */
+static int reach_look(struct reach_progress *g, const char *source,
+	const char *typed, unsigned timeout_s, char **path, struct error *err)
+{
+	int fds[2], rc;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "cannot make a pipe: %m");
+	pid = fork();
+	if (pid == 0) {
+		touch(g, typed);
+		_exit(0);
+	}
+	(void)close(fds[1]);
+	rc = pid < 0 ? -errno
+		     : wait_announced(fds[0], source, timeout_s, g, path);
+	(void)close(fds[0]);
+	if (pid < 0)
+		return error_set(err, rc, "cannot start a process: %m");
+	(void)kill(pid, SIGKILL); /* it has ended, or hangs */
+	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
+	if (rc < 0)
+		return error_set(err, rc,
+			"source '%s' has not answered in %u s; check its "
+			"storage, or give a longer --timeout",
+			source, timeout_s);
+	return 0;
+}
+
+static char *absolute(const char *source)
+{
+	CLEANUP_FREE char *cwd = getcwd(NULL, 0);
+	char *path;
+
+	if (source[0] == '/')
+		return strdup(source);
+	return cwd && asprintf(&path, "%s/%s", cwd, source) > 0 ? path : NULL;
+}
+
+int reach_directory(const char *source, unsigned timeout_s, bool kept,
+	char **path, struct error *err)
+{
+	CLEANUP_FREE char *typed = absolute(source);
+	struct reach_progress *g = mmap(NULL, sizeof(*g),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	*path = NULL;
+	if (!typed || g == MAP_FAILED)
+		return error_set(
+			err, -ENOMEM, "cannot open source '%s': %m", source);
+	(void)snprintf(g->place[0].rest, PATH_MAX, "%s", typed);
+	rc = reach_look(g, source, typed, timeout_s, kept ? path : NULL, err);
+	if (*path)
+		announce(source,
+			"does not answer: until it does, only cached files are "
+			"served");
+	(void)munmap(g, sizeof(*g));
+	return rc;
+}

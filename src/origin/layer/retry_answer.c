@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks of the inner origin to the attempts of the retry origin. Answers to
+ * earlier attempts are ignored. Threads of the inner origin.
+ */
+#include "origin/layer/retry_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/lock.h"
+
+/* An attempt's time is extended by at least one part in so many. */
+#define EXTENDED_SHARE 16u
+
+static bool is_answer(int status)
+{
+	switch (status) {
+	case -ESTALE:
+	case -ENOENT:
+	case -EACCES:
+	case -EPERM:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -EMLINK:
+	case -EFBIG:	       /* a listing that is too long */
+	case -EPROTONOSUPPORT: /* a listing that cannot be used */
+	case -ENAMETOOLONG:
+	case -EINVAL: /* a name that escapes */
+		return true;
+	}
+	return status >= 0;
+}
+
+/* Does a reader get this answer as an error? Retrying is useless, but an
+ * operator has to check the modes of the file, or the server. */
+static bool is_refusal(enum origin_op op, int status)
+{
+	return op == ORIGIN_READ && status < 0 && status != -ESTALE &&
+		status != -ENOENT;
+}
+
+/*
+ * Lock held: the current attempt ends. Returns the caller's request if this
+ * answers it; else NULL, unlocked.
+ */
+static struct origin_request *attempt_ended(struct attempt *a, int status)
+{
+	struct retry_request *q = a->q;
+	struct retry *o = q->o;
+
+	ASSERT_HELD(&a->q->o->lock);
+	if (!is_answer(status)) {
+		COUNT(o->counters, origin_errors);
+		retry_failed(q, status);
+		return NULL;
+	}
+	if (is_refusal(q->op, status))
+		retry_refused(q, status);
+	else
+		retry_answered(q);
+	retry_disarm(q);
+	return retry_take_outer(q);
+}
+
+void retry_done(struct origin_request *in, int status)
+{
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.req);
+	struct retry_request *q = a->q;
+	struct retry *o = q->o;
+	struct origin_request *outer = NULL;
+
+	/* Counted before the caller can look. */
+	if (in->op == ORIGIN_READ && !is_answer(status))
+		COUNT_ADD(
+			o->counters, origin_retry_bytes, a->in.read.lost_bytes);
+	pthread_mutex_lock(&o->lock);
+	if (q->last != a) {
+		pthread_mutex_unlock(&o->lock);
+	} else {
+		if (status != -ETIMEDOUT)
+			retry_heard(o);
+		/* An error after the last byte does not invalidate the bytes.
+		 */
+		if (in->op == ORIGIN_READ &&
+			q->got == origin_read_of(q->outer)->len)
+			status = 0;
+		outer = attempt_ended(a, status);
+		if (outer)
+			pthread_mutex_unlock(&o->lock);
+	}
+	if (outer && in->op == ORIGIN_STAT) {
+		origin_stat_of(outer)->attr = a->in.stat.attr;
+		origin_stat_of(outer)->target = a->in.stat.target;
+	}
+	if (outer)
+		origin_answer(outer, status);
+	pthread_mutex_lock(&o->lock);
+	retry_attempt_put(a);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* -- What comes before the end --------------------------------------------- */
+
+/*
+ * The current attempt has data to pass up: returns the caller's request, else
+ * NULL. Until call_end() the timer leaves the attempt alone, and an abandon is
+ * not answered.
+ */
+static struct origin_request *call_begin(struct attempt *a)
+{
+	struct retry_request *q = a->q;
+	struct origin_request *outer = NULL;
+
+	pthread_mutex_lock(&q->o->lock);
+	if (q->last == a) {
+		outer = q->outer;
+		q->busy = true;
+		retry_heard(q->o);
+	}
+	pthread_mutex_unlock(&q->o->lock);
+	return outer;
+}
+
+/*
+ * The attempt is alive: extend its time limit, within the request's. Bytes come
+ * often, so that the timer is set again only when that gives much more time.
+ */
+static void attempt_extend(struct retry_request *q)
+{
+	uint64_t time_ns = q->o->config.attempt_ns;
+	uint64_t end_ns = clock_now_ns() + time_ns;
+
+	if (end_ns < q->due_ns + time_ns / EXTENDED_SHARE)
+		return;
+	retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
+}
+
+static void call_end(struct retry_request *q)
+{
+	ASSERT_HELD(&q->o->lock);
+	q->busy = false;
+	if (q->dropped)
+		late_run(q->o->late, &q->note);
+}
+
+void retry_read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len)
+{
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.read);
+	struct retry_request *q = a->q;
+	struct retry *o = q->o;
+	struct origin_request *outer = call_begin(a);
+
+	if (!outer) { /* it came too late, but the origin did send it */
+		COUNT_ADD(o->counters, origin_retry_bytes, len);
+		return;
+	}
+	origin_read_of(outer)->data(origin_read_of(outer), off, bytes, len);
+	pthread_mutex_lock(&o->lock);
+	q->got += len;
+	q->failed = 0;
+	if (q->outer && q->got < origin_read_of(q->outer)->len)
+		attempt_extend(q);
+	call_end(q);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* A listing that delivers gets more time, however long it is. */
+void retry_list_batch(
+	struct origin_list *in, const struct file_entry *entries, size_t n)
+{
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
+	struct retry_request *q = a->q;
+	struct retry *o = q->o;
+	struct origin_request *outer = call_begin(a);
+	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
+
+	if (!outer)
+		return;
+	origin_list_of(outer)->batch(origin_list_of(outer), entries, n);
+	pthread_mutex_lock(&o->lock);
+	if (q->until_ns < end_ns)
+		q->until_ns = end_ns;
+	attempt_extend(q);
+	call_end(q);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void retry_list_restart(struct origin_list *in)
+{
+	struct attempt *a = CONTAINER_OF(in, struct attempt, in.list);
+	struct retry_request *q = a->q;
+	struct origin_request *outer = call_begin(a);
+
+	if (!outer)
+		return;
+	origin_list_of(outer)->restart(origin_list_of(outer));
+	pthread_mutex_lock(&q->o->lock);
+	call_end(q);
+	pthread_mutex_unlock(&q->o->lock);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The attempts of the retry origin: started, given up, repeated after a pause.
+ * Entered by callers, the inner origin's threads and the timer thread.
+ */
+#include "origin/layer/retry_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "common/base/lock.h"
+
+/* Delay before checking again an attempt that was due during a callback. */
+#define BUSY_NS (5 * NS_PER_MS)
+
+/* -- Life ------------------------------------------------------------------ */
+
+void retry_file_put(struct origin_file *f)
+{
+	if (!f || --f->refs > 0)
+		return;
+	origin_file_free(f->o->inner, f->inner);
+	free(f);
+}
+
+void retry_put(struct retry_request *q)
+{
+	struct retry *o = q->o;
+
+	ASSERT_HELD(&q->o->lock);
+	if (--q->refs > 0)
+		return;
+	retry_file_put(q->file);
+	free(q);
+	if (--o->requests == 0)
+		pthread_cond_broadcast(&o->quiet);
+}
+
+/* Lock held: the timer no longer counts, unless it is firing just now. */
+void retry_disarm(struct retry_request *q)
+{
+	ASSERT_HELD(&q->o->lock);
+	if (timer_cancel(q->o->timers, &q->timer))
+		retry_put(q);
+}
+
+void retry_arm(struct retry_request *q, uint64_t at_ns)
+{
+	ASSERT_HELD(&q->o->lock);
+	/* The reference of a timer that was set is the new one's. */
+	if (!timer_cancel(q->o->timers, &q->timer))
+		q->refs++;
+	timer_set(q->o->timers, &q->timer, at_ns);
+	q->due_ns = at_ns;
+}
+
+/* -- Answers --------------------------------------------------------------- */
+
+/*
+ * Lock held. Claim the caller's request, to answer it without the lock; NULL if
+ * it has been answered.
+ */
+struct origin_request *retry_take_outer(struct retry_request *q)
+{
+	struct origin_request *outer = q->outer;
+
+	ASSERT_HELD(&q->o->lock);
+	q->outer = NULL;
+	q->last = NULL;
+	if (outer) {
+		outer->priv = NULL;
+		q->o->waiting--;
+	}
+	return outer;
+}
+
+/* -- Attempts -------------------------------------------------------------- */
+
+/* Lock held, with `outer` set. Bytes passed up are not requested again. */
+static struct attempt *attempt_new(struct retry_request *q)
+{
+	struct attempt *a = calloc(1, sizeof(*a));
+
+	ASSERT_HELD(&q->o->lock);
+	if (!a)
+		return NULL;
+	a->q = q;
+	a->refs = 1;
+	any_copy(&a->in, q->outer);
+	a->in.req.done = retry_done;
+	if (q->op == ORIGIN_READ) {
+		a->in.read.file = q->file->inner;
+		a->in.read.off += q->got;
+		a->in.read.len -= q->got;
+		a->in.read.data = retry_read_data;
+	} else if (q->op == ORIGIN_STAT) {
+		a->in.stat.path = q->path;
+	} else {
+		a->in.list.path = q->path;
+		a->in.list.batch = retry_list_batch;
+		a->in.list.restart = retry_list_restart;
+	}
+	return a;
+}
+
+void retry_attempt_put(struct attempt *a)
+{
+	struct retry_request *q = a->q;
+
+	ASSERT_HELD(&q->o->lock);
+	if (--a->refs > 0)
+		return;
+	free(a);
+	retry_put(q);
+}
+
+void retry_attempt_abandon(struct attempt *a)
+{
+	struct retry *o = a->q->o;
+
+	ASSERT_HELD(&o->lock);
+	a->unwanted = true;
+	if (!a->started || a->q->op != ORIGIN_READ)
+		return;
+	a->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_read_abandon(o->inner, &a->in.read);
+	pthread_mutex_lock(&o->lock);
+	retry_attempt_put(a);
+}
+
+static void attempt_start(struct attempt *a)
+{
+	struct retry *o = a->q->o;
+
+	ASSERT_HELD(&o->lock);
+	a->refs++;
+	pthread_mutex_unlock(&o->lock);
+	origin_start(o->inner, &a->in.req);
+	pthread_mutex_lock(&o->lock);
+	a->started = true;
+	if (a->unwanted)
+		retry_attempt_abandon(a);
+	retry_attempt_put(a);
+}
+
+int retry_try(struct retry_request *q)
+{
+	struct retry *o = q->o;
+	uint64_t end_ns = clock_now_ns() + o->config.attempt_ns;
+	struct attempt *a = attempt_new(q);
+
+	ASSERT_HELD(&q->o->lock);
+	if (!a)
+		return -ENOMEM;
+	retry_arm(q, end_ns < q->until_ns ? end_ns : q->until_ns);
+	q->last = a;
+	q->started_ns = clock_now_ns();
+	q->refs++;
+	if (q->op == ORIGIN_STAT)
+		COUNT(o->counters, origin_stats);
+	if (q->op == ORIGIN_LIST)
+		COUNT(o->counters, origin_lists);
+	attempt_start(a);
+	return 0;
+}
+
+/* The pause doubles. Half of it is random, so that requests spread. */
+static uint64_t pause_ns(struct retry_request *q)
+{
+	uint64_t turn =
+		atomic_fetch_add_explicit(&q->o->turn, 1, memory_order_relaxed);
+	uint64_t pause = q->o->config.pause_ns
+		<< (q->failed < 9 ? q->failed - 1 : 8);
+
+	if (pause > PAUSE_MAX_NS)
+		pause = PAUSE_MAX_NS;
+	return pause / 2 + hash64(&turn, sizeof(turn), 0) % (pause / 2 + 1);
+}
+
+/* Lock held: the request ends with `status`; unlocks, answers. `cause`: of the
+ * last attempt. */
+static void give_up(struct retry_request *q, int status, int cause)
+{
+	struct retry *o = q->o;
+	struct origin_request *outer = retry_take_outer(q);
+
+	ASSERT_HELD(&q->o->lock);
+	retry_given_up(q, cause);
+	pthread_mutex_unlock(&o->lock);
+	if (outer)
+		origin_answer(outer, status);
+}
+
+/* Lock held: restart a listing. Unlocks for the callback, then locks again. */
+static void forget_batches(struct retry_request *q)
+{
+	struct origin_list *l;
+
+	ASSERT_HELD(&q->o->lock);
+	if (q->op != ORIGIN_LIST)
+		return;
+	l = origin_list_of(q->outer);
+	/* The next attempt has not begun, so nobody else uses l. */
+	pthread_mutex_unlock(&q->o->lock);
+	l->restart(l);
+	pthread_mutex_lock(&q->o->lock);
+}
+
+/* Lock held: an attempt failed with `status`. Unlocks. The caller has a ref. */
+void retry_failed(struct retry_request *q, int status)
+{
+	struct retry *o = q->o;
+	uint64_t at_ns;
+
+	ASSERT_HELD(&q->o->lock);
+	retry_disarm(q);
+	q->last = NULL;
+	if (++q->failed >= o->config.attempts) {
+		give_up(q, -EIO, status);
+		return;
+	}
+	at_ns = clock_now_ns() + pause_ns(q);
+	if (at_ns >= q->until_ns) {
+		give_up(q, -EIO, status);
+		return;
+	}
+	retry_arm(q, at_ns);
+	retry_report_again(q, status);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* Lock held: the attempt did not answer in time. Unlocks. */
+static void attempt_late(struct retry_request *q)
+{
+	struct retry *o = q->o;
+	struct attempt *a = q->last;
+
+	ASSERT_HELD(&q->o->lock);
+	COUNT(o->counters, origin_timeouts);
+	q->last = NULL;
+	retry_attempt_abandon(a);
+	if (!q->outer) { /* the caller has abandoned it meanwhile */
+		pthread_mutex_unlock(&o->lock);
+		return;
+	}
+	if (++q->failed >= o->config.attempts ||
+		clock_now_ns() >= q->until_ns) {
+		give_up(q, -ETIMEDOUT, -ETIMEDOUT);
+		return;
+	}
+	retry_report_again(q, -ETIMEDOUT);
+	forget_batches(q);
+	COUNT(o->counters, origin_retries);
+	if (retry_try(q)) {
+		give_up(q, -ENOMEM, -ENOMEM);
+		return;
+	}
+	pthread_mutex_unlock(&o->lock);
+}
+
+void retry_on_timer(struct timer *t)
+{
+	struct retry_request *q = CONTAINER_OF(t, struct retry_request, timer);
+	struct retry *o = q->o;
+
+	pthread_mutex_lock(&o->lock);
+	if (!q->outer || clock_now_ns() < q->due_ns) {
+		/* The timer fired while it was being cancelled or moved. */
+		pthread_mutex_unlock(&o->lock);
+	} else if (q->busy || (q->last && !q->last->started)) {
+		retry_arm(q, clock_now_ns() + BUSY_NS);
+		pthread_mutex_unlock(&o->lock);
+	} else if (q->last) {
+		attempt_late(q);
+	} else {
+		forget_batches(q);
+		COUNT(o->counters, origin_retries);
+		if (retry_try(q))
+			give_up(q, -ENOMEM, -ENOMEM);
+		else
+			pthread_mutex_unlock(&o->lock);
+	}
+	pthread_mutex_lock(&o->lock);
+	retry_put(q);
+	pthread_mutex_unlock(&o->lock);
+}

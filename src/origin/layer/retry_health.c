@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether the source answers, as the retry origin sees it: it fails from the
+ * first request that was given up, or the third read in a row that was refused,
+ * until it answers again. Single refused reads are no outage: the files may
+ * have other modes than the rest. Entered with the origin's lock held, except
+ * origin_retry_health().
+ */
+#include "origin/layer/retry_impl.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/lock.h"
+
+/* Refused reads in a row that are an outage. */
+#define REFUSED_OUTAGE 3u
+
+/* The path of a request, for messages. */
+static const char *retry_path(const struct retry_request *q)
+{
+	return q->op == ORIGIN_READ ? q->file->path : q->path;
+}
+
+void retry_heard(struct retry *o)
+{
+	ASSERT_HELD(&o->lock);
+	o->heard_ns = clock_now_ns();
+}
+
+/* An answer to a request made before the last failure proves nothing, nor does
+ * a name or a listing while reads fail. */
+void retry_answered(const struct retry_request *q)
+{
+	struct retry *o = q->o;
+	struct event e = {
+		.kind = EVENT_ORIGIN_BACK, .n = o->given_up, .turn = true};
+
+	ASSERT_HELD(&o->lock);
+	if (q->started_ns < o->gave_up_ns ||
+		(o->lost_reads && q->op != ORIGIN_READ))
+		return;
+	o->refused = 0;
+	o->lost_reads = false;
+	if (o->answered_ns < q->started_ns)
+		o->answered_ns = q->started_ns;
+	if (o->given_up == 0)
+		return;
+	o->given_up = 0;
+	event_report(o->config.events, &e);
+}
+
+static void retry_note_failure(const struct retry_request *q)
+{
+	struct retry *o = q->o;
+
+	o->lost_reads |= q->op == ORIGIN_READ;
+	o->gave_up_ns = clock_now_ns();
+}
+
+void retry_refused(const struct retry_request *q, int status)
+{
+	struct retry *o = q->o;
+	struct event e = {.kind = EVENT_ORIGIN_REFUSES,
+		.path = retry_path(q),
+		.status = status,
+		.turn = o->given_up == 0};
+
+	ASSERT_HELD(&o->lock);
+	COUNT(o->counters, origin_errors);
+	COUNT(o->counters, origin_failures);
+	retry_note_failure(q);
+	if (o->given_up > 0)
+		o->given_up++;
+	if (++o->refused != REFUSED_OUTAGE)
+		return;
+	if (o->given_up == 0)
+		o->given_up = o->refused;
+	event_report(o->config.events, &e);
+}
+
+void retry_report_again(const struct retry_request *q, int status)
+{
+	struct event e = {.kind = EVENT_ORIGIN_RETRY,
+		.path = retry_path(q),
+		.status = status};
+
+	ASSERT_HELD(&q->o->lock);
+	event_report(q->o->config.events, &e);
+}
+
+void retry_given_up(const struct retry_request *q, int cause)
+{
+	struct retry *o = q->o;
+	struct event e = {.kind = EVENT_ORIGIN_FAILED,
+		.path = retry_path(q),
+		.status = cause,
+		.n = q->failed,
+		.turn = o->given_up == 0};
+
+	ASSERT_HELD(&o->lock);
+	COUNT(o->counters, origin_failures);
+	event_report(o->config.events, &e);
+	o->given_up++;
+	retry_note_failure(q);
+}
+
+void origin_retry_health(struct origin *base, struct origin_health *health)
+{
+	struct retry *o = (struct retry *)(void *)base;
+	uint64_t now_ns = clock_now_ns(), since_ns;
+
+	LOCK_SCOPE(&o->lock);
+	since_ns = o->heard_ns > o->waiting_ns ? o->heard_ns : o->waiting_ns;
+	*health = (struct origin_health){
+		.answered_ns = o->answered_ns,
+		.waiting = o->waiting,
+		.silent_ns = o->waiting > 0 && now_ns > since_ns
+			? now_ns - since_ns
+			: 0,
+	};
+}

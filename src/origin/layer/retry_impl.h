@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the retry origin; private to them. retry.c has the
+ * states of a request.
+ */
+#ifndef LAYER_RETRY_IMPL_H
+#define LAYER_RETRY_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "origin/layer/any_request_impl.h"
+#include "origin/local/late_answers.h"
+
+#define PAUSE_MAX_NS (5 * NS_PER_S)
+
+struct retry {
+	struct origin base;
+	/* All set once. */
+	struct origin *inner;
+	struct timers *timers;
+	struct counters *counters;
+	struct late *late;
+	struct retry_config config;
+	_Atomic uint64_t turn; /* relaxed: of the jitter */
+	pthread_mutex_t lock;  /* rank: above the timers' and the inner's */
+	pthread_cond_t quiet;  /* `requests` has fallen to 0 */
+	unsigned requests;     /* lock: number of requests */
+	unsigned waiting;      /* lock: of these, not answered yet */
+	uint64_t waiting_ns;   /* lock: time since when some are not */
+	uint64_t heard_ns; /* lock: time when the inner origin sent anything */
+	/* Of retry_health.c; lock. */
+	uint64_t given_up;    /* requests that failed in this outage; 0: none */
+	unsigned refused;     /* reads in a row that were refused */
+	uint64_t gave_up_ns;  /* time of the last of both */
+	bool lost_reads;      /* some of both were reads */
+	uint64_t answered_ns; /* start of the last request that was answered */
+};
+
+struct origin_file {
+	struct retry *o;
+	unsigned refs; /* origin lock: the handle, each request of it */
+	struct origin_file *inner;
+	char path[]; /* for messages */
+};
+
+/* A request in progress. */
+struct retry_request {
+	struct timer timer; /* end of the attempt or of the pause */
+	struct retry *o;
+	enum origin_op op; /* set once */
+	struct origin_request
+		*outer; /* lock: the caller's request; NULL: answered */
+	struct origin_request *dropped; /* lock: by abandon, for the note */
+	struct attempt *last;		/* lock: the current attempt, or NULL */
+	unsigned refs;			/* lock: attempts, timer, note */
+	unsigned failed;     /* lock: attempts that failed or timed out */
+	uint64_t due_ns;     /* lock: time the timer is set for */
+	uint64_t until_ns;   /* lock: end of all tries */
+	uint64_t started_ns; /* lock: start of the current attempt */
+	size_t got;	     /* lock: bytes of a read passed up */
+	bool busy;	     /* lock: bytes or a batch are being passed up */
+	struct origin_file *file;
+	struct pool_job note;
+	char path[]; /* of a stat or a list */
+};
+
+/* One try. The inner origin is called without the lock. */
+struct attempt {
+	struct retry_request *q; /* holds a reference */
+	unsigned refs; /* lock: until it is answered, and during each call */
+	bool started;  /* lock */
+	bool unwanted; /* lock: to be abandoned as soon as it is started */
+	union origin_any in;
+};
+
+/* -- retry_attempt.c ------------------------------------------------------- */
+
+/* Call all with the lock held, except retry_on_timer(). */
+
+void retry_file_put(struct origin_file *f);
+void retry_put(struct retry_request *q);
+
+/* The timer no longer counts, unless it is firing just now. */
+void retry_disarm(struct retry_request *q);
+
+/* Set or move the timer. */
+void retry_arm(struct retry_request *q, uint64_t at_ns);
+
+/*
+ * Claim the caller's request, to answer it without the lock; NULL if it has
+ * been answered.
+ */
+struct origin_request *retry_take_outer(struct retry_request *q);
+
+void retry_attempt_put(struct attempt *a);
+
+/* Release the lock for as long as it takes to abandon the attempt. */
+void retry_attempt_abandon(struct attempt *a);
+
+/*
+ * Begin the next attempt; releases the lock meanwhile. -ENOMEM: nothing was
+ * begun.
+ */
+int retry_try(struct retry_request *q);
+
+/* An attempt failed with `status`. Unlocks. The caller has a reference. */
+void retry_failed(struct retry_request *q, int status);
+
+void retry_on_timer(struct timer *t);
+
+/* -- retry_health.c -------------------------------------------------------- */
+
+/* Call all with the lock held. */
+
+/* The inner origin has sent something. */
+void retry_heard(struct retry *o);
+
+/* The origin has answered the current attempt, or refused the read, which is
+ * counted. */
+void retry_answered(const struct retry_request *q);
+void retry_refused(const struct retry_request *q, int status);
+
+/* An attempt failed, and there will be another one. */
+void retry_report_again(const struct retry_request *q, int status);
+
+/* The request has failed, which is counted; `cause`: of its last attempt. */
+void retry_given_up(const struct retry_request *q, int cause);
+
+/* -- retry_answer.c -------------------------------------------------------- */
+
+/* Callbacks of the inner origin. */
+void retry_done(struct origin_request *in, int status);
+void retry_read_data(
+	struct origin_read *in, uint64_t off, const void *bytes, size_t len);
+void retry_list_batch(
+	struct origin_list *in, const struct file_entry *entries, size_t n);
+void retry_list_restart(struct origin_list *in);
+
+#endif

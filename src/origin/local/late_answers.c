@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Late answers: a list linked through the requests' priv under a lock, and a
+ * thread that empties it.
+ */
+#include "origin/local/late_answers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+struct late {
+	struct pool *pool;	      /* set once */
+	struct pool_job job;	      /* queued: owned by the pool */
+	pthread_mutex_t lock;	      /* rank: above the pool's */
+	bool queued;		      /* lock: `job` is on its way */
+	struct origin_request *first; /* lock */
+};
+
+static void answer_all(struct pool_job *job)
+{
+	struct late *l = CONTAINER_OF(job, struct late, job);
+	struct origin_request *q;
+
+	pthread_mutex_lock(&l->lock);
+	l->queued = false;
+	while ((q = l->first)) {
+		/* An abandon must not find it any more. */
+		l->first = steal_ptr(&q->priv);
+		pthread_mutex_unlock(&l->lock);
+		origin_answer(q, -ENOMEM);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+int late_new(struct late **out)
+{
+	struct late *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	rc = pool_new(&l->pool, 1);
+	if (rc) {
+		free(l);
+		return rc;
+	}
+	pool_job_init(&l->job, answer_all);
+	pthread_mutex_init(&l->lock, NULL);
+	*out = l;
+	return 0;
+}
+
+void late_answer(struct late *l, struct origin_request *q)
+{
+	LOCK_SCOPE(&l->lock);
+
+	q->priv = l->first;
+	l->first = q;
+	if (!l->queued)
+		pool_submit(l->pool, &l->job);
+	l->queued = true;
+}
+
+bool late_has(struct late *l, const struct origin_request *q)
+{
+	LOCK_SCOPE(&l->lock);
+
+	for (const struct origin_request *at = l->first; at; at = at->priv)
+		if (at == q)
+			return true;
+	return false;
+}
+
+void late_run(struct late *l, struct pool_job *job)
+{
+	pool_submit(l->pool, job);
+}
+
+void late_free(struct late *l)
+{
+	if (!l || !pool_free(l->pool, UINT64_MAX / 4))
+		return;
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The posix origin: a directory of any mounted file system. This file creates
+ * and frees it; posix_read.c reads, posix_meta.c handles names. Every path is
+ * resolved beneath the descriptor that posix_root.c keeps, and links are never
+ * followed, so nothing outside it can be named.
+ */
+#include "origin/local/posix_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/feature.h"
+#include "common/base/timer.h"
+
+#define RING_DEPTH 512
+#define READ_THREADS 32
+/* For a file system where each thread may wait for a server. */
+#define FAR_THREADS 256
+/*
+ * Long enough to reach a disk's rate, and short enough that other readers wait
+ * little behind it and a reader of a slow origin sees its first bytes early.
+ */
+#define REQUEST_BYTES ((size_t)256 << 10)
+#define REQUESTS 64
+#define CHUNK_BYTES ((uint64_t)256 << 10)
+/* Operations that take longer than this are left behind. */
+#define CLOSE_NS (NS_PER_S * TIME_LIMIT_FACTOR)
+/* Allows for some hung calls; the retry origin bounds their number. */
+#define META_THREADS 32
+
+static void release(struct posix *p)
+{
+	posix_free_buffers(p);
+	posix_root_close(p);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static bool posix_free(struct origin *o)
+{
+	struct posix *p = (struct posix *)(void *)o;
+	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
+	uint64_t now_ns;
+	bool ended;
+
+	/*
+	 * Free in this order: each part may have left work for the next, never
+	 * the reverse. No timer is set, but one may be firing.
+	 */
+	timers_free(p->timers);
+	pthread_mutex_lock(&p->lock);
+	p->closer = p->pool;
+	pthread_mutex_unlock(&p->lock);
+	ended = uring_free(p->ring, CLOSE_NS);
+	late_free(p->late);
+	now_ns = clock_now_ns();
+	/* Operations that hang in the ring may submit a job to the pool later.
+	 */
+	if (ended)
+		ended = pool_free(
+			p->pool, now_ns < until_ns ? until_ns - now_ns : 0);
+	if (ended)
+		release(p);
+	return ended;
+}
+
+static void posix_start(struct origin *o, struct origin_request *q)
+{
+	struct posix *p = (struct posix *)(void *)o;
+
+	if (q->op == ORIGIN_READ)
+		posix_read(p, origin_read_of(q));
+	else
+		posix_look(p, q);
+}
+
+static const struct origin_ops posix_ops = {
+	.file_new = posix_file_new,
+	.file_free = posix_file_free,
+	.start = posix_start,
+	.abandon = posix_abandon,
+	.free = posix_free,
+};
+
+static int start_threads(struct posix *p, struct error *err)
+{
+	int rc = late_new(&p->late);
+
+	if (!rc)
+		rc = timers_new(&p->timers);
+	if (!rc)
+		rc = pool_new(&p->pool, META_THREADS);
+	if (!rc && posix_root_is_far(p))
+		rc = uring_new_threads(&p->ring, FAR_THREADS);
+	else if (!rc)
+		rc = uring_new(&p->ring, RING_DEPTH, READ_THREADS);
+	if (!rc)
+		p->closer = uring_pool(p->ring);
+	if (!rc && !p->closer)
+		p->closer = p->pool;
+	if (rc)
+		return error_set(err, rc,
+			"cannot start threads: %m; see ulimit -u and -v");
+	return 0;
+}
+
+typedef int root_open_fn(struct posix *p, const char *dir, struct error *err);
+
+static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
+	struct error *err)
+{
+	static const struct origin_traits traits = {
+		.request_bytes = REQUEST_BYTES,
+		.depth = REQUESTS,
+		.chunk_bytes = CHUNK_BYTES,
+	};
+	struct posix *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "cannot open '%s': %m", dir);
+	origin_init(&p->base, &posix_ops, &traits);
+	p->root_fd = -1;
+	p->direct = feature_enabled("direct_io");
+	atomic_init(&p->refused, 0);
+	pthread_mutex_init(&p->lock, NULL);
+	list_init(&p->waiting);
+	list_init(&p->spare);
+	rc = open_fn(p, dir, err);
+	if (!rc)
+		rc = start_threads(p, err);
+	if (rc) {
+		posix_free(&p->base);
+		return rc;
+	}
+	*out = &p->base;
+	return 0;
+}
+
+int origin_posix_new(struct origin **out, const char *dir, struct error *err)
+{
+	return new_with(out, dir, posix_root_open, err);
+}
+
+int origin_posix_new_later(
+	struct origin **out, const char *dir, struct error *err)
+{
+	return new_with(out, dir, posix_root_open_later, err);
+}

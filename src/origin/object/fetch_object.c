@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fetches one object as a whole, for small files beside a dataset. It is read
+ * like a dataset's files, through an origin created for it. The caller's thread
+ * waits, and gives up when no byte comes.
+ */
+#include "origin/object/object.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/cond.h"
+#include "origin/object/object_impl.h"
+
+struct fetching {
+	union {
+		struct origin_request req; /* the beginning of both */
+		struct origin_stat stat;
+		struct origin_read read;
+	};
+	char *text;
+	struct file_version version;
+	pthread_mutex_t lock; /* guards the rest */
+	pthread_cond_t cond;
+	uint64_t until_ns; /* a byte is to come before */
+	bool done;
+	int status;
+};
+
+static void fetching_done(struct origin_request *q, int status)
+{
+	struct fetching *f = CONTAINER_OF(q, struct fetching, req);
+	LOCK_SCOPE(&f->lock);
+
+	if (q->op == ORIGIN_STAT && status == 0) {
+		f->version = f->stat.attr->version;
+		if (f->stat.attr->kind != KIND_FILE)
+			status = -EISDIR;
+	}
+	f->status = status;
+	f->done = true;
+	pthread_cond_signal(&f->cond);
+}
+
+static void fetching_data(
+	struct origin_read *r, uint64_t off, const void *bytes, size_t len)
+{
+	struct fetching *f = CONTAINER_OF(r, struct fetching, read);
+
+	memcpy(f->text + off, bytes, len);
+	LOCK_SCOPE(&f->lock);
+	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
+}
+
+/* -ETIMEDOUT: freeing the origin ends the request, and no one may be sent. */
+static int fetching_wait(struct fetching *f)
+{
+	LOCK_SCOPE(&f->lock);
+
+	while (!f->done)
+		if (!cond_wait_until(&f->cond, &f->lock, f->until_ns) &&
+			clock_now_ns() >= f->until_ns)
+			return -ETIMEDOUT;
+	f->done = false;
+	return f->status;
+}
+
+static int fetch_bytes(struct origin *o, struct fetching *f, const char *name)
+{
+	size_t most = origin_traits(o)->request_bytes;
+	struct origin_file *file = origin_file_new(o, name);
+	int rc = file ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; rc == 0 && at < f->version.size_bytes;) {
+		uint64_t left = f->version.size_bytes - at;
+
+		f->read = (struct origin_read){
+			.req.done = fetching_done,
+			.file = file,
+			.want = f->version,
+			.off = at,
+			.len = left < most ? (size_t)left : most,
+			.data = fetching_data,
+		};
+		at += f->read.len;
+		origin_read(o, &f->read);
+		rc = fetching_wait(f);
+	}
+	if (file)
+		origin_file_free(o, file);
+	return rc;
+}
+
+/* The text may be written to until the origin is freed. */
+static int fetch_object(
+	struct origin *o, struct fetching *f, const char *name, size_t most)
+{
+	int rc;
+
+	f->until_ns = clock_now_ns() + REMOTE_WAIT_NS;
+	f->stat = (struct origin_stat){.req.done = fetching_done, .path = name};
+	origin_stat(o, &f->stat);
+	rc = fetching_wait(f);
+	if (rc == 0 && f->version.size_bytes > most)
+		rc = -EFBIG;
+	if (rc < 0)
+		return rc;
+	f->text = calloc(1, (size_t)f->version.size_bytes + 1);
+	return f->text ? fetch_bytes(o, f, name) : -ENOMEM;
+}
+
+int remote_fetch(const char *url, const struct remote_config *config,
+	size_t most, char **text, size_t *bytes, struct error *err)
+{
+	struct fetching f = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	CLEANUP_FREE char *source = NULL;
+	struct origin *o;
+	struct error why;
+	char *name;
+	int rc = remote_resolve(url, &source, err);
+
+	if (rc < 0)
+		return rc;
+	name = strrchr(source, '/');
+	/* A URL is percent-encoded, unlike a key. */
+	if (name < strstr(source, "://") + 3 ||
+		(strncmp(source, "s3:", 3) != 0 &&
+			bytes_decode(name + 1, false) < 0))
+		return error_set(
+			err, -EINVAL, "'%s' does not name a file", url);
+	*name++ = '\0';
+	rc = remote_new(&o, source, config, err);
+	if (rc < 0)
+		return rc;
+	remote_set_alone(remote_of(o), true);
+	cond_init(&f.cond);
+	rc = fetch_object(o, &f, name, most);
+	if (rc < 0)
+		remote_reason(o, rc, &why);
+	(void)origin_free(o); /* never fails, and ends what is in flight */
+	pthread_cond_destroy(&f.cond);
+	if (rc < 0) {
+		free(f.text);
+		return error_set(err, rc, "cannot read '%s': %s", url, why.msg);
+	}
+	*text = f.text;
+	*bytes = (size_t)f.version.size_bytes;
+	return 0;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of an http origin: a directory is listed by WebDAV if the server has
+ * that, else by its index page, in JSON or HTML. If the index has no sizes,
+ * files are looked up with HEAD, a few at a time. Each listing runs on one
+ * loop's thread.
+ */
+#include "origin/object/http_names_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+
+#define DOC_MAX ((size_t)48 << 20) /* answer.c and the manual state it */
+#define HEADS_PARALLEL 16u
+/* A server that shows one index at every path would otherwise have no end. Nor
+ * would one whose index has several directories: even so deep they are 2^32. */
+#define DIRS_DEEP 32u
+#define TOO_DEEP_MAX 1000u
+
+static const char dav_body[] =
+	"<?xml version=\"1.0\"?><propfind xmlns=\"DAV:\"><prop><resourcetype/>"
+	"<getcontentlength/><getlastmodified/><getetag/></prop></propfind>";
+
+struct listing_head {
+	struct call call;
+	struct names_listing *g;
+	size_t which;
+};
+
+struct names_listing {
+	struct call call;
+	struct remote *r;
+	struct loop *loop;
+	struct post begin;
+	struct origin_list *l;
+	struct bytes doc;
+	struct index_names names;
+	bool dav;
+	bool probe;   /* whether there is an index is all that is asked */
+	int dav_lost; /* PROPFIND's failure, which may pass; 0: none */
+	size_t next;  /* name to ask for */
+	unsigned heads;
+	struct listing_head head[HEADS_PARALLEL];
+	int status;
+};
+
+/* -- The end --------------------------------------------------------------- */
+
+static bool is_too_deep(const char *path)
+{
+	unsigned n = 0;
+
+	for (; *path && n < DIRS_DEEP; path++)
+		n += *path == '/';
+	return n + 1 >= DIRS_DEEP;
+}
+
+/* After the listing of a directory that is as deep as they may be. */
+static int count_too_deep(struct remote *r, unsigned hidden)
+{
+	return remote_add_too_deep(r, hidden) > TOO_DEEP_MAX ? -EMLINK : 0;
+}
+
+static int names_deliver(struct names_listing *g)
+{
+	struct file_entry *entries = calloc(g->names.n + 1, sizeof(*entries));
+	bool deep = is_too_deep(g->l->path);
+	unsigned hidden = 0;
+	size_t n = 0;
+
+	if (!entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->names.n; i++) {
+		const struct index_name *x = &g->names.at[i];
+
+		if (x->is_dir ? deep : !x->has_size) {
+			remote_hidden(g->r, x->name);
+			hidden += x->is_dir;
+			continue;
+		}
+		entries[n].name = x->name;
+		entries[n++].attr = x->is_dir
+			? remote_dir_attr(g->r)
+			: remote_file_attr(
+				  g->r, x->size_bytes, x->mtime_ns, x->tag);
+	}
+	for (size_t i = 0; i < g->names.bad; i++)
+		remote_hidden(
+			g->r, g->names.bad_name ? g->names.bad_name : "?");
+	if (n > 0)
+		g->l->batch(g->l, entries, n);
+	free(entries);
+	if (!*g->l->path)
+		remote_reset_too_deep(g->r);
+	return hidden > 0 ? count_too_deep(g->r, hidden) : 0;
+}
+
+static void names_finish(struct names_listing *g, int status)
+{
+	struct origin_list *l = g->l;
+
+	if (status == 0 && !g->probe)
+		status = names_deliver(g);
+	call_release(&g->call);
+	bytes_release(&g->doc);
+	index_release(&g->names);
+	free(g);
+	origin_answer(&l->req, status);
+}
+
+/* -- Sizes ----------------------------------------------------------------- */
+
+/* HEAD, or a GET of the first byte where HEAD does not tell the size. */
+static void size_call_init(
+	struct call *c, struct remote *r, const struct call_ops *ops)
+{
+	bool by_get = !remote_has_head(r);
+
+	call_init(c, r, ops, by_get ? "GET" : "HEAD");
+	c->heads_only = by_get;
+	bytes_text(&c->more, "Accept-Encoding: identity\n");
+	if (by_get)
+		bytes_text(&c->more, "Range: bytes=0-0\n");
+}
+
+/* True: HEAD was refused, or told no size, as Apache's of an empty file, and
+ * the call was started again as a GET. */
+static bool size_by_get(struct call *c, int status)
+{
+	unsigned code = call_status(c);
+	bool never = code == 405 || code == 501;
+	bool refused = status < 0 && (never || code == 400 || code == 403);
+	bool silent = status == 0 && !call_answer(c)->has_length;
+
+	if (strcmp(c->method, "HEAD") != 0 || (!refused && !silent))
+		return false;
+	if (never)
+		remote_set_no_head(c->r);
+	c->method = "GET";
+	c->heads_only = true;
+	c->throttled = c->moved = 0;
+	bytes_reset(&c->redirect);
+	bytes_text(&c->more, "Range: bytes=0-0\n");
+	call_start(call_loop(c), c);
+	return true;
+}
+
+/* Returns 0 and the size from the headers, or -ENOENT if they have none. */
+static int size_answered(const struct call *c, int status, uint64_t *size)
+{
+	const struct head *h = call_answer(c);
+
+	/* An empty file has no first byte: "bytes star/0". */
+	if (h->code == 416 && h->has_total && h->total == 0)
+		status = 0;
+	*size = h->has_total ? h->total : h->length;
+	if (status == 0 && !h->has_total && (h->has_range || !h->has_length))
+		status = -ENOENT;
+	return status;
+}
+
+static void ask_sizes(struct names_listing *g);
+
+static void size_done(struct call *c, int status)
+{
+	struct listing_head *h = CONTAINER_OF(c, struct listing_head, call);
+	struct names_listing *g = h->g;
+	struct index_name *x = &g->names.at[h->which];
+
+	if (size_by_get(c, status))
+		return;
+	status = size_answered(c, status, &x->size_bytes);
+	if (status == 0) {
+		x->has_size = true;
+		x->mtime_ns = call_answer(c)->modified_ns;
+		x->tag = call_answer(c)->tag;
+	} else if (status < 0 && status != -ENOENT && status != -EACCES) {
+		g->status = status;
+	}
+	call_release(c);
+	h->g = NULL;
+	g->heads--;
+	ask_sizes(g);
+}
+
+static const struct call_ops size_ops = {.done = size_done};
+
+static void ask_one(struct names_listing *g, struct listing_head *h)
+{
+	struct call *c = &h->call;
+
+	size_call_init(c, g->r, &size_ops);
+	h->g = g;
+	h->which = g->next++;
+	call_path(c, g->l->path);
+	if (*g->l->path)
+		bytes_char(&c->path, '/');
+	bytes_encode(&c->path, g->names.at[h->which].name,
+		strlen(g->names.at[h->which].name), false);
+	g->heads++;
+	call_start(g->loop, c);
+}
+
+static void ask_sizes(struct names_listing *g)
+{
+	for (unsigned i = 0; i < HEADS_PARALLEL && g->status == 0; i++) {
+		while (g->next < g->names.n &&
+			(g->names.at[g->next].is_dir ||
+				g->names.at[g->next].has_size))
+			g->next++;
+		if (g->next == g->names.n)
+			break;
+		if (!g->head[i].g)
+			ask_one(g, &g->head[i]);
+	}
+	if (g->heads == 0)
+		names_finish(g, g->status);
+}
+
+/* -- The index ------------------------------------------------------------- */
+
+static struct names_listing *names_of(struct call *c)
+{
+	return CONTAINER_OF(c, struct names_listing, call);
+}
+
+static int names_data(struct call *c, const void *data, size_t len)
+{
+	struct names_listing *g = names_of(c);
+
+	if (bytes_len(&g->doc) + len > DOC_MAX)
+		return -EFBIG;
+	bytes_add(&g->doc, data, len);
+	return bytes_failed(&g->doc) ? -ENOMEM : 0;
+}
+
+static void names_send(struct names_listing *g)
+{
+	struct call *c = &g->call;
+
+	call_release(c);
+	call_init(c, g->r, c->ops, g->dav ? "PROPFIND" : "GET");
+	bytes_reset(&g->doc);
+	call_path(c, g->l->path);
+	if (*g->l->path)
+		bytes_char(&c->path, '/');
+	if (g->dav) {
+		bytes_text(&c->more, "Depth: 1\nContent-Type: text/xml\n");
+		c->body = dav_body;
+		c->body_len = strlen(dav_body);
+	} else {
+		bytes_text(&c->more,
+			"Accept: application/json, text/html\n"
+			"Accept-Encoding: identity\n");
+	}
+	call_start(g->loop, c);
+}
+
+/* The directory's path, as absolute links in its index begin: after a redirect
+ * that of the place where it is. */
+static char *own_path(const struct names_listing *g)
+{
+	const struct bytes *moved = &g->call.redirect;
+	struct bytes path = {0};
+	struct url url;
+
+	if (bytes_len(moved) > 0 && url_parse(bytes_get(moved), &url) == 0)
+		return url.path;
+	bytes_text(&path, remote_base_path(g->r));
+	if (*g->l->path) {
+		bytes_char(&path, '/');
+		bytes_encode(&path, g->l->path, strlen(g->l->path), true);
+	}
+	return bytes_take(&path);
+}
+
+static int names_parse(struct names_listing *g, const struct head *h)
+{
+	CLEANUP_FREE char *path = own_path(g);
+	const char *doc = bytes_get(&g->doc);
+
+	if (!path)
+		return -ENOMEM;
+	if (g->dav)
+		return index_from_dav(&g->names, path, doc, bytes_len(&g->doc));
+	if (strcmp(h->type, "application/json") == 0) {
+		/* Its files have times but no ETags. */
+		remote_set_untagged(g->r);
+		return index_from_json(&g->names, doc, bytes_len(&g->doc));
+	}
+	if (strcmp(h->type, "text/html") == 0)
+		return index_from_html(
+			&g->names, path, doc, bytes_len(&g->doc));
+	remote_words(g->r,
+		"the server has no index of this directory (WebDAV, JSON or "
+		"HTML)");
+	return -ENOTDIR;
+}
+
+/* The connection was closed, or the server or a proxy has failed. */
+static bool dav_may_return(unsigned code, int status)
+{
+	return code == 0
+		? status == -ECONNRESET
+		: code == 408 || code == 429 || (code >= 500 && code != 501);
+}
+
+/*
+ * PROPFIND was not answered as by WebDAV. True: GET was sent instead. Some
+ * servers without WebDAV close the connection or fail, again and again, so that
+ * GET is tried after a failure, too. One that has WebDAV is not asked with GET
+ * then: its index may have other names.
+ */
+static bool names_without_dav(struct names_listing *g, int status)
+{
+	unsigned code = call_status(&g->call);
+	bool passing = dav_may_return(code, status);
+	bool known = remote_knows_dav(g->r);
+
+	if (status == -ECANCELED || (passing ? known : code == 0))
+		return false;
+	/* A missing directory does not mean that others are missing. */
+	if (passing)
+		g->dav_lost = status;
+	else if (code != 404 && !known)
+		remote_set_no_dav(g->r);
+	g->dav = false;
+	names_send(g);
+	return true;
+}
+
+static void names_done(struct call *c, int status)
+{
+	struct names_listing *g = names_of(c);
+
+	if (g->dav && call_status(c) != 207) {
+		if (!names_without_dav(g, status))
+			names_finish(g, status ? status : -EIO);
+		return;
+	}
+	if (g->dav)
+		remote_set_knows_dav(g->r);
+	if (status == 0)
+		status = names_parse(g, call_answer(c));
+	if (status == 0 && g->dav_lost)
+		remote_set_no_dav(g->r);
+	else if (status != -ECANCELED && g->dav_lost)
+		status = g->dav_lost;
+	if (status < 0 || g->probe)
+		names_finish(g, status);
+	else
+		ask_sizes(g);
+}
+
+static const struct call_ops names_ops = {
+	.data = names_data,
+	.done = names_done,
+};
+
+static void names_start(struct post *p)
+{
+	names_send(CONTAINER_OF(p, struct names_listing, begin));
+}
+
+static void names_open(struct remote *r, struct origin_list *l, bool probe)
+{
+	struct names_listing *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		remote_late(r, &l->req);
+		return;
+	}
+	g->r = r;
+	g->l = l;
+	g->call.ops = &names_ops;
+	g->loop = remote_loop(r);
+	post_init(&g->begin, names_start);
+	g->dav = remote_has_dav(r);
+	g->probe = probe;
+	loop_post(g->loop, &g->begin);
+}
+
+void names_list(struct remote *r, struct origin_list *l)
+{
+	names_open(r, l, false);
+}
+
+void names_probe(struct remote *r, struct origin_list *l)
+{
+	names_open(r, l, true);
+}
+
+/* -- One name -------------------------------------------------------------- */
+
+struct names_look {
+	struct call call;
+	struct remote *r;
+	struct loop *loop;
+	struct post begin;
+	struct origin_stat *s;
+};
+
+/* A server redirects from a directory's name to the same name with a slash, and
+ * from a file's perhaps to a login page. */
+static bool went_to_dir(const struct names_look *k)
+{
+	const struct bytes *to = &k->call.redirect;
+	const char *path = k->s->path, *name = strrchr(path, '/');
+	size_t len = strcspn(bytes_get(to), "?#");
+	struct url url;
+	char *last;
+	bool same;
+
+	if (len == 0 || bytes_get(to)[len - 1] != '/' ||
+		url_parse(bytes_get(to), &url) < 0)
+		return false;
+	last = strrchr(url.path, '/');
+	same = last && bytes_decode(last + 1, false) > 0 &&
+		strcmp(last + 1, name ? name + 1 : path) == 0;
+	free(url.path);
+	return same;
+}
+
+static void found(struct names_look *k, int status, struct file_attr attr)
+{
+	struct origin_stat *s = k->s;
+
+	call_release(&k->call);
+	free(k);
+	s->attr = status == 0 ? &attr : NULL;
+	s->target = NULL;
+	origin_answer(&s->req, status);
+}
+
+static void names_look_done(struct call *c, int status)
+{
+	struct names_look *k = CONTAINER_OF(c, struct names_look, call);
+	const struct file_version *known = &k->s->known;
+	const struct head *h = call_answer(c);
+	int64_t mtime_ns = h->modified_ns;
+	uint64_t size;
+
+	if (went_to_dir(k) && status != -ECANCELED) {
+		found(k, 0, remote_dir_attr(k->r));
+		return;
+	}
+	if (size_by_get(c, status))
+		return;
+	/* One whose size is not known is hidden. */
+	status = size_answered(c, status, &size);
+	/* A time may be that of an index whose server sends none. */
+	if (status == 0 && remote_is_foreign(known, h)) {
+		if (known->tag || size != known->size_bytes)
+			status = -EBADMSG;
+		mtime_ns = known->mtime_ns;
+	}
+	found(k, status,
+		remote_file_attr(k->r, size, mtime_ns,
+			remote_has_tags(k->r) ? h->tag : 0));
+}
+
+static const struct call_ops names_look_ops = {.done = names_look_done};
+
+static void names_look_begin(struct post *p)
+{
+	struct names_look *k = CONTAINER_OF(p, struct names_look, begin);
+
+	if (!*k->s->path) {
+		found(k, 0, remote_dir_attr(k->r));
+		return;
+	}
+	call_path(&k->call, k->s->path);
+	call_start(k->loop, &k->call);
+}
+
+void names_stat(struct remote *r, struct origin_stat *s)
+{
+	struct names_look *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		remote_late(r, &s->req);
+		return;
+	}
+	size_call_init(&k->call, r, &names_look_ops);
+	k->r = r;
+	k->s = s;
+	k->loop = remote_loop(r);
+	post_init(&k->begin, names_look_begin);
+	loop_post(k->loop, &k->begin);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Remote origins: construction, the table of operations, messages for the
+ * operator. Requests come from any thread and are posted to the loops.
+ */
+#include "origin/object/object_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/beneath.h"
+#include "common/base/cleanup.h"
+#include "common/base/lock.h"
+#include "origin/object/s3_list_impl.h"
+#include "origin/object/http_names_impl.h"
+#include "origin/object/site_impl.h"
+
+/* A GET of this length still leaves other readers a turn. */
+#define REQUEST_BYTES ((size_t)8 << 20)
+#define CHUNK_BYTES (UINT64_C(1) << 20)
+/* Many long requests leave memory for what was fetched and is not read yet. */
+#define MEMORY_SHARE 4u
+/*
+ * The search for the depth begins where 10 to 30 ms to the first byte leave it
+ * one or two steps from the end. Beginning at 4 lost half a second of a link's
+ * rate, and at 32 it could end there: with 64 the answers of a link that many
+ * share may come all at once, and then none for a while.
+ */
+#define DEPTH_FIRST 64u
+
+/* -- The table ------------------------------------------------------------- */
+
+struct bad_path {
+	struct post post;
+	struct origin_request *q;
+};
+
+static void answer_bad_path(struct post *p)
+{
+	struct bad_path *b = CONTAINER_OF(p, struct bad_path, post);
+	struct origin_request *q = b->q;
+
+	free(b);
+	origin_answer(q, -EINVAL);
+}
+
+/* Servers shorten "a/../b", so it would name something else there. */
+static void refuse_path(struct remote *r, struct origin_request *q)
+{
+	struct bad_path *b = calloc(1, sizeof(*b));
+
+	if (!b) {
+		remote_late(r, q);
+		return;
+	}
+	post_init(&b->post, answer_bad_path);
+	b->q = q;
+	loop_post(r->late_loop, &b->post);
+}
+
+static void remote_start(struct origin *o, struct origin_request *q)
+{
+	struct remote *r = remote_of(o);
+	struct origin_stat *s = CONTAINER_OF(q, struct origin_stat, req);
+	struct origin_list *l = CONTAINER_OF(q, struct origin_list, req);
+
+	if (q->op != ORIGIN_READ &&
+		beneath_check(q->op == ORIGIN_STAT ? s->path : l->path) < 0)
+		refuse_path(r, q);
+	else if (q->op == ORIGIN_READ)
+		remote_read(o, CONTAINER_OF(q, struct origin_read, req));
+	else if (q->op == ORIGIN_STAT)
+		r->s3 ? s3_stat(r, s) : names_stat(r, s);
+	else
+		r->s3 ? s3_list(r, l) : names_list(r, l);
+}
+
+static bool remote_free(struct origin *o)
+{
+	struct remote *r = remote_of(o);
+
+	loops_free(r->loops);
+	creds_free(r->creds);
+	site_release(r);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	return true;
+}
+
+static const struct origin_ops remote_ops = {
+	.file_new = remote_file_new,
+	.file_free = remote_file_free,
+	.start = remote_start,
+	.abandon = remote_abandon,
+	.free = remote_free,
+};
+
+/* -- Construction ---------------------------------------------------------- */
+
+static const char *ca_file(void)
+{
+	static const char *const names[] = {
+		"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *file = getenv(names[i]);
+
+		if (file && *file)
+			return file;
+	}
+	return NULL;
+}
+
+static void renewal_ended(void *arg, const char *why)
+{
+	struct remote *r = arg;
+	struct event e = {.kind = why ? EVENT_CREDENTIALS_FAILED
+				      : EVENT_CREDENTIALS_RENEWED,
+		.text = why,
+		.cause = why};
+
+	event_report(r->events, &e);
+}
+
+static int open_creds(
+	struct remote *r, const struct remote_config *config, struct error *err)
+{
+	struct creds_config creds = {
+		.profile = config->profile,
+		.ca_file = ca_file(),
+		.region = r->region,
+		.later = config->creds_later,
+		.renewed = &r->counters->origin_renewed,
+		.ended = renewal_ended,
+		.arg = r,
+	};
+
+	if (!r->s3 || config->no_sign_request)
+		return 0;
+	return creds_new(&r->creds, &creds, err);
+}
+
+static int open_loops(
+	struct remote *r, const struct remote_config *config, struct error *err)
+{
+	struct loops_config loops = {
+		.loops = config->loops,
+		.depth = config->depth,
+		.ca_file = ca_file(),
+		.insecure = config->insecure_tls,
+		.http2 = config->http2 && !r->s3,
+		.counters = config->counters,
+	};
+	int rc = loops_new(&r->loops, &loops, err);
+
+	if (rc == 0)
+		r->late_loop = loops_pick(r->loops);
+	return rc;
+}
+
+int remote_new(struct origin **out, const char *source,
+	const struct remote_config *config, struct error *err)
+{
+	struct remote *r = calloc(1, sizeof(*r));
+	struct origin_traits traits;
+	int rc;
+
+	if (!r)
+		return error_set(err, -ENOMEM, "%m");
+	traits = (struct origin_traits){
+		.request_bytes = REQUEST_BYTES,
+		.depth = config->depth ? config->depth : LOOPS_DEPTH_DEFAULT,
+		.depth_first = DEPTH_FIRST,
+		.chunk_bytes = CHUNK_BYTES,
+		.memory_share = MEMORY_SHARE,
+		.asks_whole = true,
+	};
+	r->counters = config->counters;
+	r->events = config->events;
+	r->payer = config->requester_pays;
+	r->uid = geteuid();
+	r->gid = getegid();
+	post_init(&r->late, remote_answer_late);
+	pthread_mutex_init(&r->lock, NULL);
+	rc = site_open(r, source, config, err);
+	if (rc == 0)
+		rc = open_creds(r, config, err);
+	if (rc == 0)
+		rc = open_loops(r, config, err);
+	if (rc < 0) {
+		remote_free(&r->base);
+		return error_wrap(err, rc, "cannot use '%s'", source);
+	}
+	traits.lists_recursively = r->s3;
+	origin_init(&r->base, &remote_ops, &traits);
+	*out = &r->base;
+	return 0;
+}
+
+void remote_last_error(struct origin *o, struct error *err)
+{
+	struct remote *r = remote_of(o);
+	LOCK_SCOPE(&r->lock);
+
+	*err = r->last;
+}

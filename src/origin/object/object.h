@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Remote origins: an S3 bucket (s3://BUCKET[/PREFIX]) and a web server
+ * (http(s)://HOST/PATH/), over libcurl. Both are origins as origin/origin.h
+ * describes; callbacks run on the threads of the loops.
+ */
+#ifndef OBJECT_H
+#define OBJECT_H
+
+#include <stdbool.h>
+
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "origin/origin.h"
+
+/* Settings from the mount's options. Strings are copied. */
+struct remote_config {
+	const char *endpoint_url; /* NULL: AWS_ENDPOINT_URL_S3, or AWS itself */
+	const char *region;	  /* NULL: environment, profile, the server */
+	const char *profile;	  /* NULL: AWS_PROFILE, or "default" */
+	bool no_sign_request;
+	bool requester_pays;
+	bool insecure_tls;
+	bool creds_later; /* do without credentials until there are some */
+	bool http2;
+	unsigned loops, depth; /* 0: the defaults */
+	struct counters *counters;
+	const struct event_sink *events; /* gets no secrets; may be NULL */
+};
+
+/*
+ * Check the form of SOURCE and make it canonical, without slashes at its end.
+ * Returns -EINVAL with err set if it is malformed or contains a user name, a
+ * password or a query string. The caller frees *out.
+ */
+int remote_resolve(const char *source, char **out, struct error *err);
+
+/*
+ * The dataset as tiers record it, to be freed: SOURCE, as returned by
+ * remote_resolve(), and the store if it is not AWS, as two stores may have
+ * buckets of one name. -ENOMEM with err set.
+ */
+int remote_dataset(const char *source, const struct remote_config *config,
+	char **out, struct error *err);
+
+/*
+ * Create an origin for SOURCE, as returned by remote_resolve(). This finds
+ * credentials, but sends no request to the store. -errno with err set. With
+ * creds_later, requests wait while there are no credentials.
+ */
+int remote_new(struct origin **out, const char *source,
+	const struct remote_config *config, struct error *err);
+
+/*
+ * Ask the store once whether SOURCE can be read; waits at most 5 s. Returns 0,
+ * or -errno with the problem and its remedy in err. Not needed for a mount
+ * whose names are already known.
+ */
+int remote_probe(struct origin *o, struct error *err);
+
+/*
+ * Get the size of one file of the source; waits until `until_ns` at most. 0, or
+ * -errno with err set: -ENOENT if there is no such file.
+ */
+int remote_size(struct origin *o, const char *path, uint64_t until_ns,
+	uint64_t *size_bytes, struct error *err);
+
+/*
+ * Read one whole object of at most `most` bytes; the text, with a NUL after it,
+ * is the caller's to free. `url` may be of s3, http or https. Waits at
+ * most 4.5 s for the first byte, and as long for each further one. 0, or -errno
+ * with err set.
+ */
+int remote_fetch(const char *url, const struct remote_config *config,
+	size_t most, char **text, size_t *bytes, struct error *err);
+
+/* Get the message of the last failure; "" if there was none. */
+void remote_last_error(struct origin *o, struct error *err);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of this room: the remote origin, its location, and the
+ * *call*: one request, including its repetitions (after throttling, with
+ * renewed credentials, in another region, with a corrected clock, after a
+ * redirect). A call runs on one loop; other threads reach it only
+ * by posts.
+ */
+#ifndef OBJECT_IMPL_H
+#define OBJECT_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "origin/origin.h"
+#include "origin/web/web.h"
+#include "origin/object/object.h"
+
+#define REMOTE_HOST_MAX URL_HOST_MAX
+#define REMOTE_REGION_MAX 64
+
+struct remote {
+	struct origin base;
+	/* Set once. */
+	struct loops *loops;
+	struct counters *counters;
+	struct creds *creds; /* NULL: requests are not signed */
+	bool s3, payer, path_style, aws;
+	char *scheme;	 /* "http" or "https" */
+	char *bucket;	 /* s3 */
+	char *prefix;	 /* of keys: "" or ends with '/'; not encoded */
+	char *base_path; /* encoded; no '/' at its end */
+	uid_t uid;
+	gid_t gid;
+	struct loop *late_loop;
+	struct post late; /* answers `no_memory` */
+	const struct event_sink *events;
+
+	atomic_bool alone; /* a thread waits for its one request; relaxed */
+	/* Properties of an http server, learned from its answers; relaxed. */
+	atomic_bool dav, no_dav, no_head, untagged;
+	atomic_uint too_deep;	/* directories, since the root was listed */
+	_Atomic int64_t skew_s; /* the server's clock less ours; relaxed */
+	/* Guards all members below and the object that a read's priv points to.
+	 * Rank: above the loops' locks. */
+	pthread_mutex_t lock;
+	char host[REMOTE_HOST_MAX]; /* with the port, if it is not the usual */
+	char region[REMOTE_REGION_MAX];
+	struct error last; /* the last refusal, in words */
+	bool told_hidden;
+	struct origin_request *no_memory; /* to be answered; through priv */
+};
+
+struct call;
+
+struct call_ops {
+	/* An answer of 2xx. As transfer_ops. Either may be NULL. */
+	int (*head)(struct call *c, const struct head *h);
+	int (*data)(struct call *c, const void *data, size_t len);
+	void (*slow)(struct call *c);
+	/* 0: 2xx, and complete; or -errno. */
+	void (*done)(struct call *c, int status);
+};
+
+/* Limit for error documents; those that matter are short. */
+#define CALL_ERROR_MAX 16384u
+
+struct call {
+	struct transfer t;
+	struct remote *r;
+	const struct call_ops *ops;
+	const char *method;
+	struct bytes path;  /* encoded, begins with '/' */
+	struct bytes query; /* canonical; "" for none */
+	struct bytes more;  /* further header lines */
+	const char *body;   /* not for s3 */
+	size_t body_len;
+	struct bytes error;    /* the body of an answer that is not 2xx */
+	struct bytes redirect; /* http: go there instead */
+	char code[64];	       /* of the last S3 error document, or "" */
+	const char *words;     /* the meaning of that code, or NULL */
+	bool heads_only;       /* a body that is not short is not read */
+	/* Times, so far. */
+	unsigned throttled, renewed, moved, skewed, again;
+	unsigned generation; /* of the credentials that it was signed with */
+	char region[REMOTE_REGION_MAX]; /* that it was sent to */
+};
+
+/* The HTTP status of its answer. */
+static inline unsigned call_status(const struct call *c)
+{
+	return c->t.head.code;
+}
+
+/* The loop that it is on. */
+static inline struct loop *call_loop(const struct call *c)
+{
+	return c->t.loop;
+}
+
+/* The head of its answer; see struct transfer. */
+static inline const struct head *call_answer(const struct call *c)
+{
+	return &c->t.head;
+}
+
+/* End it when no byte comes for so long; 0: as others. Before it starts. */
+static inline void call_set_stall(struct call *c, unsigned seconds)
+{
+	c->t.stall_s = seconds;
+}
+
+/* Zeroed memory becomes a call. Set path, query and more afterwards. */
+void call_init(struct call *c, struct remote *r, const struct call_ops *ops,
+	const char *method);
+
+/* Start on `l`; its thread. */
+void call_start(struct loop *l, struct call *c);
+
+/* End without done(); loop thread. */
+void call_cancel(struct call *c);
+void call_release(struct call *c);
+
+/* The path of the source itself: of its bucket. */
+void call_base_path(struct call *c);
+
+/* The path of a whole key, encoded. */
+void call_key(struct call *c, const char *key);
+
+/* The path of a key or of a name below the source, encoded. */
+void call_path(struct call *c, const char *name);
+
+/* Add "name=value" to the query; the caller adds in order of the names. */
+void call_query(struct call *c, const char *name, const char *value);
+
+/* -- call_verdict.c: what an answer that is not 2xx means
+ * -------------------------
+ */
+
+/* True: the call was started again. False: *status is how it ends. */
+bool answer_repeats(struct call *c, int *status);
+
+/* A failure of the connection. True: the call was started again. */
+bool answer_failed(struct call *c, int status);
+
+/* -- object_shared.c: what requests share
+ * ------------------------------------------
+ */
+
+/* A loop for the next request. */
+struct loop *remote_loop(struct remote *r);
+
+struct file_attr remote_dir_attr(const struct remote *r);
+struct file_attr remote_file_attr(
+	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag);
+
+/* The server had a version of this file, and the answer has none: it is that
+ * of a proxy or a login page. */
+static inline bool remote_is_foreign(
+	const struct file_version *known, const struct head *h)
+{
+	return (known->tag || known->mtime_ns) && !h->tag && !h->modified_ns;
+}
+
+/* The key of a path, to be freed; NULL: no memory. */
+char *remote_key(const struct remote *r, const char *path);
+
+/* Encoded, without '/' at its end. */
+const char *remote_base_path(const struct remote *r);
+
+/* Are its listings in no order? */
+bool remote_lists_unordered(const struct remote *r);
+
+bool remote_is_s3(const struct remote *r);
+
+/* Does a thread wait for the one request that there is? Then nobody reads the
+ * log, or repeats the request if it fails. */
+bool remote_is_alone(const struct remote *r);
+void remote_set_alone(struct remote *r, bool alone);
+
+void remote_count_retry(struct remote *r);
+
+/* Abilities of an http server: assumed until an answer shows otherwise. */
+bool remote_has_dav(const struct remote *r);
+void remote_set_no_dav(struct remote *r);
+/* Has PROPFIND been answered by WebDAV? */
+bool remote_knows_dav(const struct remote *r);
+void remote_set_knows_dav(struct remote *r);
+bool remote_has_head(const struct remote *r);
+void remote_set_no_head(struct remote *r);
+bool remote_has_tags(const struct remote *r);
+void remote_set_untagged(struct remote *r);
+/* Directories that were too deep to be shown. Adding returns the sum so far. */
+unsigned remote_add_too_deep(struct remote *r, unsigned n);
+void remote_reset_too_deep(struct remote *r);
+
+/* Keep the reason of a failure and its remedy for remote_last_error(). */
+void remote_words(struct remote *r, const char *words);
+
+/* Count a key that cannot be a path; only the first one is logged. */
+void remote_hidden(struct remote *r, const char *key);
+
+/* Answer with -ENOMEM, later; uses the request's priv. */
+void remote_late(struct remote *r, struct origin_request *q);
+void remote_answer_late(struct post *p);
+
+/* Lock held: is it one of those? */
+bool remote_is_late(const struct remote *r, const struct origin_request *q);
+
+/* -- object_probe.c
+ * -------------------------------------------------------------------
+ */
+
+/* A wrong start is to end within 5 s, all of it. */
+#define REMOTE_WAIT_NS (9 * NS_PER_S / 2)
+
+/* Why a request ended with this status: words are always set. */
+void remote_reason(struct origin *o, int status, struct error *why);
+
+/* -- object_read.c
+ * ------------------------------------------------------------------
+ */
+
+struct origin_file *remote_file_new(struct origin *o, const char *path);
+void remote_file_free(struct origin *o, struct origin_file *f);
+void remote_read(struct origin *o, struct origin_read *r);
+void remote_abandon(struct origin *o, struct origin_read *r);
+
+static inline struct remote *remote_of(struct origin *o)
+{
+	return (struct remote *)(void *)o;
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Data that the requests of one origin share: attributes, keys, the abilities
+ * of the server, messages for the operator, and answers to requests without
+ * memory. Any thread.
+ */
+#include "origin/object/object_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/lock.h"
+
+/* -- What its requests have in common -------------------------------------- */
+
+struct loop *remote_loop(struct remote *r)
+{
+	return loops_pick(r->loops);
+}
+
+struct file_attr remote_dir_attr(const struct remote *r)
+{
+	return (struct file_attr){
+		.kind = KIND_DIR,
+		.mode = 0555,
+		.uid = r->uid,
+		.gid = r->gid,
+	};
+}
+
+struct file_attr remote_file_attr(
+	const struct remote *r, uint64_t size, int64_t mtime_ns, uint64_t tag)
+{
+	return (struct file_attr){
+		.version = {size, mtime_ns, tag},
+		.kind = KIND_FILE,
+		.mode = 0444,
+		.uid = r->uid,
+		.gid = r->gid,
+	};
+}
+
+char *remote_key(const struct remote *r, const char *path)
+{
+	char *key;
+
+	return asprintf(&key, "%s%s", r->prefix, path) < 0 ? NULL : key;
+}
+
+const char *remote_base_path(const struct remote *r)
+{
+	return r->base_path;
+}
+
+bool remote_lists_unordered(const struct remote *r)
+{
+	static const char mark[] = "--x-s3";
+	size_t len = strlen(r->bucket), n = sizeof(mark) - 1;
+
+	return len > n && strcmp(r->bucket + len - n, mark) == 0;
+}
+
+bool remote_is_s3(const struct remote *r)
+{
+	return r->s3;
+}
+
+bool remote_is_alone(const struct remote *r)
+{
+	return atomic_load_explicit(&r->alone, memory_order_relaxed);
+}
+
+void remote_set_alone(struct remote *r, bool alone)
+{
+	atomic_store_explicit(&r->alone, alone, memory_order_relaxed);
+}
+
+void remote_count_retry(struct remote *r)
+{
+	COUNT(r->counters, origin_retries);
+}
+
+/* -- What an http server turned out to do -----------------------------------
+ */
+
+bool remote_has_dav(const struct remote *r)
+{
+	return !atomic_load_explicit(&r->no_dav, memory_order_relaxed);
+}
+
+void remote_set_no_dav(struct remote *r)
+{
+	atomic_store_explicit(&r->no_dav, true, memory_order_relaxed);
+}
+
+bool remote_knows_dav(const struct remote *r)
+{
+	return atomic_load_explicit(&r->dav, memory_order_relaxed);
+}
+
+void remote_set_knows_dav(struct remote *r)
+{
+	atomic_store_explicit(&r->dav, true, memory_order_relaxed);
+}
+
+bool remote_has_head(const struct remote *r)
+{
+	return !atomic_load_explicit(&r->no_head, memory_order_relaxed);
+}
+
+void remote_set_no_head(struct remote *r)
+{
+	atomic_store_explicit(&r->no_head, true, memory_order_relaxed);
+}
+
+bool remote_has_tags(const struct remote *r)
+{
+	return !atomic_load_explicit(&r->untagged, memory_order_relaxed);
+}
+
+void remote_set_untagged(struct remote *r)
+{
+	atomic_store_explicit(&r->untagged, true, memory_order_relaxed);
+}
+
+unsigned remote_add_too_deep(struct remote *r, unsigned n)
+{
+	return atomic_fetch_add(&r->too_deep, n) + n;
+}
+
+void remote_reset_too_deep(struct remote *r)
+{
+	atomic_store(&r->too_deep, 0);
+}
+
+/* -- What others are told -------------------------------------------------- */
+
+void remote_words(struct remote *r, const char *words)
+{
+	LOCK_SCOPE(&r->lock);
+
+	(void)error_set(&r->last, -EIO, "%s", words);
+}
+
+void remote_hidden(struct remote *r, const char *key)
+{
+	struct event e = {.kind = EVENT_ORIGIN_HIDDEN, .path = key};
+	bool first;
+
+	COUNT(r->counters, origin_hidden);
+	pthread_mutex_lock(&r->lock);
+	first = !r->told_hidden;
+	r->told_hidden = true;
+	pthread_mutex_unlock(&r->lock);
+	if (first)
+		event_report(r->events, &e);
+}
+
+/* -- Requests for which there is no memory ----------------------------------
+ */
+
+void remote_answer_late(struct post *p)
+{
+	struct remote *r = CONTAINER_OF(p, struct remote, late);
+	struct origin_request *q;
+
+	pthread_mutex_lock(&r->lock);
+	while ((q = r->no_memory)) {
+		r->no_memory = steal_ptr(&q->priv);
+		pthread_mutex_unlock(&r->lock);
+		origin_answer(q, -ENOMEM);
+		pthread_mutex_lock(&r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void remote_late(struct remote *r, struct origin_request *q)
+{
+	pthread_mutex_lock(&r->lock);
+	q->priv = r->no_memory;
+	r->no_memory = q;
+	pthread_mutex_unlock(&r->lock);
+	loop_post(r->late_loop, &r->late);
+}
+
+bool remote_is_late(const struct remote *r, const struct origin_request *q)
+{
+	ASSERT_HELD(&r->lock);
+	for (const struct origin_request *at = r->no_memory; at; at = at->priv)
+		if (at == q)
+			return true;
+	return false;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists a bucket, and looks up single names in it; private to s3. */
+#ifndef OBJECT_S3_LIST_IMPL_H
+#define OBJECT_S3_LIST_IMPL_H
+
+#include "origin/object/object_impl.h"
+
+/* List l->path; deep listings run in parallel. Any thread. */
+void s3_list(struct remote *r, struct origin_list *l);
+
+/* List a single key, to learn whether there is any: the status of done() says
+ * so; batch() gets no entries. */
+void s3_probe(struct remote *r, struct origin_list *l);
+
+/* Look up one name with one or two requests. Any thread. */
+void s3_stat(struct remote *r, struct origin_stat *s);
+
+/* The prefix of all keys below a path of the source, to be freed; NULL: no
+ * memory, or too long for a key. */
+char *s3_keys_below(const struct remote *r, const char *path);
+
+/*
+ * Find points that split the keys after `a` (bytewise), up to `b` or to the end
+ * if `b` is NULL; both without the prefix that all keys share. Fills in at most
+ * `max` points between them in ascending order and returns their number. `seen`
+ * records which bytes occur at each of the first places of the keys.
+ */
+#define SPLIT_PLACES 64u
+#define SPLIT_POINT_MAX (SPLIT_PLACES + 2u)
+struct split_seen {
+	uint32_t bytes[SPLIT_PLACES][8]; /* bit maps of 256 */
+};
+void split_note(struct split_seen *seen, const char *key);
+unsigned split_points(const struct split_seen *seen, const char *a,
+	const char *b, unsigned max, char (*points)[SPLIT_POINT_MAX]);
+
+/*
+ * Estimate the number of keys after `a` up to `b` for each key between `from`
+ * and `a`, from the bytes seen so far. Returns 0 if there are none or nothing
+ * is known.
+ */
+double split_share(const struct split_seen *seen, const char *from,
+	const char *a, const char *b);
+
+#endif

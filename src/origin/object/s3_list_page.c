@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Takes in one page of a range of a listing: which keys are names of files or
+ * directories, which are hidden, and how far the range has got.
+ */
+#include "origin/object/s3_range_impl.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/array.h"
+#include "common/base/lock.h"
+
+/* A listing ends after this many pages without a greater key. */
+#define STILL_PAGES 1000u
+/* More names than a manifest can number. */
+#define KEYS_MAX (UINT64_C(1) << 31)
+
+/* Listing's lock held. */
+static void hide_key(struct s3_listing *g, const char *key)
+{
+	ASSERT_HELD(&g->lock);
+	if (g->probe)
+		return; /* the listing proper will see it */
+	remote_hidden(g->r, key);
+}
+
+/* Lock held: a key below the listing's prefix as a name. */
+static void take_name(
+	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
+{
+	struct s3_listing *g = x->g;
+	char *name = bytes_edit(&x->page.text) + o->key + strlen(g->prefix);
+	size_t len = o->len - strlen(g->prefix);
+	int rc;
+
+	ASSERT_HELD(&x->g->lock);
+	if (len == 0)
+		return; /* the mark of the directory itself */
+	rc = key_to_path(name, len);
+	if (rc < 0)
+		hide_key(g, bytes_get(&x->page.text) + o->key);
+	else if (o->is_prefix || rc > 0) /* rc: a key that marks one */
+		x->entries[p->n++] = (struct file_entry){
+			.name = name, .attr = remote_dir_attr(g->r)};
+	else
+		x->entries[p->n++] = (struct file_entry){.name = name,
+			.attr = remote_file_attr(
+				g->r, o->size_bytes, o->mtime_ns, o->tag)};
+}
+
+static bool is_readable(
+	const struct s3_listing *g, const char *key, const struct s3_object *o)
+{
+	return !o->bad && o->len <= S3_KEY_MAX && strlen(key) == o->len &&
+		strncmp(key, g->prefix, strlen(g->prefix)) == 0;
+}
+
+/* One key of a page; lock held. */
+static void take_object(
+	struct s3_range *x, const struct s3_object *o, struct page_progress *p)
+{
+	struct s3_listing *g = x->g;
+	const char *key = bytes_get(&x->page.text) + o->key;
+
+	ASSERT_HELD(&x->g->lock);
+	if (!is_readable(g, key, o)) {
+		g->sizeless |= o->sizeless;
+		hide_key(g, o->bad ? "?" : key);
+		return;
+	}
+	if (strcmp(key, x->reached) > 0) {
+		strcpy(x->reached, key);
+		p->further = true;
+	}
+	if (!g->unordered && strcmp(key, p->since) <= 0) {
+		bool early = strcmp(key, p->since) < 0;
+
+		/* The server does not know start-after, or sorts nothing. */
+		g->deaf |= early;
+		if (early && strcmp(key, x->from) > 0)
+			hide_key(g, key);
+		return;
+	}
+	if (x->end[0] && strcmp(key, x->end) > 0) {
+		p->over = true;
+		return;
+	}
+	if (strcmp(key, x->after) > 0)
+		strcpy(x->after, key);
+	p->new ++;
+	split_note(&g->seen, key + strlen(g->prefix));
+	take_name(x, o, p);
+}
+
+int range_take_page(struct s3_range *x, struct page_progress *p)
+{
+	struct s3_listing *g = x->g;
+	int rc = ARRAY_ROOM(x->entries, x->page.n, &x->room);
+
+	ASSERT_HELD(&x->g->lock);
+	if (rc < 0)
+		return rc;
+	strcpy(p->since, x->after);
+	for (size_t i = 0; i < x->page.n; i++)
+		take_object(x, &x->page.objects[i], p);
+	g->pages++;
+	if (p->new > g->page_keys)
+		g->page_keys = p->new;
+	g->keys += p->new;
+	x->keys += p->new;
+	if (p->n > 0 && !g->probe)
+		g->l->batch(g->l, x->entries, p->n);
+	return g->keys > KEYS_MAX ? -EFBIG : 0;
+}
+
+bool range_stands_still(struct s3_range *x, const struct page_progress *p)
+{
+	if (p->further || (x->g->unordered && p->new > 0))
+		x->still = 0;
+	else if (strcmp(x->token, x->page.token) == 0)
+		return true;
+	else
+		x->still++;
+	return x->still > STILL_PAGES;
+}

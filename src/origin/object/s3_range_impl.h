@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* A listing of a bucket, its ranges and their pages; private to s3_list.c and
+ * s3_list_page.c. */
+#ifndef OBJECT_S3_RANGE_IMPL_H
+#define OBJECT_S3_RANGE_IMPL_H
+
+#include "origin/object/s3_list_impl.h"
+#include "origin/object/s3_page_impl.h"
+
+struct s3_listing {
+	struct remote *r;
+	struct origin_list *l;
+	char *prefix;	      /* of the keys, the origin's own included */
+	bool unordered;	      /* a kind of bucket that sorts nothing */
+	bool probe;	      /* one key is enough */
+	pthread_mutex_t lock; /* guards the rest; over the loops' locks */
+	unsigned ranges;      /* that are running */
+	uint64_t pages, keys;
+	uint64_t page_keys; /* in the fullest page */
+	bool sizeless;	    /* there was a key without a size */
+	int status;
+	bool deaf; /* the server does not know start-after */
+	struct split_seen seen;
+};
+
+struct s3_range {
+	struct call call;
+	struct s3_listing *g;
+	struct loop *loop;
+	struct post begin;
+	struct s3_range *other; /* one more that is to begin */
+	struct s3_page page;
+	struct file_entry *entries;
+	size_t room;
+	unsigned tries;
+	unsigned still;		    /* pages since `reached` grew */
+	uint64_t keys;		    /* so far */
+	char from[S3_KEY_MAX + 1];  /* where it began */
+	char after[S3_KEY_MAX + 1]; /* keys are greater; "" for all */
+	char end[SPLIT_POINT_MAX + S3_KEY_MAX]; /* and not greater; "" */
+	char reached[S3_KEY_MAX + 1];		/* the greatest that was sent */
+	char token[2048];
+};
+
+/* The result of taking in one page. */
+struct page_progress {
+	size_t n;		    /* entries */
+	uint64_t new;		    /* keys after the last page's */
+	bool over;		    /* a key beyond the range's end came */
+	bool further;		    /* a key that is greater than all before */
+	char since[S3_KEY_MAX + 1]; /* where the last page ended */
+};
+
+/* Lock held: take in the page that has come, and hand its names up. -EFBIG: no
+ * manifest can number all keys. */
+int range_take_page(struct s3_range *x, struct page_progress *p);
+
+/*
+ * The server says that more follows but gets no further: the listing would
+ * never end. Some servers send pages without keys in between, where many were
+ * deleted; one that does not know start-after gets to new ones later. Without
+ * an order any key is further.
+ */
+bool range_stands_still(struct s3_range *x, const struct page_progress *p);
+
+#endif

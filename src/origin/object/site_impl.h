@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the location of an origin: host, region and path from the URL as typed.
+ */
+#ifndef OBJECT_SITE_IMPL_H
+#define OBJECT_SITE_IMPL_H
+
+#include "origin/object/object_impl.h"
+
+/* Fill in scheme, host, base_path, bucket, prefix, region. -errno, err set. */
+int site_open(struct remote *r, const char *source,
+	const struct remote_config *config, struct error *err);
+void site_release(struct remote *r);
+
+/* The bucket turned out to be in another region. Any thread. */
+void site_set_region(struct remote *r, const char *region);
+
+#endif

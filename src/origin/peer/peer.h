@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The partitioned cache: the memory of several hosts, each of which runs
+ * memcached -M, is one cache of items. Every item has one owner among the
+ * hosts, chosen by highest random weight. `struct peers` is this host's client
+ * of all of them, with one thread of its own, and is a source of fills
+ * (origin/source.h).
+ *
+ * A read asks the owner for the units of the item, 256 KiB each. A unit is
+ * checked (length, and a checksum keyed with item, unit, dataset and secret)
+ * before a byte of it is delivered, and some units of each mount that pushed
+ * any are compared with the origin before the others are used. If units are
+ * missing, exactly one host gets the item's lease; its read ends with -ENOENT,
+ * so its cache asks the origin and pushes the units back. Reads of other hosts
+ * wait and get the units as they arrive. If the holder of a lease gives no sign
+ * of life for 750 ms, those that wait read the origin themselves. So each byte
+ * is read from the origin once, provided that no host fails and the engine
+ * accepts the item.
+ *
+ * Every wait is bounded. A server that does not answer in time loses its
+ * connections, its reads go to the origin, and it is asked again only after a
+ * probe has succeeded. doc/formats.md has the formats of keys and values.
+ */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "common/base/events.h"
+#include "common/base/hash.h"
+#include "common/base/list.h"
+#include "origin/source.h"
+
+/* Limits of peers_start(). */
+#define PEERS_MAX 512u
+#define PEER_NAME_MAX 255u /* of "HOST[:PORT]" */
+
+#define PEER_DEFAULT_PORT 11211u
+
+struct peers;
+
+/*
+ * A unit that a peer gave, to be compared with the origin: are the bytes
+ * [off, off + len) of that version of the file those of this hash?
+ */
+struct peers_check {
+	char *path;
+	struct file_version version;
+	uint64_t off;  /* in the file */
+	size_t len;    /* 256 KiB at most */
+	uint64_t hash; /* hash64() without seed */
+	/* Set by the one who compares: 1: the same bytes; 0: others; -errno:
+	 * the origin did not answer. */
+	int result;
+	struct list link;    /* whoever has it; private after the call */
+	struct peers *owner; /* private, these three */
+	struct writer *writer;
+	unsigned proof;
+};
+
+/* Compare, without blocking, and then call peers_checked(), on any thread; not
+ * from inside this call. */
+typedef void peers_check_fn(void *arg, struct peers_check *c);
+
+/* The comparison has ended; `result` is set. Frees it. */
+void peers_checked(struct peers_check *c);
+
+struct peers_config {
+	/*
+	 * The hosts, each "HOST", "HOST:PORT", "[IPV6]:PORT" or the absolute
+	 * path of a unix socket. All hosts of a cluster must spell the list
+	 * alike, in any order: the spelling decides who owns which item.
+	 */
+	const char *const *host;
+	size_t nhosts;
+	/*
+	 * The element of the list that is this host. NULL: this host is not on
+	 * the list; it uses the cache but gives no memory to it.
+	 */
+	const char *name;
+	/* Mixed into every checksum; the same on all hosts. May be empty. */
+	const void *secret;
+	size_t secret_bytes;
+	/*
+	 * Names the dataset in the engine; the same on all hosts that mount
+	 * it. NULL: only watch the servers; peers_source() must not be used.
+	 */
+	const char *dataset;
+	/* Compares units with the origin before they are used. Required with a
+	 * dataset. */
+	peers_check_fn *check;
+	void *check_arg;
+	/* Bytes of pushed items in memory at a time; 0: 64 MiB. */
+	uint64_t pending_bytes;
+	/* Both may be NULL. Counters peer_*; events PEER_*. */
+	struct counters *counters;
+	const struct event_sink *events;
+};
+
+/*
+ * Check a host of the list. 0, or -EINVAL with a message that says what a host
+ * looks like.
+ */
+int peer_check_host(const char *host, struct error *err);
+
+/*
+ * Start the thread and begin to connect. Strings and bytes of `config` are
+ * copied. A server that does not answer is not an error; peers_status() shows
+ * it. Returns -EINVAL if a host is invalid or named twice, or `name` is not in
+ * the list.
+ */
+int peers_start(struct peers **out, const struct peers_config *config,
+	struct error *err);
+
+/* End all requests and the thread. No request may be made during or after this
+ * call, so free the cache first; all comparisons have ended. NULL is allowed.
+ */
+void peers_stop(struct peers *p);
+
+/* For struct cache_config; lives as long as `p`. */
+struct source *peers_source(struct peers *p);
+
+enum peer_state {
+	PEER_TRYING,  /* not connected yet, or checking its settings */
+	PEER_UP,      /* in use */
+	PEER_DOWN,    /* failed; probed several times in 5 s */
+	PEER_REFUSED, /* its settings could lose items; .reason says what to do
+		       */
+};
+
+/* "trying", "up", "down", "refused". */
+const char *peer_state_name(enum peer_state state);
+
+/* Does something of the host agree with ours? */
+enum peer_match {
+	PEER_MATCH_UNKNOWN, /* the host has not said, or is not up */
+	PEER_MATCH_SAME,
+	PEER_MATCH_DIFFERS,
+};
+
+#define PEER_REASON_MAX 240u
+
+/* A copy of what is known of one host. Counts are of this client alone and
+ * since its start; use, capacity and evictions are the server's, at most a few
+ * seconds old, and 0 before the first connection. */
+struct peer_status {
+	char host[PEER_NAME_MAX + 1]; /* as in the list */
+	char version[32];	      /* of the server; "" if not known */
+	/* PEER_DOWN: why. PEER_REFUSED: which setting, and what to do. */
+	char reason[PEER_REASON_MAX];
+	enum peer_state state;
+	enum peer_match manifest, secret;
+	bool self;		  /* is this host */
+	uint64_t used_bytes;	  /* "bytes" of the server: with its overhead */
+	uint64_t capacity_bytes;  /* "limit_maxbytes" of the server */
+	uint64_t evictions;	  /* of the server; anything but 0 is a fault */
+	uint64_t items;		  /* values of any kind in the server */
+	uint64_t hits, hit_bytes; /* units, and their content */
+	uint64_t misses;	  /* reads that were not answered in full */
+	uint64_t fills, fill_bytes; /* units that it acknowledged: E */
+	uint64_t refused;	    /* units that it had no memory for */
+	uint64_t bad;		    /* units with wrong length or checksum */
+	uint64_t foreign;	    /* units of another dataset */
+	uint64_t errors; /* requests that failed: time-outs, resets, and answers
+			    that are not of the protocol */
+	uint64_t dropped; /* units not pushed because it was down or had just
+			     refused others */
+};
+
+/* In the order of the list. i < nhosts. */
+void peers_status(struct peers *p, size_t i, struct peer_status *status);
+
+/*
+ * Can the engine hold `bytes` of content? True if all hosts have been up and
+ * 0.94 of the sum of their capacities is enough. A host that is down for a
+ * while still counts with its last known capacity, so that placement does not
+ * change with every failure.
+ */
+bool peers_can_hold(struct peers *p, uint64_t bytes);
+
+/*
+ * Wait until no host is PEER_TRYING and the memory use of those that are up is
+ * known, at most timeout_ns. Returns false on a time-out.
+ */
+bool peers_settle(struct peers *p, uint64_t timeout_ns);
+
+/*
+ * Do the peers hold another dataset under the name of this one, and nothing of
+ * this one by other mounts? Then they are not used.
+ */
+bool peers_differ(const struct peers *p);
+
+/*
+ * Say which manifest this host has: a digest over (path, size, mtime, tag) of
+ * its files. It is kept in this host's server, where others compare it with
+ * theirs every few seconds; a host that differs is reported by the event
+ * PEER_MANIFEST and in its status. Call again after a change. Needs a dataset.
+ */
+void peers_set_manifest(struct peers *p, struct hash128 digest);
+
+/* -- Pure functions, for tests, `refrain peers` and simulations -------------
+ */
+
+/*
+ * The owner of an item among n hosts: the one of highest random weight. A host
+ * that joins or leaves moves its own share of the items and nothing else.
+ */
+size_t peer_owner(const uint64_t *host_hash, size_t n, struct hash128 item);
+
+/* For peer_owner(): the hash of a host as the list spells it. */
+uint64_t peer_host_hash(const char *host);
+
+#endif

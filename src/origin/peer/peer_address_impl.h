@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The address of a host: "HOST", "HOST:PORT", "[IPV6]:PORT", or the path of a
+ * unix socket. A thread looks names up, because that can block; numbers and
+ * paths need no lookup. Private to src/peer.
+ */
+#ifndef PEER_ADDRESS_IMPL_H
+#define PEER_ADDRESS_IMPL_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "common/base/err.h"
+
+struct address;
+
+/* Returns -EINVAL if `host` has none of these forms. */
+int address_check(const char *host, struct error *err);
+/* `host` has passed address_check(). -ENOMEM. */
+int address_new(struct address **out, const char *host);
+/* NULL is allowed. A lookup that is going on ends by itself. */
+void address_free(struct address *a);
+
+/*
+ * The address, lent until the next call. -EAGAIN: it is being looked up; ask
+ * again. Other -errno: it was not found; the next call looks again.
+ */
+int address_get(
+	struct address *a, const struct sockaddr **addr, socklen_t *len);
+
+#endif

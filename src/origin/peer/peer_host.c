@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* One host: its connections, its state and its probes; see peer_host_impl.h. */
+#include "origin/peer/peer_host_impl.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "origin/peer/peer_address_impl.h"
+#include "origin/peer/peer_inquiry_impl.h"
+
+/* The first two for gets, the last for pushes. */
+#define HOST_WIRES 3u
+#define HOST_PUSH_WIRE (HOST_WIRES - 1)
+
+/* Asked for, or being sent, on one connection. */
+#define HOST_WINDOW_BYTES (8 * UNIT_BYTES)
+/* Lease commands are small; a connection has no more requests than this. */
+#define HOST_REQUESTS_MAX 4096u
+
+#define HOST_RETRY_MIN_NS (250 * NS_PER_MS)
+#define HOST_RETRY_MAX_NS (2 * NS_PER_S)
+/* After failed trials; a restarted host is used again within 5 s. */
+#define HOST_TRIAL_MAX_NS (4 * NS_PER_S)
+#define HOST_REOPEN_NS (50 * NS_PER_MS)
+#define HOST_STATS_NS (2 * NS_PER_S)
+#define HOST_RATE_NS (250 * NS_PER_MS)
+#define HOST_PROBE_PUSHES 100u
+
+struct host {
+	struct host_config config; /* set once, as those to seed */
+	char name[PEER_NAME_MAX + 1];
+	struct address *address;
+	struct wire *wire[HOST_WIRES];
+	/* The thread's alone. */
+	uint64_t reopen_ns[HOST_WIRES]; /* not before */
+	enum peer_state state;
+	bool give_up;
+	bool trial;
+	bool was_away, was_full, was_other, was_stranger; /* said in the log */
+	uint64_t retry_ns, wait_ns; /* not before; the last wait */
+	uint64_t stats_ns;	    /* the next time */
+	uint64_t rate_since_ns, rate_bytes, rate; /* bytes/s */
+	bool full;
+	unsigned nskipped;
+	struct inquiry inquiry;
+	_Atomic uint64_t counts[HOST_COUNTS];
+	pthread_mutex_t lock; /* guards said */
+	struct peer_status said;
+};
+
+/* -- Counting -------------------------------------------------------------- */
+
+void host_count(struct host *h, enum host_count what, uint64_t n)
+{
+	struct counters *c = h->config.counters;
+	_Atomic uint64_t *const all[HOST_COUNTS] = {
+		[HOST_HITS] = c ? &c->peer_hits : NULL,
+		[HOST_HIT_BYTES] = c ? &c->peer_hit_bytes : NULL,
+		[HOST_MISSES] = c ? &c->peer_misses : NULL,
+		[HOST_FILLS] = c ? &c->peer_fills : NULL,
+		[HOST_FILL_BYTES] = c ? &c->peer_fill_bytes : NULL,
+		[HOST_REFUSED] = c ? &c->peer_refused : NULL,
+		[HOST_BAD] = c ? &c->peer_bad : NULL,
+		[HOST_FOREIGN] = c ? &c->peer_foreign : NULL,
+		[HOST_ERRORS] = c ? &c->peer_errors : NULL,
+		[HOST_DROPPED] = c ? &c->peer_dropped : NULL,
+	};
+
+	(void)atomic_fetch_add_explicit(
+		&h->counts[what], n, memory_order_relaxed);
+	if (c)
+		(void)atomic_fetch_add_explicit(
+			all[what], n, memory_order_relaxed);
+}
+
+static uint64_t host_counted(struct host *h, enum host_count what)
+{
+	return atomic_load_explicit(&h->counts[what], memory_order_relaxed);
+}
+
+static void host_report(struct host *h, enum event_kind kind, const char *text)
+{
+	event_report(h->config.events,
+		&(struct event){.kind = kind,
+			.path = h->name,
+			.text = text,
+			.cause = h->name,
+			.turn = kind != EVENT_PEER_BAD,
+			.n = host_counted(h, HOST_BAD)});
+}
+
+void host_bad(struct host *h)
+{
+	host_count(h, HOST_BAD, 1);
+	if (*h->config.nstrangers == 0)
+		host_report(h, EVENT_PEER_BAD, NULL);
+}
+
+/* -- What others see ------------------------------------------------------- */
+
+static void host_say(struct host *h, const char *reason)
+{
+	const struct server *server = &h->inquiry.server;
+	struct peer_status *s = &h->said;
+	LOCK_SCOPE(&h->lock);
+
+	s->state = h->state;
+	s->manifest =
+		h->state == PEER_UP ? h->inquiry.manifest : PEER_MATCH_UNKNOWN;
+	s->secret =
+		h->state == PEER_UP ? h->inquiry.secret : PEER_MATCH_UNKNOWN;
+	memcpy(s->version, server->version, sizeof(s->version));
+	s->used_bytes = server->used_bytes;
+	s->evictions = server->evictions;
+	s->items = server->items;
+	if (server->capacity_bytes > 0)
+		s->capacity_bytes = server->capacity_bytes;
+	if (reason)
+		(void)snprintf(s->reason, sizeof(s->reason), "%s", reason);
+}
+
+void host_status(struct host *h, struct peer_status *s)
+{
+	pthread_mutex_lock(&h->lock);
+	*s = h->said;
+	pthread_mutex_unlock(&h->lock);
+	s->hits = host_counted(h, HOST_HITS);
+	s->hit_bytes = host_counted(h, HOST_HIT_BYTES);
+	s->misses = host_counted(h, HOST_MISSES);
+	s->fills = host_counted(h, HOST_FILLS);
+	s->fill_bytes = host_counted(h, HOST_FILL_BYTES);
+	s->refused = host_counted(h, HOST_REFUSED);
+	s->bad = host_counted(h, HOST_BAD);
+	s->foreign = host_counted(h, HOST_FOREIGN);
+	s->errors = host_counted(h, HOST_ERRORS);
+	s->dropped = host_counted(h, HOST_DROPPED);
+}
+
+static void host_told(struct inquiry *i, uint64_t now_ns);
+
+/* -- Life ------------------------------------------------------------------ */
+
+int host_new(struct host **out, const struct host_config *config,
+	const char *name, bool self, struct error *err)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	int rc = h ? 0 : -ENOMEM;
+
+	if (h) {
+		h->config = *config;
+		(void)snprintf(h->name, sizeof(h->name), "%s", name);
+		(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail */
+		server_init(&h->inquiry.server);
+		h->inquiry.dataset = config->dataset;
+		h->inquiry.named = config->named;
+		h->inquiry.secret_mark = config->secret_mark;
+		h->inquiry.self = self;
+		h->inquiry.told = host_told;
+		h->said.self = self;
+		memcpy(h->said.host, h->name, sizeof(h->name));
+		rc = address_new(&h->address, name);
+	}
+	for (unsigned i = 0; i < HOST_WIRES && rc == 0; i++) {
+		h->wire[i] = wire_new(config->epoll_fd, h);
+		rc = h->wire[i] ? 0 : -ENOMEM;
+	}
+	if (rc < 0) {
+		host_free(h);
+		return error_set(err, rc, "cannot prepare peer '%s': %m", name);
+	}
+	*out = h;
+	return 0;
+}
+
+void host_free(struct host *h)
+{
+	if (!h)
+		return;
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		wire_free(h->wire[i]);
+	address_free(h->address);
+	(void)pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+void host_set_manifest(struct host *h, struct hash128 digest)
+{
+	h->inquiry.has_digest = true;
+	h->inquiry.digest = digest;
+	h->stats_ns = 0; /* tell it, and compare, now */
+}
+
+/* -- States ---------------------------------------------------------------- */
+
+static void host_set(struct host *h, enum peer_state state, const char *reason)
+{
+	enum peer_state before = h->state;
+
+	h->state = state;
+	host_say(h, reason);
+	if (state == before)
+		return;
+	if (state == PEER_UP && h->was_away)
+		host_report(h, EVENT_PEER_BACK, NULL);
+	if (state == PEER_DOWN)
+		host_report(h, EVENT_PEER_DOWN, reason);
+	if (state == PEER_REFUSED)
+		host_report(h, EVENT_PEER_REFUSED, reason);
+	h->was_away = state != PEER_UP;
+}
+
+static void host_close_all(struct host *h, int status)
+{
+	for (unsigned i = 0; i < HOST_WIRES; i++) {
+		if (!wire_is_closed(h->wire[i]))
+			host_count(h, HOST_ERRORS,
+				h->state == PEER_UP ? wire_requests(h->wire[i])
+						    : 0);
+		wire_shut(h->wire[i], status);
+	}
+}
+
+/* Try again later, and later still if that fails, too. */
+static void host_back_off(struct host *h, uint64_t now_ns)
+{
+	uint64_t max = h->trial ? HOST_TRIAL_MAX_NS : HOST_RETRY_MAX_NS;
+
+	h->wait_ns = h->wait_ns ? h->wait_ns * 2 : HOST_RETRY_MIN_NS;
+	if (h->wait_ns > max)
+		h->wait_ns = max;
+	h->retry_ns = now_ns + h->wait_ns;
+}
+
+/* Close all connections. Not from inside answered(). */
+static void host_down(struct host *h, int status, uint64_t now_ns)
+{
+	char why[PEER_REASON_MAX];
+
+	if (status == -ETIMEDOUT)
+		(void)snprintf(why, sizeof(why),
+			"it did not answer in time, or answered too slowly");
+	else
+		(void)snprintf(why, sizeof(why), "%s", strerror(-status));
+	h->give_up = false;
+	host_close_all(h, status);
+	if (status == -ETIMEDOUT && h->state == PEER_UP)
+		h->trial = true;
+	host_back_off(h, now_ns);
+	host_set(h, PEER_DOWN, why);
+}
+
+void host_give_up(struct host *h)
+{
+	h->give_up = true;
+}
+
+void host_delivered(struct host *h)
+{
+	h->trial = false;
+	h->wait_ns = 0;
+}
+
+bool host_is_up(const struct host *h)
+{
+	return h->state == PEER_UP && !h->give_up;
+}
+
+uint64_t host_rate(const struct host *h)
+{
+	return h->rate;
+}
+
+static void host_refuse(struct host *h, const char *fault, uint64_t now_ns)
+{
+	/* Its connections end in host_tick(). */
+	host_back_off(h, now_ns);
+	host_set(h, PEER_REFUSED, fault);
+}
+
+static void host_told(struct inquiry *i, uint64_t now_ns)
+{
+	struct host *h = CONTAINER_OF(i, struct host, inquiry);
+	const char *fault = server_fault(&i->server);
+	bool other = i->manifest == PEER_MATCH_DIFFERS;
+	bool stranger = i->secret == PEER_MATCH_DIFFERS;
+
+	if (fault)
+		host_refuse(h, fault, now_ns);
+	else if (h->state != PEER_UP)
+		host_set(h, PEER_UP, "");
+	else
+		host_say(h, NULL);
+	/* While it is on trial, the next failure waits longer. */
+	if (!fault && !h->trial)
+		h->wait_ns = 0;
+	if (other && !h->was_other)
+		host_report(h, EVENT_PEER_MANIFEST, NULL);
+	h->was_other = other;
+	if (stranger && !h->was_stranger)
+		host_report(h, EVENT_PEER_SECRET, NULL);
+	*h->config.nstrangers += stranger - h->was_stranger;
+	h->was_stranger = stranger;
+}
+
+/* -- Connections ----------------------------------------------------------- */
+
+static int host_connect(struct host *h, struct wire *w, uint64_t now_ns)
+{
+	const struct sockaddr *addr;
+	socklen_t len;
+	int rc = address_get(h->address, &addr, &len);
+
+	return rc < 0 ? rc : wire_open(w, addr, len, now_ns);
+}
+
+/* The first connection asks for the settings; the others follow it. */
+static void host_probe(struct host *h, uint64_t now_ns)
+{
+	int rc;
+
+	if (now_ns < h->retry_ns || !wire_is_closed(h->wire[0]))
+		return;
+	rc = host_connect(h, h->wire[0], now_ns);
+	if (rc == 0)
+		inquiry_settings(&h->inquiry, h->wire[0], now_ns);
+	else if (rc != -EAGAIN)
+		host_down(h, rc, now_ns);
+}
+
+static bool host_has_wire(const struct host *h)
+{
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		if (!wire_is_closed(h->wire[i]))
+			return true;
+	return false;
+}
+
+static void host_lost(
+	struct host *h, struct wire *w, int status, uint64_t now_ns)
+{
+	if (status == -ETIMEDOUT || h->state != PEER_UP) {
+		host_down(h, status, now_ns);
+		return;
+	}
+	host_count(h, HOST_ERRORS, wire_requests(w) > 0 ? wire_requests(w) : 1);
+	wire_shut(w, status);
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		if (h->wire[i] == w)
+			h->reopen_ns[i] = now_ns + HOST_REOPEN_NS;
+	if (!host_has_wire(h))
+		host_down(h, status, now_ns);
+}
+
+static void host_reopen(struct host *h, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < HOST_WIRES && h->state == PEER_UP; i++) {
+		int rc;
+
+		if (!wire_is_closed(h->wire[i]) || now_ns < h->reopen_ns[i])
+			continue;
+		rc = host_connect(h, h->wire[i], now_ns);
+		h->reopen_ns[i] = now_ns + HOST_REOPEN_NS;
+		if (rc < 0 && rc != -EAGAIN)
+			host_lost(h, h->wire[i], rc, now_ns);
+	}
+}
+
+static void host_ask_use(struct host *h, uint64_t now_ns)
+{
+	if (now_ns < h->stats_ns)
+		return;
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		if (wire_is_open(h->wire[i])) {
+			inquiry_use(&h->inquiry, h->wire[i], now_ns);
+			h->stats_ns = now_ns + HOST_STATS_NS;
+			return;
+		}
+}
+
+static void host_measure(struct host *h, uint64_t now_ns)
+{
+	uint64_t ns = now_ns - h->rate_since_ns;
+
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		h->rate_bytes += wire_take_received(h->wire[i]);
+	if (ns < HOST_RATE_NS)
+		return;
+	h->rate = (uint64_t)((double)h->rate_bytes * 1e9 / (double)ns);
+	h->rate_bytes = 0;
+	h->rate_since_ns = now_ns;
+}
+
+void host_tick(struct host *h, uint64_t now_ns)
+{
+	host_measure(h, now_ns);
+	for (unsigned i = 0; i < HOST_WIRES; i++)
+		if (wire_check(h->wire[i], now_ns) < 0)
+			h->give_up = true;
+	if (h->give_up)
+		host_down(h, -ETIMEDOUT, now_ns);
+	if (h->state == PEER_REFUSED && host_has_wire(h) &&
+		h->inquiry.nasked == 0)
+		host_close_all(h, -ECANCELED);
+	if (h->state == PEER_UP) {
+		host_reopen(h, now_ns);
+		host_ask_use(h, now_ns);
+	} else {
+		host_probe(h, now_ns);
+	}
+}
+
+void host_event(
+	struct host *h, struct wire *w, uint32_t events, uint64_t now_ns)
+{
+	int rc = wire_event(w, events, now_ns);
+
+	if (rc < 0)
+		host_lost(h, w, rc, now_ns);
+}
+
+void host_flush(struct host *h, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < HOST_WIRES; i++) {
+		int rc = wire_flush(h->wire[i]);
+
+		if (rc < 0)
+			host_lost(h, h->wire[i], rc, now_ns);
+	}
+}
+
+/* -- Requests -------------------------------------------------------------- */
+
+/* The less busy of the connections that are there for it, or NULL. */
+static struct wire *host_pick(const struct host *h, enum host_line line)
+{
+	unsigned from = line == HOST_PUSHES ? HOST_PUSH_WIRE : 0;
+	unsigned to = line == HOST_PUSHES ? HOST_WIRES : HOST_PUSH_WIRE;
+	struct wire *best = NULL;
+
+	for (unsigned i = from; i < to; i++)
+		if (!wire_is_closed(h->wire[i]) &&
+			(!best || wire_cost(h->wire[i]) < wire_cost(best)))
+			best = h->wire[i];
+	return best;
+}
+
+bool host_has_room(const struct host *h, enum host_line line)
+{
+	const struct wire *w = host_pick(h, line);
+
+	if (!w || wire_requests(w) >= HOST_REQUESTS_MAX)
+		return false;
+	if (h->trial && line == HOST_GETS)
+		return wire_cost(w) == 0 && wire_cost(h->wire[0]) == 0;
+	return wire_cost(w) < HOST_WINDOW_BYTES;
+}
+
+int host_send(
+	struct host *h, enum host_line line, struct request *q, uint64_t now_ns)
+{
+	struct wire *w = host_is_up(h) ? host_pick(h, line) : NULL;
+
+	if (!w)
+		return -EHOSTDOWN;
+	wire_queue(w, q, now_ns);
+	return 0;
+}
+
+static void host_deleted(struct request *q, int status,
+	const struct meta_answer *a, const uint8_t *value)
+{
+	(void)status;
+	(void)a;
+	(void)value;
+	free(q);
+}
+
+void host_delete(struct host *h, enum host_line line, const char *key)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return;
+	q->answered = host_deleted;
+	request_line(q, "md %s", key);
+	if (host_send(h, line, q, clock_now_ns()) < 0)
+		free(q);
+}
+
+/* -- Memory of the server -------------------------------------------------- */
+
+void host_full(struct host *h, bool full)
+{
+	if (full && !h->was_full)
+		host_report(h, EVENT_PEER_FULL, NULL);
+	h->was_full |= full;
+	h->full = full;
+}
+
+bool host_may_push(struct host *h)
+{
+	if (!h->full || ++h->nskipped % HOST_PROBE_PUSHES == 0)
+		return true;
+	return false;
+}

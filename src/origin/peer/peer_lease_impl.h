@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases decide which host fetches an item from the origin. A lease is a key of
+ * its own in the owner's server. The server creates it for the first host that
+ * asks, the winner. The winner changes its value regularly (a *beat*) until
+ * nothing more of the item is in flight; the others check that it beats. If the
+ * server had no memory for the item, the lease stays for a while and says so.
+ * Used by the thread of the peers. Private to src/peer.
+ */
+#ifndef PEER_LEASE_IMPL_H
+#define PEER_LEASE_IMPL_H
+
+#include "origin/peer/peer_host_impl.h"
+
+/* A lease whose beat has not changed for so long may be taken over. */
+#define LEASE_DEAD_NS (750 * NS_PER_MS)
+
+struct leases;
+
+struct leases *leases_new(void);
+void leases_free(struct leases *l);
+
+/* This host has won the lease of this item: keep it beating. */
+int leases_hold(
+	struct leases *l, struct host *h, struct hash128 item, uint64_t now_ns);
+bool leases_has(const struct leases *l, struct hash128 item);
+/* A unit of the item was refused because the server's memory is full. */
+void leases_refused(struct leases *l, struct hash128 item);
+/* Nothing more of the item is in flight: end its lease. */
+void leases_end(struct leases *l, struct hash128 item, uint64_t now_ns);
+/* Write no more beats: which leases have ended is not known. */
+void leases_forget(struct leases *l);
+bool leases_are_held(const struct leases *l);
+/* Write the beats that are due. */
+void leases_tick(struct leases *l, uint64_t now_ns);
+
+/*
+ * Does the value of another host's lease say that the server's memory was full?
+ */
+bool lease_is_refusal(const uint8_t *value, size_t bytes);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which host owns an item: the one whose hash, mixed with the item's, is the
+ * highest (rendezvous hashing). Pure functions, callable from any thread.
+ */
+#include "origin/peer/peer.h"
+
+#include <string.h>
+
+uint64_t peer_host_hash(const char *host)
+{
+	return hash64(host, strlen(host), 0);
+}
+
+/* The finalizer of SplitMix64: every bit of x changes half of the bits. */
+static uint64_t owner_mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+size_t peer_owner(const uint64_t *host_hash, size_t n, struct hash128 item)
+{
+	uint64_t best = 0;
+	size_t owner = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t weight =
+			owner_mix(owner_mix(host_hash[i] ^ item.lo) + item.hi);
+
+		/* A tie goes to the higher hash, whatever the order. */
+		if (i == 0 || weight > best ||
+			(weight == best && host_hash[i] > host_hash[owner])) {
+			best = weight;
+			owner = i;
+		}
+	}
+	return owner;
+}

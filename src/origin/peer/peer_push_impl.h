@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Sends units to their owners. Used by the thread of the peers. Private to
+ * src/peer. */
+#ifndef PEER_PUSH_IMPL_H
+#define PEER_PUSH_IMPL_H
+
+#include "origin/peer/peer_lease_impl.h"
+#include "origin/peer/peer_trust_impl.h"
+
+struct pushes {
+	struct list waiting; /* of struct push_job */
+	struct leases *leases;
+	struct trusts *trusts;
+	uint64_t seed;
+};
+
+struct push_job {
+	struct list link; /* until it is sent */
+	struct request q;
+	struct pushes *all;
+	struct source_push *p;
+	struct host *host; /* the owner */
+	struct unit unit;
+};
+
+/* Send as many units as the connections have room for, and end pushes that
+ * cannot be sent. */
+void pushes_step(struct pushes *all, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which units are used. A key names the dataset, the path, the size and the
+ * time of a file, and another dataset can have all of these in common. So each
+ * mount has a random id, and every unit carries the id of the mount that pushed
+ * it, its *writer*. Some units of each writer are compared with the origin
+ * before any of them is used, and one unit a minute after that:
+ *
+ *   NEW -- TRUST_UNITS units are the same --> TRUSTED
+ *    |  one differs                             |  one differs
+ *    +---------------> FOREIGN <----------------+
+ *
+ * A unit that was found to be the same is used whatever its writer's state.
+ * This mount trusts itself. Used by the thread of the peers. Private to
+ * src/peer.
+ */
+#ifndef PEER_TRUST_IMPL_H
+#define PEER_TRUST_IMPL_H
+
+#include "origin/peer/peer.h"
+#include "origin/peer/peer_unit_impl.h"
+
+/* How many units of a writer are compared before the others are used. */
+#define TRUST_UNITS 4u
+/* The time after which one more unit is compared. */
+#define TRUST_AGAIN_NS (60 * NS_PER_S)
+
+enum trust {
+	TRUST_YES,   /* use the unit */
+	TRUST_NO,    /* its writer has another dataset */
+	TRUST_LATER, /* look again when there are news of the writer */
+};
+
+struct trusts;
+
+/* `owner` is handed to each check. NULL, with a message: no memory, or no
+ * random numbers. */
+struct trusts *trusts_new(const struct peers_config *config,
+	struct peers *owner, uint64_t now_ns, struct error *err);
+void trusts_free(struct trusts *t); /* NULL is allowed */
+
+/* The id of this mount. */
+uint64_t trusts_own(const struct trusts *t);
+
+/* May this unit, whose checksum is right, be used? Has it compared if that is
+ * useful. */
+enum trust trusts_unit(struct trusts *t, const struct unit *u,
+	const struct source_item *item, const void *content, uint64_t now_ns);
+/* Changes whenever a comparison of one of the writer's units has ended. */
+unsigned trusts_news(const struct trusts *t, uint64_t writer);
+/* A comparison has ended; frees it. */
+void trusts_checked(struct trusts *t, struct peers_check *c, uint64_t now_ns);
+
+/*
+ * Are the peers asked, and given units? Not if there are units of another
+ * dataset, and none of this one by other mounts. Then one read in 64 still asks
+ * them.
+ */
+bool trusts_may_read(struct trusts *t);
+bool trusts_may_push(const struct trusts *t);
+/* Is any writer known to have another dataset? */
+bool trusts_any_foreign(const struct trusts *t);
+/* Does trusts_may_push() say no? Any thread. */
+bool trusts_differ(const struct trusts *t);
+
+#endif

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hosts of the partitioned cache and the thread that talks to them. Others
+ * put reads, pushes and ends of leases on lists, and the thread takes them.
+ */
+#include "origin/peer/peer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/format/key.h"
+#include "origin/peer/peer_address_impl.h"
+#include "origin/peer/peer_push_impl.h"
+#include "origin/peer/peer_read_impl.h"
+
+/* The intervals of checks for overdue answers, in use and idle. */
+#define PEERS_TICK_MS 5
+#define PEERS_IDLE_MS 100
+#define PEERS_EVENTS 64
+#define PEERS_DEPTH 64u
+#define PEERS_PATIENCE_NS (60 * NS_PER_S)
+#define PEERS_PENDING_BYTES ((uint64_t)64 << 20)
+#define PEERS_CONTENT_PCT 94
+
+/* Nothing more of an item is on its way. */
+struct peers_end {
+	struct list link;
+	struct hash128 item;
+};
+
+struct peers {
+	struct source source; /* first */
+	size_t n;	      /* set once, as those to seed */
+	struct host *host[PEERS_MAX];
+	uint64_t hash[PEERS_MAX];
+	struct hash128 dataset;
+	uint64_t seed;
+	int epoll_fd, event_fd;
+	pthread_t thread;
+	struct reads reads; /* the thread's, these five */
+	struct pushes pushes;
+	struct leases *leases;
+	struct trusts *trusts;
+	unsigned nstrangers;  /* hosts with another secret */
+	pthread_mutex_t lock; /* guards the rest */
+	struct list new_reads, new_pushes, new_ends;
+	struct list checked; /* of struct peers_check */
+	struct list active;  /* of struct reading: may be abandoned */
+	/* Without memory for more, linked by their .priv. */
+	struct source_read *failed_reads;
+	struct source_push *failed_pushes;
+	bool has_digest, stopping;
+	bool lost_end; /* there was no memory for it */
+	struct hash128 digest;
+};
+
+int peer_check_host(const char *host, struct error *err)
+{
+	return address_check(host, err);
+}
+
+const char *peer_state_name(enum peer_state state)
+{
+	static const char *const names[] = {"trying", "up", "down", "refused"};
+
+	return names[state];
+}
+
+/* -- From other threads ---------------------------------------------------- */
+
+static void peers_kick(struct peers *p)
+{
+	/* It cannot be full: the thread reads it. */
+	(void)eventfd_write(p->event_fd, 1);
+}
+
+static struct hash128 peers_key(
+	const struct peers *p, const struct source_item *item)
+{
+	return key_item_of(p->dataset, key_digest(item->path), item->version,
+		item->base, item->size);
+}
+
+static void peers_read(struct source *s, struct source_read *r)
+{
+	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct reading *g = calloc(1, sizeof(*g));
+
+	if (g) {
+		g->reads = &p->reads;
+		g->r = r;
+		g->item = peers_key(p, &r->item);
+		g->host = p->host[peer_owner(p->hash, p->n, g->item)];
+	}
+	pthread_mutex_lock(&p->lock);
+	if (g) {
+		list_add_tail(&p->new_reads, &g->link);
+		list_add_tail(&p->active, &g->active);
+	} else {
+		r->priv = p->failed_reads;
+		p->failed_reads = r;
+	}
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+}
+
+/* The thread is not woken: with reads or leases it looks every PEERS_TICK_MS.
+ */
+static void peers_abandon(struct source *s, struct source_read *r)
+{
+	struct peers *p = CONTAINER_OF(s, struct peers, source);
+
+	pthread_mutex_lock(&p->lock);
+	LIST_FOREACH(l, &p->active) {
+		struct reading *g = CONTAINER_OF(l, struct reading, active);
+
+		if (g->r == r)
+			atomic_store_explicit(
+				&g->abandoned, true, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void peers_push(struct source *s, struct source_push *push)
+{
+	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct push_job *j = calloc(1, sizeof(*j));
+
+	if (j) {
+		j->all = &p->pushes;
+		j->p = push;
+		j->unit.item = peers_key(p, &push->item);
+		j->unit.n = (uint32_t)(push->off / UNIT_BYTES);
+		j->unit.bytes = (uint32_t)push->len;
+		j->host = p->host[peer_owner(p->hash, p->n, j->unit.item)];
+	}
+	pthread_mutex_lock(&p->lock);
+	if (j) {
+		list_add_tail(&p->new_pushes, &j->link);
+	} else {
+		push->priv = p->failed_pushes;
+		p->failed_pushes = push;
+	}
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+}
+
+/* As above: the caller holds a lock. Without a lease the end of an item means
+ * nothing. */
+static void peers_ended(struct source *s, const struct source_item *item)
+{
+	struct peers *p = CONTAINER_OF(s, struct peers, source);
+	struct peers_end *e = calloc(1, sizeof(*e));
+
+	if (e)
+		e->item = peers_key(p, item);
+	pthread_mutex_lock(&p->lock);
+	if (e)
+		list_add_tail(&p->new_ends, &e->link);
+	else
+		p->lost_end = true;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void peers_checked(struct peers_check *c)
+{
+	struct peers *p = c->owner;
+
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->checked, &c->link);
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+}
+
+static const struct source_ops peers_ops = {
+	.read = peers_read,
+	.abandon = peers_abandon,
+	.push = peers_push,
+	.ended = peers_ended,
+};
+
+/* -- The thread ------------------------------------------------------------ */
+
+static void peers_fail(struct source_read *reads, struct source_push *pushes)
+{
+	while (reads) {
+		struct source_read *r = reads;
+
+		reads = r->priv;
+		r->done(r, -ENOMEM);
+	}
+	while (pushes) {
+		struct source_push *push = pushes;
+
+		pushes = push->priv;
+		push->done(push, -ENOMEM);
+	}
+}
+
+static void peers_take_checked(
+	struct peers *p, struct list *checked, uint64_t now_ns)
+{
+	LIST_FOREACH_SAFE(l, next, checked) {
+		list_del(l);
+		trusts_checked(p->trusts,
+			CONTAINER_OF(l, struct peers_check, link), now_ns);
+	}
+}
+
+/* Take what others have put on the lists. False: the end. */
+static bool peers_take(struct peers *p, uint64_t now_ns)
+{
+	struct source_read *reads;
+	struct source_push *pushes;
+	struct list begun, ends, checked;
+	bool stopping, digest, lost_end;
+
+	list_init(&begun);
+	list_init(&ends);
+	list_init(&checked);
+	pthread_mutex_lock(&p->lock);
+	list_splice_tail(&begun, &p->new_reads);
+	list_splice_tail(&p->pushes.waiting, &p->new_pushes);
+	list_splice_tail(&ends, &p->new_ends);
+	list_splice_tail(&checked, &p->checked);
+	reads = p->failed_reads;
+	pushes = p->failed_pushes;
+	p->failed_reads = NULL;
+	p->failed_pushes = NULL;
+	stopping = p->stopping;
+	digest = p->has_digest;
+	p->has_digest = false;
+	lost_end = p->lost_end;
+	p->lost_end = false;
+	pthread_mutex_unlock(&p->lock);
+	for (size_t i = 0; digest && i < p->n; i++)
+		host_set_manifest(p->host[i], p->digest);
+	peers_take_checked(p, &checked, now_ns);
+	LIST_FOREACH(l, &begun)
+		reading_begin(CONTAINER_OF(l, struct reading, link), now_ns);
+	list_splice_tail(&p->reads.all, &begun);
+	LIST_FOREACH_SAFE(l, next, &ends) {
+		struct peers_end *e = CONTAINER_OF(l, struct peers_end, link);
+
+		leases_end(p->leases, e->item, now_ns);
+		free(e);
+	}
+	if (lost_end)
+		leases_forget(p->leases);
+	peers_fail(reads, pushes);
+	return !stopping;
+}
+
+static void peers_tell(struct peers *p, struct list *ended)
+{
+	LIST_FOREACH_SAFE(l, next, ended) {
+		struct reading *g = CONTAINER_OF(l, struct reading, link);
+		struct source_read *r = g->r;
+		int status = g->status;
+
+		if (status < 0)
+			host_count(g->host, HOST_MISSES, 1);
+		pthread_mutex_lock(&p->lock);
+		list_del(&g->active);
+		pthread_mutex_unlock(&p->lock);
+		list_del(&g->link);
+		free(g);
+		r->done(r, status);
+	}
+}
+
+static bool peers_are_idle(const struct peers *p)
+{
+	return list_empty(&p->reads.all) && list_empty(&p->pushes.waiting) &&
+		!leases_are_held(p->leases);
+}
+
+static void peers_events(struct peers *p)
+{
+	struct epoll_event e[PEERS_EVENTS];
+	int n = epoll_wait(p->epoll_fd, e, PEERS_EVENTS,
+		peers_are_idle(p) ? PEERS_IDLE_MS : PEERS_TICK_MS);
+	uint64_t now_ns = clock_now_ns(), kicks;
+
+	for (int i = 0; i < n; i++) {
+		struct wire *w = e[i].data.ptr;
+
+		if (w)
+			host_event(wire_owner(w), w, e[i].events, now_ns);
+		else if (read(p->event_fd, &kicks, sizeof(kicks)) < 0)
+			continue; /* somebody has read it */
+	}
+}
+
+static void *peers_main(void *arg)
+{
+	struct peers *p = arg;
+	struct list ended;
+
+	list_init(&ended);
+	for (;;) {
+		uint64_t now_ns;
+
+		peers_events(p);
+		now_ns = clock_now_ns();
+		if (!peers_take(p, now_ns))
+			return NULL;
+		for (size_t i = 0; i < p->n; i++)
+			host_tick(p->host[i], now_ns);
+		leases_tick(p->leases, now_ns);
+		reads_step(&p->reads, &ended, now_ns);
+		pushes_step(&p->pushes, now_ns);
+		for (size_t i = 0; i < p->n; i++)
+			host_flush(p->host[i], now_ns);
+		peers_tell(p, &ended);
+	}
+}
+
+/* -- Life ------------------------------------------------------------------ */
+
+static int peers_add(struct peers *p, const struct peers_config *config,
+	const struct host_config *host, size_t i, struct error *err)
+{
+	const char *name = config->host[i];
+	bool self = config->name && strcmp(config->name, name) == 0;
+	int rc = address_check(name, err);
+
+	for (size_t k = 0; rc == 0 && k < i; k++)
+		if (strcmp(config->host[k], name) == 0)
+			rc = error_set(err, -EINVAL,
+				"'%s' is in the list of peers twice", name);
+	if (rc == 0)
+		rc = host_new(&p->host[i], host, name, self, err);
+	if (rc < 0)
+		return rc;
+	p->hash[i] = peer_host_hash(name);
+	p->n = i + 1;
+	return 0;
+}
+
+static int peers_open(
+	struct peers *p, const struct peers_config *config, struct error *err)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	struct host_config host = {.dataset = p->dataset,
+		.named = config->dataset != NULL,
+		.secret_mark = unit_secret_mark(p->seed),
+		.nstrangers = &p->nstrangers,
+		.counters = config->counters,
+		.events = config->events};
+	int rc = 0;
+
+	p->trusts = trusts_new(config, p, clock_now_ns(), err);
+	if (!p->trusts)
+		return -ENOMEM;
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->leases = leases_new();
+	if (p->epoll_fd < 0 || p->event_fd < 0 || !p->leases ||
+		epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->event_fd, &e) < 0)
+		return error_set(err, -errno, "cannot start the peers: %m");
+	host.epoll_fd = p->epoll_fd;
+	if (config->nhosts > PEERS_MAX)
+		return error_set(err, -EINVAL, "at most %u peers are supported",
+			PEERS_MAX);
+	for (size_t i = 0; i < config->nhosts && rc == 0; i++)
+		rc = peers_add(p, config, &host, i, err);
+	return rc;
+}
+
+static void peers_free(struct peers *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		host_free(p->host[i]);
+	leases_free(p->leases);
+	trusts_free(p->trusts);
+	if (p->epoll_fd >= 0)
+		(void)close(p->epoll_fd); /* nothing was written */
+	if (p->event_fd >= 0)
+		(void)close(p->event_fd);
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static struct peers *peers_new(const struct peers_config *config)
+{
+	struct peers *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->epoll_fd = p->event_fd = -1;
+	p->source.ops = &peers_ops;
+	p->source.traits = (struct source_traits){
+		.request_bytes = READ_UNITS * UNIT_BYTES,
+		.unit_bytes = UNIT_BYTES,
+		.depth = PEERS_DEPTH,
+		.patience_ns = PEERS_PATIENCE_NS,
+		.pending_bytes = config->pending_bytes ? config->pending_bytes
+						       : PEERS_PENDING_BYTES,
+	};
+	if (config->dataset)
+		p->dataset = key_digest(config->dataset);
+	p->seed = unit_seed(p->dataset, config->secret, config->secret_bytes);
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	list_init(&p->reads.all);
+	list_init(&p->pushes.waiting);
+	list_init(&p->new_reads);
+	list_init(&p->new_pushes);
+	list_init(&p->new_ends);
+	list_init(&p->checked);
+	list_init(&p->active);
+	return p;
+}
+
+int peers_start(struct peers **out, const struct peers_config *config,
+	struct error *err)
+{
+	struct peers *p = peers_new(config);
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "cannot start the peers: %m");
+	rc = peers_open(p, config, err);
+	if (rc == 0) {
+		p->reads.leases = p->pushes.leases = p->leases;
+		p->reads.trusts = p->pushes.trusts = p->trusts;
+		p->reads.seed = p->pushes.seed = p->seed;
+		rc = -pthread_create(&p->thread, NULL, peers_main, p);
+		if (rc < 0)
+			(void)error_set(err, rc, "cannot start a thread: %m");
+		else
+			peers_kick(p); /* probe at once */
+	}
+	if (rc < 0) {
+		peers_free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+void peers_stop(struct peers *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+	pthread_join(p->thread, NULL);
+	peers_free(p);
+}
+
+struct source *peers_source(struct peers *p)
+{
+	return &p->source;
+}
+
+/* -- What is known of them ------------------------------------------------- */
+
+void peers_status(struct peers *p, size_t i, struct peer_status *status)
+{
+	host_status(p->host[i], status);
+}
+
+bool peers_can_hold(struct peers *p, uint64_t bytes)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct peer_status s;
+
+		host_status(p->host[i], &s);
+		if (s.capacity_bytes == 0 || s.state == PEER_REFUSED)
+			return false;
+		sum += s.capacity_bytes;
+	}
+	return sum / 100 * PEERS_CONTENT_PCT >= bytes;
+}
+
+static bool peers_are_settled(struct peers *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct peer_status s;
+
+		host_status(p->host[i], &s);
+		if (s.state == PEER_TRYING)
+			return false;
+	}
+	return true;
+}
+
+bool peers_settle(struct peers *p, uint64_t timeout_ns)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	uint64_t end = clock_now_ns() + timeout_ns;
+
+	while (!peers_are_settled(p)) {
+		if (clock_now_ns() > end)
+			return false;
+		(void)nanosleep(&pause, NULL); /* may return early */
+	}
+	return true;
+}
+
+bool peers_differ(const struct peers *p)
+{
+	return trusts_differ(p->trusts);
+}
+
+void peers_set_manifest(struct peers *p, struct hash128 digest)
+{
+	pthread_mutex_lock(&p->lock);
+	p->digest = digest;
+	p->has_digest = true;
+	pthread_mutex_unlock(&p->lock);
+	peers_kick(p);
+}

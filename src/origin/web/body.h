@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing string for requests and answers. An allocation that fails marks
+ * it as failed; the caller checks once, at the end. One owner, no locks.
+ */
+#ifndef WEB_BODY_H
+#define WEB_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All private. */
+struct bytes {
+	char *at; /* NUL-terminated, or NULL while empty */
+	size_t len, room;
+	bool failed; /* no memory, or over its maximum */
+};
+
+/* The maximum length of a string. */
+#define BYTES_MAX ((size_t)64 << 20)
+
+void bytes_add(struct bytes *b, const void *data, size_t len);
+void bytes_text(struct bytes *b, const char *text);
+void bytes_char(struct bytes *b, char c);
+void bytes_printf(struct bytes *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Forget the content and keep the memory. */
+void bytes_reset(struct bytes *b);
+void bytes_release(struct bytes *b);
+
+/* Add a file of at most 1 MiB, without white space at its end. -errno. */
+int bytes_read_file(const char *path, struct bytes *b);
+
+/* Overwrite the content, a secret, before it is released. */
+void bytes_wipe(struct bytes *b);
+
+/* The text; "" while empty. */
+static inline const char *bytes_get(const struct bytes *b)
+{
+	return b->at ? b->at : "";
+}
+
+/* The same, to be changed in place; NULL while empty. */
+static inline char *bytes_edit(struct bytes *b)
+{
+	return b->at;
+}
+
+/* The text, which the caller frees; NULL for want of memory. */
+char *bytes_take(struct bytes *b);
+
+static inline size_t bytes_len(const struct bytes *b)
+{
+	return b->len;
+}
+
+static inline bool bytes_failed(const struct bytes *b)
+{
+	return b->failed;
+}
+
+/* A part of it has failed elsewhere. */
+static inline void bytes_fail(struct bytes *b)
+{
+	b->failed = true;
+}
+
+/*
+ * Percent-encode as AWS and RFC 3986 say: unreserved characters stay, the
+ * rest becomes upper-case hexadecimal. '/' stays if keep_slash.
+ */
+void bytes_encode(
+	struct bytes *b, const char *text, size_t len, bool keep_slash);
+
+/*
+ * Decode percent-encoding in place; with `plus`, '+' is a blank. Returns the
+ * length, or -1 for a malformed sequence or a NUL byte.
+ */
+int bytes_decode(char *text, bool plus);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds credentials for S3 in the places where AWS' own tools look. A thread
+ * renews them before they expire. Readers copy the current ones and never wait.
+ * Secrets are never printed.
+ */
+#ifndef WEB_CREDS_H
+#define WEB_CREDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "common/base/err.h"
+
+struct creds;
+
+#define CREDS_TOKEN_MAX 8192
+
+struct secret {
+	char access_key[256];
+	char key[512];
+	char token[CREDS_TOKEN_MAX]; /* "" for none */
+	time_t expires_s;	     /* 0: never */
+	unsigned generation;	     /* grows with each renewal */
+};
+
+struct creds_config {
+	const char *profile;	   /* --profile, or NULL */
+	const char *ca_file;	   /* for TLS to the services, or NULL */
+	const char *region;	   /* for STS; NULL: the profile's */
+	bool later;		   /* none at the start are looked for again */
+	_Atomic uint64_t *renewed; /* a counter */
+	/* Called after a renewal with the reason why it failed, without
+	 * secrets, or NULL. May be NULL. */
+	void (*ended)(void *arg, const char *why);
+	void *arg;
+};
+
+/*
+ * Find credentials, and start the thread if they expire or may change. Waits
+ * for services, at most a few seconds each. Returns -ENOENT if there are none,
+ * with the places searched in err, or another -errno.
+ */
+int creds_new(struct creds **out, const struct creds_config *config,
+	struct error *err);
+void creds_free(struct creds *c); /* NULL is allowed */
+
+/* Copy the current ones. False: they have expired, or the server refused them,
+ * and they are being renewed. */
+bool creds_get(struct creds *c, struct secret *out);
+
+/* The server says that those of `generation` have expired. They are not handed
+ * out again unless a renewal brings the same ones. */
+void creds_expired(struct creds *c, unsigned generation);
+
+/*
+ * A setting of the profile in ~/.aws/config: `region` or `endpoint_url`.
+ * False: there is none.
+ */
+bool creds_profile_setting(
+	const char *profile, const char *name, char *out, size_t size);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files about credentials: the services and files that they come
+ * from. Private to them. */
+#ifndef WEB_CREDS_FETCH_IMPL_H
+#define WEB_CREDS_FETCH_IMPL_H
+
+#include <stddef.h>
+
+#include "origin/web/body.h"
+#include "origin/web/creds.h"
+
+/* -- creds_fetch.c: services; they block, a few seconds at most ------------ */
+
+#define SERVICE_MS 3000u
+
+struct query {
+	const char *url;
+	const char *method;  /* NULL: GET, or POST with a body */
+	const char *headers; /* lines, or NULL */
+	const char *body;    /* or NULL */
+	const char *ca_file; /* or NULL */
+	unsigned timeout_ms;
+	bool direct;	/* never through a proxy */
+	time_t ahead_s; /* filled in: the service's clock less ours */
+};
+
+/* Ask a service for credentials; `what` and `advice` are for messages. The end
+ * of their life is by our clock. */
+int ask_service(struct query *f, const char *what, const char *advice,
+	struct secret *out, struct error *err);
+
+/* Release what held a secret. */
+void wipe_bytes(struct bytes *b);
+
+/* The container's service; -ENOENT if the environment names none. */
+int fetch_container(const char *ca_file, struct secret *out, struct error *err);
+
+/* The credentials of this instance's role. -ENOENT: there is no such service
+ * here, or AWS_EC2_METADATA_DISABLED is set. */
+int fetch_instance(struct secret *out, struct error *err);
+
+/* JSON or XML with AccessKeyId, as services and credential_process write it. */
+int secret_from_text(const char *text, size_t len, struct secret *out);
+
+/* -- creds_role.c: the same of AWS' own ------------------------------------ */
+
+/* STS: exchange a web identity token, or other credentials, for those of a
+ * role. */
+struct role {
+	const char *arn, *session; /* session NULL: "refrain" */
+	const char *external_id;   /* or NULL */
+	const char *token;	   /* web identity: the token */
+	const struct secret *from; /* else: whose credentials to use */
+	const char *region, *ca_file;
+};
+int fetch_role(const struct role *role, struct secret *out, struct error *err);
+
+/* The role's credentials from SSO with the token that `aws sso login` kept. */
+struct sso {
+	const char *token, *region, *account, *role, *ca_file;
+};
+int fetch_sso(const struct sso *sso, struct secret *out, struct error *err);
+
+/* -- creds_file.c ---------------------------------------------------------- */
+
+/* A named profile, with what it refers to. -ENOENT: it has no credentials. */
+int profile_secret(const char *profile, const char *region, const char *ca_file,
+	struct secret *out, struct error *err);
+
+/* A number that changes whenever one of the profiles' files does. */
+uint64_t profile_stamp(void);
+
+#endif

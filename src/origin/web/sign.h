@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AWS Signature Version 4 over libcrypto. Only `host` and the x-amz-* headers
+ * are signed, so that a proxy may change all others.
+ */
+#ifndef WEB_SIGN_H
+#define WEB_SIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "origin/web/body.h"
+
+#define SIGN_HEX_BYTES 65
+/* SHA-256 of no bytes: the payload hash of a request without a body. */
+#define SIGN_EMPTY_HASH                                                        \
+	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/*
+ * The signing key of one day, region, service and secret. It costs four HMACs,
+ * so each thread that signs keeps one. Zero it before first use; wipe it with
+ * sign_key_wipe().
+ */
+struct sign_key {
+	/* libcrypto's, for they cost more to make than a hash does. */
+	struct evp_md_st *md;
+	struct evp_md_ctx_st *ctx;
+	unsigned char key[32];
+	unsigned char of[32]; /* SHA-256 of all that the key depends on */
+	bool set;
+};
+
+struct sign_request {
+	const char *method;
+	const char *host;
+	const char *path;  /* encoded, begins with '/' */
+	const char *query; /* canonical: encoded, names sorted; "" for none */
+	const char *payload_hash;
+	bool payer; /* x-amz-request-payer: requester */
+	const char *access_key, *secret;
+	const char *token; /* of temporary credentials, or NULL */
+	const char *region, *service;
+	time_t now;
+};
+
+/*
+ * Add the signed header lines to `out`, each "Name: value\n": the date, the
+ * payload's hash (s3 only), payer, token and Authorization. -ENOMEM, -EIO
+ * (libcrypto failed).
+ */
+int sign_headers(struct sign_key *cache, const struct sign_request *r,
+	struct bytes *out);
+
+void sign_key_wipe(struct sign_key *cache);
+
+/* The SHA-256 in hexadecimal, for the hash of a body. */
+void sign_sha256_hex(const void *data, size_t len, char out[SIGN_HEX_BYTES]);
+
+#endif

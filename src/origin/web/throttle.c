@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The depth falls by half the share of requests that were refused since it last
+ * fell: by half if the server refuses all, by a twentieth if it refuses a
+ * tenth. A server that refuses what is above its rate refuses a small share
+ * once the depth fits, and one that refuses at random is not left idle. The
+ * depth grows by the same number of requests in each round trip. A pure state
+ * machine.
+ */
+#include "origin/web/throttle.h"
+
+/* Fewer in flight than this waste a link without helping the server. */
+#define DEPTH_LEAST 8u
+
+/* The depth grows by this part of its limit for each round trip's answers. */
+#define GROWS 32u
+
+void throttle_init(struct throttle *t, unsigned most)
+{
+	*t = (struct throttle){.most = most, .depth = most};
+}
+
+bool throttle_refused(struct throttle *t, uint64_t now_ns, uint64_t round_ns)
+{
+	unsigned before = t->depth, all, less;
+
+	t->refusals++;
+	if (now_ns - t->cut_ns < round_ns)
+		return false;
+	all = t->answers + t->refusals;
+	/* Rounded up, so that it falls. */
+	less = (unsigned)(((uint64_t)before * t->refusals + 2 * all - 1) /
+		(2 * (uint64_t)all));
+	t->cut_ns = now_ns;
+	t->answers = t->refusals = t->credit = 0;
+	if (before > DEPTH_LEAST)
+		t->depth = before - less > DEPTH_LEAST ? before - less
+						       : DEPTH_LEAST;
+	return t->depth < before;
+}
+
+void throttle_answered(struct throttle *t)
+{
+	unsigned more = t->most / GROWS ? t->most / GROWS : 1;
+
+	t->answers++;
+	if (t->depth >= t->most || ++t->credit < t->depth)
+		return;
+	t->credit = 0;
+	t->depth = t->most - t->depth > more ? t->depth + more : t->most;
+}

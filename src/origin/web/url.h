@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Parses URLs and resolves redirects. Pure functions. */
+#ifndef WEB_URL_H
+#define WEB_URL_H
+
+#include "origin/web/body.h"
+
+#define URL_HOST_MAX 300
+
+struct url {
+	char scheme[8];		 /* "http" or "https" */
+	char host[URL_HOST_MAX]; /* with the port, if it is not the usual */
+	char *path; /* encoded, without slashes at its end; the caller frees */
+};
+
+/* -EINVAL for other schemes than http(s) and for user names; -ENOMEM. */
+int url_parse(const char *text, struct url *out);
+
+/*
+ * Resolve a Location header relative to a URL. Returns -EIO if it must not be
+ * followed (a scheme other than http and https, https to http, or a user name
+ * in it).
+ */
+int url_resolve(const char *from, const char *location, struct bytes *out);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop thread: posts, sockets and times. Everything in this file runs on that
+ * thread only.
+ */
+#include "origin/web/web_loop_impl.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "common/base/clock.h"
+
+#define EVENTS_MAX 64
+#define IDLE_WAIT_MS 60000
+
+/* -- libcurl's wishes ------------------------------------------------------ */
+
+/*
+ * Acknowledge what comes next at once. A server that sends headers and body
+ * separately, and has not set TCP_NODELAY (radosgw does not by default), sends
+ * the body only when the headers are acknowledged, for which the kernel would
+ * wait 40 ms. Each request that is sent ends this.
+ */
+static void acknowledge_at_once(curl_socket_t fd)
+{
+	int one = 1;
+
+	/* Without it all works, but slower. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
+}
+
+static int on_socket(
+	CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
+{
+	struct loop *l = arg;
+	struct epoll_event event = {.data.fd = fd};
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		/* Closed already, perhaps: then it has left by itself. */
+		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		return 0;
+	}
+	if (what & CURL_POLL_IN) {
+		event.events |= EPOLLIN;
+		acknowledge_at_once(fd);
+	}
+	if (what & CURL_POLL_OUT)
+		event.events |= EPOLLOUT;
+	if (epoll_ctl(l->epoll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
+		    &event) < 0 &&
+		epoll_ctl(l->epoll_fd, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+			fd, &event) < 0)
+		return -1;
+	if (!known)
+		(void)curl_multi_assign(l->multi, fd, l); /* a known socket */
+	return 0;
+}
+
+static int on_curl_timer(CURLM *multi, long ms, void *arg)
+{
+	struct loop *l = arg;
+
+	(void)multi;
+	l->curl_due_ns =
+		ms < 0 ? 0 : clock_now_ns() + (uint64_t)ms * NS_PER_MS + 1;
+	return 0;
+}
+
+/* Without one, every transfer ends with -ENOMEM. */
+static void open_multi(struct loop *l)
+{
+	unsigned share = l->e->config.depth / l->e->config.loops + 1;
+
+	l->multi = curl_multi_init();
+	if (!l->multi)
+		return;
+	curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
+	curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+	curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l);
+	/* A fixed number: libcurl's own would drop warm connections. */
+	curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, (long)share);
+}
+
+/* -- The queue ------------------------------------------------------------- */
+
+void transfer_start(struct loop *l, struct transfer *t)
+{
+	t->loop = l;
+	t->state = QUEUED;
+	t->refused = t->why = 0;
+	t->verify = 0;
+	t->told_slow = false;
+	t->waits = 0;
+	list_add_tail(&l->queue, &t->node);
+}
+
+void transfer_start_later(struct loop *l, struct transfer *t, uint64_t pause_ns)
+{
+	transfer_start(l, t);
+	list_del(&t->node);
+	t->state = PAUSED;
+	t->since_ns = clock_now_ns() + pause_ns;
+	list_add_tail(&l->paused, &t->node);
+}
+
+void transfer_cancel(struct transfer *t)
+{
+	if (t->state == TRANSFER_IDLE)
+		return;
+	transfer_drop(t);
+}
+
+static unsigned loop_room(const struct loop *l)
+{
+	unsigned share = loops_depth(l->e) / l->e->nloops;
+
+	share = share ? share : 1;
+	return share > l->active ? share - l->active : 0;
+}
+
+static void send_queued(struct loop *l)
+{
+	while (!list_empty(&l->queue) && loop_room(l) > 0) {
+		struct transfer *t =
+			LIST_FIRST(&l->queue, struct transfer, node);
+
+		transfer_send(l, t);
+	}
+}
+
+/* Those whose pause is over; the time of the next one, or `until`. */
+static uint64_t end_pauses(struct loop *l, uint64_t now, uint64_t until)
+{
+	LIST_FOREACH_SAFE(n, next, &l->paused) {
+		struct transfer *t = CONTAINER_OF(n, struct transfer, node);
+
+		if (t->since_ns <= now) {
+			list_del(n);
+			t->state = QUEUED;
+			list_add_tail(&l->queue, n);
+		} else if (t->since_ns < until) {
+			until = t->since_ns;
+		}
+	}
+	return until;
+}
+
+/* In order of sending, so the first that is not slow ends the search. */
+static uint64_t tell_slow(struct loop *l, uint64_t now, uint64_t until)
+{
+	struct list *n = list_next(&l->sent);
+
+	while (n != &l->sent) {
+		struct transfer *t = CONTAINER_OF(n, struct transfer, node);
+
+		n = list_next(n);
+		if (t->told_slow || !t->ops->slow)
+			continue;
+		if (t->since_ns + l->slow_ns > now) {
+			if (t->since_ns + l->slow_ns < until)
+				until = t->since_ns + l->slow_ns;
+			break;
+		}
+		t->told_slow = true;
+		t->ops->slow(t);
+	}
+	return until;
+}
+
+/* -- The thread ------------------------------------------------------------ */
+
+/* False: the loop is to end. */
+static bool run_posts(struct loop *l)
+{
+	bool stop;
+
+	pthread_mutex_lock(&l->lock);
+	while (!list_empty(&l->posts)) {
+		struct post *p = LIST_FIRST(&l->posts, struct post, node);
+
+		list_del(&p->node);
+		atomic_fetch_sub_explicit(&l->posted, 1, memory_order_relaxed);
+		p->queued = false;
+		pthread_mutex_unlock(&l->lock);
+		p->run(p);
+		pthread_mutex_lock(&l->lock);
+	}
+	l->awake = false;
+	stop = l->stop;
+	pthread_mutex_unlock(&l->lock);
+	return !stop;
+}
+
+static int wait_ms(const struct loop *l, uint64_t until)
+{
+	uint64_t now = clock_now_ns();
+
+	if (l->curl_due_ns && l->curl_due_ns < until)
+		until = l->curl_due_ns;
+	if (until == UINT64_MAX)
+		return IDLE_WAIT_MS;
+	if (until <= now)
+		return 0;
+	until = (until - now) / NS_PER_MS + 1;
+	return until > IDLE_WAIT_MS ? IDLE_WAIT_MS : (int)until;
+}
+
+static void drain_event(struct loop *l)
+{
+	uint64_t count;
+
+	(void)!read(l->event_fd, &count, sizeof(count)); /* just a wake-up */
+}
+
+static void handle_event(struct loop *l, const struct epoll_event *event)
+{
+	int running, mask = 0;
+
+	if (event->data.fd == l->event_fd) {
+		drain_event(l);
+		return;
+	}
+	if (event->events & EPOLLIN)
+		mask |= CURL_CSELECT_IN;
+	if (event->events & EPOLLOUT)
+		mask |= CURL_CSELECT_OUT;
+	if (event->events & (EPOLLERR | EPOLLHUP))
+		mask |= CURL_CSELECT_ERR | CURL_CSELECT_IN;
+	(void)curl_multi_socket_action(
+		l->multi, event->data.fd, mask, &running);
+}
+
+static void handle_curl_timer(struct loop *l)
+{
+	int running;
+
+	if (!l->curl_due_ns || l->curl_due_ns > clock_now_ns())
+		return;
+	l->curl_due_ns = 0;
+	(void)curl_multi_socket_action(
+		l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+static void loop_turn(struct loop *l)
+{
+	struct epoll_event events[EVENTS_MAX];
+	uint64_t now = clock_now_ns();
+	uint64_t until;
+	int n;
+
+	(void)end_pauses(l, now, UINT64_MAX);
+	(void)tell_slow(l, now, UINT64_MAX);
+	send_queued(l);
+	atomic_store_explicit(&l->held, l->active, memory_order_relaxed);
+	/* Sending adds pauses and transfers that may become slow. */
+	until = end_pauses(l, now, UINT64_MAX);
+	until = tell_slow(l, now, until);
+	n = epoll_wait(l->epoll_fd, events, EVENTS_MAX, wait_ms(l, until));
+	for (int i = 0; i < n; i++)
+		handle_event(l, &events[i]);
+	handle_curl_timer(l);
+	if (l->multi)
+		transfer_reap(l);
+}
+
+/* End all transfers of a list when the loop stops. */
+static void end_all(struct list *head)
+{
+	while (!list_empty(head)) {
+		struct transfer *t = LIST_FIRST(head, struct transfer, node);
+
+		transfer_drop(t);
+		t->ops->done(t, -ECANCELED);
+	}
+}
+
+void *loop_main(void *arg)
+{
+	struct loop *l = arg;
+
+	open_multi(l);
+	while (run_posts(l))
+		loop_turn(l);
+	end_all(&l->queue);
+	end_all(&l->paused);
+	end_all(&l->sent);
+	end_all(&l->arriving);
+	(void)run_posts(l);
+	loop_release_handles(l);
+	if (l->multi)
+		curl_multi_cleanup(l->multi);
+	return NULL;
+}

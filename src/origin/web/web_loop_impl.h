@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files of the loops: one loop, all loops, and the functions of
+ * each file. Private to them. */
+#ifndef WEB_LOOP_IMPL_H
+#define WEB_LOOP_IMPL_H
+
+#include <pthread.h>
+
+#include "origin/web/web_loops.h"
+#include "origin/web/throttle.h"
+
+#define LOOP_EASY_MAX 64u
+/* First-byte times, eight buckets to each power of two of microseconds. */
+#define TIMES_BUCKETS 256u
+
+struct loop {
+	/* Set once. */
+	struct loops *e;
+	pthread_t thread;
+	bool started;
+	int epoll_fd, event_fd;
+	void *multi; /* CURLM */
+
+	pthread_mutex_t lock; /* guards the next three; rank: innermost */
+	struct list posts;
+	bool awake; /* the loop will look at its posts by itself */
+	bool stop;
+	_Atomic unsigned posted; /* relaxed: length of `posts` */
+	_Atomic unsigned held;	 /* relaxed: `active`, for other threads */
+
+	/* The loop thread's own from here on. */
+	struct list queue, paused, sent, arriving;
+	unsigned active;	   /* sent and arriving */
+	uint64_t curl_due_ns;	   /* libcurl wants to be called; 0: not */
+	void *idle[LOOP_EASY_MAX]; /* CURL */
+	unsigned nidle;
+	struct sign_key key;
+	struct request_text text;
+	uint32_t times[TIMES_BUCKETS], ntimes;
+	uint64_t slow_ns; /* 3 x p95, or the least */
+	/* The last look-up of a name; see look_up() in transfer.c. */
+	struct transfer *resolving; /* NULL: it has left the loop */
+	uint64_t lookup_until_ns;   /* no other before; 0: it has ended */
+	unsigned failed_lookups;
+	int lookup_status; /* of the last one that failed */
+};
+
+struct loops {
+	struct loops_config config; /* set once, as the next three */
+	char *ca_file;
+	bool proxies; /* the environment names some */
+	unsigned nloops;
+	struct loop loops[LOOPS_MAX];
+	/* All relaxed: they steer, nothing depends on their order. */
+	_Atomic unsigned turn;
+	_Atomic unsigned depth;	   /* that of `throttle` */
+	_Atomic uint64_t round_ns; /* smoothed time to the headers */
+	_Atomic uint64_t requests, hedges;
+	pthread_mutex_t throttle_lock; /* guards `throttle`; innermost */
+	struct throttle throttle;
+};
+
+/* -- transfer.c: one transfer and libcurl -----------------------------------
+ */
+
+/* Send the transfer, or end it with the status of its prepare(). */
+void transfer_send(struct loop *l, struct transfer *t);
+
+/* Handle the transfers that libcurl has completed. */
+void transfer_reap(struct loop *l);
+
+/* End it without a callback and leave libcurl. */
+void transfer_drop(struct transfer *t);
+
+void loop_release_handles(struct loop *l);
+
+/* -- suites.c ----------------------------------------------------------------
+ */
+
+/* Make this CURL prefer AES-128 over AES-256. */
+void suites_order(void *easy);
+
+/* -- pace.c ------------------------------------------------------------------
+ */
+
+/* The shortest time that counts as slow. */
+#define SLOW_LEAST_NS (300 * NS_PER_MS)
+
+/* Headers came `ns` after the request was sent. Loop thread. */
+void loop_note_time(struct loop *l, uint64_t ns);
+
+/* -- web_loop.c
+ * -------------------------------------------------------------------
+ */
+
+void *loop_main(void *arg);
+
+#endif
