@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/origin/peer/memcached_meta.c, server.c and unit.c: answers of
- * memcached, right and wrong, which servers are too old, and whose value a
- * value is.
+ * Tests of src/origin/peer/memcached_meta.c, peer_server.c and peer_unit.c:
+ * answers of memcached, right and wrong, which servers are too old, and whose
+ * value a value is.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * The saved state of a loader (doc/formats.md): the position of the schedule,
  * and a hash of each other member of the configuration that affects the stream,
- * so that a mismatch can be named. The table in member.c lists these members.
- * All numbers are little endian. Called by the user's threads.
+ * so that a mismatch can be named. The table in settings_table.c lists these
+ * members. All numbers are little endian. Called by the user's threads.
  */
 #include <errno.h>
 #include <inttypes.h>
