@@ -5,6 +5,7 @@ man_pages = \
 	man/refrain-analyze.1 \
 	man/refrain-clear.1 \
 	man/refrain-fault.1 \
+	man/refrain-hold.1 \
 	man/refrain-index.1 \
 	man/refrain-load.1 \
 	man/refrain-make-dataset.1 \
@@ -16,6 +17,7 @@ man_pages = \
 	man/refrain-share.1 \
 	man/refrain-status.1 \
 	man/refrain-umount.1 \
+	man/refrain-upgrade.1 \
 	man/refrain-verify.1 \
 	man/refrain-warm.1
 man_pages_3 = man/refrain_loader.3

@@ -580,12 +580,12 @@ static void protect(struct holder *h)
 	set_oom_score(-1000);
 }
 
-static int usage(void)
+static int hold_usage_error(const char *what)
 {
-	(void)fputs(
-		"Usage: refrain-hold [--recover-timeout SECONDS] "
-		"[--socket PATH] [--ready-fd N] -- COMMAND [ARGUMENT ...]\n",
-		stderr);
+	(void)fprintf(stderr,
+		"refrain: hold: '%s' is not an option or lacks its value; see "
+		"refrain-hold(1)\n",
+		what);
 	return 2;
 }
 
@@ -619,9 +619,9 @@ int main(int argc, char **argv)
 
 	for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2)
 		if (!hold_option(&h, argv[i], argv[i + 1]))
-			return usage();
+			return hold_usage_error(argv[i]);
 	if (i + 1 >= argc || strcmp(argv[i], "--") != 0)
-		return usage();
+		return hold_usage_error(i < argc ? argv[i] : "--");
 	h.argv = argv + i + 1;
 	if (!getcwd(h.cwd, sizeof(h.cwd)))
 		(void)strcpy(h.cwd, "/");

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "common/base/cleanup.h"
 
 static int program_path(char *path, size_t size)
@@ -130,4 +131,56 @@ pid_t holder_of(pid_t daemon)
 	if (f)
 		(void)fclose(f);
 	return strcmp(name, HOLDER_PROGRAM) == 0 ? (pid_t)parent : 0;
+}
+
+/* -- The command ----------------------------------------------------------- */
+
+static const struct option_def hold_table[] = {
+	{
+		.name = "recover-timeout",
+		.arg = "SECONDS",
+		.help = "Give up when no daemon has served for SECONDS "
+			"(default: 30).",
+		.kind = OPTION_TEXT,
+	},
+	{
+		.name = "socket",
+		.arg = "PATH",
+		.help = "Listen to the daemon at PATH (default: a socket "
+			"without a path).",
+		.kind = OPTION_TEXT,
+	},
+	{.name = NULL},
+};
+
+const struct option_usage hold_usage = {
+	.name = "hold",
+	.operands = "-- COMMAND [ARGUMENT ...]",
+	.summary = "Run COMMAND, the daemon of a mount, and keep the mount if "
+		   "the daemon dies.",
+	.options = hold_table,
+	.min_operands = 1,
+	.max_operands = OPTION_OPERANDS_ANY,
+};
+
+int cmd_hold(int argc, char **argv)
+{
+	char program[PATH_MAX];
+	struct error err;
+	int status;
+
+	/* The program parses its options itself. */
+	if (argc < 2 || strcmp(argv[1], "--help") == 0)
+		return command_parse(&hold_usage, argc, argv, NULL, &status) < 0
+			? status
+			: EXIT_USAGE;
+	if (holder_path(program, sizeof(program)) < 0) {
+		(void)error_set(
+			&err, -ENOENT, HOLDER_PROGRAM " is not installed");
+		return command_fail("hold", &err);
+	}
+	argv[0] = program;
+	(void)execv(program, argv);
+	(void)error_set(&err, -errno, "cannot run '%s': %m", program);
+	return command_fail("hold", &err);
 }

@@ -16,6 +16,8 @@
 const struct command command_table[] = {
 	{"mount", "mount a dataset behind a cache", cmd_mount, &mount_usage},
 	{"umount", "unmount a dataset", cmd_umount, &umount_usage},
+	{"upgrade", "replace the program of a mount", cmd_upgrade,
+		&upgrade_usage},
 	{"status", "show the state of a mount", cmd_status, &status_usage},
 	{"warm", "fill the cache now", cmd_warm, &warm_usage},
 	{"plan",
@@ -37,6 +39,7 @@ const struct command command_table[] = {
 	{"peers", "check the servers of a partitioned cache", cmd_peers,
 		&peers_usage},
 	{"index", "list the files of a dataset", cmd_index, &index_usage},
+	{"hold", "keep a mount whose daemon dies", cmd_hold, &hold_usage},
 	{"fault", "change the injected faults of a mount", cmd_fault,
 		&fault_usage},
 	{"make-dataset", "generate a dataset of JPEGs for experiments",

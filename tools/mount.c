@@ -134,6 +134,13 @@ static const struct option_def mount_table[] = {
 		.offset = offsetof(struct mount_args, no_hold),
 	},
 	{
+		.name = "check-takeover",
+		.help = "Only check that this program could go on with a "
+			"mount; refrain-upgrade(1) uses it.",
+		.kind = OPTION_FLAG,
+		.offset = FIELD(check),
+	},
+	{
 		.name = "recover-timeout",
 		.arg = "SECONDS",
 		.help = "If the daemon dies, let readers wait up to SECONDS "
@@ -384,7 +391,9 @@ static int mount_run(
 		return EXIT_USAGE;
 	}
 	o->held = getenv("REFRAIN_HELD") != NULL;
-	if (!o->foreground && !o->held && !args->no_hold) {
+	o->words = words->v;
+	o->nwords = (size_t)words->n;
+	if (!o->foreground && !o->held && !o->check && !args->no_hold) {
 		rc = holder_start(words->v, words->n, args->recover_s, &err);
 		if (rc >= 0)
 			return rc;
@@ -396,6 +405,8 @@ static int mount_run(
 	rc = daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
+	if (rc == 0 && o->check)
+		return MOUNT_CAN_TAKE_OVER;
 	if (rc == -EFBIG) /* a tier larger than its file system */
 		return EXIT_USAGE;
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Readers of a mount whose daemon is killed again and again.
 
-survive.py REFRAIN MOUNT SOURCE KILLS SEED [WHAT]: WHAT is `kill` (the default)
-or `upgrade`. Every reader is a process that compares what it gets with the
+survive.py REFRAIN MOUNT SOURCE KILLS SEED [OTHER]: with OTHER, another program,
+the daemon is upgraded to it and back instead. Every reader is a process that compares what it gets with the
 source. No reader may see an error, a wrong byte, another inode number or
 device, or make no progress for 10 s while a daemon serves. Prints the time from
 each kill to the first answer of a daemon after it.
@@ -19,7 +19,7 @@ import time
 
 refrain, mnt, src = sys.argv[1:4]
 kills, seed = int(sys.argv[4]), int(sys.argv[5])
-what = sys.argv[6] if len(sys.argv) > 6 else 'kill'
+other = sys.argv[6] if len(sys.argv) > 6 else None
 HANG_S = 10 * float(os.environ.get('CK_TIMEOUT_MULTIPLIER', '1'))
 BLOCK = 4096
 
@@ -155,6 +155,15 @@ def kill(holder):
     return answered()
 
 
+def upgrade(n):
+    """To another program and back."""
+    program = refrain if n % 2 else other
+    out = subprocess.run([refrain, 'upgrade', mnt, program],
+                         capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0, out.stderr
+    return answered()
+
+
 def check_beats(beat, served):
     now = time.monotonic()
     for n, at in enumerate(beat):
@@ -168,7 +177,7 @@ def rounds(holder, beat, errors):
     times = []
     for i in range(kills):
         time.sleep(rng.choice((0.005, 0.05, 0.3)) * rng.random())
-        times.append(kill(holder))
+        times.append(upgrade(i) if other else kill(holder))
         hung = check_beats(beat, time.monotonic())
         if hung or not errors.empty():
             return times, hung
@@ -220,7 +229,7 @@ def main():
         print(errors.get())
         bad += 1
     times.sort()
-    print('%d kills; first answer after: median %.0f ms, p95 %.0f ms, '
+    print('%d times; first answer after: median %.0f ms, p95 %.0f ms, '
           'most %.0f ms' % (len(times), 1e3 * times[len(times) // 2],
                             1e3 * times[len(times) * 95 // 100],
                             1e3 * times[-1]))

@@ -39,18 +39,94 @@ ends_with_mount() {
 	has_ended "$holder" || fail 'the holder outlives the mount'
 }
 
-under_kills() {
+# under_load WHAT [PROGRAM]: kills, or upgrades to the program and back.
+under_load() {
+	what=$1
+	shift
 	held_mount
 	python3 "$here/survive.py" "$refrain" "$mnt" "$src" "$kills" "$seed" \
-		>"$work/said" 2>&1 ||
-		fail "$1: $(tail -n 30 "$work/said" "$work/log")"
-	note "$1: $(tail -n 1 "$work/said")"
+		"$@" >"$work/said" 2>&1 ||
+		fail "$what: $(tail -n 30 "$work/said" "$work/log")"
+	note "$what: $(tail -n 1 "$work/said")"
 	expect 'recoveries' "$(status_field recoveries)" "$kills"
 	has_status held yes || fail 'it is not held'
 	ends_with_mount
 }
 
-under_kills 'by RESEND'
-REFRAIN_DISABLE=resend
-export REFRAIN_DISABLE
-under_kills 'by the journal'
+# refused WHY PROGRAM [OPTION ...]: an upgrade, and nothing happens.
+refused() {
+	why=$1
+	shift
+	! "$refrain" upgrade "$mnt" "$@" 2>"$work/err" || fail "upgraded: $*"
+	grep -q "$why" "$work/err" || fail "$*: $(cat "$work/err")"
+	expect 'recoveries' "$(status_field recoveries)" 0
+	expect 'the daemon' "$(status_field pid)" "$pid"
+}
+
+mkdir "$work/bin"
+cp "$refrain" "$work/bin/refrain"
+for REFRAIN_DISABLE in '' resend; do
+	export REFRAIN_DISABLE
+	how=${REFRAIN_DISABLE:+without }RESEND
+	under_load "kills, $how"
+	under_load "upgrades, $how" "$work/bin/refrain"
+done
+
+# A program that cannot go on is refused, and so is a size that is too small.
+held_mount
+refused 'not refrain' /bin/true
+refused 'unrecognized option' /bin/ls
+refused 'cannot find' "$work/nowhere"
+refused 'holds .* bytes' --cache "$cache:4K"
+refused 'not a cache of this mount\|of a cache of this mount' \
+	--cache "$work/other:1G"
+refused 'not a whole number' --timeout x
+"$refrain" upgrade "$mnt" --log-level info --timeout 7 --cache "$cache:1G" ||
+	fail 'options cannot be changed'
+grep -q 'info' "$work/log" || fail 'the level is as before'
+expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
+ends_with_mount
+
+# -- Where there is no way on ------------------------------------------------
+
+# One that crashes whenever it serves: bounded, and nobody hangs.
+held_mount --recover-timeout 3
+cat >"$work/bin/ends" <<'END'
+#!/bin/sh
+exit 1
+END
+chmod +x "$work/bin/ends"
+cat "$src"/d0/e0/f00000 >/dev/null
+exec 9<"$mnt/shard"
+kill -STOP "$holder"
+wait_for 10 has_status held stopped ||
+	fail 'a stopped holder is not shown'
+kill -CONT "$holder"
+kill -9 "$holder"
+wait_for 10 has_status held lost ||
+	fail 'a dead holder is not shown'
+cmp -n 1000 "$mnt/shard" "$src/shard" || fail 'it needs its holder'
+kill -9 "$pid"
+wait_for 10 has_ended "$pid" || fail 'the daemon does not end'
+! cat <&9 >/dev/null 2>&1 || fail 'a file of a mount that nobody holds'
+exec 9<&-
+"$refrain" umount "$mnt" || fail 'cannot detach'
+
+# No daemon comes up again: the connection ends in time.
+mkdir "$work/gone"
+cp "$refrain" "$work/gone/refrain"
+cp "$PWD/refrain-hold" "$work/gone/refrain-hold"
+refrain_was=$refrain
+refrain=$work/gone/refrain
+held_mount --recover-timeout 2
+refrain=$refrain_was
+exec 9<"$mnt/shard"
+rm "$work/gone/refrain"
+begun=$(date +%s)
+kill -9 "$pid"
+! cat <&9 >/dev/null 2>&1 || fail 'it serves without a daemon'
+took=$(($(date +%s) - begun))
+[ $took -le $((6 * patience)) ] || fail "readers waited $took s"
+wait_for 10 has_ended "$holder" || fail 'the holder goes on'
+exec 9<&-
+[ -z "$(mounts_below "$work")" ] || fail 'a dead mount is left'

@@ -141,6 +141,7 @@ static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 		{"warm", command_warm, &m->warming},
 		{"refresh", command_refresh, m},
 		{"fault", command_fault, m},
+		{"upgrade", command_upgrade, m},
 		{"keys", command_keys, &m->loaders},
 		{"report", command_report, &m->loaders},
 		{"mask", command_mask, m->analysis},

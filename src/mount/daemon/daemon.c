@@ -432,6 +432,8 @@ static void kernel_greeted(void *arg)
 	struct mount *m = arg;
 
 	held_store(m);
+	atomic_store(
+		&m->can_upgrade, m->names_fd >= 0 && fs_can_be_held(m->fs));
 	process_ready(m);
 	events_mounted(m);
 }
@@ -500,6 +502,7 @@ static void mount_free(struct mount *m)
 	log_free(m->log);
 	free(m->mountpoint);
 	free(m->refused);
+	free(m->cwd);
 	stack_free(m->stack);
 	free(m);
 }
@@ -515,6 +518,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->ready_fd = m->names_fd = -1;
 	m->given = (struct session_fds){-1, -1, -1, -1};
 	m->holder = getppid();
+	m->cwd = getcwd(NULL, 0);
 	(void)pthread_mutex_init(
 		&m->life.lock, NULL); /* cannot fail on Linux */
 	cond_init(&m->life.cond);
@@ -545,6 +549,15 @@ static int build_and_serve(struct mount *m, struct error *err)
 	return rc;
 }
 
+/* The program that asks goes on serving. */
+static int check_takeover(struct mount *m, struct error *err)
+{
+	struct hash128 dataset = key_digest(stack_dataset(m->stack));
+	int rc = session_check(&m->given, dataset, err);
+
+	return rc < 0 ? rc : manifest_check(m->given.names, err);
+}
+
 int daemon_run(const struct mount_options *options, struct error *err)
 {
 	struct mount *m = mount_new(options);
@@ -555,6 +568,12 @@ int daemon_run(const struct mount_options *options, struct error *err)
 		return error_set(err, -ENOMEM, "cannot mount: %m");
 	held_take(m);
 	rc = mount_resolve(m, err);
+	if (options->check) {
+		if (rc == 0)
+			rc = check_takeover(m, err);
+		mount_free(m);
+		return rc;
+	}
 	if (rc == 0)
 		rc = events_open(m, err);
 	if (rc == 0)

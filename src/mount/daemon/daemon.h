@@ -21,6 +21,10 @@
 #define MOUNT_STAGING_BYTES ((uint64_t)256 << 20)
 #define MOUNT_TIMEOUT_S 120
 
+/* Exit status of a program that could take over: no other program ends so by
+ * chance. */
+#define MOUNT_CAN_TAKE_OVER 43
+
 /* The options of `refrain mount`; the caller owns the strings. */
 struct mount_options {
 	struct stack_config source;
@@ -28,7 +32,10 @@ struct mount_options {
 	struct tier_config tiers[STORE_TIERS_MAX]; /* fastest first */
 	size_t ntiers;
 	bool foreground;
-	bool held;		/* in the background, started by refrain-hold */
+	bool held;	    /* in the background, started by refrain-hold */
+	bool check;	    /* only find out whether it could take over */
+	char *const *words; /* the command line, for the next program */
+	size_t nwords;
 	uint64_t limit_bytes;	/* largest file that is one item */
 	uint64_t chunk_bytes;	/* item size of larger files; 0: the origin's
 				   default */

@@ -74,17 +74,40 @@ static void take_listened(struct session_fds *fds)
 	}
 }
 
+/* From the program that this process was before. */
+static void take_inherited(struct session_fds *fds)
+{
+	const char *text = getenv("REFRAIN_TAKEOVER");
+	struct session_fds got;
+	int pid;
+
+	if (!text ||
+		sscanf(text, "%d:%d,%d,%d,%d", &pid, &got.fuse, &got.session,
+			&got.names, &got.requests) != 5 ||
+		pid != getpid())
+		return;
+	*fds = got;
+	/* One that is not open is refused later. */
+	(void)fcntl(fds->fuse, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(fds->session, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(fds->names, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(fds->requests, F_SETFD, FD_CLOEXEC);
+}
+
 void held_take(struct mount *m)
 {
 	struct session_fds *fds = &m->given;
 
 	take_listened(fds);
+	take_inherited(fds);
+	(void)unsetenv("REFRAIN_TAKEOVER");
 	(void)unsetenv("LISTEN_PID"); /* programs that we start must not */
 	(void)unsetenv("LISTEN_FDS"); /* take them for theirs */
 	(void)unsetenv("LISTEN_FDNAMES");
 	if (fds->fuse >= 0 && fds->session >= 0 && fds->names >= 0)
 		return;
-	if (fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0)
+	if (!m->options.check &&
+		(fds->fuse >= 0 || fds->session >= 0 || fds->names >= 0))
 		held_refuse(m, "not all of its state was kept");
 }
 

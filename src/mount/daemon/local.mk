@@ -31,6 +31,7 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/source_scan.c \
 	src/mount/daemon/stand_in.c src/mount/daemon/stand_in.h \
 	src/mount/daemon/troubles.c \
+	src/mount/daemon/upgrade.c \
 	src/mount/daemon/warming.c \
 	src/mount/daemon/write_index.c
 libdaemon_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

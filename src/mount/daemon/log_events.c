@@ -28,7 +28,8 @@ void events_mounted(struct mount *m)
 		.dir = m->mountpoint};
 
 	if (session_connection(m->session) >= 0) {
-		e.kind = EVENT_TAKEN_OVER;
+		e.kind = session_was_upgraded(m->session) ? EVENT_UPGRADED
+							  : EVENT_TAKEN_OVER;
 		e.text = session_last_end(m->session);
 	}
 	event_report(m->events, &e);

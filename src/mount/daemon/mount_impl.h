@@ -86,7 +86,7 @@ struct mount_epochs {
 	struct counters *counters;
 };
 
-#define COMMANDS_MAX 16
+#define COMMANDS_MAX 20
 
 /*
  * One mount: its parts. Other files are given only the parts that they use. All
@@ -100,7 +100,10 @@ struct mount {
 	int names_fd;  /* of the manifest's record; -1: there is none */
 	pid_t holder;  /* that started this process */
 	char *refused; /* why the daemon before is not gone on with, or NULL */
-	char *tier_dir[STORE_TIERS_MAX]; /* absolute */
+	char *tier_dir[STORE_TIERS_MAX];    /* absolute */
+	const char *typed[STORE_TIERS_MAX]; /* the same as they were given */
+	char *cwd;			    /* where the process was started */
+	atomic_bool can_upgrade;	    /* the kernel was greeted */
 	/* Directories that a failed mount must remove again. */
 	bool tier_new[STORE_TIERS_MAX], tier_dir_new[STORE_TIERS_MAX];
 	struct counters counters;
@@ -385,6 +388,7 @@ mount_command_fn command_keys, command_report; /* struct loaders */
 mount_command_fn command_plan;		       /* the same */
 mount_command_fn command_plan_add, command_plan_progress, command_plan_status,
 	command_plan_follow, command_plan_drop; /* none */
+mount_command_fn command_upgrade;		/* struct mount */
 /* struct analysis; NULL on an ordinary mount */
 mount_command_fn command_mask, command_content, command_rates;
 

@@ -160,7 +160,7 @@ static int check_nested(const struct mount *m, size_t i, struct error *err)
 /* Absolute, so that the background process may leave the directory. */
 static int resolve_tier(struct mount *m, size_t i, struct error *err)
 {
-	const char *typed = m->options.tiers[i].dir;
+	const char *typed = m->typed[i] = m->options.tiers[i].dir;
 	CLEANUP_FREE char *path = path_of_mountpoint(typed);
 	CLEANUP_FREE char *real = NULL;
 	int rc;
@@ -197,7 +197,7 @@ static int resolve_tier(struct mount *m, size_t i, struct error *err)
 
 int mount_resolve(struct mount *m, struct error *err)
 {
-	bool held = m->given.fuse >= 0;
+	bool held = m->given.fuse >= 0 || m->options.check;
 	int rc = stack_new(
 		&m->stack, &m->options.source, held || has_manifest(m), err);
 

@@ -26,6 +26,8 @@ void *receive_buffer_new(void)
 		return NULL;
 	for (size_t at = 0; at < PRESENT_BYTES; at += 4096)
 		((volatile char *)buffer)[at] = 0;
+	/* A fork would take them away until they are written to. */
+	(void)madvise(buffer, BUFFER_BYTES, MADV_DONTFORK);
 	/* Without it they are there as long as memory is not short. */
 	(void)mlock(buffer, PRESENT_BYTES);
 	return buffer;

@@ -50,7 +50,8 @@ struct session {
 	struct session_page *page; /* shared with the processes to come */
 	int fd, connection;	   /* set once */
 	bool complete;		   /* all threads: set before there are more */
-	char last_end[64];	   /* set once */
+	char last_end[64];	   /* set once; so is the next one */
+	bool upgraded;
 };
 
 static uint64_t page_hash(const struct session_page *p)
@@ -151,7 +152,7 @@ static bool session_file_valid(int fd)
 		fcntl(fd, F_GET_SEALS) == SESSION_SEALS;
 }
 
-static int session_check(
+static int page_check(
 	const struct session_page *p, struct hash128 dataset, struct error *err)
 {
 	if (memcmp(p->magic, SESSION_MAGIC, sizeof(p->magic)) != 0 ||
@@ -176,7 +177,8 @@ static void take_last_end(struct session *s)
 	uint32_t end = atomic_exchange(&s->page->end, END_KILLED);
 	const char *text = "the daemon was killed";
 
-	if (end == END_UPGRADE)
+	s->upgraded = end == END_UPGRADE;
+	if (s->upgraded)
 		text = "upgrade";
 	else if (end > END_UPGRADE)
 		text = NULL;
@@ -200,7 +202,7 @@ int session_open(struct session **out, const struct session_fds *fds,
 	if (!session_file_valid(s->fd) || session_map(s) < 0)
 		rc = error_set(err, -EBADMSG, "its session is damaged");
 	if (rc == 0)
-		rc = session_check(s->page, dataset, err);
+		rc = page_check(s->page, dataset, err);
 	if (rc < 0) {
 		session_free(s);
 		return rc;
@@ -210,6 +212,19 @@ int session_open(struct session **out, const struct session_fds *fds,
 	take_last_end(s);
 	*out = s;
 	return 0;
+}
+
+int session_check(const struct session_fds *fds, struct hash128 dataset,
+	struct error *err)
+{
+	struct session s = {.fd = fds->session};
+	int rc;
+
+	if (!session_file_valid(s.fd) || session_map(&s) < 0)
+		return error_set(err, -EBADMSG, "its session is damaged");
+	rc = page_check(s.page, dataset, err);
+	(void)munmap(s.page, SESSION_BYTES);
+	return rc;
 }
 
 /* -- The first request ---------------------------------------------------- */
@@ -267,7 +282,17 @@ unsigned session_recoveries(const struct session *s)
 	return atomic_load(&s->page->recoveries);
 }
 
+bool session_was_upgraded(const struct session *s)
+{
+	return s->upgraded;
+}
+
 const char *session_last_end(const struct session *s)
 {
 	return s->last_end;
+}
+
+void session_note_upgrade(struct session *s, bool on)
+{
+	atomic_store(&s->page->end, on ? END_UPGRADE : END_KILLED);
 }

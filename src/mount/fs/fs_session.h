@@ -35,6 +35,10 @@ struct session *session_new(struct hash128 dataset);
 int session_open(struct session **out, const struct session_fds *fds,
 	struct hash128 dataset, struct error *err);
 
+/* Would session_open() go on with it? Changes nothing. */
+int session_check(const struct session_fds *fds, struct hash128 dataset,
+	struct error *err);
+
 /* Closes the session's descriptor; the others belong to their parts. NULL is
  * allowed. */
 void session_free(struct session *s);
@@ -52,5 +56,9 @@ int session_connection(const struct session *s);
 /* How many processes this one follows, and why the last of them ended. */
 unsigned session_recoveries(const struct session *s);
 const char *session_last_end(const struct session *s);
+bool session_was_upgraded(const struct session *s);
+
+/* The process is about to be replaced on purpose, or is not after all. */
+void session_note_upgrade(struct session *s, bool on);
 
 #endif

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/attr.h"
+#include "common/base/err.h"
 #include "common/base/hash.h"
 
 struct manifest;
@@ -242,6 +243,9 @@ int manifest_record(struct manifest *m, struct hash128 session);
  */
 int manifest_recover(
 	struct manifest *m, int dirfd, struct hash128 session, int fd);
+
+/* Could this program read such a record? -EBADMSG with err set. */
+int manifest_check(int fd, struct error *err);
 
 /* Is every change so far recorded or saved? */
 bool manifest_is_recorded(struct manifest *m);

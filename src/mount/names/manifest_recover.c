@@ -197,6 +197,21 @@ static int trail_check_file(int fd)
 	return 0;
 }
 
+int manifest_check(int fd, struct error *err)
+{
+	struct trail_head h;
+
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
+		memcmp(h.magic, TRAIL_MAGIC, sizeof(h.magic)) != 0)
+		return error_set(err, -EBADMSG, "its list of names is damaged");
+	if (h.version != TRAIL_VERSION)
+		return error_set(err, -EBADMSG,
+			"its list of names has version %u, and this program "
+			"reads %u",
+			h.version, TRAIL_VERSION);
+	return 0;
+}
+
 /* The saved manifest that the trail goes on from. */
 static int load_base(struct manifest *m, int dirfd, const struct trail *t)
 {
