@@ -1,58 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles daemons that do not answer. A call on the mount of a stopped daemon
- * waits in the kernel, and only SIGKILL ends it. So a child process makes the
- * call and is killed on time-out. No state.
+ * waits in the kernel, so a probe makes it. No state.
  */
 #include "analysis/fleet/silent_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/base/cleanup.h"
+#include "common/base/probe.h"
 #include "common/base/proc.h"
 
+struct attribute_question {
+	int dir_fd;
+	const char *name;
+	char *buf;
+	size_t size;
+};
+
 /* In the child: write the value, or a byte 0 and -errno. */
-static void write_attribute(
-	int dir_fd, const char *name, int to, char *buf, size_t size)
+static void write_attribute(void *arg, int to)
 {
+	const struct attribute_question *q = arg;
 	char path[64];
 	ssize_t n;
 	int rc;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-	n = getxattr(path, name, buf, size - 1);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", q->dir_fd);
+	n = getxattr(path, q->name, q->buf, q->size - 1);
 	if (n > 0) {
-		(void)!write(to, buf, (size_t)n);
+		(void)!write(to, q->buf, (size_t)n);
 		return;
 	}
 	rc = n < 0 ? -errno : -ENODATA;
-	buf[0] = '\0';
-	memcpy(buf + 1, &rc, sizeof(rc));
-	(void)!write(to, buf, 1 + sizeof(rc));
+	q->buf[0] = '\0';
+	memcpy(q->buf + 1, &rc, sizeof(rc));
+	(void)!write(to, q->buf, 1 + sizeof(rc));
 }
 
 /* Its length, or -errno. */
-static int take_attribute(int from, char *buf, size_t size)
+static int take_attribute(const struct probe *probe, char *buf, size_t size)
 {
-	struct pollfd pfd = {.fd = from, .events = POLLIN};
 	ssize_t n;
 	int rc;
 
-	do
-		rc = poll(&pfd, 1, SILENT_TIMEOUT_MS);
-	while (rc < 0 && errno == EINTR);
-	if (rc <= 0)
-		return rc < 0 ? -errno : -ETIMEDOUT;
+	if (!probe_wait(probe, SILENT_TIMEOUT_MS))
+		return -ETIMEDOUT;
 	/* Shorter than what a pipe takes at once. */
-	n = read(from, buf, size - 1);
+	n = read(probe->fd, buf, size - 1);
 	if (n <= 0)
 		return n < 0 ? -errno : -EIO;
 	if (buf[0] == '\0' && n == 1 + sizeof(rc)) {
@@ -65,26 +63,17 @@ static int take_attribute(int from, char *buf, size_t size)
 
 int attribute_read(int dir_fd, const char *name, char *buf, size_t size)
 {
-	int pipe_fds[2], rc;
-	pid_t pid;
+	struct attribute_question q = {dir_fd, name, buf, size};
+	struct probe probe;
+	int rc;
 
 	if (size < 1 + sizeof(rc))
 		return -ERANGE;
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		write_attribute(dir_fd, name, pipe_fds[1], buf, size);
-		_exit(0);
-	}
-	rc = pid < 0 ? -errno : 0;
-	(void)close(pipe_fds[1]);
-	if (pid > 0) {
-		rc = take_attribute(pipe_fds[0], buf, size);
-		(void)kill(pid, SIGKILL); /* it has ended, or hangs */
-		(void)waitpid(pid, NULL, rc == -ETIMEDOUT ? WNOHANG : 0);
-	}
-	(void)close(pipe_fds[0]);
+	rc = probe_start(&probe, write_attribute, &q);
+	if (rc < 0)
+		return rc;
+	rc = take_attribute(&probe, buf, size);
+	probe_end(&probe);
 	return rc;
 }
 

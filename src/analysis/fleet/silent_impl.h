@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles daemons that do not answer: reads an attribute of their mount without
- * waiting for ever, and says what the user can do. Private to src/ctl. No
- * state.
+ * waiting for ever, and says what the user can do. No state.
  */
 #ifndef FLEET_SILENT_IMPL_H
 #define FLEET_SILENT_IMPL_H

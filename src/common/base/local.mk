@@ -24,6 +24,7 @@ libbase_la_SOURCES = \
 	src/common/base/option_print.c \
 	src/common/base/owned.c src/common/base/owned.h \
 	src/common/base/path.c src/common/base/path.h \
+	src/common/base/probe.c src/common/base/probe.h \
 	src/common/base/proc.c src/common/base/proc.h \
 	src/common/base/real.c src/common/base/real.h \
 	src/common/base/size.c src/common/base/size.h \

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks whether a source answers at all. Accessing a path on a hung server
- * blocks in the kernel until a fatal signal. So a child process accesses it
- * first, and is killed on a time-out. Runs before there are threads.
+ * blocks in the kernel, so a probe accesses it first. Runs before there are
+ * threads.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +14,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/beneath.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/escape.h"
+#include "common/base/probe.h"
 #include "origin/layer/stack_impl.h"
 
 /* After that long the wait is announced. */
@@ -42,6 +40,7 @@ struct way {
  * the places while the parent may read the other.
  */
 struct reach_progress {
+	const char *typed;	/* the path; set once */
 	_Atomic unsigned steps; /* release: place[steps % 2] is complete */
 	struct way place[2];
 };
@@ -89,13 +88,16 @@ static bool step(struct way *w)
 }
 
 /* The child: all that opening the source will ask, whatever the answers. */
-static void touch(struct reach_progress *g, const char *path)
+static void touch(void *arg, int to)
 {
+	struct reach_progress *g = arg;
+	const char *path = g->typed;
 	struct way *w = &g->place[0];
 	CLEANUP_FD int fd = -1;
 	struct statfs fs;
 	struct stat st;
 
+	(void)to;
 	for (unsigned n = 0; n < PATH_MAX + LINKS_MAX; n++) {
 		struct way *next = &g->place[(n + 1) % 2];
 
@@ -133,17 +135,9 @@ static char *resolved(struct reach_progress *g)
 	return NULL;
 }
 
-/* 1: the child has ended, 0: the time is over. */
-static int wait_ended(int fd, uint64_t timeout_ms)
+static bool wait_ended(const struct probe *probe, uint64_t timeout_ms)
 {
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	int rc;
-
-	do
-		rc = poll(
-			&pfd, 1, timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
-	while (rc < 0 && errno == EINTR);
-	return rc != 0;
+	return probe_wait(probe, timeout_ms > INT32_MAX ? -1 : (int)timeout_ms);
 }
 
 static void announce(const char *source, const char *what)
@@ -154,14 +148,14 @@ static void announce(const char *source, const char *what)
 }
 
 /* 0 or -ETIMEDOUT; at once if *path, where there is one, can be told. */
-static int wait_announced(int fd, const char *source, unsigned timeout_s,
-	struct reach_progress *g, char **path)
+static int wait_announced(const struct probe *probe, const char *source,
+	unsigned timeout_s, struct reach_progress *g, char **path)
 {
 	uint64_t left_ms = (uint64_t)timeout_s * 1000;
 	uint64_t first_ms = left_ms > NOTICE_MS ? NOTICE_MS : left_ms;
 	char what[80];
 
-	if (wait_ended(fd, first_ms))
+	if (wait_ended(probe, first_ms))
 		return 0;
 	if (path)
 		*path = resolved(g);
@@ -171,31 +165,19 @@ static int wait_announced(int fd, const char *source, unsigned timeout_s,
 	(void)snprintf(what, sizeof(what),
 		"does not answer yet: waiting for up to %u s", timeout_s);
 	announce(source, what);
-	return wait_ended(fd, left_ms) ? 0 : -ETIMEDOUT;
+	return wait_ended(probe, left_ms) ? 0 : -ETIMEDOUT;
 }
 
-/* Look in a child process, which is killed when its time is over. */
 static int reach_look(struct reach_progress *g, const char *source,
-	const char *typed, unsigned timeout_s, char **path, struct error *err)
+	unsigned timeout_s, char **path, struct error *err)
 {
-	int fds[2], rc;
-	pid_t pid;
+	struct probe probe;
+	int rc = probe_start(&probe, touch, g);
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return error_set(err, -errno, "cannot make a pipe: %m");
-	pid = fork();
-	if (pid == 0) {
-		touch(g, typed);
-		_exit(0);
-	}
-	(void)close(fds[1]);
-	rc = pid < 0 ? -errno
-		     : wait_announced(fds[0], source, timeout_s, g, path);
-	(void)close(fds[0]);
-	if (pid < 0)
+	if (rc < 0)
 		return error_set(err, rc, "cannot start a process: %m");
-	(void)kill(pid, SIGKILL); /* it has ended, or hangs */
-	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
+	rc = wait_announced(&probe, source, timeout_s, g, path);
+	probe_end(&probe);
 	if (rc < 0)
 		return error_set(err, rc,
 			"source '%s' has not answered in %u s; check its "
@@ -227,7 +209,8 @@ int reach_directory(const char *source, unsigned timeout_s, bool kept,
 		return error_set(
 			err, -ENOMEM, "cannot open source '%s': %m", source);
 	(void)snprintf(g->place[0].rest, PATH_MAX, "%s", typed);
-	rc = reach_look(g, source, typed, timeout_s, kept ? path : NULL, err);
+	g->typed = typed;
+	rc = reach_look(g, source, timeout_s, kept ? path : NULL, err);
 	if (*path)
 		announce(source,
 			"does not answer: until it does, only cached files are "

@@ -16,7 +16,7 @@
 #include "origin/object/http_names_impl.h"
 
 /* Shared by who waits and the loop; the last one frees it. */
-struct probe {
+struct store_question {
 	union {
 		struct origin_request req; /* the beginning of both */
 		struct origin_list list;
@@ -30,7 +30,7 @@ struct probe {
 	char path[];
 };
 
-static void probe_free(struct probe *q)
+static void probe_free(struct store_question *q)
 {
 	pthread_cond_destroy(&q->cond);
 	pthread_mutex_destroy(&q->lock);
@@ -39,7 +39,8 @@ static void probe_free(struct probe *q)
 
 static void probe_done(struct origin_request *req, int status)
 {
-	struct probe *q = CONTAINER_OF(req, struct probe, req);
+	struct store_question *q =
+		CONTAINER_OF(req, struct store_question, req);
 	bool left;
 
 	pthread_mutex_lock(&q->lock);
@@ -57,9 +58,9 @@ static void probe_done(struct origin_request *req, int status)
 		probe_free(q);
 }
 
-static struct probe *probe_new(const char *path)
+static struct store_question *probe_new(const char *path)
 {
-	struct probe *q = calloc(1, sizeof(*q) + strlen(path) + 1);
+	struct store_question *q = calloc(1, sizeof(*q) + strlen(path) + 1);
 
 	if (!q)
 		return NULL;
@@ -70,7 +71,8 @@ static struct probe *probe_new(const char *path)
 }
 
 /* -ETIMEDOUT: nobody answered in time. */
-static int probe_wait(struct probe *q, uint64_t until_ns, uint64_t *size_bytes)
+static int probe_wait(
+	struct store_question *q, uint64_t until_ns, uint64_t *size_bytes)
 {
 	int status;
 	bool done;
@@ -120,7 +122,7 @@ static int probe_failed(struct origin *o, int status, struct error *err)
 int remote_probe(struct origin *o, struct error *err)
 {
 	struct remote *r = remote_of(o);
-	struct probe *q = probe_new("");
+	struct store_question *q = probe_new("");
 	uint64_t none;
 	int status;
 
@@ -142,7 +144,7 @@ int remote_probe(struct origin *o, struct error *err)
 int remote_size(struct origin *o, const char *path, uint64_t until_ns,
 	uint64_t *size_bytes, struct error *err)
 {
-	struct probe *q = probe_new(path);
+	struct store_question *q = probe_new(path);
 	struct error why;
 	int status;
 
