@@ -252,6 +252,46 @@ START_TEST(test_xml_finds_the_first_and_refuses_entities)
 }
 END_TEST
 
+/* A token without an end is refused at 1 MiB, however it comes. */
+START_TEST(test_xml_refuses_a_token_without_an_end)
+{
+	static const char *const begins[] = {"<E a='", "<E><!--", "<E><?p "};
+	static const struct xml_events events;
+	static char piece[16384];
+	size_t fed;
+	int rc;
+
+	memset(piece, 'a', sizeof(piece));
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct xml *x = xml_new(&events);
+
+		ck_assert_ptr_nonnull(x);
+		rc = xml_feed(x, begins[i], strlen(begins[i]));
+		for (fed = 0; rc == 0 && fed < 60u << 20; fed += sizeof(piece))
+			rc = xml_feed(x, piece, sizeof(piece));
+		ck_assert_int_eq(rc, -EBADMSG);
+		ck_assert_uint_le(fed, (1u << 20) + sizeof(piece));
+		xml_free(x);
+	}
+}
+END_TEST
+
+/* Many tokens are not one. */
+START_TEST(test_xml_has_no_limit_of_a_document)
+{
+	static const struct xml_events events;
+	struct xml *x = xml_new(&events);
+
+	ck_assert_ptr_nonnull(x);
+	ck_assert_int_eq(xml_feed(x, "<E>", 3), 0);
+	for (unsigned i = 0; i < 300000; i++)
+		ck_assert_int_eq(xml_feed(x, "<a b='c'>x</a> ", 15), 0);
+	ck_assert_int_eq(xml_feed(x, "</E>", 4), 0);
+	ck_assert_int_eq(xml_finish(x), 0);
+	xml_free(x);
+}
+END_TEST
+
 /* -- URLs ------------------------------------------------------------------ */
 
 START_TEST(test_urls_are_taken_apart)
@@ -390,7 +430,8 @@ int main(void)
 		test_json_finds_the_value_in_the_fewest_objects,
 		test_json_refuses_what_is_none,
 		test_xml_finds_the_first_and_refuses_entities,
-		test_urls_are_taken_apart,
+		test_xml_refuses_a_token_without_an_end,
+		test_xml_has_no_limit_of_a_document, test_urls_are_taken_apart,
 		test_redirects_lead_only_where_they_may,
 		test_a_server_that_refuses_a_tenth_is_kept_busy,
 		test_a_server_with_a_limit_is_not_asked_for_much_more,

@@ -14,12 +14,16 @@
 #define DEPTH_MAX 16
 #define TEXT_MAX 8192u
 #define NAME_MAX_BYTES 64u
+/* expat keeps an unfinished token, and reads it again with each piece. */
+#define TOKEN_MAX (1u << 20)
+#define PIECE_MAX (64u << 10)
 
 struct xml {
 	XML_Parser parser;
 	struct xml_events events;
 	unsigned depth;
 	bool refused;
+	size_t unfinished; /* bytes since the last token ended */
 	char names[DEPTH_MAX][NAME_MAX_BYTES];
 	size_t len; /* of the text of the innermost element */
 	char text[TEXT_MAX + 1];
@@ -44,6 +48,7 @@ static void on_start(void *arg, const char *name, const char **attributes)
 	const char *local = local_name(name);
 
 	(void)attributes;
+	x->unfinished = 0;
 	if (x->depth == DEPTH_MAX || strlen(local) >= NAME_MAX_BYTES) {
 		xml_refuse(x);
 		return;
@@ -59,6 +64,7 @@ static void on_end(void *arg, const char *name)
 	struct xml *x = arg;
 
 	(void)name;
+	x->unfinished = 0;
 	if (x->refused || x->depth == 0)
 		return;
 	x->depth--;
@@ -74,12 +80,23 @@ static void on_text(void *arg, const char *text, int len)
 {
 	struct xml *x = arg;
 
+	x->unfinished = 0;
 	if (len < 0 || x->len + (size_t)len > TEXT_MAX) {
 		xml_refuse(x);
 		return;
 	}
 	memcpy(x->text + x->len, text, (size_t)len);
 	x->len += (size_t)len;
+}
+
+/* Comments and the like. */
+static void on_other(void *arg, const char *text, int len)
+{
+	struct xml *x = arg;
+
+	(void)text;
+	(void)len;
+	x->unfinished = 0;
 }
 
 static void on_doctype(void *arg, const char *name, const char *system_id,
@@ -97,10 +114,12 @@ static void set_handlers(struct xml *x)
 	XML_SetUserData(x->parser, x);
 	XML_SetElementHandler(x->parser, on_start, on_end);
 	XML_SetCharacterDataHandler(x->parser, on_text);
+	XML_SetDefaultHandler(x->parser, on_other);
 	XML_SetStartDoctypeDeclHandler(x->parser, on_doctype);
 	x->depth = 0;
 	x->len = 0;
 	x->refused = false;
+	x->unfinished = 0;
 }
 
 struct xml *xml_new(const struct xml_events *events)
@@ -137,11 +156,15 @@ int xml_restart(struct xml *x)
 
 int xml_feed(struct xml *x, const void *data, size_t len)
 {
-	if (len > (1u << 30))
-		return -EBADMSG;
-	if (XML_Parse(x->parser, data, (int)len, 0) != XML_STATUS_OK ||
-		x->refused)
-		return -EBADMSG;
+	const char *at = data;
+
+	for (size_t n; len > 0; at += n, len -= n) {
+		n = len < PIECE_MAX ? len : PIECE_MAX;
+		x->unfinished += n;
+		if (XML_Parse(x->parser, at, (int)n, 0) != XML_STATUS_OK ||
+			x->refused || x->unfinished > TOKEN_MAX)
+			return -EBADMSG;
+	}
 	return 0;
 }
 
