@@ -129,6 +129,154 @@ START_TEST(test_store_takes_what_a_killed_start_left)
 }
 END_TEST
 
+/* Delete from the first directory what a cleaner may. */
+static void clean(const char *name)
+{
+	char path[200];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", fx.dirs[0], name);
+	ck_assert_int_eq(unlink(path), 0);
+}
+
+static void make_unmarked_tier(void)
+{
+	fixture_open_one(&fx, "10M");
+	for (uint64_t i = 0; i < 5; i++)
+		ck_assert_int_eq(fixture_put(&fx, fixture_key(i), ITEM), 0);
+	fixture_close(&fx);
+	touch(fx.dirs[0], "manifest", "refrmani and more");
+	touch(fx.dirs[0], "tmp/00ff00ff00ff00ff00ff00ff00ff00ff-1", "x");
+	clean("refrain-tier");
+	clean("refrain-lock");
+}
+
+static unsigned int identities_reported;
+
+static void count_identities(void *arg, const struct event *e)
+{
+	(void)arg;
+	identities_reported += e->kind == EVENT_TIER_IDENTITY;
+}
+
+START_TEST(test_store_takes_a_tier_that_lost_its_identity)
+{
+	const struct event_sink sink = {.report = count_identities};
+	struct store_config config = {
+		.dataset = "other", .ntiers = 1, .events = &sink};
+	struct tier_status st;
+
+	make_unmarked_tier();
+	config.tiers[0] = (struct tier_config){fx.dirs[0], "10M"};
+	ck_assert_int_eq(
+		store_open(&fx.store, &config, &fx.counters, &fx.err), 0);
+	ck_assert_uint_eq(identities_reported, 1);
+	store_wait_ready(fx.store);
+	store_tier_status(fx.store, 0, &st);
+	ck_assert_uint_eq(st.entries, 5);
+	/* Entries that no file of the dataset has are swept. */
+	store_mark(fx.store);
+	ck_assert_uint_eq(store_sweep(fx.store), 5);
+	store_tier_status(fx.store, 0, &st);
+	ck_assert_uint_eq(st.used_bytes, 0);
+	fixture_close(&fx);
+	ck_assert_int_eq(open_one("third", fx.dirs[0], "10M"), -EEXIST);
+	CHECK_MESSAGE("'other'");
+}
+END_TEST
+
+START_TEST(test_clear_takes_a_tier_that_lost_its_identity)
+{
+	uint64_t n;
+
+	make_unmarked_tier();
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
+	ck_assert_uint_eq(n, 5);
+	ck_assert_int_eq(rmdir(fx.dirs[0]), 0);
+}
+END_TEST
+
+/* Names that look nearly like those of a tier, each alone in one. */
+START_TEST(test_store_refuses_an_unmarked_tier_for_one_foreign_name)
+{
+	static const char *const names[][2] = {
+		{"thesis.tex", ""},
+		{"manifest", "mine"},
+		{"manifest.new", ""},
+		{"manifest2", "refrmani"},
+		{"a0", "a file"},
+		{"A0", ""},
+		{"00/notes", ""},
+		{"01/00ff00ff00ff00ff00ff00ff00ff00ff-1", ""},
+		{"00/00ff00ff00ff00ff00ff00ff00ff00ff-01", ""},
+		{"00/00FF00ff00ff00ff00ff00ff00ff00ff-1", ""},
+		{"tmp/left", ""},
+		{"tmp/00ff00ff00ff00ff00ff00ff00ff00ff", ""},
+	};
+	char path[200];
+	uint64_t n;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		make_unmarked_tier();
+		(void)snprintf(path, sizeof(path), "%s/a0", fx.dirs[0]);
+		(void)rmdir(path); /* in the place of the file of that name */
+		touch(fx.dirs[0], names[i][0], names[i][1]);
+		ck_assert_int_eq(
+			store_clear_dir(fx.dirs[0], &n, &fx.err), -EINVAL);
+		CHECK_MESSAGE(fx.dirs[0], "not a cache", names[i][0]);
+		ck_assert_int_eq(open_one("d", fx.dirs[0], "10M"), -ENOTEMPTY);
+		CHECK_MESSAGE(
+			fx.dirs[0], "neither a cache nor empty", names[i][0]);
+		clean(names[i][0]);
+		(void)snprintf(path, sizeof(path), "%s/manifest", fx.dirs[0]);
+		(void)unlink(path); /* one of the names, and gone by now */
+		ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), 0);
+		ck_assert_uint_eq(n, 5);
+	}
+}
+END_TEST
+
+/* Also directories and links in the place of files, and links of directories.
+ */
+START_TEST(test_store_refuses_foreign_kinds_in_an_unmarked_tier)
+{
+	const char *name = "00/00ff00ff00ff00ff00ff00ff00ff00ff-1";
+	char path[200];
+	uint64_t n;
+
+	make_unmarked_tier();
+	(void)snprintf(path, sizeof(path), "%s/%s", fx.dirs[0], name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_eq(open_one("d", fx.dirs[0], "10M"), -ENOTEMPTY);
+	CHECK_MESSAGE(fx.dirs[0], name);
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(symlink("/etc/passwd", path), 0);
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], name);
+	ck_assert_int_eq(unlink(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/tmp", fx.dirs[0]);
+	clean("tmp/00ff00ff00ff00ff00ff00ff00ff00ff-1");
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(symlink("/tmp", path), 0);
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -EINVAL);
+	CHECK_MESSAGE(fx.dirs[0], "'tmp'");
+}
+END_TEST
+
+/* Its lock is that of the directory, too. */
+START_TEST(test_store_refuses_a_tier_in_use_whose_files_were_deleted)
+{
+	uint64_t n;
+
+	fixture_open_one(&fx, "1M");
+	clean("refrain-lock");
+	ck_assert_int_eq(open_one("/data/set", fx.dirs[0], "1M"), -EBUSY);
+	clean("refrain-tier");
+	ck_assert_int_eq(open_one("/data/set", fx.dirs[0], "1M"), -EBUSY);
+	CHECK_MESSAGE(fx.dirs[0], "in use");
+	ck_assert_int_eq(store_clear_dir(fx.dirs[0], &n, &fx.err), -EBUSY);
+}
+END_TEST
+
 START_TEST(test_store_refuses_a_tier_of_another_dataset)
 {
 	ck_assert_int_eq(open_one("/data/a\nb%\xff", fx.dirs[0], "1M"), 0);
@@ -358,6 +506,14 @@ static Suite *errors_suite(void)
 	tcase_add_test(tc, test_store_refuses_a_directory_that_it_cannot_write);
 	tcase_add_test(tc, test_store_refuses_a_directory_with_somebodys_files);
 	tcase_add_test(tc, test_store_takes_what_a_killed_start_left);
+	tcase_add_test(tc, test_store_takes_a_tier_that_lost_its_identity);
+	tcase_add_test(tc, test_clear_takes_a_tier_that_lost_its_identity);
+	tcase_add_test(
+		tc, test_store_refuses_an_unmarked_tier_for_one_foreign_name);
+	tcase_add_test(
+		tc, test_store_refuses_foreign_kinds_in_an_unmarked_tier);
+	tcase_add_test(
+		tc, test_store_refuses_a_tier_in_use_whose_files_were_deleted);
 	tcase_add_test(tc, test_store_refuses_a_tier_of_another_dataset);
 	tcase_add_test(tc, test_store_refuses_a_tier_in_use);
 	tcase_add_test(tc, test_store_refuses_one_directory_twice);

@@ -10,6 +10,7 @@ libstore_la_SOURCES = \
 	src/mount/store/store_write.c \
 	src/mount/store/tier.c src/mount/store/tier_impl.h \
 	src/mount/store/tier_identity.c src/mount/store/tier_identity_impl.h \
+	src/mount/store/tier_remains.c \
 	src/mount/store/tier_scan.c
 libstore_la_CFLAGS = $(AM_CFLAGS)
 libstore_la_LIBADD = libformat.la libbase.la

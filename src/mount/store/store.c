@@ -94,7 +94,7 @@ static void free_store(struct store *s, bool undo)
 	for (size_t i = 0; i < s->ntiers; i++)
 		/* A tier that failed to open is undone in any case. */
 		tier_close(
-			&s->tiers[i], undo || !store_is_tier(s->tiers[i].fd));
+			&s->tiers[i], undo || !tier_has_identity(&s->tiers[i]));
 	index_free(s->index);
 	(void)pthread_cond_destroy(&s->ready_cond);  /* unused by now */
 	(void)pthread_mutex_destroy(&s->ready_lock); /* unused by now */
@@ -136,6 +136,8 @@ int store_open(struct store **out, const struct store_config *config,
 	for (size_t i = 0; rc == 0 && i < s->ntiers; i++) {
 		undo = false; /* a tier now; it may hold entries */
 		rc = tier_make(&s->tiers[i], config->dataset, err);
+		if (rc == 0 && s->tiers[i].lost_identity)
+			store_report(s, i, EVENT_TIER_IDENTITY, NULL);
 	}
 	if (rc == 0) {
 		rc = start_scanner(s);

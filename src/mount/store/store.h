@@ -195,14 +195,15 @@ int64_t store_verify_dir(const char *dir, store_bad_fn *bad,
 	store_progress_fn *progress, void *arg, uint64_t *checked,
 	struct error *err);
 
-/* Is this directory a tier? True also for one that is damaged or of another
- * version. */
+/* Is this directory a tier? True also for one that is damaged, of another
+ * version, or without its identity file. */
 bool store_is_tier(int dir_fd);
 
 /*
  * Delete every entry of a tier directory that no mount uses, its manifests
  * ("manifest*"), and the files that make it a tier. The directory itself stays.
- * Returns -EBUSY if a daemon holds it, -EINVAL if it is not a tier. *removed
+ * Returns -EBUSY if a daemon holds it, -EINVAL if it is not a tier. A directory
+ * without an identity file counts as one if all in it is a tier's. *removed
  * gets the number of entries.
  */
 int store_clear_dir(const char *dir, uint64_t *removed, struct error *err);

@@ -110,10 +110,32 @@ static int clear_tier(struct clear *c)
 	if (n < 0)
 		return (int)n;
 	(void)unlinkat(c->dir_fd, IDENTITY_NEW_NAME, 0); /* seldom there */
-	if (unlinkat(c->dir_fd, IDENTITY_NAME, 0) < 0 ||
+	/* Another program may have deleted it, hence the clearing. */
+	if ((unlinkat(c->dir_fd, IDENTITY_NAME, 0) < 0 && errno != ENOENT) ||
 		unlinkat(c->dir_fd, LOCK_FILE_NAME, 0) < 0)
 		return error_set(
 			c->err, -errno, "cannot clear '%s': %m", c->dir);
+	return 0;
+}
+
+/* Without an identity, a directory may be cleared if all in it is a tier's. */
+static int check_remains(const struct clear *c)
+{
+	char name[512] = "";
+	int rc = identity_remains(c->dir_fd, name, sizeof(name));
+
+	if (rc < 0)
+		return error_set(c->err, rc, "cannot list '%s': %m", c->dir);
+	if (rc == REMAINS_FOREIGN)
+		return error_set(c->err, -EINVAL,
+			"directory '%s' is not a cache (it contains '%s'); "
+			"give one that was used with --cache",
+			c->dir, name);
+	if (rc == REMAINS_NONE)
+		return error_set(c->err, -EINVAL,
+			"directory '%s' is not a cache; give one that was "
+			"used with --cache",
+			c->dir);
 	return 0;
 }
 
@@ -133,10 +155,7 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 	/* A damaged one, or of another version, may be cleared too. */
 	rc = identity_read(fd, dir, &encoded, err);
 	if (rc > 0)
-		return error_set(err, -EINVAL,
-			"directory '%s' is not a cache; give one that was "
-			"used with --cache",
-			dir);
+		rc = check_remains(&c);
 	if (rc < 0 && rc != -EBADMSG)
 		return rc;
 	lock_fd = identity_lock(fd, dir, &made, err);
@@ -149,5 +168,9 @@ int store_clear_dir(const char *dir, uint64_t *removed, struct error *err)
 
 bool store_is_tier(int dir_fd)
 {
-	return faccessat(dir_fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	char name[512];
+
+	return faccessat(dir_fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) ==
+		0 ||
+		identity_remains(dir_fd, name, sizeof(name)) == REMAINS_TIER;
 }

@@ -133,13 +133,14 @@ static int tier_check_size(struct tier *t, const char *text, struct error *err)
 	return 0;
 }
 
-/* Check that the directory is a tier of the dataset, or empty. */
+/* Check that the directory is a tier of the dataset, what is left of a tier
+ * after its identity was deleted, or empty. */
 static int check_identity(
-	const struct tier *t, const char *dataset, struct error *err)
+	struct tier *t, const char *dataset, struct error *err)
 {
 	CLEANUP_FREE char *found = NULL;
 	CLEANUP_FREE char *wanted = identity_encode(dataset);
-	char name[256] = "";
+	char name[512] = "";
 	int rc;
 
 	if (!wanted)
@@ -154,10 +155,11 @@ static int check_identity(
 			t->dir, found, t->dir);
 	if (rc == 0)
 		return 0;
-	rc = identity_dir_empty(t->fd, name, sizeof(name));
+	rc = identity_remains(t->fd, name, sizeof(name));
 	if (rc < 0)
 		return disk_failed(t, rc, "list", err);
-	if (rc == 0)
+	t->lost_identity = rc == REMAINS_TIER;
+	if (rc == REMAINS_FOREIGN)
 		return error_set(err, -ENOTEMPTY,
 			"directory '%s' is neither a cache nor empty (it "
 			"contains '%s'); choose an empty one",
@@ -299,6 +301,11 @@ int tier_make(struct tier *t, const char *dataset, struct error *err)
 			"empty it with 'refrain clear %s' or choose another",
 			t->dir, t->dir);
 	return 0;
+}
+
+bool tier_has_identity(const struct tier *t)
+{
+	return faccessat(t->fd, IDENTITY_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void tier_close(struct tier *t, bool undo)

@@ -6,7 +6,6 @@
 #include "mount/store/tier_identity_impl.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -176,33 +175,6 @@ int identity_write(
 		dir, IDENTITY_NAME);
 }
 
-static bool may_be_there(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-		strcmp(name, LOCK_FILE_NAME) == 0 ||
-		strcmp(name, IDENTITY_NEW_NAME) == 0 ||
-		strcmp(name, "lost+found") == 0;
-}
-
-int identity_dir_empty(int dir_fd, char *name, size_t name_size)
-{
-	CLEANUP_DIR DIR *d = NULL;
-	CLEANUP_FD int fd =
-		openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *e;
-
-	if (fd < 0 || !(d = fdopendir(fd)))
-		return -errno;
-	(void)steal_fd(&fd);
-	for (errno = 0; (e = readdir(d)); errno = 0) {
-		if (may_be_there(e->d_name))
-			continue;
-		(void)snprintf(name, name_size, "%s", e->d_name);
-		return 0;
-	}
-	return errno ? -errno : 1;
-}
-
 /* Return 0 if the locked file still has its name, as `refrain clear` deletes
  * it. */
 static int lock_is_current(int dir_fd, int fd)
@@ -242,6 +214,18 @@ static int lock_once(int dir_fd, int *out)
 	return 0;
 }
 
+/*
+ * A lock file may be deleted under the mount that holds it; a directory that is
+ * in use may not. systemd-tmpfiles leaves a locked directory alone.
+ */
+static int lock_dir(int dir_fd)
+{
+	if (flock(dir_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	/* Some file systems cannot lock directories: NFS. */
+	return errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
 int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 {
 	char holder[32] = "";
@@ -249,9 +233,11 @@ int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err)
 
 	*made = faccessat(dir_fd, LOCK_FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) <
 		0;
-	do
-		rc = lock_once(dir_fd, &fd);
-	while (rc == -EAGAIN);
+	rc = lock_dir(dir_fd);
+	if (rc == 0)
+		do
+			rc = lock_once(dir_fd, &fd);
+		while (rc == -EAGAIN);
 	if (rc == 0)
 		return fd;
 	if (rc == -EPERM)

@@ -32,15 +32,23 @@ int identity_write(
  */
 char *identity_encode(const char *source);
 
-/*
- * Return 1 if the directory holds nothing but leftovers of a killed start, else
- * 0, or -errno. `name` gets the name of an unexpected entry.
- */
-int identity_dir_empty(int dir_fd, char *name, size_t name_size);
+/* The contents of a directory without an identity file. */
+enum identity_remains {
+	REMAINS_FOREIGN, /* something that is not a tier's */
+	REMAINS_NONE,	 /* nothing, or leftovers of a killed start */
+	REMAINS_TIER,	 /* parts of a tier, and nothing else */
+};
 
 /*
- * Lock the directory for this process. Returns the descriptor, or -EBUSY. *made
- * tells whether this call created the lock file.
+ * Returns an identity_remains or -errno. Every name counts, also in
+ * sub-directories. `name` gets the first foreign one.
+ */
+int identity_remains(int dir_fd, char *name, size_t name_size);
+
+/*
+ * Lock the directory for this process: `dir_fd` itself, whose lock nobody can
+ * delete, and the lock file. Returns the descriptor of the file, or -EBUSY.
+ * *made tells whether this call created the lock file.
  */
 int identity_lock(int dir_fd, const char *dir, bool *made, struct error *err);
 

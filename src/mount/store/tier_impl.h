@@ -30,6 +30,7 @@ struct tier {
 	bool in_memory;		  /* its file system is in memory */
 	gid_t group;		  /* (gid_t)-1: none */
 	bool made_dir, made_lock; /* undone if another tier fails */
+	bool lost_identity;	  /* it was a tier, and is made one again */
 
 	/* Relaxed: cleared by any thread that finds that it does not work. */
 	_Atomic bool tmpfile;
@@ -56,6 +57,8 @@ int tier_open(struct tier *t, const struct tier_config *config,
 
 /* Make it a tier of the dataset: identity and sub-directories. */
 int tier_make(struct tier *t, const char *dataset, struct error *err);
+
+bool tier_has_identity(const struct tier *t);
 
 /* Unlock and close. With `undo` also delete what tier_open() created. */
 void tier_close(struct tier *t, bool undo);

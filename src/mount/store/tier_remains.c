@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contents of a directory that has no identity file: a cleaner of old files
+ * may have deleted it from a tier. One foreign name, and the directory is
+ * somebody else's. No state; called while tiers are opened and cleared.
+ */
+#include "mount/store/tier_identity_impl.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/owned.h"
+#include "common/format/entry.h"
+
+/* The first bytes of a manifest (doc/formats.md). */
+static const char manifest_magic[] = "refrmani";
+
+/* The number that two hexadecimal digits, as in names of a tier, stand for. */
+static bool parse_sub(const char *name, unsigned int *sub)
+{
+	const char digits[] = {name[0], name[0] ? name[1] : '\0', '\0'};
+
+	if (!isxdigit((unsigned char)digits[0]) ||
+		!isxdigit((unsigned char)digits[1]) ||
+		isupper((unsigned char)digits[0]) ||
+		isupper((unsigned char)digits[1]))
+		return false;
+	*sub = (unsigned int)strtoul(digits, NULL, 16);
+	return true;
+}
+
+static bool is_dot(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static bool is_regular(int dir_fd, const struct dirent *e)
+{
+	struct stat st;
+
+	if (e->d_type != DT_UNKNOWN)
+		return e->d_type == DT_REG;
+	return fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISREG(st.st_mode);
+}
+
+/* An entry, complete or in tmp/. */
+static bool is_entry(int dir_fd, const struct dirent *e, int wanted_sub)
+{
+	struct hash128 key;
+	uint64_t item_bytes;
+	unsigned int sub;
+
+	return parse_sub(e->d_name, &sub) &&
+		(wanted_sub < 0 || sub == (unsigned int)wanted_sub) &&
+		entry_parse_name(e->d_name, sub, &key, &item_bytes) &&
+		is_regular(dir_fd, e);
+}
+
+/* Anybody may have a file of this name. */
+static bool is_manifest(int dir_fd, const char *name)
+{
+	char magic[sizeof(manifest_magic) - 1];
+	CLEANUP_FD int fd = openat(
+		dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n;
+
+	if (fd < 0 || owned_file(dir_fd, fd) < 0)
+		return false;
+	n = read(fd, magic, sizeof(magic));
+	return n == (ssize_t)sizeof(magic) &&
+		memcmp(magic, manifest_magic, sizeof(magic)) == 0;
+}
+
+static DIR *remains_open(int dir_fd, const char *name)
+{
+	CLEANUP_FD int fd = openat(
+		dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir)
+		(void)steal_fd(&fd);
+	return dir;
+}
+
+/* A directory that may hold only entries; `sub` is -1 for tmp/. */
+static int remains_in(
+	int dir_fd, const char *name, int sub, char *foreign, size_t size)
+{
+	CLEANUP_DIR DIR *dir = remains_open(dir_fd, name);
+	const struct dirent *e;
+
+	if (!dir && errno != ENOTDIR && errno != ELOOP)
+		return -errno;
+	(void)snprintf(foreign, size, "%s", name);
+	if (!dir)
+		return REMAINS_FOREIGN;
+	for (errno = 0; (e = readdir(dir)); errno = 0) {
+		if (is_dot(e->d_name) || is_entry(dirfd(dir), e, sub))
+			continue;
+		(void)snprintf(foreign, size, "%s/%s", name, e->d_name);
+		return REMAINS_FOREIGN;
+	}
+	return errno ? -errno : REMAINS_TIER;
+}
+
+static int remains_at(int dir_fd, const char *name, char *foreign, size_t size)
+{
+	unsigned int sub;
+
+	/* A start that was killed leaves the first two; the root of a file
+	 * system has the third. */
+	if (strcmp(name, LOCK_FILE_NAME) == 0 ||
+		strcmp(name, IDENTITY_NEW_NAME) == 0 ||
+		strcmp(name, "lost+found") == 0)
+		return REMAINS_NONE;
+	if (strcmp(name, TMP_DIR_NAME) == 0)
+		return remains_in(dir_fd, name, -1, foreign, size);
+	if (strlen(name) == 2 && parse_sub(name, &sub))
+		return remains_in(dir_fd, name, (int)sub, foreign, size);
+	if ((strcmp(name, "manifest") == 0 ||
+		    strcmp(name, "manifest.new") == 0) &&
+		is_manifest(dir_fd, name))
+		return REMAINS_TIER;
+	(void)snprintf(foreign, size, "%s", name);
+	return REMAINS_FOREIGN;
+}
+
+int identity_remains(int dir_fd, char *name, size_t name_size)
+{
+	CLEANUP_DIR DIR *dir = remains_open(dir_fd, ".");
+	int rc, found = REMAINS_NONE;
+	const struct dirent *e;
+
+	if (!dir)
+		return -errno;
+	for (errno = 0; (e = readdir(dir)); errno = 0) {
+		if (is_dot(e->d_name))
+			continue;
+		rc = remains_at(dir_fd, e->d_name, name, name_size);
+		if (rc <= REMAINS_FOREIGN)
+			return rc;
+		if (rc == REMAINS_TIER)
+			found = rc;
+	}
+	return errno ? -errno : found;
+}
