@@ -36,6 +36,11 @@
  * refrain_message() returns the error message. The library prints nothing,
  * installs no signal handler and never ends the process.
  *
+ * A pointer must not be NULL unless its comment allows it. NULL is refused with
+ * -EINVAL, and by functions that return no int with 0 or NULL.
+ * refrain_release() and refrain_close() ignore NULL. If the loader is NULL,
+ * refrain_message(NULL) has the message.
+ *
  * Any thread may use a loader, but only one thread at a time may call
  * refrain_next() or refrain_next_into(). After fork() the child may query what
  * never changes (examples, classes, names, paths), and may call
@@ -643,7 +648,8 @@ REFRAIN_API int refrain_next(struct refrain_loader *l,
 REFRAIN_API int refrain_next_into(struct refrain_loader *l, void *data,
 	size_t data_bytes, int64_t *labels, size_t label_count, int timeout_ms);
 
-/* Give a batch back, from any thread, even after refrain_close(). */
+/* Give a batch back, from any thread, even after refrain_close(). NULL is
+ * allowed. */
 REFRAIN_API void refrain_release(const struct refrain_batch *b);
 
 /*
@@ -725,7 +731,8 @@ REFRAIN_API uint64_t refrain_step(struct refrain_loader *l);
 REFRAIN_API uint64_t refrain_epoch_end(
 	struct refrain_loader *l, uint64_t epoch);
 
-/* The name of a class (any bytes, then NUL), or NULL. The loader owns it. */
+/* The name of a class (any bytes, then NUL), or NULL. The loader owns it.
+ * `bytes` may be NULL. */
 REFRAIN_API const char *refrain_class_name(
 	struct refrain_loader *l, int64_t label, size_t *bytes);
 
@@ -734,8 +741,8 @@ REFRAIN_API const char *refrain_path(struct refrain_loader *l, uint64_t index);
 
 /*
  * The message of the last call that failed on this handle; for NULL, of this
- * thread's last refrain_open() or refrain_config_set(). Never returns NULL. The
- * text is valid until this thread's next call on the handle.
+ * thread's last failure without a handle, such as of refrain_open(). Never
+ * returns NULL. The text is valid until this thread's next call on the handle.
  */
 REFRAIN_API const char *refrain_message(struct refrain_loader *l);
 

@@ -32,6 +32,7 @@ unit_tests = \
 	tests/unit/test_batch \
 	tests/unit/test_loader_alloc \
 	tests/unit/test_loader_damage \
+	tests/unit/test_loader_null \
 	tests/unit/test_loader_odd \
 	tests/unit/test_loader_samples \
 	tests/unit/test_loader_echo \

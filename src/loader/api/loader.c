@@ -25,10 +25,24 @@ struct refrain_loader {
 static __thread struct error message_copy;
 static __thread const struct refrain_loader *message_of;
 
-/* May the engine behind the handle be used? Returns -ECHILD after a fork, or
- * -ENOSYS. */
+/* Returns -EINVAL for a NULL in place of `what`; `l` may be NULL. */
+static int missing(const struct refrain_loader *l, const char *what)
+{
+	struct error *err = settings_error();
+
+	if (l) {
+		message_of = l;
+		err = &message_copy;
+	}
+	return error_set(err, -EINVAL, "%s must not be NULL", what);
+}
+
+/* May the engine behind the handle be used? Returns -EINVAL for NULL, -ECHILD
+ * after a fork, or -ENOSYS. */
 static int ask(const struct refrain_loader *l)
 {
+	if (!l)
+		return missing(NULL, "the loader");
 	if (l->pid != getpid())
 		return -ECHILD;
 	return l->engine || l->shared ? 0 : -ENOSYS;
@@ -36,6 +50,8 @@ static int ask(const struct refrain_loader *l)
 
 static const struct dataset *dataset_of(const struct refrain_loader *l)
 {
+	if (!l)
+		return NULL;
 	if (l->shared)
 		return shared_dataset(l->shared);
 	return l->engine ? engine_dataset(l->engine) : NULL;
@@ -88,7 +104,11 @@ int refrain_open(
 	struct engine *engine;
 	int rc;
 
+	if (!out)
+		return missing(NULL, "out");
 	*out = NULL;
+	if (!config)
+		return missing(NULL, "config");
 	rc = settings_init(&s, config, err);
 	if (rc < 0)
 		return rc;
@@ -129,7 +149,11 @@ int refrain_next(struct refrain_loader *l, const struct refrain_batch **out,
 	struct lent_batch *b;
 	int rc;
 
+	if (!out)
+		return missing(l, "out");
 	*out = NULL;
+	if (!l)
+		return missing(l, "the loader");
 	if (l->pid != getpid())
 		return -ECHILD;
 	message_of = NULL;
@@ -166,6 +190,8 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 
 	if (rc < 0)
 		return rc;
+	if (!data)
+		return missing(l, "data");
 	s = l->shared ? shared_settings(l->shared) : engine_settings(l->engine);
 	needed = s->c.batch * s->sample_bytes;
 	if (data_bytes < needed || (labels && label_count < s->c.batch))
@@ -183,6 +209,8 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 
 int refrain_fd(struct refrain_loader *l)
 {
+	if (!l)
+		return missing(l, "the loader");
 	return l->pid == getpid() ? batch_fd(l->source) : -ECHILD;
 }
 
@@ -223,16 +251,19 @@ uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 
 int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 {
-	size_t room = out->size < sizeof(*out) ? out->size : sizeof(*out);
 	struct refrain_failure failure;
+	size_t room;
 	int rc = ask(l);
 
 	if (rc < 0)
 		return rc;
+	if (!out)
+		return missing(l, "out");
 	if (l->shared)
 		shared_failure(l->shared, &failure);
 	else
 		engine_failure(l->engine, &failure);
+	room = out->size < sizeof(*out) ? out->size : sizeof(*out);
 	failure.size = room;
 	memcpy(out, &failure, room);
 	return failure.error != 0;
@@ -274,11 +305,14 @@ static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
 int refrain_stats_get(struct refrain_loader *l, struct refrain_stats *out)
 {
 	struct refrain_stats all;
-	size_t size = out->size < sizeof(all) ? out->size : sizeof(all);
+	size_t size;
 	int rc = ask(l);
 
 	if (rc < 0)
 		return rc;
+	if (!out)
+		return missing(l, "out");
+	size = out->size < sizeof(all) ? out->size : sizeof(all);
 	if (size < sizeof(out->size))
 		return -EINVAL;
 	all_stats(l, &all);
@@ -293,6 +327,8 @@ int refrain_stats_json(struct refrain_loader *l, char *buf, size_t size)
 
 	if (rc < 0)
 		return rc;
+	if (!buf)
+		return missing(l, "buf");
 	all_stats(l, &all);
 	return stats_print(&all, buf, size);
 }
@@ -304,6 +340,8 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 	message_of = NULL;
 	if (rc < 0)
 		return rc;
+	if (!buf)
+		return missing(l, "buf");
 	return l->shared ? shared_save(l->shared, buf, size)
 			 : engine_save(l->engine, buf, size);
 }
@@ -316,6 +354,8 @@ int refrain_save_at(
 	message_of = NULL;
 	if (rc < 0)
 		return rc;
+	if (!buf)
+		return missing(l, "buf");
 	return l->shared ? shared_save_at(l->shared, step, buf, size)
 			 : engine_save_at(l->engine, step, buf, size);
 }
@@ -326,6 +366,8 @@ int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
 
 	if (rc < 0)
 		return rc;
+	if (!buf)
+		return missing(l, "buf");
 	return l->shared ? shared_echo_log(l->shared, buf, size)
 			 : engine_echo_log(l->engine, buf, size);
 }
@@ -334,6 +376,8 @@ int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
 {
 	int rc = ask(l);
 
+	if (!base || !bytes)
+		return missing(l, base ? "bytes" : "base");
 	*base = NULL;
 	*bytes = 0;
 	message_of = NULL;

@@ -306,12 +306,19 @@ static int member_set(struct refrain_config *c, const struct member *m,
 int refrain_config_set(
 	struct refrain_config *config, const char *name, const char *text)
 {
-	const struct member *m = member_find(name);
 	struct error *err = settings_error();
+	const struct member *m;
 	struct refrain_config c;
-	size_t known = config->size < sizeof(c) ? config->size : sizeof(c);
+	size_t known;
 	int rc;
 
+	if (!config || !name || !text)
+		return error_set(err, -EINVAL, "%s must not be NULL",
+			!config		? "config"
+				: !name ? "name"
+					: "text");
+	m = member_find(name);
+	known = config->size < sizeof(c) ? config->size : sizeof(c);
 	if (!m)
 		return error_set(err, -ENOENT,
 			"'%s' is not a member of the configuration", name);
@@ -350,10 +357,14 @@ int refrain_config_member(uint32_t n, struct refrain_member *out)
 {
 	const struct member *m = settable(n);
 	struct refrain_member full;
-	size_t room = out->size < sizeof(full) ? out->size : sizeof(full);
+	size_t room;
 
+	if (!out)
+		return error_set(
+			settings_error(), -EINVAL, "out must not be NULL");
 	if (!m)
 		return 0;
+	room = out->size < sizeof(full) ? out->size : sizeof(full);
 	full = (struct refrain_member){
 		.size = room,
 		.name = m->name,
