@@ -589,10 +589,11 @@ struct refrain_stats {
 
 /*
  * Set the named member of the configuration from text. '-' may stand for '_' in
- * the name; "0" selects the default. The text of a REFRAIN_MEMBER_TEXT must
- * stay valid until refrain_open(). Returns -ENOENT for an unknown name, -EINVAL
- * for an invalid text, and -E2BIG if config->size does not cover the member;
- * refrain_message(NULL) then has the message.
+ * the name; "0" selects the default, but a mean of "0" is 0, and a
+ * REFRAIN_MEMBER_TEXT is any text, which must stay valid until refrain_open().
+ * Returns -ENOENT for an unknown name, -EINVAL for an invalid text, and -E2BIG
+ * if config->size does not cover the member; refrain_message(NULL) then has the
+ * message.
  */
 REFRAIN_API int refrain_config_set(
 	struct refrain_config *config, const char *name, const char *text);

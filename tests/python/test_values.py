@@ -53,6 +53,11 @@ def test_mean_std_and_jitter_may_be_arrays_and_tensors(data, options, kind):
         assert not np.allclose(first(data, options), want, atol=1e-5)
 
 
+@pytest.mark.parametrize('zero', [0, '0', np.int64(0)])
+def test_a_size_of_0_is_the_default(data, options, zero):
+    assert first(data, options, size=zero).shape == (16, 224, 224, 3)
+
+
 @pytest.mark.parametrize('two', [
     2, np.int64(2), np.uint8(2), np.array(2), 2.0, np.float32(2), '2',
     fractions.Fraction(2), decimal.Decimal(2)])

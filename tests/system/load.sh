@@ -402,6 +402,15 @@ done
 data=$work/data
 note 'damage is passed over'
 
+# -- Zero is the default ------------------------------------------------------
+load --size 224
+with_default=$(hashes)
+load --size 32
+[ "$(hashes)" != "$with_default" ] || fail '--size 32 has the pixels of 224'
+load --size 0
+expect '--size 0' "$(hashes)" "$with_default"
+note '--size 0 is the default'
+
 # -- Progress ------------------------------------------------------------------
 # A decoder that is slower than the trainer, so that the factor rises.
 if command -v script >/dev/null; then

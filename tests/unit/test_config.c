@@ -218,6 +218,27 @@ START_TEST(test_several_numbers_are_one_member)
 }
 END_TEST
 
+/* Texts are what they are, and a mean of 0 is one. */
+START_TEST(test_zero_is_the_default_of_every_member)
+{
+	struct refrain_config c, zero;
+	struct refrain_member m = {.size = sizeof(m)};
+
+	refrain_config_init(&zero);
+	for (uint32_t n = 0; refrain_config_member(n, &m) == 1; n++) {
+		if (m.type == REFRAIN_MEMBER_TEXT ||
+			strcmp(m.name, "mean") == 0)
+			continue;
+		c = config_set(m.name, "0");
+		ck_assert_msg(memcmp(&c, &zero, sizeof(c)) == 0, "%s", m.name);
+	}
+	c.width = 96;
+	c.height = 64;
+	ck_assert_int_eq(refrain_config_set(&c, "size", "0"), 0);
+	ck_assert(c.width == 0 && c.height == 0);
+}
+END_TEST
+
 START_TEST(test_a_flag_is_set_and_cleared_by_its_name)
 {
 	struct refrain_config c = config_set("in-order", "1");
@@ -356,6 +377,7 @@ static Suite *suite(void)
 	tcase_add_test(
 		t, test_the_point_of_a_number_is_a_point_in_every_locale);
 	tcase_add_test(t, test_several_numbers_are_one_member);
+	tcase_add_test(t, test_zero_is_the_default_of_every_member);
 	tcase_add_test(t, test_a_flag_is_set_and_cleared_by_its_name);
 	tcase_add_test(t, test_a_text_that_does_not_fit_is_refused);
 	tcase_add_test(t, test_a_name_that_is_not_there_is_refused);

@@ -94,13 +94,17 @@ static int text_reals(
 	return 0;
 }
 
-/* The number of a word in a list "a|b|c". */
+/* The number of a word in a list "a|b|c"; "0" stands for the first one. */
 static int text_word(
 	const char *words, const char *text, int64_t *out, struct error *err)
 {
 	size_t len = strlen(text);
 	const char *w = words;
 
+	if (strcmp(text, "0") == 0) {
+		*out = 0;
+		return 0;
+	}
 	for (*out = 0; *w; (*out)++) {
 		size_t n = strcspn(w, "|");
 
@@ -124,13 +128,17 @@ static int text_truth(const char *text, bool *out, struct error *err)
 	return error_set(err, -EINVAL, "'%s' is neither true nor false", text);
 }
 
-/* 224, or 320x240. */
+/* 224, or 320x240; 0: the default. */
 static int text_sides(
 	const char *text, uint32_t *width, uint32_t *height, struct error *err)
 {
 	char end;
-	int n = sscanf(text, "%5ux%5u%c", width, height, &end);
+	int n;
 
+	*width = *height = 0;
+	if (strcmp(text, "0") == 0)
+		return 0;
+	n = sscanf(text, "%5ux%5u%c", width, height, &end);
 	if (n == 1 && strlen(text) <= 5 &&
 		strspn(text, "0123456789") == strlen(text))
 		*height = *width;
