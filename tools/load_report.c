@@ -61,18 +61,17 @@ static void print_stages(const struct refrain_stats *s)
 	}
 }
 
+/* The memory is printed as --memory takes it, rounded up. */
 static void print_rereads(const struct refrain_stats *s)
 {
-	char size[SIZE_TEXT_MAX];
-
 	if (!s->rereads)
 		return;
 	(void)printf("rereads   %" PRIu64 " files were read again", s->rereads);
 	if (s->memory_wanted_bytes)
-		(void)printf(": too little memory to keep them; set --memory "
-			     "to %s, or a smaller --batch, --batches-ahead or "
-			     "--window",
-			size_format(s->memory_wanted_bytes, size));
+		(void)printf(": too little memory to keep them; use --memory "
+			     "%" PRIu64 "M, or a smaller --batch, "
+			     "--batches-ahead or --window",
+			(s->memory_wanted_bytes >> 20) + 1);
 	(void)printf("\n");
 }
 

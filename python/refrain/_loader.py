@@ -247,7 +247,8 @@ class Loader(_refrain.Loader):
 
     def stats(self):
         """The statistics so far, a dict. refrain_loader(3) describes its keys;
-        `bottleneck` names what the trainer waits for."""
+        `bottleneck` names what the trainer waits for. If `rereads` grows,
+        `memory_wanted_bytes` is the value of memory_bytes that avoids it."""
         return json.loads(self._stats_json())
 
     @property

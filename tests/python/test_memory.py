@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import refrain
-from conftest import IMAGES
+from conftest import IMAGES, command
 
 SANITIZER = 'REFRAIN_TEST_SANITIZER' in os.environ
 
@@ -301,3 +301,25 @@ def test_a_loader_that_is_closed_says_so(data, options):
             call()
     with pytest.raises(TypeError, match='pickled'):
         __import__('pickle').dumps(loader)
+
+
+def rereads(data, memory_bytes):
+    """Two statistics of a run, with images that are large for the memory."""
+    with refrain.Loader(data, batch=16, epochs=2, echo=2, size=32, threads=2,
+                        memory_bytes=memory_bytes) as loader:
+        for _ in range(2):
+            for _ in loader:
+                pass
+        stats = loader.stats()
+    return stats['rereads'], stats['memory_wanted_bytes']
+
+
+def test_statistics_name_the_memory_that_avoids_rereads(tmp_path):
+    data = str(tmp_path / 'large')
+    command('make-dataset', '--classes', '2', '--images', '200', '--size',
+            '640x480', data)
+    again, wanted = rereads(data, '8M')
+    assert again > 0 and wanted > 8 << 20
+    now, _ = rereads(data, wanted)
+    assert now <= again / 50
+    assert rereads(data, '512M') == (0, 0)

@@ -402,6 +402,26 @@ done
 data=$work/data
 note 'damage is passed over'
 
+# -- Little memory -------------------------------------------------------------
+# tight MEMORY: the report of a run on images too large for the memory.
+tight() {
+	"$refrain" load "$work/large" --batch 16 --epochs 2 --size 32 --echo 2 \
+		--memory "$1" >"$work/out" || fail "load --memory $1"
+}
+
+"$refrain" make-dataset --classes 2 --images 200 --size 640x480 \
+	"$work/large" >/dev/null
+tight 8M
+again=$(sed -n 's/^rereads  *\([0-9]*\) files .*/\1/p' "$work/out")
+wanted=$(sed -n 's/^rereads .* --memory \([0-9]*M\),.*/\1/p' "$work/out")
+[ -n "$again" ] && [ -n "$wanted" ] ||
+	fail "rereads are not reported: $(cat "$work/out")"
+tight "$wanted"
+now=$(sed -n 's/^rereads  *\([0-9]*\) files .*/\1/p' "$work/out")
+[ "${now:-0}" -le $((again / 50)) ] ||
+	fail "$again files were read again, and $now with --memory $wanted"
+note "$again rereads, and ${now:-0} with --memory $wanted as advised"
+
 # -- Zero is the default ------------------------------------------------------
 load --size 224
 with_default=$(hashes)
