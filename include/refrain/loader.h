@@ -564,7 +564,9 @@ struct refrain_stats {
 	/* With refrain_config.share; else 0. Reads and decodes are counted in
 	 * the job that hosts. */
 	uint64_t share_host_pid; /* 0: this job has no host now */
-	uint64_t share_jobs;	 /* jobs that have joined, including this one */
+	uint64_t share_jobs;	 /* jobs in the share now, including this one:
+				    the host's last number, which falls when a
+				    job leaves */
 	uint64_t share_takeovers; /* hosts that have ended */
 	uint64_t share_solo;   /* 1: this job makes its own batches, because it
 				  was slow or joined a new host too late */

@@ -131,6 +131,38 @@ START_TEST(test_another_configuration_is_refused_and_named)
 }
 END_TEST
 
+/* -- Statistics ------------------------------------------------------------ */
+
+/* A job hears of it with the messages between two batches. */
+static void check_jobs_after_close(bool of_host)
+{
+	struct refrain_config c = shared_config(2);
+	struct refrain_loader *l[2], *stays;
+	const struct refrain_batch *b;
+
+	c.epochs = 100; /* it is not over before */
+	for (int i = 0; i < 2; i++)
+		l[i] = open_loader(&c);
+	stays = l[of_host ? 1 : 0];
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(refrain_next(l[i], &b, WAIT_MS), 1);
+		refrain_release(b);
+		ck_assert_uint_eq(stats_of(l[i]).share_jobs, 2);
+	}
+	ck_assert_int_eq(refrain_close(l[of_host ? 0 : 1]), 0);
+	while (stats_of(stays).share_jobs != 1) {
+		ck_assert_int_eq(refrain_next(stays, &b, WAIT_MS), 1);
+		refrain_release(b);
+	}
+	ck_assert_int_eq(refrain_close(stays), 0);
+}
+
+START_TEST(test_share_jobs_falls_when_a_job_leaves)
+{
+	check_jobs_after_close(_i);
+}
+END_TEST
+
 /* -- Lending --------------------------------------------------------------- */
 
 START_TEST(test_a_batch_outlives_its_loader_and_its_host)
@@ -348,6 +380,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, test_slices_are_the_stream_of_their_size, 0, 2);
 	tcase_add_test(t, test_what_a_share_cannot_do_is_refused);
 	tcase_add_test(t, test_another_configuration_is_refused_and_named);
+	tcase_add_loop_test(t, test_share_jobs_falls_when_a_job_leaves, 0, 2);
 	tcase_add_test(t, test_a_batch_outlives_its_loader_and_its_host);
 	tcase_add_test(t, test_a_batch_cannot_be_written_to);
 	tcase_add_test(t, test_all_batches_lent_is_an_error);
