@@ -75,6 +75,7 @@ unit_tests = \
 	tests/unit/test_share \
 	tests/unit/test_share_msg \
 	tests/unit/test_share_odd \
+	tests/unit/test_share_place \
 	tests/unit/test_shared \
 	tests/unit/test_shared_echo \
 	tests/unit/test_shared_hosts \

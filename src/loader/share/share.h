@@ -168,17 +168,17 @@ struct share_place;
 int share_name_check(const char *name, struct error *err);
 
 /*
- * The place of a share of this user, by its full name; NULL: to list shares
- * only. One object for all openers in the process. -EINVAL, -EPERM,
- * -ENAMETOOLONG, -errno.
+ * The place of a share of this user, by its full name. Makes no file of the
+ * share. One object for all openers in the process. -EPERM, -ENAMETOOLONG,
+ * -errno.
  */
 int share_place_get(
 	struct share_place **out, const char *name, struct error *err);
 void share_place_put(struct share_place *place);
 const char *share_place_name(const struct share_place *place);
 
-/* Call each() with the name of every share that has ever had a host; stops if
- * it returns other than 0. */
+/* Call each() with the name of every share that has a host, or whose host was
+ * killed; stops if it returns other than 0. */
 int share_place_list(
 	int (*each)(void *arg, const char *name), void *arg, struct error *err);
 

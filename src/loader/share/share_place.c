@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of shares and where their sockets are: NAME.sock and NAME.lock in
- * $XDG_RUNTIME_DIR/refrain-share, or in /tmp/refrain-share-UID. Both files
- * stay behind. Any thread.
+ * $XDG_RUNTIME_DIR/refrain-share, or in /tmp/refrain-share-UID. Any
+ * thread.
  *
  * The lock is a POSIX record lock: it ends with its process, also where a
  * forked child lives on. It does not exclude another thread of the process, and
  * closing any descriptor of the file drops it. So the process has one table of
- * its places, the one mutable global of the library, and opens each lock file
- * once.
+ * its places, the one mutable global of the library, and never opens a lock
+ * file that it has locked.
+ *
+ * A host makes both files and removes them at its end. Only the holder of the
+ * lock removes a lock file, so a file that was locked and is still at its path
+ * stays there. One that is not is closed, and the path is opened again. The
+ * files of a host that was killed are removed when the next host in the
+ * directory starts or ends.
  */
 #include "loader/share/share_place_impl.h"
 
@@ -33,15 +39,19 @@
 #define LOCK ".lock"
 #define BACKLOG 64
 
+struct place_files {
+	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char lock[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
 struct share_place {
 	struct list node; /* places_lock */
 	uint32_t refs;	  /* places_lock */
-	bool locked;	  /* places_lock: by a host of this process */
+	int lock_fd;	  /* places_lock: -1 unless a host here has the lock */
 	pid_t pid;	  /* set once: of the process that opened it */
 	/* Set once. */
-	int lock_fd;
 	char name[SHARE_FULL_NAME_MAX];
-	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct place_files files;
 };
 
 static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -104,6 +114,25 @@ static int find_dir(char dir[PATH_MAX], struct error *err)
 	return place_check_dir(dir, err);
 }
 
+/* False: a path is too long for a socket. */
+static bool place_files_of(
+	struct place_files *f, const char *dir, const char *name)
+{
+	size_t room = sizeof(f->socket);
+
+	return (size_t)snprintf(f->socket, room, "%s/%s" SOCK, dir, name) <
+		room &&
+		(size_t)snprintf(f->lock, room, "%s/%s" LOCK, dir, name) < room;
+}
+
+/* The length of the name of a share, or 0. */
+static size_t name_before(const char *file, const char *suffix)
+{
+	size_t n = strlen(file), m = strlen(suffix);
+
+	return n > m && strcmp(file + n - m, suffix) == 0 ? n - m : 0;
+}
+
 /* -- The table ------------------------------------------------------------- */
 
 static struct share_place *place_of_socket(const char *socket_path)
@@ -113,30 +142,24 @@ static struct share_place *place_of_socket(const char *socket_path)
 		struct share_place *p =
 			CONTAINER_OF(node, struct share_place, node);
 
-		if (p->pid == getpid() && strcmp(p->socket, socket_path) == 0)
+		if (p->pid == getpid() &&
+			strcmp(p->files.socket, socket_path) == 0)
 			return p;
 	}
 	return NULL;
 }
 
 static int place_new(struct share_place **out, const char *name,
-	const char *dir, const char *socket_path, struct error *err)
+	const struct place_files *files, struct error *err)
 {
 	struct share_place *place = calloc(1, sizeof(*place));
-	char lock[PATH_MAX + SHARE_FULL_NAME_MAX + 8];
 
 	if (!place)
 		return error_set(err, -ENOMEM, "no memory for a share");
-	(void)snprintf(lock, sizeof(lock), "%s/%s" LOCK, dir, name);
-	place->lock_fd =
-		open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (place->lock_fd < 0) {
-		free(place);
-		return error_set(err, -errno, "cannot open '%s': %m", lock);
-	}
+	place->lock_fd = -1;
 	place->pid = getpid();
 	(void)snprintf(place->name, sizeof(place->name), "%s", name);
-	(void)snprintf(place->socket, sizeof(place->socket), "%s", socket_path);
+	place->files = *files;
 	list_add_tail(&places, &place->node);
 	*out = place;
 	return 0;
@@ -145,23 +168,23 @@ static int place_new(struct share_place **out, const char *name,
 int share_place_get(
 	struct share_place **out, const char *name, struct error *err)
 {
-	char dir[PATH_MAX], socket_path[PATH_MAX + SHARE_FULL_NAME_MAX];
+	struct place_files files;
+	char dir[PATH_MAX];
 	int rc = find_dir(dir, err);
 
 	if (rc < 0)
 		return rc;
-	(void)snprintf(socket_path, sizeof(socket_path), "%s/%s" SOCK, dir,
-		name); /* looked at below */
 	if (strlen(name) >= SHARE_FULL_NAME_MAX ||
-		strlen(socket_path) >= sizeof((*out)->socket))
+		!place_files_of(&files, dir, name))
 		return error_set(err, -ENAMETOOLONG,
-			"'%s' is too long for a socket: choose a shorter name, "
-			"or set XDG_RUNTIME_DIR to a shorter path",
-			socket_path);
+			"'%s/%s" SOCK "' is too long for a socket: choose a "
+			"shorter name, or set XDG_RUNTIME_DIR to a shorter "
+			"path",
+			dir, name);
 	LOCK_SCOPE(&places_lock);
-	*out = place_of_socket(socket_path);
+	*out = place_of_socket(files.socket);
 	if (!*out)
-		rc = place_new(out, name, dir, socket_path, err);
+		rc = place_new(out, name, &files, err);
 	if (rc == 0)
 		(*out)->refs++;
 	return rc;
@@ -175,7 +198,8 @@ void share_place_put(struct share_place *place)
 	if (--place->refs > 0)
 		return;
 	list_del(&place->node);
-	(void)close(place->lock_fd); /* drops the lock */
+	if (place->lock_fd >= 0)
+		(void)close(place->lock_fd); /* a parent's, before a fork */
 	free(place);
 }
 
@@ -197,13 +221,11 @@ int share_place_list(
 		rc = error_set(err, -errno, "cannot read '%s': %m", dir);
 	while (rc == 0 && (e = readdir(d))) {
 		char name[sizeof(e->d_name)];
-		size_t n = strlen(e->d_name);
+		size_t n = name_before(e->d_name, SOCK);
 
-		if (n <= strlen(SOCK) ||
-			strcmp(e->d_name + n - strlen(SOCK), SOCK) != 0)
+		if (n == 0)
 			continue;
-		memcpy(name, e->d_name, n);
-		name[n - strlen(SOCK)] = '\0';
+		(void)snprintf(name, sizeof(name), "%.*s", (int)n, e->d_name);
 		rc = each(arg, name);
 	}
 	return rc;
@@ -211,29 +233,169 @@ int share_place_list(
 
 /* -- The lock -------------------------------------------------------------- */
 
-int place_lock(struct share_place *place, struct error *err)
+static bool is_same_file(int fd, const struct stat *at)
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == at->st_dev &&
+		st.st_ino == at->st_ino;
+}
+
+static bool is_at(int fd, const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && is_same_file(fd, &st);
+}
+
+/* By any path. */
+static bool is_locked_here(const char *path)
+{
+	struct stat st;
+
+	ASSERT_HELD(&places_lock);
+	if (lstat(path, &st) < 0)
+		return false;
+	LIST_FOREACH(node, &places) {
+		struct share_place *p =
+			CONTAINER_OF(node, struct share_place, node);
+
+		if (p->pid == getpid() && p->lock_fd >= 0 &&
+			is_same_file(p->lock_fd, &st))
+			return true;
+	}
+	return false;
+}
+
+/* The descriptor of the locked file, -EAGAIN if another host has it, or
+ * -errno. */
+static int lock_file(const char *path, int create)
+{
+	ASSERT_HELD(&places_lock);
+	for (;;) {
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+		CLEANUP_FD int fd = -1;
+
+		if (is_locked_here(path))
+			return -EAGAIN;
+		fd = open(path,
+			O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | create,
+			0600);
+		if (fd < 0)
+			return -errno;
+		if (fcntl(fd, F_SETLK, &lock) < 0)
+			return errno == EACCES ? -EAGAIN : -errno;
+		/* Its last holder may have removed it meanwhile. */
+		if (is_at(fd, path))
+			return steal_fd(&fd);
+	}
+}
+
+/* Closes the lock file. If something else has removed it, another process may
+ * have locked its successor. */
+static void remove_files(int lock_fd, const struct place_files *f, bool socket)
+{
+	if (is_at(lock_fd, f->lock)) {
+		if (socket)
+			(void)unlink(f->socket); /* perhaps there is none */
+		(void)unlink(f->lock);		 /* it stays for the next one */
+	}
+	(void)close(lock_fd); /* drops the lock */
+}
+
+static int connect_share(const char *socket_path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	CLEANUP_FD int fd = socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	memcpy(at.sun_path, socket_path, sizeof(at.sun_path));
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+static bool is_refused(const char *socket_path)
+{
+	CLEANUP_FD int fd = connect_share(socket_path);
+
+	return fd == -ECONNREFUSED || fd == -ENOENT;
+}
+
+/* A cleaner of /tmp removes lock files, but not sockets that are in use. So a
+ * socket without a lock file may have a host. */
+static void sweep_share(const struct place_files *f, bool has_lock)
+{
+	int fd;
 
 	LOCK_SCOPE(&places_lock);
-	if (place->locked)
-		return -EAGAIN;
-	if (fcntl(place->lock_fd, F_SETLK, &lock) < 0)
-		return errno == EACCES || errno == EAGAIN
-			? -EAGAIN
-			: error_set(err, -errno, "cannot lock share '%s': %m",
-				  place->name);
-	place->locked = true;
+	if (!has_lock && access(f->lock, F_OK) == 0)
+		return; /* it has its own turn */
+	fd = lock_file(f->lock, has_lock ? 0 : O_CREAT);
+	if (fd >= 0)
+		remove_files(fd, f, has_lock || is_refused(f->socket));
+}
+
+/* Removes the files of hosts that were killed. */
+static void sweep(const struct share_place *place)
+{
+	char dir[sizeof(place->files.socket)];
+	CLEANUP_DIR DIR *d = NULL;
+	const struct dirent *e;
+
+	strcpy(dir, place->files.socket);
+	*strrchr(dir, '/') = '\0';
+	d = opendir(dir);
+	while (d && (e = readdir(d))) {
+		size_t locked = name_before(e->d_name, LOCK);
+		size_t n = locked ? locked : name_before(e->d_name, SOCK);
+		char name[sizeof(e->d_name)];
+		struct place_files f;
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)n, e->d_name);
+		if (n && place_files_of(&f, dir, name))
+			sweep_share(&f, locked > 0);
+	}
+}
+
+static int place_lock_file(struct share_place *place, struct error *err)
+{
+	int fd;
+
+	LOCK_SCOPE(&places_lock);
+	fd = place->lock_fd >= 0 ? -EAGAIN
+				 : lock_file(place->files.lock, O_CREAT);
+	if (fd == -EAGAIN)
+		return fd;
+	if (fd < 0)
+		return error_set(
+			err, fd, "cannot lock '%s': %m", place->files.lock);
+	place->lock_fd = fd;
 	return 0;
+}
+
+int place_lock(struct share_place *place, struct error *err)
+{
+	int rc = place_lock_file(place, err);
+
+	if (rc == 0)
+		sweep(place);
+	return rc;
+}
+
+static void place_unlock_file(struct share_place *place)
+{
+	LOCK_SCOPE(&places_lock);
+	remove_files(place->lock_fd, &place->files, true);
+	place->lock_fd = -1;
 }
 
 void place_unlock(struct share_place *place)
 {
-	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-
-	LOCK_SCOPE(&places_lock);
-	(void)fcntl(place->lock_fd, F_SETLK, &lock); /* cannot fail */
-	place->locked = false;
+	place_unlock_file(place);
+	sweep(place);
 }
 
 /* -- The socket ------------------------------------------------------------ */
@@ -246,26 +408,17 @@ int place_listen(struct share_place *place, struct error *err)
 
 	if (fd < 0)
 		return error_set(err, -errno, "cannot make a socket: %m");
-	memcpy(at.sun_path, place->socket, sizeof(at.sun_path));
+	memcpy(at.sun_path, place->files.socket, sizeof(at.sun_path));
 	/* The old one belonged to a host that has ended: we hold the lock. */
-	(void)unlink(place->socket);
+	(void)unlink(place->files.socket);
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-		chmod(place->socket, 0600) < 0 || listen(fd, BACKLOG) < 0)
+		chmod(place->files.socket, 0600) < 0 || listen(fd, BACKLOG) < 0)
 		return error_set(err, -errno, "cannot listen at '%s': %m",
-			place->socket);
+			place->files.socket);
 	return steal_fd(&fd);
 }
 
 int place_connect(struct share_place *place)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	CLEANUP_FD int fd = socket(
-		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	memcpy(at.sun_path, place->socket, sizeof(at.sun_path));
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		return -errno;
-	return steal_fd(&fd);
+	return connect_share(place->files.socket);
 }

@@ -5,9 +5,13 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "common/base/clock.h"
 #include "loader/share/shared_serve.h"
 #include "loader/share/shared_impl.h"
+
+#define SOON_NS (100 * NS_PER_MS)
 
 struct loader_host {
 	struct shared_run run;
@@ -20,6 +24,22 @@ static void loader_host_free(struct loader_host *h)
 	shared_run_release(&h->run);
 	share_place_put(h->place);
 	free(h);
+}
+
+/* The last host may be ending, or another process may be looking whether it
+ * lives. */
+static int host_soon(struct loader_host *h, struct share_host_config *config,
+	struct error *err)
+{
+	uint64_t until_ns = clock_now_ns() + SOON_NS;
+	struct timespec nap = {.tv_nsec = (long)NS_PER_MS};
+	int rc;
+
+	while ((rc = shared_host_start(&h->host, &h->run, config, err)) ==
+			-EAGAIN &&
+		clock_now_ns() < until_ns)
+		(void)nanosleep(&nap, NULL);
+	return rc;
 }
 
 static int start_host(struct loader_host *h, const struct refrain_config *c,
@@ -37,7 +57,7 @@ static int start_host(struct loader_host *h, const struct refrain_config *c,
 	if (rc < 0)
 		return rc;
 	config.place = h->place;
-	rc = shared_host_start(&h->host, &h->run, &config, err);
+	rc = host_soon(h, &config, err);
 	if (rc == -EAGAIN)
 		return error_set(err, -EEXIST,
 			"share '%s' already has a host; see 'refrain share'",
