@@ -87,6 +87,27 @@ grep -q 'info' "$work/log" || fail 'the level is as before'
 expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
 ends_with_mount
 
+# A file that crashes the daemon: its reader gets an error, all else goes on.
+for REFRAIN_DISABLE in '' resend; do
+	export REFRAIN_DISABLE
+	"$refrain" clear "$cache" >/dev/null
+	bad=$(cd "$src" && find d* -size +40k | sort | head -n 1)
+	held_mount --fault "crash=1,match=$bad"
+	good=$(cd "$src" && find d* -size +40k | sort | tail -n 1)
+	cmp "$src/$good" "$mnt/$good" || fail 'a good file'
+	! timeout 60 cat "$mnt/$bad" >/dev/null 2>"$work/err" || fail 'no crash'
+	grep -q 'Input/output error' "$work/err" || fail "$(cat "$work/err")"
+	expect 'recoveries' "$(status_field recoveries)" 2
+	! cat "$mnt/$bad" >/dev/null 2>&1 || fail 'it is served all at once'
+	expect 'recoveries' "$(status_field recoveries)" 2
+	grep -q "error: .*'$bad' crashed the daemon twice" "$work/log" ||
+		fail "the log lacks it: $(tail "$work/log")"
+	cmp "$src/$good" "$mnt/$good" || fail 'a good file after it'
+	cmp "$src/shard" "$mnt/shard" || fail 'another file after it'
+	ends_with_mount
+done
+REFRAIN_DISABLE=
+
 # -- Where there is no way on ------------------------------------------------
 
 # One that crashes whenever it serves: bounded, and nobody hangs.
@@ -111,6 +132,38 @@ wait_for 10 has_ended "$pid" || fail 'the daemon does not end'
 ! cat <&9 >/dev/null 2>&1 || fail 'a file of a mount that nobody holds'
 exec 9<&-
 "$refrain" umount "$mnt" || fail 'cannot detach'
+
+# flip NAME BYTE: one bit of the state that the holder keeps.
+flip() {
+	for fd in /proc/"$holder"/fd/*; do
+		case $(readlink "$fd") in
+		*"memfd:refrain-$1 "*)
+			python3 -c 'import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+at = int(sys.argv[2])
+os.pwrite(fd, bytes([os.pread(fd, 1, at)[0] ^ 4]), at)' "$fd" "$2" ;;
+		esac
+	done
+}
+
+# Damaged state is not gone on with: the connection ends, and a new mount comes.
+for damage in 'session 17' 'session 120' 'names 33' 'names 20'; do
+	held_mount
+	exec 9<"$mnt/shard"
+	# shellcheck disable=SC2086 # two words
+	flip $damage
+	kill -9 "$pid"
+	! cat <&9 >/dev/null 2>&1 || fail "$damage: an old file is served"
+	exec 9<&-
+	wait_for 20 has_status ready true || fail "$damage: no new mount"
+	expect "$damage: recoveries" "$(status_field recoveries)" 0
+	cmp "$src/shard" "$mnt/shard" || fail "$damage: wrong bytes"
+	grep -q 'error: cannot go on with the mount' "$work/log" ||
+		fail "$damage: $(cat "$work/log")"
+	: >"$work/log"
+	holder=$(awk '/^PPid:/ { print $2 }' "/proc/$(status_field pid)/status")
+	ends_with_mount
+done
 
 # No daemon comes up again: the connection ends in time.
 mkdir "$work/gone"

@@ -95,6 +95,16 @@ void *ctl_owned(struct ctl_conn *conn)
 	return conn->owned;
 }
 
+bool ctl_peer_owns(const struct ctl_conn *conn)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ==
+		0 &&
+		(peer.uid == 0 || peer.uid == geteuid());
+}
+
 pid_t ctl_peer(const struct ctl_conn *conn)
 {
 	struct ucred peer;

@@ -532,7 +532,8 @@ static int build_and_serve(struct mount *m, struct error *err)
 	process_prepare();
 	rc = log_start(m->log, err);
 	/* Nobody reads what a daemon says that was started again. */
-	if (rc == 0 && m->options.held && held_again())
+	if (rc == 0 && m->options.held && !m->options.foreground &&
+		held_again())
 		log_detach(m->log);
 	if (rc == 0)
 		rc = process_take_signals(m, err);

@@ -112,7 +112,7 @@ static void let_go(void)
 
 void process_ready(struct mount *m)
 {
-	if (m->ready_fd >= 0 || m->options.held) {
+	if (m->ready_fd >= 0 || (m->options.held && !m->options.foreground)) {
 		log_detach(m->log);
 		let_go();
 	}

@@ -319,7 +319,10 @@ void command_upgrade(void *arg, struct ctl_conn *conn, const json_t *request)
 	struct error err;
 	int rc = 0;
 
-	if (!program || *program != '/')
+	if (!ctl_peer_owns(conn))
+		rc = error_set(&err, -EPERM,
+			"only the mount's user and root may upgrade it");
+	else if (!program || *program != '/')
 		rc = error_set(&err, -EINVAL, "\"program\" must be a path");
 	else if (!atomic_load(&m->can_upgrade))
 		rc = error_set(&err, -EAGAIN,

@@ -78,7 +78,7 @@ static void *worker_main(void *arg)
 			break; /* unmounted */
 		buf.size = (size_t)n;
 		fs_poll_asked(&poll, &buf);
-		fuse_session_process_buf(fs->se, &buf);
+		fs_process(fs, &buf);
 	}
 	receive_buffer_free(buf.mem);
 	LOCK_SCOPE(&fs->lock);
@@ -167,6 +167,7 @@ int fs_run(
 	fs->ready = ready;
 	fs->ready_arg = arg;
 	install_wake();
+	strikes_watch(fs);
 	while (n < FS_WORKERS && rc == 0) {
 		pthread_mutex_lock(&fs->lock);
 		fs->running++;

@@ -121,6 +121,13 @@ int journal_fd(const struct journal *j);
 int journal_attach(struct fs *fs);
 ssize_t journal_receive(struct journal *j, int fd, void *buffer);
 void journal_replay(struct fs *fs);
+/* The request was answered. */
+void journal_answered(struct journal *j, uint64_t unique);
+
+/* fs_strike.c: note which request a crash is due to. Handle a request, unless
+ * two crashes were due to it. */
+void strikes_watch(struct fs *fs);
+void fs_process(struct fs *fs, const struct fuse_buf *buf);
 
 /* fs_worker.c: the kernel's first request was answered. */
 void fs_greeted(struct fs *fs);

@@ -93,8 +93,7 @@ static bool slot_note(struct journal *j, unsigned slot)
 	return false;
 }
 
-/* The request was answered, or needs no answer. */
-static void journal_answered(struct journal *j, uint64_t unique)
+void journal_answered(struct journal *j, uint64_t unique)
 {
 	for (unsigned i = 0; i < PLACES_PROBED; i++) {
 		unsigned at = (unsigned)(unique / 2 + i) % PLACES;
@@ -191,7 +190,7 @@ void journal_replay(struct fs *fs)
 			continue;
 		memcpy(buf.mem, slot_head(j, i), SLOT_BYTES);
 		buf.size = ((struct fuse_in_header *)buf.mem)->len;
-		fuse_session_process_buf(fs->se, &buf);
+		fs_process(fs, &buf);
 	}
 	free(buf.mem);
 }

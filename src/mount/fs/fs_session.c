@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,6 +32,14 @@ enum session_end {
 	END_UPGRADE,
 };
 
+#define SESSION_CRASHES 16u
+#define SESSION_STRIKES 2u
+
+struct session_crash {
+	_Atomic uint64_t unique, node;
+	_Atomic uint32_t opcode, count;
+};
+
 /* In the byte order of the machine, which it does not leave. */
 struct session_page {
 	char magic[8];
@@ -42,6 +51,8 @@ struct session_page {
 	uint64_t hash; /* XXH3-64 of the fields before, seed: version */
 	/* Any process may change these; a wrong value harms nobody. */
 	_Atomic uint32_t recoveries, end;
+	/* The request of the last crash, and those of crashes before. */
+	struct session_crash crash, before[SESSION_CRASHES];
 };
 
 _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
@@ -49,8 +60,9 @@ _Static_assert(sizeof(struct session_page) <= SESSION_BYTES, "one page");
 struct session {
 	struct session_page *page; /* shared with the processes to come */
 	int fd, connection;	   /* set once */
-	bool complete;		   /* all threads: set before there are more */
-	char last_end[64];	   /* set once; so is the next one */
+	bool crashed;	   /* set once: there are crashes to compare with */
+	bool complete;	   /* all threads: set before there are more */
+	char last_end[64]; /* set once; so is the next one */
 	bool upgraded;
 };
 
@@ -172,6 +184,49 @@ static int page_check(
 	return 0;
 }
 
+/* READs are known by their node, as readers repeat them. */
+static bool same_request(const struct session_crash *c, uint64_t unique,
+	uint64_t node, uint32_t opcode)
+{
+	if (c->count == 0 || c->opcode != opcode)
+		return false;
+	return opcode == FUSE_READ ? c->node == node : c->unique == unique;
+}
+
+/* The last crash counts; the one that is longest ago makes room. */
+static void count_crash(struct session_page *p)
+{
+	struct session_crash *c = p->before;
+	unsigned i = 0;
+
+	while (i < SESSION_CRASHES - 1 && c[i].count != 0 &&
+		!same_request(
+			&c[i], p->crash.unique, p->crash.node, p->crash.opcode))
+		i++;
+	if (!same_request(
+		    &c[i], p->crash.unique, p->crash.node, p->crash.opcode))
+		c[i].count = 0;
+	c[i].unique = p->crash.unique;
+	c[i].node = p->crash.node;
+	c[i].opcode = p->crash.opcode;
+	c[i].count++;
+}
+
+/* A new program may have no such fault. */
+static void take_crashes(struct session *s, bool upgraded)
+{
+	struct session_page *p = s->page;
+
+	if (upgraded)
+		for (unsigned i = 0; i < SESSION_CRASHES; i++)
+			p->before[i].count = 0;
+	else if (p->crash.unique != 0)
+		count_crash(p);
+	p->crash.unique = 0;
+	for (unsigned i = 0; i < SESSION_CRASHES; i++)
+		s->crashed |= p->before[i].count >= SESSION_STRIKES;
+}
+
 static void take_last_end(struct session *s)
 {
 	uint32_t end = atomic_exchange(&s->page->end, END_KILLED);
@@ -188,6 +243,7 @@ static void take_last_end(struct session *s)
 		(void)snprintf(s->last_end, sizeof(s->last_end),
 			"the daemon crashed with signal %u",
 			(unsigned)(end - END_UPGRADE));
+	take_crashes(s, s->upgraded);
 	(void)atomic_fetch_add(&s->page->recoveries, 1);
 }
 
@@ -295,4 +351,30 @@ const char *session_last_end(const struct session *s)
 void session_note_upgrade(struct session *s, bool on)
 {
 	atomic_store(&s->page->end, on ? END_UPGRADE : END_KILLED);
+}
+
+/* -- Crashes --------------------------------------------------------------- */
+
+void session_note_crash(struct session *s, int sig, uint64_t unique,
+	uint64_t node, uint32_t opcode)
+{
+	struct session_page *p = s->page;
+
+	p->crash.node = node;
+	p->crash.opcode = opcode;
+	p->crash.unique = unique;
+	atomic_store(&p->end, END_UPGRADE + (uint32_t)sig);
+}
+
+bool session_struck(const struct session *s, uint64_t unique, uint64_t node,
+	uint32_t opcode)
+{
+	for (unsigned i = 0; s->crashed && i < SESSION_CRASHES; i++) {
+		const struct session_crash *c = &s->page->before[i];
+
+		if (c->count >= SESSION_STRIKES &&
+			same_request(c, unique, node, opcode))
+			return true;
+	}
+	return false;
 }

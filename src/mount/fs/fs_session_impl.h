@@ -27,4 +27,13 @@ void session_keep_agreed(
 	struct session *s, const struct session_agreed *agreed);
 const struct session_agreed *session_agreed(const struct session *s);
 
+/* In a handler of a fatal signal: the request that was being handled; unique 0:
+ * none. */
+void session_note_crash(struct session *s, int sig, uint64_t unique,
+	uint64_t node, uint32_t opcode);
+
+/* Were two crashes due to this request, or to a READ of the same node? */
+bool session_struck(const struct session *s, uint64_t unique, uint64_t node,
+	uint32_t opcode);
+
 #endif

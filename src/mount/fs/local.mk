@@ -12,6 +12,7 @@ libfs_la_SOURCES = \
 	src/mount/fs/fs_read.c \
 	src/mount/fs/fs_readdir.c \
 	src/mount/fs/fs_receive.c \
+	src/mount/fs/fs_strike.c \
 	src/mount/fs/fs_session.c src/mount/fs/fs_session.h \
 	src/mount/fs/fs_session_impl.h \
 	src/mount/fs/fs_takeover.c \

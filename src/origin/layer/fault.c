@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,8 @@
 /* origin.h documents the words. */
 struct fault_spec {
 	uint64_t delay_ns, rate_bytes, piece_bytes, seed, meta;
-	double error, cut, stall;    /* shares, 0 to 1 */
-	char match[WORD_TEXT_BYTES]; /* "": all */
+	double error, cut, stall, crash; /* shares, 0 to 1 */
+	char match[WORD_TEXT_BYTES];	 /* "": all */
 };
 
 static const struct word_def fault_words[] = {
@@ -41,6 +42,7 @@ static const struct word_def fault_words[] = {
 	{"error", WORD_SHARE, offsetof(struct fault_spec, error)},
 	{"short", WORD_SHARE, offsetof(struct fault_spec, cut)},
 	{"pieces", WORD_SIZE, offsetof(struct fault_spec, piece_bytes)},
+	{"crash", WORD_SHARE, offsetof(struct fault_spec, crash)},
 	{"stall", WORD_SHARE, offsetof(struct fault_spec, stall)},
 	{"rate", WORD_SIZE, offsetof(struct fault_spec, rate_bytes)},
 	{"meta", WORD_NUMBER, offsetof(struct fault_spec, meta)},
@@ -295,6 +297,8 @@ static enum verdict judge(struct fault_request *q)
 	double x = fault_draw(q->o);
 
 	ASSERT_HELD(&q->o->lock);
+	if (s->crash > 0 && x >= 1 - s->crash)
+		(void)raise(SIGSEGV);
 	if (x < s->stall)
 		return STALL;
 	if (x < s->stall + s->error)

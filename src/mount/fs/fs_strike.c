@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that crash the daemon. A handler of fatal signals notes in the
+ * session which request its thread was at work on. After the second crash by
+ * one it is answered with an I/O error instead; a READ by any READ of its file,
+ * as a reader tries again. Crashes of other threads, and SIGKILL, are nobody's.
+ *
+ * The handler has no argument and finds the session by a global variable, which
+ * is set once; the request is that of its thread.
+ */
+#include "mount/fs/fs_impl.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/base/counters.h"
+
+#define RESENT (UINT64_C(1) << 63)
+
+static struct session *striking;
+static _Thread_local const struct fuse_in_header *at_work;
+
+/* Stores only: anything may be broken. The signal comes again afterwards, and
+ * ends the process as if there were no handler. */
+static void on_crash(int sig)
+{
+	const struct fuse_in_header *in = at_work;
+
+	if (in)
+		session_note_crash(striking, sig, in->unique & ~RESENT,
+			in->nodeid, in->opcode);
+	else
+		session_note_crash(striking, sig, 0, 0, 0);
+	(void)raise(sig);
+}
+
+void strikes_watch(struct fs *fs)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	struct sigaction was,
+		sa = {.sa_handler = on_crash,
+			.sa_flags = SA_RESETHAND | SA_NODEFER};
+
+	(void)sigemptyset(&sa.sa_mask);
+	striking = fs->config.session;
+	/* A sanitizer has handlers of its own, which say more. */
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (sigaction(signals[i], NULL, &was) == 0 &&
+			was.sa_handler == SIG_DFL)
+			(void)sigaction(signals[i], &sa, NULL);
+}
+
+static void report_poison(const struct fs *fs, const struct fuse_in_header *in)
+{
+	const struct fs_config *c = &fs->config;
+	char path[MANIFEST_PATH_MAX];
+	struct event e = {.kind = EVENT_POISON_REQUEST, .path = path};
+
+	if (manifest_path(c->manifest, fs_node(c, in->nodeid), path,
+		    sizeof(path)) <= 0)
+		path[0] = '/', path[1] = '\0';
+	COUNT(c->counters, reader_errors);
+	COUNT(c->counters, poison_requests);
+	event_report(c->events, &e);
+}
+
+static void refuse_poison(struct fs *fs, const struct fuse_in_header *in)
+{
+	struct fuse_out_header out = {
+		.len = sizeof(out), .error = -EIO, .unique = in->unique};
+	ssize_t n = write(fuse_session_fd(fs->se), &out, sizeof(out));
+
+	(void)n; /* nobody else to tell */
+	if (fs->journal)
+		journal_answered(fs->journal, in->unique);
+	report_poison(fs, in);
+}
+
+void fs_process(struct fs *fs, const struct fuse_buf *buf)
+{
+	const struct fuse_in_header *in = buf->mem;
+
+	if (session_struck(fs->config.session, in->unique & ~RESENT, in->nodeid,
+		    in->opcode)) {
+		refuse_poison(fs, in);
+		return;
+	}
+	at_work = in;
+	fuse_session_process_buf(fs->se, buf);
+	at_work = NULL;
+}
