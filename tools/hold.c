@@ -53,6 +53,8 @@ struct holder {
 	char cwd[PATH_MAX]; /* where it is started */
 	char address[64];   /* NOTIFY_SOCKET */
 	const char *path;   /* of the socket, or NULL */
+	const char *above;  /* NOTIFY_SOCKET of who started us, or NULL */
+	bool background;
 	int socket, signals, ready_fd;
 	long timeout_ms;
 	int oom_score; /* what the daemon gets */
@@ -83,7 +85,7 @@ __attribute__((format(printf, 2, 3))) static void hold_say(
 	va_list args;
 
 	va_start(args, format);
-	if (h->served) {
+	if (h->served && h->background) {
 		vsyslog(LOG_ERR, format, args);
 	} else {
 		(void)fputs("refrain: hold: ", stderr);
@@ -217,6 +219,28 @@ static const char *value_of(
 	return NULL;
 }
 
+/* systemd, perhaps: it knows us, and not our daemon. */
+static void tell_above(const struct holder *h, const char *state)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t len = h->above ? strlen(h->above) : 0;
+	int fd;
+
+	if (len == 0 || len >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, h->above, len);
+	if (h->above[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	/* Nobody listens: then nobody wants to know. */
+	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL,
+		(struct sockaddr *)&to,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	(void)close(fd);
+}
+
 /* Nothing of the caller's terminal or working directory is kept. */
 static void let_go_of_caller(void)
 {
@@ -236,6 +260,7 @@ static void hold_ready(struct holder *h)
 	if (h->served)
 		return;
 	h->served = true;
+	tell_above(h, "READY=1");
 	if (h->ready_fd < 0)
 		return;
 	let_go_of_caller();
@@ -258,6 +283,8 @@ static void act_on(struct holder *h, struct said *said)
 	}
 	if (value_of(said->text, "FDSTOREREMOVE", buf, sizeof(buf)))
 		hold_drop_named(h, name);
+	if (value_of(said->text, "STOPPING", buf, sizeof(buf)))
+		tell_above(h, "STOPPING=1");
 	if (value_of(said->text, "READY", buf, sizeof(buf)))
 		hold_ready(h);
 	if (said->fd >= 0)
@@ -321,7 +348,7 @@ static void hold_exec(const struct holder *h)
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (h->ready_fd >= 0 || h->served)
+	if (h->background)
 		(void)setsid(); /* as without a holder */
 	set_oom_score(h->oom_score);
 	if (h->served && chdir(h->cwd) < 0)
@@ -623,6 +650,9 @@ int main(int argc, char **argv)
 	if (i + 1 >= argc || strcmp(argv[i], "--") != 0)
 		return hold_usage_error(i < argc ? argv[i] : "--");
 	h.argv = argv + i + 1;
+	h.background = h.ready_fd >= 0;
+	h.above = getenv("NOTIFY_SOCKET");
+	h.above = h.above ? strdup(h.above) : NULL;
 	if (!getcwd(h.cwd, sizeof(h.cwd)))
 		(void)strcpy(h.cwd, "/");
 	if (h.ready_fd >= 0)
