@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/escape.h"
+#include "common/base/near.h"
 #include "command.h"
 #include "make_dataset.h"
 
@@ -69,9 +70,15 @@ static void print_usage(FILE *to)
 
 static int unknown(const char *name)
 {
+	struct near near = {.given = name, .len = strlen(name)};
+	char text[NEAR_TEXT_MAX];
+
+	for (const struct command *c = command_table; c->name; c++)
+		near_try(&near, c->name);
 	(void)fputs("refrain: unknown command '", stderr);
 	escape_print(stderr, name);
-	(void)fputs("'; 'refrain --help' lists all commands\n", stderr);
+	(void)fprintf(stderr, "'%s", near_text(&near, "", text));
+	(void)fputs("; 'refrain --help' lists all commands\n", stderr);
 	return EXIT_USAGE;
 }
 

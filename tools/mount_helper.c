@@ -11,6 +11,7 @@
 
 #include "common/base/array.h"
 #include "common/base/cleanup.h"
+#include "common/base/near.h"
 #include "command.h"
 
 /* Options that mount(8) and systemd add for themselves. */
@@ -103,6 +104,20 @@ static void words_release(struct words *w)
 	free(w->v);
 }
 
+static int unknown_word(const char *word, struct error *err)
+{
+	struct near near = {.given = word, .len = strcspn(word, "=")};
+	char text[NEAR_TEXT_MAX];
+
+	for (const struct option_def *o = option_table(&mount_usage); o->name;
+		o++)
+		if (o->help)
+			near_try(&near, o->name);
+	return error_set(err, -EINVAL,
+		"unknown option '%s'%s; see refrain-mount(1)", word,
+		near_text(&near, "", text));
+}
+
 /* Handle one element of the list: our option, one of mount(8), or unknown. */
 static int add_option(
 	struct words *w, const char *word, bool sloppy, struct error *err)
@@ -118,8 +133,7 @@ static int add_option(
 			"umount' and mount again");
 	o = option_find(&mount_usage, word, strcspn(word, "="));
 	if (!o && !sloppy)
-		return error_set(err, -EINVAL,
-			"unknown option '%s'; see refrain-mount(1)", word);
+		return unknown_word(word, err);
 	if (o)
 		rc = add_word(w, "--", word);
 	return rc < 0 ? error_set(err, rc, "%m") : 0;

@@ -2,6 +2,7 @@
 """The Loader class, a convenient layer over the extension."""
 
 import atexit
+import difflib
 import json
 import operator
 import os
@@ -20,6 +21,10 @@ _HELP = {'epochs': 'Number of epochs, each of which serves every example '
                    'fresh exactly once; default: the run has no end.',
          'echo_log': "Changes of the factor for echo='auto', from echo_log() "
                      'of another run; this run repeats them.'}
+
+# Keywords that are not members of the configuration.
+_OTHERS = ('decode', 'augment_fn', 'targets', 'cpus', 'state', 'timeout',
+           'even')
 
 _open = weakref.WeakSet()
 
@@ -53,8 +58,11 @@ def _texts(keywords):
     texts = {}
     for name, value in keywords.items():
         if name not in known or name == 'dataset':
-            raise TypeError('Loader() has no keyword %r; refrain.members() '
-                            'lists the keywords' % name)
+            near = difflib.get_close_matches(name, [*known, *_OTHERS], 1)
+            raise TypeError('Loader() has no keyword %r%s; refrain.members() '
+                            'lists the keywords' %
+                            (name, ' (did you mean %s?)' % near[0] if near
+                             else ''))
         if value is not None:
             _, kind, _, _, count = known[name]
             texts[name.encode()] = _values.text(name, kind, count, value)

@@ -163,6 +163,8 @@ ends 1 refresh "$mnt" a b c && one_line && printable err
 says err "could not be listed: 'c\\x1b[0m': Permission denied"
 says err 'the old listing is kept'
 ends 0 fault "$mnt" delay=5ms
+ends 2 moutn && one_line && says err "'moutn' (did you mean mount?)"
+ends 2 status --josn && one_line && says err "(did you mean --json?)"
 ends 1 fault "$mnt" nonsense && one_line && says err "'nonsense' is not a fault"
 
 # The daemon is gone.

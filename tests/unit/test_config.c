@@ -295,6 +295,9 @@ START_TEST(test_a_name_that_is_not_there_is_refused)
 	struct refrain_config c;
 
 	refrain_config_init(&c);
+	ck_assert_int_eq(refrain_config_set(&c, "bacth", "1"), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(
+		refrain_message(NULL), "configuration (did you mean batch?)"));
 	ck_assert_int_eq(refrain_config_set(&c, "batches", "1"), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(refrain_message(NULL), "'batches'"));
 	ck_assert_int_eq(refrain_config_set(&c, "reserved", "0"), -ENOENT);

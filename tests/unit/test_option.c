@@ -130,6 +130,16 @@ static const struct {
 	const char *line, *says;
 } wrong_lines[] = {
 	{"--cach=a:1 src", "option '--cach': unknown"},
+	{"--cach=a:1 src", "did you mean --cache?"},
+	{"--chace=a:1 src", "unknown (did you mean --cache?): see"},
+	{"--tiem_out 1 src", "did you mean --time-out?"},
+	{"--hepl", "did you mean --help?"},
+	{"--drlil x src", "option '--drlil': unknown: see"},
+	{"--nothing src", "option '--nothing': unknown: see"},
+	{"-c a:1 --limit 1GB src", "did you mean 1G?"},
+	{"-c a:1 --limit 1.5GiB src", "did you mean 1.5G?"},
+	{"-c a:1 --limit 1g src", "did you mean 1G?"},
+	{"-c a:1 --limit 1Gx src", "is not a valid size; write"},
 	{"-c a:1 -x src", "option '-x': unknown"},
 	{"-c a:1 -qx src", "option '-x': unknown"},
 	{"-c a:1 src --group", "option '--group': needs GROUP"},

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/base/size.h"
 
 /* The state of one option_parse(). */
@@ -163,6 +164,21 @@ static int option_take(struct parse *p, const struct option_def *o,
 	return 0;
 }
 
+/* An option that the table does not have; `word` begins with two dashes. */
+static int unknown_long(const struct parse *p, const char *word, size_t len)
+{
+	struct near near = {.given = word + 2, .len = len - 2};
+	char why[NEAR_TEXT_MAX + 16], text[NEAR_TEXT_MAX];
+
+	for (const struct option_def *o = p->options; o && o->name; o++)
+		if (o->help)
+			near_try(&near, o->name);
+	near_try(&near, help_option.name);
+	(void)snprintf(
+		why, sizeof(why), "unknown%s", near_text(&near, "--", text));
+	return wrong_option(p, word, len, why);
+}
+
 static int take_long(struct parse *p, const char *word)
 {
 	const char *name = word + 2;
@@ -173,7 +189,7 @@ static int take_long(struct parse *p, const char *word)
 	if (!o && name_equal(help_option.name, name, len))
 		o = &help_option;
 	if (!o)
-		return wrong_option(p, word, len + 2, "unknown");
+		return unknown_long(p, word, len + 2);
 	return option_take(p, o, word, len + 2, value);
 }
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /*
  * Six decimals: 10^6 times the largest unit (2^40) still fits 64 bits, so
@@ -83,6 +84,20 @@ static int suffix_shift(const char *suffix)
 	return 10 * (int)(at - letters + 1);
 }
 
+/* The suffix that 1GB, 1GiB or 1g would have here, or 0. */
+static char suffix_meant(const char *suffix)
+{
+	char letter = (char)toupper((unsigned char)suffix[0]);
+	const char *rest = suffix + (suffix[0] != '\0');
+
+	if (!letter || !strchr("KMGT", letter))
+		return '\0';
+	return !*rest || strcasecmp(rest, "b") == 0 ||
+			strcasecmp(rest, "ib") == 0
+		? letter
+		: '\0';
+}
+
 static int scale_suffix(const struct number *n, int shift, uint64_t *bytes)
 {
 	uint64_t part = (n->millionths << shift) / ONE;
@@ -126,6 +141,11 @@ int size_parse(const char *text, uint64_t whole_bytes, uint64_t *bytes,
 		rc = scale_percent(&n, whole_bytes, bytes);
 	} else if (rc == 0) {
 		shift = suffix_shift(p);
+		if (shift < 0 && suffix_meant(p))
+			return error_set(err, -EINVAL,
+				"'%s' is not a valid size; did you mean "
+				"%.*s%c? (K, M, G and T are powers of 1024)",
+				text, (int)(p - text), text, suffix_meant(p));
 		rc = shift < 0 ? -EINVAL : scale_suffix(&n, shift, bytes);
 	}
 	if (rc == -ERANGE)

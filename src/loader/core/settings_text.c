@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/base/near.h"
 #include "common/base/real.h"
 #include "common/base/size.h"
 #include "loader/core/settings.h"
@@ -311,6 +312,20 @@ static int member_set(struct refrain_config *c, const struct member *m,
 	return rc < 0 ? error_wrap(err, rc, "%s", m->name) : 0;
 }
 
+static int unknown_member(const char *name, struct error *err)
+{
+	struct near near = {.given = name, .len = strlen(name)};
+	const struct member *m;
+	char text[NEAR_TEXT_MAX];
+
+	for (size_t i = 0; (m = member_at(i)); i++)
+		if (m->type != MEMBER_OTHER)
+			near_try(&near, m->name);
+	return error_set(err, -ENOENT,
+		"'%s' is not a member of the configuration%s", name,
+		near_text(&near, "", text));
+}
+
 int refrain_config_set(
 	struct refrain_config *config, const char *name, const char *text)
 {
@@ -328,8 +343,7 @@ int refrain_config_set(
 	m = member_find(name);
 	known = config->size < sizeof(c) ? config->size : sizeof(c);
 	if (!m)
-		return error_set(err, -ENOENT,
-			"'%s' is not a member of the configuration", name);
+		return unknown_member(name, err);
 	if (known < m->offset + m->bytes)
 		return error_set(err, -E2BIG,
 			"%s: the program was compiled with an older header, "
