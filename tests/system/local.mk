@@ -208,7 +208,8 @@ check-faults: all $(check_PROGRAMS) $(check_LTLIBRARIES)
 	export DAMAGES="$${DAMAGES:-1000}"; \
 	export EPOCH_FILE_BYTES="$${EPOCH_FILE_BYTES:-8388608}"; \
 	export NO_MEMORY_STEP="$${NO_MEMORY_STEP:-1}"; \
-	for t in faults kill damage epochs no-memory; do system $$t.sh; done; \
+	for t in faults kill survive damage epochs no-memory; do \
+		system $$t.sh; done; \
 	export TMPDIR=/tmp REFRAIN_TEST_STEPS=6000; \
 	for t in $(unit_tests); do \
 		case $$t in *_store*) echo "== $$t"; $$t;; esac; \

@@ -126,6 +126,8 @@ kill -CONT "$holder"
 kill -9 "$holder"
 wait_for 10 has_status held lost ||
 	fail 'a dead holder is not shown'
+"$refrain" status "$mnt" | grep -q 'is not held any more' ||
+	fail 'status does not warn'
 cmp -n 1000 "$mnt/shard" "$src/shard" || fail 'it needs its holder'
 kill -9 "$pid"
 wait_for 10 has_ended "$pid" || fail 'the daemon does not end'

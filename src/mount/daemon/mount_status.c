@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -154,6 +155,24 @@ static void append_limit(void *arg, const char *sentence)
 	(void)json_array_append_new(arg, ctl_text_new(sentence));
 }
 
+/* A holder that is not at work is noticed only when it is too late. */
+static void limits_of_holder(const char *held, limit_fn *fn, void *arg)
+{
+	if (strcmp(held, "lost") == 0)
+		fn(arg,
+			"the mount is not held any more: its refrain-hold was "
+			"killed, so that the mount ends with its daemon; "
+			"mount again to have another one");
+	else if (strcmp(held, "stopped") == 0)
+		fn(arg,
+			"the mount is not held: its refrain-hold is stopped; "
+			"'kill -CONT' lets it go on");
+	else if (strcmp(held, "incomplete") == 0)
+		fn(arg,
+			"the mount is not held: shared memory is short, or too "
+			"many names have changed since they were saved");
+}
+
 static void add_limits(json_t *o, struct mount *m)
 {
 	json_t *limits = json_array();
@@ -164,6 +183,7 @@ static void add_limits(json_t *o, struct mount *m)
 		append_limit, limits);
 	limits_of_tiers(m->store, append_limit, limits);
 	limits_of_kernel(m->fs, append_limit, limits);
+	limits_of_holder(held_state(m), append_limit, limits);
 	limits_of_source(stack_name(m->stack), m->options.source.insecure_tls,
 		append_limit, limits);
 	if (m->peering)
