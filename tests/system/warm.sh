@@ -88,7 +88,7 @@ ends 1 . warm "$mnt" d1/../../src
 "$refrain" status "$mnt" >"$work/status.txt"
 [ "$(wc -l <"$work/status.txt")" -le 24 ] || fail 'more than a screen'
 grep -q "$src" "$work/status.txt" || fail 'the screen lacks the source'
-python3 - "$work" "$source_dir/src/base/counters.def" "$src" "$mnt" \
+python3 - "$work" "$source_dir/src/common/base/counters.def" "$src" "$mnt" \
 	"$all" "$files" <<'END' || fail 'the status is not as it should be'
 import json, re, sys
 work, table, src, mnt, total, files = sys.argv[1:]

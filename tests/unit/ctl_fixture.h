@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the tests of src/ctl: a server in a runtime directory of its own
- * whose commands do what tests need, and peers that behave well or badly.
+ * Shared by the tests of the control socket: a server in a runtime directory of
+ * its own whose commands do what tests need, and peers that behave well or
+ * badly.
  */
 #ifndef TESTS_CTL_FIXTURE_H
 #define TESTS_CTL_FIXTURE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/ctl: requests and their answers, and hostile peers. */
+/* Tests of the control socket: requests and their answers, and hostile peers.
+ */
 #include "ctl_fixture.h"
 #include "suite.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/ctl: where the socket lies, who may use it, who finds it. */
+/* Tests of the control socket: where the socket lies, who may use it, who finds
+ * it. */
 #include "common/control/talk.h"
 #include "ctl_fixture.h"
 #include "suite.h"

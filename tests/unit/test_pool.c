@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/base/pool: who runs what is submitted, and that all of it is. */
+/* Tests of the pool of threads: who runs what is submitted, and that all is. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/base/timer: order, moving, cancelling, many setters. */
+/* Tests of common/base/timer: order, moving, cancelling, many setters. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

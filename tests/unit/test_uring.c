@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of src/base/uring: what is opened, wherever it is mounted. */
+/* Tests of common/base/uring: what is opened, wherever it is mounted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>

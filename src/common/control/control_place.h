@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The location of the control socket, and who may open it. Private to src/ctl.
+ * The location of the control socket, and who may open it.
  */
 #ifndef CONTROL_PLACE_H
 #define CONTROL_PLACE_H

@@ -2,7 +2,7 @@
 /*
  * struct cache: its parts, all guarded by one lock. Each part belongs to one
  * file, which gets it with a function below; all other files call the functions
- * of that file. Private to src/cache.
+ * of that file.
  */
 #ifndef CACHE_IMPL_H
 #define CACHE_IMPL_H

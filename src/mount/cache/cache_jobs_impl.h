@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lock of the cache, how to take it, and the work to do after releasing it;
- * see cache_jobs.c. Private to src/cache.
+ * see cache_jobs.c.
  */
 #ifndef CACHE_JOBS_IMPL_H
 #define CACHE_JOBS_IMPL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests of the cache. dispatch.c chooses and starts them, fetch.c handles
- * the answers. Private to src/cache.
+ * the answers.
  */
 #ifndef CACHE_FETCH_IMPL_H
 #define CACHE_FETCH_IMPL_H

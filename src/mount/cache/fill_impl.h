@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fills, and the tables and sums over all of them. Each struct below belongs to
- * one file; other files call its functions. Private to src/cache.
+ * one file; other files call its functions.
  *
  * A fill is one item being fetched or held in memory. It lives in the table
  * while readers may join it:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of chunks in the tiers; see fill_part.c. Private to src/cache. */
+/* Parts of chunks in the tiers; see fill_part.c. */
 #ifndef CACHE_FILL_PART_IMPL_H
 #define CACHE_FILL_PART_IMPL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cache's data about its sources besides the origin: requests in flight,
- * counts, and items to push. See fill_source.c. Private to src/cache.
+ * counts, and items to push. See fill_source.c.
  */
 #ifndef CACHE_FILL_SOURCE_IMPL_H
 #define CACHE_FILL_SOURCE_IMPL_H

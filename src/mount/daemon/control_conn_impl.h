@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to the control socket. Private to src/ctl. */
+/* One connection to the control socket. */
 #ifndef DAEMON_CONTROL_CONN_IMPL_H
 #define DAEMON_CONTROL_CONN_IMPL_H
 

@@ -3,7 +3,7 @@
  * A bound on the memory of reads that lie in several items, whose bytes are
  * gathered before the answer. The kernel may have thousands of reads under way;
  * those that find no room wait here, in order. Entered by every thread that
- * answers reads. Private to src/fs.
+ * answers reads.
  */
 #ifndef FS_GATHER_IMPL_H
 #define FS_GATHER_IMPL_H

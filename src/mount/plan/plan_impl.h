@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files of the plans: struct plans, each plan, and the items held
- * for it. Private to src/prefetch. */
+ * for it. */
 #ifndef PLAN_IMPL_H
 #define PLAN_IMPL_H
 

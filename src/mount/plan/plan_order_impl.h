@@ -2,7 +2,7 @@
 /*
  * The order of a plan: the file at each position, the state of each position,
  * and the next position of a file. 9 bytes a position, and as a rule 6 of the
- * index. No lock: the caller's. Private to src/prefetch.
+ * index. No lock: the caller's.
  */
 #ifndef PLAN_ORDER_IMPL_H
 #define PLAN_ORDER_IMPL_H
