@@ -28,3 +28,23 @@ rm "$src/huge"
 timeout 0.5 "$refrain" refresh "$mnt" >/dev/null 2>&1 || :
 kill -TERM "$daemon"
 daemon_ended
+
+# The scan of such a source ends at once, and finds what is old of other files.
+echo small >"$src/small"
+echo other >"$src/other"
+truncate -s 1000000000000000000 "$src/huge"
+start_mount "$src" "$mnt" --cache "$work/tier:10M"
+scan_through
+cat "$mnt/small" "$mnt/other" >/dev/null
+wait_for 10 has_status entries 2 || fail 'not all are cached'
+stop_mount
+echo changed >"$src/small"
+start_mount "$src" "$mnt" --cache "$work/tier:10M"
+scan_through
+"$refrain" refresh "$mnt" >/dev/null
+wait_for 10 has_status entries 1 || fail 'the old version is still there'
+before=$(awk '{ print $14 + $15 }' "/proc/$daemon/stat")
+"$refrain" warm "$mnt" small other >/dev/null
+after=$(awk '{ print $14 + $15 }' "/proc/$daemon/stat")
+[ $((after - before)) -lt 100 ] || fail 'it goes through all items'
+stop_mount

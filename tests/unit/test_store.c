@@ -314,6 +314,28 @@ START_TEST(test_store_invalidates)
 }
 END_TEST
 
+START_TEST(test_store_keeps_entries_and_parts_of_a_size)
+{
+	struct reservation r;
+	uint8_t map[512] = {1};
+	char data[ITEM + 512] = {0};
+
+	fixture_open_one(&fx, "10M");
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(1), ITEM), 0);
+	ck_assert_int_eq(fixture_put(&fx, fixture_key(2), ITEM + 1), 0);
+	ck_assert_int_eq(store_reserve(fx.store, ITEM, &r), 0);
+	ck_assert_int_eq(
+		store_part_write(fx.store, &r, fixture_key(3), data, ITEM, map),
+		0);
+	store_mark(fx.store);
+	store_keep_size(fx.store, ITEM);
+	ck_assert_uint_eq(store_sweep(fx.store), 1);
+	ck_assert(store_has(fx.store, fixture_key(1), ITEM));
+	ck_assert(!store_has(fx.store, fixture_key(2), ITEM + 1));
+	ck_assert(store_part_has(fx.store, fixture_key(3), ITEM));
+}
+END_TEST
+
 START_TEST(test_store_sweeps_what_was_not_kept)
 {
 	fixture_open_one(&fx, "10M");
@@ -523,6 +545,7 @@ static Suite *store_suite(void)
 	tcase_add_loop_test(tc,
 		test_store_leaves_nothing_of_a_write_that_fails_half_way, 0, 2);
 	tcase_add_test(tc, test_store_invalidates);
+	tcase_add_test(tc, test_store_keeps_entries_and_parts_of_a_size);
 	tcase_add_test(tc, test_store_sweeps_what_was_not_kept);
 	tcase_add_test(tc, test_store_keeps_one_of_two_copies);
 	tcase_add_test(tc, test_store_empties_tmp_at_the_start);

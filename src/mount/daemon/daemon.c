@@ -81,7 +81,9 @@ static void version_ceased(void *arg, const struct node_info *old)
 	if (manifest_get(m->manifest, old->id, &now) < 0 || now.retired ||
 		now.ino == old->ino)
 		plans_forget(m->plans, old->id);
-	(void)scan_items(m->scan, old, invalidate_item, m);
+	/* Entries of a huge one stay until a sweep that finds no huge file. */
+	if (!scan_is_huge(m->scan, old))
+		(void)scan_items(m->scan, old, invalidate_item, m);
 }
 
 static void name_changed(void *arg, node_id dir, const char *name)

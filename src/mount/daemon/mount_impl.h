@@ -253,8 +253,8 @@ void scan_unlisted(struct scan *s, struct tree_walk_result *out);
 
 /*
  * Delete entries that belong to no item of the manifest, as garbage of old
- * versions, and count them as invalidated. Call it only when the manifest is
- * known to be right.
+ * versions, and count them as invalidated. If a file is huge, entries of the
+ * size of its chunks stay. Call it only when the manifest is known to be right.
  */
 void scan_sweep(struct scan *s);
 
@@ -266,6 +266,10 @@ void scan_keep(struct scan *s);
 typedef bool scan_item_fn(void *arg, const struct cache_item *item);
 bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	void *arg);
+
+/* Has the file so many items that nothing but fetching them may go through them
+ * all? It can be sparse, so that its size says nothing of its bytes. */
+bool scan_is_huge(const struct scan *s, const struct node_info *info);
 
 /* compare.c: units that peers gave, and the bytes of the origin. */
 struct compare;

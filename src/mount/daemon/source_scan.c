@@ -18,7 +18,7 @@
 #include "common/base/cond.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
-/* Limit for look-ups in one file, which may have countless items. */
+/* A file of more items is huge. */
 #define LOOK_UP_ITEMS 65536u
 
 struct scan {
@@ -69,11 +69,45 @@ bool scan_items(struct scan *s, const struct node_info *info, scan_item_fn *fn,
 	return true;
 }
 
+bool scan_is_huge(const struct scan *s, const struct node_info *info)
+{
+	struct cache_item first = {.version = info->attr.version};
+
+	cache_item_at(s->config.cache, 0, &first);
+	return first.size > 0 &&
+		info->attr.version.size_bytes / first.size >= LOOK_UP_ITEMS;
+}
+
 static bool keep_item(void *arg, const struct cache_item *item)
 {
 	struct cache *cache = arg;
 
 	cache_keep(cache, item);
+	return true;
+}
+
+/* Of a huge file: all entries that have the size of its chunks, and its end. */
+static void keep_huge(const struct scan *s, const struct node_info *info)
+{
+	struct cache_item item = {
+		.digest = info->digest,
+		.version = info->attr.version,
+		.cookie = info->id,
+	};
+
+	cache_item_at(s->config.cache, 0, &item);
+	store_keep_size(s->config.kept.store, item.size);
+	cache_item_at(
+		s->config.cache, info->attr.version.size_bytes - 1, &item);
+	cache_keep(s->config.cache, &item);
+}
+
+/* Mark the entries of a file. False: the mount ends. */
+static bool keep_file(struct scan *s, const struct node_info *info)
+{
+	if (!scan_is_huge(s, info))
+		return scan_items(s, info, keep_item, s->config.cache);
+	keep_huge(s, info);
 	return true;
 }
 
@@ -90,7 +124,7 @@ void scan_sweep(struct scan *s)
 			return;
 		if (manifest_get(c->manifest, id, &info) == 0 &&
 			!info.retired && info.attr.kind == KIND_FILE &&
-			!scan_items(s, &info, keep_item, c->cache))
+			!keep_file(s, &info))
 			return; /* stopping: not all that exists is marked */
 	}
 	(void)store_sweep(c->kept.store); /* counted as invalidated */

@@ -171,16 +171,27 @@ static bool warm_item(void *arg, const struct cache_item *item)
 	return !k->gone;
 }
 
-static bool count_item(void *arg, const struct cache_item *item)
+static void count_file(struct warm *k, const struct node_info *info)
 {
-	struct warm *k = arg;
+	struct cache_item first = {.version = info->attr.version};
+	uint64_t bytes = info->attr.version.size_bytes;
 
-	count(&k->total, item->size);
-	return true;
+	k->files++;
+	if (bytes == 0)
+		return;
+	cache_item_at(k->of->cache, 0, &first);
+	k->total.items += bytes / first.size + (bytes % first.size > 0);
+	k->total.bytes += bytes;
 }
 
-/* Call fn for every item of the files below a node. */
-static void each_item(struct warm *k, node_id top, scan_item_fn *fn)
+static void warm_file(struct warm *k, const struct node_info *info)
+{
+	(void)scan_items(k->of->scan, info, warm_item, k);
+}
+
+/* Call fn for every file below a node. */
+static void each_file(struct warm *k, node_id top,
+	void (*fn)(struct warm *k, const struct node_info *info))
 {
 	struct manifest *mf = k->of->manifest;
 	struct node_info info;
@@ -188,11 +199,8 @@ static void each_item(struct warm *k, node_id top, scan_item_fn *fn)
 	for (node_id id = NODE_ROOT; id < manifest_end(mf) && !k->gone; id++)
 		if (manifest_get(mf, id, &info) == 0 && !info.retired &&
 			info.attr.kind == KIND_FILE &&
-			manifest_is_under(mf, id, top)) {
-			if (fn == count_item)
-				k->files++;
-			(void)scan_items(k->of->scan, &info, fn, k);
-		}
+			manifest_is_under(mf, id, top))
+			fn(k, &info);
 }
 
 /* The node of a path; its directories are listed on the way. */
@@ -271,9 +279,9 @@ static int run_round(struct warm *k, const json_t *paths, struct error *err)
 		rc = warm_find(
 			k, n ? json_array_get(paths, i) : NULL, &top[i], err);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		each_item(k, top[i], count_item);
+		each_file(k, top[i], count_file);
 	for (size_t i = 0; rc == 0 && i < (n ? n : 1); i++)
-		each_item(k, top[i], warm_item);
+		each_file(k, top[i], warm_file);
 	wait_below(k, 1, 0);
 	free(top);
 	return rc;

@@ -355,6 +355,23 @@ void index_keep(struct index *x, struct hash128 key)
 		slot->meta |= META_KEPT;
 }
 
+void index_keep_sizes(struct index *x, uint64_t one, uint64_t other)
+{
+	for (size_t i = 0; i < INDEX_SHARDS; i++) {
+		struct index_shard *sh = &x->shards[i];
+
+		LOCK_SCOPE(&sh->lock);
+		for (size_t k = 0; k < sh->nslots; k++) {
+			struct index_slot *slot = &sh->slots[k];
+			uint64_t bytes = slot_ref(slot).item_bytes;
+
+			if (slot_state(slot) != INDEX_ABSENT &&
+				(bytes == one || bytes == other))
+				slot->meta |= META_KEPT;
+		}
+	}
+}
+
 size_t index_drop_unkept(struct index *x, struct index_ref *refs, size_t max)
 {
 	size_t n = 0;

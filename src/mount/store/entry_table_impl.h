@@ -87,12 +87,14 @@ void index_forget(struct index *x, struct hash128 key);
 void index_scanned(struct index *x);
 
 /*
- * Marks. unkeep_all() clears the mark of every entry; keep() and publication
- * set it. drop_unkept() takes up to `max` unmarked RESIDENT entries to DROPPING
- * and returns their number; 0: there are none left.
+ * Marks. unkeep_all() clears the mark of every entry; keep(), keep_sizes() for
+ * all entries of two sizes, and publication set it. drop_unkept() takes up to
+ * `max` unmarked RESIDENT entries to DROPPING and returns their number; 0:
+ * there are none left.
  */
 void index_unkeep_all(struct index *x);
 void index_keep(struct index *x, struct hash128 key);
+void index_keep_sizes(struct index *x, uint64_t one, uint64_t other);
 size_t index_drop_unkept(struct index *x, struct index_ref *refs, size_t max);
 
 #endif

@@ -134,6 +134,8 @@ void store_invalidate(struct store *s, struct hash128 key, uint64_t item_bytes);
  */
 void store_mark(struct store *s);
 void store_keep(struct store *s, struct hash128 key);
+/* Mark all entries of items of this size, and all parts of such items. */
+void store_keep_size(struct store *s, uint64_t item_bytes);
 uint64_t store_sweep(struct store *s);
 
 /*

@@ -113,6 +113,11 @@ bool store_part_exchange(struct store *s, struct hash128 key,
 		s, part_key(key), part_bytes(item_bytes), item_bytes, r);
 }
 
+void store_keep_size(struct store *s, uint64_t item_bytes)
+{
+	index_keep_sizes(s->index, item_bytes, part_bytes(item_bytes));
+}
+
 void store_part_keep(struct store *s, struct hash128 key, uint64_t item_bytes)
 {
 	/* A part that a kill left beside its whole item is deleted by a sweep.
