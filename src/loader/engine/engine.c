@@ -32,7 +32,9 @@ static void *end_turn(void *arg)
 
 	reader_pump(engine->reader);
 	reads = reader_take(engine->reader);
-	if (!budget_is_taken(engine->budget))
+	/* The pool may be gone when a read that hung ends after the close. */
+	if (!outcome_closing(engine->outcome) &&
+		!budget_is_taken(engine->budget))
 		turn_mark_workers(&engine->turn,
 			(uint64_t)steps_ready(engine->steps) +
 				planner_wants(engine->planner) +
