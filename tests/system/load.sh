@@ -122,9 +122,10 @@ find "$data" -name '*.jpg' -exec sh -c 'for f; do
 	cp "$f" "$0.$((i += 1)).jpg" && head -c 60000 /dev/urandom >>"$f"
 done' "$work/kept" {} +
 load --echo 4 --window 512 --memory 20M
-is decodes $fresh
 is files_read $fresh
-is redecodes 0
+# Of the first examples, before it is known how large the files are.
+[ "$(value redecodes)" -le 1 ] || fail "$about: $(value redecodes) redecodes"
+is decodes $((fresh + $(value redecodes)))
 find "$data" -name '*.jpg' -exec sh -c 'for f; do
 	mv "$0.$((i += 1)).jpg" "$f"
 done' "$work/kept" {} +

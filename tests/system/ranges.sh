@@ -98,9 +98,8 @@ done
 for option in seed max-pixels memory steps; do
 	try $option "0 $big" load "$none" --batch 4
 done
-for option in batch size; do
-	try $option '' load "$none" --batch 4
-done
+try batch '' load "$none" --batch 4
+try size 0 load "$none" --batch 4
 try nice 0 load "$none" --batch 4
 try mean '0 -1' load "$none" --batch 4 --std 1
 try std 0 load "$none" --batch 4 --mean 0

@@ -277,7 +277,8 @@ START_TEST(test_an_unknown_fault_is_answered_with_the_known_ones)
 	ck_assert_int_eq(origin_fault_set(fault, "colour=red", &err), -EINVAL);
 	ck_assert_str_eq(err.msg,
 		"fault 'colour=red': unknown word 'colour'; known are delay, "
-		"error, short, pieces, stall, rate, meta, match and seed");
+		"error, short, pieces, crash, stall, rate, meta, match and "
+		"seed");
 	close_stack();
 }
 END_TEST
