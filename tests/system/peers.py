@@ -50,7 +50,11 @@ def stampede(scene):
     everything = [sorted(scene.files)] * 3
     read_epoch(scene.reader, scene.cluster, everything, sums=scene.sums)
     scene.settle()
-    expect('bytes', origin_bytes(scene.cluster.hosts, before), scene.bytes)
+    # A read waits 650 ms for the comparison of a unit, then asks the origin: on
+    # a busy machine a few items of the first moments are read twice.
+    got = origin_bytes(scene.cluster.hosts, before)
+    if not scene.bytes <= got <= 1.01 * scene.bytes:
+        raise Failed('bytes: %d, not %d' % (got, scene.bytes))
     expect_clean(scene)
     scene.end()
 
