@@ -32,7 +32,7 @@ static int measure_delayed(struct analysis_run *r, double delay_s)
 				r->c->seconds / 4.0);
 }
 
-/* As the content was before. */
+/* Restore the content that was served before the delays. */
 static int end_delays(struct analysis_run *r)
 {
 	return run_tell(r,

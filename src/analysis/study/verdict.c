@@ -96,7 +96,7 @@ static bool tiny_shows_prep(const struct profile *p)
 	return prep - ci > (p->g_bound ? HALF : SOME);
 }
 
-/* By G, if the readers could not be seen. */
+/* Decide by G, for readers that could not be observed. */
 static enum profile_limit warm_limit_by_rates(const struct profile *p)
 {
 	double prep = 1 - p->r1.value / p->g.value;
@@ -177,7 +177,7 @@ static enum profile_limit largest_part(
 	return LIMIT_UNKNOWN;
 }
 
-/* By the times of the readers with nothing cached. */
+/* Decide by the times of the readers with nothing cached. */
 static enum profile_limit cold_limit(
 	const struct profile *p, enum profile_limit warm)
 {
