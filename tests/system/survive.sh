@@ -83,7 +83,8 @@ refused 'not a cache of this mount\|of a cache of this mount' \
 refused 'not a whole number' --timeout x
 "$refrain" upgrade "$mnt" --log-level info --timeout 7 --cache "$cache:1G" ||
 	fail 'options cannot be changed'
-grep -q 'info' "$work/log" || fail 'the level is as before'
+wait_for 10 grep -q 'info: the source is listed' "$work/log" ||
+	fail "the level is as before: $(cat "$work/log")"
 expect 'capacity' "$(status_field cache_capacity_bytes)" 1073741824
 ends_with_mount
 
