@@ -1,7 +1,7 @@
 # Style gates, and the test-suite under other builds.
-TESTS += build-aux/check-layers build-aux/check-rooms
+TESTS += build-aux/check-layers build-aux/check-locks build-aux/check-rooms
 EXTRA_DIST += \
-	build-aux/check-lanes.mk build-aux/check-layers \
+	build-aux/check-lanes.mk build-aux/check-layers build-aux/check-locks \
 	build-aux/check-rooms \
 	build-aux/check-totals build-aux/hooks/pre-commit build-aux/lint \
 	build-aux/cppcheck.supp build-aux/tsan.supp build-aux/codespell.words

@@ -2,6 +2,7 @@
 /* Tests of src/common/base's pure parts: size, err, feature, hash, key, list.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -597,6 +598,56 @@ START_TEST(test_lock_is_held_to_write_by_its_writer)
 }
 END_TEST
 
+/* -- lock -- */
+
+#ifdef CHECK_LOCKS
+
+static pthread_mutex_t outer, inner;
+
+static void take_both(enum lock_name first, enum lock_name second)
+{
+	lock_init(&outer, first);
+	lock_init(&inner, second);
+	pthread_mutex_lock(&outer);
+	pthread_mutex_lock(&inner);
+	pthread_mutex_unlock(&outer);
+	pthread_mutex_unlock(&inner);
+}
+
+START_TEST(test_locks_are_taken_in_the_order_of_their_ranks)
+{
+	take_both(RANK_CACHE, RANK_INDEX);
+	take_both(RANK_INDEX, RANK_TIER); /* the first two are left again */
+	take_both(RANK_CACHE, RANK_NONE);
+	take_both(RANK_NONE, RANK_CACHE);
+}
+END_TEST
+
+START_TEST(test_lock_out_of_order_aborts)
+{
+	take_both(RANK_INDEX, RANK_CACHE);
+}
+END_TEST
+
+START_TEST(test_lock_of_the_same_rank_aborts)
+{
+	take_both(RANK_INDEX, RANK_INDEX);
+}
+END_TEST
+
+START_TEST(test_lock_that_is_read_has_its_rank)
+{
+	pthread_rwlock_t names;
+
+	lock_init_rw(&names, RANK_MANIFEST);
+	lock_init(&inner, RANK_CACHE);
+	pthread_rwlock_rdlock(&names);
+	pthread_mutex_lock(&inner);
+}
+END_TEST
+
+#endif
+
 START_TEST(test_counter_table_reaches_every_counter)
 {
 	struct counters c = {0};
@@ -678,6 +729,22 @@ static void add_list(Suite *s)
 	tcase_add_test(t, test_counter_table_reaches_every_counter);
 }
 
+static void add_lock(Suite *s)
+{
+#ifdef CHECK_LOCKS
+	TCase *t = case_of(s, "lock");
+
+	tcase_add_test(t, test_locks_are_taken_in_the_order_of_their_ranks);
+	tcase_add_test_raise_signal(t, test_lock_out_of_order_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+		t, test_lock_of_the_same_rank_aborts, SIGABRT);
+	tcase_add_test_raise_signal(
+		t, test_lock_that_is_read_has_its_rank, SIGABRT);
+#else
+	(void)s;
+#endif
+}
+
 int main(void)
 {
 	Suite *s = suite_create("base");
@@ -686,5 +753,6 @@ int main(void)
 	add_err(s);
 	add_key(s);
 	add_list(s);
+	add_lock(s);
 	return run_suite(s);
 }

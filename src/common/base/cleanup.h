@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/base/lock.h"
+
 static inline void cleanup_freep(void *p)
 {
 	free(*(void **)p);

@@ -18,7 +18,8 @@ libbase_la_SOURCES = \
 	src/common/base/hash.c src/common/base/hash.h \
 	src/common/base/hex.h \
 	src/common/base/list.h \
-	src/common/base/lock.h \
+	src/common/base/lock.c src/common/base/lock.h \
+	src/common/base/lock_ranks.def \
 	src/common/base/mountinfo.c src/common/base/mountinfo.h \
 	src/common/base/option.c src/common/base/option.h \
 	src/common/base/option_print.c \

@@ -130,7 +130,7 @@ int pool_new(struct pool **out, unsigned max_threads)
 	p->max = max_threads;
 	list_init(&p->queue);
 	list_init(&p->idle);
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock, RANK_POOL);
 	cond_init(&p->ended);
 	pthread_mutex_lock(&p->lock);
 	rc = pool_start_thread(p);

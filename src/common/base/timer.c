@@ -130,7 +130,7 @@ int timers_new(struct timers **out)
 
 	if (!ts)
 		return -ENOMEM;
-	pthread_mutex_init(&ts->lock, NULL);
+	lock_init(&ts->lock, RANK_TIMERS);
 	cond_init(&ts->wake);
 	rc = pthread_create(&ts->thread, NULL, timers_thread, ts);
 	if (rc) {

@@ -77,7 +77,7 @@ static int make(struct uring **out, unsigned depth, unsigned threads)
 	u->depth = depth;
 	list_init(&u->queue);
 	list_init(&u->cancels);
-	pthread_mutex_init(&u->lock, NULL);
+	lock_init(&u->lock, RANK_URING);
 	cond_init(&u->ended_c);
 	if (depth > 0 && feature_enabled("io_uring"))
 		rc = ring_start(u);

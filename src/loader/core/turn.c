@@ -8,11 +8,12 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 int turn_init(struct turn *t, const struct turn_ops *ops, void *arg)
 {
 	*t = (struct turn){.ops = ops, .arg = arg};
-	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	lock_init(&t->lock, RANK_TURN);
 	for (unsigned i = 0; i < TURN_WHO; i++)
 		cond_init(&t->who[i]);
 	return ready_open(&t->ready);

@@ -5,6 +5,7 @@
  * cancellation. A driver that hangs is left behind with all memory that it can
  * access; it frees that if it ever continues.
  */
+#include "common/base/lock.h"
 #include "loader/dataset/dataset_kept_impl.h"
 #include "loader/dataset/dataset_look_impl.h"
 
@@ -403,7 +404,7 @@ static struct look *look_new(const struct dataset_options *o)
 
 	if (!l)
 		return NULL;
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, RANK_LOOK);
 	cond_init(&l->changed);
 	atomic_init(&l->doing, "starting a thread");
 	l->path = strdup(o->path);

@@ -214,8 +214,7 @@ int lender_new(struct lender **out, const struct settings *s, uint32_t n,
 
 	if (!lender)
 		return -ENOMEM;
-	(void)pthread_mutex_init(
-		&lender->lock, NULL); /* cannot fail on Linux */
+	lock_init(&lender->lock, RANK_LENDER);
 	(void)pthread_cond_init(&lender->idle, NULL);
 	list_init(&lender->free);
 	lender->refs = 1;

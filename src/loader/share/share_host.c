@@ -25,6 +25,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "common/base/proc.h"
 #include "loader/share/share_host_impl.h"
 
@@ -298,7 +299,7 @@ int share_host_start(struct share_host **out,
 	for (uint32_t i = 0; i < SHARE_MEMBERS_MAX; i++)
 		h->members[i].fd = h->members[i].pidfd = h->expected[i].pidfd =
 			-1;
-	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail on Linux */
+	lock_init(&h->lock, RANK_SHARE_HOST);
 	rc = host_open(h, err);
 	if (rc == 0)
 		rc = host_start_thread(h, err);

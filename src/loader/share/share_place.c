@@ -54,7 +54,7 @@ struct share_place {
 	struct place_files files;
 };
 
-static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t places_lock = LOCK_INIT(RANK_PLACES);
 static struct list places = LIST_INIT(places);
 
 int share_name_check(const char *name, struct error *err)

@@ -7,6 +7,8 @@
 
 #include "loader/share/share_host_impl.h"
 
+#include "common/base/lock.h"
+
 int host_watch(struct share_host *h, int op, int fd, uint32_t events,
 	enum host_event what, uint32_t number)
 {

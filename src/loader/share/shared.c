@@ -417,7 +417,7 @@ static int shared_new(struct shared **out, struct error *err)
 
 	if (!sh)
 		return error_set(err, -ENOMEM, "no memory for a loader");
-	(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail on Linux */
+	lock_init(&sh->lock, RANK_SHARED);
 	cond_init(&sh->followed_c);
 	sh->source = (struct batch_source){shared_source_next, shared_source_fd,
 		shared_source_close, shared_source_message};

@@ -10,6 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "loader/share/shared_impl.h"
 
 static int shared_check(
@@ -192,7 +193,7 @@ int shared_host_start(struct shared_host **out, const struct shared_run *run,
 		free(h);
 		return error_set(err, rc, "no memory for a share");
 	}
-	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail on Linux */
+	lock_init(&h->lock, RANK_SHARED_HOST);
 	h->last = (struct refrain_stats){
 		.bottleneck = "", .suggested_point = "", .echo_reason = ""};
 	config->ops = (struct share_host_ops){shared_check, shared_begin,

@@ -9,13 +9,14 @@
 #include "mount/cache/cache_impl.h"
 
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 /* None of these can fail on Linux. */
 void jobs_init(struct cache *c, const struct cache_job_kinds *kinds)
 {
 	c->jobs.kinds = kinds;
 	list_init(&c->jobs.planned);
-	(void)pthread_mutex_init(&c->jobs.lock, NULL);
+	lock_init(&c->jobs.lock, RANK_CACHE);
 	cond_init(&c->jobs.idle_cond);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "mount/daemon/analysis_impl.h"
 
 /* Shorter times without a READ are not counted as idle: a trainer may read only
@@ -283,7 +284,7 @@ int analysis_new(struct analysis **out, struct counters *counters,
 		free(a);
 		return error_set(err, -ENOMEM, "cannot analyse: %m");
 	}
-	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail on Linux */
+	lock_init(&a->lock, RANK_ANALYSIS);
 	a->counters = counters;
 	a->store = store;
 	a->watch = (struct fs_watch){.read = analysis_read, .arg = a};

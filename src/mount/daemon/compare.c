@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 struct compare {
 	struct origin *origin; /* set once, both */
@@ -131,7 +132,7 @@ int compare_new(
 		return -ENOMEM;
 	all->origin = origin;
 	all->counters = counters;
-	(void)pthread_mutex_init(&all->lock, NULL); /* cannot fail on Linux */
+	lock_init(&all->lock, RANK_COMPARE);
 	cond_init(&all->cond);
 	list_init(&all->running);
 	*out = all;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 #include "mount/daemon/control_conn_impl.h"
 #include "common/control/control_place.h"
 
@@ -188,7 +189,7 @@ int ctl_server_start(struct ctl_server **out, const char *mountpoint,
 	s->patience_ms = patience_ms;
 	list_init(&s->serving);
 	list_init(&s->ended);
-	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
+	lock_init(&s->lock, RANK_CTL);
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (s->stop_fd < 0)
 		rc = error_set(err, -errno, "cannot make an eventfd: %m");

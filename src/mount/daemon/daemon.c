@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 #include "common/format/key.h"
 
 /* How long the rest of a control request may take, or its answer to be read. */
@@ -521,8 +522,7 @@ static struct mount *mount_new(const struct mount_options *options)
 	m->given = (struct session_fds){-1, -1, -1, -1};
 	m->holder = getppid();
 	m->cwd = getcwd(NULL, 0);
-	(void)pthread_mutex_init(
-		&m->life.lock, NULL); /* cannot fail on Linux */
+	lock_init(&m->life.lock, RANK_LIFE);
 	cond_init(&m->life.cond);
 	return m;
 }

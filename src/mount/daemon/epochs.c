@@ -16,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 
 #define SLOTS (2 * EPOCHS_ITEMS)
 
@@ -93,7 +94,7 @@ struct epochs *epochs_new(const struct epochs_config *config)
 	for (unsigned i = 0; i < SLOTS; i++)
 		e->item[i].key = UINT64_MAX;
 	e->config = *config;
-	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail on Linux */
+	lock_init(&e->lock, RANK_EPOCHS);
 	return e;
 }
 

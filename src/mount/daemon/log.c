@@ -176,7 +176,7 @@ int log_new(
 	log->fd = -1;
 	log->err_fd =
 		config->file ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	(void)pthread_mutex_init(&log->lock, NULL); /* cannot fail on Linux */
+	lock_init(&log->lock, RANK_LOG);
 	cond_init(&log->work);
 	cond_init(&log->idle);
 	log->mountpoint = strdup(config->mountpoint);

@@ -138,7 +138,7 @@ int peering_new(struct peering **out, const struct peering_config *config,
 	p->npeers = config->peers.nhosts;
 	p->manifest = config->manifest;
 	p->tree = config->tree;
-	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	lock_init(&p->lock, RANK_PEERING);
 	cond_init(&p->cond);
 	peering_place(p, false);
 	(void)peers_settle(

@@ -16,6 +16,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 #define SCAN_AGAIN_NS (60 * NS_PER_S)
 /* A file of more items is huge. */
@@ -298,9 +299,8 @@ int scan_new(struct scan **out, const struct scan_config *config)
 		return -ENOMEM;
 	s->config = *config;
 	s->unsaved = config->recovered;
-	(void)pthread_mutex_init(
-		&s->sweep_lock, NULL); /* cannot fail on Linux */
-	(void)pthread_mutex_init(&s->lock, NULL);
+	lock_init(&s->sweep_lock, RANK_SWEEP);
+	lock_init(&s->lock, RANK_SCAN);
 	cond_init(&s->cond);
 	*out = s;
 	return 0;

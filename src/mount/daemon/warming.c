@@ -337,7 +337,7 @@ void command_warm(void *arg, struct ctl_conn *conn, const json_t *request)
 	struct warm k = {
 		.of = arg,
 		.conn = conn,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.lock = LOCK_INIT(RANK_WARM),
 	};
 	const json_t *paths;
 	struct error err;

@@ -380,7 +380,7 @@ int fs_mount(struct fs **out, const struct fs_config *config, struct error *err)
 		free(fs);
 		return error_set(err, rc, "cannot mount: %m");
 	}
-	(void)pthread_mutex_init(&fs->lock, NULL); /* cannot fail on Linux */
+	lock_init(&fs->lock, RANK_FS);
 	cond_init(&fs->cond);
 	gathers_init(&fs->gathers, config->gather_bytes);
 	rc = session_mount(fs, err);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 
 struct gather_wait {
 	struct list node;
@@ -22,7 +23,7 @@ void gathers_init(struct gathers *g, uint64_t max_bytes)
 	g->max = max_bytes;
 	atomic_init(&g->used, 0);
 	atomic_init(&g->waits, 0);
-	(void)pthread_mutex_init(&g->lock, NULL); /* cannot fail on Linux */
+	lock_init(&g->lock, RANK_GATHERS);
 	list_init(&g->waiting);
 	g->beginning = false;
 }

@@ -62,7 +62,7 @@ struct kept *kept_new(const struct pages_config *config)
 	k->max_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 		(uint64_t)sysconf(_SC_PAGESIZE) / MEMORY_SHARE;
 	k->fd = -1;
-	(void)pthread_mutex_init(&k->lock, NULL); /* cannot fail on Linux */
+	lock_init(&k->lock, RANK_KEPT);
 	return k;
 }
 

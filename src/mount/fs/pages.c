@@ -357,7 +357,7 @@ int pages_new(struct pages **out, const struct pages_config *config,
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
 	}
 	p->config = *config;
-	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	lock_init(&p->lock, RANK_PAGES);
 	cond_init(&p->cond);
 	list_init(&p->queue);
 	rc = -pthread_create(&p->thread, NULL, pages_main, p);

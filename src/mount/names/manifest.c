@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/lock.h"
 #include "common/format/key.h"
 
 static int make_root(struct manifest *m)
@@ -40,8 +41,8 @@ int manifest_new(struct manifest **out, const char *dataset)
 	m->names = calloc(NAMES_BLOCKS_MAX, sizeof(*m->names));
 	m->end = NODE_ROOT;
 	m->dataset = key_digest(dataset);
-	(void)pthread_mutex_init(&m->save_lock, NULL); /* neither can fail */
-	(void)pthread_rwlock_init(&m->lock, NULL);
+	lock_init(&m->save_lock, RANK_SAVE);
+	lock_init_rw(&m->lock, RANK_MANIFEST);
 	if (!m->segment || !m->names) {
 		manifest_free(m);
 		return -ENOMEM;

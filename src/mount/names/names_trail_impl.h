@@ -7,6 +7,8 @@
 
 #include "mount/names/node_impl.h"
 
+#include "common/base/lock.h"
+
 #define TRAIL_MAGIC "refrtrai"
 #define TRAIL_VERSION 1u
 #define TRAIL_HEAD_BYTES 4096u

@@ -11,6 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 #define PATIENCE_NS (2 * NS_PER_S)
 
@@ -108,7 +109,7 @@ int tree_new(
 	t->config = *config;
 	if (t->config.patience_ns == 0)
 		t->config.patience_ns = PATIENCE_NS;
-	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	lock_init(&t->lock, RANK_TREE);
 	(void)pthread_cond_init(&t->event_cond, NULL);
 	cond_init(&t->done_cond);
 	list_init(&t->events);

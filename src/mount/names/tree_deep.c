@@ -14,6 +14,7 @@
 #include "common/base/array.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 #define DEEP_LOOK_NS (100 * NS_PER_MS)
 #define DEEP_PATH_MAX 4096u
@@ -259,7 +260,7 @@ static struct deep *deep_new(struct tree *t, node_id top)
 	d->l.batch = deep_batch;
 	d->l.restart = deep_restart;
 	d->l.req.done = deep_done;
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock, RANK_DEEP);
 	cond_init(&d->cond);
 	return d;
 }

@@ -13,6 +13,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 
 /* Maximum number of questions that wait for an origin that does not answer. */
 #define PROBES_MAX 8u
@@ -395,7 +396,7 @@ int tree_open_root(struct tree *t, struct error *err)
 		.s = {.req.done = root_done, .path = ""},
 		.t = t,
 		.wait = true,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.lock = LOCK_INIT(RANK_ROOT),
 		.cond = PTHREAD_COND_INITIALIZER,
 	};
 	struct node_info root;

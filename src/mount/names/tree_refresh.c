@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 
 struct wait_listed {
 	struct tree_wait w;
@@ -34,7 +35,7 @@ static int list_and_wait(struct tree *t, node_id dir)
 {
 	struct wait_listed wait = {
 		.w = {.done = wait_listed_done},
-		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.lock = LOCK_INIT(RANK_LISTED),
 		.cond = PTHREAD_COND_INITIALIZER,
 	};
 	int rc = tree_list(t, dir, true, &wait.w);

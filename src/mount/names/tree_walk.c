@@ -402,7 +402,7 @@ int tree_walk(struct tree *t, node_id top, bool again,
 	struct walk k = {
 		.t = t,
 		.again = again,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.lock = LOCK_INIT(RANK_WALK),
 		.cond = PTHREAD_COND_INITIALIZER,
 	};
 	bool stopping;

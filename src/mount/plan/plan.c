@@ -26,7 +26,7 @@ int plans_new(struct plans **out, const struct plans_config *config)
 	ps->config = *config;
 	cache_status(config->cache, &s);
 	ps->window_bytes = s.planned_capacity_bytes;
-	(void)pthread_mutex_init(&ps->lock, NULL); /* cannot fail on Linux */
+	lock_init(&ps->lock, RANK_PLANS);
 	cond_init(&ps->work_cond);
 	cond_init(&ps->done_cond);
 	list_init(&ps->plans);

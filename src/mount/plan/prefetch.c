@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 
 #define SLOTS 256u
 #define WINDOW_FIRST_BYTES ((uint64_t)512 << 10)
@@ -59,7 +60,7 @@ struct prefetch *prefetch_new(struct cache *cache)
 		return NULL;
 	p->cache = cache;
 	for (unsigned i = 0; i < SLOTS; i++)
-		(void)pthread_mutex_init(&p->slot[i].lock, NULL);
+		lock_init(&p->slot[i].lock, RANK_SLOT);
 	return p;
 }
 

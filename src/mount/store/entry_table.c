@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 
 #define INDEX_SHARDS 64
 #define INDEX_FIRST_SLOTS 64
@@ -74,7 +75,7 @@ struct index *index_new(void)
 	for (size_t i = 0; i < INDEX_SHARDS; i++) {
 		struct index_shard *sh = &x->shards[i];
 
-		(void)pthread_mutex_init(&sh->lock, NULL); /* cannot fail */
+		lock_init(&sh->lock, RANK_INDEX);
 		sh->slots = NULL;
 		sh->nslots = sh->used = 0;
 		sh->scanning = true;

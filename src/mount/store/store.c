@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 #include "common/format/entry.h"
 #include "mount/store/store_impl.h"
 
@@ -113,8 +114,8 @@ static struct store *new_store(
 	s->verify = config->verify;
 	s->write_out = config->write_out;
 	s->file_mode = config->group ? 0640 : 0600;
-	(void)pthread_mutex_init(&s->ready_lock, NULL); /* cannot fail */
-	(void)pthread_cond_init(&s->ready_cond, NULL);	/* cannot fail */
+	lock_init(&s->ready_lock, RANK_READY);
+	(void)pthread_cond_init(&s->ready_cond, NULL); /* cannot fail */
 	s->index = index_new();
 	if (!s->index) {
 		free_store(s, true);

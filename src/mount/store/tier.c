@@ -197,7 +197,7 @@ int tier_open(struct tier *t, const struct tier_config *config,
 
 	*t = (struct tier){.fd = -1, .lock_fd = -1, .group = group};
 	atomic_init(&t->tmpfile, feature_enabled("tmpfile"));
-	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail */
+	lock_init(&t->lock, RANK_TIER);
 	t->dir = strdup(config->dir);
 	if (!t->dir)
 		rc = error_set(err, -ENOMEM, "cannot open a cache: %m");

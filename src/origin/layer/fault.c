@@ -470,7 +470,7 @@ int origin_fault_new(struct origin **out, struct origin *inner,
 	origin_init(&o->base, &fault_ops, origin_traits(inner));
 	o->inner = inner;
 	o->timers = timers;
-	pthread_mutex_init(&o->lock, NULL);
+	lock_init(&o->lock, RANK_FAULT);
 	cond_init(&o->quiet);
 	list_init(&o->stalled);
 	*out = &steal_ptr(&o)->base;

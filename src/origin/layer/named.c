@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/hash.h"
+#include "common/base/lock.h"
 #include "common/base/thread_pool.h"
 #include "origin/layer/any_request_impl.h"
 #include "origin/local/late_answers.h"
@@ -375,7 +376,7 @@ int origin_named_new(struct origin **out, struct origin *inner,
 	o->config = *config;
 	o->uid = geteuid();
 	o->gid = getegid();
-	pthread_mutex_init(&o->lock, NULL);
+	lock_init(&o->lock, RANK_NAMED);
 	rc = late_new(&o->late);
 	if (rc == 0)
 		rc = pool_new(&o->pool, NAMED_THREADS);

@@ -27,6 +27,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 
 #define ATTEMPT_DEFAULT_NS (30 * NS_PER_S)
 #define TOTAL_DEFAULT_NS (120 * NS_PER_S)
@@ -213,7 +214,7 @@ int origin_retry_new(struct origin **out, struct origin *inner,
 		o->config.pause_ns = PAUSE_MAX_NS;
 	if (!o->config.attempts)
 		o->config.attempts = ATTEMPTS_DEFAULT;
-	pthread_mutex_init(&o->lock, NULL);
+	lock_init(&o->lock, RANK_RETRY);
 	cond_init(&o->quiet);
 	*out = &o->base;
 	return 0;

@@ -13,6 +13,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "common/base/mountinfo.h"
 #include "common/base/path.h"
 #ifdef HAVE_REMOTE
@@ -193,7 +194,7 @@ int stack_new(struct stack **out, const struct stack_config *config, bool kept,
 		return error_set(err, -ENOMEM, "%m");
 	s->config = *config;
 	s->kept = kept;
-	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
+	lock_init(&s->lock, RANK_STACK);
 	rc = resolve_name(s, err);
 	if (rc == 0)
 		rc = resolve_dataset(s, err);

@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 
 struct late {
 	struct pool *pool;	      /* set once */
@@ -50,7 +51,7 @@ int late_new(struct late **out)
 		return rc;
 	}
 	pool_job_init(&l->job, answer_all);
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, RANK_LATE);
 	*out = l;
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/feature.h"
+#include "common/base/lock.h"
 #include "common/base/timer.h"
 
 #define RING_DEPTH 512
@@ -125,7 +126,7 @@ static int new_with(struct origin **out, const char *dir, root_open_fn *open_fn,
 	p->root_fd = -1;
 	p->direct = feature_enabled("direct_io");
 	atomic_init(&p->refused, 0);
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock, RANK_POSIX);
 	list_init(&p->waiting);
 	list_init(&p->spare);
 	rc = open_fn(p, dir, err);

@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 #include "origin/object/object_impl.h"
 
 struct fetching {
@@ -116,7 +117,7 @@ static int fetch_object(
 int remote_fetch(const char *url, const struct remote_config *config,
 	size_t most, char **text, size_t *bytes, struct error *err)
 {
-	struct fetching f = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct fetching f = {.lock = LOCK_INIT(RANK_FETCHING)};
 	CLEANUP_FREE char *source = NULL;
 	struct origin *o;
 	struct error why;

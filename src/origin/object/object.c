@@ -183,7 +183,7 @@ int remote_new(struct origin **out, const char *source,
 	r->uid = geteuid();
 	r->gid = getegid();
 	post_init(&r->late, remote_answer_late);
-	pthread_mutex_init(&r->lock, NULL);
+	lock_init(&r->lock, RANK_REMOTE);
 	rc = site_open(r, source, config, err);
 	if (rc == 0)
 		rc = open_creds(r, config, err);

@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/cond.h"
+#include "common/base/lock.h"
 #include "origin/object/s3_list_impl.h"
 #include "origin/object/http_names_impl.h"
 
@@ -65,7 +66,7 @@ static struct store_question *probe_new(const char *path)
 	if (!q)
 		return NULL;
 	strcpy(q->path, path);
-	pthread_mutex_init(&q->lock, NULL);
+	lock_init(&q->lock, RANK_ASKED);
 	cond_init(&q->cond);
 	return q;
 }

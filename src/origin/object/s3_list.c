@@ -314,7 +314,7 @@ static void listing_begin(struct remote *r, struct origin_list *l, bool probe)
 		g->l = l;
 		g->probe = probe;
 		g->unordered = remote_lists_unordered(r);
-		pthread_mutex_init(&g->lock, NULL);
+		lock_init(&g->lock, RANK_LISTING);
 		pthread_mutex_lock(&g->lock);
 		x = range_new(g);
 		pthread_mutex_unlock(&g->lock);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/lock.h"
 #include "origin/peer/peer.h"
 
 #define ADDRESS_PORT_TEXT 6
@@ -126,7 +127,7 @@ int address_new(struct address **out, const char *host)
 
 	if (!a)
 		return -ENOMEM;
-	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail on Linux */
+	lock_init(&a->lock, RANK_ADDRESS);
 	a->refs = 1;
 	if (host[0] == '/') {
 		(void)snprintf(un.sun_path, sizeof(un.sun_path), "%s", host);

@@ -10,6 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "origin/peer/peer_address_impl.h"
 #include "origin/peer/peer_inquiry_impl.h"
 
@@ -154,7 +155,7 @@ int host_new(struct host **out, const struct host_config *config,
 	if (h) {
 		h->config = *config;
 		(void)snprintf(h->name, sizeof(h->name), "%s", name);
-		(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail */
+		lock_init(&h->lock, RANK_PEER_HOST);
 		server_init(&h->inquiry.server);
 		h->inquiry.dataset = config->dataset;
 		h->inquiry.named = config->named;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "common/format/key.h"
 #include "origin/peer/peer_address_impl.h"
 #include "origin/peer/peer_push_impl.h"
@@ -408,7 +409,7 @@ static struct peers *peers_new(const struct peers_config *config)
 	if (config->dataset)
 		p->dataset = key_digest(config->dataset);
 	p->seed = unit_seed(p->dataset, config->secret, config->secret_bytes);
-	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+	lock_init(&p->lock, RANK_PEERS);
 	list_init(&p->reads.all);
 	list_init(&p->pushes.waiting);
 	list_init(&p->new_reads);

@@ -344,7 +344,7 @@ int creds_new(struct creds **out, const struct creds_config *config,
 	c->renewed = config->renewed;
 	c->ended = config->ended;
 	c->arg = config->arg;
-	pthread_mutex_init(&c->lock, NULL);
+	lock_init(&c->lock, RANK_CREDS);
 	cond_init(&c->cond);
 	c->stamp = profile_stamp();
 	rc = find_credentials(c, &c->now, err);

@@ -15,6 +15,7 @@
 #include <curl/curl.h>
 
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 
 #define EVENTS_MAX 64
 #define IDLE_WAIT_MS 60000

@@ -15,6 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/lock.h"
 #include "origin/web/web_loop_impl.h"
 
 #define CONNECT_DEFAULT_MS 3000u
@@ -116,7 +117,7 @@ static void loop_init(struct loop *l, struct loops *e)
 {
 	l->e = e;
 	l->epoll_fd = l->event_fd = -1;
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, RANK_LOOP);
 	list_init(&l->posts);
 	list_init(&l->queue);
 	list_init(&l->paused);
@@ -207,7 +208,7 @@ static void fill_config(struct loops *e, const struct loops_config *config)
 		e->config.loops = e->config.depth;
 	atomic_store(&e->depth, e->config.depth);
 	throttle_init(&e->throttle, e->config.depth);
-	pthread_mutex_init(&e->throttle_lock, NULL);
+	lock_init(&e->throttle_lock, RANK_THROTTLE);
 }
 
 int loops_new(struct loops **out, const struct loops_config *config,
