@@ -46,9 +46,9 @@ static int64_t take_all(struct batch_source *source, unsigned steps)
 }
 
 /* 0, 1 if a lock misses the bar, or -errno. */
-static int measure(struct engine *engine, unsigned steps)
+static int measure(struct batch_source *source, unsigned steps)
 {
-	struct batch_source *source = engine_source(engine);
+	const struct engine *engine = engine_of(source);
 	struct watched locks[] = {
 		watch("turn.lock", &engine->turn.lock),
 		watch("lender.lock", lender_lock(engine->lender)),
@@ -74,7 +74,7 @@ static int measure(struct engine *engine, unsigned steps)
 int main(int argc, char **argv)
 {
 	struct loader_options o;
-	struct engine *engine;
+	struct batch_source *source;
 	struct error err = {""};
 	bool done;
 	int rc = loader_options_parse(&o, "loader-locks",
@@ -82,9 +82,9 @@ int main(int argc, char **argv)
 
 	if (done)
 		return rc;
-	rc = engine_open(&engine, &o.config, NULL, &err);
+	rc = engine_open(&source, &o.config, NULL, &err);
 	if (rc == 0)
-		rc = measure(engine, o.steps);
+		rc = measure(source, o.steps);
 	if (rc < 0)
 		fprintf(stderr, "loader-locks: %s\n",
 			err.msg[0] ? err.msg : "a batch did not come");

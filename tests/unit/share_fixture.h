@@ -163,11 +163,14 @@ static inline void scene_begin(struct scene *s, uint64_t steps, uint32_t jobs)
 			.arg = &s->m},
 		.jobs = jobs,
 	};
+	static const struct loader_ops made_up_ops = {.next = made_up_next,
+		.fd = made_up_fd,
+		.close = made_up_close,
+		.message = made_up_message};
 	struct error err = {""};
 
 	memset(s, 0, sizeof(*s));
-	s->m.source = (struct batch_source){
-		made_up_next, made_up_fd, made_up_close, made_up_message};
+	s->m.source.ops = &made_up_ops;
 	s->m.steps = steps;
 	the_made_up = &s->m;
 	s->m.fd = eventfd(1, EFD_CLOEXEC);

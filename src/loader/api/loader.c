@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls: checks, copies of structs of the size that the caller
- * knows, and messages. Batches come from a source; all other calls go to the
- * engine. Any thread of the user.
+ * knows, and messages. A source of batches answers them. Any thread of the
+ * user.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 struct refrain_loader {
 	/* Set once. */
 	struct batch_source *source;
-	struct engine *engine; /* or NULL */
-	struct shared *shared; /* or NULL; neither: the source is another's */
 	pid_t pid;
 };
 
@@ -37,24 +35,21 @@ static int missing(const struct refrain_loader *l, const char *what)
 	return error_set(err, -EINVAL, "%s must not be NULL", what);
 }
 
-/* May the engine behind the handle be used? Returns -EINVAL for NULL, -ECHILD
- * after a fork, or -ENOSYS. */
+/* May the source be asked? Returns -EINVAL for NULL, -ECHILD after a fork, or
+ * -ENOSYS if it only gives batches. */
 static int ask(const struct refrain_loader *l)
 {
 	if (!l)
 		return missing(NULL, "the loader");
 	if (l->pid != getpid())
 		return -ECHILD;
-	return l->engine || l->shared ? 0 : -ENOSYS;
+	return l->source->ops->settings ? 0 : -ENOSYS;
 }
 
 static const struct dataset *dataset_of(const struct refrain_loader *l)
 {
-	if (!l)
-		return NULL;
-	if (l->shared)
-		return shared_dataset(l->shared);
-	return l->engine ? engine_dataset(l->engine) : NULL;
+	return l && l->source->ops->dataset ? l->source->ops->dataset(l->source)
+					    : NULL;
 }
 
 /* -- Life ------------------------------------------------------------------ */
@@ -73,35 +68,23 @@ int loader_over(struct refrain_loader **out, struct batch_source *source)
 }
 
 /* A shorter struct has no share. */
-static int open_shared(struct refrain_loader **out,
+static int open_shared(struct batch_source **out,
 	const struct refrain_config *config, struct error *err)
 {
 	struct refrain_config c;
-	struct shared *shared;
-	int rc;
 
 	refrain_config_init(&c);
 	memcpy(&c, config, config->size < sizeof(c) ? config->size : sizeof(c));
 	c.size = sizeof(c);
-	rc = shared_open(&shared, &c, err);
-
-	if (rc < 0)
-		return rc;
-	rc = loader_over(out, shared_source(shared));
-	if (rc < 0) {
-		(void)batch_close(shared_source(shared));
-		return error_set(err, rc, "no memory for a loader");
-	}
-	(*out)->shared = shared;
-	return 0;
+	return shared_open(out, &c, err);
 }
 
 int refrain_open(
 	struct refrain_loader **out, const struct refrain_config *config)
 {
 	struct error *err = settings_error();
+	struct batch_source *source;
 	struct settings s;
-	struct engine *engine;
 	int rc;
 
 	if (!out)
@@ -110,19 +93,16 @@ int refrain_open(
 	if (!config)
 		return missing(NULL, "config");
 	rc = settings_init(&s, config, err);
+	if (rc == 0)
+		rc = s.c.share ? open_shared(&source, config, err)
+			       : engine_open(&source, config, NULL, err);
 	if (rc < 0)
 		return rc;
-	if (s.c.share)
-		return open_shared(out, config, err);
-	rc = engine_open(&engine, config, NULL, err);
-	if (rc < 0)
-		return rc;
-	rc = loader_over(out, engine_source(engine));
+	rc = loader_over(out, source);
 	if (rc < 0) {
-		(void)batch_close(engine_source(engine));
+		(void)batch_close(source);
 		return error_set(err, rc, "no memory for a loader");
 	}
-	(*out)->engine = engine;
 	return 0;
 }
 
@@ -192,7 +172,7 @@ int refrain_next_into(struct refrain_loader *l, void *data, size_t data_bytes,
 		return rc;
 	if (!data)
 		return missing(l, "data");
-	s = l->shared ? shared_settings(l->shared) : engine_settings(l->engine);
+	s = l->source->ops->settings(l->source);
 	needed = s->c.batch * s->sample_bytes;
 	if (data_bytes < needed || (labels && label_count < s->c.batch))
 		return too_little_room(l, needed, s->c.batch);
@@ -230,23 +210,21 @@ uint64_t refrain_steps_left(struct refrain_loader *l)
 {
 	if (ask(l) < 0)
 		return 0;
-	return l->shared ? shared_steps_left(l->shared)
-			 : engine_steps_left(l->engine);
+	return l->source->ops->steps_left(l->source);
 }
 
 uint64_t refrain_step(struct refrain_loader *l)
 {
 	if (ask(l) < 0)
 		return 0;
-	return l->shared ? shared_step(l->shared) : engine_step(l->engine);
+	return l->source->ops->step(l->source);
 }
 
 uint64_t refrain_epoch_end(struct refrain_loader *l, uint64_t epoch)
 {
 	if (ask(l) < 0)
 		return 0;
-	return l->shared ? shared_epoch_end(l->shared, epoch)
-			 : engine_epoch_end(l->engine, epoch);
+	return l->source->ops->epoch_end(l->source, epoch);
 }
 
 int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
@@ -259,10 +237,7 @@ int refrain_failure_get(struct refrain_loader *l, struct refrain_failure *out)
 		return rc;
 	if (!out)
 		return missing(l, "out");
-	if (l->shared)
-		shared_failure(l->shared, &failure);
-	else
-		engine_failure(l->engine, &failure);
+	l->source->ops->failure(l->source, &failure);
 	room = out->size < sizeof(*out) ? out->size : sizeof(*out);
 	failure.size = room;
 	memcpy(out, &failure, room);
@@ -291,10 +266,7 @@ static void all_stats(struct refrain_loader *l, struct refrain_stats *out)
 {
 	struct dataset_skipped skipped;
 
-	if (l->shared)
-		shared_stats(l->shared, out);
-	else
-		engine_stats(l->engine, out);
+	l->source->ops->stats(l->source, out);
 	dataset_skipped(dataset_of(l), &skipped);
 	out->skipped_files = skipped.files;
 	out->skipped_first = skipped.first_file;
@@ -342,8 +314,7 @@ int refrain_save(struct refrain_loader *l, void *buf, size_t size)
 		return rc;
 	if (!buf)
 		return missing(l, "buf");
-	return l->shared ? shared_save(l->shared, buf, size)
-			 : engine_save(l->engine, buf, size);
+	return l->source->ops->save(l->source, buf, size);
 }
 
 int refrain_save_at(
@@ -356,8 +327,7 @@ int refrain_save_at(
 		return rc;
 	if (!buf)
 		return missing(l, "buf");
-	return l->shared ? shared_save_at(l->shared, step, buf, size)
-			 : engine_save_at(l->engine, step, buf, size);
+	return l->source->ops->save_at(l->source, step, buf, size);
 }
 
 int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
@@ -368,8 +338,7 @@ int refrain_echo_log(struct refrain_loader *l, char *buf, size_t size)
 		return rc;
 	if (!buf)
 		return missing(l, "buf");
-	return l->shared ? shared_echo_log(l->shared, buf, size)
-			 : engine_echo_log(l->engine, buf, size);
+	return l->source->ops->echo_log(l->source, buf, size);
 }
 
 int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
@@ -383,8 +352,8 @@ int refrain_memory(struct refrain_loader *l, const void **base, size_t *bytes)
 	message_of = NULL;
 	if (rc < 0)
 		return rc;
-	if (l->shared)
-		return shared_memory(l->shared, base, bytes);
+	if (l->source->ops->memory)
+		return l->source->ops->memory(l->source, base, bytes);
 	message_of = l;
 	return error_set(&message_copy, -ENODATA,
 		"the loader has no share, so its batches are not in one block "

@@ -10,7 +10,8 @@
 #include "loader/engine/batch.h"
 
 /* Create a loader whose batches come from `source`; closing the loader closes
- * the source. Calls that need an engine report that there is none. -ENOMEM. */
+ * the source. Calls that the source has no operation for return -ENOSYS.
+ * -ENOMEM. */
 int loader_over(struct refrain_loader **out, struct batch_source *source);
 
 /* -- stats_json.c -- */

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -168,6 +169,22 @@ void slab_describe(
 	out->labels = (const void *)(out->substitutes + n);
 	out->echoes = (const void *)(out->labels + n);
 	out->status = (const void *)(out->echoes + n);
+}
+
+void slab_shape(const struct settings *s, struct refrain_batch *b)
+{
+	uint64_t nhwc[] = {b->count, s->c.height, s->c.width, 3};
+	uint64_t nchw[] = {b->count, 3, s->c.height, s->c.width};
+
+	if (!s->image_sample) {
+		b->ndim = 2;
+		b->shape[0] = b->count;
+		b->shape[1] = s->sample_bytes;
+		return;
+	}
+	b->ndim = 4;
+	memcpy(b->shape, s->c.layout == REFRAIN_NHWC ? nhwc : nchw,
+		sizeof(b->shape));
 }
 
 static void lender_free(struct lender *lender)

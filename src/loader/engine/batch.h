@@ -29,38 +29,65 @@ struct lent_batch {
 
 /*
  * Where the batches of a loader come from: the engine of this process, or that
- * of another one. The calls mean what refrain_next(), refrain_fd() and
- * refrain_close() say.
+ * of another one. It is a member of its maker's struct.
  */
 struct batch_source {
+	const struct loader_ops *ops;
+};
+
+struct dataset;
+
+/* The calls of a loader. Each means what the function refrain_NAME() says,
+ * where there is one. */
+struct loader_ops {
 	int (*next)(struct batch_source *source, struct lent_batch **out,
 		int timeout_ms);
 	int (*fd)(struct batch_source *source);
 	int (*close)(struct batch_source *source);
 	/* Why the last call that failed did, copied. */
 	void (*message)(struct batch_source *source, struct error *out);
+
+	/* Those below are all NULL for a source that only gives batches. */
+	const struct settings *(*settings)(const struct batch_source *source);
+	const struct dataset *(*dataset)(const struct batch_source *source);
+	uint64_t (*steps_left)(struct batch_source *source);
+	uint64_t (*step)(struct batch_source *source);
+	uint64_t (*epoch_end)(struct batch_source *source, uint64_t epoch);
+	/* The last failure; `error` 0: there was none. */
+	void (*failure)(
+		struct batch_source *source, struct refrain_failure *out);
+	/* Fill in all members, including `size`, but for those of the dataset:
+	 * what was skipped. */
+	void (*stats)(struct batch_source *source, struct refrain_stats *out);
+	int (*save)(struct batch_source *source, void *buf, size_t size);
+	int (*save_at)(struct batch_source *source, uint64_t step, void *buf,
+		size_t size);
+	int (*echo_log)(struct batch_source *source, char *buf, size_t size);
+	/* NULL, too, if the batches are not in one block of memory. */
+	int (*memory)(
+		struct batch_source *source, const void **base, size_t *bytes);
 };
 
-/* As the members say. */
+/* The calls of each source, as the members say. */
 static inline int batch_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
-	return source->next(source, out, timeout_ms);
+	return source->ops->next(source, out, timeout_ms);
 }
 
 static inline int batch_fd(struct batch_source *source)
 {
-	return source->fd(source);
+	return source->ops->fd(source);
 }
 
 static inline int batch_close(struct batch_source *source)
 {
-	return source->close(source);
+	return source->ops->close(source);
 }
 
 static inline void batch_message(struct batch_source *source, struct error *out)
 {
-	source->message(source, out);
+	source->ops->message(source, out);
 }
 
 static inline void batch_release(struct lent_batch *b)
@@ -100,6 +127,9 @@ struct slab {
 /* Set the pointers of a batch whose slab lies at `at`. */
 void slab_describe(
 	const struct settings *s, const void *at, struct refrain_batch *out);
+
+/* Set the shape of a batch whose `count` is set. */
+void slab_shape(const struct settings *s, struct refrain_batch *b);
 
 /* The bytes of one slab: samples and their descriptions. */
 size_t slab_bytes(const struct settings *s);

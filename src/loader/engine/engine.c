@@ -118,8 +118,9 @@ static void engine_free(struct engine *engine)
 	free(engine);
 }
 
-int engine_close(struct engine *engine)
+int engine_close(struct batch_source *source)
 {
+	struct engine *engine = engine_of(source);
 	uint64_t until_ns = clock_now_ns() + CLOSE_NS;
 	uint32_t left;
 	bool ended;
@@ -140,72 +141,20 @@ int engine_close(struct engine *engine)
 	return (int)left + (ended ? 0 : 1);
 }
 
-/* -- Asking ---------------------------------------------------------------- */
-
-uint64_t engine_steps_left(struct engine *engine)
-{
-	TURN_LOOK_SCOPE(&engine->turn);
-	return planner_steps(engine->planner) - steps_first(engine->steps);
-}
-
-uint64_t engine_step(struct engine *engine)
-{
-	TURN_LOOK_SCOPE(&engine->turn);
-	return steps_first(engine->steps);
-}
-
-uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch)
-{
-	TURN_LOOK_SCOPE(&engine->turn);
-	return schedule_epoch_end_all(&engine->schedule, epoch);
-}
-
-void engine_failure(struct engine *engine, struct refrain_failure *out)
-{
-	TURN_LOOK_SCOPE(&engine->turn);
-	*out = *outcome_failure(engine->outcome);
-}
-
-int engine_echo_log(struct engine *engine, char *buf, size_t size)
-{
-	TURN_LOOK_SCOPE(&engine->turn);
-	return echo_print(engine->echoes, buf, size);
-}
-
-const struct settings *engine_settings(const struct engine *engine)
-{
-	return &engine->s;
-}
-
-const struct dataset *engine_dataset(const struct engine *engine)
-{
-	return engine->dataset;
-}
-
 /* -- As a source of batches ------------------------------------------------ */
 
-static struct engine *engine_of(struct batch_source *source)
-{
-	return CONTAINER_OF(source, struct engine, source);
-}
-
-static int source_next(
+static int engine_source_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
-	return engine_next(engine_of(source), out, timeout_ms, 0);
+	return engine_next(source, out, timeout_ms, 0);
 }
 
-static int source_fd(struct batch_source *source)
+static int engine_fd(struct batch_source *source)
 {
 	return turn_fd(&engine_of(source)->turn);
 }
 
-static int source_close(struct batch_source *source)
-{
-	return engine_close(engine_of(source));
-}
-
-static void source_message(struct batch_source *source, struct error *out)
+static void engine_message(struct batch_source *source, struct error *out)
 {
 	struct engine *engine = engine_of(source);
 
@@ -213,9 +162,70 @@ static void source_message(struct batch_source *source, struct error *out)
 	*out = *outcome_why(engine->outcome);
 }
 
-struct batch_source *engine_source(struct engine *engine)
+static const struct settings *engine_settings(const struct batch_source *source)
 {
-	engine->source = (struct batch_source){
-		source_next, source_fd, source_close, source_message};
-	return &engine->source;
+	return &engine_of(source)->s;
 }
+
+static const struct dataset *engine_dataset(const struct batch_source *source)
+{
+	return engine_of(source)->dataset;
+}
+
+static uint64_t engine_steps_left(struct batch_source *source)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	return planner_steps(engine->planner) - steps_first(engine->steps);
+}
+
+static uint64_t engine_step(struct batch_source *source)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	return steps_first(engine->steps);
+}
+
+static uint64_t engine_epoch_end(struct batch_source *source, uint64_t epoch)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	return schedule_epoch_end_all(&engine->schedule, epoch);
+}
+
+static void engine_failure(
+	struct batch_source *source, struct refrain_failure *out)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	*out = *outcome_failure(engine->outcome);
+}
+
+static int engine_echo_log(struct batch_source *source, char *buf, size_t size)
+{
+	struct engine *engine = engine_of(source);
+
+	TURN_LOOK_SCOPE(&engine->turn);
+	return echo_print(engine->echoes, buf, size);
+}
+
+const struct loader_ops engine_ops = {
+	.next = engine_source_next,
+	.fd = engine_fd,
+	.close = engine_close,
+	.message = engine_message,
+	.settings = engine_settings,
+	.dataset = engine_dataset,
+	.steps_left = engine_steps_left,
+	.step = engine_step,
+	.epoch_end = engine_epoch_end,
+	.failure = engine_failure,
+	.stats = engine_stats,
+	.save = engine_save,
+	.save_at = engine_save_at,
+	.echo_log = engine_echo_log,
+};

@@ -4,8 +4,8 @@
  * in the order of its schedule. engine_open() builds the parts on the caller's
  * thread, so that it can report every error at once. Closing takes a bounded
  * time: operations that hang in the kernel are left behind, with all memory
- * that they may still write to. Any thread may call all functions but
- * engine_open() and engine_close(). None may be called after a fork.
+ * that they may still write to. Any thread may call all of its operations but
+ * `close`. None may be called after a fork.
  */
 #ifndef ENGINE_H
 #define ENGINE_H
@@ -19,44 +19,22 @@
 #include "loader/dataset/dataset.h"
 #include "loader/core/settings.h"
 
-struct engine;
-
 /* Like refrain_open(). `place` is the memory for the slabs; NULL: the engine
- * allocates it. */
-int engine_open(struct engine **out, const struct refrain_config *config,
+ * allocates it. Closing the source closes the engine. */
+int engine_open(struct batch_source **out, const struct refrain_config *config,
 	const struct slab_place *place, struct error *err);
 /* Get the number and the size of the slabs that a place must hold. -EINVAL. */
 int engine_place(const struct refrain_config *config, uint32_t *slabs,
 	size_t *bytes, struct error *err);
 
-/* The engine as a source of batches. Closing the source closes the engine. */
-struct batch_source *engine_source(struct engine *engine);
-
-/* Implements refrain_next(). `since_ns` is the time since which the caller has
- * waited for this batch, or 0: its calls are its waits. */
-int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
-	uint64_t since_ns);
+/* The `next` of an engine, for a caller that has waited for this batch since
+ * `since_ns`; 0: its calls are its waits. */
+int engine_next(struct batch_source *source, struct lent_batch **out,
+	int timeout_ms, uint64_t since_ns);
 
 /* Open the dataset that the settings name. As refrain_open(). */
 int engine_open_dataset(
 	const struct settings *s, struct dataset **out, struct error *err);
-
-const struct settings *engine_settings(const struct engine *engine);
-const struct dataset *engine_dataset(const struct engine *engine);
-
-/* Implement refrain_steps_left(), refrain_step() and refrain_epoch_end(). */
-uint64_t engine_steps_left(struct engine *engine);
-uint64_t engine_step(struct engine *engine);
-uint64_t engine_epoch_end(struct engine *engine, uint64_t epoch);
-/* The last failure; `error` 0: there was none. */
-void engine_failure(struct engine *engine, struct refrain_failure *out);
-/* Fill in all members, including `size`. */
-void engine_stats(struct engine *engine, struct refrain_stats *out);
-/* Implement refrain_save(), refrain_save_at() and refrain_echo_log(). */
-int engine_save(struct engine *engine, void *buf, size_t size);
-int engine_save_at(
-	struct engine *engine, uint64_t step, void *buf, size_t size);
-int engine_echo_log(struct engine *engine, char *buf, size_t size);
 
 /* -- Saved states without an engine ---------------------------------------- */
 

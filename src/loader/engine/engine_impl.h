@@ -55,8 +55,8 @@ struct engine {
 	struct planner *planner;
 	struct echoes *echoes;
 	struct reader *reader;
-	bool complete; /* all parts exist: turns may be taken */
-	struct batch_source source;
+	bool complete;		    /* all parts exist: turns may be taken */
+	struct batch_source source; /* what others know of it */
 
 	/* The lock. */
 	struct memory memory;
@@ -65,12 +65,18 @@ struct engine {
 	uint64_t waited_ns; /* in calls for the next batch that timed out */
 };
 
+static inline struct engine *engine_of(const struct batch_source *source)
+{
+	return CONTAINER_OF((uintptr_t)source, struct engine, source);
+}
+
 /* -- engine.c -- */
 
 /* The beginning and the end of a turn, for engine_open.c. */
 extern const struct turn_ops engine_turns;
-/* Implements refrain_close(). */
-int engine_close(struct engine *engine);
+extern const struct loader_ops engine_ops;
+/* Also closes one that is not complete. */
+int engine_close(struct batch_source *source);
 
 /* -- engine_next.c: what is ready, and for whom -- */
 
@@ -81,9 +87,13 @@ bool engine_is_ready(const struct engine *engine);
 
 /* The meter counts the time until now. */
 void engine_tick(struct engine *engine);
+void engine_stats(struct batch_source *source, struct refrain_stats *out);
 
 /* -- engine_state.c -- */
 
+int engine_save(struct batch_source *source, void *buf, size_t size);
+int engine_save_at(
+	struct batch_source *source, uint64_t step, void *buf, size_t size);
 /* Begin at the state in the configuration, if there is one. Sets the next step
  * and the number of earlier changes of the echo factor. */
 int state_restore(struct engine *engine, const struct schedule_config *config,

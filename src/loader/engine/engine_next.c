@@ -129,23 +129,6 @@ static int wait_for_step(
 	return rc;
 }
 
-static void set_shape(const struct engine *engine, struct refrain_batch *b)
-{
-	const struct refrain_config *c = &engine->s.c;
-	uint64_t nhwc[] = {b->count, c->height, c->width, 3};
-	uint64_t nchw[] = {b->count, 3, c->height, c->width};
-
-	if (!engine->s.image_sample) {
-		b->ndim = 2;
-		b->shape[0] = b->count;
-		b->shape[1] = engine->s.sample_bytes;
-		return;
-	}
-	b->ndim = 4;
-	memcpy(b->shape, c->layout == REFRAIN_NHWC ? nhwc : nchw,
-		sizeof(b->shape));
-}
-
 /* This is rare, so its cost does not matter. */
 static bool is_exception(const struct engine *engine, const struct step *st)
 {
@@ -196,7 +179,7 @@ static struct lent_batch *hand_over(struct engine *engine, uint64_t called_ns)
 	b->fresh = st->fresh;
 	b->ends_epoch = st->epochs_ended > 0;
 	b->ended_epoch = st->epochs_ended ? st->ended_epoch : UINT64_MAX;
-	set_shape(engine, b);
+	slab_shape(&engine->s, b);
 	slab_lend(st->slab);
 	st->slab = NULL;
 	count_returned(engine, st, called_ns);
@@ -215,9 +198,10 @@ static void leave(struct engine *engine)
 		turn_wake_closer(&engine->turn);
 }
 
-int engine_next(struct engine *engine, struct lent_batch **out, int timeout_ms,
-	uint64_t since_ns)
+int engine_next(struct batch_source *source, struct lent_batch **out,
+	int timeout_ms, uint64_t since_ns)
 {
+	struct engine *engine = engine_of(source);
 	uint64_t called_ns = since_ns ? since_ns : clock_now_ns();
 	int rc;
 

@@ -389,7 +389,7 @@ static void forget_callers(struct refrain_config *c)
 	c->echo_log = NULL;
 }
 
-int engine_open(struct engine **out, const struct refrain_config *config,
+int engine_open(struct batch_source **out, const struct refrain_config *config,
 	const struct slab_place *place, struct error *err)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
@@ -397,6 +397,7 @@ int engine_open(struct engine **out, const struct refrain_config *config,
 
 	if (!engine)
 		return error_set(err, -ENOMEM, "no memory for a loader");
+	engine->source.ops = &engine_ops;
 	memory_init(&engine->memory, 0);
 	rc = settings_init(&engine->s, config, err);
 	if (rc == 0)
@@ -404,11 +405,11 @@ int engine_open(struct engine **out, const struct refrain_config *config,
 	if (rc == 0)
 		rc = begin_threads(engine, err);
 	if (rc < 0) {
-		(void)engine_close(engine); /* nothing can hang yet */
+		(void)engine_close(&engine->source); /* nothing can hang yet */
 		return rc;
 	}
 	forget_callers(&engine->s.c);
-	*out = engine;
+	*out = &engine->source;
 	return 0;
 }
 

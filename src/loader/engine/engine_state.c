@@ -102,8 +102,10 @@ static struct state_of state_of_engine(const struct engine *engine)
 	};
 }
 
-int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
+int engine_save_at(
+	struct batch_source *source, uint64_t step, void *buf, size_t size)
 {
+	struct engine *engine = engine_of(source);
 	struct state_of of;
 
 	TURN_LOOK_SCOPE(&engine->turn);
@@ -112,8 +114,9 @@ int engine_save_at(struct engine *engine, uint64_t step, void *buf, size_t size)
 		outcome_message(engine->outcome));
 }
 
-int engine_save(struct engine *engine, void *buf, size_t size)
+int engine_save(struct batch_source *source, void *buf, size_t size)
 {
+	struct engine *engine = engine_of(source);
 	struct state_of of;
 
 	TURN_LOOK_SCOPE(&engine->turn);

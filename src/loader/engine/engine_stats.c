@@ -133,8 +133,9 @@ void engine_tick(struct engine *engine)
 	meter_tick(engine->meter, &state);
 }
 
-void engine_stats(struct engine *engine, struct refrain_stats *out)
+void engine_stats(struct batch_source *source, struct refrain_stats *out)
 {
+	struct engine *engine = engine_of(source);
 	struct meter_view view;
 
 	TURN_LOOK_SCOPE(&engine->turn);

@@ -21,23 +21,6 @@
 
 /* -- Lending --------------------------------------------------------------- */
 
-static void set_shared_shape(const struct shared *sh, struct refrain_batch *b)
-{
-	const struct settings *s = &sh->run.own_s;
-	uint64_t nhwc[] = {b->count, s->c.height, s->c.width, 3};
-	uint64_t nchw[] = {b->count, 3, s->c.height, s->c.width};
-
-	if (!s->image_sample) {
-		b->ndim = 2;
-		b->shape[0] = b->count;
-		b->shape[1] = s->sample_bytes;
-		return;
-	}
-	b->ndim = 4;
-	memcpy(b->shape, s->c.layout == REFRAIN_NHWC ? nhwc : nchw,
-		sizeof(b->shape));
-}
-
 /* The arrays from place `first` on. */
 static void advance_arrays(struct refrain_batch *b, uint32_t first)
 {
@@ -107,7 +90,7 @@ static int fill_slice(
 			"job's stream");
 	b->data_bytes = b->count * b->sample_bytes;
 	b->step = sh->next;
-	set_shared_shape(sh, b);
+	slab_shape(&sh->run.own_s, b);
 	describe_slice(sh, b);
 	return 0;
 }
@@ -184,7 +167,7 @@ static bool holds_all(const struct shared *sh)
 
 static int look_alone(struct shared *sh, struct lent_batch **out)
 {
-	int rc = engine_next(sh->engine, out, 0, 0);
+	int rc = batch_next(sh->engine, out, 0);
 
 	if (rc == 1) {
 		sh->next++;
@@ -194,7 +177,7 @@ static int look_alone(struct shared *sh, struct lent_batch **out)
 	if (rc == -ETIMEDOUT)
 		return -EAGAIN;
 	if (rc < 0)
-		batch_message(engine_source(sh->engine), &sh->message);
+		batch_message(sh->engine, &sh->message);
 	return rc;
 }
 
@@ -311,11 +294,6 @@ static int shared_next_batch(
 	return rc;
 }
 
-static struct shared *shared_of(struct batch_source *source)
-{
-	return CONTAINER_OF(source, struct shared, source);
-}
-
 static int shared_source_next(
 	struct batch_source *source, struct lent_batch **out, int timeout_ms)
 {
@@ -377,7 +355,7 @@ static void leave_host(struct shared *sh)
 static int shared_source_close(struct batch_source *source)
 {
 	struct shared *sh = shared_of(source);
-	struct engine *engines[2];
+	struct batch_source *engines[2];
 	int rc, hung = 0;
 
 	pthread_mutex_lock(&sh->lock);
@@ -401,14 +379,27 @@ static int shared_source_close(struct batch_source *source)
 	shared_unref(sh);
 	for (int i = 0; i < 2; i++)
 		if (engines[i])
-			hung += batch_close(engine_source(engines[i]));
+			hung += batch_close(engines[i]);
 	return hung;
 }
 
-struct batch_source *shared_source(struct shared *sh)
-{
-	return &sh->source;
-}
+static const struct loader_ops shared_ops = {
+	.next = shared_source_next,
+	.fd = shared_source_fd,
+	.close = shared_source_close,
+	.message = shared_source_message,
+	.settings = shared_settings,
+	.dataset = shared_dataset,
+	.steps_left = shared_steps_left,
+	.step = shared_step,
+	.epoch_end = shared_epoch_end,
+	.failure = shared_failure,
+	.stats = shared_stats,
+	.save = shared_save,
+	.save_at = shared_save_at,
+	.echo_log = shared_echo_log,
+	.memory = shared_memory,
+};
 
 static int shared_new(struct shared **out, struct error *err)
 {
@@ -419,8 +410,7 @@ static int shared_new(struct shared **out, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for a loader");
 	lock_init(&sh->lock, RANK_SHARED);
 	cond_init(&sh->followed_c);
-	sh->source = (struct batch_source){shared_source_next, shared_source_fd,
-		shared_source_close, shared_source_message};
+	sh->source.ops = &shared_ops;
 	sh->pid = getpid();
 	sh->refs = 1;
 	sh->link = (struct share_link){-1, -1, 0};
@@ -441,8 +431,8 @@ static int shared_new(struct shared **out, struct error *err)
 	return 0;
 }
 
-int shared_open(
-	struct shared **out, const struct refrain_config *c, struct error *err)
+int shared_open(struct batch_source **out, const struct refrain_config *c,
+	struct error *err)
 {
 	char name[SHARE_FULL_NAME_MAX];
 	struct shared *sh = NULL;
@@ -465,6 +455,6 @@ int shared_open(
 		rc = shared_join(sh, err);
 	if (rc < 0 && sh && !sh->left)
 		shared_free(sh);
-	*out = rc < 0 ? NULL : sh;
+	*out = rc < 0 ? NULL : &sh->source;
 	return rc;
 }

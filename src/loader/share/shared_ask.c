@@ -18,50 +18,57 @@
 #define ASK_MS 50
 #define VIEW_NS (500 * NS_PER_MS) /* a view is good for so long */
 
-const struct settings *shared_settings(const struct shared *sh)
+const struct settings *shared_settings(const struct batch_source *source)
 {
-	return &sh->run.own_s;
+	return &shared_of(source)->run.own_s;
 }
 
-const struct dataset *shared_dataset(const struct shared *sh)
+const struct dataset *shared_dataset(const struct batch_source *source)
 {
-	return sh->run.dataset;
+	return shared_of(source)->run.dataset;
 }
 
-uint64_t shared_steps_left(struct shared *sh)
+uint64_t shared_steps_left(struct batch_source *source)
 {
+	struct shared *sh = shared_of(source);
+
 	LOCK_SCOPE(&sh->lock);
 	if (sh->engine && sh->next < sh->alone_from)
-		return engine_steps_left(sh->engine) + sh->alone_from -
-			sh->next;
+		return sh->engine->ops->steps_left(sh->engine) +
+			sh->alone_from - sh->next;
 	if (sh->engine)
-		return engine_steps_left(sh->engine);
+		return sh->engine->ops->steps_left(sh->engine);
 	return shared_run_steps(&sh->run) - sh->next;
 }
 
-uint64_t shared_step(struct shared *sh)
+uint64_t shared_step(struct batch_source *source)
 {
+	struct shared *sh = shared_of(source);
+
 	LOCK_SCOPE(&sh->lock);
 	return sh->next;
 }
 
-uint64_t shared_epoch_end(struct shared *sh, uint64_t epoch)
+uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch)
 {
+	struct shared *sh = shared_of(source);
 	uint64_t end;
 
 	LOCK_SCOPE(&sh->lock);
 	end = schedule_epoch_end_all(&sh->run.own, epoch);
 	return sh->engine && end > sh->alone_from
-		? engine_epoch_end(sh->engine, epoch)
+		? sh->engine->ops->epoch_end(sh->engine, epoch)
 		: end;
 }
 
-void shared_failure(struct shared *sh, struct refrain_failure *out)
+void shared_failure(struct batch_source *source, struct refrain_failure *out)
 {
+	struct shared *sh = shared_of(source);
+
 	*out = (struct refrain_failure){.size = sizeof(*out)};
 	LOCK_SCOPE(&sh->lock);
 	if (sh->engine)
-		engine_failure(sh->engine, out);
+		sh->engine->ops->failure(sh->engine, out);
 }
 
 /* -- States ---------------------------------------------------------------- */
@@ -78,24 +85,30 @@ static int save_shared(struct shared *sh, uint64_t step, void *buf, size_t size)
 	return state_save(&of, &sh->run.own, step, buf, size, &sh->message);
 }
 
-int shared_save(struct shared *sh, void *buf, size_t size)
+int shared_save(struct batch_source *source, void *buf, size_t size)
 {
+	struct shared *sh = shared_of(source);
+
 	LOCK_SCOPE(&sh->lock);
 	if (sh->engine && sh->next >= sh->alone_from)
-		return engine_save(sh->engine, buf, size);
+		return sh->engine->ops->save(sh->engine, buf, size);
 	return save_shared(sh, sh->next, buf, size);
 }
 
-int shared_save_at(struct shared *sh, uint64_t step, void *buf, size_t size)
+int shared_save_at(
+	struct batch_source *source, uint64_t step, void *buf, size_t size)
 {
+	struct shared *sh = shared_of(source);
+
 	LOCK_SCOPE(&sh->lock);
 	if (sh->engine && step >= sh->alone_from)
-		return engine_save_at(sh->engine, step, buf, size);
+		return sh->engine->ops->save_at(sh->engine, step, buf, size);
 	return save_shared(sh, step, buf, size);
 }
 
-int shared_echo_log(struct shared *sh, char *buf, size_t size)
+int shared_echo_log(struct batch_source *source, char *buf, size_t size)
 {
+	struct shared *sh = shared_of(source);
 	const struct shared_run *run = &sh->run;
 	size_t used = 0;
 	int alone = 0;
@@ -114,7 +127,8 @@ int shared_echo_log(struct shared *sh, char *buf, size_t size)
 		used += (size_t)n;
 	}
 	if (sh->engine) /* its log goes on where that of the share ends */
-		alone = engine_echo_log(sh->engine, buf + used, size - used);
+		alone = sh->engine->ops->echo_log(
+			sh->engine, buf + used, size - used);
 	return alone < 0 ? alone : (int)used + alone;
 }
 
@@ -131,8 +145,9 @@ static int memory_of(struct shared *sh, const void **base, size_t *bytes)
 	return 0;
 }
 
-int shared_memory(struct shared *sh, const void **base, size_t *bytes)
+int shared_memory(struct batch_source *source, const void **base, size_t *bytes)
 {
+	struct shared *sh = shared_of(source);
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
@@ -201,13 +216,15 @@ static void add_share(struct shared *sh, struct refrain_stats *out)
 	out->share_parted = sh->count.parted;
 }
 
-void shared_stats(struct shared *sh, struct refrain_stats *out)
+void shared_stats(struct batch_source *source, struct refrain_stats *out)
 {
+	struct shared *sh = shared_of(source);
+
 	LOCK_SCOPE(&sh->lock);
 	*out = (struct refrain_stats){
 		.bottleneck = "", .suggested_point = "", .echo_reason = ""};
 	if (sh->engine)
-		engine_stats(sh->engine, out);
+		sh->engine->ops->stats(sh->engine, out);
 	else if (sh->host)
 		shared_host_stats(sh->host, out);
 	if (sh->engine && sh->host)
@@ -294,7 +311,7 @@ int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask)
 			"share '%s' and is opening its dataset",
 			waited_s, sh->run.hello.name);
 	if (sh->state == SHARED_ALONE) {
-		batch_message(engine_source(sh->engine), &sh->message);
+		batch_message(sh->engine, &sh->message);
 		return -ETIMEDOUT;
 	}
 	if (ask && clock_now_ns() >= sh->viewed_ns + VIEW_NS)

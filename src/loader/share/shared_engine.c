@@ -42,7 +42,7 @@ static int shared_begin(
 {
 	struct shared_host *h = arg;
 	struct slab_place place;
-	struct engine *engine;
+	struct batch_source *engine;
 	int rc = engine_place(&h->copy.config, &out->slots, &place.bytes, err);
 
 	if (rc < 0)
@@ -60,7 +60,7 @@ static int shared_begin(
 		share_area_release(&out->area);
 		return rc;
 	}
-	out->source = engine_source(engine);
+	out->source = engine;
 	out->slot_bytes = place.bytes / out->slots;
 	LOCK_SCOPE(&h->lock);
 	h->engine = engine;
@@ -112,7 +112,8 @@ static void read_log(struct shared_host *h)
 		free(text);
 		room *= 2;
 		text = malloc(room);
-		rc = text ? engine_echo_log(h->engine, text, room) : -ENOMEM;
+		rc = text ? h->engine->ops->echo_log(h->engine, text, room)
+			  : -ENOMEM;
 	}
 	if (rc < 0)
 		return;
@@ -152,7 +153,7 @@ static void shared_ending(void *arg)
 	struct shared_host *h = arg;
 
 	LOCK_SCOPE(&h->lock);
-	engine_stats(h->engine, &h->last);
+	h->engine->ops->stats(h->engine, &h->last);
 	h->engine = NULL;
 }
 
@@ -225,5 +226,5 @@ void shared_host_stats(struct shared_host *host, struct refrain_stats *out)
 	LOCK_SCOPE(&host->lock);
 	*out = host->last;
 	if (host->engine)
-		engine_stats(host->engine, out);
+		host->engine->ops->stats(host->engine, out);
 }

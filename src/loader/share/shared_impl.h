@@ -64,7 +64,8 @@ void shared_run_name(
 	const struct refrain_config *c, char name[SHARE_FULL_NAME_MAX]);
 /* Open an engine at that step of the shared stream or of the own one. */
 int shared_run_open(struct shared_run *run, bool own, uint64_t step,
-	const struct slab_place *place, struct engine **out, struct error *err);
+	const struct slab_place *place, struct batch_source **out,
+	struct error *err);
 /* Does another job want the same stream? */
 int shared_run_check(const struct shared_run *run,
 	const struct share_hello *hello, struct error *err);
@@ -86,7 +87,7 @@ struct shared_host {
 	pthread_mutex_t lock;
 	/* Lock: changed by the host's thread. NULL if there is none or it is
 	 * ending. */
-	struct engine *engine;
+	struct batch_source *engine;
 	struct refrain_stats last; /* lock: at its end */
 };
 
@@ -208,14 +209,19 @@ struct shared {
 	uint32_t lent;		  /* slices */
 	struct schedule_cursor cursor; /* at `next`, of the own stream */
 	struct schedule_slot *slots;   /* of a batch */
-	struct engine *engine;	       /* SHARED_ALONE */
-	struct engine *retired;	       /* to be closed */
+	struct batch_source *engine;   /* SHARED_ALONE */
+	struct batch_source *retired;  /* to be closed */
 	uint64_t told_alone; /* the shared step of the last ALONE + 1 */
 	uint64_t alone_from; /* ... its first step */
 	uint64_t generation;
 	uint64_t waited_ns; /* in calls that timed out */
 	struct shared_count count;
 };
+
+static inline struct shared *shared_of(const struct batch_source *source)
+{
+	return CONTAINER_OF((uintptr_t)source, struct shared, source);
+}
 
 /* -- shared_link.c: what the host says and is told; with the lock ---------- */
 
@@ -254,6 +260,20 @@ void shared_unref(struct shared *sh);
 
 /* -- shared_ask.c ---------------------------------------------------------- */
 
+/* Implement the questions of struct loader_ops. */
+const struct settings *shared_settings(const struct batch_source *source);
+const struct dataset *shared_dataset(const struct batch_source *source);
+uint64_t shared_steps_left(struct batch_source *source);
+uint64_t shared_step(struct batch_source *source);
+uint64_t shared_epoch_end(struct batch_source *source, uint64_t epoch);
+void shared_failure(struct batch_source *source, struct refrain_failure *out);
+int shared_save(struct batch_source *source, void *buf, size_t size);
+int shared_save_at(
+	struct batch_source *source, uint64_t step, void *buf, size_t size);
+int shared_echo_log(struct batch_source *source, char *buf, size_t size);
+int shared_memory(
+	struct batch_source *source, const void **base, size_t *bytes);
+void shared_stats(struct batch_source *source, struct refrain_stats *out);
 /* Set the message of a time-out. May ask the host, with the lock released
  * meanwhile. */
 int shared_timed_out(struct shared *sh, uint64_t waited_ns, bool ask);

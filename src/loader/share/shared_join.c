@@ -156,7 +156,7 @@ static void follow_link(struct shared *sh, const struct share_link *link,
 /* The same stream, from an engine of its own. */
 static void go_alone(struct shared *sh)
 {
-	struct engine *engine = NULL;
+	struct batch_source *engine = NULL;
 	struct error err = {""};
 	uint64_t step;
 	int rc;
@@ -176,7 +176,7 @@ static void go_alone(struct shared *sh)
 		sh->engine = engine;
 		sh->alone_from = step;
 		sh->state = SHARED_ALONE;
-		shared_poll(sh, batch_fd(engine_source(engine)), true);
+		shared_poll(sh, batch_fd(engine), true);
 	}
 	shared_unlock(sh);
 }
@@ -185,7 +185,7 @@ static void go_alone(struct shared *sh)
 static void close_retired(struct shared *sh)
 {
 	struct refrain_stats stats;
-	struct engine *engine;
+	struct batch_source *engine;
 	int rc;
 
 	pthread_mutex_lock(&sh->lock);
@@ -194,8 +194,8 @@ static void close_retired(struct shared *sh)
 	pthread_mutex_unlock(&sh->lock);
 	if (!engine)
 		return;
-	engine_stats(engine, &stats);
-	rc = batch_close(engine_source(engine));
+	engine->ops->stats(engine, &stats);
+	rc = batch_close(engine);
 	LOCK_SCOPE(&sh->lock);
 	sh->count.decodes += stats.decodes;
 	sh->count.files_read += stats.files_read;

@@ -184,7 +184,7 @@ static void come_back(struct shared *sh, const struct share_batch *b)
 	sh->asked = 0;
 	sh->retired = sh->engine;
 	sh->engine = NULL;
-	shared_poll(sh, batch_fd(engine_source(sh->retired)), false);
+	shared_poll(sh, batch_fd(sh->retired), false);
 	if (shared_seek(sh, sh->next, &sh->message) < 0)
 		sh->failed = -EBADMSG;
 	sh->change_due = true;

@@ -266,7 +266,8 @@ void shared_run_release(struct shared_run *run)
 }
 
 int shared_run_open(struct shared_run *run, bool own, uint64_t step,
-	const struct slab_place *place, struct engine **out, struct error *err)
+	const struct slab_place *place, struct batch_source **out,
+	struct error *err)
 {
 	struct refrain_config c = own ? run->own_config : run->config;
 	const struct schedule *schedule = own ? &run->own : &run->schedule;
