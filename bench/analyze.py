@@ -36,7 +36,7 @@ ROOM = 4096 + 512   # a tier charges an item its size and this at most
 
 
 def command(trainer, top, a):
-    """Its words; `top` has train/ and test/."""
+    """Its words; the images are in train/ of `top`."""
     here = os.path.dirname(os.path.abspath(__file__))
     train = os.path.join(top, 'train')
     if trainer[:2] in ('dl', 'sl'):
@@ -50,9 +50,10 @@ def command(trainer, top, a):
                 '--epochs', '1000000', '--threads', '2', '--step-ms', '15',
                 '--no-hash']
     if trainer == 'cnn':
-        return [os.path.join(os.path.dirname(a.refrain), 'examples/train-cnn'),
-                top, '--epochs', '100000', '--batch', '16', '--threads', '2',
-                '--width', '4', '--size', '32']
+        return [os.path.join(os.path.dirname(a.refrain),
+                             'experiments/echo-train'),
+                '--epochs', '100000', '--batch', '16', '--threads', '2',
+                '--width', '4', '--size', '32', '--echo', '1', train]
     sys.exit('analyze.py: unknown trainer: ' + trainer)
 
 
@@ -173,7 +174,7 @@ def truth(a, trainer, source, fault, size):
                              start_new_session=True)
     began = time.monotonic() + SKIP_S
     try:
-        rate, miss = window(mount, a.truth, len(files) - len(a.extra))
+        rate, miss = window(mount, a.truth, len(files))
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
@@ -288,7 +289,6 @@ def main():
     p.add_argument('--add', action='store_true')
     a = p.parse_args()
     a.speed = Speed()
-    a.extra = os.listdir(os.path.join(a.data, 'test'))
     a.tier = os.path.join(a.tier, 'refrain-bench.%d' % os.getpid())
     os.mkdir(a.tier)
     print('cell         size   miss predicted measured   error  interval      '

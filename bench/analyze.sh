@@ -3,8 +3,8 @@
 #
 # Predictions of `refrain analyze` against trainers that were measured with a
 # real cache of each size: PyTorch's DataLoader with 2 and 4 workers, `refrain
-# load` and examples/train-cnn, and (sl2, sl4) threads that sleep in place of
-# preparing, from a throttled disk and from a source of 5 ms a request.
+# load`, experiments/echo-train (cnn), and (sl2, sl4) threads that sleep instead
+# of preparing, from a throttled disk and from a source of 5 ms a request.
 # analyze.py prints the table and the verdict. FILES is a directory of
 # directories of JPEGs.
 #
@@ -39,16 +39,8 @@ if [ -z "${FILES:-}" ]; then
 	"$refrain" make-dataset --classes 8 --images 1024 --size 320x240 \
 		"$photos" >/dev/null || bench_fail "no dataset"
 fi
-# train-cnn wants two folders, and reads the second one rarely.
-mkdir -p "$work/data/test"
+mkdir "$work/data"
 cp -r "$photos" "$work/data/train"
-for d in "$work/data/train"/*/; do
-	d=${d%/}
-	mkdir "$work/data/test/${d##*/}"
-	find "$d" -type f | head -n 1 | while read -r f; do
-		cp "$f" "$work/data/test/${d##*/}"
-	done
-done
 case ${ORIGINS:=disk far} in
 *disk*)
 	bytes=$(numfmt --from=iec "$rate")

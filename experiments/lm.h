@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../examples/nn.h" /* nn_real */
+#include "nn.h" /* nn_real */
 
 #define LM_CONTEXT 8
 #define LM_TARGETS 32

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../examples/nn.h"
+#include "nn.h"
 #include "lm.h"
 
 #define TIMEOUT_MS 60000

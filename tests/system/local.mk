@@ -95,7 +95,6 @@ other_tests = \
 	tests/system/ending.sh \
 	tests/system/epoch-reader.sh \
 	tests/system/errors.sh \
-	tests/system/experiments.sh \
 	tests/system/foreign-reader.sh \
 	tests/system/given-names.sh \
 	tests/system/huge-file.sh \

@@ -105,10 +105,6 @@ unit_tests += tests/unit/test_hedge tests/unit/test_remote \
 	tests/unit/test_resolver tests/unit/test_web
 endif
 
-if HAVE_BLAS
-unit_tests += tests/unit/test_lm tests/unit/test_nn
-endif
-
 # The runner and the fixtures.
 unit_sources = tests/unit/suite.c tests/unit/suite.h \
 	tests/unit/augment_fixture.h tests/unit/auto_plant.h \
@@ -185,14 +181,4 @@ tests_unit_test_resolver_LDADD = libweb.la $(LDADD)
 tests_unit_test_web_LDADD = libweb.la $(LDADD)
 tests_unit_test_hedge_LDADD = libobject.la $(LDADD)
 tests_unit_test_remote_LDADD = libobject.la $(LDADD)
-
-tests_unit_test_nn_SOURCES = tests/unit/test_nn.c $(nn_sources)
-tests_unit_test_nn_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
-tests_unit_test_nn_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS)
-tests_unit_test_nn_LDADD = $(unit_libs) $(BLAS_LIBS)
-tests_unit_test_lm_SOURCES = tests/unit/test_lm.c \
-	experiments/lm.c experiments/lm.h
-tests_unit_test_lm_CPPFLAGS = $(AM_CPPFLAGS) -DNN_DOUBLE
-tests_unit_test_lm_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS)
-tests_unit_test_lm_LDADD = $(unit_libs) $(BLAS_LIBS)
 endif

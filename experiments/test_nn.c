@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network of the examples, in double: its gradients are those of its loss,
- * its results do not depend on threads, and it learns.
+ * The network of the experiments, in double: its gradients are those of its
+ * loss, its results do not depend on threads, and it learns.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../examples/nn.h"
-#include "suite.h"
+#include "../tests/unit/suite.h"
+#include "nn.h"
 
 #define SIDE 16
 #define CHANNELS 3

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../experiments/lm.h"
-#include "suite.h"
+#include "../tests/unit/suite.h"
+#include "lm.h"
 
 #define HIDDEN 3
 #define COUNT 2

@@ -7,7 +7,7 @@
 # lists its runs, and the document's tables are those of the results.
 set -eu
 train=$PWD/experiments/echo-train
-experiments=${srcdir:-$(dirname "$0")/../..}/experiments
+experiments=$(dirname "$0")
 [ -x "$train" ] || {
 	echo 'skipped: experiments/echo-train is not built: no BLAS'
 	exit 77
