@@ -9,9 +9,9 @@ bench_epoch_reader_LDADD = libbase.la
 BENCHES = bench/hot.sh bench/cold.sh bench/latency.sh bench/ranges.sh \
 	bench/scale.sh bench/tier.sh bench/direct.sh bench/loader.sh \
 	bench/epoch.sh bench/speeds.sh bench/plan-bars.sh bench/python.sh
-EXTRA_DIST += $(BENCHES) bench/lib.sh bench/lru-model bench/slow-disk.sh \
-	bench/epoch.py bench/epoch_shapes.py bench/epoch-plot \
-	bench/lru-plot bench/speeds.py \
+EXTRA_DIST += $(BENCHES) bench/lib.sh \
+	bench/plot bench/draw.py bench/lru-model bench/slow-disk.sh \
+	bench/epoch.py bench/epoch_shapes.py bench/speeds.py \
 	bench/plan_bars.py \
 	bench/streams.sh bench/peer_ffcv.py bench/peer_python.py \
 	bench/python_bars.py bench/python_share.py bench/python_steps.py \
@@ -23,11 +23,11 @@ CLEANFILES += bench-hot.json bench-cold.json bench-latency.json \
 
 BENCHES += bench/plan-auto.sh bench/share.sh
 EXTRA_DIST += bench/plan-auto.sh bench/plan_auto.py \
-	bench/share.sh bench/share.py bench/share-plot
+	bench/share.sh bench/share.py
 CLEANFILES += bench-plan-auto.json bench-share.json
 
 # Run by hand: it takes ten minutes and a quiet machine.
-EXTRA_DIST += bench/peers.sh bench/peers.py bench/peers-plot bench/peers-sim
+EXTRA_DIST += bench/peers.sh bench/peers.py bench/peers-sim
 CLEANFILES += bench-peers.json
 
 # Run by hand: it wants another build.
@@ -69,10 +69,6 @@ noinst_PROGRAMS += bench/slow-fs
 bench_slow_fs_SOURCES = bench/slow_fs.c
 bench_slow_fs_CFLAGS = $(AM_CFLAGS) $(FUSE3_CFLAGS)
 bench_slow_fs_LDADD = libbase.la $(FUSE3_LIBS)
-
-noinst_PROGRAMS += bench/resize
-bench_resize_SOURCES = bench/resize.c
-bench_resize_LDADD = libloader.la
 
 noinst_PROGRAMS += bench/loader-run
 bench_loader_run_SOURCES = bench/loader_run.c \

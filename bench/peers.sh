@@ -12,7 +12,7 @@
 #   [D=300] [RATE=20] [LINK=400] [QUICK=1] [ONLY="epochs herd"] bench/peers.sh
 #
 # QUICK is 30 MB from 40 MB/s, by 1 and 3 hosts. Writes bench-peers.json, which
-# bench/peers-plot draws. Needs root, memcached, ip and tc.
+# bench/plot draws. Needs root, memcached, ip and tc.
 set -u
 name=peers
 bench=$(cd "$(dirname "$0")" && pwd)

@@ -6,7 +6,7 @@
 # of a mount, memory. The stand-in trainers take no time and do not look at the
 # pixels (--no-hash); in a second row they read every one. Then jobs beside one
 # that is stopped, or slow, and goes on alone, the time from a released batch to
-# the next one, and an idle job. bench/share-plot draws the first.
+# the next one, and an idle job. bench/plot draws the first.
 #
 #   IMAGES=1200 SECONDS_EACH=4 [JOBS="1 2 4 8"] [DATA=DIRECTORY] bench/share.sh
 #

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The plots of doc/echoing.md."""
 
-import plot
+import os
+import sys
+
+sys.path.insert(0, os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), '..', 'bench'))
+
+import draw  # noqa: E402
 from results import FACTORS, Run, median
 from tables import (WINDOWS, batch_groups, batches, limits, speed_ups,
                     throughputs)
@@ -17,7 +23,7 @@ def share(r, group, base, what):
 def by_factor(r, prefix, what, title, label):
     values = [r.values(f'{prefix}e{e}', what) for e in FACTORS]
     base, fresh = median(values[0]), what is Run.fresh
-    return plot.columns(
+    return draw.columns(
         title, 'echo factor e', label, [str(e) for e in FACTORS],
         {SEEDS: values,
          'if echoes were as good as fresh~' if fresh else
@@ -49,7 +55,7 @@ def text_plot(r):
 
 
 def by_name(r, title, x_label, rows, across='even'):
-    return plot.columns(
+    return draw.columns(
         title, x_label, 'fresh examples to the target',
         [name for name, _ in rows],
         {SEEDS:
@@ -67,7 +73,7 @@ def batch_plot(r):
             rows.append([v / base for v in values] if base else None)
         series[name] = rows
     series['1/4~'] = [[0.25]] * len(batches(r))
-    return plot.columns('Echoes before augmentation save more than batch '
+    return draw.columns('Echoes before augmentation save more than batch '
                         'echoes at every batch size (e = 4)',
                         'batch size',
                         'fresh examples to the target, share of e = 1',
@@ -75,7 +81,7 @@ def batch_plot(r):
 
 
 def curve_plot(r):
-    return plot.curves(
+    return draw.curves(
         'The higher e is, the fewer fresh examples an accuracy takes (seed 1)',
         'fresh examples', 'accuracy on held-out images, mean of five scores',
         {f'e = {e}': [(x['fresh'], x['mean']) for x in
@@ -96,7 +102,7 @@ def slow_plot(r):
         rows.insert(where, None)
     throughput, speed, limit = found
     paper = [[3.25] if n == '5' else None for n in names]
-    return plot.columns(
+    return draw.columns(
         'From slow storage, throughput follows min(e, R); '
         'training is faster by less', 'echo factor e',
         'ratio to e = 1', names,

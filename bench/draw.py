@@ -5,8 +5,7 @@ begins at 0, and each line has its name at its end."""
 
 import html
 import math
-
-from results import median
+from statistics import median
 
 WIDTH, HEIGHT = 560, 360
 LEFT, TOP, BOTTOM = 58, 64, 52
@@ -128,8 +127,9 @@ def columns(title, x_label, y_label, names, series, across='even'):
     return p.svg()
 
 
-def curves(title, x_label, y_label, series):
-    """series: {name: [(x, y), ...]}."""
+def curves(title, x_label, y_label, series, named=-1):
+    """series: {name: [(x, y), ...]}. `named` is the point that has the name of
+    its line above it."""
     p = Plot(title, x_label, y_label,
              max(b for s in series.values() for _, b in s))
     most = max(a for s in series.values() for a, _ in s) * 1.04
@@ -141,6 +141,7 @@ def curves(title, x_label, y_label, series):
         p.text(x(v), HEIGHT - BOTTOM + 18, number(v), 'middle', 11)
     for k, (name, points) in enumerate(series.items()):
         p.line([(x(a), p.y(b)) for a, b in points], COLOURS[k])
-        p.text(x(points[-1][0]), p.y(points[-1][1]) - 8, name, 'middle', 11,
+        at = points[named]
+        p.text(x(at[0]), p.y(at[1]) - 8, name, 'middle', 11,
                COLOURS[k])
     return p.svg()
