@@ -20,7 +20,7 @@
 #include "common/base/escape.h"
 #include "common/base/size.h"
 #include "command.h"
-#include "mount/daemon/daemon.h"
+#include "mount/daemon/analysis.h"
 
 struct analyze_args {
 	struct mount_options options;
@@ -169,9 +169,8 @@ static int start_mount(
 			: args->cache ? "90%"
 				      : "50%"};
 	o->ntiers = 1;
-	o->analysis = true;
 	(void)fflush(NULL); /* the daemon is a fork of this process */
-	rc = daemon_run(o, err);
+	rc = analysis_run(o, err);
 	at->mounted = rc == 0;
 	return rc;
 }

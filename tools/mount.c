@@ -11,6 +11,7 @@
 #include "common/base/size.h"
 #include "mount/cache/cache.h"
 #include "command.h"
+#include "mount/daemon/analysis.h"
 #include "mount/daemon/daemon.h"
 #include "far_options.h"
 #include "holder.h"
@@ -25,6 +26,7 @@ struct mount_args {
 	char *dirs[STORE_TIERS_MAX]; /* ours, behind options.tiers[].dir */
 	struct peer_list peers;	     /* behind options.peers */
 	bool no_hold;
+	bool analysis;
 	unsigned recover_s;
 };
 
@@ -215,7 +217,7 @@ static const struct option_def mount_table[] = {
 			"let refrain-analyze(1) hide cached files and replace "
 			"images. For measurements only.",
 		.kind = OPTION_FLAG,
-		.offset = FIELD(analysis),
+		.offset = offsetof(struct mount_args, analysis),
 	},
 	{
 		.name = "group",
@@ -402,7 +404,7 @@ static int mount_run(
 	}
 	if (o->staging_bytes == STAGING_BY_MEMORY)
 		o->staging_bytes = 0;
-	rc = daemon_run(o, &err);
+	rc = args->analysis ? analysis_run(o, &err) : daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
 	if (rc == 0 && o->check)

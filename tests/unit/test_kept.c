@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/feature.h"
-#include "mount/fs/kept_pages_impl.h"
+#include "mount/daemon/kept_pages_impl.h"
 #include "mount/fs/pages.h"
 #include "suite.h"
 
@@ -81,7 +81,7 @@ static void read_file(const char *name)
 
 static void set_up(void)
 {
-	struct pages_config config = {
+	struct kept_config config = {
 		.mountpoint = top, .stays = stays, .seen = note_seen};
 
 	memcpy(top, TOP, sizeof(TOP));

@@ -12,6 +12,7 @@
 
 #include "../../tools/command.h"
 #include "../../tools/holder.h"
+#include "mount/daemon/analysis.h"
 #include "mount/daemon/daemon.h"
 #include "suite.h"
 
@@ -46,6 +47,14 @@ int daemon_run(const struct mount_options *options, struct error *err)
 	return answer < 0 ? error_set(err, answer, "no: %m") : 0;
 }
 
+static bool analysed;
+
+int analysis_run(const struct mount_options *options, struct error *err)
+{
+	analysed = true;
+	return daemon_run(options, err);
+}
+
 static int holders; /* asked for */
 static char held_words[1024];
 static unsigned recover;
@@ -71,6 +80,7 @@ static int run(command_fn *command, const char *const *words)
 	int argc = 0;
 
 	calls = holders = 0;
+	analysed = false;
 	memset(&asked, 0, sizeof(asked));
 	for (; words[argc]; argc++) {
 		(void)snprintf(
@@ -98,6 +108,7 @@ START_TEST(test_mount_asks_for_the_documented_defaults)
 	ck_assert_uint_eq(asked.revalidate_s, 0);
 	ck_assert_uint_eq(asked.source.timeout_s, 120);
 	ck_assert(asked.verify && !asked.foreground && !asked.allow_other);
+	ck_assert(!analysed);
 	ck_assert_ptr_null(asked.group);
 	ck_assert_ptr_null(asked.source.fault);
 }
@@ -132,12 +143,14 @@ START_TEST(test_mount_passes_every_option_on)
 			"--foreground", "--limit=32M", "--chunk", "2M",
 			"--staging", "1G", "--revalidate", "60", "--verify",
 			"never", "--allow-other", "--group", "g", "--timeout",
-			"7", "--fault", "delay=5ms", "src", "mnt"),
+			"7", "--fault", "delay=5ms", "--analysis", "src",
+			"mnt"),
 		0);
 	ck_assert_uint_eq(asked.ntiers, 2);
 	ck_assert_str_eq(asked.tiers[0].size, "1G");
 	ck_assert_str_eq(asked.tiers[1].size, "50%");
 	ck_assert(asked.foreground && asked.allow_other && !asked.verify);
+	ck_assert(analysed);
 	ck_assert_uint_eq(asked.limit_bytes, 32 << 20);
 	ck_assert_uint_eq(asked.chunk_bytes, 2 << 20);
 	ck_assert_uint_eq(asked.staging_bytes, 1 << 30);

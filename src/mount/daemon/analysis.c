@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/lock.h"
+#include "mount/daemon/analysis.h"
 #include "mount/daemon/analysis_impl.h"
 
 /* Shorter times without a READ are not counted as idle: a trainer may read only
@@ -31,7 +32,8 @@ static void note_idle(struct analysis *a)
 		&a->last_read_ns, now_ns, memory_order_relaxed);
 
 	if (last_ns > 0 && now_ns > last_ns + IDLE_NS)
-		COUNT_ADD(a->counters, idle_us, (now_ns - last_ns) / NS_PER_US);
+		COUNT_ADD(a->parts->counters, idle_us,
+			(now_ns - last_ns) / NS_PER_US);
 }
 
 /* One a thread; NULL for want of memory. */
@@ -58,16 +60,16 @@ struct hash128 analysis_item(const struct analysis *a,
 	const struct cache_item *item, struct cache_item *first)
 {
 	*first = *item;
-	cache_item_at(a->cache, 0, first);
-	return cache_key(a->cache, first);
+	cache_item_at(a->parts->cache, 0, first);
+	return cache_key(a->parts->cache, first);
 }
 
 bool analysis_has_image_name(struct analysis *a, uint64_t cookie)
 {
 	char path[MANIFEST_PATH_MAX];
 
-	return manifest_path(
-		       a->manifest, (node_id)cookie, path, sizeof(path)) >= 0 &&
+	return manifest_path(a->parts->manifest, (node_id)cookie, path,
+		       sizeof(path)) >= 0 &&
 		stand_in_is_image(path);
 }
 
@@ -83,8 +85,8 @@ static bool reads_as_jpeg(struct analysis *a, const struct cache_item *item)
 
 	if (first.size <= STAND_IN_TINY_BYTES || !s)
 		return false;
-	if (store_read(a->store, s, key, first.size, 0, sizeof(magic), &data) ==
-		(ssize_t)sizeof(magic))
+	if (store_read(a->parts->store, s, key, first.size, 0, sizeof(magic),
+		    &data) == (ssize_t)sizeof(magic))
 		return memcmp(data, magic, sizeof(magic)) == 0;
 	return atomic_load_explicit(&a->standing, memory_order_acquire) &&
 		analysis_has_image_name(a, item->cookie);
@@ -102,7 +104,7 @@ static bool needs_stand_in(struct analysis *a, const struct cache_item *item)
 		return false;
 	key = analysis_item(a, item, &first);
 	return (limit == CACHE_MASK_NONE || key.hi < limit) &&
-		!store_has(a->store, key, first.size) &&
+		!store_has(a->parts->store, key, first.size) &&
 		analysis_has_image_name(a, item->cookie);
 }
 
@@ -125,8 +127,8 @@ static bool put_stand_in(struct analysis *a, const struct cache_item *item,
 	if (off < in.size_bytes) {
 		n = in.size_bytes - off < len ? (size_t)(in.size_bytes - off)
 					      : len;
-		if (store_read(a->store, s, in.key, in.size_bytes, off, n,
-			    &data) != (ssize_t)n)
+		if (store_read(a->parts->store, s, in.key, in.size_bytes, off,
+			    n, &data) != (ssize_t)n)
 			return false;
 		memcpy(buf, data, n);
 	}
@@ -190,9 +192,9 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 
 	note_idle(a);
 	if (off == 0) {
-		COUNT(a->counters, first_reads);
+		COUNT(a->parts->counters, first_reads);
 		readers_note(&a->readers, thread);
-		pages_asked(a->pages, item);
+		kept_asked(a->kept, item);
 	}
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, len, memory_order_relaxed);
@@ -202,13 +204,13 @@ static bool analysis_read(void *arg, const struct cache_item *item,
 	 * The readers of a large file may come back for other parts of it, and
 	 * what they read of it is counted by its bytes.
 	 */
-	pages_part(a->pages, item, off, len);
+	pages_part(a->parts->pages, item, off, len);
 	if (off + len >= item->base + item->size &&
-		(answered || cache_resident(a->cache, item)))
-		pages_passed(a->pages, item);
+		(answered || cache_resident(a->parts->cache, item)))
+		pages_passed(a->parts->pages, item);
 	if (!answered || off > 0)
 		return answered;
-	COUNT(a->counters, hits);
+	COUNT(a->parts->counters, hits);
 	(void)atomic_fetch_add_explicit(content == CONTENT_STAND_IN
 			? &a->stand_in_reads
 			: &a->tiny_reads,
@@ -229,7 +231,7 @@ static bool analysis_stays(void *arg, const struct cache_item *item)
 		atomic_load(&a->content) == CONTENT_REAL &&
 		atomic_load(&a->begun[item->digest.lo % FILES_BEGUN]) ==
 		CONTENT_REAL &&
-		cache_resident(a->cache, item);
+		cache_resident(a->parts->cache, item);
 }
 
 static void analysis_seen(void *arg, const struct cache_item *item)
@@ -237,76 +239,99 @@ static void analysis_seen(void *arg, const struct cache_item *item)
 	struct analysis *a = arg;
 
 	note_idle(a);
-	COUNT(a->counters, first_reads);
-	COUNT(a->counters, hits);
-	COUNT_ADD(a->counters, hit_bytes, item->size);
+	COUNT(a->parts->counters, first_reads);
+	COUNT(a->parts->counters, hits);
+	COUNT_ADD(a->parts->counters, hit_bytes, item->size);
 	(void)atomic_fetch_add_explicit(
 		&a->kept_reads, 1, memory_order_relaxed);
 	(void)atomic_fetch_add_explicit(
 		&a->read_bytes, item->size, memory_order_relaxed);
 }
 
-void analysis_watch_pages(struct analysis *a, struct pages_config *pages)
-{
-	pages->whole_max_bytes = STAYS_MAX;
-	pages->stays = analysis_stays;
-	pages->seen = analysis_seen;
-	pages->arg = a;
-}
 /* -- Life ------------------------------------------------------------------ */
 
-bool analysis_refuses(struct analysis *a, struct ctl_conn *conn)
+static void analysis_refused(void *arg)
 {
-	if (!a)
-		return false;
+	struct analysis *a = arg;
+
 	atomic_store_explicit(&a->refused, true, memory_order_relaxed);
-	(void)ctl_fail(conn,
-		"this mount is being analysed, so nothing may be read or "
-		"planned past it; read the files through it");
-	return true;
-}
-const struct cache_mask *analysis_mask(const struct analysis *a)
-{
-	return &a->mask;
 }
 
-const struct fs_watch *analysis_watch(const struct analysis *a)
+static int analysis_begin(
+	void *arg, const struct mount_parts *parts, struct error *err)
 {
-	return &a->watch;
+	struct analysis *a = arg;
+	const struct kept_config kept = {.manifest = parts->manifest,
+		.mountpoint = parts->mountpoint,
+		.stays = analysis_stays,
+		.seen = analysis_seen,
+		.arg = a};
+
+	a->parts = parts;
+	a->kept = kept_new(&kept);
+	a->keeper = (struct pages_keeper){.open = kept_open,
+		.close = kept_close,
+		.add = kept_add,
+		.look = kept_look,
+		.check = kept_check,
+		.bytes = kept_bytes,
+		.has = kept_has,
+		.kept = a->kept};
+	return a->kept ? 0 : error_set(err, -ENOMEM, "cannot mount: %m");
 }
 
-int analysis_new(struct analysis **out, struct counters *counters,
-	struct store *store, struct error *err)
+/* The tables that the mount gets. */
+static void fill_hooks(struct analysis *a)
+{
+	const struct ctl_command commands[] = {{"mask", command_mask, a},
+		{"content", command_content, a}, {"rates", command_rates, a},
+		{NULL, NULL, NULL}};
+
+	memcpy(a->commands, commands, sizeof(commands));
+	atomic_init(&a->mask.limit, CACHE_MASK_NONE);
+	a->watch = (struct fs_watch){.read = analysis_read, .arg = a};
+	a->hooks = (struct mount_hooks){.begin = analysis_begin,
+		.refused = analysis_refused,
+		.commands = a->commands,
+		.mask = &a->mask,
+		.watch = &a->watch,
+		.keeper = &a->keeper,
+		.whole_max_bytes = STAYS_MAX,
+		.arg = a};
+}
+
+static struct analysis *analysis_new(void)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
 
 	if (!a || pthread_key_create(&a->scratch, free_scratch) != 0) {
 		free(a);
-		return error_set(err, -ENOMEM, "cannot analyse: %m");
+		return NULL;
 	}
 	lock_init(&a->lock, RANK_ANALYSIS);
-	a->counters = counters;
-	a->store = store;
-	a->watch = (struct fs_watch){.read = analysis_read, .arg = a};
-	atomic_init(&a->mask.limit, CACHE_MASK_NONE);
-	*out = a;
-	return 0;
+	fill_hooks(a);
+	return a;
 }
 
-void analysis_begin(struct analysis *a, struct manifest *manifest,
-	struct cache *cache, struct pages *pages)
+static void analysis_free(struct analysis *a)
 {
-	a->manifest = manifest;
-	a->cache = cache;
-	a->pages = pages;
-}
-
-void analysis_free(struct analysis *a)
-{
-	if (!a)
-		return;
 	(void)pthread_mutex_destroy(&a->lock); /* nobody is left */
 	(void)pthread_key_delete(a->scratch);
 	stand_ins_free(a->stand_ins);
+	kept_free(a->kept);
 	free(a);
+}
+
+int analysis_run(const struct mount_options *options, struct error *err)
+{
+	struct mount_options o = *options;
+	struct analysis *a = analysis_new();
+	int rc;
+
+	if (!a)
+		return error_set(err, -ENOMEM, "cannot mount: %m");
+	o.hooks = &a->hooks;
+	rc = daemon_run(&o, err);
+	analysis_free(a);
+	return rc;
 }

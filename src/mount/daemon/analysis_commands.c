@@ -11,26 +11,14 @@
  * is acceptable only during an analysis. */
 #define LATE_MAX_US 1000000
 
-/* NULL: the mount is an ordinary one, and the peer got an error. */
-static struct analysis *analysis_of(void *arg, struct ctl_conn *conn)
-{
-	if (!arg)
-		(void)ctl_fail(conn,
-			"this mount cannot be analysed; mount it with "
-			"--analysis, or use refrain analyze");
-	return arg;
-}
-
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = analysis_of(arg, conn);
+	struct analysis *a = arg;
 	const json_t *value = json_object_get(request, "x");
 	const json_t *keep = json_object_get(request, "keep");
 	double x = json_number_value(value);
 	uint64_t limit = CACHE_MASK_NONE;
 
-	if (!a)
-		return;
 	if (!json_is_number(value) || !(x >= 0 && x <= 1)) {
 		(void)ctl_fail(conn, "\"x\" must be a number from 0 to 1");
 		return;
@@ -42,7 +30,7 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	if (json_is_boolean(keep))
 		atomic_store_explicit(
 			&a->drops, !json_is_true(keep), memory_order_relaxed);
-	pages_changed(a->pages);
+	pages_changed(a->parts->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -51,12 +39,13 @@ static void add_stand_ins(struct analysis *a, struct stand_ins *s)
 {
 	struct node_info info;
 
-	for (node_id id = NODE_ROOT; id < manifest_end(a->manifest); id++) {
+	for (node_id id = NODE_ROOT; id < manifest_end(a->parts->manifest);
+		id++) {
 		struct cache_item item;
 		struct hash128 key;
 
-		if (manifest_get(a->manifest, id, &info) < 0 || info.retired ||
-			info.attr.kind != KIND_FILE ||
+		if (manifest_get(a->parts->manifest, id, &info) < 0 ||
+			info.retired || info.attr.kind != KIND_FILE ||
 			info.attr.version.size_bytes == 0)
 			continue;
 		item = (struct cache_item){.digest = info.digest,
@@ -64,7 +53,7 @@ static void add_stand_ins(struct analysis *a, struct stand_ins *s)
 			.cookie = id};
 		key = analysis_item(a, &item, &item);
 		if (item.size == info.attr.version.size_bytes &&
-			store_has(a->store, key, item.size) &&
+			store_has(a->parts->store, key, item.size) &&
 			analysis_has_image_name(a, id))
 			stand_ins_add(s, key, item.size);
 	}
@@ -108,7 +97,7 @@ static void tell_stand_ins(struct analysis *a, struct ctl_conn *conn)
 
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = analysis_of(arg, conn);
+	struct analysis *a = arg;
 	const json_t *value = json_object_get(request, "content");
 	const char *text =
 		json_is_string(value) ? json_string_value(value) : "";
@@ -116,8 +105,6 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 		json_integer_value(json_object_get(request, "delay_us"));
 	int content;
 
-	if (!a)
-		return;
 	if (strcmp(text, "stand-in") == 0) {
 		tell_stand_ins(a, conn);
 		return;
@@ -142,7 +129,7 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 		return;
 	}
 	atomic_store_explicit(&a->content, content, memory_order_relaxed);
-	pages_changed(a->pages);
+	pages_changed(a->parts->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -161,27 +148,26 @@ static uint64_t cpu_us(void)
 
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = analysis_of(arg, conn);
+	struct analysis *a = arg;
 	struct cache_status s;
 	json_t *reply;
 	uint64_t kept;
 
-	if (!a)
-		return;
-	kept = pages_settle(a->pages);
-	cache_status(a->cache, &s); /* counts the time of what is parked */
+	kept = pages_settle(a->parts->pages);
+	cache_status(
+		a->parts->cache, &s); /* counts the time of what is parked */
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
 			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),
 		"cpu_us", (json_int_t)cpu_us(), "first_reads",
-		RATE(a->counters, first_reads), "bytes", RATE(a, read_bytes),
-		"hits", RATE(a->counters, hits), "misses",
-		RATE(a->counters, misses), "tiny", RATE(a, tiny_reads),
-		"stand_ins", RATE(a, stand_in_reads), "kept",
-		RATE(a, kept_reads), "kept_bytes", (json_int_t)kept,
-		"starved_us", RATE(a->counters, starved_us), "parked_us",
-		RATE(a->counters, parked_us), "idle_us",
-		RATE(a->counters, idle_us), "readers",
+		RATE(a->parts->counters, first_reads), "bytes",
+		RATE(a, read_bytes), "hits", RATE(a->parts->counters, hits),
+		"misses", RATE(a->parts->counters, misses), "tiny",
+		RATE(a, tiny_reads), "stand_ins", RATE(a, stand_in_reads),
+		"kept", RATE(a, kept_reads), "kept_bytes", (json_int_t)kept,
+		"starved_us", RATE(a->parts->counters, starved_us), "parked_us",
+		RATE(a->parts->counters, parked_us), "idle_us",
+		RATE(a->parts->counters, idle_us), "readers",
 		(json_int_t)readers_count(&a->readers), "refused",
 		(int)atomic_load_explicit(&a->refused, memory_order_relaxed));
 	if (reply && json_is_true(json_object_get(request, "intervals")))

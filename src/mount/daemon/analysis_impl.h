@@ -7,7 +7,11 @@
 #ifndef DAEMON_ANALYSIS_IMPL_H
 #define DAEMON_ANALYSIS_IMPL_H
 
-#include "mount/daemon/mount_impl.h"
+#include <pthread.h>
+
+#include "mount/daemon/mount_hooks.h"
+#include "mount/daemon/analysis_readers_impl.h"
+#include "mount/daemon/kept_pages_impl.h"
 #include "mount/daemon/stand_in.h"
 
 /* Entries of a table; files that share one are rarely read at the same moment.
@@ -23,26 +27,30 @@ enum content {
 };
 
 struct analysis {
-	pthread_mutex_t lock;	   /* guards the making of `stand_ins` */
-	struct counters *counters; /* set once */
-	struct store *store;	   /* set once */
-	struct cache *cache;	   /* these two by analysis_begin() */
-	struct pages *pages;
-	struct manifest *manifest;
-	pthread_key_t scratch;	     /* set once; struct store_scratch */
-	struct fs_watch watch;	     /* set once */
+	pthread_mutex_t lock; /* guards the making of `stand_ins` */
+	/* Set once, by begin(). */
+	const struct mount_parts *parts;
+	struct kept *kept;
+	struct pages_keeper keeper;
+	/* Set once. */
+	pthread_key_t scratch; /* struct store_scratch */
+	struct mount_hooks hooks;
+	struct fs_watch watch;
+	struct ctl_command commands[4];
 	struct cache_mask mask;	     /* atomic */
 	struct stand_ins *stand_ins; /* set before `standing` */
 	/* Cached images are answered in place of others. Release, acquire. */
 	atomic_bool standing;
-	/* Relaxed, these: nothing else depends on them. */
+	/* All below are relaxed: nothing else depends on them. */
 	atomic_int content; /* enum content */
 	atomic_uint late_us;
 	struct readers readers;
 	_Atomic uint64_t read_bytes;
-	_Atomic uint64_t tiny_reads; /* of a file's first byte; and */
+	/* Reads of a file's first byte that got a tiny image, another one, or
+	 * pages that had stayed. */
+	_Atomic uint64_t tiny_reads;
 	_Atomic uint64_t stand_in_reads;
-	_Atomic uint64_t kept_reads; /* of files whose pages had stayed */
+	_Atomic uint64_t kept_reads;
 	_Atomic uint64_t last_read_ns;
 	atomic_bool drops;   /* no pages stay */
 	atomic_bool refused; /* a loader wanted to read past the mount */
@@ -56,5 +64,10 @@ struct hash128 analysis_item(const struct analysis *a,
 
 /* Is the file an image by its name? */
 bool analysis_has_image_name(struct analysis *a, uint64_t cookie);
+
+/* analysis_commands.c; `arg` is a struct analysis. */
+void command_mask(void *arg, struct ctl_conn *conn, const json_t *request);
+void command_content(void *arg, struct ctl_conn *conn, const json_t *request);
+void command_rates(void *arg, struct ctl_conn *conn, const json_t *request);
 
 #endif

@@ -8,12 +8,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "mount/daemon/mount_impl.h"
+#include "mount/daemon/analysis_readers_impl.h"
 
 /* -- Times ----------------------------------------------------------------- */
 

@@ -134,6 +134,24 @@ static void command_fault(
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
+static void command_not_analysed(
+	void *arg, struct ctl_conn *conn, const json_t *request)
+{
+	(void)arg;
+	(void)request;
+	(void)ctl_fail(conn,
+		"this mount cannot be analysed; mount it with --analysis, or "
+		"use refrain analyze");
+}
+
+/* The commands of an analysis on an ordinary mount. */
+static const struct ctl_command not_analysed[] = {
+	{"mask", command_not_analysed, NULL},
+	{"content", command_not_analysed, NULL},
+	{"rates", command_not_analysed, NULL},
+	{NULL, NULL, NULL},
+};
+
 static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 {
 	const struct ctl_command commands[] = {
@@ -144,21 +162,24 @@ static void list_commands(struct mount *m, struct ctl_command out[COMMANDS_MAX])
 		{"upgrade", command_upgrade, m},
 		{"keys", command_keys, &m->loaders},
 		{"report", command_report, &m->loaders},
-		{"mask", command_mask, m->analysis},
-		{"content", command_content, m->analysis},
-		{"rates", command_rates, m->analysis},
 		{"plan", command_plan, &m->loaders},
 		{"plan-add", command_plan_add, NULL},
 		{"plan-progress", command_plan_progress, NULL},
 		{"plan-status", command_plan_status, NULL},
 		{"plan-follow", command_plan_follow, NULL},
 		{"plan-drop", command_plan_drop, NULL},
-		{NULL, NULL, NULL},
 	};
+	const struct ctl_command *more =
+		m->options.hooks ? m->options.hooks->commands : not_analysed;
+	size_t n = sizeof(commands) / sizeof(*commands);
 
-	_Static_assert(sizeof(commands) <= COMMANDS_MAX * sizeof(*out),
+	_Static_assert(sizeof(commands) + sizeof(not_analysed) <=
+			COMMANDS_MAX * sizeof(*out),
 		"as many commands as there is room for");
 	memcpy(out, commands, sizeof(commands));
+	while (more->name)
+		out[n++] = *more++;
+	out[n] = (struct ctl_command){NULL, NULL, NULL};
 }
 
 void commands_build(struct mount *m)
@@ -177,7 +198,7 @@ void commands_build(struct mount *m)
 		.scan = m->scan,
 		.cache = m->cache,
 		.plans = m->plans,
-		.analysis = m->analysis,
+		.hooks = m->options.hooks,
 		.counters = &m->counters,
 	};
 	list_commands(m, m->commands);

@@ -122,7 +122,7 @@ static int build_store(struct mount *m, struct error *err)
 		.ntiers = m->options.ntiers,
 		/* An analysis reads what it cached a minute ago, and should
 		 * read it at the speed of memory. */
-		.verify = m->options.verify && !m->options.analysis,
+		.verify = m->options.verify && !m->options.hooks,
 		.group = m->options.group,
 		.write_out = memory_limit() < CGROUP_NO_LIMIT,
 		.events = m->events,
@@ -266,6 +266,31 @@ static void build_memory(struct mount *m)
 		m->store, o->staging_bytes, totals.files, limit_report, m->log);
 }
 
+/* The bound on the kernel's pages. In an analysis every read must be seen. */
+static int build_pages(struct mount *m, struct error *err)
+{
+	struct pages_config config = {.manifest = m->manifest,
+		.mountpoint = m->mountpoint,
+		.counters = &m->counters,
+		.max_bytes = m->options.pages_bytes};
+	const struct mount_hooks *hooks = m->options.hooks;
+	int rc = 0;
+
+	if (hooks) {
+		m->parts = (struct mount_parts){.mountpoint = m->mountpoint,
+			.counters = &m->counters,
+			.store = m->store,
+			.manifest = m->manifest};
+		rc = hooks->begin(hooks->arg, &m->parts, err);
+		config.keeper = hooks->keeper;
+		config.whole_max_bytes = hooks->whole_max_bytes;
+		config.each_epoch = true;
+	}
+	if (rc == 0 && (hooks || config.max_bytes > 0))
+		rc = pages_new(&m->pages, &config, err);
+	return rc;
+}
+
 static int build_cache(struct mount *m, struct error *err)
 {
 	struct origin *origin = stack_origin(m->stack);
@@ -288,34 +313,23 @@ static int build_cache(struct mount *m, struct error *err)
 	};
 	struct plans_config plans = {
 		.file = planned_file, .arg = m, .counters = &m->counters};
-	struct pages_config pages = {.manifest = m->manifest,
-		.mountpoint = m->mountpoint,
-		.counters = &m->counters,
-		.max_bytes = m->options.pages_bytes,
-		.each_epoch = m->options.analysis};
-	int rc = 0;
+	const struct mount_hooks *hooks = m->options.hooks;
+	int rc = build_pages(m, err);
 
 	if (m->peering)
 		config.source[config.nsources++] = peering_source(m->peering);
-	if (m->options.analysis)
-		rc = analysis_new(&m->analysis, &m->counters, m->store, err);
-	if (m->analysis) {
-		config.mask = analysis_mask(m->analysis);
-		analysis_watch_pages(m->analysis, &pages);
-	}
-	/* In an analysis every read must be seen. */
-	if (rc == 0 && (m->options.pages_bytes > 0 || m->analysis))
-		rc = pages_new(&m->pages, &pages, err);
+	if (hooks)
+		config.mask = hooks->mask;
 	if (rc == 0 &&
 		mount_count_epochs(&m->epochs, &config,
-			m->analysis ? 1 : m->options.pages_bytes) < 0)
+			hooks ? 1 : m->options.pages_bytes) < 0)
 		rc = error_set(err, -ENOMEM, "cannot make the cache: %m");
 	if (rc == 0)
 		rc = cache_new(&m->cache, &config, err);
 	if (rc < 0)
 		return rc;
-	if (m->analysis)
-		analysis_begin(m->analysis, m->manifest, m->cache, m->pages);
+	m->parts.cache = m->cache;
+	m->parts.pages = m->pages;
 	plans.cache = m->cache;
 	m->prefetch = prefetch_new(m->cache);
 	if (!m->prefetch || plans_new(&m->plans, &plans) < 0)
@@ -358,7 +372,7 @@ static int build_fs(struct mount *m, struct error *err)
 		.revalidate_s = m->options.revalidate_s,
 		.counters = &m->counters,
 		.events = m->events,
-		.watch = m->analysis ? analysis_watch(m->analysis) : NULL,
+		.watch = m->options.hooks ? m->options.hooks->watch : NULL,
 	};
 	int rc;
 
@@ -481,7 +495,6 @@ static void take_down(struct mount *m, const struct error *why)
 	prefetch_free(m->prefetch);
 	cache_free(m->cache);
 	peering_free(m->peering);
-	analysis_free(m->analysis);
 	epochs_free(m->epochs.epochs);
 	tree_free(m->tree);
 	scan_free(m->scan);

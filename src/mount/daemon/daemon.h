@@ -25,6 +25,8 @@
  * chance. */
 #define MOUNT_CAN_TAKE_OVER 43
 
+struct mount_hooks;
+
 /* The options of `refrain mount`; the caller owns the strings. */
 struct mount_options {
 	struct stack_config source;
@@ -49,7 +51,7 @@ struct mount_options {
 	unsigned revalidate_s; /* 0: only on refresh */
 	bool verify;	       /* hash the blocks of every read */
 	bool allow_other;
-	bool analysis; /* hides and replaces data on request; see analysis.c */
+	const struct mount_hooks *hooks; /* of an analysis; NULL: none */
 	const char *group; /* group that may use the socket and read the tiers;
 			      or NULL */
 	enum event_level log_level;

@@ -103,6 +103,17 @@ static int send_keys(
 	return ctl_send_text(conn, text, (size_t)(at - text));
 }
 
+bool loader_refused(const struct loaders *of, struct ctl_conn *conn)
+{
+	if (!of->hooks)
+		return false;
+	of->hooks->refused(of->hooks->arg);
+	(void)ctl_fail(conn,
+		"this mount is being analysed, so nothing may be read or "
+		"planned past it; read the files through it");
+	return true;
+}
+
 void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 {
 	const json_t *paths = json_object_get(request, "paths");
@@ -110,7 +121,7 @@ void command_keys(void *arg, struct ctl_conn *conn, const json_t *request)
 	 * files through the mount. */
 	struct request_names names = {.of = arg, .listed = true};
 
-	if (analysis_refuses(names.of->analysis, conn))
+	if (loader_refused(names.of, conn))
 		return;
 	if (!json_is_array(paths) || json_array_size(paths) > KEYS_MAX) {
 		(void)ctl_fail(conn,

@@ -1,8 +1,10 @@
 noinst_LTLIBRARIES += libdaemon.la
 libdaemon_la_SOURCES = \
-	src/mount/daemon/analysis.c src/mount/daemon/analysis_impl.h \
+	src/mount/daemon/analysis.c src/mount/daemon/analysis.h \
+	src/mount/daemon/analysis_impl.h \
 	src/mount/daemon/analysis_commands.c \
 	src/mount/daemon/analysis_readers.c \
+	src/mount/daemon/analysis_readers_impl.h \
 	src/mount/daemon/compare.c \
 	src/mount/daemon/control_commands.c \
 	src/mount/daemon/control_conn.c src/mount/daemon/control_conn_impl.h \
@@ -15,12 +17,14 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/gauges.c src/mount/daemon/gauges.h \
 	src/mount/daemon/held.c \
 	src/mount/daemon/json_text.c src/mount/daemon/json_text.h \
+	src/mount/daemon/kept_pages.c src/mount/daemon/kept_pages_impl.h \
 	src/mount/daemon/loader_commands.c \
 	src/mount/daemon/log.c src/mount/daemon/log.h \
 	src/mount/daemon/log_cause.c src/mount/daemon/log_cause_impl.h \
 	src/mount/daemon/log_events.c \
 	src/mount/daemon/log_limit_impl.h \
 	src/mount/daemon/log_line.c src/mount/daemon/log_line_impl.h \
+	src/mount/daemon/mount_hooks.h \
 	src/mount/daemon/mount_impl.h \
 	src/mount/daemon/mount_limits.c \
 	src/mount/daemon/mount_paths.c \

@@ -18,6 +18,7 @@
 #include "mount/fs/fs.h"
 #include "mount/fs/fs_session.h"
 #include "mount/daemon/log.h"
+#include "mount/daemon/mount_hooks.h"
 #include "mount/names/manifest.h"
 #include "origin/origin.h"
 #include "mount/fs/pages.h"
@@ -75,7 +76,7 @@ struct loaders {
 	struct scan *scan; /* NULL: all names are known */
 	struct cache *cache;
 	struct plans *plans;
-	struct analysis *analysis; /* NULL on an ordinary mount */
+	const struct mount_hooks *hooks; /* NULL on an ordinary mount */
 	struct counters *counters;
 };
 
@@ -126,8 +127,8 @@ struct mount {
 	struct ctl_command commands[COMMANDS_MAX];
 	struct ctl_server *ctl;
 	struct fs *fs;
-	struct pages *pages;	   /* NULL: their number is not bounded */
-	struct analysis *analysis; /* NULL on an ordinary mount */
+	struct pages *pages;	  /* NULL: their number is not bounded */
+	struct mount_parts parts; /* for the hooks */
 	struct mount_epochs epochs;
 	int ready_fd; /* the parent waits for the outcome here, or -1 */
 	struct mount_life life;
@@ -301,65 +302,6 @@ struct source *peering_source(const struct peering *p);
 void peering_status(const struct peering *p, struct cache *cache, json_t *o);
 void peering_limits(const struct peering *p, limit_fn *fn, void *arg);
 
-/* analysis_readers.c: the threads that read. */
-#define READERS_LOOK 128
-
-/* Threads whose last read is known; those of the same slot displace each other.
- */
-#define READERS_SLOTS 1024
-
-/* Times from one file of a thread to its next, by length: eight to an octave,
- * from 1 us to an hour. */
-#define INTERVALS_OCTAVE 8
-#define INTERVALS (32 * INTERVALS_OCTAVE)
-
-struct reader_slot {
-	atomic_int thread;
-	/* When it began its last file, and its times on processors and waiting
-	 * for one until then. */
-	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
-};
-
-/* All relaxed: nothing else depends on them. */
-struct readers {
-	atomic_uint next;
-	atomic_int thread[READERS_LOOK]; /* of the last reads */
-	struct reader_slot slot[READERS_SLOTS];
-	/* Sums; intervals are without the time of waiting for a processor. */
-	_Atomic uint64_t count[INTERVALS], length_us[INTERVALS];
-	_Atomic uint64_t ran_us, delayed_us;
-};
-
-/* A thread begins to read a file. 0: one that cannot be seen from here. */
-void readers_note(struct readers *r, pid_t thread);
-
-/* [[class of lengths, count, sum in us] for each that there was]. */
-json_t *readers_intervals(const struct readers *r);
-
-/* Different threads in the last reads; 0: unknown. */
-unsigned readers_count(const struct readers *r);
-
-/*
- * analysis.c: the functions of a mount that `refrain analyze` uses: hide items
- * of the tiers, answer reads with tiny images, count reads. Its commands are in
- * analysis_commands.c.
- */
-struct analysis;
-int analysis_new(struct analysis **out, struct counters *counters,
-	struct store *store, struct error *err);
-/* Set which pages stay, and the function to call for each read. Before
- * pages_new(). */
-void analysis_watch_pages(struct analysis *a, struct pages_config *pages);
-/* Before readers come. The cache has the analysis's mask already. */
-void analysis_begin(struct analysis *a, struct manifest *manifest,
-	struct cache *cache, struct pages *pages);
-void analysis_free(struct analysis *a); /* after the fs; NULL is allowed */
-const struct cache_mask *analysis_mask(const struct analysis *a);
-const struct fs_watch *analysis_watch(const struct analysis *a);
-/* If the mount is being analysed (`a` is not NULL), send the peer an error and
- * return true. */
-bool analysis_refuses(struct analysis *a, struct ctl_conn *conn);
-
 /*
  * epoch_status.c: count epochs by the misses of a cache with this
  * configuration. pages_bytes is the limit for the kernel's pages of missed
@@ -393,8 +335,6 @@ mount_command_fn command_plan;		       /* the same */
 mount_command_fn command_plan_add, command_plan_progress, command_plan_status,
 	command_plan_follow, command_plan_drop; /* none */
 mount_command_fn command_upgrade;		/* struct mount */
-/* struct analysis; NULL on an ordinary mount */
-mount_command_fn command_mask, command_content, command_rates;
 
 /*
  * loader_commands.c: count what a loader reports in a request, such as its
@@ -402,6 +342,10 @@ mount_command_fn command_mask, command_content, command_rates;
  */
 int report_take(
 	struct counters *counters, const json_t *request, struct error *err);
+
+/* Is the mount being analysed? Then the peer got an error: no loader may read
+ * or plan past it. */
+bool loader_refused(const struct loaders *of, struct ctl_conn *conn);
 
 /*
  * Get the "paths" of a request: an array, or NULL if there are none. If it is

@@ -142,7 +142,7 @@ void command_plan(void *arg, struct ctl_conn *conn, const json_t *request)
 	 * The new plan replaces an existing one, even if it cannot be opened.
 	 */
 	ctl_own(conn, NULL, NULL);
-	if (analysis_refuses(of->analysis, conn))
+	if (loader_refused(of, conn))
 		return;
 	if (json_is_true(json_object_get(request, "own")))
 		params.reader = ctl_peer(conn);

@@ -18,7 +18,6 @@ libfs_la_SOURCES = \
 	src/mount/fs/fs_takeover.c \
 	src/mount/fs/fs_watched.c \
 	src/mount/fs/fs_worker.c \
-	src/mount/fs/kept_pages.c src/mount/fs/kept_pages_impl.h \
 	src/mount/fs/mountpoint.c \
 	src/mount/fs/pages.c src/mount/fs/pages.h \
 	src/mount/fs/reading_process.c

@@ -12,7 +12,8 @@
  * would wait for such pages, unkillable and with the session's descriptor open:
  * after a kill -9 the reader would wait for the daemon, and the daemon for the
  * reader. For the same reason the thread has its own table of descriptors,
- * without that one. It also looks at what was read of pages that stay.
+ * without that one. It also has the keeper look at what was read of pages that
+ * stay.
  */
 #include "mount/fs/pages.h"
 
@@ -29,7 +30,6 @@
 #include "common/base/cond.h"
 #include "common/base/list.h"
 #include "common/base/lock.h"
-#include "mount/fs/kept_pages_impl.h"
 
 /* Pages stay at least this long, unless this many bytes above the bound are
  * waiting. */
@@ -79,7 +79,6 @@ struct pages {
 	struct pages_config config; /* set once */
 	pthread_t thread;	    /* set once */
 	uint64_t keep_bytes;	    /* the thread: these may stay for KEEP_NS */
-	struct kept *kept;	    /* set once */
 	pthread_mutex_t lock;	    /* guards all below */
 	pthread_cond_t cond;
 	struct list queue;     /* of struct passed, oldest first */
@@ -87,7 +86,7 @@ struct pages {
 	uint64_t wanted_at;    /* bytes at which the thread is to be woken */
 	uint64_t wanted, done; /* looks at what was read, so far */
 	bool changed;	       /* for the next one */
-	uint64_t kept_bytes;   /* as of the last one */
+	uint64_t kept_bytes;   /* of the keeper, as of the last one */
 	bool stopping;
 };
 
@@ -140,8 +139,7 @@ static bool pages_wait(struct pages *p, uint64_t until_ns)
 static void wait_for_pages(struct pages *p)
 {
 	uint64_t now_ns = clock_now_ns(), until_ns;
-	uint64_t look_ns =
-		kept_bytes(p->kept) > 0 ? now_ns + LOOK_NS : FOREVER_NS;
+	uint64_t look_ns = p->kept_bytes > 0 ? now_ns + LOOK_NS : FOREVER_NS;
 
 	p->wanted_at = p->config.max_bytes;
 	while (!is_over(p) && pages_wait(p, look_ns))
@@ -200,6 +198,14 @@ static void append_passed(struct pages *p, struct passed *i)
 	p->bytes += i->item.size;
 }
 
+/* Do the pages of this item stay? */
+static bool pages_keep(const struct pages *p, const struct passed *i)
+{
+	const struct pages_keeper *k = p->config.keeper;
+
+	return k && k->add(k->kept, &i->item, i->since_ns);
+}
+
 /* Lock held, but not meanwhile. */
 static void drop_oldest(struct pages *p)
 {
@@ -210,8 +216,8 @@ static void drop_oldest(struct pages *p)
 	list_del(&i->link);
 	p->bytes -= i->item.size;
 	pthread_mutex_unlock(&p->lock);
-	again = !kept_add(p->kept, &i->item, i->since_ns) &&
-		!pages_forget(p, i) && ++i->tries < TRIES_MAX;
+	again = !pages_keep(p, i) && !pages_forget(p, i) &&
+		++i->tries < TRIES_MAX;
 	if (!again)
 		free(i);
 	pthread_mutex_lock(&p->lock);
@@ -236,26 +242,29 @@ static void drop_next(void *arg, const struct cache_item *item)
 /* Lock held, but not meanwhile. */
 static void pages_look(struct pages *p)
 {
+	const struct pages_keeper *k = p->config.keeper;
 	uint64_t wanted = p->wanted;
 	bool changed = p->changed;
 
 	ASSERT_HELD(&p->lock);
 	p->changed = false;
 	pthread_mutex_unlock(&p->lock);
-	kept_look(p->kept);
-	if (changed)
-		kept_check(p->kept, drop_next, p);
+	if (k)
+		k->look(k->kept);
+	if (k && changed)
+		k->check(k->kept, drop_next, p);
 	pthread_mutex_lock(&p->lock);
 	while (!p->stopping && is_over(p) && may_drop(p))
 		drop_oldest(p);
 	p->done = wanted;
-	p->kept_bytes = kept_bytes(p->kept);
+	p->kept_bytes = k ? k->bytes(k->kept) : 0;
 	pthread_cond_broadcast(&p->cond);
 }
 
 static void *pages_main(void *arg)
 {
 	struct pages *p = arg;
+	const struct pages_keeper *k = p->config.keeper;
 
 	/*
 	 * Give the thread a table of descriptors of its own, which is empty.
@@ -263,8 +272,8 @@ static void *pages_main(void *arg)
 	 * waiting for. Where that is not allowed, it shares the table.
 	 */
 	(void)close_range(0, ~0U, CLOSE_RANGE_UNSHARE);
-	if (p->config.stays)
-		kept_open(p->kept);
+	if (k)
+		k->open(k->kept);
 	for (;;) {
 		set_keep_bytes(p);
 		LOCK_SCOPE(&p->lock);
@@ -273,7 +282,8 @@ static void *pages_main(void *arg)
 			break;
 		pages_look(p);
 	}
-	kept_close(p->kept);
+	if (k)
+		k->close(k->kept);
 	return NULL;
 }
 
@@ -300,8 +310,10 @@ static bool goes_by_parts(const struct pages *p, const struct cache_item *item)
 
 void pages_passed(struct pages *p, const struct cache_item *item)
 {
-	/* kept_check() drops those that are kept. */
-	if (!goes_by_parts(p, item) && !kept_has(p->kept, item))
+	const struct pages_keeper *k = p->config.keeper;
+
+	/* The keeper has those dropped that it has. */
+	if (!goes_by_parts(p, item) && !(k && k->has(k->kept, item)))
 		add_passed(p, item, KEEP_NS, 0);
 }
 
@@ -314,11 +326,6 @@ void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	part.size = len;
 	if (goes_by_parts(p, item))
 		add_passed(p, &part, KEEP_PART_NS, KEEP_BYTES);
-}
-
-void pages_asked(struct pages *p, const struct cache_item *item)
-{
-	kept_asked(p->kept, item);
 }
 
 static uint64_t wait_for_look(struct pages *p, bool changed)
@@ -350,19 +357,14 @@ int pages_new(struct pages **out, const struct pages_config *config,
 	struct pages *p = calloc(1, sizeof(*p));
 	int rc;
 
-	if (p)
-		p->kept = kept_new(config);
-	if (!p || !p->kept) {
-		free(p);
+	if (!p)
 		return error_set(err, -ENOMEM, "cannot bound pages: %m");
-	}
 	p->config = *config;
 	lock_init(&p->lock, RANK_PAGES);
 	cond_init(&p->cond);
 	list_init(&p->queue);
 	rc = -pthread_create(&p->thread, NULL, pages_main, p);
 	if (rc < 0) {
-		kept_free(p->kept);
 		free(p);
 		return error_set(err, rc, "cannot start a thread: %m");
 	}
@@ -385,7 +387,6 @@ void pages_free(struct pages *p)
 {
 	if (!p)
 		return;
-	kept_free(p->kept);
 	LIST_FOREACH_SAFE(l, next, &p->queue)
 		free(CONTAINER_OF(l, struct passed, link));
 	(void)pthread_cond_destroy(&p->cond); /* nobody is left */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A bound on the pages that the kernel keeps of items that passed through. In
- * an analysis they are dropped whenever an item was read, so that each epoch
- * reads it again; those that the caller wants to stay do, and the kernel tells
- * when somebody reads them (kept_pages_impl.h).
+ * an analysis the pages of an item are dropped whenever it was read, so that
+ * each epoch reads it again, unless a keeper wants them to stay.
  */
 #ifndef FS_PAGES_H
 #define FS_PAGES_H
@@ -17,6 +16,30 @@
 
 struct pages;
 
+struct kept; /* the keeper's */
+typedef void pages_drop_fn(void *arg, const struct cache_item *item);
+
+/*
+ * Decides which pages stay, and sees when they are read. The thread of the
+ * pages calls all functions but has(), which any thread calls.
+ */
+struct pages_keeper {
+	/* The first and the last call. */
+	void (*open)(struct kept *k);
+	void (*close)(struct kept *k);
+	/* An item was read at since_ns. True: its pages stay from now on. */
+	bool (*add)(struct kept *k, const struct cache_item *item,
+		uint64_t since_ns);
+	/* See what was read since the last call. */
+	void (*look)(struct kept *k);
+	/* Give up items whose pages may not stay any more: call drop(). */
+	void (*check)(struct kept *k, pages_drop_fn *drop, void *arg);
+	/* The bytes of all items whose pages stay. */
+	uint64_t (*bytes)(const struct kept *k);
+	bool (*has)(struct kept *k, const struct cache_item *item);
+	struct kept *kept;
+};
+
 struct pages_config {
 	struct manifest *manifest;
 	const char *mountpoint; /* borrowed */
@@ -26,14 +49,7 @@ struct pages_config {
 	/* Files larger than this are dropped in parts (pages_part()). 0: never.
 	 */
 	uint64_t whole_max_bytes;
-	/*
-	 * Both may be NULL; from the thread of the pages. May the kernel keep
-	 * the pages of this item? It was read to its end. And: somebody has
-	 * begun to read it again, from such pages.
-	 */
-	bool (*stays)(void *arg, const struct cache_item *item);
-	void (*seen)(void *arg, const struct cache_item *item);
-	void *arg;
+	const struct pages_keeper *keeper; /* NULL: no pages stay */
 };
 
 int pages_new(struct pages **out, const struct pages_config *config,
@@ -49,15 +65,12 @@ void pages_passed(struct pages *p, const struct cache_item *item);
 void pages_part(struct pages *p, const struct cache_item *item, uint64_t off,
 	uint64_t len);
 
-/* A READ of an item's first byte came, and was counted. */
-void pages_asked(struct pages *p, const struct cache_item *item);
-
-/* Wait until seen() was called for all that was read until now. Returns the
- * bytes of the items that stay. */
+/* Wait until the keeper has seen all that was read until now. Returns the bytes
+ * of the items whose pages stay. */
 uint64_t pages_settle(struct pages *p);
 
-/* stays() says something else now: wait until pages that may not stay any more
- * have gone. */
+/* The keeper decides differently now: wait until pages that may not stay any
+ * more have gone. */
 void pages_changed(struct pages *p);
 
 #endif

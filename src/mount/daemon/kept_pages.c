@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps pages, and finds out when they are read. An item is a whole file here,
- * so that one begins to be read again when it is read after it was closed.
+ * so a read after the file was closed begins to read the item again.
  */
-#include "mount/fs/kept_pages_impl.h"
+#include "mount/daemon/kept_pages_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,10 +39,10 @@ struct kept_file {
 };
 
 struct kept {
-	struct pages_config config; /* set once */
-	uint64_t max_bytes;	    /* likewise */
-	int fd;			    /* the thread; -1: none */
-	node_id *dir;		    /* the thread; by watch; 0: none */
+	struct kept_config config; /* set once */
+	uint64_t max_bytes;	   /* likewise */
+	int fd;			   /* the thread; -1: none */
+	node_id *dir;		   /* the thread; by watch; 0: none */
 	size_t ndirs;
 	pthread_mutex_t lock;	 /* the thread writes; guards all below */
 	struct kept_file **file; /* by node; NULL: not kept */
@@ -52,7 +52,7 @@ struct kept {
 	uint64_t reads; /* so far */
 };
 
-struct kept *kept_new(const struct pages_config *config)
+struct kept *kept_new(const struct kept_config *config)
 {
 	struct kept *k = calloc(1, sizeof(*k));
 
@@ -128,8 +128,7 @@ bool kept_add(struct kept *k, const struct cache_item *item, uint64_t since_ns)
 	uint64_t id = item->cookie;
 	struct kept_file *f;
 
-	if (k->fd < 0 || !k->config.stays ||
-		!k->config.stays(k->config.arg, item) ||
+	if (k->fd < 0 || !k->config.stays(k->config.arg, item) ||
 		k->bytes + item->size > k->max_bytes)
 		return false;
 	if (kept_find(k, id))
@@ -158,7 +157,7 @@ uint64_t kept_bytes(const struct kept *k)
 	return k->bytes;
 }
 
-void kept_check(struct kept *k, kept_fn *fn, void *arg)
+void kept_check(struct kept *k, pages_drop_fn *drop, void *arg)
 {
 	for (size_t i = 0; i < k->nfiles; i++) {
 		CLEANUP_FREE struct kept_file *f = NULL;
@@ -172,7 +171,7 @@ void kept_check(struct kept *k, kept_fn *fn, void *arg)
 		k->files--;
 		k->bytes -= f->item.size;
 		pthread_mutex_unlock(&k->lock);
-		fn(arg, &f->item);
+		drop(arg, &f->item);
 	}
 }
 

@@ -1,20 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Items whose pages the kernel keeps during an analysis: it answers their
- * readers alone, as it does in a mount that is not analysed. That they are read
- * is seen by inotify, which tells of each read(2) in a directory afterwards, so
+ * readers alone, as it does in a mount that is not analysed. Reads of them are
+ * seen by inotify, which reports each read(2) in a directory afterwards, so
  * that no reader waits. All functions but the last two are for one thread,
  * which also is the only one that has the descriptor.
  */
-#ifndef FS_KEPT_PAGES_IMPL_H
-#define FS_KEPT_PAGES_IMPL_H
+#ifndef DAEMON_KEPT_PAGES_IMPL_H
+#define DAEMON_KEPT_PAGES_IMPL_H
 
 #include "mount/fs/pages.h"
 
 struct kept;
 
+struct kept_config {
+	struct manifest *manifest;
+	const char *mountpoint; /* borrowed */
+	/* May the kernel keep the pages of this item? It was read to its end.
+	 */
+	bool (*stays)(void *arg, const struct cache_item *item);
+	/* Somebody has begun to read an item again, from pages that stayed. */
+	void (*seen)(void *arg, const struct cache_item *item);
+	void *arg;
+};
+
 /* NULL for want of memory. */
-struct kept *kept_new(const struct pages_config *config);
+struct kept *kept_new(const struct kept_config *config);
 /* The thread calls these before and after all others of its own. */
 void kept_open(struct kept *k);
 void kept_close(struct kept *k);
@@ -29,12 +40,12 @@ uint64_t kept_bytes(const struct kept *k);
 /* Call seen() for what was read since the last call. */
 void kept_look(struct kept *k);
 
-/* Give those that may not stay to fn(). */
-typedef void kept_fn(void *arg, const struct cache_item *item);
-void kept_check(struct kept *k, kept_fn *fn, void *arg);
+/* Give up those that may not stay: call drop(). */
+void kept_check(struct kept *k, pages_drop_fn *drop, void *arg);
 
-/* Any thread. Is it one of them? And see pages_asked(). */
+/* Any thread. Do the pages of this item stay? */
 bool kept_has(struct kept *k, const struct cache_item *item);
+/* Any thread. A READ of an item's first byte came, and was counted. */
 void kept_asked(struct kept *k, const struct cache_item *item);
 
 #endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that read from a mount that is analysed: how many there are, and
+ * the times from one of their files to the next.
+ */
+#ifndef DAEMON_ANALYSIS_READERS_IMPL_H
+#define DAEMON_ANALYSIS_READERS_IMPL_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Their number is that of the different threads in so many last reads. */
+#define READERS_LOOK 128
+
+/* Threads whose last read is known; those of the same slot displace each other.
+ */
+#define READERS_SLOTS 1024
+
+/* Times from one file of a thread to its next, by length: eight to an octave,
+ * from 1 us to an hour. */
+#define INTERVALS_OCTAVE 8
+#define INTERVALS (32 * INTERVALS_OCTAVE)
+
+struct reader_slot {
+	atomic_int thread;
+	/* When it began its last file, and its times on processors and waiting
+	 * for one until then. */
+	_Atomic uint64_t begun_ns, ran_ns, delayed_ns;
+};
+
+/* All relaxed: nothing else depends on them. */
+struct readers {
+	atomic_uint next;
+	atomic_int thread[READERS_LOOK]; /* of the last reads */
+	struct reader_slot slot[READERS_SLOTS];
+	/* Sums; intervals are without the time of waiting for a processor. */
+	_Atomic uint64_t count[INTERVALS], length_us[INTERVALS];
+	_Atomic uint64_t ran_us, delayed_us;
+};
+
+/* A thread begins to read a file. 0: one that cannot be seen from here. */
+void readers_note(struct readers *r, pid_t thread);
+
+/* [[class of lengths, count, sum in us] for each that there was]. */
+json_t *readers_intervals(const struct readers *r);
+
+/* Different threads in the last reads; 0: unknown. */
+unsigned readers_count(const struct readers *r);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hooks of a mount that is analysed. The mount does not know the analysis,
+ * which is above it, and calls it through these functions.
+ */
+#ifndef DAEMON_MOUNT_HOOKS_H
+#define DAEMON_MOUNT_HOOKS_H
+
+#include "common/base/counters.h"
+#include "common/base/err.h"
+#include "mount/cache/cache.h"
+#include "mount/daemon/control_server.h"
+#include "mount/fs/fs.h"
+#include "mount/fs/pages.h"
+#include "mount/names/manifest.h"
+#include "mount/store/store.h"
+
+/* Parts of the mount. They outlive its last reader. */
+struct mount_parts {
+	const char *mountpoint;
+	struct counters *counters;
+	struct store *store;
+	struct manifest *manifest;
+	/* Both are NULL in begin(), and set before a reader comes. */
+	struct cache *cache;
+	struct pages *pages;
+};
+
+struct mount_hooks {
+	/* Called once, before any other hook. */
+	int (*begin)(
+		void *arg, const struct mount_parts *parts, struct error *err);
+	/* A loader wanted to read or plan past the mount. It got an error. */
+	void (*refused)(void *arg);
+	/* Commands of the control socket; the last one has no name. */
+	const struct ctl_command *commands;
+	/* For the cache, the FUSE front and the kernel's pages. */
+	const struct cache_mask *mask;
+	const struct fs_watch *watch;
+	const struct pages_keeper *keeper;
+	uint64_t whole_max_bytes; /* as in struct pages_config */
+	void *arg;
+};
+
+#endif
