@@ -20,7 +20,7 @@
 #include "common/base/escape.h"
 #include "common/base/size.h"
 #include "command.h"
-#include "mount/daemon/analysis.h"
+#include "analysis/subject/subject.h"
 
 struct analyze_args {
 	struct mount_options options;
@@ -170,7 +170,7 @@ static int start_mount(
 				      : "50%"};
 	o->ntiers = 1;
 	(void)fflush(NULL); /* the daemon is a fork of this process */
-	rc = analysis_run(o, err);
+	rc = subject_run(o, err);
 	at->mounted = rc == 0;
 	return rc;
 }

@@ -51,8 +51,8 @@ refrain_SOURCES = \
 	tools/warm.c
 refrain_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) \
 	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
-refrain_LDADD = libloader.la libstudy.la libdaemon.la libstore.la libfleet.la \
-	libmakedataset.la libbase.la $(JANSSON_LIBS)
+refrain_LDADD = libloader.la libstudy.la libsubject.la libdaemon.la \
+	libstore.la libfleet.la libmakedataset.la libbase.la $(JANSSON_LIBS)
 
 # For trainers in Python; they copy it, or put its directory on their path. It
 # is a link to python/refrain/plan.py.

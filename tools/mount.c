@@ -11,7 +11,7 @@
 #include "common/base/size.h"
 #include "mount/cache/cache.h"
 #include "command.h"
-#include "mount/daemon/analysis.h"
+#include "analysis/subject/subject.h"
 #include "mount/daemon/daemon.h"
 #include "far_options.h"
 #include "holder.h"
@@ -404,7 +404,7 @@ static int mount_run(
 	}
 	if (o->staging_bytes == STAGING_BY_MEMORY)
 		o->staging_bytes = 0;
-	rc = args->analysis ? analysis_run(o, &err) : daemon_run(o, &err);
+	rc = args->analysis ? subject_run(o, &err) : daemon_run(o, &err);
 	if (rc < 0)
 		(void)command_fail("mount", &err);
 	if (rc == 0 && o->check)

@@ -154,11 +154,11 @@ tests_unit_test_mount_options_CFLAGS = $(AM_CFLAGS)
 tests_unit_test_mount_options_LDADD = libpeer.la $(LDADD)
 
 tests_unit_test_epochs_LDADD = libdaemon.la libbase.la $(unit_libs)
-tests_unit_test_kept_LDADD = libdaemon.la libfs.la libnames.la libformat.la \
+tests_unit_test_kept_LDADD = libsubject.la libfs.la libnames.la libformat.la \
 	libbase.la $(unit_libs)
 tests_unit_test_model_LDADD = libstudy.la $(unit_libs)
 tests_unit_test_profile_LDADD = libstudy.la libdaemon.la $(unit_libs)
-tests_unit_test_stand_in_LDADD = libdaemon.la $(unit_libs)
+tests_unit_test_stand_in_LDADD = libsubject.la $(unit_libs)
 tests_unit_test_segment_LDADD = libstudy.la libdaemon.la $(unit_libs)
 tests_unit_test_trainer_LDADD = libstudy.la libdaemon.la $(unit_libs)
 tests_unit_test_verdict_LDADD = libstudy.la libdaemon.la $(unit_libs)

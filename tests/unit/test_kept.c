@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/feature.h"
-#include "mount/daemon/kept_pages_impl.h"
+#include "analysis/subject/kept_pages_impl.h"
 #include "mount/fs/pages.h"
 #include "suite.h"
 

@@ -12,7 +12,7 @@
 
 #include "../../tools/command.h"
 #include "../../tools/holder.h"
-#include "mount/daemon/analysis.h"
+#include "analysis/subject/subject.h"
 #include "mount/daemon/daemon.h"
 #include "suite.h"
 
@@ -49,7 +49,7 @@ int daemon_run(const struct mount_options *options, struct error *err)
 
 static bool analysed;
 
-int analysis_run(const struct mount_options *options, struct error *err)
+int subject_run(const struct mount_options *options, struct error *err)
 {
 	analysed = true;
 	return daemon_run(options, err);

@@ -2,7 +2,7 @@
 /* Images in place of others: which one, and which bytes. */
 #include <string.h>
 
-#include "mount/daemon/stand_in.h"
+#include "analysis/subject/stand_in.h"
 #include "suite.h"
 
 static struct stand_ins *table(uint64_t first, uint64_t last, uint64_t step)

@@ -26,4 +26,4 @@ libstudy_la_SOURCES = \
 	src/analysis/study/verdict.c \
 	src/analysis/study/waits.c src/analysis/study/waits_impl.h
 libstudy_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-libstudy_la_LIBADD = libfleet.la libbase.la $(JANSSON_LIBS) -lm
+libstudy_la_LIBADD = libfleet.la libsubject.la libbase.la $(JANSSON_LIBS) -lm

@@ -14,7 +14,7 @@
 #include "common/base/array.h"
 #include "common/base/cleanup.h"
 #include "common/base/hash.h"
-#include "mount/daemon/stand_in.h"
+#include "analysis/subject/stand_in.h"
 
 /* Names that are looked at, in all and in one directory, as others may hold
  * other files; and levels of directories. */

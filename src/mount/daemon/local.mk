@@ -1,10 +1,5 @@
 noinst_LTLIBRARIES += libdaemon.la
 libdaemon_la_SOURCES = \
-	src/mount/daemon/analysis.c src/mount/daemon/analysis.h \
-	src/mount/daemon/analysis_impl.h \
-	src/mount/daemon/analysis_commands.c \
-	src/mount/daemon/analysis_readers.c \
-	src/mount/daemon/analysis_readers_impl.h \
 	src/mount/daemon/compare.c \
 	src/mount/daemon/control_commands.c \
 	src/mount/daemon/control_conn.c src/mount/daemon/control_conn_impl.h \
@@ -17,7 +12,6 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/gauges.c src/mount/daemon/gauges.h \
 	src/mount/daemon/held.c \
 	src/mount/daemon/json_text.c src/mount/daemon/json_text.h \
-	src/mount/daemon/kept_pages.c src/mount/daemon/kept_pages_impl.h \
 	src/mount/daemon/loader_commands.c \
 	src/mount/daemon/log.c src/mount/daemon/log.h \
 	src/mount/daemon/log_cause.c src/mount/daemon/log_cause_impl.h \
@@ -33,7 +27,6 @@ libdaemon_la_SOURCES = \
 	src/mount/daemon/peering.c \
 	src/mount/daemon/plan_commands.c \
 	src/mount/daemon/source_scan.c \
-	src/mount/daemon/stand_in.c src/mount/daemon/stand_in.h \
 	src/mount/daemon/troubles.c \
 	src/mount/daemon/upgrade.c \
 	src/mount/daemon/warming.c \

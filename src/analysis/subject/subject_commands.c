@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of a mount with --analysis; see analysis_impl.h. */
+/* The commands of a mount with --analysis; see subject_impl.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "mount/daemon/analysis_impl.h"
+#include "analysis/subject/subject_impl.h"
 
 /* The longest delay of a tiny image. It blocks a thread of the session, which
  * is acceptable only during an analysis. */
@@ -13,7 +13,7 @@
 
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = arg;
+	struct subject *s = arg;
 	const json_t *value = json_object_get(request, "x");
 	const json_t *keep = json_object_get(request, "keep");
 	double x = json_number_value(value);
@@ -26,78 +26,78 @@ void command_mask(void *arg, struct ctl_conn *conn, const json_t *request)
 	/* 2^64 times x; the largest double below 1 stays below the end. */
 	if (x < 1)
 		limit = (uint64_t)(x * 18446744073709551616.0);
-	atomic_store_explicit(&a->mask.limit, limit, memory_order_relaxed);
+	atomic_store_explicit(&s->mask.limit, limit, memory_order_relaxed);
 	if (json_is_boolean(keep))
 		atomic_store_explicit(
-			&a->drops, !json_is_true(keep), memory_order_relaxed);
-	pages_changed(a->parts->pages);
+			&s->drops, !json_is_true(keep), memory_order_relaxed);
+	pages_changed(s->parts->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
 /* All cached images that are one item. */
-static void add_stand_ins(struct analysis *a, struct stand_ins *s)
+static void add_stand_ins(struct subject *s, struct stand_ins *all)
 {
 	struct node_info info;
 
-	for (node_id id = NODE_ROOT; id < manifest_end(a->parts->manifest);
+	for (node_id id = NODE_ROOT; id < manifest_end(s->parts->manifest);
 		id++) {
 		struct cache_item item;
 		struct hash128 key;
 
-		if (manifest_get(a->parts->manifest, id, &info) < 0 ||
+		if (manifest_get(s->parts->manifest, id, &info) < 0 ||
 			info.retired || info.attr.kind != KIND_FILE ||
 			info.attr.version.size_bytes == 0)
 			continue;
 		item = (struct cache_item){.digest = info.digest,
 			.version = info.attr.version,
 			.cookie = id};
-		key = analysis_item(a, &item, &item);
+		key = subject_item(s, &item, &item);
 		if (item.size == info.attr.version.size_bytes &&
-			store_has(a->parts->store, key, item.size) &&
-			analysis_has_image_name(a, id))
-			stand_ins_add(s, key, item.size);
+			store_has(s->parts->store, key, item.size) &&
+			subject_has_image_name(s, id))
+			stand_ins_add(all, key, item.size);
 	}
-	stand_ins_sort(s);
+	stand_ins_sort(all);
 }
 
 /* The table is made once: entries are never evicted. */
-static bool make_stand_ins(struct analysis *a)
+static bool make_stand_ins(struct subject *s)
 {
-	LOCK_SCOPE(&a->lock);
+	LOCK_SCOPE(&s->lock);
 
-	if (!a->stand_ins) {
-		struct stand_ins *s = stand_ins_new();
+	if (!s->stand_ins) {
+		struct stand_ins *all = stand_ins_new();
 
-		if (!s)
+		if (!all)
 			return false;
-		add_stand_ins(a, s);
-		if (stand_ins_count(s) == 0) {
-			stand_ins_free(s);
+		add_stand_ins(s, all);
+		if (stand_ins_count(all) == 0) {
+			stand_ins_free(all);
 			return false;
 		}
-		a->stand_ins = s;
+		s->stand_ins = all;
 	}
 	return true;
 }
 
-static void tell_stand_ins(struct analysis *a, struct ctl_conn *conn)
+static void tell_stand_ins(struct subject *s, struct ctl_conn *conn)
 {
-	if (!make_stand_ins(a)) {
+	if (!make_stand_ins(s)) {
 		(void)ctl_fail(conn,
 			"no JPEG file is cached that could stand in for "
 			"others");
 		return;
 	}
-	atomic_store_explicit(&a->content, CONTENT_REAL, memory_order_relaxed);
-	atomic_store_explicit(&a->standing, true, memory_order_release);
+	atomic_store_explicit(&s->content, CONTENT_REAL, memory_order_relaxed);
+	atomic_store_explicit(&s->standing, true, memory_order_release);
 	(void)ctl_send(conn,
 		json_pack("{s:b, s:I}", "ok", 1, "images",
-			(json_int_t)stand_ins_count(a->stand_ins)));
+			(json_int_t)stand_ins_count(s->stand_ins)));
 }
 
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = arg;
+	struct subject *s = arg;
 	const json_t *value = json_object_get(request, "content");
 	const char *text =
 		json_is_string(value) ? json_string_value(value) : "";
@@ -106,13 +106,13 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 	int content;
 
 	if (strcmp(text, "stand-in") == 0) {
-		tell_stand_ins(a, conn);
+		tell_stand_ins(s, conn);
 		return;
 	}
 	if (strcmp(text, "real") == 0) {
 		content = CONTENT_REAL;
 		atomic_store_explicit(
-			&a->standing, false, memory_order_relaxed);
+			&s->standing, false, memory_order_relaxed);
 	} else if (strcmp(text, "tiny") == 0) {
 		content = CONTENT_TINY;
 	} else if (late_us > 0 && late_us <= LATE_MAX_US &&
@@ -120,7 +120,7 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 			strcmp(text, "real-late") == 0)) {
 		content = text[0] == 't' ? CONTENT_LATE : CONTENT_REAL_LATE;
 		atomic_store_explicit(
-			&a->late_us, (unsigned)late_us, memory_order_relaxed);
+			&s->late_us, (unsigned)late_us, memory_order_relaxed);
 	} else {
 		(void)ctl_fail(conn,
 			"\"content\" must be \"real\", \"stand-in\", "
@@ -128,8 +128,8 @@ void command_content(void *arg, struct ctl_conn *conn, const json_t *request)
 			"with \"delay_us\" from 1 to 1000000");
 		return;
 	}
-	atomic_store_explicit(&a->content, content, memory_order_relaxed);
-	pages_changed(a->parts->pages);
+	atomic_store_explicit(&s->content, content, memory_order_relaxed);
+	pages_changed(s->parts->pages);
 	(void)ctl_send(conn, json_pack("{s:b}", "ok", 1));
 }
 
@@ -148,33 +148,33 @@ static uint64_t cpu_us(void)
 
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request)
 {
-	struct analysis *a = arg;
-	struct cache_status s;
+	struct subject *s = arg;
+	struct cache_status status;
 	json_t *reply;
 	uint64_t kept;
 
-	kept = pages_settle(a->parts->pages);
-	cache_status(
-		a->parts->cache, &s); /* counts the time of what is parked */
+	kept = pages_settle(s->parts->pages);
+	cache_status(s->parts->cache,
+		&status); /* counts the time of what is parked */
 	reply = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, "
 			  "s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}",
 		"ok", 1, "time_us", (json_int_t)(clock_now_ns() / NS_PER_US),
 		"cpu_us", (json_int_t)cpu_us(), "first_reads",
-		RATE(a->parts->counters, first_reads), "bytes",
-		RATE(a, read_bytes), "hits", RATE(a->parts->counters, hits),
-		"misses", RATE(a->parts->counters, misses), "tiny",
-		RATE(a, tiny_reads), "stand_ins", RATE(a, stand_in_reads),
-		"kept", RATE(a, kept_reads), "kept_bytes", (json_int_t)kept,
-		"starved_us", RATE(a->parts->counters, starved_us), "parked_us",
-		RATE(a->parts->counters, parked_us), "idle_us",
-		RATE(a->parts->counters, idle_us), "readers",
-		(json_int_t)readers_count(&a->readers), "refused",
-		(int)atomic_load_explicit(&a->refused, memory_order_relaxed));
+		RATE(s->parts->counters, first_reads), "bytes",
+		RATE(s, read_bytes), "hits", RATE(s->parts->counters, hits),
+		"misses", RATE(s->parts->counters, misses), "tiny",
+		RATE(s, tiny_reads), "stand_ins", RATE(s, stand_in_reads),
+		"kept", RATE(s, kept_reads), "kept_bytes", (json_int_t)kept,
+		"starved_us", RATE(s->parts->counters, starved_us), "parked_us",
+		RATE(s->parts->counters, parked_us), "idle_us",
+		RATE(s->parts->counters, idle_us), "readers",
+		(json_int_t)readers_count(&s->readers), "refused",
+		(int)atomic_load_explicit(&s->refused, memory_order_relaxed));
 	if (reply && json_is_true(json_object_get(request, "intervals")))
 		(void)json_object_update_new(reply,
 			json_pack("{s:o, s:I, s:I}", "intervals",
-				readers_intervals(&a->readers), "ran_us",
-				RATE(&a->readers, ran_us), "delayed_us",
-				RATE(&a->readers, delayed_us)));
+				readers_intervals(&s->readers), "ran_us",
+				RATE(&s->readers, ran_us), "delayed_us",
+				RATE(&s->readers, delayed_us)));
 	(void)ctl_send(conn, reply);
 }

@@ -4,15 +4,15 @@
  * look smaller, `content` replaces images by others, `rates` counts what is
  * read.
  */
-#ifndef DAEMON_ANALYSIS_IMPL_H
-#define DAEMON_ANALYSIS_IMPL_H
+#ifndef SUBJECT_IMPL_H
+#define SUBJECT_IMPL_H
 
 #include <pthread.h>
 
+#include "analysis/subject/kept_pages_impl.h"
+#include "analysis/subject/stand_in.h"
+#include "analysis/subject/subject_readers_impl.h"
 #include "mount/daemon/mount_hooks.h"
-#include "mount/daemon/analysis_readers_impl.h"
-#include "mount/daemon/kept_pages_impl.h"
-#include "mount/daemon/stand_in.h"
 
 /* Entries of a table; files that share one are rarely read at the same moment.
  */
@@ -26,7 +26,7 @@ enum content {
 	CONTENT_STAND_IN,  /* of one file: a cached image of like size */
 };
 
-struct analysis {
+struct subject {
 	pthread_mutex_t lock; /* guards the making of `stand_ins` */
 	/* Set once, by begin(). */
 	const struct mount_parts *parts;
@@ -59,13 +59,13 @@ struct analysis {
 	atomic_uchar begun[FILES_BEGUN];
 };
 /* The item that a file begins with, and its key. */
-struct hash128 analysis_item(const struct analysis *a,
+struct hash128 subject_item(const struct subject *a,
 	const struct cache_item *item, struct cache_item *first);
 
 /* Is the file an image by its name? */
-bool analysis_has_image_name(struct analysis *a, uint64_t cookie);
+bool subject_has_image_name(struct subject *a, uint64_t cookie);
 
-/* analysis_commands.c; `arg` is a struct analysis. */
+/* subject_commands.c; `arg` is a struct subject. */
 void command_mask(void *arg, struct ctl_conn *conn, const json_t *request);
 void command_content(void *arg, struct ctl_conn *conn, const json_t *request);
 void command_rates(void *arg, struct ctl_conn *conn, const json_t *request);

@@ -5,8 +5,8 @@
  * a dataset need not fit the cache. Both are padded with zeros, which decoders
  * of JPEG pass over.
  */
-#ifndef DAEMON_STAND_IN_H
-#define DAEMON_STAND_IN_H
+#ifndef SUBJECT_STAND_IN_H
+#define SUBJECT_STAND_IN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * Keeps pages, and finds out when they are read. An item is a whole file here,
  * so a read after the file was closed begins to read the item again.
  */
-#include "mount/daemon/kept_pages_impl.h"
+#include "analysis/subject/kept_pages_impl.h"
 
 #include <errno.h>
 #include <stdio.h>

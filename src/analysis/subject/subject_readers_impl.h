@@ -3,8 +3,8 @@
  * The threads that read from a mount that is analysed: how many there are, and
  * the times from one of their files to the next.
  */
-#ifndef DAEMON_ANALYSIS_READERS_IMPL_H
-#define DAEMON_ANALYSIS_READERS_IMPL_H
+#ifndef SUBJECT_READERS_IMPL_H
+#define SUBJECT_READERS_IMPL_H
 
 #include <jansson.h>
 #include <stdatomic.h>

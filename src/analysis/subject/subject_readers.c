@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "mount/daemon/analysis_readers_impl.h"
+#include "analysis/subject/subject_readers_impl.h"
 
 /* -- Times ----------------------------------------------------------------- */
 

@@ -4,12 +4,12 @@
  * answers other images in their place, and counts reads, as commands of the
  * control socket say. Ordinary mounts do not have it.
  */
-#ifndef DAEMON_ANALYSIS_H
-#define DAEMON_ANALYSIS_H
+#ifndef SUBJECT_H
+#define SUBJECT_H
 
 #include "mount/daemon/daemon.h"
 
 /* daemon_run() for a mount that is to be analysed. */
-int analysis_run(const struct mount_options *options, struct error *err);
+int subject_run(const struct mount_options *options, struct error *err);
 
 #endif

@@ -6,8 +6,8 @@
  * that no reader waits. All functions but the last two are for one thread,
  * which also is the only one that has the descriptor.
  */
-#ifndef DAEMON_KEPT_PAGES_IMPL_H
-#define DAEMON_KEPT_PAGES_IMPL_H
+#ifndef SUBJECT_KEPT_PAGES_IMPL_H
+#define SUBJECT_KEPT_PAGES_IMPL_H
 
 #include "mount/fs/pages.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images in place of others; see stand_in.h. Pure, but for the table. */
-#include "mount/daemon/stand_in.h"
+#include "analysis/subject/stand_in.h"
 
 #include <stdlib.h>
 #include <string.h>
